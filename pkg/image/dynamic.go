@@ -1,0 +1,196 @@
+package image
+
+import (
+	"debug/elf"
+	"path"
+)
+
+// maxDynamic bounds the entries of a dynamic section. Real ones have some dozens,
+// and one per needed library; a file of zeros or noise must not be read to its end.
+const maxDynamic = 1 << 16
+
+func (im *Image) parseDynamic(dyn *Prog) error {
+	es := im.dynSize()
+	off, ok := im.fileOffset(dyn.Vaddr, dyn.Filesz)
+	if !ok || off != dyn.Off {
+		return malformed(dyn.Off, "PT_DYNAMIC at address %#x is not what a PT_LOAD maps there", dyn.Vaddr)
+	}
+	im.dynOff, im.dynCap = off, int(min(dyn.Filesz/es, maxDynamic))
+	terminated := false
+	for i := 0; i < im.dynCap && !terminated; {
+		b := make([]byte, uint64(min(im.dynCap-i, 64))*es)
+		if err := readFull(im.r, b, off+uint64(i)*es); err != nil {
+			return err
+		}
+		for ; len(b) > 0 && !terminated; i, b = i+1, b[es:] {
+			d := Dyn{Tag: elf.DynTag(im.word(b)), Val: im.word(b[es/2:]), Off: off + uint64(i)*es}
+			if terminated = d.Tag == elf.DT_NULL; !terminated {
+				im.Dynamic = append(im.Dynamic, d)
+			}
+		}
+	}
+	if !terminated {
+		return malformed(off, "dynamic section of %d entries has no DT_NULL", im.dynCap)
+	}
+	tab, hasTab := im.Dyn(elf.DT_STRTAB)
+	size, hasSize := im.Dyn(elf.DT_STRSZ)
+	if !hasTab || !hasSize {
+		return malformed(off, "dynamic section has no DT_STRTAB or no DT_STRSZ")
+	}
+	im.strtab, im.strsz = tab.Val, size.Val
+	if im.strOff, ok = im.fileOffset(im.strtab, im.strsz); !ok {
+		return malformed(tab.Off, "string table of %d bytes at address %#x is in no PT_LOAD", im.strsz, im.strtab)
+	}
+	return nil
+}
+
+// Dyn returns the last dynamic entry with a tag: glibc's loader lets a later
+// entry replace an earlier one (elf/get-dynamic-info.h).
+func (im *Image) Dyn(tag elf.DynTag) (Dyn, bool) {
+	for i := len(im.Dynamic) - 1; i >= 0; i-- {
+		if im.Dynamic[i].Tag == tag {
+			return im.Dynamic[i], true
+		}
+	}
+	return Dyn{}, false
+}
+
+// str returns the string at an offset of the dynamic string table.
+func (im *Image) str(d Dyn) (string, error) {
+	if d.Val >= im.strsz {
+		return "", malformed(d.Off, "%v is offset %#x of a string table of %d bytes", d.Tag, d.Val, im.strsz)
+	}
+	return im.cstring(im.strOff+d.Val, im.strOff+im.strsz)
+}
+
+func (im *Image) dynString(tag elf.DynTag) (string, bool, error) {
+	d, ok := im.Dyn(tag)
+	if !ok {
+		return "", false, nil
+	}
+	s, err := im.str(d)
+	return s, err == nil, err
+}
+
+// RunPath returns the list that the loader uses and its tag: DT_RUNPATH where
+// there is one, else DT_RPATH, else 0. Where both are present, glibc ignores
+// DT_RPATH (elf/dl-load.c, decompose_rpath), and so does musl (ldso/dynlink.c).
+func (im *Image) RunPath() (tag elf.DynTag, list string, err error) {
+	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {
+		if s, ok, err := im.dynString(tag); ok || err != nil {
+			return tag, s, err
+		}
+	}
+	return 0, "", nil
+}
+
+// Shadowed returns the DT_RPATH that a DT_RUNPATH beside it makes the loader ignore.
+func (im *Image) Shadowed() (list string, ok bool, err error) {
+	if _, both := im.Dyn(elf.DT_RUNPATH); !both {
+		return "", false, nil
+	}
+	return im.dynString(elf.DT_RPATH)
+}
+
+// Needed returns the names in DT_NEEDED, in the file's order, which is the order of loading.
+func (im *Image) Needed() ([]string, error) {
+	var names []string
+	for _, d := range im.Dynamic {
+		if d.Tag != elf.DT_NEEDED {
+			continue
+		}
+		s, err := im.str(d)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, s)
+	}
+	return names, nil
+}
+
+// Soname returns DT_SONAME, or "" where there is none.
+func (im *Image) Soname() (string, error) {
+	s, _, err := im.dynString(elf.DT_SONAME)
+	return s, err
+}
+
+// Interpreter returns the path in PT_INTERP, or "" where there is none.
+func (im *Image) Interpreter() (string, error) {
+	p := im.prog(elf.PT_INTERP)
+	if p == nil || im.detached {
+		return "", nil
+	}
+	if p.Filesz > im.size || p.Off > im.size-p.Filesz {
+		return "", malformed(p.Off, "PT_INTERP of %d bytes lies outside the file of %d bytes", p.Filesz, im.size)
+	}
+	return im.cstring(p.Off, p.Off+p.Filesz)
+}
+
+// A Reason says why no run path of ours belongs in a file. "" means that one does.
+type Reason string
+
+// The reasons for which a file is left alone.
+const (
+	NotELF      Reason = "not an ELF file"
+	Relocatable Reason = "a relocatable object"
+	Core        Reason = "a core file"
+	OtherType   Reason = "neither a program nor a shared library"
+	Detached    Reason = "a detached debug file"
+	NoDynamic   Reason = "no dynamic section"
+	Static      Reason = "a static program"
+	StaticPIE   Reason = "a static-PIE program"
+	Loader      Reason = "the dynamic loader itself"
+)
+
+// LeftAlone tells the files that have no run path to edit. The loader itself is
+// one of them: glibc's asserts at start that it has neither DT_RPATH nor
+// DT_RUNPATH (elf/get-dynamic-info.h).
+func (im *Image) LeftAlone() Reason {
+	switch im.Type {
+	case elf.ET_REL:
+		return Relocatable
+	case elf.ET_CORE:
+		return Core
+	case elf.ET_EXEC, elf.ET_DYN:
+	default:
+		return OtherType
+	}
+	interp := im.prog(elf.PT_INTERP) != nil
+	switch {
+	case im.detached:
+		return Detached
+	case im.prog(elf.PT_DYNAMIC) == nil && !interp && im.Type == elf.ET_EXEC:
+		return Static
+	case im.prog(elf.PT_DYNAMIC) == nil:
+		return NoDynamic
+	case !interp && im.Type == elf.ET_EXEC:
+		return Static
+	}
+	flags1, _ := im.Dyn(elf.DT_FLAGS_1)
+	if !interp && elf.DynFlag1(flags1.Val)&elf.DF_1_PIE != 0 {
+		return StaticPIE
+	}
+	if im.isLoader() {
+		return Loader
+	}
+	return ""
+}
+
+// isLoader tells a dynamic loader by its soname: glibc's are ld-linux*.so.N,
+// ld64.so.N and ld.so.1, musl's (which is its libc) is libc.musl-ARCH.so.1 on
+// distributions that set one and ld-musl-ARCH.so.1.
+func (im *Image) isLoader() bool {
+	if _, needs := im.Dyn(elf.DT_NEEDED); needs {
+		return false
+	}
+	name, err := im.Soname()
+	if err != nil || name == "" {
+		return false
+	}
+	for _, pattern := range []string{"ld-linux*.so.*", "ld64.so.*", "ld.so.*", "ld-musl-*.so.*", "libc.musl-*.so.*"} {
+		if ok, _ := path.Match(pattern, name); ok {
+			return true
+		}
+	}
+	return false
+}

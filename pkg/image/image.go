@@ -1,0 +1,451 @@
+package image
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+)
+
+// ErrNotELF is what Parse returns for input that does not begin with the ELF magic.
+var ErrNotELF = errors.New("not an ELF file")
+
+// A FormatError says what is wrong with an ELF image and where.
+type FormatError struct {
+	Off int64  // offset in the file, in bytes
+	Msg string // what is wrong, without the offset
+}
+
+func (e *FormatError) Error() string { return fmt.Sprintf("%s (offset %#x)", e.Msg, e.Off) }
+
+func malformed(off uint64, format string, args ...any) error {
+	if off > math.MaxInt64 {
+		off = math.MaxInt64
+	}
+	return &FormatError{Off: int64(off), Msg: fmt.Sprintf(format, args...)}
+}
+
+// Prog is a program header (gABI, "Program Header"), in the host's integers.
+type Prog struct {
+	Type   elf.ProgType
+	Flags  elf.ProgFlag
+	Off    uint64 // p_offset, bytes from the start of the file
+	Vaddr  uint64
+	Paddr  uint64
+	Filesz uint64 // bytes in the file
+	Memsz  uint64 // bytes in memory
+	Align  uint64
+}
+
+// Section is a section header (gABI, "Sections"). The loader never reads one.
+type Section struct {
+	NameOff   uint32 // sh_name: offset in the section name table
+	Type      elf.SectionType
+	Flags     elf.SectionFlag
+	Addr      uint64
+	Off       uint64
+	Size      uint64
+	Link      uint32
+	Info      uint32
+	Addralign uint64
+	Entsize   uint64
+}
+
+// inFile reports whether the section occupies bytes of the file.
+func (s *Section) inFile() bool { return s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL }
+
+// Dyn is one entry of the dynamic section, and where it stands.
+type Dyn struct {
+	Tag elf.DynTag
+	Val uint64
+	Off uint64 // offset of the entry in the file
+}
+
+// Image is an ELF file as far as it has been read: headers and the dynamic section.
+// It keeps the reader that it was parsed from and reads strings from it on demand.
+type Image struct {
+	Class   elf.Class
+	Data    elf.Data
+	OSABI   elf.OSABI
+	Type    elf.Type
+	Machine elf.Machine
+	Flags   uint32 // e_flags
+
+	Progs    []Prog
+	Sections []Section // empty where the file has no section header table
+
+	// Dynamic holds the entries before the first DT_NULL.
+	Dynamic []Dyn
+
+	phoff, shoff uint64
+	shstrndx     uint32
+	ehsize       uint64
+
+	dynOff   uint64 // file offset of the dynamic section
+	dynCap   int    // entries that fit in PT_DYNAMIC, the terminator counted in
+	strtab   uint64 // DT_STRTAB, an address
+	strsz    uint64 // DT_STRSZ, bytes
+	strOff   uint64 // file offset of the string table
+	detached bool   // .dynamic is NOBITS
+
+	order binary.ByteOrder
+	r     io.ReaderAt
+	size  uint64
+}
+
+// Size returns the size of the file in bytes.
+func (im *Image) Size() int64 { return int64(im.size) }
+
+// ByteOrder returns the byte order that e_ident[EI_DATA] names.
+func (im *Image) ByteOrder() binary.ByteOrder { return im.order }
+
+func (im *Image) is64() bool { return im.Class == elf.ELFCLASS64 }
+
+// Sizes of the structures of the image's class, in bytes (gABI, "Object Files").
+func (im *Image) ehdrSize() uint64 { return pick(im.is64(), 64, 52) }
+func (im *Image) phdrSize() uint64 { return pick(im.is64(), 56, 32) }
+func (im *Image) shdrSize() uint64 { return pick(im.is64(), 64, 40) }
+func (im *Image) dynSize() uint64  { return pick(im.is64(), 16, 8) }
+func (im *Image) symSize() uint64  { return pick(im.is64(), 24, 16) }
+func (im *Image) wordSize() uint64 { return pick(im.is64(), 8, 4) }
+
+func pick(long bool, a, b uint64) uint64 {
+	if long {
+		return a
+	}
+	return b
+}
+
+// word reads an address-sized integer.
+func (im *Image) word(b []byte) uint64 {
+	if im.is64() {
+		return im.order.Uint64(b)
+	}
+	return uint64(im.order.Uint32(b))
+}
+
+// putWord writes an address-sized integer.
+func (im *Image) putWord(b []byte, v uint64) {
+	if im.is64() {
+		im.order.PutUint64(b, v)
+	} else {
+		im.order.PutUint32(b, uint32(v))
+	}
+}
+
+const headSize = 4096 // what is read of every ELF file; holds the program headers of nearly all
+
+// Parse reads the headers and the dynamic section of the size bytes at r.
+//
+// It returns ErrNotELF where the magic is missing, a *FormatError where the file
+// contradicts itself or its size, and the reader's error where reading fails.
+// Relocatable objects, core files and files with no dynamic section parse; see
+// [Image.LeftAlone]. No allocation is larger than the part of the file that it holds.
+func Parse(r io.ReaderAt, size int64) (*Image, error) {
+	if size < 0 {
+		return nil, fmt.Errorf("negative file size %d", size)
+	}
+	head := make([]byte, min(size, headSize))
+	if err := readFull(r, head, 0); err != nil {
+		return nil, err
+	}
+	return ParseHead(r, size, head)
+}
+
+// ParseHead is Parse for a caller that has already read the beginning of the file.
+// head is not kept.
+func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
+	if len(head) < len(elf.ELFMAG) || string(head[:len(elf.ELFMAG)]) != elf.ELFMAG {
+		return nil, ErrNotELF
+	}
+	im := &Image{r: newWindow(r, uint64(size), head), size: uint64(size)}
+	if err := im.parseHeader(head); err != nil {
+		return nil, err
+	}
+	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
+		return im, nil
+	}
+	if err := im.parseSections(); err != nil {
+		return nil, err
+	}
+	dyn := im.prog(elf.PT_DYNAMIC)
+	if dyn == nil {
+		return im, nil
+	}
+	if im.detached = im.dynamicIsNobits(dyn); im.detached {
+		return im, nil
+	}
+	if err := im.checkSegments(); err != nil {
+		return nil, err
+	}
+	return im, im.parseDynamic(dyn)
+}
+
+func (im *Image) parseHeader(head []byte) error {
+	if len(head) < elf.EI_NIDENT {
+		return malformed(0, "ELF header is cut short: %d of at least 52 bytes", len(head))
+	}
+	im.Class, im.Data, im.OSABI = elf.Class(head[elf.EI_CLASS]), elf.Data(head[elf.EI_DATA]), elf.OSABI(head[elf.EI_OSABI])
+	switch im.Data {
+	case elf.ELFDATA2LSB:
+		im.order = binary.LittleEndian
+	case elf.ELFDATA2MSB:
+		im.order = binary.BigEndian
+	default:
+		return malformed(elf.EI_DATA, "unknown data encoding %d", head[elf.EI_DATA])
+	}
+	if im.Class != elf.ELFCLASS32 && im.Class != elf.ELFCLASS64 {
+		return malformed(elf.EI_CLASS, "unknown ELF class %d", head[elf.EI_CLASS])
+	}
+	if head[elf.EI_VERSION] != byte(elf.EV_CURRENT) {
+		return malformed(elf.EI_VERSION, "unknown ELF version %d", head[elf.EI_VERSION])
+	}
+	if uint64(len(head)) < im.ehdrSize() {
+		return malformed(0, "ELF header is cut short: %d of %d bytes", len(head), im.ehdrSize())
+	}
+	im.Type = elf.Type(im.order.Uint16(head[16:]))
+	im.Machine = elf.Machine(im.order.Uint16(head[18:]))
+	w := im.wordSize()
+	at := 24 + w // e_phoff
+	im.phoff, im.shoff = im.word(head[at:]), im.word(head[at+w:])
+	at += 2 * w
+	im.Flags = im.order.Uint32(head[at:])
+	half := func(i uint64) uint64 { return uint64(im.order.Uint16(head[at+4+2*i:])) }
+	ehsize, phentsize, phnum := half(0), half(1), half(2)
+	shentsize, shnum, shstrndx := half(3), half(4), half(5)
+	if ehsize != im.ehdrSize() {
+		return malformed(at+4, "e_ehsize is %d, not %d", ehsize, im.ehdrSize())
+	}
+	im.ehsize = ehsize
+	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
+		return nil
+	}
+	if phnum == 0xffff { // PN_XNUM; only core files are that large
+		return malformed(at+8, "e_phnum is PN_XNUM: more than 65534 program headers")
+	}
+	if phnum > 0 && phentsize != im.phdrSize() {
+		return malformed(at+6, "e_phentsize is %d, not %d", phentsize, im.phdrSize())
+	}
+	if shnum > 0 && shentsize != im.shdrSize() {
+		return malformed(at+10, "e_shentsize is %d, not %d", shentsize, im.shdrSize())
+	}
+	im.shstrndx = uint32(shstrndx)
+	if err := im.parseProgs(phnum); err != nil {
+		return err
+	}
+	im.Sections = make([]Section, 0, 0)
+	return im.countSections(at+12, shnum)
+}
+
+// table returns the bytes of a table of n entries, checked against the file's size.
+func (im *Image) table(off, n, entsize uint64, what string) ([]byte, error) {
+	if n > im.size/entsize || off > im.size-n*entsize {
+		return nil, malformed(off, "%s of %d entries lies outside the file of %d bytes", what, n, im.size)
+	}
+	b := make([]byte, n*entsize)
+	return b, readFull(im.r, b, off)
+}
+
+func (im *Image) parseProgs(n uint64) error {
+	if n == 0 {
+		return nil
+	}
+	b, err := im.table(im.phoff, n, im.phdrSize(), "program header table")
+	if err != nil {
+		return err
+	}
+	im.Progs = make([]Prog, n)
+	for i := range im.Progs {
+		im.Progs[i] = im.decodeProg(b[uint64(i)*im.phdrSize():])
+	}
+	return nil
+}
+
+func (im *Image) decodeProg(b []byte) Prog {
+	u32 := func(at int) uint64 { return uint64(im.order.Uint32(b[at:])) }
+	if !im.is64() {
+		return Prog{Type: elf.ProgType(u32(0)), Off: u32(4), Vaddr: u32(8), Paddr: u32(12),
+			Filesz: u32(16), Memsz: u32(20), Flags: elf.ProgFlag(u32(24)), Align: u32(28)}
+	}
+	u64 := func(at int) uint64 { return im.order.Uint64(b[at:]) }
+	return Prog{Type: elf.ProgType(u32(0)), Flags: elf.ProgFlag(u32(4)), Off: u64(8), Vaddr: u64(16),
+		Paddr: u64(24), Filesz: u64(32), Memsz: u64(40), Align: u64(48)}
+}
+
+func (im *Image) encodeProg(b []byte, p Prog) {
+	u32 := func(at int, v uint64) { im.order.PutUint32(b[at:], uint32(v)) }
+	u32(0, uint64(p.Type))
+	if !im.is64() {
+		for i, v := range []uint64{p.Off, p.Vaddr, p.Paddr, p.Filesz, p.Memsz, uint64(p.Flags), p.Align} {
+			u32(4+4*i, v)
+		}
+		return
+	}
+	u32(4, uint64(p.Flags))
+	for i, v := range []uint64{p.Off, p.Vaddr, p.Paddr, p.Filesz, p.Memsz, p.Align} {
+		im.order.PutUint64(b[8+8*i:], v)
+	}
+}
+
+// countSections allocates Sections. A count of 0 with a table means that the
+// first entry's sh_size holds the count (gABI, "ELF Header", e_shnum), and an
+// index of SHN_XINDEX that its sh_link holds e_shstrndx.
+func (im *Image) countSections(at, n uint64) error {
+	if im.shoff == 0 {
+		return nil
+	}
+	if n == 0 || im.shstrndx == uint32(elf.SHN_XINDEX) {
+		b, err := im.table(im.shoff, 1, im.shdrSize(), "section header table")
+		if err != nil {
+			return err
+		}
+		first := im.decodeSection(b)
+		if n == 0 {
+			n = first.Size
+		}
+		if im.shstrndx == uint32(elf.SHN_XINDEX) {
+			im.shstrndx = first.Link
+		}
+	}
+	if n > im.size/im.shdrSize() {
+		return malformed(at, "section header table of %d entries lies outside the file of %d bytes", n, im.size)
+	}
+	im.Sections = make([]Section, n)
+	return nil
+}
+
+func (im *Image) parseSections() error {
+	n := uint64(len(im.Sections))
+	if n == 0 {
+		return nil
+	}
+	b, err := im.table(im.shoff, n, im.shdrSize(), "section header table")
+	if err != nil {
+		return err
+	}
+	for i := range im.Sections {
+		im.Sections[i] = im.decodeSection(b[uint64(i)*im.shdrSize():])
+	}
+	if uint64(im.shstrndx) >= n {
+		return malformed(im.shoff, "section name table is section %d of %d", im.shstrndx, n)
+	}
+	return nil
+}
+
+func (im *Image) decodeSection(b []byte) Section {
+	u32 := func(at int) uint32 { return im.order.Uint32(b[at:]) }
+	s := Section{NameOff: u32(0), Type: elf.SectionType(u32(4))}
+	w := int(im.wordSize())
+	x := func(i int) uint64 { return im.word(b[8+i*w:]) }
+	s.Flags, s.Addr, s.Off, s.Size = elf.SectionFlag(x(0)), x(1), x(2), x(3)
+	s.Link, s.Info = u32(8+4*w), u32(12+4*w)
+	s.Addralign, s.Entsize = im.word(b[16+4*w:]), im.word(b[16+5*w:])
+	return s
+}
+
+func (im *Image) encodeSection(b []byte, s Section) {
+	im.order.PutUint32(b, s.NameOff)
+	im.order.PutUint32(b[4:], uint32(s.Type))
+	w := int(im.wordSize())
+	for i, v := range []uint64{uint64(s.Flags), s.Addr, s.Off, s.Size} {
+		im.putWord(b[8+i*w:], v)
+	}
+	im.order.PutUint32(b[8+4*w:], s.Link)
+	im.order.PutUint32(b[12+4*w:], s.Info)
+	im.putWord(b[16+4*w:], s.Addralign)
+	im.putWord(b[16+5*w:], s.Entsize)
+}
+
+// prog returns the first program header of a type, or nil.
+func (im *Image) prog(t elf.ProgType) *Prog {
+	for i := range im.Progs {
+		if im.Progs[i].Type == t {
+			return &im.Progs[i]
+		}
+	}
+	return nil
+}
+
+// dynamicIsNobits tells a detached debug file: it keeps the program headers of
+// the file that it was split from, but its allocated sections hold no bytes.
+func (im *Image) dynamicIsNobits(dyn *Prog) bool {
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_ALLOC != 0 && s.Addr == dyn.Vaddr && s.Flags&elf.SHF_TLS == 0 && s.Size > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// checkSegments refuses what the loader cannot map: a PT_LOAD outside the file,
+// larger in the file than in memory, out of order or overlapping (gABI,
+// "Program Loading": entries ascend by p_vaddr).
+func (im *Image) checkSegments() error {
+	var last *Prog
+	for i := range im.Progs {
+		p := &im.Progs[i]
+		at := im.phoff + uint64(i)*im.phdrSize()
+		if p.Type == elf.PT_LOAD || p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP || p.Type == elf.PT_NOTE {
+			if p.Filesz > im.size || p.Off > im.size-p.Filesz {
+				return malformed(at, "%v of %d bytes at %#x lies outside the file of %d bytes", p.Type, p.Filesz, p.Off, im.size)
+			}
+		}
+		if p.Type != elf.PT_LOAD {
+			continue
+		}
+		switch end := p.Vaddr + p.Memsz; {
+		case p.Filesz > p.Memsz:
+			return malformed(at, "PT_LOAD has p_filesz %#x above p_memsz %#x", p.Filesz, p.Memsz)
+		case end < p.Vaddr || (!im.is64() && end > math.MaxUint32+1):
+			return malformed(at, "PT_LOAD at address %#x with p_memsz %#x wraps around", p.Vaddr, p.Memsz)
+		case p.Align > 1 && p.Align&(p.Align-1) != 0:
+			return malformed(at, "PT_LOAD has p_align %#x, not a power of two", p.Align)
+		case p.Align > 1 && (p.Vaddr-p.Off)%p.Align != 0 && p.Filesz > 0:
+			return malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo p_align %#x", p.Vaddr, p.Off, p.Align)
+		case last != nil && p.Vaddr < last.Vaddr+last.Memsz:
+			return malformed(at, "PT_LOAD at address %#x overlaps or precedes the one at %#x", p.Vaddr, last.Vaddr)
+		}
+		last = p
+	}
+	return nil
+}
+
+// fileOffset maps n bytes of memory at an address to their offset in the file.
+// ok is false where no PT_LOAD holds all of them in the file.
+func (im *Image) fileOffset(addr, n uint64) (off uint64, ok bool) {
+	p := im.segment(addr, n)
+	if p == nil {
+		return 0, false
+	}
+	return p.Off + (addr - p.Vaddr), true
+}
+
+// segment returns the PT_LOAD that holds n bytes at an address in the file, or nil.
+func (im *Image) segment(addr, n uint64) *Prog {
+	for i := range im.Progs {
+		p := &im.Progs[i]
+		if p.Type == elf.PT_LOAD && addr >= p.Vaddr && addr-p.Vaddr <= p.Filesz && n <= p.Filesz-(addr-p.Vaddr) {
+			return p
+		}
+	}
+	return nil
+}
+
+// SectionName returns the name of section i, or "" where the name table does not hold it.
+func (im *Image) SectionName(i int) string {
+	if i < 0 || i >= len(im.Sections) || int(im.shstrndx) >= len(im.Sections) {
+		return ""
+	}
+	t := &im.Sections[im.shstrndx]
+	if !t.inFile() || uint64(im.Sections[i].NameOff) >= t.Size {
+		return ""
+	}
+	s, err := im.cstring(t.Off+uint64(im.Sections[i].NameOff), t.Off+t.Size)
+	if err != nil {
+		return ""
+	}
+	return s
+}

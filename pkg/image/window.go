@@ -1,0 +1,82 @@
+package image
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+)
+
+// window is a reader that keeps the last block it read, so that the many small
+// reads of a parse (a string here, a header there) cost few system calls.
+type window struct {
+	r    io.ReaderAt
+	size uint64
+	head []byte // the first bytes of the file
+	off  uint64
+	buf  []byte
+}
+
+const windowSize = 16 << 10 // bytes; a small library fits whole
+
+func newWindow(r io.ReaderAt, size uint64, head []byte) *window {
+	return &window{r: r, size: size, head: head}
+}
+
+func (w *window) ReadAt(p []byte, at int64) (int, error) {
+	off, n := uint64(at), uint64(len(p))
+	switch {
+	case off+n <= uint64(len(w.head)):
+		return copy(p, w.head[off:]), nil
+	case off >= w.off && off+n <= w.off+uint64(len(w.buf)):
+		return copy(p, w.buf[off-w.off:]), nil
+	case n > windowSize/2 || off+n > w.size:
+		return w.r.ReadAt(p, at)
+	}
+	// Blocks are aligned so that neighbouring structures share one, moved up
+	// only where the request would straddle two.
+	start := off &^ (windowSize/2 - 1)
+	if w.size <= windowSize {
+		start = 0
+	}
+	if w.buf == nil {
+		w.buf = make([]byte, 0, min(windowSize, w.size))
+	}
+	buf := w.buf[:min(uint64(cap(w.buf)), w.size-start)]
+	w.buf = w.buf[:0]
+	if err := readFull(w.r, buf, start); err != nil {
+		return 0, err
+	}
+	w.off, w.buf = start, buf
+	return copy(p, buf[off-start:]), nil
+}
+
+// readFull fills b from offset off.
+func readFull(r io.ReaderAt, b []byte, off uint64) error {
+	n, err := r.ReadAt(b, int64(off))
+	if n == len(b) {
+		return nil
+	}
+	if err == nil || err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("reading %d bytes at offset %#x: %w", len(b), off, err)
+}
+
+// cstring returns the NUL-terminated string at off, which must end before limit
+// (both offsets in the file).
+func (im *Image) cstring(off, limit uint64) (string, error) {
+	var out []byte
+	limit = min(limit, im.size)
+	for step := uint64(256); off < limit; step *= 2 {
+		b := make([]byte, min(step, limit-off))
+		if err := readFull(im.r, b, off); err != nil {
+			return "", err
+		}
+		if i := bytes.IndexByte(b, 0); i >= 0 {
+			return string(append(out, b[:i]...)), nil
+		}
+		out = append(out, b...)
+		off += uint64(len(b))
+	}
+	return "", malformed(off-uint64(len(out)), "unterminated string")
+}
