@@ -1,0 +1,85 @@
+package runpath
+
+import "strings"
+
+// List is a run path: directories in the order in which the loader searches them,
+// as text. An entry "" means the current working directory.
+type List []string
+
+// Parse splits the value of a DT_RUNPATH or DT_RPATH at its colons.
+//
+// An empty value has no entries: glibc ignores it (elf/dl-load.c, decompose_rpath).
+// Elsewhere nothing between two colons, or before the first or after the last one,
+// is an empty entry, which glibc takes for "./" (fillin_rpath).
+func Parse(s string) List {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(s, ":")
+}
+
+// String joins the entries with colons. Parse(s).String() is s.
+// A list of one empty entry has no spelling of its own; it is written as ":",
+// which the loader searches no differently.
+func (l List) String() string {
+	if len(l) == 1 && l[0] == "" {
+		return ":"
+	}
+	return strings.Join(l, ":")
+}
+
+// Empties counts the empty entries.
+func (l List) Empties() int {
+	n := 0
+	for _, e := range l {
+		if e == "" {
+			n++
+		}
+	}
+	return n
+}
+
+var braces = strings.NewReplacer("${ORIGIN}", "$ORIGIN", "${LIB}", "$LIB", "${PLATFORM}", "$PLATFORM")
+
+// Key returns one spelling for all spellings of a directory that differ only in
+// repeated or trailing slashes, "." components, or the braces of a dynamic string
+// token. It leaves ".." alone: across a symbolic link "a/b/.." is not "a".
+// The key of an empty entry is "".
+func Key(entry string) string {
+	if strings.Contains(entry, "${") {
+		entry = braces.Replace(entry)
+	}
+	if !strings.HasSuffix(entry, "/") && !strings.HasSuffix(entry, "/.") && !strings.HasPrefix(entry, "./") &&
+		!strings.Contains(entry, "//") && !strings.Contains(entry, "/./") {
+		return entry
+	}
+	var parts []string
+	for part := range strings.SplitSeq(entry, "/") {
+		if part != "" && part != "." {
+			parts = append(parts, part)
+		}
+	}
+	key := strings.Join(parts, "/")
+	switch {
+	case strings.HasPrefix(entry, "/"):
+		return "/" + key
+	case key == "":
+		return "."
+	}
+	return key
+}
+
+// Duplicates returns the entries that name a directory which an earlier entry
+// named, in their order and spelling. Empty entries are not counted.
+func (l List) Duplicates() []string {
+	var dup []string
+	seen := make(map[string]bool, len(l))
+	for _, e := range l {
+		k := Key(e)
+		if e != "" && seen[k] {
+			dup = append(dup, e)
+		}
+		seen[k] = true
+	}
+	return dup
+}

@@ -1,0 +1,204 @@
+package runpath
+
+import "slices"
+
+// Map names what a tool asks of a run path. Maps combine with |; any subset,
+// applied at once or one after the other in any order and any number of times
+// under the same Settings, gives the same list.
+type Map uint
+
+// The maps of the three editing tools. The zero Map asks for nothing and still
+// leaves the list in normal form.
+const (
+	// ReplaceStubs takes stub directories out and asks for the driver link where
+	// one was taken out, or where the file needs a driver-provided library that
+	// no entry holds which the tools do not own.
+	ReplaceStubs Map = 1 << iota
+	// AddDriverLink asks for the driver link.
+	AddDriverLink
+	// AddCompat asks for Settings.Compat.
+	AddCompat
+)
+
+// Settings is what the maps need to know beside the list: what the user asked
+// for, and what is known about the file whose run path it is. The functions must
+// be pure, and are given an entry's Key; nil ones answer false.
+type Settings struct {
+	DriverLink string // the driver link for this file; required
+	Compat     string // the compat directory, "" where none was named
+	DriverLast bool   // the driver link goes behind all other entries
+	KeepEmpty  bool   // keep empty entries, which mean the working directory
+	Dedupe     bool   // keep only the first of entries that name one directory
+
+	// IsStub tells stub directories.
+	IsStub func(entry string) bool
+	// IsCompat tells compat directories other than Compat.
+	IsCompat func(entry string) bool
+
+	// Needed is the file's DT_NEEDED.
+	Needed []string
+	// IsDriverLibrary tells driver-provided libraries by name.
+	IsDriverLibrary func(soname string) bool
+	// Holds tells whether the directory now holds a library that the loader
+	// would take for this file.
+	Holds func(entry, soname string) bool
+	// Offers tells whether a stub directory holds a stub for a soname, under
+	// whatever file name.
+	Offers func(stubDir, soname string) bool
+}
+
+// Notes says what a report should mention of one application of the maps.
+type Notes struct {
+	Empties    int      // empty entries dropped, or kept where Settings.KeepEmpty
+	Stubs      []string // stub directories taken out
+	Duplicates []string // entries that name a directory again: removed where Settings.Dedupe, else left
+	// DriverFor lists needed driver-provided libraries for which ReplaceStubs
+	// asked for the driver link although no stub directory was in the list.
+	DriverFor []string
+	// Missing lists needed libraries, not driver-provided, that a removed stub
+	// directory offered and that no remaining entry holds.
+	Missing []string
+}
+
+// Changed tells whether a list is not in the normal form that the maps lead to.
+func (s *Settings) Changed(l List, maps Map) bool {
+	after, _ := s.Apply(l, maps)
+	return after.String() != l.String()
+}
+
+// owner says whose an entry is.
+type owner int
+
+const (
+	other owner = iota
+	driver
+	compat
+	stub
+	empty
+)
+
+func (s *Settings) owner(key string) owner {
+	switch {
+	case key == "":
+		return empty
+	case key == Key(s.DriverLink):
+		return driver
+	case s.Compat != "" && key == Key(s.Compat):
+		return compat
+	case s.IsCompat != nil && s.IsCompat(key):
+		return compat
+	case s.IsStub != nil && s.IsStub(key):
+		return stub
+	}
+	return other
+}
+
+// Apply returns the list as the maps leave it, in normal form: compat directories,
+// the driver link, every other entry in its order and spelling (the driver link
+// last with DriverLast); no empty entry unless KeepEmpty. The list is not modified.
+//
+// Whether an entry is owned by a tool depends on the entry alone, and what a map
+// asks for on the entries that no tool owns, which no map adds or removes (a stub
+// directory that is gone has left the driver link behind). That is why the maps
+// commute.
+func (s *Settings) Apply(l List, maps Map) (List, Notes) {
+	var notes Notes
+	wantDriver := maps&AddDriverLink != 0 || maps&AddCompat != 0 && s.Compat != "" && Key(s.Compat) == Key(s.DriverLink)
+	wantCompat := maps&AddCompat != 0 && s.Compat != ""
+
+	var compats, rest List
+	owned := map[string]bool{} // keys of compat entries seen
+	seen := map[string]bool{}  // keys of the rest seen
+	for _, e := range l {
+		key := Key(e)
+		switch who := s.owner(key); {
+		case who == driver:
+			wantDriver = true
+			continue
+		case who == compat:
+			if s.Compat != "" && key == Key(s.Compat) {
+				wantCompat = true
+			} else if !owned[key] {
+				compats = append(compats, e)
+			}
+			owned[key] = true
+			continue
+		case who == empty:
+			notes.Empties++
+			if s.KeepEmpty {
+				rest = append(rest, e)
+			}
+			continue
+		case who == stub && maps&ReplaceStubs != 0:
+			notes.Stubs = append(notes.Stubs, e)
+			wantDriver = true
+			continue
+		}
+		if seen[key] {
+			notes.Duplicates = append(notes.Duplicates, e)
+			if s.Dedupe {
+				continue
+			}
+		}
+		seen[key] = true
+		rest = append(rest, e)
+	}
+	if maps&ReplaceStubs != 0 {
+		notes.DriverFor = s.unheld(rest)
+		wantDriver = wantDriver || len(notes.DriverFor) > 0
+	}
+
+	out := make(List, 0, len(l)+2)
+	if wantCompat && Key(s.Compat) != Key(s.DriverLink) {
+		out = append(out, s.Compat)
+	}
+	out = append(out, compats...)
+	if wantDriver && !s.DriverLast {
+		out = append(out, s.DriverLink)
+	}
+	out = append(out, rest...)
+	if wantDriver && s.DriverLast {
+		out = append(out, s.DriverLink)
+	}
+	notes.Missing = s.missing(notes.Stubs, out)
+	if len(notes.Stubs) > 0 || slices.ContainsFunc(l, func(e string) bool { return s.owner(Key(e)) == driver }) {
+		notes.DriverFor = nil
+	}
+	return out, notes
+}
+
+// unheld returns the needed driver-provided libraries that no entry of rest holds.
+// A stub directory in it holds none: AddDriverLink alone leaves stubs in the list.
+func (s *Settings) unheld(rest List) []string {
+	if s.IsDriverLibrary == nil {
+		return nil
+	}
+	var names []string
+	for _, name := range s.Needed {
+		if s.IsDriverLibrary(name) && !s.held(rest, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (s *Settings) held(l List, name string) bool {
+	return s.Holds != nil && slices.ContainsFunc(l, func(e string) bool { return e != "" && s.Holds(Key(e), name) })
+}
+
+func (s *Settings) missing(stubs []string, rest List) []string {
+	if s.Offers == nil || len(stubs) == 0 {
+		return nil
+	}
+	var names []string
+	for _, name := range s.Needed {
+		if s.IsDriverLibrary != nil && s.IsDriverLibrary(name) || slices.Contains(names, name) {
+			continue
+		}
+		offered := slices.ContainsFunc(stubs, func(dir string) bool { return s.Offers(Key(dir), name) })
+		if offered && !s.held(rest, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
