@@ -1,0 +1,147 @@
+package driver
+
+import (
+	"debug/elf"
+	"path"
+	"strings"
+	"testing"
+)
+
+func TestDriverProvidedLibraries(t *testing.T) {
+	for name, want := range map[string]Class{
+		"libcuda.so":                    CUDA,
+		"libcuda.so.1":                  CUDA,
+		"libcuda.so.1.1":                CUDA, // Jetson
+		"libcuda.so.580.95.05":          CUDA,
+		"libcudadebugger.so.1":          CUDA,
+		"libnvidia-ml.so.1":             NVML,
+		"libnvidia-ptxjitcompiler.so.1": Compiler,
+		"libnvcuvid.so.1":               Video,
+		"libnvidia-encode.so.1":         Video,
+		"libnvoptix.so.1":               OptiX,
+		"libnvidia-opencl.so.1":         OpenCL,
+		"libEGL_nvidia.so.0":            Graphics,
+		"libnvidia-eglcore.so.550.54":   Graphics,
+		"libnvrm_gpu.so":                Tegra,
+		"libnvrm_mem.so":                Tegra,
+		"libnvdla_runtime.so":           Tegra,
+		"libdxcore.so":                  WSL,
+	} {
+		if got, ok := Lookup(name); !ok || got.Class != want {
+			t.Errorf("Lookup(%q) = %v, %v; want class %s", name, got, ok, want)
+		}
+		if IsToolkit(name) {
+			t.Errorf("%q is the driver's and the toolkit's", name)
+		}
+	}
+	for _, name := range []string{
+		"", ".so", "libc.so.6", "libcudart.so.12", "libcublas.so.12", "libcuda.so.conf", "libcuda.so.1/x",
+		"/lib/libcuda.so.1", "libcuda.soup", "libcuda.so.", "libcuda", "xlibcuda.so.1", "libcuda.a",
+		"libGL.so.1", "libEGL.so.1", "libOpenCL.so.1", "libvulkan.so.1", "libnvidia-container.so.1",
+	} {
+		if l, ok := Lookup(name); ok {
+			t.Errorf("Lookup(%q) = %v", name, l)
+		}
+	}
+}
+
+func TestToolkitLibraries(t *testing.T) {
+	for _, name := range []string{
+		"libcudart.so.12", "libcudart.so.11.0", "libcublas.so.12", "libcublasLt.so.12", "libcufft.so.11",
+		"libcurand.so.10", "libcusolver.so.11", "libcusparse.so.12", "libnvrtc.so.12", "libnvrtc-builtins.so.12.4",
+		"libnvJitLink.so.12", "libnppig.so.12", "libcudnn.so.9", "libcudnn_ops.so.9", "libnccl.so.2",
+		"libcupti.so.12", "libnvinfer_plugin.so.10", "libcutensor.so.2", "libcudla.so.1", "libnvToolsExt.so.1",
+	} {
+		if !IsToolkit(name) || Provides(name) || !NeedsDriver(name) {
+			t.Errorf("%q: toolkit %v, driver %v", name, IsToolkit(name), Provides(name))
+		}
+	}
+	for _, name := range []string{"libstdc++.so.6", "libnpth.so.0", "libcud.so.1", "libnpp", ""} {
+		if NeedsDriver(name) {
+			t.Errorf("%q needs the driver?", name)
+		}
+	}
+}
+
+// Each row must be found by its own soname, no name may stand twice, and patterns must be well-formed.
+func TestTableIsConsistent(t *testing.T) {
+	seen := map[string]bool{}
+	for _, l := range Libraries() {
+		if seen[l.Name] {
+			t.Errorf("%s stands twice", l.Name)
+		}
+		seen[l.Name] = true
+		if _, err := path.Match(l.Name, ""); err != nil || !strings.HasSuffix(l.Name, ".so") || l.Class == "" {
+			t.Errorf("row %+v: %v", l, err)
+		}
+		if l.Soname != "" && !l.Match(l.Soname) {
+			t.Errorf("row %+v does not match its own soname", l)
+		}
+	}
+	for _, p := range toolkit {
+		if _, err := path.Match(p, ""); err != nil || seen[p] {
+			t.Errorf("toolkit pattern %q: %v", p, err)
+		}
+	}
+}
+
+func TestDriverLinkIsRightForTheMachine(t *testing.T) {
+	for m, want := range map[elf.Machine]string{
+		elf.EM_386: Link32, elf.EM_X86_64: Link, elf.EM_AARCH64: Link, elf.EM_ARM: Link, elf.EM_PPC64: Link,
+	} {
+		if got := LinkFor(m); got != want {
+			t.Errorf("%v: %s", m, got)
+		}
+	}
+}
+
+func TestStubDirectories(t *testing.T) {
+	const hash = "0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q"
+	for entry, want := range map[string]bool{
+		"/usr/local/cuda/lib64/stubs":                                       true,
+		"/usr/local/cuda/lib64/stubs/":                                      true,
+		"$ORIGIN/stubs":                                                     true,
+		"/opt/cuda/stub/lib":                                                true,
+		"/opt/cuda/targets/x86_64-linux/lib/stubs":                          true,
+		"/nix/store/" + hash + "-cuda_cudart-12.2.140-stubs/lib":            true,
+		"/nix/store/" + hash + "-cuda_cudart-12.2.140-stubs":                true,
+		"/custom/store/" + hash + "-cuda_cudart-12.2.140-stubs/lib":         true,
+		"/nix/store/" + hash + "-cuda_cudart-12.8-stubs/lib/stubs":          true,
+		"/nix/store/" + hash + "-cuda_cudart-12.2.140-lib/lib":              false,
+		"/nix/store/" + hash + "-stubsearch-1.0/lib":                        false,
+		"/home/me/project-stubs/lib":                                        false, // no store path
+		"/store/notahash-cuda-stubs/lib":                                    false,
+		"/usr/lib":                                                          false,
+		"/usr/lib/stubsx":                                                   false,
+		"/usr/lib/mystubs":                                                  false,
+		"":                                                                  false,
+		"/nix/store/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-cuda-stubs/lib":        true, // nuke-refs
+		"/nix/store/" + hash + "-cuda_nvml_dev-12.2.140-stubs/lib/../share": true,
+	} {
+		if got := (StubDirs{}).Contains(entry); got != want {
+			t.Errorf("Contains(%q) = %v", entry, got)
+		}
+	}
+}
+
+func TestFurtherStubPatterns(t *testing.T) {
+	for _, c := range []struct {
+		pattern, entry string
+		want           bool
+	}{
+		{"*-linkstubs", "/opt/cuda-linkstubs/lib", true},
+		{"*-linkstubs", "/opt/linkstubs/lib", false},
+		{"/opt/fake", "/opt/fake", true},
+		{"/opt/fake/", "/opt/fake/", true},
+		{"/opt/fake", "/opt/fake/lib", true},
+		{"/opt/fake", "/opt/fakery", false},
+		{"/opt/*/lib", "/opt/fake/lib/sub", true},
+		{"/opt/*/lib", "/opt/lib", false},
+		{"$ORIGIN/fake", "$ORIGIN/fake", true},
+		{"fake", "", false},
+	} {
+		if got := (StubDirs{Patterns: []string{c.pattern}}).Contains(c.entry); got != c.want {
+			t.Errorf("pattern %q, entry %q: %v", c.pattern, c.entry, got)
+		}
+	}
+}
