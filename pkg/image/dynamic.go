@@ -94,18 +94,7 @@ func (im *Image) Shadowed() (list string, ok bool, err error) {
 
 // Needed returns the names in DT_NEEDED, in the file's order, which is the order of loading.
 func (im *Image) Needed() ([]string, error) {
-	var names []string
-	for _, d := range im.Dynamic {
-		if d.Tag != elf.DT_NEEDED {
-			continue
-		}
-		s, err := im.str(d)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, s)
-	}
-	return names, nil
+	return im.strings(elf.DT_NEEDED)
 }
 
 // Soname returns DT_SONAME, or "" where there is none.

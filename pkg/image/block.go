@@ -1,0 +1,262 @@
+package image
+
+import (
+	"debug/elf"
+	"slices"
+)
+
+// A block is a range of the file that can only move as one: a section, or several
+// that a program header spans, such as the notes of one PT_NOTE.
+type block struct {
+	off, size, addr uint64 // before
+	newOff, newAddr uint64 // after
+	align           uint64
+	rank            int // order in a new segment
+
+	sections, progs []int // what lies in it, by index
+	movable         bool  // nothing but headers and dynamic entries refers to it
+	dynamic         bool  // dynamic entries do, and not only program headers
+}
+
+func (b *block) end() uint64 { return b.off + b.size }
+
+// Ranks in a new segment. llvm-strip and patchelf want notes and .interp first;
+// patchelf wants the string table, which it may grow, last.
+const (
+	rankNote = iota
+	rankInterp
+	rankDynamicData
+	rankDynamic
+	rankStrings
+)
+
+// movableSections can stand anywhere in read-only memory: what refers to them is a
+// program header or a dynamic entry, and they refer to themselves by relative
+// offsets or indices only.
+var movableSections = map[elf.SectionType]int{
+	elf.SHT_NOTE:                 rankNote,
+	elf.SHT_HASH:                 rankDynamicData,
+	elf.SHT_GNU_HASH:             rankDynamicData,
+	elf.SHT_DYNSYM:               rankDynamicData,
+	elf.SHT_GNU_VERSYM:           rankDynamicData,
+	elf.SHT_GNU_VERDEF:           rankDynamicData,
+	elf.SHT_GNU_VERNEED:          rankDynamicData,
+	elf.SHT_REL:                  rankDynamicData,
+	elf.SHT_RELA:                 rankDynamicData,
+	elf.SectionType(19):          rankDynamicData, // SHT_RELR
+	elf.SHT_MIPS_ABIFLAGS:        rankNote,
+	elf.SectionType(0x7000_0006): rankNote, // SHT_MIPS_REGINFO
+}
+
+// movableProgs are the program headers whose range can move with them.
+var movableProgs = map[elf.ProgType]int{
+	elf.PT_NOTE:          rankNote,
+	elf.PT_GNU_PROPERTY:  rankNote,
+	elf.PT_INTERP:        rankInterp,
+	elf.PT_MIPS_ABIFLAGS: rankNote,
+	elf.PT_MIPS_REGINFO:  rankNote,
+}
+
+// dynamicPointers are the entries that hold the address of something that can move.
+var dynamicPointers = []elf.DynTag{
+	elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_SYMTAB, elf.DT_VERSYM, elf.DT_VERNEED, elf.DT_VERDEF,
+	elf.DT_RELA, elf.DT_REL, elf.DT_JMPREL, elf.DynTag(36), // DT_RELR
+}
+
+// blocks returns everything in the file that has a header or a dynamic entry of
+// its own, in order of offset, ranges that overlap joined.
+func (im *Image) blocks() []block {
+	var all []block
+	add := func(b block) {
+		if b.size > 0 {
+			all = append(all, b)
+		}
+	}
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if !s.inFile() {
+			continue
+		}
+		b := block{off: s.Off, size: s.Size, addr: s.Addr, align: s.Addralign, sections: []int{i}}
+		rank, ok := movableSections[s.Type]
+		if interp := im.prog(elf.PT_INTERP); interp != nil && s.Type == elf.SHT_PROGBITS && s.Off == interp.Off && s.Size == interp.Filesz {
+			rank, ok = rankInterp, true
+		}
+		if s.Type == elf.SHT_STRTAB && s.Addr == im.strtab {
+			rank, ok = rankStrings, true
+		}
+		b.rank, b.dynamic = rank, rank >= rankDynamicData
+		b.movable = ok && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&(elf.SHF_WRITE|elf.SHF_EXECINSTR) == 0
+		add(b)
+	}
+	for i, p := range im.Progs {
+		if p.Type == elf.PT_LOAD || p.Type == elf.PT_PHDR || p.Type == elf.PT_NULL {
+			continue
+		}
+		b := block{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align, progs: []int{i}}
+		b.rank, b.movable = movableProgs[p.Type]
+		add(b)
+	}
+	if len(im.Sections) == 0 {
+		for _, b := range im.dynamicRanges() {
+			add(b)
+		}
+	}
+	return join(all)
+}
+
+// join merges blocks that overlap.
+func join(all []block) []block {
+	slices.SortStableFunc(all, func(a, b block) int {
+		if a.off != b.off {
+			return pickOrder(a.off < b.off)
+		}
+		return pickOrder(a.size > b.size)
+	})
+	var out []block
+	for _, b := range all {
+		if n := len(out); n > 0 && b.off < out[n-1].end() {
+			last := &out[n-1]
+			last.movable = last.movable && b.movable && b.addr-b.off == last.addr-last.off
+			last.size = max(last.end(), b.end()) - last.off
+			last.align = max(last.align, b.align)
+			last.rank = max(last.rank, b.rank)
+			last.dynamic = last.dynamic || b.dynamic
+			last.sections = append(last.sections, b.sections...)
+			last.progs = append(last.progs, b.progs...)
+			continue
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+func pickOrder(less bool) int {
+	if less {
+		return -1
+	}
+	return 1
+}
+
+// dynamicRanges finds the extent of what dynamic entries point to, for a file
+// without section headers.
+func (im *Image) dynamicRanges() []block {
+	var out []block
+	add := func(tag elf.DynTag, align uint64, size func(addr uint64) (uint64, bool)) {
+		d, ok := im.Dyn(tag)
+		if !ok {
+			return
+		}
+		n, ok := size(d.Val)
+		off, mapped := im.fileOffset(d.Val, n)
+		if ok && mapped {
+			out = append(out, block{off: off, size: n, addr: d.Val, align: align, movable: true, dynamic: true, rank: rankDynamicData})
+		}
+	}
+	_, symbols, known := im.dynSymbols()
+	w := im.wordSize()
+	add(elf.DT_HASH, im.hashWord(), func(addr uint64) (uint64, bool) {
+		hw := im.hashWord()
+		b, ok := im.memory(addr, 2*hw)
+		if !ok {
+			return 0, false
+		}
+		return (2 + im.uint(b, hw) + im.uint(b[hw:], hw)) * hw, true
+	})
+	add(elf.DT_GNU_HASH, w, func(addr uint64) (uint64, bool) {
+		_, n, ok := im.gnuHash(addr)
+		return n, ok
+	})
+	add(elf.DT_SYMTAB, w, func(uint64) (uint64, bool) { return symbols * im.symSize(), known })
+	add(elf.DT_VERSYM, 2, func(uint64) (uint64, bool) { return symbols * 2, known })
+	add(elf.DT_STRTAB, 1, func(uint64) (uint64, bool) { return im.strsz, true })
+	for i := range out {
+		if out[i].addr == im.strtab {
+			out[i].rank = rankStrings
+		}
+	}
+	return out
+}
+
+// movingFor returns the blocks that have to make room for the bytes [from, to),
+// or an error where something lies there that cannot move.
+func (p *planner) movingFor(from, to uint64) ([]block, error) {
+	im := p.im
+	var out []block
+	free := from // up to here the range is accounted for
+	zero := func(end uint64) error {
+		if end <= free {
+			return nil
+		}
+		b := make([]byte, end-free)
+		if err := readFull(im.r, b, free); err != nil {
+			return err
+		}
+		for i, c := range b {
+			if c != 0 {
+				return cannot("unknown data behind the program headers at offset %#x", free+uint64(i))
+			}
+		}
+		return nil
+	}
+	for _, b := range im.blocks() {
+		if b.end() <= from || b.off >= to {
+			continue
+		}
+		if !b.movable || b.off < from {
+			return nil, cannot("the data behind the program headers at offset %#x cannot move", b.off)
+		}
+		if err := zero(b.off); err != nil {
+			return nil, err
+		}
+		if off, ok := im.fileOffset(b.addr, b.size); !ok || off != b.off {
+			return nil, malformed(b.off, "section or program header says address %#x, where no PT_LOAD maps it", b.addr)
+		}
+		if err := p.unreferenced(b); err != nil {
+			return nil, err
+		}
+		free = b.end()
+		out = append(out, b)
+	}
+	if to > im.size {
+		return nil, malformed(from, "program headers end with the file")
+	}
+	return out, zero(to)
+}
+
+// unreferenced makes sure that no dynamic symbol names an address in the block:
+// code elsewhere could refer to it.
+func (p *planner) unreferenced(b block) error {
+	im := p.im
+	off, n, known := im.dynSymbols()
+	if !known {
+		return cannot("the number of dynamic symbols is unknown")
+	}
+	size := im.symSize()
+	buf := make([]byte, min(n, 4096)*size)
+	for n > 0 {
+		s := buf[:min(n, 4096)*size]
+		if err := readFull(im.r, s, off); err != nil {
+			return err
+		}
+		off, n = off+uint64(len(s)), n-uint64(len(s))/size
+		for ; len(s) > 0; s = s[size:] {
+			shndx, value := im.symbol(s)
+			if shndx != elf.SHN_UNDEF && shndx < elf.SHN_LORESERVE && value >= b.addr && value < b.addr+b.size && value != 0 {
+				return cannot("a dynamic symbol names the data behind the program headers")
+			}
+		}
+	}
+	return nil
+}
+
+// symbol returns st_shndx and st_value (gABI, "Symbol Table").
+func (im *Image) symbol(b []byte) (elf.SectionIndex, uint64) {
+	if im.is64() {
+		return elf.SectionIndex(im.order.Uint16(b[6:])), im.order.Uint64(b[8:])
+	}
+	return elf.SectionIndex(im.order.Uint16(b[14:])), uint64(im.order.Uint32(b[4:]))
+}
+
+// symbolValueAt is the offset of st_value in a symbol, in bytes.
+func (im *Image) symbolValueAt() uint64 { return pick(im.is64(), 8, 4) }

@@ -1,0 +1,240 @@
+package image
+
+import (
+	"debug/elf"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A Change says what the dynamic section is to say about the run path.
+type Change struct {
+	// Tag is elf.DT_RUNPATH or elf.DT_RPATH: the one of the two that the file
+	// has afterwards. elf.DT_NULL leaves it with neither.
+	Tag elf.DynTag
+	// List is the run path, entries separated by ':', written as given. An empty
+	// list leaves the file with neither tag: the loader ignores an empty one.
+	List string
+}
+
+// An Edit is the writes that bring about a Change, in an order that leaves the
+// image loadable, with its old or its new run path, after each of them. Writes
+// below 4 KiB that stay inside a page count as indivisible: a killed process does
+// not leave half of one in the page cache.
+type Edit struct {
+	im     *Image
+	writes []write
+	// The first writes touch nothing that the file uses yet, so they can be taken back.
+	prepared int
+	size     int64 // of the file afterwards
+}
+
+// A write is data at an offset, or where data is nil a copy of n bytes from
+// another offset of the same file.
+type write struct {
+	off  uint64
+	data []byte
+	from uint64
+	n    uint64
+}
+
+func (w write) len() uint64 {
+	if w.data != nil {
+		return uint64(len(w.data))
+	}
+	return w.n
+}
+
+// A Writer is the file that Apply writes to: the one that the image was parsed
+// from. Truncate takes a size in bytes, as (*os.File).Truncate does.
+type Writer interface {
+	io.WriterAt
+	Truncate(size int64) error
+}
+
+// Growth returns by how many bytes the file becomes larger.
+func (e *Edit) Growth() int64 { return e.size - int64(e.im.size) }
+
+// Written returns the number of bytes that Apply writes.
+func (e *Edit) Written() int64 {
+	var n uint64
+	for _, w := range e.writes {
+		n += w.len()
+	}
+	return int64(n)
+}
+
+// Apply performs the writes. Where one fails before any that the file depends on,
+// what was written is taken back and the file is what it was; where a later one
+// fails, the file loads with the old or with the new run path.
+func (e *Edit) Apply(w Writer) error {
+	for i, wr := range e.writes {
+		err := e.perform(w, wr)
+		if err == nil {
+			continue
+		}
+		if i < e.prepared {
+			return e.undo(w, e.writes[:i+1], err)
+		}
+		return err
+	}
+	return nil
+}
+
+func (e *Edit) perform(w io.WriterAt, wr write) error {
+	if wr.data != nil {
+		return writeFull(w, wr.data, wr.off)
+	}
+	buf := make([]byte, min(wr.n, 1<<20))
+	for done := uint64(0); done < wr.n; {
+		b := buf[:min(uint64(len(buf)), wr.n-done)]
+		if err := readFull(e.im.r, b, wr.from+done); err != nil {
+			return err
+		}
+		if err := writeFull(w, b, wr.off+done); err != nil {
+			return err
+		}
+		done += uint64(len(b))
+	}
+	return nil
+}
+
+func writeFull(w io.WriterAt, b []byte, off uint64) error {
+	if _, err := w.WriteAt(b, int64(off)); err != nil {
+		return fmt.Errorf("writing %d bytes at offset %#x: %w", len(b), off, err)
+	}
+	return nil
+}
+
+// undo takes back writes to bytes that were zero or beyond the end of the file.
+func (e *Edit) undo(w Writer, writes []write, cause error) error {
+	for _, wr := range writes {
+		if wr.off < e.im.size {
+			if err := writeFull(w, make([]byte, wr.len()), wr.off); err != nil {
+				return fmt.Errorf("%w; taking it back: %w", cause, err)
+			}
+		}
+	}
+	if err := w.Truncate(int64(e.im.size)); err != nil {
+		return fmt.Errorf("%w; taking it back: %w", cause, err)
+	}
+	return cause
+}
+
+// Plan works out the edit for a change, reading what it needs and writing
+// nothing. It returns nil where the file says so already, and an error where the
+// file must be left alone, is malformed, or has no place for the new run path.
+func (im *Image) Plan(c Change) (*Edit, error) {
+	if reason := im.LeftAlone(); reason != "" {
+		return nil, fmt.Errorf("%s has no run path to edit", reason)
+	}
+	switch {
+	case strings.IndexByte(c.List, 0) >= 0:
+		return nil, fmt.Errorf("run path contains a NUL byte")
+	case c.List == "":
+		c.Tag = elf.DT_NULL
+	case c.Tag != elf.DT_RUNPATH && c.Tag != elf.DT_RPATH && c.Tag != elf.DT_NULL:
+		return nil, fmt.Errorf("%v is no run path tag", c.Tag)
+	}
+	p := &planner{im: im, change: c}
+	for i, d := range im.Dynamic {
+		if d.Tag == elf.DT_RUNPATH || d.Tag == elf.DT_RPATH {
+			p.retired = append(p.retired, i)
+		}
+	}
+	if done, err := p.done(); done || err != nil {
+		return nil, err
+	}
+	e, err := p.plan()
+	if err != nil {
+		return nil, err
+	}
+	return e, e.verify(c)
+}
+
+// done reports whether the file says already what the change asks for.
+func (p *planner) done() (bool, error) {
+	if p.change.Tag == elf.DT_NULL {
+		return len(p.retired) == 0, nil
+	}
+	if len(p.retired) != 1 || p.im.Dynamic[p.retired[0]].Tag != p.change.Tag {
+		return false, nil
+	}
+	list, err := p.im.str(p.im.Dynamic[p.retired[0]])
+	return list == p.change.List, err
+}
+
+// overlay shows a file as it is after writes that have not been made.
+type overlay struct {
+	e *Edit
+	n int // writes that count
+}
+
+func (o overlay) ReadAt(b []byte, at int64) (int, error) {
+	off, end := uint64(at), uint64(at)+uint64(len(b))
+	if off < o.e.im.size {
+		if err := readFull(o.e.im.r, b[:min(uint64(len(b)), o.e.im.size-off)], off); err != nil {
+			return 0, err
+		}
+	}
+	clear(b[min(uint64(len(b)), max(o.e.im.size, off)-off):])
+	for _, w := range o.e.writes[:o.n] {
+		from, to := max(off, w.off), min(end, w.off+w.len())
+		if from >= to {
+			continue
+		}
+		if w.data != nil {
+			copy(b[from-off:to-off], w.data[from-w.off:])
+		} else if err := readFull(o.e.im.r, b[from-off:to-off], w.from+from-w.off); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}
+
+// verify parses the image as the edit will leave it: the run path is the one
+// asked for and nothing else that the loader reads by name has changed. A
+// mistake in a plan must not reach the file.
+func (e *Edit) verify(c Change) error {
+	after, err := Parse(overlay{e, len(e.writes)}, e.size)
+	if err != nil {
+		return fmt.Errorf("planned edit does not read back: %w", err)
+	}
+	tag, list, err := after.RunPath()
+	if err != nil {
+		return fmt.Errorf("planned edit does not read back: %w", err)
+	}
+	if tag != c.Tag || (tag != elf.DT_NULL && list != c.List) {
+		return fmt.Errorf("planned edit reads back as %v %q", tag, list)
+	}
+	for _, t := range []elf.DynTag{elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY, elf.DT_FILTER} {
+		before, err := e.im.strings(t)
+		if err != nil {
+			return err
+		}
+		now, err := after.strings(t)
+		if err != nil || strings.Join(before, "\x00") != strings.Join(now, "\x00") {
+			return fmt.Errorf("planned edit changes %v (%v)", t, err)
+		}
+	}
+	was, _ := e.im.Interpreter()
+	if is, err := after.Interpreter(); err != nil || is != was {
+		return fmt.Errorf("planned edit changes PT_INTERP (%v)", err)
+	}
+	return nil
+}
+
+// strings returns the strings of every entry with a tag.
+func (im *Image) strings(tag elf.DynTag) ([]string, error) {
+	var out []string
+	for _, d := range im.Dynamic {
+		if d.Tag == tag {
+			s, err := im.str(d)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}

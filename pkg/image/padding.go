@@ -1,0 +1,212 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"math"
+)
+
+// usedFrom returns the lowest offset at or above off at which something in the
+// file begins that a header names, or false where nothing does.
+func (im *Image) usedFrom(off uint64) (uint64, bool) {
+	next := uint64(math.MaxUint64)
+	use := func(start, size uint64) {
+		if size > 0 && start+size > off {
+			next = min(next, max(start, off))
+		}
+	}
+	use(0, im.ehdrSize())
+	use(im.phoff, uint64(len(im.Progs))*im.phdrSize())
+	use(im.shoff, uint64(len(im.Sections))*im.shdrSize())
+	for i := range im.Progs {
+		use(im.Progs[i].Off, im.Progs[i].Filesz)
+	}
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.inFile() {
+			use(s.Off, s.Size)
+		}
+	}
+	return next, next != math.MaxUint64
+}
+
+// imageEnd returns the end of everything that a header names. What follows was
+// appended by somebody else.
+func (im *Image) imageEnd() uint64 {
+	end := im.ehdrSize()
+	grow := func(start, size uint64) { end = max(end, start+size) }
+	grow(im.phoff, uint64(len(im.Progs))*im.phdrSize())
+	grow(im.shoff, uint64(len(im.Sections))*im.shdrSize())
+	for i := range im.Progs {
+		grow(im.Progs[i].Off, im.Progs[i].Filesz)
+	}
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.inFile() {
+			grow(s.Off, s.Size)
+		}
+	}
+	return min(end, im.size)
+}
+
+// addressRoom returns how many bytes a segment can grow in memory before its
+// last page meets the first page of the next one.
+func (im *Image) addressRoom(seg *Prog) uint64 {
+	end := seg.Vaddr + seg.Memsz
+	limit := uint64(math.MaxUint64)
+	if !im.is64() {
+		limit = math.MaxUint32
+	}
+	for i := range im.Progs {
+		p := &im.Progs[i]
+		if p.Type == elf.PT_LOAD && p.Vaddr >= end && p != seg && p.Memsz > 0 {
+			limit = min(limit, p.Vaddr&^(max(p.Align, pageSize)-1))
+		}
+	}
+	if limit <= end {
+		return 0
+	}
+	return limit - end
+}
+
+// paddingAfter returns how many bytes, all zero and at most want, follow a
+// segment in file and memory before anything else does. A segment with which the
+// file ends has no padding.
+func (im *Image) paddingAfter(seg *Prog, want uint64) (uint64, error) {
+	end := seg.Off + seg.Filesz
+	next, ok := im.usedFrom(end)
+	if !ok || seg.Filesz != seg.Memsz {
+		return 0, nil
+	}
+	n := min(next-end, im.addressRoom(seg), want)
+	b := make([]byte, n)
+	if err := readFull(im.r, b, end); err != nil {
+		return 0, err
+	}
+	if i := bytes.IndexFunc(b, func(r rune) bool { return r != 0 }); i >= 0 {
+		n = uint64(i)
+	}
+	return n, nil
+}
+
+// inPadding places the new run path in the zeros between the end of a segment and
+// the next page: behind the string table where it ends its segment, else together
+// with a copy of the whole table. The file does not grow.
+func (p *planner) inPadding() (*placement, error) {
+	list := p.change.List
+	head := uint64(roomHead)
+	own := p.im.segment(p.im.strtab, p.im.strsz)
+	if own == nil {
+		return nil, cannot("the string table is in no segment")
+	}
+	if p.im.strOff+p.im.strsz == own.Off+own.Filesz {
+		pad, err := p.im.paddingAfter(own, head+roomFor(len(list)))
+		if err != nil {
+			return nil, err
+		}
+		if pad >= head+leastRoom(len(list)) {
+			return p.extend(own, pad)
+		}
+	}
+	for _, seg := range p.readOnlySegments(own) {
+		pad, err := p.im.paddingAfter(seg, p.im.strsz+head+roomFor(len(list)))
+		if err != nil {
+			return nil, err
+		}
+		if pad >= p.im.strsz+head+leastRoom(len(list)) {
+			return p.moveTable(seg, pad)
+		}
+	}
+	return nil, nil
+}
+
+// readOnlySegments returns the string table's segment and then the others that
+// are only read.
+func (p *planner) readOnlySegments(own *Prog) []*Prog {
+	segs := []*Prog{own}
+	for i := range p.im.Progs {
+		if s := &p.im.Progs[i]; s.Type == elf.PT_LOAD && s.Flags == elf.PF_R && s != own && s.Filesz > 0 {
+			segs = append(segs, s)
+		}
+	}
+	return segs
+}
+
+// extend lets the table and its segment grow by n bytes that are zero in the file.
+func (p *planner) extend(seg *Prog, n uint64) (*placement, error) {
+	added, at := appendRoom(nil, p.change.List, n-uint64(roomHead))
+	size := p.im.strsz + n
+	return &placement{
+		strOff:   p.im.strsz + at,
+		prepare:  []write{{off: p.im.strOff + p.im.strsz, data: added}},
+		heads:    []write{p.growSegment(seg, n)},
+		early:    1,
+		tags:     map[elf.DynTag]uint64{elf.DT_STRSZ: size},
+		settle:   p.sectionWrite(p.im.strOff, p.im.strtab, size),
+		size:     p.im.size,
+		newTable: p.im.strOff,
+	}, nil
+}
+
+// moveTable copies the table to the n zero bytes behind a segment.
+func (p *planner) moveTable(seg *Prog, n uint64) (*placement, error) {
+	old, err := p.readTable()
+	if err != nil {
+		return nil, err
+	}
+	table := append(make([]byte, 0, n), old...)
+	table, at := appendRoom(table, p.change.List, n-p.im.strsz-uint64(roomHead))
+	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
+	return &placement{
+		strOff:   at,
+		prepare:  []write{{off: off, data: table}},
+		heads:    []write{p.growSegment(seg, n)},
+		early:    1,
+		tags:     map[elf.DynTag]uint64{elf.DT_STRTAB: addr, elf.DT_STRSZ: uint64(len(table))},
+		settle:   append(p.sectionWrite(off, addr, uint64(len(table))), p.deadTable()...),
+		size:     p.im.size,
+		moved:    true,
+		newTable: off,
+		table:    table,
+	}, nil
+}
+
+// growSegment writes a program header with n more bytes.
+func (p *planner) growSegment(seg *Prog, n uint64) write {
+	grown := *seg
+	grown.Filesz += n
+	grown.Memsz += n
+	b := make([]byte, p.im.phdrSize())
+	p.im.encodeProg(b, grown)
+	for i := range p.im.Progs {
+		if &p.im.Progs[i] == seg {
+			return write{off: p.im.phoff + uint64(i)*p.im.phdrSize(), data: b}
+		}
+	}
+	panic("segment of another image")
+}
+
+// sectionWrite gives the string table's section header, if there is one, a new place.
+func (p *planner) sectionWrite(off, addr, size uint64) []write {
+	i := p.im.stringSection()
+	if i < 0 {
+		return nil
+	}
+	s := p.im.Sections[i]
+	s.Off, s.Addr, s.Size = off, addr, size
+	b := make([]byte, p.im.shdrSize())
+	p.im.encodeSection(b, s)
+	return []write{{off: p.im.shoff + uint64(i)*p.im.shdrSize(), data: b}}
+}
+
+// deadTable zeroes the table that a moved one leaves behind, unless some other
+// section lies over it. Names in it would else stay in the file for ever, also
+// after another tool has changed them.
+func (p *planner) deadTable() []write {
+	own := p.im.stringSection()
+	for i := range p.im.Sections {
+		s := &p.im.Sections[i]
+		if i != own && s.inFile() && s.Off < p.im.strOff+p.im.strsz && p.im.strOff < s.Off+s.Size {
+			return nil
+		}
+	}
+	return []write{{off: p.im.strOff, data: make([]byte, p.im.strsz)}}
+}

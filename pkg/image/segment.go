@@ -1,0 +1,541 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"math"
+)
+
+// segmentHead is the number of bytes of a new segment before its first section:
+// llvm-strip takes a PT_INTERP or PT_NOTE that begins where the PT_LOAD does for
+// its parent and loses the PT_LOAD.
+const segmentHead = 64
+
+// A trailer is what stands behind the last segment: the section names, the
+// section headers, and what somebody appended to the file.
+type trailer struct {
+	sections []Section // with their new places
+	names    int       // index of the section that holds the names, where it moves along; else -1
+	tailOff  uint64    // where appended data begins now
+	tail     uint64    // its size, bytes
+}
+
+const maxNames = 64 << 10 // section names that move along, bytes
+
+// trailer describes what has to follow a segment that is to end the file.
+func (p *planner) trailer() (*trailer, error) {
+	im := p.im
+	t := &trailer{sections: append([]Section(nil), im.Sections...), names: -1, tailOff: im.imageEnd()}
+	// patchelf insists on a section behind the string table in an ET_EXEC file
+	// (rewriteSectionsExecutable), so the section names go with the headers.
+	if i := int(im.shstrndx); i < len(im.Sections) {
+		if s := &im.Sections[i]; s.Type == elf.SHT_STRTAB && s.Flags&elf.SHF_ALLOC == 0 && s.Size <= maxNames && s.Off+s.Size <= im.size {
+			t.names = i
+		}
+	}
+	zero, err := im.zeros(t.tailOff, im.size-t.tailOff)
+	if err != nil {
+		return nil, err
+	}
+	if !zero {
+		t.tail = im.size - t.tailOff
+	}
+	return t, nil
+}
+
+// zeros reports whether n bytes at off are all zero.
+func (im *Image) zeros(off, n uint64) (bool, error) {
+	buf := make([]byte, min(n, 64<<10))
+	for n > 0 {
+		b := buf[:min(n, uint64(len(buf)))]
+		if err := readFull(im.r, b, off); err != nil {
+			return false, err
+		}
+		if len(bytes.Trim(b, "\x00")) > 0 {
+			return false, nil
+		}
+		off, n = off+uint64(len(b)), n-uint64(len(b))
+	}
+	return true, nil
+}
+
+// write lays the trailer out behind offset end. It returns its bytes, which follow
+// end directly, the new e_shoff and the size of the whole file; appended data comes
+// as a copy, so that it is found from its old offset as well as from the end.
+func (t *trailer) write(im *Image, end uint64) (data []byte, copied *write, shoff, size uint64, err error) {
+	if t.names >= 0 {
+		s := &t.sections[t.names]
+		data = make([]byte, s.Size)
+		if err := readFull(im.r, data, s.Off); err != nil {
+			return nil, nil, 0, 0, err
+		}
+		s.Off = end
+	}
+	if len(t.sections) > 0 {
+		shoff = alignUp(end+uint64(len(data)), 8)
+		data = append(data, make([]byte, shoff-end-uint64(len(data)))...)
+		for _, s := range t.sections {
+			b := make([]byte, im.shdrSize())
+			im.encodeSection(b, s)
+			data = append(data, b...)
+		}
+	}
+	size = end + uint64(len(data))
+	if t.tail > 0 {
+		copied = &write{off: size, from: t.tailOff, n: t.tail}
+	}
+	size += t.tail
+	if !im.is64() && size > math.MaxUint32 {
+		return nil, nil, 0, 0, cannot("the file would pass 4 GiB")
+	}
+	return data, copied, shoff, size, nil
+}
+
+// inLastSegment lets the segment that ends the file grow where the string table
+// ends it: only section names and headers stand behind it, and they move on.
+func (p *planner) inLastSegment() (*placement, error) {
+	im := p.im
+	seg := im.segment(im.strtab, im.strsz)
+	end := im.strOff + im.strsz
+	if seg == nil || end != seg.Off+seg.Filesz || seg.Filesz != seg.Memsz {
+		return nil, nil
+	}
+	for i := range im.Progs {
+		if q := &im.Progs[i]; q.Type == elf.PT_LOAD && q.Vaddr > seg.Vaddr || q.Off+q.Filesz > end && q.Filesz > 0 {
+			return nil, nil
+		}
+	}
+	t, err := p.trailer()
+	if err != nil {
+		return nil, err
+	}
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.inFile() && s.Size > 0 && i != t.names && s.Off+s.Size > end {
+			return nil, nil
+		}
+	}
+	if im.phoff > end {
+		return nil, nil
+	}
+	const most = 64 << 10 // appended data that is worth a move of the same distance
+	if t.tail > most {
+		return nil, nil
+	}
+	// By at least what stands behind, so that the new copies lie beyond the old
+	// end of the file and a failed write can be taken back; and by as much again
+	// as the room had, so that growing stops soon.
+	n := max(uint64(roomHead)+roomFor(len(p.change.List)), im.size-end)
+	if r, ok, err := p.findRoom(); err != nil {
+		return nil, err
+	} else if ok {
+		n = max(n, 2*r.size)
+	}
+	if n > im.addressRoom(seg) {
+		return nil, nil
+	}
+	pl, err := p.extend(seg, n)
+	if err != nil {
+		return nil, err
+	}
+	if i := im.stringSection(); i >= 0 {
+		t.sections[i].Size = im.strsz + n
+	}
+	data, copied, shoff, size, err := t.write(im, end+n)
+	if err != nil {
+		return nil, err
+	}
+	prepare := []write{{off: end + n, data: data}}
+	if copied != nil {
+		prepare = append(prepare, *copied)
+	}
+	progs := append([]Prog(nil), im.Progs...)
+	for i := range progs {
+		if &im.Progs[i] == seg {
+			progs[i].Filesz += n
+			progs[i].Memsz += n
+		}
+	}
+	head, err := p.header(progs, shoff)
+	if err != nil {
+		return nil, err
+	}
+	// The new string goes where the headers were: only once they have moved.
+	str := pl.prepare[0]
+	pl.prepare, pl.size = prepare, size
+	pl.heads = append(head, str)
+	pl.settle = nil
+	pl.early = len(pl.heads)
+	return pl, nil
+}
+
+// inNewSegment appends a PT_LOAD to the file: the string table with room, and
+// whatever stands where the program header table has to grow. The table itself
+// stays where it is: strip and objcopy write it back behind the ELF header, and
+// kernels before 5.18 compute AT_PHDR from e_phoff.
+func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
+	im := p.im
+	table, err := p.readTable()
+	if err != nil {
+		return nil, err
+	}
+	t, err := p.trailer()
+	if err != nil {
+		return nil, err
+	}
+	tableEnd := im.phoff + uint64(len(im.Progs))*im.phdrSize()
+	null := -1 // an unused program header spares the growth; MIPS linkers leave one
+	for i := range im.Progs {
+		if im.Progs[i].Type == elf.PT_NULL {
+			null = i
+		}
+	}
+	var moving []block
+	if null < 0 {
+		if moving, err = p.movingFor(tableEnd, tableEnd+im.phdrSize()); err != nil {
+			return nil, err
+		}
+		if len(im.Progs)+1 >= 0xffff {
+			return nil, cannot("%d program headers", len(im.Progs))
+		}
+	}
+	n := &newSegment{p: p, t: t, lent: -1}
+	n.begin()
+	overwritten := false // something that .dynamic points to lies where the table grows
+	for rank := rankNote; rank < rankStrings; rank++ {
+		for i := range moving {
+			if moving[i].rank == rank {
+				overwritten = overwritten || moving[i].dynamic
+				if err := n.add(&moving[i]); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	for i := range moving {
+		overwritten = overwritten || moving[i].rank == rankStrings
+	}
+	if overwritten && !moveDynamic {
+		if n.lent = p.lendable(); n.lent < 0 {
+			moveDynamic = true
+		}
+	}
+	pl := &placement{moved: true, tags: map[elf.DynTag]uint64{}}
+	if moveDynamic {
+		if pl.dynamic, err = n.addDynamic(); err != nil {
+			return nil, err
+		}
+	}
+	capacity := roomFor(len(p.change.List))
+	if t.tail > 0 {
+		capacity = max(capacity, pageSize) // each growth would copy the appended data again
+	}
+	n.addTable(pl, table, p.change.List, capacity)
+	if err := n.finish(pl, null, moveDynamic); err != nil {
+		return nil, err
+	}
+	for _, b := range n.blocks {
+		for _, tag := range dynamicPointers {
+			if d, ok := im.Dyn(tag); ok && d.Val >= b.addr && d.Val < b.addr+b.size {
+				pl.tags[tag] = d.Val - b.addr + b.newAddr
+			}
+		}
+	}
+	pl.settle = append(pl.settle, p.deadTable()...)
+	if null < 0 {
+		pl.settle = append(pl.settle, p.deadBlocks(n.blocks, tableEnd+im.phdrSize())...)
+	}
+	symbols, err := p.symbolWrites(n.blocks)
+	if err != nil {
+		return nil, err
+	}
+	pl.settle = append(pl.settle, symbols...)
+	return pl, nil
+}
+
+// lendable returns a program header that the loader can do without for the moment
+// between two writes, or -1.
+func (p *planner) lendable() int {
+	for _, t := range []elf.ProgType{elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
+		for i := range p.im.Progs {
+			if p.im.Progs[i].Type == t {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// newSegment is the content of a new PT_LOAD as it takes shape.
+type newSegment struct {
+	p      *planner
+	t      *trailer
+	off    uint64 // p_offset
+	addr   uint64 // p_vaddr
+	align  uint64
+	data   []byte // from off on
+	blocks []block
+	lent   int // program header to lend while .dynamic is switched, or -1
+}
+
+// begin chooses the place: in the file behind everything, without padding, and in
+// memory above everything, .bss included, congruent to it modulo the alignment.
+func (n *newSegment) begin() {
+	im := n.p.im
+	top := uint64(0)
+	n.align = pageSize
+	for i := range im.Progs {
+		if q := &im.Progs[i]; q.Type == elf.PT_LOAD {
+			top = max(top, q.Vaddr+q.Memsz)
+			n.align = max(n.align, q.Align)
+		}
+	}
+	const gap = 64 << 10 // closer, eu-elflint takes the new sections for parts of the segment below
+	n.off = alignUp(im.size, 16)
+	n.addr = alignUp(top+gap, n.align) + n.off%n.align
+	n.data = make([]byte, segmentHead, segmentHead+im.strsz+4096)
+}
+
+// reserve returns the offset of n more bytes that lies at the same place modulo align as at does.
+func (n *newSegment) reserve(size, align, at uint64) uint64 {
+	off := n.off + uint64(len(n.data))
+	if align > 1 {
+		off += (at%align + align - off%align) % align
+	}
+	n.data = append(n.data, make([]byte, off+size-n.off-uint64(len(n.data)))...)
+	return off
+}
+
+// add moves a block into the segment.
+func (n *newSegment) add(b *block) error {
+	b.newOff = n.reserve(b.size, min(b.align, pageSize), b.off)
+	b.newAddr = n.addr + b.newOff - n.off
+	n.blocks = append(n.blocks, *b)
+	return readFull(n.p.im.r, n.data[b.newOff-n.off:][:b.size], b.off)
+}
+
+// addDynamic makes room for the dynamic section with one more entry and its terminator.
+func (n *newSegment) addDynamic() (*block, error) {
+	im := n.p.im
+	entries := uint64(len(im.Dynamic)) + 2
+	b := &block{off: im.dynOff, size: entries * im.dynSize(), addr: im.prog(elf.PT_DYNAMIC).Vaddr, rank: rankDynamic}
+	b.newOff = n.reserve(b.size, im.wordSize(), 0)
+	b.newAddr = n.addr + b.newOff - n.off
+	for i := range im.Progs {
+		if im.Progs[i].Type == elf.PT_DYNAMIC {
+			b.progs = append(b.progs, i)
+		}
+	}
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.Type == elf.SHT_DYNAMIC && s.Addr == b.addr {
+			b.sections = append(b.sections, i)
+		}
+	}
+	n.blocks = append(n.blocks, *b)
+	return b, nil
+}
+
+// addTable puts the string table last, with room for later edits behind it.
+func (n *newSegment) addTable(pl *placement, table []byte, list string, capacity uint64) {
+	at := n.reserve(0, 16, 0)
+	before := uint64(len(n.data))
+	grown := append(append([]byte(nil), table...), 0)[:len(table)]
+	grown, pl.strOff = appendRoom(grown, list, capacity)
+	n.data = append(n.data, grown...)
+	pl.newTable = at
+	addr := n.addr + at - n.off
+	pl.tags[elf.DT_STRTAB], pl.tags[elf.DT_STRSZ] = addr, uint64(len(grown))
+	pl.table = n.data[before:]
+	if i := n.p.im.stringSection(); i >= 0 {
+		s := &n.t.sections[i]
+		s.Off, s.Addr, s.Size = at, addr, uint64(len(grown))
+	}
+}
+
+// finish lays out the trailer and the headers.
+func (n *newSegment) finish(pl *placement, null int, writable bool) error {
+	im := n.p.im
+	segment := Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Align: n.align,
+		Filesz: uint64(len(n.data)), Memsz: uint64(len(n.data))}
+	if writable {
+		segment.Flags |= elf.PF_W
+	}
+	if !im.is64() && segment.Vaddr+segment.Memsz > math.MaxUint32 {
+		return cannot("the address space of 32 bits is full")
+	}
+	for _, b := range n.blocks {
+		for _, i := range b.sections {
+			s := &n.t.sections[i]
+			s.Off += b.newOff - b.off
+			s.Addr += b.newAddr - b.addr
+			if b.rank == rankDynamic {
+				s.Size = b.size
+			}
+		}
+	}
+	trailing, copied, shoff, size, err := n.t.write(im, n.off+segment.Filesz)
+	if err != nil {
+		return err
+	}
+	pl.size = size
+	// One write, of which the string table and .dynamic are filled in later.
+	tableAt, tableLen := pl.newTable-n.off, uint64(len(pl.table))
+	all := append(n.data, trailing...)
+	pl.table = all[tableAt:][:tableLen]
+	if d := pl.dynamic; d != nil {
+		pl.dynamicData = all[d.newOff-n.off:][:d.size]
+	}
+	pl.prepare = []write{{off: n.off, data: all}}
+	if copied != nil {
+		pl.prepare = append(pl.prepare, *copied)
+	}
+	if n.lent >= 0 { // with the places of old, so that the old bytes are what it describes
+		progs := n.insert(im.Progs, segment, n.lent)
+		head, err := n.p.header(progs, im.shoff)
+		if err != nil {
+			return err
+		}
+		pl.heads, pl.early = head, len(head)
+	}
+	progs := append([]Prog(nil), im.Progs...)
+	for _, b := range n.blocks {
+		for _, i := range b.progs {
+			q := &progs[i]
+			q.Off += b.newOff - b.off
+			q.Paddr += b.newAddr - b.addr
+			q.Vaddr += b.newAddr - b.addr
+			if b.rank == rankDynamic {
+				q.Filesz, q.Memsz = b.size, b.size
+			}
+		}
+	}
+	head, err := n.p.header(n.insert(progs, segment, null), shoff)
+	if err != nil {
+		return err
+	}
+	pl.heads = append(pl.heads, head...)
+	if n.lent < 0 {
+		pl.early = len(pl.heads)
+	}
+	return nil
+}
+
+// insert returns the program headers with segment behind the last PT_LOAD, in
+// ascending order of address as the gABI wants them, and without entry drop
+// (-1 for none).
+func (n *newSegment) insert(progs []Prog, segment Prog, drop int) []Prog {
+	last := 0
+	for i := range progs {
+		if progs[i].Type == elf.PT_LOAD {
+			last = i
+		}
+	}
+	// Physical addresses follow the linker's habit: equal to the virtual ones, or zero.
+	if load := progs[last]; load.Paddr == load.Vaddr || load.Paddr != 0 {
+		segment.Paddr = segment.Vaddr + (load.Paddr - load.Vaddr)
+	}
+	var out []Prog
+	for i, q := range progs {
+		if i != drop {
+			out = append(out, q)
+		}
+		if i == last {
+			out = append(out, segment)
+		}
+	}
+	size := uint64(len(out)) * n.p.im.phdrSize()
+	for i := range out {
+		if out[i].Type == elf.PT_PHDR {
+			out[i].Filesz, out[i].Memsz = size, size
+		}
+	}
+	return out
+}
+
+// header writes the ELF header and the program headers, in one piece where they
+// are neighbours: both then change at once.
+func (p *planner) header(progs []Prog, shoff uint64) ([]write, error) {
+	im := p.im
+	ehdr := make([]byte, im.ehdrSize())
+	if err := readFull(im.r, ehdr, 0); err != nil {
+		return nil, err
+	}
+	w := im.wordSize()
+	if len(im.Sections) > 0 {
+		im.putWord(ehdr[24+2*w:], shoff)
+	}
+	im.order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // behind e_flags, e_ehsize, e_phentsize
+	table := make([]byte, uint64(len(progs))*im.phdrSize())
+	for i, q := range progs {
+		im.encodeProg(table[uint64(i)*im.phdrSize():], q)
+	}
+	switch {
+	case im.phoff == im.ehdrSize():
+		return []write{{off: 0, data: append(ehdr, table...)}}, nil
+	case len(progs) == len(im.Progs):
+		return []write{{off: im.phoff, data: table}, {off: 0, data: ehdr}}, nil
+	}
+	// Between the two writes the loader sees the new table without its last entry.
+	switch progs[len(progs)-1].Type {
+	case elf.PT_NOTE, elf.PT_GNU_PROPERTY, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME:
+		return []write{{off: im.phoff, data: table}, {off: 0, data: ehdr}}, nil
+	}
+	return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.phoff)
+}
+
+// deadBlocks zeroes what moved blocks leave behind from offset from on: zeros are
+// what a later edit takes for free.
+func (p *planner) deadBlocks(moved []block, from uint64) []write {
+	var out []write
+	for _, b := range moved {
+		if start := max(b.off, from); start < b.end() && b.rank < rankDynamic {
+			out = append(out, write{off: start, data: make([]byte, b.end()-start)})
+		}
+	}
+	return out
+}
+
+// symbolWrites repairs .symtab where it names something that moved, such as
+// __abi_tag, _DYNAMIC or a section symbol; the loader never reads it.
+func (p *planner) symbolWrites(moved []block) ([]write, error) {
+	im := p.im
+	delta := map[elf.SectionIndex]uint64{}
+	for _, b := range moved {
+		for _, i := range b.sections {
+			delta[elf.SectionIndex(i)] = b.newAddr - b.addr
+		}
+	}
+	if i := im.stringSection(); i >= 0 {
+		delete(delta, elf.SectionIndex(i))
+	}
+	if len(delta) == 0 {
+		return nil, nil
+	}
+	var out []write
+	size, at, w := im.symSize(), im.symbolValueAt(), im.wordSize()
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if s.Type != elf.SHT_SYMTAB {
+			continue
+		}
+		if s.Size > im.size || s.Off > im.size-s.Size {
+			return nil, malformed(im.shoff+uint64(i)*im.shdrSize(), "symbol table of %d bytes at %#x lies outside the file", s.Size, s.Off)
+		}
+		const chunk = 2048 // symbols at a time: a symbol table can have millions
+		buf := make([]byte, min(s.Size/size, chunk)*size)
+		for off, end := s.Off, s.Off+s.Size/size*size; off < end; off += uint64(len(buf)) {
+			b := buf[:min(uint64(len(buf)), end-off)]
+			if err := readFull(im.r, b, off); err != nil {
+				return nil, err
+			}
+			for j := uint64(0); j < uint64(len(b)); j += size {
+				shndx, value := im.symbol(b[j:])
+				if d, ok := delta[shndx]; ok && shndx < elf.SHN_LORESERVE {
+					v := make([]byte, w)
+					im.putWord(v, value+d)
+					out = append(out, write{off: off + j + at, data: v})
+				}
+			}
+		}
+	}
+	return out, nil
+}
