@@ -1,0 +1,86 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"math"
+	"slices"
+)
+
+// DlopenNote is one object of a .note.dlopen note: libraries that the file may
+// open at run time, which DT_NEEDED does not tell (systemd, "ELF_DLOPEN_METADATA").
+type DlopenNote struct {
+	Sonames     []string `json:"soname"` // alternatives, the preferred one first
+	Feature     string   `json:"feature"`
+	Description string   `json:"description"`
+	Priority    string   `json:"priority"` // required, recommended, suggested
+}
+
+const (
+	dlopenOwner = "FDO\x00"
+	dlopenType  = 0x407c0c0a
+)
+
+// maxNotes bounds the notes that are read, in bytes. Real files have some hundreds.
+const maxNotes = 1 << 20
+
+// DlopenNotes returns what the file's .note.dlopen notes say, in the file's order.
+// It finds them by PT_NOTE, as a program at run time does, and without one by
+// SHT_NOTE. A note that is not as specified is passed over: notes are hints.
+func (im *Image) DlopenNotes() ([]DlopenNote, error) {
+	type area struct{ off, size, align uint64 }
+	var spans []area
+	for _, p := range im.Progs {
+		if p.Type == elf.PT_NOTE {
+			spans = append(spans, area{p.Off, p.Filesz, p.Align})
+		}
+	}
+	if spans == nil {
+		for _, s := range im.Sections {
+			if s.Type == elf.SHT_NOTE {
+				spans = append(spans, area{s.Off, s.Size, s.Addralign})
+			}
+		}
+	}
+	var found []DlopenNote
+	for _, s := range spans {
+		if s.size > maxNotes || s.size > im.size || s.off > im.size-s.size {
+			continue
+		}
+		b := make([]byte, s.size)
+		if err := readFull(im.r, b, s.off); err != nil {
+			return nil, err
+		}
+		for desc := range im.notes(b, s.align, dlopenOwner, dlopenType) {
+			var notes []DlopenNote
+			if json.Unmarshal(bytes.TrimRight(desc, "\x00"), &notes) == nil {
+				found = append(found, notes...)
+			}
+		}
+	}
+	return slices.Clip(found), nil
+}
+
+// notes yields the descriptors of the notes of an owner and type (gABI, "Note
+// Section": three words, the name and the descriptor, each padded; to 8 bytes
+// where the segment's alignment is 8, as in PT_GNU_PROPERTY's).
+func (im *Image) notes(b []byte, align uint64, owner string, typ uint32) func(func([]byte) bool) {
+	if align != 8 {
+		align = 4
+	}
+	return func(yield func([]byte) bool) {
+		for len(b) >= 12 {
+			namesz, descsz := uint64(im.order.Uint32(b)), uint64(im.order.Uint32(b[4:]))
+			t := im.order.Uint32(b[8:])
+			descAt := (12 + namesz + align - 1) &^ (align - 1)
+			if namesz > math.MaxUint32/2 || descAt+descsz > uint64(len(b)) {
+				return
+			}
+			if t == typ && string(b[12:12+namesz]) == owner && !yield(b[descAt:descAt+descsz]) {
+				return
+			}
+			b = b[min((descAt+descsz+align-1)&^(align-1), uint64(len(b))):]
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"strings"
+)
+
+const (
+	stringBuffer = 1 << 20 // bytes read at a time
+	maxName      = 255     // NAME_MAX: a longer string is no file name
+)
+
+// LibraryStrings calls yield for each name of a shared library in the file's
+// read-only data, as in dlopen("libcuda.so.1"), in the file's order, repetitions
+// included, until yield returns false. The directory part of a path is left out.
+//
+// exact tells a NUL-terminated name: C's, or the tail of a longer string, because
+// linkers merge a string that is another one's tail. Rust and Go keep strings
+// unterminated and side by side; what is told from them begins at the last "lib"
+// and may have a digit too many behind ".so".
+//
+// GPU code, often most of a CUDA library, is not searched. Memory use does not
+// depend on the file's size.
+func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error {
+	buf := make([]byte, 0, stringBuffer)
+	for _, s := range im.readOnlyData() {
+		if s.size > im.size || s.off > im.size-s.size {
+			continue
+		}
+		b, searched := buf[:0], 0 // what is in memory, and how much of it was searched
+		for at, end := s.off, s.off+s.size; at < end; {
+			kept := len(b)
+			n := int(min(uint64(stringBuffer-kept), end-at))
+			b = buf[:kept+n]
+			if err := readFull(im.r, b[kept:], at); err != nil {
+				return err
+			}
+			at += uint64(n)
+			limit := len(b)
+			if at < end {
+				limit = max(searched, len(b)-maxName) // a name behind it may not be whole yet
+			}
+			if !eachLibrary(b, searched, limit, yield) {
+				return nil
+			}
+			from := max(0, limit-maxName) // a name that is still to be found may begin here
+			searched = limit - from
+			b = buf[:copy(buf[:cap(buf)], b[from:])]
+		}
+	}
+	return nil
+}
+
+type span struct{ off, size uint64 }
+
+// readOnlyData returns the parts of the file that may hold string constants:
+// allocated sections that are neither writable nor code, and without section
+// headers the segments that are not writable.
+func (im *Image) readOnlyData() []span {
+	var spans []span
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if s.Type != elf.SHT_PROGBITS || s.Flags&elf.SHF_ALLOC == 0 || s.Flags&(elf.SHF_WRITE|elf.SHF_EXECINSTR) != 0 {
+			continue
+		}
+		switch name := im.SectionName(i); {
+		case strings.Contains(name, "nv_fatbin"), strings.Contains(name, "nv_relfatbin"),
+			strings.HasPrefix(name, ".eh_frame"), name == ".gcc_except_table", name == ".interp":
+			continue
+		}
+		spans = append(spans, span{s.Off, s.Size})
+	}
+	if len(im.Sections) > 0 {
+		return spans
+	}
+	for i := range im.Progs {
+		if p := &im.Progs[i]; p.Type == elf.PT_LOAD && p.Flags&elf.PF_W == 0 {
+			spans = append(spans, span{p.Off, p.Filesz})
+		}
+	}
+	return spans
+}
+
+// eachLibrary yields the library names whose ".so" begins at from or behind it, and before limit.
+func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool {
+	for i := from; i < limit; {
+		j := bytes.Index(b[i:], []byte(".so"))
+		if j < 0 || i+j >= limit {
+			return true
+		}
+		dot := i + j
+		i = dot + len(".so")
+		start := dot
+		for start > 0 && dot-start < maxName && nameByte(b[start-1]) {
+			start--
+		}
+		end := i
+		for end < len(b) && end-dot < maxName && (b[end] == '.' && end+1 < len(b) && digit(b[end+1]) || digit(b[end]) && end > i) {
+			end++
+		}
+		exact := end < len(b) && b[end] == 0
+		if !exact {
+			k := bytes.LastIndex(b[start:dot], []byte("lib"))
+			if k < 0 {
+				continue
+			}
+			start += k
+		}
+		if start < dot && !yield(string(b[start:end]), exact) {
+			return false
+		}
+	}
+	return true
+}
+
+// nameByte tells the bytes that names of libraries are made of in practice.
+func nameByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || digit(c) || c == '_' || c == '-' || c == '.' || c == '+'
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }

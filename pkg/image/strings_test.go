@@ -1,0 +1,177 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"math/rand"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fromBytes makes an image of which nothing is known but one section's contents.
+func fromBytes(data []byte, s Section) *Image {
+	s.Size = uint64(len(data))
+	return &Image{Class: elf.ELFCLASS64, order: binary.LittleEndian, r: bytes.NewReader(data), size: uint64(len(data)), Sections: []Section{s}}
+}
+
+func rodata(data []byte) *Image {
+	return fromBytes(data, Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC})
+}
+
+func libraries(t *testing.T, im *Image) (exact, loose []string) {
+	t.Helper()
+	err := im.LibraryStrings(func(name string, terminated bool) bool {
+		if terminated {
+			exact = append(exact, name)
+		} else {
+			loose = append(loose, name)
+		}
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return exact, loose
+}
+
+func TestLibraryStrings(t *testing.T) {
+	for _, c := range []struct {
+		data         string
+		exact, loose []string
+	}{
+		{data: "libcuda.so.1\x00", exact: []string{"libcuda.so.1"}},
+		{data: "\x00libcuda.so\x00x\x00plugin.so\x00", exact: []string{"libcuda.so", "plugin.so"}},
+		{data: "/usr/lib/libcuda.so.1\x00%s/libnvidia-ml.so.1\x00", exact: []string{"libcuda.so.1", "libnvidia-ml.so.1"}},
+		{data: "cannot load libcuda.so.1\x00", exact: []string{"libcuda.so.1"}}, // the tail may be a merged string
+		{data: "cannot load libcuda.so.1, sorry\x00", loose: []string{"libcuda.so.1"}},
+		{data: "nvcuda.dlllibcuda.so.1libcuda.solibnvidia-ml.so.1", loose: []string{"libcuda.so.1", "libcuda.so", "libnvidia-ml.so.1"}}, // Rust
+		{data: ".so\x00also\x00a.sort\x00x.source\x00"},
+		{data: "libstdc++.so.6\x00libfoo-1.2.so.3.4.5\x00", exact: []string{"libstdc++.so.6", "libfoo-1.2.so.3.4.5"}},
+		{data: "libcuda.so.1"}, // the section ends in the middle: see loose
+	} {
+		exact, loose := libraries(t, rodata([]byte(c.data)))
+		if c.data == "libcuda.so.1" {
+			c.loose = []string{"libcuda.so.1"}
+		}
+		if diff := cmp.Diff([][]string{c.exact, c.loose}, [][]string{exact, loose}); diff != "" {
+			t.Errorf("%q: %s", c.data, diff)
+		}
+	}
+}
+
+func TestLibraryStringsOnlyInReadOnlyData(t *testing.T) {
+	data := []byte("libcuda.so.1\x00")
+	for _, s := range []Section{
+		{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC | elf.SHF_WRITE},
+		{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC | elf.SHF_EXECINSTR},
+		{Type: elf.SHT_PROGBITS},
+		{Type: elf.SHT_STRTAB, Flags: elf.SHF_ALLOC},
+	} {
+		if exact, loose := libraries(t, fromBytes(data, s)); exact != nil || loose != nil {
+			t.Errorf("section %+v gives %q %q", s, exact, loose)
+		}
+	}
+	im := rodata(data)
+	im.Sections, im.Progs = nil, []Prog{
+		{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Filesz: uint64(len(data))},
+		{Type: elf.PT_LOAD, Flags: elf.PF_R, Filesz: uint64(len(data))},
+	}
+	if exact, _ := libraries(t, im); len(exact) != 1 {
+		t.Errorf("without section headers: %q", exact)
+	}
+}
+
+func TestLibraryStringsStopsWhenAsked(t *testing.T) {
+	n := 0
+	err := rodata([]byte("liba.so\x00libb.so\x00")).LibraryStrings(func(string, bool) bool { n++; return false })
+	if err != nil || n != 1 {
+		t.Errorf("%d names, %v", n, err)
+	}
+}
+
+// Names must be found once each wherever they lie with respect to the buffer's end.
+func TestLibraryStringsAcrossBuffers(t *testing.T) {
+	rng := rand.New(rand.NewSource(1))
+	for round := range 20 {
+		data := bytes.Repeat([]byte{0}, 3*stringBuffer+rng.Intn(1000))
+		var want []string
+		put := func(at int) {
+			name := fmt.Sprintf("lib%s%d.so.%d", strings.Repeat("x", rng.Intn(200)), len(want), rng.Intn(100))
+			copy(data[at:], name)
+			want = append(want, name)
+		}
+		at := 1
+		for at+600 < len(data) {
+			put(at)
+			at += 300 + rng.Intn(50_000)
+			// Thick around the ends of buffers.
+			if near := at % stringBuffer; near > stringBuffer-2000 || near < 2000 {
+				at -= at % 300
+				at += 300 - at%300 + rng.Intn(40)
+			}
+		}
+		if exact, loose := libraries(t, rodata(data)); cmp.Diff(want, exact) != "" || loose != nil {
+			t.Fatalf("round %d: %s %q", round, cmp.Diff(want, exact), loose)
+		}
+	}
+	// One name at every offset around the end of the first buffer.
+	for at := stringBuffer - 600; at < stringBuffer+300; at++ {
+		data := make([]byte, stringBuffer+2000)
+		copy(data[at:], "libcuda.so.1")
+		if exact, _ := libraries(t, rodata(data)); cmp.Diff([]string{"libcuda.so.1"}, exact) != "" {
+			t.Fatalf("at %#x: %q", at, exact)
+		}
+	}
+}
+
+func note(order binary.AppendByteOrder, owner string, typ uint32, desc string) []byte {
+	var b []byte
+	b = order.AppendUint32(b, uint32(len(owner)+1))
+	b = order.AppendUint32(b, uint32(len(desc)))
+	b = order.AppendUint32(b, typ)
+	pad := func() {
+		for len(b)%4 != 0 {
+			b = append(b, 0)
+		}
+	}
+	b = append(b, owner+"\x00"...)
+	pad()
+	b = append(b, desc...)
+	pad()
+	return b
+}
+
+func TestDlopenNotes(t *testing.T) {
+	const cuda = `[{"soname":["libcuda.so.1","libcuda.so"],"feature":"gpu","description":"GPU","priority":"suggested"}]`
+	want := []DlopenNote{{Sonames: []string{"libcuda.so.1", "libcuda.so"}, Feature: "gpu", Description: "GPU", Priority: "suggested"}}
+	for _, order := range []interface {
+		binary.ByteOrder
+		binary.AppendByteOrder
+	}{binary.LittleEndian, binary.BigEndian} {
+		data := note(order, "GNU", 3, "build id")
+		data = append(data, note(order, "FDO", dlopenType, "not JSON")...)
+		data = append(data, note(order, "XXX", dlopenType, cuda)...)
+		data = append(data, note(order, "FDO", 1, cuda)...)
+		data = append(data, note(order, "FDO", dlopenType, cuda+"\x00")...)
+		im := fromBytes(data, Section{Type: elf.SHT_NOTE, Flags: elf.SHF_ALLOC})
+		im.order = order
+		got, err := im.DlopenNotes()
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%v by section: %v %s", order, err, diff)
+		}
+		im.Sections, im.Progs = nil, []Prog{{Type: elf.PT_NOTE, Filesz: uint64(len(data)), Align: 4}}
+		if got, err = im.DlopenNotes(); cmp.Diff(want, got) != "" || err != nil {
+			t.Errorf("%v by segment: %v %v", order, err, got)
+		}
+		for cut := range data { // cut anywhere: no crash, and never more than there was
+			im.Progs[0].Filesz = uint64(cut)
+			if got, err := im.DlopenNotes(); err != nil || len(got) > 1 {
+				t.Errorf("cut at %d: %v %v", cut, got, err)
+			}
+		}
+	}
+}
