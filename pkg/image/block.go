@@ -203,6 +203,9 @@ func (p *planner) movingFor(from, to uint64) ([]block, error) {
 		if b.end() <= from || b.off >= to {
 			continue
 		}
+		if p.im.holdsDynamic(b) {
+			b.rank, b.movable = rankDynamic, true
+		}
 		if !b.movable || b.off < from {
 			return nil, cannot("the data behind the program headers at offset %#x cannot move", b.off)
 		}
@@ -222,6 +225,11 @@ func (p *planner) movingFor(from, to uint64) ([]block, error) {
 		return nil, malformed(from, "program headers end with the file")
 	}
 	return out, zero(to)
+}
+
+// holdsDynamic tells the block that is the dynamic section and nothing else.
+func (im *Image) holdsDynamic(b block) bool {
+	return b.off == im.dynOff && b.size == im.prog(elf.PT_DYNAMIC).Filesz
 }
 
 // unreferenced makes sure that no dynamic symbol names an address in the block:

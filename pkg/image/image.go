@@ -381,8 +381,8 @@ func (im *Image) dynamicIsNobits(dyn *Prog) bool {
 }
 
 // checkSegments refuses what the loader cannot map: a PT_LOAD outside the file,
-// larger in the file than in memory, out of order or overlapping (gABI,
-// "Program Loading": entries ascend by p_vaddr).
+// larger in the file than in memory, out of order or in conflict with another
+// (gABI, "Program Loading": entries ascend by p_vaddr).
 func (im *Image) checkSegments() error {
 	var last *Prog
 	for i := range im.Progs {
@@ -405,8 +405,11 @@ func (im *Image) checkSegments() error {
 			return malformed(at, "PT_LOAD has p_align %#x, not a power of two", p.Align)
 		case p.Align > 1 && (p.Vaddr-p.Off)%p.Align != 0 && p.Filesz > 0:
 			return malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo p_align %#x", p.Vaddr, p.Off, p.Align)
-		case last != nil && p.Vaddr < last.Vaddr+last.Memsz:
-			return malformed(at, "PT_LOAD at address %#x overlaps or precedes the one at %#x", p.Vaddr, last.Vaddr)
+		case last != nil && p.Vaddr < last.Vaddr:
+			return malformed(at, "PT_LOAD at address %#x stands behind the one at %#x", p.Vaddr, last.Vaddr)
+		case last != nil && p.Vaddr < last.Vaddr+last.Memsz && p.Vaddr-p.Off != last.Vaddr-last.Off:
+			// patchelf leaves overlaps in which both map the same bytes.
+			return malformed(at, "PT_LOAD at address %#x overlaps the one at %#x and maps other bytes", p.Vaddr, last.Vaddr)
 		}
 		last = p
 	}

@@ -155,13 +155,18 @@ func (p *planner) moveTable(seg *Prog, n uint64) (*placement, error) {
 	table := append(make([]byte, 0, n), old...)
 	table, at := appendRoom(table, p.change.List, n-p.im.strsz-uint64(roomHead))
 	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
+	symbols, err := p.symbolWrites(nil, addr)
+	if err != nil {
+		return nil, err
+	}
+	settle := append(p.sectionWrite(off, addr, uint64(len(table))), symbols...)
 	return &placement{
 		strOff:   at,
 		prepare:  []write{{off: off, data: table}},
 		heads:    []write{p.growSegment(seg, n)},
 		early:    1,
 		tags:     map[elf.DynTag]uint64{elf.DT_STRTAB: addr, elf.DT_STRSZ: uint64(len(table))},
-		settle:   append(p.sectionWrite(off, addr, uint64(len(table))), p.deadTable()...),
+		settle:   append(settle, p.deadTable()...),
 		size:     p.im.size,
 		moved:    true,
 		newTable: off,

@@ -191,7 +191,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	}
 	var moving []block
 	if null < 0 {
-		if moving, err = p.movingFor(tableEnd, tableEnd+im.phdrSize()); err != nil {
+		if moving, err = p.clear(tableEnd); err != nil {
 			return nil, err
 		}
 		if len(im.Progs)+1 >= 0xffff {
@@ -200,19 +200,20 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	}
 	n := &newSegment{p: p, t: t, lent: -1}
 	n.begin()
-	overwritten := false // something that .dynamic points to lies where the table grows
-	for rank := rankNote; rank < rankStrings; rank++ {
+	// Whether something that .dynamic points to lies where the table grows.
+	overwritten := false
+	for _, b := range moving {
+		overwritten = overwritten || b.dynamic && b.off < tableEnd+im.phdrSize()
+		moveDynamic = moveDynamic || b.rank == rankDynamic
+	}
+	for rank := rankNote; rank < rankDynamic; rank++ {
 		for i := range moving {
 			if moving[i].rank == rank {
-				overwritten = overwritten || moving[i].dynamic
 				if err := n.add(&moving[i]); err != nil {
 					return nil, err
 				}
 			}
 		}
-	}
-	for i := range moving {
-		overwritten = overwritten || moving[i].rank == rankStrings
 	}
 	if overwritten && !moveDynamic {
 		if n.lent = p.lendable(); n.lent < 0 {
@@ -244,12 +245,34 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	if null < 0 {
 		pl.settle = append(pl.settle, p.deadBlocks(n.blocks, tableEnd+im.phdrSize())...)
 	}
-	symbols, err := p.symbolWrites(n.blocks)
+	symbols, err := p.symbolWrites(n.blocks, pl.tags[elf.DT_STRTAB])
 	if err != nil {
 		return nil, err
 	}
 	pl.settle = append(pl.settle, symbols...)
 	return pl, nil
+}
+
+// clear returns the blocks that have to move for one more program header behind
+// the table. Where it costs little, room for a second one is cleared as well:
+// patchelf before 0.15 adds one and overlooks a section that it then overwrites,
+// because it stops looking at the first section header that points further on.
+func (p *planner) clear(tableEnd uint64) ([]block, error) {
+	moving, err := p.movingFor(tableEnd, tableEnd+p.im.phdrSize())
+	if err != nil {
+		return nil, err
+	}
+	const little = 4096 // bytes
+	more, err := p.movingFor(tableEnd, tableEnd+2*p.im.phdrSize())
+	if err != nil {
+		return moving, nil
+	}
+	for _, b := range more[len(moving):] {
+		if b.size > little {
+			return moving, nil
+		}
+	}
+	return more, nil
 }
 
 // lendable returns a program header that the loader can do without for the moment
@@ -318,6 +341,9 @@ func (n *newSegment) addDynamic() (*block, error) {
 	im := n.p.im
 	entries := uint64(len(im.Dynamic)) + 2
 	b := &block{off: im.dynOff, size: entries * im.dynSize(), addr: im.prog(elf.PT_DYNAMIC).Vaddr, rank: rankDynamic}
+	if err := n.p.unreferenced(*b); err != nil {
+		return nil, err
+	}
 	b.newOff = n.reserve(b.size, im.wordSize(), 0)
 	b.newAddr = n.addr + b.newOff - n.off
 	for i := range im.Progs {
@@ -487,7 +513,7 @@ func (p *planner) header(progs []Prog, shoff uint64) ([]write, error) {
 func (p *planner) deadBlocks(moved []block, from uint64) []write {
 	var out []write
 	for _, b := range moved {
-		if start := max(b.off, from); start < b.end() && b.rank < rankDynamic {
+		if start := max(b.off, from); start < b.end() {
 			out = append(out, write{off: start, data: make([]byte, b.end()-start)})
 		}
 	}
@@ -495,8 +521,9 @@ func (p *planner) deadBlocks(moved []block, from uint64) []write {
 }
 
 // symbolWrites repairs .symtab where it names something that moved, such as
-// __abi_tag, _DYNAMIC or a section symbol; the loader never reads it.
-func (p *planner) symbolWrites(moved []block) ([]write, error) {
+// __abi_tag, _DYNAMIC or a section symbol; the loader never reads it. strtab is
+// the new address of the string table.
+func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	im := p.im
 	delta := map[elf.SectionIndex]uint64{}
 	for _, b := range moved {
@@ -505,7 +532,7 @@ func (p *planner) symbolWrites(moved []block) ([]write, error) {
 		}
 	}
 	if i := im.stringSection(); i >= 0 {
-		delete(delta, elf.SectionIndex(i))
+		delta[elf.SectionIndex(i)] = strtab - im.strtab
 	}
 	if len(delta) == 0 {
 		return nil, nil
