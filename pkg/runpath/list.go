@@ -83,3 +83,16 @@ func (l List) Duplicates() []string {
 	}
 	return dup
 }
+
+// Unique returns the list without its Duplicates.
+func (l List) Unique() List {
+	var out List
+	seen := make(map[string]bool, len(l))
+	for _, e := range l {
+		if k := Key(e); e == "" || !seen[k] {
+			out = append(out, e)
+			seen[k] = true
+		}
+	}
+	return out
+}

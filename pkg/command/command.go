@@ -1,0 +1,219 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+)
+
+// Version is what --version prints; builds set it with
+// -ldflags '-X cuda-runpath/pkg/command.Version=1.2.3'.
+var Version = ""
+
+func version() string {
+	if Version != "" {
+		return Version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
+}
+
+// Exit statuses.
+const (
+	StatusOK      = 0
+	StatusFailed  = 1 // something failed, or a check found something
+	StatusMisused = 2 // the command line is wrong
+)
+
+// ErrFailed makes the exit status 1. What failed has been reported already.
+var ErrFailed = errors.New("something failed")
+
+// Misuse is a wrong command line.
+type Misuse string
+
+func (m Misuse) Error() string { return string(m) }
+
+// Misusef makes a Misuse.
+func Misusef(format string, args ...any) error { return Misuse(fmt.Sprintf(format, args...)) }
+
+// New returns an app that answers to its flags as every binary here does:
+// --help, --version, completion, and hidden --man (the man page, section 1) and
+// --completion bash|zsh|fish (the completion script), for packages to install.
+// args is what stands behind the flags in the synopsis.
+func New(name, args, usage, description string) *cli.App {
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
+	app := &cli.App{
+		Name:                   name,
+		HelpName:               name,
+		Usage:                  usage,
+		ArgsUsage:              args,
+		UsageText:              name + " [flags] " + args,
+		Description:            strings.TrimSpace(description),
+		Version:                version(),
+		HideHelpCommand:        true,
+		EnableBashCompletion:   true,
+		UseShortOptionHandling: true,
+		ExitErrHandler:         func(*cli.Context, error) {},
+		OnUsageError:           func(_ *cli.Context, err error, _ bool) error { return Misuse(err.Error()) },
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "man", Hidden: true, DisableDefaultText: true, Usage: "print the man page"},
+			&cli.StringFlag{Name: "completion", Hidden: true, Usage: "print the completion script for `SHELL`"},
+		},
+	}
+	app.Before = func(c *cli.Context) error {
+		done, err := document(c)
+		if err == nil && done {
+			err = errDone
+		}
+		return err
+	}
+	return app
+}
+
+var errDone = errors.New("done")
+
+// Main runs an app on the process's arguments and exits.
+func Main(app *cli.App) {
+	os.Exit(Run(app, os.Args, os.Stdout, os.Stderr))
+}
+
+// Run runs an app and returns the exit status. Flags may stand before or behind
+// the arguments; "--" ends them.
+func Run(app *cli.App, args []string, stdout, stderr io.Writer) int {
+	app.Writer, app.ErrWriter = stdout, stderr
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	err := app.RunContext(ctx, flagsFirst(app.Flags, app.Commands, args))
+	var misuse Misuse
+	switch {
+	case err == nil, errors.Is(err, errDone):
+		return StatusOK
+	case errors.Is(err, ErrFailed):
+		return StatusFailed
+	case errors.As(err, &misuse):
+		fmt.Fprintf(stderr, "%s: %v (see %s --help)\n", app.Name, err, app.Name)
+		return StatusMisused
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", app.Name, err)
+	return StatusFailed
+}
+
+// flagsFirst moves flags before the arguments, which is where cli looks for them.
+func flagsFirst(flags []cli.Flag, commands []*cli.Command, args []string) []string {
+	if len(args) == 0 || args[len(args)-1] == "--generate-bash-completion" {
+		return args
+	}
+	takesValue := map[string]bool{}
+	know := func(flags []cli.Flag) {
+		for _, f := range flags {
+			if d, ok := f.(cli.DocGenerationFlag); ok {
+				for _, name := range f.Names() {
+					takesValue[name] = d.TakesValue()
+				}
+			}
+		}
+	}
+	know(flags)
+	ordered, rest := []string{args[0]}, []string(nil)
+	for i := 1; i < len(args); i++ {
+		arg := args[i]
+		if arg == "--" {
+			rest = append(rest, args[i+1:]...)
+			break
+		}
+		if len(arg) < 2 || arg[0] != '-' {
+			if commands != nil {
+				// The name of a command: what follows belongs to it.
+				for _, c := range commands {
+					if c.HasName(arg) {
+						return append(ordered, flagsFirst(c.Flags, c.Subcommands, args[i:])...)
+					}
+				}
+				return append(ordered, args[i:]...)
+			}
+			rest = append(rest, arg)
+			continue
+		}
+		ordered = append(ordered, arg)
+		name := strings.TrimLeft(arg, "-")
+		if !strings.Contains(name, "=") && takesValue[name] && i+1 < len(args) {
+			i++
+			ordered = append(ordered, args[i])
+		}
+	}
+	return append(append(ordered, "--"), rest...)
+}
+
+// Session is one run of a tool: its common flags, its paths, its log.
+type Session struct {
+	Context context.Context
+	Name    string
+	Paths   []string
+	JSON    bool
+	DryRun  bool
+	Verbose bool
+	Quiet   bool
+	Jobs    int
+	Stdout  io.Writer
+	Log     *logrus.Logger
+}
+
+// Flags returns the flags of every binary.
+func Flags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON document to stdout"},
+		&cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "change nothing, say what would be changed"},
+		&cli.IntFlag{Name: "jobs", Usage: "work on `N` files at a time", DefaultText: "the processors"},
+		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, DisableDefaultText: true, Usage: "also tell which files were left alone, and why"},
+		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "tell problems only"},
+	}
+}
+
+// Start reads the common flags. paths are the arguments that name files or
+// directories; there must be one.
+func Start(c *cli.Context, paths []string) (*Session, error) {
+	s := &Session{
+		Context: c.Context,
+		Name:    c.App.Name,
+		Paths:   paths,
+		JSON:    c.Bool("json"),
+		DryRun:  c.Bool("dry-run"),
+		Verbose: c.Bool("verbose"),
+		Quiet:   c.Bool("quiet"),
+		Jobs:    c.Int("jobs"),
+		Stdout:  c.App.Writer,
+	}
+	switch {
+	case len(paths) == 0:
+		return nil, Misuse("no file or directory is named")
+	case s.Verbose && s.Quiet:
+		return nil, Misuse("--verbose and --quiet contradict each other")
+	case c.IsSet("jobs") && s.Jobs < 1:
+		return nil, Misusef("--jobs %d: at least one", s.Jobs)
+	}
+	for _, p := range paths {
+		if p == "" {
+			return nil, Misuse("a path is empty")
+		}
+	}
+	if s.Jobs < 1 {
+		s.Jobs = runtime.GOMAXPROCS(0)
+	} else if s.Jobs < runtime.GOMAXPROCS(0) {
+		runtime.GOMAXPROCS(s.Jobs)
+	}
+	s.Log = newLog(c.App.ErrWriter, s.Verbose, s.Quiet)
+	return s, nil
+}

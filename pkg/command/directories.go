@@ -1,0 +1,172 @@
+package command
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"cuda-runpath/pkg/image"
+)
+
+// directories answers what directories hold, remembering the answers: the files
+// of one package ask the same questions again and again.
+type directories struct {
+	heads sync.Map // path -> elfHead
+	stubs sync.Map // directory -> map[string]string: soname to file
+}
+
+func newDirectories() *directories { return &directories{} }
+
+type elfHead struct {
+	exists  bool
+	elf     bool
+	class   elf.Class
+	machine elf.Machine
+}
+
+func (d *directories) head(path string) elfHead {
+	if h, ok := d.heads.Load(path); ok {
+		return h.(elfHead)
+	}
+	h := readELFHead(path)
+	d.heads.Store(path, h)
+	return h
+}
+
+func readELFHead(path string) elfHead {
+	f, err := os.Open(path)
+	if err != nil {
+		_, err := os.Stat(path)
+		return elfHead{exists: err == nil}
+	}
+	defer f.Close()
+	h := elfHead{exists: true}
+	b := make([]byte, 20)
+	if _, err := io.ReadFull(f, b); err != nil || string(b[:4]) != elf.ELFMAG {
+		return h
+	}
+	h.elf, h.class = true, elf.Class(b[elf.EI_CLASS])
+	if elf.Data(b[elf.EI_DATA]) == elf.ELFDATA2MSB {
+		h.machine = elf.Machine(binary.BigEndian.Uint16(b[18:]))
+	} else {
+		h.machine = elf.Machine(binary.LittleEndian.Uint16(b[18:]))
+	}
+	return h
+}
+
+// has tells whether one of the directories holds a file of a name.
+func (d *directories) has(dirs []string, name string) bool {
+	for _, dir := range dirs {
+		if d.head(filepath.Join(dir, name)).exists {
+			return true
+		}
+	}
+	return false
+}
+
+// holds tells whether one of the directories holds a library that the loader would
+// take for a file of a class and machine (elf/dl-load.c, open_verify).
+func (d *directories) holds(dirs []string, name string, class elf.Class, machine elf.Machine) bool {
+	for _, dir := range dirs {
+		if h := d.head(filepath.Join(dir, name)); h.elf && h.class == class && h.machine == machine {
+			return true
+		}
+	}
+	return false
+}
+
+// offers tells whether one of the directories holds a library of a name or soname:
+// the stub of libcuda.so.1 is the file libcuda.so.
+func (d *directories) offers(dirs []string, soname string) bool {
+	for _, dir := range dirs {
+		if _, ok := d.sonames(dir)[soname]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// sonames returns the libraries in a directory, by soname and by file name.
+func (d *directories) sonames(dir string) map[string]string {
+	if m, ok := d.stubs.Load(dir); ok {
+		return m.(map[string]string)
+	}
+	found := map[string]string{}
+	entries, _ := os.ReadDir(dir) // one that cannot be read offers nothing
+	for _, entry := range entries {
+		if !strings.Contains(entry.Name(), ".so") {
+			continue
+		}
+		path := filepath.Join(dir, entry.Name())
+		soname, err := sonameOf(path)
+		if err != nil {
+			continue
+		}
+		found[entry.Name()] = path
+		if _, ok := found[soname]; soname != "" && !ok {
+			found[soname] = path
+		}
+	}
+	d.stubs.Store(dir, found)
+	return found
+}
+
+func sonameOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	im, err := image.Parse(f, st.Size())
+	if err != nil {
+		return "", err
+	}
+	return im.Soname()
+}
+
+// origin expands the loader's tokens for one file, as far as can be told without
+// knowing the loader: $ORIGIN is certain, $LIB one of the names in use.
+type origin struct {
+	path string
+	dir  string
+}
+
+func newOrigin(path string) *origin { return &origin{path: path} }
+
+// expand returns the directories that an entry may stand for.
+func (o *origin) expand(entry string) []string {
+	entry = strings.NewReplacer("${ORIGIN}", "$ORIGIN", "${LIB}", "$LIB").Replace(entry)
+	if strings.Contains(entry, "$ORIGIN") {
+		if o.dir == "" {
+			o.dir = "/nonexistent"
+			if abs, err := filepath.Abs(o.path); err == nil {
+				o.dir = filepath.Dir(abs)
+			}
+		}
+		entry = strings.ReplaceAll(entry, "$ORIGIN", o.dir)
+	}
+	if !strings.HasPrefix(entry, "/") {
+		return nil
+	}
+	if !strings.Contains(entry, "$LIB") {
+		if strings.Contains(entry, "$") {
+			return nil
+		}
+		return []string{entry}
+	}
+	var dirs []string
+	for _, lib := range []string{"lib", "lib64", "lib32", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib/i386-linux-gnu"} {
+		if dir := strings.ReplaceAll(entry, "$LIB", lib); !strings.Contains(dir, "$") {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}

@@ -1,0 +1,60 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// document answers --man and --completion.
+func document(c *cli.Context) (done bool, err error) {
+	var text string
+	switch shell := c.String("completion"); {
+	case c.Bool("man"):
+		text, err = c.App.ToManWithSection(1)
+	case shell == "":
+		return false, nil
+	case shell == "bash":
+		text = strings.ReplaceAll(bashCompletion, "NAME", c.App.Name)
+	case shell == "zsh":
+		text = strings.ReplaceAll(zshCompletion, "NAME", c.App.Name)
+	case shell == "fish":
+		text, err = c.App.ToFishCompletion()
+	default:
+		return false, Misusef("--completion %s: bash, zsh or fish", shell)
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = fmt.Fprint(c.App.Writer, text)
+	return true, err
+}
+
+// The scripts ask the program itself for the words that fit (flags and commands:
+// cli's --generate-bash-completion) and leave file names to the shell.
+const bashCompletion = `# bash completion for NAME
+_NAME_complete() {
+  local current=${COMP_WORDS[COMP_CWORD]} asked=("${COMP_WORDS[@]:1:COMP_CWORD-1}")
+  [[ $current == -* ]] && asked+=("$current")
+  COMPREPLY=()
+  if [[ $current == -* || $COMP_CWORD == 1 ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(NAME "${asked[@]}" --generate-bash-completion 2>/dev/null)" -- "$current")
+  fi
+}
+complete -o bashdefault -o default -F _NAME_complete NAME
+`
+
+const zshCompletion = `#compdef NAME
+_NAME() {
+  local -a words_that_fit asked
+  asked=("${(@)words[2,CURRENT-1]}")
+  [[ ${words[CURRENT]} == -* ]] && asked+=("${words[CURRENT]}")
+  if [[ ${words[CURRENT]} == -* || $CURRENT == 2 ]]; then
+    words_that_fit=("${(@f)$(NAME "${asked[@]}" --generate-bash-completion 2>/dev/null)}")
+    compadd -- $words_that_fit
+  fi
+  _files
+}
+compdef _NAME NAME
+`

@@ -1,0 +1,410 @@
+package command
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
+)
+
+// EditFlags returns the flags of every editing binary, beside [Flags].
+func EditFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
+		&cli.StringFlag{Name: "compat", Usage: "`DIR` holds a newer libcuda.so.1, which comes before the driver's"},
+		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
+		&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
+		&cli.BoolFlag{Name: "keep-empty", DisableDefaultText: true, Usage: "keep empty entries, which make the loader search the working directory"},
+		&cli.BoolFlag{Name: "dedupe", DisableDefaultText: true, Usage: "keep only the first of entries that name the same directory"},
+	}
+}
+
+// Editor is what an editing binary does to the run path of each file.
+// Several maps in one Editor cost one walk and one open per file.
+type Editor struct {
+	DriverLink string // "": the one that is right for the file's machine
+	Compat     string
+	DriverLast bool
+	ForceRPath bool
+	KeepEmpty  bool
+	Dedupe     bool
+
+	Maps      runpath.Map
+	StubDirs  driver.StubDirs
+	WhenNeeds bool // AddDriverLink only where the file needs the driver
+	// Rewrite replaces the maps where it is not nil.
+	Rewrite func(runpath.List) runpath.List
+	// Offer is where the driver-provided stubs found are linked; "" for nowhere.
+	Offer string
+
+	session *Session
+	dirs    *directories
+	summary Summary
+}
+
+// NewEditor reads the editing flags.
+func NewEditor(c *cli.Context) (*Editor, error) {
+	e := &Editor{
+		DriverLink: c.String("driver-link"),
+		Compat:     c.String("compat"),
+		ForceRPath: c.Bool("force-rpath"),
+		KeepEmpty:  c.Bool("keep-empty"),
+		Dedupe:     c.Bool("dedupe"),
+	}
+	switch position := c.String("position"); position {
+	case "first":
+	case "last":
+		e.DriverLast = true
+	default:
+		return nil, Misusef("--position %q: first or last", position)
+	}
+	for flag, dir := range map[string]string{"driver-link": e.DriverLink, "compat": e.Compat} {
+		if !c.IsSet(flag) {
+			continue
+		}
+		if err := checkEntry(dir); err != nil {
+			return nil, Misusef("--%s: %v", flag, err)
+		}
+	}
+	for _, link := range []string{e.DriverLink, driver.Link, driver.Link32} {
+		if e.Compat != "" && runpath.Key(e.Compat) == runpath.Key(link) {
+			return nil, Misusef("--compat %s is the driver link", e.Compat)
+		}
+	}
+	return e, nil
+}
+
+// checkEntry tells what cannot be one entry of a run path that is safe to search.
+func checkEntry(dir string) error {
+	switch {
+	case dir == "":
+		return errors.New("an empty directory would be the working directory")
+	case strings.Contains(dir, ":"):
+		return fmt.Errorf("%q has a colon, which separates entries", dir)
+	case strings.Contains(dir, "\x00"):
+		return fmt.Errorf("%q has a NUL byte", dir)
+	case !strings.HasPrefix(dir, "/") && !strings.HasPrefix(dir, "$"):
+		return fmt.Errorf("%q is relative: the loader would search it below the working directory", dir)
+	}
+	return nil
+}
+
+// outcome is a file's report and what the log says of it.
+type outcome struct {
+	report FileReport
+	level  logrus.Level
+	line   string
+	warn   []string
+	stubs  []string // stub directories to offer from, expanded
+}
+
+// Run edits the session's files. It returns ErrFailed where a file failed, after
+// all others were done.
+func (e *Editor) Run(s *Session) error {
+	e.session, e.dirs = s, newDirectories()
+	e.summary = Summary{DryRun: s.DryRun}
+	var doc *Document
+	if s.JSON {
+		doc = NewDocument(s.Stdout)
+	}
+	offered := &offer{dir: e.Offer, dirs: e.dirs}
+	var notELF atomic.Int64 // most files of most trees
+	err := tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs}, func(f *tree.File) (*outcome, bool) {
+		if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose {
+			notELF.Add(1)
+			return nil, false
+		}
+		return e.visit(f), true
+	}, func(o *outcome) {
+		e.summary.count(o.report.Action)
+		entry := s.Log.WithField("path", o.report.Path)
+		if o.line != "" {
+			entry.Log(o.level, o.line)
+		}
+		for _, w := range o.warn {
+			entry.Warn(w)
+		}
+		if doc != nil {
+			doc.File(&o.report)
+		}
+		offered.from(o.stubs)
+	})
+	e.summary.Skipped += int(notELF.Load())
+	var stopped *tree.Stopped
+	if errors.As(err, &stopped) {
+		e.summary.Stopped = stopped.Error()
+		s.Log.Error(stopped)
+	}
+	for _, err := range offered.errs {
+		s.Log.Errorf("--offer %s: %v", e.Offer, err)
+	}
+	if e.Offer != "" {
+		s.Log.Infof("offered in %s: %s", e.Offer, listOr(offered.names(), "no driver-provided stub found"))
+	}
+	if doc != nil {
+		if err := doc.Close(&e.summary); err != nil {
+			return fmt.Errorf("writing the JSON document: %w", err)
+		}
+	} else if !s.Quiet {
+		if _, err := fmt.Fprintln(s.Stdout, e.summary.String()); err != nil {
+			return err
+		}
+	}
+	if e.summary.Failed > 0 || err != nil || len(offered.errs) > 0 {
+		return ErrFailed
+	}
+	return nil
+}
+
+func listOr(names []string, none string) string {
+	if len(names) == 0 {
+		return none
+	}
+	return strings.Join(names, ", ")
+}
+
+// visit edits one file. It runs in several goroutines.
+func (e *Editor) visit(f *tree.File) *outcome {
+	o := &outcome{report: FileReport{Path: f.Path, PathBytes: pathBytes(f.Path), Before: []string{}, After: []string{}}}
+	if err := e.edit(f, o); err != nil {
+		o.report.Action, o.report.Reason = Failed, err.Error()
+		o.report.After = o.report.Before
+		o.level, o.line, o.warn = logrus.ErrorLevel, err.Error(), nil
+	}
+	return o
+}
+
+func (o *outcome) skip(reason string) {
+	o.report.Action, o.report.Reason = Skipped, reason
+	o.level, o.line = logrus.DebugLevel, "left alone: "+reason
+}
+
+func (e *Editor) edit(f *tree.File, o *outcome) error {
+	r := &o.report
+	switch {
+	case f.Err != nil:
+		return f.Err
+	case !f.ELF():
+		o.skip(string(image.NotELF))
+		return nil
+	case f.SameAs != "":
+		o.skip("the same file as " + Printable(f.SameAs))
+		return nil
+	}
+	im, err := image.ParseHead(f, f.Size(), f.Head())
+	if err != nil {
+		return err
+	}
+	if reason := im.LeftAlone(); reason != "" {
+		o.skip(string(reason))
+		return nil
+	}
+	tag, list, err := im.RunPath()
+	if err != nil {
+		return err
+	}
+	shadowed, both, err := im.Shadowed()
+	if err != nil {
+		return err
+	}
+	before := runpath.Parse(list)
+	r.Tag, r.Before = tagName(tag), entriesOf(before)
+	r.After = r.Before
+	if e.WhenNeeds {
+		needs, err := needsDriver(im)
+		if err != nil {
+			return err
+		}
+		if !needs {
+			o.skip("does not need the driver")
+			return nil
+		}
+	}
+
+	after, notes, err := e.rewrite(im, f.Path, before)
+	if err != nil {
+		return err
+	}
+	if e.Offer != "" {
+		o.stubs = e.stubDirs(f.Path, before)
+		if e.session.DryRun {
+			r.Action = Unchanged
+			return nil
+		}
+	}
+	change := image.Change{Tag: elf.DT_RUNPATH, List: after.String()}
+	if e.ForceRPath {
+		change.Tag = elf.DT_RPATH
+	}
+	if change.List == "" {
+		change.Tag = elf.DT_NULL
+	}
+	e.notes(o, notes, both, shadowed)
+	if change.List == list && !both && (tag == change.Tag || list == "") {
+		e.unchanged(o)
+		return nil
+	}
+	plan, err := im.Plan(change)
+	if err != nil {
+		return err
+	}
+	if plan == nil {
+		e.unchanged(o)
+		return nil
+	}
+	if !e.session.DryRun {
+		if err := f.Write(func(w tree.Writer) error { return plan.Apply(w) }); err != nil {
+			return err
+		}
+	}
+	r.Action, r.After, r.Tag = Edited, entriesOf(after), tagName(change.Tag)
+	o.level, o.line = logrus.InfoLevel, changeLine(tag, change.Tag, list, change.List, r.Notes)
+	return nil
+}
+
+func (e *Editor) unchanged(o *outcome) {
+	o.report.Action = Unchanged
+	o.level, o.line = logrus.DebugLevel, "unchanged"
+}
+
+// rewrite returns the run path as it is to be.
+func (e *Editor) rewrite(im *image.Image, path string, before runpath.List) (runpath.List, runpath.Notes, error) {
+	s := runpath.Settings{
+		DriverLink:      e.DriverLink,
+		Compat:          e.Compat,
+		DriverLast:      e.DriverLast,
+		KeepEmpty:       e.KeepEmpty,
+		Dedupe:          e.Dedupe,
+		IsStub:          e.StubDirs.Contains,
+		IsDriverLibrary: driver.Provides,
+	}
+	if s.DriverLink == "" {
+		s.DriverLink = driver.LinkFor(im.Machine)
+	}
+	if e.Rewrite != nil {
+		after := e.Rewrite(before)
+		notes := runpath.Notes{Empties: after.Empties(), Duplicates: after.Duplicates()}
+		if !e.KeepEmpty {
+			after = slices.DeleteFunc(slices.Clone(after), func(entry string) bool { return entry == "" })
+		}
+		if e.Dedupe {
+			after = after.Unique()
+		}
+		return after, notes, nil
+	}
+	origin := newOrigin(path)
+	s.IsCompat = func(entry string) bool {
+		return driver.IsCompatName(entry) && e.dirs.has(origin.expand(entry), driver.LibCUDA)
+	}
+	if e.Maps&runpath.ReplaceStubs != 0 {
+		needed, err := im.Needed()
+		if err != nil {
+			return nil, runpath.Notes{}, err
+		}
+		s.Needed = needed
+		s.Holds = func(entry, name string) bool {
+			return e.dirs.holds(origin.expand(entry), name, im.Class, im.Machine)
+		}
+		s.Offers = func(entry, name string) bool { return e.dirs.offers(origin.expand(entry), name) }
+	}
+	after, notes := s.Apply(before, e.Maps)
+	return after, notes, nil
+}
+
+// stubDirs returns the stub directories among the entries, expanded for a file.
+func (e *Editor) stubDirs(path string, entries runpath.List) []string {
+	var found []string
+	origin := newOrigin(path)
+	for _, entry := range entries {
+		if e.StubDirs.Contains(runpath.Key(entry)) {
+			found = append(found, origin.expand(entry)...)
+		}
+	}
+	return found
+}
+
+// notes turns what the maps noted into sentences for the report, and into warnings
+// where something is lost or missing.
+func (e *Editor) notes(o *outcome, n runpath.Notes, both bool, shadowed string) {
+	r := &o.report
+	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+	for _, dir := range n.Stubs {
+		add("removed stub directory %s", dir)
+	}
+	for _, name := range n.DriverFor {
+		add("needs %s, which no other entry holds", name)
+	}
+	if n.Empties > 0 && e.KeepEmpty {
+		add("kept %s, for which the loader searches the working directory", count(n.Empties, "empty entry", "empty entries"))
+	} else if n.Empties > 0 {
+		add("dropped %s, for which the loader searched the working directory", count(n.Empties, "empty entry", "empty entries"))
+	}
+	for _, dir := range n.Duplicates {
+		if e.Dedupe {
+			add("removed duplicate %s", dir)
+		} else {
+			add("duplicate entry %s", dir)
+		}
+	}
+	r.Missing = n.Missing
+	for _, name := range n.Missing {
+		o.warn = append(o.warn, fmt.Sprintf("missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
+	}
+	if both {
+		lost := fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", shadowed)
+		r.Notes = append(r.Notes, lost)
+		o.warn = append(o.warn, lost)
+	}
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// changeLine is the log's line for an edited file: "OLD -> NEW (notes)".
+func changeLine(oldTag, newTag elf.DynTag, before, after string, notes []string) string {
+	show := func(tag elf.DynTag, list string) string {
+		switch {
+		case tag == elf.DT_NULL:
+			return "(no run path)"
+		case oldTag != newTag && oldTag != elf.DT_NULL && newTag != elf.DT_NULL:
+			return tagName(tag) + " " + Printable(list)
+		case list == "":
+			return "(empty)"
+		}
+		return Printable(list)
+	}
+	line := show(oldTag, before) + " -> " + show(newTag, after)
+	if len(notes) > 0 {
+		line += " (" + Printable(strings.Join(notes, "; ")) + ")"
+	}
+	return line
+}
+
+func tagName(tag elf.DynTag) string {
+	if tag == elf.DT_NULL {
+		return ""
+	}
+	return tag.String()
+}
+
+// entriesOf never returns nil: JSON shows an empty run path as [].
+func entriesOf(l runpath.List) []string {
+	if l == nil {
+		return []string{}
+	}
+	return l
+}

@@ -1,0 +1,52 @@
+package command
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sirupsen/logrus"
+)
+
+func newLog(w io.Writer, verbose, quiet bool) *logrus.Logger {
+	log := logrus.New()
+	log.SetOutput(w)
+	log.SetFormatter(lineFormat{})
+	switch {
+	case verbose:
+		log.SetLevel(logrus.DebugLevel)
+	case quiet:
+		log.SetLevel(logrus.WarnLevel)
+	default:
+		log.SetLevel(logrus.InfoLevel)
+	}
+	return log
+}
+
+// lineFormat writes "PATH: message", as compilers do, with "warning: " before a
+// warning's message. Each entry is one line, whatever the path's name holds.
+type lineFormat struct{}
+
+func (lineFormat) Format(e *logrus.Entry) ([]byte, error) {
+	var b []byte
+	if path, ok := e.Data["path"].(string); ok {
+		b = append(b, Printable(path)...)
+		b = append(b, ": "...)
+	}
+	if e.Level == logrus.WarnLevel {
+		b = append(b, "warning: "...)
+	}
+	b = append(b, strings.ReplaceAll(e.Message, "\n", "; ")...)
+	return append(b, '\n'), nil
+}
+
+// Printable returns text from a file's name or contents as it can stand in a line
+// for a terminal: quoted as Go does where it holds control characters or is not UTF-8.
+func Printable(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	return strconv.Quote(s)
+}

@@ -1,0 +1,38 @@
+package command
+
+import (
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/image"
+)
+
+// needsDriver tells whether a file needs the host's driver: it names one of the
+// driver's or the CUDA toolkit's libraries in DT_NEEDED, in a .note.dlopen note or
+// in its constants.
+func needsDriver(im *image.Image) (bool, error) {
+	needed, err := im.Needed()
+	if err != nil {
+		return false, err
+	}
+	for _, name := range needed {
+		if driver.NeedsDriver(name) {
+			return true, nil
+		}
+	}
+	notes, err := im.DlopenNotes()
+	if err != nil {
+		return false, err
+	}
+	for _, note := range notes {
+		for _, name := range note.Sonames {
+			if driver.NeedsDriver(name) {
+				return true, nil
+			}
+		}
+	}
+	found := false
+	err = im.LibraryStrings(func(name string, _ bool) bool {
+		found = driver.NeedsDriver(name)
+		return !found
+	})
+	return found, err
+}

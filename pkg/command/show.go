@@ -1,0 +1,151 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
+)
+
+// Shown is what Show tells of a file, and an element of its JSON document's "files".
+type Shown struct {
+	Path        string   `json:"path"`
+	PathBytes   []byte   `json:"path_base64,omitempty"`
+	Error       string   `json:"error,omitempty"`
+	Class       string   `json:"class"`
+	Machine     string   `json:"machine"`
+	Tag         string   `json:"tag"` // DT_RUNPATH, DT_RPATH or ""
+	Entries     []string `json:"entries"`
+	Shadowed    []string `json:"shadowed,omitempty"` // DT_RPATH beside a DT_RUNPATH
+	Needed      []string `json:"needed"`
+	Soname      string   `json:"soname"`
+	Interpreter string   `json:"interpreter"`
+	LeftAlone   string   `json:"left_alone"` // why an editor would leave it alone, or ""
+}
+
+// Show tells what the loader reads of each ELF file. Files that are not ELF are
+// told of where the command line names them, or under --verbose.
+func Show(s *Session) error {
+	var doc *Document
+	if s.JSON {
+		doc = NewDocument(s.Stdout)
+	}
+	named := map[string]bool{}
+	for _, p := range s.Paths {
+		named[p] = true
+	}
+	failed, shown := 0, 0
+	err := tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true}, func(f *tree.File) (*Shown, bool) {
+		if f.Err == nil && (f.SameAs != "" || !f.ELF() && !named[f.Path] && !s.Verbose) {
+			return nil, false
+		}
+		r := &Shown{Path: f.Path, PathBytes: pathBytes(f.Path), Entries: []string{}, Needed: []string{}}
+		if err := r.read(f); err != nil {
+			r.Error = err.Error()
+		}
+		return r, true
+	}, func(r *Shown) {
+		shown++
+		if r.Error != "" {
+			failed++
+			s.Log.WithField("path", r.Path).Error(r.Error)
+		}
+		if doc != nil {
+			doc.File(r)
+		} else if r.Error == "" {
+			r.print(s.Stdout)
+		}
+	})
+	var stopped *tree.Stopped
+	if errors.As(err, &stopped) {
+		s.Log.Error(stopped)
+	}
+	if doc != nil {
+		if err := doc.Close(map[string]int{"shown": shown - failed, "failed": failed}); err != nil {
+			return fmt.Errorf("writing the JSON document: %w", err)
+		}
+	}
+	if failed > 0 || err != nil {
+		return ErrFailed
+	}
+	return nil
+}
+
+func (r *Shown) read(f *tree.File) error {
+	if f.Err != nil {
+		return f.Err
+	}
+	if !f.ELF() {
+		r.LeftAlone = string(image.NotELF)
+		return nil
+	}
+	im, err := image.ParseHead(f, f.Size(), f.Head())
+	if err != nil {
+		return err
+	}
+	r.Class, r.Machine = im.Class.String(), im.Machine.String()
+	r.LeftAlone = string(im.LeftAlone())
+	if im.Dynamic == nil {
+		return nil
+	}
+	tag, list, err := im.RunPath()
+	if err != nil {
+		return err
+	}
+	r.Tag, r.Entries = tagName(tag), entriesOf(runpath.Parse(list))
+	shadowed, both, err := im.Shadowed()
+	if err != nil {
+		return err
+	}
+	if both {
+		r.Shadowed = entriesOf(runpath.Parse(shadowed))
+	}
+	needed, err := im.Needed()
+	if err != nil {
+		return err
+	}
+	if needed != nil {
+		r.Needed = needed
+	}
+	if r.Soname, err = im.Soname(); err != nil {
+		return err
+	}
+	r.Interpreter, err = im.Interpreter()
+	return err
+}
+
+// print writes the file's path and below it one indented line for each thing known.
+func (r *Shown) print(w io.Writer) {
+	var b strings.Builder
+	line := func(what, value string) { fmt.Fprintf(&b, "  %-12s %s\n", what, Printable(value)) }
+	b.WriteString(Printable(r.Path) + "\n")
+	for _, e := range r.Entries {
+		if e == "" {
+			e = "(empty: the working directory)"
+		}
+		line(r.Tag, e)
+	}
+	if r.Tag != "" && len(r.Entries) == 0 {
+		line(r.Tag, "(empty)")
+	}
+	if r.Shadowed != nil {
+		line("ignored", "DT_RPATH "+strings.Join(r.Shadowed, ":"))
+	}
+	for _, n := range r.Needed {
+		line("needed", n)
+	}
+	if r.Soname != "" {
+		line("soname", r.Soname)
+	}
+	if r.Interpreter != "" {
+		line("interpreter", r.Interpreter)
+	}
+	if r.LeftAlone != "" {
+		line("left alone", r.LeftAlone)
+	}
+	io.WriteString(w, b.String())
+}

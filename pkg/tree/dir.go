@@ -1,0 +1,135 @@
+package tree
+
+import (
+	"bytes"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// buffers are one worker's, used again for each file and directory.
+type buffers struct {
+	head    []byte // the first bytes of a file
+	dirents []byte
+}
+
+const headSize = 4096 // bytes; see image.ParseHead
+
+func newBuffers() *buffers {
+	return &buffers{head: make([]byte, headSize), dirents: make([]byte, 64<<10)}
+}
+
+// dir is an open directory, closed when the last task that opens files in it is done.
+type dir struct {
+	fd   int
+	refs atomic.Int32
+}
+
+// here stands for the working directory; names in it are paths.
+var here = &dir{fd: unix.AT_FDCWD}
+
+func (d *dir) retain() *dir {
+	if d != here {
+		d.refs.Add(1)
+	}
+	return d
+}
+
+func (d *dir) release() {
+	if d != here && d.refs.Add(-1) == 0 {
+		unix.Close(d.fd)
+	}
+}
+
+type dirent struct {
+	name string
+	kind uint8 // DT_REG or DT_DIR; anything else is not of interest
+}
+
+// readDir opens a directory and returns its files and directories, sorted by name.
+// The directory is left open, with one reference.
+func readDir(path string, follow bool, buf *buffers) (*dir, []dirent, error) {
+	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
+	if follow {
+		flags &^= unix.O_NOFOLLOW
+	}
+	fd, err := openat(unix.AT_FDCWD, path, flags)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := &dir{fd: fd}
+	d.refs.Store(1)
+	var entries []dirent
+	for {
+		n, err := unix.Getdents(fd, buf.dirents)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			d.release()
+			return nil, nil, err
+		}
+		if n == 0 {
+			break
+		}
+		entries = parseDirents(entries, fd, buf.dirents[:n])
+	}
+	slices.SortFunc(entries, func(a, b dirent) int { return strings.Compare(a.name, b.name) })
+	return d, entries, nil
+}
+
+// parseDirents appends the entries of a buffer of struct linux_dirent64
+// (getdents64(2)): d_ino and d_off of 8 bytes each, d_reclen of 2, d_type of 1,
+// and the name with its NUL.
+func parseDirents(entries []dirent, fd int, b []byte) []dirent {
+	const reclenAt, typeAt, nameAt = 16, 18, 19
+	for len(b) >= nameAt {
+		reclen := int(binary.NativeEndian.Uint16(b[reclenAt:]))
+		if reclen < nameAt || reclen > len(b) {
+			break
+		}
+		name, kind := b[nameAt:reclen], b[typeAt]
+		if i := bytes.IndexByte(name, 0); i >= 0 {
+			name = name[:i]
+		}
+		b = b[reclen:]
+		if s := string(name); s != "." && s != ".." {
+			if kind == unix.DT_UNKNOWN {
+				kind = statKind(fd, s)
+			}
+			if kind == unix.DT_REG || kind == unix.DT_DIR {
+				entries = append(entries, dirent{s, kind})
+			}
+		}
+	}
+	return entries
+}
+
+// statKind is for file systems that do not tell the type in the directory.
+func statKind(fd int, name string) uint8 {
+	var st unix.Stat_t
+	if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil {
+		return unix.DT_UNKNOWN
+	}
+	return uint8(st.Mode & unix.S_IFMT >> 12)
+}
+
+func openat(fd int, path string, flags int) (int, error) {
+	for {
+		n, err := unix.Openat(fd, path, flags, 0)
+		if err != unix.EINTR {
+			return n, err
+		}
+	}
+}
+
+func ignoringEINTR(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}

@@ -1,0 +1,250 @@
+package tree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// File is a regular file of a walk. It is open only while it is visited.
+type File struct {
+	Path   string // as reports name it
+	Err    error  // the file or directory could not be read; nothing else is set
+	SameAs string // another path of the same file, which was visited before
+
+	dir  *dir
+	name string // in dir
+	fd   int
+	stat unix.Stat_t // of ELF files only
+	head []byte
+}
+
+// noatime remembers that O_NOATIME was refused: only a file's owner and root may
+// use it (open(2)), and in a tree of another's files asking each time would cost
+// a system call each.
+type noatime struct{ refused atomic.Int32 }
+
+const noatimeTries = 8
+
+// open reads a file's head into buf. It never fails: File.Err says what went wrong.
+func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File {
+	f := &File{Path: path, dir: d, name: name, fd: -1}
+	// O_NONBLOCK: should the name by now be a FIFO, do not wait for its writer.
+	flags := unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	if follow {
+		flags &^= unix.O_NOFOLLOW
+	}
+	err := error(unix.EPERM)
+	if na.refused.Load() < noatimeTries {
+		if f.fd, err = openat(d.fd, name, flags|unix.O_NOATIME); err == unix.EPERM {
+			na.refused.Add(1)
+		}
+	}
+	if err == unix.EPERM {
+		f.fd, err = openat(d.fd, name, flags)
+	}
+	if err != nil {
+		f.fd, f.Err = -1, err
+		return f
+	}
+	n, err := f.pread(buf, 0)
+	if f.head = buf[:n]; err != nil {
+		f.fail(err)
+		return f
+	}
+	if f.ELF() {
+		if err := ignoringEINTR(func() error { return unix.Fstat(f.fd, &f.stat) }); err != nil {
+			f.fail(err)
+		} else if f.stat.Mode&unix.S_IFMT != unix.S_IFREG {
+			f.fail(ErrNotRegular)
+		}
+	}
+	return f
+}
+
+func (f *File) fail(err error) {
+	f.close()
+	f.Err, f.head = err, nil
+}
+
+func (f *File) close() {
+	if f.fd >= 0 {
+		unix.Close(f.fd)
+		f.fd = -1
+	}
+}
+
+// ELF tells whether the file begins with the ELF magic.
+func (f *File) ELF() bool {
+	h := f.head
+	return len(h) >= 4 && h[0] == 0x7f && h[1] == 'E' && h[2] == 'L' && h[3] == 'F'
+}
+
+// Head returns the first bytes, at most 4096; valid during the visit.
+func (f *File) Head() []byte { return f.head }
+
+// Size returns the size of an ELF file in bytes.
+func (f *File) Size() int64 { return f.stat.Size }
+
+// ReadAt reads from the file; see [io.ReaderAt].
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.pread(p, off)
+	if err == nil && n < len(p) {
+		err = io.EOF
+	}
+	return n, err
+}
+
+func (f *File) pread(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		m, err := unix.Pread(f.fd, p[n:], off+int64(n))
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return n, err
+		case m == 0:
+			return n, nil
+		}
+		n += m
+		// A regular file gives all it has: asking again would only return 0.
+		if n < len(p) && off+int64(n) >= f.stat.Size {
+			return n, nil
+		}
+	}
+	return n, nil
+}
+
+// Writer is what an edit writes to; it is image.Writer.
+type Writer interface {
+	io.WriterAt
+	Truncate(size int64) error
+}
+
+// Errors of Write that say what to do.
+var (
+	ErrBusy     = errors.New("is being executed (text file busy): stop the program, or edit a copy and rename it")
+	ErrChanged  = errors.New("was changed by someone else while it was read; nothing was written")
+	ErrReadOnly = errors.New("cannot be made writable")
+)
+
+// Write opens the file for writing and hands it to apply. The inode, owner, mode
+// (set-user-ID and set-group-ID bits, which the kernel clears on a write, are set
+// again), file capabilities, other extended attributes and the access time stay.
+//
+// A file that may not be written but belongs to the caller is made writable for
+// the moment of opening. A file that is not the one that was read, or has another
+// size or modification time, is not touched (ErrChanged).
+func (f *File) Write(apply func(Writer) error) error {
+	mode := f.stat.Mode & 0o7777
+	caps := f.capabilities(mode)
+	fd, err := f.openForWriting(mode)
+	if err != nil {
+		return err
+	}
+	w := &output{fd: fd}
+	err = apply(w)
+	if w.wrote {
+		err = errors.Join(err, f.restore(fd, mode, caps))
+	}
+	if cerr := unix.Close(fd); err == nil && cerr != nil && cerr != unix.EINTR {
+		err = fmt.Errorf("closing: %w", cerr) // where a network file system reports a full disk
+	}
+	return err
+}
+
+func (f *File) openForWriting(mode uint32) (int, error) {
+	// O_WRONLY: what an edit needs to know was read before. An access time does
+	// not change by writing.
+	const flags = unix.O_WRONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	fd, err := openat(f.dir.fd, f.name, flags)
+	if err == unix.EACCES && mode&unix.S_IWUSR == 0 {
+		if err := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode|unix.S_IWUSR) }); err != nil {
+			return -1, fmt.Errorf("%w (mode %#o): %w", ErrReadOnly, mode, err)
+		}
+		fd, err = openat(f.dir.fd, f.name, flags)
+		if back := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode) }); back != nil && err == nil {
+			unix.Close(fd)
+			return -1, fmt.Errorf("setting the mode back to %#o: %w", mode, back)
+		}
+	}
+	switch {
+	case err == unix.ETXTBSY:
+		return -1, ErrBusy
+	case err == unix.ELOOP:
+		return -1, ErrChanged
+	case err != nil:
+		return -1, fmt.Errorf("opening for writing: %w", err)
+	}
+	var now unix.Stat_t
+	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &now) }); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	if now.Dev != f.stat.Dev || now.Ino != f.stat.Ino || now.Size != f.stat.Size || now.Mtim != f.stat.Mtim {
+		unix.Close(fd)
+		return -1, ErrChanged
+	}
+	return fd, nil
+}
+
+const capabilityAttr = "security.capability" // capabilities(7), "File capabilities"
+
+// capabilities returns the file's capabilities as stored; the kernel removes them on a write.
+func (f *File) capabilities(mode uint32) []byte {
+	if mode&0o111 == 0 {
+		return nil // capabilities act when a program is executed
+	}
+	b := make([]byte, 64) // struct vfs_ns_cap_data has 24 bytes
+	n, err := unix.Fgetxattr(f.fd, capabilityAttr, b)
+	if err != nil || n <= 0 {
+		return nil
+	}
+	return b[:n]
+}
+
+func (f *File) restore(fd int, mode uint32, caps []byte) error {
+	var errs []error
+	if mode&(unix.S_ISUID|unix.S_ISGID) != 0 {
+		if err := ignoringEINTR(func() error { return unix.Fchmod(fd, mode) }); err != nil {
+			errs = append(errs, fmt.Errorf("setting mode %#o again: %w", mode, err))
+		}
+	}
+	if caps != nil {
+		if err := ignoringEINTR(func() error { return unix.Fsetxattr(fd, capabilityAttr, caps, 0) }); err != nil {
+			errs = append(errs, fmt.Errorf("the file was edited, but its capabilities are lost (setcap gives them back): %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// output is the file while it is written.
+type output struct {
+	fd    int
+	wrote bool
+}
+
+func (w *output) WriteAt(p []byte, off int64) (n int, err error) {
+	w.wrote = true
+	for n < len(p) {
+		m, err := unix.Pwrite(w.fd, p[n:], off+int64(n))
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return n, fmt.Errorf("writing at offset %#x: %w", off+int64(n), err)
+		case m == 0:
+			return n, io.ErrShortWrite
+		}
+		n += m
+	}
+	return n, nil
+}
+
+func (w *output) Truncate(size int64) error {
+	w.wrote = true
+	return ignoringEINTR(func() error { return unix.Ftruncate(w.fd, size) })
+}

@@ -1,0 +1,379 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+// Options says how to walk.
+type Options struct {
+	Jobs int // files at a time; below 1: the processors
+	// FollowArguments resolves arguments that are symbolic links, as checks do.
+	// Editors refuse them. Links below an argument are never followed.
+	FollowArguments bool
+}
+
+// Reasons for which a path is reported without having been opened.
+var (
+	ErrSymlink    = errors.New("is a symbolic link; name the file that it points to")
+	ErrNotRegular = errors.New("is neither a regular file nor a directory")
+)
+
+// Stopped says that a walk was cancelled before its end.
+type Stopped struct {
+	Visited int // files visited
+	Cause   error
+}
+
+func (e *Stopped) Error() string {
+	return fmt.Sprintf("stopped (%v) after %d files, each of them finished; the others are untouched", e.Cause, e.Visited)
+}
+
+func (e *Stopped) Unwrap() error { return e.Cause }
+
+// Walk calls visit for every regular file that the paths name or that lies below
+// them, from up to Options.Jobs goroutines, and emit, from the calling goroutine,
+// for each result that visit wants kept. Results come in the order of the paths,
+// and within a directory in the order of the names' bytes.
+//
+// A path that cannot be read is visited with [File.Err] set. Hard links to one
+// file, and a file reached twice, are visited once in full, by their first path;
+// the others have [File.SameAs] set.
+//
+// When ctx is cancelled, files in work are finished and Walk returns a *Stopped.
+func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
+	w := &walker[R]{ctx: ctx, visit: visit, claimed: map[inode]string{}}
+	w.wake.L = &w.mu
+	jobs := o.Jobs
+	if jobs < 1 {
+		jobs = runtime.GOMAXPROCS(0)
+	}
+	root := newNode[R]()
+	w.arguments(root, paths, o.FollowArguments)
+	close(root.done)
+	var workers sync.WaitGroup
+	for range jobs {
+		workers.Go(w.work)
+	}
+	w.collect(root, emit)
+	workers.Wait()
+	if err := ctx.Err(); err != nil && w.cut.Load() {
+		return &Stopped{Visited: int(w.visited.Load()), Cause: context.Cause(ctx)}
+	}
+	return nil
+}
+
+type inode struct{ dev, ino uint64 }
+
+type walker[R any] struct {
+	ctx     context.Context
+	visit   func(*File) (R, bool)
+	visited atomic.Int64
+	cut     atomic.Bool // something was left out because ctx was cancelled
+	noatime noatime
+
+	mu    sync.Mutex
+	wake  sync.Cond
+	tasks []task // a stack: the walk goes deep before it goes wide
+	open  int    // tasks in the stack or in work
+
+	claims  sync.Mutex
+	claimed map[inode]string
+}
+
+type task interface{ run(buf *buffers) }
+
+// node collects results in order: its items are complete once done is closed.
+type node[R any] struct {
+	done  chan struct{}
+	items []item[R]
+}
+
+// item is a result, a node of further results, or a file with several hard links,
+// which is left to the collector: only there is the order known, and so which of
+// the links comes first.
+type item[R any] struct {
+	r      R
+	sub    *node[R]
+	linked string
+}
+
+func newNode[R any]() *node[R] { return &node[R]{done: make(chan struct{})} }
+
+// arguments turns the paths into the first tasks. A path below another one is
+// left to the walk of that one.
+func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
+	type argument struct {
+		path, abs string
+		dir       bool
+		err       error
+	}
+	var args []argument
+	for _, p := range paths {
+		a := argument{path: p}
+		var st unix.Stat_t
+		flags := unix.AT_SYMLINK_NOFOLLOW
+		if follow {
+			flags = 0
+		}
+		if a.err = ignoringEINTR(func() error { return unix.Fstatat(unix.AT_FDCWD, p, &st, flags) }); a.err == nil {
+			switch st.Mode & unix.S_IFMT {
+			case unix.S_IFDIR:
+				a.dir = true
+			case unix.S_IFREG:
+			case unix.S_IFLNK:
+				a.err = ErrSymlink
+			default:
+				a.err = ErrNotRegular
+			}
+		}
+		if a.err == nil {
+			a.abs, a.err = filepath.Abs(p)
+		}
+		args = append(args, a)
+	}
+	first := map[string]int{} // of the arguments with one absolute path
+	dirs := map[string]bool{}
+	for i, a := range args {
+		if a.err != nil {
+			continue
+		}
+		if _, again := first[a.abs]; !again {
+			first[a.abs] = i
+		}
+		dirs[a.abs] = dirs[a.abs] || a.dir
+	}
+	within := func(i int) bool {
+		if first[args[i].abs] != i {
+			return true
+		}
+		for dir := args[i].abs; dir != "/"; {
+			if dir = filepath.Dir(dir); dirs[dir] {
+				return true
+			}
+		}
+		return false
+	}
+	var tasks []task
+	for i, a := range args {
+		switch {
+		case a.err != nil:
+			if r, keep := w.visit(&File{Path: a.path, Err: a.err}); keep {
+				root.items = append(root.items, item[R]{r: r})
+			}
+		case within(i):
+		case a.dir:
+			n := newNode[R]()
+			root.items = append(root.items, item[R]{sub: n})
+			tasks = append(tasks, &dirTask[R]{w: w, path: a.path, node: n, follow: follow})
+		default:
+			n := newNode[R]()
+			root.items = append(root.items, item[R]{sub: n})
+			tasks = append(tasks, &filesTask[R]{w: w, dir: here, names: []string{a.path}, node: n, follow: follow})
+		}
+	}
+	slices.Reverse(tasks)
+	w.push(tasks...)
+}
+
+func (w *walker[R]) push(tasks ...task) {
+	if len(tasks) == 0 {
+		return
+	}
+	w.mu.Lock()
+	w.tasks = append(w.tasks, tasks...)
+	w.open += len(tasks)
+	w.mu.Unlock()
+	if len(tasks) == 1 {
+		w.wake.Signal()
+	} else {
+		w.wake.Broadcast()
+	}
+}
+
+func (w *walker[R]) work() {
+	buf := newBuffers()
+	for {
+		w.mu.Lock()
+		for len(w.tasks) == 0 && w.open > 0 {
+			w.wake.Wait()
+		}
+		if len(w.tasks) == 0 {
+			w.mu.Unlock()
+			w.wake.Broadcast()
+			return
+		}
+		last := len(w.tasks) - 1
+		t := w.tasks[last]
+		w.tasks[last], w.tasks = nil, w.tasks[:last]
+		w.mu.Unlock()
+
+		t.run(buf)
+
+		w.mu.Lock()
+		w.open--
+		w.mu.Unlock()
+	}
+}
+
+// collect emits the results of a node and visits what was left to it.
+func (w *walker[R]) collect(n *node[R], emit func(R)) {
+	var buf *buffers
+	<-n.done
+	for i := range n.items {
+		it := &n.items[i]
+		switch {
+		case it.sub != nil:
+			w.collect(it.sub, emit)
+			it.sub = nil
+		case it.linked != "":
+			if w.stopped() {
+				continue
+			}
+			if buf == nil {
+				buf = newBuffers()
+			}
+			f := open(here, it.linked, it.linked, false, &w.noatime, buf.head)
+			if f.Err == nil && f.ELF() {
+				f.SameAs = w.claim(f)
+			}
+			if r, keep := w.see(f); keep {
+				emit(r)
+			}
+		default:
+			emit(it.r)
+		}
+	}
+}
+
+func (w *walker[R]) see(f *File) (R, bool) {
+	defer f.close()
+	r, keep := w.visit(f)
+	w.visited.Add(1)
+	return r, keep
+}
+
+// claim makes a file this walk's own. It returns the path under which it already was.
+func (w *walker[R]) claim(f *File) string {
+	id := inode{uint64(f.stat.Dev), f.stat.Ino}
+	w.claims.Lock()
+	defer w.claims.Unlock()
+	if first, taken := w.claimed[id]; taken {
+		return first
+	}
+	w.claimed[id] = f.Path
+	return ""
+}
+
+func (w *walker[R]) stopped() bool {
+	if w.ctx.Err() == nil {
+		return false
+	}
+	w.cut.Store(true)
+	return true
+}
+
+// dirTask reads one directory and makes tasks of what it holds.
+type dirTask[R any] struct {
+	w      *walker[R]
+	path   string
+	node   *node[R]
+	follow bool // the directory itself may be a symbolic link
+}
+
+// chunk is the number of files in one task: large enough that handing it over
+// costs nothing, small enough that one directory of 100,000 files keeps all
+// processors busy.
+const chunk = 128
+
+func (t *dirTask[R]) run(buf *buffers) {
+	defer close(t.node.done)
+	if t.w.stopped() {
+		return
+	}
+	d, entries, err := readDir(t.path, t.follow, buf)
+	if err != nil {
+		if r, keep := t.w.visit(&File{Path: t.path, Err: err}); keep {
+			t.node.items = append(t.node.items, item[R]{r: r})
+		}
+		return
+	}
+	defer d.release()
+	prefix := t.path + "/"
+	if strings.HasSuffix(t.path, "/") {
+		prefix = t.path
+	}
+	var files, dirs []task
+	var names []string
+	flush := func() {
+		if len(names) > 0 {
+			n := newNode[R]()
+			t.node.items = append(t.node.items, item[R]{sub: n})
+			files = append(files, &filesTask[R]{w: t.w, dir: d.retain(), prefix: prefix, names: names, node: n})
+			names = nil
+		}
+	}
+	for _, e := range entries {
+		switch e.kind {
+		case unix.DT_REG:
+			if names == nil {
+				names = make([]string, 0, min(chunk, len(entries)))
+			}
+			if names = append(names, e.name); len(names) == chunk {
+				flush()
+			}
+		case unix.DT_DIR:
+			flush()
+			n := newNode[R]()
+			t.node.items = append(t.node.items, item[R]{sub: n})
+			dirs = append(dirs, &dirTask[R]{w: t.w, path: prefix + e.name, node: n})
+		}
+	}
+	flush()
+	// The last one pushed runs first: files before directories, so that the
+	// descriptor of this directory is closed before many others are opened.
+	slices.Reverse(files)
+	slices.Reverse(dirs)
+	t.w.push(append(dirs, files...)...)
+}
+
+// filesTask visits some files of one directory.
+type filesTask[R any] struct {
+	w      *walker[R]
+	dir    *dir
+	prefix string // of the names, in reports
+	names  []string
+	node   *node[R]
+	follow bool
+}
+
+func (t *filesTask[R]) run(buf *buffers) {
+	defer close(t.node.done)
+	defer t.dir.release()
+	for _, name := range t.names {
+		if t.w.stopped() {
+			return
+		}
+		f := open(t.dir, name, t.prefix+name, t.follow, &t.w.noatime, buf.head)
+		if f.Err == nil && f.ELF() {
+			if f.stat.Nlink > 1 && !t.follow {
+				f.close()
+				t.node.items = append(t.node.items, item[R]{linked: f.Path})
+				continue
+			}
+			f.SameAs = t.w.claim(f)
+		}
+		if r, keep := t.w.see(f); keep {
+			t.node.items = append(t.node.items, item[R]{r: r})
+		}
+	}
+}
