@@ -1,0 +1,334 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+)
+
+// A layout describes an ELF file to build, as small as the loader accepts it: one
+// read-only segment with the headers, .interp, a note, .hash, .dynsym and .dynstr,
+// and a writable one with .dynamic. No toolchain is needed for any class, byte
+// order or defect.
+type layout struct {
+	class   elf.Class
+	order   binary.ByteOrder
+	machine elf.Machine
+	typ     elf.Type
+
+	program    bool // with PT_INTERP
+	note       int  // size of the note's description, bytes
+	runpath    string
+	rpath      string
+	needed     []string
+	pathFirst  bool     // the run path stands before DT_NEEDED
+	symbols    []string // names of dynamic symbols
+	share      bool     // let the symbols share the tail of the run path
+	spare      int      // dynamic entries behind the terminator
+	relacount  bool
+	rldMap     bool // DT_MIPS_RLD_MAP_REL, which counts from its own entry
+	pad        int  // bytes of zeros behind .dynstr
+	bss        uint64
+	noSections bool
+	null       bool // a PT_NULL entry
+	align      uint64
+	tail       string // appended data
+	typeOfDyn  elf.SectionType
+}
+
+var (
+	littleOrder = binary.LittleEndian
+	bigOrder    = binary.BigEndian
+)
+
+func plain() layout {
+	return layout{class: elf.ELFCLASS64, order: littleOrder, machine: elf.EM_X86_64, typ: elf.ET_DYN,
+		program: true, note: 20, needed: []string{"libc.so.6"}, symbols: []string{"malloc", "free"}, spare: 4, align: 4096}
+}
+
+func (l layout) with(f func(*layout)) layout { f(&l); return l }
+
+// strtab collects strings; suffixes are shared on request, as linkers do.
+type strtab struct{ b []byte }
+
+func (s *strtab) add(v string, share bool) uint64 {
+	if share {
+		if i := bytes.Index(s.b, append([]byte(v), 0)); i >= 0 {
+			return uint64(i)
+		}
+	}
+	at := len(s.b)
+	s.b = append(append(s.b, v...), 0)
+	return uint64(at)
+}
+
+// build writes the file.
+func (l layout) build(t testing.TB) []byte {
+	t.Helper()
+	im := &Image{Class: l.class, order: l.order, Machine: l.machine} // for the sizes and codecs
+	w := im.wordSize()
+	str := &strtab{b: []byte{0}}
+	var dyn []Dyn
+	needed := func() {
+		for _, n := range l.needed {
+			dyn = append(dyn, Dyn{Tag: elf.DT_NEEDED, Val: str.add(n, false)})
+		}
+	}
+	if !l.pathFirst {
+		needed()
+	}
+	if l.rpath != "" {
+		dyn = append(dyn, Dyn{Tag: elf.DT_RPATH, Val: str.add(l.rpath, false)})
+	}
+	if l.runpath != "" {
+		dyn = append(dyn, Dyn{Tag: elf.DT_RUNPATH, Val: str.add(l.runpath, false)})
+	}
+	if l.pathFirst {
+		needed()
+	}
+	syms := make([]byte, im.symSize())
+	for i, n := range l.symbols {
+		s := make([]byte, im.symSize())
+		l.order.PutUint32(s, uint32(str.add(n, l.share)))
+		if i > 0 { // defined, at an absolute address far from everything
+			l.order.PutUint16(s[pick(im.is64(), 6, 14):], uint16(elf.SHN_ABS))
+		}
+		syms = append(syms, s...)
+	}
+	nsyms := uint64(len(syms)) / im.symSize()
+	hw := im.hashWord()
+	hash := make([]byte, (3+nsyms)*hw)
+	put := func(i, v uint64) {
+		if hw == 8 {
+			l.order.PutUint64(hash[i*8:], v)
+		} else {
+			l.order.PutUint32(hash[i*4:], uint32(v))
+		}
+	}
+	put(0, 1)
+	put(1, nsyms)
+
+	type sec struct {
+		name     string
+		typ      elf.SectionType
+		flags    elf.SectionFlag
+		off      uint64
+		data     []byte
+		align    uint64
+		link     uint32
+		entsize  uint64
+		addrDiff uint64
+	}
+	var progs []Prog
+	var secs []sec
+	nprogs := uint64(4) // LOAD, LOAD, DYNAMIC, GNU_STACK
+	for _, c := range []bool{l.program, l.program, l.note > 0, l.null} {
+		if c {
+			nprogs++ // PHDR, INTERP, NOTE, NULL
+		}
+	}
+	base := pick(l.typ == elf.ET_EXEC, 0x400000, 0)
+	at := im.ehdrSize() + nprogs*im.phdrSize()
+	add := func(name string, typ elf.SectionType, data []byte, align uint64, entsize uint64) uint64 {
+		at = alignUp(at, align)
+		secs = append(secs, sec{name: name, typ: typ, flags: elf.SHF_ALLOC, off: at, data: data, align: align, entsize: entsize})
+		at += uint64(len(data))
+		return at - uint64(len(data))
+	}
+	var interp, note uint64
+	if l.program {
+		interp = add(".interp", elf.SHT_PROGBITS, []byte("/lib/ld.so\x00"), 1, 0)
+	}
+	noteData := make([]byte, 16+alignUp(uint64(l.note), 4))
+	l.order.PutUint32(noteData, 4)
+	l.order.PutUint32(noteData[4:], uint32(l.note))
+	l.order.PutUint32(noteData[8:], 3)
+	copy(noteData[12:], "GNU\x00"+strings.Repeat("\xab", l.note))
+	if l.note > 0 {
+		note = add(".note.gnu.build-id", elf.SHT_NOTE, noteData, 4, 0)
+	}
+	hashAt := add(".hash", elf.SHT_HASH, hash, w, 4)
+	symAt := add(".dynsym", elf.SHT_DYNSYM, syms, w, im.symSize())
+	strAt := add(".dynstr", elf.SHT_STRTAB, str.b, 1, 0)
+	roText := at
+	if l.pad == 0 { // the segment ends with bytes that are not padding
+		add(".rodata", elf.SHT_PROGBITS, bytes.Repeat([]byte{0xcc}, int(l.align-at%l.align)), 1, 0)
+	}
+	roEnd := at
+	_ = roText
+	at += uint64(max(l.pad, 0))
+	// .dynamic
+	dyn = append(dyn, Dyn{Tag: elf.DT_HASH, Val: base + hashAt}, Dyn{Tag: elf.DT_STRTAB, Val: base + strAt},
+		Dyn{Tag: elf.DT_SYMTAB, Val: base + symAt}, Dyn{Tag: elf.DT_STRSZ, Val: uint64(len(str.b))}, Dyn{Tag: elf.DT_SYMENT, Val: im.symSize()})
+	if l.relacount {
+		dyn = append(dyn, Dyn{Tag: elf.DT_RELACOUNT, Val: 7})
+	}
+	if l.rldMap {
+		dyn = append(dyn, Dyn{Tag: elf.DT_MIPS_RLD_MAP_REL, Val: 0x1234})
+	}
+	dynData := make([]byte, uint64(len(dyn)+1+l.spare)*im.dynSize())
+	for i, d := range dyn {
+		im.putWord(dynData[uint64(i)*im.dynSize():], uint64(d.Tag))
+		im.putWord(dynData[uint64(i)*im.dynSize()+w:], d.Val)
+	}
+	at = alignUp(at, 16)
+	shift := base + l.align // the second segment's address is its offset plus this
+	dynAt := at
+	typ := l.typeOfDyn
+	if typ == 0 {
+		typ = elf.SHT_DYNAMIC
+	}
+	secs = append(secs, sec{name: ".dynamic", typ: typ, flags: elf.SHF_ALLOC | elf.SHF_WRITE, off: at, data: dynData, align: w, entsize: im.dynSize(), addrDiff: l.align})
+	at += uint64(len(dynData))
+
+	load := func(p Prog) { progs = append(progs, p) }
+	phdrs := nprogs * im.phdrSize()
+	if l.program {
+		load(Prog{Type: elf.PT_PHDR, Flags: elf.PF_R, Off: im.ehdrSize(), Vaddr: base + im.ehdrSize(), Paddr: base + im.ehdrSize(), Filesz: phdrs, Memsz: phdrs, Align: w})
+		load(Prog{Type: elf.PT_INTERP, Flags: elf.PF_R, Off: interp, Vaddr: base + interp, Paddr: base + interp, Filesz: 11, Memsz: 11, Align: 1})
+	}
+	load(Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: 0, Vaddr: base, Paddr: base, Filesz: roEnd, Memsz: roEnd, Align: l.align})
+	load(Prog{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: uint64(len(dynData)), Memsz: uint64(len(dynData)) + l.bss, Align: l.align})
+	load(Prog{Type: elf.PT_DYNAMIC, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: uint64(len(dynData)), Memsz: uint64(len(dynData)), Align: w})
+	if l.note > 0 {
+		load(Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: note, Vaddr: base + note, Paddr: base + note, Filesz: uint64(len(noteData)), Memsz: uint64(len(noteData)), Align: 4})
+	}
+	load(Prog{Type: elf.PT_GNU_STACK, Flags: elf.PF_R | elf.PF_W, Align: 16})
+	if l.null {
+		load(Prog{Type: elf.PT_NULL})
+	}
+
+	out := make([]byte, at)
+	copy(out, elf.ELFMAG)
+	out[elf.EI_CLASS], out[elf.EI_VERSION] = byte(l.class), 1
+	out[elf.EI_DATA] = byte(elf.ELFDATA2LSB)
+	if l.order == bigOrder {
+		out[elf.EI_DATA] = byte(elf.ELFDATA2MSB)
+	}
+	l.order.PutUint16(out[16:], uint16(l.typ))
+	l.order.PutUint16(out[18:], uint16(l.machine))
+	l.order.PutUint32(out[20:], 1)
+	im.putWord(out[24+w:], im.ehdrSize())
+	l.order.PutUint16(out[24+3*w+4:], uint16(im.ehdrSize()))
+	l.order.PutUint16(out[24+3*w+6:], uint16(im.phdrSize()))
+	l.order.PutUint16(out[24+3*w+8:], uint16(len(progs)))
+	for i, p := range progs {
+		im.encodeProg(out[im.ehdrSize()+uint64(i)*im.phdrSize():], p)
+	}
+	for _, s := range secs {
+		copy(out[s.off:], s.data)
+	}
+	if !l.noSections {
+		names := &strtab{b: []byte{0}}
+		headers := []Section{{}}
+		dynstr := uint32(0)
+		for i, s := range secs {
+			if s.name == ".dynstr" {
+				dynstr = uint32(i + 1)
+			}
+		}
+		for _, s := range secs {
+			h := Section{NameOff: uint32(names.add(s.name, false)), Type: s.typ, Flags: s.flags, Addr: base + s.off + s.addrDiff,
+				Off: s.off, Size: uint64(len(s.data)), Addralign: s.align, Entsize: s.entsize}
+			if s.typ == elf.SHT_DYNAMIC || s.typ == elf.SHT_DYNSYM {
+				h.Link = dynstr
+			}
+			headers = append(headers, h)
+		}
+		shstr := Section{NameOff: uint32(names.add(".shstrtab", false)), Type: elf.SHT_STRTAB, Off: uint64(len(out)), Addralign: 1}
+		shstr.Size = uint64(len(names.b))
+		headers = append(headers, shstr)
+		out = append(out, names.b...)
+		out = append(out, make([]byte, alignUp(uint64(len(out)), 8)-uint64(len(out)))...)
+		im.putWord(out[24+2*w:], uint64(len(out)))
+		l.order.PutUint16(out[24+3*w+10:], uint16(im.shdrSize()))
+		l.order.PutUint16(out[24+3*w+12:], uint16(len(headers)))
+		l.order.PutUint16(out[24+3*w+14:], uint16(len(headers)-1))
+		for _, h := range headers {
+			b := make([]byte, im.shdrSize())
+			im.encodeSection(b, h)
+			out = append(out, b...)
+		}
+	}
+	return append(out, l.tail...)
+}
+
+// memFile is a file in memory that counts and can refuse writes.
+type memFile struct {
+	b      []byte
+	writes int
+	fail   int // the write that fails, from 1; 0: none
+	short  bool
+}
+
+func (m *memFile) ReadAt(p []byte, off int64) (int, error) {
+	if off >= int64(len(m.b)) {
+		return 0, io.EOF
+	}
+	n := copy(p, m.b[off:])
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (m *memFile) WriteAt(p []byte, off int64) (int, error) {
+	m.writes++
+	if m.writes == m.fail {
+		if m.short {
+			p = p[:len(p)/2]
+		} else {
+			p = nil
+		}
+	}
+	if need := off + int64(len(p)); need > int64(len(m.b)) && len(p) > 0 {
+		m.b = append(m.b, make([]byte, need-int64(len(m.b)))...)
+	}
+	copy(m.b[min(off, int64(len(m.b))):], p)
+	if m.writes == m.fail {
+		return len(p), fmt.Errorf("no space left on device")
+	}
+	return len(p), nil
+}
+
+func (m *memFile) Truncate(size int64) error {
+	m.b = m.b[:min(size, int64(len(m.b)))]
+	return nil
+}
+
+func parse(t testing.TB, b []byte) *Image {
+	t.Helper()
+	im, err := Parse(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatalf("parse: %v", err)
+	}
+	return im
+}
+
+// edit applies a change and returns the file afterwards.
+func edit(t testing.TB, b []byte, c Change) []byte {
+	t.Helper()
+	f := &memFile{b: bytes.Clone(b)}
+	im, err := Parse(f, int64(len(b)))
+	if err != nil {
+		t.Fatalf("parse: %v", err)
+	}
+	e, err := im.Plan(c)
+	if err != nil {
+		t.Fatalf("plan %q: %v", c.List, err)
+	}
+	if e == nil {
+		return f.b
+	}
+	if err := e.Apply(f); err != nil {
+		t.Fatalf("apply: %v", err)
+	}
+	if int64(len(f.b)) != im.Size()+e.Growth() {
+		t.Fatalf("file has %d bytes, the plan said %d", len(f.b), im.Size()+e.Growth())
+	}
+	return f.b
+}

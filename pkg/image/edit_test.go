@@ -1,0 +1,433 @@
+package image
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// layouts are the shapes of files that differ in where a new run path can go.
+var layouts = map[string]layout{
+	"program":                      plain(),
+	"library":                      plain().with(func(l *layout) { l.program = false }),
+	"library without a note":       plain().with(func(l *layout) { l.program, l.note = false, 0 }),
+	"program not PIE":              plain().with(func(l *layout) { l.typ = elf.ET_EXEC }),
+	"padding behind the strings":   plain().with(func(l *layout) { l.pad = 3000 }),
+	"old run path":                 plain().with(func(l *layout) { l.runpath = "/old/one:/old/two" }),
+	"DT_RPATH only":                plain().with(func(l *layout) { l.rpath = "/old/rpath" }),
+	"both tags":                    plain().with(func(l *layout) { l.rpath, l.runpath = "/old/rpath", "/old/runpath" }),
+	"shared tail":                  plain().with(func(l *layout) { l.runpath, l.symbols, l.share = "/nix/store/malloc", []string{"x", "malloc"}, true }),
+	"no spare entry, DT_RELACOUNT": plain().with(func(l *layout) { l.spare, l.relacount = 0, true }),
+	"no spare entry at all":        plain().with(func(l *layout) { l.spare = 0 }),
+	"no section headers":           plain().with(func(l *layout) { l.noSections = true }),
+	"no section headers, library":  plain().with(func(l *layout) { l.noSections, l.program = true, false }),
+	"unused program header":        plain().with(func(l *layout) { l.null = true }),
+	".bss":                         plain().with(func(l *layout) { l.bss = 1 << 30 }),
+	"2 MiB pages":                  plain().with(func(l *layout) { l.align = 2 << 20; l.pad = 1; l.note = 0 }),
+	"64 KiB pages":                 plain().with(func(l *layout) { l.align = 64 << 10 }),
+	"appended data":                plain().with(func(l *layout) { l.tail = "PAYLOAD" + strings.Repeat("x", 5000) + "END" }),
+	"i386":                         plain().with(func(l *layout) { l.class, l.machine = elf.ELFCLASS32, elf.EM_386 }),
+	"ppc, 32-bit big-endian":       plain().with(func(l *layout) { l.class, l.order, l.machine, l.program = elf.ELFCLASS32, bigOrder, elf.EM_PPC, false }),
+	"s390x, 64-bit big-endian":     plain().with(func(l *layout) { l.order, l.machine = bigOrder, elf.EM_S390 }),
+	".dynamic across pages": plain().with(func(l *layout) {
+		l.rpath, l.runpath, l.pathFirst = "/old/rpath", "/old/runpath", true
+		for i := range 400 {
+			l.needed = append(l.needed, fmt.Sprintf("lib%d.so", i))
+		}
+	}),
+	"mips, no spare entry": plain().with(func(l *layout) {
+		l.class, l.order, l.machine, l.spare, l.rldMap = elf.ELFCLASS32, bigOrder, elf.EM_MIPS, 0, true
+	}),
+	"mips, both tags": plain().with(func(l *layout) {
+		l.class, l.order, l.machine, l.rldMap, l.null = elf.ELFCLASS32, bigOrder, elf.EM_MIPS, true, true
+		l.rpath, l.runpath = "/old/rpath", "/old/runpath"
+	}),
+}
+
+// lists are run paths that fit into padding, need a segment, and need a large one.
+var lists = []string{
+	"/run/opengl-driver/lib",
+	"/run/opengl-driver/lib:" + strings.Repeat("/nix/store/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-x/lib:", 6) + "$ORIGIN",
+	strings.Repeat("/a/directory:", 3000) + "/end",
+}
+
+// loaderView is everything that the loader reads through program headers and
+// dynamic entries, but for the run path: what an edit must not change.
+func loaderView(im *Image) (string, error) {
+	var b strings.Builder
+	interp, err := im.Interpreter()
+	if err != nil {
+		return "", err
+	}
+	needed, err := im.Needed()
+	if err != nil {
+		return "", err
+	}
+	fmt.Fprintln(&b, interp)
+	for _, name := range needed {
+		fmt.Fprintln(&b, "needed", name)
+	}
+	for _, p := range im.Progs {
+		if p.Type == elf.PT_NOTE {
+			note, ok := im.memory(p.Vaddr, p.Filesz)
+			fmt.Fprintf(&b, "note %x %v\n", note, ok)
+		}
+	}
+	if d, ok := im.Dyn(elf.DT_HASH); ok {
+		hw := im.hashWord()
+		head, ok := im.memory(d.Val, 2*hw)
+		if !ok {
+			return "", fmt.Errorf("DT_HASH in no segment")
+		}
+		hash, ok := im.memory(d.Val, (2+im.uint(head, hw)+im.uint(head[hw:], hw))*hw)
+		fmt.Fprintf(&b, "hash %x %v\n", hash, ok)
+	}
+	for i, d := range im.Dynamic {
+		if d.Tag == elf.DT_MIPS_RLD_MAP_REL {
+			fmt.Fprintf(&b, "rld map %#x\n", uint32(im.prog(elf.PT_DYNAMIC).Vaddr+uint64(i)*im.dynSize()+d.Val))
+		}
+	}
+	off, n, known := im.dynSymbols()
+	if !known {
+		return "", fmt.Errorf("symbols unknown")
+	}
+	err = im.eachSymbolName(off, n, func(name uint64) {
+		s, err := im.str(Dyn{Val: name})
+		fmt.Fprintln(&b, "symbol", s, err)
+	})
+	return b.String(), err
+}
+
+func mustView(t *testing.T, im *Image) string {
+	t.Helper()
+	v, err := loaderView(im)
+	if err != nil {
+		t.Fatalf("loader view: %v", err)
+	}
+	return v
+}
+
+// checkSections compares the section headers with what the loader sees.
+func checkSections(t *testing.T, im *Image) {
+	t.Helper()
+	for i, s := range im.Sections {
+		if s.Flags&elf.SHF_ALLOC == 0 || !s.inFile() {
+			continue
+		}
+		if off, ok := im.fileOffset(s.Addr, s.Size); !ok || off != s.Off {
+			t.Errorf("section %s: address %#x maps to offset %#x (%v), header says %#x", im.SectionName(i), s.Addr, off, ok, s.Off)
+		}
+		if s.Type == elf.SHT_DYNAMIC && s.Off != im.dynOff {
+			t.Errorf(".dynamic is at %#x, its header says %#x", im.dynOff, s.Off)
+		}
+	}
+	if i := im.stringSection(); len(im.Sections) > 0 && (i < 0 || im.Sections[i].Size != im.strsz) {
+		t.Errorf("no section header says what DT_STRTAB and DT_STRSZ say")
+	}
+	for _, p := range im.Progs {
+		if p.Type == elf.PT_PHDR && (p.Filesz != uint64(len(im.Progs))*im.phdrSize() || p.Off != im.phoff) {
+			t.Errorf("PT_PHDR says %d bytes at %#x", p.Filesz, p.Off)
+		}
+	}
+}
+
+func TestEditReadsBack(t *testing.T) {
+	for name, l := range layouts {
+		for i, list := range lists {
+			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
+				old := l.build(t)
+				before := mustView(t, parse(t, old))
+				for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {
+					im := parse(t, edit(t, old, Change{tag, list}))
+					if got, now, err := im.RunPath(); got != tag || now != list || err != nil {
+						t.Errorf("run path is %v %.60q, %v", got, now, err)
+					}
+					if _, other, _ := im.Shadowed(); other {
+						t.Error("DT_RPATH is left beside DT_RUNPATH")
+					}
+					if after := mustView(t, im); after != before {
+						t.Errorf("loader sees\n%s\nbefore\n%s", after, before)
+					}
+					checkSections(t, im)
+					if im.phoff != im.ehdrSize() {
+						t.Errorf("program header table moved to %#x", im.phoff)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A process killed between two writes leaves a file that loads as it did or as it will.
+func TestEveryPrefixOfTheWritesLoads(t *testing.T) {
+	states := 0
+	for name, l := range layouts {
+		for i, list := range lists {
+			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
+				for _, old := range [][]byte{l.build(t), edit(t, l.build(t), Change{elf.DT_RUNPATH, "/first/edit:/of/this/file"})} {
+					states += checkPrefixes(t, old, list)
+					states += checkPrefixes(t, old, "")
+				}
+			})
+		}
+	}
+	if states < 600 {
+		t.Errorf("only %d states", states)
+	}
+}
+
+func checkPrefixes(t *testing.T, old []byte, list string) (states int) {
+	t.Helper()
+	im := parse(t, old)
+	before := mustView(t, im)
+	_, was, _ := im.RunPath()
+	e, err := im.Plan(Change{elf.DT_RUNPATH, list})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e == nil { // nothing to remove
+		return 0
+	}
+	for n := range len(e.writes) + 1 {
+		size := uint64(len(old))
+		for _, w := range e.writes[:n] {
+			size = max(size, w.off+w.len())
+		}
+		b := make([]byte, size)
+		if _, err := (overlay{e, n}).ReadAt(b, 0); err != nil {
+			t.Fatal(err)
+		}
+		state := parse(t, b)
+		view, err := loaderView(state)
+		// A note may be lent for the moment; nothing else may differ.
+		if strip(view) != strip(before) || err != nil {
+			t.Errorf("after %d of %d writes the loader sees\n%s(%v)\nbefore\n%s", n, len(e.writes), view, err, before)
+		}
+		if _, now, err := state.RunPath(); err != nil || now != was && now != list {
+			t.Errorf("after %d of %d writes the run path is %.60q, %v", n, len(e.writes), now, err)
+		}
+		states++
+	}
+	return states
+}
+
+// strip drops from a loader view what may differ for a moment: notes, whose
+// program header may be lent, and a name that stands twice while entries move up.
+func strip(view string) string {
+	var out []string
+	for _, line := range strings.Split(view, "\n") {
+		twice := strings.HasPrefix(line, "needed ") && len(out) > 0 && out[len(out)-1] == line
+		if !strings.HasPrefix(line, "note ") && !twice {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+// A failed write (a full disk) before the switch leaves every byte as it was.
+func TestFailedWriteIsTakenBack(t *testing.T) {
+	for name, l := range layouts {
+		for i, list := range lists {
+			old := l.build(t)
+			before := mustView(t, parse(t, old))
+			for fail := 1; ; fail++ {
+				f := &memFile{b: bytes.Clone(old), fail: fail, short: fail%2 == 0}
+				im, err := Parse(f, int64(len(old)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				e, err := im.Plan(Change{elf.DT_RUNPATH, list})
+				if err != nil {
+					t.Fatal(err)
+				}
+				prepared, total := e.prepared, len(e.writes)
+				if fail > total {
+					break
+				}
+				if err := e.Apply(f); err == nil {
+					t.Fatalf("%s/%d: write %d failed and Apply did not", name, i, fail)
+				}
+				if fail <= prepared && !bytes.Equal(f.b, old) {
+					t.Errorf("%s/%d: write %d failed and the file is not as it was", name, i, fail)
+				}
+				if f.short && fail > prepared {
+					continue // half a header: a page is not written by halves
+				}
+				if v, err := loaderView(parse(t, f.b)); strip(v) != strip(before) || err != nil {
+					t.Errorf("%s/%d: write %d failed and the file does not load: %v", name, i, fail, err)
+				}
+			}
+		}
+	}
+}
+
+func TestNothingToDoIsNoEdit(t *testing.T) {
+	for name, l := range layouts {
+		b := edit(t, l.build(t), Change{elf.DT_RUNPATH, lists[1]})
+		if e, err := parse(t, b).Plan(Change{elf.DT_RUNPATH, lists[1]}); e != nil || err != nil {
+			t.Errorf("%s: second plan is %v, %v", name, e, err)
+		}
+		b = edit(t, b, Change{Tag: elf.DT_NULL})
+		if e, err := parse(t, b).Plan(Change{Tag: elf.DT_NULL}); e != nil || err != nil {
+			t.Errorf("%s: second removal is %v, %v", name, e, err)
+		}
+	}
+}
+
+func TestRemove(t *testing.T) {
+	for name, l := range layouts {
+		old := l.build(t)
+		before := mustView(t, parse(t, old))
+		for _, b := range [][]byte{edit(t, old, Change{Tag: elf.DT_NULL}), edit(t, edit(t, old, Change{elf.DT_RUNPATH, lists[1]}), Change{elf.DT_RUNPATH, ""})} {
+			im := parse(t, b)
+			if tag, list, err := im.RunPath(); tag != 0 || err != nil {
+				t.Errorf("%s: run path is %v %q, %v", name, tag, list, err)
+			}
+			if mustView(t, im) != before {
+				t.Errorf("%s: the loader sees something else", name)
+			}
+			checkSections(t, im)
+		}
+	}
+}
+
+// patchelf 370: a file edited a thousand times is no larger than one edited once.
+func TestThousandEditsOfOneLength(t *testing.T) {
+	for name, l := range layouts {
+		b := edit(t, l.build(t), Change{elf.DT_RUNPATH, fmt.Sprintf("/%060d", 0)})
+		size := len(b)
+		for i := 1; i < 1000; i++ {
+			b = edit(t, b, Change{elf.DT_RUNPATH, fmt.Sprintf("/%060d", i)})
+		}
+		if len(b) != size {
+			t.Errorf("%s: %d bytes after one edit, %d after a thousand", name, size, len(b))
+		}
+	}
+}
+
+// patchelf 96: alternating edits. With mixed lengths a file grows by a constant
+// factor of the longest list and what the file must copy, not with the edits.
+func TestMixedLengthsGrowByAConstantFactor(t *testing.T) {
+	for name, l := range layouts {
+		rng := rand.New(rand.NewPCG(1, 2))
+		b := l.build(t)
+		start, longest := len(b), 0
+		for range 600 {
+			list := "/" + strings.Repeat("y", rng.IntN(2000))
+			longest = max(longest, len(list))
+			b = edit(t, b, Change{elf.DT_RUNPATH, list})
+		}
+		im := parse(t, b)
+		if _, list, _ := im.RunPath(); list == "" {
+			t.Errorf("%s: no run path", name)
+		}
+		if limit := 3*start + 12*longest + 16<<10; len(b) > limit {
+			t.Errorf("%s: grew from %d to %d bytes, limit %d", name, start, len(b), limit)
+		}
+	}
+}
+
+// The store path of a removed entry must not stay: Nix scans for its hash.
+func TestOldRunPathIsScrubbed(t *testing.T) {
+	const secret = "/nix/store/00000000000000000000000000000000-cuda_cudart-stubs/lib"
+	for name, l := range layouts {
+		if l.share {
+			continue
+		}
+		for _, set := range []func(*layout){func(l *layout) { l.runpath = secret }, func(l *layout) { l.rpath, l.runpath = secret, "" }} {
+			for i, list := range append(lists, "") {
+				b := edit(t, l.with(set).build(t), Change{elf.DT_RUNPATH, list})
+				if bytes.Contains(b, []byte("0000000000000000")) {
+					t.Errorf("%s/%d: the old entry is still in the file", name, i)
+				}
+				b = edit(t, b, Change{elf.DT_RUNPATH, secret + ":/x"})
+				b = edit(t, b, Change{elf.DT_RUNPATH, "/short"})
+				if bytes.Contains(b, []byte("0000000000000000")) {
+					t.Errorf("%s/%d: the old entry is still in the file after a later edit", name, i)
+				}
+			}
+		}
+	}
+}
+
+// patchelf 162: symbols can share their names' bytes with the tail of the run path.
+func TestSharedTailSurvives(t *testing.T) {
+	l := layouts["shared tail"]
+	for i, list := range append(lists, "") {
+		b := edit(t, l.build(t), Change{elf.DT_RUNPATH, list})
+		if v := mustView(t, parse(t, b)); !strings.Contains(v, "symbol malloc <nil>") {
+			t.Errorf("%d: the loader sees\n%s", i, v)
+		}
+		if bytes.Contains(b, []byte("/nix/store/m")) {
+			t.Errorf("%d: the part of the old run path that nothing shares is still there", i)
+		}
+	}
+}
+
+// Self-extracting archives find their payload from the start or from the end.
+func TestAppendedDataIsFoundBothWays(t *testing.T) {
+	l := layouts["appended data"]
+	old := l.build(t)
+	at := len(old) - len(l.tail)
+	b := old
+	for _, list := range []string{lists[0], lists[1], lists[2], lists[2] + "/more", lists[1], strings.Repeat("/z", 40000)} {
+		b = edit(t, b, Change{elf.DT_RUNPATH, list})
+		if string(b[at:][:len(l.tail)]) != l.tail {
+			t.Errorf("%.40q: the payload is not at its old offset", list)
+		}
+		if string(b[len(b)-len(l.tail):]) != l.tail {
+			t.Errorf("%.40q: the payload is not at the end", list)
+		}
+		// Readers such as AppImage's take the end of the section headers for the start.
+		if im := parse(t, b); im.imageEnd() != uint64(len(b)-len(l.tail)) {
+			t.Errorf("%.40q: the image ends at %#x", list, im.imageEnd())
+		}
+	}
+}
+
+func TestZerosBehindTheImageAreNoPayload(t *testing.T) {
+	b := append(plain().build(t), make([]byte, 100_000)...)
+	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) > len(b)+20_000 {
+		t.Errorf("grew from %d to %d bytes", len(b), len(after))
+	}
+}
+
+func TestPaddingTakesNoSpace(t *testing.T) {
+	b := layouts["padding behind the strings"].build(t)
+	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) != len(b) {
+		t.Errorf("grew from %d to %d bytes", len(b), len(after))
+	}
+}
+
+// A gigabyte of .bss must not become a gigabyte of file.
+func TestBssTakesNoSpace(t *testing.T) {
+	b := layouts[".bss"].build(t)
+	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) > len(b)+8192 {
+		t.Errorf("grew from %d to %d bytes", len(b), len(after))
+	}
+}
+
+func TestLeftAlone(t *testing.T) {
+	for want, l := range map[Reason]layout{
+		Relocatable: plain().with(func(l *layout) { l.typ = elf.ET_REL }),
+		Core:        plain().with(func(l *layout) { l.typ = elf.ET_CORE }),
+		OtherType:   plain().with(func(l *layout) { l.typ = 9 }),
+		Static:      plain().with(func(l *layout) { l.typ, l.program = elf.ET_EXEC, false }),
+		Detached:    plain().with(func(l *layout) { l.typeOfDyn = elf.SHT_NOBITS }),
+		"":          plain(),
+	} {
+		im := parse(t, l.build(t))
+		if got := im.LeftAlone(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if want == "" {
+			continue
+		}
+		if e, err := im.Plan(Change{elf.DT_RUNPATH, "/x"}); e != nil || err == nil {
+			t.Errorf("%s: planned an edit", want)
+		}
+	}
+}
