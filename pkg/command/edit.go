@@ -205,6 +205,7 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 	if err != nil {
 		return err
 	}
+	defer im.Release()
 	if reason := im.LeftAlone(); reason != "" {
 		o.skip(string(reason))
 		return nil

@@ -51,13 +51,13 @@ type Summary struct {
 func (s *Summary) count(a Action) {
 	switch a {
 	case Edited:
-		s.Edited ++
+		s.Edited++
 	case Unchanged:
-		s.Unchanged ++
+		s.Unchanged++
 	case Skipped:
-		s.Skipped ++
+		s.Skipped++
 	case Failed:
-		s.Failed ++
+		s.Failed++
 	}
 }
 

@@ -18,7 +18,7 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 	im.dynOff, im.dynCap = off, int(min(dyn.Filesz/es, maxDynamic))
 	terminated := false
 	for i := 0; i < im.dynCap && !terminated; {
-		b := make([]byte, uint64(min(im.dynCap-i, 64))*es)
+		b := im.scratch(uint64(min(im.dynCap-i, 64)) * es)
 		if err := readFull(im.r, b, off+uint64(i)*es); err != nil {
 			return err
 		}

@@ -174,7 +174,7 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	if dyn == nil {
 		return im, nil
 	}
-	if im.detached = im.dynamicIsNobits(dyn); im.detached {
+	if im.detached = im.isDetached(dyn); im.detached {
 		return im, nil
 	}
 	if err := im.checkSegments(); err != nil {
@@ -244,7 +244,7 @@ func (im *Image) table(off, n, entsize uint64, what string) ([]byte, error) {
 	if n > im.size/entsize || off > im.size-n*entsize {
 		return nil, malformed(off, "%s of %d entries lies outside the file of %d bytes", what, n, im.size)
 	}
-	b := make([]byte, n*entsize)
+	b := im.scratch(n * entsize) // its entries are decoded before the next table is read
 	return b, readFull(im.r, b, off)
 }
 
@@ -368,12 +368,16 @@ func (im *Image) prog(t elf.ProgType) *Prog {
 	return nil
 }
 
-// dynamicIsNobits tells a detached debug file: it keeps the program headers of
-// the file that it was split from, but its allocated sections hold no bytes.
-func (im *Image) dynamicIsNobits(dyn *Prog) bool {
+// isDetached tells a debug file: it keeps the program headers of the file that it
+// was split from, but its allocated sections hold no bytes. No linker makes a
+// read-only section that holds none.
+func (im *Image) isDetached(dyn *Prog) bool {
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		if s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_ALLOC != 0 && s.Addr == dyn.Vaddr && s.Flags&elf.SHF_TLS == 0 && s.Size > 0 {
+		if s.Type != elf.SHT_NOBITS || s.Flags&elf.SHF_ALLOC == 0 || s.Flags&elf.SHF_TLS != 0 || s.Size == 0 {
+			continue
+		}
+		if s.Addr == dyn.Vaddr || s.Flags&elf.SHF_WRITE == 0 && dyn.Filesz == 0 {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // window is a reader that keeps the last block it read, so that the many small
@@ -14,9 +15,49 @@ type window struct {
 	head []byte // the first bytes of the file
 	off  uint64
 	buf  []byte
+	own  *buffers // what buf is a part of
 }
 
 const windowSize = 16 << 10 // bytes; a small library fits whole
+
+// buffers are used again by one image after another: a tool that looks at
+// thousands of small files would otherwise spend its time in the memory allocator.
+type buffers struct {
+	block [windowSize]byte
+	table []byte
+}
+
+var spare = sync.Pool{New: func() any { return new(buffers) }}
+
+func (w *window) buffers() *buffers {
+	if w.own == nil {
+		w.own = spare.Get().(*buffers)
+	}
+	return w.own
+}
+
+// Release hands the image's buffers to the next one that is parsed. It need not
+// be called; after it the image must not be used any more.
+func (im *Image) Release() {
+	if w, ok := im.r.(*window); ok && w.own != nil {
+		spare.Put(w.own)
+		w.own, w.buf = nil, nil
+	}
+	im.r = nil
+}
+
+// scratch returns n bytes that the next call of scratch overwrites.
+func (im *Image) scratch(n uint64) []byte {
+	w, ok := im.r.(*window)
+	if !ok || n > 4*windowSize {
+		return make([]byte, n)
+	}
+	own := w.buffers()
+	if uint64(cap(own.table)) < n {
+		own.table = make([]byte, max(n, 4096))
+	}
+	return own.table[:n]
+}
 
 func newWindow(r io.ReaderAt, size uint64, head []byte) *window {
 	return &window{r: r, size: size, head: head}
@@ -39,9 +80,9 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 		start = 0
 	}
 	if w.buf == nil {
-		w.buf = make([]byte, 0, min(windowSize, w.size))
+		w.buf = w.buffers().block[:0]
 	}
-	buf := w.buf[:min(uint64(cap(w.buf)), w.size-start)]
+	buf := w.buf[:min(windowSize, w.size-start)]
 	w.buf = w.buf[:0]
 	if err := readFull(w.r, buf, start); err != nil {
 		return 0, err
