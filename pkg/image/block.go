@@ -184,7 +184,9 @@ func (p *planner) movingFor(from, to uint64) ([]block, error) {
 	im := p.im
 	var out []block
 	free := from // up to here the range is accounted for
-	zero := func(end uint64) error {
+	// Between headers only padding may lie, or what patchelf writes over sections
+	// that it has moved away: Xs, since 0.13 Zs.
+	unused := func(end uint64) error {
 		if end <= free {
 			return nil
 		}
@@ -193,7 +195,7 @@ func (p *planner) movingFor(from, to uint64) ([]block, error) {
 			return err
 		}
 		for i, c := range b {
-			if c != 0 {
+			if c != 0 && (c != 'X' && c != 'Z' || len(im.Sections) == 0) {
 				return cannot("unknown data behind the program headers at offset %#x", free+uint64(i))
 			}
 		}
@@ -209,7 +211,7 @@ func (p *planner) movingFor(from, to uint64) ([]block, error) {
 		if !b.movable || b.off < from {
 			return nil, cannot("the data behind the program headers at offset %#x cannot move", b.off)
 		}
-		if err := zero(b.off); err != nil {
+		if err := unused(b.off); err != nil {
 			return nil, err
 		}
 		if off, ok := im.fileOffset(b.addr, b.size); !ok || off != b.off {
@@ -224,7 +226,7 @@ func (p *planner) movingFor(from, to uint64) ([]block, error) {
 	if to > im.size {
 		return nil, malformed(from, "program headers end with the file")
 	}
-	return out, zero(to)
+	return out, unused(to)
 }
 
 // holdsDynamic tells the block that is the dynamic section and nothing else.
@@ -250,7 +252,11 @@ func (p *planner) unreferenced(b block) error {
 		off, n = off+uint64(len(s)), n-uint64(len(s))/size
 		for ; len(s) > 0; s = s[size:] {
 			shndx, value := im.symbol(s)
-			if shndx != elf.SHN_UNDEF && shndx < elf.SHN_LORESERVE && value >= b.addr && value < b.addr+b.size && value != 0 {
+			if value < b.addr || value >= b.addr+b.size || shndx == elf.SHN_UNDEF || shndx >= elf.SHN_LORESERVE {
+				continue
+			}
+			// The value of a TLS symbol is no address but an offset in its segment.
+			if elf.ST_TYPE(s[pick(im.is64(), 4, 12)]) != elf.STT_TLS {
 				return cannot("a dynamic symbol names the data behind the program headers")
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"math"
+	"slices"
 )
 
 // segmentHead is the number of bytes of a new segment before its first section:
@@ -216,7 +217,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 		}
 	}
 	if overwritten && !moveDynamic {
-		if n.lent = p.lendable(); n.lent < 0 {
+		if n.lent = lendable(im.Progs); n.lent < 0 {
 			moveDynamic = true
 		}
 	}
@@ -277,10 +278,10 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 
 // lendable returns a program header that the loader can do without for the moment
 // between two writes, or -1.
-func (p *planner) lendable() int {
+func lendable(progs []Prog) int {
 	for _, t := range []elf.ProgType{elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
-		for i := range p.im.Progs {
-			if p.im.Progs[i].Type == t {
+		for i := range progs {
+			if progs[i].Type == t {
 				return i
 			}
 		}
@@ -500,12 +501,17 @@ func (p *planner) header(progs []Prog, shoff uint64) ([]write, error) {
 	case len(progs) == len(im.Progs):
 		return []write{{off: im.phoff, data: table}, {off: 0, data: ehdr}}, nil
 	}
-	// Between the two writes the loader sees the new table without its last entry.
-	switch progs[len(progs)-1].Type {
-	case elf.PT_NOTE, elf.PT_GNU_PROPERTY, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME:
-		return []write{{off: im.phoff, data: table}, {off: 0, data: ehdr}}, nil
+	// BOLT puts the table at the end. Between the two writes the loader sees the
+	// new table without its last entry: let that be one that it can do without.
+	lent := lendable(progs)
+	if lent < 0 {
+		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.phoff)
 	}
-	return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.phoff)
+	progs = append(append(slices.Clone(progs[:lent]), progs[lent+1:]...), progs[lent])
+	for i, q := range progs {
+		im.encodeProg(table[uint64(i)*im.phdrSize():], q)
+	}
+	return []write{{off: im.phoff, data: table}, {off: 0, data: ehdr}}, nil
 }
 
 // deadBlocks zeroes what moved blocks leave behind from offset from on: zeros are
