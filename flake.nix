@@ -1,0 +1,67 @@
+{
+  description = "Run paths of CUDA programs: no stubs, the driver where it belongs, in one normal form";
+
+  inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-26.05";
+
+  outputs =
+    { self, nixpkgs }:
+    let
+      forAllSystems = nixpkgs.lib.genAttrs [
+        "x86_64-linux"
+        "aarch64-linux"
+      ];
+      pkgsFor = system: nixpkgs.legacyPackages.${system};
+      oursFor = forAllSystems (system: import ./nix { pkgs = pkgsFor system; });
+      checksFor = forAllSystems (
+        system:
+        import ./nix/checks {
+          pkgs = (pkgsFor system).extend self.overlays.default;
+          inherit (self) lib overlays;
+        }
+      );
+      isDerivation = value: value.type or "" == "derivation";
+    in
+    {
+      overlays = import ./nix/overlays.nix;
+
+      lib = import ./nix/lib.nix {
+        packagesFor = system: oursFor.${system};
+        inherit pkgsFor;
+        inherit (self) overlays;
+      };
+
+      packages = forAllSystems (
+        system:
+        nixpkgs.lib.filterAttrs (_: isDerivation) oursFor.${system}
+        // {
+          default = oursFor.${system}.cuda-runpath;
+          # All checks at once: `nix build .#checks`.
+          checks = (pkgsFor system).linkFarm "checks" checksFor.${system};
+          example = (pkgsFor system).callPackage ./templates/default/package.nix {
+            inherit (oursFor.${system}) cudaRunpathHook;
+          };
+        }
+      );
+
+      checks = checksFor;
+
+      apps = forAllSystems (
+        system:
+        import ./nix/apps.nix {
+          pkgs = pkgsFor system;
+          inherit (oursFor.${system}) cuda-runpath;
+        }
+      );
+
+      devShells = forAllSystems (system: {
+        default = import ./nix/shell.nix { pkgs = pkgsFor system; };
+      });
+
+      formatter = forAllSystems (system: import ./nix/formatter.nix { pkgs = pkgsFor system; });
+
+      templates.default = {
+        path = ./templates/default;
+        description = "A small CUDA program whose run path is right";
+      };
+    };
+}

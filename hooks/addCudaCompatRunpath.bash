@@ -1,0 +1,4 @@
+# shellcheck shell=bash
+# Puts the compat package's directory in front of every run path. Where there is no
+# compat package, the last argument is empty, and it does nothing.
+cudaRunpathRegister addCudaCompatRunpath '@addCudaCompatRunpath@/bin/addCudaCompatRunpath' '@cudaCompat@'

@@ -1,0 +1,12 @@
+# The checks: packages as a user would write them, and assertions on what readelf
+# says of the files in them. `lib` and `overlays` are this flake's.
+{
+  pkgs,
+  lib,
+  overlays,
+}:
+let
+  support = import ./support.nix { inherit pkgs; };
+  flake = { inherit lib overlays; };
+in
+import ./order.nix support

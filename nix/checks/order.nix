@@ -1,0 +1,256 @@
+# Where the hooks stand in nativeBuildInputs, how often, and by which way they come,
+# must not matter; and they come after everything else that postFixup does.
+support:
+let
+  inherit (support)
+    allHooks
+    check
+    counting
+    driver
+    greet
+    hookNames
+    hooks
+    inNormalForm
+    installCompiled
+    keepCalls
+    lib
+    package
+    permutations
+    pkgs
+    stubs
+    ;
+
+  modes = [
+    {
+      strictDeps = false;
+      __structuredAttrs = false;
+    }
+    {
+      strictDeps = true;
+      __structuredAttrs = false;
+    }
+    {
+      strictDeps = false;
+      __structuredAttrs = true;
+    }
+    {
+      strictDeps = true;
+      __structuredAttrs = true;
+    }
+  ];
+  modeName =
+    mode:
+    (if mode.strictDeps then "Strict" else "Loose")
+    + (if mode.__structuredAttrs then "Structured" else "Plain");
+
+  # Both ELF files of the compiled tree are in the normal form.
+  bothNormal = package: ''
+    runPathIs ${package}/bin/program ${inNormalForm}
+    runPathIs ${package}/lib/libuse.so ${inNormalForm}
+  '';
+
+  ordered =
+    order: args:
+    package (
+      {
+        pname = "ordered";
+        nativeBuildInputs = order;
+        buildInputs = [ greet ];
+        build = installCompiled;
+      }
+      // args
+    );
+
+  everyOrder =
+    mode:
+    check "every-order-${modeName mode}" (
+      lib.concatMapStrings (order: bothNormal (ordered order mode)) (permutations allHooks)
+    );
+
+  # A package that brings a hook to those that depend on it.
+  bringer =
+    how: hook:
+    package {
+      pname = "bringer";
+      build = "mkdir $out";
+      ${how} = [ hook ];
+    };
+
+  # The calls that a build with counting hooks makes, without their arguments.
+  callsAre = what: package: expected: ''
+    calls=$(cut -d' ' -f1 < ${package}/calls | tr '\n' ' ')
+    same "calls, ${what}" "$calls" "${expected}"
+  '';
+  countingHooks = map (name: counting.${name}) hookNames;
+  once = toString hookNames + " ";
+
+  autoPatchelf = args: order: ordered order ({ autoPatchelfIgnoreMissingDeps = [ "libcuda.so.1" ]; } // args);
+in
+builtins.listToAttrs (
+  map (mode: {
+    name = "everyOrder${modeName mode}";
+    value = everyOrder mode;
+  }) modes
+)
+// {
+  # Listed twice, propagated in each way, as a buildInput, for the build platform.
+  eachHookOnceHoweverOftenItComes = check "each-hook-once" (
+    lib.concatMapStrings (
+      mode:
+      lib.concatMapStrings
+        (
+          way:
+          callsAre "${way.name}, ${modeName mode}" (ordered [ ] (
+            mode
+            // keepCalls
+            // {
+              pname = "often";
+            }
+            // way.value
+          )) once
+        )
+        [
+          {
+            name = "each twice";
+            value.nativeBuildInputs = countingHooks ++ countingHooks;
+          }
+          {
+            name = "each twice, in the other order";
+            value.nativeBuildInputs = countingHooks ++ lib.reverseList countingHooks;
+          }
+          {
+            name = "listed, and propagated by native inputs";
+            value.nativeBuildInputs =
+              map (bringer "propagatedNativeBuildInputs") countingHooks ++ countingHooks;
+          }
+          {
+            name = "listed, and propagated by inputs";
+            value = {
+              nativeBuildInputs = countingHooks;
+              buildInputs = map (bringer "propagatedBuildInputs") countingHooks;
+            };
+          }
+          {
+            name = "propagated only";
+            value.nativeBuildInputs = map (bringer "propagatedBuildInputs") countingHooks;
+          }
+          {
+            name = "as buildInputs";
+            value.buildInputs = countingHooks;
+          }
+          {
+            name = "as depsBuildBuild and nativeBuildInputs";
+            value = {
+              depsBuildBuild = countingHooks;
+              nativeBuildInputs = countingHooks;
+            };
+          }
+          {
+            name = "cudaRunpathHook";
+            value.nativeBuildInputs = [ counting.cudaRunpathHook ];
+          }
+          {
+            name = "cudaRunpathHook and the four";
+            value.nativeBuildInputs = countingHooks ++ [ counting.cudaRunpathHook ];
+          }
+        ]
+    ) modes
+  );
+
+  # The tools run in the contract's order, whatever the list's.
+  contractsOrder = check "contracts-order" (
+    lib.concatMapStrings (
+      order: callsAre "order ${toString (map (h: h.name) order)}" (ordered order keepCalls) once
+    ) (permutations countingHooks)
+  );
+
+  autoPatchelfBeforeAndAfter = check "auto-patchelf" (
+    lib.concatMapStrings (
+      mode:
+      bothNormal (autoPatchelf mode ([ pkgs.autoPatchelfHook ] ++ allHooks))
+      + bothNormal (autoPatchelf mode (allHooks ++ [ pkgs.autoPatchelfHook ]))
+      + bothNormal (
+        autoPatchelf mode [
+          hooks.addCudaCompatRunpath
+          pkgs.autoPatchelfHook
+          hooks.stubReplace
+          hooks.autoAddDriverRunpath
+        ]
+      )
+      + bothNormal (
+        autoPatchelf mode [
+          (bringer "propagatedBuildInputs" pkgs.autoPatchelfHook)
+          hooks.cudaRunpathHook
+        ]
+      )
+    ) modes
+  );
+
+  # A package's postFixup, its own hooks appended at any moment before postFixup runs,
+  # and hooks that are sourced later than ours: what they add, ours put in order.
+  afterWhateverPostFixupDoes =
+    let
+      disorder = ''patchelf --set-rpath ${stubs}:${greet}/lib:${driver} "$out/lib/libuse.so"'';
+      late = support.hookOf ''
+        lateToTheParty() { ${disorder}; }
+        postFixupHooks+=(lateToTheParty)
+      '';
+      fromPreFixup = support.hookOf ''
+        appendLater() { postFixupHooks+=(lateToTheParty); }
+        lateToTheParty() { ${disorder}; }
+        preFixupHooks+=(appendLater)
+      '';
+      fromFixupOutput = support.hookOf ''
+        appendLater() { postFixupHooks+=(lateToTheParty); }
+        lateToTheParty() { ${disorder}; }
+        fixupOutputHooks+=(appendLater)
+      '';
+      appends = ''
+        lateToTheParty() { ${disorder}; }
+        postFixupHooks+=(lateToTheParty)
+      '';
+      variants = {
+        postFixup.postFixup = disorder;
+        hookListedLater.nativeBuildInputs = allHooks ++ [ late ];
+        hookAppendsInPreFixup.nativeBuildInputs = allHooks ++ [ fromPreFixup ];
+        hookAppendsInFixupOutput.nativeBuildInputs = allHooks ++ [ fromFixupOutput ];
+        installPhaseAppends.postInstall = appends;
+        preFixupAppends.preFixup = appends;
+        # Phases of its own, with nothing between them that we could hang on to.
+        phasesOfItsOwn = {
+          phases = [
+            "installPhase"
+            "fixupPhase"
+          ];
+          postInstall = appends;
+        };
+        # No preFixup, no fixupOutput.
+        fixupPhaseOverridden = {
+          fixupPhase = "runHook postFixup";
+          postFixup = disorder;
+        };
+      };
+    in
+    check "after-whatever-post-fixup-does" (
+      lib.concatMapStrings (
+        name:
+        lib.concatMapStrings (
+          mode:
+          let
+            built = ordered allHooks (
+              mode
+              // {
+                pname = name;
+                nativeBuildInputs = allHooks ++ [ pkgs.patchelf ];
+              }
+              // variants.${name}
+              // lib.optionalAttrs (variants.${name} ? nativeBuildInputs) {
+                nativeBuildInputs = variants.${name}.nativeBuildInputs ++ [ pkgs.patchelf ];
+              }
+            );
+          in
+          bothNormal built
+        ) modes
+      ) (builtins.attrNames variants)
+    );
+}

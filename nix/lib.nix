@@ -1,0 +1,110 @@
+# What the flake offers as `lib`. `packagesFor SYSTEM` are this flake's packages,
+# `pkgsFor SYSTEM` nixpkgs.
+{
+  packagesFor,
+  pkgsFor,
+  overlays,
+}:
+rec {
+  # auditPackages { NAME = package; … }
+  #
+  # A derivation with a summary of what the checks say of each package (all of its
+  # outputs): $out/summary.json and $out/summary.txt. Its `reports.NAME` is one
+  # derivation a package, so Nix's scheduler and remote builders share the work; each
+  # has report.json, report.txt and status (the exit status). Findings do not fail the
+  # build.
+  auditPackages = auditPackagesWith { };
+
+  # The same with `flags` for noRunpathAmbiguity, and `failOnFindings`: the summary
+  # then fails to build where a package has any.
+  auditPackagesWith =
+    {
+      flags ? [ ],
+      failOnFindings ? false,
+    }:
+    packages:
+    let
+      names = builtins.attrNames packages;
+      first = packages.${builtins.head names};
+      system = (first.stdenv or { }).buildPlatform.system or first.system;
+      pkgs = pkgsFor system;
+      inherit (pkgs) lib;
+      tools = (packagesFor system).cuda-runpath;
+      reports = builtins.mapAttrs (
+        name: package:
+        pkgs.runCommand "runpath-audit-${name}"
+          {
+            paths = map (output: "${package.${output}}") (package.outputs or [ "out" ]);
+            flags = lib.escapeShellArgs flags;
+            meta.description = "What noRunpathAmbiguity says of ${name}";
+          }
+          ''
+            mkdir -p $out
+            status=0
+            eval "flags=($flags)"
+            ${tools}/bin/noRunpathAmbiguity --json --jobs "$NIX_BUILD_CORES" "''${flags[@]}" $paths \
+              > $out/report.json 2> $out/report.txt || status=$?
+            echo $status > $out/status
+            if ((status > 1)); then
+              cat $out/report.txt >&2
+              exit $status
+            fi
+          ''
+      ) packages;
+    in
+    pkgs.runCommand "runpath-audit-summary"
+      {
+        nativeBuildInputs = [ pkgs.jq ];
+        passthru = { inherit reports; };
+      }
+      (
+        ''
+          mkdir -p $out
+          found=0
+          {
+        ''
+        + lib.concatMapStrings (name: ''
+          read -r status < ${reports.${name}}/status
+          if ((status != 0)); then found=$((found + 1)); fi
+          jq --arg name ${lib.escapeShellArg name} --argjson status "$status" \
+            '{name: $name, clean: ($status == 0), summary: (.summary // null)}' ${reports.${name}}/report.json
+        '') names
+        + ''
+          } | jq -s . > $out/summary.json
+          jq -r '.[] | (if .clean then "clean    " else "FINDINGS " end) + .name' $out/summary.json | tee $out/summary.txt
+          found=$(jq '[.[] | select(.clean | not)] | length' $out/summary.json)
+          echo "$found of ${toString (builtins.length names)} packages have findings" | tee -a $out/summary.txt
+        ''
+        + lib.optionalString failOnFindings ''
+          ((found == 0))
+        ''
+      );
+
+  # dropInRebuilds SYSTEM: the attributes of nixpkgs that overlays.dropIn changes, so
+  # that are built anew. Looks at every top-level attribute, which takes as long as
+  # evaluating all of nixpkgs does; what does not evaluate is left out.
+  dropInRebuilds =
+    system:
+    let
+      before = pkgsFor system;
+      after = before.extend overlays.dropIn;
+      path =
+        set: name:
+        let
+          result = builtins.tryEval (
+            if builtins.isAttrs set.${name} && set.${name}.type or "" == "derivation" then
+              set.${name}.drvPath
+            else
+              null
+          );
+        in
+        if result.success then result.value else null;
+    in
+    builtins.filter (
+      name:
+      let
+        old = path before name;
+      in
+      old != null && path after name != old
+    ) (builtins.attrNames before);
+}

@@ -1,0 +1,319 @@
+# The packages of one stage, by nixpkgs' names.
+{
+  lib,
+  config,
+  replace,
+  pkgs,
+  build,
+  host,
+  target,
+  buildPackages,
+  targetPackages,
+  extend,
+  cross,
+}:
+let
+  inherit (lib) optionalString;
+
+  # A tool of the host, linked below the store.
+  hostTools =
+    name: tools:
+    pkgs.runCommand name { } ''
+      mkdir -p $out/bin
+      for tool in ${toString tools}; do
+        for directory in /usr/local/go/bin /usr/lib/go/bin /usr/local/bin /usr/bin /bin; do
+          if [ -x $directory/$tool ]; then ln -s $directory/$tool $out/bin/$tool; break; fi
+        done
+      done
+    ''
+    // {
+      meta.mainProgram = builtins.head tools;
+    };
+
+  prefix = optionalString (host.system != build.system) "${
+    if host.isAarch64 then "aarch64" else "x86_64"
+  }-linux-gnu-";
+  # How nixpkgs splices: a package that callPackage hands out knows what it is on
+  # the other platforms.
+  splice =
+    here: there:
+    builtins.mapAttrs (
+      n: v:
+      if lib.isDerivation v && there ? ${n} then
+        v
+        // {
+          __spliced = {
+            buildBuild = there.${n};
+            buildHost = there.${n};
+            hostTarget = v;
+            hostHost = v;
+            targetTarget = v;
+          };
+        }
+      else if builtins.isAttrs v && v.recurseForDerivations or false then
+        splice v (there.${n} or { })
+      else
+        v
+    ) here;
+  scope = if host.system == build.system then pkgs else splice pkgs buildPackages;
+in
+{
+  inherit
+    lib
+    config
+    pkgs
+    buildPackages
+    targetPackages
+    extend
+    ;
+  inherit (pkgs.stdenv) hostPlatform buildPlatform targetPlatform;
+  system = host.system;
+  pkgsCross = {
+    aarch64-multiplatform = cross "aarch64-linux";
+    gnu64 = cross "x86_64-linux";
+  };
+  newScope = more: lib.callPackageWith (scope // more);
+  callPackage = lib.callPackageWith scope;
+
+  # ------------------------------------------------------------------ stdenv
+  cc =
+    (derivation {
+      name = "${prefix}cc";
+      inherit (build) system;
+      builder = "/bin/bash";
+      args = [
+        "-e"
+        "-c"
+        ''
+          PATH=/usr/bin:/bin
+          mkdir -p $out/bin $out/nix-support
+          for name in cc gcc c++ g++; do
+            case $name in cc) tool=gcc ;; c++) tool=g++ ;; *) tool=$name ;; esac
+            sed -e "s|@compiler@|/usr/bin/${prefix}$tool|" -e "s|@store@|${builtins.storeDir}|" \
+              ${./hooks/cc-wrapper.sh} > $out/bin/${prefix}$name
+          done
+          chmod +x $out/bin/*
+          for name in ld ar ranlib strip objcopy readelf objdump nm; do
+            ln -s /usr/bin/${prefix}$name $out/bin/${prefix}$name
+          done
+          sed "s|@prefix@|${prefix}|g" ${./hooks/cc.sh} > $out/nix-support/setup-hook
+        ''
+      ];
+    })
+    // {
+      targetPrefix = prefix;
+    };
+  stdenv = import ./stdenv {
+    inherit
+      lib
+      replace
+      build
+      host
+      target
+      ;
+    inherit (pkgs) cc;
+  };
+  stdenvNoCC = pkgs.stdenv;
+
+  # ------------------------------------------------------- trivial builders
+  runCommand =
+    name: attrs: script:
+    pkgs.stdenv.mkDerivation (
+      {
+        inherit name;
+        buildCommand = script;
+      }
+      // attrs
+    );
+  writeText =
+    name: text:
+    pkgs.runCommand name { inherit text; } ''
+      printf '%s' "$text" > $out
+    '';
+  writeShellApplication =
+    {
+      name,
+      text,
+      runtimeInputs ? [ ],
+      meta ? { },
+    }:
+    pkgs.runCommand name {
+      script = ''
+        #!/bin/bash
+        set -o errexit -o nounset -o pipefail
+        export PATH="${lib.concatMapStringsSep ":" (p: "${lib.getBin p}/bin") runtimeInputs}:$PATH"
+        ${text}
+      '';
+      meta = {
+        mainProgram = name;
+      }
+      // meta;
+    } ''
+      mkdir -p $out/bin
+      printf '%s' "$script" > $out/bin/${name}
+      chmod +x $out/bin/${name}
+      bash -n $out/bin/${name}
+    '';
+  linkFarm =
+    name: entries:
+    pkgs.runCommand name { } (
+      ''
+        mkdir -p $out
+      ''
+      + lib.concatMapStrings (n: ''
+        mkdir -p "$(dirname $out/${n})"
+        ln -s ${entries.${n}} $out/${n}
+      '') (builtins.attrNames entries)
+    );
+  makeSetupHook =
+    {
+      name,
+      propagatedBuildInputs ? [ ],
+      propagatedNativeBuildInputs ? [ ],
+      substitutions ? { },
+      passthru ? { },
+      meta ? { },
+    }:
+    script:
+    pkgs.runCommand name
+      (
+        substitutions
+        // {
+          inherit
+            propagatedBuildInputs
+            propagatedNativeBuildInputs
+            passthru
+            meta
+            ;
+          strictDeps = true;
+        }
+      )
+      ''
+        mkdir -p $out/nix-support
+        recordPropagatedDependencies
+        substituteAll ${script} $out/nix-support/setup-hook
+      '';
+  mkShell =
+    attrs:
+    pkgs.stdenv.mkDerivation (
+      {
+        name = "nix-shell";
+        nativeBuildInputs = attrs.packages or [ ];
+        buildCommand = "export > $out";
+      }
+      // builtins.removeAttrs attrs [ "packages" ]
+    );
+
+  # -------------------------------------------------------------- host tools
+  bash = hostTools "bash" [ "bash" ];
+  coreutils = hostTools "coreutils" [ "cat" ];
+  binutils = hostTools "binutils" [ "readelf" ];
+  patchelf = hostTools "patchelf" [ "patchelf" ];
+  python3 = hostTools "python3" [ "python3" ];
+  jq = hostTools "jq" [ "jq" ];
+  gnused = hostTools "sed" [ "sed" ];
+  git = hostTools "git" [ "git" ];
+  nix = hostTools "nix" [ "nix" ];
+  shellcheck = hostTools "shellcheck" [ "shellcheck" ];
+  gopls = hostTools "gopls" [ "gopls" ];
+  elfutils = hostTools "elfutils" [ "eu-elflint" ];
+  nixfmt = hostTools "nixfmt" [ "nixfmt" ];
+
+  # --------------------------------------------------------------------- Go
+  go =
+    hostTools "go" [
+      "go"
+      "gofmt"
+    ]
+    // {
+      GOOS = "linux";
+      inherit (host.go) GOARCH;
+      meta.platforms = lib.platforms.linux;
+    };
+  installShellFiles = pkgs.makeSetupHook { name = "install-shell-files-hook"; } ./hooks/install-shell-files.sh;
+  # Modules come by a fixed-output derivation, which Nix lets see GOPROXY and whose
+  # hash it checks against vendorHash; the build proper has no network.
+  buildGoModule =
+    args:
+    pkgs.stdenv.mkDerivation (
+      finalAttrs:
+      let
+        goModules = pkgs.stdenv.mkDerivation {
+          name = "${finalAttrs.pname}-${finalAttrs.version}-go-modules";
+          inherit (finalAttrs) src;
+          nativeBuildInputs = [ buildPackages.go ];
+          impureEnvVars = [
+            "GOPROXY"
+            "GONOSUMDB"
+            "GONOSUMCHECK"
+            "GOFLAGS"
+          ];
+          GOTOOLCHAIN = "local";
+          GOSUMDB = "off";
+          buildPhase = ''
+            export GOCACHE=$TMPDIR/go-cache GOPATH=$TMPDIR/go
+            go mod vendor
+          '';
+          installPhase = "cp -r vendor $out";
+          postInstall = "chmod -R u+w $TMPDIR/go";
+          dontFixup = true;
+          outputHashMode = "recursive";
+          outputHashAlgo = "sha256";
+          outputHash = finalAttrs.vendorHash;
+        };
+      in
+      args
+      // {
+        inherit goModules;
+        nativeBuildInputs = [ buildPackages.go ] ++ args.nativeBuildInputs or [ ];
+        strictDeps = true;
+        env = {
+          GOOS = "linux";
+          inherit (host.go) GOARCH;
+          GOTOOLCHAIN = "local";
+          GOFLAGS = "-mod=vendor -trimpath";
+        }
+        // args.env or { };
+        configurePhase = ''
+          runHook preConfigure
+          export GOCACHE=$TMPDIR/go-cache GOPATH=$TMPDIR/go GOPROXY=off GOSUMDB=off
+          rm -rf vendor
+          cp -r $goModules vendor
+          runHook postConfigure
+        '';
+        buildPhase = ''
+          runHook preBuild
+          mkdir -p $TMPDIR/go/bin
+          list=()
+          for one in ''${subPackages[*]}; do list+=("./$one"); done
+          go build -p "$NIX_BUILD_CORES" -ldflags="''${ldflags[*]} -buildid=" -o $TMPDIR/go/bin/ "''${list[@]}"
+          runHook postBuild
+        '';
+        installPhase = ''
+          runHook preInstall
+          mkdir -p $out
+          cp -r $TMPDIR/go/bin $out/bin
+          runHook postInstall
+        '';
+        doCheck = false;
+        passthru = {
+          inherit goModules;
+        }
+        // args.passthru or { };
+      }
+    );
+
+  # ------------------------------------------------------------------ python
+  python3Packages = {
+    recurseForDerivations = true;
+    pythonImportsCheckHook = pkgs.makeSetupHook {
+      name = "python-imports-check-hook.sh";
+    } ./hooks/python-imports-check.sh;
+  };
+
+  # -------------------------------------------------------------------- CUDA
+  autoPatchelfHook = pkgs.makeSetupHook {
+    name = "auto-patchelf-hook";
+  } (replace.autoPatchelf or ./hooks/auto-patchelf.sh);
+}
+// import ./cuda.nix { inherit lib pkgs; }
