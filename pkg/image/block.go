@@ -240,7 +240,7 @@ func (p *planner) unreferenced(b block) error {
 	im := p.im
 	off, n, known := im.dynSymbols()
 	if !known {
-		return cannot("the number of dynamic symbols is unknown")
+		return malformed(im.dynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
 	}
 	size := im.symSize()
 	buf := make([]byte, min(n, 4096)*size)
