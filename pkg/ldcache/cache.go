@@ -1,0 +1,375 @@
+package ldcache
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+)
+
+// Path is where the loader looks for its cache.
+const Path = "/etc/ld.so.cache"
+
+const (
+	magicOld = "ld.so-1.7.0"
+	magicNew = "glibc-ld.so.cache1.1"
+
+	headerOld = 16 // magic, padding, nlibs
+	entryOld  = 12 // flags, key, value
+	headerNew = 48 // magic and version, nlibs, len_strings, flags, extension_offset, unused
+	entryNew  = 24 // flags, key, value, osversion, hwcap
+
+	extensionMagic  = 0xeaa42174 // -358342284
+	extensionHWCaps = 1          // cache_extension_tag_glibc_hwcaps
+	hwcapExtension  = 1 << 62    // DL_CACHE_HWCAP_EXTENSION
+	isaLevelMask    = 1<<10 - 1  // DL_CACHE_HWCAP_ISA_LEVEL_MASK, in the upper half
+	endianMask      = 3
+	endianLittle    = 2
+	endianBig       = 3
+	maxString       = 4096 // PATH_MAX: no name that the loader could open is longer
+	maxCache        = 1 << 30
+)
+
+// ErrNotCache means that the file does not begin as a loader cache does.
+var ErrNotCache = errors.New("not a loader cache (ld.so.cache)")
+
+// FormatError says that a cache contradicts itself, and where.
+type FormatError struct {
+	Off int64 // file offset of what is wrong
+	Msg string
+}
+
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("%s (offset %#x)", e.Msg, e.Off)
+}
+
+func malformed(off int64, format string, args ...any) error {
+	return &FormatError{off, fmt.Sprintf(format, args...)}
+}
+
+// Format is the layout of a cache file.
+type Format string
+
+// The layouts that ldconfig writes, by the names of its option --format.
+const (
+	Old    Format = "old"    // libc5 and glibc 2.0 and 2.1; glibc still reads it
+	Compat Format = "compat" // the new one behind the old one; the default before glibc 2.32
+	New    Format = "new"
+)
+
+// Cache is the loader's cache of a system.
+type Cache struct {
+	Format Format
+	Order  binary.ByteOrder
+	// Generator is the version of ldconfig that wrote the file, "" if it does not say.
+	Generator string
+	// Entries are in file order, which is the loader's: by soname downwards, then by flags downwards.
+	Entries []Entry
+
+	byName map[string][]int // indices of Entries by canonical soname
+}
+
+// Entry is one library in the cache.
+type Entry struct {
+	Soname string
+	Path   string // absolute
+	Flags  uint32 // kind and ABI of the library: FLAG_* in glibc's ldconfig.h
+	// HWCap is 0 for an ordinary library. With bit 62 set it names a glibc-hwcaps
+	// directory (see HWCapName); any other value is a hardware mask of before
+	// glibc 2.37, which skips such entries.
+	HWCap uint64
+	// HWCapName is the glibc-hwcaps subdirectory that the library lies in, such as "x86-64-v3", or "".
+	HWCapName string
+}
+
+// Named tells whether the entry is for a glibc-hwcaps directory (dl_cache_hwcap_extension).
+func (e Entry) Named() bool { return e.HWCap>>32&^isaLevelMask == hwcapExtension>>32 }
+
+// Parse reads a cache of size bytes. It returns ErrNotCache for another kind of
+// file, *FormatError for a damaged one. Unlike the loader, which finds a wrong
+// offset only when it comes to use it, Parse accepts no entry that points outside.
+func Parse(r io.ReaderAt, size int64) (*Cache, error) {
+	if size < headerOld {
+		return nil, ErrNotCache
+	}
+	if size > maxCache {
+		return nil, malformed(0, "a cache of %d bytes", size)
+	}
+	// First the magic: a large file of another kind need not be read whole.
+	head := make([]byte, len(magicNew))
+	if n, err := r.ReadAt(head[:min(int64(len(head)), size)], 0); err != nil && err != io.EOF {
+		return nil, err
+	} else {
+		head = head[:n]
+	}
+	isNew := string(head) == magicNew
+	if !isNew && !bytes.HasPrefix(head, []byte(magicOld)) {
+		return nil, ErrNotCache
+	}
+	b := make([]byte, size)
+	if n, err := r.ReadAt(b, 0); err != nil && (err != io.EOF || int64(n) < size) {
+		return nil, fmt.Errorf("reading the cache: %w", err)
+	}
+	c := &Cache{}
+	var err error
+	if isNew {
+		c.Format = New
+		err = c.parseNew(b, 0)
+	} else {
+		err = c.parseOld(b)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.byName = make(map[string][]int, len(c.Entries))
+	for i, e := range c.Entries {
+		key := canonical(e.Soname)
+		c.byName[key] = append(c.byName[key], i)
+	}
+	return c, nil
+}
+
+// parseOld reads the old layout, and only the new one where that is embedded, as the loader does.
+func (c *Cache) parseOld(b []byte) error {
+	fits := func(order binary.ByteOrder) bool {
+		return uint64(order.Uint32(b[12:])) <= uint64(len(b)-headerOld)/entryOld
+	}
+	// The old layout does not tell its byte order: take the one in which the table fits.
+	switch {
+	case fits(binary.LittleEndian):
+		c.Order = binary.LittleEndian
+	case fits(binary.BigEndian):
+		c.Order = binary.BigEndian
+	default:
+		return malformed(12, "%d entries do not fit into %d bytes", binary.LittleEndian.Uint32(b[12:]), len(b))
+	}
+	n := int(c.Order.Uint32(b[12:]))
+	end := headerOld + n*entryOld
+	// ALIGN_CACHE: the new header is aligned as 64-bit integers are on the machine, to 8 or (i386, m68k) to 4.
+	for _, align := range []int{8, 4} {
+		at := (end + align - 1) &^ (align - 1)
+		if at+headerNew <= len(b) && string(b[at:at+len(magicNew)]) == magicNew {
+			c.Format = Compat
+			return c.parseNew(b, at)
+		}
+	}
+	c.Format = Old
+	c.Entries = make([]Entry, 0, n)
+	for i := range n {
+		at := headerOld + i*entryOld
+		e, err := c.entry(b, at, end)
+		if err != nil {
+			return err
+		}
+		c.Entries = append(c.Entries, e)
+	}
+	return nil
+}
+
+// parseNew reads the new layout, whose header is at start; its strings are counted from there.
+func (c *Cache) parseNew(b []byte, start int) error {
+	if start+headerNew > len(b) {
+		return malformed(int64(start), "the header is cut off")
+	}
+	h := b[start:]
+	room := uint64(len(h)-headerNew) / entryNew
+	switch h[28] & endianMask {
+	case endianLittle:
+		c.Order = binary.LittleEndian
+	case endianBig:
+		c.Order = binary.BigEndian
+	case 1:
+		return malformed(int64(start+28), "the cache is marked invalid")
+	default: // written before glibc 2.33
+		if c.Order == nil {
+			c.Order = binary.LittleEndian
+			if uint64(c.Order.Uint32(h[20:])) > room {
+				c.Order = binary.BigEndian
+			}
+		}
+	}
+	n := uint64(c.Order.Uint32(h[20:]))
+	if n > room {
+		return malformed(int64(start+20), "%d entries do not fit into %d bytes", n, len(h))
+	}
+	names, err := c.extensions(b, int64(c.Order.Uint32(h[32:])))
+	if err != nil {
+		return err
+	}
+	c.Entries = make([]Entry, 0, n)
+	for i := range int(n) {
+		at := start + headerNew + i*entryNew
+		e, err := c.entry(b, at, start)
+		if err != nil {
+			return err
+		}
+		e.HWCap = c.Order.Uint64(b[at+16:])
+		if index := e.HWCap & (1<<32 - 1); e.Named() && index < uint64(len(names)) {
+			e.HWCapName = names[index]
+		}
+		c.Entries = append(c.Entries, e)
+	}
+	return nil
+}
+
+// entry reads what both layouts begin an entry with.
+func (c *Cache) entry(b []byte, at, strings int) (e Entry, err error) {
+	e.Flags = c.Order.Uint32(b[at:])
+	if e.Soname, err = str(b, uint64(strings)+uint64(c.Order.Uint32(b[at+4:])), at+4); err != nil {
+		return e, err
+	}
+	e.Path, err = str(b, uint64(strings)+uint64(c.Order.Uint32(b[at+8:])), at+8)
+	return e, err
+}
+
+// str returns the string at off, which the word at from points to.
+func str(b []byte, off uint64, from int) (string, error) {
+	if off >= uint64(len(b)) {
+		return "", malformed(int64(from), "a string at %#x, outside the file", off)
+	}
+	limit := b[off:min(off+maxString, uint64(len(b)))]
+	n := bytes.IndexByte(limit, 0)
+	if n < 0 {
+		return "", malformed(int64(off), "a string with no end")
+	}
+	return string(limit[:n]), nil
+}
+
+// extensions reads the extension directory at offset at: the generator, and the
+// names of the glibc-hwcaps directories by index. glibc counts the offsets of these
+// names from the start of the file, but ldconfig writes them counted from the new
+// header, so in the compat layout the loader finds none of them: neither do we.
+func (c *Cache) extensions(b []byte, at int64) (names []string, err error) {
+	if at == 0 {
+		return nil, nil
+	}
+	size := int64(len(b))
+	if at%4 != 0 || at+8 > size {
+		return nil, malformed(at, "no room for the extension directory")
+	}
+	if c.Order.Uint32(b[at:]) != extensionMagic {
+		return nil, malformed(at, "the extension directory has the wrong magic number")
+	}
+	n := int64(c.Order.Uint32(b[at+4:]))
+	if n > (size-at-8)/16 {
+		return nil, malformed(at+4, "%d extensions do not fit", n)
+	}
+	for i := range n {
+		s := at + 8 + i*16
+		tag, off, length := c.Order.Uint32(b[s:]), int64(c.Order.Uint32(b[s+8:])), int64(c.Order.Uint32(b[s+12:]))
+		if off+length > size {
+			return nil, malformed(s+8, "an extension ends at %#x, outside the file", off+length)
+		}
+		switch {
+		case tag == 0:
+			c.Generator = strings.ToValidUTF8(string(b[off:off+min(length, maxString)]), "?")
+		case tag == extensionHWCaps && length%4 == 0 && off%4 == 0:
+			names = make([]string, 0, length/4)
+			for p := off; p < off+length; p += 4 {
+				name, err := str(b, uint64(c.Order.Uint32(b[p:])), int(p))
+				if err != nil {
+					name = "" // the loader gives such a directory no priority, and uses none of its libraries
+				}
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// Lookup returns the entries for a soname, in the order in which the loader
+// prefers them: glibc-hwcaps directories first, the best one first, then the
+// others in file order. An entry may be for another machine: see [Entry.Fits].
+func (c *Cache) Lookup(soname string) []Entry {
+	indices := c.byName[canonical(soname)]
+	if len(indices) == 0 {
+		return nil
+	}
+	found := make([]Entry, len(indices))
+	for i, index := range indices {
+		found[i] = c.Entries[index]
+	}
+	sort.SliceStable(found, func(i, j int) bool {
+		a, b := found[i], found[j]
+		if a.Named() != b.Named() {
+			return a.Named()
+		}
+		return a.Named() && hwcapRank(a.HWCapName) < hwcapRank(b.HWCapName)
+	})
+	return found
+}
+
+// Resolve returns the entry that the loader of an ABI takes for a soname
+// (search_cache in elf/dl-cache.c). usable tells which glibc-hwcaps directories
+// the processor can use; nil stands for none.
+func (c *Cache) Resolve(soname string, abi ABI, usable func(name string) bool) (best Entry, ok bool) {
+	id := abi.DefaultFlags()
+	for _, e := range c.Lookup(soname) {
+		if !abi.accepts(e.Flags) {
+			continue
+		}
+		if e.Named() {
+			if e.HWCapName != "" && usable != nil && usable(e.HWCapName) {
+				return e, true
+			}
+			continue
+		}
+		if e.HWCap != 0 {
+			continue
+		}
+		best, ok = e, true
+		if e.Flags == id {
+			break
+		}
+	}
+	return best, ok
+}
+
+// hwcapsByPreference are the glibc-hwcaps directories, the best first (each machine's dl-hwcaps-subdirs.c).
+var hwcapsByPreference = []string{
+	"x86-64-v4", "x86-64-v3", "x86-64-v2", "power10", "power9", "z17", "z16", "z15", "z14", "z13",
+}
+
+func hwcapRank(name string) int {
+	for i, n := range hwcapsByPreference {
+		if n == name {
+			return i
+		}
+	}
+	return len(hwcapsByPreference)
+}
+
+// canonical returns a form of a soname in which two names are the same exactly
+// where _dl_cache_libcmp says so: it compares runs of digits as numbers.
+func canonical(soname string) string {
+	zeros := false
+	for i := 0; i+1 < len(soname); i++ {
+		if soname[i] == '0' && digit(soname[i+1]) && (i == 0 || !digit(soname[i-1])) {
+			zeros = true
+			break
+		}
+	}
+	if !zeros {
+		return soname
+	}
+	var s strings.Builder
+	for i := 0; i < len(soname); i++ {
+		if soname[i] == '0' && i+1 < len(soname) && digit(soname[i+1]) {
+			// A zero that leads a run: everything before it in this run was a zero too.
+			start := i
+			for start > 0 && soname[start-1] == '0' {
+				start--
+			}
+			if start == 0 || !digit(soname[start-1]) {
+				continue
+			}
+		}
+		s.WriteByte(soname[i])
+	}
+	return s.String()
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,0 +1,423 @@
+package ldcache
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var (
+	x86_64 = ABI{Machine: elf.EM_X86_64, Class: elf.ELFCLASS64}
+	i386   = ABI{Machine: elf.EM_386, Class: elf.ELFCLASS32}
+)
+
+type appendOrder interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}
+
+// cacheFile writes cache files, so that both byte orders can be tested on one machine.
+type cacheFile struct {
+	order   appendOrder
+	format  Format
+	align   int // of the new header in the compat layout
+	marked  bool
+	entries []Entry
+}
+
+func (f cacheFile) bytes() []byte {
+	var names []string
+	index := map[string]int{}
+	for _, e := range f.entries {
+		if e.HWCapName != "" && index[e.HWCapName] == 0 {
+			names = append(names, e.HWCapName)
+			index[e.HWCapName] = len(names)
+		}
+	}
+	var strs []byte
+	add := func(s string) uint32 {
+		at := len(strs)
+		strs = append(append(strs, s...), 0)
+		return uint32(at)
+	}
+	type pair struct{ key, value uint32 }
+	var pairs []pair
+	for _, e := range f.entries {
+		pairs = append(pairs, pair{add(e.Soname), add(e.Path)})
+	}
+	var hwcaps []uint32
+	for _, n := range names {
+		hwcaps = append(hwcaps, add(n))
+	}
+	var b []byte
+	u32 := func(v uint32) { b = f.order.AppendUint32(b, v) }
+	offset := uint32(headerNew + entryNew*len(f.entries))
+	if f.format == Old {
+		offset = 0
+	}
+	if f.format != New {
+		b = append(append(b, magicOld...), 0)
+		u32(uint32(len(f.entries)))
+		for i, e := range f.entries {
+			u32(e.Flags)
+			u32(offset + pairs[i].key)
+			u32(offset + pairs[i].value)
+		}
+		if f.format == Old {
+			return append(b, strs...)
+		}
+		for len(b)%f.align != 0 {
+			b = append(b, 0)
+		}
+	}
+	start := len(b)
+	b = append(b, magicNew...)
+	u32(uint32(len(f.entries)))
+	u32(uint32(len(strs)))
+	flags := uint32(0)
+	if f.marked {
+		flags = endianLittle
+		if f.order == binary.BigEndian {
+			flags = endianBig
+		}
+	}
+	b = append(b, byte(flags), 0, 0, 0)
+	extension := (start + int(offset) + len(strs) + 3) &^ 3
+	u32(uint32(extension))
+	b = append(b, make([]byte, 12)...)
+	for i, e := range f.entries {
+		u32(e.Flags)
+		u32(offset + pairs[i].key)
+		u32(offset + pairs[i].value)
+		u32(0)
+		cap := e.HWCap
+		if e.HWCapName != "" {
+			cap |= hwcapExtension | uint64(index[e.HWCapName]-1)
+		}
+		b = f.order.AppendUint64(b, cap)
+	}
+	b = append(b, strs...)
+	for len(b) < extension {
+		b = append(b, 0)
+	}
+	u32(extensionMagic)
+	u32(2)
+	const generator = "a test"
+	u32(0)
+	u32(0)
+	u32(uint32(extension + 8 + 32))
+	u32(uint32(len(generator)))
+	u32(1)
+	u32(0)
+	u32(uint32(extension + 8 + 32 + 8))
+	u32(uint32(4 * len(hwcaps)))
+	b = append(append(b, generator...), 0, 0)
+	for _, h := range hwcaps {
+		u32(offset + h)
+	}
+	return b
+}
+
+var sample = []Entry{
+	{Soname: "libz.so.1", Path: "/lib64/libz.so.1", Flags: 0x303},
+	{Soname: "libz.so.1", Path: "/lib/libz.so.1", Flags: 3},
+	{Soname: "libcuda.so.1", Path: "/lib64/libcuda.so.1", Flags: 0x303},
+	{Soname: "libcuda.so.1", Path: "/opt/libcuda.so.1", Flags: 0x303},
+	{Soname: "libcuda.so.1", Path: "/lib/libcuda.so.1", Flags: 3},
+	{Soname: "liba.so", Path: "/lib64/glibc-hwcaps/x86-64-v2/liba.so", Flags: 0x303, HWCapName: "x86-64-v2"},
+	{Soname: "liba.so", Path: "/lib64/glibc-hwcaps/x86-64-v3/liba.so", Flags: 0x303, HWCap: 2 << 32, HWCapName: "x86-64-v3"},
+	{Soname: "liba.so", Path: "/lib64/tls/liba.so", Flags: 0x303, HWCap: 1 << 5},
+	{Soname: "liba.so", Path: "/lib64/liba.so", Flags: 0x303},
+}
+
+func parse(t *testing.T, b []byte) *Cache {
+	t.Helper()
+	c, err := Parse(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestEveryLayoutAndByteOrder(t *testing.T) {
+	for _, order := range []appendOrder{binary.LittleEndian, binary.BigEndian} {
+		for _, f := range []cacheFile{
+			{order, Old, 0, false, sample},
+			{order, Compat, 8, true, sample},
+			{order, Compat, 8, false, sample[:8]},
+			{order, Compat, 4, true, sample},
+			{order, Compat, 4, true, sample[:8]},
+			{order, New, 0, true, sample},
+			{order, New, 0, false, sample},
+			{order, New, 0, true, nil},
+		} {
+			c := parse(t, f.bytes())
+			if c.Format != f.format || c.Order != order {
+				t.Errorf("%v: read as %s, %v", f, c.Format, c.Order)
+			}
+			var want []Entry
+			for i, e := range f.entries {
+				got := c.Entries[i]
+				if f.format == Old {
+					e.HWCap, e.HWCapName = 0, ""
+				}
+				if f.format == Compat { // as the loader: see extensions
+					got.HWCapName, e.HWCapName = "", ""
+				}
+				if e.HWCapName != "" || f.format == Compat {
+					got.HWCap, e.HWCap = 0, 0
+				}
+				if diff := cmp.Diff(e, got); diff != "" {
+					t.Errorf("%s %v, entry %d: %s", f.format, order, i, diff)
+				}
+				want = append(want, e)
+			}
+			if len(c.Entries) != len(want) {
+				t.Errorf("%s %v: %d entries, want %d", f.format, order, len(c.Entries), len(want))
+			}
+			if f.format != Old && c.Generator != "a test" {
+				t.Errorf("generator %q", c.Generator)
+			}
+		}
+	}
+}
+
+func TestResolveTakesWhatTheLoaderTakes(t *testing.T) {
+	c := parse(t, cacheFile{binary.LittleEndian, New, 0, true, sample}.bytes())
+	level := func(most string) func(string) bool {
+		return func(name string) bool { return name <= most }
+	}
+	for _, test := range []struct {
+		soname string
+		abi    ABI
+		usable func(string) bool
+		want   string
+	}{
+		{"libcuda.so.1", x86_64, nil, "/lib64/libcuda.so.1"},
+		{"libcuda.so.1", i386, nil, "/lib/libcuda.so.1"},
+		{"libcuda.so.01", i386, nil, "/lib/libcuda.so.1"}, // numbers compare as numbers
+		{"libcuda.so.10", i386, nil, ""},
+		{"libcuda.so.1", ABI{Machine: elf.EM_AARCH64, Class: elf.ELFCLASS64}, nil, ""},
+		{"libcuda.so.1", ABI{Machine: elf.EM_X86_64, Class: elf.ELFCLASS32}, nil, ""}, // x32
+		{"liba.so", x86_64, nil, "/lib64/liba.so"},
+		{"liba.so", x86_64, level("x86-64-v2"), "/lib64/glibc-hwcaps/x86-64-v2/liba.so"},
+		{"liba.so", x86_64, level("x86-64-v4"), "/lib64/glibc-hwcaps/x86-64-v3/liba.so"},
+		{"", x86_64, nil, ""},
+	} {
+		e, ok := c.Resolve(test.soname, test.abi, test.usable)
+		if e.Path != test.want || ok != (test.want != "") {
+			t.Errorf("%s for %v: %q, %v; want %q", test.soname, test.abi.Machine, e.Path, ok, test.want)
+		}
+	}
+	if got := c.Lookup("liba.so"); len(got) != 4 || got[0].HWCapName != "x86-64-v3" || got[3].Path != "/lib64/liba.so" {
+		t.Errorf("Lookup: %v", got)
+	}
+}
+
+func TestNumbersCompareAsNumbers(t *testing.T) {
+	for in, want := range map[string]string{
+		"libfoo.so.01": "libfoo.so.1", "lib0.so": "lib0.so", "lib00.so": "lib0.so", "lib100.so": "lib100.so",
+		"lib1001.so.002.0": "lib1001.so.2.0", "0": "0", "007": "7", "": "", "lib0100.so": "lib100.so",
+	} {
+		if got := canonical(in); got != want {
+			t.Errorf("canonical(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestFlagsOfEachMachine(t *testing.T) {
+	for _, test := range []struct {
+		abi  ABI
+		want uint32
+	}{
+		{x86_64, 0x303}, {i386, 3}, {ABI{elf.EM_X86_64, elf.ELFCLASS32, 0}, 0x803},
+		{ABI{elf.EM_AARCH64, elf.ELFCLASS64, 0}, 0xa03}, {ABI{elf.EM_ARM, elf.ELFCLASS32, 0x5000400}, 0x903},
+		{ABI{elf.EM_ARM, elf.ELFCLASS32, 0x5000200}, 0xb03}, {ABI{elf.EM_PPC64, elf.ELFCLASS64, 2}, 0x503},
+		{ABI{elf.EM_S390, elf.ELFCLASS64, 0}, 0x403}, {ABI{elf.EM_S390, elf.ELFCLASS32, 0}, 3},
+		{ABI{elf.EM_RISCV, elf.ELFCLASS64, 5}, 0x1003}, {ABI{elf.EM_RISCV, elf.ELFCLASS64, 1}, 0xf03},
+		{ABI{elf.EM_MIPS, elf.ELFCLASS64, 0}, 0x703}, {ABI{elf.EM_MIPS, elf.ELFCLASS32, 0x20}, 0x603},
+		{ABI{elf.EM_MIPS, elf.ELFCLASS32, 0}, 3}, {ABI{elf.EM_LOONGARCH, elf.ELFCLASS64, 0x43}, 0x1203},
+		{ABI{elf.EM_SPARCV9, elf.ELFCLASS64, 0}, 0x103}, {ABI{elf.EM_68K, elf.ELFCLASS32, 0}, 3},
+	} {
+		if got := test.abi.DefaultFlags(); got != test.want {
+			t.Errorf("%v: %#x, want %#x", test.abi, got, test.want)
+		}
+	}
+	if !(Entry{Flags: 1}).Fits(i386) || (Entry{Flags: 1}).Fits(x86_64) || (Entry{Flags: 3}).Fits(x86_64) {
+		t.Error("only the generic test takes FLAG_ELF")
+	}
+}
+
+func TestDamagedCaches(t *testing.T) {
+	good := cacheFile{binary.LittleEndian, New, 0, true, sample}.bytes()
+	patched := func(at int, v uint32) []byte {
+		b := bytes.Clone(good)
+		binary.LittleEndian.PutUint32(b[at:], v)
+		return b
+	}
+	extension := int(binary.LittleEndian.Uint32(good[32:]))
+	old := cacheFile{binary.LittleEndian, Old, 0, false, sample[:5]}.bytes()
+	for name, b := range map[string][]byte{
+		"entries beyond the file":    patched(20, 0x7fffffff),
+		"all the entries there are":  patched(20, 0xffffffff),
+		"soname outside":             patched(headerNew+4, 0xfffffff0),
+		"path outside":               patched(headerNew+8, uint32(len(good))),
+		"extension outside":          patched(32, uint32(len(good))&^3),
+		"extension not aligned":      patched(32, uint32(extension+1)),
+		"wrong extension magic":      patched(extension, 7),
+		"too many extensions":        patched(extension+4, 0x10000000),
+		"extension data outside":     patched(extension+8+8, 0xffffff00),
+		"marked invalid":             patched(28, 1),
+		"cut in the header":          good[:40],
+		"cut in the table":           good[:100],
+		"no end of the last string":  old[:len(old)-1],
+		"old, entries beyond":        append(bytes.Clone(old[:12]), 0xff, 0xff, 0xff, 0xff),
+		"a name of more than a page": append(append(bytes.Clone(old[:16]), bytes.Repeat([]byte{1, 0, 0, 0, 108, 0, 0, 0, 108, 0, 0, 0}, 9)...), append(bytes.Repeat([]byte("x"), 5000), 0)...),
+	} {
+		var fe *FormatError
+		if _, err := Parse(bytes.NewReader(b), int64(len(b))); !errors.As(err, &fe) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, s := range []string{"", "#!/bin/sh\nexec true\n", "\x7fELF", "ld.so-1.7.0", strings.Repeat("x", 100)} {
+		if _, err := Parse(strings.NewReader(s), int64(len(s))); err != ErrNotCache {
+			t.Errorf("%q: %v", s, err)
+		}
+	}
+	if _, err := Parse(bytes.NewReader(good), int64(len(good))+1); err == nil {
+		t.Error("a file that is shorter than it was said to be")
+	}
+}
+
+var printed = regexp.MustCompile(`^\t(.*) \(libc6([^)"]*?)(?:, hwcap: "(.*)")?\) => (.*)$`)
+
+// sameAsPrinted compares a cache with what ldconfig -p prints of it.
+func sameAsPrinted(t *testing.T, file string) *Cache {
+	t.Helper()
+	cmd := exec.Command("/sbin/ldconfig", "-p", "-C", file)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Skipf("ldconfig -p -C %s: %v", file, err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := parse(t, b)
+	kinds := map[string]uint32{"": 3, ",x86-64": 0x303, ",x32": 0x803, ",AArch64": 0xa03, ",hard-float": 0x903}
+	var want, got []string
+	for _, line := range strings.Split(string(out), "\n") {
+		if m := printed.FindStringSubmatch(line); m != nil {
+			flags, known := kinds[m[2]]
+			if !known {
+				t.Skipf("a kind of library that this test does not know: %s", line)
+			}
+			want = append(want, fmt.Sprintf("%s %#x %s %s", m[1], flags, m[3], m[4]))
+		} else if strings.HasPrefix(line, "\t") {
+			t.Errorf("not understood: %s", line)
+		} else if version, ok := strings.CutPrefix(line, "Cache generated by: "); ok && version != c.Generator {
+			t.Errorf("generator %q, want %q", c.Generator, version)
+		}
+	}
+	for _, e := range c.Entries {
+		got = append(got, fmt.Sprintf("%s %#x %s %s", e.Soname, e.Flags, e.HWCapName, e.Path))
+	}
+	if len(want) == 0 {
+		t.Fatalf("ldconfig printed nothing of %s", file)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s differs from what ldconfig prints (-want +got):\n%s", file, diff)
+	}
+	return c
+}
+
+func TestAgainstTheHostsLdconfig(t *testing.T) {
+	if _, err := os.Stat(Path); err != nil {
+		t.Skip(err)
+	}
+	t.Logf("%d entries", len(sameAsPrinted(t, Path).Entries))
+}
+
+// The layouts that this machine's ldconfig writes, over a tree with glibc-hwcaps directories.
+func TestAgainstLdconfigsOwnLayouts(t *testing.T) {
+	lib, err := filepath.EvalSymlinks("/lib64/ld-linux-x86-64.so.2")
+	if err != nil {
+		t.Skip("no x86-64 glibc here")
+	}
+	b, err := os.ReadFile(lib)
+	if err != nil {
+		t.Skip(err)
+	}
+	root := t.TempDir()
+	for name, data := range map[string][]byte{
+		"lib/ld-linux-x86-64.so.2":                            b,
+		"opt/lib/ld-linux-x86-64.so.2":                        b,
+		"opt/lib/glibc-hwcaps/x86-64-v2/ld-linux-x86-64.so.2": b,
+		"opt/lib/glibc-hwcaps/x86-64-v3/ld-linux-x86-64.so.2": b,
+		"etc/ld.so.conf":                                      []byte("/opt/lib\n"),
+	} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755),
+			os.WriteFile(filepath.Join(root, name), data, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, format := range []Format{New, Compat, Old} {
+		out, err := exec.Command("/sbin/ldconfig", "-X", "-i", "-r", root, "-C", "/cache-"+string(format),
+			"-f", "/etc/ld.so.conf", "-c", string(format)).CombinedOutput()
+		if err != nil {
+			t.Skipf("ldconfig -r: %v (%s)", err, out)
+		}
+		c := sameAsPrinted(t, filepath.Join(root, "cache-"+string(format)))
+		if c.Format != format {
+			t.Errorf("read as %s, not %s", c.Format, format)
+		}
+		if n := len(c.Lookup("ld-linux-x86-64.so.2")); format == New && n != 4 || n < 2 {
+			t.Errorf("%s: %d entries", format, n)
+		}
+		e, ok := c.Resolve("ld-linux-x86-64.so.2", x86_64, func(name string) bool { return name == "x86-64-v2" })
+		if want := "/opt/lib/glibc-hwcaps/x86-64-v2/ld-linux-x86-64.so.2"; format == New && e.Path != want || !ok {
+			t.Errorf("%s: %+v", format, e)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, order := range []appendOrder{binary.LittleEndian, binary.BigEndian} {
+		f.Add(cacheFile{order, Old, 0, false, sample}.bytes())
+		f.Add(cacheFile{order, Compat, 8, true, sample}.bytes())
+		f.Add(cacheFile{order, Compat, 4, false, sample[:8]}.bytes())
+		f.Add(cacheFile{order, New, 0, true, sample}.bytes())
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := Parse(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			var fe *FormatError
+			if err != ErrNotCache && (!errors.As(err, &fe) || fe.Off < 0) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		if len(c.Entries)*entryOld > len(b) {
+			t.Errorf("%d entries from %d bytes", len(c.Entries), len(b))
+		}
+		for _, e := range c.Entries {
+			if len(c.Lookup(e.Soname)) == 0 {
+				t.Errorf("%q is not found", e.Soname)
+			}
+			if got, ok := c.Resolve(e.Soname, x86_64, func(string) bool { return true }); ok && !got.Fits(x86_64) {
+				t.Errorf("%+v for x86-64", got)
+			}
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package ldcache
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"cuda-runpath/pkg/sysroot"
+)
+
+// ConfPath is ldconfig's list of directories.
+const ConfPath = "/etc/ld.so.conf"
+
+const (
+	maxConf     = 1 << 20 // bytes in one file
+	maxConfs    = 1000    // files
+	maxConfDeep = 20      // files that include each other
+)
+
+// ConfDirs returns the directories that an ld.so.conf lists, in order, each once,
+// as ldconfig's parse_conf reads them. root is the directory that stands for "/"
+// ("" or "/" for the machine's own), name the file's path inside it; "include"
+// patterns and the links among them are followed inside the root too. A missing
+// file is an empty list, as it is to ldconfig. The directories need not exist, and
+// ldconfig's own last ones (/lib, /usr/lib and their 64-bit sisters) are not among them.
+func ConfDirs(root, name string) ([]string, error) {
+	c := confReader{root: sysroot.Root{Dir: root}, seen: map[string]bool{}}
+	err := c.read(name, 0)
+	return c.dirs, err
+}
+
+type confReader struct {
+	root  sysroot.Root
+	dirs  []string
+	seen  map[string]bool
+	files int
+}
+
+func (c *confReader) read(name string, depth int) error {
+	if depth > maxConfDeep {
+		return fmt.Errorf("%s: files include each other %d deep", name, depth)
+	}
+	if c.files++; c.files > maxConfs {
+		return fmt.Errorf("%s: more than %d files are included", name, maxConfs)
+	}
+	b, err := c.root.ReadFile(name, maxConf)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for n := 1; len(b) > 0; n++ {
+		var line []byte
+		line, b, _ = bytes.Cut(b, []byte("\n"))
+		line, _, _ = bytes.Cut(line, []byte("#"))
+		line, _, _ = bytes.Cut(line, []byte("\x00"))
+		if err := c.line(name, n, string(line), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const space = " \t\n\v\f\r" // isspace in the C locale
+
+func (c *confReader) line(name string, n int, line string, depth int) error {
+	line = strings.TrimLeft(line, space)
+	if word, rest, ok := cutBlank(line); ok && word == "include" {
+		for _, pattern := range strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '\t' }) {
+			if !strings.HasPrefix(pattern, "/") {
+				pattern = path.Dir(name) + "/" + pattern
+			}
+			found, err := c.root.Glob(strings.TrimRight(pattern, space))
+			if err != nil {
+				return fmt.Errorf("%s:%d: %q: %w", name, n, pattern, err)
+			}
+			for _, f := range found {
+				if err := c.read(f, depth+1); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	} else if ok && strings.EqualFold(word, "hwcap") {
+		return nil // ignored since glibc 2.37
+	}
+	dir := strings.TrimRight(strings.TrimRight(line, space), "/")
+	// ldconfig before glibc 2.32 took "DIR=libc6" too.
+	if at := strings.LastIndex(dir, "=libc"); at > 0 && len(dir) == at+len("=libc6") {
+		dir = dir[:at]
+	}
+	// A relative directory would depend on where ldconfig was started.
+	if !strings.HasPrefix(dir, "/") || c.seen[dir] {
+		return nil
+	}
+	c.seen[dir] = true
+	c.dirs = append(c.dirs, dir)
+	return nil
+}
+
+// cutBlank splits a line after its first word where a blank follows it.
+func cutBlank(line string) (word, rest string, ok bool) {
+	i := strings.IndexAny(line, " \t")
+	if i < 0 {
+		return "", "", false
+	}
+	return line[:i], line[i+1:], true
+}

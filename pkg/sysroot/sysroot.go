@@ -1,0 +1,217 @@
+// Package sysroot reads a directory as the root of a system: a path in it, and
+// every symbolic link on the way, is followed as a process would that had been
+// chrooted there. So a container's image, a mounted disk or a tree made by a test
+// is read without the machine's own files getting into the answer.
+package sysroot
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+	"syscall"
+)
+
+// Root is a directory that stands for "/". The zero value is the machine's own root.
+type Root struct {
+	// Dir is the directory's path on this machine; "" and "/" are the machine's own root.
+	Dir string
+}
+
+// maxLinks is how many symbolic links one path may lead through, as in Linux (path_resolution(7)).
+const maxLinks = 40
+
+// IsHost tells whether the root is the machine's own.
+func (r Root) IsHost() bool { return r.Dir == "" || filepath.Clean(r.Dir) == "/" }
+
+// Path returns where name lies on this machine, without following any link:
+// for messages, and for names whose directory is already resolved.
+func (r Root) Path(name string) string {
+	if r.IsHost() {
+		return path.Clean("/" + name)
+	}
+	return filepath.Join(r.Dir, path.Clean("/"+name))
+}
+
+// Resolve follows every symbolic link of name and returns the path, inside the
+// root, at which it ends. ".." does not lead out of the root. The error is a
+// *fs.PathError that names the path as seen from inside.
+func (r Root) Resolve(name string) (string, error) { return r.resolve(name, true) }
+
+// ResolveDir is Resolve for all but the last component: a link there is not followed.
+func (r Root) ResolveDir(name string) (string, error) { return r.resolve(name, false) }
+
+func (r Root) resolve(name string, last bool) (string, error) {
+	todo := strings.Split(name, "/")
+	at, links := "/", 0
+	for len(todo) > 0 {
+		c := todo[0]
+		todo = todo[1:]
+		if c == "" || c == "." {
+			continue
+		}
+		if c == ".." {
+			at = path.Dir(at)
+			continue
+		}
+		next := path.Join(at, c)
+		if !last && remaining(todo) == 0 {
+			return next, nil
+		}
+		info, err := os.Lstat(r.Path(next))
+		if err != nil {
+			return "", r.inside("open", name, err)
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			if remaining(todo) > 0 && !info.IsDir() {
+				return "", &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
+			}
+			at = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
+		}
+		target, err := os.Readlink(r.Path(next))
+		if err != nil {
+			return "", r.inside("readlink", name, err)
+		}
+		if strings.HasPrefix(target, "/") {
+			at = "/"
+		}
+		todo = append(strings.Split(target, "/"), todo...)
+	}
+	return at, nil
+}
+
+func remaining(components []string) int {
+	n := 0
+	for _, c := range components {
+		if c != "" && c != "." {
+			n++
+		}
+	}
+	return n
+}
+
+// inside turns an error about a path on this machine into one about the path inside.
+func (r Root) inside(op, name string, err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+// Open opens a file of the system for reading.
+func (r Root) Open(name string) (*os.File, error) {
+	at, err := r.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	// Without O_NONBLOCK, a FIFO in a hostile tree would hold us for ever.
+	f, err := os.OpenFile(r.Path(at), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, r.inside("open", name, err)
+	}
+	return f, nil
+}
+
+// ReadFile reads a regular file of at most limit bytes.
+func (r Root) ReadFile(name string, limit int64) ([]byte, error) {
+	f, err := r.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, r.inside("stat", name, err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
+	}
+	// Files of /proc and /sys say that they are empty, so the size only serves to refuse.
+	b := make([]byte, 0, 512)
+	for {
+		if len(b) == cap(b) {
+			b = append(b, 0)[:len(b)]
+		}
+		n, err := f.Read(b[len(b):cap(b)])
+		b = b[:len(b)+n]
+		if int64(len(b)) > limit {
+			return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", limit)}
+		}
+		if n == 0 || err != nil {
+			return b, nil
+		}
+	}
+}
+
+// Stat describes what name leads to.
+func (r Root) Stat(name string) (fs.FileInfo, error) {
+	at, err := r.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Lstat(r.Path(at))
+	if err != nil {
+		return nil, r.inside("stat", name, err)
+	}
+	return info, nil
+}
+
+// ReadDir lists a directory, sorted by name.
+func (r Root) ReadDir(name string) ([]fs.DirEntry, error) {
+	at, err := r.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(r.Path(at))
+	if err != nil {
+		return nil, r.inside("open", name, err)
+	}
+	return entries, nil
+}
+
+// Glob returns the paths that match a pattern of path.Match, sorted bytewise, as
+// glob(3) does in the C locale: "*" and "?" do not match a leading period.
+func (r Root) Glob(pattern string) ([]string, error) {
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, err
+	}
+	found := []string{"/"}
+	for _, c := range strings.Split(path.Clean("/"+pattern), "/") {
+		if c == "" {
+			continue
+		}
+		var next []string
+		for _, dir := range found {
+			if !strings.ContainsAny(c, `*?[\`) {
+				if _, err := r.Stat(path.Join(dir, c)); err == nil {
+					next = append(next, path.Join(dir, c))
+				}
+				continue
+			}
+			entries, err := r.ReadDir(dir)
+			if err != nil {
+				continue
+			}
+			for _, e := range entries {
+				if strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(c, ".") {
+					continue
+				}
+				if ok, err := path.Match(c, e.Name()); ok && err == nil {
+					next = append(next, path.Join(dir, e.Name()))
+				}
+			}
+		}
+		found = next
+	}
+	sort.Strings(found)
+	return found, nil
+}
