@@ -11,6 +11,7 @@ type planner struct {
 	change  Change
 	retired []int  // indices in im.Dynamic of the entries that hold a run path now
 	table   []byte // the dynamic string table, once read
+	room    *room  // the last one in it, once looked for; of size 0 where there is none
 }
 
 // A placement is a place for the new string, and what else has to change for it.

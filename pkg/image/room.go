@@ -41,7 +41,10 @@ func appendRoom(table []byte, list string, size uint64) (grown []byte, at uint64
 }
 
 // findRoom returns the last room in the string table.
-func (p *planner) findRoom() (room, bool, error) {
+func (p *planner) findRoom() (r room, ok bool, err error) {
+	if p.room != nil {
+		return *p.room, p.room.size > 0, nil
+	}
 	const near = 64 << 10 // our room is at the end of the table unless another tool added to it
 	if p.table == nil && p.im.strsz > near {
 		b := make([]byte, near)
@@ -49,33 +52,35 @@ func (p *planner) findRoom() (room, bool, error) {
 		if err := readFull(p.im.r, b, p.im.strOff+base); err != nil {
 			return room{}, false, err
 		}
-		if r, ok := lastRoom(b, base, p.im.strsz); ok {
-			return r, true, nil
+		r, ok = lastRoom(b, base, p.im.strsz)
+	}
+	if !ok {
+		table, err := p.readTable()
+		if err != nil {
+			return room{}, false, err
 		}
+		r, ok = lastRoom(table, 0, p.im.strsz)
 	}
-	table, err := p.readTable()
-	if err != nil {
-		return room{}, false, err
-	}
-	r, ok := lastRoom(table, 0, p.im.strsz)
+	p.room = &r
 	return r, ok, nil
 }
 
 // lastRoom finds the last valid marker in b, which stands at offset base of a table of size bytes.
-func lastRoom(b []byte, base, size uint64) (room, bool) {
-	for end := len(b); ; {
-		i := bytes.LastIndex(b[:end], []byte("\x00"+roomMark))
+func lastRoom(b []byte, base, size uint64) (last room, ok bool) {
+	mark := []byte("\x00" + roomMark)
+	for from := 0; ; { // forwards: bytes.LastIndex is no match for Index in a table of megabytes
+		i := bytes.Index(b[from:], mark)
 		if i < 0 {
-			return room{}, false
+			return last, ok
 		}
-		end = i + 1 // markers do not overlap
-		at := i + roomHead
+		at := from + i + roomHead
+		from += i + 1
 		if at > len(b) || b[at-1] != 0 {
 			continue
 		}
 		n, err := strconv.ParseUint(string(b[at-1-roomDigits:at-1]), 16, 64)
-		if err == nil && base+uint64(at)+n <= size {
-			return room{base + uint64(at), n}, true
+		if err == nil && n > 0 && base+uint64(at)+n <= size {
+			last, ok = room{base + uint64(at), n}, true
 		}
 	}
 }

@@ -316,7 +316,7 @@ func (n *newSegment) begin() {
 	const gap = 64 << 10 // closer, eu-elflint takes the new sections for parts of the segment below
 	n.off = alignUp(im.size, 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
-	n.data = make([]byte, segmentHead, segmentHead+im.strsz+4096)
+	n.data = make([]byte, segmentHead, segmentHead+im.strsz+16<<10)
 }
 
 // reserve returns the offset of n more bytes that lies at the same place modulo align as at does.
@@ -365,7 +365,7 @@ func (n *newSegment) addDynamic() (*block, error) {
 func (n *newSegment) addTable(pl *placement, table []byte, list string, capacity uint64) {
 	at := n.reserve(0, 16, 0)
 	before := uint64(len(n.data))
-	grown := append(append([]byte(nil), table...), 0)[:len(table)]
+	grown := append(make([]byte, 0, uint64(len(table)+roomHead)+capacity), table...)
 	grown, pl.strOff = appendRoom(grown, list, capacity)
 	n.data = append(n.data, grown...)
 	pl.newTable = at
