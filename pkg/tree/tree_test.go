@@ -318,18 +318,21 @@ func TestFileThatIsExecutedIsRefused(t *testing.T) {
 }
 
 func TestFileThatChangesUnderfootIsNotTouched(t *testing.T) {
+	// Each has one difference only: the modification time is set back.
+	past := time.Unix(1_000_000_000, 0)
+	set := func(path, data string) {
+		os.WriteFile(path, []byte(data), 0o644)
+		os.Chtimes(path, past, past)
+	}
 	for what, change := range map[string]func(){
-		"written to": func() {
-			os.WriteFile("a", []byte(elfData[:4]+"!"+elfData[5:]), 0o644)
-			os.Chtimes("a", time.Time{}, time.Unix(5, 0))
-		},
-		"longer":     func() { os.WriteFile("a", []byte(elfData+"x"), 0o644) },
-		"replaced":   func() { os.WriteFile("b", []byte(elfData), 0o644); os.Rename("b", "a") },
-		"a link now": func() { os.WriteFile("b", []byte(elfData), 0o644); os.Remove("a"); os.Symlink("b", "a") },
+		"written to": func() { os.Chtimes("a", past, time.Now()) },
+		"longer":     func() { set("a", elfData+"x") },
+		"replaced":   func() { set("b", elfData); os.Rename("b", "a") },
+		"a link now": func() { set("b", elfData); os.Remove("a"); os.Symlink("b", "a") },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Chdir(t.TempDir())
-			write(t, "a", elfData)
+			set("a", elfData)
 			var err error
 			Walk(context.Background(), []string{"a"}, Options{}, func(f *File) (int, bool) {
 				change()
@@ -419,6 +422,16 @@ func asAnotherUser(t *testing.T) {
 	}
 	if data, _ := os.ReadFile("mine"); string(data) != "\x7fELFXYZd more" {
 		t.Errorf("content %q", data)
+	}
+	write(t, "setuid", elfData)
+	if err := unix.Chmod("setuid", 0o6555); err != nil {
+		t.Fatal(err)
+	}
+	if err := edit("setuid", "XYZ"); err != nil {
+		t.Error(err)
+	}
+	if st := stat(t, "setuid"); st.Mode&0o7777 != 0o6555 {
+		t.Errorf("the kernel's clearing of set-user-ID was not undone: mode %o", st.Mode)
 	}
 	os.MkdirAll("closed", 0o755)
 	write(t, "closed/a", elfData)
