@@ -1,0 +1,384 @@
+package loader
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Kind is a family of dynamic loaders.
+type Kind string
+
+// The loaders whose search is known.
+const (
+	GLibc Kind = "glibc"
+	Musl  Kind = "musl"
+)
+
+// Version is a version of the GNU C Library.
+type Version struct{ Major, Minor int }
+
+func (v Version) atLeast(major, minor int) bool {
+	return v.Major > major || v.Major == major && v.Minor >= minor
+}
+
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+
+// newest is what a loader counts as whose version cannot be told.
+var newest = Version{2, 99}
+
+// Interpreter is a dynamic loader and what was compiled into it.
+type Interpreter struct {
+	Path  string // as PT_INTERP names it, or as guessed where there is none
+	Kind  Kind
+	Found bool // its file was there to be read
+	Store bool // it lies in a Nix store: nixpkgs' patched glibc
+
+	Version Version  // of glibc
+	Dirs    []string // default directories, each with a slash at its end
+	Cache   string   // path of ld.so.cache, "" for none
+	Preload string   // path of the list of libraries to preload, "" for none
+	Lib     string   // the value of $LIB
+	Soname  string
+	file    *File
+}
+
+// Describe names the loader in a few words.
+func (in *Interpreter) Describe() string {
+	switch {
+	case in.Kind == Musl:
+		return "musl"
+	case in.Version == newest:
+		return "glibc"
+	}
+	return "glibc " + in.Version.String()
+}
+
+// maxLoader bounds what is read of a loader's file, in bytes; musl's is its whole libc.
+const maxLoader = 8 << 20
+
+var (
+	versionText  = regexp.MustCompile(`release version (\d+)\.(\d+)`)
+	muslPathText = regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`)
+)
+
+// interpreter reads a loader's constants, once.
+func (l *Loader) interpreter(p string, a abi) *Interpreter {
+	key := fmt.Sprintf("%s %v %v", p, a.machine, a.class)
+	if in, ok := l.interps.Load(key); ok {
+		return in.(*Interpreter)
+	}
+	in := l.readInterpreter(p, a)
+	v, _ := l.interps.LoadOrStore(key, in)
+	return v.(*Interpreter)
+}
+
+func (l *Loader) readInterpreter(p string, a abi) *Interpreter {
+	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: InStore(p)}
+	if strings.HasPrefix(path.Base(p), "ld-musl") {
+		in.Kind = Musl
+	}
+	in.file = l.files.Open(p)
+	in.Soname = in.file.Soname
+	if in.Soname == "" {
+		in.Soname = path.Base(p)
+	}
+	var data []byte
+	if in.file.Image != nil && in.file.Size <= maxLoader {
+		if b, err := os.ReadFile(in.file.Path); err == nil {
+			data, in.Found = b, true
+		}
+	}
+	if bytes.Contains(data, []byte("musl libc")) {
+		in.Kind = Musl
+	}
+	if in.Kind == Musl {
+		in.muslConstants(data, a)
+		return in
+	}
+	if m := versionText.FindSubmatch(data); m != nil {
+		in.Version.Major, _ = strconv.Atoi(string(m[1]))
+		in.Version.Minor, _ = strconv.Atoi(string(m[2]))
+	}
+	in.Dirs = systemDirs(data)
+	if in.Dirs == nil {
+		in.Dirs = defaultDirs(in, a)
+	}
+	in.Cache = constant(data, "ld.so.cache")
+	in.Preload = constant(data, ".so.preload")
+	if !in.Found && !in.Store {
+		in.Cache, in.Preload = "/etc/ld.so.cache", "/etc/ld.so.preload"
+	}
+	// DL_DST_LIB: what the first default directory is called below / or /usr, or
+	// else its last component (glibc's elf/Makefile, Debian's multiarch patch).
+	first := strings.Trim(in.Dirs[0], "/")
+	in.Lib = path.Base(first)
+	if rest := strings.TrimPrefix(first, "usr/"); strings.HasPrefix(rest, "lib") {
+		in.Lib = rest
+	}
+	return in
+}
+
+// systemDirs finds SYSTEM_DIRS (elf/trusted-dirs.h) in a loader's constants: one
+// or more strings side by side, each a directory with a slash at its end.
+func systemDirs(data []byte) []string {
+	for len(data) > 0 {
+		i := bytes.Index(data, []byte("\x00/"))
+		if i < 0 {
+			return nil
+		}
+		data = data[i+1:]
+		var dirs []string
+		for rest := data; ; {
+			s, after, ok := bytes.Cut(rest, []byte{0})
+			if !ok || !isSystemDir(s) {
+				break
+			}
+			dirs, rest = append(dirs, string(s)), after
+		}
+		if dirs != nil {
+			return dirs
+		}
+	}
+	return nil
+}
+
+func isSystemDir(s []byte) bool {
+	if len(s) < len("/lib/") || len(s) > 4096 || s[0] != '/' || s[len(s)-1] != '/' || !bytes.Contains(s, []byte("/lib")) {
+		return false
+	}
+	for _, c := range s {
+		if c <= ' ' || c > '~' || c == '%' {
+			return false
+		}
+	}
+	return true
+}
+
+// constant returns the absolute path with that ending among a file's strings.
+func constant(data []byte, ending string) string {
+	for rest := data; ; {
+		i := bytes.Index(rest, []byte(ending+"\x00"))
+		if i < 0 {
+			return ""
+		}
+		start := bytes.LastIndexByte(rest[:i], 0) + 1
+		if s := rest[start : i+len(ending)]; len(s) < 4096 && s[0] == '/' {
+			return string(s)
+		}
+		rest = rest[i+len(ending):]
+	}
+}
+
+// defaultDirs is for a loader whose file is not there to be read.
+func defaultDirs(in *Interpreter, a abi) []string {
+	if in.Store {
+		return []string{path.Dir(in.Path) + "/"}
+	}
+	if a.class == elf.ELFCLASS64 && a.machine != elf.EM_ALPHA {
+		dirs := []string{"/lib64/", "/usr/lib64/"}
+		if triplet := debianTriplet(a); triplet != "" {
+			dirs = append([]string{"/lib/" + triplet + "/", "/usr/lib/" + triplet + "/", "/lib/", "/usr/lib/"}, dirs...)
+		}
+		return dirs
+	}
+	dirs := []string{"/lib/", "/usr/lib/"}
+	if triplet := debianTriplet(a); triplet != "" {
+		dirs = append([]string{"/lib/" + triplet + "/", "/usr/lib/" + triplet + "/"}, dirs...)
+	}
+	return dirs
+}
+
+func debianTriplet(a abi) string {
+	switch a.machine {
+	case elf.EM_X86_64:
+		return "x86_64-linux-gnu"
+	case elf.EM_386:
+		return "i386-linux-gnu"
+	case elf.EM_AARCH64:
+		return "aarch64-linux-gnu"
+	case elf.EM_ARM:
+		return "arm-linux-gnueabihf"
+	case elf.EM_PPC64:
+		return "powerpc64le-linux-gnu"
+	case elf.EM_S390:
+		return "s390x-linux-gnu"
+	case elf.EM_RISCV:
+		return "riscv64-linux-gnu"
+	}
+	return ""
+}
+
+// muslConstants: the default list, or the one in PREFIX/etc/ld-musl-ARCH.path,
+// where PREFIX is two directories above the loader (ldso/dynlink.c, load_library).
+func (in *Interpreter) muslConstants(data []byte, a abi) {
+	list := "/lib:/usr/local/lib:/usr/lib"
+	if m := muslPathText.FindSubmatch(data); m != nil {
+		list = string(m[1])
+	}
+	in.Dirs = strings.Split(list, ":")
+	arch := strings.TrimSuffix(strings.TrimPrefix(path.Base(in.Path), "ld-musl-"), ".so.1")
+	if i := bytes.Index(data, []byte("/etc/ld-musl-")); i >= 0 {
+		name, _, _ := bytes.Cut(data[i+len("/etc/ld-musl-"):], []byte{0})
+		arch = strings.TrimSuffix(string(name), ".path")
+	}
+	prefix := ""
+	if parts := strings.Split(in.Path, "/"); len(parts) > 2 && parts[0] == "" {
+		prefix = strings.Join(parts[:len(parts)-2], "/")
+	}
+	in.Cache = prefix + "/etc/ld-musl-" + arch + ".path"
+}
+
+// muslSearch returns musl's default list, and where it comes from.
+func (l *Loader) muslSearch(in *Interpreter) (dirs []string, from string) {
+	f, err := l.files.Read(in.Cache, 1<<20)
+	if err != nil {
+		if !os.IsNotExist(err) {
+			return nil, in.Cache
+		}
+		return in.Dirs, ""
+	}
+	return strings.FieldsFunc(string(f), func(r rune) bool { return r == ':' || r == '\n' }), in.Cache
+}
+
+// Read returns the contents of a file of at most limit bytes.
+func (fs *Files) Read(p string, limit int64) ([]byte, error) {
+	at := fs.place(p)
+	if at.errno != 0 {
+		return nil, at.errno
+	}
+	f, err := os.Open(at.host)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file", p)
+	}
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%s: more than %d bytes", p, limit)
+	}
+	return b, err
+}
+
+// InStore tells whether a path lies in a Nix (or Guix) store.
+func InStore(p string) bool { return StorePath(p) != "" }
+
+// StorePath returns the object of a store that a path lies in, such as
+// /nix/store/HASH-NAME, or "".
+func StorePath(p string) string {
+	parts := strings.Split(p, "/")
+	for i := 1; i < len(parts); i++ {
+		if parts[i-1] != "store" || len(parts[i]) < 34 || parts[i][32] != '-' {
+			continue
+		}
+		if strings.IndexFunc(parts[i][:32], func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'z') }) < 0 {
+			return strings.Join(parts[:i+1], "/")
+		}
+	}
+	return ""
+}
+
+// guess returns the loader of a library, which names none: the one beside the
+// libc.so.6 that its run path leads to, else the one that the file needs by
+// name, else the machine's usual one.
+func (l *Loader) guess(f *File, origin string) string {
+	a := abiOf(f)
+	usual := usualInterpreter(a)
+	for _, n := range f.Needed {
+		if strings.HasPrefix(n, "libc.musl-") {
+			return "/lib/ld-musl-" + strings.TrimSuffix(strings.TrimPrefix(n, "libc.musl-"), ".so.1") + ".so.1"
+		}
+		if strings.HasPrefix(n, "ld-linux") || strings.HasPrefix(n, "ld64.so") {
+			usual = path.Dir(usual) + "/" + n
+		}
+	}
+	t := tokens{origin: origin}
+	for _, entry := range splitList(f.List, ":") {
+		dir := t.expand(entry)
+		names := l.files.Names(dir)
+		if !strings.HasPrefix(dir, "/") || !names["libc.so.6"] && !names["libc.so"] {
+			continue
+		}
+		if names["libc.so.6"] && names[path.Base(usual)] && InStore(dir) {
+			return path.Join(dir, path.Base(usual))
+		}
+		for n := range names {
+			if strings.HasPrefix(n, "ld-musl-") && !names["libc.so.6"] {
+				return path.Join(dir, n)
+			}
+		}
+	}
+	if l.files.place(usual).errno != 0 && !InStore(f.Path) {
+		// A system of musl's only.
+		if m := muslInterpreter(a); l.files.place(m).errno == 0 {
+			return m
+		}
+	}
+	if InStore(f.Path) {
+		// Which glibc would load it is not known; but it is nixpkgs', which
+		// has no default directories outside the store.
+		return StorePath(f.Path) + "/lib/" + path.Base(usual)
+	}
+	// glibc's cross packages keep the loader of another machine elsewhere.
+	return usual
+}
+
+func usualInterpreter(a abi) string {
+	long := a.class == elf.ELFCLASS64
+	switch a.machine {
+	case elf.EM_X86_64:
+		if long {
+			return "/lib64/ld-linux-x86-64.so.2"
+		}
+		return "/libx32/ld-linux-x32.so.2"
+	case elf.EM_386:
+		return "/lib/ld-linux.so.2"
+	case elf.EM_AARCH64:
+		if a.data == elf.ELFDATA2MSB {
+			return "/lib/ld-linux-aarch64_be.so.1"
+		}
+		return "/lib/ld-linux-aarch64.so.1"
+	case elf.EM_ARM:
+		if a.flags&0x200 != 0 { // EF_ARM_ABI_FLOAT_SOFT
+			return "/lib/ld-linux.so.3"
+		}
+		return "/lib/ld-linux-armhf.so.3"
+	case elf.EM_PPC64:
+		if a.data == elf.ELFDATA2LSB {
+			return "/lib64/ld64.so.2"
+		}
+		return "/lib64/ld64.so.1"
+	case elf.EM_S390:
+		if long {
+			return "/lib/ld64.so.1"
+		}
+		return "/lib/ld.so.1"
+	case elf.EM_RISCV:
+		if long {
+			return "/lib/ld-linux-riscv64-lp64d.so.1"
+		}
+		return "/lib/ld-linux-riscv32-ilp32d.so.1"
+	case elf.EM_LOONGARCH:
+		return "/lib64/ld-linux-loongarch-lp64d.so.1"
+	case elf.EM_MIPS:
+		if long {
+			return "/lib64/ld.so.1"
+		}
+		return "/lib/ld.so.1"
+	}
+	return "/lib/ld.so.1"
+}
+
+func muslInterpreter(a abi) string {
+	arch := map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_386: "i386", elf.EM_AARCH64: "aarch64", elf.EM_ARM: "armhf",
+		elf.EM_PPC64: "powerpc64le", elf.EM_S390: "s390x", elf.EM_RISCV: "riscv64", elf.EM_LOONGARCH: "loongarch64"}[a.machine]
+	return "/lib/ld-musl-" + arch + ".so.1"
+}

@@ -1,0 +1,525 @@
+package loader
+
+import (
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/runpath"
+)
+
+// Files is a file system as the programs in it see it: paths are looked up below
+// a root, absolute symbolic links too. It remembers what it has seen, for good,
+// and is safe for concurrent use.
+type Files struct {
+	root   string            // path of the root on this machine, without a trailing slash
+	mounts map[string]string // directories (by runpath.Key) that stand for directories of this machine
+
+	links   sync.Map // string → *link: path on this machine → what is there
+	dirs    sync.Map // string → *directory
+	files   sync.Map // string → *fileOnce
+	resolve sync.Map // string → place
+}
+
+// NewFiles returns a view of the tree below root ("" or "/": all of it).
+func NewFiles(root string) *Files {
+	root = strings.TrimRight(root, "/")
+	if root != "" {
+		// Links in the path to the root are this machine's own.
+		if real, err := realpath(root); err == nil {
+			root = strings.TrimRight(real, "/")
+		}
+	}
+	return &Files{root: root, mounts: map[string]string{}}
+}
+
+// mount lets a directory stand for one of this machine's.
+func (fs *Files) mount(dir, host string) { fs.mounts[runpath.Key(dir)] = strings.TrimRight(host, "/") }
+
+type link struct {
+	mode   uint32 // st_mode
+	target string // of a symbolic link
+	errno  syscall.Errno
+}
+
+// lstat looks at a path of this machine, once.
+func (fs *Files) lstat(host string) *link {
+	if l, ok := fs.links.Load(host); ok {
+		return l.(*link)
+	}
+	var st unix.Stat_t
+	l := &link{}
+	if err := retry(func() error { return unix.Lstat(host, &st) }); err != nil {
+		l.errno = errnoOf(err)
+	} else if l.mode = st.Mode; l.mode&unix.S_IFMT == unix.S_IFLNK {
+		target, err := os.Readlink(host)
+		if err != nil {
+			l.errno = errnoOf(err)
+		}
+		l.target = target
+	}
+	fs.links.Store(host, l)
+	return l
+}
+
+func retry(f func() error) error {
+	for {
+		if err := f(); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+func errnoOf(err error) syscall.Errno {
+	var e syscall.Errno
+	if errors.As(err, &e) {
+		return e
+	}
+	return syscall.EIO
+}
+
+// place is where a path leads on this machine, all links resolved.
+type place struct {
+	host  string
+	mode  uint32
+	errno syscall.Errno
+}
+
+const maxLinks = 40 // MAXSYMLINKS of Linux: more is ELOOP
+
+// Resolve returns the path on this machine that an absolute path below the root
+// leads to, and the type bits of its mode.
+func (fs *Files) Resolve(p string) (host string, mode uint32, err error) {
+	at := fs.place(p)
+	if at.errno != 0 {
+		return "", 0, at.errno
+	}
+	return at.host, at.mode, nil
+}
+
+func (fs *Files) place(p string) place {
+	if at, ok := fs.resolve.Load(p); ok {
+		return at.(place)
+	}
+	at := fs.walk(p)
+	fs.resolve.Store(p, at)
+	return at
+}
+
+func (fs *Files) start(p string) (cur, rest string) {
+	if len(fs.mounts) > 0 {
+		key := runpath.Key(p)
+		for dir, host := range fs.mounts {
+			if key == dir || strings.HasPrefix(key, dir+"/") {
+				return host, strings.TrimPrefix(key, dir)
+			}
+		}
+	}
+	return fs.root, p
+}
+
+func (fs *Files) walk(p string) place {
+	if len(p) >= unix.PathMax {
+		return place{errno: syscall.ENAMETOOLONG}
+	}
+	cur, rest := fs.start(p)
+	top := cur
+	mode := uint32(unix.S_IFDIR)
+	links := 0
+	slash := strings.HasSuffix(p, "/")
+	for rest != "" {
+		var part string
+		part, rest, _ = strings.Cut(rest, "/")
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			if mode&unix.S_IFMT != unix.S_IFDIR {
+				return place{errno: syscall.ENOTDIR}
+			}
+			if cur != top {
+				cur = strings.TrimSuffix(path.Dir(cur), "/")
+			}
+			continue
+		}
+		if mode&unix.S_IFMT != unix.S_IFDIR {
+			return place{errno: syscall.ENOTDIR}
+		}
+		child := cur + "/" + part
+		l := fs.lstat(child)
+		if l.errno != 0 {
+			return place{errno: l.errno}
+		}
+		if l.mode&unix.S_IFMT == unix.S_IFLNK {
+			if links++; links > maxLinks || len(l.target)+len(rest) >= 1<<16 {
+				return place{errno: syscall.ELOOP}
+			}
+			if strings.HasPrefix(l.target, "/") {
+				var after string
+				cur, after = fs.start(l.target + "/" + rest)
+				top, rest, mode = cur, after, unix.S_IFDIR
+			} else {
+				rest = l.target + "/" + rest
+			}
+			slash = slash || strings.HasSuffix(strings.TrimSuffix(rest, "/"), "/")
+			continue
+		}
+		cur, mode = child, l.mode
+	}
+	if slash && mode&unix.S_IFMT != unix.S_IFDIR {
+		return place{errno: syscall.ENOTDIR}
+	}
+	if cur == "" {
+		cur = "/"
+	}
+	return place{host: cur, mode: mode}
+}
+
+// IsDir tells whether a path leads to a directory.
+func (fs *Files) IsDir(p string) bool {
+	at := fs.place(p)
+	return at.errno == 0 && at.mode&unix.S_IFMT == unix.S_IFDIR
+}
+
+// directory is a directory's listing.
+type directory struct {
+	once  sync.Once
+	host  string
+	names map[string]bool // nil where the directory can be searched but not read
+	errno syscall.Errno
+}
+
+// dir returns the listing of the directory that p leads to.
+func (fs *Files) dir(p string) *directory {
+	at := fs.place(p)
+	if at.errno != 0 {
+		return &directory{errno: at.errno}
+	}
+	if at.mode&unix.S_IFMT != unix.S_IFDIR {
+		return &directory{errno: syscall.ENOTDIR}
+	}
+	v, ok := fs.dirs.Load(at.host)
+	if !ok {
+		v, _ = fs.dirs.LoadOrStore(at.host, &directory{host: at.host})
+	}
+	d := v.(*directory)
+	d.once.Do(func() {
+		f, err := os.Open(d.host)
+		if err != nil {
+			return
+		}
+		defer f.Close()
+		names, err := f.Readdirnames(-1)
+		if err != nil {
+			return
+		}
+		d.names = make(map[string]bool, len(names))
+		for _, n := range names {
+			d.names[n] = true
+		}
+	})
+	return d
+}
+
+// Names returns the names in a directory; nil where there is none or it cannot be read.
+// The map must not be modified.
+func (fs *Files) Names(dir string) map[string]bool { return fs.dir(dir).names }
+
+// openIn opens a file of a directory, by a name without a slash.
+func (fs *Files) openIn(dir, name string) *File {
+	d := fs.dir(dir)
+	if d.errno != 0 {
+		return &File{errno: d.errno}
+	}
+	if d.names != nil && !d.names[name] {
+		return &File{errno: syscall.ENOENT}
+	}
+	if dir == "" {
+		dir = "/"
+	}
+	return fs.Open(strings.TrimRight(dir, "/") + "/" + name)
+}
+
+// File is a file that the loader looked at.
+type File struct {
+	Path string      // on this machine, links resolved
+	Mode os.FileMode // permission and set-user-ID bits
+	Size int64
+
+	ident   [elf.EI_NIDENT]byte
+	etype   elf.Type
+	machine elf.Machine
+	eflags  uint32
+	version uint32
+	phent   uint16
+	short   bool // shorter than an ELF header
+	id      fileID
+	errno   syscall.Errno
+
+	// Err says why Image is nil, or why what is in the image could not be read.
+	Err   error
+	Image *image.Image // its reader is closed: headers and dynamic section only
+
+	Needed  []string
+	Soname  string
+	Tag     elf.DynTag // DT_RUNPATH, DT_RPATH or DT_NULL
+	List    string     // the run path
+	RPath   string     // the DT_RPATH that a DT_RUNPATH beside it shadows
+	Shadow  bool       // there is one
+	Interp  string
+	deps    []dep
+	flags1  elf.DynFlag1
+	dynamic bool
+
+	dlopen sync.Once
+	notes  []image.DlopenNote
+	names  sync.Once
+	opens  []Literal
+}
+
+// dep is a DT_NEEDED, DT_AUXILIARY or DT_FILTER, in the order of the dynamic section.
+type dep struct {
+	tag  elf.DynTag
+	name string
+}
+
+type fileID struct{ dev, ino uint64 }
+
+type fileOnce struct {
+	once sync.Once
+	file *File
+}
+
+// Open opens and parses the file that a path leads to, once. Where that fails,
+// the file returned says why: see [File.Problem].
+func (fs *Files) Open(p string) *File {
+	at := fs.place(p)
+	if at.errno != 0 {
+		return &File{errno: at.errno}
+	}
+	return fs.openHost(at.host)
+}
+
+func (fs *Files) openHost(host string) *File {
+	v, ok := fs.files.Load(host)
+	if !ok {
+		v, _ = fs.files.LoadOrStore(host, &fileOnce{})
+	}
+	o := v.(*fileOnce)
+	o.once.Do(func() { o.file = parse(host) })
+	return o.file
+}
+
+func parse(host string) *File {
+	f := &File{Path: host}
+	// O_NONBLOCK: a FIFO with a library's name must not stop us.
+	fd, err := unix.Open(host, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if err != nil {
+		f.errno = errnoOf(err)
+		return f
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		f.errno = errnoOf(err)
+		return f
+	}
+	f.id = fileID{uint64(st.Dev), st.Ino}
+	f.Size = st.Size
+	f.Mode = os.FileMode(st.Mode & 0o777)
+	if st.Mode&unix.S_ISUID != 0 {
+		f.Mode |= os.ModeSetuid
+	}
+	if st.Mode&unix.S_ISGID != 0 {
+		f.Mode |= os.ModeSetgid
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		f.Err = errReading(syscall.EISDIR)
+		return f
+	default:
+		f.Err = errors.New("not a regular file")
+		return f
+	}
+	r := descriptor(fd)
+	head := make([]byte, min(st.Size, 4096))
+	if _, err := r.ReadAt(head, 0); err != nil && err != io.EOF {
+		f.Err = errReading(errnoOf(err))
+		return f
+	}
+	f.header(head)
+	if f.short || string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG {
+		return f
+	}
+	im, err := image.ParseHead(r, st.Size, head)
+	if err != nil {
+		f.Err = err
+		return f
+	}
+	f.Image = im
+	f.Err = f.read(im)
+	return f
+}
+
+// header reads what the loader checks first.
+func (f *File) header(head []byte) {
+	copy(f.ident[:], head)
+	long := f.ident[elf.EI_CLASS] == byte(elf.ELFCLASS64)
+	size := 52
+	if long {
+		size = 64
+	}
+	if len(head) < size {
+		f.short = true
+		return
+	}
+	order := binary.ByteOrder(binary.LittleEndian)
+	if f.ident[elf.EI_DATA] == byte(elf.ELFDATA2MSB) {
+		order = binary.BigEndian
+	}
+	f.etype = elf.Type(order.Uint16(head[16:]))
+	f.machine = elf.Machine(order.Uint16(head[18:]))
+	f.version = order.Uint32(head[20:])
+	flags, phent := 36, 42
+	if long {
+		flags, phent = 48, 54
+	}
+	f.eflags, f.phent = order.Uint32(head[flags:]), order.Uint16(head[phent:])
+}
+
+func (f *File) read(im *image.Image) (err error) {
+	if f.Interp, err = im.Interpreter(); err != nil {
+		return err
+	}
+	f.dynamic = len(im.Dynamic) > 0
+	if !f.dynamic {
+		return nil
+	}
+	if f.Needed, err = im.Needed(); err != nil {
+		return err
+	}
+	if f.Soname, err = im.Soname(); err != nil {
+		return err
+	}
+	if f.Tag, f.List, err = im.RunPath(); err != nil {
+		return err
+	}
+	if f.RPath, f.Shadow, err = im.Shadowed(); err != nil {
+		return err
+	}
+	if d, ok := im.Dyn(elf.DT_FLAGS_1); ok {
+		f.flags1 = elf.DynFlag1(d.Val)
+	}
+	needed := f.Needed
+	for _, d := range im.Dynamic {
+		switch d.Tag {
+		case elf.DT_NEEDED:
+			f.deps = append(f.deps, dep{d.Tag, needed[0]})
+			needed = needed[1:]
+		case elf.DT_AUXILIARY, elf.DT_FILTER:
+			name, err := im.DynString(d)
+			if err != nil {
+				return err
+			}
+			f.deps = append(f.deps, dep{d.Tag, name})
+		}
+	}
+	return nil
+}
+
+// Problem says in words why the file cannot be read, or "".
+func (f *File) Problem() string {
+	switch {
+	case f.errno == syscall.ENOENT:
+		return "does not exist"
+	case f.errno != 0:
+		return f.errno.Error()
+	case f.Err != nil:
+		return f.Err.Error()
+	case f.short:
+		return "file too short"
+	case string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG:
+		return "not an ELF file"
+	}
+	return ""
+}
+
+// Same tells whether two files are one, or have the same contents.
+func (f *File) Same(g *File) bool {
+	if f.Path == g.Path || f.id == g.id {
+		return true
+	}
+	return f.Size == g.Size && sameBytes(f.Path, g.Path)
+}
+
+func sameBytes(a, b string) bool {
+	f, err := os.Open(a)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	g, err := os.Open(b)
+	if err != nil {
+		return false
+	}
+	defer g.Close()
+	x, y := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, errx := io.ReadFull(f, x)
+		m, erry := io.ReadFull(g, y)
+		if n != m || string(x[:n]) != string(y[:m]) {
+			return false
+		}
+		if errx != nil || erry != nil {
+			return (errx == io.EOF || errx == io.ErrUnexpectedEOF) && (erry == io.EOF || erry == io.ErrUnexpectedEOF)
+		}
+	}
+}
+
+func errReading(e syscall.Errno) error { return readError(e) }
+
+type readError syscall.Errno
+
+func (e readError) Error() string { return "cannot read file data: " + syscall.Errno(e).Error() }
+
+// descriptor is an io.ReaderAt without os.File's registration with the poller.
+type descriptor int
+
+func (d descriptor) ReadAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		m, err := unix.Pread(int(d), p[n:], off+int64(n))
+		switch {
+		case err == unix.EINTR:
+		case err != nil:
+			return n, err
+		case m == 0:
+			return n, io.EOF
+		default:
+			n += m
+		}
+	}
+	return n, nil
+}
+
+// realpath resolves all links of a path of this machine.
+func realpath(p string) (string, error) {
+	if !path.IsAbs(p) {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		p = wd + "/" + p
+	}
+	host, _, err := (&Files{}).Resolve(p)
+	return host, err
+}

@@ -1,0 +1,323 @@
+package loader
+
+import (
+	"debug/elf"
+	"strings"
+	"syscall"
+)
+
+// startGLibc loads the preloaded libraries and then what the program needs
+// (dl_main in elf/rtld.c).
+func (s *Load) startGLibc() {
+	in := s.Interp
+	s.subdirs = s.CPU.subdirs(in.Version)
+	s.subsKey = in.Version.String() + s.CPU.Name + s.CPU.Platform + "\x00"
+	for _, dir := range in.Dirs {
+		s.system = append(s.system, element{dir, strings.TrimSuffix(dir, "/")})
+	}
+	if !s.Secure {
+		s.env = elements(s.l.o.LibraryPath, ":;", s.tokens(s.Main))
+	}
+	queue := []*Object{s.Main}
+	preload := func(names []string, cause Cause) {
+		for _, name := range names {
+			if name == "" {
+				continue
+			}
+			o, again := s.mapObject(name, s.Main, cause)
+			if !again {
+				o.NeededBy = nil
+			}
+			s.Main.Uses = append(s.Main.Uses, Use{name, cause, "", o, again})
+			if !o.missing && !again && o.Err == "" {
+				queue = append(queue, o)
+			}
+		}
+	}
+	if !s.Secure {
+		// In a set-user-ID program only set-user-ID libraries of the default
+		// directories are preloaded; what LD_PRELOAD names is then no business of ours.
+		preload(strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return r == ' ' || r == ':' }), Preload)
+	}
+	if in.Preload != "" {
+		if b, err := s.l.files.Read(in.Preload, 1<<20); err == nil {
+			for line := range strings.Lines(string(b)) {
+				line, _, _ = strings.Cut(line, "#")
+				preload(strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(": \t\n", r) }), PreloadFile)
+			}
+		}
+	}
+	s.deps(queue)
+}
+
+// item is an object in the list of _dl_map_object_deps.
+type item struct {
+	o    *Object
+	done bool
+	next *item
+}
+
+// deps loads what the objects need, and what that needs, breadth first
+// (_dl_map_object_deps in elf/dl-deps.c). A library that DT_AUXILIARY or
+// DT_FILTER names stands before the object that names it.
+func (s *Load) deps(roots []*Object) {
+	listed := map[*Object]bool{}
+	var head, tail *item
+	for _, o := range roots {
+		it := &item{o: o}
+		listed[o] = true
+		if head == nil {
+			head = it
+		} else {
+			tail.next = it
+		}
+		tail = it
+	}
+	for run := head; run != nil; {
+		o := run.o
+		run.done = true
+		at := run // where o stands, as auxiliary libraries move it back
+		if o.File != nil && !o.missing && o.Err == "" && o != s.self {
+			for _, d := range o.File.deps {
+				if len(s.Objects) >= maxObjects {
+					s.Truncated = true
+					return
+				}
+				name := s.tokens(o).expand(d.name)
+				if name == "" && d.name != "" {
+					continue
+				}
+				cause := Needed
+				switch d.tag {
+				case elf.DT_AUXILIARY:
+					cause = Auxiliary
+				case elf.DT_FILTER:
+					cause = Filter
+				}
+				to, again := s.mapObject(name, o, cause)
+				o.Uses = append(o.Uses, Use{name, cause, "", to, again})
+				if to.Err != "" && cause == Needed {
+					return // the loader stops here
+				}
+				if d.tag == elf.DT_NEEDED {
+					if !listed[to] {
+						listed[to] = true
+						tail.next = &item{o: to}
+						tail = tail.next
+					}
+					continue
+				}
+				if to.missing || to.Err != "" {
+					continue
+				}
+				if listed[to] {
+					late := at
+					for late.next != nil && late.next.o != to {
+						late = late.next
+					}
+					if late.next == nil {
+						continue // it stands before o already
+					}
+					if tail == late.next {
+						tail = late
+					}
+					late.next = late.next.next
+				}
+				listed[to] = true
+				moved := &item{o: at.o, done: at.done, next: at.next}
+				at.o, at.done, at.next = to, false, moved
+				if tail == at {
+					tail = moved
+				}
+				at = moved
+			}
+		}
+		for run != nil && run.done {
+			run = run.next
+		}
+	}
+}
+
+// mapObject is _dl_map_object of elf/dl-load.c with the part of
+// _dl_map_object_from_fd that tells files that are loaded already.
+func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, again bool) {
+	for _, o := range s.loaded() {
+		if o.answersTo(name) {
+			if o == s.self && !contains(s.Objects, o) {
+				o.NeededBy = loader
+				s.Objects = append(s.Objects, o)
+				return o, false
+			}
+			return o, true
+		}
+	}
+	r := s.search(name, loader)
+	o = &Object{Name: name, Path: r.path, File: r.file, Rule: r.rule, Entry: r.entry, List: r.list, NeededBy: loader,
+		Cause: cause, Tried: r.tried, loader: loader}
+	if r.file == nil {
+		o.Rule, o.missing = NotFound, true
+		s.Objects = append(s.Objects, o)
+		return o, false
+	}
+	if r.fatal == "" {
+		for _, known := range s.Objects {
+			if known != s.Main && !known.missing && known.File != nil && known.File.id == r.file.id && known != s.self {
+				known.addName(name)
+				return known, true
+			}
+		}
+	}
+	o.origin = originOf(s.l.abs(r.path))
+	o.names = []string{name}
+	s.Objects = append(s.Objects, o)
+	if r.fatal != "" {
+		s.fatal(o, "%s", r.fatal)
+	}
+	return o, false
+}
+
+// loaded returns the objects whose names the loader compares: the program, the
+// loader itself, then the others.
+func (s *Load) loaded() []*Object {
+	all := make([]*Object, 0, len(s.Objects)+1)
+	all = append(all, s.Main, s.self)
+	for _, o := range s.Objects[1:] {
+		if o != s.self {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+func contains(all []*Object, o *Object) bool {
+	for _, x := range all {
+		if x == o {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *Object) answersTo(name string) bool {
+	if o.missing || o.Err != "" {
+		return false
+	}
+	for _, n := range o.names {
+		if n == name {
+			return true
+		}
+	}
+	return !o.program && o.Path == name || o.File != nil && o.File.Soname == name && name != ""
+}
+
+func (o *Object) addName(name string) {
+	for _, n := range o.names {
+		if n == name {
+			return
+		}
+	}
+	o.names = append(o.names, name)
+}
+
+// search is the middle part of _dl_map_object.
+func (s *Load) search(name string, loader *Object) *outcome {
+	r := &outcome{}
+	if strings.Contains(name, "/") {
+		p := s.tokens(loader).expand(name)
+		if p == "" {
+			return r
+		}
+		f := s.l.files.Open(s.l.abs(p))
+		if f.errno != 0 {
+			s.try(r, Try{p, ByPath, "", nil, errText(f.errno)})
+			return r
+		}
+		skip, fatal := s.abi.verify(f)
+		if skip != "" {
+			s.try(r, Try{p, ByPath, "", nil, skip})
+			return r
+		}
+		r.path, r.file, r.rule, r.fatal = p, f, ByPath, fatal
+		return r
+	}
+	if name == "" {
+		return r
+	}
+	// DT_RPATH of the object that asks, of the one that loaded it and so on, and of the
+	// program, unless the object that asks has a DT_RUNPATH.
+	if loader.File == nil || loader.File.Tag != elf.DT_RUNPATH {
+		didMain := false
+		for l := loader; l != nil; l = l.loader {
+			if dirs := s.list(l, elf.DT_RPATH); len(dirs) > 0 {
+				if s.openPath(name, dirs, ByRPath, l, r) {
+					return r
+				}
+				didMain = didMain || l == s.Main
+			}
+		}
+		if dirs := s.list(s.Main, elf.DT_RPATH); !didMain && len(dirs) > 0 && s.openPath(name, dirs, ByRPath, s.Main, r) {
+			return r
+		}
+	}
+	if len(s.env) > 0 && s.openPath(name, s.env, ByEnv, nil, r) {
+		return r
+	}
+	if dirs := s.list(loader, elf.DT_RUNPATH); len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, loader, r) {
+		return r
+	}
+	nodeflib := loader.File != nil && loader.File.flags1&elf.DF_1_NODEFLIB != 0
+	if s.Interp.Cache != "" && s.fromCache(name, nodeflib, r) {
+		return r
+	}
+	if nodeflib {
+		s.try(r, Try{"", ByDefault, "", loader, "not searched: the file is marked DF_1_NODEFLIB"})
+		return r
+	}
+	s.openPath(name, s.system, ByDefault, nil, r)
+	return r
+}
+
+func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
+	cache, err := s.l.cache(s.Interp.Cache)
+	if cache == nil {
+		why := "does not exist"
+		if err != nil && err != syscall.ENOENT {
+			why = err.Error()
+		}
+		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why})
+		return false
+	}
+	usable := func(sub string) bool {
+		for _, have := range s.CPU.Subdirs {
+			if have == sub {
+				return true
+			}
+		}
+		return false
+	}
+	e, ok := cache.Resolve(name, s.abi.cache(), usable)
+	if !ok {
+		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, "has no entry for " + name})
+		return false
+	}
+	if nodeflib {
+		for _, dir := range s.Interp.Dirs {
+			if strings.HasPrefix(e.Path, dir) {
+				s.try(r, Try{e.Path, ByCache, "", nil, "not used: it lies in a default directory, and the file is marked DF_1_NODEFLIB"})
+				return false
+			}
+		}
+	}
+	f := s.l.files.Open(e.Path)
+	if f.errno != 0 {
+		s.try(r, Try{e.Path, ByCache, "", nil, errText(f.errno)})
+		return false
+	}
+	skip, fatal := s.abi.verify(f)
+	if skip != "" {
+		s.try(r, Try{e.Path, ByCache, "", nil, skip})
+		return false
+	}
+	r.path, r.file, r.rule, r.fatal = e.Path, f, ByCache, fatal
+	return true
+}

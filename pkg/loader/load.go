@@ -1,0 +1,617 @@
+package loader
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/ldcache"
+)
+
+// Rule says by which rule of the loader a library was found.
+type Rule string
+
+// The rules, in the order in which glibc applies them.
+const (
+	ByProgram  Rule = "program"             // the file that was asked about
+	ByLoaded   Rule = "already loaded"      // a library with that soname, name or inode was there
+	ByLoader   Rule = "the loader itself"   // ld.so, or musl's libc, which are one with the loader
+	ByPath     Rule = "path"                // the name has a slash: no search
+	ByRPath    Rule = "DT_RPATH"            // of the object that needs it, of those that loaded that one, of the program
+	ByEnv      Rule = "LD_LIBRARY_PATH"     //
+	ByRunPath  Rule = "DT_RUNPATH"          // of the object that needs it only
+	ByCache    Rule = "ld.so.cache"         //
+	ByDefault  Rule = "default directories" // compiled into the loader
+	ByPathFile Rule = "ld-musl path file"   // musl: /etc/ld-musl-ARCH.path
+	NotFound   Rule = "not found"
+)
+
+// Cause says why a library is loaded.
+type Cause string
+
+// The causes.
+const (
+	Needed       Cause = "DT_NEEDED"
+	Auxiliary    Cause = "DT_AUXILIARY"
+	Filter       Cause = "DT_FILTER"
+	Preload      Cause = "LD_PRELOAD"
+	PreloadFile  Cause = "ld.so.preload"
+	DlopenNote   Cause = ".note.dlopen" // the file says that it may open it
+	DlopenString Cause = "string"       // a name in read-only data: a guess
+	DlopenAsked  Cause = "dlopen"       // the caller of this package asked
+)
+
+// Certain tells whether the loader loads it at start.
+func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c != DlopenAsked }
+
+// Options say what the search depends on beside the files.
+type Options struct {
+	Root        string // the tree that stands for "/"; "" for this machine's
+	Dir         string // working directory below the root; "" for the process's own, or with a Root "/"
+	LibraryPath string // LD_LIBRARY_PATH
+	Preload     string // LD_PRELOAD
+	// AssumeDriver is a directory of this machine that stands for the driver link.
+	AssumeDriver string
+	// DriverLink replaces the usual driver link as the directory that AssumeDriver stands for.
+	DriverLink string
+	CPU        string // "native" (also ""), "baseline", or one of CPUNames
+	// Secure makes every program count as set-user-ID (AT_SECURE); otherwise the mode tells.
+	Secure bool
+	// NoTries leaves out Object.Tried, which makes a run over many files faster.
+	NoTries bool
+}
+
+// Loader answers for many files, with what it has read kept. It is safe for concurrent use.
+type Loader struct {
+	o       Options
+	files   *Files
+	interps sync.Map // string → *Interpreter
+	subs    sync.Map // string → []string
+	caches  sync.Map // string → *cacheOnce
+	expands sync.Map
+	cwd     string
+}
+
+// New returns a loader for the options.
+func New(o Options) (*Loader, error) {
+	l := &Loader{o: o, files: NewFiles(o.Root)}
+	if o.Root != "" {
+		st, err := os.Stat(o.Root)
+		if err != nil {
+			return nil, err
+		}
+		if !st.IsDir() {
+			return nil, fmt.Errorf("%s: not a directory", o.Root)
+		}
+	}
+	if o.AssumeDriver != "" {
+		dir, err := realpath(o.AssumeDriver)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.AssumeDriver, err)
+		}
+		for _, link := range []string{driver.Link, driver.Link32, o.DriverLink} {
+			if link != "" {
+				l.files.mount(link, dir)
+			}
+		}
+	}
+	l.cwd = o.Dir
+	if l.cwd == "" && l.files.root == "" {
+		var err error
+		if l.cwd, err = os.Getwd(); err != nil {
+			return nil, err
+		}
+	}
+	if !strings.HasPrefix(l.cwd, "/") {
+		l.cwd = "/" + l.cwd
+	}
+	return l, nil
+}
+
+// Files returns the view of the file system.
+func (l *Loader) Files() *Files { return l.files }
+
+// Path returns the path below the root of a file of this machine.
+func (l *Loader) Path(host string) string {
+	if !strings.HasPrefix(host, "/") {
+		if wd, err := os.Getwd(); err == nil {
+			host = wd + "/" + host
+		}
+	}
+	if l.files.root == "" {
+		return host
+	}
+	if rest, ok := strings.CutPrefix(host, l.files.root+"/"); ok {
+		return "/" + rest
+	}
+	if real, err := realpath(path.Dir(host)); err == nil {
+		if rest, ok := strings.CutPrefix(real+"/"+path.Base(host), l.files.root+"/"); ok {
+			return "/" + rest
+		}
+	}
+	return host
+}
+
+// Object is one file of a load, or a name for which there is none.
+type Object struct {
+	Name     string // as it was asked for, tokens replaced
+	Path     string // as the loader prints it; "" where nothing was found
+	File     *File  // nil where nothing was found
+	Rule     Rule
+	Entry    string  // the entry of the list by which it was found, as written
+	List     *Object // whose DT_RPATH or DT_RUNPATH it was
+	NeededBy *Object // the first to ask for it; nil for the program and preloaded libraries
+	Cause    Cause
+	// Tried are the places where the loader looked before.
+	Tried []Try
+	// Err says why a file that was found stops the load.
+	Err  string
+	Uses []Use // in the order of loading
+
+	origin   string
+	loader   *Object // l_loader: whose DT_RPATH is searched next
+	names    []string
+	sonameOK bool
+	lists    map[elf.DynTag][]element
+	missing  bool
+	program  bool
+}
+
+// Use is one library that an object asks for.
+type Use struct {
+	Name    string
+	Cause   Cause
+	Feature string // what for, as .note.dlopen says
+	To      *Object
+	Again   bool // it was loaded before
+}
+
+// Try is a place where a library was looked for.
+type Try struct {
+	Path  string
+	Rule  Rule
+	Entry string  // of the list
+	List  *Object // whose list
+	Why   string  // why it was not taken
+}
+
+// Load is what one program, or library, loads.
+type Load struct {
+	Main    *Object
+	Objects []*Object // in the order of loading, the program first, missing ones included
+	Interp  *Interpreter
+	CPU     CPU
+	Secure  bool
+	Err     string // why the program would not start: the first fatal error
+	Static  bool   // the file loads nothing
+	// Truncated is set where there were more libraries than maxObjects.
+	Truncated bool
+
+	l        *Loader
+	abi      abi
+	env      []element
+	system   []element
+	muslFrom string
+	self     *Object // the loader
+	subdirs  []string
+	subsKey  string
+}
+
+// maxObjects bounds a load: no real program has that many libraries, a hostile one could.
+const maxObjects = 20000
+
+// ErrNotLoadable is wrapped by Load for files that no loader loads.
+var ErrNotLoadable = errors.New("no loader loads this file")
+
+// Load finds what the file at a path below the root loads at start. An error is
+// returned where the file itself cannot be examined; what is wrong with its
+// libraries is in the result.
+func (l *Loader) Load(p string) (*Load, error) {
+	at := l.files.place(l.abs(p))
+	if at.errno != 0 {
+		return nil, fmt.Errorf("%s: %s", p, errText(at.errno))
+	}
+	f := l.files.openHost(at.host)
+	if f.Image == nil || f.Err != nil {
+		if why := f.Problem(); why != "" {
+			return nil, fmt.Errorf("%s: %s", p, why)
+		}
+	}
+	switch why := f.Image.LeftAlone(); why {
+	case "", image.Loader:
+	case image.Static, image.StaticPIE:
+		return &Load{Main: &Object{Name: p, Path: p, File: f, Rule: ByProgram}, Static: true, l: l}, nil
+	default:
+		return nil, fmt.Errorf("%s: %w: %s", p, ErrNotLoadable, why)
+	}
+	s := &Load{l: l, abi: abiOf(f)}
+	s.CPU = cpuFor(l.o.CPU, f.machine)
+	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, program: true}
+	s.Main, s.Objects = main, []*Object{main}
+	main.origin = originOf(l.abs(p))
+	// A program's $ORIGIN is the directory of /proc/self/exe, which has no links
+	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
+	isProgram := f.Interp != "" && (f.Soname == "" || f.etype == elf.ET_EXEC || f.flags1&elf.DF_1_PIE != 0)
+	if isProgram {
+		main.origin = originOf(l.virtual(at.host))
+	}
+	s.Secure = l.o.Secure || isProgram && f.Mode&(os.ModeSetuid|os.ModeSetgid) != 0
+	interp := f.Interp
+	if interp == "" {
+		interp = l.guess(f, main.origin)
+	}
+	s.Interp = l.interpreter(interp, s.abi)
+	s.self = &Object{Name: s.Interp.Soname, Path: s.Interp.Path, File: s.Interp.file, Rule: ByLoader, Cause: Needed,
+		names: []string{s.Interp.Soname, s.Interp.Path}, origin: originOf(s.Interp.Path)}
+	if f.Image.LeftAlone() == image.Loader {
+		s.Static = true
+		return s, nil
+	}
+	if s.Interp.Kind == Musl {
+		s.startMusl()
+	} else {
+		s.startGLibc()
+	}
+	return s, nil
+}
+
+// virtual is the path below the root of a resolved path of this machine.
+func (l *Loader) virtual(host string) string {
+	for dir, real := range l.files.mounts {
+		if rest, ok := strings.CutPrefix(host, real+"/"); ok {
+			return dir + "/" + rest
+		}
+	}
+	if l.files.root != "" {
+		if rest, ok := strings.CutPrefix(host, l.files.root); ok {
+			return rest
+		}
+	}
+	return host
+}
+
+func (l *Loader) abs(p string) string {
+	if strings.HasPrefix(p, "/") {
+		return p
+	}
+	return strings.TrimSuffix(l.cwd, "/") + "/" + p
+}
+
+// originOf is the directory of an absolute path, as text: ".." and links stay
+// (_dl_new_object in elf/dl-object.c).
+func originOf(p string) string {
+	i := strings.LastIndexByte(p, '/')
+	if i <= 0 {
+		return "/"
+	}
+	return p[:i]
+}
+
+// fatal records an error that stops the load.
+func (s *Load) fatal(o *Object, format string, args ...any) {
+	o.Err = fmt.Sprintf(format, args...)
+	if s.Err == "" && o.Cause.Certain() && o.Cause != Preload && o.Cause != PreloadFile {
+		s.Err = fmt.Sprintf("%s: %s", o.Path, o.Err)
+	}
+}
+
+// Missing returns the certain libraries for which nothing was found, each name
+// once for each object that asks.
+func (s *Load) Missing() []*Object {
+	var out []*Object
+	for _, o := range s.Objects {
+		if o.missing && o.Cause.Certain() && o.Cause != Auxiliary {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// Found tells whether a file was found for the object.
+func (o *Object) Found() bool { return !o.missing }
+
+// element is one directory of a list.
+type element struct {
+	dir   string // tokens replaced, with a slash at its end; "" is the working directory
+	entry string // as written
+}
+
+// elements is fillin_rpath of elf/dl-load.c.
+func elements(list, separators string, t tokens) []element {
+	var out []element
+next:
+	for _, entry := range splitList(list, separators) {
+		dir := ""
+		if entry != "" {
+			if dir = t.expand(entry); dir == "" {
+				continue
+			}
+			dir = strings.TrimRight(dir, "/") + "/"
+		}
+		for _, e := range out {
+			if e.dir == dir {
+				continue next
+			}
+		}
+		out = append(out, element{dir, entry})
+	}
+	return out
+}
+
+func (s *Load) tokens(o *Object) tokens {
+	return tokens{origin: o.origin, lib: s.Interp.Lib, platform: s.CPU.Platform, secure: s.Secure, executable: o.program, trusted: s.Interp.Dirs}
+}
+
+// list returns the directories of an object's DT_RPATH or DT_RUNPATH.
+func (s *Load) list(o *Object, tag elf.DynTag) []element {
+	if o.File == nil || o.File.Tag != tag {
+		return nil
+	}
+	if e, ok := o.lists[tag]; ok {
+		return e
+	}
+	e := elements(o.File.List, ":", s.tokens(o))
+	if o.lists == nil {
+		o.lists = map[elf.DynTag][]element{}
+	}
+	o.lists[tag] = e
+	return e
+}
+
+// outcome is the result of a search.
+type outcome struct {
+	path  string
+	file  *File
+	rule  Rule
+	entry string
+	list  *Object
+	fatal string
+	tried []Try
+}
+
+func (s *Load) try(r *outcome, t Try) {
+	if !s.l.o.NoTries {
+		r.tried = append(r.tried, t)
+	}
+}
+
+// existing returns which subdirectories of an absolute directory there are.
+func (l *Loader) existing(dir string, subs []string, key string) []string {
+	id := key + dir
+	if v, ok := l.subs.Load(id); ok {
+		return v.([]string)
+	}
+	var out []string
+	for _, sub := range subs {
+		if l.files.IsDir(dir + sub) {
+			out = append(out, sub)
+		}
+	}
+	l.subs.Store(id, out)
+	return out
+}
+
+// find looks for a name without a slash in a list of directories: open_path of
+// elf/dl-load.c. done tells that a file was found or the load has failed.
+func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r *outcome) (done bool) {
+	for _, e := range dirs {
+		dir, relative := e.dir, false
+		if !strings.HasPrefix(dir, "/") {
+			dir, relative = s.l.abs(dir), true
+		}
+		subs := s.subdirs
+		if !relative {
+			subs = s.l.existing(dir, s.subdirs, s.subsKey)
+		}
+		if len(subs) == 0 {
+			s.try(r, Try{e.dir + name, rule, e.entry, list, "the directory does not exist"})
+			continue
+		}
+		var last syscall.Errno
+		for _, sub := range subs {
+			f := s.l.files.openIn(dir+sub, name)
+			shown := e.dir + sub + name
+			if last = f.errno; last != 0 {
+				if sub == "" || last != syscall.ENOENT {
+					s.try(r, Try{shown, rule, e.entry, list, errText(last)})
+				}
+				continue
+			}
+			skip, fatal := s.abi.verify(f)
+			if skip != "" {
+				s.try(r, Try{shown, rule, e.entry, list, skip})
+				last = syscall.ENOENT
+				continue
+			}
+			r.path, r.file, r.rule, r.entry, r.list, r.fatal = shown, f, rule, e.entry, list, fatal
+			return true
+		}
+		// "The file exists and is readable, but something went wrong": this list is given up.
+		if last != syscall.ENOENT && last != syscall.EACCES && !(last == syscall.ENOTDIR && s.Interp.Version.atLeast(2, 39)) {
+			return false
+		}
+	}
+	return false
+}
+
+// Dlopen loads a library as dlopen does when an object calls it, with what that
+// needs. The result may be an object that was there already.
+func (s *Load) Dlopen(name string, from *Object, cause Cause, feature string) *Object {
+	before := len(s.Objects)
+	var o *Object
+	var again bool
+	if s.Interp.Kind == Musl {
+		o, again = s.muslLoad(name, s.Main, cause)
+	} else {
+		o, again = s.mapObject(name, from, cause)
+		if !again {
+			o.loader = nil // __RTLD_CALLMAP
+		}
+	}
+	if !again {
+		o.NeededBy = from
+	}
+	from.Uses = append(from.Uses, Use{name, cause, feature, o, again})
+	if !again {
+		if s.Interp.Kind == Musl {
+			s.muslDeps(before)
+		} else {
+			s.deps([]*Object{o})
+		}
+	}
+	return o
+}
+
+// A Literal is the name of a library among a file's constants.
+type Literal struct {
+	Name  string
+	Exact bool // the whole of a C string, not cut out of a longer one
+}
+
+// Literals returns the names of libraries in the file's read-only data, each once.
+func (f *File) Literals() []Literal {
+	f.names.Do(func() {
+		f.reopen(func(im *image.Image) {
+			seen := map[string]int{}
+			im.LibraryStrings(func(name string, exact bool) bool {
+				if i, ok := seen[name]; ok {
+					f.opens[i].Exact = f.opens[i].Exact || exact
+				} else {
+					seen[name] = len(f.opens)
+					f.opens = append(f.opens, Literal{name, exact})
+				}
+				return len(f.opens) < 4096
+			})
+		})
+	})
+	return f.opens
+}
+
+// Notes returns the file's .note.dlopen notes.
+func (f *File) Notes() []image.DlopenNote {
+	f.dlopen.Do(func() {
+		if f.Image == nil || !hasNotes(f.Image) {
+			return
+		}
+		f.reopen(func(im *image.Image) { f.notes, _ = im.DlopenNotes() })
+	})
+	return f.notes
+}
+
+func hasNotes(im *image.Image) bool {
+	for _, p := range im.Progs {
+		if p.Type == elf.PT_NOTE && p.Filesz > 32 {
+			return true
+		}
+	}
+	for _, s := range im.Sections {
+		if s.Type == elf.SHT_NOTE {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *File) reopen(use func(*image.Image)) {
+	if f.Image == nil {
+		return
+	}
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	if im, err := image.Parse(io.ReaderAt(file), f.Size); err == nil {
+		use(im)
+	}
+}
+
+// DlopenAll follows what the objects of the load may open at run time: their
+// notes, and those names in their read-only data that want agrees to. Names from
+// strings for which there is no file leave no trace, unless keep agrees.
+func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name string) bool) {
+	if s.Static {
+		return
+	}
+	for i := 0; i < len(s.Objects); i++ {
+		o := s.Objects[i]
+		if o.missing || o.File == nil || o.Err != "" || o == s.self {
+			continue
+		}
+		for _, note := range o.File.Notes() {
+			for _, name := range note.Sonames {
+				if !o.uses(name) {
+					to := s.Dlopen(name, o, DlopenNote, note.Feature)
+					if to.Found() {
+						break // the others are alternatives
+					}
+				}
+			}
+		}
+		if want == nil {
+			continue
+		}
+		for _, lit := range o.File.Literals() {
+			if lit.Name == o.File.Soname || lit.Name == path.Base(o.Path) || o.uses(lit.Name) || !want(o, lit) {
+				continue
+			}
+			if n := len(s.Objects); s.Dlopen(lit.Name, o, DlopenString, "").missing && !keep(lit.Name) {
+				s.Objects, o.Uses = s.Objects[:n], o.Uses[:len(o.Uses)-1]
+			}
+		}
+	}
+}
+
+func (o *Object) uses(name string) bool {
+	for _, u := range o.Uses {
+		if u.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+type cacheOnce struct {
+	once  sync.Once
+	cache *ldcache.Cache
+	err   error
+}
+
+// cache returns the parsed ld.so.cache at a path; nil where there is none that the loader could use.
+func (l *Loader) cache(p string) (*ldcache.Cache, error) {
+	v, _ := l.caches.LoadOrStore(p, &cacheOnce{})
+	c := v.(*cacheOnce)
+	c.once.Do(func() {
+		at := l.files.place(p)
+		if at.errno != 0 {
+			c.err = at.errno
+			return
+		}
+		f, err := os.OpenFile(at.host, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			c.err = err
+			return
+		}
+		defer f.Close()
+		st, err := f.Stat()
+		if err == nil && !st.Mode().IsRegular() {
+			err = fmt.Errorf("not a regular file")
+		}
+		if err != nil {
+			c.err = err
+			return
+		}
+		c.cache, c.err = ldcache.Parse(f, st.Size())
+	})
+	return c.cache, c.err
+}

@@ -1,0 +1,280 @@
+package loader
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"cuda-runpath/pkg/ldcache"
+)
+
+// abi is what a library must be for a program to load it.
+type abi struct {
+	class   elf.Class
+	data    elf.Data
+	machine elf.Machine
+	flags   uint32 // e_flags
+}
+
+func abiOf(f *File) abi {
+	return abi{elf.Class(f.ident[elf.EI_CLASS]), elf.Data(f.ident[elf.EI_DATA]), f.machine, f.eflags}
+}
+
+func (a abi) cache() ldcache.ABI {
+	return ldcache.ABI{Machine: a.machine, Class: a.class, Flags: a.flags}
+}
+
+// e_flags that the loader compares (elf_machine_matches_host of each machine).
+const (
+	efMIPSABI2    = 0x20
+	efMIPSNaN2008 = 0x400
+	efMIPSFP64    = 0x200
+	efPPC64ABI    = 0x3
+	efRISCVFloat  = 0x6
+)
+
+// matches is elf_machine_matches_host of the loader that this program has: "" or
+// what differs.
+func (a abi) matches(machine elf.Machine, flags uint32) string {
+	same := machine == a.machine
+	pair := func(x, y elf.Machine) bool {
+		return (machine == x || machine == y) && (a.machine == x || a.machine == y)
+	}
+	if !same && !pair(elf.EM_MIPS, elf.EM_MIPS_RS3_LE) && !pair(elf.EM_S390, 0xa390) && !pair(elf.EM_SPARC, elf.EM_SPARC32PLUS) {
+		return fmt.Sprintf("is for another machine: %v, not %v", machine, a.machine)
+	}
+	var mask uint32
+	switch a.machine {
+	case elf.EM_MIPS, elf.EM_MIPS_RS3_LE:
+		mask = efMIPSNaN2008
+		if a.class == elf.ELFCLASS32 {
+			mask |= efMIPSABI2
+			if flags&efMIPSFP64 != 0 {
+				return fmt.Sprintf("has the old FP64 ABI (e_flags %#x)", flags)
+			}
+		}
+	case elf.EM_PPC64:
+		if flags&efPPC64ABI != 0 && a.flags&efPPC64ABI != 0 {
+			mask = efPPC64ABI
+		}
+	case elf.EM_RISCV:
+		mask = efRISCVFloat
+	}
+	if (flags^a.flags)&mask != 0 {
+		return fmt.Sprintf("is for another ABI of %v: e_flags %#x, not %#x", machine, flags, a.flags)
+	}
+	return ""
+}
+
+// verify is open_verify of elf/dl-load.c for a file that exists: why the loader
+// passes it over (it goes on with the search), or why it gives up (fatal).
+func (a abi) verify(f *File) (skip, fatal string) {
+	if _, unreadable := f.Err.(readError); unreadable {
+		return "", f.Err.Error()
+	}
+	need := int64(52)
+	if a.class == elf.ELFCLASS64 {
+		need = 64
+	}
+	switch {
+	case f.Image == nil && f.Size == 0 && f.Err != nil: // a FIFO, a socket …
+		return "", f.Err.Error()
+	case f.Size < need:
+		return "", "file too short"
+	case string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG:
+		return "", "invalid ELF header"
+	case elf.Class(f.ident[elf.EI_CLASS]) != a.class:
+		return fmt.Sprintf("wrong ELF class: %v", elf.Class(f.ident[elf.EI_CLASS])), ""
+	case elf.Data(f.ident[elf.EI_DATA]) != a.data:
+		return "", fmt.Sprintf("ELF file data encoding is not %v", a.data)
+	case f.ident[elf.EI_VERSION] != byte(elf.EV_CURRENT) || f.version != uint32(elf.EV_CURRENT):
+		return "", "ELF file version does not match current one"
+	}
+	osabi := elf.OSABI(f.ident[elf.EI_OSABI])
+	switch {
+	case osabi != elf.ELFOSABI_NONE && osabi != elf.ELFOSABI_LINUX && !(a.machine == elf.EM_ARM && osabi == elf.ELFOSABI_ARM):
+		return "", "ELF file OS ABI invalid"
+	case f.ident[elf.EI_ABIVERSION] != 0 && osabi != elf.ELFOSABI_LINUX:
+		return "", "ELF file ABI version invalid"
+	}
+	if slices.ContainsFunc(f.ident[elf.EI_PAD:], func(b byte) bool { return b != 0 }) {
+		return "", "nonzero padding in e_ident"
+	}
+	if skip := a.matches(f.machine, f.eflags); skip != "" {
+		return skip, ""
+	}
+	phent := uint16(32)
+	if a.class == elf.ELFCLASS64 {
+		phent = 56
+	}
+	switch {
+	case f.etype != elf.ET_DYN && f.etype != elf.ET_EXEC:
+		return "", "only ET_DYN and ET_EXEC can be loaded"
+	case f.phent != phent:
+		return "", "ELF file's phentsize not the expected size"
+	case f.Err != nil:
+		return "", f.Err.Error()
+	// What follows is _dl_map_object_from_fd's.
+	case f.etype == elf.ET_EXEC:
+		return "", "cannot dynamically load executable"
+	case f.flags1&elf.DF_1_PIE != 0:
+		return "", "cannot dynamically load position-independent executable"
+	case !f.dynamic:
+		return "", "object file has no dynamic section"
+	}
+	return "", ""
+}
+
+// A CPU is what the processor contributes to the search.
+type CPU struct {
+	Name string
+	// Subdirs are the glibc-hwcaps subdirectories in use, the best first
+	// (each machine's dl-hwcaps-subdirs.c).
+	Subdirs []string
+	// legacy are the names of which glibc before 2.37 combined subdirectories
+	// (elf/dl-hwcaps.c): hardware capabilities, then the platform; "tls" comes on top.
+	legacy []string
+	// Platform is the value of $PLATFORM.
+	Platform string
+}
+
+var x86Levels = []string{"x86-64-v4", "x86-64-v3", "x86-64-v2"}
+
+// CPUNames are the values that ParseCPU knows beside "native" and "baseline".
+var CPUNames = []string{"x86-64-v2", "x86-64-v3", "x86-64-v4", "power9", "power10", "z13", "z14", "z15", "z16", "z17"}
+
+var preference = [][]string{x86Levels, {"power10", "power9"}, {"z17", "z16", "z15", "z14", "z13"}}
+
+// cpuFor returns the processor of a name for programs of a machine: "native" is
+// this machine's where it can run them, "baseline" the least that there is.
+func cpuFor(name string, m elf.Machine) CPU {
+	if name == "" || name == "native" {
+		if cpu := nativeCPU(); cpu.machine == m {
+			return cpu.CPU
+		} else if cpu.machine == elf.EM_X86_64 && m == elf.EM_386 {
+			return CPU{Name: "native", Platform: "i686", legacy: []string{"sse2", "i686"}}
+		}
+	}
+	cpu := CPU{Name: "baseline"}
+	switch m {
+	case elf.EM_X86_64:
+		cpu.Platform, cpu.legacy = "x86_64", []string{"x86_64", "x86_64"}
+	case elf.EM_386:
+		cpu.Platform, cpu.legacy = "i686", []string{"sse2", "i686"}
+	case elf.EM_AARCH64:
+		cpu.Platform, cpu.legacy = "aarch64", []string{"aarch64"}
+	case elf.EM_PPC64:
+		cpu.Platform = "power8"
+	}
+	for _, names := range preference {
+		if i := slices.Index(names, name); i >= 0 && (m == elf.EM_X86_64) == (names[0] == x86Levels[0]) {
+			cpu.Name, cpu.Subdirs = name, names[i:]
+		}
+	}
+	return cpu
+}
+
+type native struct {
+	CPU
+	machine elf.Machine
+}
+
+// nativeCPU looks at this machine's processor as sysdeps/x86/cpu-features.c and
+// get-isa-level.h do. Machines other than x86-64 count as baseline.
+var nativeCPU = sync.OnceValue(func() native {
+	switch runtime.GOARCH {
+	case "arm64":
+		return native{CPU{Name: "native", Platform: "aarch64", legacy: []string{"aarch64"}}, elf.EM_AARCH64}
+	case "amd64":
+	default:
+		return native{}
+	}
+	has := map[string]bool{}
+	intel := false
+	b, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(b)) {
+		key, value, _ := strings.Cut(line, ":")
+		switch key = strings.TrimSpace(key); {
+		case key == "vendor_id":
+			intel = strings.TrimSpace(value) == "GenuineIntel"
+		case key == "flags" && len(has) == 0:
+			for _, flag := range strings.Fields(value) {
+				has[flag] = true
+			}
+		}
+	}
+	all := func(flags ...string) bool {
+		return !slices.ContainsFunc(flags, func(f string) bool { return !has[f] })
+	}
+	cpu := CPU{Name: "native", Platform: "x86_64"}
+	levels := 0
+	if all("cx16", "lahf_lm", "popcnt", "pni", "ssse3", "sse4_1", "sse4_2") {
+		levels++
+		if all("avx", "avx2", "f16c", "fma", "abm", "movbe") {
+			levels++
+			if all("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl") {
+				levels++
+			}
+		}
+	}
+	cpu.Subdirs = x86Levels[len(x86Levels)-levels:]
+	cpu.legacy = []string{"x86_64"}
+	if intel {
+		switch {
+		case all("avx512cd", "avx512er", "avx512pf"):
+			cpu.Platform = "xeon_phi"
+		case all("avx512cd", "avx512bw", "avx512dq", "avx512vl") && !has["avx512er"]:
+			cpu.legacy = append(cpu.legacy, "avx512_1")
+		}
+		if cpu.Platform == "x86_64" && all("avx2", "fma", "bmi1", "bmi2", "abm", "movbe", "popcnt") {
+			cpu.Platform = "haswell"
+		}
+	}
+	cpu.legacy = append(cpu.legacy, cpu.Platform)
+	return native{cpu, elf.EM_X86_64}
+})
+
+// subdirs returns the subdirectories, each with a slash at its end, that the
+// loader searches in each directory, the directory itself ("") last
+// (_dl_important_hwcaps in elf/dl-hwcaps.c).
+func (c CPU) subdirs(v Version) []string {
+	var out []string
+	if v.atLeast(2, 33) {
+		for _, s := range c.Subdirs {
+			out = append(out, "glibc-hwcaps/"+s+"/")
+		}
+	}
+	if v.atLeast(2, 37) {
+		return append(out, "")
+	}
+	names := append(slices.Clone(c.legacy), "tls")
+	for set := 1<<len(names) - 1; set >= 0; set-- {
+		s := ""
+		for i := len(names) - 1; i >= 0; i-- {
+			if set&(1<<i) != 0 {
+				s += names[i] + "/"
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func errText(e syscall.Errno) string {
+	switch e {
+	case syscall.ENOENT:
+		return "does not exist"
+	case syscall.EACCES:
+		return "may not be read"
+	case syscall.ELOOP:
+		return "is a symbolic link that leads to itself, or through too many others"
+	case syscall.ENOTDIR:
+		return "a part of the path is not a directory"
+	}
+	return e.Error()
+}

@@ -1,0 +1,209 @@
+package loader
+
+import (
+	"debug/elf"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// startMusl is the loading part of __dls3 in musl's ldso/dynlink.c.
+func (s *Load) startMusl() {
+	dirs, from := s.l.muslSearch(s.Interp)
+	s.muslFrom = from
+	for _, dir := range dirs {
+		s.system = append(s.system, element{dir, dir})
+	}
+	if !s.Secure {
+		for _, name := range strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r:", r) }) {
+			o, again := s.muslLoad(name, s.Main, Preload)
+			s.Main.Uses = append(s.Main.Uses, Use{name, Preload, "", o, again})
+		}
+	}
+	s.muslDeps(0)
+}
+
+// muslDeps loads what the objects from an index on need; what is loaded so is appended.
+func (s *Load) muslDeps(from int) {
+	for i := from; i < len(s.Objects); i++ {
+		o := s.Objects[i]
+		if o.missing || o.Err != "" || o == s.self || o.File == nil {
+			continue
+		}
+		for _, name := range o.File.Needed {
+			if len(s.Objects) >= maxObjects {
+				s.Truncated = true
+				return
+			}
+			to, again := s.muslLoad(name, o, Needed)
+			o.Uses = append(o.Uses, Use{name, Needed, "", to, again})
+		}
+	}
+}
+
+// muslReserved are the libraries that are one with musl's loader (load_library).
+var muslReserved = []string{"c.", "pthread.", "rt.", "m.", "dl.", "util.", "xnet."}
+
+// muslLoad is load_library. A library that is loaded answers to the last part of
+// the path at which it was found, not to its soname.
+func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again bool) {
+	miss := func(r *outcome) (*Object, bool) {
+		o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Tried: r.tried, missing: true}
+		s.Objects = append(s.Objects, o)
+		return o, false
+	}
+	self := name == s.Interp.Path
+	for _, r := range muslReserved {
+		if rest, ok := strings.CutPrefix(name, "lib"); ok && strings.HasPrefix(rest, r) {
+			self = true
+		}
+	}
+	if self {
+		if contains(s.Objects, s.self) {
+			return s.self, true
+		}
+		s.self.NeededBy, s.self.Name = by, name
+		s.Objects = append(s.Objects, s.self)
+		return s.self, false
+	}
+	r := &outcome{}
+	if name == "" {
+		return miss(r)
+	}
+	if strings.Contains(name, "/") {
+		f := s.l.files.Open(s.l.abs(name))
+		if f.errno != 0 {
+			s.try(r, Try{name, ByPath, "", nil, errText(f.errno)})
+			return miss(r)
+		}
+		r.path, r.file, r.rule = name, f, ByPath
+	} else {
+		for _, o := range s.Objects[1:] {
+			for _, n := range o.names {
+				if n == name && o != s.self {
+					return o, true
+				}
+			}
+		}
+		if len(name) > 255 || !s.muslSearchFor(name, by, r) {
+			return miss(r)
+		}
+	}
+	for _, known := range s.Objects[1:] {
+		if !known.missing && known != s.self && known.File != nil && known.File.id == r.file.id {
+			if len(known.names) == 0 && r.rule != ByPath {
+				known.names = []string{path.Base(known.Path)}
+			}
+			return known, true
+		}
+	}
+	o = &Object{Name: name, Path: r.path, File: r.file, Rule: r.rule, Entry: r.entry, List: r.list, NeededBy: by,
+		Cause: cause, Tried: r.tried, loader: by, origin: muslOrigin(r.path)}
+	if r.rule != ByPath {
+		o.names = []string{path.Base(r.path)}
+	}
+	s.Objects = append(s.Objects, o)
+	if skip, fatal := s.abi.verify(r.file); fatal != "" {
+		s.fatal(o, "%s", fatal)
+	} else if skip != "" {
+		s.fatal(o, "%s (musl's loader does not check that, and fails or crashes)", skip)
+	}
+	return o, false
+}
+
+// muslSearchFor: LD_LIBRARY_PATH, the run paths of the object that asks and of
+// those that loaded it, then the default list. musl knows no difference between
+// DT_RPATH and DT_RUNPATH.
+func (s *Load) muslSearchFor(name string, by *Object, r *outcome) bool {
+	if !s.Secure && s.l.o.LibraryPath != "" {
+		var env []element
+		for _, dir := range strings.FieldsFunc(s.l.o.LibraryPath, muslSeparator) {
+			env = append(env, element{dir, dir})
+		}
+		if found, stop := s.muslOpen(name, env, ByEnv, nil, r); found || stop {
+			return found
+		}
+	}
+	for o := by; o != nil; o = o.loader {
+		rule := ByRunPath
+		if o.File.Tag == elf.DT_RPATH {
+			rule = ByRPath
+		}
+		if found, stop := s.muslOpen(name, s.muslList(o), rule, o, r); found || stop {
+			return found
+		}
+	}
+	rule := ByDefault
+	if s.muslFrom != "" {
+		rule = ByPathFile
+	}
+	found, _ := s.muslOpen(name, s.system, rule, nil, r)
+	return found
+}
+
+func muslSeparator(r rune) bool { return r == ':' || r == '\n' }
+
+// muslList is fixup_rpath: a list with any token other than $ORIGIN is ignored whole.
+func (s *Load) muslList(o *Object) []element {
+	if dirs, ok := o.lists[o.File.Tag]; ok {
+		return dirs
+	}
+	var out []element
+	list := o.File.List
+	ok := true
+	for rest := list; ; {
+		i := strings.IndexByte(rest, '$')
+		if i < 0 {
+			break
+		}
+		rest = rest[i:]
+		if !strings.HasPrefix(rest, "$ORIGIN") && !strings.HasPrefix(rest, "${ORIGIN}") {
+			ok = false
+		}
+		rest = rest[1:]
+		if s.Secure && (o.program || !strings.HasPrefix(o.origin, "/")) {
+			ok = false
+		}
+	}
+	if ok {
+		for _, entry := range strings.FieldsFunc(list, muslSeparator) {
+			dir := strings.NewReplacer("$ORIGIN", o.origin, "${ORIGIN}", o.origin).Replace(entry)
+			out = append(out, element{dir, entry})
+		}
+	}
+	if o.lists == nil {
+		o.lists = map[elf.DynTag][]element{}
+	}
+	o.lists[o.File.Tag] = out
+	return out
+}
+
+func muslOrigin(p string) string {
+	i := strings.LastIndexByte(p, '/')
+	if i < 0 {
+		return "."
+	}
+	return p[:i]
+}
+
+// muslOpen is path_open. The first file that opens is taken, whatever is in it.
+func (s *Load) muslOpen(name string, dirs []element, rule Rule, list *Object, r *outcome) (found, stop bool) {
+	for _, e := range dirs {
+		f := s.l.files.openIn(s.l.abs(e.dir), name)
+		shown := e.dir + "/" + name
+		switch {
+		case len(shown) >= 2*255+2: // the buffer in load_library
+			s.try(r, Try{shown, rule, e.entry, list, "the path is too long for musl"})
+			continue
+		case f.errno == syscall.ENOENT, f.errno == syscall.ENOTDIR, f.errno == syscall.EACCES, f.errno == syscall.ENAMETOOLONG:
+			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno)})
+			continue
+		case f.errno != 0:
+			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno) + "; the search ends here"})
+			return false, true
+		}
+		r.path, r.file, r.rule, r.entry, r.list = shown, f, rule, e.entry, list
+		return true, false
+	}
+	return false, false
+}

@@ -1,0 +1,119 @@
+package loader
+
+import "strings"
+
+// tokens is what the dynamic string tokens of one object's strings stand for.
+type tokens struct {
+	origin, lib, platform string
+	secure                bool     // a set-user-ID program is being started
+	executable            bool     // the strings are the program's own
+	trusted               []string // default directories
+}
+
+// expand is _dl_dst_substitute of elf/dl-load.c: it replaces $ORIGIN, $LIB and
+// $PLATFORM, with or without braces. The result is "" where the string is to be ignored.
+func (t tokens) expand(s string) string {
+	if !strings.Contains(s, "$") {
+		return s
+	}
+	var b strings.Builder
+	check := false
+	for i := 0; i < len(s); {
+		if s[i] != '$' {
+			b.WriteByte(s[i])
+			i++
+			continue
+		}
+		rest := s[i+1:]
+		value, n := "", 0
+		if n = token(rest, "ORIGIN"); n > 0 {
+			// In a set-user-ID program $ORIGIN counts only as the first component.
+			if value = t.origin; t.secure && !(i == 0 && (len(rest) == n || rest[n] == '/')) {
+				value = ""
+			}
+			check = t.secure && t.executable
+		} else if n = token(rest, "PLATFORM"); n > 0 {
+			value = t.platform
+		} else if n = token(rest, "LIB"); n > 0 {
+			value = t.lib
+		} else {
+			b.WriteByte('$')
+			i++
+			continue
+		}
+		if value == "" {
+			return ""
+		}
+		b.WriteString(value)
+		i += 1 + n
+	}
+	// … and the result must lie in a default directory (is_trusted_path_normalize).
+	if out := b.String(); !check || t.isTrusted(out) {
+		return out
+	}
+	return ""
+}
+
+// token is is_dst of elf/dl-load.c: the length of the name, braces included, at
+// the start of s, or 0.
+func token(s, name string) int {
+	curly := strings.HasPrefix(s, "{")
+	if curly {
+		s = s[1:]
+	}
+	if !strings.HasPrefix(s, name) {
+		return 0
+	}
+	after := s[len(name):]
+	if curly && !strings.HasPrefix(after, "}") {
+		return 0
+	}
+	if after != "" && (after[0] == '_' || after[0] >= '0' && after[0] <= '9' ||
+		after[0] >= 'A' && after[0] <= 'Z' || after[0] >= 'a' && after[0] <= 'z') {
+		return 0
+	}
+	if curly {
+		return len(name) + 2
+	}
+	return len(name)
+}
+
+func (t tokens) isTrusted(p string) bool {
+	var parts []string
+	for part := range strings.SplitSeq(p, "/") {
+		switch part {
+		case "", ".":
+		case "..":
+			if len(parts) > 0 {
+				parts = parts[:len(parts)-1]
+			}
+		default:
+			parts = append(parts, part)
+		}
+	}
+	normal := "/" + strings.Join(parts, "/")
+	if len(parts) > 0 {
+		normal += "/"
+	}
+	for _, dir := range t.trusted {
+		if strings.HasPrefix(normal, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// splitList splits a list at any of the separators. An empty list has no entries.
+func splitList(list, separators string) []string {
+	if list == "" {
+		return nil
+	}
+	out := []string{}
+	for {
+		i := strings.IndexAny(list, separators)
+		if i < 0 {
+			return append(out, list)
+		}
+		out, list = append(out, list[:i]), list[i+1:]
+	}
+}
