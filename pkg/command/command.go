@@ -72,6 +72,13 @@ func New(name, args, usage, description string) *cli.App {
 			&cli.StringFlag{Name: "completion", Hidden: true, Usage: "print the completion script for `SHELL`"},
 		},
 	}
+	// Reached where an app is made of commands and none of them is named.
+	app.Action = func(c *cli.Context) error {
+		if c.Args().Present() {
+			return Misusef("there is no command %q", c.Args().First())
+		}
+		return Misuse("no command is named")
+	}
 	app.Before = func(c *cli.Context) error {
 		done, err := document(c)
 		if err == nil && done {

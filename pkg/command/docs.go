@@ -32,11 +32,12 @@ func document(c *cli.Context) (done bool, err error) {
 }
 
 // The scripts ask the program itself for the words that fit (flags and commands:
-// cli's --generate-bash-completion) and leave file names to the shell.
+// cli's --generate-bash-completion) and leave file names to the shell. Of a flag
+// only the dash is passed on: cli answers with all flags, but not to a part of one.
 const bashCompletion = `# bash completion for NAME
 _NAME_complete() {
   local current=${COMP_WORDS[COMP_CWORD]} asked=("${COMP_WORDS[@]:1:COMP_CWORD-1}")
-  [[ $current == -* ]] && asked+=("$current")
+  [[ $current == -* ]] && asked+=(-)
   COMPREPLY=()
   if [[ $current == -* || $COMP_CWORD == 1 ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(NAME "${asked[@]}" --generate-bash-completion 2>/dev/null)" -- "$current")
@@ -49,7 +50,7 @@ const zshCompletion = `#compdef NAME
 _NAME() {
   local -a words_that_fit asked
   asked=("${(@)words[2,CURRENT-1]}")
-  [[ ${words[CURRENT]} == -* ]] && asked+=("${words[CURRENT]}")
+  [[ ${words[CURRENT]} == -* ]] && asked+=(-)
   if [[ ${words[CURRENT]} == -* || $CURRENT == 2 ]]; then
     words_that_fit=("${(@f)$(NAME "${asked[@]}" --generate-bash-completion 2>/dev/null)}")
     compadd -- $words_that_fit

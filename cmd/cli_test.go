@@ -1,0 +1,116 @@
+// Package cmd_test runs the binaries as a user does. Each file in testdata is a
+// script of commands and what they answer; read them as a manual.
+package cmd_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var bin string // the folder of the binaries, built once
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		var err error
+		if bin, err = os.MkdirTemp("", "cli"); err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(bin)
+		build := exec.Command("go", "build", "-ldflags=-X cuda-runpath/pkg/command.Version=1.2.3", "-o", bin, "./...")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			os.Stderr.Write(out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata",
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			return nil
+		},
+		Condition: func(cond string) (bool, error) { return cond == "root" && os.Getuid() == 0, nil },
+	})
+}
+
+// shared builds a shared library with a run path, from nothing.
+func shared(t *testing.T, path string, args ...string) {
+	t.Helper()
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: ", err)
+	}
+	cmd := exec.Command(cc, append([]string{"-shared", "-nostdlib", "-o", path, "-xc", "/dev/null"}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+func tool(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, name), args...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %q: %v: %s", name, args, err, out)
+	}
+	return string(out)
+}
+
+// The three editing tools in all six orders, each once or twice, leave one run path.
+func TestOrderOfTheToolsDoesNotMatter(t *testing.T) {
+	t.Chdir(t.TempDir())
+	os.MkdirAll("cuda/compat", 0o755)
+	shared(t, "cuda/compat/libcuda.so", "-Wl,-soname,libcuda.so.1")
+	os.Rename("cuda/compat/libcuda.so", "cuda/compat/libcuda.so.1")
+	wd, _ := os.Getwd()
+	compat := wd + "/cuda/compat"
+	orders := [][]string{}
+	for _, a := range []string{"stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath"} {
+		for _, b := range []string{"stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath"} {
+			for _, c := range []string{"stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath"} {
+				if a != b && b != c && a != c {
+					orders = append(orders, []string{a, b, c}, []string{a, a, b, b, c, c}, []string{a, b, c, a, b, c})
+				}
+			}
+		}
+	}
+	for _, list := range []string{"", "/a", "/a:/cuda/stubs:$ORIGIN/../lib::/a:", "/run/opengl-driver/lib/:/a:" + compat, ":"} {
+		for _, settings := range [][]string{nil, {"--position", "last"}, {"--dedupe", "--force-rpath"}, {"--keep-empty"}} {
+			results := map[string]string{}
+			var size int64
+			for _, order := range orders {
+				shared(t, "lib.so", "-Wl,--enable-new-dtags")
+				if list != "" {
+					tool(t, "runpath", "set", "--keep-empty", list, "lib.so")
+				}
+				for _, name := range order {
+					tool(t, name, append(slices.Clone(settings), "--compat", compat, "lib.so")...)
+				}
+				results[tool(t, "runpath", "show", "lib.so")] = strings.Join(order, " ")
+				if st, _ := os.Stat("lib.so"); size == 0 {
+					size = st.Size()
+				} else if st.Size() > size+4096 {
+					t.Errorf("%q %v: %v leaves %d bytes, others %d", list, settings, order, st.Size(), size)
+				}
+			}
+			if len(results) != 1 {
+				t.Errorf("%q %v: %d results: %q", list, settings, len(results), results)
+			}
+			for shown := range results {
+				if !strings.Contains(shown, compat) || !strings.Contains(shown, "/run/opengl-driver/lib\n") || strings.Contains(shown, "stubs") {
+					t.Errorf("%q %v: %s", list, settings, shown)
+				}
+			}
+		}
+	}
+}
