@@ -3,6 +3,7 @@
 package cmd_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,7 +33,24 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// The binaries' sources are no imports of this package. Looking at them here makes
+// "go test" run again, instead of showing an old result, when one has changed.
+func lookAtSources(t *testing.T) {
+	for _, root := range []string{".", "../pkg"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".go") {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestScripts(t *testing.T) {
+	lookAtSources(t)
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(env *testscript.Env) error {
