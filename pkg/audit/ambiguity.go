@@ -1,0 +1,447 @@
+package audit
+
+import (
+	"debug/elf"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+)
+
+// Options say what counts as whose directory.
+type Options struct {
+	DriverLink string // "": the one that is right for the file's machine
+	Compat     string // the compat directory, where one was named
+	StubDirs   driver.StubDirs
+	Ignore     []string // sonames, or patterns of path.Match, that are no ambiguity
+	Strict     bool     // warnings count as errors
+}
+
+// Auditor examines files. It is safe for concurrent use.
+type Auditor struct {
+	Options
+	Loader *loader.Loader
+
+	shared    sync.Map // directories → names that several of them hold
+	same      sync.Map // pair of paths → bool
+	closures  closures
+	hashes    sync.Map // file → store hashes outside its run path
+	providers *providers
+}
+
+// New returns an auditor.
+func New(l *loader.Loader, o Options) *Auditor {
+	return &Auditor{Options: o, Loader: l, providers: newProviders()}
+}
+
+// entry is one entry of a file's run path, looked at.
+type entry struct {
+	text     string
+	position int // from 1
+	key      string
+	dir      string // below the root; "" where the loader ignores the entry
+	driver   bool
+	compat   bool
+	stub     bool
+}
+
+// subject is a file under examination.
+type subject struct {
+	*Auditor
+	path    string
+	load    *loader.Load
+	file    *loader.File
+	entries []entry
+	// own are the names that the loader looks up through the file's run path.
+	own     map[string]bool
+	maybe   map[string]bool // the same, guessed from parts of longer strings
+	found   []Finding
+	inStore bool
+}
+
+func (a *Auditor) subject(p string, load *loader.Load) *subject {
+	s := &subject{Auditor: a, path: p, load: load, file: load.Main.File}
+	s.inStore = loader.InStore(s.file.Path) || load.Interp != nil && load.Interp.Store
+	link := a.DriverLink
+	if link == "" {
+		link = driver.LinkFor(s.file.Image.Machine)
+	}
+	for i, text := range runpath.Parse(s.file.List) {
+		e := entry{text: text, position: i + 1, key: runpath.Key(text)}
+		e.dir, _ = load.Expand(load.Main, text)
+		e.driver = e.key == runpath.Key(link)
+		e.stub = a.StubDirs.Contains(e.key)
+		e.compat = !e.driver && text != "" && (a.Compat != "" && e.key == runpath.Key(a.Compat) ||
+			driver.IsCompatName(e.key) && s.holds(e.dir, driver.LibCUDA))
+		s.entries = append(s.entries, e)
+	}
+	return s
+}
+
+func (s *subject) holds(dir, name string) bool {
+	if dir == "" {
+		return false
+	}
+	f, _ := s.load.In(dir, name)
+	return f != nil
+}
+
+func (s *subject) report(f Finding) {
+	if f.Severity == "" {
+		f.Severity = rule(f.ID).Severity
+	}
+	if s.Strict && f.Severity == Warning {
+		f.Severity = Error
+	}
+	s.found = append(s.found, f)
+}
+
+func (e *entry) in(f Finding) Finding {
+	f.Entry, f.Position = &e.text, e.position
+	return f
+}
+
+// collectNames fills own and maybe. With DT_RUNPATH the loader looks up what the
+// file itself asks for, at start or by dlopen; with DT_RPATH what its libraries
+// ask for too.
+func (s *subject) collectNames() {
+	s.own, s.maybe = map[string]bool{}, map[string]bool{}
+	for _, n := range s.file.Needed {
+		s.own[n] = true
+	}
+	for _, note := range s.file.Notes() {
+		for _, n := range note.Sonames {
+			s.own[n] = true
+		}
+	}
+	for _, l := range s.file.Literals() {
+		switch {
+		case l.Name == s.file.Soname:
+		case l.Exact:
+			s.own[l.Name] = true
+		default:
+			s.maybe[l.Name] = true
+		}
+	}
+	if s.file.Tag == elf.DT_RPATH {
+		for _, o := range s.load.Objects {
+			for _, u := range o.Uses {
+				s.own[u.Name] = true
+			}
+		}
+	}
+}
+
+// safety reports what noRunpathAmbiguity refuses beside ambiguous names.
+func (s *subject) safety() {
+	for i := range s.entries {
+		e := &s.entries[i]
+		switch {
+		case e.text == "":
+			s.report(e.in(Finding{ID: EmptyEntry,
+				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there", e.position, s.file.List),
+				Remedy:  "remove it: every tool of this project that edits a run path does; where the working directory is really meant, write \".\""}))
+		case e.stub:
+			msg := fmt.Sprintf("entry %d, %s, is a stub directory", e.position, e.text)
+			if names := s.heldNames(e); len(names) > 0 {
+				msg += ", and the loader looks for " + list(names) + " there"
+			}
+			s.report(e.in(Finding{ID: StubEntry, Message: msg, Remedy: "run stubReplace on the file"}))
+		}
+	}
+	var link *entry
+	for i := range s.entries {
+		e := &s.entries[i]
+		if e.driver && link == nil {
+			link = e
+		}
+		if e.compat && link != nil {
+			s.report(e.in(Finding{ID: DriverBeforeCompat, Library: driver.LibCUDA,
+				Message: fmt.Sprintf("the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over the newer one",
+					link.text, link.position, e.text, e.position, driver.LibCUDA),
+				Remedy: "run addCudaCompatRunpath --compat " + e.text + " on the file"}))
+		}
+	}
+}
+
+// heldNames returns which of the file's own names a directory holds.
+func (s *subject) heldNames(e *entry) []string {
+	var names []string
+	if e.dir == "" {
+		return nil
+	}
+	for n := range s.own {
+		if !strings.Contains(n, "/") && s.holds(e.dir, n) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ignored tells names that the caller does not want to hear of.
+func (a *Auditor) ignored(name string) bool {
+	for _, pattern := range a.Ignore {
+		if pattern == name {
+			return true
+		}
+		if ok, err := path.Match(pattern, name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// candidate is a file that one entry offers for a name.
+type candidate struct {
+	entry *entry
+	file  *loader.File
+	path  string
+}
+
+// ambiguity reports names for which two or more entries offer different files.
+func (s *subject) ambiguity() {
+	type group struct {
+		names []string
+		first []candidate
+	}
+	others := map[string]*group{} // by the directories: names that the file does not ask for
+	for _, name := range s.sharedNames() {
+		if s.ignored(name) {
+			continue
+		}
+		var all []candidate
+		for i := range s.entries {
+			e := &s.entries[i]
+			if e.dir == "" || e.text == "" || e.stub {
+				continue // an empty entry and a stub directory are findings of their own
+			}
+			f, _ := s.load.In(e.dir, name)
+			if f == nil || slices.ContainsFunc(all, func(c candidate) bool { return s.isSame(c.file, f) }) {
+				continue
+			}
+			all = append(all, candidate{e, f, strings.TrimSuffix(e.dir, "/") + "/" + name})
+		}
+		if len(all) < 2 || s.settled(name, all) {
+			continue
+		}
+		if s.own[name] || s.maybe[name] {
+			s.report(s.ambiguous(name, all))
+			continue
+		}
+		// The loader asks for sonames; other names of the same files are for the link editor.
+		if !slices.ContainsFunc(all, func(c candidate) bool { return c.file.Soname == name || c.file.Soname == "" }) {
+			continue
+		}
+		key := ""
+		for _, c := range all {
+			key += fmt.Sprint(c.entry.position, " ")
+		}
+		g := others[key]
+		if g == nil {
+			g = &group{first: all}
+			others[key] = g
+		}
+		g.names = append(g.names, name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(others)) {
+		g := others[key]
+		f := s.ambiguous(g.names[0], g.first)
+		f.Severity = Warning
+		dirs := []string{}
+		for _, c := range g.first {
+			dirs = append(dirs, fmt.Sprintf("%s (entry %d)", c.entry.text, c.entry.position))
+		}
+		if len(g.names) > 1 {
+			f.Libraries = g.names
+			f.Message = fmt.Sprintf("%s are in each of %s, and differ; the file does not ask for them, so far; those in %s win at run time",
+				list(g.names), strings.Join(dirs, ", "), g.first[0].entry.text)
+		} else {
+			f.Message += "; the file does not ask for it, so far"
+		}
+		s.report(f)
+	}
+	s.shadowing()
+}
+
+func (s *subject) ambiguous(name string, all []candidate) Finding {
+	f := Finding{ID: Ambiguous, Severity: Error, Library: name}
+	if s.maybe[name] && !s.own[name] {
+		f.Severity = Warning
+	}
+	var places []string
+	for i, c := range all {
+		place := fmt.Sprintf("%s (entry %d)", c.path, c.entry.position)
+		if c.file.Path != c.path {
+			place = fmt.Sprintf("%s (entry %d, leads to %s)", c.path, c.entry.position, c.file.Path)
+		}
+		places = append(places, place)
+		f.Candidates = append(f.Candidates, Candidate{c.path, c.entry.position, i == 0})
+	}
+	f.Entry, f.Position = &all[0].entry.text, all[0].entry.position
+	winner := all[0].path
+	why := ", the first"
+	if o := s.loads(name); o != nil && o.Found() && o.Path != winner {
+		winner, why = o.Path, fmt.Sprintf(" (%s)", ruleText(o))
+		for i := range f.Candidates {
+			f.Candidates[i].Wins = f.Candidates[i].Path == o.Path
+		}
+	}
+	f.Message = fmt.Sprintf("%s is ambiguous: different files are %s; at run time %s wins%s", name, strings.Join(places, " and "), winner, why)
+	var drop []string
+	for _, c := range all[1:] {
+		drop = append(drop, c.entry.text)
+	}
+	f.Remedy = fmt.Sprintf("keep one of the directories: to make sure of what is loaded now, take %s out of the run path, or put a directory that holds only the right %s first; --ignore %s accepts it",
+		strings.Join(drop, " and "), name, name)
+	if slices.ContainsFunc(all, func(c candidate) bool { return c.entry.driver }) && driver.Provides(name) {
+		f.Remedy = fmt.Sprintf("%s comes with the host's driver: take the directory that is not the driver link out of the run path; where it is a compat directory, name it with --compat and put it first with addCudaCompatRunpath", name)
+	}
+	return f
+}
+
+// loads returns the object for a name that the file itself asks for.
+func (s *subject) loads(name string) *loader.Object {
+	for _, u := range s.load.Main.Uses {
+		if u.Name == name {
+			return u.To
+		}
+	}
+	return nil
+}
+
+// settled tells ambiguities that are meant, or always there.
+func (s *subject) settled(name string, all []candidate) bool {
+	// Compat before the driver link is the order that this project makes.
+	if all[0].entry.compat {
+		rest := all[1:]
+		if !slices.ContainsFunc(rest, func(c candidate) bool { return !c.entry.driver && !c.entry.compat }) {
+			return true
+		}
+	}
+	// The other way round it is a finding of its own.
+	if all[0].entry.driver && !slices.ContainsFunc(all[1:], func(c candidate) bool { return !c.entry.compat }) {
+		return true
+	}
+	// nixpkgs' glibc brings a copy of libgcc_s.so.1 beside its libc.so.6, for
+	// pthread_cancel; every program with gcc's own library directory in its run
+	// path has both. They are of one ABI, which only grows.
+	if name == "libgcc_s.so.1" {
+		rest := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return s.holds(c.entry.dir, "libc.so.6") })
+		return len(rest) < 2
+	}
+	return false
+}
+
+// shadowing reports a driver library in an ordinary directory before the driver
+// link, which may not exist where the check runs.
+func (s *subject) shadowing() {
+	i := slices.IndexFunc(s.entries, func(e entry) bool { return e.driver })
+	if i < 1 || s.Loader.Files().IsDir(s.entries[i].dir) {
+		return // where the driver is there, ambiguity tells
+	}
+	for j := range s.entries[:i] {
+		e := &s.entries[j]
+		if e.compat || e.stub || e.dir == "" || e.text == "" {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.own)) {
+			if driver.Provides(name) && s.holds(e.dir, name) && !s.ignored(name) {
+				s.report(e.in(Finding{ID: Shadowing, Library: name,
+					Message: fmt.Sprintf("%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, stands before it and wins at run time",
+						name, s.entries[i].text, s.entries[i].position, e.text, e.position),
+					Remedy: fmt.Sprintf("take %s out of the run path; where it is a compat directory, name it with --compat", e.text)}))
+			}
+		}
+	}
+}
+
+// sharedNames returns the names of libraries that two or more of the file's
+// directories hold.
+func (s *subject) sharedNames() []string {
+	var dirs []string
+	for _, e := range s.entries {
+		if e.dir != "" && e.text != "" && !e.stub && !slices.Contains(dirs, e.dir) {
+			dirs = append(dirs, e.dir)
+		}
+	}
+	if len(dirs) < 2 {
+		return nil
+	}
+	key := strings.Join(dirs, "\x00")
+	if v, ok := s.shared.Load(key); ok {
+		return v.([]string)
+	}
+	listings := make([]map[string]bool, len(dirs))
+	for i, dir := range dirs {
+		listings[i] = s.Loader.Files().Names(dir)
+	}
+	// A name in two directories is in one that is not the largest.
+	slices.SortStableFunc(listings, func(a, b map[string]bool) int { return len(a) - len(b) })
+	names := map[string]bool{}
+	for i, listing := range listings[:len(listings)-1] {
+		for name := range listing {
+			if !strings.Contains(name, ".so") || names[name] {
+				continue
+			}
+			for _, other := range listings[i+1:] {
+				if other[name] {
+					names[name] = true
+					break
+				}
+			}
+		}
+	}
+	out := slices.Sorted(maps.Keys(names))
+	s.shared.Store(key, out)
+	return out
+}
+
+func (a *Auditor) isSame(f, g *loader.File) bool {
+	if f.Path == g.Path {
+		return true
+	}
+	key := f.Path + "\x00" + g.Path
+	if v, ok := a.same.Load(key); ok {
+		return v.(bool)
+	}
+	same := f.Same(g)
+	a.same.Store(key, same)
+	return same
+}
+
+// list writes names as "a, b and c", at most six of them.
+func list(names []string) string {
+	const most = 6
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return names[0]
+	case n > most:
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", n-most)
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}
+
+// ruleText says in words by which rule an object was found.
+func ruleText(o *loader.Object) string {
+	switch o.Rule {
+	case loader.ByRPath, loader.ByRunPath:
+		if o.List != nil {
+			return fmt.Sprintf("%s of %s, entry %q", o.Rule, o.List.Path, o.Entry)
+		}
+	case loader.ByEnv:
+		return fmt.Sprintf("LD_LIBRARY_PATH, entry %q", o.Entry)
+	case loader.ByDefault:
+		return "a default directory"
+	}
+	return string(o.Rule)
+}

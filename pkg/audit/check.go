@@ -1,0 +1,209 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"sync/atomic"
+
+	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
+)
+
+// FileReport is one element of "files" in the JSON document of a check.
+type FileReport struct {
+	command.FileReport
+	Findings []Finding `json:"findings"`
+}
+
+// Summary ends the JSON document of a check.
+type Summary struct {
+	Checked  int    `json:"checked"`
+	Skipped  int    `json:"skipped"`
+	Failed   int    `json:"failed"` // files that could not be examined
+	Errors   int    `json:"errors"`
+	Warnings int    `json:"warnings"`
+	Notes    int    `json:"notes"`
+	Accepted int    `json:"accepted,omitempty"` // findings that the baseline has
+	Stopped  string `json:"stopped,omitempty"`
+}
+
+func (s *Summary) count(r *FileReport) {
+	switch r.Action {
+	case command.Skipped:
+		s.Skipped++
+		return
+	case command.Failed:
+		s.Failed++
+	default:
+		s.Checked++
+	}
+	for _, f := range r.Findings {
+		switch {
+		case f.Accepted:
+			s.Accepted++
+		case f.Severity == Error:
+			s.Errors++
+		case f.Severity == Warning:
+			s.Warnings++
+		default:
+			s.Notes++
+		}
+	}
+}
+
+func (s *Summary) String() string {
+	line := fmt.Sprintf("%s checked, %d skipped: %s, %s", plural(s.Checked, "file"), s.Skipped, plural(s.Errors, "error"), plural(s.Warnings, "warning"))
+	if s.Accepted > 0 {
+		line += fmt.Sprintf(", %d accepted by the baseline", s.Accepted)
+	}
+	if s.Failed > 0 {
+		line += fmt.Sprintf("; %s could not be examined", plural(s.Failed, "file"))
+	}
+	return line
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Validate tells what is wrong with the options.
+func (o *Options) Validate() error {
+	for _, pattern := range o.Ignore {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return command.Misusef("--ignore %q is no pattern", pattern)
+		}
+	}
+	for _, pattern := range o.StubDirs.Patterns {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return command.Misusef("--stub %q is no pattern", pattern)
+		}
+	}
+	return nil
+}
+
+// Ambiguity examines one file as noRunpathAmbiguity does.
+func (a *Auditor) Ambiguity(p string) *FileReport {
+	return a.examine(p, func(s *subject) {
+		s.safety()
+		s.ambiguity()
+	})
+}
+
+func (a *Auditor) examine(p string, look func(*subject)) *FileReport {
+	r := &FileReport{FileReport: command.FileReport{Path: p, Action: command.Unchanged, Before: []string{}, After: []string{}}, Findings: []Finding{}}
+	load, err := a.Loader.Load(p)
+	switch {
+	case errors.Is(err, loader.ErrNotLoadable):
+		r.Action, r.Reason = command.Skipped, errors.Unwrap(err).Error()
+		return r
+	case err != nil:
+		r.Action, r.Reason = command.Failed, err.Error()
+		return r
+	case load.Static:
+		r.Action, r.Reason = command.Skipped, string(load.Main.File.Image.LeftAlone())
+		return r
+	}
+	if load.Main.File.Tag != 0 {
+		r.Tag = load.Main.File.Tag.String()
+	}
+	if l := runpath.Parse(load.Main.File.List); l != nil {
+		r.Before, r.After = l, l
+	}
+	s := a.subject(p, load)
+	s.collectNames()
+	look(s)
+	if s.found != nil {
+		r.Findings = s.found
+	}
+	return r
+}
+
+// Check runs noRunpathAmbiguity over the session's paths. It returns
+// command.ErrFailed where there is an error, or a file could not be examined.
+func Check(s *command.Session, a *Auditor) error {
+	var doc *command.Document
+	if s.JSON {
+		doc = command.NewDocument(s.Stdout)
+	}
+	var sum Summary
+	var notELF atomic.Int64
+	err := tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true}, func(f *tree.File) (*FileReport, bool) {
+		r := &FileReport{FileReport: command.FileReport{Path: f.Path, Action: command.Skipped, Before: []string{}, After: []string{}}, Findings: []Finding{}}
+		switch {
+		case f.Err != nil:
+			r.Action, r.Reason = command.Failed, f.Err.Error()
+		case !f.ELF():
+			if notELF.Add(1); !s.JSON && !s.Verbose {
+				return nil, false
+			}
+			r.Reason = string(image.NotELF)
+		case f.SameAs != "":
+			r.Reason = "the same file as " + f.SameAs
+		default:
+			r = a.Ambiguity(f.Path)
+		}
+		return r, true
+	}, func(r *FileReport) {
+		if r.Reason != string(image.NotELF) {
+			sum.count(r)
+		}
+		logReport(s, r)
+		if doc != nil {
+			doc.File(r)
+		}
+	})
+	sum.Skipped += int(notELF.Load())
+	var stopped *tree.Stopped
+	if errors.As(err, &stopped) {
+		sum.Stopped = stopped.Error()
+		s.Log.Error(stopped)
+	}
+	if doc != nil {
+		if err := doc.Close(&sum); err != nil {
+			return fmt.Errorf("writing the JSON document: %w", err)
+		}
+	} else if !s.Quiet {
+		if _, err := fmt.Fprintln(s.Stdout, sum.String()); err != nil {
+			return err
+		}
+	}
+	if sum.Errors > 0 || sum.Failed > 0 || err != nil {
+		return command.ErrFailed
+	}
+	return nil
+}
+
+// logReport writes a line for each finding.
+func logReport(s *command.Session, r *FileReport) {
+	log := s.Log.WithField("path", r.Path)
+	switch r.Action {
+	case command.Skipped:
+		log.Debug("left alone: " + r.Reason)
+		return
+	case command.Failed:
+		log.Error(r.Reason)
+	}
+	for _, f := range r.Findings {
+		line := fmt.Sprintf("%s. To settle it: %s [%s]", command.Printable(f.Message), command.Printable(f.Remedy), f.ID)
+		switch {
+		case f.Accepted:
+			log.Debug("accepted: " + line)
+		case f.Severity == Error:
+			log.Error("error: " + line)
+		case f.Severity == Warning:
+			log.Warn(line)
+		default:
+			log.Debug("note: " + line)
+		}
+	}
+	if len(r.Findings) == 0 && r.Action != command.Failed {
+		log.Debug("nothing to report")
+	}
+}

@@ -1,0 +1,143 @@
+package audit
+
+import "sort"
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // the program does not work, or not the way it was meant to
+	Warning Severity = "warning" // it works here and now, by luck
+	Note    Severity = "note"    // could be tidier
+)
+
+func (s Severity) rank() int {
+	switch s {
+	case Error:
+		return 2
+	case Warning:
+		return 1
+	}
+	return 0
+}
+
+// AtLeast tells whether a severity is as bad as another one, or worse.
+func (s Severity) AtLeast(t Severity) bool { return s.rank() >= t.rank() }
+
+// Rule describes one kind of finding.
+type Rule struct {
+	ID       string
+	Severity Severity // the usual one
+	Summary  string
+	Help     string
+}
+
+// The identifiers of the findings.
+const (
+	EmptyEntry         = "empty-entry"
+	RelativeEntry      = "relative-entry"
+	WritableEntry      = "world-writable-entry"
+	BuildEntry         = "build-directory-entry"
+	FHSEntry           = "fhs-entry"
+	StubEntry          = "stub-entry"
+	StubLoaded         = "stub-loaded"
+	DriverBeforeCompat = "driver-before-compat"
+	NoDriverLink       = "no-driver-link"
+	DriverAbsent       = "driver-absent"
+	Unresolved         = "unresolved-library"
+	UnresolvedIndirect = "unresolved-dependency"
+	Ambiguous          = "ambiguous-library"
+	Shadowing          = "driver-shadowed"
+	DuplicateEntry     = "duplicate-entry"
+	DanglingEntry      = "missing-directory"
+	UnusedEntry        = "unused-entry"
+	ShadowedRPath      = "rpath-beside-runpath"
+	KeptReference      = "kept-reference"
+	WrongMachine       = "wrong-machine"
+	LibcMismatch       = "libc-mismatch"
+	NoInterpreter      = "missing-interpreter"
+	FHSInterpreter     = "fhs-interpreter"
+	LoadError          = "load-error"
+	Malformed          = "malformed-file"
+)
+
+var rules = []Rule{
+	{EmptyEntry, Error, "empty entry in the run path",
+		"The loader takes an empty entry for the current working directory: whoever can write where the program is started gets code run."},
+	{RelativeEntry, Error, "relative entry in the run path",
+		"A relative entry is looked up below the current working directory, not below the file. Use $ORIGIN."},
+	{WritableEntry, Error, "run path through a directory that everybody can write to",
+		"Anybody on the machine can put a library there, or create the directory."},
+	{BuildEntry, Error, "directory of the build left in the run path",
+		"The directory existed while the package was built. At run time it is missing, or somebody else's."},
+	{FHSEntry, Warning, "directory of the host's distribution in a Nix package's run path",
+		"Libraries from there are built against another C library and differ from machine to machine."},
+	{StubEntry, Error, "stub directory in the run path",
+		"Stubs are for the link editor. A program that loads one fails with CUDA_ERROR_STUB_LIBRARY."},
+	{StubLoaded, Error, "a stub is loaded instead of the driver's library",
+		"The first file of that name on the search is a link-time stub."},
+	{DriverBeforeCompat, Error, "the driver link stands before a compat directory",
+		"The compat directory holds a newer libcuda.so.1, which is to win over the host's."},
+	{NoDriverLink, Error, "the driver is needed, but its directory is not in the run path",
+		"On NixOS the driver's libraries are in /run/opengl-driver/lib and nowhere else."},
+	{DriverAbsent, Note, "a library of the driver, which is not on this machine",
+		"The library comes with the host's GPU driver."},
+	{Unresolved, Error, "needed library not found",
+		"The loader stops with \"cannot open shared object file\"."},
+	{UnresolvedIndirect, Error, "a library's needed library not found",
+		"The file's own libraries are found, but not all of theirs."},
+	{Ambiguous, Error, "different files of one name in several directories of the run path",
+		"Which one is loaded depends on the order of the entries alone."},
+	{Shadowing, Error, "a driver library from elsewhere stands before the driver link",
+		"The user-space driver must match the host's kernel module."},
+	{DuplicateEntry, Note, "duplicate entry in the run path", "The second one is never reached."},
+	{DanglingEntry, Note, "entry of the run path that does not exist", "It costs a failed look-up for each library, and whoever can create it decides what is loaded."},
+	{UnusedEntry, Note, "entry of the run path that holds nothing that is needed", "In a Nix package it keeps its store path in the closure."},
+	{ShadowedRPath, Note, "DT_RPATH beside DT_RUNPATH", "The loader ignores DT_RPATH where there is a DT_RUNPATH."},
+	{KeptReference, Warning, "a compiler's or stubs' store path that only the run path keeps alive", "It makes the closure larger, often by hundreds of megabytes."},
+	{WrongMachine, Note, "a library for another machine stands first", "The loader passes it over, at the cost of opening it."},
+	{LibcMismatch, Error, "the program's loader and its libc.so.6 are of different builds", "They share private interfaces: the program crashes at start, or says that a GLIBC_PRIVATE symbol is missing."},
+	{NoInterpreter, Error, "the program's loader does not exist", "The kernel answers \"No such file or directory\" although the program is there."},
+	{FHSInterpreter, Warning, "a Nix package's program asks for the host's loader", "On NixOS there is none at that place."},
+	{LoadError, Error, "a library that is found cannot be loaded", "The loader stops at it, without looking further."},
+	{Malformed, Error, "the file contradicts itself", "It cannot be examined."},
+}
+
+// Rules returns all kinds of findings, by identifier.
+func Rules() []Rule {
+	all := append([]Rule(nil), rules...)
+	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
+	return all
+}
+
+func rule(id string) Rule {
+	for _, r := range rules {
+		if r.ID == id {
+			return r
+		}
+	}
+	return Rule{ID: id, Severity: Error}
+}
+
+// Finding is one thing that is wrong with one file.
+type Finding struct {
+	ID       string   `json:"id"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+	Remedy   string   `json:"remedy"`
+	Entry    *string  `json:"entry,omitempty"`    // as written in the run path
+	Position int      `json:"position,omitempty"` // of the entry, from 1
+	Library  string   `json:"library,omitempty"`
+	// Libraries are all names where a finding is about several.
+	Libraries  []string    `json:"libraries,omitempty"`
+	Candidates []Candidate `json:"candidates,omitempty"`
+	Accepted   bool        `json:"accepted,omitempty"` // the baseline has it
+}
+
+// Candidate is one of several files of the same name.
+type Candidate struct {
+	Path     string `json:"path"`
+	Position int    `json:"position"` // of its directory in the run path, from 1
+	Wins     bool   `json:"wins"`     // the loader takes it
+}
