@@ -155,8 +155,8 @@ func flagsFirst(flags []cli.Flag, commands []*cli.Command, args []string) []stri
 			continue
 		}
 		ordered = append(ordered, arg)
-		name := strings.TrimLeft(arg, "-")
-		if !strings.Contains(name, "=") && takesValue[name] && i+1 < len(args) {
+		name := strings.TrimLeft(arg, "-") // "flag=value" is no flag's name
+		if takesValue[name] && i+1 < len(args) {
 			i++
 			ordered = append(ordered, args[i])
 		}
