@@ -1,0 +1,80 @@
+package main
+
+import (
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/loader"
+)
+
+var explainCommand = &cli.Command{
+	Name:      "explain",
+	Usage:     "show which libraries the loader would find, where, by which rule, and where it looked before; the files are not run",
+	ArgsUsage: "FILE...",
+	Flags: append([]cli.Flag{
+		&cli.StringFlag{Name: "lib", Usage: "tell only of the library `NAME`, whether the file asks for it or would open it"},
+		&cli.StringFlag{Name: "root", Usage: "the tree below `DIR` is the machine on which the files would run"},
+		&cli.StringFlag{Name: "assume-driver", Usage: "the driver link leads to `DIR`"},
+		&cli.StringSliceFlag{Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
+		&cli.StringFlag{Name: "cpu", Value: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"},
+		&cli.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
+		&cli.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
+		&cli.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
+		&cli.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
+		&cli.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
+	}, command.Flags()...),
+	Action: func(c *cli.Context) error {
+		session, err := command.Start(c, c.Args().Slice())
+		if err != nil {
+			return err
+		}
+		options, err := loaderOptions(c)
+		if err != nil {
+			return err
+		}
+		l, err := loader.New(options)
+		if err != nil {
+			return err
+		}
+		return explain.Run(session, l, explain.Options{
+			Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
+				StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}, Assumed: c.String("assume-driver")},
+			Lib: c.String("lib"), Dot: c.Bool("dot"), NoDlopen: c.Bool("no-dlopen"),
+		})
+	},
+}
+
+// loaderOptions reads the flags that the search depends on.
+func loaderOptions(c *cli.Context) (loader.Options, error) {
+	o := loader.Options{Root: c.String("root"), AssumeDriver: c.String("assume-driver"), DriverLink: c.String("driver-link"), CPU: c.String("cpu")}
+	if o.CPU != "native" && o.CPU != "baseline" && !slices.Contains(loader.CPUNames, o.CPU) {
+		return o, command.Misusef("--cpu %s: native, baseline, %s", o.CPU, strings.Join(loader.CPUNames, ", "))
+	}
+	for _, pattern := range c.StringSlice("stub") {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return o, command.Misusef("--stub %q is no pattern", pattern)
+		}
+	}
+	for _, assignment := range c.StringSlice("env") {
+		name, value, given := strings.Cut(assignment, "=")
+		if !given {
+			value = os.Getenv(name)
+		}
+		switch name {
+		case "LD_LIBRARY_PATH":
+			o.LibraryPath = value
+		case "LD_PRELOAD":
+			o.Preload = value
+		default:
+			return o, command.Misusef("--env %s: only LD_LIBRARY_PATH and LD_PRELOAD make a difference", assignment)
+		}
+	}
+	return o, nil
+}

@@ -1,0 +1,103 @@
+package explain
+
+import (
+	"cuda-runpath/pkg/loader"
+)
+
+// File is one element of "files" in the JSON document of explain.
+type File struct {
+	Path        string    `json:"path"`
+	Reason      string    `json:"reason,omitempty"` // why there is nothing to explain
+	Interpreter string    `json:"interpreter"`
+	Loader      string    `json:"loader"` // "glibc 2.36", "musl"
+	Secure      bool      `json:"secure"` // a set-user-ID program's rules apply
+	Tag         string    `json:"tag"`
+	RunPath     string    `json:"run_path"`
+	Error       string    `json:"error"` // why the loader would stop, "" where it would not
+	Missing     int       `json:"missing"`
+	Libraries   []Library `json:"libraries"`
+	Driver      []Verdict `json:"driver"`
+}
+
+// Library is one library of a load.
+type Library struct {
+	Soname   string  `json:"soname"` // the name that was asked for
+	Path     *string `json:"path"`   // as the loader names it; null where nothing was found
+	Resolved string  `json:"resolved,omitempty"`
+	Rule     string  `json:"rule"`
+	Entry    *string `json:"entry,omitempty"`   // of the list by which it was found
+	ListOf   string  `json:"list_of,omitempty"` // the file whose list that is
+	NeededBy string  `json:"needed_by"`         // the file that asked first
+	Cause    string  `json:"cause"`             // DT_NEEDED, .note.dlopen, string …
+	Certain  bool    `json:"certain"`           // loaded at start, not by a later dlopen
+	Error    string  `json:"error,omitempty"`   // why the loader stops at the file
+	Also     []Again `json:"also_needed_by,omitempty"`
+	Tried    []Tried `json:"tried"`
+}
+
+// Again is a later request for a library that was loaded by then.
+type Again struct {
+	Path   string `json:"path"`
+	Soname string `json:"soname"`
+}
+
+// Tried is a place where the loader looked before.
+type Tried struct {
+	Path  string  `json:"path"`
+	Rule  string  `json:"rule"`
+	Entry *string `json:"entry,omitempty"`
+	Why   string  `json:"why"` // why it was not taken
+}
+
+// Describe turns a load into the element of the document.
+func Describe(path string, s *loader.Load, l *Layout) *File {
+	f := &File{Path: path, Libraries: []Library{}, Driver: []Verdict{}}
+	if s.Main.File.Tag != 0 {
+		f.Tag, f.RunPath = s.Main.File.Tag.String(), s.Main.File.List
+	}
+	if s.Static {
+		f.Reason = "no loader loads libraries for it: " + string(s.Main.File.Image.LeftAlone())
+		return f
+	}
+	f.Interpreter, f.Loader, f.Secure, f.Error = s.Interp.Path, s.Interp.Describe(), s.Secure, s.Err
+	f.Missing = len(s.Missing())
+	also := map[*loader.Object][]Again{}
+	for _, o := range s.Objects {
+		for _, u := range o.Uses {
+			if u.Again {
+				also[u.To] = append(also[u.To], Again{o.Path, u.Name})
+			}
+		}
+	}
+	for _, o := range s.Objects[1:] {
+		lib := Library{Soname: o.Name, Rule: string(o.Rule), Cause: string(o.Cause), Certain: o.Cause.Certain(), Error: o.Err, Also: also[o], Tried: []Tried{}}
+		if o.Found() {
+			lib.Path = &o.Path
+			if o.File != nil && o.File.Path != o.Path {
+				lib.Resolved = o.File.Path
+			}
+		}
+		if o.NeededBy != nil {
+			lib.NeededBy = o.NeededBy.Path
+		}
+		switch o.Rule {
+		case loader.ByRPath, loader.ByRunPath, loader.ByEnv, loader.ByDefault, loader.ByPathFile:
+			lib.Entry = &o.Entry
+		}
+		if o.List != nil {
+			lib.ListOf = o.List.Path
+		}
+		for _, t := range o.Tried {
+			tried := Tried{Path: t.Path, Rule: string(t.Rule), Why: t.Why}
+			if t.Rule != loader.ByPath && t.Rule != loader.ByCache {
+				tried.Entry = &t.Entry
+			}
+			lib.Tried = append(lib.Tried, tried)
+		}
+		f.Libraries = append(f.Libraries, lib)
+	}
+	if v := l.Driver(s); v != nil {
+		f.Driver = v
+	}
+	return f
+}

@@ -1,0 +1,141 @@
+package explain
+
+import (
+	"debug/elf"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+)
+
+// Layout says where the driver's libraries are expected.
+type Layout struct {
+	DriverLink string // "": the one that is right for the file's machine
+	Compat     string
+	StubDirs   driver.StubDirs
+	Assumed    string // the directory that stands for the driver link, "" for none
+}
+
+func (l *Layout) link(m elf.Machine) string {
+	if l.DriverLink != "" {
+		return l.DriverLink
+	}
+	return driver.LinkFor(m)
+}
+
+// Origin says whose copy of a driver library is loaded.
+type Origin string
+
+// The origins.
+const (
+	FromCompat  Origin = "compat"
+	FromDriver  Origin = "driver"
+	FromStub    Origin = "stub"
+	FromNowhere Origin = "nowhere"
+	FromOther   Origin = "other"
+)
+
+// Verdict is what there is to say of one driver library.
+type Verdict struct {
+	Soname string `json:"soname"`
+	Origin Origin `json:"origin"`
+	Text   string `json:"text"` // a sentence or two: where it comes from, and what to do
+	Good   bool   `json:"good"`
+}
+
+// Driver returns a verdict for each driver-provided library of a load.
+func (l *Layout) Driver(s *loader.Load) []Verdict {
+	var out []Verdict
+	seen := map[string]bool{}
+	for _, o := range s.Objects[1:] {
+		if seen[o.Name] || strings.Contains(o.Name, "/") || !driver.Provides(o.Name) {
+			continue
+		}
+		seen[o.Name] = true
+		out = append(out, l.verdict(s, o))
+	}
+	return out
+}
+
+func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
+	v := Verdict{Soname: o.Name}
+	link := l.link(s.Main.File.Image.Machine)
+	may := ""
+	if !o.Cause.Certain() && o.NeededBy != nil {
+		may = fmt.Sprintf(" (%s may open it with dlopen)", path.Base(o.NeededBy.Path))
+	}
+	if !o.Found() {
+		v.Origin = FromNowhere
+		v.Text = l.nowhere(s, o, link, may)
+		return v
+	}
+	dir := path.Dir(o.Path)
+	where := fmt.Sprintf("%s%s: ", o.Name, may)
+	switch {
+	case o.Err != "":
+		v.Origin = FromOther
+		v.Text = fmt.Sprintf("%sthe loader stops at %s: %s.", where, o.Path, o.Err)
+	case l.StubDirs.Contains(dir):
+		v.Origin = FromStub
+		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34). %s", where, o.Path, stubRemedy(o))
+	case runpath.Key(dir) == runpath.Key(link):
+		v.Origin, v.Good = FromDriver, true
+		assumed := ""
+		if l.Assumed != "" {
+			assumed = fmt.Sprintf(" (here %s, as assumed)", l.Assumed)
+		}
+		v.Text = fmt.Sprintf("%sthe host's driver, through the driver link %s%s: right.", where, link, assumed)
+	case l.Compat != "" && runpath.Key(dir) == runpath.Key(l.Compat), driver.IsCompatName(dir):
+		v.Origin, v.Good = FromCompat, true
+		v.Text = fmt.Sprintf("%sthe compat directory %s: right where the host's kernel module is older than that driver; else the driver answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
+	case loader.InStore(dir):
+		v.Origin = FromOther
+		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must be of the very version of the host's kernel module. Take the directory out of the run path and let autoAddDriverRunpath put in the driver link.", where, o.Path)
+	case o.Rule == loader.ByRPath || o.Rule == loader.ByRunPath:
+		v.Origin = FromOther
+		v.Text = fmt.Sprintf("%s%s, through the run path entry %s, which is neither the driver link nor a compat directory: right only where the host's driver is installed there.",
+			where, o.Path, o.Entry)
+	default:
+		v.Origin, v.Good = FromDriver, true
+		v.Text = fmt.Sprintf("%s%s, by %s: the driver of this host, if it was installed there; on NixOS it is not.", where, o.Path, o.Rule)
+	}
+	return v
+}
+
+func stubRemedy(o *loader.Object) string {
+	switch o.Rule {
+	case loader.ByEnv:
+		return "Take the stub directory out of LD_LIBRARY_PATH."
+	case loader.ByRPath, loader.ByRunPath:
+		if o.List != nil {
+			return "Run stubReplace on " + o.List.Path + "."
+		}
+	}
+	return "Take the stub directory off the search."
+}
+
+func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) string {
+	has := func(x *loader.Object) bool {
+		return x.File != nil && slices.ContainsFunc(runpath.Parse(x.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) })
+	}
+	by := o.NeededBy
+	if by == nil {
+		by = s.Main
+	}
+	text := fmt.Sprintf("%s%s: nowhere. ", o.Name, may)
+	switch {
+	case has(by) || by.File != nil && by.File.Tag != elf.DT_RUNPATH && has(s.Main) && s.Main.File.Tag == elf.DT_RPATH:
+		if l.Assumed != "" {
+			return text + fmt.Sprintf("The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.", link, l.Assumed)
+		}
+		return text + fmt.Sprintf("The driver link %s is in the run path, but this machine has no such library there: right for a build machine; "+
+			"to see what a host with a driver would load, give --assume-driver DIR; on a host that is not NixOS, hostDriver makes the link.", link)
+	case s.Interp.Kind == loader.GLibc && s.Interp.Store:
+		return text + fmt.Sprintf("The driver link %s is not in the run path of %s. Run autoAddDriverRunpath on it.", link, by.Path)
+	}
+	return text + fmt.Sprintf("It comes with the host's driver, which is not installed here; for NixOS, run autoAddDriverRunpath on %s.", by.Path)
+}
