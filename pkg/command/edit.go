@@ -221,18 +221,22 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 	before := runpath.Parse(list)
 	r.Tag, r.Before = tagName(tag), entriesOf(before)
 	r.After = r.Before
+	maps := e.Maps
 	if e.WhenNeeds {
 		needs, err := needsDriver(im)
 		if err != nil {
 			return err
 		}
 		if !needs {
+			maps &^= runpath.AddDriverLink
+		}
+		if maps == 0 {
 			o.skip("does not need the driver")
 			return nil
 		}
 	}
 
-	after, notes, err := e.rewrite(im, f.Path, before)
+	after, notes, err := e.rewrite(im, f.Path, before, maps)
 	if err != nil {
 		return err
 	}
@@ -279,7 +283,7 @@ func (e *Editor) unchanged(o *outcome) {
 }
 
 // rewrite returns the run path as it is to be.
-func (e *Editor) rewrite(im *image.Image, path string, before runpath.List) (runpath.List, runpath.Notes, error) {
+func (e *Editor) rewrite(im *image.Image, path string, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
 	s := runpath.Settings{
 		DriverLink:      e.DriverLink,
 		Compat:          e.Compat,
@@ -307,7 +311,7 @@ func (e *Editor) rewrite(im *image.Image, path string, before runpath.List) (run
 	s.IsCompat = func(entry string) bool {
 		return driver.IsCompatName(entry) && e.dirs.has(origin.expand(entry), driver.LibCUDA)
 	}
-	if e.Maps&runpath.ReplaceStubs != 0 {
+	if maps&runpath.ReplaceStubs != 0 {
 		needed, err := im.Needed()
 		if err != nil {
 			return nil, runpath.Notes{}, err
@@ -318,7 +322,7 @@ func (e *Editor) rewrite(im *image.Image, path string, before runpath.List) (run
 		}
 		s.Offers = func(entry, name string) bool { return e.dirs.offers(origin.expand(entry), name) }
 	}
-	after, notes := s.Apply(before, e.Maps)
+	after, notes := s.Apply(before, maps)
 	return after, notes, nil
 }
 

@@ -1,6 +1,10 @@
 package command
 
 import (
+	"path"
+	"slices"
+	"strings"
+
 	"github.com/urfave/cli/v2"
 
 	"cuda-runpath/pkg/runpath"
@@ -16,26 +20,139 @@ type Tool struct {
 	Configure func(*cli.Context, *Editor) error
 }
 
+// Tools returns the three editing tools.
+func Tools() []Tool { return []Tool{StubReplace(), AutoAddDriverRunpath(), AddCudaCompatRunpath()} }
+
+// StubReplace replaces stub directories by the driver link.
+func StubReplace() Tool {
+	return Tool{
+		Name:  "stubReplace",
+		Usage: "replace stub directories in run paths by the driver's directory",
+		Description: `
+A stub directory holds libraries for the link editor only: a libcuda.so whose functions all fail. Where one is left in
+a run path before the driver's directory, the program loads the stub and reports CUDA_ERROR_STUB_LIBRARY.
+
+stubReplace removes stub directories: entries with a component "stubs" or "stub", or below a Nix store path whose name
+ends in "-stubs". It puts the driver link first instead, also where the file needs a library of the driver that no other
+entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.`,
+		Map: runpath.ReplaceStubs,
+		Flags: []cli.Flag{
+			&cli.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
+			&cli.StringFlag{Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do only that"},
+		},
+		Configure: func(c *cli.Context, e *Editor) error {
+			e.StubDirs.Patterns, e.Offer = c.StringSlice("stub"), c.String("offer")
+			for _, pattern := range e.StubDirs.Patterns {
+				if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+					return Misusef("--stub %q is no pattern", pattern)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// AutoAddDriverRunpath adds the driver link.
+func AutoAddDriverRunpath() Tool {
+	return Tool{
+		Name:  "autoAddDriverRunpath",
+		Usage: "add the directory of the host's GPU driver to run paths",
+		Description: `
+The driver's libraries, such as libcuda.so.1, belong to the host and are in no package; on NixOS they are linked in
+/run/opengl-driver/lib (for 32-bit x86 in /run/opengl-driver-32/lib). autoAddDriverRunpath makes that directory the
+first entry of the run path, behind a compat directory, once.`,
+		Map: runpath.AddDriverLink,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "when", Value: "always", Usage: "which files: `always|needed`, needed where a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or its constants"},
+		},
+		Configure: func(c *cli.Context, e *Editor) error {
+			switch when := c.String("when"); when {
+			case "always":
+			case "needed":
+				e.WhenNeeds = true
+			default:
+				return Misusef("--when %q: always or needed", when)
+			}
+			return nil
+		},
+	}
+}
+
+// AddCudaCompatRunpath adds the compat directory.
+func AddCudaCompatRunpath() Tool {
+	return Tool{
+		Name:  "addCudaCompatRunpath",
+		Usage: "add a CUDA compat directory to run paths, before the driver's",
+		Description: `
+A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer than the host's driver and works with its
+kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the directory that
+--compat names the first entry of the run path, once.`,
+		Map: runpath.AddCompat,
+		Configure: func(c *cli.Context, e *Editor) error {
+			if e.Compat == "" {
+				return Misuse("--compat DIR is required")
+			}
+			return nil
+		},
+	}
+}
+
 // App returns the tool's app.
 func (t Tool) App() *cli.App {
 	app := New(t.Name, "PATH...", t.Usage, t.Description)
 	app.Flags = append(append(append(app.Flags, t.Flags...), EditFlags()...), Flags()...)
-	app.Action = func(c *cli.Context) error {
-		session, err := Start(c, c.Args().Slice())
-		if err != nil {
-			return err
-		}
-		editor, err := NewEditor(c)
-		if err != nil {
-			return err
-		}
-		editor.Maps = t.Map
-		if t.Configure != nil {
-			if err := t.Configure(c, editor); err != nil {
-				return err
-			}
-		}
-		return editor.Run(session)
-	}
+	app.Action = func(c *cli.Context) error { return runTools(c, []Tool{t}) }
 	return app
+}
+
+// runTools applies the maps of tools at once: one walk, one open and at most one
+// edit for each file, with the result of one tool after the other.
+func runTools(c *cli.Context, tools []Tool) error {
+	session, err := Start(c, c.Args().Slice())
+	if err != nil {
+		return err
+	}
+	editor, err := NewEditor(c)
+	if err != nil {
+		return err
+	}
+	for _, t := range tools {
+		editor.Maps |= t.Map
+		if t.Configure == nil {
+			continue
+		}
+		if err := t.Configure(c, editor); err != nil {
+			return err
+		}
+	}
+	return editor.Run(session)
+}
+
+// Normalize returns a command that does the work of several tools in one walk.
+func Normalize() *cli.Command {
+	tools := Tools()
+	names := make([]string, len(tools))
+	flags := []cli.Flag{&cli.StringSliceFlag{Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
+	for i, t := range tools {
+		names[i], flags = t.Name, append(flags, t.Flags...)
+	}
+	return &cli.Command{
+		Name:      "normalize",
+		Usage:     "do the work of several of the tools in one walk",
+		ArgsUsage: "PATH...",
+		Description: "The tools are " + strings.Join(names, ", ") + ". The result is that of running them one after the other, in any order; " +
+			"the time is that of one.",
+		Flags: append(append(flags, EditFlags()...), Flags()...),
+		Action: func(c *cli.Context) error {
+			var chosen []Tool
+			for _, name := range c.StringSlice("tool") {
+				i := slices.Index(names, name)
+				if i < 0 {
+					return Misusef("--tool %s: %s", name, strings.Join(names, ", "))
+				}
+				chosen = append(chosen, tools[i])
+			}
+			return runTools(c, chosen)
+		},
+	}
 }
