@@ -48,27 +48,13 @@ def real(path):
 
 
 def ours(path):
-    p = subprocess.run(["runpath", "explain", "--json", path], capture_output=True, text=True, errors="surrogateescape")
+    # Candidates of dlopen are left out: the tracing loader does not know of them.
+    p = subprocess.run(["runpath", "explain", "--no-dlopen", "--json", path], capture_output=True, text=True, errors="surrogateescape")
     try:
-        document = json.loads(p.stdout)
-    except ValueError:
+        file = json.loads(p.stdout)["files"][0]
+    except (ValueError, LookupError):
         return f"no JSON: {p.stderr.strip()[:200]}"
-    found = {}
-
-    def walk(value):
-        if isinstance(value, dict):
-            if "soname" in value and "rule" in value and "tried" in value:
-                # Candidates of dlopen are ours to guess; the tracing loader does not know of them.
-                if "dlopen" not in str(value["rule"]) and not value.get("dlopen"):
-                    found[value["soname"]] = value.get("path")
-            for v in value.values():
-                walk(v)
-        elif isinstance(value, list):
-            for v in value:
-                walk(v)
-
-    walk(document)
-    return found
+    return {library["soname"]: library["path"] for library in file["libraries"]}
 
 
 def compare(path):
