@@ -37,9 +37,15 @@
           default = oursFor.${system}.cuda-runpath;
           # All checks at once: `nix build .#checks`.
           checks = (pkgsFor system).linkFarm "checks" checksFor.${system};
-          example = (pkgsFor system).callPackage ./templates/default/package.nix {
-            inherit (oursFor.${system}) cudaRunpathHook;
-          };
+          # The template's program. Its GPU check is `nix build .#example.gpuCheck`.
+          example =
+            (import nixpkgs {
+              inherit system;
+              config.allowUnfree = true; # CUDA
+              overlays = [ self.overlays.default ];
+            }).callPackage
+              ./templates/default/package.nix
+              { };
         }
       );
 

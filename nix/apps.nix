@@ -2,18 +2,18 @@
 { pkgs, cuda-runpath }:
 let
   inherit (pkgs) lib;
-  binaries = builtins.attrNames (builtins.readDir ../cmd);
   app = program: description: {
     type = "app";
     inherit program;
     meta = { inherit description; };
   };
 
-  # The NAR hash of what `go mod vendor` writes for the package's filtered source (with
-  # its tests, the tree needs more modules than the package does).
+  # The NAR hash of what `go mod vendor` writes for the package's own source as it is
+  # now (with its tests, the tree needs more modules than the package does).
   update-vendor-hash = pkgs.writeShellApplication {
     name = "update-vendor-hash";
     runtimeInputs = [
+      pkgs.coreutils
       pkgs.go
       pkgs.nix
       pkgs.gnused
@@ -26,7 +26,7 @@ let
       fi
       work=$(mktemp -d)
       trap 'chmod -R u+w "$work" && rm -rf "$work"' EXIT
-      cp -r "$(nix --extra-experimental-features 'nix-command flakes' eval --raw "''${FLAKE:-.}#cuda-runpath.src")" "$work/source"
+      cp -r ${cuda-runpath.src} "$work/source"
       chmod -R u+w "$work/source"
       (cd "$work/source" && go mod vendor)
       hash=$(nix --extra-experimental-features nix-command hash path "$work/source/vendor")
@@ -35,7 +35,7 @@ let
     '';
   };
 in
-lib.genAttrs binaries (name: app "${cuda-runpath}/bin/${name}" "Runs ${name}")
+lib.genAttrs cuda-runpath.commands (name: app "${cuda-runpath}/bin/${name}" "Runs ${name}")
 // {
   default = app "${cuda-runpath}/bin/runpath" "Shows and edits run paths";
   update-vendor-hash = app "${update-vendor-hash}/bin/update-vendor-hash" "Writes the hash of the Go modules into nix/package.nix";

@@ -11,7 +11,9 @@
 }:
 let
   root = toString ../.;
-  commands = builtins.attrNames (builtins.readDir ../cmd);
+  commands = builtins.filter (name: builtins.pathExists (../cmd + "/${name}/main.go")) (
+    builtins.attrNames (builtins.readDir ../cmd)
+  );
   hookTools = [
     "stubReplace"
     "autoAddDriverRunpath"
@@ -48,7 +50,7 @@ buildGoModule {
   };
 
   # `nix run .#update-vendor-hash` after a change of go.mod or go.sum.
-  vendorHash = "sha256-LB1gsb4V02fMVowYlBECl5VDQQeXyS51+pQUanizy/g=";
+  vendorHash = "sha256-B2yqMPbIx19xUC1DgRwjnMKP0dKsWx8nR7O2mGteyNY=";
 
   outputs = [
     "out"
@@ -67,6 +69,8 @@ buildGoModule {
   nativeBuildInputs = [ installShellFiles ];
   # The tests run the compilers and editors of tests/packages; `tests/run` is their place.
   doCheck = false;
+
+  passthru = { inherit commands; };
 
   postInstall = ''
     mkdir man completion

@@ -10,3 +10,9 @@ let
   flake = { inherit lib overlays; };
 in
 import ./order.nix support
+// import ./outputs.nix support
+// import ./settings.nix support
+// import ./stubs.nix support
+// import ./failure.nix support
+// import ./cross.nix support
+// import ./flake.nix support flake

@@ -43,7 +43,10 @@ let
 
   # A libcuda.so.1 that says STATUS.
   libcuda = status: file: ''
-    echo 'int cuInit(unsigned f) { (void)f; return ${toString status}; }' > libcuda.c
+    cat > libcuda.c <<'END'
+    int cuInit(unsigned flags) { (void)flags; return ${toString status}; }
+    int cuDriverGetVersion(int *version) { *version = 0; return ${toString status}; }
+    END
     $CC -shared -fPIC -Wl,-soname,libcuda.so.1 -o ${file} libcuda.c
   '';
 

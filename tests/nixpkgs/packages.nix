@@ -68,6 +68,7 @@ in
     ;
   inherit (pkgs.stdenv) hostPlatform buildPlatform targetPlatform;
   system = host.system;
+  path = ./.;
   pkgsCross = {
     aarch64-multiplatform = cross "aarch64-linux";
     gnu64 = cross "x86_64-linux";
@@ -206,10 +207,15 @@ in
 
   # -------------------------------------------------------------- host tools
   bash = hostTools "bash" [ "bash" ];
-  coreutils = hostTools "coreutils" [ "cat" ];
+  coreutils = hostTools "coreutils" [
+    "cat"
+    "rm"
+  ];
   binutils = hostTools "binutils" [ "readelf" ];
   patchelf = hostTools "patchelf" [ "patchelf" ];
-  python3 = hostTools "python3" [ "python3" ];
+  python3 = hostTools "python3" [ "python3" ] // {
+    sitePackages = "lib/python3/site-packages";
+  };
   jq = hostTools "jq" [ "jq" ];
   gnused = hostTools "sed" [ "sed" ];
   git = hostTools "git" [ "git" ];

@@ -20,9 +20,13 @@ if [[ -n $linking ]]; then
         *) arguments+=("${flags[i]}") ;;
         esac
     done
-    # nixpkgs' own defaults: DT_RUNPATH, and a build ID where debugging data is kept apart.
+    # nixpkgs' own defaults: DT_RUNPATH, and a build ID only where debugging data is kept apart.
     arguments+=("-Wl,--enable-new-dtags")
-    if [[ -n ${NIX_SET_BUILD_ID-} ]]; then arguments+=("-Wl,--build-id"); fi
+    if [[ -n ${NIX_SET_BUILD_ID-} ]]; then
+        arguments+=("-Wl,--build-id")
+    else
+        arguments+=("-Wl,--build-id=none")
+    fi
     if [[ -z ${NIX_DONT_SET_RPATH-} ]]; then
         for argument in "${arguments[@]}"; do
             case $argument in

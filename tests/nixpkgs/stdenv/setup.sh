@@ -98,7 +98,7 @@ exitHandler() {
     local exitCode=$?
     set +e
     if ((exitCode == 0)); then runHook exitHook; else runHook failureHook; fi
-    return "$exitCode"
+    exit "$exitCode"
 }
 trap exitHandler EXIT
 

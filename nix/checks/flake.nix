@@ -1,0 +1,226 @@
+# What the flake offers beside the hooks: the package, the overlays, the audit, the
+# template, and the same without flakes.
+support: flake:
+let
+  inherit (support)
+    check
+    compat
+    compatPackage
+    driver
+    greet
+    hookNames
+    inNormalForm
+    installCompiled
+    lib
+    ours
+    package
+    pkgs
+    ;
+  tools = ours.cuda-runpath;
+
+  # The store paths that a package needs, itself among them.
+  closureOf =
+    package:
+    pkgs.runCommand "closure" { exportReferencesGraph = [ "graph" package ]; } ''
+      grep '^${builtins.storeDir}/' graph | sort -u > $out
+    '';
+
+  dropIn = pkgs.extend flake.overlays.dropIn;
+  cudaSets = builtins.filter (name: builtins.match "cudaPackages(_[0-9_]+)?" name != null) (
+    builtins.attrNames pkgs
+  );
+  # What every package says that is written for nixpkgs' hooks.
+  dropInPackage =
+    args:
+    package (
+      {
+        pname = "drop-in";
+        nativeBuildInputs = [
+          (dropIn.cudaPackages.autoAddCudaCompatRunpath.override { cuda_compat = compatPackage; })
+          dropIn.cudaPackages.removeStubsFromRunpathHook
+          dropIn.autoAddDriverRunpath
+        ];
+        build = installCompiled;
+      }
+      // args
+    );
+  example = pkgs.callPackage ../../templates/default/package.nix {
+    cudaPackages.cuda_cudart = support.stubPackage true;
+    cudaRunpathHook = ours.cudaRunpathHook.override { cuda_compat = null; };
+  };
+
+  clean = package {
+    pname = "clean";
+    build = ''
+      mkdir -p $out/lib
+      echo 'int use(void) { return 0; }' > use.c
+      $CC -shared -fPIC -o $out/lib/libuse.so use.c
+    '';
+  };
+  otherGreet = package {
+    pname = "other-greet";
+    outputs = [
+      "out"
+      "lib"
+    ];
+    build = ''
+      mkdir -p $out $lib/lib
+      echo 'int greet(void) { return 8; }' > greet.c
+      $CC -shared -fPIC -Wl,-soname,libgreet.so.1 -o $lib/lib/libgreet.so.1 greet.c
+    '';
+  };
+  ambiguous = package {
+    pname = "ambiguous";
+    # The shrink step would keep only the first directory that holds the library.
+    dontPatchELF = true;
+    outputs = [
+      "out"
+      "lib"
+    ];
+    build = ''
+      mkdir -p $out $lib/lib
+      echo 'int greet(void); int use(void) { return greet(); }' > use.c
+      $CC -shared -fPIC -o $lib/lib/libuse.so use.c -L${greet}/lib -lgreet \
+        -Wl,-rpath,${greet}/lib:${otherGreet.lib}/lib
+    '';
+  };
+  audit = flake.lib.auditPackages { inherit clean ambiguous; };
+in
+{
+  packageIsComplete = check "package" ''
+    for command in ${toString tools.commands}; do
+      same "$command is static" "$(readelf -lW ${tools}/bin/$command | grep -c INTERP)" 0
+      contains "$command --version" "$(${tools}/bin/$command --version)" ${tools.version}
+      holds "man page of $command" test -s ${lib.getOutput "man" tools}/share/man/man1/$command.1*
+      holds "completions of $command" test \
+        -s ${tools}/share/bash-completion/completions/$command.bash \
+        -a -s ${tools}/share/zsh/site-functions/_$command \
+        -a -s ${tools}/share/fish/vendor_completions.d/$command.fish
+    done
+    same "meta" "${
+      lib.concatMapStringsSep " " (name: if tools.meta ? ${name} then name else "no ${name}") [
+        "description"
+        "longDescription"
+        "license"
+        "mainProgram"
+        "platforms"
+      ]
+    }" "description longDescription license mainProgram platforms"
+    # Only what the compiler reads: no tests, documentation or Nix.
+    same "other files in the source" "$(cd ${tools.src} && find . -type f ! -name '*.go' | sort | tr '\n' ' ')" "./go.mod ./go.sum "
+    same "tests in the source" "$(find ${tools.src} -name '*_test.go' -o -name testdata)" ""
+  '';
+
+  # A hook needs its own text and its own tool; static, so nothing else.
+  closureIsSmall = check "closure" (
+    lib.concatMapStrings (name: ''
+      same "closure of ${name}" "$(sed 's|.*/[a-z0-9]*-||' ${closureOf ours.${name}} | sort | tr '\n' ' ')" \
+        "$(printf '%s\n' cuda-runpath-${tools.version}-${name} ${ours.${name}.name} | sort | tr '\n' ' ')"
+    '') (builtins.filter (name: name != "addCudaCompatRunpath") hookNames)
+    + ''
+      same "closure of all four" "$(wc -l < ${
+        closureOf (ours.cudaRunpathHook.override { cuda_compat = null; })
+      })" 5
+    ''
+  );
+
+  # The overlay adds names, and changes none that nixpkgs has.
+  defaultOverlayReplacesNothing =
+    let
+      added = builtins.attrNames (flake.overlays.default pkgs pkgs);
+      # pkgs has the overlay already, so look at nixpkgs without it.
+      bare = import pkgs.path { inherit (pkgs.stdenv.hostPlatform) system; };
+    in
+    check "overlay" ''
+      same "names that nixpkgs has too" "${toString (builtins.filter (name: bare ? ${name}) added)}" ""
+      same "aliases" "${
+        toString [
+          (ours.autoAddCudaCompatRunpath == ours.addCudaCompatRunpath)
+          (ours.removeStubsFromRunpathHook == ours.stubReplace)
+          (ours.noRunpathAmbiguityHook == ours.noRunpathAmbiguity)
+        ]
+      }" "1 1 1"
+      same "without flakes" ${(import ../. { inherit pkgs; }).cudaRunpathHook} ${pkgs.cudaRunpathHook}
+    '';
+
+  dropInReplacesNixpkgsHooks = check "drop-in" (
+    ''
+      runPathIs ${dropInPackage { }}/bin/program ${inNormalForm}
+      runPathIs ${dropInPackage { }}/lib/libuse.so ${inNormalForm}
+      contains "autoAddDriverRunpath" "$(< ${dropIn.autoAddDriverRunpath}/nix-support/setup-hook)" \
+        "cudaRunpathRegister autoAddDriverRunpath"
+    ''
+    # In every set, and with the set's own compat package.
+    + lib.concatMapStrings (set: ''
+      contains "${set}.removeStubsFromRunpathHook" \
+        "$(< ${dropIn.${set}.removeStubsFromRunpathHook}/nix-support/setup-hook)" "cudaRunpathRegister stubReplace"
+      contains "${set}.autoAddCudaCompatRunpath" \
+        "$(< ${dropIn.${set}.autoAddCudaCompatRunpath}/nix-support/setup-hook)" \
+        "${
+          let
+            theirs = dropIn.${set}.cuda_compat or null;
+          in
+          if theirs != null && theirs.meta.available or true then "'${theirs}/compat'" else "''"
+        }"
+    '') cudaSets
+    # nixpkgs' shell functions.
+    + ''
+      runPathIs ${
+        dropInPackage {
+          dontStubReplace = true;
+          dontAutoAddDriverRunpath = true;
+          dontAddCudaCompatRunpath = true;
+          dontPatchELF = true;
+          postFixup = ''
+            addCudaCompatRunpath $out/bin/program
+            autoFixElfFiles removeStubsFromRunpath
+            addDriverRunpath $out/lib/libuse.so
+          '';
+        }
+      }/bin/program ${inNormalForm}
+    ''
+    # What it rebuilds: nothing but what names the hooks.
+    + ''
+      same "rebuilt" "${
+        toString (
+          builtins.filter (name: dropIn.${name}.drvPath or null != pkgs.${name}.drvPath or null) [
+            "autoAddDriverRunpath"
+            "addDriverRunpath"
+            "autoPatchelfHook"
+            "python3"
+            "jq"
+          ]
+        )
+      }" autoAddDriverRunpath
+    ''
+  );
+
+  audit = check "audit" ''
+    same "summary" "$(tail -n 1 ${audit}/summary.txt)" "1 of 2 packages have findings"
+    same "clean" "$(jq -r '.[] | select(.clean) | .name' ${audit}/summary.json)" clean
+    same "status" "$(< ${audit.reports.ambiguous}/status) $(< ${audit.reports.clean}/status)" "1 0"
+    contains "report" "$(< ${audit.reports.ambiguous}/report.json)" ${ambiguous.lib}/lib/libuse.so
+    contains "report" "$(< ${audit.reports.ambiguous}/report.json)" libgreet.so.1
+    contains "log" "$(< ${
+      support.logOfFailure (flake.lib.auditPackagesWith { failOnFindings = true; } { inherit ambiguous; })
+    })" "1 of 1 packages have findings"
+    contains "log" "$(< ${
+      flake.lib.auditPackagesWith {
+        failOnFindings = true;
+        flags = [
+          "--ignore"
+          "libgreet.so.1"
+        ];
+      } { inherit ambiguous; }
+    }/summary.txt)" "0 of 1 packages have findings"
+  '';
+
+  template = check "template" ''
+    contains "run path" ":$(runPath ${example}/bin/driver-version):" :${driver}:
+    lacks "run path" "$(runPath ${example}/bin/driver-version)" stubs
+    contains "without a driver" "$(${example}/bin/driver-version 2>&1 || true)" "libcuda.so.1"
+    contains "with a driver" "$(LD_LIBRARY_PATH=${compat} ${example}/bin/driver-version)" "0.0"
+    contains "--help" "$(LD_LIBRARY_PATH=${compat} ${example}/bin/driver-version --help)" driver-version
+    same "the GPU check asks for a GPU" "${toString example.gpuCheck.requiredSystemFeatures}" cuda
+  '';
+}

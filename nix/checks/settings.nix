@@ -1,0 +1,360 @@
+# What a package can say: off switches, settings as strings and as lists, and that
+# every tool hears the same.
+support:
+let
+  inherit (support)
+    allHooks
+    check
+    compat
+    compatPackage
+    counting
+    driver
+    greet
+    hookNames
+    hooks
+    inNormalForm
+    installCompiled
+    keepCalls
+    lib
+    logOfSuccess
+    package
+    stubs
+    withoutCompat
+    ;
+
+  countingHooks = map (name: counting.${name}) hookNames;
+  with' =
+    args:
+    package (
+      {
+        pname = "with-settings";
+        nativeBuildInputs = allHooks;
+        dontPatchELF = true;
+        build = installCompiled;
+      }
+      // args
+    );
+  both = f: f { } + f { __structuredAttrs = true; };
+
+  counted =
+    args:
+    with' (
+      keepCalls
+      // {
+        nativeBuildInputs = countingHooks;
+      }
+      // args
+    );
+
+  # Each switch, its tool, and the run path that is left without it.
+  switches = [
+    {
+      switch = "dontStubReplace";
+      tool = "stubReplace";
+      # A stub in a run path is what noRunpathAmbiguity fails for.
+      also = "noRunpathAmbiguity";
+      list = "${compat}:${driver}:${stubs}:${greet}/lib";
+    }
+    {
+      switch = "dontAutoAddDriverRunpath";
+      tool = "autoAddDriverRunpath";
+      # stubReplace asks for the driver link too, in place of the stubs.
+      list = inNormalForm;
+    }
+    {
+      switch = "dontUseAutoAddDriverRunpath";
+      tool = "autoAddDriverRunpath";
+      list = inNormalForm;
+    }
+    {
+      switch = "dontAddCudaCompatRunpath";
+      tool = "addCudaCompatRunpath";
+      list = withoutCompat;
+    }
+    {
+      switch = "dontNoRunpathAmbiguity";
+      tool = "noRunpathAmbiguity";
+      list = inNormalForm;
+    }
+  ];
+
+  # The arguments that each tool gets, without the number of jobs and the outputs.
+  argumentsOf = package: ''
+    sed -E -e 's/ --jobs [0-9]+//' -e 's/ -- .*//' < ${package}/calls
+  '';
+  callsOf =
+    what: args: expected:
+    both (mode: ''
+      same "arguments, ${what}" "$(${argumentsOf (counted (args // mode))})" ${lib.escapeShellArg expected}
+    '');
+in
+{
+  offSwitches = check "off-switches" (
+    lib.concatMapStrings (
+      {
+        switch,
+        tool,
+        list,
+        also ? tool,
+      }:
+      let
+        args = {
+          pname = switch;
+          ${switch} = true;
+        }
+        // lib.optionalAttrs (also != tool) { dontNoRunpathAmbiguity = true; };
+        one =
+          mode:
+          let
+            package = counted (args // mode);
+          in
+          ''
+            runPathIs ${package}/bin/program ${list}
+            same "calls, ${switch}" "$(cut -d' ' -f1 < ${package}/calls | tr '\n' ' ')" \
+              "${lib.concatMapStrings (n: "${n} ") (lib.remove also (lib.remove tool hookNames))}"
+          '';
+      in
+      one { }
+      + one { __structuredAttrs = true; }
+      + ''
+        contains "log" "$(< ${logOfSuccess (with' args)})" "${tool}: switched off by ${switch}"
+      ''
+    ) switches
+    # false is not a switch.
+    + both (mode: ''
+      runPathIs ${
+        with' (
+          mode
+          // {
+            dontStubReplace = false;
+            dontAddCudaCompatRunpath = false;
+          }
+        )
+      }/bin/program ${inNormalForm}
+    '')
+  );
+
+  # dontFixup, phases without fixup, and a fixupPhase that runs no hooks: nothing is
+  # edited, and the log says so.
+  noFixupIsSaid = check "no-fixup" (
+    lib.concatMapStrings
+      (
+        args:
+        let
+          package = with' ({ pname = "no-fixup"; } // args);
+        in
+        ''
+          runPathIs ${package}/bin/program ${stubs}:${greet}/lib
+          contains "log" "$(< ${logOfSuccess package})" "no postFixup hooks ran in this build"
+        ''
+      )
+      [
+        { dontFixup = true; }
+        { phases = [ "installPhase" ]; }
+        { fixupPhase = "echo nothing to fix"; }
+        {
+          dontFixup = true;
+          __structuredAttrs = true;
+        }
+      ]
+    + ''
+      lacks "log of a package with fixup" "$(< ${logOfSuccess (with' { })})" "no postFixup hooks ran"
+    ''
+  );
+
+  driverLinkAndPosition = check "driver-link" (
+    both (mode: ''
+      runPathIs ${with' (mode // { driverLink = "/opt/gpu"; })}/bin/program ${compat}:/opt/gpu/lib:${greet}/lib
+      runPathIs ${with' (mode // { driverLink = "/opt/gpu/"; })}/bin/program ${compat}:/opt/gpu/lib:${greet}/lib
+      runPathIs ${with' (mode // { driverLinkPosition = "last"; })}/bin/program ${compat}:${greet}/lib:${driver}
+      runPathIs ${
+        with' (mode // { cudaCompat = "${compat}/../compat"; })
+      }/bin/program ${compat}/../compat:${driver}:${greet}/lib
+      runPathIs ${with' (mode // { cudaCompat = ""; })}/bin/program ${withoutCompat}
+    '')
+  );
+
+  # Settings are read when the tools run: a package may compute them.
+  settingsComputedInAPhase = check "settings-in-a-phase" ''
+    runPathIs ${
+      with' {
+        preFixup = ''
+          driverLink=/opt/computed
+          autoAddDriverRunpathFlagsArray=(--position last)
+          stubReplaceFlagsArray=(--position last)
+          addCudaCompatRunpathFlagsArray+=(--position last)
+        '';
+      }
+    }/bin/program ${compat}:${greet}/lib:/opt/computed/lib
+  '';
+
+  allToolsHearTheSame =
+    let
+      expected = lib.concatMapStringsSep "\n" (
+        name:
+        "${name} --driver-link /opt/gpu/lib --compat ${compat}"
+        + lib.optionalString (name != "noRunpathAmbiguity") " --position last"
+      ) hookNames;
+    in
+    check "same-settings" (
+      callsOf "settings" {
+        driverLink = "/opt/gpu";
+        driverLinkPosition = "last";
+      } expected
+      + ''
+        same "jobs" "$(grep -Eo -e '--jobs [0-9]+' < ${counted { }}/calls | sort -u | wc -l)" 1
+        lacks "jobs" "$(< ${counted { }}/calls)" "--jobs 0"
+      ''
+    );
+
+  flagsAsStringAndAsList =
+    let
+      expected = lib.concatMapStringsSep "\n" (
+        name: "${name} --compat ${compat} --verbose --driver-link /opt/${name}"
+      ) hookNames;
+      flags = name: [
+        "--verbose"
+        "--driver-link"
+        "/opt/${name}"
+      ];
+      settings =
+        f: builtins.listToAttrs (map (name: lib.nameValuePair "${name}Flags" (f (flags name))) hookNames);
+      # Shell arrays, for elements with spaces without structured attributes.
+      arrays = lib.concatMapStrings (name: ''
+        ${name}FlagsArray=(--verbose --driver-link "/opt/with space/${name}")
+      '') hookNames;
+    in
+    check "flags" (
+      callsOf "flags as a list" (settings (list: list)) expected
+      + callsOf "flags as a string" (settings toString) expected
+      + callsOf "flags in an array" { preFixup = arrays; } (
+        lib.concatMapStringsSep "\n" (
+          name: "${name} --compat ${compat} --verbose --driver-link /opt/with space/${name}"
+        ) hookNames
+      )
+      # With structured attributes a list keeps its elements whole.
+      + ''
+        runPathIs ${
+          with' {
+            __structuredAttrs = true;
+            stubReplaceFlags = [
+              "--driver-link"
+              "/opt/with space"
+            ];
+            dontAutoAddDriverRunpath = true;
+            dontAddCudaCompatRunpath = true;
+          }
+        }/bin/program "/opt/with space:${greet}/lib"
+      ''
+    );
+
+  # A pattern in a setting is a word, not a glob: setup.sh has nullglob on.
+  ignoredSonames = check "ignored-sonames" (
+    lib.concatMapStrings
+      (
+        value:
+        callsOf "noRunpathAmbiguityIgnore" { noRunpathAmbiguityIgnore = value; } (
+          lib.concatMapStringsSep "\n" (
+            name:
+            "${name} --compat ${compat}"
+            + lib.optionalString (name == "noRunpathAmbiguity") " --ignore lib*.so --ignore libgreet.so.1"
+          ) hookNames
+        )
+      )
+      [
+        [
+          "lib*.so"
+          "libgreet.so.1"
+        ]
+        "lib*.so libgreet.so.1"
+        "  lib*.so\n libgreet.so.1 "
+      ]
+  );
+
+  # Two hooks with different compat packages are told apart, and one may be chosen.
+  compatPackagesThatDisagree =
+    let
+      other = hooks.addCudaCompatRunpath.override {
+        cuda_compat = package {
+          pname = "other-compat";
+          build = "mkdir -p $out/compat";
+        };
+      };
+      disagreeing = {
+        nativeBuildInputs = allHooks ++ [ other ];
+      };
+    in
+    check "two-compat-packages" ''
+      contains "log" "$(< ${support.logOfFailure (with' disagreeing)})" "different compat directories"
+      runPathIs ${with' (disagreeing // { cudaCompat = compat; })}/bin/program ${inNormalForm}
+    '';
+
+  compatOff =
+    let
+      without =
+        cuda_compat:
+        with' {
+          pname = "without-compat";
+          nativeBuildInputs = map (
+            hook: if hook ? enableHook then hook.override { inherit cuda_compat; } else hook
+          ) allHooks;
+        };
+      unavailable = compatPackage // {
+        meta.available = false;
+      };
+    in
+    check "compat-off" ''
+      runPathIs ${without null}/bin/program ${withoutCompat}
+      contains "log" "$(< ${logOfSuccess (without null)})" "no compat package for this platform"
+      runPathIs ${without unavailable}/bin/program ${withoutCompat}
+      same "enableHook" "${
+        lib.concatMapStringsSep " "
+          (c: if (hooks.addCudaCompatRunpath.override { cuda_compat = c; }).enableHook then "on" else "off")
+          [
+            null
+            unavailable
+            compatPackage
+          ]
+      }" "off off on"
+      runPathIs ${
+        with' { nativeBuildInputs = [ (hooks.cudaRunpathHook.override { cuda_compat = null; }) ]; }
+      }/bin/program ${withoutCompat}
+    '';
+
+  # nixpkgs' shell function, called by hand, brought by both derivations.
+  addDriverRunpathFunction =
+    let
+      calls =
+        hook:
+        package {
+          pname = "by-hand";
+          nativeBuildInputs = [ hook ];
+          dontAutoAddDriverRunpath = true;
+          dontPatchELF = true;
+          build = installCompiled + ''
+            printf '#!/bin/sh\n' > $out/bin/script
+            ln -s libuse.so $out/lib/libuse.so.1
+          '';
+          postFixup = ''
+            addDriverRunpath $out/bin/* $out/lib/libuse.so.1
+            addDriverRunpath $out/lib/none-of-these*
+            if addDriverRunpath --no-such-flag $out/bin/program; then exit 1; fi
+            if addDriverRunpath $out/bin/missing; then exit 1; fi
+          '';
+        };
+      forced = package {
+        pname = "by-hand-forced";
+        nativeBuildInputs = [ hooks.addDriverRunpath ];
+        build = installCompiled;
+        postFixup = ''addDriverRunpath --force-rpath -- "$out/bin/program"'';
+      };
+    in
+    check "add-driver-runpath" ''
+      for package in ${calls hooks.addDriverRunpath} ${calls hooks.autoAddDriverRunpath}; do
+        runPathIs $package/bin/program ${driver}:${stubs}:${greet}/lib
+        runPathIs $package/lib/libuse.so ${driver}:${stubs}:${greet}/lib
+      done
+      contains "forced" "$(readelf -dW ${forced}/bin/program)" "(RPATH)"
+      same "driverLink" "${hooks.addDriverRunpath.driverLink}" /run/opengl-driver
+    '';
+}
