@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/host"
+)
+
+var doctor = &cli.Command{
+	Name:      "doctor",
+	Usage:     "say whether a CUDA program, or PROGRAM, can work here, and what to do where it cannot",
+	ArgsUsage: "[PROGRAM]",
+	Description: `One line a fact, with where it is from, and below it what mends it. The exit status is 0 where nothing was found that keeps
+a CUDA program from working, else 1. Nothing is run or loaded.`,
+	Flags: []cli.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag, verboseFlag},
+	Action: func(c *cli.Context) error {
+		if c.NArg() > 1 {
+			return command.Misusef("one program at a time: %q", c.Args().Get(1))
+		}
+		at, err := prefix(c)
+		if err != nil {
+			return err
+		}
+		h, m, err := system(c)
+		if err != nil {
+			return err
+		}
+		program := c.Args().First()
+		if program != "" && h.Root.IsHost() {
+			file, err := exec.LookPath(program)
+			if err != nil {
+				file = program // a library has no mode to be found by
+			}
+			if program, err = filepath.Abs(file); err != nil {
+				return err
+			}
+		}
+		if program != "" && !c.IsSet("machine") {
+			m = h.MachineOfProgram(program, m)
+		}
+		d := h.Excluding(m, at).Doctor(m, program, at)
+		if c.Bool("json") {
+			err = printJSON(c, map[string]any{"machine": d.Machine, "program": d.Program, "works": d.Works, "facts": d.Facts})
+		} else {
+			showDiagnosis(c, d)
+		}
+		if err == nil && !d.Works {
+			err = command.ErrFailed
+		}
+		return err
+	},
+}
+
+func showDiagnosis(c *cli.Context, d *host.Diagnosis) {
+	w := c.App.Writer
+	marks := map[host.Verdict]string{host.Good: "ok  ", host.Note: "note", host.Warning: "WARN", host.Bad: "BAD "}
+	for _, f := range d.Facts {
+		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, command.Printable(f.Text))
+		if f.Source != "" {
+			fmt.Fprintf(w, "  [%s]", command.Printable(f.Source))
+		}
+		fmt.Fprintln(w)
+		if f.Mend != "" {
+			fmt.Fprintf(w, "%24s%s\n", "-> ", command.Printable(f.Mend))
+		}
+	}
+	what := "a CUDA program"
+	if d.Program != "" {
+		what = command.Printable(d.Program)
+	}
+	if d.Works {
+		fmt.Fprintf(w, "Nothing was found that keeps %s from working.\n", what)
+	} else {
+		fmt.Fprintf(w, "%s cannot work here as it is: see the lines marked BAD.\n", what)
+	}
+}

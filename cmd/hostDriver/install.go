@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/host"
+)
+
+var install = &cli.Command{
+	Name:  "install",
+	Usage: "make /run/opengl-driver/lib a directory of links to the driver's libraries",
+	Description: `The set is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
+done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the driver's 32-bit libraries. See "hostDriver
+tmpfiles" for what redoes it at boot: /run is empty then.
+
+With --copy, libraries that load others are copied and get a run path of $ORIGIN: a program's own glibc does not know where
+the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX compiler that it opens.`,
+	Flags: []cli.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
+		&cli.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "copy libraries that load others, so that these are found"},
+		dryRunFlag, jsonFlag, verboseFlag, quietFlag},
+	Action: func(c *cli.Context) error {
+		if err := noArguments(c); err != nil {
+			return err
+		}
+		to, err := prefix(c)
+		if err != nil {
+			return err
+		}
+		h, m, err := system(c)
+		if err != nil {
+			return err
+		}
+		done := []*host.Install{}
+		all, err := drivers(c, h.Excluding(m, to), m)
+		for _, d := range all {
+			for _, r := range d.Rejected {
+				if c.Bool("verbose") || err != nil {
+					complain(c, "%s: not used: %s", command.Printable(r.Path), command.Printable(r.Reason))
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		for _, d := range all {
+			offer := d.Links()
+			if c.Bool("copy") {
+				offer = h.Private(d)
+				for _, n := range offer.Notes {
+					complain(c, "%s", n)
+				}
+			}
+			in, err := h.Install(d, offer, to, c.Bool("dry-run"))
+			if err != nil {
+				return err
+			}
+			done = append(done, in)
+		}
+		return report(c, done)
+	},
+}
+
+var uninstall = &cli.Command{
+	Name:  "uninstall",
+	Usage: "remove what install made",
+	Flags: []cli.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
+	Action: func(c *cli.Context) error {
+		if err := noArguments(c); err != nil {
+			return err
+		}
+		from, err := prefix(c)
+		if err != nil {
+			return err
+		}
+		h, _, err := system(c)
+		if err != nil {
+			return err
+		}
+		done, err := h.UninstallAll(from, c.Bool("dry-run"))
+		if err != nil {
+			return err
+		}
+		return report(c, done)
+	},
+}
+
+func report(c *cli.Context, done []*host.Install) error {
+	if c.Bool("json") {
+		return printJSON(c, map[string]any{"dry_run": c.Bool("dry-run"), "links": done})
+	}
+	would := ""
+	if c.Bool("dry-run") {
+		would = "would be "
+	}
+	for _, in := range done {
+		if c.Bool("verbose") || c.Bool("dry-run") {
+			for _, e := range in.Entries {
+				what := "-> " + e.Target
+				if e.Copy != "" {
+					what = "a copy of " + e.Copy + " with run path " + e.RunPath
+				}
+				fmt.Fprintf(c.App.ErrWriter, "%s/%s %s\n", in.Link, command.Printable(e.Name), command.Printable(what))
+			}
+		}
+		if !c.Bool("quiet") {
+			action := would + in.Action
+			if in.Action == "unchanged" {
+				action = "unchanged"
+			}
+			fmt.Fprintf(c.App.Writer, "%s: %s (%s driver %s, %d names)\n", in.Link, action, in.Machine, in.Version, len(in.Entries))
+		}
+	}
+	if len(done) == 0 && !c.Bool("quiet") {
+		fmt.Fprintln(c.App.Writer, "nothing is installed there")
+	}
+	return nil
+}
+
+var tmpfiles = &cli.Command{
+	Name:  "tmpfiles",
+	Usage: "print what redoes the installation at boot and after an upgrade of the driver",
+	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
+install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.`,
+	Flags: []cli.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
+		&cli.StringFlag{Name: "part", Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
+		&cli.StringFlag{Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
+		&cli.StringFlag{Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
+		jsonFlag},
+	Action: func(c *cli.Context) error {
+		if err := noArguments(c); err != nil {
+			return err
+		}
+		to, err := prefix(c)
+		if err != nil {
+			return err
+		}
+		h, m, err := system(c)
+		if err != nil {
+			return err
+		}
+		all, err := drivers(c, h.Excluding(m, to), m)
+		if err != nil {
+			return err
+		}
+		program := c.String("program")
+		if program == "" {
+			program = thisProgram()
+		}
+		files := h.BootFiles(all, to, program)
+		if c.Bool("json") {
+			return printJSON(c, map[string]any{"files": files})
+		}
+		return printBoot(c, files)
+	},
+}
+
+// thisProgram returns how a unit can start this program: under the name it was
+// found by where that outlives an upgrade (a profile's link), not the store's.
+func thisProgram() string {
+	if at, err := exec.LookPath(os.Args[0]); err == nil {
+		if abs, err := filepath.Abs(at); err == nil {
+			return abs
+		}
+	}
+	at, _ := os.Executable()
+	return at
+}
+
+func printBoot(c *cli.Context, files []host.BootFile) error {
+	part, found := c.String("part"), false
+	parts := map[string]string{"tmpfiles": ".conf", "service": ".service", "path": ".path"}
+	if _, ok := parts[part]; part != "" && !ok {
+		return command.Misusef("--part %s: tmpfiles, service or path", part)
+	}
+	for _, f := range files {
+		if part != "" && !strings.HasSuffix(f.Path, parts[part]) {
+			continue
+		}
+		switch {
+		case c.IsSet("write"):
+			at := filepath.Join(c.String("write"), f.Path)
+			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(at, []byte(f.Text), 0o644); err != nil {
+				return err
+			}
+			fmt.Fprintln(c.App.Writer, at)
+		case part != "":
+			fmt.Fprint(c.App.Writer, f.Text)
+		default:
+			if found {
+				fmt.Fprintln(c.App.Writer)
+			}
+			fmt.Fprintf(c.App.Writer, "# %s\n%s", f.Path, f.Text)
+		}
+		found = true
+	}
+	return nil
+}

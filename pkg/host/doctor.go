@@ -1,0 +1,596 @@
+package host
+
+import (
+	"debug/elf"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+)
+
+// Verdict says whether a fact stands in the way.
+type Verdict string
+
+// The verdicts.
+const (
+	Good    Verdict = "ok"
+	Note    Verdict = "note"    // worth knowing
+	Warning Verdict = "warning" // some programs will not work
+	Bad     Verdict = "bad"     // a CUDA program cannot work
+)
+
+// Fact is one line of a diagnosis.
+type Fact struct {
+	Subject string  `json:"subject"`
+	Verdict Verdict `json:"verdict"`
+	Text    string  `json:"text"`
+	Source  string  `json:"source"` // where the fact is from: a file, or a table with its origin
+	// Mend is the command that puts it right, or what else to do; "" where nothing is wrong.
+	Mend string `json:"mend,omitempty"`
+}
+
+// Diagnosis is what Doctor finds.
+type Diagnosis struct {
+	Machine string `json:"machine"`
+	Program string `json:"program,omitempty"`
+	Works   bool   `json:"works"` // nothing was found that keeps a CUDA program from working
+	Facts   []Fact `json:"facts"`
+}
+
+func (d *Diagnosis) add(subject string, v Verdict, source, mend, format string, args ...any) {
+	d.Facts = append(d.Facts, Fact{subject, v, fmt.Sprintf(format, args...), source, mend})
+	if v == Bad {
+		d.Works = false
+	}
+}
+
+// kind is the way in which a host reaches its GPU.
+type kind int
+
+const (
+	discrete kind = iota // the nvidia kernel module and its device nodes
+	wsl                  // Windows' driver through /dev/dxg
+	jetson               // L4T's nvgpu
+)
+
+// Doctor says whether a CUDA program can work on the host and, where program is
+// not "", whether that one can. program is a path inside the root.
+func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
+	d := &Diagnosis{Machine: m.Name, Program: program, Works: true, Facts: []Fact{}}
+	drv, err := h.Find(m)
+	k := h.kind(drv)
+	kernel := h.doctorKernel(d, k)
+	if err != nil {
+		d.add("driver libraries", Bad, "ld.so.cache, known directories", "install the distribution's NVIDIA driver package, or the container toolkit in a container", "%v", err)
+		for _, r := range drv.Rejected {
+			d.add("driver libraries", Note, r.Path, "", "%s: not used: %s", r.Path, r.Reason)
+		}
+	} else {
+		h.doctorLibraries(d, drv, kernel, k)
+	}
+	cuda := h.doctorCUDA(d, drv)
+	h.doctorDevices(d, k)
+	linkWorks := h.doctorLink(d, m, drv, kernel, prefix, program == "")
+	glibc := ""
+	if program != "" {
+		glibc = h.doctorProgram(d, program, prefix, drv, cuda, linkWorks)
+	}
+	if err == nil {
+		h.doctorGLIBC(d, m, drv, glibc)
+	}
+	return d
+}
+
+func (h *Host) exists(name string) bool {
+	_, err := h.Root.Stat(name)
+	return err == nil
+}
+
+func (h *Host) kind(drv *Driver) kind {
+	switch {
+	case strings.HasPrefix(drv.Directory, "/usr/lib/wsl/"), h.exists("/dev/dxg") && !h.exists(procVersion):
+		return wsl
+	case h.exists("/etc/nv_tegra_release"), h.exists("/sys/module/nvgpu"), strings.HasSuffix(drv.Directory, "/tegra"):
+		return jetson
+	}
+	return discrete
+}
+
+func (h *Host) doctorKernel(d *Diagnosis, k kind) Kernel {
+	const subject = "kernel module"
+	kernel := h.kernelVersion()
+	switch {
+	case kernel.Disagree != "":
+		d.add(subject, Warning, procVersion+", "+sysVersion, "reboot", "%s says %s, %s says %s", procVersion, kernel.Version, sysVersion, kernel.Disagree)
+	case kernel.Version != "":
+		d.add(subject, Good, kernel.Source, "", "nvidia %s", kernel.Version)
+	case k == wsl:
+		d.add(subject, Good, "/usr/lib/wsl/lib", "", "none needed: Windows' driver is used through /dev/dxg")
+	case k == jetson && h.exists("/sys/module/nvgpu"):
+		d.add(subject, Good, "/sys/module/nvgpu", "", "nvgpu (Jetson)")
+	default:
+		mend := "sudo modprobe nvidia"
+		if h.inContainer() {
+			mend = "load the module on the host, and start the container with its GPUs (podman: --device nvidia.com/gpu=all; docker: --gpus all)"
+		}
+		d.add(subject, Bad, procVersion, mend, "not loaded: there is no %s", procVersion)
+	}
+	return kernel
+}
+
+func (h *Host) inContainer() bool {
+	return h.exists("/.dockerenv") || h.exists("/run/.containerenv") || h.exists("/run/systemd/container")
+}
+
+func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind) {
+	version := drv.Version
+	if version == "" {
+		version = "of a version that no file name tells"
+	}
+	have := map[string]bool{}
+	for _, lib := range drv.Libraries {
+		have[lib.Name] = true
+	}
+	d.add("driver libraries", Good, drv.Source, "", "%s, %d libraries in %s", version, len(drv.Libraries), drv.Directory)
+	if drv.Version != "" && kernel.Version != "" {
+		if drv.Version == kernel.Version {
+			d.add("versions", Good, kernel.Source, "", "kernel module and libraries match")
+		} else {
+			mend := "reboot, or without one: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia nvidia_uvm"
+			if newerVersion(kernel.Version, drv.Version) {
+				mend = "install the libraries of driver " + kernel.Version
+			}
+			d.add("versions", Bad, kernel.Source+", "+drv.Directory, mend,
+				"the kernel module is %s, the libraries are %s: CUDA refuses that (an upgrade without a reboot?)", kernel.Version, drv.Version)
+		}
+	}
+	for _, n := range drv.Needs {
+		if n.Path == "" {
+			d.add("driver libraries", Note, strings.Join(n.By, ", "), "", "%s needs %s, which this host lacks", strings.Join(n.By, ", "), n.Soname)
+		}
+	}
+	if k == discrete {
+		for _, want := range []struct{ name, what, pkg string }{
+			{"libnvidia-ml.so", "NVML (nvidia-smi, NCCL)", "libnvidia-ml1"},
+			{"libnvidia-ptxjitcompiler.so", "the PTX compiler (Triton, numba, code for a newer GPU than it was built for)", "libnvidia-ptxjitcompiler1"},
+		} {
+			if !have[want.name] {
+				d.add("driver libraries", Warning, drv.Directory, "install it with the driver (Debian: "+want.pkg+")", "no %s, so no %s", want.name, want.what)
+			}
+		}
+	}
+	for _, r := range drv.Rejected {
+		d.add("driver libraries", Note, r.Path, "", "%s: not used: %s", r.Path, r.Reason)
+	}
+	if len(drv.Others) > 0 {
+		d.add("driver libraries", Note, "known directories", "", "other drivers lie in %s", strings.Join(drv.Others, ", "))
+	}
+}
+
+// doctorCUDA returns the CUDA version that the driver supports, "" if it cannot be told.
+func (h *Host) doctorCUDA(d *Diagnosis, drv *Driver) string {
+	for _, lib := range drv.Libraries {
+		if lib.Name != "libcuda.so" {
+			continue
+		}
+		if v := cudaInLibrary(h.Root, lib.File); v != "" {
+			d.add("CUDA", Good, "the compiler release named inside "+lib.File, "", "the driver supports up to %s", v)
+			return v
+		}
+	}
+	if v := cudaOfBranch(drv.Version); v != "" {
+		d.add("CUDA", Good, "table in NVIDIA's CUDA release notes, by driver branch", "", "the driver supports up to %s", v)
+		return v
+	}
+	if drv.Directory != "" {
+		d.add("CUDA", Note, drv.Directory, "", "which CUDA version the driver supports is not written in it")
+	}
+	return ""
+}
+
+func (h *Host) doctorDevices(d *Diagnosis, k kind) {
+	const subject = "device nodes"
+	var nodes []string
+	mends := map[string]string{}
+	switch k {
+	case wsl:
+		nodes = []string{"/dev/dxg"}
+		mends["/dev/dxg"] = "in Windows: wsl --update, then wsl --shutdown"
+	case jetson:
+		for _, pattern := range []string{"/dev/nvhost-gpu", "/dev/nvhost-ctrl-gpu", "/dev/nvmap"} {
+			nodes = append(nodes, pattern)
+		}
+	default:
+		nodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
+		mends["/dev/nvidiactl"] = "sudo nvidia-modprobe -c=0"
+		mends["/dev/nvidia-uvm"] = "sudo nvidia-modprobe -u -c=0"
+		gpus, _ := h.Root.Glob("/dev/nvidia[0-9]*")
+		if len(gpus) == 0 {
+			d.add(subject, Bad, "/dev", "sudo nvidia-modprobe -c=0 (in a container: start it with its GPUs)", "there is no GPU: no /dev/nvidia0 or the like")
+		}
+		nodes = append(nodes, gpus...)
+	}
+	good := 0
+	for _, node := range nodes {
+		at, err := h.Root.Resolve(node)
+		if err != nil {
+			verdict, mend := Bad, mends[node]
+			if k == jetson && node != "/dev/nvmap" {
+				verdict = Note // its name differs between L4T releases
+			}
+			d.add(subject, verdict, "/dev", mend, "%s is missing", node)
+			continue
+		}
+		info, err := os.Lstat(h.Root.Path(at))
+		switch {
+		case err != nil:
+			d.add(subject, Bad, node, "", "%v", reason(err))
+		case h.Root.IsHost() && info.Mode()&fs.ModeCharDevice == 0:
+			d.add(subject, Bad, node, mends[node], "%s is not a device", node)
+		case h.Root.IsHost() && unix.Access(node, unix.R_OK|unix.W_OK) != nil,
+			!h.Root.IsHost() && info.Mode().Perm()&0o006 != 0o006:
+			mend := "sudo chmod a+rw " + node
+			if group := groupOf(info); group != "" {
+				mend = "sudo usermod -a -G " + group + " \"$USER\", then log in again"
+			}
+			d.add(subject, Bad, node, mend, "%s may not be read and written by you (%v)", node, info.Mode().Perm())
+		default:
+			good++
+		}
+	}
+	if good > 0 && good == len(nodes) {
+		d.add(subject, Good, "/dev", "", "%s: there, and may be used", strings.Join(nodes, " "))
+	}
+}
+
+// doctorLink says what the driver link holds, and returns whether it leads to the host's driver.
+func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, prefix string, matters bool) bool {
+	link := m.link(prefix)
+	verdict := Warning
+	if matters {
+		verdict = Bad
+	}
+	install := "sudo hostDriver install" + prefixFlag(prefix) + ", or start programs with: hostDriver run PROGRAM"
+	entries, err := h.Root.ReadDir(link)
+	if err != nil {
+		d.add("driver link", verdict, link, install, "%s does not exist: programs built with Nix find no driver", link)
+		return false
+	}
+	cuda := path.Join(link, driver.LibCUDA)
+	at, err := h.Root.Resolve(cuda)
+	if err != nil {
+		what := "holds no " + driver.LibCUDA
+		if target, lerr := os.Readlink(h.Root.Path(cuda)); lerr == nil {
+			what = fmt.Sprintf("holds a %s that dangles: %s is gone (an upgrade of the driver?)", driver.LibCUDA, target)
+		}
+		d.add("driver link", verdict, link, install, "%s %s", link, what)
+		return false
+	}
+	row, _ := driver.Lookup(driver.LibCUDA)
+	lib, err := h.examine(cuda, row, m)
+	if err != nil {
+		d.add("driver link", verdict, cuda, install, "%s: %v", cuda, err)
+		return false
+	}
+	var stray []string
+	for _, e := range entries {
+		if !driver.Provides(e.Name()) && e.Name() != hostDir {
+			stray = append(stray, e.Name())
+		}
+	}
+	managed := strings.HasPrefix(at, "/nix/store/")
+	switch {
+	case kernel.Version != "" && lib.Version != "" && lib.Version != kernel.Version:
+		mend := install
+		if managed {
+			mend = "reboot: nixos-rebuild switch has installed a newer driver than the loaded kernel module's"
+		}
+		d.add("driver link", verdict, cuda, mend, "%s leads to driver %s, but the kernel module is %s", link, lib.Version, kernel.Version)
+		return false
+	case len(stray) > 0 && !managed:
+		sort.Strings(stray)
+		d.add("driver link", Warning, link, "take them out, or: sudo hostDriver install"+prefixFlag(prefix), "%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
+	default:
+		d.add("driver link", Good, cuda, "", "%s holds %d names; %s leads to %s", link, len(entries), driver.LibCUDA, at)
+	}
+	return true
+}
+
+func prefixFlag(prefix string) string {
+	if prefix == DefaultPrefix {
+		return ""
+	}
+	return " --prefix " + prefix
+}
+
+func few(names []string) string {
+	if len(names) > 5 {
+		return strings.Join(names[:5], ", ") + fmt.Sprintf(" and %d more", len(names)-5)
+	}
+	return strings.Join(names, ", ")
+}
+
+// doctorProgram says what the program would load; it returns the version of its
+// loader's glibc, "" if it has none or it cannot be told.
+func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, cuda string, linkWorks bool) (glibc string) {
+	const subject = "program"
+	root := h.Root.Dir
+	if h.Root.IsHost() {
+		root = ""
+	}
+	l, err := loader.New(loader.Options{Root: root, LibraryPath: h.libraryPath(), NoTries: true})
+	var load *loader.Load
+	if err == nil {
+		load, err = l.Load(program)
+	}
+	if err != nil {
+		d.add(subject, Bad, program, "", "%v", err)
+		return ""
+	}
+	if load.Static {
+		d.add(subject, Bad, program, "", "is static: it loads no libraries, so no driver either")
+		return ""
+	}
+	if load.Interp.Kind == loader.Musl {
+		d.add(subject, Bad, load.Interp.Path, "build it against glibc: NVIDIA's driver needs it", "its loader is musl's")
+	} else if load.Interp.Version.Minor < 99 {
+		glibc = load.Interp.Version.String()
+	}
+	for _, missing := range load.Missing() {
+		if !driver.Provides(missing.Name) {
+			d.add(subject, Bad, missing.NeededBy.Path, "", "%s, which it needs, is not found", missing.Name)
+		}
+	}
+	// What it may open later counts as far as the driver is concerned.
+	load.DlopenAll(func(_ *loader.Object, l loader.Literal) bool { return driver.NeedsDriver(l.Name) && l.Exact },
+		func(name string) bool { return name == driver.LibCUDA })
+	h.doctorRuntime(d, load, drv, cuda)
+	h.doctorLibCUDA(d, load, prefix, drv, linkWorks)
+	return glibc
+}
+
+// libraryPath is LD_LIBRARY_PATH where the host looked at is the one that this program runs on.
+func (h *Host) libraryPath() string {
+	if h.Root.IsHost() {
+		return os.Getenv("LD_LIBRARY_PATH")
+	}
+	return ""
+}
+
+// doctorRuntime compares the CUDA version that the program was built for with the driver's.
+func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda string) {
+	built, from := "", ""
+	for _, o := range load.Objects {
+		if strings.HasPrefix(o.Name, "libcudart.so.") || strings.HasPrefix(path.Base(o.Path), "libcudart.so.") {
+			built, from = strings.TrimPrefix(path.Base(o.Name), "libcudart.so."), o.Name
+			if o.File != nil {
+				// The file's name has the whole version: libcudart.so.12.4.127.
+				if v := strings.TrimPrefix(filepath.Base(o.File.Path), "libcudart.so."); strings.Count(v, ".") >= 1 {
+					built, from = v, o.Path
+				}
+			}
+			break
+		}
+	}
+	if built == "" {
+		d.add("CUDA runtime", Note, load.Main.Path, "", "none of its libraries is libcudart.so: which CUDA it was built for is not told")
+		return
+	}
+	if cuda == "" {
+		d.add("CUDA runtime", Note, from, "", "built for CUDA %s", built)
+		return
+	}
+	major := func(v string) string { m, _, _ := strings.Cut(v, "."); return m }
+	short := built
+	if parts := strings.Split(built, "."); len(parts) > 2 {
+		short = strings.Join(parts[:2], ".")
+	}
+	compat := "upgrade the driver, or on a data-centre GPU build the program with a cuda_compat package"
+	switch {
+	case newerVersion(major(built), major(cuda)):
+		least := ""
+		if v := leastDriver[major(built)]; v != "" {
+			least = " (it needs " + v + " or newer)"
+		}
+		d.add("CUDA runtime", Bad, from, compat, "built for CUDA %s, the driver supports %s: a compat package is needed%s", short, cuda, least)
+	case strings.Contains(short, ".") && newerVersion(short, cuda):
+		d.add("CUDA runtime", Note, from, "", "built for CUDA %s, the driver supports %s: works by minor version compatibility, but not PTX code", short, cuda)
+	default:
+		d.add("CUDA runtime", Good, from, "", "built for CUDA %s, and the driver supports %s: no compat package is needed", short, cuda)
+	}
+}
+
+// doctorLibCUDA says which libcuda.so.1 the program loads.
+func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv *Driver, linkWorks bool) {
+	const subject = "libcuda.so.1"
+	run := "hostDriver run " + load.Main.Path + ", or for all programs: sudo hostDriver install" + prefixFlag(prefix)
+	var found, absent *loader.Object
+	needsIt := false
+	for _, o := range load.Objects {
+		if o.Name == driver.LibCUDA || path.Base(o.Path) == driver.LibCUDA {
+			if o.Found() && found == nil {
+				found = o
+			} else if !o.Found() && absent == nil {
+				absent = o
+			}
+		}
+		needsIt = needsIt || driver.NeedsDriver(path.Base(o.Name))
+	}
+	switch {
+	case found == nil && absent == nil && !needsIt:
+		d.add(subject, Note, load.Main.Path, "", "neither it nor its libraries ask for the driver")
+		return
+	case found == nil:
+		by := load.Main.Path
+		if absent != nil && absent.NeededBy != nil {
+			by = absent.NeededBy.Path
+		}
+		mend := run
+		if linkWorks {
+			mend = "autoAddDriverRunpath " + by
+		}
+		d.add(subject, Bad, by, mend, "not found, where %s looks for it", by)
+		return
+	}
+	how := string(found.Rule)
+	if found.Entry != "" {
+		how += " entry " + found.Entry
+	}
+	if found.NeededBy != nil {
+		how += " of " + found.NeededBy.Path
+	}
+	file := found.Path
+	if found.File != nil {
+		file = found.File.Path
+	}
+	inside := strings.TrimPrefix(file, strings.TrimSuffix(h.Root.Path("/"), "/"))
+	version := versionIn(file)
+	switch {
+	case (driver.StubDirs{}).Contains(path.Dir(found.Path)), (driver.StubDirs{}).Contains(path.Dir(file)):
+		d.add(subject, Bad, how, "stubReplace "+byOf(found, load), "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)
+	case isCompat(path.Dir(found.Path)) || isCompat(path.Dir(file)):
+		h.doctorCompat(d, found, load, drv, how, version)
+	case len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version:
+		d.add(subject, Bad, how, run, "%s is driver %s, the host's is %s", found.Path, version, drv.Version)
+	default:
+		d.add(subject, Good, how, "", "%s%s", found.Path, resolved(found.Path, inside))
+	}
+}
+
+func byOf(o *loader.Object, load *loader.Load) string {
+	if o.NeededBy != nil {
+		return o.NeededBy.Path
+	}
+	return load.Main.Path
+}
+
+func resolved(name, file string) string {
+	if name == file || file == "" {
+		return ""
+	}
+	return ", which is " + file
+}
+
+// doctorCompat judges a compat package's libcuda.so.1: it must be newer than the host's driver.
+func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Load, drv *Driver, how, version string) {
+	entry := found.Entry
+	if entry == "" {
+		entry = path.Dir(found.Path)
+	}
+	remove := "runpath remove " + shellWord(entry) + " " + byOf(found, load)
+	switch {
+	case version == "" || drv.Version == "":
+		d.add("compat package", Note, how, "", "%s is used; whether it is newer than the driver is not told by the names", found.Path)
+	case newerVersion(drv.Version, version):
+		d.add("compat package", Bad, how, remove, "%s is %s, older than the host's driver %s: cuInit will return 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)", found.Path, version, drv.Version)
+	case version == drv.Version:
+		d.add("compat package", Note, how, "", "%s is as new as the host's driver: not needed", found.Path)
+	default:
+		d.add("compat package", Good, how, "", "%s is %s, newer than the host's driver %s", found.Path, version, drv.Version)
+	}
+}
+
+// doctorGLIBC compares what the driver's libraries need of glibc with what the
+// program's loader is, or without a program the host's.
+func (h *Host) doctorGLIBC(d *Diagnosis, m Machine, drv *Driver, have string) {
+	const subject = "glibc"
+	whose := "the program's"
+	if have == "" {
+		whose = "this host's"
+		if d.Program != "" {
+			return
+		}
+		if have = h.hostGLIBC(m); have == "" {
+			return
+		}
+	}
+	need, by := "", ""
+	for _, lib := range drv.Libraries {
+		switch lib.Class {
+		case driver.CUDA, driver.NVML, driver.Compiler:
+			if v := h.needsGLIBC(lib.File); v != "" && (need == "" || newerVersion(v, need)) {
+				need, by = v, lib.File
+			}
+		}
+	}
+	switch {
+	case need == "":
+	case newerVersion(need, have):
+		d.add(subject, Bad, by, "build the program with a newer nixpkgs, whose glibc is at least "+need, "%s needs glibc %s, %s is %s", path.Base(by), need, whose, have)
+	default:
+		d.add(subject, Good, by, "", "the driver needs %s, %s is %s", need, whose, have)
+	}
+}
+
+// needsGLIBC returns the newest version of glibc that a library's symbols ask for.
+func (h *Host) needsGLIBC(file string) string {
+	newest := ""
+	h.withELF(file, func(f *elf.File) {
+		needs, err := f.DynamicVersionNeeds()
+		if err != nil {
+			return
+		}
+		for _, n := range needs {
+			for _, dep := range n.Needs {
+				if v, ok := strings.CutPrefix(dep.Dep, "GLIBC_"); ok && v != "" && v[0] <= '9' && (newest == "" || newerVersion(v, newest)) {
+					newest = v
+				}
+			}
+		}
+	})
+	return newest
+}
+
+// hostGLIBC returns the version of the host's own glibc: the newest that its libc.so.6 defines.
+func (h *Host) hostGLIBC(m Machine) string {
+	cache, _ := h.cache()
+	name, _ := h.hostLibrary("libc.so.6", m, cache, nil)
+	newest := ""
+	if name == "" {
+		return ""
+	}
+	h.withELF(name, func(f *elf.File) {
+		versions, err := f.DynamicVersions()
+		if err != nil {
+			return
+		}
+		for _, dep := range versions {
+			if v, ok := strings.CutPrefix(dep.Name, "GLIBC_"); ok && v != "" && v[0] <= '9' && (newest == "" || newerVersion(v, newest)) {
+				newest = v
+			}
+		}
+	})
+	return newest
+}
+
+func (h *Host) withELF(name string, use func(*elf.File)) {
+	at, err := h.Root.Open(name)
+	if err != nil {
+		return
+	}
+	defer at.Close()
+	f, err := elf.NewFile(at)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	use(f)
+}
+
+// shellWord quotes a word for a shell where it needs it.
+func shellWord(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:=@,%", r))
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,434 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"sort"
+	"strings"
+	"syscall"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/sysroot"
+)
+
+// Host is a system whose driver is looked for. A Host is for one goroutine.
+type Host struct {
+	Root sysroot.Root
+	// From, where not empty, are the only directories to look in.
+	From []string
+	// Without are directories that are not looked in: those that are being made.
+	Without []string
+
+	inputs []input // what the answer depends on
+}
+
+// Driver is the host's GPU driver for one machine.
+type Driver struct {
+	Machine   string    `json:"machine"`
+	Version   string    `json:"version"` // "" where no file bears one, as on Jetson and WSL
+	Directory string    `json:"directory"`
+	Source    string    `json:"source"`
+	Libraries []Library `json:"libraries"`
+	// Needs are the host's libraries, other than the driver's and the C library's, that the driver's need.
+	Needs []Need `json:"needs"`
+	// Others are further drivers that were found and not chosen.
+	Others   []string   `json:"others"`
+	Rejected []Rejected `json:"rejected"`
+
+	machine Machine
+}
+
+// Need is a library of the host's that one of the driver's needs.
+type Need struct {
+	Soname string   `json:"soname"`
+	Path   string   `json:"path"` // "" where the host has none
+	By     []string `json:"by"`   // sonames of those that need it
+	needs  []string
+}
+
+// ErrNoDriver means that the host has no libcuda.so.1 for the machine.
+var ErrNoDriver = errors.New("no NVIDIA driver found")
+
+// candidates are the files that stand for one library, in order of preference.
+type candidates map[string][]Library
+
+// Find returns the host's driver for a machine. Where there is none, the error
+// wraps ErrNoDriver, and the Driver tells what was rejected.
+func (h *Host) Find(m Machine) (*Driver, error) {
+	d := &Driver{Machine: m.Name, machine: m, Libraries: []Library{}, Needs: []Need{}, Others: []string{}, Rejected: []Rejected{}}
+	cache, places := h.places(m)
+	found := candidates{}
+	for _, p := range places {
+		h.look(p, m, found, d)
+	}
+	cudas := found["libcuda.so"]
+	if len(cudas) == 0 {
+		return d, fmt.Errorf("%w: no libcuda.so.1 for %s in the loader's cache or any of %d known places", ErrNoDriver, m.Name, len(places))
+	}
+	chosen := cudas[0]
+	if loaded := h.kernelVersion(); loaded.Version != "" {
+		for _, c := range cudas {
+			if c.Version == loaded.Version {
+				chosen = c
+				break
+			}
+		}
+	}
+	for _, c := range cudas {
+		if c.File != chosen.File {
+			d.Others = append(d.Others, c.File)
+		}
+	}
+	d.Version, d.Directory, d.Source = chosen.Version, path.Dir(chosen.Path), chosen.Source
+	d.Libraries = append(d.Libraries, h.complete(chosen, found)...)
+	d.Needs = append(d.Needs, h.needs(d, m, cache, places)...)
+	return d, nil
+}
+
+// places lists the directories to look in, each once.
+func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
+	var all []place
+	seen := map[string]bool{}
+	for _, dir := range h.Without {
+		seen[path.Clean(dir)] = true
+		if at, err := h.Root.Resolve(dir); err == nil {
+			seen[at] = true
+		}
+	}
+	add := func(p place) {
+		dir := path.Clean(p.dir)
+		h.saw(dir)
+		at, err := h.Root.Resolve(dir)
+		if err != nil || seen[at] || seen[dir] {
+			return
+		}
+		seen[at] = true
+		h.saw(at)
+		all = append(all, place{dir, p.source})
+	}
+	cache, cacheErr := h.cache()
+	if len(h.From) > 0 {
+		for _, dir := range h.From {
+			add(place{dir, "named by hand"})
+		}
+		return cache, all
+	}
+	for _, p := range m.first() {
+		add(p)
+	}
+	if cacheErr == nil {
+		for _, e := range cache.Lookup(driver.LibCUDA) {
+			if e.Fits(m.ABI) {
+				add(place{path.Dir(e.Path), ldcache.Path})
+			}
+		}
+		for _, e := range cache.Entries {
+			if e.Fits(m.ABI) && driver.Provides(e.Soname) {
+				add(place{path.Dir(e.Path), ldcache.Path})
+			}
+		}
+	}
+	h.saw(ldcache.ConfPath)
+	h.saw(ldcache.ConfPath + ".d")
+	dirs, _ := ldcache.ConfDirs(h.Root.Dir, ldcache.ConfPath)
+	for _, dir := range dirs {
+		add(place{dir, ldcache.ConfPath})
+	}
+	for _, p := range m.known() {
+		if strings.ContainsAny(p.dir, "*[") {
+			h.saw(path.Dir(p.dir))
+			found, _ := h.Root.Glob(p.dir)
+			// The newest of several drivers first.
+			sort.SliceStable(found, func(i, j int) bool { return newerVersion(digits(found[i]), digits(found[j])) })
+			for _, dir := range found {
+				add(place{dir, p.source})
+			}
+			continue
+		}
+		add(p)
+	}
+	return cache, all
+}
+
+// digits returns the numbers in a path, joined by points.
+func digits(name string) string {
+	return strings.Join(strings.FieldsFunc(name, func(r rune) bool { return r < '0' || r > '9' }), ".")
+}
+
+// cache reads the loader's cache of the system.
+func (h *Host) cache() (*ldcache.Cache, error) {
+	h.saw(ldcache.Path)
+	f, err := h.Root.Open(ldcache.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	return ldcache.Parse(f, info.Size())
+}
+
+// look examines every file of a directory that bears the name of one of the driver's libraries.
+func (h *Host) look(p place, m Machine, found candidates, d *Driver) {
+	entries, err := h.Root.ReadDir(p.dir)
+	if err != nil {
+		return
+	}
+	// The soname's own link first: it is the name that outlives an upgrade.
+	rank := func(name string) int {
+		switch row, _ := driver.Lookup(name); {
+		case name == row.Soname:
+			return 0
+		case versionIn(name) != "":
+			return 1
+		}
+		return 2
+	}
+	sort.SliceStable(entries, func(i, j int) bool { return rank(entries[i].Name()) < rank(entries[j].Name()) })
+	for _, e := range entries {
+		row, ok := driver.Lookup(e.Name())
+		if !ok {
+			continue
+		}
+		lib, err := h.examine(path.Join(p.dir, e.Name()), row, m)
+		if err == errOtherMachine {
+			continue
+		}
+		if err != nil {
+			d.Rejected = append(d.Rejected, Rejected{lib.Path, err.Error()})
+			continue
+		}
+		lib.Source = p.source
+		key := row.Name
+		if strings.Contains(key, "*") {
+			key = lib.Soname // one row stands for many libraries
+		}
+		known := false
+		for i, other := range found[key] {
+			if other.File == lib.File {
+				known = true
+				for _, name := range lib.Links {
+					found[key][i].Links = addOnce(other.Links, name)
+				}
+			}
+		}
+		if !known {
+			found[key] = append(found[key], lib)
+		}
+	}
+}
+
+// complete returns the libraries that belong to the chosen libcuda.so.1: those of
+// its version, and of those without a version the ones that lie beside it or,
+// where it has none itself, beside others of the set.
+func (h *Host) complete(chosen Library, found candidates) []Library {
+	dirs := map[string]bool{path.Dir(chosen.Path): true, path.Dir(chosen.File): true}
+	var set []Library
+	for _, libs := range found {
+		for _, lib := range libs {
+			if lib.Version == chosen.Version && chosen.Version != "" {
+				dirs[path.Dir(lib.Path)], dirs[path.Dir(lib.File)] = true, true
+			}
+		}
+	}
+	if chosen.Class == driver.CUDA && chosen.Version == "" { // Jetson spreads it over sister directories
+		for _, libs := range found {
+			for _, lib := range libs {
+				if lib.Class == driver.Tegra && path.Dir(path.Dir(lib.File)) == path.Dir(path.Dir(chosen.File)) {
+					dirs[path.Dir(lib.Path)], dirs[path.Dir(lib.File)] = true, true
+				}
+			}
+		}
+	}
+	for _, libs := range found {
+		for _, lib := range libs {
+			beside := dirs[path.Dir(lib.Path)] || dirs[path.Dir(lib.File)]
+			if lib.Name == chosen.Name && lib.File != chosen.File {
+				continue
+			}
+			if lib.Version == chosen.Version && (lib.Version != "" || beside) || lib.Version == "" && beside {
+				set = append(set, lib)
+				break
+			}
+		}
+	}
+	sort.Slice(set, func(i, j int) bool { return set[i].Soname < set[j].Soname })
+	return set
+}
+
+// needs follows DT_NEEDED from the driver's libraries into the host's own.
+func (h *Host) needs(d *Driver, m Machine, cache *ldcache.Cache, places []place) []Need {
+	own := map[string]bool{}
+	for _, lib := range d.Libraries {
+		for _, name := range lib.Links {
+			own[name] = true
+		}
+	}
+	found := map[string]*Need{}
+	var order []string
+	var follow func(by string, sonames []string)
+	follow = func(by string, sonames []string) {
+		for _, s := range sonames {
+			if own[s] {
+				continue
+			}
+			if n, ok := found[s]; ok {
+				n.By = addOnce(n.By, by)
+				continue
+			}
+			n := &Need{Soname: s, By: []string{by}}
+			found[s] = n
+			order = append(order, s)
+			n.Path, n.needs = h.hostLibrary(s, m, cache, places)
+			follow(s, n.needs)
+		}
+	}
+	for _, lib := range d.Libraries {
+		follow(lib.Soname, lib.Needs)
+	}
+	all := make([]Need, 0, len(order))
+	for _, s := range order {
+		all = append(all, *found[s])
+	}
+	sort.Slice(all, func(i, j int) bool { return all[i].Soname < all[j].Soname })
+	return all
+}
+
+// hostLibrary finds a library as the host's own loader would, and what it needs.
+func (h *Host) hostLibrary(soname string, m Machine, cache *ldcache.Cache, places []place) (file string, needs []string) {
+	var tries []string
+	if strings.Contains(soname, "/") {
+		return "", nil
+	}
+	if cache != nil {
+		if e, ok := cache.Resolve(soname, m.ABI, nil); ok {
+			tries = append(tries, e.Path)
+		}
+	}
+	for _, p := range places {
+		tries = append(tries, path.Join(p.dir, soname))
+	}
+	for _, dir := range append([]string{"/usr/lib/" + m.triple, "/lib/" + m.triple}, m.libs...) {
+		tries = append(tries, path.Join(dir, soname))
+	}
+	for _, name := range tries {
+		at, err := h.Root.Resolve(name)
+		if err != nil {
+			continue
+		}
+		im, f, err := openImage(h.Root, at)
+		if err != nil {
+			continue
+		}
+		needed, err := im.Needed()
+		f.Close()
+		if err != nil || im.Machine != m.Machine || im.Class != m.Class || h.trusted(at) != nil {
+			continue
+		}
+		h.saw(at)
+		return name, withoutLibc(needed)
+	}
+	return "", nil
+}
+
+func addOnce(list []string, s string) []string {
+	for _, have := range list {
+		if have == s {
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// An input is a file or directory that an answer depends on, as it was then.
+type input struct {
+	Path string
+	ID   string
+}
+
+// saw remembers what a path looks like now, so that a later start can tell
+// whether the same answer still holds without looking again.
+func (h *Host) saw(name string) {
+	for _, in := range h.inputs {
+		if in.Path == name {
+			return
+		}
+	}
+	h.inputs = append(h.inputs, input{name, h.identity(name)})
+}
+
+// identity says which file a path leads to and in which state it is: a change of
+// contents, of a directory's entries or of a link on the way gives another one.
+func (h *Host) identity(name string) string {
+	if strings.HasPrefix(name, "/sys/") || strings.HasPrefix(name, "/proc/") {
+		// The times of these files say nothing.
+		b, err := h.Root.ReadFile(name, 4<<10)
+		if err != nil {
+			return "none"
+		}
+		return string(b)
+	}
+	at := h.Root.Path(name)
+	if !h.Root.IsHost() {
+		inside, err := h.Root.Resolve(name)
+		if err != nil {
+			return "none"
+		}
+		at = h.Root.Path(inside)
+	}
+	var st syscall.Stat_t
+	if err := syscall.Stat(at, &st); err != nil {
+		return "none"
+	}
+	return fmt.Sprintf("%x:%x:%x:%x.%x:%x.%x", st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec, st.Ctim.Sec, st.Ctim.Nsec)
+}
+
+// Excluding returns the host without the driver link below a prefix among the
+// places to look in, as far as it is not the host's own (NixOS makes one in its store):
+// what hostDriver made itself is no source for hostDriver.
+func (h *Host) Excluding(m Machine, prefix string) *Host {
+	link := m.link(prefix)
+	if at, err := h.Root.Resolve(link); err == nil && strings.HasPrefix(at, "/nix/store/") {
+		return h
+	}
+	other := *h
+	other.Without = append(append([]string{}, h.Without...), link)
+	if second, ok := m.Second(); ok {
+		other.Without = append(other.Without, second.link(prefix))
+	}
+	return &other
+}
+
+// InPlace tells whether the driver link holds a driver that was made for it, with
+// run paths of its own, and is the loaded kernel module's: nothing is left to do.
+func (h *Host) InPlace(m Machine, prefix string) bool {
+	at, err := h.Root.Resolve(path.Join(m.link(prefix), driver.LibCUDA))
+	if err != nil || !strings.HasPrefix(at, "/nix/store/") {
+		return false
+	}
+	loaded := h.kernelVersion().Version
+	return loaded == "" || versionIn(at) == "" || versionIn(at) == loaded
+}
+
+// MachineOfProgram returns the machine that a program is for, m for a script or
+// anything else that does not tell.
+func (h *Host) MachineOfProgram(program string, m Machine) Machine {
+	im, f, err := openImage(h.Root, program)
+	if err != nil {
+		return m
+	}
+	f.Close()
+	for _, other := range Machines {
+		if other.Machine == im.Machine && other.Class == im.Class {
+			return other
+		}
+	}
+	return m
+}

@@ -1,0 +1,282 @@
+package host
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/sysroot"
+)
+
+// Library is one of the driver's libraries on the host.
+type Library struct {
+	Name   string       `json:"name"` // the table's: "libcuda.so"
+	Class  driver.Class `json:"class"`
+	Soname string       `json:"soname"`
+	// Path is the name that outlives an upgrade of the driver, where the host has one: …/libcuda.so.1.
+	Path string `json:"path"`
+	// File is the file itself, all links followed: …/libcuda.so.535.261.03.
+	File    string `json:"file"`
+	Version string `json:"version"` // in the file's name; "" where it has none
+	Source  string `json:"source"`  // why the directory was looked at
+	// Links are the names under which programs ask for it: for the linker, by soname, with the version.
+	Links []string `json:"links"`
+	// Needs are the sonames in DT_NEEDED, the C library's own left out.
+	Needs []string `json:"needs"`
+}
+
+// Rejected is a file that bears the name of one of the driver's libraries and is not one, or must not be used.
+type Rejected struct {
+	Path   string `json:"path"`
+	Reason string `json:"reason"`
+}
+
+var errOtherMachine = errors.New("for another machine")
+
+// driverVersion matches a driver's version, as in libcuda.so.535.261.03: the branch has three digits.
+var driverVersion = regexp.MustCompile(`^[1-9][0-9]{2,3}\.[0-9]+(\.[0-9]+)?$`)
+
+// versionIn returns the driver's version in a file's name, or "".
+func versionIn(name string) string {
+	if _, version, ok := strings.Cut(path.Base(name), ".so."); ok && driverVersion.MatchString(version) {
+		return version
+	}
+	return ""
+}
+
+// newerVersion tells whether a version is newer than another one, number by number.
+func newerVersion(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := 0; i < len(x) || i < len(y); i++ {
+		var m, n int
+		if i < len(x) {
+			m, _ = strconv.Atoi(x[i])
+		}
+		if i < len(y) {
+			n, _ = strconv.Atoi(y[i])
+		}
+		if m != n {
+			return m > n
+		}
+	}
+	return false
+}
+
+// openImage opens an ELF file below a root. The caller closes the file, from which the image reads.
+func openImage(root sysroot.Root, name string) (*image.Image, *os.File, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+	case !info.Mode().IsRegular():
+		err = errors.New("not a regular file")
+	case info.Size() == 0:
+		err = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
+	default:
+		var im *image.Image
+		if im, err = image.Parse(f, info.Size()); err == nil {
+			return im, f, nil
+		}
+	}
+	f.Close()
+	return nil, nil, err
+}
+
+// examine reads a file that bears the name of a driver's library. It returns
+// errOtherMachine for one that is simply not for m.
+func (h *Host) examine(name string, row driver.Library, m Machine) (Library, error) {
+	lib := Library{Name: row.Name, Class: row.Class, Path: name}
+	file, err := h.Root.Resolve(name)
+	if err != nil {
+		if target, lerr := os.Readlink(h.Root.Path(name)); lerr == nil && errors.Is(err, fs.ErrNotExist) {
+			return lib, fmt.Errorf("a dangling link to %s", target)
+		}
+		return lib, reason(err)
+	}
+	h.saw(file)
+	lib.File, lib.Version = file, versionIn(file)
+	for _, at := range []string{path.Dir(name), path.Dir(file)} {
+		if (driver.StubDirs{}).Contains(at) {
+			return lib, errors.New("a stub for linking, which must not be loaded")
+		}
+		if isCompat(at) {
+			return lib, errors.New("a compat package's, not the host driver's")
+		}
+	}
+	im, f, err := openImage(h.Root, file)
+	if err != nil {
+		return lib, reason(err)
+	}
+	defer f.Close()
+	if im.Machine != m.Machine || im.Class != m.Class {
+		return lib, errOtherMachine
+	}
+	if im.Type != elf.ET_DYN {
+		return lib, errors.New("not a shared library")
+	}
+	if lib.Soname, err = im.Soname(); err != nil {
+		return lib, err
+	}
+	if lib.Soname == "" {
+		lib.Soname = path.Base(file) // a few have none; programs open them by their file's name
+	}
+	if !row.Match(lib.Soname) || strings.Contains(lib.Soname, "/") {
+		return lib, fmt.Errorf("its soname is %q", lib.Soname)
+	}
+	needed, err := im.Needed()
+	if err != nil {
+		return lib, err
+	}
+	lib.Needs = withoutLibc(needed)
+	for _, at := range []string{name, file} {
+		if err := h.trusted(at); err != nil {
+			return lib, err
+		}
+	}
+	lib.Links = h.linkNames(lib, row)
+	return lib, nil
+}
+
+// linkNames returns the names that programs, linkers and other libraries know a library by.
+func (h *Host) linkNames(lib Library, row driver.Library) []string {
+	var names []string
+	add := func(name string) {
+		for _, n := range names {
+			if n == name {
+				return
+			}
+		}
+		if row.Match(name) {
+			names = append(names, name)
+		}
+	}
+	add(lib.Soname)
+	add(path.Base(lib.File))
+	add(path.Base(lib.Path))
+	if !strings.Contains(row.Name, "*") && row.Soname != "" {
+		add(row.Name) // for -lcuda at run time, as Triton links
+	}
+	return names
+}
+
+// isCompat tells whether a directory belongs to a CUDA compat package: NVIDIA's
+// install to …/compat (in its containers also compat/lib and compat/lib.real),
+// nixpkgs' is ${cuda_compat}/compat.
+func isCompat(dir string) bool {
+	for _, c := range strings.Split(dir, "/") {
+		if c == "compat" || strings.HasPrefix(c, "cuda-compat") || strings.Contains(c, "-cuda_compat-") {
+			return true
+		}
+	}
+	return false
+}
+
+// libcLibraries are the C library's own: each program brings them with its loader,
+// and a second copy of any of them breaks it.
+var libcLibraries = []string{
+	"libc", "libm", "libdl", "libpthread", "librt", "libresolv", "libutil", "libnsl", "libmvec", "libanl",
+	"libBrokenLocale", "libthread_db", "libc_malloc_debug", "libmemusage", "libpcprofile", "libnss_",
+}
+
+func isLibc(soname string) bool {
+	if strings.HasPrefix(soname, "ld-linux") || strings.HasPrefix(soname, "ld-musl") || strings.HasPrefix(soname, "ld64.so") || soname == "ld.so.1" {
+		return true
+	}
+	stem, _, _ := strings.Cut(soname, ".so")
+	for _, l := range libcLibraries {
+		if stem == l || strings.HasSuffix(l, "_") && strings.HasPrefix(stem, l) {
+			return true
+		}
+	}
+	return false
+}
+
+func withoutLibc(sonames []string) []string {
+	rest := []string{}
+	for _, s := range sonames {
+		if !isLibc(s) {
+			rest = append(rest, s)
+		}
+	}
+	return rest
+}
+
+// lowGroups are group IDs that Debian and Fedora reserve for the system's own
+// groups (root, staff, …): who is in one of them may administer the machine.
+const lowGroups = 100
+
+// trusted tells why a file must not be offered to programs: somebody else than
+// root, the caller or the owner of the tree could put another one in its place.
+func (h *Host) trusted(name string) error {
+	for at := name; ; at = path.Dir(at) {
+		info, err := os.Lstat(h.Root.Path(at))
+		if err != nil {
+			return reason(err)
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode()&fs.ModeSymlink == 0 {
+			what := at
+			if at == name {
+				what = "the file"
+			}
+			switch {
+			case st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != h.owner():
+				return fmt.Errorf("%s belongs to user %d", what, st.Uid)
+			case info.Mode().Perm()&0o002 != 0:
+				return fmt.Errorf("anybody can write %s", what)
+			case info.Mode().Perm()&0o020 != 0 && st.Gid >= lowGroups && int(st.Gid) != os.Getegid():
+				return fmt.Errorf("group %d can write %s", st.Gid, what)
+			}
+		}
+		if at == "/" || at == "." {
+			return nil
+		}
+	}
+}
+
+// owner returns who owns the tree: outside the running system, files may belong to its maker.
+func (h *Host) owner() uint32 {
+	if h.Root.IsHost() {
+		return 0
+	}
+	if info, err := os.Stat(h.Root.Dir); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			return st.Uid
+		}
+	}
+	return 0
+}
+
+// reason strips an error of the path, which stands beside it.
+func reason(err error) error {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// groupOf returns the name of the group that may use a file, or "" where that is not a group to join.
+func groupOf(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || st.Gid == 0 || info.Mode().Perm()&0o060 != 0o060 {
+		return ""
+	}
+	g, err := user.LookupGroupId(strconv.Itoa(int(st.Gid)))
+	if err != nil {
+		return ""
+	}
+	return g.Name
+}

@@ -1,0 +1,291 @@
+package host
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/image"
+)
+
+// hostDir is the subdirectory of an offer for libraries of the host that are not
+// the driver's. It is on no search path but those of the driver's own copies, so
+// that the program's libX11.so.6 and not the host's is the one that it loads.
+const hostDir = "host"
+
+// An Offer is the contents of a directory of driver libraries, before it is made.
+type Offer struct {
+	Entries []Entry `json:"entries"`
+	// Notes are what else there is to say, a sentence each.
+	Notes []string `json:"notes"`
+}
+
+// Entry is one name in the directory.
+type Entry struct {
+	Name string `json:"name"` // relative to the directory
+	// Target is what the link points to; "" for a copy.
+	Target string `json:"target,omitempty"`
+	// Copy is the file that is copied, RunPath the run path that the copy gets.
+	Copy    string `json:"copy,omitempty"`
+	RunPath string `json:"run_path,omitempty"`
+}
+
+// Links plans a directory of links to exactly the driver's libraries.
+func (d *Driver) Links() *Offer {
+	o := &Offer{Notes: []string{}}
+	taken := map[string]bool{}
+	for _, lib := range d.Libraries {
+		for _, name := range lib.Links {
+			if taken[name] {
+				continue
+			}
+			taken[name] = true
+			target := lib.Path
+			if versionIn(name) != "" {
+				target = lib.File // a name with a version stands for that version alone
+			}
+			o.Entries = append(o.Entries, Entry{Name: name, Target: target})
+		}
+	}
+	o.sort()
+	return o
+}
+
+// Private plans a directory that works for programs whose loader knows nothing of
+// the host: libraries that load others, by DT_NEEDED or by dlopen, are copies that
+// search the directory itself ($ORIGIN); the rest are links.
+func (h *Host) Private(d *Driver) *Offer {
+	o := &Offer{Notes: []string{}}
+	own := map[string]bool{}
+	for _, lib := range d.Libraries {
+		for _, name := range lib.Links {
+			own[name] = true
+		}
+	}
+	host := map[string]Need{}
+	for _, n := range d.Needs {
+		if n.Path != "" {
+			host[n.Soname] = n
+		} else {
+			o.Notes = append(o.Notes, fmt.Sprintf("%s, which %s needs, is not on this host", n.Soname, strings.Join(n.By, " and ")))
+		}
+	}
+	taken := map[string]bool{}
+	add := func(e Entry) {
+		if !taken[e.Name] {
+			taken[e.Name] = true
+			o.Entries = append(o.Entries, e)
+		}
+	}
+	for _, lib := range d.Libraries {
+		inside, outside := h.loads(lib, own, host)
+		e := Entry{Name: lib.Soname, Target: h.Root.Path(lib.File)}
+		if inside || outside {
+			e = Entry{Name: lib.Soname, Copy: h.Root.Path(lib.File), RunPath: "$ORIGIN"}
+			if outside {
+				e.RunPath += ":$ORIGIN/" + hostDir
+			}
+		}
+		add(e)
+		for _, name := range lib.Links {
+			if name != lib.Soname {
+				add(Entry{Name: name, Target: lib.Soname})
+			}
+		}
+	}
+	for _, n := range d.Needs {
+		if n.Path == "" {
+			continue
+		}
+		e := Entry{Name: hostDir + "/" + n.Soname, Target: h.Root.Path(n.Path)}
+		if len(n.needs) > 0 {
+			e = Entry{Name: e.Name, Copy: e.Target, RunPath: "$ORIGIN"}
+		}
+		add(e)
+	}
+	o.sort()
+	return o
+}
+
+// loads tells whether a library loads others of the driver's, and others of the
+// host's, by DT_NEEDED or by a name in its constants.
+func (h *Host) loads(lib Library, own map[string]bool, host map[string]Need) (inside, outside bool) {
+	for _, s := range lib.Needs {
+		_, isHost := host[s]
+		inside, outside = inside || own[s], outside || isHost
+	}
+	if inside {
+		return inside, outside
+	}
+	im, f, err := openImage(h.Root, lib.File)
+	if err != nil {
+		return inside, outside
+	}
+	defer f.Close()
+	// An error here means a damaged file; what was read until then counts.
+	_ = im.LibraryStrings(func(name string, exact bool) bool {
+		if own[name] && !contains(lib.Links, name) {
+			inside = true
+		}
+		return !inside
+	})
+	return inside, outside
+}
+
+func contains(list []string, s string) bool {
+	for _, have := range list {
+		if have == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *Offer) sort() {
+	sort.Slice(o.Entries, func(i, j int) bool { return o.Entries[i].Name < o.Entries[j].Name })
+}
+
+// Key names the offer by its contents: the same names, targets, bytes and run paths give the same key.
+func (o *Offer) Key() (string, error) {
+	sum := sha256.New()
+	for _, e := range o.Entries {
+		fmt.Fprintf(sum, "%q %q %q ", e.Name, e.Target, e.RunPath)
+		if e.Copy != "" {
+			f, err := os.Open(e.Copy)
+			if err != nil {
+				return "", err
+			}
+			content := sha256.New()
+			_, err = io.Copy(content, f)
+			f.Close()
+			if err != nil {
+				return "", fmt.Errorf("reading %s: %w", e.Copy, err)
+			}
+			fmt.Fprintf(sum, "%x", content.Sum(nil))
+		}
+		fmt.Fprintln(sum)
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:32], nil
+}
+
+// Make writes the offer into a new directory dir, whose parent exists.
+func (o *Offer) Make(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	// Whatever the umask: others must be able to read what root installs.
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	for _, e := range o.Entries {
+		at := filepath.Join(dir, e.Name)
+		if path.Dir(e.Name) != "." {
+			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+				return err
+			}
+		}
+		var err error
+		if e.Copy != "" {
+			err = copyWithRunPath(e.Copy, at, e.RunPath)
+		} else {
+			err = os.Symlink(e.Target, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyWithRunPath copies a library and gives the copy a run path of its own.
+func copyWithRunPath(from, to, list string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o755)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	size, err := io.Copy(out, in)
+	if err != nil {
+		return fmt.Errorf("copying %s: %w", from, err)
+	}
+	im, err := image.Parse(out, size)
+	if err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	edit, err := im.Plan(image.Change{Tag: elf.DT_RUNPATH, List: list})
+	if err == nil && edit != nil {
+		err = edit.Apply(out)
+	}
+	if err != nil {
+		return fmt.Errorf("setting the run path of a copy of %s: %w", from, err)
+	}
+	if err := out.Chmod(0o555); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// Same tells whether a directory holds exactly the offer's links and nothing else.
+// Copies are taken to be what their directory's key says they are.
+func (o *Offer) Same(dir string) bool {
+	want := map[string]Entry{}
+	for _, e := range o.Entries {
+		want[e.Name] = e
+		if d := path.Dir(e.Name); d != "." {
+			want[d] = Entry{Name: d}
+		}
+	}
+	n := 0
+	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || at == dir {
+			return err
+		}
+		name, _ := filepath.Rel(dir, at)
+		e, ok := want[name]
+		n++
+		switch {
+		case !ok:
+			return errDiffers
+		case e.Target != "":
+			if target, err := os.Readlink(at); err != nil || target != e.Target {
+				return errDiffers
+			}
+		case e.Copy != "" && !entry.Type().IsRegular(), e.Copy == "" && !entry.IsDir():
+			return errDiffers
+		}
+		return nil
+	})
+	return err == nil && n == len(want)
+}
+
+var errDiffers = errors.New("differs")
+
+// onlyDriverLinks tells whether a directory holds nothing but links under the
+// names of the driver's libraries, as tmpfiles.d lines and hands make it.
+func onlyDriverLinks(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.Type() != fs.ModeSymlink || !driver.Provides(e.Name()) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,136 @@
+package host
+
+import (
+	"debug/elf"
+	"fmt"
+	"path"
+	"runtime"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/sysroot"
+)
+
+// Machine is a kind of program that the driver has libraries for.
+type Machine struct {
+	Name string // as uname -m and NVIDIA's packages call it
+	ldcache.ABI
+	triple string   // Debian's multiarch directory
+	libs   []string // the distributions' library directories
+}
+
+// Machines are those that NVIDIA ships, or shipped, the driver for (the driver's README, "Minimum Requirements").
+var Machines = []Machine{
+	{"x86_64", ldcache.ABI{Machine: elf.EM_X86_64, Class: elf.ELFCLASS64}, "x86_64-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
+	{"i386", ldcache.ABI{Machine: elf.EM_386, Class: elf.ELFCLASS32}, "i386-linux-gnu", []string{"/usr/lib32", "/lib32", "/usr/lib"}},
+	{"aarch64", ldcache.ABI{Machine: elf.EM_AARCH64, Class: elf.ELFCLASS64}, "aarch64-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
+	{"ppc64le", ldcache.ABI{Machine: elf.EM_PPC64, Class: elf.ELFCLASS64, Flags: 2}, "powerpc64le-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
+	{"armv7l", ldcache.ABI{Machine: elf.EM_ARM, Class: elf.ELFCLASS32, Flags: 0x400}, "arm-linux-gnueabihf", []string{"/usr/lib"}},
+}
+
+// MachineNamed returns the machine of a name.
+func MachineNamed(name string) (Machine, error) {
+	aliases := map[string]string{"amd64": "x86_64", "arm64": "aarch64", "i686": "i386", "386": "i386", "arm": "armv7l"}
+	if n, ok := aliases[name]; ok {
+		name = n
+	}
+	var names []string
+	for _, m := range Machines {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return Machine{}, fmt.Errorf("%q is no machine that the driver exists for: %s", name, strings.Join(names, ", "))
+}
+
+// MachineOf returns the machine that a root's programs are for: this program's
+// own for the running system, otherwise that of the root's shell or loader.
+func MachineOf(root sysroot.Root) (Machine, error) {
+	if !root.IsHost() {
+		for _, pattern := range []string{"/bin/sh", "/usr/bin/env", "/sbin/ldconfig", "/usr/bin/bash",
+			"/lib64/ld-linux*.so.*", "/lib/ld-linux*.so.*", "/lib/*/libc.so.6", "/usr/lib*/libc.so.6"} {
+			found, _ := root.Glob(pattern)
+			for _, name := range found {
+				if im, f, err := openImage(root, name); err == nil {
+					f.Close()
+					for _, m := range Machines {
+						if m.Machine == im.Machine && m.Class == im.Class {
+							return m, nil
+						}
+					}
+				}
+			}
+		}
+	}
+	return MachineNamed(runtime.GOARCH)
+}
+
+// Second returns the machine whose programs run beside m's own, as i386's on x86-64.
+func (m Machine) Second() (Machine, bool) {
+	if m.Machine != elf.EM_X86_64 {
+		return Machine{}, false
+	}
+	other, err := MachineNamed("i386")
+	return other, err == nil
+}
+
+// link returns the driver link of the machine below a prefix that stands for /run/opengl-driver.
+func (m Machine) link(prefix string) string {
+	suffix := strings.TrimPrefix(path.Dir(driver.LinkFor(m.Machine)), path.Dir(driver.Link))
+	return prefix + suffix + "/lib"
+}
+
+// DefaultPrefix is where programs built with Nix look for the driver.
+var DefaultPrefix = path.Dir(driver.Link)
+
+// A place is a directory where a driver may lie, and why it is looked at.
+type place struct {
+	dir    string
+	source string
+}
+
+// first are the places that count before what the loader's cache says: they are
+// there only where nothing else can work.
+func (m Machine) first() []place {
+	// WSL mounts the Windows driver here; a Linux driver installed beside it by mistake does not work.
+	return []place{{"/usr/lib/wsl/lib", "Windows' driver under WSL"}}
+}
+
+// known returns the places that distributions, installers and container runtimes
+// use, the most usual first; patterns are those of path.Match.
+func (m Machine) known() []place {
+	multiarch := "/usr/lib/" + m.triple
+	all := []place{
+		{multiarch, "Debian and Ubuntu; NVIDIA container toolkit"},
+		{multiarch + "/nvidia/current", "Debian's alternatives"},
+		{multiarch + "/nvidia", "Jetson from L4T 36 on"},
+		{multiarch + "/tegra", "Jetson"},
+		{multiarch + "/tegra-egl", "Jetson"},
+		{"/lib/" + m.triple, "Debian before the merge of /usr"},
+	}
+	for _, dir := range m.libs {
+		all = append(all, place{dir, "Fedora, openSUSE, Arch, Gentoo; NVIDIA's installer"},
+			place{dir + "/nvidia", "Fedora's and RHEL's older packages"})
+	}
+	all = append(all,
+		place{"/usr/lib/nvidia", "Arch and others"},
+		place{"/usr/lib/nvidia-[0-9]*", "Ubuntu up to 18.04"},
+	)
+	if m.Class == elf.ELFCLASS64 {
+		all = append(all,
+			place{"/usr/local/nvidia/lib64", "containers on Kubernetes"},
+			place{"/home/kubernetes/bin/nvidia/lib64", "Container-Optimized OS"},
+			place{"/opt/nvidia/lib64", "Bottlerocket and others"},
+		)
+	}
+	return append(all,
+		place{"/usr/local/nvidia/lib", "containers on Kubernetes"},
+		place{"/run/nvidia/driver/usr/lib/" + m.triple, "NVIDIA's driver container"},
+		place{"/run/nvidia/driver/usr/lib64", "NVIDIA's driver container"},
+		place{"/usr/lib/" + m.triple + "/GL/nvidia-*/lib", "Flatpak"},
+		place{"/var/lib/snapd/lib/gl", "snaps"},
+		place{driver.LinkFor(m.Machine), "NixOS"},
+	)
+}

@@ -1,0 +1,116 @@
+package host
+
+import (
+	"bytes"
+	"io"
+	"regexp"
+	"strings"
+
+	"cuda-runpath/pkg/sysroot"
+)
+
+// Where the kernel module tells its version.
+const (
+	procVersion = "/proc/driver/nvidia/version"
+	sysVersion  = "/sys/module/nvidia/version"
+)
+
+// Kernel is what the kernel says of the driver's module.
+type Kernel struct {
+	Version string `json:"version"` // "" where the module is not loaded
+	Source  string `json:"source"`
+	// Disagree is the version of the second source, where it is another one.
+	Disagree string `json:"disagree,omitempty"`
+}
+
+// NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.261.03  Tue Jun  3 …
+// NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (…)
+var nvrmVersion = regexp.MustCompile(`Kernel Module\b.*?\s([1-9][0-9]{2,3}\.[0-9]+(?:\.[0-9]+)?)\s`)
+
+func (h *Host) kernelVersion() Kernel {
+	h.saw(sysVersion)
+	var fromProc, fromSys string
+	if b, err := h.Root.ReadFile(procVersion, 64<<10); err == nil {
+		line, _, _ := bytes.Cut(b, []byte("\n"))
+		if m := nvrmVersion.FindSubmatch(append(line, '\n')); m != nil {
+			fromProc = string(m[1])
+		}
+	}
+	if b, err := h.Root.ReadFile(sysVersion, 4<<10); err == nil {
+		if v := strings.TrimSpace(string(b)); driverVersion.MatchString(v) {
+			fromSys = v
+		}
+	}
+	switch {
+	case fromProc != "" && fromSys != "" && fromProc != fromSys:
+		return Kernel{fromProc, procVersion, fromSys}
+	case fromProc != "":
+		return Kernel{fromProc, procVersion, ""}
+	case fromSys != "":
+		return Kernel{fromSys, sysVersion, ""}
+	}
+	return Kernel{}
+}
+
+// The compiler inside libcuda.so.1 names the toolkit that it belongs to; that is
+// the CUDA version that cuDriverGetVersion reports (535.261.03: 12.2).
+var compilerRelease = regexp.MustCompile(`Cuda compilation tools, release ([0-9]{1,2}\.[0-9]{1,2}), V[0-9.]+`)
+
+// cudaInLibrary returns the CUDA version that a libcuda.so.1 says it is of, or "".
+func cudaInLibrary(root sysroot.Root, file string) string {
+	f, err := root.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	best := ""
+	const piece, overlap = 1 << 20, 128
+	buf := make([]byte, piece+overlap)
+	kept := 0
+	for {
+		n, err := io.ReadFull(f, buf[kept:])
+		b := buf[:kept+n]
+		for rest := b; ; {
+			// Most of the file holds no such text: look for its beginning first.
+			i := bytes.Index(rest, []byte("Cuda compilation tools, release "))
+			if i < 0 {
+				break
+			}
+			if m := compilerRelease.FindSubmatch(rest[i:min(i+overlap, len(rest))]); m != nil {
+				if v := string(m[1]); best == "" || newerVersion(v, best) {
+					best = v
+				}
+			}
+			rest = rest[i+1:]
+		}
+		if err != nil {
+			return best
+		}
+		kept = copy(buf, b[len(b)-overlap:])
+	}
+}
+
+// branches says which CUDA version each driver branch supports, the newest first.
+// Source: NVIDIA's "CUDA Toolkit Release Notes", table "CUDA Toolkit and
+// Corresponding Driver Versions", column for Linux.
+var branches = []struct{ driver, cuda string }{
+	{"580", "13.0"}, {"575", "12.9"}, {"570", "12.8"}, {"565", "12.7"}, {"560", "12.6"}, {"555", "12.5"}, {"550", "12.4"}, {"545", "12.3"},
+	{"535", "12.2"}, {"530", "12.1"}, {"525", "12.0"}, {"520", "11.8"}, {"515", "11.7"}, {"510", "11.6"},
+	{"495", "11.5"}, {"470", "11.4"}, {"465", "11.3"}, {"460", "11.2"}, {"455", "11.1"}, {"450", "11.0"},
+	{"440", "10.2"}, {"418", "10.1"}, {"410", "10.0"}, {"396", "9.2"}, {"390", "9.1"}, {"384", "9.0"},
+}
+
+// cudaOfBranch returns the CUDA version of a driver's branch, or "" for an unknown one.
+func cudaOfBranch(version string) string {
+	branch, _, _ := strings.Cut(version, ".")
+	for _, b := range branches {
+		if b.driver == branch {
+			return b.cuda
+		}
+	}
+	return ""
+}
+
+// leastDriver says from which driver on a CUDA major version works at all (minor
+// version compatibility). Source: the same notes, "CUDA Minor Version Compatibility".
+var leastDriver = map[string]string{"11": "450.80.02", "12": "525.60.13", "13": "580.65.06"}
