@@ -11,6 +11,6 @@ func main() {
 	app := command.New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
 (DT_RUNPATH, in older files DT_RPATH).`)
-	app.Commands = []*cli.Command{show, set, add, remove, command.Normalize(), explainCommand}
+	app.Commands = []*cli.Command{show, set, add, remove, command.Normalize(), explainCommand, auditCommand}
 	command.Main(app)
 }

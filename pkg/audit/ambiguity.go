@@ -21,6 +21,7 @@ type Options struct {
 	StubDirs   driver.StubDirs
 	Ignore     []string // sonames, or patterns of path.Match, that are no ambiguity
 	Strict     bool     // warnings count as errors
+	Nix        bool     // the files are a Nix package's, wherever they are
 }
 
 // Auditor examines files. It is safe for concurrent use.
@@ -28,16 +29,15 @@ type Auditor struct {
 	Options
 	Loader *loader.Loader
 
-	shared    sync.Map // directories → names that several of them hold
-	same      sync.Map // pair of paths → bool
-	closures  closures
-	hashes    sync.Map // file → store hashes outside its run path
-	providers *providers
+	shared   sync.Map // directories → names that several of them hold
+	same     sync.Map // pair of paths → bool
+	closures closures
+	hashes   sync.Map // file → store hashes outside its run path
 }
 
 // New returns an auditor.
 func New(l *loader.Loader, o Options) *Auditor {
-	return &Auditor{Options: o, Loader: l, providers: newProviders()}
+	return &Auditor{Options: o, Loader: l}
 }
 
 // entry is one entry of a file's run path, looked at.
@@ -67,7 +67,7 @@ type subject struct {
 
 func (a *Auditor) subject(p string, load *loader.Load) *subject {
 	s := &subject{Auditor: a, path: p, load: load, file: load.Main.File}
-	s.inStore = loader.InStore(s.file.Path) || load.Interp != nil && load.Interp.Store
+	s.inStore = a.Nix || loader.InStore(s.file.Path) || load.Interp != nil && load.Interp.Store
 	link := a.DriverLink
 	if link == "" {
 		link = driver.LinkFor(s.file.Image.Machine)

@@ -1,0 +1,432 @@
+package audit
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+)
+
+// all reports everything but what depends on the other files of the audit.
+func (s *subject) all() {
+	s.safety()
+	s.directories()
+	s.ambiguity()
+	s.libraries()
+	s.interpreter()
+	if s.file.Shadow {
+		s.report(Finding{ID: ShadowedRPath,
+			Message: fmt.Sprintf("the file has a DT_RPATH, %q, beside its DT_RUNPATH; the loader ignores it", s.file.RPath),
+			Remedy:  "runpath set writes one of them; any editing tool of this project leaves DT_RUNPATH alone"})
+	}
+	for _, text := range runpath.Parse(s.file.List).Duplicates() {
+		i := slices.IndexFunc(s.entries, func(e entry) bool { return e.text == text })
+		j := i
+		for k, e := range s.entries {
+			if e.text == text {
+				j = k // the last one
+			}
+		}
+		s.report(s.entries[j].in(Finding{ID: DuplicateEntry,
+			Message: fmt.Sprintf("entry %d, %s, names a directory that an earlier entry names", s.entries[j].position, text),
+			Remedy:  "autoAddDriverRunpath --dedupe, or any other editing tool with --dedupe, keeps the first"}))
+	}
+}
+
+// directories looks at each entry for itself.
+func (s *subject) directories() {
+	for i := range s.entries {
+		e := &s.entries[i]
+		if e.text == "" || e.stub {
+			continue
+		}
+		remedy := "take it out of the run path"
+		if !strings.HasPrefix(e.text, "/") && !strings.HasPrefix(e.text, "$ORIGIN") && !strings.HasPrefix(e.text, "${ORIGIN}") {
+			s.report(e.in(Finding{ID: RelativeEntry,
+				Message: fmt.Sprintf("entry %d, %s, is relative: it is searched below the working directory", e.position, e.text),
+				Remedy:  "write $ORIGIN/" + strings.TrimPrefix(e.text, "./") + " if it was meant to be relative to the file"}))
+			continue
+		}
+		if e.dir == "" || e.driver {
+			continue
+		}
+		if why := s.leftover(e.text); why != "" {
+			s.report(e.in(Finding{ID: BuildEntry, Message: fmt.Sprintf("entry %d, %s, is %s", e.position, e.text, why), Remedy: remedy}))
+			continue
+		}
+		files := s.Loader.Files()
+		host, _, err := files.Resolve(e.dir)
+		there := err == nil && files.IsDir(e.dir)
+		if where, how := s.writable(e.dir, host, there); where != "" {
+			s.report(e.in(Finding{ID: WritableEntry, Message: fmt.Sprintf("entry %d, %s: %s", e.position, e.text, fmt.Sprintf(how, where)),
+				Remedy: remedy + ", or the write permission off the directory"}))
+		}
+		if s.inStore && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
+			s.report(e.in(Finding{ID: FHSEntry,
+				Message: fmt.Sprintf("entry %d, %s, is a directory of the host's distribution, in a file built by Nix", e.position, e.text),
+				Remedy:  remedy + "; add the package that brings the libraries to buildInputs"}))
+		}
+		switch {
+		case !there && err != syscall.EACCES:
+			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, does not exist", e.position, e.text), Remedy: remedy + ", unless it is made at run time"}))
+		case there && !e.compat && host != path.Dir(s.file.Path) && !s.holdsAny(e):
+			s.unused(e, host, remedy)
+		}
+		s.keptReference(e, remedy)
+	}
+}
+
+// leftover tells directories that only the build, or one user, had.
+func (s *subject) leftover(text string) string {
+	under := func(dir string) bool { return text == dir || strings.HasPrefix(text, dir+"/") }
+	switch {
+	case under("/build"), under("/homeless-shelter"), under("/nix/var/nix/builds"), under("/private/tmp"):
+		return "a directory of the Nix build sandbox, left over"
+	case under("/tmp"), under("/var/tmp"):
+		if under("/tmp") && strings.HasPrefix(s.file.Path, "/tmp/") || strings.HasPrefix(s.file.Path, "/var/tmp/") && under("/var/tmp") {
+			return "" // the file itself is only there for the time being
+		}
+		return "a temporary directory, left over from the build; anybody can create it"
+	}
+	for _, home := range []string{"/home/", "/Users/"} {
+		if rest, ok := strings.CutPrefix(text, home); ok {
+			user, _, _ := strings.Cut(rest, "/")
+			if !strings.HasPrefix(s.file.Path, home+user+"/") {
+				return "somebody's home directory, left over from the build"
+			}
+		}
+	}
+	return ""
+}
+
+func isFHS(key string) bool {
+	for _, dir := range []string{"/usr", "/lib", "/lib32", "/lib64", "/opt"} {
+		if key == dir || strings.HasPrefix(key, dir+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// writable looks for a directory on the way that everybody can write to: the
+// directory itself, or the one in which a missing one could be created.
+func (s *subject) writable(dir, host string, there bool) (where, how string) {
+	if there {
+		for d := host; d != "/" && d != "."; d = path.Dir(d) {
+			st, err := os.Stat(d)
+			if err != nil || st.Mode().Perm()&0o002 == 0 || st.Mode()&os.ModeSticky != 0 && d != host {
+				continue
+			}
+			return d, "everybody can write to %s"
+		}
+		return "", ""
+	}
+	for d := path.Dir(dir); d != "/" && d != "."; d = path.Dir(d) {
+		at, _, err := s.Loader.Files().Resolve(d)
+		if err != nil {
+			continue
+		}
+		if st, err := os.Stat(at); err == nil && st.Mode().Perm()&0o002 != 0 {
+			return d, "it does not exist, and everybody can create it in %s"
+		}
+		return "", ""
+	}
+	return "", ""
+}
+
+// holdsAny tells whether a directory holds anything that the loader looks for there.
+func (s *subject) holdsAny(e *entry) bool {
+	names := s.Loader.Files().Names(e.dir)
+	if names == nil {
+		return true // it cannot be read, so who knows
+	}
+	for _, set := range []map[string]bool{s.own, s.maybe} {
+		for n := range set {
+			if names[n] {
+				return true
+			}
+		}
+	}
+	// Libraries of hardware subdirectories count; so do plugins that a program
+	// finds by listing directories of its own, which nobody can tell.
+	return names["glibc-hwcaps"]
+}
+
+func (s *subject) unused(e *entry, host, remedy string) {
+	msg := fmt.Sprintf("entry %d, %s, holds nothing that the file asks for", e.position, e.text)
+	own, ref := loader.StorePath(s.file.Path), loader.StorePath(host)
+	if ref != "" && ref != own {
+		msg += ", and keeps " + ref + " alive"
+		if own != "" && s.Loader.Files().IsDir("/nix/store") {
+			if bytes, ok := s.closures.saved(own, ref); ok {
+				msg += fmt.Sprintf("; without it the closure of %s would be %s smaller, if nothing else in it refers there", path.Base(own), size(bytes))
+			}
+		}
+	}
+	s.report(e.in(Finding{ID: UnusedEntry, Message: msg, Remedy: remedy + ": patchelf --shrink-rpath does; libraries opened by a name made at run time are not seen here"}))
+}
+
+func (s *subject) keptReference(e *entry, remedy string) {
+	store := loader.StorePath(e.key)
+	if store == "" || store == loader.StorePath(s.file.Path) {
+		return
+	}
+	name := path.Base(store)
+	if !buildTools.MatchString(name[33:]) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") {
+		return
+	}
+	if s.refersElsewhere(s.file.Path, name[:32], s.file.List) {
+		return
+	}
+	s.report(e.in(Finding{ID: KeptReference,
+		Message: fmt.Sprintf("entry %d, %s, is all in this file that refers to %s, which is needed only to build", e.position, e.text, store),
+		Remedy:  remedy}))
+}
+
+// libraries looks at what is loaded.
+func (s *subject) libraries() {
+	for _, o := range s.load.Objects[1:] {
+		if !o.Found() {
+			continue
+		}
+		if o.Err != "" {
+			s.report(Finding{ID: LoadError, Library: o.Name,
+				Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s", o.Name, o.Path, ruleText(o), o.Err),
+				Remedy:  "replace the file, or take its directory off the search"})
+			continue
+		}
+		if dir := path.Dir(o.Path); driver.Provides(o.Name) && s.StubDirs.Contains(dir) {
+			s.report(Finding{ID: StubLoaded, Library: o.Name,
+				Message: fmt.Sprintf("%s is loaded from %s, a stub (%s)", o.Name, o.Path, ruleText(o)),
+				Remedy:  "run stubReplace on the files that have the directory in their run path"})
+		}
+	}
+	for _, u := range s.load.Main.Uses {
+		if u.Again {
+			continue
+		}
+		for _, t := range u.To.Tried {
+			if t.List != s.load.Main || !strings.HasPrefix(t.Why, "is for another") && !strings.HasPrefix(t.Why, "wrong ELF class") {
+				continue
+			}
+			s.report(Finding{ID: WrongMachine, Library: u.Name, Entry: &t.Entry,
+				Message: fmt.Sprintf("%s, in the run path, is passed over for %s: %s", t.Path, u.Name, t.Why),
+				Remedy:  "take " + t.Entry + " out of the run path"})
+		}
+	}
+	s.libc()
+}
+
+// libc tells a program whose libc.so.6 is not its loader's.
+func (s *subject) libc() {
+	in := s.load.Interp
+	if in.Kind != loader.GLibc || !in.Found {
+		return
+	}
+	at, _, err := s.Loader.Files().Resolve(in.Path)
+	if err != nil || s.file.Interp == "" {
+		return
+	}
+	for _, o := range s.load.Objects[1:] {
+		if o.Name != "libc.so.6" || !o.Found() || o.File == nil {
+			continue
+		}
+		mine, theirs := loader.StorePath(at), loader.StorePath(o.File.Path)
+		if mine != theirs {
+			s.report(Finding{ID: LibcMismatch, Library: o.Name,
+				Message: fmt.Sprintf("the program's loader is %s, but its libc.so.6 is %s (%s)", in.Path, o.Path, ruleText(o)),
+				Remedy:  "let both come from one glibc: set the interpreter, or the run path entry, accordingly"})
+		}
+	}
+}
+
+func (s *subject) interpreter() {
+	in := s.file.Interp
+	if in == "" || !s.isProgram() {
+		return
+	}
+	if loader.InStore(s.file.Path) && !loader.InStore(in) {
+		s.report(Finding{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's", in),
+			Remedy: "autoPatchelfHook, or patchelf --set-interpreter"})
+		return
+	}
+	if _, _, err := s.Loader.Files().Resolve(in); err != nil {
+		f := Finding{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, does not exist", in), Remedy: "install it, or set another with patchelf --set-interpreter"}
+		if !s.native() {
+			f.Severity = Note
+			f.Message += "; the program is for another system"
+		}
+		s.report(f)
+	}
+}
+
+func (s *subject) isProgram() bool {
+	return s.file.Interp != "" && (s.file.Soname == "" || s.file.Image.Type == elf.ET_EXEC)
+}
+
+func (s *subject) native() bool {
+	if os := s.file.Image.OSABI; os != elf.ELFOSABI_NONE && os != elf.ELFOSABI_LINUX {
+		return false
+	}
+	switch m := s.file.Image.Machine; runtime.GOARCH {
+	case "amd64":
+		return m == elf.EM_X86_64 || m == elf.EM_386
+	case "arm64":
+		return m == elf.EM_AARCH64
+	}
+	return true
+}
+
+// missing is a name that a file asks for and for which nothing was found.
+type missing struct {
+	name  string
+	by    *loader.Object
+	cause loader.Cause
+}
+
+// missingNames returns what the load lacks, followed by the driver's libraries
+// that the file may open and would not find.
+func (s *subject) missingNames() []missing {
+	var out []missing
+	for _, o := range s.load.Missing() {
+		out = append(out, missing{o.Name, o.NeededBy, o.Cause})
+	}
+	for _, o := range s.load.Objects {
+		if !o.Found() && !o.Cause.Certain() && o.NeededBy == s.load.Main && driver.Provides(o.Name) &&
+			!slices.ContainsFunc(out, func(m missing) bool { return m.name == o.Name }) {
+			out = append(out, missing{o.Name, o.NeededBy, o.Cause})
+		}
+	}
+	return out
+}
+
+// context is what the audit has learnt from all its files together.
+type context struct {
+	mu sync.Mutex
+	// satisfied are the requests (file, name) that were met in some program's load.
+	satisfied map[[2]string]bool
+	// provides are the files by soname and by file name.
+	provides map[string][]string
+}
+
+func newContext() *context {
+	return &context{satisfied: map[[2]string]bool{}, provides: map[string][]string{}}
+}
+
+// learn remembers what a load shows.
+func (c *context) learn(s *loader.Load) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	main := s.Main.File
+	for _, name := range []string{main.Soname, path.Base(s.Main.Path)} {
+		if name != "" && !slices.Contains(c.provides[name], s.Main.Path) {
+			c.provides[name] = append(c.provides[name], s.Main.Path)
+		}
+	}
+	for _, o := range s.Objects[1:] {
+		if o.File == nil {
+			continue
+		}
+		for _, u := range o.Uses {
+			if u.To.Found() {
+				c.satisfied[[2]string{o.File.Path, u.Name}] = true
+			}
+		}
+	}
+}
+
+// provider returns the file of a name that is nearest to another file, the one
+// that has the longest part of its path in common with it.
+func (c *context) provider(name, near string) string {
+	best, most := "", -1
+	for _, p := range c.provides[name] {
+		n := 0
+		for n < len(p) && n < len(near) && p[n] == near[n] {
+			n++
+		}
+		if n > most || n == most && p < best {
+			best, most = p, n
+		}
+	}
+	return best
+}
+
+// unresolved reports what is missing, once all files have been seen.
+func (s *subject) unresolved(names []missing, c *context) {
+	link := s.DriverLink
+	if link == "" {
+		link = driver.LinkFor(s.file.Image.Machine)
+	}
+	hasLink := slices.ContainsFunc(s.entries, func(e entry) bool { return e.driver })
+	indirect := map[string]bool{}
+	for _, m := range names {
+		direct := m.by == s.load.Main
+		switch {
+		case driver.Provides(m.name) && direct:
+			s.driverMissing(m, link, hasLink)
+		case driver.Provides(m.name), !m.cause.Certain():
+			// It is the other file's to find, and reported there.
+		case s.load.Interp != nil && !s.load.Interp.Found && !s.load.Interp.Store:
+			// Its machine's libraries are not here either.
+		case c.satisfied[[2]string{m.by.File.Path, m.name}]:
+			// A program loads this library and what it needs: it is never loaded alone.
+		case direct:
+			f := Finding{ID: Unresolved, Library: m.name,
+				Message: fmt.Sprintf("%s, which the file needs, is not found", m.name),
+				Remedy:  "add the directory that holds it to the run path"}
+			if at := c.provider(m.name, s.path); at != "" && !s.isProgram() {
+				f.Severity = Note
+				f.Message += fmt.Sprintf(" on its own; %s is one, so it works where that was loaded before", at)
+				f.Remedy = "add $ORIGIN, or that directory, to the run path, if the file is to work alone"
+			} else if at != "" {
+				f.Remedy = fmt.Sprintf("add %s, where one is, to the run path", path.Dir(at))
+			}
+			if s.load.Interp.Store && !s.isProgram() && m.name == "libc.so.6" {
+				continue // a library without a run path takes its program's
+			}
+			s.report(f)
+		case s.isProgram() && !indirect[m.name]:
+			indirect[m.name] = true
+			s.report(Finding{ID: UnresolvedIndirect, Library: m.name,
+				Message: fmt.Sprintf("%s, which %s needs, is not found", m.name, m.by.Path),
+				Remedy:  fmt.Sprintf("add the directory that holds it to the run path of %s: the program's own DT_RUNPATH is not searched for it", m.by.Path)})
+		}
+	}
+}
+
+// driverMissing: a library of the driver, which no build machine has.
+func (s *subject) driverMissing(m missing, link string, hasLink bool) {
+	how := "needs"
+	switch m.cause {
+	case loader.DlopenNote:
+		how = "may open (.note.dlopen)"
+	case loader.DlopenString:
+		how = "may open (its name is among the constants)"
+	}
+	if hasLink {
+		s.report(Finding{ID: DriverAbsent, Library: m.name,
+			Message: fmt.Sprintf("%s, which the file %s, is not at the driver link %s on this machine", m.name, how, link),
+			Remedy:  "none is needed on a build machine; --assume-driver DIR shows what a host with a driver would load"})
+		return
+	}
+	f := Finding{ID: NoDriverLink, Library: m.name,
+		Message: fmt.Sprintf("%s, which the file %s, comes with the host's driver, and the driver link %s is not in the run path", m.name, how, link),
+		Remedy:  "run autoAddDriverRunpath on the file"}
+	switch {
+	case !s.inStore:
+		f.Severity = Note
+		f.Message += "; it is found where the driver is in the default directories, so not on NixOS"
+	case m.cause != loader.Needed:
+		f.Severity = Warning
+	}
+	s.report(f)
+}

@@ -1,0 +1,105 @@
+package audit
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/explain"
+)
+
+// page is the page around the data: one file, no network.
+//
+//go:embed page.html
+var page string
+
+// pageData is what the page's script shows.
+type pageData struct {
+	Title   string     `json:"title"`
+	Made    string     `json:"made"`
+	Summary *Summary   `json:"summary"`
+	Rules   []pageRule `json:"rules"`
+	Strings []string   `json:"strings"` // names and paths, which the files refer to by number
+	Files   []pageFile `json:"files"`
+}
+
+type pageRule struct {
+	ID      string `json:"id"`
+	Summary string `json:"summary"`
+	Help    string `json:"help"`
+}
+
+type pageFile struct {
+	Path     string    `json:"path"`
+	Tag      string    `json:"tag"`
+	Entries  []string  `json:"entries"`
+	Loader   string    `json:"loader"`
+	Reason   string    `json:"reason,omitempty"`
+	Findings []Finding `json:"findings"`
+	Verdicts []string  `json:"verdicts,omitempty"`
+	// Tree has an element for each library: name, path (-1: not found), rule, cause, and the
+	// file that needs it, all numbers of strings; loaded ones are listed once.
+	Tree [][5]int `json:"tree"`
+}
+
+func writeHTML(w io.Writer, paths []string, results []*result, sum *Summary) error {
+	d := pageData{Title: strings.Join(paths, " "), Made: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Summary: sum, Strings: []string{}, Files: []pageFile{}}
+	for _, r := range Rules() {
+		d.Rules = append(d.Rules, pageRule{r.ID, r.Summary, r.Help})
+	}
+	numbers := map[string]int{}
+	number := func(s string) int {
+		n, ok := numbers[s]
+		if !ok {
+			n = len(d.Strings)
+			numbers[s] = n
+			d.Strings = append(d.Strings, s)
+		}
+		return n
+	}
+	for _, r := range results {
+		if r.report.Action == command.Skipped {
+			continue
+		}
+		f := pageFile{Path: r.report.Path, Tag: r.report.Tag, Entries: r.report.Before, Reason: r.report.Reason, Findings: r.report.Findings, Tree: [][5]int{}}
+		if r.tree != nil {
+			f.Loader = r.tree.Loader
+			for _, v := range r.tree.Driver {
+				f.Verdicts = append(f.Verdicts, v.Text)
+			}
+			f.Tree = treeOf(r.tree, number)
+		}
+		d.Files = append(d.Files, f)
+	}
+	before, after, ok := strings.Cut(page, "DATA")
+	if !ok {
+		return fmt.Errorf("the page has no place for its data")
+	}
+	// Encode escapes <, > and &, so the data cannot end the script element.
+	b, err := json.Marshal(&d)
+	if err != nil {
+		return err
+	}
+	for _, part := range []string{before, string(b), after} {
+		if _, err := io.WriteString(w, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func treeOf(t *explain.File, number func(string) int) [][5]int {
+	out := [][5]int{}
+	for _, l := range t.Libraries {
+		row := [5]int{number(l.Soname), -1, number(l.Rule), number(l.Cause), number(l.NeededBy)}
+		if l.Path != nil {
+			row[1] = number(*l.Path)
+		}
+		out = append(out, row)
+	}
+	return out
+}

@@ -1,0 +1,109 @@
+package audit
+
+import (
+	"encoding/json"
+	"io"
+	"net/url"
+	"path"
+	"strings"
+
+	"cuda-runpath/pkg/command"
+)
+
+// The parts of SARIF 2.1.0 (OASIS standard) that are written here.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool       sarifTool     `json:"tool"`
+		ColumnKind string        `json:"columnKind"`
+		Results    []sarifResult `json:"results"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name    string      `json:"name"`
+		Version string      `json:"version,omitempty"`
+		Rules   []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID      string      `json:"id"`
+		Short   sarifText   `json:"shortDescription"`
+		Full    sarifText   `json:"fullDescription"`
+		Help    sarifText   `json:"help"`
+		Default sarifConfig `json:"defaultConfiguration"`
+	}
+	sarifConfig struct {
+		Level Severity `json:"level"`
+	}
+	sarifText struct {
+		Text string `json:"text"`
+	}
+	sarifResult struct {
+		RuleID       string             `json:"ruleId"`
+		RuleIndex    int                `json:"ruleIndex"`
+		Level        Severity           `json:"level"`
+		Message      sarifText          `json:"message"`
+		Locations    []sarifLocation    `json:"locations"`
+		Fingerprints map[string]string  `json:"partialFingerprints"`
+		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+	}
+	sarifLocation struct {
+		Physical sarifPhysical `json:"physicalLocation"`
+	}
+	sarifPhysical struct {
+		Artifact sarifArtifact `json:"artifactLocation"`
+		Region   *sarifRegion  `json:"region,omitempty"`
+	}
+	sarifArtifact struct {
+		URI string `json:"uri"`
+	}
+	sarifRegion struct {
+		StartLine int `json:"startLine"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Justification string `json:"justification"`
+	}
+)
+
+func writeSARIF(w io.Writer, results []*result) error {
+	driver := sarifDriver{Name: "runpath audit", Version: command.Version}
+	index := map[string]int{}
+	for i, r := range Rules() {
+		index[r.ID] = i
+		driver.Rules = append(driver.Rules, sarifRule{r.ID, sarifText{r.Summary}, sarifText{r.Help}, sarifText{r.Help}, sarifConfig{r.Severity}})
+	}
+	run := sarifRun{Tool: sarifTool{driver}, ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
+	for _, r := range results {
+		for i := range r.report.Findings {
+			f := &r.report.Findings[i]
+			res := sarifResult{RuleID: f.ID, RuleIndex: index[f.ID], Level: f.Severity,
+				Message: sarifText{strings.ToValidUTF8(f.Message+". To settle it: "+f.Remedy, "�")},
+				// Code scanning shows results at a line; an ELF file is shown at its first.
+				Locations:    []sarifLocation{{sarifPhysical{sarifArtifact{uri(r.report.Path)}, &sarifRegion{1}}}},
+				Fingerprints: map[string]string{"finding/v1": digest(fingerprint(r.report.Path, f))}}
+			if f.Accepted {
+				res.Suppressions = []sarifSuppression{{"external", "accepted by the baseline"}}
+			}
+			run.Results = append(run.Results, res)
+		}
+	}
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", " ")
+	return enc.Encode(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
+}
+
+// uri is a file's path as a URI: relative where the path is.
+func uri(p string) string {
+	u := url.URL{Path: path.Clean(p)}
+	if path.IsAbs(p) {
+		u.Scheme = "file"
+		return u.String()
+	}
+	return u.EscapedPath()
+}
