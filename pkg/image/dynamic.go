@@ -3,6 +3,7 @@ package image
 import (
 	"debug/elf"
 	"path"
+	"slices"
 )
 
 // maxDynamic bounds the entries of a dynamic section. Real ones have some dozens,
@@ -17,6 +18,8 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 	}
 	im.dynOff, im.dynCap = off, int(min(dyn.Filesz/es, maxDynamic))
 	terminated := false
+	own := im.spare()
+	im.Dynamic = own.dynamic[:0]
 	for i := 0; i < im.dynCap && !terminated; {
 		b := im.scratch(uint64(min(im.dynCap-i, 64)) * es)
 		if err := readFull(im.r, b, off+uint64(i)*es); err != nil {
@@ -29,6 +32,7 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 			}
 		}
 	}
+	own.dynamic, im.Dynamic = im.Dynamic, slices.Clip(im.Dynamic)
 	if !terminated {
 		return malformed(off, "dynamic section of %d entries has no DT_NULL", im.dynCap)
 	}

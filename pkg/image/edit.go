@@ -200,6 +200,7 @@ func (e *Edit) verify(c Change) error {
 	if err != nil {
 		return fmt.Errorf("planned edit does not read back: %w", err)
 	}
+	defer after.Release()
 	tag, list, err := after.RunPath()
 	if err != nil {
 		return fmt.Errorf("planned edit does not read back: %w", err)

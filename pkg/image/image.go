@@ -256,7 +256,7 @@ func (im *Image) parseProgs(n uint64) error {
 	if err != nil {
 		return err
 	}
-	im.Progs = make([]Prog, n)
+	im.Progs = reuse(&im.spare().progs, int(n))
 	for i := range im.Progs {
 		im.Progs[i] = im.decodeProg(b[uint64(i)*im.phdrSize():])
 	}
@@ -312,7 +312,7 @@ func (im *Image) countSections(at, n uint64) error {
 	if n > im.size/im.shdrSize() {
 		return malformed(at, "section header table of %d entries lies outside the file of %d bytes", n, im.size)
 	}
-	im.Sections = make([]Section, n)
+	im.Sections = reuse(&im.spare().sections, int(n))
 	return nil
 }
 

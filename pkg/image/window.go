@@ -18,32 +18,53 @@ type window struct {
 	own  *buffers // what buf is a part of
 }
 
-const windowSize = 16 << 10 // bytes; a small library fits whole
+const windowSize = 8 << 10 // bytes: the structures at the end of a small library, mostly; copying more costs more than it saves
 
 // buffers are used again by one image after another: a tool that looks at
 // thousands of small files would otherwise spend its time in the memory allocator.
 type buffers struct {
-	block [windowSize]byte
-	table []byte
+	block    [windowSize]byte
+	table    []byte
+	progs    []Prog
+	sections []Section
+	dynamic  []Dyn
 }
 
-var spare = sync.Pool{New: func() any { return new(buffers) }}
+var free = sync.Pool{New: func() any { return new(buffers) }}
 
 func (w *window) buffers() *buffers {
 	if w.own == nil {
-		w.own = spare.Get().(*buffers)
+		w.own = free.Get().(*buffers)
 	}
 	return w.own
+}
+
+// spare returns the buffers that the image may use.
+func (im *Image) spare() *buffers {
+	if w, ok := im.r.(*window); ok {
+		return w.buffers()
+	}
+	return &buffers{}
+}
+
+// reuse returns a slice of n elements in the memory of an earlier image's, or else
+// in new memory, which it remembers. The caller sets every element. There is no
+// room behind the slice, so that appending to it never writes to what is shared.
+func reuse[T any](old *[]T, n int) []T {
+	if cap(*old) < n {
+		*old = make([]T, n)
+	}
+	return (*old)[:n:n]
 }
 
 // Release hands the image's buffers to the next one that is parsed. It need not
 // be called; after it the image must not be used any more.
 func (im *Image) Release() {
 	if w, ok := im.r.(*window); ok && w.own != nil {
-		spare.Put(w.own)
+		free.Put(w.own)
 		w.own, w.buf = nil, nil
 	}
-	im.r = nil
+	im.r, im.Progs, im.Sections, im.Dynamic = nil, nil, nil, nil
 }
 
 // scratch returns n bytes that the next call of scratch overwrites.
