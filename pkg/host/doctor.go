@@ -70,9 +70,7 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	kernel := h.doctorKernel(d, k)
 	if err != nil {
 		d.add("driver libraries", Bad, "ld.so.cache, known directories", "install the distribution's NVIDIA driver package, or the container toolkit in a container", "%v", err)
-		for _, r := range drv.Rejected {
-			d.add("driver libraries", Note, r.Path, "", "%s: not used: %s", r.Path, r.Reason)
-		}
+		h.doctorRejected(d, drv)
 	} else {
 		h.doctorLibraries(d, drv, kernel, k)
 	}
@@ -152,10 +150,14 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 				"the kernel module is %s, the libraries are %s: CUDA refuses that (an upgrade without a reboot?)", kernel.Version, drv.Version)
 		}
 	}
+	var lacks []string
 	for _, n := range drv.Needs {
 		if n.Path == "" {
-			d.add("driver libraries", Note, strings.Join(n.By, ", "), "", "%s needs %s, which this host lacks", strings.Join(n.By, ", "), n.Soname)
+			lacks = append(lacks, n.Soname+" (for "+strings.Join(n.By, ", ")+")")
 		}
+	}
+	if len(lacks) > 0 {
+		d.add("driver libraries", Note, "DT_NEEDED", "", "this host lacks %s", few(lacks))
 	}
 	if k == discrete {
 		for _, want := range []struct{ name, what, pkg string }{
@@ -167,11 +169,24 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 			}
 		}
 	}
-	for _, r := range drv.Rejected {
-		d.add("driver libraries", Note, r.Path, "", "%s: not used: %s", r.Path, r.Reason)
-	}
+	h.doctorRejected(d, drv)
 	if len(drv.Others) > 0 {
 		d.add("driver libraries", Note, "known directories", "", "other drivers lie in %s", strings.Join(drv.Others, ", "))
+	}
+}
+
+// doctorRejected names each libcuda.so that is not used, and counts the other files.
+func (h *Host) doctorRejected(d *Diagnosis, drv *Driver) {
+	rest := 0
+	for _, r := range drv.Rejected {
+		if row, _ := driver.Lookup(path.Base(r.Path)); row.Soname == driver.LibCUDA {
+			d.add("driver libraries", Note, r.Path, "", "%s is not used: %s", r.Path, r.Reason)
+		} else {
+			rest++
+		}
+	}
+	if rest > 0 {
+		d.add("driver libraries", Note, "hostDriver find --verbose", "", "%d other files that bear the names of the driver's are not used", rest)
 	}
 }
 
@@ -462,6 +477,10 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 		d.add(subject, Bad, how, run, "%s is driver %s, the host's is %s", found.Path, version, drv.Version)
 	default:
 		d.add(subject, Good, how, "", "%s%s", found.Path, resolved(found.Path, inside))
+		if load.Interp.Store && found.File != nil && found.File.List == "" && found.Rule != loader.ByEnv {
+			d.add("PTX compiler", Warning, found.Path, "sudo hostDriver install --copy"+prefixFlag(prefix)+", or: hostDriver run "+load.Main.Path,
+				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(found.Path))
+		}
 	}
 }
 

@@ -44,6 +44,10 @@ type Run struct {
 func (r *Run) Exec() error {
 	file, err := exec.LookPath(r.Program[0])
 	if err != nil && !errors.Is(err, exec.ErrDot) {
+		var ee *exec.Error
+		if errors.As(err, &ee) {
+			err = reason(ee.Err)
+		}
 		return &StartError{r.Program[0], err}
 	}
 	if r.Method == Auto || r.Method == Namespace {
