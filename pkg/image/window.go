@@ -94,11 +94,11 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	case n > windowSize/2 || off+n > w.size:
 		return w.r.ReadAt(p, at)
 	}
-	// Blocks are aligned so that neighbouring structures share one, moved up
-	// only where the request would straddle two.
+	// Blocks begin at pages, and the last one ends where the file does: before the
+	// section headers there lies what else a parse reads, .dynamic most of all.
 	start := off &^ (windowSize/2 - 1)
-	if w.size <= windowSize {
-		start = 0
+	if start+windowSize > w.size {
+		start = max(w.size, windowSize) - windowSize
 	}
 	if w.buf == nil {
 		w.buf = w.buffers().block[:0]
