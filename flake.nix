@@ -16,7 +16,12 @@
         system:
         import ./nix/checks {
           pkgs = (pkgsFor system).extend self.overlays.default;
-          inherit (self) lib overlays;
+          inherit (self)
+            lib
+            overlays
+            homeManagerModules
+            systemManagerModules
+            ;
         }
       );
       isDerivation = value: value.type or "" == "derivation";
@@ -64,6 +69,10 @@
       });
 
       formatter = forAllSystems (system: import ./nix/formatter.nix { pkgs = pkgsFor system; });
+
+      # Hosts other than NixOS: one option each.
+      homeManagerModules.default = import ./nix/modules/home-manager.nix { inherit self; };
+      systemManagerModules.default = import ./nix/modules/system-manager.nix { inherit self; };
 
       templates.default = {
         path = ./templates/default;

@@ -26,6 +26,18 @@ let
     hooks
     // {
       cuda-runpath = pkgs.callPackage ./package.nix { native = if isCross then onBuild.cuda-runpath else null; };
+      # The one tool for users, without the others.
+      hostDriver =
+        let
+          output = lib.getOutput "hostDriver" self.cuda-runpath;
+        in
+        output
+        // {
+          meta = output.meta // {
+            description = "Gives programs built with Nix the GPU driver of a host that is not NixOS";
+            mainProgram = "hostDriver";
+          };
+        };
       # nixpkgs' names for the same things.
       autoAddCudaCompatRunpath = hooks.addCudaCompatRunpath;
       removeStubsFromRunpathHook = hooks.stubReplace;

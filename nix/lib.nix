@@ -80,6 +80,43 @@ rec {
         ''
       );
 
+  # wrapWithHostDriver PACKAGE: the package with each program of its bin/ started by
+  # `hostDriver run`, for hosts other than NixOS. The rest is linked.
+  wrapWithHostDriver =
+    package:
+    let
+      system = (package.stdenv or { }).hostPlatform.system or package.system;
+      pkgs = pkgsFor system;
+      inherit (pkgs) lib;
+      name = package.pname or package.name;
+    in
+    pkgs.runCommand "${name}-with-host-driver"
+      {
+        package = lib.getBin package;
+        hostDriver = lib.getOutput "hostDriver" (packagesFor system).cuda-runpath;
+        inherit (pkgs.stdenv) shell;
+        passthru.unwrapped = package;
+        meta = {
+          description = "${name}, with the host's GPU driver";
+        }
+        // lib.optionalAttrs (package ? meta.mainProgram) { inherit (package.meta) mainProgram; };
+      }
+      ''
+        mkdir -p $out/bin
+        for entry in "$package"/*; do
+          if [[ $entry != */bin ]]; then ln -s "$entry" $out/; fi
+        done
+        for program in "$package"/bin/*; do
+          wrapper=$out/bin/''${program##*/}
+          if [[ -d $program || ! -x $program ]]; then
+            ln -s "$program" "$wrapper"
+            continue
+          fi
+          printf '#!%s\nexec %q run -- %q "$@"\n' "$shell" "$hostDriver/bin/hostDriver" "$program" > "$wrapper"
+          chmod +x "$wrapper"
+        done
+      '';
+
   # dropInRebuilds SYSTEM: the attributes of nixpkgs that overlays.dropIn changes, so
   # that are built anew. Looks at every top-level attribute, which takes as long as
   # evaluating all of nixpkgs does; what does not evaluate is left out.

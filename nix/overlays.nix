@@ -12,6 +12,7 @@ rec {
       cudaRunpath = ours;
       inherit (ours)
         cuda-runpath
+        hostDriver
         cudaRunpathHook
         stubReplace
         addCudaCompatRunpath

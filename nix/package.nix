@@ -1,6 +1,6 @@
 # The binaries, static, with their man pages and completions. Each tool that a hook
-# calls is an output of its own, linked from $out/bin: a build that uses one hook
-# then fetches one binary.
+# or a wrapper calls is an output of its own, linked from $out/bin: a build that uses
+# one hook then fetches one binary.
 {
   lib,
   stdenv,
@@ -14,11 +14,12 @@ let
   commands = builtins.filter (name: builtins.pathExists (../cmd + "/${name}/main.go")) (
     builtins.attrNames (builtins.readDir ../cmd)
   );
-  hookTools = [
+  ownOutputs = [
     "stubReplace"
     "autoAddDriverRunpath"
     "addCudaCompatRunpath"
     "noRunpathAmbiguity"
+    "hostDriver"
   ];
 
   # Only what the compiler reads: editing tests, documentation or Nix rebuilds nothing.
@@ -34,7 +35,7 @@ let
     else
       relative == "go.mod"
       || relative == "go.sum"
-      || ((below "cmd" || below "pkg") && !(lib.hasSuffix "_test.go" name) && name != "README.md");
+      || ((below "cmd" || below "pkg") && !(lib.hasSuffix "_test.go" name) && !(lib.hasSuffix ".md" name));
 
   canRun = stdenv.buildPlatform.canExecute stdenv.hostPlatform;
   runnable = if canRun then "$out" else "${native}";
@@ -56,7 +57,7 @@ buildGoModule {
     "out"
     "man"
   ]
-  ++ hookTools;
+  ++ ownOutputs;
 
   subPackages = map (name: "cmd/${name}") commands;
   env.CGO_ENABLED = "0";
@@ -86,7 +87,7 @@ buildGoModule {
         --fish "completion/$command.fish" \
         --zsh "completion/$command.zsh"
     done
-    for tool in ${toString hookTools}; do
+    for tool in ${toString ownOutputs}; do
       mkdir -p "''${!tool}/bin"
       mv "$out/bin/$tool" "''${!tool}/bin/$tool"
       ln -s "''${!tool}/bin/$tool" "$out/bin/$tool"

@@ -1,13 +1,14 @@
 # The checks: packages as a user would write them, and assertions on what readelf
-# says of the files in them. `lib` and `overlays` are this flake's.
+# says of the files in them. What stands beside `pkgs` are this flake's outputs.
 {
   pkgs,
   lib,
   overlays,
-}:
+  homeManagerModules,
+  systemManagerModules,
+}@flake:
 let
   support = import ./support.nix { inherit pkgs; };
-  flake = { inherit lib overlays; };
 in
 import ./order.nix support
 // import ./outputs.nix support
@@ -16,3 +17,4 @@ import ./order.nix support
 // import ./failure.nix support
 // import ./cross.nix support
 // import ./flake.nix support flake
+// import ./host-driver.nix support flake

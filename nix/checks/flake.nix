@@ -107,8 +107,9 @@ in
       ]
     }" "description longDescription license mainProgram platforms"
     # Only what the compiler reads: no tests, documentation or Nix.
-    same "other files in the source" "$(cd ${tools.src} && find . -type f ! -name '*.go' | sort | tr '\n' ' ')" "./go.mod ./go.sum "
-    same "tests in the source" "$(find ${tools.src} -name '*_test.go' -o -name testdata)" ""
+    same "the source" "$(cd ${tools.src} && echo *)" "cmd go.mod go.sum pkg"
+    same "tests and documentation in the source" \
+      "$(find ${tools.src} -name '*_test.go' -o -name testdata -o -name '*.md' -o -name '*.nix')" ""
   '';
 
   # A hook needs its own text and its own tool; static, so nothing else.

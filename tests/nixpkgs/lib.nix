@@ -153,6 +153,16 @@ rec {
     list: final: prev:
     builtins.foldl' (acc: overlay: acc // overlay final (prev // acc)) { } list;
 
+  # Of the module system only what a module's text calls; the checks look at what the
+  # module says, not at what the system makes of it.
+  mkOption = option: option // { _type = "option"; };
+  mkEnableOption = what: mkOption { description = "Whether to enable ${what}."; };
+  literalExpression = text: { inherit text; };
+  types = {
+    package.name = "package";
+    listOf = type: { name = "list of ${type.name}"; };
+  };
+
   licenses.mit = {
     spdxId = "MIT";
     free = true;

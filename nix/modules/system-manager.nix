@@ -1,0 +1,37 @@
+# For system-manager on a host other than NixOS: /run/opengl-driver/lib holds links to
+# the host's driver, made anew at each boot and after each upgrade of the driver.
+{ self }:
+{
+  config,
+  lib,
+  pkgs,
+  ...
+}:
+let
+  hostDriver = self.packages.${pkgs.stdenv.hostPlatform.system}.hostDriver;
+in
+{
+  options.services.hostDriver.enable = lib.mkEnableOption "links to the host's GPU driver in /run/opengl-driver/lib, for programs built with Nix";
+
+  config = lib.mkIf config.services.hostDriver.enable {
+    environment.systemPackages = [ hostDriver ];
+    systemd.services.hostDriver = {
+      description = "Links to the host's GPU driver for programs built with Nix";
+      after = [
+        "systemd-tmpfiles-setup.service"
+        "local-fs.target"
+      ];
+      wantedBy = [ "system-manager.target" ];
+      serviceConfig = {
+        Type = "oneshot";
+        ExecStart = "${hostDriver}/bin/hostDriver install";
+      };
+    };
+    # ldconfig writes its cache anew when the driver is upgraded.
+    systemd.paths.hostDriver = {
+      description = "Notice upgrades of the GPU driver";
+      wantedBy = [ "system-manager.target" ];
+      pathConfig.PathChanged = "/etc/ld.so.cache";
+    };
+  };
+}
