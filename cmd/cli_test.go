@@ -3,11 +3,15 @@
 package cmd_test
 
 import (
+	"bufio"
+	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -134,4 +138,58 @@ func TestOrderOfTheToolsDoesNotMatter(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Interrupted, a tool finishes the files that it has begun, leaves the others
+// alone and says how far it came.
+func TestInterrupt(t *testing.T) {
+	t.Chdir(t.TempDir())
+	shared(t, "original.so", "-Wl,--enable-new-dtags,-rpath,/a")
+	original, err := os.ReadFile("original.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const files = 3000
+	for range 5 {
+		os.RemoveAll("d")
+		os.Mkdir("d", 0o755)
+		for i := range files {
+			if err := os.WriteFile(filepath.Join("d", strconv.Itoa(i)), original, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd := exec.Command(filepath.Join(bin, "autoAddDriverRunpath"), "--jobs", "1", "d")
+		stderr, _ := cmd.StderrPipe()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(stderr)
+		lines.Scan() // the first file is done
+		cmd.Process.Signal(os.Interrupt)
+		last := ""
+		for lines.Scan() {
+			last = lines.Text()
+		}
+		cmd.Wait()
+		if cmd.ProcessState.ExitCode() == 0 {
+			continue // it was faster than the signal
+		}
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(last, "stopped (") {
+			t.Fatalf("%v: %s", cmd.ProcessState, last)
+		}
+		edited := 0
+		for i := range files {
+			switch data, _ := os.ReadFile(filepath.Join("d", strconv.Itoa(i))); {
+			case bytes.Contains(data, []byte("\x00/run/opengl-driver/lib:/a\x00")):
+				edited++
+			case !bytes.Equal(data, original):
+				t.Errorf("file %d is neither old nor new", i)
+			}
+		}
+		if want := fmt.Sprintf("after %d files", edited); !strings.Contains(last, want) {
+			t.Errorf("%d files are edited: %s", edited, last)
+		}
+		return
+	}
+	t.Error("5 runs ended as if there had been no signal")
 }
