@@ -164,6 +164,8 @@ func (p *printer) line(u loader.Use) string {
 		name += p.paint(dim, " ("+string(u.Cause)+")")
 	}
 	switch {
+	case !o.Found() && (u.Cause == loader.Preload || u.Cause == loader.PreloadFile || u.Cause == loader.Auxiliary):
+		return name + " → " + p.paint(yellow, "not found; the loader goes on without it")
 	case !o.Found():
 		return name + " → " + p.paint(red, "not found")
 	case o.Err != "":

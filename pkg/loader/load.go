@@ -310,7 +310,11 @@ func (s *Load) fatal(o *Object, format string, args ...any) {
 func (s *Load) Missing() []*Object {
 	var out []*Object
 	for _, o := range s.Objects {
-		if o.missing && o.Cause.Certain() && o.Cause != Auxiliary {
+		switch o.Cause {
+		case Auxiliary, Preload, PreloadFile:
+			continue // the loader goes on without them
+		}
+		if o.missing && o.Cause.Certain() {
 			out = append(out, o)
 		}
 	}
@@ -614,4 +618,48 @@ func (l *Loader) cache(p string) (*ldcache.Cache, error) {
 		c.cache, c.err = ldcache.Parse(f, st.Size())
 	})
 	return c.cache, c.err
+}
+
+// Expand returns the directory that an entry of an object's run path names, with
+// a trailing slash only where the entry is "/"; the working directory for an empty
+// entry. ok is false where the loader ignores the entry.
+func (s *Load) Expand(o *Object, entry string) (dir string, ok bool) {
+	if entry == "" {
+		return s.l.cwd, true
+	}
+	if s.Interp != nil && s.Interp.Kind == Musl {
+		dir = strings.NewReplacer("$ORIGIN", o.origin, "${ORIGIN}", o.origin).Replace(entry)
+	} else {
+		t := tokens{origin: o.origin, lib: "lib", platform: s.CPU.Platform}
+		if s.Interp != nil {
+			t = s.tokens(o)
+		}
+		dir = t.expand(entry)
+	}
+	if dir == "" {
+		return "", false
+	}
+	if trimmed := strings.TrimRight(dir, "/"); trimmed != "" {
+		dir = trimmed
+	} else {
+		dir = "/"
+	}
+	return s.l.abs(dir), true
+}
+
+// In returns the file that a search of one directory for a name without a slash
+// would find, glibc-hwcaps subdirectories aside; nil where the loader of this
+// load would pass it over. why says what is wrong with a file that is there.
+func (s *Load) In(dir, name string) (f *File, why string) {
+	f = s.l.files.openIn(dir, name)
+	if f.errno != 0 {
+		if f.errno == syscall.ENOENT {
+			return nil, ""
+		}
+		return nil, errText(f.errno)
+	}
+	if skip, fatal := s.abi.verify(f); skip != "" || fatal != "" {
+		return nil, skip + fatal
+	}
+	return f, ""
 }

@@ -16,7 +16,7 @@ func (s *Load) startMusl() {
 	}
 	if !s.Secure {
 		for _, name := range strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r:", r) }) {
-			o, again := s.muslLoad(name, s.Main, Preload)
+			o, again := s.muslLoad(name, nil, Preload) // found without the program's run path
 			s.Main.Uses = append(s.Main.Uses, Use{name, Preload, "", o, again})
 		}
 	}
@@ -80,7 +80,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 	} else {
 		for _, o := range s.Objects[1:] {
 			for _, n := range o.names {
-				if n == name && o != s.self {
+				if n == name && o != s.self && o.Err == "" {
 					return o, true
 				}
 			}
@@ -90,7 +90,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 		}
 	}
 	for _, known := range s.Objects[1:] {
-		if !known.missing && known != s.self && known.File != nil && known.File.id == r.file.id {
+		if !known.missing && known.Err == "" && known != s.self && known.File != nil && known.File.id == r.file.id {
 			if len(known.names) == 0 && r.rule != ByPath {
 				known.names = []string{path.Base(known.Path)}
 			}

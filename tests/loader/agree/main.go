@@ -1,0 +1,302 @@
+// Command agree compares what "runpath explain --json" says with what the real
+// dynamic loader does: for the programs and libraries of this machine, and for
+// random graphs of small libraries.
+//
+//	agree [--all] [--graphs N] [--seed S] [--musl LOADER] RUNPATH [DIR…]
+//
+// It prints each difference, and how many files, libraries and graphs agreed.
+package main
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// glibc is the loader of x86-64 programs on a Linux distribution.
+const glibc = "/lib64/ld-linux-x86-64.so.2"
+
+var (
+	all     = flag.Bool("all", false, "compare every file, not a sample")
+	sample  = flag.Int("sample", 400, "compare about so many files")
+	graphs  = flag.Int("graphs", 60, "random graphs for each loader")
+	seed    = flag.Int64("seed", 1, "of the first graph")
+	musl    = flag.String("musl", "/lib/ld-musl-x86_64.so.1", "musl's loader")
+	keep    = flag.Bool("keep", false, "keep the folders of graphs that differ")
+	runpath string
+)
+
+func main() {
+	flag.Parse()
+	if flag.NArg() < 1 {
+		fmt.Fprintln(os.Stderr, "agree: name the runpath binary")
+		os.Exit(2)
+	}
+	var err error
+	if runpath, err = filepath.Abs(flag.Arg(0)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	passed, failed, skipped := 0, 0, 0
+	run := func(what string, f func() (int, error)) {
+		start := time.Now()
+		n, err := f()
+		switch {
+		case errors.Is(err, errSkip):
+			fmt.Printf("skipped: %s: %v\n", what, err)
+			skipped++
+		case err != nil:
+			fmt.Printf("FAILED: %s: %v\n", what, err)
+			failed++
+		case n == 0:
+			fmt.Printf("FAILED: %s: nothing was compared\n", what)
+			failed++
+		default:
+			fmt.Printf("ok: %s: %d, no difference (%.1f s)\n", what, n, time.Since(start).Seconds())
+			passed++
+		}
+	}
+	if flag.NArg() > 1 {
+		run("programs and libraries of this machine", func() (int, error) { return system(flag.Args()[1:]) })
+	}
+	if *graphs > 0 {
+		run("random graphs under glibc", func() (int, error) { return random(glibc, *graphs) })
+		run("random graphs under musl", func() (int, error) { return random(*musl, *graphs) })
+	}
+	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
+	if failed > 0 {
+		os.Exit(1)
+	}
+}
+
+var errSkip = errors.New("not possible here")
+
+// answer is what one loader says: names and paths ("not found"), in order, and
+// the file at which it stopped.
+type answer struct {
+	libs      map[string]string // a name with its path
+	fatal     string            // the path, or "" where the loader went through
+	fatalName string            // the name that was asked for: some of glibc's messages have only that
+}
+
+// document is the part of explain's JSON that is compared.
+type document struct {
+	Files []struct {
+		Path        string
+		Reason      string
+		Interpreter string
+		Loader      string
+		Error       string
+		Libraries   []struct {
+			Soname  string
+			Path    *string
+			Cause   string
+			Certain bool
+			Error   string
+		}
+	}
+}
+
+// explain asks our side about files.
+func explain(dir string, env []string, files ...string) ([]answer, []string, *document, error) {
+	args := []string{"explain", "--json", "--no-dlopen", "--quiet"}
+	for _, e := range env {
+		args = append(args, "--env", e)
+	}
+	cmd := exec.Command(runpath, append(append(args, "--"), files...)...)
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		return nil, nil, nil, fmt.Errorf("%v: %s", err, stderr.String())
+	}
+	var doc document
+	if err := json.Unmarshal(out, &doc); err != nil {
+		return nil, nil, nil, fmt.Errorf("%v: %.200s %s", err, out, stderr.String())
+	}
+	var answers []answer
+	var interps []string
+	for _, f := range doc.Files {
+		a := answer{libs: map[string]string{}}
+		for _, l := range f.Libraries {
+			if !l.Certain {
+				continue
+			}
+			switch {
+			case (l.Path == nil || l.Error != "") && (l.Cause == "LD_PRELOAD" || l.Cause == "ld.so.preload"):
+				// The loader warns, goes on, and does not list it.
+			case l.Error != "" && f.Loader == "musl":
+				a.libs[l.Soname] = "not found" // its message does not tell the two apart
+			case l.Error != "":
+				a.fatal, a.fatalName = *l.Path, l.Soname
+			case l.Path == nil:
+				a.libs[l.Soname] = "not found"
+			default:
+				a.libs[l.Soname] = *l.Path
+			}
+		}
+		interp := f.Interpreter
+		if f.Reason != "" || f.Error != "" && len(f.Libraries) == 0 {
+			interp = ""
+		}
+		answers, interps = append(answers, a), append(interps, interp)
+	}
+	return answers, interps, &doc, nil
+}
+
+// parse reads what LD_TRACE_LOADED_OBJECTS, or musl's ldd, prints.
+func parse(out, interp string) answer {
+	a := answer{libs: map[string]string{}}
+	for line := range strings.Lines(out) {
+		line = strings.TrimSuffix(line, "\n")
+		rest, indented := strings.CutPrefix(line, "\t")
+		if !indented {
+			// glibc: "PROGRAM: error while loading shared libraries: PATH: what"
+			if _, what, ok := strings.Cut(line, "error while loading shared libraries: "); ok {
+				a.fatal, _, _ = strings.Cut(what, ": ")
+			}
+			// musl: "Error loading shared library NAME: why (needed by PATH)"
+			if what, ok := strings.CutPrefix(line, "Error loading shared library "); ok {
+				name, _, _ := strings.Cut(what, ": ")
+				a.libs[name] = "not found"
+			}
+			continue
+		}
+		if rest == "statically linked" {
+			continue
+		}
+		if i := strings.LastIndex(rest, " (0x"); i >= 0 {
+			rest = rest[:i]
+		}
+		name, path, arrow := strings.Cut(rest, " => ")
+		if !arrow {
+			path = name
+		}
+		if strings.HasPrefix(name, "linux-vdso") || strings.HasPrefix(name, "linux-gate") {
+			continue
+		}
+		a.libs[name] = path
+	}
+	return a
+}
+
+// difference says how two answers differ, "" where they do not. The loader's own
+// line is compared only where we have it: glibc prints it always.
+func difference(ours, theirs answer, interp string) string {
+	var out []string
+	if ours.fatal != theirs.fatal && (ours.fatal == "" || ours.fatalName != theirs.fatal) {
+		out = append(out, fmt.Sprintf("the loader stops at %q, we at %q", theirs.fatal, ours.fatal))
+	}
+	if ours.fatal == "" {
+		for name, path := range theirs.libs {
+			if _, have := ours.libs[name]; !have && path == interp {
+				continue
+			}
+			if ours.libs[name] != path {
+				out = append(out, fmt.Sprintf("%s: the loader %q, we %q", name, path, ours.libs[name]))
+			}
+		}
+		for name, path := range ours.libs {
+			if _, have := theirs.libs[name]; have || path == interp {
+				continue
+			}
+			out = append(out, fmt.Sprintf("%s: only we: %q", name, path))
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n    ")
+}
+
+// system compares the ELF files below directories.
+func system(dirs []string) (int, error) {
+	if _, err := os.Stat(glibc); err != nil {
+		return 0, fmt.Errorf("%w: there is no %s", errSkip, glibc)
+	}
+	var files []string
+	for _, dir := range dirs {
+		filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && dynamicHere(p) {
+				files = append(files, p)
+			}
+			return nil
+		})
+	}
+	if !*all && len(files) > *sample {
+		some := make([]string, 0, *sample)
+		for i := range *sample {
+			some = append(some, files[i*len(files)/(*sample)])
+		}
+		files = some
+	}
+	n, libs, differ := 0, 0, 0
+	var ours, theirs time.Duration
+	for chunk := range slices.Chunk(files, 500) {
+		start := time.Now()
+		answers, interps, _, err := explain("/", nil, chunk...)
+		if err != nil {
+			return 0, err
+		}
+		ours += time.Since(start)
+		if len(answers) != len(chunk) {
+			return 0, fmt.Errorf("%d answers for %d files", len(answers), len(chunk))
+		}
+		for i, file := range chunk {
+			if interps[i] == "" {
+				continue // static, a detached debug file, the loader itself
+			}
+			if _, err := os.Stat(interps[i]); err != nil {
+				continue
+			}
+			start := time.Now()
+			// As ldd does it: the loader as a command, which runs nothing of the file.
+			cmd := exec.Command(interps[i], file)
+			cmd.Dir, cmd.Env = "/", []string{"LC_ALL=C", "LD_TRACE_LOADED_OBJECTS=1"}
+			if strings.Contains(interps[i], "ld-musl") {
+				cmd = exec.Command(interps[i], "--list", file)
+				cmd.Dir, cmd.Env = "/", []string{}
+			}
+			out, _ := cmd.CombinedOutput()
+			theirs += time.Since(start)
+			real := parse(string(out), interps[i])
+			n++
+			libs += len(real.libs)
+			if d := difference(answers[i], real, interps[i]); d != "" {
+				differ++
+				fmt.Printf("  %s\n    %s\n", file, d)
+			}
+		}
+	}
+	fmt.Printf("%d of %d files, %d libraries; explain took %.2f s, the loader itself %.2f s: %.1f times as long\n",
+		n, len(files), libs, ours.Seconds(), theirs.Seconds(), theirs.Seconds()/ours.Seconds())
+	if differ > 0 {
+		return n, fmt.Errorf("%d of %d files differ", differ, n)
+	}
+	return n, nil
+}
+
+// dynamicHere tells ELF files for x86-64 that a loader could load.
+func dynamicHere(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var h [20]byte
+	if n, _ := f.Read(h[:]); n < len(h) {
+		return false
+	}
+	return string(h[:4]) == elf.ELFMAG && h[elf.EI_CLASS] == byte(elf.ELFCLASS64) && h[elf.EI_DATA] == byte(elf.ELFDATA2LSB) &&
+		(h[16] == byte(elf.ET_DYN) || h[16] == byte(elf.ET_EXEC)) && h[18] == byte(elf.EM_X86_64) && h[19] == 0
+}
