@@ -388,6 +388,27 @@ func TestAppendedDataIsFoundBothWays(t *testing.T) {
 	}
 }
 
+// The segment of an earlier edit grows in place, and what was appended behind it
+// must not be where it grows to.
+func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {
+	const payload = "PAYLOAD of a later packer END"
+	b := edit(t, plain().build(t), Change{elf.DT_RUNPATH, lists[1]})
+	at := len(b)
+	b = append(b, payload...)
+	for n := 1; n < 20000; n *= 3 {
+		b = edit(t, b, Change{elf.DT_RUNPATH, strings.Repeat("/n", n)})
+		if string(b[at:][:len(payload)]) != payload {
+			t.Errorf("%d: the payload is not at its old offset", n)
+		}
+		if string(b[len(b)-len(payload):]) != payload {
+			t.Errorf("%d: the payload is not at the end", n)
+		}
+	}
+	if len(b) > 10*40000 {
+		t.Errorf("grew to %d bytes", len(b))
+	}
+}
+
 func TestZerosBehindTheImageAreNoPayload(t *testing.T) {
 	b := append(plain().build(t), make([]byte, 100_000)...)
 	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) > len(b)+20_000 {

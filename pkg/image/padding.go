@@ -103,7 +103,7 @@ func (p *planner) inPadding() (*placement, error) {
 			return nil, err
 		}
 		if pad >= head+leastRoom(len(list)) {
-			return p.extend(own, pad)
+			return p.extend(own, 0, pad)
 		}
 	}
 	for _, seg := range p.readOnlySegments(own) {
@@ -130,13 +130,14 @@ func (p *planner) readOnlySegments(own *Prog) []*Prog {
 	return segs
 }
 
-// extend lets the table and its segment grow by n bytes that are zero in the file.
-func (p *planner) extend(seg *Prog, n uint64) (*placement, error) {
-	added, at := appendRoom(nil, p.change.List, n-uint64(roomHead))
+// extend lets the table and its segment grow by n bytes. The first gap of them are
+// what they are, the others are free.
+func (p *planner) extend(seg *Prog, gap, n uint64) (*placement, error) {
+	added, at := appendRoom(nil, p.change.List, n-gap-uint64(roomHead))
 	size := p.im.strsz + n
 	return &placement{
-		strOff:   p.im.strsz + at,
-		prepare:  []write{{off: p.im.strOff + p.im.strsz, data: added}},
+		strOff:   p.im.strsz + gap + at,
+		prepare:  []write{{off: p.im.strOff + p.im.strsz + gap, data: added}},
 		heads:    []write{p.growSegment(seg, n)},
 		early:    1,
 		tags:     map[elf.DynTag]uint64{elf.DT_STRSZ: size},

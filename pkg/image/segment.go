@@ -131,10 +131,15 @@ func (p *planner) inLastSegment() (*placement, error) {
 	} else if ok {
 		n = max(n, 2*r.size)
 	}
+	gap := uint64(0)
+	if t.tail > 0 { // appended data is found at its old offset as well: the table takes it in
+		gap = im.size - end
+		n += gap
+	}
 	if n > im.addressRoom(seg) {
 		return nil, nil
 	}
-	pl, err := p.extend(seg, n)
+	pl, err := p.extend(seg, gap, n)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +170,9 @@ func (p *planner) inLastSegment() (*placement, error) {
 	pl.prepare, pl.size = prepare, size
 	pl.heads = append(head, str)
 	pl.settle = nil
+	if gap > 0 {
+		pl.settle = []write{{off: end, data: make([]byte, t.tailOff-end)}}
+	}
 	pl.early = len(pl.heads)
 	return pl, nil
 }
