@@ -208,8 +208,8 @@ func Start(c *cli.Context, paths []string) (*Session, error) {
 		return nil, Misuse("no file or directory is named")
 	case s.Verbose && s.Quiet:
 		return nil, Misuse("--verbose and --quiet contradict each other")
-	case c.IsSet("jobs") && s.Jobs < 1:
-		return nil, Misusef("--jobs %d: at least one", s.Jobs)
+	case s.Jobs < 0:
+		return nil, Misusef("--jobs %d: a number of files, or 0 for the processors", s.Jobs)
 	}
 	for _, p := range paths {
 		if p == "" {

@@ -176,12 +176,23 @@ func listOr(names []string, none string) string {
 // visit edits one file. It runs in several goroutines.
 func (e *Editor) visit(f *tree.File) *outcome {
 	o := &outcome{report: FileReport{Path: f.Path, PathBytes: pathBytes(f.Path), Before: []string{}, After: []string{}}}
-	if err := e.edit(f, o); err != nil {
+	if err := e.guarded(f, o); err != nil {
 		o.report.Action, o.report.Reason = Failed, err.Error()
 		o.report.After = o.report.Before
 		o.level, o.line, o.warn = logrus.ErrorLevel, err.Error(), nil
 	}
 	return o
+}
+
+// guarded makes a fault of this program a failure of the one file that showed it:
+// the others are still done. What is planned is planned before the first write.
+func (e *Editor) guarded(f *tree.File, o *outcome) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
+		}
+	}()
+	return e.edit(f, o)
 }
 
 func (o *outcome) skip(reason string) {
@@ -280,6 +291,9 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 func (e *Editor) unchanged(o *outcome) {
 	o.report.Action = Unchanged
 	o.level, o.line = logrus.DebugLevel, "unchanged"
+	if notes := o.report.Notes; len(notes) > 0 {
+		o.line += " (" + Printable(strings.Join(notes, "; ")) + ")"
+	}
 }
 
 // rewrite returns the run path as it is to be.

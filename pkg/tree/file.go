@@ -235,7 +235,7 @@ func (w *output) WriteAt(p []byte, off int64) (n int, err error) {
 		case err == unix.EINTR:
 			continue
 		case err != nil:
-			return n, fmt.Errorf("writing at offset %#x: %w", off+int64(n), err)
+			return n, err
 		case m == 0:
 			return n, io.ErrShortWrite
 		}
