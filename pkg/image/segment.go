@@ -200,11 +200,14 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	}
 	var moving []block
 	if null < 0 {
-		if moving, err = p.clear(tableEnd); err != nil {
-			return nil, err
+		if moving, err = p.clear(tableEnd); err == nil && len(im.Progs)+1 >= 0xffff {
+			err = cannot("%d program headers", len(im.Progs))
 		}
-		if len(im.Progs)+1 >= 0xffff {
-			return nil, cannot("%d program headers", len(im.Progs))
+		if err != nil {
+			if null = im.expendable(); null < 0 {
+				return nil, err
+			}
+			moving = nil
 		}
 	}
 	n := &newSegment{p: p, t: t, lent: -1}
@@ -290,6 +293,31 @@ func lendable(progs []Prog) int {
 	for _, t := range []elf.ProgType{elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
 		for i := range progs {
 			if progs[i].Type == t {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// expendable returns a program header that the file can do without for good, or
+// -1. It is the way out where code or constants stand right behind the table, as a
+// linker script can have it (node's .rodata: NixOS/patchelf 531).
+//
+// On x86, glibc takes the properties from PT_NOTE where there is no
+// PT_GNU_PROPERTY (sysdeps/x86/dl-prop.h). PT_PHDR tells a loader how far the
+// program stands from its linked address, and ET_EXEC stands where it was linked.
+func (im *Image) expendable() int {
+	for i := range im.Progs {
+		q := &im.Progs[i]
+		if q.Type == elf.PT_PHDR && im.Type == elf.ET_EXEC {
+			return i
+		}
+		if q.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {
+			continue
+		}
+		for j := range im.Progs {
+			if n := &im.Progs[j]; n.Type == elf.PT_NOTE && n.Off <= q.Off && q.Off+q.Filesz <= n.Off+n.Filesz {
 				return i
 			}
 		}
