@@ -229,6 +229,15 @@ builtins.listToAttrs (
           fixupPhase = "runHook postFixup";
           postFixup = disorder;
         };
+        fixupPhaseOverriddenHookListedLater = {
+          fixupPhase = "runHook postFixup";
+          nativeBuildInputs = allHooks ++ [ late ];
+        };
+        # No fixupOutput.
+        fixupPhaseOverriddenInstallPhaseAppends = {
+          fixupPhase = "runHook preFixup; runHook postFixup";
+          postInstall = appends;
+        };
       };
     in
     check "after-whatever-post-fixup-does" (

@@ -17,7 +17,8 @@ if [[ -n $linking ]]; then
             i=$((i + 1))
             if [[ -z ${NIX_DONT_SET_RPATH-} ]]; then arguments+=("-Wl,-rpath,${flags[i]}"); fi
             ;;
-        *) arguments+=("${flags[i]}") ;;
+        -L* | -l*) arguments+=("${flags[i]}") ;;
+        *) arguments+=("-Wl,${flags[i]}") ;;
         esac
     done
     # nixpkgs' own defaults: DT_RUNPATH, and a build ID only where debugging data is kept apart.
