@@ -21,7 +21,8 @@ type Host struct {
 	// Without are directories that are not looked in: those that are being made.
 	Without []string
 
-	inputs []input // what the answer depends on
+	inputs   []input           // what the answer depends on
+	verdicts map[string]string // by path: why it must not be relied on
 }
 
 // Driver is the host's GPU driver for one machine.
@@ -77,7 +78,7 @@ func (h *Host) Find(m Machine) (*Driver, error) {
 		}
 	}
 	for _, c := range cudas {
-		if c.File != chosen.File {
+		if path.Dir(c.File) != path.Dir(chosen.File) || c.Version != chosen.Version {
 			d.Others = append(d.Others, c.File)
 		}
 	}
@@ -225,6 +226,9 @@ func (h *Host) look(p place, m Machine, found candidates, d *Driver) {
 	}
 }
 
+// jetsonDirs are where L4T keeps its libraries, below the multiarch directory.
+var jetsonDirs = []string{"tegra", "tegra-egl", "nvidia"}
+
 // complete returns the libraries that belong to the chosen libcuda.so.1: those of
 // its version, and of those without a version the ones that lie beside it or,
 // where it has none itself, beside others of the set.
@@ -238,13 +242,9 @@ func (h *Host) complete(chosen Library, found candidates) []Library {
 			}
 		}
 	}
-	if chosen.Class == driver.CUDA && chosen.Version == "" { // Jetson spreads it over sister directories
-		for _, libs := range found {
-			for _, lib := range libs {
-				if lib.Class == driver.Tegra && path.Dir(path.Dir(lib.File)) == path.Dir(path.Dir(chosen.File)) {
-					dirs[path.Dir(lib.Path)], dirs[path.Dir(lib.File)] = true, true
-				}
-			}
+	if at := path.Base(path.Dir(chosen.File)); contains(jetsonDirs, at) { // L4T spreads it over sister directories
+		for _, sister := range jetsonDirs {
+			dirs[path.Join(path.Dir(path.Dir(chosen.File)), sister)] = true
 		}
 	}
 	for _, libs := range found {

@@ -141,10 +141,8 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 		return lib, err
 	}
 	lib.Needs = withoutLibc(needed)
-	for _, at := range []string{name, file} {
-		if err := h.trusted(at); err != nil {
-			return lib, err
-		}
+	if err := h.trusted(name); err != nil {
+		return lib, err
 	}
 	lib.Links = h.linkNames(lib, row)
 	return lib, nil
@@ -221,29 +219,49 @@ const lowGroups = 100
 // trusted tells why a file must not be offered to programs: somebody else than
 // root, the caller or the owner of the tree could put another one in its place.
 func (h *Host) trusted(name string) error {
-	for at := name; ; at = path.Dir(at) {
-		info, err := os.Lstat(h.Root.Path(at))
-		if err != nil {
-			return reason(err)
+	steps, err := h.Root.Steps(name)
+	if err != nil {
+		return reason(err)
+	}
+	for i, at := range steps {
+		why, known := h.verdicts[at]
+		if !known {
+			info, err := os.Lstat(h.Root.Path(at))
+			if err != nil {
+				return reason(err)
+			}
+			why = h.writable(info)
+			if h.verdicts == nil {
+				h.verdicts = map[string]string{}
+			}
+			h.verdicts[at] = why
 		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && info.Mode()&fs.ModeSymlink == 0 {
+		if why != "" {
 			what := at
-			if at == name {
+			if i == len(steps)-1 {
 				what = "the file"
 			}
-			switch {
-			case st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != h.owner():
-				return fmt.Errorf("%s belongs to user %d", what, st.Uid)
-			case info.Mode().Perm()&0o002 != 0:
-				return fmt.Errorf("anybody can write %s", what)
-			case info.Mode().Perm()&0o020 != 0 && st.Gid >= lowGroups && int(st.Gid) != os.Getegid():
-				return fmt.Errorf("group %d can write %s", st.Gid, what)
-			}
-		}
-		if at == "/" || at == "." {
-			return nil
+			return fmt.Errorf(why, what)
 		}
 	}
+	return nil
+}
+
+// writable says who else can change a file or directory, with %s for its name, or "".
+// A link itself is as safe as the directory that it lies in.
+func (h *Host) writable(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || info.Mode()&fs.ModeSymlink != 0:
+		return ""
+	case st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != h.owner():
+		return fmt.Sprintf("%%s belongs to user %d", st.Uid)
+	case info.Mode().Perm()&0o002 != 0:
+		return "anybody can write %s"
+	case info.Mode().Perm()&0o020 != 0 && st.Gid >= lowGroups && int(st.Gid) != os.Getegid():
+		return fmt.Sprintf("group %d can write %%s", st.Gid)
+	}
+	return ""
 }
 
 // owner returns who owns the tree: outside the running system, files may belong to its maker.
