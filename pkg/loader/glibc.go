@@ -2,6 +2,7 @@ package loader
 
 import (
 	"debug/elf"
+	"fmt"
 	"strings"
 	"syscall"
 )
@@ -57,6 +58,11 @@ type item struct {
 	next *item
 }
 
+// maxRevisits bounds how often a library that others name by DT_AUXILIARY is moved
+// to the front and looked at again. Where two name each other that has no end:
+// glibc goes on until its stack is full.
+const maxRevisits = 1000
+
 // deps loads what the objects need, and what that needs, breadth first
 // (_dl_map_object_deps in elf/dl-deps.c). A library that DT_AUXILIARY or
 // DT_FILTER names stands before the object that names it.
@@ -73,9 +79,14 @@ func (s *Load) deps(roots []*Object) {
 		}
 		tail = it
 	}
+	visited := map[*Object]int{}
 	for run := head; run != nil; {
 		o := run.o
 		run.done = true
+		if visited[o]++; visited[o] > maxRevisits {
+			s.Err = fmt.Sprintf("%s: DT_AUXILIARY or DT_FILTER entries lead in a circle: the loader crashes", o.Path)
+			return
+		}
 		at := run // where o stands, as auxiliary libraries move it back
 		if o.File != nil && !o.missing && o.Err == "" && o != s.self {
 			for _, d := range o.File.deps {
@@ -95,7 +106,9 @@ func (s *Load) deps(roots []*Object) {
 					cause = Filter
 				}
 				to, again := s.mapObject(name, o, cause)
-				o.Uses = append(o.Uses, Use{name, cause, "", to, again})
+				if visited[o] == 1 {
+					o.Uses = append(o.Uses, Use{name, cause, "", to, again})
+				}
 				if to.Err != "" && cause == Needed {
 					return // the loader stops here
 				}

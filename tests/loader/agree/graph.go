@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"cuda-runpath/pkg/loader/tinyelf"
 )
@@ -17,7 +18,7 @@ func random(interp string, n int) (int, error) {
 	if _, err := os.Stat(interp); err != nil {
 		return 0, fmt.Errorf("%w: there is no %s", errSkip, interp)
 	}
-	differ, libs, missing, fatal := 0, 0, 0, 0
+	differ, libs, missing, fatal, crashes := 0, 0, 0, 0, 0
 	for i := range n {
 		g := &graph{Rand: rand.New(rand.NewSource(*seed + int64(i))), interp: interp, musl: strings.Contains(interp, "musl")}
 		d, real, err := g.compare()
@@ -33,12 +34,15 @@ func random(interp string, n int) (int, error) {
 		if real.fatal != "" {
 			fatal++
 		}
+		if real.crash {
+			crashes++
+		}
 		if d != "" {
 			differ++
 			fmt.Printf("  seed %d, program %s in %s, env %q\n    %s\n", *seed+int64(i), g.program, g.cwd, g.env, d)
 		}
 	}
-	fmt.Printf("%d graphs, %d libraries, %d of them not found; %d graphs where the loader stops at a damaged file\n", n, libs, missing, fatal)
+	fmt.Printf("%d graphs, %d libraries, %d of them not found; %d graphs where the loader stops at a damaged file, %d where it crashes\n", n, libs, missing, fatal, crashes)
 	if differ > 0 {
 		return n, fmt.Errorf("%d of %d graphs differ", differ, n)
 	}
@@ -306,6 +310,9 @@ func (g *graph) compare() (string, answer, error) {
 		return "", answer{}, err
 	}
 	real := parse(string(out), g.interp)
+	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		real = answer{crash: true}
+	}
 	d := difference(answers[0], real, g.interp)
 	if d == "" || !*keep {
 		os.RemoveAll(g.root)

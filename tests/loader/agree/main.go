@@ -86,6 +86,7 @@ var errSkip = errors.New("not possible here")
 type answer struct {
 	libs      map[string]string // a name with its path
 	fatal     string            // the path, or "" where the loader went through
+	crash     bool              // the loader itself crashes
 	fatalName string            // the name that was asked for: some of glibc's messages have only that
 }
 
@@ -147,6 +148,9 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 				a.libs[l.Soname] = *l.Path
 			}
 		}
+		if strings.HasSuffix(f.Error, "the loader crashes") {
+			a = answer{crash: true}
+		}
 		interp := f.Interpreter
 		if f.Reason != "" || f.Error != "" && len(f.Libraries) == 0 {
 			interp = ""
@@ -195,7 +199,13 @@ func parse(out, interp string) answer {
 // difference says how two answers differ, "" where they do not. The loader's own
 // line is compared only where we have it: glibc prints it always.
 func difference(ours, theirs answer, interp string) string {
+	if ours.crash && theirs.crash {
+		return ""
+	}
 	var out []string
+	if ours.crash != theirs.crash {
+		out = append(out, fmt.Sprintf("the loader crashes: %v, we say %v", theirs.crash, ours.crash))
+	}
 	if ours.fatal != theirs.fatal && (ours.fatal == "" || ours.fatalName != theirs.fatal) {
 		out = append(out, fmt.Sprintf("the loader stops at %q, we at %q", theirs.fatal, ours.fatal))
 	}

@@ -1,0 +1,595 @@
+package loader
+
+import (
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/loader/tinyelf"
+)
+
+// realLoader runs beside ours where the machine has it.
+const realLoader = "/lib64/ld-linux-x86-64.so.2"
+
+// stage is a folder in which one rule is shown.
+type stage struct {
+	*testing.T
+	dir string
+	o   Options
+	// noReal: the real loader cannot be asked (another machine, set-user-ID, a root).
+	noReal bool
+}
+
+func newStage(t *testing.T) *stage {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stage{T: t, dir: dir, o: Options{Dir: dir}}
+}
+
+// path replaces a leading "~" by the folder.
+func (s *stage) path(p string) string { return strings.ReplaceAll(p, "~", s.dir) }
+
+// put writes a file; list elements of a run path may use "~" too.
+func (s *stage) put(name string, o tinyelf.Object) {
+	s.Helper()
+	for i := range o.Strings {
+		o.Strings[i].Str = s.path(o.Strings[i].Str)
+	}
+	s.raw(name, string(o.Bytes()))
+}
+
+func (s *stage) raw(name, contents string) {
+	s.Helper()
+	p := s.dir + "/" + name
+	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(p, []byte(contents), 0o755); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) link(target, name string) {
+	s.Helper()
+	os.MkdirAll(filepath.Dir(s.dir+"/"+name), 0o755)
+	if err := os.Symlink(s.path(target), s.dir+"/"+name); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func lib(soname string) tinyelf.Object { return tinyelf.Object{}.With(elf.DT_SONAME, soname) }
+
+func prog(needed ...string) tinyelf.Object {
+	return tinyelf.Object{Interp: realLoader}.Needs(needed...)
+}
+
+// load returns the load of a program below the folder.
+func (s *stage) load(program string) *Load {
+	s.Helper()
+	s.o.LibraryPath, s.o.Preload = s.path(s.o.LibraryPath), s.path(s.o.Preload)
+	l, err := New(s.o)
+	if err != nil {
+		s.Fatal(err)
+	}
+	p := s.dir + "/" + program
+	if s.o.Root != "" {
+		p = "/" + program
+	}
+	load, err := l.Load(p)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return load
+}
+
+// want checks what a name leads to ("" for nothing) and by which rule, and that
+// the real loader agrees.
+func (s *stage) want(program, name, path string, rule Rule) *Object {
+	s.Helper()
+	load := s.load(program)
+	var o *Object
+	for _, x := range load.Objects {
+		for _, u := range x.Uses {
+			if u.Name == s.path(name) {
+				o = u.To
+			}
+		}
+	}
+	if o == nil {
+		s.Fatalf("nothing asks for %s", name)
+	}
+	if o.Path != s.path(path) || o.Rule != rule {
+		s.Errorf("%s is %q (%s), want %q (%s)", name, o.Path, o.Rule, s.path(path), rule)
+	}
+	if got, ok := s.real(program, s.path(name)); ok && got != s.path(path) {
+		s.Errorf("the real loader finds %s at %q, want %q", name, got, s.path(path))
+	}
+	return o
+}
+
+// real asks the machine's own loader.
+func (s *stage) real(program, name string) (path string, ok bool) {
+	if s.noReal || runtime.GOARCH != "amd64" {
+		return "", false
+	}
+	if _, err := os.Stat(realLoader); err != nil {
+		return "", false
+	}
+	cmd := exec.Command(s.dir + "/" + program)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"LD_TRACE_LOADED_OBJECTS=1", "LC_ALL=C"}
+	if s.o.LibraryPath != "" {
+		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+s.o.LibraryPath)
+	}
+	if s.o.Preload != "" {
+		cmd.Env = append(cmd.Env, "LD_PRELOAD="+s.o.Preload)
+	}
+	out, _ := cmd.CombinedOutput()
+	for line := range strings.Lines(string(out)) {
+		line, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "\t")
+		if !ok {
+			continue
+		}
+		line, _, _ = strings.Cut(line, " (0x")
+		who, where, arrow := strings.Cut(line, " => ")
+		if !arrow {
+			where = who
+		}
+		if who == name {
+			return strings.TrimSuffix(where, "not found"), true
+		}
+	}
+	return "", false
+}
+
+// One test for each rule of glibc's loader; the name is the rule.
+func TestGLibc(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		test func(*stage)
+	}{
+		{"DT_RUNPATH is searched in order", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("b/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/none:~/b:~/a"))
+			o := s.want("p", "liba.so.1", "~/b/liba.so.1", ByRunPath)
+			if len(o.Tried) != 1 || o.Tried[0].Path != s.dir+"/none/liba.so.1" || o.Entry != s.dir+"/b" {
+				s.Errorf("tried %+v, entry %s", o.Tried, o.Entry)
+			}
+		}},
+		{"DT_RUNPATH is not inherited", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").Needs("libb.so.1"))
+			s.put("b/libb.so.1", lib("libb.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a:~/b"))
+			s.want("p", "libb.so.1", "", NotFound)
+		}},
+		{"DT_RPATH is inherited from the loading object", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").Needs("libb.so.1").With(elf.DT_RPATH, "~/b"))
+			s.put("b/libb.so.1", lib("libb.so.1").Needs("libc1.so.1"))
+			s.put("b/libc1.so.1", lib("libc1.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			if o := s.want("p", "libc1.so.1", "~/b/libc1.so.1", ByRPath); o.List == nil || o.List.Name != "liba.so.1" {
+				s.Errorf("whose list: %+v", o.List)
+			}
+		}},
+		{"DT_RPATH of the program is searched last of them", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").Needs("libb.so.1").With(elf.DT_RPATH, "~/x"))
+			s.put("x/libb.so.1", lib("libb.so.1"))
+			s.put("a/libb.so.1", lib("libb.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a"))
+			s.want("p", "libb.so.1", "~/x/libb.so.1", ByRPath)
+		}},
+		{"DT_RPATH beside DT_RUNPATH is ignored", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a").With(elf.DT_RUNPATH, "~/none"))
+			s.want("p", "liba.so.1", "", NotFound)
+		}},
+		{"an object with DT_RUNPATH does not use the DT_RPATH of its loaders", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").Needs("libb.so.1").With(elf.DT_RUNPATH, "~/none"))
+			s.put("a/libb.so.1", lib("libb.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a"))
+			s.want("p", "libb.so.1", "", NotFound)
+		}},
+		{"LD_LIBRARY_PATH comes before DT_RUNPATH", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("e/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			s.o.LibraryPath = "~/e"
+			s.want("p", "liba.so.1", "~/e/liba.so.1", ByEnv)
+		}},
+		{"LD_LIBRARY_PATH comes after DT_RPATH", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("e/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a"))
+			s.o.LibraryPath = "~/e"
+			s.want("p", "liba.so.1", "~/a/liba.so.1", ByRPath)
+		}},
+		{"LD_LIBRARY_PATH is also split at semicolons", func(s *stage) {
+			s.put("e/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1"))
+			s.o.LibraryPath = "~/none;~/e"
+			s.want("p", "liba.so.1", "~/e/liba.so.1", ByEnv)
+		}},
+		{"a set-user-ID program ignores LD_LIBRARY_PATH", func(s *stage) {
+			s.put("e/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1"))
+			os.Chmod(s.dir+"/p", os.ModeSetuid|0o755)
+			s.o.LibraryPath, s.noReal = "~/e", true
+			s.want("p", "liba.so.1", "", NotFound)
+		}},
+		{"a set-user-ID program uses $ORIGIN only in trusted directories", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("bin/p", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN/../a"))
+			os.Chmod(s.dir+"/bin/p", os.ModeSetuid|0o755)
+			s.noReal = true
+			s.want("bin/p", "liba.so.1", "", NotFound)
+			os.Chmod(s.dir+"/bin/p", 0o755)
+			s.noReal = false
+			s.want("bin/p", "liba.so.1", "~/bin/../a/liba.so.1", ByRunPath)
+		}},
+		{"an empty entry is the working directory", func(s *stage) {
+			s.put("liba.so.1", lib("liba.so.1"))
+			s.put("bin/p", prog("liba.so.1").With(elf.DT_RUNPATH, "/none:"))
+			s.want("bin/p", "liba.so.1", "liba.so.1", ByRunPath)
+		}},
+		{"an empty DT_RUNPATH is no run path, yet stops DT_RPATH", func(s *stage) {
+			s.put("liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~").With(elf.DT_RUNPATH, ""))
+			s.want("p", "liba.so.1", "", NotFound)
+		}},
+		{"a relative entry is below the working directory", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("bin/p", prog("liba.so.1").With(elf.DT_RUNPATH, "a"))
+			s.want("bin/p", "liba.so.1", "a/liba.so.1", ByRunPath)
+		}},
+		{"$ORIGIN of a library is where it was found, links not resolved", func(s *stage) {
+			s.put("real/liba.so.1", lib("liba.so.1").Needs("libb.so.1").With(elf.DT_RUNPATH, "$ORIGIN"))
+			s.put("real/libb.so.1", lib("libb.so.1"))
+			s.put("links/libb.so.1", lib("libb.so.1"))
+			s.link("../real/liba.so.1", "links/liba.so.1")
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/links"))
+			s.want("p", "libb.so.1", "~/links/libb.so.1", ByRunPath)
+		}},
+		{"$ORIGIN of a program is where it is, links resolved", func(s *stage) {
+			s.put("real/p", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN"))
+			s.put("real/liba.so.1", lib("liba.so.1"))
+			s.put("links/liba.so.1", lib("liba.so.1"))
+			s.link("../real/p", "links/p")
+			s.want("links/p", "liba.so.1", "~/real/liba.so.1", ByRunPath)
+		}},
+		{"${ORIGIN} is $ORIGIN, $ORIGINAL is not", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGINAL/a:$ORIGIN/${ORIGI:${ORIGIN}/a"))
+			s.want("p", "liba.so.1", "~/a/liba.so.1", ByRunPath)
+		}},
+		{"$LIB is what the loader was built for", func(s *stage) {
+			load := func() *Load { s.put("q", prog()); return s.load("q") }()
+			s.put("a/"+load.Interp.Lib+"/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a/$LIB"))
+			s.want("p", "liba.so.1", "~/a/"+load.Interp.Lib+"/liba.so.1", ByRunPath)
+		}},
+		{"$PLATFORM is the processor's", func(s *stage) {
+			s.put("q", prog())
+			platform := s.load("q").CPU.Platform
+			s.put("a/"+platform+"/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a/${PLATFORM}"))
+			s.want("p", "liba.so.1", "~/a/"+platform+"/liba.so.1", ByRunPath)
+		}},
+		{"a loaded soname wins over the search", func(s *stage) {
+			s.put("a/liba.so.1", lib("libb.so.1"))
+			s.put("a/libb.so.1", lib("libb.so.1"))
+			s.put("p", prog("liba.so.1", "libb.so.1").With(elf.DT_RUNPATH, "~/a"))
+			o := s.load("p").Main.Uses[1]
+			if !o.Again || o.To.Path != s.dir+"/a/liba.so.1" {
+				s.Errorf("libb.so.1 is %s", o.To.Path)
+			}
+			if _, listed := s.real("p", "libb.so.1"); listed {
+				s.Error("the real loader loaded libb.so.1 of its own")
+			}
+		}},
+		{"one file under two names is loaded once", func(s *stage) {
+			s.put("a/liba.so.1", tinyelf.Object{})
+			os.Link(s.dir+"/a/liba.so.1", s.dir+"/a/libb.so.1")
+			s.put("p", prog("liba.so.1", "libb.so.1").With(elf.DT_RUNPATH, "~/a"))
+			if o := s.load("p").Main.Uses[1]; !o.Again || o.To.Name != "liba.so.1" {
+				s.Errorf("libb.so.1 is %+v", o)
+			}
+			if _, listed := s.real("p", "libb.so.1"); listed {
+				s.Error("the real loader loaded the file twice")
+			}
+		}},
+		{"a library of another class is passed over", func(s *stage) {
+			other := lib("liba.so.1")
+			other.Class, other.Machine = elf.ELFCLASS32, elf.EM_386
+			s.put("a/liba.so.1", other)
+			s.put("b/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a:~/b"))
+			if o := s.want("p", "liba.so.1", "~/b/liba.so.1", ByRunPath); !strings.Contains(o.Tried[0].Why, "ELFCLASS32") {
+				s.Errorf("tried: %+v", o.Tried)
+			}
+		}},
+		{"a library of another machine is passed over", func(s *stage) {
+			other := lib("liba.so.1")
+			other.Machine = elf.EM_AARCH64
+			s.put("a/liba.so.1", other)
+			s.put("b/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a:~/b"))
+			if o := s.want("p", "liba.so.1", "~/b/liba.so.1", ByRunPath); !strings.Contains(o.Tried[0].Why, "EM_AARCH64") {
+				s.Errorf("tried: %+v", o.Tried)
+			}
+		}},
+		{"a library of another ABI by e_flags is passed over", func(s *stage) {
+			s.noReal = true
+			soft := lib("liba.so.1")
+			soft.Machine = elf.EM_RISCV
+			hard := soft
+			hard.EFlags = 4 // EF_RISCV_FLOAT_ABI_DOUBLE
+			s.put("a/liba.so.1", soft)
+			s.put("b/liba.so.1", hard)
+			p := tinyelf.Object{Machine: elf.EM_RISCV, EFlags: 5, Interp: "/lib/ld-linux-riscv64-lp64d.so.1"}
+			s.put("p", p.Needs("liba.so.1").With(elf.DT_RUNPATH, "~/a:~/b"))
+			if o := s.want("p", "liba.so.1", "~/b/liba.so.1", ByRunPath); !strings.Contains(o.Tried[0].Why, "e_flags") {
+				s.Errorf("tried: %+v", o.Tried)
+			}
+		}},
+		{"a file that is no ELF file stops the load", func(s *stage) {
+			s.raw("a/liba.so.1", strings.Repeat("text ", 30))
+			s.put("b/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a:~/b"))
+			if l := s.load("p"); !strings.Contains(l.Err, "a/liba.so.1: invalid ELF header") {
+				s.Errorf("error: %q", l.Err)
+			}
+		}},
+		{"a short file stops the load", func(s *stage) {
+			s.raw("a/liba.so.1", "\x7fELF\x02")
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			if l := s.load("p"); !strings.Contains(l.Err, "file too short") {
+				s.Errorf("error: %q", l.Err)
+			}
+		}},
+		{"a directory with a library's name stops the load", func(s *stage) {
+			os.MkdirAll(s.dir+"/a/liba.so.1", 0o755)
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			if l := s.load("p"); !strings.Contains(l.Err, "directory") {
+				s.Errorf("error: %q", l.Err)
+			}
+		}},
+		{"a program cannot be loaded as a library", func(s *stage) {
+			pie := lib("liba.so.1")
+			pie.Flags1 = elf.DF_1_PIE
+			s.put("a/liba.so.1", pie)
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			if l := s.load("p"); !strings.Contains(l.Err, "position-independent executable") {
+				s.Errorf("error: %q", l.Err)
+			}
+		}},
+		{"a link that leads to itself ends the search of its list only", func(s *stage) {
+			s.link("liba.so.1", "a/liba.so.1")
+			s.put("b/liba.so.1", lib("liba.so.1"))
+			s.put("e/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a:~/b"))
+			s.o.LibraryPath = "~/e"
+			s.want("p", "liba.so.1", "~/e/liba.so.1", ByEnv)
+		}},
+		{"a dangling link is passed over", func(s *stage) {
+			s.link("nothing", "a/liba.so.1")
+			s.put("b/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a:~/b"))
+			s.want("p", "liba.so.1", "~/b/liba.so.1", ByRunPath)
+		}},
+		{"a name with a slash is not searched for", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("$ORIGIN/a/liba.so.1"))
+			s.want("p", "~/a/liba.so.1", "~/a/liba.so.1", ByPath)
+		}},
+		{"a hardware directory comes before the directory itself", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("a/glibc-hwcaps/x86-64-v2/liba.so.1", lib("liba.so.1"))
+			s.put("a/glibc-hwcaps/x86-64-v3/liba.so.1", lib("liba.so.1"))
+			s.put("a/glibc-hwcaps/x86-64-v9/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			s.o.CPU, s.noReal = "x86-64-v2", true
+			s.want("p", "liba.so.1", "~/a/glibc-hwcaps/x86-64-v2/liba.so.1", ByRunPath)
+			s.o.CPU = "baseline"
+			s.want("p", "liba.so.1", "~/a/liba.so.1", ByRunPath)
+			// On this machine, whatever it is, we and the real loader agree.
+			s.o.CPU, s.noReal = "native", false
+			o := s.load("p").Main.Uses[0].To
+			s.want("p", "liba.so.1", o.Path, ByRunPath)
+		}},
+		{"a preloaded library comes first and answers to its soname", func(s *stage) {
+			s.put("x/other.so", lib("liba.so.1"))
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			s.o.Preload = "~/x/other.so"
+			l := s.load("p")
+			if len(l.Objects) != 2 || l.Objects[1].Path != s.dir+"/x/other.so" {
+				s.Errorf("loaded: %+v", l.Objects[1:])
+			}
+			if got, listed := s.real("p", "liba.so.1"); listed {
+				s.Errorf("the real loader loaded %s", got)
+			}
+		}},
+		{"the loader itself answers to its soname", func(s *stage) {
+			s.put("a/ld-linux-x86-64.so.2", lib("ld-linux-x86-64.so.2"))
+			s.put("p", prog("ld-linux-x86-64.so.2").With(elf.DT_RUNPATH, "~/a"))
+			if _, err := os.Stat(realLoader); err != nil {
+				s.Skip("no ", realLoader)
+			}
+			if o := s.load("p").Objects[1]; o.Rule != ByLoader || o.Path != realLoader {
+				s.Errorf("%s (%s)", o.Path, o.Rule)
+			}
+		}},
+		{"what DT_AUXILIARY names may be missing", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_AUXILIARY, "libx.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			if l := s.load("p"); len(l.Missing()) != 0 || l.Err != "" {
+				s.Errorf("missing: %v, error %q", l.Missing(), l.Err)
+			}
+		}},
+		{"DT_AUXILIARY in a circle crashes the loader, not us", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_AUXILIARY, "libb.so.1"))
+			s.put("a/libb.so.1", lib("libb.so.1").With(elf.DT_AUXILIARY, "liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a"))
+			if l := s.load("p"); !strings.Contains(l.Err, "circle") || len(l.Objects) != 3 {
+				s.Errorf("error %q, %d objects", l.Err, len(l.Objects))
+			}
+		}},
+		{"DF_1_NODEFLIB keeps out the default directories", func(s *stage) {
+			s.noReal = true
+			s.o.Root, s.o.Dir = s.dir, "/"
+			s.put("usr/lib64/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1"))
+			n := prog("liba.so.1")
+			n.Flags1 = elf.DF_1_NODEFLIB
+			s.put("n", n)
+			s.root("p", "liba.so.1", "/usr/lib64/liba.so.1", ByDefault)
+			s.root("n", "liba.so.1", "", NotFound)
+		}},
+		{"ld.so.cache comes before the default directories", func(s *stage) {
+			s.o.Root, s.o.Dir = s.dir, "/"
+			s.put("usr/lib64/liba.so.1", lib("liba.so.1"))
+			s.put("opt/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1"))
+			s.raw("etc/ld.so.cache", cacheOf("liba.so.1", "/opt/liba.so.1"))
+			s.root("p", "liba.so.1", "/opt/liba.so.1", ByCache)
+			// A stale entry is passed over.
+			os.Remove(s.dir + "/opt/liba.so.1")
+			s.root("p", "liba.so.1", "/usr/lib64/liba.so.1", ByDefault)
+		}},
+		{"a program from a Nix store uses neither /etc/ld.so.cache nor /lib", func(s *stage) {
+			const glibc = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-glibc-2.40"
+			s.o.Root, s.o.Dir = s.dir, "/"
+			s.put("lib/liba.so.1", lib("liba.so.1"))
+			s.put("lib64/liba.so.1", lib("liba.so.1"))
+			s.put("usr/lib/liba.so.1", lib("liba.so.1"))
+			s.raw("etc/ld.so.cache", cacheOf("liba.so.1", "/usr/lib/liba.so.1"))
+			s.put("p", tinyelf.Object{Interp: glibc + "/lib/ld-linux-x86-64.so.2"}.Needs("liba.so.1", "libb.so.1"))
+			// nixpkgs' loader says so itself: these are its constants.
+			ld := lib("ld-linux-x86-64.so.2")
+			ld.Data = "\x00" + glibc + "/etc/ld.so.cache\x00" + glibc + "/lib/\x00/etc/ld-nix.so.preload\x00stable release version 2.40.\x00"
+			s.put(glibc[1:]+"/lib/ld-linux-x86-64.so.2", ld)
+			s.put(glibc[1:]+"/lib/libb.so.1", lib("libb.so.1"))
+			s.root("p", "liba.so.1", "", NotFound)
+			s.root("p", "libb.so.1", glibc+"/lib/libb.so.1", ByDefault)
+		}},
+		{"an absolute link stays below the root", func(s *stage) {
+			s.o.Root, s.o.Dir = s.dir, "/"
+			s.put("real/liba.so.1", lib("liba.so.1"))
+			s.link("/real", "a")
+			s.link("../../../../../../../../../../real", "b")
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "/a"))
+			s.put("q", prog("liba.so.1").With(elf.DT_RUNPATH, "/b"))
+			s.root("p", "liba.so.1", "/a/liba.so.1", ByRunPath)
+			s.root("q", "liba.so.1", "/b/liba.so.1", ByRunPath)
+		}},
+	} {
+		t.Run(c.rule, func(t *testing.T) { c.test(newStage(t)) })
+	}
+}
+
+// root is want below a root, where the real loader cannot look.
+func (s *stage) root(program, name, path string, rule Rule) {
+	s.Helper()
+	s.noReal = true
+	for _, o := range s.load(program).Objects {
+		if o.Name == name {
+			if o.Path != path || o.Rule != rule {
+				s.Errorf("%s is %q (%s), want %q (%s)", name, o.Path, o.Rule, path, rule)
+			}
+			return
+		}
+	}
+	s.Errorf("nothing asks for %s", name)
+}
+
+// cacheOf makes a loader cache of one entry for x86-64 (sysdeps/generic/dl-cache.h).
+func cacheOf(soname, path string) string {
+	const magic = "glibc-ld.so.cache1.1"
+	b := make([]byte, 48+24)
+	copy(b, magic)
+	text := soname + "\x00" + path + "\x00"
+	put := func(at int, v uint32) {
+		b[at], b[at+1], b[at+2], b[at+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+	}
+	put(20, 1)
+	put(24, uint32(len(text)))
+	b[28] = 2 // little endian
+	put(48, 0x303)
+	put(52, 72)
+	put(56, uint32(72+len(soname)+1))
+	return string(b) + text
+}
+
+// One test for each rule of musl's loader.
+func TestMusl(t *testing.T) {
+	const musl = "/lib/ld-musl-x86_64.so.1"
+	prog := func(needed ...string) tinyelf.Object { return tinyelf.Object{Interp: musl}.Needs(needed...) }
+	for _, c := range []struct {
+		rule string
+		test func(*stage)
+	}{
+		{"DT_RUNPATH is inherited", func(s *stage) {
+			s.put("a/liba.so", lib("liba.so").Needs("libb.so"))
+			s.put("b/libb.so", lib("libb.so"))
+			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/a:~/b"))
+			s.want("p", "libb.so", "~/b/libb.so", ByRunPath)
+		}},
+		{"LD_LIBRARY_PATH comes before DT_RPATH too", func(s *stage) {
+			s.put("a/liba.so", lib("liba.so"))
+			s.put("e/liba.so", lib("liba.so"))
+			s.put("p", prog("liba.so").With(elf.DT_RPATH, "~/a"))
+			s.o.LibraryPath = "~/e"
+			s.want("p", "liba.so", "~/e/liba.so", ByEnv)
+		}},
+		{"an empty entry is nothing", func(s *stage) {
+			s.put("liba.so", lib("liba.so"))
+			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "/none:"))
+			s.want("p", "liba.so", "", NotFound)
+		}},
+		{"a list with $LIB is ignored whole", func(s *stage) {
+			s.put("a/liba.so", lib("liba.so"))
+			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/a:~/$LIB"))
+			s.want("p", "liba.so", "", NotFound)
+		}},
+		{"a library answers to its file name, not to its soname", func(s *stage) {
+			s.put("a/liba.so", lib("libz9.so"))
+			s.put("a/libz9.so", lib("libz9.so"))
+			s.put("p", prog("liba.so", "libz9.so").With(elf.DT_RUNPATH, "~/a"))
+			s.want("p", "libz9.so", "~/a/libz9.so", ByRunPath)
+		}},
+		{"libc, libm, libpthread are the loader", func(s *stage) {
+			s.put("a/libm.so.6", lib("libm.so.6"))
+			s.put("p", prog("libm.so.6").With(elf.DT_RUNPATH, "~/a"))
+			if o := s.load("p").Objects[1]; o.Rule != ByLoader || o.Path != musl {
+				s.Errorf("%s (%s)", o.Path, o.Rule)
+			}
+		}},
+		{"the path file replaces the default directories", func(s *stage) {
+			s.o.Root, s.o.Dir = s.dir, "/"
+			s.put("opt/liba.so", lib("liba.so"))
+			s.put("usr/lib/liba.so", lib("liba.so"))
+			s.put("p", prog("liba.so"))
+			s.root("p", "liba.so", "/usr/lib/liba.so", ByDefault)
+			s.raw("etc/ld-musl-x86_64.path", "/none\n/opt\n")
+			s.root("p", "liba.so", "/opt/liba.so", ByPathFile)
+		}},
+		{"hardware directories are not searched", func(s *stage) {
+			s.put("a/glibc-hwcaps/x86-64-v2/liba.so", lib("liba.so"))
+			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/a"))
+			s.want("p", "liba.so", "", NotFound)
+		}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			s := newStage(t)
+			s.noReal = true // tests/loader asks musl's ldd
+			c.test(s)
+		})
+	}
+}
