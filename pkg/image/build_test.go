@@ -35,6 +35,7 @@ type layout struct {
 	bss        uint64
 	noSections bool
 	null       bool // a PT_NULL entry
+	code       bool // instructions stand right behind the program headers
 	align      uint64
 	tail       string // appended data
 	typeOfDyn  elf.SectionType
@@ -138,6 +139,10 @@ func (l layout) build(t testing.TB) []byte {
 		secs = append(secs, sec{name: name, typ: typ, flags: elf.SHF_ALLOC, off: at, data: data, align: align, entsize: entsize})
 		at += uint64(len(data))
 		return at - uint64(len(data))
+	}
+	if l.code {
+		add(".init", elf.SHT_PROGBITS, []byte{0xf3, 0x0f, 0x1e, 0xfa}, 4, 0)
+		secs[0].flags |= elf.SHF_EXECINSTR
 	}
 	var interp, note uint64
 	if l.program {

@@ -25,6 +25,7 @@ var layouts = map[string]layout{
 	"no section headers":           plain().with(func(l *layout) { l.noSections = true }),
 	"no section headers, library":  plain().with(func(l *layout) { l.noSections, l.program = true, false }),
 	"unused program header":        plain().with(func(l *layout) { l.null = true }),
+	"code behind the headers":      plain().with(func(l *layout) { l.typ, l.code = elf.ET_EXEC, true }),
 	".bss":                         plain().with(func(l *layout) { l.bss = 1 << 30 }),
 	"2 MiB pages":                  plain().with(func(l *layout) { l.align = 2 << 20; l.pad = 1; l.note = 0 }),
 	"64 KiB pages":                 plain().with(func(l *layout) { l.align = 64 << 10 }),
@@ -424,6 +425,14 @@ func TestPaddingTakesNoSpace(t *testing.T) {
 }
 
 // A gigabyte of .bss must not become a gigabyte of file.
+// The loader computes the load address of a PIE program from PT_PHDR.
+func TestProgramHeaderOfPIEStays(t *testing.T) {
+	im := parse(t, plain().with(func(l *layout) { l.code = true }).build(t))
+	if _, err := im.Plan(Change{elf.DT_RUNPATH, lists[1]}); err == nil || !strings.Contains(err.Error(), "cannot move") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestBssTakesNoSpace(t *testing.T) {
 	b := layouts[".bss"].build(t)
 	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) > len(b)+8192 {

@@ -265,6 +265,22 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	return pl, nil
 }
 
+// needlessPHDR returns the index of a PT_PHDR that says nothing, or -1. Where code
+// stands right behind the table (gold --rosegment), its entry is the way out. Only
+// for a program that is not loaded where it was linked does the loader read it, to
+// learn the distance (glibc elf/rtld.c, rtld_setup_main_map).
+func (im *Image) needlessPHDR() int {
+	if im.Type == elf.ET_DYN && im.prog(elf.PT_INTERP) != nil {
+		return -1
+	}
+	for i := range im.Progs {
+		if im.Progs[i].Type == elf.PT_PHDR {
+			return i
+		}
+	}
+	return -1
+}
+
 // clear returns the blocks that have to move for one more program header behind
 // the table. Where it costs little, room for a second one is cleared as well:
 // patchelf before 0.15 adds one and overlooks a section that it then overwrites,
