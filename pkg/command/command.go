@@ -55,18 +55,19 @@ func Misusef(format string, args ...any) error { return Misuse(fmt.Sprintf(forma
 func New(name, args, usage, description string) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
 	app := &cli.App{
-		Name:                   name,
-		HelpName:               name,
-		Usage:                  usage,
-		ArgsUsage:              args,
-		UsageText:              name + " [flags] " + args,
-		Description:            strings.TrimSpace(description),
-		Version:                version(),
-		HideHelpCommand:        true,
-		EnableBashCompletion:   true,
-		UseShortOptionHandling: true,
-		ExitErrHandler:         func(*cli.Context, error) {},
-		OnUsageError:           func(_ *cli.Context, err error, _ bool) error { return Misuse(err.Error()) },
+		Name:                      name,
+		HelpName:                  name,
+		Usage:                     usage,
+		ArgsUsage:                 args,
+		UsageText:                 name + " [flags] " + args,
+		Description:               strings.TrimSpace(description),
+		Version:                   version(),
+		HideHelpCommand:           true,
+		EnableBashCompletion:      true,
+		UseShortOptionHandling:    true,
+		DisableSliceFlagSeparator: true, // a list flag is repeated; file names may hold commas
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return Misuse(err.Error()) },
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "man", Hidden: true, DisableDefaultText: true, Usage: "print the man page"},
 			&cli.StringFlag{Name: "completion", Hidden: true, Usage: "print the completion script for `SHELL`"},
