@@ -81,10 +81,7 @@ func (im *Image) paddingAfter(seg *Prog, want uint64) (uint64, error) {
 	if err := readFull(im.r, b, end); err != nil {
 		return 0, err
 	}
-	if i := bytes.IndexFunc(b, func(r rune) bool { return r != 0 }); i >= 0 {
-		n = uint64(i)
-	}
-	return n, nil
+	return n - uint64(len(bytes.TrimLeft(b, "\x00"))), nil
 }
 
 // inPadding places the new run path in the zeros between the end of a segment and
