@@ -205,6 +205,11 @@ func (p *planner) movingFor(from, to uint64) ([]block, error) {
 		if b.end() <= from || b.off >= to {
 			continue
 		}
+		if b.off < from && len(b.sections) == 0 && b.movable {
+			// patchelf has let the table grow over a PT_GNU_PROPERTY that it did not
+			// take along: nothing is left of what that describes.
+			continue
+		}
 		if p.im.holdsDynamic(b) {
 			b.rank, b.movable = rankDynamic, true
 		}

@@ -265,22 +265,6 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	return pl, nil
 }
 
-// needlessPHDR returns the index of a PT_PHDR that says nothing, or -1. Where code
-// stands right behind the table (gold --rosegment), its entry is the way out. Only
-// for a program that is not loaded where it was linked does the loader read it, to
-// learn the distance (glibc elf/rtld.c, rtld_setup_main_map).
-func (im *Image) needlessPHDR() int {
-	if im.Type == elf.ET_DYN && im.prog(elf.PT_INTERP) != nil {
-		return -1
-	}
-	for i := range im.Progs {
-		if im.Progs[i].Type == elf.PT_PHDR {
-			return i
-		}
-	}
-	return -1
-}
-
 // clear returns the blocks that have to move for one more program header behind
 // the table. Where it costs little, room for a second one is cleared as well:
 // patchelf before 0.15 adds one and overlooks a section that it then overwrites,
@@ -318,15 +302,16 @@ func lendable(progs []Prog) int {
 
 // expendable returns a program header that the file can do without for good, or
 // -1. It is the way out where code or constants stand right behind the table, as a
-// linker script can have it (node's .rodata: NixOS/patchelf 531).
+// linker script can have it (node's .rodata: NixOS/patchelf 531) and gold --rosegment.
 //
 // On x86, glibc takes the properties from PT_NOTE where there is no
 // PT_GNU_PROPERTY (sysdeps/x86/dl-prop.h). PT_PHDR tells a loader how far the
-// program stands from its linked address, and ET_EXEC stands where it was linked.
+// program stands from its linked address (glibc elf/rtld.c, rtld_setup_main_map):
+// ET_EXEC stands where it was linked, and a library's is never read.
 func (im *Image) expendable() int {
 	for i := range im.Progs {
 		q := &im.Progs[i]
-		if q.Type == elf.PT_PHDR && im.Type == elf.ET_EXEC {
+		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.prog(elf.PT_INTERP) == nil) {
 			return i
 		}
 		if q.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {
