@@ -65,6 +65,9 @@ type subject struct {
 	inStore bool
 }
 
+// maxEntries bounds the entries that are looked at; no real run path has that many.
+const maxEntries = 2000
+
 func (a *Auditor) subject(p string, load *loader.Load) *subject {
 	s := &subject{Auditor: a, path: p, load: load, file: load.Main.File}
 	s.inStore = a.Nix || loader.InStore(s.file.Path) || load.Interp != nil && load.Interp.Store
@@ -73,6 +76,9 @@ func (a *Auditor) subject(p string, load *loader.Load) *subject {
 		link = driver.LinkFor(s.file.Image.Machine)
 	}
 	for i, text := range runpath.Parse(s.file.List) {
+		if i == maxEntries {
+			break
+		}
 		e := entry{text: text, position: i + 1, key: runpath.Key(text)}
 		e.dir, _ = load.Expand(load.Main, text)
 		e.driver = e.key == runpath.Key(link)

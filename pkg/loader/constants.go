@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Kind is a family of dynamic loaders.
@@ -253,7 +254,7 @@ func (fs *Files) Read(p string, limit int64) ([]byte, error) {
 	if at.errno != 0 {
 		return nil, at.errno
 	}
-	f, err := os.Open(at.host)
+	f, err := os.OpenFile(at.host, os.O_RDONLY|syscall.O_NONBLOCK, 0) // not to wait for a FIFO's writer
 	if err != nil {
 		return nil, err
 	}

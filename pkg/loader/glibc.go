@@ -90,8 +90,7 @@ func (s *Load) deps(roots []*Object) {
 		at := run // where o stands, as auxiliary libraries move it back
 		if o.File != nil && !o.missing && o.Err == "" && o != s.self {
 			for _, d := range o.File.deps {
-				if len(s.Objects) >= maxObjects {
-					s.Truncated = true
+				if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
 					return
 				}
 				name := s.tokens(o).expand(d.name)
@@ -154,13 +153,20 @@ func (s *Load) deps(roots []*Object) {
 // mapObject is _dl_map_object of elf/dl-load.c with the part of
 // _dl_map_object_from_fd that tells files that are loaded already.
 func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, again bool) {
-	for _, o := range s.loaded() {
+	if s.Main.answersTo(name) {
+		return s.Main, true
+	}
+	if s.self.answersTo(name) {
+		if contains(s.Objects, s.self) {
+			return s.self, true
+		}
+		s.self.NeededBy = loader
+		s.Objects = append(s.Objects, s.self)
+		return s.self, false
+	}
+	s.step(len(s.Objects) / 8)
+	for _, o := range s.Objects[1:] {
 		if o.answersTo(name) {
-			if o == s.self && !contains(s.Objects, o) {
-				o.NeededBy = loader
-				s.Objects = append(s.Objects, o)
-				return o, false
-			}
 			return o, true
 		}
 	}
@@ -187,19 +193,6 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 		s.fatal(o, "%s", r.fatal)
 	}
 	return o, false
-}
-
-// loaded returns the objects whose names the loader compares: the program, the
-// loader itself, then the others.
-func (s *Load) loaded() []*Object {
-	all := make([]*Object, 0, len(s.Objects)+1)
-	all = append(all, s.Main, s.self)
-	for _, o := range s.Objects[1:] {
-		if o != s.self {
-			all = append(all, o)
-		}
-	}
-	return all
 }
 
 func contains(all []*Object, o *Object) bool {

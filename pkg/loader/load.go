@@ -194,8 +194,10 @@ type Load struct {
 	Secure  bool
 	Err     string // why the program would not start: the first fatal error
 	Static  bool   // the file loads nothing
-	// Truncated is set where there were more libraries than maxObjects.
+	// Truncated is set where the search was given up because it had no end in sight.
 	Truncated bool
+
+	steps, tries int
 
 	l        *Loader
 	abi      abi
@@ -207,8 +209,13 @@ type Load struct {
 	subsKey  string
 }
 
-// maxObjects bounds a load: no real program has that many libraries, a hostile one could.
-const maxObjects = 20000
+// Bounds of one load, far above what real programs need, for files made to keep
+// us busy: libraries, directories searched and names compared, places remembered.
+const (
+	maxObjects = 5000
+	maxSteps   = 5_000_000
+	maxTries   = 100_000
+)
 
 // ErrNotLoadable is wrapped by Load for files that no loader loads.
 var ErrNotLoadable = errors.New("no loader loads this file")
@@ -333,7 +340,7 @@ type element struct {
 // elements is fillin_rpath of elf/dl-load.c.
 func elements(list, separators string, t tokens) []element {
 	var out []element
-next:
+	seen := map[string]bool{}
 	for _, entry := range splitList(list, separators) {
 		dir := ""
 		if entry != "" {
@@ -342,12 +349,10 @@ next:
 			}
 			dir = strings.TrimRight(dir, "/") + "/"
 		}
-		for _, e := range out {
-			if e.dir == dir {
-				continue next
-			}
+		if !seen[dir] {
+			seen[dir] = true
+			out = append(out, element{dir, entry})
 		}
-		out = append(out, element{dir, entry})
 	}
 	return out
 }
@@ -384,9 +389,23 @@ type outcome struct {
 }
 
 func (s *Load) try(r *outcome, t Try) {
-	if !s.l.o.NoTries {
+	if s.tries++; !s.l.o.NoTries && s.tries <= maxTries {
 		r.tried = append(r.tried, t)
 	}
+}
+
+// step counts work; it answers false once there has been too much of it.
+func (s *Load) step(n int) bool {
+	if s.steps += n; s.steps <= maxSteps {
+		return true
+	}
+	if !s.Truncated {
+		s.Truncated = true
+		if s.Err == "" {
+			s.Err = "the search was given up: more directories and names than any real program has"
+		}
+	}
+	return false
 }
 
 // existing returns which subdirectories of an absolute directory there are.
@@ -409,6 +428,9 @@ func (l *Loader) existing(dir string, subs []string, key string) []string {
 // elf/dl-load.c. done tells that a file was found or the load has failed.
 func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r *outcome) (done bool) {
 	for _, e := range dirs {
+		if !s.step(1) {
+			return false
+		}
 		dir, relative := e.dir, false
 		if !strings.HasPrefix(dir, "/") {
 			dir, relative = s.l.abs(dir), true

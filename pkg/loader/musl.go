@@ -31,8 +31,7 @@ func (s *Load) muslDeps(from int) {
 			continue
 		}
 		for _, name := range o.File.Needed {
-			if len(s.Objects) >= maxObjects {
-				s.Truncated = true
+			if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
 				return
 			}
 			to, again := s.muslLoad(name, o, Needed)
@@ -189,6 +188,9 @@ func muslOrigin(p string) string {
 // muslOpen is path_open. The first file that opens is taken, whatever is in it.
 func (s *Load) muslOpen(name string, dirs []element, rule Rule, list *Object, r *outcome) (found, stop bool) {
 	for _, e := range dirs {
+		if !s.step(1) {
+			return false, true
+		}
 		f := s.l.files.openIn(s.l.abs(e.dir), name)
 		shown := e.dir + "/" + name
 		switch {

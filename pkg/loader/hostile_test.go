@@ -1,0 +1,119 @@
+package loader
+
+import (
+	"debug/elf"
+	"fmt"
+	"math/rand"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"cuda-runpath/pkg/loader/tinyelf"
+)
+
+// Files made to keep us busy end, and say so.
+func TestHostileFilesEnd(t *testing.T) {
+	within := func(t *testing.T, limit time.Duration, f func()) {
+		t.Helper()
+		done := make(chan struct{})
+		go func() { defer close(done); f() }()
+		select {
+		case <-done:
+		case <-time.After(limit):
+			t.Fatalf("not done after %v", limit)
+		}
+	}
+	t.Run("very many entries and names", func(t *testing.T) {
+		s := newStage(t)
+		var list []string
+		for i := range 20000 {
+			list = append(list, fmt.Sprintf("/n/%d", i))
+		}
+		p := tinyelf.Object{Interp: realLoader}.With(elf.DT_RUNPATH, strings.Join(list, ":"))
+		for i := range 20000 {
+			p = p.Needs(fmt.Sprintf("l%d", i))
+		}
+		s.put("p", p)
+		within(t, 60*time.Second, func() {
+			if l := s.load("p"); !l.Truncated || l.Err == "" {
+				t.Error("went through")
+			}
+		})
+	})
+	t.Run("libraries without end", func(t *testing.T) {
+		s := newStage(t)
+		for i := range maxObjects + 10 {
+			s.put(fmt.Sprintf("l%d", i), tinyelf.Object{}.Needs(fmt.Sprintf("l%d", i+1)).With(elf.DT_RUNPATH, "$ORIGIN"))
+		}
+		s.put("p", prog("l0").With(elf.DT_RUNPATH, "$ORIGIN"))
+		within(t, 60*time.Second, func() {
+			if l := s.load("p"); !l.Truncated || len(l.Objects) > maxObjects+1 {
+				t.Errorf("%d objects", len(l.Objects))
+			}
+		})
+	})
+	t.Run("a FIFO with a library's name, as cache and as preload list", func(t *testing.T) {
+		s := newStage(t)
+		s.o.Root, s.o.Dir = s.dir, "/"
+		s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "/"))
+		os.Mkdir(s.dir+"/etc", 0o755)
+		for _, name := range []string{"liba.so.1", "etc/ld.so.cache", "etc/ld.so.preload", "interp"} {
+			if err := syscall.Mkfifo(s.dir+"/"+name, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		within(t, 10*time.Second, func() {
+			if l := s.load("p"); !strings.Contains(l.Err, "not a regular file") {
+				t.Errorf("error: %q", l.Err)
+			}
+			s.put("q", tinyelf.Object{Interp: "/interp"}.Needs("libb.so.1"))
+			s.load("q")
+		})
+	})
+	t.Run("links in a circle", func(t *testing.T) {
+		s := newStage(t)
+		s.link("b", "a")
+		s.link("a", "b")
+		s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a:~/b/../a"))
+		s.load("p")
+	})
+}
+
+// Whatever is in a file, there is an answer or an error.
+func TestDamagedFilesDoNotCrash(t *testing.T) {
+	s := newStage(t)
+	r := rand.New(rand.NewSource(1))
+	good := prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN:~/x").Bytes()
+	library := lib("liba.so.1").Needs("libc.so.6").With(elf.DT_RPATH, "$ORIGIN").With(elf.DT_AUXILIARY, "libb.so").Bytes()
+	damage := func(b []byte) string {
+		b = append([]byte(nil), b...)
+		for range 1 + r.Intn(6) {
+			b[r.Intn(len(b))] = byte(r.Intn(256))
+		}
+		if r.Intn(4) == 0 {
+			b = b[:r.Intn(len(b))]
+		}
+		return string(b)
+	}
+	loaded := 0
+	for i := range 1500 {
+		dir := fmt.Sprintf("d%d/", i%7)
+		s.raw(dir+"p", damage(good))
+		s.raw(dir+"liba.so.1", damage(library))
+		l, err := New(s.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		load, err := l.Load(s.dir + "/" + dir + "p")
+		if err != nil {
+			continue
+		}
+		load.DlopenAll(func(*Object, Literal) bool { return true }, func(string) bool { return true })
+		loaded++
+	}
+	if loaded < 100 {
+		t.Errorf("only %d of the damaged files were examined", loaded)
+	}
+}
