@@ -1,0 +1,444 @@
+package property
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A scenario is one case: a file of a variant, and what is done to it.
+type scenario struct {
+	v      *variant
+	target string
+	steps  []step
+	dir    string // scratch
+}
+
+// newScenario makes up the case of number n of a seed, but for its variant.
+func newScenario(seed, n uint64) *scenario {
+	r := rand.New(rand.NewPCG(seed, n<<1))
+	s := &scenario{target: pick(r, images...)}
+	s.steps = newSteps(r, s.target)
+	return s
+}
+
+// A failure is what our editing broke.
+type failure struct {
+	step int
+	what string
+}
+
+// An outcome says how a case ended.
+type outcome struct {
+	failure *failure
+	edits   int    // our steps that were checked
+	theirs  string // why the case ended early: the control broke in the same way
+}
+
+// play runs the steps and checks the file after each of them.
+func (s *scenario) play(steps []step) (outcome, error) {
+	var out outcome
+	w, err := s.bench("case")
+	if err != nil {
+		return out, err
+	}
+	payload := -1 // offset of the payload, where there is one
+	for i, st := range steps {
+		fail := func(format string, args ...any) (outcome, error) {
+			out.failure = &failure{i, fmt.Sprintf(format, args...)}
+			return out, nil
+		}
+		before, err := readELF(w.file)
+		if err != nil {
+			return out, err
+		}
+		info, err := os.Stat(w.file)
+		if err != nil {
+			return out, err
+		}
+		if st.payload != nil {
+			payload = len(before.data)
+		}
+		if st.left {
+			side, err := os.ReadFile(w.side)
+			if err != nil {
+				continue // it could not be split off
+			}
+			if err := w.do(st); err != nil {
+				return fail("a debug file: %v", err)
+			}
+			if now, err := os.ReadFile(w.side); err != nil || !bytes.Equal(side, now) {
+				return fail("a debug file was changed (%v)", err)
+			}
+			continue
+		}
+		var lintBefore map[string]int
+		if lints(st) {
+			if lintBefore, err = lint(w.file); err != nil {
+				return out, err
+			}
+		}
+		err = w.do(st)
+		if errors.Is(err, exec.ErrNotFound) {
+			return out, err
+		}
+		if err != nil {
+			if st.ours {
+				return fail("%v", err)
+			}
+			if c, cerr := s.control(steps[:i+1]); cerr != nil {
+				return out, cerr
+			} else if c.refused == nil {
+				return fail("%v, but not without our steps", err)
+			}
+			continue // refused with and without us; do has put the old file back
+		}
+		if stdout, err := run(w.dir); err != nil || stdout != s.v.stdout {
+			if err == nil {
+				err = fmt.Errorf("it printed %q instead of %q", stdout, s.v.stdout)
+			}
+			if !st.ours {
+				c, cerr := s.control(steps[:i+1])
+				if cerr != nil {
+					return out, cerr
+				}
+				if stdout, cerr := run(c.dir); cerr != nil || stdout != s.v.stdout {
+					out.theirs = "without our steps it breaks too: " + st.String()
+					return out, nil
+				}
+				if st.args[0] == "patchelf" {
+					if broken, err := s.brokenByPatchelfAlone(steps[:i+1]); broken || err != nil {
+						out.theirs = "it breaks too where patchelf has set the same run path: " + st.String()
+						return out, err
+					}
+				}
+			}
+			return fail("it does not run: %v", err)
+		}
+		if lints(st) {
+			now, err := lint(w.file)
+			if err != nil {
+				return out, err
+			}
+			if slices.ContainsFunc(steps[:i], func(p step) bool { return p.args != nil && p.args[0] == "patchelf" }) {
+				// patchelf makes a writable segment for .dynamic, which may have to move out of it again.
+				delete(now, "loadable segment N is writable but contains no writable sections")
+			}
+			if worse := worse(lintBefore, now); worse != "" && !st.ours {
+				c, err := s.control(steps[:i+1])
+				if err != nil {
+					return out, err
+				}
+				control, err := lint(c.file)
+				if err != nil {
+					return out, err
+				}
+				for m, n := range control {
+					lintBefore[m] = max(lintBefore[m], n)
+				}
+			}
+			if worse := worse(lintBefore, now); worse != "" {
+				return fail("eu-elflint: %s", worse)
+			}
+		}
+		if !st.ours {
+			continue
+		}
+		after, err := readELF(w.file)
+		if err != nil {
+			return fail("%v", err)
+		}
+		if what := s.checkEdit(st, before, after); what != "" {
+			return fail("%s", what)
+		}
+		if payload >= 0 {
+			for _, p := range steps[:i] {
+				if p.payload == nil || !bytes.HasSuffix(before.data, p.payload) {
+					continue
+				}
+				if !bytes.HasSuffix(after.data, p.payload) {
+					return fail("the payload is not at the end any more")
+				}
+				if at := len(before.data) - len(p.payload); !bytes.Equal(after.data[at:at+len(p.payload)], p.payload) {
+					return fail("the payload is not where it was any more")
+				}
+			}
+		}
+		if now, err := os.Stat(w.file); err != nil || now.Mode() != info.Mode() {
+			return fail("the mode was %v: %v", info.Mode(), err)
+		}
+		if err := w.do(st); err != nil {
+			return fail("done once more: %v", err)
+		}
+		if again, err := os.ReadFile(w.file); err != nil || st.args[1] != "add" && !bytes.Equal(after.data, again) {
+			return fail("done once more it changes the file (%v)", err)
+		}
+		out.edits++
+	}
+	return out, nil
+}
+
+// checkEdit compares the file before and after one of our steps. It returns what is wrong, or "".
+func (s *scenario) checkEdit(st step, before, after *elfFile) string {
+	_, old, err := before.runPath()
+	if err != nil {
+		return ""
+	}
+	tag, text, err := after.runPath()
+	if err != nil {
+		return err.Error()
+	}
+	want := st.want(split(old))
+	if text != strings.Join(want, ":") {
+		return fmt.Sprintf("the run path is %q instead of %q", text, strings.Join(want, ":"))
+	}
+	wantTag := st.tag
+	if len(want) == 0 {
+		wantTag = tag // patchelf leaves an empty one, which the loader ignores
+	}
+	if tag != wantTag {
+		return fmt.Sprintf("the run path is a %v instead of %v", tag, wantTag)
+	}
+	if _, both := after.dynamic[elf.DT_RPATH]; both && tag == elf.DT_RUNPATH {
+		return "there is a DT_RPATH beside the DT_RUNPATH"
+	}
+	if a, b := before.buildID(), after.buildID(); a != b {
+		return fmt.Sprintf("the build ID was %q and is %q", a, b)
+	}
+	for _, e := range split(old) {
+		if strings.HasPrefix(e, "/nix/store/") && !slices.Contains(want, e) &&
+			bytes.Count(before.data, []byte(e)) == 1 && bytes.Contains(after.data, []byte(e)) {
+			return fmt.Sprintf("the removed entry %q is still in the file", e)
+		}
+	}
+	// A new segment brings a copy of some tables, never the zeros of .bss or the padding of a page of 2 MiB.
+	if grown := len(after.data) - len(before.data); grown > len(before.data)+len(text)+64<<10 {
+		return fmt.Sprintf("it grew from %d to %d bytes", len(before.data), len(after.data))
+	}
+	return ""
+}
+
+func split(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ":")
+}
+
+// control replays the steps without ours on the file as it was linked.
+func (s *scenario) control(steps []step) (*bench, error) {
+	w, err := s.bench("control")
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range steps {
+		if !st.ours && !st.left {
+			w.refused = w.do(st)
+		}
+	}
+	return w, nil
+}
+
+// brokenByPatchelfAlone reports whether the steps break the file too where patchelf sets the run paths that our steps
+// set. patchelf 0.14 rewrites an ET_EXEC file so that a longer string table can end up in no segment; that is seen only
+// where the run path is long, so the control without any run path says nothing.
+func (s *scenario) brokenByPatchelfAlone(steps []step) (bool, error) {
+	w, err := s.bench("control")
+	if err != nil {
+		return false, err
+	}
+	for _, st := range steps {
+		if st.left {
+			continue
+		}
+		if st.ours {
+			f, err := readELF(w.file)
+			if err != nil {
+				return true, nil
+			}
+			_, old, err := f.runPath()
+			if err != nil {
+				return true, nil
+			}
+			st = step{args: []string{"patchelf", "--set-rpath", strings.Join(st.want(split(old)), ":"), "FILE"}}
+		}
+		w.do(st)
+	}
+	stdout, err := run(w.dir)
+	return err != nil || stdout != s.v.stdout, nil
+}
+
+// A bench is a folder with the three images, of which one is a copy to work on.
+type bench struct {
+	dir, file, side string
+	refused         error // of the last command
+}
+
+func (s *scenario) bench(name string) (*bench, error) {
+	dir := filepath.Join(s.dir, name)
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	for _, image := range images {
+		from, to := filepath.Join(s.v.dir, image), filepath.Join(dir, image)
+		if image != s.target {
+			if err := os.Link(from, to); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		data, err := os.ReadFile(from)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(to, data, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	return &bench{dir: dir, file: filepath.Join(dir, s.target), side: filepath.Join(dir, "side")}, nil
+}
+
+// do runs one step. Where it fails the file is as before.
+func (b *bench) do(st step) error {
+	old, err := os.ReadFile(b.file)
+	if err != nil {
+		return err
+	}
+	if st.payload != nil {
+		return os.WriteFile(b.file, append(old, st.payload...), 0o755)
+	}
+	args := slices.Clone(st.args)
+	for i, a := range args {
+		switch a {
+		case "FILE":
+			args[i] = b.file
+		case "SIDE":
+			args[i] = b.side
+		}
+	}
+	if _, err := output(exec.Command(program(args[0]), args[1:]...)); err != nil {
+		if !st.ours { // eu-strip and patchelf may leave half a file
+			if err := os.WriteFile(b.file, old, 0o755); err != nil {
+				return err
+			}
+		}
+		return err
+	}
+	return nil
+}
+
+// program is where a command is: ours where they were built, PATCHELF's where that is set.
+func program(name string) string {
+	if p := os.Getenv("PATCHELF"); name == "patchelf" && p != "" {
+		return p
+	}
+	if own := filepath.Join(bin, name); fileExists(own) {
+		return own
+	}
+	return name
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// run starts the program of a folder as strictly as the loader can, and returns what it prints.
+func run(dir string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "./app", "./plugin.so")
+	cmd.Dir = dir
+	cmd.Env = []string{"LD_BIND_NOW=1", "LD_WARN=1", "LD_LIBRARY_PATH=" + dir}
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := start(cmd); err != nil {
+		return "", err
+	}
+	if err := cmd.Wait(); err != nil {
+		return stdout.String(), fmt.Errorf("%w: %s%s", err, stdout.String(), stderr.String())
+	}
+	if stderr.Len() > 0 {
+		return stdout.String(), fmt.Errorf("on stderr: %s", stderr.String())
+	}
+	return stdout.String(), nil
+}
+
+// start starts a command. A file that was just written can be "busy" for a moment: another goroutine's child holds our
+// descriptor between its fork and its exec.
+func start(cmd *exec.Cmd) error {
+	for wait := time.Millisecond; ; wait *= 2 {
+		err := cmd.Start()
+		if !errors.Is(err, syscall.ETXTBSY) || wait > time.Second {
+			return err
+		}
+		time.Sleep(wait)
+		again := exec.Command(cmd.Path, cmd.Args[1:]...)
+		again.Args, again.Env, again.Dir, again.Stdout, again.Stderr = cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr
+		*cmd = *again
+	}
+}
+
+// lints reports whether eu-elflint's opinion of a step matters: patchelf's own work has its complaints.
+func lints(st step) bool { return st.payload == nil && !st.left && st.args[0] != "patchelf" }
+
+var numbers = regexp.MustCompile(`\[ *\d+\]|0x[0-9a-f]+|\b\d+\b`)
+
+// lint returns eu-elflint's messages without their numbers, and how often each comes.
+func lint(path string) (map[string]int, error) {
+	// Its exit status says whether there are any; some go to stderr.
+	out, err := exec.Command("eu-elflint", "--gnu-ld", path).CombinedOutput()
+	if len(out) == 0 && err != nil {
+		return nil, err
+	}
+	messages := map[string]int{}
+	for line := range strings.Lines(strings.ReplaceAll(string(out), path, "FILE")) {
+		if line = strings.TrimSpace(line); line != "No errors" && line != "" {
+			if m := misplaced.FindStringSubmatch(line); m != nil && emptySection(path, m[1]) {
+				continue
+			}
+			messages[numbers.ReplaceAllString(line, "N")]++
+		}
+	}
+	return messages, nil
+}
+
+// llvm-strip moves an empty section that stands at the very end of a segment, such as .tm_clone_table, behind the last
+// segment; where there is only one segment of data, that is by chance the same place.
+var misplaced = regexp.MustCompile(`^section \[ *\d+\] '(.*)': alloc flag set but section not in any loaded segment`)
+
+func emptySection(path, name string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	s := f.Section(name)
+	return s != nil && s.Size == 0
+}
+
+func worse(before, after map[string]int) string {
+	var all []string
+	for m, n := range after {
+		if n > before[m] {
+			all = append(all, m)
+		}
+	}
+	slices.Sort(all)
+	return strings.Join(all, "; ")
+}

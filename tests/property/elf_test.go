@@ -1,0 +1,120 @@
+package property
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// An elfFile is what the oracle looks at: read here, by program headers alone, and not by the package under test.
+type elfFile struct {
+	data    []byte
+	loads   []elf.Prog64
+	dynamic map[elf.DynTag]uint64
+	notes   []elf.Prog64
+}
+
+// readELF reads a 64-bit little-endian file, which is what this machine's compilers make.
+func readELF(path string) (*elfFile, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &elfFile{data: data, dynamic: map[elf.DynTag]uint64{}}
+	var header elf.Header64
+	if err := binary.Read(bytes.NewReader(data), binary.LittleEndian, &header); err != nil {
+		return nil, err
+	}
+	progs := make([]elf.Prog64, header.Phnum)
+	if header.Phoff > uint64(len(data)) {
+		return nil, errors.New("e_phoff is behind the end")
+	}
+	if err := binary.Read(bytes.NewReader(data[header.Phoff:]), binary.LittleEndian, progs); err != nil {
+		return nil, err
+	}
+	for _, p := range progs {
+		switch elf.ProgType(p.Type) {
+		case elf.PT_LOAD:
+			f.loads = append(f.loads, p)
+		case elf.PT_NOTE:
+			f.notes = append(f.notes, p)
+		case elf.PT_DYNAMIC:
+			if p.Off+p.Filesz > uint64(len(data)) {
+				return nil, errors.New("PT_DYNAMIC is behind the end")
+			}
+			for b := data[p.Off : p.Off+p.Filesz]; len(b) >= 16; b = b[16:] {
+				tag := elf.DynTag(binary.LittleEndian.Uint64(b))
+				if tag == elf.DT_NULL {
+					break
+				}
+				f.dynamic[tag] = binary.LittleEndian.Uint64(b[8:])
+			}
+		}
+	}
+	return f, nil
+}
+
+// offset maps an address to a file offset, as mmap of the segments does.
+func (f *elfFile) offset(addr uint64) (uint64, bool) {
+	for _, p := range f.loads {
+		if addr >= p.Vaddr && addr-p.Vaddr < p.Filesz {
+			return addr - p.Vaddr + p.Off, true
+		}
+	}
+	return 0, false
+}
+
+// runPath returns the tag and the text of the run path that the loader goes by; tag 0 where there is none.
+func (f *elfFile) runPath() (elf.DynTag, string, error) {
+	tag := elf.DT_RUNPATH
+	at, ok := f.dynamic[tag]
+	if !ok {
+		tag = elf.DT_RPATH
+		if at, ok = f.dynamic[tag]; !ok {
+			return 0, "", nil
+		}
+	}
+	table, ok := f.offset(f.dynamic[elf.DT_STRTAB])
+	size := f.dynamic[elf.DT_STRSZ]
+	if !ok || table+size > uint64(len(f.data)) {
+		return 0, "", errors.New("DT_STRTAB is in no segment")
+	}
+	if at >= size {
+		return 0, "", fmt.Errorf("the run path is at %d of a string table of %d bytes", at, size)
+	}
+	text, _, ok := bytes.Cut(f.data[table+at:table+size], []byte{0})
+	if !ok {
+		return 0, "", errors.New("the run path has no end")
+	}
+	return tag, string(text), nil
+}
+
+// buildID returns the descriptor of the NT_GNU_BUILD_ID note, found by PT_NOTE as debuggers find it in memory; "" without one.
+func (f *elfFile) buildID() string {
+	for _, p := range f.notes {
+		if p.Off+p.Filesz > uint64(len(f.data)) {
+			continue
+		}
+		align := uint64(4)
+		if p.Align == 8 {
+			align = 8
+		}
+		up := func(n uint64) uint64 { return (n + align - 1) / align * align }
+		for b := f.data[p.Off : p.Off+p.Filesz]; len(b) >= 12; {
+			name, desc := uint64(binary.LittleEndian.Uint32(b)), uint64(binary.LittleEndian.Uint32(b[4:]))
+			kind := binary.LittleEndian.Uint32(b[8:])
+			from := up(12 + name)
+			if from+desc > uint64(len(b)) {
+				break
+			}
+			if kind == 3 && string(b[12:12+name]) == "GNU\x00" {
+				return fmt.Sprintf("%x", b[from:from+desc])
+			}
+			b = b[min(up(from+desc), uint64(len(b))):]
+		}
+	}
+	return ""
+}
