@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -225,8 +226,10 @@ func endAs(state *os.ProcessState) {
 	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		// One core file, the program's, is enough.
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
-		signal.Reset(ws.Signal())
-		_ = unix.Kill(unix.Getpid(), ws.Signal())
+		// Go keeps a handler of its own for SIGSEGV and others: take it out of the way.
+		var byDefault [64]byte // struct sigaction with SIG_DFL, no flags, an empty mask
+		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(ws.Signal()), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+		_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), ws.Signal())
 		os.Exit(128 + int(ws.Signal()))
 	}
 	os.Exit(state.ExitCode())
