@@ -43,7 +43,7 @@ func Run(s *command.Session, a *Auditor, o Output) error {
 	}
 	var done, found atomic.Int64
 	stop := progress(s, &done, &found)
-	ctx := newContext()
+	ctx := newKnowledge()
 	var results []*result
 	var sum Summary
 	err = tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true}, func(f *tree.File) (*result, bool) {
@@ -88,7 +88,7 @@ func Run(s *command.Session, a *Auditor, o Output) error {
 }
 
 // audit examines one file, as far as that is possible without the others.
-func (a *Auditor) audit(f *tree.File, ctx *context, withTree bool) *result {
+func (a *Auditor) audit(f *tree.File, ctx *knowledge, withTree bool) *result {
 	r := &result{report: &FileReport{FileReport: command.FileReport{Path: f.Path, Action: command.Skipped, Before: []string{}, After: []string{}}, Findings: []Finding{}}}
 	switch {
 	case f.Err != nil:

@@ -309,8 +309,8 @@ func (s *subject) missingNames() []missing {
 	return out
 }
 
-// context is what the audit has learnt from all its files together.
-type context struct {
+// knowledge is what the audit has learnt from all its files together.
+type knowledge struct {
 	mu sync.Mutex
 	// satisfied are the requests (file, name) that were met in some program's load.
 	satisfied map[[2]string]bool
@@ -318,12 +318,12 @@ type context struct {
 	provides map[string][]string
 }
 
-func newContext() *context {
-	return &context{satisfied: map[[2]string]bool{}, provides: map[string][]string{}}
+func newKnowledge() *knowledge {
+	return &knowledge{satisfied: map[[2]string]bool{}, provides: map[string][]string{}}
 }
 
 // learn remembers what a load shows.
-func (c *context) learn(s *loader.Load) {
+func (c *knowledge) learn(s *loader.Load) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	main := s.Main.File
@@ -346,7 +346,7 @@ func (c *context) learn(s *loader.Load) {
 
 // provider returns the file of a name that is nearest to another file, the one
 // that has the longest part of its path in common with it.
-func (c *context) provider(name, near string) string {
+func (c *knowledge) provider(name, near string) string {
 	best, most := "", -1
 	for _, p := range c.provides[name] {
 		n := 0
@@ -361,7 +361,7 @@ func (c *context) provider(name, near string) string {
 }
 
 // unresolved reports what is missing, once all files have been seen.
-func (s *subject) unresolved(names []missing, c *context) {
+func (s *subject) unresolved(names []missing, c *knowledge) {
 	link := s.DriverLink
 	if link == "" {
 		link = driver.LinkFor(s.file.Image.Machine)

@@ -1,0 +1,509 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/loader/tinyelf"
+)
+
+// folder is a package to be audited.
+type folder struct {
+	*testing.T
+	dir string
+	Options
+}
+
+func newFolder(t *testing.T) *folder {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &folder{T: t, dir: dir}
+}
+
+func (f *folder) path(p string) string { return strings.ReplaceAll(p, "~", f.dir) }
+
+func (f *folder) put(name string, o tinyelf.Object) string {
+	f.Helper()
+	for i := range o.Strings {
+		o.Strings[i].Str = f.path(o.Strings[i].Str)
+	}
+	p := f.dir + "/" + name
+	os.MkdirAll(filepath.Dir(p), 0o755)
+	if err := os.WriteFile(p, o.Bytes(), 0o755); err != nil {
+		f.Fatal(err)
+	}
+	return p
+}
+
+// lib makes a library; variant makes the contents of two of one name differ.
+func lib(soname, variant string) tinyelf.Object {
+	return tinyelf.Object{Data: variant}.With(elf.DT_SONAME, soname)
+}
+
+func (f *folder) auditor(o loader.Options) *Auditor {
+	f.Helper()
+	l, err := loader.New(o)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Options.DriverLink, f.Options.Compat = f.path(f.Options.DriverLink), f.path(f.Options.Compat)
+	return New(l, f.Options)
+}
+
+// ambiguity returns the findings of noRunpathAmbiguity for a file.
+func (f *folder) ambiguity(name string) []Finding {
+	f.Helper()
+	r := f.auditor(loader.Options{}).Ambiguity(f.dir + "/" + name)
+	if r.Action != command.Unchanged {
+		f.Fatalf("%s: %s %s", name, r.Action, r.Reason)
+	}
+	return r.Findings
+}
+
+// want checks identifiers and severities.
+func (f *folder) want(found []Finding, want ...string) {
+	f.Helper()
+	got := []string{}
+	for _, x := range found {
+		got = append(got, string(x.Severity)+" "+x.ID)
+		if x.Message == "" || x.Remedy == "" || !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == x.ID }) {
+			f.Errorf("finding %+v lacks a message, a remedy or a rule", x)
+		}
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		f.Errorf("found %q, want %q", got, want)
+	}
+}
+
+func needs(runPath string, names ...string) tinyelf.Object {
+	return tinyelf.Object{}.Needs(names...).With(elf.DT_RUNPATH, runPath)
+}
+
+func TestNoRunpathAmbiguity(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		test func(*folder)
+	}{
+		{"different files of a needed name are an error", func(f *folder) {
+			f.put("p", needs("~/a:~/b", "liba.so.1"))
+			found := f.ambiguity("p")
+			f.want(found, "error ambiguous-library")
+			c := found[0].Candidates
+			if len(c) != 2 || c[0] != (Candidate{f.dir + "/a/liba.so.1", 1, true}) || c[1] != (Candidate{f.dir + "/b/liba.so.1", 2, false}) {
+				f.Errorf("candidates: %+v", c)
+			}
+			for _, part := range []string{"liba.so.1", f.dir + "/a/liba.so.1 (entry 1)", f.dir + "/b/liba.so.1 (entry 2)", "at run time " + f.dir + "/a/liba.so.1 wins"} {
+				if !strings.Contains(found[0].Message, part) {
+					f.Errorf("message %q lacks %q", found[0].Message, part)
+				}
+			}
+		}},
+		{"a name that the file does not ask for is a warning", func(f *folder) {
+			f.put("p", needs("~/a:~/b"))
+			f.want(f.ambiguity("p"), "warning ambiguous-library")
+		}},
+		{"strict makes warnings errors", func(f *folder) {
+			f.put("p", needs("~/a:~/b"))
+			f.Strict = true
+			f.want(f.ambiguity("p"), "error ambiguous-library")
+		}},
+		{"a name for dlopen in a constant is an error", func(f *folder) {
+			p := needs("~/a:~/b")
+			p.Data = "x\x00liba.so.1\x00"
+			f.put("p", p)
+			f.want(f.ambiguity("p"), "error ambiguous-library")
+		}},
+		{"with DT_RPATH the names of the whole load count", func(f *folder) {
+			f.put("c/libc1.so", lib("libc1.so", "").Needs("liba.so.1"))
+			f.put("p", tinyelf.Object{}.Needs("libc1.so").With(elf.DT_RPATH, "~/c:~/a:~/b"))
+			f.want(f.ambiguity("p"), "error ambiguous-library")
+			// DT_RUNPATH is not searched for them.
+			f.put("q", needs("~/c:~/a:~/b", "libc1.so"))
+			f.want(f.ambiguity("q"), "warning ambiguous-library")
+		}},
+		{"ignored by soname and by pattern", func(f *folder) {
+			f.put("p", needs("~/a:~/b", "liba.so.1"))
+			for _, pattern := range []string{"liba.so.1", "liba*", "lib?.so.*"} {
+				f.Ignore = []string{pattern}
+				f.want(f.ambiguity("p"))
+			}
+			f.Ignore = []string{"libb*"}
+			f.want(f.ambiguity("p"), "error ambiguous-library")
+		}},
+		{"the same file by a link, or by its contents, is no ambiguity", func(f *folder) {
+			os.Mkdir(f.dir+"/l", 0o755)
+			os.Symlink("../a/liba.so.1", f.dir+"/l/liba.so.1")
+			os.Symlink("a", f.dir+"/a2")
+			f.put("same/liba.so.1", lib("liba.so.1", "a"))
+			f.put("p", needs("~/a:~/l:~/a2:~/same", "liba.so.1"))
+			f.want(f.ambiguity("p"))
+		}},
+		{"files for another class or machine do not count", func(f *folder) {
+			other := lib("liba.so.1", "")
+			other.Machine = elf.EM_AARCH64
+			f.put("arm/liba.so.1", other)
+			other.Class, other.Machine = elf.ELFCLASS32, elf.EM_386
+			f.put("i386/liba.so.1", other)
+			os.MkdirAll(f.dir+"/text", 0o755)
+			os.WriteFile(f.dir+"/text/liba.so.1", []byte("INPUT(liba.so)"), 0o644)
+			f.put("p", needs("~/a:~/arm:~/i386:~/text", "liba.so.1"))
+			f.want(f.ambiguity("p"))
+		}},
+		{"names for the link editor are not reported", func(f *folder) {
+			os.Symlink("liba.so.1", f.dir+"/a/liba.so")
+			os.Symlink("liba.so.1", f.dir+"/b/liba.so")
+			f.put("p", needs("~/a:~/b", "liba.so.1"))
+			f.want(f.ambiguity("p"), "error ambiguous-library")
+		}},
+		{"compat before the driver link is no ambiguity", func(f *folder) {
+			f.DriverLink = "~/driver"
+			f.put("p", needs("~/compat:~/driver:~/none", "libcuda.so.1"))
+			f.want(f.ambiguity("p"))
+		}},
+		{"the driver link before compat is an error", func(f *folder) {
+			f.DriverLink = "~/driver"
+			f.put("p", needs("~/driver:~/compat", "libcuda.so.1"))
+			f.want(f.ambiguity("p"), "error driver-before-compat")
+		}},
+		{"a compat directory of another name is known when it is told", func(f *folder) {
+			f.DriverLink = "~/driver"
+			f.put("newer/libcuda.so.1", lib("libcuda.so.1", "newer"))
+			f.put("p", needs("~/newer:~/driver", "libcuda.so.1"))
+			f.want(f.ambiguity("p"), "error ambiguous-library")
+			f.Compat = "~/newer"
+			f.want(f.ambiguity("p"))
+		}},
+		{"a driver library before an absent driver link is an error", func(f *folder) {
+			f.DriverLink = "~/absent"
+			f.put("vendored/libcuda.so.1", lib("libcuda.so.1", "vendored"))
+			f.put("p", needs("~/vendored:~/absent", "libcuda.so.1"))
+			f.want(f.ambiguity("p"), "error driver-shadowed")
+			f.put("q", needs("~/absent:~/vendored", "libcuda.so.1"))
+			f.want(f.ambiguity("q"))
+		}},
+		{"an empty entry is an error", func(f *folder) {
+			for _, list := range []string{"~/a:", ":~/a", "~/a::~/c"} {
+				f.put("p", needs(list, "liba.so.1"))
+				f.want(f.ambiguity("p"), "error empty-entry")
+			}
+		}},
+		{"a stub directory is an error", func(f *folder) {
+			f.put("stubs/libcuda.so.1", lib("libcuda.so.1", "stub"))
+			f.put("p", needs("~/stubs:~/driver", "libcuda.so.1"))
+			found := f.ambiguity("p")
+			f.want(found, "error stub-entry")
+			if !strings.Contains(found[0].Message, "libcuda.so.1") {
+				f.Errorf("message: %s", found[0].Message)
+			}
+			f.StubDirs.Patterns = []string{"placeholders"}
+			f.put("q", needs("~/placeholders", "libcuda.so.1"))
+			f.want(f.ambiguity("q"), "error stub-entry")
+		}},
+		{"glibc's own copy of libgcc_s.so.1 is no ambiguity", func(f *folder) {
+			f.put("glibc/libgcc_s.so.1", lib("libgcc_s.so.1", "glibc's"))
+			f.put("glibc/libc.so.6", lib("libc.so.6", ""))
+			f.put("gcc/libgcc_s.so.1", lib("libgcc_s.so.1", "gcc's"))
+			f.put("p", needs("~/glibc:~/gcc", "libgcc_s.so.1"))
+			f.want(f.ambiguity("p"))
+			f.put("gcc2/libgcc_s.so.1", lib("libgcc_s.so.1", "another gcc's"))
+			f.put("q", needs("~/glibc:~/gcc:~/gcc2", "libgcc_s.so.1"))
+			f.want(f.ambiguity("q"), "error ambiguous-library")
+		}},
+		{"$ORIGIN is the file's directory", func(f *folder) {
+			f.put("bin/liba.so.1", lib("liba.so.1", "bin"))
+			f.put("bin/p", needs("$ORIGIN:${ORIGIN}/../a", "liba.so.1"))
+			f.want(f.ambiguity("bin/p"), "error ambiguous-library")
+		}},
+		{"many names that nobody asks for are one warning", func(f *folder) {
+			for _, n := range []string{"libx.so.1", "liby.so.1", "libz9.so.1"} {
+				f.put("a/"+n, lib(n, "a"))
+				f.put("b/"+n, lib(n, "b"))
+			}
+			f.put("p", needs("~/a:~/b", "liba.so.1"))
+			found := f.ambiguity("p")
+			f.want(found, "error ambiguous-library", "warning ambiguous-library")
+			if !slices.Equal(found[1].Libraries, []string{"libx.so.1", "liby.so.1", "libz9.so.1"}) {
+				f.Errorf("libraries: %q", found[1].Libraries)
+			}
+		}},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			f := newFolder(t)
+			f.put("a/liba.so.1", lib("liba.so.1", "a"))
+			f.put("b/liba.so.1", lib("liba.so.1", "b"))
+			f.put("driver/libcuda.so.1", lib("libcuda.so.1", "driver"))
+			f.put("compat/libcuda.so.1", lib("libcuda.so.1", "compat"))
+			c.test(f)
+		})
+	}
+}
+
+// outcome is what an audit of the folder says.
+type outcome struct {
+	Files []struct {
+		Path     string
+		Action   string
+		Findings []Finding
+	}
+	Summary Summary
+}
+
+func (f *folder) audit(o Output, lo loader.Options, paths ...string) (outcome, error) {
+	f.Helper()
+	var out bytes.Buffer
+	log := logrus.New()
+	log.SetOutput(&bytes.Buffer{})
+	s := &command.Session{Context: context.Background(), Paths: paths, JSON: true, Jobs: 2, Stdout: &out, Log: log}
+	err := Run(s, f.auditor(lo), o)
+	var doc outcome
+	if jerr := json.Unmarshal(out.Bytes(), &doc); jerr != nil {
+		f.Fatalf("%v: %s", jerr, out.String())
+	}
+	return doc, err
+}
+
+func (o *outcome) of(path string) []Finding {
+	for _, f := range o.Files {
+		if f.Path == path {
+			return f.Findings
+		}
+	}
+	return nil
+}
+
+const loader64 = "/lib64/ld-linux-x86-64.so.2"
+
+func TestAudit(t *testing.T) {
+	for _, c := range []struct {
+		rule string
+		test func(*folder)
+	}{
+		{"a sound package has no findings", func(f *folder) {
+			f.put("lib/liba.so.1", lib("liba.so.1", ""))
+			f.audited("lib/p", needs("$ORIGIN", "liba.so.1"))
+		}},
+		{"relative entry", func(f *folder) { f.audited("p", needs("lib"), "error relative-entry") }},
+		{"duplicate entry", func(f *folder) {
+			f.put("lib/liba.so.1", lib("liba.so.1", ""))
+			f.audited("p", needs("$ORIGIN/lib:${ORIGIN}/lib/", "liba.so.1"), "note duplicate-entry")
+		}},
+		{"missing directory", func(f *folder) { f.audited("p", needs("$ORIGIN/none"), "note missing-directory") }},
+		{"nothing needed in it", func(f *folder) {
+			f.put("lib/libx.so.1", lib("libx.so.1", ""))
+			f.audited("p", needs("$ORIGIN/lib"), "note unused-entry")
+		}},
+		{"left over from the build", func(f *folder) {
+			f.audited("p", needs("/build/source/lib"), "error build-directory-entry")
+			f.audited("p", needs("/homeless-shelter/lib"), "error build-directory-entry")
+			f.audited("p", needs("/home/somebody/lib"), "error build-directory-entry")
+		}},
+		{"everybody can write", func(f *folder) {
+			f.put("lib/liba.so.1", lib("liba.so.1", ""))
+			os.Chmod(f.dir+"/lib", 0o777)
+			f.audited("p", needs("$ORIGIN/lib", "liba.so.1"), "error world-writable-entry")
+			f.audited("p", needs("$ORIGIN/lib/none"), "error world-writable-entry", "note missing-directory")
+		}},
+		{"DT_RPATH beside DT_RUNPATH", func(f *folder) {
+			f.put("lib/liba.so.1", lib("liba.so.1", ""))
+			f.audited("p", needs("$ORIGIN/lib", "liba.so.1").With(elf.DT_RPATH, "/x"), "note rpath-beside-runpath")
+		}},
+		{"needed library not found", func(f *folder) {
+			f.audited("p", needs("$ORIGIN", "libnone.so.1"), "error unresolved-library")
+		}},
+		{"a library that its program completes is sound", func(f *folder) {
+			f.put("lib/libplugin.so", lib("libplugin.so", "").Needs("libcore.so"))
+			f.put("lib/libcore.so", lib("libcore.so", ""))
+			doc, _ := f.audit(Output{}, loader.Options{}, f.dir)
+			f.want(doc.of(f.dir+"/lib/libplugin.so"), "note unresolved-library")
+			f.put("p", needs("$ORIGIN/lib", "libcore.so", "libplugin.so"))
+			doc, _ = f.audit(Output{}, loader.Options{}, f.dir)
+			f.want(doc.of(f.dir + "/lib/libplugin.so"))
+			f.want(doc.of(f.dir + "/p"))
+		}},
+		{"a program's library lacks a library", func(f *folder) {
+			f.put("lib/liba.so.1", lib("liba.so.1", "").Needs("libnone.so.1"))
+			p := needs("$ORIGIN/lib", "liba.so.1")
+			p.Interp = loader64
+			f.audited("p", p, "error unresolved-dependency")
+		}},
+		{"driver needed, no driver link", func(f *folder) {
+			f.Nix = true
+			f.audited("p", needs("$ORIGIN", "libcuda.so.1"), "error no-driver-link")
+			f.audited("p", needs("/run/opengl-driver/lib", "libcuda.so.1"), "note driver-absent")
+			p := needs("$ORIGIN")
+			p.Data = "\x00libcuda.so.1\x00"
+			f.audited("p", p, "warning no-driver-link")
+			f.Nix = false
+			f.audited("p", p, "note no-driver-link")
+		}},
+		{"the host's directories in a Nix package", func(f *folder) {
+			f.Nix = true
+			f.audited("p", needs("/usr/local/cuda-none/lib"), "note missing-directory", "warning fhs-entry")
+		}},
+		{"a stub is loaded", func(f *folder) {
+			f.put("stubs/libcuda.so.1", lib("libcuda.so.1", ""))
+			f.audited("p", needs("$ORIGIN/stubs", "libcuda.so.1"), "error stub-entry", "error stub-loaded")
+		}},
+		{"a damaged library stops the load", func(f *folder) {
+			os.Mkdir(f.dir+"/lib", 0o755)
+			os.WriteFile(f.dir+"/lib/liba.so.1", []byte(strings.Repeat("no ELF file ", 9)), 0o644)
+			f.audited("p", needs("$ORIGIN/lib", "liba.so.1"), "error load-error")
+		}},
+		{"a library for another machine stands first", func(f *folder) {
+			other := lib("liba.so.1", "")
+			other.Machine = elf.EM_AARCH64
+			f.put("arm/liba.so.1", other)
+			f.put("lib/liba.so.1", lib("liba.so.1", ""))
+			f.audited("p", needs("$ORIGIN/arm:$ORIGIN/lib", "liba.so.1"), "note wrong-machine")
+		}},
+		{"the program's loader does not exist", func(f *folder) {
+			f.audited("p", tinyelf.Object{Interp: "/none/ld-linux-x86-64.so.2"}, "error missing-interpreter")
+		}},
+		{"a file that contradicts itself", func(f *folder) {
+			p := f.put("p", needs("$ORIGIN"))
+			b, _ := os.ReadFile(p)
+			os.WriteFile(p, b[:100], 0o755)
+			doc, err := f.audit(Output{}, loader.Options{}, p)
+			f.want(doc.of(p), "error malformed-file")
+			if err == nil || doc.Summary.Failed != 1 {
+				f.Errorf("error %v, summary %+v", err, doc.Summary)
+			}
+		}},
+		{"store paths: compilers, FHS loaders, another libc", func(f *folder) {
+			const hash = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-"
+			f.Options.Nix = true
+			root := loader.Options{Root: f.dir, Dir: "/"}
+			f.put(hash[1:]+"glibc-2.40/lib/libc.so.6", lib("libc.so.6", "2.40"))
+			f.put(hash[1:]+"glibc-2.39/lib/libc.so.6", lib("libc.so.6", "2.39"))
+			ld := lib("ld-linux-x86-64.so.2", "\x00"+hash+"glibc-2.40/lib/\x00release version 2.40\x00")
+			f.put(hash[1:]+"glibc-2.40/lib/ld-linux-x86-64.so.2", ld)
+			f.put(hash[1:]+"gcc-13.3.0/lib/x", lib("x", ""))
+			a := f.auditor(root)
+			look := func(name string, o tinyelf.Object) []Finding {
+				f.put(hash[1:]+name, o)
+				l, err := loader.New(root)
+				if err != nil {
+					f.Fatal(err)
+				}
+				a.Loader = l
+				return a.examine("/"+hash[1:]+name, func(s *subject) { s.all() }).Findings
+			}
+			f.want(look("p-1/bin/p", tinyelf.Object{Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
+			f.want(look("p-2/bin/p", tinyelf.Object{Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")
+			f.want(look("p-3/lib/l.so", needs(hash+"gcc-13.3.0/lib")), "note unused-entry", "warning kept-reference")
+			f.want(look("p-4/bin/p", tinyelf.Object{Interp: loader64}), "warning fhs-interpreter")
+		}},
+	} {
+		t.Run(c.rule, func(t *testing.T) { c.test(newFolder(t)) })
+	}
+}
+
+// audited puts a file and checks what an audit of it alone says.
+func (f *folder) audited(name string, o tinyelf.Object, want ...string) {
+	f.Helper()
+	if o.Interp == loader64 {
+		if _, err := os.Stat(loader64); err != nil {
+			f.Skip("no ", loader64)
+		}
+	}
+	p := f.put(name, o)
+	doc, _ := f.audit(Output{}, loader.Options{}, p)
+	f.want(doc.of(p), want...)
+}
+
+func TestBaselineAcceptsWhatIsThere(t *testing.T) {
+	f := newFolder(t)
+	p := f.put("p", needs("$ORIGIN:", "libnone.so.1"))
+	o := Output{Baseline: f.dir + "/baseline", UpdateBaseline: true}
+	f.audit(o, loader.Options{}, f.dir)
+	o.UpdateBaseline = false
+	doc, err := f.audit(o, loader.Options{}, f.dir)
+	if err != nil || doc.Summary.Accepted != 2 || doc.Summary.Errors != 0 {
+		t.Errorf("error %v, summary %+v", err, doc.Summary)
+	}
+	f.put("p", needs("$ORIGIN:", "libnone.so.1", "libnew.so.1"))
+	doc, err = f.audit(o, loader.Options{}, f.dir)
+	if err == nil || doc.Summary.Errors != 1 {
+		t.Errorf("a new finding was accepted: error %v, summary %+v, %+v", err, doc.Summary, doc.of(p))
+	}
+	os.WriteFile(f.dir+"/baseline", []byte("nonsense\n"), 0o644)
+	if _, err := readBaseline(o); err == nil {
+		t.Error("nonsense was accepted")
+	}
+}
+
+func TestFingerprintsOutliveARebuild(t *testing.T) {
+	finding := func(hash string) string {
+		entry := "/nix/store/" + hash + "-gcc-13.3.0/lib"
+		return fingerprint("/nix/store/"+hash+"-p-1/bin/p", &Finding{ID: KeptReference, Entry: &entry})
+	}
+	if a, b := finding("0123456789abcdfghijklmnpqrsvwxyz"), finding("zyxwvsrqpnmlkjihgfdcba9876543210"); a != b {
+		t.Errorf("%q and %q", a, b)
+	}
+}
+
+// The page and the SARIF log hold what hostile names cannot break.
+func TestOutputsOfHostileNames(t *testing.T) {
+	f := newFolder(t)
+	evil := `</script><script>alert(1)</script>"'` + "\x01\xff"
+	p := f.put("p"+strings.ReplaceAll(evil, "/", "_"), needs(evil+":", evil))
+	o := Output{HTML: f.dir + "/out.html", SARIF: f.dir + "/out.sarif"}
+	f.audit(o, loader.Options{}, p)
+	html, err := os.ReadFile(o.HTML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(html, []byte("</script>")); n != 2 {
+		t.Errorf("the page has %d script ends, not 2", n)
+	}
+	_, after, _ := bytes.Cut(html, []byte(`id="data">`))
+	data, _, _ := bytes.Cut(after, []byte("</script>"))
+	var page pageData
+	if err := json.Unmarshal(data, &page); err != nil || len(page.Files) != 1 || len(page.Files[0].Findings) == 0 {
+		t.Errorf("%v: %d files", err, len(page.Files))
+	}
+	if strings.Contains(string(html), "http://") || strings.Contains(string(html), "https://") {
+		t.Error("the page refers to the network")
+	}
+	b, err := os.ReadFile(o.SARIF)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log sarifLog
+	if err := json.Unmarshal(b, &log); err != nil || log.Version != "2.1.0" || len(log.Runs[0].Results) == 0 {
+		t.Errorf("%v: %+v", err, log)
+	}
+	for _, r := range log.Runs[0].Results {
+		if log.Runs[0].Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID {
+			t.Errorf("rule %d is not %s", r.RuleIndex, r.RuleID)
+		}
+		if strings.ContainsAny(r.Locations[0].Physical.Artifact.URI, " <>\"\x01") {
+			t.Errorf("not a URI: %s", r.Locations[0].Physical.Artifact.URI)
+		}
+	}
+}
+
+func TestClosureNeedsAStorePath(t *testing.T) {
+	if _, err := Closure([]string{t.TempDir()}); err == nil {
+		t.Error("a folder outside any store was accepted")
+	}
+	if _, err := exec.LookPath("nix-store"); err != nil {
+		t.Skip("no nix-store")
+	}
+}
