@@ -26,6 +26,7 @@ type layout struct {
 	rpath      string
 	needed     []string
 	pathFirst  bool     // the run path stands before DT_NEEDED
+	tableFirst bool     // the string table stands right behind the program headers
 	symbols    []string // names of dynamic symbols
 	share      bool     // let the symbols share the tail of the run path
 	spare      int      // dynamic entries behind the terminator
@@ -144,7 +145,10 @@ func (l layout) build(t testing.TB) []byte {
 		add(".init", elf.SHT_PROGBITS, []byte{0xf3, 0x0f, 0x1e, 0xfa}, 4, 0)
 		secs[0].flags |= elf.SHF_EXECINSTR
 	}
-	var interp, note uint64
+	var interp, note, strAt uint64
+	if l.tableFirst {
+		strAt = add(".dynstr", elf.SHT_STRTAB, str.b, 1, 0)
+	}
 	if l.program {
 		interp = add(".interp", elf.SHT_PROGBITS, []byte("/lib/ld.so\x00"), 1, 0)
 	}
@@ -158,7 +162,9 @@ func (l layout) build(t testing.TB) []byte {
 	}
 	hashAt := add(".hash", elf.SHT_HASH, hash, w, 4)
 	symAt := add(".dynsym", elf.SHT_DYNSYM, syms, w, im.symSize())
-	strAt := add(".dynstr", elf.SHT_STRTAB, str.b, 1, 0)
+	if !l.tableFirst {
+		strAt = add(".dynstr", elf.SHT_STRTAB, str.b, 1, 0)
+	}
 	roText := at
 	if l.pad == 0 { // the segment ends with bytes that are not padding
 		add(".rodata", elf.SHT_PROGBITS, bytes.Repeat([]byte{0xcc}, int(l.align-at%l.align)), 1, 0)

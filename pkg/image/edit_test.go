@@ -11,14 +11,17 @@ import (
 
 // layouts are the shapes of files that differ in where a new run path can go.
 var layouts = map[string]layout{
-	"program":                      plain(),
-	"library":                      plain().with(func(l *layout) { l.program = false }),
-	"library without a note":       plain().with(func(l *layout) { l.program, l.note = false, 0 }),
-	"program not PIE":              plain().with(func(l *layout) { l.typ = elf.ET_EXEC }),
-	"padding behind the strings":   plain().with(func(l *layout) { l.pad = 3000 }),
-	"old run path":                 plain().with(func(l *layout) { l.runpath = "/old/one:/old/two" }),
-	"DT_RPATH only":                plain().with(func(l *layout) { l.rpath = "/old/rpath" }),
-	"both tags":                    plain().with(func(l *layout) { l.rpath, l.runpath = "/old/rpath", "/old/runpath" }),
+	"program":                    plain(),
+	"library":                    plain().with(func(l *layout) { l.program = false }),
+	"library without a note":     plain().with(func(l *layout) { l.program, l.note = false, 0 }),
+	"program not PIE":            plain().with(func(l *layout) { l.typ = elf.ET_EXEC }),
+	"padding behind the strings": plain().with(func(l *layout) { l.pad = 3000 }),
+	"old run path":               plain().with(func(l *layout) { l.runpath = "/old/one:/old/two" }),
+	"DT_RPATH only":              plain().with(func(l *layout) { l.rpath = "/old/rpath" }),
+	"both tags":                  plain().with(func(l *layout) { l.rpath, l.runpath = "/old/rpath", "/old/runpath" }),
+	"string table first, as patchelf leaves it": plain().with(func(l *layout) {
+		l.typ, l.tableFirst, l.runpath = elf.ET_EXEC, true, "/old/one:/old/two"
+	}),
 	"shared tail":                  plain().with(func(l *layout) { l.runpath, l.symbols, l.share = "/nix/store/malloc", []string{"x", "malloc"}, true }),
 	"no spare entry, DT_RELACOUNT": plain().with(func(l *layout) { l.spare, l.relacount = 0, true }),
 	"no spare entry at all":        plain().with(func(l *layout) { l.spare = 0 }),
@@ -72,6 +75,10 @@ func loaderView(im *Image) (string, error) {
 		fmt.Fprintln(&b, "needed", name)
 	}
 	for _, p := range im.Progs {
+		switch p.Type {
+		case elf.PT_GNU_STACK, elf.PT_GNU_RELRO, elf.PT_TLS, elf.PT_DYNAMIC:
+			fmt.Fprintln(&b, p.Type, p.Flags)
+		}
 		if p.Type == elf.PT_NOTE {
 			note, ok := im.memory(p.Vaddr, p.Filesz)
 			fmt.Fprintf(&b, "note %x %v\n", note, ok)

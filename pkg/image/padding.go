@@ -164,7 +164,7 @@ func (p *planner) moveTable(seg *Prog, n uint64) (*placement, error) {
 		heads:    []write{p.growSegment(seg, n)},
 		early:    1,
 		tags:     map[elf.DynTag]uint64{elf.DT_STRTAB: addr, elf.DT_STRSZ: uint64(len(table))},
-		settle:   append(settle, p.deadTable()...),
+		settle:   append(settle, p.deadTable(0)...),
 		size:     p.im.size,
 		moved:    true,
 		newTable: off,
@@ -202,8 +202,9 @@ func (p *planner) sectionWrite(off, addr, size uint64) []write {
 
 // deadTable zeroes the table that a moved one leaves behind, unless some other
 // section lies over it. Names in it would else stay in the file for ever, also
-// after another tool has changed them.
-func (p *planner) deadTable() []write {
+// after another tool has changed them. What stands before offset from is in use
+// again: the program headers grow into a table right behind them.
+func (p *planner) deadTable(from uint64) []write {
 	own := p.im.stringSection()
 	for i := range p.im.Sections {
 		s := &p.im.Sections[i]
@@ -211,5 +212,9 @@ func (p *planner) deadTable() []write {
 			return nil
 		}
 	}
-	return []write{{off: p.im.strOff, data: make([]byte, p.im.strsz)}}
+	start, end := max(p.im.strOff, from), p.im.strOff+p.im.strsz
+	if start >= end {
+		return nil
+	}
+	return []write{{off: start, data: make([]byte, end-start)}}
 }

@@ -253,10 +253,11 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 			}
 		}
 	}
-	pl.settle = append(pl.settle, p.deadTable()...)
 	if null < 0 {
-		pl.settle = append(pl.settle, p.deadBlocks(n.blocks, tableEnd+im.phdrSize())...)
+		tableEnd += im.phdrSize()
 	}
+	pl.settle = append(pl.settle, p.deadTable(tableEnd)...)
+	pl.settle = append(pl.settle, p.deadBlocks(n.blocks, tableEnd)...)
 	symbols, err := p.symbolWrites(n.blocks, pl.tags[elf.DT_STRTAB])
 	if err != nil {
 		return nil, err
