@@ -99,9 +99,10 @@ func (a *Auditor) Ambiguity(p string) *FileReport {
 func (a *Auditor) examine(p string, look func(*subject)) *FileReport {
 	r := &FileReport{FileReport: command.FileReport{Path: p, Action: command.Unchanged, Before: []string{}, After: []string{}}, Findings: []Finding{}}
 	load, err := a.Loader.Load(p)
+	var not *loader.NotLoadable
 	switch {
-	case errors.Is(err, loader.ErrNotLoadable):
-		r.Action, r.Reason = command.Skipped, errors.Unwrap(err).Error()
+	case errors.As(err, &not):
+		r.Action, r.Reason = command.Skipped, string(not.Reason)
 		return r
 	case err != nil:
 		r.Action, r.Reason = command.Failed, err.Error()

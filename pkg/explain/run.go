@@ -46,7 +46,7 @@ func Run(s *command.Session, l *loader.Loader, o Options) error {
 		sum.Files++
 		if err != nil {
 			sum.Failed++
-			s.Log.Errorf("%v", err)
+			s.Log.WithField("path", arg).Error(err)
 			if doc != nil {
 				doc.File(&File{Path: arg, Error: err.Error(), Libraries: []Library{}, Driver: []Verdict{}})
 			}

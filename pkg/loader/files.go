@@ -446,10 +446,10 @@ func (f *File) Problem() string {
 		return f.errno.Error()
 	case f.Err != nil:
 		return f.Err.Error()
+	case string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG:
+		return string(image.NotELF)
 	case f.short:
 		return "file too short"
-	case string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG:
-		return "not an ELF file"
 	}
 	return ""
 }

@@ -217,21 +217,23 @@ const (
 	maxTries   = 100_000
 )
 
-// ErrNotLoadable is wrapped by Load for files that no loader loads.
-var ErrNotLoadable = errors.New("no loader loads this file")
+// NotLoadable is the error for ELF files that no loader loads.
+type NotLoadable struct{ Reason image.Reason }
 
-// Load finds what the file at a path below the root loads at start. An error is
-// returned where the file itself cannot be examined; what is wrong with its
-// libraries is in the result.
+func (e *NotLoadable) Error() string { return "no loader loads it: " + string(e.Reason) }
+
+// Load finds what the file at a path below the root loads at start. An error, which
+// does not name the path, is returned where the file itself cannot be examined;
+// what is wrong with its libraries is in the result.
 func (l *Loader) Load(p string) (*Load, error) {
 	at := l.files.place(l.abs(p))
 	if at.errno != 0 {
-		return nil, fmt.Errorf("%s: %s", p, errText(at.errno))
+		return nil, errors.New(errText(at.errno))
 	}
 	f := l.files.openHost(at.host)
 	if f.Image == nil || f.Err != nil {
 		if why := f.Problem(); why != "" {
-			return nil, fmt.Errorf("%s: %s", p, why)
+			return nil, errors.New(why)
 		}
 	}
 	switch why := f.Image.LeftAlone(); why {
@@ -239,7 +241,7 @@ func (l *Loader) Load(p string) (*Load, error) {
 	case image.Static, image.StaticPIE:
 		return &Load{Main: &Object{Name: p, Path: p, File: f, Rule: ByProgram}, Static: true, l: l}, nil
 	default:
-		return nil, fmt.Errorf("%s: %w: %s", p, ErrNotLoadable, why)
+		return nil, &NotLoadable{why}
 	}
 	s := &Load{l: l, abi: abiOf(f)}
 	s.CPU = cpuFor(l.o.CPU, f.machine)
