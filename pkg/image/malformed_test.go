@@ -215,3 +215,14 @@ func TestVersionRecordsEnd(t *testing.T) {
 		t.Logf("with noise for records: %v", err)
 	}
 }
+
+// A marker may lie: found by fuzzing, a run path that runs out of its room.
+func TestRoomSmallerThanItsString(t *testing.T) {
+	b := edit(t, plain().build(t), Change{elf.DT_RUNPATH, lists[1]})
+	i := bytes.Index(b, []byte(roomMark))
+	copy(b[i+len(roomMark):], "00000005")
+	im := parse(t, edit(t, b, Change{elf.DT_RUNPATH, "/other"}))
+	if _, list, err := im.RunPath(); list != "/other" || err != nil {
+		t.Errorf("run path is %q, %v", list, err)
+	}
+}

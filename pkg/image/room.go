@@ -113,6 +113,9 @@ func (p *planner) inRoom() (*placement, error) {
 		}
 		if at := p.im.Dynamic[i].Val; at >= r.off && at < r.off+r.size {
 			at -= r.off
+			if at+uint64(len(s)) >= r.size { // runs out of the room: the marker is not ours
+				return nil, nil
+			}
 			low, high = min(low, at), max(high, at+uint64(len(s))+1)
 			clear(b[at : at+uint64(len(s))])
 		}
