@@ -1,0 +1,238 @@
+package host
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/sysroot"
+)
+
+func TestVersions(t *testing.T) {
+	for name, want := range map[string]string{
+		"libcuda.so.535.261.03": "535.261.03", "libcuda.so.1": "", "libcuda.so.1.1": "", "libcuda.so": "",
+		"/usr/lib/libnvidia-glcore.so.470.57": "470.57", "libX11.so.6.4.0": "", "libcudart.so.12.4.127": "",
+		"libcuda.so.1.535.261": "", "libcuda.so.580.159.04.old": "",
+	} {
+		if got := versionIn(name); got != want {
+			t.Errorf("versionIn(%q) = %q, want %q", name, got, want)
+		}
+	}
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"535.261.03", "535.54.03", true}, {"535.54.03", "535.261.03", false}, {"580.95", "535.261.03", true},
+		{"535.261.03", "535.261.03", false}, {"535.261.3", "535.261.03", false}, {"12.10", "12.9", true},
+		{"13", "12.8", true}, {"12.2.1", "12.2", true}, {"", "1", false},
+	} {
+		if got := newerVersion(test.a, test.b); got != test.want {
+			t.Errorf("newerVersion(%q, %q) = %v", test.a, test.b, got)
+		}
+	}
+}
+
+func host(t *testing.T, files map[string]string) *Host {
+	t.Helper()
+	h := &Host{Root: sysroot.Root{Dir: t.TempDir()}}
+	for name, data := range files {
+		at := filepath.Join(h.Root.Dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// The first lines that the proprietary and the open kernel module write.
+func TestKernelVersion(t *testing.T) {
+	for _, test := range []struct {
+		proc, sys string
+		want      Kernel
+	}{
+		{"NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.261.03  Tue Jun  3 11:17:40 UTC 2025\nGCC version:  gcc version 12.2.0\n", "535.261.03\n",
+			Kernel{"535.261.03", procVersion, ""}},
+		{"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (dvs-builder@U16)  Thu 1\n", "",
+			Kernel{"580.159.04", procVersion, ""}},
+		{"NVRM version: NVIDIA UNIX aarch64 Kernel Module  470.57  Thu\n", "535.1\n", Kernel{"470.57", procVersion, "535.1"}},
+		{"", "550.54.14\n", Kernel{"550.54.14", sysVersion, ""}},
+		{"nothing of the kind\n", "\x00\xff", Kernel{}},
+		{"", "", Kernel{}},
+	} {
+		files := map[string]string{}
+		if test.proc != "" {
+			files[procVersion] = test.proc
+		}
+		if test.sys != "" {
+			files[sysVersion] = test.sys
+		}
+		if got := host(t, files).kernelVersion(); got != test.want {
+			t.Errorf("%q, %q: %+v, want %+v", test.proc, test.sys, got, test.want)
+		}
+	}
+}
+
+// The text may lie anywhere, across the pieces in which the file is read too.
+func TestCUDAVersionInLibrary(t *testing.T) {
+	const text = "Cuda compilation tools, release 12.2, V12.2.149"
+	for _, at := range []int{0, 100, 1<<20 - 20, 1<<20 + 128 - 20, 1<<20 + 100, 3<<20 + 7} {
+		b := strings.Repeat("\x00", at) + text + "\x00Cuda compilation tools, release %d.%d, V%s"
+		if got := cudaInLibrary(host(t, map[string]string{"lib": b}).Root, "/lib"); got != "12.2" {
+			t.Errorf("at %d: %q", at, got)
+		}
+	}
+	for _, b := range []string{"", "Cuda compilation tools, release ", "x"} {
+		if got := cudaInLibrary(host(t, map[string]string{"lib": b}).Root, "/lib"); got != "" {
+			t.Errorf("%q: %q", b, got)
+		}
+	}
+	for version, want := range map[string]string{"535.261.03": "12.2", "580.95.05": "13.0", "1.2": "", "": ""} {
+		if got := cudaOfBranch(version); got != want {
+			t.Errorf("cudaOfBranch(%q) = %q", version, got)
+		}
+	}
+}
+
+func TestCompatDirectories(t *testing.T) {
+	for dir, want := range map[string]bool{
+		"/usr/local/cuda/compat": true, "/usr/local/cuda-12.2/compat/lib.real": true, "/usr/lib/cuda-compat-12-2": true,
+		"/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-cuda_compat-12.2/compat": true,
+		"/usr/lib/x86_64-linux-gnu": false, "/usr/lib/compatible": false, "/opt/cuda/lib64": false,
+	} {
+		if got := isCompat(dir); got != want {
+			t.Errorf("isCompat(%q) = %v", dir, got)
+		}
+	}
+}
+
+func TestLibraryPathHasNoEmptyEntry(t *testing.T) {
+	for _, test := range []struct{ env, want []string }{
+		{[]string{"A=b"}, []string{"A=b", "LD_LIBRARY_PATH=/x:/y"}},
+		{[]string{"LD_LIBRARY_PATH=", "A=b"}, []string{"A=b", "LD_LIBRARY_PATH=/x:/y"}},
+		{[]string{"LD_LIBRARY_PATH=/old:/older", "LD_LIBRARY_PATHS=z"}, []string{"LD_LIBRARY_PATHS=z", "LD_LIBRARY_PATH=/x:/y:/old:/older"}},
+	} {
+		if got := withLibraryPath(test.env, []string{"/x", "/y"}); !slices.Equal(got, test.want) {
+			t.Errorf("%q: %q, want %q", test.env, got, test.want)
+		}
+	}
+}
+
+func TestDriverLinksOfMachines(t *testing.T) {
+	for name, want := range map[string]string{"x86_64": driver.Link, "i686": driver.Link32, "arm64": driver.Link} {
+		m, err := MachineNamed(name)
+		if got := m.link(DefaultPrefix); err != nil || got != want {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+	m, _ := MachineNamed("i386")
+	if got := m.link("/opt/driver"); got != "/opt/driver-32/lib" {
+		t.Error(got)
+	}
+	if _, err := MachineNamed("vax"); err == nil {
+		t.Error("no driver for that")
+	}
+}
+
+func TestBootFilesQuote(t *testing.T) {
+	for in, want := range map[string]string{
+		"/run/opengl-driver": "/run/opengl-driver", "/a b": `"/a b"`, "/100%": "/100%%", `/a"b`: `"/a\"b"`,
+	} {
+		if got := specifier(in); got != want {
+			t.Errorf("specifier(%q) = %s, want %s", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{"/usr/bin/x": "/usr/bin/x", "/a b$": `"/a b$$"`, "/%h": "/%%h"} {
+		if got := unitWord(in); got != want {
+			t.Errorf("unitWord(%q) = %s, want %s", in, got, want)
+		}
+	}
+	if got := shellWord("/it's"); got != `'/it'\''s'` {
+		t.Error(got)
+	}
+}
+
+// A cache whose contents no longer match its state, or that others can write, is not used.
+func TestCacheRefusesWhatOthersCanWrite(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := OpenCache(filepath.Join(dir, "new", "deep")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCache(dir); err == nil {
+		t.Error("a directory for all was taken")
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCache(link); err == nil {
+		t.Error("a link was taken")
+	}
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	if c, err := OpenCache(""); err != nil || c.Dir != filepath.Join(dir, "hostDriver") {
+		t.Errorf("%+v, %v", c, err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	if _, err := OpenCache(""); err == nil || !strings.Contains(err.Error(), "--cache") {
+		t.Error(err)
+	}
+}
+
+func relink(at, target string) error {
+	if err := os.Remove(at); err != nil {
+		return err
+	}
+	return os.Symlink(target, at)
+}
+
+func TestOffersAreCompared(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "offer")
+	o := &Offer{Entries: []Entry{{Name: "libcuda.so", Target: "libcuda.so.1"}, {Name: "libcuda.so.1", Target: "/usr/lib/libcuda.so.1"}, {Name: "host/libX11.so.6", Target: "/x"}}}
+	if o.Same(dir) {
+		t.Error("it is not there yet")
+	}
+	if err := o.Make(dir); err != nil || !o.Same(dir) {
+		t.Fatal(err)
+	}
+	for what, spoil := range map[string]func() error{
+		"a file more":   func() error { return os.WriteFile(filepath.Join(dir, "more"), nil, 0o644) },
+		"one less":      func() error { return os.Remove(filepath.Join(dir, "libcuda.so")) },
+		"one below":     func() error { return os.Remove(filepath.Join(dir, "host/libX11.so.6")) },
+		"another link":  func() error { return relink(filepath.Join(dir, "libcuda.so"), "elsewhere") },
+		"a file for it": func() error { return os.WriteFile(filepath.Join(dir, "host/more"), nil, 0o644) },
+	} {
+		if err := spoil(); err != nil {
+			t.Fatal(err)
+		}
+		if o.Same(dir) {
+			t.Errorf("%s was not seen", what)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Make(dir); err != nil || !o.Same(dir) {
+			t.Fatal(err)
+		}
+	}
+	key, err := o.Key()
+	if err != nil || len(key) != 32 {
+		t.Errorf("%q, %v", key, err)
+	}
+	o.Entries[0].Target = "other"
+	if other, _ := o.Key(); other == key {
+		t.Error("another target, the same key")
+	}
+}
