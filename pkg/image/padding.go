@@ -6,15 +6,9 @@ import (
 	"math"
 )
 
-// usedFrom returns the lowest offset at or above off at which something in the
-// file begins that a header names, or false where nothing does.
-func (im *Image) usedFrom(off uint64) (uint64, bool) {
-	next := uint64(math.MaxUint64)
-	use := func(start, size uint64) {
-		if size > 0 && start+size > off {
-			next = min(next, max(start, off))
-		}
-	}
+// eachUsed calls use with every range of the file, offset and size in bytes, that
+// a header names.
+func (im *Image) eachUsed(use func(start, size uint64)) {
 	use(0, im.ehdrSize())
 	use(im.phoff, uint64(len(im.Progs))*im.phdrSize())
 	use(im.shoff, uint64(len(im.Sections))*im.shdrSize())
@@ -26,24 +20,25 @@ func (im *Image) usedFrom(off uint64) (uint64, bool) {
 			use(s.Off, s.Size)
 		}
 	}
+}
+
+// usedFrom returns the lowest offset at or above off at which something begins
+// that a header names, or false where nothing does.
+func (im *Image) usedFrom(off uint64) (uint64, bool) {
+	next := uint64(math.MaxUint64)
+	im.eachUsed(func(start, size uint64) {
+		if size > 0 && start+size > off {
+			next = min(next, max(start, off))
+		}
+	})
 	return next, next != math.MaxUint64
 }
 
 // imageEnd returns the end of everything that a header names. What follows was
 // appended by somebody else.
 func (im *Image) imageEnd() uint64 {
-	end := im.ehdrSize()
-	grow := func(start, size uint64) { end = max(end, start+size) }
-	grow(im.phoff, uint64(len(im.Progs))*im.phdrSize())
-	grow(im.shoff, uint64(len(im.Sections))*im.shdrSize())
-	for i := range im.Progs {
-		grow(im.Progs[i].Off, im.Progs[i].Filesz)
-	}
-	for i := range im.Sections {
-		if s := &im.Sections[i]; s.inFile() {
-			grow(s.Off, s.Size)
-		}
-	}
+	end := uint64(0)
+	im.eachUsed(func(start, size uint64) { end = max(end, start+size) })
 	return min(end, im.size)
 }
 
