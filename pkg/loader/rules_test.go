@@ -233,6 +233,15 @@ func TestGLibc(t *testing.T) {
 			s.noReal = false
 			s.want("bin/p", "liba.so.1", "~/bin/../a/liba.so.1", ByRunPath)
 		}},
+		{"a set-user-ID program in a default directory may use $ORIGIN", func(s *stage) {
+			s.o.Root, s.o.Dir, s.o.Secure = s.dir, "/", true
+			s.put("usr/lib64/app/libs/liba.so.1", lib("liba.so.1"))
+			s.put("usr/lib64/app/p", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN/libs"))
+			s.root("usr/lib64/app/p", "liba.so.1", "/usr/lib64/app/libs/liba.so.1", ByRunPath)
+			s.put("usr/lib64/app/q", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN/../../../opt:/x$ORIGIN/libs"))
+			s.put("opt/liba.so.1", lib("liba.so.1"))
+			s.root("usr/lib64/app/q", "liba.so.1", "", NotFound)
+		}},
 		{"an empty entry is the working directory", func(s *stage) {
 			s.put("liba.so.1", lib("liba.so.1"))
 			s.put("bin/p", prog("liba.so.1").With(elf.DT_RUNPATH, "/none:"))

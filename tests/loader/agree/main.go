@@ -2,7 +2,7 @@
 // dynamic loader does: for the programs and libraries of this machine, and for
 // random graphs of small libraries.
 //
-//	agree [--all] [--graphs N] [--seed S] [--musl LOADER] RUNPATH [DIR…]
+//	agree [--all] [--graphs N] [--seed S] [--glibc LOADER] [--musl LOADER] RUNPATH [DIR…]
 //
 // It prints each difference, and how many files, libraries and graphs agreed.
 package main
@@ -23,10 +23,11 @@ import (
 	"time"
 )
 
-// glibc is the loader of x86-64 programs on a Linux distribution.
-const glibc = "/lib64/ld-linux-x86-64.so.2"
+// usual is the loader of x86-64 programs on a Linux distribution.
+const usual = "/lib64/ld-linux-x86-64.so.2"
 
 var (
+	glibc   = flag.String("glibc", usual, "glibc's loader for the graphs; one of another version may lie anywhere")
 	all     = flag.Bool("all", false, "compare every file, not a sample")
 	sample  = flag.Int("sample", 400, "compare about so many files")
 	graphs  = flag.Int("graphs", 60, "random graphs for each loader")
@@ -70,7 +71,7 @@ func main() {
 		run("programs and libraries of this machine", func() (int, error) { return system(flag.Args()[1:]) })
 	}
 	if *graphs > 0 {
-		run("random graphs under glibc", func() (int, error) { return random(glibc, *graphs) })
+		run("random graphs under glibc", func() (int, error) { return random(*glibc, *graphs) })
 		run("random graphs under musl", func() (int, error) { return random(*musl, *graphs) })
 	}
 	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
@@ -231,8 +232,8 @@ func difference(ours, theirs answer, interp string) string {
 
 // system compares the ELF files below directories.
 func system(dirs []string) (int, error) {
-	if _, err := os.Stat(glibc); err != nil {
-		return 0, fmt.Errorf("%w: there is no %s", errSkip, glibc)
+	if _, err := os.Stat(usual); err != nil {
+		return 0, fmt.Errorf("%w: there is no %s", errSkip, usual)
 	}
 	var files []string
 	for _, dir := range dirs {
