@@ -23,7 +23,7 @@ directory.
 
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
 	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "method", Value: string(host.Auto), Usage: "`auto`, namespace or library-path"},
+		&cli.StringFlag{Name: "method", Value: string(host.Auto), Usage: "offer them by `METHOD`: auto, namespace or library-path"},
 		&cli.StringFlag{Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
 	Action: func(c *cli.Context) error {
