@@ -98,10 +98,14 @@ func Run(s *command.Session, l *loader.Loader, o Options) error {
 
 // likely tells which names among an object's constants are worth following: the
 // driver's and the toolkit's, and of the file itself all that are whole strings.
-// What a library such as libc.so.6 may open is followed only where all is set.
+// What a library such as libc.so.6 may open, and what the driver does among its
+// own libraries, is followed only where all is set.
 func likely(s *loader.Load, all bool) func(*loader.Object, loader.Literal) bool {
 	return func(o *loader.Object, l loader.Literal) bool {
-		return driver.NeedsDriver(l.Name) || l.Exact && (all || o == s.Main)
+		if all || o == s.Main {
+			return l.Exact || driver.NeedsDriver(l.Name)
+		}
+		return driver.NeedsDriver(l.Name) && !driver.Provides(o.Name)
 	}
 }
 

@@ -140,7 +140,7 @@ func (p *printer) children(o *loader.Object, indent string) {
 				stem = "│   "
 			}
 			for _, t := range u.To.Tried {
-				fmt.Fprintf(p.w, "%s%s%s%s\n", indent, below, stem, p.paint(dim, tryText(t)))
+				fmt.Fprintf(p.w, "%s%s%s%s\n", indent, below, stem, p.paint(dim, tryText(u.To, t)))
 			}
 		}
 		if !u.Again {
@@ -207,9 +207,9 @@ func shownEntry(e string) string {
 	return e
 }
 
-func tryText(t loader.Try) string {
+func tryText(o *loader.Object, t loader.Try) string {
 	where := string(t.Rule)
-	if t.List != nil && t.Rule != loader.ByDefault {
+	if t.List != nil && t.List != o.NeededBy && t.Rule != loader.ByDefault {
 		where += " of " + t.List.Path
 	}
 	if t.Path == "" {
