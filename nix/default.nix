@@ -8,24 +8,35 @@
 { pkgs }:
 let
   inherit (pkgs) lib;
-  buildPkgs = pkgs.buildPackages;
-  isCross = pkgs.stdenv.buildPlatform.system != pkgs.stdenv.hostPlatform.system;
-  onBuild = if isCross then import ./. { pkgs = buildPkgs; } else self;
+  inherit (pkgs.stdenv) buildPlatform hostPlatform targetPlatform;
+  isNative = buildPlatform.system == hostPlatform.system && hostPlatform.system == targetPlatform.system;
+  # The same for the build machine, where the tools run.
+  onBuild = if isNative then self else import ./. { pkgs = pkgs.pkgsBuildBuild; };
+  # What a hook of these packages edits files for: a hook on the build machine of a cross
+  # build has the other machine as its target.
+  edited = if hostPlatform.system == targetPlatform.system then pkgs else pkgs.targetPackages;
 
   hooks = import ./hooks.nix {
     inherit lib;
     inherit (pkgs) makeSetupHook writeText;
-    inherit (pkgs.stdenv) hostPlatform;
+    inherit hostPlatform;
     inherit (onBuild) cuda-runpath;
-    # For a hook on the build machine, targetPackages are those it edits. Where the
-    # CUDA set is missing or of no use on this platform, there is no compat package.
-    cuda_compat = pkgs.targetPackages.cudaPackages.cuda_compat or null;
+    # Where the CUDA set has none, or none for this platform, the hook is off.
+    cuda_compat = edited.cudaPackages.cuda_compat or null;
   };
 
   self =
     hooks
     // {
-      cuda-runpath = pkgs.callPackage ./package.nix { native = if isCross then onBuild.cuda-runpath else null; };
+      cuda-runpath = pkgs.callPackage ./package.nix {
+        native = if isNative then null else onBuild.cuda-runpath;
+        # Where nixpkgs' default Go is older than go.mod asks for.
+        buildGoModule =
+          if pkgs ? buildGo126Module && !(lib.versionAtLeast pkgs.go.version "1.26") then
+            pkgs.buildGo126Module
+          else
+            pkgs.buildGoModule;
+      };
       # The one tool for users, without the others.
       hostDriver =
         let

@@ -11,12 +11,13 @@ rec {
   # A derivation with a summary of what the checks say of each package (all of its
   # outputs): $out/summary.json and $out/summary.txt. Its `reports.NAME` is one
   # derivation a package, so Nix's scheduler and remote builders share the work; each
-  # has report.json, report.txt and status (the exit status). Findings do not fail the
-  # build.
+  # has what noRunpathAmbiguity says (ambiguity.json, ambiguity.txt), what `runpath
+  # audit` does (audit.json, audit.txt, audit.sarif, audit.html), and status: 1 where
+  # one of them has findings, else 0. Findings do not fail the build.
   auditPackages = auditPackagesWith { };
 
-  # The same with `flags` for noRunpathAmbiguity, and `failOnFindings`: the summary
-  # then fails to build where a package has any.
+  # The same with `flags` for both, and `failOnFindings`: the summary then fails to
+  # build where a package has any.
   auditPackagesWith =
     {
       flags ? [ ],
@@ -36,19 +37,28 @@ rec {
           {
             paths = map (output: "${package.${output}}") (package.outputs or [ "out" ]);
             flags = lib.escapeShellArgs flags;
-            meta.description = "What noRunpathAmbiguity says of ${name}";
+            meta.description = "What is wrong with the run paths of ${name}";
           }
           ''
             mkdir -p $out
-            status=0
+            result=0
             eval "flags=($flags)"
-            ${tools}/bin/noRunpathAmbiguity --json --jobs "$NIX_BUILD_CORES" "''${flags[@]}" $paths \
-              > $out/report.json 2> $out/report.txt || status=$?
-            echo $status > $out/status
-            if ((status > 1)); then
-              cat $out/report.txt >&2
-              exit $status
-            fi
+            # say NAME COMMAND…: the reports of one command; 2 and more is its own failure.
+            say() {
+              local name=$1 status=0
+              shift
+              "$@" --json --jobs "$NIX_BUILD_CORES" "''${flags[@]}" $paths \
+                > $out/$name.json 2> $out/$name.txt || status=$?
+              if ((status > 1)); then
+                cat $out/$name.txt >&2
+                exit $status
+              fi
+              if ((status == 1)); then result=1; fi
+            }
+            say ambiguity ${tools}/bin/noRunpathAmbiguity
+            # The same on every builder, whatever its processor.
+            say audit ${tools}/bin/runpath audit --nix --cpu baseline --sarif $out/audit.sarif --html $out/audit.html
+            echo $result > $out/status
           ''
       ) packages;
     in
@@ -67,7 +77,7 @@ rec {
           read -r status < ${reports.${name}}/status
           if ((status != 0)); then found=$((found + 1)); fi
           jq --arg name ${lib.escapeShellArg name} --argjson status "$status" \
-            '{name: $name, clean: ($status == 0), summary: (.summary // null)}' ${reports.${name}}/report.json
+            '{name: $name, clean: ($status == 0), summary: .summary}' ${reports.${name}}/audit.json
         '') names
         + ''
           } | jq -s . > $out/summary.json

@@ -200,8 +200,13 @@ in
     same "summary" "$(tail -n 1 ${audit}/summary.txt)" "1 of 2 packages have findings"
     same "clean" "$(jq -r '.[] | select(.clean) | .name' ${audit}/summary.json)" clean
     same "status" "$(< ${audit.reports.ambiguous}/status) $(< ${audit.reports.clean}/status)" "1 0"
-    contains "report" "$(< ${audit.reports.ambiguous}/report.json)" ${ambiguous.lib}/lib/libuse.so
-    contains "report" "$(< ${audit.reports.ambiguous}/report.json)" libgreet.so.1
+    contains "report" "$(< ${audit.reports.ambiguous}/ambiguity.json)" ${ambiguous.lib}/lib/libuse.so
+    contains "report" "$(< ${audit.reports.ambiguous}/ambiguity.json)" libgreet.so.1
+    for report in audit.json audit.sarif; do
+      holds "$report is JSON" jq -e 'type == "object"' ${audit.reports.ambiguous}/$report
+      contains "$report" "$(< ${audit.reports.ambiguous}/$report)" libuse.so
+    done
+    contains "audit.html" "$(< ${audit.reports.ambiguous}/audit.html)" libuse.so
     contains "log" "$(< ${
       support.logOfFailure (flake.lib.auditPackagesWith { failOnFindings = true; } { inherit ambiguous; })
     })" "1 of 1 packages have findings"

@@ -92,6 +92,7 @@ let
     nativeBuildInputs = allHooks;
     dontStrip = true;
     dontCheckForBrokenSymlinks = true;
+    buildInputs = [ (pkgs.glibc.static or null) ];
     build = installCompiled + ''
       echo 'int main(void) { return 0; }' > main.c
       $CC -static -o $out/bin/static main.c

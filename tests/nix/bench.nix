@@ -56,6 +56,7 @@ let
 in
 {
   inherit prepared;
+  # Also what the measured packages need.
   hook = pkgs.cudaRunpathHook.override { cuda_compat = null; };
   none = finished "none" [ ];
   # The order that works: stubs, driver, compat.

@@ -67,6 +67,7 @@ in
     extend
     ;
   inherit (pkgs.stdenv) hostPlatform buildPlatform targetPlatform;
+  pkgsBuildBuild = buildPackages.buildPackages;
   system = host.system;
   path = ./.;
   pkgsCross = {
@@ -257,7 +258,7 @@ in
           GOTOOLCHAIN = "local";
           GOSUMDB = "off";
           buildPhase = ''
-            export GOCACHE=$TMPDIR/go-cache GOPATH=$TMPDIR/go
+            export GOCACHE=$TMPDIR/go-cache GOPATH=$TMPDIR/go HOME=$TMPDIR
             go mod vendor
           '';
           installPhase = "cp -r vendor $out";
@@ -282,7 +283,7 @@ in
         // args.env or { };
         configurePhase = ''
           runHook preConfigure
-          export GOCACHE=$TMPDIR/go-cache GOPATH=$TMPDIR/go GOPROXY=off GOSUMDB=off
+          export GOCACHE=$TMPDIR/go-cache GOPATH=$TMPDIR/go HOME=$TMPDIR GOPROXY=off GOSUMDB=off
           rm -rf vendor
           cp -r $goModules vendor
           runHook postConfigure
