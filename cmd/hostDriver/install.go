@@ -114,7 +114,12 @@ func report(c *cli.Context, done []*host.Install) error {
 			if in.Action == "unchanged" {
 				action = "unchanged"
 			}
-			fmt.Fprintf(c.App.Writer, "%s: %s (%s driver %s, %d names)\n", in.Link, action, in.Machine, in.Version, len(in.Entries))
+			what := ""
+			if len(in.Entries) > 0 {
+				what = strings.TrimSpace(fmt.Sprintf("%s driver %s", in.Machine, in.Version))
+				what = fmt.Sprintf(" (%s, %d names)", what, len(in.Entries))
+			}
+			fmt.Fprintf(c.App.Writer, "%s: %s%s\n", in.Link, action, what)
 		}
 	}
 	if len(done) == 0 && !c.Bool("quiet") {

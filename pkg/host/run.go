@@ -158,6 +158,10 @@ func (r *Run) inNamespace(file string) error {
 		SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL},
 	}
 	if !mayMount() {
+		if os.Geteuid() == 0 {
+			// In a user namespace with this one ID, root could no longer be anybody else, nor own anything of theirs.
+			return errors.New("root without CAP_SYS_ADMIN (a container?)")
+		}
 		uid, gid := os.Geteuid(), os.Getegid()
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		// The user keeps the user's IDs, so files and the GPU's devices are as before.
