@@ -256,6 +256,9 @@ func (h *Host) writable(info fs.FileInfo) string {
 		return ""
 	case st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != h.owner():
 		return fmt.Sprintf("%%s belongs to user %d", st.Uid)
+	case info.IsDir() && info.Mode()&fs.ModeSticky != 0:
+		// As /tmp is: others can add to it, but not replace what is there, and whose that is the next step asks.
+		return ""
 	case info.Mode().Perm()&0o002 != 0:
 		return "anybody can write %s"
 	case info.Mode().Perm()&0o020 != 0 && st.Gid >= lowGroups && int(st.Gid) != os.Getegid():
