@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
@@ -254,7 +255,7 @@ func (h *Host) writable(info fs.FileInfo) string {
 	switch {
 	case !ok || info.Mode()&fs.ModeSymlink != 0:
 		return ""
-	case st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != h.owner():
+	case st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != h.owner() && st.Uid != unmappedRoot():
 		return fmt.Sprintf("%%s belongs to user %d", st.Uid)
 	case info.IsDir() && info.Mode()&fs.ModeSticky != 0:
 		// As /tmp is: others can add to it, but not replace what is there, and whose that is the next step asks.
@@ -279,6 +280,24 @@ func (h *Host) owner() uint32 {
 	}
 	return 0
 }
+
+// unmappedRoot returns as whose the files of the machine's root appear: 0, but inside
+// a user namespace (rootless containers, Flatpak, our own) all users without an ID there are one.
+var unmappedRoot = sync.OnceValue(func() uint32 {
+	ids, err := os.ReadFile("/proc/self/uid_map")
+	if f := strings.Fields(string(ids)); err != nil || len(f) == 3 && f[0] == "0" && f[1] == "0" && f[2] == "4294967295" {
+		return 0
+	}
+	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil {
+		return 0
+	}
+	id, err := strconv.ParseUint(strings.TrimSpace(string(overflow)), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return uint32(id)
+})
 
 // reason strips an error of the path, which stands beside it.
 func reason(err error) error {
