@@ -283,7 +283,8 @@ func small(work, library string) error {
 	sum := &command{name: "stubReplace, then the two others", prepare: restore, args: []string{"bash", "-c",
 		`"$1/stubReplace" -q "$2" && "$1/autoAddDriverRunpath" -q "$2" && "$1/addCudaCompatRunpath" -q --compat /compat "$2"`, "bash", *tools, dir}}
 	together := &command{name: "runpath normalize (all in one)", prepare: restore,
-		args: []string{tool("runpath"), "normalize", "-q", "--stubs", "--driver", "--compat", "/compat", dir}}
+		args: []string{tool("runpath"), "normalize", "-q", "--tool", "stubReplace",
+			"--tool", "autoAddDriverRunpath", "--tool", "addCudaCompatRunpath", "--compat", "/compat", dir}}
 	if err := row("the three editing tools on 1,000 files", one, sum, together); err != nil {
 		return err
 	}
