@@ -273,9 +273,10 @@ func TestGLibc(t *testing.T) {
 			s.want("links/p", "liba.so.1", "~/real/liba.so.1", ByRunPath)
 		}},
 		{"${ORIGIN} is $ORIGIN, $ORIGINAL is not", func(s *stage) {
-			s.put("a/liba.so.1", lib("liba.so.1"))
-			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGINAL/a:$ORIGIN/${ORIGI:${ORIGIN}/a"))
-			s.want("p", "liba.so.1", "~/a/liba.so.1", ByRunPath)
+			s.put("x/a/liba.so.1", lib("liba.so.1"))
+			s.put("xAL/a/liba.so.1", lib("liba.so.1"))
+			s.put("x/p", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGINAL/a:$ORIGIN/${ORIGI:${ORIGIN}/a"))
+			s.want("x/p", "liba.so.1", "~/x/a/liba.so.1", ByRunPath)
 		}},
 		{"$LIB is what the loader was built for", func(s *stage) {
 			load := func() *Load { s.put("q", prog()); return s.load("q") }()
