@@ -489,6 +489,26 @@ func TestGLibc(t *testing.T) {
 			s.root("p", "liba.so.1", "", NotFound)
 			s.root("p", "libb.so.1", glibc+"/lib/libb.so.1", ByDefault)
 		}},
+		{"default directories, $LIB and the cache are constants of the loader's file", func(s *stage) {
+			s.o.Root, s.o.Dir = s.dir, "/"
+			ld := lib("ld-linux-x86-64.so.2")
+			ld.Data = "\x00/sw/etc/ld.so.cache\x00/usr/lib/sw/\x00/sw/lib/\x00stable release version 2.36.\x00"
+			s.put("lib64/ld-linux-x86-64.so.2", ld)
+			s.put("usr/lib/sw/liba.so.1", lib("liba.so.1"))
+			s.put("lib/liba.so.1", lib("liba.so.1"))
+			s.put("sw/lib/libb.so.1", lib("libb.so.1"))
+			s.put("opt/libd.so.1", lib("libd.so.1"))
+			s.put("x/lib/sw/libe.so.1", lib("libe.so.1"))
+			s.raw("sw/etc/ld.so.cache", cacheOf("libd.so.1", "/opt/libd.so.1"))
+			s.put("p", prog("liba.so.1", "libb.so.1", "libd.so.1", "libe.so.1").With(elf.DT_RUNPATH, "/x/$LIB"))
+			s.root("p", "liba.so.1", "/usr/lib/sw/liba.so.1", ByDefault)
+			s.root("p", "libb.so.1", "/sw/lib/libb.so.1", ByDefault)
+			s.root("p", "libd.so.1", "/opt/libd.so.1", ByCache)
+			s.root("p", "libe.so.1", "/x/lib/sw/libe.so.1", ByRunPath)
+			if v := s.load("p").Interp.Version; v != (Version{2, 36}) {
+				s.Errorf("version %v", v)
+			}
+		}},
 		{"an absolute link stays below the root", func(s *stage) {
 			s.o.Root, s.o.Dir = s.dir, "/"
 			s.put("real/liba.so.1", lib("liba.so.1"))
