@@ -68,6 +68,12 @@ func (s *scenario) play(steps []step) (outcome, error) {
 		if err != nil {
 			return out, err
 		}
+		if err := before.damaged(); err != nil {
+			// patchelf 0.14 leaves the string table of an ET_EXEC file in no segment, eu-strip cuts a segment off. It may
+			// run all the same, but to refuse it is right.
+			out.theirs = "another tool has damaged it: " + err.Error()
+			return out, nil
+		}
 		if st.payload != nil {
 			payload = len(before.data)
 		}
@@ -85,7 +91,7 @@ func (s *scenario) play(steps []step) (outcome, error) {
 			continue
 		}
 		var lintBefore map[string]int
-		if lints(st) {
+		if lints(steps[:i+1]) {
 			if lintBefore, err = lint(w.file); err != nil {
 				return out, err
 			}
@@ -101,6 +107,12 @@ func (s *scenario) play(steps []step) (outcome, error) {
 			if c, cerr := s.control(steps[:i+1]); cerr != nil {
 				return out, cerr
 			} else if c.refused == nil {
+				if c, cerr := s.controlByPatchelf(steps[:i+1]); cerr != nil {
+					return out, cerr
+				} else if c != nil && c.refused != nil {
+					out.theirs = "with patchelf in place of our steps it breaks too: " + st.String()
+					return out, nil
+				}
 				return fail("%v, but not without our steps", err)
 			}
 			continue // refused with and without us; do has put the old file back
@@ -110,6 +122,10 @@ func (s *scenario) play(steps []step) (outcome, error) {
 				err = fmt.Errorf("it printed %q instead of %q", stdout, s.v.stdout)
 			}
 			if !st.ours {
+				if isPatchelf(st) && versionsLeftBehind(w.file) {
+					out.theirs = "patchelf left DT_VERDEF behind: " + st.String()
+					return out, nil
+				}
 				c, cerr := s.control(steps[:i+1])
 				if cerr != nil {
 					return out, cerr
@@ -118,35 +134,42 @@ func (s *scenario) play(steps []step) (outcome, error) {
 					out.theirs = "without our steps it breaks too: " + st.String()
 					return out, nil
 				}
-				if st.args[0] == "patchelf" {
-					if broken, err := s.brokenByPatchelfAlone(steps[:i+1]); broken || err != nil {
-						out.theirs = "it breaks too where patchelf has set the same run path: " + st.String()
-						return out, err
+				if c, err := s.controlByPatchelf(steps[:i+1]); err != nil {
+					return out, err
+				} else if c != nil {
+					if stdout, err := run(c.dir); err != nil || stdout != s.v.stdout {
+						out.theirs = "with patchelf in place of our steps it breaks too: " + st.String()
+						return out, nil
 					}
 				}
 			}
 			return fail("it does not run: %v", err)
 		}
-		if lints(st) {
+		if lints(steps[:i+1]) {
 			now, err := lint(w.file)
 			if err != nil {
 				return out, err
 			}
-			if slices.ContainsFunc(steps[:i], func(p step) bool { return p.args != nil && p.args[0] == "patchelf" }) {
+			if slices.ContainsFunc(steps[:i], isPatchelf) {
 				// patchelf makes a writable segment for .dynamic, which may have to move out of it again.
 				delete(now, "loadable segment N is writable but contains no writable sections")
 			}
 			if worse := worse(lintBefore, now); worse != "" && !st.ours {
-				c, err := s.control(steps[:i+1])
-				if err != nil {
-					return out, err
-				}
-				control, err := lint(c.file)
-				if err != nil {
-					return out, err
-				}
-				for m, n := range control {
-					lintBefore[m] = max(lintBefore[m], n)
+				for _, control := range []func([]step) (*bench, error){s.control, s.controlByPatchelf} {
+					c, err := control(steps[:i+1])
+					if err != nil {
+						return out, err
+					}
+					if c == nil {
+						continue
+					}
+					messages, err := lint(c.file)
+					if err != nil {
+						return out, err
+					}
+					for m, n := range messages {
+						lintBefore[m] = max(lintBefore[m], n)
+					}
 				}
 			}
 			if worse := worse(lintBefore, now); worse != "" {
@@ -251,13 +274,17 @@ func (s *scenario) control(steps []step) (*bench, error) {
 	return w, nil
 }
 
-// brokenByPatchelfAlone reports whether the steps break the file too where patchelf sets the run paths that our steps
-// set. patchelf 0.14 rewrites an ET_EXEC file so that a longer string table can end up in no segment; that is seen only
-// where the run path is long, so the control without any run path says nothing.
-func (s *scenario) brokenByPatchelfAlone(steps []step) (bool, error) {
+// controlByPatchelf replays the steps with patchelf in place of ours. It is asked only where patchelf has its part in a
+// sequence anyhow (else it returns nil): what patchelf, and strip after it, make of a file depends on whether there is a
+// run path and on the size of the string table, so the control without any edit of the run path does not show all that
+// they break by themselves.
+func (s *scenario) controlByPatchelf(steps []step) (*bench, error) {
+	if !slices.ContainsFunc(steps, isPatchelf) {
+		return nil, nil
+	}
 	w, err := s.bench("control")
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	for _, st := range steps {
 		if st.left {
@@ -266,18 +293,21 @@ func (s *scenario) brokenByPatchelfAlone(steps []step) (bool, error) {
 		if st.ours {
 			f, err := readELF(w.file)
 			if err != nil {
-				return true, nil
+				return w, nil
 			}
 			_, old, err := f.runPath()
 			if err != nil {
-				return true, nil
+				return w, nil
 			}
-			st = step{args: []string{"patchelf", "--set-rpath", strings.Join(st.want(split(old)), ":"), "FILE"}}
+			list := st.want(split(old))
+			st = step{args: []string{"patchelf", "--set-rpath", strings.Join(list, ":"), "FILE"}}
+			if len(list) == 0 {
+				st.args = []string{"patchelf", "--remove-rpath", "FILE"}
+			}
 		}
-		w.do(st)
+		w.refused = w.do(st)
 	}
-	stdout, err := run(w.dir)
-	return err != nil || stdout != s.v.stdout, nil
+	return w, nil
 }
 
 // A bench is a folder with the three images, of which one is a copy to work on.
@@ -394,8 +424,14 @@ func start(cmd *exec.Cmd) error {
 	}
 }
 
-// lints reports whether eu-elflint's opinion of a step matters: patchelf's own work has its complaints.
-func lints(st step) bool { return st.payload == nil && !st.left && st.args[0] != "patchelf" }
+func isPatchelf(st step) bool { return st.args != nil && st.args[0] == "patchelf" }
+
+// lints reports whether eu-elflint's opinion of the last of the steps matters: patchelf's work has its own complaints, and
+// other tools than ours make more of them.
+func lints(steps []step) bool {
+	last := steps[len(steps)-1]
+	return last.ours || last.payload == nil && !last.left && !slices.ContainsFunc(steps, isPatchelf)
+}
 
 var numbers = regexp.MustCompile(`\[ *\d+\]|0x[0-9a-f]+|\b\d+\b`)
 
@@ -409,7 +445,7 @@ func lint(path string) (map[string]int, error) {
 	messages := map[string]int{}
 	for line := range strings.Lines(strings.ReplaceAll(string(out), path, "FILE")) {
 		if line = strings.TrimSpace(line); line != "No errors" && line != "" {
-			if m := misplaced.FindStringSubmatch(line); m != nil && emptySection(path, m[1]) {
+			if m := misplaced.FindStringSubmatch(line); m != nil && noBytes(path, m[1]) {
 				continue
 			}
 			messages[numbers.ReplaceAllString(line, "N")]++
@@ -418,18 +454,38 @@ func lint(path string) (map[string]int, error) {
 	return messages, nil
 }
 
-// llvm-strip moves an empty section that stands at the very end of a segment, such as .tm_clone_table, behind the last
-// segment; where there is only one segment of data, that is by chance the same place.
+// Where a section without bytes in the file stands there means nothing. llvm-strip moves an empty one at the very end of
+// a segment, such as .tm_clone_table, behind the last segment, eu-strip does so with NOBITS sections whose sh_offset mold
+// leaves 0; where there is only one segment of data, that is by chance the same place.
 var misplaced = regexp.MustCompile(`^section \[ *\d+\] '(.*)': alloc flag set but section not in any loaded segment`)
 
-func emptySection(path, name string) bool {
+// noBytes reports whether the section of that name has no bytes in the file, and is mapped in memory all the same.
+func noBytes(path, name string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
 	s := f.Section(name)
-	return s != nil && s.Size == 0
+	if s == nil || s.Size > 0 && s.Type != elf.SHT_NOBITS {
+		return false
+	}
+	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool {
+		return p.Type == elf.PT_LOAD && s.Addr >= p.Vaddr && s.Addr+s.Size <= p.Vaddr+p.Memsz
+	})
+}
+
+// versionsLeftBehind reports whether DT_VERDEF does not say where .gnu.version_d stands: patchelf moves that section and
+// forgets the entry (NixOS/patchelf 664).
+func versionsLeftBehind(path string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	s := f.Section(".gnu.version_d")
+	at, err := f.DynValue(elf.DynTag(0x6ffffffc)) // DT_VERDEF
+	return s != nil && err == nil && len(at) == 1 && at[0] != s.Addr
 }
 
 func worse(before, after map[string]int) string {

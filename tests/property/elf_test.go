@@ -67,6 +67,28 @@ func (f *elfFile) offset(addr uint64) (uint64, bool) {
 	return 0, false
 }
 
+// strings returns the offset and the size of the dynamic string table.
+func (f *elfFile) strings() (off, size uint64, err error) {
+	addr, size := f.dynamic[elf.DT_STRTAB], f.dynamic[elf.DT_STRSZ]
+	for _, p := range f.loads {
+		if addr >= p.Vaddr && addr-p.Vaddr+size <= p.Filesz && p.Off+p.Filesz <= uint64(len(f.data)) {
+			return addr - p.Vaddr + p.Off, size, nil
+		}
+	}
+	return 0, 0, errors.New("the dynamic string table is in no segment")
+}
+
+// damaged says what is wrong with a file that only runs by luck, or nil.
+func (f *elfFile) damaged() error {
+	for _, p := range f.loads {
+		if p.Off+p.Filesz > uint64(len(f.data)) {
+			return errors.New("a segment ends behind the file")
+		}
+	}
+	_, _, err := f.strings()
+	return err
+}
+
 // runPath returns the tag and the text of the run path that the loader goes by; tag 0 where there is none.
 func (f *elfFile) runPath() (elf.DynTag, string, error) {
 	tag := elf.DT_RUNPATH
@@ -77,10 +99,9 @@ func (f *elfFile) runPath() (elf.DynTag, string, error) {
 			return 0, "", nil
 		}
 	}
-	table, ok := f.offset(f.dynamic[elf.DT_STRTAB])
-	size := f.dynamic[elf.DT_STRSZ]
-	if !ok || table+size > uint64(len(f.data)) {
-		return 0, "", errors.New("DT_STRTAB is in no segment")
+	table, size, err := f.strings()
+	if err != nil {
+		return 0, "", err
 	}
 	if at >= size {
 		return 0, "", fmt.Errorf("the run path is at %d of a string table of %d bytes", at, size)

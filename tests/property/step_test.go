@@ -111,6 +111,7 @@ func ourStep(r *rand.Rand, entry func() string, list func() []string) step {
 	tool := func(name string, stubs, driver, compat bool) {
 		s.args = []string{name, "-q", "--compat", compatDir}
 		s.want = func(before []string) []string {
+			driver, compat := driver, compat
 			var after, others []string
 			for _, e := range before {
 				compat = compat || e == compatDir

@@ -94,11 +94,9 @@ func newVariant(seed, n uint64) *variant {
 		// headless has the headers in no segment at all, which only libraries can do; low and shuffled are for all.
 		v.script = pick(r, "", "", "", "shuffled", "headless")
 	case "gold":
-		// --rosegment puts code right behind the program headers. In a PIE program, where the loader needs PT_PHDR, that
-		// leaves no place for a header and the edit is refused, so it is not among the cases.
-		if !v.pie {
-			flag("", "--rosegment")
-		}
+		// Not --rosegment: it puts code right behind the program headers, which leaves no place for one more. Libraries
+		// and programs that are not PIE give up their PT_PHDR for the first edit, but nothing is left for another one
+		// that needs a segment of its own.
 		flag("", "", "", "--emit-relocs", "--compress-debug-sections=zlib")
 	case "lld":
 		flag("", "-z separate-code", "-z noseparate-code", "-z separate-loadable-segments")
