@@ -1,9 +1,11 @@
 package image
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -221,6 +223,43 @@ func (e *Edit) verify(c Change) error {
 	was, _ := e.im.Interpreter()
 	if is, err := after.Interpreter(); err != nil || is != was {
 		return fmt.Errorf("planned edit changes PT_INTERP (%v)", err)
+	}
+	return e.verifyProgs(after.Progs)
+}
+
+// verifyProgs makes sure that the program headers which no edit moves are those of
+// before, whatever their order, and that each PT_LOAD maps at least what it mapped.
+func (e *Edit) verifyProgs(after []Prog) error {
+	fixed := func(progs []Prog) (out []Prog) {
+		for _, q := range progs {
+			_, moves := movableProgs[q.Type]
+			if !moves && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
+				out = append(out, q)
+			}
+		}
+		slices.SortStableFunc(out, func(a, b Prog) int { return cmp.Compare(a.Type, b.Type) })
+		return out
+	}
+	was, is := fixed(e.im.Progs), fixed(after)
+	if len(is) == len(was)+1 { // the new PT_LOAD is the last
+		for i := len(is) - 1; i >= 0; i-- {
+			if is[i].Type == elf.PT_LOAD {
+				is = slices.Delete(is, i, i+1)
+				break
+			}
+		}
+	}
+	if len(is) != len(was) {
+		return fmt.Errorf("planned edit leaves %d program headers of %d", len(is), len(was))
+	}
+	for i, q := range was {
+		n := is[i]
+		if q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz >= q.Memsz {
+			n.Filesz, n.Memsz = q.Filesz, q.Memsz
+		}
+		if n != q {
+			return fmt.Errorf("planned edit changes %v at address %#x", q.Type, q.Vaddr)
+		}
 	}
 	return nil
 }
