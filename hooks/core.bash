@@ -20,6 +20,8 @@
 declare -gA cudaRunpathBinary cudaRunpathAsked
 # Compat directories that addCudaCompatRunpath's derivations brought.
 declare -gA cudaRunpathCompat
+# Keeps what they have, and makes them empty rather than unset for nounset.
+cudaRunpathBinary+=() cudaRunpathAsked+=() cudaRunpathCompat+=()
 
 # nixLog and nixErrorLog start each line with the name of the function that calls
 # them, hence these two names. They are silent where NIX_LOG_FD is unset.

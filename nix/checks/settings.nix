@@ -322,6 +322,34 @@ in
       }/bin/program ${withoutCompat}
     '';
 
+  # A package's phases may set what they like: the hooks run under errexit and nounset.
+  underNounset = check "nounset" (
+    lib.concatMapStrings
+      (
+        args:
+        both (mode: ''
+          runPathIs ${
+            with' (
+              mode
+              // {
+                pname = "under-nounset";
+                preFixup = "set -eu";
+                stubReplaceForChecks = true;
+                doInstallCheck = true;
+                installCheckPhase = "$out/bin/program";
+              }
+              // args
+            )
+          }/bin/program ${withoutCompat}
+        '')
+      )
+      [
+        { nativeBuildInputs = [ hooks.stubReplace ]; }
+        { nativeBuildInputs = [ (hooks.cudaRunpathHook.override { cuda_compat = null; }) ]; }
+        { cudaCompat = ""; }
+      ]
+  );
+
   # nixpkgs' shell function, called by hand, brought by both derivations.
   addDriverRunpathFunction =
     let
