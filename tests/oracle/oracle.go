@@ -1,0 +1,204 @@
+// Package oracle says from outside whether an ELF file still is what it was: with
+// the loader, elfutils and binutils, never with the editor's own reader.
+package oracle
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Limit is the time that one command may take.
+const Limit = 60 * time.Second
+
+// A Result is what a command did. Status is its exit status, or -1 where it could
+// not be started or was ended by a signal; Why says which.
+type Result struct {
+	Out, Err string
+	Status   int
+	Why      string
+}
+
+// OK reports whether the command succeeded.
+func (r Result) OK() bool { return r.Status == 0 }
+
+func (r Result) String() string {
+	return fmt.Sprintf("status %d %s\nstdout: %q\nstderr: %q", r.Status, r.Why, shorten(r.Out), shorten(r.Err))
+}
+
+func shorten(s string) string {
+	if len(s) > 600 {
+		return s[:600] + "…"
+	}
+	return s
+}
+
+// Run runs a command in a directory ("" for this one) with a bare environment:
+// PATH, LC_ALL=C and what env adds.
+func Run(dir string, env []string, name string, args ...string) Result {
+	ctx, cancel := context.WithTimeout(context.Background(), Limit)
+	defer cancel()
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TMPDIR=" + os.TempDir()}, env...)
+	cmd.WaitDelay = time.Second
+	err := cmd.Run()
+	r := Result{Out: out.String(), Err: errs.String()}
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+	case errors.As(err, &exit) && exit.Exited():
+		r.Status = exit.ExitCode()
+	default:
+		r.Status, r.Why = -1, err.Error()
+	}
+	return r
+}
+
+// Have reports which of the tools are missing.
+func Have(tools ...string) (missing []string) {
+	for _, t := range tools {
+		if _, err := exec.LookPath(t); err != nil {
+			missing = append(missing, t)
+		}
+	}
+	return missing
+}
+
+// Build compiles the binaries of ./cmd into a directory, statically, from the
+// module that holds the working directory.
+func Build(dir string) error {
+	root, err := Root()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("go", "build", "-o", dir+"/", "./cmd/...")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build ./cmd/...: %w\n%s", err, out)
+	}
+	return nil
+}
+
+// Root returns the directory of go.mod, at or above the working directory.
+func Root() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return "", errors.New("no go.mod at or above the working directory")
+		}
+		dir = up
+	}
+}
+
+var number = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
+
+// Lint returns what eu-elflint --gnu-ld complains about, one complaint a line,
+// numbers replaced by #: sections and symbols may be counted differently.
+func Lint(file string) []string {
+	r := Run("", nil, "eu-elflint", "--gnu-ld", file)
+	var lines []string
+	for line := range strings.Lines(r.Out + r.Err) {
+		line = strings.TrimSpace(strings.ReplaceAll(line, file, ""))
+		if line != "" && line != "No errors" {
+			lines = append(lines, number.ReplaceAllString(line, "#"))
+		}
+	}
+	if r.Status < 0 {
+		lines = append(lines, "eu-elflint: "+r.Why)
+	}
+	slices.Sort(lines)
+	return slices.Compact(lines)
+}
+
+// Beyond returns the lines that none of the others have.
+func Beyond(lines []string, others ...[]string) (more []string) {
+	for _, l := range lines {
+		if !slices.ContainsFunc(others, func(o []string) bool { return slices.Contains(o, l) }) {
+			more = append(more, l)
+		}
+	}
+	return more
+}
+
+var buildID = regexp.MustCompile(`Build ID: ([0-9a-f]+)`)
+
+// BuildID returns the file's build ID in hexadecimal as readelf finds it through
+// the program headers or sections, "" where there is none.
+func BuildID(file string) string {
+	r := Run("", nil, "readelf", "--notes", "--wide", file)
+	m := buildID.FindStringSubmatch(r.Out)
+	if m == nil {
+		return ""
+	}
+	return m[1]
+}
+
+var runPathLine = regexp.MustCompile(`(?m)\((RUNPATH|RPATH)\)\s+Library (?:runpath|rpath): \[(.*)\]$`)
+
+// RunPath returns tag and list as readelf finds them through PT_DYNAMIC; both are
+// empty where the file has no run path.
+func RunPath(file string) (tag, list string) {
+	r := Run("", nil, "readelf", "--dynamic", "--wide", file)
+	m := runPathLine.FindStringSubmatch(r.Out)
+	if m == nil {
+		return "", ""
+	}
+	return m[1], m[2]
+}
+
+// Dynamic reports whether a file is a dynamic ELF program or shared library with a
+// string table that is there: what an editor of run paths is for.
+func Dynamic(file string) bool {
+	f, err := elf.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	if f.Type != elf.ET_DYN && f.Type != elf.ET_EXEC {
+		return false
+	}
+	if s := f.SectionByType(elf.SHT_DYNAMIC); s == nil {
+		for _, p := range f.Progs {
+			if p.Type == elf.PT_DYNAMIC {
+				return true
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// Copy copies a file with its mode.
+func Copy(to, from string) error {
+	b, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	st, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(to, b, 0o700); err != nil {
+		return err
+	}
+	return os.Chmod(to, st.Mode().Perm()|0o600)
+}
