@@ -73,7 +73,7 @@ func (a *Auditor) subject(p string, load *loader.Load) *subject {
 	s.inStore = a.Nix || loader.InStore(s.file.Path) || load.Interp != nil && load.Interp.Store
 	link := a.DriverLink
 	if link == "" {
-		link = driver.LinkFor(s.file.Image.Machine)
+		link = driver.LinkFor(s.file.ELF.Machine)
 	}
 	for i, text := range runpath.Parse(s.file.List) {
 		if i == maxEntries {

@@ -106,8 +106,11 @@ func (a *Auditor) audit(f *tree.File, ctx *knowledge, withTree bool) *result {
 				return o == s.load.Main && driver.Provides(l.Name)
 			}, driver.Provides)
 		}
-		r.missing = s.missingNames()
-		r.subject = s
+		// Only what is missing depends on the other files: then, and only then, the
+		// load is kept until all have been seen.
+		if r.missing = s.missingNames(); len(r.missing) > 0 {
+			r.subject = s
+		}
 		if withTree {
 			r.tree = explain.Describe(f.Path, s.load, &explain.Layout{DriverLink: a.DriverLink, Compat: a.Compat, StubDirs: a.StubDirs})
 		}

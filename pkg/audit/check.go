@@ -108,7 +108,7 @@ func (a *Auditor) examine(p string, look func(*subject)) *FileReport {
 		r.Action, r.Reason = command.Failed, err.Error()
 		return r
 	case load.Static:
-		r.Action, r.Reason = command.Skipped, string(load.Main.File.Image.LeftAlone())
+		r.Action, r.Reason = command.Skipped, string(load.Main.File.ELF.LeftAlone())
 		return r
 	}
 	if load.Main.File.Tag != 0 {

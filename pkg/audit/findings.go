@@ -270,14 +270,14 @@ func (s *subject) interpreter() {
 }
 
 func (s *subject) isProgram() bool {
-	return s.file.Interp != "" && (s.file.Soname == "" || s.file.Image.Type == elf.ET_EXEC)
+	return s.file.Interp != "" && (s.file.Soname == "" || s.file.ELF.Type == elf.ET_EXEC)
 }
 
 func (s *subject) native() bool {
-	if os := s.file.Image.OSABI; os != elf.ELFOSABI_NONE && os != elf.ELFOSABI_LINUX {
+	if os := s.file.ELF.OSABI; os != elf.ELFOSABI_NONE && os != elf.ELFOSABI_LINUX {
 		return false
 	}
-	switch m := s.file.Image.Machine; runtime.GOARCH {
+	switch m := s.file.ELF.Machine; runtime.GOARCH {
 	case "amd64":
 		return m == elf.EM_X86_64 || m == elf.EM_386
 	case "arm64":
@@ -364,7 +364,7 @@ func (c *knowledge) provider(name, near string) string {
 func (s *subject) unresolved(names []missing, c *knowledge) {
 	link := s.DriverLink
 	if link == "" {
-		link = driver.LinkFor(s.file.Image.Machine)
+		link = driver.LinkFor(s.file.ELF.Machine)
 	}
 	hasLink := slices.ContainsFunc(s.entries, func(e entry) bool { return e.driver })
 	indirect := map[string]bool{}

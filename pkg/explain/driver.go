@@ -63,7 +63,7 @@ func (l *Layout) Driver(s *loader.Load) []Verdict {
 
 func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 	v := Verdict{Soname: o.Name}
-	link := l.link(s.Main.File.Image.Machine)
+	link := l.link(s.Main.File.ELF.Machine)
 	may := ""
 	if !o.Cause.Certain() && o.NeededBy != nil {
 		may = fmt.Sprintf(" (%s may open it with dlopen)", path.Base(o.NeededBy.Path))

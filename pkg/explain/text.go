@@ -47,7 +47,7 @@ func Text(w io.Writer, s *loader.Load, l *Layout, st Style) error {
 	p := &printer{Style: st, w: bufio.NewWriter(w), s: s, shown: map[*loader.Object]bool{}}
 	fmt.Fprint(p.w, p.paint(bold, s.Main.Path))
 	if s.Static {
-		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.Image.LeftAlone())))
+		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.LeftAlone())))
 		return p.w.Flush()
 	}
 	in := s.Interp

@@ -91,7 +91,7 @@ func (l *Loader) readInterpreter(p string, a abi) *Interpreter {
 		in.Soname = path.Base(p)
 	}
 	var data []byte
-	if in.file.Image != nil && in.file.Size <= maxLoader {
+	if in.file.ELF != nil && in.file.Size <= maxLoader {
 		if b, err := os.ReadFile(in.file.Path); err == nil {
 			data, in.Found = b, true
 		}

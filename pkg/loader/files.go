@@ -265,9 +265,9 @@ type File struct {
 	id      fileID
 	errno   syscall.Errno
 
-	// Err says why Image is nil, or why what is in the image could not be read.
-	Err   error
-	Image *image.Image // its reader is closed: headers and dynamic section only
+	// Err says why ELF is nil, or why what is in the file could not be read.
+	Err error
+	ELF *Header // nil where the file is no ELF file, or one that contradicts itself
 
 	Needed  []string
 	Soname  string
@@ -285,6 +285,19 @@ type File struct {
 	names  sync.Once
 	opens  []Literal
 }
+
+// Header is what is kept of a parsed image, which has buffers of its own.
+type Header struct {
+	Type    elf.Type
+	Machine elf.Machine
+	OSABI   elf.OSABI
+
+	leftAlone image.Reason
+	notes     bool
+}
+
+// LeftAlone is [image.Image.LeftAlone].
+func (h *Header) LeftAlone() image.Reason { return h.leftAlone }
 
 // dep is a DT_NEEDED, DT_AUXILIARY or DT_FILTER, in the order of the dynamic section.
 type dep struct {
@@ -366,8 +379,9 @@ func parse(host string) *File {
 		f.Err = err
 		return f
 	}
-	f.Image = im
+	defer im.Release()
 	f.Err = f.read(im)
+	f.ELF = &Header{im.Type, im.Machine, im.OSABI, im.LeftAlone(), hasNotes(im)}
 	return f
 }
 

@@ -54,6 +54,9 @@ const (
 // Certain tells whether the loader loads it at start.
 func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c != DlopenAsked }
 
+// optional tells whether the loader goes on without it.
+func (c Cause) optional() bool { return c == Auxiliary || c == Preload || c == PreloadFile }
+
 // Options say what the search depends on beside the files.
 type Options struct {
 	Root        string // the tree that stands for "/"; "" for this machine's
@@ -213,7 +216,7 @@ type Load struct {
 // us busy: libraries, directories searched and names compared, places remembered.
 const (
 	maxObjects = 5000
-	maxSteps   = 5_000_000
+	maxSteps   = 2_000_000
 	maxTries   = 100_000
 )
 
@@ -231,12 +234,12 @@ func (l *Loader) Load(p string) (*Load, error) {
 		return nil, errors.New(errText(at.errno))
 	}
 	f := l.files.openHost(at.host)
-	if f.Image == nil || f.Err != nil {
+	if f.ELF == nil || f.Err != nil {
 		if why := f.Problem(); why != "" {
 			return nil, errors.New(why)
 		}
 	}
-	switch why := f.Image.LeftAlone(); why {
+	switch why := f.ELF.LeftAlone(); why {
 	case "", image.Loader:
 	case image.Static, image.StaticPIE:
 		return &Load{Main: &Object{Name: p, Path: p, File: f, Rule: ByProgram}, Static: true, l: l}, nil
@@ -262,7 +265,7 @@ func (l *Loader) Load(p string) (*Load, error) {
 	s.Interp = l.interpreter(interp, s.abi)
 	s.self = &Object{Name: s.Interp.Soname, Path: s.Interp.Path, File: s.Interp.file, Rule: ByLoader, Cause: Needed,
 		names: []string{s.Interp.Soname, s.Interp.Path}, origin: originOf(s.Interp.Path)}
-	if f.Image.LeftAlone() == image.Loader {
+	if f.ELF.LeftAlone() == image.Loader {
 		s.Static = true
 		return s, nil
 	}
@@ -309,7 +312,7 @@ func originOf(p string) string {
 // fatal records an error that stops the load.
 func (s *Load) fatal(o *Object, format string, args ...any) {
 	o.Err = fmt.Sprintf(format, args...)
-	if s.Err == "" && o.Cause.Certain() && o.Cause != Preload && o.Cause != PreloadFile {
+	if s.Err == "" && o.Cause.Certain() && !o.Cause.optional() {
 		s.Err = fmt.Sprintf("%s: %s", o.Path, o.Err)
 	}
 }
@@ -319,11 +322,7 @@ func (s *Load) fatal(o *Object, format string, args ...any) {
 func (s *Load) Missing() []*Object {
 	var out []*Object
 	for _, o := range s.Objects {
-		switch o.Cause {
-		case Auxiliary, Preload, PreloadFile:
-			continue // the loader goes on without them
-		}
-		if o.missing && o.Cause.Certain() {
+		if o.missing && o.Cause.Certain() && !o.Cause.optional() {
 			out = append(out, o)
 		}
 	}
@@ -528,7 +527,7 @@ func (f *File) Literals() []Literal {
 // Notes returns the file's .note.dlopen notes.
 func (f *File) Notes() []image.DlopenNote {
 	f.dlopen.Do(func() {
-		if f.Image == nil || !hasNotes(f.Image) {
+		if f.ELF == nil || !f.ELF.notes {
 			return
 		}
 		f.reopen(func(im *image.Image) { f.notes, _ = im.DlopenNotes() })
@@ -551,7 +550,7 @@ func hasNotes(im *image.Image) bool {
 }
 
 func (f *File) reopen(use func(*image.Image)) {
-	if f.Image == nil {
+	if f.ELF == nil {
 		return
 	}
 	file, err := os.Open(f.Path)
@@ -561,6 +560,7 @@ func (f *File) reopen(use func(*image.Image)) {
 	defer file.Close()
 	if im, err := image.Parse(io.ReaderAt(file), f.Size); err == nil {
 		use(im)
+		im.Release()
 	}
 }
 

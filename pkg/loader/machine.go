@@ -82,7 +82,7 @@ func (a abi) verify(f *File) (skip, fatal string) {
 		need = 64
 	}
 	switch {
-	case f.Image == nil && f.Size == 0 && f.Err != nil: // a FIFO, a socket …
+	case f.ELF == nil && f.Size == 0 && f.Err != nil: // a FIFO, a socket …
 		return "", f.Err.Error()
 	case f.Size < need:
 		return "", "file too short"

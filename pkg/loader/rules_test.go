@@ -443,6 +443,14 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("missing: %v, error %q", l.Missing(), l.Err)
 			}
 		}},
+		{"what DT_AUXILIARY names may be damaged", func(s *stage) {
+			s.raw("a/libx.so.1", strings.Repeat("text ", 30))
+			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_AUXILIARY, "libx.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a"))
+			if l := s.load("p"); l.Err != "" || l.Objects[2].Err == "" {
+				s.Errorf("error %q, %+v", l.Err, l.Objects[2])
+			}
+		}},
 		{"DT_AUXILIARY in a circle crashes the loader, not us", func(s *stage) {
 			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_AUXILIARY, "libb.so.1"))
 			s.put("a/libb.so.1", lib("libb.so.1").With(elf.DT_AUXILIARY, "liba.so.1"))

@@ -139,6 +139,8 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 			switch {
 			case (l.Path == nil || l.Error != "") && (l.Cause == "LD_PRELOAD" || l.Cause == "ld.so.preload"):
 				// The loader warns, goes on, and does not list it.
+			case l.Error != "" && l.Cause == "DT_AUXILIARY":
+				// It goes on without a word.
 			case l.Error != "" && f.Loader == "musl":
 				a.libs[l.Soname] = "not found" // its message does not tell the two apart
 			case l.Error != "":
