@@ -53,7 +53,7 @@ fetch_driver() {
 put() {
   local to=${*: -1}
   mkdir -p "$to"
-  cp -al "${@:1:$#-1}" "$to/" 2>/dev/null || cp -a "${@:1:$#-1}" "$to/"
+  cp -al "${@:1:$#-1}" "$to/" 2>/dev/null || cp -a --remove-destination "${@:1:$#-1}" "$to/"
 }
 
 # skeleton DIR [LOADED]: what every host has; LOADED is the version of the kernel module, "" for none.
@@ -93,7 +93,7 @@ core() {
 layout_debian() {
   local link
   skeleton "$1" "$version"
-  put "$files/amd64/usr" "$files/amd64/etc" "$1"
+  put "$files/amd64/usr" "$1"
   put "$files/i386/usr" "$1"
   for link in "$1"/usr/lib/{x86_64,i386}-linux-gnu/nvidia/current/*.so.[0-9]; do
     mkdir -p "$1/etc/alternatives"
