@@ -40,23 +40,20 @@ func (r Root) Path(name string) string {
 // Resolve follows every symbolic link of name and returns the path, inside the
 // root, at which it ends. ".." does not lead out of the root. The error is a
 // *fs.PathError that names the path as seen from inside.
-func (r Root) Resolve(name string) (string, error) { return r.resolve(name, true, func(string) {}) }
+func (r Root) Resolve(name string) (string, error) { return r.resolve(name, func(string) {}) }
 
 // Steps returns every directory and every link that name leads through, and the
 // file itself at last: who can change one of them decides what name leads to.
 func (r Root) Steps(name string) ([]string, error) {
 	steps := []string{"/"}
-	at, err := r.resolve(name, true, func(step string) { steps = append(steps, step) })
+	at, err := r.resolve(name, func(step string) { steps = append(steps, step) })
 	if err != nil {
 		return nil, err
 	}
 	return append(steps, at), nil
 }
 
-// ResolveDir is Resolve for all but the last component: a link there is not followed.
-func (r Root) ResolveDir(name string) (string, error) { return r.resolve(name, false, func(string) {}) }
-
-func (r Root) resolve(name string, last bool, step func(string)) (string, error) {
+func (r Root) resolve(name string, step func(string)) (string, error) {
 	todo := strings.Split(name, "/")
 	at, links := "/", 0
 	for len(todo) > 0 {
@@ -70,9 +67,6 @@ func (r Root) resolve(name string, last bool, step func(string)) (string, error)
 			continue
 		}
 		next := path.Join(at, c)
-		if !last && remaining(todo) == 0 {
-			return next, nil
-		}
 		info, err := os.Lstat(r.Path(next))
 		if err != nil {
 			return "", r.inside("open", name, err)

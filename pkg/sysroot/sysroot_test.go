@@ -72,12 +72,6 @@ func TestLinksStayInside(t *testing.T) {
 			t.Errorf("%v names the machine's path", err)
 		}
 	}
-	if got, err := r.ResolveDir("/lib/x"); err != nil || got != "/usr/lib/x" {
-		t.Errorf("ResolveDir: %q, %v", got, err)
-	}
-	if got, err := r.ResolveDir("/dir/chain/"); err != nil || got != "/dir/chain" {
-		t.Errorf("ResolveDir follows the last link: %q, %v", got, err)
-	}
 	steps, err := r.Steps("/dir/chain")
 	if want := []string{"/", "/dir", "/dir/chain", "/absolute", "/usr", "/usr/lib", "/usr/lib/x", "/usr/lib/x"}; err != nil || !slices.Equal(steps, want) {
 		t.Errorf("Steps: %q, %v", steps, err)
