@@ -458,6 +458,8 @@ func (f *File) Problem() string {
 		return "does not exist"
 	case f.errno != 0:
 		return f.errno.Error()
+	case f.Err == readError(syscall.EISDIR):
+		return "is a directory"
 	case f.Err != nil:
 		return f.Err.Error()
 	case string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG:

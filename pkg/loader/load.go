@@ -216,7 +216,7 @@ type Load struct {
 // us busy: libraries, directories searched and names compared, places remembered.
 const (
 	maxObjects = 5000
-	maxSteps   = 2_000_000
+	maxSteps   = 1_000_000
 	maxTries   = 100_000
 )
 
