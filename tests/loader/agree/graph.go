@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -26,8 +27,8 @@ func random(interp string, n int) (int, error) {
 			return i, fmt.Errorf("seed %d: %w", *seed+int64(i), err)
 		}
 		libs += len(real.libs)
-		for _, p := range real.libs {
-			if p == "not found" {
+		for lib := range real.libs {
+			if lib[1] == "not found" {
 				missing++
 			}
 		}
@@ -255,7 +256,8 @@ func (g *graph) make() error {
 		}
 	}
 	p := g.object("", true)
-	if len(p.Strings) < 2 {
+	// A program without DT_NEEDED is "statically linked" to the trace, whatever is preloaded.
+	if !slices.ContainsFunc(p.Strings, func(e tinyelf.Entry) bool { return e.Tag == elf.DT_NEEDED }) {
 		p = p.Needs(g.name(), g.name(), g.name())
 	}
 	p.Interp = g.interp

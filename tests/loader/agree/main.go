@@ -85,10 +85,10 @@ var errSkip = errors.New("not possible here")
 // answer is what one loader says: names and paths ("not found"), in order, and
 // the file at which it stopped.
 type answer struct {
-	libs      map[string]string // a name with its path
-	fatal     string            // the path, or "" where the loader went through
-	crash     bool              // the loader itself crashes
-	fatalName string            // the name that was asked for: some of glibc's messages have only that
+	libs      map[[2]string]bool // names with their paths; one name may be found for one library and not for another
+	fatal     string             // the path, or "" where the loader went through
+	crash     bool               // the loader itself crashes
+	fatalName string             // the name that was asked for: some of glibc's messages have only that
 }
 
 // document is the part of explain's JSON that is compared.
@@ -131,7 +131,7 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	var answers []answer
 	var interps []string
 	for _, f := range doc.Files {
-		a := answer{libs: map[string]string{}}
+		a := answer{libs: map[[2]string]bool{}}
 		for _, l := range f.Libraries {
 			if !l.Certain {
 				continue
@@ -142,13 +142,13 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 			case l.Error != "" && l.Cause == "DT_AUXILIARY":
 				// It goes on without a word.
 			case l.Error != "" && f.Loader == "musl":
-				a.libs[l.Soname] = "not found" // its message does not tell the two apart
+				a.libs[[2]string{l.Soname, "not found"}] = true // its message does not tell the two apart
 			case l.Error != "":
 				a.fatal, a.fatalName = *l.Path, l.Soname
 			case l.Path == nil:
-				a.libs[l.Soname] = "not found"
+				a.libs[[2]string{l.Soname, "not found"}] = true
 			default:
-				a.libs[l.Soname] = *l.Path
+				a.libs[[2]string{l.Soname, *l.Path}] = true
 			}
 		}
 		if strings.HasSuffix(f.Error, "the loader crashes") {
@@ -165,7 +165,7 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 
 // parse reads what LD_TRACE_LOADED_OBJECTS, or musl's ldd, prints.
 func parse(out, interp string) answer {
-	a := answer{libs: map[string]string{}}
+	a := answer{libs: map[[2]string]bool{}}
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
 		rest, indented := strings.CutPrefix(line, "\t")
@@ -177,7 +177,7 @@ func parse(out, interp string) answer {
 			// musl: "Error loading shared library NAME: why (needed by PATH)"
 			if what, ok := strings.CutPrefix(line, "Error loading shared library "); ok {
 				name, _, _ := strings.Cut(what, ": ")
-				a.libs[name] = "not found"
+				a.libs[[2]string{name, "not found"}] = true
 			}
 			continue
 		}
@@ -194,7 +194,7 @@ func parse(out, interp string) answer {
 		if strings.HasPrefix(name, "linux-vdso") || strings.HasPrefix(name, "linux-gate") {
 			continue
 		}
-		a.libs[name] = path
+		a.libs[[2]string{name, path}] = true
 	}
 	return a
 }
@@ -213,19 +213,15 @@ func difference(ours, theirs answer, interp string) string {
 		out = append(out, fmt.Sprintf("the loader stops at %q, we at %q", theirs.fatal, ours.fatal))
 	}
 	if ours.fatal == "" {
-		for name, path := range theirs.libs {
-			if _, have := ours.libs[name]; !have && path == interp {
-				continue
-			}
-			if ours.libs[name] != path {
-				out = append(out, fmt.Sprintf("%s: the loader %q, we %q", name, path, ours.libs[name]))
+		for lib := range theirs.libs {
+			if !ours.libs[lib] && lib[1] != interp {
+				out = append(out, fmt.Sprintf("only the loader: %s => %s", lib[0], lib[1]))
 			}
 		}
-		for name, path := range ours.libs {
-			if _, have := theirs.libs[name]; have || path == interp {
-				continue
+		for lib := range ours.libs {
+			if !theirs.libs[lib] && lib[1] != interp {
+				out = append(out, fmt.Sprintf("only we: %s => %s", lib[0], lib[1]))
 			}
-			out = append(out, fmt.Sprintf("%s: only we: %q", name, path))
 		}
 	}
 	slices.Sort(out)
