@@ -58,6 +58,7 @@ func (r *Run) Exec() error {
 		}
 		r.Log("no mount namespace here: %v", err)
 	}
+	keepIgnoring()
 	env := os.Environ()
 	if r.Method != InPlace {
 		dirs := r.searched(file)
@@ -172,6 +173,7 @@ func (r *Run) inNamespace(file string) error {
 	runtime.LockOSThread() // Pdeathsig is sent when the thread that started the process ends
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwarded...)
+	keepIgnoring()
 	err = cmd.Start()
 	says.Close()
 	if err != nil {
@@ -211,6 +213,26 @@ func (r *Run) inNamespace(file string) error {
 // program. Stop and continue act on both, which share a process group.
 var forwarded = []os.Signal{
 	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
+}
+
+// ignored are the signals that whoever started this process lets it ignore, as
+// nohup and shells' background jobs do. Go tells it of these two only; shells that
+// ignore SIGINT for a background job ignore SIGQUIT with it (POSIX, "Asynchronous Lists").
+var ignored = func() (signals []os.Signal) {
+	if signal.Ignored(unix.SIGHUP) {
+		signals = append(signals, unix.SIGHUP)
+	}
+	if signal.Ignored(unix.SIGINT) {
+		signals = append(signals, unix.SIGINT, unix.SIGQUIT)
+	}
+	return signals
+}()
+
+// keepIgnoring lets the program ignore them too.
+func keepIgnoring() {
+	if len(ignored) > 0 {
+		signal.Ignore(ignored...)
+	}
 }
 
 // atTerminal tells whether this process is in a terminal's foreground, where
@@ -293,6 +315,7 @@ func Enter() {
 	if err := dropCapabilities(); err != nil {
 		fail("dropping capabilities: %v", err)
 	}
+	keepIgnoring()
 	err := syscall.Exec(args[1], args[2:], os.Environ())
 	fail("start: %v", err)
 }
