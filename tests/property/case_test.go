@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -124,6 +123,12 @@ func (s *scenario) play(steps []step) (outcome, error) {
 			if !st.ours {
 				if isPatchelf(st) && versionsLeftBehind(w.file) {
 					out.theirs = "patchelf left DT_VERDEF behind: " + st.String()
+					return out, nil
+				}
+				if before.phoff != 64 && !isPatchelf(st) {
+					// patchelf 0.15 and newer moves the program headers to the end, and strip and objcopy write them back
+					// behind the ELF header, over what stands there.
+					out.theirs = "patchelf had moved the program headers: " + st.String()
 					return out, nil
 				}
 				c, cerr := s.control(steps[:i+1])
@@ -372,20 +377,17 @@ func (b *bench) do(st step) error {
 	return nil
 }
 
-// program is where a command is: ours where they were built, PATCHELF's where that is set.
+// program is where a command is: ours where they were built, patchelf where PATCHELF says.
 func program(name string) string {
-	if p := os.Getenv("PATCHELF"); name == "patchelf" && p != "" {
-		return p
-	}
-	if own := filepath.Join(bin, name); fileExists(own) {
-		return own
+	switch p := os.Getenv("PATCHELF"); name {
+	case "runpath", "stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath":
+		return filepath.Join(bin, name)
+	case "patchelf":
+		if p != "" {
+			return p
+		}
 	}
 	return name
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // run starts the program of a folder as strictly as the loader can, and returns what it prints.

@@ -12,6 +12,7 @@ import (
 // An elfFile is what the oracle looks at: read here, by program headers alone, and not by the package under test.
 type elfFile struct {
 	data    []byte
+	phoff   uint64
 	loads   []elf.Prog64
 	dynamic map[elf.DynTag]uint64
 	notes   []elf.Prog64
@@ -29,6 +30,7 @@ func readELF(path string) (*elfFile, error) {
 		return nil, err
 	}
 	progs := make([]elf.Prog64, header.Phnum)
+	f.phoff = header.Phoff
 	if header.Phoff > uint64(len(data)) {
 		return nil, errors.New("e_phoff is behind the end")
 	}
@@ -80,9 +82,12 @@ func (f *elfFile) strings() (off, size uint64, err error) {
 
 // damaged says what is wrong with a file that only runs by luck, or nil.
 func (f *elfFile) damaged() error {
-	for _, p := range f.loads {
+	for i, p := range f.loads {
 		if p.Off+p.Filesz > uint64(len(f.data)) {
 			return errors.New("a segment ends behind the file")
+		}
+		if i > 0 && p.Vaddr < f.loads[i-1].Vaddr+f.loads[i-1].Memsz {
+			return errors.New("two segments overlap")
 		}
 	}
 	_, _, err := f.strings()

@@ -82,6 +82,9 @@ func newSteps(r *rand.Rand, image string) []step {
 			steps = append(steps, step{args: []string{"objcopy", "--only-keep-debug", "FILE", "SIDE"}},
 				step{args: []string{"runpath", "set", "-q", entry(), "SIDE"}, left: true})
 		case k < 16:
+			if slices.ContainsFunc(steps, isPatchelf) {
+				continue // one run is what an edit must survive; two, and strip, break files of every kind
+			}
 			steps = append(steps, step{args: append(patchelfStep(r, image, entry, list), "FILE")})
 		default:
 			steps = append(steps, step{args: strings.Fields(pick(r,

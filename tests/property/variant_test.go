@@ -93,6 +93,9 @@ func newVariant(seed, n uint64) *variant {
 		}
 		// headless has the headers in no segment at all, which only libraries can do; low and shuffled are for all.
 		v.script = pick(r, "", "", "", "shuffled", "headless")
+		if v.script == "shuffled" {
+			v.sections = true // else nothing tells how far .gnu.version_r, now the first, extends, and the edit is refused
+		}
 	case "gold":
 		// Not --rosegment: it puts code right behind the program headers, which leaves no place for one more. Libraries
 		// and programs that are not PIE give up their PT_PHDR for the first edit, but nothing is left for another one
