@@ -97,10 +97,10 @@ func (im *Image) blocks() []block {
 		b.rank, b.movable = movableProgs[p.Type]
 		add(b)
 	}
-	if len(im.Sections) == 0 {
-		for _, b := range im.dynamicRanges() {
-			add(b)
-		}
+	// What .dynamic points to counts for itself: there may be no section headers, or
+	// the ones of an edit that was killed before it had switched .dynamic.
+	for _, b := range im.dynamicRanges() {
+		add(b)
 	}
 	return join(all)
 }
@@ -138,8 +138,7 @@ func pickOrder(less bool) int {
 	return 1
 }
 
-// dynamicRanges finds the extent of what dynamic entries point to, for a file
-// without section headers.
+// dynamicRanges finds the extent of what dynamic entries point to.
 func (im *Image) dynamicRanges() []block {
 	var out []block
 	add := func(tag elf.DynTag, align uint64, size func(addr uint64) (uint64, bool)) {

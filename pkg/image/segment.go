@@ -508,7 +508,13 @@ func (n *newSegment) insert(progs []Prog, segment Prog, drop int) []Prog {
 		}
 	}
 	size := uint64(len(out)) * n.p.im.phdrSize()
+	end := n.p.im.phoff + size
 	for i := range out {
+		// patchelf and objcopy together leave a segment that ends with the table.
+		if q := &out[i]; q.Type == elf.PT_LOAD && q.Off <= n.p.im.phoff && n.p.im.phoff < q.Off+q.Filesz && q.Off+q.Filesz < end &&
+			q.Filesz == q.Memsz && n.p.im.addressRoom(q) >= end-q.Off-q.Filesz {
+			q.Filesz, q.Memsz = end-q.Off, end-q.Off
+		}
 		if out[i].Type == elf.PT_PHDR {
 			out[i].Filesz, out[i].Memsz = size, size
 		}
