@@ -45,7 +45,8 @@ var movableSections = map[elf.SectionType]int{
 	elf.SHT_RELA:                 rankDynamicData,
 	elf.SectionType(19):          rankDynamicData, // SHT_RELR
 	elf.SHT_MIPS_ABIFLAGS:        rankNote,
-	elf.SectionType(0x7000_0006): rankNote, // SHT_MIPS_REGINFO
+	elf.SectionType(0x7000_0006): rankNote,        // SHT_MIPS_REGINFO
+	elf.SectionType(0x7000_000d): rankDynamicData, // SHT_MIPS_OPTIONS
 }
 
 // movableProgs are the program headers whose range can move with them.
@@ -60,7 +61,7 @@ var movableProgs = map[elf.ProgType]int{
 // dynamicPointers are the entries that hold the address of something that can move.
 var dynamicPointers = []elf.DynTag{
 	elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_SYMTAB, elf.DT_VERSYM, elf.DT_VERNEED, elf.DT_VERDEF,
-	elf.DT_RELA, elf.DT_REL, elf.DT_JMPREL, elf.DynTag(36), // DT_RELR
+	elf.DT_RELA, elf.DT_REL, elf.DT_JMPREL, elf.DynTag(36), elf.DT_MIPS_OPTIONS, // 36: DT_RELR
 }
 
 // blocks returns everything in the file that has a header or a dynamic entry of
