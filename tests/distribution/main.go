@@ -418,21 +418,19 @@ func replaceable(t elf.ProgType) bool {
 }
 
 func sameBytes(s, t *elf.Section) bool {
-	// ReadAt of the file's bytes, compressed or not.
+	// Open unpacks what is compressed; ReaderAt is nil there.
 	p, q := make([]byte, 1<<16), make([]byte, 1<<16)
-	for off := int64(0); off < int64(s.FileSize); off += int64(len(p)) {
-		n := min(int64(len(p)), int64(s.FileSize)-off)
-		if _, err := s.ReaderAt.ReadAt(p[:n], off); err != nil && err != io.EOF {
+	x, y := s.Open(), t.Open()
+	for {
+		n, xerr := io.ReadFull(x, p)
+		m, yerr := io.ReadFull(y, q)
+		if !bytes.Equal(p[:n], q[:m]) {
 			return false
 		}
-		if _, err := t.ReaderAt.ReadAt(q[:n], off); err != nil && err != io.EOF {
-			return false
-		}
-		if !bytes.Equal(p[:n], q[:n]) {
-			return false
+		if xerr != nil || yerr != nil {
+			return xerr == yerr
 		}
 	}
-	return true
 }
 
 var nativeMachine, nativeClass, nativeLoader = native()
