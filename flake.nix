@@ -49,7 +49,7 @@
               config.allowUnfree = true; # CUDA
               overlays = [ self.overlays.default ];
             }).callPackage
-              ./templates/default/package.nix
+              ./nix/template/package.nix
               { };
         }
       );
@@ -75,7 +75,7 @@
       systemManagerModules.default = import ./nix/modules/system-manager.nix { inherit self; };
 
       templates.default = {
-        path = ./templates/default;
+        path = ./nix/template;
         description = "A small CUDA program whose run path is right";
       };
     };

@@ -44,7 +44,7 @@ let
       }
       // args
     );
-  example = pkgs.callPackage ../../templates/default/package.nix {
+  example = pkgs.callPackage ../template/package.nix {
     cudaPackages.cuda_cudart = support.stubPackage true;
     cudaRunpathHook = ours.cudaRunpathHook.override { cuda_compat = null; };
   };

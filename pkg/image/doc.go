@@ -8,4 +8,34 @@
 // Nothing here opens a file or walks a directory: [Parse] takes an [io.ReaderAt],
 // and an edit is a list of writes in an order that leaves the image loadable
 // after each of them.
+//
+// # Where a new run path goes
+//
+// The cheapest place that there is:
+//
+//  1. the room that an earlier edit left in the string table: one string and one
+//     dynamic entry change;
+//  2. zeros between the end of a segment and the next page, behind the string table
+//     or with a copy of it: the file does not grow;
+//  3. behind the string table where our own segment ends the file;
+//  4. a new PT_LOAD at the end of the file with a copy of the string table. The
+//     program header table grows where it stands, and the small sections behind it
+//     (notes, .interp, .hash, .gnu.hash, .dynsym) move along into the new segment.
+//     Where code stands behind the table, a program header that says nothing new
+//     gives up its place.
+//
+// The table is never moved: GNU strip and objcopy write it back behind the ELF
+// header, and kernels before 5.18 compute AT_PHDR from e_phoff. A string that the
+// linker made is never overwritten while it is live. A file that has no spare
+// dynamic entry gives up DT_RELACOUNT, which is a hint, or its .dynamic moves too.
+//
+// # What an edit writes, in order
+//
+// First what nothing refers to yet; then the ELF header and the program headers,
+// one write in one page; then .dynamic, one write where it lies in one page, else
+// entry by entry; then section headers and symbols; last, zeros over what is dead,
+// so that no store path of a removed entry stays in the file. If something fails
+// before the headers change, what was written is taken back.
+//
+// Every plan is applied in memory and read back before it reaches the file.
 package image
