@@ -15,6 +15,7 @@ def put(name, mode, data=b"", device=(0, 0)):
 
 
 put("dev", 0o040755)
+put("proc", 0o040755)
 put("dev/console", 0o020600, device=(5, 1))
 for folder, folders, files in os.walk(sys.argv[1]):
     folders.sort()

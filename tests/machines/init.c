@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -12,6 +13,7 @@ int main(void)
 {
     struct utsname name;
     uname(&name);
+    mount("none", "/proc", "proc", 0, 0); // where loaders find $ORIGIN
     printf("\nKERNEL %s\n", name.release);
     struct dirent **entries;
     int n = scandir("/t", &entries, 0, alphasort);
