@@ -570,15 +570,21 @@ func (p *planner) deadBlocks(moved []block, from uint64) []write {
 	return out
 }
 
-// symbolWrites repairs .symtab where it names something that moved, such as
-// __abi_tag, _DYNAMIC or a section symbol; the loader never reads it. strtab is
-// the new address of the string table.
+// symbolWrites repairs the symbols that name something that moved, such as
+// __abi_tag, _DYNAMIC or a section symbol; the loader looks none of them up. strtab
+// is the new address of the string table.
 func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	im := p.im
 	delta := map[elf.SectionIndex]uint64{}
-	for _, b := range moved {
+	shift := map[int]uint64{} // of section i in the file
+	var dynamic *block        // old linkers make _DYNAMIC absolute
+	for k, b := range moved {
 		for _, i := range b.sections {
 			delta[elf.SectionIndex(i)] = b.newAddr - b.addr
+			shift[i] = b.newOff - b.off
+		}
+		if b.rank == rankDynamic {
+			dynamic = &moved[k]
 		}
 	}
 	if i := im.stringSection(); i >= 0 {
@@ -591,7 +597,7 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	size, at, w := im.symSize(), im.symbolValueAt(), im.wordSize()
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		if s.Type != elf.SHT_SYMTAB {
+		if s.Type != elf.SHT_SYMTAB && s.Type != elf.SHT_DYNSYM {
 			continue
 		}
 		if s.Size > im.size || s.Off > im.size-s.Size {
@@ -606,10 +612,16 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 			}
 			for j := uint64(0); j < uint64(len(b)); j += size {
 				shndx, value := im.symbol(b[j:])
-				if d, ok := delta[shndx]; ok && shndx < elf.SHN_LORESERVE {
+				d, ok := delta[shndx]
+				if dynamic != nil && shndx == elf.SHN_ABS && value == dynamic.addr {
+					d, ok = dynamic.newAddr-dynamic.addr, true
+				} else if shndx >= elf.SHN_LORESERVE {
+					ok = false
+				}
+				if ok {
 					v := make([]byte, w)
 					im.putWord(v, value+d)
-					out = append(out, write{off: off + j + at, data: v})
+					out = append(out, write{off: off + shift[i] + j + at, data: v})
 				}
 			}
 		}
