@@ -1,7 +1,9 @@
 package image
 
 import (
+	"cmp"
 	"debug/elf"
+	"math"
 	"slices"
 )
 
@@ -13,7 +15,7 @@ type block struct {
 	align           uint64
 	rank            int // order in a new segment
 
-	sections, progs []int // what lies in it, by index
+	sections, progs []int // what moves with it, by index; known once it has to move
 	movable         bool  // nothing but headers and dynamic entries refers to it
 	dynamic         bool  // dynamic entries do, and not only program headers
 }
@@ -64,23 +66,27 @@ var dynamicPointers = []elf.DynTag{
 	elf.DT_RELA, elf.DT_REL, elf.DT_JMPREL, elf.DynTag(36), elf.DT_MIPS_OPTIONS, // 36: DT_RELR
 }
 
+// isBlock reports whether a section is bytes of the file that can be in the way.
+func (s *Section) isBlock() bool { return s.inFile() && s.Size > 0 }
+
+// isBlock reports whether a program header describes bytes of its own.
+func (p *Prog) isBlock() bool {
+	return p.Type != elf.PT_LOAD && p.Type != elf.PT_PHDR && p.Type != elf.PT_NULL && p.Filesz > 0
+}
+
 // blocks returns everything in the file that has a header or a dynamic entry of
 // its own, in order of offset, ranges that overlap joined.
 func (im *Image) blocks() []block {
-	var all []block
-	add := func(b block) {
-		if b.size > 0 {
-			all = append(all, b)
-		}
-	}
+	all := make([]block, 0, len(im.Sections)+len(im.Progs)+len(dynamicPointers))
+	interp := im.prog(elf.PT_INTERP)
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		if !s.inFile() {
+		if !s.isBlock() {
 			continue
 		}
-		b := block{off: s.Off, size: s.Size, addr: s.Addr, align: s.Addralign, sections: []int{i}}
+		b := block{off: s.Off, size: s.Size, addr: s.Addr, align: s.Addralign}
 		rank, ok := movableSections[s.Type]
-		if interp := im.prog(elf.PT_INTERP); interp != nil && s.Type == elf.SHT_PROGBITS && s.Off == interp.Off && s.Size == interp.Filesz {
+		if interp != nil && s.Type == elf.SHT_PROGBITS && s.Off == interp.Off && s.Size == interp.Filesz {
 			rank, ok = rankInterp, true
 		}
 		if s.Type == elf.SHT_STRTAB && s.Addr == im.strtab {
@@ -88,33 +94,26 @@ func (im *Image) blocks() []block {
 		}
 		b.rank, b.dynamic = rank, rank >= rankDynamicData
 		b.movable = ok && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&(elf.SHF_WRITE|elf.SHF_EXECINSTR) == 0
-		add(b)
+		all = append(all, b)
 	}
-	for i, p := range im.Progs {
-		if p.Type == elf.PT_LOAD || p.Type == elf.PT_PHDR || p.Type == elf.PT_NULL {
-			continue
+	for i := range im.Progs {
+		if p := &im.Progs[i]; p.isBlock() {
+			b := block{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align}
+			b.rank, b.movable = movableProgs[p.Type]
+			all = append(all, b)
 		}
-		b := block{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align, progs: []int{i}}
-		b.rank, b.movable = movableProgs[p.Type]
-		add(b)
 	}
 	// What .dynamic points to counts for itself: there may be no section headers, or
 	// the ones of an edit that was killed before it had switched .dynamic.
-	for _, b := range im.dynamicRanges() {
-		add(b)
-	}
-	return join(all)
+	return join(im.dynamicRanges(all))
 }
 
-// join merges blocks that overlap.
+// join merges blocks that overlap, in the memory that they are in.
 func join(all []block) []block {
-	slices.SortStableFunc(all, func(a, b block) int {
-		if a.off != b.off {
-			return pickOrder(a.off < b.off)
-		}
-		return pickOrder(a.size > b.size)
+	slices.SortFunc(all, func(a, b block) int {
+		return cmp.Or(cmp.Compare(a.off, b.off), cmp.Compare(b.size, a.size))
 	})
-	var out []block
+	out := all[:0]
 	for _, b := range all {
 		if n := len(out); n > 0 && b.off < out[n-1].end() {
 			last := &out[n-1]
@@ -123,8 +122,6 @@ func join(all []block) []block {
 			last.align = max(last.align, b.align)
 			last.rank = max(last.rank, b.rank)
 			last.dynamic = last.dynamic || b.dynamic
-			last.sections = append(last.sections, b.sections...)
-			last.progs = append(last.progs, b.progs...)
 			continue
 		}
 		out = append(out, b)
@@ -132,16 +129,24 @@ func join(all []block) []block {
 	return out
 }
 
-func pickOrder(less bool) int {
-	if less {
-		return -1
+// members finds the headers of what lies in a block. Overlaps are joined, so what
+// begins in it ends in it.
+func (im *Image) members(b *block) {
+	b.sections, b.progs = nil, nil
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.isBlock() && s.Off >= b.off && s.Off < b.end() {
+			b.sections = append(b.sections, i)
+		}
 	}
-	return 1
+	for i := range im.Progs {
+		if p := &im.Progs[i]; p.isBlock() && p.Off >= b.off && p.Off < b.end() {
+			b.progs = append(b.progs, i)
+		}
+	}
 }
 
-// dynamicRanges finds the extent of what dynamic entries point to.
-func (im *Image) dynamicRanges() []block {
-	var out []block
+// dynamicRanges appends the ranges that dynamic entries point to.
+func (im *Image) dynamicRanges(out []block) []block {
 	add := func(tag elf.DynTag, align uint64, size func(addr uint64) (uint64, bool)) {
 		d, ok := im.Dyn(tag)
 		if !ok {
@@ -149,8 +154,12 @@ func (im *Image) dynamicRanges() []block {
 		}
 		n, ok := size(d.Val)
 		off, mapped := im.fileOffset(d.Val, n)
-		if ok && mapped {
-			out = append(out, block{off: off, size: n, addr: d.Val, align: align, movable: true, dynamic: true, rank: rankDynamicData})
+		if ok && mapped && n > 0 {
+			rank := rankDynamicData
+			if tag == elf.DT_STRTAB {
+				rank = rankStrings
+			}
+			out = append(out, block{off: off, size: n, addr: d.Val, align: align, movable: true, dynamic: true, rank: rank})
 		}
 	}
 	_, symbols, known := im.dynSymbols()
@@ -170,28 +179,24 @@ func (im *Image) dynamicRanges() []block {
 	add(elf.DT_SYMTAB, w, func(uint64) (uint64, bool) { return symbols * im.symSize(), known })
 	add(elf.DT_VERSYM, 2, func(uint64) (uint64, bool) { return symbols * 2, known })
 	add(elf.DT_STRTAB, 1, func(uint64) (uint64, bool) { return im.strsz, true })
-	for i := range out {
-		if out[i].addr == im.strtab {
-			out[i].rank = rankStrings
-		}
-	}
 	return out
 }
 
-// movingFor returns the blocks that have to make room for the bytes [from, to),
-// or an error where something lies there that cannot move.
-func (p *planner) movingFor(from, to uint64) ([]block, error) {
+// movingFor returns those of the file's blocks that have to make room for the bytes
+// [from, to), or an error where something lies there that cannot move.
+func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 	im := p.im
 	var out []block
 	free := from // up to here the range is accounted for
+	_, _, known := im.dynSymbols()
 	// Between headers only padding may lie, or what patchelf writes over sections
 	// that it has moved away: Xs, since 0.13 Zs.
 	unused := func(end uint64) error {
 		if end <= free {
 			return nil
 		}
-		b := make([]byte, end-free)
-		if err := readFull(im.r, b, free); err != nil {
+		b, err := im.read(free, end-free)
+		if err != nil {
 			return err
 		}
 		for i, c := range b {
@@ -201,10 +206,11 @@ func (p *planner) movingFor(from, to uint64) ([]block, error) {
 		}
 		return nil
 	}
-	for _, b := range im.blocks() {
+	for _, b := range blocks {
 		if b.end() <= from || b.off >= to {
 			continue
 		}
+		im.members(&b)
 		if b.off < from && len(b.sections) == 0 && b.movable {
 			// patchelf has let the table grow over a PT_GNU_PROPERTY that it did not
 			// take along: nothing is left of what that describes.
@@ -219,11 +225,11 @@ func (p *planner) movingFor(from, to uint64) ([]block, error) {
 		if err := unused(b.off); err != nil {
 			return nil, err
 		}
+		if !known {
+			return nil, malformed(im.dynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
+		}
 		if off, ok := im.fileOffset(b.addr, b.size); !ok || off != b.off {
 			return nil, malformed(b.off, "section or program header says address %#x, where no PT_LOAD maps it", b.addr)
-		}
-		if err := p.unreferenced(b); err != nil {
-			return nil, err
 		}
 		free = b.end()
 		out = append(out, b)
@@ -239,34 +245,41 @@ func (im *Image) holdsDynamic(b block) bool {
 	return b.off == im.dynOff && b.size == im.prog(elf.PT_DYNAMIC).Filesz
 }
 
-// unreferenced makes sure that no dynamic symbol names an address in the block:
+// unreferenced makes sure that no dynamic symbol names an address in the blocks:
 // code elsewhere could refer to it.
-func (p *planner) unreferenced(b block) error {
+func (p *planner) unreferenced(blocks ...block) error {
+	if len(blocks) == 0 {
+		return nil
+	}
 	im := p.im
 	off, n, known := im.dynSymbols()
 	if !known {
 		return malformed(im.dynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
 	}
-	size := im.symSize()
-	buf := make([]byte, min(n, 4096)*size)
-	for n > 0 {
-		s := buf[:min(n, 4096)*size]
-		if err := readFull(im.r, s, off); err != nil {
-			return err
-		}
-		off, n = off+uint64(len(s)), n-uint64(len(s))/size
+	low, high := uint64(math.MaxUint64), uint64(0)
+	for _, b := range blocks {
+		low, high = min(low, b.addr), max(high, b.addr+b.size)
+	}
+	size, named := im.symSize(), false
+	err := im.eachPiece(off, n, size, func(_ uint64, s []byte) {
 		for ; len(s) > 0; s = s[size:] {
 			shndx, value := im.symbol(s)
-			if value < b.addr || value >= b.addr+b.size || shndx == elf.SHN_UNDEF || shndx >= elf.SHN_LORESERVE {
+			if value < low || value >= high || shndx == elf.SHN_UNDEF || shndx >= elf.SHN_LORESERVE {
 				continue
 			}
 			// The value of a TLS symbol is no address but an offset in its segment.
-			if elf.ST_TYPE(s[pick(im.is64(), 4, 12)]) != elf.STT_TLS {
-				return cannot("a dynamic symbol names the data behind the program headers")
+			if elf.ST_TYPE(s[pick(im.is64(), 4, 12)]) == elf.STT_TLS {
+				continue
+			}
+			for _, b := range blocks {
+				named = named || value >= b.addr && value < b.addr+b.size
 			}
 		}
+	})
+	if err == nil && named {
+		err = cannot("a dynamic symbol names the data behind the program headers")
 	}
-	return nil
+	return err
 }
 
 // symbol returns st_shndx and st_value (gABI, "Symbol Table").

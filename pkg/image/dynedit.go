@@ -105,7 +105,7 @@ func (s *dynScript) writes() []write {
 	}
 	off, n := s.im.dynOff+uint64(first)*es, uint64(last-first+1)*es
 	if samePage(off, n) {
-		b := make([]byte, n)
+		b := s.im.bytes(n)
 		for i := first; i <= last; i++ { // unchanged entries between are written as they were
 			s.encode(b[uint64(i-first)*es:], s.at(i))
 		}
@@ -114,7 +114,7 @@ func (s *dynScript) writes() []write {
 	var out []write
 	for _, st := range s.steps {
 		at := s.im.dynOff + uint64(st.index)*es
-		b := make([]byte, es)
+		b := s.im.bytes(es)
 		s.encode(b, st.Dyn)
 		if samePage(at, es) {
 			out = append(out, write{off: at, data: b})

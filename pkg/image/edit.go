@@ -147,6 +147,9 @@ func (im *Image) Plan(c Change) (*Edit, error) {
 	if done, err := p.done(); done || err != nil {
 		return nil, err
 	}
+	if err := im.hold(); err != nil {
+		return nil, err
+	}
 	e, err := p.plan()
 	if err != nil {
 		return nil, err
@@ -198,7 +201,12 @@ func (o overlay) ReadAt(b []byte, at int64) (int, error) {
 // asked for and nothing else that the loader reads by name has changed. A
 // mistake in a plan must not reach the file.
 func (e *Edit) verify(c Change) error {
-	after, err := Parse(overlay{e, len(e.writes)}, e.size)
+	planned := overlay{e, len(e.writes)}
+	head := e.im.bytes(uint64(min(e.size, headSize)))
+	if err := readFull(planned, head, 0); err != nil {
+		return err
+	}
+	after, err := ParseHead(planned, e.size, head)
 	if err != nil {
 		return fmt.Errorf("planned edit does not read back: %w", err)
 	}

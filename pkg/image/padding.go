@@ -72,8 +72,8 @@ func (im *Image) paddingAfter(seg *Prog, want uint64) (uint64, error) {
 		return 0, nil
 	}
 	n := min(next-end, im.addressRoom(seg), want)
-	b := make([]byte, n)
-	if err := readFull(im.r, b, end); err != nil {
+	b, err := im.read(end, n)
+	if err != nil {
 		return 0, err
 	}
 	return n - uint64(len(bytes.TrimLeft(b, "\x00"))), nil
@@ -145,7 +145,7 @@ func (p *planner) moveTable(seg *Prog, n uint64) (*placement, error) {
 	if err != nil {
 		return nil, err
 	}
-	table := append(make([]byte, 0, n), old...)
+	table := append(p.im.bytes(n)[:0], old...)
 	table, at := appendRoom(table, p.change.List, n-p.im.strsz-uint64(roomHead))
 	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
 	symbols, err := p.symbolWrites(nil, addr)
@@ -172,7 +172,7 @@ func (p *planner) growSegment(seg *Prog, n uint64) write {
 	grown := *seg
 	grown.Filesz += n
 	grown.Memsz += n
-	b := make([]byte, p.im.phdrSize())
+	b := p.im.bytes(p.im.phdrSize())
 	p.im.encodeProg(b, grown)
 	for i := range p.im.Progs {
 		if &p.im.Progs[i] == seg {
@@ -190,7 +190,7 @@ func (p *planner) sectionWrite(off, addr, size uint64) []write {
 	}
 	s := p.im.Sections[i]
 	s.Off, s.Addr, s.Size = off, addr, size
-	b := make([]byte, p.im.shdrSize())
+	b := p.im.bytes(p.im.shdrSize())
 	p.im.encodeSection(b, s)
 	return []write{{off: p.im.shoff + uint64(i)*p.im.shdrSize(), data: b}}
 }
@@ -211,5 +211,5 @@ func (p *planner) deadTable(from uint64) []write {
 	if start >= end {
 		return nil
 	}
-	return []write{{off: start, data: make([]byte, end-start)}}
+	return []write{{off: start, data: p.im.bytes(end - start)}}
 }

@@ -69,6 +69,9 @@ func (im *Image) memory(addr, n uint64) ([]byte, bool) {
 	if !ok || n > im.size {
 		return nil, false
 	}
+	if b, ok := im.view(off, n); ok {
+		return b, true
+	}
 	b := make([]byte, n)
 	return b, readFull(im.r, b, off) == nil
 }
@@ -134,21 +137,13 @@ func (im *Image) eachStringRef(ref stringRef) (complete bool, err error) {
 	return true, im.eachSharedName(ref)
 }
 
-// eachSymbolName reads a symbol table in pieces: the largest seen has 1.8 MB.
 func (im *Image) eachSymbolName(off, n uint64, ref stringRef) error {
 	size := im.symSize()
-	buf := make([]byte, min(n, 4096)*size)
-	for n > 0 {
-		b := buf[:min(n, 4096)*size]
-		if err := readFull(im.r, b, off); err != nil {
-			return err
-		}
-		off, n = off+uint64(len(b)), n-uint64(len(b))/size
+	return im.eachPiece(off, n, size, func(_ uint64, b []byte) {
 		for ; len(b) > 0; b = b[size:] {
 			ref(uint64(im.order.Uint32(b))) // st_name comes first in both classes
 		}
-	}
-	return nil
+	})
 }
 
 // eachVersionName walks DT_VERNEED and DT_VERDEF (LSB, "Symbol Versioning").
@@ -244,11 +239,11 @@ func (im *Image) stringSection() int {
 // readTable reads the dynamic string table, which a new place needs whole.
 func (p *planner) readTable() ([]byte, error) {
 	if p.table == nil {
-		p.table = make([]byte, p.im.strsz)
-		if err := readFull(p.im.r, p.table, p.im.strOff); err != nil {
-			p.table = nil
+		table, err := p.im.read(p.im.strOff, p.im.strsz)
+		if err != nil {
 			return nil, err
 		}
+		p.table = table
 	}
 	return p.table, nil
 }
@@ -283,7 +278,7 @@ func (p *planner) scrubs(table uint64) ([]write, error) {
 			}
 		}
 		if complete && keep > d.Val {
-			out = append(out, write{off: table + d.Val, data: make([]byte, keep-d.Val)})
+			out = append(out, write{off: table + d.Val, data: p.im.bytes(keep - d.Val)})
 		}
 	}
 	return out, nil
@@ -293,8 +288,8 @@ func (p *planner) scrubs(table uint64) ([]write, error) {
 func (p *planner) stringStart(off uint64) (uint64, error) {
 	for end := off; end > 0; {
 		start := end - min(end, 512)
-		b := make([]byte, end-start)
-		if err := readFull(p.im.r, b, p.im.strOff+start); err != nil {
+		b, err := p.im.read(p.im.strOff+start, end-start)
+		if err != nil {
 			return 0, err
 		}
 		if i := bytes.LastIndexByte(b, 0); i >= 0 {

@@ -37,7 +37,8 @@ func appendRoom(table []byte, list string, size uint64) (grown []byte, at uint64
 	table = fmt.Appendf(table, "%s%0*x", roomMark, roomDigits, size)
 	table = append(table, 0)
 	at = uint64(len(table))
-	return append(table, append([]byte(list), make([]byte, size-uint64(len(list)))...)...), at
+	table = append(table, list...)
+	return append(table, make([]byte, size-uint64(len(list)))...), at
 }
 
 // findRoom returns the last room in the string table.
@@ -47,9 +48,9 @@ func (p *planner) findRoom() (r room, ok bool, err error) {
 	}
 	const near = 64 << 10 // our room is at the end of the table unless another tool added to it
 	if p.table == nil && p.im.strsz > near {
-		b := make([]byte, near)
 		base := p.im.strsz - near
-		if err := readFull(p.im.r, b, p.im.strOff+base); err != nil {
+		b, err := p.im.read(p.im.strOff+base, near)
+		if err != nil {
 			return room{}, false, err
 		}
 		r, ok = lastRoom(b, base, p.im.strsz)
@@ -100,7 +101,7 @@ func (p *planner) inRoom() (*placement, error) {
 		return nil, err
 	}
 	need := uint64(len(p.change.List)) + 1
-	b := make([]byte, r.size)
+	b := p.im.bytes(r.size)
 	if err := readFull(p.im.r, b, p.im.strOff+r.off); err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (p *planner) inRoom() (*placement, error) {
 			return nil, err
 		}
 		for _, s := range [][2]uint64{{0, at}, {at + need, r.size}} {
-			pl.settle = append(pl.settle, write{off: p.im.strOff + r.off + s[0], data: make([]byte, s[1]-s[0])})
+			pl.settle = append(pl.settle, write{off: p.im.strOff + r.off + s[0], data: p.im.bytes(s[1] - s[0])})
 		}
 	}
 	pl.strOff = r.off + at

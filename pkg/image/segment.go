@@ -46,7 +46,7 @@ func (p *planner) trailer() (*trailer, error) {
 
 // zeros reports whether n bytes at off are all zero.
 func (im *Image) zeros(off, n uint64) (bool, error) {
-	buf := make([]byte, min(n, 64<<10))
+	buf := im.bytes(min(n, 64<<10))
 	for n > 0 {
 		b := buf[:min(n, uint64(len(buf)))]
 		if err := readFull(im.r, b, off); err != nil {
@@ -66,20 +66,20 @@ func (im *Image) zeros(off, n uint64) (bool, error) {
 func (t *trailer) write(im *Image, end uint64) (data []byte, copied *write, shoff, size uint64, err error) {
 	if t.names >= 0 {
 		s := &t.sections[t.names]
-		data = make([]byte, s.Size)
-		if err := readFull(im.r, data, s.Off); err != nil {
+		if data, err = im.read(s.Off, s.Size); err != nil {
 			return nil, nil, 0, 0, err
 		}
 		s.Off = end
 	}
 	if len(t.sections) > 0 {
 		shoff = alignUp(end+uint64(len(data)), 8)
-		data = append(data, make([]byte, shoff-end-uint64(len(data)))...)
-		for _, s := range t.sections {
-			b := make([]byte, im.shdrSize())
-			im.encodeSection(b, s)
-			data = append(data, b...)
+		names := data
+		data = im.bytes(shoff - end + uint64(len(t.sections))*im.shdrSize())
+		headers := data[shoff-end:]
+		for i, s := range t.sections {
+			im.encodeSection(headers[uint64(i)*im.shdrSize():], s)
 		}
+		copy(data, names)
 	}
 	size = end + uint64(len(data))
 	if t.tail > 0 {
@@ -171,7 +171,7 @@ func (p *planner) inLastSegment() (*placement, error) {
 	pl.heads = append(head, str)
 	pl.settle = nil
 	if gap > 0 {
-		pl.settle = []write{{off: end, data: make([]byte, t.tailOff-end)}}
+		pl.settle = []write{{off: end, data: im.bytes(t.tailOff - end)}}
 	}
 	pl.early = len(pl.heads)
 	return pl, nil
@@ -271,19 +271,27 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 // patchelf before 0.15 adds one and overlooks a section that it then overwrites,
 // because it stops looking at the first section header that points further on.
 func (p *planner) clear(tableEnd uint64) ([]block, error) {
-	moving, err := p.movingFor(tableEnd, tableEnd+p.im.phdrSize())
+	blocks := p.im.blocks()
+	moving, err := p.movingFor(tableEnd, tableEnd+p.im.phdrSize(), blocks)
 	if err != nil {
 		return nil, err
 	}
+	if err := p.unreferenced(moving...); err != nil {
+		return nil, err
+	}
 	const little = 4096 // bytes
-	more, err := p.movingFor(tableEnd, tableEnd+2*p.im.phdrSize())
+	more, err := p.movingFor(tableEnd, tableEnd+2*p.im.phdrSize(), blocks)
 	if err != nil {
 		return moving, nil
 	}
-	for _, b := range more[len(moving):] {
+	further := more[len(moving):]
+	for _, b := range further {
 		if b.size > little {
 			return moving, nil
 		}
+	}
+	if p.unreferenced(further...) != nil {
+		return moving, nil
 	}
 	return more, nil
 }
@@ -354,7 +362,7 @@ func (n *newSegment) begin() {
 	const gap = 64 << 10 // closer, eu-elflint takes the new sections for parts of the segment below
 	n.off = alignUp(im.size, 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
-	n.data = make([]byte, segmentHead, segmentHead+im.strsz+16<<10)
+	n.data = im.bytes(segmentHead + im.strsz + 24<<10)[:segmentHead]
 }
 
 // reserve returns the offset of n more bytes that lies at the same place modulo align as at does.
@@ -403,16 +411,14 @@ func (n *newSegment) addDynamic() (*block, error) {
 func (n *newSegment) addTable(pl *placement, table []byte, list string, capacity uint64) {
 	at := n.reserve(0, 16, 0)
 	before := uint64(len(n.data))
-	grown := append(make([]byte, 0, uint64(len(table)+roomHead)+capacity), table...)
-	grown, pl.strOff = appendRoom(grown, list, capacity)
-	n.data = append(n.data, grown...)
-	pl.newTable = at
-	addr := n.addr + at - n.off
-	pl.tags[elf.DT_STRTAB], pl.tags[elf.DT_STRSZ] = addr, uint64(len(grown))
-	pl.table = n.data[before:]
+	grown, strAt := appendRoom(append(n.data, table...), list, capacity)
+	n.data = grown
+	pl.strOff, pl.newTable, pl.table = strAt-before, at, grown[before:]
+	addr, size := n.addr+at-n.off, uint64(len(pl.table))
+	pl.tags[elf.DT_STRTAB], pl.tags[elf.DT_STRSZ] = addr, size
 	if i := n.p.im.stringSection(); i >= 0 {
 		s := &n.t.sections[i]
-		s.Off, s.Addr, s.Size = at, addr, uint64(len(grown))
+		s.Off, s.Addr, s.Size = at, addr, size
 	}
 }
 
@@ -498,7 +504,7 @@ func (n *newSegment) insert(progs []Prog, segment Prog, drop int) []Prog {
 	if load := progs[last]; load.Paddr == load.Vaddr || load.Paddr != 0 {
 		segment.Paddr = segment.Vaddr + (load.Paddr - load.Vaddr)
 	}
-	var out []Prog
+	out := make([]Prog, 0, len(progs)+1)
 	for i, q := range progs {
 		if i != drop {
 			out = append(out, q)
@@ -526,7 +532,7 @@ func (n *newSegment) insert(progs []Prog, segment Prog, drop int) []Prog {
 // are neighbours: both then change at once.
 func (p *planner) header(progs []Prog, shoff uint64) ([]write, error) {
 	im := p.im
-	ehdr := make([]byte, im.ehdrSize())
+	ehdr := im.bytes(im.ehdrSize())
 	if err := readFull(im.r, ehdr, 0); err != nil {
 		return nil, err
 	}
@@ -535,7 +541,7 @@ func (p *planner) header(progs []Prog, shoff uint64) ([]write, error) {
 		im.putWord(ehdr[24+2*w:], shoff)
 	}
 	im.order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // behind e_flags, e_ehsize, e_phentsize
-	table := make([]byte, uint64(len(progs))*im.phdrSize())
+	table := im.bytes(uint64(len(progs)) * im.phdrSize())
 	for i, q := range progs {
 		im.encodeProg(table[uint64(i)*im.phdrSize():], q)
 	}
@@ -564,7 +570,7 @@ func (p *planner) deadBlocks(moved []block, from uint64) []write {
 	var out []write
 	for _, b := range moved {
 		if start := max(b.off, from); start < b.end() {
-			out = append(out, write{off: start, data: make([]byte, b.end()-start)})
+			out = append(out, write{off: start, data: p.im.bytes(b.end() - start)})
 		}
 	}
 	return out
@@ -575,23 +581,19 @@ func (p *planner) deadBlocks(moved []block, from uint64) []write {
 // is the new address of the string table.
 func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	im := p.im
-	delta := map[elf.SectionIndex]uint64{}
-	shift := map[int]uint64{} // of section i in the file
-	var dynamic *block        // old linkers make _DYNAMIC absolute
+	type move struct{ addr, off uint64 } // by how much
+	moves := make([]move, len(im.Sections))
+	var dynamic *block // old linkers make _DYNAMIC absolute
 	for k, b := range moved {
 		for _, i := range b.sections {
-			delta[elf.SectionIndex(i)] = b.newAddr - b.addr
-			shift[i] = b.newOff - b.off
+			moves[i] = move{b.newAddr - b.addr, b.newOff - b.off}
 		}
 		if b.rank == rankDynamic {
 			dynamic = &moved[k]
 		}
 	}
 	if i := im.stringSection(); i >= 0 {
-		delta[elf.SectionIndex(i)] = strtab - im.strtab
-	}
-	if len(delta) == 0 {
-		return nil, nil
+		moves[i].addr = strtab - im.strtab
 	}
 	var out []write
 	size, at, w := im.symSize(), im.symbolValueAt(), im.wordSize()
@@ -603,27 +605,25 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 		if s.Size > im.size || s.Off > im.size-s.Size {
 			return nil, malformed(im.shoff+uint64(i)*im.shdrSize(), "symbol table of %d bytes at %#x lies outside the file", s.Size, s.Off)
 		}
-		const chunk = 2048 // symbols at a time: a symbol table can have millions
-		buf := make([]byte, min(s.Size/size, chunk)*size)
-		for off, end := s.Off, s.Off+s.Size/size*size; off < end; off += uint64(len(buf)) {
-			b := buf[:min(uint64(len(buf)), end-off)]
-			if err := readFull(im.r, b, off); err != nil {
-				return nil, err
-			}
-			for j := uint64(0); j < uint64(len(b)); j += size {
-				shndx, value := im.symbol(b[j:])
-				d, ok := delta[shndx]
-				if dynamic != nil && shndx == elf.SHN_ABS && value == dynamic.addr {
-					d, ok = dynamic.newAddr-dynamic.addr, true
-				} else if shndx >= elf.SHN_LORESERVE {
-					ok = false
+		err := im.eachPiece(s.Off, s.Size/size, size, func(off uint64, b []byte) {
+			for ; len(b) > 0; off, b = off+size, b[size:] {
+				shndx, value := im.symbol(b)
+				by := uint64(0)
+				switch {
+				case shndx < elf.SHN_LORESERVE && int(shndx) < len(moves):
+					by = moves[shndx].addr
+				case dynamic != nil && shndx == elf.SHN_ABS && value == dynamic.addr:
+					by = dynamic.newAddr - dynamic.addr
 				}
-				if ok {
-					v := make([]byte, w)
-					im.putWord(v, value+d)
-					out = append(out, write{off: off + shift[i] + j + at, data: v})
+				if by != 0 {
+					v := im.bytes(w)
+					im.putWord(v, value+by)
+					out = append(out, write{off: off + moves[i].off + at, data: v})
 				}
 			}
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return out, nil

@@ -15,6 +15,7 @@ type window struct {
 	head []byte // the first bytes of the file
 	off  uint64
 	buf  []byte
+	held bool     // buf is the whole file
 	own  *buffers // what buf is a part of
 }
 
@@ -24,7 +25,9 @@ const windowSize = 8 << 10 // bytes: the structures at the end of a small librar
 // thousands of small files would otherwise spend its time in the memory allocator.
 type buffers struct {
 	block    [windowSize]byte
+	whole    []byte // a small file
 	table    []byte
+	arena    []byte // handed out up to its length
 	progs    []Prog
 	sections []Section
 	dynamic  []Dyn
@@ -61,8 +64,9 @@ func reuse[T any](old *[]T, n int) []T {
 // be called; after it the image must not be used any more.
 func (im *Image) Release() {
 	if w, ok := im.r.(*window); ok && w.own != nil {
+		w.own.arena = w.own.arena[:0]
 		free.Put(w.own)
-		w.own, w.buf = nil, nil
+		w.own, w.buf, w.held = nil, nil, false
 	}
 	im.r, im.Progs, im.Sections, im.Dynamic = nil, nil, nil, nil
 }
@@ -78,6 +82,64 @@ func (im *Image) scratch(n uint64) []byte {
 		own.table = make([]byte, max(n, 4096))
 	}
 	return own.table[:n]
+}
+
+// arenaSize is the size in bytes of the memory that the plan of a small file's edit takes.
+const arenaSize = 256 << 10
+
+// bytes returns n zero bytes for use until the image is released.
+func (im *Image) bytes(n uint64) []byte {
+	if n > arenaSize/2 {
+		return make([]byte, n)
+	}
+	own := im.spare()
+	at := uint64(len(own.arena))
+	if at+n > uint64(cap(own.arena)) { // what was handed out of the full one lives on by itself
+		own.arena, at = make([]byte, 0, arenaSize), 0
+	}
+	own.arena = own.arena[:at+n]
+	b := own.arena[at : at+n : at+n]
+	clear(b)
+	return b
+}
+
+// read returns n bytes of the file, which the caller must not change, for use until
+// the image is released.
+func (im *Image) read(off, n uint64) ([]byte, error) {
+	if b, ok := im.view(off, n); ok {
+		return b, nil
+	}
+	b := im.bytes(n)
+	return b, readFull(im.r, b, off)
+}
+
+// view returns n bytes of the file, to be read only, where they are in memory anyway.
+func (im *Image) view(off, n uint64) ([]byte, bool) {
+	w, ok := im.r.(*window)
+	if !ok || !w.held || off > w.size || n > w.size-off {
+		return nil, false
+	}
+	return w.buf[off : off+n : off+n], true
+}
+
+// eachPiece reads n entries of size bytes each from off on and calls do for some
+// thousand of them at a time, with their offset: a symbol table can have millions.
+func (im *Image) eachPiece(off, n, size uint64, do func(off uint64, entries []byte)) error {
+	if b, ok := im.view(off, n*size); ok {
+		do(off, b)
+		return nil
+	}
+	const most = 4096
+	buf := im.bytes(min(n, most) * size)
+	for n > 0 {
+		b := buf[:min(n, most)*size]
+		if err := readFull(im.r, b, off); err != nil {
+			return err
+		}
+		do(off, b)
+		off, n = off+uint64(len(b)), n-uint64(len(b))/size
+	}
+	return nil
 }
 
 func newWindow(r io.ReaderAt, size uint64, head []byte) *window {
@@ -112,6 +174,24 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	return copy(p, buf[off-start:]), nil
 }
 
+// wholeSize is the size in bytes up to which a file is read in one piece once it is
+// to be edited: a plan reads most of a small file's tables, and some of them again.
+const wholeSize = 128 << 10
+
+// hold reads a small file whole; what is read of it from then on costs no system call.
+func (im *Image) hold() error {
+	w, ok := im.r.(*window)
+	if !ok || w.size > wholeSize {
+		return nil
+	}
+	buf := reuse(&w.buffers().whole, int(w.size))
+	if err := readFull(w.r, buf, 0); err != nil {
+		return err
+	}
+	w.off, w.buf, w.held = 0, buf, true
+	return nil
+}
+
 // readFull fills b from offset off.
 func readFull(r io.ReaderAt, b []byte, off uint64) error {
 	n, err := r.ReadAt(b, int64(off))
@@ -130,8 +210,8 @@ func (im *Image) cstring(off, limit uint64) (string, error) {
 	var out []byte
 	limit = min(limit, im.size)
 	for step := uint64(256); off < limit; step *= 2 {
-		b := make([]byte, min(step, limit-off))
-		if err := readFull(im.r, b, off); err != nil {
+		b, err := im.read(off, min(step, limit-off))
+		if err != nil {
 			return "", err
 		}
 		if i := bytes.IndexByte(b, 0); i >= 0 {
