@@ -61,7 +61,13 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			return nil
 		},
-		Condition: func(cond string) (bool, error) { return cond == "root" && os.Getuid() == 0, nil },
+		Condition: func(cond string) (bool, error) {
+			if path, ok := strings.CutPrefix(cond, "exists:"); ok {
+				_, err := os.Stat(path)
+				return err == nil, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
 	})
 }
 
@@ -192,4 +198,39 @@ func TestInterrupt(t *testing.T) {
 		return
 	}
 	t.Error("5 runs ended as if there had been no signal")
+}
+
+// Where the reader of the log goes away, as in "tool DIR 2>&1 | head -1", the rest
+// of the files is done all the same.
+func TestReaderThatGoesAway(t *testing.T) {
+	t.Chdir(t.TempDir())
+	shared(t, "original.so", "-Wl,--enable-new-dtags,-rpath,/a")
+	original, err := os.ReadFile("original.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Mkdir("d", 0o755)
+	const files = 300
+	for i := range files {
+		if err := os.WriteFile(filepath.Join("d", strconv.Itoa(i)), original, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(bin, "autoAddDriverRunpath"), "--jobs", "1", "d")
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = w, w
+	r.Close()
+	err = cmd.Run()
+	w.Close()
+	if cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("nobody was told of the edits, and the status is: %v", err)
+	}
+	for i := range files {
+		if data, _ := os.ReadFile(filepath.Join("d", strconv.Itoa(i))); !bytes.Contains(data, []byte("\x00/run/opengl-driver/lib:/a\x00")) {
+			t.Fatalf("file %d was not edited", i)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -47,6 +48,9 @@ var add = &cli.Command{
 		entry, first := c.Args().First(), c.Bool("first")
 		if entry == "" && !c.Bool("keep-empty") {
 			return command.Misuse("an empty ENTRY is the working directory; --keep-empty if that is meant")
+		}
+		if strings.Contains(entry, ":") {
+			return command.Misusef("ENTRY %q has a colon, which separates entries: add one at a time", entry)
 		}
 		isEntry := func(e string) bool { return runpath.Key(e) == runpath.Key(entry) }
 		return edit(c, c.Args().Tail(), func(l runpath.List) runpath.List {

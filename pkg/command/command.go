@@ -101,6 +101,11 @@ func Main(app *cli.App) {
 // the arguments; "--" ends them.
 func Run(app *cli.App, args []string, stdout, stderr io.Writer) int {
 	app.Writer, app.ErrWriter = stdout, stderr
+	for _, c := range app.Commands {
+		// What a command does not inherit from the app in cli. With a help command of
+		// its own, "runpath remove help" would not touch the file of that name.
+		c.OnUsageError, c.HideHelpCommand, c.UseShortOptionHandling = app.OnUsageError, true, true
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -157,8 +162,10 @@ func flagsFirst(flags []cli.Flag, commands []*cli.Command, args []string) []stri
 		}
 		ordered = append(ordered, arg)
 		name := strings.TrimLeft(arg, "-") // "flag=value" is no flag's name
-		if takesValue[name] && i+1 < len(args) {
-			i++
+		if takesValue[name] {
+			if i++; i == len(args) {
+				return ordered // cli says that the value is missing; "--" would pass for it
+			}
 			ordered = append(ordered, args[i])
 		}
 	}

@@ -20,7 +20,7 @@ func TestFlagsMayStandBehindTheArguments(t *testing.T) {
 		{[]string{"tool", "--stub", "-x", "a"}, []string{"tool", "--stub", "-x", "--", "a"}},
 		{[]string{"tool", "a", "--", "--json", "--"}, []string{"tool", "--", "a", "--json", "--"}},
 		{[]string{"tool", "-", "a"}, []string{"tool", "--", "-", "a"}},
-		{[]string{"tool", "a", "--jobs"}, []string{"tool", "--jobs", "--", "a"}},
+		{[]string{"tool", "a", "--jobs"}, []string{"tool", "--jobs"}},
 	} {
 		if diff := cmp.Diff(c.want, flagsFirst(flags, nil, c.in)); diff != "" {
 			t.Errorf("%q: %s", c.in, diff)

@@ -4,12 +4,14 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/image"
@@ -111,6 +113,9 @@ type outcome struct {
 // Run edits the session's files. It returns ErrFailed where a file failed, after
 // all others were done.
 func (e *Editor) Run(s *Session) error {
+	// Should nobody read what we say any more, finish the files all the same, and
+	// let the exit status tell. The signal would end us between two of them.
+	signal.Ignore(unix.SIGPIPE)
 	e.session, e.dirs = s, newDirectories()
 	e.summary = Summary{DryRun: s.DryRun}
 	var doc *Document
@@ -157,7 +162,7 @@ func (e *Editor) Run(s *Session) error {
 		}
 	} else if !s.Quiet {
 		if _, err := fmt.Fprintln(s.Stdout, e.summary.String()); err != nil {
-			return err
+			return fmt.Errorf("writing the summary: %w", err)
 		}
 	}
 	if e.summary.Failed > 0 || err != nil || len(offered.errs) > 0 {

@@ -39,8 +39,9 @@ func Show(s *Session) error {
 		named[p] = true
 	}
 	failed, shown := 0, 0
+	var unwritten error
 	err := tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true}, func(f *tree.File) (*Shown, bool) {
-		if f.Err == nil && (f.SameAs != "" || !f.ELF() && !named[f.Path] && !s.Verbose) {
+		if f.Err == nil && !named[f.Path] && (f.SameAs != "" || !f.ELF() && !s.Verbose) {
 			return nil, false
 		}
 		r := &Shown{Path: f.Path, PathBytes: pathBytes(f.Path), Entries: []string{}, Needed: []string{}}
@@ -57,12 +58,17 @@ func Show(s *Session) error {
 		if doc != nil {
 			doc.File(r)
 		} else if r.Error == "" {
-			r.print(s.Stdout)
+			if err := r.print(s.Stdout); unwritten == nil {
+				unwritten = err
+			}
 		}
 	})
 	var stopped *tree.Stopped
 	if errors.As(err, &stopped) {
 		s.Log.Error(stopped)
+	}
+	if unwritten != nil {
+		return unwritten
 	}
 	if doc != nil {
 		if err := doc.Close(map[string]int{"shown": shown - failed, "failed": failed}); err != nil {
@@ -119,7 +125,7 @@ func (r *Shown) read(f *tree.File) error {
 }
 
 // print writes the file's path and below it one indented line for each thing known.
-func (r *Shown) print(w io.Writer) {
+func (r *Shown) print(w io.Writer) error {
 	var b strings.Builder
 	line := func(what, value string) { fmt.Fprintf(&b, "  %-12s %s\n", what, Printable(value)) }
 	b.WriteString(Printable(r.Path) + "\n")
@@ -147,5 +153,6 @@ func (r *Shown) print(w io.Writer) {
 	if r.LeftAlone != "" {
 		line("left alone", r.LeftAlone)
 	}
-	io.WriteString(w, b.String())
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -150,9 +150,40 @@ func TestArgumentsThatOverlapAreVisitedOnce(t *testing.T) {
 	if got := walk(t, Options{Jobs: 4}, "d/s/a", "d/s", "dd/b", "./d/../d", "dd/b", "d"); !slices.Equal(got, []string{"dd/b ELF", "./d/../d/s/a ELF"}) {
 		t.Errorf("%q", got)
 	}
-	// A directory reached through a symbolic link on the way cannot be told by its path, but by its files.
-	if got := walk(t, Options{Jobs: 1}, "d", "alias/s"); !slices.Equal(got, []string{"d/s/a ELF", "alias/s/a is d/s/a"}) {
+	if got := walk(t, Options{Jobs: 4}, "d", "alias/s", "alias/s/a"); !slices.Equal(got, []string{"d/s/a ELF"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestArgumentBehindASymbolicLinkInAnotherArgumentIsVisited(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "d/a", elfData)
+	write(t, "outside/s/b", elfData)
+	os.Symlink("../outside/s", "d/link")
+	os.Symlink("../outside/s/b", "d/file")
+	if got := walk(t, Options{}, "d", "d/link/b"); !slices.Equal(got, []string{"d/a ELF", "d/link/b ELF"}) {
+		t.Errorf("a file: %q", got)
+	}
+	if got := walk(t, Options{}, "d", "d/link/"); !slices.Equal(got, []string{"d/a ELF", "d/link/b ELF"}) {
+		t.Errorf("a directory: %q", got)
+	}
+	if got := walk(t, Options{FollowArguments: true}, "d", "d/file"); !slices.Equal(got, []string{"d/a ELF", "d/file ELF"}) {
+		t.Errorf("the link itself: %q", got)
+	}
+	if got := walk(t, Options{}, "outside", "d/link/../s/b", "d/link/.."); !slices.Equal(got, []string{"outside/s/b ELF"}) {
+		t.Errorf(`".." behind a link: %q`, got)
+	}
+}
+
+func TestFirstArgumentIsTheOneInFull(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "b", elfData)
+	os.Link("b", "a")
+	os.Symlink("b", "link")
+	for range 100 { // the arguments are visited at the same time
+		if got := walk(t, Options{Jobs: 4, FollowArguments: true}, "link", "a", "b"); !slices.Equal(got, []string{"link ELF", "a is link"}) {
+			t.Fatalf("%q", got)
+		}
 	}
 }
 

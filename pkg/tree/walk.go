@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,7 +17,7 @@ import (
 
 // Options says how to walk.
 type Options struct {
-	Jobs int // files at a time; below 1: the processors
+	Jobs int // files at a time, at most 512; below 1: the processors
 	// FollowArguments resolves arguments that are symbolic links, as checks do.
 	// Editors refuse them. Links below an argument are never followed.
 	FollowArguments bool
@@ -57,6 +58,7 @@ func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*Fil
 	if jobs < 1 {
 		jobs = runtime.GOMAXPROCS(0)
 	}
+	jobs = min(jobs, maxJobs)
 	root := newNode[R]()
 	w.arguments(root, paths, o.FollowArguments)
 	close(root.done)
@@ -71,6 +73,9 @@ func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*Fil
 	}
 	return nil
 }
+
+// maxJobs bounds what a slip of the finger in --jobs can cost: each worker has its buffers.
+const maxJobs = 512
 
 type inode struct{ dev, ino uint64 }
 
@@ -105,19 +110,21 @@ type item[R any] struct {
 	r      R
 	sub    *node[R]
 	linked string
+	follow bool // of linked
 }
 
 func newNode[R any]() *node[R] { return &node[R]{done: make(chan struct{})} }
 
-// arguments turns the paths into the first tasks. A path below another one is
-// left to the walk of that one.
+// arguments turns the paths into the first tasks. A path that the walk of another
+// one comes to is left to that walk.
 func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 	type argument struct {
-		path, abs string
-		dir       bool
-		err       error
+		path, real string // real: absolute, free of symbolic links
+		dir        bool
+		err        error
 	}
 	var args []argument
+	parents := map[string]string{}
 	for _, p := range paths {
 		a := argument{path: p}
 		var st unix.Stat_t
@@ -137,26 +144,26 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 			}
 		}
 		if a.err == nil {
-			a.abs, a.err = filepath.Abs(p)
+			a.real, a.err = realPath(p, follow || a.dir, parents)
 		}
 		args = append(args, a)
 	}
-	first := map[string]int{} // of the arguments with one absolute path
+	first := map[string]int{} // of the arguments with one real path
 	dirs := map[string]bool{}
 	for i, a := range args {
 		if a.err != nil {
 			continue
 		}
-		if _, again := first[a.abs]; !again {
-			first[a.abs] = i
+		if _, again := first[a.real]; !again {
+			first[a.real] = i
 		}
-		dirs[a.abs] = dirs[a.abs] || a.dir
+		dirs[a.real] = dirs[a.real] || a.dir
 	}
 	within := func(i int) bool {
-		if first[args[i].abs] != i {
+		if first[args[i].real] != i {
 			return true
 		}
-		for dir := args[i].abs; dir != "/"; {
+		for dir := args[i].real; dir != "/"; {
 			if dir = filepath.Dir(dir); dirs[dir] {
 				return true
 			}
@@ -183,6 +190,31 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 	}
 	slices.Reverse(tasks)
 	w.push(tasks...)
+}
+
+// realPath returns the absolute path, free of symbolic links, of what a path leads
+// to. Where that is not a symbolic link itself, parents saves resolving the parent
+// of every one of a thousand files.
+func realPath(p string, link bool, parents map[string]string) (string, error) {
+	if !filepath.IsAbs(p) {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		p = wd + "/" + p // filepath.Join takes "a/.." for ".", which a may not lead to
+	}
+	if link {
+		return filepath.EvalSymlinks(p)
+	}
+	parent, name := filepath.Split(p)
+	if parents[parent] == "" {
+		real, err := filepath.EvalSymlinks(parent)
+		if err != nil {
+			return "", err
+		}
+		parents[parent] = real
+	}
+	return filepath.Join(parents[parent], name), nil
 }
 
 func (w *walker[R]) push(tasks ...task) {
@@ -242,7 +274,7 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 			if buf == nil {
 				buf = newBuffers()
 			}
-			f := open(here, it.linked, it.linked, false, &w.noatime, buf.head)
+			f := open(here, it.linked, it.linked, it.follow, &w.noatime, buf.head)
 			if f.Err == nil && f.ELF() {
 				f.SameAs = w.claim(f)
 			}
@@ -365,9 +397,9 @@ func (t *filesTask[R]) run(buf *buffers) {
 		}
 		f := open(t.dir, name, t.prefix+name, t.follow, &t.w.noatime, buf.head)
 		if f.Err == nil && f.ELF() {
-			if f.stat.Nlink > 1 && !t.follow {
+			if f.stat.Nlink > 1 {
 				f.close()
-				t.node.items = append(t.node.items, item[R]{linked: f.Path})
+				t.node.items = append(t.node.items, item[R]{linked: f.Path, follow: t.follow})
 				continue
 			}
 			f.SameAs = t.w.claim(f)
