@@ -155,7 +155,7 @@ func Parse(r io.ReaderAt, size int64) (*Image, error) {
 }
 
 // ParseHead is Parse for a caller that has already read the beginning of the file.
-// head is not kept.
+// head is read from until the image is released, and not written to.
 func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	if len(head) < len(elf.ELFMAG) || string(head[:len(elf.ELFMAG)]) != elf.ELFMAG {
 		return nil, ErrNotELF
