@@ -58,30 +58,38 @@ rec {
       };
 
       # nixpkgs since 25.11 applies _cuda.extensions to every set; before, each set is
-      # extended by itself.
+      # extended by itself. The names that this overlay gives are the same either way:
+      # were they to depend on what _cuda is, a _cuda that another overlay makes with
+      # the help of `final` would depend on itself.
       sets = builtins.filter (name: builtins.match "cudaPackages(_[0-9_]+)?" name != null) (
         builtins.attrNames prev
       );
+      hasExtensions = (prev._cuda or { }) ? extensions;
     in
     added
     // {
       inherit (hooks) autoAddDriverRunpath;
     }
+    // builtins.listToAttrs (
+      map (name: {
+        inherit name;
+        value = if hasExtensions then prev.${name} else prev.${name}.overrideScope extension;
+      }) sets
+    )
     // (
-      if prev ? _cuda.extensions then
+      if prev ? _cuda then
         {
-          _cuda = prev._cuda.extend (
-            _: prevCuda: {
-              extensions = prevCuda.extensions ++ [ extension ];
-            }
-          );
+          _cuda =
+            if hasExtensions then
+              prev._cuda.extend (
+                _: prevCuda: {
+                  extensions = prevCuda.extensions ++ [ extension ];
+                }
+              )
+            else
+              prev._cuda;
         }
       else
-        builtins.listToAttrs (
-          map (name: {
-            inherit name;
-            value = prev.${name}.overrideScope extension;
-          }) sets
-        )
+        { }
     );
 }

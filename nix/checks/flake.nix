@@ -180,6 +180,18 @@ in
         }
       }/bin/program ${inNormalForm}
     ''
+    # Beside an overlay whose own additions to _cuda need the final packages.
+    + ''
+      same "beside another overlay" "${
+        ((pkgs.extend (
+          final: prev: {
+            _cuda = prev._cuda.extend (_: _: final.lib.optionalAttrs true { somebodys = true; });
+          }
+        )).extend
+          flake.overlays.dropIn
+        ).cudaPackages.removeStubsFromRunpathHook
+      }" ${dropIn.cudaPackages.removeStubsFromRunpathHook}
+    ''
     # What it rebuilds: nothing but what names the hooks.
     + ''
       same "rebuilt" "${
