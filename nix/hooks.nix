@@ -31,7 +31,11 @@ let
         cuda_compat,
       }:
       let
-        available = cuda_compat != null && cuda_compat.meta.available or true;
+        # With allowUnsupportedSystem, what cannot be built here is available all the same.
+        available =
+          cuda_compat != null
+          && cuda_compat.meta.available or true
+          && !(cuda_compat.meta.unsupported or false);
         usesCompat = lib.elem "addCudaCompatRunpath" parts;
       in
       makeSetupHook {

@@ -303,6 +303,13 @@ in
       unavailable = compatPackage // {
         meta.available = false;
       };
+      # As in nixpkgs with allowUnsupportedSystem.
+      unsupported = compatPackage // {
+        meta = {
+          available = true;
+          unsupported = true;
+        };
+      };
     in
     check "compat-off" ''
       runPathIs ${without null}/bin/program ${withoutCompat}
@@ -314,9 +321,10 @@ in
           [
             null
             unavailable
+            unsupported
             compatPackage
           ]
-      }" "off off on"
+      }" "off off off on"
       runPathIs ${
         with' { nativeBuildInputs = [ (hooks.cudaRunpathHook.override { cuda_compat = null; }) ]; }
       }/bin/program ${withoutCompat}
