@@ -6,6 +6,7 @@
   stdenv,
   buildGoModule,
   installShellFiles,
+  nukeReferences,
   # This package for the build machine, where `stdenv` cannot run its own binaries.
   native ? null,
 }:
@@ -67,7 +68,10 @@ buildGoModule {
     "-X cuda-runpath/pkg/command.Version=0.1.0"
   ];
 
-  nativeBuildInputs = [ installShellFiles ];
+  nativeBuildInputs = [
+    installShellFiles
+    nukeReferences
+  ];
   # The tests run the compilers and editors of tests/packages; `tests/run` is their place.
   doCheck = false;
 
@@ -91,6 +95,14 @@ buildGoModule {
       mkdir -p "''${!tool}/bin"
       mv "$out/bin/$tool" "''${!tool}/bin/$tool"
       ln -s "''${!tool}/bin/$tool" "$out/bin/$tool"
+    done
+  '';
+
+  # nixpkgs' Go writes where its time zone data are into every program. Ours need
+  # nothing of the store.
+  postFixup = ''
+    for output in $(getAllOutputNames); do
+      find "''${!output}" -type f -path '*/bin/*' -exec nuke-refs {} +
     done
   '';
 

@@ -238,6 +238,15 @@ in
       meta.platforms = lib.platforms.linux;
     };
   installShellFiles = pkgs.makeSetupHook { name = "install-shell-files-hook"; } ./hooks/install-shell-files.sh;
+  tzdata = pkgs.runCommand "tzdata" { } "mkdir -p $out/share/zoneinfo";
+  nukeReferences = pkgs.runCommand "nuke-references" { } ''
+    mkdir -p $out/bin
+    cat > $out/bin/nuke-refs <<'END'
+    #!/bin/bash
+    LC_ALL=C exec sed -i -E 's|(${builtins.storeDir}/)[0-9a-z]{32}-|\1eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-|g' "$@"
+    END
+    chmod +x $out/bin/nuke-refs
+  '';
   # Modules come by a fixed-output derivation, which Nix lets see GOPROXY and whose
   # hash it checks against vendorHash; the build proper has no network.
   buildGoModule =
@@ -293,7 +302,11 @@ in
           mkdir -p $TMPDIR/go/bin
           list=()
           for one in ''${subPackages[*]}; do list+=("./$one"); done
-          go build -p "$NIX_BUILD_CORES" -ldflags="''${ldflags[*]} -buildid=" -o $TMPDIR/go/bin/ "''${list[@]}"
+          # nixpkgs' Go knows where its time zone data are.
+          zones=$(go env GOROOT)/src/time/zoneinfo_unix.go
+          sed 's|^var platformZoneSources = .*|&\n"${buildPackages.tzdata}/share/zoneinfo/",|' "$zones" > $TMPDIR/zoneinfo.go
+          printf '{"Replace": {"%s": "%s"}}' "$zones" $TMPDIR/zoneinfo.go > $TMPDIR/overlay.json
+          go build -overlay $TMPDIR/overlay.json -p "$NIX_BUILD_CORES" -ldflags="''${ldflags[*]} -buildid=" -o $TMPDIR/go/bin/ "''${list[@]}"
           runHook postBuild
         '';
         installPhase = ''
