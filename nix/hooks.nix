@@ -38,25 +38,27 @@ let
           && !(cuda_compat.meta.unsupported or false);
         usesCompat = lib.elem "addCudaCompatRunpath" parts;
       in
-      makeSetupHook {
-        name = "${name}-hook";
-        propagatedBuildInputs = propagated;
-        substitutions =
-          lib.genAttrs tools (tool: "${lib.getOutput tool cuda-runpath}")
-          // lib.optionalAttrs usesCompat {
-            cudaCompat = lib.optionalString available "${cuda_compat}/compat";
+      makeSetupHook
+        {
+          name = "${name}-hook";
+          propagatedBuildInputs = propagated;
+          substitutions =
+            lib.genAttrs tools (tool: "${lib.getOutput tool cuda-runpath}")
+            // lib.optionalAttrs usesCompat {
+              cudaCompat = lib.optionalString available "${cuda_compat}/compat";
+            };
+          passthru = lib.optionalAttrs usesCompat { enableHook = available; } // passthru;
+          meta = {
+            inherit description;
+            license = lib.licenses.mit;
+            platforms = lib.platforms.linux;
           };
-        passthru = lib.optionalAttrs usesCompat { enableHook = available; } // passthru;
-        meta = {
-          inherit description;
-          license = lib.licenses.mit;
-          platforms = lib.platforms.linux;
-        };
-      } (
-        writeText "${name}.bash" (
-          core + lib.concatMapStrings (part: "\n" + builtins.readFile (../hooks + "/${part}.bash")) parts
+        }
+        (
+          writeText "${name}.bash" (
+            core + lib.concatMapStrings (part: "\n" + builtins.readFile (../hooks + "/${part}.bash")) parts
+          )
         )
-      )
     ) { inherit cuda-runpath cuda_compat; };
 
   driverLink = "/run/opengl-driver" + lib.optionalString (hostPlatform.isi686 or false) "-32";

@@ -36,7 +36,12 @@ let
     else
       relative == "go.mod"
       || relative == "go.sum"
-      || ((below "cmd" || below "pkg") && !(lib.hasSuffix "_test.go" name) && !(lib.hasSuffix ".md" name) && !(lib.hasSuffix ".png" name));
+      || (
+        (below "cmd" || below "pkg")
+        && !(lib.hasSuffix "_test.go" name)
+        && !(lib.hasSuffix ".md" name)
+        && !(lib.hasSuffix ".png" name)
+      );
 
   canRun = stdenv.buildPlatform.canExecute stdenv.hostPlatform;
   runnable = if canRun then "$out" else "${native}";

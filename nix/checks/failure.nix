@@ -77,9 +77,17 @@ in
         { strictDeps = true; }
       ]
     + ''
-      log=$(< ${logOfSuccess (ambiguous { noRunpathAmbiguityIgnore = "libgreet.so.1"; })})
+      log=$(< ${
+        logOfSuccess (ambiguous {
+          noRunpathAmbiguityIgnore = "libgreet.so.1";
+        })
+      })
       contains "log with the soname ignored" "$log" "exit status 0"
-      log=$(< ${logOfSuccess (ambiguous { dontNoRunpathAmbiguity = true; })})
+      log=$(< ${
+        logOfSuccess (ambiguous {
+          dontNoRunpathAmbiguity = true;
+        })
+      })
       contains "log with the check switched off" "$log" "exit status 0"
     ''
   );
@@ -119,13 +127,11 @@ in
       ]
     + ''
       log=$(< ${
-        logOfFailure (
-          broken {
-            build = installCompiled;
-            __structuredAttrs = true;
-            autoAddDriverRunpathFlags.when = "needed";
-          }
-        )
+        logOfFailure (broken {
+          build = installCompiled;
+          __structuredAttrs = true;
+          autoAddDriverRunpathFlags.when = "needed";
+        })
       })
       contains "log" "$log" "autoAddDriverRunpathFlags must be a string or a list"
     ''

@@ -21,9 +21,16 @@ let
   # The store paths that a package needs, itself among them.
   closureOf =
     package:
-    pkgs.runCommand "closure" { exportReferencesGraph = [ "graph" package ]; } ''
-      grep '^${builtins.storeDir}/' graph | sort -u > $out
-    '';
+    pkgs.runCommand "closure"
+      {
+        exportReferencesGraph = [
+          "graph"
+          package
+        ];
+      }
+      ''
+        grep '^${builtins.storeDir}/' graph | sort -u > $out
+      '';
 
   dropIn = pkgs.extend flake.overlays.dropIn;
   cudaSets = builtins.filter (name: builtins.match "cudaPackages(_[0-9_]+)?" name != null) (
@@ -154,7 +161,9 @@ in
     # In every set, and with the set's own compat package.
     + lib.concatMapStrings (set: ''
       contains "${set}.removeStubsFromRunpathHook" \
-        "$(< ${dropIn.${set}.removeStubsFromRunpathHook}/nix-support/setup-hook)" "cudaRunpathRegister stubReplace"
+        "$(< ${
+          dropIn.${set}.removeStubsFromRunpathHook
+        }/nix-support/setup-hook)" "cudaRunpathRegister stubReplace"
       contains "${set}.autoAddCudaCompatRunpath" \
         "$(< ${dropIn.${set}.autoAddCudaCompatRunpath}/nix-support/setup-hook)" \
         "${
@@ -183,11 +192,12 @@ in
     # Beside an overlay whose own additions to _cuda need the final packages.
     + ''
       same "beside another overlay" "${
-        ((pkgs.extend (
-          final: prev: {
-            _cuda = prev._cuda.extend (_: _: final.lib.optionalAttrs true { somebodys = true; });
-          }
-        )).extend
+        (
+          (pkgs.extend (
+            final: prev: {
+              _cuda = prev._cuda.extend (_: _: final.lib.optionalAttrs true { somebodys = true; });
+            }
+          )).extend
           flake.overlays.dropIn
         ).cudaPackages.removeStubsFromRunpathHook
       }" ${dropIn.cudaPackages.removeStubsFromRunpathHook}

@@ -41,7 +41,8 @@ let
   home =
     packages:
     configOf flake.homeManagerModules.default { programs.hostDriver = { inherit packages; }; };
-  system = enable: configOf flake.systemManagerModules.default { services.hostDriver = { inherit enable; }; };
+  system =
+    enable: configOf flake.systemManagerModules.default { services.hostDriver = { inherit enable; }; };
 in
 {
   wrapWithHostDriver = check "wrap-with-host-driver" ''

@@ -84,7 +84,8 @@ let
   countingHooks = map (name: counting.${name}) hookNames;
   once = toString hookNames + " ";
 
-  autoPatchelf = args: order: ordered order ({ autoPatchelfIgnoreMissingDeps = [ "libcuda.so.1" ]; } // args);
+  autoPatchelf =
+    args: order: ordered order ({ autoPatchelfIgnoreMissingDeps = [ "libcuda.so.1" ]; } // args);
 in
 builtins.listToAttrs (
   map (mode: {

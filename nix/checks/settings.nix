@@ -85,7 +85,9 @@ let
   callsOf =
     what: args: expected:
     both (mode: ''
-      same "arguments, ${what}" "$(${argumentsOf (counted (args // mode))})" ${lib.escapeShellArg expected}
+      same "arguments, ${what}" "$(${
+        argumentsOf (counted (args // mode))
+      })" ${lib.escapeShellArg expected}
     '');
 in
 {
@@ -165,9 +167,15 @@ in
 
   driverLinkAndPosition = check "driver-link" (
     both (mode: ''
-      runPathIs ${with' (mode // { driverLink = "/opt/gpu"; })}/bin/program ${compat}:/opt/gpu/lib:${greet}/lib
-      runPathIs ${with' (mode // { driverLink = "/opt/gpu/"; })}/bin/program ${compat}:/opt/gpu/lib:${greet}/lib
-      runPathIs ${with' (mode // { driverLinkPosition = "last"; })}/bin/program ${compat}:${greet}/lib:${driver}
+      runPathIs ${
+        with' (mode // { driverLink = "/opt/gpu"; })
+      }/bin/program ${compat}:/opt/gpu/lib:${greet}/lib
+      runPathIs ${
+        with' (mode // { driverLink = "/opt/gpu/"; })
+      }/bin/program ${compat}:/opt/gpu/lib:${greet}/lib
+      runPathIs ${
+        with' (mode // { driverLinkPosition = "last"; })
+      }/bin/program ${compat}:${greet}/lib:${driver}
       runPathIs ${
         with' (mode // { cudaCompat = "${compat}/../compat"; })
       }/bin/program ${compat}/../compat:${driver}:${greet}/lib

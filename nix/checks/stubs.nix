@@ -48,9 +48,16 @@ let
   # What Nix itself found of the stub packages in the package.
   referencesOf =
     package:
-    pkgs.runCommand "references" { exportReferencesGraph = [ "graph" package ]; } ''
-      echo "references=$(grep -o '[^/]*cuda_cudart[^ ]*' graph | sort -u | tr '\n' ' ')" > $out
-    '';
+    pkgs.runCommand "references"
+      {
+        exportReferencesGraph = [
+          "graph"
+          package
+        ];
+      }
+      ''
+        echo "references=$(grep -o '[^/]*cuda_cudart[^ ]*' graph | sort -u | tr '\n' ' ')" > $out
+      '';
 
   # A Python package whose extension needs libcuda.so.1, as llama-cpp-python does: its
   # import loads the extension.
@@ -152,13 +159,17 @@ in
   noTraceOfTheStubIsLeft = check "no-trace" (
     noTraceOf stubs (leaf stubs { })
     + noTraceOf stubs (leaf stubs { dontPatchELF = true; })
-    + noTraceOf stubs (importing { stubReplaceForChecks = true; })
+    + noTraceOf stubs (importing {
+      stubReplaceForChecks = true;
+    })
     + ''
       # The control: a build without the hook has the trace, so the search can find one.
       control=${leaf stubs { nativeBuildInputs = [ ]; }}
       same "files with the stub's hash, without the hook" \
         "$(grep -rlF ${hashOf stubs} $control)" $control/lib/libuse.so
-      contains "references, without the hook" "$(< ${referencesOf (leaf stubs { nativeBuildInputs = [ ]; })})" cuda_cudart
+      contains "references, without the hook" "$(< ${
+        referencesOf (leaf stubs { nativeBuildInputs = [ ]; })
+      })" cuda_cudart
     ''
   );
 

@@ -166,9 +166,7 @@ rec {
       done
     '';
   };
-  counting = builtins.mapAttrs (
-    _: hook: hook.override { cuda-runpath = countingTools; }
-  ) hooks;
+  counting = builtins.mapAttrs (_: hook: hook.override { cuda-runpath = countingTools; }) hooks;
   # For packages with counting hooks: puts the calls into $out/calls.
   keepCalls = {
     doInstallCheck = true;

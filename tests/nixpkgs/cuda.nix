@@ -117,15 +117,20 @@ in
     substitutions.driverLink = "/run/opengl-driver";
     passthru = substitutions;
   } ./hooks/nixpkgs-driver.sh;
-  autoAddDriverRunpath = makeSetupHook {
-    name = "auto-add-driver-runpath-hook";
-    propagatedBuildInputs = [
-      pkgs.addDriverRunpath
-      pkgs.autoFixElfFiles
-    ];
-  } (writeText "auto-add-driver-runpath-hook.sh" ''
-    postFixupHooks+=("autoFixElfFiles addDriverRunpath")
-  '');
+  autoAddDriverRunpath =
+    makeSetupHook
+      {
+        name = "auto-add-driver-runpath-hook";
+        propagatedBuildInputs = [
+          pkgs.addDriverRunpath
+          pkgs.autoFixElfFiles
+        ];
+      }
+      (
+        writeText "auto-add-driver-runpath-hook.sh" ''
+          postFixupHooks+=("autoFixElfFiles addDriverRunpath")
+        ''
+      );
 
   # A small package with libraries, to depend on.
   hello-libs = runCommand "hello-libs" { NIX_DONT_SET_RPATH = "1"; } ''

@@ -53,24 +53,30 @@ let
           build = local;
           buildPackages = if buildPackages == null then final else buildPackages;
           targetPackages = if targetPackages == null then final else targetPackages;
-          extend = overlay: import ./. {
-            inherit
-              system
-              config
-              crossSystem
-              replace
-              ;
-            overlays = overlays ++ [ overlay ];
-          };
-          cross = other: import ./. {
-            inherit
-              system
-              overlays
-              config
-              replace
-              ;
-            crossSystem = { system = other; };
-          };
+          extend =
+            overlay:
+            import ./. {
+              inherit
+                system
+                config
+                crossSystem
+                replace
+                ;
+              overlays = overlays ++ [ overlay ];
+            };
+          cross =
+            other:
+            import ./. {
+              inherit
+                system
+                overlays
+                config
+                replace
+                ;
+              crossSystem = {
+                system = other;
+              };
+            };
         }
       ) overlays
     );

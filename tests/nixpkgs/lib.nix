@@ -58,14 +58,10 @@ rec {
     in
     rest >= 0 && substring rest (-1) text == suffix;
   removePrefix =
-    prefix: text:
-    if hasPrefix prefix text then substring (stringLength prefix) (-1) text else text;
+    prefix: text: if hasPrefix prefix text then substring (stringLength prefix) (-1) text else text;
   removeSuffix =
     suffix: text:
-    if hasSuffix suffix text then
-      substring 0 (stringLength text - stringLength suffix) text
-    else
-      text;
+    if hasSuffix suffix text then substring 0 (stringLength text - stringLength suffix) text else text;
   fileContents = file: removeSuffix "\n" (builtins.readFile file);
   escapeShellArg = text: "'${builtins.replaceStrings [ "'" ] [ "'\\''" ] (toString text)}'";
   escapeShellArgs = concatMapStringsSep " " escapeShellArg;
@@ -108,8 +104,7 @@ rec {
     let
       result = f args;
       more = {
-        override =
-          new: makeOverridable f (args // (if isFunction new then new args else new));
+        override = new: makeOverridable f (args // (if isFunction new then new args else new));
       };
     in
     if isDerivation result then
@@ -140,9 +135,7 @@ rec {
       x = f x;
     in
     x;
-  makeExtensible =
-    f:
-    fix (self: f self // { extend = overlay: makeExtensible (extends overlay f); });
+  makeExtensible = f: fix (self: f self // { extend = overlay: makeExtensible (extends overlay f); });
   extends =
     overlay: f: final:
     let

@@ -30,9 +30,9 @@ let
       meta.mainProgram = builtins.head tools;
     };
 
-  prefix = optionalString (host.system != build.system) "${
-    if host.isAarch64 then "aarch64" else "x86_64"
-  }-linux-gnu-";
+  prefix =
+    optionalString (host.system != build.system)
+      "${if host.isAarch64 then "aarch64" else "x86_64"}-linux-gnu-";
   # How nixpkgs splices: a package that callPackage hands out knows what it is on
   # the other platforms.
   splice =
@@ -139,23 +139,25 @@ in
       runtimeInputs ? [ ],
       meta ? { },
     }:
-    pkgs.runCommand name {
-      script = ''
-        #!/bin/bash
-        set -o errexit -o nounset -o pipefail
-        export PATH="${lib.concatMapStringsSep ":" (p: "${lib.getBin p}/bin") runtimeInputs}:$PATH"
-        ${text}
-      '';
-      meta = {
-        mainProgram = name;
+    pkgs.runCommand name
+      {
+        script = ''
+          #!/bin/bash
+          set -o errexit -o nounset -o pipefail
+          export PATH="${lib.concatMapStringsSep ":" (p: "${lib.getBin p}/bin") runtimeInputs}:$PATH"
+          ${text}
+        '';
+        meta = {
+          mainProgram = name;
+        }
+        // meta;
       }
-      // meta;
-    } ''
-      mkdir -p $out/bin
-      printf '%s' "$script" > $out/bin/${name}
-      chmod +x $out/bin/${name}
-      bash -n $out/bin/${name}
-    '';
+      ''
+        mkdir -p $out/bin
+        printf '%s' "$script" > $out/bin/${name}
+        chmod +x $out/bin/${name}
+        bash -n $out/bin/${name}
+      '';
   linkFarm =
     name: entries:
     pkgs.runCommand name { } (
@@ -237,7 +239,9 @@ in
       inherit (host.go) GOARCH;
       meta.platforms = lib.platforms.linux;
     };
-  installShellFiles = pkgs.makeSetupHook { name = "install-shell-files-hook"; } ./hooks/install-shell-files.sh;
+  installShellFiles = pkgs.makeSetupHook {
+    name = "install-shell-files-hook";
+  } ./hooks/install-shell-files.sh;
   tzdata = pkgs.runCommand "tzdata" { } "mkdir -p $out/share/zoneinfo";
   nukeReferences = pkgs.runCommand "nuke-references" { } ''
     mkdir -p $out/bin

@@ -82,9 +82,7 @@ let
       inputs = attrs // {
         nativeBuildInputs =
           attrs.nativeBuildInputs or [ ]
-          ++ lib.optional separateDebugInfo (
-            replace.separateDebugInfo or ../hooks/separate-debug-info.sh
-          )
+          ++ lib.optional separateDebugInfo (replace.separateDebugInfo or ../hooks/separate-debug-info.sh)
           ++ lib.optionals doCheck (attrs.nativeCheckInputs or [ ])
           ++ lib.optionals doInstallCheck (attrs.nativeInstallCheckInputs or [ ]);
       };
@@ -104,14 +102,20 @@ let
     // builtins.mapAttrs (n: which: choose which (inputs.${n} or [ ])) offsets
     // (if structured then { inherit env; } else env)
     // {
-      inherit name stdenv doCheck doInstallCheck;
+      inherit
+        name
+        stdenv
+        doCheck
+        doInstallCheck
+        ;
       inherit (build) system;
       builder = "/bin/bash";
-      args = attrs.args or [
-        "-e"
-        ./source-stdenv.sh
-        (attrs.builder or ./default-builder.sh)
-      ];
+      args =
+        attrs.args or [
+          "-e"
+          ./source-stdenv.sh
+          (attrs.builder or ./default-builder.sh)
+        ];
       __structuredAttrs = structured;
       __ignoreNulls = true;
       strictDeps = attrs.strictDeps or (build.system != host.system);
@@ -150,9 +154,7 @@ let
         // (if attrs ? pname then { inherit (attrs) pname; } else { })
         // (if attrs ? version then { inherit (attrs) version; } else { })
         // attrs.passthru or { };
-      outputs = lib.genAttrs drv.outputs (
-        o: add drv.${o} // outputs // { outputSpecified = true; }
-      );
+      outputs = lib.genAttrs drv.outputs (o: add drv.${o} // outputs // { outputSpecified = true; });
       package = add drv // outputs // { all = map (o: outputs.${o}) drv.outputs; };
     in
     package;
