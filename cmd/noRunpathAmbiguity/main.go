@@ -41,6 +41,9 @@ Exit status: 1 where there is an error.`)
 			Ignore:     c.StringSlice("ignore"),
 			Strict:     c.Bool("strict"),
 		}
+		if err := command.CheckDirectories(c); err != nil {
+			return err
+		}
 		if err := options.Validate(); err != nil {
 			return err
 		}

@@ -41,6 +41,9 @@ var auditCommand = &cli.Command{
 			Strict:     c.Bool("strict"),
 			Nix:        c.Bool("nix"),
 		}
+		if err := command.CheckDirectories(c); err != nil {
+			return err
+		}
 		if err := options.Validate(); err != nil {
 			return err
 		}

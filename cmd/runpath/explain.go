@@ -35,6 +35,9 @@ var explainCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
+		if err := command.CheckDirectories(c); err != nil {
+			return err
+		}
 		options, err := loaderOptions(c)
 		if err != nil {
 			return err

@@ -61,7 +61,7 @@ func TestDocumentIsOneJSONValueWhateverThePaths(t *testing.T) {
 }
 
 func TestPrintableIsOneLine(t *testing.T) {
-	for in, want := range map[string]string{"/a b:$ORIGIN": "/a b:$ORIGIN", "ü": "ü", "a\nb": `"a\nb"`, "\x1b[31m": `"\x1b[31m"`, "\xff": `"\xff"`} {
+	for in, want := range map[string]string{"/a b:$ORIGIN": "/a b:$ORIGIN", "ü": "ü", "a\nb": `"a\nb"`, "\x1b[31m": `"\x1b[31m"`, "a\u202eb": `"a\u202eb"`, "\xff": `"\xff"`} {
 		if got := Printable(in); got != want {
 			t.Errorf("%q is shown as %s", in, got)
 		}

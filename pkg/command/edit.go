@@ -70,13 +70,8 @@ func NewEditor(c *cli.Context) (*Editor, error) {
 	default:
 		return nil, Misusef("--position %q: first or last", position)
 	}
-	for flag, dir := range map[string]string{"driver-link": e.DriverLink, "compat": e.Compat} {
-		if !c.IsSet(flag) {
-			continue
-		}
-		if err := checkEntry(dir); err != nil {
-			return nil, Misusef("--%s: %v", flag, err)
-		}
+	if err := CheckDirectories(c); err != nil {
+		return nil, err
 	}
 	for _, link := range []string{e.DriverLink, driver.Link, driver.Link32} {
 		if e.Compat != "" && runpath.Key(e.Compat) == runpath.Key(link) {
@@ -84,6 +79,20 @@ func NewEditor(c *cli.Context) (*Editor, error) {
 		}
 	}
 	return e, nil
+}
+
+// CheckDirectories refuses a --driver-link or --compat that is no directory that a
+// run path could name.
+func CheckDirectories(c *cli.Context) error {
+	for _, flag := range []string{"driver-link", "compat"} {
+		if !c.IsSet(flag) {
+			continue
+		}
+		if err := checkEntry(c.String(flag)); err != nil {
+			return Misusef("--%s: %v", flag, err)
+		}
+	}
+	return nil
 }
 
 // checkEntry tells what cannot be one entry of a run path that is safe to search.
@@ -303,6 +312,17 @@ func (e *Editor) unchanged(o *outcome) {
 
 // rewrite returns the run path as it is to be.
 func (e *Editor) rewrite(im *image.Image, path string, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
+	if e.Rewrite != nil {
+		after := e.Rewrite(before)
+		notes := runpath.Notes{Empties: after.Empties(), Duplicates: after.Duplicates()}
+		if !e.KeepEmpty {
+			after = slices.DeleteFunc(slices.Clone(after), func(entry string) bool { return entry == "" })
+		}
+		if e.Dedupe {
+			after = after.Unique()
+		}
+		return after, notes, nil
+	}
 	s := runpath.Settings{
 		DriverLink:      e.DriverLink,
 		Compat:          e.Compat,
@@ -314,17 +334,6 @@ func (e *Editor) rewrite(im *image.Image, path string, before runpath.List, maps
 	}
 	if s.DriverLink == "" {
 		s.DriverLink = driver.LinkFor(im.Machine)
-	}
-	if e.Rewrite != nil {
-		after := e.Rewrite(before)
-		notes := runpath.Notes{Empties: after.Empties(), Duplicates: after.Duplicates()}
-		if !e.KeepEmpty {
-			after = slices.DeleteFunc(slices.Clone(after), func(entry string) bool { return entry == "" })
-		}
-		if e.Dedupe {
-			after = after.Unique()
-		}
-		return after, notes, nil
 	}
 	origin := newOrigin(path)
 	s.IsCompat = func(entry string) bool {

@@ -26,7 +26,7 @@ func newLog(w io.Writer, verbose, quiet bool) *logrus.Logger {
 }
 
 // lineFormat writes "PATH: message", as compilers do, with "warning: " before a
-// warning's message. Each entry is one line, whatever the path's name holds.
+// warning's message. Each entry is one line, whatever the file's name and contents are.
 type lineFormat struct{}
 
 func (lineFormat) Format(e *logrus.Entry) ([]byte, error) {
@@ -38,14 +38,15 @@ func (lineFormat) Format(e *logrus.Entry) ([]byte, error) {
 	if e.Level == logrus.WarnLevel {
 		b = append(b, "warning: "...)
 	}
-	b = append(b, strings.ReplaceAll(e.Message, "\n", "; ")...)
+	b = append(b, Printable(strings.ReplaceAll(e.Message, "\n", "; "))...)
 	return append(b, '\n'), nil
 }
 
 // Printable returns text from a file's name or contents as it can stand in a line
-// for a terminal: quoted as Go does where it holds control characters or is not UTF-8.
+// for a terminal: quoted as Go does where it is not UTF-8 or holds characters that
+// are not seen (control, line separator, change of direction).
 func Printable(s string) string {
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return s
 	}
 	return strconv.Quote(s)

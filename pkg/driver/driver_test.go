@@ -66,7 +66,7 @@ func TestToolkitLibraries(t *testing.T) {
 // Each row must be found by its own soname, no name may stand twice, and patterns must be well-formed.
 func TestTableIsConsistent(t *testing.T) {
 	seen := map[string]bool{}
-	for _, l := range Libraries() {
+	for _, l := range libraries {
 		if seen[l.Name] {
 			t.Errorf("%s stands twice", l.Name)
 		}

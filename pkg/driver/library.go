@@ -140,9 +140,6 @@ var libraries = []Library{
 	{"libcuda_loader.so", "", WSL},
 }
 
-// Libraries returns the table of driver-provided libraries.
-func Libraries() []Library { return append([]Library(nil), libraries...) }
-
 // Match tells whether a name is the library's, with or without a version:
 // "libcuda.so", "libcuda.so.1" and "libcuda.so.580.95.05" are all libcuda.so's.
 // name is a file name or a soname, with no directory.

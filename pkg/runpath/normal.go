@@ -60,12 +60,6 @@ type Notes struct {
 	Missing []string
 }
 
-// Changed tells whether a list is not in the normal form that the maps lead to.
-func (s *Settings) Changed(l List, maps Map) bool {
-	after, _ := s.Apply(l, maps)
-	return after.String() != l.String()
-}
-
 // owner says whose an entry is.
 type owner int
 
