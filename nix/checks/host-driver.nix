@@ -28,21 +28,33 @@ let
   };
   wrapped = flake.lib.wrapWithHostDriver tool;
 
-  # What a module gives for these settings, without the module system.
-  configOf =
-    module: settings:
-    (module {
-      config = settings;
-      inherit pkgs;
-      lib = lib // {
-        mkIf = condition: value: if condition then value else { };
-      };
+  # What a module makes of these settings, in a system that knows these options.
+  evaluate =
+    options: module: settings:
+    (lib.evalModules {
+      modules = [
+        { inherit options; }
+        module
+        settings
+      ];
+      specialArgs = { inherit pkgs; };
     }).config;
-  home =
-    packages:
-    configOf flake.homeManagerModules.default { programs.hostDriver = { inherit packages; }; };
-  system =
-    enable: configOf flake.systemManagerModules.default { services.hostDriver = { inherit enable; }; };
+  packages = lib.mkOption {
+    type = lib.types.listOf lib.types.package;
+    default = [ ];
+  };
+  units = lib.mkOption {
+    type = lib.types.attrsOf lib.types.raw;
+    default = { };
+  };
+  home = evaluate { home = { inherit packages; }; } flake.homeManagerModules.default;
+  system = evaluate {
+    environment.systemPackages = packages;
+    systemd.services = units;
+    systemd.paths = units;
+  } flake.systemManagerModules.default;
+  off = system { };
+  on = system { services.hostDriver.enable = true; };
 in
 {
   wrapWithHostDriver = check "wrap-with-host-driver" ''
@@ -61,13 +73,25 @@ in
   '';
 
   hostDriverModules = check "host-driver-modules" ''
-    same "Home Manager, without packages" '${toString (builtins.attrNames (home [ ]))}' ""
-    same "Home Manager" '${toString (home [ tool ]).home.packages}' '${hostDriver} ${wrapped}'
-    same "system-manager, off" '${toString (builtins.attrNames (system false))}' ""
-    same "system-manager" '${(system true).systemd.services.hostDriver.serviceConfig.ExecStart}' \
-      '${hostDriver}/bin/hostDriver install'
+    same "Home Manager, without packages" '${toString (home { }).home.packages}' ""
+    same "Home Manager" \
+      '${
+        toString (home { programs.hostDriver.packages = [ tool ]; }).home.packages
+      }' '${hostDriver} ${wrapped}'
+    same "system-manager, off" \
+      '${
+        toString (
+          off.environment.systemPackages
+          ++ builtins.attrNames off.systemd.services
+          ++ builtins.attrNames off.systemd.paths
+        )
+      }' ""
+    same "system-manager" '${toString on.environment.systemPackages}' ${hostDriver}
+    # Not links alone: what libcuda.so.1 loads by name would not be found.
+    same "the service" '${on.systemd.services.hostDriver.serviceConfig.ExecStart}' \
+      '${hostDriver}/bin/hostDriver install --copy'
+    holds "the tool knows these arguments" ${on.systemd.services.hostDriver.serviceConfig.ExecStart} --help
     same "the path unit starts the service of its name" \
-      '${toString (builtins.attrNames (system true).systemd.paths)}' \
-      '${toString (builtins.attrNames (system true).systemd.services)}'
+      '${toString (builtins.attrNames on.systemd.paths)}' '${toString (builtins.attrNames on.systemd.services)}'
   '';
 }

@@ -1,5 +1,5 @@
-# For system-manager on a host other than NixOS: /run/opengl-driver/lib holds links to
-# the host's driver, made anew at each boot and after each upgrade of the driver.
+# For system-manager on a host other than NixOS: /run/opengl-driver/lib holds the host's
+# driver, made anew at each boot and after each upgrade of the driver.
 { self }:
 {
   config,
@@ -11,12 +11,12 @@ let
   hostDriver = self.packages.${pkgs.stdenv.hostPlatform.system}.hostDriver;
 in
 {
-  options.services.hostDriver.enable = lib.mkEnableOption "links to the host's GPU driver in /run/opengl-driver/lib, for programs built with Nix";
+  options.services.hostDriver.enable = lib.mkEnableOption "the host's GPU driver in /run/opengl-driver/lib, for programs built with Nix";
 
   config = lib.mkIf config.services.hostDriver.enable {
     environment.systemPackages = [ hostDriver ];
     systemd.services.hostDriver = {
-      description = "Links to the host's GPU driver for programs built with Nix";
+      description = "The host's GPU driver for programs built with Nix";
       after = [
         "systemd-tmpfiles-setup.service"
         "local-fs.target"
@@ -24,7 +24,10 @@ in
       wantedBy = [ "system-manager.target" ];
       serviceConfig = {
         Type = "oneshot";
-        ExecStart = "${hostDriver}/bin/hostDriver install";
+        # Copies of the libraries that load others: a program's own loader does not know
+        # where the host keeps those, and what is compiled for the GPU at run time fails
+        # with links alone.
+        ExecStart = "${hostDriver}/bin/hostDriver install --copy";
       };
     };
     # ldconfig writes its cache anew when the driver is upgraded.

@@ -146,15 +146,107 @@ rec {
     list: final: prev:
     builtins.foldl' (acc: overlay: acc // overlay final (prev // acc)) { } list;
 
-  # Of the module system only what a module's text calls; the checks look at what the
-  # module says, not at what the system makes of it.
+  # The module system in small: options with defaults and checked types, mkIf at the top
+  # of a module, lists that add up, and no settings that nobody declared.
   mkOption = option: option // { _type = "option"; };
-  mkEnableOption = what: mkOption { description = "Whether to enable ${what}."; };
+  mkEnableOption =
+    what:
+    mkOption {
+      description = "Whether to enable ${what}.";
+      default = false;
+      type = types.bool;
+    };
+  mkIf = condition: content: {
+    _type = "if";
+    inherit condition content;
+  };
   literalExpression = text: { inherit text; };
   types = {
-    package.name = "package";
-    listOf = type: { name = "list of ${type.name}"; };
+    bool.check = builtins.isBool;
+    package.check = isDerivation;
+    raw.check = _: true;
+    listOf = type: {
+      check = value: builtins.isList value && builtins.all type.check value;
+      merge = builtins.concatLists;
+    };
+    attrsOf = type: {
+      check = value: isAttrs value && builtins.all type.check (builtins.attrValues value);
+      merge = builtins.foldl' (a: b: a // b) { };
+    };
   };
+  evalModules =
+    {
+      modules,
+      specialArgs ? { },
+    }:
+    let
+      loaded = map (
+        module:
+        if isFunction module then
+          module (
+            {
+              inherit config;
+              lib = import ./lib.nix;
+            }
+            // specialArgs
+          )
+        else
+          module
+      ) modules;
+      merge =
+        a: b:
+        a
+        // builtins.mapAttrs (
+          n: v: if a ? ${n} && isAttrs v && v._type or "" != "option" then merge a.${n} v else v
+        ) b;
+      options = builtins.foldl' merge { } (map (m: m.options or { }) loaded);
+      # Conditions go along with the settings: what a module sets may not depend on them.
+      settings =
+        module:
+        let
+          given = module.config or (removeAttrs module [ "options" ]);
+        in
+        if given._type or "" == "if" then
+          given
+        else
+          {
+            condition = true;
+            content = given;
+          };
+      value =
+        path: declared: given:
+        if declared._type or "" == "option" then
+          let
+            set = map (g: g.content) (filter (g: g.condition) given);
+            result =
+              if set == [ ] then
+                declared.default or (throw "the option ${path} has no value")
+              else if declared.type ? merge then
+                declared.type.merge set
+              else
+                head set;
+          in
+          if declared.type.check result then result else throw "the option ${path} has a wrong type"
+        else
+          let
+            unknown = filter (n: !(declared ? ${n})) (
+              builtins.concatMap (g: builtins.attrNames g.content) given
+            );
+          in
+          if unknown != [ ] then
+            throw "there is no option ${path}${head unknown}"
+          else
+            builtins.mapAttrs (
+              n: option:
+              value "${path}${n}." option (
+                map (g: g // { content = g.content.${n}; }) (filter (g: g.content ? ${n}) given)
+              )
+            ) declared;
+      config = value "" options (map settings loaded);
+    in
+    {
+      inherit config options;
+    };
 
   licenses.mit = {
     spdxId = "MIT";
