@@ -342,6 +342,32 @@ func TestAudit(t *testing.T) {
 			p.Interp = loader64
 			f.audited("p", p, "error unresolved-dependency")
 		}},
+		{"a library that is found is too old", func(f *folder) {
+			old, newer := lib("libv.so.1", "old"), lib("libv.so.1", "new")
+			old.Defines, newer.Defines = []string{"V_1"}, []string{"V_1", "V_2"}
+			f.put("old/libv.so.1", old)
+			f.put("new/libv.so.1", newer)
+			a := lib("liba.so.1", "").Needs("libv.so.1").With(elf.DT_RUNPATH, "~/old")
+			a.Requires = []tinyelf.Requirement{{Library: "libv.so.1", Version: "V_1"}, {Library: "libv.so.1", Version: "V_2"}}
+			f.put("lib/liba.so.1", a)
+			doc, _ := f.audit(Output{}, loader.Options{}, f.dir+"/lib")
+			found := doc.of(f.dir + "/lib/liba.so.1")
+			f.want(found, "warning missing-version")
+			if len(found) != 1 || !strings.Contains(found[0].Message, "/old/libv.so.1") || !strings.HasSuffix(found[0].Message, " does not define V_2, which the file needs") {
+				f.Errorf("finding %+v", found)
+			}
+			p := needs("~/lib", "liba.so.1")
+			p.Interp = loader64
+			f.put("p", p)
+			doc, _ = f.audit(Output{}, loader.Options{}, f.dir)
+			f.want(doc.of(f.dir+"/p"), "error missing-version")
+			f.want(doc.of(f.dir+"/lib/liba.so.1"), "warning missing-version")
+			// A program that loads the newer one first makes the library sound.
+			f.put("p", needs("~/new:~/lib", "libv.so.1", "liba.so.1"))
+			doc, _ = f.audit(Output{}, loader.Options{}, f.dir)
+			f.want(doc.of(f.dir + "/p"))
+			f.want(doc.of(f.dir + "/lib/liba.so.1"))
+		}},
 		{"driver needed, no driver link", func(f *folder) {
 			f.Nix = true
 			f.audited("p", needs("$ORIGIN", "libcuda.so.1"), "error no-driver-link")

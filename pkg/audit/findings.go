@@ -286,11 +286,13 @@ func (s *subject) native() bool {
 	return true
 }
 
-// missing is a name that a file asks for and for which nothing was found.
+// missing is a name that a file asks for and for which nothing was found, or no file
+// with the symbol versions that are needed of it.
 type missing struct {
 	name  string
 	by    *loader.Object
 	cause loader.Cause
+	lacks *loader.Object // the file that was found; nil where there is none
 }
 
 // missingNames returns what the load lacks, followed by the driver's libraries
@@ -298,12 +300,19 @@ type missing struct {
 func (s *subject) missingNames() []missing {
 	var out []missing
 	for _, o := range s.load.Missing() {
-		out = append(out, missing{o.Name, o.NeededBy, o.Cause})
+		out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil})
 	}
 	for _, o := range s.load.Objects {
 		if !o.Found() && !o.Cause.Certain() && o.NeededBy == s.load.Main && driver.Provides(o.Name) &&
 			!slices.ContainsFunc(out, func(m missing) bool { return m.name == o.Name }) {
-			out = append(out, missing{o.Name, o.NeededBy, o.Cause})
+			out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil})
+		}
+	}
+	for _, o := range s.load.Objects[1:] {
+		for i, lack := range o.Lacks {
+			if o.Certain() && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
+				out = append(out, missing{o.Name, lack.By, loader.Needed, o})
+			}
 		}
 	}
 	return out
@@ -337,7 +346,7 @@ func (c *knowledge) learn(s *loader.Load) {
 			continue
 		}
 		for _, u := range o.Uses {
-			if u.To.Found() {
+			if u.To.Found() && !slices.ContainsFunc(u.To.Lacks, func(l loader.Lack) bool { return l.By == o }) {
 				c.satisfied[[2]string{o.File.Path, u.Name}] = true
 			}
 		}
@@ -371,6 +380,10 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 	for _, m := range names {
 		direct := m.by == s.load.Main
 		switch {
+		case m.lacks != nil:
+			if s.load.Interp.Found && (direct || s.isProgram()) && !c.satisfied[[2]string{m.by.File.Path, m.name}] {
+				s.tooOld(m)
+			}
 		case driver.Provides(m.name) && direct:
 			s.driverMissing(m, link, hasLink)
 		case driver.Provides(m.name), !m.cause.Certain():
@@ -401,6 +414,27 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 				Remedy:  fmt.Sprintf("add the directory that holds it to the run path of %s: the program's own DT_RUNPATH is not searched for it", m.by.Path)})
 		}
 	}
+}
+
+// tooOld: a library is found that lacks symbol versions.
+func (s *subject) tooOld(m missing) {
+	var versions []string
+	for _, l := range m.lacks.Lacks {
+		if l.By == m.by {
+			versions = append(versions, l.Version)
+		}
+	}
+	who := "the file"
+	if m.by != s.load.Main {
+		who = m.by.Path
+	}
+	f := Finding{ID: MissingVersion, Library: m.name,
+		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", m.lacks.Path, ruleText(m.lacks), strings.Join(versions, ", "), who),
+		Remedy:  "put the directory of a newer one first, or build against this one"}
+	if !s.isProgram() {
+		f.Severity = Warning // a program may have loaded a newer one before
+	}
+	s.report(f)
 }
 
 // driverMissing: a library of the driver, which no build machine has.

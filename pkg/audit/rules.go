@@ -47,6 +47,7 @@ const (
 	DriverAbsent       = "driver-absent"
 	Unresolved         = "unresolved-library"
 	UnresolvedIndirect = "unresolved-dependency"
+	MissingVersion     = "missing-version"
 	Ambiguous          = "ambiguous-library"
 	Shadowing          = "driver-shadowed"
 	DuplicateEntry     = "duplicate-entry"
@@ -87,6 +88,8 @@ var rules = []Rule{
 		"The loader stops with \"cannot open shared object file\"."},
 	{UnresolvedIndirect, Error, "a library's needed library not found",
 		"The file's own libraries are found, but not all of theirs."},
+	{MissingVersion, Error, "a library that is found is too old",
+		"It does not define a symbol version that is needed: the loader stops with \"version `…' not found\"."},
 	{Ambiguous, Error, "different files of one name in several directories of the run path",
 		"Which one is loaded depends on the order of the entries alone."},
 	{Shadowing, Error, "a driver library from elsewhere stands before the driver link",

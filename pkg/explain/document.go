@@ -31,8 +31,16 @@ type Library struct {
 	Cause    string  `json:"cause"`             // DT_NEEDED, .note.dlopen, string …
 	Certain  bool    `json:"certain"`           // loaded at start, not by a later dlopen
 	Error    string  `json:"error,omitempty"`   // why the loader stops at the file
+	Lacks    []Lack  `json:"lacks,omitempty"`   // symbol versions that others need of it
 	Also     []Again `json:"also_needed_by,omitempty"`
 	Tried    []Tried `json:"tried"`
+}
+
+// Lack is a symbol version that a library does not define, and the file that needs it:
+// the loader says "version `…' not found (required by …)" and stops.
+type Lack struct {
+	Version  string `json:"version"`
+	NeededBy string `json:"needed_by"`
 }
 
 // Again is a later request for a library that was loaded by then.
@@ -70,12 +78,15 @@ func Describe(path string, s *loader.Load, l *Layout) *File {
 		}
 	}
 	for _, o := range s.Objects[1:] {
-		lib := Library{Soname: o.Name, Rule: string(o.Rule), Cause: string(o.Cause), Certain: o.Cause.Certain(), Error: o.Err, Also: also[o], Tried: []Tried{}}
+		lib := Library{Soname: o.Name, Rule: string(o.Rule), Cause: string(o.Cause), Certain: o.Certain(), Error: o.Err, Also: also[o], Tried: []Tried{}}
 		if o.Found() {
 			lib.Path = &o.Path
 			if o.File != nil && o.File.Path != o.Path {
 				lib.Resolved = o.File.Path
 			}
+		}
+		for _, lack := range o.Lacks {
+			lib.Lacks = append(lib.Lacks, Lack{lack.Version, lack.By.Path})
 		}
 		if o.NeededBy != nil {
 			lib.NeededBy = o.NeededBy.Path

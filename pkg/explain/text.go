@@ -170,6 +170,8 @@ func (p *printer) line(u loader.Use) string {
 		return name + " → " + p.paint(red, "not found")
 	case o.Err != "":
 		return name + " → " + p.paint(red, o.Path+": "+o.Err)
+	case len(o.Lacks) > 0 && !u.Again:
+		return name + " → " + p.paint(red, o.Path+": "+o.LackText())
 	case u.Again:
 		return name + " → " + p.paint(dim, o.Path+" (loaded already)")
 	}
@@ -253,8 +255,8 @@ func Dot(w io.Writer, loads []*loader.Load, l *Layout) error {
 						label = quote(o.Path + "\na stub")
 					}
 				}
-				if o.Err != "" {
-					fill, label = "mistyrose", quote(o.Path+"\n"+o.Err)
+				if why := o.Err + o.LackText(); why != "" {
+					fill, label = "mistyrose", quote(o.Path+"\n"+why)
 				}
 				attr := "label=" + label
 				if fill != "" {

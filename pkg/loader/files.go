@@ -280,6 +280,8 @@ type File struct {
 	flags1  elf.DynFlag1
 	dynamic bool
 
+	versions versions
+
 	dlopen sync.Once
 	notes  []image.DlopenNote
 	names  sync.Once
@@ -448,6 +450,7 @@ func (f *File) read(im *image.Image) (err error) {
 			f.deps = append(f.deps, dep{d.Tag, name})
 		}
 	}
+	f.versions = readVersions(im)
 	return nil
 }
 

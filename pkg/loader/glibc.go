@@ -2,7 +2,6 @@ package loader
 
 import (
 	"debug/elf"
-	"fmt"
 	"strings"
 	"syscall"
 )
@@ -48,7 +47,9 @@ func (s *Load) startGLibc() {
 			}
 		}
 	}
-	s.deps(queue)
+	if s.deps(queue) {
+		s.checkVersions(s.Objects)
+	}
 }
 
 // item is an object in the list of _dl_map_object_deps.
@@ -65,8 +66,9 @@ const maxRevisits = 1000
 
 // deps loads what the objects need, and what that needs, breadth first
 // (_dl_map_object_deps in elf/dl-deps.c). A library that DT_AUXILIARY or
-// DT_FILTER names stands before the object that names it.
-func (s *Load) deps(roots []*Object) {
+// DT_FILTER names stands before the object that names it. It answers false where the
+// loader stops.
+func (s *Load) deps(roots []*Object) bool {
 	listed := map[*Object]bool{}
 	var head, tail *item
 	for _, o := range roots {
@@ -84,14 +86,14 @@ func (s *Load) deps(roots []*Object) {
 		o := run.o
 		run.done = true
 		if visited[o]++; visited[o] > maxRevisits {
-			s.Err = fmt.Sprintf("%s: DT_AUXILIARY or DT_FILTER entries lead in a circle: the loader crashes", o.Path)
-			return
+			s.stop("%s: DT_AUXILIARY or DT_FILTER entries lead in a circle: the loader crashes", o.Path)
+			return false
 		}
 		at := run // where o stands, as auxiliary libraries move it back
 		if o.File != nil && !o.missing && o.Err == "" && o != s.self {
 			for _, d := range o.File.deps {
 				if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
-					return
+					return false
 				}
 				name := s.tokens(o).expand(d.name)
 				if name == "" && d.name != "" {
@@ -108,8 +110,8 @@ func (s *Load) deps(roots []*Object) {
 				if visited[o] == 1 {
 					o.Uses = append(o.Uses, Use{name, cause, "", to, again})
 				}
-				if to.Err != "" && cause == Needed {
-					return // the loader stops here
+				if to.Err != "" && cause != Auxiliary {
+					return false
 				}
 				if d.tag == elf.DT_NEEDED {
 					if !listed[to] {
@@ -148,6 +150,7 @@ func (s *Load) deps(roots []*Object) {
 			run = run.next
 		}
 	}
+	return true
 }
 
 // mapObject is _dl_map_object of elf/dl-load.c with the part of

@@ -51,7 +51,8 @@ const (
 	DlopenAsked  Cause = "dlopen"       // the caller of this package asked
 )
 
-// Certain tells whether the loader loads it at start.
+// Certain tells whether it makes the loader load a library at start, or together with
+// the one that asks for it.
 func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c != DlopenAsked }
 
 // optional tells whether the loader goes on without it.
@@ -158,8 +159,10 @@ type Object struct {
 	// Tried are the places where the loader looked before.
 	Tried []Try
 	// Err says why a file that was found stops the load.
-	Err  string
-	Uses []Use // in the order of loading
+	Err string
+	// Lacks are the symbol versions that others need of it and that it does not define.
+	Lacks []Lack
+	Uses  []Use // in the order of loading
 
 	origin   string
 	loader   *Object // l_loader: whose DT_RPATH is searched next
@@ -168,7 +171,11 @@ type Object struct {
 	lists    map[elf.DynTag][]element
 	missing  bool
 	program  bool
+	late     bool // loaded by dlopen, or for a library that is
 }
+
+// Certain tells whether the loader loads the object, or looks for it, at start.
+func (o *Object) Certain() bool { return !o.late && o.Cause.Certain() }
 
 // Use is one library that an object asks for.
 type Use struct {
@@ -201,6 +208,7 @@ type Load struct {
 	Truncated bool
 
 	steps, tries int
+	started      bool // all that is loaded at start is there
 
 	l        *Loader
 	abi      abi
@@ -274,6 +282,7 @@ func (l *Loader) Load(p string) (*Load, error) {
 	} else {
 		s.startGLibc()
 	}
+	s.started = true
 	return s, nil
 }
 
@@ -309,11 +318,19 @@ func originOf(p string) string {
 	return p[:i]
 }
 
-// fatal records an error that stops the load.
+// fatal records an error that stops the load at an object.
 func (s *Load) fatal(o *Object, format string, args ...any) {
 	o.Err = fmt.Sprintf(format, args...)
-	if s.Err == "" && o.Cause.Certain() && !o.Cause.optional() {
-		s.Err = fmt.Sprintf("%s: %s", o.Path, o.Err)
+	if o.Cause.Certain() && !o.Cause.optional() {
+		s.stop("%s: %s", o.Path, o.Err)
+	}
+}
+
+// stop records why the program does not start; once it has started, errors are
+// dlopen's, and the program's to deal with.
+func (s *Load) stop(format string, args ...any) {
+	if s.Err == "" && !s.started {
+		s.Err = fmt.Sprintf(format, args...)
 	}
 }
 
@@ -322,7 +339,7 @@ func (s *Load) fatal(o *Object, format string, args ...any) {
 func (s *Load) Missing() []*Object {
 	var out []*Object
 	for _, o := range s.Objects {
-		if o.missing && o.Cause.Certain() && !o.Cause.optional() {
+		if o.missing && o.Certain() && !o.Cause.optional() {
 			out = append(out, o)
 		}
 	}
@@ -493,8 +510,13 @@ func (s *Load) Dlopen(name string, from *Object, cause Cause, feature string) *O
 		if s.Interp.Kind == Musl {
 			s.muslDeps(before)
 		} else {
-			s.deps([]*Object{o})
+			if s.deps([]*Object{o}) {
+				s.checkVersions(s.Objects[before:])
+			}
 		}
+	}
+	for _, o := range s.Objects[before:] {
+		o.late = true
 	}
 	return o
 }

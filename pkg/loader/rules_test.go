@@ -115,23 +115,8 @@ func (s *stage) want(program, name, path string, rule Rule) *Object {
 
 // real asks the machine's own loader.
 func (s *stage) real(program, name string) (path string, ok bool) {
-	if s.noReal || runtime.GOARCH != "amd64" {
-		return "", false
-	}
-	if _, err := os.Stat(realLoader); err != nil {
-		return "", false
-	}
-	cmd := exec.Command(s.dir + "/" + program)
-	cmd.Dir = s.dir
-	cmd.Env = []string{"LD_TRACE_LOADED_OBJECTS=1", "LC_ALL=C"}
-	if s.o.LibraryPath != "" {
-		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+s.o.LibraryPath)
-	}
-	if s.o.Preload != "" {
-		cmd.Env = append(cmd.Env, "LD_PRELOAD="+s.o.Preload)
-	}
-	out, _ := cmd.CombinedOutput()
-	for line := range strings.Lines(string(out)) {
+	out, _ := s.trace(program)
+	for line := range strings.Lines(out) {
 		line, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "\t")
 		if !ok {
 			continue
@@ -148,6 +133,44 @@ func (s *stage) real(program, name string) (path string, ok bool) {
 	return "", false
 }
 
+// trace returns what the machine's own loader prints; ok is false where it cannot be asked.
+func (s *stage) trace(program string) (out string, ok bool) {
+	if s.noReal || runtime.GOARCH != "amd64" {
+		return "", false
+	}
+	if _, err := os.Stat(realLoader); err != nil {
+		return "", false
+	}
+	cmd := exec.Command(s.dir + "/" + program)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"LD_TRACE_LOADED_OBJECTS=1", "LC_ALL=C"}
+	if s.o.LibraryPath != "" {
+		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+s.o.LibraryPath)
+	}
+	if s.o.Preload != "" {
+		cmd.Env = append(cmd.Env, "LD_PRELOAD="+s.o.Preload)
+	}
+	b, _ := cmd.CombinedOutput()
+	return string(b), true
+}
+
+// stops checks why a program does not start ("": it does), and that the real loader
+// says the same.
+func (s *stage) stops(program, why string) *Load {
+	s.Helper()
+	l := s.load(program)
+	if l.Err != s.path(why) {
+		s.Errorf("it stops for %q, want %q", l.Err, s.path(why))
+	}
+	if out, ok := s.trace(program); ok {
+		stops := strings.Contains(out, ": version `") || strings.Contains(out, "error while loading")
+		if stops != (why != "") || !strings.Contains(out, s.path(why)) {
+			s.Errorf("the real loader says %q, want %q", out, s.path(why))
+		}
+	}
+	return l
+}
+
 // One test for each rule of glibc's loader; the name is the rule.
 func TestGLibc(t *testing.T) {
 	for _, c := range []struct {
@@ -161,6 +184,77 @@ func TestGLibc(t *testing.T) {
 			o := s.want("p", "liba.so.1", "~/b/liba.so.1", ByRunPath)
 			if len(o.Tried) != 1 || o.Tried[0].Path != s.dir+"/none/liba.so.1" || o.Entry != s.dir+"/b" {
 				s.Errorf("tried %+v, entry %s", o.Tried, o.Entry)
+			}
+		}},
+		{"a symbol version that the library found does not define stops the load", func(s *stage) {
+			s.put("a/liba.so.1", tinyelf.Object{Defines: []string{"V_1"}}.With(elf.DT_SONAME, "liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			s.stops("p", "")
+			needs := prog("liba.so.1").With(elf.DT_RUNPATH, "~/a")
+			needs.Requires = []tinyelf.Requirement{{Library: "liba.so.1", Version: "V_1"}, {Library: "liba.so.1", Version: "V_2"}}
+			s.put("q", needs)
+			l := s.stops("q", "~/a/liba.so.1: version `V_2' not found (required by ~/q)")
+			if o := l.Objects[1]; len(o.Lacks) != 1 || o.Lacks[0] != (Lack{"V_2", l.Main}) || o.LackText() != s.path("version `V_2' not found (required by ~/q)") {
+				s.Errorf("lacks %+v: %s", o.Lacks, o.LackText())
+			}
+		}},
+		{"a symbol version that is needed weakly may lack", func(s *stage) {
+			s.put("a/liba.so.1", tinyelf.Object{Defines: []string{"V_1"}}.With(elf.DT_SONAME, "liba.so.1"))
+			p := prog("liba.so.1").With(elf.DT_RUNPATH, "~/a")
+			p.Requires = []tinyelf.Requirement{{Library: "liba.so.1", Version: "V_2", Weak: true}}
+			s.put("p", p)
+			s.stops("p", "")
+		}},
+		{"a library without versions has them all", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			p := prog("liba.so.1").With(elf.DT_RUNPATH, "~/a")
+			p.Requires = []tinyelf.Requirement{{Library: "liba.so.1", Version: "V_2"}}
+			s.put("p", p)
+			s.stops("p", "")
+		}},
+		{"versions are compared once all is loaded", func(s *stage) {
+			s.put("a/liba.so.1", tinyelf.Object{Requires: []tinyelf.Requirement{{Library: "libb.so.1", Version: "V_9"}}}.With(elf.DT_SONAME, "liba.so.1").Needs("libb.so.1"))
+			s.put("a/libb.so.1", tinyelf.Object{Defines: []string{"V_1"}}.With(elf.DT_SONAME, "libb.so.1").Needs("libd.so.1"))
+			s.put("a/libd.so.1", lib("libd.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a"))
+			s.stops("p", "~/a/libb.so.1: version `V_9' not found (required by ~/a/liba.so.1)")
+			s.want("p", "libd.so.1", "~/a/libd.so.1", ByRPath)
+		}},
+		{"a version of a library that is not loaded crashes the loader", func(s *stage) {
+			p := prog("libc.so.6")
+			p.Requires = []tinyelf.Requirement{{Library: "libother.so.1", Version: "V_1"}}
+			s.put("p", p)
+			if l := s.load("p"); !strings.HasSuffix(l.Err, "the loader crashes") {
+				s.Errorf("error: %q", l.Err)
+			}
+			if out, ok := s.trace("p"); ok && !strings.Contains(out, "Inconsistency detected by ld.so") {
+				s.Errorf("the real loader says %q", out)
+			}
+		}},
+		{"DT_RELR without the version that guards it is refused", func(s *stage) {
+			s.put("a/liba.so.1", tinyelf.Object{RelR: true, Requires: []tinyelf.Requirement{{Library: "libc.so.6", Version: "GLIBC_2.2.5"}}}.
+				With(elf.DT_SONAME, "liba.so.1").Needs("libc.so.6"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			if l := s.load("p"); l.Interp.Version.atLeast(2, 36) {
+				s.stops("p", "~/a/liba.so.1: DT_RELR without GLIBC_ABI_DT_RELR dependency")
+			}
+		}},
+		{"what dlopen cannot load does not keep the program from starting", func(s *stage) {
+			s.put("a/liba.so.1", tinyelf.Object{Defines: []string{"V_1"}}.With(elf.DT_SONAME, "liba.so.1"))
+			b := lib("libb.so.1").Needs("liba.so.1", "libnone.so.1").With(elf.DT_RUNPATH, "~/a")
+			b.Requires = []tinyelf.Requirement{{Library: "liba.so.1", Version: "V_2"}}
+			s.put("a/libb.so.1", b)
+			s.put("p", prog("libc.so.6").With(elf.DT_RUNPATH, "~/a"))
+			l := s.load("p")
+			o := l.Dlopen("libb.so.1", l.Main, DlopenAsked, "")
+			if !o.Found() || l.Err != "" || len(l.Missing()) > 0 {
+				s.Errorf("found: %v, error: %q, missing: %v", o.Found(), l.Err, l.Missing())
+			}
+			for _, o := range l.Objects {
+				late := o.Name == "liba.so.1" || o.Name == "libb.so.1" || o.Name == "libnone.so.1"
+				if o.Certain() == late || (len(o.Lacks) == 1) != (o.Name == "liba.so.1") || o.Found() == (o.Name == "libnone.so.1") {
+					s.Errorf("%s: certain: %v, found: %v, lacks %v", o.Name, o.Certain(), o.Found(), o.Lacks)
+				}
 			}
 		}},
 		{"DT_RUNPATH is not inherited", func(s *stage) {

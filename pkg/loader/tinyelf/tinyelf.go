@@ -25,6 +25,62 @@ type Object struct {
 	Strings []Entry // DT_NEEDED, DT_SONAME, DT_RUNPATH …, in this order
 	Flags1  elf.DynFlag1
 	Data    string // read-only data, in a section of its own
+	// Defines are symbol versions (DT_VERDEF); Requires are those of libraries (DT_VERNEED).
+	Defines  []string
+	Requires []Requirement
+	RelR     bool // has an empty table of relative relocations (DT_RELR)
+}
+
+// Requirement is a symbol version that a library is to define.
+type Requirement struct {
+	Library, Version string
+	Weak             bool
+}
+
+// hash is the hash of a version's name (gABI, "Hash Table").
+func hash(name string) uint32 {
+	h := uint32(0)
+	for _, c := range []byte(name) {
+		h = h<<4 + uint32(c)
+		h ^= h >> 24 & 0xf0
+		h &= 0x0fffffff
+	}
+	return h
+}
+
+// versions returns DT_VERSYM's table, DT_VERDEF's and DT_VERNEED's.
+func (o *Object) versions(offset func(string) uint64) (sym, def, need []byte) {
+	if len(o.Defines)+len(o.Requires) == 0 {
+		return nil, nil, nil
+	}
+	le := binary.LittleEndian
+	next := func(i, n int, size uint32) uint32 {
+		if i == n-1 {
+			return 0
+		}
+		return size
+	}
+	for i, name := range o.Defines {
+		for _, v := range []uint16{1, 0, uint16(i + 2), 1} { // version, flags, index, names
+			def = le.AppendUint16(def, v)
+		}
+		for _, v := range []uint32{hash(name), 20, next(i, len(o.Defines), 28), uint32(offset(name)), 0} {
+			def = le.AppendUint32(def, v)
+		}
+	}
+	for i, r := range o.Requires {
+		flags := uint16(0)
+		if r.Weak {
+			flags = 2
+		}
+		need = le.AppendUint16(le.AppendUint16(need, 1), 1)
+		for _, v := range []uint32{uint32(offset(r.Library)), 16, next(i, len(o.Requires), 32), hash(r.Version)} {
+			need = le.AppendUint32(need, v)
+		}
+		need = le.AppendUint16(le.AppendUint16(need, flags), uint16(len(o.Defines)+2+i))
+		need = le.AppendUint32(le.AppendUint32(need, uint32(offset(r.Version))), 0)
+	}
+	return make([]byte, 16), def, need
 }
 
 // Needs appends DT_NEEDED entries.
@@ -77,27 +133,47 @@ func (o Object) Bytes() []byte {
 		strtab = append(append(strtab, s...), 0)
 		return at
 	}
-	type dyn struct{ tag, val uint64 }
+	type dyn struct {
+		tag elf.DynTag
+		val uint64
+		at  *int // the value is this address, which the layout below settles
+	}
 	var dyns []dyn
 	for _, e := range o.Strings {
-		dyns = append(dyns, dyn{uint64(e.Tag), offset(e.Str)})
+		dyns = append(dyns, dyn{e.Tag, offset(e.Str), nil})
 	}
 	if o.Flags1 != 0 {
-		dyns = append(dyns, dyn{uint64(elf.DT_FLAGS_1), uint64(o.Flags1)})
+		dyns = append(dyns, dyn{elf.DT_FLAGS_1, uint64(o.Flags1), nil})
 	}
+	versym, verdef, verneed := o.versions(offset)
+	var hashAt, symAt, strAt, versymAt, verdefAt, verneedAt, dataAt int
+	if versym != nil {
+		dyns = append(dyns, dyn{elf.DT_VERSYM, 0, &versymAt})
+	}
+	if verdef != nil {
+		dyns = append(dyns, dyn{elf.DT_VERDEF, 0, &verdefAt}, dyn{elf.DT_VERDEFNUM, uint64(len(o.Defines)), nil})
+	}
+	if verneed != nil {
+		dyns = append(dyns, dyn{elf.DT_VERNEED, 0, &verneedAt}, dyn{elf.DT_VERNEEDNUM, uint64(len(o.Requires)), nil})
+	}
+	if o.RelR { // DT_RELR, DT_RELRSZ, DT_RELRENT, for which debug/elf has no names
+		dyns = append(dyns, dyn{36, 0, &dataAt}, dyn{35, 0, nil}, dyn{37, 8, nil})
+	}
+	dyns = append(dyns, dyn{elf.DT_HASH, 0, &hashAt}, dyn{elf.DT_SYMTAB, 0, &symAt}, dyn{elf.DT_SYMENT, uint64(symsize), nil},
+		dyn{elf.DT_STRTAB, 0, &strAt}, dyn{elf.DT_STRSZ, uint64(len(strtab)), nil}, dyn{})
+
 	interpAt := ehsize + phnum*phsize
-	hashAt := align(interpAt + len(o.Interp) + 1)
-	symAt := align(hashAt + 16)
+	hashAt = align(interpAt + len(o.Interp) + 1)
+	symAt = align(hashAt + 16)
 	dynAt := align(symAt + symsize)
-	const fixed = 6 // HASH, SYMTAB, SYMENT, STRTAB, STRSZ, NULL
-	strAt := dynAt + (len(dyns)+fixed)*dynsize
-	dataAt := align(strAt + len(strtab))
+	strAt = dynAt + len(dyns)*dynsize
+	versymAt = align(strAt + len(strtab))
+	verdefAt = versymAt + len(versym)
+	verneedAt = align(verdefAt + len(verdef))
+	dataAt = align(verneedAt + len(verneed))
 	end := dataAt + len(o.Data)
 	names := "\x00.rodata\x00.shstrtab\x00"
 	shAt := align(end + len(names))
-	dyns = append(dyns, dyn{uint64(elf.DT_HASH), uint64(hashAt)}, dyn{uint64(elf.DT_SYMTAB), uint64(symAt)},
-		dyn{uint64(elf.DT_SYMENT), uint64(symsize)}, dyn{uint64(elf.DT_STRTAB), uint64(strAt)},
-		dyn{uint64(elf.DT_STRSZ), uint64(len(strtab))}, dyn{0, 0})
 
 	var b []byte
 	b = append(b, 0x7f, 'E', 'L', 'F', byte(o.Class), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT), byte(o.OSABI), 0, 0, 0, 0, 0, 0, 0, 0)
@@ -138,9 +214,16 @@ func (o Object) Bytes() []byte {
 	}
 	pad(dynAt)
 	for _, d := range dyns {
-		b = word(word(b, d.tag), d.val)
+		if d.at != nil {
+			d.val = uint64(*d.at)
+		}
+		b = word(word(b, uint64(d.tag)), d.val)
 	}
 	b = append(b, strtab...)
+	pad(versymAt)
+	b = append(append(b, versym...), verdef...)
+	pad(verneedAt)
+	b = append(b, verneed...)
 	pad(dataAt)
 	b = append(append(b, o.Data...), names...)
 	pad(shAt)

@@ -19,7 +19,7 @@ func random(interp string, n int) (int, error) {
 	if _, err := os.Stat(interp); err != nil {
 		return 0, fmt.Errorf("%w: there is no %s", errSkip, interp)
 	}
-	differ, libs, missing, fatal, crashes := 0, 0, 0, 0, 0
+	differ, libs, missing, fatal, crashes, lacks := 0, 0, 0, 0, 0, 0
 	for i := range n {
 		g := &graph{Rand: rand.New(rand.NewSource(*seed + int64(i))), interp: interp, musl: strings.Contains(interp, "musl")}
 		d, real, err := g.compare()
@@ -32,6 +32,7 @@ func random(interp string, n int) (int, error) {
 				missing++
 			}
 		}
+		lacks += len(real.lacks)
 		if real.fatal != "" {
 			fatal++
 		}
@@ -43,7 +44,7 @@ func random(interp string, n int) (int, error) {
 			fmt.Printf("  seed %d, program %s in %s, env %q\n    %s\n", *seed+int64(i), g.program, g.cwd, g.env, d)
 		}
 	}
-	fmt.Printf("%d graphs, %d libraries, %d of them not found; %d graphs where the loader stops at a damaged file, %d where it crashes\n", n, libs, missing, fatal, crashes)
+	fmt.Printf("%d graphs, %d libraries, %d of them not found; %d symbol versions not found; %d graphs where the loader stops at a damaged file, %d where it crashes\n", n, libs, missing, lacks, fatal, crashes)
 	if differ > 0 {
 		return n, fmt.Errorf("%d of %d graphs differ", differ, n)
 	}
@@ -171,7 +172,28 @@ func (g *graph) object(soname string, program bool) tinyelf.Object {
 	if g.chance(10) {
 		o.Flags1 |= elf.DF_1_NODEFLIB
 	}
+	g.versions(&o)
 	return o
+}
+
+// versions gives an object symbol versions, and lets it need some of the libraries that
+// it names, rarely of one that it does not name.
+func (g *graph) versions(o *tinyelf.Object) {
+	if g.musl || g.chance(50) {
+		return
+	}
+	if g.chance(60) {
+		o.Defines = []string{"V_1", "V_2", "GLIBC_2.2.5", "GLIBC_ABI_DT_RELR"}[:1+g.Intn(4)]
+	}
+	for _, e := range o.Strings {
+		if e.Tag == elf.DT_NEEDED && !strings.ContainsAny(e.Str, "/$") && g.chance(50) {
+			o.Requires = append(o.Requires, tinyelf.Requirement{Library: e.Str, Version: pick(g, "V_1", "V_2", "V_3", "GLIBC_ABI_DT_RELR"), Weak: g.chance(15)})
+		}
+	}
+	if g.chance(1) {
+		o.Requires = append(o.Requires, tinyelf.Requirement{Library: g.name(), Version: "V_1"})
+	}
+	o.RelR = g.chance(5)
 }
 
 // write puts one file into the graph, rarely something that is no library for this program.

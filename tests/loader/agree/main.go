@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -89,6 +90,8 @@ type answer struct {
 	fatal     string             // the path, or "" where the loader went through
 	crash     bool               // the loader itself crashes
 	fatalName string             // the name that was asked for: some of glibc's messages have only that
+	lacks     map[[3]string]bool // files, symbol versions that they lack, and the files that need them
+	untold    bool               // the trace says nothing that could be compared
 }
 
 // document is the part of explain's JSON that is compared.
@@ -105,6 +108,10 @@ type document struct {
 			Cause   string
 			Certain bool
 			Error   string
+			Lacks   []struct {
+				Version  string
+				NeededBy string `json:"needed_by"`
+			}
 		}
 	}
 }
@@ -131,11 +138,15 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	var answers []answer
 	var interps []string
 	for _, f := range doc.Files {
-		a := answer{libs: map[[2]string]bool{}}
+		a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}}
 		for _, l := range f.Libraries {
 			if !l.Certain {
 				continue
 			}
+			for _, lack := range l.Lacks {
+				a.lacks[[3]string{*l.Path, lack.Version, lack.NeededBy}] = true
+			}
+			a.crash = a.crash || strings.HasSuffix(l.Error, "the loader crashes")
 			switch {
 			case (l.Path == nil || l.Error != "") && (l.Cause == "LD_PRELOAD" || l.Cause == "ld.so.preload"):
 				// The loader warns, goes on, and does not list it.
@@ -151,8 +162,10 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 				a.libs[[2]string{l.Soname, *l.Path}] = true
 			}
 		}
-		if strings.HasSuffix(f.Error, "the loader crashes") {
+		if a.crash || strings.HasSuffix(f.Error, "the loader crashes") {
 			a = answer{crash: true}
+		} else if a.fatal == "" && strings.HasPrefix(f.Error, f.Path+": DT_RELR") {
+			a.fatal = f.Path
 		}
 		interp := f.Interpreter
 		if f.Reason != "" || f.Error != "" && len(f.Libraries) == 0 {
@@ -163,9 +176,11 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	return answers, interps, &doc, nil
 }
 
+var lackText = regexp.MustCompile("^.*?: (.*): version `(.*)' not found \\(required by (.*)\\)$")
+
 // parse reads what LD_TRACE_LOADED_OBJECTS, or musl's ldd, prints.
 func parse(out, interp string) answer {
-	a := answer{libs: map[[2]string]bool{}}
+	a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}}
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
 		rest, indented := strings.CutPrefix(line, "\t")
@@ -173,6 +188,15 @@ func parse(out, interp string) answer {
 			// glibc: "PROGRAM: error while loading shared libraries: PATH: what"
 			if _, what, ok := strings.Cut(line, "error while loading shared libraries: "); ok {
 				a.fatal, _, _ = strings.Cut(what, ": ")
+				// In a trace, a library that was missed once hides the version that this asks for.
+				a.untold = strings.Contains(what, "DT_RELR without") && strings.Contains(out, "libc.so.6 => not found")
+			}
+			// glibc: "PROGRAM: FILE: version `V' not found (required by FILE)"
+			if m := lackText.FindStringSubmatch(line); m != nil {
+				a.lacks[[3]string(m[1:])] = true
+			}
+			if strings.HasPrefix(line, "Inconsistency detected by ld.so: dl-version.c") {
+				return answer{crash: true}
 			}
 			// musl: "Error loading shared library NAME: why (needed by PATH)"
 			if what, ok := strings.CutPrefix(line, "Error loading shared library "); ok {
@@ -205,6 +229,9 @@ func difference(ours, theirs answer, interp string) string {
 	if ours.crash && theirs.crash {
 		return ""
 	}
+	if theirs.untold {
+		return ""
+	}
 	var out []string
 	if ours.crash != theirs.crash {
 		out = append(out, fmt.Sprintf("the loader crashes: %v, we say %v", theirs.crash, ours.crash))
@@ -221,6 +248,16 @@ func difference(ours, theirs answer, interp string) string {
 		for lib := range ours.libs {
 			if !theirs.libs[lib] && lib[1] != interp {
 				out = append(out, fmt.Sprintf("only we: %s => %s", lib[0], lib[1]))
+			}
+		}
+		for lack := range theirs.lacks {
+			if !ours.lacks[lack] {
+				out = append(out, fmt.Sprintf("only the loader: %s lacks %s for %s", lack[0], lack[1], lack[2]))
+			}
+		}
+		for lack := range ours.lacks {
+			if !theirs.lacks[lack] {
+				out = append(out, fmt.Sprintf("only we: %s lacks %s for %s", lack[0], lack[1], lack[2]))
 			}
 		}
 	}
