@@ -252,12 +252,15 @@ func (s *subject) leftAlone() string {
 }
 
 func (s *subject) edit(list string) error {
-	args := append(append([]string{"add", "-q"}, s.flags...), list, s.file)
-	if r := oracle.Run("", nil, *tool, args...); !r.OK() {
-		return errors.New("runpath add: " + r.String())
+	if _, before := oracle.RunPath(s.file); before != "" {
+		list = before + ":" + list
 	}
-	if _, now := oracle.RunPath(s.file); !strings.HasSuffix(now, list) {
-		return fmt.Errorf("readelf finds the run path %.80q, which does not end in what was added", now)
+	args := append(append([]string{"set", "-q", "--keep-empty"}, s.flags...), list, s.file)
+	if r := oracle.Run("", nil, *tool, args...); !r.OK() {
+		return errors.New("runpath set: " + r.String())
+	}
+	if _, now := oracle.RunPath(s.file); now != list {
+		return fmt.Errorf("readelf finds the run path %.80q and not %.80q", now, list)
 	}
 	return nil
 }
