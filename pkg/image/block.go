@@ -69,6 +69,11 @@ var dynamicPointers = []elf.DynTag{
 // isBlock reports whether a section is bytes of the file that can be in the way.
 func (s *Section) isBlock() bool { return s.inFile() && s.Size > 0 }
 
+// isZeros reports whether a section is memory without bytes of the file.
+func (s *Section) isZeros() bool {
+	return s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&elf.SHF_TLS == 0 && s.Size > 0
+}
+
 // isBlock reports whether a program header describes bytes of its own.
 func (p *Prog) isBlock() bool {
 	return p.Type != elf.PT_LOAD && p.Type != elf.PT_PHDR && p.Type != elf.PT_NULL && p.Filesz > 0
@@ -82,6 +87,10 @@ func (im *Image) blocks() []block {
 	for i := range im.Sections {
 		s := &im.Sections[i]
 		if !s.isBlock() {
+			// patchelf, on mold's no-PIE programs, puts .bss where it leaves room in the file.
+			if off, ok := im.fileOffset(s.Addr, s.Size); ok && s.isZeros() {
+				all = append(all, block{off: off, size: s.Size, addr: s.Addr})
+			}
 			continue
 		}
 		b := block{off: s.Off, size: s.Size, addr: s.Addr, align: s.Addralign}
@@ -189,20 +198,9 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 	var out []block
 	free := from // up to here the range is accounted for
 	_, _, known := im.dynSymbols()
-	// Between headers only padding may lie, or what patchelf writes over sections
-	// that it has moved away: Xs, since 0.13 Zs.
 	unused := func(end uint64) error {
-		if end <= free {
-			return nil
-		}
-		b, err := im.read(free, end-free)
-		if err != nil {
-			return err
-		}
-		for i, c := range b {
-			if c != 0 && (c != 'X' && c != 'Z' || len(im.Sections) == 0) {
-				return cannot("unknown data behind the program headers at offset %#x", free+uint64(i))
-			}
+		if at, err := im.padding(free, end); err != nil || at < end {
+			return cmp.Or(err, cannot("unknown data behind the program headers at offset %#x", at))
 		}
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -217,9 +218,31 @@ func checkPrefixes(t *testing.T, old []byte, list string) (states int) {
 		if _, now, err := state.RunPath(); err != nil || now != was && now != list {
 			t.Errorf("after %d of %d writes the run path is %.60q, %v", n, len(e.writes), now, err)
 		}
+		checkNextEdit(t, b, fmt.Sprintf("after %d of %d writes and the next edit", n, len(e.writes)))
 		states++
 	}
 	return states
+}
+
+// checkNextEdit edits what a killed edit has left: it works, for strip too, or is refused.
+func checkNextEdit(t *testing.T, b []byte, when string) {
+	t.Helper()
+	f := &memFile{b: bytes.Clone(b)}
+	im := parse(t, b)
+	e, err := im.Plan(Change{elf.DT_RUNPATH, "/next/edit"})
+	if err != nil {
+		if !strings.Contains(err.Error(), "no room for a new run path") {
+			t.Errorf("%s: %v", when, err)
+		}
+		return
+	}
+	if err := e.Apply(f); err != nil {
+		t.Fatal(err)
+	}
+	after := parse(t, f.b)
+	if i := after.stringSection(); i >= 0 && (after.Sections[i].Addr != after.strtab || after.Sections[i].Size < after.strsz) {
+		t.Errorf("%s: the string table is %d bytes at %#x, its section header says %d at %#x", when, after.strsz, after.strtab, after.Sections[i].Size, after.Sections[i].Addr)
+	}
 }
 
 // strip drops from a loader view what may differ for a moment: notes, whose
@@ -417,6 +440,138 @@ func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {
 	}
 }
 
+// A segment that holds our string table only gives way to the next one: strip makes
+// of a PT_LOAD with nothing in it one that does not load.
+func TestSegmentOfStringsIsReplaced(t *testing.T) {
+	for _, name := range []string{"unused program header", "code behind the headers", "mips, both tags"} {
+		b := edit(t, layouts[name].build(t), Change{elf.DT_RUNPATH, lists[1]})
+		b = append(b, strings.Repeat("payload ", 10_000)...) // too much for our segment to grow over
+		before := parse(t, b)
+		only, err := before.onlyStrings()
+		if only < 0 || err != nil {
+			t.Fatalf("%s: our segment holds more than strings (%v)", name, err)
+		}
+		checkPrefixes(t, b, lists[2])
+		after := parse(t, edit(t, b, Change{elf.DT_RUNPATH, lists[2]}))
+		if len(after.Progs) != len(before.Progs) {
+			t.Errorf("%s: %d program headers became %d", name, len(before.Progs), len(after.Progs))
+		}
+		if mustView(t, after) != mustView(t, before) {
+			t.Errorf("%s: the loader sees something else", name)
+		}
+		checkSections(t, after)
+		for _, p := range after.Progs {
+			if p == before.Progs[only] {
+				t.Errorf("%s: the old segment is still there", name)
+			}
+		}
+	}
+}
+
+// What is in the string table's segment beside it must stay mapped.
+func TestSegmentWithMoreThanStringsStays(t *testing.T) {
+	base := edit(t, layouts["unused program header"].build(t), Change{elf.DT_RUNPATH, lists[1]})
+	own := parse(t, base)
+	seg := own.segment(own.strtab, own.strsz)
+	for what, change := range map[string]func(b []byte){
+		"bytes that nothing names":  func(b []byte) { b[seg.Off+8] = 1 },
+		"a dynamic entry's address": func(b []byte) { own.putWord(b[own.dynOff+own.dynSize()/2:], seg.Vaddr+8) },
+		"no section headers":        func(b []byte) { own.putWord(b[24+2*own.wordSize():], 0) },
+		"instructions":              func(b []byte) { reprog(own, b, *seg, func(p *Prog) { p.Flags |= elf.PF_X }) },
+		"more memory than file":     func(b []byte) { reprog(own, b, *seg, func(p *Prog) { p.Memsz++ }) },
+		"a note": func(b []byte) {
+			reprog(own, b, *own.prog(elf.PT_NOTE), func(p *Prog) { p.Off, p.Vaddr = seg.Off, seg.Vaddr })
+		},
+	} {
+		b := bytes.Clone(base)
+		change(b)
+		if only, err := parse(t, b).onlyStrings(); only >= 0 || err != nil {
+			t.Errorf("%s: got %d, %v", what, only, err)
+		}
+	}
+	if only, err := own.onlyStrings(); only < 0 || err != nil {
+		t.Errorf("without any of it: %d, %v", only, err)
+	}
+}
+
+// reprog changes a program header in the file.
+func reprog(im *Image, b []byte, old Prog, change func(*Prog)) {
+	for i, p := range im.Progs {
+		if p == old {
+			change(&p)
+			im.encodeProg(b[im.phoff+uint64(i)*im.phdrSize():], p)
+		}
+	}
+}
+
+// Old linkers make _DYNAMIC absolute; what else is absolute stays.
+func TestAbsoluteDynamicFollows(t *testing.T) {
+	for _, name := range []string{"no spare entry at all", "mips, no spare entry"} {
+		b := layouts[name].build(t)
+		im := parse(t, b)
+		off, n, _ := im.dynSymbols()
+		value := func(i uint64) uint64 { return off + i*im.symSize() + im.symbolValueAt() }
+		was := im.prog(elf.PT_DYNAMIC).Vaddr
+		im.putWord(b[value(n-2):], was+1)
+		im.putWord(b[value(n-1):], was)
+		b = edit(t, b, Change{elf.DT_RUNPATH, lists[1]})
+		after := parse(t, b)
+		is := after.prog(elf.PT_DYNAMIC).Vaddr
+		if is == was {
+			t.Fatalf("%s: .dynamic did not move", name)
+		}
+		if off, _, _ = after.dynSymbols(); off != 0 && after.word(b[value(n-1):]) != is {
+			t.Errorf("%s: _DYNAMIC is %#x, .dynamic at %#x", name, after.word(b[value(n-1):]), is)
+		}
+		if after.word(b[value(n-2):]) != was+1 {
+			t.Errorf("%s: another absolute symbol became %#x", name, after.word(b[value(n-2):]))
+		}
+	}
+}
+
+// patchelf before 0.15 lets a section run on into the next segment.
+func TestRangesAcrossNeighbouringSegments(t *testing.T) {
+	im := &Image{Progs: []Prog{
+		{Type: elf.PT_LOAD, Off: 0, Vaddr: 0x3ff000, Filesz: 0x1000},
+		{Type: elf.PT_LOAD, Off: 0x1000, Vaddr: 0x400000, Filesz: 0x500},
+		{Type: elf.PT_LOAD, Off: 0x1600, Vaddr: 0x400500, Filesz: 0x100}, // a neighbour in memory only
+		{Type: elf.PT_LOAD, Off: 0x1700, Vaddr: 0x400700, Filesz: 0x100}, // in the file only
+	}}
+	for _, c := range []struct {
+		addr, n, off uint64
+		ok           bool
+	}{
+		{0x3ffde8, 0x218, 0xde8, true},
+		{0x3ffde8, 0x219, 0xde8, true},
+		{0x3ff000, 0x1500, 0, true},
+		{0x3ff000, 0x1501, 0, false},
+		{0x4004ff, 2, 0, false},
+		{0x4005ff, 2, 0, false},
+		{0x400500, 0x100, 0x1600, true},
+		{0x400800, 0, 0x1800, true},
+		{0x400800, 1, 0, false},
+		{0x3ff000, ^uint64(0), 0, false},
+		{^uint64(0), 2, 0, false},
+	} {
+		if off, ok := im.fileOffset(c.addr, c.n); ok != c.ok || ok && off != c.off {
+			t.Errorf("%#x bytes at %#x: offset %#x, %v", c.n, c.addr, off, ok)
+		}
+	}
+}
+
+// A section without bytes in the file can lie where the file has room (see blocks).
+func TestZerosInTheWayStay(t *testing.T) {
+	b := layouts["library"].build(t)
+	im := parse(t, b)
+	i := slices.IndexFunc(im.Sections, func(s Section) bool { return s.Type == elf.SHT_NOTE })
+	s := im.Sections[i]
+	s.Type, s.Flags, s.Addralign = elf.SHT_NOBITS, s.Flags|elf.SHF_WRITE, 1
+	im.encodeSection(b[im.shoff+uint64(i)*im.shdrSize():], s)
+	if _, err := parse(t, b).Plan(Change{elf.DT_RUNPATH, lists[1]}); err == nil || !strings.Contains(err.Error(), "cannot move") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestZerosBehindTheImageAreNoPayload(t *testing.T) {
 	b := append(plain().build(t), make([]byte, 100_000)...)
 	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) > len(b)+20_000 {
@@ -431,7 +586,6 @@ func TestPaddingTakesNoSpace(t *testing.T) {
 	}
 }
 
-// A gigabyte of .bss must not become a gigabyte of file.
 // The loader computes the load address of a PIE program from PT_PHDR.
 func TestProgramHeaderOfPIEStays(t *testing.T) {
 	im := parse(t, plain().with(func(l *layout) { l.code = true }).build(t))
@@ -440,6 +594,7 @@ func TestProgramHeaderOfPIEStays(t *testing.T) {
 	}
 }
 
+// A gigabyte of .bss must not become a gigabyte of file.
 func TestBssTakesNoSpace(t *testing.T) {
 	b := layouts[".bss"].build(t)
 	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) > len(b)+8192 {

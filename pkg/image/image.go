@@ -420,14 +420,31 @@ func (im *Image) checkSegments() error {
 	return nil
 }
 
-// fileOffset maps n bytes of memory at an address to their offset in the file.
-// ok is false where no PT_LOAD holds all of them in the file.
+// fileOffset maps n bytes of memory at an address to their offset in the file. ok
+// is false where the file does not hold all of them: in one PT_LOAD, or in several
+// that follow each other in the file as in memory, because patchelf before 0.15
+// lets a section of a program run on into the next one.
 func (im *Image) fileOffset(addr, n uint64) (off uint64, ok bool) {
 	p := im.segment(addr, n)
 	if p == nil {
+		p = im.segment(addr, 1)
+	}
+	if p == nil {
 		return 0, false
 	}
-	return p.Off + (addr - p.Vaddr), true
+	off = p.Off + (addr - p.Vaddr)
+	for left := n; ; {
+		here := p.Vaddr + p.Filesz - addr
+		if left <= here {
+			return off, true
+		}
+		addr, left = addr+here, left-here
+		next := im.segment(addr, 1)
+		if next == nil || next.Off-next.Vaddr != p.Off-p.Vaddr {
+			return 0, false
+		}
+		p = next
+	}
 }
 
 // segment returns the PT_LOAD that holds n bytes at an address in the file, or nil.

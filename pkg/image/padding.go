@@ -2,8 +2,10 @@ package image
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"math"
+	"slices"
 )
 
 // eachUsed calls use with every range of the file, offset and size in bytes, that
@@ -86,8 +88,8 @@ func (p *planner) inPadding() (*placement, error) {
 	list := p.change.List
 	head := uint64(roomHead)
 	own := p.im.segment(p.im.strtab, p.im.strsz)
-	if own == nil {
-		return nil, cannot("the string table is in no segment")
+	if own == nil { // it runs on into the next one
+		return nil, nil
 	}
 	if p.im.strOff+p.im.strsz == own.Off+own.Filesz {
 		pad, err := p.im.paddingAfter(own, head+roomFor(len(list)))
@@ -98,7 +100,11 @@ func (p *planner) inPadding() (*placement, error) {
 			return p.extend(own, 0, pad)
 		}
 	}
-	for _, seg := range p.readOnlySegments(own) {
+	segs, err := p.readOnlySegments(own)
+	if err != nil {
+		return nil, err
+	}
+	for _, seg := range segs {
 		pad, err := p.im.paddingAfter(seg, p.im.strsz+head+roomFor(len(list)))
 		if err != nil {
 			return nil, err
@@ -110,16 +116,84 @@ func (p *planner) inPadding() (*placement, error) {
 	return nil, nil
 }
 
-// readOnlySegments returns the string table's segment and then the others that
-// are only read.
-func (p *planner) readOnlySegments(own *Prog) []*Prog {
+// readOnlySegments returns the string table's segment and then, unless that would
+// be left empty, the others that are only read.
+func (p *planner) readOnlySegments(own *Prog) ([]*Prog, error) {
 	segs := []*Prog{own}
+	if only, err := p.im.onlyStrings(); only >= 0 || err != nil {
+		return segs, err
+	}
 	for i := range p.im.Progs {
 		if s := &p.im.Progs[i]; s.Type == elf.PT_LOAD && s.Flags == elf.PF_R && s != own && s.Filesz > 0 {
 			segs = append(segs, s)
 		}
 	}
-	return segs
+	return segs, nil
+}
+
+// onlyStrings returns the index of the PT_LOAD that holds the string table and
+// nothing else, or -1. GNU strip and objcopy give a PT_LOAD that no section is in an
+// offset with which the file does not load, so the table must not leave it behind.
+func (im *Image) onlyStrings() (int, error) {
+	own := im.segment(im.strtab, im.strsz)
+	if own == nil || own.Filesz != own.Memsz || own.Flags&elf.PF_X != 0 || len(im.Sections) == 0 {
+		return -1, nil
+	}
+	in := func(off, size uint64) bool { return size > 0 && off < own.Off+own.Filesz && own.Off < off+size }
+	if in(0, im.ehdrSize()) || in(im.phoff, uint64(len(im.Progs))*im.phdrSize()) {
+		return -1, nil
+	}
+	strings, index := im.stringSection(), -1
+	for i := range im.Sections {
+		if s := &im.Sections[i]; i != strings && s.inFile() && in(s.Off, s.Size) {
+			return -1, nil
+		}
+	}
+	for i := range im.Progs {
+		if p := &im.Progs[i]; p == own {
+			index = i
+		} else if in(p.Off, p.Filesz) {
+			return -1, nil
+		}
+	}
+	for _, d := range im.Dynamic {
+		if d.Tag != elf.DT_STRTAB && d.Val >= own.Vaddr && d.Val < own.Vaddr+own.Memsz {
+			return -1, nil
+		}
+	}
+	// The rest must be padding. patchelf keeps the section headers in its segment.
+	at := own.Off
+	used := []span{{im.shoff, uint64(len(im.Sections)) * im.shdrSize()}, {im.strOff, im.strsz}, {own.Off + own.Filesz, 1}}
+	slices.SortFunc(used, func(a, b span) int { return cmp.Compare(a.off, b.off) })
+	for _, u := range used {
+		if u.off+u.size <= at {
+			continue
+		}
+		if end, err := im.padding(at, min(u.off, own.Off+own.Filesz)); err != nil || end < min(u.off, own.Off+own.Filesz) {
+			return -1, err
+		}
+		at = u.off + u.size
+	}
+	return index, nil
+}
+
+// padding returns the first offset in [from, end) that does not look unused, else
+// end: unused are zeros and, where section headers tell what is used, the Xs and
+// since 0.13 Zs that patchelf writes over what it has moved away.
+func (im *Image) padding(from, end uint64) (uint64, error) {
+	if end <= from {
+		return end, nil
+	}
+	b, err := im.read(from, end-from)
+	if err != nil {
+		return 0, err
+	}
+	for i, c := range b {
+		if c != 0 && (c != 'X' && c != 'Z' || len(im.Sections) == 0) {
+			return from + uint64(i), nil
+		}
+	}
+	return end, nil
 }
 
 // extend lets the table and its segment grow by n bytes. The first gap of them are

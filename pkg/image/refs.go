@@ -226,14 +226,21 @@ func (im *Image) eachSharedName(ref stringRef) error {
 	return nil
 }
 
-// stringSection returns the index of the section header of the dynamic string table, or -1.
+// stringSection returns the index of the section header of the dynamic string
+// table, or -1. Where none has its address, .dynamic says which it is (gABI,
+// "sh_link"): an edit that was killed had moved the section and not yet DT_STRTAB.
 func (im *Image) stringSection() int {
+	linked := -1
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.Type == elf.SHT_STRTAB && s.Flags&elf.SHF_ALLOC != 0 && s.Addr == im.strtab {
+		s := &im.Sections[i]
+		if s.Type == elf.SHT_STRTAB && s.Flags&elf.SHF_ALLOC != 0 && s.Addr == im.strtab {
 			return i
 		}
+		if s.Type == elf.SHT_DYNAMIC && s.Off == im.dynOff && uint64(s.Link) < uint64(len(im.Sections)) && im.Sections[s.Link].Type == elf.SHT_STRTAB {
+			linked = int(s.Link)
+		}
 	}
-	return -1
+	return linked
 }
 
 // readTable reads the dynamic string table, which a new place needs whole.

@@ -122,6 +122,9 @@ func (p *planner) inRoom() (*placement, error) {
 		}
 	}
 	pl := &placement{size: p.im.size, newTable: p.im.strOff}
+	if i := p.im.stringSection(); i >= 0 && (p.im.Sections[i].Addr != p.im.strtab || p.im.Sections[i].Size < p.im.strsz) { // left by a killed edit
+		pl.settle = p.sectionWrite(p.im.strOff, p.im.strtab, p.im.strsz)
+	}
 	at := uint64(0)
 	switch {
 	case low >= need:

@@ -192,9 +192,15 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 		return nil, err
 	}
 	tableEnd := im.phoff + uint64(len(im.Progs))*im.phdrSize()
-	null := -1 // an unused program header spares the growth; MIPS linkers leave one
+	// A program header that is of no more use spares the growth: that of the segment
+	// which the string table leaves empty, or an unused one; MIPS linkers make one.
+	null, err := im.onlyStrings()
+	if err != nil {
+		return nil, err
+	}
+	emptied := null >= 0
 	for i := range im.Progs {
-		if im.Progs[i].Type == elf.PT_NULL {
+		if null < 0 && im.Progs[i].Type == elf.PT_NULL {
 			null = i
 		}
 	}
@@ -212,10 +218,10 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	}
 	n := &newSegment{p: p, t: t, lent: -1}
 	n.begin()
-	// Whether something that .dynamic points to lies where the table grows.
-	overwritten := false
+	// Whether something that .dynamic points to is lost when the headers change.
+	lost := emptied
 	for _, b := range moving {
-		overwritten = overwritten || b.dynamic && b.off < tableEnd+im.phdrSize()
+		lost = lost || b.dynamic && b.off < tableEnd+im.phdrSize()
 		moveDynamic = moveDynamic || b.rank == rankDynamic
 	}
 	for rank := rankNote; rank < rankDynamic; rank++ {
@@ -227,12 +233,15 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 			}
 		}
 	}
-	if overwritten && !moveDynamic {
+	if lost && !moveDynamic {
 		if n.lent = lendable(im.Progs); n.lent < 0 {
 			moveDynamic = true
 		}
 	}
 	pl := &placement{moved: true, tags: map[elf.DynTag]uint64{}}
+	if emptied {
+		pl.emptied = &im.Progs[null]
+	}
 	if moveDynamic {
 		if pl.dynamic, err = n.addDynamic(); err != nil {
 			return nil, err
