@@ -57,5 +57,6 @@ _NAME() {
   fi
   _files
 }
-compdef _NAME NAME
+# Autoloaded from fpath this file is the function itself, and is called for the first completion; else it is sourced.
+if [[ ${funcstack[1]} == _NAME ]]; then _NAME "$@"; else compdef _NAME NAME; fi
 `
