@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/json"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -521,6 +522,97 @@ func TestOutputsOfHostileNames(t *testing.T) {
 		}
 		if strings.ContainsAny(r.Locations[0].Physical.Artifact.URI, " <>\"\x01") {
 			t.Errorf("not a URI: %s", r.Locations[0].Physical.Artifact.URI)
+		}
+	}
+}
+
+// What the schema of SARIF 2.1.0 requires, and what it cannot say: that the URIs lead to the files.
+func TestSARIF(t *testing.T) {
+	f := newFolder(t)
+	t.Chdir(f.dir)
+	names := []string{"p", "a:b", "c d", "e%20f", "g#h", "i?j", "k\nl", "m\xffn", `o\p`, "é", "x:y/z", "..r", "[1]", f.dir + "/absolute"}
+	for _, name := range names {
+		f.put(strings.TrimPrefix(name, f.dir+"/"), needs("$ORIGIN:", "libnone.so.1"))
+	}
+	baseline := Output{Baseline: f.dir + "/baseline", UpdateBaseline: true}
+	f.audit(baseline, loader.Options{}, "p")
+	baseline.UpdateBaseline, baseline.SARIF = false, f.dir+"/log"
+	for _, paths := range [][]string{names, {"baseline"}} {
+		f.audit(baseline, loader.Options{}, paths...)
+		b, err := os.ReadFile(baseline.SARIF)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log struct {
+			Version string
+			Runs    []struct {
+				Tool struct {
+					Driver struct {
+						Name  string
+						Rules []struct {
+							ID, Name                          string
+							ShortDescription, FullDescription struct{ Text string }
+							DefaultConfiguration              struct{ Level string }
+						}
+					}
+				}
+				ColumnKind string
+				Results    []struct {
+					RuleID    string
+					RuleIndex int
+					Level     string
+					Message   struct{ Text string }
+					Locations []struct {
+						PhysicalLocation struct {
+							ArtifactLocation struct{ URI string }
+							Region           struct{ StartLine int }
+						}
+					}
+					Suppressions []struct{ Kind string }
+				}
+			}
+		}
+		if err := json.Unmarshal(b, &log); err != nil {
+			t.Fatal(err)
+		}
+		if log.Version != "2.1.0" || len(log.Runs) != 1 || log.Runs[0].Results == nil || log.Runs[0].Tool.Driver.Name == "" || log.Runs[0].ColumnKind != "utf16CodeUnits" {
+			t.Fatalf("%s", b)
+		}
+		run := log.Runs[0]
+		levels := []string{"error", "warning", "note"}
+		for _, r := range run.Tool.Driver.Rules {
+			if r.ID == "" || r.ShortDescription.Text == "" || r.FullDescription.Text == "" || !slices.Contains(levels, r.DefaultConfiguration.Level) {
+				t.Errorf("rule %+v", r)
+			}
+		}
+		var got []string
+		for _, r := range run.Results {
+			if r.RuleIndex >= len(run.Tool.Driver.Rules) || run.Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID || !slices.Contains(levels, r.Level) ||
+				r.Message.Text == "" || len(r.Locations) != 1 || r.Locations[0].PhysicalLocation.Region.StartLine != 1 {
+				t.Errorf("result %+v", r)
+			}
+			at := r.Locations[0].PhysicalLocation.ArtifactLocation.URI
+			u, err := url.Parse(at)
+			if err != nil || u.Scheme != "" && u.Scheme != "file" || u.RawQuery != "" || u.Fragment != "" {
+				t.Errorf("location %s: %v", at, err)
+				continue
+			}
+			name := filepath.Clean(u.Path)
+			if !slices.Contains(got, name) {
+				got = append(got, name)
+			}
+			if accepted := len(r.Suppressions) == 1 && r.Suppressions[0].Kind == "external"; accepted != (name == "p") {
+				t.Errorf("%s: accepted: %v", name, accepted)
+			}
+		}
+		want := slices.Clone(names)
+		if len(paths) == 1 {
+			want = nil
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("results for %q, want %q", got, want)
 		}
 	}
 }

@@ -103,7 +103,6 @@ func uri(p string) string {
 	u := url.URL{Path: path.Clean(p)}
 	if path.IsAbs(p) {
 		u.Scheme = "file"
-		return u.String()
 	}
-	return u.EscapedPath()
+	return u.String() // "./a:b" for "a:b", which would have the scheme "a"
 }
