@@ -19,9 +19,7 @@ asks for (DT_NEEDED, a .note.dlopen note, a name among its constants), else a wa
 and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and how to settle it. A library
-that both a compat directory and the driver link provide is not ambiguous when they stand in that order.
-
-Exit status: 1 where there is an error.`)
+that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+command.ExitStatus)
 	app.Flags = append(append(app.Flags,
 		&cli.StringSliceFlag{Name: "ignore", Usage: "say nothing about `SONAME`, which may be a pattern such as 'libnpp*' (repeatable)"},
 		&cli.BoolFlag{Name: "strict", DisableDefaultText: true, Usage: "warnings are errors"},

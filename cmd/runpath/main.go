@@ -10,7 +10,7 @@ import (
 func main() {
 	app := command.New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
-(DT_RUNPATH, in older files DT_RPATH).`)
+(DT_RUNPATH, in older files DT_RPATH).`+command.ExitStatus)
 	app.Commands = []*cli.Command{show, set, add, remove, command.Normalize(), explainCommand, auditCommand}
 	command.Main(app)
 }

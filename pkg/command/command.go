@@ -48,6 +48,9 @@ func (m Misuse) Error() string { return string(m) }
 // Misusef makes a Misuse.
 func Misusef(format string, args ...any) error { return Misuse(fmt.Sprintf(format, args...)) }
 
+// ExitStatus ends a tool's description.
+const ExitStatus = "\n\nExit status: 0 all is well; 1 something failed or a check found something; 2 the command line is wrong."
+
 // New returns an app that answers to its flags as every binary here does:
 // --help, --version, completion, and hidden --man (the man page, section 1) and
 // --completion bash|zsh|fish (the completion script), for packages to install.

@@ -99,7 +99,7 @@ kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addC
 
 // App returns the tool's app.
 func (t Tool) App() *cli.App {
-	app := New(t.Name, "PATH...", t.Usage, t.Description)
+	app := New(t.Name, "PATH...", t.Usage, t.Description+ExitStatus)
 	app.Flags = append(append(append(app.Flags, t.Flags...), EditFlags()...), Flags()...)
 	app.Action = func(c *cli.Context) error { return runTools(c, []Tool{t}) }
 	return app
