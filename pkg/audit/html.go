@@ -41,9 +41,10 @@ type pageFile struct {
 	Reason   string    `json:"reason,omitempty"`
 	Findings []Finding `json:"findings"`
 	Verdicts []string  `json:"verdicts,omitempty"`
-	// Tree has an element for each library: name, path (-1: not found), rule, cause, and the
-	// file that needs it, all numbers of strings; loaded ones are listed once.
-	Tree [][5]int `json:"tree"`
+	// Tree has an element for each library: name, path (-1: not found), rule, cause, the file
+	// that needs it, and what is wrong with it (-1: nothing), all numbers of strings; loaded
+	// ones are listed once.
+	Tree [][6]int `json:"tree"`
 }
 
 func writeHTML(w io.Writer, paths []string, results []*result, sum *Summary) error {
@@ -65,7 +66,7 @@ func writeHTML(w io.Writer, paths []string, results []*result, sum *Summary) err
 		if r.report.Action == command.Skipped {
 			continue
 		}
-		f := pageFile{Path: r.report.Path, Tag: r.report.Tag, Entries: r.report.Before, Reason: r.report.Reason, Findings: r.report.Findings, Tree: [][5]int{}}
+		f := pageFile{Path: r.report.Path, Tag: r.report.Tag, Entries: r.report.Before, Reason: r.report.Reason, Findings: r.report.Findings, Tree: [][6]int{}}
 		if r.tree != nil {
 			f.Loader = r.tree.Loader
 			for _, v := range r.tree.Driver {
@@ -92,12 +93,19 @@ func writeHTML(w io.Writer, paths []string, results []*result, sum *Summary) err
 	return nil
 }
 
-func treeOf(t *explain.File, number func(string) int) [][5]int {
-	out := [][5]int{}
+func treeOf(t *explain.File, number func(string) int) [][6]int {
+	out := [][6]int{}
 	for _, l := range t.Libraries {
-		row := [5]int{number(l.Soname), -1, number(l.Rule), number(l.Cause), number(l.NeededBy)}
+		row := [6]int{number(l.Soname), -1, number(l.Rule), number(l.Cause), number(l.NeededBy), -1}
 		if l.Path != nil {
 			row[1] = number(*l.Path)
+		}
+		wrong := l.Error
+		for _, lack := range l.Lacks {
+			wrong += fmt.Sprintf(", version `%s' not found (required by %s)", lack.Version, lack.NeededBy)
+		}
+		if wrong != "" {
+			row[5] = number(strings.TrimPrefix(wrong, ", "))
 		}
 		out = append(out, row)
 	}
