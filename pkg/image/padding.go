@@ -140,9 +140,6 @@ func (im *Image) onlyStrings() (int, error) {
 		return -1, nil
 	}
 	in := func(off, size uint64) bool { return size > 0 && off < own.Off+own.Filesz && own.Off < off+size }
-	if in(0, im.ehdrSize()) || in(im.phoff, uint64(len(im.Progs))*im.phdrSize()) {
-		return -1, nil
-	}
 	strings, index := im.stringSection(), -1
 	for i := range im.Sections {
 		if s := &im.Sections[i]; i != strings && s.inFile() && in(s.Off, s.Size) {
