@@ -5,6 +5,7 @@ package cmd_test
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -232,5 +233,55 @@ func TestReaderThatGoesAway(t *testing.T) {
 		if data, _ := os.ReadFile(filepath.Join("d", strconv.Itoa(i))); !bytes.Contains(data, []byte("\x00/run/opengl-driver/lib:/a\x00")) {
 			t.Fatalf("file %d was not edited", i)
 		}
+	}
+}
+
+// Whatever the files are called and hold, the JSON document is one, and the log has a line for each file.
+func TestAnyNameIsReported(t *testing.T) {
+	t.Chdir(t.TempDir())
+	os.Mkdir("d", 0o755)
+	names := []string{"a\nb", `"quoted"`, "\x1b[31m", "\xff\xfe", "-n", "<&>", "ü", "100%s"}
+	for _, name := range names {
+		shared(t, "d/lib.so", "-Wl,--enable-new-dtags,-rpath,/\xff\x1b:/a%sb")
+		if err := os.Rename("d/lib.so", "d/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(bin, "autoAddDriverRunpath"), "--json", "d")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatal(err)
+	}
+	var document struct {
+		Version int
+		Files   []struct {
+			Path   string
+			Bytes  []byte `json:"path_base64"`
+			Action string
+		}
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &document); err != nil {
+		t.Fatalf("%v: %s", err, stdout.Bytes())
+	}
+	var got []string
+	for _, file := range document.Files {
+		if file.Action != "edited" {
+			t.Errorf("%q: %s", file.Path, file.Action)
+		}
+		if file.Bytes != nil {
+			file.Path = string(file.Bytes)
+		}
+		got = append(got, strings.TrimPrefix(file.Path, "d/"))
+	}
+	slices.Sort(names)
+	if !slices.Equal(got, names) {
+		t.Errorf("reported are %q", got)
+	}
+	if lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n"); len(lines) != len(names) {
+		t.Errorf("%d lines for %d files: %q", len(lines), len(names), lines)
+	}
+	if strings.ContainsFunc(strings.ReplaceAll(stderr.String(), "\n", ""), func(r rune) bool { return !strconv.IsPrint(r) || r == '\ufffd' }) {
+		t.Errorf("not fit for a terminal: %q", stderr.String())
 	}
 }
