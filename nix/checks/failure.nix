@@ -115,6 +115,20 @@ in
       ]
   );
 
+  # In nixpkgs' way where there is one.
+  logsByNixpkgsFunctions = check "log-functions" ''
+    log=$(< ${
+      logOfFailure (broken {
+        preFixup = ''
+          nixLog() { echo "nixLog says: $1"; }
+          nixErrorLog() { echo "nixErrorLog says: $1"; }
+        '';
+      })
+    })
+    contains "log" "$log" "nixLog says: autoAddDriverRunpath: ${builtins.storeDir}/"
+    contains "log" "$log" "nixErrorLog says: autoAddDriverRunpath failed with exit status 1"
+  '';
+
   wrongSettingsFailTheBuild = check "wrong-settings" (
     lib.concatMapStrings
       (args: ''

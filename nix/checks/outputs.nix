@@ -86,6 +86,19 @@ let
     '';
   };
 
+  # The output is the library, not a directory that holds it.
+  fileAsOutput = package {
+    pname = "file-as-output";
+    nativeBuildInputs = allHooks;
+    outputs = [
+      "out"
+      "lib"
+    ];
+    build = installCompiled + ''
+      mv $out/lib/libuse.so $lib
+    '';
+  };
+
   # All that may stand beside an ELF file that is to be edited.
   odds = package {
     pname = "odds";
@@ -211,6 +224,12 @@ in
     runPathIs ${linkedOutput}/bin/program ${inNormalForm}
     same "the link" "$(readlink ${linkedOutput.lib})" ${compiled}
     runPathIs ${compiled}/bin/program ${stubs}:${greet}/lib
+  '';
+
+  anOutputThatIsAFileIsEdited = check "file-as-output" ''
+    holds "it is a file" test -f ${fileAsOutput.lib}
+    runPathIs ${fileAsOutput.lib} ${inNormalForm}
+    runPathIs ${fileAsOutput}/bin/program ${inNormalForm}
   '';
 
   otherFilesAreLeftAlone = check "other-files" ''

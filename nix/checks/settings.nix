@@ -162,6 +162,12 @@ in
       ]
     + ''
       lacks "log of a package with fixup" "$(< ${logOfSuccess (with' { })})" "no postFixup hooks ran"
+      lacks "log in nix-shell" "$(< ${
+        logOfSuccess (with' {
+          dontFixup = true;
+          preInstall = "IN_NIX_SHELL=impure";
+        })
+      })" "no postFixup hooks ran"
     ''
   );
 
@@ -211,8 +217,7 @@ in
         driverLinkPosition = "last";
       } expected
       + ''
-        same "jobs" "$(grep -Eo -e '--jobs [0-9]+' < ${counted { }}/calls | sort -u | wc -l)" 1
-        lacks "jobs" "$(< ${counted { }}/calls)" "--jobs 0"
+        same "jobs" "$(grep -Eo -e '--jobs [0-9]+' < ${counted { }}/calls | sort -u)" "--jobs $(< ${counted { }}/cores)"
       ''
     );
 
@@ -363,6 +368,57 @@ in
         { nativeBuildInputs = [ hooks.stubReplace ]; }
         { nativeBuildInputs = [ (hooks.cudaRunpathHook.override { cuda_compat = null; }) ]; }
         { cudaCompat = ""; }
+      ]
+  );
+
+  # Nor does what a package does to the shell, in whose middle the hooks run, change
+  # what they do.
+  whateverTheShellIsSetTo = check "shell-settings" (
+    lib.concatMapStrings
+      (
+        setting:
+        both (
+          mode:
+          let
+            built = with' (
+              mode
+              // {
+                pname = "shell-settings";
+                outputs = [
+                  "out"
+                  "lib"
+                ];
+                outputDev = "out";
+                build = installCompiled + ''
+                  mkdir $lib
+                  mv $out/lib $lib/lib
+                '';
+                postFixup = setting;
+                autoAddDriverRunpathFlags = "--when always";
+                noRunpathAmbiguityIgnore = "lib*.so libgreet.so.?";
+                stubReplaceForChecks = true;
+                doInstallCheck = true;
+                # The compat package's libcuda.so.1 answers otherwise than the stub.
+                cudaCompat = "";
+                installCheckPhase = "$out/bin/program";
+              }
+            );
+          in
+          ''
+            runPathIs ${built}/bin/program ${withoutCompat}
+            runPathIs ${built.lib}/lib/libuse.so ${withoutCompat}
+          ''
+        )
+      )
+      [
+        "IFS=:"
+        "IFS="
+        "set -f"
+        "set -u"
+        "set +e +o pipefail"
+        "shopt -u nullglob"
+        "shopt -s failglob dotglob extglob"
+        "cd /"
       ]
   );
 

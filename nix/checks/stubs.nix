@@ -10,6 +10,7 @@ let
     hooks
     installCompiled
     lib
+    libcuda
     logOfFailure
     logOfSuccess
     package
@@ -114,6 +115,16 @@ let
       }
       // args
     );
+
+  # A driver that says 0, where the stub says 34.
+  driverPackage = package {
+    pname = "driver";
+    dontFixup = true;
+    build = ''
+      mkdir -p $out/lib
+      ${libcuda 0 "$out/lib/libcuda.so.1"}
+    '';
+  };
 in
 {
   # patchelf's shrink step drops a directory that has libcuda.so but not libcuda.so.1;
@@ -209,6 +220,20 @@ in
           '';
         })
       })" "installCheckPhase: offering the stubs"
+    ''
+    # Nothing is offered where the driver is.
+    + ''
+      contains "log with a driver" "$(< ${
+        logOfSuccess (runs {
+          pname = "runs-with-driver";
+          driverLink = driverPackage;
+          nativeBuildInputs = [ (hooks.cudaRunpathHook.override { cuda_compat = null; }) ];
+          installCheckPhase = ''
+            echo "in the check phase: ''${LD_LIBRARY_PATH-unset}"
+            if $out/bin/program; then exit 1; fi
+          '';
+        })
+      })" "no stubs needed"
     ''
     # A package's own directory for the check phases comes before the stubs.
     + ''

@@ -167,12 +167,14 @@ rec {
     '';
   };
   counting = builtins.mapAttrs (_: hook: hook.override { cuda-runpath = countingTools; }) hooks;
-  # For packages with counting hooks: puts the calls into $out/calls.
+  # For packages with counting hooks: puts the calls into $out/calls, and the number of
+  # processors that the build may use into $out/cores.
   keepCalls = {
     doInstallCheck = true;
     installCheckPhase = ''
       touch $NIX_BUILD_TOP/calls
       cp $NIX_BUILD_TOP/calls $out/calls
+      echo $NIX_BUILD_CORES > $out/cores
     '';
   };
 

@@ -153,10 +153,12 @@ in
         // meta;
       }
       ''
-        mkdir -p $out/bin
-        printf '%s' "$script" > $out/bin/${name}
-        chmod +x $out/bin/${name}
-        bash -n $out/bin/${name}
+          mkdir -p $out/bin
+          printf '%s' "$script" > $out/bin/${name}
+          chmod +x $out/bin/${name}
+          bash -n $out/bin/${name}
+        # nixpkgs has it always.
+        if command -v shellcheck > /dev/null; then shellcheck $out/bin/${name}; fi
       '';
   linkFarm =
     name: entries:
