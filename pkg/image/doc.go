@@ -31,9 +31,9 @@
 //
 // # What an edit writes, in order
 //
-// First what nothing refers to yet; then the ELF header and the program headers,
-// one write in one page; then .dynamic, one write where it lies in one page, else
-// entry by entry; then section headers and symbols; last, zeros over what is dead,
+// First what nothing refers to yet, section headers among it; then the ELF header
+// and the program headers, one write in one page; then .dynamic, one write where it
+// lies in one page, else entry by entry; then symbols; last, zeros over what is dead,
 // so that no store path of a removed entry stays in the file. If something fails
 // before the headers change, what was written is taken back.
 //

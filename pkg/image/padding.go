@@ -198,13 +198,13 @@ func (im *Image) padding(from, end uint64) (uint64, error) {
 func (p *planner) extend(seg *Prog, gap, n uint64) (*placement, error) {
 	added, at := appendRoom(nil, p.change.List, n-gap-uint64(roomHead))
 	size := p.im.strsz + n
+	heads := append(p.sectionWrite(p.im.strOff, p.im.strtab, size), p.growSegment(seg, n))
 	return &placement{
 		strOff:   p.im.strsz + gap + at,
 		prepare:  []write{{off: p.im.strOff + p.im.strsz + gap, data: added}},
-		heads:    []write{p.growSegment(seg, n)},
-		early:    1,
+		heads:    heads,
+		early:    len(heads),
 		tags:     map[elf.DynTag]uint64{elf.DT_STRSZ: size},
-		settle:   p.sectionWrite(p.im.strOff, p.im.strtab, size),
 		size:     p.im.size,
 		newTable: p.im.strOff,
 	}, nil
@@ -223,14 +223,14 @@ func (p *planner) moveTable(seg *Prog, n uint64) (*placement, error) {
 	if err != nil {
 		return nil, err
 	}
-	settle := append(p.sectionWrite(off, addr, uint64(len(table))), symbols...)
+	heads := append(p.sectionWrite(off, addr, uint64(len(table))), p.growSegment(seg, n))
 	return &placement{
 		strOff:   at,
 		prepare:  []write{{off: off, data: table}},
-		heads:    []write{p.growSegment(seg, n)},
-		early:    1,
+		heads:    heads,
+		early:    len(heads),
 		tags:     map[elf.DynTag]uint64{elf.DT_STRTAB: addr, elf.DT_STRSZ: uint64(len(table))},
-		settle:   append(settle, p.deadTable(0)...),
+		settle:   append(symbols, p.deadTable(0)...),
 		size:     p.im.size,
 		moved:    true,
 		newTable: off,
@@ -253,7 +253,9 @@ func (p *planner) growSegment(seg *Prog, n uint64) write {
 	panic("segment of another image")
 }
 
-// sectionWrite gives the string table's section header, if there is one, a new place.
+// sectionWrite gives the string table's section header, if there is one, a new
+// place. That is written before .dynamic: an edit that was killed in between is done
+// again, one that was killed behind it has nothing to do.
 func (p *planner) sectionWrite(off, addr, size uint64) []write {
 	i := p.im.stringSection()
 	if i < 0 {

@@ -169,7 +169,6 @@ func (p *planner) inLastSegment() (*placement, error) {
 	str := pl.prepare[0]
 	pl.prepare, pl.size = prepare, size
 	pl.heads = append(head, str)
-	pl.settle = nil
 	if gap > 0 {
 		pl.settle = []write{{off: end, data: im.bytes(t.tailOff - end)}}
 	}
