@@ -5,6 +5,7 @@ package cmd_test
 import (
 	"bufio"
 	"bytes"
+	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -283,5 +284,59 @@ func TestAnyNameIsReported(t *testing.T) {
 	}
 	if strings.ContainsFunc(strings.ReplaceAll(stderr.String(), "\n", ""), func(r rune) bool { return !strconv.IsPrint(r) || r == '\ufffd' }) {
 		t.Errorf("not fit for a terminal: %q", stderr.String())
+	}
+}
+
+// The loader ignores DT_RPATH where there is a DT_RUNPATH. Linkers write no such files any more, but they exist.
+func TestBothTags(t *testing.T) {
+	t.Chdir(t.TempDir())
+	shared(t, "lib.so", "-Wl,--enable-new-dtags,-rpath,/run/opengl-driver/lib:/old")
+	addShadowedRPath(t, "lib.so", len("/run/opengl-driver/lib:"))
+	if shown := tool(t, "runpath", "show", "lib.so"); !strings.Contains(shown, "ignored      DT_RPATH /old\n") {
+		t.Fatalf("the file has not both: %s", shown)
+	}
+	// In normal form but for the tag that does not count.
+	if said := tool(t, "autoAddDriverRunpath", "lib.so"); !strings.Contains(said, `warning: DT_RPATH "/old" is lost`) || !strings.Contains(said, "1 edited") {
+		t.Error(said)
+	}
+	if shown := tool(t, "runpath", "show", "lib.so"); strings.Contains(shown, "ignored") || !strings.Contains(shown, "DT_RUNPATH   /run/opengl-driver/lib\n  DT_RUNPATH   /old\n") {
+		t.Error(shown)
+	}
+	if said := tool(t, "autoAddDriverRunpath", "lib.so"); !strings.Contains(said, "0 edited, 1 unchanged") {
+		t.Error(said)
+	}
+}
+
+// addShadowedRPath turns the first DT_NULL of a library into a DT_RPATH whose string begins that many bytes into the DT_RUNPATH's.
+func addShadowedRPath(t *testing.T, path string, into int) {
+	t.Helper()
+	file, err := elf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	values, err := file.DynValue(elf.DT_RUNPATH)
+	if err != nil || len(values) != 1 || file.Class != elf.ELFCLASS64 {
+		t.Skip("not a 64-bit library with one DT_RUNPATH: ", values, err)
+	}
+	section := file.Section(".dynamic")
+	data, err := section.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := 0; ; at += 16 {
+		if elf.DynTag(file.ByteOrder.Uint64(data[at:])) == elf.DT_NULL {
+			file.ByteOrder.PutUint64(data[at:], uint64(elf.DT_RPATH))
+			file.ByteOrder.PutUint64(data[at+8:], values[0]+uint64(into))
+			break
+		}
+	}
+	library, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer library.Close()
+	if _, err := library.WriteAt(data, int64(section.Offset)); err != nil {
+		t.Fatal(err)
 	}
 }
