@@ -37,6 +37,9 @@ func (d *directories) head(path string) elfHead {
 	return h
 }
 
+// within is not filepath.Join, which takes "/a/b/.." for "/a": b may be a symbolic link.
+func within(dir, name string) string { return dir + "/" + name }
+
 func readELFHead(path string) elfHead {
 	f, err := os.Open(path)
 	if err != nil {
@@ -61,7 +64,7 @@ func readELFHead(path string) elfHead {
 // has tells whether one of the directories holds a file of a name.
 func (d *directories) has(dirs []string, name string) bool {
 	for _, dir := range dirs {
-		if d.head(filepath.Join(dir, name)).exists {
+		if d.head(within(dir, name)).exists {
 			return true
 		}
 	}
@@ -72,7 +75,7 @@ func (d *directories) has(dirs []string, name string) bool {
 // take for a file of a class and machine (elf/dl-load.c, open_verify).
 func (d *directories) holds(dirs []string, name string, class elf.Class, machine elf.Machine) bool {
 	for _, dir := range dirs {
-		if h := d.head(filepath.Join(dir, name)); h.elf && h.class == class && h.machine == machine {
+		if h := d.head(within(dir, name)); h.elf && h.class == class && h.machine == machine {
 			return true
 		}
 	}
@@ -101,7 +104,7 @@ func (d *directories) sonames(dir string) map[string]string {
 		if !strings.Contains(entry.Name(), ".so") {
 			continue
 		}
-		path := filepath.Join(dir, entry.Name())
+		path := within(dir, entry.Name())
 		soname, err := sonameOf(path)
 		if err != nil {
 			continue

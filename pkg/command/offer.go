@@ -48,11 +48,8 @@ func (o *offer) from(stubDirs []string) {
 	}
 }
 
-func (o *offer) link(path, soname string) error {
-	target, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
+// link makes the link of a soname. target is absolute, as run path entries are once expanded.
+func (o *offer) link(target, soname string) error {
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
 		return err
 	}
