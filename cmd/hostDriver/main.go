@@ -21,9 +21,6 @@ Programs built with Nix look for the GPU driver in /run/opengl-driver/lib, which
 program with them; "hostDriver doctor" says whether a CUDA program can work here and what to do where it cannot.`)
 	app.HideHelpCommand = false
 	app.Commands = []*cli.Command{find, install, uninstall, tmpfiles, run, doctor}
-	for _, c := range app.Commands {
-		c.OnUsageError, c.HideHelpCommand = app.OnUsageError, true
-	}
 	status := command.Run(app, ownArguments(os.Args), os.Stdout, os.Stderr)
 	if start := (*host.StartError)(nil); errors.As(notStarted, &start) {
 		fmt.Fprintf(os.Stderr, "hostDriver: %v\n", start)

@@ -77,7 +77,11 @@ func (h *Host) Private(d *Driver) *Offer {
 		if n.Path != "" {
 			host[n.Soname] = n
 		} else {
-			o.Notes = append(o.Notes, fmt.Sprintf("%s, which %s needs, is not on this host", n.Soname, strings.Join(n.By, " and ")))
+			need := "needs"
+			if len(n.By) > 1 {
+				need = "need"
+			}
+			o.Notes = append(o.Notes, fmt.Sprintf("%s, which %s %s, is not on this host", n.Soname, strings.Join(n.By, " and "), need))
 		}
 	}
 	taken := map[string]bool{}

@@ -62,6 +62,11 @@ func (r *Run) Exec() error {
 	env := os.Environ()
 	if r.Method != InPlace {
 		dirs := r.searched(file)
+		for _, dir := range dirs {
+			if i := strings.IndexAny(dir, ":;$"); i >= 0 {
+				return fmt.Errorf("LD_LIBRARY_PATH cannot name %s, for the %q in it: name another directory with --cache", dir, dir[i])
+			}
+		}
 		env = withLibraryPath(env, dirs)
 		r.Log("LD_LIBRARY_PATH begins with %s", strings.Join(dirs, ":"))
 	}

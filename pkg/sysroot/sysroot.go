@@ -7,6 +7,7 @@ package sysroot
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -46,11 +47,10 @@ func (r Root) Resolve(name string) (string, error) { return r.resolve(name, func
 // file itself at last: who can change one of them decides what name leads to.
 func (r Root) Steps(name string) ([]string, error) {
 	steps := []string{"/"}
-	at, err := r.resolve(name, func(step string) { steps = append(steps, step) })
-	if err != nil {
+	if _, err := r.resolve(name, func(step string) { steps = append(steps, step) }); err != nil {
 		return nil, err
 	}
-	return append(steps, at), nil
+	return steps, nil
 }
 
 func (r Root) resolve(name string, step func(string)) (string, error) {
@@ -152,8 +152,11 @@ func (r Root) ReadFile(name string, limit int64) ([]byte, error) {
 		if int64(len(b)) > limit {
 			return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", limit)}
 		}
-		if n == 0 || err != nil {
+		if err == io.EOF {
 			return b, nil
+		}
+		if err != nil {
+			return nil, r.inside("read", name, err)
 		}
 	}
 }
