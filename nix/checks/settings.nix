@@ -393,7 +393,11 @@ in
                   mkdir $lib
                   mv $out/lib $lib/lib
                 '';
-                postFixup = setting;
+                # After nixpkgs' own hooks, which not all bear it.
+                preFixup = ''
+                  inTheMiddle() { ${setting}; }
+                  postFixupHooks+=(inTheMiddle)
+                '';
                 autoAddDriverRunpathFlags = "--when always";
                 noRunpathAmbiguityIgnore = "lib*.so libgreet.so.?";
                 stubReplaceForChecks = true;
