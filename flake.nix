@@ -19,7 +19,7 @@
           inherit (self)
             lib
             overlays
-            homeManagerModules
+            homeModules
             systemManagerModules
             ;
         }
@@ -71,7 +71,7 @@
       formatter = forAllSystems (system: import ./nix/formatter.nix { pkgs = pkgsFor system; });
 
       # Hosts other than NixOS: one option each.
-      homeManagerModules.default = import ./nix/modules/home-manager.nix { inherit self; };
+      homeModules.default = import ./nix/modules/home-manager.nix { inherit self; };
       systemManagerModules.default = import ./nix/modules/system-manager.nix { inherit self; };
 
       templates.default = {

@@ -4,7 +4,7 @@
   pkgs,
   lib,
   overlays,
-  homeManagerModules,
+  homeModules,
   systemManagerModules,
 }@flake:
 let

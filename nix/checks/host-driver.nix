@@ -47,7 +47,7 @@ let
     type = lib.types.attrsOf lib.types.raw;
     default = { };
   };
-  home = evaluate { home = { inherit packages; }; } flake.homeManagerModules.default;
+  home = evaluate { home = { inherit packages; }; } flake.homeModules.default;
   system = evaluate {
     environment.systemPackages = packages;
     systemd.services = units;
