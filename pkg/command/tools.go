@@ -47,6 +47,9 @@ entry holds. Libraries that only the removed stubs offered and that do not come 
 					return Misusef("--stub %q is no pattern", pattern)
 				}
 			}
+			if c.IsSet("offer") && e.Offer == "" {
+				return Misuse("--offer: no directory is named")
+			}
 			return nil
 		},
 	}

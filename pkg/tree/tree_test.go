@@ -481,3 +481,22 @@ func asAnotherUser(t *testing.T) {
 		t.Errorf("another's file: %v", err)
 	}
 }
+
+// A file that is open but has no name any more, as a process's program in a container has none outside.
+func TestArgumentThatNoPathLeadsTo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "a", elfData)
+	f, err := os.Open("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	os.Remove("a")
+	link := fmt.Sprintf("/proc/self/fd/%d", f.Fd())
+	if _, err := os.Stat(link); err != nil {
+		t.Skip(err)
+	}
+	if got := walk(t, Options{FollowArguments: true}, link); !slices.Equal(got, []string{link + " ELF"}) {
+		t.Errorf("%q", got)
+	}
+}

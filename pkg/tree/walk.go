@@ -193,8 +193,9 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 }
 
 // realPath returns the absolute path, free of symbolic links, of what a path leads
-// to. Where that is not a symbolic link itself, parents saves resolving the parent
-// of every one of a thousand files.
+// to; where no path leads there (/proc/PID/exe of another mount namespace), p itself.
+// Of what is not a symbolic link only the parent is resolved, which parents remembers:
+// a thousand files may be named.
 func realPath(p string, link bool, parents map[string]string) (string, error) {
 	if !filepath.IsAbs(p) {
 		wd, err := os.Getwd()
@@ -203,16 +204,18 @@ func realPath(p string, link bool, parents map[string]string) (string, error) {
 		}
 		p = wd + "/" + p // filepath.Join takes "a/.." for ".", which a may not lead to
 	}
+	resolve := func(p string) string {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			return real
+		}
+		return filepath.Clean(p)
+	}
 	if link {
-		return filepath.EvalSymlinks(p)
+		return resolve(p), nil
 	}
 	parent, name := filepath.Split(p)
 	if parents[parent] == "" {
-		real, err := filepath.EvalSymlinks(parent)
-		if err != nil {
-			return "", err
-		}
-		parents[parent] = real
+		parents[parent] = resolve(parent)
 	}
 	return filepath.Join(parents[parent], name), nil
 }
