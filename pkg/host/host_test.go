@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/sysroot"
@@ -188,6 +189,32 @@ func TestCacheRefusesWhatOthersCanWrite(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	if _, err := OpenCache(""); err == nil || !strings.Contains(err.Error(), "--cache") {
 		t.Error(err)
+	}
+}
+
+// Directories of older drivers live for a month after their last use; what a killed process left, for an hour.
+func TestUnusedDirectoriesAreRemoved(t *testing.T) {
+	c := &Cache{Dir: t.TempDir()}
+	name := strings.Repeat("0123456789abcdef", 2)
+	ages := map[string]time.Duration{
+		name: 40 * 24 * time.Hour, "1" + name[1:]: 40 * 24 * time.Hour, "2" + name[1:]: 20 * 24 * time.Hour,
+		".new-1": 2 * time.Hour, ".new-2": time.Minute, stageName: 40 * 24 * time.Hour, "mine": 40 * 24 * time.Hour,
+	}
+	for name, age := range ages {
+		at, then := filepath.Join(c.Dir, name), time.Now().Add(-age)
+		if err := os.Mkdir(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(at, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.removeUnused([]Private{{Dir: filepath.Join(c.Dir, name)}})
+	for old := range ages {
+		_, err := os.Lstat(filepath.Join(c.Dir, old))
+		if gone := err != nil; gone != (old == ".new-1" || old == "1"+name[1:]) {
+			t.Errorf("%s: gone: %v", old, gone)
+		}
 	}
 }
 
