@@ -127,13 +127,14 @@ rec {
         done
       '';
 
-  # dropInRebuilds SYSTEM: the attributes of nixpkgs that overlays.dropIn changes, so
-  # that are built anew. Looks at every top-level attribute, which takes as long as
-  # evaluating all of nixpkgs does; what does not evaluate is left out.
+  # dropInRebuilds SYSTEM, or PACKAGES: the attributes of this flake's nixpkgs, or of
+  # packages with your own configuration, that overlays.dropIn changes, so that are built
+  # anew. Looks at every top-level attribute, which takes as long as evaluating all of
+  # nixpkgs does; what does not evaluate (unfree packages, by default) is left out.
   dropInRebuilds =
-    system:
+    systemOrPackages:
     let
-      before = pkgsFor system;
+      before = if builtins.isAttrs systemOrPackages then systemOrPackages else pkgsFor systemOrPackages;
       after = before.extend overlays.dropIn;
       path =
         set: name:

@@ -36,6 +36,17 @@ let
   cudaSets = builtins.filter (name: builtins.match "cudaPackages(_[0-9_]+)?" name != null) (
     builtins.attrNames pkgs
   );
+  # All of nixpkgs would take minutes.
+  some = set: {
+    inherit (set)
+      autoAddDriverRunpath
+      addDriverRunpath
+      autoPatchelfHook
+      python3
+      jq
+      ;
+    extend = overlay: some (set.extend overlay);
+  };
   # What every package says that is written for nixpkgs' hooks.
   dropInPackage =
     args:
@@ -204,17 +215,7 @@ in
     ''
     # What it rebuilds: nothing but what names the hooks.
     + ''
-      same "rebuilt" "${
-        toString (
-          builtins.filter (name: dropIn.${name}.drvPath or null != pkgs.${name}.drvPath or null) [
-            "autoAddDriverRunpath"
-            "addDriverRunpath"
-            "autoPatchelfHook"
-            "python3"
-            "jq"
-          ]
-        )
-      }" autoAddDriverRunpath
+      same "rebuilt" "${toString (flake.lib.dropInRebuilds (some pkgs))}" autoAddDriverRunpath
     ''
   );
 
