@@ -355,6 +355,8 @@ in
               // {
                 pname = "under-nounset";
                 preFixup = "set -eu";
+                # nixpkgs' strip does not bear it.
+                dontStrip = true;
                 stubReplaceForChecks = true;
                 doInstallCheck = true;
                 installCheckPhase = "$out/bin/program";
