@@ -198,9 +198,20 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 	var out []block
 	free := from // up to here the range is accounted for
 	_, _, known := im.dynSymbols()
+	// Between headers only padding may lie, or what patchelf writes over sections
+	// that it has moved away: Xs, since 0.13 Zs.
 	unused := func(end uint64) error {
-		if at, err := im.padding(free, end); err != nil || at < end {
-			return cmp.Or(err, cannot("unknown data behind the program headers at offset %#x", at))
+		if end <= free {
+			return nil
+		}
+		b, err := im.read(free, end-free)
+		if err != nil {
+			return err
+		}
+		for i, c := range b {
+			if c != 0 && (c != 'X' && c != 'Z' || len(im.Sections) == 0) {
+				return cannot("unknown data behind the program headers at offset %#x", free+uint64(i))
+			}
 		}
 		return nil
 	}

@@ -17,7 +17,8 @@
 //     dynamic entry change;
 //  2. zeros between the end of a segment and the next page, behind the string table
 //     or with a copy of it: the file does not grow;
-//  3. behind the string table where our own segment ends the file;
+//  3. behind the string table where its segment ends what is loaded: the sections
+//     and section headers behind it move on;
 //  4. a new PT_LOAD at the end of the file with a copy of the string table. The
 //     program header table grows where it stands, and the small sections behind it
 //     (notes, .interp, .hash, .gnu.hash, .dynsym) move along into the new segment.

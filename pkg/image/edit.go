@@ -29,7 +29,6 @@ type Edit struct {
 	// The first writes touch nothing that the file uses yet, so they can be taken back.
 	prepared int
 	size     int64 // of the file afterwards
-	emptied  *Prog // a PT_LOAD that is no longer there, because nothing is left in it
 }
 
 // A write is data at an offset, or where data is nil a copy of n bytes from
@@ -250,9 +249,6 @@ func (e *Edit) verifyProgs(after []Prog) error {
 		return out
 	}
 	was, is := fixed(e.im.Progs), fixed(after)
-	if e.emptied != nil {
-		was = slices.DeleteFunc(was, func(q Prog) bool { return q == *e.emptied })
-	}
 	if len(is) == len(was)+1 { // the new PT_LOAD is the last
 		for i := len(is) - 1; i >= 0; i-- {
 			if is[i].Type == elf.PT_LOAD {

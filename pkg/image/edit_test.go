@@ -442,19 +442,16 @@ func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {
 	}
 }
 
-// A segment that holds our string table only gives way to the next one: strip makes
-// of a PT_LOAD with nothing in it one that does not load.
-func TestSegmentOfStringsIsReplaced(t *testing.T) {
-	for _, name := range []string{"unused program header", "code behind the headers", "mips, both tags"} {
+// strip puts .comment and .symtab behind our segment, which then does not end the
+// file any more; they move on when it grows.
+func TestSectionsBehindOurSegmentMoveOn(t *testing.T) {
+	for _, name := range []string{"library", "code behind the headers", "mips, both tags", "appended data"} {
 		b := edit(t, layouts[name].build(t), Change{elf.DT_RUNPATH, lists[1]})
-		b = append(b, strings.Repeat("payload ", 10_000)...) // too much for our segment to grow over
+		b = addSection(parse(t, b), b, ".comment of a strip")
 		before := parse(t, b)
-		only, err := before.onlyStrings()
-		if only < 0 || err != nil {
-			t.Fatalf("%s: our segment holds more than strings (%v)", name, err)
-		}
 		checkPrefixes(t, b, lists[2])
-		after := parse(t, edit(t, b, Change{elf.DT_RUNPATH, lists[2]}))
+		b = edit(t, b, Change{elf.DT_RUNPATH, lists[2]})
+		after := parse(t, b)
 		if len(after.Progs) != len(before.Progs) {
 			t.Errorf("%s: %d program headers became %d", name, len(before.Progs), len(after.Progs))
 		}
@@ -462,43 +459,75 @@ func TestSegmentOfStringsIsReplaced(t *testing.T) {
 			t.Errorf("%s: the loader sees something else", name)
 		}
 		checkSections(t, after)
-		for _, p := range after.Progs {
-			if p == before.Progs[only] {
-				t.Errorf("%s: the old segment is still there", name)
+		if s := after.Sections[len(after.Sections)-1]; string(b[s.Off:][:s.Size]) != ".comment of a strip" {
+			t.Errorf("%s: the section became %q", name, b[s.Off:][:s.Size])
+		}
+	}
+}
+
+// addSection adds a section that is not loaded at the end of the file.
+func addSection(im *Image, b []byte, content string) []byte {
+	s := Section{Type: elf.SHT_PROGBITS, Off: uint64(len(b)), Size: uint64(len(content)), Addralign: 1}
+	b = append(b, content...)
+	shoff := uint64(len(b))
+	for _, s := range append(slices.Clone(im.Sections), s) {
+		h := make([]byte, im.shdrSize())
+		im.encodeSection(h, s)
+		b = append(b, h...)
+	}
+	w := im.wordSize()
+	im.putWord(b[24+2*w:], shoff)
+	im.order.PutUint16(b[24+3*w+12:], uint16(len(im.Sections)+1))
+	return b
+}
+
+// patchelf rounds its segment up: the string table ends it but for some zeros.
+func TestSegmentEndsWithZeros(t *testing.T) {
+	for zeros, grows := range map[int]bool{0: true, 4: true, 16: true, 17: false} {
+		b := edit(t, layouts["library"].build(t), Change{elf.DT_RUNPATH, lists[1]})
+		im := parse(t, b)
+		end := im.strOff + im.strsz
+		b = slices.Insert(b, int(end), make([]byte, zeros)...)
+		im.putWord(b[24+2*im.wordSize():], im.shoff+uint64(zeros))
+		names := im.Sections[im.shstrndx]
+		names.Off += uint64(zeros)
+		im.encodeSection(b[im.shoff+uint64(zeros)+uint64(im.shstrndx)*im.shdrSize():], names)
+		reprog(im, b, *im.segment(im.strtab, im.strsz), func(p *Prog) { p.Filesz, p.Memsz = p.Filesz+uint64(zeros), p.Memsz+uint64(zeros) })
+		before := parse(t, b)
+		if states := checkPrefixes(t, b, lists[2]); states == 0 {
+			t.Errorf("%d zeros: no state", zeros)
+		}
+		after := parse(t, edit(t, b, Change{elf.DT_RUNPATH, lists[2]}))
+		if got := len(after.Progs) == len(before.Progs); got != grows {
+			t.Errorf("%d zeros: %d program headers became %d", zeros, len(before.Progs), len(after.Progs))
+		}
+		if mustView(t, after) != mustView(t, before) {
+			t.Errorf("%d zeros: the loader sees something else", zeros)
+		}
+		checkSections(t, after)
+		if zeros == 4 { // not zeros any more
+			b[end+2] = 1
+			if ends, err := (&planner{im: parse(t, b)}).endsSegment(before.segment(before.strtab, before.strsz)); ends || err != nil {
+				t.Errorf("data behind the string table: %v, %v", ends, err)
 			}
 		}
 	}
 }
 
-// What is in the string table's segment beside it must stay mapped.
-func TestSegmentWithMoreThanStringsStays(t *testing.T) {
-	base := edit(t, layouts["unused program header"].build(t), Change{elf.DT_RUNPATH, lists[1]})
-	own := parse(t, base)
-	seg := own.segment(own.strtab, own.strsz)
-	for what, change := range map[string]func(b []byte){
-		"bytes that nothing names":  func(b []byte) { b[seg.Off+8] = 1 },
-		"a dynamic entry's address": func(b []byte) { own.putWord(b[own.dynOff+own.dynSize()/2:], seg.Vaddr+8) },
-		"no section headers":        func(b []byte) { own.putWord(b[24+2*own.wordSize():], 0) },
-		"instructions":              func(b []byte) { reprog(own, b, *seg, func(p *Prog) { p.Flags |= elf.PF_X }) },
-		"a section of zeros": func(b []byte) {
-			i := slices.IndexFunc(own.Sections, func(s Section) bool { return s.Type == elf.SHT_NOTE })
-			s := own.Sections[i]
-			s.Off, s.Addr, s.Size = seg.Off+8, seg.Vaddr+8, 8
-			own.encodeSection(b[own.shoff+uint64(i)*own.shdrSize():], s)
-		},
-		"more memory than file": func(b []byte) { reprog(own, b, *seg, func(p *Prog) { p.Memsz++ }) },
-		"a note": func(b []byte) {
-			reprog(own, b, *own.prog(elf.PT_NOTE), func(p *Prog) { p.Off, p.Vaddr = seg.Off, seg.Vaddr })
-		},
-	} {
-		b := bytes.Clone(base)
-		change(b)
-		if only, err := parse(t, b).onlyStrings(); only >= 0 || err != nil {
-			t.Errorf("%s: got %d, %v", what, only, err)
-		}
+// strip makes of a PT_LOAD with no section in it one that does not load.
+func TestSegmentIsNotLeftEmpty(t *testing.T) {
+	im := &Image{strtab: 0x3000, Progs: []Prog{
+		{Type: elf.PT_LOAD, Flags: elf.PF_R, Vaddr: 0x1000, Filesz: 0x100, Memsz: 0x100},
+		{Type: elf.PT_LOAD, Flags: elf.PF_R, Vaddr: 0x3000, Filesz: 0x100, Memsz: 0x100},
+	}, Sections: []Section{{}, {Type: elf.SHT_STRTAB, Flags: elf.SHF_ALLOC, Addr: 0x3000, Size: 0x80},
+		{Type: elf.SHT_NOTE, Flags: elf.SHF_ALLOC, Addr: 0x3080, Size: 0x40}}}
+	own := &im.Progs[1]
+	if segs := (&planner{im: im}).readOnlySegments(own); len(segs) != 2 {
+		t.Errorf("with a note beside the strings there are %d segments", len(segs))
 	}
-	if only, err := own.onlyStrings(); only < 0 || err != nil {
-		t.Errorf("without any of it: %d, %v", only, err)
+	im.Sections[2].Addr = 0x1000
+	if segs := (&planner{im: im}).readOnlySegments(own); len(segs) != 1 || segs[0] != own {
+		t.Errorf("with nothing beside the strings there are %d segments", len(segs))
 	}
 }
 

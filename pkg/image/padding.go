@@ -2,10 +2,8 @@ package image
 
 import (
 	"bytes"
-	"cmp"
 	"debug/elf"
 	"math"
-	"slices"
 )
 
 // eachUsed calls use with every range of the file, offset and size in bytes, that
@@ -91,7 +89,11 @@ func (p *planner) inPadding() (*placement, error) {
 	if own == nil { // it runs on into the next one
 		return nil, nil
 	}
-	if p.im.strOff+p.im.strsz == own.Off+own.Filesz {
+	ends, err := p.endsSegment(own)
+	if err != nil {
+		return nil, err
+	}
+	if ends {
 		pad, err := p.im.paddingAfter(own, head+roomFor(len(list)))
 		if err != nil {
 			return nil, err
@@ -100,11 +102,7 @@ func (p *planner) inPadding() (*placement, error) {
 			return p.extend(own, 0, pad)
 		}
 	}
-	segs, err := p.readOnlySegments(own)
-	if err != nil {
-		return nil, err
-	}
-	for _, seg := range segs {
+	for _, seg := range p.readOnlySegments(own) {
 		pad, err := p.im.paddingAfter(seg, p.im.strsz+head+roomFor(len(list)))
 		if err != nil {
 			return nil, err
@@ -116,92 +114,62 @@ func (p *planner) inPadding() (*placement, error) {
 	return nil, nil
 }
 
-// readOnlySegments returns the string table's segment and then, unless that would
-// be left empty, the others that are only read.
-func (p *planner) readOnlySegments(own *Prog) ([]*Prog, error) {
+// readOnlySegments returns the string table's segment and then the others that
+// are only read, unless it would leave its own empty: GNU strip and objcopy give a
+// PT_LOAD that no section is in an offset with which the file does not load.
+func (p *planner) readOnlySegments(own *Prog) []*Prog {
 	segs := []*Prog{own}
-	if only, err := p.im.onlyStrings(); only >= 0 || err != nil {
-		return segs, err
+	if p.im.onlyStrings(own) {
+		return segs
 	}
 	for i := range p.im.Progs {
 		if s := &p.im.Progs[i]; s.Type == elf.PT_LOAD && s.Flags == elf.PF_R && s != own && s.Filesz > 0 {
 			segs = append(segs, s)
 		}
 	}
-	return segs, nil
+	return segs
 }
 
-// onlyStrings returns the index of the PT_LOAD that holds the string table and
-// nothing else, or -1. GNU strip and objcopy give a PT_LOAD that no section is in an
-// offset with which the file does not load, so the table must not leave it behind.
-func (im *Image) onlyStrings() (int, error) {
-	own := im.segment(im.strtab, im.strsz)
-	if own == nil || own.Filesz != own.Memsz || own.Flags&elf.PF_X != 0 || len(im.Sections) == 0 {
-		return -1, nil
-	}
-	in := func(off, size uint64) bool { return size > 0 && off < own.Off+own.Filesz && own.Off < off+size }
-	strings, index := im.stringSection(), -1
+// onlyStrings reports whether the string table is the only section in its segment.
+func (im *Image) onlyStrings(own *Prog) bool {
+	strings := im.stringSection()
 	for i := range im.Sections {
-		if s := &im.Sections[i]; i != strings && s.inFile() && in(s.Off, s.Size) {
-			return -1, nil
+		s := &im.Sections[i]
+		if i != strings && s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 && s.Addr >= own.Vaddr && s.Addr < own.Vaddr+own.Memsz {
+			return false
 		}
 	}
-	for i := range im.Progs {
-		if p := &im.Progs[i]; p == own {
-			index = i
-		} else if in(p.Off, p.Filesz) {
-			return -1, nil
-		}
-	}
-	for _, d := range im.Dynamic {
-		if d.Tag != elf.DT_STRTAB && d.Val >= own.Vaddr && d.Val < own.Vaddr+own.Memsz {
-			return -1, nil
-		}
-	}
-	// The rest must be padding. patchelf keeps the section headers in its segment.
-	at := own.Off
-	used := []span{{im.shoff, uint64(len(im.Sections)) * im.shdrSize()}, {im.strOff, im.strsz}, {own.Off + own.Filesz, 1}}
-	slices.SortFunc(used, func(a, b span) int { return cmp.Compare(a.off, b.off) })
-	for _, u := range used {
-		if u.off+u.size <= at {
-			continue
-		}
-		if end, err := im.padding(at, min(u.off, own.Off+own.Filesz)); err != nil || end < min(u.off, own.Off+own.Filesz) {
-			return -1, err
-		}
-		at = u.off + u.size
-	}
-	return index, nil
+	return strings >= 0
 }
 
-// padding returns the first offset in [from, end) that does not look unused, else
-// end: unused are zeros and, where section headers tell what is used, the Xs and
-// since 0.13 Zs that patchelf writes over what it has moved away.
-func (im *Image) padding(from, end uint64) (uint64, error) {
-	if end <= from {
-		return end, nil
+// endsSegment reports whether the string table ends its segment, but for the few
+// zeros with which patchelf rounds the size of its segment up.
+func (p *planner) endsSegment(own *Prog) (bool, error) {
+	im, most := p.im, uint64(16)
+	strings := im.stringSection()
+	end := im.strOff + im.strsz
+	rest := own.Off + own.Filesz - end
+	if rest == 0 || rest > most || strings < 0 {
+		return rest == 0, nil
 	}
-	b, err := im.read(from, end-from)
-	if err != nil {
-		return 0, err
-	}
-	for i, c := range b {
-		if c != 0 && (c != 'X' && c != 'Z' || len(im.Sections) == 0) {
-			return from + uint64(i), nil
+	for i := range im.Sections {
+		if s := &im.Sections[i]; i != strings && s.Flags&elf.SHF_ALLOC != 0 && s.Addr+s.Size > im.strtab+im.strsz && s.Addr < own.Vaddr+own.Memsz {
+			return false, nil
 		}
 	}
-	return end, nil
+	return im.zeros(end, rest)
 }
 
-// extend lets the table and its segment grow by n bytes. The first gap of them are
-// what they are, the others are free.
+// extend lets the table and its segment, which it ends, grow by n bytes. The first
+// gap of them are what they are, the others are free.
 func (p *planner) extend(seg *Prog, gap, n uint64) (*placement, error) {
 	added, at := appendRoom(nil, p.change.List, n-gap-uint64(roomHead))
-	size := p.im.strsz + n
+	end := seg.Off + seg.Filesz
+	size := end + n - p.im.strOff
 	heads := append(p.sectionWrite(p.im.strOff, p.im.strtab, size), p.growSegment(seg, n))
 	return &placement{
-		strOff:   p.im.strsz + gap + at,
-		prepare:  []write{{off: p.im.strOff + p.im.strsz + gap, data: added}},
+		strOff:   end + gap - p.im.strOff + at,
+		prepare:  []write{{off: end + gap, data: added}},
 		heads:    heads,
 		early:    len(heads),
 		tags:     map[elf.DynTag]uint64{elf.DT_STRSZ: size},

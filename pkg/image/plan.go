@@ -32,7 +32,6 @@ type placement struct {
 	size     uint64 // of the file afterwards
 	moved    bool   // the string table stands elsewhere afterwards
 	newTable uint64 // file offset of the string table afterwards
-	emptied  *Prog  // the PT_LOAD that the string table leaves and that goes with it
 
 	dynamic     *block // .dynamic, where it had to move
 	dynamicData []byte // its bytes in one of the writes in prepare
@@ -82,7 +81,7 @@ func (p *planner) place(moveDynamic bool) (*placement, error) {
 // map it; .dynamic, the run path last; the headers that need the old bytes no
 // longer; what only tools read; and zeros over what is dead.
 func (p *planner) assemble(e *Edit, pl *placement, slot int) (*Edit, error) {
-	e.size, e.emptied = int64(pl.size), pl.emptied
+	e.size = int64(pl.size)
 	e.writes = pl.prepare
 	e.prepared = len(e.writes)
 

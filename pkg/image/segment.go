@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"math"
 	"slices"
@@ -12,28 +13,35 @@ import (
 // its parent and loses the PT_LOAD.
 const segmentHead = 64
 
-// A trailer is what stands behind the last segment: the section names, the
-// section headers, and what somebody appended to the file.
+// A trailer is what stands behind the last segment: sections that are not loaded,
+// the section headers, and what somebody appended to the file.
 type trailer struct {
 	sections []Section // with their new places
-	names    int       // index of the section that holds the names, where it moves along; else -1
+	moving   []int     // indices of those that move along, by offset
 	tailOff  uint64    // where appended data begins now
 	tail     uint64    // its size, bytes
 }
 
-const maxNames = 64 << 10 // section names that move along, bytes
+const maxMoving = 64 << 10 // sections that move along, bytes in all
 
-// trailer describes what has to follow a segment that is to end the file.
-func (p *planner) trailer() (*trailer, error) {
+// trailer describes what has to follow a segment that is to end the file, with the
+// sections that stand behind offset end now.
+func (p *planner) trailer(end uint64) (*trailer, error) {
 	im := p.im
-	t := &trailer{sections: append([]Section(nil), im.Sections...), names: -1, tailOff: im.imageEnd()}
-	// patchelf insists on a section behind the string table in an ET_EXEC file
-	// (rewriteSectionsExecutable), so the section names go with the headers.
-	if i := int(im.shstrndx); i < len(im.Sections) {
-		if s := &im.Sections[i]; s.Type == elf.SHT_STRTAB && s.Flags&elf.SHF_ALLOC == 0 && s.Size <= maxNames && s.Off+s.Size <= im.size {
-			t.names = i
+	t := &trailer{sections: append([]Section(nil), im.Sections...), tailOff: im.imageEnd()}
+	left := uint64(maxMoving)
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		// patchelf insists on a section behind the string table in an ET_EXEC file
+		// (rewriteSectionsExecutable), so the section names go with the headers.
+		names := i == int(im.shstrndx) && s.Type == elf.SHT_STRTAB
+		if (names || s.Off >= end) && s.isBlock() && s.Flags&elf.SHF_ALLOC == 0 && s.Addralign <= 64 &&
+			s.Size <= min(left, im.size) && s.Off <= im.size-s.Size {
+			t.moving = append(t.moving, i)
+			left -= s.Size
 		}
 	}
+	slices.SortFunc(t.moving, func(i, j int) int { return cmp.Compare(im.Sections[i].Off, im.Sections[j].Off) })
 	zero, err := im.zeros(t.tailOff, im.size-t.tailOff)
 	if err != nil {
 		return nil, err
@@ -64,24 +72,27 @@ func (im *Image) zeros(off, n uint64) (bool, error) {
 // end directly, the new e_shoff and the size of the whole file; appended data comes
 // as a copy, so that it is found from its old offset as well as from the end.
 func (t *trailer) write(im *Image, end uint64) (data []byte, copied *write, shoff, size uint64, err error) {
-	if t.names >= 0 {
-		s := &t.sections[t.names]
-		if data, err = im.read(s.Off, s.Size); err != nil {
-			return nil, nil, 0, 0, err
-		}
-		s.Off = end
+	at := end
+	for _, i := range t.moving {
+		s := &t.sections[i]
+		s.Off = alignUp(at, s.Addralign)
+		at = s.Off + s.Size
 	}
 	if len(t.sections) > 0 {
-		shoff = alignUp(end+uint64(len(data)), 8)
-		names := data
-		data = im.bytes(shoff - end + uint64(len(t.sections))*im.shdrSize())
-		headers := data[shoff-end:]
-		for i, s := range t.sections {
-			im.encodeSection(headers[uint64(i)*im.shdrSize():], s)
-		}
-		copy(data, names)
+		shoff = alignUp(at, 8)
+		at = shoff + uint64(len(t.sections))*im.shdrSize()
 	}
-	size = end + uint64(len(data))
+	data = im.bytes(at - end)
+	for _, i := range t.moving {
+		s := &t.sections[i]
+		if err := readFull(im.r, data[s.Off-end:][:s.Size], im.Sections[i].Off); err != nil {
+			return nil, nil, 0, 0, err
+		}
+	}
+	for i, s := range t.sections {
+		im.encodeSection(data[shoff-end+uint64(i)*im.shdrSize():], s)
+	}
+	size = at
 	if t.tail > 0 {
 		copied = &write{off: size, from: t.tailOff, n: t.tail}
 	}
@@ -93,25 +104,28 @@ func (t *trailer) write(im *Image, end uint64) (data []byte, copied *write, shof
 }
 
 // inLastSegment lets the segment that ends the file grow where the string table
-// ends it: only section names and headers stand behind it, and they move on.
+// ends it: only little that is not loaded stands behind it, and that moves on.
 func (p *planner) inLastSegment() (*placement, error) {
 	im := p.im
 	seg := im.segment(im.strtab, im.strsz)
-	end := im.strOff + im.strsz
-	if seg == nil || end != seg.Off+seg.Filesz || seg.Filesz != seg.Memsz {
+	if seg == nil || seg.Filesz != seg.Memsz {
 		return nil, nil
 	}
+	if ends, err := p.endsSegment(seg); !ends || err != nil {
+		return nil, err
+	}
+	end := seg.Off + seg.Filesz
 	for i := range im.Progs {
 		if q := &im.Progs[i]; q.Type == elf.PT_LOAD && q.Vaddr > seg.Vaddr || q.Off+q.Filesz > end && q.Filesz > 0 {
 			return nil, nil
 		}
 	}
-	t, err := p.trailer()
+	t, err := p.trailer(end)
 	if err != nil {
 		return nil, err
 	}
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.inFile() && s.Size > 0 && i != t.names && s.Off+s.Size > end {
+		if s := &im.Sections[i]; s.isBlock() && s.Off+s.Size > end && !slices.Contains(t.moving, i) {
 			return nil, nil
 		}
 	}
@@ -144,7 +158,7 @@ func (p *planner) inLastSegment() (*placement, error) {
 		return nil, err
 	}
 	if i := im.stringSection(); i >= 0 {
-		t.sections[i].Size = im.strsz + n
+		t.sections[i].Size = end + n - im.strOff
 	}
 	data, copied, shoff, size, err := t.write(im, end+n)
 	if err != nil {
@@ -186,20 +200,14 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	if err != nil {
 		return nil, err
 	}
-	t, err := p.trailer()
+	t, err := p.trailer(im.size)
 	if err != nil {
 		return nil, err
 	}
 	tableEnd := im.phoff + uint64(len(im.Progs))*im.phdrSize()
-	// A program header that is of no more use spares the growth: that of the segment
-	// which the string table leaves empty, or an unused one; MIPS linkers make one.
-	null, err := im.onlyStrings()
-	if err != nil {
-		return nil, err
-	}
-	emptied := null >= 0
+	null := -1 // an unused program header spares the growth; MIPS linkers leave one
 	for i := range im.Progs {
-		if null < 0 && im.Progs[i].Type == elf.PT_NULL {
+		if im.Progs[i].Type == elf.PT_NULL {
 			null = i
 		}
 	}
@@ -217,10 +225,10 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	}
 	n := &newSegment{p: p, t: t, lent: -1}
 	n.begin()
-	// Whether something that .dynamic points to is lost when the headers change.
-	lost := emptied
+	// Whether something that .dynamic points to lies where the table grows.
+	overwritten := false
 	for _, b := range moving {
-		lost = lost || b.dynamic && b.off < tableEnd+im.phdrSize()
+		overwritten = overwritten || b.dynamic && b.off < tableEnd+im.phdrSize()
 		moveDynamic = moveDynamic || b.rank == rankDynamic
 	}
 	for rank := rankNote; rank < rankDynamic; rank++ {
@@ -232,15 +240,12 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 			}
 		}
 	}
-	if lost && !moveDynamic {
+	if overwritten && !moveDynamic {
 		if n.lent = lendable(im.Progs); n.lent < 0 {
 			moveDynamic = true
 		}
 	}
 	pl := &placement{moved: true, tags: map[elf.DynTag]uint64{}}
-	if emptied {
-		pl.emptied = &im.Progs[null]
-	}
 	if moveDynamic {
 		if pl.dynamic, err = n.addDynamic(); err != nil {
 			return nil, err
