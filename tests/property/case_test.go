@@ -53,7 +53,8 @@ func (s *scenario) play(steps []step) (outcome, error) {
 	if err != nil {
 		return out, err
 	}
-	payload := -1 // offset of the payload, where there is one
+	payload := -1    // offset of the payload, where there is one
+	emptied := false // by patchelf: see below
 	for i, st := range steps {
 		fail := func(format string, args ...any) (outcome, error) {
 			out.failure = &failure{i, fmt.Sprintf(format, args...)}
@@ -63,6 +64,7 @@ func (s *scenario) play(steps []step) (outcome, error) {
 		if err != nil {
 			return out, err
 		}
+		emptyBefore := emptySegment(w.file)
 		info, err := os.Stat(w.file)
 		if err != nil {
 			return out, err
@@ -116,6 +118,7 @@ func (s *scenario) play(steps []step) (outcome, error) {
 			}
 			continue // refused with and without us; do has put the old file back
 		}
+		emptied = emptied || isPatchelf(st) && !emptyBefore && emptySegment(w.file)
 		if stdout, err := run(w.dir); err != nil || stdout != s.v.stdout {
 			if err == nil {
 				err = fmt.Errorf("it printed %q instead of %q", stdout, s.v.stdout)
@@ -123,6 +126,11 @@ func (s *scenario) play(steps []step) (outcome, error) {
 			if !st.ours {
 				if isPatchelf(st) && versionsLeftBehind(w.file) {
 					out.theirs = "patchelf left DT_VERDEF behind: " + st.String()
+					return out, nil
+				}
+				if emptied && !isPatchelf(st) {
+					// To a segment without a section strip and objcopy give an offset that does not fit its address.
+					out.theirs = "patchelf had moved all out of a segment: " + st.String()
 					return out, nil
 				}
 				if before.phoff != 64 && !isPatchelf(st) {
@@ -474,6 +482,20 @@ func noBytes(path, name string) bool {
 	}
 	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool {
 		return p.Type == elf.PT_LOAD && s.Addr >= p.Vaddr && s.Addr+s.Size <= p.Vaddr+p.Memsz
+	})
+}
+
+// emptySegment reports whether no section is in one of the segments behind the headers.
+func emptySegment(path string) bool {
+	f, err := elf.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool {
+		return p.Type == elf.PT_LOAD && p.Off > 0 && !slices.ContainsFunc(f.Sections, func(s *elf.Section) bool {
+			return s.Flags&elf.SHF_ALLOC != 0 && s.Addr >= p.Vaddr && s.Addr < p.Vaddr+p.Memsz
+		})
 	})
 }
 
