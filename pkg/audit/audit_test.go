@@ -369,6 +369,12 @@ func TestAudit(t *testing.T) {
 			f.want(doc.of(f.dir + "/p"))
 			f.want(doc.of(f.dir + "/lib/liba.so.1"))
 		}},
+		{"the loader refuses the file itself", func(f *folder) {
+			p := needs("$ORIGIN", "libc.so.6")
+			p.RelR, p.Interp = true, loader64
+			p.Requires = []tinyelf.Requirement{{Library: "libother.so.1", Version: "V_1"}}
+			f.audited("p", p, "error load-error")
+		}},
 		{"driver needed, no driver link", func(f *folder) {
 			f.Nix = true
 			f.audited("p", needs("$ORIGIN", "libcuda.so.1"), "error no-driver-link")

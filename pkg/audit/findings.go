@@ -194,6 +194,9 @@ func (s *subject) keptReference(e *entry, remedy string) {
 
 // libraries looks at what is loaded.
 func (s *subject) libraries() {
+	if err := s.load.Main.Err; err != "" {
+		s.report(Finding{ID: LoadError, Message: "the loader stops at the file itself: " + err, Remedy: "build or edit the file anew"})
+	}
 	for _, o := range s.load.Objects[1:] {
 		if !o.Found() {
 			continue
