@@ -13,6 +13,8 @@ import (
 	"cuda-runpath/pkg/host"
 )
 
+var copyFlag = &cli.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "copy libraries that load others, so that these are found"}
+
 var install = &cli.Command{
 	Name:  "install",
 	Usage: "make /run/opengl-driver/lib a directory of links to the driver's libraries",
@@ -23,8 +25,7 @@ tmpfiles" for what redoes it at boot: /run is empty then.
 With --copy, libraries that load others are copied and get a run path of $ORIGIN: a program's own glibc does not know where
 the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX compiler that it opens.`,
 	Flags: []cli.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
-		&cli.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "copy libraries that load others, so that these are found"},
-		dryRunFlag, jsonFlag, verboseFlag, quietFlag},
+		copyFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
 	Action: func(c *cli.Context) error {
 		if err := noArguments(c); err != nil {
 			return err
@@ -132,8 +133,9 @@ var tmpfiles = &cli.Command{
 	Name:  "tmpfiles",
 	Usage: "print what redoes the installation at boot and after an upgrade of the driver",
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
-install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.`,
-	Flags: []cli.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
+install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
+With --copy the units run "hostDriver install --copy", and there are no lines, which can only link.`,
+	Flags: []cli.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag,
 		&cli.StringFlag{Name: "part", Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
 		&cli.StringFlag{Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
 		&cli.StringFlag{Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
@@ -158,7 +160,7 @@ install" at boot and when ldconfig has run. Each part begins with a comment that
 		if program == "" {
 			program = thisProgram()
 		}
-		files := h.BootFiles(all, to, program)
+		files := h.BootFiles(all, to, program, c.Bool("copy"))
 		if c.Bool("json") {
 			return printJSON(c, map[string]any{"files": files})
 		}
@@ -183,6 +185,9 @@ func printBoot(c *cli.Context, files []host.BootFile) error {
 	parts := map[string]string{"tmpfiles": ".conf", "service": ".service", "path": ".path"}
 	if _, ok := parts[part]; part != "" && !ok {
 		return command.Misusef("--part %s: tmpfiles, service or path", part)
+	}
+	if part == "tmpfiles" && c.Bool("copy") {
+		return command.Misuse("--part tmpfiles: lines for tmpfiles.d cannot --copy")
 	}
 	for _, f := range files {
 		if part != "" && !strings.HasSuffix(f.Path, parts[part]) {

@@ -15,8 +15,9 @@ type BootFile struct {
 // BootFiles returns what redoes an installation: lines for systemd-tmpfiles, which
 // work at boot without hostDriver, and a unit that runs program (hostDriver's path)
 // at boot and whenever ldconfig has written its cache anew, as it does after an
-// upgrade of the driver. /run, where the link lies, is empty after each boot.
-func (h *Host) BootFiles(drivers []*Driver, prefix, program string) []BootFile {
+// upgrade of the driver. /run, where the link lies, is empty after each boot. With
+// copies the unit installs these, and there are no lines, which can only link.
+func (h *Host) BootFiles(drivers []*Driver, prefix, program string, copies bool) []BootFile {
 	var lines strings.Builder
 	fmt.Fprintf(&lines, "# Links to the host's GPU driver for programs built with Nix. Made by: hostDriver tmpfiles\n")
 	for _, d := range drivers {
@@ -31,7 +32,10 @@ func (h *Host) BootFiles(drivers []*Driver, prefix, program string) []BootFile {
 	if prefix != DefaultPrefix {
 		flags = " --prefix " + unitWord(prefix)
 	}
-	return []BootFile{
+	if copies {
+		flags += " --copy"
+	}
+	files := []BootFile{
 		{"/etc/tmpfiles.d/hostDriver.conf", lines.String()},
 		{"/etc/systemd/system/hostDriver.service", `[Unit]
 Description=Links to the host's GPU driver for programs built with Nix
@@ -54,6 +58,10 @@ PathChanged=/etc/ld.so.cache
 WantedBy=multi-user.target
 `},
 	}
+	if copies {
+		return files[1:]
+	}
+	return files
 }
 
 // specifier escapes a path for tmpfiles.d(5), where "%" begins a specifier and blanks separate.

@@ -140,6 +140,35 @@ func TestDriverLinksOfMachines(t *testing.T) {
 	}
 }
 
+// Of several drivers in Ubuntu's old layout, the newest: numbers compare as numbers.
+func TestNewestDirectoryFirst(t *testing.T) {
+	h := host(t, map[string]string{"usr/lib/nvidia-304/x": "", "usr/lib/nvidia-1080/x": "", "usr/lib/nvidia-390/x": ""})
+	m, _ := MachineNamed("x86_64")
+	_, places := h.places(m)
+	var got []string
+	for _, p := range places {
+		if strings.Contains(p.dir, "nvidia-") {
+			got = append(got, filepath.Base(p.dir))
+		}
+	}
+	if want := []string{"nvidia-1080", "nvidia-390", "nvidia-304"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The units: at boot, and when ldconfig has written the loader's cache anew.
+func TestBootFiles(t *testing.T) {
+	h := host(t, nil)
+	files := h.BootFiles(nil, "/opt/gpu driver", "/usr/bin/hostDriver", true)
+	if len(files) != 2 || !strings.Contains(files[0].Text, "\nExecStart=/usr/bin/hostDriver install --prefix \"/opt/gpu driver\" --copy\n") ||
+		!strings.Contains(files[1].Text, "\nPathChanged=/etc/ld.so.cache\n") {
+		t.Errorf("%+v", files)
+	}
+	if files := h.BootFiles(nil, DefaultPrefix, "/x", false); len(files) != 3 || !strings.Contains(files[1].Text, "\nExecStart=/x install\n") {
+		t.Errorf("%+v", files)
+	}
+}
+
 func TestBootFilesQuote(t *testing.T) {
 	for in, want := range map[string]string{
 		"/run/opengl-driver": "/run/opengl-driver", "/a b": `"/a b"`, "/100%": "/100%%", `/a"b`: `"/a\"b"`,
