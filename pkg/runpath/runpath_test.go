@@ -285,3 +285,21 @@ func TestNeverAnEmptyEntry(t *testing.T) {
 		}
 	})
 }
+
+func TestUniqueAndDuplicatesAreTheList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := Parse(drawList(t))
+		unique, duplicates := l.Unique(), l.Duplicates()
+		if len(unique)+len(duplicates) != len(l) || len(unique.Duplicates()) > 0 {
+			t.Fatalf("%q: unique %q, duplicates %q", l, unique, duplicates)
+		}
+		if unique.Empties() != l.Empties() {
+			t.Fatalf("%q: empty entries are not counted as duplicates: %q", l, unique)
+		}
+		for _, e := range duplicates {
+			if !slices.ContainsFunc(unique, func(u string) bool { return Key(u) == Key(e) }) {
+				t.Fatalf("%q: %q is gone", l, e)
+			}
+		}
+	})
+}
