@@ -105,6 +105,7 @@ let
           runHook preInstallCheck
           $out/bin/program
           echo "in the check phase: $LD_LIBRARY_PATH"
+          [[ :$LD_LIBRARY_PATH == *":$NIX_BUILD_TOP/"* ]]
           runHook postInstallCheck
         '';
         postPhases = "afterwardsPhase";
