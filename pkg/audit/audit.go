@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -162,7 +163,7 @@ func write(s *command.Session, o Output, results []*result, sum *Summary) error 
 
 // save writes a file whole or not at all.
 func save(name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(dirOf(name), ".audit-*")
+	f, err := os.CreateTemp(filepath.Dir(name), ".audit-*")
 	if err != nil {
 		return err
 	}
@@ -181,15 +182,6 @@ func save(name string, write func(io.Writer) error) error {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
-}
-
-func dirOf(name string) string {
-	for i := len(name) - 1; i >= 0; i-- {
-		if name[i] == '/' {
-			return name[:i+1]
-		}
-	}
-	return "."
 }
 
 // progress shows how far the audit is, on a terminal, once it has taken a second.

@@ -220,9 +220,7 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 		nodes = []string{"/dev/dxg"}
 		mends["/dev/dxg"] = "in Windows: wsl --update, then wsl --shutdown"
 	case jetson:
-		for _, pattern := range []string{"/dev/nvhost-gpu", "/dev/nvhost-ctrl-gpu", "/dev/nvmap"} {
-			nodes = append(nodes, pattern)
-		}
+		nodes = []string{"/dev/nvhost-gpu", "/dev/nvhost-ctrl-gpu", "/dev/nvmap"}
 	default:
 		nodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
 		mends["/dev/nvidiactl"] = "sudo nvidia-modprobe -c=0"

@@ -85,8 +85,11 @@ func TestHostileFilesEnd(t *testing.T) {
 func TestDamagedFilesDoNotCrash(t *testing.T) {
 	s := newStage(t)
 	r := rand.New(rand.NewSource(1))
-	good := prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN:~/x").Bytes()
-	library := lib("liba.so.1").Needs("libc.so.6").With(elf.DT_RPATH, "$ORIGIN").With(elf.DT_AUXILIARY, "libb.so").Bytes()
+	p := prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN:~/x")
+	p.Requires = []tinyelf.Requirement{{Library: "liba.so.1", Version: "V_1"}, {Library: "liba.so.1", Version: "V_2", Weak: true}}
+	l := lib("liba.so.1").Needs("libc.so.6").With(elf.DT_RPATH, "$ORIGIN").With(elf.DT_AUXILIARY, "libb.so")
+	l.Defines, l.Requires = []string{"V_1", "V_2"}, []tinyelf.Requirement{{Library: "libc.so.6", Version: "GLIBC_2.2.5"}}
+	good, library := p.Bytes(), l.Bytes()
 	damage := func(b []byte) string {
 		b = append([]byte(nil), b...)
 		for range 1 + r.Intn(6) {

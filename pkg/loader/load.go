@@ -82,7 +82,6 @@ type Loader struct {
 	interps sync.Map // string → *Interpreter
 	subs    sync.Map // string → []string
 	caches  sync.Map // string → *cacheOnce
-	expands sync.Map
 	cwd     string
 }
 
@@ -164,14 +163,13 @@ type Object struct {
 	Lacks []Lack
 	Uses  []Use // in the order of loading
 
-	origin   string
-	loader   *Object // l_loader: whose DT_RPATH is searched next
-	names    []string
-	sonameOK bool
-	lists    map[elf.DynTag][]element
-	missing  bool
-	program  bool
-	late     bool // loaded by dlopen, or for a library that is
+	origin  string
+	loader  *Object // l_loader: whose DT_RPATH is searched next
+	names   []string
+	lists   map[elf.DynTag][]element
+	missing bool
+	program bool
+	late    bool // loaded by dlopen, or for a library that is
 }
 
 // Certain tells whether the loader loads the object, or looks for it, at start.
@@ -442,7 +440,7 @@ func (l *Loader) existing(dir string, subs []string, key string) []string {
 	return out
 }
 
-// find looks for a name without a slash in a list of directories: open_path of
+// openPath looks for a name without a slash in a list of directories: open_path of
 // elf/dl-load.c. done tells that a file was found or the load has failed.
 func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r *outcome) (done bool) {
 	for _, e := range dirs {

@@ -58,10 +58,7 @@ func (s *Load) checkVersions(objects []*Object) {
 			}
 			switch to := s.named(v.Library); {
 			case to == nil:
-				o.Err = fmt.Sprintf("it needs version `%s' of %s, which is not loaded: the loader crashes", v.Name, v.Library)
-				if !s.started {
-					s.Err = fmt.Sprintf("%s: %s", o.Path, o.Err) // worse than a version that is not found
-				}
+				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", v.Name, v.Library)
 				return
 			case to.missing || to.File == nil || !to.File.versions.versioned || v.Weak:
 			case !to.File.versions.define(v):
@@ -72,12 +69,20 @@ func (s *Load) checkVersions(objects []*Object) {
 		if o.File.versions.relr && !relr && s.Interp.Version.atLeast(2, 36) {
 			for _, name := range o.File.Needed {
 				if strings.HasPrefix(name, "libc.so.") {
-					o.Err = fmt.Sprintf("DT_RELR without %s dependency", relrVersion)
-					s.stop("%s: %s", o.Path, o.Err)
+					s.refuse(o, "DT_RELR without %s dependency", relrVersion)
 					return
 				}
 			}
 		}
+	}
+}
+
+// refuse records that the loader stops at an object at once, where it only counts the
+// versions that it does not find.
+func (s *Load) refuse(o *Object, format string, args ...any) {
+	o.Err = fmt.Sprintf(format, args...)
+	if !s.started {
+		s.Err = fmt.Sprintf("%s: %s", o.Path, o.Err)
 	}
 }
 
