@@ -102,7 +102,14 @@ func Main(app *cli.App) {
 
 // Run runs an app and returns the exit status. Flags may stand before or behind
 // the arguments; "--" ends them.
-func Run(app *cli.App, args []string, stdout, stderr io.Writer) int {
+func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
+	if completes(args) {
+		defer func() {
+			if recover() != nil { // cli, behind a flag that it does not know
+				status = StatusMisused
+			}
+		}()
+	}
 	app.Writer, app.ErrWriter = stdout, stderr
 	for _, c := range app.Commands {
 		// What a command does not inherit from the app in cli. With a help command of
@@ -127,9 +134,14 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) int {
 	return StatusFailed
 }
 
+// completes tells whether a shell asks which words fit; see bashCompletion.
+func completes(args []string) bool {
+	return len(args) > 0 && args[len(args)-1] == "--generate-bash-completion"
+}
+
 // flagsFirst moves flags before the arguments, which is where cli looks for them.
 func flagsFirst(flags []cli.Flag, commands []*cli.Command, args []string) []string {
-	if len(args) == 0 || args[len(args)-1] == "--generate-bash-completion" {
+	if len(args) == 0 || completes(args) {
 		return args
 	}
 	takesValue := map[string]bool{}
