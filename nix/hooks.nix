@@ -21,7 +21,7 @@ let
       name,
       description,
       tools,
-      parts ? tools,
+      parts,
       passthru ? { },
       propagated ? [ ],
     }:
@@ -62,97 +62,87 @@ let
     ) { inherit cuda-runpath cuda_compat; };
 
   driverLink = "/run/opengl-driver" + lib.optionalString (hostPlatform.isi686 or false) "-32";
+
+  plain = {
+    stubReplace = {
+      name = "stubReplace";
+      description = "Takes stub directories out of the run paths of all outputs and asks for the GPU driver's";
+      tools = [ "stubReplace" ];
+      parts = [ "stubReplace" ];
+    };
+
+    autoAddDriverRunpath = {
+      name = "autoAddDriverRunpath";
+      description = "Puts the GPU driver's directory into the run paths of all outputs";
+      tools = [ "autoAddDriverRunpath" ];
+      parts = [
+        "autoAddDriverRunpath"
+        "addDriverRunpath"
+      ];
+    };
+
+    addCudaCompatRunpath = {
+      name = "addCudaCompatRunpath";
+      description = "Puts cuda_compat's directory in front of the run paths of all outputs";
+      tools = [ "addCudaCompatRunpath" ];
+      parts = [ "addCudaCompatRunpath" ];
+    };
+
+    noRunpathAmbiguity = {
+      name = "noRunpathAmbiguity";
+      description = "Fails the build where the order of a run path decides which library is loaded";
+      tools = [ "noRunpathAmbiguity" ];
+      parts = [ "noRunpathAmbiguity" ];
+    };
+
+    # Brings all four.
+    cudaRunpathHook = {
+      name = "cudaRunpath";
+      description = "Makes the run paths of all outputs right for CUDA: no stubs, the driver's directory, cuda_compat's, and nothing ambiguous";
+      tools = [
+        "stubReplace"
+        "autoAddDriverRunpath"
+        "addCudaCompatRunpath"
+        "noRunpathAmbiguity"
+      ];
+      parts = [
+        "stubReplace"
+        "autoAddDriverRunpath"
+        "addDriverRunpath"
+        "addCudaCompatRunpath"
+        "noRunpathAmbiguity"
+      ];
+    };
+
+    # Only the shell function, for packages that call it in their own phases.
+    addDriverRunpath = {
+      name = "addDriverRunpath";
+      description = "A shell function that puts the GPU driver's directory into the run path of a file";
+      tools = [ "autoAddDriverRunpath" ];
+      parts = [ "addDriverRunpath" ];
+      passthru = { inherit driverLink; };
+    };
+  };
 in
-{
-  stubReplace = hook {
-    name = "stubReplace";
-    description = "Takes stub directories out of the run paths of all outputs and asks for the GPU driver's";
-    tools = [ "stubReplace" ];
-  };
-
-  autoAddDriverRunpath = hook {
-    name = "autoAddDriverRunpath";
-    description = "Puts the GPU driver's directory into the run paths of all outputs";
-    tools = [ "autoAddDriverRunpath" ];
-    parts = [
-      "autoAddDriverRunpath"
-      "addDriverRunpath"
-    ];
-  };
-
-  addCudaCompatRunpath = hook {
-    name = "addCudaCompatRunpath";
-    description = "Puts cuda_compat's directory in front of the run paths of all outputs";
-    tools = [ "addCudaCompatRunpath" ];
-  };
-
-  noRunpathAmbiguity = hook {
-    name = "noRunpathAmbiguity";
-    description = "Fails the build where the order of a run path decides which library is loaded";
-    tools = [ "noRunpathAmbiguity" ];
-  };
-
-  # Brings all four.
-  cudaRunpathHook = hook {
-    name = "cudaRunpath";
-    description = "Makes the run paths of all outputs right for CUDA: no stubs, the driver's directory, cuda_compat's, and nothing ambiguous";
-    tools = [
-      "stubReplace"
-      "autoAddDriverRunpath"
-      "addCudaCompatRunpath"
-      "noRunpathAmbiguity"
-    ];
-    parts = [
-      "stubReplace"
-      "autoAddDriverRunpath"
-      "addDriverRunpath"
-      "addCudaCompatRunpath"
-      "noRunpathAmbiguity"
-    ];
-  };
-
-  # Only the shell function, for packages that call it in their own phases.
-  addDriverRunpath = hook {
-    name = "addDriverRunpath";
-    description = "A shell function that puts the GPU driver's directory into the run path of a file";
-    tools = [ "autoAddDriverRunpath" ];
-    parts = [ "addDriverRunpath" ];
-    passthru = { inherit driverLink; };
-  };
-
+builtins.mapAttrs (_: hook) plain
+// {
   # For overlays.dropIn: the hooks with the shell functions that nixpkgs' bring.
   dropIn =
     { autoFixElfFiles }:
+    let
+      with' =
+        functions: arguments:
+        hook (
+          arguments
+          // {
+            parts = arguments.parts ++ functions;
+            propagated = [ autoFixElfFiles ];
+          }
+        );
+    in
     {
-      autoAddDriverRunpath = hook {
-        name = "autoAddDriverRunpath";
-        description = "Puts the GPU driver's directory into the run paths of all outputs";
-        tools = [ "autoAddDriverRunpath" ];
-        parts = [
-          "autoAddDriverRunpath"
-          "addDriverRunpath"
-        ];
-        propagated = [ autoFixElfFiles ];
-      };
-      autoAddCudaCompatRunpath = hook {
-        name = "addCudaCompatRunpath";
-        description = "Puts cuda_compat's directory in front of the run paths of all outputs";
-        tools = [ "addCudaCompatRunpath" ];
-        parts = [
-          "addCudaCompatRunpath"
-          "addCudaCompatRunpath-function"
-        ];
-        propagated = [ autoFixElfFiles ];
-      };
-      removeStubsFromRunpathHook = hook {
-        name = "stubReplace";
-        description = "Takes stub directories out of the run paths of all outputs and asks for the GPU driver's";
-        tools = [ "stubReplace" ];
-        parts = [
-          "stubReplace"
-          "removeStubsFromRunpath-function"
-        ];
-        propagated = [ autoFixElfFiles ];
-      };
+      autoAddDriverRunpath = with' [ ] plain.autoAddDriverRunpath;
+      autoAddCudaCompatRunpath = with' [ "addCudaCompatRunpath-function" ] plain.addCudaCompatRunpath;
+      removeStubsFromRunpathHook = with' [ "removeStubsFromRunpath-function" ] plain.stubReplace;
     };
 }
