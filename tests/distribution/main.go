@@ -21,7 +21,7 @@ import (
 	"sync"
 	"time"
 
-	"cuda-runpath/tests/oracle"
+	"cuda-runpath/tests/distribution/oracle"
 )
 
 var (

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -74,40 +73,6 @@ func Have(tools ...string) (missing []string) {
 		}
 	}
 	return missing
-}
-
-// Build compiles the binaries of ./cmd into a directory, statically, from the
-// module that holds the working directory.
-func Build(dir string) error {
-	root, err := Root()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Command("go", "build", "-o", dir+"/", "./cmd/...")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build ./cmd/...: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// Root returns the directory of go.mod, at or above the working directory.
-func Root() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		up := filepath.Dir(dir)
-		if up == dir {
-			return "", errors.New("no go.mod at or above the working directory")
-		}
-		dir = up
-	}
 }
 
 var number = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
@@ -175,19 +140,6 @@ func Beyond(lines []string, others ...[]string) (more []string) {
 	return more
 }
 
-var buildID = regexp.MustCompile(`Build ID: ([0-9a-f]+)`)
-
-// BuildID returns the file's build ID in hexadecimal as readelf finds it through
-// the program headers or sections, "" where there is none.
-func BuildID(file string) string {
-	r := Run("", nil, "readelf", "--notes", "--wide", file)
-	m := buildID.FindStringSubmatch(r.Out)
-	if m == nil {
-		return ""
-	}
-	return m[1]
-}
-
 var runPathLine = regexp.MustCompile(`(?m)\((RUNPATH|RPATH)\)\s+Library (?:runpath|rpath): \[(.*)\]$`)
 
 // RunPath returns tag and list as readelf finds them through PT_DYNAMIC; both are
@@ -199,28 +151,6 @@ func RunPath(file string) (tag, list string) {
 		return "", ""
 	}
 	return m[1], m[2]
-}
-
-// Dynamic reports whether a file is a dynamic ELF program or shared library with a
-// string table that is there: what an editor of run paths is for.
-func Dynamic(file string) bool {
-	f, err := elf.Open(file)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	if f.Type != elf.ET_DYN && f.Type != elf.ET_EXEC {
-		return false
-	}
-	if s := f.SectionByType(elf.SHT_DYNAMIC); s == nil {
-		for _, p := range f.Progs {
-			if p.Type == elf.PT_DYNAMIC {
-				return true
-			}
-		}
-		return false
-	}
-	return true
 }
 
 // Copy copies a file with its mode.
