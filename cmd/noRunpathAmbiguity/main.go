@@ -39,7 +39,7 @@ that both a compat directory and the driver link provide is not ambiguous when t
 			Ignore:     c.StringSlice("ignore"),
 			Strict:     c.Bool("strict"),
 		}
-		if err := command.CheckDirectories(c); err != nil {
+		if err := command.CheckLayout(c); err != nil {
 			return err
 		}
 		if err := options.Validate(); err != nil {

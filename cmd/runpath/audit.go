@@ -41,7 +41,7 @@ var auditCommand = &cli.Command{
 			Strict:     c.Bool("strict"),
 			Nix:        c.Bool("nix"),
 		}
-		if err := command.CheckDirectories(c); err != nil {
+		if err := command.CheckLayout(c); err != nil {
 			return err
 		}
 		if err := options.Validate(); err != nil {

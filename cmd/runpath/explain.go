@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"path"
 	"slices"
 	"strings"
 
@@ -35,7 +34,7 @@ var explainCommand = &cli.Command{
 		if err != nil {
 			return err
 		}
-		if err := command.CheckDirectories(c); err != nil {
+		if err := command.CheckLayout(c); err != nil {
 			return err
 		}
 		options, err := loaderOptions(c)
@@ -60,11 +59,6 @@ func loaderOptions(c *cli.Context) (loader.Options, error) {
 	if o.CPU != "native" && o.CPU != "baseline" && !slices.Contains(loader.CPUNames, o.CPU) {
 		return o, command.Misusef("--cpu %s: native, baseline, %s", o.CPU, strings.Join(loader.CPUNames, ", "))
 	}
-	for _, pattern := range c.StringSlice("stub") {
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return o, command.Misusef("--stub %q is no pattern", pattern)
-		}
-	}
 	for _, assignment := range c.StringSlice("env") {
 		name, value, given := strings.Cut(assignment, "=")
 		if !given {
@@ -76,7 +70,7 @@ func loaderOptions(c *cli.Context) (loader.Options, error) {
 		case "LD_PRELOAD":
 			o.Preload = value
 		default:
-			return o, command.Misusef("--env %s: only LD_LIBRARY_PATH and LD_PRELOAD make a difference", assignment)
+			return o, command.Misusef("--env %s: only LD_LIBRARY_PATH and LD_PRELOAD are understood", assignment)
 		}
 	}
 	return o, nil

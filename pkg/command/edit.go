@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
+	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -70,7 +71,7 @@ func NewEditor(c *cli.Context) (*Editor, error) {
 	default:
 		return nil, Misusef("--position %q: first or last", position)
 	}
-	if err := CheckDirectories(c); err != nil {
+	if err := CheckLayout(c); err != nil {
 		return nil, err
 	}
 	for _, link := range []string{e.DriverLink, driver.Link, driver.Link32} {
@@ -81,15 +82,20 @@ func NewEditor(c *cli.Context) (*Editor, error) {
 	return e, nil
 }
 
-// CheckDirectories refuses a --driver-link or --compat that is no directory that a
-// run path could name.
-func CheckDirectories(c *cli.Context) error {
+// CheckLayout refuses a --driver-link or --compat that no run path should name, and a
+// --stub that is no pattern.
+func CheckLayout(c *cli.Context) error {
 	for _, flag := range []string{"driver-link", "compat"} {
 		if !c.IsSet(flag) {
 			continue
 		}
 		if err := checkEntry(c.String(flag)); err != nil {
 			return Misusef("--%s: %v", flag, err)
+		}
+	}
+	for _, pattern := range c.StringSlice("stub") {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return Misusef("--stub %q is no pattern", pattern)
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -42,11 +41,6 @@ entry holds. Libraries that only the removed stubs offered and that do not come 
 		},
 		Configure: func(c *cli.Context, e *Editor) error {
 			e.StubDirs.Patterns, e.Offer = c.StringSlice("stub"), c.String("offer")
-			for _, pattern := range e.StubDirs.Patterns {
-				if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-					return Misusef("--stub %q is no pattern", pattern)
-				}
-			}
 			if c.IsSet("offer") && e.Offer == "" {
 				return Misuse("--offer: no directory is named")
 			}
