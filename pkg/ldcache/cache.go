@@ -29,8 +29,8 @@ const (
 	endianMask      = 3
 	endianLittle    = 2
 	endianBig       = 3
-	maxString       = 4096 // PATH_MAX: no name that the loader could open is longer
-	maxCache        = 1 << 30
+	maxString       = 4096     // PATH_MAX: no name that the loader could open is longer
+	maxCache        = 16 << 20 // bytes; a desktop's has some hundred thousand
 )
 
 // ErrNotCache means that the file does not begin as a loader cache does.
@@ -70,6 +70,7 @@ type Cache struct {
 	Entries []Entry
 
 	byName map[string][]int // indices of Entries by canonical soname
+	text   string           // the file, of which all strings are parts
 }
 
 // Entry is one library in the cache.
@@ -113,7 +114,7 @@ func Parse(r io.ReaderAt, size int64) (*Cache, error) {
 	if n, err := r.ReadAt(b, 0); err != nil && (err != io.EOF || int64(n) < size) {
 		return nil, fmt.Errorf("reading the cache: %w", err)
 	}
-	c := &Cache{}
+	c := &Cache{text: string(b)}
 	var err error
 	if isNew {
 		c.Format = New
@@ -218,24 +219,24 @@ func (c *Cache) parseNew(b []byte, start int) error {
 // entry reads what both layouts begin an entry with.
 func (c *Cache) entry(b []byte, at, strings int) (e Entry, err error) {
 	e.Flags = c.Order.Uint32(b[at:])
-	if e.Soname, err = str(b, uint64(strings)+uint64(c.Order.Uint32(b[at+4:])), at+4); err != nil {
+	if e.Soname, err = c.str(uint64(strings)+uint64(c.Order.Uint32(b[at+4:])), at+4); err != nil {
 		return e, err
 	}
-	e.Path, err = str(b, uint64(strings)+uint64(c.Order.Uint32(b[at+8:])), at+8)
+	e.Path, err = c.str(uint64(strings)+uint64(c.Order.Uint32(b[at+8:])), at+8)
 	return e, err
 }
 
 // str returns the string at off, which the word at from points to.
-func str(b []byte, off uint64, from int) (string, error) {
-	if off >= uint64(len(b)) {
+func (c *Cache) str(off uint64, from int) (string, error) {
+	if off >= uint64(len(c.text)) {
 		return "", malformed(int64(from), "a string at %#x, outside the file", off)
 	}
-	limit := b[off:min(off+maxString, uint64(len(b)))]
-	n := bytes.IndexByte(limit, 0)
-	if n < 0 {
+	limit := c.text[off:min(off+maxString, uint64(len(c.text)))]
+	s, _, ended := strings.Cut(limit, "\x00")
+	if !ended {
 		return "", malformed(int64(off), "a string with no end")
 	}
-	return string(limit[:n]), nil
+	return s, nil
 }
 
 // extensions reads the extension directory at offset at: the generator, and the
@@ -257,6 +258,7 @@ func (c *Cache) extensions(b []byte, at int64) (names []string, err error) {
 	if n > (size-at-8)/16 {
 		return nil, malformed(at+4, "%d extensions do not fit", n)
 	}
+	var hwcaps, hwcapsEnd int64 // of the last such extension, which is the loader's
 	for i := range n {
 		s := at + 8 + i*16
 		tag, off, length := c.Order.Uint32(b[s:]), int64(c.Order.Uint32(b[s+8:])), int64(c.Order.Uint32(b[s+12:]))
@@ -266,16 +268,18 @@ func (c *Cache) extensions(b []byte, at int64) (names []string, err error) {
 		switch {
 		case tag == 0:
 			c.Generator = strings.ToValidUTF8(string(b[off:off+min(length, maxString)]), "?")
-		case tag == extensionHWCaps && length%4 == 0 && off%4 == 0:
-			names = make([]string, 0, length/4)
-			for p := off; p < off+length; p += 4 {
-				name, err := str(b, uint64(c.Order.Uint32(b[p:])), int(p))
-				if err != nil {
-					name = "" // the loader gives such a directory no priority, and uses none of its libraries
-				}
-				names = append(names, name)
+		case tag == extensionHWCaps:
+			if hwcaps, hwcapsEnd = off, off+length; length%4 != 0 || off%4 != 0 {
+				hwcapsEnd = hwcaps
 			}
 		}
+	}
+	for p := hwcaps; p < hwcapsEnd; p += 4 {
+		name, err := c.str(uint64(c.Order.Uint32(b[p:])), int(p))
+		if err != nil {
+			name = "" // the loader gives such a directory no priority, and uses none of its libraries
+		}
+		names = append(names, name)
 	}
 	return names, nil
 }
@@ -345,29 +349,26 @@ func hwcapRank(name string) int {
 // canonical returns a form of a soname in which two names are the same exactly
 // where _dl_cache_libcmp says so: it compares runs of digits as numbers.
 func canonical(soname string) string {
-	zeros := false
-	for i := 0; i+1 < len(soname); i++ {
-		if soname[i] == '0' && digit(soname[i+1]) && (i == 0 || !digit(soname[i-1])) {
-			zeros = true
-			break
-		}
-	}
-	if !zeros {
+	if !strings.Contains(soname, "0") {
 		return soname
 	}
 	var s strings.Builder
-	for i := 0; i < len(soname); i++ {
-		if soname[i] == '0' && i+1 < len(soname) && digit(soname[i+1]) {
-			// A zero that leads a run: everything before it in this run was a zero too.
-			start := i
-			for start > 0 && soname[start-1] == '0' {
-				start--
-			}
-			if start == 0 || !digit(soname[start-1]) {
-				continue
-			}
+	for i := 0; i < len(soname); {
+		j := i
+		for j < len(soname) && digit(soname[j]) {
+			j++
 		}
-		s.WriteByte(soname[i])
+		if j == i {
+			s.WriteByte(soname[i])
+			i++
+			continue
+		}
+		number := strings.TrimLeft(soname[i:j], "0")
+		if number == "" {
+			number = "0"
+		}
+		s.WriteString(number)
+		i = j
 	}
 	return s.String()
 }

@@ -10,8 +10,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -300,6 +302,37 @@ func TestDamagedCaches(t *testing.T) {
 }
 
 var printed = regexp.MustCompile(`^\t(.*) \(libc6([^)"]*?)(?:, hwcap: "(.*)")?\) => (.*)$`)
+
+// A cache whose strings overlap takes no more memory, and not much more time, than its size.
+func TestOverlappingStrings(t *testing.T) {
+	le := binary.LittleEndian
+	const entries, extensions = 10_000, 1000
+	b := append([]byte(magicNew), make([]byte, headerNew-len(magicNew)+entries*entryNew)...)
+	le.PutUint32(b[20:], entries)
+	b[28] = endianLittle
+	zeros := uint32(len(b))
+	b = append(append(b, bytes.Repeat([]byte("0"), maxString-1)...), 0)
+	for i := range entries {
+		le.PutUint32(b[headerNew+i*entryNew+4:], zeros)
+		le.PutUint32(b[headerNew+i*entryNew+8:], zeros)
+	}
+	le.PutUint32(b[32:], uint32(len(b)))
+	b = le.AppendUint32(le.AppendUint32(b, extensionMagic), extensions)
+	for range extensions {
+		for _, v := range []uint32{extensionHWCaps, 0, 0, zeros} {
+			b = le.AppendUint32(b, v)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	began := time.Now()
+	c := parse(t, b)
+	took := time.Since(began)
+	runtime.ReadMemStats(&after)
+	if used := (after.TotalAlloc - before.TotalAlloc) / uint64(len(b)); used > 40 || took > 20*time.Second {
+		t.Errorf("%d entries in %d bytes took %v and %d times the file's size", len(c.Entries), len(b), took, used)
+	}
+}
 
 // sameAsPrinted compares a cache with what ldconfig -p prints of it.
 func sameAsPrinted(t *testing.T, file string) *Cache {
