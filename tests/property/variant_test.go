@@ -97,10 +97,12 @@ func newVariant(seed, n uint64) *variant {
 			v.sections = true // else nothing tells how far .gnu.version_r, now the first, extends, and the edit is refused
 		}
 	case "gold":
-		// Not --rosegment: it puts code right behind the program headers, which leaves no place for one more. Libraries
-		// and programs that are not PIE give up their PT_PHDR for the first edit, but nothing is left for another one
-		// that needs a segment of its own.
 		flag("", "", "", "--emit-relocs", "--compress-debug-sections=zlib")
+		if !v.pie {
+			// It puts code right behind the program headers, which leaves no place for one more. What is not PIE gives
+			// up its PT_PHDR; PIE programs are refused.
+			flag("", "", "--rosegment")
+		}
 	case "lld":
 		flag("", "-z separate-code", "-z noseparate-code", "-z separate-loadable-segments")
 		flag("", "", "--no-rosegment", "--emit-relocs")
