@@ -14,12 +14,20 @@ type Lack struct {
 	By      *Object // whose DT_VERNEED asks for it
 }
 
+// maxLacks bounds how many are remembered of one library.
+const maxLacks = 1000
+
 // versions is what a file says about symbol versions.
 type versions struct {
-	needs     []image.Version // DT_VERNEED
-	defines   []image.Version // DT_VERDEF
-	versioned bool            // there is a DT_VERDEF
-	relr      bool            // there is a DT_RELR
+	needs   []image.Version     // DT_VERNEED
+	defines map[definition]bool // DT_VERDEF; nil where there is none
+	relr    bool                // there is a DT_RELR
+}
+
+// definition is what the loader compares: the hash, and the name.
+type definition struct {
+	hash uint32
+	name string
 }
 
 // relrVersion is what glibc from 2.36 on wants a file to need that has DT_RELR, so
@@ -32,12 +40,14 @@ const dtRELR elf.DynTag = 36
 // readVersions reads a file's symbol versions. Tables that contradict themselves count
 // as none: what the loader does with them is undefined.
 func readVersions(im *image.Image) (v versions) {
-	var err error
-	if v.needs, err = im.VersionsNeeded(); err != nil {
-		v.needs = nil
+	if needs, err := im.VersionsNeeded(); err == nil {
+		v.needs = needs
 	}
-	if v.defines, v.versioned, err = im.VersionsDefined(); err != nil {
-		v.defines, v.versioned = nil, false
+	if defined, ok, err := im.VersionsDefined(); ok && err == nil {
+		v.defines = make(map[definition]bool, len(defined))
+		for _, d := range defined {
+			v.defines[definition{d.Hash, d.Name}] = true
+		}
 	}
 	_, v.relr = im.Dyn(dtRELR)
 	return v
@@ -46,6 +56,7 @@ func readVersions(im *image.Image) (v versions) {
 // checkVersions is _dl_check_map_versions of elf/dl-version.c for each of some objects,
 // to be called once all of them are there. musl checks no versions.
 func (s *Load) checkVersions(objects []*Object) {
+	named := map[string]*Object{}
 	for _, o := range objects {
 		if o.missing || o.Err != "" || o.File == nil || len(o.File.versions.needs) == 0 {
 			continue
@@ -53,16 +64,24 @@ func (s *Load) checkVersions(objects []*Object) {
 		relr := false
 		for _, v := range o.File.versions.needs {
 			relr = relr || v.Name == relrVersion
+			to, known := named[v.Library]
+			if !known {
+				to = s.named(v.Library)
+				named[v.Library] = to
+				s.step(len(s.Objects) / 8)
+			}
 			if !s.step(1) {
 				return
 			}
-			switch to := s.named(v.Library); {
+			switch {
 			case to == nil:
 				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", v.Name, v.Library)
 				return
-			case to.missing || to.File == nil || !to.File.versions.versioned || v.Weak:
-			case !to.File.versions.define(v):
-				to.Lacks = append(to.Lacks, Lack{v.Name, o})
+			case to.missing || to.File == nil || to.File.versions.defines == nil || v.Weak:
+			case !to.File.versions.defines[definition{v.Hash, v.Name}]:
+				if len(to.Lacks) < maxLacks {
+					to.Lacks = append(to.Lacks, Lack{v.Name, o})
+				}
 				s.stop("%s: version `%s' not found (required by %s)", to.Path, v.Name, o.Path)
 			}
 		}
@@ -97,15 +116,6 @@ func (s *Load) named(name string) *Object {
 		return s.self
 	}
 	return nil
-}
-
-func (v *versions) define(need image.Version) bool {
-	for _, d := range v.defines {
-		if d.Hash == need.Hash && d.Name == need.Name {
-			return true
-		}
-	}
-	return false
 }
 
 // LackText says what versions an object lacks, and for whom, or "".
