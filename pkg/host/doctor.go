@@ -357,10 +357,14 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	} else if load.Interp.Version.Minor < 99 {
 		glibc = load.Interp.Version.String()
 	}
+	search := "see where it is looked for: runpath explain " + program
 	for _, missing := range load.Missing() {
 		if !driver.Provides(missing.Name) {
-			d.add(subject, Bad, missing.NeededBy.Path, "", "%s, which it needs, is not found", missing.Name)
+			d.add(subject, Bad, missing.NeededBy.Path, search, "%s, which it needs, is not found", missing.Name)
 		}
+	}
+	if load.Err != "" {
+		d.add(subject, Bad, program, search, "does not start: %s", load.Err)
 	}
 	// What it may open later counts as far as the driver is concerned.
 	load.DlopenAll(func(_ *loader.Object, l loader.Literal) bool { return driver.NeedsDriver(l.Name) && l.Exact },
