@@ -13,7 +13,7 @@ import (
 // The versions that files of this machine need and define, against debug/elf.
 func TestVersions(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"/lib64/*.so.*", "/lib/*-linux-gnu/lib[a-d]*.so.*", "/usr/lib64/lib[a-d]*.so.*", "/usr/lib/lib[a-d]*.so.*"} {
+	for _, pattern := range []string{"/lib64/*.so.*", "/lib/*-linux-gnu/lib[a-d]*.so.*", "/usr/lib64/lib[a-d]*.so.*", "/usr/lib/lib[a-d]*.so.*", "/usr/*-linux-gnu*/lib/lib[a-d]*.so.*"} {
 		some, _ := filepath.Glob(pattern)
 		files = append(files, some...)
 	}
