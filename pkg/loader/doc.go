@@ -1,6 +1,7 @@
 // Package loader finds the libraries that a program would load, from the files
-// alone: it is glibc's search (elf/dl-load.c, elf/dl-deps.c, elf/dl-cache.c) and
-// musl's (ldso/dynlink.c), without running anything.
+// alone: it is glibc's search (elf/dl-load.c, elf/dl-deps.c, elf/dl-cache.c) with
+// its comparison of symbol versions (elf/dl-version.c), and musl's
+// (ldso/dynlink.c), without running anything.
 //
 // What differs from one build of glibc to the next (the default directories, the
 // path of ld.so.cache, the value of $LIB, the version) is read from the dynamic
