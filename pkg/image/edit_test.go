@@ -447,7 +447,8 @@ func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {
 func TestSectionsBehindOurSegmentMoveOn(t *testing.T) {
 	for _, name := range []string{"library", "code behind the headers", "mips, both tags", "appended data"} {
 		b := edit(t, layouts[name].build(t), Change{elf.DT_RUNPATH, lists[1]})
-		b = addSection(parse(t, b), b, ".comment of a strip")
+		b = addSection(parse(t, b), b, Section{Type: elf.SHT_NOBITS, Flags: elf.SHF_ALLOC, Addr: 1 << 30, Size: 8}, "")
+		b = addSection(parse(t, b), b, Section{Type: elf.SHT_PROGBITS, Addralign: 1}, ".comment of a strip")
 		before := parse(t, b)
 		checkPrefixes(t, b, lists[2])
 		b = edit(t, b, Change{elf.DT_RUNPATH, lists[2]})
@@ -462,12 +463,16 @@ func TestSectionsBehindOurSegmentMoveOn(t *testing.T) {
 		if s := after.Sections[len(after.Sections)-1]; string(b[s.Off:][:s.Size]) != ".comment of a strip" {
 			t.Errorf("%s: the section became %q", name, b[s.Off:][:s.Size])
 		}
+		own := after.segment(after.strtab, after.strsz)
+		if s := after.Sections[len(after.Sections)-2]; s.Off < own.Off+own.Filesz {
+			t.Errorf("%s: a section without bytes at %#x seems to lie in the segment of the strings", name, s.Off)
+		}
 	}
 }
 
-// addSection adds a section that is not loaded at the end of the file.
-func addSection(im *Image, b []byte, content string) []byte {
-	s := Section{Type: elf.SHT_PROGBITS, Off: uint64(len(b)), Size: uint64(len(content)), Addralign: 1}
+// addSection adds a section at the end of the file.
+func addSection(im *Image, b []byte, s Section, content string) []byte {
+	s.Off, s.Size = uint64(len(b)), max(s.Size, uint64(len(content)))
 	b = append(b, content...)
 	shoff := uint64(len(b))
 	for _, s := range append(slices.Clone(im.Sections), s) {

@@ -160,6 +160,11 @@ func (p *planner) inLastSegment() (*placement, error) {
 	if i := im.stringSection(); i >= 0 {
 		t.sections[i].Size = end + n - im.strOff
 	}
+	for i := range t.sections { // eu-strip gives .bss an offset behind what it keeps
+		if s := &t.sections[i]; s.Type == elf.SHT_NOBITS && s.Off >= end {
+			s.Off = end + n
+		}
+	}
 	data, copied, shoff, size, err := t.write(im, end+n)
 	if err != nil {
 		return nil, err
