@@ -251,10 +251,15 @@ func (s *subject) leftAlone() string {
 	return ""
 }
 
+// edit adds to the run path.
 func (s *subject) edit(list string) error {
 	if _, before := oracle.RunPath(s.file); before != "" {
 		list = before + ":" + list
 	}
+	return s.set(list)
+}
+
+func (s *subject) set(list string) error {
 	args := append(append([]string{"set", "-q", "--keep-empty"}, s.flags...), list, s.file)
 	if r := oracle.Run("", nil, *tool, args...); !r.OK() {
 		return errors.New("runpath set: " + r.String())
@@ -331,6 +336,18 @@ func (s *subject) inspect(list string) (wrong []string) {
 		for _, w := range compare(s.original, s.file) {
 			bad("after a second edit: %s", w)
 		}
+	}
+	_, before := oracle.RunPath(s.original)
+	if before == "" {
+		before = "/p"
+	}
+	if err := s.set(before); err != nil {
+		bad("with its own run path again: %v", err)
+	} else if now := s.list(); now != s.listed {
+		bad("with its own run path again ld.so --list says\n%s\nand said\n%s", now, s.listed)
+	}
+	if b, err := os.ReadFile(s.file); err != nil || len(list) > len(short) && bytes.Contains(b, []byte(list)) {
+		bad("what was removed is still in the file (%v)", err)
 	}
 	return wrong
 }
