@@ -30,7 +30,7 @@ type Library struct {
 	NeededBy string  `json:"needed_by"`         // the file that asked first
 	Cause    string  `json:"cause"`             // DT_NEEDED, .note.dlopen, string …
 	Certain  bool    `json:"certain"`           // loaded at start, not by a later dlopen
-	Error    string  `json:"error,omitempty"`   // why the loader stops at the file
+	Error    string  `json:"error,omitempty"`   // why the loader stops at the file, or why dlopen of it fails
 	Lacks    []Lack  `json:"lacks,omitempty"`   // symbol versions that others need of it
 	Also     []Again `json:"also_needed_by,omitempty"`
 	Tried    []Tried `json:"tried"`
@@ -87,6 +87,9 @@ func Describe(path string, s *loader.Load, l *Layout) *File {
 		}
 		for _, lack := range o.Lacks {
 			lib.Lacks = append(lib.Lacks, Lack{lack.Version, lack.By.Path})
+		}
+		if o.Found() && !o.Cause.Certain() {
+			lib.Error = o.Fails()
 		}
 		if o.NeededBy != nil {
 			lib.NeededBy = o.NeededBy.Path

@@ -61,7 +61,7 @@ func Run(s *command.Session, l *loader.Loader, o Options) error {
 				only = find(load, o.Lib)
 			}
 			sum.Missing += len(load.Missing())
-			bad = bad || load.Err != "" || only != nil && !only.Found()
+			bad = bad || load.Err != "" || only != nil && only.Fails() != ""
 		}
 		switch {
 		case doc != nil:

@@ -71,6 +71,13 @@ func Text(w io.Writer, s *loader.Load, l *Layout, st Style) error {
 			fmt.Fprintf(p.w, "%s\n", p.paint(red, fmt.Sprintf("Not found: %s, needed by %s", o.Name, o.NeededBy.Path)))
 		}
 	}
+	for _, o := range s.Objects {
+		if o.Found() && !o.Cause.Certain() && (st.Only == nil || o == st.Only) {
+			if why := o.Fails(); why != "" {
+				fmt.Fprintf(p.w, "%s\n", p.paint(yellow, fmt.Sprintf("Opening %s would fail: %s", o.Name, why)))
+			}
+		}
+	}
 	for _, v := range l.Driver(s) {
 		if st.Only != nil && v.Soname != st.Only.Name {
 			continue

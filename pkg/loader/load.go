@@ -344,6 +344,37 @@ func (s *Load) Missing() []*Object {
 	return out
 }
 
+// Fails says why opening the object would fail, for itself or for what it needs; "" where
+// it would not.
+func (o *Object) Fails() string {
+	seen := map[*Object]bool{}
+	var look func(o *Object) string
+	look = func(o *Object) string {
+		switch {
+		case seen[o]:
+			return ""
+		case o.missing && o.NeededBy != nil:
+			return fmt.Sprintf("%s, which %s needs, is not found", o.Name, o.NeededBy.Path)
+		case o.missing:
+			return o.Name + " is not found"
+		case o.Err != "":
+			return o.Path + ": " + o.Err
+		case len(o.Lacks) > 0:
+			return o.Path + ": " + o.LackText()
+		}
+		seen[o] = true
+		for _, u := range o.Uses {
+			if u.Cause.Certain() && !u.Cause.optional() {
+				if why := look(u.To); why != "" {
+					return why
+				}
+			}
+		}
+		return ""
+	}
+	return look(o)
+}
+
 // Found tells whether a file was found for the object.
 func (o *Object) Found() bool { return !o.missing }
 

@@ -250,6 +250,12 @@ func TestGLibc(t *testing.T) {
 			if !o.Found() || l.Err != "" || len(l.Missing()) > 0 {
 				s.Errorf("found: %v, error: %q, missing: %v", o.Found(), l.Err, l.Missing())
 			}
+			if why := o.Fails(); why != s.path("~/a/liba.so.1: version `V_2' not found (required by ~/a/libb.so.1)") {
+				s.Errorf("opening it fails for %q", why)
+			}
+			if why := l.Objects[1].Fails(); l.Objects[1].Name != "libc.so.6" || why != "" {
+				s.Errorf("opening %s fails for %q", l.Objects[1].Name, why)
+			}
 			for _, o := range l.Objects {
 				late := o.Name == "liba.so.1" || o.Name == "libb.so.1" || o.Name == "libnone.so.1"
 				if o.Certain() == late || (len(o.Lacks) == 1) != (o.Name == "liba.so.1") || o.Found() == (o.Name == "libnone.so.1") {
