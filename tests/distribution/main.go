@@ -385,7 +385,7 @@ func compare(original, copied string) (wrong []string) {
 			bad("section %d: %+v became %+v", i, s.SectionHeader, t.SectionHeader)
 			continue
 		}
-		if edited[s.Name] || s.Type == elf.SHT_NULL || s.Type == elf.SHT_NOBITS || s.Type == elf.SHT_DYNAMIC {
+		if edited[s.Name] || s.Type == elf.SHT_NULL || s.Type == elf.SHT_NOBITS || s.Type == elf.SHT_DYNAMIC || s.Type == elf.SHT_DYNSYM {
 			continue
 		}
 		if s.FileSize != t.FileSize || !sameBytes(s, t) {
@@ -399,8 +399,8 @@ func compare(original, copied string) (wrong []string) {
 	}
 
 	// By meaning: symbols with their versions, what is needed, and every dynamic tag but the ones that the edit is about.
-	sa, ea := a.DynamicSymbols()
-	sb, eb := b.DynamicSymbols()
+	sa, ea := dynamicSymbols(a)
+	sb, eb := dynamicSymbols(b)
 	if (ea == nil) != (eb == nil) || !slices.Equal(sa, sb) {
 		bad("the dynamic symbols changed (%v, %v)", ea, eb)
 	}
@@ -430,6 +430,19 @@ func compare(original, copied string) (wrong []string) {
 		}
 	}
 	return wrong
+}
+
+// dynamicSymbols returns the dynamic symbols. The value of _DYNAMIC, which FreeBSD's programs export, counts from where
+// .dynamic is.
+func dynamicSymbols(f *elf.File) ([]elf.Symbol, error) {
+	symbols, err := f.DynamicSymbols()
+	d := f.SectionByType(elf.SHT_DYNAMIC)
+	for i := range symbols {
+		if s := &symbols[i]; s.Name == "_DYNAMIC" && d != nil {
+			s.Value -= d.Addr
+		}
+	}
+	return symbols, err
 }
 
 // replaceable are the headers whose entry may be taken over: each says what another one says too, or nothing.
