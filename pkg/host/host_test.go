@@ -1,6 +1,7 @@
 package host
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -244,6 +245,19 @@ func TestUnusedDirectoriesAreRemoved(t *testing.T) {
 		if gone := err != nil; gone != (old == ".new-1" || old == "1"+name[1:]) {
 			t.Errorf("%s: gone: %v", old, gone)
 		}
+	}
+}
+
+// A name with a version leads to that version for ever, the others to whatever the host has under them.
+func TestLinksOfVersionedNames(t *testing.T) {
+	d := &Driver{Libraries: []Library{{Path: "/lib/libcuda.so.1", File: "/lib/libcuda.so.535.1", Links: []string{"libcuda.so.1", "libcuda.so.535.1", "libcuda.so"}}}}
+	got := map[string]string{}
+	for _, e := range d.Links().Entries {
+		got[e.Name] = e.Target
+	}
+	want := map[string]string{"libcuda.so": "/lib/libcuda.so.1", "libcuda.so.1": "/lib/libcuda.so.1", "libcuda.so.535.1": "/lib/libcuda.so.535.1"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
