@@ -467,7 +467,7 @@ func lint(path string) (map[string]int, error) {
 // Where a section without bytes in the file stands there means nothing. llvm-strip moves an empty one at the very end of
 // a segment, such as .tm_clone_table, behind the last segment, eu-strip does so with NOBITS sections whose sh_offset mold
 // leaves 0; where there is only one segment of data, that is by chance the same place.
-var misplaced = regexp.MustCompile(`^section \[ *\d+\] '(.*)': alloc flag set but section not in any loaded segment`)
+var misplaced = regexp.MustCompile(`^section \[ *\d+\] '(.*)' ?(?:: alloc flag set but section not in any loaded segment|not fully contained in segment of program header entry \d+)`)
 
 // noBytes reports whether the section of that name has no bytes in the file, and is mapped in memory all the same.
 func noBytes(path, name string) bool {
