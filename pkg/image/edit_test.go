@@ -386,6 +386,30 @@ func TestOldRunPathIsScrubbed(t *testing.T) {
 	}
 }
 
+// patchelf 0.15 and newer, and BOLT, move the program headers behind the string table.
+func TestOldRunPathIsScrubbedBeforeTheHeaders(t *testing.T) {
+	const secret = "/nix/store/00000000000000000000000000000000-cuda_cudart-stubs/lib"
+	b := plain().with(func(l *layout) { l.runpath = secret }).build(t)
+	im := parse(t, b)
+	phoff, w := alignUp(uint64(len(b)), 8), im.wordSize()
+	b = append(b, make([]byte, phoff+1024-uint64(len(b)))...) // with room for more
+	copy(b[phoff:], b[im.phoff:][:uint64(len(im.Progs))*im.phdrSize()])
+	im.putWord(b[24+w:], phoff)
+	view := func() []string { // in any order: the header that was lent for a moment is the last one afterwards
+		v := strings.Split(mustView(t, parse(t, b)), "\n")
+		slices.Sort(v)
+		return v
+	}
+	before := view()
+	b = edit(t, b, Change{elf.DT_RUNPATH, lists[1]})
+	if after := view(); !slices.Equal(after, before) {
+		t.Errorf("the loader sees\n%q\nbefore\n%q", after, before)
+	}
+	if bytes.Contains(b, []byte("0000000000000000")) {
+		t.Error("the old entry is still in the file")
+	}
+}
+
 // patchelf 162: symbols can share their names' bytes with the tail of the run path.
 func TestSharedTailSurvives(t *testing.T) {
 	l := layouts["shared tail"]

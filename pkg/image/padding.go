@@ -248,7 +248,10 @@ func (p *planner) deadTable(from uint64) []write {
 			return nil
 		}
 	}
-	start, end := max(p.im.strOff, from), p.im.strOff+p.im.strsz
+	start, end := p.im.strOff, p.im.strOff+p.im.strsz
+	if p.im.phoff < start { // else another tool has moved the headers behind it
+		start = max(start, from)
+	}
 	if start >= end {
 		return nil
 	}
