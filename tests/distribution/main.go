@@ -227,6 +227,9 @@ func check(dir, path string) (r result) {
 		}
 		after, _ := os.Stat(s.file)
 		r.growth[i] = after.Size() - before.Size()
+		if most, err := explained(path, s.file); err != nil || r.growth[i] > most {
+			r.wrong = append(r.wrong, fmt.Sprintf("the file grew by %d bytes, and what moved explains %d (%v) [after adding %d bytes]", r.growth[i], most, err, len(list)))
+		}
 		for _, w := range s.inspect(list) {
 			r.wrong = append(r.wrong, fmt.Sprintf("%s [after adding %d bytes]", w, len(list)))
 		}
@@ -350,6 +353,39 @@ func (s *subject) inspect(list string) (wrong []string) {
 		bad("what was removed is still in the file (%v)", err)
 	}
 	return wrong
+}
+
+// page is what alignment may cost an edit, in bytes.
+const page = 4096
+
+// explained returns the bytes by which an edit may make a file larger: what now stands elsewhere in it (the string table,
+// the sections that made room, the section headers and their names), and a page.
+func explained(original, copied string) (int64, error) {
+	a, err := elf.Open(original)
+	if err != nil {
+		return 0, err
+	}
+	defer a.Close()
+	b, err := elf.Open(copied)
+	if err != nil {
+		return 0, err
+	}
+	defer b.Close()
+	most := int64(page)
+	if size, err := b.DynValue(elf.DT_STRSZ); err == nil && len(size) > 0 {
+		most += int64(size[0])
+	}
+	header := int64(64)
+	if b.Class == elf.ELFCLASS32 {
+		header = 40
+	}
+	most += header * int64(len(b.Sections))
+	for i, s := range b.Sections {
+		if s.Type != elf.SHT_NOBITS && i < len(a.Sections) && s.Offset != a.Sections[i].Offset && s.Name != ".dynstr" {
+			most += int64(s.FileSize)
+		}
+	}
+	return most, nil
 }
 
 // edited are the sections that an edit changes by its nature: they are compared by
