@@ -340,7 +340,7 @@ func largeFile(work, _ string) error {
 		}
 	}
 	file := filepath.Join(work, "large.copy")
-	restore := func() error { return output(work, "cp", "--sparse=always", from, file) }
+	restore := func() error { return output("", "cp", "--sparse=always", from, file) }
 	list := "/run/opengl-driver/lib:" + strings.Repeat("/nix/store/00000000000000000000000000000000-a-package-1.0/lib:", 20) + "$ORIGIN"
 	theirs := &command{name: "patchelf --set-rpath", args: []string{*patchelf, "--set-rpath", list, file}, prepare: restore}
 	ours := &command{name: "runpath set", args: []string{tool("runpath"), "set", "-q", list, file}, prepare: restore}
