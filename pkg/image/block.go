@@ -84,8 +84,12 @@ func (p *Prog) isBlock() bool {
 func (im *Image) blocks() []block {
 	all := make([]block, 0, len(im.Sections)+len(im.Progs)+len(dynamicPointers))
 	interp := im.prog(elf.PT_INTERP)
+	anchor := im.anchorSection()
 	for i := range im.Sections {
 		s := &im.Sections[i]
+		if i == anchor { // a hole
+			continue
+		}
 		if !s.isBlock() {
 			// patchelf, on mold's no-PIE programs, puts .bss where it leaves room in the file.
 			if off, ok := im.fileOffset(s.Addr, s.Size); ok && s.isZeros() {

@@ -25,6 +25,10 @@
 //     Where code stands behind the table, a program header that says nothing new
 //     gives up its place.
 //
+// In a program that is not PIE (ET_EXEC) a table that moves goes into a new segment
+// at once, and the hole that it leaves gets a section, "dynstr": patchelf before
+// 0.19 would take the hole for room that it has, and break the program.
+//
 // The table is never moved: GNU strip and objcopy write it back behind the ELF
 // header, and kernels before 5.18 compute AT_PHDR from e_phoff. A string that the
 // linker made is never overwritten while it is live. A file that has no spare

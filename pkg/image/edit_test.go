@@ -32,6 +32,7 @@ var layouts = map[string]layout{
 	"code behind the headers":      plain().with(func(l *layout) { l.typ, l.code = elf.ET_EXEC, true }),
 	".bss":                         plain().with(func(l *layout) { l.bss = 1 << 30 }),
 	"2 MiB pages":                  plain().with(func(l *layout) { l.align = 2 << 20; l.pad = 1; l.note = 0 }),
+	"program that is not PIE":      plain().with(func(l *layout) { l.typ = elf.ET_EXEC }),
 	"64 KiB pages":                 plain().with(func(l *layout) { l.align = 64 << 10 }),
 	"appended data":                plain().with(func(l *layout) { l.tail = "PAYLOAD" + strings.Repeat("x", 5000) + "END" }),
 	"i386":                         plain().with(func(l *layout) { l.class, l.machine = elf.ELFCLASS32, elf.EM_386 }),
@@ -558,6 +559,72 @@ func TestSegmentIsNotLeftEmpty(t *testing.T) {
 	if segs := (&planner{im: im}).readOnlySegments(own); len(segs) != 1 || segs[0] != own {
 		t.Errorf("with nothing beside the strings there are %d segments", len(segs))
 	}
+}
+
+// patchelf pulls everything up to the string table, or to a section that cannot
+// move, to the front of a program that is not PIE. There must be one behind the
+// program headers, wherever the table went.
+func TestHoleHasASection(t *testing.T) {
+	exec := plain().with(func(l *layout) { l.typ = elf.ET_EXEC })
+	for name, c := range map[string]struct {
+		layout
+		wanted bool
+	}{
+		"program":                 {exec, true},
+		"32 bits, big-endian":     {exec.with(func(l *layout) { l.class, l.order, l.machine = elf.ELFCLASS32, bigOrder, elf.EM_PPC }), true},
+		"an unused header":        {exec.with(func(l *layout) { l.null = true }), true},
+		"padding":                 {exec.with(func(l *layout) { l.tableFirst, l.pad = true, 400000 }), true},
+		"the string table first":  {exec.with(func(l *layout) { l.tableFirst = true }), true},
+		"code behind the headers": {exec.with(func(l *layout) { l.code, l.null = true, true }), false},
+		"PIE":                     {plain(), false},
+		"no section headers":      {exec.with(func(l *layout) { l.noSections = true }), false},
+	} {
+		old := c.build(t)
+		before := parse(t, old)
+		// Twice into a new segment: what is appended must not be in the way of a longer one.
+		b := edit(t, old, Change{elf.DT_RUNPATH, lists[2]})
+		b = append(b, strings.Repeat("appended ", 10000)...)
+		checkPrefixes(t, b, strings.Repeat(lists[2]+":", 5)+"/last")
+		again := edit(t, b, Change{elf.DT_RUNPATH, strings.Repeat(lists[2]+":", 5) + "/last"})
+		if n := loads(parse(t, again)); n != loads(parse(t, b))+1 {
+			t.Errorf("%s: %d segments, none of them new", name, n)
+		}
+		for when, b := range map[string][]byte{"once": b, "again": again} {
+			im := parse(t, b)
+			checkSections(t, im)
+			i := im.anchorSection()
+			if (i >= 0) != c.wanted || len(im.Sections) != len(before.Sections)+int(pick(c.wanted, 1, 0)) {
+				t.Errorf("%s, %s: section %d of %d, and there were %d", name, when, i, len(im.Sections), len(before.Sections))
+				continue
+			}
+			if i < 0 {
+				continue
+			}
+			s := im.Sections[i]
+			end := im.phoff + uint64(len(im.Progs))*im.phdrSize()
+			if off, ok := im.fileOffset(s.Addr, s.Size); s.Off < end || !ok || off != s.Off {
+				t.Errorf("%s, %s: address %#x, offset %#x, and the program headers end at %#x", name, when, s.Addr, s.Off, end)
+			}
+			if len(bytes.Trim(b[s.Off:s.Off+s.Size], "\x00")) > 0 {
+				t.Errorf("%s, %s: the hole is not empty", name, when)
+			}
+			for j := range im.Sections {
+				o := &im.Sections[j]
+				if j != i && o.isBlock() && o.Off < s.Off+s.Size && o.Off+o.Size > s.Off {
+					t.Errorf("%s, %s: section %q lies in the hole", name, when, im.SectionName(j))
+				}
+			}
+		}
+	}
+}
+
+func loads(im *Image) (n int) {
+	for i := range im.Progs {
+		if im.Progs[i].Type == elf.PT_LOAD {
+			n++
+		}
+	}
+	return n
 }
 
 // reprog changes a program header in the file.

@@ -102,6 +102,9 @@ func (p *planner) inPadding() (*placement, error) {
 			return p.extend(own, 0, pad)
 		}
 	}
+	if p.im.needsAnchor() { // which takes new section headers
+		return nil, nil
+	}
 	for _, seg := range p.readOnlySegments(own) {
 		pad, err := p.im.paddingAfter(seg, p.im.strsz+head+roomFor(len(list)))
 		if err != nil {

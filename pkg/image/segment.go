@@ -180,7 +180,7 @@ func (p *planner) inLastSegment() (*placement, error) {
 			progs[i].Memsz += n
 		}
 	}
-	head, err := p.header(progs, shoff)
+	head, err := p.header(progs, shoff, len(im.Sections))
 	if err != nil {
 		return nil, err
 	}
@@ -227,6 +227,11 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 			}
 			moving = nil
 		}
+	}
+	if null < 0 {
+		p.anchor(t, tableEnd+im.phdrSize(), moving)
+	} else {
+		p.anchor(t, tableEnd, nil)
 	}
 	n := &newSegment{p: p, t: t, lent: -1}
 	n.begin()
@@ -479,7 +484,7 @@ func (n *newSegment) finish(pl *placement, null int, writable bool) error {
 	}
 	if n.lent >= 0 { // with the places of old, so that the old bytes are what it describes
 		progs := n.insert(im.Progs, segment, n.lent)
-		head, err := n.p.header(progs, im.shoff)
+		head, err := n.p.header(progs, im.shoff, len(im.Sections))
 		if err != nil {
 			return err
 		}
@@ -497,7 +502,7 @@ func (n *newSegment) finish(pl *placement, null int, writable bool) error {
 			}
 		}
 	}
-	head, err := n.p.header(n.insert(progs, segment, null), shoff)
+	head, err := n.p.header(n.insert(progs, segment, null), shoff, len(n.t.sections))
 	if err != nil {
 		return err
 	}
@@ -547,8 +552,9 @@ func (n *newSegment) insert(progs []Prog, segment Prog, drop int) []Prog {
 }
 
 // header writes the ELF header and the program headers, in one piece where they
-// are neighbours: both then change at once.
-func (p *planner) header(progs []Prog, shoff uint64) ([]write, error) {
+// are neighbours: both then change at once. The section headers are at shoff, so
+// many of them.
+func (p *planner) header(progs []Prog, shoff uint64, sections int) ([]write, error) {
 	im := p.im
 	ehdr := im.bytes(im.ehdrSize())
 	if err := readFull(im.r, ehdr, 0); err != nil {
@@ -557,6 +563,9 @@ func (p *planner) header(progs []Prog, shoff uint64) ([]write, error) {
 	w := im.wordSize()
 	if len(im.Sections) > 0 {
 		im.putWord(ehdr[24+2*w:], shoff)
+	}
+	if sections != len(im.Sections) {
+		im.order.PutUint16(ehdr[24+3*w+12:], uint16(sections)) // behind e_phnum and e_shentsize
 	}
 	im.order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // behind e_flags, e_ehsize, e_phentsize
 	table := im.bytes(uint64(len(progs)) * im.phdrSize())

@@ -1,0 +1,90 @@
+package image
+
+import (
+	"debug/elf"
+	"slices"
+)
+
+// anchorName is a suffix of ".dynstr", so that the section names hold it already.
+const anchorName = "dynstr"
+
+// anchorSection returns the index of the section that an earlier edit put over the
+// hole behind the program headers, or -1.
+func (im *Image) anchorSection() int {
+	if im.Type != elf.ET_EXEC {
+		return -1
+	}
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.SectionName(i) == anchorName {
+			return i
+		}
+	}
+	return -1
+}
+
+// needsAnchor reports whether patchelf would mistake the hole that a moved string
+// table leaves. In an ET_EXEC file it pulls everything from the program headers to
+// the string table, or to the first SHT_PROGBITS section but .interp, to the front
+// of the file (rewriteSectionsExecutable). What it pulled used to need more than
+// was there, and so a segment of its own. With the table gone it may fit, and then
+// versions before 0.18 write beyond the end of the first segment, and those before
+// 0.19 put .dynamic where the loader cannot write to it.
+func (im *Image) needsAnchor() bool {
+	if im.Type != elf.ET_EXEC || len(im.Sections)+1 >= int(elf.SHN_LORESERVE) {
+		return false
+	}
+	if i := im.stringSection(); i < 0 || im.SectionName(i) != "."+anchorName {
+		return false
+	}
+	first := -1
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.isBlock() && (first < 0 || s.Off < im.Sections[first].Off) {
+			first = i
+		}
+	}
+	return im.Sections[first].Type != elf.SHT_PROGBITS || im.SectionName(first) == ".interp"
+}
+
+// anchor gives the first hole that an edit leaves a section, at which patchelf
+// stops: what is free behind the program headers, which end at offset from, once
+// some blocks have moved away; where that is nothing, the place of the string table.
+func (p *planner) anchor(t *trailer, from uint64, moved []block) {
+	im := p.im
+	old := im.anchorSection()
+	if old < 0 && !im.needsAnchor() {
+		return
+	}
+	s := Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Addralign: 1}
+	for i := range im.Progs {
+		if q := &im.Progs[i]; q.Type == elf.PT_LOAD && q.Off <= im.phoff && from <= q.Off+q.Filesz {
+			s.Off, s.Addr, s.Size = from, q.Vaddr+from-q.Off, im.hole(from, q.Off+q.Filesz, moved)
+			break
+		}
+	}
+	if old >= 0 {
+		if s.Off > 0 {
+			s.NameOff = im.Sections[old].NameOff
+			t.sections[old] = s
+		}
+		return
+	}
+	if s.Size == 0 && im.strOff >= from && len(p.deadTable(0)) > 0 {
+		s.Off, s.Addr, s.Size = im.strOff, im.strtab, im.strsz
+	}
+	if s.Size > 0 {
+		s.NameOff = im.Sections[im.stringSection()].NameOff + uint32(len("."))
+		t.sections = append(t.sections, s)
+	}
+}
+
+// hole returns how many bytes are free from an offset on, and not beyond end, once
+// some blocks have moved away.
+func (im *Image) hole(from, end uint64, moved []block) uint64 {
+	for _, b := range im.blocks() {
+		if b.end() > from && !slices.ContainsFunc(moved, func(m block) bool { return m.off == b.off }) {
+			end = min(end, max(b.off, from))
+		}
+	}
+	return end - from
+}
