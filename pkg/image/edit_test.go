@@ -627,6 +627,34 @@ func loads(im *Image) (n int) {
 	return n
 }
 
+// patchelf 0.18 leaves a segment whose address and offset are congruent modulo a
+// page and not modulo its p_align. It loads, so it can be edited.
+func TestSegmentIsCongruentModuloAPage(t *testing.T) {
+	b := plain().build(t)
+	im := parse(t, b)
+	var data Prog
+	for _, p := range im.Progs {
+		if p.Type == elf.PT_LOAD {
+			data = p
+		}
+	}
+	reprog(im, b, data, func(p *Prog) { p.Align = 64 << 10 })
+	if (data.Vaddr-data.Off)%(64<<10) == 0 {
+		t.Fatal("the segment is congruent")
+	}
+	for _, list := range lists {
+		checkPrefixes(t, b, list)
+		after := parse(t, edit(t, b, Change{elf.DT_RUNPATH, list}))
+		if mustView(t, after) != mustView(t, parse(t, b)) {
+			t.Errorf("%.40q: the loader sees something else", list)
+		}
+		last := after.segment(after.strtab, after.strsz)
+		if last.Align > 1 && (last.Vaddr-last.Off)%last.Align != 0 {
+			t.Errorf("%.40q: our segment is not congruent", list)
+		}
+	}
+}
+
 // reprog changes a program header in the file.
 func reprog(im *Image, b []byte, old Prog, change func(*Prog)) {
 	for i, p := range im.Progs {

@@ -407,8 +407,10 @@ func (im *Image) checkSegments() error {
 			return malformed(at, "PT_LOAD at address %#x with p_memsz %#x wraps around", p.Vaddr, p.Memsz)
 		case p.Align > 1 && p.Align&(p.Align-1) != 0:
 			return malformed(at, "PT_LOAD has p_align %#x, not a power of two", p.Align)
-		case p.Align > 1 && (p.Vaddr-p.Off)%p.Align != 0 && p.Filesz > 0:
-			return malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo p_align %#x", p.Vaddr, p.Off, p.Align)
+		case p.Align > 1 && (p.Vaddr-p.Off)%min(p.Align, pageSize) != 0 && p.Filesz > 0:
+			// The gABI wants them congruent modulo p_align. patchelf 0.18 breaks that where p_align is
+			// larger than a page; the kernel, musl and glibc since 2.35 ask for a page and load the file.
+			return malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo %#x", p.Vaddr, p.Off, min(p.Align, pageSize))
 		case last != nil && p.Vaddr < last.Vaddr:
 			return malformed(at, "PT_LOAD at address %#x stands behind the one at %#x", p.Vaddr, last.Vaddr)
 		case last != nil && p.Vaddr < last.Vaddr+last.Memsz && p.Vaddr-p.Off != last.Vaddr-last.Off:

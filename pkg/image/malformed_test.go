@@ -127,7 +127,7 @@ func TestMalformed(t *testing.T) {
 		"PT_LOAD p_align": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *Prog) { p.Align = 4095 }) },
 			fmt.Sprintf("PT_LOAD has p_align 0xfff, not a power of two (offset %#x)", load1)},
 		"PT_LOAD misaligned": {func(d damage) { d.prog(elf.PT_LOAD, 1, func(p *Prog) { p.Vaddr++ }) },
-			fmt.Sprintf("PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo p_align 0x1000 (offset %#x)", im.Progs[3].Vaddr+1, im.Progs[3].Off, load2)},
+			fmt.Sprintf("PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo 0x1000 (offset %#x)", im.Progs[3].Vaddr+1, im.Progs[3].Off, load2)},
 		"PT_LOAD order": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *Prog) { p.Vaddr = 1 << 30 }) },
 			fmt.Sprintf("PT_LOAD at address %#x stands behind the one at 0x40000000 (offset %#x)", im.Progs[3].Vaddr, load2)},
 		"PT_LOAD overlap": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *Prog) { p.Memsz = 1 << 20 }) },

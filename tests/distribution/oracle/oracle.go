@@ -75,6 +75,9 @@ func Have(tools ...string) (missing []string) {
 	return missing
 }
 
+// staleReason is what eu-elflint adds to some complaints: libelf's last error, of whatever section it looked at before.
+var staleReason = regexp.MustCompile(`(cannot get content of note section): .*`)
+
 var number = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
 var textRelocation = regexp.MustCompile(`^section \[ *([0-9]+)\] .*: relocation ([0-9]+): read-only section modified but text relocation flag not set$`)
@@ -120,7 +123,7 @@ func Lint(file string) []string {
 			}
 		}
 		if line != "" && line != "No errors" {
-			lines = append(lines, number.ReplaceAllString(line, "#"))
+			lines = append(lines, number.ReplaceAllString(staleReason.ReplaceAllString(line, "$1"), "#"))
 		}
 	}
 	if r.Status < 0 {
