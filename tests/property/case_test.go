@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"cuda-runpath/tests/distribution/oracle"
 )
 
 // A scenario is one case: a file of a variant, and what is done to it.
@@ -458,7 +460,7 @@ func lint(path string) (map[string]int, error) {
 			if m := misplaced.FindStringSubmatch(line); m != nil && noBytes(path, m[1]) {
 				continue
 			}
-			messages[numbers.ReplaceAllString(line, "N")]++
+			messages[numbers.ReplaceAllString(oracle.WithoutReason(line), "N")]++
 		}
 	}
 	return messages, nil

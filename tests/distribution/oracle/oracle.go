@@ -75,9 +75,6 @@ func Have(tools ...string) (missing []string) {
 	return missing
 }
 
-// staleReason is what eu-elflint adds to some complaints: libelf's last error, of whatever section it looked at before.
-var staleReason = regexp.MustCompile(`(cannot get content of note section): .*`)
-
 var number = regexp.MustCompile(`0x[0-9a-f]+|[0-9]+`)
 
 var textRelocation = regexp.MustCompile(`^section \[ *([0-9]+)\] .*: relocation ([0-9]+): read-only section modified but text relocation flag not set$`)
@@ -123,7 +120,7 @@ func Lint(file string) []string {
 			}
 		}
 		if line != "" && line != "No errors" {
-			lines = append(lines, number.ReplaceAllString(staleReason.ReplaceAllString(line, "$1"), "#"))
+			lines = append(lines, number.ReplaceAllString(WithoutReason(line), "#"))
 		}
 	}
 	if r.Status < 0 {
@@ -131,6 +128,16 @@ func Lint(file string) []string {
 	}
 	slices.Sort(lines)
 	return slices.Compact(lines)
+}
+
+// WithoutReason cuts off what eu-elflint adds to one of its complaints: libelf's
+// last error, of whatever section it looked at before.
+func WithoutReason(line string) string {
+	const complaint = "cannot get content of note section"
+	if before, _, ok := strings.Cut(line, complaint+": "); ok {
+		return before + complaint
+	}
+	return line
 }
 
 // Beyond returns the lines that none of the others have.
