@@ -16,7 +16,7 @@ func (im *Image) anchorSection() int {
 	}
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		if s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.SectionName(i) == anchorName {
+		if s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.named(i, anchorName) {
 			return i
 		}
 	}
@@ -34,7 +34,7 @@ func (im *Image) needsAnchor() bool {
 	if im.Type != elf.ET_EXEC || len(im.Sections)+1 >= int(elf.SHN_LORESERVE) {
 		return false
 	}
-	if i := im.stringSection(); i < 0 || im.SectionName(i) != "."+anchorName {
+	if i := im.stringSection(); i < 0 || !im.named(i, "."+anchorName) {
 		return false
 	}
 	first := -1
@@ -43,7 +43,22 @@ func (im *Image) needsAnchor() bool {
 			first = i
 		}
 	}
-	return im.Sections[first].Type != elf.SHT_PROGBITS || im.SectionName(first) == ".interp"
+	return im.Sections[first].Type != elf.SHT_PROGBITS || im.named(first, ".interp")
+}
+
+// named reports whether section i has that name, whatever the length of the one
+// that it has.
+func (im *Image) named(i int, name string) bool {
+	if int(im.shstrndx) >= len(im.Sections) {
+		return false
+	}
+	t := &im.Sections[im.shstrndx]
+	off, n := uint64(im.Sections[i].NameOff), uint64(len(name)+1)
+	if !t.inFile() || t.Size < n || off > t.Size-n || t.Off > im.size {
+		return false
+	}
+	b, err := im.read(t.Off+off, n)
+	return err == nil && string(b) == name+"\x00"
 }
 
 // anchor gives the first hole that an edit leaves a section, at which patchelf
