@@ -229,16 +229,15 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 		}
 	}
 	if null < 0 {
-		p.anchor(t, tableEnd+im.phdrSize(), moving)
-	} else {
-		p.anchor(t, tableEnd, nil)
+		tableEnd += im.phdrSize()
 	}
+	p.anchor(t, tableEnd, moving)
 	n := &newSegment{p: p, t: t, lent: -1}
 	n.begin()
 	// Whether something that .dynamic points to lies where the table grows.
 	overwritten := false
 	for _, b := range moving {
-		overwritten = overwritten || b.dynamic && b.off < tableEnd+im.phdrSize()
+		overwritten = overwritten || b.dynamic && b.off < tableEnd
 		moveDynamic = moveDynamic || b.rank == rankDynamic
 	}
 	for rank := rankNote; rank < rankDynamic; rank++ {
@@ -275,9 +274,6 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 				pl.tags[tag] = d.Val - b.addr + b.newAddr
 			}
 		}
-	}
-	if null < 0 {
-		tableEnd += im.phdrSize()
 	}
 	pl.settle = append(pl.settle, p.deadTable(tableEnd)...)
 	pl.settle = append(pl.settle, p.deadBlocks(n.blocks, tableEnd)...)
