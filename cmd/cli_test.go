@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		defer os.RemoveAll(bin)
-		build := exec.Command("go", "build", "-ldflags=-X cuda-runpath/pkg/command.Version=1.2.3", "-o", bin, "./...")
+		build := exec.Command("go", "build", "-ldflags=-X cuda-runpath/pkg/cli.Version=1.2.3", "-o", bin, "./...")
 		build.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			os.Stderr.Write(out)

@@ -70,7 +70,7 @@ buildGoModule {
   ldflags = [
     "-s"
     "-w"
-    "-X cuda-runpath/pkg/command.Version=0.1.0"
+    "-X cuda-runpath/pkg/cli.Version=0.1.0"
   ];
 
   nativeBuildInputs = [

@@ -1,6 +1,6 @@
 // Command addCudaCompatRunpath adds a CUDA compat directory to run paths.
 package main
 
-import "cuda-runpath/pkg/command"
+import "cuda-runpath/pkg/cli"
 
-func main() { command.Main(command.AddCudaCompatRunpath().App()) }
+func main() { cli.Main(cli.AddCudaCompatRunpath().App()) }

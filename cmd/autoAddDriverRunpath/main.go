@@ -1,6 +1,6 @@
 // Command autoAddDriverRunpath adds the host's driver directory to run paths.
 package main
 
-import "cuda-runpath/pkg/command"
+import "cuda-runpath/pkg/cli"
 
-func main() { command.Main(command.AutoAddDriverRunpath().App()) }
+func main() { cli.Main(cli.AutoAddDriverRunpath().App()) }

@@ -5,22 +5,22 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/host"
 )
 
-var doctor = &cli.Command{
+var doctor = &urfave.Command{
 	Name:      "doctor",
 	Usage:     "say whether a CUDA program, or PROGRAM, can work here, and what to do where it cannot",
 	ArgsUsage: "[PROGRAM]",
 	Description: `One line a fact, with where it is from, and below it what mends it. The exit status is 0 where nothing was found that keeps
 a CUDA program from working, else 1. Nothing is run or loaded.`,
-	Flags: []cli.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag, verboseFlag},
-	Action: func(c *cli.Context) error {
+	Flags: []urfave.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag, verboseFlag},
+	Action: func(c *urfave.Context) error {
 		if c.NArg() > 1 {
-			return command.Misusef("one program at a time: %q", c.Args().Get(1))
+			return cli.Misusef("one program at a time: %q", c.Args().Get(1))
 		}
 		at, err := prefix(c)
 		if err != nil {
@@ -50,28 +50,28 @@ a CUDA program from working, else 1. Nothing is run or loaded.`,
 			showDiagnosis(c, d)
 		}
 		if err == nil && !d.Works {
-			err = command.ErrFailed
+			err = cli.ErrFailed
 		}
 		return err
 	},
 }
 
-func showDiagnosis(c *cli.Context, d *host.Diagnosis) {
+func showDiagnosis(c *urfave.Context, d *host.Diagnosis) {
 	w := c.App.Writer
 	marks := map[host.Verdict]string{host.Good: "ok  ", host.Note: "note", host.Warning: "WARN", host.Bad: "BAD "}
 	for _, f := range d.Facts {
-		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, command.Printable(f.Text))
+		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, cli.Printable(f.Text))
 		if f.Source != "" {
-			fmt.Fprintf(w, "  [%s]", command.Printable(f.Source))
+			fmt.Fprintf(w, "  [%s]", cli.Printable(f.Source))
 		}
 		fmt.Fprintln(w)
 		if f.Mend != "" {
-			fmt.Fprintf(w, "%24s%s\n", "-> ", command.Printable(f.Mend))
+			fmt.Fprintf(w, "%24s%s\n", "-> ", cli.Printable(f.Mend))
 		}
 	}
 	what := "a CUDA program"
 	if d.Program != "" {
-		what = command.Printable(d.Program)
+		what = cli.Printable(d.Program)
 	}
 	if d.Works {
 		fmt.Fprintf(w, "Nothing was found that keeps %s from working.\n", what)

@@ -9,29 +9,29 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/sysroot"
 )
 
 var (
-	rootFlag    = &cli.StringFlag{Name: "root", Usage: "look at the system below `DIR` instead of this one"}
-	machineFlag = &cli.StringFlag{Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
-	fromFlag    = &cli.StringSliceFlag{Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
-	prefixFlag  = &cli.StringFlag{Name: "prefix", Value: host.DefaultPrefix, Usage: "`DIR` is what programs know as " + host.DefaultPrefix}
-	jsonFlag    = &cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON document to stdout"}
-	dryRunFlag  = &cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "change nothing, say what would be changed"}
-	verboseFlag = &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, DisableDefaultText: true, Usage: "also tell what was not used, and why"}
-	quietFlag   = &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "tell problems only"}
+	rootFlag    = &urfave.StringFlag{Name: "root", Usage: "look at the system below `DIR` instead of this one"}
+	machineFlag = &urfave.StringFlag{Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
+	fromFlag    = &urfave.StringSliceFlag{Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
+	prefixFlag  = &urfave.StringFlag{Name: "prefix", Value: host.DefaultPrefix, Usage: "`DIR` is what programs know as " + host.DefaultPrefix}
+	jsonFlag    = &urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON document to stdout"}
+	dryRunFlag  = &urfave.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "change nothing, say what would be changed"}
+	verboseFlag = &urfave.BoolFlag{Name: "verbose", Aliases: []string{"v"}, DisableDefaultText: true, Usage: "also tell what was not used, and why"}
+	quietFlag   = &urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "tell problems only"}
 )
 
 // takesValue tells whether a flag of run stands before its value.
 func takesValue(arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	for _, f := range run.Flags {
-		d, ok := f.(cli.DocGenerationFlag)
+		d, ok := f.(urfave.DocGenerationFlag)
 		for _, n := range f.Names() {
 			if ok && n == name {
 				return d.TakesValue()
@@ -42,7 +42,7 @@ func takesValue(arg string) bool {
 }
 
 // system returns the host and the machine that the flags ask for.
-func system(c *cli.Context) (*host.Host, host.Machine, error) {
+func system(c *urfave.Context) (*host.Host, host.Machine, error) {
 	h := &host.Host{}
 	if c.IsSet("root") {
 		info, err := os.Stat(c.String("root"))
@@ -50,7 +50,7 @@ func system(c *cli.Context) (*host.Host, host.Machine, error) {
 			return nil, host.Machine{}, err
 		}
 		if !info.IsDir() {
-			return nil, host.Machine{}, command.Misusef("--root %s: not a directory", c.String("root"))
+			return nil, host.Machine{}, cli.Misusef("--root %s: not a directory", c.String("root"))
 		}
 		dir, err := filepath.Abs(c.String("root"))
 		if err != nil {
@@ -60,14 +60,14 @@ func system(c *cli.Context) (*host.Host, host.Machine, error) {
 	}
 	for _, dir := range c.StringSlice("from") {
 		if !path.IsAbs(dir) {
-			return nil, host.Machine{}, command.Misusef("--from %q: not an absolute path", dir)
+			return nil, host.Machine{}, cli.Misusef("--from %q: not an absolute path", dir)
 		}
 		h.From = append(h.From, dir)
 	}
 	if c.IsSet("machine") {
 		m, err := host.MachineNamed(c.String("machine"))
 		if err != nil {
-			err = command.Misusef("--machine: %v", err)
+			err = cli.Misusef("--machine: %v", err)
 		}
 		return h, m, err
 	}
@@ -76,23 +76,23 @@ func system(c *cli.Context) (*host.Host, host.Machine, error) {
 }
 
 // prefix returns the directory that stands for /run/opengl-driver.
-func prefix(c *cli.Context) (string, error) {
+func prefix(c *urfave.Context) (string, error) {
 	p := c.String("prefix")
 	if !path.IsAbs(p) || path.Clean(p) == "/" {
-		return "", command.Misusef("--prefix %q: an absolute path is needed", p)
+		return "", cli.Misusef("--prefix %q: an absolute path is needed", p)
 	}
 	return path.Clean(p), nil
 }
 
-func noArguments(c *cli.Context) error {
+func noArguments(c *urfave.Context) error {
 	if c.NArg() > 0 {
-		return command.Misusef("%s takes no arguments: %q", c.Command.Name, c.Args().First())
+		return cli.Misusef("%s takes no arguments: %q", c.Command.Name, c.Args().First())
 	}
 	return nil
 }
 
 // print writes one JSON document, a field a key of fields, with its version.
-func printJSON(c *cli.Context, fields map[string]any) error {
+func printJSON(c *urfave.Context, fields map[string]any) error {
 	fields["version"] = 1
 	enc := json.NewEncoder(c.App.Writer)
 	enc.SetEscapeHTML(false)
@@ -102,7 +102,7 @@ func printJSON(c *cli.Context, fields map[string]any) error {
 
 // drivers finds the driver for a machine and, where the caller named none and the
 // host has one, for the programs of the second kind that run there (i386 on x86-64).
-func drivers(c *cli.Context, h *host.Host, m host.Machine) ([]*host.Driver, error) {
+func drivers(c *urfave.Context, h *host.Host, m host.Machine) ([]*host.Driver, error) {
 	d, err := h.Find(m)
 	all := []*host.Driver{d}
 	if err != nil || c.IsSet("machine") {
@@ -119,6 +119,6 @@ func drivers(c *cli.Context, h *host.Host, m host.Machine) ([]*host.Driver, erro
 	return all, nil
 }
 
-func complain(c *cli.Context, format string, args ...any) {
+func complain(c *urfave.Context, format string, args ...any) {
 	fmt.Fprintf(c.App.ErrWriter, "hostDriver: "+format+"\n", args...)
 }

@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/host"
 )
 
-var copyFlag = &cli.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "copy libraries that load others, so that these are found"}
+var copyFlag = &urfave.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "copy libraries that load others, so that these are found"}
 
-var install = &cli.Command{
+var install = &urfave.Command{
 	Name:  "install",
 	Usage: "make /run/opengl-driver/lib a directory of links to the driver's libraries",
 	Description: `The set is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
@@ -24,9 +24,9 @@ tmpfiles" for what redoes it at boot: /run is empty then.
 
 With --copy, libraries that load others are copied and get a run path of $ORIGIN: a program's own glibc does not know where
 the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX compiler that it opens.`,
-	Flags: []cli.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
+	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
 		copyFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
-	Action: func(c *cli.Context) error {
+	Action: func(c *urfave.Context) error {
 		if err := noArguments(c); err != nil {
 			return err
 		}
@@ -43,7 +43,7 @@ the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX com
 		for _, d := range all {
 			for _, r := range d.Rejected {
 				if c.Bool("verbose") || err != nil {
-					complain(c, "%s: not used: %s", command.Printable(r.Path), command.Printable(r.Reason))
+					complain(c, "%s: not used: %s", cli.Printable(r.Path), cli.Printable(r.Reason))
 				}
 			}
 		}
@@ -68,11 +68,11 @@ the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX com
 	},
 }
 
-var uninstall = &cli.Command{
+var uninstall = &urfave.Command{
 	Name:  "uninstall",
 	Usage: "remove what install made",
-	Flags: []cli.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
-	Action: func(c *cli.Context) error {
+	Flags: []urfave.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
+	Action: func(c *urfave.Context) error {
 		if err := noArguments(c); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ var uninstall = &cli.Command{
 	},
 }
 
-func report(c *cli.Context, done []*host.Install) error {
+func report(c *urfave.Context, done []*host.Install) error {
 	if c.Bool("json") {
 		return printJSON(c, map[string]any{"dry_run": c.Bool("dry-run"), "links": done})
 	}
@@ -107,7 +107,7 @@ func report(c *cli.Context, done []*host.Install) error {
 				if e.Copy != "" {
 					what = "a copy of " + e.Copy + " with run path " + e.RunPath
 				}
-				fmt.Fprintf(c.App.ErrWriter, "%s/%s %s\n", in.Link, command.Printable(e.Name), command.Printable(what))
+				fmt.Fprintf(c.App.ErrWriter, "%s/%s %s\n", in.Link, cli.Printable(e.Name), cli.Printable(what))
 			}
 		}
 		if !c.Bool("quiet") {
@@ -129,18 +129,18 @@ func report(c *cli.Context, done []*host.Install) error {
 	return nil
 }
 
-var tmpfiles = &cli.Command{
+var tmpfiles = &urfave.Command{
 	Name:  "tmpfiles",
 	Usage: "print what redoes the installation at boot and after an upgrade of the driver",
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
 install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
 With --copy the units run "hostDriver install --copy", and there are no lines, which can only link.`,
-	Flags: []cli.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag,
-		&cli.StringFlag{Name: "part", Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
-		&cli.StringFlag{Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
-		&cli.StringFlag{Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
+	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag,
+		&urfave.StringFlag{Name: "part", Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
+		&urfave.StringFlag{Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
+		&urfave.StringFlag{Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
 		jsonFlag},
-	Action: func(c *cli.Context) error {
+	Action: func(c *urfave.Context) error {
 		if err := noArguments(c); err != nil {
 			return err
 		}
@@ -180,14 +180,14 @@ func thisProgram() string {
 	return at
 }
 
-func printBoot(c *cli.Context, files []host.BootFile) error {
+func printBoot(c *urfave.Context, files []host.BootFile) error {
 	part, found := c.String("part"), false
 	parts := map[string]string{"tmpfiles": ".conf", "service": ".service", "path": ".path"}
 	if _, ok := parts[part]; part != "" && !ok {
-		return command.Misusef("--part %s: tmpfiles, service or path", part)
+		return cli.Misusef("--part %s: tmpfiles, service or path", part)
 	}
 	if part == "tmpfiles" && c.Bool("copy") {
-		return command.Misuse("--part tmpfiles: lines for tmpfiles.d cannot --copy")
+		return cli.Misuse("--part tmpfiles: lines for tmpfiles.d cannot --copy")
 	}
 	for _, f := range files {
 		if part != "" && !strings.HasSuffix(f.Path, parts[part]) {

@@ -7,21 +7,21 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/host"
 )
 
 func main() {
 	host.Enter() // does nothing unless "run" started this process inside a namespace
-	app := command.New("hostDriver", "COMMAND ...", "give programs built with Nix the host's GPU driver", `
+	app := cli.New("hostDriver", "COMMAND ...", "give programs built with Nix the host's GPU driver", `
 Programs built with Nix look for the GPU driver in /run/opengl-driver/lib, which only NixOS has. On any other host,
 "hostDriver install" (root) puts links to the driver's libraries there, and "hostDriver run PROGRAM" (anybody) starts one
 program with them; "hostDriver doctor" says whether a CUDA program can work here and what to do where it cannot.`)
 	app.HideHelpCommand = false
-	app.Commands = []*cli.Command{find, install, uninstall, tmpfiles, run, doctor}
-	status := command.Run(app, ownArguments(os.Args), os.Stdout, os.Stderr)
+	app.Commands = []*urfave.Command{find, install, uninstall, tmpfiles, run, doctor}
+	status := cli.Run(app, ownArguments(os.Args), os.Stdout, os.Stderr)
 	if start := (*host.StartError)(nil); errors.As(notStarted, &start) {
 		fmt.Fprintf(os.Stderr, "hostDriver: %v\n", start)
 		status = start.Status()

@@ -3,16 +3,16 @@ package main
 import (
 	"errors"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/host"
 )
 
 // notStarted is why run's program could not be started; main tells it by the exit status.
 var notStarted error
 
-var run = &cli.Command{
+var run = &urfave.Command{
 	Name:      "run",
 	Usage:     "start a program with the driver's libraries offered to it alone; needs no root",
 	ArgsUsage: "[--] PROGRAM [ARGUMENT...]",
@@ -22,17 +22,17 @@ environment is left alone. (Inside, set-user-ID programs such as sudo have no ef
 directory.
 
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
-	Flags: []cli.Flag{
-		&cli.StringFlag{Name: "method", Value: string(host.Auto), Usage: "offer them by `METHOD`: auto, namespace or library-path"},
-		&cli.StringFlag{Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
+	Flags: []urfave.Flag{
+		&urfave.StringFlag{Name: "method", Value: string(host.Auto), Usage: "offer them by `METHOD`: auto, namespace or library-path"},
+		&urfave.StringFlag{Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
-	Action: func(c *cli.Context) error {
+	Action: func(c *urfave.Context) error {
 		if c.NArg() == 0 {
-			return command.Misuse("no program is named")
+			return cli.Misuse("no program is named")
 		}
 		method := host.Method(c.String("method"))
 		if method != host.Auto && method != host.Namespace && method != host.LibraryPath {
-			return command.Misusef("--method %s: auto, namespace or library-path", method)
+			return cli.Misusef("--method %s: auto, namespace or library-path", method)
 		}
 		at, err := prefix(c)
 		if err != nil {
@@ -67,7 +67,7 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 		err = r.Exec()
 		if errors.As(err, new(*host.StartError)) {
 			notStarted = err
-			return command.ErrFailed
+			return cli.ErrFailed
 		}
 		return err
 	},

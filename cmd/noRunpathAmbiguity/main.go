@@ -3,32 +3,32 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"cuda-runpath/pkg/audit"
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 )
 
 func main() {
-	app := command.New("noRunpathAmbiguity", "PATH...", "check that run paths are not ambiguous", `
+	app := cli.New("noRunpathAmbiguity", "PATH...", "check that run paths are not ambiguous", `
 A run path is ambiguous for a library where two or more of its directories hold different files of that name, for the
 file's machine: then the order of the entries alone decides which one is loaded. That is an error for a name that the file
 asks for (DT_NEEDED, a .note.dlopen note, a name among its constants), else a warning. A stub directory, an empty entry,
 and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and how to settle it. A library
-that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+command.ExitStatus)
+that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+cli.ExitStatus)
 	app.Flags = append(append(app.Flags,
-		&cli.StringSliceFlag{Name: "ignore", Usage: "say nothing about `SONAME`, which may be a pattern such as 'libnpp*' (repeatable)"},
-		&cli.BoolFlag{Name: "strict", DisableDefaultText: true, Usage: "warnings are errors"},
-		&cli.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
-		&cli.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
-		&cli.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
-	), command.Flags()...)
-	app.Action = func(c *cli.Context) error {
-		session, err := command.Start(c, c.Args().Slice())
+		&urfave.StringSliceFlag{Name: "ignore", Usage: "say nothing about `SONAME`, which may be a pattern such as 'libnpp*' (repeatable)"},
+		&urfave.BoolFlag{Name: "strict", DisableDefaultText: true, Usage: "warnings are errors"},
+		&urfave.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
+		&urfave.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
+		&urfave.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
+	), cli.Flags()...)
+	app.Action = func(c *urfave.Context) error {
+		session, err := cli.Start(c, c.Args().Slice())
 		if err != nil {
 			return err
 		}
@@ -39,7 +39,7 @@ that both a compat directory and the driver link provide is not ambiguous when t
 			Ignore:     c.StringSlice("ignore"),
 			Strict:     c.Bool("strict"),
 		}
-		if err := command.CheckLayout(c); err != nil {
+		if err := cli.CheckLayout(c); err != nil {
 			return err
 		}
 		if err := options.Validate(); err != nil {
@@ -51,5 +51,5 @@ that both a compat directory and the driver link provide is not ambiguous when t
 		}
 		return audit.Check(session, audit.New(l, options))
 	}
-	command.Main(app)
+	cli.Main(app)
 }

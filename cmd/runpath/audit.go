@@ -1,35 +1,35 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
 	"cuda-runpath/pkg/audit"
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 )
 
-var auditCommand = &cli.Command{
+var auditCommand = &urfave.Command{
 	Name:      "audit",
 	Usage:     "report everything that is wrong with the run paths of files, directories or store paths",
 	ArgsUsage: "PATH...",
-	Flags: append([]cli.Flag{
-		&cli.BoolFlag{Name: "closure", DisableDefaultText: true, Usage: "the PATHs are in a Nix store: examine all that they need (nix-store -qR)"},
-		&cli.StringFlag{Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`"},
-		&cli.StringFlag{Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`"},
-		&cli.StringFlag{Name: "baseline", Usage: "the findings in `FILE` are accepted"},
-		&cli.BoolFlag{Name: "update-baseline", DisableDefaultText: true, Usage: "write all findings to the --baseline file, which accepts them"},
-		&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "the files are a Nix package's although they are not in a store"},
-		&cli.StringSliceFlag{Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern, is meant (repeatable)"},
-		&cli.BoolFlag{Name: "strict", DisableDefaultText: true, Usage: "warnings are errors"},
-		&cli.StringFlag{Name: "assume-driver", Usage: "the driver link leads to `DIR`"},
-		&cli.StringFlag{Name: "cpu", Value: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"},
-		&cli.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
-		&cli.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
-		&cli.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
-	}, command.Flags()...),
-	Action: func(c *cli.Context) error {
-		session, err := command.Start(c, c.Args().Slice())
+	Flags: append([]urfave.Flag{
+		&urfave.BoolFlag{Name: "closure", DisableDefaultText: true, Usage: "the PATHs are in a Nix store: examine all that they need (nix-store -qR)"},
+		&urfave.StringFlag{Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`"},
+		&urfave.StringFlag{Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`"},
+		&urfave.StringFlag{Name: "baseline", Usage: "the findings in `FILE` are accepted"},
+		&urfave.BoolFlag{Name: "update-baseline", DisableDefaultText: true, Usage: "write all findings to the --baseline file, which accepts them"},
+		&urfave.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "the files are a Nix package's although they are not in a store"},
+		&urfave.StringSliceFlag{Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern, is meant (repeatable)"},
+		&urfave.BoolFlag{Name: "strict", DisableDefaultText: true, Usage: "warnings are errors"},
+		&urfave.StringFlag{Name: "assume-driver", Usage: "the driver link leads to `DIR`"},
+		&urfave.StringFlag{Name: "cpu", Value: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"},
+		&urfave.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
+		&urfave.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
+		&urfave.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
+	}, cli.Flags()...),
+	Action: func(c *urfave.Context) error {
+		session, err := cli.Start(c, c.Args().Slice())
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ var auditCommand = &cli.Command{
 			Strict:     c.Bool("strict"),
 			Nix:        c.Bool("nix"),
 		}
-		if err := command.CheckLayout(c); err != nil {
+		if err := cli.CheckLayout(c); err != nil {
 			return err
 		}
 		if err := options.Validate(); err != nil {
@@ -49,7 +49,7 @@ var auditCommand = &cli.Command{
 		}
 		output := audit.Output{SARIF: c.String("sarif"), HTML: c.String("html"), Baseline: c.String("baseline"), UpdateBaseline: c.Bool("update-baseline")}
 		if output.UpdateBaseline && output.Baseline == "" {
-			return command.Misuse("--update-baseline needs --baseline FILE")
+			return cli.Misuse("--update-baseline needs --baseline FILE")
 		}
 		if c.Bool("closure") {
 			if session.Paths, err = audit.Closure(session.Paths); err != nil {

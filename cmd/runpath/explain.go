@@ -5,36 +5,36 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 )
 
-var explainCommand = &cli.Command{
+var explainCommand = &urfave.Command{
 	Name:      "explain",
 	Usage:     "show which libraries the loader would find, where, by which rule, and where it looked before; the files are not run",
 	ArgsUsage: "FILE...",
-	Flags: append([]cli.Flag{
-		&cli.StringFlag{Name: "lib", Usage: "tell only of the library `NAME`, whether the file asks for it or would open it"},
-		&cli.StringFlag{Name: "root", Usage: "the tree below `DIR` is the machine on which the files would run"},
-		&cli.StringFlag{Name: "assume-driver", Usage: "the driver link leads to `DIR`"},
-		&cli.StringSliceFlag{Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
-		&cli.StringFlag{Name: "cpu", Value: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"},
-		&cli.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
-		&cli.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
-		&cli.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
-		&cli.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
-		&cli.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
-	}, command.Flags()...),
-	Action: func(c *cli.Context) error {
-		session, err := command.Start(c, c.Args().Slice())
+	Flags: append([]urfave.Flag{
+		&urfave.StringFlag{Name: "lib", Usage: "tell only of the library `NAME`, whether the file asks for it or would open it"},
+		&urfave.StringFlag{Name: "root", Usage: "the tree below `DIR` is the machine on which the files would run"},
+		&urfave.StringFlag{Name: "assume-driver", Usage: "the driver link leads to `DIR`"},
+		&urfave.StringSliceFlag{Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
+		&urfave.StringFlag{Name: "cpu", Value: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"},
+		&urfave.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
+		&urfave.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
+		&urfave.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
+		&urfave.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
+		&urfave.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
+	}, cli.Flags()...),
+	Action: func(c *urfave.Context) error {
+		session, err := cli.Start(c, c.Args().Slice())
 		if err != nil {
 			return err
 		}
-		if err := command.CheckLayout(c); err != nil {
+		if err := cli.CheckLayout(c); err != nil {
 			return err
 		}
 		options, err := loaderOptions(c)
@@ -54,10 +54,10 @@ var explainCommand = &cli.Command{
 }
 
 // loaderOptions reads the flags that the search depends on.
-func loaderOptions(c *cli.Context) (loader.Options, error) {
+func loaderOptions(c *urfave.Context) (loader.Options, error) {
 	o := loader.Options{Root: c.String("root"), AssumeDriver: c.String("assume-driver"), DriverLink: c.String("driver-link"), CPU: c.String("cpu")}
 	if o.CPU != "native" && o.CPU != "baseline" && !slices.Contains(loader.CPUNames, o.CPU) {
-		return o, command.Misusef("--cpu %s: native, baseline, %s", o.CPU, strings.Join(loader.CPUNames, ", "))
+		return o, cli.Misusef("--cpu %s: native, baseline, %s", o.CPU, strings.Join(loader.CPUNames, ", "))
 	}
 	for _, assignment := range c.StringSlice("env") {
 		name, value, given := strings.Cut(assignment, "=")
@@ -70,7 +70,7 @@ func loaderOptions(c *cli.Context) (loader.Options, error) {
 		case "LD_PRELOAD":
 			o.Preload = value
 		default:
-			return o, command.Misusef("--env %s: only LD_LIBRARY_PATH and LD_PRELOAD are understood", assignment)
+			return o, cli.Misusef("--env %s: only LD_LIBRARY_PATH and LD_PRELOAD are understood", assignment)
 		}
 	}
 	return o, nil

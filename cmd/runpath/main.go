@@ -2,15 +2,15 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 )
 
 func main() {
-	app := command.New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
+	app := cli.New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
-(DT_RUNPATH, in older files DT_RPATH).`+command.ExitStatus)
-	app.Commands = []*cli.Command{show, set, add, remove, command.Normalize(), explainCommand, auditCommand}
-	command.Main(app)
+(DT_RUNPATH, in older files DT_RPATH).`+cli.ExitStatus)
+	app.Commands = []*urfave.Command{show, set, add, remove, cli.Normalize(), explainCommand, auditCommand}
+	cli.Main(app)
 }

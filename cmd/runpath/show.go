@@ -1,21 +1,21 @@
 package main
 
 import (
-	"github.com/urfave/cli/v2"
+	urfave "github.com/urfave/cli/v2"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 )
 
-var show = &cli.Command{
+var show = &urfave.Command{
 	Name:      "show",
 	Usage:     "show run path, needed libraries, soname and interpreter, and why a tool would leave the file alone",
 	ArgsUsage: "PATH...",
-	Flags:     command.Flags(),
-	Action: func(c *cli.Context) error {
-		session, err := command.Start(c, c.Args().Slice())
+	Flags:     cli.Flags(),
+	Action: func(c *urfave.Context) error {
+		session, err := cli.Start(c, c.Args().Slice())
 		if err != nil {
 			return err
 		}
-		return command.Show(session)
+		return cli.Show(session)
 	},
 }

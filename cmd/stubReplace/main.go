@@ -2,6 +2,6 @@
 // the host's driver directory stand in for them.
 package main
 
-import "cuda-runpath/pkg/command"
+import "cuda-runpath/pkg/cli"
 
-func main() { command.Main(command.StubReplace().App()) }
+func main() { cli.Main(cli.StubReplace().App()) }

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
@@ -35,9 +35,9 @@ type result struct {
 }
 
 // Run audits the session's paths: it reports everything that is wrong with the
-// run path of each file. It returns command.ErrFailed where there is an error that
+// run path of each file. It returns cli.ErrFailed where there is an error that
 // the baseline does not have, or a file could not be examined.
-func Run(s *command.Session, a *Auditor, o Output) error {
+func Run(s *cli.Session, a *Auditor, o Output) error {
 	accepted, err := readBaseline(o)
 	if err != nil {
 		return err
@@ -83,17 +83,17 @@ func Run(s *command.Session, a *Auditor, o Output) error {
 		return werr
 	}
 	if sum.Errors > 0 || sum.Failed > 0 || err != nil {
-		return command.ErrFailed
+		return cli.ErrFailed
 	}
 	return nil
 }
 
 // audit examines one file, as far as that is possible without the others.
 func (a *Auditor) audit(f *tree.File, ctx *knowledge, withTree bool) *result {
-	r := &result{report: &FileReport{FileReport: command.FileReport{Path: f.Path, Action: command.Skipped, Before: []string{}, After: []string{}}, Findings: []Finding{}}}
+	r := &result{report: &FileReport{FileReport: cli.FileReport{Path: f.Path, Action: cli.Skipped, Before: []string{}, After: []string{}}, Findings: []Finding{}}}
 	switch {
 	case f.Err != nil:
-		r.report.Action, r.report.Reason = command.Failed, f.Err.Error()
+		r.report.Action, r.report.Reason = cli.Failed, f.Err.Error()
 		return r
 	case f.SameAs != "":
 		r.report.Reason = "the same file as " + f.SameAs
@@ -116,17 +116,17 @@ func (a *Auditor) audit(f *tree.File, ctx *knowledge, withTree bool) *result {
 			r.tree = explain.Describe(f.Path, s.load, &explain.Layout{DriverLink: a.DriverLink, Compat: a.Compat, StubDirs: a.StubDirs})
 		}
 	})
-	if r.report.Action == command.Failed {
+	if r.report.Action == cli.Failed {
 		r.report.Findings = append(r.report.Findings, Finding{ID: Malformed, Severity: rule(Malformed).Severity, Message: r.report.Reason,
 			Remedy: "the loader may still load it; restore the file if it is meant to work"})
 	}
 	return r
 }
 
-func write(s *command.Session, o Output, results []*result, sum *Summary) error {
-	var doc *command.Document
+func write(s *cli.Session, o Output, results []*result, sum *Summary) error {
+	var doc *cli.Document
 	if s.JSON {
-		doc = command.NewDocument(s.Stdout)
+		doc = cli.NewDocument(s.Stdout)
 	}
 	for _, r := range results {
 		logReport(s, r.report)
@@ -185,7 +185,7 @@ func save(name string, write func(io.Writer) error) error {
 }
 
 // progress shows how far the audit is, on a terminal, once it has taken a second.
-func progress(s *command.Session, done, found *atomic.Int64) (stop func()) {
+func progress(s *cli.Session, done, found *atomic.Int64) (stop func()) {
 	if s.Quiet {
 		return func() {}
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
 )
@@ -69,7 +69,7 @@ func (f *folder) auditor(o loader.Options) *Auditor {
 func (f *folder) ambiguity(name string) []Finding {
 	f.Helper()
 	r := f.auditor(loader.Options{}).Ambiguity(f.dir + "/" + name)
-	if r.Action != command.Unchanged {
+	if r.Action != cli.Unchanged {
 		f.Fatalf("%s: %s %s", name, r.Action, r.Reason)
 	}
 	return r.Findings
@@ -270,7 +270,7 @@ func (f *folder) audit(o Output, lo loader.Options, paths ...string) (outcome, e
 	var out bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&bytes.Buffer{})
-	s := &command.Session{Context: context.Background(), Paths: paths, JSON: true, Jobs: 2, Stdout: &out, Log: log}
+	s := &cli.Session{Context: context.Background(), Paths: paths, JSON: true, Jobs: 2, Stdout: &out, Log: log}
 	err := Run(s, f.auditor(lo), o)
 	var doc outcome
 	if jerr := json.Unmarshal(out.Bytes(), &doc); jerr != nil {

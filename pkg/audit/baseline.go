@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 )
 
 // storeHash is the part of a store path that changes with every rebuild.
@@ -24,7 +24,7 @@ func fingerprint(path string, f *Finding) string {
 	if f.Entry != nil {
 		entry = *f.Entry
 	}
-	line := fmt.Sprintf("%s\t%s\t%s\t%s", f.ID, command.Printable(path), command.Printable(entry), command.Printable(f.Library))
+	line := fmt.Sprintf("%s\t%s\t%s\t%s", f.ID, cli.Printable(path), cli.Printable(entry), cli.Printable(f.Library))
 	return storeHash.ReplaceAllString(strings.TrimRight(line, "\t"), "/store/*-")
 }
 

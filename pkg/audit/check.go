@@ -6,7 +6,7 @@ import (
 	"path"
 	"sync/atomic"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/image"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
@@ -15,7 +15,7 @@ import (
 
 // FileReport is one element of "files" in the JSON document of a check.
 type FileReport struct {
-	command.FileReport
+	cli.FileReport
 	Findings []Finding `json:"findings"`
 }
 
@@ -33,10 +33,10 @@ type Summary struct {
 
 func (s *Summary) count(r *FileReport) {
 	switch r.Action {
-	case command.Skipped:
+	case cli.Skipped:
 		s.Skipped++
 		return
-	case command.Failed:
+	case cli.Failed:
 		s.Failed++
 	default:
 		s.Checked++
@@ -77,7 +77,7 @@ func plural(n int, what string) string {
 func (o *Options) Validate() error {
 	for _, pattern := range o.Ignore {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return command.Misusef("--ignore %q is no pattern", pattern)
+			return cli.Misusef("--ignore %q is no pattern", pattern)
 		}
 	}
 	return nil
@@ -92,18 +92,18 @@ func (a *Auditor) Ambiguity(p string) *FileReport {
 }
 
 func (a *Auditor) examine(p string, look func(*subject)) *FileReport {
-	r := &FileReport{FileReport: command.FileReport{Path: p, Action: command.Unchanged, Before: []string{}, After: []string{}}, Findings: []Finding{}}
+	r := &FileReport{FileReport: cli.FileReport{Path: p, Action: cli.Unchanged, Before: []string{}, After: []string{}}, Findings: []Finding{}}
 	load, err := a.Loader.Load(p)
 	var not *loader.NotLoadable
 	switch {
 	case errors.As(err, &not):
-		r.Action, r.Reason = command.Skipped, string(not.Reason)
+		r.Action, r.Reason = cli.Skipped, string(not.Reason)
 		return r
 	case err != nil:
-		r.Action, r.Reason = command.Failed, err.Error()
+		r.Action, r.Reason = cli.Failed, err.Error()
 		return r
 	case load.Static:
-		r.Action, r.Reason = command.Skipped, string(load.Main.File.ELF.LeftAlone())
+		r.Action, r.Reason = cli.Skipped, string(load.Main.File.ELF.LeftAlone())
 		return r
 	}
 	if load.Main.File.Tag != 0 {
@@ -122,19 +122,19 @@ func (a *Auditor) examine(p string, look func(*subject)) *FileReport {
 }
 
 // Check runs noRunpathAmbiguity over the session's paths. It returns
-// command.ErrFailed where there is an error, or a file could not be examined.
-func Check(s *command.Session, a *Auditor) error {
-	var doc *command.Document
+// cli.ErrFailed where there is an error, or a file could not be examined.
+func Check(s *cli.Session, a *Auditor) error {
+	var doc *cli.Document
 	if s.JSON {
-		doc = command.NewDocument(s.Stdout)
+		doc = cli.NewDocument(s.Stdout)
 	}
 	var sum Summary
 	var notELF atomic.Int64
 	err := tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true}, func(f *tree.File) (*FileReport, bool) {
-		r := &FileReport{FileReport: command.FileReport{Path: f.Path, Action: command.Skipped, Before: []string{}, After: []string{}}, Findings: []Finding{}}
+		r := &FileReport{FileReport: cli.FileReport{Path: f.Path, Action: cli.Skipped, Before: []string{}, After: []string{}}, Findings: []Finding{}}
 		switch {
 		case f.Err != nil:
-			r.Action, r.Reason = command.Failed, f.Err.Error()
+			r.Action, r.Reason = cli.Failed, f.Err.Error()
 		case !f.ELF():
 			if notELF.Add(1); !s.JSON && !s.Verbose {
 				return nil, false
@@ -171,23 +171,23 @@ func Check(s *command.Session, a *Auditor) error {
 		}
 	}
 	if sum.Errors > 0 || sum.Failed > 0 || err != nil {
-		return command.ErrFailed
+		return cli.ErrFailed
 	}
 	return nil
 }
 
 // logReport writes a line for each finding.
-func logReport(s *command.Session, r *FileReport) {
+func logReport(s *cli.Session, r *FileReport) {
 	log := s.Log.WithField("path", r.Path)
 	switch r.Action {
-	case command.Skipped:
+	case cli.Skipped:
 		log.Debug("left alone: " + r.Reason)
 		return
-	case command.Failed:
+	case cli.Failed:
 		log.Error(r.Reason)
 	}
 	for _, f := range r.Findings {
-		line := fmt.Sprintf("%s. To settle it: %s [%s]", command.Printable(f.Message), command.Printable(f.Remedy), f.ID)
+		line := fmt.Sprintf("%s. To settle it: %s [%s]", cli.Printable(f.Message), cli.Printable(f.Remedy), f.ID)
 		switch {
 		case f.Accepted:
 			log.Debug("accepted: " + line)
@@ -199,7 +199,7 @@ func logReport(s *command.Session, r *FileReport) {
 			log.Debug("note: " + line)
 		}
 	}
-	if len(r.Findings) == 0 && r.Action != command.Failed {
+	if len(r.Findings) == 0 && r.Action != cli.Failed {
 		log.Debug("nothing to report")
 	}
 }

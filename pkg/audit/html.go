@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/explain"
 )
 
@@ -63,7 +63,7 @@ func writeHTML(w io.Writer, paths []string, results []*result, sum *Summary) err
 		return n
 	}
 	for _, r := range results {
-		if r.report.Action == command.Skipped {
+		if r.report.Action == cli.Skipped {
 			continue
 		}
 		f := pageFile{Path: r.report.Path, Tag: r.report.Tag, Entries: r.report.Before, Reason: r.report.Reason, Findings: r.report.Findings, Tree: [][6]int{}}

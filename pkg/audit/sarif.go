@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 )
 
 // The parts of SARIF 2.1.0 (OASIS standard) that are written here.
@@ -72,7 +72,7 @@ type (
 )
 
 func writeSARIF(w io.Writer, results []*result) error {
-	driver := sarifDriver{Name: "runpath audit", Version: command.Version}
+	driver := sarifDriver{Name: "runpath audit", Version: cli.Version}
 	index := map[string]int{}
 	for i, r := range Rules() {
 		index[r.ID] = i

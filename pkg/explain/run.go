@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 )
@@ -27,12 +27,12 @@ type Summary struct {
 	Missing int `json:"missing"` // libraries not found
 }
 
-// Run explains the session's files. It returns command.ErrFailed where a file
+// Run explains the session's files. It returns cli.ErrFailed where a file
 // could not be examined, or would not start.
-func Run(s *command.Session, l *loader.Loader, o Options) error {
-	var doc *command.Document
+func Run(s *cli.Session, l *loader.Loader, o Options) error {
+	var doc *cli.Document
 	if s.JSON {
-		doc = command.NewDocument(s.Stdout)
+		doc = cli.NewDocument(s.Stdout)
 	}
 	var sum Summary
 	var graph []*loader.Load
@@ -91,7 +91,7 @@ func Run(s *command.Session, l *loader.Loader, o Options) error {
 		}
 	}
 	if bad || sum.Failed > 0 || sum.Missing > 0 {
-		return command.ErrFailed
+		return cli.ErrFailed
 	}
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"cuda-runpath/pkg/command"
+	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/loader"
 )
 
@@ -35,7 +35,7 @@ type printer struct {
 }
 
 func (p *printer) paint(color, text string) string {
-	text = command.Printable(text)
+	text = cli.Printable(text)
 	if !p.Color || color == "" || text == "" {
 		return text
 	}

@@ -1,4 +1,4 @@
-package command
+package cli
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // Version is what --version prints; builds set it with
-// -ldflags '-X cuda-runpath/pkg/command.Version=1.2.3'.
+// -ldflags '-X cuda-runpath/pkg/cli.Version=1.2.3'.
 var Version = ""
 
 func version() string {

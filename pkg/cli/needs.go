@@ -1,4 +1,4 @@
-package command
+package cli
 
 import (
 	"cuda-runpath/pkg/driver"
