@@ -17,7 +17,7 @@ var doctor = &urfave.Command{
 	ArgsUsage: "[PROGRAM]",
 	Description: `One line a fact, with where it is from, and below it what mends it. The exit status is 0 where nothing was found that keeps
 a CUDA program from working, else 1. Nothing is run or loaded.`,
-	Flags: []urfave.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag, verboseFlag},
+	Flags: []urfave.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag},
 	Action: func(c *urfave.Context) error {
 		if c.NArg() > 1 {
 			return cli.Misusef("one program at a time: %q", c.Args().Get(1))

@@ -17,14 +17,14 @@ import (
 )
 
 var (
-	rootFlag    = &urfave.StringFlag{Name: "root", Usage: "look at the system below `DIR` instead of this one"}
+	rootFlag    = cli.RootFlag()
 	machineFlag = &urfave.StringFlag{Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
 	fromFlag    = &urfave.StringSliceFlag{Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
 	prefixFlag  = &urfave.StringFlag{Name: "prefix", Value: host.DefaultPrefix, Usage: "`DIR` is what programs know as " + host.DefaultPrefix}
-	jsonFlag    = &urfave.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON document to stdout"}
-	dryRunFlag  = &urfave.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "change nothing, say what would be changed"}
-	verboseFlag = &urfave.BoolFlag{Name: "verbose", Aliases: []string{"v"}, DisableDefaultText: true, Usage: "also tell what was not used, and why"}
-	quietFlag   = &urfave.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "tell problems only"}
+	jsonFlag    = cli.JSONFlag()
+	dryRunFlag  = cli.DryRunFlag()
+	verboseFlag = cli.VerboseFlag("also say what was not used, and why")
+	quietFlag   = cli.QuietFlag("report problems only")
 )
 
 // takesValue tells whether a flag of run stands before its value.

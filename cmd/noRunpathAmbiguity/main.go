@@ -20,13 +20,7 @@ and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and how to settle it. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+cli.ExitStatus)
-	app.Flags = append(append(app.Flags,
-		&urfave.StringSliceFlag{Name: "ignore", Usage: "say nothing about `SONAME`, which may be a pattern such as 'libnpp*' (repeatable)"},
-		&urfave.BoolFlag{Name: "strict", DisableDefaultText: true, Usage: "warnings are errors"},
-		&urfave.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
-		&urfave.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
-		&urfave.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
-	), cli.Flags()...)
+	app.Flags = append(append(append(app.Flags, cli.IgnoreFlag(), cli.StrictFlag()), cli.SearchFlags()...), cli.Flags()...)
 	app.Action = func(c *urfave.Context) error {
 		session, err := cli.Start(c, c.Args().Slice())
 		if err != nil {

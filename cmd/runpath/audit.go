@@ -20,14 +20,8 @@ var auditCommand = &urfave.Command{
 		&urfave.StringFlag{Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 		&urfave.BoolFlag{Name: "update-baseline", DisableDefaultText: true, Usage: "write all findings to the --baseline file, which accepts them"},
 		&urfave.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "the files are a Nix package's although they are not in a store"},
-		&urfave.StringSliceFlag{Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern, is meant (repeatable)"},
-		&urfave.BoolFlag{Name: "strict", DisableDefaultText: true, Usage: "warnings are errors"},
-		&urfave.StringFlag{Name: "assume-driver", Usage: "the driver link leads to `DIR`"},
-		&urfave.StringFlag{Name: "cpu", Value: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"},
-		&urfave.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
-		&urfave.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
-		&urfave.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
-	}, cli.Flags()...),
+		cli.IgnoreFlag(), cli.StrictFlag(), cli.AssumeDriverFlag(), cli.CPUFlag(),
+	}, append(cli.SearchFlags(), cli.Flags()...)...),
 	Action: func(c *urfave.Context) error {
 		session, err := cli.Start(c, c.Args().Slice())
 		if err != nil {

@@ -19,16 +19,13 @@ var explainCommand = &urfave.Command{
 	ArgsUsage: "FILE...",
 	Flags: append([]urfave.Flag{
 		&urfave.StringFlag{Name: "lib", Usage: "tell only of the library `NAME`, whether the file asks for it or would open it"},
-		&urfave.StringFlag{Name: "root", Usage: "the tree below `DIR` is the machine on which the files would run"},
-		&urfave.StringFlag{Name: "assume-driver", Usage: "the driver link leads to `DIR`"},
 		&urfave.StringSliceFlag{Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
-		&urfave.StringFlag{Name: "cpu", Value: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"},
 		&urfave.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
 		&urfave.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
-		&urfave.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
-		&urfave.StringFlag{Name: "compat", Usage: "`DIR` is a compat directory, whatever it is called"},
-		&urfave.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
-	}, cli.Flags()...),
+		cli.RootFlag(), cli.AssumeDriverFlag(), cli.CPUFlag(), cli.JSONFlag(),
+		cli.VerboseFlag("also follow names that a library only might open"),
+		cli.QuietFlag("leave out where the loader looked before"),
+	}, cli.SearchFlags()...),
 	Action: func(c *urfave.Context) error {
 		session, err := cli.Start(c, c.Args().Slice())
 		if err != nil {

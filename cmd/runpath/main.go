@@ -11,6 +11,7 @@ func main() {
 	app := cli.New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
 (DT_RUNPATH, in older files DT_RPATH).`+cli.ExitStatus)
-	app.Commands = []*urfave.Command{show, set, add, remove, cli.Normalize(), explainCommand, auditCommand}
+	app.Commands = append([]*urfave.Command{cli.ShowCommand()}, cli.ListCommands()...)
+	app.Commands = append(app.Commands, cli.Normalize(), explainCommand, auditCommand)
 	cli.Main(app)
 }

@@ -201,17 +201,6 @@ type Session struct {
 	Log     *logrus.Logger
 }
 
-// Flags returns the flags of every binary.
-func Flags() []cli.Flag {
-	return []cli.Flag{
-		&cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON document to stdout"},
-		&cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "change nothing, say what would be changed"},
-		&cli.IntFlag{Name: "jobs", Usage: "work on `N` files at a time", DefaultText: "the processors"},
-		&cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, DisableDefaultText: true, Usage: "also tell which files were left alone, and why"},
-		&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: "tell problems only"},
-	}
-}
-
 // Start reads the common flags. paths are the arguments that name files or
 // directories; there must be one.
 func Start(c *cli.Context, paths []string) (*Session, error) {

@@ -20,18 +20,6 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// EditFlags returns the flags of every editing binary, beside [Flags].
-func EditFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32},
-		&cli.StringFlag{Name: "compat", Usage: "`DIR` holds a newer libcuda.so.1, which comes before the driver's"},
-		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
-		&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
-		&cli.BoolFlag{Name: "keep-empty", DisableDefaultText: true, Usage: "keep empty entries, which make the loader search the working directory"},
-		&cli.BoolFlag{Name: "dedupe", DisableDefaultText: true, Usage: "keep only the first of entries that name the same directory"},
-	}
-}
-
 // Editor is what an editing binary does to the run path of each file.
 // Several maps in one Editor cost one walk and one open per file.
 type Editor struct {
@@ -64,9 +52,9 @@ func NewEditor(c *cli.Context) (*Editor, error) {
 		KeepEmpty:  c.Bool("keep-empty"),
 		Dedupe:     c.Bool("dedupe"),
 	}
-	switch position := c.String("position"); position {
-	case "first":
-	case "last":
+	switch position := c.String("position"); {
+	case position == "first", !c.IsSet("position"):
+	case position == "last":
 		e.DriverLast = true
 	default:
 		return nil, Misusef("--position %q: first or last", position)

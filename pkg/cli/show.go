@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/urfave/cli/v2"
+
 	"cuda-runpath/pkg/image"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
@@ -25,6 +27,23 @@ type Shown struct {
 	Soname      string   `json:"soname"`
 	Interpreter string   `json:"interpreter"`
 	LeftAlone   string   `json:"left_alone"` // why an editor would leave it alone, or ""
+}
+
+// ShowCommand returns the command show.
+func ShowCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     "show run path, needed libraries, soname and interpreter, and why a tool would leave the file alone",
+		ArgsUsage: "PATH...",
+		Flags:     []cli.Flag{JSONFlag(), JobsFlag(), VerboseFlag("also show files that are not ELF")},
+		Action: func(c *cli.Context) error {
+			session, err := Start(c, c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			return Show(session)
+		},
+	}
 }
 
 // Show tells what the loader reads of each ELF file. Files that are not ELF are

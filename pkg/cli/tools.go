@@ -36,7 +36,7 @@ ends in "-stubs". It puts the driver link first instead, also where the file nee
 entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.`,
 		Map: runpath.ReplaceStubs,
 		Flags: []cli.Flag{
-			&cli.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"},
+			StubFlag(),
 			&cli.StringFlag{Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do only that"},
 		},
 		Configure: func(c *cli.Context, e *Editor) error {
@@ -148,6 +148,16 @@ func Normalize() *cli.Command {
 					return Misusef("--tool %s: %s", name, strings.Join(names, ", "))
 				}
 				chosen = append(chosen, tools[i])
+			}
+			for i, t := range tools {
+				if slices.Contains(c.StringSlice("tool"), names[i]) {
+					continue
+				}
+				for _, f := range t.Flags {
+					if name := f.Names()[0]; c.IsSet(name) {
+						return Misusef("--%s is for %s: give --tool %s too", name, t.Name, t.Name)
+					}
+				}
 			}
 			return runTools(c, chosen)
 		},

@@ -506,7 +506,10 @@ func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Loa
 	if entry == "" {
 		entry = path.Dir(found.Path)
 	}
-	remove := "runpath remove " + shellWord(entry) + " " + byOf(found, load)
+	remove := "take " + entry + " out of LD_LIBRARY_PATH"
+	if found.List != nil {
+		remove = "runpath remove --entry " + shellWord(entry) + " " + shellWord(h.Root.Path(found.List.Path))
+	}
 	switch {
 	case version == "" || drv.Version == "":
 		d.add("compat package", Note, how, "", "%s is used; whether it is newer than the driver is not told by the names", found.Path)

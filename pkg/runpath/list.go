@@ -1,6 +1,9 @@
 package runpath
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // List is a run path: directories in the order in which the loader searches them,
 // as text. An entry "" means the current working directory.
@@ -67,6 +70,14 @@ func Key(entry string) string {
 		return "."
 	}
 	return key
+}
+
+// Without returns the list without the entries that name one of the directories.
+// The list is not modified.
+func (l List) Without(dirs ...string) List {
+	return slices.DeleteFunc(slices.Clone(l), func(e string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool { return Key(dir) == Key(e) })
+	})
 }
 
 // Duplicates returns the entries that name a directory which an earlier entry

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/driver"
+)
+
+// Each flag is defined here, once. A command lists the ones that it obeys, and no others.
+
+// Flags returns the flags of what looks at a tree of files.
+func Flags() []cli.Flag {
+	return []cli.Flag{
+		JSONFlag(),
+		JobsFlag(),
+		VerboseFlag("also say which files were left alone, and why"),
+		QuietFlag("report problems only"),
+	}
+}
+
+// EditFlags returns the flags of what maps run paths to their normal form, beside [Flags].
+func EditFlags() []cli.Flag {
+	return append([]cli.Flag{
+		DriverLinkFlag(),
+		CompatFlag(),
+		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
+	}, ListFlags()...)
+}
+
+// ListFlags returns the flags of what writes run paths as given, beside [Flags].
+func ListFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
+		&cli.BoolFlag{Name: "keep-empty", DisableDefaultText: true, Usage: "keep empty entries, which make the loader search the working directory"},
+		&cli.BoolFlag{Name: "dedupe", DisableDefaultText: true, Usage: "keep only the first of entries that name the same directory"},
+		DryRunFlag(),
+	}
+}
+
+// SearchFlags returns the flags that say which directories are the driver's, the
+// compat package's and stubs; see [CheckLayout].
+func SearchFlags() []cli.Flag {
+	return []cli.Flag{DriverLinkFlag(), CompatFlag(), StubFlag()}
+}
+
+// JSONFlag asks for a JSON document.
+func JSONFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON document to stdout"}
+}
+
+// DryRunFlag is for commands that write.
+func DryRunFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "change nothing, say what would be changed"}
+}
+
+// JobsFlag limits how many files are worked on at once.
+func JobsFlag() cli.Flag {
+	return &cli.IntFlag{Name: "jobs", Usage: "work on `N` files at a time", DefaultText: "the number of processors"}
+}
+
+// VerboseFlag asks for more, and says of what.
+func VerboseFlag(usage string) cli.Flag {
+	return &cli.BoolFlag{Name: "verbose", Aliases: []string{"v"}, DisableDefaultText: true, Usage: usage}
+}
+
+// QuietFlag asks for less, and says of what.
+func QuietFlag(usage string) cli.Flag {
+	return &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: usage}
+}
+
+// DriverLinkFlag names the driver link.
+func DriverLinkFlag() cli.Flag {
+	return &cli.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
+}
+
+// CompatFlag names the compat directory.
+func CompatFlag() cli.Flag {
+	return &cli.StringFlag{Name: "compat", Usage: "`DIR` is the compat directory, whatever it is called: its libcuda.so.1 comes before the driver's"}
+}
+
+// StubFlag names more stub directories.
+func StubFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"}
+}
+
+// AssumeDriverFlag names a directory that stands for the driver link.
+func AssumeDriverFlag() cli.Flag {
+	return &cli.StringFlag{Name: "assume-driver", Usage: "the driver link leads to `DIR`"}
+}
+
+// CPUFlag names the processor that the loader would run on.
+func CPUFlag() cli.Flag {
+	return &cli.StringFlag{Name: "cpu", Value: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
+}
+
+// IgnoreFlag names libraries whose ambiguity is intended.
+func IgnoreFlag() cli.Flag {
+	return &cli.StringSliceFlag{Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
+}
+
+// StrictFlag makes warnings errors.
+func StrictFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "strict", DisableDefaultText: true, Usage: "treat warnings as errors"}
+}
+
+// RootFlag names the root of another system.
+func RootFlag() cli.Flag {
+	return &cli.StringFlag{Name: "root", Usage: "look at the system whose files are below `DIR` instead of this one"}
+}
