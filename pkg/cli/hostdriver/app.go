@@ -1,0 +1,54 @@
+// Package hostdriver is the command line of hostDriver, which makes the host's GPU
+// driver usable by programs built with Nix on any Linux system.
+package hostdriver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	urfave "github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/host"
+)
+
+// Main runs hostDriver on the process's arguments and exits.
+func Main() {
+	host.Enter() // does nothing unless "run" started this process inside a namespace
+	status := cli.Run(app(), ownArguments(os.Args), os.Stdout, os.Stderr)
+	if start := (*host.StartError)(nil); errors.As(notStarted, &start) {
+		fmt.Fprintf(os.Stderr, "hostDriver: %v\n", start)
+		status = start.Status()
+	}
+	os.Exit(status)
+}
+
+func app() *urfave.App {
+	app := cli.New("hostDriver", "COMMAND ...", "give programs built with Nix the host's GPU driver", `
+Programs built with Nix look for the GPU driver in /run/opengl-driver/lib, which only NixOS has. On any other host,
+"hostDriver install" (root) puts links to the driver's libraries there, and "hostDriver run PROGRAM" (anybody) starts one
+program with them; "hostDriver doctor" says whether a CUDA program can work here and what to do where it cannot.`)
+	app.HideHelpCommand = false
+	app.Commands = []*urfave.Command{find, install, uninstall, tmpfiles, run, doctor}
+	return app
+}
+
+// ownArguments marks where the arguments of run's PROGRAM begin, which are not for us.
+func ownArguments(args []string) []string {
+	for i := 1; i < len(args); i++ {
+		if args[i] != "run" {
+			continue
+		}
+		for j := i + 1; j < len(args) && args[j] != "--"; j++ {
+			if args[j] == "" || args[j][0] != '-' {
+				return append(append(append([]string{}, args[:j]...), "--"), args[j:]...)
+			}
+			if takesValue(args[j]) {
+				j++
+			}
+		}
+		break
+	}
+	return args
+}
