@@ -22,6 +22,17 @@ type Options struct {
 	Ignore     []string // sonames, or patterns of path.Match, that are no ambiguity
 	Strict     bool     // warnings count as errors
 	Nix        bool     // the files are a Nix package's, wherever they are
+	Loads      bool     // keep what each file loads in its report
+}
+
+// Validate says what is wrong with the options.
+func (o *Options) Validate() error {
+	for _, pattern := range o.Ignore {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return fmt.Errorf("%q is not a valid pattern", pattern)
+		}
+	}
+	return nil
 }
 
 // Auditor examines files. It is safe for concurrent use.
@@ -152,13 +163,13 @@ func (s *subject) safety() {
 		case e.text == "":
 			s.report(e.in(Finding{ID: EmptyEntry,
 				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there", e.position, s.file.List),
-				Remedy:  "remove it: every tool of this project that edits a run path does; where the working directory is really meant, write \".\""}))
+				Fix:     "remove it: every tool of this project that edits a run path does; where the working directory is really meant, write \".\""}))
 		case e.stub:
 			msg := fmt.Sprintf("entry %d, %s, is a stub directory", e.position, e.text)
 			if names := s.heldNames(e); len(names) > 0 {
 				msg += ", and the loader looks for " + list(names) + " there"
 			}
-			s.report(e.in(Finding{ID: StubEntry, Message: msg, Remedy: "run stubReplace on the file"}))
+			s.report(e.in(Finding{ID: StubEntry, Message: msg, Fix: "run stubReplace on the file"}))
 		}
 	}
 	var link *entry
@@ -171,7 +182,7 @@ func (s *subject) safety() {
 			s.report(e.in(Finding{ID: DriverBeforeCompat, Library: driver.LibCUDA,
 				Message: fmt.Sprintf("the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over the newer one",
 					link.text, link.position, e.text, e.position, driver.LibCUDA),
-				Remedy: "run addCudaCompatRunpath --compat " + e.text + " on the file"}))
+				Fix: "run addCudaCompatRunpath --compat " + e.text + " on the file"}))
 		}
 	}
 }
@@ -304,10 +315,10 @@ func (s *subject) ambiguous(name string, all []candidate) Finding {
 	for _, c := range all[1:] {
 		drop = append(drop, c.entry.text)
 	}
-	f.Remedy = fmt.Sprintf("keep one of the directories: to make sure of what is loaded now, take %s out of the run path, or put a directory that holds only the right %s first; --ignore %s accepts it",
+	f.Fix = fmt.Sprintf("keep one of the directories: to make sure of what is loaded now, take %s out of the run path, or put a directory that holds only the right %s first; --ignore %s accepts it",
 		strings.Join(drop, " and "), name, name)
 	if slices.ContainsFunc(all, func(c candidate) bool { return c.entry.driver }) && driver.Provides(name) {
-		f.Remedy = fmt.Sprintf("%s comes with the host's driver: take the directory that is not the driver link out of the run path; where it is a compat directory, name it with --compat and put it first with addCudaCompatRunpath", name)
+		f.Fix = fmt.Sprintf("%s comes with the host's driver: take the directory that is not the driver link out of the run path; where it is a compat directory, name it with --compat and put it first with addCudaCompatRunpath", name)
 	}
 	return f
 }
@@ -362,7 +373,7 @@ func (s *subject) shadowing() {
 				s.report(e.in(Finding{ID: Shadowing, Library: name,
 					Message: fmt.Sprintf("%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, stands before it and wins at run time",
 						name, s.entries[i].text, s.entries[i].position, e.text, e.position),
-					Remedy: fmt.Sprintf("take %s out of the run path; where it is a compat directory, name it with --compat", e.text)}))
+					Fix: fmt.Sprintf("take %s out of the run path; where it is a compat directory, name it with --compat", e.text)}))
 			}
 		}
 	}

@@ -2,10 +2,8 @@ package audit
 
 import (
 	"bytes"
-	"context"
 	"debug/elf"
-	"encoding/json"
-	"net/url"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,9 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/sirupsen/logrus"
-
-	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
 )
@@ -69,8 +64,8 @@ func (f *folder) auditor(o loader.Options) *Auditor {
 func (f *folder) ambiguity(name string) []Finding {
 	f.Helper()
 	r := f.auditor(loader.Options{}).Ambiguity(f.dir + "/" + name)
-	if r.Action != cli.Unchanged {
-		f.Fatalf("%s: %s %s", name, r.Action, r.Reason)
+	if r.Outcome != Checked {
+		f.Fatalf("%s: %s %s", name, r.Outcome, r.Reason)
 	}
 	return r.Findings
 }
@@ -81,8 +76,8 @@ func (f *folder) want(found []Finding, want ...string) {
 	got := []string{}
 	for _, x := range found {
 		got = append(got, string(x.Severity)+" "+x.ID)
-		if x.Message == "" || x.Remedy == "" || !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == x.ID }) {
-			f.Errorf("finding %+v lacks a message, a remedy or a rule", x)
+		if x.Message == "" || x.Fix == "" || !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == x.ID }) {
+			f.Errorf("finding %+v lacks a message, a fix or a rule", x)
 		}
 	}
 	slices.Sort(got)
@@ -257,32 +252,36 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 
 // outcome is what an audit of the folder says.
 type outcome struct {
-	Files []struct {
-		Path     string
-		Action   string
-		Findings []Finding
-	}
+	Reports []*Report
 	Summary Summary
 }
 
-func (f *folder) audit(o Output, lo loader.Options, paths ...string) (outcome, error) {
+// audit examines all regular files that the paths name or that lie below them.
+func (f *folder) audit(lo loader.Options, paths ...string) *outcome {
 	f.Helper()
-	var out bytes.Buffer
-	log := logrus.New()
-	log.SetOutput(&bytes.Buffer{})
-	s := &cli.Session{Context: context.Background(), Paths: paths, JSON: true, Jobs: 2, Stdout: &out, Log: log}
-	err := Run(s, f.auditor(lo), o)
-	var doc outcome
-	if jerr := json.Unmarshal(out.Bytes(), &doc); jerr != nil {
-		f.Fatalf("%v: %s", jerr, out.String())
+	u := f.auditor(lo).Begin()
+	var pending []*Pending
+	for _, p := range paths {
+		filepath.WalkDir(p, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				pending = append(pending, u.Examine(p))
+			}
+			return err
+		})
 	}
-	return doc, err
+	o := &outcome{}
+	for _, p := range pending {
+		r := u.Finish(p)
+		o.Reports = append(o.Reports, r)
+		o.Summary.Count(r)
+	}
+	return o
 }
 
 func (o *outcome) of(path string) []Finding {
-	for _, f := range o.Files {
-		if f.Path == path {
-			return f.Findings
+	for _, r := range o.Reports {
+		if r.Path == path {
+			return r.Findings
 		}
 	}
 	return nil
@@ -330,10 +329,10 @@ func TestAudit(t *testing.T) {
 		{"a library that its program completes is sound", func(f *folder) {
 			f.put("lib/libplugin.so", lib("libplugin.so", "").Needs("libcore.so"))
 			f.put("lib/libcore.so", lib("libcore.so", ""))
-			doc, _ := f.audit(Output{}, loader.Options{}, f.dir)
+			doc := f.audit(loader.Options{}, f.dir)
 			f.want(doc.of(f.dir+"/lib/libplugin.so"), "note unresolved-library")
 			f.put("p", needs("$ORIGIN/lib", "libcore.so", "libplugin.so"))
-			doc, _ = f.audit(Output{}, loader.Options{}, f.dir)
+			doc = f.audit(loader.Options{}, f.dir)
 			f.want(doc.of(f.dir + "/lib/libplugin.so"))
 			f.want(doc.of(f.dir + "/p"))
 		}},
@@ -351,7 +350,7 @@ func TestAudit(t *testing.T) {
 			a := lib("liba.so.1", "").Needs("libv.so.1").With(elf.DT_RUNPATH, "~/old")
 			a.Requires = []tinyelf.Requirement{{Library: "libv.so.1", Version: "V_1"}, {Library: "libv.so.1", Version: "V_2"}}
 			f.put("lib/liba.so.1", a)
-			doc, _ := f.audit(Output{}, loader.Options{}, f.dir+"/lib")
+			doc := f.audit(loader.Options{}, f.dir+"/lib")
 			found := doc.of(f.dir + "/lib/liba.so.1")
 			f.want(found, "warning missing-version")
 			if len(found) != 1 || !strings.Contains(found[0].Message, "/old/libv.so.1") || !strings.HasSuffix(found[0].Message, " does not define V_2, which the file needs") {
@@ -360,12 +359,12 @@ func TestAudit(t *testing.T) {
 			p := needs("~/lib", "liba.so.1")
 			p.Interp = loader64
 			f.put("p", p)
-			doc, _ = f.audit(Output{}, loader.Options{}, f.dir)
+			doc = f.audit(loader.Options{}, f.dir)
 			f.want(doc.of(f.dir+"/p"), "error missing-version")
 			f.want(doc.of(f.dir+"/lib/liba.so.1"), "warning missing-version")
 			// A program that loads the newer one first makes the library sound.
 			f.put("p", needs("~/new:~/lib", "libv.so.1", "liba.so.1"))
-			doc, _ = f.audit(Output{}, loader.Options{}, f.dir)
+			doc = f.audit(loader.Options{}, f.dir)
 			f.want(doc.of(f.dir + "/p"))
 			f.want(doc.of(f.dir + "/lib/liba.so.1"))
 		}},
@@ -412,10 +411,10 @@ func TestAudit(t *testing.T) {
 			p := f.put("p", needs("$ORIGIN"))
 			b, _ := os.ReadFile(p)
 			os.WriteFile(p, b[:100], 0o755)
-			doc, err := f.audit(Output{}, loader.Options{}, p)
+			doc := f.audit(loader.Options{}, p)
 			f.want(doc.of(p), "error malformed-file")
-			if err == nil || doc.Summary.Failed != 1 {
-				f.Errorf("error %v, summary %+v", err, doc.Summary)
+			if doc.Summary.Failed != 1 || !doc.Summary.Bad() {
+				f.Errorf("summary %+v", doc.Summary)
 			}
 		}},
 		{"store paths: compilers, FHS loaders, another libc", func(f *folder) {
@@ -456,28 +455,37 @@ func (f *folder) audited(name string, o tinyelf.Object, want ...string) {
 		}
 	}
 	p := f.put(name, o)
-	doc, _ := f.audit(Output{}, loader.Options{}, p)
+	doc := f.audit(loader.Options{}, p)
 	f.want(doc.of(p), want...)
 }
 
 func TestBaselineAcceptsWhatIsThere(t *testing.T) {
 	f := newFolder(t)
 	p := f.put("p", needs("$ORIGIN:", "libnone.so.1"))
-	o := Output{Baseline: f.dir + "/baseline", UpdateBaseline: true}
-	f.audit(o, loader.Options{}, f.dir)
-	o.UpdateBaseline = false
-	doc, err := f.audit(o, loader.Options{}, f.dir)
-	if err != nil || doc.Summary.Accepted != 2 || doc.Summary.Errors != 0 {
-		t.Errorf("error %v, summary %+v", err, doc.Summary)
+	var b bytes.Buffer
+	if err := WriteBaseline(&b, f.audit(loader.Options{}, f.dir).Reports); err != nil {
+		t.Fatal(err)
+	}
+	baseline, err := ParseBaseline(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := func() (s Summary) {
+		for _, r := range f.audit(loader.Options{}, f.dir).Reports {
+			baseline.Accept(r)
+			s.Count(r)
+		}
+		return s
+	}
+	if s := accepted(); s.Accepted != 2 || s.Errors != 0 || s.Bad() {
+		t.Errorf("summary %+v", s)
 	}
 	f.put("p", needs("$ORIGIN:", "libnone.so.1", "libnew.so.1"))
-	doc, err = f.audit(o, loader.Options{}, f.dir)
-	if err == nil || doc.Summary.Errors != 1 {
-		t.Errorf("a new finding was accepted: error %v, summary %+v, %+v", err, doc.Summary, doc.of(p))
+	if s := accepted(); s.Errors != 1 || !s.Bad() {
+		t.Errorf("a new finding of %s was accepted: %+v", p, s)
 	}
-	os.WriteFile(f.dir+"/baseline", []byte("nonsense\n"), 0o644)
-	if _, err := readBaseline(o); err == nil {
-		t.Error("nonsense was accepted")
+	if _, err := ParseBaseline(strings.NewReader("# x\n\nnonsense\n")); err == nil || !strings.HasPrefix(err.Error(), "3: ") {
+		t.Errorf("nonsense was accepted: %v", err)
 	}
 }
 
@@ -488,138 +496,6 @@ func TestFingerprintsOutliveARebuild(t *testing.T) {
 	}
 	if a, b := finding("0123456789abcdfghijklmnpqrsvwxyz"), finding("zyxwvsrqpnmlkjihgfdcba9876543210"); a != b {
 		t.Errorf("%q and %q", a, b)
-	}
-}
-
-// The page and the SARIF log hold what hostile names cannot break.
-func TestOutputsOfHostileNames(t *testing.T) {
-	f := newFolder(t)
-	evil := `</script><script>alert(1)</script>"'` + "\x01\xff"
-	p := f.put("p"+strings.ReplaceAll(evil, "/", "_"), needs(evil+":", evil))
-	o := Output{HTML: f.dir + "/out.html", SARIF: f.dir + "/out.sarif"}
-	f.audit(o, loader.Options{}, p)
-	html, err := os.ReadFile(o.HTML)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := bytes.Count(html, []byte("</script>")); n != 2 {
-		t.Errorf("the page has %d script ends, not 2", n)
-	}
-	_, after, _ := bytes.Cut(html, []byte(`id="data">`))
-	data, _, _ := bytes.Cut(after, []byte("</script>"))
-	var page pageData
-	if err := json.Unmarshal(data, &page); err != nil || len(page.Files) != 1 || len(page.Files[0].Findings) == 0 {
-		t.Errorf("%v: %d files", err, len(page.Files))
-	}
-	if strings.Contains(string(html), "http://") || strings.Contains(string(html), "https://") {
-		t.Error("the page refers to the network")
-	}
-	b, err := os.ReadFile(o.SARIF)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log sarifLog
-	if err := json.Unmarshal(b, &log); err != nil || log.Version != "2.1.0" || len(log.Runs[0].Results) == 0 {
-		t.Errorf("%v: %+v", err, log)
-	}
-	for _, r := range log.Runs[0].Results {
-		if log.Runs[0].Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID {
-			t.Errorf("rule %d is not %s", r.RuleIndex, r.RuleID)
-		}
-		if strings.ContainsAny(r.Locations[0].Physical.Artifact.URI, " <>\"\x01") {
-			t.Errorf("not a URI: %s", r.Locations[0].Physical.Artifact.URI)
-		}
-	}
-}
-
-// What the schema of SARIF 2.1.0 requires, and what it cannot say: that the URIs lead to the files.
-func TestSARIF(t *testing.T) {
-	f := newFolder(t)
-	t.Chdir(f.dir)
-	names := []string{"p", "a:b", "c d", "e%20f", "g#h", "i?j", "k\nl", "m\xffn", `o\p`, "é", "x:y/z", "..r", "[1]", f.dir + "/absolute"}
-	for _, name := range names {
-		f.put(strings.TrimPrefix(name, f.dir+"/"), needs("$ORIGIN:", "libnone.so.1"))
-	}
-	baseline := Output{Baseline: f.dir + "/baseline", UpdateBaseline: true}
-	f.audit(baseline, loader.Options{}, "p")
-	baseline.UpdateBaseline, baseline.SARIF = false, f.dir+"/log"
-	for _, paths := range [][]string{names, {"baseline"}} {
-		f.audit(baseline, loader.Options{}, paths...)
-		b, err := os.ReadFile(baseline.SARIF)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var log struct {
-			Version string
-			Runs    []struct {
-				Tool struct {
-					Driver struct {
-						Name  string
-						Rules []struct {
-							ID, Name                          string
-							ShortDescription, FullDescription struct{ Text string }
-							DefaultConfiguration              struct{ Level string }
-						}
-					}
-				}
-				ColumnKind string
-				Results    []struct {
-					RuleID    string
-					RuleIndex int
-					Level     string
-					Message   struct{ Text string }
-					Locations []struct {
-						PhysicalLocation struct {
-							ArtifactLocation struct{ URI string }
-							Region           struct{ StartLine int }
-						}
-					}
-					Suppressions []struct{ Kind string }
-				}
-			}
-		}
-		if err := json.Unmarshal(b, &log); err != nil {
-			t.Fatal(err)
-		}
-		if log.Version != "2.1.0" || len(log.Runs) != 1 || log.Runs[0].Results == nil || log.Runs[0].Tool.Driver.Name == "" || log.Runs[0].ColumnKind != "utf16CodeUnits" {
-			t.Fatalf("%s", b)
-		}
-		run := log.Runs[0]
-		levels := []string{"error", "warning", "note"}
-		for _, r := range run.Tool.Driver.Rules {
-			if r.ID == "" || r.ShortDescription.Text == "" || r.FullDescription.Text == "" || !slices.Contains(levels, r.DefaultConfiguration.Level) {
-				t.Errorf("rule %+v", r)
-			}
-		}
-		var got []string
-		for _, r := range run.Results {
-			if r.RuleIndex >= len(run.Tool.Driver.Rules) || run.Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID || !slices.Contains(levels, r.Level) ||
-				r.Message.Text == "" || len(r.Locations) != 1 || r.Locations[0].PhysicalLocation.Region.StartLine != 1 {
-				t.Errorf("result %+v", r)
-			}
-			at := r.Locations[0].PhysicalLocation.ArtifactLocation.URI
-			u, err := url.Parse(at)
-			if err != nil || u.Scheme != "" && u.Scheme != "file" || u.RawQuery != "" || u.Fragment != "" {
-				t.Errorf("location %s: %v", at, err)
-				continue
-			}
-			name := filepath.Clean(u.Path)
-			if !slices.Contains(got, name) {
-				got = append(got, name)
-			}
-			if accepted := len(r.Suppressions) == 1 && r.Suppressions[0].Kind == "external"; accepted != (name == "p") {
-				t.Errorf("%s: accepted: %v", name, accepted)
-			}
-		}
-		want := slices.Clone(names)
-		if len(paths) == 1 {
-			want = nil
-		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("results for %q, want %q", got, want)
-		}
 	}
 }
 

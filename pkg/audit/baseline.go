@@ -6,12 +6,12 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-
-	"cuda-runpath/pkg/cli"
+	"unicode"
+	"unicode/utf8"
 )
 
 // storeHash is the part of a store path that changes with every rebuild.
@@ -24,28 +24,33 @@ func fingerprint(path string, f *Finding) string {
 	if f.Entry != nil {
 		entry = *f.Entry
 	}
-	line := fmt.Sprintf("%s\t%s\t%s\t%s", f.ID, cli.Printable(path), cli.Printable(entry), cli.Printable(f.Library))
+	line := fmt.Sprintf("%s\t%s\t%s\t%s", f.ID, field(path), field(entry), field(f.Library))
 	return storeHash.ReplaceAllString(strings.TrimRight(line, "\t"), "/store/*-")
 }
 
-func digest(line string) string {
-	sum := sha256.Sum256([]byte(line))
+// field is a text as it can stand between tabs on a line: quoted as Go does where it
+// is not UTF-8 or holds characters that are not seen.
+func field(s string) string {
+	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// Digest identifies a finding of a file through rebuilds, in a few characters.
+func Digest(path string, f *Finding) string {
+	sum := sha256.Sum256([]byte(fingerprint(path, f)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// readBaseline reads accepted findings, one a line; empty lines and lines that
-// begin with # do not count.
-func readBaseline(o Output) (map[string]bool, error) {
-	accepted := map[string]bool{}
-	if o.Baseline == "" || o.UpdateBaseline {
-		return accepted, nil
-	}
-	f, err := os.Open(o.Baseline)
-	if err != nil {
-		return nil, fmt.Errorf("--baseline: %w", err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
+// Baseline is the set of accepted findings.
+type Baseline map[string]bool
+
+// ParseBaseline reads accepted findings, one a line; empty lines and lines that
+// begin with # do not count. Errors begin with the number of the line.
+func ParseBaseline(r io.Reader) (Baseline, error) {
+	accepted := Baseline{}
+	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
 		line := lines.Text()
@@ -53,21 +58,26 @@ func readBaseline(o Output) (map[string]bool, error) {
 			continue
 		}
 		if id, _, ok := strings.Cut(line, "\t"); !ok || !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id }) {
-			return nil, fmt.Errorf("--baseline: %s:%d: not a finding: %q", o.Baseline, n, line)
+			return nil, fmt.Errorf("%d: not a finding: %q", n, line)
 		}
 		accepted[line] = true
 	}
-	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("--baseline: %s: %w", o.Baseline, err)
-	}
-	return accepted, nil
+	return accepted, lines.Err()
 }
 
-func writeBaseline(w io.Writer, results []*result) error {
+// Accept marks the findings that the baseline has.
+func (b Baseline) Accept(r *Report) {
+	for i := range r.Findings {
+		r.Findings[i].Accepted = b[fingerprint(r.Path, &r.Findings[i])]
+	}
+}
+
+// WriteBaseline writes the baseline that has all findings of the reports.
+func WriteBaseline(w io.Writer, reports []*Report) error {
 	var lines []string
-	for _, r := range results {
-		for i := range r.report.Findings {
-			lines = append(lines, fingerprint(r.report.Path, &r.report.Findings[i]))
+	for _, r := range reports {
+		for i := range r.Findings {
+			lines = append(lines, fingerprint(r.Path, &r.Findings[i]))
 		}
 	}
 	slices.Sort(lines)

@@ -128,7 +128,7 @@ type Finding struct {
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
-	Remedy   string   `json:"remedy"`
+	Fix      string   `json:"fix"`
 	Entry    *string  `json:"entry,omitempty"`    // as written in the run path
 	Position int      `json:"position,omitempty"` // of the entry, from 1
 	Library  string   `json:"library,omitempty"`

@@ -121,54 +121,44 @@ func (e *Editor) Run(s *Session) error {
 	signal.Ignore(unix.SIGPIPE)
 	e.session, e.dirs = s, newDirectories()
 	e.summary = Summary{DryRun: s.DryRun}
-	var doc *Document
-	if s.JSON {
-		doc = NewDocument(s.Stdout)
-	}
 	offered := &offer{dir: e.Offer, dirs: e.dirs}
 	var notELF atomic.Int64 // most files of most trees
-	err := tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs}, func(f *tree.File) (*outcome, bool) {
-		if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose {
-			notELF.Add(1)
-			return nil, false
-		}
-		return e.visit(f), true
-	}, func(o *outcome) {
-		e.summary.count(o.report.Action)
-		entry := s.Log.WithField("path", o.report.Path)
-		if o.line != "" {
-			entry.Log(o.level, o.line)
-		}
-		for _, w := range o.warn {
-			entry.Warn(w)
-		}
-		if doc != nil {
-			doc.File(&o.report)
-		}
-		offered.from(o.stubs)
-	})
-	e.summary.Skipped += int(notELF.Load())
-	var stopped *tree.Stopped
-	if errors.As(err, &stopped) {
-		e.summary.Stopped = stopped.Error()
-		s.Log.Error(stopped)
+	run := sweep[*outcome]{
+		visit: func(f *tree.File) (*outcome, bool) {
+			if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose {
+				notELF.Add(1)
+				return nil, false
+			}
+			return e.visit(f), true
+		},
+		tell: func(o *outcome) any {
+			e.summary.count(o.report.Action)
+			entry := s.Log.WithField("path", o.report.Path)
+			if o.line != "" {
+				entry.Log(o.level, o.line)
+			}
+			for _, w := range o.warn {
+				entry.Warn(w)
+			}
+			offered.from(o.stubs)
+			return &o.report
+		},
+		end: func(stopped string) any {
+			e.summary.Skipped += int(notELF.Load())
+			e.summary.Stopped = stopped
+			for _, err := range offered.errs {
+				s.Log.Errorf("--offer %s: %v", e.Offer, err)
+			}
+			if e.Offer != "" {
+				s.Log.Infof("offered in %s: %s", e.Offer, listOr(offered.names(), "no driver-provided stub found"))
+			}
+			return &e.summary
+		},
 	}
-	for _, err := range offered.errs {
-		s.Log.Errorf("--offer %s: %v", e.Offer, err)
+	if err := run.run(s); err != nil {
+		return err
 	}
-	if e.Offer != "" {
-		s.Log.Infof("offered in %s: %s", e.Offer, listOr(offered.names(), "no driver-provided stub found"))
-	}
-	if doc != nil {
-		if err := doc.Close(&e.summary); err != nil {
-			return fmt.Errorf("writing the JSON document: %w", err)
-		}
-	} else if !s.Quiet {
-		if _, err := fmt.Fprintln(s.Stdout, e.summary.String()); err != nil {
-			return fmt.Errorf("writing the summary: %w", err)
-		}
-	}
-	if e.summary.Failed > 0 || err != nil || len(offered.errs) > 0 {
+	if e.summary.Failed > 0 || len(offered.errs) > 0 {
 		return ErrFailed
 	}
 	return nil

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -46,55 +45,54 @@ func ShowCommand() *cli.Command {
 	}
 }
 
+// shownFiles ends the JSON document of Show.
+type shownFiles struct {
+	Failed int `json:"failed"`
+	Shown  int `json:"shown"`
+}
+
 // Show tells what the loader reads of each ELF file. Files that are not ELF are
 // told of where the command line names them, or under --verbose.
 func Show(s *Session) error {
-	var doc *Document
-	if s.JSON {
-		doc = NewDocument(s.Stdout)
-	}
 	named := map[string]bool{}
 	for _, p := range s.Paths {
 		named[p] = true
 	}
-	failed, shown := 0, 0
+	var sum shownFiles
 	var unwritten error
-	err := tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true}, func(f *tree.File) (*Shown, bool) {
-		if f.Err == nil && !named[f.Path] && (f.SameAs != "" || !f.ELF() && !s.Verbose) {
-			return nil, false
-		}
-		r := &Shown{Path: f.Path, PathBytes: pathBytes(f.Path), Entries: []string{}, Needed: []string{}}
-		if err := r.read(f); err != nil {
-			r.Error = err.Error()
-		}
-		return r, true
-	}, func(r *Shown) {
-		shown++
-		if r.Error != "" {
-			failed++
-			s.Log.WithField("path", r.Path).Error(r.Error)
-		}
-		if doc != nil {
-			doc.File(r)
-		} else if r.Error == "" {
-			if err := r.print(s.Stdout); unwritten == nil {
-				unwritten = err
+	run := sweep[*Shown]{
+		options: tree.Options{FollowArguments: true},
+		visit: func(f *tree.File) (*Shown, bool) {
+			if f.Err == nil && !named[f.Path] && (f.SameAs != "" || !f.ELF() && !s.Verbose) {
+				return nil, false
 			}
-		}
-	})
-	var stopped *tree.Stopped
-	if errors.As(err, &stopped) {
-		s.Log.Error(stopped)
+			r := &Shown{Path: f.Path, PathBytes: pathBytes(f.Path), Entries: []string{}, Needed: []string{}}
+			if err := r.read(f); err != nil {
+				r.Error = err.Error()
+			}
+			return r, true
+		},
+		tell: func(r *Shown) any {
+			switch {
+			case r.Error != "":
+				sum.Failed++
+				s.Log.WithField("path", r.Path).Error(r.Error)
+				return r
+			case !s.JSON && unwritten == nil:
+				unwritten = r.print(s.Stdout)
+			}
+			sum.Shown++
+			return r
+		},
+		end: func(string) any { return &sum },
 	}
-	if unwritten != nil {
+	err := run.run(s)
+	switch {
+	case unwritten != nil:
 		return unwritten
-	}
-	if doc != nil {
-		if err := doc.Close(map[string]int{"shown": shown - failed, "failed": failed}); err != nil {
-			return fmt.Errorf("writing the JSON document: %w", err)
-		}
-	}
-	if failed > 0 || err != nil {
+	case err != nil:
+		return err
+	case sum.Failed > 0:
 		return ErrFailed
 	}
 	return nil

@@ -1,4 +1,4 @@
-package audit
+package cli
 
 import (
 	_ "embed"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/explain"
 )
 
@@ -19,12 +19,12 @@ var page string
 
 // pageData is what the page's script shows.
 type pageData struct {
-	Title   string     `json:"title"`
-	Made    string     `json:"made"`
-	Summary *Summary   `json:"summary"`
-	Rules   []pageRule `json:"rules"`
-	Strings []string   `json:"strings"` // names and paths, which the files refer to by number
-	Files   []pageFile `json:"files"`
+	Title   string         `json:"title"`
+	Made    string         `json:"made"`
+	Summary *audit.Summary `json:"summary"`
+	Rules   []pageRule     `json:"rules"`
+	Strings []string       `json:"strings"` // names and paths, which the files refer to by number
+	Files   []pageFile     `json:"files"`
 }
 
 type pageRule struct {
@@ -34,22 +34,22 @@ type pageRule struct {
 }
 
 type pageFile struct {
-	Path     string    `json:"path"`
-	Tag      string    `json:"tag"`
-	Entries  []string  `json:"entries"`
-	Loader   string    `json:"loader"`
-	Reason   string    `json:"reason,omitempty"`
-	Findings []Finding `json:"findings"`
-	Verdicts []string  `json:"verdicts,omitempty"`
+	Path     string          `json:"path"`
+	Tag      string          `json:"tag"`
+	Entries  []string        `json:"entries"`
+	Loader   string          `json:"loader"`
+	Reason   string          `json:"reason,omitempty"`
+	Findings []audit.Finding `json:"findings"`
+	Verdicts []string        `json:"verdicts,omitempty"`
 	// Tree has an element for each library: name, path (-1: not found), rule, cause, the file
 	// that needs it, and what is wrong with it (-1: nothing), all numbers of strings; loaded
 	// ones are listed once.
 	Tree [][6]int `json:"tree"`
 }
 
-func writeHTML(w io.Writer, paths []string, results []*result, sum *Summary) error {
+func writePage(w io.Writer, paths []string, reports []*audit.Report, sum *audit.Summary) error {
 	d := pageData{Title: strings.Join(paths, " "), Made: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Summary: sum, Strings: []string{}, Files: []pageFile{}}
-	for _, r := range Rules() {
+	for _, r := range audit.Rules() {
 		d.Rules = append(d.Rules, pageRule{r.ID, r.Summary, r.Help})
 	}
 	numbers := map[string]int{}
@@ -62,17 +62,17 @@ func writeHTML(w io.Writer, paths []string, results []*result, sum *Summary) err
 		}
 		return n
 	}
-	for _, r := range results {
-		if r.report.Action == cli.Skipped {
+	for _, r := range reports {
+		if r.Outcome == audit.Skipped {
 			continue
 		}
-		f := pageFile{Path: r.report.Path, Tag: r.report.Tag, Entries: r.report.Before, Reason: r.report.Reason, Findings: r.report.Findings, Tree: [][6]int{}}
-		if r.tree != nil {
-			f.Loader = r.tree.Loader
-			for _, v := range r.tree.Driver {
+		f := pageFile{Path: r.Path, Tag: r.Tag, Entries: entriesOf(r.Entries), Reason: r.Reason, Findings: findingsOf(r), Tree: [][6]int{}}
+		if r.Load != nil {
+			f.Loader = r.Load.Loader
+			for _, v := range r.Load.Driver {
 				f.Verdicts = append(f.Verdicts, v.Text)
 			}
-			f.Tree = treeOf(r.tree, number)
+			f.Tree = treeOf(r.Load, number)
 		}
 		d.Files = append(d.Files, f)
 	}

@@ -1,4 +1,4 @@
-package explain
+package cli
 
 import (
 	"bufio"
@@ -6,16 +6,16 @@ import (
 	"io"
 	"strings"
 
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 )
 
-// Style is how the tree is printed.
-type Style struct {
-	Color bool
-	Tries bool // show every place that was tried
-	// Only restricts the tree to the ways to one object; nil shows all.
-	Only *loader.Object
+// treeStyle is how the tree of libraries is printed.
+type treeStyle struct {
+	color bool
+	tries bool // show every place that was tried
+	// only restricts the tree to the ways to one object; nil shows all.
+	only *loader.Object
 }
 
 const (
@@ -27,24 +27,24 @@ const (
 )
 
 type printer struct {
-	Style
+	treeStyle
 	w     *bufio.Writer
 	s     *loader.Load
 	shown map[*loader.Object]bool
 	ways  map[*loader.Object]bool
 }
 
-func (p *printer) paint(color, text string) string {
-	text = cli.Printable(text)
-	if !p.Color || color == "" || text == "" {
+func (p *printer) paint(hue, text string) string {
+	text = Printable(text)
+	if !p.color || hue == "" || text == "" {
 		return text
 	}
-	return "\x1b[" + color + "m" + text + "\x1b[0m"
+	return "\x1b[" + hue + "m" + text + "\x1b[0m"
 }
 
-// Text prints a load as a tree, with what there is to say about the driver below it.
-func Text(w io.Writer, s *loader.Load, l *Layout, st Style) error {
-	p := &printer{Style: st, w: bufio.NewWriter(w), s: s, shown: map[*loader.Object]bool{}}
+// writeTree prints a load as a tree, with what there is to say about the driver below it.
+func writeTree(w io.Writer, s *loader.Load, l *explain.Layout, st treeStyle) error {
+	p := &printer{treeStyle: st, w: bufio.NewWriter(w), s: s, shown: map[*loader.Object]bool{}}
 	fmt.Fprint(p.w, p.paint(bold, s.Main.Path))
 	if s.Static {
 		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.LeftAlone())))
@@ -59,58 +59,38 @@ func Text(w io.Writer, s *loader.Load, l *Layout, st Style) error {
 		about += "; set-user-ID: LD_LIBRARY_PATH is ignored"
 	}
 	fmt.Fprintf(p.w, "  %s\n", p.paint(dim, "("+about+")"))
-	if st.Only != nil {
-		p.ways = ways(s, st.Only)
+	if st.only != nil {
+		p.ways = explain.Ways(s, st.only)
 	}
 	p.children(s.Main, "")
 	if s.Err != "" {
 		fmt.Fprintf(p.w, "%s\n", p.paint(red, "The program does not start: "+s.Err))
 	}
 	for _, o := range s.Missing() {
-		if st.Only == nil || o == st.Only {
+		if st.only == nil || o == st.only {
 			fmt.Fprintf(p.w, "%s\n", p.paint(red, fmt.Sprintf("Not found: %s, needed by %s", o.Name, o.NeededBy.Path)))
 		}
 	}
 	for _, o := range s.Objects {
-		if o.Found() && !o.Cause.Certain() && (st.Only == nil || o == st.Only) {
+		if o.Found() && !o.Cause.Certain() && (st.only == nil || o == st.only) {
 			if why := o.Fails(); why != "" {
 				fmt.Fprintf(p.w, "%s\n", p.paint(yellow, fmt.Sprintf("Opening %s would fail: %s", o.Name, why)))
 			}
 		}
 	}
 	for _, v := range l.Driver(s) {
-		if st.Only != nil && v.Soname != st.Only.Name {
+		if st.only != nil && v.Soname != st.only.Name {
 			continue
 		}
-		color := yellow
+		hue := yellow
 		if v.Good {
-			color = green
-		} else if v.Origin == FromStub {
-			color = red
+			hue = green
+		} else if v.Origin == explain.FromStub {
+			hue = red
 		}
-		fmt.Fprintln(p.w, p.paint(color, v.Text))
+		fmt.Fprintln(p.w, p.paint(hue, v.Text))
 	}
 	return p.w.Flush()
-}
-
-// ways returns the objects on a way from the program to a target.
-func ways(s *loader.Load, target *loader.Object) map[*loader.Object]bool {
-	on := map[*loader.Object]bool{target: true}
-	for again := true; again; {
-		again = false
-		for _, o := range s.Objects {
-			if on[o] {
-				continue
-			}
-			for _, u := range o.Uses {
-				if on[u.To] {
-					on[o], again = true, true
-					break
-				}
-			}
-		}
-	}
-	return on
 }
 
 // maxDepth bounds the tree's indentation: a chain of libraries can be as long as
@@ -141,7 +121,7 @@ func (p *printer) children(o *loader.Object, indent string) {
 		}
 		fmt.Fprintf(p.w, "%s%s%s\n", indent, branch, p.line(u))
 		first := !p.shown[u.To] && !u.Again
-		if first && p.Tries {
+		if first && p.tries {
 			stem := "    "
 			if len(u.To.Uses) > 0 {
 				stem = "│   "
@@ -225,75 +205,4 @@ func tryText(o *loader.Object, t loader.Try) string {
 		return fmt.Sprintf("%s: %s", where, t.Why)
 	}
 	return strings.TrimSpace(fmt.Sprintf("tried %s (%s): %s", t.Path, where, t.Why))
-}
-
-// Dot writes loads as one graph in Graphviz's language.
-func Dot(w io.Writer, loads []*loader.Load, l *Layout) error {
-	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, "digraph load {")
-	fmt.Fprintln(b, "  rankdir=LR; node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\", fontsize=11]; edge [fontname=\"sans-serif\", fontsize=9, color=gray40];")
-	nodes := map[string]bool{}
-	id := func(o *loader.Object) string {
-		if o.Found() {
-			return o.Path
-		}
-		return "not found: " + o.Name
-	}
-	for _, s := range loads {
-		verdicts := map[string]Verdict{}
-		if !s.Static {
-			for _, v := range l.Driver(s) {
-				verdicts[v.Soname] = v
-			}
-		}
-		for _, o := range s.Objects {
-			if n := id(o); !nodes[n] {
-				nodes[n] = true
-				fill, label := "", quote(o.Path)
-				if !o.Found() {
-					fill, label = "mistyrose", quote(o.Name+"\nnot found")
-				}
-				if o == s.Main {
-					fill = "lightblue"
-				}
-				if v, ok := verdicts[o.Name]; ok {
-					fill = map[bool]string{true: "palegreen", false: "lightsalmon"}[v.Good]
-					if v.Origin == FromStub {
-						label = quote(o.Path + "\na stub")
-					}
-				}
-				if why := o.Err + o.LackText(); why != "" {
-					fill, label = "mistyrose", quote(o.Path+"\n"+why)
-				}
-				attr := "label=" + label
-				if fill != "" {
-					attr += ", fillcolor=" + fill
-				}
-				fmt.Fprintf(b, "  %s [%s];\n", quote(n), attr)
-			}
-			for _, u := range o.Uses {
-				attr := ""
-				if !u.Again && u.To.Found() {
-					attr = "label=" + quote(string(u.To.Rule))
-				}
-				if !u.Cause.Certain() {
-					attr = strings.TrimPrefix(attr+", style=dashed", ", ")
-				}
-				fmt.Fprintf(b, "  %s -> %s [%s];\n", quote(id(o)), quote(id(u.To)), attr)
-			}
-		}
-	}
-	fmt.Fprintln(b, "}")
-	return b.Flush()
-}
-
-func quote(s string) string {
-	s = strings.ToValidUTF8(s, "?")
-	s = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' || r == 0x7f {
-			return '?'
-		}
-		return r
-	}, s)
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }

@@ -1,4 +1,4 @@
-package audit
+package cli
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"path"
 	"strings"
 
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/audit"
 )
 
 // The parts of SARIF 2.1.0 (OASIS standard) that are written here.
@@ -38,7 +38,7 @@ type (
 		Default sarifConfig `json:"defaultConfiguration"`
 	}
 	sarifConfig struct {
-		Level Severity `json:"level"`
+		Level audit.Severity `json:"level"`
 	}
 	sarifText struct {
 		Text string `json:"text"`
@@ -46,7 +46,7 @@ type (
 	sarifResult struct {
 		RuleID       string             `json:"ruleId"`
 		RuleIndex    int                `json:"ruleIndex"`
-		Level        Severity           `json:"level"`
+		Level        audit.Severity     `json:"level"`
 		Message      sarifText          `json:"message"`
 		Locations    []sarifLocation    `json:"locations"`
 		Fingerprints map[string]string  `json:"partialFingerprints"`
@@ -71,22 +71,22 @@ type (
 	}
 )
 
-func writeSARIF(w io.Writer, results []*result) error {
-	driver := sarifDriver{Name: "runpath audit", Version: cli.Version}
+func writeSARIF(w io.Writer, reports []*audit.Report) error {
+	driver := sarifDriver{Name: "runpath audit", Version: Version}
 	index := map[string]int{}
-	for i, r := range Rules() {
+	for i, r := range audit.Rules() {
 		index[r.ID] = i
 		driver.Rules = append(driver.Rules, sarifRule{r.ID, sarifText{r.Summary}, sarifText{r.Help}, sarifText{r.Help}, sarifConfig{r.Severity}})
 	}
 	run := sarifRun{Tool: sarifTool{driver}, ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
-	for _, r := range results {
-		for i := range r.report.Findings {
-			f := &r.report.Findings[i]
+	for _, r := range reports {
+		for i := range r.Findings {
+			f := &r.Findings[i]
 			res := sarifResult{RuleID: f.ID, RuleIndex: index[f.ID], Level: f.Severity,
-				Message: sarifText{strings.ToValidUTF8(f.Message+". To settle it: "+f.Remedy, "�")},
+				Message: sarifText{strings.ToValidUTF8(f.Message+". fix: "+f.Fix, "�")},
 				// Code scanning shows results at a line; an ELF file is shown at its first.
-				Locations:    []sarifLocation{{sarifPhysical{sarifArtifact{uri(r.report.Path)}, &sarifRegion{1}}}},
-				Fingerprints: map[string]string{"finding/v1": digest(fingerprint(r.report.Path, f))}}
+				Locations:    []sarifLocation{{sarifPhysical{sarifArtifact{uri(r.Path)}, &sarifRegion{1}}}},
+				Fingerprints: map[string]string{"finding/v1": audit.Digest(r.Path, f)}}
 			if f.Accepted {
 				res.Suppressions = []sarifSuppression{{"external", "accepted by the baseline"}}
 			}

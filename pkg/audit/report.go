@@ -1,0 +1,100 @@
+package audit
+
+import (
+	"fmt"
+
+	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/runpath"
+)
+
+// Outcome says how far the examination of a file came.
+type Outcome string
+
+// The outcomes.
+const (
+	Checked Outcome = "checked"
+	Skipped Outcome = "skipped" // no loader loads it, or it was examined under another name
+	Failed  Outcome = "failed"  // it could not be examined
+)
+
+// Report is what there is to say of one file.
+type Report struct {
+	Path     string
+	Outcome  Outcome
+	Reason   string       // why it was skipped or failed
+	Tag      string       // DT_RUNPATH, DT_RPATH or ""
+	Entries  runpath.List // of the run path; nil where there is none
+	Findings []Finding
+	// Load is what the loader would load, where [Options.Loads] asks for it.
+	Load *explain.File
+}
+
+// NewSkipped returns the report of a file that is not examined, and why.
+func NewSkipped(path, reason string) *Report {
+	return &Report{Path: path, Outcome: Skipped, Reason: reason}
+}
+
+// NewFailed returns the report of a file that cannot be examined.
+func NewFailed(path string, err error) *Report {
+	return &Report{Path: path, Outcome: Failed, Reason: err.Error()}
+}
+
+// Summary counts reports and their findings.
+type Summary struct {
+	Checked  int `json:"checked"`
+	Skipped  int `json:"skipped"`
+	Failed   int `json:"failed"` // files that could not be examined
+	Errors   int `json:"errors"`
+	Warnings int `json:"warnings"`
+	Notes    int `json:"notes"`
+	Accepted int `json:"accepted,omitempty"` // findings that the baseline has
+	// Stopped says how far a run came that was interrupted.
+	Stopped string `json:"stopped,omitempty"`
+}
+
+// Count adds a report.
+func (s *Summary) Count(r *Report) {
+	switch r.Outcome {
+	case Skipped:
+		s.Skipped++
+		return
+	case Failed:
+		s.Failed++
+	default:
+		s.Checked++
+	}
+	for _, f := range r.Findings {
+		switch {
+		case f.Accepted:
+			s.Accepted++
+		case f.Severity == Error:
+			s.Errors++
+		case f.Severity == Warning:
+			s.Warnings++
+		default:
+			s.Notes++
+		}
+	}
+}
+
+// Bad reports whether the files do not pass the check.
+func (s *Summary) Bad() bool { return s.Errors > 0 || s.Failed > 0 }
+
+// String is the line that ends a check: "2 files checked, 1 skipped: 0 errors, 3 warnings".
+func (s *Summary) String() string {
+	line := fmt.Sprintf("%s checked, %d skipped: %s, %s", plural(s.Checked, "file"), s.Skipped, plural(s.Errors, "error"), plural(s.Warnings, "warning"))
+	if s.Accepted > 0 {
+		line += fmt.Sprintf(", %d accepted by the baseline", s.Accepted)
+	}
+	if s.Failed > 0 {
+		line += fmt.Sprintf("; %s could not be examined", plural(s.Failed, "file"))
+	}
+	return line
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,381 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/tree"
+)
+
+// auditOptions reads the flags that say what counts as a finding.
+func auditOptions(c *cli.Context) (audit.Options, error) {
+	o := audit.Options{
+		DriverLink: c.String("driver-link"),
+		Compat:     c.String("compat"),
+		StubDirs:   driver.StubDirs{Patterns: c.StringSlice("stub")},
+		Ignore:     c.StringSlice("ignore"),
+		Strict:     c.Bool("strict"),
+		Nix:        c.Bool("nix"),
+		Loads:      c.String("html") != "",
+	}
+	if err := CheckLayout(c); err != nil {
+		return o, err
+	}
+	if err := o.Validate(); err != nil {
+		return o, Misusef("--ignore: %v", err)
+	}
+	return o, nil
+}
+
+// checked is one element of "files" in the JSON document of a check.
+type checked struct {
+	Path      string          `json:"path"`
+	PathBytes []byte          `json:"path_base64,omitempty"`
+	Action    Action          `json:"action"`
+	Reason    string          `json:"reason"`
+	Tag       string          `json:"tag"`
+	Before    []string        `json:"before"`
+	After     []string        `json:"after"`
+	Findings  []audit.Finding `json:"findings"`
+}
+
+func checkedFile(r *audit.Report) *checked {
+	e := &checked{Path: r.Path, PathBytes: pathBytes(r.Path), Action: Unchanged, Reason: r.Reason, Tag: r.Tag,
+		Before: entriesOf(r.Entries), After: entriesOf(r.Entries), Findings: findingsOf(r)}
+	switch r.Outcome {
+	case audit.Skipped:
+		e.Action = Skipped
+	case audit.Failed:
+		e.Action = Failed
+	}
+	return e
+}
+
+// NoRunpathAmbiguity returns the app of that check.
+func NoRunpathAmbiguity() *cli.App {
+	app := New("noRunpathAmbiguity", "PATH...", "check that run paths are not ambiguous", `
+A run path is ambiguous for a library where two or more of its directories hold different files of that name, for the
+file's machine: then the order of the entries alone decides which one is loaded. That is an error for a name that the file
+asks for (DT_NEEDED, a .note.dlopen note, a name among its constants), else a warning. A stub directory, an empty entry,
+and the driver link before a compat directory are errors too.
+
+The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
+that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+ExitStatus)
+	app.Flags = append(append(append(app.Flags, IgnoreFlag(), StrictFlag()), SearchFlags()...), Flags()...)
+	app.Action = func(c *cli.Context) error {
+		s, err := Start(c, c.Args().Slice())
+		if err != nil {
+			return err
+		}
+		options, err := auditOptions(c)
+		if err != nil {
+			return err
+		}
+		l, err := loader.New(loader.Options{NoTries: true})
+		if err != nil {
+			return err
+		}
+		return checkAmbiguity(s, audit.New(l, options))
+	}
+	return app
+}
+
+func checkAmbiguity(s *Session, a *audit.Auditor) error {
+	var sum audit.Summary
+	var notELF atomic.Int64
+	run := sweep[*audit.Report]{
+		options: tree.Options{FollowArguments: true},
+		visit: func(f *tree.File) (*audit.Report, bool) {
+			if f.Err == nil && !f.ELF() {
+				notELF.Add(1)
+				return audit.NewSkipped(f.Path, string(image.NotELF)), s.JSON || s.Verbose
+			}
+			if r := unexamined(f); r != nil {
+				return r, true
+			}
+			return a.Ambiguity(f.Path), true
+		},
+		tell: func(r *audit.Report) any {
+			if r.Reason != string(image.NotELF) {
+				sum.Count(r)
+			}
+			logReport(s, r)
+			return checkedFile(r)
+		},
+		end: func(stopped string) any {
+			sum.Skipped += int(notELF.Load())
+			sum.Stopped = stopped
+			return &sum
+		},
+	}
+	if err := run.run(s); err != nil {
+		return err
+	}
+	if sum.Bad() {
+		return ErrFailed
+	}
+	return nil
+}
+
+// unexamined returns the report of an ELF file that cannot, or need not, be examined.
+func unexamined(f *tree.File) *audit.Report {
+	switch {
+	case f.Err != nil:
+		return audit.NewFailed(f.Path, f.Err)
+	case f.SameAs != "":
+		return audit.NewSkipped(f.Path, "the same file as "+f.SameAs)
+	}
+	return nil
+}
+
+// logReport writes a line for each finding.
+func logReport(s *Session, r *audit.Report) {
+	log := s.Log.WithField("path", r.Path)
+	switch r.Outcome {
+	case audit.Skipped:
+		log.Debug("left alone: " + r.Reason)
+		return
+	case audit.Failed:
+		log.Error(r.Reason)
+	}
+	for _, f := range r.Findings {
+		line := fmt.Sprintf("%s. fix: %s [%s]", Printable(f.Message), Printable(f.Fix), f.ID)
+		switch {
+		case f.Accepted:
+			log.Debug("accepted: " + line)
+		case f.Severity == audit.Error:
+			log.Error("error: " + line)
+		case f.Severity == audit.Warning:
+			log.Warn(line)
+		default:
+			log.Debug("note: " + line)
+		}
+	}
+	if len(r.Findings) == 0 && r.Outcome != audit.Failed {
+		log.Debug("nothing to report")
+	}
+}
+
+// AuditCommand returns the command audit.
+func AuditCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "audit",
+		Usage:     "report everything that is wrong with the run paths of files, directories or store paths",
+		ArgsUsage: "PATH...",
+		Flags: append(append([]cli.Flag{
+			&cli.BoolFlag{Name: "closure", DisableDefaultText: true, Usage: "the PATHs are in a Nix store: examine all that they need (nix-store -qR)"},
+			&cli.StringFlag{Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`"},
+			&cli.StringFlag{Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`"},
+			&cli.StringFlag{Name: "baseline", Usage: "the findings in `FILE` are accepted"},
+			&cli.BoolFlag{Name: "update-baseline", DisableDefaultText: true, Usage: "write all findings to the --baseline file, which accepts them"},
+			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "the files are a Nix package's although they are not in a store"},
+			IgnoreFlag(), StrictFlag(), AssumeDriverFlag(), CPUFlag(),
+		}, SearchFlags()...), Flags()...),
+		Action: func(c *cli.Context) error {
+			s, err := Start(c, c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			options, err := auditOptions(c)
+			if err != nil {
+				return err
+			}
+			out := auditOutput{sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), update: c.Bool("update-baseline")}
+			if out.update && out.baseline == "" {
+				return Misuse("--update-baseline needs --baseline FILE")
+			}
+			if c.Bool("closure") {
+				if s.Paths, err = audit.Closure(s.Paths); err != nil {
+					return err
+				}
+			}
+			search, err := loaderOptions(c)
+			if err != nil {
+				return err
+			}
+			l, err := loader.New(search)
+			if err != nil {
+				return err
+			}
+			return runAudit(s, audit.New(l, options), out)
+		},
+	}
+}
+
+// auditOutput says where the results go, beside the log.
+type auditOutput struct {
+	sarif, html string // files to write; "" for none
+	baseline    string // file of accepted findings
+	update      bool   // write it instead of reading it
+}
+
+// runAudit reports everything that is wrong with the run path of each file. It
+// returns ErrFailed where there is an error that the baseline does not have, or a
+// file could not be examined.
+func runAudit(s *Session, a *audit.Auditor, o auditOutput) error {
+	accepted, err := o.accepted()
+	if err != nil {
+		return err
+	}
+	var visited, found atomic.Int64
+	stop := progress(s, &visited, &found)
+	var sum audit.Summary
+	whole := a.Begin()
+	var reports []*audit.Report
+	run := sweep[*audit.Pending]{
+		options: tree.Options{FollowArguments: true},
+		visit: func(f *tree.File) (*audit.Pending, bool) {
+			visited.Add(1)
+			if f.Err == nil && !f.ELF() {
+				return nil, false
+			}
+			if r := unexamined(f); r != nil {
+				return audit.NewPending(r), true
+			}
+			p := whole.Examine(f.Path)
+			found.Add(int64(p.Found()))
+			return p, true
+		},
+		together: func(all []*audit.Pending) error {
+			stop()
+			sum.Skipped = int(visited.Load()) - len(all)
+			return nil
+		},
+		tell: func(p *audit.Pending) any {
+			r := whole.Finish(p)
+			accepted.Accept(r)
+			sum.Count(r)
+			logReport(s, r)
+			reports = append(reports, r)
+			return checkedFile(r)
+		},
+		end: func(stopped string) any {
+			sum.Stopped = stopped
+			return &sum
+		},
+	}
+	failed := run.run(s)
+	if failed != nil && failed != ErrFailed {
+		return failed
+	}
+	if err := o.write(s.Paths, reports, &sum); err != nil {
+		return err
+	}
+	if sum.Bad() {
+		return ErrFailed
+	}
+	return failed
+}
+
+// accepted reads the baseline.
+func (o *auditOutput) accepted() (audit.Baseline, error) {
+	if o.baseline == "" || o.update {
+		return nil, nil
+	}
+	f, err := os.Open(o.baseline)
+	if err != nil {
+		return nil, fmt.Errorf("--baseline: %w", err)
+	}
+	defer f.Close()
+	b, err := audit.ParseBaseline(f)
+	if err != nil {
+		return nil, fmt.Errorf("--baseline: %s:%w", o.baseline, err)
+	}
+	return b, nil
+}
+
+func (o *auditOutput) write(paths []string, reports []*audit.Report, sum *audit.Summary) error {
+	for _, out := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{o.baseline, func(w io.Writer) error { return audit.WriteBaseline(w, reports) }},
+		{o.sarif, func(w io.Writer) error { return writeSARIF(w, reports) }},
+		{o.html, func(w io.Writer) error { return writePage(w, paths, reports, sum) }},
+	} {
+		if out.name == "" || out.name == o.baseline && !o.update {
+			continue
+		}
+		if err := save(out.name, out.write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// save writes a file whole or not at all.
+func save(name string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".audit-*")
+	if err != nil {
+		return err
+	}
+	err = write(f)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Chmod(f.Name(), 0o644)
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
+}
+
+// progress shows how far an audit is, on a terminal, once it has taken a second.
+func progress(s *Session, visited, found *atomic.Int64) (stop func()) {
+	if s.Quiet {
+		return func() {}
+	}
+	w, ok := s.Log.Out.(*os.File)
+	if !ok {
+		return func() {}
+	}
+	if _, err := unix.IoctlGetTermios(int(w.Fd()), unix.TCGETS); err != nil {
+		return func() {}
+	}
+	quit, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		shown := false
+		timer := time.NewTimer(time.Second)
+		defer timer.Stop()
+		for {
+			select {
+			case <-quit:
+				if shown {
+					fmt.Fprint(w, "\r\x1b[K")
+				}
+				return
+			case <-timer.C:
+				shown = true
+				fmt.Fprintf(w, "\r\x1b[K%d files examined, %d findings", visited.Load(), found.Load())
+				timer.Reset(200 * time.Millisecond)
+			}
+		}
+	}()
+	return func() { close(quit); <-gone }
+}
+
+// findingsOf never returns nil: JSON shows no findings as [].
+func findingsOf(r *audit.Report) []audit.Finding {
+	if r.Findings == nil {
+		return []audit.Finding{}
+	}
+	return r.Findings
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/loader"
+)
+
+// writeGraph writes loads as one graph in Graphviz's language.
+func writeGraph(w io.Writer, loads []*loader.Load, l *explain.Layout) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintln(b, "digraph load {")
+	fmt.Fprintln(b, "  rankdir=LR; node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\", fontsize=11]; edge [fontname=\"sans-serif\", fontsize=9, color=gray40];")
+	nodes := map[string]bool{}
+	id := func(o *loader.Object) string {
+		if o.Found() {
+			return o.Path
+		}
+		return "not found: " + o.Name
+	}
+	for _, s := range loads {
+		verdicts := map[string]explain.Verdict{}
+		if !s.Static {
+			for _, v := range l.Driver(s) {
+				verdicts[v.Soname] = v
+			}
+		}
+		for _, o := range s.Objects {
+			if n := id(o); !nodes[n] {
+				nodes[n] = true
+				fill, label := "", quote(o.Path)
+				if !o.Found() {
+					fill, label = "mistyrose", quote(o.Name+"\nnot found")
+				}
+				if o == s.Main {
+					fill = "lightblue"
+				}
+				if v, ok := verdicts[o.Name]; ok {
+					fill = map[bool]string{true: "palegreen", false: "lightsalmon"}[v.Good]
+					if v.Origin == explain.FromStub {
+						label = quote(o.Path + "\na stub")
+					}
+				}
+				if why := o.Err + o.LackText(); why != "" {
+					fill, label = "mistyrose", quote(o.Path+"\n"+why)
+				}
+				attr := "label=" + label
+				if fill != "" {
+					attr += ", fillcolor=" + fill
+				}
+				fmt.Fprintf(b, "  %s [%s];\n", quote(n), attr)
+			}
+			for _, u := range o.Uses {
+				attr := ""
+				if !u.Again && u.To.Found() {
+					attr = "label=" + quote(string(u.To.Rule))
+				}
+				if !u.Cause.Certain() {
+					attr = strings.TrimPrefix(attr+", style=dashed", ", ")
+				}
+				fmt.Fprintf(b, "  %s -> %s [%s];\n", quote(id(o)), quote(id(u.To)), attr)
+			}
+		}
+	}
+	fmt.Fprintln(b, "}")
+	return b.Flush()
+}
+
+func quote(s string) string {
+	s = strings.ToValidUTF8(s, "?")
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, s)
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+}

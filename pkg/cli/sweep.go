@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"cuda-runpath/pkg/tree"
+)
+
+// sweep is a run over all files of a session's paths: a walk, a line in the log and
+// an element of the JSON document for each file, and a summary at the end.
+type sweep[R any] struct {
+	options tree.Options
+	// visit looks at a file. It is called from several goroutines.
+	visit func(*tree.File) (result R, keep bool)
+	// together, where it is not nil, is called with all results before the first is told.
+	together func([]R) error
+	// tell counts and logs a result, in the order of the walk, and returns the element
+	// of "files", or nil for none.
+	tell func(R) any
+	// end returns the summary; stopped says how far a run came that was interrupted.
+	// Where there is no document, its String method is the line for stdout.
+	end func(stopped string) any
+}
+
+// run returns ErrFailed where the walk did not come to its end.
+func (w *sweep[R]) run(s *Session) error {
+	var doc *Document
+	if s.JSON {
+		doc = NewDocument(s.Stdout)
+	}
+	tell := func(r R) {
+		if element := w.tell(r); doc != nil && element != nil {
+			doc.File(element)
+		}
+	}
+	var all []R
+	emit := tell
+	if w.together != nil {
+		emit = func(r R) { all = append(all, r) }
+	}
+	w.options.Jobs = s.Jobs
+	err := tree.Walk(s.Context, s.Paths, w.options, w.visit, emit)
+	if w.together != nil {
+		if err := w.together(all); err != nil {
+			return err
+		}
+		for _, r := range all {
+			tell(r)
+		}
+	}
+	text := ""
+	var stopped *tree.Stopped
+	if errors.As(err, &stopped) {
+		text = stopped.Error()
+		s.Log.Error(stopped)
+	}
+	if failed := s.finish(doc, w.end(text)); failed != nil {
+		return failed
+	}
+	if err != nil {
+		return ErrFailed
+	}
+	return nil
+}
+
+// finish writes what stands at the end of stdout.
+func (s *Session) finish(doc *Document, summary any) error {
+	if doc != nil {
+		if err := doc.Close(summary); err != nil {
+			return fmt.Errorf("writing the JSON document: %w", err)
+		}
+		return nil
+	}
+	if line, ok := summary.(fmt.Stringer); ok && !s.Quiet {
+		if _, err := fmt.Fprintln(s.Stdout, line); err != nil {
+			return fmt.Errorf("writing the summary: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package explain
+
+import (
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+)
+
+// Likely returns a filter of the names among an object's constants that are worth
+// following: the driver's and the toolkit's, and of the file itself all that are
+// whole strings. What a library such as libc.so.6 may open, and what the driver
+// opens among its own libraries, is followed only where all is set.
+func Likely(s *loader.Load, all bool) func(*loader.Object, loader.Literal) bool {
+	return func(o *loader.Object, l loader.Literal) bool {
+		if all || o == s.Main {
+			return l.Exact || driver.NeedsDriver(l.Name)
+		}
+		return driver.NeedsDriver(l.Name) && !driver.Provides(o.Name)
+	}
+}
+
+// Find returns the object that a name leads to, opening it where nothing asks for it.
+func Find(s *loader.Load, name string) *loader.Object {
+	for _, o := range s.Objects {
+		for _, u := range o.Uses {
+			if u.Name == name || u.To.File != nil && u.To.File.Soname == name {
+				return u.To
+			}
+		}
+	}
+	return s.Dlopen(name, s.Main, loader.DlopenAsked, "")
+}
+
+// Only leaves out of the document all but one library.
+func (f *File) Only(name string) {
+	kept := f.Libraries[:0]
+	for _, l := range f.Libraries {
+		if l.Soname == name {
+			kept = append(kept, l)
+		}
+	}
+	f.Libraries = kept
+	verdicts := f.Driver[:0]
+	for _, v := range f.Driver {
+		if v.Soname == name {
+			verdicts = append(verdicts, v)
+		}
+	}
+	f.Driver = verdicts
+}
+
+// Ways returns the objects on a way from the program to a target.
+func Ways(s *loader.Load, target *loader.Object) map[*loader.Object]bool {
+	on := map[*loader.Object]bool{target: true}
+	for again := true; again; {
+		again = false
+		for _, o := range s.Objects {
+			if on[o] {
+				continue
+			}
+			for _, u := range o.Uses {
+				if on[u.To] {
+					on[o], again = true, true
+					break
+				}
+			}
+		}
+	}
+	return on
+}
