@@ -13,7 +13,7 @@ import (
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/tree"
 )
@@ -99,7 +99,7 @@ func checkAmbiguity(s *Session, a *audit.Auditor) error {
 		visit: func(f *tree.File) (*audit.Report, bool) {
 			if f.Err == nil && !f.ELF() {
 				notELF.Add(1)
-				return audit.NewSkipped(f.Path, string(image.NotELF)), s.JSON || s.Verbose
+				return audit.NewSkipped(f.Path, string(elfimage.NotELF)), s.JSON || s.Verbose
 			}
 			if r := unexamined(f); r != nil {
 				return r, true
@@ -107,7 +107,7 @@ func checkAmbiguity(s *Session, a *audit.Auditor) error {
 			return a.Ambiguity(f.Path), true
 		},
 		tell: func(r *audit.Report) any {
-			if r.Reason != string(image.NotELF) {
+			if r.Reason != string(elfimage.NotELF) {
 				sum.Count(r)
 			}
 			logReport(s, r)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfimage"
 )
 
 // directories answers what directories hold, remembering the answers: the files
@@ -128,7 +128,7 @@ func sonameOf(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	im, err := image.Parse(f, st.Size())
+	im, err := elfimage.Parse(f, st.Size())
 	if err != nil {
 		return "", err
 	}

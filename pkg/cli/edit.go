@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfedit"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
@@ -204,13 +205,13 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 	case f.Err != nil:
 		return f.Err
 	case !f.ELF():
-		o.skip(string(image.NotELF))
+		o.skip(string(elfimage.NotELF))
 		return nil
 	case f.SameAs != "":
 		o.skip("the same file as " + Printable(f.SameAs))
 		return nil
 	}
-	im, err := image.ParseHead(f, f.Size(), f.Head())
+	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
 	if err != nil {
 		return err
 	}
@@ -256,7 +257,7 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 			return nil
 		}
 	}
-	change := image.Change{Tag: elf.DT_RUNPATH, List: after.String()}
+	change := elfedit.RunPath{Tag: elf.DT_RUNPATH, List: after.String()}
 	if e.ForceRPath {
 		change.Tag = elf.DT_RPATH
 	}
@@ -268,7 +269,7 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 		e.unchanged(o)
 		return nil
 	}
-	plan, err := im.Plan(change)
+	plan, err := elfedit.Plan(im, elfedit.Change{RunPath: &change})
 	if err != nil {
 		return err
 	}
@@ -295,7 +296,7 @@ func (e *Editor) unchanged(o *outcome) {
 }
 
 // rewrite returns the run path as it is to be.
-func (e *Editor) rewrite(im *image.Image, path string, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
+func (e *Editor) rewrite(im *elfimage.Image, path string, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
 	if e.Rewrite != nil {
 		after := e.Rewrite(before)
 		notes := runpath.Notes{Empties: after.Empties(), Duplicates: after.Duplicates()}

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfimage"
 )
 
 // needsDriver tells whether a file needs the host's driver: it names one of the
 // driver's or the CUDA toolkit's libraries in DT_NEEDED, in a .note.dlopen note or
 // in its constants.
-func needsDriver(im *image.Image) (bool, error) {
+func needsDriver(im *elfimage.Image) (bool, error) {
 	needed, err := im.Needed()
 	if err != nil {
 		return false, err

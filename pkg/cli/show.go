@@ -7,7 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
@@ -103,10 +103,10 @@ func (r *Shown) read(f *tree.File) error {
 		return f.Err
 	}
 	if !f.ELF() {
-		r.LeftAlone = string(image.NotELF)
+		r.LeftAlone = string(elfimage.NotELF)
 		return nil
 	}
-	im, err := image.ParseHead(f, f.Size(), f.Head())
+	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
 	if err != nil {
 		return err
 	}

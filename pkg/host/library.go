@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -74,7 +74,7 @@ func newerVersion(a, b string) bool {
 }
 
 // openImage opens an ELF file below a root. The caller closes the file, from which the image reads.
-func openImage(root sysroot.Root, name string) (*image.Image, *os.File, error) {
+func openImage(root sysroot.Root, name string) (*elfimage.Image, *os.File, error) {
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, nil, err
@@ -87,8 +87,8 @@ func openImage(root sysroot.Root, name string) (*image.Image, *os.File, error) {
 	case info.Size() == 0:
 		err = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
 	default:
-		var im *image.Image
-		if im, err = image.Parse(f, info.Size()); err == nil {
+		var im *elfimage.Image
+		if im, err = elfimage.Parse(f, info.Size()); err == nil {
 			return im, f, nil
 		}
 	}

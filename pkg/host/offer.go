@@ -15,7 +15,8 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfedit"
+	"cuda-runpath/pkg/elfimage"
 )
 
 // hostDir is the subdirectory of an offer for libraries of the host that are not
@@ -227,11 +228,11 @@ func copyWithRunPath(from, to, list string) error {
 	if err != nil {
 		return fmt.Errorf("copying %s: %w", from, err)
 	}
-	im, err := image.Parse(out, size)
+	im, err := elfimage.Parse(out, size)
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	edit, err := im.Plan(image.Change{Tag: elf.DT_RUNPATH, List: list})
+	edit, err := elfedit.Plan(im, elfedit.Change{RunPath: &elfedit.RunPath{Tag: elf.DT_RUNPATH, List: list}})
 	if err == nil && edit != nil {
 		err = edit.Apply(out)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfimage"
 )
 
 // Method is a way to offer a directory to one program.
@@ -95,11 +95,11 @@ func (e *StartError) Status() int {
 func (r *Run) searched(file string) []string {
 	var dirs, all []string
 	f, err := os.Open(file)
-	var im *image.Image
+	var im *elfimage.Image
 	if err == nil {
 		defer f.Close()
 		if info, err := f.Stat(); err == nil {
-			im, _ = image.Parse(f, info.Size())
+			im, _ = elfimage.Parse(f, info.Size())
 		}
 	}
 	for _, o := range r.Offers {

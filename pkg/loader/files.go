@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -283,7 +283,7 @@ type File struct {
 	versions versions
 
 	dlopen sync.Once
-	notes  []image.DlopenNote
+	notes  []elfimage.DlopenNote
 	names  sync.Once
 	opens  []Literal
 }
@@ -294,12 +294,12 @@ type Header struct {
 	Machine elf.Machine
 	OSABI   elf.OSABI
 
-	leftAlone image.Reason
+	leftAlone elfimage.Reason
 	notes     bool
 }
 
-// LeftAlone is [image.Image.LeftAlone].
-func (h *Header) LeftAlone() image.Reason { return h.leftAlone }
+// LeftAlone is [elfimage.Image.LeftAlone].
+func (h *Header) LeftAlone() elfimage.Reason { return h.leftAlone }
 
 // dep is a DT_NEEDED, DT_AUXILIARY or DT_FILTER, in the order of the dynamic section.
 type dep struct {
@@ -376,7 +376,7 @@ func parse(host string) *File {
 	if f.short || string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG {
 		return f
 	}
-	im, err := image.ParseHead(r, st.Size, head)
+	im, err := elfimage.ParseHead(r, st.Size, head)
 	if err != nil {
 		f.Err = err
 		return f
@@ -413,7 +413,7 @@ func (f *File) header(head []byte) {
 	f.eflags, f.phent = order.Uint32(head[flags:]), order.Uint16(head[phent:])
 }
 
-func (f *File) read(im *image.Image) (err error) {
+func (f *File) read(im *elfimage.Image) (err error) {
 	if f.Interp, err = im.Interpreter(); err != nil {
 		return err
 	}
@@ -466,7 +466,7 @@ func (f *File) Problem() string {
 	case f.Err != nil:
 		return f.Err.Error()
 	case string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG:
-		return string(image.NotELF)
+		return string(elfimage.NotELF)
 	case f.short:
 		return "file too short"
 	}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/ldcache"
 )
 
@@ -227,7 +227,7 @@ const (
 )
 
 // NotLoadable is the error for ELF files that no loader loads.
-type NotLoadable struct{ Reason image.Reason }
+type NotLoadable struct{ Reason elfimage.Reason }
 
 func (e *NotLoadable) Error() string { return "no loader loads it: " + string(e.Reason) }
 
@@ -246,8 +246,8 @@ func (l *Loader) Load(p string) (*Load, error) {
 		}
 	}
 	switch why := f.ELF.LeftAlone(); why {
-	case "", image.Loader:
-	case image.Static, image.StaticPIE:
+	case "", elfimage.Loader:
+	case elfimage.Static, elfimage.StaticPIE:
 		return &Load{Main: &Object{Name: p, Path: p, File: f, Rule: ByProgram}, Static: true, l: l}, nil
 	default:
 		return nil, &NotLoadable{why}
@@ -271,7 +271,7 @@ func (l *Loader) Load(p string) (*Load, error) {
 	s.Interp = l.interpreter(interp, s.abi)
 	s.self = &Object{Name: s.Interp.Soname, Path: s.Interp.Path, File: s.Interp.file, Rule: ByLoader, Cause: Needed,
 		names: []string{s.Interp.Soname, s.Interp.Path}, origin: originOf(s.Interp.Path)}
-	if f.ELF.LeftAlone() == image.Loader {
+	if f.ELF.LeftAlone() == elfimage.Loader {
 		s.Static = true
 		return s, nil
 	}
@@ -559,7 +559,7 @@ type Literal struct {
 // Literals returns the names of libraries in the file's read-only data, each once.
 func (f *File) Literals() []Literal {
 	f.names.Do(func() {
-		f.reopen(func(im *image.Image) {
+		f.reopen(func(im *elfimage.Image) {
 			seen := map[string]int{}
 			im.LibraryStrings(func(name string, exact bool) bool {
 				if i, ok := seen[name]; ok {
@@ -576,17 +576,17 @@ func (f *File) Literals() []Literal {
 }
 
 // Notes returns the file's .note.dlopen notes.
-func (f *File) Notes() []image.DlopenNote {
+func (f *File) Notes() []elfimage.DlopenNote {
 	f.dlopen.Do(func() {
 		if f.ELF == nil || !f.ELF.notes {
 			return
 		}
-		f.reopen(func(im *image.Image) { f.notes, _ = im.DlopenNotes() })
+		f.reopen(func(im *elfimage.Image) { f.notes, _ = im.DlopenNotes() })
 	})
 	return f.notes
 }
 
-func hasNotes(im *image.Image) bool {
+func hasNotes(im *elfimage.Image) bool {
 	for _, p := range im.Progs {
 		if p.Type == elf.PT_NOTE && p.Filesz > 32 {
 			return true
@@ -600,7 +600,7 @@ func hasNotes(im *image.Image) bool {
 	return false
 }
 
-func (f *File) reopen(use func(*image.Image)) {
+func (f *File) reopen(use func(*elfimage.Image)) {
 	if f.ELF == nil {
 		return
 	}
@@ -609,7 +609,7 @@ func (f *File) reopen(use func(*image.Image)) {
 		return
 	}
 	defer file.Close()
-	if im, err := image.Parse(io.ReaderAt(file), f.Size); err == nil {
+	if im, err := elfimage.Parse(io.ReaderAt(file), f.Size); err == nil {
 		use(im)
 		im.Release()
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"cuda-runpath/pkg/image"
+	"cuda-runpath/pkg/elfimage"
 )
 
 // Lack is a symbol version that a library was to define and does not.
@@ -19,7 +19,7 @@ const maxLacks = 1000
 
 // versions is what a file says about symbol versions.
 type versions struct {
-	needs   []image.Version     // DT_VERNEED
+	needs   []elfimage.Version  // DT_VERNEED
 	defines map[definition]bool // DT_VERDEF; nil where there is none
 	relr    bool                // there is a DT_RELR
 }
@@ -39,7 +39,7 @@ const dtRELR elf.DynTag = 36
 
 // readVersions reads a file's symbol versions. Tables that contradict themselves count
 // as none: what the loader does with them is undefined.
-func readVersions(im *image.Image) (v versions) {
+func readVersions(im *elfimage.Image) (v versions) {
 	if needs, err := im.VersionsNeeded(); err == nil {
 		v.needs = needs
 	}

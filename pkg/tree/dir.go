@@ -16,7 +16,7 @@ type buffers struct {
 	dirents []byte
 }
 
-const headSize = 4096 // bytes; see image.ParseHead
+const headSize = 4096 // bytes; see elfimage.ParseHead
 
 func newBuffers() *buffers {
 	return &buffers{head: make([]byte, headSize), dirents: make([]byte, 64<<10)}

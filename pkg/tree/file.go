@@ -118,7 +118,7 @@ func (f *File) pread(p []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-// Writer is what an edit writes to; it is image.Writer.
+// Writer is what an edit writes to; it is elfedit.Writer.
 type Writer interface {
 	io.WriterAt
 	Truncate(size int64) error

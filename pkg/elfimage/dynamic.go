@@ -1,4 +1,4 @@
-package image
+package elfimage
 
 import (
 	"debug/elf"
@@ -11,22 +11,22 @@ import (
 const maxDynamic = 1 << 16
 
 func (im *Image) parseDynamic(dyn *Prog) error {
-	es := im.dynSize()
-	off, ok := im.fileOffset(dyn.Vaddr, dyn.Filesz)
+	es := im.DynSize()
+	off, ok := im.FileOffset(dyn.Vaddr, dyn.Filesz)
 	if !ok || off != dyn.Off {
-		return malformed(dyn.Off, "PT_DYNAMIC at address %#x is not what a PT_LOAD maps there", dyn.Vaddr)
+		return Malformed(dyn.Off, "PT_DYNAMIC at address %#x is not what a PT_LOAD maps there", dyn.Vaddr)
 	}
-	im.dynOff, im.dynCap = off, int(min(dyn.Filesz/es, maxDynamic))
+	im.DynOff, im.DynCap = off, int(min(dyn.Filesz/es, maxDynamic))
 	terminated := false
 	own := im.spare()
 	im.Dynamic = own.dynamic[:0]
-	for i := 0; i < im.dynCap && !terminated; {
-		b := im.scratch(uint64(min(im.dynCap-i, 64)) * es)
-		if err := readFull(im.r, b, off+uint64(i)*es); err != nil {
+	for i := 0; i < im.DynCap && !terminated; {
+		b := im.scratch(uint64(min(im.DynCap-i, 64)) * es)
+		if err := ReadFull(im.r, b, off+uint64(i)*es); err != nil {
 			return err
 		}
 		for ; len(b) > 0 && !terminated; i, b = i+1, b[es:] {
-			d := Dyn{Tag: elf.DynTag(im.word(b)), Val: im.word(b[es/2:]), Off: off + uint64(i)*es}
+			d := Dyn{Tag: elf.DynTag(im.Word(b)), Val: im.Word(b[es/2:]), Off: off + uint64(i)*es}
 			if terminated = d.Tag == elf.DT_NULL; !terminated {
 				im.Dynamic = append(im.Dynamic, d)
 			}
@@ -34,16 +34,16 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 	}
 	own.dynamic, im.Dynamic = im.Dynamic, slices.Clip(im.Dynamic)
 	if !terminated {
-		return malformed(off, "dynamic section of %d entries has no DT_NULL", im.dynCap)
+		return Malformed(off, "dynamic section of %d entries has no DT_NULL", im.DynCap)
 	}
 	tab, hasTab := im.Dyn(elf.DT_STRTAB)
 	size, hasSize := im.Dyn(elf.DT_STRSZ)
 	if !hasTab || !hasSize {
-		return malformed(off, "dynamic section has no DT_STRTAB or no DT_STRSZ")
+		return Malformed(off, "dynamic section has no DT_STRTAB or no DT_STRSZ")
 	}
-	im.strtab, im.strsz = tab.Val, size.Val
-	if im.strOff, ok = im.fileOffset(im.strtab, im.strsz); !ok {
-		return malformed(tab.Off, "string table of %d bytes at address %#x is in no PT_LOAD", im.strsz, im.strtab)
+	im.StrAddr, im.StrSize = tab.Val, size.Val
+	if im.StrOff, ok = im.FileOffset(im.StrAddr, im.StrSize); !ok {
+		return Malformed(tab.Off, "string table of %d bytes at address %#x is in no PT_LOAD", im.StrSize, im.StrAddr)
 	}
 	return nil
 }
@@ -59,12 +59,12 @@ func (im *Image) Dyn(tag elf.DynTag) (Dyn, bool) {
 	return Dyn{}, false
 }
 
-// str returns the string at an offset of the dynamic string table.
-func (im *Image) str(d Dyn) (string, error) {
-	if d.Val >= im.strsz {
-		return "", malformed(d.Off, "%v is offset %#x of a string table of %d bytes", d.Tag, d.Val, im.strsz)
+// DynString returns the string at an offset of the dynamic string table.
+func (im *Image) DynString(d Dyn) (string, error) {
+	if d.Val >= im.StrSize {
+		return "", Malformed(d.Off, "%v is offset %#x of a string table of %d bytes", d.Tag, d.Val, im.StrSize)
 	}
-	return im.cstring(im.strOff+d.Val, im.strOff+im.strsz)
+	return im.CString(im.StrOff+d.Val, im.StrOff+im.StrSize)
 }
 
 func (im *Image) dynString(tag elf.DynTag) (string, bool, error) {
@@ -72,7 +72,7 @@ func (im *Image) dynString(tag elf.DynTag) (string, bool, error) {
 	if !ok {
 		return "", false, nil
 	}
-	s, err := im.str(d)
+	s, err := im.DynString(d)
 	return s, err == nil, err
 }
 
@@ -98,7 +98,7 @@ func (im *Image) Shadowed() (list string, ok bool, err error) {
 
 // Needed returns the names in DT_NEEDED, in the file's order, which is the order of loading.
 func (im *Image) Needed() ([]string, error) {
-	return im.strings(elf.DT_NEEDED)
+	return im.DynStrings(elf.DT_NEEDED)
 }
 
 // Soname returns DT_SONAME, or "" where there is none.
@@ -109,14 +109,14 @@ func (im *Image) Soname() (string, error) {
 
 // Interpreter returns the path in PT_INTERP, or "" where there is none.
 func (im *Image) Interpreter() (string, error) {
-	p := im.prog(elf.PT_INTERP)
+	p := im.Prog(elf.PT_INTERP)
 	if p == nil || im.detached {
 		return "", nil
 	}
 	if p.Filesz > im.size || p.Off > im.size-p.Filesz {
-		return "", malformed(p.Off, "PT_INTERP of %d bytes lies outside the file of %d bytes", p.Filesz, im.size)
+		return "", Malformed(p.Off, "PT_INTERP of %d bytes lies outside the file of %d bytes", p.Filesz, im.size)
 	}
-	return im.cstring(p.Off, p.Off+p.Filesz)
+	return im.CString(p.Off, p.Off+p.Filesz)
 }
 
 // A Reason says why no run path of ours belongs in a file. "" means that one does.
@@ -148,13 +148,13 @@ func (im *Image) LeftAlone() Reason {
 	default:
 		return OtherType
 	}
-	interp := im.prog(elf.PT_INTERP) != nil
+	interp := im.Prog(elf.PT_INTERP) != nil
 	switch {
 	case im.detached:
 		return Detached
-	case im.prog(elf.PT_DYNAMIC) == nil && !interp && im.Type == elf.ET_EXEC:
+	case im.Prog(elf.PT_DYNAMIC) == nil && !interp && im.Type == elf.ET_EXEC:
 		return Static
-	case im.prog(elf.PT_DYNAMIC) == nil:
+	case im.Prog(elf.PT_DYNAMIC) == nil:
 		return NoDynamic
 	case !interp && im.Type == elf.ET_EXEC:
 		return Static
@@ -186,4 +186,19 @@ func (im *Image) isLoader() bool {
 		}
 	}
 	return false
+}
+
+// DynStrings returns the strings of every entry with a tag.
+func (im *Image) DynStrings(tag elf.DynTag) ([]string, error) {
+	var out []string
+	for _, d := range im.Dynamic {
+		if d.Tag == tag {
+			s, err := im.DynString(d)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
 }

@@ -1,4 +1,4 @@
-package image
+package elfedit
 
 import (
 	"cmp"
@@ -7,24 +7,16 @@ import (
 	"io"
 	"slices"
 	"strings"
-)
 
-// A Change says what the dynamic section is to say about the run path.
-type Change struct {
-	// Tag is elf.DT_RUNPATH or elf.DT_RPATH: the one of the two that the file
-	// has afterwards. elf.DT_NULL leaves it with neither.
-	Tag elf.DynTag
-	// List is the run path, entries separated by ':', written as given. An empty
-	// list leaves the file with neither tag: the loader ignores an empty one.
-	List string
-}
+	"cuda-runpath/pkg/elfimage"
+)
 
 // An Edit is the writes that bring about a Change, in an order that leaves the
 // image loadable, with its old or its new run path, after each of them. Writes
 // below 4 KiB that stay inside a page count as indivisible: a killed process does
 // not leave half of one in the page cache.
 type Edit struct {
-	im     *Image
+	im     *image
 	writes []write
 	// The first writes touch nothing that the file uses yet, so they can be taken back.
 	prepared int
@@ -90,7 +82,7 @@ func (e *Edit) perform(w io.WriterAt, wr write) error {
 	buf := make([]byte, min(wr.n, 1<<20))
 	for done := uint64(0); done < wr.n; {
 		b := buf[:min(uint64(len(buf)), wr.n-done)]
-		if err := readFull(e.im.r, b, wr.from+done); err != nil {
+		if err := elfimage.ReadFull(e.im, b, wr.from+done); err != nil {
 			return err
 		}
 		if err := writeFull(w, b, wr.off+done); err != nil {
@@ -125,20 +117,19 @@ func (e *Edit) undo(w Writer, writes []write, cause error) error {
 
 // Plan works out the edit for a change, reading what it needs and writing
 // nothing. It returns nil where the file says so already, and an error where the
-// file must be left alone, is malformed, or has no place for the new run path.
-func (im *Image) Plan(c Change) (*Edit, error) {
+// file must be left alone, is malformed, or has no place for what is new. The image
+// must not be released before the edit has been applied.
+func Plan(im *elfimage.Image, c Change) (*Edit, error) { return newImage(im).plan(c) }
+
+func (im *image) plan(c Change) (*Edit, error) {
 	if reason := im.LeftAlone(); reason != "" {
 		return nil, fmt.Errorf("%s has no run path to edit", reason)
 	}
-	switch {
-	case strings.IndexByte(c.List, 0) >= 0:
-		return nil, fmt.Errorf("run path contains a NUL byte")
-	case c.List == "":
-		c.Tag = elf.DT_NULL
-	case c.Tag != elf.DT_RUNPATH && c.Tag != elf.DT_RPATH && c.Tag != elf.DT_NULL:
-		return nil, fmt.Errorf("%v is no run path tag", c.Tag)
+	c, err := c.normal()
+	if err != nil {
+		return nil, err
 	}
-	p := &planner{im: im, change: c}
+	p := &planner{im: im, change: *c.RunPath}
 	for i, d := range im.Dynamic {
 		if d.Tag == elf.DT_RUNPATH || d.Tag == elf.DT_RPATH {
 			p.retired = append(p.retired, i)
@@ -147,14 +138,14 @@ func (im *Image) Plan(c Change) (*Edit, error) {
 	if done, err := p.done(); done || err != nil {
 		return nil, err
 	}
-	if err := im.hold(); err != nil {
+	if err := im.Hold(); err != nil {
 		return nil, err
 	}
 	e, err := p.plan()
 	if err != nil {
 		return nil, err
 	}
-	return e, e.verify(c)
+	return e, e.verify(*c.RunPath)
 }
 
 // done reports whether the file says already what the change asks for.
@@ -165,7 +156,7 @@ func (p *planner) done() (bool, error) {
 	if len(p.retired) != 1 || p.im.Dynamic[p.retired[0]].Tag != p.change.Tag {
 		return false, nil
 	}
-	list, err := p.im.str(p.im.Dynamic[p.retired[0]])
+	list, err := p.im.DynString(p.im.Dynamic[p.retired[0]])
 	return list == p.change.List, err
 }
 
@@ -178,7 +169,7 @@ type overlay struct {
 func (o overlay) ReadAt(b []byte, at int64) (int, error) {
 	off, end := uint64(at), uint64(at)+uint64(len(b))
 	if off < o.e.im.size {
-		if err := readFull(o.e.im.r, b[:min(uint64(len(b)), o.e.im.size-off)], off); err != nil {
+		if err := elfimage.ReadFull(o.e.im, b[:min(uint64(len(b)), o.e.im.size-off)], off); err != nil {
 			return 0, err
 		}
 	}
@@ -190,7 +181,7 @@ func (o overlay) ReadAt(b []byte, at int64) (int, error) {
 		}
 		if w.data != nil {
 			copy(b[from-off:to-off], w.data[from-w.off:])
-		} else if err := readFull(o.e.im.r, b[from-off:to-off], w.from+from-w.off); err != nil {
+		} else if err := elfimage.ReadFull(o.e.im, b[from-off:to-off], w.from+from-w.off); err != nil {
 			return 0, err
 		}
 	}
@@ -200,13 +191,13 @@ func (o overlay) ReadAt(b []byte, at int64) (int, error) {
 // verify parses the image as the edit will leave it: the run path is the one
 // asked for and nothing else that the loader reads by name has changed. A
 // mistake in a plan must not reach the file.
-func (e *Edit) verify(c Change) error {
+func (e *Edit) verify(c RunPath) error {
 	planned := overlay{e, len(e.writes)}
-	head := e.im.bytes(uint64(min(e.size, headSize)))
-	if err := readFull(planned, head, 0); err != nil {
+	head := e.im.Bytes(uint64(min(e.size, elfimage.HeadSize)))
+	if err := elfimage.ReadFull(planned, head, 0); err != nil {
 		return err
 	}
-	after, err := ParseHead(planned, e.size, head)
+	after, err := elfimage.ParseHead(planned, e.size, head)
 	if err != nil {
 		return fmt.Errorf("planned edit does not read back: %w", err)
 	}
@@ -219,11 +210,11 @@ func (e *Edit) verify(c Change) error {
 		return fmt.Errorf("planned edit reads back as %v %q", tag, list)
 	}
 	for _, t := range []elf.DynTag{elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY, elf.DT_FILTER} {
-		before, err := e.im.strings(t)
+		before, err := e.im.DynStrings(t)
 		if err != nil {
 			return err
 		}
-		now, err := after.strings(t)
+		now, err := after.DynStrings(t)
 		if err != nil || strings.Join(before, "\x00") != strings.Join(now, "\x00") {
 			return fmt.Errorf("planned edit changes %v (%v)", t, err)
 		}
@@ -237,15 +228,15 @@ func (e *Edit) verify(c Change) error {
 
 // verifyProgs makes sure that the program headers which no edit moves are those of
 // before, whatever their order, and that each PT_LOAD maps at least what it mapped.
-func (e *Edit) verifyProgs(after []Prog) error {
-	fixed := func(progs []Prog) (out []Prog) {
+func (e *Edit) verifyProgs(after []elfimage.Prog) error {
+	fixed := func(progs []elfimage.Prog) (out []elfimage.Prog) {
 		for _, q := range progs {
 			_, moves := movableProgs[q.Type]
 			if !moves && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
 				out = append(out, q)
 			}
 		}
-		slices.SortStableFunc(out, func(a, b Prog) int { return cmp.Compare(a.Type, b.Type) })
+		slices.SortStableFunc(out, func(a, b elfimage.Prog) int { return cmp.Compare(a.Type, b.Type) })
 		return out
 	}
 	was, is := fixed(e.im.Progs), fixed(after)
@@ -270,19 +261,4 @@ func (e *Edit) verifyProgs(after []Prog) error {
 		}
 	}
 	return nil
-}
-
-// strings returns the strings of every entry with a tag.
-func (im *Image) strings(tag elf.DynTag) ([]string, error) {
-	var out []string
-	for _, d := range im.Dynamic {
-		if d.Tag == tag {
-			s, err := im.str(d)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, s)
-		}
-	}
-	return out, nil
 }

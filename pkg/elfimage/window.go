@@ -1,4 +1,4 @@
-package image
+package elfimage
 
 import (
 	"bytes"
@@ -87,8 +87,8 @@ func (im *Image) scratch(n uint64) []byte {
 // arenaSize is the size in bytes of the memory that the plan of a small file's edit takes.
 const arenaSize = 256 << 10
 
-// bytes returns n zero bytes for use until the image is released.
-func (im *Image) bytes(n uint64) []byte {
+// Bytes returns n zero bytes for use until the image is released.
+func (im *Image) Bytes(n uint64) []byte {
 	if n > arenaSize/2 {
 		return make([]byte, n)
 	}
@@ -103,18 +103,18 @@ func (im *Image) bytes(n uint64) []byte {
 	return b
 }
 
-// read returns n bytes of the file, which the caller must not change, for use until
+// Read returns n bytes of the file, which the caller must not change, for use until
 // the image is released.
-func (im *Image) read(off, n uint64) ([]byte, error) {
-	if b, ok := im.view(off, n); ok {
+func (im *Image) Read(off, n uint64) ([]byte, error) {
+	if b, ok := im.View(off, n); ok {
 		return b, nil
 	}
-	b := im.bytes(n)
-	return b, readFull(im.r, b, off)
+	b := im.Bytes(n)
+	return b, ReadFull(im.r, b, off)
 }
 
-// view returns n bytes of the file, to be read only, where they are in memory anyway.
-func (im *Image) view(off, n uint64) ([]byte, bool) {
+// View returns n bytes of the file, to be read only, where they are in memory anyway.
+func (im *Image) View(off, n uint64) ([]byte, bool) {
 	w, ok := im.r.(*window)
 	if !ok || !w.held || off > w.size || n > w.size-off {
 		return nil, false
@@ -122,18 +122,18 @@ func (im *Image) view(off, n uint64) ([]byte, bool) {
 	return w.buf[off : off+n : off+n], true
 }
 
-// eachPiece reads n entries of size bytes each from off on and calls do for some
+// EachPiece reads n entries of size bytes each from off on and calls do for some
 // thousand of them at a time, with their offset: a symbol table can have millions.
-func (im *Image) eachPiece(off, n, size uint64, do func(off uint64, entries []byte)) error {
-	if b, ok := im.view(off, n*size); ok {
+func (im *Image) EachPiece(off, n, size uint64, do func(off uint64, entries []byte)) error {
+	if b, ok := im.View(off, n*size); ok {
 		do(off, b)
 		return nil
 	}
 	const most = 4096
-	buf := im.bytes(min(n, most) * size)
+	buf := im.Bytes(min(n, most) * size)
 	for n > 0 {
 		b := buf[:min(n, most)*size]
-		if err := readFull(im.r, b, off); err != nil {
+		if err := ReadFull(im.r, b, off); err != nil {
 			return err
 		}
 		do(off, b)
@@ -167,7 +167,7 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	}
 	buf := w.buf[:min(windowSize, w.size-start)]
 	w.buf = w.buf[:0]
-	if err := readFull(w.r, buf, start); err != nil {
+	if err := ReadFull(w.r, buf, start); err != nil {
 		return 0, err
 	}
 	w.off, w.buf = start, buf
@@ -178,22 +178,22 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 // to be edited: a plan reads most of a small file's tables, and some of them again.
 const wholeSize = 128 << 10
 
-// hold reads a small file whole; what is read of it from then on costs no system call.
-func (im *Image) hold() error {
+// Hold reads a small file whole; what is read of it from then on costs no system call.
+func (im *Image) Hold() error {
 	w, ok := im.r.(*window)
 	if !ok || w.size > wholeSize {
 		return nil
 	}
 	buf := reuse(&w.buffers().whole, int(w.size))
-	if err := readFull(w.r, buf, 0); err != nil {
+	if err := ReadFull(w.r, buf, 0); err != nil {
 		return err
 	}
 	w.off, w.buf, w.held = 0, buf, true
 	return nil
 }
 
-// readFull fills b from offset off.
-func readFull(r io.ReaderAt, b []byte, off uint64) error {
+// ReadFull fills b from offset off.
+func ReadFull(r io.ReaderAt, b []byte, off uint64) error {
 	n, err := r.ReadAt(b, int64(off))
 	if n == len(b) {
 		return nil
@@ -206,11 +206,11 @@ func readFull(r io.ReaderAt, b []byte, off uint64) error {
 
 // cstring returns the NUL-terminated string at off, which must end before limit
 // (both offsets in the file).
-func (im *Image) cstring(off, limit uint64) (string, error) {
+func (im *Image) CString(off, limit uint64) (string, error) {
 	var out []byte
 	limit = min(limit, im.size)
 	for step := uint64(256); off < limit; step *= 2 {
-		b, err := im.read(off, min(step, limit-off))
+		b, err := im.Read(off, min(step, limit-off))
 		if err != nil {
 			return "", err
 		}
@@ -220,5 +220,5 @@ func (im *Image) cstring(off, limit uint64) (string, error) {
 		out = append(out, b...)
 		off += uint64(len(b))
 	}
-	return "", malformed(off-uint64(len(out)), "unterminated string")
+	return "", Malformed(off-uint64(len(out)), "unterminated string")
 }

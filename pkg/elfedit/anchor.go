@@ -1,8 +1,10 @@
-package image
+package elfedit
 
 import (
 	"debug/elf"
 	"slices"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // anchorName is a suffix of ".dynstr", so that the section names hold it already.
@@ -10,13 +12,13 @@ const anchorName = "dynstr"
 
 // anchorSection returns the index of the section that an earlier edit put over the
 // hole behind the program headers, or -1.
-func (im *Image) anchorSection() int {
+func (im *image) anchorSection() int {
 	if im.Type != elf.ET_EXEC {
 		return -1
 	}
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		if s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.named(i, anchorName) {
+		if s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.SectionNamed(i, anchorName) {
 			return i
 		}
 	}
@@ -30,34 +32,34 @@ func (im *Image) anchorSection() int {
 // was there, and so a segment of its own. With the table gone it may fit, and then
 // versions before 0.18 write beyond the end of the first segment, and those before
 // 0.19 put .dynamic where the loader cannot write to it.
-func (im *Image) needsAnchor() bool {
+func (im *image) needsAnchor() bool {
 	if im.Type != elf.ET_EXEC || len(im.Sections)+1 >= int(elf.SHN_LORESERVE) {
 		return false
 	}
-	if i := im.stringSection(); i < 0 || !im.named(i, "."+anchorName) {
+	if i := im.StringSection(); i < 0 || !im.SectionNamed(i, "."+anchorName) {
 		return false
 	}
 	first := -1
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.isBlock() && (first < 0 || s.Off < im.Sections[first].Off) {
+		if s := &im.Sections[i]; s.HasBytes() && (first < 0 || s.Off < im.Sections[first].Off) {
 			first = i
 		}
 	}
-	return im.Sections[first].Type != elf.SHT_PROGBITS || im.named(first, ".interp")
+	return im.Sections[first].Type != elf.SHT_PROGBITS || im.SectionNamed(first, ".interp")
 }
 
 // named reports whether section i has that name, whatever the length of the one
 // that it has.
-func (im *Image) named(i int, name string) bool {
-	if int(im.shstrndx) >= len(im.Sections) {
+func (im *image) SectionNamed(i int, name string) bool {
+	if int(im.Shstrndx) >= len(im.Sections) {
 		return false
 	}
-	t := &im.Sections[im.shstrndx]
+	t := &im.Sections[im.Shstrndx]
 	off, n := uint64(im.Sections[i].NameOff), uint64(len(name)+1)
-	if !t.inFile() || t.Size < n || off > t.Size-n || t.Off > im.size {
+	if !t.InFile() || t.Size < n || off > t.Size-n || t.Off > im.size {
 		return false
 	}
-	b, err := im.read(t.Off+off, n)
+	b, err := im.Read(t.Off+off, n)
 	return err == nil && string(b) == name+"\x00"
 }
 
@@ -70,9 +72,9 @@ func (p *planner) anchor(t *trailer, from uint64, moved []block) {
 	if old < 0 && !im.needsAnchor() {
 		return
 	}
-	s := Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Addralign: 1}
+	s := elfimage.Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Addralign: 1}
 	for i := range im.Progs {
-		if q := &im.Progs[i]; q.Type == elf.PT_LOAD && q.Off <= im.phoff && from <= q.Off+q.Filesz {
+		if q := &im.Progs[i]; q.Type == elf.PT_LOAD && q.Off <= im.Phoff && from <= q.Off+q.Filesz {
 			s.Off, s.Addr, s.Size = from, q.Vaddr+from-q.Off, im.hole(from, q.Off+q.Filesz, moved)
 			break
 		}
@@ -84,18 +86,18 @@ func (p *planner) anchor(t *trailer, from uint64, moved []block) {
 		}
 		return
 	}
-	if s.Size == 0 && im.strOff >= from && len(p.deadTable(0)) > 0 {
-		s.Off, s.Addr, s.Size = im.strOff, im.strtab, im.strsz
+	if s.Size == 0 && im.StrOff >= from && len(p.deadTable(0)) > 0 {
+		s.Off, s.Addr, s.Size = im.StrOff, im.StrAddr, im.StrSize
 	}
 	if s.Size > 0 {
-		s.NameOff = im.Sections[im.stringSection()].NameOff + uint32(len("."))
+		s.NameOff = im.Sections[im.StringSection()].NameOff + uint32(len("."))
 		t.sections = append(t.sections, s)
 	}
 }
 
 // hole returns how many bytes are free from an offset on, and not beyond end, once
 // some blocks have moved away.
-func (im *Image) hole(from, end uint64, moved []block) uint64 {
+func (im *image) hole(from, end uint64, moved []block) uint64 {
 	for _, b := range im.blocks() {
 		if b.end() > from && !slices.ContainsFunc(moved, func(m block) bool { return m.off == b.off }) {
 			end = min(end, max(b.off, from))

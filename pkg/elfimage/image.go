@@ -1,4 +1,4 @@
-package image
+package elfimage
 
 import (
 	"debug/elf"
@@ -20,7 +20,7 @@ type FormatError struct {
 
 func (e *FormatError) Error() string { return fmt.Sprintf("%s (offset %#x)", e.Msg, e.Off) }
 
-func malformed(off uint64, format string, args ...any) error {
+func Malformed(off uint64, format string, args ...any) error {
 	if off > math.MaxInt64 {
 		off = math.MaxInt64
 	}
@@ -53,8 +53,21 @@ type Section struct {
 	Entsize   uint64
 }
 
-// inFile reports whether the section occupies bytes of the file.
-func (s *Section) inFile() bool { return s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL }
+// InFile reports whether the section occupies bytes of the file.
+func (s *Section) InFile() bool { return s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL }
+
+// isBlock reports whether a section is bytes of the file that can be in the way.
+func (s *Section) HasBytes() bool { return s.InFile() && s.Size > 0 }
+
+// IsZeros reports whether a section is memory without bytes of the file.
+func (s *Section) IsZeros() bool {
+	return s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&elf.SHF_TLS == 0 && s.Size > 0
+}
+
+// isBlock reports whether a program header describes bytes of its own.
+func (p *Prog) HasBytes() bool {
+	return p.Type != elf.PT_LOAD && p.Type != elf.PT_PHDR && p.Type != elf.PT_NULL && p.Filesz > 0
+}
 
 // Dyn is one entry of the dynamic section, and where it stands.
 type Dyn struct {
@@ -67,6 +80,7 @@ type Dyn struct {
 // It keeps the reader that it was parsed from and reads strings from it on demand.
 type Image struct {
 	Class   elf.Class
+	Order   binary.ByteOrder // that e_ident[EI_DATA] names
 	Data    elf.Data
 	OSABI   elf.OSABI
 	Type    elf.Type
@@ -79,37 +93,36 @@ type Image struct {
 	// Dynamic holds the entries before the first DT_NULL.
 	Dynamic []Dyn
 
-	phoff, shoff uint64
-	shstrndx     uint32
+	Phoff, Shoff uint64
+	Shstrndx     uint32
 	ehsize       uint64
 
-	dynOff   uint64 // file offset of the dynamic section
-	dynCap   int    // entries that fit in PT_DYNAMIC, the terminator counted in
-	strtab   uint64 // DT_STRTAB, an address
-	strsz    uint64 // DT_STRSZ, bytes
-	strOff   uint64 // file offset of the string table
+	DynOff   uint64 // file offset of the dynamic section
+	DynCap   int    // entries that fit in PT_DYNAMIC, the terminator counted in
+	StrAddr  uint64 // DT_STRTAB, an address
+	StrSize  uint64 // DT_STRSZ, bytes
+	StrOff   uint64 // file offset of the string table
 	detached bool   // .dynamic is NOBITS
 
-	order binary.ByteOrder
-	r     io.ReaderAt
-	size  uint64
+	r    io.ReaderAt
+	size uint64
 }
+
+// ReadAt reads from the file; see [io.ReaderAt].
+func (im *Image) ReadAt(p []byte, off int64) (int, error) { return im.r.ReadAt(p, off) }
 
 // Size returns the size of the file in bytes.
 func (im *Image) Size() int64 { return int64(im.size) }
 
-// ByteOrder returns the byte order that e_ident[EI_DATA] names.
-func (im *Image) ByteOrder() binary.ByteOrder { return im.order }
-
-func (im *Image) is64() bool { return im.Class == elf.ELFCLASS64 }
+func (im *Image) Is64() bool { return im.Class == elf.ELFCLASS64 }
 
 // Sizes of the structures of the image's class, in bytes (gABI, "Object Files").
-func (im *Image) ehdrSize() uint64 { return pick(im.is64(), 64, 52) }
-func (im *Image) phdrSize() uint64 { return pick(im.is64(), 56, 32) }
-func (im *Image) shdrSize() uint64 { return pick(im.is64(), 64, 40) }
-func (im *Image) dynSize() uint64  { return pick(im.is64(), 16, 8) }
-func (im *Image) symSize() uint64  { return pick(im.is64(), 24, 16) }
-func (im *Image) wordSize() uint64 { return pick(im.is64(), 8, 4) }
+func (im *Image) EhdrSize() uint64 { return pick(im.Is64(), 64, 52) }
+func (im *Image) PhdrSize() uint64 { return pick(im.Is64(), 56, 32) }
+func (im *Image) ShdrSize() uint64 { return pick(im.Is64(), 64, 40) }
+func (im *Image) DynSize() uint64  { return pick(im.Is64(), 16, 8) }
+func (im *Image) SymSize() uint64  { return pick(im.Is64(), 24, 16) }
+func (im *Image) WordSize() uint64 { return pick(im.Is64(), 8, 4) }
 
 func pick(long bool, a, b uint64) uint64 {
 	if long {
@@ -118,24 +131,29 @@ func pick(long bool, a, b uint64) uint64 {
 	return b
 }
 
-// word reads an address-sized integer.
-func (im *Image) word(b []byte) uint64 {
-	if im.is64() {
-		return im.order.Uint64(b)
+// Word reads an address-sized integer.
+func (im *Image) Word(b []byte) uint64 {
+	if im.Is64() {
+		return im.Order.Uint64(b)
 	}
-	return uint64(im.order.Uint32(b))
+	return uint64(im.Order.Uint32(b))
 }
 
-// putWord writes an address-sized integer.
-func (im *Image) putWord(b []byte, v uint64) {
-	if im.is64() {
-		im.order.PutUint64(b, v)
+// PutWord writes an address-sized integer.
+func (im *Image) PutWord(b []byte, v uint64) {
+	if im.Is64() {
+		im.Order.PutUint64(b, v)
 	} else {
-		im.order.PutUint32(b, uint32(v))
+		im.Order.PutUint32(b, uint32(v))
 	}
 }
 
-const headSize = 4096 // what is read of every ELF file; holds the program headers of nearly all
+// HeadSize is the number of bytes that are read of every ELF file first; they hold the
+// program headers of nearly all.
+const HeadSize = 4096
+
+// PageSize is the smallest page of the machines that the loaders know, in bytes.
+const PageSize = 4096
 
 // Parse reads the headers and the dynamic section of the size bytes at r.
 //
@@ -147,8 +165,8 @@ func Parse(r io.ReaderAt, size int64) (*Image, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("negative file size %d", size)
 	}
-	head := make([]byte, min(size, headSize))
-	if err := readFull(r, head, 0); err != nil {
+	head := make([]byte, min(size, HeadSize))
+	if err := ReadFull(r, head, 0); err != nil {
 		return nil, err
 	}
 	return ParseHead(r, size, head)
@@ -170,7 +188,7 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	if err := im.parseSections(); err != nil {
 		return nil, err
 	}
-	dyn := im.prog(elf.PT_DYNAMIC)
+	dyn := im.Prog(elf.PT_DYNAMIC)
 	if dyn == nil {
 		return im, nil
 	}
@@ -185,53 +203,53 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 
 func (im *Image) parseHeader(head []byte) error {
 	if len(head) < elf.EI_NIDENT {
-		return malformed(0, "ELF header is cut short: %d of at least 52 bytes", len(head))
+		return Malformed(0, "ELF header is cut short: %d of at least 52 bytes", len(head))
 	}
 	im.Class, im.Data, im.OSABI = elf.Class(head[elf.EI_CLASS]), elf.Data(head[elf.EI_DATA]), elf.OSABI(head[elf.EI_OSABI])
 	switch im.Data {
 	case elf.ELFDATA2LSB:
-		im.order = binary.LittleEndian
+		im.Order = binary.LittleEndian
 	case elf.ELFDATA2MSB:
-		im.order = binary.BigEndian
+		im.Order = binary.BigEndian
 	default:
-		return malformed(elf.EI_DATA, "unknown data encoding %d", head[elf.EI_DATA])
+		return Malformed(elf.EI_DATA, "unknown data encoding %d", head[elf.EI_DATA])
 	}
 	if im.Class != elf.ELFCLASS32 && im.Class != elf.ELFCLASS64 {
-		return malformed(elf.EI_CLASS, "unknown ELF class %d", head[elf.EI_CLASS])
+		return Malformed(elf.EI_CLASS, "unknown ELF class %d", head[elf.EI_CLASS])
 	}
 	if head[elf.EI_VERSION] != byte(elf.EV_CURRENT) {
-		return malformed(elf.EI_VERSION, "unknown ELF version %d", head[elf.EI_VERSION])
+		return Malformed(elf.EI_VERSION, "unknown ELF version %d", head[elf.EI_VERSION])
 	}
-	if uint64(len(head)) < im.ehdrSize() {
-		return malformed(0, "ELF header is cut short: %d of %d bytes", len(head), im.ehdrSize())
+	if uint64(len(head)) < im.EhdrSize() {
+		return Malformed(0, "ELF header is cut short: %d of %d bytes", len(head), im.EhdrSize())
 	}
-	im.Type = elf.Type(im.order.Uint16(head[16:]))
-	im.Machine = elf.Machine(im.order.Uint16(head[18:]))
-	w := im.wordSize()
+	im.Type = elf.Type(im.Order.Uint16(head[16:]))
+	im.Machine = elf.Machine(im.Order.Uint16(head[18:]))
+	w := im.WordSize()
 	at := 24 + w // e_phoff
-	im.phoff, im.shoff = im.word(head[at:]), im.word(head[at+w:])
+	im.Phoff, im.Shoff = im.Word(head[at:]), im.Word(head[at+w:])
 	at += 2 * w
-	im.Flags = im.order.Uint32(head[at:])
-	half := func(i uint64) uint64 { return uint64(im.order.Uint16(head[at+4+2*i:])) }
+	im.Flags = im.Order.Uint32(head[at:])
+	half := func(i uint64) uint64 { return uint64(im.Order.Uint16(head[at+4+2*i:])) }
 	ehsize, phentsize, phnum := half(0), half(1), half(2)
 	shentsize, shnum, shstrndx := half(3), half(4), half(5)
-	if ehsize != im.ehdrSize() {
-		return malformed(at+4, "e_ehsize is %d, not %d", ehsize, im.ehdrSize())
+	if ehsize != im.EhdrSize() {
+		return Malformed(at+4, "e_ehsize is %d, not %d", ehsize, im.EhdrSize())
 	}
 	im.ehsize = ehsize
 	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
 		return nil
 	}
 	if phnum == 0xffff { // PN_XNUM; only core files are that large
-		return malformed(at+8, "e_phnum is PN_XNUM: more than 65534 program headers")
+		return Malformed(at+8, "e_phnum is PN_XNUM: more than 65534 program headers")
 	}
-	if phnum > 0 && phentsize != im.phdrSize() {
-		return malformed(at+6, "e_phentsize is %d, not %d", phentsize, im.phdrSize())
+	if phnum > 0 && phentsize != im.PhdrSize() {
+		return Malformed(at+6, "e_phentsize is %d, not %d", phentsize, im.PhdrSize())
 	}
-	if shnum > 0 && shentsize != im.shdrSize() {
-		return malformed(at+10, "e_shentsize is %d, not %d", shentsize, im.shdrSize())
+	if shnum > 0 && shentsize != im.ShdrSize() {
+		return Malformed(at+10, "e_shentsize is %d, not %d", shentsize, im.ShdrSize())
 	}
-	im.shstrndx = uint32(shstrndx)
+	im.Shstrndx = uint32(shstrndx)
 	if err := im.parseProgs(phnum); err != nil {
 		return err
 	}
@@ -242,42 +260,42 @@ func (im *Image) parseHeader(head []byte) error {
 // table returns the bytes of a table of n entries, checked against the file's size.
 func (im *Image) table(off, n, entsize uint64, what string) ([]byte, error) {
 	if n > im.size/entsize || off > im.size-n*entsize {
-		return nil, malformed(off, "%s of %d entries lies outside the file of %d bytes", what, n, im.size)
+		return nil, Malformed(off, "%s of %d entries lies outside the file of %d bytes", what, n, im.size)
 	}
 	b := im.scratch(n * entsize) // its entries are decoded before the next table is read
-	return b, readFull(im.r, b, off)
+	return b, ReadFull(im.r, b, off)
 }
 
 func (im *Image) parseProgs(n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	b, err := im.table(im.phoff, n, im.phdrSize(), "program header table")
+	b, err := im.table(im.Phoff, n, im.PhdrSize(), "program header table")
 	if err != nil {
 		return err
 	}
 	im.Progs = reuse(&im.spare().progs, int(n))
 	for i := range im.Progs {
-		im.Progs[i] = im.decodeProg(b[uint64(i)*im.phdrSize():])
+		im.Progs[i] = im.decodeProg(b[uint64(i)*im.PhdrSize():])
 	}
 	return nil
 }
 
 func (im *Image) decodeProg(b []byte) Prog {
-	u32 := func(at int) uint64 { return uint64(im.order.Uint32(b[at:])) }
-	if !im.is64() {
+	u32 := func(at int) uint64 { return uint64(im.Order.Uint32(b[at:])) }
+	if !im.Is64() {
 		return Prog{Type: elf.ProgType(u32(0)), Off: u32(4), Vaddr: u32(8), Paddr: u32(12),
 			Filesz: u32(16), Memsz: u32(20), Flags: elf.ProgFlag(u32(24)), Align: u32(28)}
 	}
-	u64 := func(at int) uint64 { return im.order.Uint64(b[at:]) }
+	u64 := func(at int) uint64 { return im.Order.Uint64(b[at:]) }
 	return Prog{Type: elf.ProgType(u32(0)), Flags: elf.ProgFlag(u32(4)), Off: u64(8), Vaddr: u64(16),
 		Paddr: u64(24), Filesz: u64(32), Memsz: u64(40), Align: u64(48)}
 }
 
-func (im *Image) encodeProg(b []byte, p Prog) {
-	u32 := func(at int, v uint64) { im.order.PutUint32(b[at:], uint32(v)) }
+func (im *Image) EncodeProg(b []byte, p Prog) {
+	u32 := func(at int, v uint64) { im.Order.PutUint32(b[at:], uint32(v)) }
 	u32(0, uint64(p.Type))
-	if !im.is64() {
+	if !im.Is64() {
 		for i, v := range []uint64{p.Off, p.Vaddr, p.Paddr, p.Filesz, p.Memsz, uint64(p.Flags), p.Align} {
 			u32(4+4*i, v)
 		}
@@ -285,7 +303,7 @@ func (im *Image) encodeProg(b []byte, p Prog) {
 	}
 	u32(4, uint64(p.Flags))
 	for i, v := range []uint64{p.Off, p.Vaddr, p.Paddr, p.Filesz, p.Memsz, p.Align} {
-		im.order.PutUint64(b[8+8*i:], v)
+		im.Order.PutUint64(b[8+8*i:], v)
 	}
 }
 
@@ -293,11 +311,11 @@ func (im *Image) encodeProg(b []byte, p Prog) {
 // first entry's sh_size holds the count (gABI, "ELF Header", e_shnum), and an
 // index of SHN_XINDEX that its sh_link holds e_shstrndx.
 func (im *Image) countSections(at, n uint64) error {
-	if im.shoff == 0 {
+	if im.Shoff == 0 {
 		return nil
 	}
-	if n == 0 || im.shstrndx == uint32(elf.SHN_XINDEX) {
-		b, err := im.table(im.shoff, 1, im.shdrSize(), "section header table")
+	if n == 0 || im.Shstrndx == uint32(elf.SHN_XINDEX) {
+		b, err := im.table(im.Shoff, 1, im.ShdrSize(), "section header table")
 		if err != nil {
 			return err
 		}
@@ -305,12 +323,12 @@ func (im *Image) countSections(at, n uint64) error {
 		if n == 0 {
 			n = first.Size
 		}
-		if im.shstrndx == uint32(elf.SHN_XINDEX) {
-			im.shstrndx = first.Link
+		if im.Shstrndx == uint32(elf.SHN_XINDEX) {
+			im.Shstrndx = first.Link
 		}
 	}
-	if n > im.size/im.shdrSize() {
-		return malformed(at, "section header table of %d entries lies outside the file of %d bytes", n, im.size)
+	if n > im.size/im.ShdrSize() {
+		return Malformed(at, "section header table of %d entries lies outside the file of %d bytes", n, im.size)
 	}
 	im.Sections = reuse(&im.spare().sections, int(n))
 	return nil
@@ -321,45 +339,45 @@ func (im *Image) parseSections() error {
 	if n == 0 {
 		return nil
 	}
-	b, err := im.table(im.shoff, n, im.shdrSize(), "section header table")
+	b, err := im.table(im.Shoff, n, im.ShdrSize(), "section header table")
 	if err != nil {
 		return err
 	}
 	for i := range im.Sections {
-		im.Sections[i] = im.decodeSection(b[uint64(i)*im.shdrSize():])
+		im.Sections[i] = im.decodeSection(b[uint64(i)*im.ShdrSize():])
 	}
-	if uint64(im.shstrndx) >= n {
-		return malformed(im.shoff, "section name table is section %d of %d", im.shstrndx, n)
+	if uint64(im.Shstrndx) >= n {
+		return Malformed(im.Shoff, "section name table is section %d of %d", im.Shstrndx, n)
 	}
 	return nil
 }
 
 func (im *Image) decodeSection(b []byte) Section {
-	u32 := func(at int) uint32 { return im.order.Uint32(b[at:]) }
+	u32 := func(at int) uint32 { return im.Order.Uint32(b[at:]) }
 	s := Section{NameOff: u32(0), Type: elf.SectionType(u32(4))}
-	w := int(im.wordSize())
-	x := func(i int) uint64 { return im.word(b[8+i*w:]) }
+	w := int(im.WordSize())
+	x := func(i int) uint64 { return im.Word(b[8+i*w:]) }
 	s.Flags, s.Addr, s.Off, s.Size = elf.SectionFlag(x(0)), x(1), x(2), x(3)
 	s.Link, s.Info = u32(8+4*w), u32(12+4*w)
-	s.Addralign, s.Entsize = im.word(b[16+4*w:]), im.word(b[16+5*w:])
+	s.Addralign, s.Entsize = im.Word(b[16+4*w:]), im.Word(b[16+5*w:])
 	return s
 }
 
-func (im *Image) encodeSection(b []byte, s Section) {
-	im.order.PutUint32(b, s.NameOff)
-	im.order.PutUint32(b[4:], uint32(s.Type))
-	w := int(im.wordSize())
+func (im *Image) EncodeSection(b []byte, s Section) {
+	im.Order.PutUint32(b, s.NameOff)
+	im.Order.PutUint32(b[4:], uint32(s.Type))
+	w := int(im.WordSize())
 	for i, v := range []uint64{uint64(s.Flags), s.Addr, s.Off, s.Size} {
-		im.putWord(b[8+i*w:], v)
+		im.PutWord(b[8+i*w:], v)
 	}
-	im.order.PutUint32(b[8+4*w:], s.Link)
-	im.order.PutUint32(b[12+4*w:], s.Info)
-	im.putWord(b[16+4*w:], s.Addralign)
-	im.putWord(b[16+5*w:], s.Entsize)
+	im.Order.PutUint32(b[8+4*w:], s.Link)
+	im.Order.PutUint32(b[12+4*w:], s.Info)
+	im.PutWord(b[16+4*w:], s.Addralign)
+	im.PutWord(b[16+5*w:], s.Entsize)
 }
 
-// prog returns the first program header of a type, or nil.
-func (im *Image) prog(t elf.ProgType) *Prog {
+// Prog returns the first program header of a type, or nil.
+func (im *Image) Prog(t elf.ProgType) *Prog {
 	for i := range im.Progs {
 		if im.Progs[i].Type == t {
 			return &im.Progs[i]
@@ -391,10 +409,10 @@ func (im *Image) checkSegments() error {
 	var last *Prog
 	for i := range im.Progs {
 		p := &im.Progs[i]
-		at := im.phoff + uint64(i)*im.phdrSize()
+		at := im.Phoff + uint64(i)*im.PhdrSize()
 		if p.Type == elf.PT_LOAD || p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP || p.Type == elf.PT_NOTE {
 			if p.Filesz > im.size || p.Off > im.size-p.Filesz {
-				return malformed(at, "%v of %d bytes at %#x lies outside the file of %d bytes", p.Type, p.Filesz, p.Off, im.size)
+				return Malformed(at, "%v of %d bytes at %#x lies outside the file of %d bytes", p.Type, p.Filesz, p.Off, im.size)
 			}
 		}
 		if p.Type != elf.PT_LOAD {
@@ -402,34 +420,34 @@ func (im *Image) checkSegments() error {
 		}
 		switch end := p.Vaddr + p.Memsz; {
 		case p.Filesz > p.Memsz:
-			return malformed(at, "PT_LOAD has p_filesz %#x above p_memsz %#x", p.Filesz, p.Memsz)
-		case end < p.Vaddr || (!im.is64() && end > math.MaxUint32+1):
-			return malformed(at, "PT_LOAD at address %#x with p_memsz %#x wraps around", p.Vaddr, p.Memsz)
+			return Malformed(at, "PT_LOAD has p_filesz %#x above p_memsz %#x", p.Filesz, p.Memsz)
+		case end < p.Vaddr || (!im.Is64() && end > math.MaxUint32+1):
+			return Malformed(at, "PT_LOAD at address %#x with p_memsz %#x wraps around", p.Vaddr, p.Memsz)
 		case p.Align > 1 && p.Align&(p.Align-1) != 0:
-			return malformed(at, "PT_LOAD has p_align %#x, not a power of two", p.Align)
-		case p.Align > 1 && (p.Vaddr-p.Off)%min(p.Align, pageSize) != 0 && p.Filesz > 0:
+			return Malformed(at, "PT_LOAD has p_align %#x, not a power of two", p.Align)
+		case p.Align > 1 && (p.Vaddr-p.Off)%min(p.Align, PageSize) != 0 && p.Filesz > 0:
 			// The gABI wants them congruent modulo p_align. patchelf 0.18 breaks that where p_align is
 			// larger than a page; the kernel, musl and glibc since 2.35 ask for a page and load the file.
-			return malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo %#x", p.Vaddr, p.Off, min(p.Align, pageSize))
+			return Malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo %#x", p.Vaddr, p.Off, min(p.Align, PageSize))
 		case last != nil && p.Vaddr < last.Vaddr:
-			return malformed(at, "PT_LOAD at address %#x stands behind the one at %#x", p.Vaddr, last.Vaddr)
+			return Malformed(at, "PT_LOAD at address %#x stands behind the one at %#x", p.Vaddr, last.Vaddr)
 		case last != nil && p.Vaddr < last.Vaddr+last.Memsz && p.Vaddr-p.Off != last.Vaddr-last.Off:
 			// patchelf leaves overlaps in which both map the same bytes.
-			return malformed(at, "PT_LOAD at address %#x overlaps the one at %#x and maps other bytes", p.Vaddr, last.Vaddr)
+			return Malformed(at, "PT_LOAD at address %#x overlaps the one at %#x and maps other bytes", p.Vaddr, last.Vaddr)
 		}
 		last = p
 	}
 	return nil
 }
 
-// fileOffset maps n bytes of memory at an address to their offset in the file. ok
+// FileOffset maps n bytes of memory at an address to their offset in the file. ok
 // is false where the file does not hold all of them: in one PT_LOAD, or in several
 // that follow each other in the file as in memory, because patchelf before 0.15
 // lets a section of a program run on into the next one.
-func (im *Image) fileOffset(addr, n uint64) (off uint64, ok bool) {
-	p := im.segment(addr, n)
+func (im *Image) FileOffset(addr, n uint64) (off uint64, ok bool) {
+	p := im.Segment(addr, n)
 	if p == nil {
-		p = im.segment(addr, 1)
+		p = im.Segment(addr, 1)
 	}
 	if p == nil {
 		return 0, false
@@ -441,7 +459,7 @@ func (im *Image) fileOffset(addr, n uint64) (off uint64, ok bool) {
 			return off, true
 		}
 		addr, left = addr+here, left-here
-		next := im.segment(addr, 1)
+		next := im.Segment(addr, 1)
 		if next == nil || next.Off-next.Vaddr != p.Off-p.Vaddr {
 			return 0, false
 		}
@@ -449,8 +467,8 @@ func (im *Image) fileOffset(addr, n uint64) (off uint64, ok bool) {
 	}
 }
 
-// segment returns the PT_LOAD that holds n bytes at an address in the file, or nil.
-func (im *Image) segment(addr, n uint64) *Prog {
+// Segment returns the PT_LOAD that holds n bytes at an address in the file, or nil.
+func (im *Image) Segment(addr, n uint64) *Prog {
 	for i := range im.Progs {
 		p := &im.Progs[i]
 		if p.Type == elf.PT_LOAD && addr >= p.Vaddr && addr-p.Vaddr <= p.Filesz && n <= p.Filesz-(addr-p.Vaddr) {
@@ -462,14 +480,14 @@ func (im *Image) segment(addr, n uint64) *Prog {
 
 // SectionName returns the name of section i, or "" where the name table does not hold it.
 func (im *Image) SectionName(i int) string {
-	if i < 0 || i >= len(im.Sections) || int(im.shstrndx) >= len(im.Sections) {
+	if i < 0 || i >= len(im.Sections) || int(im.Shstrndx) >= len(im.Sections) {
 		return ""
 	}
-	t := &im.Sections[im.shstrndx]
-	if !t.inFile() || uint64(im.Sections[i].NameOff) >= t.Size {
+	t := &im.Sections[im.Shstrndx]
+	if !t.InFile() || uint64(im.Sections[i].NameOff) >= t.Size {
 		return ""
 	}
-	s, err := im.cstring(t.Off+uint64(im.Sections[i].NameOff), t.Off+t.Size)
+	s, err := im.CString(t.Off+uint64(im.Sections[i].NameOff), t.Off+t.Size)
 	if err != nil {
 		return ""
 	}

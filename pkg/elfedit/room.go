@@ -1,9 +1,11 @@
-package image
+package elfedit
 
 import (
 	"bytes"
 	"fmt"
 	"strconv"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // Room for later edits stands inside the dynamic string table, because offsets in
@@ -47,20 +49,20 @@ func (p *planner) findRoom() (r room, ok bool, err error) {
 		return *p.room, p.room.size > 0, nil
 	}
 	const near = 64 << 10 // our room is at the end of the table unless another tool added to it
-	if p.table == nil && p.im.strsz > near {
-		base := p.im.strsz - near
-		b, err := p.im.read(p.im.strOff+base, near)
+	if p.table == nil && p.im.StrSize > near {
+		base := p.im.StrSize - near
+		b, err := p.im.Read(p.im.StrOff+base, near)
 		if err != nil {
 			return room{}, false, err
 		}
-		r, ok = lastRoom(b, base, p.im.strsz)
+		r, ok = lastRoom(b, base, p.im.StrSize)
 	}
 	if !ok {
 		table, err := p.readTable()
 		if err != nil {
 			return room{}, false, err
 		}
-		r, ok = lastRoom(table, 0, p.im.strsz)
+		r, ok = lastRoom(table, 0, p.im.StrSize)
 	}
 	p.room = &r
 	return r, ok, nil
@@ -101,14 +103,14 @@ func (p *planner) inRoom() (*placement, error) {
 		return nil, err
 	}
 	need := uint64(len(p.change.List)) + 1
-	b := p.im.bytes(r.size)
-	if err := readFull(p.im.r, b, p.im.strOff+r.off); err != nil {
+	b := p.im.Bytes(r.size)
+	if err := elfimage.ReadFull(p.im, b, p.im.StrOff+r.off); err != nil {
 		return nil, err
 	}
 	// The bytes of the room that are taken, [low, high).
 	low, high := r.size, uint64(0)
 	for _, i := range p.retired {
-		s, err := p.im.str(p.im.Dynamic[i])
+		s, err := p.im.DynString(p.im.Dynamic[i])
 		if err != nil {
 			return nil, err
 		}
@@ -121,9 +123,9 @@ func (p *planner) inRoom() (*placement, error) {
 			clear(b[at : at+uint64(len(s))])
 		}
 	}
-	pl := &placement{size: p.im.size, newTable: p.im.strOff}
-	if i := p.im.stringSection(); i >= 0 && (p.im.Sections[i].Addr != p.im.strtab || p.im.Sections[i].Size < p.im.strsz) { // left by a killed edit
-		pl.settle = p.sectionWrite(p.im.strOff, p.im.strtab, p.im.strsz)
+	pl := &placement{size: p.im.size, newTable: p.im.StrOff}
+	if i := p.im.StringSection(); i >= 0 && (p.im.Sections[i].Addr != p.im.StrAddr || p.im.Sections[i].Size < p.im.StrSize) { // left by a killed edit
+		pl.settle = p.sectionWrite(p.im.StrOff, p.im.StrAddr, p.im.StrSize)
 	}
 	at := uint64(0)
 	switch {
@@ -135,15 +137,15 @@ func (p *planner) inRoom() (*placement, error) {
 	}
 	if len(bytes.Trim(b, "\x00")) > 0 { // what a killed edit left, unless somebody else uses it
 		used := false
-		complete, err := p.im.eachStringRef(func(off uint64) { used = used || off >= r.off && off < r.off+r.size })
+		complete, err := p.im.EachStringRef(func(off uint64) { used = used || off >= r.off && off < r.off+r.size })
 		if used || !complete || err != nil {
 			return nil, err
 		}
 		for _, s := range [][2]uint64{{0, at}, {at + need, r.size}} {
-			pl.settle = append(pl.settle, write{off: p.im.strOff + r.off + s[0], data: p.im.bytes(s[1] - s[0])})
+			pl.settle = append(pl.settle, write{off: p.im.StrOff + r.off + s[0], data: p.im.Bytes(s[1] - s[0])})
 		}
 	}
 	pl.strOff = r.off + at
-	pl.prepare = []write{{off: p.im.strOff + pl.strOff, data: append([]byte(p.change.List), 0)}}
+	pl.prepare = []write{{off: p.im.StrOff + pl.strOff, data: append([]byte(p.change.List), 0)}}
 	return pl, nil
 }

@@ -1,4 +1,4 @@
-package image
+package elfedit
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // layouts are the shapes of files that differ in where a new run path can go.
@@ -62,7 +64,7 @@ var lists = []string{
 
 // loaderView is everything that the loader reads through program headers and
 // dynamic entries, but for the run path: what an edit must not change.
-func loaderView(im *Image) (string, error) {
+func loaderView(im *image) (string, error) {
 	var b strings.Builder
 	interp, err := im.Interpreter()
 	if err != nil {
@@ -82,36 +84,36 @@ func loaderView(im *Image) (string, error) {
 			fmt.Fprintln(&b, p.Type, p.Flags)
 		}
 		if p.Type == elf.PT_NOTE {
-			note, ok := im.memory(p.Vaddr, p.Filesz)
+			note, ok := im.Memory(p.Vaddr, p.Filesz)
 			fmt.Fprintf(&b, "note %x %v\n", note, ok)
 		}
 	}
 	if d, ok := im.Dyn(elf.DT_HASH); ok {
-		hw := im.hashWord()
-		head, ok := im.memory(d.Val, 2*hw)
+		hw := im.HashWord()
+		head, ok := im.Memory(d.Val, 2*hw)
 		if !ok {
 			return "", fmt.Errorf("DT_HASH in no segment")
 		}
-		hash, ok := im.memory(d.Val, (2+im.uint(head, hw)+im.uint(head[hw:], hw))*hw)
+		hash, ok := im.Memory(d.Val, (2+im.Uint(head, hw)+im.Uint(head[hw:], hw))*hw)
 		fmt.Fprintf(&b, "hash %x %v\n", hash, ok)
 	}
 	for i, d := range im.Dynamic {
 		if d.Tag == elf.DT_MIPS_RLD_MAP_REL {
-			fmt.Fprintf(&b, "rld map %#x\n", uint32(im.prog(elf.PT_DYNAMIC).Vaddr+uint64(i)*im.dynSize()+d.Val))
+			fmt.Fprintf(&b, "rld map %#x\n", uint32(im.Prog(elf.PT_DYNAMIC).Vaddr+uint64(i)*im.DynSize()+d.Val))
 		}
 	}
-	off, n, known := im.dynSymbols()
+	off, n, known := im.DynSymbols()
 	if !known {
 		return "", fmt.Errorf("symbols unknown")
 	}
-	err = im.eachSymbolName(off, n, func(name uint64) {
-		s, err := im.str(Dyn{Val: name})
+	err = im.EachSymbolName(off, n, func(name uint64) {
+		s, err := im.DynString(elfimage.Dyn{Val: name})
 		fmt.Fprintln(&b, "symbol", s, err)
 	})
 	return b.String(), err
 }
 
-func mustView(t *testing.T, im *Image) string {
+func mustView(t *testing.T, im *image) string {
 	t.Helper()
 	v, err := loaderView(im)
 	if err != nil {
@@ -121,24 +123,24 @@ func mustView(t *testing.T, im *Image) string {
 }
 
 // checkSections compares the section headers with what the loader sees.
-func checkSections(t *testing.T, im *Image) {
+func checkSections(t *testing.T, im *image) {
 	t.Helper()
 	for i, s := range im.Sections {
-		if s.Flags&elf.SHF_ALLOC == 0 || !s.inFile() {
+		if s.Flags&elf.SHF_ALLOC == 0 || !s.InFile() {
 			continue
 		}
-		if off, ok := im.fileOffset(s.Addr, s.Size); !ok || off != s.Off {
+		if off, ok := im.FileOffset(s.Addr, s.Size); !ok || off != s.Off {
 			t.Errorf("section %s: address %#x maps to offset %#x (%v), header says %#x", im.SectionName(i), s.Addr, off, ok, s.Off)
 		}
-		if s.Type == elf.SHT_DYNAMIC && s.Off != im.dynOff {
-			t.Errorf(".dynamic is at %#x, its header says %#x", im.dynOff, s.Off)
+		if s.Type == elf.SHT_DYNAMIC && s.Off != im.DynOff {
+			t.Errorf(".dynamic is at %#x, its header says %#x", im.DynOff, s.Off)
 		}
 	}
-	if i := im.stringSection(); len(im.Sections) > 0 && (i < 0 || im.Sections[i].Size != im.strsz) {
+	if i := im.StringSection(); len(im.Sections) > 0 && (i < 0 || im.Sections[i].Size != im.StrSize) {
 		t.Errorf("no section header says what DT_STRTAB and DT_STRSZ say")
 	}
 	for _, p := range im.Progs {
-		if p.Type == elf.PT_PHDR && (p.Filesz != uint64(len(im.Progs))*im.phdrSize() || p.Off != im.phoff) {
+		if p.Type == elf.PT_PHDR && (p.Filesz != uint64(len(im.Progs))*im.PhdrSize() || p.Off != im.Phoff) {
 			t.Errorf("PT_PHDR says %d bytes at %#x", p.Filesz, p.Off)
 		}
 	}
@@ -151,7 +153,7 @@ func TestEditReadsBack(t *testing.T) {
 				old := l.build(t)
 				before := mustView(t, parse(t, old))
 				for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {
-					im := parse(t, edit(t, old, Change{tag, list}))
+					im := parse(t, edit(t, old, setPath(tag, list)))
 					if got, now, err := im.RunPath(); got != tag || now != list || err != nil {
 						t.Errorf("run path is %v %.60q, %v", got, now, err)
 					}
@@ -162,8 +164,8 @@ func TestEditReadsBack(t *testing.T) {
 						t.Errorf("loader sees\n%s\nbefore\n%s", after, before)
 					}
 					checkSections(t, im)
-					if im.phoff != im.ehdrSize() {
-						t.Errorf("program header table moved to %#x", im.phoff)
+					if im.Phoff != im.EhdrSize() {
+						t.Errorf("program header table moved to %#x", im.Phoff)
 					}
 				}
 			})
@@ -177,7 +179,7 @@ func TestEveryPrefixOfTheWritesLoads(t *testing.T) {
 	for name, l := range layouts {
 		for i, list := range lists {
 			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
-				for _, old := range [][]byte{l.build(t), edit(t, l.build(t), Change{elf.DT_RUNPATH, "/first/edit:/of/this/file"})} {
+				for _, old := range [][]byte{l.build(t), edit(t, l.build(t), setPath(elf.DT_RUNPATH, "/first/edit:/of/this/file"))} {
 					states += checkPrefixes(t, old, list)
 					states += checkPrefixes(t, old, "")
 				}
@@ -194,7 +196,7 @@ func checkPrefixes(t *testing.T, old []byte, list string) (states int) {
 	im := parse(t, old)
 	before := mustView(t, im)
 	_, was, _ := im.RunPath()
-	e, err := im.Plan(Change{elf.DT_RUNPATH, list})
+	e, err := im.plan(setPath(elf.DT_RUNPATH, list))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +232,7 @@ func checkNextEdit(t *testing.T, b []byte, when string) {
 	t.Helper()
 	f := &memFile{b: bytes.Clone(b)}
 	im := parse(t, b)
-	e, err := im.Plan(Change{elf.DT_RUNPATH, "/next/edit"})
+	e, err := im.plan(setPath(elf.DT_RUNPATH, "/next/edit"))
 	if err != nil {
 		if !strings.Contains(err.Error(), "no room for a new run path") {
 			t.Errorf("%s: %v", when, err)
@@ -242,8 +244,8 @@ func checkNextEdit(t *testing.T, b []byte, when string) {
 	}
 	after := parse(t, f.b)
 	for i, s := range after.Sections {
-		if after.SectionName(i) == ".dynstr" && (s.Addr != after.strtab || s.Size < after.strsz) {
-			t.Errorf("%s: the string table is %d bytes at %#x, its section header says %d at %#x", when, after.strsz, after.strtab, s.Size, s.Addr)
+		if after.SectionName(i) == ".dynstr" && (s.Addr != after.StrAddr || s.Size < after.StrSize) {
+			t.Errorf("%s: the string table is %d bytes at %#x, its section header says %d at %#x", when, after.StrSize, after.StrAddr, s.Size, s.Addr)
 		}
 	}
 }
@@ -269,11 +271,11 @@ func TestFailedWriteIsTakenBack(t *testing.T) {
 			before := mustView(t, parse(t, old))
 			for fail := 1; ; fail++ {
 				f := &memFile{b: bytes.Clone(old), fail: fail, short: fail%2 == 0}
-				im, err := Parse(f, int64(len(old)))
+				im, err := parseFile(f, int64(len(old)))
 				if err != nil {
 					t.Fatal(err)
 				}
-				e, err := im.Plan(Change{elf.DT_RUNPATH, list})
+				e, err := im.plan(setPath(elf.DT_RUNPATH, list))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -300,12 +302,12 @@ func TestFailedWriteIsTakenBack(t *testing.T) {
 
 func TestNothingToDoIsNoEdit(t *testing.T) {
 	for name, l := range layouts {
-		b := edit(t, l.build(t), Change{elf.DT_RUNPATH, lists[1]})
-		if e, err := parse(t, b).Plan(Change{elf.DT_RUNPATH, lists[1]}); e != nil || err != nil {
+		b := edit(t, l.build(t), setPath(elf.DT_RUNPATH, lists[1]))
+		if e, err := parse(t, b).plan(setPath(elf.DT_RUNPATH, lists[1])); e != nil || err != nil {
 			t.Errorf("%s: second plan is %v, %v", name, e, err)
 		}
-		b = edit(t, b, Change{Tag: elf.DT_NULL})
-		if e, err := parse(t, b).Plan(Change{Tag: elf.DT_NULL}); e != nil || err != nil {
+		b = edit(t, b, setPath(elf.DT_NULL, ""))
+		if e, err := parse(t, b).plan(setPath(elf.DT_NULL, "")); e != nil || err != nil {
 			t.Errorf("%s: second removal is %v, %v", name, e, err)
 		}
 	}
@@ -315,7 +317,7 @@ func TestRemove(t *testing.T) {
 	for name, l := range layouts {
 		old := l.build(t)
 		before := mustView(t, parse(t, old))
-		for _, b := range [][]byte{edit(t, old, Change{Tag: elf.DT_NULL}), edit(t, edit(t, old, Change{elf.DT_RUNPATH, lists[1]}), Change{elf.DT_RUNPATH, ""})} {
+		for _, b := range [][]byte{edit(t, old, setPath(elf.DT_NULL, "")), edit(t, edit(t, old, setPath(elf.DT_RUNPATH, lists[1])), setPath(elf.DT_RUNPATH, ""))} {
 			im := parse(t, b)
 			if tag, list, err := im.RunPath(); tag != 0 || err != nil {
 				t.Errorf("%s: run path is %v %q, %v", name, tag, list, err)
@@ -331,10 +333,10 @@ func TestRemove(t *testing.T) {
 // patchelf 370: a file edited a thousand times is no larger than one edited once.
 func TestThousandEditsOfOneLength(t *testing.T) {
 	for name, l := range layouts {
-		b := edit(t, l.build(t), Change{elf.DT_RUNPATH, fmt.Sprintf("/%060d", 0)})
+		b := edit(t, l.build(t), setPath(elf.DT_RUNPATH, fmt.Sprintf("/%060d", 0)))
 		size := len(b)
 		for i := 1; i < 1000; i++ {
-			b = edit(t, b, Change{elf.DT_RUNPATH, fmt.Sprintf("/%060d", i)})
+			b = edit(t, b, setPath(elf.DT_RUNPATH, fmt.Sprintf("/%060d", i)))
 		}
 		if len(b) != size {
 			t.Errorf("%s: %d bytes after one edit, %d after a thousand", name, size, len(b))
@@ -352,7 +354,7 @@ func TestMixedLengthsGrowByAConstantFactor(t *testing.T) {
 		for range 600 {
 			list := "/" + strings.Repeat("y", rng.IntN(2000))
 			longest = max(longest, len(list))
-			b = edit(t, b, Change{elf.DT_RUNPATH, list})
+			b = edit(t, b, setPath(elf.DT_RUNPATH, list))
 		}
 		im := parse(t, b)
 		if _, list, _ := im.RunPath(); list == "" {
@@ -373,12 +375,12 @@ func TestOldRunPathIsScrubbed(t *testing.T) {
 		}
 		for _, set := range []func(*layout){func(l *layout) { l.runpath = secret }, func(l *layout) { l.rpath, l.runpath = secret, "" }} {
 			for i, list := range append(lists, "") {
-				b := edit(t, l.with(set).build(t), Change{elf.DT_RUNPATH, list})
+				b := edit(t, l.with(set).build(t), setPath(elf.DT_RUNPATH, list))
 				if bytes.Contains(b, []byte("0000000000000000")) {
 					t.Errorf("%s/%d: the old entry is still in the file", name, i)
 				}
-				b = edit(t, b, Change{elf.DT_RUNPATH, secret + ":/x"})
-				b = edit(t, b, Change{elf.DT_RUNPATH, "/short"})
+				b = edit(t, b, setPath(elf.DT_RUNPATH, secret+":/x"))
+				b = edit(t, b, setPath(elf.DT_RUNPATH, "/short"))
 				if bytes.Contains(b, []byte("0000000000000000")) {
 					t.Errorf("%s/%d: the old entry is still in the file after a later edit", name, i)
 				}
@@ -392,17 +394,17 @@ func TestOldRunPathIsScrubbedBeforeTheHeaders(t *testing.T) {
 	const secret = "/nix/store/00000000000000000000000000000000-cuda_cudart-stubs/lib"
 	b := plain().with(func(l *layout) { l.runpath = secret }).build(t)
 	im := parse(t, b)
-	phoff, w := alignUp(uint64(len(b)), 8), im.wordSize()
+	phoff, w := alignUp(uint64(len(b)), 8), im.WordSize()
 	b = append(b, make([]byte, phoff+1024-uint64(len(b)))...) // with room for more
-	copy(b[phoff:], b[im.phoff:][:uint64(len(im.Progs))*im.phdrSize()])
-	im.putWord(b[24+w:], phoff)
+	copy(b[phoff:], b[im.Phoff:][:uint64(len(im.Progs))*im.PhdrSize()])
+	im.PutWord(b[24+w:], phoff)
 	view := func() []string { // in any order: the header that was lent for a moment is the last one afterwards
 		v := strings.Split(mustView(t, parse(t, b)), "\n")
 		slices.Sort(v)
 		return v
 	}
 	before := view()
-	b = edit(t, b, Change{elf.DT_RUNPATH, lists[1]})
+	b = edit(t, b, setPath(elf.DT_RUNPATH, lists[1]))
 	if after := view(); !slices.Equal(after, before) {
 		t.Errorf("the loader sees\n%q\nbefore\n%q", after, before)
 	}
@@ -415,7 +417,7 @@ func TestOldRunPathIsScrubbedBeforeTheHeaders(t *testing.T) {
 func TestSharedTailSurvives(t *testing.T) {
 	l := layouts["shared tail"]
 	for i, list := range append(lists, "") {
-		b := edit(t, l.build(t), Change{elf.DT_RUNPATH, list})
+		b := edit(t, l.build(t), setPath(elf.DT_RUNPATH, list))
 		if v := mustView(t, parse(t, b)); !strings.Contains(v, "symbol malloc <nil>") {
 			t.Errorf("%d: the loader sees\n%s", i, v)
 		}
@@ -432,7 +434,7 @@ func TestAppendedDataIsFoundBothWays(t *testing.T) {
 	at := len(old) - len(l.tail)
 	b := old
 	for _, list := range []string{lists[0], lists[1], lists[2], lists[2] + "/more", lists[1], strings.Repeat("/z", 40000)} {
-		b = edit(t, b, Change{elf.DT_RUNPATH, list})
+		b = edit(t, b, setPath(elf.DT_RUNPATH, list))
 		if string(b[at:][:len(l.tail)]) != l.tail {
 			t.Errorf("%.40q: the payload is not at its old offset", list)
 		}
@@ -450,11 +452,11 @@ func TestAppendedDataIsFoundBothWays(t *testing.T) {
 // must not be where it grows to.
 func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {
 	const payload = "PAYLOAD of a later packer END"
-	b := edit(t, plain().build(t), Change{elf.DT_RUNPATH, lists[1]})
+	b := edit(t, plain().build(t), setPath(elf.DT_RUNPATH, lists[1]))
 	at := len(b)
 	b = append(b, payload...)
 	for n := 1; n < 20000; n *= 3 {
-		b = edit(t, b, Change{elf.DT_RUNPATH, strings.Repeat("/n", n)})
+		b = edit(t, b, setPath(elf.DT_RUNPATH, strings.Repeat("/n", n)))
 		if string(b[at:][:len(payload)]) != payload {
 			t.Errorf("%d: the payload is not at its old offset", n)
 		}
@@ -471,12 +473,12 @@ func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {
 // file any more; they move on when it grows.
 func TestSectionsBehindOurSegmentMoveOn(t *testing.T) {
 	for _, name := range []string{"library", "code behind the headers", "mips, both tags", "appended data"} {
-		b := edit(t, layouts[name].build(t), Change{elf.DT_RUNPATH, lists[1]})
-		b = addSection(parse(t, b), b, Section{Type: elf.SHT_NOBITS, Flags: elf.SHF_ALLOC, Addr: 1 << 30, Size: 8}, "")
-		b = addSection(parse(t, b), b, Section{Type: elf.SHT_PROGBITS, Addralign: 1}, ".comment of a strip")
+		b := edit(t, layouts[name].build(t), setPath(elf.DT_RUNPATH, lists[1]))
+		b = addSection(parse(t, b), b, elfimage.Section{Type: elf.SHT_NOBITS, Flags: elf.SHF_ALLOC, Addr: 1 << 30, Size: 8}, "")
+		b = addSection(parse(t, b), b, elfimage.Section{Type: elf.SHT_PROGBITS, Addralign: 1}, ".comment of a strip")
 		before := parse(t, b)
 		checkPrefixes(t, b, lists[2])
-		b = edit(t, b, Change{elf.DT_RUNPATH, lists[2]})
+		b = edit(t, b, setPath(elf.DT_RUNPATH, lists[2]))
 		after := parse(t, b)
 		if len(after.Progs) != len(before.Progs) {
 			t.Errorf("%s: %d program headers became %d", name, len(before.Progs), len(after.Progs))
@@ -488,7 +490,7 @@ func TestSectionsBehindOurSegmentMoveOn(t *testing.T) {
 		if s := after.Sections[len(after.Sections)-1]; string(b[s.Off:][:s.Size]) != ".comment of a strip" {
 			t.Errorf("%s: the section became %q", name, b[s.Off:][:s.Size])
 		}
-		own := after.segment(after.strtab, after.strsz)
+		own := after.Segment(after.StrAddr, after.StrSize)
 		if s := after.Sections[len(after.Sections)-2]; s.Off < own.Off+own.Filesz {
 			t.Errorf("%s: a section without bytes at %#x seems to lie in the segment of the strings", name, s.Off)
 		}
@@ -496,38 +498,38 @@ func TestSectionsBehindOurSegmentMoveOn(t *testing.T) {
 }
 
 // addSection adds a section at the end of the file.
-func addSection(im *Image, b []byte, s Section, content string) []byte {
+func addSection(im *image, b []byte, s elfimage.Section, content string) []byte {
 	s.Off, s.Size = uint64(len(b)), max(s.Size, uint64(len(content)))
 	b = append(b, content...)
 	shoff := uint64(len(b))
 	for _, s := range append(slices.Clone(im.Sections), s) {
-		h := make([]byte, im.shdrSize())
-		im.encodeSection(h, s)
+		h := make([]byte, im.ShdrSize())
+		im.EncodeSection(h, s)
 		b = append(b, h...)
 	}
-	w := im.wordSize()
-	im.putWord(b[24+2*w:], shoff)
-	im.order.PutUint16(b[24+3*w+12:], uint16(len(im.Sections)+1))
+	w := im.WordSize()
+	im.PutWord(b[24+2*w:], shoff)
+	im.Order.PutUint16(b[24+3*w+12:], uint16(len(im.Sections)+1))
 	return b
 }
 
 // patchelf rounds its segment up: the string table ends it but for some zeros.
 func TestSegmentEndsWithZeros(t *testing.T) {
 	for zeros, grows := range map[int]bool{0: true, 4: true, 16: true, 17: false} {
-		b := edit(t, layouts["library"].build(t), Change{elf.DT_RUNPATH, lists[1]})
+		b := edit(t, layouts["library"].build(t), setPath(elf.DT_RUNPATH, lists[1]))
 		im := parse(t, b)
-		end := im.strOff + im.strsz
+		end := im.StrOff + im.StrSize
 		b = slices.Insert(b, int(end), make([]byte, zeros)...)
-		im.putWord(b[24+2*im.wordSize():], im.shoff+uint64(zeros))
-		names := im.Sections[im.shstrndx]
+		im.PutWord(b[24+2*im.WordSize():], im.Shoff+uint64(zeros))
+		names := im.Sections[im.Shstrndx]
 		names.Off += uint64(zeros)
-		im.encodeSection(b[im.shoff+uint64(zeros)+uint64(im.shstrndx)*im.shdrSize():], names)
-		reprog(im, b, *im.segment(im.strtab, im.strsz), func(p *Prog) { p.Filesz, p.Memsz = p.Filesz+uint64(zeros), p.Memsz+uint64(zeros) })
+		im.EncodeSection(b[im.Shoff+uint64(zeros)+uint64(im.Shstrndx)*im.ShdrSize():], names)
+		reprog(im, b, *im.Segment(im.StrAddr, im.StrSize), func(p *elfimage.Prog) { p.Filesz, p.Memsz = p.Filesz+uint64(zeros), p.Memsz+uint64(zeros) })
 		before := parse(t, b)
 		if states := checkPrefixes(t, b, lists[2]); states == 0 {
 			t.Errorf("%d zeros: no state", zeros)
 		}
-		after := parse(t, edit(t, b, Change{elf.DT_RUNPATH, lists[2]}))
+		after := parse(t, edit(t, b, setPath(elf.DT_RUNPATH, lists[2])))
 		if got := len(after.Progs) == len(before.Progs); got != grows {
 			t.Errorf("%d zeros: %d program headers became %d", zeros, len(before.Progs), len(after.Progs))
 		}
@@ -537,7 +539,7 @@ func TestSegmentEndsWithZeros(t *testing.T) {
 		checkSections(t, after)
 		if zeros == 4 { // not zeros any more
 			b[end+2] = 1
-			if ends, err := (&planner{im: parse(t, b)}).endsSegment(before.segment(before.strtab, before.strsz)); ends || err != nil {
+			if ends, err := (&planner{im: parse(t, b)}).endsSegment(before.Segment(before.StrAddr, before.StrSize)); ends || err != nil {
 				t.Errorf("data behind the string table: %v, %v", ends, err)
 			}
 		}
@@ -546,11 +548,11 @@ func TestSegmentEndsWithZeros(t *testing.T) {
 
 // strip makes of a PT_LOAD with no section in it one that does not load.
 func TestSegmentIsNotLeftEmpty(t *testing.T) {
-	im := &Image{strtab: 0x3000, Progs: []Prog{
+	im := newImage(&elfimage.Image{StrAddr: 0x3000, Progs: []elfimage.Prog{
 		{Type: elf.PT_LOAD, Flags: elf.PF_R, Vaddr: 0x1000, Filesz: 0x100, Memsz: 0x100},
 		{Type: elf.PT_LOAD, Flags: elf.PF_R, Vaddr: 0x3000, Filesz: 0x100, Memsz: 0x100},
-	}, Sections: []Section{{}, {Type: elf.SHT_STRTAB, Flags: elf.SHF_ALLOC, Addr: 0x3000, Size: 0x80},
-		{Type: elf.SHT_NOTE, Flags: elf.SHF_ALLOC, Addr: 0x3080, Size: 0x40}}}
+	}, Sections: []elfimage.Section{{}, {Type: elf.SHT_STRTAB, Flags: elf.SHF_ALLOC, Addr: 0x3000, Size: 0x80},
+		{Type: elf.SHT_NOTE, Flags: elf.SHF_ALLOC, Addr: 0x3080, Size: 0x40}}})
 	own := &im.Progs[1]
 	if segs := (&planner{im: im}).readOnlySegments(own); len(segs) != 2 {
 		t.Errorf("with a note beside the strings there are %d segments", len(segs))
@@ -582,10 +584,10 @@ func TestHoleHasASection(t *testing.T) {
 		old := c.build(t)
 		before := parse(t, old)
 		// Twice into a new segment: what is appended must not be in the way of a longer one.
-		b := edit(t, old, Change{elf.DT_RUNPATH, lists[2]})
+		b := edit(t, old, setPath(elf.DT_RUNPATH, lists[2]))
 		b = append(b, strings.Repeat("appended ", 10000)...)
 		checkPrefixes(t, b, strings.Repeat(lists[2]+":", 5)+"/last")
-		again := edit(t, b, Change{elf.DT_RUNPATH, strings.Repeat(lists[2]+":", 5) + "/last"})
+		again := edit(t, b, setPath(elf.DT_RUNPATH, strings.Repeat(lists[2]+":", 5)+"/last"))
 		if n := loads(parse(t, again)); n != loads(parse(t, b))+1 {
 			t.Errorf("%s: %d segments, none of them new", name, n)
 		}
@@ -601,8 +603,8 @@ func TestHoleHasASection(t *testing.T) {
 				continue
 			}
 			s := im.Sections[i]
-			end := im.phoff + uint64(len(im.Progs))*im.phdrSize()
-			if off, ok := im.fileOffset(s.Addr, s.Size); s.Off < end || !ok || off != s.Off {
+			end := im.Phoff + uint64(len(im.Progs))*im.PhdrSize()
+			if off, ok := im.FileOffset(s.Addr, s.Size); s.Off < end || !ok || off != s.Off {
 				t.Errorf("%s, %s: address %#x, offset %#x, and the program headers end at %#x", name, when, s.Addr, s.Off, end)
 			}
 			if len(bytes.Trim(b[s.Off:s.Off+s.Size], "\x00")) > 0 {
@@ -610,7 +612,7 @@ func TestHoleHasASection(t *testing.T) {
 			}
 			for j := range im.Sections {
 				o := &im.Sections[j]
-				if j != i && o.isBlock() && o.Off < s.Off+s.Size && o.Off+o.Size > s.Off {
+				if j != i && o.HasBytes() && o.Off < s.Off+s.Size && o.Off+o.Size > s.Off {
 					t.Errorf("%s, %s: section %q lies in the hole", name, when, im.SectionName(j))
 				}
 			}
@@ -618,7 +620,7 @@ func TestHoleHasASection(t *testing.T) {
 	}
 }
 
-func loads(im *Image) (n int) {
+func loads(im *image) (n int) {
 	for i := range im.Progs {
 		if im.Progs[i].Type == elf.PT_LOAD {
 			n++
@@ -632,23 +634,23 @@ func loads(im *Image) (n int) {
 func TestSegmentIsCongruentModuloAPage(t *testing.T) {
 	b := plain().build(t)
 	im := parse(t, b)
-	var data Prog
+	var data elfimage.Prog
 	for _, p := range im.Progs {
 		if p.Type == elf.PT_LOAD {
 			data = p
 		}
 	}
-	reprog(im, b, data, func(p *Prog) { p.Align = 64 << 10 })
+	reprog(im, b, data, func(p *elfimage.Prog) { p.Align = 64 << 10 })
 	if (data.Vaddr-data.Off)%(64<<10) == 0 {
 		t.Fatal("the segment is congruent")
 	}
 	for _, list := range lists {
 		checkPrefixes(t, b, list)
-		after := parse(t, edit(t, b, Change{elf.DT_RUNPATH, list}))
+		after := parse(t, edit(t, b, setPath(elf.DT_RUNPATH, list)))
 		if mustView(t, after) != mustView(t, parse(t, b)) {
 			t.Errorf("%.40q: the loader sees something else", list)
 		}
-		last := after.segment(after.strtab, after.strsz)
+		last := after.Segment(after.StrAddr, after.StrSize)
 		if last.Align > 1 && (last.Vaddr-last.Off)%last.Align != 0 {
 			t.Errorf("%.40q: our segment is not congruent", list)
 		}
@@ -656,11 +658,11 @@ func TestSegmentIsCongruentModuloAPage(t *testing.T) {
 }
 
 // reprog changes a program header in the file.
-func reprog(im *Image, b []byte, old Prog, change func(*Prog)) {
+func reprog(im *image, b []byte, old elfimage.Prog, change func(*elfimage.Prog)) {
 	for i, p := range im.Progs {
 		if p == old {
 			change(&p)
-			im.encodeProg(b[im.phoff+uint64(i)*im.phdrSize():], p)
+			im.EncodeProg(b[im.Phoff+uint64(i)*im.PhdrSize():], p)
 		}
 	}
 }
@@ -670,34 +672,34 @@ func TestAbsoluteDynamicFollows(t *testing.T) {
 	for _, name := range []string{"no spare entry at all", "mips, no spare entry"} {
 		b := layouts[name].with(func(l *layout) { l.symbols = []string{"undefined", "other", "_DYNAMIC"} }).build(t)
 		im := parse(t, b)
-		off, n, _ := im.dynSymbols()
-		value := func(i uint64) uint64 { return off + i*im.symSize() + im.symbolValueAt() }
-		was := im.prog(elf.PT_DYNAMIC).Vaddr
-		im.putWord(b[value(n-2):], was+1)
-		im.putWord(b[value(n-1):], was)
-		b = edit(t, b, Change{elf.DT_RUNPATH, lists[1]})
+		off, n, _ := im.DynSymbols()
+		value := func(i uint64) uint64 { return off + i*im.SymSize() + im.SymbolValueAt() }
+		was := im.Prog(elf.PT_DYNAMIC).Vaddr
+		im.PutWord(b[value(n-2):], was+1)
+		im.PutWord(b[value(n-1):], was)
+		b = edit(t, b, setPath(elf.DT_RUNPATH, lists[1]))
 		after := parse(t, b)
-		is := after.prog(elf.PT_DYNAMIC).Vaddr
+		is := after.Prog(elf.PT_DYNAMIC).Vaddr
 		if is == was {
 			t.Fatalf("%s: .dynamic did not move", name)
 		}
-		if off, _, _ = after.dynSymbols(); off != 0 && after.word(b[value(n-1):]) != is {
-			t.Errorf("%s: _DYNAMIC is %#x, .dynamic at %#x", name, after.word(b[value(n-1):]), is)
+		if off, _, _ = after.DynSymbols(); off != 0 && after.Word(b[value(n-1):]) != is {
+			t.Errorf("%s: _DYNAMIC is %#x, .dynamic at %#x", name, after.Word(b[value(n-1):]), is)
 		}
-		if after.word(b[value(n-2):]) != was+1 {
-			t.Errorf("%s: another absolute symbol became %#x", name, after.word(b[value(n-2):]))
+		if after.Word(b[value(n-2):]) != was+1 {
+			t.Errorf("%s: another absolute symbol became %#x", name, after.Word(b[value(n-2):]))
 		}
 	}
 }
 
 // patchelf before 0.15 lets a section run on into the next segment.
 func TestRangesAcrossNeighbouringSegments(t *testing.T) {
-	im := &Image{Progs: []Prog{
+	im := newImage(&elfimage.Image{Progs: []elfimage.Prog{
 		{Type: elf.PT_LOAD, Off: 0, Vaddr: 0x3ff000, Filesz: 0x1000},
 		{Type: elf.PT_LOAD, Off: 0x1000, Vaddr: 0x400000, Filesz: 0x500},
 		{Type: elf.PT_LOAD, Off: 0x1600, Vaddr: 0x400500, Filesz: 0x100}, // a neighbour in memory only
 		{Type: elf.PT_LOAD, Off: 0x1700, Vaddr: 0x400700, Filesz: 0x100}, // in the file only
-	}}
+	}})
 	for _, c := range []struct {
 		addr, n, off uint64
 		ok           bool
@@ -714,7 +716,7 @@ func TestRangesAcrossNeighbouringSegments(t *testing.T) {
 		{0x3ff000, ^uint64(0), 0, false},
 		{^uint64(0), 2, 0, false},
 	} {
-		if off, ok := im.fileOffset(c.addr, c.n); ok != c.ok || ok && off != c.off {
+		if off, ok := im.FileOffset(c.addr, c.n); ok != c.ok || ok && off != c.off {
 			t.Errorf("%#x bytes at %#x: offset %#x, %v", c.n, c.addr, off, ok)
 		}
 	}
@@ -724,25 +726,25 @@ func TestRangesAcrossNeighbouringSegments(t *testing.T) {
 func TestZerosInTheWayStay(t *testing.T) {
 	b := layouts["library"].build(t)
 	im := parse(t, b)
-	i := slices.IndexFunc(im.Sections, func(s Section) bool { return s.Type == elf.SHT_NOTE })
+	i := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool { return s.Type == elf.SHT_NOTE })
 	s := im.Sections[i]
 	s.Type, s.Flags, s.Addralign = elf.SHT_NOBITS, s.Flags|elf.SHF_WRITE, 1
-	im.encodeSection(b[im.shoff+uint64(i)*im.shdrSize():], s)
-	if _, err := parse(t, b).Plan(Change{elf.DT_RUNPATH, lists[1]}); err == nil || !strings.Contains(err.Error(), "cannot move") {
+	im.EncodeSection(b[im.Shoff+uint64(i)*im.ShdrSize():], s)
+	if _, err := parse(t, b).plan(setPath(elf.DT_RUNPATH, lists[1])); err == nil || !strings.Contains(err.Error(), "cannot move") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestZerosBehindTheImageAreNoPayload(t *testing.T) {
 	b := append(plain().build(t), make([]byte, 100_000)...)
-	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) > len(b)+20_000 {
+	if after := edit(t, b, setPath(elf.DT_RUNPATH, lists[1])); len(after) > len(b)+20_000 {
 		t.Errorf("grew from %d to %d bytes", len(b), len(after))
 	}
 }
 
 func TestPaddingTakesNoSpace(t *testing.T) {
 	b := layouts["padding behind the strings"].build(t)
-	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) != len(b) {
+	if after := edit(t, b, setPath(elf.DT_RUNPATH, lists[1])); len(after) != len(b) {
 		t.Errorf("grew from %d to %d bytes", len(b), len(after))
 	}
 }
@@ -750,7 +752,7 @@ func TestPaddingTakesNoSpace(t *testing.T) {
 // The loader computes the load address of a PIE program from PT_PHDR.
 func TestProgramHeaderOfPIEStays(t *testing.T) {
 	im := parse(t, plain().with(func(l *layout) { l.code = true }).build(t))
-	if _, err := im.Plan(Change{elf.DT_RUNPATH, lists[1]}); err == nil || !strings.Contains(err.Error(), "cannot move") {
+	if _, err := im.plan(setPath(elf.DT_RUNPATH, lists[1])); err == nil || !strings.Contains(err.Error(), "cannot move") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -758,19 +760,19 @@ func TestProgramHeaderOfPIEStays(t *testing.T) {
 // A gigabyte of .bss must not become a gigabyte of file.
 func TestBssTakesNoSpace(t *testing.T) {
 	b := layouts[".bss"].build(t)
-	if after := edit(t, b, Change{elf.DT_RUNPATH, lists[1]}); len(after) > len(b)+8192 {
+	if after := edit(t, b, setPath(elf.DT_RUNPATH, lists[1])); len(after) > len(b)+8192 {
 		t.Errorf("grew from %d to %d bytes", len(b), len(after))
 	}
 }
 
 func TestLeftAlone(t *testing.T) {
-	for want, l := range map[Reason]layout{
-		Relocatable: plain().with(func(l *layout) { l.typ = elf.ET_REL }),
-		Core:        plain().with(func(l *layout) { l.typ = elf.ET_CORE }),
-		OtherType:   plain().with(func(l *layout) { l.typ = 9 }),
-		Static:      plain().with(func(l *layout) { l.typ, l.program = elf.ET_EXEC, false }),
-		Detached:    plain().with(func(l *layout) { l.typeOfDyn = elf.SHT_NOBITS }),
-		"":          plain(),
+	for want, l := range map[elfimage.Reason]layout{
+		elfimage.Relocatable: plain().with(func(l *layout) { l.typ = elf.ET_REL }),
+		elfimage.Core:        plain().with(func(l *layout) { l.typ = elf.ET_CORE }),
+		elfimage.OtherType:   plain().with(func(l *layout) { l.typ = 9 }),
+		elfimage.Static:      plain().with(func(l *layout) { l.typ, l.program = elf.ET_EXEC, false }),
+		elfimage.Detached:    plain().with(func(l *layout) { l.typeOfDyn = elf.SHT_NOBITS }),
+		"":                   plain(),
 	} {
 		im := parse(t, l.build(t))
 		if got := im.LeftAlone(); got != want {
@@ -779,7 +781,7 @@ func TestLeftAlone(t *testing.T) {
 		if want == "" {
 			continue
 		}
-		if e, err := im.Plan(Change{elf.DT_RUNPATH, "/x"}); e != nil || err == nil {
+		if e, err := im.plan(setPath(elf.DT_RUNPATH, "/x")); e != nil || err == nil {
 			t.Errorf("%s: planned an edit", want)
 		}
 	}

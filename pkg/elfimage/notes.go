@@ -1,4 +1,4 @@
-package image
+package elfimage
 
 import (
 	"bytes"
@@ -49,7 +49,7 @@ func (im *Image) DlopenNotes() ([]DlopenNote, error) {
 			continue
 		}
 		b := make([]byte, s.size)
-		if err := readFull(im.r, b, s.off); err != nil {
+		if err := ReadFull(im.r, b, s.off); err != nil {
 			return nil, err
 		}
 		for desc := range im.notes(b, s.align, dlopenOwner, dlopenType) {
@@ -71,8 +71,8 @@ func (im *Image) notes(b []byte, align uint64, owner string, typ uint32) func(fu
 	}
 	return func(yield func([]byte) bool) {
 		for len(b) >= 12 {
-			namesz, descsz := uint64(im.order.Uint32(b)), uint64(im.order.Uint32(b[4:]))
-			t := im.order.Uint32(b[8:])
+			namesz, descsz := uint64(im.Order.Uint32(b)), uint64(im.Order.Uint32(b[4:]))
+			t := im.Order.Uint32(b[8:])
 			descAt := (12 + namesz + align - 1) &^ (align - 1)
 			if namesz > math.MaxUint32/2 || descAt+descsz > uint64(len(b)) {
 				return

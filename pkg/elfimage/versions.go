@@ -1,4 +1,4 @@
-package image
+package elfimage
 
 import "debug/elf"
 
@@ -32,9 +32,9 @@ func (im *Image) VersionsNeeded() ([]Version, error) {
 	budget := min(im.size/16, maxVersions)
 	// Verneed: version, cnt, file, aux, next; Vernaux: hash, flags, other, name, next.
 	err := im.chain(d, d.Val, 16, 12, &budget, func(at uint64, need []byte) error {
-		return im.chain(d, at+uint64(im.order.Uint32(need[8:])), 16, 12, &budget, func(_ uint64, aux []byte) error {
-			out = append(out, Version{Hash: im.order.Uint32(aux), Weak: im.order.Uint16(aux[4:])&verFlagWeak != 0,
-				library: im.order.Uint32(need[4:]), name: im.order.Uint32(aux[8:])})
+		return im.chain(d, at+uint64(im.Order.Uint32(need[8:])), 16, 12, &budget, func(_ uint64, aux []byte) error {
+			out = append(out, Version{Hash: im.Order.Uint32(aux), Weak: im.Order.Uint16(aux[4:])&verFlagWeak != 0,
+				library: im.Order.Uint32(need[4:]), name: im.Order.Uint32(aux[8:])})
 			return nil
 		})
 	})
@@ -55,12 +55,12 @@ func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 	// Verdef: version, flags, ndx, cnt, hash, aux, next; Verdaux: name, next. The first
 	// name is the version's own, the others are those of its predecessors.
 	err = im.chain(d, d.Val, 20, 16, &budget, func(at uint64, def []byte) error {
-		aux := at + uint64(im.order.Uint32(def[12:]))
-		b, ok := im.memory(aux, 8)
+		aux := at + uint64(im.Order.Uint32(def[12:]))
+		b, ok := im.Memory(aux, 8)
 		if !ok {
-			return malformed(d.Off, "%v record at address %#x is in no PT_LOAD", d.Tag, aux)
+			return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", d.Tag, aux)
 		}
-		out = append(out, Version{Hash: im.order.Uint32(def[8:]), name: im.order.Uint32(b)})
+		out = append(out, Version{Hash: im.Order.Uint32(def[8:]), name: im.Order.Uint32(b)})
 		return nil
 	})
 	if err != nil {
@@ -72,8 +72,8 @@ func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 // nameVersions reads the names, once all records are read: the two lie apart.
 func (im *Image) nameVersions(versions []Version) (err error) {
 	str := func(off uint32) (string, error) {
-		at := im.strOff + uint64(off)
-		return im.cstring(at, min(at+maxVersionName, im.strOff+im.strsz))
+		at := im.StrOff + uint64(off)
+		return im.CString(at, min(at+maxVersionName, im.StrOff+im.StrSize))
 	}
 	for i := range versions {
 		v := &versions[i]
@@ -97,18 +97,18 @@ func (im *Image) nameVersions(versions []Version) (err error) {
 // followed without end: budget counts the records that there may be.
 func (im *Image) chain(d Dyn, addr, size, nextAt uint64, budget *uint64, do func(at uint64, b []byte) error) error {
 	for {
-		b, ok := im.memory(addr, size)
+		b, ok := im.Memory(addr, size)
 		if !ok {
-			return malformed(d.Off, "%v record at address %#x is in no PT_LOAD", d.Tag, addr)
+			return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", d.Tag, addr)
 		}
 		if *budget == 0 {
-			return malformed(d.Off, "%v has too many records", d.Tag)
+			return Malformed(d.Off, "%v has too many records", d.Tag)
 		}
 		*budget--
 		if err := do(addr, b); err != nil {
 			return err
 		}
-		next := uint64(im.order.Uint32(b[nextAt:]))
+		next := uint64(im.Order.Uint32(b[nextAt:]))
 		if next == 0 {
 			return nil
 		}

@@ -1,4 +1,4 @@
-package image
+package elfedit
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ func BenchmarkEdit(b *testing.B) {
 			l.symbols = append(l.symbols, fmt.Sprintf("function_of_the_library_%d", i))
 		}
 	})
-	set := func(list string) Change { return Change{elf.DT_RUNPATH, list} }
+	set := func(list string) Change { return setPath(elf.DT_RUNPATH, list) }
 	first := set("/run/opengl-driver/lib:" + library.runpath)
 	fresh := library.build(b)
 	edited := edit(b, fresh, first)
@@ -36,11 +36,11 @@ func BenchmarkEdit(b *testing.B) {
 			r := bytes.NewReader(bench.file)
 			b.ReportAllocs()
 			for b.Loop() {
-				im, err := Parse(r, r.Size())
+				im, err := parseFile(r, r.Size())
 				if err != nil {
 					b.Fatal(err)
 				}
-				e, err := im.Plan(bench.change)
+				e, err := im.plan(bench.change)
 				if err != nil || (e == nil) != (bench.name == "unchanged") || e != nil && (e.Growth() > 0) != bench.grows {
 					b.Fatalf("not this benchmark's kind of edit: %v, %v", e, err)
 				}

@@ -1,4 +1,4 @@
-package image
+package elfimage
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error 
 			kept := len(b)
 			n := int(min(uint64(stringBuffer-kept), end-at))
 			b = buf[:kept+n]
-			if err := readFull(im.r, b[kept:], at); err != nil {
+			if err := ReadFull(im.r, b[kept:], at); err != nil {
 				return err
 			}
 			at += uint64(n)

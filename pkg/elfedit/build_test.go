@@ -1,4 +1,4 @@
-package image
+package elfedit
 
 import (
 	"bytes"
@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // A layout describes an ELF file to build, as small as the loader accepts it: one
@@ -71,38 +73,38 @@ func (s *strtab) add(v string, share bool) uint64 {
 // build writes the file.
 func (l layout) build(t testing.TB) []byte {
 	t.Helper()
-	im := &Image{Class: l.class, order: l.order, Machine: l.machine} // for the sizes and codecs
-	w := im.wordSize()
+	im := &elfimage.Image{Class: l.class, Order: l.order, Machine: l.machine} // for the sizes and codecs
+	w := im.WordSize()
 	str := &strtab{b: []byte{0}}
-	var dyn []Dyn
+	var dyn []elfimage.Dyn
 	needed := func() {
 		for _, n := range l.needed {
-			dyn = append(dyn, Dyn{Tag: elf.DT_NEEDED, Val: str.add(n, false)})
+			dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_NEEDED, Val: str.add(n, false)})
 		}
 	}
 	if !l.pathFirst {
 		needed()
 	}
 	if l.rpath != "" {
-		dyn = append(dyn, Dyn{Tag: elf.DT_RPATH, Val: str.add(l.rpath, false)})
+		dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_RPATH, Val: str.add(l.rpath, false)})
 	}
 	if l.runpath != "" {
-		dyn = append(dyn, Dyn{Tag: elf.DT_RUNPATH, Val: str.add(l.runpath, false)})
+		dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_RUNPATH, Val: str.add(l.runpath, false)})
 	}
 	if l.pathFirst {
 		needed()
 	}
-	syms := make([]byte, im.symSize())
+	syms := make([]byte, im.SymSize())
 	for i, n := range l.symbols {
-		s := make([]byte, im.symSize())
+		s := make([]byte, im.SymSize())
 		l.order.PutUint32(s, uint32(str.add(n, l.share)))
 		if i > 0 { // defined, at an absolute address far from everything
-			l.order.PutUint16(s[pick(im.is64(), 6, 14):], uint16(elf.SHN_ABS))
+			l.order.PutUint16(s[pick(im.Is64(), 6, 14):], uint16(elf.SHN_ABS))
 		}
 		syms = append(syms, s...)
 	}
-	nsyms := uint64(len(syms)) / im.symSize()
-	hw := im.hashWord()
+	nsyms := uint64(len(syms)) / im.SymSize()
+	hw := im.HashWord()
 	hash := make([]byte, (3+nsyms)*hw)
 	put := func(i, v uint64) {
 		if hw == 8 {
@@ -125,7 +127,7 @@ func (l layout) build(t testing.TB) []byte {
 		entsize  uint64
 		addrDiff uint64
 	}
-	var progs []Prog
+	var progs []elfimage.Prog
 	var secs []sec
 	nprogs := uint64(4) // LOAD, LOAD, DYNAMIC, GNU_STACK
 	for _, c := range []bool{l.program, l.program, l.note > 0, l.null} {
@@ -134,7 +136,7 @@ func (l layout) build(t testing.TB) []byte {
 		}
 	}
 	base := pick(l.typ == elf.ET_EXEC, 0x400000, 0)
-	at := im.ehdrSize() + nprogs*im.phdrSize()
+	at := im.EhdrSize() + nprogs*im.PhdrSize()
 	add := func(name string, typ elf.SectionType, data []byte, align uint64, entsize uint64) uint64 {
 		at = alignUp(at, align)
 		secs = append(secs, sec{name: name, typ: typ, flags: elf.SHF_ALLOC, off: at, data: data, align: align, entsize: entsize})
@@ -161,7 +163,7 @@ func (l layout) build(t testing.TB) []byte {
 		note = add(".note.gnu.build-id", elf.SHT_NOTE, noteData, 4, 0)
 	}
 	hashAt := add(".hash", elf.SHT_HASH, hash, w, 4)
-	symAt := add(".dynsym", elf.SHT_DYNSYM, syms, w, im.symSize())
+	symAt := add(".dynsym", elf.SHT_DYNSYM, syms, w, im.SymSize())
 	if !l.tableFirst {
 		strAt = add(".dynstr", elf.SHT_STRTAB, str.b, 1, 0)
 	}
@@ -173,18 +175,18 @@ func (l layout) build(t testing.TB) []byte {
 	_ = roText
 	at += uint64(max(l.pad, 0))
 	// .dynamic
-	dyn = append(dyn, Dyn{Tag: elf.DT_HASH, Val: base + hashAt}, Dyn{Tag: elf.DT_STRTAB, Val: base + strAt},
-		Dyn{Tag: elf.DT_SYMTAB, Val: base + symAt}, Dyn{Tag: elf.DT_STRSZ, Val: uint64(len(str.b))}, Dyn{Tag: elf.DT_SYMENT, Val: im.symSize()})
+	dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_HASH, Val: base + hashAt}, elfimage.Dyn{Tag: elf.DT_STRTAB, Val: base + strAt},
+		elfimage.Dyn{Tag: elf.DT_SYMTAB, Val: base + symAt}, elfimage.Dyn{Tag: elf.DT_STRSZ, Val: uint64(len(str.b))}, elfimage.Dyn{Tag: elf.DT_SYMENT, Val: im.SymSize()})
 	if l.relacount {
-		dyn = append(dyn, Dyn{Tag: elf.DT_RELACOUNT, Val: 7})
+		dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_RELACOUNT, Val: 7})
 	}
 	if l.rldMap {
-		dyn = append(dyn, Dyn{Tag: elf.DT_MIPS_RLD_MAP_REL, Val: 0x1234})
+		dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_MIPS_RLD_MAP_REL, Val: 0x1234})
 	}
-	dynData := make([]byte, uint64(len(dyn)+1+l.spare)*im.dynSize())
+	dynData := make([]byte, uint64(len(dyn)+1+l.spare)*im.DynSize())
 	for i, d := range dyn {
-		im.putWord(dynData[uint64(i)*im.dynSize():], uint64(d.Tag))
-		im.putWord(dynData[uint64(i)*im.dynSize()+w:], d.Val)
+		im.PutWord(dynData[uint64(i)*im.DynSize():], uint64(d.Tag))
+		im.PutWord(dynData[uint64(i)*im.DynSize()+w:], d.Val)
 	}
 	at = alignUp(at, 16)
 	shift := base + l.align // the second segment's address is its offset plus this
@@ -193,24 +195,24 @@ func (l layout) build(t testing.TB) []byte {
 	if typ == 0 {
 		typ = elf.SHT_DYNAMIC
 	}
-	secs = append(secs, sec{name: ".dynamic", typ: typ, flags: elf.SHF_ALLOC | elf.SHF_WRITE, off: at, data: dynData, align: w, entsize: im.dynSize(), addrDiff: l.align})
+	secs = append(secs, sec{name: ".dynamic", typ: typ, flags: elf.SHF_ALLOC | elf.SHF_WRITE, off: at, data: dynData, align: w, entsize: im.DynSize(), addrDiff: l.align})
 	at += uint64(len(dynData))
 
-	load := func(p Prog) { progs = append(progs, p) }
-	phdrs := nprogs * im.phdrSize()
+	load := func(p elfimage.Prog) { progs = append(progs, p) }
+	phdrs := nprogs * im.PhdrSize()
 	if l.program {
-		load(Prog{Type: elf.PT_PHDR, Flags: elf.PF_R, Off: im.ehdrSize(), Vaddr: base + im.ehdrSize(), Paddr: base + im.ehdrSize(), Filesz: phdrs, Memsz: phdrs, Align: w})
-		load(Prog{Type: elf.PT_INTERP, Flags: elf.PF_R, Off: interp, Vaddr: base + interp, Paddr: base + interp, Filesz: 11, Memsz: 11, Align: 1})
+		load(elfimage.Prog{Type: elf.PT_PHDR, Flags: elf.PF_R, Off: im.EhdrSize(), Vaddr: base + im.EhdrSize(), Paddr: base + im.EhdrSize(), Filesz: phdrs, Memsz: phdrs, Align: w})
+		load(elfimage.Prog{Type: elf.PT_INTERP, Flags: elf.PF_R, Off: interp, Vaddr: base + interp, Paddr: base + interp, Filesz: 11, Memsz: 11, Align: 1})
 	}
-	load(Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: 0, Vaddr: base, Paddr: base, Filesz: roEnd, Memsz: roEnd, Align: l.align})
-	load(Prog{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: uint64(len(dynData)), Memsz: uint64(len(dynData)) + l.bss, Align: l.align})
-	load(Prog{Type: elf.PT_DYNAMIC, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: uint64(len(dynData)), Memsz: uint64(len(dynData)), Align: w})
+	load(elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: 0, Vaddr: base, Paddr: base, Filesz: roEnd, Memsz: roEnd, Align: l.align})
+	load(elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: uint64(len(dynData)), Memsz: uint64(len(dynData)) + l.bss, Align: l.align})
+	load(elfimage.Prog{Type: elf.PT_DYNAMIC, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: uint64(len(dynData)), Memsz: uint64(len(dynData)), Align: w})
 	if l.note > 0 {
-		load(Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: note, Vaddr: base + note, Paddr: base + note, Filesz: uint64(len(noteData)), Memsz: uint64(len(noteData)), Align: 4})
+		load(elfimage.Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: note, Vaddr: base + note, Paddr: base + note, Filesz: uint64(len(noteData)), Memsz: uint64(len(noteData)), Align: 4})
 	}
-	load(Prog{Type: elf.PT_GNU_STACK, Flags: elf.PF_R | elf.PF_W, Align: 16})
+	load(elfimage.Prog{Type: elf.PT_GNU_STACK, Flags: elf.PF_R | elf.PF_W, Align: 16})
 	if l.null {
-		load(Prog{Type: elf.PT_NULL})
+		load(elfimage.Prog{Type: elf.PT_NULL})
 	}
 
 	out := make([]byte, at)
@@ -223,19 +225,19 @@ func (l layout) build(t testing.TB) []byte {
 	l.order.PutUint16(out[16:], uint16(l.typ))
 	l.order.PutUint16(out[18:], uint16(l.machine))
 	l.order.PutUint32(out[20:], 1)
-	im.putWord(out[24+w:], im.ehdrSize())
-	l.order.PutUint16(out[24+3*w+4:], uint16(im.ehdrSize()))
-	l.order.PutUint16(out[24+3*w+6:], uint16(im.phdrSize()))
+	im.PutWord(out[24+w:], im.EhdrSize())
+	l.order.PutUint16(out[24+3*w+4:], uint16(im.EhdrSize()))
+	l.order.PutUint16(out[24+3*w+6:], uint16(im.PhdrSize()))
 	l.order.PutUint16(out[24+3*w+8:], uint16(len(progs)))
 	for i, p := range progs {
-		im.encodeProg(out[im.ehdrSize()+uint64(i)*im.phdrSize():], p)
+		im.EncodeProg(out[im.EhdrSize()+uint64(i)*im.PhdrSize():], p)
 	}
 	for _, s := range secs {
 		copy(out[s.off:], s.data)
 	}
 	if !l.noSections {
 		names := &strtab{b: []byte{0}}
-		headers := []Section{{}}
+		headers := []elfimage.Section{{}}
 		dynstr := uint32(0)
 		for i, s := range secs {
 			if s.name == ".dynstr" {
@@ -243,25 +245,25 @@ func (l layout) build(t testing.TB) []byte {
 			}
 		}
 		for _, s := range secs {
-			h := Section{NameOff: uint32(names.add(s.name, false)), Type: s.typ, Flags: s.flags, Addr: base + s.off + s.addrDiff,
+			h := elfimage.Section{NameOff: uint32(names.add(s.name, false)), Type: s.typ, Flags: s.flags, Addr: base + s.off + s.addrDiff,
 				Off: s.off, Size: uint64(len(s.data)), Addralign: s.align, Entsize: s.entsize}
 			if s.typ == elf.SHT_DYNAMIC || s.typ == elf.SHT_DYNSYM {
 				h.Link = dynstr
 			}
 			headers = append(headers, h)
 		}
-		shstr := Section{NameOff: uint32(names.add(".shstrtab", false)), Type: elf.SHT_STRTAB, Off: uint64(len(out)), Addralign: 1}
+		shstr := elfimage.Section{NameOff: uint32(names.add(".shstrtab", false)), Type: elf.SHT_STRTAB, Off: uint64(len(out)), Addralign: 1}
 		shstr.Size = uint64(len(names.b))
 		headers = append(headers, shstr)
 		out = append(out, names.b...)
 		out = append(out, make([]byte, alignUp(uint64(len(out)), 8)-uint64(len(out)))...)
-		im.putWord(out[24+2*w:], uint64(len(out)))
-		l.order.PutUint16(out[24+3*w+10:], uint16(im.shdrSize()))
+		im.PutWord(out[24+2*w:], uint64(len(out)))
+		l.order.PutUint16(out[24+3*w+10:], uint16(im.ShdrSize()))
 		l.order.PutUint16(out[24+3*w+12:], uint16(len(headers)))
 		l.order.PutUint16(out[24+3*w+14:], uint16(len(headers)-1))
 		for _, h := range headers {
-			b := make([]byte, im.shdrSize())
-			im.encodeSection(b, h)
+			b := make([]byte, im.ShdrSize())
+			im.EncodeSection(b, h)
 			out = append(out, b...)
 		}
 	}
@@ -311,9 +313,22 @@ func (m *memFile) Truncate(size int64) error {
 	return nil
 }
 
-func parse(t testing.TB, b []byte) *Image {
+func setPath(tag elf.DynTag, list string) Change {
+	return Change{RunPath: &RunPath{Tag: tag, List: list}}
+}
+
+// parseFile is elfimage.Parse for the tests of this package.
+func parseFile(r io.ReaderAt, size int64) (*image, error) {
+	im, err := elfimage.Parse(r, size)
+	if err != nil {
+		return nil, err
+	}
+	return newImage(im), nil
+}
+
+func parse(t testing.TB, b []byte) *image {
 	t.Helper()
-	im, err := Parse(bytes.NewReader(b), int64(len(b)))
+	im, err := parseFile(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		t.Fatalf("parse: %v", err)
 	}
@@ -324,13 +339,13 @@ func parse(t testing.TB, b []byte) *Image {
 func edit(t testing.TB, b []byte, c Change) []byte {
 	t.Helper()
 	f := &memFile{b: bytes.Clone(b)}
-	im, err := Parse(f, int64(len(b)))
+	im, err := parseFile(f, int64(len(b)))
 	if err != nil {
 		t.Fatalf("parse: %v", err)
 	}
-	e, err := im.Plan(c)
+	e, err := im.plan(c)
 	if err != nil {
-		t.Fatalf("plan %q: %v", c.List, err)
+		t.Fatalf("plan %q: %v", c.RunPath.List, err)
 	}
 	if e == nil {
 		return f.b

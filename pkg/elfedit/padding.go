@@ -1,22 +1,24 @@
-package image
+package elfedit
 
 import (
 	"bytes"
 	"debug/elf"
 	"math"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // eachUsed calls use with every range of the file, offset and size in bytes, that
 // a header names.
-func (im *Image) eachUsed(use func(start, size uint64)) {
-	use(0, im.ehdrSize())
-	use(im.phoff, uint64(len(im.Progs))*im.phdrSize())
-	use(im.shoff, uint64(len(im.Sections))*im.shdrSize())
+func (im *image) eachUsed(use func(start, size uint64)) {
+	use(0, im.EhdrSize())
+	use(im.Phoff, uint64(len(im.Progs))*im.PhdrSize())
+	use(im.Shoff, uint64(len(im.Sections))*im.ShdrSize())
 	for i := range im.Progs {
 		use(im.Progs[i].Off, im.Progs[i].Filesz)
 	}
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.inFile() {
+		if s := &im.Sections[i]; s.InFile() {
 			use(s.Off, s.Size)
 		}
 	}
@@ -24,7 +26,7 @@ func (im *Image) eachUsed(use func(start, size uint64)) {
 
 // usedFrom returns the lowest offset at or above off at which something begins
 // that a header names, or false where nothing does.
-func (im *Image) usedFrom(off uint64) (uint64, bool) {
+func (im *image) usedFrom(off uint64) (uint64, bool) {
 	next := uint64(math.MaxUint64)
 	im.eachUsed(func(start, size uint64) {
 		if size > 0 && start+size > off {
@@ -36,7 +38,7 @@ func (im *Image) usedFrom(off uint64) (uint64, bool) {
 
 // imageEnd returns the end of everything that a header names. What follows was
 // appended by somebody else.
-func (im *Image) imageEnd() uint64 {
+func (im *image) imageEnd() uint64 {
 	end := uint64(0)
 	im.eachUsed(func(start, size uint64) { end = max(end, start+size) })
 	return min(end, im.size)
@@ -44,16 +46,16 @@ func (im *Image) imageEnd() uint64 {
 
 // addressRoom returns how many bytes a segment can grow in memory before its
 // last page meets the first page of the next one.
-func (im *Image) addressRoom(seg *Prog) uint64 {
+func (im *image) addressRoom(seg *elfimage.Prog) uint64 {
 	end := seg.Vaddr + seg.Memsz
 	limit := uint64(math.MaxUint64)
-	if !im.is64() {
+	if !im.Is64() {
 		limit = math.MaxUint32
 	}
 	for i := range im.Progs {
 		p := &im.Progs[i]
 		if p.Type == elf.PT_LOAD && p.Vaddr >= end && p != seg && p.Memsz > 0 {
-			limit = min(limit, p.Vaddr&^(max(p.Align, pageSize)-1))
+			limit = min(limit, p.Vaddr&^(max(p.Align, elfimage.PageSize)-1))
 		}
 	}
 	if limit <= end {
@@ -65,14 +67,14 @@ func (im *Image) addressRoom(seg *Prog) uint64 {
 // paddingAfter returns how many bytes, all zero and at most want, follow a
 // segment in file and memory before anything else does. A segment with which the
 // file ends has no padding.
-func (im *Image) paddingAfter(seg *Prog, want uint64) (uint64, error) {
+func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (uint64, error) {
 	end := seg.Off + seg.Filesz
 	next, ok := im.usedFrom(end)
 	if !ok || seg.Filesz != seg.Memsz {
 		return 0, nil
 	}
 	n := min(next-end, im.addressRoom(seg), want)
-	b, err := im.read(end, n)
+	b, err := im.Read(end, n)
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +87,7 @@ func (im *Image) paddingAfter(seg *Prog, want uint64) (uint64, error) {
 func (p *planner) inPadding() (*placement, error) {
 	list := p.change.List
 	head := uint64(roomHead)
-	own := p.im.segment(p.im.strtab, p.im.strsz)
+	own := p.im.Segment(p.im.StrAddr, p.im.StrSize)
 	if own == nil { // it runs on into the next one
 		return nil, nil
 	}
@@ -106,11 +108,11 @@ func (p *planner) inPadding() (*placement, error) {
 		return nil, nil
 	}
 	for _, seg := range p.readOnlySegments(own) {
-		pad, err := p.im.paddingAfter(seg, p.im.strsz+head+roomFor(len(list)))
+		pad, err := p.im.paddingAfter(seg, p.im.StrSize+head+roomFor(len(list)))
 		if err != nil {
 			return nil, err
 		}
-		if pad >= p.im.strsz+head+leastRoom(len(list)) {
+		if pad >= p.im.StrSize+head+leastRoom(len(list)) {
 			return p.moveTable(seg, pad)
 		}
 	}
@@ -120,8 +122,8 @@ func (p *planner) inPadding() (*placement, error) {
 // readOnlySegments returns the string table's segment and then the others that
 // are only read, unless it would leave its own empty: GNU strip and objcopy give a
 // PT_LOAD that no section is in an offset with which the file does not load.
-func (p *planner) readOnlySegments(own *Prog) []*Prog {
-	segs := []*Prog{own}
+func (p *planner) readOnlySegments(own *elfimage.Prog) []*elfimage.Prog {
+	segs := []*elfimage.Prog{own}
 	if p.im.onlyStrings(own) {
 		return segs
 	}
@@ -134,8 +136,8 @@ func (p *planner) readOnlySegments(own *Prog) []*Prog {
 }
 
 // onlyStrings reports whether the string table is the only section in its segment.
-func (im *Image) onlyStrings(own *Prog) bool {
-	strings := im.stringSection()
+func (im *image) onlyStrings(own *elfimage.Prog) bool {
+	strings := im.StringSection()
 	for i := range im.Sections {
 		s := &im.Sections[i]
 		if i != strings && s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 && s.Addr >= own.Vaddr && s.Addr < own.Vaddr+own.Memsz {
@@ -147,16 +149,16 @@ func (im *Image) onlyStrings(own *Prog) bool {
 
 // endsSegment reports whether the string table ends its segment, but for the few
 // zeros with which patchelf rounds the size of its segment up.
-func (p *planner) endsSegment(own *Prog) (bool, error) {
+func (p *planner) endsSegment(own *elfimage.Prog) (bool, error) {
 	im, most := p.im, uint64(16)
-	strings := im.stringSection()
-	end := im.strOff + im.strsz
+	strings := im.StringSection()
+	end := im.StrOff + im.StrSize
 	rest := own.Off + own.Filesz - end
 	if rest == 0 || rest > most || strings < 0 {
 		return rest == 0, nil
 	}
 	for i := range im.Sections {
-		if s := &im.Sections[i]; i != strings && s.Flags&elf.SHF_ALLOC != 0 && s.Addr+s.Size > im.strtab+im.strsz && s.Addr < own.Vaddr+own.Memsz {
+		if s := &im.Sections[i]; i != strings && s.Flags&elf.SHF_ALLOC != 0 && s.Addr+s.Size > im.StrAddr+im.StrSize && s.Addr < own.Vaddr+own.Memsz {
 			return false, nil
 		}
 	}
@@ -165,30 +167,30 @@ func (p *planner) endsSegment(own *Prog) (bool, error) {
 
 // extend lets the table and its segment, which it ends, grow by n bytes. The first
 // gap of them are what they are, the others are free.
-func (p *planner) extend(seg *Prog, gap, n uint64) (*placement, error) {
+func (p *planner) extend(seg *elfimage.Prog, gap, n uint64) (*placement, error) {
 	added, at := appendRoom(nil, p.change.List, n-gap-uint64(roomHead))
 	end := seg.Off + seg.Filesz
-	size := end + n - p.im.strOff
-	heads := append(p.sectionWrite(p.im.strOff, p.im.strtab, size), p.growSegment(seg, n))
+	size := end + n - p.im.StrOff
+	heads := append(p.sectionWrite(p.im.StrOff, p.im.StrAddr, size), p.growSegment(seg, n))
 	return &placement{
-		strOff:   end + gap - p.im.strOff + at,
+		strOff:   end + gap - p.im.StrOff + at,
 		prepare:  []write{{off: end + gap, data: added}},
 		heads:    heads,
 		early:    len(heads),
 		tags:     map[elf.DynTag]uint64{elf.DT_STRSZ: size},
 		size:     p.im.size,
-		newTable: p.im.strOff,
+		newTable: p.im.StrOff,
 	}, nil
 }
 
 // moveTable copies the table to the n zero bytes behind a segment.
-func (p *planner) moveTable(seg *Prog, n uint64) (*placement, error) {
+func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*placement, error) {
 	old, err := p.readTable()
 	if err != nil {
 		return nil, err
 	}
-	table := append(p.im.bytes(n)[:0], old...)
-	table, at := appendRoom(table, p.change.List, n-p.im.strsz-uint64(roomHead))
+	table := append(p.im.Bytes(n)[:0], old...)
+	table, at := appendRoom(table, p.change.List, n-p.im.StrSize-uint64(roomHead))
 	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
 	symbols, err := p.symbolWrites(nil, addr)
 	if err != nil {
@@ -210,15 +212,15 @@ func (p *planner) moveTable(seg *Prog, n uint64) (*placement, error) {
 }
 
 // growSegment writes a program header with n more bytes.
-func (p *planner) growSegment(seg *Prog, n uint64) write {
+func (p *planner) growSegment(seg *elfimage.Prog, n uint64) write {
 	grown := *seg
 	grown.Filesz += n
 	grown.Memsz += n
-	b := p.im.bytes(p.im.phdrSize())
-	p.im.encodeProg(b, grown)
+	b := p.im.Bytes(p.im.PhdrSize())
+	p.im.EncodeProg(b, grown)
 	for i := range p.im.Progs {
 		if &p.im.Progs[i] == seg {
-			return write{off: p.im.phoff + uint64(i)*p.im.phdrSize(), data: b}
+			return write{off: p.im.Phoff + uint64(i)*p.im.PhdrSize(), data: b}
 		}
 	}
 	panic("segment of another image")
@@ -228,15 +230,15 @@ func (p *planner) growSegment(seg *Prog, n uint64) write {
 // place. That is written before .dynamic: an edit that was killed in between is done
 // again, one that was killed behind it has nothing to do.
 func (p *planner) sectionWrite(off, addr, size uint64) []write {
-	i := p.im.stringSection()
+	i := p.im.StringSection()
 	if i < 0 {
 		return nil
 	}
 	s := p.im.Sections[i]
 	s.Off, s.Addr, s.Size = off, addr, size
-	b := p.im.bytes(p.im.shdrSize())
-	p.im.encodeSection(b, s)
-	return []write{{off: p.im.shoff + uint64(i)*p.im.shdrSize(), data: b}}
+	b := p.im.Bytes(p.im.ShdrSize())
+	p.im.EncodeSection(b, s)
+	return []write{{off: p.im.Shoff + uint64(i)*p.im.ShdrSize(), data: b}}
 }
 
 // deadTable zeroes the table that a moved one leaves behind, unless some other
@@ -244,19 +246,19 @@ func (p *planner) sectionWrite(off, addr, size uint64) []write {
 // after another tool has changed them. What stands before offset from is in use
 // again: the program headers grow into a table right behind them.
 func (p *planner) deadTable(from uint64) []write {
-	own := p.im.stringSection()
+	own := p.im.StringSection()
 	for i := range p.im.Sections {
 		s := &p.im.Sections[i]
-		if i != own && s.inFile() && s.Off < p.im.strOff+p.im.strsz && p.im.strOff < s.Off+s.Size {
+		if i != own && s.InFile() && s.Off < p.im.StrOff+p.im.StrSize && p.im.StrOff < s.Off+s.Size {
 			return nil
 		}
 	}
-	start, end := p.im.strOff, p.im.strOff+p.im.strsz
-	if p.im.phoff < start { // else another tool has moved the headers behind it
+	start, end := p.im.StrOff, p.im.StrOff+p.im.StrSize
+	if p.im.Phoff < start { // else another tool has moved the headers behind it
 		start = max(start, from)
 	}
 	if start >= end {
 		return nil
 	}
-	return []write{{off: start, data: p.im.bytes(end - start)}}
+	return []write{{off: start, data: p.im.Bytes(end - start)}}
 }

@@ -1,4 +1,4 @@
-package image
+package elfimage
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // fromBytes makes an image of which nothing is known but one section's contents.
 func fromBytes(data []byte, s Section) *Image {
 	s.Size = uint64(len(data))
-	return &Image{Class: elf.ELFCLASS64, order: binary.LittleEndian, r: bytes.NewReader(data), size: uint64(len(data)), Sections: []Section{s}}
+	return &Image{Class: elf.ELFCLASS64, Order: binary.LittleEndian, r: bytes.NewReader(data), size: uint64(len(data)), Sections: []Section{s}}
 }
 
 func rodata(data []byte) *Image {
@@ -158,7 +158,7 @@ func TestDlopenNotes(t *testing.T) {
 		data = append(data, note(order, "FDO", 1, cuda)...)
 		data = append(data, note(order, "FDO", dlopenType, cuda+"\x00")...)
 		im := fromBytes(data, Section{Type: elf.SHT_NOTE, Flags: elf.SHF_ALLOC})
-		im.order = order
+		im.Order = order
 		got, err := im.DlopenNotes()
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%v by section: %v %s", order, err, diff)

@@ -1,4 +1,4 @@
-package image
+package elfedit
 
 import (
 	"bytes"
@@ -8,11 +8,13 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // try parses a file and plans an edit of it that needs a new segment.
 func try(b []byte) error {
-	im, err := Parse(bytes.NewReader(b), int64(len(b)))
+	im, err := parseFile(bytes.NewReader(b), int64(len(b)))
 	if err != nil {
 		return err
 	}
@@ -28,21 +30,21 @@ func try(b []byte) error {
 	if _, err := im.Interpreter(); err != nil {
 		return err
 	}
-	_, err = im.Plan(Change{elf.DT_RUNPATH, strings.Repeat("/long", 2000)})
+	_, err = im.plan(setPath(elf.DT_RUNPATH, strings.Repeat("/long", 2000)))
 	return err
 }
 
 // damage edits the headers of a well-formed 64-bit file in memory.
 type damage struct {
 	b  []byte
-	im *Image
+	im *image
 }
 
 func (d damage) half(off int, v uint16) { littleOrder.PutUint16(d.b[off:], v) }
 func (d damage) long(off int, v uint64) { littleOrder.PutUint64(d.b[off:], v) }
 
 // prog changes the n-th program header of a type.
-func (d damage) prog(t elf.ProgType, n int, f func(*Prog)) {
+func (d damage) prog(t elf.ProgType, n int, f func(*elfimage.Prog)) {
 	for i := range d.im.Progs {
 		if d.im.Progs[i].Type != t {
 			continue
@@ -52,18 +54,18 @@ func (d damage) prog(t elf.ProgType, n int, f func(*Prog)) {
 			continue
 		}
 		f(&d.im.Progs[i])
-		d.im.encodeProg(d.b[d.im.phoff+uint64(i)*56:], d.im.Progs[i])
+		d.im.EncodeProg(d.b[d.im.Phoff+uint64(i)*56:], d.im.Progs[i])
 		return
 	}
 	panic("no such program header")
 }
 
 // section changes the header of the section with a name.
-func (d damage) section(name string, f func(*Section)) {
+func (d damage) section(name string, f func(*elfimage.Section)) {
 	for i := range d.im.Sections {
 		if d.im.SectionName(i) == name {
 			f(&d.im.Sections[i])
-			d.im.encodeSection(d.b[d.im.shoff+uint64(i)*64:], d.im.Sections[i])
+			d.im.EncodeSection(d.b[d.im.Shoff+uint64(i)*64:], d.im.Sections[i])
 			return
 		}
 	}
@@ -112,52 +114,54 @@ func TestMalformed(t *testing.T) {
 		"e_shentsize":   {func(d damage) { d.half(atShentsize, 1) }, "e_shentsize is 1, not 64 (offset 0x3a)"},
 		"e_shoff":       {func(d damage) { d.long(atShoff, huge-8) }, fmt.Sprintf("section header table of 9 entries lies outside the file of %d bytes (offset 0x7fffffffffffffff)", size)},
 		"e_shnum":       {func(d damage) { d.half(atShnum, 0xfeff) }, fmt.Sprintf("section header table of 65279 entries lies outside the file of %d bytes (offset 0x3c)", size)},
-		"e_shnum large": {func(d damage) { d.half(atShnum, 12) }, fmt.Sprintf("section header table of 12 entries lies outside the file of %d bytes (offset %#x)", size, im.shoff)},
-		"e_shstrndx":    {func(d damage) { d.half(atShstrndx, 77) }, fmt.Sprintf("section name table is section 77 of 9 (offset %#x)", im.shoff)},
-		"PT_LOAD beyond the end": {func(d damage) { d.prog(elf.PT_LOAD, 1, func(p *Prog) { p.Off += 1 << 20 }) },
+		"e_shnum large": {func(d damage) { d.half(atShnum, 12) }, fmt.Sprintf("section header table of 12 entries lies outside the file of %d bytes (offset %#x)", size, im.Shoff)},
+		"e_shstrndx":    {func(d damage) { d.half(atShstrndx, 77) }, fmt.Sprintf("section name table is section 77 of 9 (offset %#x)", im.Shoff)},
+		"PT_LOAD beyond the end": {func(d damage) { d.prog(elf.PT_LOAD, 1, func(p *elfimage.Prog) { p.Off += 1 << 20 }) },
 			fmt.Sprintf("PT_LOAD of %d bytes at %#x lies outside the file of %d bytes (offset %#x)", im.Progs[3].Filesz, im.Progs[3].Off+1<<20, size, load2)},
-		"PT_LOAD p_filesz": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *Prog) { p.Filesz = huge }) },
+		"PT_LOAD p_filesz": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Filesz = huge }) },
 			fmt.Sprintf("PT_LOAD of %d bytes at 0x0 lies outside the file of %d bytes (offset %#x)", huge, size, load1)},
-		"PT_LOAD p_memsz below p_filesz": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *Prog) { p.Memsz = 1 }) },
+		"PT_LOAD p_memsz below p_filesz": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Memsz = 1 }) },
 			fmt.Sprintf("PT_LOAD has p_filesz %#x above p_memsz 0x1 (offset %#x)", im.Progs[2].Filesz, load1)},
 		"PT_LOAD p_vaddr wraps": {func(d damage) {
-			d.prog(elf.PT_LOAD, 1, func(p *Prog) { p.Vaddr = huge - 4096 + 1 + p.Off%4096; p.Memsz = 1 << 20 })
+			d.prog(elf.PT_LOAD, 1, func(p *elfimage.Prog) { p.Vaddr = huge - 4096 + 1 + p.Off%4096; p.Memsz = 1 << 20 })
 		},
 			fmt.Sprintf("PT_LOAD at address %#x with p_memsz 0x100000 wraps around (offset %#x)", huge-4096+1+im.Progs[3].Off%4096, load2)},
-		"PT_LOAD p_align": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *Prog) { p.Align = 4095 }) },
+		"PT_LOAD p_align": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Align = 4095 }) },
 			fmt.Sprintf("PT_LOAD has p_align 0xfff, not a power of two (offset %#x)", load1)},
-		"PT_LOAD misaligned": {func(d damage) { d.prog(elf.PT_LOAD, 1, func(p *Prog) { p.Vaddr++ }) },
+		"PT_LOAD misaligned": {func(d damage) { d.prog(elf.PT_LOAD, 1, func(p *elfimage.Prog) { p.Vaddr++ }) },
 			fmt.Sprintf("PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo 0x1000 (offset %#x)", im.Progs[3].Vaddr+1, im.Progs[3].Off, load2)},
-		"PT_LOAD order": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *Prog) { p.Vaddr = 1 << 30 }) },
+		"PT_LOAD order": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Vaddr = 1 << 30 }) },
 			fmt.Sprintf("PT_LOAD at address %#x stands behind the one at 0x40000000 (offset %#x)", im.Progs[3].Vaddr, load2)},
-		"PT_LOAD overlap": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *Prog) { p.Memsz = 1 << 20 }) },
+		"PT_LOAD overlap": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Memsz = 1 << 20 }) },
 			fmt.Sprintf("PT_LOAD at address %#x overlaps the one at 0x0 and maps other bytes (offset %#x)", im.Progs[3].Vaddr, load2)},
-		"PT_DYNAMIC outside": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *Prog) { p.Filesz = 1 << 40 }) },
-			fmt.Sprintf("PT_DYNAMIC of 1099511627776 bytes at %#x lies outside the file of %d bytes (offset %#x)", im.dynOff, size, dynamicAt)},
-		"PT_DYNAMIC elsewhere": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *Prog) { p.Off = 0 }) },
+		"PT_DYNAMIC outside": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Filesz = 1 << 40 }) },
+			fmt.Sprintf("PT_DYNAMIC of 1099511627776 bytes at %#x lies outside the file of %d bytes (offset %#x)", im.DynOff, size, dynamicAt)},
+		"PT_DYNAMIC elsewhere": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Off = 0 }) },
 			fmt.Sprintf("PT_DYNAMIC at address %#x is not what a PT_LOAD maps there (offset 0x0)", im.Progs[4].Vaddr)},
-		"PT_DYNAMIC without DT_NULL": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *Prog) { p.Filesz = 16 * uint64(len(d.im.Dynamic)) }) },
-			fmt.Sprintf("dynamic section of %d entries has no DT_NULL (offset %#x)", len(im.Dynamic), im.dynOff)},
-		"PT_DYNAMIC empty":  {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *Prog) { p.Filesz = 0 }) }, fmt.Sprintf("dynamic section of 0 entries has no DT_NULL (offset %#x)", im.dynOff)},
-		"no DT_STRTAB":      {func(d damage) { d.long(int(entry(elf.DT_STRTAB)), uint64(elf.DT_DEBUG)) }, fmt.Sprintf("dynamic section has no DT_STRTAB or no DT_STRSZ (offset %#x)", im.dynOff)},
-		"no DT_STRSZ":       {func(d damage) { d.long(int(entry(elf.DT_STRSZ)), uint64(elf.DT_DEBUG)) }, fmt.Sprintf("dynamic section has no DT_STRTAB or no DT_STRSZ (offset %#x)", im.dynOff)},
-		"DT_STRTAB":         {func(d damage) { d.dyn(elf.DT_STRTAB, huge) }, fmt.Sprintf("string table of %d bytes at address %#x is in no PT_LOAD (offset %#x)", im.strsz, huge, entry(elf.DT_STRTAB))},
-		"DT_STRSZ":          {func(d damage) { d.dyn(elf.DT_STRSZ, huge) }, fmt.Sprintf("string table of %d bytes at address %#x is in no PT_LOAD (offset %#x)", huge, im.strtab, entry(elf.DT_STRTAB))},
-		"DT_RUNPATH":        {func(d damage) { d.dyn(elf.DT_RUNPATH, 1<<20) }, fmt.Sprintf("DT_RUNPATH is offset 0x100000 of a string table of %d bytes (offset %#x)", im.strsz, entry(elf.DT_RUNPATH))},
-		"DT_NEEDED":         {func(d damage) { d.dyn(elf.DT_NEEDED, im.strsz) }, fmt.Sprintf("DT_NEEDED is offset %#x of a string table of %d bytes (offset %#x)", im.strsz, im.strsz, entry(elf.DT_NEEDED))},
-		"string unfinished": {func(d damage) { d.b[d.im.strOff+d.im.strsz-1] = 'x'; d.dyn(elf.DT_RUNPATH, d.im.strsz-3) }, fmt.Sprintf("unterminated string (offset %#x)", im.strOff+im.strsz-3)},
-		"PT_INTERP outside": {func(d damage) { d.prog(elf.PT_INTERP, 0, func(p *Prog) { p.Off = huge }) },
+		"PT_DYNAMIC without DT_NULL": {func(d damage) {
+			d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Filesz = 16 * uint64(len(d.im.Dynamic)) })
+		},
+			fmt.Sprintf("dynamic section of %d entries has no DT_NULL (offset %#x)", len(im.Dynamic), im.DynOff)},
+		"PT_DYNAMIC empty":  {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Filesz = 0 }) }, fmt.Sprintf("dynamic section of 0 entries has no DT_NULL (offset %#x)", im.DynOff)},
+		"no DT_STRTAB":      {func(d damage) { d.long(int(entry(elf.DT_STRTAB)), uint64(elf.DT_DEBUG)) }, fmt.Sprintf("dynamic section has no DT_STRTAB or no DT_STRSZ (offset %#x)", im.DynOff)},
+		"no DT_STRSZ":       {func(d damage) { d.long(int(entry(elf.DT_STRSZ)), uint64(elf.DT_DEBUG)) }, fmt.Sprintf("dynamic section has no DT_STRTAB or no DT_STRSZ (offset %#x)", im.DynOff)},
+		"DT_STRTAB":         {func(d damage) { d.dyn(elf.DT_STRTAB, huge) }, fmt.Sprintf("string table of %d bytes at address %#x is in no PT_LOAD (offset %#x)", im.StrSize, huge, entry(elf.DT_STRTAB))},
+		"DT_STRSZ":          {func(d damage) { d.dyn(elf.DT_STRSZ, huge) }, fmt.Sprintf("string table of %d bytes at address %#x is in no PT_LOAD (offset %#x)", huge, im.StrAddr, entry(elf.DT_STRTAB))},
+		"DT_RUNPATH":        {func(d damage) { d.dyn(elf.DT_RUNPATH, 1<<20) }, fmt.Sprintf("DT_RUNPATH is offset 0x100000 of a string table of %d bytes (offset %#x)", im.StrSize, entry(elf.DT_RUNPATH))},
+		"DT_NEEDED":         {func(d damage) { d.dyn(elf.DT_NEEDED, im.StrSize) }, fmt.Sprintf("DT_NEEDED is offset %#x of a string table of %d bytes (offset %#x)", im.StrSize, im.StrSize, entry(elf.DT_NEEDED))},
+		"string unfinished": {func(d damage) { d.b[d.im.StrOff+d.im.StrSize-1] = 'x'; d.dyn(elf.DT_RUNPATH, d.im.StrSize-3) }, fmt.Sprintf("unterminated string (offset %#x)", im.StrOff+im.StrSize-3)},
+		"PT_INTERP outside": {func(d damage) { d.prog(elf.PT_INTERP, 0, func(p *elfimage.Prog) { p.Off = huge }) },
 			fmt.Sprintf("PT_INTERP of 11 bytes at %#x lies outside the file of %d bytes (offset %#x)", huge, size, interpAt)},
-		"PT_INTERP unfinished":         {func(d damage) { d.prog(elf.PT_INTERP, 0, func(p *Prog) { p.Filesz = 4 }) }, fmt.Sprintf("unterminated string (offset %#x)", im.Progs[1].Off)},
-		"DT_HASH outside, no sections": {func(d damage) { d.long(atShoff, 0); d.half(atShnum, 0); d.dyn(elf.DT_HASH, huge) }, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.dynOff)},
+		"PT_INTERP unfinished":         {func(d damage) { d.prog(elf.PT_INTERP, 0, func(p *elfimage.Prog) { p.Filesz = 4 }) }, fmt.Sprintf("unterminated string (offset %#x)", im.Progs[1].Off)},
+		"DT_HASH outside, no sections": {func(d damage) { d.long(atShoff, 0); d.half(atShnum, 0); d.dyn(elf.DT_HASH, huge) }, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.DynOff)},
 		"DT_HASH of 4 billion symbols, no sections": {func(d damage) {
 			d.long(atShoff, 0)
 			d.half(atShnum, 0)
 			e, _ := d.im.Dyn(elf.DT_HASH)
 			littleOrder.PutUint32(d.b[e.Val+4:], math.MaxUint32)
-		}, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.dynOff)},
-		".hash elsewhere":      {func(d damage) { d.section(".hash", func(s *Section) { s.Addr += 64 }) }, "no room for a new run path: the data behind the program headers at offset 0x1f8 cannot move"},
-		"sections overlapping": {func(d damage) { d.section(".hash", func(s *Section) { s.Off, s.Size = 0, 1<<40 }) }, "no room for a new run path: the data behind the program headers at offset 0x0 cannot move"},
+		}, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.DynOff)},
+		".hash elsewhere":      {func(d damage) { d.section(".hash", func(s *elfimage.Section) { s.Addr += 64 }) }, "no room for a new run path: the data behind the program headers at offset 0x1f8 cannot move"},
+		"sections overlapping": {func(d damage) { d.section(".hash", func(s *elfimage.Section) { s.Off, s.Size = 0, 1<<40 }) }, "no room for a new run path: the data behind the program headers at offset 0x0 cannot move"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bytes.Clone(base)
@@ -183,9 +187,9 @@ func TestTruncatedAnywhere(t *testing.T) {
 		b := l.build(t)
 		for n := range len(b) {
 			err := try(b[:n])
-			var format *FormatError
+			var format *elfimage.FormatError
 			switch {
-			case n < 4 && !errors.Is(err, ErrNotELF):
+			case n < 4 && !errors.Is(err, elfimage.ErrNotELF):
 				t.Errorf("%s cut to %d bytes: %v", name, n, err)
 			case n >= 4 && !errors.As(err, &format):
 				t.Errorf("%s cut to %d bytes: %v", name, n, err)
@@ -218,10 +222,10 @@ func TestVersionRecordsEnd(t *testing.T) {
 
 // A marker may lie: found by fuzzing, a run path that runs out of its room.
 func TestRoomSmallerThanItsString(t *testing.T) {
-	b := edit(t, plain().build(t), Change{elf.DT_RUNPATH, lists[1]})
+	b := edit(t, plain().build(t), setPath(elf.DT_RUNPATH, lists[1]))
 	i := bytes.Index(b, []byte(roomMark))
 	copy(b[i+len(roomMark):], "00000005")
-	im := parse(t, edit(t, b, Change{elf.DT_RUNPATH, "/other"}))
+	im := parse(t, edit(t, b, setPath(elf.DT_RUNPATH, "/other")))
 	if _, list, err := im.RunPath(); list != "/other" || err != nil {
 		t.Errorf("run path is %q, %v", list, err)
 	}

@@ -1,24 +1,24 @@
-package image
+package elfedit
 
 import (
 	"bytes"
 	"debug/elf"
 	"fmt"
-	"io"
+	"runtime"
 	"testing"
 )
 
-// alone plans and applies a change with memory that no other image has had and
-// with every read going to the file.
+// alone plans and applies a change with memory that no other image has had.
 func alone(t *testing.T, b []byte, c Change) []byte {
 	t.Helper()
 	f := &memFile{b: bytes.Clone(b)}
-	im, err := Parse(f, int64(len(b)))
+	runtime.GC() // empties a sync.Pool
+	runtime.GC()
+	im, err := parseFile(f, int64(len(b)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	im.r = struct{ io.ReaderAt }{f} // not a window, so nothing is kept
-	e, err := im.Plan(c)
+	e, err := im.plan(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,13 +38,13 @@ func TestImagesDoNotShareMemory(t *testing.T) {
 		c    Change
 
 		file *memFile
-		im   *Image
+		im   *image
 		e    *Edit
 	}
 	var jobs []*job
 	for name, l := range layouts {
 		for i, list := range lists {
-			j := &job{name: fmt.Sprintf("%s/%d", name, i), old: l.build(t), c: Change{elf.DT_RUNPATH, list}}
+			j := &job{name: fmt.Sprintf("%s/%d", name, i), old: l.build(t), c: setPath(elf.DT_RUNPATH, list)}
 			j.want = alone(t, j.old, j.c)
 			jobs = append(jobs, j)
 		}
@@ -52,13 +52,13 @@ func TestImagesDoNotShareMemory(t *testing.T) {
 	plan := func(j *job) {
 		var err error
 		j.file = &memFile{b: bytes.Clone(j.old)}
-		if j.im, err = Parse(j.file, int64(len(j.old))); err != nil {
+		if j.im, err = parseFile(j.file, int64(len(j.old))); err != nil {
 			t.Fatal(err)
 		}
-		if j.e, err = j.im.Plan(j.c); err != nil {
+		if j.e, err = j.im.plan(j.c); err != nil {
 			t.Fatal(err)
 		}
-		if w := j.im.r.(*window); w.held && !bytes.Equal(w.buf, j.old) {
+		if b, held := j.im.View(0, j.im.size); held && !bytes.Equal(b, j.old) {
 			t.Errorf("%s: the plan changed what was read of the file", j.name)
 		}
 	}

@@ -1,10 +1,12 @@
-package image
+package elfedit
 
 import (
 	"cmp"
 	"debug/elf"
 	"math"
 	"slices"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // A block is a range of the file that can only move as one: a section, or several
@@ -66,33 +68,20 @@ var dynamicPointers = []elf.DynTag{
 	elf.DT_RELA, elf.DT_REL, elf.DT_JMPREL, elf.DynTag(36), elf.DT_MIPS_OPTIONS, // 36: DT_RELR
 }
 
-// isBlock reports whether a section is bytes of the file that can be in the way.
-func (s *Section) isBlock() bool { return s.inFile() && s.Size > 0 }
-
-// isZeros reports whether a section is memory without bytes of the file.
-func (s *Section) isZeros() bool {
-	return s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&elf.SHF_TLS == 0 && s.Size > 0
-}
-
-// isBlock reports whether a program header describes bytes of its own.
-func (p *Prog) isBlock() bool {
-	return p.Type != elf.PT_LOAD && p.Type != elf.PT_PHDR && p.Type != elf.PT_NULL && p.Filesz > 0
-}
-
 // blocks returns everything in the file that has a header or a dynamic entry of
 // its own, in order of offset, ranges that overlap joined.
-func (im *Image) blocks() []block {
+func (im *image) blocks() []block {
 	all := make([]block, 0, len(im.Sections)+len(im.Progs)+len(dynamicPointers))
-	interp := im.prog(elf.PT_INTERP)
+	interp := im.Prog(elf.PT_INTERP)
 	anchor := im.anchorSection()
 	for i := range im.Sections {
 		s := &im.Sections[i]
 		if i == anchor { // a hole
 			continue
 		}
-		if !s.isBlock() {
+		if !s.HasBytes() {
 			// patchelf, on mold's no-PIE programs, puts .bss where it leaves room in the file.
-			if off, ok := im.fileOffset(s.Addr, s.Size); ok && s.isZeros() {
+			if off, ok := im.FileOffset(s.Addr, s.Size); ok && s.IsZeros() {
 				all = append(all, block{off: off, size: s.Size, addr: s.Addr})
 			}
 			continue
@@ -102,7 +91,7 @@ func (im *Image) blocks() []block {
 		if interp != nil && s.Type == elf.SHT_PROGBITS && s.Off == interp.Off && s.Size == interp.Filesz {
 			rank, ok = rankInterp, true
 		}
-		if s.Type == elf.SHT_STRTAB && s.Addr == im.strtab {
+		if s.Type == elf.SHT_STRTAB && s.Addr == im.StrAddr {
 			rank, ok = rankStrings, true
 		}
 		b.rank, b.dynamic = rank, rank >= rankDynamicData
@@ -110,7 +99,7 @@ func (im *Image) blocks() []block {
 		all = append(all, b)
 	}
 	for i := range im.Progs {
-		if p := &im.Progs[i]; p.isBlock() {
+		if p := &im.Progs[i]; p.HasBytes() {
 			b := block{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align}
 			b.rank, b.movable = movableProgs[p.Type]
 			all = append(all, b)
@@ -144,29 +133,29 @@ func join(all []block) []block {
 
 // members finds the headers of what lies in a block. Overlaps are joined, so what
 // begins in it ends in it.
-func (im *Image) members(b *block) {
+func (im *image) members(b *block) {
 	b.sections, b.progs = nil, nil
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.isBlock() && s.Off >= b.off && s.Off < b.end() {
+		if s := &im.Sections[i]; s.HasBytes() && s.Off >= b.off && s.Off < b.end() {
 			b.sections = append(b.sections, i)
 		}
 	}
 	for i := range im.Progs {
-		if p := &im.Progs[i]; p.isBlock() && p.Off >= b.off && p.Off < b.end() {
+		if p := &im.Progs[i]; p.HasBytes() && p.Off >= b.off && p.Off < b.end() {
 			b.progs = append(b.progs, i)
 		}
 	}
 }
 
 // dynamicRanges appends the ranges that dynamic entries point to.
-func (im *Image) dynamicRanges(out []block) []block {
+func (im *image) dynamicRanges(out []block) []block {
 	add := func(tag elf.DynTag, align uint64, size func(addr uint64) (uint64, bool)) {
 		d, ok := im.Dyn(tag)
 		if !ok {
 			return
 		}
 		n, ok := size(d.Val)
-		off, mapped := im.fileOffset(d.Val, n)
+		off, mapped := im.FileOffset(d.Val, n)
 		if ok && mapped && n > 0 {
 			rank := rankDynamicData
 			if tag == elf.DT_STRTAB {
@@ -175,23 +164,23 @@ func (im *Image) dynamicRanges(out []block) []block {
 			out = append(out, block{off: off, size: n, addr: d.Val, align: align, movable: true, dynamic: true, rank: rank})
 		}
 	}
-	_, symbols, known := im.dynSymbols()
-	w := im.wordSize()
-	add(elf.DT_HASH, im.hashWord(), func(addr uint64) (uint64, bool) {
-		hw := im.hashWord()
-		b, ok := im.memory(addr, 2*hw)
+	_, symbols, known := im.DynSymbols()
+	w := im.WordSize()
+	add(elf.DT_HASH, im.HashWord(), func(addr uint64) (uint64, bool) {
+		hw := im.HashWord()
+		b, ok := im.Memory(addr, 2*hw)
 		if !ok {
 			return 0, false
 		}
-		return (2 + im.uint(b, hw) + im.uint(b[hw:], hw)) * hw, true
+		return (2 + im.Uint(b, hw) + im.Uint(b[hw:], hw)) * hw, true
 	})
 	add(elf.DT_GNU_HASH, w, func(addr uint64) (uint64, bool) {
-		_, n, ok := im.gnuHash(addr)
+		_, n, ok := im.GNUHash(addr)
 		return n, ok
 	})
-	add(elf.DT_SYMTAB, w, func(uint64) (uint64, bool) { return symbols * im.symSize(), known })
+	add(elf.DT_SYMTAB, w, func(uint64) (uint64, bool) { return symbols * im.SymSize(), known })
 	add(elf.DT_VERSYM, 2, func(uint64) (uint64, bool) { return symbols * 2, known })
-	add(elf.DT_STRTAB, 1, func(uint64) (uint64, bool) { return im.strsz, true })
+	add(elf.DT_STRTAB, 1, func(uint64) (uint64, bool) { return im.StrSize, true })
 	return out
 }
 
@@ -201,14 +190,14 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 	im := p.im
 	var out []block
 	free := from // up to here the range is accounted for
-	_, _, known := im.dynSymbols()
+	_, _, known := im.DynSymbols()
 	// Between headers only padding may lie, or what patchelf writes over sections
 	// that it has moved away: Xs, since 0.13 Zs.
 	unused := func(end uint64) error {
 		if end <= free {
 			return nil
 		}
-		b, err := im.read(free, end-free)
+		b, err := im.Read(free, end-free)
 		if err != nil {
 			return err
 		}
@@ -239,23 +228,23 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 			return nil, err
 		}
 		if !known {
-			return nil, malformed(im.dynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
+			return nil, elfimage.Malformed(im.DynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
 		}
-		if off, ok := im.fileOffset(b.addr, b.size); !ok || off != b.off {
-			return nil, malformed(b.off, "section or program header says address %#x, where no PT_LOAD maps it", b.addr)
+		if off, ok := im.FileOffset(b.addr, b.size); !ok || off != b.off {
+			return nil, elfimage.Malformed(b.off, "section or program header says address %#x, where no PT_LOAD maps it", b.addr)
 		}
 		free = b.end()
 		out = append(out, b)
 	}
 	if to > im.size {
-		return nil, malformed(from, "program headers end with the file")
+		return nil, elfimage.Malformed(from, "program headers end with the file")
 	}
 	return out, unused(to)
 }
 
 // holdsDynamic tells the block that is the dynamic section and nothing else.
-func (im *Image) holdsDynamic(b block) bool {
-	return b.off == im.dynOff && b.size == im.prog(elf.PT_DYNAMIC).Filesz
+func (im *image) holdsDynamic(b block) bool {
+	return b.off == im.DynOff && b.size == im.Prog(elf.PT_DYNAMIC).Filesz
 }
 
 // unreferenced makes sure that no dynamic symbol names an address in the blocks:
@@ -265,23 +254,23 @@ func (p *planner) unreferenced(blocks ...block) error {
 		return nil
 	}
 	im := p.im
-	off, n, known := im.dynSymbols()
+	off, n, known := im.DynSymbols()
 	if !known {
-		return malformed(im.dynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
+		return elfimage.Malformed(im.DynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
 	}
 	low, high := uint64(math.MaxUint64), uint64(0)
 	for _, b := range blocks {
 		low, high = min(low, b.addr), max(high, b.addr+b.size)
 	}
-	size, named := im.symSize(), false
-	err := im.eachPiece(off, n, size, func(_ uint64, s []byte) {
+	size, named := im.SymSize(), false
+	err := im.EachPiece(off, n, size, func(_ uint64, s []byte) {
 		for ; len(s) > 0; s = s[size:] {
-			shndx, value := im.symbol(s)
+			shndx, value := im.Symbol(s)
 			if value < low || value >= high || shndx == elf.SHN_UNDEF || shndx >= elf.SHN_LORESERVE {
 				continue
 			}
 			// The value of a TLS symbol is no address but an offset in its segment.
-			if elf.ST_TYPE(s[pick(im.is64(), 4, 12)]) == elf.STT_TLS {
+			if elf.ST_TYPE(s[pick(im.Is64(), 4, 12)]) == elf.STT_TLS {
 				continue
 			}
 			for _, b := range blocks {
@@ -294,14 +283,3 @@ func (p *planner) unreferenced(blocks ...block) error {
 	}
 	return err
 }
-
-// symbol returns st_shndx and st_value (gABI, "Symbol Table").
-func (im *Image) symbol(b []byte) (elf.SectionIndex, uint64) {
-	if im.is64() {
-		return elf.SectionIndex(im.order.Uint16(b[6:])), im.order.Uint64(b[8:])
-	}
-	return elf.SectionIndex(im.order.Uint16(b[14:])), uint64(im.order.Uint32(b[4:]))
-}
-
-// symbolValueAt is the offset of st_value in a symbol, in bytes.
-func (im *Image) symbolValueAt() uint64 { return pick(im.is64(), 8, 4) }

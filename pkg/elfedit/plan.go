@@ -1,14 +1,16 @@
-package image
+package elfedit
 
 import (
 	"debug/elf"
 	"fmt"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // planner is an edit in the making.
 type planner struct {
-	im      *Image
-	change  Change
+	im      *image
+	change  RunPath
 	retired []int  // indices in im.Dynamic of the entries that hold a run path now
 	table   []byte // the dynamic string table, once read
 	room    *room  // the last one in it, once looked for; of size 0 where there is none
@@ -47,7 +49,7 @@ func (p *planner) plan() (*Edit, error) {
 		script := newDynScript(p.im)
 		script.dropRunPaths(-1)
 		e.writes = script.writes()
-		scrubs, err := p.scrubs(p.im.strOff)
+		scrubs, err := p.scrubs(p.im.StrOff)
 		if err != nil {
 			return nil, err
 		}
@@ -87,7 +89,7 @@ func (p *planner) assemble(e *Edit, pl *placement, slot int) (*Edit, error) {
 
 	script := newDynScript(p.im)
 	script.retarget(pl.tags)
-	script.setRunPath(slot, Dyn{Tag: p.change.Tag, Val: pl.strOff})
+	script.setRunPath(slot, elfimage.Dyn{Tag: p.change.Tag, Val: pl.strOff})
 	var dynamic []write
 	if pl.dynamic == nil {
 		dynamic = script.writes()
@@ -127,7 +129,7 @@ func (p *planner) slot() (int, error) {
 		}
 		return p.retired[0], nil
 	}
-	if n := len(p.im.Dynamic); n+2 <= p.im.dynCap {
+	if n := len(p.im.Dynamic); n+2 <= p.im.DynCap {
 		return n, nil
 	}
 	// DT_RELACOUNT and DT_RELCOUNT only tell the loader how many relocations it
@@ -137,7 +139,7 @@ func (p *planner) slot() (int, error) {
 	for i, d := range p.im.Dynamic {
 		spare := d.Tag == elf.DT_RELACOUNT || d.Tag == elf.DT_RELCOUNT ||
 			d.Tag == elf.DT_FLAGS && elf.DynFlag(d.Val) == elf.DF_BIND_NOW && elf.DynFlag1(flags1.Val)&elf.DF_1_NOW != 0
-		if spare && samePage(d.Off, p.im.dynSize()) {
+		if spare && samePage(d.Off, p.im.DynSize()) {
 			return i, nil
 		}
 	}
@@ -145,9 +147,7 @@ func (p *planner) slot() (int, error) {
 }
 
 // samePage reports whether n bytes at off lie in one page, and so are written whole or not at all.
-func samePage(off, n uint64) bool { return off/pageSize == (off+n-1)/pageSize }
-
-const pageSize = 4096
+func samePage(off, n uint64) bool { return off/elfimage.PageSize == (off+n-1)/elfimage.PageSize }
 
 func alignUp(v, a uint64) uint64 {
 	if a <= 1 {

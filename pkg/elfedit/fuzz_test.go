@@ -1,4 +1,4 @@
-package image
+package elfedit
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func seed(f *testing.F, add func(b []byte)) {
 		}
 		b := l.build(f)
 		add(b)
-		add(edit(f, b, Change{elf.DT_RUNPATH, lists[1]}))
+		add(edit(f, b, setPath(elf.DT_RUNPATH, lists[1])))
 	}
 }
 
@@ -37,7 +37,7 @@ func FuzzParse(f *testing.F) {
 	seed(f, func(b []byte) { f.Add(b) })
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := allocated(func() {
-			im, err := Parse(bytes.NewReader(b), int64(len(b)))
+			im, err := parseFile(bytes.NewReader(b), int64(len(b)))
 			if err != nil {
 				return
 			}
@@ -70,17 +70,17 @@ func FuzzEdit(f *testing.F) {
 		f.Add(b, lists[1], true)
 	})
 	f.Fuzz(func(t *testing.T, b []byte, list string, rpath bool) {
-		c := Change{elf.DT_RUNPATH, list}
+		c := setPath(elf.DT_RUNPATH, list)
 		if rpath {
-			c.Tag = elf.DT_RPATH
+			c.RunPath.Tag = elf.DT_RPATH
 		}
 		file := &memFile{b: slices.Clone(b)}
-		im, err := Parse(file, int64(len(b)))
+		im, err := parseFile(file, int64(len(b)))
 		if err != nil {
 			return
 		}
 		var e *Edit
-		n := allocated(func() { e, err = im.Plan(c) })
+		n := allocated(func() { e, err = im.plan(c) })
 		if limit := uint64(1<<20 + 64*(len(b)+len(list))); n > limit {
 			t.Errorf("%d bytes allocated for a file of %d and a list of %d", n, len(b), len(list))
 		}
@@ -93,15 +93,15 @@ func FuzzEdit(f *testing.F) {
 		if err := e.Apply(file); err != nil {
 			t.Fatal(err)
 		}
-		after, err := Parse(file, int64(len(file.b)))
+		after, err := parseFile(file, int64(len(file.b)))
 		if err != nil {
 			t.Fatalf("does not read back: %v", err)
 		}
 		tag, now, err := after.RunPath()
-		if err != nil || now != list || list != "" && tag != c.Tag {
+		if err != nil || now != list || list != "" && tag != c.RunPath.Tag {
 			t.Errorf("run path is %v %q, %v; asked for %q", tag, now, err, list)
 		}
-		if again, err := after.Plan(c); again != nil || err != nil {
+		if again, err := after.plan(c); again != nil || err != nil {
 			t.Errorf("the second plan is %v, %v", again, err)
 		}
 	})

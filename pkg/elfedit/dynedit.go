@@ -1,29 +1,31 @@
-package image
+package elfedit
 
 import (
 	"debug/elf"
 	"slices"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // A dynScript edits the dynamic section one entry at a time, in an order in which
 // every step leaves it readable.
 type dynScript struct {
-	im    *Image
-	cur   []Dyn // as after the steps so far, without the terminator
+	im    *image
+	cur   []elfimage.Dyn // as after the steps so far, without the terminator
 	steps []dynStep
 }
 
 // A dynStep stores one entry. A DT_NULL terminates.
 type dynStep struct {
 	index int
-	Dyn
+	elfimage.Dyn
 }
 
-func newDynScript(im *Image) *dynScript {
+func newDynScript(im *image) *dynScript {
 	return &dynScript{im: im, cur: slices.Clone(im.Dynamic)}
 }
 
-func (s *dynScript) set(i int, d Dyn) {
+func (s *dynScript) set(i int, d elfimage.Dyn) {
 	s.steps = append(s.steps, dynStep{i, d})
 	switch {
 	case i < len(s.cur):
@@ -38,18 +40,18 @@ func (s *dynScript) set(i int, d Dyn) {
 func (s *dynScript) retarget(values map[elf.DynTag]uint64) {
 	for i, d := range s.cur {
 		if v, ok := values[d.Tag]; ok && v != d.Val {
-			s.set(i, Dyn{Tag: d.Tag, Val: v})
+			s.set(i, elfimage.Dyn{Tag: d.Tag, Val: v})
 		}
 	}
 }
 
 // setRunPath makes entry slot the only run path; slot == len(cur) takes a spare entry,
 // a negative one appends where the section moves anyway.
-func (s *dynScript) setRunPath(slot int, d Dyn) {
+func (s *dynScript) setRunPath(slot int, d elfimage.Dyn) {
 	if slot < 0 || slot >= len(s.cur) {
 		slot = len(s.cur)
 		// What follows the old terminator may be anything: terminate again first.
-		s.steps = append(s.steps, dynStep{slot + 1, Dyn{}})
+		s.steps = append(s.steps, dynStep{slot + 1, elfimage.Dyn{}})
 	}
 	s.set(slot, d)
 	s.dropRunPaths(slot)
@@ -78,11 +80,11 @@ func (s *dynScript) remove(i int) {
 	for ; i+1 < len(s.cur); i++ {
 		d := s.cur[i+1]
 		if s.isRelative(d.Tag) {
-			d.Val += s.im.dynSize()
+			d.Val += s.im.DynSize()
 		}
 		s.set(i, d)
 	}
-	s.set(i, Dyn{})
+	s.set(i, elfimage.Dyn{})
 	s.cur = s.cur[:i]
 }
 
@@ -98,14 +100,14 @@ func (s *dynScript) writes() []write {
 	if len(s.steps) == 0 {
 		return nil
 	}
-	es := s.im.dynSize()
+	es := s.im.DynSize()
 	first, last := s.steps[0].index, s.steps[0].index
 	for _, st := range s.steps {
 		first, last = min(first, st.index), max(last, st.index)
 	}
-	off, n := s.im.dynOff+uint64(first)*es, uint64(last-first+1)*es
+	off, n := s.im.DynOff+uint64(first)*es, uint64(last-first+1)*es
 	if samePage(off, n) {
-		b := s.im.bytes(n)
+		b := s.im.Bytes(n)
 		for i := first; i <= last; i++ { // unchanged entries between are written as they were
 			s.encode(b[uint64(i-first)*es:], s.at(i))
 		}
@@ -113,8 +115,8 @@ func (s *dynScript) writes() []write {
 	}
 	var out []write
 	for _, st := range s.steps {
-		at := s.im.dynOff + uint64(st.index)*es
-		b := s.im.bytes(es)
+		at := s.im.DynOff + uint64(st.index)*es
+		b := s.im.Bytes(es)
 		s.encode(b, st.Dyn)
 		if samePage(at, es) {
 			out = append(out, write{off: at, data: b})
@@ -127,16 +129,16 @@ func (s *dynScript) writes() []write {
 }
 
 // at returns entry i as after the script.
-func (s *dynScript) at(i int) Dyn {
+func (s *dynScript) at(i int) elfimage.Dyn {
 	if i < len(s.cur) {
 		return s.cur[i]
 	}
-	return Dyn{}
+	return elfimage.Dyn{}
 }
 
-func (s *dynScript) encode(b []byte, d Dyn) {
-	s.im.putWord(b, uint64(d.Tag))
-	s.im.putWord(b[s.im.dynSize()/2:], d.Val)
+func (s *dynScript) encode(b []byte, d elfimage.Dyn) {
+	s.im.PutWord(b, uint64(d.Tag))
+	s.im.PutWord(b[s.im.DynSize()/2:], d.Val)
 }
 
 // encodeInto writes the whole section, which moves by delta in memory, to b.
@@ -146,6 +148,6 @@ func (s *dynScript) encodeInto(b []byte, delta uint64) {
 		if s.isRelative(d.Tag) {
 			d.Val -= delta
 		}
-		s.encode(b[uint64(i)*s.im.dynSize():], d)
+		s.encode(b[uint64(i)*s.im.DynSize():], d)
 	}
 }

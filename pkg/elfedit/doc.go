@@ -1,13 +1,9 @@
-// Package image reads and edits the run path of an ELF image.
+// Package elfedit edits an ELF image: a [Change] says what the file is to say
+// afterwards, [Plan] makes of it an [Edit], a list of writes in an order that leaves
+// the image loadable after each of them.
 //
-// It sees a file as the dynamic loader does: the ELF header, the program
-// headers by e_phoff, and what PT_DYNAMIC points to. Section headers, which the
-// loader never reads, are kept consistent for the tools that do: strip, objcopy,
-// readelf, gdb, patchelf.
-//
-// Nothing here opens a file or walks a directory: [Parse] takes an [io.ReaderAt],
-// and an edit is a list of writes in an order that leaves the image loadable
-// after each of them.
+// Section headers, which the loader never reads, are kept consistent for the tools
+// that do: strip, objcopy, readelf, gdb, patchelf.
 //
 // # Where a new run path goes
 //
@@ -43,4 +39,4 @@
 // before the headers change, what was written is taken back.
 //
 // Every plan is applied in memory and read back before it reaches the file.
-package image
+package elfedit

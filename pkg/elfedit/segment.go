@@ -1,4 +1,4 @@
-package image
+package elfedit
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"debug/elf"
 	"math"
 	"slices"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // segmentHead is the number of bytes of a new segment before its first section:
@@ -16,10 +18,10 @@ const segmentHead = 64
 // A trailer is what stands behind the last segment: sections that are not loaded,
 // the section headers, and what somebody appended to the file.
 type trailer struct {
-	sections []Section // with their new places
-	moving   []int     // indices of those that move along, by offset
-	tailOff  uint64    // where appended data begins now
-	tail     uint64    // its size, bytes
+	sections []elfimage.Section // with their new places
+	moving   []int              // indices of those that move along, by offset
+	tailOff  uint64             // where appended data begins now
+	tail     uint64             // its size, bytes
 }
 
 const maxMoving = 64 << 10 // sections that move along, bytes in all
@@ -28,14 +30,14 @@ const maxMoving = 64 << 10 // sections that move along, bytes in all
 // sections that stand behind offset end now.
 func (p *planner) trailer(end uint64) (*trailer, error) {
 	im := p.im
-	t := &trailer{sections: append([]Section(nil), im.Sections...), tailOff: im.imageEnd()}
+	t := &trailer{sections: append([]elfimage.Section(nil), im.Sections...), tailOff: im.imageEnd()}
 	left := uint64(maxMoving)
 	for i := range im.Sections {
 		s := &im.Sections[i]
 		// patchelf insists on a section behind the string table in an ET_EXEC file
 		// (rewriteSectionsExecutable), so the section names go with the headers.
-		names := i == int(im.shstrndx) && s.Type == elf.SHT_STRTAB
-		if (names || s.Off >= end) && s.isBlock() && s.Flags&elf.SHF_ALLOC == 0 && s.Addralign <= 64 &&
+		names := i == int(im.Shstrndx) && s.Type == elf.SHT_STRTAB
+		if (names || s.Off >= end) && s.HasBytes() && s.Flags&elf.SHF_ALLOC == 0 && s.Addralign <= 64 &&
 			s.Size <= min(left, im.size) && s.Off <= im.size-s.Size {
 			t.moving = append(t.moving, i)
 			left -= s.Size
@@ -53,11 +55,11 @@ func (p *planner) trailer(end uint64) (*trailer, error) {
 }
 
 // zeros reports whether n bytes at off are all zero.
-func (im *Image) zeros(off, n uint64) (bool, error) {
-	buf := im.bytes(min(n, 64<<10))
+func (im *image) zeros(off, n uint64) (bool, error) {
+	buf := im.Bytes(min(n, 64<<10))
 	for n > 0 {
 		b := buf[:min(n, uint64(len(buf)))]
-		if err := readFull(im.r, b, off); err != nil {
+		if err := elfimage.ReadFull(im, b, off); err != nil {
 			return false, err
 		}
 		if len(bytes.Trim(b, "\x00")) > 0 {
@@ -71,7 +73,7 @@ func (im *Image) zeros(off, n uint64) (bool, error) {
 // write lays the trailer out behind offset end. It returns its bytes, which follow
 // end directly, the new e_shoff and the size of the whole file; appended data comes
 // as a copy, so that it is found from its old offset as well as from the end.
-func (t *trailer) write(im *Image, end uint64) (data []byte, copied *write, shoff, size uint64, err error) {
+func (t *trailer) write(im *image, end uint64) (data []byte, copied *write, shoff, size uint64, err error) {
 	at := end
 	for _, i := range t.moving {
 		s := &t.sections[i]
@@ -80,24 +82,24 @@ func (t *trailer) write(im *Image, end uint64) (data []byte, copied *write, shof
 	}
 	if len(t.sections) > 0 {
 		shoff = alignUp(at, 8)
-		at = shoff + uint64(len(t.sections))*im.shdrSize()
+		at = shoff + uint64(len(t.sections))*im.ShdrSize()
 	}
-	data = im.bytes(at - end)
+	data = im.Bytes(at - end)
 	for _, i := range t.moving {
 		s := &t.sections[i]
-		if err := readFull(im.r, data[s.Off-end:][:s.Size], im.Sections[i].Off); err != nil {
+		if err := elfimage.ReadFull(im, data[s.Off-end:][:s.Size], im.Sections[i].Off); err != nil {
 			return nil, nil, 0, 0, err
 		}
 	}
 	for i, s := range t.sections {
-		im.encodeSection(data[shoff-end+uint64(i)*im.shdrSize():], s)
+		im.EncodeSection(data[shoff-end+uint64(i)*im.ShdrSize():], s)
 	}
 	size = at
 	if t.tail > 0 {
 		copied = &write{off: size, from: t.tailOff, n: t.tail}
 	}
 	size += t.tail
-	if !im.is64() && size > math.MaxUint32 {
+	if !im.Is64() && size > math.MaxUint32 {
 		return nil, nil, 0, 0, cannot("the file would pass 4 GiB")
 	}
 	return data, copied, shoff, size, nil
@@ -107,7 +109,7 @@ func (t *trailer) write(im *Image, end uint64) (data []byte, copied *write, shof
 // ends it: only little that is not loaded stands behind it, and that moves on.
 func (p *planner) inLastSegment() (*placement, error) {
 	im := p.im
-	seg := im.segment(im.strtab, im.strsz)
+	seg := im.Segment(im.StrAddr, im.StrSize)
 	if seg == nil || seg.Filesz != seg.Memsz {
 		return nil, nil
 	}
@@ -125,11 +127,11 @@ func (p *planner) inLastSegment() (*placement, error) {
 		return nil, err
 	}
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.isBlock() && s.Off+s.Size > end && !slices.Contains(t.moving, i) {
+		if s := &im.Sections[i]; s.HasBytes() && s.Off+s.Size > end && !slices.Contains(t.moving, i) {
 			return nil, nil
 		}
 	}
-	if im.phoff > end {
+	if im.Phoff > end {
 		return nil, nil
 	}
 	const most = 64 << 10 // appended data that is worth a move of the same distance
@@ -157,8 +159,8 @@ func (p *planner) inLastSegment() (*placement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if i := im.stringSection(); i >= 0 {
-		t.sections[i].Size = end + n - im.strOff
+	if i := im.StringSection(); i >= 0 {
+		t.sections[i].Size = end + n - im.StrOff
 	}
 	for i := range t.sections { // eu-strip gives .bss an offset behind what it keeps
 		if s := &t.sections[i]; s.Type == elf.SHT_NOBITS && s.Off >= end {
@@ -173,7 +175,7 @@ func (p *planner) inLastSegment() (*placement, error) {
 	if copied != nil {
 		prepare = append(prepare, *copied)
 	}
-	progs := append([]Prog(nil), im.Progs...)
+	progs := append([]elfimage.Prog(nil), im.Progs...)
 	for i := range progs {
 		if &im.Progs[i] == seg {
 			progs[i].Filesz += n
@@ -189,7 +191,7 @@ func (p *planner) inLastSegment() (*placement, error) {
 	pl.prepare, pl.size = prepare, size
 	pl.heads = append(head, str)
 	if gap > 0 {
-		pl.settle = []write{{off: end, data: im.bytes(t.tailOff - end)}}
+		pl.settle = []write{{off: end, data: im.Bytes(t.tailOff - end)}}
 	}
 	pl.early = len(pl.heads)
 	return pl, nil
@@ -209,7 +211,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	if err != nil {
 		return nil, err
 	}
-	tableEnd := im.phoff + uint64(len(im.Progs))*im.phdrSize()
+	tableEnd := im.Phoff + uint64(len(im.Progs))*im.PhdrSize()
 	null := -1 // an unused program header spares the growth; MIPS linkers leave one
 	for i := range im.Progs {
 		if im.Progs[i].Type == elf.PT_NULL {
@@ -229,7 +231,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 		}
 	}
 	if null < 0 {
-		tableEnd += im.phdrSize()
+		tableEnd += im.PhdrSize()
 	}
 	p.anchor(t, tableEnd, moving)
 	n := &newSegment{p: p, t: t, lent: -1}
@@ -262,7 +264,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	}
 	capacity := roomFor(len(p.change.List))
 	if t.tail > 0 {
-		capacity = max(capacity, pageSize) // each growth would copy the appended data again
+		capacity = max(capacity, elfimage.PageSize) // each growth would copy the appended data again
 	}
 	n.addTable(pl, table, p.change.List, capacity)
 	if err := n.finish(pl, null, moveDynamic); err != nil {
@@ -291,7 +293,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 // because it stops looking at the first section header that points further on.
 func (p *planner) clear(tableEnd uint64) ([]block, error) {
 	blocks := p.im.blocks()
-	moving, err := p.movingFor(tableEnd, tableEnd+p.im.phdrSize(), blocks)
+	moving, err := p.movingFor(tableEnd, tableEnd+p.im.PhdrSize(), blocks)
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +301,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 		return nil, err
 	}
 	const little = 4096 // bytes
-	more, err := p.movingFor(tableEnd, tableEnd+2*p.im.phdrSize(), blocks)
+	more, err := p.movingFor(tableEnd, tableEnd+2*p.im.PhdrSize(), blocks)
 	if err != nil {
 		return moving, nil
 	}
@@ -317,7 +319,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 
 // lendable returns a program header that the loader can do without for the moment
 // between two writes, or -1.
-func lendable(progs []Prog) int {
+func lendable(progs []elfimage.Prog) int {
 	for _, t := range []elf.ProgType{elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
 		for i := range progs {
 			if progs[i].Type == t {
@@ -336,10 +338,10 @@ func lendable(progs []Prog) int {
 // PT_GNU_PROPERTY (sysdeps/x86/dl-prop.h). PT_PHDR tells a loader how far the
 // program stands from its linked address (glibc elf/rtld.c, rtld_setup_main_map):
 // ET_EXEC stands where it was linked, and a library's is never read.
-func (im *Image) expendable() int {
+func (im *image) expendable() int {
 	for i := range im.Progs {
 		q := &im.Progs[i]
-		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.prog(elf.PT_INTERP) == nil) {
+		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.Prog(elf.PT_INTERP) == nil) {
 			return i
 		}
 		if q.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {
@@ -371,7 +373,7 @@ type newSegment struct {
 func (n *newSegment) begin() {
 	im := n.p.im
 	top := uint64(0)
-	n.align = pageSize
+	n.align = elfimage.PageSize
 	for i := range im.Progs {
 		if q := &im.Progs[i]; q.Type == elf.PT_LOAD {
 			top = max(top, q.Vaddr+q.Memsz)
@@ -381,7 +383,7 @@ func (n *newSegment) begin() {
 	const gap = 64 << 10 // closer, eu-elflint takes the new sections for parts of the segment below
 	n.off = alignUp(im.size, 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
-	n.data = im.bytes(segmentHead + im.strsz + 24<<10)[:segmentHead]
+	n.data = im.Bytes(segmentHead + im.StrSize + 24<<10)[:segmentHead]
 }
 
 // reserve returns the offset of n more bytes that lies at the same place modulo align as at does.
@@ -396,21 +398,21 @@ func (n *newSegment) reserve(size, align, at uint64) uint64 {
 
 // add moves a block into the segment.
 func (n *newSegment) add(b *block) error {
-	b.newOff = n.reserve(b.size, min(b.align, pageSize), b.off)
+	b.newOff = n.reserve(b.size, min(b.align, elfimage.PageSize), b.off)
 	b.newAddr = n.addr + b.newOff - n.off
 	n.blocks = append(n.blocks, *b)
-	return readFull(n.p.im.r, n.data[b.newOff-n.off:][:b.size], b.off)
+	return elfimage.ReadFull(n.p.im, n.data[b.newOff-n.off:][:b.size], b.off)
 }
 
 // addDynamic makes room for the dynamic section with one more entry and its terminator.
 func (n *newSegment) addDynamic() (*block, error) {
 	im := n.p.im
 	entries := uint64(len(im.Dynamic)) + 2
-	b := &block{off: im.dynOff, size: entries * im.dynSize(), addr: im.prog(elf.PT_DYNAMIC).Vaddr, rank: rankDynamic}
+	b := &block{off: im.DynOff, size: entries * im.DynSize(), addr: im.Prog(elf.PT_DYNAMIC).Vaddr, rank: rankDynamic}
 	if err := n.p.unreferenced(*b); err != nil {
 		return nil, err
 	}
-	b.newOff = n.reserve(b.size, im.wordSize(), 0)
+	b.newOff = n.reserve(b.size, im.WordSize(), 0)
 	b.newAddr = n.addr + b.newOff - n.off
 	for i := range im.Progs {
 		if im.Progs[i].Type == elf.PT_DYNAMIC {
@@ -435,7 +437,7 @@ func (n *newSegment) addTable(pl *placement, table []byte, list string, capacity
 	pl.strOff, pl.newTable, pl.table = strAt-before, at, grown[before:]
 	addr, size := n.addr+at-n.off, uint64(len(pl.table))
 	pl.tags[elf.DT_STRTAB], pl.tags[elf.DT_STRSZ] = addr, size
-	if i := n.p.im.stringSection(); i >= 0 {
+	if i := n.p.im.StringSection(); i >= 0 {
 		s := &n.t.sections[i]
 		s.Off, s.Addr, s.Size = at, addr, size
 	}
@@ -444,12 +446,12 @@ func (n *newSegment) addTable(pl *placement, table []byte, list string, capacity
 // finish lays out the trailer and the headers.
 func (n *newSegment) finish(pl *placement, null int, writable bool) error {
 	im := n.p.im
-	segment := Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Align: n.align,
+	segment := elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Align: n.align,
 		Filesz: uint64(len(n.data)), Memsz: uint64(len(n.data))}
 	if writable {
 		segment.Flags |= elf.PF_W
 	}
-	if !im.is64() && segment.Vaddr+segment.Memsz > math.MaxUint32 {
+	if !im.Is64() && segment.Vaddr+segment.Memsz > math.MaxUint32 {
 		return cannot("the address space of 32 bits is full")
 	}
 	for _, b := range n.blocks {
@@ -480,13 +482,13 @@ func (n *newSegment) finish(pl *placement, null int, writable bool) error {
 	}
 	if n.lent >= 0 { // with the places of old, so that the old bytes are what it describes
 		progs := n.insert(im.Progs, segment, n.lent)
-		head, err := n.p.header(progs, im.shoff, len(im.Sections))
+		head, err := n.p.header(progs, im.Shoff, len(im.Sections))
 		if err != nil {
 			return err
 		}
 		pl.heads, pl.early = head, len(head)
 	}
-	progs := append([]Prog(nil), im.Progs...)
+	progs := append([]elfimage.Prog(nil), im.Progs...)
 	for _, b := range n.blocks {
 		for _, i := range b.progs {
 			q := &progs[i]
@@ -512,7 +514,7 @@ func (n *newSegment) finish(pl *placement, null int, writable bool) error {
 // insert returns the program headers with segment behind the last PT_LOAD, in
 // ascending order of address as the gABI wants them, and without entry drop
 // (-1 for none).
-func (n *newSegment) insert(progs []Prog, segment Prog, drop int) []Prog {
+func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop int) []elfimage.Prog {
 	last := 0
 	for i := range progs {
 		if progs[i].Type == elf.PT_LOAD {
@@ -523,7 +525,7 @@ func (n *newSegment) insert(progs []Prog, segment Prog, drop int) []Prog {
 	if load := progs[last]; load.Paddr == load.Vaddr || load.Paddr != 0 {
 		segment.Paddr = segment.Vaddr + (load.Paddr - load.Vaddr)
 	}
-	out := make([]Prog, 0, len(progs)+1)
+	out := make([]elfimage.Prog, 0, len(progs)+1)
 	for i, q := range progs {
 		if i != drop {
 			out = append(out, q)
@@ -532,11 +534,11 @@ func (n *newSegment) insert(progs []Prog, segment Prog, drop int) []Prog {
 			out = append(out, segment)
 		}
 	}
-	size := uint64(len(out)) * n.p.im.phdrSize()
-	end := n.p.im.phoff + size
+	size := uint64(len(out)) * n.p.im.PhdrSize()
+	end := n.p.im.Phoff + size
 	for i := range out {
 		// patchelf and objcopy together leave a segment that ends with the table.
-		if q := &out[i]; q.Type == elf.PT_LOAD && q.Off <= n.p.im.phoff && n.p.im.phoff < q.Off+q.Filesz && q.Off+q.Filesz < end &&
+		if q := &out[i]; q.Type == elf.PT_LOAD && q.Off <= n.p.im.Phoff && n.p.im.Phoff < q.Off+q.Filesz && q.Off+q.Filesz < end &&
 			q.Filesz == q.Memsz && n.p.im.addressRoom(q) >= end-q.Off-q.Filesz {
 			q.Filesz, q.Memsz = end-q.Off, end-q.Off
 		}
@@ -550,41 +552,41 @@ func (n *newSegment) insert(progs []Prog, segment Prog, drop int) []Prog {
 // header writes the ELF header and the program headers, in one piece where they
 // are neighbours: both then change at once. The section headers are at shoff, so
 // many of them.
-func (p *planner) header(progs []Prog, shoff uint64, sections int) ([]write, error) {
+func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]write, error) {
 	im := p.im
-	ehdr := im.bytes(im.ehdrSize())
-	if err := readFull(im.r, ehdr, 0); err != nil {
+	ehdr := im.Bytes(im.EhdrSize())
+	if err := elfimage.ReadFull(im, ehdr, 0); err != nil {
 		return nil, err
 	}
-	w := im.wordSize()
+	w := im.WordSize()
 	if len(im.Sections) > 0 {
-		im.putWord(ehdr[24+2*w:], shoff)
+		im.PutWord(ehdr[24+2*w:], shoff)
 	}
 	if sections != len(im.Sections) {
-		im.order.PutUint16(ehdr[24+3*w+12:], uint16(sections)) // behind e_phnum and e_shentsize
+		im.Order.PutUint16(ehdr[24+3*w+12:], uint16(sections)) // behind e_phnum and e_shentsize
 	}
-	im.order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // behind e_flags, e_ehsize, e_phentsize
-	table := im.bytes(uint64(len(progs)) * im.phdrSize())
+	im.Order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // behind e_flags, e_ehsize, e_phentsize
+	table := im.Bytes(uint64(len(progs)) * im.PhdrSize())
 	for i, q := range progs {
-		im.encodeProg(table[uint64(i)*im.phdrSize():], q)
+		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
 	}
 	switch {
-	case im.phoff == im.ehdrSize():
+	case im.Phoff == im.EhdrSize():
 		return []write{{off: 0, data: append(ehdr, table...)}}, nil
 	case len(progs) == len(im.Progs):
-		return []write{{off: im.phoff, data: table}, {off: 0, data: ehdr}}, nil
+		return []write{{off: im.Phoff, data: table}, {off: 0, data: ehdr}}, nil
 	}
 	// BOLT puts the table at the end. Between the two writes the loader sees the
 	// new table without its last entry: let that be one that it can do without.
 	lent := lendable(progs)
 	if lent < 0 {
-		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.phoff)
+		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
 	}
 	progs = append(append(slices.Clone(progs[:lent]), progs[lent+1:]...), progs[lent])
 	for i, q := range progs {
-		im.encodeProg(table[uint64(i)*im.phdrSize():], q)
+		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
 	}
-	return []write{{off: im.phoff, data: table}, {off: 0, data: ehdr}}, nil
+	return []write{{off: im.Phoff, data: table}, {off: 0, data: ehdr}}, nil
 }
 
 // deadBlocks zeroes what moved blocks leave behind from offset from on: zeros are
@@ -593,7 +595,7 @@ func (p *planner) deadBlocks(moved []block, from uint64) []write {
 	var out []write
 	for _, b := range moved {
 		if start := max(b.off, from); start < b.end() {
-			out = append(out, write{off: start, data: p.im.bytes(b.end() - start)})
+			out = append(out, write{off: start, data: p.im.Bytes(b.end() - start)})
 		}
 	}
 	return out
@@ -615,22 +617,22 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 			dynamic = &moved[k]
 		}
 	}
-	if i := im.stringSection(); i >= 0 {
-		moves[i].addr = strtab - im.strtab
+	if i := im.StringSection(); i >= 0 {
+		moves[i].addr = strtab - im.StrAddr
 	}
 	var out []write
-	size, at, w := im.symSize(), im.symbolValueAt(), im.wordSize()
+	size, at, w := im.SymSize(), im.SymbolValueAt(), im.WordSize()
 	for i := range im.Sections {
 		s := &im.Sections[i]
 		if s.Type != elf.SHT_SYMTAB && s.Type != elf.SHT_DYNSYM {
 			continue
 		}
 		if s.Size > im.size || s.Off > im.size-s.Size {
-			return nil, malformed(im.shoff+uint64(i)*im.shdrSize(), "symbol table of %d bytes at %#x lies outside the file", s.Size, s.Off)
+			return nil, elfimage.Malformed(im.Shoff+uint64(i)*im.ShdrSize(), "symbol table of %d bytes at %#x lies outside the file", s.Size, s.Off)
 		}
-		err := im.eachPiece(s.Off, s.Size/size, size, func(off uint64, b []byte) {
+		err := im.EachPiece(s.Off, s.Size/size, size, func(off uint64, b []byte) {
 			for ; len(b) > 0; off, b = off+size, b[size:] {
-				shndx, value := im.symbol(b)
+				shndx, value := im.Symbol(b)
 				by := uint64(0)
 				switch {
 				case shndx < elf.SHN_LORESERVE && int(shndx) < len(moves):
@@ -639,8 +641,8 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 					by = dynamic.newAddr - dynamic.addr
 				}
 				if by != 0 {
-					v := im.bytes(w)
-					im.putWord(v, value+by)
+					v := im.Bytes(w)
+					im.PutWord(v, value+by)
 					out = append(out, write{off: off + moves[i].off + at, data: v})
 				}
 			}

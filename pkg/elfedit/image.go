@@ -1,0 +1,18 @@
+package elfedit
+
+import "cuda-runpath/pkg/elfimage"
+
+// image is the file that is edited, with what only an editor asks of it.
+type image struct {
+	*elfimage.Image
+	size uint64 // of the file, bytes
+}
+
+func newImage(im *elfimage.Image) *image { return &image{im, uint64(im.Size())} }
+
+func pick(long bool, a, b uint64) uint64 {
+	if long {
+		return a
+	}
+	return b
+}

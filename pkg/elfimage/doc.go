@@ -1,0 +1,6 @@
+// Package elfimage reads an ELF image.
+//
+// It sees a file as the dynamic loader does: the ELF header, the program headers by
+// e_phoff, and what PT_DYNAMIC points to. Nothing here opens a file, walks a
+// directory or writes: [Parse] takes an [io.ReaderAt]. Package elfedit edits.
+package elfimage

@@ -1,0 +1,252 @@
+package elfimage
+
+import "debug/elf"
+
+// stringTags are the dynamic entries whose value is an offset in the string table
+// (gABI, "Dynamic Section"; the audit and auxiliary ones are GNU's and Sun's).
+var stringTags = map[elf.DynTag]bool{
+	elf.DT_NEEDED: true, elf.DT_SONAME: true, elf.DT_RPATH: true, elf.DT_RUNPATH: true,
+	elf.DT_CONFIG: true, elf.DT_DEPAUDIT: true, elf.DT_AUDIT: true, elf.DT_AUXILIARY: true, elf.DT_FILTER: true,
+	elf.DT_MIPS_IVERSION: true,
+}
+
+// DynSymbols returns the file offset and the number of the dynamic symbols. The
+// loader needs no count; it stands in the section header, or follows from the
+// hash table. known is false where it cannot be told.
+func (im *Image) DynSymbols() (off, n uint64, known bool) {
+	tab, ok := im.Dyn(elf.DT_SYMTAB)
+	if !ok {
+		return 0, 0, true
+	}
+	n, known = im.dynSymbolCount(tab.Val)
+	if !known {
+		return 0, 0, false
+	}
+	off, ok = im.FileOffset(tab.Val, n*im.SymSize())
+	return off, n, ok
+}
+
+func (im *Image) dynSymbolCount(addr uint64) (uint64, bool) {
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.Type == elf.SHT_DYNSYM && s.Addr == addr {
+			return s.Size / im.SymSize(), true
+		}
+	}
+	if d, ok := im.Dyn(elf.DT_HASH); ok {
+		w := im.HashWord()
+		if b, ok := im.Memory(d.Val, 2*w); ok {
+			return im.Uint(b[w:], w), true // nchain: one for each symbol
+		}
+	}
+	if d, ok := im.Dyn(elf.DT_GNU_HASH); ok {
+		n, _, ok := im.GNUHash(d.Val)
+		return n, ok
+	}
+	return 0, false
+}
+
+// HashWord is the size of a DT_HASH word in bytes: 8 on Alpha and 64-bit s390, against the gABI's 4.
+func (im *Image) HashWord() uint64 {
+	if im.Is64() && (im.Machine == elf.EM_S390 || im.Machine == elf.EM_ALPHA) {
+		return 8
+	}
+	return 4
+}
+
+func (im *Image) Uint(b []byte, size uint64) uint64 {
+	if size == 8 {
+		return im.Order.Uint64(b)
+	}
+	return uint64(im.Order.Uint32(b))
+}
+
+// Memory returns n bytes at an address, from the file.
+func (im *Image) Memory(addr, n uint64) ([]byte, bool) {
+	off, ok := im.FileOffset(addr, n)
+	if !ok || n > im.size {
+		return nil, false
+	}
+	if b, ok := im.View(off, n); ok {
+		return b, true
+	}
+	b := make([]byte, n)
+	return b, ReadFull(im.r, b, off) == nil
+}
+
+// GNUHash returns the number of dynamic symbols that a DT_GNU_HASH table covers,
+// and its size in bytes. Its last chain ends at the last symbol (binutils,
+// "GNU Hash ELF Sections").
+func (im *Image) GNUHash(addr uint64) (symbols, size uint64, ok bool) {
+	head, ok := im.Memory(addr, 16)
+	if !ok {
+		return 0, 0, false
+	}
+	u32 := func(i int) uint64 { return uint64(im.Order.Uint32(head[4*i:])) }
+	nbuckets, symoffset, bloom := u32(0), u32(1), u32(2)
+	buckets := addr + 16 + bloom*im.WordSize()
+	b, ok := im.Memory(buckets, 4*nbuckets)
+	if !ok {
+		return 0, 0, false
+	}
+	last := uint64(0)
+	for ; len(b) >= 4; b = b[4:] {
+		last = max(last, uint64(im.Order.Uint32(b)))
+	}
+	chains := buckets + 4*nbuckets
+	if last < symoffset {
+		return symoffset, chains - addr, true
+	}
+	for {
+		b, ok := im.Memory(chains+4*(last-symoffset), 4)
+		if !ok {
+			return 0, 0, false
+		}
+		last++
+		if im.Order.Uint32(b)&1 != 0 {
+			return last, chains + 4*(last-symoffset) - addr, true
+		}
+	}
+}
+
+// A stringRef is called with every offset in the dynamic string table that
+// something other than a run path entry refers to.
+type stringRef func(off uint64)
+
+// EachStringRef reports the references that the format knows: dynamic entries,
+// symbols, version needs and definitions, and sections that share the table.
+// It returns false where it cannot see all of them.
+func (im *Image) EachStringRef(ref stringRef) (complete bool, err error) {
+	for _, d := range im.Dynamic {
+		if stringTags[d.Tag] && d.Tag != elf.DT_RPATH && d.Tag != elf.DT_RUNPATH {
+			ref(d.Val)
+		}
+	}
+	off, n, known := im.DynSymbols()
+	if !known {
+		return false, nil
+	}
+	if err := im.EachSymbolName(off, n, ref); err != nil {
+		return false, err
+	}
+	if err := im.eachVersionName(ref); err != nil {
+		return false, err
+	}
+	return true, im.eachSharedName(ref)
+}
+
+func (im *Image) EachSymbolName(off, n uint64, ref stringRef) error {
+	size := im.SymSize()
+	return im.EachPiece(off, n, size, func(_ uint64, b []byte) {
+		for ; len(b) > 0; b = b[size:] {
+			ref(uint64(im.Order.Uint32(b))) // st_name comes first in both classes
+		}
+	})
+}
+
+// eachVersionName walks DT_VERNEED and DT_VERDEF (LSB, "Symbol Versioning").
+// Their records are chained by relative offsets, which may not lead back.
+func (im *Image) eachVersionName(ref stringRef) error {
+	budget := im.size / 8 // records that fit in the file; overlapping ones are not followed without end
+	walk := func(tag, count elf.DynTag, head, aux, cntAt, auxAt, nextAt, fileAt, auxNameAt, auxNextAt uint64) error {
+		d, ok := im.Dyn(tag)
+		if !ok {
+			return nil
+		}
+		num, _ := im.Dyn(count)
+		if num.Val > im.size/head {
+			return Malformed(num.Off, "%v is %d in a file of %d bytes", count, num.Val, im.size)
+		}
+		for addr, i := d.Val, uint64(0); i < num.Val; i++ {
+			b, ok := im.Memory(addr, head)
+			if !ok {
+				return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", tag, addr)
+			}
+			if fileAt > 0 {
+				ref(uint64(im.Order.Uint32(b[fileAt:])))
+			}
+			a := addr + uint64(im.Order.Uint32(b[auxAt:]))
+			for j := uint16(0); j < im.Order.Uint16(b[cntAt:]); j++ {
+				ab, ok := im.Memory(a, aux)
+				if !ok {
+					return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", tag, a)
+				}
+				ref(uint64(im.Order.Uint32(ab[auxNameAt:])))
+				next := uint64(im.Order.Uint32(ab[auxNextAt:]))
+				if next == 0 {
+					break
+				}
+				if budget == 0 {
+					return Malformed(d.Off, "%v has more records than the file has room for", tag)
+				}
+				budget--
+				a += next
+			}
+			next := uint64(im.Order.Uint32(b[nextAt:]))
+			if next == 0 {
+				break
+			}
+			addr += next
+		}
+		return nil
+	}
+	// Verneed: version, cnt, file, aux, next; Vernaux: hash, flags, other, name, next.
+	if err := walk(elf.DT_VERNEED, elf.DT_VERNEEDNUM, 16, 16, 2, 8, 12, 4, 8, 12); err != nil {
+		return err
+	}
+	// Verdef: version, flags, ndx, cnt, hash, aux, next; Verdaux: name, next.
+	return walk(elf.DT_VERDEF, elf.DT_VERDEFNUM, 20, 8, 6, 12, 16, 0, 0, 4)
+}
+
+// eachSharedName reports the names of sections, and of symbols in tables other
+// than .dynsym, where they are kept in the dynamic string table.
+func (im *Image) eachSharedName(ref stringRef) error {
+	dynstr := im.StringSection()
+	if dynstr < 0 {
+		return nil
+	}
+	if int(im.Shstrndx) == dynstr {
+		for i := range im.Sections {
+			ref(uint64(im.Sections[i].NameOff))
+		}
+	}
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if int(s.Link) == dynstr && s.Type == elf.SHT_SYMTAB {
+			if s.Size > im.size || s.Off > im.size-s.Size {
+				return Malformed(im.Shoff, "section %d lies outside the file", i)
+			}
+			if err := im.EachSymbolName(s.Off, s.Size/im.SymSize(), ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// StringSection returns the index of the section header of the dynamic string
+// table, or -1. Where none has its address, .dynamic says which it is (gABI,
+// "sh_link"): an edit that was killed had moved the section and not yet DT_STRTAB.
+func (im *Image) StringSection() int {
+	linked := -1
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if s.Type == elf.SHT_STRTAB && s.Flags&elf.SHF_ALLOC != 0 && s.Addr == im.StrAddr {
+			return i
+		}
+		if s.Type == elf.SHT_DYNAMIC && s.Off == im.DynOff && uint64(s.Link) < uint64(len(im.Sections)) && im.Sections[s.Link].Type == elf.SHT_STRTAB {
+			linked = int(s.Link)
+		}
+	}
+	return linked
+}
+
+// Symbol returns st_shndx and st_value (gABI, "Symbol Table").
+func (im *Image) Symbol(b []byte) (elf.SectionIndex, uint64) {
+	if im.Is64() {
+		return elf.SectionIndex(im.Order.Uint16(b[6:])), im.Order.Uint64(b[8:])
+	}
+	return elf.SectionIndex(im.Order.Uint16(b[14:])), uint64(im.Order.Uint32(b[4:]))
+}
+
+// SymbolValueAt is the offset of st_value in a symbol, in bytes.
+func (im *Image) SymbolValueAt() uint64 { return pick(im.Is64(), 8, 4) }
