@@ -46,10 +46,10 @@ func (d *dir) release() {
 
 type dirent struct {
 	name string
-	kind uint8 // DT_REG or DT_DIR; anything else is not of interest
+	kind uint8 // DT_REG, DT_DIR or DT_LNK; anything else is not of interest
 }
 
-// readDir opens a directory and returns its files and directories, sorted by name.
+// readDir opens a directory and returns its files, directories and links, sorted by name.
 // The directory is left open, with one reference.
 func readDir(path string, follow bool, buf *buffers) (*dir, []dirent, error) {
 	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
@@ -100,7 +100,7 @@ func parseDirents(entries []dirent, fd int, b []byte) []dirent {
 			if kind == unix.DT_UNKNOWN {
 				kind = statKind(fd, s)
 			}
-			if kind == unix.DT_REG || kind == unix.DT_DIR {
+			if kind == unix.DT_REG || kind == unix.DT_DIR || kind == unix.DT_LNK {
 				entries = append(entries, dirent{s, kind})
 			}
 		}

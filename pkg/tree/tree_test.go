@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -498,5 +499,69 @@ func TestArgumentThatNoPathLeadsTo(t *testing.T) {
 	}
 	if got := walk(t, Options{FollowArguments: true}, link); !slices.Equal(got, []string{link + " ELF"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+func TestLinksAreToldAndShallowStaysAbove(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "d/a.so.1", elfData)
+	write(t, "d/sub/b.so", elfData)
+	os.Symlink("a.so.1", "d/a.so")
+	os.Symlink("nothing", "d/sub/dangling")
+	var mu sync.Mutex
+	var links []string
+	link := func(dir, name string) {
+		mu.Lock()
+		links = append(links, dir+" "+name)
+		mu.Unlock()
+	}
+	if diff := cmp.Diff([]string{"d/a.so.1 ELF", "d/sub/b.so ELF"}, walk(t, Options{Link: link}, "d")); diff != "" {
+		t.Error(diff)
+	}
+	slices.Sort(links)
+	if diff := cmp.Diff([]string{"d a.so", "d/sub dangling"}, links); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"d/a.so.1 ELF", "d/sub/b.so ELF"}, walk(t, Options{Shallow: true}, "d", "d/a.so.1", "d/sub/b.so")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"d/a.so.1 ELF", "d/sub/b.so ELF"}, walk(t, Options{Shallow: true}, "d", "d/sub")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"d/a.so.1 ELF"}, walk(t, Options{Shallow: true}, "d")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFilesAreVisitedInTheOrderGiven(t *testing.T) {
+	t.Chdir(t.TempDir())
+	var paths, want []string
+	for i := range 200 { // more than one task
+		p := fmt.Sprintf("f%03d", 199-i)
+		write(t, p, elfData)
+		paths, want = append(paths, p), append(want, p)
+	}
+	os.Remove("f100")
+	os.Symlink("f101", "f100")
+	var got, bad []string
+	err := Files(context.Background(), paths, Options{Jobs: 3}, func(f *File) (string, bool) {
+		if f.Err != nil {
+			return "!" + f.Path, true
+		}
+		return f.Path, true
+	}, func(p string) {
+		if p[0] == '!' {
+			bad, p = append(bad, p), p[1:]
+		}
+		got = append(got, p)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if !slices.Equal(bad, []string{"!f100"}) {
+		t.Errorf("the link is visited as %q", bad)
 	}
 }

@@ -21,6 +21,12 @@ type Options struct {
 	// FollowArguments resolves arguments that are symbolic links, as checks do.
 	// Editors refuse them. Links below an argument are never followed.
 	FollowArguments bool
+	// Shallow visits the files of a directory that is an argument, and not what lies
+	// in the directories in it.
+	Shallow bool
+	// Link is called, from several goroutines, for every symbolic link below an
+	// argument, with the directory's path and the link's name. Nil: links are passed over.
+	Link func(dir, name string)
 }
 
 // Reasons for which a path is reported without having been opened.
@@ -52,24 +58,51 @@ func (e *Stopped) Unwrap() error { return e.Cause }
 //
 // When ctx is cancelled, files in work are finished and Walk returns a *Stopped.
 func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
-	w := &walker[R]{ctx: ctx, visit: visit, claimed: map[inode]string{}}
+	w := newWalker(ctx, o, visit)
+	root := newNode[R]()
+	w.arguments(root, paths, o.FollowArguments)
+	return w.run(root, o, emit)
+}
+
+// Files is [Walk] for files that an earlier walk visited: the paths are taken for
+// those of regular files, each another one's, without looking. One that is by now
+// a symbolic link cannot be read, and is visited with [File.Err] set.
+func Files[R any](ctx context.Context, paths []string, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
+	w := newWalker(ctx, o, visit)
+	root := newNode[R]()
+	var tasks []task
+	for names := range slices.Chunk(paths, chunk/4) {
+		n := newNode[R]()
+		root.items = append(root.items, item[R]{sub: n})
+		tasks = append(tasks, &filesTask[R]{w: w, dir: here, names: names, node: n})
+	}
+	slices.Reverse(tasks)
+	w.push(tasks...)
+	return w.run(root, o, emit)
+}
+
+func newWalker[R any](ctx context.Context, o Options, visit func(*File) (R, bool)) *walker[R] {
+	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, link: o.Link, claimed: map[inode]string{}}
 	w.wake.L = &w.mu
+	return w
+}
+
+// run works on the tasks and emits the results of root, which is complete.
+func (w *walker[R]) run(root *node[R], o Options, emit func(R)) error {
+	close(root.done)
 	jobs := o.Jobs
 	if jobs < 1 {
 		jobs = runtime.GOMAXPROCS(0)
 	}
 	jobs = min(jobs, maxJobs)
-	root := newNode[R]()
-	w.arguments(root, paths, o.FollowArguments)
-	close(root.done)
 	var workers sync.WaitGroup
 	for range jobs {
 		workers.Go(w.work)
 	}
 	w.collect(root, emit)
 	workers.Wait()
-	if err := ctx.Err(); err != nil && w.cut.Load() {
-		return &Stopped{Visited: int(w.visited.Load()), Cause: context.Cause(ctx)}
+	if err := w.ctx.Err(); err != nil && w.cut.Load() {
+		return &Stopped{Visited: int(w.visited.Load()), Cause: context.Cause(w.ctx)}
 	}
 	return nil
 }
@@ -84,6 +117,8 @@ type walker[R any] struct {
 	visit   func(*File) (R, bool)
 	visited atomic.Int64
 	cut     atomic.Bool // something was left out because ctx was cancelled
+	shallow bool
+	link    func(dir, name string)
 	noatime noatime
 
 	mu    sync.Mutex
@@ -163,6 +198,9 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 		if first[args[i].real] != i {
 			return true
 		}
+		if w.shallow { // only the files directly in a directory are visited with it
+			return !args[i].dir && dirs[filepath.Dir(args[i].real)]
+		}
 		for dir := args[i].real; dir != "/"; {
 			if dir = filepath.Dir(dir); dirs[dir] {
 				return true
@@ -181,7 +219,7 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 		case a.dir:
 			n := newNode[R]()
 			root.items = append(root.items, item[R]{sub: n})
-			tasks = append(tasks, &dirTask[R]{w: w, path: a.path, node: n, follow: follow})
+			tasks = append(tasks, &dirTask[R]{w: w, path: a.path, node: n, follow: follow, argument: true})
 		default:
 			n := newNode[R]()
 			root.items = append(root.items, item[R]{sub: n})
@@ -323,6 +361,8 @@ type dirTask[R any] struct {
 	path   string
 	node   *node[R]
 	follow bool // the directory itself may be a symbolic link
+
+	argument bool // the directory is an argument
 }
 
 // chunk is the number of files in one task: large enough that handing it over
@@ -366,7 +406,14 @@ func (t *dirTask[R]) run(buf *buffers) {
 			if names = append(names, e.name); len(names) == chunk {
 				flush()
 			}
+		case unix.DT_LNK:
+			if t.w.link != nil {
+				t.w.link(t.path, e.name)
+			}
 		case unix.DT_DIR:
+			if t.w.shallow && t.argument {
+				continue
+			}
 			flush()
 			n := newNode[R]()
 			t.node.items = append(t.node.items, item[R]{sub: n})
