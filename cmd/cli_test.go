@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,7 +21,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var bin string // the folder of the binaries, built once
+var (
+	bin    string // the folder of the binaries, built once
+	update = flag.Bool("update", false, "rewrite the expected output in testdata")
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -58,7 +62,8 @@ func lookAtSources(t *testing.T) {
 func TestScripts(t *testing.T) {
 	lookAtSources(t)
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata",
+		Dir:           "testdata",
+		UpdateScripts: *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			return nil

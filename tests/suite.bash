@@ -1,6 +1,8 @@
 # shellcheck shell=bash
-# What the suites written in shell share: counting, the closing line, a scratch directory and our binaries.
+# What the suites written in shell share: counting, the closing line, a scratch directory, our binaries and comparisons.
 # Source this from a script that has set $root to the top of the project, then call suite_begin.
+#
+# A line that begins with "skipped " says what was skipped and why: tests/run repeats these at its end.
 
 passed=0 failed=0 skipped=0
 pass() { passed=$((passed + 1)); echo "ok      $*"; }
@@ -13,7 +15,7 @@ finish() {
 }
 
 # suite_begin NAME TOOL…: leave with a skip where a tool is missing; make $work, which is removed at the end, and $bin,
-# which holds our binaries (those of CUDA_RUNPATH_BIN where that is set).
+# which holds our binaries (those of CUDA_RUNPATH_BIN where that is set) and is first in PATH.
 suite_begin() {
   local name=$1 tool
   shift
@@ -22,11 +24,54 @@ suite_begin() {
     command -v "$tool" >/dev/null || { skip "everything: $tool is not installed"; finish; }
   done
   work=$(mktemp -d "${TMPDIR:-/tmp}/$name.XXXXXX") || exit 2
-  trap 'rm -rf "$work"' EXIT
+  chmod 755 "$work" # parts of some suites run as another user
+  trap 'chmod -R u+w "$work" 2>/dev/null; rm -rf "$work"' EXIT # a test's own tree, Go's modules and Nix's store may be read-only
   bin=${CUDA_RUNPATH_BIN:-$work/bin}
-  if [[ -z ${CUDA_RUNPATH_BIN-} ]] && ! (mkdir "$bin" && cd "${root:?}" && CGO_ENABLED=0 go build -o "$bin" ./cmd/...); then
+  if [[ -z ${CUDA_RUNPATH_BIN-} ]] && ! (mkdir "$bin" && cd "${root:?}" && CGO_ENABLED=0 GOFLAGS=-buildvcs=false go build -o "$bin" ./cmd/...); then
     fail "the binaries build"
     finish
+  fi
+  PATH=$bin:$PATH
+}
+
+# add_closing_line FILE: add up what a checker of another language counted; its last line is a closing line.
+add_closing_line() {
+  if [[ $(tail -n 1 "$1") =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed,\ ([0-9]+)\ skipped$ ]]; then
+    passed=$((passed + BASH_REMATCH[1])) failed=$((failed + BASH_REMATCH[2])) skipped=$((skipped + BASH_REMATCH[3]))
+  else
+    fail "the checker ends with its closing line"
+  fi
+}
+
+# is NAME WANT GOT: the two texts are the same.
+is() {
+  if [[ $2 == "$3" ]]; then pass "$1"; else
+    fail "$1"
+    printf '  want: %s\n  got:  %s\n' "$2" "$3"
+  fi
+}
+# like NAME PATTERN TEXT: the text matches the extended regular expression; unlike: it does not.
+like() {
+  if grep -E -q -- "$2" <<<"$3"; then pass "$1"; else
+    fail "$1"
+    printf '  want: %s\n  got:  %s\n' "$2" "${3//$'\n'/$'\n        '}"
+  fi
+}
+unlike() {
+  if ! grep -E -q -- "$2" <<<"$3"; then pass "$1"; else
+    fail "$1"
+    printf '  not wanted: %s\n  got:  %s\n' "$2" "${3//$'\n'/$'\n        '}"
+  fi
+}
+# status NAME WANT COMMAND…: the command ends with the status; what it prints is in $out.
+status() {
+  local name=$1 want=$2 got
+  shift 2
+  out=$("$@" 2>&1 </dev/null)
+  got=$?
+  if ((got == want)); then pass "$name"; else
+    fail "$name"
+    printf '  status %s, not %s: %s\n' "$got" "$want" "${out//$'\n'/$'\n  '}"
   fi
 }
 
