@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,55 +18,32 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/hostdriver"
 )
 
-var (
-	bin    string // the folder of the binaries, built once
-	update = flag.Bool("update", false, "rewrite the expected output in testdata")
-)
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
+// The test binary is also every command: testscript puts copies of it under the
+// commands' names first in PATH, so that coverage counts what they do.
 func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		var err error
-		if bin, err = os.MkdirTemp("", "cli"); err != nil {
-			panic(err)
-		}
-		defer os.RemoveAll(bin)
-		build := exec.Command("go", "build", "-ldflags=-X cuda-runpath/pkg/cli.Version=1.2.3", "-o", bin, "./...")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			os.Stderr.Write(out)
-			return 1
-		}
-		return m.Run()
-	}())
-}
-
-// The binaries' sources are no imports of this package. Looking at them here makes
-// "go test" run again, instead of showing an old result, when one has changed.
-func lookAtSources(t *testing.T) {
-	for _, root := range []string{".", "../pkg"} {
-		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && strings.HasSuffix(path, ".go") {
-				_, err = os.Stat(path)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+	cli.Version = "1.2.3"
+	commands := map[string]func(){
+		"runpath":            func() { cli.Main(cli.RunPath()) },
+		"noRunpathAmbiguity": func() { cli.Main(cli.NoRunpathAmbiguity()) },
+		"hostDriver":         hostdriver.Main,
 	}
+	for _, t := range cli.Tools() {
+		commands[t.Name] = func() { cli.Main(t.App()) }
+	}
+	testscript.Main(m, commands)
 }
 
 func TestScripts(t *testing.T) {
-	lookAtSources(t)
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata",
 		UpdateScripts: *update,
-		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
-			return nil
-		},
 		Condition: func(cond string) (bool, error) {
 			if path, ok := strings.CutPrefix(cond, "exists:"); ok {
 				_, err := os.Stat(path)
@@ -93,7 +69,7 @@ func shared(t *testing.T, path string, args ...string) {
 
 func tool(t *testing.T, name string, args ...string) string {
 	t.Helper()
-	cmd := exec.Command(filepath.Join(bin, name), args...)
+	cmd := exec.Command(name, args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %q: %v: %s", name, args, err, out)
@@ -171,7 +147,7 @@ func TestInterrupt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		cmd := exec.Command(filepath.Join(bin, "autoAddDriverRunpath"), "--jobs", "1", "d")
+		cmd := exec.Command("autoAddDriverRunpath", "--jobs", "1", "d")
 		stderr, _ := cmd.StderrPipe()
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -223,7 +199,7 @@ func TestReaderThatGoesAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(filepath.Join(bin, "autoAddDriverRunpath"), "--jobs", "1", "d")
+	cmd := exec.Command("autoAddDriverRunpath", "--jobs", "1", "d")
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +229,7 @@ func TestAnyNameIsReported(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(filepath.Join(bin, "autoAddDriverRunpath"), "--json", "d")
+	cmd := exec.Command("autoAddDriverRunpath", "--json", "d")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
