@@ -14,6 +14,7 @@ import (
 type block struct {
 	off, size, addr uint64 // before
 	newOff, newAddr uint64 // after
+	newSize         uint64 // after; only .dynamic becomes larger
 	align           uint64
 	rank            int // order in a new segment
 

@@ -42,6 +42,8 @@ type layout struct {
 	align      uint64
 	tail       string // appended data
 	typeOfDyn  elf.SectionType
+	emptyHash  bool   // DT_GNU_HASH without a symbol in place of DT_HASH
+	after      string // live bytes right behind .dynamic
 }
 
 var (
@@ -115,6 +117,14 @@ func (l layout) build(t testing.TB) []byte {
 	}
 	put(0, 1)
 	put(1, nsyms)
+	hashTag, hashType := elf.DT_HASH, elf.SHT_HASH
+	if l.emptyHash { // one empty bucket, symoffset 1, one word of Bloom filter
+		hashTag, hashType = elf.DT_GNU_HASH, elf.SHT_GNU_HASH
+		hash = make([]byte, 16+w+4)
+		put(0, 1)
+		put(1, 1)
+		put(2, 1)
+	}
 
 	type sec struct {
 		name     string
@@ -162,7 +172,7 @@ func (l layout) build(t testing.TB) []byte {
 	if l.note > 0 {
 		note = add(".note.gnu.build-id", elf.SHT_NOTE, noteData, 4, 0)
 	}
-	hashAt := add(".hash", elf.SHT_HASH, hash, w, 4)
+	hashAt := add(".hash", hashType, hash, w, 4)
 	symAt := add(".dynsym", elf.SHT_DYNSYM, syms, w, im.SymSize())
 	if !l.tableFirst {
 		strAt = add(".dynstr", elf.SHT_STRTAB, str.b, 1, 0)
@@ -175,7 +185,7 @@ func (l layout) build(t testing.TB) []byte {
 	_ = roText
 	at += uint64(max(l.pad, 0))
 	// .dynamic
-	dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_HASH, Val: base + hashAt}, elfimage.Dyn{Tag: elf.DT_STRTAB, Val: base + strAt},
+	dyn = append(dyn, elfimage.Dyn{Tag: hashTag, Val: base + hashAt}, elfimage.Dyn{Tag: elf.DT_STRTAB, Val: base + strAt},
 		elfimage.Dyn{Tag: elf.DT_SYMTAB, Val: base + symAt}, elfimage.Dyn{Tag: elf.DT_STRSZ, Val: uint64(len(str.b))}, elfimage.Dyn{Tag: elf.DT_SYMENT, Val: im.SymSize()})
 	if l.relacount {
 		dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_RELACOUNT, Val: 7})
@@ -197,7 +207,10 @@ func (l layout) build(t testing.TB) []byte {
 	}
 	secs = append(secs, sec{name: ".dynamic", typ: typ, flags: elf.SHF_ALLOC | elf.SHF_WRITE, off: at, data: dynData, align: w, entsize: im.DynSize(), addrDiff: l.align})
 	at += uint64(len(dynData))
-
+	if l.after != "" {
+		secs = append(secs, sec{name: ".data", typ: elf.SHT_PROGBITS, flags: elf.SHF_ALLOC | elf.SHF_WRITE, off: at, data: []byte(l.after), align: 1, addrDiff: l.align})
+		at += uint64(len(l.after))
+	}
 	load := func(p elfimage.Prog) { progs = append(progs, p) }
 	phdrs := nprogs * im.PhdrSize()
 	if l.program {
@@ -205,7 +218,7 @@ func (l layout) build(t testing.TB) []byte {
 		load(elfimage.Prog{Type: elf.PT_INTERP, Flags: elf.PF_R, Off: interp, Vaddr: base + interp, Paddr: base + interp, Filesz: 11, Memsz: 11, Align: 1})
 	}
 	load(elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: 0, Vaddr: base, Paddr: base, Filesz: roEnd, Memsz: roEnd, Align: l.align})
-	load(elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: uint64(len(dynData)), Memsz: uint64(len(dynData)) + l.bss, Align: l.align})
+	load(elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: at - dynAt, Memsz: at - dynAt + l.bss, Align: l.align})
 	load(elfimage.Prog{Type: elf.PT_DYNAMIC, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: uint64(len(dynData)), Memsz: uint64(len(dynData)), Align: w})
 	if l.note > 0 {
 		load(elfimage.Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: note, Vaddr: base + note, Paddr: base + note, Filesz: uint64(len(noteData)), Memsz: uint64(len(noteData)), Align: 4})

@@ -25,21 +25,22 @@ var layouts = map[string]layout{
 	"string table first, as patchelf leaves it": plain().with(func(l *layout) {
 		l.typ, l.tableFirst, l.runpath = elf.ET_EXEC, true, "/old/one:/old/two"
 	}),
-	"shared tail":                  plain().with(func(l *layout) { l.runpath, l.symbols, l.share = "/nix/store/malloc", []string{"x", "malloc"}, true }),
-	"no spare entry, DT_RELACOUNT": plain().with(func(l *layout) { l.spare, l.relacount = 0, true }),
-	"no spare entry at all":        plain().with(func(l *layout) { l.spare = 0 }),
-	"no section headers":           plain().with(func(l *layout) { l.noSections = true }),
-	"no section headers, library":  plain().with(func(l *layout) { l.noSections, l.program = true, false }),
-	"unused program header":        plain().with(func(l *layout) { l.null = true }),
-	"code behind the headers":      plain().with(func(l *layout) { l.typ, l.code = elf.ET_EXEC, true }),
-	".bss":                         plain().with(func(l *layout) { l.bss = 1 << 30 }),
-	"2 MiB pages":                  plain().with(func(l *layout) { l.align = 2 << 20; l.pad = 1; l.note = 0 }),
-	"program that is not PIE":      plain().with(func(l *layout) { l.typ = elf.ET_EXEC }),
-	"64 KiB pages":                 plain().with(func(l *layout) { l.align = 64 << 10 }),
-	"appended data":                plain().with(func(l *layout) { l.tail = "PAYLOAD" + strings.Repeat("x", 5000) + "END" }),
-	"i386":                         plain().with(func(l *layout) { l.class, l.machine = elf.ELFCLASS32, elf.EM_386 }),
-	"ppc, 32-bit big-endian":       plain().with(func(l *layout) { l.class, l.order, l.machine, l.program = elf.ELFCLASS32, bigOrder, elf.EM_PPC, false }),
-	"s390x, 64-bit big-endian":     plain().with(func(l *layout) { l.order, l.machine = bigOrder, elf.EM_S390 }),
+	"shared tail":                          plain().with(func(l *layout) { l.runpath, l.symbols, l.share = "/nix/store/malloc", []string{"x", "malloc"}, true }),
+	"no spare entry, DT_RELACOUNT":         plain().with(func(l *layout) { l.spare, l.relacount = 0, true }),
+	"no spare entry at all":                plain().with(func(l *layout) { l.spare = 0 }),
+	"data behind .dynamic, no spare entry": plain().with(func(l *layout) { l.spare, l.after = 0, "alive "+strings.Repeat("!", 200) }),
+	"no section headers":                   plain().with(func(l *layout) { l.noSections = true }),
+	"no section headers, library":          plain().with(func(l *layout) { l.noSections, l.program = true, false }),
+	"unused program header":                plain().with(func(l *layout) { l.null = true }),
+	"code behind the headers":              plain().with(func(l *layout) { l.typ, l.code = elf.ET_EXEC, true }),
+	".bss":                                 plain().with(func(l *layout) { l.bss = 1 << 30 }),
+	"2 MiB pages":                          plain().with(func(l *layout) { l.align = 2 << 20; l.pad = 1; l.note = 0 }),
+	"program that is not PIE":              plain().with(func(l *layout) { l.typ = elf.ET_EXEC }),
+	"64 KiB pages":                         plain().with(func(l *layout) { l.align = 64 << 10 }),
+	"appended data":                        plain().with(func(l *layout) { l.tail = "PAYLOAD" + strings.Repeat("x", 5000) + "END" }),
+	"i386":                                 plain().with(func(l *layout) { l.class, l.machine = elf.ELFCLASS32, elf.EM_386 }),
+	"ppc, 32-bit big-endian":               plain().with(func(l *layout) { l.class, l.order, l.machine, l.program = elf.ELFCLASS32, bigOrder, elf.EM_PPC, false }),
+	"s390x, 64-bit big-endian":             plain().with(func(l *layout) { l.order, l.machine = bigOrder, elf.EM_S390 }),
 	".dynamic across pages": plain().with(func(l *layout) {
 		l.rpath, l.runpath, l.pathFirst = "/old/rpath", "/old/runpath", true
 		for i := range 400 {
@@ -86,6 +87,15 @@ func loaderView(im *image) (string, error) {
 		if p.Type == elf.PT_NOTE {
 			note, ok := im.Memory(p.Vaddr, p.Filesz)
 			fmt.Fprintf(&b, "note %x %v\n", note, ok)
+		}
+	}
+	for _, p := range im.Progs { // what stands behind .dynamic
+		if p.Type == elf.PT_LOAD && p.Flags == elf.PF_R|elf.PF_W {
+			data, ok := im.Memory(p.Vaddr, p.Filesz)
+			if i := bytes.Index(data, []byte("alive ")); i >= 0 {
+				fmt.Fprintf(&b, "data %s %v\n", data[i:], ok)
+			}
+			break
 		}
 	}
 	if d, ok := im.Dyn(elf.DT_HASH); ok {
@@ -784,5 +794,42 @@ func TestLeftAlone(t *testing.T) {
 		if e, err := im.plan(setPath(elf.DT_RUNPATH, "/x")); e != nil || err == nil {
 			t.Errorf("%s: planned an edit", want)
 		}
+	}
+}
+
+// A DT_GNU_HASH without a symbol says nothing of the symbols before symoffset, which
+// are the undefined ones: how many there are is unknown without section headers.
+func TestEmptyHashTableCountsNoSymbols(t *testing.T) {
+	for _, noSections := range []bool{false, true} {
+		l := plain().with(func(l *layout) { l.program, l.note, l.emptyHash, l.noSections = false, 0, true, noSections })
+		im := parse(t, l.build(t))
+		_, n, known := im.DynSymbols()
+		if known == noSections || known && n != 3 {
+			t.Errorf("no sections %v: %d symbols, %v", noSections, n, known)
+		}
+		e, err := im.plan(setPath(elf.DT_RUNPATH, lists[2]))
+		if noSections && err == nil {
+			t.Error("planned an edit that moves symbols which nobody has counted")
+		}
+		if !noSections && (err != nil || e == nil) {
+			t.Errorf("not edited: %v", err)
+		}
+	}
+}
+
+// Guile's compiled files are ELF files for Guile's own loader: OS ABI 255, machine 0,
+// a dynamic section of private tags without a string table.
+func TestGuileObjectIsLeftAlone(t *testing.T) {
+	b := plain().with(func(l *layout) { l.machine, l.program = elf.EM_NONE, false }).build(t)
+	im := parse(t, b)
+	e, _ := im.Dyn(elf.DT_STRTAB)
+	damage{b, im}.long(int(e.Off), 0x3712_9c24)
+	b[elf.EI_OSABI] = 0xff
+	again, err := elfimage.Parse(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.LeftAlone(); got != elfimage.OtherLoader {
+		t.Errorf("got %q", got)
 	}
 }

@@ -398,6 +398,7 @@ func (n *newSegment) reserve(size, align, at uint64) uint64 {
 
 // add moves a block into the segment.
 func (n *newSegment) add(b *block) error {
+	b.newSize = b.size
 	b.newOff = n.reserve(b.size, min(b.align, elfimage.PageSize), b.off)
 	b.newAddr = n.addr + b.newOff - n.off
 	n.blocks = append(n.blocks, *b)
@@ -407,12 +408,13 @@ func (n *newSegment) add(b *block) error {
 // addDynamic makes room for the dynamic section with one more entry and its terminator.
 func (n *newSegment) addDynamic() (*block, error) {
 	im := n.p.im
-	entries := uint64(len(im.Dynamic)) + 2
-	b := &block{off: im.DynOff, size: entries * im.DynSize(), addr: im.Prog(elf.PT_DYNAMIC).Vaddr, rank: rankDynamic}
+	old := im.Prog(elf.PT_DYNAMIC)
+	b := &block{off: im.DynOff, size: old.Filesz, addr: old.Vaddr, rank: rankDynamic}
+	b.newSize = (uint64(len(im.Dynamic)) + 2) * im.DynSize()
 	if err := n.p.unreferenced(*b); err != nil {
 		return nil, err
 	}
-	b.newOff = n.reserve(b.size, im.WordSize(), 0)
+	b.newOff = n.reserve(b.newSize, im.WordSize(), 0)
 	b.newAddr = n.addr + b.newOff - n.off
 	for i := range im.Progs {
 		if im.Progs[i].Type == elf.PT_DYNAMIC {
@@ -460,7 +462,7 @@ func (n *newSegment) finish(pl *placement, null int, writable bool) error {
 			s.Off += b.newOff - b.off
 			s.Addr += b.newAddr - b.addr
 			if b.rank == rankDynamic {
-				s.Size = b.size
+				s.Size = b.newSize
 			}
 		}
 	}
@@ -474,7 +476,7 @@ func (n *newSegment) finish(pl *placement, null int, writable bool) error {
 	all := append(n.data, trailing...)
 	pl.table = all[tableAt:][:tableLen]
 	if d := pl.dynamic; d != nil {
-		pl.dynamicData = all[d.newOff-n.off:][:d.size]
+		pl.dynamicData = all[d.newOff-n.off:][:d.newSize]
 	}
 	pl.prepare = []write{{off: n.off, data: all}}
 	if copied != nil {
@@ -496,7 +498,7 @@ func (n *newSegment) finish(pl *placement, null int, writable bool) error {
 			q.Paddr += b.newAddr - b.addr
 			q.Vaddr += b.newAddr - b.addr
 			if b.rank == rankDynamic {
-				q.Filesz, q.Memsz = b.size, b.size
+				q.Filesz, q.Memsz = b.newSize, b.newSize
 			}
 		}
 	}

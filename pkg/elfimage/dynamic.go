@@ -133,6 +133,7 @@ const (
 	Static      Reason = "a static program"
 	StaticPIE   Reason = "a static-PIE program"
 	Loader      Reason = "the dynamic loader itself"
+	OtherLoader Reason = "for another loader (OS ABI 255, machine 0), as Guile's compiled files are"
 )
 
 // LeftAlone tells the files that have no run path to edit. The loader itself is
@@ -150,6 +151,8 @@ func (im *Image) LeftAlone() Reason {
 	}
 	interp := im.Prog(elf.PT_INTERP) != nil
 	switch {
+	case im.otherLoader():
+		return OtherLoader
 	case im.detached:
 		return Detached
 	case im.Prog(elf.PT_DYNAMIC) == nil && !interp && im.Type == elf.ET_EXEC:

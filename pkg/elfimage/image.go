@@ -182,7 +182,7 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	if err := im.parseHeader(head); err != nil {
 		return nil, err
 	}
-	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
+	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN || im.otherLoader() {
 		return im, nil
 	}
 	if err := im.parseSections(); err != nil {
@@ -199,6 +199,12 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 		return nil, err
 	}
 	return im, im.parseDynamic(dyn)
+}
+
+// otherLoader tells files that no loader of this system takes: Guile's, whose dynamic
+// section has tags of its own and no string table (Guile, module/system/vm/linker.scm).
+func (im *Image) otherLoader() bool {
+	return im.OSABI == elf.ELFOSABI_STANDALONE && im.Machine == elf.EM_NONE
 }
 
 func (im *Image) parseHeader(head []byte) error {

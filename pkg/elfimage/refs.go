@@ -40,7 +40,7 @@ func (im *Image) dynSymbolCount(addr uint64) (uint64, bool) {
 	}
 	if d, ok := im.Dyn(elf.DT_GNU_HASH); ok {
 		n, _, ok := im.GNUHash(d.Val)
-		return n, ok
+		return n, ok && n > 0
 	}
 	return 0, false
 }
@@ -73,9 +73,11 @@ func (im *Image) Memory(addr, n uint64) ([]byte, bool) {
 	return b, ReadFull(im.r, b, off) == nil
 }
 
-// GNUHash returns the number of dynamic symbols that a DT_GNU_HASH table covers,
-// and its size in bytes. Its last chain ends at the last symbol (binutils,
-// "GNU Hash ELF Sections").
+// GNUHash returns the number of dynamic symbols that follows from a DT_GNU_HASH table,
+// and the table's size in bytes. Its last chain ends at the last symbol (binutils,
+// "GNU Hash ELF Sections"). A table without a chain does not tell the number: the
+// symbols that are not in it come first, and how many there are stands nowhere;
+// symbols is then 0.
 func (im *Image) GNUHash(addr uint64) (symbols, size uint64, ok bool) {
 	head, ok := im.Memory(addr, 16)
 	if !ok {
@@ -94,7 +96,7 @@ func (im *Image) GNUHash(addr uint64) (symbols, size uint64, ok bool) {
 	}
 	chains := buckets + 4*nbuckets
 	if last < symoffset {
-		return symoffset, chains - addr, true
+		return 0, chains - addr, true
 	}
 	for {
 		b, ok := im.Memory(chains+4*(last-symoffset), 4)
