@@ -1,0 +1,155 @@
+// Package patchelf runs patchelf's command line on files. It stands apart from
+// package cli because packages call it once for each file: what the other tools load
+// to parse flags would cost as much as the edit.
+package patchelf
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/elfedit"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/patchelf"
+	"cuda-runpath/pkg/tree"
+)
+
+// Run carries out a command line, without the program's name, and returns the exit
+// status: 0, or 1 where something failed. Files are edited in the order in which
+// they are named; the first that fails ends the run.
+func Run(args []string, stdout, stderr io.Writer) int {
+	out := bufio.NewWriter(stdout)
+	err := run(args, out, stderr)
+	if werr := out.Flush(); err == nil {
+		err = werr
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "patchelf: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func run(args []string, out io.Writer, stderr io.Writer) error {
+	if len(args) == 0 {
+		io.WriteString(stderr, patchelf.Help)
+		return errors.New("no option and no file is named")
+	}
+	c, err := patchelf.Parse(args, readFile)
+	switch {
+	case err != nil:
+		return err
+	case c.Help:
+		_, err := io.WriteString(stderr, patchelf.Help)
+		return err
+	case c.Version:
+		_, err := fmt.Fprintf(out, "patchelf %s (cuda-runpath)\n", patchelf.Compatible)
+		return err
+	}
+	if os.Getenv("PATCHELF_DEBUG") != "" {
+		c.Debug = true
+	}
+	for _, path := range c.Files {
+		if err := file(c, path, out, stderr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readFile(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	return data, said("getting info about", path, err)
+}
+
+func file(c *patchelf.Command, path string, out, stderr io.Writer) error {
+	f, err := tree.Open(path)
+	if err != nil {
+		return said("getting info about", path, err)
+	}
+	defer f.Close()
+	if !f.ELF() {
+		if len(f.Head()) < 52 { // of a 32-bit ELF header
+			return fmt.Errorf("%s: missing ELF header", path)
+		}
+		return fmt.Errorf("%s: not an ELF executable", path)
+	}
+	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer im.Release()
+	change, changes, err := c.Do(im, machineOf(im.ByteOrder()), out)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	var edit *elfedit.Edit
+	if changes {
+		if edit, err = elfedit.Plan(im, change); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if c.Debug {
+		debug(stderr, path, edit)
+	}
+	switch {
+	case c.Copy && c.Output != "":
+		err = output(c.Output, f, edit)
+	case edit != nil:
+		err = f.Write(func(w tree.Writer) error { return edit.Apply(w) })
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func debug(w io.Writer, path string, edit *elfedit.Edit) {
+	if edit == nil {
+		fmt.Fprintf(w, "%s: nothing to change\n", path)
+		return
+	}
+	fmt.Fprintf(w, "%s: writing %d bytes, growing by %d\n", path, edit.Written(), edit.Growth())
+}
+
+// machineOf reads the e_machine of libraries in the byte order of the file that needs
+// them. A file in another byte order then has another machine.
+func machineOf(order binary.ByteOrder) patchelf.Machine {
+	return func(path string) (uint16, bool, error) {
+		// O_NONBLOCK: a FIFO with a library's name must not stop us.
+		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		if err != nil {
+			if err == unix.ENOENT {
+				err = nil
+			}
+			return 0, false, err
+		}
+		defer unix.Close(fd)
+		var head [20]byte
+		n, err := unix.Pread(fd, head[:], 0)
+		if err != nil || n < len(head) || string(head[:4]) != "\x7fELF" {
+			return 0, false, nil // nothing that the loader would take for a library
+		}
+		return order.Uint16(head[18:]), true, nil
+	}
+}
+
+// said words a failure of the file system as C programs do: "DOING 'PATH': Reason".
+func said(doing, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err
+	}
+	reason := err.Error()
+	return fmt.Errorf("%s '%s': %s", doing, path, strings.ToUpper(reason[:1])+reason[1:])
+}
