@@ -86,7 +86,7 @@ func file(c *patchelf.Command, path string, out, stderr io.Writer) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	defer im.Release()
-	change, changes, err := c.Do(im, machineOf(im.ByteOrder()), out)
+	change, changes, err := c.Do(im, machineOf(im.Order), out)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
