@@ -4,7 +4,7 @@
 # corpus DIR: fill DIR/files with them and DIR/libs with directories that hold needed libraries, of this machine and of others.
 # What cannot be built here is left out.
 corpus() {
-  local dir=$1 name triple linker kind cc
+  local dir=$1 name triple linker
   mkdir -p "$dir/files" "$dir/libs/own" "$dir/libs/other" "$dir/libs/empty" "$dir/libs/text"
   cat >"$dir/dep.c" <<'C'
 int counter = 40;
@@ -64,8 +64,10 @@ variant() {
   local dir=$1 name=$2 cc=$3 at=$1/build/$2 log=$1/build/log
   shift 3
   mkdir -p "$at"
-  "$cc" -shared -fPIC "$@" -Wl,-soname,libdep.so -Wl,--version-script="$dir/dep.map" -o "$at/libdep.so" "$dir/dep.c" 2>>"$log" || return
-  "$cc" -shared -fPIC "$@" -Wl,-soname,libsum.so.1 "$paths" -o "$dir/files/$name-lib.so" "$dir/sum.c" "$at/libdep.so" 2>>"$log"
-  "$cc" -pie -fPIE "$@" "$paths" -o "$dir/files/$name-pie" "$dir/main.c" "$at/libdep.so" 2>>"$log"
-  "$cc" -no-pie -fno-pie "$@" -o "$dir/files/$name-no-pie" "$dir/main.c" "$at/libdep.so" 2>>"$log"
+  {
+    "$cc" -shared -fPIC "$@" -Wl,-soname,libdep.so -Wl,--version-script="$dir/dep.map" -o "$at/libdep.so" "$dir/dep.c" || return
+    "$cc" -shared -fPIC "$@" -Wl,-soname,libsum.so.1 "$paths" -o "$dir/files/$name-lib.so" "$dir/sum.c" "$at/libdep.so"
+    "$cc" -pie -fPIE "$@" "$paths" -o "$dir/files/$name-pie" "$dir/main.c" "$at/libdep.so"
+    "$cc" -no-pie -fno-pie "$@" -o "$dir/files/$name-no-pie" "$dir/main.c" "$at/libdep.so"
+  } 2>>"$log"
 }

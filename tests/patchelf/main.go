@@ -25,6 +25,7 @@ var (
 	calls  = flag.Int("calls", 300, "number of calls")
 	seed   = flag.Uint64("seed", 1, "of the random calls")
 	keep   = flag.String("keep", "", "keep the files of calls that differ in this directory")
+	leave  = flag.String("leave", "", "options that are left out, separated by commas")
 	tell   = flag.Bool("v", false, "show each known difference")
 )
 
@@ -249,7 +250,7 @@ func randomArgs(r *rand.Rand, help string) []string {
 		if (option[0] == "--unknown" || option[0] == "--set-rpath=/x" || option[0] == "--page-size" || strings.HasSuffix(option[len(option)-1], "nonsense")) && r.IntN(8) > 0 {
 			continue
 		}
-		if name := option[0]; name != "--unknown" && name != "--set-rpath=/x" && !strings.Contains(help, "["+name) {
+		if name := option[0]; name != "--unknown" && name != "--set-rpath=/x" && (!strings.Contains(help, "["+name) || slices.Contains(strings.Split(*leave, ","), name)) {
 			continue
 		}
 		args = append(args, option...)
