@@ -21,6 +21,7 @@ import (
 
 	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/cli/hostdriver"
+	"cuda-runpath/pkg/cli/patchelf"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 		"runpath":            func() { cli.Main(cli.RunPath()) },
 		"noRunpathAmbiguity": func() { cli.Main(cli.NoRunpathAmbiguity()) },
 		"hostDriver":         hostdriver.Main,
+		"patchelf":           func() { os.Exit(patchelf.Run(os.Args[1:], os.Stdout, os.Stderr)) },
 	}
 	for _, t := range cli.Tools() {
 		commands[t.Name] = func() { cli.Main(t.App()) }
