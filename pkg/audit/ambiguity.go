@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
 )
 
 // Options say what counts as whose directory.
@@ -81,7 +82,7 @@ const maxEntries = 2000
 
 func (a *Auditor) subject(p string, load *loader.Load) *subject {
 	s := &subject{Auditor: a, path: p, load: load, file: load.Main.File}
-	s.inStore = a.Nix || loader.InStore(s.file.Path) || load.Interp != nil && load.Interp.Store
+	s.inStore = a.Nix || store.Contains(s.file.Path) || load.Interp != nil && load.Interp.Store
 	link := a.DriverLink
 	if link == "" {
 		link = driver.LinkFor(s.file.ELF.Machine)
@@ -94,8 +95,7 @@ func (a *Auditor) subject(p string, load *loader.Load) *subject {
 		e.dir, _ = load.Expand(load.Main, text)
 		e.driver = e.key == runpath.Key(link)
 		e.stub = a.StubDirs.Contains(e.key)
-		e.compat = !e.driver && text != "" && (a.Compat != "" && e.key == runpath.Key(a.Compat) ||
-			driver.IsCompatName(e.key) && s.holds(e.dir, driver.LibCUDA))
+		e.compat = !e.driver && driver.CompatDirs{Named: a.Compat}.Contains(text, func(name string) bool { return s.holds(e.dir, name) })
 		s.entries = append(s.entries, e)
 	}
 	return s

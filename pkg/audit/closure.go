@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/store"
 )
 
 // Closure returns the store paths that paths need at run time, themselves
@@ -22,7 +23,7 @@ func Closure(paths []string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		root := loader.StorePath(real)
+		root := store.Path(real)
 		if root == "" {
 			return nil, fmt.Errorf("%s is not in a Nix store", p)
 		}

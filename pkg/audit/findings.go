@@ -14,6 +14,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
 )
 
 // all reports everything but what depends on the other files of the audit.
@@ -163,7 +164,7 @@ func (s *subject) holdsAny(e *entry) bool {
 
 func (s *subject) unused(e *entry, host, remedy string) {
 	msg := fmt.Sprintf("entry %d, %s, holds nothing that the file asks for", e.position, e.text)
-	own, ref := loader.StorePath(s.file.Path), loader.StorePath(host)
+	own, ref := store.Path(s.file.Path), store.Path(host)
 	if ref != "" && ref != own {
 		msg += ", and keeps " + ref + " alive"
 		if own != "" && s.Loader.Files().IsDir("/nix/store") {
@@ -176,19 +177,19 @@ func (s *subject) unused(e *entry, host, remedy string) {
 }
 
 func (s *subject) keptReference(e *entry, remedy string) {
-	store := loader.StorePath(e.key)
-	if store == "" || store == loader.StorePath(s.file.Path) {
+	object := store.Path(e.key)
+	if object == "" || object == store.Path(s.file.Path) {
 		return
 	}
-	name := path.Base(store)
-	if !buildTools.MatchString(name[33:]) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") {
+	hash, name := store.Split(object)
+	if !buildTools.MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") {
 		return
 	}
-	if s.refersElsewhere(s.file.Path, name[:32], s.file.List) {
+	if s.refersElsewhere(s.file.Path, hash, s.file.List) {
 		return
 	}
 	s.report(e.in(Finding{ID: KeptReference,
-		Message: fmt.Sprintf("entry %d, %s, is all in this file that refers to %s, which is needed only to build", e.position, e.text, store),
+		Message: fmt.Sprintf("entry %d, %s, is all in this file that refers to %s, which is needed only to build", e.position, e.text, object),
 		Fix:     remedy}))
 }
 
@@ -243,7 +244,7 @@ func (s *subject) libc() {
 		if o.Name != "libc.so.6" || !o.Found() || o.File == nil {
 			continue
 		}
-		mine, theirs := loader.StorePath(at), loader.StorePath(o.File.Path)
+		mine, theirs := store.Path(at), store.Path(o.File.Path)
 		if mine != theirs {
 			s.report(Finding{ID: LibcMismatch, Library: o.Name,
 				Message: fmt.Sprintf("the program's loader is %s, but its libc.so.6 is %s (%s)", in.Path, o.Path, ruleText(o)),
@@ -257,7 +258,7 @@ func (s *subject) interpreter() {
 	if in == "" || !s.isProgram() {
 		return
 	}
-	if loader.InStore(s.file.Path) && !loader.InStore(in) {
+	if store.Contains(s.file.Path) && !store.Contains(in) {
 		s.report(Finding{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's", in),
 			Fix: "autoPatchelfHook, or patchelf --set-interpreter"})
 		return

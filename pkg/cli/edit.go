@@ -322,7 +322,7 @@ func (e *Editor) rewrite(im *elfimage.Image, path string, before runpath.List, m
 	}
 	origin := newOrigin(path)
 	s.IsCompat = func(entry string) bool {
-		return driver.IsCompatName(entry) && e.dirs.has(origin.expand(entry), driver.LibCUDA)
+		return driver.CompatDirs{}.Contains(entry, func(name string) bool { return e.dirs.has(origin.expand(entry), name) })
 	}
 	if maps&runpath.ReplaceStubs != 0 {
 		needed, err := im.Needed()

@@ -95,6 +95,44 @@ func TestDriverLinkIsRightForTheMachine(t *testing.T) {
 	}
 }
 
+// The contract's rule: named so, or directly below one as lib or lib.real, and it holds libcuda.so.1 now; or it was named.
+func TestCompatDirectories(t *testing.T) {
+	full := func(name string) bool { return name == LibCUDA }
+	bare := func(string) bool { return false }
+	for dir, want := range map[string]bool{
+		"/usr/local/cuda-13.0/compat":      true,
+		"/usr/local/cuda/compat/":          true,
+		"/usr/local/cuda/./compat":         true,
+		"/usr/local/cuda/compat/lib":       true,
+		"/usr/local/cuda/compat/lib.real/": true,
+		"$ORIGIN/compat":                   true,
+		"compat":                           true,
+		"/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-cuda_compat-12.2/compat": true,
+		"/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-cuda_compat-12.2/lib":    false,
+		"/usr/local/cuda/compat/lib64":                                        false,
+		"/usr/local/cuda/compat/lib/stubs":                                    false,
+		"/usr/local/cuda/compat/x/lib":                                        false,
+		"/usr/lib/cuda-compat-12-2":                                           false,
+		"/usr/lib/compatible":                                                 false,
+		"/usr/lib/x86_64-linux-gnu":                                           false,
+		"/lib":                                                                false,
+		"lib":                                                                 false,
+		"":                                                                    false,
+		"/":                                                                   false,
+	} {
+		if got := (CompatDirs{}).Contains(dir, full); got != want {
+			t.Errorf("%q with libcuda.so.1: %v", dir, got)
+		}
+		if (CompatDirs{}).Contains(dir, bare) {
+			t.Errorf("%q without libcuda.so.1 is one", dir)
+		}
+	}
+	named := CompatDirs{Named: "/opt/newer/lib/"}
+	if !named.Contains("/opt/newer//lib", bare) || named.Contains("/opt/newer", full) || named.Contains("", full) || !named.Contains("/x/compat", full) {
+		t.Error("the named directory, in any spelling and whatever it holds, and the others beside it")
+	}
+}
+
 func TestStubDirectories(t *testing.T) {
 	const hash = "0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q"
 	for entry, want := range map[string]bool{

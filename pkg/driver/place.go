@@ -4,6 +4,9 @@ import (
 	"debug/elf"
 	"path"
 	"strings"
+
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
 )
 
 // The driver links: where NixOS links the user-space libraries of the host's driver.
@@ -34,13 +37,13 @@ type StubDirs struct {
 // "-stubs", or matches one of the patterns.
 func (s StubDirs) Contains(entry string) bool {
 	components := strings.Split(entry, "/")
-	for i, c := range components {
+	for _, c := range components {
 		if c == "stubs" || c == "stub" {
 			return true
 		}
-		if strings.HasSuffix(c, "-stubs") && isStorePath(components[:i+1]) {
-			return true
-		}
+	}
+	if strings.HasSuffix(store.Path(entry), "-stubs") {
+		return true
 	}
 	for _, pattern := range s.Patterns {
 		if strings.Contains(pattern, "/") {
@@ -61,27 +64,31 @@ func (s StubDirs) Contains(entry string) bool {
 	return false
 }
 
-// isStorePath tells whether the components name an object of a Nix store: what
-// stands directly in /nix/store, and in any other store whatever is called
-// HASH-NAME with a hash of 32 digits (Nix manual, "Store path"). References that
-// were cut with nuke-refs have the hash eee…, so any letters count as digits.
-func isStorePath(components []string) bool {
-	n := len(components)
-	if n == 4 && components[0] == "" && components[1] == "nix" && components[2] == "store" {
-		return true
-	}
-	name := components[n-1]
-	if len(name) < 34 || name[32] != '-' {
-		return false
-	}
-	return !strings.ContainsFunc(name[:32], func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'a' || c > 'z')
-	})
-}
-
-// IsCompatName tells whether a run path entry is named as a compat directory:
-// its last component is "compat". Whether it is one depends on what it holds.
-func IsCompatName(entry string) bool { return path.Base(entry) == "compat" }
-
 // LibCUDA is the soname of the CUDA driver API, by which compat directories are known.
 const LibCUDA = "libcuda.so.1"
+
+// CompatDirs tells compat directories, whose libcuda.so.1 must win over the host
+// driver's. The zero value knows the layouts of nixpkgs (${cuda_compat}/compat), of
+// NVIDIA's packages (/usr/local/cuda-13.0/compat) and of its container images (lib and
+// lib.real below that).
+type CompatDirs struct {
+	Named string // the directory that the user named, "" for none
+}
+
+// Contains reports whether a run path entry, or a directory, is a compat directory:
+// it is the one that was named, or its last component is "compat", or "lib" or
+// "lib.real" directly below one, and it holds libcuda.so.1 now. holds reports whether
+// the directory has a file of a name.
+func (c CompatDirs) Contains(entry string, holds func(name string) bool) bool {
+	if entry == "" {
+		return false
+	}
+	key := runpath.Key(entry)
+	if c.Named != "" && key == runpath.Key(c.Named) {
+		return true
+	}
+	if last := path.Base(key); last == "lib" || last == "lib.real" {
+		key = path.Dir(key)
+	}
+	return path.Base(key) == "compat" && holds(LibCUDA)
+}

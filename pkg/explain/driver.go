@@ -10,6 +10,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
 )
 
 // Layout says where the driver's libraries are expected.
@@ -89,10 +90,10 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 			assumed = fmt.Sprintf(" (here %s, as assumed)", l.Assumed)
 		}
 		v.Text = fmt.Sprintf("%sthe host's driver, through the driver link %s%s: right.", where, link, assumed)
-	case l.Compat != "" && runpath.Key(dir) == runpath.Key(l.Compat), driver.IsCompatName(dir):
+	case driver.CompatDirs{Named: l.Compat}.Contains(dir, func(name string) bool { f, _ := s.In(dir, name); return f != nil }):
 		v.Origin, v.Good = FromCompat, true
 		v.Text = fmt.Sprintf("%sthe compat directory %s: right where the host's kernel module is older than that driver; else the driver answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
-	case loader.InStore(dir):
+	case store.Contains(dir):
 		v.Origin = FromOther
 		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must be of the very version of the host's kernel module. Take the directory out of the run path and let autoAddDriverRunpath put in the driver link.", where, o.Path)
 	case o.Rule == loader.ByRPath || o.Rule == loader.ByRunPath:

@@ -14,6 +14,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/store"
 )
 
 // Verdict says whether a fact stands in the way.
@@ -299,7 +300,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 			stray = append(stray, e.Name())
 		}
 	}
-	managed := strings.HasPrefix(at, "/nix/store/")
+	managed := store.Contains(at)
 	switch {
 	case kernel.Version != "" && lib.Version != "" && lib.Version != kernel.Version:
 		mend := install
@@ -473,7 +474,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 	switch {
 	case (driver.StubDirs{}).Contains(path.Dir(found.Path)), (driver.StubDirs{}).Contains(path.Dir(file)):
 		d.add(subject, Bad, how, "stubReplace "+byOf(found, load), "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)
-	case isCompat(path.Dir(found.Path)) || isCompat(path.Dir(file)):
+	case h.isCompat(path.Dir(found.Path)) || h.isCompat(path.Dir(inside)):
 		h.doctorCompat(d, found, load, drv, how, version)
 	case len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version:
 		d.add(subject, Bad, how, run, "%s is driver %s, the host's is %s", found.Path, version, drv.Version)

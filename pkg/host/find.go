@@ -10,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -395,7 +396,7 @@ func (h *Host) identity(name string) string {
 // what hostDriver made itself is no source for hostDriver.
 func (h *Host) Excluding(m Machine, prefix string) *Host {
 	link := m.link(prefix)
-	if at, err := h.Root.Resolve(link); err == nil && strings.HasPrefix(at, "/nix/store/") {
+	if at, err := h.Root.Resolve(link); err == nil && store.Contains(at) {
 		return h
 	}
 	other := *h
@@ -410,7 +411,7 @@ func (h *Host) Excluding(m Machine, prefix string) *Host {
 // run paths of its own, and is the loaded kernel module's: nothing is left to do.
 func (h *Host) InPlace(m Machine, prefix string) bool {
 	at, err := h.Root.Resolve(path.Join(m.link(prefix), driver.LibCUDA))
-	if err != nil || !strings.HasPrefix(at, "/nix/store/") {
+	if err != nil || !store.Contains(at) {
 		return false
 	}
 	loaded := h.kernelVersion().Version

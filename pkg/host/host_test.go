@@ -101,18 +101,6 @@ func TestCUDAVersionInLibrary(t *testing.T) {
 	}
 }
 
-func TestCompatDirectories(t *testing.T) {
-	for dir, want := range map[string]bool{
-		"/usr/local/cuda/compat": true, "/usr/local/cuda-12.2/compat/lib.real": true, "/usr/lib/cuda-compat-12-2": true,
-		"/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-cuda_compat-12.2/compat": true,
-		"/usr/lib/x86_64-linux-gnu": false, "/usr/lib/compatible": false, "/opt/cuda/lib64": false,
-	} {
-		if got := isCompat(dir); got != want {
-			t.Errorf("isCompat(%q) = %v", dir, got)
-		}
-	}
-}
-
 func TestLibraryPathHasNoEmptyEntry(t *testing.T) {
 	for _, test := range []struct{ env, want []string }{
 		{[]string{"A=b"}, []string{"A=b", "LD_LIBRARY_PATH=/x:/y"}},

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/store"
 )
 
 // generation is what the names of the directories begin with that lib is a link to.
@@ -96,7 +98,7 @@ func (h *Host) prefixDir(link string) (string, error) {
 	at := h.Root.Path(path.Join(parent, path.Base(prefix)))
 	if target, err := os.Readlink(at); err == nil {
 		hint := ""
-		if strings.HasPrefix(target, "/nix/store/") {
+		if store.Contains(target) {
 			hint = " (NixOS makes it: there, nothing needs to be installed)"
 		}
 		return "", fmt.Errorf("%s is a link to %s%s; hostDriver leaves it alone", prefix, target, hint)

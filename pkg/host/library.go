@@ -113,7 +113,7 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 		if (driver.StubDirs{}).Contains(at) {
 			return lib, errors.New("a stub for linking, which must not be loaded")
 		}
-		if isCompat(at) {
+		if h.isCompat(at) {
 			return lib, errors.New("a compat package's, not the host driver's")
 		}
 	}
@@ -171,16 +171,9 @@ func (h *Host) linkNames(lib Library, row driver.Library) []string {
 	return names
 }
 
-// isCompat tells whether a directory belongs to a CUDA compat package: NVIDIA's
-// install to …/compat (in its containers also compat/lib and compat/lib.real),
-// nixpkgs' is ${cuda_compat}/compat.
-func isCompat(dir string) bool {
-	for _, c := range strings.Split(dir, "/") {
-		if c == "compat" || strings.HasPrefix(c, "cuda-compat") || strings.Contains(c, "-cuda_compat-") {
-			return true
-		}
-	}
-	return false
+// isCompat reports whether a directory is a CUDA compat package's.
+func (h *Host) isCompat(dir string) bool {
+	return driver.CompatDirs{}.Contains(dir, func(name string) bool { return h.exists(path.Join(dir, name)) })
 }
 
 // libcLibraries are the C library's own: each program brings them with its loader,

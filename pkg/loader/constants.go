@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"cuda-runpath/pkg/store"
 )
 
 // Kind is a family of dynamic loaders.
@@ -81,7 +83,7 @@ func (l *Loader) interpreter(p string, a abi) *Interpreter {
 }
 
 func (l *Loader) readInterpreter(p string, a abi) *Interpreter {
-	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: InStore(p)}
+	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: store.Contains(p)}
 	if strings.HasPrefix(path.Base(p), "ld-musl") {
 		in.Kind = Musl
 	}
@@ -269,24 +271,6 @@ func (fs *Files) Read(p string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// InStore tells whether a path lies in a Nix (or Guix) store.
-func InStore(p string) bool { return StorePath(p) != "" }
-
-// StorePath returns the object of a store that a path lies in, such as
-// /nix/store/HASH-NAME, or "".
-func StorePath(p string) string {
-	parts := strings.Split(p, "/")
-	for i := 1; i < len(parts); i++ {
-		if parts[i-1] != "store" || len(parts[i]) < 34 || parts[i][32] != '-' {
-			continue
-		}
-		if strings.IndexFunc(parts[i][:32], func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'z') }) < 0 {
-			return strings.Join(parts[:i+1], "/")
-		}
-	}
-	return ""
-}
-
 // guess returns the loader of a library, which names none: the one beside the
 // libc.so.6 that its run path leads to, else the one that the file needs by
 // name, else the machine's usual one.
@@ -308,7 +292,7 @@ func (l *Loader) guess(f *File, origin string) string {
 		if !strings.HasPrefix(dir, "/") || !names["libc.so.6"] && !names["libc.so"] {
 			continue
 		}
-		if names["libc.so.6"] && names[path.Base(usual)] && InStore(dir) {
+		if names["libc.so.6"] && names[path.Base(usual)] && store.Contains(dir) {
 			return path.Join(dir, path.Base(usual))
 		}
 		for n := range names {
@@ -317,16 +301,16 @@ func (l *Loader) guess(f *File, origin string) string {
 			}
 		}
 	}
-	if l.files.place(usual).errno != 0 && !InStore(f.Path) {
+	if l.files.place(usual).errno != 0 && !store.Contains(f.Path) {
 		// A system of musl's only.
 		if m := muslInterpreter(a); l.files.place(m).errno == 0 {
 			return m
 		}
 	}
-	if InStore(f.Path) {
+	if store.Contains(f.Path) {
 		// Which glibc would load it is not known; but it is nixpkgs', which
 		// has no default directories outside the store.
-		return StorePath(f.Path) + "/lib/" + path.Base(usual)
+		return store.Path(f.Path) + "/lib/" + path.Base(usual)
 	}
 	// glibc's cross packages keep the loader of another machine elsewhere.
 	return usual

@@ -1,0 +1,44 @@
+// Package store tells paths in a Nix or Guix store from others.
+package store
+
+import (
+	"path"
+	"strings"
+)
+
+// digits is the length of the hash in a store path's name (Nix manual, "Store path").
+const digits = 32
+
+// Path returns the object of a store that a path lies in, such as
+// /nix/store/HASH-NAME, or "". Stores have other places too, so the name decides: a
+// component HASH-NAME directly in a directory called "store".
+func Path(p string) string {
+	parent, start := "", 0
+	for i := 0; i <= len(p); i++ {
+		if i < len(p) && p[i] != '/' {
+			continue
+		}
+		if parent == "store" && isName(p[start:i]) {
+			return p[:i]
+		}
+		parent, start = p[start:i], i+1
+	}
+	return ""
+}
+
+// Contains reports whether a path lies in a store.
+func Contains(p string) bool { return Path(p) != "" }
+
+// isName reports whether a file name is HASH-NAME. References that nuke-refs cut have
+// the hash eee…, so every lower-case letter counts as a digit, not only Nix's base 32.
+func isName(name string) bool {
+	return len(name) > digits+1 && name[digits] == '-' && !strings.ContainsFunc(name[:digits], func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'a' || c > 'z')
+	})
+}
+
+// Split returns hash and name of a path that [Path] returned: "0c0n…" and "hello-2.12".
+func Split(object string) (hash, name string) {
+	base := path.Base(object)
+	return base[:digits], base[digits+1:]
+}

@@ -1,0 +1,35 @@
+package store
+
+import "testing"
+
+func TestPath(t *testing.T) {
+	const hash = "0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q"
+	for p, want := range map[string]string{
+		"/nix/store/" + hash + "-hello-2.12":                "/nix/store/" + hash + "-hello-2.12",
+		"/nix/store/" + hash + "-hello-2.12/bin/hello":      "/nix/store/" + hash + "-hello-2.12",
+		"/gnu/store/" + hash + "-hello-2.12/bin":            "/gnu/store/" + hash + "-hello-2.12",
+		"/home/me/store/" + hash + "-x/" + hash + "-y":      "/home/me/store/" + hash + "-x",
+		"/nix/store/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-cuda/": "/nix/store/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-cuda",
+		"/store/store/" + hash + "-x":                       "/store/store/" + hash + "-x",
+		"/nix/store":                                        "",
+		"/nix/store/":                                       "",
+		"/nix/store/" + hash:                                "",
+		"/nix/store/" + hash + "-":                          "",
+		"/nix/store/" + hash + "_x":                         "",
+		"/nix/store/x" + hash + "-x":                        "",
+		"/nix/store/0C0N1R2KDB6VXR91PVLC5V6NSHQKFI9Q-x":     "",
+		"/nix/store/.links/" + hash + "-x":                  "",
+		"/cache/" + hash + "-build/lib":                     "", // a hash of another kind
+		"":                                                  "",
+	} {
+		if got := Path(p); got != want || Contains(p) != (want != "") {
+			t.Errorf("%q is in %q, not %q", p, got, want)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	if hash, name := Split("/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-hello-2.12"); hash != "0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q" || name != "hello-2.12" {
+		t.Errorf("%q and %q", hash, name)
+	}
+}
