@@ -1,7 +1,7 @@
 // Command distribution edits a copy of every dynamic ELF file below the
 // directories given and checks, from outside, that the copy still is what it was:
 // for the loader, for eu-elflint, for strip and llvm-strip run after the edit, for
-// a second edit, and byte by byte. Its last line is the closing line of a suite.
+// a second edit, and, to the judge, byte by byte. Its last line is the closing line of a suite.
 package main
 
 import (
@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"cuda-runpath/tests/distribution/oracle"
+	"cuda-runpath/tests/judge"
 )
 
 var (
@@ -184,6 +185,7 @@ type subject struct {
 	listed   string
 	lint     []string
 	flags    []string // for edits
+	now      string   // the run path as it was set last
 }
 
 func check(dir, path string) (r result) {
@@ -227,9 +229,6 @@ func check(dir, path string) (r result) {
 		}
 		after, _ := os.Stat(s.file)
 		r.growth[i] = after.Size() - before.Size()
-		if most, err := explained(path, s.file); err != nil || r.growth[i] > most {
-			r.wrong = append(r.wrong, fmt.Sprintf("the file grew by %d bytes, and what moved explains %d (%v) [after adding %d bytes]", r.growth[i], most, err, len(list)))
-		}
 		for _, w := range s.inspect(list) {
 			r.wrong = append(r.wrong, fmt.Sprintf("%s [after adding %d bytes]", w, len(list)))
 		}
@@ -263,6 +262,7 @@ func (s *subject) edit(list string) error {
 }
 
 func (s *subject) set(list string) error {
+	s.now = list
 	args := append(append([]string{"set", "-q", "--keep-empty"}, s.flags...), list, s.file)
 	if r := oracle.Run("", nil, *tool, args...); !r.OK() {
 		return errors.New("runpath set: " + r.String())
@@ -288,6 +288,30 @@ func (s *subject) listFile(file string) string {
 	return fmt.Sprintf("status %d %s\n%s%s", r.Status, r.Why, address.ReplaceAllString(r.Out, "(…)"), r.Err)
 }
 
+// judge compares the copy with the original, in which nothing but the run path may differ.
+func (s *subject) judge() (wrong []string) {
+	before, err := judge.Open(s.original)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer before.Close()
+	after, err := judge.Open(s.file)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	defer after.Close()
+	want := judge.RunPath{Tag: "RUNPATH", List: s.now}
+	if slices.Contains(s.flags, "--force-rpath") {
+		want.Tag = "RPATH"
+	}
+	for _, f := range judge.Compare(before, after, judge.Expect{RunPath: &want}) {
+		if !f.Remark {
+			wrong = append(wrong, f.String())
+		}
+	}
+	return wrong
+}
+
 // inspect returns what is wrong with the edited copy.
 func (s *subject) inspect(list string) (wrong []string) {
 	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -297,7 +321,7 @@ func (s *subject) inspect(list string) (wrong []string) {
 	if more := oracle.Beyond(oracle.Lint(s.file), s.lint); len(more) > 0 {
 		bad("eu-elflint: %q", more)
 	}
-	for _, w := range compare(s.original, s.file) {
+	for _, w := range s.judge() {
 		bad("%s", w)
 	}
 
@@ -336,7 +360,7 @@ func (s *subject) inspect(list string) (wrong []string) {
 	} else if now := s.list(); now != s.listed {
 		bad("after a second edit ld.so --list says\n%s\nand said\n%s", now, s.listed)
 	} else {
-		for _, w := range compare(s.original, s.file) {
+		for _, w := range s.judge() {
 			bad("after a second edit: %s", w)
 		}
 	}
@@ -353,164 +377,6 @@ func (s *subject) inspect(list string) (wrong []string) {
 		bad("what was removed is still in the file (%v)", err)
 	}
 	return wrong
-}
-
-// page is what alignment may cost an edit, in bytes.
-const page = 4096
-
-// explained returns the bytes by which an edit may make a file larger: what now stands elsewhere in it (the string table,
-// the sections that made room, the section headers and their names), and a page.
-func explained(original, copied string) (int64, error) {
-	a, err := elf.Open(original)
-	if err != nil {
-		return 0, err
-	}
-	defer a.Close()
-	b, err := elf.Open(copied)
-	if err != nil {
-		return 0, err
-	}
-	defer b.Close()
-	most := int64(page)
-	if size, err := b.DynValue(elf.DT_STRSZ); err == nil && len(size) > 0 {
-		most += int64(size[0])
-	}
-	header := int64(64)
-	if b.Class == elf.ELFCLASS32 {
-		header = 40
-	}
-	most += header * int64(len(b.Sections))
-	for i, s := range b.Sections {
-		if s.Type != elf.SHT_NOBITS && i < len(a.Sections) && s.Offset != a.Sections[i].Offset && s.Name != ".dynstr" {
-			most += int64(s.FileSize)
-		}
-	}
-	return most, nil
-}
-
-// edited are the sections that an edit changes by its nature: they are compared by
-// meaning, not by content.
-var edited = map[string]bool{".dynamic": true, ".dynstr": true, ".shstrtab": true, ".symtab": true}
-
-// compare returns the differences that an edit must not make between a file and
-// its edited copy.
-func compare(original, copied string) (wrong []string) {
-	a, err := elf.Open(original)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	defer a.Close()
-	b, err := elf.Open(copied)
-	if err != nil {
-		return []string{err.Error()}
-	}
-	defer b.Close()
-	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-
-	x, y := a.FileHeader, b.FileHeader
-	if x.ByteOrder = y.ByteOrder; x != y {
-		bad("ELF header %+v became %+v", x, y)
-	}
-	more := b.Sections[min(len(a.Sections), len(b.Sections)):]
-	if len(a.Sections) > len(b.Sections) || len(more) > 0 && !isAnchor(b, more) {
-		bad("%d sections became %d", len(a.Sections), len(b.Sections))
-		return wrong
-	}
-	for i, s := range a.Sections {
-		t := b.Sections[i]
-		if s.Name != t.Name || s.Type != t.Type || s.Link != t.Link || s.Info != t.Info || s.Entsize != t.Entsize {
-			bad("section %d: %+v became %+v", i, s.SectionHeader, t.SectionHeader)
-			continue
-		}
-		if edited[s.Name] || s.Type == elf.SHT_NULL || s.Type == elf.SHT_NOBITS || s.Type == elf.SHT_DYNAMIC || s.Type == elf.SHT_DYNSYM {
-			continue
-		}
-		if s.FileSize != t.FileSize || !sameBytes(s, t) {
-			bad("the bytes of section %s changed", s.Name)
-		}
-	}
-	for _, p := range a.Progs {
-		if !slices.ContainsFunc(b.Progs, func(q *elf.Prog) bool { return p.Type == q.Type && p.Flags == q.Flags }) && !replaceable(p.Type) {
-			bad("program header %v %v is gone", p.Type, p.Flags)
-		}
-	}
-
-	// By meaning: symbols with their versions, what is needed, and every dynamic tag but the ones that the edit is about.
-	sa, ea := dynamicSymbols(a)
-	sb, eb := dynamicSymbols(b)
-	if (ea == nil) != (eb == nil) || !slices.Equal(sa, sb) {
-		bad("the dynamic symbols changed (%v, %v)", ea, eb)
-	}
-	ta, _ := a.Symbols()
-	tb, _ := b.Symbols()
-	if !slices.EqualFunc(ta, tb, func(p, q elf.Symbol) bool {
-		return p.Name == q.Name && p.Info == q.Info && p.Section == q.Section && p.Size == q.Size
-	}) {
-		bad(".symtab changed")
-	}
-	for _, tag := range []elf.DynTag{elf.DT_NEEDED, elf.DT_SONAME} {
-		na, _ := a.DynString(tag)
-		nb, _ := b.DynString(tag)
-		if !slices.Equal(na, nb) {
-			bad("%v %q became %q", tag, na, nb)
-		}
-	}
-	for tag := elf.DynTag(1); tag < 38; tag++ {
-		switch tag {
-		case elf.DT_NEEDED, elf.DT_SONAME, elf.DT_RPATH, elf.DT_RUNPATH, elf.DT_STRTAB, elf.DT_STRSZ, elf.DT_HASH, elf.DT_SYMTAB, elf.DT_FLAGS:
-			continue
-		}
-		va, _ := a.DynValue(tag)
-		vb, _ := b.DynValue(tag)
-		if !slices.Equal(va, vb) {
-			bad("%v %#x became %#x", tag, va, vb)
-		}
-	}
-	return wrong
-}
-
-// isAnchor tells the one section that an edit may add to a program that is not PIE: the hole behind its program headers.
-func isAnchor(f *elf.File, more []*elf.Section) bool {
-	s := more[0]
-	if f.Type != elf.ET_EXEC || len(more) > 1 || s.Name != "dynstr" || s.Flags != elf.SHF_ALLOC {
-		return false
-	}
-	content, err := s.Data()
-	return err == nil && len(bytes.Trim(content, "\x00")) == 0
-}
-
-// dynamicSymbols returns the dynamic symbols. The value of _DYNAMIC, which FreeBSD's programs export, counts from where
-// .dynamic is.
-func dynamicSymbols(f *elf.File) ([]elf.Symbol, error) {
-	symbols, err := f.DynamicSymbols()
-	d := f.SectionByType(elf.SHT_DYNAMIC)
-	for i := range symbols {
-		if s := &symbols[i]; s.Name == "_DYNAMIC" && d != nil {
-			s.Value -= d.Addr
-		}
-	}
-	return symbols, err
-}
-
-// replaceable are the headers whose entry may be taken over: each says what another one says too, or nothing.
-func replaceable(t elf.ProgType) bool {
-	return t == elf.PT_NULL || t == elf.PT_PHDR || t == elf.PT_GNU_PROPERTY
-}
-
-func sameBytes(s, t *elf.Section) bool {
-	// Open unpacks what is compressed; ReaderAt is nil there.
-	p, q := make([]byte, 1<<16), make([]byte, 1<<16)
-	x, y := s.Open(), t.Open()
-	for {
-		n, xerr := io.ReadFull(x, p)
-		m, yerr := io.ReadFull(y, q)
-		if !bytes.Equal(p[:n], q[:m]) {
-			return false
-		}
-		if xerr != nil || yerr != nil {
-			return xerr == yerr
-		}
-	}
 }
 
 var nativeMachine, nativeClass, nativeLoader = native()

@@ -736,8 +736,8 @@ func (c *comparison) strings() {
 		}
 	}
 	for i := range old {
-		// A zero that nothing refers to can be the place of the new string.
-		if old[i] != now[i] && (live[i] || !dead[i] && old[i] != 0) {
+		// A zero that nothing refers to can be the place of the new string, and so can what patchelf fills with.
+		if old[i] != now[i] && (live[i] || !dead[i] && old[i] != 0 && old[i] != 'X') {
 			if from < 0 {
 				from = i
 			}

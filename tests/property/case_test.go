@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"cuda-runpath/tests/distribution/oracle"
+	"cuda-runpath/tests/judge"
 )
 
 // A scenario is one case: a file of a variant, and what is done to it.
@@ -207,6 +208,9 @@ func (s *scenario) play(steps []step) (outcome, error) {
 		if what := s.checkEdit(st, before, after); what != "" {
 			return fail("%s", what)
 		}
+		if what := judged(before.data, after); what != "" {
+			return fail("%s", what)
+		}
 		if payload >= 0 {
 			for _, p := range steps[:i] {
 				if p.payload == nil || !bytes.HasSuffix(before.data, p.payload) {
@@ -272,6 +276,26 @@ func (s *scenario) checkEdit(st step, before, after *elfFile) string {
 		return fmt.Sprintf("it grew from %d to %d bytes", len(before.data), len(after.data))
 	}
 	return ""
+}
+
+// judged asks the judge whether anything but the run path, which checkEdit has compared, is another one.
+func judged(old []byte, after *elfFile) string {
+	before, err := judge.Read(old)
+	if err != nil {
+		return ""
+	}
+	now, err := judge.Read(after.data)
+	if err != nil {
+		return err.Error()
+	}
+	list, tag := now.RunPath()
+	var wrong []string
+	for _, f := range judge.Compare(before, now, judge.Expect{RunPath: &judge.RunPath{Tag: tag, List: list}}) {
+		if !f.Remark {
+			wrong = append(wrong, f.String())
+		}
+	}
+	return strings.Join(wrong, "\n  ")
 }
 
 func split(list string) []string {
