@@ -6,10 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"time"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/driver"
@@ -229,7 +227,7 @@ func runAudit(s *Session, a *audit.Auditor, o auditOutput) error {
 		return err
 	}
 	var visited, found atomic.Int64
-	stop := progress(s, &visited, &found)
+	stop := progress(s, func() string { return fmt.Sprintf("%d files examined, %d findings", visited.Load(), found.Load()) })
 	var sum audit.Summary
 	whole := a.Begin()
 	var reports []*audit.Report
@@ -335,41 +333,6 @@ func save(name string, write func(io.Writer) error) error {
 		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	return nil
-}
-
-// progress shows how far an audit is, on a terminal, once it has taken a second.
-func progress(s *Session, visited, found *atomic.Int64) (stop func()) {
-	if s.Quiet {
-		return func() {}
-	}
-	w, ok := s.Log.Out.(*os.File)
-	if !ok {
-		return func() {}
-	}
-	if _, err := unix.IoctlGetTermios(int(w.Fd()), unix.TCGETS); err != nil {
-		return func() {}
-	}
-	quit, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(gone)
-		shown := false
-		timer := time.NewTimer(time.Second)
-		defer timer.Stop()
-		for {
-			select {
-			case <-quit:
-				if shown {
-					fmt.Fprint(w, "\r\x1b[K")
-				}
-				return
-			case <-timer.C:
-				shown = true
-				fmt.Fprintf(w, "\r\x1b[K%d files examined, %d findings", visited.Load(), found.Load())
-				timer.Reset(200 * time.Millisecond)
-			}
-		}
-	}()
-	return func() { close(quit); <-gone }
 }
 
 // findingsOf never returns nil: JSON shows no findings as [].

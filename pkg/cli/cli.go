@@ -101,7 +101,8 @@ func Main(app *cli.App) {
 }
 
 // Run runs an app and returns the exit status. Flags may stand before or behind
-// the arguments; "--" ends them.
+// the arguments; "--" ends them. A func([]string) ([]string, error) in the app's
+// Metadata under "arguments" is given the command line first, and returns it in this form.
 func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 	if completes(args) {
 		defer func() {
@@ -119,7 +120,13 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	err := app.RunContext(ctx, flagsFirst(app.Flags, app.Commands, args))
+	err := error(nil)
+	if translate, ok := app.Metadata["arguments"].(func([]string) ([]string, error)); ok && !completes(args) {
+		args, err = translate(args)
+	}
+	if err == nil {
+		err = app.RunContext(ctx, flagsFirst(app.Flags, app.Commands, args))
+	}
 	var misuse Misuse
 	switch {
 	case err == nil, errors.Is(err, errDone):
@@ -139,22 +146,25 @@ func completes(args []string) bool {
 	return len(args) > 0 && args[len(args)-1] == "--generate-bash-completion"
 }
 
+// takesValue tells of the names of flags whether a value follows.
+func takesValue(flags []cli.Flag) map[string]bool {
+	takes := map[string]bool{}
+	for _, f := range flags {
+		if d, ok := f.(cli.DocGenerationFlag); ok {
+			for _, name := range f.Names() {
+				takes[name] = d.TakesValue()
+			}
+		}
+	}
+	return takes
+}
+
 // flagsFirst moves flags before the arguments, which is where cli looks for them.
 func flagsFirst(flags []cli.Flag, commands []*cli.Command, args []string) []string {
 	if len(args) == 0 || completes(args) {
 		return args
 	}
-	takesValue := map[string]bool{}
-	know := func(flags []cli.Flag) {
-		for _, f := range flags {
-			if d, ok := f.(cli.DocGenerationFlag); ok {
-				for _, name := range f.Names() {
-					takesValue[name] = d.TakesValue()
-				}
-			}
-		}
-	}
-	know(flags)
+	takesValue := takesValue(flags)
 	ordered, rest := []string{args[0]}, []string(nil)
 	for i := 1; i < len(args); i++ {
 		arg := args[i]

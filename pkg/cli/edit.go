@@ -308,6 +308,28 @@ func (e *Editor) rewrite(im *elfimage.Image, path string, before runpath.List, m
 		}
 		return after, notes, nil
 	}
+	file := mapped{path: path, class: im.Class, machine: im.Machine}
+	if maps&runpath.ReplaceStubs != 0 {
+		needed, err := im.Needed()
+		if err != nil {
+			return nil, runpath.Notes{}, err
+		}
+		file.needed = needed
+	}
+	after, notes := e.apply(file, before, maps)
+	return after, notes, nil
+}
+
+// mapped is what the maps need to know of a file.
+type mapped struct {
+	path    string
+	class   elf.Class
+	machine elf.Machine
+	needed  []string // for ReplaceStubs
+}
+
+// apply applies maps to a run path.
+func (e *Editor) apply(f mapped, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes) {
 	s := runpath.Settings{
 		DriverLink:      e.DriverLink,
 		Compat:          e.Compat,
@@ -318,25 +340,20 @@ func (e *Editor) rewrite(im *elfimage.Image, path string, before runpath.List, m
 		IsDriverLibrary: driver.Provides,
 	}
 	if s.DriverLink == "" {
-		s.DriverLink = driver.LinkFor(im.Machine)
+		s.DriverLink = driver.LinkFor(f.machine)
 	}
-	origin := newOrigin(path)
+	origin := newOrigin(f.path)
 	s.IsCompat = func(entry string) bool {
 		return driver.CompatDirs{}.Contains(entry, func(name string) bool { return e.dirs.has(origin.expand(entry), name) })
 	}
 	if maps&runpath.ReplaceStubs != 0 {
-		needed, err := im.Needed()
-		if err != nil {
-			return nil, runpath.Notes{}, err
-		}
-		s.Needed = needed
+		s.Needed = f.needed
 		s.Holds = func(entry, name string) bool {
-			return e.dirs.holds(origin.expand(entry), name, im.Class, im.Machine)
+			return e.dirs.holds(origin.expand(entry), name, f.class, f.machine)
 		}
 		s.Offers = func(entry, name string) bool { return e.dirs.offers(origin.expand(entry), name) }
 	}
-	after, notes := s.Apply(before, maps)
-	return after, notes, nil
+	return s.Apply(before, maps)
 }
 
 // stubDirs returns the stub directories among the entries, expanded for a file.

@@ -56,20 +56,7 @@ func Key(entry string) string {
 		!strings.Contains(entry, "//") && !strings.Contains(entry, "/./") {
 		return entry
 	}
-	var parts []string
-	for part := range strings.SplitSeq(entry, "/") {
-		if part != "" && part != "." {
-			parts = append(parts, part)
-		}
-	}
-	key := strings.Join(parts, "/")
-	switch {
-	case strings.HasPrefix(entry, "/"):
-		return "/" + key
-	case key == "":
-		return "."
-	}
-	return key
+	return CleanEntry(entry)
 }
 
 // Without returns the list without the entries that name one of the directories.

@@ -1,0 +1,721 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/sirupsen/logrus"
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/fixup"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+)
+
+// AutoPatchelf returns the app that makes prebuilt files find their libraries.
+func AutoPatchelf() *cli.App {
+	app := New("autoPatchelf", "PATH...", "make prebuilt programs and libraries find the libraries that they need", `
+Every program below the PATHs gets the interpreter that is asked for, and every program and library the run path that makes
+the loader find the libraries it needs: first the tree's own, then those of --libs. A library is taken only if the loader
+would: for the file's machine, and with every symbol version that the file needs of it. Stubs are never taken. Then the
+loader's rules are applied to each program, to see that it loads what was planned.
+
+On what another package manager installed (a .venv, node_modules, a conda prefix), as in
+
+    autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv
+
+entries that begin with $ORIGIN stay, programs keep their interpreters unless --interpreter is given, and a record beside
+the tree (PATH.autopatchelf.json) lets --undo take everything back.
+
+It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
+--runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
+the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+ExitStatus)
+	app.Flags = append(app.Flags,
+		&cli.StringSliceFlag{Name: "libs", Usage: "look for libraries in `DIR` (repeatable)"},
+		&cli.StringSliceFlag{Name: "interpreter", Usage: "programs for the machine of `LOADER` get it as their interpreter (repeatable)", DefaultText: "with --paths, $NIX_BINTOOLS's; else none"},
+		&cli.StringSliceFlag{Name: "runtime-dependencies", Usage: "begin the run path of each program with `DIR` (repeatable)"},
+		&cli.StringSliceFlag{Name: "append-rpaths", Usage: "end each run path with `ENTRY` (repeatable)"},
+		&cli.StringSliceFlag{Name: "ignore-missing", Usage: "libraries whose names match `PATTERN` may be missing (repeatable)"},
+		&cli.BoolFlag{Name: "no-recurse", DisableDefaultText: true, Usage: "leave out the directories in a PATH"},
+		&cli.BoolFlag{Name: "keep-libc", DisableDefaultText: true, Usage: "look for the C library's names in --libs too"},
+		&cli.BoolFlag{Name: "ignore-existing", DisableDefaultText: true, Usage: "do not look for libraries in the PATHs themselves"},
+		&cli.BoolFlag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN", DefaultText: "true, with --paths false"},
+		&cli.BoolFlag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, DisableDefaultText: true, Usage: "write directories of a PATH in terms of $ORIGIN, so that it can be moved"},
+		&cli.BoolFlag{Name: "dlopen", DisableDefaultText: true, Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
+		&cli.BoolFlag{Name: "minimal", DisableDefaultText: true, Usage: "leave out entries that nothing uses"},
+		&cli.StringFlag{Name: "enforce-priority", Value: "suggested", Usage: "libraries of .note.dlopen may be missing below the priority `suggested|recommended|required`"},
+		&cli.BoolFlag{Name: "no-set-interpreter", DisableDefaultText: true, Usage: "leave interpreters as they are"},
+		&cli.StringSliceFlag{Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
+		&cli.BoolFlag{Name: "structured-logs", DisableDefaultText: true, Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
+		&cli.StringSliceFlag{Name: "tool", Usage: "do what `NAME` does in the same edit: stubReplace, autoAddDriverRunpath, addCudaCompatRunpath (repeatable)"},
+		&cli.BoolFlag{Name: "undo", DisableDefaultText: true, Usage: "give files below PATH the run paths and interpreters that they had before"},
+		&cli.BoolFlag{Name: "no-record", DisableDefaultText: true, Usage: "keep no record for --undo"},
+		&cli.BoolFlag{Name: "in-build", Hidden: true, DisableDefaultText: true},
+		&cli.StringSliceFlag{Name: "extra-arg", Hidden: true},
+		&cli.StringFlag{Name: "when", Value: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
+		StubFlag(), DriverLinkFlag(), CompatFlag(),
+		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
+		&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
+		DryRunFlag(),
+	)
+	app.Flags = append(app.Flags, Flags()...)
+	app.Metadata = map[string]any{"arguments": func(args []string) ([]string, error) {
+		return autoPatchelfArguments(args, func(name string) bool { return takesValue(app.Flags)[name] })
+	}}
+	app.Action = func(c *cli.Context) error {
+		session, err := Start(c, c.Args().Slice())
+		if err != nil {
+			return err
+		}
+		if c.Bool("undo") {
+			return undo(session)
+		}
+		a, err := newAutoPatchelf(c, session)
+		if err != nil {
+			return err
+		}
+		return a.run()
+	}
+	return app
+}
+
+// autoPatchelf is one run.
+type autoPatchelf struct {
+	*Session
+	sources    fixup.Sources
+	settings   fixup.Settings
+	hints      *fixup.Hints
+	inBuild    bool // nixpkgs' command line
+	record     bool
+	structured bool
+
+	editor *Editor
+	maps   runpath.Map
+}
+
+func newAutoPatchelf(c *cli.Context, s *Session) (*autoPatchelf, error) {
+	// What nixpkgs' program lists as paths may be links, or not there at all.
+	a := &autoPatchelf{Session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs")}
+	a.record = !a.inBuild && !c.Bool("no-record") && !s.DryRun
+	if a.structured && s.JSON {
+		return nil, Misuse("--structured-logs and --json both print to stdout: give one of them")
+	}
+	priority, ok := fixup.ParsePriority(c.String("enforce-priority"))
+	if !ok {
+		return nil, Misusef("--enforce-priority %q: suggested, recommended or required", c.String("enforce-priority"))
+	}
+	for _, dir := range c.StringSlice("libs") {
+		if dir == "" {
+			return nil, Misuse("--libs: no directory is named")
+		}
+	}
+	a.sources = fixup.Sources{
+		Libs:        c.StringSlice("libs"),
+		Shallow:     c.Bool("no-recurse"),
+		WithoutTree: c.Bool("ignore-existing"),
+		Store:       strings.TrimSuffix(cmpOr(os.Getenv("NIX_STORE"), "/nix/store"), "/"),
+		Stubs:       driver.StubDirs{Patterns: c.StringSlice("stub")},
+		Jobs:        s.Jobs,
+	}
+	a.settings = fixup.Settings{
+		RuntimeDependencies: c.StringSlice("runtime-dependencies"),
+		AppendRunpaths:      c.StringSlice("append-rpaths"),
+		KeepLibC:            c.Bool("keep-libc"),
+		PreserveOrigin:      c.Bool("preserve-origin") || !a.inBuild && !c.IsSet("preserve-origin"),
+		Relativize:          c.Bool("relativize-rpath"),
+		Dlopen:              c.Bool("dlopen"),
+		Minimal:             c.Bool("minimal"),
+		EnforcePriority:     priority,
+		KeepInterpreter:     c.Bool("no-set-interpreter"),
+		Ignore:              c.StringSlice("ignore-missing"),
+		ForceRPath:          c.Bool("force-rpath"),
+	}
+	if err := a.extraArguments(c.StringSlice("extra-arg")); err != nil {
+		return nil, err
+	}
+	if err := a.tools(c); err != nil {
+		return nil, err
+	}
+	if a.settings.Dlopen || a.editor.WhenNeeds {
+		a.sources.Literals = driver.NeedsDriver
+	}
+	if err := a.interpreters(c.StringSlice("interpreter")); err != nil {
+		return nil, err
+	}
+	for _, name := range c.StringSlice("hints") {
+		if err := a.readHints(name); err != nil {
+			return nil, err
+		}
+	}
+	return a, a.paths()
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// paths leaves out what nixpkgs' program passes over: links to files, and with
+// --paths what is not there.
+func (a *autoPatchelf) paths() error {
+	for _, p := range a.Paths {
+		st, err := os.Lstat(p)
+		if err == nil && st.Mode()&fs.ModeSymlink != 0 {
+			if st, err = os.Stat(p); err == nil && !st.IsDir() {
+				a.Log.WithField("path", p).Warn("is a symbolic link to a file, which is left alone; name the file")
+				continue
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) && a.inBuild {
+			a.Log.WithField("path", p).Warn("does not exist")
+			continue
+		}
+		a.sources.Paths = append(a.sources.Paths, p)
+	}
+	return nil
+}
+
+// extraArguments reads what nixpkgs' program would pass on to patchelf.
+func (a *autoPatchelf) extraArguments(args []string) error {
+	for i := 0; i < len(args); i++ {
+		switch arg := args[i]; arg {
+		case "--force-rpath":
+			a.settings.ForceRPath = true
+		case "--no-clobber-old-sections", "--clobber-old-sections", "--debug", "--no-sort", "--allow-broken":
+			a.Log.Infof("patchelf's %s changes nothing here", arg)
+		case "--page-size":
+			i++
+			a.Log.Infof("patchelf's %s changes nothing here: the file's own alignment is kept", arg)
+		default:
+			return Misusef("patchelf's %s is not understood here: run patchelf itself, or leave it out of patchelfFlags", arg)
+		}
+	}
+	return nil
+}
+
+// tools reads which maps are applied in the same edit.
+func (a *autoPatchelf) tools(c *cli.Context) (err error) {
+	if a.editor, err = NewEditor(c); err != nil {
+		return err
+	}
+	a.editor.dirs = newDirectories()
+	all := Tools()
+	for _, name := range c.StringSlice("tool") {
+		i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
+		if i < 0 {
+			return Misusef("--tool %s: stubReplace, autoAddDriverRunpath, addCudaCompatRunpath", name)
+		}
+		a.maps |= all[i].Map
+		if all[i].Configure != nil {
+			if err := all[i].Configure(c, a.editor); err != nil {
+				return err
+			}
+		}
+	}
+	a.editor.StubDirs = a.sources.Stubs
+	if a.maps == 0 {
+		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
+			if c.IsSet(flag) {
+				return Misusef("--%s is for a --tool: name the tool too", flag)
+			}
+		}
+		return nil
+	}
+	a.settings.Driver = a.maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
+	a.settings.Map = func(o *fixup.Object, l runpath.List) runpath.List {
+		maps := a.maps
+		if a.editor.WhenNeeds && !needsDriverByName(o) {
+			maps &^= runpath.AddDriverLink
+		}
+		after, _ := a.editor.apply(mapped{o.Real, o.ABI.Class, o.ABI.Machine, o.Needed}, l, maps)
+		return after
+	}
+	return nil
+}
+
+// needsDriverByName is needsDriver for a file whose names have been read.
+func needsDriverByName(o *fixup.Object) bool {
+	names := slices.Concat(o.Needed, o.Literals)
+	for _, note := range o.Notes {
+		names = append(names, note.Sonames...)
+	}
+	return slices.ContainsFunc(names, driver.NeedsDriver)
+}
+
+// interpreters takes those of the command line, else with --paths those of
+// $NIX_BINTOOLS: its own, and the 32-bit one that multilib toolchains have beside it.
+func (a *autoPatchelf) interpreters(given []string) error {
+	for _, p := range given {
+		a.settings.Interpreters = append(a.settings.Interpreters, fixup.Interpreter{Path: p})
+	}
+	bintools := os.Getenv("NIX_BINTOOLS")
+	if len(given) > 0 || !a.inBuild {
+		return nil
+	}
+	if bintools == "" {
+		return Misuse("$NIX_BINTOOLS is not set: say with --interpreter which loader programs are to have")
+	}
+	read := func(name string) (string, error) {
+		b, err := os.ReadFile(path.Join(bintools, "nix-support", name))
+		return strings.TrimSpace(string(b)), err
+	}
+	interp, err := read("dynamic-linker")
+	if err != nil {
+		return fmt.Errorf("the interpreter of $NIX_BINTOOLS: %w", err)
+	}
+	libc, err := read("orig-libc")
+	if err != nil {
+		return fmt.Errorf("the C library of $NIX_BINTOOLS: %w", err)
+	}
+	a.settings.Interpreters = append(a.settings.Interpreters, fixup.Interpreter{Path: interp, LibC: libc + "/lib"})
+	if interp, err := read("dynamic-linker-m32"); err == nil && interp != "" {
+		if _, err := os.Stat(interp); err == nil {
+			a.settings.Interpreters = append(a.settings.Interpreters, fixup.Interpreter{Path: interp})
+		}
+	}
+	return nil
+}
+
+func (a *autoPatchelf) readHints(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("--hints: %w", err)
+	}
+	defer f.Close()
+	if err := a.hints.Read(f); err != nil {
+		return fmt.Errorf("--hints %s: %w", name, err)
+	}
+	return nil
+}
+
+func (a *autoPatchelf) run() error {
+	signal.Ignore(unix.SIGPIPE) // see Editor.Run
+	var files atomic.Int64
+	a.sources.Progress = func(n int) { files.Store(int64(n)) }
+	stop := progress(a.Session, func() string { return fmt.Sprintf("%d files read", files.Load()) })
+	index, err := fixup.Read(a.Context, a.sources)
+	stop()
+	if err != nil {
+		a.Log.Error(err)
+		return ErrFailed
+	}
+	if !a.inBuild || len(a.settings.Interpreters) == 0 {
+		a.settings.System = systemLibraries()
+	}
+	resolver, err := fixup.NewResolver(index, a.settings)
+	if err != nil {
+		return err
+	}
+	plans := make([]*fixup.Plan, len(index.Files))
+	var steps []fixup.Step
+	for i, o := range index.Files {
+		p := resolver.Resolve(o)
+		plans[i] = p
+		if p.Changes() {
+			steps = append(steps, fixup.Step{Path: o.Path, From: o.State(), To: p.State()})
+		}
+	}
+	failed := map[string]error{}
+	if !a.DryRun {
+		if err := a.apply(steps, failed); err != nil {
+			return err
+		}
+	}
+	surprises := map[string][]fixup.Surprise{}
+	if !a.DryRun {
+		if surprises, err = a.verify(plans, failed); err != nil {
+			return err
+		}
+	}
+	return a.report(index, resolver, plans, failed, surprises)
+}
+
+// apply writes the record, then the files.
+func (a *autoPatchelf) apply(steps []fixup.Step, failed map[string]error) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	if a.record {
+		for _, root := range a.sources.Paths {
+			r, err := fixup.OpenRecord(root)
+			if err != nil {
+				return fmt.Errorf("the record for --undo: %w (--no-record does without)", err)
+			}
+			var mine []fixup.Step
+			for _, s := range steps {
+				if r.Contains(s.Path) {
+					mine = append(mine, s)
+				}
+			}
+			r.Add(mine)
+			if err := r.Save(); err != nil {
+				return fmt.Errorf("the record for --undo: %w (--no-record does without)", err)
+			}
+		}
+	}
+	var done atomic.Int64
+	defer progress(a.Session, func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), len(steps)) })()
+	err := fixup.Apply(a.Context, steps, a.Jobs, func(r fixup.Result) {
+		done.Add(1)
+		if r.Err != nil {
+			failed[r.Path] = r.Err
+		}
+	})
+	if err != nil {
+		a.Log.Error(err)
+		return ErrFailed
+	}
+	return nil
+}
+
+func (a *autoPatchelf) verify(plans []*fixup.Plan, failed map[string]error) (map[string][]fixup.Surprise, error) {
+	var done []*fixup.Plan
+	for _, p := range plans {
+		if failed[p.Object.Path] == nil {
+			done = append(done, p)
+		}
+	}
+	all, err := fixup.Verify(done, loader.Options{NoTries: true})
+	if err != nil {
+		return nil, fmt.Errorf("looking at the result as the loader does: %w", err)
+	}
+	by := map[string][]fixup.Surprise{}
+	for _, s := range all {
+		by[s.File] = append(by[s.File], s)
+	}
+	return by, nil
+}
+
+// libraryReport is one element of "libraries".
+type libraryReport struct {
+	Name     string   `json:"name"`
+	Cause    string   `json:"cause"`
+	Outcome  string   `json:"outcome"`
+	Path     *string  `json:"path"` // null where no candidate was taken
+	Rejected []string `json:"rejected,omitempty"`
+}
+
+// patchReport is one element of "files".
+type patchReport struct {
+	FileReport
+	Interpreter *struct {
+		Before string `json:"before"`
+		After  string `json:"after"`
+	} `json:"interpreter,omitempty"`
+	Libraries []libraryReport `json:"libraries"`
+}
+
+// missingReport is one element of "missing".
+type missingReport struct {
+	Name     string   `json:"name"`
+	NeededBy []string `json:"needed_by"`
+	Reasons  []string `json:"reasons"`
+	Packages []string `json:"packages"`
+	Fix      string   `json:"fix"`
+}
+
+// patchSummary is the JSON document's "summary".
+type patchSummary struct {
+	Summary
+	Missing []missingReport `json:"missing"`
+}
+
+func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plans []*fixup.Plan, failed map[string]error, surprises map[string][]fixup.Surprise) error {
+	summary := patchSummary{Summary: Summary{DryRun: a.DryRun, Skipped: index.Others}, Missing: []missingReport{}}
+	var doc *Document
+	if a.JSON {
+		doc = NewDocument(a.Stdout)
+	}
+	for _, p := range plans {
+		r := a.file(p, failed[p.Object.Path], surprises[p.Object.Path])
+		summary.count(r.Action)
+		if doc != nil {
+			doc.File(r)
+		}
+	}
+	if a.structured {
+		a.events(plans)
+	}
+	for _, text := range resolver.UnusedPatterns() {
+		a.Log.Warn(text)
+	}
+	for _, m := range resolver.Absences(plans, a.hints) {
+		report := missingReport{m.Name, m.NeededBy, m.Reasons(), m.Attributes, m.Fix(a.inBuild)}
+		summary.Missing = append(summary.Missing, report)
+		a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
+		for _, reason := range report.Reasons {
+			a.Log.Errorf("  %s", reason)
+		}
+		a.Log.Errorf("  fix: %s", report.Fix)
+	}
+	if a.structured {
+		a.JSON = true // stdout belongs to the events
+	}
+	switch {
+	case doc != nil:
+		if err := doc.Close(summary); err != nil {
+			return fmt.Errorf("writing the JSON document: %w", err)
+		}
+	case !a.Quiet && !a.structured:
+		line := summary.String()
+		if n := len(summary.Missing); n > 0 {
+			line += ", " + count(n, "library missing", "libraries missing")
+		}
+		if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
+			return fmt.Errorf("writing the summary: %w", err)
+		}
+	}
+	if summary.Failed > 0 || len(summary.Missing) > 0 {
+		return ErrFailed
+	}
+	return nil
+}
+
+// someOf lists who needs a library: "x needs", "x, y and 3 more need".
+func someOf(paths []string) string {
+	const most = 3
+	switch n := len(paths); {
+	case n == 1:
+		return Printable(paths[0]) + " needs"
+	case n <= most:
+		return Printable(strings.Join(paths[:n-1], ", ")+" and "+paths[n-1]) + " need"
+	default:
+		return fmt.Sprintf("%s and %d more need", Printable(strings.Join(paths[:most], ", ")), n-most)
+	}
+}
+
+// file reports one file, and logs it.
+func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surprise) *patchReport {
+	o := p.Object
+	r := &patchReport{FileReport: FileReport{Path: o.Path, PathBytes: pathBytes(o.Path), Tag: tagName(o.Tag),
+		Before: entriesOf(p.Before), After: entriesOf(p.Before)}, Libraries: []libraryReport{}}
+	log := a.Log.WithField("path", o.Path)
+	err := p.Err
+	if failed != nil {
+		err = failed
+	}
+	for _, n := range p.Needs {
+		l := libraryReport{Name: n.Label(), Cause: string(n.Cause), Outcome: string(n.Outcome)}
+		if n.Outcome == fixup.Found {
+			l.Path = &n.Candidate.Path
+		}
+		for _, reject := range n.Rejected {
+			l.Rejected = append(l.Rejected, reject.Path+" "+reject.Why)
+		}
+		r.Libraries = append(r.Libraries, l)
+		switch {
+		case n.Outcome == fixup.Missing:
+			r.Missing = append(r.Missing, n.Label())
+		case n.Outcome == fixup.Ignored && len(n.Rejected) > 0:
+			log.Warnf("%s is ignored (pattern %q), though it is there: %s %s", n.Label(), n.Pattern, n.Rejected[0].Path, n.Rejected[0].Why)
+		case n.Outcome == fixup.Ignored && !a.structured:
+			log.Debugf("%s is missing and ignored (pattern %q)", n.Label(), n.Pattern)
+		case len(n.Rejected) > 0:
+			log.Infof("%s: %s %s", n.Label(), n.Rejected[0].Path, n.Rejected[0].Why)
+		}
+	}
+	for _, w := range p.Warnings {
+		log.Warn(w)
+	}
+	for _, s := range surprises {
+		r.Notes = append(r.Notes, s.Text)
+		if err == nil {
+			err = errors.New("the loader does not do as planned: " + s.Text)
+		}
+	}
+	state := p.State()
+	switch {
+	case err != nil:
+		r.Action, r.Reason = Failed, err.Error()
+		log.Error(err)
+	case p.Skip != "":
+		r.Action, r.Reason = Skipped, p.Skip
+		level := logrus.DebugLevel
+		if p.SkipWarn {
+			level = logrus.WarnLevel
+		}
+		log.Logf(level, "left alone: %s", p.Skip)
+	case !p.Changes():
+		r.Action = Unchanged
+		log.Debug("unchanged")
+	default:
+		r.Action, r.After, r.Tag = Edited, entriesOf(p.After), tagName(state.Tag)
+		var parts []string
+		if state.Interpreter != o.Interp {
+			parts = append(parts, fmt.Sprintf("interpreter %s -> %s", Printable(o.Interp), Printable(state.Interpreter)))
+			r.Interpreter = &struct {
+				Before string `json:"before"`
+				After  string `json:"after"`
+			}{o.Interp, state.Interpreter}
+		}
+		if state.List != o.List || state.Tag != o.Tag {
+			parts = append(parts, changeLine(o.Tag, state.Tag, o.List, state.List, nil))
+		}
+		log.Info(strings.Join(parts, "; "))
+	}
+	if len(p.Dropped) > 0 {
+		note := "nothing uses " + strings.Join(p.Dropped, ", ")
+		r.Notes = append(r.Notes, note)
+		log.Info(note)
+	}
+	return r
+}
+
+// events prints what nixpkgs' auto-patchelf prints with --structured-logs: an object a
+// line, whose one key is the kind of event.
+func (a *autoPatchelf) events(plans []*fixup.Plan) {
+	out := json.NewEncoder(a.Stdout)
+	out.SetEscapeHTML(false)
+	type event = map[string]any
+	type dependency struct {
+		File     string  `json:"file"`
+		Name     string  `json:"name"`
+		Found    bool    `json:"found"`
+		Location *string `json:"location"`
+	}
+	for _, p := range plans {
+		file := p.Object.Path
+		if p.Err != nil || p.Object.SameAs != "" {
+			continue
+		}
+		if p.Skip != "" {
+			out.Encode(event{"SkipFile": struct {
+				File   string `json:"file"`
+				Reason string `json:"reason"`
+			}{file, p.Skip}})
+			continue
+		}
+		if p.Interpreter != "" {
+			out.Encode(event{"SetInterpreter": struct {
+				File string `json:"file"`
+				Path string `json:"interpreter_path"`
+			}{file, p.Interpreter}})
+		}
+		for _, n := range p.Needs {
+			switch n.Outcome {
+			case fixup.Found:
+				out.Encode(event{"Dependency": dependency{file, n.Name, true, &n.Candidate.Dir}})
+			case fixup.Missing, fixup.Ignored:
+				out.Encode(event{"Dependency": dependency{file, n.Label(), false, nil}})
+			}
+		}
+		if p.Set != nil {
+			out.Encode(event{"SetRpath": struct {
+				File  string `json:"file"`
+				RPath string `json:"rpath"`
+			}{file, p.After.String()}})
+		}
+	}
+	for _, p := range plans {
+		for _, n := range p.Needs {
+			if n.Outcome == fixup.Ignored {
+				out.Encode(event{"IgnoredDependency": struct {
+					File    string `json:"file"`
+					Name    string `json:"name"`
+					Pattern string `json:"pattern"`
+				}{p.Object.Path, n.Label(), n.Pattern}})
+			}
+		}
+	}
+}
+
+// systemLibraries tells what a loader finds without a run path: by ld.so.cache and in
+// its default directories.
+func systemLibraries() func(o *fixup.Object, name string) string {
+	l, err := loader.New(loader.Options{NoTries: true})
+	if err != nil {
+		return nil
+	}
+	loads := map[*fixup.Object]*loader.Load{}
+	return func(o *fixup.Object, name string) string {
+		load, done := loads[o]
+		if !done {
+			load, _ = l.Load(o.Real)
+			loads[o] = load
+		}
+		if load == nil {
+			return ""
+		}
+		for _, u := range load.Main.Uses {
+			if u.Name == name && u.To.Found() && len(u.To.Lacks) == 0 && (u.To.Rule == loader.ByCache || u.To.Rule == loader.ByDefault) {
+				return u.To.Path
+			}
+		}
+		return ""
+	}
+}
+
+// undo takes back what the records beside the paths tell.
+func undo(s *Session) error {
+	summary := Summary{DryRun: s.DryRun}
+	var doc *Document
+	if s.JSON {
+		doc = NewDocument(s.Stdout)
+	}
+	for _, root := range s.Paths {
+		record, err := fixup.OpenRecord(root)
+		if err != nil {
+			return err
+		}
+		steps := record.Undo()
+		if len(steps) == 0 {
+			s.Log.WithField("path", root).Warnf("there is nothing to undo: no record %s", record.File())
+			continue
+		}
+		before := map[string]fixup.Step{}
+		for _, step := range steps {
+			before[step.Path] = step
+		}
+		left := map[string]bool{}
+		tell := func(r fixup.Result) {
+			step := before[r.Path]
+			report := FileReport{Path: r.Path, PathBytes: pathBytes(r.Path), Action: Edited, Tag: tagName(step.To.Tag),
+				Before: entriesOf(runpath.Parse(step.From.List)), After: entriesOf(runpath.Parse(step.To.List))}
+			log := s.Log.WithField("path", r.Path)
+			if r.Err != nil {
+				left[r.Path] = true
+				report.Action, report.Reason, report.After = Failed, r.Err.Error(), report.Before
+				log.Error(r.Err)
+			} else {
+				log.Info(changeLine(step.From.Tag, step.To.Tag, step.From.List, step.To.List, nil))
+			}
+			summary.count(report.Action)
+			if doc != nil {
+				doc.File(report)
+			}
+		}
+		if s.DryRun {
+			for _, step := range steps {
+				tell(fixup.Result{Path: step.Path})
+			}
+			continue
+		}
+		if err := fixup.Apply(s.Context, steps, s.Jobs, tell); err != nil {
+			s.Log.Error(err)
+			return ErrFailed
+		}
+		record.Keep(left)
+		if err := record.Save(); err != nil {
+			return err
+		}
+	}
+	if err := s.finish(doc, &summary); err != nil {
+		return err
+	}
+	if summary.Failed > 0 {
+		return ErrFailed
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// progress shows a line about how far a run is, on a terminal, once it has taken a second.
+func progress(s *Session, line func() string) (stop func()) {
+	if s.Quiet {
+		return func() {}
+	}
+	w, ok := s.Log.Out.(*os.File)
+	if !ok {
+		return func() {}
+	}
+	if _, err := unix.IoctlGetTermios(int(w.Fd()), unix.TCGETS); err != nil {
+		return func() {}
+	}
+	quit, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		shown := false
+		timer := time.NewTimer(time.Second)
+		defer timer.Stop()
+		for {
+			select {
+			case <-quit:
+				if shown {
+					fmt.Fprint(w, "\r\x1b[K")
+				}
+				return
+			case <-timer.C:
+				shown = true
+				fmt.Fprint(w, "\r\x1b[K"+line())
+				timer.Reset(200 * time.Millisecond)
+			}
+		}
+	}()
+	return func() { close(quit); <-gone }
+}

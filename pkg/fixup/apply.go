@@ -1,0 +1,120 @@
+package fixup
+
+import (
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+
+	"cuda-runpath/pkg/elfedit"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/tree"
+)
+
+// State is what of a file a plan changes.
+type State struct {
+	Tag         elf.DynTag // DT_RUNPATH, DT_RPATH or DT_NULL
+	List        string
+	Interpreter string
+}
+
+// stateOf reads the state of a file.
+func stateOf(im *elfimage.Image) (s State, err error) {
+	if s.Tag, s.List, err = im.RunPath(); err != nil {
+		return s, err
+	}
+	s.Interpreter, err = im.Interpreter()
+	return s, err
+}
+
+// State is what the file is like before the plan.
+func (o *Object) State() State { return State{o.Tag, o.List, o.Interp} }
+
+// State is what the file is like after the plan.
+func (p *Plan) State() State {
+	s := State{p.Tag, p.After.String(), p.Object.Interp}
+	if p.Interpreter != "" {
+		s.Interpreter = p.Interpreter
+	}
+	if s.List == "" {
+		s.Tag = elf.DT_NULL
+	}
+	return s
+}
+
+// canSetInterpreter: pkg/elfedit does not edit PT_INTERP yet.
+const canSetInterpreter = false
+
+// ErrMeanwhile says that a file is not what it was when the plan was made.
+var ErrMeanwhile = errors.New("was changed by someone else since it was read; it is left as it is")
+
+// Step is one file that [Apply] brings from one state to another.
+type Step struct {
+	Path     string
+	From, To State
+}
+
+// Result is what came of a step.
+type Result struct {
+	Path string
+	Err  error
+}
+
+// Apply carries out the steps, each in one edit, and emits their results in order.
+// A file that is not in its From state is left alone, with ErrMeanwhile.
+func Apply(ctx context.Context, steps []Step, jobs int, emit func(Result)) error {
+	paths := make([]string, len(steps))
+	byPath := make(map[string]*Step, len(steps))
+	for i := range steps {
+		paths[i] = steps[i].Path
+		byPath[steps[i].Path] = &steps[i]
+	}
+	return tree.Files(ctx, paths, tree.Options{Jobs: jobs}, func(f *tree.File) (Result, bool) {
+		return Result{f.Path, guarded(f, byPath[f.Path])}, true
+	}, emit)
+}
+
+// guarded makes a fault of this program a failure of the one file that showed it:
+// what is planned is planned before the first write.
+func guarded(f *tree.File, s *Step) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
+		}
+	}()
+	return s.apply(f)
+}
+
+func (s *Step) apply(f *tree.File) error {
+	switch {
+	case f.Err != nil:
+		return f.Err
+	case f.SameAs != "":
+		return nil
+	}
+	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	if err != nil {
+		return err
+	}
+	defer im.Release()
+	now, err := stateOf(im)
+	if err != nil {
+		return err
+	}
+	switch now {
+	case s.From:
+	case s.To: // an earlier run, which was killed, came this far
+		return nil
+	default:
+		return ErrMeanwhile
+	}
+	change := elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}}
+	if s.To.Interpreter != s.From.Interpreter && canSetInterpreter {
+		change.Interpreter = &s.To.Interpreter
+	}
+	edit, err := elfedit.Plan(im, change)
+	if err != nil || edit == nil {
+		return err
+	}
+	return f.Write(func(w tree.Writer) error { return edit.Apply(w) })
+}

@@ -1,0 +1,17 @@
+// Package fixup does to a tree of prebuilt files what makes them find their
+// libraries: it sets interpreters and run paths, as nixpkgs' autoPatchelfHook does.
+//
+// The work has three steps, and no flags:
+//
+//   - index ([Index]): the ELF files of the tree, their heads read once, and the
+//     directories of libraries around it, of which only those files are read that
+//     something in the tree asks for by name;
+//   - resolve ([Resolver]): for each file of the tree, which file each library that
+//     it needs is to be, by what the loader accepts (class, machine, symbol versions),
+//     and the run path that makes the loader take exactly these;
+//   - change ([Apply]): interpreter and run path in one edit a file; then [Verify]
+//     asks pkg/loader, for every program, whether it loads what was planned.
+//
+// The result depends on the files alone: not on the order in which a directory
+// lists them, nor on how many are worked on at a time.
+package fixup

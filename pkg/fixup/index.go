@@ -1,0 +1,441 @@
+package fixup
+
+import (
+	"cmp"
+	"context"
+	"debug/elf"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
+)
+
+// Sources says where the index looks.
+type Sources struct {
+	Paths []string // the tree: files and directories
+	Libs  []string // directories of libraries, and single libraries
+	// Shallow leaves out what lies in the directories of a directory of Paths.
+	Shallow bool
+	// WithoutTree keeps the tree's own libraries from being candidates.
+	WithoutTree bool
+	// Store is the directory below which run paths of libraries are followed.
+	Store string
+	Stubs driver.StubDirs
+	// Literals asks for those names in read-only data of the tree's files that it agrees to.
+	Literals func(name string) bool
+	Jobs     int
+	// Progress is told, from one goroutine, of each ELF file of the tree that was read.
+	Progress func(files int)
+}
+
+// Index knows the ELF files of a tree, and which libraries there are for them.
+// After [Read] it is not safe for concurrent use.
+type Index struct {
+	// Files are the ELF files of the tree, in the order of the walk, and what could
+	// not be read. Others counts the rest.
+	Files  []*Object
+	Others int
+
+	sources Sources
+	objects map[string]*Object // by Object.Real
+	dirs    map[string]*dir    // by path
+	own     map[string][]place // by file name: the tree's
+	levels  [][]string         // directories, in the order in which they are searched; the tree is level 0
+	closed  bool               // there are no more levels
+	seen    map[string]bool    // directories in levels
+	stubs   []string           // stub directories that were left out
+	found   map[string]*known
+}
+
+// place is a name in a directory of the tree.
+type place struct{ dir, name string }
+
+// dir is a directory's listing: the names that a library may have.
+type dir struct {
+	path  string
+	real  string // free of symbolic links
+	names []string
+	has   map[string]bool
+}
+
+// Candidate is a file that has the name of a needed library.
+type Candidate struct {
+	Dir    string // for the run path
+	Path   string
+	Object *Object
+	Own    bool // in the tree
+	level  int
+}
+
+// Read reads the tree.
+func Read(ctx context.Context, s Sources) (*Index, error) {
+	ix := &Index{
+		sources: s,
+		objects: map[string]*Object{},
+		dirs:    map[string]*dir{},
+		own:     map[string][]place{},
+		seen:    map[string]bool{},
+		found:   map[string]*known{},
+	}
+	var mu sync.Mutex
+	var links []place
+	var others int
+	err := tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true, Shallow: s.Shallow,
+		Link: func(dir, name string) {
+			if libraryName(name) {
+				mu.Lock()
+				links = append(links, place{dir, name})
+				mu.Unlock()
+			}
+		}},
+		func(f *tree.File) (*Object, bool) {
+			if f.Err == nil && !f.ELF() {
+				return nil, true
+			}
+			return s.object(f), true
+		}, func(o *Object) {
+			if o == nil {
+				others++
+				return
+			}
+			ix.Files = append(ix.Files, o)
+			if s.Progress != nil {
+				s.Progress(len(ix.Files))
+			}
+		})
+	ix.Others = others
+	if err != nil {
+		return ix, err
+	}
+	for _, o := range ix.Files {
+		dir, name := path.Split(o.Path)
+		o.Real = ix.dir(strings.TrimSuffix(dir, "/")).real + "/" + name
+		ix.objects[o.Real] = o
+		if !s.WithoutTree {
+			ix.own[name] = append(ix.own[name], place{dir, name})
+		}
+	}
+	if !s.WithoutTree {
+		for _, l := range links {
+			ix.own[l.name] = append(ix.own[l.name], l)
+		}
+		ix.sortOwn()
+	}
+	ix.levels = [][]string{nil}
+	ix.level(ix.runPaths(func(o *Object) bool { return !s.WithoutTree && libraryName(path.Base(o.Path)) }))
+	var libs []string
+	for _, l := range s.Libs {
+		libs = append(libs, absolute(l))
+	}
+	ix.level(libs)
+	return ix, nil
+}
+
+// object reads one file of the walk.
+func (s *Sources) object(f *tree.File) *Object {
+	o := &Object{Path: f.Path, Err: f.Err, SameAs: f.SameAs}
+	if f.Err != nil || f.SameAs != "" {
+		return o
+	}
+	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	if err != nil {
+		o.Err = err
+		return o
+	}
+	readObject(o, im, s.Literals)
+	im.Release()
+	return o
+}
+
+// sortOwn puts the tree's names in an order that does not depend on a directory's:
+// that of the arguments, then what lies higher, then the bytes of the path.
+func (ix *Index) sortOwn() {
+	argument := func(dir string) int {
+		return slices.IndexFunc(ix.sources.Paths, func(p string) bool {
+			p = strings.TrimSuffix(p, "/")
+			return strings.HasPrefix(dir, p) && (len(dir) == len(p) || dir[len(p)] == '/' || p == "")
+		})
+	}
+	for _, places := range ix.own {
+		if len(places) < 2 {
+			continue
+		}
+		slices.SortFunc(places, func(a, b place) int {
+			return cmp.Or(cmp.Compare(argument(a.dir), argument(b.dir)),
+				cmp.Compare(strings.Count(strings.TrimSuffix(a.dir, "/"), "/"), strings.Count(strings.TrimSuffix(b.dir, "/"), "/")),
+				cmp.Compare(strings.TrimSuffix(a.dir, "/"), strings.TrimSuffix(b.dir, "/")))
+		})
+	}
+}
+
+// libraryName reports whether a file's name is one that a search for libraries looks at.
+func libraryName(name string) bool { return strings.Contains(name, ".so") }
+
+// absolute makes a path absolute as it is written: "a/.." stays, for a may be a link.
+func absolute(p string) string {
+	if !strings.HasPrefix(p, "/") {
+		if wd, err := os.Getwd(); err == nil {
+			p = strings.TrimSuffix(wd, "/") + "/" + p
+		}
+	}
+	return runpath.Key(p)
+}
+
+// level appends a level: those of the directories that were not seen before.
+func (ix *Index) level(dirs []string) {
+	var next []string
+	for _, d := range dirs {
+		if ix.seen[d] {
+			continue
+		}
+		ix.seen[d] = true
+		if ix.sources.Stubs.Contains(d) {
+			ix.stubs = append(ix.stubs, d)
+			continue
+		}
+		next = append(next, d)
+	}
+	ix.levels = append(ix.levels, next)
+}
+
+// runPaths returns the directories of the store that run paths of some of the tree's files name.
+func (ix *Index) runPaths(which func(*Object) bool) []string {
+	var dirs []string
+	for _, o := range ix.Files {
+		if o.List != "" && which(o) {
+			dirs = ix.follow(dirs, o)
+		}
+	}
+	return dirs
+}
+
+// follow appends the directories that an object's run path names, if they are in
+// the store and the name needs no knowledge of the object.
+func (ix *Index) follow(dirs []string, o *Object) []string {
+	for _, e := range runpath.Parse(o.List) {
+		if strings.HasPrefix(e, ix.sources.Store+"/") && !strings.Contains(e, "$") {
+			dirs = append(dirs, absolute(e))
+		}
+	}
+	return dirs
+}
+
+// given is how many levels there are from the start: the tree, the directories that
+// its libraries' run paths name, and those of Sources.Libs.
+const given = 3
+
+// deeper adds the level of directories that the run paths of the libraries of the
+// levels before name, and at last the one of those of the tree's programs. It
+// returns false where there is none.
+func (ix *Index) deeper() bool {
+	if ix.closed {
+		return false
+	}
+	from := ix.levels[len(ix.levels)-1]
+	if len(ix.levels) == given {
+		from = slices.Concat(ix.levels[1:]...)
+	}
+	var dirs []string
+	for _, d := range from {
+		for _, name := range ix.dir(d).list().names {
+			if o := ix.open(d, name); o != nil && o.Err == nil {
+				dirs = ix.follow(dirs, o)
+			}
+		}
+	}
+	ix.level(dirs)
+	if last := len(ix.levels) - 1; len(ix.levels[last]) == 0 {
+		ix.closed = true
+		ix.levels = ix.levels[:last]
+		ix.level(ix.runPaths(func(*Object) bool { return !ix.sources.WithoutTree }))
+	}
+	return true
+}
+
+// dir lists a directory once; a file counts as a directory that holds nothing else.
+func (ix *Index) dir(p string) *dir {
+	if p == "" {
+		p = "."
+	}
+	if d, ok := ix.dirs[p]; ok {
+		return d
+	}
+	d := &dir{path: p}
+	ix.dirs[p] = d
+	if real, err := filepath.EvalSymlinks(p); err == nil {
+		d.real = real
+	} else {
+		d.real = p
+	}
+	if !strings.HasPrefix(d.real, "/") {
+		if wd, err := os.Getwd(); err == nil {
+			d.real = filepath.Join(wd, d.real)
+		}
+	}
+	if st, err := os.Stat(d.real); err == nil && st.Mode().IsRegular() {
+		name := path.Base(p)
+		d.path, d.real = path.Dir(p), path.Dir(d.real)
+		d.names, d.has = []string{name}, map[string]bool{name: true}
+	}
+	return d
+}
+
+// list reads the names of a directory's libraries, once.
+func (d *dir) list() *dir {
+	if d.has != nil {
+		return d
+	}
+	d.has = map[string]bool{}
+	f, err := os.OpenFile(d.path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return d
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1) // what cannot be read offers nothing
+	for _, n := range names {
+		if libraryName(n) {
+			d.names = append(d.names, n)
+			d.has[n] = true
+		}
+	}
+	slices.Sort(d.names)
+	return d
+}
+
+// open reads the library of a name in a directory; nil where there is none.
+func (ix *Index) open(dirPath, name string) *Object {
+	d := ix.dir(dirPath)
+	real, ok := resolveIn(d.real, name)
+	if !ok {
+		return nil
+	}
+	if o, ok := ix.objects[real]; ok {
+		return o
+	}
+	o := readFile(real)
+	ix.objects[real] = o
+	return o
+}
+
+// resolveIn follows the links of a name in a directory that is free of links.
+func resolveIn(dir, name string) (string, bool) {
+	p := dir + "/" + name
+	for range 40 {
+		target, err := os.Readlink(p)
+		if errors.Is(err, unix.EINVAL) {
+			return p, true
+		}
+		if err != nil {
+			return "", false
+		}
+		if target == "" || strings.Contains(target, "/") || target == "." || target == ".." {
+			real, err := filepath.EvalSymlinks(p)
+			return real, err == nil
+		}
+		p = dir + "/" + target
+	}
+	return "", false
+}
+
+// readFile reads a file that is not the tree's; nil where it is no ELF file.
+func readFile(real string) *Object {
+	f, err := os.OpenFile(real, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil || !st.Mode().IsRegular() {
+		return nil
+	}
+	im, err := elfimage.Parse(f, st.Size())
+	if err == elfimage.ErrNotELF {
+		return nil
+	}
+	o := &Object{Path: real, Real: real}
+	if err != nil {
+		o.Err = err
+		return o
+	}
+	readObject(o, im, nil)
+	im.Release()
+	return o
+}
+
+// known are the candidates for a name in the first levels.
+type known struct {
+	candidates []Candidate
+	levels     int // that have been searched
+}
+
+// candidates returns the files of a name in the levels down to one, the nearest
+// level first. ok is false where there is no such level.
+func (ix *Index) candidates(name string, level int) (all []Candidate, ok bool) {
+	k := ix.found[name]
+	if k == nil {
+		k = &known{}
+		ix.found[name] = k
+	}
+	for k.levels <= level {
+		if k.levels == len(ix.levels) && !ix.deeper() {
+			return k.candidates, false
+		}
+		if k.levels == 0 {
+			for _, p := range ix.own[name] {
+				k.add(ix.candidate(strings.TrimSuffix(p.dir, "/"), name, 0))
+			}
+		}
+		for _, d := range ix.levels[k.levels] {
+			if ix.dir(d).list().has[name] {
+				k.add(ix.candidate(d, name, k.levels))
+			}
+		}
+		k.levels++
+	}
+	return k.candidates, true
+}
+
+// add adds a candidate, unless the file is one already.
+func (k *known) add(c Candidate, ok bool) {
+	if ok && !slices.ContainsFunc(k.candidates, func(have Candidate) bool { return have.Object == c.Object }) {
+		k.candidates = append(k.candidates, c)
+	}
+}
+
+// candidate returns the file of a name in a directory, and the directory as a run
+// path names it: with its links resolved where the file's own name stays.
+func (ix *Index) candidate(dirPath, name string, level int) (Candidate, bool) {
+	o := ix.open(dirPath, name)
+	if o == nil {
+		return Candidate{}, false
+	}
+	dirPath = ix.dir(dirPath).path
+	c := Candidate{Dir: absolute(dirPath), Path: dirPath + "/" + name, Object: o, Own: level == 0, level: level}
+	if path.Base(o.Real) == name {
+		c.Dir = path.Dir(o.Real)
+	}
+	return c, true
+}
+
+// usable reports whether a library of that kind can be loaded at all.
+func (o *Object) usable() string {
+	switch {
+	case o.Err != nil:
+		return "is malformed: " + o.Err.Error()
+	case o.LeftAlone != "" && o.LeftAlone != elfimage.Loader:
+		return "is " + string(o.LeftAlone)
+	case o.Type == elf.ET_EXEC || o.PIE:
+		return "is a program, not a library"
+	}
+	return ""
+}

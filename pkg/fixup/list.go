@@ -1,0 +1,291 @@
+package fixup
+
+import (
+	"debug/elf"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+)
+
+// list makes the run path that the needs ask for: RuntimeDependencies, the directory
+// of each library in the order of the needs, AppendRunpaths; each once. Where that is
+// nothing, the run path stays.
+func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
+	var l runpath.List
+	if o.Program() || r.s.Dlopen {
+		l = append(l, clean(r.s.RuntimeDependencies)...)
+	}
+	origins := originEntries(o)
+	for _, n := range p.Needs {
+		if n.Outcome == Found {
+			l = append(l, r.spell(o, n.Candidate.Dir, origins))
+		}
+	}
+	l = append(l, clean(r.s.AppendRunpaths)...)
+	if r.s.PreserveOrigin {
+		for _, e := range origins {
+			l = append(l, e)
+		}
+	}
+	if r.s.Relativize {
+		for i, e := range l {
+			l[i] = r.relative(o, e)
+		}
+	}
+	l = unique(l)
+	if len(l) > 0 {
+		l = r.order(o, in, p, l)
+		if r.s.Minimal {
+			l, p.Dropped = r.minimal(o, p, l)
+		}
+		p.Set, p.After = l, l
+		p.Tag = elf.DT_RUNPATH
+	}
+	if r.s.Map != nil {
+		p.After = r.s.Map(o, p.After)
+	}
+	if p.Tag == elf.DT_NULL && len(p.After) > 0 || r.s.Map != nil {
+		p.Tag = elf.DT_RUNPATH
+	}
+	if r.s.ForceRPath && p.Tag != elf.DT_NULL {
+		p.Tag = elf.DT_RPATH
+	}
+	if len(p.After) == 0 {
+		p.Tag = elf.DT_NULL
+	}
+}
+
+// clean spells directories as Python's pathlib does, which nixpkgs' program puts
+// them through: no "." components, no doubled or trailing slashes; ".." stays.
+func clean(dirs []string) []string {
+	var out []string
+	for _, d := range dirs {
+		for _, e := range strings.Split(d, ":") {
+			if e != "" {
+				out = append(out, runpath.CleanEntry(e))
+			}
+		}
+	}
+	return out
+}
+
+func unique(l runpath.List) runpath.List {
+	var out runpath.List
+	seen := map[string]bool{}
+	for _, e := range l {
+		if !seen[e] {
+			seen[e] = true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// originEntries returns the entries of a file's run path that begin at its own directory.
+func originEntries(o *Object) []string {
+	var out []string
+	for _, e := range runpath.Parse(o.List) {
+		if strings.Contains(e, "$ORIGIN") || strings.Contains(e, "${ORIGIN}") {
+			out = append(out, runpath.CleanEntry(e))
+		}
+	}
+	return out
+}
+
+// spell writes a directory as an entry: with PreserveOrigin, as the entry of the
+// file that names it in terms of $ORIGIN, where there is one.
+func (r *Resolver) spell(o *Object, dir string, origins []string) string {
+	if !r.s.PreserveOrigin {
+		return dir
+	}
+	real := r.ix.dir(dir).real
+	for _, e := range origins {
+		if at, ok := expand(o, e); ok {
+			if at, err := filepath.EvalSymlinks(at); err == nil && at == real {
+				return e
+			}
+		}
+	}
+	return dir
+}
+
+// relative writes an entry that lies below the same path of the tree as the file in
+// terms of $ORIGIN.
+func (r *Resolver) relative(o *Object, entry string) string {
+	if strings.Contains(entry, "$") || !strings.HasPrefix(entry, "/") {
+		return entry
+	}
+	file := absolute(o.Path)
+	for _, p := range r.ix.sources.Paths {
+		for _, root := range []string{absolute(p), r.ix.dir(p).real} {
+			at := file
+			if root != absolute(p) {
+				at = o.Real
+			}
+			if !below(at, root) || !below(entry, root) {
+				continue
+			}
+			if rel, err := filepath.Rel(path.Dir(at), entry); err == nil {
+				if rel == "." {
+					return "$ORIGIN"
+				}
+				return "$ORIGIN/" + rel
+			}
+		}
+	}
+	return entry
+}
+
+// below reports whether a path is a directory or lies in it.
+func below(p, dir string) bool {
+	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// entry is a run path entry while the order is looked for.
+type entry struct {
+	text string
+	dir  string // where it leads; "" where that cannot be told
+}
+
+// order makes sure that the loader takes what was chosen. It searches the entries
+// from the first to the last and takes the first file of the name that is for its
+// machine, whatever versions that defines. So a directory with another file of the
+// name must stand after the one that was chosen. Where one candidate exists, nothing moves.
+func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, l runpath.List) runpath.List {
+	entries := make([]entry, len(l))
+	for i, e := range l {
+		entries[i].text = e
+		entries[i].dir, _ = expand(o, e)
+	}
+	if in != nil && r.shadowsLibC(o, in, p, entries) {
+		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{in.LibC, in.LibC})
+		p.Warnings = append(p.Warnings, fmt.Sprintf("a directory of the run path holds a C library of its own: %s is put before it, for the program's interpreter works with no other", in.LibC))
+	}
+	// before[i] are the entries that must stand before entry i, each with the library.
+	before := make([]map[int]string, len(entries))
+	conflict := false
+	for _, n := range p.Needs {
+		if n.Outcome != Found {
+			continue
+		}
+		name := path.Base(n.Name)
+		at := slices.IndexFunc(entries, func(e entry) bool { return e.dir != "" && r.takes(o, e.dir, name) == n.Candidate.Object })
+		for i, e := range entries {
+			if i == at {
+				continue
+			}
+			if other := r.takesIn(o, e, name); other != nil && other != n.Candidate.Object {
+				if before[i] == nil {
+					before[i] = map[int]string{}
+				}
+				before[i][at] = name
+				conflict = conflict || i < at
+			}
+		}
+	}
+	if !conflict {
+		return texts(entries)
+	}
+	out, left := []entry(nil), make([]bool, len(entries))
+	for i := range left {
+		left[i] = true
+	}
+	for range entries {
+		next := -1
+		for i := range entries {
+			ready := left[i]
+			for j := range before[i] {
+				ready = ready && (j < 0 || !left[j])
+			}
+			if ready {
+				next = i
+				break
+			}
+		}
+		if next < 0 {
+			p.Err = fmt.Errorf("no order of its run path finds every library: %s", circle(entries, left, before))
+			return texts(entries)
+		}
+		left[next] = false
+		out = append(out, entries[next])
+	}
+	return texts(out)
+}
+
+// circle says which entries would each have to stand before the other.
+func circle(entries []entry, left []bool, before []map[int]string) string {
+	var parts []string
+	for i, b := range before {
+		if !left[i] {
+			continue
+		}
+		var first []int
+		for j := range b {
+			if j >= 0 && left[j] {
+				first = append(first, j)
+			}
+		}
+		slices.Sort(first)
+		for _, j := range first {
+			parts = append(parts, fmt.Sprintf("%s has to come before %s for %s", entries[j].text, entries[i].text, b[j]))
+		}
+	}
+	return strings.Join(parts, ", and ")
+}
+
+func texts(entries []entry) runpath.List {
+	l := make(runpath.List, len(entries))
+	for i, e := range entries {
+		l[i] = e.text
+	}
+	return l
+}
+
+// takes returns the file that the loader takes for a name when it searches a
+// directory; nil where it goes on.
+func (r *Resolver) takes(o *Object, dir, name string) *Object {
+	if !r.ix.dir(dir).list().has[name] {
+		return nil
+	}
+	lib := r.ix.open(dir, name)
+	if lib == nil || o.ABI.Refuses(lib.ABI) != "" {
+		return nil
+	}
+	return lib
+}
+
+func (r *Resolver) takesIn(o *Object, e entry, name string) *Object {
+	if e.dir == "" {
+		return nil
+	}
+	return r.takes(o, e.dir, name)
+}
+
+// shadowsLibC reports whether a directory of the list holds another file of one of
+// the C library's own names that the file, or what it loads, asks for.
+func (r *Resolver) shadowsLibC(o *Object, in *Interpreter, p *Plan, entries []entry) bool {
+	i := r.firstWithLibC(o, in, p, entries)
+	return i < len(entries) && !slices.ContainsFunc(entries[:i], func(e entry) bool { return e.dir == in.LibC })
+}
+
+func (r *Resolver) firstWithLibC(o *Object, in *Interpreter, p *Plan, entries []entry) int {
+	for i, e := range entries {
+		if e.dir == "" || r.ix.dir(e.dir).real == r.ix.dir(in.LibC).real {
+			continue
+		}
+		for _, n := range p.Needs {
+			if n.Outcome != InLibC || n.Cause != loader.Needed || !libCName(n.Name) {
+				continue
+			}
+			if lib := r.takesIn(o, e, n.Name); lib != nil && lib != r.ix.open(in.LibC, n.Name) {
+				return i
+			}
+		}
+	}
+	return len(entries)
+}

@@ -1,0 +1,505 @@
+package fixup
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+)
+
+// Interpreter is a program interpreter that programs of its machine are to have, and
+// with it the C library that they run on.
+type Interpreter struct {
+	Path string
+	LibC string // the directory of the C library
+
+	object *Object
+}
+
+// Priority is how much a file wants a library that its .note.dlopen names.
+type Priority int
+
+// The priorities, the least first (systemd, "ELF_DLOPEN_METADATA"; recommended is
+// what a note without one means).
+const (
+	Suggested Priority = iota
+	Recommended
+	Required
+)
+
+// ParsePriority reads a priority's name.
+func ParsePriority(s string) (Priority, bool) {
+	i := slices.Index([]string{"suggested", "recommended", "required"}, s)
+	return Priority(i), i >= 0
+}
+
+// Settings says how libraries are chosen and what run paths are made of.
+type Settings struct {
+	// Interpreters, one for each machine; files for other machines are left alone.
+	// None: every program keeps its own, and files for all machines are worked on.
+	Interpreters []Interpreter
+	// RuntimeDependencies begin the run paths of programs, AppendRunpaths end all.
+	RuntimeDependencies []string
+	AppendRunpaths      []string
+	// KeepLibC looks for the C library's names among the candidates too.
+	KeepLibC bool
+	// PreserveOrigin keeps the $ORIGIN entries that a file has.
+	PreserveOrigin bool
+	// Relativize writes directories of the tree in terms of $ORIGIN.
+	Relativize bool
+	// Dlopen gives files the directories of libraries that they name in read-only
+	// data (see Sources.Literals), and libraries the RuntimeDependencies too.
+	Dlopen bool
+	// Minimal drops entries that nothing uses.
+	Minimal bool
+	// EnforcePriority is the least priority of a .note.dlopen that counts as missing.
+	EnforcePriority Priority
+	// Driver: the driver's libraries come by the driver link, which the maps put in.
+	Driver bool
+	// System says, for a file whose interpreter stays, where its loader finds a name
+	// without a run path; "" where it does not.
+	System func(o *Object, name string) string
+	// Map is applied to every run path at the end.
+	Map func(o *Object, l runpath.List) runpath.List
+	// Patterns are names of libraries that may be missing (Python's fnmatch).
+	Ignore []string
+	// KeepInterpreter leaves interpreters as they are; Interpreters still tell machine and C library.
+	KeepInterpreter bool
+	// ForceRPath asks for DT_RPATH instead of DT_RUNPATH.
+	ForceRPath bool
+}
+
+// Outcome is how a need was met.
+type Outcome string
+
+// The outcomes.
+const (
+	Found    Outcome = "found"    // a candidate: its directory goes into the run path
+	InLibC   Outcome = "libc"     // the C library's directory, which the loader searches anyway
+	Absolute Outcome = "absolute" // a path, and there is such a file
+	ByDriver Outcome = "driver"   // the driver link
+	BySystem Outcome = "system"   // where the loader looks by itself
+	Ignored  Outcome = "ignored"  // missing, and meant to be
+	Optional Outcome = "optional" // missing, which the file can do without
+	Missing  Outcome = "missing"
+)
+
+// Need is one library that a file asks for.
+type Need struct {
+	Names    []string // alternatives, of which the first that is there is taken
+	Cause    loader.Cause
+	Priority Priority
+
+	Outcome   Outcome
+	Name      string // the alternative that was taken
+	Candidate Candidate
+	Where     string // of BySystem
+	// Rejected are candidates that were there and could not be used.
+	Rejected []Rejection
+	// Pattern is that of Settings.Ignore by which the need is Ignored.
+	Pattern string
+}
+
+// Rejection is a candidate that the loader could not use.
+type Rejection struct {
+	Path string
+	Why  string
+	Own  bool // in the tree
+}
+
+// Label names what is needed as a message does.
+func (n *Need) Label() string {
+	if len(n.Names) == 1 {
+		return n.Names[0]
+	}
+	return "any(" + strings.Join(n.Names, ", ") + ")"
+}
+
+// Plan is what is to happen to one file.
+type Plan struct {
+	Object *Object
+	// Skip says why the file is left alone, "" where it is not.
+	Skip string
+	// SkipWarn: the reader may not expect that.
+	SkipWarn bool
+
+	Needs       []*Need
+	Before      runpath.List
+	After       runpath.List
+	Tag         elf.DynTag // afterwards
+	Interpreter string     // afterwards, "" where it stays
+	// Set is the run path that the needs ask for; nil where they ask for none and the
+	// one that the file has stays.
+	Set      runpath.List
+	Dropped  []string // entries that Minimal took out
+	Warnings []string
+	Err      error
+}
+
+// Changes reports whether the file is not yet as planned.
+func (p *Plan) Changes() bool {
+	o := p.Object
+	if p.Skip != "" || p.Err != nil {
+		return false
+	}
+	if p.Interpreter != "" && p.Interpreter != o.Interp && canSetInterpreter {
+		return true
+	}
+	after := p.After.String()
+	if after == "" {
+		return o.List != ""
+	}
+	return after != o.List || o.Tag != p.Tag || o.Shadowed
+}
+
+// Resolver makes plans for the files of an index.
+type Resolver struct {
+	ix *Index
+	s  Settings
+
+	interpreters []Interpreter
+	ignore       []*pattern
+	named        map[string]bool // names that something needs, for Unused
+}
+
+// NewResolver reads the interpreters.
+func NewResolver(ix *Index, s Settings) (*Resolver, error) {
+	r := &Resolver{ix: ix, s: s, named: map[string]bool{}}
+	for _, in := range s.Interpreters {
+		real, err := filepath.EvalSymlinks(in.Path)
+		if err != nil {
+			return nil, fmt.Errorf("interpreter %w", err)
+		}
+		if in.object = readFile(real); in.object == nil || in.object.Err != nil {
+			return nil, fmt.Errorf("interpreter %s is not a dynamic loader", in.Path)
+		}
+		if in.LibC == "" {
+			in.LibC = path.Dir(real)
+		}
+		r.interpreters = append(r.interpreters, in)
+	}
+	for _, p := range s.Ignore {
+		r.ignore = append(r.ignore, newPattern(p))
+	}
+	return r, nil
+}
+
+// Resolve makes the plan for one file of the index.
+func (r *Resolver) Resolve(o *Object) *Plan {
+	p := &Plan{Object: o, Before: runpath.Parse(o.List), Tag: o.Tag}
+	p.After = p.Before
+	switch {
+	case o.Malformed():
+		p.Skip, p.SkipWarn = "it is malformed: "+o.Err.Error(), true
+		return p
+	case o.Err != nil:
+		p.Err = o.Err
+		return p
+	case o.SameAs != "":
+		p.Skip = "the same file as " + o.SameAs
+		return p
+	case o.LeftAlone != "":
+		p.Skip = "it is " + strings.TrimPrefix(string(o.LeftAlone), "it is ")
+		if o.LeftAlone == elfimage.NoDynamic {
+			p.Skip = "it has " + string(o.LeftAlone)
+		}
+		return p
+	}
+	in := r.interpreter(o, p)
+	if p.Skip != "" {
+		return p
+	}
+	if in != nil && o.Program() && !r.s.KeepInterpreter {
+		p.Interpreter = in.Path
+	}
+	r.needs(o, in, p)
+	r.list(o, in, p)
+	return p
+}
+
+// interpreter returns the interpreter for a file's machine; nil where programs keep theirs.
+func (r *Resolver) interpreter(o *Object, p *Plan) *Interpreter {
+	if len(r.interpreters) == 0 {
+		return nil
+	}
+	why := ""
+	for i := range r.interpreters {
+		in := &r.interpreters[i]
+		have := in.object
+		switch {
+		case have.ABI.Refuses(o.ABI) != "":
+			why = cmpOr(why, fmt.Sprintf("its architecture (%s) differs from target (%s)", arch(o), arch(have)))
+		case !compatible(have.OSABI, o.OSABI) || o.OSABI == elf.OSABI(255):
+			why = cmpOr(why, fmt.Sprintf("its OS ABI (%v) is not compatible with target (%v)", o.OSABI, have.OSABI))
+		case o.LibC != UnknownLibC && libCOfInterpreter(in.Path) != UnknownLibC && o.LibC != libCOfInterpreter(in.Path):
+			why, p.SkipWarn = fmt.Sprintf("it was linked against %s, and the C library of the target is %s", o.LibC, libCOfInterpreter(in.Path)), true
+		default:
+			p.SkipWarn = false
+			return in
+		}
+	}
+	p.Skip = why
+	return nil
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func arch(o *Object) string {
+	bits := 32
+	if o.ABI.Class == elf.ELFCLASS64 {
+		bits = 64
+	}
+	return fmt.Sprintf("%s, %d bits", strings.TrimPrefix(o.ABI.Machine.String(), "EM_"), bits)
+}
+
+func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
+	for _, name := range o.Needed {
+		p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.Needed, Priority: Required})
+	}
+	for _, note := range o.Notes {
+		if len(note.Sonames) == 0 {
+			continue
+		}
+		n := &Need{Names: note.Sonames, Cause: loader.DlopenNote, Priority: Recommended}
+		if priority, ok := ParsePriority(note.Priority); ok {
+			n.Priority = priority
+		}
+		p.Needs = append(p.Needs, n)
+	}
+	if r.s.Dlopen {
+		for _, name := range o.Literals {
+			if !slices.ContainsFunc(p.Needs, func(n *Need) bool { return slices.Contains(n.Names, name) }) {
+				p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.DlopenString, Priority: Suggested})
+			}
+		}
+	}
+	for _, n := range p.Needs {
+		r.meet(o, in, n)
+		if n.Outcome == Missing {
+			r.excuse(n)
+		}
+		for _, reject := range n.Rejected {
+			if n.Outcome == Found && reject.Own && !n.Candidate.Own {
+				p.Warnings = append(p.Warnings, fmt.Sprintf("%s: the package's own %s %s; %s is used instead", n.Name, reject.Path, reject.Why, n.Candidate.Path))
+			}
+		}
+	}
+}
+
+// meet looks for what a need asks for.
+func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
+	for _, name := range n.Names {
+		n.Name = name
+		r.named[path.Base(name)] = true
+		libC, why := r.inLibC(o, in, name)
+		switch {
+		case strings.HasPrefix(name, "/"):
+			if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
+				n.Outcome = Absolute
+				return
+			}
+		case libC && !r.s.KeepLibC:
+			if why != "" && n.Cause == loader.Needed {
+				n.Outcome, n.Rejected = Missing, append(n.Rejected, Rejection{Path: in.LibC + "/" + name, Why: why})
+				return
+			}
+			n.Outcome = InLibC
+			return
+		}
+		ofDriver := r.s.Driver && driver.Provides(path.Base(name))
+		if c, ok := r.choose(o, in, n, path.Base(name), ofDriver); ok {
+			n.Outcome, n.Candidate = Found, c
+			return
+		}
+		if ofDriver {
+			n.Outcome, n.Rejected = ByDriver, nil
+			return
+		}
+		if libC {
+			n.Outcome = InLibC
+			return
+		}
+		if in == nil && r.s.System != nil && n.Cause.Certain() {
+			if n.Where = r.s.System(o, name); n.Where != "" {
+				n.Outcome = BySystem
+				return
+			}
+		}
+	}
+	n.Outcome, n.Name = Missing, ""
+	if n.Cause == loader.DlopenString || n.Cause == loader.DlopenNote && n.Priority < r.s.EnforcePriority {
+		n.Outcome = Optional
+	}
+}
+
+// inLibC reports whether a name belongs to the C library that the file runs on, and
+// why that one does not do.
+func (r *Resolver) inLibC(o *Object, in *Interpreter, name string) (ok bool, why string) {
+	if in == nil {
+		return libCName(name), ""
+	}
+	if strings.Contains(name, "/") || !r.ix.dir(in.LibC).list().has[name] {
+		return false, ""
+	}
+	lib := r.ix.open(in.LibC, name)
+	if lib == nil {
+		return false, "" // a linker script, say
+	}
+	if lacks := lib.lacks(o, name); len(lacks) > 0 {
+		return true, "lacks " + strings.Join(lacks, ", ")
+	}
+	return true, ""
+}
+
+// libCNames are glibc's own libraries (shlib-versions of its source).
+var libCNames = []string{"libc.so", "libm.so", "libmvec.so", "libdl.so", "libpthread.so", "librt.so", "libutil.so",
+	"libresolv.so", "libnsl.so", "libanl.so", "libBrokenLocale.so", "libthread_db.so", "libc_malloc_debug.so",
+	"libnss_files.so", "libnss_dns.so", "libnss_compat.so", "libnss_db.so", "libnss_hesiod.so", "libmemusage.so", "libpcprofile.so"}
+
+// libCName reports whether a name is one of a C library's own.
+func libCName(name string) bool {
+	stem, _, ok := strings.Cut(name, ".so")
+	if !ok {
+		return false
+	}
+	return slices.Contains(libCNames, stem+".so") || strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld64.so.") ||
+		name == "ld.so.1" || strings.HasPrefix(name, "ld-musl-") || strings.HasPrefix(name, "libc.musl-")
+}
+
+// choose returns the candidate that the file is to load; with ownOnly, one of the tree.
+func (r *Resolver) choose(o *Object, in *Interpreter, n *Need, name string, ownOnly bool) (Candidate, bool) {
+	first := 0
+	for level := 0; ; level++ {
+		all, more := r.ix.candidates(name, level)
+		for _, c := range r.prefer(o, all[min(first, len(all)):]) {
+			if why := r.refuse(o, in, name, c); why != "" {
+				n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why, Own: c.Own})
+				continue
+			}
+			return c, true
+		}
+		first = len(all)
+		if !more || ownOnly {
+			return Candidate{}, false
+		}
+	}
+}
+
+// prefer puts the tree's candidates in the order in which one file wants them: those
+// that its own run path leads to, then the one beside it.
+func (r *Resolver) prefer(o *Object, all []Candidate) []Candidate {
+	if len(all) < 2 || !all[0].Own {
+		return all
+	}
+	var dirs []string
+	for _, e := range runpath.Parse(o.List) {
+		if dir, ok := expand(o, e); ok {
+			dirs = append(dirs, r.ix.dir(dir).real)
+		}
+	}
+	dirs = append(dirs, path.Dir(o.Real))
+	rank := func(c Candidate) int {
+		for i, d := range dirs {
+			if c.Own && r.ix.dir(path.Dir(c.Path)).real == d {
+				return i
+			}
+		}
+		return len(dirs)
+	}
+	out := slices.Clone(all)
+	slices.SortStableFunc(out, func(a, b Candidate) int { return rank(a) - rank(b) })
+	return out
+}
+
+// expand returns the directory that an entry of a file's run path names, where that
+// does not depend on the loader.
+func expand(o *Object, entry string) (string, bool) {
+	entry = strings.ReplaceAll(strings.ReplaceAll(entry, "${ORIGIN}", "$ORIGIN"), "$ORIGIN", path.Dir(o.Real))
+	if !strings.HasPrefix(entry, "/") || strings.Contains(entry, "$") {
+		return "", false
+	}
+	return strings.TrimSuffix(entry, "/"), true
+}
+
+// refuse says why the file could not load a candidate, or "".
+func (r *Resolver) refuse(o *Object, in *Interpreter, name string, c Candidate) string {
+	lib := c.Object
+	if why := lib.usable(); why != "" {
+		return why
+	}
+	if why := o.ABI.Refuses(lib.ABI); why != "" {
+		return why
+	}
+	if !compatible(o.OSABI, lib.OSABI) {
+		return fmt.Sprintf("is for another OS ABI: %v", lib.OSABI)
+	}
+	if r.ix.sources.Stubs.Contains(c.Dir) || r.ix.sources.Stubs.Contains(path.Dir(c.Path)) {
+		return "is a stub, for linking only"
+	}
+	mine := o.LibC
+	if in != nil && mine == UnknownLibC {
+		mine = libCOfInterpreter(in.Path)
+	}
+	if mine != UnknownLibC && lib.LibC != UnknownLibC && lib.LibC != mine {
+		return fmt.Sprintf("was linked against %s, not %s", lib.LibC, mine)
+	}
+	if lacks := lib.lacks(o, name); len(lacks) > 0 {
+		return "lacks " + strings.Join(lacks, ", ")
+	}
+	return ""
+}
+
+// excuse looks for the pattern by which a missing library is ignored.
+func (r *Resolver) excuse(n *Need) {
+	for _, p := range r.ignore {
+		for _, name := range n.Names {
+			if p.match(path.Base(name)) {
+				n.Outcome, n.Pattern = Ignored, p.text
+				p.used = true
+				return
+			}
+		}
+	}
+}
+
+// UnusedPatterns returns, in the order of Settings.Ignore, the patterns by which
+// nothing was ignored, each with why. One for a driver-provided library does no harm.
+func (r *Resolver) UnusedPatterns() []string {
+	var out []string
+	for _, p := range r.ignore {
+		if p.used {
+			continue
+		}
+		var names []string
+		harmless := driver.Provides(p.text)
+		for name := range r.named {
+			if p.match(name) {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		switch {
+		case harmless:
+		case len(names) == 0:
+			out = append(out, fmt.Sprintf("the ignore pattern %q matches no library that is needed", p.text))
+		case len(names) > 3:
+			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: all %d libraries that it matches are there", p.text, len(names)))
+		default:
+			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: %s is there", p.text, strings.Join(names, ", ")))
+		}
+	}
+	return out
+}

@@ -1,0 +1,26 @@
+package loader
+
+import (
+	"debug/elf"
+	"fmt"
+)
+
+// ABI is what two files must have in common for one to load the other.
+type ABI struct {
+	Class   elf.Class
+	Data    elf.Data
+	Machine elf.Machine
+	Flags   uint32 // e_flags
+}
+
+// Refuses says why the loader of a program of this ABI passes a library of another
+// one over, or "" (open_verify of elf/dl-load.c, elf_machine_matches_host).
+func (a ABI) Refuses(lib ABI) string {
+	switch {
+	case lib.Class != a.Class:
+		return fmt.Sprintf("wrong ELF class: %v", lib.Class)
+	case lib.Data != a.Data:
+		return fmt.Sprintf("ELF file data encoding is not %v", a.Data)
+	}
+	return abi{a.Class, a.Data, a.Machine, a.Flags}.matches(lib.Machine, lib.Flags)
+}
