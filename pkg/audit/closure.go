@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path"
 	"regexp"
 	"strconv"
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/store"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // Closure returns the store paths that paths need at run time, themselves
@@ -19,9 +18,9 @@ import (
 func Closure(paths []string) ([]string, error) {
 	var roots []string
 	for _, p := range paths {
-		real, err := realpath(p)
+		real, err := sysroot.Realpath(p)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s: %w", p, err)
 		}
 		root := store.Path(real)
 		if root == "" {
@@ -34,21 +33,6 @@ func Closure(paths []string) ([]string, error) {
 		return nil, err
 	}
 	return out, nil
-}
-
-func realpath(p string) (string, error) {
-	if !path.IsAbs(p) {
-		wd, err := os.Getwd()
-		if err != nil {
-			return "", err
-		}
-		p = wd + "/" + p
-	}
-	host, _, err := loader.NewFiles("").Resolve(p)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", p, err)
-	}
-	return host, nil
 }
 
 func nixStore(args ...string) ([]string, error) {

@@ -88,8 +88,8 @@ func TestEntriesThatAreRefused(t *testing.T) {
 func TestDirectoryHoldsWhatTheLoaderWouldTake(t *testing.T) {
 	dir := t.TempDir()
 	for name, head := range map[string]string{
-		"x86-64.so": "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x03\x00\x3e\x00",
-		"s390x.so":  "\x7fELF\x02\x02\x01" + strings.Repeat("\x00", 9) + "\x00\x03\x00\x16",
+		"x86-64.so": "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x03\x00\x3e\x00" + strings.Repeat("\x00", 44),
+		"s390x.so":  "\x7fELF\x02\x02\x01" + strings.Repeat("\x00", 9) + "\x00\x03\x00\x16" + strings.Repeat("\x00", 44),
 		"short.so":  "\x7fELF\x02\x01\x01",
 		"text.so":   strings.Repeat("text", 5),
 	} {

@@ -2,14 +2,16 @@ package cli
 
 import (
 	"debug/elf"
-	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader"
 )
 
 // directories answers what directories hold, remembering the answers: the files
@@ -41,24 +43,19 @@ func (d *directories) head(path string) elfHead {
 func within(dir, name string) string { return dir + "/" + name }
 
 func readELFHead(path string) elfHead {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // not to wait for a FIFO's writer
 	if err != nil {
 		_, err := os.Stat(path)
 		return elfHead{exists: err == nil}
 	}
 	defer f.Close()
-	h := elfHead{exists: true}
-	b := make([]byte, 20)
-	if _, err := io.ReadFull(f, b); err != nil || string(b[:4]) != elf.ELFMAG {
-		return h
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
+		return elfHead{exists: true}
 	}
-	h.elf, h.class = true, elf.Class(b[elf.EI_CLASS])
-	if elf.Data(b[elf.EI_DATA]) == elf.ELFDATA2MSB {
-		h.machine = elf.Machine(binary.BigEndian.Uint16(b[18:]))
-	} else {
-		h.machine = elf.Machine(binary.LittleEndian.Uint16(b[18:]))
-	}
-	return h
+	b := make([]byte, 64)
+	n, _ := io.ReadFull(f, b) // a short file has a short header
+	h, isELF, whole := elfimage.DecodeHeader(b[:n])
+	return elfHead{exists: true, elf: isELF && whole, class: h.Class, machine: h.Machine}
 }
 
 // has tells whether one of the directories holds a file of a name.
@@ -135,8 +132,7 @@ func sonameOf(path string) (string, error) {
 	return im.Soname()
 }
 
-// origin expands the loader's tokens for one file, as far as can be told without
-// knowing the loader: $ORIGIN is certain, $LIB one of the names in use.
+// origin is the directory of one file, which its entries may be relative to.
 type origin struct {
 	path string
 	dir  string
@@ -146,30 +142,11 @@ func newOrigin(path string) *origin { return &origin{path: path} }
 
 // expand returns the directories that an entry may stand for.
 func (o *origin) expand(entry string) []string {
-	entry = strings.NewReplacer("${ORIGIN}", "$ORIGIN", "${LIB}", "$LIB").Replace(entry)
-	if strings.Contains(entry, "$ORIGIN") {
-		if o.dir == "" {
-			o.dir = "/nonexistent"
-			if abs, err := filepath.Abs(o.path); err == nil {
-				o.dir = filepath.Dir(abs)
-			}
-		}
-		entry = strings.ReplaceAll(entry, "$ORIGIN", o.dir)
-	}
-	if !strings.HasPrefix(entry, "/") {
-		return nil
-	}
-	if !strings.Contains(entry, "$LIB") {
-		if strings.Contains(entry, "$") {
-			return nil
-		}
-		return []string{entry}
-	}
-	var dirs []string
-	for _, lib := range []string{"lib", "lib64", "lib32", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu", "lib/i386-linux-gnu"} {
-		if dir := strings.ReplaceAll(entry, "$LIB", lib); !strings.Contains(dir, "$") {
-			dirs = append(dirs, dir)
+	if o.dir == "" && strings.Contains(entry, "$") {
+		o.dir = "/nonexistent"
+		if abs, err := filepath.Abs(o.path); err == nil {
+			o.dir = filepath.Dir(abs)
 		}
 	}
-	return dirs
+	return loader.Directories(entry, o.dir)
 }

@@ -208,59 +208,50 @@ func (im *Image) otherLoader() bool {
 }
 
 func (im *Image) parseHeader(head []byte) error {
+	h, _, whole := DecodeHeader(head)
 	if len(head) < elf.EI_NIDENT {
-		return Malformed(0, "ELF header is cut short: %d of at least 52 bytes", len(head))
+		return Malformed(0, "ELF header is cut short: %d of at least %d bytes", len(head), MinHeader)
 	}
-	im.Class, im.Data, im.OSABI = elf.Class(head[elf.EI_CLASS]), elf.Data(head[elf.EI_DATA]), elf.OSABI(head[elf.EI_OSABI])
-	switch im.Data {
-	case elf.ELFDATA2LSB:
-		im.Order = binary.LittleEndian
-	case elf.ELFDATA2MSB:
-		im.Order = binary.BigEndian
-	default:
+	if h.Data != elf.ELFDATA2LSB && h.Data != elf.ELFDATA2MSB {
 		return Malformed(elf.EI_DATA, "unknown data encoding %d", head[elf.EI_DATA])
 	}
-	if im.Class != elf.ELFCLASS32 && im.Class != elf.ELFCLASS64 {
+	if h.Class != elf.ELFCLASS32 && h.Class != elf.ELFCLASS64 {
 		return Malformed(elf.EI_CLASS, "unknown ELF class %d", head[elf.EI_CLASS])
 	}
 	if head[elf.EI_VERSION] != byte(elf.EV_CURRENT) {
 		return Malformed(elf.EI_VERSION, "unknown ELF version %d", head[elf.EI_VERSION])
 	}
-	if uint64(len(head)) < im.EhdrSize() {
-		return Malformed(0, "ELF header is cut short: %d of %d bytes", len(head), im.EhdrSize())
+	if !whole {
+		return Malformed(0, "ELF header is cut short: %d of %d bytes", len(head), h.headerSize)
 	}
-	im.Type = elf.Type(im.Order.Uint16(head[16:]))
-	im.Machine = elf.Machine(im.Order.Uint16(head[18:]))
-	w := im.WordSize()
-	at := 24 + w // e_phoff
-	im.Phoff, im.Shoff = im.Word(head[at:]), im.Word(head[at+w:])
-	at += 2 * w
-	im.Flags = im.Order.Uint32(head[at:])
-	half := func(i uint64) uint64 { return uint64(im.Order.Uint16(head[at+4+2*i:])) }
-	ehsize, phentsize, phnum := half(0), half(1), half(2)
-	shentsize, shnum, shstrndx := half(3), half(4), half(5)
-	if ehsize != im.EhdrSize() {
-		return Malformed(at+4, "e_ehsize is %d, not %d", ehsize, im.EhdrSize())
+	im.Class, im.Data, im.OSABI, im.Order = h.Class, h.Data, h.OSABI, h.byteOrder
+	im.Type, im.Machine, im.Flags = h.Type, h.Machine, h.Flags
+	im.Phoff, im.Shoff = h.Phoff, h.Shoff
+	at := 28 + 3*im.WordSize() // e_ehsize
+	phnum, shnum, shstrndx := uint64(h.Phnum), uint64(h.Shnum), h.Shstrndx
+	phentsize, shentsize := uint64(h.Phentsize), uint64(h.Shentsize)
+	if uint64(h.Ehsize) != im.EhdrSize() {
+		return Malformed(at, "e_ehsize is %d, not %d", h.Ehsize, im.EhdrSize())
 	}
-	im.ehsize = ehsize
+	im.ehsize = uint64(h.Ehsize)
 	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
 		return nil
 	}
 	if phnum == 0xffff { // PN_XNUM; only core files are that large
-		return Malformed(at+8, "e_phnum is PN_XNUM: more than 65534 program headers")
+		return Malformed(at+4, "e_phnum is PN_XNUM: more than 65534 program headers")
 	}
 	if phnum > 0 && phentsize != im.PhdrSize() {
-		return Malformed(at+6, "e_phentsize is %d, not %d", phentsize, im.PhdrSize())
+		return Malformed(at+2, "e_phentsize is %d, not %d", phentsize, im.PhdrSize())
 	}
 	if shnum > 0 && shentsize != im.ShdrSize() {
-		return Malformed(at+10, "e_shentsize is %d, not %d", shentsize, im.ShdrSize())
+		return Malformed(at+6, "e_shentsize is %d, not %d", shentsize, im.ShdrSize())
 	}
 	im.Shstrndx = uint32(shstrndx)
 	if err := im.parseProgs(phnum); err != nil {
 		return err
 	}
 	im.Sections = make([]Section, 0, 0)
-	return im.countSections(at+12, shnum)
+	return im.countSections(at+8, shnum)
 }
 
 // table returns the bytes of a table of n entries, checked against the file's size.

@@ -2,11 +2,9 @@ package loader
 
 import (
 	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"io"
 	"os"
-	"path"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +13,7 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // Files is a file system as the programs in it see it: paths are looked up below
@@ -35,7 +34,7 @@ func NewFiles(root string) *Files {
 	root = strings.TrimRight(root, "/")
 	if root != "" {
 		// Links in the path to the root are this machine's own.
-		if real, err := realpath(root); err == nil {
+		if real, err := sysroot.Realpath(root); err == nil {
 			root = strings.TrimRight(real, "/")
 		}
 	}
@@ -48,35 +47,19 @@ func (fs *Files) mount(dir, host string) { fs.mounts[runpath.Key(dir)] = strings
 type link struct {
 	mode   uint32 // st_mode
 	target string // of a symbolic link
-	errno  syscall.Errno
+	err    error
 }
 
 // lstat looks at a path of this machine, once.
-func (fs *Files) lstat(host string) *link {
-	if l, ok := fs.links.Load(host); ok {
-		return l.(*link)
+func (fs *Files) lstat(host string) (mode uint32, target string, err error) {
+	v, ok := fs.links.Load(host)
+	if !ok {
+		l := &link{}
+		l.mode, l.target, l.err = sysroot.Lstat(host)
+		v, _ = fs.links.LoadOrStore(host, l)
 	}
-	var st unix.Stat_t
-	l := &link{}
-	if err := retry(func() error { return unix.Lstat(host, &st) }); err != nil {
-		l.errno = errnoOf(err)
-	} else if l.mode = st.Mode; l.mode&unix.S_IFMT == unix.S_IFLNK {
-		target, err := os.Readlink(host)
-		if err != nil {
-			l.errno = errnoOf(err)
-		}
-		l.target = target
-	}
-	fs.links.Store(host, l)
-	return l
-}
-
-func retry(f func() error) error {
-	for {
-		if err := f(); err != unix.EINTR {
-			return err
-		}
-	}
+	l := v.(*link)
+	return l.mode, l.target, l.err
 }
 
 func errnoOf(err error) syscall.Errno {
@@ -94,8 +77,6 @@ type place struct {
 	errno syscall.Errno
 }
 
-const maxLinks = 40 // MAXSYMLINKS of Linux: more is ELOOP
-
 // Resolve returns the path on this machine that an absolute path below the root
 // leads to, and the type bits of its mode.
 func (fs *Files) Resolve(p string) (host string, mode uint32, err error) {
@@ -110,7 +91,11 @@ func (fs *Files) place(p string) place {
 	if at, ok := fs.resolve.Load(p); ok {
 		return at.(place)
 	}
-	at := fs.walk(p)
+	var at place
+	var err error
+	if at.host, at.mode, err = sysroot.Follow(p, fs.start, fs.lstat); err != nil {
+		at.errno = errnoOf(err)
+	}
 	fs.resolve.Store(p, at)
 	return at
 }
@@ -125,63 +110,6 @@ func (fs *Files) start(p string) (cur, rest string) {
 		}
 	}
 	return fs.root, p
-}
-
-func (fs *Files) walk(p string) place {
-	if len(p) >= unix.PathMax {
-		return place{errno: syscall.ENAMETOOLONG}
-	}
-	cur, rest := fs.start(p)
-	top := cur
-	mode := uint32(unix.S_IFDIR)
-	links := 0
-	slash := strings.HasSuffix(p, "/")
-	for rest != "" {
-		var part string
-		part, rest, _ = strings.Cut(rest, "/")
-		switch part {
-		case "", ".":
-			continue
-		case "..":
-			if mode&unix.S_IFMT != unix.S_IFDIR {
-				return place{errno: syscall.ENOTDIR}
-			}
-			if cur != top {
-				cur = strings.TrimSuffix(path.Dir(cur), "/")
-			}
-			continue
-		}
-		if mode&unix.S_IFMT != unix.S_IFDIR {
-			return place{errno: syscall.ENOTDIR}
-		}
-		child := cur + "/" + part
-		l := fs.lstat(child)
-		if l.errno != 0 {
-			return place{errno: l.errno}
-		}
-		if l.mode&unix.S_IFMT == unix.S_IFLNK {
-			if links++; links > maxLinks || len(l.target)+len(rest) >= 1<<16 {
-				return place{errno: syscall.ELOOP}
-			}
-			if strings.HasPrefix(l.target, "/") {
-				var after string
-				cur, after = fs.start(l.target + "/" + rest)
-				top, rest, mode = cur, after, unix.S_IFDIR
-			} else {
-				rest = l.target + "/" + rest
-			}
-			slash = slash || strings.HasSuffix(strings.TrimSuffix(rest, "/"), "/")
-			continue
-		}
-		cur, mode = child, l.mode
-	}
-	if slash && mode&unix.S_IFMT != unix.S_IFDIR {
-		return place{errno: syscall.ENOTDIR}
-	}
-	if cur == "" {
-		cur = "/"
-	}
-	return place{host: cur, mode: mode}
 }
 
 // IsDir tells whether a path leads to a directory.
@@ -390,27 +318,9 @@ func parse(host string) *File {
 // header reads what the loader checks first.
 func (f *File) header(head []byte) {
 	copy(f.ident[:], head)
-	long := f.ident[elf.EI_CLASS] == byte(elf.ELFCLASS64)
-	size := 52
-	if long {
-		size = 64
-	}
-	if len(head) < size {
-		f.short = true
-		return
-	}
-	order := binary.ByteOrder(binary.LittleEndian)
-	if f.ident[elf.EI_DATA] == byte(elf.ELFDATA2MSB) {
-		order = binary.BigEndian
-	}
-	f.etype = elf.Type(order.Uint16(head[16:]))
-	f.machine = elf.Machine(order.Uint16(head[18:]))
-	f.version = order.Uint32(head[20:])
-	flags, phent := 36, 42
-	if long {
-		flags, phent = 48, 54
-	}
-	f.eflags, f.phent = order.Uint32(head[flags:]), order.Uint16(head[phent:])
+	h, isELF, whole := elfimage.DecodeHeader(head)
+	f.short = len(head) < elfimage.MinHeader || isELF && !whole
+	f.etype, f.machine, f.version, f.eflags, f.phent = h.Type, h.Machine, h.Version, h.Flags, h.Phentsize
 }
 
 func (f *File) read(im *elfimage.Image) (err error) {
@@ -528,17 +438,4 @@ func (d descriptor) ReadAt(p []byte, off int64) (n int, err error) {
 		}
 	}
 	return n, nil
-}
-
-// realpath resolves all links of a path of this machine.
-func realpath(p string) (string, error) {
-	if !path.IsAbs(p) {
-		wd, err := os.Getwd()
-		if err != nil {
-			return "", err
-		}
-		p = wd + "/" + p
-	}
-	host, _, err := (&Files{}).Resolve(p)
-	return host, err
 }

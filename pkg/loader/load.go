@@ -16,6 +16,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // Rule says by which rule of the loader a library was found.
@@ -98,7 +99,7 @@ func New(o Options) (*Loader, error) {
 		}
 	}
 	if o.AssumeDriver != "" {
-		dir, err := realpath(o.AssumeDriver)
+		dir, err := sysroot.Realpath(o.AssumeDriver)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.AssumeDriver, err)
 		}
@@ -137,7 +138,7 @@ func (l *Loader) Path(host string) string {
 	if rest, ok := strings.CutPrefix(host, l.files.root+"/"); ok {
 		return "/" + rest
 	}
-	if real, err := realpath(path.Dir(host)); err == nil {
+	if real, err := sysroot.Realpath(path.Dir(host)); err == nil {
 		if rest, ok := strings.CutPrefix(real+"/"+path.Base(host), l.files.root+"/"); ok {
 			return "/" + rest
 		}

@@ -15,6 +15,8 @@ import (
 	"sort"
 	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Root is a directory that stands for "/". The zero value is the machine's own root.
@@ -54,54 +56,115 @@ func (r Root) Steps(name string) ([]string, error) {
 }
 
 func (r Root) resolve(name string, step func(string)) (string, error) {
-	todo := strings.Split(name, "/")
-	at, links := "/", 0
-	for len(todo) > 0 {
-		c := todo[0]
-		todo = todo[1:]
-		if c == "" || c == "." {
-			continue
+	prefix := r.Dir
+	if r.IsHost() {
+		prefix = ""
+	}
+	prefix = strings.TrimSuffix(prefix, "/")
+	at, _, err := Follow(name, func(p string) (string, string) { return prefix, p }, func(p string) (uint32, string, error) {
+		mode, target, err := Lstat(p)
+		if err == nil {
+			step(strings.TrimPrefix(p, prefix))
 		}
-		if c == ".." {
-			at = path.Dir(at)
-			continue
-		}
-		next := path.Join(at, c)
-		info, err := os.Lstat(r.Path(next))
-		if err != nil {
-			return "", r.inside("open", name, err)
-		}
-		step(next)
-		if info.Mode()&fs.ModeSymlink == 0 {
-			if remaining(todo) > 0 && !info.IsDir() {
-				return "", &fs.PathError{Op: "open", Path: name, Err: syscall.ENOTDIR}
-			}
-			at = next
-			continue
-		}
-		if links++; links > maxLinks {
-			return "", &fs.PathError{Op: "open", Path: name, Err: syscall.ELOOP}
-		}
-		target, err := os.Readlink(r.Path(next))
-		if err != nil {
-			return "", r.inside("readlink", name, err)
-		}
-		if strings.HasPrefix(target, "/") {
-			at = "/"
-		}
-		todo = append(strings.Split(target, "/"), todo...)
+		return mode, target, err
+	})
+	if err != nil {
+		return "", &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	if at = strings.TrimPrefix(at, prefix); at == "" {
+		at = "/"
 	}
 	return at, nil
 }
 
-func remaining(components []string) int {
-	n := 0
-	for _, c := range components {
-		if c != "" && c != "." {
-			n++
+// Follow follows a path below a root as the kernel follows it after chroot(2)
+// (path_resolution(7)): every symbolic link, absolute ones from the root, ".." not
+// above it. It returns where the path ends on this machine, and st_mode of that.
+// start says where an absolute path begins, on this machine, and what of it is left
+// then; lstat is [Lstat], or remembers its answers. Errors are syscall.Errno.
+func Follow(name string, start func(abs string) (host, rest string), lstat func(host string) (mode uint32, target string, err error)) (host string, mode uint32, err error) {
+	if len(name) >= unix.PathMax {
+		return "", 0, syscall.ENAMETOOLONG
+	}
+	at, rest := start(name)
+	top, links := at, 0
+	mode = unix.S_IFDIR
+	isDir := func() bool { return mode&unix.S_IFMT == unix.S_IFDIR }
+	slash := strings.HasSuffix(name, "/") // then it must end at a directory
+	for rest != "" {
+		var part string
+		part, rest, _ = strings.Cut(rest, "/")
+		if part == "" || part == "." {
+			continue
+		}
+		if !isDir() {
+			return "", 0, syscall.ENOTDIR
+		}
+		if part == ".." {
+			if at != top {
+				at = strings.TrimSuffix(path.Dir(at), "/")
+			}
+			continue
+		}
+		child := at + "/" + part
+		m, target, err := lstat(child)
+		if err != nil {
+			return "", 0, err
+		}
+		if m&unix.S_IFMT != unix.S_IFLNK {
+			at, mode = child, m
+			continue
+		}
+		if links++; links > maxLinks || len(target)+len(rest) >= 1<<16 {
+			return "", 0, syscall.ELOOP
+		}
+		if rest = target + "/" + rest; strings.HasPrefix(target, "/") {
+			at, rest = start(rest)
+			top = at
+		}
+		slash = slash || strings.HasSuffix(strings.TrimSuffix(rest, "/"), "/")
+	}
+	if slash && !isDir() {
+		return "", 0, syscall.ENOTDIR
+	}
+	if at == "" {
+		at = "/"
+	}
+	return at, mode, nil
+}
+
+// Realpath returns a path of this machine, absolute and free of symbolic links.
+// The error does not name the path.
+func Realpath(p string) (string, error) {
+	abs := p
+	if !path.IsAbs(p) {
+		wd, err := os.Getwd()
+		if err != nil {
+			return "", err
+		}
+		abs = wd + "/" + p // not joined: "a/.." is not "." where a is a link
+	}
+	host, _, err := Follow(abs, func(p string) (string, string) { return "", p }, Lstat)
+	return host, err
+}
+
+// Lstat returns st_mode of a path of this machine and, where it is a symbolic link,
+// what it holds.
+func Lstat(host string) (mode uint32, target string, err error) {
+	var st unix.Stat_t
+	for {
+		if err = unix.Lstat(host, &st); err != unix.EINTR {
+			break
 		}
 	}
-	return n
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		target, err = os.Readlink(host)
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+	}
+	return st.Mode, target, err
 }
 
 // inside turns an error about a path on this machine into one about the path inside.
