@@ -11,7 +11,7 @@ import (
 // and planning an edit for each place that a new run path can take. The library has
 // 2,000 symbols, about 70 KB of tables.
 func BenchmarkEdit(b *testing.B) {
-	library := plain().with(func(l *layout) {
+	library := plain().with(func(l *shape) {
 		l.program, l.runpath = false, "/nix/store/00000000000000000000000000000000-a-package-1.0/lib"
 		for i := range 2000 {
 			l.symbols = append(l.symbols, fmt.Sprintf("function_of_the_library_%d", i))
@@ -28,7 +28,7 @@ func BenchmarkEdit(b *testing.B) {
 		grows  bool
 	}{
 		{"unchanged", edited, first, false},
-		{"in padding", library.with(func(l *layout) { l.pad = 2000 }).build(b), first, false},
+		{"in padding", library.with(func(l *shape) { l.pad = 2000 }).build(b), first, false},
 		{"in room", edited, set("$ORIGIN"), false},
 		{"in a new segment", fresh, first, true},
 	} {

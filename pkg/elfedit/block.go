@@ -14,7 +14,7 @@ import (
 type block struct {
 	off, size, addr uint64 // before
 	newOff, newAddr uint64 // after
-	newSize         uint64 // after; only .dynamic becomes larger
+	newSize         uint64 // after; .dynamic and the interpreter can become larger
 	align           uint64
 	rank            int // order in a new segment
 

@@ -12,11 +12,11 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A layout describes an ELF file to build, as small as the loader accepts it: one
+// A shape describes an ELF file to build, as small as the loader accepts it: one
 // read-only segment with the headers, .interp, a note, .hash, .dynsym and .dynstr,
 // and a writable one with .dynamic. No toolchain is needed for any class, byte
 // order or defect.
-type layout struct {
+type shape struct {
 	class   elf.Class
 	order   binary.ByteOrder
 	machine elf.Machine
@@ -51,12 +51,12 @@ var (
 	bigOrder    = binary.BigEndian
 )
 
-func plain() layout {
-	return layout{class: elf.ELFCLASS64, order: littleOrder, machine: elf.EM_X86_64, typ: elf.ET_DYN,
+func plain() shape {
+	return shape{class: elf.ELFCLASS64, order: littleOrder, machine: elf.EM_X86_64, typ: elf.ET_DYN,
 		program: true, note: 20, needed: []string{"libc.so.6"}, symbols: []string{"malloc", "free"}, spare: 4, align: 4096}
 }
 
-func (l layout) with(f func(*layout)) layout { f(&l); return l }
+func (l shape) with(f func(*shape)) shape { f(&l); return l }
 
 // strtab collects strings; suffixes are shared on request, as linkers do.
 type strtab struct{ b []byte }
@@ -73,7 +73,7 @@ func (s *strtab) add(v string, share bool) uint64 {
 }
 
 // build writes the file.
-func (l layout) build(t testing.TB) []byte {
+func (l shape) build(t testing.TB) []byte {
 	t.Helper()
 	im := &elfimage.Image{Class: l.class, Order: l.order, Machine: l.machine} // for the sizes and codecs
 	w := im.WordSize()
@@ -358,7 +358,7 @@ func edit(t testing.TB, b []byte, c Change) []byte {
 	}
 	e, err := im.plan(c)
 	if err != nil {
-		t.Fatalf("plan %q: %v", c.RunPath.List, err)
+		t.Fatalf("plan %+v: %v", c, err)
 	}
 	if e == nil {
 		return f.b

@@ -41,37 +41,51 @@ type Needed struct {
 	Renamed map[string]string
 }
 
-// normal returns the change in the form that the planner works with.
+// onlyHeader reports whether no part of the change needs a dynamic section.
+func (c Change) onlyHeader() bool {
+	return c.RunPath == nil && c.Interpreter == nil && c.Soname == nil && c.Needed == nil &&
+		len(c.ClearVersions) == 0 && !c.NoDefaultLib && !c.DebugTag
+}
+
+// normal returns the change in the form that the planner works with: a run path that
+// is empty has no tag.
 func (c Change) normal() (Change, error) {
-	for _, p := range []struct {
-		set  bool
-		what string
-	}{
-		{c.Interpreter != nil, "the interpreter"},
-		{c.Soname != nil, "the soname"},
-		{c.Needed != nil, "needed libraries"},
-		{c.ExecStack != nil, "the executable stack"},
-		{c.OSABI != nil, "the OS ABI"},
-		{len(c.ClearVersions) > 0, "symbol versions"},
-		{c.NoDefaultLib, "DF_1_NODEFLIB"},
-		{c.DebugTag, "DT_DEBUG"},
-	} {
-		if p.set {
-			return c, fmt.Errorf("changing %s is not supported", p.what)
+	texts := map[string][]string{}
+	if c.RunPath != nil {
+		r := *c.RunPath
+		switch texts["run path"] = []string{r.List}; {
+		case r.List == "" || r.Tag == elf.DT_NULL:
+			r = RunPath{}
+		case !isRunPath(r.Tag):
+			return c, fmt.Errorf("%v is no run path tag", r.Tag)
+		}
+		c.RunPath = &r
+	}
+	if c.Interpreter != nil {
+		texts["interpreter"] = []string{*c.Interpreter}
+		switch n := len(*c.Interpreter); {
+		case n == 0:
+			return c, errors.New("an empty interpreter")
+		case n >= maxInterpreter:
+			return c, fmt.Errorf("an interpreter of %d bytes: the kernel takes at most %d (PATH_MAX)", n, maxInterpreter-1)
 		}
 	}
-	if c.RunPath == nil {
-		return c, errors.New("an empty change")
+	if c.Soname != nil {
+		texts["soname"] = []string{*c.Soname}
 	}
-	r := *c.RunPath
-	switch {
-	case strings.IndexByte(r.List, 0) >= 0:
-		return c, fmt.Errorf("run path contains a NUL byte")
-	case r.List == "":
-		r.Tag = elf.DT_NULL
-	case r.Tag != elf.DT_RUNPATH && r.Tag != elf.DT_RPATH && r.Tag != elf.DT_NULL:
-		return c, fmt.Errorf("%v is no run path tag", r.Tag)
+	if c.Needed != nil {
+		texts["name of a needed library"] = c.Needed.Names
 	}
-	c.RunPath = &r
+	for what, list := range texts {
+		for _, s := range list {
+			if strings.IndexByte(s, 0) >= 0 {
+				return c, fmt.Errorf("%s contains a NUL byte", what)
+			}
+		}
+	}
 	return c, nil
 }
+
+// maxInterpreter is PATH_MAX, the size in bytes that Linux takes a PT_INTERP up to
+// (fs/binfmt_elf.c, load_elf_binary).
+const maxInterpreter = 4096

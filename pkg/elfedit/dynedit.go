@@ -79,7 +79,7 @@ func (s *dynScript) dropRunPaths(keep int) {
 func (s *dynScript) remove(i int) {
 	for ; i+1 < len(s.cur); i++ {
 		d := s.cur[i+1]
-		if s.isRelative(d.Tag) {
+		if s.im.isRelative(d.Tag) {
 			d.Val += s.im.DynSize()
 		}
 		s.set(i, d)
@@ -88,31 +88,9 @@ func (s *dynScript) remove(i int) {
 	s.cur = s.cur[:i]
 }
 
-// isRelative tells the one entry whose value is relative to its own address
-// (binutils include/elf/mips.h).
-func (s *dynScript) isRelative(tag elf.DynTag) bool {
-	return s.im.Machine == elf.EM_MIPS && tag == elf.DT_MIPS_RLD_MAP_REL
-}
-
-// writes turns the script into stores: a single write where all of it lies in one
-// page, else one store an entry.
+// writes turns the script into stores, one an entry.
 func (s *dynScript) writes() []write {
-	if len(s.steps) == 0 {
-		return nil
-	}
 	es := s.im.DynSize()
-	first, last := s.steps[0].index, s.steps[0].index
-	for _, st := range s.steps {
-		first, last = min(first, st.index), max(last, st.index)
-	}
-	off, n := s.im.DynOff+uint64(first)*es, uint64(last-first+1)*es
-	if samePage(off, n) {
-		b := s.im.Bytes(n)
-		for i := first; i <= last; i++ { // unchanged entries between are written as they were
-			s.encode(b[uint64(i-first)*es:], s.at(i))
-		}
-		return []write{{off: off, data: b}}
-	}
 	var out []write
 	for _, st := range s.steps {
 		at := s.im.DynOff + uint64(st.index)*es
@@ -128,26 +106,95 @@ func (s *dynScript) writes() []write {
 	return out
 }
 
-// at returns entry i as after the script.
-func (s *dynScript) at(i int) elfimage.Dyn {
-	if i < len(s.cur) {
-		return s.cur[i]
-	}
-	return elfimage.Dyn{}
+func (s *dynScript) encode(b []byte, d elfimage.Dyn) { s.im.encodeDyn(b, d) }
+
+func (im *image) encodeDyn(b []byte, d elfimage.Dyn) {
+	im.PutWord(b, uint64(d.Tag))
+	im.PutWord(b[im.DynSize()/2:], d.Val)
 }
 
-func (s *dynScript) encode(b []byte, d elfimage.Dyn) {
-	s.im.PutWord(b, uint64(d.Tag))
-	s.im.PutWord(b[s.im.DynSize()/2:], d.Val)
-}
-
-// encodeInto writes the whole section, which moves by delta in memory, to b.
-func (s *dynScript) encodeInto(b []byte, delta uint64) {
+// encodeEntries writes a whole dynamic section.
+func (p *planner) encodeEntries(b []byte, entries []elfimage.Dyn) {
 	clear(b)
-	for i, d := range s.cur {
-		if s.isRelative(d.Tag) {
-			d.Val -= delta
-		}
-		s.encode(b[uint64(i)*s.im.DynSize():], d)
+	for i, d := range entries {
+		p.im.encodeDyn(b[uint64(i)*p.im.DynSize():], d)
 	}
+}
+
+// dynamicWrites returns the writes that switch .dynamic where it stands: one where
+// what changes lies in one page. Else entry by entry, as long as the states between
+// are the file of before or the one of afterwards to the loader; ok is false where
+// they are not, and .dynamic has to move.
+func (p *planner) dynamicWrites(l *layout) (writes []write, ok bool) {
+	im := p.im
+	if l.dynamic != nil || !im.hasDynamic() {
+		return nil, true
+	}
+	if p.goal.squeezed == nil {
+		return nil, false
+	}
+	old, now, es := im.Dynamic, p.entries(l), im.DynSize()
+	at := func(entries []elfimage.Dyn, i int) elfimage.Dyn {
+		if i < len(entries) {
+			return elfimage.Dyn{Tag: entries[i].Tag, Val: entries[i].Val}
+		}
+		return elfimage.Dyn{}
+	}
+	first, last := -1, -1
+	for i := range max(len(old), len(now)) {
+		if at(old, i) != at(now, i) {
+			if first < 0 {
+				first = i
+			}
+			last = i
+		}
+	}
+	if first < 0 {
+		return nil, true
+	}
+	if len(now) > len(old) { // what follows the old terminator may be anything
+		last = len(now)
+	}
+	off, n := im.DynOff+uint64(first)*es, uint64(last-first+1)*es
+	if samePage(off, n) {
+		b := im.Bytes(n)
+		for i := first; i <= last; i++ { // unchanged entries between are written as they were
+			im.encodeDyn(b[uint64(i-first)*es:], at(now, i))
+		}
+		return []write{{off: off, data: b}}, true
+	}
+	s := newDynScript(im)
+	switch {
+	case p.goal.onlyRunPath:
+		s.retarget(l.tags)
+		if p.goal.slot < 0 {
+			s.dropRunPaths(-1)
+		} else {
+			s.setRunPath(p.goal.slot, now[p.goal.slotAfter])
+		}
+	case !s.reduce(now):
+		return nil, false
+	}
+	return s.writes(), true
+}
+
+// reduce removes entries until those are left that are wanted. It reports whether
+// that was all that there was to do.
+func (s *dynScript) reduce(now []elfimage.Dyn) bool {
+	var gone []int
+	for i, k := 0, 0; i < len(s.im.Dynamic); i++ {
+		d := s.im.Dynamic[i]
+		if k < len(now) && d.Tag == now[k].Tag && (d.Val == now[k].Val || s.im.isRelative(d.Tag)) {
+			k++
+		} else {
+			gone = append(gone, i)
+		}
+	}
+	if len(s.im.Dynamic)-len(gone) != len(now) {
+		return false
+	}
+	for n := len(gone) - 1; n >= 0; n-- {
+		s.remove(gone[n])
+	}
+	return true
 }

@@ -1,12 +1,8 @@
 package elfedit
 
 import (
-	"cmp"
-	"debug/elf"
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -122,42 +118,53 @@ func (e *Edit) undo(w Writer, writes []write, cause error) error {
 func Plan(im *elfimage.Image, c Change) (*Edit, error) { return newImage(im).plan(c) }
 
 func (im *image) plan(c Change) (*Edit, error) {
-	if reason := im.LeftAlone(); reason != "" {
-		return nil, fmt.Errorf("%s has no run path to edit", reason)
+	if err := im.editable(c); err != nil {
+		return nil, err
 	}
 	c, err := c.normal()
 	if err != nil {
 		return nil, err
 	}
-	p := &planner{im: im, change: *c.RunPath}
-	for i, d := range im.Dynamic {
-		if d.Tag == elf.DT_RUNPATH || d.Tag == elf.DT_RPATH {
-			p.retired = append(p.retired, i)
-		}
-	}
-	if done, err := p.done(); done || err != nil {
+	g, err := im.newGoal(c)
+	if g == nil || err != nil {
 		return nil, err
 	}
 	if err := im.Hold(); err != nil {
 		return nil, err
 	}
-	e, err := p.plan()
+	p := &planner{im: im, goal: g}
+	l, err := p.layout()
 	if err != nil {
 		return nil, err
 	}
-	return e, e.verify(*c.RunPath)
+	e, err := p.emit(l)
+	if err != nil {
+		return nil, err
+	}
+	return e, e.verify(c)
 }
 
-// done reports whether the file says already what the change asks for.
-func (p *planner) done() (bool, error) {
-	if p.change.Tag == elf.DT_NULL {
-		return len(p.retired) == 0, nil
+// editable tells what cannot be changed in this kind of file: a run path or needed
+// libraries where no loader looks for any, dynamic entries where there are none.
+func (im *image) editable(c Change) error {
+	reason := im.LeftAlone()
+	switch reason {
+	case "":
+		return nil
+	case elfimage.StaticPIE, elfimage.Loader:
+		if c.RunPath == nil {
+			return nil
+		}
+	case elfimage.Static, elfimage.NoDynamic, elfimage.Detached:
+		header := Change{OSABI: c.OSABI, ExecStack: c.ExecStack}
+		if c.onlyHeader() && (header.OSABI != nil || header.ExecStack != nil) {
+			return nil
+		}
 	}
-	if len(p.retired) != 1 || p.im.Dynamic[p.retired[0]].Tag != p.change.Tag {
-		return false, nil
+	if c.RunPath != nil {
+		return fmt.Errorf("%s has no run path to edit", reason)
 	}
-	list, err := p.im.DynString(p.im.Dynamic[p.retired[0]])
-	return list == p.change.List, err
+	return fmt.Errorf("%s is left alone", reason)
 }
 
 // overlay shows a file as it is after writes that have not been made.
@@ -186,79 +193,4 @@ func (o overlay) ReadAt(b []byte, at int64) (int, error) {
 		}
 	}
 	return len(b), nil
-}
-
-// verify parses the image as the edit will leave it: the run path is the one
-// asked for and nothing else that the loader reads by name has changed. A
-// mistake in a plan must not reach the file.
-func (e *Edit) verify(c RunPath) error {
-	planned := overlay{e, len(e.writes)}
-	head := e.im.Bytes(uint64(min(e.size, elfimage.HeadSize)))
-	if err := elfimage.ReadFull(planned, head, 0); err != nil {
-		return err
-	}
-	after, err := elfimage.ParseHead(planned, e.size, head)
-	if err != nil {
-		return fmt.Errorf("planned edit does not read back: %w", err)
-	}
-	defer after.Release()
-	tag, list, err := after.RunPath()
-	if err != nil {
-		return fmt.Errorf("planned edit does not read back: %w", err)
-	}
-	if tag != c.Tag || (tag != elf.DT_NULL && list != c.List) {
-		return fmt.Errorf("planned edit reads back as %v %q", tag, list)
-	}
-	for _, t := range []elf.DynTag{elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY, elf.DT_FILTER} {
-		before, err := e.im.DynStrings(t)
-		if err != nil {
-			return err
-		}
-		now, err := after.DynStrings(t)
-		if err != nil || strings.Join(before, "\x00") != strings.Join(now, "\x00") {
-			return fmt.Errorf("planned edit changes %v (%v)", t, err)
-		}
-	}
-	was, _ := e.im.Interpreter()
-	if is, err := after.Interpreter(); err != nil || is != was {
-		return fmt.Errorf("planned edit changes PT_INTERP (%v)", err)
-	}
-	return e.verifyProgs(after.Progs)
-}
-
-// verifyProgs makes sure that the program headers which no edit moves are those of
-// before, whatever their order, and that each PT_LOAD maps at least what it mapped.
-func (e *Edit) verifyProgs(after []elfimage.Prog) error {
-	fixed := func(progs []elfimage.Prog) (out []elfimage.Prog) {
-		for _, q := range progs {
-			_, moves := movableProgs[q.Type]
-			if !moves && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
-				out = append(out, q)
-			}
-		}
-		slices.SortStableFunc(out, func(a, b elfimage.Prog) int { return cmp.Compare(a.Type, b.Type) })
-		return out
-	}
-	was, is := fixed(e.im.Progs), fixed(after)
-	if len(is) == len(was)+1 { // the new PT_LOAD is the last
-		for i := len(is) - 1; i >= 0; i-- {
-			if is[i].Type == elf.PT_LOAD {
-				is = slices.Delete(is, i, i+1)
-				break
-			}
-		}
-	}
-	if len(is) != len(was) {
-		return fmt.Errorf("planned edit leaves %d program headers of %d", len(is), len(was))
-	}
-	for i, q := range was {
-		n := is[i]
-		if q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz >= q.Memsz {
-			n.Filesz, n.Memsz = q.Filesz, q.Memsz
-		}
-		if n != q {
-			return fmt.Errorf("planned edit changes %v at address %#x", q.Type, q.Vaddr)
-		}
-	}
-	return nil
 }

@@ -12,45 +12,45 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// layouts are the shapes of files that differ in where a new run path can go.
-var layouts = map[string]layout{
+// shapes are the kinds of files that differ in where a new run path can go.
+var shapes = map[string]shape{
 	"program":                    plain(),
-	"library":                    plain().with(func(l *layout) { l.program = false }),
-	"library without a note":     plain().with(func(l *layout) { l.program, l.note = false, 0 }),
-	"program not PIE":            plain().with(func(l *layout) { l.typ = elf.ET_EXEC }),
-	"padding behind the strings": plain().with(func(l *layout) { l.pad = 3000 }),
-	"old run path":               plain().with(func(l *layout) { l.runpath = "/old/one:/old/two" }),
-	"DT_RPATH only":              plain().with(func(l *layout) { l.rpath = "/old/rpath" }),
-	"both tags":                  plain().with(func(l *layout) { l.rpath, l.runpath = "/old/rpath", "/old/runpath" }),
-	"string table first, as patchelf leaves it": plain().with(func(l *layout) {
+	"library":                    plain().with(func(l *shape) { l.program = false }),
+	"library without a note":     plain().with(func(l *shape) { l.program, l.note = false, 0 }),
+	"program not PIE":            plain().with(func(l *shape) { l.typ = elf.ET_EXEC }),
+	"padding behind the strings": plain().with(func(l *shape) { l.pad = 3000 }),
+	"old run path":               plain().with(func(l *shape) { l.runpath = "/old/one:/old/two" }),
+	"DT_RPATH only":              plain().with(func(l *shape) { l.rpath = "/old/rpath" }),
+	"both tags":                  plain().with(func(l *shape) { l.rpath, l.runpath = "/old/rpath", "/old/runpath" }),
+	"string table first, as patchelf leaves it": plain().with(func(l *shape) {
 		l.typ, l.tableFirst, l.runpath = elf.ET_EXEC, true, "/old/one:/old/two"
 	}),
-	"shared tail":                          plain().with(func(l *layout) { l.runpath, l.symbols, l.share = "/nix/store/malloc", []string{"x", "malloc"}, true }),
-	"no spare entry, DT_RELACOUNT":         plain().with(func(l *layout) { l.spare, l.relacount = 0, true }),
-	"no spare entry at all":                plain().with(func(l *layout) { l.spare = 0 }),
-	"data behind .dynamic, no spare entry": plain().with(func(l *layout) { l.spare, l.after = 0, "alive "+strings.Repeat("!", 200) }),
-	"no section headers":                   plain().with(func(l *layout) { l.noSections = true }),
-	"no section headers, library":          plain().with(func(l *layout) { l.noSections, l.program = true, false }),
-	"unused program header":                plain().with(func(l *layout) { l.null = true }),
-	"code behind the headers":              plain().with(func(l *layout) { l.typ, l.code = elf.ET_EXEC, true }),
-	".bss":                                 plain().with(func(l *layout) { l.bss = 1 << 30 }),
-	"2 MiB pages":                          plain().with(func(l *layout) { l.align = 2 << 20; l.pad = 1; l.note = 0 }),
-	"program that is not PIE":              plain().with(func(l *layout) { l.typ = elf.ET_EXEC }),
-	"64 KiB pages":                         plain().with(func(l *layout) { l.align = 64 << 10 }),
-	"appended data":                        plain().with(func(l *layout) { l.tail = "PAYLOAD" + strings.Repeat("x", 5000) + "END" }),
-	"i386":                                 plain().with(func(l *layout) { l.class, l.machine = elf.ELFCLASS32, elf.EM_386 }),
-	"ppc, 32-bit big-endian":               plain().with(func(l *layout) { l.class, l.order, l.machine, l.program = elf.ELFCLASS32, bigOrder, elf.EM_PPC, false }),
-	"s390x, 64-bit big-endian":             plain().with(func(l *layout) { l.order, l.machine = bigOrder, elf.EM_S390 }),
-	".dynamic across pages": plain().with(func(l *layout) {
+	"shared tail":                          plain().with(func(l *shape) { l.runpath, l.symbols, l.share = "/nix/store/malloc", []string{"x", "malloc"}, true }),
+	"no spare entry, DT_RELACOUNT":         plain().with(func(l *shape) { l.spare, l.relacount = 0, true }),
+	"no spare entry at all":                plain().with(func(l *shape) { l.spare = 0 }),
+	"data behind .dynamic, no spare entry": plain().with(func(l *shape) { l.spare, l.after = 0, "alive "+strings.Repeat("!", 200) }),
+	"no section headers":                   plain().with(func(l *shape) { l.noSections = true }),
+	"no section headers, library":          plain().with(func(l *shape) { l.noSections, l.program = true, false }),
+	"unused program header":                plain().with(func(l *shape) { l.null = true }),
+	"code behind the headers":              plain().with(func(l *shape) { l.typ, l.code = elf.ET_EXEC, true }),
+	".bss":                                 plain().with(func(l *shape) { l.bss = 1 << 30 }),
+	"2 MiB pages":                          plain().with(func(l *shape) { l.align = 2 << 20; l.pad = 1; l.note = 0 }),
+	"program that is not PIE":              plain().with(func(l *shape) { l.typ = elf.ET_EXEC }),
+	"64 KiB pages":                         plain().with(func(l *shape) { l.align = 64 << 10 }),
+	"appended data":                        plain().with(func(l *shape) { l.tail = "PAYLOAD" + strings.Repeat("x", 5000) + "END" }),
+	"i386":                                 plain().with(func(l *shape) { l.class, l.machine = elf.ELFCLASS32, elf.EM_386 }),
+	"ppc, 32-bit big-endian":               plain().with(func(l *shape) { l.class, l.order, l.machine, l.program = elf.ELFCLASS32, bigOrder, elf.EM_PPC, false }),
+	"s390x, 64-bit big-endian":             plain().with(func(l *shape) { l.order, l.machine = bigOrder, elf.EM_S390 }),
+	".dynamic across pages": plain().with(func(l *shape) {
 		l.rpath, l.runpath, l.pathFirst = "/old/rpath", "/old/runpath", true
 		for i := range 400 {
 			l.needed = append(l.needed, fmt.Sprintf("lib%d.so", i))
 		}
 	}),
-	"mips, no spare entry": plain().with(func(l *layout) {
+	"mips, no spare entry": plain().with(func(l *shape) {
 		l.class, l.order, l.machine, l.spare, l.rldMap = elf.ELFCLASS32, bigOrder, elf.EM_MIPS, 0, true
 	}),
-	"mips, both tags": plain().with(func(l *layout) {
+	"mips, both tags": plain().with(func(l *shape) {
 		l.class, l.order, l.machine, l.rldMap, l.null = elf.ELFCLASS32, bigOrder, elf.EM_MIPS, true, true
 		l.rpath, l.runpath = "/old/rpath", "/old/runpath"
 	}),
@@ -157,7 +157,7 @@ func checkSections(t *testing.T, im *image) {
 }
 
 func TestEditReadsBack(t *testing.T) {
-	for name, l := range layouts {
+	for name, l := range shapes {
 		for i, list := range lists {
 			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
 				old := l.build(t)
@@ -186,7 +186,7 @@ func TestEditReadsBack(t *testing.T) {
 // A process killed between two writes leaves a file that loads as it did or as it will.
 func TestEveryPrefixOfTheWritesLoads(t *testing.T) {
 	states := 0
-	for name, l := range layouts {
+	for name, l := range shapes {
 		for i, list := range lists {
 			t.Run(fmt.Sprintf("%s/%d", name, i), func(t *testing.T) {
 				for _, old := range [][]byte{l.build(t), edit(t, l.build(t), setPath(elf.DT_RUNPATH, "/first/edit:/of/this/file"))} {
@@ -275,7 +275,7 @@ func strip(view string) string {
 
 // A failed write (a full disk) before the switch leaves every byte as it was.
 func TestFailedWriteIsTakenBack(t *testing.T) {
-	for name, l := range layouts {
+	for name, l := range shapes {
 		for i, list := range lists {
 			old := l.build(t)
 			before := mustView(t, parse(t, old))
@@ -311,7 +311,7 @@ func TestFailedWriteIsTakenBack(t *testing.T) {
 }
 
 func TestNothingToDoIsNoEdit(t *testing.T) {
-	for name, l := range layouts {
+	for name, l := range shapes {
 		b := edit(t, l.build(t), setPath(elf.DT_RUNPATH, lists[1]))
 		if e, err := parse(t, b).plan(setPath(elf.DT_RUNPATH, lists[1])); e != nil || err != nil {
 			t.Errorf("%s: second plan is %v, %v", name, e, err)
@@ -324,7 +324,7 @@ func TestNothingToDoIsNoEdit(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	for name, l := range layouts {
+	for name, l := range shapes {
 		old := l.build(t)
 		before := mustView(t, parse(t, old))
 		for _, b := range [][]byte{edit(t, old, setPath(elf.DT_NULL, "")), edit(t, edit(t, old, setPath(elf.DT_RUNPATH, lists[1])), setPath(elf.DT_RUNPATH, ""))} {
@@ -342,7 +342,7 @@ func TestRemove(t *testing.T) {
 
 // patchelf 370: a file edited a thousand times is no larger than one edited once.
 func TestThousandEditsOfOneLength(t *testing.T) {
-	for name, l := range layouts {
+	for name, l := range shapes {
 		b := edit(t, l.build(t), setPath(elf.DT_RUNPATH, fmt.Sprintf("/%060d", 0)))
 		size := len(b)
 		for i := 1; i < 1000; i++ {
@@ -357,7 +357,7 @@ func TestThousandEditsOfOneLength(t *testing.T) {
 // patchelf 96: alternating edits. With mixed lengths a file grows by a constant
 // factor of the longest list and what the file must copy, not with the edits.
 func TestMixedLengthsGrowByAConstantFactor(t *testing.T) {
-	for name, l := range layouts {
+	for name, l := range shapes {
 		rng := rand.New(rand.NewPCG(1, 2))
 		b := l.build(t)
 		start, longest := len(b), 0
@@ -379,11 +379,11 @@ func TestMixedLengthsGrowByAConstantFactor(t *testing.T) {
 // The store path of a removed entry must not stay: Nix scans for its hash.
 func TestOldRunPathIsScrubbed(t *testing.T) {
 	const secret = "/nix/store/00000000000000000000000000000000-cuda_cudart-stubs/lib"
-	for name, l := range layouts {
+	for name, l := range shapes {
 		if l.share {
 			continue
 		}
-		for _, set := range []func(*layout){func(l *layout) { l.runpath = secret }, func(l *layout) { l.rpath, l.runpath = secret, "" }} {
+		for _, set := range []func(*shape){func(l *shape) { l.runpath = secret }, func(l *shape) { l.rpath, l.runpath = secret, "" }} {
 			for i, list := range append(lists, "") {
 				b := edit(t, l.with(set).build(t), setPath(elf.DT_RUNPATH, list))
 				if bytes.Contains(b, []byte("0000000000000000")) {
@@ -402,7 +402,7 @@ func TestOldRunPathIsScrubbed(t *testing.T) {
 // patchelf 0.15 and newer, and BOLT, move the program headers behind the string table.
 func TestOldRunPathIsScrubbedBeforeTheHeaders(t *testing.T) {
 	const secret = "/nix/store/00000000000000000000000000000000-cuda_cudart-stubs/lib"
-	b := plain().with(func(l *layout) { l.runpath = secret }).build(t)
+	b := plain().with(func(l *shape) { l.runpath = secret }).build(t)
 	im := parse(t, b)
 	phoff, w := alignUp(uint64(len(b)), 8), im.WordSize()
 	b = append(b, make([]byte, phoff+1024-uint64(len(b)))...) // with room for more
@@ -425,7 +425,7 @@ func TestOldRunPathIsScrubbedBeforeTheHeaders(t *testing.T) {
 
 // patchelf 162: symbols can share their names' bytes with the tail of the run path.
 func TestSharedTailSurvives(t *testing.T) {
-	l := layouts["shared tail"]
+	l := shapes["shared tail"]
 	for i, list := range append(lists, "") {
 		b := edit(t, l.build(t), setPath(elf.DT_RUNPATH, list))
 		if v := mustView(t, parse(t, b)); !strings.Contains(v, "symbol malloc <nil>") {
@@ -439,7 +439,7 @@ func TestSharedTailSurvives(t *testing.T) {
 
 // Self-extracting archives find their payload from the start or from the end.
 func TestAppendedDataIsFoundBothWays(t *testing.T) {
-	l := layouts["appended data"]
+	l := shapes["appended data"]
 	old := l.build(t)
 	at := len(old) - len(l.tail)
 	b := old
@@ -483,7 +483,7 @@ func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {
 // file any more; they move on when it grows.
 func TestSectionsBehindOurSegmentMoveOn(t *testing.T) {
 	for _, name := range []string{"library", "code behind the headers", "mips, both tags", "appended data"} {
-		b := edit(t, layouts[name].build(t), setPath(elf.DT_RUNPATH, lists[1]))
+		b := edit(t, shapes[name].build(t), setPath(elf.DT_RUNPATH, lists[1]))
 		b = addSection(parse(t, b), b, elfimage.Section{Type: elf.SHT_NOBITS, Flags: elf.SHF_ALLOC, Addr: 1 << 30, Size: 8}, "")
 		b = addSection(parse(t, b), b, elfimage.Section{Type: elf.SHT_PROGBITS, Addralign: 1}, ".comment of a strip")
 		before := parse(t, b)
@@ -526,7 +526,7 @@ func addSection(im *image, b []byte, s elfimage.Section, content string) []byte 
 // patchelf rounds its segment up: the string table ends it but for some zeros.
 func TestSegmentEndsWithZeros(t *testing.T) {
 	for zeros, grows := range map[int]bool{0: true, 4: true, 16: true, 17: false} {
-		b := edit(t, layouts["library"].build(t), setPath(elf.DT_RUNPATH, lists[1]))
+		b := edit(t, shapes["library"].build(t), setPath(elf.DT_RUNPATH, lists[1]))
 		im := parse(t, b)
 		end := im.StrOff + im.StrSize
 		b = slices.Insert(b, int(end), make([]byte, zeros)...)
@@ -577,19 +577,19 @@ func TestSegmentIsNotLeftEmpty(t *testing.T) {
 // move, to the front of a program that is not PIE. There must be one behind the
 // program headers, wherever the table went.
 func TestHoleHasASection(t *testing.T) {
-	exec := plain().with(func(l *layout) { l.typ = elf.ET_EXEC })
+	exec := plain().with(func(l *shape) { l.typ = elf.ET_EXEC })
 	for name, c := range map[string]struct {
-		layout
+		shape
 		wanted bool
 	}{
 		"program":                 {exec, true},
-		"32 bits, big-endian":     {exec.with(func(l *layout) { l.class, l.order, l.machine = elf.ELFCLASS32, bigOrder, elf.EM_PPC }), true},
-		"an unused header":        {exec.with(func(l *layout) { l.null = true }), true},
-		"padding":                 {exec.with(func(l *layout) { l.tableFirst, l.pad = true, 400000 }), true},
-		"the string table first":  {exec.with(func(l *layout) { l.tableFirst = true }), true},
-		"code behind the headers": {exec.with(func(l *layout) { l.code, l.null = true, true }), false},
+		"32 bits, big-endian":     {exec.with(func(l *shape) { l.class, l.order, l.machine = elf.ELFCLASS32, bigOrder, elf.EM_PPC }), true},
+		"an unused header":        {exec.with(func(l *shape) { l.null = true }), true},
+		"padding":                 {exec.with(func(l *shape) { l.tableFirst, l.pad = true, 400000 }), true},
+		"the string table first":  {exec.with(func(l *shape) { l.tableFirst = true }), true},
+		"code behind the headers": {exec.with(func(l *shape) { l.code, l.null = true, true }), false},
 		"PIE":                     {plain(), false},
-		"no section headers":      {exec.with(func(l *layout) { l.noSections = true }), false},
+		"no section headers":      {exec.with(func(l *shape) { l.noSections = true }), false},
 	} {
 		old := c.build(t)
 		before := parse(t, old)
@@ -680,7 +680,7 @@ func reprog(im *image, b []byte, old elfimage.Prog, change func(*elfimage.Prog))
 // Old linkers make _DYNAMIC absolute; what else is absolute stays.
 func TestAbsoluteDynamicFollows(t *testing.T) {
 	for _, name := range []string{"no spare entry at all", "mips, no spare entry"} {
-		b := layouts[name].with(func(l *layout) { l.symbols = []string{"undefined", "other", "_DYNAMIC"} }).build(t)
+		b := shapes[name].with(func(l *shape) { l.symbols = []string{"undefined", "other", "_DYNAMIC"} }).build(t)
 		im := parse(t, b)
 		off, n, _ := im.DynSymbols()
 		value := func(i uint64) uint64 { return off + i*im.SymSize() + im.SymbolValueAt() }
@@ -734,7 +734,7 @@ func TestRangesAcrossNeighbouringSegments(t *testing.T) {
 
 // A section without bytes in the file can lie where the file has room (see blocks).
 func TestZerosInTheWayStay(t *testing.T) {
-	b := layouts["library"].build(t)
+	b := shapes["library"].build(t)
 	im := parse(t, b)
 	i := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool { return s.Type == elf.SHT_NOTE })
 	s := im.Sections[i]
@@ -753,7 +753,7 @@ func TestZerosBehindTheImageAreNoPayload(t *testing.T) {
 }
 
 func TestPaddingTakesNoSpace(t *testing.T) {
-	b := layouts["padding behind the strings"].build(t)
+	b := shapes["padding behind the strings"].build(t)
 	if after := edit(t, b, setPath(elf.DT_RUNPATH, lists[1])); len(after) != len(b) {
 		t.Errorf("grew from %d to %d bytes", len(b), len(after))
 	}
@@ -761,7 +761,7 @@ func TestPaddingTakesNoSpace(t *testing.T) {
 
 // The loader computes the load address of a PIE program from PT_PHDR.
 func TestProgramHeaderOfPIEStays(t *testing.T) {
-	im := parse(t, plain().with(func(l *layout) { l.code = true }).build(t))
+	im := parse(t, plain().with(func(l *shape) { l.code = true }).build(t))
 	if _, err := im.plan(setPath(elf.DT_RUNPATH, lists[1])); err == nil || !strings.Contains(err.Error(), "cannot move") {
 		t.Errorf("got %v", err)
 	}
@@ -769,19 +769,19 @@ func TestProgramHeaderOfPIEStays(t *testing.T) {
 
 // A gigabyte of .bss must not become a gigabyte of file.
 func TestBssTakesNoSpace(t *testing.T) {
-	b := layouts[".bss"].build(t)
+	b := shapes[".bss"].build(t)
 	if after := edit(t, b, setPath(elf.DT_RUNPATH, lists[1])); len(after) > len(b)+8192 {
 		t.Errorf("grew from %d to %d bytes", len(b), len(after))
 	}
 }
 
 func TestLeftAlone(t *testing.T) {
-	for want, l := range map[elfimage.Reason]layout{
-		elfimage.Relocatable: plain().with(func(l *layout) { l.typ = elf.ET_REL }),
-		elfimage.Core:        plain().with(func(l *layout) { l.typ = elf.ET_CORE }),
-		elfimage.OtherType:   plain().with(func(l *layout) { l.typ = 9 }),
-		elfimage.Static:      plain().with(func(l *layout) { l.typ, l.program = elf.ET_EXEC, false }),
-		elfimage.Detached:    plain().with(func(l *layout) { l.typeOfDyn = elf.SHT_NOBITS }),
+	for want, l := range map[elfimage.Reason]shape{
+		elfimage.Relocatable: plain().with(func(l *shape) { l.typ = elf.ET_REL }),
+		elfimage.Core:        plain().with(func(l *shape) { l.typ = elf.ET_CORE }),
+		elfimage.OtherType:   plain().with(func(l *shape) { l.typ = 9 }),
+		elfimage.Static:      plain().with(func(l *shape) { l.typ, l.program = elf.ET_EXEC, false }),
+		elfimage.Detached:    plain().with(func(l *shape) { l.typeOfDyn = elf.SHT_NOBITS }),
 		"":                   plain(),
 	} {
 		im := parse(t, l.build(t))
@@ -801,7 +801,7 @@ func TestLeftAlone(t *testing.T) {
 // are the undefined ones: how many there are is unknown without section headers.
 func TestEmptyHashTableCountsNoSymbols(t *testing.T) {
 	for _, noSections := range []bool{false, true} {
-		l := plain().with(func(l *layout) { l.program, l.note, l.emptyHash, l.noSections = false, 0, true, noSections })
+		l := plain().with(func(l *shape) { l.program, l.note, l.emptyHash, l.noSections = false, 0, true, noSections })
 		im := parse(t, l.build(t))
 		_, n, known := im.DynSymbols()
 		if known == noSections || known && n != 3 {
@@ -820,7 +820,7 @@ func TestEmptyHashTableCountsNoSymbols(t *testing.T) {
 // Guile's compiled files are ELF files for Guile's own loader: OS ABI 255, machine 0,
 // a dynamic section of private tags without a string table.
 func TestGuileObjectIsLeftAlone(t *testing.T) {
-	b := plain().with(func(l *layout) { l.machine, l.program = elf.EM_NONE, false }).build(t)
+	b := plain().with(func(l *shape) { l.machine, l.program = elf.EM_NONE, false }).build(t)
 	im := parse(t, b)
 	e, _ := im.Dyn(elf.DT_STRTAB)
 	damage{b, im}.long(int(e.Off), 0x3712_9c24)

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// seed adds a built file of every layout: each class, byte order and machine that
+// seed adds a built file of every shape: each class, byte order and machine that
 // the editor treats differently, before and after an edit.
 func seed(f *testing.F, add func(b []byte)) {
-	for name, l := range layouts {
+	for name, l := range shapes {
 		if l.align > 4096 || strings.HasPrefix(name, ".dynamic across") {
 			continue // large, and nothing that the small ones lack
 		}

@@ -10,6 +10,9 @@ type image struct {
 
 func newImage(im *elfimage.Image) *image { return &image{im, uint64(im.Size())} }
 
+// hasDynamic reports whether the dynamic section has been read.
+func (im *image) hasDynamic() bool { return im.DynCap > 0 }
+
 func pick(long bool, a, b uint64) uint64 {
 	if long {
 		return a

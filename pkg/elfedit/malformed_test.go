@@ -92,7 +92,7 @@ const (
 )
 
 func TestMalformed(t *testing.T) {
-	base := plain().with(func(l *layout) { l.runpath = "/old/run/path" }).build(t)
+	base := plain().with(func(l *shape) { l.runpath = "/old/run/path" }).build(t)
 	size := len(base)
 	im := parse(t, base)
 	entry := func(tag elf.DynTag) uint64 { d, _ := im.Dyn(tag); return d.Off }
@@ -180,7 +180,7 @@ func TestMalformed(t *testing.T) {
 
 // Cut anywhere, a file with section headers at its end is refused, with an offset.
 func TestTruncatedAnywhere(t *testing.T) {
-	for name, l := range layouts {
+	for name, l := range shapes {
 		if l.tail != "" || l.noSections || l.align > 4096 {
 			continue
 		}
@@ -200,7 +200,7 @@ func TestTruncatedAnywhere(t *testing.T) {
 
 // Chained version records whose links lead backwards or nowhere end.
 func TestVersionRecordsEnd(t *testing.T) {
-	l := plain().with(func(l *layout) { l.runpath = "/old" })
+	l := plain().with(func(l *shape) { l.runpath = "/old" })
 	b := l.build(t)
 	im := parse(t, b)
 	// Let the table of needed versions be the program header table: noise with links.

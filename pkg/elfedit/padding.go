@@ -84,8 +84,8 @@ func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (uint64, error) {
 // inPadding places the new run path in the zeros between the end of a segment and
 // the next page: behind the string table where it ends its segment, else together
 // with a copy of the whole table. The file does not grow.
-func (p *planner) inPadding() (*placement, error) {
-	list := p.change.List
+func (p *planner) inPadding() (*layout, error) {
+	list := p.goal.blob
 	head := uint64(roomHead)
 	own := p.im.Segment(p.im.StrAddr, p.im.StrSize)
 	if own == nil { // it runs on into the next one
@@ -167,85 +167,45 @@ func (p *planner) endsSegment(own *elfimage.Prog) (bool, error) {
 
 // extend lets the table and its segment, which it ends, grow by n bytes. The first
 // gap of them are what they are, the others are free.
-func (p *planner) extend(seg *elfimage.Prog, gap, n uint64) (*placement, error) {
-	added, at := appendRoom(nil, p.change.List, n-gap-uint64(roomHead))
+func (p *planner) extend(seg *elfimage.Prog, gap, n uint64) (*layout, error) {
+	im, l := p.im, p.asItIs()
+	added, at := appendRoom(nil, p.goal.blob, n-gap-uint64(roomHead))
 	end := seg.Off + seg.Filesz
-	size := end + n - p.im.StrOff
-	heads := append(p.sectionWrite(p.im.StrOff, p.im.StrAddr, size), p.growSegment(seg, n))
-	return &placement{
-		strOff:   end + gap - p.im.StrOff + at,
-		prepare:  []write{{off: end + gap, data: added}},
-		heads:    heads,
-		early:    len(heads),
-		tags:     map[elf.DynTag]uint64{elf.DT_STRSZ: size},
-		size:     p.im.size,
-		newTable: p.im.StrOff,
-	}, nil
+	l.strings0(im, place{im.StrOff, im.StrAddr, end + n - im.StrOff})
+	l.grow(im, seg, n)
+	l.strings = end + gap - im.StrOff + at
+	l.fresh = []write{{off: end + gap, data: added}}
+	return l, nil
 }
 
 // moveTable copies the table to the n zero bytes behind a segment.
-func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*placement, error) {
+func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	old, err := p.readTable()
 	if err != nil {
 		return nil, err
 	}
+	l := p.asItIs()
 	table := append(p.im.Bytes(n)[:0], old...)
-	table, at := appendRoom(table, p.change.List, n-p.im.StrSize-uint64(roomHead))
+	table, at := appendRoom(table, p.goal.blob, n-p.im.StrSize-uint64(roomHead))
 	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
 	symbols, err := p.symbolWrites(nil, addr)
 	if err != nil {
 		return nil, err
 	}
-	heads := append(p.sectionWrite(off, addr, uint64(len(table))), p.growSegment(seg, n))
-	return &placement{
-		strOff:   at,
-		prepare:  []write{{off: off, data: table}},
-		heads:    heads,
-		early:    len(heads),
-		tags:     map[elf.DynTag]uint64{elf.DT_STRTAB: addr, elf.DT_STRSZ: uint64(len(table))},
-		settle:   append(symbols, p.deadTable(0)...),
-		size:     p.im.size,
-		moved:    true,
-		newTable: off,
-		table:    table,
-	}, nil
+	l.strings0(p.im, place{off, addr, uint64(len(table))})
+	l.grow(p.im, seg, n)
+	l.strings = at
+	l.fresh = []write{{off: off, data: table}}
+	l.quiet = append(l.quiet, symbols...)
+	l.dead = append(l.dead, p.deadTable(0)...)
+	return l, nil
 }
 
-// growSegment writes a program header with n more bytes.
-func (p *planner) growSegment(seg *elfimage.Prog, n uint64) write {
-	grown := *seg
-	grown.Filesz += n
-	grown.Memsz += n
-	b := p.im.Bytes(p.im.PhdrSize())
-	p.im.EncodeProg(b, grown)
-	for i := range p.im.Progs {
-		if &p.im.Progs[i] == seg {
-			return write{off: p.im.Phoff + uint64(i)*p.im.PhdrSize(), data: b}
-		}
-	}
-	panic("segment of another image")
-}
-
-// sectionWrite gives the string table's section header, if there is one, a new
-// place. That is written before .dynamic: an edit that was killed in between is done
-// again, one that was killed behind it has nothing to do.
-func (p *planner) sectionWrite(off, addr, size uint64) []write {
-	i := p.im.StringSection()
-	if i < 0 {
-		return nil
-	}
-	s := p.im.Sections[i]
-	s.Off, s.Addr, s.Size = off, addr, size
-	b := p.im.Bytes(p.im.ShdrSize())
-	p.im.EncodeSection(b, s)
-	return []write{{off: p.im.Shoff + uint64(i)*p.im.ShdrSize(), data: b}}
-}
-
-// deadTable zeroes the table that a moved one leaves behind, unless some other
+// deadTable is the table that a moved one leaves behind, unless some other
 // section lies over it. Names in it would else stay in the file for ever, also
 // after another tool has changed them. What stands before offset from is in use
 // again: the program headers grow into a table right behind them.
-func (p *planner) deadTable(from uint64) []write {
+func (p *planner) deadTable(from uint64) []span {
 	own := p.im.StringSection()
 	for i := range p.im.Sections {
 		s := &p.im.Sections[i]
@@ -260,5 +220,5 @@ func (p *planner) deadTable(from uint64) []write {
 	if start >= end {
 		return nil
 	}
-	return []write{{off: start, data: p.im.Bytes(end - start)}}
+	return []span{{start, end - start}}
 }

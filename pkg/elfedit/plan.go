@@ -2,6 +2,7 @@ package elfedit
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 
 	"cuda-runpath/pkg/elfimage"
@@ -9,145 +10,98 @@ import (
 
 // planner is an edit in the making.
 type planner struct {
-	im      *image
-	change  RunPath
-	retired []int  // indices in im.Dynamic of the entries that hold a run path now
-	table   []byte // the dynamic string table, once read
-	room    *room  // the last one in it, once looked for; of size 0 where there is none
+	im    *image
+	goal  *goal
+	table []byte // the dynamic string table, once read
+	room  *room  // the last one in it, once looked for; of size 0 where there is none
 }
 
-// A placement is a place for the new string, and what else has to change for it.
-type placement struct {
-	strOff uint64 // of the new run path in the string table
+var (
+	errNoInterpreter = errors.New("has no interpreter to change (no PT_INTERP)")
+	errNoStackHeader = errors.New("has no PT_GNU_STACK to change")
+)
 
-	// prepare writes bytes that nothing refers to yet.
-	prepare []write
-	// heads are writes of the ELF and program headers. The first early ones go
-	// before .dynamic is switched, the others overwrite what it referred to.
-	heads []write
-	early int
-	// dynamic entries that change with the place, by tag.
-	tags map[elf.DynTag]uint64
-	// settle writes what only tools read, and zeroes what is dead.
-	settle []write
+// A strategy finds a place for new strings. nil without an error: the next one may.
+type strategy func() (*layout, error)
 
-	size     uint64 // of the file afterwards
-	moved    bool   // the string table stands elsewhere afterwards
-	newTable uint64 // file offset of the string table afterwards
-
-	dynamic     *block // .dynamic, where it had to move
-	dynamicData []byte // its bytes in one of the writes in prepare
-
-	// table is the prepared copy of the string table where it moves: a slice of
-	// one of the writes in prepare.
-	table []byte
-}
-
-func (p *planner) plan() (*Edit, error) {
-	e := &Edit{im: p.im, size: int64(p.im.size)}
-	if p.change.Tag == elf.DT_NULL {
-		script := newDynScript(p.im)
-		script.dropRunPaths(-1)
-		e.writes = script.writes()
-		scrubs, err := p.scrubs(p.im.StrOff)
-		if err != nil {
-			return nil, err
+// layout finds room for what is new, cheapest first.
+func (p *planner) layout() (*layout, error) {
+	g := p.goal
+	var tries []strategy
+	if !p.needsSegment() {
+		if len(g.texts) == 0 {
+			tries = []strategy{func() (*layout, error) { return p.asItIs(), nil }}
+		} else {
+			tries = []strategy{p.inPlace, p.inRoom, p.inPadding, p.inLastSegment}
 		}
-		e.writes = append(e.writes, scrubs...)
-		return e, nil
-	}
-	slot, err := p.slot()
-	if err != nil {
-		return nil, err
-	}
-	pl, err := p.place(slot < 0)
-	if err != nil {
-		return nil, err
-	}
-	return p.assemble(e, pl, slot)
-}
-
-// place finds room for the new run path, cheapest first.
-func (p *planner) place(moveDynamic bool) (*placement, error) {
-	if !moveDynamic {
-		for _, try := range []func() (*placement, error){p.inRoom, p.inPadding, p.inLastSegment} {
-			if pl, err := try(); pl != nil || err != nil {
-				return pl, err
+		for _, try := range tries {
+			l, err := try()
+			if err != nil {
+				return nil, err
+			}
+			if l != nil && p.interpreterInPlace(l) {
+				if _, ok := p.dynamicWrites(l); ok {
+					return l, nil
+				}
 			}
 		}
 	}
-	return p.inNewSegment(moveDynamic)
-}
-
-// assemble puts the writes in order: what nothing refers to yet; the headers that
-// map it; .dynamic, the run path last; the headers that need the old bytes no
-// longer; what only tools read; and zeros over what is dead.
-func (p *planner) assemble(e *Edit, pl *placement, slot int) (*Edit, error) {
-	e.size = int64(pl.size)
-	e.writes = pl.prepare
-	e.prepared = len(e.writes)
-
-	script := newDynScript(p.im)
-	script.retarget(pl.tags)
-	script.setRunPath(slot, elfimage.Dyn{Tag: p.change.Tag, Val: pl.strOff})
-	var dynamic []write
-	if pl.dynamic == nil {
-		dynamic = script.writes()
-	} else {
-		script.encodeInto(pl.dynamicData, pl.dynamic.newAddr-pl.dynamic.addr)
-	}
-	scrubs, err := p.scrubs(pl.newTable)
+	l, err := p.inNewSegment(g.squeezed == nil)
 	if err != nil {
 		return nil, err
 	}
-	// One indivisible write of .dynamic (or a new one that the headers switch to)
-	// leaves no state in which the new table is read with the old offset, so the
-	// copy need not hold the old string at all.
-	if pl.moved && len(dynamic) <= 1 {
-		for _, s := range scrubs {
-			clear(pl.table[s.off-pl.newTable:][:len(s.data)])
-		}
-		scrubs = nil
+	if _, ok := p.dynamicWrites(l); !ok {
+		return p.inNewSegment(true)
 	}
-	e.writes = append(e.writes, pl.heads[:pl.early]...)
-	e.writes = append(e.writes, dynamic...)
-	e.writes = append(e.writes, pl.heads[pl.early:]...)
-	e.writes = append(e.writes, pl.settle...)
-	e.writes = append(e.writes, scrubs...)
-	return e, nil
+	return l, nil
 }
 
-// slot returns the index of the dynamic entry that the run path takes: one that
-// holds a run path now, the first spare one, or one whose loss costs nothing but
-// a hint. -1: there is none, .dynamic itself has to move.
-func (p *planner) slot() (int, error) {
-	if len(p.retired) > 0 {
-		for _, i := range p.retired {
-			if p.im.Dynamic[i].Tag == p.change.Tag {
-				return i, nil
-			}
+// needsSegment reports whether something has to move for which only a new segment
+// has a place: .dynamic without a spare entry, a longer interpreter, the table of
+// needed versions. That is switched together with DT_NEEDED, in one write of
+// .dynamic: glibc stops at a version need whose library nobody needs
+// (elf/dl-version.c, _dl_check_map_versions).
+func (p *planner) needsSegment() bool {
+	return p.goal.squeezed == nil || len(p.goal.renames) > 0 || p.goal.interp != nil && !p.interpreterFits()
+}
+
+// interpreterFits reports whether the new interpreter fits where the old one stands
+// and is written there in one piece. What is left of the old one becomes zeros: the
+// kernel wants the last byte to be one, and everybody stops at the first
+// (fs/binfmt_elf.c).
+func (p *planner) interpreterFits() bool {
+	old := p.im.Prog(elf.PT_INTERP)
+	return uint64(len(*p.goal.interp)) < old.Filesz && samePage(old.Off, old.Filesz) && p.alone(old)
+}
+
+// alone reports whether nothing else that has a header or a dynamic entry of its
+// own lies over a program header's bytes.
+func (p *planner) alone(q *elfimage.Prog) bool {
+	for _, b := range p.im.blocks() {
+		if b.off < q.Off+q.Filesz && q.Off < b.end() {
+			return b.off == q.Off && b.size == q.Filesz
 		}
-		return p.retired[0], nil
 	}
-	if n := len(p.im.Dynamic); n+2 <= p.im.DynCap {
-		return n, nil
+	return false
+}
+
+// interpreterInPlace writes a new interpreter where the old one stands. It reports
+// whether that is all that there is to do.
+func (p *planner) interpreterInPlace(l *layout) bool {
+	if p.goal.interp == nil {
+		return true
 	}
-	// DT_RELACOUNT and DT_RELCOUNT only tell the loader how many relocations it
-	// may do in a tight loop (glibc elf/do-rel.h); DT_FLAGS is said again by
-	// DT_FLAGS_1 where it is DF_BIND_NOW alone. Never DT_DEBUG: gdb reads it.
-	flags1, _ := p.im.Dyn(elf.DT_FLAGS_1)
-	for i, d := range p.im.Dynamic {
-		spare := d.Tag == elf.DT_RELACOUNT || d.Tag == elf.DT_RELCOUNT ||
-			d.Tag == elf.DT_FLAGS && elf.DynFlag(d.Val) == elf.DF_BIND_NOW && elf.DynFlag1(flags1.Val)&elf.DF_1_NOW != 0
-		if spare && samePage(d.Off, p.im.DynSize()) {
-			return i, nil
-		}
-	}
-	return -1, nil
+	old := p.im.Prog(elf.PT_INTERP)
+	b := p.im.Bytes(old.Filesz)
+	copy(b, *p.goal.interp)
+	l.live = append(l.live, write{off: old.Off, data: b})
+	return true
 }
 
 // samePage reports whether n bytes at off lie in one page, and so are written whole or not at all.
-func samePage(off, n uint64) bool { return off/elfimage.PageSize == (off+n-1)/elfimage.PageSize }
+func samePage(off, n uint64) bool {
+	return n == 0 || off/elfimage.PageSize == (off+n-1)/elfimage.PageSize
+}
 
 func alignUp(v, a uint64) uint64 {
 	if a <= 1 {
@@ -156,7 +110,7 @@ func alignUp(v, a uint64) uint64 {
 	return (v + a - 1) / a * a
 }
 
-// cannot is the error of a file that has no place for a new run path.
+// cannot is the error of a file that has no place for what is new.
 func cannot(format string, args ...any) error {
 	return fmt.Errorf("no room for a new run path: "+format, args...)
 }

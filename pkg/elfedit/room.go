@@ -2,7 +2,10 @@ package elfedit
 
 import (
 	"bytes"
+	"cmp"
+	"debug/elf"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"cuda-runpath/pkg/elfimage"
@@ -95,57 +98,125 @@ func (p *planner) inOurRoom(off uint64) bool {
 	return err == nil && ok && off >= r.off && off < r.off+r.size
 }
 
-// inRoom places the new run path in the room of an earlier edit: no header
-// changes, only one dynamic entry.
-func (p *planner) inRoom() (*placement, error) {
+// inRoom places the new strings in the room of an earlier edit: no header
+// changes, only dynamic entries.
+func (p *planner) inRoom() (*layout, error) {
+	l := p.asItIs()
+	if ok, err := p.useRoom(l); !ok || err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// useRoom puts the new strings where nothing lives in the room, at one of its ends
+// if it can be: there the next ones find the other end free.
+func (p *planner) useRoom(l *layout) (bool, error) {
 	r, ok, err := p.findRoom()
 	if !ok || err != nil {
-		return nil, err
+		return false, err
 	}
-	need := uint64(len(p.change.List)) + 1
-	b := p.im.Bytes(r.size)
-	if err := elfimage.ReadFull(p.im, b, p.im.StrOff+r.off); err != nil {
-		return nil, err
+	im := p.im
+	b := im.Bytes(r.size)
+	if err := elfimage.ReadFull(im, b, im.StrOff+r.off); err != nil {
+		return false, err
 	}
-	// The bytes of the room that are taken, [low, high).
-	low, high := r.size, uint64(0)
-	for _, i := range p.retired {
-		s, err := p.im.DynString(p.im.Dynamic[i])
-		if err != nil {
-			return nil, err
+	var alive []span // in the room
+	taken := func(off uint64) bool {
+		if off < r.off || off >= r.off+r.size {
+			return true
 		}
-		if at := p.im.Dynamic[i].Val; at >= r.off && at < r.off+r.size {
-			at -= r.off
-			if at+uint64(len(s)) >= r.size { // runs out of the room: the marker is not ours
-				return nil, nil
+		off -= r.off
+		n := bytes.IndexByte(b[off:], 0)
+		if n < 0 { // runs out of the room: the marker is not ours
+			return false
+		}
+		alive = append(alive, span{off, uint64(n) + 1})
+		return true
+	}
+	for _, d := range im.Dynamic {
+		if elfimage.IsStringTag(d.Tag) && !taken(d.Val) {
+			return false, nil
+		}
+	}
+	rest := slices.Clone(b)
+	for _, s := range alive {
+		clear(rest[s.off:s.end()])
+	}
+	junk := len(bytes.Trim(rest, "\x00")) > 0 // what a killed edit left, unless somebody else uses it
+	if junk {
+		whole := true
+		complete, err := im.EachStringRef(func(off, _ uint64) { whole = taken(off) && whole })
+		if !whole || !complete || err != nil {
+			return false, err
+		}
+	}
+	slices.SortFunc(alive, func(x, y span) int { return cmp.Compare(x.off, y.off) })
+	need := uint64(len(p.goal.blob)) + 1
+	at, found := uint64(0), false
+	var gaps []span
+	end := uint64(0)
+	for _, s := range append(alive, span{r.size, 0}) {
+		if s.off > end {
+			gaps = append(gaps, span{end, s.off - end})
+		}
+		end = max(end, s.end())
+	}
+	for _, g := range gaps {
+		if !found && g.size >= need {
+			if at, found = g.off, true; g.off > 0 && g.end() == r.size {
+				at = r.size - need
 			}
-			low, high = min(low, at), max(high, at+uint64(len(s))+1)
-			clear(b[at : at+uint64(len(s))])
 		}
 	}
-	pl := &placement{size: p.im.size, newTable: p.im.StrOff}
-	if i := p.im.StringSection(); i >= 0 && (p.im.Sections[i].Addr != p.im.StrAddr || p.im.Sections[i].Size < p.im.StrSize) { // left by a killed edit
-		pl.settle = p.sectionWrite(p.im.StrOff, p.im.StrAddr, p.im.StrSize)
+	if !found {
+		return false, nil
 	}
-	at := uint64(0)
-	switch {
-	case low >= need:
-	case r.size >= high+need:
-		at = r.size - need
-	default:
+	for _, g := range gaps {
+		if !junk {
+			break
+		}
+		for _, s := range [][2]uint64{{g.off, min(g.end(), at)}, {max(g.off, at+need), g.end()}} {
+			if s[0] < s[1] {
+				l.dead = append(l.dead, span{im.StrOff + r.off + s[0], s[1] - s[0]})
+			}
+		}
+	}
+	l.strings = r.off + at
+	l.fresh = append(l.fresh, write{off: im.StrOff + l.strings, data: append([]byte(p.goal.blob), 0)})
+	return true, nil
+}
+
+// inPlace puts a string where the one stands that it replaces: it is no longer, and
+// nothing shares a byte with that. Then no entry of .dynamic changes.
+func (p *planner) inPlace() (*layout, error) {
+	g, im := p.goal, p.im
+	if len(g.texts) != 1 || len(g.retired) != 1 || len(g.renames) > 0 || len(g.entries) != len(im.Dynamic) {
 		return nil, nil
 	}
-	if len(bytes.Trim(b, "\x00")) > 0 { // what a killed edit left, unless somebody else uses it
-		used := false
-		complete, err := p.im.EachStringRef(func(off uint64) { used = used || off >= r.off && off < r.off+r.size })
-		if used || !complete || err != nil {
-			return nil, err
-		}
-		for _, s := range [][2]uint64{{0, at}, {at + need, r.size}} {
-			pl.settle = append(pl.settle, write{off: p.im.StrOff + r.off + s[0], data: p.im.Bytes(s[1] - s[0])})
+	off := g.retired[0]
+	for i, e := range g.entries {
+		d := im.Dynamic[i]
+		if e.Tag != d.Tag || e.text < 0 && e.Val != d.Val || e.text >= 0 && d.Val != off {
+			return nil, nil
 		}
 	}
-	pl.strOff = r.off + at
-	pl.prepare = []write{{off: p.im.StrOff + pl.strOff, data: append([]byte(p.change.List), 0)}}
-	return pl, nil
+	old, err := im.DynString(elfimage.Dyn{Tag: elf.DT_RUNPATH, Val: off, Off: im.DynOff})
+	if err != nil {
+		return nil, err
+	}
+	at := im.StrOff + off
+	if len(g.blob) > len(old) || !samePage(at, uint64(len(old))) || p.inOurRoom(off) {
+		return nil, nil
+	}
+	free, err := p.unshared(g.retired)
+	if err != nil || len(free) != 1 || free[0].size != uint64(len(old)) {
+		return nil, err
+	}
+	l := p.asItIs()
+	b := im.Bytes(uint64(len(old)))
+	copy(b, g.blob)
+	l.live = append(l.live, write{off: at, data: b})
+	l.strings = off
+	g.retired = nil
+	return l, nil
 }

@@ -1,6 +1,11 @@
 package elfedit
 
-import "bytes"
+import (
+	"bytes"
+	"debug/elf"
+
+	"cuda-runpath/pkg/elfimage"
+)
 
 // readTable reads the dynamic string table, which a new place needs whole.
 func (p *planner) readTable() ([]byte, error) {
@@ -14,37 +19,75 @@ func (p *planner) readTable() ([]byte, error) {
 	return p.table, nil
 }
 
-// scrubs returns writes that zero the retired run paths in the table at file
+// scrubs returns writes that zero the retired strings in the table at file
 // offset table, but for bytes that another string shares: the linker stores a
 // string that is the tail of another only once (patchelf 162).
 func (p *planner) scrubs(table uint64) ([]write, error) {
+	free, err := p.unshared(p.goal.retired)
+	if err != nil {
+		return nil, err
+	}
 	var out []write
-	for _, i := range p.retired {
-		d := p.im.Dynamic[i]
-		s, err := p.im.DynString(d)
+	for _, s := range free {
+		out = append(out, write{off: table + s.off, data: p.im.Bytes(s.size)})
+	}
+	return out, nil
+}
+
+// unshared returns of each retired string, given by its offset in the table, the
+// bytes that no other string shares.
+func (p *planner) unshared(retired []uint64) ([]span, error) {
+	type text struct{ start, off, keep uint64 } // start: where a string that ends where this one does may begin
+	var all []text
+	ours := true
+	for _, off := range retired {
+		s, err := p.im.DynString(elfimage.Dyn{Tag: elf.DT_RUNPATH, Val: off, Off: p.im.DynOff})
 		if err != nil {
 			return nil, err
 		}
-		// The string that ends where this one does may begin earlier.
-		start, err := p.stringStart(d.Val)
+		start, err := p.stringStart(off)
 		if err != nil {
 			return nil, err
 		}
-		end := d.Val + uint64(len(s))
-		keep := end
-		complete := true
-		if !p.inOurRoom(d.Val) {
-			complete, err = p.im.EachStringRef(func(off uint64) {
-				if off >= start && off < keep {
-					keep = off
-				}
-			})
-			if err != nil {
-				return nil, err
+		all = append(all, text{start, off, off + uint64(len(s))})
+		ours = ours && p.inOurRoom(off)
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	ref := func(off uint64) {
+		for i := range all {
+			if t := &all[i]; off >= t.start && off < t.keep {
+				t.keep = off
 			}
 		}
-		if complete && keep > d.Val {
-			out = append(out, write{off: table + d.Val, data: p.im.Bytes(keep - d.Val)})
+	}
+	for _, e := range p.goal.entries {
+		if e.text < 0 && elfimage.IsStringTag(e.Tag) {
+			ref(e.Val)
+		}
+	}
+	renamed := map[uint64]bool{}
+	for _, r := range p.goal.renames {
+		renamed[r.at] = true
+		if r.text < 0 {
+			ref(r.Val)
+		}
+	}
+	if !ours || !p.goal.onlyRunPath { // a run path in our room is nobody else's
+		complete, err := p.im.EachStringRef(func(off, at uint64) {
+			if !renamed[at] {
+				ref(off)
+			}
+		})
+		if !complete || err != nil {
+			return nil, err
+		}
+	}
+	var out []span
+	for _, t := range all {
+		if t.keep > t.off {
+			out = append(out, span{t.off, t.keep - t.off})
 		}
 	}
 	return out, nil

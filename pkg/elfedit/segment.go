@@ -70,44 +70,45 @@ func (im *image) zeros(off, n uint64) (bool, error) {
 	return true, nil
 }
 
-// write lays the trailer out behind offset end. It returns its bytes, which follow
-// end directly, the new e_shoff and the size of the whole file; appended data comes
-// as a copy, so that it is found from its old offset as well as from the end.
-func (t *trailer) write(im *image, end uint64) (data []byte, copied *write, shoff, size uint64, err error) {
+// write lays the trailer out behind offset end. What it returns follows end directly;
+// appended data comes as a copy, so that it is found from its old offset as well as
+// from the end.
+func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 	at := end
 	for _, i := range t.moving {
 		s := &t.sections[i]
 		s.Off = alignUp(at, s.Addralign)
 		at = s.Off + s.Size
 	}
+	l.sections = t.sections
 	if len(t.sections) > 0 {
-		shoff = alignUp(at, 8)
-		at = shoff + uint64(len(t.sections))*im.ShdrSize()
+		l.shoff = alignUp(at, 8)
+		at = l.shoff + uint64(len(t.sections))*im.ShdrSize()
 	}
-	data = im.Bytes(at - end)
+	data := im.Bytes(at - end)
 	for _, i := range t.moving {
 		s := &t.sections[i]
 		if err := elfimage.ReadFull(im, data[s.Off-end:][:s.Size], im.Sections[i].Off); err != nil {
-			return nil, nil, 0, 0, err
+			return nil, err
 		}
 	}
 	for i, s := range t.sections {
-		im.EncodeSection(data[shoff-end+uint64(i)*im.ShdrSize():], s)
+		im.EncodeSection(data[l.shoff-end+uint64(i)*im.ShdrSize():], s)
 	}
-	size = at
+	out := []write{{off: end, data: data}}
 	if t.tail > 0 {
-		copied = &write{off: size, from: t.tailOff, n: t.tail}
+		out = append(out, write{off: at, from: t.tailOff, n: t.tail})
 	}
-	size += t.tail
-	if !im.Is64() && size > math.MaxUint32 {
-		return nil, nil, 0, 0, cannot("the file would pass 4 GiB")
+	l.size = at + t.tail
+	if !im.Is64() && l.size > math.MaxUint32 {
+		return nil, cannot("the file would pass 4 GiB")
 	}
-	return data, copied, shoff, size, nil
+	return out, nil
 }
 
 // inLastSegment lets the segment that ends the file grow where the string table
 // ends it: only little that is not loaded stands behind it, and that moves on.
-func (p *planner) inLastSegment() (*placement, error) {
+func (p *planner) inLastSegment() (*layout, error) {
 	im := p.im
 	seg := im.Segment(im.StrAddr, im.StrSize)
 	if seg == nil || seg.Filesz != seg.Memsz {
@@ -141,7 +142,7 @@ func (p *planner) inLastSegment() (*placement, error) {
 	// By at least what stands behind, so that the new copies lie beyond the old
 	// end of the file and a failed write can be taken back; and by as much again
 	// as the room had, so that growing stops soon.
-	n := max(uint64(roomHead)+roomFor(len(p.change.List)), im.size-end)
+	n := max(uint64(roomHead)+roomFor(len(p.goal.blob)), im.size-end)
 	if r, ok, err := p.findRoom(); err != nil {
 		return nil, err
 	} else if ok {
@@ -155,7 +156,7 @@ func (p *planner) inLastSegment() (*placement, error) {
 	if n > im.addressRoom(seg) {
 		return nil, nil
 	}
-	pl, err := p.extend(seg, gap, n)
+	l, err := p.extend(seg, gap, n)
 	if err != nil {
 		return nil, err
 	}
@@ -167,50 +168,28 @@ func (p *planner) inLastSegment() (*placement, error) {
 			s.Off = end + n
 		}
 	}
-	data, copied, shoff, size, err := t.write(im, end+n)
-	if err != nil {
-		return nil, err
-	}
-	prepare := []write{{off: end + n, data: data}}
-	if copied != nil {
-		prepare = append(prepare, *copied)
-	}
-	progs := append([]elfimage.Prog(nil), im.Progs...)
-	for i := range progs {
-		if &im.Progs[i] == seg {
-			progs[i].Filesz += n
-			progs[i].Memsz += n
-		}
-	}
-	head, err := p.header(progs, shoff, len(im.Sections))
-	if err != nil {
-		return nil, err
-	}
 	// The new string goes where the headers were: only once they have moved.
-	str := pl.prepare[0]
-	pl.prepare, pl.size = prepare, size
-	pl.heads = append(head, str)
-	if gap > 0 {
-		pl.settle = []write{{off: end, data: im.Bytes(t.tailOff - end)}}
+	l.late = l.fresh
+	if l.fresh, err = t.write(im, l, end+n); err != nil {
+		return nil, err
 	}
-	pl.early = len(pl.heads)
-	return pl, nil
+	if gap > 0 {
+		l.dead = append(l.dead, span{end, t.tailOff - end})
+	}
+	return l, nil
 }
 
 // inNewSegment appends a PT_LOAD to the file: the string table with room, and
 // whatever stands where the program header table has to grow. The table itself
 // stays where it is: strip and objcopy write it back behind the ELF header, and
 // kernels before 5.18 compute AT_PHDR from e_phoff.
-func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
-	im := p.im
-	table, err := p.readTable()
-	if err != nil {
-		return nil, err
-	}
+func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
+	im, g, l := p.im, p.goal, p.asItIs()
 	t, err := p.trailer(im.size)
 	if err != nil {
 		return nil, err
 	}
+	t.sections = slices.Clone(l.sections)
 	tableEnd := im.Phoff + uint64(len(im.Progs))*im.PhdrSize()
 	null := -1 // an unused program header spares the growth; MIPS linkers leave one
 	for i := range im.Progs {
@@ -233,14 +212,19 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 	if null < 0 {
 		tableEnd += im.PhdrSize()
 	}
+	if moving, err = p.alsoMoving(moving); err != nil {
+		return nil, err
+	}
 	p.anchor(t, tableEnd, moving)
-	n := &newSegment{p: p, t: t, lent: -1}
+	n := &newSegment{p: p, t: t, l: l, lent: -1}
 	n.begin()
 	// Whether something that .dynamic points to lies where the table grows.
 	overwritten := false
+	copyTable := false
 	for _, b := range moving {
 		overwritten = overwritten || b.dynamic && b.off < tableEnd
 		moveDynamic = moveDynamic || b.rank == rankDynamic
+		copyTable = copyTable || b.rank == rankStrings
 	}
 	for rank := rankNote; rank < rankDynamic; rank++ {
 		for i := range moving {
@@ -256,35 +240,91 @@ func (p *planner) inNewSegment(moveDynamic bool) (*placement, error) {
 			moveDynamic = true
 		}
 	}
-	pl := &placement{moved: true, tags: map[elf.DynTag]uint64{}}
 	if moveDynamic {
-		if pl.dynamic, err = n.addDynamic(); err != nil {
+		if err := n.addDynamic(); err != nil {
 			return nil, err
 		}
 	}
-	capacity := roomFor(len(p.change.List))
-	if t.tail > 0 {
-		capacity = max(capacity, elfimage.PageSize) // each growth would copy the appended data again
+	if !copyTable && len(g.texts) > 0 {
+		room, err := p.useRoom(l)
+		if err != nil {
+			return nil, err
+		}
+		copyTable = !room
 	}
-	n.addTable(pl, table, p.change.List, capacity)
-	if err := n.finish(pl, null, moveDynamic); err != nil {
+	if copyTable {
+		table, err := p.readTable()
+		if err != nil {
+			return nil, err
+		}
+		capacity := roomFor(len(g.blob))
+		if t.tail > 0 {
+			capacity = max(capacity, elfimage.PageSize) // each growth would copy the appended data again
+		}
+		n.addTable(table, capacity)
+		l.dead = append(l.dead, p.deadTable(tableEnd)...)
+	}
+	if err := n.finish(null, moveDynamic); err != nil {
 		return nil, err
 	}
 	for _, b := range n.blocks {
 		for _, tag := range dynamicPointers {
 			if d, ok := im.Dyn(tag); ok && d.Val >= b.addr && d.Val < b.addr+b.size {
-				pl.tags[tag] = d.Val - b.addr + b.newAddr
+				l.tags[tag] = d.Val - b.addr + b.newAddr
 			}
 		}
 	}
-	pl.settle = append(pl.settle, p.deadTable(tableEnd)...)
-	pl.settle = append(pl.settle, p.deadBlocks(n.blocks, tableEnd)...)
-	symbols, err := p.symbolWrites(n.blocks, pl.tags[elf.DT_STRTAB])
+	l.dead = append(l.dead, deadBlocks(n.blocks, tableEnd)...)
+	symbols, err := p.symbolWrites(n.blocks, l.table.addr)
 	if err != nil {
 		return nil, err
 	}
-	pl.settle = append(pl.settle, symbols...)
-	return pl, nil
+	l.quiet = append(l.quiet, symbols...)
+	return l, nil
+}
+
+// alsoMoving adds to the blocks that make room for a program header those that a
+// goal moves: a longer interpreter, and the version needs of a renamed library.
+func (p *planner) alsoMoving(moving []block) ([]block, error) {
+	im, g := p.im, p.goal
+	add := func(off, size uint64, what string) error {
+		for _, b := range moving {
+			if b.off <= off && off+size <= b.end() {
+				return nil
+			}
+		}
+		for _, b := range im.blocks() {
+			if b.off <= off && off+size <= b.end() {
+				im.members(&b)
+				if !b.movable {
+					break
+				}
+				if at, ok := im.FileOffset(b.addr, b.size); !ok || at != b.off {
+					break
+				}
+				moving = append(moving, b)
+				return p.unreferenced(b)
+			}
+		}
+		return cannot("%s at offset %#x cannot move", what, off)
+	}
+	if old := im.Prog(elf.PT_INTERP); g.interp != nil && !p.interpreterFits() {
+		if err := add(old.Off, old.Filesz, "the interpreter"); err != nil {
+			return nil, err
+		}
+	}
+	if len(g.renames) > 0 {
+		d, _ := im.Dyn(elf.DT_VERNEED)
+		size, ok := im.VersionTableSize(elf.DT_VERNEED)
+		off, mapped := im.FileOffset(d.Val, size)
+		if !ok || !mapped {
+			return nil, cannot("the table of needed versions cannot move")
+		}
+		if err := add(off, size, "the table of needed versions"); err != nil {
+			return nil, err
+		}
+	}
+	return moving, nil
 }
 
 // clear returns the blocks that have to move for one more program header behind
@@ -360,12 +400,14 @@ func (im *image) expendable() int {
 type newSegment struct {
 	p      *planner
 	t      *trailer
+	l      *layout
 	off    uint64 // p_offset
 	addr   uint64 // p_vaddr
 	align  uint64
 	data   []byte // from off on
 	blocks []block
-	lent   int // program header to lend while .dynamic is switched, or -1
+	interp bool // the new interpreter stands in it
+	lent   int  // program header to lend while .dynamic is switched, or -1
 }
 
 // begin chooses the place: in the file behind everything, without padding, and in
@@ -398,21 +440,60 @@ func (n *newSegment) reserve(size, align, at uint64) uint64 {
 
 // add moves a block into the segment.
 func (n *newSegment) add(b *block) error {
+	im, g := n.p.im, n.p.goal
+	old := im.Prog(elf.PT_INTERP)
+	interp := g.interp != nil && b.off <= old.Off && old.Off < b.end()
 	b.newSize = b.size
-	b.newOff = n.reserve(b.size, min(b.align, elfimage.PageSize), b.off)
+	if interp && uint64(len(*g.interp)) >= old.Filesz {
+		if old.Off+old.Filesz != b.end() {
+			return cannot("the interpreter at offset %#x cannot grow", old.Off)
+		}
+		b.newSize += interpreterRoom(len(*g.interp)) - old.Filesz
+	}
+	b.newOff = n.reserve(b.newSize, min(b.align, elfimage.PageSize), b.off)
 	b.newAddr = n.addr + b.newOff - n.off
 	n.blocks = append(n.blocks, *b)
-	return elfimage.ReadFull(n.p.im, n.data[b.newOff-n.off:][:b.size], b.off)
+	data := n.data[b.newOff-n.off:][:b.newSize]
+	if err := elfimage.ReadFull(im, data[:b.size], b.off); err != nil {
+		return err
+	}
+	if interp {
+		n.interp = true
+		at := data[old.Off-b.off:]
+		clear(at[:b.newSize-(old.Off-b.off)])
+		if uint64(len(*g.interp)) < old.Filesz && old.Off+old.Filesz < b.end() {
+			if err := elfimage.ReadFull(im, data[:b.size], b.off); err != nil {
+				return err
+			}
+			clear(at[:old.Filesz])
+		}
+		copy(at, *g.interp)
+	}
+	return nil
+}
+
+// interpreterRoom is the size in bytes of a PT_INTERP for a path of n bytes, with
+// some for a longer one: the kernel takes at most PATH_MAX.
+func interpreterRoom(n int) uint64 {
+	const least, most = 128, maxInterpreter
+	return max(uint64(n)+1, min(most, max(least, alignUp(uint64(n)+33, 16))))
 }
 
 // addDynamic makes room for the dynamic section with one more entry and its terminator.
-func (n *newSegment) addDynamic() (*block, error) {
+func (n *newSegment) addDynamic() error {
 	im := n.p.im
 	old := im.Prog(elf.PT_DYNAMIC)
 	b := &block{off: im.DynOff, size: old.Filesz, addr: old.Vaddr, rank: rankDynamic}
-	b.newSize = (uint64(len(im.Dynamic)) + 2) * im.DynSize()
+	entries := len(n.p.goal.entries) + 1
+	if !n.p.goal.onlyRunPath { // for the next ones
+		entries += 3
+	}
+	b.newSize = uint64(entries) * im.DynSize()
 	if err := n.p.unreferenced(*b); err != nil {
-		return nil, err
+		return err
+	}
+	if at := n.off + uint64(len(n.data)); b.newSize <= elfimage.PageSize && !samePage(at, b.newSize+im.WordSize()) && !n.p.goal.onlyRunPath {
+		n.reserve(0, elfimage.PageSize, 0) // a later edit is one write
 	}
 	b.newOff = n.reserve(b.newSize, im.WordSize(), 0)
 	b.newAddr = n.addr + b.newOff - n.off
@@ -427,27 +508,28 @@ func (n *newSegment) addDynamic() (*block, error) {
 		}
 	}
 	n.blocks = append(n.blocks, *b)
-	return b, nil
+	n.l.dynamic = b
+	return nil
 }
 
 // addTable puts the string table last, with room for later edits behind it.
-func (n *newSegment) addTable(pl *placement, table []byte, list string, capacity uint64) {
+func (n *newSegment) addTable(table []byte, capacity uint64) {
 	at := n.reserve(0, 16, 0)
 	before := uint64(len(n.data))
-	grown, strAt := appendRoom(append(n.data, table...), list, capacity)
+	grown, strAt := appendRoom(append(n.data, table...), n.p.goal.blob, capacity)
 	n.data = grown
-	pl.strOff, pl.newTable, pl.table = strAt-before, at, grown[before:]
-	addr, size := n.addr+at-n.off, uint64(len(pl.table))
-	pl.tags[elf.DT_STRTAB], pl.tags[elf.DT_STRSZ] = addr, size
+	n.l.strings = strAt - before
+	to := place{at, n.addr + at - n.off, uint64(len(grown)) - before}
+	n.l.strings0(n.p.im, to)
 	if i := n.p.im.StringSection(); i >= 0 {
 		s := &n.t.sections[i]
-		s.Off, s.Addr, s.Size = at, addr, size
+		s.Off, s.Addr, s.Size = to.off, to.addr, to.size
 	}
 }
 
 // finish lays out the trailer and the headers.
-func (n *newSegment) finish(pl *placement, null int, writable bool) error {
-	im := n.p.im
+func (n *newSegment) finish(null int, writable bool) error {
+	im, l := n.p.im, n.l
 	segment := elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Align: n.align,
 		Filesz: uint64(len(n.data)), Memsz: uint64(len(n.data))}
 	if writable {
@@ -459,56 +541,41 @@ func (n *newSegment) finish(pl *placement, null int, writable bool) error {
 	for _, b := range n.blocks {
 		for _, i := range b.sections {
 			s := &n.t.sections[i]
+			if s.Off+s.Size == b.end() {
+				s.Size += b.newSize - b.size
+			}
 			s.Off += b.newOff - b.off
 			s.Addr += b.newAddr - b.addr
-			if b.rank == rankDynamic {
-				s.Size = b.newSize
-			}
 		}
 	}
-	trailing, copied, shoff, size, err := n.t.write(im, n.off+segment.Filesz)
+	room := l.fresh // a string in the room of an earlier edit
+	trailing, err := n.t.write(im, l, n.off+segment.Filesz)
 	if err != nil {
 		return err
 	}
-	pl.size = size
 	// One write, of which the string table and .dynamic are filled in later.
-	tableAt, tableLen := pl.newTable-n.off, uint64(len(pl.table))
-	all := append(n.data, trailing...)
-	pl.table = all[tableAt:][:tableLen]
-	if d := pl.dynamic; d != nil {
-		pl.dynamicData = all[d.newOff-n.off:][:d.newSize]
-	}
-	pl.prepare = []write{{off: n.off, data: all}}
-	if copied != nil {
-		pl.prepare = append(pl.prepare, *copied)
-	}
+	trailing[0] = write{off: n.off, data: append(n.data, trailing[0].data...)}
+	l.fresh = append(trailing, room...)
+	l.moved = n.blocks
 	if n.lent >= 0 { // with the places of old, so that the old bytes are what it describes
-		progs := n.insert(im.Progs, segment, n.lent)
-		head, err := n.p.header(progs, im.Shoff, len(im.Sections))
-		if err != nil {
-			return err
-		}
-		pl.heads, pl.early = head, len(head)
+		l.lent = n.insert(im.Progs, segment, n.lent)
 	}
-	progs := append([]elfimage.Prog(nil), im.Progs...)
+	progs := l.progs
 	for _, b := range n.blocks {
 		for _, i := range b.progs {
 			q := &progs[i]
+			if q.Off+q.Filesz == b.end() {
+				q.Filesz += b.newSize - b.size
+				q.Memsz += b.newSize - b.size
+			}
 			q.Off += b.newOff - b.off
 			q.Paddr += b.newAddr - b.addr
 			q.Vaddr += b.newAddr - b.addr
-			if b.rank == rankDynamic {
-				q.Filesz, q.Memsz = b.newSize, b.newSize
-			}
 		}
 	}
-	head, err := n.p.header(n.insert(progs, segment, null), shoff, len(n.t.sections))
-	if err != nil {
-		return err
-	}
-	pl.heads = append(pl.heads, head...)
-	if n.lent < 0 {
-		pl.early = len(pl.heads)
+	l.progs = n.insert(progs, segment, null)
+	if n.p.goal.interp != nil && !n.interp {
+		n.p.interpreterInPlace(l)
 	}
 	return nil
 }
@@ -551,53 +618,13 @@ func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop i
 	return out
 }
 
-// header writes the ELF header and the program headers, in one piece where they
-// are neighbours: both then change at once. The section headers are at shoff, so
-// many of them.
-func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]write, error) {
-	im := p.im
-	ehdr := im.Bytes(im.EhdrSize())
-	if err := elfimage.ReadFull(im, ehdr, 0); err != nil {
-		return nil, err
-	}
-	w := im.WordSize()
-	if len(im.Sections) > 0 {
-		im.PutWord(ehdr[24+2*w:], shoff)
-	}
-	if sections != len(im.Sections) {
-		im.Order.PutUint16(ehdr[24+3*w+12:], uint16(sections)) // behind e_phnum and e_shentsize
-	}
-	im.Order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // behind e_flags, e_ehsize, e_phentsize
-	table := im.Bytes(uint64(len(progs)) * im.PhdrSize())
-	for i, q := range progs {
-		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
-	}
-	switch {
-	case im.Phoff == im.EhdrSize():
-		return []write{{off: 0, data: append(ehdr, table...)}}, nil
-	case len(progs) == len(im.Progs):
-		return []write{{off: im.Phoff, data: table}, {off: 0, data: ehdr}}, nil
-	}
-	// BOLT puts the table at the end. Between the two writes the loader sees the
-	// new table without its last entry: let that be one that it can do without.
-	lent := lendable(progs)
-	if lent < 0 {
-		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
-	}
-	progs = append(append(slices.Clone(progs[:lent]), progs[lent+1:]...), progs[lent])
-	for i, q := range progs {
-		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
-	}
-	return []write{{off: im.Phoff, data: table}, {off: 0, data: ehdr}}, nil
-}
-
-// deadBlocks zeroes what moved blocks leave behind from offset from on: zeros are
+// deadBlocks are what moved blocks leave behind from offset from on: zeros are
 // what a later edit takes for free.
-func (p *planner) deadBlocks(moved []block, from uint64) []write {
-	var out []write
+func deadBlocks(moved []block, from uint64) []span {
+	var out []span
 	for _, b := range moved {
 		if start := max(b.off, from); start < b.end() {
-			out = append(out, write{off: start, data: p.im.Bytes(b.end() - start)})
+			out = append(out, span{start, b.end() - start})
 		}
 	}
 	return out

@@ -42,7 +42,7 @@ func TestImagesDoNotShareMemory(t *testing.T) {
 		e    *Edit
 	}
 	var jobs []*job
-	for name, l := range layouts {
+	for name, l := range shapes {
 		for i, list := range lists {
 			j := &job{name: fmt.Sprintf("%s/%d", name, i), old: l.build(t), c: setPath(elf.DT_RUNPATH, list)}
 			j.want = alone(t, j.old, j.c)

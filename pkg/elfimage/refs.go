@@ -110,19 +110,15 @@ func (im *Image) GNUHash(addr uint64) (symbols, size uint64, ok bool) {
 	}
 }
 
-// A stringRef is called with every offset in the dynamic string table that
-// something other than a run path entry refers to.
+// A stringRef is called with an offset in the dynamic string table.
 type stringRef func(off uint64)
 
-// EachStringRef reports the references that the format knows: dynamic entries,
-// symbols, version needs and definitions, and sections that share the table.
-// It returns false where it cannot see all of them.
-func (im *Image) EachStringRef(ref stringRef) (complete bool, err error) {
-	for _, d := range im.Dynamic {
-		if stringTags[d.Tag] && d.Tag != elf.DT_RPATH && d.Tag != elf.DT_RUNPATH {
-			ref(d.Val)
-		}
-	}
+// EachStringRef reports the references to the string table that the format knows,
+// but for those of dynamic entries: symbols, version needs and definitions, and
+// sections that share the table. at is the offset in the file of the word that refers,
+// where that is a version table's, else 0. It returns false where it cannot see all.
+func (im *Image) EachStringRef(do func(off, at uint64)) (complete bool, err error) {
+	ref := func(off uint64) { do(off, 0) }
 	off, n, known := im.DynSymbols()
 	if !known {
 		return false, nil
@@ -130,12 +126,17 @@ func (im *Image) EachStringRef(ref stringRef) (complete bool, err error) {
 	if err := im.EachSymbolName(off, n, ref); err != nil {
 		return false, err
 	}
-	if err := im.eachVersionName(ref); err != nil {
+	err = im.EachVersionRef(func(r VersionRef) error { do(r.Str, r.Off); return nil })
+	if err != nil {
 		return false, err
 	}
 	return true, im.eachSharedName(ref)
 }
 
+// IsStringTag reports whether the value of a dynamic entry is an offset in the string table.
+func IsStringTag(tag elf.DynTag) bool { return stringTags[tag] }
+
+// EachSymbolName reports the names of n symbols at an offset in the file.
 func (im *Image) EachSymbolName(off, n uint64, ref stringRef) error {
 	size := im.SymSize()
 	return im.EachPiece(off, n, size, func(_ uint64, b []byte) {
@@ -143,60 +144,6 @@ func (im *Image) EachSymbolName(off, n uint64, ref stringRef) error {
 			ref(uint64(im.Order.Uint32(b))) // st_name comes first in both classes
 		}
 	})
-}
-
-// eachVersionName walks DT_VERNEED and DT_VERDEF (LSB, "Symbol Versioning").
-// Their records are chained by relative offsets, which may not lead back.
-func (im *Image) eachVersionName(ref stringRef) error {
-	budget := im.size / 8 // records that fit in the file; overlapping ones are not followed without end
-	walk := func(tag, count elf.DynTag, head, aux, cntAt, auxAt, nextAt, fileAt, auxNameAt, auxNextAt uint64) error {
-		d, ok := im.Dyn(tag)
-		if !ok {
-			return nil
-		}
-		num, _ := im.Dyn(count)
-		if num.Val > im.size/head {
-			return Malformed(num.Off, "%v is %d in a file of %d bytes", count, num.Val, im.size)
-		}
-		for addr, i := d.Val, uint64(0); i < num.Val; i++ {
-			b, ok := im.Memory(addr, head)
-			if !ok {
-				return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", tag, addr)
-			}
-			if fileAt > 0 {
-				ref(uint64(im.Order.Uint32(b[fileAt:])))
-			}
-			a := addr + uint64(im.Order.Uint32(b[auxAt:]))
-			for j := uint16(0); j < im.Order.Uint16(b[cntAt:]); j++ {
-				ab, ok := im.Memory(a, aux)
-				if !ok {
-					return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", tag, a)
-				}
-				ref(uint64(im.Order.Uint32(ab[auxNameAt:])))
-				next := uint64(im.Order.Uint32(ab[auxNextAt:]))
-				if next == 0 {
-					break
-				}
-				if budget == 0 {
-					return Malformed(d.Off, "%v has more records than the file has room for", tag)
-				}
-				budget--
-				a += next
-			}
-			next := uint64(im.Order.Uint32(b[nextAt:]))
-			if next == 0 {
-				break
-			}
-			addr += next
-		}
-		return nil
-	}
-	// Verneed: version, cnt, file, aux, next; Vernaux: hash, flags, other, name, next.
-	if err := walk(elf.DT_VERNEED, elf.DT_VERNEEDNUM, 16, 16, 2, 8, 12, 4, 8, 12); err != nil {
-		return err
-	}
-	// Verdef: version, flags, ndx, cnt, hash, aux, next; Verdaux: name, next.
-	return walk(elf.DT_VERDEF, elf.DT_VERDEFNUM, 20, 8, 6, 12, 16, 0, 0, 4)
 }
 
 // eachSharedName reports the names of sections, and of symbols in tables other

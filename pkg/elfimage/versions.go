@@ -29,14 +29,12 @@ func (im *Image) VersionsNeeded() ([]Version, error) {
 		return nil, nil
 	}
 	var out []Version
-	budget := min(im.size/16, maxVersions)
-	// Verneed: version, cnt, file, aux, next; Vernaux: hash, flags, other, name, next.
-	err := im.chain(d, d.Val, 16, 12, &budget, func(at uint64, need []byte) error {
-		return im.chain(d, at+uint64(im.Order.Uint32(need[8:])), 16, 12, &budget, func(_ uint64, aux []byte) error {
-			out = append(out, Version{Hash: im.Order.Uint32(aux), Weak: im.Order.Uint16(aux[4:])&verFlagWeak != 0,
-				library: im.Order.Uint32(need[4:]), name: im.Order.Uint32(aux[8:])})
-			return nil
-		})
+	var library uint32
+	err := im.verneed(d, min(im.size/16, maxVersions), func(_ uint64, need []byte) {
+		library = im.Order.Uint32(need[verneedFile:])
+	}, func(_ uint64, aux []byte) {
+		out = append(out, Version{Hash: im.Order.Uint32(aux), Weak: im.Order.Uint16(aux[4:])&verFlagWeak != 0,
+			library: library, name: im.Order.Uint32(aux[vernauxName:])})
 	})
 	if err != nil {
 		return nil, err
@@ -51,17 +49,14 @@ func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 	if !ok {
 		return nil, false, nil
 	}
-	budget := min(im.size/16, maxVersions)
-	// Verdef: version, flags, ndx, cnt, hash, aux, next; Verdaux: name, next. The first
-	// name is the version's own, the others are those of its predecessors.
-	err = im.chain(d, d.Val, 20, 16, &budget, func(at uint64, def []byte) error {
-		aux := at + uint64(im.Order.Uint32(def[12:]))
-		b, ok := im.Memory(aux, 8)
-		if !ok {
-			return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", d.Tag, aux)
+	// The first name is the version's own, the others are those of its predecessors.
+	first := false
+	err = im.verdef(d, min(im.size/16, maxVersions), func(_ uint64, def []byte) {
+		out, first = append(out, Version{Hash: im.Order.Uint32(def[8:])}), true
+	}, func(_ uint64, aux []byte) {
+		if first {
+			out[len(out)-1].name, first = im.Order.Uint32(aux), false
 		}
-		out = append(out, Version{Hash: im.Order.Uint32(def[8:]), name: im.Order.Uint32(b)})
-		return nil
 	})
 	if err != nil {
 		return nil, true, err
@@ -90,6 +85,106 @@ func (im *Image) nameVersions(versions []Version) (err error) {
 		}
 	}
 	return nil
+}
+
+// Records of the version tables (LSB, "Symbol Versioning"; the same in both classes):
+// their sizes and where fields stand in them, in bytes.
+const (
+	verneedSize, verneedFile, verneedAux, verneedNext = 16, 4, 8, 12
+	vernauxSize, vernauxName, vernauxNext             = 16, 8, 12
+	verdefSize, verdefAux, verdefNext                 = 20, 12, 16
+	verdauxSize, verdauxName, verdauxNext             = 8, 0, 4
+)
+
+// verneed calls need for each Verneed record of DT_VERNEED and aux for each Vernaux
+// of it, with their addresses. The loader follows vn_next and vna_next and does not
+// look at the counts (glibc elf/dl-version.c); there may be budget records in all.
+func (im *Image) verneed(d Dyn, budget uint64, need, aux func(addr uint64, b []byte)) error {
+	return im.chain(d, d.Val, verneedSize, verneedNext, &budget, func(at uint64, b []byte) error {
+		need(at, b)
+		first := at + uint64(im.Order.Uint32(b[verneedAux:]))
+		return im.chain(d, first, vernauxSize, vernauxNext, &budget, func(at uint64, b []byte) error { aux(at, b); return nil })
+	})
+}
+
+// verdef does the same for DT_VERDEF.
+func (im *Image) verdef(d Dyn, budget uint64, def, aux func(addr uint64, b []byte)) error {
+	return im.chain(d, d.Val, verdefSize, verdefNext, &budget, func(at uint64, b []byte) error {
+		def(at, b)
+		first := at + uint64(im.Order.Uint32(b[verdefAux:]))
+		return im.chain(d, first, verdauxSize, verdauxNext, &budget, func(at uint64, b []byte) error { aux(at, b); return nil })
+	})
+}
+
+// A VersionRef is a word of a version table that is an offset in the string table.
+type VersionRef struct {
+	Off     uint64 // of the word, in the file
+	Str     uint64 // offset in the string table
+	Library bool   // it is a vn_file: the name of a needed library
+}
+
+// EachVersionRef reports the strings that DT_VERNEED and DT_VERDEF refer to.
+func (im *Image) EachVersionRef(do func(VersionRef) error) error {
+	var failed error
+	ref := func(at uint64, b []byte, field uint64, library bool) {
+		off, _ := im.FileOffset(at+field, 4)
+		if err := do(VersionRef{off, uint64(im.Order.Uint32(b[field:])), library}); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	err := im.eachVersionRecord(func(_ elf.DynTag, at uint64, b []byte) {
+		if len(b) == verneedSize {
+			ref(at, b, verneedFile, true)
+		}
+	}, func(tag elf.DynTag, at uint64, b []byte) {
+		if tag == elf.DT_VERNEED {
+			ref(at, b, vernauxName, false)
+		} else {
+			ref(at, b, verdauxName, false)
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// eachVersionRecord calls head and aux for the records of both version tables.
+func (im *Image) eachVersionRecord(head, aux func(tag elf.DynTag, addr uint64, b []byte)) error {
+	budget := im.size / verdauxSize // records that fit in the file; overlapping ones are not followed without end
+	for _, t := range []struct {
+		tag, count elf.DynTag
+		size       uint64
+		walk       func(Dyn, uint64, func(uint64, []byte), func(uint64, []byte)) error
+	}{{elf.DT_VERNEED, elf.DT_VERNEEDNUM, verneedSize, im.verneed}, {elf.DT_VERDEF, elf.DT_VERDEFNUM, verdefSize, im.verdef}} {
+		d, ok := im.Dyn(t.tag)
+		if !ok {
+			continue
+		}
+		if num, _ := im.Dyn(t.count); num.Val > im.size/t.size {
+			return Malformed(num.Off, "%v is %d in a file of %d bytes", t.count, num.Val, im.size)
+		}
+		err := t.walk(d, budget, func(at uint64, b []byte) { head(t.tag, at, b) }, func(at uint64, b []byte) { aux(t.tag, at, b) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// VersionTableSize returns the size in bytes of what DT_VERNEED or DT_VERDEF names:
+// from its first record to the end of the one that stands last.
+func (im *Image) VersionTableSize(tag elf.DynTag) (size uint64, ok bool) {
+	d, ok := im.Dyn(tag)
+	if !ok {
+		return 0, false
+	}
+	record := func(t elf.DynTag, at uint64, b []byte) {
+		if t == tag && at >= d.Val {
+			size = max(size, at+uint64(len(b))-d.Val)
+		}
+	}
+	return size, im.eachVersionRecord(record, record) == nil
 }
 
 // chain calls do for each record of size bytes from an address on; each says at

@@ -1,0 +1,181 @@
+package elfedit
+
+import (
+	"debug/elf"
+	"slices"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// emit turns a layout into writes. It is the only place that knows their order:
+//
+//  1. what nothing refers to yet; if one of these fails, all are taken back;
+//  2. section headers that change in place;
+//  3. the ELF header and the program headers;
+//  4. what stands where the section headers stood;
+//  5. bytes in use that say something else by themselves, such as the interpreter's path;
+//  6. .dynamic;
+//  7. the program headers that only now may forget what .dynamic referred to;
+//  8. what only tools read;
+//  9. zeros over what is dead.
+func (p *planner) emit(l *layout) (*Edit, error) {
+	e := &Edit{im: p.im, size: int64(l.size)}
+	dynamic, ok := p.dynamicWrites(l)
+	if !ok {
+		return nil, cannot(".dynamic crosses a page")
+	}
+	if d := l.dynamic; d != nil {
+		p.encodeEntries(l.written(d.newOff, d.newSize), p.entries(l))
+	}
+	if err := p.renameNeeds(l); err != nil {
+		return nil, err
+	}
+	scrubs, err := p.scrubs(l.table.off)
+	if err != nil {
+		return nil, err
+	}
+	// One indivisible write of .dynamic (or a new one that the headers switch to)
+	// leaves no state in which the new table is read with the old offset, so the
+	// copy need not hold the old string at all.
+	if l.copied && len(dynamic) <= 1 {
+		for _, s := range scrubs {
+			clear(l.written(s.off, s.len()))
+		}
+		scrubs = nil
+	}
+	heads, err := p.heads(l, l.progs)
+	if err != nil {
+		return nil, err
+	}
+	e.writes = l.fresh
+	e.prepared = len(e.writes)
+	e.writes = append(e.writes, p.sectionWrites(l)...)
+	if l.lent != nil {
+		lent, err := p.header(l.lent, p.im.Shoff, len(p.im.Sections))
+		if err != nil {
+			return nil, err
+		}
+		e.writes = append(e.writes, lent...)
+	} else {
+		e.writes = append(e.writes, heads...)
+	}
+	e.writes = append(e.writes, l.late...)
+	e.writes = append(e.writes, l.live...)
+	e.writes = append(e.writes, dynamic...)
+	if l.lent != nil {
+		e.writes = append(e.writes, heads...)
+	}
+	e.writes = append(e.writes, l.quiet...)
+	for _, s := range l.dead {
+		e.writes = append(e.writes, write{off: s.off, data: p.im.Bytes(s.size)})
+	}
+	e.writes = append(e.writes, scrubs...)
+	return e, nil
+}
+
+// sectionWrites are the section headers that change where they stand.
+func (p *planner) sectionWrites(l *layout) []write {
+	im := p.im
+	if l.shoff != im.Shoff || len(l.sections) != len(im.Sections) {
+		return nil // they are among what is new
+	}
+	var out []write
+	for i, s := range l.sections {
+		if s != im.Sections[i] {
+			b := im.Bytes(im.ShdrSize())
+			im.EncodeSection(b, s)
+			out = append(out, write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: b})
+		}
+	}
+	return out
+}
+
+// heads writes what changes of the ELF header and the program headers.
+func (p *planner) heads(l *layout, progs []elfimage.Prog) ([]write, error) {
+	im := p.im
+	if l.shoff != im.Shoff || len(l.sections) != len(im.Sections) || len(progs) != len(im.Progs) || l.lent != nil {
+		return p.header(progs, l.shoff, len(l.sections))
+	}
+	changed, last := 0, -1
+	for i := range progs {
+		if progs[i] != im.Progs[i] {
+			changed, last = changed+1, i
+		}
+	}
+	switch {
+	case changed == 0 && p.goal.osabi == nil:
+		return nil, nil
+	case changed == 0:
+		return []write{{off: elf.EI_OSABI, data: []byte{*p.goal.osabi}}}, nil
+	case changed == 1 && p.goal.osabi == nil:
+		b := im.Bytes(im.PhdrSize())
+		im.EncodeProg(b, progs[last])
+		return []write{{off: im.Phoff + uint64(last)*im.PhdrSize(), data: b}}, nil
+	}
+	return p.header(progs, l.shoff, len(l.sections))
+}
+
+// header writes the ELF header and the program headers, in one piece where they
+// are neighbours: both then change at once. The section headers are at shoff, so
+// many of them.
+func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]write, error) {
+	im := p.im
+	ehdr := im.Bytes(im.EhdrSize())
+	if err := elfimage.ReadFull(im, ehdr, 0); err != nil {
+		return nil, err
+	}
+	w := im.WordSize()
+	if p.goal.osabi != nil {
+		ehdr[elf.EI_OSABI] = *p.goal.osabi
+	}
+	if len(im.Sections) > 0 {
+		im.PutWord(ehdr[24+2*w:], shoff)
+	}
+	if sections != len(im.Sections) {
+		im.Order.PutUint16(ehdr[24+3*w+12:], uint16(sections)) // behind e_phnum and e_shentsize
+	}
+	im.Order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // behind e_flags, e_ehsize, e_phentsize
+	table := im.Bytes(uint64(len(progs)) * im.PhdrSize())
+	for i, q := range progs {
+		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
+	}
+	switch {
+	case im.Phoff == im.EhdrSize():
+		return []write{{off: 0, data: append(ehdr, table...)}}, nil
+	case len(progs) == len(im.Progs):
+		return []write{{off: im.Phoff, data: table}, {off: 0, data: ehdr}}, nil
+	}
+	// BOLT puts the table at the end. Between the two writes the loader sees the
+	// new table without its last entry: let that be one that it can do without.
+	lent := lendable(progs)
+	if lent < 0 {
+		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
+	}
+	progs = append(append(slices.Clone(progs[:lent]), progs[lent+1:]...), progs[lent])
+	for i, q := range progs {
+		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
+	}
+	return []write{{off: im.Phoff, data: table}, {off: 0, data: ehdr}}, nil
+}
+
+// renameNeeds gives version needs the names of other libraries, in the copy of their
+// table, which nothing refers to before .dynamic does.
+func (p *planner) renameNeeds(l *layout) error {
+	for _, r := range p.goal.renames {
+		val := r.Val
+		if r.text >= 0 {
+			val = l.strings + p.goal.textAt[r.text]
+		}
+		var word []byte
+		for _, b := range l.moved {
+			if r.at >= b.off && r.at+4 <= b.end() {
+				word = l.written(b.newOff+r.at-b.off, 4)
+			}
+		}
+		if word == nil {
+			return cannot("the table of needed versions cannot move")
+		}
+		p.im.Order.PutUint32(word, uint32(val))
+	}
+	return nil
+}

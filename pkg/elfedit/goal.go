@@ -1,0 +1,397 @@
+package elfedit
+
+import (
+	"debug/elf"
+	"slices"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// A goal is a change as work: what the dynamic section is to hold, which strings the
+// string table lacks for that, and which strings go.
+type goal struct {
+	// entries are the dynamic section afterwards, without the terminator. squeezed are
+	// the same in the place that the section has now, or nil where it has too few.
+	entries, squeezed []entry
+
+	texts   []string // that the string table has to get
+	textAt  []uint64 // where each begins in blob
+	blob    string   // texts, each but the last with its NUL
+	retired []uint64 // offsets in the string table of strings that a dynamic entry or a version need refers to no longer
+	renames []rename
+
+	interp    *string // nil: as it is
+	stack     *elf.ProgFlag
+	osabi     *byte
+	unversion []write // of entries of DT_VERSYM
+
+	onlyRunPath bool
+	slot        int // index of the entry that becomes the run path, before others are removed; or -1
+	slotAfter   int // its index afterwards
+}
+
+// An entry of the dynamic section; text is the index of the text that its value is
+// to be the offset of, -1 where the value is known.
+type entry struct {
+	elfimage.Dyn
+	text int
+}
+
+// A rename is a vn_file that is to name another library.
+type rename struct {
+	at    uint64 // of the word, in the file
+	was   uint64
+	entry // Val or text: the new name
+}
+
+// newGoal compares what a change asks for with what the file says. It returns nil
+// where that is the same.
+func (im *image) newGoal(c Change) (*goal, error) {
+	g := &goal{slot: -1, slotAfter: -1, onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
+	for _, d := range im.Dynamic {
+		g.entries = append(g.entries, entry{d, -1})
+	}
+	if err := g.interpreter(im, c.Interpreter); err != nil {
+		return nil, err
+	}
+	if err := g.header(im, c); err != nil {
+		return nil, err
+	}
+	if c.RunPath != nil {
+		if err := g.runPath(im, *c.RunPath); err != nil {
+			return nil, err
+		}
+	}
+	if c.Needed != nil {
+		if err := g.needed(im, c.Needed); err != nil {
+			return nil, err
+		}
+	}
+	if c.Soname != nil {
+		if err := g.soname(im, *c.Soname); err != nil {
+			return nil, err
+		}
+	}
+	if c.NoDefaultLib {
+		g.flag1(elf.DF_1_NODEFLIB)
+	}
+	if c.DebugTag && g.find(elf.DT_DEBUG) < 0 {
+		g.entries = append(g.entries, entry{elfimage.Dyn{Tag: elf.DT_DEBUG}, -1})
+	}
+	if len(c.ClearVersions) > 0 {
+		if err := g.clearVersions(im, c.ClearVersions); err != nil {
+			return nil, err
+		}
+	}
+	if !g.changesDynamic(im) && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0 {
+		return nil, nil
+	}
+	g.squeeze(im)
+	g.retire(im)
+	for i, s := range g.texts {
+		if i > 0 {
+			g.blob += "\x00"
+		}
+		g.textAt = append(g.textAt, uint64(len(g.blob)))
+		g.blob += s
+	}
+	return g, nil
+}
+
+// find returns the index of the last entry with a tag, or -1.
+func (g *goal) find(tag elf.DynTag) int {
+	for i := len(g.entries) - 1; i >= 0; i-- {
+		if g.entries[i].Tag == tag {
+			return i
+		}
+	}
+	return -1
+}
+
+// text returns the index of a string that the table has to get.
+func (g *goal) text(s string) int {
+	if i := slices.Index(g.texts, s); i >= 0 {
+		return i
+	}
+	g.texts = append(g.texts, s)
+	return len(g.texts) - 1
+}
+
+func (g *goal) changesDynamic(im *image) bool {
+	return !slices.EqualFunc(g.entries, im.Dynamic, func(e entry, d elfimage.Dyn) bool {
+		return e.text < 0 && e.Tag == d.Tag && e.Val == d.Val
+	})
+}
+
+func (g *goal) interpreter(im *image, path *string) error {
+	if path == nil {
+		return nil
+	}
+	now, err := im.Interpreter()
+	if err != nil {
+		return err
+	}
+	if im.Prog(elf.PT_INTERP) == nil {
+		return errNoInterpreter
+	}
+	if now != *path {
+		g.interp = path
+	}
+	return nil
+}
+
+func (g *goal) header(im *image, c Change) error {
+	if c.OSABI != nil && elf.OSABI(*c.OSABI) != im.OSABI {
+		g.osabi = c.OSABI
+	}
+	if c.ExecStack == nil {
+		return nil
+	}
+	p := im.Prog(elf.PT_GNU_STACK)
+	if p == nil {
+		return errNoStackHeader
+	}
+	flags := p.Flags &^ elf.PF_X
+	if *c.ExecStack {
+		flags |= elf.PF_X
+	}
+	if flags != p.Flags {
+		g.stack = &flags
+	}
+	return nil
+}
+
+// runPath makes one entry the run path: one that holds one now, or one more. An
+// empty list leaves none.
+func (g *goal) runPath(im *image, r RunPath) error {
+	slot := -1
+	for i := range g.entries {
+		e := &g.entries[i]
+		if isRunPath(e.Tag) && (slot < 0 || e.Tag == r.Tag && g.entries[slot].Tag != r.Tag) {
+			slot = i
+		}
+	}
+	if r.Tag != elf.DT_NULL {
+		e := entry{elfimage.Dyn{Tag: r.Tag}, -1}
+		same := false
+		if slot >= 0 {
+			s, err := im.DynString(g.entries[slot].Dyn)
+			if err != nil {
+				return err
+			}
+			if same = s == r.List; same {
+				e.Val = g.entries[slot].Val
+			}
+		}
+		if !same {
+			e.text = g.text(r.List)
+		}
+		if slot < 0 {
+			slot = len(g.entries)
+			g.entries = append(g.entries, e)
+		} else {
+			g.entries[slot] = e
+		}
+	}
+	g.slot, g.slotAfter = slot, slot
+	kept := g.entries[:0]
+	for i, e := range g.entries {
+		if isRunPath(e.Tag) && (i != slot || r.Tag == elf.DT_NULL) {
+			if i < slot {
+				g.slotAfter--
+			}
+			continue
+		}
+		kept = append(kept, e)
+	}
+	g.entries = kept
+	if r.Tag == elf.DT_NULL {
+		g.slot, g.slotAfter = -1, -1
+	}
+	return nil
+}
+
+func isRunPath(tag elf.DynTag) bool { return tag == elf.DT_RPATH || tag == elf.DT_RUNPATH }
+
+// needed gives the entries of DT_NEEDED the names in their order; there may be more
+// or fewer of them afterwards.
+func (g *goal) needed(im *image, n *Needed) error {
+	at := map[string]uint64{} // names that the table has
+	for _, d := range im.Dynamic {
+		if d.Tag == elf.DT_NEEDED {
+			s, err := im.DynString(d)
+			if err != nil {
+				return err
+			}
+			if _, twice := at[s]; !twice {
+				at[s] = d.Val
+			}
+		}
+	}
+	name := func(s string) entry {
+		e := entry{elfimage.Dyn{Tag: elf.DT_NEEDED}, -1}
+		if off, known := at[s]; known {
+			e.Val = off
+		} else {
+			e.text = g.text(s)
+		}
+		return e
+	}
+	names := n.Names
+	kept := make([]entry, 0, len(g.entries)+len(names))
+	for _, e := range g.entries {
+		if e.Tag != elf.DT_NEEDED {
+			kept = append(kept, e)
+		} else if len(names) > 0 {
+			now, err := im.DynString(e.Dyn)
+			if err != nil {
+				return err
+			}
+			if now != names[0] {
+				e = name(names[0])
+			}
+			kept, names = append(kept, e), names[1:]
+		}
+	}
+	for _, s := range names {
+		kept = append(kept, name(s))
+	}
+	g.entries = kept
+	if len(n.Renamed) == 0 {
+		return nil
+	}
+	return im.EachVersionRef(func(r elfimage.VersionRef) error {
+		if !r.Library {
+			return nil
+		}
+		old, err := im.DynString(elfimage.Dyn{Tag: elf.DT_VERNEED, Val: r.Str, Off: r.Off})
+		if err != nil {
+			return err
+		}
+		if s, renamed := n.Renamed[old]; renamed && s != old {
+			g.renames = append(g.renames, rename{r.Off, r.Str, name(s)})
+		}
+		return nil
+	})
+}
+
+func (g *goal) soname(im *image, s string) error {
+	i := g.find(elf.DT_SONAME)
+	if i >= 0 {
+		now, err := im.DynString(g.entries[i].Dyn)
+		if err != nil || now == s {
+			return err
+		}
+		g.entries[i] = entry{elfimage.Dyn{Tag: elf.DT_SONAME}, g.text(s)}
+		return nil
+	}
+	g.entries = append(g.entries, entry{elfimage.Dyn{Tag: elf.DT_SONAME}, g.text(s)})
+	return nil
+}
+
+func (g *goal) flag1(f elf.DynFlag1) {
+	if i := g.find(elf.DT_FLAGS_1); i >= 0 {
+		g.entries[i].Val |= uint64(f)
+		return
+	}
+	g.entries = append(g.entries, entry{elfimage.Dyn{Tag: elf.DT_FLAGS_1, Val: uint64(f)}, -1})
+}
+
+// clearVersions makes symbols global ones without a version (VER_NDX_GLOBAL).
+func (g *goal) clearVersions(im *image, names []string) error {
+	const local, global = 0, 1
+	d, ok := im.Dyn(elf.DT_VERSYM)
+	if !ok {
+		return nil
+	}
+	off, n, known := im.DynSymbols()
+	versym, ok := im.Memory(d.Val, 2*n)
+	if !known || !ok {
+		return elfimage.Malformed(im.DynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
+	}
+	at, _ := im.FileOffset(d.Val, 2*n)
+	wanted := map[string]bool{}
+	for _, s := range names {
+		wanted[s] = true
+	}
+	size, i := im.SymSize(), uint64(0)
+	var failed error
+	err := im.EachPiece(off, n, size, func(at0 uint64, b []byte) {
+		for ; len(b) > 0; b, i = b[size:], i+1 {
+			v := im.Order.Uint16(versym[2*i:])
+			if v == local || v == global {
+				continue
+			}
+			s, err := im.DynString(elfimage.Dyn{Tag: elf.DT_SYMTAB, Val: uint64(im.Order.Uint32(b)), Off: at0})
+			if err != nil && failed == nil {
+				failed = err
+			}
+			if wanted[s] {
+				w := im.Bytes(2)
+				im.Order.PutUint16(w, global)
+				g.unversion = append(g.unversion, write{off: at + 2*i, data: w})
+			}
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
+
+// squeeze makes the entries fit in the place that the section has now, the
+// terminator counted in, at the cost of hints.
+func (g *goal) squeeze(im *image) {
+	over := len(g.entries) + 1 - im.DynCap
+	if over <= 0 || !im.hasDynamic() {
+		g.squeezed = append([]entry{}, g.entries...)
+		return
+	}
+	// DT_RELACOUNT and DT_RELCOUNT only tell the loader how many relocations it
+	// may do in a tight loop (glibc elf/do-rel.h); DT_FLAGS is said again by
+	// DT_FLAGS_1 where it is DF_BIND_NOW alone. Never DT_DEBUG: gdb reads it.
+	short := slices.Clone(g.entries)
+	flags1, _ := im.Dyn(elf.DT_FLAGS_1)
+	slot := g.slotAfter
+	for i := 0; i < len(short) && over > 0; i++ {
+		d := short[i]
+		spare := d.Tag == elf.DT_RELACOUNT || d.Tag == elf.DT_RELCOUNT ||
+			d.Tag == elf.DT_FLAGS && elf.DynFlag(d.Val) == elf.DF_BIND_NOW && elf.DynFlag1(flags1.Val)&elf.DF_1_NOW != 0
+		if !spare || i >= len(im.Dynamic) || !samePage(im.DynOff+uint64(i)*im.DynSize(), im.DynSize()) {
+			continue
+		}
+		last := len(short) - 1
+		if slot == last { // an appended one: nothing was removed before it
+			slot = i
+		}
+		short[i], short = short[last], short[:last]
+		over--
+	}
+	if over == 0 {
+		g.squeezed, g.slot, g.slotAfter = short, slot, slot
+	}
+}
+
+// retire finds the strings that no dynamic entry and no version need refers to
+// afterwards, of those that one does now and that change.
+func (g *goal) retire(im *image) {
+	stays := map[uint64]bool{}
+	for _, e := range g.entries {
+		if elfimage.IsStringTag(e.Tag) && e.text < 0 {
+			stays[e.Val] = true
+		}
+	}
+	retire := func(off uint64) {
+		if !stays[off] && !slices.Contains(g.retired, off) {
+			g.retired = append(g.retired, off)
+		}
+	}
+	for _, d := range im.Dynamic {
+		if elfimage.IsStringTag(d.Tag) {
+			retire(d.Val)
+		}
+	}
+	for _, r := range g.renames {
+		retire(r.was)
+	}
+}

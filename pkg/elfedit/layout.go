@@ -1,0 +1,127 @@
+package elfedit
+
+import (
+	"debug/elf"
+	"slices"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// A layout is a value: where everything stands after an edit. A strategy is a function
+// from an image and a goal to a layout, or the reason why there is none; emit makes
+// ordered writes of it, and check compares these with the owners of the bytes.
+type layout struct {
+	size     uint64 // of the file, bytes
+	progs    []elfimage.Prog
+	sections []elfimage.Section
+	shoff    uint64
+
+	// lent are the program headers for the time until .dynamic has been switched: what
+	// it refers to by then is described at its old place, and one that the loader can do
+	// without for the moment is missing. nil: none is needed.
+	lent []elfimage.Prog
+
+	fresh []write // bytes that nothing refers to before the edit
+	late  []write // the same, where the section headers stood before
+	live  []write // bytes that are in use and switch what they say by themselves, each in one page
+	quiet []write // bytes that only tools read: symbols that name what has moved
+	dead  []span  // what nothing refers to any more, as of before the edit
+
+	table   place                 // the dynamic string table
+	copied  bool                  // it stands elsewhere than before
+	strings uint64                // where the new strings begin in it
+	tags    map[elf.DynTag]uint64 // dynamic entries that say where things stand
+	moved   []block               // what else stands elsewhere
+	dynamic *block                // .dynamic, where it is one of them
+}
+
+// A place is a range of the file and the address that it is mapped at.
+type place struct{ off, addr, size uint64 }
+
+// A span is a range of the file.
+type span struct{ off, size uint64 }
+
+func (s span) end() uint64 { return s.off + s.size }
+
+// asItIs is the layout of the file as it is, but for what a goal changes in place.
+func (p *planner) asItIs() *layout {
+	im := p.im
+	l := &layout{size: im.size, progs: slices.Clone(im.Progs), sections: im.Sections, shoff: im.Shoff,
+		table: place{im.StrOff, im.StrAddr, im.StrSize}, tags: map[elf.DynTag]uint64{}}
+	if p.goal.stack != nil {
+		for i := range l.progs {
+			if l.progs[i].Type == elf.PT_GNU_STACK {
+				l.progs[i].Flags = *p.goal.stack
+			}
+		}
+	}
+	if i := im.StringSection(); i >= 0 && (im.Sections[i].Addr != im.StrAddr || im.Sections[i].Size < im.StrSize) { // left by a killed edit
+		l.strings0(im, l.table)
+	}
+	l.live = slices.Clone(p.goal.unversion)
+	return l
+}
+
+// strings0 gives the string table another place.
+func (l *layout) strings0(im *image, at place) {
+	l.table = at
+	if at.addr != im.StrAddr {
+		l.tags[elf.DT_STRTAB], l.copied = at.addr, true
+	}
+	if at.size != im.StrSize {
+		l.tags[elf.DT_STRSZ] = at.size
+	}
+	if i := im.StringSection(); i >= 0 {
+		l.sections = slices.Clone(l.sections)
+		l.sections[i].Off, l.sections[i].Addr, l.sections[i].Size = at.off, at.addr, at.size
+	}
+}
+
+// grow lets a segment map n more bytes.
+func (l *layout) grow(im *image, seg *elfimage.Prog, n uint64) {
+	for i := range im.Progs {
+		if &im.Progs[i] == seg {
+			l.progs[i].Filesz += n
+			l.progs[i].Memsz += n
+		}
+	}
+}
+
+// written returns the n bytes that the layout puts at an offset, to be filled in, or nil.
+func (l *layout) written(off, n uint64) []byte {
+	for _, w := range l.fresh {
+		if w.data != nil && w.off <= off && off+n <= w.off+w.len() {
+			return w.data[off-w.off:][:n:n]
+		}
+	}
+	return nil
+}
+
+// entries returns the dynamic section afterwards.
+func (p *planner) entries(l *layout) []elfimage.Dyn {
+	im, from, delta := p.im, p.goal.squeezed, uint64(0)
+	if l.dynamic != nil {
+		from, delta = p.goal.entries, l.dynamic.newAddr-l.dynamic.addr
+	}
+	out := make([]elfimage.Dyn, len(from))
+	for i, e := range from {
+		d := e.Dyn
+		if e.text >= 0 {
+			d.Val = l.strings + p.goal.textAt[e.text]
+		}
+		if v, ok := l.tags[d.Tag]; ok {
+			d.Val = v
+		}
+		if im.isRelative(d.Tag) { // to its own address
+			d.Val += d.Off - im.DynOff - uint64(i)*im.DynSize() - delta
+		}
+		out[i] = d
+	}
+	return out
+}
+
+// isRelative tells the one entry whose value is relative to its own address
+// (binutils include/elf/mips.h).
+func (im *image) isRelative(tag elf.DynTag) bool {
+	return im.Machine == elf.EM_MIPS && tag == elf.DT_MIPS_RLD_MAP_REL
+}

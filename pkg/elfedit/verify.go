@@ -1,0 +1,144 @@
+package elfedit
+
+import (
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"slices"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// verify parses the image as the edit will leave it: it says what was asked for, and
+// nothing else that the loader reads by name has changed. A mistake in a plan must
+// not reach the file.
+func (e *Edit) verify(c Change) error {
+	planned := overlay{e, len(e.writes)}
+	head := e.im.Bytes(uint64(min(e.size, elfimage.HeadSize)))
+	if err := elfimage.ReadFull(planned, head, 0); err != nil {
+		return err
+	}
+	after, err := elfimage.ParseHead(planned, e.size, head)
+	if err != nil {
+		return fmt.Errorf("planned edit does not read back: %w", err)
+	}
+	defer after.Release()
+	if e.im.hasDynamic() {
+		if err := e.verifyDynamic(after, c); err != nil {
+			return err
+		}
+	}
+	if c.OSABI != nil && after.OSABI != elf.OSABI(*c.OSABI) || c.OSABI == nil && after.OSABI != e.im.OSABI {
+		return fmt.Errorf("planned edit reads back with OS ABI %v", after.OSABI)
+	}
+	return e.verifyProgs(after.Progs, c.ExecStack)
+}
+
+func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
+	list := func(im *elfimage.Image, tag elf.DynTag) []string {
+		s, err := im.DynStrings(tag)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		return s
+	}
+	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY, elf.DT_FILTER} {
+		want := list(e.im.Image, tag)
+		switch {
+		case isRunPath(tag) && c.RunPath != nil && c.RunPath.Tag == tag:
+			want = []string{c.RunPath.List}
+		case isRunPath(tag) && c.RunPath != nil:
+			want = nil
+		case tag == elf.DT_NEEDED && c.Needed != nil:
+			want = c.Needed.Names
+		case tag == elf.DT_SONAME && c.Soname != nil:
+			want = append(want[:max(0, len(want)-1)], *c.Soname)
+		}
+		if now := list(after, tag); !slices.Equal(now, want) {
+			return fmt.Errorf("planned edit reads back with %v %.200q", tag, now)
+		}
+	}
+	want, err := e.im.Interpreter()
+	if err != nil {
+		return err
+	}
+	if c.Interpreter != nil {
+		want = *c.Interpreter
+	}
+	if now, err := after.Interpreter(); err != nil || now != want {
+		return fmt.Errorf("planned edit reads back with interpreter %q (%v)", now, err)
+	}
+	flags, hadFlags := e.im.Dyn(elf.DT_FLAGS_1)
+	if c.NoDefaultLib {
+		flags.Val, hadFlags = flags.Val|uint64(elf.DF_1_NODEFLIB), true
+	}
+	if now, has := after.Dyn(elf.DT_FLAGS_1); now.Val != flags.Val || has != hadFlags {
+		return fmt.Errorf("planned edit reads back with DT_FLAGS_1 %#x", now.Val)
+	}
+	_, had := e.im.Dyn(elf.DT_DEBUG)
+	if _, has := after.Dyn(elf.DT_DEBUG); has != (had || c.DebugTag) {
+		return fmt.Errorf("planned edit adds or removes DT_DEBUG")
+	}
+	if c.Needed == nil || len(c.Needed.Renamed) == 0 {
+		return nil
+	}
+	was, err := e.im.VersionsNeeded()
+	if err != nil {
+		return err
+	}
+	now, err := after.VersionsNeeded()
+	if err != nil {
+		return err
+	}
+	same := slices.EqualFunc(was, now, func(a, b elfimage.Version) bool {
+		name := a.Library
+		if s, renamed := c.Needed.Renamed[name]; renamed {
+			name = s
+		}
+		return a.Name == b.Name && a.Hash == b.Hash && a.Weak == b.Weak && b.Library == name
+	})
+	if !same {
+		return fmt.Errorf("planned edit reads back with other versions needed")
+	}
+	return nil
+}
+
+// verifyProgs makes sure that the program headers which no edit moves are those of
+// before, whatever their order, and that each PT_LOAD maps at least what it mapped.
+func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
+	fixed := func(progs []elfimage.Prog) (out []elfimage.Prog) {
+		for _, q := range progs {
+			_, moves := movableProgs[q.Type]
+			if !moves && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
+				out = append(out, q)
+			}
+		}
+		slices.SortStableFunc(out, func(a, b elfimage.Prog) int { return cmp.Compare(a.Type, b.Type) })
+		return out
+	}
+	was, is := fixed(e.im.Progs), fixed(after)
+	if len(is) == len(was)+1 { // the new PT_LOAD is the last
+		for i := len(is) - 1; i >= 0; i-- {
+			if is[i].Type == elf.PT_LOAD {
+				is = slices.Delete(is, i, i+1)
+				break
+			}
+		}
+	}
+	if len(is) != len(was) {
+		return fmt.Errorf("planned edit leaves %d program headers of %d", len(is), len(was))
+	}
+	for i, q := range was {
+		n := is[i]
+		if q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz >= q.Memsz {
+			n.Filesz, n.Memsz = q.Filesz, q.Memsz
+		}
+		if q.Type == elf.PT_GNU_STACK && stack != nil && *stack == (n.Flags&elf.PF_X != 0) {
+			n.Flags = n.Flags&^elf.PF_X | q.Flags&elf.PF_X
+		}
+		if n != q {
+			return fmt.Errorf("planned edit changes %v at address %#x", q.Type, q.Vaddr)
+		}
+	}
+	return nil
+}
