@@ -14,7 +14,7 @@ import (
 )
 
 func TestFlagsMayStandBehindTheArguments(t *testing.T) {
-	flags := append([]cli.Flag{&cli.StringSliceFlag{Name: "stub"}}, Flags()...)
+	flags := append([]cli.Flag{&cli.StringSliceFlag{KeepSpace: true, Name: "stub"}}, Flags()...)
 	commands := []*cli.Command{{Name: "add", Flags: append([]cli.Flag{&cli.BoolFlag{Name: "first"}}, flags...)}}
 	for _, c := range []struct{ in, want []string }{
 		{[]string{"tool", "a", "b"}, []string{"tool", "--", "a", "b"}},

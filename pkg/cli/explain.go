@@ -23,7 +23,7 @@ func ExplainCommand() *cli.Command {
 		ArgsUsage: "FILE...",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "lib", Usage: "tell only of the library `NAME`, whether the file asks for it or would open it"},
-			&cli.StringSliceFlag{Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
 			&cli.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
 			&cli.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
 			RootFlag(), AssumeDriverFlag(), CPUFlag(), JSONFlag(),

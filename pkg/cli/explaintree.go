@@ -56,17 +56,23 @@ func writeTree(w io.Writer, s *loader.Load, l *explain.Layout, st treeStyle) err
 		about += ", which does not exist here"
 	}
 	if s.Secure {
-		about += "; set-user-ID: LD_LIBRARY_PATH is ignored"
+		about += "; " + s.SecureWhy + ": LD_LIBRARY_PATH is ignored"
 	}
 	fmt.Fprintf(p.w, "  %s\n", p.paint(dim, "("+about+")"))
 	if st.only != nil {
 		p.ways = explain.Ways(s, st.only)
 	}
 	p.children(s.Main, "")
+	if st.only == nil {
+		p.audits()
+	}
 	if s.Err != "" {
 		fmt.Fprintf(p.w, "%s\n", p.paint(red, "The program does not start: "+s.Err))
 	}
 	for _, o := range s.Missing() {
+		if o.Why != "" {
+			continue // said above
+		}
 		if st.only == nil || o == st.only {
 			fmt.Fprintf(p.w, "%s\n", p.paint(red, fmt.Sprintf("Not found: %s, needed by %s", o.Name, o.NeededBy.Path)))
 		}
@@ -91,6 +97,22 @@ func writeTree(w io.Writer, s *loader.Load, l *explain.Layout, st treeStyle) err
 		fmt.Fprintln(p.w, p.paint(hue, v.Text))
 	}
 	return p.w.Flush()
+}
+
+// audits prints the auditing modules, each of which has a namespace of its own.
+func (p *printer) audits() {
+	for _, a := range p.s.Audits {
+		o := a.Main
+		what := p.paint(green, o.Path)
+		switch {
+		case !o.Found():
+			what = p.paint(yellow, "not found; the loader goes on without it")
+		case o.Err != "":
+			what = p.paint(yellow, o.Path+": "+o.Err+"; the loader goes on without it")
+		}
+		fmt.Fprintf(p.w, "%s %s → %s\n", p.paint(bold, o.Name), p.paint(dim, "("+string(o.Cause)+", in a namespace of its own)"), what)
+		p.children(o, "")
+	}
 }
 
 // maxDepth bounds the tree's indentation: a chain of libraries can be as long as
@@ -153,6 +175,8 @@ func (p *printer) line(u loader.Use) string {
 	switch {
 	case !o.Found() && (u.Cause == loader.Preload || u.Cause == loader.PreloadFile || u.Cause == loader.Auxiliary):
 		return name + " → " + p.paint(yellow, "not found; the loader goes on without it")
+	case o.Why != "":
+		return name + " → " + p.paint(red, "the loader stops: "+o.Why)
 	case !o.Found():
 		return name + " → " + p.paint(red, "not found")
 	case o.Err != "":

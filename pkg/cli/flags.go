@@ -80,7 +80,7 @@ func CompatFlag() cli.Flag {
 
 // StubFlag names more stub directories.
 func StubFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"}
+	return &cli.StringSliceFlag{KeepSpace: true, Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"}
 }
 
 // AssumeDriverFlag names a directory that stands for the driver link.
@@ -95,7 +95,7 @@ func CPUFlag() cli.Flag {
 
 // IgnoreFlag names libraries whose ambiguity is intended.
 func IgnoreFlag() cli.Flag {
-	return &cli.StringSliceFlag{Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
+	return &cli.StringSliceFlag{KeepSpace: true, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
 }
 
 // StrictFlag makes warnings errors.

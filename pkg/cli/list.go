@@ -56,7 +56,7 @@ func ListCommands() []*cli.Command {
 		Usage:     "remove the run path, or with --entry only those entries",
 		ArgsUsage: "PATH...",
 		Flags: append(append([]cli.Flag{
-			&cli.StringSliceFlag{Name: "entry", Usage: "remove `ENTRY` and keep the others (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "entry", Usage: "remove `ENTRY` and keep the others (repeatable)"},
 		}, ListFlags()...), Flags()...),
 		Action: func(c *cli.Context) error {
 			if !c.IsSet("entry") {

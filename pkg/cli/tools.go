@@ -129,7 +129,7 @@ func runTools(c *cli.Context, tools []Tool) error {
 func Normalize() *cli.Command {
 	tools := Tools()
 	names := make([]string, len(tools))
-	flags := []cli.Flag{&cli.StringSliceFlag{Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
+	flags := []cli.Flag{&cli.StringSliceFlag{KeepSpace: true, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
 	for i, t := range tools {
 		names[i], flags = t.Name, append(flags, t.Flags...)
 	}

@@ -11,6 +11,7 @@ type File struct {
 	Interpreter string    `json:"interpreter"`
 	Loader      string    `json:"loader"` // "glibc 2.36", "musl"
 	Secure      bool      `json:"secure"` // a set-user-ID program's rules apply
+	SecureBy    string    `json:"secure_by,omitempty"`
 	Tag         string    `json:"tag"`
 	RunPath     string    `json:"run_path"`
 	Error       string    `json:"error"` // why the loader would stop, "" where it would not
@@ -30,10 +31,12 @@ type Library struct {
 	NeededBy string  `json:"needed_by"`         // the file that asked first
 	Cause    string  `json:"cause"`             // DT_NEEDED, .note.dlopen, string …
 	Certain  bool    `json:"certain"`           // loaded at start, not by a later dlopen
-	Error    string  `json:"error,omitempty"`   // why the loader stops at the file, or why dlopen of it fails
-	Lacks    []Lack  `json:"lacks,omitempty"`   // symbol versions that others need of it
-	Also     []Again `json:"also_needed_by,omitempty"`
-	Tried    []Tried `json:"tried"`
+	// Namespace is 0 for the program's; each auditing module has one of its own.
+	Namespace int     `json:"namespace,omitempty"`
+	Error     string  `json:"error,omitempty"` // why the loader stops at the file, or why dlopen of it fails
+	Lacks     []Lack  `json:"lacks,omitempty"` // symbol versions that others need of it
+	Also      []Again `json:"also_needed_by,omitempty"`
+	Tried     []Tried `json:"tried"`
 }
 
 // Lack is a symbol version that a library does not define, and the file that needs it:
@@ -68,7 +71,20 @@ func Describe(path string, s *loader.Load, l *Layout) *File {
 		return f
 	}
 	f.Interpreter, f.Loader, f.Secure, f.Error = s.Interp.Path, s.Interp.Describe(), s.Secure, s.Err
+	f.SecureBy = s.SecureWhy
 	f.Missing = len(s.Missing())
+	f.libraries(s, s.Objects[1:], 0)
+	for i, a := range s.Audits {
+		f.libraries(a, a.Objects, i+1)
+	}
+	if v := l.Driver(s); v != nil {
+		f.Driver = v
+	}
+	return f
+}
+
+// libraries appends objects of a load.
+func (f *File) libraries(s *loader.Load, objects []*loader.Object, namespace int) {
 	also := map[*loader.Object][]Again{}
 	for _, o := range s.Objects {
 		for _, u := range o.Uses {
@@ -77,13 +93,16 @@ func Describe(path string, s *loader.Load, l *Layout) *File {
 			}
 		}
 	}
-	for _, o := range s.Objects[1:] {
-		lib := Library{Soname: o.Name, Rule: string(o.Rule), Cause: string(o.Cause), Certain: o.Certain(), Error: o.Err, Also: also[o], Tried: []Tried{}}
+	for _, o := range objects {
+		lib := Library{Soname: o.Name, Namespace: namespace, Rule: string(o.Rule), Cause: string(o.Cause), Certain: o.Certain(), Error: o.Err, Also: also[o], Tried: []Tried{}}
 		if o.Found() {
 			lib.Path = &o.Path
 			if o.File != nil && o.File.Path != o.Path {
 				lib.Resolved = o.File.Path
 			}
+		}
+		if o.Why != "" {
+			lib.Error = o.Why
 		}
 		for _, lack := range o.Lacks {
 			lib.Lacks = append(lib.Lacks, Lack{lack.Version, lack.By.Path})
@@ -110,8 +129,4 @@ func Describe(path string, s *loader.Load, l *Layout) *File {
 		}
 		f.Libraries = append(f.Libraries, lib)
 	}
-	if v := l.Driver(s); v != nil {
-		f.Driver = v
-	}
-	return f
 }

@@ -309,7 +309,7 @@ func (h *Host) hostLibrary(soname string, m Machine, cache *ldcache.Cache, place
 		return "", nil
 	}
 	if cache != nil {
-		if e, ok := cache.Resolve(soname, m.ABI, nil); ok {
+		if e, ok := cache.Resolve(soname, m.ABI, ldcache.Processor{}); ok {
 			tries = append(tries, e.Path)
 		}
 	}

@@ -41,10 +41,10 @@ func BenchmarkResolve(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, ok := c.Resolve("libsomething-1600.so.1", x86_64, nil); !ok {
+		if _, ok := c.Resolve("libsomething-1600.so.1", x86_64, Processor{}); !ok {
 			b.Fatal("not found")
 		}
-		if _, ok := c.Resolve("libnone.so.1", x86_64, nil); ok {
+		if _, ok := c.Resolve("libnone.so.1", x86_64, Processor{}); ok {
 			b.Fatal("found")
 		}
 	}

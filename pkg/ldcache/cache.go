@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sort"
 	"strings"
+	"sync"
 )
 
 // Path is where the loader looks for its cache.
@@ -68,10 +68,18 @@ type Cache struct {
 	Generator string
 	// Entries are in file order, which is the loader's: by soname downwards, then by flags downwards.
 	Entries []Entry
+	// Damage is the first thing that is wrong with an entry or with the extensions;
+	// nil where the cache is whole. The loader uses what is not damaged.
+	Damage error
 
-	byName map[string][]int // indices of Entries by canonical soname
-	text   string           // the file, of which all strings are parts
+	named   sync.Once
+	byName  map[string][]int // indices of Entries by canonical soname
+	text    string           // the file, of which all strings are parts
+	damaged map[int]damage   // entries whose strings lie outside the file
 }
+
+// damage says which strings of an entry lie outside the file.
+type damage struct{ soname, path bool }
 
 // Entry is one library in the cache.
 type Entry struct {
@@ -90,8 +98,8 @@ type Entry struct {
 func (e Entry) Named() bool { return e.HWCap>>32&^isaLevelMask == hwcapExtension>>32 }
 
 // Parse reads a cache of size bytes. It returns ErrNotCache for another kind of
-// file, *FormatError for a damaged one. Unlike the loader, which finds a wrong
-// offset only when it comes to use it, Parse accepts no entry that points outside.
+// file, and *FormatError for one that the loader does not use at all. A cache of
+// which a part can be used is returned with [Cache.Damage] set.
 func Parse(r io.ReaderAt, size int64) (*Cache, error) {
 	if size < headerOld {
 		return nil, ErrNotCache
@@ -125,11 +133,6 @@ func Parse(r io.ReaderAt, size int64) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.byName = make(map[string][]int, len(c.Entries))
-	for i, e := range c.Entries {
-		key := canonical(e.Soname)
-		c.byName[key] = append(c.byName[key], i)
-	}
 	return c, nil
 }
 
@@ -160,12 +163,7 @@ func (c *Cache) parseOld(b []byte) error {
 	c.Format = Old
 	c.Entries = make([]Entry, 0, n)
 	for i := range n {
-		at := headerOld + i*entryOld
-		e, err := c.entry(b, at, end)
-		if err != nil {
-			return err
-		}
-		c.Entries = append(c.Entries, e)
+		c.entry(b, headerOld+i*entryOld, end)
 	}
 	return nil
 }
@@ -198,44 +196,51 @@ func (c *Cache) parseNew(b []byte, start int) error {
 	}
 	names, err := c.extensions(b, int64(c.Order.Uint32(h[32:])))
 	if err != nil {
-		return err
+		names = nil
+		c.Damage = err
 	}
 	c.Entries = make([]Entry, 0, n)
 	for i := range int(n) {
 		at := start + headerNew + i*entryNew
-		e, err := c.entry(b, at, start)
-		if err != nil {
-			return err
-		}
+		e := c.entry(b, at, start)
 		e.HWCap = c.Order.Uint64(b[at+16:])
 		if index := e.HWCap & (1<<32 - 1); e.Named() && index < uint64(len(names)) {
 			e.HWCapName = names[index]
 		}
-		c.Entries = append(c.Entries, e)
 	}
 	return nil
 }
 
-// entry reads what both layouts begin an entry with.
-func (c *Cache) entry(b []byte, at, strings int) (e Entry, err error) {
-	e.Flags = c.Order.Uint32(b[at:])
-	if e.Soname, err = c.str(uint64(strings)+uint64(c.Order.Uint32(b[at+4:])), at+4); err != nil {
-		return e, err
+// entry appends what both layouts begin an entry with.
+func (c *Cache) entry(b []byte, at, strings int) *Entry {
+	var d damage
+	read := func(at int, bad *bool) string {
+		text, err := c.str(uint64(strings)+uint64(c.Order.Uint32(b[at:])), at)
+		if err != nil {
+			*bad = true
+			if c.Damage == nil {
+				c.Damage = err
+			}
+		}
+		return text
 	}
-	e.Path, err = c.str(uint64(strings)+uint64(c.Order.Uint32(b[at+8:])), at+8)
-	return e, err
+	c.Entries = append(c.Entries, Entry{Flags: c.Order.Uint32(b[at:]), Soname: read(at+4, &d.soname), Path: read(at+8, &d.path)})
+	if d != (damage{}) {
+		if c.damaged == nil {
+			c.damaged = map[int]damage{}
+		}
+		c.damaged[len(c.Entries)-1] = d
+	}
+	return &c.Entries[len(c.Entries)-1]
 }
 
-// str returns the string at off, which the word at from points to.
+// str returns the string at off, which the word at from points to. What the loader
+// would read of one that is longer than any path, or has no end, is cut off.
 func (c *Cache) str(off uint64, from int) (string, error) {
 	if off >= uint64(len(c.text)) {
 		return "", malformed(int64(from), "a string at %#x, outside the file", off)
 	}
-	limit := c.text[off:min(off+maxString, uint64(len(c.text)))]
-	s, _, ended := strings.Cut(limit, "\x00")
-	if !ended {
-		return "", malformed(int64(off), "a string with no end")
-	}
+	s, _, _ := strings.Cut(c.text[off:min(off+maxString, uint64(len(c.text)))], "\x00")
 	return s, nil
 }
 
@@ -283,94 +288,3 @@ func (c *Cache) extensions(b []byte, at int64) (names []string, err error) {
 	}
 	return names, nil
 }
-
-// Lookup returns the entries for a soname, in the order in which the loader
-// prefers them: glibc-hwcaps directories first, the best one first, then the
-// others in file order. An entry may be for another machine: see [Entry.Fits].
-func (c *Cache) Lookup(soname string) []Entry {
-	indices := c.byName[canonical(soname)]
-	if len(indices) == 0 {
-		return nil
-	}
-	found := make([]Entry, len(indices))
-	for i, index := range indices {
-		found[i] = c.Entries[index]
-	}
-	sort.SliceStable(found, func(i, j int) bool {
-		a, b := found[i], found[j]
-		if a.Named() != b.Named() {
-			return a.Named()
-		}
-		return a.Named() && hwcapRank(a.HWCapName) < hwcapRank(b.HWCapName)
-	})
-	return found
-}
-
-// Resolve returns the entry that the loader of an ABI takes for a soname
-// (search_cache in elf/dl-cache.c). usable tells which glibc-hwcaps directories
-// the processor can use; nil stands for none.
-func (c *Cache) Resolve(soname string, abi ABI, usable func(name string) bool) (best Entry, ok bool) {
-	id := abi.DefaultFlags()
-	for _, e := range c.Lookup(soname) {
-		if !abi.accepts(e.Flags) {
-			continue
-		}
-		if e.Named() {
-			if e.HWCapName != "" && usable != nil && usable(e.HWCapName) {
-				return e, true
-			}
-			continue
-		}
-		if e.HWCap != 0 {
-			continue
-		}
-		best, ok = e, true
-		if e.Flags == id {
-			break
-		}
-	}
-	return best, ok
-}
-
-// hwcapsByPreference are the glibc-hwcaps directories, the best first (each machine's dl-hwcaps-subdirs.c).
-var hwcapsByPreference = []string{
-	"x86-64-v4", "x86-64-v3", "x86-64-v2", "power10", "power9", "z17", "z16", "z15", "z14", "z13",
-}
-
-func hwcapRank(name string) int {
-	for i, n := range hwcapsByPreference {
-		if n == name {
-			return i
-		}
-	}
-	return len(hwcapsByPreference)
-}
-
-// canonical returns a form of a soname in which two names are the same exactly
-// where _dl_cache_libcmp says so: it compares runs of digits as numbers.
-func canonical(soname string) string {
-	if !strings.Contains(soname, "0") {
-		return soname
-	}
-	var s strings.Builder
-	for i := 0; i < len(soname); {
-		j := i
-		for j < len(soname) && digit(soname[j]) {
-			j++
-		}
-		if j == i {
-			s.WriteByte(soname[i])
-			i++
-			continue
-		}
-		number := strings.TrimLeft(soname[i:j], "0")
-		if number == "" {
-			number = "0"
-		}
-		s.WriteString(number)
-		i = j
-	}
-	return s.String()
-}
-
-func digit(c byte) bool { return c >= '0' && c <= '9' }

@@ -133,6 +133,9 @@ func (f cacheFile) bytes() []byte {
 var sample = []Entry{
 	{Soname: "libz.so.1", Path: "/lib64/libz.so.1", Flags: 0x303},
 	{Soname: "libz.so.1", Path: "/lib/libz.so.1", Flags: 3},
+	{Soname: "libp.so", Path: "/lib64/tls/haswell/libp.so", Flags: 0x303, HWCap: 1<<63 | 1<<50 | 1<<3},
+	{Soname: "libp.so", Path: "/lib64/haswell/libp.so", Flags: 0x303, HWCap: 1 << 50},
+	{Soname: "libp.so", Path: "/lib64/libp.so", Flags: 0x303},
 	{Soname: "libcuda.so.1", Path: "/lib64/libcuda.so.1", Flags: 0x303},
 	{Soname: "libcuda.so.1", Path: "/opt/libcuda.so.1", Flags: 0x303},
 	{Soname: "libcuda.so.1", Path: "/lib/libcuda.so.1", Flags: 3},
@@ -156,9 +159,9 @@ func TestEveryLayoutAndByteOrder(t *testing.T) {
 		for _, f := range []cacheFile{
 			{order, Old, 0, false, sample},
 			{order, Compat, 8, true, sample},
-			{order, Compat, 8, false, sample[:8]},
+			{order, Compat, 8, false, sample[:11]},
 			{order, Compat, 4, true, sample},
-			{order, Compat, 4, true, sample[:8]},
+			{order, Compat, 4, true, sample[:11]},
 			{order, New, 0, true, sample},
 			{order, New, 0, false, sample},
 			{order, New, 0, true, nil},
@@ -196,27 +199,37 @@ func TestEveryLayoutAndByteOrder(t *testing.T) {
 
 func TestResolveTakesWhatTheLoaderTakes(t *testing.T) {
 	c := parse(t, cacheFile{binary.LittleEndian, New, 0, true, sample}.bytes())
-	level := func(most string) func(string) bool {
-		return func(name string) bool { return name <= most }
+	none := Processor{}
+	level := func(isa uint32, subdirs ...string) Processor { return Processor{Subdirs: subdirs, ISA: isa} }
+	legacy := func(hwcaps, platform uint64) Processor {
+		return Processor{Legacy: true, HWCaps: hwcaps, Platforms: 3 << 50, Platform: platform}
 	}
 	for _, test := range []struct {
 		soname string
 		abi    ABI
-		usable func(string) bool
+		cpu    Processor
 		want   string
 	}{
-		{"libcuda.so.1", x86_64, nil, "/lib64/libcuda.so.1"},
-		{"libcuda.so.1", i386, nil, "/lib/libcuda.so.1"},
-		{"libcuda.so.01", i386, nil, "/lib/libcuda.so.1"}, // numbers compare as numbers
-		{"libcuda.so.10", i386, nil, ""},
-		{"libcuda.so.1", ABI{Machine: elf.EM_AARCH64, Class: elf.ELFCLASS64}, nil, ""},
-		{"libcuda.so.1", ABI{Machine: elf.EM_X86_64, Class: elf.ELFCLASS32}, nil, ""}, // x32
-		{"liba.so", x86_64, nil, "/lib64/liba.so"},
-		{"liba.so", x86_64, level("x86-64-v2"), "/lib64/glibc-hwcaps/x86-64-v2/liba.so"},
-		{"liba.so", x86_64, level("x86-64-v4"), "/lib64/glibc-hwcaps/x86-64-v3/liba.so"},
-		{"", x86_64, nil, ""},
+		{"libcuda.so.1", x86_64, none, "/lib64/libcuda.so.1"},
+		{"libcuda.so.1", i386, none, "/lib/libcuda.so.1"},
+		{"libcuda.so.01", i386, none, "/lib/libcuda.so.1"}, // numbers compare as numbers
+		{"libcuda.so.10", i386, none, ""},
+		{"libcuda.so.1", ABI{Machine: elf.EM_AARCH64, Class: elf.ELFCLASS64}, none, ""},
+		{"libcuda.so.1", ABI{Machine: elf.EM_X86_64, Class: elf.ELFCLASS32}, none, ""}, // x32
+		{"liba.so", x86_64, none, "/lib64/liba.so"},
+		{"liba.so", x86_64, level(3, "x86-64-v2"), "/lib64/glibc-hwcaps/x86-64-v2/liba.so"},
+		{"liba.so", x86_64, level(15, "x86-64-v4", "x86-64-v3", "x86-64-v2"), "/lib64/glibc-hwcaps/x86-64-v3/liba.so"},
+		// The processor lacks what the entry's ISA level asks for, whatever its directory is called.
+		{"liba.so", x86_64, level(3, "x86-64-v3", "x86-64-v2"), "/lib64/glibc-hwcaps/x86-64-v2/liba.so"},
+		// Before 2.37, masks count: bits of the hardware, of the platform, and of "tls".
+		{"liba.so", x86_64, legacy(2, 0), "/lib64/liba.so"},
+		{"liba.so", x86_64, legacy(1<<5|2, 0), "/lib64/tls/liba.so"},
+		{"libp.so", x86_64, legacy(2, 1<<50), "/lib64/haswell/libp.so"},
+		{"libp.so", x86_64, legacy(2, 1<<51), "/lib64/libp.so"},
+		{"libp.so", x86_64, none, "/lib64/libp.so"},
+		{"", x86_64, none, ""},
 	} {
-		e, ok := c.Resolve(test.soname, test.abi, test.usable)
+		e, ok := c.Resolve(test.soname, test.abi, test.cpu)
 		if e.Path != test.want || ok != (test.want != "") {
 			t.Errorf("%s for %v: %q, %v; want %q", test.soname, test.abi.Machine, e.Path, ok, test.want)
 		}
@@ -268,27 +281,41 @@ func TestDamagedCaches(t *testing.T) {
 		return b
 	}
 	extension := int(binary.LittleEndian.Uint32(good[32:]))
-	old := cacheFile{binary.LittleEndian, Old, 0, false, sample[:5]}.bytes()
+	old := cacheFile{binary.LittleEndian, Old, 0, false, sample[:8]}.bytes()
 	for name, b := range map[string][]byte{
-		"entries beyond the file":    patched(20, 0x7fffffff),
-		"all the entries there are":  patched(20, 0xffffffff),
-		"soname outside":             patched(headerNew+4, 0xfffffff0),
-		"path outside":               patched(headerNew+8, uint32(len(good))),
-		"extension outside":          patched(32, uint32(len(good))&^3),
-		"extension not aligned":      patched(32, uint32(extension+1)),
-		"wrong extension magic":      patched(extension, 7),
-		"too many extensions":        patched(extension+4, 0x10000000),
-		"extension data outside":     patched(extension+8+8, 0xffffff00),
-		"marked invalid":             patched(28, 1),
-		"cut in the header":          good[:40],
-		"cut in the table":           good[:100],
-		"no end of the last string":  old[:len(old)-1],
-		"old, entries beyond":        append(bytes.Clone(old[:12]), 0xff, 0xff, 0xff, 0xff),
-		"a name of more than a page": append(append(bytes.Clone(old[:16]), bytes.Repeat([]byte{1, 0, 0, 0, 108, 0, 0, 0, 108, 0, 0, 0}, 9)...), append(bytes.Repeat([]byte("x"), 5000), 0)...),
+		"entries beyond the file":   patched(20, 0x7fffffff),
+		"all the entries there are": patched(20, 0xffffffff),
+		"marked invalid":            patched(28, 1),
+		"cut in the header":         good[:40],
+		"cut in the table":          good[:100],
+		"old, entries beyond":       append(bytes.Clone(old[:12]), 0xff, 0xff, 0xff, 0xff),
 	} {
 		var fe *FormatError
 		if _, err := Parse(bytes.NewReader(b), int64(len(b))); !errors.As(err, &fe) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, test := range map[string]struct {
+		b    []byte
+		want string // the entry for libp.so of a processor that knows x86-64-v2, as far as it is whole
+	}{
+		"soname outside, met by the search": {patched(headerNew+5*entryNew+4, 0xfffffff0), ""},
+		"soname outside, not met":           {patched(headerNew+4, 0xfffffff0), "/lib64/libp.so"},
+		"path outside":                      {patched(headerNew+4*entryNew+8, uint32(len(good))), ""},
+		"extension outside":                 {patched(32, uint32(len(good))&^3), "/lib64/libp.so"},
+		"extension not aligned":             {patched(32, uint32(extension+1)), "/lib64/libp.so"},
+		"wrong extension magic":             {patched(extension, 7), "/lib64/libp.so"},
+		"too many extensions":               {patched(extension+4, 0x10000000), "/lib64/libp.so"},
+		"extension data outside":            {patched(extension+8+8, 0xffffff00), "/lib64/libp.so"},
+	} {
+		c, err := Parse(bytes.NewReader(test.b), int64(len(test.b)))
+		var fe *FormatError
+		if err != nil || !errors.As(c.Damage, &fe) {
+			t.Errorf("%s: %v, damage %v", name, err, c)
+			continue
+		}
+		if e, _ := c.Resolve("libp.so", x86_64, Processor{Subdirs: []string{"x86-64-v2"}, ISA: 3}); e.Path != test.want {
+			t.Errorf("%s: %q, want %q", name, e.Path, test.want)
 		}
 	}
 	for _, s := range []string{"", "#!/bin/sh\nexec true\n", "\x7fELF", "ld.so-1.7.0", strings.Repeat("x", 100)} {
@@ -419,7 +446,7 @@ func TestAgainstLdconfigsOwnLayouts(t *testing.T) {
 		if n := len(c.Lookup("ld-linux-x86-64.so.2")); format == New && n != 4 || n < 2 {
 			t.Errorf("%s: %d entries", format, n)
 		}
-		e, ok := c.Resolve("ld-linux-x86-64.so.2", x86_64, func(name string) bool { return name == "x86-64-v2" })
+		e, ok := c.Resolve("ld-linux-x86-64.so.2", x86_64, Processor{Subdirs: []string{"x86-64-v2"}, ISA: 3})
 		if want := "/opt/lib/glibc-hwcaps/x86-64-v2/ld-linux-x86-64.so.2"; format == New && e.Path != want || !ok {
 			t.Errorf("%s: %+v", format, e)
 		}
@@ -465,7 +492,7 @@ func FuzzParse(f *testing.F) {
 	for _, order := range []appendOrder{binary.LittleEndian, binary.BigEndian} {
 		f.Add(cacheFile{order, Old, 0, false, sample}.bytes())
 		f.Add(cacheFile{order, Compat, 8, true, sample}.bytes())
-		f.Add(cacheFile{order, Compat, 4, false, sample[:8]}.bytes())
+		f.Add(cacheFile{order, Compat, 4, false, sample[:11]}.bytes())
 		f.Add(cacheFile{order, New, 0, true, sample}.bytes())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -481,10 +508,10 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%d entries from %d bytes", len(c.Entries), len(b))
 		}
 		for _, e := range c.Entries {
-			if len(c.Lookup(e.Soname)) == 0 {
+			if len(c.Lookup(e.Soname)) == 0 && c.Damage == nil {
 				t.Errorf("%q is not found", e.Soname)
 			}
-			if got, ok := c.Resolve(e.Soname, x86_64, func(string) bool { return true }); ok && !got.Fits(x86_64) {
+			if got, ok := c.Resolve(e.Soname, x86_64, Processor{Subdirs: hwcapsByPreference, ISA: 15, Legacy: true, HWCaps: 6}); ok && !got.Fits(x86_64) {
 				t.Errorf("%+v for x86-64", got)
 			}
 		}

@@ -209,6 +209,11 @@ type File struct {
 	dynamic bool
 
 	versions versions
+	audit    [2]string // DT_AUDIT, DT_DEPAUDIT
+	isa      uint32    // GNU_PROPERTY_X86_ISA_1_NEEDED
+	stack    stack
+	first    uint64 // addresses of the first byte that is loaded, and of the end
+	end      uint64
 
 	dlopen sync.Once
 	notes  []elfimage.DlopenNote
@@ -315,6 +320,36 @@ func parse(host string) *File {
 	return f
 }
 
+// secure says by what a program that is started from the file gets more rights than
+// its caller has, so that the kernel sets AT_SECURE; "" where it gets none
+// (bprm_fill_uid in fs/exec.c, cap_bprm_creds_from_file in security/commoncap.c).
+func (f *File) secure() string {
+	switch {
+	case f.Mode&os.ModeSetuid != 0:
+		return "set-user-ID"
+	case f.Mode&os.ModeSetgid != 0 && f.Mode&0o010 != 0: // without it: mandatory locking, once
+		return "set-group-ID"
+	case f.Mode&0o111 == 0:
+		return ""
+	}
+	// struct vfs_ns_cap_data of linux/capability.h: magic and flags, then permitted and
+	// inheritable, two words each in the versions from 2 on.
+	var b [24]byte
+	n, err := unix.Getxattr(f.Path, "security.capability", b[:])
+	if err != nil || n < 12 {
+		return ""
+	}
+	le := binary.LittleEndian
+	permitted := le.Uint32(b[4:])
+	if n >= 20 {
+		permitted |= le.Uint32(b[12:])
+	}
+	if effective := le.Uint32(b[:]) & 1; effective != 0 || permitted != 0 {
+		return "file capabilities"
+	}
+	return ""
+}
+
 // header reads what the loader checks first.
 func (f *File) header(head []byte) {
 	copy(f.ident[:], head)
@@ -324,6 +359,7 @@ func (f *File) header(head []byte) {
 }
 
 func (f *File) read(im *elfimage.Image) (err error) {
+	f.properties(im)
 	if f.Interp, err = im.Interpreter(); err != nil {
 		return err
 	}
@@ -358,6 +394,14 @@ func (f *File) read(im *elfimage.Image) (err error) {
 				return err
 			}
 			f.deps = append(f.deps, dep{d.Tag, name})
+		case dtAudit, dtDepAudit:
+			i := 0
+			if d.Tag == dtDepAudit {
+				i = 1
+			}
+			if f.audit[i], err = im.DynString(d); err != nil {
+				return err
+			}
 		}
 	}
 	f.versions = readVersions(im)

@@ -12,12 +12,14 @@ func (s *Load) startGLibc() {
 	in := s.Interp
 	s.subdirs = s.CPU.subdirs(in.Version)
 	s.subsKey = in.Version.String() + s.CPU.Name + s.CPU.Platform + "\x00"
+	s.processor = s.CPU.processor(in.Version, s.abi.machine)
 	for _, dir := range in.Dirs {
-		s.system = append(s.system, element{dir, strings.TrimSuffix(dir, "/")})
+		s.system = append(s.system, element{dir, strings.TrimSuffix(dir, "/"), ""})
 	}
 	if !s.Secure {
 		s.env = elements(s.l.o.LibraryPath, ":;", s.tokens(s.Main))
 	}
+	s.startAudits()
 	queue := []*Object{s.Main}
 	preload := func(names []string, cause Cause) {
 		for _, name := range names {
@@ -48,9 +50,45 @@ func (s *Load) startGLibc() {
 		}
 	}
 	if s.deps(queue) {
-		s.checkVersions(s.Objects)
+		if s.checkVersions(s.Objects); s.Err == "" && len(s.Missing()) == 0 {
+			s.checkISA(s.Objects)
+		}
 	}
 }
+
+// startAudits loads the auditing modules that the program names, each in a namespace
+// of its own, as if the program had opened them (load_audit_modules in elf/rtld.c).
+// One that cannot be loaded is ignored, with a message.
+func (s *Load) startAudits() {
+	if !s.Interp.Version.atLeast(2, 32) {
+		return
+	}
+	for i, list := range s.Main.File.audit {
+		cause := []Cause{Audit, DepAudit}[i]
+		for _, name := range splitList(list, ":") {
+			if name == "" || s.Secure && strings.Contains(name, "/") || len(s.Audits) >= maxAudits {
+				continue
+			}
+			n := &Load{l: s.l, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, system: s.system,
+				subdirs: s.subdirs, subsKey: s.subsKey, processor: s.processor}
+			self := *s.self
+			n.self = &self
+			caller := *s.Main // whose run path is searched, but which is not there
+			caller.program = false
+			n.Main, n.Objects = &caller, []*Object{&caller}
+			o, _ := n.mapObject(name, &caller, cause)
+			o.NeededBy, o.loader = s.Main, nil // __RTLD_CALLMAP
+			n.Main, n.Objects = o, []*Object{o}
+			if !o.missing && o.Err == "" && n.deps([]*Object{o}) {
+				n.checkVersions(n.Objects)
+			}
+			s.Audits = append(s.Audits, n)
+		}
+	}
+}
+
+// maxAudits bounds the auditing modules of a program: the loader has 16 namespaces.
+const maxAudits = 15
 
 // item is an object in the list of _dl_map_object_deps.
 type item struct {
@@ -95,16 +133,24 @@ func (s *Load) deps(roots []*Object) bool {
 				if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
 					return false
 				}
-				name := s.tokens(o).expand(d.name)
-				if name == "" && d.name != "" {
-					continue
-				}
 				cause := Needed
 				switch d.tag {
 				case elf.DT_AUXILIARY:
 					cause = Auxiliary
 				case elf.DT_FILTER:
 					cause = Filter
+				}
+				name := d.name
+				if hasToken(name) { // expand_dst of elf/dl-deps.c
+					if name = s.tokens(o).expand(name); s.Secure {
+						s.notAllowed(o, d.name, cause, "DST not allowed in SUID/SGID programs")
+						return false
+					} else if name == "" && cause != Auxiliary {
+						s.notAllowed(o, d.name, cause, "empty dynamic string token substitution")
+						return false
+					} else if name == "" {
+						continue
+					}
 				}
 				to, again := s.mapObject(name, o, cause)
 				if visited[o] == 1 {
@@ -153,10 +199,18 @@ func (s *Load) deps(roots []*Object) bool {
 	return true
 }
 
+// notAllowed records a name at which the loader stops without looking for it.
+func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
+	o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Why: why, missing: true}
+	s.Objects = append(s.Objects, o)
+	by.Uses = append(by.Uses, Use{name, cause, "", o, false})
+	s.stop("%s: %s", name, why)
+}
+
 // mapObject is _dl_map_object of elf/dl-load.c with the part of
 // _dl_map_object_from_fd that tells files that are loaded already.
 func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, again bool) {
-	if s.Main.answersTo(name) {
+	if s.Main.answersTo(name) || name == "" && s.Main.program { // the program's l_name is ""
 		return s.Main, true
 	}
 	if s.self.answersTo(name) {
@@ -296,17 +350,13 @@ func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why})
 		return false
 	}
-	usable := func(sub string) bool {
-		for _, have := range s.CPU.Subdirs {
-			if have == sub {
-				return true
-			}
-		}
-		return false
-	}
-	e, ok := cache.Resolve(name, s.abi.cache(), usable)
+	e, ok := cache.Resolve(name, s.abi.cache(), s.processor)
 	if !ok {
-		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, "has no entry for " + name})
+		why := "has no entry for " + name
+		if cache.Damage != nil {
+			why += "; it is damaged: " + cache.Damage.Error()
+		}
+		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why})
 		return false
 	}
 	if nodeflib {

@@ -50,6 +50,8 @@ const (
 	DlopenNote   Cause = ".note.dlopen" // the file says that it may open it
 	DlopenString Cause = "string"       // a name in read-only data: a guess
 	DlopenAsked  Cause = "dlopen"       // the caller of this package asked
+	Audit        Cause = "DT_AUDIT"     // an auditing module, in a namespace of its own
+	DepAudit     Cause = "DT_DEPAUDIT"  // the same
 )
 
 // Certain tells whether it makes the loader load a library at start, or together with
@@ -57,7 +59,9 @@ const (
 func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c != DlopenAsked }
 
 // optional tells whether the loader goes on without it.
-func (c Cause) optional() bool { return c == Auxiliary || c == Preload || c == PreloadFile }
+func (c Cause) optional() bool {
+	return c == Auxiliary || c == Preload || c == PreloadFile || c == Audit || c == DepAudit
+}
 
 // Options say what the search depends on beside the files.
 type Options struct {
@@ -160,6 +164,8 @@ type Object struct {
 	Tried []Try
 	// Err says why a file that was found stops the load.
 	Err string
+	// Why says why a name was not looked for at all; "" where it was.
+	Why string
 	// Lacks are the symbol versions that others need of it and that it does not define.
 	Lacks []Lack
 	Uses  []Use // in the order of loading
@@ -200,23 +206,29 @@ type Load struct {
 	Objects []*Object // in the order of loading, the program first, missing ones included
 	Interp  *Interpreter
 	CPU     CPU
-	Secure  bool
-	Err     string // why the program would not start: the first fatal error
-	Static  bool   // the file loads nothing
+	// Secure: the program runs with more rights than its caller (AT_SECURE), and
+	// SecureWhy says by what: "set-user-ID", "set-group-ID", "file capabilities".
+	Secure    bool
+	SecureWhy string
+	// Audits are the loads of auditing modules, each in a namespace of its own.
+	Audits []*Load
+	Err    string // why the program would not start: the first fatal error
+	Static bool   // the file loads nothing
 	// Truncated is set where the search was given up because it had no end in sight.
 	Truncated bool
 
 	steps, tries int
 	started      bool // all that is loaded at start is there
 
-	l        *Loader
-	abi      abi
-	env      []element
-	system   []element
-	muslFrom string
-	self     *Object // the loader
-	subdirs  []string
-	subsKey  string
+	l         *Loader
+	abi       abi
+	env       []element
+	system    []element
+	muslFrom  string
+	self      *Object // the loader
+	subdirs   []string
+	processor ldcache.Processor
+	subsKey   string
 }
 
 // Bounds of one load, far above what real programs need, for files made to keep
@@ -264,7 +276,13 @@ func (l *Loader) Load(p string) (*Load, error) {
 	if isProgram {
 		main.origin = originOf(l.virtual(at.host))
 	}
-	s.Secure = l.o.Secure || isProgram && f.Mode&(os.ModeSetuid|os.ModeSetgid) != 0
+	if isProgram {
+		s.SecureWhy = f.secure()
+	}
+	if l.o.Secure && s.SecureWhy == "" {
+		s.SecureWhy = "set-user-ID"
+	}
+	s.Secure = s.SecureWhy != ""
 	interp := f.Interp
 	if interp == "" {
 		interp = l.guess(f, main.origin)
@@ -354,6 +372,8 @@ func (o *Object) Fails() string {
 		switch {
 		case seen[o]:
 			return ""
+		case o.Why != "":
+			return o.Name + ": " + o.Why
 		case o.missing && o.NeededBy != nil:
 			return fmt.Sprintf("%s, which %s needs, is not found", o.Name, o.NeededBy.Path)
 		case o.missing:
@@ -383,6 +403,8 @@ func (o *Object) Found() bool { return !o.missing }
 type element struct {
 	dir   string // tokens replaced, with a slash at its end; "" is the working directory
 	entry string // as written
+	// ignored says why the loader does not search it; "" where it does.
+	ignored string
 }
 
 // elements is fillin_rpath of elf/dl-load.c.
@@ -393,13 +415,17 @@ func elements(list, separators string, t tokens) []element {
 		dir := ""
 		if entry != "" {
 			if dir = t.expand(entry); dir == "" {
+				if !seen["$"+entry] {
+					seen["$"+entry] = true
+					out = append(out, element{"", entry, t.ignored(entry)})
+				}
 				continue
 			}
 			dir = strings.TrimRight(dir, "/") + "/"
 		}
 		if !seen[dir] {
 			seen[dir] = true
-			out = append(out, element{dir, entry})
+			out = append(out, element{dir, entry, ""})
 		}
 	}
 	return out
@@ -478,6 +504,10 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 	for _, e := range dirs {
 		if !s.step(1) {
 			return false
+		}
+		if e.ignored != "" {
+			s.try(r, Try{"", rule, e.entry, list, e.ignored})
+			continue
 		}
 		dir, relative := e.dir, false
 		if !strings.HasPrefix(dir, "/") {

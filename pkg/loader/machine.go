@@ -139,6 +139,9 @@ type CPU struct {
 	// legacy are the names of which glibc before 2.37 combined subdirectories
 	// (elf/dl-hwcaps.c): hardware capabilities, then the platform; "tls" comes on top.
 	legacy []string
+	// isa are the levels of x86-64 that the processor has, a bit each
+	// (GNU_PROPERTY_X86_ISA_1_…); 0 for other machines.
+	isa uint32
 	// Platform is the value of $PLATFORM.
 	Platform string
 }
@@ -157,10 +160,15 @@ func cpuFor(name string, m elf.Machine) CPU {
 		if cpu := nativeCPU(); cpu.machine == m {
 			return cpu.CPU
 		} else if cpu.machine == elf.EM_X86_64 && m == elf.EM_386 {
-			return CPU{Name: "native", Platform: "i686", legacy: []string{"sse2", "i686"}}
+			return CPU{Name: "native", Platform: "i686", legacy: []string{"sse2", "i686"}, isa: cpu.isa}
 		}
 	}
 	cpu := CPU{Name: "baseline"}
+	if i := slices.Index(x86Levels, name); m == elf.EM_X86_64 || m == elf.EM_386 {
+		if cpu.isa = 1; i >= 0 {
+			cpu.isa = 1<<(len(x86Levels)-i+1) - 1
+		}
+	}
 	switch m {
 	case elf.EM_X86_64:
 		cpu.Platform, cpu.legacy = "x86_64", []string{"x86_64", "x86_64"}
@@ -223,6 +231,7 @@ var nativeCPU = sync.OnceValue(func() native {
 		}
 	}
 	cpu.Subdirs = x86Levels[len(x86Levels)-levels:]
+	cpu.isa = 1<<(levels+1) - 1
 	cpu.legacy = []string{"x86_64"}
 	if intel {
 		switch {
@@ -263,6 +272,33 @@ func (c CPU) subdirs(v Version) []string {
 		out = append(out, s)
 	}
 	return out
+}
+
+// The bits of hardware and platforms in entries of ld.so.cache before glibc 2.37
+// (sysdeps/x86/dl-hwcap.h, _DL_FIRST_PLATFORM).
+var x86HWCaps = map[string]uint64{"sse2": 1 << 0, "x86_64": 1 << 1, "avx512_1": 1 << 2,
+	"i586": 1 << 48, "i686": 1 << 49, "haswell": 1 << 50, "xeon_phi": 1 << 51}
+
+// processor says which entries of ld.so.cache the loader of a version and machine uses.
+func (c CPU) processor(v Version, m elf.Machine) ldcache.Processor {
+	p := ldcache.Processor{ISA: c.isa}
+	if v.atLeast(2, 33) {
+		p.Subdirs = c.Subdirs
+	}
+	if v.atLeast(2, 37) || m != elf.EM_X86_64 && m != elf.EM_386 {
+		return p
+	}
+	p.Legacy, p.Platforms = true, 15<<48
+	if m == elf.EM_386 {
+		p.Platforms = 3 << 48
+	}
+	for _, name := range c.legacy[:len(c.legacy)-1] {
+		p.HWCaps |= x86HWCaps[name]
+	}
+	if p.Platform = x86HWCaps[c.Platform] & p.Platforms; p.Platform == 0 {
+		p.Platform = 1 // of no entry
+	}
+	return p
 }
 
 func errText(e syscall.Errno) string {

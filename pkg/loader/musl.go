@@ -2,6 +2,7 @@ package loader
 
 import (
 	"debug/elf"
+	"fmt"
 	"path"
 	"strings"
 	"syscall"
@@ -12,7 +13,7 @@ func (s *Load) startMusl() {
 	dirs, from := s.l.muslSearch(s.Interp)
 	s.muslFrom = from
 	for _, dir := range dirs {
-		s.system = append(s.system, element{dir, dir})
+		s.system = append(s.system, element{dir, dir, ""})
 	}
 	if !s.Secure {
 		for _, name := range strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r:", r) }) {
@@ -102,12 +103,41 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 		o.names = []string{path.Base(r.path)}
 	}
 	s.Objects = append(s.Objects, o)
-	if skip, fatal := s.abi.verify(r.file); fatal != "" {
-		s.fatal(o, "%s", fatal)
-	} else if skip != "" {
-		s.fatal(o, "%s (musl's loader does not check that, and fails or crashes)", skip)
+	if why := s.muslVerify(o, r.file); why != "" {
+		s.fatal(o, "%s", why)
 	}
 	return o, false
+}
+
+// muslVerify is what map_library refuses, and what it does not check and then fails
+// or crashes at. Unlike glibc it takes programs, for any OS ABI.
+func (s *Load) muslVerify(o *Object, f *File) string {
+	own := File{Size: f.Size, ELF: f.ELF, Err: f.Err, ident: f.ident, etype: f.etype, machine: f.machine, eflags: f.eflags,
+		version: f.version, phent: f.phent, flags1: f.flags1, dynamic: f.dynamic}
+	if f.ident[elf.EI_CLASS] == byte(s.abi.class) {
+		clear(own.ident[elf.EI_OSABI:])
+		own.ident[elf.EI_VERSION], own.version = byte(elf.EV_CURRENT), uint32(elf.EV_CURRENT)
+		own.flags1 &^= elf.DF_1_PIE
+		if own.etype == elf.ET_EXEC {
+			own.etype = elf.ET_DYN
+		}
+	}
+	switch skip, fatal := s.abi.verify(&own); {
+	case fatal != "":
+		return fatal
+	case skip != "":
+		return skip + " (musl's loader does not check that, and fails or crashes)"
+	}
+	if f.etype != elf.ET_EXEC {
+		return ""
+	}
+	// It must lie at its own addresses: EBUSY where something is there already.
+	for _, other := range s.Objects {
+		if g := other.File; other != o && g != nil && !other.missing && other.Err == "" && g.etype == elf.ET_EXEC && f.first < g.end && g.first < f.end {
+			return fmt.Sprintf("its addresses, from %#x, are taken by %s", f.first, other.Path)
+		}
+	}
+	return ""
 }
 
 // muslSearchFor: LD_LIBRARY_PATH, the run paths of the object that asks and of
@@ -117,7 +147,7 @@ func (s *Load) muslSearchFor(name string, by *Object, r *outcome) bool {
 	if !s.Secure && s.l.o.LibraryPath != "" {
 		var env []element
 		for _, dir := range strings.FieldsFunc(s.l.o.LibraryPath, muslSeparator) {
-			env = append(env, element{dir, dir})
+			env = append(env, element{dir, dir, ""})
 		}
 		if found, stop := s.muslOpen(name, env, ByEnv, nil, r); found || stop {
 			return found
@@ -167,7 +197,7 @@ func (s *Load) muslList(o *Object) []element {
 	if ok {
 		for _, entry := range strings.FieldsFunc(list, muslSeparator) {
 			dir := strings.NewReplacer("$ORIGIN", o.origin, "${ORIGIN}", o.origin).Replace(entry)
-			out = append(out, element{dir, entry})
+			out = append(out, element{dir, entry, ""})
 		}
 	}
 	if o.lists == nil {

@@ -1,19 +1,22 @@
 package loader
 
 import (
+	"cmp"
 	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"cuda-runpath/pkg/loader/tinyelf"
 )
 
-// realLoader runs beside ours where the machine has it.
-const realLoader = "/lib64/ld-linux-x86-64.so.2"
+// realLoader runs beside ours where the machine has it; LOADER in the environment
+// names another glibc's.
+var realLoader = cmp.Or(os.Getenv("LOADER"), "/lib64/ld-linux-x86-64.so.2")
 
 // stage is a folder in which one rule is shown.
 type stage struct {
@@ -22,6 +25,7 @@ type stage struct {
 	o   Options
 	// noReal: the real loader cannot be asked (another machine, set-user-ID, a root).
 	noReal bool
+	isReal bool // the real loader is below the root
 }
 
 func newStage(t *testing.T) *stage {
@@ -581,6 +585,133 @@ func TestGLibc(t *testing.T) {
 			os.Remove(s.dir + "/opt/liba.so.1")
 			s.root("p", "liba.so.1", "/usr/lib64/liba.so.1", ByDefault)
 		}},
+		{"ld.so.cache: directories of the hardware count before glibc 2.37", func(s *stage) {
+			s.realRoot()
+			s.put("opt/liba.so.1", lib("liba.so.1"))
+			s.put("opt/tls/liba.so.1", lib("liba.so.1"))
+			s.put("opt/libb.so.1", lib("libb.so.1"))
+			s.put("opt/x86_64/libb.so.1", lib("libb.so.1"))
+			s.put("opt/libd.so.1", lib("libd.so.1"))
+			s.put("opt/xeon_phi/libd.so.1", lib("libd.so.1"))
+			s.put("opt/libe.so.1", lib("libe.so.1"))
+			s.put("opt/haswell/libe.so.1", lib("libe.so.1"))
+			s.put("p", prog("liba.so.1", "libb.so.1", "libd.so.1", "libe.so.1"))
+			s.ldconfig("/opt")
+			l := s.load("p")
+			if l.Interp.Version.atLeast(2, 37) {
+				s.root("p", "libb.so.1", "/opt/libb.so.1", ByCache)
+				return
+			}
+			s.root("p", "liba.so.1", "/opt/tls/liba.so.1", ByCache)
+			s.root("p", "libb.so.1", "/opt/x86_64/libb.so.1", ByCache)
+			for name, dir := range map[string]string{"libd.so.1": "xeon_phi/", "libe.so.1": "haswell/"} {
+				if dir != l.CPU.Platform+"/" {
+					dir = ""
+				}
+				s.root("p", name, "/opt/"+dir+name, ByCache)
+			}
+		}},
+		{"ld.so.cache: a damaged one is used as far as it is whole", func(s *stage) {
+			s.realRoot()
+			names := []string{"liba.so.1", "libb.so.1", "libd.so.1", "libe.so.1", "libf.so.1"}
+			for _, n := range names {
+				s.put("opt/"+n, lib(n))
+			}
+			s.put("p", prog(names...))
+			s.ldconfig("/opt")
+			at := s.dir + "/etc/ld.so.cache"
+			whole, err := os.ReadFile(at)
+			if err != nil {
+				s.Fatal(err)
+			}
+			const entries, entry = 48, 24
+			start := strings.Index(string(whole), "glibc-ld.so.cache1.1") // behind the old layout, or at the start
+			n := int(whole[start+20])
+			for damaged := range n {
+				for _, field := range []int{4, 8} { // soname, path
+					b := append([]byte(nil), whole...)
+					b[start+entries+damaged*entry+field+3] = 0x7f
+					s.raw("etc/ld.so.cache", string(b))
+					l := s.load("p")
+					for _, o := range l.Objects[1:] {
+						if o.Rule == ByCache || o.missing {
+							s.root("p", o.Name, o.Path, o.Rule)
+						}
+					}
+				}
+			}
+		}},
+		{"an empty DT_NEEDED is the program", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").Needs(""))
+			s.put("p", prog("", "liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			l := s.stops("p", "")
+			if len(l.Missing()) != 0 || !l.Main.Uses[0].Again || l.Main.Uses[0].To != l.Main {
+				s.Errorf("%+v", l.Main.Uses)
+			}
+			if out, ok := s.trace("p"); ok && strings.Contains(out, "not found") {
+				s.Errorf("the real loader: %s", out)
+			}
+		}},
+		{"a token without a value in DT_NEEDED stops the load", func(s *stage) {
+			s.noReal = true
+			p := tinyelf.Object{Machine: elf.EM_RISCV, EFlags: 5, Interp: "/lib/ld-linux-riscv64-lp64d.so.1"}
+			s.put("p", p.Needs("/x/$PLATFORM/liba.so.1"))
+			s.stops("p", "/x/$PLATFORM/liba.so.1: empty dynamic string token substitution")
+		}},
+		{"a token in DT_NEEDED stops a set-user-ID program", func(s *stage) {
+			s.noReal, s.o.Secure = true, true
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("$ORIGIN/a/liba.so.1"))
+			s.stops("p", "$ORIGIN/a/liba.so.1: DST not allowed in SUID/SGID programs")
+		}},
+		{"what a set-user-ID program ignores is among the places tried", func(s *stage) {
+			s.noReal, s.o.Secure = true, true
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN/a"))
+			o := s.load("p").Objects[1]
+			if len(o.Tried) == 0 || o.Tried[0].Entry != "$ORIGIN/a" || !strings.HasPrefix(o.Tried[0].Why, "ignored: in a set-user-ID program") {
+				s.Errorf("tried %+v", o.Tried)
+			}
+		}},
+		{"auditing modules are found as if the program had opened them", func(s *stage) {
+			s.put("a/libmodule.so.1", lib("libmodule.so.1").Needs("libdep.so.1").With(elf.DT_RUNPATH, "~/a"))
+			s.put("a/libdep.so.1", lib("libdep.so.1"))
+			s.put("a/libx.so.1", lib("libx.so.1"))
+			for _, c := range []struct {
+				p    tinyelf.Object
+				want string
+			}{
+				{prog("libx.so.1").With(elf.DT_RUNPATH, "~/a").With(dtAudit, "libmodule.so.1"), "~/a/libmodule.so.1"},
+				{prog("libx.so.1").With(elf.DT_RUNPATH, "~/a").With(dtAudit, "libnone.so.1"), ""},
+				{prog("libx.so.1").With(elf.DT_RPATH, "~/a").With(dtAudit, "libmodule.so.1"), "~/a/libmodule.so.1"},
+				{prog("libx.so.1").With(elf.DT_RUNPATH, "~/a").With(dtDepAudit, "~/a/libmodule.so.1"), "~/a/libmodule.so.1"},
+			} {
+				s.put("p", c.p)
+				l := s.stops("p", "")
+				if len(l.Audits) != 1 || l.Audits[0].Main.Path != s.path(c.want) || l.Audits[0].Main.missing != (c.want == "") {
+					s.Errorf("%+v", l.Audits[0].Main)
+				}
+				out, ok := s.trace("p")
+				if missing := strings.Contains(out, "cannot open shared object file"); ok && missing != (c.want == "") {
+					s.Errorf("the real loader: %s", out)
+				}
+				if c.want != "" && (len(l.Audits[0].Objects) != 2 || l.Audits[0].Objects[1].Path != s.dir+"/a/libdep.so.1") {
+					s.Errorf("%d objects", len(l.Audits[0].Objects))
+				}
+			}
+		}},
+		{"a marker for a newer processor stops the load", func(s *stage) {
+			s.noReal = true // tests/loader asks it, under qemu
+			a := lib("liba.so.1")
+			a.ISA = 7
+			s.put("a/liba.so.1", a)
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			for cpu, why := range map[string]string{"x86-64-v3": "", "x86-64-v4": "",
+				"x86-64-v2": "~/a/liba.so.1: CPU ISA level is lower than required (x86-64-v3)", "baseline": "~/a/liba.so.1: CPU ISA level is lower than required (x86-64-v3)"} {
+				s.o.CPU = cpu
+				s.stops("p", why)
+			}
+		}},
 		{"a program from a Nix store uses neither /etc/ld.so.cache nor /lib", func(s *stage) {
 			const glibc = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-glibc-2.40"
 			s.o.Root, s.o.Dir = s.dir, "/"
@@ -598,6 +729,9 @@ func TestGLibc(t *testing.T) {
 			s.root("p", "libb.so.1", glibc+"/lib/libb.so.1", ByDefault)
 		}},
 		{"default directories, $LIB and the cache are constants of the loader's file", func(s *stage) {
+			prog := func(needed ...string) tinyelf.Object {
+				return tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs(needed...)
+			}
 			s.o.Root, s.o.Dir = s.dir, "/"
 			ld := lib("ld-linux-x86-64.so.2")
 			ld.Data = "\x00/sw/etc/ld.so.cache\x00/usr/lib/sw/\x00/sw/lib/\x00stable release version 2.36.\x00"
@@ -632,10 +766,42 @@ func TestGLibc(t *testing.T) {
 	}
 }
 
-// root is want below a root, where the real loader cannot look.
+// realRoot puts the machine's own loader below the root, for root to ask.
+func (s *stage) realRoot() {
+	s.o.Root, s.o.Dir = s.dir, "/"
+	b, err := os.ReadFile(realLoader)
+	if err != nil || runtime.GOARCH != "amd64" {
+		s.Skip("no ", realLoader)
+	}
+	s.raw(realLoader, string(b))
+	s.isReal = true
+}
+
+// ldconfig makes the cache below the root.
+func (s *stage) ldconfig(dirs ...string) {
+	s.Helper()
+	s.raw("etc/ld.so.conf", "")
+	if out, err := exec.Command("/sbin/ldconfig", append([]string{"-X", "-r", s.dir}, dirs...)...).CombinedOutput(); err != nil {
+		s.Skipf("ldconfig -r: %v %s", err, out)
+	}
+}
+
+// root is want below a root, where the real loader can look only if it is there
+// and the test may change its root.
 func (s *stage) root(program, name, path string, rule Rule) {
 	s.Helper()
 	s.noReal = true
+	if s.isReal && os.Geteuid() == 0 {
+		cmd := exec.Command("/" + program)
+		cmd.Dir, cmd.Env = "/", []string{"LD_TRACE_LOADED_OBJECTS=1", "LC_ALL=C"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: s.dir}
+		out, _ := cmd.CombinedOutput()
+		if real := " => " + cmp.Or(path, "not found"); strings.Contains(string(out), "\t"+name) && !strings.Contains(string(out), "\t"+name+real) {
+			s.Errorf("the real loader says %s, want %s%s", out, name, real)
+		} else if !strings.Contains(string(out), name) {
+			s.Errorf("the real loader says nothing of %s: %s", name, out)
+		}
+	}
 	for _, o := range s.load(program).Objects {
 		if o.Name == name {
 			if o.Path != path || o.Rule != rule {
@@ -717,6 +883,33 @@ func TestMusl(t *testing.T) {
 			s.root("p", "liba.so", "/usr/lib/liba.so", ByDefault)
 			s.raw("etc/ld-musl-x86_64.path", "/none\n/opt\n")
 			s.root("p", "liba.so", "/opt/liba.so", ByPathFile)
+		}},
+		{"programs, and files for another OS ABI, are libraries too", func(s *stage) {
+			pie, abi, fixed, same := lib("liba.so"), lib("libb.so"), lib("libd.so"), lib("libe.so")
+			pie.Flags1 = elf.DF_1_PIE
+			abi.OSABI = elf.ELFOSABI_FREEBSD
+			fixed.Type, fixed.Base = elf.ET_EXEC, 0x10000000
+			same.Type, same.Base = elf.ET_EXEC, 0x10000000
+			s.put("a/liba.so", pie)
+			s.put("a/libb.so", abi)
+			s.put("a/libd.so", fixed)
+			s.put("a/libe.so", same)
+			s.put("p", prog("liba.so", "libb.so", "libd.so", "libe.so").With(elf.DT_RUNPATH, "~/a"))
+			l := s.load("p")
+			for i, why := range []string{"", "", "", "its addresses, from 0x10000000, are taken by ~/a/libd.so"} {
+				if o := l.Objects[i+1]; o.Err != s.path(why) {
+					s.Errorf("%s: %q, want %q", o.Name, o.Err, s.path(why))
+				}
+			}
+			if _, err := os.Stat(musl); err != nil {
+				return
+			}
+			out, _ := exec.Command(musl, "--list", s.dir+"/p").CombinedOutput()
+			for name, there := range map[string]bool{"liba.so": true, "libb.so": true, "libd.so": true, "libe.so": false} {
+				if strings.Contains(string(out), "\t"+name+" => "+s.dir+"/a/"+name) != there {
+					s.Errorf("musl's loader, %s: %s", name, out)
+				}
+			}
 		}},
 		{"hardware directories are not searched", func(s *stage) {
 			s.put("a/glibc-hwcaps/x86-64-v2/liba.so", lib("liba.so"))

@@ -10,8 +10,35 @@ type tokens struct {
 	trusted               []string // default directories
 }
 
+// hasToken reports whether a string has a dynamic string token that the loader knows
+// (_dl_dst_count).
+func hasToken(s string) bool {
+	for {
+		i := strings.IndexByte(s, '$')
+		if i < 0 {
+			return false
+		}
+		s = s[i+1:]
+		if token(s, "ORIGIN") > 0 || token(s, "PLATFORM") > 0 || token(s, "LIB") > 0 {
+			return true
+		}
+	}
+}
+
+// ignored says why an entry of a list for which expand returns "" is not searched.
+func (t tokens) ignored(entry string) string {
+	if t.secure {
+		return "ignored: in a set-user-ID program $ORIGIN counts only at the start of an entry, and in the program's own list only where it leads to a default directory"
+	}
+	return "ignored: it has a token that stands for nothing here"
+}
+
+// maxExpanded bounds the result of expand, in bytes: the loader cannot open a path of PATH_MAX or more.
+const maxExpanded = 8192
+
 // expand is _dl_dst_substitute of elf/dl-load.c: it replaces $ORIGIN, $LIB and
 // $PLATFORM, with or without braces. The result is "" where the string is to be ignored.
+// One that is too long for a path is cut off at some length that still is.
 func (t tokens) expand(s string) string {
 	if !strings.Contains(s, "$") {
 		return s
@@ -46,6 +73,9 @@ func (t tokens) expand(s string) string {
 		}
 		b.WriteString(value)
 		i += 1 + n
+		if b.Len() > maxExpanded {
+			break
+		}
 	}
 	// … and the result must lie in a default directory (is_trusted_path_normalize).
 	if out := b.String(); !check || t.isTrusted(out) {

@@ -107,6 +107,9 @@ func (s *Load) refuse(o *Object, format string, args ...any) {
 
 // named is find_needed: the first object that a name was found to be, missing ones included.
 func (s *Load) named(name string) *Object {
+	if name == "" && s.Main.program {
+		return s.Main
+	}
 	for _, o := range s.Objects {
 		if o.missing && o.Name == name || o.answersTo(name) {
 			return o

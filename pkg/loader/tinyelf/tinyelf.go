@@ -28,7 +28,10 @@ type Object struct {
 	// Defines are symbol versions (DT_VERDEF); Requires are those of libraries (DT_VERNEED).
 	Defines  []string
 	Requires []Requirement
-	RelR     bool // has an empty table of relative relocations (DT_RELR)
+	RelR     bool         // has an empty table of relative relocations (DT_RELR)
+	Base     uint64       // address of the first byte
+	ISA      uint32       // GNU_PROPERTY_X86_ISA_1_NEEDED, in a PT_GNU_PROPERTY of its own
+	Stack    elf.ProgFlag // of PT_GNU_STACK; 0: there is none
 }
 
 // Requirement is a symbol version that a library is to define.
@@ -125,6 +128,12 @@ func (o Object) Bytes() []byte {
 	if o.Interp != "" {
 		phnum += 2 // PT_PHDR, PT_INTERP
 	}
+	if o.ISA != 0 {
+		phnum += 2 // PT_NOTE, PT_GNU_PROPERTY
+	}
+	if o.Stack != 0 {
+		phnum++
+	}
 	align := func(n int) int { return (n + 15) &^ 15 }
 
 	strtab := []byte{0}
@@ -163,7 +172,11 @@ func (o Object) Bytes() []byte {
 		dyn{elf.DT_STRTAB, 0, &strAt}, dyn{elf.DT_STRSZ, uint64(len(strtab)), nil}, dyn{})
 
 	interpAt := ehsize + phnum*phsize
-	hashAt = align(interpAt + len(o.Interp) + 1)
+	noteAt := align(interpAt + len(o.Interp) + 1)
+	hashAt = noteAt
+	if o.ISA != 0 {
+		hashAt = align(noteAt + 32)
+	}
 	symAt = align(hashAt + 16)
 	dynAt := align(symAt + symsize)
 	strAt = dynAt + len(dyns)*dynsize
@@ -192,8 +205,8 @@ func (o Object) Bytes() []byte {
 		if long {
 			b = le.AppendUint32(b, uint32(flags))
 		}
-		for _, v := range []int{off, off, off, n, n} {
-			b = word(b, uint64(v))
+		for _, v := range []uint64{uint64(off), o.Base + uint64(off), o.Base + uint64(off), uint64(n), uint64(n)} {
+			b = word(b, v)
 		}
 		if !long {
 			b = le.AppendUint32(b, uint32(flags))
@@ -206,8 +219,21 @@ func (o Object) Bytes() []byte {
 	}
 	prog(elf.PT_LOAD, elf.PF_R|elf.PF_W, 0, end, 0x1000)
 	prog(elf.PT_DYNAMIC, elf.PF_R|elf.PF_W, dynAt, len(dyns)*dynsize, 8)
+	if o.ISA != 0 {
+		prog(elf.PT_NOTE, elf.PF_R, noteAt, 32, 8)
+		prog(0x6474e553, elf.PF_R, noteAt, 32, 8)
+	}
+	if o.Stack != 0 {
+		prog(elf.PT_GNU_STACK, o.Stack, 0, 0, 16)
+	}
 	b = append(append(b, o.Interp...), 0)
 	pad := func(to int) { b = append(b, make([]byte, to-len(b))...) }
+	if o.ISA != 0 {
+		pad(noteAt)
+		for _, v := range []uint32{4, 16, 5, 'G' | 'N'<<8 | 'U'<<16, 0xc0008002, 4, o.ISA, 0} {
+			b = le.AppendUint32(b, v)
+		}
+	}
 	pad(hashAt)
 	for _, v := range []uint32{1, 1, 0, 0} { // one bucket, one symbol: the null one
 		b = le.AppendUint32(b, v)
@@ -215,7 +241,7 @@ func (o Object) Bytes() []byte {
 	pad(dynAt)
 	for _, d := range dyns {
 		if d.at != nil {
-			d.val = uint64(*d.at)
+			d.val = o.Base + uint64(*d.at)
 		}
 		b = word(word(b, uint64(d.tag)), d.val)
 	}
@@ -229,7 +255,7 @@ func (o Object) Bytes() []byte {
 	pad(shAt)
 	section := func(name uint32, t elf.SectionType, flags elf.SectionFlag, off, n int) {
 		b = le.AppendUint32(le.AppendUint32(b, name), uint32(t))
-		addr := off
+		addr := int(o.Base) + off
 		if flags&elf.SHF_ALLOC == 0 {
 			addr = 0
 		}

@@ -80,6 +80,9 @@ func (g *graph) name() string {
 
 // needed is a name, or rarely a path.
 func (g *graph) needed() string {
+	if g.chance(2) {
+		return "" // glibc: the program itself; musl: an error
+	}
 	if g.chance(5) {
 		return pick(g, "$ORIGIN/"+g.name(), g.root+"/"+g.dir()+"/"+g.name(), "./"+g.name(), g.dir()+"/"+g.name(), "${ORIGIN}/../"+g.dir()+"/"+g.name())
 	}
@@ -238,11 +241,14 @@ func (g *graph) write(path, name string) error {
 				return nil
 			}
 		}
-	case p == 48 && !g.musl:
-		o.Type = elf.ET_EXEC
+	case p == 48: // glibc refuses it; musl loads it unless the addresses are taken
+		o.Type, o.Base = elf.ET_EXEC, pick(g, uint64(0x10000000), 0x10000000, 0x20000000)
 		b = o.Bytes()
-	case p == 49 && !g.musl:
+	case p == 49: // glibc refuses it, musl does not
 		o.Flags1 |= elf.DF_1_PIE
+		b = o.Bytes()
+	case p == 50: // the same
+		o.OSABI = elf.ELFOSABI_FREEBSD
 		b = o.Bytes()
 	}
 	return os.WriteFile(path, b, 0o755)
@@ -282,6 +288,9 @@ func (g *graph) make() error {
 	if !slices.ContainsFunc(p.Strings, func(e tinyelf.Entry) bool { return e.Tag == elf.DT_NEEDED }) {
 		p = p.Needs(g.name(), g.name(), g.name())
 	}
+	if g.chance(8) {
+		p = p.With(pick[elf.DynTag](g, 0x6ffffefc, 0x6ffffefb), pick(g, g.name(), g.name()+":"+g.name(), "$ORIGIN/../"+g.dir()+"/"+g.name(), "::"+g.name()))
+	}
 	p.Interp = g.interp
 	g.cwd = g.root + "/d0"
 	if g.chance(40) {
@@ -297,7 +306,7 @@ func (g *graph) make() error {
 		os.Symlink("d0/program", g.program)
 	}
 	if g.chance(50) {
-		list := g.list(pick(g, ":", ":;"))
+		list := g.list(pick(g, ":", ":;")) + pick(g, "", "", "", " ", "  ")
 		if g.musl {
 			list = strings.ReplaceAll(list, ";", ":")
 		}

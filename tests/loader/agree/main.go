@@ -91,7 +91,8 @@ type answer struct {
 	crash     bool               // the loader itself crashes
 	fatalName string             // the name that was asked for: some of glibc's messages have only that
 	lacks     map[[3]string]bool // files, symbol versions that they lack, and the files that need them
-	untold    bool               // the trace says nothing that could be compared
+	relr      bool               // it stops for lack of the version that guards DT_RELR
+	audits    map[string]bool    // auditing modules, and whether each can be loaded
 }
 
 // document is the part of explain's JSON that is compared.
@@ -103,12 +104,13 @@ type document struct {
 		Loader      string
 		Error       string
 		Libraries   []struct {
-			Soname  string
-			Path    *string
-			Cause   string
-			Certain bool
-			Error   string
-			Lacks   []struct {
+			Soname    string
+			Path      *string
+			Cause     string
+			Certain   bool
+			Namespace int
+			Error     string
+			Lacks     []struct {
 				Version  string
 				NeededBy string `json:"needed_by"`
 			}
@@ -138,8 +140,19 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	var answers []answer
 	var interps []string
 	for _, f := range doc.Files {
-		a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}}
+		a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}, audits: map[string]bool{}}
+		module := ""
 		for _, l := range f.Libraries {
+			if l.Namespace > 0 { // the module itself comes first
+				if l.Cause == "DT_AUDIT" || l.Cause == "DT_DEPAUDIT" {
+					module = l.Soname
+					a.audits[module] = true
+				}
+				if l.Path == nil && l.Cause != "DT_AUXILIARY" || l.Error != "" && l.Cause != "DT_AUXILIARY" || len(l.Lacks) > 0 {
+					a.audits[module] = false
+				}
+				continue
+			}
 			if !l.Certain {
 				continue
 			}
@@ -162,6 +175,9 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 				a.libs[[2]string{l.Soname, *l.Path}] = true
 			}
 		}
+		if m := ownLack.FindStringSubmatch(f.Error); m != nil && m[1] == m[3] {
+			a.lacks[[3]string(m[1:])] = true // the program's own, which is not among its libraries
+		}
 		if a.crash || strings.HasSuffix(f.Error, "the loader crashes") {
 			a = answer{crash: true}
 		} else if a.fatal == "" && strings.HasPrefix(f.Error, f.Path+": DT_RELR") {
@@ -176,11 +192,15 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	return answers, interps, &doc, nil
 }
 
+var auditText = regexp.MustCompile("^ERROR: ld.so: object '(.*)' cannot be loaded as audit interface: (.*); ignored.$")
+
+var ownLack = regexp.MustCompile("^(.*): version `(.*)' not found \\(required by (.*)\\)$")
+
 var lackText = regexp.MustCompile("^.*?: (.*): version `(.*)' not found \\(required by (.*)\\)$")
 
 // parse reads what LD_TRACE_LOADED_OBJECTS, or musl's ldd, prints.
 func parse(out, interp string) answer {
-	a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}}
+	a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}, audits: map[string]bool{}}
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
 		rest, indented := strings.CutPrefix(line, "\t")
@@ -188,8 +208,11 @@ func parse(out, interp string) answer {
 			// glibc: "PROGRAM: error while loading shared libraries: PATH: what"
 			if _, what, ok := strings.Cut(line, "error while loading shared libraries: "); ok {
 				a.fatal, _, _ = strings.Cut(what, ": ")
-				// In a trace, a library that was missed once hides the version that this asks for.
-				a.untold = strings.Contains(what, "DT_RELR without") && strings.Contains(out, "libc.so.6 => not found")
+				a.relr = strings.Contains(what, "DT_RELR without")
+			}
+			// glibc: the modules of these graphs have no la_version, which is looked for once they are loaded.
+			if m := auditText.FindStringSubmatch(line); m != nil {
+				a.audits[m[1]] = strings.Contains(m[2], "undefined symbol: la_version")
 			}
 			// glibc: "PROGRAM: FILE: version `V' not found (required by FILE)"
 			if m := lackText.FindStringSubmatch(line); m != nil {
@@ -208,7 +231,7 @@ func parse(out, interp string) answer {
 		if rest == "statically linked" {
 			continue
 		}
-		if i := strings.LastIndex(rest, " (0x"); i >= 0 {
+		if i := strings.LastIndex(rest, " (0"); i >= 0 { // "(0)" where a file is at its own addresses
 			rest = rest[:i]
 		}
 		name, path, arrow := strings.Cut(rest, " => ")
@@ -229,8 +252,13 @@ func difference(ours, theirs answer, interp string) string {
 	if ours.crash && theirs.crash {
 		return ""
 	}
-	if theirs.untold {
-		return ""
+	if theirs.relr {
+		// In a trace, a library that is missing hides the version that this asks for.
+		for lib := range ours.libs {
+			if strings.HasPrefix(lib[0], "libc.so.") && lib[1] == "not found" {
+				return ""
+			}
+		}
 	}
 	var out []string
 	if ours.crash != theirs.crash {
@@ -238,6 +266,16 @@ func difference(ours, theirs answer, interp string) string {
 	}
 	if ours.fatal != theirs.fatal && (ours.fatal == "" || ours.fatalName != theirs.fatal) {
 		out = append(out, fmt.Sprintf("the loader stops at %q, we at %q", theirs.fatal, ours.fatal))
+	}
+	for name, ok := range ours.audits {
+		if was, said := theirs.audits[name]; !said || was != ok {
+			out = append(out, fmt.Sprintf("auditing module %s: loaded: %v, we say %v", name, was, ok))
+		}
+	}
+	for name := range theirs.audits {
+		if _, ok := ours.audits[name]; !ok {
+			out = append(out, "only the loader: auditing module "+name)
+		}
 	}
 	if ours.fatal == "" {
 		for lib := range theirs.libs {
