@@ -482,7 +482,7 @@ func TestAgainstLdconfigWithI386(t *testing.T) {
 				t.Errorf("%+v: for i386 %v, for x86-64 %v", e, e.Fits(i386), e.Fits(x86_64))
 			}
 		}
-		if e, ok := c.Resolve(name, i386, func(string) bool { return false }); !ok || e.Path != "/opt/"+name {
+		if e, ok := c.Resolve(name, i386, Processor{}); !ok || e.Path != "/opt/"+name {
 			t.Errorf("%s: %+v, %v", name, e, ok)
 		}
 	}

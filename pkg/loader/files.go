@@ -2,6 +2,7 @@ package loader
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
