@@ -21,7 +21,7 @@ import (
 
 	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/cli/hostdriver"
-	"cuda-runpath/pkg/cli/patchelf"
+	"cuda-runpath/pkg/cli/programs"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
@@ -30,14 +30,9 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // commands' names first in PATH, so that coverage counts what they do.
 func TestMain(m *testing.M) {
 	cli.Version = "1.2.3"
-	commands := map[string]func(){
-		"runpath":            func() { cli.Main(cli.RunPath()) },
-		"noRunpathAmbiguity": func() { cli.Main(cli.NoRunpathAmbiguity()) },
-		"hostDriver":         hostdriver.Main,
-		"patchelf":           func() { os.Exit(patchelf.Run(os.Args[1:], os.Stdout, os.Stderr)) },
-	}
-	for _, t := range cli.Tools() {
-		commands[t.Name] = func() { cli.Main(t.App()) }
+	commands := map[string]func(){"hostDriver": hostdriver.Main}
+	for _, p := range programs.All() {
+		commands[p.Name] = func() { os.Exit(programs.Run(os.Args, os.Stdout, os.Stderr)) }
 	}
 	testscript.Main(m, commands)
 }

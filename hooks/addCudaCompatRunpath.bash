@@ -1,4 +1,5 @@
 # shellcheck shell=bash
 # Puts the compat package's directory in front of every run path. Where there is no
-# compat package, the last argument is empty, and it does nothing.
-cudaRunpathRegister addCudaCompatRunpath '@addCudaCompatRunpath@/bin/addCudaCompatRunpath' '@cudaCompat@'
+# compat package, that argument is empty, and it does nothing.
+cudaRunpathRegister addCudaCompatRunpath '@tools@' '@driverLink@'
+cudaRunpathBringCompat '@cudaCompat@' '@cudaCompatUnknown@'

@@ -2,9 +2,9 @@
 # addDriverRunpath [--force-rpath] [--] FILE…
 #
 # For a package's own phases, as nixpkgs has it: puts the driver link into the run
-# path of these files. Other files than dynamic ELF ones are left alone. Returns
-# non-zero where a file does not exist or cannot be edited.
-cudaRunpathProvide autoAddDriverRunpath '@autoAddDriverRunpath@/bin/autoAddDriverRunpath'
+# path of these files. Other files than dynamic ELF ones are left alone; one that does
+# not exist is a warning. Returns non-zero where a file cannot be edited.
+cudaRunpathProvide autoAddDriverRunpath '@tools@' '@driverLink@'
 
 addDriverRunpath() {
     local -a __crForce=()

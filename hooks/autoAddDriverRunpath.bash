@@ -1,3 +1,3 @@
 # shellcheck shell=bash
 # Puts the driver link into every run path.
-cudaRunpathRegister autoAddDriverRunpath '@autoAddDriverRunpath@/bin/autoAddDriverRunpath'
+cudaRunpathRegister autoAddDriverRunpath '@tools@' '@driverLink@'

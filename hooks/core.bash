@@ -6,7 +6,7 @@
 # hook to hook come in as arguments of the registration, never by substitution
 # into this text.
 #
-# A hook calls `cudaRunpathRegister TOOL BINARY`. All that are registered run from
+# A hook calls `cudaRunpathRegister TOOL TOOLS`. All that are registered run from
 # one entry of postFixupHooks, cudaRunpathFixup, in the order of
 # cudaRunpathOrder. That entry keeps itself last: see cudaRunpathComeLast.
 #
@@ -16,12 +16,19 @@
 # under strictDeps has no entry in PATH. Failure is always an explicit exit: where
 # a caller stands in a condition, errexit does not work.
 
+# Those that edit, in the order in which they run, then the check. Whatever a
+# package links against goes first, and what is checked is what the others leave.
+declare -ga cudaRunpathOrder=(stubReplace autoAddDriverRunpath addCudaCompatRunpath noRunpathAmbiguity)
 # TOOL to the absolute path of its binary; and those that a hook asked for.
 declare -gA cudaRunpathBinary cudaRunpathAsked
-# Compat directories that addCudaCompatRunpath's derivations brought.
-declare -gA cudaRunpathCompat
+# Compat directories and driver links that the hooks' derivations brought.
+declare -gA cudaRunpathCompat cudaRunpathLinks
+# For nixpkgs' hooks under their own names (cudaRunpathStandIn): TOOL to the function
+# that nixpkgs runs on each file, and FUNCTION to the texts that it is known to have.
+declare -gA cudaRunpathFunction cudaRunpathKnown
 # Keeps what they have, and makes them empty rather than unset for nounset.
-cudaRunpathBinary+=() cudaRunpathAsked+=() cudaRunpathCompat+=()
+cudaRunpathBinary+=() cudaRunpathAsked+=() cudaRunpathCompat+=() cudaRunpathLinks+=()
+cudaRunpathFunction+=() cudaRunpathKnown+=()
 
 # nixLog and nixErrorLog start each line with the name of the function that calls
 # them, hence these two names. They are silent where NIX_LOG_FD is unset.
@@ -41,19 +48,43 @@ cudaRunpathFailure() { # MESSAGE
     fi
 }
 
-# Makes TOOL's binary known to the shell functions of the hooks.
-cudaRunpathProvide() { # TOOL BINARY
-    cudaRunpathBinary["$1"]=$2
+cudaRunpathWarning() { # MESSAGE
+    if [[ -n ${NIX_LOG_FD-} ]] && declare -F nixWarnLog >/dev/null; then
+        nixWarnLog "$1"
+    else
+        printf 'WARNING: cudaRunpathWarning: %s\n' "$1" >&2
+    fi
 }
 
-# Runs TOOL over the outputs at the end of fixup. COMPAT is a compat directory to
-# use where the setting cudaCompat names none.
-cudaRunpathRegister() { # TOOL BINARY [COMPAT]
-    cudaRunpathProvide "$1" "$2"
-    cudaRunpathAsked["$1"]=1
+# Makes TOOL's binary known to the shell functions of the hooks. TOOLS is the package
+# that holds all of them. DRIVERLINK is nixpkgs' addDriverRunpath.driverLink where that
+# is not the one that the tools choose by themselves.
+cudaRunpathProvide() { # TOOL TOOLS [DRIVERLINK]
+    cudaRunpathBinary["$1"]=$2/bin/$1
+    cudaRunpathBinary[runpath]=$2/bin/runpath
     if [[ -n ${3-} ]]; then
-        cudaRunpathCompat["$3"]=1
+        cudaRunpathLinks["$3"]=1
     fi
+}
+
+# Runs TOOL over the outputs at the end of fixup.
+cudaRunpathRegister() { # TOOL TOOLS [DRIVERLINK]
+    cudaRunpathProvide "$@"
+    cudaRunpathAsked["$1"]=1
+    cudaRunpathListen
+}
+
+# The compat directory that counts where the setting cudaCompat names none; or why
+# nobody knows which one it is.
+cudaRunpathBringCompat() { # DIRECTORY [WHY-UNKNOWN]
+    if [[ -n $1 ]]; then
+        cudaRunpathCompat["$1"]=1
+    elif [[ -n ${2-} ]]; then
+        declare -g cudaRunpathCompatUnknown=$2
+    fi
+}
+
+cudaRunpathListen() {
     if [[ -z ${cudaRunpathListening-} ]]; then
         declare -g cudaRunpathListening=1
         postHooks+=(cudaRunpathComeLast)
@@ -69,8 +100,13 @@ cudaRunpathRegister() { # TOOL BINARY [COMPAT]
 # moment before: when a hook is sourced, when all are (postHooks), when fixup
 # starts, and as the last thing that it does for each output.
 cudaRunpathComeLast() {
-    cudaRunpathMoveLast fixupOutputHooks cudaRunpathComeLast
+    cudaRunpathMoveLast fixupOutputHooks cudaRunpathAfterOutput
     cudaRunpathMoveLast postFixupHooks cudaRunpathFixup
+}
+
+cudaRunpathAfterOutput() {
+    cudaRunpathComeLast
+    cudaRunpathTakeStandIns
 }
 
 cudaRunpathMoveLast() { # ARRAY ENTRY
@@ -90,16 +126,36 @@ cudaRunpathBeforeFixup() {
     cudaRunpathCollectStubs
 }
 
-# The contract's order: what a package links against goes first, the check last.
+# One walk for all that edit, where their own flags allow it; then the check.
 cudaRunpathFixup() {
-    local __crTool
+    local __crTool __crOwn=
+    local -a __crTogether=() __crFlags=()
     declare -g cudaRunpathRan=1
     cudaRunpathCollectStubs
-    for __crTool in stubReplace autoAddDriverRunpath addCudaCompatRunpath noRunpathAmbiguity; do
-        if [[ -n ${cudaRunpathAsked["$__crTool"]-} ]]; then
-            cudaRunpathRun "$__crTool"
+    cudaRunpathTakeStandIns
+    for __crTool in "${cudaRunpathOrder[@]}"; do
+        if [[ -z ${cudaRunpathAsked["$__crTool"]-} || $__crTool == noRunpathAmbiguity ]] || cudaRunpathIsOff "$__crTool"; then
+            continue
+        fi
+        __crTogether+=("$__crTool")
+        __crFlags=()
+        cudaRunpathWords __crFlags "${__crTool}Flags"
+        cudaRunpathWords __crFlags "${__crTool}FlagsArray"
+        if ((${#__crFlags[@]})); then
+            __crOwn=1
         fi
     done
+    # A flag in one tool's settings is for that tool alone.
+    if [[ -n $__crOwn ]]; then
+        for __crTool in "${__crTogether[@]}"; do
+            cudaRunpathRun "$__crTool"
+        done
+    elif ((${#__crTogether[@]})); then
+        cudaRunpathRun "${__crTogether[*]}"
+    fi
+    if [[ -n ${cudaRunpathAsked[noRunpathAmbiguity]-} ]] && ! cudaRunpathIsOff noRunpathAmbiguity; then
+        cudaRunpathRun noRunpathAmbiguity
+    fi
     cudaRunpathOfferStubs
 }
 
@@ -109,6 +165,65 @@ cudaRunpathFarewell() {
     if [[ -z ${cudaRunpathRan-} && -z ${IN_NIX_SHELL-} ]]; then
         cudaRunpathHook "no postFixup hooks ran in this build (dontFixup, or phases without them): ${!cudaRunpathAsked[*]} did nothing"
     fi
+}
+
+# ------------------------------------------- in place of nixpkgs' hooks
+# A package may switch nixpkgs' hooks off by what they are made of: by taking their
+# entry out of postFixupHooks, or by giving the function that runs on each file
+# another body. So under nixpkgs' names the same entries are there, until fixup takes
+# them over: then the functions that are as they were run as our tools, all at once.
+# Where fixupPhase is the package's own and gives no moment for that, the entries run
+# as they do in nixpkgs, a file at a time, on the function that our hook brings.
+
+# TOOL stands for nixpkgs' entry "autoFixElfFiles FUNCTION". FILE is a setup hook that
+# may bring another FUNCTION, nixpkgs' own, which does not count as a change.
+cudaRunpathStandIn() { # TOOL TOOLS DRIVERLINK FUNCTION [FILE]
+    local __crEntry
+    cudaRunpathProvide "$1" "$2" "$3"
+    cudaRunpathFunction["$1"]=$4
+    cudaRunpathKnown["$4"]=$(declare -f "$4")
+    if [[ -n ${5-} ]]; then
+        # shellcheck disable=SC1090  # nixpkgs' file
+        cudaRunpathKnown["$4"]+=$'\n'$(source "$5" >/dev/null 2>&1 && declare -f "$4")
+    fi
+    cudaRunpathListen
+    for __crEntry in "${postFixupHooks[@]}"; do
+        if [[ $__crEntry == "autoFixElfFiles $4" ]]; then return 0; fi
+    done
+    postFixupHooks+=("autoFixElfFiles $4")
+    cudaRunpathComeLast
+}
+
+# Takes the entries that are still there out of postFixupHooks, and notes their tools.
+cudaRunpathTakeStandIns() {
+    local __crTool __crEntry __crName
+    local -a __crRest=()
+    local -A __crSeen=()
+    if ((${#cudaRunpathFunction[@]} == 0)) || [[ -n ${cudaRunpathTaken-} ]]; then
+        return 0
+    fi
+    declare -g cudaRunpathTaken=1
+    for __crEntry in ${postFixupHooks+"${postFixupHooks[@]}"}; do
+        for __crTool in "${!cudaRunpathFunction[@]}"; do
+            __crName=${cudaRunpathFunction["$__crTool"]}
+            if [[ $__crEntry != "autoFixElfFiles $__crName" ]]; then
+                continue
+            fi
+            __crSeen["$__crTool"]=1
+            if [[ ${cudaRunpathKnown["$__crName"]} == *"$(declare -f "$__crName")"* ]]; then
+                cudaRunpathAsked["$__crTool"]=1
+                continue 2
+            fi
+            cudaRunpathHook "$__crTool: $__crName is the package's own and runs in its place"
+        done
+        __crRest+=("$__crEntry")
+    done
+    for __crTool in "${!cudaRunpathFunction[@]}"; do
+        if [[ -z ${__crSeen["$__crTool"]-} ]]; then
+            cudaRunpathHook "$__crTool: switched off: 'autoFixElfFiles ${cudaRunpathFunction["$__crTool"]}' is no longer in postFixupHooks"
+        fi
+    done
+    postFixupHooks=(${__crRest+"${__crRest[@]}"})
 }
 
 # ---------------------------------------------------------------- settings
@@ -146,7 +261,7 @@ cudaRunpathIsOff() { # TOOL
     local __crSwitch
     local -a __crSwitches=("dont${1^}")
     if [[ $1 == autoAddDriverRunpath ]]; then
-        __crSwitches+=(dontUseAutoAddDriverRunpath)
+        __crSwitches+=(dontUseAutoAddDriverRunpath dontUseAutoAddOpenGLRunpath)
     fi
     for __crSwitch in "${__crSwitches[@]}"; do
         if [[ -n ${!__crSwitch-} ]]; then
@@ -171,13 +286,37 @@ cudaRunpathFindCompat() {
     fi
 }
 
-# Puts TOOL's arguments into cudaRunpathArguments. All tools get the same settings.
-cudaRunpathArguments() { # TOOL
-    local __crIgnored
-    local -a __crIgnore=()
-    declare -ga cudaRunpathArguments=(--jobs "${NIX_BUILD_CORES:-1}")
+# Puts into cudaRunpathLinkDir the directory that the tools are told of, or nothing.
+cudaRunpathFindLink() {
+    declare -g cudaRunpathLinkDir=
     if [[ -n ${driverLink-} ]]; then
-        cudaRunpathArguments+=(--driver-link "${driverLink%/}/lib")
+        cudaRunpathLinkDir=${driverLink%/}
+    elif ((${#cudaRunpathLinks[@]} > 1)); then
+        cudaRunpathFailure "the hooks came with different driver links: ${!cudaRunpathLinks[*]}; say which one counts by setting driverLink"
+        exit 1
+    else
+        cudaRunpathLinkDir=${!cudaRunpathLinks[*]}
+    fi
+    if [[ $cudaRunpathLinkDir == */lib ]]; then
+        cudaRunpathFailure "driverLink is '$cudaRunpathLinkDir', which must be the directory without its last part, lib: '${cudaRunpathLinkDir%/lib}'"
+        exit 1
+    fi
+}
+
+# Puts the arguments of TOOLS, separated by spaces, into cudaRunpathArguments. All
+# tools get the same settings.
+cudaRunpathArguments() { # TOOLS
+    local IFS=$' \t\n' __crTool __crIgnored
+    local -a __crIgnore=() __crTools=()
+    read -ra __crTools <<<"$1"
+    declare -ga cudaRunpathArguments=(--jobs "${NIX_BUILD_CORES:-1}")
+    # Real packages hold broken ELF files on purpose, as test data.
+    if [[ -z ${cudaRunpathStrict-} ]]; then
+        cudaRunpathArguments+=(--malformed warn)
+    fi
+    cudaRunpathFindLink
+    if [[ -n $cudaRunpathLinkDir ]]; then
+        cudaRunpathArguments+=(--driver-link "$cudaRunpathLinkDir/lib")
     fi
     cudaRunpathFindCompat
     if [[ -n $cudaRunpathCompatDir ]]; then
@@ -191,8 +330,10 @@ cudaRunpathArguments() { # TOOL
     elif [[ -n ${driverLinkPosition-} ]]; then
         cudaRunpathArguments+=(--position "$driverLinkPosition")
     fi
-    cudaRunpathWords cudaRunpathArguments "${1}Flags"
-    cudaRunpathWords cudaRunpathArguments "${1}FlagsArray"
+    for __crTool in "${__crTools[@]}"; do
+        cudaRunpathWords cudaRunpathArguments "${__crTool}Flags"
+        cudaRunpathWords cudaRunpathArguments "${__crTool}FlagsArray"
+    done
 }
 
 # Puts into cudaRunpathOutputs the outputs that are there. One that is a link to
@@ -210,50 +351,77 @@ cudaRunpathOutputs() {
 
 # ------------------------------------------------------------------ running
 
-# Runs TOOL, with more arguments in front of its own, over the outputs.
-cudaRunpathRun() { # TOOL [ARGUMENT…]
-    local __crTool=$1 __crStatus
+# Runs TOOLS, separated by spaces, over the outputs: one process and one walk, with
+# more arguments in front of their own.
+cudaRunpathRun() { # TOOLS [ARGUMENT…]
+    local IFS=$' \t\n' __crTool __crNames __crBinary __crStatus
+    local -a __crTools=() __crCommand=()
+    read -ra __crTools <<<"$1"
     shift
-    if cudaRunpathIsOff "$__crTool"; then
-        return 0
-    fi
     cudaRunpathOutputs
     if ((${#cudaRunpathOutputs[@]} == 0)); then
-        cudaRunpathHook "$__crTool: no outputs to look at"
+        cudaRunpathHook "${__crTools[*]}: no outputs to look at"
         return 0
     fi
-    cudaRunpathArguments "$__crTool"
-    if [[ $__crTool == addCudaCompatRunpath && -z $cudaRunpathCompatDir ]]; then
-        cudaRunpathHook "$__crTool: there is no compat package for this platform, nothing to add"
-        return 0
-    fi
-    if [[ $__crTool == stubReplace && -n ${cudaRunpathStubs-} ]]; then
+    cudaRunpathFindCompat
+    for __crTool in "${!__crTools[@]}"; do
+        if [[ ${__crTools[__crTool]} != addCudaCompatRunpath || -n $cudaRunpathCompatDir ]]; then
+            continue
+        elif [[ -z ${cudaCompat+x} && -n ${cudaRunpathCompatUnknown-} ]]; then
+            cudaRunpathFailure "addCudaCompatRunpath: $cudaRunpathCompatUnknown; set cudaCompat to its directory, or to nothing for none"
+            exit 1
+        fi
+        cudaRunpathHook "addCudaCompatRunpath: there is no compat package for this platform, nothing to add"
+        unset "__crTools[__crTool]"
+    done
+    case ${#__crTools[@]} in
+    0) return 0 ;;
+    1)
+        __crBinary=${cudaRunpathBinary["${__crTools[*]}"]}
+        ;;
+    *)
+        __crBinary=${cudaRunpathBinary[runpath]}
+        __crCommand=(normalize)
+        for __crTool in "${__crTools[@]}"; do
+            __crCommand+=(--tool "$__crTool")
+        done
+        ;;
+    esac
+    __crNames="${__crTools[*]}"
+    cudaRunpathArguments "$__crNames"
+    if [[ " $__crNames " == *" stubReplace "* && -n ${cudaRunpathStubs-} ]]; then
         cudaRunpathArguments+=(--offer "$cudaRunpathStubs")
     fi
-    cudaRunpathHook "$__crTool: ${cudaRunpathOutputs[*]}"
-    "${cudaRunpathBinary["$__crTool"]}" "$@" "${cudaRunpathArguments[@]}" -- "${cudaRunpathOutputs[@]}" || {
+    __crNames=${__crNames// /, }
+    cudaRunpathHook "$__crNames: ${cudaRunpathOutputs[*]}"
+    "$__crBinary" ${__crCommand+"${__crCommand[@]}"} "$@" "${cudaRunpathArguments[@]}" -- "${cudaRunpathOutputs[@]}" || {
         __crStatus=$?
-        cudaRunpathFailure "$__crTool failed with exit status $__crStatus; what it said is above"
+        cudaRunpathFailure "$__crNames failed with exit status $__crStatus; what it said is above"
         exit "$__crStatus"
     }
 }
 
 # For shell functions that a package calls by hand: runs TOOL on files. Links are
-# followed, since packages pass $out/lib/*.so; other files than ELF are left alone.
+# followed, since packages pass $out/lib/*.so; other files than ELF are left alone,
+# and what is not there is a warning, unless cudaRunpathStrict is set.
 cudaRunpathRunOn() { # FUNCTION TOOL NUMBER-OF-ARGUMENTS [ARGUMENT…] [FILE…]
-    local __crFunction=$1 __crTool=$2 __crCount=$3 __crFile
+    local __crFunction=$1 __crTool=$2 __crCount=$3 __crFile __crNamed
     shift 3
     local -a __crMore=("${@:1:__crCount}") __crFiles=()
     shift "$__crCount"
-    for __crFile in "$@"; do
+    for __crNamed in "$@"; do
+        __crFile=$__crNamed
         if [[ -L $__crFile ]]; then
-            __crFile=$(readlink -f -- "$__crFile") || return
+            __crFile=$(readlink -m -- "$__crFile") || return
         fi
-        if [[ ! -e $__crFile ]]; then
-            cudaRunpathFailure "$__crFunction: $__crFile does not exist"
+        if [[ -e $__crFile ]]; then
+            __crFiles+=("$__crFile")
+        elif [[ -n ${cudaRunpathStrict-} ]]; then
+            cudaRunpathFailure "$__crFunction: $__crNamed does not exist"
             return 1
+        else
+            cudaRunpathWarning "$__crFunction: $__crNamed does not exist"
         fi
-        __crFiles+=("$__crFile")
     done
     if ((${#__crFiles[@]} == 0)); then
         return 0
@@ -270,7 +438,7 @@ cudaRunpathRunOn() { # FUNCTION TOOL NUMBER-OF-ARGUMENTS [ARGUMENT…] [FILE…]
 # Before fixup's shrink step, which drops stub directories (they hold libcuda.so,
 # not libcuda.so.1) and with them the knowledge of where the stubs are.
 cudaRunpathCollectStubs() {
-    if [[ -z ${stubReplaceForChecks-} || -z ${cudaRunpathAsked[stubReplace]-} || -n ${dontStubReplace-} || -n ${cudaRunpathStubs-} ]]; then
+    if [[ -z ${stubReplaceForChecks-} || -z ${cudaRunpathAsked[stubReplace]-}${cudaRunpathFunction[stubReplace]-} || -n ${dontStubReplace-} || -n ${cudaRunpathStubs-} ]]; then
         return 0
     fi
     declare -g cudaRunpathStubs="${NIX_BUILD_TOP:-${TMPDIR:-/tmp}}/cuda-runpath-stubs"
@@ -297,7 +465,9 @@ cudaRunpathOfferStubs() {
 }
 
 cudaRunpathCheckPhase() { # PHASE
-    local __crOriginal="cudaRunpathOriginal_$1" __crDriver="${driverLink:-/run/opengl-driver}/lib"
+    local __crOriginal="cudaRunpathOriginal_$1" __crDriver
+    cudaRunpathFindLink
+    __crDriver=${cudaRunpathLinkDir:-/run/opengl-driver}/lib
     if [[ -e $__crDriver/libcuda.so.1 ]]; then
         cudaRunpathHook "$1: the driver is in $__crDriver, no stubs needed"
     else

@@ -1,3 +1,3 @@
 # shellcheck shell=bash
 # Fails the build where the order of a run path decides which library is loaded.
-cudaRunpathRegister noRunpathAmbiguity '@noRunpathAmbiguity@/bin/noRunpathAmbiguity'
+cudaRunpathRegister noRunpathAmbiguity '@tools@' '@driverLink@'

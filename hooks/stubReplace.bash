@@ -1,3 +1,3 @@
 # shellcheck shell=bash
 # Takes stub directories out of run paths and asks for the driver's instead.
-cudaRunpathRegister stubReplace '@stubReplace@/bin/stubReplace'
+cudaRunpathRegister stubReplace '@tools@' '@driverLink@'

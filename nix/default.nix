@@ -15,20 +15,55 @@ let
   onBuild = if isNative then self else import ./. { pkgs = pkgs.pkgsBuildBuild; };
   # What a hook of these packages edits files for: a hook on the build machine of a cross
   # build has the other machine as its target.
-  edited = if hostPlatform.system == targetPlatform.system then pkgs else pkgs.targetPackages;
+  forHost = hostPlatform.system == targetPlatform.system;
+  edited = if forHost then pkgs else pkgs.targetPackages;
 
-  hooks = import ./hooks.nix {
-    inherit lib;
-    inherit (pkgs) makeSetupHook writeText;
-    inherit hostPlatform;
-    inherit (onBuild) cuda-runpath;
-    # Where the CUDA set has none, or none for this platform, the hook is off.
-    cuda_compat = edited.cudaPackages.cuda_compat or null;
-  };
+  # A set of the other machine's with the same version of CUDA, whatever it is called
+  # there; or the reason for which there is none. Sets that have been removed throw.
+  sameSet =
+    cudaPackages:
+    let
+      version = cudaPackages.cudaMajorMinorVersion or "";
+      parts = builtins.splitVersion version;
+      candidates = map (n: "cudaPackages" + lib.concatMapStrings (part: "_" + part) (lib.take n parts)) [
+        2
+        1
+        0
+      ];
+      isSame =
+        name:
+        let
+          result = builtins.tryEval (
+            edited ? ${name} && edited.${name}.cudaMajorMinorVersion or "" == version
+          );
+        in
+        result.success && result.value;
+      found = builtins.filter isSame candidates;
+    in
+    if found != [ ] then
+      edited.${builtins.head found}
+    else
+      {
+        cuda_compat.unknown = "there is no set of CUDA ${version} for ${targetPlatform.system}, so nobody knows its cuda_compat";
+      };
+
+  # The hooks of one CUDA set, with that set's compat package. Where it has none, or none
+  # for this platform, that hook is off.
+  hooksFor =
+    cudaPackages:
+    import ./hooks.nix {
+      inherit lib;
+      inherit (pkgs) makeSetupHook writeText;
+      inherit hostPlatform targetPlatform;
+      inherit (onBuild) cuda-runpath;
+      cuda_compat = (if forHost then cudaPackages else sameSet cudaPackages).cuda_compat or null;
+      driverLink = edited.addDriverRunpath.driverLink or null;
+    };
+  hooks = hooksFor (pkgs.cudaPackages or { });
 
   self = hooks // {
+    inherit hooksFor;
     cuda-runpath = pkgs.callPackage ./package.nix {
-      native = if isNative then null else onBuild.cuda-runpath;
       # Where nixpkgs' default Go is older than go.mod asks for.
       buildGoModule =
         if pkgs ? buildGo126Module && !(lib.versionAtLeast pkgs.go.version "1.26") then

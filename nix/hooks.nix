@@ -1,27 +1,42 @@
-# The hooks: the shared text, then a few lines of each one's own (../hooks). They
-# differ from each other only in those lines, so any number of them in one build
-# agree on everything else.
+# The hooks of one CUDA set: the shared text, then a few lines of each one's own
+# (../hooks). They differ from each other only in those lines, so any number of them in
+# one build agree on everything else.
 {
   lib,
   makeSetupHook,
   writeText,
   hostPlatform,
+  targetPlatform,
   # The tools, for the machine that builds.
   cuda-runpath,
-  # The compat package, for the machine that the edited files are for; null: none.
+  # The compat package, for the machine that the edited files are for; null: there is
+  # none; { unknown = WHY; }: there may be one.
   cuda_compat,
+  # nixpkgs' addDriverRunpath.driverLink, for that machine; null: nixpkgs has none.
+  driverLink,
 }:
 let
   core = builtins.readFile ../hooks/core.bash;
 
-  # A hook that is made of PARTS. Each tool is an output of its own, so the closure
-  # of a hook is its text and the tools it calls.
+  # Where no file that is built can be an ELF file, as on Darwin, the hooks are there and
+  # do nothing, as nixpkgs' do: packages list them without asking for the platform.
+  hasELF = hostPlatform.isLinux || targetPlatform.isLinux;
+
+  # The links that the tools choose by themselves, by the file's machine.
+  isUsual = builtins.elem driverLink [
+    null
+    "/run/opengl-driver"
+    "/run/opengl-driver-32"
+  ];
+
+  # A hook that is made of PARTS, files of ../hooks. All tools are one program, so the
+  # closure of a hook is its text and that program.
   hook =
     {
       name,
       description,
-      tools,
       parts,
+      substitutions ? { },
       passthru ? { },
       propagated ? [ ],
     }:
@@ -34,47 +49,50 @@ let
         # With allowUnsupportedSystem, what cannot be built here is available all the same.
         available =
           cuda_compat != null
+          && !(cuda_compat ? unknown)
           && cuda_compat.meta.available or true
           && !(cuda_compat.meta.unsupported or false);
-        usesCompat = lib.elem "addCudaCompatRunpath" parts;
-      in
-      makeSetupHook
-        {
-          name = "${name}-hook";
-          propagatedBuildInputs = propagated;
-          substitutions =
-            lib.genAttrs tools (tool: "${lib.getOutput tool cuda-runpath}")
-            // lib.optionalAttrs usesCompat {
-              cudaCompat = lib.optionalString available "${cuda_compat}/compat";
-            };
-          passthru = lib.optionalAttrs usesCompat { enableHook = available; } // passthru;
-          meta = {
-            inherit description;
-            license = lib.licenses.mit;
-            platforms = lib.platforms.linux;
-          };
-        }
-        (
-          writeText "${name}.bash" (
+        usesCompat = builtins.any (part: lib.hasSuffix "CudaCompatRunpath" part) parts;
+        text =
+          if hasELF then
             core + lib.concatMapStrings (part: "\n" + builtins.readFile (../hooks + "/${part}.bash")) parts
-          )
-        )
+          else
+            "addDriverRunpath() { :; }\n";
+      in
+      makeSetupHook {
+        inherit name;
+        propagatedBuildInputs = propagated;
+        substitutions = lib.optionalAttrs hasELF (
+          {
+            tools = "${lib.getOutput "tools" cuda-runpath}";
+            driverLink = lib.optionalString (!isUsual) driverLink;
+          }
+          // lib.optionalAttrs usesCompat {
+            cudaCompat = lib.optionalString available "${cuda_compat}/compat";
+            cudaCompatUnknown = cuda_compat.unknown or "";
+          }
+          // substitutions
+        );
+        passthru = lib.optionalAttrs usesCompat { enableHook = available; } // passthru;
+        meta = {
+          inherit description;
+          license = lib.licenses.mit;
+          maintainers = [ ];
+        }
+        // lib.optionalAttrs hasELF { platforms = lib.platforms.linux; };
+      } (writeText "${name}.bash" text)
     ) { inherit cuda-runpath cuda_compat; };
-
-  driverLink = "/run/opengl-driver" + lib.optionalString (hostPlatform.isi686 or false) "-32";
 
   plain = {
     stubReplace = {
-      name = "stubReplace";
+      name = "stubReplace-hook";
       description = "Takes stub directories out of the run paths of all outputs and asks for the GPU driver's";
-      tools = [ "stubReplace" ];
       parts = [ "stubReplace" ];
     };
 
     autoAddDriverRunpath = {
-      name = "autoAddDriverRunpath";
+      name = "autoAddDriverRunpath-hook";
       description = "Puts the GPU driver's directory into the run paths of all outputs";
-      tools = [ "autoAddDriverRunpath" ];
       parts = [
         "autoAddDriverRunpath"
         "addDriverRunpath"
@@ -82,29 +100,21 @@ let
     };
 
     addCudaCompatRunpath = {
-      name = "addCudaCompatRunpath";
+      name = "addCudaCompatRunpath-hook";
       description = "Puts cuda_compat's directory in front of the run paths of all outputs";
-      tools = [ "addCudaCompatRunpath" ];
       parts = [ "addCudaCompatRunpath" ];
     };
 
     noRunpathAmbiguity = {
-      name = "noRunpathAmbiguity";
+      name = "noRunpathAmbiguity-hook";
       description = "Fails the build where the order of a run path decides which library is loaded";
-      tools = [ "noRunpathAmbiguity" ];
       parts = [ "noRunpathAmbiguity" ];
     };
 
     # Brings all four.
     cudaRunpathHook = {
-      name = "cudaRunpath";
+      name = "cudaRunpath-hook";
       description = "Makes the run paths of all outputs right for CUDA: no stubs, the driver's directory, cuda_compat's, and nothing ambiguous";
-      tools = [
-        "stubReplace"
-        "autoAddDriverRunpath"
-        "addCudaCompatRunpath"
-        "noRunpathAmbiguity"
-      ];
       parts = [
         "stubReplace"
         "autoAddDriverRunpath"
@@ -116,33 +126,48 @@ let
 
     # Only the shell function, for packages that call it in their own phases.
     addDriverRunpath = {
-      name = "addDriverRunpath";
+      name = "addDriverRunpath-hook";
       description = "A shell function that puts the GPU driver's directory into the run path of a file";
-      tools = [ "autoAddDriverRunpath" ];
       parts = [ "addDriverRunpath" ];
-      passthru = { inherit driverLink; };
+      passthru.driverLink =
+        if driverLink != null then
+          driverLink
+        else
+          "/run/opengl-driver" + lib.optionalString (hostPlatform.isi686 or false) "-32";
     };
   };
 in
 builtins.mapAttrs (_: hook) plain
 // {
-  # For overlays.dropIn: the hooks with the shell functions that nixpkgs' bring.
+  # For overlays.dropIn: the hooks under nixpkgs' names, which nixpkgs looks for, with the
+  # shell functions that nixpkgs' bring.
   dropIn =
-    { autoFixElfFiles }:
-    let
-      with' =
-        functions: arguments:
-        hook (
-          arguments
-          // {
-            parts = arguments.parts ++ functions;
-            propagated = [ autoFixElfFiles ];
-          }
-        );
-    in
     {
-      autoAddDriverRunpath = with' [ ] plain.autoAddDriverRunpath;
-      autoAddCudaCompatRunpath = with' [ "addCudaCompatRunpath-function" ] plain.addCudaCompatRunpath;
-      removeStubsFromRunpathHook = with' [ "removeStubsFromRunpath-function" ] plain.stubReplace;
+      autoFixElfFiles,
+      addDriverRunpath,
+    }:
+    {
+      autoAddDriverRunpath = hook {
+        name = "auto-add-driver-runpath-hook";
+        inherit (plain.autoAddDriverRunpath) description;
+        parts = [
+          "addDriverRunpath"
+          "dropIn/autoAddDriverRunpath"
+        ];
+        substitutions.nixpkgsFunction = "${addDriverRunpath}/nix-support/setup-hook";
+        propagated = [ autoFixElfFiles ];
+      };
+      autoAddCudaCompatRunpath = hook {
+        name = "auto-add-cuda-compat-runpath-hook";
+        inherit (plain.addCudaCompatRunpath) description;
+        parts = [ "dropIn/autoAddCudaCompatRunpath" ];
+        propagated = [ autoFixElfFiles ];
+      };
+      removeStubsFromRunpathHook = hook {
+        name = "removeStubsFromRunpathHook";
+        inherit (plain.stubReplace) description;
+        parts = [ "dropIn/removeStubsFromRunpathHook" ];
+        propagated = [ autoFixElfFiles ];
+      };
     };
 }

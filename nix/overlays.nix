@@ -1,8 +1,58 @@
 # default: adds our names and replaces none, so it rebuilds nothing of nixpkgs.
 # dropIn: default, and our hooks under nixpkgs' names.
-rec {
-  default =
-    final: prev:
+let
+  # The CUDA sets by name: cudaPackages, cudaPackages_12, cudaPackages_12_9, … Some of
+  # them throw, since nixpkgs has removed them; they still do.
+  setsOf =
+    prev:
+    builtins.filter (name: builtins.match "cudaPackages(_[0-9_]+)?" name != null) (
+      builtins.attrNames prev
+    );
+
+  # Adds EXTENSION to every CUDA set. nixpkgs since 25.11 applies _cuda.extensions to
+  # each; before, each set is extended by itself. The names that an overlay gives are the
+  # same either way: were they to depend on what _cuda is, a _cuda that another overlay
+  # makes with the help of `final` would depend on itself.
+  extendSets =
+    prev: extension:
+    let
+      hasExtensions = (prev._cuda or { }) ? extensions;
+    in
+    builtins.listToAttrs (
+      map (name: {
+        inherit name;
+        value = if hasExtensions then prev.${name} else prev.${name}.overrideScope extension;
+      }) (setsOf prev)
+    )
+    // (
+      if prev ? _cuda then
+        {
+          _cuda =
+            if hasExtensions then
+              prev._cuda.extend (
+                _: prevCuda: {
+                  extensions = prevCuda.extensions ++ [ extension ];
+                }
+              )
+            else
+              prev._cuda;
+        }
+      else
+        { }
+    );
+
+  # Our names in a CUDA set: the hooks, with that set's cuda_compat.
+  ownNames = ours: cudaFinal: {
+    inherit (ours.hooksFor cudaFinal)
+      cudaRunpathHook
+      stubReplace
+      addCudaCompatRunpath
+      noRunpathAmbiguity
+      ;
+  };
+
+  added =
+    final:
     let
       ours = import ./. { pkgs = final; };
     in
@@ -22,74 +72,39 @@ rec {
         noRunpathAmbiguityHook
         ;
     };
+in
+{
+  default =
+    final: prev:
+    let
+      names = added final;
+    in
+    names // extendSets prev (cudaFinal: _: ownNames names.cudaRunpath cudaFinal);
 
-  # Replaces autoAddDriverRunpath, and in every cudaPackages set
-  # autoAddCudaCompatRunpath and removeStubsFromRunpathHook. The shell functions that
-  # nixpkgs' hooks bring stay callable: addDriverRunpath, addCudaCompatRunpath,
-  # removeStubsFromRunpath (ours), autoFixElfFiles (nixpkgs' own). elfHasDynamicSection
-  # comes with the last; getRunpathEntries, which nixpkgs' stub hook brings, is lost.
-  # nixpkgs' addDriverRunpath is not replaced: it is in far more packages, and what it
-  # writes before our hooks run, they put into the normal form.
+  # Replaces autoAddDriverRunpath, and in every CUDA set autoAddCudaCompatRunpath and
+  # removeStubsFromRunpathHook. The shell functions that nixpkgs' hooks bring stay
+  # callable: addDriverRunpath, addCudaCompatRunpath, removeStubsFromRunpath (ours),
+  # autoFixElfFiles (nixpkgs' own). elfHasDynamicSection comes with the last;
+  # getRunpathEntries, which nixpkgs' stub hook brings, is lost. nixpkgs'
+  # addDriverRunpath is not replaced: it is in far more packages, and what it writes
+  # before our hooks run, they put into the normal form.
   # `lib.dropInRebuilds` says what else is built anew.
   dropIn =
     final: prev:
     let
-      added = default final prev;
-      hooks = added.cudaRunpath.dropIn { inherit (final) autoFixElfFiles; };
-
-      # In a cross build the hook runs here and edits files for there.
-      compatOf =
-        cudaFinal:
-        let
-          name = "cudaPackages_${
-            builtins.replaceStrings [ "." ] [ "_" ] (cudaFinal.cudaMajorMinorVersion or "")
-          }";
-        in
-        if final.stdenv.hostPlatform.system == final.stdenv.targetPlatform.system then
-          cudaFinal.cuda_compat or null
-        else
-          final.targetPackages.${name}.cuda_compat or null;
-
-      extension = cudaFinal: _: {
-        autoAddCudaCompatRunpath = hooks.autoAddCudaCompatRunpath.override {
-          cuda_compat = compatOf cudaFinal;
-        };
-        inherit (hooks) removeStubsFromRunpathHook;
-      };
-
-      # nixpkgs since 25.11 applies _cuda.extensions to every set; before, each set is
-      # extended by itself. The names that this overlay gives are the same either way:
-      # were they to depend on what _cuda is, a _cuda that another overlay makes with
-      # the help of `final` would depend on itself.
-      sets = builtins.filter (name: builtins.match "cudaPackages(_[0-9_]+)?" name != null) (
-        builtins.attrNames prev
-      );
-      hasExtensions = (prev._cuda or { }) ? extensions;
+      names = added final;
+      ours = names.cudaRunpath;
+      dropInFor = cudaPackages: (ours.hooksFor cudaPackages).dropIn { inherit (final) autoFixElfFiles addDriverRunpath; };
     in
-    added
+    names
     // {
-      inherit (hooks) autoAddDriverRunpath;
+      inherit (dropInFor (final.cudaPackages or { })) autoAddDriverRunpath;
     }
-    // builtins.listToAttrs (
-      map (name: {
-        inherit name;
-        value = if hasExtensions then prev.${name} else prev.${name}.overrideScope extension;
-      }) sets
-    )
-    // (
-      if prev ? _cuda then
-        {
-          _cuda =
-            if hasExtensions then
-              prev._cuda.extend (
-                _: prevCuda: {
-                  extensions = prevCuda.extensions ++ [ extension ];
-                }
-              )
-            else
-              prev._cuda;
-        }
-      else
-        { }
+    // extendSets prev (
+      cudaFinal: _:
+      ownNames ours cudaFinal
+      // {
+        inherit (dropInFor cudaFinal) autoAddCudaCompatRunpath removeStubsFromRunpathHook;
+      }
     );
 }

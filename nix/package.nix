@@ -1,27 +1,24 @@
-# The binaries, static, with their man pages and completions. Each tool that a hook
-# or a wrapper calls is an output of its own, linked from $out/bin: a build that uses
-# one hook then fetches one binary.
+# The binaries, static, with their man pages and completions. What the hooks call is in
+# the output "tools" and hostDriver in one of its own, both linked from $out/bin: a build
+# that uses hooks fetches their tools and nothing else.
 {
   lib,
-  stdenv,
   buildGoModule,
   installShellFiles,
   nukeReferences,
-  # This package for the build machine, where `stdenv` cannot run its own binaries.
-  native ? null,
 }:
 let
   root = toString ../.;
-  commands = builtins.filter (name: builtins.pathExists (../cmd + "/${name}/main.go")) (
-    builtins.attrNames (builtins.readDir ../cmd)
+  # The tools: one program, installed under all of these names.
+  tools = map (tool: tool.name) (
+    builtins.filter (tool: tool.install or true) (builtins.fromJSON (builtins.readFile ../cmd/tools.json))
   );
-  ownOutputs = [
-    "stubReplace"
-    "autoAddDriverRunpath"
-    "addCudaCompatRunpath"
-    "noRunpathAmbiguity"
+  # hostDriver runs as root, so it is a program of its own.
+  programs = [
+    "runpath"
     "hostDriver"
   ];
+  commands = tools ++ [ "hostDriver" ];
 
   # Only what the compiler reads: editing tests, documentation or Nix rebuilds nothing.
   sourceFilter =
@@ -42,9 +39,6 @@ let
         && !(lib.hasSuffix ".md" name)
         && !(lib.hasSuffix ".png" name)
       );
-
-  canRun = stdenv.buildPlatform.canExecute stdenv.hostPlatform;
-  runnable = if canRun then "$out" else "${native}";
 in
 buildGoModule {
   pname = "cuda-runpath";
@@ -62,10 +56,13 @@ buildGoModule {
   outputs = [
     "out"
     "man"
-  ]
-  ++ ownOutputs;
+    "tools"
+    "hostDriver"
+  ];
 
-  subPackages = map (name: "cmd/${name}") commands;
+  subPackages = map (name: "cmd/${name}") programs;
+  # Man pages by urfave/cli need a Markdown parser, which takes a quarter of the start.
+  tags = [ "urfave_cli_no_docs" ];
   env.CGO_ENABLED = "0";
   ldflags = [
     "-s"
@@ -82,25 +79,38 @@ buildGoModule {
 
   passthru = { inherit commands; };
 
+  # What prints the man pages and the completions is a build of the same programs with
+  # what is left out of the ones that are installed, for the machine that builds.
+  postBuild = ''
+    mkdir documents
+    env -u GOOS -u GOARCH CGO_ENABLED=0 go build -o documents/ ./cmd/runpath ./cmd/hostDriver
+  '';
+
   postInstall = ''
-    mkdir man completion
+    for command in ${toString tools}; do
+      if [[ ! -e documents/$command ]]; then ln -s runpath documents/$command; fi
+    done
     for command in ${toString commands}; do
-      program=${runnable}/bin/$command
-      "$program" --man > "man/$command.1"
+      documents/$command --man > "documents/$command.1"
       for shell in bash fish zsh; do
-        "$program" --completion $shell > "completion/$command.$shell"
+        documents/$command --completion $shell > "documents/$command.$shell"
       done
-      installManPage "man/$command.1"
+      installManPage "documents/$command.1"
       installShellCompletion --cmd "$command" \
-        --bash "completion/$command.bash" \
-        --fish "completion/$command.fish" \
-        --zsh "completion/$command.zsh"
+        --bash "documents/$command.bash" \
+        --fish "documents/$command.fish" \
+        --zsh "documents/$command.zsh"
     done
-    for tool in ${toString ownOutputs}; do
-      mkdir -p "''${!tool}/bin"
-      mv "$out/bin/$tool" "''${!tool}/bin/$tool"
-      ln -s "''${!tool}/bin/$tool" "$out/bin/$tool"
+
+    mkdir -p $tools/bin $hostDriver/bin
+    # In a cross build Go has put them into a directory of the platform's.
+    mv "$(find $out/bin -name runpath)" $tools/bin/runpath
+    mv "$(find $out/bin -name hostDriver)" $hostDriver/bin/hostDriver
+    for command in ${toString tools}; do
+      if [[ ! -e $tools/bin/$command ]]; then ln -s runpath $tools/bin/$command; fi
+      ln -s $tools/bin/$command $out/bin/$command
     done
+    ln -s $hostDriver/bin/hostDriver $out/bin/hostDriver
   '';
 
   # nixpkgs' Go writes where its time zone data are into every program. Ours need

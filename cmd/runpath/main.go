@@ -1,18 +1,11 @@
-// Command runpath shows and sets the run paths of ELF files. Called by the name
-// patchelf, it has patchelf's command line.
+// Command runpath shows and sets the run paths of ELF files. It is also every other tool
+// but hostDriver: called by the name of one, it is that one.
 package main
 
 import (
 	"os"
-	"path/filepath"
 
-	"cuda-runpath/pkg/cli"
-	"cuda-runpath/pkg/cli/patchelf"
+	"cuda-runpath/pkg/cli/programs"
 )
 
-func main() {
-	if filepath.Base(os.Args[0]) == "patchelf" {
-		os.Exit(patchelf.Run(os.Args[1:], os.Stdout, os.Stderr))
-	}
-	cli.Main(cli.RunPath())
-}
+func main() { os.Exit(programs.Run(os.Args, os.Stdout, os.Stderr)) }

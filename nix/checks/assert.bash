@@ -63,6 +63,11 @@ unchanged() { # FILE ORIGINAL
     cmp "$1" "$2" || complain "$1 differs from $2"
 }
 
+# The tools that a build ran, by the calls of counting tools, on one line.
+toolsIn() { # CALLS
+    sed -E -e 's/^runpath normalize//' -e 's/ --jobs .*//' -e 's/ ?--tool / /g' -e 's/^ //' "$1" | tr '\n' ' '
+}
+
 done_() {
     if ((wrong > 0 || assertions == 0)); then
         echo "$wrong of $assertions assertions failed" >&2

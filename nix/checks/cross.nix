@@ -57,8 +57,68 @@ let
         // args
       )
     ) { };
+
+  # A set that is called cudaPackages and nothing else, as sets from outside nixpkgs are;
+  # and one that the other machine has not at all.
+  versioned =
+    version:
+    pkgs.pkgsCross.${other}.extend (
+      _: prev: {
+        cudaPackages = prev.cudaPackages.overrideScope (_: _: { cudaMajorMinorVersion = version; });
+      }
+    );
+  onlyHere = builtins.foldl' (pkgs: overlay: pkgs.extend overlay) pkgs.pkgsCross.${other} [
+    (
+      _: prev: {
+        # Only the stage whose programs run on this machine.
+        cudaPackages = prev.cudaPackages.overrideScope (
+          _: prevCuda: {
+            cudaMajorMinorVersion =
+              if prev.stdenv.hostPlatform.system == pkgs.stdenv.hostPlatform.system then
+                "99.9"
+              else
+                prevCuda.cudaMajorMinorVersion;
+          }
+        );
+      }
+    )
+  ];
+  hookFor =
+    cross: cross.callPackage ({ cudaRunpathHook }: cudaRunpathHook.__spliced.buildHost or cudaRunpathHook) { };
+  textOf = hook: "$(< ${hook}/nix-support/setup-hook)";
+  renamed = versioned "11.4";
+  renamedCompat = renamed.cudaPackages.cuda_compat or null;
 in
 {
+  # The compat package is found whatever the set is called; where nobody knows it, the
+  # build says so instead of going without.
+  crossCompat = support.check "cross-compat" (
+    lib.optionalString (renamedCompat != null && renamedCompat.meta.available or true) ''
+      contains "hook" "${textOf (hookFor renamed)}" "cudaRunpathBringCompat '${renamedCompat}/compat'"
+    ''
+    + ''
+      contains "hook" "${textOf (hookFor onlyHere)}" \
+        "cudaRunpathBringCompat ''' 'there is no set of CUDA 99.9"
+      contains "log" "$(< ${
+        support.logOfFailure (
+          support.package {
+            pname = "unknown-compat";
+            nativeBuildInputs = [ (hookFor onlyHere) ];
+            build = support.installCompiled;
+          }
+        )
+      })" "there is no set of CUDA 99.9"
+      runPathIs ${
+        support.package {
+          pname = "unknown-compat";
+          nativeBuildInputs = [ (hookFor onlyHere) ];
+          cudaCompat = "";
+          build = support.installCompiled;
+        }
+      }/bin/program ${support.withoutCompat}
+    ''
+  );
+
   crossBuild = support.check "cross" (
     lib.concatMapStrings
       (package: ''

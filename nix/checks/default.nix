@@ -17,4 +17,5 @@ import ./order.nix support
 // import ./failure.nix support
 // import ./cross.nix support
 // import ./flake.nix support flake
+// import ./drop-in.nix support flake
 // import ./host-driver.nix support flake

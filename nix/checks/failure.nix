@@ -42,7 +42,7 @@ let
       // args
     );
 
-  # An ELF file that ends too early.
+  # An ELF file that ends too early, where that matters.
   broken =
     args:
     package (
@@ -51,14 +51,133 @@ let
         nativeBuildInputs = [ hooks.autoAddDriverRunpath ];
         dontStrip = true;
         dontPatchELF = true;
+        cudaRunpathStrict = true;
         build = installCompiled + ''
           head -c 200 $out/lib/libuse.so > $out/lib/short.so
         '';
       }
       // args
     );
+
+  # Files as compilers, debuggers and fuzzers have them for test data.
+  testData =
+    args:
+    package (
+      {
+        pname = "with-test-data";
+        nativeBuildInputs = [ hooks.cudaRunpathHook ];
+        dontStrip = true;
+        dontPatchELF = true;
+        build = installCompiled + ''
+          mkdir -p $out/testdata
+          cd $out/testdata
+          whole=$out/lib/libuse.so
+          n=10
+          # overwrite OFFSET BYTES…: a copy with these bytes, octal, at that place.
+          overwrite() {
+            local at=$1
+            shift
+            n=$((n + 1))
+            cp $whole $n.so
+            printf "$(printf '\\%s' "$@")" | dd of=$n.so bs=1 seek=$at conv=notrunc status=none
+          }
+          for length in 4 5 16 20 40 63 64 65 200 1000; do
+            n=$((n + 1))
+            head -c $length $whole > $n.so
+          done
+          printf '\177ELF is how this text begins\n' > text
+          printf '\177ELF' > magic
+          head -c 64 $whole > zeros; head -c 4000 /dev/zero >> zeros
+          overwrite 4 0                           # no class
+          overwrite 4 11
+          overwrite 5 7                           # no byte order
+          overwrite 32 377 377 377 377 377 377 377 177  # program headers far outside
+          overwrite 32 1 0 0 0 0 0 0 0            # over the ELF header
+          overwrite 54 1 0                        # of a wrong size
+          overwrite 56 377 377                    # far too many
+          cp $whole unreadable.so
+          chmod 0 unreadable.so
+        '';
+      }
+      // args
+    );
 in
 {
+  # The build goes on, says which files it left alone and why, and edits the others.
+  malformedFilesAreWarnings = check "malformed" (
+    lib.concatMapStrings
+      (
+        mode:
+        let
+          log = logOfSuccess (testData mode);
+        in
+        ''
+          log=$(< ${log})
+          warned=$(grep -c '^[^ ]*/testdata/[^ ]*: warning: left alone: ' <<< "$log" || true)
+          # The editors say it once, the check again.
+          holds "$warned warnings" test "$warned" -ge 38
+          contains "log" "$log" "/testdata/text: warning: left alone: "
+          contains "log" "$log" "/testdata/unreadable.so: warning: left alone: "
+          contains "log" "$log" "(offset 0x"
+          runPathIs ${testData mode}/lib/libuse.so ${support.inNormalForm}
+          same "a malformed file's size" "$(wc -c < ${testData mode}/testdata/19.so)" 200
+        ''
+      )
+      [
+        { }
+        { __structuredAttrs = true; }
+      ]
+    + lib.concatMapStrings
+      (
+        mode:
+        ''
+          log=$(< ${logOfFailure (testData (mode // { cudaRunpathStrict = true; }))})
+          contains "log of the strict build" "$log" "/testdata/text: "
+          contains "log of the strict build" "$log" "failed with exit status 1"
+        ''
+      )
+      [
+        { }
+        { __structuredAttrs = true; }
+      ]
+  );
+
+  # What is called by hand goes on too, as nixpkgs' function does.
+  missingFilesAreWarnings =
+    let
+      calls =
+        args:
+        package (
+          {
+            pname = "missing";
+            nativeBuildInputs = [ hooks.autoAddDriverRunpath ];
+            dontCheckForBrokenSymlinks = true;
+            dontStrip = true;
+            dontPatchELF = true;
+            build = installCompiled + ''
+              ln -s nowhere $out/lib/dangling.so
+              head -c 200 $out/lib/libuse.so > $out/lib/short.so
+            '';
+            postFixup = ''
+              addDriverRunpath $out/missing
+              addDriverRunpath $out/lib/*.so
+              echo went on
+            '';
+          }
+          // args
+        );
+    in
+    check "missing" ''
+      log=$(< ${logOfSuccess (calls { })})
+      contains "log" "$log" "/missing does not exist"
+      contains "log" "$log" "/lib/dangling.so does not exist"
+      contains "log" "$log" "/lib/short.so: warning: left alone: "
+      contains "log" "$log" "went on"
+      log=$(< ${logOfFailure (calls { cudaRunpathStrict = true; })})
+      contains "log of the strict build" "$log" "/missing does not exist"
+      lacks "log of the strict build" "$log" "went on"
+    '';
+
   ambiguousRunPathFailsTheBuild = check "ambiguous" (
     lib.concatMapStrings
       (mode: ''

@@ -33,9 +33,23 @@ let
       '';
 
   dropIn = pkgs.extend flake.overlays.dropIn;
-  cudaSets = builtins.filter (name: builtins.match "cudaPackages(_[0-9_]+)?" name != null) (
-    builtins.attrNames pkgs
-  );
+  # Those that have been removed are there too, and throw.
+  evaluates = value: (builtins.tryEval (builtins.seq value true)).success;
+  setsOf =
+    pkgs:
+    builtins.filter (
+      name: builtins.match "cudaPackages(_[0-9_]+)?" name != null && evaluates pkgs.${name}
+    ) (builtins.attrNames pkgs);
+  cudaSets = setsOf pkgs;
+  # The directory that a hook of a set must put first, as it stands in the hook's text.
+  compatIn =
+    set:
+    let
+      theirs = set.cuda_compat or null;
+    in
+    if theirs != null && theirs.meta.available or true then "'${theirs}/compat'" else "''";
+  # pkgs has the overlay already.
+  bareNixpkgs = import pkgs.path { inherit (pkgs.stdenv.hostPlatform) system; };
   # All of nixpkgs would take minutes.
   some = set: {
     inherit (set)
@@ -130,28 +144,58 @@ in
       "$(find ${tools.src} -name '*_test.go' -o -name testdata -o -name '*.md' -o -name '*.nix')" ""
   '';
 
-  # A hook needs its own text and its own tool; static, so nothing else.
-  closureIsSmall = check "closure" (
-    lib.concatMapStrings (name: ''
-      same "closure of ${name}" "$(sed 's|.*/[a-z0-9]*-||' ${closureOf ours.${name}} | sort | tr '\n' ' ')" \
-        "$(printf '%s\n' cuda-runpath-${tools.version}-${name} ${ours.${name}.name} | sort | tr '\n' ' ')"
-    '') (builtins.filter (name: name != "addCudaCompatRunpath") hookNames)
-    + ''
-      same "closure of all four" "$(wc -l < ${
-        closureOf (ours.cudaRunpathHook.override { cuda_compat = null; })
-      })" 5
-    ''
-  );
+  # A hook needs its own text and the program; static, so nothing else.
+  closureIsSmall =
+    let
+      compatless = builtins.mapAttrs (
+        name: hook: if hook ? enableHook then hook.override { cuda_compat = null; } else hook
+      ) { inherit (ours) cudaRunpathHook stubReplace autoAddDriverRunpath addCudaCompatRunpath noRunpathAmbiguity addDriverRunpath; };
+    in
+    check "closure" (
+      lib.concatMapStrings (name: ''
+        same "closure of ${name}" "$(sed 's|.*/[a-z0-9]*-||' ${closureOf compatless.${name}} | sort | tr '\n' ' ')" \
+          "$(printf '%s\n' cuda-runpath-${tools.version}-tools ${compatless.${name}.name} | sort | tr '\n' ' ')"
+      '') (builtins.attrNames compatless)
+      + ''
+        program=$(wc -c < ${lib.getOutput "tools" tools}/bin/runpath)
+        holds "the program has $program bytes, at most 7,000,000" test "$program" -le 7000000
+        for name in ${toString hookNames}; do
+          same "$name" "$(readlink ${lib.getOutput "tools" tools}/bin/$name)" runpath
+        done
+      ''
+    );
 
   # The overlay adds names, and changes none that nixpkgs has.
   defaultOverlayReplacesNothing =
     let
       added = builtins.attrNames (flake.overlays.default pkgs pkgs);
-      # pkgs has the overlay already, so look at nixpkgs without it.
-      bare = import pkgs.path { inherit (pkgs.stdenv.hostPlatform) system; };
+      isSet = name: name == "_cuda" || builtins.match "cudaPackages(_[0-9_]+)?" name != null;
+      both = builtins.filter (name: bareNixpkgs ? ${name}) added;
+      setNames = builtins.attrNames (
+        removeAttrs pkgs.cudaPackages (builtins.attrNames bareNixpkgs.cudaPackages)
+      );
     in
     check "overlay" ''
-      same "names that nixpkgs has too" "${toString (builtins.filter (name: bare ? ${name}) added)}" ""
+      same "names that nixpkgs has too" "${toString (builtins.filter (name: !(isSet name)) both)}" ""
+      same "names that the CUDA sets get" "${toString setNames}" \
+        "addCudaCompatRunpath cudaRunpathHook noRunpathAmbiguity stubReplace"
+      same "packages of the CUDA sets that are other than before" "${
+        toString (
+          builtins.filter
+            (
+              name:
+              evaluates (bareNixpkgs.cudaPackages.${name}.drvPath or null)
+              && pkgs.cudaPackages.${name}.drvPath or null != bareNixpkgs.cudaPackages.${name}.drvPath or null
+            )
+            [
+              "cuda_cudart"
+              "cuda_compat"
+              "libcublas"
+              "autoAddCudaCompatRunpath"
+              "removeStubsFromRunpathHook"
+            ]
+        )
+      }" ""
       same "aliases" "${
         toString [
           (ours.autoAddCudaCompatRunpath == ours.addCudaCompatRunpath)
@@ -162,27 +206,83 @@ in
       same "without flakes" ${(import ../. { inherit pkgs; }).cudaRunpathHook} ${pkgs.cudaRunpathHook}
     '';
 
+  # Each CUDA set has hooks of its own, with its own compat package; pkgs has those of the
+  # default set.
+  everySetHasItsHooks = check "sets" (
+    lib.concatMapStrings (
+      set:
+      lib.concatMapStrings
+        (name: ''
+          contains "${set}.${name}" "$(< ${pkgs.${set}.${name}}/nix-support/setup-hook)" \
+            "cudaRunpathBringCompat ${compatIn pkgs.${set}} "
+        '')
+        [
+          "cudaRunpathHook"
+          "addCudaCompatRunpath"
+        ]
+    ) cudaSets
+    + lib.concatMapStrings (name: ''
+      same "pkgs.${name} is the default set's" ${pkgs.${name}} ${pkgs.cudaPackages.${name}}
+    '') [ "cudaRunpathHook" "addCudaCompatRunpath" "stubReplace" "noRunpathAmbiguity" ]
+    + ''
+      same "sets of which some have no hook" "${
+        toString (builtins.filter (set: !(pkgs.${set} ? stubReplace && pkgs.${set} ? noRunpathAmbiguity)) cudaSets)
+      }" ""
+      same "sets that throw with the overlay, and not without" "${
+        toString (
+          builtins.filter (name: evaluates bareNixpkgs.${name} && !(evaluates pkgs.${name})) (setsOf bareNixpkgs)
+        )
+      }" ""
+    ''
+  );
+
+  # What nixpkgs' buildRedist makes, built with our hooks in place of its own. Unfree, so
+  # there is nothing to see here in a nixpkgs that does not allow that.
+  redistributablesWithDropIn = check "redistributables" (
+    lib.concatMapStrings (
+      set:
+      lib.concatMapStrings
+        (
+          name:
+          let
+            package = dropIn.${set}.${name} or null;
+          in
+          if package != null && evaluates package.drvPath then
+            lib.concatMapStrings (output: ''
+              holds "${set}.${name}, ${output}" test -e ${package.${output}}
+              same "run paths with a stub directory in ${set}.${name}, ${output}" \
+                "$(find -L ${package.${output}} -type f -exec readelf -dW {} + 2>/dev/null | grep 'R.*PATH.*stubs' || true)" ""
+            '') package.outputs
+          else
+            ''
+              holds "nothing of ${set}.${name} here" true
+            ''
+        )
+        [
+          "cuda_cudart"
+          "cuda_nvml_dev"
+          "libcublas"
+          "cuda_compat"
+        ]
+    ) cudaSets
+  );
+
   dropInReplacesNixpkgsHooks = check "drop-in" (
     ''
       runPathIs ${dropInPackage { }}/bin/program ${inNormalForm}
       runPathIs ${dropInPackage { }}/lib/libuse.so ${inNormalForm}
       contains "autoAddDriverRunpath" "$(< ${dropIn.autoAddDriverRunpath}/nix-support/setup-hook)" \
-        "cudaRunpathRegister autoAddDriverRunpath"
+        "cudaRunpathStandIn autoAddDriverRunpath"
     ''
     # In every set, and with the set's own compat package.
     + lib.concatMapStrings (set: ''
       contains "${set}.removeStubsFromRunpathHook" \
         "$(< ${
           dropIn.${set}.removeStubsFromRunpathHook
-        }/nix-support/setup-hook)" "cudaRunpathRegister stubReplace"
+        }/nix-support/setup-hook)" "cudaRunpathStandIn stubReplace"
       contains "${set}.autoAddCudaCompatRunpath" \
         "$(< ${dropIn.${set}.autoAddCudaCompatRunpath}/nix-support/setup-hook)" \
-        "${
-          let
-            theirs = dropIn.${set}.cuda_compat or null;
-          in
-          if theirs != null && theirs.meta.available or true then "'${theirs}/compat'" else "''"
-        }"
+        "${compatIn dropIn.${set}}"
     '') cudaSets
     # nixpkgs' shell functions.
     + ''

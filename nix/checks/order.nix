@@ -76,9 +76,9 @@ let
       ${how} = [ hook ];
     };
 
-  # The calls that a build with counting hooks makes, without their arguments.
+  # The tools that a build with counting hooks runs, whether alone or together.
   callsAre = what: package: expected: ''
-    calls=$(cut -d' ' -f1 < ${package}/calls | tr '\n' ' ')
+    calls=$(toolsIn ${package}/calls)
     same "calls, ${what}" "$calls" "${expected}"
   '';
   countingHooks = map (name: counting.${name}) hookNames;

@@ -252,7 +252,7 @@ in
     ''
   );
 
-  # One process a hook, one more for the stubs.
+  # One process for all that edit, one for the check, one more for the stubs.
   processes =
     let
       calls =
@@ -274,8 +274,8 @@ in
       };
     in
     check "processes" ''
-      same "with stubs for checks" "$(wc -l < ${calls { }}/calls)" 5
-      same "without" "$(wc -l < ${calls without}/calls)" 4
+      same "with stubs for checks" "$(wc -l < ${calls { }}/calls)" 3
+      same "without" "$(wc -l < ${calls without}/calls)" 2
       same "without outputs" "$(wc -l < ${calls (without // empty)}/calls)" 0
     '';
 }

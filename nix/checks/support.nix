@@ -151,18 +151,20 @@ rec {
   # The tools, noting each call and its arguments in $NIX_BUILD_TOP/calls.
   countingTools = package {
     pname = "counting-tools";
-    outputs = [ "out" ] ++ hookNames;
+    outputs = [
+      "out"
+      "tools"
+    ];
     dontFixup = true;
     build = ''
-      mkdir $out
-      for tool in ${toString hookNames}; do
-        mkdir -p ''${!tool}/bin
-        cat > ''${!tool}/bin/$tool <<END
+      mkdir -p $out $tools/bin
+      for tool in ${toString hookNames} runpath; do
+        cat > $tools/bin/$tool <<END
       #!${pkgs.bash}/bin/bash
       echo "$tool \$*" >> "\$NIX_BUILD_TOP/calls"
       exec ${ours.cuda-runpath}/bin/$tool "\$@"
       END
-        chmod +x ''${!tool}/bin/$tool
+        chmod +x $tools/bin/$tool
       done
     '';
   };

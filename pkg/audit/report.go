@@ -22,6 +22,7 @@ type Report struct {
 	Path     string
 	Outcome  Outcome
 	Reason   string       // why it was skipped or failed
+	Err      error        // what Reason says, where it failed
 	Tag      string       // DT_RUNPATH, DT_RPATH or ""
 	Entries  runpath.List // of the run path; nil where there is none
 	Findings []Finding
@@ -36,7 +37,7 @@ func NewSkipped(path, reason string) *Report {
 
 // NewFailed returns the report of a file that cannot be examined.
 func NewFailed(path string, err error) *Report {
-	return &Report{Path: path, Outcome: Failed, Reason: err.Error()}
+	return &Report{Path: path, Outcome: Failed, Reason: err.Error(), Err: err}
 }
 
 // Summary counts reports and their findings.

@@ -70,7 +70,7 @@ and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+ExitStatus)
-	app.Flags = append(append(append(app.Flags, IgnoreFlag(), StrictFlag()), SearchFlags()...), Flags()...)
+	app.Flags = append(append(append(app.Flags, IgnoreFlag(), StrictFlag(), MalformedFlag()), SearchFlags()...), Flags()...)
 	app.Action = func(c *cli.Context) error {
 		s, err := Start(c, c.Args().Slice())
 		if err != nil {
@@ -99,10 +99,14 @@ func checkAmbiguity(s *Session, a *audit.Auditor) error {
 				notELF.Add(1)
 				return audit.NewSkipped(f.Path, string(elfimage.NotELF)), s.JSON || s.Verbose
 			}
-			if r := unexamined(f); r != nil {
-				return r, true
+			r := unexamined(f)
+			if r == nil {
+				r = a.Ambiguity(f.Path)
 			}
-			return a.Ambiguity(f.Path), true
+			if r.Outcome == audit.Failed && (s.tolerates(f, r.Err) || s.tolerates(f, parseError(f))) {
+				r.Outcome = audit.Skipped
+			}
+			return r, true
 		},
 		tell: func(r *audit.Report) any {
 			if r.Reason != string(elfimage.NotELF) {
@@ -142,6 +146,10 @@ func logReport(s *Session, r *audit.Report) {
 	log := s.Log.WithField("path", r.Path)
 	switch r.Outcome {
 	case audit.Skipped:
+		if r.Err != nil {
+			log.Warn("left alone: " + r.Reason)
+			return
+		}
 		log.Debug("left alone: " + r.Reason)
 		return
 	case audit.Failed:

@@ -204,11 +204,13 @@ type Session struct {
 	Paths   []string
 	JSON    bool
 	DryRun  bool
-	Verbose bool
-	Quiet   bool
-	Jobs    int
-	Stdout  io.Writer
-	Log     *logrus.Logger
+	// Tolerant makes a malformed file a warning.
+	Tolerant bool
+	Verbose  bool
+	Quiet    bool
+	Jobs     int
+	Stdout   io.Writer
+	Log      *logrus.Logger
 }
 
 // Start reads the common flags. paths are the arguments that name files or
@@ -224,6 +226,13 @@ func Start(c *cli.Context, paths []string) (*Session, error) {
 		Quiet:   c.Bool("quiet"),
 		Jobs:    c.Int("jobs"),
 		Stdout:  c.App.Writer,
+	}
+	switch malformed := c.String("malformed"); malformed {
+	case "", "fail":
+	case "warn":
+		s.Tolerant = true
+	default:
+		return nil, Misusef("--malformed %q: fail or warn", malformed)
 	}
 	switch {
 	case len(paths) == 0:

@@ -12,7 +12,7 @@ func document(c *cli.Context) (done bool, err error) {
 	var text string
 	switch shell := c.String("completion"); {
 	case c.Bool("man"):
-		text, err = c.App.ToManWithSection(1)
+		text, err = manPage(c.App)
 	case shell == "":
 		return false, nil
 	case shell == "bash":

@@ -175,7 +175,11 @@ func listOr(names []string, none string) string {
 // visit edits one file. It runs in several goroutines.
 func (e *Editor) visit(f *tree.File) *outcome {
 	o := &outcome{report: FileReport{Path: f.Path, PathBytes: pathBytes(f.Path), Before: []string{}, After: []string{}}}
-	if err := e.guarded(f, o); err != nil {
+	if err := e.guarded(f, o); err != nil && e.session.tolerates(f, err) {
+		o.report.Action, o.report.Reason = Skipped, err.Error()
+		o.report.After = o.report.Before
+		o.level, o.line, o.warn = logrus.WarnLevel, "left alone: "+err.Error(), nil
+	} else if err != nil {
 		o.report.Action, o.report.Reason = Failed, err.Error()
 		o.report.After = o.report.Before
 		o.level, o.line, o.warn = logrus.ErrorLevel, err.Error(), nil

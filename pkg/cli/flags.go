@@ -23,6 +23,7 @@ func EditFlags() []cli.Flag {
 	return append([]cli.Flag{
 		DriverLinkFlag(),
 		CompatFlag(),
+		MalformedFlag(),
 		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
 	}, ListFlags()...)
 }
@@ -96,6 +97,11 @@ func CPUFlag() cli.Flag {
 // IgnoreFlag names libraries whose ambiguity is intended.
 func IgnoreFlag() cli.Flag {
 	return &cli.StringSliceFlag{KeepSpace: true, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
+}
+
+// MalformedFlag says what a malformed file does to the exit status.
+func MalformedFlag() cli.Flag {
+	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "a malformed ELF file, or a file that may not be read, is left alone, and makes the run `fail|warn`"}
 }
 
 // StrictFlag makes warnings errors.

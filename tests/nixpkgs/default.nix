@@ -12,6 +12,8 @@
   config ? { },
   crossSystem ? null,
   replace ? { },
+  # The release whose CUDA sets this one's look like: see cuda.nix.
+  shape ? "25.11",
 }:
 let
   lib = import ./lib.nix;
@@ -46,6 +48,7 @@ let
             lib
             config
             replace
+            shape
             host
             target
             ;
@@ -61,6 +64,7 @@ let
                 config
                 crossSystem
                 replace
+                shape
                 ;
               overlays = overlays ++ [ overlay ];
             };
@@ -72,6 +76,7 @@ let
                 overlays
                 config
                 replace
+                shape
                 ;
               crossSystem = {
                 system = other;

@@ -3,6 +3,7 @@
   lib,
   config,
   replace,
+  shape,
   pkgs,
   build,
   host,
@@ -312,7 +313,8 @@ in
           zones=$(go env GOROOT)/src/time/zoneinfo_unix.go
           sed 's|^var platformZoneSources = .*|&\n"${buildPackages.tzdata}/share/zoneinfo/",|' "$zones" > $TMPDIR/zoneinfo.go
           printf '{"Replace": {"%s": "%s"}}' "$zones" $TMPDIR/zoneinfo.go > $TMPDIR/overlay.json
-          go build -overlay $TMPDIR/overlay.json -p "$NIX_BUILD_CORES" -ldflags="''${ldflags[*]} -buildid=" -o $TMPDIR/go/bin/ "''${list[@]}"
+          IFS=, eval 'joined="''${tags[*]}"'
+          go build -tags "''${joined// /,}" -overlay $TMPDIR/overlay.json -p "$NIX_BUILD_CORES" -ldflags="''${ldflags[*]} -buildid=" -o $TMPDIR/go/bin/ "''${list[@]}"
           runHook postBuild
         '';
         installPhase = ''
@@ -342,4 +344,4 @@ in
     name = "auto-patchelf-hook";
   } (replace.autoPatchelf or ./hooks/auto-patchelf.sh);
 }
-// import ./cuda.nix { inherit lib pkgs; }
+// import ./cuda.nix { inherit lib pkgs shape; }

@@ -1,4 +1,6 @@
 # shellcheck shell=bash
+if [[ -n ${removeStubsFromRunpathHookOnce-} ]]; then return 0; fi
+declare -g removeStubsFromRunpathHookOnce=1
 removeStubsFromRunpath() {
     local entry list='' old
     old=$(patchelf --print-rpath "$1")

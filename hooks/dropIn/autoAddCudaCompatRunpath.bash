@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# addCudaCompatRunpath FILE: nixpkgs' function of that name, for overlays.dropIn.
+# nixpkgs' autoAddCudaCompatRunpath, with its function addCudaCompatRunpath FILE.
 addCudaCompatRunpath() {
     cudaRunpathFindCompat
     if [[ -z $cudaRunpathCompatDir ]]; then
@@ -8,3 +8,5 @@ addCudaCompatRunpath() {
     fi
     cudaRunpathRunOn addCudaCompatRunpath addCudaCompatRunpath 0 "$@"
 }
+cudaRunpathBringCompat '@cudaCompat@' '@cudaCompatUnknown@'
+cudaRunpathStandIn addCudaCompatRunpath '@tools@' '@driverLink@' addCudaCompatRunpath

@@ -1,0 +1,188 @@
+# What packages switch nixpkgs' hooks off with, one by one: it works on the hooks that
+# overlays.dropIn puts in their place, too.
+support: flake:
+let
+  inherit (support)
+    check
+    compat
+    compatPackage
+    driver
+    greet
+    inNormalForm
+    installCompiled
+    lib
+    logOfFailure
+    logOfSuccess
+    package
+    pkgs
+    stubs
+    withoutCompat
+    ;
+  dropIn = pkgs.extend flake.overlays.dropIn;
+  hooksOf = pkgs: [
+    pkgs.cudaPackages.removeStubsFromRunpathHook
+    pkgs.autoAddDriverRunpath
+    (pkgs.cudaPackages.autoAddCudaCompatRunpath.override { cuda_compat = compatPackage; })
+  ];
+
+  built =
+    args:
+    package (
+      {
+        pname = "knobs";
+        nativeBuildInputs = hooksOf dropIn;
+        # What the stub hook leaves is still there to be seen.
+        dontPatchELF = true;
+        build = installCompiled;
+      }
+      // args
+    );
+  runPathsAre = args: list: ''
+    runPathIs ${built args}/bin/program ${list}
+    runPathIs ${built args}/lib/libuse.so ${list}
+  '';
+  both = f: f { } + f { __structuredAttrs = true; };
+
+  # The list without its entry "autoFixElfFiles FUNCTION", in the ways that packages do it.
+  takesOut = function: [
+    { preFixup = ''postFixupHooks=("''${postFixupHooks[@]/autoFixElfFiles ${function}}")''; }
+    {
+      preFixup = ''
+        kept=()
+        for entry in "''${postFixupHooks[@]}"; do
+          if [[ $entry != *${function} ]]; then kept+=("$entry"); fi
+        done
+        postFixupHooks=("''${kept[@]}")
+      '';
+    }
+    # Where no fixupOutput follows, the entries run as they do in nixpkgs.
+    {
+      fixupPhase = ''
+        postFixupHooks=("''${postFixupHooks[@]/autoFixElfFiles ${function}}")
+        runHook postFixup
+      '';
+    }
+  ];
+  redefines = function: [
+    { preFixup = "${function}() { :; }"; }
+    { postInstall = "${function}() { echo \"$1 is fine as it is\"; }"; }
+    {
+      fixupPhase = ''
+        ${function}() { :; }
+        runHook postFixup
+      '';
+    }
+  ];
+
+  # What is left of the run path where one of the three does nothing.
+  withoutStubs = inNormalForm;
+  withStubs = "${compat}:${driver}:${stubs}:${greet}/lib";
+  knobs = [
+    {
+      ways = [
+        { removeStubsFromRunpathHookOnce = "1"; }
+        { dontStubReplace = true; }
+      ]
+      ++ takesOut "removeStubsFromRunpath"
+      ++ redefines "removeStubsFromRunpath";
+      list = withStubs;
+    }
+    {
+      # removeStubsFromRunpathHook asks for the driver too, in place of the stubs.
+      ways = [
+        { dontUseAutoAddDriverRunpath = true; }
+        { dontUseAutoAddOpenGLRunpath = true; }
+      ]
+      ++ takesOut "addDriverRunpath"
+      ++ redefines "addDriverRunpath";
+      more.removeStubsFromRunpathHookOnce = "1";
+      list = "${compat}:${stubs}:${greet}/lib";
+    }
+    {
+      ways = takesOut "addCudaCompatRunpath" ++ redefines "addCudaCompatRunpath";
+      list = withoutCompat;
+    }
+  ];
+
+  other = pkgs.extend (
+    _: prev: { addDriverRunpath = prev.addDriverRunpath.overrideAttrs (_: { driverLink = "/opt/gpu"; }); }
+  );
+in
+{
+  nixpkgsOptOuts = check "opt-outs" (
+    both (mode: runPathsAre mode withoutStubs)
+    + lib.concatMapStrings (
+      {
+        ways,
+        list,
+        more ? { },
+      }:
+      lib.concatMapStrings (way: both (mode: runPathsAre (mode // more // way) list)) ways
+    ) knobs
+    + ''
+      contains "log" "$(< ${logOfSuccess (built { removeStubsFromRunpathHookOnce = "1"; })})" \
+        "stubReplace: switched off by removeStubsFromRunpathHookOnce"
+      contains "log" "$(< ${logOfSuccess (built (builtins.head (takesOut "addDriverRunpath")))})" \
+        "autoAddDriverRunpath: switched off: 'autoFixElfFiles addDriverRunpath' is no longer in postFixupHooks"
+      contains "log" "$(< ${logOfSuccess (built (builtins.head (redefines "addDriverRunpath")))})" \
+        "autoAddDriverRunpath: addDriverRunpath is the package's own"
+    ''
+  );
+
+  # nixpkgs' addDriverRunpath, which many packages list beside the hook, is no redefinition.
+  nixpkgsFunctionIsNoOptOut = check "nixpkgs-function" (
+    lib.concatMapStrings
+      (
+        order:
+        both (
+          mode:
+          let
+            args = mode // {
+              nativeBuildInputs = order ([ dropIn.addDriverRunpath ] ++ [ dropIn.autoAddDriverRunpath ]);
+            };
+          in
+          runPathsAre args "${driver}:${stubs}:${greet}/lib"
+          + ''
+            lacks "log" "$(< ${logOfSuccess (built args)})" "the package's own"
+          ''
+        )
+      )
+      [
+        (list: list)
+        lib.reverseList
+      ]
+  );
+
+  # An overlay that gives addDriverRunpath another driverLink speaks to our hooks too.
+  driverLinkOfAnOverlay = check "driver-link-overlay" (
+    lib.concatMapStrings
+      (pkgs: ''
+        runPathIs ${built { nativeBuildInputs = hooksOf pkgs; }}/bin/program ${compat}:/opt/gpu/lib:${greet}/lib
+      '')
+      [
+        (other.extend flake.overlays.dropIn)
+        # Without the overlay, nixpkgs' own hooks: in another order.
+      ]
+    + ''
+      runPathIs ${
+        built {
+          nativeBuildInputs = [ (other.cudaRunpathHook.override { cuda_compat = compatPackage; }) ];
+        }
+      }/bin/program ${compat}:/opt/gpu/lib:${greet}/lib
+      runPathIs ${
+        built {
+          nativeBuildInputs = hooksOf (other.extend flake.overlays.dropIn);
+          driverLink = "/opt/other";
+        }
+      }/bin/program ${compat}:/opt/other/lib:${greet}/lib
+    ''
+  );
+
+  driverLinkIsWithoutLib = check "driver-link-lib" (
+    both (mode: ''
+      contains "log" "$(< ${
+        logOfFailure (built (mode // { driverLink = "/run/opengl-driver/lib"; }))
+      })" "driverLink is '/run/opengl-driver/lib', which must be the directory without its last part, lib: '/run/opengl-driver'"
+    '')
+  );
+}

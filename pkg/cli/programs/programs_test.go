@@ -1,0 +1,119 @@
+package programs
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/runpath"
+)
+
+// manifestEntry is a tool in cmd/tools.json: what Nix and the hooks read of it.
+type manifestEntry struct {
+	Name string
+	// Install is false where the name is another program's, whose place it takes only
+	// where somebody asks for that.
+	Install *bool
+	Map     string   // what it does to a run path, of package runpath; "" for none
+	Flags   []string // its own, beside those that all of its kind have
+	Hook    string   // its file in hooks/
+}
+
+func manifest(t *testing.T) []manifestEntry {
+	t.Helper()
+	text, err := os.ReadFile("../../../cmd/tools.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []manifestEntry
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&entries); err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// A tool is one entry of the manifest. Nix makes its links from it, the hooks their
+// order; this is what keeps the Go side to it.
+func TestManifestIsWhatTheProgramIs(t *testing.T) {
+	entries := manifest(t)
+	programs := map[string]Program{}
+	for _, p := range All() {
+		programs[p.Name] = p
+	}
+	maps := map[string]runpath.Map{"ReplaceStubs": runpath.ReplaceStubs, "AddDriverLink": runpath.AddDriverLink, "AddCompat": runpath.AddCompat}
+	tools := map[string]cli.Tool{}
+	for _, tool := range cli.Tools() {
+		tools[tool.Name] = tool
+	}
+	for _, entry := range entries {
+		if _, ok := programs[entry.Name]; !ok {
+			t.Errorf("%s is in the manifest, and the program does not answer to it", entry.Name)
+		}
+		delete(programs, entry.Name)
+		tool, edits := tools[entry.Name]
+		if edits != (entry.Map != "") || tool.Map != maps[entry.Map] {
+			t.Errorf("%s: the manifest says that it does %q, the program %v", entry.Name, entry.Map, tool.Map)
+		}
+		var flags []string
+		for _, f := range tool.Flags {
+			flags = append(flags, f.Names()[0])
+		}
+		if edits && !slices.Equal(flags, entry.Flags) {
+			t.Errorf("%s: the manifest's flags are %q, the program's %q", entry.Name, entry.Flags, flags)
+		}
+		var help strings.Builder
+		Run([]string{"/x/" + entry.Name, "--help"}, &help, &help)
+		if entry.Name != "patchelf" && !strings.Contains(help.String(), entry.Name+" - ") {
+			t.Errorf("called as %s it answers:\n%s", entry.Name, help.String())
+		}
+		for _, flag := range entry.Flags {
+			if !strings.Contains(help.String(), "--"+flag) {
+				t.Errorf("%s --help does not know --%s", entry.Name, flag)
+			}
+		}
+	}
+	for name := range programs {
+		t.Errorf("the program answers to %s, which is not in the manifest", name)
+	}
+}
+
+// hooks/core.bash runs the tools in the manifest's order.
+func TestManifestOrderIsTheHooks(t *testing.T) {
+	var order []string
+	for _, entry := range manifest(t) {
+		if entry.Hook == "" {
+			continue
+		}
+		order = append(order, entry.Name)
+		if text, err := os.ReadFile("../../../hooks/" + entry.Hook + ".bash"); err != nil {
+			t.Error(err)
+		} else if !strings.Contains(string(text), "cudaRunpathRegister "+entry.Name+" ") {
+			t.Errorf("hooks/%s.bash does not register %s", entry.Hook, entry.Name)
+		}
+	}
+	core, err := os.ReadFile("../../../hooks/core.bash")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`cudaRunpathOrder=\(([^)]*)\)`).FindSubmatch(core)
+	if m == nil || string(m[1]) != strings.Join(order, " ") {
+		t.Errorf("hooks/core.bash runs %q, the manifest has %q", m, order)
+	}
+}
+
+// A name that it does not know, such as a wrapper's, is runpath.
+func TestUnknownNames(t *testing.T) {
+	for _, args := range [][]string{{"/nix/store/x/bin/.runpath-wrapped", "--version"}, {"", "--version"}} {
+		var out strings.Builder
+		if status := Run(args, &out, &out); status != 0 || !strings.HasPrefix(out.String(), "runpath version ") {
+			t.Errorf("%q: %d, %s", args, status, out.String())
+		}
+	}
+}
