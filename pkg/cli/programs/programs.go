@@ -28,6 +28,7 @@ func All() []Program {
 		app("autoAddDriverRunpath", func() *urfave.App { return cli.AutoAddDriverRunpath().App() }),
 		app("addCudaCompatRunpath", func() *urfave.App { return cli.AddCudaCompatRunpath().App() }),
 		app("noRunpathAmbiguity", cli.NoRunpathAmbiguity),
+		app("autoPatchelf", cli.AutoPatchelf),
 		{"patchelf", func(args []string, stdout, stderr io.Writer) int { return patchelf.Run(args[1:], stdout, stderr) }},
 	}
 }
