@@ -163,13 +163,13 @@ func (s *subject) safety() {
 		case e.text == "":
 			s.report(e.in(Finding{ID: EmptyEntry,
 				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there", e.position, s.file.List),
-				Fix:     "remove it: every tool of this project that edits a run path does; where the working directory is really meant, write \".\""}))
+				Remedy:  s.normalize().And("; where the working directory is really meant, write \".\"")}))
 		case e.stub:
 			msg := fmt.Sprintf("entry %d, %s, is a stub directory", e.position, e.text)
 			if names := s.heldNames(e); len(names) > 0 {
 				msg += ", and the loader looks for " + list(names) + " there"
 			}
-			s.report(e.in(Finding{ID: StubEntry, Message: msg, Fix: "run stubReplace on the file"}))
+			s.report(e.in(Finding{ID: StubEntry, Message: msg, Remedy: s.replaceStubs()}))
 		}
 	}
 	var link *entry
@@ -182,7 +182,7 @@ func (s *subject) safety() {
 			s.report(e.in(Finding{ID: DriverBeforeCompat, Library: driver.LibCUDA,
 				Message: fmt.Sprintf("the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over the newer one",
 					link.text, link.position, e.text, e.position, driver.LibCUDA),
-				Fix: "run addCudaCompatRunpath --compat " + e.text + " on the file"}))
+				Remedy: s.normalize()}))
 		}
 	}
 }
@@ -315,10 +315,15 @@ func (s *subject) ambiguous(name string, all []candidate) Finding {
 	for _, c := range all[1:] {
 		drop = append(drop, c.entry.text)
 	}
-	f.Fix = fmt.Sprintf("keep one of the directories: to make sure of what is loaded now, take %s out of the run path, or put a directory that holds only the right %s first; --ignore %s accepts it",
-		strings.Join(drop, " and "), name, name)
+	f.Remedy = s.without(drop...).And(fmt.Sprintf(", which keeps what is loaded now; or put a directory first that holds only the right %s; --ignore %s accepts it", name, name))
 	if slices.ContainsFunc(all, func(c candidate) bool { return c.entry.driver }) && driver.Provides(name) {
-		f.Fix = fmt.Sprintf("%s comes with the host's driver: take the directory that is not the driver link out of the run path; where it is a compat directory, name it with --compat and put it first with addCudaCompatRunpath", name)
+		var others []string
+		for _, c := range all {
+			if !c.entry.driver {
+				others = append(others, c.entry.text)
+			}
+		}
+		f.Remedy = s.without(others...).And(fmt.Sprintf(": %s comes with the host's driver; where the directory is a compat directory, name it with --compat", name))
 	}
 	return f
 }
@@ -373,7 +378,7 @@ func (s *subject) shadowing() {
 				s.report(e.in(Finding{ID: Shadowing, Library: name,
 					Message: fmt.Sprintf("%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, stands before it and wins at run time",
 						name, s.entries[i].text, s.entries[i].position, e.text, e.position),
-					Fix: fmt.Sprintf("take %s out of the run path; where it is a compat directory, name it with --compat", e.text)}))
+					Remedy: s.without(e.text).And("; where it is a compat directory, name it with --compat")}))
 			}
 		}
 	}

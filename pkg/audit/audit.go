@@ -7,6 +7,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -87,7 +88,7 @@ func (u *Audit) Examine(path string) *Pending {
 	p.report.Load = p.load
 	if r := p.report; r.Outcome == Failed {
 		r.Findings = append(r.Findings, Finding{ID: Malformed, Severity: rule(Malformed).Severity, Message: r.Reason,
-			Fix: "the loader may still load it; restore the file if it is meant to work"})
+			Remedy: remedy.Do("the loader may still load it; restore the file if it is meant to work")})
 	}
 	return p
 }

@@ -13,6 +13,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
@@ -27,7 +28,7 @@ func (s *subject) all() {
 	if s.file.Shadow {
 		s.report(Finding{ID: ShadowedRPath,
 			Message: fmt.Sprintf("the file has a DT_RPATH, %q, beside its DT_RUNPATH; the loader ignores it", s.file.RPath),
-			Fix:     "runpath set writes one of them; any editing tool of this project leaves DT_RUNPATH alone"})
+			Remedy:  s.normalize().And(" leaves DT_RUNPATH alone")})
 	}
 	for _, text := range runpath.Parse(s.file.List).Duplicates() {
 		i := slices.IndexFunc(s.entries, func(e entry) bool { return e.text == text })
@@ -39,7 +40,7 @@ func (s *subject) all() {
 		}
 		s.report(s.entries[j].in(Finding{ID: DuplicateEntry,
 			Message: fmt.Sprintf("entry %d, %s, names a directory that an earlier entry names", s.entries[j].position, text),
-			Fix:     "autoAddDriverRunpath --dedupe, or any other editing tool with --dedupe, keeps the first"}))
+			Remedy:  s.normalize("--dedupe").And(" keeps the first")}))
 	}
 }
 
@@ -50,18 +51,18 @@ func (s *subject) directories() {
 		if e.text == "" || e.stub {
 			continue
 		}
-		remedy := "take it out of the run path"
+		fix := s.without(e.text)
 		if !strings.HasPrefix(e.text, "/") && !strings.HasPrefix(e.text, "$ORIGIN") && !strings.HasPrefix(e.text, "${ORIGIN}") {
 			s.report(e.in(Finding{ID: RelativeEntry,
 				Message: fmt.Sprintf("entry %d, %s, is relative: it is searched below the working directory", e.position, e.text),
-				Fix:     "write $ORIGIN/" + strings.TrimPrefix(e.text, "./") + " if it was meant to be relative to the file"}))
+				Remedy:  s.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")).And(" if it was meant to be relative to the file")}))
 			continue
 		}
 		if e.dir == "" || e.driver {
 			continue
 		}
 		if why := s.leftover(e.text); why != "" {
-			s.report(e.in(Finding{ID: BuildEntry, Message: fmt.Sprintf("entry %d, %s, is %s", e.position, e.text, why), Fix: remedy}))
+			s.report(e.in(Finding{ID: BuildEntry, Message: fmt.Sprintf("entry %d, %s, is %s", e.position, e.text, why), Remedy: fix}))
 			continue
 		}
 		files := s.Loader.Files()
@@ -69,20 +70,20 @@ func (s *subject) directories() {
 		there := err == nil && files.IsDir(e.dir)
 		if where, how := s.writable(e.dir, host, there); where != "" {
 			s.report(e.in(Finding{ID: WritableEntry, Message: fmt.Sprintf("entry %d, %s: %s", e.position, e.text, fmt.Sprintf(how, where)),
-				Fix: remedy + ", or the write permission off the directory"}))
+				Remedy: fix.And("; or take the write permission off the directory")}))
 		}
 		if s.inStore && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
 			s.report(e.in(Finding{ID: FHSEntry,
 				Message: fmt.Sprintf("entry %d, %s, is a directory of the host's distribution, in a file built by Nix", e.position, e.text),
-				Fix:     remedy + "; add the package that brings the libraries to buildInputs"}))
+				Remedy:  fix.And("; add the package that brings the libraries to buildInputs")}))
 		}
 		switch {
 		case !there && err != syscall.EACCES:
-			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, does not exist", e.position, e.text), Fix: remedy + ", unless it is made at run time"}))
+			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, does not exist", e.position, e.text), Remedy: fix.And(", unless it is made at run time")}))
 		case there && !e.compat && host != path.Dir(s.file.Path) && !s.holdsAny(e):
-			s.unused(e, host, remedy)
+			s.unused(e, host, fix)
 		}
-		s.keptReference(e, remedy)
+		s.keptReference(e, fix)
 	}
 }
 
@@ -162,7 +163,7 @@ func (s *subject) holdsAny(e *entry) bool {
 	return names["glibc-hwcaps"]
 }
 
-func (s *subject) unused(e *entry, host, remedy string) {
+func (s *subject) unused(e *entry, host string, fix remedy.Remedy) {
 	msg := fmt.Sprintf("entry %d, %s, holds nothing that the file asks for", e.position, e.text)
 	own, ref := store.Path(s.file.Path), store.Path(host)
 	if ref != "" && ref != own {
@@ -173,10 +174,10 @@ func (s *subject) unused(e *entry, host, remedy string) {
 			}
 		}
 	}
-	s.report(e.in(Finding{ID: UnusedEntry, Message: msg, Fix: remedy + ": patchelf --shrink-rpath does; libraries opened by a name made at run time are not seen here"}))
+	s.report(e.in(Finding{ID: UnusedEntry, Message: msg, Remedy: fix.And("; libraries opened by a name that is made at run time are not seen here")}))
 }
 
-func (s *subject) keptReference(e *entry, remedy string) {
+func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 	object := store.Path(e.key)
 	if object == "" || object == store.Path(s.file.Path) {
 		return
@@ -190,13 +191,13 @@ func (s *subject) keptReference(e *entry, remedy string) {
 	}
 	s.report(e.in(Finding{ID: KeptReference,
 		Message: fmt.Sprintf("entry %d, %s, is all in this file that refers to %s, which is needed only to build", e.position, e.text, object),
-		Fix:     remedy}))
+		Remedy:  fix}))
 }
 
 // libraries looks at what is loaded.
 func (s *subject) libraries() {
 	if err := s.load.Main.Err; err != "" {
-		s.report(Finding{ID: LoadError, Message: "the loader stops at the file itself: " + err, Fix: "build or edit the file anew"})
+		s.report(Finding{ID: LoadError, Message: "the loader stops at the file itself: " + err, Remedy: remedy.Do("build the file again, or restore it")})
 	}
 	for _, o := range s.load.Objects[1:] {
 		if !o.Found() {
@@ -205,13 +206,13 @@ func (s *subject) libraries() {
 		if o.Err != "" {
 			s.report(Finding{ID: LoadError, Library: o.Name,
 				Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s", o.Name, o.Path, ruleText(o), o.Err),
-				Fix:     "replace the file, or take its directory off the search"})
+				Remedy:  remedy.Do("replace the file, or take its directory off the search")})
 			continue
 		}
 		if dir := path.Dir(o.Path); driver.Provides(o.Name) && s.StubDirs.Contains(dir) {
 			s.report(Finding{ID: StubLoaded, Library: o.Name,
 				Message: fmt.Sprintf("%s is loaded from %s, a stub (%s)", o.Name, o.Path, ruleText(o)),
-				Fix:     "run stubReplace on the files that have the directory in their run path"})
+				Remedy:  s.replaceLoadedStub(o)})
 		}
 	}
 	for _, u := range s.load.Main.Uses {
@@ -224,7 +225,7 @@ func (s *subject) libraries() {
 			}
 			s.report(Finding{ID: WrongMachine, Library: u.Name, Entry: &t.Entry,
 				Message: fmt.Sprintf("%s, in the run path, is passed over for %s: %s", t.Path, u.Name, t.Why),
-				Fix:     "take " + t.Entry + " out of the run path"})
+				Remedy:  s.without(t.Entry)})
 		}
 	}
 	s.libc()
@@ -248,7 +249,7 @@ func (s *subject) libc() {
 		if mine != theirs {
 			s.report(Finding{ID: LibcMismatch, Library: o.Name,
 				Message: fmt.Sprintf("the program's loader is %s, but its libc.so.6 is %s (%s)", in.Path, o.Path, ruleText(o)),
-				Fix:     "let both come from one glibc: set the interpreter, or the run path entry, accordingly"})
+				Remedy:  remedy.Do("let both come from one glibc: set the interpreter, or the run path entry, accordingly")})
 		}
 	}
 }
@@ -260,11 +261,11 @@ func (s *subject) interpreter() {
 	}
 	if store.Contains(s.file.Path) && !store.Contains(in) {
 		s.report(Finding{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's", in),
-			Fix: "autoPatchelfHook, or patchelf --set-interpreter"})
+			Remedy: remedy.Do("add autoPatchelfHook to nativeBuildInputs")})
 		return
 	}
 	if _, _, err := s.Loader.Files().Resolve(in); err != nil {
-		f := Finding{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, does not exist", in), Fix: "install it, or set another with patchelf --set-interpreter"}
+		f := Finding{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, does not exist", in), Remedy: remedy.Do("install it, or set another with patchelf --set-interpreter")}
 		if !s.native() {
 			f.Severity = Note
 			f.Message += "; the program is for another system"
@@ -399,13 +400,13 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 		case direct:
 			f := Finding{ID: Unresolved, Library: m.name,
 				Message: fmt.Sprintf("%s, which the file needs, is not found", m.name),
-				Fix:     "add the directory that holds it to the run path"}
+				Remedy:  remedy.Do("add the directory that holds it to the run path")}
 			if at := c.provider(m.name, s.path); at != "" && !s.isProgram() {
 				f.Severity = Note
 				f.Message += fmt.Sprintf(" on its own; %s is one, so it works where that was loaded before", at)
-				f.Fix = "add $ORIGIN, or that directory, to the run path, if the file is to work alone"
+				f.Remedy = s.add(at).And(" if the file is to work alone")
 			} else if at != "" {
-				f.Fix = fmt.Sprintf("add %s, where one is, to the run path", path.Dir(at))
+				f.Remedy = s.add(at)
 			}
 			if s.load.Interp.Store && !s.isProgram() && m.name == "libc.so.6" {
 				continue // a library without a run path takes its program's
@@ -415,7 +416,7 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 			indirect[m.name] = true
 			s.report(Finding{ID: UnresolvedIndirect, Library: m.name,
 				Message: fmt.Sprintf("%s, which %s needs, is not found", m.name, m.by.Path),
-				Fix:     fmt.Sprintf("add the directory that holds it to the run path of %s: the program's own DT_RUNPATH is not searched for it", m.by.Path)})
+				Remedy:  remedy.Do(fmt.Sprintf("add the directory that holds it to the run path of %s: the program's own DT_RUNPATH is not searched for it", m.by.Path))})
 		}
 	}
 }
@@ -434,7 +435,7 @@ func (s *subject) tooOld(m missing) {
 	}
 	f := Finding{ID: MissingVersion, Library: m.name,
 		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", m.lacks.Path, ruleText(m.lacks), strings.Join(versions, ", "), who),
-		Fix:     "put the directory of a newer one first, or build against this one"}
+		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
 	if !s.isProgram() {
 		f.Severity = Warning // a program may have loaded a newer one before
 	}
@@ -453,12 +454,12 @@ func (s *subject) driverMissing(m missing, link string, hasLink bool) {
 	if hasLink {
 		s.report(Finding{ID: DriverAbsent, Library: m.name,
 			Message: fmt.Sprintf("%s, which the file %s, is not at the driver link %s on this machine", m.name, how, link),
-			Fix:     "none is needed on a build machine; --assume-driver DIR shows what a host with a driver would load"})
+			Remedy:  remedy.Do("none is needed on a build machine; --assume-driver DIR shows what a host with a driver would load")})
 		return
 	}
 	f := Finding{ID: NoDriverLink, Library: m.name,
 		Message: fmt.Sprintf("%s, which the file %s, comes with the host's driver, and the driver link %s is not in the run path", m.name, how, link),
-		Fix:     "run autoAddDriverRunpath on the file"}
+		Remedy:  s.edit("autoAddDriverRunpath")}
 	switch {
 	case !s.inStore:
 		f.Severity = Note

@@ -1,6 +1,10 @@
 package audit
 
-import "sort"
+import (
+	"sort"
+
+	"cuda-runpath/pkg/remedy"
+)
 
 // Severity says how bad a finding is.
 type Severity string
@@ -128,10 +132,10 @@ type Finding struct {
 	ID       string   `json:"id"`
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
-	Fix      string   `json:"fix"`
-	Entry    *string  `json:"entry,omitempty"`    // as written in the run path
-	Position int      `json:"position,omitempty"` // of the entry, from 1
-	Library  string   `json:"library,omitempty"`
+	remedy.Remedy
+	Entry    *string `json:"entry,omitempty"`    // as written in the run path
+	Position int     `json:"position,omitempty"` // of the entry, from 1
+	Library  string  `json:"library,omitempty"`
 	// Libraries are all names where a finding is about several.
 	Libraries  []string    `json:"libraries,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`

@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
@@ -46,6 +47,7 @@ type Verdict struct {
 	Origin Origin `json:"origin"`
 	Text   string `json:"text"` // a sentence or two: where it comes from, and what to do
 	Good   bool   `json:"good"`
+	remedy.Remedy
 }
 
 // Driver returns a verdict for each driver-provided library of a load.
@@ -71,8 +73,8 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 	}
 	if !o.Found() {
 		v.Origin = FromNowhere
-		v.Text = l.nowhere(s, o, link, may)
-		return v
+		v.Text, v.Remedy = l.nowhere(s, o, link, may)
+		return v.withFix()
 	}
 	dir := path.Dir(o.Path)
 	where := fmt.Sprintf("%s%s: ", o.Name, may)
@@ -82,7 +84,8 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 		v.Text = fmt.Sprintf("%sthe loader stops at %s: %s.", where, o.Path, o.Err)
 	case l.StubDirs.Contains(dir):
 		v.Origin = FromStub
-		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34). %s", where, o.Path, stubRemedy(o))
+		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
+		v.Remedy = stubRemedy(o)
 	case runpath.Key(dir) == runpath.Key(link):
 		v.Origin, v.Good = FromDriver, true
 		assumed := ""
@@ -95,7 +98,8 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 		v.Text = fmt.Sprintf("%sthe compat directory %s: right where the host's kernel module is older than that driver; else the driver answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
 	case store.Contains(dir):
 		v.Origin = FromOther
-		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must be of the very version of the host's kernel module. Take the directory out of the run path and let autoAddDriverRunpath put in the driver link.", where, o.Path)
+		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must be of the very version of the host's kernel module.", where, o.Path)
+		v.Remedy = remedy.Do("remove the directory from the run path and let autoAddDriverRunpath add the driver link")
 	case o.Rule == loader.ByRPath || o.Rule == loader.ByRunPath:
 		v.Origin = FromOther
 		v.Text = fmt.Sprintf("%s%s, through the run path entry %s, which is neither the driver link nor a compat directory: right only where the host's driver is installed there.",
@@ -104,22 +108,30 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 		v.Origin, v.Good = FromDriver, true
 		v.Text = fmt.Sprintf("%s%s, by %s: the driver of this host, if it was installed there; on NixOS it is not.", where, o.Path, o.Rule)
 	}
+	return v.withFix()
+}
+
+// withFix ends the text with the fix.
+func (v Verdict) withFix() Verdict {
+	if v.Fix != "" {
+		v.Text += " Fix: " + v.Fix + "."
+	}
 	return v
 }
 
-func stubRemedy(o *loader.Object) string {
+func stubRemedy(o *loader.Object) remedy.Remedy {
 	switch o.Rule {
 	case loader.ByEnv:
-		return "Take the stub directory out of LD_LIBRARY_PATH."
+		return remedy.Do("remove the stub directory from LD_LIBRARY_PATH")
 	case loader.ByRPath, loader.ByRunPath:
-		if o.List != nil {
-			return "Run stubReplace on " + o.List.Path + "."
+		if o.List != nil && o.List.File != nil {
+			return remedy.Run("stubReplace", o.List.File.Path)
 		}
 	}
-	return "Take the stub directory off the search."
+	return remedy.Do("take the stub directory off the search")
 }
 
-func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) string {
+func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) (string, remedy.Remedy) {
 	has := func(x *loader.Object) bool {
 		return x.File != nil && slices.ContainsFunc(runpath.Parse(x.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) })
 	}
@@ -131,12 +143,24 @@ func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) str
 	switch {
 	case has(by) || by.File != nil && by.File.Tag != elf.DT_RUNPATH && has(s.Main) && s.Main.File.Tag == elf.DT_RPATH:
 		if l.Assumed != "" {
-			return text + fmt.Sprintf("The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.", link, l.Assumed)
+			return text + fmt.Sprintf("The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.", link, l.Assumed), remedy.Remedy{}
 		}
 		return text + fmt.Sprintf("The driver link %s is in the run path, but this machine has no such library there: right for a build machine; "+
-			"to see what a host with a driver would load, give --assume-driver DIR; on a host that is not NixOS, hostDriver makes the link.", link)
+			"to see what a host with a driver would load, give --assume-driver DIR; on a host that is not NixOS, hostDriver makes the link.", link), remedy.Remedy{}
 	case s.Interp.Kind == loader.GLibc && s.Interp.Store:
-		return text + fmt.Sprintf("The driver link %s is not in the run path of %s. Run autoAddDriverRunpath on it.", link, by.Path)
+		return text + fmt.Sprintf("The driver link %s is not in the run path of %s.", link, by.Path), l.addDriverLink(by)
 	}
-	return text + fmt.Sprintf("It comes with the host's driver, which is not installed here; for NixOS, run autoAddDriverRunpath on %s.", by.Path)
+	return text + "It comes with the host's driver, which is not installed here.", l.addDriverLink(by).And(", for NixOS")
+}
+
+func (l *Layout) addDriverLink(by *loader.Object) remedy.Remedy {
+	command := []string{"autoAddDriverRunpath"}
+	if l.DriverLink != "" {
+		command = append(command, "--driver-link", l.DriverLink)
+	}
+	at := by.Path
+	if by.File != nil {
+		at = by.File.Path
+	}
+	return remedy.Run(append(command, at)...)
 }

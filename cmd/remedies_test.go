@@ -1,0 +1,273 @@
+package cmd_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/remedy"
+)
+
+// finding is what an audit, or the check of noRunpathAmbiguity, says of a file.
+type finding struct {
+	ID, Severity, Message string
+	Entry                 string
+	Library               string
+	remedy.Remedy
+}
+
+// examine runs a check with --json and returns the findings of each file.
+func examine(t *testing.T, tool []string, args ...string) map[string][]finding {
+	t.Helper()
+	cmd := exec.Command(tool[0], slices.Concat(tool[1:], []string{"--json"}, args)...)
+	out, _ := cmd.Output() // the status says that there are findings
+	var doc struct {
+		Files []struct {
+			Path     string
+			Findings []finding
+		}
+	}
+	if err := json.Unmarshal(out, &doc); err != nil {
+		t.Fatalf("%q %q: %v: %s", tool, args, err, out)
+	}
+	found := map[string][]finding{}
+	for _, f := range doc.Files {
+		found[f.Path] = f.Findings
+	}
+	return found
+}
+
+// follow runs a remedy as it is printed, in a shell.
+func follow(t *testing.T, r remedy.Remedy) {
+	t.Helper()
+	line := remedy.Quote(r.Command...)
+	if !strings.HasPrefix(r.Fix, line) {
+		t.Fatalf("printed is %q, but the command is %q", r.Fix, line)
+	}
+	if out, err := exec.Command("sh", "-c", line).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", line, err, out)
+	}
+}
+
+// library builds a library in a directory of the working directory; the run path may be "".
+func library(t *testing.T, path, soname, list string, args ...string) {
+	t.Helper()
+	os.MkdirAll(filepath.Dir(path), 0o755)
+	flags := []string{"-Wl,--enable-new-dtags,--no-as-needed"}
+	if soname != "" {
+		flags = append(flags, "-Wl,-soname,"+soname)
+	}
+	shared(t, path, append(append(flags, "-xnone"), args...)...)
+	if list != "" {
+		tool(t, "runpath", "set", "-q", "--keep-empty", list, path)
+	}
+}
+
+// wordsOnly are the findings whose remedy is no command, and why.
+var wordsOnly = map[string]string{
+	audit.DriverAbsent:       "nothing is to be done on a build machine",
+	audit.UnresolvedIndirect: "where the library is, is not known",
+	audit.MissingVersion:     "a newer library must come from somewhere",
+	audit.LibcMismatch:       "which of the two is right is not known",
+	audit.NoInterpreter:      "which loader is meant is not known",
+	audit.FHSInterpreter:     "the package is to be built with another hook",
+	audit.LoadError:          "the file is broken",
+	audit.Malformed:          "the file is broken",
+}
+
+// Each finding's remedy is followed on a copy: the finding is gone, and no error has come in its place.
+func TestRemediesOfTheChecks(t *testing.T) {
+	followed := map[string]bool{}
+	for _, c := range []struct {
+		id   string
+		list string   // the run path of file.so, which needs libx.so.1 in x/ and has d, the tree's directory, for %[1]s
+		args []string // of the checks
+		make func(t *testing.T, d string)
+		then string // the run path that the remedy leaves
+	}{
+		{id: audit.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
+		{id: audit.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x:$ORIGIN/rel/lib"},
+		{id: audit.WritableEntry, list: "%[1]s/x:%[1]s/open", then: "%[1]s/x",
+			make: func(t *testing.T, d string) { os.Mkdir("open", 0o755); os.Chmod("open", 0o777) }},
+		{id: audit.BuildEntry, list: "/build/source/lib:%[1]s/x", then: "%[1]s/x"},
+		{id: audit.FHSEntry, list: "%[1]s/x:/usr/lib/nothing", args: []string{"--nix"}, then: "%[1]s/x"},
+		{id: audit.StubEntry, list: "%[1]s/x:/cuda/lib64/stubs", then: "/run/opengl-driver/lib:%[1]s/x"},
+		{id: audit.StubEntry, list: "%[1]s/x:/opt/fakes", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x"},
+		{id: audit.StubLoaded, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("stubs")},
+		{id: audit.DriverBeforeCompat, list: "/run/opengl-driver/lib:%[1]s/cuda/compat:%[1]s/x", then: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x",
+			make: needsCUDA("cuda/compat")},
+		{id: audit.DriverBeforeCompat, list: "/drv:%[1]s/newer:%[1]s/x", args: []string{"--driver-link", "/drv", "--compat", "%[1]s/newer"}, then: "%[1]s/newer:/drv:%[1]s/x",
+			make: needsCUDA("newer")},
+		{id: audit.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
+		{id: audit.Unresolved, list: "", then: "%[1]s/x"},
+		{id: audit.Ambiguous, list: "%[1]s/x:%[1]s/y", then: "%[1]s/x",
+			make: func(t *testing.T, d string) { library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1") }},
+		{id: audit.Shadowing, list: "%[1]s/old:/run/opengl-driver/lib:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("old")},
+		{id: audit.DuplicateEntry, list: "%[1]s/x:%[1]s/x/", then: "%[1]s/x"},
+		{id: audit.DanglingEntry, list: "%[1]s/gone:%[1]s/x", then: "%[1]s/x"},
+		{id: audit.UnusedEntry, list: "%[1]s/x:%[1]s/unused", then: "%[1]s/x", make: func(t *testing.T, d string) { os.Mkdir("unused", 0o755) }},
+		{id: audit.ShadowedRPath, list: "%[1]s/x:/nothing", then: "%[1]s/x:/nothing",
+			make: func(t *testing.T, d string) { addShadowedRPath(t, "file.so", len(d+"/x:")) }},
+		{id: audit.KeptReference, list: "%[1]s/x:%[1]s/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", then: "%[1]s/x",
+			make: func(t *testing.T, d string) {
+				os.MkdirAll("store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", 0o755)
+			}},
+		{id: audit.WrongMachine, list: "%[1]s/wrong:%[1]s/x", then: "%[1]s/x", make: func(t *testing.T, d string) {
+			os.Mkdir("wrong", 0o755)
+			b, _ := os.ReadFile("x/libx.so.1")
+			b[18] = 0xb7 // aarch64; on aarch64 itself, nothing that is known
+			if b[18] == b[19] {
+				b[18] = 0x3e
+			}
+			os.WriteFile("wrong/libx.so.1", b, 0o755)
+		}},
+	} {
+		t.Run(c.id, func(t *testing.T) {
+			d := t.TempDir()
+			d, _ = filepath.EvalSymlinks(d)
+			t.Chdir(d)
+			library(t, "x/libx.so.1", "libx.so.1", "")
+			args := slices.Clone(c.args)
+			fill := func(s string) string { return strings.ReplaceAll(s, "%[1]s", d) }
+			for i := range c.args {
+				args[i] = fill(c.args[i])
+			}
+			library(t, "file.so", "", fill(c.list), "x/libx.so.1")
+			if c.make != nil {
+				c.make(t, d)
+				if _, err := os.Stat("file.so.list"); err == nil { // built anew
+					tool(t, "runpath", "set", "-q", "--keep-empty", fill(c.list), "file.so")
+				}
+			}
+			checks := [][]string{{"runpath", "audit"}, {"noRunpathAmbiguity"}}
+			original, _ := os.ReadFile("file.so")
+			reported := false
+			for _, check := range checks {
+				with := args
+				if check[0] == "noRunpathAmbiguity" {
+					with = slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--nix" })
+				}
+				os.WriteFile("file.so", original, 0o755)
+				examined := append(slices.Clone(with), "file.so", "x")
+				before := examine(t, check, examined...)["file.so"]
+				i := slices.IndexFunc(before, func(f finding) bool { return f.ID == c.id })
+				if i < 0 {
+					continue
+				}
+				reported = true
+				if before[i].Command == nil {
+					t.Fatalf("%s: no command in the remedy %q", check, before[i].Fix)
+				}
+				follow(t, before[i].Remedy)
+				after := examine(t, check, examined...)["file.so"]
+				for _, f := range after {
+					if f.ID == c.id {
+						t.Errorf("%s: still there after %s: %s", check, before[i].Fix, f.Message)
+					} else if f.Severity == "error" && !slices.ContainsFunc(before, func(b finding) bool { return b.ID == f.ID }) {
+						t.Errorf("%s: new after %s: %s", check, before[i].Fix, f.Message)
+					}
+				}
+				if got, want := shownList(t, "file.so"), fill(c.then); got != want {
+					t.Errorf("%s: %s leaves %q, not %q", check, before[i].Fix, got, want)
+				}
+			}
+			if !reported {
+				t.Errorf("not reported: %+v", examine(t, checks[0], append(args, "file.so", "x")...)["file.so"])
+			}
+		})
+		followed[c.id] = true
+	}
+	for _, r := range audit.Rules() {
+		if why, ok := wordsOnly[r.ID]; ok == followed[r.ID] {
+			t.Errorf("%s: followed here: %v; a remedy in words (%q): %v", r.ID, followed[r.ID], why, ok)
+		}
+	}
+}
+
+// needsCUDA lets file.so need libcuda.so.1, and puts one into a directory ("": nowhere).
+func needsCUDA(dir string) func(*testing.T, string) {
+	return func(t *testing.T, d string) {
+		at := "elsewhere"
+		if dir != "" {
+			at = dir
+		}
+		library(t, at+"/libcuda.so.1", "libcuda.so.1", "")
+		library(t, "file.so", "", "", "x/libx.so.1", at+"/libcuda.so.1")
+		os.WriteFile("file.so.list", nil, 0o644)
+		if dir == "" {
+			os.RemoveAll(at)
+		}
+	}
+}
+
+// shownList returns a file's run path as "runpath show" has it.
+func shownList(t *testing.T, path string) string {
+	t.Helper()
+	var doc struct{ Files []struct{ Entries []string } }
+	if err := json.Unmarshal([]byte(tool(t, "runpath", "show", "--json", path)), &doc); err != nil || len(doc.Files) != 1 {
+		t.Fatal(err, doc)
+	}
+	return strings.Join(doc.Files[0].Entries, ":")
+}
+
+// A remedy that would take away what the file loads is not a command.
+func TestRemediesLoseNoLibrary(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d, _ := filepath.EvalSymlinks(".")
+	d, _ = filepath.Abs(d)
+	library(t, "x/libx.so.1", "libx.so.1", "")
+	library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1")
+	library(t, "y/liby.so.1", "liby.so.1", "")
+	library(t, "file.so", "", d+"/x:"+d+"/y", "x/libx.so.1", "y/liby.so.1")
+	for _, f := range examine(t, []string{"runpath", "audit"}, "file.so")["file.so"] {
+		if f.ID == audit.Ambiguous {
+			if f.Command != nil || !strings.Contains(f.Fix, "once liby.so.1 can be found elsewhere") {
+				t.Errorf("%+v", f)
+			}
+			return
+		}
+	}
+	t.Error("no ambiguity found")
+}
+
+// What explain says of a stub, and of a missing driver link, changes what it says when it is followed.
+func TestRemediesOfExplain(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d, _ := os.Getwd()
+	library(t, "stubs/libcuda.so.1", "libcuda.so.1", "")
+	library(t, "driver/libcuda.so.1", "libcuda.so.1", "")
+	verdict := func() (v struct {
+		Origin, Text string
+		remedy.Remedy
+	}) {
+		out, _ := exec.Command("runpath", "explain", "--json", "--driver-link", d+"/driver", "file.so").Output()
+		var doc struct {
+			Files []struct{ Driver []json.RawMessage }
+		}
+		if err := json.Unmarshal(out, &doc); err != nil || len(doc.Files) != 1 || len(doc.Files[0].Driver) != 1 {
+			t.Fatalf("%v: %s", err, out)
+		}
+		json.Unmarshal(doc.Files[0].Driver[0], &v)
+		return v
+	}
+	for _, list := range []string{d + "/stubs", "/nothing"} {
+		library(t, "file.so", "", list, "stubs/libcuda.so.1")
+		before := verdict()
+		if before.Command == nil || !strings.Contains(before.Text, before.Fix) {
+			t.Fatalf("%s: no command to follow: %+v", list, before)
+		}
+		if before.Command[0] == "stubReplace" {
+			before.Command = slices.Insert(before.Command, 1, "--driver-link", d+"/driver")
+			before.Fix = remedy.Quote(before.Command...)
+		}
+		follow(t, before.Remedy)
+		if after := verdict(); after.Origin != "driver" || after.Command != nil {
+			t.Errorf("%s, after %s: %+v", list, before.Fix, after)
+		}
+	}
+}

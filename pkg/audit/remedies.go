@@ -1,0 +1,111 @@
+package audit
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
+)
+
+// operand returns the file as an argument for the editing tools, which refuse
+// symbolic links and would take a leading hyphen for a flag's.
+func (s *subject) operand() string {
+	if st, err := os.Lstat(s.path); err != nil || st.Mode()&os.ModeSymlink != 0 {
+		return s.file.Path
+	}
+	if strings.HasPrefix(s.path, "-") {
+		return "./" + s.path
+	}
+	return s.path
+}
+
+// edit is the remedy of running an editing tool on the file with the settings that
+// the examination had.
+func (s *subject) edit(tool ...string) remedy.Remedy {
+	if s.DriverLink != "" {
+		tool = append(tool, "--driver-link", s.DriverLink)
+	}
+	if s.Compat != "" {
+		tool = append(tool, "--compat", s.Compat)
+	}
+	return remedy.Run(append(tool, s.operand())...)
+}
+
+// normalize is the remedy of bringing the run path into its normal form.
+func (s *subject) normalize(flags ...string) remedy.Remedy {
+	return s.edit(append([]string{"runpath", "normalize"}, flags...)...)
+}
+
+// replaceStubs is the remedy of taking stub directories out.
+func (s *subject) replaceStubs() remedy.Remedy {
+	tool := []string{"stubReplace"}
+	for _, p := range s.StubDirs.Patterns {
+		tool = append(tool, "--stub", p)
+	}
+	return s.edit(tool...)
+}
+
+// replaceLoadedStub is the remedy for a stub that is loaded.
+func (s *subject) replaceLoadedStub(o *loader.Object) remedy.Remedy {
+	switch {
+	case o.Rule == loader.ByEnv:
+		return remedy.Do("remove " + path.Dir(o.Path) + " from LD_LIBRARY_PATH")
+	case o.List == s.load.Main:
+		return s.replaceStubs()
+	case o.List != nil && o.List.File != nil:
+		return remedy.Run("stubReplace", o.List.File.Path)
+	}
+	return remedy.Do("take " + path.Dir(o.Path) + " off the search")
+}
+
+// without is the remedy of taking entries out of the run path; where a library is
+// found in one of them and in no other, that has to be dealt with first.
+func (s *subject) without(entries ...string) remedy.Remedy {
+	rest := runpath.Parse(s.file.List).Without(entries...)
+	var lost []string
+	for _, o := range s.load.Objects[1:] {
+		if !o.Found() || o.List != s.load.Main || slices.Contains(rest, o.Entry) || slices.Contains(lost, o.Name) {
+			continue
+		}
+		held := func(e entry) bool {
+			return slices.Contains(rest, e.text) && (s.holds(e.dir, o.Name) || e.driver && driver.Provides(o.Name))
+		}
+		if !slices.ContainsFunc(s.entries, held) {
+			lost = append(lost, o.Name)
+		}
+	}
+	if len(lost) > 0 {
+		return remedy.Do("remove " + strings.Join(entries, " and ") + " from the run path once " + list(lost) + " can be found elsewhere")
+	}
+	command := []string{"runpath", "remove"}
+	for _, e := range entries {
+		command = append(command, "--entry", e)
+	}
+	return remedy.Run(append(command, s.operand())...)
+}
+
+// add is the remedy of adding the directory of a file to the run path.
+func (s *subject) add(file string) remedy.Remedy {
+	dir := path.Dir(file)
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // as it was named on the command line, it would be relative to any working directory
+	}
+	return remedy.Run("runpath", "add", dir, s.operand())
+}
+
+// replace is the remedy of writing another entry in the place of one.
+func (s *subject) replace(e *entry, by string) remedy.Remedy {
+	l := slices.Clone(runpath.Parse(s.file.List))
+	l[e.position-1] = by
+	command := []string{"runpath", "set"}
+	if l.Empties() > 0 {
+		command = append(command, "--keep-empty")
+	}
+	return remedy.Run(append(command, l.String(), s.operand())...)
+}
