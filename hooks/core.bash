@@ -441,8 +441,14 @@ cudaRunpathCollectStubs() {
     if [[ -z ${stubReplaceForChecks-} || -z ${cudaRunpathAsked[stubReplace]-}${cudaRunpathFunction[stubReplace]-} || -n ${dontStubReplace-} || -n ${cudaRunpathStubs-} ]]; then
         return 0
     fi
-    declare -g cudaRunpathStubs="${NIX_BUILD_TOP:-${TMPDIR:-/tmp}}/cuda-runpath-stubs"
-    mkdir -p "$cudaRunpathStubs" || exit
+    declare -g cudaRunpathStubs
+    if [[ -n ${NIX_BUILD_TOP-} ]]; then
+        cudaRunpathStubs=$NIX_BUILD_TOP/cuda-runpath-stubs
+        mkdir -p "$cudaRunpathStubs" || exit
+    else
+        # Outside a build, perhaps in /tmp: a name that nobody could foresee.
+        cudaRunpathStubs=$(mktemp -d "${TMPDIR:-/tmp}/cuda-runpath-stubs.XXXXXX") || exit
+    fi
     cudaRunpathRun stubReplace --dry-run
 }
 

@@ -134,12 +134,15 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 	case errors.Is(err, ErrFailed):
 		return StatusFailed
 	case errors.As(err, &misuse):
-		fmt.Fprintf(stderr, "%s: %v (see %s --help)\n", app.Name, err, app.Name)
+		fmt.Fprintf(stderr, "%s: %s (see %s --help)\n", app.Name, oneLine(err), app.Name)
 		return StatusMisused
 	}
-	fmt.Fprintf(stderr, "%s: %v\n", app.Name, err)
+	fmt.Fprintf(stderr, "%s: %s\n", app.Name, oneLine(err))
 	return StatusFailed
 }
+
+// oneLine is what an error says, as it can stand in a line for a terminal.
+func oneLine(err error) string { return Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) }
 
 // completes tells whether a shell asks which words fit; see bashCompletion.
 func completes(args []string) bool {

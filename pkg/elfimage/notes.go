@@ -29,6 +29,30 @@ const maxNotes = 1 << 20
 // It finds them by PT_NOTE, as a program at run time does, and without one by
 // SHT_NOTE. A note that is not as specified is passed over: notes are hints.
 func (im *Image) DlopenNotes() ([]DlopenNote, error) {
+	var found []DlopenNote
+	err := im.eachNote(dlopenOwner, dlopenType, func(desc []byte) {
+		var notes []DlopenNote
+		if json.Unmarshal(bytes.TrimRight(desc, "\x00"), &notes) == nil {
+			found = append(found, notes...)
+		}
+	})
+	return slices.Clip(found), err
+}
+
+// NoteDescriptor returns the descriptor of the first note of an owner and type, nil
+// where there is none.
+func (im *Image) NoteDescriptor(owner string, typ uint32) ([]byte, error) {
+	var first []byte
+	err := im.eachNote(owner, typ, func(desc []byte) {
+		if first == nil {
+			first = append([]byte{}, desc...)
+		}
+	})
+	return first, err
+}
+
+// eachNote calls a function with the descriptor of each note of an owner and type.
+func (im *Image) eachNote(owner string, typ uint32, use func(desc []byte)) error {
 	type area struct{ off, size, align uint64 }
 	var spans []area
 	for _, p := range im.Progs {
@@ -43,23 +67,19 @@ func (im *Image) DlopenNotes() ([]DlopenNote, error) {
 			}
 		}
 	}
-	var found []DlopenNote
 	for _, s := range spans {
 		if s.size > maxNotes || s.size > im.size || s.off > im.size-s.size {
 			continue
 		}
 		b := make([]byte, s.size)
 		if err := ReadFull(im.r, b, s.off); err != nil {
-			return nil, err
+			return err
 		}
-		for desc := range im.notes(b, s.align, dlopenOwner, dlopenType) {
-			var notes []DlopenNote
-			if json.Unmarshal(bytes.TrimRight(desc, "\x00"), &notes) == nil {
-				found = append(found, notes...)
-			}
+		for desc := range im.notes(b, s.align, owner, typ) {
+			use(desc)
 		}
 	}
-	return slices.Clip(found), nil
+	return nil
 }
 
 // notes yields the descriptors of the notes of an owner and type (gABI, "Note

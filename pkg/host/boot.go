@@ -1,9 +1,15 @@
 package host
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
+
+	"cuda-runpath/pkg/sysroot"
 )
 
 // BootFile is a file that makes a host set up the driver link again at each boot.
@@ -16,8 +22,9 @@ type BootFile struct {
 // work at boot without hostDriver, and a unit that runs program (hostDriver's path)
 // at boot and whenever ldconfig has written its cache anew, as it does after an
 // upgrade of the driver. /run, where the link lies, is empty after each boot. With
-// copies the unit installs these, and there are no lines, which can only link.
-func (h *Host) BootFiles(drivers []*Driver, prefix, program string, copies bool) []BootFile {
+// copies, or a compat package's directory, the unit installs these, and there are no
+// lines, which can only link to what is right today.
+func (h *Host) BootFiles(drivers []*Driver, prefix, program string, copies bool, compat string) []BootFile {
 	var lines strings.Builder
 	fmt.Fprintf(&lines, "# Links to the host's GPU driver for programs built with Nix. Made by: hostDriver tmpfiles\n")
 	for _, d := range drivers {
@@ -34,6 +41,9 @@ func (h *Host) BootFiles(drivers []*Driver, prefix, program string, copies bool)
 	}
 	if copies {
 		flags += " --copy"
+	}
+	if compat != "" {
+		flags += " --compat " + unitWord(compat)
 	}
 	files := []BootFile{
 		{"/etc/tmpfiles.d/hostDriver.conf", lines.String()},
@@ -58,26 +68,68 @@ PathChanged=/etc/ld.so.cache
 WantedBy=multi-user.target
 `},
 	}
-	if copies {
+	if copies || compat != "" {
 		return files[1:]
 	}
 	return files
 }
 
-// specifier escapes a path for tmpfiles.d(5), where "%" begins a specifier and blanks separate.
-func specifier(name string) string {
-	name = strings.ReplaceAll(name, "%", "%%")
-	if strings.ContainsAny(name, " \t\"'\\") {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\t", `\t`).Replace(name) + `"`
-	}
-	return name
+// specifier writes a path for tmpfiles.d(5), where "%" begins a specifier. Whatever
+// could end a word or a line, or is an escape itself, is written as one: \xHH is
+// understood in paths and, unlike quotes, in the argument.
+func specifier(name string) string { return strings.ReplaceAll(escaped(name), "%", "%%") }
+
+// unitWord writes a word of an ExecStart= line (systemd.syntax(7), systemd.service(5)).
+func unitWord(word string) string {
+	return strings.NewReplacer("%", "%%", "$", "$$").Replace(escaped(word))
 }
 
-// unitWord quotes a word of an ExecStart= line (systemd.syntax(7)).
-func unitWord(word string) string {
-	word = strings.NewReplacer("%", "%%", "$", "$$").Replace(word)
-	if strings.ContainsAny(word, " \t\"'\\;") {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
+func escaped(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if c := s[i]; c <= ' ' || c == 0x7f || strings.IndexByte("\"'\\;", c) >= 0 {
+			fmt.Fprintf(&b, `\x%02x`, c)
+		} else {
+			b.WriteByte(c)
+		}
 	}
-	return word
+	return b.String()
+}
+
+// WriteBootFile writes a file below a directory that stands for "/", and returns
+// where: its directory's links are followed as that system would follow them, so
+// they do not lead out of it. A link in the file's own place is left alone, for
+// somebody put it there (a masked unit leads to /dev/null).
+func WriteBootFile(below string, f BootFile) (string, error) {
+	below, err := filepath.Abs(below)
+	if err != nil {
+		return "", err
+	}
+	if err := mkdirAll(below, 0o755); err != nil {
+		return "", err
+	}
+	root := sysroot.Root{Dir: below}
+	inside := "/"
+	for _, c := range strings.Split(strings.Trim(path.Dir(f.Path), "/"), "/") {
+		next := path.Join(inside, c)
+		at, err := root.Resolve(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, lerr := os.Lstat(root.Path(next)); lerr == nil {
+				return "", fmt.Errorf("%s: a link that leads nowhere", next)
+			}
+			if err = mkdir(root.Path(next), 0o755); errors.Is(err, fs.ErrExist) {
+				err = nil
+			}
+			at = next
+		}
+		if err != nil {
+			return "", err
+		}
+		inside = at
+	}
+	at := root.Path(path.Join(inside, path.Base(f.Path)))
+	if target, err := os.Readlink(at); err == nil {
+		return "", fmt.Errorf("%s is a link to %s; hostDriver leaves it alone", f.Path, target)
+	}
+	return at, writeFile(at, []byte(f.Text), 0o644)
 }

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,33 +20,51 @@ type Private struct {
 	Machine string `json:"machine"`
 	Version string `json:"version"`
 	Dir     string `json:"dir"`
+	// Compat is the compat package whose libraries stand in for the driver's own in it; "" for none.
+	Compat string `json:"compat,omitempty"`
 }
 
 // Cache is where one user's private directories are kept, named by their contents.
 type Cache struct {
+	// Dir is the directory in use: once [Cache.Prepare] has returned, the one of what it returned.
 	Dir string
 	// Log is told what is worth knowing; nil for nothing.
 	Log func(format string, args ...any)
+
+	readOnly []string // directories before Dir that may hold what is needed, but cannot be written
 }
 
 const (
-	cacheSchema = 1                   // of state, and of how an offer is planned and made
+	cacheSchema = 2                   // of state, and of how an offer is planned and made
 	keepUnused  = 30 * 24 * time.Hour // how long a directory of an older driver stays
 	touchAfter  = 24 * time.Hour      // how exact the time of the last use is
 )
 
+// rootCache is root's own place where HOME is another user's, as sudo may leave it.
+const rootCache = "/var/cache/hostDriver"
+
+// Prepared are the private directories for a host, that of its programs' machine
+// first, and what was found of the compat packages that were asked about.
+type Prepared struct {
+	Offers []Private `json:"offers"`
+	Compat []Compat  `json:"compat"`
+}
+
 // state says which directories belong to which state of the host, so that a start
 // needs a hundred stat calls and not a search.
 type state struct {
-	Schema int       `json:"schema"`
-	Offers []Private `json:"offers"`
-	Notes  []string  `json:"notes"`
-	Inputs []input   `json:"inputs"`
+	Schema int `json:"schema"`
+	Prepared
+	Notes  []string `json:"notes"`
+	Inputs []input  `json:"inputs"`
 }
 
 // OpenCache opens, and makes if need be, the directory for private directories:
-// dir if it is not "", else below $XDG_CACHE_HOME, ~/.cache or $XDG_RUNTIME_DIR.
-// Nobody else may be able to write it, and programs must be allowed to map from it.
+// dir if it is not "", else below the first of $XDG_CACHE_HOME, ~/.cache and
+// $XDG_RUNTIME_DIR that serves; for root also /var/cache.
+// Nobody else may be able to write it or to put another one in its place, and
+// programs must be allowed to map from it. One that cannot be written serves for
+// what it holds already.
 func OpenCache(dir string) (*Cache, error) {
 	var tries []string
 	if dir != "" {
@@ -54,52 +72,65 @@ func OpenCache(dir string) (*Cache, error) {
 	} else {
 		if base := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(base) {
 			tries = append(tries, filepath.Join(base, "hostDriver"))
-		} else if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
+		}
+		if home, err := os.UserHomeDir(); err == nil && filepath.IsAbs(home) {
 			tries = append(tries, filepath.Join(home, ".cache", "hostDriver"))
 		}
 		if base := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(base) {
 			tries = append(tries, filepath.Join(base, "hostDriver"))
 		}
+		if os.Geteuid() == 0 {
+			tries = append(tries, rootCache)
+		}
 	}
 	if len(tries) == 0 {
 		return nil, errors.New("no place for the libraries: neither XDG_CACHE_HOME, HOME nor XDG_RUNTIME_DIR is set; name one with --cache")
 	}
+	c := &Cache{}
 	var failed []error
 	for _, t := range tries {
-		abs, err := filepath.Abs(t)
-		if err == nil {
-			err = usableCache(abs)
+		at, writable, err := usableCache(t)
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case writable:
+			c.Dir = at
+			return c, nil
+		default:
+			c.readOnly = append(c.readOnly, at)
 		}
-		if err == nil {
-			return &Cache{Dir: abs}, nil
-		}
-		failed = append(failed, err)
 	}
-	return nil, fmt.Errorf("no place for the libraries (name one with --cache): %w", errors.Join(failed...))
+	if len(c.readOnly) > 0 {
+		return c, nil
+	}
+	return nil, noPlace(failed)
 }
 
-func usableCache(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+func noPlace(failed []error) error {
+	said := make([]string, len(failed))
+	for i, err := range failed {
+		said[i] = err.Error()
 	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
+	return fmt.Errorf("no place for the libraries (name one with --cache): %s", strings.Join(said, "; "))
+}
+
+// usableCache returns the real path of a directory for the cache, and whether it can be written.
+func usableCache(dir string) (at string, writable bool, err error) {
+	if dir, err = filepath.Abs(dir); err != nil {
+		return "", false, err
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("%s is not a directory", dir)
-	case !ok || int(st.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user, who could plant libraries in it", dir)
-	case info.Mode().Perm()&0o022 != 0:
-		return fmt.Errorf("others can write %s: chmod go-w it", dir)
+	mode := fs.FileMode(0o700)
+	if dir == rootCache {
+		mode = 0o755 // a program that gives up being root still needs its libraries
+	}
+	if at, err = ownDirectory(dir, mode); err != nil {
+		return "", false, err
 	}
 	var fsys unix.Statfs_t
-	if err := unix.Statfs(dir, &fsys); err == nil && fsys.Flags&unix.ST_NOEXEC != 0 {
-		return fmt.Errorf("%s lies on a file system mounted noexec, from which no library can be loaded", dir)
+	if err := unix.Statfs(at, &fsys); err == nil && fsys.Flags&unix.ST_NOEXEC != 0 {
+		return "", false, fmt.Errorf("%s lies on a file system mounted noexec, from which no library can be loaded", dir)
 	}
-	return unix.Access(dir, unix.W_OK)
+	return at, unix.Access(at, unix.W_OK) == nil, nil
 }
 
 func (c *Cache) logf(format string, args ...any) {
@@ -109,36 +140,51 @@ func (c *Cache) logf(format string, args ...any) {
 }
 
 // Prepare returns the private directories for a host, that of m first, making them
-// where they are not there yet. Many processes may do so at once: one works, the
-// others wait and take what it made.
-func (c *Cache) Prepare(h *Host, m Machine) ([]Private, error) {
-	id := sha256.Sum256([]byte(strings.Join(append([]string{h.Root.Path("/"), m.Name}, h.From...), "\x00")))
-	file := filepath.Join(c.Dir, "state-"+hex.EncodeToString(id[:8])+".json")
-	if s := c.load(h, file); s != nil {
-		return s.Offers, nil
+// where they are not there yet; dirs are the compat packages that the program may
+// use. Many processes may do so at once: one works, the others wait and take what
+// it made.
+func (c *Cache) Prepare(h *Host, m Machine, dirs []string, choice CompatChoice) (*Prepared, error) {
+	id := sha256.Sum256([]byte(strings.Join([]string{h.Root.Path("/"), m.Name, strings.Join(h.From, "\x00"), strings.Join(dirs, "\x00"), string(choice)}, "\x00\x00")))
+	name := "state-" + hex.EncodeToString(id[:8]) + ".json"
+	for _, dir := range append(append([]string{}, c.readOnly...), c.Dir) {
+		if dir == "" {
+			continue
+		}
+		if s := c.load(h, dir, name); s != nil {
+			c.Dir = dir
+			return &s.Prepared, nil
+		}
 	}
-	lock, err := os.OpenFile(filepath.Join(c.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if c.Dir == "" {
+		return nil, noPlace([]error{fmt.Errorf("%s cannot be written, and does not hold them yet", strings.Join(c.readOnly, " and "))})
+	}
+	lock, err := os.OpenFile(filepath.Join(c.Dir, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer lock.Close()
 	// Where the file system has no locks, several may do the same work; renames keep that safe.
-	for err = unix.EINTR; err == unix.EINTR; {
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
+	flock(lock)
+	if s := c.load(h, c.Dir, name); s != nil {
+		return &s.Prepared, nil
 	}
-	if s := c.load(h, file); s != nil {
-		return s.Offers, nil
+	s, err := c.make(h, m, dirs, choice)
+	for i := 0; i < 3 && errors.Is(err, ErrChanging); i++ {
+		s, err = c.make(h, m, dirs, choice)
 	}
-	s, err := c.make(h, m)
 	if err != nil {
 		return nil, err
 	}
-	return s.Offers, c.save(file, s)
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	return &s.Prepared, writeFile(filepath.Join(c.Dir, name), b, 0o600)
 }
 
 // load returns the state of a file if it is still true.
-func (c *Cache) load(h *Host, file string) *state {
-	b, err := os.ReadFile(file)
+func (c *Cache) load(h *Host, dir, name string) *state {
+	b, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return nil
 	}
@@ -153,11 +199,12 @@ func (c *Cache) load(h *Host, file string) *state {
 		}
 	}
 	for _, o := range s.Offers {
-		info, err := os.Lstat(o.Dir)
-		if err != nil || !info.IsDir() {
+		if filepath.Dir(o.Dir) != dir || !c.whole(o.Dir) {
+			c.logf("%s is not as it was made: making it again", o.Dir)
 			return nil
 		}
-		if now := time.Now(); now.Sub(info.ModTime()) > touchAfter {
+		info, err := os.Lstat(o.Dir)
+		if now := time.Now(); err == nil && now.Sub(info.ModTime()) > touchAfter {
 			_ = os.Chtimes(o.Dir, now, now) // only lets it live longer
 		}
 	}
@@ -165,9 +212,9 @@ func (c *Cache) load(h *Host, file string) *state {
 }
 
 // make finds the driver and makes its directories.
-func (c *Cache) make(h *Host, m Machine) (*state, error) {
+func (c *Cache) make(h *Host, m Machine, dirs []string, choice CompatChoice) (*state, error) {
 	h.inputs = nil
-	s := &state{Schema: cacheSchema, Notes: []string{}}
+	s := &state{Schema: cacheSchema, Notes: []string{}, Prepared: Prepared{Compat: []Compat{}}}
 	machines := []Machine{m}
 	if other, ok := m.Second(); ok {
 		machines = append(machines, other)
@@ -180,6 +227,11 @@ func (c *Cache) make(h *Host, m Machine) (*state, error) {
 			}
 			return nil, err
 		}
+		if i == 0 && len(dirs) > 0 {
+			if d, s.Compat, err = h.choose(d, dirs, choice); err != nil {
+				return nil, err
+			}
+		}
 		o := h.Private(d)
 		for _, n := range o.Notes {
 			c.logf("%s", n)
@@ -188,7 +240,7 @@ func (c *Cache) make(h *Host, m Machine) (*state, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Offers = append(s.Offers, Private{machine.Name, d.Version, dir})
+		s.Offers = append(s.Offers, Private{machine.Name, d.Version, dir, d.Compat})
 		s.Notes = append(s.Notes, o.Notes...)
 	}
 	s.Inputs = h.inputs
@@ -196,47 +248,72 @@ func (c *Cache) make(h *Host, m Machine) (*state, error) {
 	return s, nil
 }
 
-// offer makes the directory of an offer, if it is not there, in one rename.
+// offer makes the directory of an offer, if it is not there and whole, in one rename.
 func (c *Cache) offer(o *Offer) (string, error) {
 	key, err := o.Key()
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(c.Dir, key)
-	if o.Same(dir) {
+	if o.Same(dir) && c.whole(dir) {
 		return dir, nil
 	}
-	fresh := filepath.Join(c.Dir, ".new-"+random())
-	if err := o.Make(fresh); err != nil {
+	fresh := filepath.Join(c.Dir, freshName+random())
+	if err := o.Make(fresh, key); err != nil {
 		os.RemoveAll(fresh)
 		return "", fmt.Errorf("preparing the driver's libraries: %w", err)
 	}
-	if err := os.Rename(fresh, dir); err == nil {
-		c.logf("made %s: %d names", dir, len(o.Entries))
-		return dir, nil
+	// Before it is in its place: between the two, the directory counts as damaged.
+	b, err := json.Marshal(identities(fresh))
+	if err == nil {
+		err = writeFile(dir+manifest, b, 0o600)
 	}
-	// Another process was faster, or the directory was damaged.
-	if !o.Same(dir) {
+	if err != nil {
+		os.RemoveAll(fresh)
+		return "", err
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		// The directory is there, and damaged.
 		if err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE); err != nil {
 			os.RemoveAll(fresh)
 			return "", fmt.Errorf("%s: %w", dir, err)
 		}
+		os.RemoveAll(fresh)
 	}
-	os.RemoveAll(fresh)
-	return dir, nil
+	c.logf("made %s: %d names", dir, len(o.Entries))
+	return dir, syncDir(c.Dir)
 }
 
-func (c *Cache) save(file string, s *state) error {
-	b, err := json.Marshal(s)
-	if err != nil {
+// manifest is what the name of a file ends in that says which files a directory
+// was made of. It stands beside the directory and tells a change of any of them:
+// whatever writes a file, or puts another one in its place, changes its ctime or inode.
+const manifest = ".files"
+
+func identities(dir string) map[string]string {
+	ids := map[string]string{}
+	_ = filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			name, _ := filepath.Rel(dir, at)
+			ids[name] = linkIdentity(at)
+		}
 		return err
+	})
+	return ids
+}
+
+// whole tells whether a directory's files are those of which it was made.
+func (c *Cache) whole(dir string) bool {
+	b, err := os.ReadFile(dir + manifest)
+	ids := map[string]string{}
+	if err != nil || json.Unmarshal(b, &ids) != nil || len(ids) == 0 {
+		return false
 	}
-	fresh := filepath.Join(c.Dir, ".state-"+random())
-	if err := os.WriteFile(fresh, b, 0o600); err != nil {
-		os.Remove(fresh)
-		return err
+	for name, id := range ids {
+		if linkIdentity(filepath.Join(dir, name)) != id {
+			return false
+		}
 	}
-	return os.Rename(fresh, file)
+	return true
 }
 
 // removeUnused removes directories of older drivers that nobody has started with
@@ -248,17 +325,18 @@ func (c *Cache) removeUnused(used []Private) {
 	}
 	for _, e := range entries {
 		at := filepath.Join(c.Dir, e.Name())
-		keep := !e.IsDir()
+		keep := false
 		for _, u := range used {
 			keep = keep || u.Dir == at
 		}
 		info, err := e.Info()
-		if keep || err != nil || e.Name() == stageName {
+		if keep || err != nil {
 			continue
 		}
 		age := time.Since(info.ModTime())
-		if strings.HasPrefix(e.Name(), ".new-") && age > time.Hour || len(e.Name()) == 32 && age > keepUnused {
+		if strings.HasPrefix(e.Name(), freshName) && age > time.Hour || e.IsDir() && len(e.Name()) == 32 && age > keepUnused {
 			os.RemoveAll(at)
+			os.Remove(at + manifest)
 		}
 	}
 }

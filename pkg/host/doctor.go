@@ -85,6 +85,9 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	if err == nil {
 		h.doctorGLIBC(d, m, drv, glibc)
 	}
+	if program == "" {
+		h.doctorBuilds(d)
+	}
 	return d
 }
 
@@ -179,7 +182,15 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 // doctorRejected names each libcuda.so that is not used, and counts the other files.
 func (h *Host) doctorRejected(d *Diagnosis, drv *Driver) {
 	rest := 0
+	broken := map[string]bool{}
+	for _, r := range drv.Damaged() {
+		broken[r.Path] = true
+		d.add("driver libraries", Warning, r.Path, "install the driver again", "%s cannot be used: %s", r.Path, r.Reason)
+	}
 	for _, r := range drv.Rejected {
+		if broken[r.Path] {
+			continue
+		}
 		if row, _ := driver.Lookup(path.Base(r.Path)); row.Soname == driver.LibCUDA {
 			d.add("driver libraries", Note, r.Path, "", "%s is not used: %s", r.Path, r.Reason)
 		} else {
@@ -193,23 +204,13 @@ func (h *Host) doctorRejected(d *Diagnosis, drv *Driver) {
 
 // doctorCUDA returns the CUDA version that the driver supports, "" if it cannot be told.
 func (h *Host) doctorCUDA(d *Diagnosis, drv *Driver) string {
-	for _, lib := range drv.Libraries {
-		if lib.Name != "libcuda.so" {
-			continue
-		}
-		if v := cudaInLibrary(h.Root, lib.File); v != "" {
-			d.add("CUDA", Good, "the compiler release named inside "+lib.File, "", "the driver supports up to %s", v)
-			return v
-		}
-	}
-	if v := cudaOfBranch(drv.Version); v != "" {
-		d.add("CUDA", Good, "table in NVIDIA's CUDA release notes, by driver branch", "", "the driver supports up to %s", v)
-		return v
-	}
-	if drv.Directory != "" {
+	own := h.CUDA(drv)
+	if own.CUDA != "" {
+		d.add("CUDA", Good, own.CUDASource, "", "the driver supports up to %s", own.CUDA)
+	} else if drv.Directory != "" {
 		d.add("CUDA", Note, drv.Directory, "", "which CUDA version the driver supports is not written in it")
 	}
-	return ""
+	return own.CUDA
 }
 
 func (h *Host) doctorDevices(d *Diagnosis, k kind) {
@@ -475,7 +476,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 	case (driver.StubDirs{}).Contains(path.Dir(found.Path)), (driver.StubDirs{}).Contains(path.Dir(file)):
 		d.add(subject, Bad, how, "stubReplace "+byOf(found, load), "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)
 	case h.isCompat(path.Dir(found.Path)) || h.isCompat(path.Dir(inside)):
-		h.doctorCompat(d, found, load, drv, how, version)
+		h.doctorCompat(d, found, load, drv, how)
 	case len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version:
 		d.add(subject, Bad, how, run, "%s is driver %s, the host's is %s", found.Path, version, drv.Version)
 	default:
@@ -501,26 +502,32 @@ func resolved(name, file string) string {
 	return ", which is " + file
 }
 
-// doctorCompat judges a compat package's libcuda.so.1: it must be newer than the host's driver.
-func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Load, drv *Driver, how, version string) {
-	entry := found.Entry
-	if entry == "" {
-		entry = path.Dir(found.Path)
+// doctorCompat says what a compat package's libcuda.so.1, which the program loads, does here.
+func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Load, drv *Driver, how string) {
+	const subject = "compat package"
+	dir := path.Dir(found.Path)
+	c, err := h.Compat(drv, dir)
+	if err != nil {
+		d.add(subject, Bad, how, "", "%v", err)
+		return
 	}
-	remove := "take " + entry + " out of LD_LIBRARY_PATH"
+	remedy := "take " + dir + " out of LD_LIBRARY_PATH"
 	if found.List != nil {
-		remove = "runpath remove --entry " + shellWord(entry) + " " + shellWord(h.Root.Path(found.List.Path))
+		remedy = "runpath remove --entry " + shellWord(found.Entry) + " " + shellWord(h.Root.Path(found.List.Path))
 	}
-	switch {
-	case version == "" || drv.Version == "":
-		d.add("compat package", Note, how, "", "%s is used; whether it is newer than the driver is not told by the names", found.Path)
-	case newerVersion(drv.Version, version):
-		d.add("compat package", Bad, how, remove, "%s is %s, older than the host's driver %s: cuInit will return 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)", found.Path, version, drv.Version)
-	case version == drv.Version:
-		d.add("compat package", Note, how, "", "%s is as new as the host's driver: not needed", found.Path)
-	default:
-		d.add("compat package", Good, how, "", "%s is %s, newer than the host's driver %s", found.Path, version, drv.Version)
+	verdict := map[driver.Help]Verdict{driver.Helps: Good, driver.NotNeeded: Note, driver.Harms: Bad, driver.Unknown: Note}[c.Verdict]
+	if verdict != Bad {
+		remedy = ""
 	}
+	hidden := ""
+	if c.Verdict == driver.Harms {
+		hidden = "; hostDriver run starts the program without it"
+	}
+	d.add(subject, verdict, how+"; "+c.Source, remedy, "%s %s: %s%s", found.Path, helpWords[c.Verdict], c.Reason, hidden)
+}
+
+var helpWords = map[driver.Help]string{
+	driver.Helps: "helps", driver.NotNeeded: "is not needed", driver.Harms: "harms", driver.Unknown: "is used, and whether it helps is not told",
 }
 
 // doctorGLIBC compares what the driver's libraries need of glibc with what the

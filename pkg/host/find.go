@@ -22,6 +22,8 @@ type Host struct {
 	// Without are directories that are not looked in: those that are being made.
 	Without []string
 
+	wantCompat bool // a compat package's libraries are what is looked for
+
 	inputs   []input           // what the answer depends on
 	verdicts map[string]string // by path: why it must not be relied on
 }
@@ -38,6 +40,8 @@ type Driver struct {
 	// Others are further drivers that were found and not chosen.
 	Others   []string   `json:"others"`
 	Rejected []Rejected `json:"rejected"`
+	// Compat is the compat package's directory whose libraries stand in for the driver's own; "" for none.
+	Compat string `json:"compat,omitempty"`
 
 	machine Machine
 }
@@ -87,6 +91,22 @@ func (h *Host) Find(m Machine) (*Driver, error) {
 	d.Libraries = append(d.Libraries, h.complete(chosen, found)...)
 	d.Needs = append(d.Needs, h.needs(d, m, cache, places)...)
 	return d, nil
+}
+
+// Damaged returns what should be among the driver's libraries and is not: files
+// beside them, or of their version, that cannot be read or are cut off.
+func (d *Driver) Damaged() []Rejected {
+	dirs := map[string]bool{d.Directory: true}
+	for _, lib := range d.Libraries {
+		dirs[path.Dir(lib.Path)], dirs[path.Dir(lib.File)] = true, true
+	}
+	var all []Rejected
+	for _, r := range d.Rejected {
+		if v := versionIn(r.Path); r.Damaged && (dirs[path.Dir(r.Path)] && (v == "" || v == d.Version) || v != "" && v == d.Version) {
+			all = append(all, r)
+		}
+	}
+	return all
 }
 
 // places lists the directories to look in, each once.
@@ -204,7 +224,7 @@ func (h *Host) look(p place, m Machine, found candidates, d *Driver) {
 			continue
 		}
 		if err != nil {
-			d.Rejected = append(d.Rejected, Rejected{lib.Path, err.Error()})
+			d.Rejected = append(d.Rejected, Rejected{lib.Path, err.Error(), errors.As(err, new(damaged))})
 			continue
 		}
 		lib.Source = p.source
@@ -388,7 +408,20 @@ func (h *Host) identity(name string) string {
 	if err := syscall.Stat(at, &st); err != nil {
 		return "none"
 	}
+	return stateOf(&st)
+}
+
+func stateOf(st *syscall.Stat_t) string {
 	return fmt.Sprintf("%x:%x:%x:%x.%x:%x.%x", st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec, st.Ctim.Sec, st.Ctim.Nsec)
+}
+
+// linkIdentity is the same for the very entry of a name on this machine, a link or a file.
+func linkIdentity(at string) string {
+	var st syscall.Stat_t
+	if err := syscall.Lstat(at, &st); err != nil {
+		return "none"
+	}
+	return stateOf(&st)
 }
 
 // Excluding returns the host without the driver link below a prefix among the

@@ -33,7 +33,8 @@ type Install struct {
 // Install makes the driver's libraries available in the driver link below a
 // prefix, such as /run/opengl-driver: prefix/lib becomes a link to a new directory
 // beside it, in one rename, so that at any time a program finds the old set or the
-// new one. It changes nothing where the right set is there already.
+// new one. It changes nothing where the right set is there already. The error is
+// ErrChanging where the driver was upgraded meanwhile.
 func (h *Host) Install(d *Driver, o *Offer, prefix string, dryRun bool) (*Install, error) {
 	key, err := o.Key()
 	if err != nil {
@@ -45,46 +46,58 @@ func (h *Host) Install(d *Driver, o *Offer, prefix string, dryRun bool) (*Instal
 	if err != nil {
 		return nil, err
 	}
-	at, gen := filepath.Join(dir, "lib"), filepath.Join(dir, generation+key)
+	if err := in.judge(dir, o, generation+key); err != nil || dryRun || in.Action == "unchanged" && !unfinished(dir) {
+		return in, err
+	}
+	// Two at once, at boot and by hand: one after the other.
+	unlock, err := lockPrefix(dir)
+	if err != nil {
+		if in.Action == "unchanged" {
+			return in, nil // who cannot take the rest away need not
+		}
+		return nil, err
+	}
+	defer unlock()
+	if err := in.judge(dir, o, generation+key); err != nil {
+		return nil, err
+	}
+	if in.Action != "unchanged" {
+		err = switchTo(dir, filepath.Join(dir, generation+key), o, key)
+	}
+	return in, errors.Join(err, removeLeftOver(dir))
+}
+
+// judge says what is to be done where dir/lib is to lead to a generation.
+func (in *Install) judge(dir string, o *Offer, gen string) error {
+	at := filepath.Join(dir, "lib")
 	info, err := os.Lstat(at)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		in.Action = "made"
 	case err != nil:
-		return nil, err
+		return err
 	case info.Mode()&fs.ModeSymlink != 0:
 		target, err := os.Readlink(at)
-		if err != nil {
-			return nil, err
-		}
 		switch {
-		case target == generation+key && o.Same(gen):
+		case err != nil:
+			return err
+		case target == gen && o.Same(filepath.Join(dir, gen)):
 			in.Action = "unchanged"
-			return in, nil
-		case strings.HasPrefix(target, generation) && !strings.Contains(target, "/"):
+		case isGeneration(target):
 			in.Action = "replaced"
 		default:
-			return nil, fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", link, target)
+			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", in.Link, target)
 		}
 	case info.IsDir() && onlyDriverLinks(at):
 		in.Action = "replaced"
 	default:
-		return nil, fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", link)
+		return fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", in.Link)
 	}
-	if dryRun {
-		return in, nil
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	// Two at once, at boot and by hand: one after the other.
-	lock, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer lock.Close()
-	_ = unix.Flock(int(lock.Fd()), unix.LOCK_EX)
-	return in, h.switchTo(dir, gen, o)
+	return nil
+}
+
+func isGeneration(name string) bool {
+	return strings.HasPrefix(name, generation) && !strings.Contains(name, "/")
 }
 
 // prefixDir returns where the directory that holds the driver link lies on this
@@ -106,56 +119,76 @@ func (h *Host) prefixDir(link string) (string, error) {
 	return at, nil
 }
 
+// What an unfinished installation is called until it is put into its place.
+const (
+	freshName = ".new-"
+	freshLink = ".link-"
+)
+
 // switchTo makes the generation, if it is not there, and lets dir/lib lead to it.
-func (h *Host) switchTo(dir, gen string, o *Offer) error {
+func switchTo(dir, gen string, o *Offer, key string) error {
 	suffix := random()
 	if !o.Same(gen) {
-		fresh := filepath.Join(dir, ".new-"+suffix)
-		if err := o.Make(fresh); err != nil {
-			os.RemoveAll(fresh)
+		fresh := filepath.Join(dir, freshName+suffix)
+		if err := o.Make(fresh, key); err != nil {
 			return err
 		}
 		// A damaged generation of the same name is put aside: links to its name keep leading somewhere.
 		if err := os.Rename(fresh, gen); err != nil {
 			if err = unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, gen, unix.RENAME_EXCHANGE); err != nil {
-				os.RemoveAll(fresh)
 				return fmt.Errorf("%s: %w", gen, err)
 			}
-			os.RemoveAll(fresh)
+		}
+		if err := syncDir(dir); err != nil {
+			return err
 		}
 	}
-	at, link := filepath.Join(dir, "lib"), filepath.Join(dir, ".link-"+suffix)
+	at, link := filepath.Join(dir, "lib"), filepath.Join(dir, freshLink+suffix)
 	if err := os.Symlink(filepath.Base(gen), link); err != nil {
 		return err
 	}
 	err := os.Rename(link, at)
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
 		// A real directory of links stands there: swap the two, so that no moment is without either.
-		if err = unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE); err == nil {
-			err = os.RemoveAll(link)
-		}
+		err = unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE)
 	}
 	if err != nil {
-		os.Remove(link)
 		return fmt.Errorf("%s: %w", at, err)
 	}
-	return removeOthers(dir, filepath.Base(gen))
+	return syncDir(dir)
 }
 
-// removeOthers removes what earlier runs left in a prefix, all generations but one.
-func removeOthers(dir, keep string) error {
+// leftOver returns what earlier runs left in a prefix: older generations, and
+// whatever a killed one was making. Only with the lock is it certain that nobody
+// is at work on it.
+func leftOver(dir string) []string {
+	keep, _ := os.Readlink(filepath.Join(dir, "lib"))
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return nil
 	}
+	var names []string
 	for _, e := range entries {
-		if e.IsDir() && strings.HasPrefix(e.Name(), generation) && e.Name() != keep {
-			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
+		n := e.Name()
+		if isGeneration(n) && n != keep && e.IsDir() || strings.HasPrefix(n, freshName) || strings.HasPrefix(n, freshLink) {
+			names = append(names, n)
 		}
 	}
-	return nil
+	return names
+}
+
+// unfinished tells whether an earlier run left anything, or another is at work.
+func unfinished(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, lockName))
+	return err == nil || len(leftOver(dir)) > 0
+}
+
+func removeLeftOver(dir string) error {
+	var failed []error
+	for _, n := range leftOver(dir) {
+		failed = append(failed, os.RemoveAll(filepath.Join(dir, n)))
+	}
+	return errors.Join(failed...)
 }
 
 // UninstallAll removes what Install made below a prefix, for every machine. What
@@ -179,8 +212,9 @@ func (h *Host) UninstallAll(prefix string, dryRun bool) ([]*Install, error) {
 	return done, nil
 }
 
-// Uninstall removes what Install made below a prefix for a machine, and the
-// prefix where nothing else is in it. It returns nil where there is nothing to remove.
+// Uninstall removes what Install made below a prefix for a machine, finished or
+// not, and the prefix where nothing else is in it. It returns nil where there is
+// nothing to remove.
 func (h *Host) Uninstall(m Machine, prefix string, dryRun bool) (*Install, error) {
 	link := m.link(prefix)
 	dir, err := h.prefixDir(link)
@@ -188,26 +222,49 @@ func (h *Host) Uninstall(m Machine, prefix string, dryRun bool) (*Install, error
 		return nil, err
 	}
 	at := filepath.Join(dir, "lib")
-	target, err := os.Readlink(at)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+	// ours returns the generation that lib leads to, "" where there is no lib.
+	ours := func() (string, error) {
+		target, err := os.Readlink(at)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		if err != nil || !isGeneration(target) {
+			return "", fmt.Errorf("%s was not made by hostDriver install; leaving it alone", link)
+		}
+		return target, nil
 	}
-	if err != nil || !strings.HasPrefix(target, generation) || strings.Contains(target, "/") {
-		return nil, fmt.Errorf("%s was not made by hostDriver install; leaving it alone", link)
+	target, err := ours()
+	if err != nil {
+		return nil, err
+	}
+	if target == "" && !unfinished(dir) {
+		if !dryRun {
+			_ = os.Remove(dir) // empty, where an uninstall was killed at its end
+		}
+		return nil, nil
 	}
 	in := &Install{Machine: m.Name, Link: link, Generation: path.Join(path.Dir(link), target), Action: "removed", Entries: []Entry{}}
 	if dryRun {
 		return in, nil
 	}
-	if err := os.Remove(at); err != nil {
+	unlock, err := lockPrefix(dir)
+	if err != nil {
 		return nil, err
 	}
-	if err := removeOthers(dir, ""); err != nil {
+	defer func() {
+		unlock()
+		// Fails where something else is in it, which is as it should be.
+		_ = os.Remove(dir)
+	}()
+	if target, err = ours(); err != nil {
 		return nil, err
 	}
-	// Fails where something else is in it, which is as it should be.
-	_ = os.Remove(dir)
-	return in, nil
+	if target != "" {
+		if err := os.Remove(at); err != nil {
+			return nil, err
+		}
+	}
+	return in, removeLeftOver(dir)
 }
 
 func random() string {

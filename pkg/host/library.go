@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
@@ -40,7 +39,12 @@ type Library struct {
 type Rejected struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
+	// Damaged means that it should be usable: it cannot be read, or is cut off.
+	Damaged bool `json:"damaged"`
 }
+
+// damaged marks an error about a file that should be usable.
+type damaged struct{ error }
 
 var errOtherMachine = errors.New("for another machine")
 
@@ -73,6 +77,11 @@ func newerVersion(a, b string) bool {
 	return false
 }
 
+var (
+	errNotRegular = errors.New("not a regular file")
+	errEmpty      = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
+)
+
 // openImage opens an ELF file below a root. The caller closes the file, from which the image reads.
 func openImage(root sysroot.Root, name string) (*elfimage.Image, *os.File, error) {
 	f, err := root.Open(name)
@@ -83,9 +92,9 @@ func openImage(root sysroot.Root, name string) (*elfimage.Image, *os.File, error
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
-		err = errors.New("not a regular file")
+		err = errNotRegular
 	case info.Size() == 0:
-		err = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
+		err = errEmpty
 	default:
 		var im *elfimage.Image
 		if im, err = elfimage.Parse(f, info.Size()); err == nil {
@@ -113,13 +122,17 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 		if (driver.StubDirs{}).Contains(at) {
 			return lib, errors.New("a stub for linking, which must not be loaded")
 		}
-		if h.isCompat(at) {
+		if h.isCompat(at) && !h.wantCompat {
 			return lib, errors.New("a compat package's, not the host driver's")
 		}
 	}
 	im, f, err := openImage(h.Root, file)
 	if err != nil {
-		return lib, reason(err)
+		why := reason(err)
+		if err != errEmpty && !errors.Is(err, errNotRegular) {
+			why = damaged{why}
+		}
+		return lib, why
 	}
 	defer f.Close()
 	if im.Machine != m.Machine || im.Class != m.Class {
@@ -128,8 +141,11 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 	if im.Type != elf.ET_DYN {
 		return lib, errors.New("not a shared library")
 	}
+	if err := cutOff(im, f); err != nil {
+		return lib, damaged{err}
+	}
 	if lib.Soname, err = im.Soname(); err != nil {
-		return lib, err
+		return lib, damaged{err}
 	}
 	if lib.Soname == "" {
 		lib.Soname = path.Base(file) // a few have none; programs open them by their file's name
@@ -139,7 +155,7 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 	}
 	needed, err := im.Needed()
 	if err != nil {
-		return lib, err
+		return lib, damaged{err}
 	}
 	lib.Needs = withoutLibc(needed)
 	if err := h.trusted(name); err != nil {
@@ -147,6 +163,20 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 	}
 	lib.Links = h.linkNames(lib, row)
 	return lib, nil
+}
+
+// cutOff tells whether a file ends before what the loader maps of it does.
+func cutOff(im *elfimage.Image, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	for _, p := range im.Progs {
+		if end := p.Off + p.Filesz; p.Type == elf.PT_LOAD && end > uint64(info.Size()) {
+			return fmt.Errorf("cut off: it ends at offset %#x, and a segment of it at %#x", info.Size(), end)
+		}
+	}
+	return nil
 }
 
 // linkNames returns the names that programs, linkers and other libraries know a library by.
@@ -204,101 +234,6 @@ func withoutLibc(sonames []string) []string {
 		}
 	}
 	return rest
-}
-
-// lowGroups are group IDs that Debian and Fedora reserve for the system's own
-// groups (root, staff, …): who is in one of them may administer the machine.
-const lowGroups = 100
-
-// trusted tells why a file must not be offered to programs: somebody else than
-// root, the caller or the owner of the tree could put another one in its place.
-func (h *Host) trusted(name string) error {
-	steps, err := h.Root.Steps(name)
-	if err != nil {
-		return reason(err)
-	}
-	for i, at := range steps {
-		why, known := h.verdicts[at]
-		if !known {
-			info, err := os.Lstat(h.Root.Path(at))
-			if err != nil {
-				return reason(err)
-			}
-			why = h.writable(info)
-			if h.verdicts == nil {
-				h.verdicts = map[string]string{}
-			}
-			h.verdicts[at] = why
-		}
-		if why != "" {
-			what := at
-			if i == len(steps)-1 {
-				what = "the file"
-			}
-			return fmt.Errorf(why, what)
-		}
-	}
-	return nil
-}
-
-// writable says who else can change a file or directory, with %s for its name, or "".
-// A link itself is as safe as the directory that it lies in.
-func (h *Host) writable(info fs.FileInfo) string {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !ok || info.Mode()&fs.ModeSymlink != 0:
-		return ""
-	case st.Uid != 0 && int(st.Uid) != os.Geteuid() && st.Uid != h.owner() && st.Uid != unmappedRoot():
-		return fmt.Sprintf("%%s belongs to user %d", st.Uid)
-	case info.IsDir() && info.Mode()&fs.ModeSticky != 0:
-		// As /tmp is: others can add to it, but not replace what is there, and whose that is the next step asks.
-		return ""
-	case info.Mode().Perm()&0o002 != 0:
-		return "anybody can write %s"
-	case info.Mode().Perm()&0o020 != 0 && st.Gid >= lowGroups && int(st.Gid) != os.Getegid():
-		return fmt.Sprintf("group %d can write %%s", st.Gid)
-	}
-	return ""
-}
-
-// owner returns who owns the tree: outside the running system, files may belong to its maker.
-func (h *Host) owner() uint32 {
-	if h.Root.IsHost() {
-		return 0
-	}
-	if info, err := os.Stat(h.Root.Dir); err == nil {
-		if st, ok := info.Sys().(*syscall.Stat_t); ok {
-			return st.Uid
-		}
-	}
-	return 0
-}
-
-// unmappedRoot returns as whose the files of the machine's root appear: 0, but inside
-// a user namespace (rootless containers, Flatpak, our own) all users without an ID there are one.
-var unmappedRoot = sync.OnceValue(func() uint32 {
-	ids, err := os.ReadFile("/proc/self/uid_map")
-	if f := strings.Fields(string(ids)); err != nil || len(f) == 3 && f[0] == "0" && f[1] == "0" && f[2] == "4294967295" {
-		return 0
-	}
-	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
-	if err != nil {
-		return 0
-	}
-	id, err := strconv.ParseUint(strings.TrimSpace(string(overflow)), 10, 32)
-	if err != nil {
-		return 0
-	}
-	return uint32(id)
-})
-
-// reason strips an error of the path, which stands beside it.
-func reason(err error) error {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
 }
 
 // groupOf returns the name of the group that may use a file, or "" where that is not a group to join.

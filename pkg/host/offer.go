@@ -17,6 +17,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // hostDir is the subdirectory of an offer for libraries of the host that are not
@@ -162,91 +163,127 @@ func (o *Offer) sort() {
 
 // Key names the offer by its contents: the same names, targets, bytes and run paths give the same key.
 func (o *Offer) Key() (string, error) {
+	return o.key(func(e Entry) ([]byte, error) {
+		f, err := os.Open(e.Copy)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		content := sha256.New()
+		if _, err = io.Copy(content, f); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", e.Copy, err)
+		}
+		return content.Sum(nil), nil
+	})
+}
+
+func (o *Offer) key(content func(Entry) ([]byte, error)) (string, error) {
 	sum := sha256.New()
 	for _, e := range o.Entries {
 		fmt.Fprintf(sum, "%q %q %q ", e.Name, e.Target, e.RunPath)
 		if e.Copy != "" {
-			f, err := os.Open(e.Copy)
+			c, err := content(e)
 			if err != nil {
 				return "", err
 			}
-			content := sha256.New()
-			_, err = io.Copy(content, f)
-			f.Close()
-			if err != nil {
-				return "", fmt.Errorf("reading %s: %w", e.Copy, err)
-			}
-			fmt.Fprintf(sum, "%x", content.Sum(nil))
+			fmt.Fprintf(sum, "%x", c)
 		}
 		fmt.Fprintln(sum)
 	}
 	return hex.EncodeToString(sum.Sum(nil))[:32], nil
 }
 
-// Make writes the offer into a new directory dir, whose parent exists.
-func (o *Offer) Make(dir string) error {
-	if err := os.Mkdir(dir, 0o755); err != nil {
+// ErrChanging means that the driver's files changed while they were copied, as an
+// upgrade changes them: look for the driver again.
+var ErrChanging = errors.New("the driver was changed while it was copied")
+
+// beforeCopy is called before the files of an offer are copied, for tests.
+var beforeCopy = func() {}
+
+// Make writes the offer into a new directory dir, whose parent exists, and syncs
+// it. What is copied must be what key was made of, else the error is ErrChanging.
+func (o *Offer) Make(dir, key string) error {
+	beforeCopy()
+	if err := mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	// Whatever the umask: others must be able to read what root installs.
-	if err := os.Chmod(dir, 0o755); err != nil {
+	dirs := []string{dir}
+	made, err := o.key(func(e Entry) ([]byte, error) {
+		at := filepath.Join(dir, e.Name)
+		if err := mkdirAll(filepath.Dir(at), 0o755); err != nil {
+			return nil, err
+		}
+		return copyWithRunPath(e.Copy, at, e.RunPath)
+	})
+	if err != nil {
 		return err
 	}
 	for _, e := range o.Entries {
 		at := filepath.Join(dir, e.Name)
-		if path.Dir(e.Name) != "." {
-			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		if e.Copy == "" {
+			if err := mkdirAll(filepath.Dir(at), 0o755); err != nil {
+				return err
+			}
+			if err := os.Symlink(e.Target, at); err != nil {
 				return err
 			}
 		}
-		var err error
-		if e.Copy != "" {
-			err = copyWithRunPath(e.Copy, at, e.RunPath)
-		} else {
-			err = os.Symlink(e.Target, at)
+		if d := filepath.Dir(at); !contains(dirs, d) {
+			dirs = append(dirs, d)
 		}
-		if err != nil {
+	}
+	if made != key {
+		return ErrChanging
+	}
+	for _, d := range dirs {
+		if err := syncDir(d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// copyWithRunPath copies a library and gives the copy a run path of its own.
-func copyWithRunPath(from, to, list string) error {
+// copyWithRunPath copies a library, gives the copy a run path of its own and syncs
+// it. It returns the SHA-256 of what was copied.
+func copyWithRunPath(from, to, list string) ([]byte, error) {
 	in, err := os.Open(from)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer in.Close()
 	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o755)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer out.Close()
-	size, err := io.Copy(out, in)
+	content := sha256.New()
+	size, err := io.Copy(out, io.TeeReader(in, content))
 	if err != nil {
-		return fmt.Errorf("copying %s: %w", from, err)
+		return nil, fmt.Errorf("copying %s: %w", from, err)
 	}
 	im, err := elfimage.Parse(out, size)
 	if err != nil {
-		return fmt.Errorf("%s: %w", from, err)
+		return nil, fmt.Errorf("%s: %w", from, err)
 	}
 	edit, err := elfedit.Plan(im, elfedit.Change{RunPath: &elfedit.RunPath{Tag: elf.DT_RUNPATH, List: list}})
 	if err == nil && edit != nil {
 		err = edit.Apply(out)
 	}
 	if err != nil {
-		return fmt.Errorf("setting the run path of a copy of %s: %w", from, err)
+		return nil, fmt.Errorf("setting the run path of a copy of %s: %w", from, err)
 	}
 	if err := out.Chmod(0o555); err != nil {
-		return err
+		return nil, err
 	}
-	return out.Close()
+	if err := out.Sync(); err != nil {
+		return nil, fmt.Errorf("writing %s: %w", to, err)
+	}
+	return content.Sum(nil), out.Close()
 }
 
-// Same tells whether a directory holds exactly the offer's links and nothing else.
-// Copies are taken to be what their directory's key says they are.
+// Same tells whether a directory holds exactly the offer's links and copies and
+// nothing else. Of a copy it looks at the run path and that it is not cut off; its
+// bytes are taken to be what the directory's key says they are.
 func (o *Offer) Same(dir string) bool {
 	want := map[string]Entry{}
 	for _, e := range o.Entries {
@@ -270,12 +307,23 @@ func (o *Offer) Same(dir string) bool {
 			if target, err := os.Readlink(at); err != nil || target != e.Target {
 				return errDiffers
 			}
-		case e.Copy != "" && !entry.Type().IsRegular(), e.Copy == "" && !entry.IsDir():
+		case e.Copy != "" && !(entry.Type().IsRegular() && goodCopy(at, e.RunPath)), e.Copy == "" && !entry.IsDir():
 			return errDiffers
 		}
 		return nil
 	})
 	return err == nil && n == len(want)
+}
+
+// goodCopy tells whether a copy has its run path and every segment.
+func goodCopy(file, list string) bool {
+	im, f, err := openImage(sysroot.Root{}, file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	_, have, err := im.RunPath()
+	return err == nil && have == list && cutOff(im, f) == nil
 }
 
 var errDiffers = errors.New("differs")

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -32,12 +35,15 @@ const (
 
 // Run starts a program with the private directories offered to it alone.
 type Run struct {
-	Method  Method
-	Prefix  string // what stands for /run/opengl-driver
-	Offers  []Private
+	Method Method
+	Prefix string // what stands for /run/opengl-driver
+	Offers []Private
+	// Hide are compat directories behind which the program is to find the first of Offers.
+	Hide    []string
 	Stage   string // an existing directory of the user's, to mount on inside the namespace
 	Program []string
 	Log     func(format string, args ...any)
+	Warn    func() // called where LD_LIBRARY_PATH is used although something comes before it
 }
 
 // Exec replaces this process by the program or, with a namespace, waits for it and
@@ -67,10 +73,36 @@ func (r *Run) Exec() error {
 				return fmt.Errorf("LD_LIBRARY_PATH cannot name %s, for the %q in it: name another directory with --cache", dir, dir[i])
 			}
 		}
+		if r.Warn != nil {
+			r.Warn()
+		}
 		env = withLibraryPath(env, dirs)
 		r.Log("LD_LIBRARY_PATH begins with %s", strings.Join(dirs, ":"))
 	}
-	return &StartError{file, syscall.Exec(file, r.Program, env)}
+	return &StartError{file, execute(file, r.Program, env)}
+}
+
+// execute becomes a program. What the kernel does not know, and is text, is a
+// script for the shell, as for execvp(3).
+func execute(file string, args, env []string) error {
+	err := syscall.Exec(file, args, env)
+	if !errors.Is(err, unix.ENOEXEC) || !isText(file) {
+		return err
+	}
+	const shell = "/bin/sh"
+	return syscall.Exec(shell, append([]string{shell, file}, args[1:]...), env)
+}
+
+// isText tells whether a file begins without a NUL, by which shells too tell scripts from other files.
+func isText(file string) bool {
+	f, err := os.Open(file)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	b := make([]byte, 512)
+	n, err := io.ReadFull(f, b)
+	return (err == nil || err == io.EOF || err == io.ErrUnexpectedEOF) && bytes.IndexByte(b[:n], 0) < 0
 }
 
 // StartError means that the program itself could not be started.
@@ -137,47 +169,86 @@ const enterName = "hostDriver-namespace"
 
 const stageName = "stage"
 
-// inNamespace starts the program in a mount namespace of its own. Only a process
-// with a single thread can enter a new user namespace, which a Go program is not,
-// so the new process is made in it: this program again, which puts the directories
-// in place and becomes the program. This process stays as its parent: signals and
-// the exit status go through.
-func (r *Run) inNamespace(file string) error {
-	args := []string{enterName, r.Stage}
+// place says which directory a path is to lead to.
+type placement struct{ at, dir string }
+
+func (r *Run) placements() ([]placement, error) {
+	var all []placement
 	for _, o := range r.Offers {
 		m, err := MachineNamed(o.Machine)
 		if err != nil {
+			return nil, err
+		}
+		all = append(all, placement{m.link(r.Prefix), o.Dir})
+	}
+	for _, dir := range r.Hide {
+		all = append(all, placement{dir, r.Offers[0].Dir})
+	}
+	return all, nil
+}
+
+// inNamespace starts the program in a mount namespace of its own. Where this
+// process may make one, it goes into it and becomes the program. Else it needs a new
+// user namespace, which only a process with a single thread can enter; a Go program
+// is none, so a new process is made in it: this program again, which puts the
+// directories in place and becomes the program. This process stays as its parent:
+// signals and the exit status go through.
+func (r *Run) inNamespace(file string) error {
+	all, err := r.placements()
+	if err != nil {
+		return err
+	}
+	inside := fmt.Sprintf("a mount namespace in which %s is %s", all[0].at, all[0].dir)
+	if mayMount() {
+		// Of this thread alone; the others end when it becomes the program.
+		runtime.LockOSThread()
+		if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+			return fmt.Errorf("making a mount namespace: %w", err)
+		}
+		if err := placeAll(all, r.Stage); err != nil {
 			return err
 		}
-		args = append(args, m.link(r.Prefix), o.Dir)
+		r.Log("%s", inside)
+		keepIgnoring()
+		return &StartError{file, execute(file, r.Program, os.Environ())}
 	}
-	args = append(append(append(args, "--"), file), r.Program...)
+	if os.Geteuid() == 0 {
+		// In a user namespace with this one ID, root could no longer be anybody else, nor own anything of theirs.
+		return errors.New("root without CAP_SYS_ADMIN (a container?)")
+	}
 	said, says, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer said.Close()
+	// Inherited under the number that it has, which is free here and so belongs to nobody.
+	if _, err := unix.FcntlInt(says.Fd(), unix.F_SETFD, 0); err != nil {
+		return err
+	}
+	args := []string{enterName, strconv.Itoa(int(says.Fd())), r.Stage}
+	for _, p := range all {
+		args = append(args, p.at, p.dir)
+	}
+	args = append(append(append(args, "--"), file), r.Program...)
+	uid, gid := os.Geteuid(), os.Getegid()
 	cmd := &exec.Cmd{
 		Path: "/proc/self/exe", Args: args,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		ExtraFiles:  []*os.File{says},
-		SysProcAttr: &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL},
-	}
-	if !mayMount() {
-		if os.Geteuid() == 0 {
-			// In a user namespace with this one ID, root could no longer be anybody else, nor own anything of theirs.
-			return errors.New("root without CAP_SYS_ADMIN (a container?)")
-		}
-		uid, gid := os.Geteuid(), os.Getegid()
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		// The user keeps the user's IDs, so files and the GPU's devices are as before.
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+		SysProcAttr: &syscall.SysProcAttr{
+			Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER, Pdeathsig: syscall.SIGKILL,
+			// The user keeps the user's IDs, so files and the GPU's devices are as before.
+			UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
+			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
+			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
+		},
 	}
 	runtime.LockOSThread() // Pdeathsig is sent when the thread that started the process ends
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, forwarded...)
+	signals := make(chan os.Signal, 64)
+	for _, s := range forwarded {
+		if !isIgnored(s) {
+			signal.Notify(signals, s)
+		}
+	}
 	keepIgnoring()
 	err = cmd.Start()
 	says.Close()
@@ -188,7 +259,12 @@ func (r *Run) inNamespace(file string) error {
 	}
 	go func() {
 		for s := range signals {
-			if s != unix.SIGINT && s != unix.SIGQUIT || !atTerminal() {
+			switch {
+			case s == unix.SIGTTIN, s == unix.SIGTTOU:
+				// The terminal sends them to the program too.
+			case (s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGTSTP) && atTerminal():
+				// So do its keys.
+			default:
 				_ = cmd.Process.Signal(s)
 			}
 		}
@@ -204,25 +280,51 @@ func (r *Run) inNamespace(file string) error {
 		}
 		return errors.New(string(b))
 	}
-	r.Log("a mount namespace in which %s is %s", strings.Join(args[2:3], ""), r.Offers[0].Dir)
-	err = cmd.Wait()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return err
+	r.Log("%s", inside)
+	for pid := cmd.Process.Pid; ; {
+		var ws unix.WaitStatus
+		switch _, err := unix.Wait4(pid, &ws, unix.WUNTRACED, nil); {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return err
+		case ws.Stopped():
+			stopWith(pid)
+		default:
+			endAs(ws)
+		}
 	}
-	endAs(cmd.ProcessState)
-	return nil
+}
+
+// stopWith stops this process, whose own parent waits for it, because the program
+// was stopped. The signal that continues this one is passed on like others.
+func stopWith(pid int) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err == nil {
+		if i := bytes.LastIndexByte(b, ')'); i >= 0 && i+2 < len(b) && b[i+2] != 'T' {
+			return // continued meanwhile
+		}
+	}
+	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 }
 
 // forwarded are the signals that somebody may send to this process and mean the
-// program. Stop and continue act on both, which share a process group.
-var forwarded = []os.Signal{
-	unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH,
-}
+// program: all that Go lets a program catch. It keeps 32 to 34 to itself, of which
+// the last is glibc's SIGRTMIN.
+var forwarded = func() []os.Signal {
+	all := []os.Signal{
+		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGIO,
+		unix.SIGPWR, unix.SIGXCPU, unix.SIGVTALRM, unix.SIGTSTP, unix.SIGCONT, unix.SIGTTIN, unix.SIGTTOU,
+	}
+	for s := syscall.Signal(35); s <= 64; s++ {
+		all = append(all, s)
+	}
+	return all
+}()
 
 // ignored are the signals that whoever started this process lets it ignore, as
-// nohup and shells' background jobs do. Go tells it of these two only; shells that
-// ignore SIGINT for a background job ignore SIGQUIT with it (POSIX, "Asynchronous Lists").
+// nohup and shells' background jobs do. Of those that Go handles from its start on,
+// it tells of two only; shells that ignore SIGINT for a background job ignore
+// SIGQUIT with it (POSIX, "Asynchronous Lists").
 var ignored = func() (signals []os.Signal) {
 	if signal.Ignored(unix.SIGHUP) {
 		signals = append(signals, unix.SIGHUP)
@@ -230,8 +332,20 @@ var ignored = func() (signals []os.Signal) {
 	if signal.Ignored(unix.SIGINT) {
 		signals = append(signals, unix.SIGINT, unix.SIGQUIT)
 	}
+	// These it leaves as they were.
+	status, _ := os.ReadFile("/proc/self/status")
+	if _, rest, ok := strings.Cut(string(status), "\nSigIgn:\t"); ok {
+		mask, _ := strconv.ParseUint(strings.SplitN(rest, "\n", 2)[0], 16, 64)
+		for _, s := range []syscall.Signal{unix.SIGTSTP, unix.SIGCONT, unix.SIGTTIN, unix.SIGTTOU} {
+			if mask>>(s-1)&1 != 0 {
+				signals = append(signals, s)
+			}
+		}
+	}
 	return signals
 }()
+
+func isIgnored(s os.Signal) bool { return slices.Contains(ignored, s) }
 
 // keepIgnoring lets the program ignore them too.
 func keepIgnoring() {
@@ -253,8 +367,8 @@ func atTerminal() bool {
 }
 
 // endAs ends this process as another one ended, by the same signal if it was one.
-func endAs(state *os.ProcessState) {
-	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+func endAs(ws unix.WaitStatus) {
+	if ws.Signaled() {
 		// One core file, the program's, is enough.
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 		// Go keeps a handler of its own for SIGSEGV and others: take it out of the way.
@@ -263,7 +377,7 @@ func endAs(state *os.ProcessState) {
 		_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), ws.Signal())
 		os.Exit(128 + int(ws.Signal()))
 	}
-	os.Exit(state.ExitCode())
+	os.Exit(ws.ExitStatus())
 }
 
 // mayMount tells whether this process may mount without a user namespace.
@@ -288,8 +402,16 @@ func Enter() {
 	if len(os.Args) < 1 || os.Args[0] != enterName {
 		return
 	}
-	says := os.NewFile(3, "pipe")
-	unix.CloseOnExec(3)
+	fd := -1
+	if len(os.Args) > 1 {
+		if n, err := strconv.Atoi(os.Args[1]); err == nil {
+			fd = n
+		}
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+		os.Exit(125) // started by hand
+	}
+	says := os.NewFile(uintptr(fd), "pipe")
 	fail := func(format string, args ...any) {
 		fmt.Fprintf(says, format, args...)
 		os.Exit(125)
@@ -299,29 +421,27 @@ func Enter() {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		fail("prctl: %v", err)
 	}
-	args := os.Args[1:]
+	args := os.Args[2:]
 	if len(args) < 3 {
 		fail("started by hand")
 	}
 	stage, args := args[0], args[1:]
-	// Mounts of the host still come in; ours do not go out.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		fail("making mounts private: %v", err)
-	}
+	var all []placement
 	for len(args) >= 2 && args[0] != "--" {
-		if err := placeAt(args[0], args[1], stage); err != nil {
-			fail("%v", err)
-		}
+		all = append(all, placement{args[0], args[1]})
 		args = args[2:]
 	}
 	if len(args) < 3 || args[0] != "--" {
 		fail("started by hand")
 	}
+	if err := placeAll(all, stage); err != nil {
+		fail("%v", err)
+	}
 	if err := dropCapabilities(); err != nil {
 		fail("dropping capabilities: %v", err)
 	}
 	keepIgnoring()
-	err := syscall.Exec(args[1], args[2:], os.Environ())
+	err := execute(args[1], args[2:], os.Environ())
 	fail("start: %v", err)
 }
 
@@ -336,6 +456,20 @@ func dropCapabilities() error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	return unix.Capset(&hdr, &none[0])
+}
+
+// placeAll puts directories in place in this mount namespace.
+func placeAll(all []placement, stage string) error {
+	// Mounts of the host still come in; ours do not go out.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	for _, p := range all {
+		if err := placeAt(p.at, p.dir, stage); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // placeAt lets a path lead to a directory, in this mount namespace.

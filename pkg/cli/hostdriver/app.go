@@ -18,7 +18,7 @@ func Main() {
 	host.Enter() // does nothing unless "run" started this process inside a namespace
 	status := cli.Run(app(), ownArguments(os.Args), os.Stdout, os.Stderr)
 	if start := (*host.StartError)(nil); errors.As(notStarted, &start) {
-		fmt.Fprintf(os.Stderr, "hostDriver: %v\n", start)
+		fmt.Fprintf(os.Stderr, "hostDriver: %s\n", cli.Printable(start.Error()))
 		status = start.Status()
 	}
 	os.Exit(status)
@@ -30,7 +30,7 @@ Programs built with Nix look for the GPU driver in /run/opengl-driver/lib, which
 "hostDriver install" (root) puts links to the driver's libraries there, and "hostDriver run PROGRAM" (anybody) starts one
 program with them; "hostDriver doctor" says whether a CUDA program can work here and what to do where it cannot.`)
 	app.HideHelpCommand = false
-	app.Commands = []*urfave.Command{find, install, uninstall, tmpfiles, run, doctor}
+	app.Commands = []*urfave.Command{find, install, uninstall, tmpfiles, run, sandbox, doctor}
 	return app
 }
 

@@ -120,5 +120,6 @@ func drivers(c *urfave.Context, h *host.Host, m host.Machine) ([]*host.Driver, e
 }
 
 func complain(c *urfave.Context, format string, args ...any) {
-	fmt.Fprintf(c.App.ErrWriter, "hostDriver: "+format+"\n", args...)
+	// Names and link targets may hold anything; none of it is for the terminal to obey.
+	fmt.Fprintln(c.App.ErrWriter, "hostDriver: "+cli.Printable(fmt.Sprintf(format, args...)))
 }

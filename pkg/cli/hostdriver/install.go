@@ -1,19 +1,24 @@
 package hostdriver
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	urfave "github.com/urfave/cli/v2"
 
 	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 )
 
 var copyFlag = &urfave.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "copy libraries that load others, so that these are found"}
+
+var compatFlag = &urfave.StringFlag{Name: "compat", Usage: "offer the compat package in `DIR` in the driver's place where it helps"}
 
 var install = &urfave.Command{
 	Name:  "install",
@@ -23,9 +28,14 @@ done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the dr
 tmpfiles" for what redoes it at boot: /run is empty then.
 
 With --copy, libraries that load others are copied and get a run path of $ORIGIN: a program's own glibc does not know where
-the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX compiler that it opens.`,
+the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX compiler that it opens.
+
+With --compat, a compat package's libraries stand in for the driver's where its CUDA version is greater and it is made for such
+a driver; where it would not help, that is said, and the driver's own are installed. The next install decides anew.
+
+What the driver should have and cannot be used (cut off, not readable) is named, and the exit status is 1; the rest is installed.`,
 	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
-		copyFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
+		copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
 	Action: func(c *urfave.Context) error {
 		if err := noArguments(c); err != nil {
 			return err
@@ -38,34 +48,68 @@ the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX com
 		if err != nil {
 			return err
 		}
-		done := []*host.Install{}
-		all, err := drivers(c, h.Excluding(m, to), m)
-		for _, d := range all {
-			for _, r := range d.Rejected {
-				if c.Bool("verbose") || err != nil {
-					complain(c, "%s: not used: %s", cli.Printable(r.Path), cli.Printable(r.Reason))
-				}
-			}
+		done, faults, err := installAll(c, h, m, to)
+		for i := 0; i < 3 && errors.Is(err, host.ErrChanging); i++ {
+			done, faults, err = installAll(c, h, m, to)
 		}
 		if err != nil {
 			return err
 		}
-		for _, d := range all {
-			offer := d.Links()
-			if c.Bool("copy") {
-				offer = h.Private(d)
-				for _, n := range offer.Notes {
-					complain(c, "%s", n)
-				}
-			}
-			in, err := h.Install(d, offer, to, c.Bool("dry-run"))
-			if err != nil {
-				return err
-			}
-			done = append(done, in)
+		if err := report(c, done); err != nil {
+			return err
 		}
-		return report(c, done)
+		if faults > 0 {
+			return cli.ErrFailed
+		}
+		return nil
 	},
+}
+
+// installAll installs for every machine that the host has a driver for. It returns
+// what was done, and how many things should have been offered and are not.
+func installAll(c *urfave.Context, h *host.Host, m host.Machine, to string) (done []*host.Install, faults int, err error) {
+	h = h.Excluding(m, to)
+	all, err := drivers(c, h, m)
+	for _, d := range all {
+		broken := d.Damaged()
+		faults += len(broken)
+		for _, r := range d.Rejected {
+			if c.Bool("verbose") || err != nil || slices.Contains(broken, r) {
+				complain(c, "%s: not used: %s", cli.Printable(r.Path), cli.Printable(r.Reason))
+			}
+		}
+	}
+	if err != nil {
+		return nil, faults, err
+	}
+	done = []*host.Install{}
+	for i, d := range all {
+		if dir := c.String("compat"); dir != "" && i == 0 {
+			compat, err := h.Compat(d, dir)
+			if err == nil && compat.Verdict == driver.Helps {
+				d, err = h.WithCompat(d, dir)
+			}
+			if err != nil {
+				complain(c, "%v", err)
+				faults++
+			} else if compat.Verdict != driver.Helps || !c.Bool("quiet") {
+				complain(c, "compat package %s: %s: %s", dir, compat.Verdict, compat.Reason)
+			}
+		}
+		offer := d.Links()
+		if c.Bool("copy") {
+			offer = h.Private(d)
+			for _, n := range offer.Notes {
+				complain(c, "%s", n)
+			}
+		}
+		in, err := h.Install(d, offer, to, c.Bool("dry-run"))
+		if err != nil {
+			return nil, faults, err
+		}
+		done = append(done, in)
+	}
+	return done, faults, nil
 }
 
 var uninstall = &urfave.Command{
@@ -107,7 +151,7 @@ func report(c *urfave.Context, done []*host.Install) error {
 				if e.Copy != "" {
 					what = "a copy of " + e.Copy + " with run path " + e.RunPath
 				}
-				fmt.Fprintf(c.App.ErrWriter, "%s/%s %s\n", in.Link, cli.Printable(e.Name), cli.Printable(what))
+				fmt.Fprintf(c.App.ErrWriter, "%s/%s %s\n", cli.Printable(in.Link), cli.Printable(e.Name), cli.Printable(what))
 			}
 		}
 		if !c.Bool("quiet") {
@@ -120,7 +164,7 @@ func report(c *urfave.Context, done []*host.Install) error {
 				what = strings.TrimSpace(fmt.Sprintf("%s driver %s", in.Machine, in.Version))
 				what = fmt.Sprintf(" (%s, %d names)", what, len(in.Entries))
 			}
-			fmt.Fprintf(c.App.Writer, "%s: %s%s\n", in.Link, action, what)
+			fmt.Fprintf(c.App.Writer, "%s: %s%s\n", cli.Printable(in.Link), action, what)
 		}
 	}
 	if len(done) == 0 && !c.Bool("quiet") {
@@ -134,8 +178,8 @@ var tmpfiles = &urfave.Command{
 	Usage: "print what redoes the installation at boot and after an upgrade of the driver",
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
 install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
-With --copy the units run "hostDriver install --copy", and there are no lines, which can only link.`,
-	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag,
+With --copy or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,
+	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag, compatFlag,
 		&urfave.StringFlag{Name: "part", Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
 		&urfave.StringFlag{Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
 		&urfave.StringFlag{Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
@@ -160,7 +204,7 @@ With --copy the units run "hostDriver install --copy", and there are no lines, w
 		if program == "" {
 			program = thisProgram()
 		}
-		files := h.BootFiles(all, to, program, c.Bool("copy"))
+		files := h.BootFiles(all, to, program, c.Bool("copy"), c.String("compat"))
 		if c.Bool("json") {
 			return printJSON(c, map[string]any{"files": files})
 		}
@@ -186,8 +230,8 @@ func printBoot(c *urfave.Context, files []host.BootFile) error {
 	if _, ok := parts[part]; part != "" && !ok {
 		return cli.Misusef("--part %s: tmpfiles, service or path", part)
 	}
-	if part == "tmpfiles" && c.Bool("copy") {
-		return cli.Misuse("--part tmpfiles: lines for tmpfiles.d cannot --copy")
+	if part == "tmpfiles" && (c.Bool("copy") || c.IsSet("compat")) {
+		return cli.Misuse("--part tmpfiles: lines for tmpfiles.d cannot --copy, nor decide on --compat")
 	}
 	for _, f := range files {
 		if part != "" && !strings.HasSuffix(f.Path, parts[part]) {
@@ -195,14 +239,11 @@ func printBoot(c *urfave.Context, files []host.BootFile) error {
 		}
 		switch {
 		case c.IsSet("write"):
-			at := filepath.Join(c.String("write"), f.Path)
-			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			at, err := host.WriteBootFile(c.String("write"), f)
+			if err != nil {
 				return err
 			}
-			if err := os.WriteFile(at, []byte(f.Text), 0o644); err != nil {
-				return err
-			}
-			fmt.Fprintln(c.App.Writer, at)
+			fmt.Fprintln(c.App.Writer, cli.Printable(at))
 		case part != "":
 			fmt.Fprint(c.App.Writer, f.Text)
 		default:

@@ -2,6 +2,9 @@ package hostdriver
 
 import (
 	"errors"
+	"os/exec"
+	"path"
+	"path/filepath"
 
 	urfave "github.com/urfave/cli/v2"
 
@@ -21,10 +24,15 @@ Where the kernel lets a user make a mount namespace, the program sees that direc
 environment is left alone. (Inside, set-user-ID programs such as sudo have no effect.) Elsewhere LD_LIBRARY_PATH gets that one
 directory.
 
+A compat package in the program's run path, or in one of its libraries', is used where it helps: its CUDA version is greater than
+the driver's, and it is made for drivers like that one. Else the program gets the driver's own libcuda.so.1, as with the other
+it would get error 803.
+
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
 	Flags: []urfave.Flag{
 		&urfave.StringFlag{Name: "method", Value: string(host.Auto), Usage: "offer them by `METHOD`: auto, namespace or library-path"},
 		&urfave.StringFlag{Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
+		&urfave.StringFlag{Name: "compat", Value: string(host.CompatAuto), Usage: "use compat packages: `auto`, always, never, or the one in this directory where it helps"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
 	Action: func(c *urfave.Context) error {
 		if c.NArg() == 0 {
@@ -33,6 +41,10 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 		method := host.Method(c.String("method"))
 		if method != host.Auto && method != host.Namespace && method != host.LibraryPath {
 			return cli.Misusef("--method %s: auto, namespace or library-path", method)
+		}
+		choice, err := host.ParseCompatChoice(c.String("compat"))
+		if err != nil {
+			return cli.Misusef("--compat %s: %v", c.String("compat"), err)
 		}
 		at, err := prefix(c)
 		if err != nil {
@@ -48,20 +60,19 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 			}
 		}
 		r := &host.Run{Method: method, Prefix: at, Program: c.Args().Slice(), Log: log}
-		if method == host.Auto && h.InPlace(m, at) {
+		dirs, rpath := host.CompatDirs(whole(r.Program[0]))
+		if path.IsAbs(string(choice)) {
+			dirs = append([]string{string(choice)}, dirs...)
+		}
+		if method == host.Auto && len(dirs) == 0 && h.InPlace(m, at) {
 			log("%s holds the right driver already", at)
 			r.Method = host.InPlace
-		} else {
-			cache, err := host.OpenCache(c.String("cache"))
-			if err != nil {
-				return err
-			}
-			cache.Log = log
-			if r.Offers, err = cache.Prepare(h.Excluding(m, at), m); err != nil {
-				return err
-			}
-			if r.Stage, err = cache.Stage(); err != nil {
-				return err
+		} else if err := prepare(c, r, h.Excluding(m, at), m, dirs, choice, log); err != nil {
+			return err
+		}
+		if rpath && len(r.Hide) > 0 {
+			r.Warn = func() {
+				complain(c, "%s names a compat directory in DT_RPATH, which comes before LD_LIBRARY_PATH: it is used whether it helps or not", r.Program[0])
 			}
 		}
 		err = r.Exec()
@@ -71,4 +82,36 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 		}
 		return err
 	},
+}
+
+// prepare makes what the program is to see.
+func prepare(c *urfave.Context, r *host.Run, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice, log func(string, ...any)) error {
+	cache, err := host.OpenCache(c.String("cache"))
+	if err != nil {
+		return err
+	}
+	cache.Log = log
+	ready, err := cache.Prepare(h, m, dirs, choice)
+	if err != nil {
+		return err
+	}
+	for _, compat := range ready.Compat {
+		log("compat package %s: %s: %s", compat.Dir, compat.Verdict, compat.Reason)
+		r.Hide = append(r.Hide, compat.Dir)
+	}
+	r.Offers = ready.Offers
+	r.Stage, err = cache.Stage()
+	return err
+}
+
+// whole returns where a program lies that is looked for in PATH.
+func whole(program string) string {
+	file, err := exec.LookPath(program)
+	if err != nil {
+		return program
+	}
+	if abs, err := filepath.Abs(file); err == nil {
+		return abs
+	}
+	return file
 }

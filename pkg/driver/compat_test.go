@@ -1,0 +1,77 @@
+package driver
+
+import (
+	"strings"
+	"testing"
+)
+
+// The note of libcuda.so.580.95.05, as it stands there.
+const note580 = `{"format":1,"CUDA version":"13.0","driver":[535,550,565,570,575,580],"device":[1,2,7,8,9,10,11,12,13,14]}`
+
+func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
+	const note560 = `{"format":1,"CUDA version":"12.6","driver":[470,535,550,555,560]}`
+	const orin = `{"format":1,"CUDA version":"12.6"}`
+	for _, test := range []struct {
+		name              string
+		note, pkg, cuda   string // the package's note, driver version and, without a note, CUDA version
+		host, hostCUDA    string
+		tegra             bool
+		want              Help
+		reason, fromWhere string
+	}{
+		{"1: measured, cuInit answers 803", note580, "580.95.05", "", "580.159.04", "13.0", false, Harms, "803", "note"},
+		{"2: toolkit 1697", note580, "580.82.07", "", "580.126.16", "13.0", false, Harms, "803", "note"},
+		{"3: the driver's own version", note580, "580.95.05", "", "580.95.05", "13.0", false, NotNeeded, "", "note"},
+		{"4: a newer package of the same CUDA version", note580, "580.159.04", "", "580.95.05", "13.0", false, NotNeeded, "", "note"},
+		{"5: oldest branch of the list", note580, "580.95.05", "", "535.261.03", "12.2", false, Helps, "CUDA 13.0, 580.95.05", "note"},
+		{"6: 550", note580, "580.95.05", "", "550.54.14", "12.4", false, Helps, "", "note"},
+		{"7: 570", note580, "580.95.05", "", "570.211.01", "12.8", false, Helps, "", "note"},
+		{"8: older, and not in the list", note580, "580.95.05", "", "560.35.03", "12.6", false, Harms, "not made for drivers 560", "note"},
+		{"9: older still, and not in the list", note580, "580.95.05", "", "470.256.02", "11.4", false, Harms, "not made for drivers 470", "note"},
+		{"10: a newer driver", note580, "580.95.05", "", "590.44.01", "13.1", false, Harms, "803", "note"},
+		{"11: the same, the file's name bears no version", note580, "", "", "590.44.01", "13.1", false, Harms, "803", "note"},
+		{"12: same CUDA version, no version in the name", note580, "", "", "580.159.04", "13.0", false, NotNeeded, "", "note"},
+		{"13: an older note on a newer driver", note560, "560.35.03", "", "575.57.08", "12.9", false, Harms, "803", "note"},
+		{"14: an older note that helps", note560, "560.35.03", "", "470.256.02", "11.4", false, Helps, "", "note"},
+		{"15: CUDA 12.10 is newer than 12.9", `{"CUDA version":"12.10","driver":[575]}`, "", "", "575.57.08", "12.9", false, Helps, "", "note"},
+		{"16: no note, newer branch", "", "545.23.06", "12.3", "535.261.03", "12.2", false, Helps, "no note", "version numbers"},
+		{"17: no note, older branch", "", "525.60.13", "12.0", "535.261.03", "12.2", false, Harms, "803", "version numbers"},
+		{"18: no note, same branch, newer", "", "535.261.03", "12.2", "535.54.03", "12.2", false, NotNeeded, "", "version numbers"},
+		{"19: no note, same branch, older", "", "535.54.03", "12.2", "535.261.03", "12.2", false, Harms, "803", "version numbers"},
+		{"20: Orin, newer CUDA", orin, "", "", "", "12.2", true, Helps, "Jetson", "note"},
+		{"21: Orin, the same", orin, "", "", "", "12.6", true, NotNeeded, "", "note"},
+		{"22: Orin, older CUDA", orin, "", "", "", "12.9", true, Harms, "803", "note"},
+		{"23: Jetson without a note, by what the libraries say", "", "", "12.2", "", "11.4", true, Helps, "no note", "CUDA versions"},
+		{"24: Jetson, nothing is told", "", "", "", "", "11.4", true, Unknown, "", "neither"},
+		{"25: Thor has a driver version: the general rule", note580, "580.95.05", "", "580.00", "13.0", true, NotNeeded, "", "note"},
+		{"26: WSL: no version, CUDA told", note580, "580.95.05", "", "", "12.9", false, Helps, "not told", "note"},
+		{"27: nothing is told of the host", note580, "580.95.05", "", "", "", false, Unknown, "", "neither"},
+		{"28: a note without a list", orin, "560.35.03", "", "535.261.03", "12.2", false, Helps, "", "note"},
+	} {
+		p := CUDALibrary{Version: test.pkg, CUDA: test.cuda}
+		if test.note != "" {
+			n, err := ParseCompatNote([]byte(test.note))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Note, p.CUDA = &n, n.CUDA
+		}
+		got := Compat(p, CUDALibrary{Version: test.host, CUDA: test.hostCUDA, Tegra: test.tegra})
+		if got.Help != test.want || !strings.Contains(got.Reason, test.reason) || !strings.Contains(got.Source, test.fromWhere) {
+			t.Errorf("%s: %+v, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+func TestCompatNote(t *testing.T) {
+	n, err := ParseCompatNote([]byte(note580 + "\x00\x00"))
+	if err != nil || n.String() != "CUDA 13.0, for drivers 535, 550, 565, 570, 575, 580" || len(n.Devices) != 10 {
+		t.Errorf("%+v, %v", n, err)
+	}
+	for _, b := range []string{"", "{", "{}", "null", "[]", `{"CUDA version":""}`, `{"CUDA version":13}`, `{"CUDA version":"x.y"}`,
+		`{"format":1,"CUDA version":"13.2","driver":[535,],"device":[]}`} {
+		if n, err := ParseCompatNote([]byte(b)); err == nil {
+			t.Errorf("%q: %+v", b, n)
+		}
+	}
+}

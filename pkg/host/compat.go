@@ -1,0 +1,192 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"sort"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/sysroot"
+)
+
+// Compat is a compat package's directory, and what it does for a host.
+type Compat struct {
+	Dir     string             `json:"dir"`
+	Library driver.CUDALibrary `json:"-"`
+	Verdict driver.Help        `json:"verdict"`
+	Reason  string             `json:"reason"`
+	Source  string             `json:"source"`
+}
+
+// CUDALibraryAt reads what a libcuda.so.1 says of itself: its note, the version in
+// its name and, without a note, the compiler release named inside.
+func CUDALibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
+	l := driver.CUDALibrary{Path: name}
+	file, err := root.Resolve(name)
+	if err != nil {
+		return l, err
+	}
+	im, f, err := openImage(root, file)
+	if err != nil {
+		return l, err
+	}
+	defer f.Close()
+	l.Version = versionIn(file)
+	desc, err := im.NoteDescriptor(driver.CompatNoteOwner, driver.CompatNoteType)
+	if err == nil && desc != nil {
+		if n, err := driver.ParseCompatNote(desc); err == nil {
+			l.Note, l.CUDA, l.CUDASource = &n, n.CUDA, "the note .note.cuda.fwd_compatibility of "+file
+			return l, nil
+		}
+	}
+	if v := cudaInLibrary(root, file); v != "" {
+		l.CUDA, l.CUDASource = v, "the compiler release named inside "+file
+	} else if v := cudaOfBranch(l.Version); v != "" {
+		l.CUDA, l.CUDASource = v, "table in NVIDIA's CUDA release notes, by driver branch"
+	}
+	return l, nil
+}
+
+// CUDA returns what is known of the driver's own libcuda.so.1.
+func (h *Host) CUDA(d *Driver) driver.CUDALibrary {
+	for _, lib := range d.Libraries {
+		if lib.Name == "libcuda.so" {
+			l, _ := CUDALibraryAt(h.Root, lib.File)
+			if l.Version == "" {
+				l.Version = d.Version
+			}
+			if l.Version == "" {
+				l.Version = h.kernelVersion().Version
+			}
+			l.Tegra = l.Version == "" && h.kind(d) == jetson
+			return l
+		}
+	}
+	return driver.CUDALibrary{}
+}
+
+// Compat says what a compat package in a directory does for the host whose driver is d.
+func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
+	c := Compat{Dir: dir}
+	l, err := CUDALibraryAt(h.Root, path.Join(dir, driver.LibCUDA))
+	if err != nil {
+		return c, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, reason(err))
+	}
+	v := driver.Compat(l, h.CUDA(d))
+	c.Library, c.Verdict, c.Reason, c.Source = l, v.Help, v.Reason, v.Source
+	return c, nil
+}
+
+// WithCompat returns a driver in which a compat package's libraries stand in for
+// those of the same name: libcuda.so.1, and what it opens.
+func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
+	c, found := *d, candidates{}
+	in := &Driver{}
+	compat := *h
+	compat.wantCompat = true
+	compat.look(place{dir, "compat package"}, d.machine, found, in)
+	h.inputs, h.verdicts = compat.inputs, compat.verdicts
+	if len(found["libcuda.so"]) == 0 {
+		why := "it has none for " + d.Machine
+		for _, r := range in.Rejected {
+			why = r.Path + ": " + r.Reason
+		}
+		return nil, fmt.Errorf("no %s of a compat package in %s: %s", driver.LibCUDA, dir, why)
+	}
+	c.Libraries = nil
+	for _, lib := range d.Libraries {
+		if len(found[lib.Name]) == 0 {
+			c.Libraries = append(c.Libraries, lib)
+		}
+	}
+	for _, libs := range found {
+		c.Libraries = append(c.Libraries, libs[0])
+	}
+	sort.Slice(c.Libraries, func(i, j int) bool { return c.Libraries[i].Soname < c.Libraries[j].Soname })
+	cache, places := h.places(d.machine)
+	c.Needs = h.needs(&c, d.machine, cache, places)
+	c.Compat = dir
+	return &c, nil
+}
+
+// CompatDirs returns the compat directories in the run paths of a program and of
+// the libraries that it loads, in the order of the load, and whether one of them
+// stands in a DT_RPATH, which comes before LD_LIBRARY_PATH. A script, which has
+// none, gives none: what it starts is not known.
+func CompatDirs(program string) (dirs []string, rpath bool) {
+	l, err := loader.New(loader.Options{NoTries: true})
+	if err != nil {
+		return nil, false
+	}
+	load, err := l.Load(program)
+	if err != nil {
+		return nil, false
+	}
+	machine, seen := &Host{}, map[string]bool{}
+	for _, o := range load.Objects {
+		if o.File == nil || o.File.List == "" {
+			continue
+		}
+		for _, entry := range runpath.Parse(o.File.List) {
+			dir := path.Clean(strings.NewReplacer("${ORIGIN}", path.Dir(o.Path), "$ORIGIN", path.Dir(o.Path)).Replace(entry))
+			if entry == "" || seen[dir] || !path.IsAbs(dir) || !machine.isCompat(dir) {
+				continue
+			}
+			seen[dir] = true
+			dirs = append(dirs, dir)
+			rpath = rpath || o.File.Tag.String() == "DT_RPATH"
+		}
+	}
+	return dirs, rpath
+}
+
+// CompatChoice says which compat packages a program may use.
+type CompatChoice string
+
+// The choices. Any other is the directory of a package, which is used where it helps.
+const (
+	CompatAuto   CompatChoice = "auto"   // those in the program's run path that help
+	CompatAlways CompatChoice = "always" // the first in the program's run path, whatever the rule says
+	CompatNever  CompatChoice = "never"  // none
+)
+
+// choose returns the driver that a program is to have, and what was found of each package.
+func (h *Host) choose(d *Driver, dirs []string, choice CompatChoice) (*Driver, []Compat, error) {
+	chosen, all := d, []Compat{}
+	for _, dir := range dirs {
+		h.saw(path.Join(dir, driver.LibCUDA))
+		c, err := h.Compat(d, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, c)
+		// One of which nothing is known stays first where the program names it first.
+		wanted := choice == CompatAlways || choice != CompatNever && (c.Verdict == driver.Helps || c.Verdict == driver.Unknown)
+		if !wanted || chosen != d {
+			continue
+		}
+		with, err := h.WithCompat(d, dir)
+		if err != nil {
+			return nil, nil, err
+		}
+		chosen = with
+	}
+	return chosen, all, nil
+}
+
+var errNoCompat = errors.New("a compat directory is needed: an absolute path, auto, always or never")
+
+// ParseCompatChoice reads the value of --compat.
+func ParseCompatChoice(s string) (CompatChoice, error) {
+	switch c := CompatChoice(s); {
+	case c == CompatAuto, c == CompatAlways, c == CompatNever:
+		return c, nil
+	case path.IsAbs(s):
+		return CompatChoice(path.Clean(s)), nil
+	}
+	return "", errNoCompat
+}
