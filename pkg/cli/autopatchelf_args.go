@@ -85,7 +85,7 @@ func argparseName(name string) (string, error) {
 	}
 	var fits []string
 	for _, full := range all {
-		if len(name) > 2 && strings.HasPrefix(full, name) {
+		if len(name) >= 2 && strings.HasPrefix(full, name) {
 			fits = append(fits, full)
 		}
 	}

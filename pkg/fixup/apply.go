@@ -42,9 +42,6 @@ func (p *Plan) State() State {
 	return s
 }
 
-// canSetInterpreter: pkg/elfedit does not edit PT_INTERP yet.
-const canSetInterpreter = false
-
 // ErrMeanwhile says that a file is not what it was when the plan was made.
 var ErrMeanwhile = errors.New("was changed by someone else since it was read; it is left as it is")
 
@@ -109,7 +106,7 @@ func (s *Step) apply(f *tree.File) error {
 		return ErrMeanwhile
 	}
 	change := elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}}
-	if s.To.Interpreter != s.From.Interpreter && canSetInterpreter {
+	if s.To.Interpreter != s.From.Interpreter {
 		change.Interpreter = &s.To.Interpreter
 	}
 	edit, err := elfedit.Plan(im, change)

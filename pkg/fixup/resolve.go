@@ -150,7 +150,7 @@ func (p *Plan) Changes() bool {
 	if p.Skip != "" || p.Err != nil {
 		return false
 	}
-	if p.Interpreter != "" && p.Interpreter != o.Interp && canSetInterpreter {
+	if p.Interpreter != "" && p.Interpreter != o.Interp {
 		return true
 	}
 	after := p.After.String()

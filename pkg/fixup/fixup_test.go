@@ -1,0 +1,155 @@
+package fixup
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// The answers are those of Python 3.11's fnmatch.fnmatchcase.
+func TestPatternsAreFnmatchs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern, name string
+		want          bool
+	}{
+		{"*", "libfoo.so.1", true},
+		{"*", "", true},
+		{"libfoo.so.1", "libfoo.so.1", true},
+		{"libfoo.so.1", "libfooxso.1", false},
+		{"libfoo.so.?", "libfoo.so.1", true},
+		{"libfoo.so.?", "libfoo.so.12", false},
+		{"libfoo.so", "libfoo.so.1", false},
+		{"lib[ab].so", "libb.so", true},
+		{"lib[!ab].so", "libb.so", false},
+		{"lib[!ab].so", "libc.so", true},
+		{"lib[a-c]x", "libbx", true},
+		{"lib[^a]", "liba", true}, // "^" is a letter like others
+		{"lib[^a]", "libb", false},
+		{"[]]", "]", true},
+		{"[!]]", "]", false},
+		{"[!]]", "x", true},
+		{"[", "[", true},
+		{"[abc", "[abc", true},
+		{`a\*`, `a\b`, true},
+		{`a\*`, "a*", false},
+		{".*", ".hidden", true},
+		{"*", ".hidden", true},
+		{"a*b", "a/b", true},
+		{"a+b", "a+b", true},
+		{"a*", "a\nb", true},
+		{"x[z-a]", "xb", false},
+	} {
+		if got := newPattern(c.pattern).match(c.name); got != c.want {
+			t.Errorf("%q matches %q: %v", c.pattern, c.name, got)
+		}
+	}
+}
+
+func TestHintsForWhatPrebuiltSoftwareAsksFor(t *testing.T) {
+	t.Parallel()
+	if len(hints) < 120 {
+		t.Errorf("%d hints", len(hints))
+	}
+	var h Hints
+	for soname, want := range map[string]string{
+		"libcudart.so.13": "cudaPackages.cuda_cudart", "libcudnn_ops.so.9": "cudaPackages.cudnn", "libnppig.so.12": "cudaPackages.libnpp",
+		"libstdc++.so.6": "stdenv.cc.cc.lib", "libgcc_s.so.1": "stdenv.cc.cc.lib", "libz.so.1": "zlib", "libssl.so.1.1": "openssl_1_1",
+		"libssl.so.3": "openssl", "libcrypt.so.1": "libxcrypt-legacy", "libtinfo.so.5": "ncurses5", "libtinfo.so.6": "ncurses",
+		"libQt5Core.so.5": "libsForQt5.qtbase", "libX11.so.6": "libX11", "libnss3.so": "nss", "libnvrtc-builtins.so.12.4": "cudaPackages.cuda_nvrtc",
+	} {
+		if got := h.Attribute(soname); len(got) != 1 || got[0] != want {
+			t.Errorf("%s: %q", soname, got)
+		}
+	}
+	for _, none := range []string{"libnothing.so.1", "", "libcudart", ".so"} {
+		if got := h.Attribute(none); got != nil {
+			t.Errorf("%q: %q", none, got)
+		}
+	}
+	err := h.Read(strings.NewReader(`# mine
+libnothing.so.1 mypackage
+zlib.out                                 124,456 x /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-zlib-1.3/lib/libz.so.1
+(hidden.lib)                                   0 s /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-hidden/lib/libz.so.1
+not a line of either kind
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"zlib", "hidden.lib"}, h.Attribute("libz.so.1")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"mypackage"}, h.Attribute("libnothing.so.1")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRecordGoesBackToTheStart(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "tree")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	state := func(list string) State { return State{elf.DT_RUNPATH, list, "/lib/ld.so"} }
+	add := func(steps ...Step) *Record {
+		t.Helper()
+		r, err := OpenRecord(root + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Add(steps)
+		if err := r.Save(); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	bad := root + "/\xff"
+	add(Step{root + "/a", State{}, state("/1")}, Step{bad, State{}, state("/1")})
+	add(Step{root + "/a", state("/1"), state("/2")}) // ours again
+	add(Step{bad, state("/by-others"), state("/3")}) // changed in between
+	add(Step{root + "/d/b", State{Tag: elf.DT_RPATH, List: "/old"}, state("/1")})
+	r, err := OpenRecord(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Step{
+		{root + "/a", state("/2"), State{}},
+		{bad, state("/3"), state("/by-others")},
+		{root + "/d/b", state("/1"), State{Tag: elf.DT_RPATH, List: "/old"}},
+	}
+	if diff := cmp.Diff(want, r.Undo()); diff != "" {
+		t.Error(diff)
+	}
+	r.Keep(map[string]bool{bad: true})
+	if err := r.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = OpenRecord(root); err != nil || len(r.Files) != 1 {
+		t.Fatalf("%d files, %v", len(r.Files), err)
+	}
+	r.Keep(nil)
+	if err := r.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(r.File()); !os.IsNotExist(err) {
+		t.Errorf("an empty record stays: %v", err)
+	}
+	os.WriteFile(r.File(), []byte(`{"version":2}`), 0o644)
+	if _, err := OpenRecord(root); err == nil {
+		t.Error("a record of another version is read")
+	}
+}
+
+func TestCLibrarysNames(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]bool{"libc.so.6": true, "libm.so.6": true, "ld-linux-x86-64.so.2": true, "libpthread.so.0": true,
+		"libgcc_s.so.1": false, "libstdc++.so.6": false, "libcrypt.so.1": false, "libcuda.so.1": false, "libc++.so.1": false, "libmy.so": false, "": false} {
+		if libCName(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+}
