@@ -77,12 +77,7 @@ func New(name, args, usage, description string) *cli.App {
 		},
 	}
 	// Reached where an app is made of commands and none of them is named.
-	app.Action = func(c *cli.Context) error {
-		if c.Args().Present() {
-			return Misusef("there is no command %q", c.Args().First())
-		}
-		return Misuse("no command is named")
-	}
+	app.Action = noCommand
 	app.Before = func(c *cli.Context) error {
 		done, err := document(c)
 		if err == nil && done {
@@ -94,6 +89,13 @@ func New(name, args, usage, description string) *cli.App {
 }
 
 var errDone = errors.New("done")
+
+func noCommand(c *cli.Context) error {
+	if c.Args().Present() {
+		return Misusef("there is no command %q", c.Args().First())
+	}
+	return Misuse("no command is named")
+}
 
 // Main runs an app on the process's arguments and exits.
 func Main(app *cli.App) {
@@ -112,11 +114,7 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 		}()
 	}
 	app.Writer, app.ErrWriter = stdout, stderr
-	for _, c := range app.Commands {
-		// What a command does not inherit from the app in cli. With a help command of
-		// its own, "runpath remove help" would not touch the file of that name.
-		c.OnUsageError, c.HideHelpCommand, c.UseShortOptionHandling = app.OnUsageError, true, true
-	}
+	inherit(app, app.Commands)
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
@@ -143,6 +141,15 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 
 // oneLine is what an error says, as it can stand in a line for a terminal.
 func oneLine(err error) string { return Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) }
+
+// inherit gives commands what they do not inherit from the app in cli. With a help
+// command of its own, "runpath remove help" would not touch the file of that name.
+func inherit(app *cli.App, commands []*cli.Command) {
+	for _, c := range commands {
+		c.OnUsageError, c.HideHelpCommand, c.UseShortOptionHandling = app.OnUsageError, true, true
+		inherit(app, c.Subcommands)
+	}
+}
 
 // completes tells whether a shell asks which words fit; see bashCompletion.
 func completes(args []string) bool {

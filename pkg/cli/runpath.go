@@ -8,6 +8,7 @@ func RunPath() *cli.App {
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
 (DT_RUNPATH, in older files DT_RPATH).`+ExitStatus)
 	app.Commands = append([]*cli.Command{ShowCommand()}, ListCommands()...)
+	app.Commands = append(app.Commands, PartCommands()...)
 	app.Commands = append(app.Commands, Normalize(), ExplainCommand(), AuditCommand())
 	return app
 }

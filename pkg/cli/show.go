@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"debug/elf"
 	"fmt"
 	"io"
 	"strings"
@@ -26,6 +27,8 @@ type Shown struct {
 	Soname      string   `json:"soname"`
 	Interpreter string   `json:"interpreter"`
 	LeftAlone   string   `json:"left_alone"` // why an editor would leave it alone, or ""
+	// ExecStack says whether the file asks for an executable stack; nil where it has no PT_GNU_STACK.
+	ExecStack *bool `json:"execstack"`
 }
 
 // ShowCommand returns the command show.
@@ -40,7 +43,7 @@ func ShowCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return Show(session)
+			return Show(session, "")
 		},
 	}
 }
@@ -51,9 +54,10 @@ type shownFiles struct {
 	Shown  int `json:"shown"`
 }
 
-// Show tells what the loader reads of each ELF file. Files that are not ELF are
-// told of where the command line names them, or under --verbose.
-func Show(s *Session) error {
+// Show tells what the loader reads of each ELF file; where only is interpreter,
+// needed, soname or execstack, no more than that. Files that are not ELF are told of
+// where the command line names them, or under --verbose.
+func Show(s *Session, only string) error {
 	named := map[string]bool{}
 	for _, p := range s.Paths {
 		named[p] = true
@@ -79,7 +83,7 @@ func Show(s *Session) error {
 				s.Log.WithField("path", r.Path).Error(r.Error)
 				return r
 			case !s.JSON && unwritten == nil:
-				unwritten = r.print(s.Stdout)
+				unwritten = r.print(s.Stdout, only)
 			}
 			sum.Shown++
 			return r
@@ -112,6 +116,10 @@ func (r *Shown) read(f *tree.File) error {
 	}
 	r.Class, r.Machine = im.Class.String(), im.Machine.String()
 	r.LeftAlone = string(im.LeftAlone())
+	if stack := im.Prog(elf.PT_GNU_STACK); stack != nil {
+		executable := stack.Flags&elf.PF_X != 0
+		r.ExecStack = &executable
+	}
 	if im.Dynamic == nil {
 		return nil
 	}
@@ -142,9 +150,13 @@ func (r *Shown) read(f *tree.File) error {
 }
 
 // print writes the file's path and below it one indented line for each thing known.
-func (r *Shown) print(w io.Writer) error {
+func (r *Shown) print(w io.Writer, only string) error {
 	var b strings.Builder
-	line := func(what, value string) { fmt.Fprintf(&b, "  %-12s %s\n", what, Printable(value)) }
+	line := func(what, value string) {
+		if only == "" || only == what {
+			fmt.Fprintf(&b, "  %-12s %s\n", what, Printable(value))
+		}
+	}
 	b.WriteString(Printable(r.Path) + "\n")
 	for _, e := range r.Entries {
 		if e == "" {
@@ -166,6 +178,14 @@ func (r *Shown) print(w io.Writer) error {
 	}
 	if r.Interpreter != "" {
 		line("interpreter", r.Interpreter)
+	}
+	switch {
+	case r.ExecStack != nil && *r.ExecStack:
+		line("execstack", "executable")
+	case r.ExecStack != nil && only != "": // as nearly all files are
+		line("execstack", "not executable")
+	case r.ExecStack == nil && only != "" && r.Class != "":
+		line("execstack", "(none: as the machine's ABI has it)")
 	}
 	if r.LeftAlone != "" {
 		line("left alone", r.LeftAlone)

@@ -35,6 +35,8 @@ type call struct {
 	args []string
 	file string // in the corpus
 	out  bool   // with --output
+	// before is what the file says, or nil.
+	before map[string]string
 }
 
 // side is what came of a call.
@@ -130,6 +132,7 @@ func main() {
 // explains, and the explanations of the others.
 func compare(work string, c call) (unexplained, reasons []string) {
 	at := filepath.Join(work, fmt.Sprint(c.n))
+	c.before, _ = facts(c.file)
 	o := runSide(*ours, filepath.Join(at, "ours"), c)
 	t := runSide(*theirs, filepath.Join(at, "theirs"), c)
 	defer os.RemoveAll(at)

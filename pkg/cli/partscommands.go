@@ -1,0 +1,228 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/runpath"
+)
+
+// PartCommands returns the commands that show and change one part of a file each,
+// and edit, which changes several at once.
+func PartCommands() []*cli.Command {
+	return []*cli.Command{
+		part("interpreter", "show or set the loader that a program asks for (PT_INTERP)",
+			partShow("interpreter", "show the interpreter"),
+			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are left alone", func(p *Parts, names []string) error {
+				p.Interpreter = &names[0]
+				return checkName("INTERPRETER", names[0])
+			})),
+		part("needed", "show or change the needed libraries (DT_NEEDED)",
+			partShow("needed", "show the needed libraries, in the order of loading"),
+			withFlags(partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is there", func(p *Parts, names []string) error {
+				p.AddNeeded = names
+				return checkName("NAME", names[0])
+			}), firstFlag()),
+			partSet("remove", "NAME", "remove NAME from the needed libraries", func(p *Parts, names []string) error {
+				p.RemoveNeeded = names
+				return nil
+			}),
+			partSet("replace", "OLD NEW", "put NEW where OLD is needed; versions needed of OLD are then needed of NEW", func(p *Parts, names []string) error {
+				p.ReplaceNeeded = map[string]string{names[0]: names[1]}
+				return checkName("NEW", names[1])
+			})),
+		part("soname", "show or set the name that a library is known by (DT_SONAME)",
+			partShow("soname", "show the soname"),
+			partSet("set", "NAME", "set the soname of libraries; programs are left alone", func(p *Parts, names []string) error {
+				p.Soname = &names[0]
+				return checkName("NAME", names[0])
+			})),
+		part("execstack", "show, set or clear the request for an executable stack (PT_GNU_STACK)",
+			partShow("execstack", "show whether an executable stack is asked for"),
+			partSet("set", "", "ask for an executable stack", func(p *Parts, _ []string) error {
+				p.ExecStack = new(bool)
+				*p.ExecStack = true
+				return nil
+			}),
+			partSet("clear", "", "ask for no executable stack, which glibc 2.41 refuses to give a library that is opened later", func(p *Parts, _ []string) error {
+				p.ExecStack = new(bool)
+				return nil
+			})),
+		editCommand(),
+	}
+}
+
+func part(name, usage string, commands ...*cli.Command) *cli.Command {
+	return &cli.Command{Name: name, Usage: usage, Subcommands: commands, Action: noCommand}
+}
+
+func partShow(what, usage string) *cli.Command {
+	return &cli.Command{
+		Name:      "show",
+		Usage:     usage,
+		ArgsUsage: "PATH...",
+		Flags:     []cli.Flag{JSONFlag(), JobsFlag()},
+		Action: func(c *cli.Context) error {
+			session, err := Start(c, c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			return Show(session, what)
+		},
+	}
+}
+
+// partSet makes a command that takes as many names as words has, and then files.
+func partSet(name, words, usage string, ask func(*Parts, []string) error) *cli.Command {
+	n := len(strings.Fields(words))
+	return &cli.Command{
+		Name:      name,
+		Usage:     usage,
+		ArgsUsage: strings.TrimSpace(words + " PATH..."),
+		Flags:     append([]cli.Flag{DryRunFlag()}, Flags()...),
+		Action: func(c *cli.Context) error {
+			if c.Args().Len() < n+1 {
+				return Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
+			}
+			p := Parts{AddFirst: c.Bool("first")}
+			if err := ask(&p, c.Args().Slice()[:n]); err != nil {
+				return err
+			}
+			session, err := Start(c, c.Args().Slice()[n:])
+			if err != nil {
+				return err
+			}
+			return p.Run(session)
+		},
+	}
+}
+
+func withFlags(c *cli.Command, flags ...cli.Flag) *cli.Command {
+	c.Flags = append(flags, c.Flags...)
+	return c
+}
+
+func firstFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "first", DisableDefaultText: true, Usage: "put additions before the others"}
+}
+
+func checkName(what, name string) error {
+	switch {
+	case name == "":
+		return Misusef("%s is empty", what)
+	case strings.IndexByte(name, 0) >= 0:
+		return Misusef("%s has a NUL byte", what)
+	}
+	return nil
+}
+
+func editCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "edit",
+		Usage:     "change several parts of each file in one edit",
+		ArgsUsage: "PATH...",
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},
+			&cli.StringFlag{Name: "soname", Usage: "set the soname of libraries to `NAME`"},
+			&cli.StringSliceFlag{Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
+			&cli.StringSliceFlag{Name: "replace-needed", Usage: "put NEW where OLD is needed, given as `OLD=NEW` (repeatable)"},
+			&cli.StringSliceFlag{Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is there (repeatable)"},
+			firstFlag(),
+			&cli.BoolFlag{Name: "clear-execstack", DisableDefaultText: true, Usage: "ask for no executable stack"},
+			&cli.BoolFlag{Name: "set-execstack", DisableDefaultText: true, Usage: "ask for an executable stack"},
+			&cli.StringFlag{Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},
+			&cli.StringSliceFlag{Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is there (repeatable)"},
+			&cli.StringSliceFlag{Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
+			&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
+			DryRunFlag(),
+		}, Flags()...),
+		Action: func(c *cli.Context) error {
+			p, err := editFlags(c)
+			if err != nil {
+				return err
+			}
+			session, err := Start(c, c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			return p.Run(session)
+		},
+	}
+}
+
+// editFlags reads the flags of edit.
+func editFlags(c *cli.Context) (*Parts, error) {
+	p := &Parts{
+		RemoveNeeded: c.StringSlice("remove-needed"),
+		AddNeeded:    c.StringSlice("add-needed"),
+		AddFirst:     c.Bool("first"),
+		ForceRPath:   c.Bool("force-rpath"),
+	}
+	text := func(flag string) (*string, error) {
+		if !c.IsSet(flag) {
+			return nil, nil
+		}
+		s := c.String(flag)
+		return &s, checkName("--"+flag, s)
+	}
+	var err error
+	if p.Interpreter, err = text("interpreter"); err != nil {
+		return nil, err
+	}
+	if p.Soname, err = text("soname"); err != nil {
+		return nil, err
+	}
+	for _, name := range p.AddNeeded {
+		if err := checkName("--add-needed", name); err != nil {
+			return nil, err
+		}
+	}
+	for _, pair := range c.StringSlice("replace-needed") {
+		from, to, ok := strings.Cut(pair, "=")
+		if !ok || from == "" || to == "" {
+			return nil, Misusef("--replace-needed %q: OLD=NEW", pair)
+		}
+		if p.ReplaceNeeded == nil {
+			p.ReplaceNeeded = map[string]string{}
+		}
+		p.ReplaceNeeded[from] = to
+	}
+	if set := c.Bool("set-execstack"); set || c.Bool("clear-execstack") {
+		if set && c.Bool("clear-execstack") {
+			return nil, Misuse("--set-execstack and --clear-execstack exclude each other")
+		}
+		p.ExecStack = &set
+	}
+	add, remove := c.StringSlice("add-entry"), c.StringSlice("remove-entry")
+	for _, entry := range slices.Concat(add, remove) {
+		if strings.Contains(entry, ":") {
+			return nil, Misusef("%q has a colon, which separates entries: repeat the flag", entry)
+		}
+	}
+	if given := c.IsSet("run-path"); given || len(add)+len(remove) > 0 {
+		list := runpath.Parse(c.String("run-path"))
+		p.RunPath = func(l runpath.List) runpath.List {
+			if given {
+				l = list
+			}
+			l = l.Without(remove...)
+			for _, entry := range add {
+				if len(l.Without(entry)) == len(l) {
+					l = append(l, entry)
+				}
+			}
+			return l
+		}
+	} else if p.ForceRPath {
+		return nil, Misuse("--force-rpath is about the run path: give --run-path or --add-entry too")
+	}
+	if p.AddFirst && len(p.AddNeeded) == 0 {
+		return nil, Misuse("--first is about --add-needed")
+	}
+	if p.Interpreter == nil && p.Soname == nil && p.ExecStack == nil && p.RunPath == nil && len(p.RemoveNeeded)+len(p.ReplaceNeeded)+len(p.AddNeeded) == 0 {
+		return nil, Misuse("nothing to change is named")
+	}
+	return p, nil
+}
