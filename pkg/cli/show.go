@@ -29,6 +29,8 @@ type Shown struct {
 	LeftAlone   string   `json:"left_alone"` // why an editor would leave it alone, or ""
 	// ExecStack says whether the file asks for an executable stack; nil where it has no PT_GNU_STACK.
 	ExecStack *bool `json:"execstack"`
+
+	loadable bool // a program or a shared library
 }
 
 // ShowCommand returns the command show.
@@ -116,6 +118,7 @@ func (r *Shown) read(f *tree.File) error {
 	}
 	r.Class, r.Machine = im.Class.String(), im.Machine.String()
 	r.LeftAlone = string(im.LeftAlone())
+	r.loadable = hasHeaders(im)
 	if stack := im.Prog(elf.PT_GNU_STACK); stack != nil {
 		executable := stack.Flags&elf.PF_X != 0
 		r.ExecStack = &executable
@@ -184,7 +187,7 @@ func (r *Shown) print(w io.Writer, only string) error {
 		line("execstack", "executable")
 	case r.ExecStack != nil && only != "": // as nearly all files are
 		line("execstack", "not executable")
-	case r.ExecStack == nil && only != "" && r.Class != "":
+	case only != "" && r.loadable:
 		line("execstack", "(none: as the machine's ABI has it)")
 	}
 	if r.LeftAlone != "" {
