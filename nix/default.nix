@@ -58,6 +58,7 @@ let
       inherit (onBuild) cuda-runpath;
       cuda_compat = (if forHost then cudaPackages else sameSet cudaPackages).cuda_compat or null;
       driverLink = edited.addDriverRunpath.driverLink or null;
+      bintools = pkgs.bintools or null;
     };
   hooks = hooksFor (pkgs.cudaPackages or { });
 

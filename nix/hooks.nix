@@ -12,6 +12,8 @@
   # The compat package, for the machine that the edited files are for; null: there is
   # none; { unknown = WHY; }: there may be one.
   cuda_compat,
+  # For that machine; null: the standard environment's, which is there anyway.
+  bintools ? null,
   # nixpkgs' addDriverRunpath.driverLink, for that machine; null: nixpkgs has none.
   driverLink,
 }:
@@ -111,7 +113,7 @@ let
       parts = [ "noRunpathAmbiguity" ];
     };
 
-    # Brings all four.
+    # Brings all four, and with cudaRunpathAutoPatchelf = true autoPatchelf.
     cudaRunpathHook = {
       name = "cudaRunpath-hook";
       description = "Makes the run paths of all outputs right for CUDA: no stubs, the driver's directory, cuda_compat's, and nothing ambiguous";
@@ -121,7 +123,21 @@ let
         "addDriverRunpath"
         "addCudaCompatRunpath"
         "noRunpathAmbiguity"
+        "autoPatchelf-functions"
+        "autoPatchelf-setting"
       ];
+    };
+
+    # nixpkgs' hook of this name, with its functions and settings.
+    autoPatchelfHook = {
+      name = "auto-patchelf-hook";
+      description = "Makes prebuilt programs and libraries find the libraries that they need";
+      parts = [
+        "autoPatchelf-functions"
+        "autoPatchelf"
+      ];
+      # Says which interpreter and which C library programs get.
+      propagated = lib.optional (bintools != null) bintools;
     };
 
     # Only the shell function, for packages that call it in their own phases.

@@ -81,7 +81,7 @@ in
     in
     names // extendSets prev (cudaFinal: _: ownNames names.cudaRunpath cudaFinal);
 
-  # Replaces autoAddDriverRunpath, and in every CUDA set autoAddCudaCompatRunpath and
+  # Replaces autoAddDriverRunpath and autoPatchelfHook, and in every CUDA set autoAddCudaCompatRunpath and
   # removeStubsFromRunpathHook. The shell functions that nixpkgs' hooks bring stay
   # callable: addDriverRunpath, addCudaCompatRunpath, removeStubsFromRunpath (ours),
   # autoFixElfFiles (nixpkgs' own). elfHasDynamicSection comes with the last;
@@ -99,6 +99,7 @@ in
     names
     // {
       inherit (dropInFor (final.cudaPackages or { })) autoAddDriverRunpath;
+      inherit (ours) autoPatchelfHook;
     }
     // extendSets prev (
       cudaFinal: _:

@@ -58,6 +58,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&cli.StringSliceFlag{Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
 		&cli.BoolFlag{Name: "structured-logs", DisableDefaultText: true, Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
 		&cli.StringSliceFlag{Name: "tool", Usage: "do what `NAME` does in the same edit: stubReplace, autoAddDriverRunpath, addCudaCompatRunpath (repeatable)"},
+		&cli.BoolFlag{Name: "expect-driver", DisableDefaultText: true, Usage: "the GPU driver's libraries are found by the driver link, which something else puts in"},
 		&cli.BoolFlag{Name: "undo", DisableDefaultText: true, Usage: "give files below PATH the run paths and interpreters that they had before"},
 		&cli.BoolFlag{Name: "no-record", DisableDefaultText: true, Usage: "keep no record for --undo"},
 		&cli.BoolFlag{Name: "in-build", Hidden: true, DisableDefaultText: true},
@@ -224,6 +225,7 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 			}
 		}
 	}
+	a.settings.Driver = c.Bool("expect-driver")
 	a.editor.StubDirs = a.sources.Stubs
 	if a.maps == 0 {
 		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
@@ -233,7 +235,7 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 		}
 		return nil
 	}
-	a.settings.Driver = a.maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
+	a.settings.Driver = a.settings.Driver || a.maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
 	a.settings.Map = func(o *fixup.Object, l runpath.List) runpath.List {
 		maps := a.maps
 		if a.editor.WhenNeeds && !needsDriverByName(o) {
@@ -265,7 +267,8 @@ func (a *autoPatchelf) interpreters(given []string) error {
 		return nil
 	}
 	if bintools == "" {
-		return Misuse("$NIX_BINTOOLS is not set: say with --interpreter which loader programs are to have")
+		a.Log.Warn("$NIX_BINTOOLS is not set and no --interpreter is given: programs keep their interpreters")
+		return nil
 	}
 	read := func(name string) (string, error) {
 		b, err := os.ReadFile(path.Join(bintools, "nix-support", name))
