@@ -300,8 +300,10 @@ def debian(package, most=60 << 20):
         for p in package_files(package):
             if "/doc/" in p or "/locale/" in p or "/man/" in p or "/include/" in p:
                 continue
-            to = f"{s}/out{p}"
+            to = f"{s}/out{os.path.realpath(os.path.dirname(p))}/{os.path.basename(p)}"  # /bin is /usr/bin
             os.makedirs(os.path.dirname(to), exist_ok=True)
+            if os.path.lexists(to):
+                continue
             if os.path.islink(p):
                 if not os.path.lexists(to):
                     os.symlink(os.readlink(p), to)
