@@ -65,8 +65,9 @@ func (im *image) SectionNamed(i int, name string) bool {
 
 // anchor gives the first hole that an edit leaves a section, at which patchelf
 // stops: what is free behind the program headers, which end at offset from, once
-// some blocks have moved away; where that is nothing, the place of the string table.
-func (p *planner) anchor(t *trailer, from uint64, moved []block) {
+// some blocks have moved away; where that is nothing, the place of the string table,
+// if that moves.
+func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) {
 	im := p.im
 	old := im.anchorSection()
 	if old < 0 && !im.needsAnchor() {
@@ -86,7 +87,7 @@ func (p *planner) anchor(t *trailer, from uint64, moved []block) {
 		}
 		return
 	}
-	if s.Size == 0 && im.StrOff >= from && len(p.deadTable(0)) > 0 {
+	if s.Size == 0 && table && im.StrOff >= from && len(p.deadTable(0)) > 0 {
 		s.Off, s.Addr, s.Size = im.StrOff, im.StrAddr, im.StrSize
 	}
 	if s.Size > 0 {

@@ -167,14 +167,7 @@ func (im *image) dynamicRanges(out []block) []block {
 	}
 	_, symbols, known := im.DynSymbols()
 	w := im.WordSize()
-	add(elf.DT_HASH, im.HashWord(), func(addr uint64) (uint64, bool) {
-		hw := im.HashWord()
-		b, ok := im.Memory(addr, 2*hw)
-		if !ok {
-			return 0, false
-		}
-		return (2 + im.Uint(b, hw) + im.Uint(b[hw:], hw)) * hw, true
-	})
+	add(elf.DT_HASH, im.HashWord(), im.HashSize)
 	add(elf.DT_GNU_HASH, w, func(addr uint64) (uint64, bool) {
 		_, n, ok := im.GNUHash(addr)
 		return n, ok
@@ -245,7 +238,7 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 
 // holdsDynamic tells the block that is the dynamic section and nothing else.
 func (im *image) holdsDynamic(b block) bool {
-	return b.off == im.DynOff && b.size == im.Prog(elf.PT_DYNAMIC).Filesz
+	return im.hasDynamic() && b.off == im.DynOff && b.size == im.Prog(elf.PT_DYNAMIC).Filesz
 }
 
 // unreferenced makes sure that no dynamic symbol names an address in the blocks:

@@ -43,7 +43,7 @@ type Needed struct {
 
 // onlyHeader reports whether no part of the change needs a dynamic section.
 func (c Change) onlyHeader() bool {
-	return c.RunPath == nil && c.Interpreter == nil && c.Soname == nil && c.Needed == nil &&
+	return c.RunPath == nil && c.Soname == nil && c.Needed == nil &&
 		len(c.ClearVersions) == 0 && !c.NoDefaultLib && !c.DebugTag
 }
 

@@ -156,8 +156,7 @@ func (im *image) editable(c Change) error {
 			return nil
 		}
 	case elfimage.Static, elfimage.NoDynamic, elfimage.Detached:
-		header := Change{OSABI: c.OSABI, ExecStack: c.ExecStack}
-		if c.onlyHeader() && (header.OSABI != nil || header.ExecStack != nil) {
+		if c.onlyHeader() && (c.Interpreter == nil || reason == elfimage.NoDynamic) {
 			return nil
 		}
 	}

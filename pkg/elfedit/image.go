@@ -6,9 +6,10 @@ import "cuda-runpath/pkg/elfimage"
 type image struct {
 	*elfimage.Image
 	size uint64 // of the file, bytes
+	room *room  // the last one in the string table, once looked for; of size 0 where there is none
 }
 
-func newImage(im *elfimage.Image) *image { return &image{im, uint64(im.Size())} }
+func newImage(im *elfimage.Image) *image { return &image{Image: im, size: uint64(im.Size())} }
 
 // hasDynamic reports whether the dynamic section has been read.
 func (im *image) hasDynamic() bool { return im.DynCap > 0 }

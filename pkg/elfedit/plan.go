@@ -13,7 +13,6 @@ type planner struct {
 	im    *image
 	goal  *goal
 	table []byte // the dynamic string table, once read
-	room  *room  // the last one in it, once looked for; of size 0 where there is none
 }
 
 var (

@@ -48,8 +48,8 @@ func appendRoom(table []byte, list string, size uint64) (grown []byte, at uint64
 
 // findRoom returns the last room in the string table.
 func (p *planner) findRoom() (r room, ok bool, err error) {
-	if p.room != nil {
-		return *p.room, p.room.size > 0, nil
+	if p.im.room != nil {
+		return *p.im.room, p.im.room.size > 0, nil
 	}
 	const near = 64 << 10 // our room is at the end of the table unless another tool added to it
 	if p.table == nil && p.im.StrSize > near {
@@ -67,7 +67,7 @@ func (p *planner) findRoom() (r room, ok bool, err error) {
 		}
 		r, ok = lastRoom(table, 0, p.im.StrSize)
 	}
-	p.room = &r
+	p.im.room = &r
 	return r, ok, nil
 }
 

@@ -135,6 +135,9 @@ func (p *planner) inLastSegment() (*layout, error) {
 	if im.Phoff > end {
 		return nil, nil
 	}
+	if alive, err := im.unownedBehind(end); alive || err != nil {
+		return nil, err
+	}
 	const most = 64 << 10 // appended data that is worth a move of the same distance
 	if t.tail > most {
 		return nil, nil
@@ -179,6 +182,23 @@ func (p *planner) inLastSegment() (*layout, error) {
 	return l, nil
 }
 
+// unownedBehind reports whether bytes that no header names stand between an offset and
+// the end of what headers do name: somebody's data, before another tool's.
+func (im *image) unownedBehind(end uint64) (bool, error) {
+	last := im.imageEnd()
+	for _, o := range append(im.Owners(), elfimage.Owner{Off: last}) {
+		if o.Off > end {
+			if zero, err := im.zeros(end, min(o.Off, last)-end); !zero || err != nil {
+				return true, err
+			}
+		}
+		if end = max(end, o.End()); end >= last {
+			break
+		}
+	}
+	return false, nil
+}
+
 // inNewSegment appends a PT_LOAD to the file: the string table with room, and
 // whatever stands where the program header table has to grow. The table itself
 // stays where it is: strip and objcopy write it back behind the ELF header, and
@@ -215,7 +235,6 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if moving, err = p.alsoMoving(moving); err != nil {
 		return nil, err
 	}
-	p.anchor(t, tableEnd, moving)
 	n := &newSegment{p: p, t: t, l: l, lent: -1}
 	n.begin()
 	// Whether something that .dynamic points to lies where the table grows.
@@ -252,6 +271,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 		}
 		copyTable = !room
 	}
+	p.anchor(t, tableEnd, moving, copyTable)
 	if copyTable {
 		table, err := p.readTable()
 		if err != nil {

@@ -31,7 +31,10 @@ func (e *Edit) verify(c Change) error {
 	if c.OSABI != nil && after.OSABI != elf.OSABI(*c.OSABI) || c.OSABI == nil && after.OSABI != e.im.OSABI {
 		return fmt.Errorf("planned edit reads back with OS ABI %v", after.OSABI)
 	}
-	return e.verifyProgs(after.Progs, c.ExecStack)
+	if err := e.verifyProgs(after.Progs, c.ExecStack); err != nil {
+		return err
+	}
+	return e.check(c, after)
 }
 
 func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
@@ -130,7 +133,7 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 	}
 	for i, q := range was {
 		n := is[i]
-		if q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz >= q.Memsz {
+		if q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz-q.Memsz == n.Filesz-q.Filesz {
 			n.Filesz, n.Memsz = q.Filesz, q.Memsz
 		}
 		if q.Type == elf.PT_GNU_STACK && stack != nil && *stack == (n.Flags&elf.PF_X != 0) {

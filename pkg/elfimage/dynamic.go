@@ -155,9 +155,9 @@ func (im *Image) LeftAlone() Reason {
 		return OtherLoader
 	case im.detached:
 		return Detached
-	case im.Prog(elf.PT_DYNAMIC) == nil && !interp && im.Type == elf.ET_EXEC:
+	case im.DynCap == 0 && !interp && im.Type == elf.ET_EXEC:
 		return Static
-	case im.Prog(elf.PT_DYNAMIC) == nil:
+	case im.DynCap == 0:
 		return NoDynamic
 	case !interp && im.Type == elf.ET_EXEC:
 		return Static

@@ -189,14 +189,17 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 		return nil, err
 	}
 	dyn := im.Prog(elf.PT_DYNAMIC)
-	if dyn == nil {
-		return im, nil
+	if dyn != nil {
+		im.detached = im.isDetached(dyn)
 	}
-	if im.detached = im.isDetached(dyn); im.detached {
+	if im.detached || dyn == nil && im.Prog(elf.PT_INTERP) == nil {
 		return im, nil
 	}
 	if err := im.checkSegments(); err != nil {
 		return nil, err
+	}
+	if dyn == nil || dyn.Filesz == 0 { // empty: a file that was made without one
+		return im, nil
 	}
 	return im, im.parseDynamic(dyn)
 }
@@ -412,7 +415,7 @@ func (im *Image) checkSegments() error {
 				return Malformed(at, "%v of %d bytes at %#x lies outside the file of %d bytes", p.Type, p.Filesz, p.Off, im.size)
 			}
 		}
-		if p.Type != elf.PT_LOAD {
+		if p.Type != elf.PT_LOAD || p.Memsz == 0 && p.Filesz == 0 { // maps nothing
 			continue
 		}
 		switch end := p.Vaddr + p.Memsz; {

@@ -1,0 +1,609 @@
+package elfedit
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"slices"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// A BugError is an edit that would have damaged the file: a fault of this package.
+// The file has not been touched.
+type BugError struct{ Reason string }
+
+func (e *BugError) Error() string {
+	return "internal error, nothing was written: the planned edit " + e.Reason + "; please report it, with the file"
+}
+
+func bug(format string, args ...any) error { return &BugError{fmt.Sprintf(format, args...)} }
+
+// A checker compares the writes of an edit with what the bytes of the file belonged
+// to before it. It knows neither layouts nor strategies, only the two images: a byte
+// that somebody owns may change where its owner stands elsewhere afterwards with the
+// same content, or where the change is about it; a byte of a segment that nobody owns
+// may not change at all, for somebody may.
+type checker struct {
+	e      *Edit
+	c      Change
+	before *image
+	after  *image
+	owners []elfimage.Owner
+
+	buf     []byte
+	strings []span // ranges of the dynamic string table that change, as offsets in it
+}
+
+// check returns a *BugError where the edit would damage the file that it leaves.
+func (e *Edit) check(c Change, after *elfimage.Image) error {
+	k := &checker{e: e, c: c, before: e.im, after: newImage(after), owners: e.im.Owners()}
+	for _, w := range e.writes {
+		if err := k.write(w); err != nil {
+			return err
+		}
+	}
+	for _, o := range k.owners {
+		if err := k.moved(o); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func() error{k.sections, k.segments, k.dynamic, k.sharedStrings} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write checks the bytes that a write changes.
+func (k *checker) write(w write) error {
+	size := k.before.size
+	if w.off >= size {
+		return nil
+	}
+	if w.data == nil {
+		return bug("copies over what is at offset %#x", w.off)
+	}
+	b := w.data[:min(uint64(len(w.data)), size-w.off)]
+	old, err := k.before.Read(w.off, uint64(len(b)))
+	if err != nil {
+		return err
+	}
+	if bytes.Equal(old, b) {
+		return nil
+	}
+	// Owner by owner, and what lies between them.
+	part := func(from, to uint64) (was, is []byte) { return old[from-w.off : to-w.off], b[from-w.off : to-w.off] }
+	at, end := w.off, w.off+uint64(len(b)) // up to at the bytes have an owner
+	between := func(to uint64) error {
+		was, is := part(at, to)
+		return eachDifference(was, is, func(x, y uint64) error { return k.unowned(at+x, at+y, was[x:y]) })
+	}
+	for _, o := range k.owners {
+		from, to := max(w.off, o.Off), min(end, o.End())
+		if from >= to {
+			continue
+		}
+		if from > at {
+			if err := between(from); err != nil {
+				return err
+			}
+		}
+		at = max(at, to)
+		if was, is := part(from, to); !bytes.Equal(was, is) {
+			if err := k.touch(o, from, was, is); err != nil {
+				return err
+			}
+		}
+	}
+	if at < end {
+		return between(end)
+	}
+	return nil
+}
+
+// eachDifference calls do for each run of bytes in which two slices of one length differ.
+func eachDifference(a, b []byte, do func(from, to uint64) error) error {
+	const block = 64
+	for i := 0; i < len(a); i++ {
+		for i+block <= len(a) && bytes.Equal(a[i:i+block], b[i:i+block]) {
+			i += block
+		}
+		if i == len(a) || a[i] == b[i] {
+			continue
+		}
+		from := i
+		for i < len(a) && a[i] != b[i] {
+			i++
+		}
+		if err := do(uint64(from), uint64(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unowned checks a change of bytes that have no owner: zeros between what has one, and
+// what patchelf fills holes with.
+func (k *checker) unowned(from, to uint64, old []byte) error {
+	const padding = 16 // bytes, the largest alignment that tables have
+	mapped := slices.ContainsFunc(k.before.Progs, func(p elfimage.Prog) bool {
+		return p.Type == elf.PT_LOAD && from < p.Off+p.Filesz && p.Off < to
+	})
+	zero := len(bytes.Trim(old, "\x00")) == 0
+	sections := len(k.before.Sections) > 0
+	switch {
+	case zero && (!mapped || sections || to-from < padding):
+		return nil
+	case zero && from >= k.before.Phoff && k.hasRoom(): // the hole that our last edit has left behind the program headers
+		return nil
+	case sections && mapped && len(bytes.Trim(old, "\x00XZ")) == 0:
+		return nil
+	}
+	return bug("changes bytes of unknown use at offset %#x", from)
+}
+
+func (k *checker) hasRoom() bool {
+	_, ok, err := (&planner{im: k.before}).findRoom()
+	return ok && err == nil
+}
+
+// touch checks a change of an owner's bytes from an offset on.
+func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
+	if k.staleStrings(o) {
+		return nil
+	}
+	if k.isStrings(o) {
+		if k.after.StrAddr != k.before.StrAddr {
+			return nil // moved compares the copy
+		}
+		return eachDifference(was, is, func(x, y uint64) error {
+			k.strings = append(k.strings, span{from - k.before.StrOff + x, y - x})
+			return nil
+		})
+	}
+	now, there := k.now(o)
+	switch {
+	case o.Kind == elfimage.FileHeader:
+		return eachDifference(was, is, func(x, y uint64) error { return k.fileHeader(from+x, from+y) })
+	case o.Kind == elfimage.ProgramHeaders, o.Kind == elfimage.SectionHeaders, k.isDynamic(o):
+		return nil // compared as values
+	case k.isInterpreter(o) && k.c.Interpreter != nil:
+		return nil
+	case k.isVersym(o) && len(k.c.ClearVersions) > 0:
+		return nil
+	case o.Kind == elfimage.OfSection && o.Index == k.before.anchorSection():
+		return nil // a hole
+	case o.Kind == elfimage.OfSegment && !there:
+		return nil // a program header that gives up its place; what it describes has other owners
+	case now.off != o.Off:
+		return nil // it stands elsewhere: see moved
+	case k.isSymbols(o):
+		return eachDifference(was, is, func(x, y uint64) error { return k.symbols(o, now, from-o.Off+x, from-o.Off+y) })
+	}
+	return bug("overwrites %s at offset %#x", k.name(o), from)
+}
+
+func (k *checker) fileHeader(from, to uint64) error {
+	w := k.before.WordSize()
+	for _, field := range []span{{elf.EI_OSABI, 1}, {24 + 2*w, w}, {24 + 3*w + 8, 2}, {24 + 3*w + 12, 2}} { // e_shoff, e_phnum, e_shnum
+		if from >= field.off && to <= field.end() {
+			return nil
+		}
+	}
+	return bug("changes the ELF header at offset %#x", from)
+}
+
+func (k *checker) isStrings(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_STRTAB || o.Kind == elfimage.OfSection && o.Index == k.before.StringSection()
+}
+
+// staleStrings tells the section header of a string table that an edit was killed over:
+// it says something else than DT_STRTAB and DT_STRSZ.
+func (k *checker) staleStrings(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfSection && o.Index == k.before.StringSection() && (o.Addr != k.before.StrAddr || o.Size != k.before.StrSize)
+}
+
+func (k *checker) isDynamic(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfSection && k.before.Sections[o.Index].Type == elf.SHT_DYNAMIC && o.Off == k.before.DynOff ||
+		o.Kind == elfimage.OfSegment && k.before.Progs[o.Index].Type == elf.PT_DYNAMIC
+}
+
+func (k *checker) isInterpreter(o elfimage.Owner) bool {
+	p := k.before.Prog(elf.PT_INTERP)
+	return p != nil && (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && o.Off == p.Off && o.Size == p.Filesz
+}
+
+func (k *checker) isVersym(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_VERSYM || o.Kind == elfimage.OfSection && k.before.Sections[o.Index].Type == elf.SHT_GNU_VERSYM
+}
+
+func (k *checker) isVerneed(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_VERNEED || o.Kind == elfimage.OfSection && k.before.Sections[o.Index].Type == elf.SHT_GNU_VERNEED
+}
+
+func (k *checker) isSymbols(o elfimage.Owner) bool {
+	if o.Kind == elfimage.OfSection {
+		t := k.before.Sections[o.Index].Type
+		return t == elf.SHT_SYMTAB || t == elf.SHT_DYNSYM
+	}
+	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_SYMTAB
+}
+
+func (k *checker) name(o elfimage.Owner) string {
+	switch o.Kind {
+	case elfimage.OfSection:
+		return "section " + k.before.SectionName(o.Index)
+	case elfimage.OfSegment:
+		return "what " + k.before.Progs[o.Index].Type.String() + " describes"
+	case elfimage.OfDynamic:
+		return "what " + o.Tag.String() + " points to"
+	}
+	return "a header"
+}
+
+// now returns where an owner stands afterwards.
+func (k *checker) now(o elfimage.Owner) (place, bool) {
+	switch o.Kind {
+	case elfimage.OfSection:
+		s := &k.after.Sections[o.Index]
+		return place{s.Off, s.Addr, s.Size}, true
+	case elfimage.OfDynamic:
+		d, ok := k.after.Dyn(o.Tag)
+		off, mapped := k.after.FileOffset(d.Val, o.Size)
+		return place{off, d.Val, o.Size}, ok && mapped
+	case elfimage.OfSegment:
+		if p := k.sameProg(o.Index); p != nil {
+			return place{p.Off, p.Vaddr, p.Filesz}, true
+		}
+		return place{}, false
+	}
+	return place{o.Off, o.Addr, o.Size}, true
+}
+
+// sameProg returns the program header afterwards that is the one of before with an
+// index: of those of its type, the one at the same position. nil: there is none.
+func (k *checker) sameProg(i int) *elfimage.Prog {
+	n := 0
+	for j := range i {
+		if k.before.Progs[j].Type == k.before.Progs[i].Type {
+			n++
+		}
+	}
+	for j := range k.after.Progs {
+		if p := &k.after.Progs[j]; p.Type == k.before.Progs[i].Type {
+			if n == 0 {
+				return p
+			}
+			n--
+		}
+	}
+	return nil
+}
+
+// moved checks that what stands elsewhere afterwards has its content there.
+func (k *checker) moved(o elfimage.Owner) error {
+	if o.Kind == elfimage.FileHeader || o.Kind == elfimage.ProgramHeaders || o.Kind == elfimage.SectionHeaders || k.isDynamic(o) {
+		return nil
+	}
+	now, there := k.now(o)
+	switch {
+	case o.Kind == elfimage.OfSection && o.Index == k.before.anchorSection() || k.staleStrings(o):
+		return nil
+	case !there && o.Kind == elfimage.OfSegment && o.Index == k.before.expendable():
+		return nil
+	case !there:
+		return bug("loses %s", k.name(o))
+	case now.off == o.Off && now.addr == o.Addr:
+		if now.size != o.Size && !k.isStrings(o) && !(k.isInterpreter(o) && k.c.Interpreter != nil) {
+			return bug("changes the size of %s", k.name(o))
+		}
+		return nil
+	case k.isInterpreter(o) && k.c.Interpreter != nil:
+		return nil // read back as a value
+	}
+	if o.Addr != 0 && now.addr != 0 {
+		if off, ok := k.after.FileOffset(now.addr, o.Size); !ok || off != now.off {
+			return bug("moves %s to an address that is not mapped to it", k.name(o))
+		}
+	}
+	if now.size < o.Size || now.size > o.Size && !k.isStrings(o) {
+		return bug("changes the size of %s", k.name(o))
+	}
+	const piece = 16 << 10
+	if uint64(cap(k.buf)) < min(o.Size, piece) {
+		k.buf = k.before.Bytes(min(o.Size, piece))
+	}
+	for at := uint64(0); at < o.Size; at += piece {
+		b := k.buf[:min(piece, o.Size-at)]
+		old, err := k.before.Read(o.Off+at, uint64(len(b)))
+		if err != nil {
+			return err
+		}
+		if err := elfimage.ReadFull(overlay{k.e, len(k.e.writes)}, b, now.off+at); err != nil {
+			return err
+		}
+		err = eachDifference(old, b, func(from, to uint64) error {
+			switch {
+			case k.isStrings(o):
+				k.strings = append(k.strings, span{at + from, to - from})
+				return nil
+			case k.isSymbols(o):
+				return k.symbols(o, now, at+from, at+to)
+			case k.isVersym(o) && len(k.c.ClearVersions) > 0:
+				return nil
+			case k.isVerneed(o) && k.c.Needed != nil && len(k.c.Needed.Renamed) > 0:
+				return nil // read back as values
+			}
+			return bug("moves %s and changes it", k.name(o))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// symbols checks that a change in a symbol table, from one offset in it to another, is
+// one of the values of symbols that name what has moved.
+func (k *checker) symbols(o elfimage.Owner, now place, from, to uint64) error {
+	im, size := k.before, k.before.SymSize()
+	first, end := from/size, (to+size-1)/size
+	b := make([]byte, (end-first)*size)
+	if err := elfimage.ReadFull(overlay{k.e, len(k.e.writes)}, b, now.off+first*size); err != nil {
+		return err
+	}
+	old, err := im.Read(o.Off+first*size, uint64(len(b)))
+	if err != nil {
+		return err
+	}
+	valueAt := im.SymbolValueAt()
+	for ; len(b) > 0; old, b = old[size:], b[size:] {
+		shndx, was := im.Symbol(old)
+		_, is := im.Symbol(b)
+		rest := slices.Clone(b[:size])
+		copy(rest[valueAt:], old[valueAt:valueAt+im.WordSize()])
+		by := uint64(0)
+		switch {
+		case shndx < elf.SHN_LORESERVE && int(shndx) < len(im.Sections):
+			by = k.after.Sections[shndx].Addr - im.Sections[shndx].Addr
+		case shndx == elf.SHN_ABS && was == im.Prog(elf.PT_DYNAMIC).Vaddr:
+			by = k.after.Prog(elf.PT_DYNAMIC).Vaddr - was
+		}
+		if !bytes.Equal(rest, old[:size]) || is != was && is-was != by && (im.Is64() || uint32(is-was) != uint32(by)) {
+			return bug("changes a symbol in %s", k.name(o))
+		}
+	}
+	return nil
+}
+
+// sections checks what section headers say beside places.
+func (k *checker) sections() error {
+	was, is := k.before.Sections, k.after.Sections
+	if len(is) < len(was) || len(is) > len(was)+1 {
+		return bug("leaves %d section headers of %d", len(is), len(was))
+	}
+	anchor := k.before.anchorSection()
+	for i := range was {
+		a, b := was[i], is[i]
+		b.Off, b.Addr, b.Size = a.Off, a.Addr, a.Size
+		if !was[i].HasBytes() && (is[i].Addr != was[i].Addr || is[i].Size != was[i].Size) && i != anchor {
+			return bug("changes the section header of %s", k.before.SectionName(i))
+		}
+		if a != b && i != anchor {
+			return bug("changes the section header of %s", k.before.SectionName(i))
+		}
+		if is[i].Addr != was[i].Addr && was[i].Addralign > 1 && (is[i].Addr-was[i].Addr)%min(was[i].Addralign, elfimage.PageSize) != 0 && was[i].Type != elf.SHT_DYNAMIC && was[i].Type != elf.SHT_STRTAB {
+			return bug("moves %s to an address of another alignment", k.before.SectionName(i))
+		}
+	}
+	return nil
+}
+
+// segments checks that no PT_LOAD that is new or has grown shares a page of memory with another.
+func (k *checker) segments() error {
+	var loads []elfimage.Prog
+	for _, p := range k.after.Progs {
+		if p.Type == elf.PT_LOAD && p.Memsz > 0 {
+			loads = append(loads, p)
+		}
+	}
+	for i, p := range k.before.Progs { // those whose place may change, which is compared elsewhere
+		if _, moves := movableProgs[p.Type]; !moves && p.Type != elf.PT_PHDR && p.Type != elf.PT_DYNAMIC {
+			continue
+		}
+		n := k.sameProg(i)
+		switch {
+		case n == nil && i != k.before.expendable():
+			return bug("loses %v", p.Type)
+		case n == nil:
+		case n.Flags != p.Flags || n.Align != p.Align || n.Vaddr-n.Paddr != p.Vaddr-p.Paddr:
+			return bug("changes %v", p.Type)
+		case p.Type == elf.PT_PHDR && (n.Off != p.Off || n.Filesz != uint64(len(k.after.Progs))*k.after.PhdrSize() || n.Memsz != n.Filesz || n.Vaddr != p.Vaddr):
+			return bug("changes PT_PHDR")
+		case n.Filesz != n.Memsz && n.Memsz != p.Memsz:
+			return bug("changes the size of %v", p.Type)
+		case p.Type == elf.PT_DYNAMIC && n.Off == p.Off && n.Filesz != p.Filesz,
+			p.Type == elf.PT_DYNAMIC && n.Off != p.Off && n.Filesz > uint64(len(k.after.Dynamic)+8)*k.after.DynSize():
+			return bug("changes the size of the dynamic section")
+		}
+	}
+	slices.SortFunc(loads, func(a, b elfimage.Prog) int { return cmp.Compare(a.Vaddr, b.Vaddr) })
+	for i := 1; i < len(loads); i++ {
+		a, b := loads[i-1], loads[i]
+		const page = elfimage.PageSize
+		if alignUp(a.Vaddr+a.Memsz, page) > b.Vaddr&^(page-1) && !(slices.Contains(k.before.Progs, a) && slices.Contains(k.before.Progs, b)) {
+			return bug("lets the segment at address %#x run into the one at %#x", a.Vaddr, b.Vaddr)
+		}
+	}
+	return nil
+}
+
+// pointers are the dynamic entries that say where something stands: moved compares
+// what they point to.
+var pointers = append(slices.Clone(dynamicPointers), elf.DT_STRTAB, elf.DT_STRSZ)
+
+// dynamic checks the entries that the change is not about.
+func (k *checker) dynamic() error {
+	c := k.c
+	about := func(d elfimage.Dyn) bool {
+		switch d.Tag {
+		case elf.DT_RUNPATH, elf.DT_RPATH:
+			return c.RunPath != nil
+		case elf.DT_NEEDED:
+			return c.Needed != nil
+		case elf.DT_SONAME:
+			return c.Soname != nil
+		case elf.DT_FLAGS_1:
+			return c.NoDefaultLib
+		case elf.DT_DEBUG:
+			return c.DebugTag
+		}
+		return false
+	}
+	was := slices.DeleteFunc(slices.Clone(k.before.Dynamic), about)
+	is := slices.DeleteFunc(slices.Clone(k.after.Dynamic), about)
+	hint := func(d elfimage.Dyn) bool {
+		return d.Tag == elf.DT_RELACOUNT || d.Tag == elf.DT_RELCOUNT || d.Tag == elf.DT_FLAGS && elf.DynFlag(d.Val) == elf.DF_BIND_NOW
+	}
+	for _, d := range was {
+		if len(is) == 0 || is[0].Tag != d.Tag {
+			if hint(d) {
+				continue
+			}
+			return bug("loses %v or what comes before it", d.Tag)
+		}
+		now := is[0]
+		is = is[1:]
+		if now.Val == d.Val || slices.Contains(pointers, d.Tag) {
+			continue
+		}
+		if k.before.isRelative(d.Tag) && k.address(k.before, d) == k.address(k.after, now) {
+			continue
+		}
+		return bug("changes %v", d.Tag)
+	}
+	if len(is) > 0 {
+		return bug("adds %v", is[0].Tag)
+	}
+	return nil
+}
+
+// address is what an entry whose value is relative to itself points to.
+func (k *checker) address(im *image, d elfimage.Dyn) uint32 {
+	return uint32(im.Prog(elf.PT_DYNAMIC).Vaddr + d.Off - im.DynOff + d.Val)
+}
+
+// sharedStrings checks that no string which a symbol, a version or a section name
+// refers to is among those that change.
+func (k *checker) sharedStrings() error {
+	p := &planner{im: k.before}
+	onlyRunPath := k.c.Needed == nil && k.c.Soname == nil
+	if err := k.ownStrings(); err != nil {
+		return err
+	}
+	if k.after.StrSize != k.before.StrSize {
+		if r, ok, err := (&planner{im: k.after}).findRoom(); err != nil || !ok || r.off+r.size != k.after.StrSize {
+			return bug("leaves a string table that does not end with its room (%v)", err)
+		}
+	}
+	ranges := slices.DeleteFunc(k.strings, func(s span) bool { return onlyRunPath && p.inOurRoom(s.off) && p.inOurRoom(s.end()-1) })
+	if len(ranges) == 0 {
+		return nil
+	}
+	low, high := ^uint64(0), uint64(0)
+	for i, s := range ranges {
+		start, err := p.stringStart(s.off)
+		if err != nil {
+			return err
+		}
+		ranges[i] = span{start, s.end() - start}
+		low, high = min(low, start), max(high, s.end())
+	}
+	renamed := map[uint64]bool{}
+	if k.c.Needed != nil && len(k.c.Needed.Renamed) > 0 {
+		err := k.before.EachVersionRef(func(r elfimage.VersionRef) error {
+			if r.Library {
+				name, err := k.before.DynString(elfimage.Dyn{Tag: elf.DT_VERNEED, Val: r.Str, Off: r.Off})
+				if to, ok := k.c.Needed.Renamed[name]; ok && to != name {
+					renamed[r.Off] = true
+				}
+				return err
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	shared := false
+	complete, err := k.before.EachStringRef(func(off, at uint64) {
+		if off >= low && off < high && !renamed[at] {
+			shared = shared || slices.ContainsFunc(ranges, func(s span) bool { return off >= s.off && off < s.end() })
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case shared:
+		return bug("changes a string that something else refers to")
+	case !complete && !k.zeros(ranges):
+		return bug("changes strings that symbols may refer to")
+	}
+	return nil
+}
+
+// ownStrings checks that what changes in the string table is in our room, or is of a
+// string that the change replaces.
+func (k *checker) ownStrings() error {
+	if len(k.strings) == 0 {
+		return nil
+	}
+	var own []span
+	if r, ok, err := (&planner{im: k.before}).findRoom(); err != nil {
+		return err
+	} else if ok {
+		own = append(own, span{r.off, r.size})
+	}
+	add := func(off uint64) error {
+		s, err := k.before.DynString(elfimage.Dyn{Tag: elf.DT_STRTAB, Val: off, Off: k.before.DynOff})
+		own = append(own, span{off, uint64(len(s))})
+		return err
+	}
+	for _, d := range k.before.Dynamic {
+		if isRunPath(d.Tag) && k.c.RunPath != nil || d.Tag == elf.DT_NEEDED && k.c.Needed != nil || d.Tag == elf.DT_SONAME && k.c.Soname != nil {
+			if err := add(d.Val); err != nil {
+				return err
+			}
+		}
+	}
+	if k.c.Needed != nil && len(k.c.Needed.Renamed) > 0 {
+		err := k.before.EachVersionRef(func(r elfimage.VersionRef) error {
+			if r.Library {
+				return add(r.Str)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, s := range k.strings {
+		if s.off < k.before.StrSize && !slices.ContainsFunc(own, func(o span) bool { return o.off <= s.off && s.end() <= o.end() }) {
+			return bug("changes another string, at %#x of the string table", s.off)
+		}
+	}
+	return nil
+}
+
+// zeros reports whether there was nothing in ranges of the string table.
+func (k *checker) zeros(ranges []span) bool {
+	for _, s := range ranges {
+		if zero, err := k.before.zeros(k.before.StrOff+s.off, s.size); !zero || err != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,105 @@
+package elfimage
+
+import (
+	"cmp"
+	"debug/elf"
+	"slices"
+)
+
+// An Owner is something that a range of the file belongs to.
+type Owner struct {
+	Off, Size, Addr uint64
+	Kind            OwnerKind
+	Index           int        // of the section or program header
+	Tag             elf.DynTag // of the dynamic entry
+}
+
+// End is the offset behind the owner's last byte.
+func (o Owner) End() uint64 { return o.Off + o.Size }
+
+// OwnerKind says by what an owner is known.
+type OwnerKind int
+
+// The kinds of owner.
+const (
+	FileHeader     OwnerKind = iota // the ELF header
+	ProgramHeaders                  // the program header table
+	SectionHeaders                  // the section header table
+	OfSection                       // a section header names the range
+	OfSegment                       // a program header that describes bytes of its own (PT_NOTE, PT_INTERP …)
+	OfDynamic                       // a dynamic entry points to it
+)
+
+// sized are the dynamic entries that point to a table whose size another one says.
+var sized = map[elf.DynTag]elf.DynTag{
+	elf.DT_RELA: elf.DT_RELASZ, elf.DT_REL: elf.DT_RELSZ, elf.DT_JMPREL: elf.DT_PLTRELSZ, elf.DynTag(36): elf.DynTag(35), // DT_RELR, DT_RELRSZ
+	elf.DT_INIT_ARRAY: elf.DT_INIT_ARRAYSZ, elf.DT_FINI_ARRAY: elf.DT_FINI_ARRAYSZ, elf.DT_PREINIT_ARRAY: elf.DT_PREINIT_ARRAYSZ,
+	elf.DT_STRTAB: elf.DT_STRSZ,
+}
+
+// Owners returns who owns which bytes of the file, in order of offset. Owners overlap:
+// a section is mostly what a dynamic entry points to as well. Bytes of a segment that
+// have none are of unknown use, and alive. What has a dynamic entry and no size that
+// can be told (the symbols of a file without section headers and with an empty hash
+// table) is not among them.
+func (im *Image) Owners() []Owner {
+	out := make([]Owner, 0, len(im.Sections)+len(im.Progs)+16)
+	out = append(out, Owner{Size: im.EhdrSize(), Kind: FileHeader},
+		Owner{Off: im.Phoff, Size: uint64(len(im.Progs)) * im.PhdrSize(), Kind: ProgramHeaders})
+	if len(im.Sections) > 0 {
+		out = append(out, Owner{Off: im.Shoff, Size: uint64(len(im.Sections)) * im.ShdrSize(), Kind: SectionHeaders})
+	}
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.HasBytes() {
+			out = append(out, Owner{Off: s.Off, Size: s.Size, Addr: s.Addr, Kind: OfSection, Index: i})
+		}
+	}
+	for i := range im.Progs {
+		if p := &im.Progs[i]; p.HasBytes() && p.Type != elf.PT_GNU_RELRO {
+			out = append(out, Owner{Off: p.Off, Size: p.Filesz, Addr: p.Vaddr, Kind: OfSegment, Index: i})
+		}
+	}
+	for _, d := range im.Dynamic {
+		n, ok := im.tableSize(d)
+		off, mapped := im.FileOffset(d.Val, n)
+		if ok && mapped && n > 0 {
+			out = append(out, Owner{Off: off, Size: n, Addr: d.Val, Kind: OfDynamic, Tag: d.Tag})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Owner) int { return cmp.Compare(a.Off, b.Off) })
+	return out
+}
+
+// tableSize returns the size in bytes of what a dynamic entry points to.
+func (im *Image) tableSize(d Dyn) (uint64, bool) {
+	if size, ok := sized[d.Tag]; ok {
+		n, ok := im.Dyn(size)
+		return n.Val, ok
+	}
+	switch d.Tag {
+	case elf.DT_HASH:
+		return im.HashSize(d.Val)
+	case elf.DT_GNU_HASH:
+		_, n, ok := im.GNUHash(d.Val)
+		return n, ok
+	case elf.DT_SYMTAB:
+		_, n, known := im.DynSymbols()
+		return n * im.SymSize(), known
+	case elf.DT_VERSYM:
+		_, n, known := im.DynSymbols()
+		return n * 2, known
+	case elf.DT_VERNEED, elf.DT_VERDEF:
+		return im.VersionTableSize(d.Tag)
+	}
+	return 0, false
+}
+
+// HashSize returns the size in bytes of a DT_HASH table at an address.
+func (im *Image) HashSize(addr uint64) (uint64, bool) {
+	w := im.HashWord()
+	b, ok := im.Memory(addr, 2*w)
+	if !ok {
+		return 0, false
+	}
+	return (2 + im.Uint(b, w) + im.Uint(b[w:], w)) * w, true
+}
