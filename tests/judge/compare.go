@@ -785,21 +785,40 @@ func (c *comparison) scrubbed() {
 			}
 		}
 	}
-	check := func(s string, once bool) {
-		if len(s) < 8 || strings.Contains(kept, s) {
-			return
-		}
-		if n := bytes.Count(a.data, []byte(s)); once && n > 1 || !once && n > 0 {
-			return // it stands elsewhere in the file, too
-		}
-		if i := bytes.Index(b.data, []byte(s)); i >= 0 {
-			c.bad("leftover", "%.100q is still in the file, at offset %#x", s, i)
+	texts = slices.DeleteFunc(texts, func(s string) bool { return len(s) < 8 || strings.Contains(kept, s) })
+	for s, at := range find(b.data, texts) {
+		if n := bytes.Count(a.data, []byte(s)); n == 1 { // else it stands elsewhere in the file, too
+			c.bad("leftover", "%.100q is still in the file, at offset %#x", s, at)
 		}
 	}
+	gone := slices.DeleteFunc(slices.Clone(c.want.Gone), func(s string) bool { return len(s) < 8 || strings.Contains(kept, s) })
+	for s, at := range find(b.data, gone) {
+		if !bytes.Contains(a.data, []byte(s)) {
+			c.bad("leftover", "%.100q is still in the file, at offset %#x", s, at)
+		}
+	}
+}
+
+// find returns those of the texts that are in data, and where first. It goes through data once for all that begin alike.
+func find(data []byte, texts []string) map[string]int {
+	out := map[string]int{}
+	alike := map[string][]string{}
 	for _, s := range texts {
-		check(s, true)
+		alike[s[:8]] = append(alike[s[:8]], s)
 	}
-	for _, s := range c.want.Gone {
-		check(s, false)
+	for begin, all := range alike {
+		for at := 0; ; at++ {
+			i := bytes.Index(data[at:], []byte(begin))
+			if i < 0 {
+				break
+			}
+			at += i
+			for _, s := range all {
+				if _, ok := out[s]; !ok && bytes.HasPrefix(data[at:], []byte(s)) {
+					out[s] = at
+				}
+			}
+		}
 	}
+	return out
 }
