@@ -154,6 +154,14 @@ func (c *comparison) match() []int {
 	for j := next; j < len(b.sects); j++ {
 		t := b.sects[j]
 		content, ok := b.content(t)
+		// The section headers of before, where they have moved, are as dead as zeros.
+		old := of(a.head.shoff, a.head.shnum*uint64(a.head.shentsize))
+		if a.head.shoff != b.head.shoff {
+			content = slices.Clone(content)
+			for _, part := range without([]span{of(t.off, t.size)}, without([]span{of(t.off, t.size)}, old)...) {
+				clear(content[part.lo-t.off : part.hi-t.off])
+			}
+		}
 		if a.head.kind == typeExec && j == next && t.flags&(shfWrite|shfExec) == 0 && ok && len(bytes.Trim(content, "\x00")) == 0 {
 			c.remark("sections", "section %s is new, a hole of %d bytes", t.name, t.size)
 			continue
@@ -248,6 +256,9 @@ func (c *comparison) memory() {
 	// The ELF header, the entries and the symbols are compared by meaning; so is the string table.
 	explained := a.mapped(of(0, uint64(a.head.ehsize)))
 	explained = append(explained, a.mapped(a.phdrTable())...)
+	if a.head.shoff != b.head.shoff && a.head.shoff > 0 { // Go's linker has the section headers in a segment
+		explained = append(explained, a.mapped(of(a.head.shoff, a.head.shnum*uint64(a.head.shentsize)))...)
+	}
 	if a.dynAt.lo == b.dynAt.lo {
 		explained = append(explained, a.dynAt)
 	}
