@@ -415,11 +415,12 @@ func (f *File) RunPath() (list, tag string) {
 	return "", ""
 }
 
-// Interpreter returns the text of PT_INTERP, "" where there is none.
+// Interpreter returns the text of PT_INTERP up to its first zero, "" where there is none.
 func (f *File) Interpreter() string {
 	for _, p := range f.ofKind(ptInterp) {
 		if raw, ok := f.rawAt(p); ok {
-			return string(bytes.TrimRight(raw, "\x00"))
+			text, _, _ := bytes.Cut(raw, []byte{0})
+			return string(text)
 		}
 	}
 	return ""

@@ -507,9 +507,10 @@ func (c *comparison) interpreter(q segment) {
 	if c.want.Interpreter == nil {
 		return
 	}
+	// The kernel takes at most PATH_MAX bytes, wants the last to be zero and stops at the first that is (fs/binfmt_elf.c).
 	now, ok := c.b.rawAt(q)
-	if !ok || string(now) != *c.want.Interpreter+"\x00" {
-		c.bad("interpreter", "%q instead of %q and a zero", now, *c.want.Interpreter)
+	if text := c.b.Interpreter(); !ok || text != *c.want.Interpreter || now[len(now)-1] != 0 || len(now) > 4096 {
+		c.bad("interpreter", "%q instead of %q", now, *c.want.Interpreter)
 	}
 	for _, p := range c.a.ofKind(ptInterp) {
 		c.left = append(c.left, part{of(p.vaddr, p.memsz), "PT_INTERP"})
