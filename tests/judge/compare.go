@@ -256,7 +256,7 @@ func (c *comparison) memory() {
 	// The ELF header, the entries and the symbols are compared by meaning; so is the string table.
 	explained := a.mapped(of(0, uint64(a.head.ehsize)))
 	explained = append(explained, a.mapped(a.phdrTable())...)
-	if a.head.shoff != b.head.shoff && a.head.shoff > 0 { // Go's linker has the section headers in a segment
+	if a.head.shoff > 0 { // Go's linker and patchelf have the section headers in a segment; sections compares them
 		explained = append(explained, a.mapped(of(a.head.shoff, a.head.shnum*uint64(a.head.shentsize)))...)
 	}
 	if a.dynAt.lo == b.dynAt.lo {
