@@ -14,6 +14,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
 )
 
@@ -34,8 +35,7 @@ type Fact struct {
 	Verdict Verdict `json:"verdict"`
 	Text    string  `json:"text"`
 	Source  string  `json:"source"` // where the fact is from: a file, or a table with its origin
-	// Mend is the command that puts it right, or what else to do; "" where nothing is wrong.
-	Mend string `json:"mend,omitempty"`
+	remedy.Remedy
 }
 
 // Diagnosis is what Doctor finds.
@@ -46,8 +46,13 @@ type Diagnosis struct {
 	Facts   []Fact `json:"facts"`
 }
 
-func (d *Diagnosis) add(subject string, v Verdict, source, mend, format string, args ...any) {
-	d.Facts = append(d.Facts, Fact{subject, v, fmt.Sprintf(format, args...), source, mend})
+// add adds a fact; fix says in words what to do about it.
+func (d *Diagnosis) add(subject string, v Verdict, source, fix, format string, args ...any) {
+	d.addRemedy(subject, v, source, remedy.Do(fix), format, args...)
+}
+
+func (d *Diagnosis) addRemedy(subject string, v Verdict, source string, r remedy.Remedy, format string, args ...any) {
+	d.Facts = append(d.Facts, Fact{subject, v, fmt.Sprintf(format, args...), source, r})
 	if v == Bad {
 		d.Works = false
 	}
@@ -119,11 +124,11 @@ func (h *Host) doctorKernel(d *Diagnosis, k kind) Kernel {
 	case k == jetson && h.exists("/sys/module/nvgpu"):
 		d.add(subject, Good, "/sys/module/nvgpu", "", "nvgpu (Jetson)")
 	default:
-		mend := "sudo modprobe nvidia"
+		fix := "sudo modprobe nvidia"
 		if h.inContainer() {
-			mend = "load the module on the host, and start the container with its GPUs (podman: --device nvidia.com/gpu=all; docker: --gpus all)"
+			fix = "load the module on the host, and start the container with its GPUs (podman: --device nvidia.com/gpu=all; docker: --gpus all)"
 		}
-		d.add(subject, Bad, procVersion, mend, "not loaded: there is no %s", procVersion)
+		d.add(subject, Bad, procVersion, fix, "not loaded: there is no %s", procVersion)
 	}
 	return kernel
 }
@@ -146,11 +151,11 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 		if drv.Version == kernel.Version {
 			d.add("versions", Good, kernel.Source, "", "kernel module and libraries match")
 		} else {
-			mend := "reboot, or without one: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia nvidia_uvm"
+			fix := "reboot, or without one: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia nvidia_uvm"
 			if newerVersion(kernel.Version, drv.Version) {
-				mend = "install the libraries of driver " + kernel.Version
+				fix = "install the libraries of driver " + kernel.Version
 			}
-			d.add("versions", Bad, kernel.Source+", "+drv.Directory, mend,
+			d.add("versions", Bad, kernel.Source+", "+drv.Directory, fix,
 				"the kernel module is %s, the libraries are %s: CUDA refuses that (an upgrade without a reboot?)", kernel.Version, drv.Version)
 		}
 	}
@@ -216,17 +221,17 @@ func (h *Host) doctorCUDA(d *Diagnosis, drv *Driver) string {
 func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 	const subject = "device nodes"
 	var nodes []string
-	mends := map[string]string{}
+	fixes := map[string]string{}
 	switch k {
 	case wsl:
 		nodes = []string{"/dev/dxg"}
-		mends["/dev/dxg"] = "in Windows: wsl --update, then wsl --shutdown"
+		fixes["/dev/dxg"] = "in Windows: wsl --update, then wsl --shutdown"
 	case jetson:
 		nodes = []string{"/dev/nvhost-gpu", "/dev/nvhost-ctrl-gpu", "/dev/nvmap"}
 	default:
 		nodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
-		mends["/dev/nvidiactl"] = "sudo nvidia-modprobe -c=0"
-		mends["/dev/nvidia-uvm"] = "sudo nvidia-modprobe -u -c=0"
+		fixes["/dev/nvidiactl"] = "sudo nvidia-modprobe -c=0"
+		fixes["/dev/nvidia-uvm"] = "sudo nvidia-modprobe -u -c=0"
 		gpus, _ := h.Root.Glob("/dev/nvidia[0-9]*")
 		if len(gpus) == 0 {
 			d.add(subject, Bad, "/dev", "sudo nvidia-modprobe -c=0 (in a container: start it with its GPUs)", "there is no GPU: no /dev/nvidia0 or the like")
@@ -237,11 +242,11 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 	for _, node := range nodes {
 		at, err := h.Root.Resolve(node)
 		if err != nil {
-			verdict, mend := Bad, mends[node]
+			verdict, fix := Bad, fixes[node]
 			if k == jetson && node != "/dev/nvmap" {
 				verdict = Note // its name differs between L4T releases
 			}
-			d.add(subject, verdict, "/dev", mend, "%s is missing", node)
+			d.add(subject, verdict, "/dev", fix, "%s is missing", node)
 			continue
 		}
 		info, err := os.Lstat(h.Root.Path(at))
@@ -249,14 +254,14 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 		case err != nil:
 			d.add(subject, Bad, node, "", "%v", reason(err))
 		case h.Root.IsHost() && info.Mode()&fs.ModeCharDevice == 0:
-			d.add(subject, Bad, node, mends[node], "%s is not a device", node)
+			d.add(subject, Bad, node, fixes[node], "%s is not a device", node)
 		case h.Root.IsHost() && unix.Access(node, unix.R_OK|unix.W_OK) != nil,
 			!h.Root.IsHost() && info.Mode().Perm()&0o006 != 0o006:
-			mend := "sudo chmod a+rw " + node
+			fix := "sudo chmod a+rw " + node
 			if group := groupOf(info); group != "" {
-				mend = "sudo usermod -a -G " + group + " \"$USER\", then log in again"
+				fix = "sudo usermod -a -G " + group + " \"$USER\", then log in again"
 			}
-			d.add(subject, Bad, node, mend, "%s may not be read and written by you (%v)", node, info.Mode().Perm())
+			d.add(subject, Bad, node, fix, "%s may not be read and written by you (%v)", node, info.Mode().Perm())
 		default:
 			good++
 		}
@@ -304,11 +309,11 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 	managed := store.Contains(at)
 	switch {
 	case kernel.Version != "" && lib.Version != "" && lib.Version != kernel.Version:
-		mend := install
+		fix := install
 		if managed {
-			mend = "reboot: nixos-rebuild switch has installed a newer driver than the loaded kernel module's"
+			fix = "reboot: nixos-rebuild switch has installed a newer driver than the loaded kernel module's"
 		}
-		d.add("driver link", verdict, cuda, mend, "%s leads to driver %s, but the kernel module is %s", link, lib.Version, kernel.Version)
+		d.add("driver link", verdict, cuda, fix, "%s leads to driver %s, but the kernel module is %s", link, lib.Version, kernel.Version)
 		return false
 	case len(stray) > 0 && !managed:
 		sort.Strings(stray)
@@ -452,11 +457,15 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 		if absent != nil && absent.NeededBy != nil {
 			by = absent.NeededBy.Path
 		}
-		mend := run
+		fix := remedy.Do(run)
 		if linkWorks {
-			mend = "autoAddDriverRunpath " + by
+			command := []string{"autoAddDriverRunpath"}
+			if prefix != DefaultPrefix {
+				command = append(command, "--driver-link", prefix+"/lib")
+			}
+			fix = remedy.Run(append(command, h.Root.Path(by))...)
 		}
-		d.add(subject, Bad, by, mend, "not found, where %s looks for it", by)
+		d.addRemedy(subject, Bad, by, fix, "not found, where %s looks for it", by)
 		return
 	}
 	how := string(found.Rule)
@@ -474,7 +483,13 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 	version := versionIn(file)
 	switch {
 	case (driver.StubDirs{}).Contains(path.Dir(found.Path)), (driver.StubDirs{}).Contains(path.Dir(file)):
-		d.add(subject, Bad, how, "stubReplace "+byOf(found, load), "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)
+		fix := remedy.Do("remove " + path.Dir(found.Path) + " from LD_LIBRARY_PATH")
+		if found.List != nil {
+			fix = remedy.Run("stubReplace", h.Root.Path(found.List.Path))
+		} else if found.Rule != loader.ByEnv {
+			fix = remedy.Do("take " + path.Dir(found.Path) + " off the search")
+		}
+		d.addRemedy(subject, Bad, how, fix, "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)
 	case h.isCompat(path.Dir(found.Path)) || h.isCompat(path.Dir(inside)):
 		h.doctorCompat(d, found, load, drv, how)
 	case len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version:
@@ -486,13 +501,6 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(found.Path))
 		}
 	}
-}
-
-func byOf(o *loader.Object, load *loader.Load) string {
-	if o.NeededBy != nil {
-		return o.NeededBy.Path
-	}
-	return load.Main.Path
 }
 
 func resolved(name, file string) string {
@@ -511,19 +519,19 @@ func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Loa
 		d.add(subject, Bad, how, "", "%v", err)
 		return
 	}
-	remedy := "take " + dir + " out of LD_LIBRARY_PATH"
+	fix := remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
 	if found.List != nil {
-		remedy = "runpath remove --entry " + shellWord(found.Entry) + " " + shellWord(h.Root.Path(found.List.Path))
+		fix = remedy.Run("runpath", "remove", "--entry", found.Entry, h.Root.Path(found.List.Path))
 	}
 	verdict := map[driver.Help]Verdict{driver.Helps: Good, driver.NotNeeded: Note, driver.Harms: Bad, driver.Unknown: Note}[c.Verdict]
 	if verdict != Bad {
-		remedy = ""
+		fix = remedy.Remedy{}
 	}
 	hidden := ""
 	if c.Verdict == driver.Harms {
 		hidden = "; hostDriver run starts the program without it"
 	}
-	d.add(subject, verdict, how+"; "+c.Source, remedy, "%s %s: %s%s", found.Path, helpWords[c.Verdict], c.Reason, hidden)
+	d.addRemedy(subject, verdict, how+"; "+c.Source, fix, "%s %s: %s%s", found.Path, helpWords[c.Verdict], c.Reason, hidden)
 }
 
 var helpWords = map[driver.Help]string{
@@ -615,14 +623,4 @@ func (h *Host) withELF(name string, use func(*elf.File)) {
 	}
 	defer f.Close()
 	use(f)
-}
-
-// shellWord quotes a word for a shell where it needs it.
-func shellWord(word string) string {
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:=@,%", r))
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -268,7 +269,7 @@ const hookMark = "# Made by: hostDriver sandbox --configure"
 // arguments of ours: it calls a program's "sandbox". Where that program is gone, it
 // says nothing, for a hook that fails lets every build fail.
 func Hook(program string) string {
-	word := shellWord(program)
+	word := remedy.Quote(program)
 	return "#!/bin/sh\n" + hookMark + "\n[ -x " + word + " ] || exit 0\nexec " + word + " sandbox -- \"$@\"\n"
 }
 

@@ -15,7 +15,7 @@ var doctor = &urfave.Command{
 	Name:      "doctor",
 	Usage:     "say whether a CUDA program, or PROGRAM, can work here, and what to do where it cannot",
 	ArgsUsage: "[PROGRAM]",
-	Description: `One line a fact, with where it is from, and below it what mends it. The exit status is 0 where nothing was found that keeps
+	Description: `One line a fact, with where it is from, and below it the fix. The exit status is 0 where nothing was found that keeps
 a CUDA program from working, else 1. Nothing is run or loaded.`,
 	Flags: []urfave.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag},
 	Action: func(c *urfave.Context) error {
@@ -65,8 +65,8 @@ func showDiagnosis(c *urfave.Context, d *host.Diagnosis) {
 			fmt.Fprintf(w, "  [%s]", cli.Printable(f.Source))
 		}
 		fmt.Fprintln(w)
-		if f.Mend != "" {
-			fmt.Fprintf(w, "%24s%s\n", "-> ", cli.Printable(f.Mend))
+		if f.Fix != "" {
+			fmt.Fprintf(w, "%24s%s\n", "-> ", cli.Printable(f.Fix))
 		}
 	}
 	what := "a CUDA program"
