@@ -44,6 +44,8 @@ type shape struct {
 	typeOfDyn  elf.SectionType
 	emptyHash  bool   // DT_GNU_HASH without a symbol in place of DT_HASH
 	after      string // live bytes right behind .dynamic
+	skew       uint64 // bytes by which .dynamic stands further on
+	junk       bool   // what follows .dynamic's DT_NULL is not zero
 }
 
 var (
@@ -198,7 +200,12 @@ func (l shape) build(t testing.TB) []byte {
 		im.PutWord(dynData[uint64(i)*im.DynSize():], uint64(d.Tag))
 		im.PutWord(dynData[uint64(i)*im.DynSize()+w:], d.Val)
 	}
-	at = alignUp(at, 16)
+	if l.junk {
+		for i := uint64(len(dyn)+1) * im.DynSize(); i < uint64(len(dynData)); i++ {
+			dynData[i] = 0x55
+		}
+	}
+	at = alignUp(at, 16) + l.skew
 	shift := base + l.align // the second segment's address is its offset plus this
 	dynAt := at
 	typ := l.typeOfDyn

@@ -88,20 +88,41 @@ func (s *dynScript) remove(i int) {
 	s.cur = s.cur[:i]
 }
 
-// writes turns the script into stores, one an entry.
+// tagNothing is a tag that says nothing: glibc keeps the values of the range that begins with it and reads none of this
+// one (DT_VALRNGLO), others pass over it.
+const tagNothing = elf.DynTag(0x6ffffd00)
+
+// writes turns the script into stores, one an entry. An entry that crosses a page takes more: a killed process can leave
+// it half written, and a tag with the value of another one is an address or a name that nobody meant.
 func (s *dynScript) writes() []write {
 	es := s.im.DynSize()
+	now := slices.Clone(s.im.Dynamic) // as after the steps so far
 	var out []write
 	for _, st := range s.steps {
 		at := s.im.DynOff + uint64(st.index)*es
 		b := s.im.Bytes(es)
 		s.encode(b, st.Dyn)
+		was, known := elf.DT_NULL, st.index < len(now) // behind the terminator may be anything, which nobody reads
+		if known {
+			was, now[st.index] = now[st.index].Tag, st.Dyn
+		} else if st.index == len(now) {
+			now = append(now, st.Dyn)
+		}
 		if samePage(at, es) {
 			out = append(out, write{off: at, data: b})
 			continue
 		}
-		// The value first: an entry without its tag says nothing.
-		out = append(out, write{off: at + es/2, data: b[es/2:]}, write{off: at, data: b[:es/2]})
+		value, tag := write{off: at + es/2, data: b[es/2:]}, write{off: at, data: b[:es/2]}
+		switch {
+		case known && was == st.Tag:
+			out = append(out, value)
+		case was == elf.DT_NULL, isRunPath(was) && isRunPath(st.Tag):
+			out = append(out, value, tag)
+		default: // what stood here stands one entry further up by now, or is to go
+			nothing := s.im.Bytes(es / 2)
+			s.im.PutWord(nothing, uint64(tagNothing))
+			out = append(out, write{off: at, data: nothing}, value, tag)
+		}
 	}
 	return out
 }

@@ -1,0 +1,112 @@
+package elfedit
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"testing"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// An entry of .dynamic that crosses a page takes two writes. Between them the loader sees a tag with a value that is not
+// its own, unless the tag is one that says nothing.
+func TestEntryAcrossPagesIsNeverHalfWritten(t *testing.T) {
+	for name, l := range map[string]shape{
+		"no run path": plain(),
+		"DT_RUNPATH":  plain().with(func(l *shape) { l.runpath, l.pathFirst = "/old/one", true }),
+		"both tags":   plain().with(func(l *shape) { l.runpath, l.rpath, l.pathFirst = "/old/one", "/old/rpath", true }),
+		"no headers":  plain().with(func(l *shape) { l.runpath, l.pathFirst, l.noSections = "/old/one", true, true }),
+		"junk behind": plain().with(func(l *shape) { l.junk = true }),
+	} {
+		first := parse(t, l.build(t))
+		for split := range len(first.Dynamic) + 2 { // the entry that crosses
+			t.Run(fmt.Sprintf("%s/entry %d", name, split), func(t *testing.T) {
+				l := l
+				l.skew = (3*elfimage.PageSize - 8 - uint64(split)*first.DynSize() - first.DynOff%elfimage.PageSize) % elfimage.PageSize
+				b := l.build(t)
+				im := parse(t, b)
+				if at := im.DynOff + uint64(split)*im.DynSize(); samePage(at, im.DynSize()) {
+					t.Fatalf("entry %d at %#x crosses no page", split, at)
+				}
+				checkPrefixes(t, b, "/new/one")
+				checkPrefixes(t, b, "")
+				for _, st := range states(t, b, setPath(elf.DT_RUNPATH, "/new/one")) {
+					if err := sameEntries(im, parse(t, st)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// states are the file after each of the writes of an edit.
+func states(t *testing.T, old []byte, c Change) (out [][]byte) {
+	t.Helper()
+	e, err := parse(t, old).plan(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e == nil {
+		return nil
+	}
+	for n := range len(e.writes) + 1 {
+		size := uint64(len(old))
+		for _, w := range e.writes[:n] {
+			size = max(size, w.off+w.len())
+		}
+		b := make([]byte, size)
+		if _, err := (overlay{e, n}).ReadAt(b, 0); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// sameEntries reports an entry that the loader acts on and that is not one of before: one of a run path counts for any
+// other one, and the string table may stand elsewhere.
+func sameEntries(before, now *image) error {
+	for _, d := range now.Dynamic {
+		switch d.Tag {
+		case elf.DT_RUNPATH, elf.DT_RPATH:
+			if s, err := now.DynString(d); err != nil || s != "/old/one" && s != "/old/rpath" && s != "/new/one" {
+				return fmt.Errorf("a run path %.40q (%v) that nobody asked for", s, err)
+			}
+			continue
+		case elf.DT_STRTAB, elf.DT_STRSZ, elf.DT_SYMTAB, elf.DT_HASH:
+			if was, ok := before.Dyn(d.Tag); !ok || before.StrAddr == d.Val && d.Tag != elf.DT_STRTAB || was.Val == 0 {
+				return fmt.Errorf("%v is %#x", d.Tag, d.Val)
+			}
+			continue
+		}
+		if was, ok := before.Dyn(d.Tag); ok && d.Tag != elf.DT_NEEDED && was.Val != d.Val {
+			return fmt.Errorf("%v was %#x and is %#x", d.Tag, was.Val, d.Val)
+		}
+	}
+	return nil
+}
+
+// What stands behind DT_NULL is nobody's, and may be anything: an entry that is added there is followed by a DT_NULL.
+func TestNewEntryIsTerminated(t *testing.T) {
+	for name, l := range map[string]shape{
+		"one page":   plain().with(func(l *shape) { l.junk = true }),
+		"two pages":  plain().with(func(l *shape) { l.junk = true; l.skew = 4096 - 64 }),
+		"big-endian": plain().with(func(l *shape) { l.junk, l.class, l.order, l.machine = true, elf.ELFCLASS32, bigOrder, elf.EM_PPC }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := l.build(t)
+			was := parse(t, b)
+			for i, st := range states(t, b, setPath(elf.DT_RUNPATH, "/new/one")) {
+				im := parse(t, st)
+				if n := len(im.Dynamic); n != len(was.Dynamic) && n != len(was.Dynamic)+1 {
+					t.Errorf("after %d writes .dynamic has %d entries, and had %d", i, n, len(was.Dynamic))
+				}
+			}
+			if after := edit(t, b, setPath(elf.DT_RUNPATH, "/new/one")); len(parse(t, after).Dynamic) != len(was.Dynamic)+1 || bytes.Equal(after, b) {
+				t.Errorf("%d entries became %d", len(was.Dynamic), len(parse(t, after).Dynamic))
+			}
+		})
+	}
+}
