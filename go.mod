@@ -1,13 +1,13 @@
 module cuda-runpath
 
-go 1.26.0
+go 1.25.0
 
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/sirupsen/logrus v1.10.2
 	github.com/urfave/cli/v2 v2.27.7
-	golang.org/x/sys v0.49.0
+	golang.org/x/sys v0.46.0
 	pgregory.net/rapid v1.3.0
 )
 

@@ -65,10 +65,10 @@ let
   self = hooks // {
     inherit hooksFor;
     cuda-runpath = pkgs.callPackage ./package.nix {
-      # Where nixpkgs' default Go is older than go.mod asks for.
+      # go.mod asks for Go 1.25. Where nixpkgs' default is older, it may have that too.
       buildGoModule =
-        if pkgs ? buildGo126Module && !(lib.versionAtLeast pkgs.go.version "1.26") then
-          pkgs.buildGo126Module
+        if pkgs ? buildGo125Module && !(lib.versionAtLeast pkgs.go.version "1.25") then
+          pkgs.buildGo125Module
         else
           pkgs.buildGoModule;
     };

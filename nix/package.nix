@@ -51,7 +51,7 @@ buildGoModule {
   };
 
   # `nix run .#update-vendor-hash` after a change of go.mod or go.sum.
-  vendorHash = "sha256-/JGxfXtptY5Co7Ia5kEVWPQ9DbR6S7e8iyhxRwasUB4=";
+  vendorHash = "sha256-NvXXlzM+A1z9yAkVGQgbex+PyY4iaxAbro0jLNhXyBg=";
 
   outputs = [
     "out"

@@ -123,7 +123,9 @@ func size(n int64) string {
 
 // buildTools are outputs that a program needs while it is built only; the runtime
 // libraries are in outputs of their own (gcc-13.3.0-lib, cuda_cudart-12.4-lib).
-var buildTools = regexp.MustCompile(`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$|-stubs$|-dev$`)
+var buildTools = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$|-stubs$|-dev$`)
+})
 
 // refersElsewhere tells whether a file has a store path's hash outside its run path.
 func (a *Auditor) refersElsewhere(file, hash, list string) bool {
