@@ -323,6 +323,7 @@ cudaRunpathArguments() { # TOOLS
         cudaRunpathArguments+=(--compat "$cudaRunpathCompatDir")
     fi
     if [[ $1 == noRunpathAmbiguity ]]; then
+        cudaRunpathArguments+=(--nix-build)
         cudaRunpathWords __crIgnore noRunpathAmbiguityIgnore
         for __crIgnored in "${__crIgnore[@]}"; do
             cudaRunpathArguments+=(--ignore "$__crIgnored")

@@ -188,6 +188,10 @@ in
         contains "log" "$log" "/bin/program"
         contains "log" "$log" "/lib/libuse.so"
         contains "log" "$log" "noRunpathAmbiguity failed with exit status 1"
+        # What its author can write, and no command line; that it helps is shown below.
+        contains "log" "$log" 'set noRunpathAmbiguityIgnore = [ "libgreet.so.1" ];'
+        lacks "log" "$log" "--ignore"
+        lacks "log" "$log" "runpath remove"
         contains "log" "$log" "exit status 1"
       '')
       [
@@ -198,7 +202,7 @@ in
     + ''
       log=$(< ${
         logOfSuccess (ambiguous {
-          noRunpathAmbiguityIgnore = "libgreet.so.1";
+          noRunpathAmbiguityIgnore = [ "libgreet.so.1" ];
         })
       })
       contains "log with the soname ignored" "$log" "exit status 0"

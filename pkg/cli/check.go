@@ -70,7 +70,8 @@ and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+ExitStatus)
-	app.Flags = append(append(append(app.Flags, IgnoreFlag(), StrictFlag(), MalformedFlag()), SearchFlags()...), Flags()...)
+	app.Flags = append(append(append(app.Flags, IgnoreFlag(), StrictFlag(), MalformedFlag(),
+		&cli.BoolFlag{Name: "nix-build", DisableDefaultText: true, Usage: "the files are a Nix package's that is being built: say what to write in it, not which command to run"}), SearchFlags()...), Flags()...)
 	app.Action = func(c *cli.Context) error {
 		s, err := Start(c, c.Args().Slice())
 		if err != nil {
@@ -156,7 +157,11 @@ func logReport(s *Session, r *audit.Report) {
 		log.Error(r.Reason)
 	}
 	for _, f := range r.Findings {
-		line := fmt.Sprintf("%s. fix: %s [%s]", Printable(f.Message), Printable(f.Fix), f.ID)
+		fix := f.Fix
+		if s.InPackage {
+			fix = fixInPackage(&f)
+		}
+		line := fmt.Sprintf("%s. fix: %s [%s]", Printable(f.Message), Printable(fix), f.ID)
 		switch {
 		case f.Accepted:
 			log.Debug("accepted: " + line)

@@ -216,26 +216,29 @@ type Session struct {
 	DryRun  bool
 	// Tolerant makes a malformed file a warning.
 	Tolerant bool
-	Verbose  bool
-	Quiet    bool
-	Jobs     int
-	Stdout   io.Writer
-	Log      *logrus.Logger
+	// InPackage makes fixes what the author of a Nix package writes.
+	InPackage bool
+	Verbose   bool
+	Quiet     bool
+	Jobs      int
+	Stdout    io.Writer
+	Log       *logrus.Logger
 }
 
 // Start reads the common flags. paths are the arguments that name files or
 // directories; there must be one.
 func Start(c *cli.Context, paths []string) (*Session, error) {
 	s := &Session{
-		Context: c.Context,
-		Name:    c.App.Name,
-		Paths:   paths,
-		JSON:    c.Bool("json"),
-		DryRun:  c.Bool("dry-run"),
-		Verbose: c.Bool("verbose"),
-		Quiet:   c.Bool("quiet"),
-		Jobs:    c.Int("jobs"),
-		Stdout:  c.App.Writer,
+		Context:   c.Context,
+		Name:      c.App.Name,
+		Paths:     paths,
+		JSON:      c.Bool("json"),
+		DryRun:    c.Bool("dry-run"),
+		Verbose:   c.Bool("verbose"),
+		Quiet:     c.Bool("quiet"),
+		Jobs:      c.Int("jobs"),
+		InPackage: c.Bool("nix-build"),
+		Stdout:    c.App.Writer,
 	}
 	switch malformed := c.String("malformed"); malformed {
 	case "", "fail":

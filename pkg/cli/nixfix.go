@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"fmt"
+
+	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/driver"
+)
+
+// fixInPackage returns what the author of a Nix package writes to settle a finding of
+// noRunpathAmbiguity: inside a build nobody runs the command that [audit.Finding] names.
+// The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
+func fixInPackage(f *audit.Finding) string {
+	switch f.ID {
+	case audit.EmptyEntry:
+		return "add autoAddDriverRunpath to nativeBuildInputs, which drops empty entries"
+	case audit.StubEntry:
+		return "add stubReplace to nativeBuildInputs, and do not set dontStubReplace"
+	case audit.DriverBeforeCompat:
+		return "add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath"
+	case audit.Ambiguous:
+		ignore := fmt.Sprintf("noRunpathAmbiguityIgnore = [ %q ];", f.Library)
+		if driver.Provides(f.Library) {
+			return fmt.Sprintf("%s comes with the host's driver: leave the package that holds another one out of buildInputs; or, where that is a compat package, set cudaCompat to its directory; or set %s", f.Library, ignore)
+		}
+		return fmt.Sprintf("leave all but one of the packages that hold %s out of buildInputs; or, where the first one is meant, set %s", f.Library, ignore)
+	}
+	return f.Fix
+}
