@@ -81,6 +81,9 @@ func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
 	return c, nil
 }
 
+// compatSource is the source of a compat package's libraries.
+const compatSource = "compat package"
+
 // WithCompat returns a driver in which a compat package's libraries stand in for
 // those of the same name: libcuda.so.1, and what it opens.
 func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
@@ -88,7 +91,7 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 	in := &Driver{}
 	compat := *h
 	compat.wantCompat = true
-	compat.look(place{dir, "compat package"}, d.machine, found, in)
+	compat.look(place{dir, compatSource}, d.machine, found, in)
 	h.inputs, h.verdicts = compat.inputs, compat.verdicts
 	if len(found["libcuda.so"]) == 0 {
 		why := "it has none for " + d.Machine

@@ -95,6 +95,8 @@ func (h *Host) Private(d *Driver) *Offer {
 	}
 	for _, lib := range d.Libraries {
 		inside, outside := h.loads(lib, own, host)
+		// This directory may be mounted on the compat package's, where a link would lead to itself.
+		inside = inside || lib.Source == compatSource
 		e := Entry{Name: lib.Soname, Target: h.Root.Path(lib.File)}
 		if inside || outside {
 			e = Entry{Name: lib.Soname, Copy: h.Root.Path(lib.File), RunPath: "$ORIGIN"}
