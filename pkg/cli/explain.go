@@ -12,6 +12,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 )
 
@@ -48,7 +49,8 @@ func ExplainCommand() *cli.Command {
 			}
 			return runExplain(s, l, explainOptions{
 				Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
-					StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}, Assumed: c.String("assume-driver")},
+					StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}, Assumed: c.String("assume-driver"),
+					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))},
 				lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"),
 			})
 		},

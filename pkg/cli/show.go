@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
@@ -29,6 +30,9 @@ type Shown struct {
 	LeftAlone   string   `json:"left_alone"` // why an editor would leave it alone, or ""
 	// ExecStack says whether the file asks for an executable stack; nil where it has no PT_GNU_STACK.
 	ExecStack *bool `json:"execstack"`
+
+	// CompatNote is NVIDIA's note .note.cuda.fwd_compatibility; nil where the file has none.
+	CompatNote *driver.CompatNote `json:"compat_note,omitempty"`
 
 	loadable bool // a program or a shared library
 }
@@ -148,6 +152,11 @@ func (r *Shown) read(f *tree.File) error {
 	if r.Soname, err = im.Soname(); err != nil {
 		return err
 	}
+	descriptors, err := im.NoteDescriptors(driver.CompatNoteOwner, driver.CompatNoteType)
+	if err != nil {
+		return err
+	}
+	r.CompatNote = driver.FirstCompatNote(descriptors)
 	r.Interpreter, err = im.Interpreter()
 	return err
 }
@@ -181,6 +190,9 @@ func (r *Shown) print(w io.Writer, only string) error {
 	}
 	if r.Interpreter != "" {
 		line("interpreter", r.Interpreter)
+	}
+	if r.CompatNote != nil {
+		line("compat note", r.CompatNote.String())
 	}
 	switch {
 	case r.ExecStack != nil && *r.ExecStack:

@@ -25,7 +25,7 @@ type CompatNote struct {
 
 // CompatNoteOwner and CompatNoteType tell the note among others.
 const (
-	CompatNoteOwner = "NVIDIA Corporation\x00"
+	CompatNoteOwner = "NVIDIA Corporation"
 	CompatNoteType  = 0
 )
 
@@ -40,6 +40,16 @@ func ParseCompatNote(desc []byte) (CompatNote, error) {
 		return CompatNote{}, errors.New("the note .note.cuda.fwd_compatibility names no CUDA version")
 	}
 	return n, nil
+}
+
+// FirstCompatNote returns the first of some descriptors that is such a note, nil where none is.
+func FirstCompatNote(descriptors [][]byte) *CompatNote {
+	for _, desc := range descriptors {
+		if n, err := ParseCompatNote(desc); err == nil {
+			return &n
+		}
+	}
+	return nil
 }
 
 func (n CompatNote) String() string {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 )
 
 // DlopenNote is one object of a .note.dlopen note: libraries that the file may
@@ -18,7 +19,7 @@ type DlopenNote struct {
 }
 
 const (
-	dlopenOwner = "FDO\x00"
+	dlopenOwner = "FDO"
 	dlopenType  = 0x407c0c0a
 )
 
@@ -39,20 +40,28 @@ func (im *Image) DlopenNotes() ([]DlopenNote, error) {
 	return slices.Clip(found), err
 }
 
-// NoteDescriptor returns the descriptor of the first note of an owner and type, nil
-// where there is none.
-func (im *Image) NoteDescriptor(owner string, typ uint32) ([]byte, error) {
-	var first []byte
-	err := im.eachNote(owner, typ, func(desc []byte) {
-		if first == nil {
-			first = append([]byte{}, desc...)
+// NoteDescriptors returns the descriptors of the notes of an owner and type, as they
+// are with the padding that the gABI asks for and, after these, with other padding
+// that files have (none, or to the other word). Which is meant only their reader can
+// tell.
+func (im *Image) NoteDescriptors(owner string, typ uint32) ([][]byte, error) {
+	var all [][]byte
+	for _, align := range []uint64{0, 4, 8, 1} {
+		err := im.eachNoteAligned(align, owner, typ, func(desc []byte) { all = append(all, slices.Clone(desc)) })
+		if err != nil {
+			return nil, err
 		}
-	})
-	return first, err
+	}
+	return all, nil
 }
 
 // eachNote calls a function with the descriptor of each note of an owner and type.
 func (im *Image) eachNote(owner string, typ uint32, use func(desc []byte)) error {
+	return im.eachNoteAligned(0, owner, typ, use)
+}
+
+// eachNoteAligned is the same where name and descriptor are padded to align, or for 0 as the gABI says.
+func (im *Image) eachNoteAligned(align uint64, owner string, typ uint32, use func(desc []byte)) error {
 	type area struct{ off, size, align uint64 }
 	var spans []area
 	for _, p := range im.Progs {
@@ -75,7 +84,14 @@ func (im *Image) eachNote(owner string, typ uint32, use func(desc []byte)) error
 		if err := ReadFull(im.r, b, s.off); err != nil {
 			return err
 		}
-		for desc := range im.notes(b, s.align, owner, typ) {
+		padding := align
+		if padding == 0 {
+			padding = 4
+			if s.align == 8 {
+				padding = 8
+			}
+		}
+		for desc := range im.notes(b, padding, owner, typ) {
 			use(desc)
 		}
 	}
@@ -86,9 +102,6 @@ func (im *Image) eachNote(owner string, typ uint32, use func(desc []byte)) error
 // Section": three words, the name and the descriptor, each padded; to 8 bytes
 // where the segment's alignment is 8, as in PT_GNU_PROPERTY's).
 func (im *Image) notes(b []byte, align uint64, owner string, typ uint32) func(func([]byte) bool) {
-	if align != 8 {
-		align = 4
-	}
 	return func(yield func([]byte) bool) {
 		for len(b) >= 12 {
 			namesz, descsz := uint64(im.Order.Uint32(b)), uint64(im.Order.Uint32(b[4:]))
@@ -97,7 +110,7 @@ func (im *Image) notes(b []byte, align uint64, owner string, typ uint32) func(fu
 			if namesz > math.MaxUint32/2 || descAt+descsz > uint64(len(b)) {
 				return
 			}
-			if t == typ && string(b[12:12+namesz]) == owner && !yield(b[descAt:descAt+descsz]) {
+			if t == typ && strings.TrimRight(string(b[12:12+namesz]), "\x00") == owner && !yield(b[descAt:descAt+descsz]) {
 				return
 			}
 			b = b[min((descAt+descsz+align-1)&^(align-1), uint64(len(b))):]

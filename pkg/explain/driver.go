@@ -20,6 +20,9 @@ type Layout struct {
 	Compat     string
 	StubDirs   driver.StubDirs
 	Assumed    string // the directory that stands for the driver link, "" for none
+	// CompatVerdict says what a compat package does beside the host's driver, by the path of
+	// its libcuda.so.1 on this machine; false where no driver is known. nil: nobody can say.
+	CompatVerdict func(file string) (driver.CompatVerdict, bool)
 }
 
 func (l *Layout) link(m elf.Machine) string {
@@ -95,7 +98,7 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 		v.Text = fmt.Sprintf("%sthe host's driver, through the driver link %s%s: right.", where, link, assumed)
 	case driver.CompatDirs{Named: l.Compat}.Contains(dir, func(name string) bool { f, _ := s.In(dir, name); return f != nil }):
 		v.Origin, v.Good = FromCompat, true
-		v.Text = fmt.Sprintf("%sthe compat directory %s: right where the host's kernel module is older than that driver; else the driver answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
+		l.compat(&v, o, where, dir)
 	case store.Contains(dir):
 		v.Origin = FromOther
 		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must be of the very version of the host's kernel module.", where, o.Path)
@@ -109,6 +112,29 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 		v.Text = fmt.Sprintf("%s%s, by %s: the driver of this host, if it was installed there; on NixOS it is not.", where, o.Path, o.Rule)
 	}
 	return v.withFix()
+}
+
+// compat says what there is to say of a compat package's library.
+func (l *Layout) compat(v *Verdict, o *loader.Object, where, dir string) {
+	v.Text = fmt.Sprintf("%sthe compat directory %s: right where the host's kernel module is older than that driver; else the driver answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
+	if l.CompatVerdict == nil || o.Name != driver.LibCUDA || o.File == nil {
+		return
+	}
+	c, ok := l.CompatVerdict(o.File.Path)
+	if !ok || c.Help == driver.Unknown {
+		return
+	}
+	does := map[driver.Help]string{driver.Helps: "helps", driver.NotNeeded: "is not needed", driver.Harms: "harms"}[c.Help]
+	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s here: %s (%s).", where, dir, does, c.Reason, c.Source)
+	if c.Help == driver.Harms {
+		v.Good = false
+		switch {
+		case o.Rule == loader.ByEnv:
+			v.Remedy = remedy.Do("remove the compat directory from LD_LIBRARY_PATH")
+		case o.List != nil && o.List.File != nil:
+			v.Remedy = remedy.Run("runpath", "remove", "--entry", o.Entry, o.List.File.Path).And(", or start the program with hostDriver run")
+		}
+	}
 }
 
 // withFix ends the text with the fix.

@@ -6,6 +6,7 @@ import (
 	"path"
 	"sort"
 	"strings"
+	"sync"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
@@ -36,10 +37,9 @@ func CUDALibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
 	}
 	defer f.Close()
 	l.Version = versionIn(file)
-	desc, err := im.NoteDescriptor(driver.CompatNoteOwner, driver.CompatNoteType)
-	if err == nil && desc != nil {
-		if n, err := driver.ParseCompatNote(desc); err == nil {
-			l.Note, l.CUDA, l.CUDASource = &n, n.CUDA, "the note .note.cuda.fwd_compatibility of "+file
+	if descriptors, err := im.NoteDescriptors(driver.CompatNoteOwner, driver.CompatNoteType); err == nil {
+		if n := driver.FirstCompatNote(descriptors); n != nil {
+			l.Note, l.CUDA, l.CUDASource = n, n.CUDA, "the note .note.cuda.fwd_compatibility of "+file
 			return l, nil
 		}
 	}
@@ -79,6 +79,40 @@ func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
 	v := driver.Compat(l, h.CUDA(d))
 	c.Library, c.Verdict, c.Reason, c.Source = l, v.Help, v.Reason, v.Source
 	return c, nil
+}
+
+// CompatJudge returns what says of a compat package, by its libcuda.so.1, what it
+// does beside the driver of the system below root ("" for this one's); from, where not
+// "", is the driver's directory. It says false where there is no driver. The driver is
+// looked for when it is first asked.
+func CompatJudge(root, from string) func(file string) (driver.CompatVerdict, bool) {
+	var mutex sync.Mutex
+	known := map[string]driver.CUDALibrary{}
+	return func(file string) (driver.CompatVerdict, bool) {
+		mutex.Lock()
+		defer mutex.Unlock()
+		h := &Host{Root: sysroot.Root{Dir: root}}
+		if from != "" {
+			h = &Host{From: []string{from}}
+		}
+		p, err := CUDALibraryAt(sysroot.Root{}, file)
+		if err != nil {
+			return driver.CompatVerdict{}, false
+		}
+		m, err := MachineOf(h.Root)
+		if err != nil {
+			return driver.CompatVerdict{}, false
+		}
+		m = (&Host{}).MachineOfProgram(file, m)
+		own, ok := known[m.Name]
+		if !ok {
+			if d, err := h.Find(m); err == nil {
+				own = h.CUDA(d)
+			}
+			known[m.Name] = own
+		}
+		return driver.Compat(p, own), own.Path != ""
+	}
 }
 
 // compatSource is the source of a compat package's libraries.
