@@ -303,3 +303,25 @@ func TestUniqueAndDuplicatesAreTheList(t *testing.T) {
 		}
 	})
 }
+
+func TestWithoutTakesOutEverySpelling(t *testing.T) {
+	l := Parse("/a:/b/:${ORIGIN}/x::/a//:/c")
+	for _, c := range []struct {
+		dirs []string
+		want string
+	}{
+		{[]string{"/a"}, "/b/:${ORIGIN}/x::/c"},
+		{[]string{"/b", "$ORIGIN/x"}, "/a::/a//:/c"},
+		{[]string{""}, "/a:/b/:${ORIGIN}/x:/a//:/c"},
+		{[]string{"/nothing", "/"}, l.String()},
+		{nil, l.String()},
+		{[]string{"/a", "/b", "$ORIGIN/x", "/c"}, ":"},
+	} {
+		if got := l.Without(c.dirs...).String(); got != c.want {
+			t.Errorf("without %q: %q, not %q", c.dirs, got, c.want)
+		}
+	}
+	if l.String() != "/a:/b/:${ORIGIN}/x::/a//:/c" {
+		t.Error("the list was modified")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -120,5 +121,30 @@ func TestGlob(t *testing.T) {
 	}
 	if _, err := r.Glob("/["); err == nil {
 		t.Error("a bad pattern")
+	}
+}
+
+// As in the kernel, a path leads through at most 40 links (path_resolution(7)), each of which may be sound.
+func TestFortyLinks(t *testing.T) {
+	files := map[string]string{"file": "x", "1": "-> file"}
+	for i := 2; i <= 41; i++ {
+		files[strconv.Itoa(i)] = "-> " + strconv.Itoa(i-1)
+	}
+	r := tree(t, files)
+	if got, err := r.Resolve("/40"); err != nil || got != "/file" {
+		t.Errorf("40 links: %q, %v", got, err)
+	}
+	if got, err := r.Resolve("/41"); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("41 links: %q, %v", got, err)
+	}
+	if got, err := Realpath(filepath.Join(r.Dir, "40")); err != nil || filepath.Base(got) != "file" {
+		t.Errorf("40 links: %q, %v", got, err)
+	}
+	// The kernel agrees.
+	if _, err := os.Stat(filepath.Join(r.Dir, "40")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(r.Dir, "41")); !errors.Is(err, syscall.ELOOP) {
+		t.Error(err)
 	}
 }

@@ -565,3 +565,24 @@ func TestFilesAreVisitedInTheOrderGiven(t *testing.T) {
 		t.Errorf("the link is visited as %q", bad)
 	}
 }
+
+// A name that was a file when the directory was read may be a FIFO when it is opened.
+func TestOpenDoesNotWaitForAWriter(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := unix.Mkfifo("fifo", 0o644); err != nil {
+		t.Skip(err)
+	}
+	done := make(chan *File)
+	go func() { done <- open(here, "fifo", "fifo", false, &noatime{}, make([]byte, 64)) }()
+	select {
+	case f := <-done:
+		defer f.close()
+		if f.ELF() {
+			t.Errorf("a FIFO passes for an ELF file: %v", f.Err)
+		}
+	case <-time.After(10 * time.Second):
+		w, _ := os.OpenFile("fifo", os.O_WRONLY|unix.O_NONBLOCK, 0) // lets it end
+		w.Close()
+		t.Error("waits for the writer of a FIFO")
+	}
+}
