@@ -313,7 +313,7 @@ func (m *memFile) WriteAt(p []byte, off int64) (int, error) {
 	m.writes++
 	if m.writes == m.fail {
 		if m.short {
-			p = p[:len(p)/2]
+			p = p[:max(len(p)-1, 0)]
 		} else {
 			p = nil
 		}

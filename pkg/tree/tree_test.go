@@ -209,6 +209,60 @@ func TestOtherFilesAreNotOpened(t *testing.T) {
 	}
 }
 
+// A name that was a regular file a moment ago can be a FIFO by the time that it is opened, to read or to write.
+func TestFileThatBecomesAFIFOIsNotWaitedFor(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write(t, "d/a", "\x7fELF and more")
+	swap := func() {
+		if err := errors.Join(os.Remove("d/a"), unix.Mkfifo("d/a", 0o644)); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, when := range []string{"before it is read", "before it is written to"} {
+		t.Run(when, func(t *testing.T) {
+			done := make(chan error)
+			go func() {
+				fd, err := unix.Open("d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+				if err != nil {
+					done <- err
+					return
+				}
+				defer unix.Close(fd)
+				if when == "before it is read" {
+					swap()
+				}
+				f := open(&dir{fd: fd}, "a", "d/a", false, &noatime{}, make([]byte, 64))
+				defer f.close()
+				if when == "before it is read" {
+					done <- nil
+					return
+				}
+				swap()
+				got, err := f.openForWriting(0o644)
+				if err == nil {
+					unix.Close(got)
+					err = errors.New("a FIFO was opened for writing")
+				} else {
+					err = nil
+				}
+				done <- err
+			}()
+			select {
+			case err := <-done:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(20 * time.Second):
+				t.Fatal("waits for the other end of a FIFO")
+			}
+			if err := os.Remove("d/a"); err != nil {
+				t.Fatal(err)
+			}
+			write(t, "d/a", "\x7fELF and more")
+		})
+	}
+}
+
 func TestNoMoreFilesAtATimeThanJobs(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for i := range 600 {
