@@ -57,8 +57,8 @@ func (s *Load) startGLibc() {
 }
 
 // startAudits loads the auditing modules that the program names, each in a namespace
-// of its own, as if the program had opened them (load_audit_modules in elf/rtld.c).
-// One that cannot be loaded is ignored, with a message.
+// of its own (load_audit_modules in elf/rtld.c). The program's run path counts for
+// them and for what they need. One that cannot be loaded is ignored, with a message.
 func (s *Load) startAudits() {
 	if !s.Interp.Version.atLeast(2, 32) {
 		return
@@ -70,11 +70,11 @@ func (s *Load) startAudits() {
 				continue
 			}
 			n := &Load{l: s.l, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, system: s.system,
-				subdirs: s.subdirs, subsKey: s.subsKey, processor: s.processor}
+				subdirs: s.subdirs, subsKey: s.subsKey, processor: s.processor, base: s.Main}
 			self := *s.self
 			n.self = &self
-			caller := *s.Main // whose run path is searched, but which is not there
-			caller.program = false
+			caller := *s.self // it is the loader that opens them, with the program's $ORIGIN
+			caller.names, caller.File, caller.origin = nil, nil, s.Main.origin
 			n.Main, n.Objects = &caller, []*Object{&caller}
 			o, _ := n.mapObject(name, &caller, cause)
 			o.NeededBy, o.loader = s.Main, nil // __RTLD_CALLMAP
@@ -315,10 +315,14 @@ func (s *Load) search(name string, loader *Object) *outcome {
 				if s.openPath(name, dirs, ByRPath, l, r) {
 					return r
 				}
-				didMain = didMain || l == s.Main
+				didMain = didMain || l == s.base
 			}
 		}
-		if dirs := s.list(s.Main, elf.DT_RPATH); !didMain && len(dirs) > 0 && s.openPath(name, dirs, ByRPath, s.Main, r) {
+		if dirs := s.list(s.base, elf.DT_RPATH); !didMain && len(dirs) > 0 && s.openPath(name, dirs, ByRPath, s.base, r) {
+			return r
+		}
+		// "Also try DT_RUNPATH in the executable for LD_AUDIT dlopen call."
+		if dirs := s.list(s.base, elf.DT_RUNPATH); s.base != s.Main && len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, s.base, r) {
 			return r
 		}
 	}

@@ -225,6 +225,7 @@ type Load struct {
 	env       []element
 	system    []element
 	muslFrom  string
+	base      *Object // the program, whose DT_RPATH counts in every namespace
 	self      *Object // the loader
 	subdirs   []string
 	processor ldcache.Processor
@@ -268,7 +269,7 @@ func (l *Loader) Load(p string) (*Load, error) {
 	s := &Load{l: l, abi: abiOf(f)}
 	s.CPU = cpuFor(l.o.CPU, f.machine)
 	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, program: true}
-	s.Main, s.Objects = main, []*Object{main}
+	s.Main, s.base, s.Objects = main, main, []*Object{main}
 	main.origin = originOf(l.abs(p))
 	// A program's $ORIGIN is the directory of /proc/self/exe, which has no links
 	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.

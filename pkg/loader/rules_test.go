@@ -673,7 +673,7 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("tried %+v", o.Tried)
 			}
 		}},
-		{"auditing modules are found as if the program had opened them", func(s *stage) {
+		{"auditing modules are found through the program's run path", func(s *stage) {
 			s.put("a/libmodule.so.1", lib("libmodule.so.1").Needs("libdep.so.1").With(elf.DT_RUNPATH, "~/a"))
 			s.put("a/libdep.so.1", lib("libdep.so.1"))
 			s.put("a/libx.so.1", lib("libx.so.1"))

@@ -91,6 +91,7 @@ type answer struct {
 	crash     bool               // the loader itself crashes
 	fatalName string             // the name that was asked for: some of glibc's messages have only that
 	lacks     map[[3]string]bool // files, symbol versions that they lack, and the files that need them
+	untold    bool               // the loader failed at an assertion while it gave up an auditing module
 	relr      bool               // it stops for lack of the version that guards DT_RELR
 	audits    map[string]bool    // auditing modules, and whether each can be loaded
 }
@@ -218,6 +219,9 @@ func parse(out, interp string) answer {
 			if m := lackText.FindStringSubmatch(line); m != nil {
 				a.lacks[[3]string(m[1:])] = true
 			}
+			if strings.HasPrefix(line, "Inconsistency detected by ld.so: dl-close.c") {
+				return answer{untold: true}
+			}
 			if strings.HasPrefix(line, "Inconsistency detected by ld.so: dl-version.c") {
 				return answer{crash: true}
 			}
@@ -250,6 +254,9 @@ func parse(out, interp string) answer {
 // line is compared only where we have it: glibc prints it always.
 func difference(ours, theirs answer, interp string) string {
 	if ours.crash && theirs.crash {
+		return ""
+	}
+	if theirs.untold {
 		return ""
 	}
 	if theirs.relr {
