@@ -65,6 +65,8 @@ const (
 	FHSInterpreter     = "fhs-interpreter"
 	LoadError          = "load-error"
 	Malformed          = "malformed-file"
+	DriverByName       = "driver-by-name"
+	ExecutableStack    = "executable-stack"
 )
 
 var rules = []Rule{
@@ -108,6 +110,10 @@ var rules = []Rule{
 	{NoInterpreter, Error, "the program's loader does not exist", "The kernel answers \"No such file or directory\" although the program is there."},
 	{FHSInterpreter, Warning, "a Nix package's program asks for the host's loader", "On NixOS there is none at that place."},
 	{LoadError, Error, "a library that is found cannot be loaded", "The loader stops at it, without looking further."},
+	{DriverByName, Warning, "a script opens the driver by name",
+		"The library that calls dlopen is the interpreter's own, so no run path of the package is searched. Only the driver link's path in the script helps."},
+	{ExecutableStack, Warning, "the file asks for an executable stack",
+		"glibc from 2.41 on refuses to dlopen such a library; every process that loads it at start gets an executable stack."},
 	{Malformed, Error, "the file contradicts itself", "It cannot be examined."},
 }
 
@@ -136,6 +142,7 @@ type Finding struct {
 	Entry    *string `json:"entry,omitempty"`    // as written in the run path
 	Position int     `json:"position,omitempty"` // of the entry, from 1
 	Library  string  `json:"library,omitempty"`
+	Line     int     `json:"line,omitempty"` // of a script, from 1
 	// Libraries are all names where a finding is about several.
 	Libraries  []string    `json:"libraries,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`

@@ -249,7 +249,12 @@ func runAudit(s *Session, a *audit.Auditor, o auditOutput) error {
 		visit: func(f *tree.File) (*audit.Pending, bool) {
 			visited.Add(1)
 			if f.Err == nil && !f.ELF() {
-				return nil, false
+				text, lang, err := scriptText(f)
+				if err != nil {
+					return audit.NewPending(audit.NewFailed(f.Path, err)), true
+				}
+				r := a.Script(f.Path, string(text), lang)
+				return audit.NewPending(r), r != nil
 			}
 			if r := unexamined(f); r != nil {
 				return audit.NewPending(r), true

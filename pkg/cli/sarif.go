@@ -85,7 +85,7 @@ func writeSARIF(w io.Writer, reports []*audit.Report) error {
 			res := sarifResult{RuleID: f.ID, RuleIndex: index[f.ID], Level: f.Severity,
 				Message: sarifText{strings.ToValidUTF8(f.Message+". fix: "+f.Fix, "�")},
 				// Code scanning shows results at a line; an ELF file is shown at its first.
-				Locations:    []sarifLocation{{sarifPhysical{sarifArtifact{uri(r.Path)}, &sarifRegion{1}}}},
+				Locations:    []sarifLocation{{sarifPhysical{sarifArtifact{uri(r.Path)}, &sarifRegion{max(1, f.Line)}}}},
 				Fingerprints: map[string]string{"finding/v1": audit.Digest(r.Path, f)}}
 			if f.Accepted {
 				res.Suppressions = []sarifSuppression{{"external", "accepted by the baseline"}}

@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"sync/atomic"
+
+	"github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/tree"
+)
+
+// ScriptsCommand returns the command scripts.
+func ScriptsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "scripts",
+		Usage:     "list where scripts open the driver by name, which no run path helps; --fix puts in the driver link's path",
+		ArgsUsage: "PATH...",
+		Description: `
+ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the package is searched.
+Python, JavaScript and C files are read. --fix changes the names that are passed to a call that loads a library, directly
+or through variables of the same file, and nothing else. With --nix the arguments of substituteInPlace for a change
+are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "fix", DisableDefaultText: true, Usage: "put the driver link's path into the names that are opened"},
+			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "print substituteInPlace commands, for a package of Nix"},
+			DriverLinkFlag(), DryRunFlag(), JSONFlag(), JobsFlag(),
+			VerboseFlag("also list names that are not seen to be opened"), QuietFlag("report problems only"),
+		},
+		Action: func(c *cli.Context) error {
+			s, err := Start(c, c.Args().Slice())
+			if err != nil {
+				return err
+			}
+			if err := CheckLayout(c); err != nil {
+				return err
+			}
+			o := scriptOptions{fix: c.Bool("fix"), nix: c.Bool("nix"), link: c.String("driver-link")}
+			if o.fix && o.nix {
+				return Misuse("--fix and --nix contradict each other")
+			}
+			if s.DryRun && !o.fix {
+				return Misuse("--dry-run is for --fix")
+			}
+			if o.link == "" {
+				o.link = driver.Link
+			}
+			return runScripts(s, o)
+		},
+	}
+}
+
+type scriptOptions struct {
+	fix, nix bool
+	link     string
+}
+
+// scriptFile is one element of "files" in the JSON document of scripts.
+type scriptFile struct {
+	Path      string        `json:"path"`
+	PathBytes []byte        `json:"path_base64,omitempty"`
+	Action    Action        `json:"action"`
+	Reason    string        `json:"reason"`
+	Places    []scriptPlace `json:"places"`
+}
+
+type scriptPlace struct {
+	Kind    scripts.Kind `json:"kind"`
+	Library string       `json:"library"`
+	Line    int          `json:"line"`
+	Text    string       `json:"text"`
+	Fixable bool         `json:"fixable"`
+	// Substitute are the arguments of nixpkgs' substituteInPlace, "" where the place stays.
+	Substitute string `json:"substitute"`
+}
+
+// scriptSummary ends the JSON document of scripts.
+type scriptSummary struct {
+	Searched int    `json:"searched"` // scripts
+	Places   int    `json:"places"`   // where the driver is opened by name
+	Left     int    `json:"left"`     // of these, not to be changed automatically
+	Edited   int    `json:"edited"`   // files
+	Failed   int    `json:"failed"`
+	Stopped  string `json:"stopped,omitempty"`
+	dry      bool
+}
+
+func (s *scriptSummary) String() string {
+	line := fmt.Sprintf("%s searched: %s, %d left alone", count(s.Searched, "script", "scripts"), count(s.Places, "place", "places"), s.Left)
+	if s.Edited > 0 {
+		verb := "edited"
+		if s.dry {
+			verb = "would be edited"
+		}
+		line += fmt.Sprintf("; %s %s", count(s.Edited, "file", "files"), verb)
+	}
+	if s.Failed > 0 {
+		line += fmt.Sprintf("; %d failed", s.Failed)
+	}
+	return line
+}
+
+func runScripts(s *Session, o scriptOptions) error {
+	var sum scriptSummary
+	var searched atomic.Int64
+	run := sweep[*scriptFile]{
+		options: tree.Options{FollowArguments: !o.fix},
+		visit: func(f *tree.File) (*scriptFile, bool) {
+			r := &scriptFile{Path: f.Path, PathBytes: pathBytes(f.Path), Action: Unchanged, Places: []scriptPlace{}}
+			err := f.Err
+			if err == nil {
+				var is bool
+				if is, err = o.visit(f, r, s); is {
+					searched.Add(1)
+				}
+			}
+			if err != nil {
+				r.Action, r.Reason = Failed, err.Error()
+			}
+			return r, err != nil || len(r.Places) > 0
+		},
+		tell: func(r *scriptFile) any {
+			log := s.Log.WithField("path", r.Path)
+			switch r.Action {
+			case Failed:
+				sum.Failed++
+				log.Error(r.Reason)
+				return r
+			case Edited:
+				sum.Edited++
+			}
+			for _, p := range r.Places {
+				if p.Kind == scripts.Named {
+					log.Debugf("%d: %s is named: %s", p.Line, p.Library, Printable(p.Text))
+					continue
+				}
+				sum.Places++
+				what := "opens " + p.Library + " by name"
+				switch {
+				case p.Kind == scripts.Ldconfig:
+					what = "runs ldconfig -p, which does not list the driver link"
+				case p.Kind == scripts.Lookup && !p.Fixable:
+					what = "looks for " + p.Library + " by name"
+				}
+				if !p.Fixable {
+					sum.Left++
+					what += ", and is left alone"
+				}
+				if o.nix && p.Substitute != "" {
+					fmt.Fprintf(s.Stdout, "substituteInPlace %s %s\n", remedy.Quote(r.Path), p.Substitute)
+					continue
+				}
+				log.Infof("%d: %s: %s", p.Line, what, Printable(p.Text))
+			}
+			return r
+		},
+		end: func(stopped string) any {
+			sum.Searched, sum.Stopped, sum.dry = int(searched.Load()), stopped, s.DryRun
+			return &sum
+		},
+	}
+	if err := run.run(s); err != nil {
+		return err
+	}
+	if sum.Failed > 0 {
+		return ErrFailed
+	}
+	return nil
+}
+
+// visit searches one file. It reports whether it is a script.
+func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *Session) (is bool, err error) {
+	text, lang, err := scriptText(f)
+	if text == nil || err != nil {
+		return lang != scripts.Unknown, err
+	}
+	whole := string(text)
+	places := scripts.Find(whole, lang)
+	if o.fix {
+		if fixed := scripts.Fix(whole, places, o.link); fixed != whole {
+			if r.Action = Edited; !s.DryRun {
+				if err := f.Write(func(w tree.Writer) error { return overwrite(w, whole, fixed) }); err != nil {
+					return true, err
+				}
+			}
+		}
+	}
+	for _, p := range places {
+		if p.Kind == scripts.Named && !s.Verbose {
+			continue
+		}
+		place := scriptPlace{Kind: p.Kind, Library: p.Library, Line: p.Line, Text: p.Text, Fixable: p.Replace != ""}
+		if o.nix || s.JSON {
+			place.Substitute = p.Substitute(whole, places)
+		}
+		r.Places = append(r.Places, place)
+	}
+	return true, nil
+}
+
+// scriptText returns what stands in a script that may open the driver; nil for
+// every other file.
+func scriptText(f *tree.File) ([]byte, scripts.Language, error) {
+	if f.ELF() {
+		return nil, scripts.Unknown, nil
+	}
+	lang := scripts.LanguageOf(path.Base(f.Path), f.Head())
+	if lang == scripts.Unknown {
+		return nil, lang, nil
+	}
+	text, err := f.Whole(scripts.MaxSize)
+	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, tree.ErrNotRegular) || !scripts.Worth(text) {
+		return nil, lang, nil
+	}
+	return text, lang, err
+}
+
+// overwrite writes a longer or shorter text over another, from where they differ, in
+// one write.
+func overwrite(w tree.Writer, before, after string) error {
+	same := 0
+	for same < min(len(before), len(after)) && before[same] == after[same] {
+		same++
+	}
+	if _, err := w.WriteAt([]byte(after[same:]), int64(same)); err != nil {
+		return err
+	}
+	if len(after) < len(before) {
+		return w.Truncate(int64(len(after)))
+	}
+	return nil
+}

@@ -1,0 +1,297 @@
+package scripts
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const link = "/run/opengl-driver/lib"
+
+// What packages do, in a few lines each. The name of a case says who does it so.
+var cases = []struct {
+	name, text string
+	want       []string // "line kind library", with ! where it is replaced
+}{
+	{"NVML for Python", `
+from ctypes import *
+nvmlLib = None
+def _load():
+    global nvmlLib
+    nvmlLib = CDLL("libnvidia-ml.so.1")
+`, []string{"6 call libnvidia-ml.so.1!"}},
+	{"PyTorch", `
+import ctypes
+handle = ctypes.CDLL('libcuda.so.1')
+`, []string{"3 call libcuda.so.1!"}},
+	{"numba: a list that is opened later", `
+import ctypes, os
+from itertools import product
+def locate():
+    dlloader = ctypes.CDLL
+    dldir = ['/usr/lib', '/usr/lib64']
+    dlnames = ['libcuda.so', 'libcuda.so.1']
+    candidates = dlnames + [os.path.join(x, y) for x, y in product(dldir, dlnames)]
+    return dlloader, candidates
+def load(dlloader, candidates):
+    for path in candidates:
+        try:
+            return dlloader(path, mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            pass
+    raise OSError
+dlloader, candidates = locate()
+load(dlloader, candidates)
+`, []string{"7 later libcuda.so!", "7 later libcuda.so.1!"}},
+	{"one name in a variable", `
+import ctypes
+import sys
+if sys.platform == 'win32':
+    libname = 'nvcuda.dll'
+else:
+    libname = 'libcuda.so'
+lib = ctypes.CDLL(libname)
+`, []string{"7 later libcuda.so!"}},
+	{"a default, a function's result, an appended name", `
+import ctypes
+def open_it(name="libnvidia-ml.so.1"):
+    return ctypes.CDLL(name)
+def which():
+    return "libcuda.so.1"
+names = []
+names.append("libnvcuvid.so.1")
+open_it()
+ctypes.CDLL(which())
+for n in names: ctypes.cdll.LoadLibrary(n)
+`, []string{"3 later libnvidia-ml.so.1!", "6 later libcuda.so.1!", "8 later libnvcuvid.so.1!"}},
+	{"a choice in the call", `
+import ctypes, sys
+ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+`, []string{"3 call libcuda.so.1!"}},
+	{"tinygrad: find_library in the call", `
+import ctypes, ctypes.util
+from ctypes.util import find_library
+def unwrap(x):
+    if x is None: raise OSError
+    return x
+a = ctypes.CDLL(unwrap(find_library('cuda')))
+b = ctypes.CDLL(ctypes.util.find_library("nvidia-ml"))
+`, []string{"7 lookup libcuda.so!", "8 lookup libnvidia-ml.so!"}},
+	{"find_library elsewhere is left alone", `
+from ctypes.util import find_library
+have = find_library('cuda') is not None
+`, []string{"3 lookup libcuda.so"}},
+	{"Triton: a list for the linker, a test on ldconfig's output, a path to look at", `
+import os, subprocess
+libraries = ['libcuda.so.1']
+def build(src, libraries): pass
+def dirs():
+    libs = subprocess.check_output(["/sbin/ldconfig", "-p"]).decode()
+    locs = [line.split()[-1] for line in libs.splitlines() if "libcuda.so.1" in line]
+    return [d for d in locs if os.path.exists(os.path.join(d, 'libcuda.so.1'))]
+build("x", libraries)
+`, []string{"3 named libcuda.so.1", "6 ldconfig ", "7 named libcuda.so.1", "8 named libcuda.so.1"}},
+	{"Triton: C source in a string", `
+src = f"""
+static void* handle() {{
+  void* h = dlopen("libcuda.so.1", RTLD_LAZY);
+  if (!h) PyErr_SetString(PyExc_RuntimeError, "Failed to open libcuda.so.1");
+}}
+"""
+other = "h = dlopen(\"libnvidia-ml.so.1\", RTLD_NOW);"
+`, []string{"4 source libcuda.so.1!", "8 source libnvidia-ml.so.1!"}},
+	{"messages, comments, keys, comparisons", `
+# CDLL("libcuda.so.1")
+"""ctypes.CDLL("libcuda.so.1") is what this module is about."""
+import ctypes
+known = {"libcuda.so.1": 1}
+print("libcuda.so.1 is missing")
+def f(s, d):
+    if s == "libcuda.so.1" or "libcuda.so" in s: return d["libcuda.so.1"]
+    return "lib" "cuda.so.1" + "libcuda.so.1"
+`, []string{"5 named libcuda.so.1", "8 named libcuda.so.1", "8 named libcuda.so", "8 named libcuda.so.1", "9 named libcuda.so.1"}},
+	{"a name that another file opens", `
+table = dict(cuda=Entry(linux_sonames=("libcuda.so.1",), name="cuda"))
+`, []string{"2 named libcuda.so.1"}},
+	{"a path stays, also ours", `
+import ctypes
+def f():
+    ctypes.CDLL("/run/opengl-driver/lib/libcuda.so.1")
+    ctypes.CDLL("libcudart.so.12")
+`, nil},
+	{"cffi and Cython", `
+def f(ffi, dlfcn):
+    ffi.dlopen("libnvidia-ml.so.1")
+    path = 'libcuda.so.1'
+    dlfcn.dlopen(bytes(path, encoding='utf-8'), dlfcn.RTLD_NOW)
+    dlfcn.dlopen(b'libcuda.so.1', 2)
+`, []string{"3 call libnvidia-ml.so.1!", "4 later libcuda.so.1!", "6 call libcuda.so.1!"}},
+}
+
+func show(places []Place) []string {
+	var out []string
+	for _, p := range places {
+		mark := ""
+		if p.Replace != "" {
+			mark = "!"
+		}
+		out = append(out, fmt.Sprintf("%d %s %s%s", p.Line, p.Kind, p.Library, mark))
+	}
+	return out
+}
+
+func TestFind(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			places := Find(c.text, Python)
+			if got := strings.Join(show(places), "\n"); got != strings.Join(c.want, "\n") {
+				t.Errorf("found\n%s\nwant\n%s", got, strings.Join(c.want, "\n"))
+			}
+			if len(c.want) > 0 && !Worth([]byte(c.text)) {
+				t.Error("not worth a look")
+			}
+			fixed := Fix(c.text, places, link)
+			for _, p := range Find(fixed, Python) {
+				if p.Replace != "" {
+					t.Errorf("after the fix there is still %+v", p)
+				}
+			}
+			for i, line := range strings.Split(fixed, "\n") {
+				before := strings.Split(c.text, "\n")[i]
+				if strings.Contains(before, "libcuda") && !strings.Contains(strings.Join(c.want, " ")+" ", fmt.Sprintf("%d ", i+1)) && line != before {
+					t.Errorf("line %d changed: %q", i+1, line)
+				}
+			}
+		})
+	}
+}
+
+// Python itself is the judge: with a loader that knows no driver by name, what is
+// replaced fails before and works after, and what is left alone behaves as before.
+const judge = `
+import ctypes, ctypes.util, sys
+opened = []
+class Fake:
+    def __getattr__(self, name): return Fake()
+    def __call__(self, *a, **k): return Fake()
+def load(name, *a, **k):
+    name = name.decode() if isinstance(name, bytes) else str(name)
+    if not name.startswith("/run/opengl-driver/lib/lib"): raise OSError(name)
+    opened.append(name)
+    return Fake()
+ctypes.CDLL = load
+ctypes.util.find_library = lambda name: None
+class Cdll:
+    LoadLibrary = staticmethod(load)
+ctypes.cdll = Cdll()
+try:
+    exec(compile(open(sys.argv[1]).read(), sys.argv[1], "exec"), {"__name__": "x", "CDLL": load})
+except OSError as e:
+    print("OSError", e)
+print(*opened)
+`
+
+func TestPythonOpensTheDriverAfterTheFix(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3")
+	}
+	dir := t.TempDir()
+	run := func(text string) string {
+		name := filepath.Join(dir, "x.py")
+		os.WriteFile(name, []byte(text), 0o644)
+		out, err := exec.Command(python, "-c", judge, name).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	for _, name := range []string{"PyTorch", "numba: a list that is opened later", "one name in a variable",
+		"a default, a function's result, an appended name", "a choice in the call", "tinygrad: find_library in the call"} {
+		for _, c := range cases {
+			if c.name != name {
+				continue
+			}
+			text := strings.ReplaceAll(c.text, "from ctypes import *\n", "")
+			if before := run(text); !strings.HasPrefix(before, "OSError") {
+				t.Errorf("%s: before the fix: %s", name, before)
+			}
+			after := run(Fix(text, Find(text, Python), link))
+			if strings.Contains(after, "OSError") || !strings.Contains(after, link) {
+				t.Errorf("%s: after the fix: %s", name, after)
+			}
+		}
+	}
+}
+
+func TestJavaScriptAndC(t *testing.T) {
+	for _, c := range []struct {
+		lang Language
+		text string
+		want []string
+	}{
+		{JavaScript, "const ffi = require('ffi-napi'); // ffi.Library('libcuda.so.1')\nconst cuda = ffi.Library('libcuda.so.1', {\n  cuInit: ['int', ['int']],\n})\nconst name = `libnvidia-ml.so.1`\nconst h = Deno.dlopen(name, {})\nif (name === 'libcuda.so.1') { log(\"libcuda.so.1\") }\n",
+			[]string{"2 call libcuda.so.1!", "5 later libnvidia-ml.so.1!", "7 named libcuda.so.1", "7 named libcuda.so.1"}},
+		{C, "// dlopen(\"libcuda.so.1\")?\nvoid *h = dlopen(\"libcuda.so.1\", RTLD_LAZY);\nconst char *m = \"libcuda.so.1\";\n", []string{"1 call libcuda.so.1!", "2 call libcuda.so.1!"}},
+	} {
+		places := Find(c.text, c.lang)
+		if got := strings.Join(show(places), "\n"); got != strings.Join(c.want, "\n") {
+			t.Errorf("found\n%s\nwant\n%s", got, strings.Join(c.want, "\n"))
+		}
+	}
+}
+
+// substituteInPlace's arguments, followed to the letter by a shell and its --replace-fail, make what Fix makes.
+func TestSubstitute(t *testing.T) {
+	for _, c := range cases {
+		text := c.text
+		places := Find(text, Python)
+		want := Fix(text, places, "DRIVER/lib")
+		got := text
+		done := map[string]bool{}
+		for _, p := range places {
+			line := p.Substitute(text, places)
+			if line == "" || done[line] {
+				continue
+			}
+			done[line] = true
+			if strings.Contains(strings.ReplaceAll(line, "${addDriverRunpath.driverLink}", ""), "''") {
+				t.Errorf("%s: it ends Nix's string: %s", c.name, line)
+			}
+			script := "for a in " + strings.TrimPrefix(strings.ReplaceAll(line, "${addDriverRunpath.driverLink}", "DRIVER"), "--replace-fail ") + "; do printf '%s\\0' \"$a\"; done"
+			out, err := exec.Command("bash", "-c", script).Output()
+			words := strings.Split(string(out), "\x00")
+			if err != nil || len(words) != 3 {
+				t.Fatalf("%s: %v: %s", c.name, err, line)
+			}
+			if !strings.Contains(got, words[0]) {
+				t.Errorf("%s: nothing to replace: %s", c.name, line)
+			}
+			got = strings.ReplaceAll(got, words[0], words[1])
+		}
+		if got != want {
+			t.Errorf("%s: substituteInPlace makes\n%s\nwant\n%s", c.name, got, want)
+		}
+	}
+}
+
+func FuzzFind(f *testing.F) {
+	for _, c := range cases {
+		f.Add(c.text, 1)
+		f.Add(c.text, 2)
+		f.Add(c.text, 3)
+	}
+	f.Fuzz(func(t *testing.T, text string, lang int) {
+		places := Find(text, Language(lang))
+		for _, p := range places {
+			if p.Start < 0 || p.End > len(text) || p.Start > p.End {
+				t.Fatalf("%+v of %d bytes", p, len(text))
+			}
+			p.Substitute(text, places)
+		}
+		Fix(text, places, link)
+	})
+}
