@@ -16,6 +16,7 @@ type File struct {
 	RunPath     string    `json:"run_path"`
 	Error       string    `json:"error"` // why the loader would stop, "" where it would not
 	Missing     int       `json:"missing"`
+	Lacks       []Lack    `json:"lacks,omitempty"` // symbol versions that others need of the file itself
 	Libraries   []Library `json:"libraries"`
 	Driver      []Verdict `json:"driver"`
 }
@@ -73,6 +74,9 @@ func Describe(path string, s *loader.Load, l *Layout) *File {
 	f.Interpreter, f.Loader, f.Secure, f.Error = s.Interp.Path, s.Interp.Describe(), s.Secure, s.Err
 	f.SecureBy = s.SecureWhy
 	f.Missing = len(s.Missing())
+	for _, lack := range s.Main.Lacks {
+		f.Lacks = append(f.Lacks, Lack{lack.Version, lack.By.Path})
+	}
 	f.libraries(s, s.Objects[1:], 0)
 	for i, a := range s.Audits {
 		f.libraries(a, a.Objects, i+1)

@@ -163,7 +163,7 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 			f.source(m, t.start, t.end, Source)
 		}
 		return
-	case runsLdconfig(t.text) && len(stack) > 0:
+	case len(stack) > 0 && f.runsLdconfig(i):
 		f.add(Place{Kind: Ldconfig, Start: t.start, End: t.start})
 		return
 	case (callee == "find_library" || callee == "_findLib_ld") && driver.Provides("lib"+name+".so"):
@@ -373,9 +373,13 @@ func (f *finder) source(m []int, from, to int, kind Kind) {
 	}
 }
 
-func runsLdconfig(s string) bool {
-	first, rest, _ := strings.Cut(s, " ")
-	return (first == "ldconfig" || strings.HasSuffix(first, "/ldconfig")) && (rest == "" || strings.HasPrefix(rest, "-p"))
+// runsLdconfig reports whether a literal is "ldconfig -p", or the first of the words of that.
+func (f *finder) runsLdconfig(i int) bool {
+	program, option, _ := strings.Cut(f.tokens[i].text, " ")
+	if option == "" && i+2 < len(f.tokens) && f.tokens[i+1].text == "," && f.tokens[i+2].kind == literal {
+		option = f.tokens[i+2].text
+	}
+	return (program == "ldconfig" || strings.HasSuffix(program, "/ldconfig")) && strings.HasPrefix(option, "-p")
 }
 
 func (f *finder) add(p Place) {

@@ -104,7 +104,11 @@ type document struct {
 		Interpreter string
 		Loader      string
 		Error       string
-		Libraries   []struct {
+		Lacks       []struct {
+			Version  string
+			NeededBy string `json:"needed_by"`
+		}
+		Libraries []struct {
 			Soname    string
 			Path      *string
 			Cause     string
@@ -176,8 +180,8 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 				a.libs[[2]string{l.Soname, *l.Path}] = true
 			}
 		}
-		if m := ownLack.FindStringSubmatch(f.Error); m != nil && m[1] == m[3] {
-			a.lacks[[3]string(m[1:])] = true // the program's own, which is not among its libraries
+		for _, lack := range f.Lacks {
+			a.lacks[[3]string{f.Path, lack.Version, lack.NeededBy}] = true
 		}
 		if a.crash || strings.HasSuffix(f.Error, "the loader crashes") {
 			a = answer{crash: true}
@@ -194,8 +198,6 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 }
 
 var auditText = regexp.MustCompile("^ERROR: ld.so: object '(.*)' cannot be loaded as audit interface: (.*); ignored.$")
-
-var ownLack = regexp.MustCompile("^(.*): version `(.*)' not found \\(required by (.*)\\)$")
 
 var lackText = regexp.MustCompile("^.*?: (.*): version `(.*)' not found \\(required by (.*)\\)$")
 
