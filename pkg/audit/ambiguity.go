@@ -49,7 +49,7 @@ type Auditor struct {
 
 // New returns an auditor.
 func New(l *loader.Loader, o Options) *Auditor {
-	return &Auditor{Options: o, Loader: l}
+	return &Auditor{Options: o, Loader: l, closures: closures{root: strings.TrimSuffix(l.Host("/"), "/")}}
 }
 
 // entry is one entry of a file's run path, looked at.
@@ -67,6 +67,7 @@ type entry struct {
 type subject struct {
 	*Auditor
 	path    string
+	at      string // the same below the root, links resolved
 	load    *loader.Load
 	file    *loader.File
 	entries []entry
@@ -81,8 +82,8 @@ type subject struct {
 const maxEntries = 2000
 
 func (a *Auditor) subject(p string, load *loader.Load) *subject {
-	s := &subject{Auditor: a, path: p, load: load, file: load.Main.File}
-	s.inStore = a.Nix || store.Contains(s.file.Path) || load.Interp != nil && load.Interp.Store
+	s := &subject{Auditor: a, path: p, load: load, file: load.Main.File, at: a.Loader.Inside(load.Main.File.Path)}
+	s.inStore = a.Nix || store.Contains(s.at) || load.Interp != nil && load.Interp.Store
 	link := a.DriverLink
 	if link == "" {
 		link = driver.LinkFor(s.file.ELF.Machine)
@@ -295,8 +296,8 @@ func (s *subject) ambiguous(name string, all []candidate) Finding {
 	var places []string
 	for i, c := range all {
 		place := fmt.Sprintf("%s (entry %d)", c.path, c.entry.position)
-		if c.file.Path != c.path {
-			place = fmt.Sprintf("%s (entry %d, leads to %s)", c.path, c.entry.position, c.file.Path)
+		if at := s.Loader.Inside(c.file.Path); at != c.path {
+			place = fmt.Sprintf("%s (entry %d, leads to %s)", c.path, c.entry.position, at)
 		}
 		places = append(places, place)
 		f.Candidates = append(f.Candidates, Candidate{c.path, c.entry.position, i == 0})

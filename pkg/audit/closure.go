@@ -14,28 +14,36 @@ import (
 )
 
 // Closure returns the store paths that paths need at run time, themselves
-// included, as nix-store -qR says. Arguments may lie inside a store path.
-func Closure(paths []string) ([]string, error) {
+// included, as nix-store -qR says. Arguments may lie inside a store path. With a
+// root other than "" they are paths below it, and it is that root's store which is asked.
+func Closure(root string, paths []string) ([]string, error) {
 	var roots []string
 	for _, p := range paths {
 		real, err := sysroot.Realpath(p)
+		if root != "" {
+			real, err = sysroot.Root{Dir: root}.Resolve(p)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", p, err)
 		}
-		root := store.Path(real)
-		if root == "" {
+		object := store.Path(real)
+		if object == "" {
 			return nil, fmt.Errorf("%s is not in a Nix store", p)
 		}
-		roots = append(roots, root)
+		roots = append(roots, object)
 	}
-	out, err := nixStore(append([]string{"-qR"}, roots...)...)
+	out, err := nixStore(root, append([]string{"-qR"}, roots...)...)
 	if err != nil {
 		return nil, err
 	}
 	return out, nil
 }
 
-func nixStore(args ...string) ([]string, error) {
+// nixStore asks the store of a root, "" for this machine's.
+func nixStore(root string, args ...string) ([]string, error) {
+	if root != "" {
+		args = append([]string{"--store", root}, args...)
+	}
 	cmd := exec.Command("nix-store", args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -44,13 +52,14 @@ func nixStore(args ...string) ([]string, error) {
 		if text := strings.TrimSpace(stderr.String()); text != "" {
 			err = fmt.Errorf("%s", text)
 		}
-		return nil, fmt.Errorf("nix-store %s: %w", args[0], err)
+		return nil, fmt.Errorf("nix-store %s: %w", strings.Join(args[:min(len(args), 3)], " "), err)
 	}
 	return strings.Fields(string(out)), nil
 }
 
 // closures asks Nix what a store path brings along, once each.
 type closures struct {
+	root     string
 	mu       sync.Mutex
 	off      bool
 	requires map[string][]string
@@ -64,7 +73,7 @@ func (c *closures) of(p string) []string {
 	if c.requires == nil {
 		c.requires, c.sizes = map[string][]string{}, map[string]int64{}
 	}
-	r, err := nixStore("-qR", p)
+	r, err := nixStore(c.root, "-qR", p)
 	if err != nil {
 		c.off = true
 	}
@@ -81,7 +90,7 @@ func (c *closures) saved(pkg, ref string) (bytes int64, ok bool) {
 	if c.off {
 		return 0, false
 	}
-	direct, err := nixStore("-q", "--references", pkg)
+	direct, err := nixStore(c.root, "-q", "--references", pkg)
 	if err != nil {
 		c.off = true
 		return 0, false
@@ -99,7 +108,7 @@ func (c *closures) saved(pkg, ref string) (bytes int64, ok bool) {
 			continue
 		}
 		if _, known := c.sizes[p]; !known {
-			out, err := nixStore("-q", "--size", p)
+			out, err := nixStore(c.root, "-q", "--size", p)
 			if err != nil || len(out) != 1 {
 				c.off = true
 				return 0, false

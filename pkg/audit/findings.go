@@ -80,7 +80,7 @@ func (s *subject) directories() {
 		switch {
 		case !there && err != syscall.EACCES:
 			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, does not exist", e.position, e.text), Remedy: fix.And(", unless it is made at run time")}))
-		case there && !e.compat && host != path.Dir(s.file.Path) && !s.holdsAny(e):
+		case there && !e.compat && s.Loader.Inside(host) != path.Dir(s.at) && !s.holdsAny(e):
 			s.unused(e, host, fix)
 		}
 		s.keptReference(e, fix)
@@ -94,7 +94,7 @@ func (s *subject) leftover(text string) string {
 	case under("/build"), under("/homeless-shelter"), under("/nix/var/nix/builds"), under("/private/tmp"):
 		return "a directory of the Nix build sandbox, left over"
 	case under("/tmp"), under("/var/tmp"):
-		if under("/tmp") && strings.HasPrefix(s.file.Path, "/tmp/") || strings.HasPrefix(s.file.Path, "/var/tmp/") && under("/var/tmp") {
+		if under("/tmp") && strings.HasPrefix(s.at, "/tmp/") || strings.HasPrefix(s.at, "/var/tmp/") && under("/var/tmp") {
 			return "" // the file itself is only there for the time being
 		}
 		return "a temporary directory, left over from the build; anybody can create it"
@@ -102,7 +102,7 @@ func (s *subject) leftover(text string) string {
 	for _, home := range []string{"/home/", "/Users/"} {
 		if rest, ok := strings.CutPrefix(text, home); ok {
 			user, _, _ := strings.Cut(rest, "/")
-			if !strings.HasPrefix(s.file.Path, home+user+"/") {
+			if !strings.HasPrefix(s.at, home+user+"/") {
 				return "somebody's home directory, left over from the build"
 			}
 		}
@@ -123,9 +123,10 @@ func isFHS(key string) bool {
 // directory itself, or the one in which a missing one could be created.
 func (s *subject) writable(dir, host string, there bool) (where, how string) {
 	if there {
-		for d := host; d != "/" && d != "."; d = path.Dir(d) {
-			st, err := os.Stat(d)
-			if err != nil || st.Mode().Perm()&0o002 == 0 || st.Mode()&os.ModeSticky != 0 && d != host {
+		inside := s.Loader.Inside(host)
+		for d := inside; d != "/" && d != "."; d = path.Dir(d) {
+			st, err := os.Stat(s.Loader.Host(d))
+			if err != nil || st.Mode().Perm()&0o002 == 0 || st.Mode()&os.ModeSticky != 0 && d != inside {
 				continue
 			}
 			return d, "everybody can write to %s"
@@ -165,7 +166,7 @@ func (s *subject) holdsAny(e *entry) bool {
 
 func (s *subject) unused(e *entry, host string, fix remedy.Remedy) {
 	msg := fmt.Sprintf("entry %d, %s, holds nothing that the file asks for", e.position, e.text)
-	own, ref := store.Path(s.file.Path), store.Path(host)
+	own, ref := store.Path(s.at), store.Path(s.Loader.Inside(host))
 	if ref != "" && ref != own {
 		msg += ", and keeps " + ref + " alive"
 		if own != "" && s.Loader.Files().IsDir("/nix/store") {
@@ -179,7 +180,7 @@ func (s *subject) unused(e *entry, host string, fix remedy.Remedy) {
 
 func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 	object := store.Path(e.key)
-	if object == "" || object == store.Path(s.file.Path) {
+	if object == "" || object == store.Path(s.at) {
 		return
 	}
 	hash, name := store.Split(object)
@@ -245,7 +246,7 @@ func (s *subject) libc() {
 		if o.Name != "libc.so.6" || !o.Found() || o.File == nil {
 			continue
 		}
-		mine, theirs := store.Path(at), store.Path(o.File.Path)
+		mine, theirs := store.Path(s.Loader.Inside(at)), store.Path(s.Loader.Inside(o.File.Path))
 		if mine != theirs {
 			s.report(Finding{ID: LibcMismatch, Library: o.Name,
 				Message: fmt.Sprintf("the program's loader is %s, but its libc.so.6 is %s (%s)", in.Path, o.Path, ruleText(o)),
@@ -259,7 +260,7 @@ func (s *subject) interpreter() {
 	if in == "" || !s.isProgram() {
 		return
 	}
-	if store.Contains(s.file.Path) && !store.Contains(in) {
+	if store.Contains(s.at) && !store.Contains(in) {
 		s.report(Finding{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's", in),
 			Remedy: remedy.Do("add autoPatchelfHook to nativeBuildInputs")})
 		return

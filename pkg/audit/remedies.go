@@ -16,13 +16,14 @@ import (
 // operand returns the file as an argument for the editing tools, which refuse
 // symbolic links and would take a leading hyphen for a flag's.
 func (s *subject) operand() string {
-	if st, err := os.Lstat(s.path); err != nil || st.Mode()&os.ModeSymlink != 0 {
+	at := s.Loader.Host(s.path)
+	if st, err := os.Lstat(at); err != nil || st.Mode()&os.ModeSymlink != 0 {
 		return s.file.Path
 	}
-	if strings.HasPrefix(s.path, "-") {
-		return "./" + s.path
+	if strings.HasPrefix(at, "-") {
+		return "./" + at
 	}
-	return s.path
+	return at
 }
 
 // edit is the remedy of running an editing tool on the file with the settings that

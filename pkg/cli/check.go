@@ -70,10 +70,10 @@ and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+ExitStatus)
-	app.Flags = append(append(append(app.Flags, IgnoreFlag(), StrictFlag(), MalformedFlag(),
+	app.Flags = append(append(append(app.Flags, IgnoreFlag(), StrictFlag(), RootFlag(), MalformedFlag(),
 		&cli.BoolFlag{Name: "nix-build", DisableDefaultText: true, Usage: "the files are a Nix package's that is being built: say what to write in it, not which command to run"}), SearchFlags()...), Flags()...)
 	app.Action = func(c *cli.Context) error {
-		s, err := Start(c, c.Args().Slice())
+		s, err := Start(c, rootOr(c))
 		if err != nil {
 			return err
 		}
@@ -81,16 +81,52 @@ that both a compat directory and the driver link provide is not ambiguous when t
 		if err != nil {
 			return err
 		}
-		l, err := loader.New(loader.Options{NoTries: true})
+		l, err := loader.New(loader.Options{NoTries: true, Root: c.String("root")})
 		if err != nil {
 			return err
 		}
-		return checkAmbiguity(s, audit.New(l, options))
+		return checkAmbiguity(s, audit.New(l, options), newRooted(c, l, s))
 	}
 	return app
 }
 
-func checkAmbiguity(s *Session, a *audit.Auditor) error {
+// rootOr returns the paths of the command line; with --root, "/" where there is none.
+func rootOr(c *cli.Context) []string {
+	if c.String("root") != "" && !c.Args().Present() {
+		return []string{"/"}
+	}
+	return c.Args().Slice()
+}
+
+// rooted names files as the system below a root does; nil where it is this machine's.
+type rooted struct{ l *loader.Loader }
+
+// newRooted turns the session's paths, which may be given as below the root or as on
+// this machine, into those of this machine.
+func newRooted(c *cli.Context, l *loader.Loader, s *Session) *rooted {
+	if c.String("root") == "" {
+		return nil
+	}
+	for i, p := range s.Paths {
+		inside := l.Path(p)
+		if s.Paths[i] = l.Host(inside); s.Paths[i] == "" {
+			s.Paths[i] = "/"
+		}
+		if host, _, err := l.Files().Resolve(inside); err == nil {
+			s.Paths[i] = host
+		}
+	}
+	return &rooted{l}
+}
+
+func (r *rooted) name(host string) string {
+	if r == nil || host == "" {
+		return host
+	}
+	return r.l.Inside(host)
+}
+
+func checkAmbiguity(s *Session, a *audit.Auditor, in *rooted) error {
 	var sum audit.Summary
 	var notELF atomic.Int64
 	run := sweep[*audit.Report]{
@@ -98,11 +134,11 @@ func checkAmbiguity(s *Session, a *audit.Auditor) error {
 		visit: func(f *tree.File) (*audit.Report, bool) {
 			if f.Err == nil && !f.ELF() {
 				notELF.Add(1)
-				return audit.NewSkipped(f.Path, string(elfimage.NotELF)), s.JSON || s.Verbose
+				return audit.NewSkipped(in.name(f.Path), string(elfimage.NotELF)), s.JSON || s.Verbose
 			}
-			r := unexamined(f)
+			r := unexamined(f, in)
 			if r == nil {
-				r = a.Ambiguity(f.Path)
+				r = a.Ambiguity(in.name(f.Path))
 			}
 			if r.Outcome == audit.Failed && (s.tolerates(f, r.Err) || s.tolerates(f, parseError(f))) {
 				r.Outcome = audit.Skipped
@@ -132,12 +168,12 @@ func checkAmbiguity(s *Session, a *audit.Auditor) error {
 }
 
 // unexamined returns the report of an ELF file that cannot, or need not, be examined.
-func unexamined(f *tree.File) *audit.Report {
+func unexamined(f *tree.File, in *rooted) *audit.Report {
 	switch {
 	case f.Err != nil:
-		return audit.NewFailed(f.Path, f.Err)
+		return audit.NewFailed(in.name(f.Path), f.Err)
 	case f.SameAs != "":
-		return audit.NewSkipped(f.Path, "the same file as "+f.SameAs)
+		return audit.NewSkipped(in.name(f.Path), "the same file as "+in.name(f.SameAs))
 	}
 	return nil
 }
@@ -191,10 +227,10 @@ func AuditCommand() *cli.Command {
 			&cli.StringFlag{Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 			&cli.BoolFlag{Name: "update-baseline", DisableDefaultText: true, Usage: "write all findings to the --baseline file, which accepts them"},
 			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "the files are a Nix package's although they are not in a store"},
-			IgnoreFlag(), StrictFlag(), AssumeDriverFlag(), CPUFlag(),
+			RootFlag(), IgnoreFlag(), StrictFlag(), AssumeDriverFlag(), CPUFlag(),
 		}, SearchFlags()...), Flags()...),
 		Action: func(c *cli.Context) error {
-			s, err := Start(c, c.Args().Slice())
+			s, err := Start(c, rootOr(c))
 			if err != nil {
 				return err
 			}
@@ -207,7 +243,7 @@ func AuditCommand() *cli.Command {
 				return Misuse("--update-baseline needs --baseline FILE")
 			}
 			if c.Bool("closure") {
-				if s.Paths, err = audit.Closure(s.Paths); err != nil {
+				if s.Paths, err = audit.Closure(c.String("root"), s.Paths); err != nil {
 					return err
 				}
 			}
@@ -219,7 +255,7 @@ func AuditCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return runAudit(s, audit.New(l, options), out)
+			return runAudit(s, audit.New(l, options), newRooted(c, l, s), out)
 		},
 	}
 }
@@ -234,7 +270,7 @@ type auditOutput struct {
 // runAudit reports everything that is wrong with the run path of each file. It
 // returns ErrFailed where there is an error that the baseline does not have, or a
 // file could not be examined.
-func runAudit(s *Session, a *audit.Auditor, o auditOutput) error {
+func runAudit(s *Session, a *audit.Auditor, in *rooted, o auditOutput) error {
 	accepted, err := o.accepted()
 	if err != nil {
 		return err
@@ -251,15 +287,15 @@ func runAudit(s *Session, a *audit.Auditor, o auditOutput) error {
 			if f.Err == nil && !f.ELF() {
 				text, lang, err := scriptText(f)
 				if err != nil {
-					return audit.NewPending(audit.NewFailed(f.Path, err)), true
+					return audit.NewPending(audit.NewFailed(in.name(f.Path), err)), true
 				}
-				r := a.Script(f.Path, string(text), lang)
+				r := a.Script(in.name(f.Path), string(text), lang)
 				return audit.NewPending(r), r != nil
 			}
-			if r := unexamined(f); r != nil {
+			if r := unexamined(f, in); r != nil {
 				return audit.NewPending(r), true
 			}
-			p := whole.Examine(f.Path)
+			p := whole.Examine(in.name(f.Path))
 			found.Add(int64(p.Found()))
 			return p, true
 		},

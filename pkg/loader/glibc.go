@@ -82,6 +82,9 @@ func (s *Load) startAudits() {
 			if !o.missing && o.Err == "" && n.deps([]*Object{o}) {
 				n.checkVersions(n.Objects)
 			}
+			if strings.HasSuffix(n.Err, crashes) { // not in a module's namespace alone
+				s.stop("%s", n.Err)
+			}
 			s.Audits = append(s.Audits, n)
 		}
 	}

@@ -150,6 +150,14 @@ func (l *Loader) Path(host string) string {
 	return host
 }
 
+// Host returns where a path below the root lies on this machine, no link followed.
+func (l *Loader) Host(p string) string {
+	if l.files.root == "" {
+		return p
+	}
+	return l.files.root + p
+}
+
 // Object is one file of a load, or a name for which there is none.
 type Object struct {
 	Name     string // as it was asked for, tokens replaced
@@ -275,7 +283,7 @@ func (l *Loader) Load(p string) (*Load, error) {
 	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
 	isProgram := f.Interp != "" && (f.Soname == "" || f.etype == elf.ET_EXEC || f.flags1&elf.DF_1_PIE != 0)
 	if isProgram {
-		main.origin = originOf(l.virtual(at.host))
+		main.origin = originOf(l.Inside(at.host))
 	}
 	if isProgram {
 		s.SecureWhy = f.secure()
@@ -304,16 +312,19 @@ func (l *Loader) Load(p string) (*Load, error) {
 	return s, nil
 }
 
-// virtual is the path below the root of a resolved path of this machine.
-func (l *Loader) virtual(host string) string {
+// Inside returns the path below the root of a resolved path of this machine.
+func (l *Loader) Inside(host string) string {
 	for dir, real := range l.files.mounts {
 		if rest, ok := strings.CutPrefix(host, real+"/"); ok {
 			return dir + "/" + rest
 		}
 	}
 	if l.files.root != "" {
-		if rest, ok := strings.CutPrefix(host, l.files.root); ok {
-			return rest
+		if rest, ok := strings.CutPrefix(host, l.files.root+"/"); ok {
+			return "/" + rest
+		}
+		if host == l.files.root {
+			return "/"
 		}
 	}
 	return host

@@ -30,6 +30,9 @@ type definition struct {
 	name string
 }
 
+// crashes ends what is said of files at which the loader fails at an assertion.
+const crashes = ": the loader crashes"
+
 // relrVersion is what glibc from 2.36 on wants a file to need that has DT_RELR, so
 // that older ones, which ignore that, refuse the file.
 const relrVersion = "GLIBC_ABI_DT_RELR"
@@ -75,7 +78,7 @@ func (s *Load) checkVersions(objects []*Object) {
 			}
 			switch {
 			case to == nil:
-				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", v.Name, v.Library)
+				s.refuse(o, "it needs version `%s' of %s, which is not loaded"+crashes, v.Name, v.Library)
 				return
 			case to.missing || to.File == nil || to.File.versions.defines == nil || v.Weak:
 			case !to.File.versions.defines[definition{v.Hash, v.Name}]:
