@@ -16,6 +16,9 @@ func (a *Auditor) Ambiguity(p string) *Report {
 	return a.examine(p, func(s *subject) {
 		s.safety()
 		s.ambiguity()
+		s.byProcessor()
+		s.loadedElsewhere()
+		s.libc()
 	})
 }
 

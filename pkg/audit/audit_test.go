@@ -47,7 +47,7 @@ func (f *folder) put(name string, o tinyelf.Object) string {
 
 // lib makes a library; variant makes the contents of two of one name differ.
 func lib(soname, variant string) tinyelf.Object {
-	return tinyelf.Object{Data: variant}.With(elf.DT_SONAME, soname)
+	return tinyelf.Object{Data: variant, Stack: elf.PF_R | elf.PF_W}.With(elf.DT_SONAME, soname)
 }
 
 func (f *folder) auditor(o loader.Options) *Auditor {
@@ -88,7 +88,7 @@ func (f *folder) want(found []Finding, want ...string) {
 }
 
 func needs(runPath string, names ...string) tinyelf.Object {
-	return tinyelf.Object{}.Needs(names...).With(elf.DT_RUNPATH, runPath)
+	return tinyelf.Object{Stack: elf.PF_R | elf.PF_W}.Needs(names...).With(elf.DT_RUNPATH, runPath)
 }
 
 func TestNoRunpathAmbiguity(t *testing.T) {
@@ -127,7 +127,7 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 		}},
 		{"with DT_RPATH the names of the whole load count", func(f *folder) {
 			f.put("c/libc1.so", lib("libc1.so", "").Needs("liba.so.1"))
-			f.put("p", tinyelf.Object{}.Needs("libc1.so").With(elf.DT_RPATH, "~/c:~/a:~/b"))
+			f.put("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W}.Needs("libc1.so").With(elf.DT_RPATH, "~/c:~/a:~/b"))
 			f.want(f.ambiguity("p"), "error ambiguous-library")
 			// DT_RUNPATH is not searched for them.
 			f.put("q", needs("~/c:~/a:~/b", "libc1.so"))
@@ -226,6 +226,54 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 			f.put("bin/p", needs("$ORIGIN:${ORIGIN}/../a", "liba.so.1"))
 			f.want(f.ambiguity("bin/p"), "error ambiguous-library")
 		}},
+		{"a name that only a newer processor finds in the first directory", func(f *folder) {
+			f.put("v/glibc-hwcaps/x86-64-v3/libv.so.1", lib("libv.so.1", "v3"))
+			f.put("w/libv.so.1", lib("libv.so.1", "plain"))
+			f.put("p", needs("~/v:~/w", "libv.so.1"))
+			found := f.ambiguity("p")
+			f.want(found, "error ambiguous-library")
+			if c := found[0].Candidates; len(c) != 2 || c[0].Path != f.dir+"/v/glibc-hwcaps/x86-64-v3/libv.so.1" || c[1].Path != f.dir+"/w/libv.so.1" {
+				f.Errorf("candidates %+v", c)
+			}
+			// One directory that has both is how it is meant.
+			f.put("v/libv.so.1", lib("libv.so.1", "plain"))
+			f.want(f.ambiguity("p"))
+			// And so are a directory for one processor and the same file for others.
+			f.put("p", needs("~/v", "libv.so.1"))
+			f.want(f.ambiguity("p"))
+		}},
+		{"a library whose own run path leads elsewhere than to what is loaded", func(f *folder) {
+			f.put("lib/libuser.so.1", lib("libuser.so.1", "").Needs("liba.so.1").With(elf.DT_RUNPATH, "~/b"))
+			p := needs("~/a:~/lib", "liba.so.1", "libuser.so.1")
+			p.Interp = loader64
+			f.put("p", p)
+			f.want(f.ambiguity("p"), "warning ambiguous-library")
+			// The same file is no matter.
+			f.put("lib/libuser.so.1", lib("libuser.so.1", "").Needs("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			f.want(f.ambiguity("p"))
+		}},
+		{"an own libc, libm or libstdc++ beside the loader's", func(f *folder) {
+			if _, err := os.Stat(loader64); err != nil {
+				f.Skip("no ", loader64)
+			}
+			own := func(name, want string) {
+				f.put("own/"+name, lib(name, "own"))
+				p := needs("~/own", name)
+				p.Interp = loader64
+				f.put("p", p)
+				l, err := loader.New(loader.Options{})
+				if err != nil {
+					f.Fatal(err)
+				}
+				if load, err := l.Load(f.dir + "/p"); err != nil || load.Default(name) == nil {
+					f.Logf("the system has no %s", name)
+					return
+				}
+				f.want(f.ambiguity("p"), want)
+			}
+			own("libm.so.6", "error libc-mismatch")
+			own("libstdc++.so.6", "warning ambiguous-library")
+		}},
 		{"many names that nobody asks for are one warning", func(f *folder) {
 			for _, n := range []string{"libx.so.1", "liby.so.1", "libz9.so.1"} {
 				f.put("a/"+n, lib(n, "a"))
@@ -299,6 +347,29 @@ func TestAudit(t *testing.T) {
 			f.audited("lib/p", needs("$ORIGIN", "liba.so.1"))
 		}},
 		{"relative entry", func(f *folder) { f.audited("p", needs("lib"), "error relative-entry") }},
+		{"a token that the loader does not know", func(f *folder) {
+			f.audited("p", needs("$FOO/lib"), "error unknown-token")
+			f.audited("p", needs("/none/${BAR}/lib"), "error unknown-token")
+			f.audited("p", needs("$LIB/x"), "error relative-entry")
+		}},
+		{"an entry that is a file", func(f *folder) {
+			f.put("lib/liba.so.1", lib("liba.so.1", ""))
+			p := f.put("p", needs("$ORIGIN/lib/liba.so.1"))
+			doc := f.audit(loader.Options{}, p)
+			f.want(doc.of(p), "note missing-directory")
+			if m := doc.of(p)[0].Message; !strings.HasSuffix(m, "is a file, not a directory") {
+				f.Error(m)
+			}
+		}},
+		{"an executable stack", func(f *folder) {
+			o := lib("libx.so.1", "")
+			o.Stack = elf.PF_R | elf.PF_W | elf.PF_X
+			f.audited("libx.so.1", o, "warning executable-stack")
+			o.Stack = 0 // on x86-64 that asks for one too
+			f.audited("libx.so.1", o, "warning executable-stack")
+			o.Machine = elf.EM_AARCH64
+			f.audited("libx.so.1", o)
+		}},
 		{"duplicate entry", func(f *folder) {
 			f.put("lib/liba.so.1", lib("liba.so.1", ""))
 			f.audited("p", needs("$ORIGIN/lib:${ORIGIN}/lib/", "liba.so.1"), "note duplicate-entry")
@@ -405,7 +476,7 @@ func TestAudit(t *testing.T) {
 			f.audited("p", needs("$ORIGIN/arm:$ORIGIN/lib", "liba.so.1"), "note wrong-machine")
 		}},
 		{"the program's loader does not exist", func(f *folder) {
-			f.audited("p", tinyelf.Object{Interp: "/none/ld-linux-x86-64.so.2"}, "error missing-interpreter")
+			f.audited("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: "/none/ld-linux-x86-64.so.2"}, "error missing-interpreter")
 		}},
 		{"a file that contradicts itself", func(f *folder) {
 			p := f.put("p", needs("$ORIGIN"))
@@ -436,10 +507,10 @@ func TestAudit(t *testing.T) {
 				a.Loader = l
 				return a.examine("/"+hash[1:]+name, func(s *subject) { s.all() }).Findings
 			}
-			f.want(look("p-1/bin/p", tinyelf.Object{Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
-			f.want(look("p-2/bin/p", tinyelf.Object{Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")
+			f.want(look("p-1/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
+			f.want(look("p-2/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")
 			f.want(look("p-3/lib/l.so", needs(hash+"gcc-13.3.0/lib")), "note unused-entry", "warning kept-reference")
-			f.want(look("p-4/bin/p", tinyelf.Object{Interp: loader64}), "warning fhs-interpreter")
+			f.want(look("p-4/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: loader64}), "warning fhs-interpreter")
 		}},
 	} {
 		t.Run(c.rule, func(t *testing.T) { c.test(newFolder(t)) })

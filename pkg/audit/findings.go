@@ -23,8 +23,11 @@ func (s *subject) all() {
 	s.safety()
 	s.directories()
 	s.ambiguity()
+	s.byProcessor()
+	s.loadedElsewhere()
 	s.libraries()
 	s.interpreter()
+	s.stack()
 	if s.file.Shadow {
 		s.report(Finding{ID: ShadowedRPath,
 			Message: fmt.Sprintf("the file has a DT_RPATH, %q, beside its DT_RUNPATH; the loader ignores it", s.file.RPath),
@@ -52,6 +55,12 @@ func (s *subject) directories() {
 			continue
 		}
 		fix := s.without(e.text)
+		if token := unknownToken(e.text); token != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc && (e.text[0] == '$' || !s.Loader.Files().IsDir(e.dir)) {
+			s.report(e.in(Finding{ID: UnknownToken,
+				Message: fmt.Sprintf("entry %d, %s, has %s, which the loader does not know: it takes it for a part of a file name", e.position, e.text, token),
+				Remedy:  fix}))
+			continue
+		}
 		if !strings.HasPrefix(e.text, "/") && !strings.HasPrefix(e.text, "$ORIGIN") && !strings.HasPrefix(e.text, "${ORIGIN}") {
 			s.report(e.in(Finding{ID: RelativeEntry,
 				Message: fmt.Sprintf("entry %d, %s, is relative: it is searched below the working directory", e.position, e.text),
@@ -78,6 +87,8 @@ func (s *subject) directories() {
 				Remedy:  fix.And("; add the package that brings the libraries to buildInputs")}))
 		}
 		switch {
+		case !there && err == nil:
+			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, is a file, not a directory", e.position, e.text), Remedy: fix}))
 		case !there && err != syscall.EACCES:
 			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, does not exist", e.position, e.text), Remedy: fix.And(", unless it is made at run time")}))
 		case there && !e.compat && s.Loader.Inside(host) != path.Dir(s.at) && !s.holdsAny(e):
@@ -85,6 +96,30 @@ func (s *subject) directories() {
 		}
 		s.keptReference(e, fix)
 	}
+}
+
+// newInterpreter is the remedy for an interpreter that does not exist: the machine's usual one.
+func (s *subject) newInterpreter() remedy.Remedy {
+	usual := s.Loader.UsualInterpreter(s.file)
+	if _, _, err := s.Loader.Files().Resolve(usual); err != nil {
+		return remedy.Do("install it, or set another with runpath interpreter set")
+	}
+	return s.command("runpath", "interpreter", "set", usual).And(", or install it")
+}
+
+// unknownToken returns the first $NAME of an entry that is not a token of the loader, or "".
+func unknownToken(entry string) string {
+	for i := 0; i < len(entry); i++ {
+		if entry[i] != '$' || loader.TokenAt(entry[i:]) != "" {
+			continue
+		}
+		j := i + 1
+		for j < len(entry) && entry[j] != '/' && entry[j] != '$' {
+			j++
+		}
+		return entry[i:j]
+	}
+	return ""
 }
 
 // leftover tells directories that only the build, or one user, had.
@@ -232,29 +267,6 @@ func (s *subject) libraries() {
 	s.libc()
 }
 
-// libc tells a program whose libc.so.6 is not its loader's.
-func (s *subject) libc() {
-	in := s.load.Interp
-	if in.Kind != loader.GLibc || !in.Found {
-		return
-	}
-	at, _, err := s.Loader.Files().Resolve(in.Path)
-	if err != nil || s.file.Interp == "" {
-		return
-	}
-	for _, o := range s.load.Objects[1:] {
-		if o.Name != "libc.so.6" || !o.Found() || o.File == nil {
-			continue
-		}
-		mine, theirs := store.Path(s.Loader.Inside(at)), store.Path(s.Loader.Inside(o.File.Path))
-		if mine != theirs {
-			s.report(Finding{ID: LibcMismatch, Library: o.Name,
-				Message: fmt.Sprintf("the program's loader is %s, but its libc.so.6 is %s (%s)", in.Path, o.Path, ruleText(o)),
-				Remedy:  remedy.Do("let both come from one glibc: set the interpreter, or the run path entry, accordingly")})
-		}
-	}
-}
-
 func (s *subject) interpreter() {
 	in := s.file.Interp
 	if in == "" || !s.isProgram() {
@@ -266,7 +278,7 @@ func (s *subject) interpreter() {
 		return
 	}
 	if _, _, err := s.Loader.Files().Resolve(in); err != nil {
-		f := Finding{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, does not exist", in), Remedy: remedy.Do("install it, or set another with patchelf --set-interpreter")}
+		f := Finding{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, does not exist", in), Remedy: s.newInterpreter()}
 		if !s.native() {
 			f.Severity = Note
 			f.Message += "; the program is for another system"
@@ -402,6 +414,12 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 			f := Finding{ID: Unresolved, Library: m.name,
 				Message: fmt.Sprintf("%s, which the file needs, is not found", m.name),
 				Remedy:  remedy.Do("add the directory that holds it to the run path")}
+			if dir := s.load.Ignored(s.load.Main, m.name); dir != "" {
+				f.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program that is %s", dir, s.load.SecureWhy)
+				f.Remedy = s.add(dir + "/" + m.name).And(": the directory itself is searched, $ORIGIN is not")
+				s.report(f)
+				continue
+			}
 			if at := c.provider(m.name, s.path); at != "" && !s.isProgram() {
 				f.Severity = Note
 				f.Message += fmt.Sprintf(" on its own; %s is one, so it works where that was loaded before", at)

@@ -41,6 +41,7 @@ type Rule struct {
 const (
 	EmptyEntry         = "empty-entry"
 	RelativeEntry      = "relative-entry"
+	UnknownToken       = "unknown-token"
 	WritableEntry      = "world-writable-entry"
 	BuildEntry         = "build-directory-entry"
 	FHSEntry           = "fhs-entry"
@@ -74,6 +75,8 @@ var rules = []Rule{
 		"The loader takes an empty entry for the current working directory: whoever can write where the program is started gets code run."},
 	{RelativeEntry, Error, "relative entry in the run path",
 		"A relative entry is looked up below the current working directory, not below the file. Use $ORIGIN."},
+	{UnknownToken, Error, "a token in the run path that the loader does not know",
+		"The loader knows $ORIGIN, $LIB and $PLATFORM. Every other $NAME is a part of a file name to it, which it looks up as it stands."},
 	{WritableEntry, Error, "run path through a directory that everybody can write to",
 		"Anybody on the machine can put a library there, or create the directory."},
 	{BuildEntry, Error, "directory of the build left in the run path",

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -370,7 +372,11 @@ func (o *auditOutput) write(paths []string, reports []*audit.Report, sum *audit.
 func save(name string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".audit-*")
 	if err != nil {
-		return err
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err // of a name that nobody gave
+		}
+		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	err = write(f)
 	if cerr := f.Close(); err == nil {

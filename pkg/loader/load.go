@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -530,7 +531,11 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			subs = s.l.existing(dir, s.subdirs, s.subsKey)
 		}
 		if len(subs) == 0 {
-			s.try(r, Try{e.dir + name, rule, e.entry, list, "the directory does not exist"})
+			why := "the directory does not exist"
+			if s.l.files.place(cmp.Or(strings.TrimRight(dir, "/"), "/")).errno == 0 {
+				why = "the entry is a file, not a directory"
+			}
+			s.try(r, Try{e.dir + name, rule, e.entry, list, why})
 			continue
 		}
 		var last syscall.Errno
@@ -781,3 +786,44 @@ func (s *Load) In(dir, name string) (f *File, why string) {
 	}
 	return f, ""
 }
+
+// Default returns the file that the loader would find for a name without any run
+// path or environment: by its cache, then in its default directories; nil for none.
+func (s *Load) Default(name string) *File {
+	r := &outcome{}
+	if s.Interp == nil || s.Interp.Kind != GLibc || strings.Contains(name, "/") {
+		return nil
+	}
+	if s.Interp.Cache == "" || !s.fromCache(name, false, r) {
+		s.openPath(name, s.system, ByDefault, nil, r)
+	}
+	if r.fatal != "" {
+		return nil
+	}
+	return r.file
+}
+
+// Ignored returns, of the entries that the loader ignores because the program runs
+// with more rights than its caller, the first that would lead to a name: the directory.
+func (s *Load) Ignored(o *Object, name string) (dir string) {
+	if !s.Secure || o.File == nil {
+		return ""
+	}
+	t := s.tokens(o)
+	for _, e := range s.list(o, o.File.Tag) {
+		t.secure = false
+		if e.ignored == "" {
+			continue
+		}
+		if dir := strings.TrimRight(t.expand(e.entry), "/"); strings.HasPrefix(dir, "/") {
+			if f, _ := s.In(dir, name); f != nil {
+				return dir
+			}
+		}
+	}
+	return ""
+}
+
+// UsualInterpreter returns where programs of a file's machine have their loader on
+// distributions: glibc's.
+func (l *Loader) UsualInterpreter(f *File) string { return usualInterpreter(abiOf(f)) }

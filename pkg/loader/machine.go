@@ -153,6 +153,20 @@ var CPUNames = []string{"x86-64-v2", "x86-64-v3", "x86-64-v4", "power9", "power1
 
 var preference = [][]string{x86Levels, {"power10", "power9"}, {"z17", "z16", "z15", "z14", "z13"}}
 
+// Levels returns the glibc-hwcaps subdirectories of a machine, the best processor's
+// first; nil where there are none.
+func Levels(m elf.Machine) []string {
+	switch m {
+	case elf.EM_X86_64:
+		return preference[0]
+	case elf.EM_PPC64:
+		return preference[1]
+	case elf.EM_S390:
+		return preference[2]
+	}
+	return nil
+}
+
 // cpuFor returns the processor of a name for programs of a machine: "native" is
 // this machine's where it can run them, "baseline" the least that there is.
 func cpuFor(name string, m elf.Machine) CPU {

@@ -147,3 +147,16 @@ func splitList(list, separators string) []string {
 		out, list = append(out, list[:i]), list[i+1:]
 	}
 }
+
+// TokenAt returns the dynamic string token that a text begins with, its dollar and
+// braces included, or "".
+func TokenAt(s string) string {
+	for _, name := range []string{"ORIGIN", "PLATFORM", "LIB"} {
+		if strings.HasPrefix(s, "$") {
+			if n := token(s[1:], name); n > 0 {
+				return s[:1+n]
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,192 @@
+package audit
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
+)
+
+// byProcessor reports names for which another entry wins on another processor: one
+// directory has them only in a glibc-hwcaps subdirectory, a later one plainly.
+func (s *subject) byProcessor() {
+	files := s.Loader.Files()
+	if !slices.ContainsFunc(s.entries, func(e entry) bool { return e.dir != "" && files.Names(e.dir)["glibc-hwcaps"] }) {
+		return
+	}
+	levels := loader.Levels(s.file.ELF.Machine) // the best first
+	for _, name := range s.askedNames() {
+		if s.ignored(name) {
+			continue
+		}
+		var won []candidate
+		var on []string
+		for k := 0; k <= len(levels); k++ { // with all levels, with all but the best …, with none
+			c, ok := s.winner(name, levels[k:])
+			if !ok || slices.ContainsFunc(won, func(w candidate) bool { return w.entry == c.entry || s.isSame(w.file, c.file) }) {
+				continue
+			}
+			processor := "any other"
+			if k < len(levels) {
+				processor = levels[k]
+			}
+			won, on = append(won, c), append(on, processor)
+		}
+		if len(won) < 2 || s.settled(name, won) {
+			continue
+		}
+		f := Finding{ID: Ambiguous, Severity: Error, Library: name, Entry: &won[0].entry.text, Position: won[0].entry.position,
+			Remedy: remedy.Do(fmt.Sprintf("put %s into %s itself too, for other processors, or take one of the directories out of the run path; --ignore %s accepts it", name, won[0].entry.text, name))}
+		if s.maybe[name] && !s.own[name] {
+			f.Severity = Warning
+		}
+		var places []string
+		for i, c := range won {
+			places = append(places, fmt.Sprintf("%s (entry %d) on %s", c.path, c.entry.position, on[i]))
+			f.Candidates = append(f.Candidates, Candidate{c.path, c.entry.position, i == 0})
+		}
+		f.Message = fmt.Sprintf("%s is ambiguous: the processor decides which file is loaded: %s", name, strings.Join(places, ", "))
+		s.report(f)
+	}
+}
+
+// askedNames returns the names without a slash that the file asks for, sorted.
+func (s *subject) askedNames() []string {
+	var names []string
+	for _, set := range []map[string]bool{s.own, s.maybe} {
+		for n := range set {
+			if !strings.Contains(n, "/") && !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// winner returns what the run path leads to for a processor with some levels.
+func (s *subject) winner(name string, levels []string) (candidate, bool) {
+	for i := range s.entries {
+		e := &s.entries[i]
+		if e.dir == "" || e.text == "" || e.stub {
+			continue
+		}
+		for _, sub := range append(slices.Clone(levels), "") {
+			dir := strings.TrimSuffix(e.dir, "/")
+			if sub != "" {
+				dir += "/glibc-hwcaps/" + sub
+			}
+			if f, _ := s.load.In(dir, name); f != nil {
+				return candidate{e, f, dir + "/" + name}, true
+			}
+		}
+	}
+	return candidate{}, false
+}
+
+// loadedElsewhere reports libraries whose own run path leads to another file than
+// the one of that name which the program has loaded before.
+func (s *subject) loadedElsewhere() {
+	if !s.isProgram() {
+		return // what is loaded before a library is its program's matter
+	}
+	for _, o := range s.load.Objects[1:] {
+		if o.File == nil || o.File.Tag == 0 {
+			continue
+		}
+		for _, u := range o.Uses {
+			if !u.Again || u.Cause != loader.Needed || strings.Contains(u.Name, "/") || u.To == o || u.To.File == nil || !u.To.Found() ||
+				driver.Provides(u.Name) || u.Name == "libgcc_s.so.1" || s.ignored(u.Name) {
+				continue
+			}
+			for i, text := range runpath.Parse(o.File.List) {
+				dir, ok := s.load.Expand(o, text)
+				if i == maxEntries || !ok || text == "" {
+					continue
+				}
+				f, _ := s.load.In(dir, u.Name)
+				if f == nil {
+					continue
+				}
+				if !s.isSame(f, u.To.File) {
+					s.report(Finding{ID: Ambiguous, Severity: Warning, Library: u.Name,
+						Message: fmt.Sprintf("%s needs %s, and its own run path leads to %s (entry %d), but the program has loaded %s before, which it gets instead",
+							o.Path, u.Name, strings.TrimSuffix(dir, "/")+"/"+u.Name, i+1, u.To.Path),
+						Candidates: []Candidate{{u.To.Path, 0, true}, {strings.TrimSuffix(dir, "/") + "/" + u.Name, i + 1, false}},
+						Remedy:     remedy.Do(fmt.Sprintf("let both find one file: make the run paths of the program and of %s agree; --ignore %s accepts it", o.Path, u.Name))})
+				}
+				break
+			}
+		}
+	}
+}
+
+// ownCLibrary are the libraries that are one with glibc's loader, by private interfaces.
+var ownCLibrary = []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libresolv.so.2", "libmvec.so.1", "libutil.so.1", "libanl.so.1", "libBrokenLocale.so.1", "libthread_db.so.1"}
+
+// libc reports a program whose C library is not its loader's, and a C++ library that
+// stands before the loader's own.
+func (s *subject) libc() {
+	in := s.load.Interp
+	if in == nil || in.Kind != loader.GLibc || !in.Found || s.file.Interp == "" {
+		return
+	}
+	at, _, err := s.Loader.Files().Resolve(in.Path)
+	if err != nil {
+		return
+	}
+	at = s.Loader.Inside(at)
+	for _, o := range s.load.Objects[1:] {
+		if !o.Found() || o.File == nil || s.ignored(o.Name) {
+			continue
+		}
+		where := s.Loader.Inside(o.File.Path)
+		if slices.Contains(ownCLibrary, o.Name) {
+			if path.Dir(at) == path.Dir(where) {
+				continue
+			}
+			mine, theirs := store.Path(at), store.Path(where)
+			if mine != "" && mine == theirs {
+				continue
+			}
+			if beside := s.load.Default(o.Name); mine == "" && theirs == "" && (beside == nil || s.isSame(beside, o.File)) {
+				continue
+			}
+			s.report(Finding{ID: LibcMismatch, Library: o.Name,
+				Message: fmt.Sprintf("the program's loader is %s, but its %s is %s (%s)", in.Path, o.Name, o.Path, ruleText(o)),
+				Remedy:  remedy.Do("let both come from one glibc: set the interpreter, or the run path entry, accordingly")})
+		}
+		if o.Name == "libstdc++.so.6" && (o.Rule == loader.ByRunPath || o.Rule == loader.ByRPath) {
+			if beside := s.load.Default(o.Name); beside != nil && !s.isSame(beside, o.File) {
+				s.report(Finding{ID: Ambiguous, Severity: Warning, Library: o.Name,
+					Message: fmt.Sprintf("%s is %s (%s), beside the loader's own, %s: libraries of the system that are loaded later get this one",
+						o.Name, o.Path, ruleText(o), s.Loader.Inside(beside.Path)),
+					Candidates: []Candidate{{o.Path, 0, true}, {s.Loader.Inside(beside.Path), 0, false}},
+					Remedy:     remedy.Do("ship the newer of the two, or none; --ignore libstdc++.so.6 accepts it")})
+			}
+		}
+	}
+}
+
+// stack reports a file that asks for an executable stack.
+func (s *subject) stack() {
+	if why := s.file.ExecutableStack(); why != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc {
+		what := "glibc from 2.41 on refuses to open it with dlopen, and a program that needs it gets an executable stack"
+		if s.isProgram() {
+			what = "it gets one, and so do all its threads"
+		}
+		s.report(Finding{ID: ExecutableStack, Message: fmt.Sprintf("the file asks for an executable stack (%s): %s", why, what),
+			Remedy: s.command("runpath", "execstack", "clear").And(" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
+	}
+}
+
+// command is the remedy of running a command on the file that takes no settings.
+func (s *subject) command(words ...string) remedy.Remedy {
+	return remedy.Run(append(words, s.operand())...)
+}
