@@ -74,7 +74,6 @@ var wordsOnly = map[string]string{
 	audit.UnresolvedIndirect: "where the library is, is not known",
 	audit.MissingVersion:     "a newer library must come from somewhere",
 	audit.LibcMismatch:       "which of the two is right is not known",
-	audit.NoInterpreter:      "which loader is meant is not known",
 	audit.FHSInterpreter:     "the package is to be built with another hook",
 	audit.LoadError:          "the file is broken",
 	audit.Malformed:          "the file is broken",
@@ -92,6 +91,9 @@ func TestRemediesOfTheChecks(t *testing.T) {
 	}{
 		{id: audit.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
 		{id: audit.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x:$ORIGIN/rel/lib"},
+		{id: audit.UnknownToken, list: "%[1]s/x:$FOO/lib", then: "%[1]s/x"},
+		{id: audit.ExecutableStack, list: "%[1]s/x", then: "%[1]s/x",
+			make: func(t *testing.T, d string) { library(t, "file.so", "", d+"/x", "x/libx.so.1", "-Wl,-z,execstack") }},
 		{id: audit.WritableEntry, list: "%[1]s/x:%[1]s/open", then: "%[1]s/x",
 			make: func(t *testing.T, d string) { os.Mkdir("open", 0o755); os.Chmod("open", 0o777) }},
 		{id: audit.BuildEntry, list: "/build/source/lib:%[1]s/x", then: "%[1]s/x"},
@@ -182,6 +184,35 @@ func TestRemediesOfTheChecks(t *testing.T) {
 		})
 		followed[c.id] = true
 	}
+	t.Run(audit.DriverByName, func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		os.WriteFile("s.py", []byte("import ctypes\nctypes.CDLL('libcuda.so.1')\n"), 0o644)
+		before := examine(t, []string{"runpath", "audit"}, "s.py")["s.py"]
+		if len(before) != 1 || before[0].ID != audit.DriverByName {
+			t.Fatalf("%+v", before)
+		}
+		follow(t, before[0].Remedy)
+		if after := examine(t, []string{"runpath", "audit"}, "s.py")["s.py"]; len(after) != 0 {
+			t.Errorf("%+v", after)
+		}
+		followed[audit.DriverByName] = true
+	})
+	t.Run(audit.NoInterpreter, func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		os.WriteFile("p.c", []byte("int main(void) { return 0; }\n"), 0o644)
+		if out, err := exec.Command("cc", "-o", "p", "p.c", "-Wl,--dynamic-linker=/none/ld.so").CombinedOutput(); err != nil {
+			t.Skipf("%v: %s", err, out)
+		}
+		for _, f := range examine(t, []string{"runpath", "audit"}, "p")["p"] {
+			if f.ID == audit.NoInterpreter {
+				follow(t, f.Remedy)
+				followed[audit.NoInterpreter] = true
+			}
+		}
+		if out, err := exec.Command("./p").CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
 	for _, r := range audit.Rules() {
 		if why, ok := wordsOnly[r.ID]; ok == followed[r.ID] {
 			t.Errorf("%s: followed here: %v; a remedy in words (%q): %v", r.ID, followed[r.ID], why, ok)

@@ -1,7 +1,10 @@
 package cli
 
 import (
-	"fmt"
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -95,6 +98,17 @@ type explained struct {
 	Missing int `json:"missing"` // libraries not found
 }
 
+// answer is what explain has to say of one file.
+type answer struct {
+	arg     string
+	err     error
+	load    *loader.Load // only for a graph
+	element json.RawMessage
+	text    []byte
+	missing int
+	bad     bool
+}
+
 // runExplain explains the session's files. It returns ErrFailed where a file
 // could not be examined, or would not start.
 func runExplain(s *Session, l *loader.Loader, o explainOptions) error {
@@ -102,52 +116,57 @@ func runExplain(s *Session, l *loader.Loader, o explainOptions) error {
 	if s.JSON {
 		doc = NewDocument(s.Stdout)
 	}
+	color := colored(s.Stdout)
+	out := bufio.NewWriterSize(s.Stdout, 64<<10)
 	var sum explained
 	var graph []*loader.Load
 	bad := false
-	for i, arg := range s.Paths {
-		if err := s.Context.Err(); err != nil {
-			return err
+	// Several files at a time, told in the order of the command line.
+	waiting := make(chan chan answer, 2*max(1, s.Jobs))
+	free := make(chan struct{}, max(1, s.Jobs))
+	go func() {
+		defer close(waiting)
+		for _, arg := range s.Paths {
+			if s.Context.Err() != nil {
+				return
+			}
+			c := make(chan answer, 1)
+			waiting <- c
+			free <- struct{}{}
+			go func() {
+				defer func() { <-free }()
+				c <- o.explain(s, l, arg, color)
+			}()
 		}
-		p := l.Path(arg)
-		load, err := l.Load(p)
+	}()
+	for c := range waiting {
+		a := <-c
 		sum.Files++
-		if err != nil {
+		sum.Missing += a.missing
+		bad = bad || a.bad
+		if a.err != nil {
 			sum.Failed++
-			s.Log.WithField("path", arg).Error(err)
-			if doc != nil {
-				doc.File(&explain.File{Path: arg, Error: err.Error(), Libraries: []explain.Library{}, Driver: []explain.Verdict{}})
-			}
-			continue
-		}
-		var only *loader.Object
-		if !load.Static {
-			if !o.noDlopen {
-				load.DlopenAll(explain.Likely(load, s.Verbose), driver.NeedsDriver)
-			}
-			if o.lib != "" {
-				only = explain.Find(load, o.lib)
-			}
-			sum.Missing += len(load.Missing())
-			bad = bad || load.Err != "" || only != nil && only.Fails() != ""
+			out.Flush()
+			s.Log.WithField("path", a.arg).Error(a.err)
 		}
 		switch {
 		case doc != nil:
-			f := explain.Describe(arg, load, &o.Layout)
-			if only != nil {
-				f.Only(o.lib)
+			doc.File(a.element)
+		case o.dot && a.load != nil:
+			graph = append(graph, a.load)
+		case a.text != nil:
+			if sum.Files > 1 {
+				out.WriteByte('\n')
 			}
-			doc.File(f)
-		case o.dot:
-			graph = append(graph, load)
-		default:
-			if i > 0 {
-				fmt.Fprintln(s.Stdout)
-			}
-			if err := writeTree(s.Stdout, load, &o.Layout, treeStyle{color: colored(s.Stdout), tries: !s.Quiet, only: only}); err != nil {
-				return err
-			}
+			out.Write(a.text)
 		}
+	}
+	if err := s.Context.Err(); err != nil {
+		out.Flush()
+		return err
+	}
+	if err := out.Flush(); err != nil {
+		return err
 	}
 	if err := s.finish(doc, &sum); err != nil {
 		return err
@@ -161,6 +180,53 @@ func runExplain(s *Session, l *loader.Loader, o explainOptions) error {
 		return ErrFailed
 	}
 	return nil
+}
+
+// explain explains one file. It runs in several goroutines.
+func (o *explainOptions) explain(s *Session, l *loader.Loader, arg string, color bool) (a answer) {
+	a.arg = arg
+	element := func(f *explain.File) {
+		var b bytes.Buffer
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		a.err = errors.Join(a.err, enc.Encode(f))
+		a.element = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	}
+	load, err := l.Load(l.Path(arg))
+	if err != nil {
+		if a.err = err; s.JSON {
+			element(&explain.File{Path: arg, Error: err.Error(), Libraries: []explain.Library{}, Driver: []explain.Verdict{}})
+		}
+		return a
+	}
+	var only *loader.Object
+	if !load.Static {
+		if !o.noDlopen {
+			load.DlopenAll(explain.Likely(load, s.Verbose), driver.NeedsDriver)
+		}
+		if o.lib != "" {
+			only = explain.Find(load, o.lib)
+		}
+		a.missing = len(load.Missing())
+		a.bad = load.Err != "" || only != nil && only.Fails() != ""
+	}
+	switch {
+	case s.JSON:
+		f := explain.Describe(arg, load, &o.Layout)
+		if only != nil {
+			f.Only(o.lib)
+		}
+		element(f)
+	case o.dot:
+		a.load = load
+	default:
+		var b bytes.Buffer
+		if err := writeTree(&b, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, only: only}); err != nil {
+			a.err = err
+		}
+		a.text = b.Bytes()
+	}
+	return a
 }
 
 // colored tells whether a writer is a terminal that shows colours.

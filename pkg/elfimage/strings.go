@@ -4,16 +4,18 @@ import (
 	"bytes"
 	"debug/elf"
 	"strings"
+	"sync"
 )
 
 const (
-	stringBuffer = 1 << 20 // bytes read at a time
-	maxName      = 255     // NAME_MAX: a longer string is no file name
+	stringBuffer = 128 << 10 // bytes read at a time: what stays in the processor's cache
+	maxName      = 255       // NAME_MAX: a longer string is no file name
 )
 
 // LibraryStrings calls yield for each name of a shared library in the file's
 // read-only data, as in dlopen("libcuda.so.1"), in the file's order, repetitions
-// included, until yield returns false. The directory part of a path is left out.
+// included, until yield returns false. The directory part of a path is left out,
+// unless it begins with the loader's $ORIGIN, $LIB or $PLATFORM, which dlopen replaces too.
 //
 // exact tells a NUL-terminated name: C's, or the tail of a longer string, because
 // linkers merge a string that is another one's tail. Rust and Go keep strings
@@ -23,7 +25,9 @@ const (
 // GPU code, often most of a CUDA library, is not searched. Memory use does not
 // depend on the file's size.
 func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error {
-	buf := make([]byte, 0, stringBuffer)
+	pooled := stringBuffers.Get().(*[stringBuffer]byte)
+	defer stringBuffers.Put(pooled)
+	buf := pooled[:0]
 	for _, s := range im.readOnlyData() {
 		if s.size > im.size || s.off > im.size-s.size {
 			continue
@@ -51,6 +55,8 @@ func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error 
 	}
 	return nil
 }
+
+var stringBuffers = sync.Pool{New: func() any { return new([stringBuffer]byte) }}
 
 type span struct{ off, size uint64 }
 
@@ -107,11 +113,29 @@ func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool 
 			}
 			start += k
 		}
+		if exact && start > 0 && b[start-1] == '/' {
+			start = withToken(b, start)
+		}
 		if start < dot && !yield(string(b[start:end]), exact) {
 			return false
 		}
 	}
 	return true
+}
+
+// withToken returns where the string begins that has a name at start, where it begins
+// with a token of the loader, else start.
+func withToken(b []byte, start int) int {
+	from := start
+	for from > 0 && start-from < maxName && (nameByte(b[from-1]) || bytes.IndexByte([]byte("/${}"), b[from-1]) >= 0) {
+		from--
+	}
+	for _, token := range []string{"$ORIGIN/", "${ORIGIN}/", "$LIB/", "${LIB}/", "$PLATFORM/", "${PLATFORM}/"} {
+		if bytes.HasPrefix(b[from:start], []byte(token)) && (from == 0 || b[from-1] == 0) {
+			return from
+		}
+	}
+	return start
 }
 
 // nameByte tells the bytes that names of libraries are made of in practice.

@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 )
@@ -18,13 +20,27 @@ func Likely(s *loader.Load, all bool) func(*loader.Object, loader.Literal) bool 
 	}
 }
 
-// Find returns the object that a name leads to, opening it where nothing asks for it.
+// Find returns the object that a name leads to. Where nothing asks for it, it is opened
+// by the object that has the name in a note or among its constants, else by the program.
 func Find(s *loader.Load, name string) *loader.Object {
 	for _, o := range s.Objects {
 		for _, u := range o.Uses {
 			if u.Name == name || u.To.File != nil && u.To.File.Soname == name {
 				return u.To
 			}
+		}
+	}
+	for _, o := range s.Objects {
+		if o.File == nil || !o.Found() {
+			continue
+		}
+		for _, note := range o.File.Notes() {
+			if slices.Contains(note.Sonames, name) {
+				return s.Dlopen(name, o, loader.DlopenNote, note.Feature)
+			}
+		}
+		if slices.ContainsFunc(o.File.Literals(), func(l loader.Literal) bool { return l.Name == name && l.Exact }) {
+			return s.Dlopen(name, o, loader.DlopenString, "")
 		}
 	}
 	return s.Dlopen(name, s.Main, loader.DlopenAsked, "")

@@ -10,8 +10,7 @@ import (
 // (dl_main in elf/rtld.c).
 func (s *Load) startGLibc() {
 	in := s.Interp
-	s.subdirs = s.CPU.subdirs(in.Version)
-	s.subsKey = in.Version.String() + s.CPU.Name + s.CPU.Platform + "\x00"
+	s.subdirs, s.subsKey = s.l.subdirs(s.CPU, in.Version)
 	s.processor = s.CPU.processor(in.Version, s.abi.machine)
 	for _, dir := range in.Dirs {
 		s.system = append(s.system, element{dir, strings.TrimSuffix(dir, "/"), ""})
@@ -54,6 +53,21 @@ func (s *Load) startGLibc() {
 			s.checkISA(s.Objects)
 		}
 	}
+}
+
+// subdirs is CPU.subdirs, and a key for them, once for all loads.
+func (l *Loader) subdirs(c CPU, v Version) (dirs []string, key string) {
+	type known struct {
+		dirs []string
+		key  string
+	}
+	id := [4]any{v, c.Name, c.Platform, len(c.Subdirs)}
+	if k, ok := l.hwcaps.Load(id); ok {
+		return k.(known).dirs, k.(known).key
+	}
+	k := known{c.subdirs(v), v.String() + c.Name + c.Platform + "\x00"}
+	l.hwcaps.Store(id, k)
+	return k.dirs, k.key
 }
 
 // startAudits loads the auditing modules that the program names, each in a namespace

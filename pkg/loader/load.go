@@ -88,6 +88,7 @@ type Loader struct {
 	interps sync.Map // string → *Interpreter
 	subs    sync.Map // string → []string
 	caches  sync.Map // string → *cacheOnce
+	hwcaps  sync.Map // version and processor → subdirectories
 	cwd     string
 }
 
