@@ -65,6 +65,8 @@ let
   self = hooks // {
     inherit hooksFor;
     cuda-runpath = pkgs.callPackage ./package.nix {
+      # The packages of nix/checks that look at the hooks, one derivation each.
+      tests = import ./checks/hooks.nix { pkgs = pkgs.extend (import ./overlays.nix).default; };
       # go.mod asks for Go 1.25. Where nixpkgs' default is older, it may have that too.
       buildGoModule =
         if pkgs ? buildGo125Module && !(lib.versionAtLeast pkgs.go.version "1.25") then

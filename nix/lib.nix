@@ -26,7 +26,11 @@ rec {
     packages:
     let
       names = builtins.attrNames packages;
-      first = packages.${builtins.head names};
+      first =
+        if names == [ ] then
+          throw "auditPackages: the set names no package to look at"
+        else
+          packages.${builtins.head names};
       system = (first.stdenv or { }).buildPlatform.system or first.system;
       pkgs = pkgsFor system;
       inherit (pkgs) lib;
@@ -91,41 +95,80 @@ rec {
       );
 
   # wrapWithHostDriver PACKAGE: the package with each program of its bin/ started by
-  # `hostDriver run`, for hosts other than NixOS. The rest is linked.
+  # `hostDriver run`, for hosts other than NixOS. Desktop entries, D-Bus services and
+  # systemd units start the wrapped programs too. The rest is linked; outputs other than
+  # "out" and "bin" are the package's own.
   wrapWithHostDriver =
     package:
     let
       system = (package.stdenv or { }).hostPlatform.system or package.system;
       pkgs = pkgsFor system;
       inherit (pkgs) lib;
-      name = package.pname or package.name;
+      pname = package.pname or (builtins.parseDrvName package.name).name;
+      version = package.version or (builtins.parseDrvName package.name).version;
+      main = lib.unique [
+        package.outputName or "out"
+        "out"
+        "bin"
+      ];
+      has = output: builtins.elem output (package.outputs or [ "out" ]);
+      others = builtins.filter (output: !(builtins.elem output main)) (package.outputs or [ "out" ]);
+      wrapped =
+        pkgs.runCommand "${pname}-with-host-driver${lib.optionalString (version != "") "-${version}"}"
+          {
+            packages = lib.unique (
+              map (output: "${package.${output}}") (builtins.filter has main) ++ [ "${lib.getBin package}" ]
+            );
+            hostDriver = lib.getOutput "hostDriver" (packagesFor system).cuda-runpath;
+            inherit (pkgs.stdenv) shell;
+            passthru = {
+              unwrapped = package;
+              inherit pname version;
+            };
+            meta = (removeAttrs package.meta or { } [ "outputsToInstall" ]) // {
+              description = "${pname}, with the host's GPU driver";
+              mainProgram = package.meta.mainProgram or pname;
+            };
+          }
+          ''
+            shopt -s globstar dotglob
+            mkdir -p $out
+            edits=()
+            for each in $packages; do
+              edits+=(-e "s|$each/bin/|$out/bin/|g")
+              if ((''${#edits[@]} == 2)); then
+                cp -rs --no-preserve=mode "$each"/* $out/
+                continue
+              fi
+              # What the first output has too, such as nix-support, stays the first one's.
+              while IFS= read -r -d "" file; do
+                link=$out/''${file#"$each"/}
+                if [[ ! -e $link ]]; then
+                  mkdir -p "''${link%/*}"
+                  ln -s "$file" "$link"
+                fi
+              done < <(find "$each" ! -type d -print0)
+            done
+            for program in $out/bin/*; do
+              original=$(readlink "$program") || continue
+              if [[ -d $original || ! -x $original ]]; then continue; fi
+              rm "$program"
+              printf '#!%s\nexec %q run -- %q "$@"\n' "$shell" "$hostDriver/bin/hostDriver" "$original" > "$program"
+              chmod +x "$program"
+            done
+            for file in $out/{share,etc/xdg,lib/systemd,etc/systemd}/**/*.{desktop,service}; do
+              if [[ ! -f $file ]]; then continue; fi
+              sed "''${edits[@]}" "$file" > edited
+              if ! cmp -s edited "$file"; then
+                rm "$file"
+                cp edited "$file"
+              fi
+            done
+          '';
     in
-    pkgs.runCommand "${name}-with-host-driver"
-      {
-        package = lib.getBin package;
-        hostDriver = lib.getOutput "hostDriver" (packagesFor system).cuda-runpath;
-        inherit (pkgs.stdenv) shell;
-        passthru.unwrapped = package;
-        meta = {
-          description = "${name}, with the host's GPU driver";
-        }
-        // lib.optionalAttrs (package ? meta.mainProgram) { inherit (package.meta) mainProgram; };
-      }
-      ''
-        mkdir -p $out/bin
-        for entry in "$package"/*; do
-          if [[ $entry != */bin ]]; then ln -s "$entry" $out/; fi
-        done
-        for program in "$package"/bin/*; do
-          wrapper=$out/bin/''${program##*/}
-          if [[ -d $program || ! -x $program ]]; then
-            ln -s "$program" "$wrapper"
-            continue
-          fi
-          printf '#!%s\nexec %q run -- %q "$@"\n' "$shell" "$hostDriver/bin/hostDriver" "$program" > "$wrapper"
-          chmod +x "$wrapper"
-        done
-      '';
+    wrapped
+    // lib.genAttrs others (output: package.${output})
+    // lib.optionalAttrs (others != [ ]) { outputs = [ "out" ] ++ others; };
 
   # dropInRebuilds SYSTEM, or PACKAGES: the attributes of this flake's nixpkgs, or of
   # packages with your own configuration, that overlays.dropIn changes, so that are built

@@ -3,9 +3,13 @@
 # that uses hooks fetches their tools and nothing else.
 {
   lib,
+  stdenv,
   buildGoModule,
   installShellFiles,
   nukeReferences,
+  nix-update-script ? null,
+  # Checks of the hooks, for passthru.tests.
+  tests ? { },
 }:
 let
   root = toString ../.;
@@ -40,7 +44,7 @@ let
         && !(lib.hasSuffix ".png" name)
       );
 in
-buildGoModule {
+buildGoModule (finalAttrs: {
   pname = "cuda-runpath";
   version = "0.1.0";
 
@@ -67,7 +71,7 @@ buildGoModule {
   ldflags = [
     "-s"
     "-w"
-    "-X cuda-runpath/pkg/cli.Version=0.1.0"
+    "-X cuda-runpath/pkg/cli.Version=${finalAttrs.version}"
   ];
 
   nativeBuildInputs = [
@@ -77,7 +81,23 @@ buildGoModule {
   # The tests run the compilers and editors of tests/packages; `tests/run` is their place.
   doCheck = false;
 
-  passthru = { inherit commands; };
+  # Each program is what it is called, and has this version.
+  doInstallCheck = stdenv.buildPlatform.canExecute stdenv.hostPlatform;
+  installCheckPhase = ''
+    runHook preInstallCheck
+    for command in ${toString commands}; do
+      if [[ $("$out/bin/$command" --version) != "$command version ${finalAttrs.version}" ]]; then
+        echo "$command --version says: $("$out/bin/$command" --version)" >&2
+        exit 1
+      fi
+    done
+    runHook postInstallCheck
+  '';
+
+  passthru = {
+    inherit commands tests;
+  }
+  // lib.optionalAttrs (nix-update-script != null) { updateScript = nix-update-script { }; };
 
   # What prints the man pages and the completions is a build of the same programs with
   # what is left out of the ones that are installed, for the machine that builds.
@@ -134,4 +154,4 @@ buildGoModule {
     platforms = lib.platforms.linux;
     maintainers = [ ];
   };
-}
+})

@@ -10,12 +10,7 @@
 let
   support = import ./support.nix { inherit pkgs; };
 in
-import ./order.nix support
-// import ./outputs.nix support
-// import ./settings.nix support
-// import ./stubs.nix support
-// import ./failure.nix support
-// import ./cross.nix support
+import ./hooks.nix { inherit pkgs; }
 // import ./flake.nix support flake
 // import ./drop-in.nix support flake
 // import ./host-driver.nix support flake

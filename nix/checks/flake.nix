@@ -129,6 +129,7 @@ in
         -a -s ${tools}/share/zsh/site-functions/_$command \
         -a -s ${tools}/share/fish/vendor_completions.d/$command.fish
     done
+    same "tests of the package" "${toString (builtins.length (builtins.attrNames tools.tests) > 20)}" 1
     same "meta" "${
       lib.concatMapStringsSep " " (name: if tools.meta ? ${name} then name else "no ${name}") [
         "description"
@@ -252,6 +253,8 @@ in
               holds "${set}.${name}, ${output}" test -e ${package.${output}}
               same "run paths with a stub directory in ${set}.${name}, ${output}" \
                 "$(find -L ${package.${output}} -type f -exec readelf -dW {} + 2>/dev/null | grep 'R.*PATH.*stubs' || true)" ""
+              same "run paths with an empty entry there" \
+                "$(find -L ${package.${output}} -type f -exec readelf -dW {} + 2>/dev/null | grep -E 'R.*PATH.*(\[:|::|:\])' || true)" ""
             '') package.outputs
           else
             ''
@@ -271,6 +274,8 @@ in
     ''
       runPathIs ${dropInPackage { }}/bin/program ${inNormalForm}
       runPathIs ${dropInPackage { }}/lib/libuse.so ${inNormalForm}
+      same "names" "${dropIn.autoAddDriverRunpath.name} ${dropIn.cudaPackages.removeStubsFromRunpathHook.name} ${dropIn.cudaPackages.autoAddCudaCompatRunpath.name}" \
+        "${pkgs.autoAddDriverRunpath.name} ${bareNixpkgs.cudaPackages.removeStubsFromRunpathHook.name} ${bareNixpkgs.cudaPackages.autoAddCudaCompatRunpath.name}"
       contains "autoAddDriverRunpath" "$(< ${dropIn.autoAddDriverRunpath}/nix-support/setup-hook)" \
         "cudaRunpathStandIn autoAddDriverRunpath"
     ''
@@ -283,6 +288,8 @@ in
       contains "${set}.autoAddCudaCompatRunpath" \
         "$(< ${dropIn.${set}.autoAddCudaCompatRunpath}/nix-support/setup-hook)" \
         "${compatIn dropIn.${set}}"
+      same "${set}.autoAddCudaCompatRunpath.enableHook" \
+        "${toString dropIn.${set}.autoAddCudaCompatRunpath.enableHook}" "${toString (compatIn dropIn.${set} != "''")}"
     '') cudaSets
     # nixpkgs' shell functions.
     + ''
@@ -315,11 +322,43 @@ in
     ''
     # What it rebuilds: nothing but what names the hooks.
     + ''
-      same "rebuilt" "${toString (flake.lib.dropInRebuilds (some pkgs))}" autoAddDriverRunpath
+      same "rebuilt" "${toString (flake.lib.dropInRebuilds (some pkgs))}" "autoAddDriverRunpath autoPatchelfHook"
     ''
   );
 
+  # Packages list the hooks without asking for the platform; where there are no ELF files
+  # they are there and do nothing.
+  hooksEvaluateOnDarwin =
+    let
+      darwin = import pkgs.path {
+        system = "aarch64-darwin";
+        overlays = [ flake.overlays.dropIn ];
+      };
+    in
+    check "darwin" ''
+      same "hooks that do not evaluate" "${
+        toString (
+          builtins.filter (name: !(evaluates darwin.${name}.drvPath)) [
+            "autoAddDriverRunpath"
+            "cudaRunpathHook"
+            "stubReplace"
+            "noRunpathAmbiguity"
+          ]
+        )
+      }" ""
+      same "hooks that need the tools there" "${
+        toString (
+          builtins.filter (
+            name: builtins.match ".*cuda-runpath-[0-9.]*-tools.*" (toString (darwin.${name}.tools or "")) != null
+          ) [ "autoAddDriverRunpath" "cudaRunpathHook" ]
+        )
+      }" ""
+    '';
+
   audit = check "audit" ''
+    same "no packages is an error of evaluation" "${
+      toString (builtins.tryEval (flake.lib.auditPackages { }).drvPath).success
+    }" ""
     same "summary" "$(tail -n 1 ${audit}/summary.txt)" "1 of 2 packages have findings"
     same "clean" "$(jq -r '.[] | select(.clean) | .name' ${audit}/summary.json)" clean
     same "status" "$(< ${audit.reports.ambiguous}/status) $(< ${audit.reports.clean}/status)" "1 0"

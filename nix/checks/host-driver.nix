@@ -18,7 +18,13 @@ let
     ];
     meta.mainProgram = "tool";
     build = ''
-      mkdir -p $out/bin $out/share/doc $dev
+      mkdir -p $out/bin $out/share/doc $dev/include
+      mkdir -p $out/share/applications $out/share/dbus-1/services $out/lib/systemd/user
+      echo "Exec=$out/bin/tool --gui" > $out/share/applications/tool.desktop
+      echo "Exec=other" > $out/share/applications/other.desktop
+      echo "Exec=$out/bin/tool --bus" > $out/share/dbus-1/services/org.tool.service
+      echo "ExecStart=$out/bin/tool" > $out/lib/systemd/user/tool.service
+      echo header > $dev/include/tool.h
       printf '#!/bin/sh\necho "tool: $*"\n' > $out/bin/tool
       cp $out/bin/tool "$out/bin/with space"
       chmod +x $out/bin/*
@@ -27,6 +33,24 @@ let
     '';
   };
   wrapped = flake.lib.wrapWithHostDriver tool;
+
+  # Programs in an output of their own, what starts them in another, and no mainProgram.
+  split = package {
+    pname = "split";
+    outputs = [
+      "out"
+      "bin"
+      "man"
+    ];
+    build = ''
+      mkdir -p $out/share/applications $out/lib $bin/bin $man/share/man/man1
+      printf '#!/bin/sh\n' > $bin/bin/split
+      chmod +x $bin/bin/split
+      echo "Exec=$bin/bin/split" > $out/share/applications/split.desktop
+      echo manual > $man/share/man/man1/split.1
+    '';
+  };
+  wrappedSplit = flake.lib.wrapWithHostDriver split;
 
   # What a module makes of these settings, in a system that knows these options.
   evaluate =
@@ -67,6 +91,17 @@ in
     same "what is no program" "$(readlink ${wrapped}/bin/data)" ${tool}/bin/data
     same "the rest" "$(< ${wrapped}/share/doc/manual)" manual
     same "main program" "${lib.getExe wrapped}" ${wrapped}/bin/tool
+    same "desktop entry" "$(< ${wrapped}/share/applications/tool.desktop)" "Exec=${wrapped}/bin/tool --gui"
+    same "another desktop entry" "$(readlink ${wrapped}/share/applications/other.desktop)" ${tool}/share/applications/other.desktop
+    same "D-Bus service" "$(< ${wrapped}/share/dbus-1/services/org.tool.service)" "Exec=${wrapped}/bin/tool --bus"
+    same "systemd unit" "$(< ${wrapped}/lib/systemd/user/tool.service)" "ExecStart=${wrapped}/bin/tool"
+    same "name and version" "${wrapped.pname} ${wrapped.version}" "${tool.pname} ${tool.version}"
+    same "other outputs" "${toString wrapped.outputs} ${wrapped.dev}" "out dev ${tool.dev}"
+    same "main program of a package that names none" "${lib.getExe wrappedSplit}" ${wrappedSplit}/bin/split
+    holds "it can be started" test -x ${lib.getExe wrappedSplit}
+    contains "it" "$(< ${lib.getExe wrappedSplit})" "run -- ${split.bin}/bin/split"
+    same "its desktop entry" "$(< ${wrappedSplit}/share/applications/split.desktop)" "Exec=${wrappedSplit}/bin/split"
+    same "its other outputs" "${toString wrappedSplit.outputs} ${wrappedSplit.man}" "out man ${split.man}"
     # Whether there is a driver here or not, it is hostDriver that starts the program.
     contains "what is started" "$(HOME=$PWD ${wrapped}/bin/tool a 'b c' 2>&1 || true)" \
       "$(HOME=$PWD ${hostDriver}/bin/hostDriver run -- ${tool}/bin/tool a 'b c' 2>&1 || true)"

@@ -23,10 +23,15 @@ let
     isx86_64 = system == "x86_64-linux";
     isAarch64 = system == "aarch64-linux";
     isi686 = false;
-    isLinux = true;
+    isDarwin = builtins.match ".*-darwin" system != null;
+    isLinux = !isDarwin;
     isStatic = false;
-    isElf = true;
-    config = (if isAarch64 then "aarch64" else "x86_64") + "-unknown-linux-gnu";
+    isElf = !isDarwin;
+    config =
+      if isDarwin then
+        "arm64-apple-darwin"
+      else
+        (if isAarch64 then "aarch64" else "x86_64") + "-unknown-linux-gnu";
     canExecute = other: other.system == system;
     go.GOARCH = if isAarch64 then "arm64" else "amd64";
   };

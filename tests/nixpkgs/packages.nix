@@ -257,10 +257,11 @@ in
   # Modules come by a fixed-output derivation, which Nix lets see GOPROXY and whose
   # hash it checks against vendorHash; the build proper has no network.
   buildGoModule =
-    args:
+    fnOrArgs:
     pkgs.stdenv.mkDerivation (
       finalAttrs:
       let
+        args = if builtins.isFunction fnOrArgs then fnOrArgs finalAttrs else fnOrArgs;
         goModules = pkgs.stdenv.mkDerivation {
           name = "${finalAttrs.pname}-${finalAttrs.version}-go-modules";
           inherit (finalAttrs) src;
