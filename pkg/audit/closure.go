@@ -2,7 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/pkg/tree"
 )
 
 // Closure returns the store paths that paths need at run time, themselves
@@ -149,7 +149,7 @@ func (a *Auditor) refersElsewhere(file, hash, list string) bool {
 
 // countIn counts occurrences of a short text in a file.
 func countIn(file, text string) int {
-	f, err := os.Open(file)
+	f, _, err := tree.OpenRegular(file)
 	if err != nil {
 		return 0
 	}

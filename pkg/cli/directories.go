@@ -8,10 +8,9 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/tree"
 )
 
 // directories answers what directories hold, remembering the answers: the files
@@ -43,15 +42,12 @@ func (d *directories) head(path string) elfHead {
 func within(dir, name string) string { return dir + "/" + name }
 
 func readELFHead(path string) elfHead {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0) // not to wait for a FIFO's writer
+	f, _, err := tree.OpenRegular(path)
 	if err != nil {
 		_, err := os.Stat(path)
 		return elfHead{exists: err == nil}
 	}
 	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return elfHead{exists: true}
-	}
 	b := make([]byte, 64)
 	n, _ := io.ReadFull(f, b) // a short file has a short header
 	h, isELF, whole := elfimage.DecodeHeader(b[:n])
@@ -116,15 +112,11 @@ func (d *directories) sonames(dir string) map[string]string {
 }
 
 func sonameOf(path string) (string, error) {
-	f, err := os.Open(path)
+	f, st, err := tree.OpenRegular(path)
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return "", err
-	}
 	im, err := elfimage.Parse(f, st.Size())
 	if err != nil {
 		return "", err

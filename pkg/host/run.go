@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/tree"
 )
 
 // Method is a way to offer a directory to one program.
@@ -95,7 +96,7 @@ func execute(file string, args, env []string) error {
 
 // isText tells whether a file begins without a NUL, by which shells too tell scripts from other files.
 func isText(file string) bool {
-	f, err := os.Open(file)
+	f, _, err := tree.OpenRegular(file)
 	if err != nil {
 		return false
 	}
@@ -126,13 +127,11 @@ func (e *StartError) Status() int {
 // programs of any kind, so it gets all.
 func (r *Run) searched(file string) []string {
 	var dirs, all []string
-	f, err := os.Open(file)
+	f, info, err := tree.OpenRegular(file)
 	var im *elfimage.Image
 	if err == nil {
 		defer f.Close()
-		if info, err := f.Stat(); err == nil {
-			im, _ = elfimage.Parse(f, info.Size())
-		}
+		im, _ = elfimage.Parse(f, info.Size())
 	}
 	for _, o := range r.Offers {
 		all = append(all, o.Dir)

@@ -15,6 +15,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/pkg/tree"
 )
 
 // Files is a file system as the programs in it see it: paths are looked up below
@@ -437,12 +438,12 @@ func (f *File) Same(g *File) bool {
 }
 
 func sameBytes(a, b string) bool {
-	f, err := os.Open(a)
+	f, _, err := tree.OpenRegular(a)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	g, err := os.Open(b)
+	g, _, err := tree.OpenRegular(b)
 	if err != nil {
 		return false
 	}

@@ -18,6 +18,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/pkg/tree"
 )
 
 // Rule says by which rule of the loader a library was found.
@@ -653,7 +654,7 @@ func (f *File) reopen(use func(*elfimage.Image)) {
 	if f.ELF == nil {
 		return
 	}
-	file, err := os.Open(f.Path)
+	file, _, err := tree.OpenRegular(f.Path)
 	if err != nil {
 		return
 	}

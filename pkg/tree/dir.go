@@ -51,12 +51,12 @@ type dirent struct {
 
 // readDir opens a directory and returns its files, directories and links, sorted by name.
 // The directory is left open, with one reference.
-func readDir(path string, follow bool, buf *buffers) (*dir, []dirent, error) {
+func readDir(parent *dir, name string, follow bool, buf *buffers) (*dir, []dirent, error) {
 	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
 	if follow {
 		flags &^= unix.O_NOFOLLOW
 	}
-	fd, err := openat(unix.AT_FDCWD, path, flags)
+	fd, err := openat(parent.fd, name, flags)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,10 +1,13 @@
 package tree
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,12 +18,30 @@ type File struct {
 	Err    error  // the file or directory could not be read; nothing else is set
 	SameAs string // another path of the same file, which was visited before
 
-	dir  *dir
-	name string // in dir
-	fd   int
-	stat unix.Stat_t // of ELF files only
-	head []byte
+	dir    *dir
+	name   string // in dir
+	follow bool
+	fd     int
+	stat   unix.Stat_t // of ELF files only
+	head   []byte
+	buf    []byte // that head is a part of
+
+	ctx     context.Context // of the walk; nil outside of one
+	copy    bool            // Options.Copy
+	changed bool            // another editor came between reading and writing
+	racy    bool            // changed so shortly before that its time could be the same after another change
+	reads   []reading       // of a racy file
 }
+
+// A reading is a part of the file that was read, and a hash of it.
+type reading struct {
+	off int64
+	n   int
+	sum uint64
+}
+
+// id tells files apart.
+func (f *File) id() inode { return inode{uint64(f.stat.Dev), f.stat.Ino} }
 
 // noatime remembers that O_NOATIME was refused: only a file's owner and root may
 // use it (open(2)), and in a tree of another's files asking each time would cost
@@ -31,7 +52,7 @@ const noatimeTries = 8
 
 // open reads a file's head into buf. It never fails: File.Err says what went wrong.
 func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File {
-	f := &File{Path: path, dir: d, name: name, fd: -1}
+	f := &File{Path: path, dir: d, name: name, follow: follow, buf: buf, fd: -1}
 	// O_NONBLOCK: should the name by now be a FIFO, do not wait for its writer.
 	flags := unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	if follow {
@@ -60,6 +81,9 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 			f.fail(err)
 		} else if f.stat.Mode&unix.S_IFMT != unix.S_IFREG {
 			f.fail(ErrNotRegular)
+		} else if time.Since(time.Unix(f.stat.Mtim.Unix())) < tick {
+			f.racy = true
+			f.remember(f.head, 0)
 		}
 	}
 	return f
@@ -92,10 +116,34 @@ func (f *File) Size() int64 { return f.stat.Size }
 // ReadAt reads from the file; see [io.ReaderAt].
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.pread(p, off)
+	if f.racy {
+		f.remember(p[:n], off)
+	}
 	if err == nil && n < len(p) {
 		err = io.EOF
 	}
 	return n, err
+}
+
+// tick is longer than what passes between two states of the clock that modification
+// times are taken from.
+const tick = 50 * time.Millisecond
+
+var seed = maphash.MakeSeed()
+
+func (f *File) remember(b []byte, off int64) {
+	f.reads = append(f.reads, reading{off, len(b), maphash.Bytes(seed, b)})
+}
+
+// asRead reports whether what was read of a racy file is still there.
+func (f *File) asRead() bool {
+	for _, r := range f.reads {
+		b := make([]byte, r.n)
+		if n, err := f.pread(b, r.off); err != nil || n != r.n || maphash.Bytes(seed, b) != r.sum {
+			return false
+		}
+	}
+	return true
 }
 
 func (f *File) pread(p []byte, off int64) (n int, err error) {
@@ -138,7 +186,13 @@ var (
 // A file that may not be written but belongs to the caller is made writable for
 // the moment of opening. A file that is not the one that was read, or has another
 // size or modification time, is not touched (ErrChanged).
+//
+// Other editors of the file are waited for, as long as the walk is not cancelled; a
+// walk visits a file again that they have changed.
 func (f *File) Write(apply func(Writer) error) error {
+	if f.copy {
+		return f.writeCopy(apply)
+	}
 	mode := f.stat.Mode & 0o7777
 	caps := f.capabilities(mode)
 	fd, err := f.openForWriting(mode)
@@ -179,16 +233,41 @@ func (f *File) openForWriting(mode uint32) (int, error) {
 	case err != nil:
 		return -1, fmt.Errorf("opening for writing: %w", err)
 	}
-	var now unix.Stat_t
-	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &now) }); err != nil {
+	if err := f.lock(fd); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
-	if now.Dev != f.stat.Dev || now.Ino != f.stat.Ino || now.Size != f.stat.Size || now.Mtim != f.stat.Mtim {
-		unix.Close(fd)
-		return -1, ErrChanged
-	}
 	return fd, nil
+}
+
+// lock takes the lock of the file at a descriptor, by which its editors wait for each
+// other (flock(2)), and makes sure that it is the file that was read, as it was read.
+// Closing the descriptor gives the lock back.
+func (f *File) lock(fd int) error {
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		err := ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
+		if err != unix.EWOULDBLOCK { // else it is ours, or the file system has no locks
+			break
+		}
+		if f.ctx == nil {
+			time.Sleep(wait)
+			continue
+		}
+		select {
+		case <-f.ctx.Done():
+			return fmt.Errorf("waiting for another editor of the file: %w", context.Cause(f.ctx))
+		case <-time.After(wait):
+		}
+	}
+	var now unix.Stat_t
+	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &now) }); err != nil {
+		return err
+	}
+	if now.Dev != f.stat.Dev || now.Ino != f.stat.Ino || now.Size != f.stat.Size || now.Mtim != f.stat.Mtim || !f.asRead() {
+		f.changed = true
+		return ErrChanged
+	}
+	return nil
 }
 
 const capabilityAttr = "security.capability" // capabilities(7), "File capabilities"

@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -25,6 +24,25 @@ func Open(path string) (*File, error) {
 	return f, f.Err
 }
 
+// OpenRegular opens a regular file for reading, and is the way to open whatever a tree,
+// a run path or a header names: it does not wait for the writer of a FIFO, and opens no
+// device. Links are followed.
+func OpenRegular(path string) (*os.File, os.FileInfo, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = &os.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, st, nil
+}
+
 // Close closes a file that Open returned.
 func (f *File) Close() { f.close() }
 
@@ -37,17 +55,8 @@ func (f *File) Is(st os.FileInfo) bool {
 // CopyTo writes all of an ELF file to an empty file. Where the file system can, the
 // two share their blocks.
 func (f *File) CopyTo(to *os.File) error {
-	for done := int64(0); done < f.Size(); {
-		from := done
-		n, err := unix.CopyFileRange(f.fd, &from, int(to.Fd()), nil, int(min(f.Size()-done, 1<<30)), 0)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil || n == 0 { // not between these two file systems
-			_, err := io.Copy(to, io.NewSectionReader(f, done, f.Size()-done))
-			return err
-		}
-		done += int64(n)
+	if err := unix.IoctlFileClone(int(to.Fd()), f.fd); err == nil {
+		return nil
 	}
-	return nil
+	return f.copyData(to)
 }

@@ -410,9 +410,10 @@ func TestFileThatChangesUnderfootIsNotTouched(t *testing.T) {
 		os.WriteFile(path, []byte(data), 0o644)
 		os.Chtimes(path, past, past)
 	}
+	more := ""
 	for what, change := range map[string]func(){
 		"written to": func() { os.Chtimes("a", past, time.Now()) },
-		"longer":     func() { set("a", elfData+"x") },
+		"longer":     func() { more += "x"; set("a", elfData+more) },
 		"replaced":   func() { set("b", elfData); os.Rename("b", "a") },
 		"a link now": func() { set("b", elfData); os.Remove("a"); os.Symlink("b", "a") },
 	} {

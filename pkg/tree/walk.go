@@ -24,6 +24,9 @@ type Options struct {
 	// Shallow visits the files of a directory that is an argument, and not what lies
 	// in the directories in it.
 	Shallow bool
+	// Copy makes [File.Write] edit a copy beside the file, write it through to the disk
+	// and rename it over the file.
+	Copy bool
 	// Link is called, from several goroutines, for every symbolic link below an
 	// argument, with the directory's path and the link's name. Nil: links are passed over.
 	Link func(dir, name string)
@@ -82,7 +85,7 @@ func Files[R any](ctx context.Context, paths []string, o Options, visit func(*Fi
 }
 
 func newWalker[R any](ctx context.Context, o Options, visit func(*File) (R, bool)) *walker[R] {
-	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, link: o.Link, claimed: map[inode]string{}}
+	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, copy: o.Copy, link: o.Link, claimed: map[inode]string{}}
 	w.wake.L = &w.mu
 	return w
 }
@@ -118,6 +121,7 @@ type walker[R any] struct {
 	visited atomic.Int64
 	cut     atomic.Bool // something was left out because ctx was cancelled
 	shallow bool
+	copy    bool
 	link    func(dir, name string)
 	noatime noatime
 
@@ -145,7 +149,8 @@ type item[R any] struct {
 	r      R
 	sub    *node[R]
 	linked string
-	follow bool // of linked
+	follow bool  // of linked
+	id     inode // of linked
 }
 
 func newNode[R any]() *node[R] { return &node[R]{done: make(chan struct{})} }
@@ -219,7 +224,7 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 		case a.dir:
 			n := newNode[R]()
 			root.items = append(root.items, item[R]{sub: n})
-			tasks = append(tasks, &dirTask[R]{w: w, path: a.path, node: n, follow: follow, argument: true})
+			tasks = append(tasks, &dirTask[R]{w: w, path: a.path, parent: here, name: a.path, node: n, follow: follow, argument: true})
 		default:
 			n := newNode[R]()
 			root.items = append(root.items, item[R]{sub: n})
@@ -316,7 +321,10 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 				buf = newBuffers()
 			}
 			f := open(here, it.linked, it.linked, it.follow, &w.noatime, buf.head)
-			if f.Err == nil && f.ELF() {
+			if f.Err == nil && (!f.ELF() || f.id() != it.id) { // something on the way was swapped
+				f.fail(ErrChanged)
+			}
+			if f.Err == nil {
 				f.SameAs = w.claim(f)
 			}
 			if r, keep := w.see(f); keep {
@@ -328,16 +336,31 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 	}
 }
 
+// see visits a file. One that another editor has changed meanwhile is visited again:
+// what was planned does not fit it any more.
 func (w *walker[R]) see(f *File) (R, bool) {
-	defer f.close()
-	r, keep := w.visit(f)
-	w.visited.Add(1)
-	return r, keep
+	const tries = 20
+	for try := 1; ; try++ {
+		f.ctx, f.copy = w.ctx, w.copy
+		r, keep := w.visit(f)
+		f.close()
+		if !f.changed || try == tries || w.ctx.Err() != nil {
+			w.visited.Add(1)
+			return r, keep
+		}
+		again := open(f.dir, f.name, f.Path, f.follow, &w.noatime, f.buf)
+		if again.Err != nil || !again.ELF() || again.id() != f.id() { // another file by now
+			w.visited.Add(1)
+			return r, keep
+		}
+		again.SameAs = f.SameAs
+		f = again
+	}
 }
 
 // claim makes a file this walk's own. It returns the path under which it already was.
 func (w *walker[R]) claim(f *File) string {
-	id := inode{uint64(f.stat.Dev), f.stat.Ino}
+	id := f.id()
 	w.claims.Lock()
 	defer w.claims.Unlock()
 	if first, taken := w.claimed[id]; taken {
@@ -358,7 +381,9 @@ func (w *walker[R]) stopped() bool {
 // dirTask reads one directory and makes tasks of what it holds.
 type dirTask[R any] struct {
 	w      *walker[R]
-	path   string
+	path   string // in reports
+	parent *dir   // the directory is opened from there, so that nobody can swap what lies between
+	name   string // in parent
 	node   *node[R]
 	follow bool // the directory itself may be a symbolic link
 
@@ -372,10 +397,11 @@ const chunk = 128
 
 func (t *dirTask[R]) run(buf *buffers) {
 	defer close(t.node.done)
+	defer t.parent.release()
 	if t.w.stopped() {
 		return
 	}
-	d, entries, err := readDir(t.path, t.follow, buf)
+	d, entries, err := readDir(t.parent, t.name, t.follow, buf)
 	if err != nil {
 		if r, keep := t.w.visit(&File{Path: t.path, Err: err}); keep {
 			t.node.items = append(t.node.items, item[R]{r: r})
@@ -417,7 +443,7 @@ func (t *dirTask[R]) run(buf *buffers) {
 			flush()
 			n := newNode[R]()
 			t.node.items = append(t.node.items, item[R]{sub: n})
-			dirs = append(dirs, &dirTask[R]{w: t.w, path: prefix + e.name, node: n})
+			dirs = append(dirs, &dirTask[R]{w: t.w, path: prefix + e.name, parent: d.retain(), name: e.name, node: n})
 		}
 	}
 	flush()
@@ -449,7 +475,7 @@ func (t *filesTask[R]) run(buf *buffers) {
 		if f.Err == nil && f.ELF() {
 			if f.stat.Nlink > 1 {
 				f.close()
-				t.node.items = append(t.node.items, item[R]{linked: f.Path, follow: t.follow})
+				t.node.items = append(t.node.items, item[R]{linked: f.Path, follow: t.follow, id: f.id()})
 				continue
 			}
 			f.SameAs = t.w.claim(f)

@@ -1,0 +1,205 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// elfFile writes a file that begins with the magic.
+func elfFile(t *testing.T, path, rest string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("\x7fELF"+rest), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A directory on the way down that is swapped for a link during the walk does not lead
+// out of the tree.
+func TestDirectorySwappedForALink(t *testing.T) {
+	top := t.TempDir()
+	inside, outside := filepath.Join(top, "tree"), filepath.Join(top, "outside")
+	elfFile(t, filepath.Join(inside, "b", "first"), "1")
+	elfFile(t, filepath.Join(inside, "b", "c", "d", "second"), "inside")
+	elfFile(t, filepath.Join(outside, "c", "d", "second"), "outside")
+	var seen []string
+	err := Walk(context.Background(), []string{inside}, Options{Jobs: 1}, func(f *File) (string, bool) {
+		if f.Err != nil {
+			return f.Path + ": " + f.Err.Error(), true
+		}
+		if filepath.Base(f.Path) == "first" {
+			if err := errors.Join(os.Rename(filepath.Join(inside, "b"), filepath.Join(inside, "moved")), os.Symlink(outside, filepath.Join(inside, "b"))); err != nil {
+				t.Error(err)
+			}
+		}
+		return string(f.Head()), true
+	}, func(s string) { seen = append(seen, s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := strings.Join(seen, " "); strings.Contains(all, "outside") || !strings.Contains(all, "inside") {
+		t.Errorf("visited %q", seen)
+	}
+}
+
+// Two editors of one file: the second waits, and then works on what the first has left.
+func TestWriteWaitsForAnotherEditor(t *testing.T) {
+	for name, wait := range map[string]bool{"same size and time": true, "longer": false} {
+		path := filepath.Join(t.TempDir(), "file")
+		elfFile(t, path, "before")
+		other, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		visits := 0
+		planned := make(chan bool, 10)
+		go func() {
+			<-planned
+			text := "after!"
+			if !wait {
+				text = "after, and longer"
+			}
+			st, _ := other.Stat()
+			if _, err := other.WriteAt([]byte(text), 4); err != nil {
+				t.Error(err)
+			}
+			if wait { // as two edits in one tick of the clock leave it
+				unix.Futimes(int(other.Fd()), []unix.Timeval{unix.NsecToTimeval(st.ModTime().UnixNano()), unix.NsecToTimeval(st.ModTime().UnixNano())})
+				os.Chtimes(path, st.ModTime(), st.ModTime())
+			}
+			time.Sleep(30 * time.Millisecond)
+			unix.Flock(int(other.Fd()), unix.LOCK_UN)
+		}()
+		err = Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
+			visits++
+			b := make([]byte, 10)
+			if n, _ := f.ReadAt(b, 0); n != 10 {
+				t.Error("short")
+			}
+			planned <- true
+			return f.Write(func(w Writer) error {
+				_, err := w.WriteAt(append(b[4:10:10], '.'), 4)
+				return err
+			}), true
+		}, func(err error) {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := os.ReadFile(path)
+		if !strings.HasPrefix(string(got), "\x7fELFafter") || visits != 2 {
+			t.Errorf("%s: after %d visits the file is %q", name, visits, got)
+		}
+	}
+}
+
+// Waiting for another editor ends with a signal.
+func TestWaitingForAnotherEditorEnds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	elfFile(t, path, "before")
+	other, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := unix.Flock(int(other.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	Walk(ctx, []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
+		cancel()
+		return f.Write(func(w Writer) error { t.Error("written"); return nil }), true
+	}, func(err error) {
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// A copy is edited and renamed over the file: mode, owner, times and attributes are
+// the old one's, who has the old one open keeps it, and nothing else is left behind.
+func TestWriteToACopy(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	elfFile(t, path, strings.Repeat("before ", 1000))
+	if err := os.Chmod(path, 0o4751); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0o751|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
+	attrs := unix.Setxattr(path, "user.colour", []byte("blue"), 0) == nil
+	past := time.Unix(1_000_000_000, 0)
+	if err := errors.Join(os.Chtimes(path, past, past), os.Link(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	mapped, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mapped.Close()
+	before, _ := mapped.Stat()
+	edit := func(fail error) error {
+		var got error
+		Walk(context.Background(), []string{path}, Options{Jobs: 1, Copy: true}, func(f *File) (error, bool) {
+			if n := f.OtherLinks(); n != 1 {
+				t.Errorf("%d other links", n)
+			}
+			return f.Write(func(w Writer) error {
+				_, err := w.WriteAt([]byte("after "), 4)
+				return errors.Join(err, fail)
+			}), true
+		}, func(err error) { got = err })
+		return got
+	}
+	failure := errors.New("failed")
+	if err := edit(failure); !errors.Is(err, failure) {
+		t.Error(err)
+	}
+	if st, err := os.Stat(path); err != nil || !os.SameFile(st, before) {
+		t.Errorf("a failed edit replaced the file (%v)", err)
+	}
+	if err := edit(nil); err != nil {
+		t.Fatal(err)
+	}
+	after, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.SameFile(after, before) || after.Mode() != before.Mode() || after.Size() != before.Size() {
+		t.Errorf("mode %v became %v, size %d %d", before.Mode(), after.Mode(), before.Size(), after.Size())
+	}
+	if attrs {
+		b := make([]byte, 10)
+		if n, err := unix.Getxattr(path, "user.colour", b); err != nil || string(b[:n]) != "blue" {
+			t.Errorf("the attribute is %q, %v", b[:max(n, 0)], err)
+		}
+	}
+	now, _ := os.ReadFile(path)
+	old, _ := os.ReadFile(link)
+	if !strings.HasPrefix(string(now), "\x7fELFafter ") || !strings.HasPrefix(string(old), "\x7fELFbefore") || len(now) != len(old) {
+		t.Errorf("the file begins %.12q, the link %.12q", now, old)
+	}
+	if names, _ := filepath.Glob(filepath.Join(dir, "*")); len(names) != 2 {
+		t.Errorf("left: %q", names)
+	}
+	if names, _ := filepath.Glob(filepath.Join(dir, ".*")); len(names) != 0 {
+		t.Errorf("left: %q", names)
+	}
+}
