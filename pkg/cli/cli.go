@@ -214,6 +214,7 @@ type Session struct {
 	Paths   []string
 	JSON    bool
 	DryRun  bool
+	Copy    bool // see tree.Options
 	// Tolerant makes a malformed file a warning.
 	Tolerant bool
 	// InPackage makes fixes what the author of a Nix package writes.
@@ -234,6 +235,7 @@ func Start(c *cli.Context, paths []string) (*Session, error) {
 		Paths:     paths,
 		JSON:      c.Bool("json"),
 		DryRun:    c.Bool("dry-run"),
+		Copy:      c.Bool("copy"),
 		Verbose:   c.Bool("verbose"),
 		Quiet:     c.Bool("quiet"),
 		Jobs:      c.Int("jobs"),

@@ -286,9 +286,24 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 			return err
 		}
 	}
+	if e.session.Copy {
+		o.warn = append(o.warn, leftLinks(f)...)
+	}
 	r.Action, r.After, r.Tag = Edited, entriesOf(after), tagName(change.Tag)
 	o.level, o.line = logrus.InfoLevel, changeLine(tag, change.Tag, list, change.List, r.Notes)
 	return nil
+}
+
+// leftLinks says which names the edit of a copy leaves with the old file.
+func leftLinks(f *tree.File) []string {
+	switch n := f.OtherLinks(); n {
+	case 0:
+		return nil
+	case 1:
+		return []string{"has another hard link, which leads to the old file"}
+	default:
+		return []string{fmt.Sprintf("has %d other hard links, which lead to the old file", n)}
+	}
 }
 
 func (e *Editor) unchanged(o *outcome) {

@@ -34,6 +34,7 @@ func ListFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
 		&cli.BoolFlag{Name: "keep-empty", DisableDefaultText: true, Usage: "keep empty entries, which make the loader search the working directory"},
 		&cli.BoolFlag{Name: "dedupe", DisableDefaultText: true, Usage: "keep only the first of entries that name the same directory"},
+		CopyFlag(),
 		DryRunFlag(),
 	}
 }
@@ -47,6 +48,11 @@ func SearchFlags() []cli.Flag {
 // JSONFlag asks for a JSON document.
 func JSONFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON document to stdout"}
+}
+
+// CopyFlag is for commands that edit files one by one.
+func CopyFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "edit a copy and rename it over the file: for files that running processes have mapped"}
 }
 
 // DryRunFlag is for commands that write.

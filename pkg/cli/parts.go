@@ -64,6 +64,8 @@ func (p *Parts) Run(s *Session) error {
 			r := &PartsReport{Path: f.Path, PathBytes: pathBytes(f.Path), Changes: []PartChange{}}
 			if err := r.guarded(p, f, s.DryRun); err != nil {
 				r.Action, r.Reason, r.Changes, r.Notes = Failed, err.Error(), []PartChange{}, nil
+			} else if s.Copy && r.Action == Edited {
+				r.Notes = append(r.Notes, leftLinks(f)...)
 			}
 			return r, true
 		},

@@ -81,7 +81,7 @@ func partSet(name, words, usage string, ask func(*Parts, []string) error) *cli.C
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     append([]cli.Flag{DryRunFlag()}, Flags()...),
+		Flags:     append([]cli.Flag{CopyFlag(), DryRunFlag()}, Flags()...),
 		Action: func(c *cli.Context) error {
 			if c.Args().Len() < n+1 {
 				return Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
@@ -136,6 +136,7 @@ func editCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is there (repeatable)"},
 			&cli.StringSliceFlag{Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
 			&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
+			CopyFlag(),
 			DryRunFlag(),
 		}, Flags()...),
 		Action: func(c *cli.Context) error {

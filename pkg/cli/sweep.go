@@ -39,7 +39,7 @@ func (w *sweep[R]) run(s *Session) error {
 	if w.together != nil {
 		emit = func(r R) { all = append(all, r) }
 	}
-	w.options.Jobs = s.Jobs
+	w.options.Jobs, w.options.Copy = s.Jobs, s.Copy
 	err := tree.Walk(s.Context, s.Paths, w.options, w.visit, emit)
 	if w.together != nil {
 		if err := w.together(all); err != nil {
