@@ -768,6 +768,28 @@ func TestZerosBehindTheImageAreNoPayload(t *testing.T) {
 	}
 }
 
+// What stands between two segments and is not zero is somebody's, although no header names it.
+func TestPaddingThatHoldsSomethingStays(t *testing.T) {
+	const mark = "somebody's"
+	for at := 0; at < 2900; at += 290 {
+		b := plain().with(func(l *shape) { l.pad = 3000 }).build(t)
+		im := parse(t, b)
+		end := uint64(0)
+		for _, p := range im.Progs {
+			if p.Type == elf.PT_LOAD && p.Flags&elf.PF_W == 0 {
+				end = p.Off + p.Filesz
+			}
+		}
+		copy(b[end+uint64(at):], mark)
+		for _, list := range lists {
+			now := edit(t, b, setPath(elf.DT_RUNPATH, list))
+			if got := string(now[end+uint64(at):][:len(mark)]); got != mark {
+				t.Errorf("%d bytes behind the segment: %q instead of %q, with a run path of %d bytes", at, got, mark, len(list))
+			}
+		}
+	}
+}
+
 func TestPaddingTakesNoSpace(t *testing.T) {
 	b := shapes["padding behind the strings"].build(t)
 	if after := edit(t, b, setPath(elf.DT_RUNPATH, lists[1])); len(after) != len(b) {

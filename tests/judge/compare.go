@@ -46,6 +46,9 @@ func (c *comparison) sections() {
 			c.bad("sections", "%s: %d bytes became %d", name, s.size, t.size)
 			continue
 		}
+		if s.addr != t.addr && s.alignment_ > 1 && s.addr%s.alignment_ == 0 && t.addr%s.alignment_ != 0 {
+			c.bad("alignment", "%s, of alignment %d, is at %#x", name, s.alignment_, t.addr)
+		}
 		if s.addr != t.addr {
 			isInterp := len(interp) > 0 && s.kind == shtProgbits && s.addr == interp[0].vaddr
 			if !alloc || s.flags&shfTLS != 0 || !movable[s.kind] && !isInterp || s.kind == shtStrtab && !isStrings {

@@ -484,6 +484,9 @@ func (c *comparison) programHeader(kind uint32, p, q segment) {
 	if q.paddr-p.paddr != q.vaddr-p.vaddr && q.paddr != p.paddr || p.vaddr == q.vaddr && (p.paddr != q.paddr || p.off != q.off) || q.memsz != q.filesz && p.memsz == p.filesz {
 		c.bad("program headers", "%+v became %+v", p, q)
 	}
+	if p.alignment_ > 1 && p.vaddr%p.alignment_ == 0 && q.vaddr%p.alignment_ != 0 {
+		c.bad("alignment", "%s, of alignment %d, is at %#x", name, p.alignment_, q.vaddr)
+	}
 	if p.vaddr != q.vaddr || p.filesz != q.filesz {
 		c.left = append(c.left, part{of(p.vaddr, p.memsz), name})
 	}
@@ -574,6 +577,19 @@ func (c *comparison) tables() {
 		if !ok {
 			c.bad("moved table", "%s moved from %#x to %#x, although nothing tells its size", name, x[0], y[0])
 			continue
+		}
+		// Words are read as words; some machines fault at one that is not at a multiple of its size.
+		word := a.word()
+		switch tag {
+		case dtStrtab, dtVersym:
+			word = 2
+		case dtHash:
+			word = a.hashWord()
+		case dtVerneed, dtVerdef:
+			word = 4
+		}
+		if tag != dtStrtab && x[0]%word == 0 && y[0]%word != 0 {
+			c.bad("alignment", "%s is at %#x", name, y[0])
 		}
 		old, ok := a.memory(x[0], size)
 		now, ok2 := b.memory(y[0], size)
