@@ -178,6 +178,13 @@ builtins.listToAttrs (
           hooks.autoAddDriverRunpath
         ]
       )
+      # nixpkgs' functions are not replaced by ours of the same names.
+      + bothNormal (
+        autoPatchelf mode [
+          pkgs.autoPatchelfHook
+          hooks.cudaRunpathHook
+        ]
+      )
       + bothNormal (
         autoPatchelf mode [
           (bringer "propagatedBuildInputs" pkgs.autoPatchelfHook)
