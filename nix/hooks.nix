@@ -38,6 +38,8 @@ let
       name,
       description,
       parts,
+      # SETTING = [ PART … ]: parts that a package asks for by that setting.
+      onSetting ? { },
       substitutions ? { },
       passthru ? { },
       propagated ? [ ],
@@ -55,9 +57,16 @@ let
           && cuda_compat.meta.available or true
           && !(cuda_compat.meta.unsupported or false);
         usesCompat = builtins.any (part: lib.hasSuffix "CudaCompatRunpath" part) parts;
+        textOf = lib.concatMapStrings (part: "\n" + builtins.readFile (../hooks + "/${part}.bash"));
         text =
           if hasELF then
-            core + lib.concatMapStrings (part: "\n" + builtins.readFile (../hooks + "/${part}.bash")) parts
+            core
+            + textOf parts
+            + lib.concatMapStrings (setting: ''
+              if [[ -n ''${${setting}-} ]]; then
+              ${textOf onSetting.${setting}}
+              fi
+            '') (builtins.attrNames onSetting)
           else
             "addDriverRunpath() { :; }\n";
       in
@@ -123,8 +132,11 @@ let
         "addDriverRunpath"
         "addCudaCompatRunpath"
         "noRunpathAmbiguity"
+      ];
+      # Its functions have the names of nixpkgs', which a package may have beside this.
+      onSetting.cudaRunpathAutoPatchelf = [
         "autoPatchelf-functions"
-        "autoPatchelf-setting"
+        "autoPatchelf"
       ];
     };
 
