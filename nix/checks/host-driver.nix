@@ -79,6 +79,10 @@ let
   } flake.systemManagerModules.default;
   off = system { };
   on = system { services.hostDriver.enable = true; };
+  sandboxed = system {
+    services.hostDriver.enable = true;
+    services.hostDriver.sandbox = true;
+  };
 in
 {
   wrapWithHostDriver = check "wrap-with-host-driver" ''
@@ -128,5 +132,11 @@ in
     holds "the tool knows these arguments" ${on.systemd.services.hostDriver.serviceConfig.ExecStart} --help
     same "the path unit starts the service of its name" \
       '${toString (builtins.attrNames on.systemd.paths)}' '${toString (builtins.attrNames on.systemd.services)}'
+    same "the GPU in the sandbox" '${toString (builtins.attrNames sandboxed.systemd.services)}' "hostDriver hostDriver-sandbox"
+    line='${sandboxed.systemd.services.hostDriver-sandbox.serviceConfig.ExecStart}'
+    holds "the tool knows these arguments too" $line --conf "$PWD/nix.conf"
+    contains "nix.conf gets the hook" "$(< nix.conf)" "pre-build-hook = $PWD/hostDriver-sandbox"
+    contains "the features are added" "$(< nix.conf)" "extra-system-features = cuda gpu nvidia-gpu opengl"
+    contains "the hook calls the tool" "$(< hostDriver-sandbox)" "exec ${hostDriver}/bin/hostDriver sandbox"
   '';
 }

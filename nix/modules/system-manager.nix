@@ -11,7 +11,13 @@ let
   hostDriver = self.packages.${pkgs.stdenv.hostPlatform.system}.hostDriver;
 in
 {
-  options.services.hostDriver.enable = lib.mkEnableOption "the host's GPU driver in /run/opengl-driver/lib, for programs built with Nix";
+  options.services.hostDriver = {
+    enable = lib.mkEnableOption "the host's GPU driver in /run/opengl-driver/lib, for programs built with Nix";
+    sandbox = lib.mkEnableOption ''
+      the GPU in Nix's sandbox, for builds whose requiredSystemFeatures has cuda, gpu,
+      nvidia-gpu or opengl: /etc/nix/nix.conf gets a pre-build-hook and these system features
+    '';
+  };
 
   config = lib.mkIf config.services.hostDriver.enable {
     environment.systemPackages = [ hostDriver ];
@@ -28,6 +34,17 @@ in
         # where the host keeps those, and what is compiled for the GPU at run time fails
         # with links alone.
         ExecStart = "${hostDriver}/bin/hostDriver install --copy";
+      };
+    };
+    systemd.services.hostDriver-sandbox = lib.mkIf config.services.hostDriver.sandbox {
+      description = "The GPU in Nix's sandbox, for builds that ask for it";
+      before = [ "nix-daemon.service" ];
+      wantedBy = [ "system-manager.target" ];
+      serviceConfig = {
+        Type = "oneshot";
+        ExecStart = "${hostDriver}/bin/hostDriver sandbox --configure --write --program ${hostDriver}/bin/hostDriver";
+        # A daemon that runs already reads its configuration anew.
+        ExecStartPost = "-systemctl try-restart nix-daemon.service";
       };
     };
     # ldconfig writes its cache anew when the driver is upgraded.

@@ -34,9 +34,9 @@ stdenv.mkDerivation (finalAttrs: {
     $out/bin/driver-version --help
   '';
 
-  # `nix build .#default.gpuCheck` on a machine whose Nix offers the GPU to builds that
-  # ask for it: `system-features = cuda` and the device nodes and the driver directory
-  # in extra-sandbox-paths (on NixOS: programs.nix-required-mounts).
+  # `nix build .#default.gpuCheck` on a machine whose Nix shows the GPU to builds that ask
+  # for it: after `sudo hostDriver sandbox --configure --write` (on NixOS, with
+  # programs.nix-required-mounts).
   passthru.gpuCheck =
     runCommand "${finalAttrs.pname}-gpu-check" { requiredSystemFeatures = [ "cuda" ]; }
       ''
