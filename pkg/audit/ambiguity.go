@@ -24,6 +24,8 @@ type Options struct {
 	Strict     bool     // warnings count as errors
 	Nix        bool     // the files are a Nix package's, wherever they are
 	Loads      bool     // keep what each file loads in its report
+	// CompatVerdict is as in [explain.Layout].
+	CompatVerdict func(file string) (driver.CompatVerdict, bool)
 }
 
 // Validate says what is wrong with the options.

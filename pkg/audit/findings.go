@@ -250,6 +250,7 @@ func (s *subject) libraries() {
 				Message: fmt.Sprintf("%s is loaded from %s, a stub (%s)", o.Name, o.Path, ruleText(o)),
 				Remedy:  s.replaceLoadedStub(o)})
 		}
+		s.compat(o)
 	}
 	for _, u := range s.load.Main.Uses {
 		if u.Again {
@@ -487,4 +488,25 @@ func (s *subject) driverMissing(m missing, link string, hasLink bool) {
 		f.Severity = Warning
 	}
 	s.report(f)
+}
+
+// compat reports a compat package's libcuda.so.1 that harms beside the driver of this
+// host, where one is known.
+func (s *subject) compat(o *loader.Object) {
+	dir := path.Dir(o.Path)
+	holds := func(name string) bool { f, _ := s.load.In(dir, name); return f != nil }
+	if o.Name != driver.LibCUDA || s.CompatVerdict == nil || o.File == nil || !(driver.CompatDirs{Named: s.Compat}).Contains(dir, holds) {
+		return
+	}
+	v, ok := s.CompatVerdict(o.File.Path)
+	if !ok || v.Help != driver.Harms {
+		return
+	}
+	fix := remedy.Do("take " + dir + " off the search, or start the program with hostDriver run")
+	if o.List != nil && o.List.File != nil {
+		fix = remedy.Run("runpath", "remove", "--entry", o.Entry, o.List.File.Path).And(", where it is to run here only; or start the program with hostDriver run")
+	}
+	s.report(Finding{ID: CompatHarms, Library: o.Name,
+		Message: fmt.Sprintf("%s is loaded from the compat directory %s (%s), which harms here: %s (%s)", o.Name, dir, ruleText(o), v.Reason, v.Source),
+		Remedy:  fix})
 }

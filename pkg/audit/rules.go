@@ -48,6 +48,7 @@ const (
 	StubEntry          = "stub-entry"
 	StubLoaded         = "stub-loaded"
 	DriverBeforeCompat = "driver-before-compat"
+	CompatHarms        = "compat-harms"
 	NoDriverLink       = "no-driver-link"
 	DriverAbsent       = "driver-absent"
 	Unresolved         = "unresolved-library"
@@ -89,6 +90,8 @@ var rules = []Rule{
 		"The first file of that name on the search is a link-time stub."},
 	{DriverBeforeCompat, Error, "the driver link stands before a compat directory",
 		"The compat directory holds a newer libcuda.so.1, which is to win over the host's."},
+	{CompatHarms, Warning, "a compat package that does not work beside this host's driver",
+		"A compat library that is older than the host's driver, or not made for it, answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803). On other hosts it may help."},
 	{NoDriverLink, Error, "the driver is needed, but its directory is not in the run path",
 		"On NixOS the driver's libraries are in /run/opengl-driver/lib and nowhere else."},
 	{DriverAbsent, Note, "a library of the driver, which is not on this machine",

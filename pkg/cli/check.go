@@ -14,6 +14,7 @@ import (
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/tree"
 )
@@ -240,6 +241,7 @@ func AuditCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
 			out := auditOutput{sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), update: c.Bool("update-baseline")}
 			if out.update && out.baseline == "" {
 				return Misuse("--update-baseline needs --baseline FILE")
