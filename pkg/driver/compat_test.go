@@ -46,6 +46,7 @@ func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
 		{"25: Thor has a driver version: the general rule", note580, "580.95.05", "", "580.00", "13.0", true, NotNeeded, "", "note"},
 		{"26: WSL: no version, CUDA told", note580, "580.95.05", "", "", "12.9", false, Helps, "not told", "note"},
 		{"27: nothing is told of the host", note580, "580.95.05", "", "", "", false, Unknown, "", "neither"},
+		{"29: CUDA 13 is CUDA 13.0", `{"CUDA version":"13"}`, "", "", "580.159.04", "13.0", false, NotNeeded, "", "note"},
 		{"28: a note without a list", orin, "560.35.03", "", "535.261.03", "12.2", false, Helps, "", "note"},
 	} {
 		p := CUDALibrary{Version: test.pkg, CUDA: test.cuda}
