@@ -36,6 +36,8 @@ type Editor struct {
 	WhenNeeds bool // AddDriverLink only where the file needs the driver
 	// Rewrite replaces the maps where it is not nil.
 	Rewrite func(runpath.List) runpath.List
+	// Shrink, where it is not nil, drops unused entries instead, but those that it tells.
+	Shrink func(entry string) bool
 	// Offer is where the driver-provided stubs found are linked; "" for nowhere.
 	Offer string
 
@@ -316,6 +318,9 @@ func (e *Editor) unchanged(o *outcome) {
 
 // rewrite returns the run path as it is to be.
 func (e *Editor) rewrite(im *elfimage.Image, path string, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
+	if e.Shrink != nil {
+		return e.shrink(im, path, before)
+	}
 	if e.Rewrite != nil {
 		after := e.Rewrite(before)
 		notes := runpath.Notes{Empties: after.Empties(), Duplicates: after.Duplicates()}
@@ -394,6 +399,9 @@ func (e *Editor) notes(o *outcome, n runpath.Notes, both bool, shadowed string) 
 	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	for _, dir := range n.Stubs {
 		add("removed stub directory %s", dir)
+	}
+	for _, dir := range n.Unused {
+		add("removed %s, which nothing uses", dir)
 	}
 	for _, name := range n.DriverFor {
 		add("needs %s, which no other entry holds", name)

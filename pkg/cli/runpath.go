@@ -9,6 +9,6 @@ The run path of a program or library is the list of directories in which the loa
 (DT_RUNPATH, in older files DT_RPATH).`+ExitStatus)
 	app.Commands = append([]*cli.Command{ShowCommand()}, ListCommands()...)
 	app.Commands = append(app.Commands, PartCommands()...)
-	app.Commands = append(app.Commands, Normalize(), ExplainCommand(), AuditCommand(), ScriptsCommand())
+	app.Commands = append(app.Commands, ShrinkCommand(), Normalize(), ExplainCommand(), AuditCommand(), ScriptsCommand())
 	return app
 }

@@ -51,6 +51,7 @@ type Settings struct {
 type Notes struct {
 	Empties    int      // empty entries dropped, or kept where Settings.KeepEmpty
 	Stubs      []string // stub directories taken out
+	Unused     []string // entries that Shrink took out
 	Duplicates []string // entries that name a directory again: removed where Settings.Dedupe, else left
 	// DriverFor lists needed driver-provided libraries for which ReplaceStubs
 	// asked for the driver link although no stub directory was in the list.
