@@ -48,9 +48,10 @@ cudaRunpathFailure() { # MESSAGE
     fi
 }
 
+# Not nixWarnLog, which says nothing unless NIX_DEBUG is set.
 cudaRunpathWarning() { # MESSAGE
-    if [[ -n ${NIX_LOG_FD-} ]] && declare -F nixWarnLog >/dev/null; then
-        nixWarnLog "$1"
+    if [[ -n ${NIX_LOG_FD-} ]] && declare -F nixLog >/dev/null; then
+        nixLog "warning: $1"
     else
         printf 'WARNING: cudaRunpathWarning: %s\n' "$1" >&2
     fi
