@@ -42,6 +42,7 @@ type shape struct {
 	align      uint64
 	tail       string // appended data
 	typeOfDyn  elf.SectionType
+	cache      string // a resolution cache of patchelf's behind the note, or where note is 0 alone
 	emptyHash  bool   // DT_GNU_HASH without a symbol in place of DT_HASH
 	after      string // live bytes right behind .dynamic
 	skew       uint64 // bytes by which .dynamic stands further on
@@ -57,6 +58,8 @@ func plain() shape {
 	return shape{class: elf.ELFCLASS64, order: littleOrder, machine: elf.EM_X86_64, typ: elf.ET_DYN,
 		program: true, note: 20, needed: []string{"libc.so.6"}, symbols: []string{"malloc", "free"}, spare: 4, align: 4096}
 }
+
+func (l shape) hasNote() bool { return l.note > 0 || l.cache != "" }
 
 func (l shape) with(f func(*shape)) shape { f(&l); return l }
 
@@ -142,7 +145,7 @@ func (l shape) build(t testing.TB) []byte {
 	var progs []elfimage.Prog
 	var secs []sec
 	nprogs := uint64(4) // LOAD, LOAD, DYNAMIC, GNU_STACK
-	for _, c := range []bool{l.program, l.program, l.note > 0, l.null} {
+	for _, c := range []bool{l.program, l.program, l.hasNote(), l.null} {
 		if c {
 			nprogs++ // PHDR, INTERP, NOTE, NULL
 		}
@@ -171,8 +174,20 @@ func (l shape) build(t testing.TB) []byte {
 	l.order.PutUint32(noteData[4:], uint32(l.note))
 	l.order.PutUint32(noteData[8:], 3)
 	copy(noteData[12:], "GNU\x00"+strings.Repeat("\xab", l.note))
-	if l.note > 0 {
-		note = add(".note.gnu.build-id", elf.SHT_NOTE, noteData, 4, 0)
+	noteName := ".note.gnu.build-id"
+	if l.cache != "" {
+		entry := make([]byte, 12)
+		l.order.PutUint32(entry, 6)
+		l.order.PutUint32(entry[4:], uint32(len(l.cache)))
+		l.order.PutUint32(entry[8:], 0x63a86cb6)
+		entry = append(entry, "NixOS\x00\x00\x00"+l.cache...)
+		if l.note == 0 {
+			noteName, noteData = ".note.nixos.ldcache", nil
+		}
+		noteData = append(noteData, append(entry, make([]byte, -len(entry)&3)...)...)
+	}
+	if l.hasNote() {
+		note = add(noteName, elf.SHT_NOTE, noteData, 4, 0)
 	}
 	hashAt := add(".hash", hashType, hash, w, 4)
 	symAt := add(".dynsym", elf.SHT_DYNSYM, syms, w, im.SymSize())
@@ -227,7 +242,7 @@ func (l shape) build(t testing.TB) []byte {
 	load(elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: 0, Vaddr: base, Paddr: base, Filesz: roEnd, Memsz: roEnd, Align: l.align})
 	load(elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: at - dynAt, Memsz: at - dynAt + l.bss, Align: l.align})
 	load(elfimage.Prog{Type: elf.PT_DYNAMIC, Flags: elf.PF_R | elf.PF_W, Off: dynAt, Vaddr: shift + dynAt, Paddr: shift + dynAt, Filesz: uint64(len(dynData)), Memsz: uint64(len(dynData)), Align: w})
-	if l.note > 0 {
+	if l.hasNote() {
 		load(elfimage.Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: note, Vaddr: base + note, Paddr: base + note, Filesz: uint64(len(noteData)), Memsz: uint64(len(noteData)), Align: 4})
 	}
 	load(elfimage.Prog{Type: elf.PT_GNU_STACK, Flags: elf.PF_R | elf.PF_W, Align: 16})

@@ -32,6 +32,7 @@ type checker struct {
 	after  *image
 	owners []elfimage.Owner
 
+	cache   *elfimage.ResolutionCache // that the change makes stale, or nil
 	buf     []byte
 	strings []span // ranges of the dynamic string table that change, as offsets in it
 }
@@ -39,6 +40,17 @@ type checker struct {
 // check returns a *BugError where the edit would damage the file that it leaves.
 func (e *Edit) check(c Change, after *elfimage.Image) error {
 	k := &checker{e: e, c: c, before: e.im, after: newImage(after), owners: e.im.Owners()}
+	if c.RunPath != nil || c.Needed != nil || c.Interpreter != nil {
+		cache, err := e.im.ResolutionCache()
+		if err != nil {
+			return err
+		}
+		if k.cache = cache; cache != nil {
+			if left, err := after.ResolutionCache(); left != nil || err != nil {
+				return bug("leaves a resolution cache (%v)", err)
+			}
+		}
+	}
 	for _, w := range e.writes {
 		if err := k.write(w); err != nil {
 			return err
@@ -152,7 +164,7 @@ func (k *checker) hasRoom() bool {
 
 // touch checks a change of an owner's bytes from an offset on.
 func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
-	if k.staleStrings(o) {
+	if k.staleStrings(o) || k.cache != nil && from >= k.cache.Off && from+uint64(len(was)) <= k.cache.Off+k.cache.Size {
 		return nil
 	}
 	if k.isStrings(o) {
@@ -267,8 +279,11 @@ func (k *checker) now(o elfimage.Owner) (place, bool) {
 // index: of those of its type, the one at the same position. nil: there is none.
 func (k *checker) sameProg(i int) *elfimage.Prog {
 	n := 0
+	if k.isCache(i) {
+		return nil
+	}
 	for j := range i {
-		if k.before.Progs[j].Type == k.before.Progs[i].Type {
+		if k.before.Progs[j].Type == k.before.Progs[i].Type && !k.isCache(j) {
 			n++
 		}
 	}
@@ -283,6 +298,9 @@ func (k *checker) sameProg(i int) *elfimage.Prog {
 	return nil
 }
 
+// isCache tells the program header of a resolution cache that goes.
+func (k *checker) isCache(prog int) bool { return k.cache != nil && k.cache.Prog == prog }
+
 // moved checks that what stands elsewhere afterwards has its content there.
 func (k *checker) moved(o elfimage.Owner) error {
 	if o.Kind == elfimage.FileHeader || o.Kind == elfimage.ProgramHeaders || o.Kind == elfimage.SectionHeaders || k.isDynamic(o) {
@@ -292,7 +310,7 @@ func (k *checker) moved(o elfimage.Owner) error {
 	switch {
 	case o.Kind == elfimage.OfSection && o.Index == k.before.anchorSection() || k.staleStrings(o):
 		return nil
-	case !there && o.Kind == elfimage.OfSegment && o.Index == k.before.expendable():
+	case !there && o.Kind == elfimage.OfSegment && (o.Index == k.before.expendable() || k.isCache(o.Index)):
 		return nil
 	case !there:
 		return bug("loses %s", k.name(o))
@@ -304,7 +322,8 @@ func (k *checker) moved(o elfimage.Owner) error {
 	case k.isInterpreter(o) && k.c.Interpreter != nil:
 		return nil // read back as a value
 	}
-	if o.Addr != 0 && now.addr != 0 {
+	loaded := o.Kind != elfimage.OfSection || k.before.Sections[o.Index].Flags&elf.SHF_ALLOC != 0 // patchelf gives others an address too
+	if loaded && o.Addr != 0 && now.addr != 0 {
 		if off, ok := k.after.FileOffset(now.addr, o.Size); !ok || off != now.off {
 			return bug("moves %s to an address that is not mapped to it", k.name(o))
 		}
@@ -336,6 +355,9 @@ func (k *checker) moved(o elfimage.Owner) error {
 				return nil
 			case k.isVerneed(o) && k.c.Needed != nil && len(k.c.Needed.Renamed) > 0:
 				return nil // read back as values
+			}
+			if k.cache != nil && o.Off+at+from >= k.cache.Off && o.Off+at+to <= k.cache.Off+k.cache.Size {
+				return nil
 			}
 			return bug("moves %s and changes it", k.name(o))
 		})
@@ -392,6 +414,9 @@ func (k *checker) sections() error {
 		if !was[i].HasBytes() && (is[i].Addr != was[i].Addr || is[i].Size != was[i].Size) && i != anchor {
 			return bug("changes the section header of %s", k.before.SectionName(i))
 		}
+		if k.cache != nil && k.cache.Section == i {
+			b.NameOff, b.Type = a.NameOff, a.Type
+		}
 		if a != b && i != anchor {
 			return bug("changes the section header of %s", k.before.SectionName(i))
 		}
@@ -416,7 +441,7 @@ func (k *checker) segments() error {
 		}
 		n := k.sameProg(i)
 		switch {
-		case n == nil && i != k.before.expendable():
+		case n == nil && i != k.before.expendable() && !k.isCache(i):
 			return bug("loses %v", p.Type)
 		case n == nil:
 		case n.Flags != p.Flags || n.Align != p.Align || n.Vaddr-n.Paddr != p.Vaddr-p.Paddr:

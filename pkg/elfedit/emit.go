@@ -30,6 +30,9 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if err := p.renameNeeds(l); err != nil {
 		return nil, err
 	}
+	if p.goal.cache != nil {
+		l.silence(p.im, p.goal.cache)
+	}
 	scrubs, err := p.scrubs(l.table.off)
 	if err != nil {
 		return nil, err

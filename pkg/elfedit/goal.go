@@ -25,6 +25,9 @@ type goal struct {
 	osabi     *byte
 	unversion []write // of entries of DT_VERSYM
 
+	// cache is a resolution cache that what changes would contradict.
+	cache *elfimage.ResolutionCache
+
 	onlyRunPath bool
 	slot        int // index of the entry that becomes the run path, before others are removed; or -1
 	slotAfter   int // its index afterwards
@@ -85,6 +88,13 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	}
 	if !g.changesDynamic(im) && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0 {
 		return nil, nil
+	}
+	if c.RunPath != nil || c.Needed != nil || g.interp != nil {
+		cache, err := im.ResolutionCache()
+		if err != nil {
+			return nil, err
+		}
+		g.cache = cache
 	}
 	g.squeeze(im)
 	g.retire(im)

@@ -59,7 +59,52 @@ func (p *planner) asItIs() *layout {
 		l.strings0(im, l.table)
 	}
 	l.live = slices.Clone(p.goal.unversion)
+	if p.goal.cache != nil {
+		l.dropCache(im, p.goal.cache)
+	}
 	return l
+}
+
+// silence zeros a resolution cache where it stands, and in the copy of a block that
+// moves. Among other notes it becomes one that says nothing: only its sizes stay.
+func (l *layout) silence(im *image, c *elfimage.ResolutionCache) {
+	const typeAt, header = 8, 12
+	from := uint64(0)
+	if c.Prog < 0 {
+		from = typeAt
+	}
+	for _, b := range l.moved {
+		if copied := l.written(b.newOff+c.Off-b.off, c.Size); c.Off >= b.off && c.Off < b.end() && copied != nil {
+			clear(copied[from:])
+			return // the old place is dead anyway
+		}
+	}
+	if c.Prog < 0 {
+		l.live = append(l.live, write{off: c.Off + typeAt, data: im.Bytes(header - typeAt)})
+		from = header
+	}
+	l.dead = append(l.dead, span{c.Off + from, c.Size - from})
+}
+
+// cacheName is a suffix of the section's name that patchelf gives a resolution cache.
+const cacheName = "ldcache"
+
+// dropCache takes a resolution cache out of the notes and zeroes it: the headers no
+// longer name it when .dynamic is switched. Its segment stays, with a section of
+// zeros: strip makes of a PT_LOAD with no section in it one that does not load.
+func (l *layout) dropCache(im *image, c *elfimage.ResolutionCache) {
+	if c.Prog < 0 { // among other notes: see silence
+		return
+	}
+	l.progs[c.Prog] = elfimage.Prog{Type: elf.PT_NULL}
+	if c.Section >= 0 {
+		l.sections = slices.Clone(l.sections)
+		s := &l.sections[c.Section]
+		s.Type = elf.SHT_PROGBITS
+		if im.SectionNamed(c.Section, ".note.nixos."+cacheName) {
+			s.NameOff += uint32(len(".note.nixos."))
+		}
+	}
 }
 
 // strings0 gives the string table another place.

@@ -213,7 +213,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	tableEnd := im.Phoff + uint64(len(im.Progs))*im.PhdrSize()
 	null := -1 // an unused program header spares the growth; MIPS linkers leave one
 	for i := range im.Progs {
-		if im.Progs[i].Type == elf.PT_NULL {
+		if l.progs[i].Type == elf.PT_NULL {
 			null = i
 		}
 	}
@@ -584,6 +584,9 @@ func (n *newSegment) finish(null int, writable bool) error {
 	for _, b := range n.blocks {
 		for _, i := range b.progs {
 			q := &progs[i]
+			if q.Type == elf.PT_NULL { // a resolution cache's
+				continue
+			}
 			if q.Off+q.Filesz == b.end() {
 				q.Filesz += b.newSize - b.size
 				q.Memsz += b.newSize - b.size

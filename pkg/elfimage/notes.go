@@ -98,22 +98,41 @@ func (im *Image) eachNoteAligned(align uint64, owner string, typ uint32, use fun
 	return nil
 }
 
-// notes yields the descriptors of the notes of an owner and type (gABI, "Note
-// Section": three words, the name and the descriptor, each padded; to 8 bytes
-// where the segment's alignment is 8, as in PT_GNU_PROPERTY's).
+// notes yields the descriptors of the notes of an owner and type.
 func (im *Image) notes(b []byte, align uint64, owner string, typ uint32) func(func([]byte) bool) {
 	return func(yield func([]byte) bool) {
-		for len(b) >= 12 {
-			namesz, descsz := uint64(im.Order.Uint32(b)), uint64(im.Order.Uint32(b[4:]))
-			t := im.Order.Uint32(b[8:])
-			descAt := (12 + namesz + align - 1) &^ (align - 1)
-			if namesz > math.MaxUint32/2 || descAt+descsz > uint64(len(b)) {
+		for n := range im.eachNoteIn(b, align) {
+			if n.typ == typ && n.owner == owner && !yield(b[n.desc:n.desc+n.size]) {
 				return
 			}
-			if t == typ && strings.TrimRight(string(b[12:12+namesz]), "\x00") == owner && !yield(b[descAt:descAt+descsz]) {
+		}
+	}
+}
+
+// A noteIn is one of a segment's: its owner without the NUL, and offsets in the segment,
+// in bytes: of the note, of its descriptor of size bytes, and behind its padding.
+type noteIn struct {
+	owner                  string
+	typ                    uint32
+	start, desc, size, end uint64
+}
+
+// eachNoteIn yields the notes in b (gABI, "Note Section": three words, the name and the
+// descriptor, each padded; to 8 bytes where the segment's alignment is 8, as in
+// PT_GNU_PROPERTY's).
+func (im *Image) eachNoteIn(b []byte, align uint64) func(func(noteIn) bool) {
+	return func(yield func(noteIn) bool) {
+		for at, all := uint64(0), uint64(len(b)); all-at >= 12; {
+			namesz, size := uint64(im.Order.Uint32(b[at:])), uint64(im.Order.Uint32(b[at+4:]))
+			desc := at + (12+namesz+align-1)&^(align-1)
+			if namesz > math.MaxUint32/2 || desc+size > all {
 				return
 			}
-			b = b[min((descAt+descsz+align-1)&^(align-1), uint64(len(b))):]
+			n := noteIn{strings.TrimRight(string(b[at+12:at+12+namesz]), "\x00"), im.Order.Uint32(b[at+8:]), at, desc, size, min(desc+(size+align-1)&^(align-1), all)}
+			if !yield(n) {
+				return
+			}
+			at = n.end
 		}
 	}
 }
