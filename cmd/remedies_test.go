@@ -150,7 +150,7 @@ func TestRemediesOfTheChecks(t *testing.T) {
 			library(t, "file.so", "", fill(c.list), "x/libx.so.1")
 			if c.make != nil {
 				c.make(t, d)
-				if _, err := os.Stat("file.so.list"); err == nil { // built anew
+				if _, err := os.Stat("file.so.list"); err == nil { // rebuilt
 					tool(t, "runpath", "set", "-q", "--keep-empty", fill(c.list), "file.so")
 				}
 			}

@@ -88,7 +88,7 @@ in
   # getRunpathEntries, which nixpkgs' stub hook brings, is lost. nixpkgs'
   # addDriverRunpath is not replaced: it is in far more packages, and what it writes
   # before our hooks run, they put into the normal form.
-  # `lib.dropInRebuilds` says what else is built anew.
+  # `lib.dropInRebuilds` says what else is rebuilt.
   dropIn =
     final: prev:
     let

@@ -171,7 +171,7 @@ let
     '';
   };
 
-  # Somebody took the write permission away again after fixup had given it.
+  # Someone took the write permission away again after fixup had given it.
   readOnly = package {
     pname = "read-only";
     nativeBuildInputs = allHooks;

@@ -1,5 +1,5 @@
 # For system-manager on a host other than NixOS: /run/opengl-driver/lib holds the host's
-# driver, made anew at each boot and after each upgrade of the driver.
+# driver, made again at each boot and after each upgrade of the driver.
 { self }:
 {
   config,
@@ -47,7 +47,7 @@ in
         ExecStartPost = "-systemctl try-restart nix-daemon.service";
       };
     };
-    # ldconfig writes its cache anew when the driver is upgraded.
+    # ldconfig writes its cache again when the driver is upgraded.
     systemd.paths.hostDriver = {
       description = "Notice upgrades of the GPU driver";
       wantedBy = [ "system-manager.target" ];

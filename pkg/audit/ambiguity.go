@@ -255,7 +255,7 @@ func (s *subject) ambiguity() {
 			s.report(s.ambiguous(name, all))
 			continue
 		}
-		// The loader asks for sonames; other names of the same files are for the link editor.
+		// The loader asks for sonames; other names of the same files are for the linker.
 		if !slices.ContainsFunc(all, func(c candidate) bool { return c.file.Soname == name || c.file.Soname == "" }) {
 			continue
 		}

@@ -161,7 +161,7 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 			f.put("p", needs("~/a:~/arm:~/i386:~/text", "liba.so.1"))
 			f.want(f.ambiguity("p"))
 		}},
-		{"names for the link editor are not reported", func(f *folder) {
+		{"names for the linker are not reported", func(f *folder) {
 			os.Symlink("liba.so.1", f.dir+"/a/liba.so")
 			os.Symlink("liba.so.1", f.dir+"/b/liba.so")
 			f.put("p", needs("~/a:~/b", "liba.so.1"))
@@ -384,7 +384,7 @@ func TestAudit(t *testing.T) {
 			f.audited("p", needs("/homeless-shelter/lib"), "error build-directory-entry")
 			f.audited("p", needs("/home/somebody/lib"), "error build-directory-entry")
 		}},
-		{"everybody can write", func(f *folder) {
+		{"anyone can write", func(f *folder) {
 			f.put("lib/liba.so.1", lib("liba.so.1", ""))
 			os.Chmod(f.dir+"/lib", 0o777)
 			f.audited("p", needs("$ORIGIN/lib", "liba.so.1"), "error world-writable-entry")

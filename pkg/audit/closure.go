@@ -136,7 +136,7 @@ var buildTools = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$|-stubs$|-dev$`)
 })
 
-// refersElsewhere tells whether a file has a store path's hash outside its run path.
+// refersElsewhere reports whether a file has a store path's hash outside its run path.
 func (a *Auditor) refersElsewhere(file, hash, list string) bool {
 	key := file + "\x00" + hash
 	if v, ok := a.hashes.Load(key); ok {

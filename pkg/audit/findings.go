@@ -132,13 +132,13 @@ func (s *subject) leftover(text string) string {
 		if under("/tmp") && strings.HasPrefix(s.at, "/tmp/") || strings.HasPrefix(s.at, "/var/tmp/") && under("/var/tmp") {
 			return "" // the file itself is only there for the time being
 		}
-		return "a temporary directory, left over from the build; anybody can create it"
+		return "a temporary directory, left over from the build; anyone can create it"
 	}
 	for _, home := range []string{"/home/", "/Users/"} {
 		if rest, ok := strings.CutPrefix(text, home); ok {
 			user, _, _ := strings.Cut(rest, "/")
 			if !strings.HasPrefix(s.at, home+user+"/") {
-				return "somebody's home directory, left over from the build"
+				return "a user's home directory, left over from the build"
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func isFHS(key string) bool {
 	return false
 }
 
-// writable looks for a directory on the way that everybody can write to: the
+// writable looks for a directory on the way that anyone can write to: the
 // directory itself, or the one in which a missing one could be created.
 func (s *subject) writable(dir, host string, there bool) (where, how string) {
 	if there {
@@ -164,7 +164,7 @@ func (s *subject) writable(dir, host string, there bool) (where, how string) {
 			if err != nil || st.Mode().Perm()&0o002 == 0 || st.Mode()&os.ModeSticky != 0 && d != inside {
 				continue
 			}
-			return d, "everybody can write to %s"
+			return d, "anyone can write to %s"
 		}
 		return "", ""
 	}
@@ -174,14 +174,14 @@ func (s *subject) writable(dir, host string, there bool) (where, how string) {
 			continue
 		}
 		if st, err := os.Stat(at); err == nil && st.Mode().Perm()&0o002 != 0 {
-			return d, "it does not exist, and everybody can create it in %s"
+			return d, "it does not exist, and anyone can create it in %s"
 		}
 		return "", ""
 	}
 	return "", ""
 }
 
-// holdsAny tells whether a directory holds anything that the loader looks for there.
+// holdsAny reports whether a directory holds anything that the loader looks for there.
 func (s *subject) holdsAny(e *entry) bool {
 	names := s.Loader.Files().Names(e.dir)
 	if names == nil {
@@ -469,7 +469,7 @@ func (s *subject) driverMissing(m missing, link string, hasLink bool) {
 	case loader.DlopenNote:
 		how = "may open (.note.dlopen)"
 	case loader.DlopenString:
-		how = "may open (its name is among the constants)"
+		how = "may open (its name is a string literal in read-only data)"
 	}
 	if hasLink {
 		s.report(Finding{ID: DriverAbsent, Library: m.name,

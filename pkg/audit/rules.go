@@ -26,7 +26,7 @@ func (s Severity) rank() int {
 	return 0
 }
 
-// AtLeast tells whether a severity is as bad as another one, or worse.
+// AtLeast reports whether a severity is as bad as another one, or worse.
 func (s Severity) AtLeast(t Severity) bool { return s.rank() >= t.rank() }
 
 // Rule describes one kind of finding.
@@ -78,14 +78,14 @@ var rules = []Rule{
 		"A relative entry is looked up below the current working directory, not below the file. Use $ORIGIN."},
 	{UnknownToken, Error, "a token in the run path that the loader does not know",
 		"The loader knows $ORIGIN, $LIB and $PLATFORM. Every other $NAME is a part of a file name to it, which it looks up as it stands."},
-	{WritableEntry, Error, "run path through a directory that everybody can write to",
-		"Anybody on the machine can put a library there, or create the directory."},
+	{WritableEntry, Error, "run path through a directory that anyone can write to",
+		"Anyone on the machine can put a library there, or create the directory."},
 	{BuildEntry, Error, "directory of the build left in the run path",
-		"The directory existed while the package was built. At run time it is missing, or somebody else's."},
+		"The directory existed while the package was built. At run time it is missing, or someone else's."},
 	{FHSEntry, Warning, "directory of the host's distribution in a Nix package's run path",
 		"Libraries from there are built against another C library and differ from machine to machine."},
 	{StubEntry, Error, "stub directory in the run path",
-		"Stubs are for the link editor. A program that loads one fails with CUDA_ERROR_STUB_LIBRARY."},
+		"Stubs are for the linker. A program that loads one fails with CUDA_ERROR_STUB_LIBRARY."},
 	{StubLoaded, Error, "a stub is loaded instead of the driver's library",
 		"The first file of that name on the search is a link-time stub."},
 	{DriverBeforeCompat, Error, "the driver link stands before a compat directory",

@@ -23,7 +23,7 @@ func TestArgparseLists(t *testing.T) {
 		"ap --libs=a --paths=p --structured": "ap --in-build --structured-logs --libs=a -- p",
 		// Ours among them.
 		"ap --jobs 4 --paths p --driver-link /d --json --libs a": "ap --in-build --jobs 4 --driver-link /d --json --libs=a -- p",
-		// --paths behind --extra-args is patchelf's.
+		// --paths after --extra-args is patchelf's.
 		"ap p --extra-args --paths": "ap p --extra-args --paths",
 	} {
 		got, err := autoPatchelfArguments(strings.Fields(in), valued)

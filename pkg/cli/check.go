@@ -68,7 +68,7 @@ func NoRunpathAmbiguity() *cli.App {
 	app := New("noRunpathAmbiguity", "PATH...", "check that run paths are not ambiguous", `
 A run path is ambiguous for a library where two or more of its directories hold different files of that name, for the
 file's machine: then the order of the entries alone decides which one is loaded. That is an error for a name that the file
-asks for (DT_NEEDED, a .note.dlopen note, a name among its constants), else a warning. A stub directory, an empty entry,
+asks for (DT_NEEDED, a .note.dlopen note, a string literal in read-only data), else a warning. A stub directory, an empty entry,
 and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library

@@ -34,7 +34,7 @@ func version() string {
 const (
 	StatusOK      = 0
 	StatusFailed  = 1 // something failed, or a check found something
-	StatusMisused = 2 // the command line is wrong
+	StatusMisused = 2 // usage error
 )
 
 // ErrFailed makes the exit status 1. What failed has been reported already.
@@ -49,12 +49,12 @@ func (m Misuse) Error() string { return string(m) }
 func Misusef(format string, args ...any) error { return Misuse(fmt.Sprintf(format, args...)) }
 
 // ExitStatus ends a tool's description.
-const ExitStatus = "\n\nExit status: 0 all is well; 1 something failed or a check found something; 2 the command line is wrong."
+const ExitStatus = "\n\nExit status: 0 all is well; 1 something failed or a check found something; 2 usage error."
 
 // New returns an app that answers to its flags as every binary here does:
 // --help, --version, completion, and hidden --man (the man page, section 1) and
 // --completion bash|zsh|fish (the completion script), for packages to install.
-// args is what stands behind the flags in the synopsis.
+// args is what stands after the flags in the synopsis.
 func New(name, args, usage, description string) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
 	app := &cli.App{
@@ -102,13 +102,13 @@ func Main(app *cli.App) {
 	os.Exit(Run(app, os.Args, os.Stdout, os.Stderr))
 }
 
-// Run runs an app and returns the exit status. Flags may stand before or behind
+// Run runs an app and returns the exit status. Flags may stand before or after
 // the arguments; "--" ends them. A func([]string) ([]string, error) in the app's
 // Metadata under "arguments" is given the command line first, and returns it in this form.
 func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 	if completes(args) {
 		defer func() {
-			if recover() != nil { // cli, behind a flag that it does not know
+			if recover() != nil { // cli, after a flag that it does not know
 				status = StatusMisused
 			}
 		}()
@@ -151,7 +151,7 @@ func inherit(app *cli.App, commands []*cli.Command) {
 	}
 }
 
-// completes tells whether a shell asks which words fit; see bashCompletion.
+// completes reports whether a shell asks which words fit; see bashCompletion.
 func completes(args []string) bool {
 	return len(args) > 0 && args[len(args)-1] == "--generate-bash-completion"
 }

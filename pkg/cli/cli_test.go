@@ -103,7 +103,7 @@ func TestDirectoryHoldsWhatTheLoaderWouldTake(t *testing.T) {
 	os.MkdirAll(filepath.Join(dir, "far", "away"), 0o755)
 	os.Symlink("far/away", filepath.Join(dir, "near"))
 	if d.has([]string{dir + "/near/.."}, "text.so") || !d.has([]string{dir + "/near/../.."}, "text.so") {
-		t.Error(`".." behind a symbolic link is not that link's directory`)
+		t.Error(`".." after a symbolic link is not that link's directory`)
 	}
 	for _, c := range []struct {
 		name       string

@@ -54,7 +54,7 @@ func readELFHead(path string) elfHead {
 	return elfHead{exists: true, elf: isELF && whole, class: h.Class, machine: h.Machine}
 }
 
-// has tells whether one of the directories holds a file of a name.
+// has reports whether one of the directories holds a file of a name.
 func (d *directories) has(dirs []string, name string) bool {
 	for _, dir := range dirs {
 		if d.head(within(dir, name)).exists {
@@ -64,7 +64,7 @@ func (d *directories) has(dirs []string, name string) bool {
 	return false
 }
 
-// holds tells whether one of the directories holds a library that the loader would
+// holds reports whether one of the directories holds a library that the loader would
 // take for a file of a class and machine (elf/dl-load.c, open_verify).
 func (d *directories) holds(dirs []string, name string, class elf.Class, machine elf.Machine) bool {
 	for _, dir := range dirs {
@@ -75,7 +75,7 @@ func (d *directories) holds(dirs []string, name string, class elf.Class, machine
 	return false
 }
 
-// offers tells whether one of the directories holds a library of a name or soname:
+// offers reports whether one of the directories holds a library of a name or soname:
 // the stub of libcuda.so.1 is the file libcuda.so.
 func (d *directories) offers(dirs []string, soname string) bool {
 	for _, dir := range dirs {

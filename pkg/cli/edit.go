@@ -74,7 +74,7 @@ func NewEditor(c *cli.Context) (*Editor, error) {
 }
 
 // CheckLayout refuses a --driver-link or --compat that no run path should name, and a
-// --stub that is no pattern.
+// --stub that is not a valid pattern.
 func CheckLayout(c *cli.Context) error {
 	for _, flag := range []string{"driver-link", "compat"} {
 		if !c.IsSet(flag) {
@@ -86,7 +86,7 @@ func CheckLayout(c *cli.Context) error {
 	}
 	for _, pattern := range c.StringSlice("stub") {
 		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return Misusef("--stub %q is no pattern", pattern)
+			return Misusef("--stub %q is not a valid pattern", pattern)
 		}
 	}
 	return nil

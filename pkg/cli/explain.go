@@ -229,7 +229,7 @@ func (o *explainOptions) explain(s *Session, l *loader.Loader, arg string, color
 	return a
 }
 
-// colored tells whether a writer is a terminal that shows colours.
+// colored reports whether a writer is a terminal that shows colours.
 func colored(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {

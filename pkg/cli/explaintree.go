@@ -166,7 +166,7 @@ func (p *printer) line(u loader.Use) string {
 	case loader.DlopenNote:
 		name += p.paint(dim, " (may be opened: .note.dlopen"+feature(u.Feature)+")")
 	case loader.DlopenString:
-		name += p.paint(dim, " (may be opened: its name is among the constants)")
+		name += p.paint(dim, " (may be opened: its name is a string literal in read-only data)")
 	case loader.DlopenAsked:
 		name += p.paint(dim, " (if it were opened with dlopen)")
 	default:

@@ -5,7 +5,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// needsDriver tells whether a file needs the host's driver: it names one of the
+// needsDriver reports whether a file needs the host's driver: it names one of the
 // driver's or the CUDA toolkit's libraries in DT_NEEDED, in a .note.dlopen note or
 // in its constants.
 func needsDriver(im *elfimage.Image) (bool, error) {

@@ -25,7 +25,7 @@ type Parts struct {
 	RemoveNeeded  []string
 	ReplaceNeeded map[string]string // old to new
 	AddNeeded     []string          // unless they are there
-	AddFirst      bool              // before the others; else behind them
+	AddFirst      bool              // before the others; else after them
 	ExecStack     *bool
 	RunPath       func(runpath.List) runpath.List
 	ForceRPath    bool

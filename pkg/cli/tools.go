@@ -28,7 +28,7 @@ func StubReplace() Tool {
 		Name:  "stubReplace",
 		Usage: "replace stub directories in run paths by the driver's directory",
 		Description: `
-A stub directory holds libraries for the link editor only: a libcuda.so whose functions all fail. Where one is left in
+A stub directory holds libraries for the linker only: a libcuda.so whose functions all fail. Where one is left in
 a run path before the driver's directory, the program loads the stub and reports CUDA_ERROR_STUB_LIBRARY.
 
 stubReplace removes stub directories: entries with a component "stubs" or "stub", or below a Nix store path whose name
@@ -57,10 +57,10 @@ func AutoAddDriverRunpath() Tool {
 		Description: `
 The driver's libraries, such as libcuda.so.1, belong to the host and are in no package; on NixOS they are linked in
 /run/opengl-driver/lib (for 32-bit x86 in /run/opengl-driver-32/lib). autoAddDriverRunpath makes that directory the
-first entry of the run path, behind a compat directory, once.`,
+first entry of the run path, after a compat directory, once.`,
 		Map: runpath.AddDriverLink,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "when", Value: "always", Usage: "which files: `always|needed`, needed where a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or its constants"},
+			&cli.StringFlag{Name: "when", Value: "always", Usage: "which files: `always|needed`, needed where a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
 		},
 		Configure: func(c *cli.Context, e *Editor) error {
 			switch when := c.String("when"); when {

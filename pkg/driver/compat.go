@@ -115,7 +115,7 @@ const (
 	compatByCUDA    = "CUDA versions named in the libraries"
 )
 
-// Compat tells whether a compat package's libcuda.so.1 helps on a host.
+// Compat reports whether a compat package's libcuda.so.1 helps on a host.
 //
 // It helps where its CUDA version is greater than the host driver's and its note
 // names the branch of the host's driver. Where both are of one CUDA version it is

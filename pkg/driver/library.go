@@ -140,7 +140,7 @@ var libraries = []Library{
 	{"libcuda_loader.so", "", WSL},
 }
 
-// Match tells whether a name is the library's, with or without a version:
+// Match reports whether a name is the library's, with or without a version:
 // "libcuda.so", "libcuda.so.1" and "libcuda.so.580.95.05" are all libcuda.so's.
 // name is a file name or a soname, with no directory.
 func (l Library) Match(name string) bool { return matches(l.Name, base(name)) }
@@ -159,7 +159,7 @@ func Lookup(name string) (Library, bool) {
 	return Library{}, false
 }
 
-// Provides tells whether a name is a driver-provided library's.
+// Provides reports whether a name is a driver-provided library's.
 func Provides(name string) bool {
 	_, ok := Lookup(name)
 	return ok
@@ -182,7 +182,7 @@ var toolkit = []string{
 	"libnvinfer*.so", "libnvonnxparser.so", "libnvparsers.so", "libcublasMp.so", "libcal.so", "libcvcuda.so",
 }
 
-// IsToolkit tells whether a name is a CUDA toolkit library's: a program that
+// IsToolkit reports whether a name is a CUDA toolkit library's: a program that
 // loads one needs the driver, because these load libcuda.so.1 themselves.
 func IsToolkit(name string) bool {
 	stem := base(name)
@@ -197,7 +197,7 @@ func IsToolkit(name string) bool {
 	return false
 }
 
-// NeedsDriver tells whether a program that loads a library of that name needs
+// NeedsDriver reports whether a program that loads a library of that name needs
 // the host's driver: the name is the driver's own or the toolkit's.
 func NeedsDriver(name string) bool { return Provides(name) || IsToolkit(name) }
 

@@ -32,7 +32,7 @@ type StubDirs struct {
 	Patterns []string
 }
 
-// Contains tells whether a run path entry is a stub directory: it has a component
+// Contains reports whether a run path entry is a stub directory: it has a component
 // named "stubs" or "stub", or lies below a Nix store path whose name ends in
 // "-stubs", or matches one of the patterns.
 func (s StubDirs) Contains(entry string) bool {

@@ -21,7 +21,7 @@ func Likely(s *loader.Load, all bool) func(*loader.Object, loader.Literal) bool 
 }
 
 // Find returns the object that a name leads to. Where nothing asks for it, it is opened
-// by the object that has the name in a note or among its constants, else by the program.
+// by the object that has the name in a note or among its string literals, else by the program.
 func Find(s *loader.Load, name string) *loader.Object {
 	for _, o := range s.Objects {
 		for _, u := range o.Uses {

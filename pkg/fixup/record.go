@@ -94,7 +94,7 @@ func (c *Change) rel() string {
 func (r *Record) Contains(p string) bool { return below(absolute(p), r.root) }
 
 // Add notes steps that are about to be taken. What was noted of a file before is
-// continued, unless somebody else has changed the file since.
+// continued, unless someone else has changed the file since.
 func (r *Record) Add(steps []Step) {
 	at := make(map[string]int, len(r.Files))
 	for i := range r.Files {

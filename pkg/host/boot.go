@@ -20,7 +20,7 @@ type BootFile struct {
 
 // BootFiles returns what redoes an installation: lines for systemd-tmpfiles, which
 // work at boot without hostDriver, and a unit that runs program (hostDriver's path)
-// at boot and whenever ldconfig has written its cache anew, as it does after an
+// at boot and whenever ldconfig has written its cache again, as it does after an
 // upgrade of the driver. /run, where the link lies, is empty after each boot. With
 // copies, or a compat package's directory, the unit installs these, and there are no
 // lines, which can only link to what is right today.

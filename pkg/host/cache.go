@@ -301,7 +301,7 @@ func identities(dir string) map[string]string {
 	return ids
 }
 
-// whole tells whether a directory's files are those of which it was made.
+// whole reports whether a directory's files are those of which it was made.
 func (c *Cache) whole(dir string) bool {
 	b, err := os.ReadFile(dir + manifest)
 	ids := map[string]string{}

@@ -440,7 +440,7 @@ func (h *Host) Excluding(m Machine, prefix string) *Host {
 	return &other
 }
 
-// InPlace tells whether the driver link holds a driver that was made for it, with
+// InPlace reports whether the driver link holds a driver that was made for it, with
 // run paths of its own, and is the loaded kernel module's: nothing is left to do.
 func (h *Host) InPlace(m Machine, prefix string) bool {
 	at, err := h.Root.Resolve(path.Join(m.link(prefix), driver.LibCUDA))

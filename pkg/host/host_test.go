@@ -146,7 +146,7 @@ func TestNewestDirectoryFirst(t *testing.T) {
 	}
 }
 
-// The units: at boot, and when ldconfig has written the loader's cache anew.
+// The units: at boot, and when ldconfig has written the loader's cache again.
 func TestBootFiles(t *testing.T) {
 	h := host(t, nil)
 	files := h.BootFiles(nil, "/opt/gpu driver", "/usr/bin/hostDriver", true, "")

@@ -177,7 +177,7 @@ func leftOver(dir string) []string {
 	return names
 }
 
-// unfinished tells whether an earlier run left anything, or another is at work.
+// unfinished reports whether an earlier run left anything, or another is at work.
 func unfinished(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, lockName))
 	return err == nil || len(leftOver(dir)) > 0

@@ -62,7 +62,7 @@ func versionIn(name string) string {
 	return ""
 }
 
-// newerVersion tells whether a version is newer than another one, number by number.
+// newerVersion reports whether a version is newer than another one, number by number.
 func newerVersion(a, b string) bool {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	for i := 0; i < len(x) || i < len(y); i++ {
@@ -168,7 +168,7 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 	return lib, nil
 }
 
-// cutOff tells whether a file ends before what the loader maps of it does.
+// cutOff reports whether a file ends before what the loader maps of it does.
 func cutOff(im *elfimage.Image, f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -125,7 +125,7 @@ func (h *Host) Private(d *Driver) *Offer {
 	return o
 }
 
-// loads tells whether a library loads others of the driver's, and others of the
+// loads reports whether a library loads others of the driver's, and others of the
 // host's, by DT_NEEDED or by a name in its constants.
 func (h *Host) loads(lib Library, own map[string]bool, host map[string]Need) (inside, outside bool) {
 	for _, s := range lib.Needs {
@@ -283,7 +283,7 @@ func copyWithRunPath(from, to, list string) ([]byte, error) {
 	return content.Sum(nil), out.Close()
 }
 
-// Same tells whether a directory holds exactly the offer's links and copies and
+// Same reports whether a directory holds exactly the offer's links and copies and
 // nothing else. Of a copy it looks at the run path and that it is not cut off; its
 // bytes are taken to be what the directory's key says they are.
 func (o *Offer) Same(dir string) bool {
@@ -317,7 +317,7 @@ func (o *Offer) Same(dir string) bool {
 	return err == nil && n == len(want)
 }
 
-// goodCopy tells whether a copy has its run path and every segment.
+// goodCopy reports whether a copy has its run path and every segment.
 func goodCopy(file, list string) bool {
 	im, f, err := openImage(sysroot.Root{}, file)
 	if err != nil {
@@ -330,7 +330,7 @@ func goodCopy(file, list string) bool {
 
 var errDiffers = errors.New("differs")
 
-// onlyDriverLinks tells whether a directory holds nothing but links under the
+// onlyDriverLinks reports whether a directory holds nothing but links under the
 // names of the driver's libraries, as tmpfiles.d lines and hands make it.
 func onlyDriverLinks(dir string) bool {
 	entries, err := os.ReadDir(dir)

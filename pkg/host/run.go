@@ -94,7 +94,7 @@ func execute(file string, args, env []string) error {
 	return syscall.Exec(shell, append([]string{shell, file}, args[1:]...), env)
 }
 
-// isText tells whether a file begins without a NUL, by which shells too tell scripts from other files.
+// isText reports whether a file begins without a NUL, by which shells too tell scripts from other files.
 func isText(file string) bool {
 	f, _, err := tree.OpenRegular(file)
 	if err != nil {
@@ -353,7 +353,7 @@ func keepIgnoring() {
 	}
 }
 
-// atTerminal tells whether this process is in a terminal's foreground, where
+// atTerminal reports whether this process is in a terminal's foreground, where
 // keys send their signals to the program too.
 func atTerminal() bool {
 	tty, err := unix.Open("/dev/tty", unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
@@ -379,7 +379,7 @@ func endAs(ws unix.WaitStatus) {
 	os.Exit(ws.ExitStatus())
 }
 
-// mayMount tells whether this process may mount without a user namespace.
+// mayMount reports whether this process may mount without a user namespace.
 func mayMount() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -28,7 +28,7 @@ var GPUFeatures = []string{"cuda", "gpu", "nvidia-gpu", "opengl"}
 // SandboxHook is the name of the script that is Nix's pre-build-hook.
 const SandboxHook = "hostDriver-sandbox"
 
-// AsksForGPU tells whether a derivation, the contents of a .drv file, has one of
+// AsksForGPU reports whether a derivation, the contents of a .drv file, has one of
 // GPUFeatures among its requiredSystemFeatures, with structured attributes or not.
 func AsksForGPU(drv []byte) (bool, error) {
 	if !slices.ContainsFunc(GPUFeatures, func(f string) bool { return bytes.Contains(drv, []byte(f)) }) {

@@ -26,7 +26,7 @@ import (
 // groups (root, staff, …): who is in one of them may administer the machine.
 const lowGroups = 100
 
-// trusted tells why a file must not be relied on: somebody else than root, the
+// trusted tells why a file must not be relied on: someone other than root, the
 // caller or the owner of the tree could put another one in its place.
 func (h *Host) trusted(name string) error {
 	steps, err := h.Root.Steps(name)
@@ -71,7 +71,7 @@ func (h *Host) writable(at string, info fs.FileInfo) (string, error) {
 	}
 	if link || info.IsDir() && info.Mode()&fs.ModeSticky != 0 {
 		// Nothing can be written into a link, and it is as safe as its directory, but for a
-		// sticky one, such as /tmp: there, everybody can add entries and replace their own.
+		// sticky one, such as /tmp: there, anyone can add entries and replace their own.
 		return "", nil
 	}
 	entries, err := accessList(h.Root.Path(at))
@@ -92,7 +92,7 @@ func (h *Host) writable(at string, info fs.FileInfo) (string, error) {
 		const write = 2
 		switch {
 		case e.tag == aclOther && e.perm&write != 0:
-			return "anybody can write %s", nil
+			return "anyone can write %s", nil
 		case e.perm&mask&write == 0:
 		case e.tag == aclUser && !h.reliable(e.id):
 			return fmt.Sprintf("user %d can write %%s", e.id), nil
@@ -107,14 +107,14 @@ func (h *Host) writable(at string, info fs.FileInfo) (string, error) {
 	return "", nil
 }
 
-// reliable tells whether a user could do as much anyway: root, the caller, the owner of the tree.
+// reliable reports whether a user could do as much anyway: root, the caller, the owner of the tree.
 func (h *Host) reliable(uid uint32) bool {
 	return uid == 0 || int(uid) == os.Geteuid() || uid == h.owner() || uid == unmappedRoot()
 }
 
 func (h *Host) groupOfOthers(gid uint32) bool { return gid >= lowGroups && int(gid) != os.Getegid() }
 
-// inSticky tells whether a path lies in a directory in which others may add entries.
+// inSticky reports whether a path lies in a directory in which others may add entries.
 func (h *Host) inSticky(at string) bool {
 	info, err := os.Lstat(h.Root.Path(path.Dir(at)))
 	return err != nil || info.Mode()&fs.ModeSticky != 0

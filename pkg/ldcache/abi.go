@@ -104,5 +104,5 @@ func (a ABI) accepts(flags uint32) bool {
 	return false
 }
 
-// Fits tells whether the loader of an ABI would take the entry, the processor's abilities aside.
+// Fits reports whether the loader of an ABI would take the entry, the processor's abilities aside.
 func (e Entry) Fits(a ABI) bool { return a.accepts(e.Flags) }

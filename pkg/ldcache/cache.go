@@ -56,7 +56,7 @@ type Format string
 // The layouts that ldconfig writes, by the names of its option --format.
 const (
 	Old    Format = "old"    // libc5 and glibc 2.0 and 2.1; glibc still reads it
-	Compat Format = "compat" // the new one behind the old one; the default before glibc 2.32
+	Compat Format = "compat" // the new one after the old one; the default before glibc 2.32
 	New    Format = "new"
 )
 
@@ -94,7 +94,7 @@ type Entry struct {
 	HWCapName string
 }
 
-// Named tells whether the entry is for a glibc-hwcaps directory (dl_cache_hwcap_extension).
+// Named reports whether the entry is for a glibc-hwcaps directory (dl_cache_hwcap_extension).
 func (e Entry) Named() bool { return e.HWCap>>32&^isaLevelMask == hwcapExtension>>32 }
 
 // Parse reads a cache of size bytes. It returns ErrNotCache for another kind of

@@ -114,7 +114,7 @@ func (fs *Files) start(p string) (cur, rest string) {
 	return fs.root, p
 }
 
-// IsDir tells whether a path leads to a directory.
+// IsDir reports whether a path leads to a directory.
 func (fs *Files) IsDir(p string) bool {
 	at := fs.place(p)
 	return at.errno == 0 && at.mode&unix.S_IFMT == unix.S_IFDIR
@@ -429,7 +429,7 @@ func (f *File) Problem() string {
 	return ""
 }
 
-// Same tells whether two files are one, or have the same contents.
+// Same reports whether two files are one, or have the same contents.
 func (f *File) Same(g *File) bool {
 	if f.Path == g.Path || f.id == g.id {
 		return true

@@ -56,11 +56,11 @@ const (
 	DepAudit     Cause = "DT_DEPAUDIT"  // the same
 )
 
-// Certain tells whether it makes the loader load a library at start, or together with
+// Certain reports whether it makes the loader load a library at start, or together with
 // the one that asks for it.
 func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c != DlopenAsked }
 
-// optional tells whether the loader goes on without it.
+// optional reports whether the loader goes on without it.
 func (c Cause) optional() bool {
 	return c == Auxiliary || c == Preload || c == PreloadFile || c == Audit || c == DepAudit
 }
@@ -190,7 +190,7 @@ type Object struct {
 	late    bool // loaded by dlopen, or for a library that is
 }
 
-// Certain tells whether the loader loads the object, or looks for it, at start.
+// Certain reports whether the loader loads the object, or looks for it, at start.
 func (o *Object) Certain() bool { return !o.late && o.Cause.Certain() }
 
 // Use is one library that an object asks for.
@@ -411,7 +411,7 @@ func (o *Object) Fails() string {
 	return look(o)
 }
 
-// Found tells whether a file was found for the object.
+// Found reports whether a file was found for the object.
 func (o *Object) Found() bool { return !o.missing }
 
 // element is one directory of a list.

@@ -625,7 +625,7 @@ func TestGLibc(t *testing.T) {
 				s.Fatal(err)
 			}
 			const entries, entry = 48, 24
-			start := strings.Index(string(whole), "glibc-ld.so.cache1.1") // behind the old layout, or at the start
+			start := strings.Index(string(whole), "glibc-ld.so.cache1.1") // after the old layout, or at the start
 			n := int(whole[start+20])
 			for damaged := range n {
 				for _, field := range []int{4, 8} { // soname, path

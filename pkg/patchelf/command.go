@@ -49,7 +49,7 @@ func (u Unsupported) Error() string {
 	return string(u) + " is not supported by this program; nothing was changed"
 }
 
-// Parse reads the arguments behind the program's name. readFile reads the file of an
+// Parse reads the arguments after the program's name. readFile reads the file of an
 // "@FILE" argument.
 //
 // An argument that is no option is a file's name, also one that begins with "-".

@@ -26,7 +26,7 @@ const (
 type Settings struct {
 	DriverLink string // the driver link for this file; required
 	Compat     string // the compat directory, "" where none was named
-	DriverLast bool   // the driver link goes behind all other entries
+	DriverLast bool   // the driver link goes after all other entries
 	KeepEmpty  bool   // keep empty entries, which mean the working directory
 	Dedupe     bool   // keep only the first of entries that name one directory
 
@@ -39,10 +39,10 @@ type Settings struct {
 	Needed []string
 	// IsDriverLibrary tells driver-provided libraries by name.
 	IsDriverLibrary func(soname string) bool
-	// Holds tells whether the directory now holds a library that the loader
+	// Holds reports whether the directory now holds a library that the loader
 	// would take for this file.
 	Holds func(entry, soname string) bool
-	// Offers tells whether a stub directory holds a stub for a soname, under
+	// Offers reports whether a stub directory holds a stub for a soname, under
 	// whatever file name.
 	Offers func(stubDir, soname string) bool
 }

@@ -240,7 +240,7 @@ func (f *finder) beside(i int) bool {
 		is(i-1, "[") && i > 1 && (f.tokens[i-2].kind == identifier && !is(i-2, "in", "return") || is(i-2, "]", ")")) // x["…"]
 }
 
-// annotated: the colon behind a literal ends "if x else 'literal':", not a key; these
+// annotated: the colon after a literal ends "if x else 'literal':", not a key; these
 // are taken as keys all the same.
 func (f *finder) annotated(int) bool { return false }
 
@@ -305,7 +305,7 @@ func (f *finder) follow() {
 			e++
 		}
 		targets := f.targets(s, e)
-		last := s // behind the last "="
+		last := s // after the last "="
 		for j := s; j < e; j++ {
 			if t := f.tokens[j]; t.kind == symbol && (t.text == "=" || t.text == "+=") && t.depth == f.tokens[s].depth {
 				last = j + 1

@@ -137,7 +137,7 @@ func tokens(text string, lang Language) []token {
 	return out
 }
 
-// continues reports whether a line of JavaScript certainly goes on: behind an
+// continues reports whether a line of JavaScript certainly goes on: after an
 // operator, a comma or an open bracket.
 func continues(out []token) bool {
 	if len(out) == 0 {

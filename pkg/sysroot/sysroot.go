@@ -28,7 +28,7 @@ type Root struct {
 // maxLinks is how many symbolic links one path may lead through, as in Linux (path_resolution(7)).
 const maxLinks = 40
 
-// IsHost tells whether the root is the machine's own.
+// IsHost reports whether the root is the machine's own.
 func (r Root) IsHost() bool { return r.Dir == "" || filepath.Clean(r.Dir) == "/" }
 
 // Path returns where name lies on this machine, without following any link:

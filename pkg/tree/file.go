@@ -101,7 +101,7 @@ func (f *File) close() {
 	}
 }
 
-// ELF tells whether the file begins with the ELF magic.
+// ELF reports whether the file begins with the ELF magic.
 func (f *File) ELF() bool {
 	h := f.head
 	return len(h) >= 4 && h[0] == 0x7f && h[1] == 'E' && h[2] == 'L' && h[3] == 'F'

@@ -172,7 +172,7 @@ func TestArgumentBehindASymbolicLinkInAnotherArgumentIsVisited(t *testing.T) {
 		t.Errorf("the link itself: %q", got)
 	}
 	if got := walk(t, Options{}, "outside", "d/link/../s/b", "d/link/.."); !slices.Equal(got, []string{"outside/s/b ELF"}) {
-		t.Errorf(`".." behind a link: %q`, got)
+		t.Errorf(`".." after a link: %q`, got)
 	}
 }
 

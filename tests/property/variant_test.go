@@ -179,7 +179,7 @@ func (v *variant) build(w *workshop, number uint64) {
 				return
 			}
 		}
-		for _, image := range images { // link editors want section headers, so only now
+		for _, image := range images { // linkers want section headers, so only now
 			if v.sections {
 				break
 			}

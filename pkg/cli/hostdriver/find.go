@@ -14,7 +14,7 @@ var find = &urfave.Command{
 	Name:  "find",
 	Usage: "show the host's driver: its version and its libraries",
 	Description: `Looks in the loader's cache and in the places that distributions, WSL, Jetson and containers use. Stubs for linking,
-compat packages, libraries for other machines and files that somebody else could replace are left out.`,
+compat packages, libraries for other machines and files that someone else could replace are left out.`,
 	Flags: []urfave.Flag{rootFlag, machineFlag, fromFlag, jsonFlag, verboseFlag},
 	Action: func(c *urfave.Context) error {
 		if err := noArguments(c); err != nil {

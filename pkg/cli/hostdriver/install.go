@@ -31,7 +31,7 @@ With --copy, libraries that load others are copied and get a run path of $ORIGIN
 the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX compiler that it opens.
 
 With --compat, a compat package's libraries stand in for the driver's where its CUDA version is greater and it is made for such
-a driver; where it would not help, that is said, and the driver's own are installed. The next install decides anew.
+a driver; where it would not help, that is said, and the driver's own are installed. The next install decides again.
 
 What the driver should have and cannot be used (cut off, not readable) is named, and the exit status is 1; the rest is installed.`,
 	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,

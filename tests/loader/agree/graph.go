@@ -140,7 +140,7 @@ func (g *graph) list(separators string) string {
 
 // object makes a library, or the program. What the program names by DT_AUXILIARY or
 // DT_FILTER stands before it in glibc's list, of which the trace shows only what
-// stands behind it: there is nothing to compare then.
+// stands after it: there is nothing to compare then.
 func (g *graph) object(soname string, program bool) tinyelf.Object {
 	var o tinyelf.Object
 	if soname != "" {
