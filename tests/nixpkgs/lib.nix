@@ -171,7 +171,14 @@ rec {
     };
     attrsOf = type: {
       check = value: isAttrs value && builtins.all type.check (builtins.attrValues value);
-      merge = builtins.foldl' (a: b: a // b) { };
+      # An attribute may be under a mkIf too.
+      merge = builtins.foldl' (
+        a: b:
+        a
+        // builtins.mapAttrs (_: v: if v._type or "" == "if" then v.content else v) (
+          filterAttrs (_: v: v._type or "" != "if" || v.condition) b
+        )
+      ) { };
     };
   };
   evalModules =
