@@ -329,8 +329,13 @@ cudaRunpathArguments() { # TOOLS
         for __crIgnored in "${__crIgnore[@]}"; do
             cudaRunpathArguments+=(--ignore "$__crIgnored")
         done
-    elif [[ -n ${driverLinkPosition-} ]]; then
-        cudaRunpathArguments+=(--position "$driverLinkPosition")
+    else
+        if [[ -n ${driverLinkPosition-} ]]; then
+            cudaRunpathArguments+=(--position "$driverLinkPosition")
+        fi
+        if [[ -n ${clearExecutableStacks-} ]]; then
+            cudaRunpathArguments+=(--clear-execstack)
+        fi
     fi
     for __crTool in "${__crTools[@]}"; do
         cudaRunpathWords cudaRunpathArguments "${__crTool}Flags"

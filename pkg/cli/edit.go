@@ -30,6 +30,8 @@ type Editor struct {
 	ForceRPath bool
 	KeepEmpty  bool
 	Dedupe     bool
+	// ClearExecStack takes the request for an executable stack out, in the same edit.
+	ClearExecStack bool
 
 	Maps      runpath.Map
 	StubDirs  driver.StubDirs
@@ -54,6 +56,8 @@ func NewEditor(c *cli.Context) (*Editor, error) {
 		ForceRPath: c.Bool("force-rpath"),
 		KeepEmpty:  c.Bool("keep-empty"),
 		Dedupe:     c.Bool("dedupe"),
+
+		ClearExecStack: c.Bool("clear-execstack"),
 	}
 	switch position := c.String("position"); {
 	case position == "first", !c.IsSet("position"):
@@ -237,7 +241,7 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 	before := runpath.Parse(list)
 	r.Tag, r.Before = tagName(tag), entriesOf(before)
 	r.After = r.Before
-	maps := e.Maps
+	maps, rewrites := e.Maps, true
 	if e.WhenNeeds {
 		needs, err := needsDriver(im)
 		if err != nil {
@@ -246,15 +250,17 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 		if !needs {
 			maps &^= runpath.AddDriverLink
 		}
-		if maps == 0 {
+		if rewrites = maps != 0; !rewrites && !e.clears(im) {
 			o.skip("does not need the driver")
 			return nil
 		}
 	}
 
-	after, notes, err := e.rewrite(im, f.Path, before, maps)
-	if err != nil {
-		return err
+	after, notes := before, runpath.Notes{}
+	if rewrites {
+		if after, notes, err = e.rewrite(im, f.Path, before, maps); err != nil {
+			return err
+		}
 	}
 	if e.Offer != "" {
 		o.stubs = e.stubDirs(f.Path, before)
@@ -271,11 +277,19 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 		change.Tag = elf.DT_NULL
 	}
 	e.notes(o, notes, both, shadowed)
-	if change.List == list && !both && (tag == change.Tag || list == "") {
+	all := elfedit.Change{RunPath: &change}
+	if !rewrites || change.List == list && !both && (tag == change.Tag || list == "") {
+		all.RunPath, change.Tag, change.List, after = nil, tag, list, before
+	}
+	if e.clears(im) {
+		all.ExecStack = new(bool)
+		r.Notes = append(r.Notes, "no longer asks for an executable stack")
+	}
+	if all.RunPath == nil && all.ExecStack == nil {
 		e.unchanged(o)
 		return nil
 	}
-	plan, err := elfedit.Plan(im, elfedit.Change{RunPath: &change})
+	plan, err := elfedit.Plan(im, all)
 	if err != nil {
 		return err
 	}
@@ -293,6 +307,9 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 	}
 	r.Action, r.After, r.Tag = Edited, entriesOf(after), tagName(change.Tag)
 	o.level, o.line = logrus.InfoLevel, changeLine(tag, change.Tag, list, change.List, r.Notes)
+	if all.RunPath == nil {
+		o.line = Printable(strings.Join(r.Notes, "; "))
+	}
 	return nil
 }
 
@@ -306,6 +323,12 @@ func leftLinks(f *tree.File) []string {
 	default:
 		return []string{fmt.Sprintf("has %d other hard links, which lead to the old file", n)}
 	}
+}
+
+// clears reports whether the file asks for an executable stack, and is not to.
+func (e *Editor) clears(im *elfimage.Image) bool {
+	stack := im.Prog(elf.PT_GNU_STACK)
+	return e.ClearExecStack && stack != nil && stack.Flags&elf.PF_X != 0
 }
 
 func (e *Editor) unchanged(o *outcome) {

@@ -25,7 +25,13 @@ func EditFlags() []cli.Flag {
 		CompatFlag(),
 		MalformedFlag(),
 		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
+		ClearExecStackFlag(),
 	}, ListFlags()...)
+}
+
+// ClearExecStackFlag is for what walks over a package's files anyway.
+func ClearExecStackFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "clear-execstack", DisableDefaultText: true, Usage: "also clear requests for an executable stack, which glibc 2.41 refuses to a library that is opened with dlopen"}
 }
 
 // ListFlags returns the flags of what writes run paths as given, beside [Flags].
