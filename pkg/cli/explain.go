@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -29,10 +30,12 @@ func ExplainCommand() *cli.Command {
 			&cli.StringFlag{Name: "lib", Usage: "tell only of the library `NAME`, whether the file asks for it or would open it"},
 			&cli.StringSliceFlag{KeepSpace: true, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
 			&cli.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
+			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "also show the C library's family, what is loaded already, and every place where the loader looked"},
+			&cli.IntFlag{Name: "depth", Usage: "show `N` levels of the tree", DefaultText: "all"},
 			&cli.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
 			RootFlag(), AssumeDriverFlag(), CPUFlag(), JSONFlag(),
 			VerboseFlag("also follow names that a library only might open"),
-			QuietFlag("leave out where the loader looked before"),
+			QuietFlag("leave out where the loader looked for what it did not find"),
 		}, SearchFlags()...),
 		Action: func(c *cli.Context) error {
 			s, err := Start(c, c.Args().Slice())
@@ -41,6 +44,13 @@ func ExplainCommand() *cli.Command {
 			}
 			if err := CheckLayout(c); err != nil {
 				return err
+			}
+			if c.Int("depth") < 0 {
+				return Misusef("--depth %d: a number of levels", c.Int("depth"))
+			}
+			// The trees are small and short-lived: collecting garbage among them takes longer.
+			if os.Getenv("GOGC") == "" {
+				debug.SetGCPercent(800)
 			}
 			search, err := loaderOptions(c)
 			if err != nil {
@@ -54,7 +64,7 @@ func ExplainCommand() *cli.Command {
 				Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 					StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}, Assumed: c.String("assume-driver"),
 					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))},
-				lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"),
+				lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"), all: c.Bool("all"), depth: c.Int("depth"),
 			})
 		},
 	}
@@ -88,6 +98,8 @@ type explainOptions struct {
 	explain.Layout
 	lib      string // tell only of this library
 	dot      bool
+	all      bool // of the tree, see treeStyle
+	depth    int
 	noDlopen bool // only what is loaded at start
 }
 
@@ -221,7 +233,7 @@ func (o *explainOptions) explain(s *Session, l *loader.Loader, arg string, color
 		a.load = load
 	default:
 		var b bytes.Buffer
-		if err := writeTree(&b, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, only: only}); err != nil {
+		if err := writeTree(&b, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only}); err != nil {
 			a.err = err
 		}
 		a.text = b.Bytes()

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"path"
+	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/explain"
@@ -13,7 +15,11 @@ import (
 // treeStyle is how the tree of libraries is printed.
 type treeStyle struct {
 	color bool
-	tries bool // show every place that was tried
+	tries bool // show the places that were tried for what is not found
+	// all also shows the C library's family, libraries that are loaded already, and the
+	// places that were tried for what is found.
+	all   bool
+	depth int // levels of the tree; 0 for all
 	// only restricts the tree to the ways to one object; nil shows all.
 	only *loader.Object
 }
@@ -28,10 +34,11 @@ const (
 
 type printer struct {
 	treeStyle
-	w     *bufio.Writer
-	s     *loader.Load
-	shown map[*loader.Object]bool
-	ways  map[*loader.Object]bool
+	w      *bufio.Writer
+	s      *loader.Load
+	shown  map[*loader.Object]bool
+	hidden []string // names of the C library's family that were left out
+	ways   map[*loader.Object]bool
 }
 
 func (p *printer) paint(hue, text string) string {
@@ -62,7 +69,10 @@ func writeTree(w io.Writer, s *loader.Load, l *explain.Layout, st treeStyle) err
 	if st.only != nil {
 		p.ways = explain.Ways(s, st.only)
 	}
-	p.children(s.Main, "")
+	p.children(s.Main, "", 1)
+	if len(p.hidden) > 0 && st.only == nil {
+		fmt.Fprintln(p.w, p.paint(dim, "not shown: "+strings.Join(p.hidden, ", ")+", from where the loader is (--all)"))
+	}
 	if st.only == nil {
 		p.audits()
 	}
@@ -111,19 +121,42 @@ func (p *printer) audits() {
 			what = p.paint(yellow, o.Path+": "+o.Err+"; the loader goes on without it")
 		}
 		fmt.Fprintf(p.w, "%s %s → %s\n", p.paint(bold, o.Name), p.paint(dim, "("+string(o.Cause)+", in a namespace of its own)"), what)
-		p.children(o, "")
+		p.children(o, "", 1)
 	}
 }
+
+// family reports whether an object is of the C library's family, and just what and
+// where one expects it to be.
+func (p *printer) family(u loader.Use) bool {
+	o := u.To
+	if !o.Found() || o.Err != "" || len(o.Lacks) > 0 || !u.Cause.Certain() {
+		return false
+	}
+	if o.Rule == loader.ByLoader {
+		return true
+	}
+	if !slices.Contains(cFamily, u.Name) {
+		return false
+	}
+	return o.Rule == loader.ByCache || o.Rule == loader.ByDefault || path.Dir(o.Path) == path.Dir(p.s.Interp.Path)
+}
+
+// cFamily are the libraries that nearly every program loads: glibc's, and its compiler's.
+var cFamily = []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libresolv.so.2",
+	"libmvec.so.1", "libgcc_s.so.1", "libstdc++.so.6"}
 
 // maxDepth bounds the tree's indentation: a chain of libraries can be as long as
 // a hostile package likes.
 const maxDepth = 64
 
-func (p *printer) children(o *loader.Object, indent string) {
+func (p *printer) children(o *loader.Object, indent string, level int) {
 	if p.shown[o] {
 		return
 	}
 	p.shown[o] = true
+	if p.depth > 0 && level > p.depth {
+		return
+	}
 	if len(indent) > 16*maxDepth {
 		fmt.Fprintf(p.w, "%s…\n", indent)
 		return
@@ -133,6 +166,15 @@ func (p *printer) children(o *loader.Object, indent string) {
 	for _, u := range o.Uses {
 		if (p.ways == nil || p.ways[u.To]) && !seen[u.Name] {
 			seen[u.Name] = true
+			if !p.all && p.only == nil && p.family(u) {
+				if !slices.Contains(p.hidden, u.Name) {
+					p.hidden = append(p.hidden, u.Name)
+				}
+				continue
+			}
+			if !p.all && p.only == nil && (u.Again || p.shown[u.To]) {
+				continue // it has a line already
+			}
 			uses = append(uses, u)
 		}
 	}
@@ -143,7 +185,7 @@ func (p *printer) children(o *loader.Object, indent string) {
 		}
 		fmt.Fprintf(p.w, "%s%s%s\n", indent, branch, p.line(u))
 		first := !p.shown[u.To] && !u.Again
-		if first && p.tries {
+		if first && p.tries && (p.all || p.only != nil || !u.To.Found()) {
 			stem := "    "
 			if len(u.To.Uses) > 0 {
 				stem = "│   "
@@ -153,7 +195,7 @@ func (p *printer) children(o *loader.Object, indent string) {
 			}
 		}
 		if !u.Again {
-			p.children(u.To, indent+below)
+			p.children(u.To, indent+below, level+1)
 		}
 	}
 }

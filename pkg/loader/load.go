@@ -591,6 +591,8 @@ func (s *Load) Dlopen(name string, from *Object, cause Cause, feature string) *O
 		} else {
 			if s.deps([]*Object{o}) {
 				s.checkVersions(s.Objects[before:])
+				s.checkISA(s.Objects[before:])
+				s.checkStack(s.Objects[before:])
 			}
 		}
 	}

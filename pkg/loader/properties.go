@@ -128,6 +128,26 @@ func (f *File) needsExecutableStack() bool {
 	return true
 }
 
+// checkStack is what glibc from 2.41 on does when it opens a library that asks for an
+// executable stack while the process's is not: it refuses. What is loaded at start
+// still gets one (elf/dl-load.c, glibc's NEWS for 2.41).
+func (s *Load) checkStack(objects []*Object) {
+	if !s.Interp.Version.atLeast(2, 41) || s.Interp.Version == newest {
+		return
+	}
+	for _, o := range s.Objects {
+		if !o.late && !contains(objects, o) && o.File != nil && o != s.self && o.File.needsExecutableStack() {
+			return // it has an executable stack from the start
+		}
+	}
+	for _, o := range objects {
+		if o.File != nil && !o.missing && o.Err == "" && o != s.self && o.File.needsExecutableStack() {
+			s.refuse(o, "cannot enable executable stack as shared object requires (%s)", o.File.ExecutableStack())
+			return
+		}
+	}
+}
+
 // ExecutableStack says in words that the file asks for an executable stack, or "".
 func (f *File) ExecutableStack() string {
 	switch {
