@@ -183,37 +183,44 @@ func unexamined(f *tree.File, in *rooted) *audit.Report {
 
 // logReport writes a line for each finding.
 func logReport(s *Session, r *audit.Report) {
-	log := s.Log.WithField("path", r.Path)
-	switch r.Outcome {
-	case audit.Skipped:
-		if r.Err != nil {
-			log.Warn("left alone: " + r.Reason)
-			return
-		}
-		log.Debug("left alone: " + r.Reason)
-		return
-	case audit.Failed:
-		log.Error(r.Reason)
-	}
+	logOutcome(s, r)
 	for _, f := range r.Findings {
 		fix := f.Fix
 		if s.InPackage {
 			fix = fixInPackage(&f)
 		}
-		line := fmt.Sprintf("%s. fix: %s [%s]", Printable(f.Message), Printable(fix), f.ID)
-		switch {
-		case f.Accepted:
-			log.Debug("accepted: " + line)
-		case f.Severity == audit.Error:
-			log.Error("error: " + line)
-		case f.Severity == audit.Warning:
-			log.Warn(line)
-		default:
-			log.Debug("note: " + line)
-		}
+		logFinding(s, r.Path, &f, fix)
 	}
-	if len(r.Findings) == 0 && r.Outcome != audit.Failed {
+}
+
+// logOutcome writes what there is to say of a file beside its findings.
+func logOutcome(s *Session, r *audit.Report) {
+	log := s.Log.WithField("path", r.Path)
+	switch {
+	case r.Outcome == audit.Skipped && r.Err != nil:
+		log.Warn("left alone: " + r.Reason)
+	case r.Outcome == audit.Skipped:
+		log.Debug("left alone: " + r.Reason)
+	case r.Outcome == audit.Failed:
+		log.Error(r.Reason)
+	case len(r.Findings) == 0:
 		log.Debug("nothing to report")
+	}
+}
+
+// logFinding writes a line.
+func logFinding(s *Session, path string, f *audit.Finding, fix string) {
+	log := s.Log.WithField("path", path)
+	line := fmt.Sprintf("%s. fix: %s [%s]", Printable(f.Message), Printable(fix), f.ID)
+	switch {
+	case f.Accepted:
+		log.Debug("accepted: " + line)
+	case f.Severity == audit.Error:
+		log.Error("error: " + line)
+	case f.Severity == audit.Warning:
+		log.Warn(line)
+	default:
+		log.Debug("note: " + line)
 	}
 }
 
@@ -312,12 +319,17 @@ func runAudit(s *Session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			r := whole.Finish(p)
 			accepted.Accept(r)
 			sum.Count(r)
-			logReport(s, r)
+			logOutcome(s, r)
 			reports = append(reports, r)
 			return checkedFile(r)
 		},
 		end: func(stopped string) any {
 			sum.Stopped = stopped
+			groups := groupFindings(reports)
+			logGroups(s, groups)
+			if counts := countFindings(s, groups); counts != "" && !s.JSON && !s.Quiet {
+				fmt.Fprintln(s.Stdout, counts)
+			}
 			return &sum
 		},
 	}

@@ -28,6 +28,7 @@ type (
 	sarifDriver struct {
 		Name    string      `json:"name"`
 		Version string      `json:"version,omitempty"`
+		Address string      `json:"informationUri,omitempty"`
 		Rules   []sarifRule `json:"rules"`
 	}
 	sarifRule struct {
@@ -72,7 +73,7 @@ type (
 )
 
 func writeSARIF(w io.Writer, reports []*audit.Report) error {
-	driver := sarifDriver{Name: "runpath audit", Version: Version}
+	driver := sarifDriver{Name: "runpath audit", Version: version(), Address: address()}
 	index := map[string]int{}
 	for i, r := range audit.Rules() {
 		index[r.ID] = i
