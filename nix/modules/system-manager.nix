@@ -21,30 +21,34 @@ in
 
   config = lib.mkIf config.services.hostDriver.enable {
     environment.systemPackages = [ hostDriver ];
-    systemd.services.hostDriver = {
-      description = "The host's GPU driver for programs built with Nix";
-      after = [
-        "systemd-tmpfiles-setup.service"
-        "local-fs.target"
-      ];
-      wantedBy = [ "system-manager.target" ];
-      serviceConfig = {
-        Type = "oneshot";
-        # Copies of the libraries that load others: a program's own loader does not know
-        # where the host keeps those, and what is compiled for the GPU at run time fails
-        # with links alone.
-        ExecStart = "${hostDriver}/bin/hostDriver install --copy";
+    systemd.services = {
+      hostDriver = {
+        description = "The host's GPU driver for programs built with Nix";
+        after = [
+          "systemd-tmpfiles-setup.service"
+          "local-fs.target"
+        ];
+        wantedBy = [ "system-manager.target" ];
+        serviceConfig = {
+          Type = "oneshot";
+          # Copies of the libraries that load others: a program's own loader does not know
+          # where the host keeps those, and what is compiled for the GPU at run time fails
+          # with links alone.
+          ExecStart = "${hostDriver}/bin/hostDriver install --copy";
+        };
       };
-    };
-    systemd.services.hostDriver-sandbox = lib.mkIf config.services.hostDriver.sandbox {
-      description = "The GPU in Nix's sandbox, for builds that ask for it";
-      before = [ "nix-daemon.service" ];
-      wantedBy = [ "system-manager.target" ];
-      serviceConfig = {
-        Type = "oneshot";
-        ExecStart = "${hostDriver}/bin/hostDriver sandbox --configure --write --program ${hostDriver}/bin/hostDriver";
-        # A daemon that runs already reads its configuration anew.
-        ExecStartPost = "-systemctl try-restart nix-daemon.service";
+    }
+    // lib.optionalAttrs config.services.hostDriver.sandbox {
+      hostDriver-sandbox = {
+        description = "The GPU in Nix's sandbox, for builds that ask for it";
+        before = [ "nix-daemon.service" ];
+        wantedBy = [ "system-manager.target" ];
+        serviceConfig = {
+          Type = "oneshot";
+          ExecStart = "${hostDriver}/bin/hostDriver sandbox --configure --write --program ${hostDriver}/bin/hostDriver";
+          # A daemon that runs already reads its configuration anew.
+          ExecStartPost = "-systemctl try-restart nix-daemon.service";
+        };
       };
     };
     # ldconfig writes its cache again when the driver is upgraded.

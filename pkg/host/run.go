@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -256,15 +257,14 @@ func (r *Run) inNamespace(file string) error {
 		signal.Reset()
 		return fmt.Errorf("starting in a new namespace: %w", reason(err))
 	}
+	began := make(chan struct{})
 	go func() {
-		for s := range signals {
-			switch {
-			case s == unix.SIGTTIN, s == unix.SIGTTOU:
-				// The terminal sends them to the program too.
-			case (s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGTSTP) && atTerminal():
-				// So do its keys.
-			default:
-				_ = cmd.Process.Signal(s)
+		for {
+			select {
+			case s := <-signals:
+				passOn(cmd.Process, s)
+			case <-began:
+				return
 			}
 		}
 	}()
@@ -280,30 +280,81 @@ func (r *Run) inNamespace(file string) error {
 		return errors.New(string(b))
 	}
 	r.Log("%s", inside)
-	for pid := cmd.Process.Pid; ; {
-		var ws unix.WaitStatus
-		switch _, err := unix.Wait4(pid, &ws, unix.WUNTRACED, nil); {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return err
-		case ws.Stopped():
-			stopWith(pid)
-		default:
-			endAs(ws)
+	close(began)
+	return follow(cmd.Process, signals)
+}
+
+// follow passes signals on to the program, stops where it is stopped, and ends as
+// it ends.
+func follow(program *os.Process, signals <-chan os.Signal) error {
+	type change struct {
+		status unix.WaitStatus
+		err    error
+	}
+	changes := make(chan change)
+	go func() {
+		for {
+			var c change
+			if _, c.err = unix.Wait4(program.Pid, &c.status, unix.WUNTRACED, nil); !errors.Is(c.err, unix.EINTR) {
+				changes <- c
+			}
 		}
+	}()
+	for {
+		select {
+		case s := <-signals:
+			passOn(program, s)
+		case c := <-changes:
+			switch {
+			case c.err != nil:
+				return c.err
+			case c.status.Stopped():
+				stopWith(program, signals)
+			default:
+				endAs(c.status)
+			}
+		}
+	}
+}
+
+// passOn sends the program a signal that this process was sent.
+func passOn(program *os.Process, s os.Signal) {
+	switch {
+	case s == unix.SIGTTIN, s == unix.SIGTTOU:
+		// The terminal sends them to the program too.
+	case (s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGTSTP) && atTerminal():
+		// So do its keys.
+	default:
+		_ = program.Signal(s)
 	}
 }
 
 // stopWith stops this process, whose own parent waits for it, because the program
 // was stopped. The signal that continues this one is passed on like others.
-func stopWith(pid int) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+func stopWith(program *os.Process, signals <-chan os.Signal) {
+	// Whoever stopped both may have continued both already: what they sent to this one
+	// is on its way through Go. A stop that comes late would stop the program again.
+	time.Sleep(20 * time.Millisecond)
+	continued := false
+	for more := true; more; {
+		select {
+		case s := <-signals:
+			if continued = continued || s == unix.SIGCONT; s != unix.SIGTSTP {
+				passOn(program, s)
+			}
+		default:
+			more = false
+		}
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", program.Pid))
 	if err == nil {
 		if i := bytes.LastIndexByte(b, ')'); i >= 0 && i+2 < len(b) && b[i+2] != 'T' {
 			return // continued meanwhile
 		}
 	}
-	_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	if !continued {
+		_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+	}
 }
 
 // forwarded are the signals that somebody may send to this process and mean the
