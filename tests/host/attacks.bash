@@ -2,7 +2,7 @@
 # shellcheck disable=SC2016  # what stands in '…' is for other shells
 # What a user, root in a hurry or a killed process can do to hostDriver. Small made-up libraries serve for the driver, so this
 # part needs no download. Sourced by tests/host/run, which sets what is used here.
-: "${work:=}" "${hostDriver:=}" "${namespaces:=}" "${version:=535.261.03}"
+: "${root:=}" "${work:=}" "${hostDriver:=}" "${namespaces:=}" "${version:=535.261.03}"
 declare -a nobody
 
 # tiny TREE [CONTENTS]: a host whose driver is three libraries of a few kilobytes; CONTENTS makes another build of them.

@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2015
 # Compat packages: which libcuda.so.1 a program gets, by NVIDIA's note or by version numbers, in both methods of run and by install.
 # Made-up libraries with notes of the real form. Sourced by tests/host/run after attacks.bash, whose tiny driver is used.
 : "${work:=}" "${hostDriver:=}" "${namespaces:=}"

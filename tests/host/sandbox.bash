@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2016
+# shellcheck disable=SC2015,SC2016,SC2059
 # Nix builds that ask for a GPU: hostDriver sandbox as a real pre-build-hook of the Nix that is here, with sandbox = true. The
 # devices and the driver are those of a made-up tree. Sourced by tests/host/run after attacks.bash, whose tiny driver is used.
 : "${work:=}" "${hostDriver:=}" "${here:=}" "${version:=}"
