@@ -71,12 +71,18 @@ func (e *Edit) Apply(w Writer) error {
 	return nil
 }
 
-func (e *Edit) perform(w io.WriterAt, wr write) error {
+func (e *Edit) perform(w Writer, wr write) error {
 	if wr.data != nil {
 		return writeFull(w, wr.data, wr.off)
 	}
 	buf := make([]byte, min(wr.n, 1<<20))
 	for done := uint64(0); done < wr.n; {
+		if data := e.im.NextData(wr.from+done) - wr.from; data > done { // a hole stays one: what is copied goes behind the end of the file
+			done = min(data, wr.n)
+			if done == wr.n {
+				return w.Truncate(int64(wr.off + wr.n))
+			}
+		}
 		b := buf[:min(uint64(len(buf)), wr.n-done)]
 		if err := elfimage.ReadFull(e.im, b, wr.from+done); err != nil {
 			return err

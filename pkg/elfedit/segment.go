@@ -57,7 +57,11 @@ func (p *planner) trailer(end uint64) (*trailer, error) {
 // zeros reports whether n bytes at off are all zero.
 func (im *image) zeros(off, n uint64) (bool, error) {
 	buf := im.Bytes(min(n, 64<<10))
-	for n > 0 {
+	for end := off + n; n > 0; {
+		if off = im.NextData(off); off >= end {
+			break
+		}
+		n = end - off
 		b := buf[:min(n, uint64(len(buf)))]
 		if err := elfimage.ReadFull(im, b, off); err != nil {
 			return false, err

@@ -192,6 +192,17 @@ func (im *Image) Hold() error {
 	return nil
 }
 
+// NextData returns the lowest offset from off on that is not in a hole of the file, or
+// the file's size, where the reader can tell; else off. A hole reads as zeros.
+func (im *Image) NextData(off uint64) uint64 {
+	if w, ok := im.r.(*window); ok && !w.held {
+		if s, ok := w.r.(interface{ NextData(off int64) int64 }); ok {
+			return min(max(off, uint64(s.NextData(int64(off)))), max(off, im.size))
+		}
+	}
+	return off
+}
+
 // ReadFull fills b from offset off.
 func ReadFull(r io.ReaderAt, b []byte, off uint64) error {
 	n, err := r.ReadAt(b, int64(off))

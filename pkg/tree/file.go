@@ -125,6 +125,19 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// NextData returns the lowest offset from off on at which the file has data and not a
+// hole, or its size; where the file system does not tell, off (lseek(2), SEEK_DATA).
+func (f *File) NextData(off int64) int64 {
+	at, err := unix.Seek(f.fd, off, unix.SEEK_DATA)
+	switch {
+	case err == unix.ENXIO:
+		return f.stat.Size
+	case err != nil:
+		return off
+	}
+	return at
+}
+
 // tick is longer than what passes between two states of the clock that modification
 // times are taken from.
 const tick = 50 * time.Millisecond
