@@ -302,6 +302,9 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 			return err
 		}
 	}
+	for _, name := range plan.MovedNotes() {
+		o.warn = append(o.warn, "moved the note "+name+", whose owner may have counted on its place")
+	}
 	if e.session.Copy {
 		o.warn = append(o.warn, leftLinks(f)...)
 	}

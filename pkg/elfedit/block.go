@@ -21,6 +21,7 @@ type block struct {
 	sections, progs []int // what moves with it, by index; known once it has to move
 	movable         bool  // nothing but headers and dynamic entries refers to it
 	dynamic         bool  // dynamic entries do, and not only program headers
+	foreign         bool  // a note of an owner that we do not know: offsets in it may be relative to itself
 }
 
 func (b *block) end() uint64 { return b.off + b.size }
@@ -183,6 +184,7 @@ func (im *image) dynamicRanges(out []block) []block {
 func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 	im := p.im
 	var out []block
+	var err error
 	free := from // up to here the range is accounted for
 	_, _, known := im.DynSymbols()
 	// Between headers only padding may lie, or what patchelf writes over sections
@@ -228,12 +230,39 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 			return nil, elfimage.Malformed(b.off, "section or program header says address %#x, where no PT_LOAD maps it", b.addr)
 		}
 		free = b.end()
+		if b.foreign, err = im.foreignNote(b); err != nil {
+			return nil, err
+		}
 		out = append(out, b)
 	}
 	if to > im.size {
 		return nil, elfimage.Malformed(from, "program headers end with the file")
 	}
 	return out, unused(to)
+}
+
+// foreignNote reports whether a block holds a note of other owners than those whose
+// notes can stand anywhere. Chromium's .note.crashpad.info and Firefox' .note.moz.annotation
+// hold offsets that count from the note.
+func (im *image) foreignNote(b block) (bool, error) {
+	for _, i := range b.sections {
+		s := &im.Sections[i]
+		if s.Type != elf.SHT_NOTE {
+			continue
+		}
+		owners, err := im.NoteOwners(s.Off, s.Size, s.Addralign)
+		if err != nil {
+			return false, err
+		}
+		for _, owner := range owners {
+			switch owner {
+			case "GNU", "FDO", "NixOS", "Go": // the last two are ours to know: a cache of paths, a build ID
+			default:
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // holdsDynamic tells the block that is the dynamic section and nothing else.

@@ -2,6 +2,7 @@ package elfedit
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
@@ -42,6 +43,7 @@ type shape struct {
 	align      uint64
 	tail       string // appended data
 	typeOfDyn  elf.SectionType
+	owner      string // of the note, 3 letters; "": GNU
 	cache      string // a resolution cache of patchelf's behind the note, or where note is 0 alone
 	emptyHash  bool   // DT_GNU_HASH without a symbol in place of DT_HASH
 	after      string // live bytes right behind .dynamic
@@ -173,7 +175,7 @@ func (l shape) build(t testing.TB) []byte {
 	l.order.PutUint32(noteData, 4)
 	l.order.PutUint32(noteData[4:], uint32(l.note))
 	l.order.PutUint32(noteData[8:], 3)
-	copy(noteData[12:], "GNU\x00"+strings.Repeat("\xab", l.note))
+	copy(noteData[12:], cmp.Or(l.owner, "GNU")+"\x00"+strings.Repeat("\xab", l.note))
 	noteName := ".note.gnu.build-id"
 	if l.cache != "" {
 		entry := make([]byte, 12)

@@ -17,6 +17,7 @@ type Edit struct {
 	// The first writes touch nothing that the file uses yet, so they can be taken back.
 	prepared int
 	size     int64 // of the file afterwards
+	moved    []string
 }
 
 // A write is data at an offset, or where data is nil a copy of n bytes from
@@ -41,6 +42,10 @@ type Writer interface {
 	io.WriterAt
 	Truncate(size int64) error
 }
+
+// MovedNotes names the sections of notes that had to move and whose owners may have
+// counted on their place.
+func (e *Edit) MovedNotes() []string { return e.moved }
 
 // Growth returns by how many bytes the file becomes larger.
 func (e *Edit) Growth() int64 { return e.size - int64(e.im.size) }

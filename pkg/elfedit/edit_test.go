@@ -871,3 +871,30 @@ func TestGuileObjectIsLeftAlone(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// Notes of owners that are not known to bear it move only where there is no other place,
+// and the edit says so.
+func TestForeignNoteMovesLast(t *testing.T) {
+	for name, c := range map[string]struct {
+		l    shape
+		want []string
+	}{
+		"GNU":                        {plain(), nil},
+		"foreign, no other place":    {plain().with(func(l *shape) { l.owner = "Moz" }), []string{".note.gnu.build-id"}},
+		"foreign, a header to spare": {plain().with(func(l *shape) { l.owner, l.typ = "Moz", elf.ET_EXEC }), nil},
+		"foreign, an unused header":  {plain().with(func(l *shape) { l.owner, l.null = "Moz", true }), nil},
+	} {
+		old := c.l.build(t)
+		e, err := parse(t, old).plan(setPath(elf.DT_RUNPATH, lists[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := e.MovedNotes(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: moved %q", name, got)
+		}
+		note := func(im *image) uint64 { return im.Prog(elf.PT_NOTE).Off }
+		if after := parse(t, edit(t, old, setPath(elf.DT_RUNPATH, lists[2]))); c.want == nil && c.l.owner != "" && note(after) != note(parse(t, old)) {
+			t.Errorf("%s: it moved all the same", name)
+		}
+	}
+}

@@ -73,6 +73,13 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		e.writes = append(e.writes, write{off: s.off, data: p.im.Bytes(s.size)})
 	}
 	e.writes = append(e.writes, scrubs...)
+	for _, b := range l.moved {
+		for _, i := range b.sections {
+			if b.foreign && p.im.Sections[i].Type == elf.SHT_NOTE {
+				e.moved = append(e.moved, p.im.SectionName(i))
+			}
+		}
+	}
 	return e, nil
 }
 

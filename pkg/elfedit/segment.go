@@ -231,6 +231,8 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 				return nil, err
 			}
 			moving = nil
+		} else if slices.ContainsFunc(moving, isForeign) && im.expendable() >= 0 {
+			null, moving = im.expendable(), nil
 		}
 	}
 	if null < 0 {
@@ -351,6 +353,8 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 	return moving, nil
 }
 
+func isForeign(b block) bool { return b.foreign }
+
 // clear returns the blocks that have to move for one more program header behind
 // the table. Where it costs little, room for a second one is cleared as well:
 // patchelf before 0.15 adds one and overlooks a section that it then overwrites,
@@ -371,7 +375,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 	}
 	further := more[len(moving):]
 	for _, b := range further {
-		if b.size > little {
+		if b.size > little || b.foreign {
 			return moving, nil
 		}
 	}

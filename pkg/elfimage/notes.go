@@ -136,3 +136,23 @@ func (im *Image) eachNoteIn(b []byte, align uint64) func(func(noteIn) bool) {
 		}
 	}
 }
+
+// NoteOwners returns the owners of the notes in a range of the file, whose notes are
+// padded to align.
+func (im *Image) NoteOwners(off, size, align uint64) (owners []string, err error) {
+	if size > maxNotes || size > im.size || off > im.size-size {
+		return nil, nil
+	}
+	b, err := im.Read(off, size)
+	if err != nil {
+		return nil, err
+	}
+	padding := uint64(4)
+	if align == 8 {
+		padding = 8
+	}
+	for n := range im.eachNoteIn(b, padding) {
+		owners = append(owners, n.owner)
+	}
+	return owners, nil
+}
