@@ -25,7 +25,7 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 	library(t, "x/libother.so.1", "libother.so.1", "", "-Wl,--defsym=other=1")
 	library(t, "cuda/compat/libcuda.so.1", "libcuda.so.1", "")
 	library(t, "stubs/libcuda.so", "libcuda.so.1", "")
-	library(t, "lib.so", "", "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat", "x/libx.so.1", "stubs/libcuda.so")
+	library(t, "lib.so", "", "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat", "x/libx.so.1", "stubs/libcuda.so", "-Wl,-z,execstack")
 	library(t, "plain.so", "", "/a")
 	tool(t, "runpath", "set", "-q", "--keep-empty", strings.ReplaceAll("D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat", "D", d), "lib.so")
 	os.Mkdir("more", 0o755)
@@ -44,8 +44,8 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 		"dry-run": {"--dry-run"}, "json": {"--json"}, "verbose": {"-v"}, "quiet": {"-q"}, "when": {"--when", "needed"},
 		"malformed": {"--malformed", "warn"}, "ignore": {"--ignore", "libx.so.1"}, "strict": {"--strict"}, "first": {"--first"},
 		"entry": {"--entry", "/opt/fakes"}, "tool": {"--tool", "autoAddDriverRunpath"},
-		"nix-build": {"--nix-build"},
-		"version":   nil, "help": nil,
+		"nix-build": {"--nix-build"}, "copy": {"--copy"}, "clear-execstack": {"--clear-execstack"}, "root": {"--root", "D/"},
+		"version": nil, "help": nil,
 		"jobs": nil, // a run with another number of files at once must not differ
 	}
 	flag := regexp.MustCompile(`(?m)^   --([a-z-]+)`)
@@ -75,8 +75,10 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 				args[i] = strings.ReplaceAll(args[i], "D/", d+"/")
 			}
 			cmd := exec.Command(base[0], args...)
+			before, _ := os.Stat("lib.so")
 			out, _ := cmd.CombinedOutput()
-			return fmt.Sprintf("%s\nstatus %d\n%s", out, cmd.ProcessState.ExitCode(), state(t))
+			after, _ := os.Stat("lib.so")
+			return fmt.Sprintf("%s\nstatus %d, the same file: %v\n%s", out, cmd.ProcessState.ExitCode(), os.SameFile(before, after), state(t))
 		}
 		flags := flag.FindAllStringSubmatch(help, -1)
 		if len(flags) < 3 {
