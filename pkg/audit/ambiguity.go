@@ -70,6 +70,7 @@ type subject struct {
 	*Auditor
 	path    string
 	at      string // the same below the root, links resolved
+	long    bool   // there are more entries than entries has
 	load    *loader.Load
 	file    *loader.File
 	entries []entry
@@ -92,6 +93,7 @@ func (a *Auditor) subject(p string, load *loader.Load) *subject {
 	}
 	for i, text := range runpath.Parse(s.file.List) {
 		if i == maxEntries {
+			s.long = true
 			break
 		}
 		e := entry{text: text, position: i + 1, key: runpath.Key(text)}
@@ -165,7 +167,7 @@ func (s *subject) safety() {
 		switch {
 		case e.text == "":
 			s.report(e.in(Finding{ID: EmptyEntry,
-				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there", e.position, s.file.List),
+				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there", e.position, brief(s.file.List)),
 				Remedy:  s.normalize().And("; where the working directory is really meant, write \".\"")}))
 		case e.stub:
 			msg := fmt.Sprintf("entry %d, %s, is a stub directory", e.position, e.text)
@@ -469,4 +471,13 @@ func ruleText(o *loader.Object) string {
 		return "a default directory"
 	}
 	return string(o.Rule)
+}
+
+// brief cuts a list off that is too long for a sentence.
+func brief(list string) string {
+	const most = 1000
+	if len(list) <= most {
+		return list
+	}
+	return list[:most] + "…"
 }

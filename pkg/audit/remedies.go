@@ -68,6 +68,9 @@ func (s *subject) replaceLoadedStub(o *loader.Object) remedy.Remedy {
 // without is the remedy of taking entries out of the run path; where a library is
 // found in one of them and in no other, that has to be dealt with first.
 func (s *subject) without(entries ...string) remedy.Remedy {
+	if s.long {
+		return remedy.Do("shorten the run path: runpath set writes another")
+	}
 	rest := runpath.Parse(s.file.List).Without(entries...)
 	var lost []string
 	for _, o := range s.load.Objects[1:] {
@@ -102,6 +105,9 @@ func (s *subject) add(file string) remedy.Remedy {
 
 // replace is the remedy of writing another entry in the place of one.
 func (s *subject) replace(e *entry, by string) remedy.Remedy {
+	if s.long {
+		return s.without()
+	}
 	l := slices.Clone(runpath.Parse(s.file.List))
 	l[e.position-1] = by
 	command := []string{"runpath", "set"}

@@ -287,7 +287,10 @@ func (l *Loader) guess(f *File, origin string) string {
 		}
 	}
 	t := tokens{origin: origin}
-	for _, entry := range splitList(f.List, ":") {
+	for i, entry := range splitList(f.List, ":") {
+		if i == maxElements {
+			break
+		}
 		dir := t.expand(entry)
 		names := l.files.Names(dir)
 		if !strings.HasPrefix(dir, "/") || !names["libc.so.6"] && !names["libc.so"] {

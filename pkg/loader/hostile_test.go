@@ -120,3 +120,26 @@ func TestDamagedFilesDoNotCrash(t *testing.T) {
 		t.Errorf("only %d of the damaged files were examined", loaded)
 	}
 }
+
+// A run path of a megabyte costs no more than its first entries: a token that is
+// repeated makes no path longer than any that can be opened, and of 200,000
+// directories only the first are looked at, with a sentence that says so.
+func TestHostileRunPaths(t *testing.T) {
+	if got := (tokens{origin: "/" + strings.Repeat("x", 4000)}).expand(strings.Repeat("$ORIGIN/", 20000)); len(got) > 2*maxExpanded {
+		t.Errorf("%d bytes", len(got))
+	}
+	var list strings.Builder
+	for i := range 200_000 {
+		fmt.Fprintf(&list, "/none/%d:", i)
+	}
+	s := newStage(t)
+	s.noReal = true
+	s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, list.String()))
+	l := s.load("p")
+	if !l.Truncated || !strings.Contains(l.Err, "has 200001 entries: only the first 4096") {
+		t.Errorf("truncated %v, error %q", l.Truncated, l.Err)
+	}
+	if n := len(l.Objects[1].Tried); n < 4096 || n > 4096+10 {
+		t.Errorf("%d places tried", n)
+	}
+}

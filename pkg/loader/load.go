@@ -249,6 +249,9 @@ const (
 	maxObjects = 5000
 	maxSteps   = 1_000_000
 	maxTries   = 100_000
+	// maxElements is how many entries of one list are looked at: each costs look-ups
+	// for all hardware directories, and is remembered.
+	maxElements = 4096
 )
 
 // NotLoadable is the error for ELF files that no loader loads.
@@ -427,6 +430,9 @@ func elements(list, separators string, t tokens) []element {
 	var out []element
 	seen := map[string]bool{}
 	for _, entry := range splitList(list, separators) {
+		if len(out) == maxElements {
+			break
+		}
 		dir := ""
 		if entry != "" {
 			if dir = t.expand(entry); dir == "" {
@@ -459,6 +465,12 @@ func (s *Load) list(o *Object, tag elf.DynTag) []element {
 		return e
 	}
 	e := elements(o.File.List, ":", s.tokens(o))
+	if n := strings.Count(o.File.List, ":") + 1; n > maxElements && !s.Truncated {
+		s.Truncated = true
+		if s.Err == "" {
+			s.Err = fmt.Sprintf("the run path of %s has %d entries: only the first %d different ones are looked at", o.Path, n, maxElements)
+		}
+	}
 	if o.lists == nil {
 		o.lists = map[elf.DynTag][]element{}
 	}

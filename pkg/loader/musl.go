@@ -195,7 +195,11 @@ func (s *Load) muslList(o *Object) []element {
 		}
 	}
 	if ok {
-		for _, entry := range strings.FieldsFunc(list, muslSeparator) {
+		for i, entry := range strings.FieldsFunc(list, muslSeparator) {
+			if i == maxElements {
+				s.Truncated = true
+				break
+			}
 			dir := strings.NewReplacer("$ORIGIN", o.origin, "${ORIGIN}", o.origin).Replace(entry)
 			out = append(out, element{dir, entry, ""})
 		}
