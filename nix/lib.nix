@@ -94,6 +94,72 @@ rec {
         ''
       );
 
+  # patchEnvironment { libraries = [ … ]; }
+  #
+  # A program, patch-environment [FLAGS] [PATH…], that makes what another package manager
+  # installed (.venv, node_modules) find these libraries and the host's driver: autoPatchelf
+  # with their directories built in. Without a PATH it takes those of `paths` that are
+  # there. Its `shellHook` does that in a development shell: a walk, where nothing has
+  # changed. `patch-environment --undo` takes it back.
+  patchEnvironment =
+    {
+      libraries,
+      paths ? [
+        ".venv"
+        "node_modules"
+      ],
+      # More flags of autoPatchelf.
+      flags ? [ ],
+      # Whether run paths get the driver link.
+      driver ? true,
+    }:
+    let
+      first = builtins.head libraries;
+      system = (first.stdenv or { }).hostPlatform.system or first.system;
+      pkgs = pkgsFor system;
+      inherit (pkgs) lib;
+      program =
+        pkgs.runCommand "patch-environment"
+          {
+            inherit (pkgs.stdenv) shell;
+            meta = {
+              description = "Makes what another package manager installed find libraries of Nix";
+              mainProgram = "patch-environment";
+            };
+            passthru.shellHook = ''
+              ${program}/bin/patch-environment --quiet >/dev/null || echo "patch-environment: see above" >&2
+            '';
+          }
+          ''
+            mkdir -p $out/bin
+            cat > $out/bin/patch-environment <<'END'
+            #!${pkgs.stdenv.shell}
+            flags=() paths=()
+            for argument; do
+              case $argument in
+              -*) flags+=("$argument") ;;
+              *) paths+=("$argument") ;;
+              esac
+            done
+            if ((''${#paths[@]} == 0)); then
+              for path in ${lib.escapeShellArgs paths}; do
+                if [[ -d $path ]]; then paths+=("$path"); fi
+              done
+            fi
+            if ((''${#paths[@]} == 0)); then exit 0; fi
+            exec ${lib.getOutput "tools" (packagesFor system).cuda-runpath}/bin/autoPatchelf ${
+              lib.escapeShellArgs (
+                map (library: "--libs=${lib.getLib library}/lib") libraries
+                ++ lib.optional driver "--tool=autoAddDriverRunpath"
+                ++ flags
+              )
+            } "''${flags[@]}" -- "''${paths[@]}"
+            END
+            chmod +x $out/bin/patch-environment
+          '';
+    in
+    program;
+
   # wrapWithHostDriver PACKAGE: the package with each program of its bin/ started by
   # `hostDriver run`, for hosts other than NixOS. Desktop entries, D-Bus services and
   # systemd units start the wrapped programs too. The rest is linked; outputs other than
