@@ -34,7 +34,7 @@ On what another package manager installed (a .venv, node_modules, a conda prefix
 
     autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv
 
-entries that begin with $ORIGIN stay, programs keep their interpreters unless --interpreter is given, and a record beside
+entries that lead somewhere stay, after those that are added, programs keep their interpreters unless --interpreter is given, and a record beside
 the tree (PATH.autopatchelf.json) lets --undo take everything back.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
@@ -49,7 +49,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&cli.BoolFlag{Name: "no-recurse", DisableDefaultText: true, Usage: "leave out the directories in a PATH"},
 		&cli.BoolFlag{Name: "keep-libc", DisableDefaultText: true, Usage: "look for the C library's names in --libs too"},
 		&cli.BoolFlag{Name: "ignore-existing", DisableDefaultText: true, Usage: "do not look for libraries in the PATHs themselves"},
-		&cli.BoolFlag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN", DefaultText: "true, with --paths false"},
+		&cli.BoolFlag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that lead somewhere", DefaultText: "true, with --paths false"},
 		&cli.BoolFlag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, DisableDefaultText: true, Usage: "write directories of a PATH in terms of $ORIGIN, so that it can be moved"},
 		&cli.BoolFlag{Name: "dlopen", DisableDefaultText: true, Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
 		&cli.BoolFlag{Name: "minimal", DisableDefaultText: true, Usage: "leave out entries that nothing uses"},
@@ -133,6 +133,7 @@ func newAutoPatchelf(c *cli.Context, s *Session) (*autoPatchelf, error) {
 		AppendRunpaths:      c.StringSlice("append-rpaths"),
 		KeepLibC:            c.Bool("keep-libc"),
 		PreserveOrigin:      c.Bool("preserve-origin") || !a.inBuild && !c.IsSet("preserve-origin"),
+		KeepEntries:         !a.inBuild && (c.Bool("preserve-origin") || !c.IsSet("preserve-origin")),
 		Relativize:          c.Bool("relativize-rpath"),
 		Dlopen:              c.Bool("dlopen"),
 		Minimal:             c.Bool("minimal"),
@@ -568,6 +569,11 @@ func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surpr
 		}
 		log.Info(strings.Join(parts, "; "))
 	}
+	if len(p.Lost) > 0 && p.Skip == "" {
+		note := "dropped " + strings.Join(p.Lost, ", ") + ": a stub directory, or not there"
+		r.Notes = append(r.Notes, note)
+		log.Info(note)
+	}
 	if len(p.Dropped) > 0 {
 		note := "nothing uses " + strings.Join(p.Dropped, ", ")
 		r.Notes = append(r.Notes, note)
@@ -634,8 +640,8 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 	}
 }
 
-// systemLibraries tells what a loader finds without a run path: by ld.so.cache and in
-// its default directories.
+// systemLibraries tells what a loader finds as the files are now: by ld.so.cache, in its
+// default directories, and by entries of run paths that stay.
 func systemLibraries() func(o *fixup.Object, name string) string {
 	l, err := loader.New(loader.Options{NoTries: true})
 	if err != nil {
@@ -652,7 +658,7 @@ func systemLibraries() func(o *fixup.Object, name string) string {
 			return ""
 		}
 		for _, u := range load.Main.Uses {
-			if u.Name == name && u.To.Found() && len(u.To.Lacks) == 0 && (u.To.Rule == loader.ByCache || u.To.Rule == loader.ByDefault) {
+			if u.Name == name && u.To.Found() && len(u.To.Lacks) == 0 {
 				return u.To.Path
 			}
 		}

@@ -3,6 +3,7 @@ package fixup
 import (
 	"debug/elf"
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -32,6 +33,13 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 			l = append(l, e)
 		}
 	}
+	if r.s.KeepEntries {
+		kept := r.kept(o, p)
+		if len(kept) > 0 && r.s.keeps(kept[0]) && runpath.Key(p.Before[0]) == runpath.Key(kept[0]) {
+			l = append(runpath.List{kept[0]}, l...) // the driver link, which the normal form has first
+		}
+		l = append(l, kept...)
+	}
 	if r.s.Relativize {
 		for i, e := range l {
 			l[i] = r.relative(o, e)
@@ -58,6 +66,30 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	if len(p.After) == 0 {
 		p.Tag = elf.DT_NULL
 	}
+}
+
+// kept returns the other entries of a file that stay with KeepEntries: what a file
+// opens later by name may be found by them alone. Stub directories and what is not
+// there go, and the plan says which.
+func (r *Resolver) kept(o *Object, p *Plan) []string {
+	var out []string
+	for _, e := range runpath.Parse(o.List) {
+		dir, known := expand(o, e)
+		switch {
+		case e == "" || strings.Contains(e, "ORIGIN"):
+			continue
+		case r.ix.sources.Stubs.Contains(e):
+			p.Lost = append(p.Lost, e)
+			continue
+		case known:
+			if st, err := os.Stat(dir); (err != nil || !st.IsDir()) && !r.s.keeps(e) {
+				p.Lost = append(p.Lost, e)
+				continue
+			}
+		}
+		out = append(out, runpath.CleanEntry(e))
+	}
+	return out
 }
 
 // clean spells directories as Python's pathlib does, which nixpkgs' program puts

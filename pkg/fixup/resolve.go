@@ -53,6 +53,8 @@ type Settings struct {
 	KeepLibC bool
 	// PreserveOrigin keeps the $ORIGIN entries that a file has.
 	PreserveOrigin bool
+	// KeepEntries keeps the other entries that a file has, after those of its needs.
+	KeepEntries bool
 	// Relativize writes directories of the tree in terms of $ORIGIN.
 	Relativize bool
 	// Dlopen gives files the directories of libraries that they name in read-only
@@ -75,6 +77,12 @@ type Settings struct {
 	KeepInterpreter bool
 	// ForceRPath asks for DT_RPATH instead of DT_RUNPATH.
 	ForceRPath bool
+}
+
+// keeps reports whether an entry stays though there is no such directory here: the
+// driver link is made by the host.
+func (s *Settings) keeps(entry string) bool {
+	return runpath.Key(entry) == driver.Link || runpath.Key(entry) == driver.Link32
 }
 
 // Outcome is how a need was met.
@@ -140,6 +148,7 @@ type Plan struct {
 	// one that the file has stays.
 	Set      runpath.List
 	Dropped  []string // entries that Minimal took out
+	Lost     []string // entries of the file that KeepEntries did not keep
 	Warnings []string
 	Err      error
 }

@@ -36,6 +36,9 @@ func Verify(plans []*Plan, o loader.Options) ([]Surprise, error) {
 		if p.Skip != "" || p.Err != nil || !p.Object.Program() {
 			continue
 		}
+		if _, err := os.Stat(p.State().Interpreter); err != nil {
+			continue // it keeps an interpreter that is not there: nothing starts it here
+		}
 		load, err := l.Load(p.Object.Real)
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", p.Object.Path, err)
