@@ -137,7 +137,8 @@ func (c *comparison) match() []int {
 	next := 0
 	for i, s := range a.sects {
 		if s.name == cacheName && c.cacheGone() {
-			if next < len(b.sects) && (b.sects[next].kind == shtNull || b.sects[next].name == s.name) {
+			// Its header may stay, and name no note.
+			if next < len(b.sects) && (b.sects[next].kind == shtNull || b.sects[next].name == s.name || b.sects[next].addr == s.addr && b.sects[next].kind != shtNote) {
 				out[i] = -1
 				next++
 				continue
