@@ -48,6 +48,7 @@ type shape struct {
 	emptyHash  bool   // DT_GNU_HASH without a symbol in place of DT_HASH
 	after      string // live bytes right behind .dynamic
 	skew       uint64 // bytes by which .dynamic stands further on
+	versions   bool   // .gnu.version stands right behind the program headers
 	junk       bool   // what follows .dynamic's DT_NULL is not zero
 }
 
@@ -164,7 +165,14 @@ func (l shape) build(t testing.TB) []byte {
 		add(".init", elf.SHT_PROGBITS, []byte{0xf3, 0x0f, 0x1e, 0xfa}, 4, 0)
 		secs[0].flags |= elf.SHF_EXECINSTR
 	}
-	var interp, note, strAt uint64
+	var interp, note, strAt, versionsAt uint64
+	if l.versions {
+		versions := make([]byte, 2*nsyms)
+		for i := range nsyms {
+			l.order.PutUint16(versions[2*i:], uint16(1+i))
+		}
+		versionsAt = add(".gnu.version", elf.SHT_GNU_VERSYM, versions, 2, 2)
+	}
 	if l.tableFirst {
 		strAt = add(".dynstr", elf.SHT_STRTAB, str.b, 1, 0)
 	}
@@ -206,6 +214,9 @@ func (l shape) build(t testing.TB) []byte {
 	// .dynamic
 	dyn = append(dyn, elfimage.Dyn{Tag: hashTag, Val: base + hashAt}, elfimage.Dyn{Tag: elf.DT_STRTAB, Val: base + strAt},
 		elfimage.Dyn{Tag: elf.DT_SYMTAB, Val: base + symAt}, elfimage.Dyn{Tag: elf.DT_STRSZ, Val: uint64(len(str.b))}, elfimage.Dyn{Tag: elf.DT_SYMENT, Val: im.SymSize()})
+	if l.versions {
+		dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_VERSYM, Val: base + versionsAt})
+	}
 	if l.relacount {
 		dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_RELACOUNT, Val: 7})
 	}

@@ -110,3 +110,30 @@ func TestNewEntryIsTerminated(t *testing.T) {
 		})
 	}
 }
+
+// A table that makes room for a program header is found where it stands afterwards.
+func TestVersionsThatMoveAreFound(t *testing.T) {
+	l := plain().with(func(l *shape) { l.versions, l.program = true, false })
+	b := l.build(t)
+	read := func(b []byte) []byte {
+		im := parse(t, b)
+		d, ok := im.Dyn(elf.DT_VERSYM)
+		if !ok {
+			t.Fatal("no DT_VERSYM")
+		}
+		versions, ok := im.Memory(d.Val, 2*uint64(len(l.symbols)+1))
+		if !ok {
+			t.Fatalf("DT_VERSYM %#x is not mapped", d.Val)
+		}
+		return bytes.Clone(versions)
+	}
+	after := edit(t, b, setPath(elf.DT_RUNPATH, lists[len(lists)-1]))
+	was, _ := parse(t, b).Dyn(elf.DT_VERSYM)
+	now, _ := parse(t, after).Dyn(elf.DT_VERSYM)
+	if was.Val == now.Val {
+		t.Fatal("the table does not move: the test tests nothing")
+	}
+	if !bytes.Equal(read(b), read(after)) {
+		t.Errorf("versions % x became % x", read(b), read(after))
+	}
+}
