@@ -34,7 +34,8 @@ type checker struct {
 
 	cache   *elfimage.ResolutionCache // that the change makes stale, or nil
 	buf     []byte
-	strings []span // ranges of the dynamic string table that change, as offsets in it
+	same    map[[2]place]bool // ranges that have been compared: a section's is mostly a dynamic entry's too
+	strings []span            // ranges of the dynamic string table that change, as offsets in it
 }
 
 // check returns a *BugError where the edit would damage the file that it leaves.
@@ -331,6 +332,14 @@ func (k *checker) moved(o elfimage.Owner) error {
 	if now.size < o.Size || now.size > o.Size && !k.isStrings(o) {
 		return bug("changes the size of %s", k.name(o))
 	}
+	pair := [2]place{{o.Off, o.Addr, o.Size}, {now.off, now.addr, o.Size}}
+	if k.same[pair] {
+		return nil
+	}
+	if k.same == nil {
+		k.same = map[[2]place]bool{}
+	}
+	k.same[pair] = true
 	const piece = 16 << 10
 	if uint64(cap(k.buf)) < min(o.Size, piece) {
 		k.buf = k.before.Bytes(min(o.Size, piece))
@@ -530,8 +539,15 @@ func (k *checker) sharedStrings() error {
 		return err
 	}
 	if k.after.StrSize != k.before.StrSize {
-		if r, ok, err := (&planner{im: k.after}).findRoom(); err != nil || !ok || r.off+r.size != k.after.StrSize {
-			return bug("leaves a string table that does not end with its room (%v)", err)
+		if k.after.StrSize < k.before.StrSize {
+			return bug("leaves a shorter string table")
+		}
+		added, err := k.after.Read(k.after.StrOff+k.before.StrSize, k.after.StrSize-k.before.StrSize)
+		if err != nil {
+			return err
+		}
+		if r, ok := lastRoom(added, k.before.StrSize, k.after.StrSize); !ok || r.off+r.size != k.after.StrSize {
+			return bug("leaves a string table that does not end with its room")
 		}
 	}
 	ranges := slices.DeleteFunc(k.strings, func(s span) bool { return onlyRunPath && p.inOurRoom(s.off) && p.inOurRoom(s.end()-1) })

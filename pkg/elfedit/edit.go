@@ -143,6 +143,11 @@ func (im *image) plan(c Change) (*Edit, error) {
 	if err := im.Hold(); err != nil {
 		return nil, err
 	}
+	if c.RunPath != nil || c.Needed != nil || g.interp != nil {
+		if g.cache, err = im.ResolutionCache(); err != nil {
+			return nil, err
+		}
+	}
 	p := &planner{im: im, goal: g}
 	l, err := p.layout()
 	if err != nil {

@@ -89,13 +89,6 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	if !g.changesDynamic(im) && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0 {
 		return nil, nil
 	}
-	if c.RunPath != nil || c.Needed != nil || g.interp != nil {
-		cache, err := im.ResolutionCache()
-		if err != nil {
-			return nil, err
-		}
-		g.cache = cache
-	}
 	g.squeeze(im)
 	g.retire(im)
 	for i, s := range g.texts {

@@ -55,7 +55,14 @@ func (p *planner) unshared(retired []uint64) ([]span, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
+	low, high := all[0].start, all[0].keep
+	for _, t := range all {
+		low, high = min(low, t.start), max(high, t.keep)
+	}
 	ref := func(off uint64) {
+		if off < low || off >= high {
+			return
+		}
 		for i := range all {
 			if t := &all[i]; off >= t.start && off < t.keep {
 				t.keep = off

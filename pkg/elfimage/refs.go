@@ -1,6 +1,9 @@
 package elfimage
 
-import "debug/elf"
+import (
+	"debug/elf"
+	"encoding/binary"
+)
 
 // stringTags are the dynamic entries whose value is an offset in the string table
 // (gABI, "Dynamic Section"; the audit and auxiliary ones are GNU's and Sun's).
@@ -140,6 +143,11 @@ func IsStringTag(tag elf.DynTag) bool { return stringTags[tag] }
 func (im *Image) EachSymbolName(off, n uint64, ref stringRef) error {
 	size := im.SymSize()
 	return im.EachPiece(off, n, size, func(_ uint64, b []byte) {
+		if im.Data == elf.ELFDATA2LSB { // most files; a call through the interface costs as much as the rest
+			for ; len(b) > 0; b = b[size:] {
+				ref(uint64(binary.LittleEndian.Uint32(b)))
+			}
+		}
 		for ; len(b) > 0; b = b[size:] {
 			ref(uint64(im.Order.Uint32(b))) // st_name comes first in both classes
 		}
