@@ -41,6 +41,9 @@ func known(c call, what string, o, t side) string {
 	case (what == "DT_RUNPATH" || what == "DT_RPATH") && has("--set-rpath") && !has("--remove-rpath") && !has("--shrink-rpath") &&
 		o.facts["DT_RUNPATH"]+o.facts["DT_RPATH"] == c.last("--set-rpath"):
 		return "patchelf loses the run path that it was given"
+	case (what == "DT_RUNPATH" || what == "DT_RPATH") && has("--add-rpath") && t.facts["DT_RUNPATH"]+t.facts["DT_RPATH"] == "" &&
+		strings.HasSuffix(o.facts["DT_RUNPATH"]+o.facts["DT_RPATH"], c.last("--add-rpath")):
+		return "patchelf loses the run path that it was given"
 	case what == "needed" && t.facts[what] == "" && c.before[what] != "" && !has("--remove-needed"):
 		return "patchelf loses all needed libraries"
 	case what == "DT_FLAGS_1" && strings.HasPrefix(filepath.Base(c.file), "s390x") && strings.HasSuffix(t.facts[what], "000000"):
