@@ -47,7 +47,11 @@ func (c *comparison) sections() {
 			continue
 		}
 		if s.addr != t.addr && s.alignment_ > 1 && s.addr%s.alignment_ == 0 && t.addr%s.alignment_ != 0 {
-			c.bad("alignment", "%s, of alignment %d, is at %#x", name, s.alignment_, t.addr)
+			if s.kind == shtStrtab { // read byte by byte; only its header says more
+				c.remark("alignment", "%s, of alignment %d, is at %#x", name, s.alignment_, t.addr)
+			} else {
+				c.bad("alignment", "%s, of alignment %d, is at %#x", name, s.alignment_, t.addr)
+			}
 		}
 		if s.addr != t.addr {
 			isInterp := len(interp) > 0 && s.kind == shtProgbits && s.addr == interp[0].vaddr
