@@ -5,10 +5,13 @@
 // Section headers, which the loader never reads, are kept consistent for the tools
 // that do: strip, objcopy, readelf, gdb, patchelf.
 //
-// # Where a new run path goes
+// # Where new strings go
 //
-// The cheapest place that there is:
+// Run path, soname and names of needed libraries stand in the string table. They go to
+// the cheapest place that there is:
 //
+//  0. where the string stands that is replaced, if the new one is no longer, shares no
+//     byte with another and no entry of .dynamic changes;
 //  1. the room that an earlier edit left in the string table: one string and one
 //     dynamic entry change;
 //  2. zeros between the end of a segment and the next page, behind the string table
@@ -26,17 +29,21 @@
 // 0.19 would take the hole for room that it has, and break the program.
 //
 // The table is never moved: GNU strip and objcopy write it back behind the ELF
-// header, and kernels before 5.18 compute AT_PHDR from e_phoff. A string that the
-// linker made is never overwritten while it is live. A file that has no spare
+// header, and kernels before 5.18 compute AT_PHDR from e_phoff. A file that has no spare
 // dynamic entry gives up DT_RELACOUNT, which is a hint, or its .dynamic moves too.
+// A longer interpreter goes into a new segment, and so does the table of needed
+// versions when a library in it gets another name: it is switched with DT_NEEDED.
 //
 // # What an edit writes, in order
 //
 // First what nothing refers to yet, section headers among it; then the ELF header
 // and the program headers, one write in one page; then .dynamic, one write where it
-// lies in one page, else entry by entry; then symbols; last, zeros over what is dead,
+// lies in one page, else entry by entry, or, where more than the run path changes, in
+// another place; then symbols; last, zeros over what is dead,
 // so that no store path of a removed entry stays in the file. If something fails
 // before the headers change, what was written is taken back.
 //
-// Every plan is applied in memory and read back before it reaches the file.
+// Every plan is applied in memory and read back before it reaches the file, and each
+// byte that it changes is compared with who owned it (elfimage.Image.Owners). What
+// fails there is a fault of this package ([BugError]), and the file stays as it was.
 package elfedit
