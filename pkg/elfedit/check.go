@@ -189,6 +189,8 @@ func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return nil
 	case o.Kind == elfimage.OfSection && o.Index == k.before.anchorSection():
 		return nil // a hole
+	case k.overgrown(o):
+		return nil
 	case o.Kind == elfimage.OfSegment && !there:
 		return nil // a program header that gives up its place; what it describes has other owners
 	case now.off != o.Off:
@@ -299,6 +301,17 @@ func (k *checker) sameProg(i int) *elfimage.Prog {
 	return nil
 }
 
+// overgrown tells a note that patchelf has let the program header table grow over and
+// whose program header it has left: nothing is left of what that describes.
+func (k *checker) overgrown(o elfimage.Owner) bool {
+	end := k.before.Phoff + uint64(len(k.before.Progs))*k.before.PhdrSize()
+	_, moves := movableProgs[elf.PT_NULL]
+	if o.Kind == elfimage.OfSegment {
+		_, moves = movableProgs[k.before.Progs[o.Index].Type]
+	}
+	return moves && o.Off < end && k.before.Phoff < o.End()
+}
+
 // isCache tells the program header of a resolution cache that goes.
 func (k *checker) isCache(prog int) bool { return k.cache != nil && k.cache.Prog == prog }
 
@@ -309,7 +322,7 @@ func (k *checker) moved(o elfimage.Owner) error {
 	}
 	now, there := k.now(o)
 	switch {
-	case o.Kind == elfimage.OfSection && o.Index == k.before.anchorSection() || k.staleStrings(o):
+	case o.Kind == elfimage.OfSection && o.Index == k.before.anchorSection() || k.staleStrings(o) || k.overgrown(o):
 		return nil
 	case !there && o.Kind == elfimage.OfSegment && (o.Index == k.before.expendable() || k.isCache(o.Index)):
 		return nil
@@ -422,6 +435,9 @@ func (k *checker) sections() error {
 		b.Off, b.Addr, b.Size = a.Off, a.Addr, a.Size
 		if !was[i].HasBytes() && (is[i].Addr != was[i].Addr || is[i].Size != was[i].Size) && i != anchor {
 			return bug("changes the section header of %s", k.before.SectionName(i))
+		}
+		if i == k.before.StringSection() && b.Addralign == 1 { // another tool's alignment, which strings do not need
+			b.Addralign = a.Addralign
 		}
 		if k.cache != nil && k.cache.Section == i {
 			b.NameOff, b.Type = a.NameOff, a.Type

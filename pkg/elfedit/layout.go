@@ -118,7 +118,11 @@ func (l *layout) strings0(im *image, at place) {
 	}
 	if i := im.StringSection(); i >= 0 {
 		l.sections = slices.Clone(l.sections)
-		l.sections[i].Off, l.sections[i].Addr, l.sections[i].Size = at.off, at.addr, at.size
+		s := &l.sections[i]
+		s.Off, s.Addr, s.Size = at.off, at.addr, at.size
+		if s.Addralign > 1 && at.addr%s.Addralign != 0 { // patchelf's: strings need none
+			s.Addralign = 1
+		}
 	}
 }
 

@@ -552,6 +552,9 @@ func (n *newSegment) addTable(table []byte, capacity uint64) {
 	if i := n.p.im.StringSection(); i >= 0 {
 		s := &n.t.sections[i]
 		s.Off, s.Addr, s.Size = to.off, to.addr, to.size
+		if s.Addralign > 1 && to.addr%s.Addralign != 0 {
+			s.Addralign = 1
+		}
 	}
 }
 
