@@ -180,14 +180,22 @@ func (p *planner) extend(seg *elfimage.Prog, gap, n uint64) (*layout, error) {
 
 // moveTable copies the table to the n zero bytes behind a segment.
 func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
+	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
+	skip := uint64(0)
+	if i := p.im.StringSection(); i >= 0 { // patchelf aligns the table to words
+		skip = alignUp(addr, min(p.im.Sections[i].Addralign, elfimage.PageSize)) - addr
+	}
+	if n < skip+p.im.StrSize+uint64(roomHead)+leastRoom(len(p.goal.blob)) {
+		return nil, nil
+	}
 	old, err := p.readTable()
 	if err != nil {
 		return nil, err
 	}
 	l := p.asItIs()
+	off, addr = off+skip, addr+skip
 	table := append(p.im.Bytes(n)[:0], old...)
-	table, at := appendRoom(table, p.goal.blob, n-p.im.StrSize-uint64(roomHead))
-	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
+	table, at := appendRoom(table, p.goal.blob, n-skip-p.im.StrSize-uint64(roomHead))
 	symbols, err := p.symbolWrites(nil, addr)
 	if err != nil {
 		return nil, err
