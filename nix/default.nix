@@ -86,6 +86,19 @@ let
           mainProgram = "hostDriver";
         };
       };
+    # The program under patchelf's name, with patchelf's command line. The overlays do not
+    # put it in patchelf's place: `cudaRunpath.patchelf`.
+    patchelf =
+      let
+        output = lib.getOutput "patchelf" self.cuda-runpath;
+      in
+      output
+      // {
+        meta = output.meta // {
+          description = "Changes run paths, interpreters and needed libraries, with the command line of patchelf 0.19";
+          mainProgram = "patchelf";
+        };
+      };
     # nixpkgs' names for the same things.
     autoAddCudaCompatRunpath = hooks.addCudaCompatRunpath;
     removeStubsFromRunpathHook = hooks.stubReplace;

@@ -1,6 +1,7 @@
 # The binaries, static, with their man pages and completions. What the hooks call is in
 # the output "tools" and hostDriver in one of its own, both linked from $out/bin: a build
-# that uses hooks fetches their tools and nothing else.
+# that uses hooks fetches their tools and nothing else. Only the output "patchelf" has a
+# program of that name, so that nobody shadows the real one by accident.
 {
   lib,
   stdenv,
@@ -62,6 +63,7 @@ buildGoModule (finalAttrs: {
     "man"
     "tools"
     "hostDriver"
+    "patchelf"
   ];
 
   subPackages = map (name: "cmd/${name}") programs;
@@ -131,6 +133,11 @@ buildGoModule (finalAttrs: {
       ln -s $tools/bin/$command $out/bin/$command
     done
     ln -s $hostDriver/bin/hostDriver $out/bin/hostDriver
+
+    # A copy: `readlink -f` makes another name of a link's, and under that one the program
+    # is another one.
+    mkdir -p $patchelf/bin
+    cp $tools/bin/runpath $patchelf/bin/patchelf
   '';
 
   # nixpkgs' Go writes where its time zone data are into every program. Ours need

@@ -6,6 +6,7 @@ let
     check
     compat
     compatPackage
+    compiled
     driver
     greet
     hookNames
@@ -165,6 +166,51 @@ in
         done
       ''
     );
+
+  # A package that asks for it gets patchelf's command line; all others keep the patchelf
+  # that they have.
+  patchelfIsAnOutputOfItsOwn =
+    let
+      # As packages call it, and as scripts do that look for where it really is.
+      uses = package {
+        pname = "uses-patchelf";
+        nativeBuildInputs = [ ours.patchelf ];
+        dontPatchELF = true;
+        build = ''
+          ${installCompiled}
+          program=$out/bin/program
+          type -P patchelf > $out/which
+          patchelf --version > $out/version
+          patchelf --set-rpath /opt/lib:${greet}/lib --print-rpath $program > $out/before
+          real=$(readlink -f "$(type -P patchelf)")
+          $real --print-rpath $program > $out/after
+          $real --add-rpath /opt/more $program
+          if patchelf --set-rpath /opt/wrong $out/absent 2> $out/error; then
+            echo "a file that is not there is no error" >&2
+            exit 1
+          fi
+        '';
+      };
+      others = map (output: lib.getOutput output tools) (lib.remove "patchelf" tools.outputs);
+    in
+    check "patchelf" ''
+      same "files of the output" "$(cd ${ours.patchelf} && find . ! -type d)" ./bin/patchelf
+      same "bin/patchelf" "$(stat -c %F ${ours.patchelf}/bin/patchelf)" "regular file"
+      same "its closure" "$(< ${closureOf ours.patchelf})" ${ours.patchelf}
+      same "meta.mainProgram" "${ours.patchelf.meta.mainProgram}" patchelf
+      holds "there are other outputs" test -e ${tools}/bin/runpath
+      same "patchelf in the other outputs" "$(find ${toString others} -name 'patchelf*')" ""
+      same "nixpkgs' patchelf with the overlays" "${pkgs.patchelf} ${dropIn.patchelf}" \
+        "${bareNixpkgs.patchelf} ${bareNixpkgs.patchelf}"
+
+      same "which patchelf" "$(< ${uses}/which)" ${ours.patchelf}/bin/patchelf
+      # The first two words, by which programs tell patchelf's version.
+      same "--version" "$(cut -d ' ' -f 1,2 ${uses}/version)" "patchelf 0.19.0"
+      same "printed while it is set" "$(< ${uses}/before)" "$(runPath ${compiled}/bin/program)"
+      same "printed after it is set" "$(< ${uses}/after)" /opt/lib:${greet}/lib
+      runPathIs ${uses}/bin/program /opt/lib:${greet}/lib:/opt/more
+      contains "the error" "$(< ${uses}/error)" "getting info about '${uses}/absent': No such file or directory"
+    '';
 
   # The overlay adds names, and changes none that nixpkgs has.
   defaultOverlayReplacesNothing =
