@@ -39,6 +39,9 @@ type Expect struct {
 	Debug bool
 	// Gone are texts that must not be in the file afterwards, unless they were before.
 	Gone []string
+	// Reusable are texts that earlier edits by the same editor wrote into the string table. Where another tool took away
+	// what referred to them, their bytes may hold something else afterwards.
+	Reusable []string
 }
 
 // A RunPath is a tag, "RUNPATH" or "RPATH", and the list as it stands in the file.
@@ -737,6 +740,18 @@ func (c *comparison) strings() {
 			dead[i] = true
 			if old[i] == 0 {
 				break
+			}
+		}
+	}
+	for _, text := range c.want.Reusable {
+		for off := 0; text != ""; off += len(text) {
+			i := bytes.Index(old[off:], []byte(text))
+			if i < 0 {
+				break
+			}
+			off += i
+			for j := off; j < off+len(text); j++ {
+				dead[j] = true
 			}
 		}
 	}

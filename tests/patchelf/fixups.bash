@@ -4,11 +4,12 @@
 
 # fixups DIR: needs $patchelf, the program under test, and $theirs, the yardstick.
 fixups() {
-  local dir=$1/fixups side program library
+  local dir=$1/fixups side program library patchelf=${patchelf:?} theirs=${theirs:?}
   mkdir -p "$dir/files/lib"
   for library in libcublas.so.12 libcublasLt.so.12 libcudnn_cnn_infer.so.8 libcudnn_ops_infer.so.8 libcudnn.so.8 \
     libnvinfer.so.8.6.1 libnvinfer_plugin.so.8.6.1 libnvinfer_builder_resource.so.8.6.1; do
     # A name to tell it by, some code, and data as large as the build can bear.
+    # shellcheck disable=SC2016  # the loader expands $ORIGIN
     gcc -shared -fPIC -Wl,-soname,"${library%.6.1}" -Wl,--enable-new-dtags,-rpath,'$ORIGIN' -o "$dir/files/lib/$library" -x c - <<C || return
 const char *${library%%.*}(void) { return "$library"; }
 char room[1 << 20] = {1};

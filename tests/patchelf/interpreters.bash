@@ -30,9 +30,10 @@ T
 # runs_by_another_path DIR NAME CC EMULATOR LIBRARIES STRIP: programs of either kind, which find libdep.so by their run
 # path, with the loader under a long path and a short one. LIBRARIES is where the machine's loader and libc are.
 runs_by_another_path() {
-  local dir=$1 name=$2 cc=$3 emulator=$4 libraries=$5 strip=$6 at=$1/interpreter/$2 kind loader long short said step
+  local dir=$1 name=$2 cc=$3 emulator=$4 libraries=$5 strip=$6 at=$1/interpreter/$2 kind loader long short said step patchelf=${patchelf:?}
   local -a start=() pie=()
-  mkdir -p "$at" && "$cc" -shared -fPIC -Wl,-soname,libdep.so -o "$at/libdep.so" "$dir/dep.c" 2>"$at/why" || { fail "$name: the library builds"; return; }
+  mkdir -p "$at"
+  "$cc" -shared -fPIC -Wl,-soname,libdep.so -o "$at/libdep.so" "$dir/dep.c" 2>"$at/why" || { fail "$name: the library builds"; return; }
   for kind in pie no-pie; do
     pie=("-f$kind")
     [[ $kind == pie ]] && pie=(-fPIE)
