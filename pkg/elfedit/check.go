@@ -411,6 +411,9 @@ func (k *checker) symbols(o elfimage.Owner, now place, from, to uint64) error {
 		copy(rest[valueAt:], old[valueAt:valueAt+im.WordSize()])
 		by := uint64(0)
 		switch {
+		case int(shndx) == im.StringSection():
+			// Where an earlier edit was killed between its headers and .dynamic, the header of the section is ahead.
+			by = k.after.StrAddr - im.StrAddr
 		case shndx < elf.SHN_LORESERVE && int(shndx) < len(im.Sections):
 			by = k.after.Sections[shndx].Addr - im.Sections[shndx].Addr
 		case shndx == elf.SHN_ABS && was == im.Prog(elf.PT_DYNAMIC).Vaddr:
