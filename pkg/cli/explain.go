@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -32,6 +33,9 @@ func ExplainCommand() *cli.Command {
 			&cli.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
 			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "also show the C library's family, what is loaded already, and every place where the loader looked"},
 			&cli.IntFlag{Name: "depth", Usage: "show `N` levels of the tree", DefaultText: "all"},
+			&cli.BoolFlag{Name: "unused", DisableDefaultText: true, Usage: "also list the needed libraries of which the file itself uses no symbol (ldd -u)"},
+			&cli.BoolFlag{Name: "undefined", DisableDefaultText: true, Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
+			&cli.BoolFlag{Name: "versions", DisableDefaultText: true, Usage: "also list the symbol versions that each file needs, and of which file (ldd -v)"},
 			&cli.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
 			RootFlag(), AssumeDriverFlag(), CPUFlag(), JSONFlag(),
 			VerboseFlag("also follow names that a library only might open"),
@@ -47,6 +51,10 @@ func ExplainCommand() *cli.Command {
 			}
 			if c.Int("depth") < 0 {
 				return Misusef("--depth %d: a number of levels", c.Int("depth"))
+			}
+			symbols := explain.Symbols{Unused: c.Bool("unused"), Undefined: c.Bool("undefined"), Versions: c.Bool("versions")}
+			if symbols.Any() && (c.Bool("dot") || c.String("lib") != "") {
+				return Misusef("--unused, --undefined and --versions are about whole files: not with --dot or --lib")
 			}
 			// The trees are small and short-lived: collecting garbage among them takes longer.
 			if os.Getenv("GOGC") == "" {
@@ -64,7 +72,7 @@ func ExplainCommand() *cli.Command {
 				Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 					StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}, Assumed: c.String("assume-driver"),
 					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))},
-				lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"), all: c.Bool("all"), depth: c.Int("depth"),
+				symbols: symbols, lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"), all: c.Bool("all"), depth: c.Int("depth"),
 			})
 		},
 	}
@@ -96,6 +104,7 @@ func loaderOptions(c *cli.Context) (loader.Options, error) {
 // explainOptions are explain's own.
 type explainOptions struct {
 	explain.Layout
+	symbols  explain.Symbols
 	lib      string // tell only of this library
 	dot      bool
 	all      bool // of the tree, see treeStyle
@@ -222,9 +231,15 @@ func (o *explainOptions) explain(s *Session, l *loader.Loader, arg string, color
 		a.missing = len(load.Missing())
 		a.bad = load.Err != "" || only != nil && only.Fails() != ""
 	}
+	var symbols explain.File
+	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {
+		a.err = fmt.Errorf("%s cannot be told: a library is missing, or a symbol table cannot be read", strings.Join(unknown, ", "))
+	}
+	a.bad = a.bad || len(symbols.Unused) > 0 || len(symbols.Undefined) > 0
 	switch {
 	case s.JSON:
 		f := explain.Describe(arg, load, &o.Layout)
+		f.Unused, f.Undefined, f.Versions = symbols.Unused, symbols.Undefined, symbols.Versions
 		if only != nil {
 			f.Only(o.lib)
 		}
@@ -236,9 +251,31 @@ func (o *explainOptions) explain(s *Session, l *loader.Loader, arg string, color
 		if err := writeTree(&b, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only}); err != nil {
 			a.err = err
 		}
+		writeSymbols(&b, &symbols)
 		a.text = b.Bytes()
 	}
 	return a
+}
+
+// writeSymbols prints what was asked of symbols.
+func writeSymbols(w *bytes.Buffer, f *explain.File) {
+	for _, name := range f.Unused {
+		fmt.Fprintf(w, "Unused: %s\n", Printable(name))
+	}
+	for _, u := range f.Undefined {
+		name := u.Symbol
+		if u.Version != "" {
+			name += "@" + u.Version
+		}
+		fmt.Fprintf(w, "Undefined: %s, in %s\n", Printable(name), Printable(u.Path))
+	}
+	for _, v := range f.Versions {
+		from := "not found"
+		if v.From != nil {
+			from = *v.From
+		}
+		fmt.Fprintf(w, "Version: %s needs %s (%s) → %s\n", Printable(v.Path), Printable(v.Library), Printable(v.Version), Printable(from))
+	}
 }
 
 // colored reports whether a writer is a terminal that shows colours.

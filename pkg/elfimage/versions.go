@@ -10,10 +10,15 @@ type Version struct {
 	Weak    bool   // VER_FLG_WEAK: the loader goes on without it
 
 	library, name uint32 // offsets in the string table
+	index         uint16 // in DT_VERSYM: vna_other or vd_ndx
+	base          bool   // VER_FLG_BASE: names the file, and is no version of a symbol
 }
 
-// verFlagWeak is VER_FLG_WEAK.
-const verFlagWeak = 2
+// VER_FLG_BASE and VER_FLG_WEAK.
+const (
+	verFlagBase = 1
+	verFlagWeak = 2
+)
 
 // Bounds for files made to keep us busy: records, and bytes of a name. glibc, of
 // all files, has some forty records.
@@ -34,7 +39,7 @@ func (im *Image) VersionsNeeded() ([]Version, error) {
 		library = im.Order.Uint32(need[verneedFile:])
 	}, func(_ uint64, aux []byte) {
 		out = append(out, Version{Hash: im.Order.Uint32(aux), Weak: im.Order.Uint16(aux[4:])&verFlagWeak != 0,
-			library: library, name: im.Order.Uint32(aux[vernauxName:])})
+			library: library, name: im.Order.Uint32(aux[vernauxName:]), index: im.Order.Uint16(aux[6:])})
 	})
 	if err != nil {
 		return nil, err
@@ -52,7 +57,8 @@ func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 	// The first name is the version's own, the others are those of its predecessors.
 	first := false
 	err = im.verdef(d, min(im.size/16, maxVersions), func(_ uint64, def []byte) {
-		out, first = append(out, Version{Hash: im.Order.Uint32(def[8:])}), true
+		out, first = append(out, Version{Hash: im.Order.Uint32(def[8:]), index: im.Order.Uint16(def[4:]),
+			base: im.Order.Uint16(def[2:])&verFlagBase != 0}), true
 	}, func(_ uint64, aux []byte) {
 		if first {
 			out[len(out)-1].name, first = im.Order.Uint32(aux), false

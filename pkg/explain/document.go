@@ -19,6 +19,10 @@ type File struct {
 	Lacks       []Lack    `json:"lacks,omitempty"` // symbol versions that others need of the file itself
 	Libraries   []Library `json:"libraries"`
 	Driver      []Verdict `json:"driver"`
+	// Only what was asked for; see [Symbols].
+	Unused    []string    `json:"unused,omitzero"`
+	Undefined []Undefined `json:"undefined,omitzero"`
+	Versions  []Version   `json:"versions,omitzero"`
 }
 
 // Library is one library of a load.

@@ -221,6 +221,9 @@ type File struct {
 	notes  []elfimage.DlopenNote
 	names  sync.Once
 	opens  []Literal
+
+	symbolsOnce sync.Once
+	table       *symbolTable
 }
 
 // Header is what is kept of a parsed image, which has buffers of its own.

@@ -1,0 +1,185 @@
+package elfimage
+
+import (
+	"bytes"
+	"debug/elf"
+)
+
+// Symbol is an entry of the dynamic symbol table.
+type Symbol struct {
+	Name    string
+	Bind    elf.SymBind
+	Type    elf.SymType
+	Vis     elf.SymVis
+	Defined bool // its section is not SHN_UNDEF
+	Value   uint64
+	// Absolute: its section is SHN_ABS, where 0 is a value like any other.
+	Absolute bool
+
+	Version Version // zero for none, and for the base version
+	Index   uint16  // from DT_VERSYM, without the bit for Hidden
+	Hidden  bool    // not the default version (bit 15 of DT_VERSYM)
+}
+
+// Reference is a symbol that the loader looks up for a relocation.
+type Reference struct {
+	Symbol int  // index in Symbols
+	Copy   bool // a copy relocation: never bound to the program itself
+	PLT    bool // a call through the PLT: never bound to an undefined symbol that has a value
+}
+
+// Symbols is what the loader binds by.
+type Symbols struct {
+	Symbols    []Symbol
+	References []Reference // each kind once, in the order of the relocations
+	Versioned  bool        // there is a DT_VERSYM
+}
+
+// bindRelocations are the types of relocations that the loader treats as a copy and as a
+// jump slot, for each machine (the psABIs).
+var bindRelocations = map[elf.Machine]struct{ copy, slot uint64 }{
+	elf.EM_X86_64: {5, 7}, elf.EM_386: {5, 7}, elf.EM_AARCH64: {1024, 1026}, elf.EM_ARM: {20, 22},
+	elf.EM_PPC: {19, 21}, elf.EM_PPC64: {19, 21}, elf.EM_RISCV: {4, 5}, elf.EM_S390: {9, 11}, elf.EM_LOONGARCH: {4, 5},
+}
+
+// DynamicSymbols returns the dynamic symbols and which of them relocations refer to. It
+// knows the machines of glibc but MIPS, whose loader binds by the GOT without relocations;
+// known is false for others, and where the number of symbols cannot be told.
+func (im *Image) DynamicSymbols() (out Symbols, known bool, err error) {
+	kinds, ok := bindRelocations[im.Machine]
+	off, n, counted := im.DynSymbols()
+	if !ok || !counted {
+		return out, false, nil
+	}
+	// A string for all names: symbols are many.
+	b := make([]byte, im.StrSize)
+	if err := ReadFull(im.r, b, im.StrOff); err != nil {
+		return out, true, err
+	}
+	names := string(b)
+	// Names may overlap: linkers merge one that is another one's tail. A file in which they
+	// add up to much more than it has bytes is made to keep us busy.
+	budget := 4*im.size + 1<<20
+	size := im.SymSize()
+	out.Symbols = make([]Symbol, 0, n)
+	var failed error
+	err = im.EachPiece(off, n, size, func(at uint64, piece []byte) {
+		for ; uint64(len(piece)) >= size && failed == nil; piece, at = piece[size:], at+size {
+			var s Symbol
+			info, other, section := piece[4], piece[5], im.Order.Uint16(piece[6:])
+			if !im.Is64() {
+				info, other, section = piece[12], piece[13], im.Order.Uint16(piece[14:])
+			}
+			s.Value = im.Word(piece[im.SymbolValueAt():])
+			s.Bind, s.Type, s.Vis = elf.ST_BIND(info), elf.ST_TYPE(info), elf.ST_VISIBILITY(other)
+			s.Defined, s.Absolute = section != uint16(elf.SHN_UNDEF), section == uint16(elf.SHN_ABS)
+			name := uint64(im.Order.Uint32(piece))
+			if name >= uint64(len(names)) {
+				failed = Malformed(at, "a symbol's name is offset %#x of a string table of %d bytes", name, len(names))
+				return
+			}
+			end := bytes.IndexByte(b[name:], 0)
+			if end < 0 || uint64(end) > budget {
+				failed = Malformed(at, "a symbol's name has no end, or names are too long")
+				return
+			}
+			budget -= uint64(end)
+			s.Name = names[name : name+uint64(end)]
+			out.Symbols = append(out.Symbols, s)
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err == nil {
+		err = im.symbolVersions(&out)
+	}
+	if err == nil {
+		err = im.references(&out, kinds.copy, kinds.slot)
+	}
+	return out, true, err
+}
+
+// symbolVersions fills in what DT_VERSYM says.
+func (im *Image) symbolVersions(out *Symbols) error {
+	d, ok := im.Dyn(elf.DT_VERSYM)
+	if !ok {
+		return nil
+	}
+	out.Versioned = true
+	byIndex := map[uint16]Version{}
+	defined, _, err := im.VersionsDefined()
+	if err != nil {
+		return err
+	}
+	needed, err := im.VersionsNeeded()
+	if err != nil {
+		return err
+	}
+	for _, v := range defined {
+		if !v.base {
+			byIndex[v.index&0x7fff] = v
+		}
+	}
+	for _, v := range needed {
+		byIndex[v.index&0x7fff] = v
+	}
+	table, ok := im.Memory(d.Val, 2*uint64(len(out.Symbols)))
+	if !ok {
+		return Malformed(d.Off, "DT_VERSYM of %d symbols at address %#x is in no PT_LOAD", len(out.Symbols), d.Val)
+	}
+	for i := range out.Symbols {
+		v := im.Order.Uint16(table[2*i:])
+		s := &out.Symbols[i]
+		s.Index, s.Hidden = v&0x7fff, v&0x8000 != 0
+		s.Version = byIndex[s.Index]
+	}
+	return nil
+}
+
+// references reads DT_RELA, DT_REL and DT_JMPREL. DT_RELR has no symbols.
+func (im *Image) references(out *Symbols, copies, slots uint64) error {
+	seen := map[Reference]bool{}
+	w := im.WordSize()
+	plt, _ := im.Dyn(elf.DT_PLTREL)
+	for _, t := range []struct {
+		at, size elf.DynTag
+		addend   bool
+	}{{elf.DT_RELA, elf.DT_RELASZ, true}, {elf.DT_REL, elf.DT_RELSZ, false},
+		{elf.DT_JMPREL, elf.DT_PLTRELSZ, elf.DynTag(plt.Val) == elf.DT_RELA}} {
+		at, ok := im.Dyn(t.at)
+		bytes, sized := im.Dyn(t.size)
+		if !ok || !sized || bytes.Val == 0 {
+			continue
+		}
+		entry := 2 * w
+		if t.addend {
+			entry = 3 * w
+		}
+		off, ok := im.FileOffset(at.Val, bytes.Val)
+		if !ok {
+			return Malformed(at.Off, "%v of %d bytes at address %#x is in no PT_LOAD", at.Tag, bytes.Val, at.Val)
+		}
+		err := im.EachPiece(off, bytes.Val/entry, entry, func(_ uint64, b []byte) {
+			for ; uint64(len(b)) >= entry; b = b[entry:] {
+				info := im.Word(b[w:])
+				symbol, kind := info>>32, info&0xffffffff
+				if !im.Is64() {
+					symbol, kind = info>>8, info&0xff
+				}
+				if symbol == 0 || kind == 0 || symbol >= uint64(len(out.Symbols)) {
+					continue
+				}
+				r := Reference{int(symbol), kind == copies, kind == slots}
+				if !seen[r] {
+					seen[r] = true
+					out.References = append(out.References, r)
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
