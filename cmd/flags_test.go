@@ -88,7 +88,7 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 			extra, known := with[m[1]]
 			switch {
 			case !known:
-				t.Logf("%s has a flag --%s, and this test does not know what it changes", name, m[1])
+				t.Errorf("%s has a flag --%s, and this test does not know what it changes", name, m[1])
 			case extra == nil, m[1] == "compat" && slices.Contains(base, "--compat"), m[1] == "tool":
 			case m[1] == "entry" && slices.Contains(base, "--entry"):
 			default:

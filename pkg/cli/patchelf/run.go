@@ -50,7 +50,7 @@ func run(args []string, out io.Writer, stderr io.Writer) error {
 		_, err := io.WriteString(stderr, patchelf.Help)
 		return err
 	case c.Version:
-		_, err := fmt.Fprintf(out, "patchelf %s (cuda-runpath)\n", patchelf.Compatible)
+		_, err := fmt.Fprintf(out, "patchelf %s\n", patchelf.Compatible)
 		return err
 	}
 	if os.Getenv("PATCHELF_DEBUG") != "" {
