@@ -65,8 +65,9 @@ func TestWriteWaitsForAnotherEditor(t *testing.T) {
 			t.Fatal(err)
 		}
 		visits := 0
-		planned := make(chan bool, 10)
+		planned, unlocked := make(chan bool, 10), make(chan bool)
 		go func() {
+			defer close(unlocked)
 			<-planned
 			text := "after!"
 			if !wait {
@@ -99,6 +100,8 @@ func TestWriteWaitsForAnotherEditor(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
+		close(planned)
+		<-unlocked
 		if err != nil {
 			t.Fatal(err)
 		}
