@@ -1,6 +1,7 @@
 package host
 
 import (
+	"debug/elf"
 	"errors"
 	"maps"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -303,18 +305,15 @@ func TestOffersAreCompared(t *testing.T) {
 // name of the old one.
 func TestDriverChangedWhileItIsCopied(t *testing.T) {
 	dir := t.TempDir()
-	program, err := os.ReadFile("/proc/self/exe") // any ELF file serves
-	if err != nil {
-		t.Fatal(err)
-	}
+	library := tinyelf.Object{}.Needs("libm.so.6").With(elf.DT_RUNPATH, "/usr/lib/driver").Bytes()
 	from := filepath.Join(dir, "libcuda.so.1")
-	if err := os.WriteFile(from, program, 0o755); err != nil {
+	if err := os.WriteFile(from, library, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	o := &Offer{Entries: []Entry{{Name: "libcuda.so.1", Copy: from}}}
 	defer func() { beforeCopy = func() {} }()
 	beforeCopy = func() {
-		if err := os.WriteFile(from, append(program, "upgraded"...), 0o755); err != nil {
+		if err := os.WriteFile(from, append(library, "upgraded"...), 0o755); err != nil {
 			t.Error(err)
 		}
 	}
