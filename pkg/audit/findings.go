@@ -2,6 +2,7 @@ package audit
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"path"
@@ -89,7 +90,7 @@ func (s *subject) directories() {
 		switch {
 		case !there && err == nil:
 			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, is a file, not a directory", e.position, e.text), Remedy: fix}))
-		case !there && err != syscall.EACCES:
+		case !there && !errors.Is(err, syscall.EACCES):
 			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, does not exist", e.position, e.text), Remedy: fix.And(", unless it is made at run time")}))
 		case there && !e.compat && s.Loader.Inside(host) != path.Dir(s.at) && !s.holdsAny(e):
 			s.unused(e, host, fix)

@@ -334,7 +334,7 @@ func runAudit(s *Session, a *audit.Auditor, in *rooted, o auditOutput) error {
 		},
 	}
 	failed := run.run(s)
-	if failed != nil && failed != ErrFailed {
+	if failed != nil && !errors.Is(failed, ErrFailed) {
 		return failed
 	}
 	if err := o.write(s.Paths, reports, &sum); err != nil {

@@ -141,7 +141,6 @@ func (l shape) build(t testing.TB) []byte {
 		off      uint64
 		data     []byte
 		align    uint64
-		link     uint32
 		entsize  uint64
 		addrDiff uint64
 	}

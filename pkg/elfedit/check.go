@@ -625,7 +625,7 @@ func (k *checker) ownStrings() error {
 	if r, ok, err := (&planner{im: k.before}).findRoom(); err != nil {
 		return err
 	} else if ok {
-		own = append(own, span{r.off, r.size})
+		own = append(own, span(r))
 	}
 	add := func(off uint64) error {
 		s, err := k.before.DynString(elfimage.Dyn{Tag: elf.DT_STRTAB, Val: off, Off: k.before.DynOff})

@@ -68,8 +68,10 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 	if c.Interpreter != nil {
 		want = *c.Interpreter
 	}
-	if now, err := after.Interpreter(); err != nil || now != want {
-		return fmt.Errorf("planned edit reads back with interpreter %q (%v)", now, err)
+	if now, err := after.Interpreter(); err != nil {
+		return fmt.Errorf("planned edit reads back without its interpreter: %w", err)
+	} else if now != want {
+		return fmt.Errorf("planned edit reads back with interpreter %q", now)
 	}
 	flags, hadFlags := e.im.Dyn(elf.DT_FLAGS_1)
 	if c.NoDefaultLib {

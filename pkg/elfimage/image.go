@@ -20,6 +20,7 @@ type FormatError struct {
 
 func (e *FormatError) Error() string { return fmt.Sprintf("%s (offset %#x)", e.Msg, e.Off) }
 
+// Malformed returns a FormatError for the offset off, in bytes.
 func Malformed(off uint64, format string, args ...any) error {
 	if off > math.MaxInt64 {
 		off = math.MaxInt64
@@ -56,7 +57,7 @@ type Section struct {
 // InFile reports whether the section occupies bytes of the file.
 func (s *Section) InFile() bool { return s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL }
 
-// isBlock reports whether a section is bytes of the file that can be in the way.
+// HasBytes reports whether a section is bytes of the file that can be in the way.
 func (s *Section) HasBytes() bool { return s.InFile() && s.Size > 0 }
 
 // IsZeros reports whether a section is memory without bytes of the file.
@@ -64,7 +65,7 @@ func (s *Section) IsZeros() bool {
 	return s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&elf.SHF_TLS == 0 && s.Size > 0
 }
 
-// isBlock reports whether a program header describes bytes of its own.
+// HasBytes reports whether a program header describes bytes of its own.
 func (p *Prog) HasBytes() bool {
 	return p.Type != elf.PT_LOAD && p.Type != elf.PT_PHDR && p.Type != elf.PT_NULL && p.Filesz > 0
 }
@@ -114,14 +115,27 @@ func (im *Image) ReadAt(p []byte, off int64) (int, error) { return im.r.ReadAt(p
 // Size returns the size of the file in bytes.
 func (im *Image) Size() int64 { return int64(im.size) }
 
+// Is64 reports whether the image is of ELFCLASS64.
 func (im *Image) Is64() bool { return im.Class == elf.ELFCLASS64 }
 
-// Sizes of the structures of the image's class, in bytes (gABI, "Object Files").
+// The sizes of the structures of the image's class, in bytes (gABI, "Object Files").
+
+// EhdrSize returns the size of the ELF header.
 func (im *Image) EhdrSize() uint64 { return pick(im.Is64(), 64, 52) }
+
+// PhdrSize returns the size of a program header.
 func (im *Image) PhdrSize() uint64 { return pick(im.Is64(), 56, 32) }
+
+// ShdrSize returns the size of a section header.
 func (im *Image) ShdrSize() uint64 { return pick(im.Is64(), 64, 40) }
-func (im *Image) DynSize() uint64  { return pick(im.Is64(), 16, 8) }
-func (im *Image) SymSize() uint64  { return pick(im.Is64(), 24, 16) }
+
+// DynSize returns the size of an entry of the dynamic section.
+func (im *Image) DynSize() uint64 { return pick(im.Is64(), 16, 8) }
+
+// SymSize returns the size of a symbol.
+func (im *Image) SymSize() uint64 { return pick(im.Is64(), 24, 16) }
+
+// WordSize returns the size of an address.
 func (im *Image) WordSize() uint64 { return pick(im.Is64(), 8, 4) }
 
 func pick(long bool, a, b uint64) uint64 {
@@ -253,7 +267,7 @@ func (im *Image) parseHeader(head []byte) error {
 	if err := im.parseProgs(phnum); err != nil {
 		return err
 	}
-	im.Sections = make([]Section, 0, 0)
+	im.Sections = make([]Section, 0)
 	return im.countSections(at+8, shnum)
 }
 
@@ -292,6 +306,7 @@ func (im *Image) decodeProg(b []byte) Prog {
 		Paddr: u64(24), Filesz: u64(32), Memsz: u64(40), Align: u64(48)}
 }
 
+// EncodeProg writes a program header into b, which has room for it.
 func (im *Image) EncodeProg(b []byte, p Prog) {
 	u32 := func(at int, v uint64) { im.Order.PutUint32(b[at:], uint32(v)) }
 	u32(0, uint64(p.Type))
@@ -363,6 +378,7 @@ func (im *Image) decodeSection(b []byte) Section {
 	return s
 }
 
+// EncodeSection writes a section header into b, which has room for it.
 func (im *Image) EncodeSection(b []byte, s Section) {
 	im.Order.PutUint32(b, s.NameOff)
 	im.Order.PutUint32(b[4:], uint32(s.Type))

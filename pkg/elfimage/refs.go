@@ -56,6 +56,7 @@ func (im *Image) HashWord() uint64 {
 	return 4
 }
 
+// Uint reads a number of size bytes, 4 or 8, in the image's byte order.
 func (im *Image) Uint(b []byte, size uint64) uint64 {
 	if size == 8 {
 		return im.Order.Uint64(b)

@@ -215,7 +215,7 @@ func ReadFull(r io.ReaderAt, b []byte, off uint64) error {
 	return fmt.Errorf("reading %d bytes at offset %#x: %w", len(b), off, err)
 }
 
-// cstring returns the NUL-terminated string at off, which must end before limit
+// CString returns the NUL-terminated string at off, which must end before limit
 // (both offsets in the file).
 func (im *Image) CString(off, limit uint64) (string, error) {
 	var out []byte

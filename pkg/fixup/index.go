@@ -359,7 +359,7 @@ func readFile(real string) *Object {
 		return nil
 	}
 	im, err := elfimage.Parse(f, st.Size())
-	if err == elfimage.ErrNotELF {
+	if errors.Is(err, elfimage.ErrNotELF) {
 		return nil
 	}
 	o := &Object{Path: real, Real: real}

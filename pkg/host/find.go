@@ -220,7 +220,7 @@ func (h *Host) look(p place, m Machine, found candidates, d *Driver) {
 			continue
 		}
 		lib, err := h.examine(path.Join(p.dir, e.Name()), row, m)
-		if err == errOtherMachine {
+		if errors.Is(err, errOtherMachine) {
 			continue
 		}
 		if err != nil {

@@ -132,7 +132,7 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 	im, f, err := openImage(h.Root, file)
 	if err != nil {
 		why := reason(err)
-		if err != errEmpty && !errors.Is(err, errNotRegular) {
+		if !errors.Is(err, errEmpty) && !errors.Is(err, errNotRegular) {
 			why = damaged{why}
 		}
 		return lib, why

@@ -104,7 +104,7 @@ func isText(file string) bool {
 	defer f.Close()
 	b := make([]byte, 512)
 	n, err := io.ReadFull(f, b)
-	return (err == nil || err == io.EOF || err == io.ErrUnexpectedEOF) && bytes.IndexByte(b[:n], 0) < 0
+	return (err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.IndexByte(b[:n], 0) < 0
 }
 
 // StartError means that the program itself could not be started.

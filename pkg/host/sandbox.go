@@ -143,7 +143,7 @@ func (h *Host) Sandbox(m Machine, prefix string, openCache func() (*Cache, error
 	for _, p := range all {
 		// Nix takes the first "=" for the separator and each line for a path.
 		if strings.ContainsAny(p.Guest, "=\n") || strings.Contains(p.Host, "\n") {
-			return nil, fmt.Errorf("Nix cannot be told of %q", p.String())
+			return nil, fmt.Errorf("%q cannot be named to Nix", p.String())
 		}
 	}
 	return all, nil
@@ -155,7 +155,7 @@ func (h *Host) linked(m Machine, prefix string) (map[string]string, bool, error)
 	cuda := path.Join(link, driver.LibCUDA)
 	at, err := h.Root.Resolve(cuda)
 	if err != nil {
-		return nil, false, nil
+		return nil, false, nil //nolint:nilerr // a link that leads nowhere does not serve
 	}
 	if strings.HasPrefix(at, "/nix/store/") {
 		return nil, false, fmt.Errorf("%s leads into the Nix store: what it needs there is not known; on NixOS, use programs.nix-required-mounts", link)
@@ -165,7 +165,7 @@ func (h *Host) linked(m Machine, prefix string) (map[string]string, bool, error)
 	row, _ := driver.Lookup(driver.LibCUDA)
 	lib, err := other.examine(cuda, row, m)
 	if err != nil {
-		return nil, false, nil
+		return nil, false, nil //nolint:nilerr // nor one that leads to a file of another kind
 	}
 	// The driver's own file has no run path by which it finds its compilers.
 	if d, err := h.Excluding(m, prefix).Find(m); err == nil {

@@ -270,10 +270,10 @@ func (c *Cache) extensions(b []byte, at int64) (names []string, err error) {
 		if off+length > size {
 			return nil, malformed(s+8, "an extension ends at %#x, outside the file", off+length)
 		}
-		switch {
-		case tag == 0:
+		switch tag {
+		case 0:
 			c.Generator = strings.ToValidUTF8(string(b[off:off+min(length, maxString)]), "?")
-		case tag == extensionHWCaps:
+		case extensionHWCaps:
 			if hwcaps, hwcapsEnd = off, off+length; length%4 != 0 || off%4 != 0 {
 				hwcapsEnd = hwcaps
 			}

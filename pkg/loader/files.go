@@ -286,7 +286,7 @@ func parse(host string) *File {
 		f.errno = errnoOf(err)
 		return f
 	}
-	f.id = fileID{uint64(st.Dev), st.Ino}
+	f.id = fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev is 32 bits wide on MIPS
 	f.Size = st.Size
 	f.Mode = os.FileMode(st.Mode & 0o777)
 	if st.Mode&unix.S_ISUID != 0 {
@@ -306,7 +306,7 @@ func parse(host string) *File {
 	}
 	r := descriptor(fd)
 	head := make([]byte, min(st.Size, 4096))
-	if _, err := r.ReadAt(head, 0); err != nil && err != io.EOF {
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		f.Err = errReading(errnoOf(err))
 		return f
 	}
@@ -420,7 +420,7 @@ func (f *File) Problem() string {
 		return "does not exist"
 	case f.errno != 0:
 		return f.errno.Error()
-	case f.Err == readError(syscall.EISDIR):
+	case errors.Is(f.Err, readError(syscall.EISDIR)):
 		return "is a directory"
 	case f.Err != nil:
 		return f.Err.Error()

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"debug/elf"
+	"errors"
 	"strings"
 	"syscall"
 )
@@ -365,7 +366,7 @@ func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 	cache, err := s.l.cache(s.Interp.Cache)
 	if cache == nil {
 		why := "does not exist"
-		if err != nil && err != syscall.ENOENT {
+		if err != nil && !errors.Is(err, syscall.ENOENT) {
 			why = err.Error()
 		}
 		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why})

@@ -2,6 +2,7 @@ package loader
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -74,7 +75,7 @@ func (a abi) matches(machine elf.Machine, flags uint32) string {
 // verify is open_verify of elf/dl-load.c for a file that exists: why the loader
 // passes it over (it goes on with the search), or why it gives up (fatal).
 func (a abi) verify(f *File) (skip, fatal string) {
-	if _, unreadable := f.Err.(readError); unreadable {
+	if errors.As(f.Err, new(readError)) {
 		return "", f.Err.Error()
 	}
 	need := int64(52)

@@ -52,7 +52,8 @@ func (t tokens) expand(s string) string {
 			continue
 		}
 		rest := s[i+1:]
-		value, n := "", 0
+		var value string
+		var n int
 		if n = token(rest, "ORIGIN"); n > 0 {
 			// In a set-user-ID program $ORIGIN counts only as the first component.
 			if value = t.origin; t.secure && !(i == 0 && (len(rest) == n || rest[n] == '/')) {

@@ -153,7 +153,7 @@ func Realpath(p string) (string, error) {
 func Lstat(host string) (mode uint32, target string, err error) {
 	var st unix.Stat_t
 	for {
-		if err = unix.Lstat(host, &st); err != unix.EINTR {
+		if err = unix.Lstat(host, &st); !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}

@@ -37,7 +37,7 @@ func (f *File) writeCopy(apply func(Writer) error) error {
 	for try := 0; ; try++ {
 		temp = fmt.Sprintf("%s%s%d.%d.%.100s", dir, copyName, os.Getpid(), try, base)
 		fd, err = unix.Openat(f.dir.fd, temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
-		if err == unix.EINTR || err == unix.EEXIST && try < 100 {
+		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EEXIST) && try < 100 {
 			continue
 		}
 		if err != nil {
@@ -91,7 +91,7 @@ func (f *File) fillCopy(out *os.File, apply func(Writer) error) error {
 func copyAttributes(from, to int) error {
 	size, err := unix.Flistxattr(from, nil)
 	if err != nil || size == 0 {
-		return nil // a file system without any
+		return nil //nolint:nilerr // a file system without any
 	}
 	names := make([]byte, size)
 	if size, err = unix.Flistxattr(from, names); err != nil {
@@ -123,7 +123,7 @@ func syncDir(at int, path string) error {
 		return fmt.Errorf("opening the directory: %w", err)
 	}
 	defer unix.Close(fd)
-	if err := ignoringEINTR(func() error { return unix.Fsync(fd) }); err != nil && err != unix.EINVAL {
+	if err := ignoringEINTR(func() error { return unix.Fsync(fd) }); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("writing the directory to the disk: %w", err)
 	}
 	return nil

@@ -41,7 +41,7 @@ type reading struct {
 }
 
 // id tells files apart.
-func (f *File) id() inode { return inode{uint64(f.stat.Dev), f.stat.Ino} }
+func (f *File) id() inode { return inode{uint64(f.stat.Dev), f.stat.Ino} } //nolint:unconvert // Dev is 32 bits wide on MIPS
 
 // noatime remembers that O_NOATIME was refused: only a file's owner and root may
 // use it (open(2)), and in a tree of another's files asking each time would cost
@@ -60,11 +60,11 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 	}
 	err := error(unix.EPERM)
 	if na.refused.Load() < noatimeTries {
-		if f.fd, err = openat(d.fd, name, flags|unix.O_NOATIME); err == unix.EPERM {
+		if f.fd, err = openat(d.fd, name, flags|unix.O_NOATIME); errors.Is(err, unix.EPERM) {
 			na.refused.Add(1)
 		}
 	}
-	if err == unix.EPERM {
+	if errors.Is(err, unix.EPERM) {
 		f.fd, err = openat(d.fd, name, flags)
 	}
 	if err != nil {
@@ -228,7 +228,7 @@ func (f *File) openForWriting(mode uint32) (int, error) {
 	// not change by writing.
 	const flags = unix.O_WRONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	fd, err := openat(f.dir.fd, f.name, flags)
-	if err == unix.EACCES && mode&unix.S_IWUSR == 0 {
+	if errors.Is(err, unix.EACCES) && mode&unix.S_IWUSR == 0 {
 		if err := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode|unix.S_IWUSR) }); err != nil {
 			return -1, fmt.Errorf("%w (mode %#o): %w", ErrReadOnly, mode, err)
 		}
@@ -239,9 +239,9 @@ func (f *File) openForWriting(mode uint32) (int, error) {
 		}
 	}
 	switch {
-	case err == unix.ETXTBSY:
+	case errors.Is(err, unix.ETXTBSY):
 		return -1, ErrBusy
-	case err == unix.ELOOP:
+	case errors.Is(err, unix.ELOOP):
 		return -1, ErrChanged
 	case err != nil:
 		return -1, fmt.Errorf("opening for writing: %w", err)
@@ -259,7 +259,7 @@ func (f *File) openForWriting(mode uint32) (int, error) {
 func (f *File) lock(fd int) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
-		if err != unix.EWOULDBLOCK { // else it is ours, or the file system has no locks
+		if !errors.Is(err, unix.EWOULDBLOCK) { // else it is ours, or the file system has no locks
 			break
 		}
 		if f.ctx == nil {

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -14,7 +15,7 @@ import (
 // Only of an ELF file the size is known; see [File.ELF].
 func Open(path string) (*File, error) {
 	f := open(here, path, path, false, new(noatime), make([]byte, headSize))
-	if f.Err == unix.ELOOP { // O_NOFOLLOW's word for a link
+	if errors.Is(f.Err, unix.ELOOP) { // O_NOFOLLOW's word for a link
 		at, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			return nil, err
@@ -49,7 +50,7 @@ func (f *File) Close() { f.close() }
 // Is reports whether st describes this ELF file.
 func (f *File) Is(st os.FileInfo) bool {
 	s, ok := st.Sys().(*syscall.Stat_t)
-	return ok && uint64(s.Dev) == uint64(f.stat.Dev) && s.Ino == f.stat.Ino
+	return ok && s.Dev == f.stat.Dev && s.Ino == f.stat.Ino
 }
 
 // CopyTo writes all of an ELF file to an empty file. Where the file system can, the

@@ -101,7 +101,7 @@ func (c *command) run() error {
 	}
 	c.times = append(c.times, time.Since(started))
 	if u, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		c.peak = max(c.peak, int64(u.Maxrss)) // int32 on 32-bit machines
+		c.peak = max(c.peak, int64(u.Maxrss)) //nolint:unconvert // int32 on 32-bit machines
 	}
 	return nil
 }

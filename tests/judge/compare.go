@@ -32,7 +32,7 @@ func (c *comparison) sections() {
 			}
 			return v
 		}
-		if s.name != t.name || s.kind != t.kind || s.flags != t.flags || link(s.link) != t.link || s.alignment_ != t.alignment_ || s.entrySize != t.entrySize ||
+		if s.name != t.name || s.kind != t.kind || s.flags != t.flags || link(s.link) != t.link || s.align != t.align || s.entrySize != t.entrySize ||
 			s.info != t.info && !(s.flags&0x40 != 0 && link(s.info) == t.info) && !(s.kind == shtSymtab && len(c.gone) > 0) {
 			c.bad("sections", "%s: %+v became %+v", name, s, t)
 		}
@@ -46,11 +46,11 @@ func (c *comparison) sections() {
 			c.bad("sections", "%s: %d bytes became %d", name, s.size, t.size)
 			continue
 		}
-		if s.addr != t.addr && s.alignment_ > 1 && s.addr%s.alignment_ == 0 && t.addr%s.alignment_ != 0 {
+		if s.addr != t.addr && s.align > 1 && s.addr%s.align == 0 && t.addr%s.align != 0 {
 			if s.kind == shtStrtab { // read byte by byte; only its header says more
-				c.remark("alignment", "%s, of alignment %d, is at %#x", name, s.alignment_, t.addr)
+				c.remark("alignment", "%s, of alignment %d, is at %#x", name, s.align, t.addr)
 			} else {
-				c.bad("alignment", "%s, of alignment %d, is at %#x", name, s.alignment_, t.addr)
+				c.bad("alignment", "%s, of alignment %d, is at %#x", name, s.align, t.addr)
 			}
 		}
 		if s.addr != t.addr {
@@ -635,8 +635,8 @@ func (c *comparison) layout() {
 		if known && old == p {
 			continue
 		}
-		page := max(p.alignment_, 4096)
-		if p.alignment_ > 0 && (p.vaddr-p.off)%page != 0 && !(known && (old.vaddr-old.off)%page != 0) {
+		page := max(p.align, 4096)
+		if p.align > 0 && (p.vaddr-p.off)%page != 0 && !(known && (old.vaddr-old.off)%page != 0) {
 			c.bad("layout", "segment at %#x is not congruent with its offset %#x modulo %#x", p.vaddr, p.off, page)
 		}
 		if !known && p.filesz != p.memsz {

@@ -27,20 +27,20 @@ type File struct {
 // A header is the ELF header (gABI, "ELF Header"), with the numbers of the extended
 // numbering put in place.
 type header struct {
-	osabi, abiversion              byte
-	kind, machine                  uint16
-	version                        uint32
-	entry, phoff, shoff            uint64
-	flags                          uint32
-	ehsize, phentsize, shentsize   uint16
-	phnum, shnum, shstrndx         uint64
-	rawPhnum, rawShnum, rawStrndx_ uint16
+	osabi, abiversion             byte
+	kind, machine                 uint16
+	version                       uint32
+	entry, phoff, shoff           uint64
+	flags                         uint32
+	ehsize, phentsize, shentsize  uint16
+	phnum, shnum, shstrndx        uint64
+	rawPhnum, rawShnum, rawStrndx uint16
 }
 
 type segment struct {
-	kind, flags               uint32
-	off, vaddr, paddr         uint64
-	filesz, memsz, alignment_ uint64
+	kind, flags          uint32
+	off, vaddr, paddr    uint64
+	filesz, memsz, align uint64
 }
 
 type section struct {
@@ -48,7 +48,7 @@ type section struct {
 	name                   string
 	kind, link, info       uint32
 	flags, addr, off, size uint64
-	alignment_, entrySize  uint64
+	align, entrySize       uint64
 }
 
 type entry struct {
@@ -157,8 +157,8 @@ func Read(data []byte) (f *File, err error) {
 	h.entry, h.phoff, h.shoff = c.addr(), c.addr(), c.addr()
 	h.flags = c.word()
 	h.ehsize, h.phentsize, h.rawPhnum = c.half(), c.half(), c.half()
-	h.shentsize, h.rawShnum, h.rawStrndx_ = c.half(), c.half(), c.half()
-	h.phnum, h.shnum, h.shstrndx = uint64(h.rawPhnum), uint64(h.rawShnum), uint64(h.rawStrndx_)
+	h.shentsize, h.rawShnum, h.rawStrndx = c.half(), c.half(), c.half()
+	h.phnum, h.shnum, h.shstrndx = uint64(h.rawPhnum), uint64(h.rawShnum), uint64(h.rawStrndx)
 	if h.shoff != 0 {
 		zero := f.section(0)
 		if h.rawShnum == 0 {
@@ -167,7 +167,7 @@ func Read(data []byte) (f *File, err error) {
 		if h.rawPhnum == 0xffff {
 			h.phnum = uint64(zero.info)
 		}
-		if h.rawStrndx_ == 0xffff {
+		if h.rawStrndx == 0xffff {
 			h.shstrndx = uint64(zero.link)
 		}
 	} else {
@@ -184,7 +184,7 @@ func Read(data []byte) (f *File, err error) {
 		if !f.wide {
 			p.flags = c.word()
 		}
-		p.alignment_ = c.addr()
+		p.align = c.addr()
 		f.segs = append(f.segs, p)
 	}
 	for i := range h.shnum {
@@ -210,7 +210,7 @@ func (f *File) section(i uint64) (s section) {
 	s.nameAt, s.kind = c.word(), c.word()
 	s.flags, s.addr, s.off, s.size = c.addr(), c.addr(), c.addr(), c.addr()
 	s.link, s.info = c.word(), c.word()
-	s.alignment_, s.entrySize = c.addr(), c.addr()
+	s.align, s.entrySize = c.addr(), c.addr()
 	return s
 }
 

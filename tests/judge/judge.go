@@ -143,7 +143,7 @@ func (c *comparison) header() {
 		}
 		x.osabi = y.osabi
 	}
-	x.phnum, x.shnum, x.shstrndx, x.rawPhnum, x.rawShnum, x.rawStrndx_, x.shoff = y.phnum, y.shnum, y.shstrndx, y.rawPhnum, y.rawShnum, y.rawStrndx_, y.shoff
+	x.phnum, x.shnum, x.shstrndx, x.rawPhnum, x.rawShnum, x.rawStrndx, x.shoff = y.phnum, y.shnum, y.shstrndx, y.rawPhnum, y.rawShnum, y.rawStrndx, y.shoff
 	if x != y {
 		c.bad("ELF header", "%+v became %+v", c.a.head, c.b.head)
 	}
@@ -322,7 +322,7 @@ func (c *comparison) programHeaders() {
 	added := 0
 	for i, j := 0, 0; j < len(y) || i < len(x); {
 		switch {
-		case i < len(x) && j < len(y) && x[i].vaddr == y[j].vaddr && x[i].off == y[j].off && x[i].flags == y[j].flags && x[i].alignment_ == y[j].alignment_:
+		case i < len(x) && j < len(y) && x[i].vaddr == y[j].vaddr && x[i].off == y[j].off && x[i].flags == y[j].flags && x[i].align == y[j].align:
 			if x[i].paddr != y[j].paddr {
 				c.bad("PT_LOAD", "segment at %#x: physical address %#x became %#x", x[i].vaddr, x[i].paddr, y[j].paddr)
 			}
@@ -465,7 +465,7 @@ func (c *comparison) programHeader(kind uint32, p, q segment) {
 		c.stack(q)
 		return
 	case kind == ptDynamic:
-		if p.vaddr == q.vaddr && q.filesz < p.filesz || p.flags != q.flags || p.alignment_ != q.alignment_ {
+		if p.vaddr == q.vaddr && q.filesz < p.filesz || p.flags != q.flags || p.align != q.align {
 			c.bad("program headers", "%+v became %+v", p, q)
 		}
 	case kind == ptInterp && c.want.Interpreter != nil:
@@ -476,7 +476,7 @@ func (c *comparison) programHeader(kind uint32, p, q segment) {
 		}
 		old, ok := c.a.rawAt(p)
 		now, ok2 := c.b.rawAt(q)
-		if !ok || !ok2 || !bytes.Equal(old, now) || p.flags != q.flags || p.filesz != q.filesz || p.memsz != q.memsz || p.alignment_ != q.alignment_ {
+		if !ok || !ok2 || !bytes.Equal(old, now) || p.flags != q.flags || p.filesz != q.filesz || p.memsz != q.memsz || p.align != q.align {
 			c.bad("program headers", "%s: %+v became %+v, or its content changed", name, p, q)
 		}
 	default:
@@ -487,8 +487,8 @@ func (c *comparison) programHeader(kind uint32, p, q segment) {
 	if q.paddr-p.paddr != q.vaddr-p.vaddr && q.paddr != p.paddr || p.vaddr == q.vaddr && (p.paddr != q.paddr || p.off != q.off) || q.memsz != q.filesz && p.memsz == p.filesz {
 		c.bad("program headers", "%+v became %+v", p, q)
 	}
-	if p.alignment_ > 1 && p.vaddr%p.alignment_ == 0 && q.vaddr%p.alignment_ != 0 {
-		c.bad("alignment", "%s, of alignment %d, is at %#x", name, p.alignment_, q.vaddr)
+	if p.align > 1 && p.vaddr%p.align == 0 && q.vaddr%p.align != 0 {
+		c.bad("alignment", "%s, of alignment %d, is at %#x", name, p.align, q.vaddr)
 	}
 	if p.vaddr != q.vaddr || p.filesz != q.filesz {
 		c.left = append(c.left, part{of(p.vaddr, p.memsz), name})

@@ -167,7 +167,7 @@ func TestPlanted(t *testing.T) {
 	}
 	at, _ := f.strings()
 	table, _ := f.memory(at, 1)
-	strings_ := uint64(len(b) - len(f.data[offsetOf(f, table):]))
+	dynstr := uint64(len(b) - len(f.data[offsetOf(f, table):]))
 	runPath := f.all(dtRunpath)[0]
 	dyn := f.ofKind(ptDynamic)[0]
 	load := func(b []byte, i, field int) []byte { // of the ith PT_LOAD, a 64-bit field by number
@@ -196,8 +196,8 @@ func TestPlanted(t *testing.T) {
 		name, want string
 		do         func(b []byte) []byte
 	}{
-		{"a string beside the run path is lost", "strings", func(b []byte) []byte { b[strings_+1] = 'Q'; return b }},
-		{"the run path is left half scrubbed", "run path", func(b []byte) []byte { b[strings_+runPath+3] = 0; return b }},
+		{"a string beside the run path is lost", "strings", func(b []byte) []byte { b[dynstr+1] = 'Q'; return b }},
+		{"the run path is left half scrubbed", "run path", func(b []byte) []byte { b[dynstr+runPath+3] = 0; return b }},
 		{"flags of a segment", "memory", func(b []byte) []byte { load(b, 1, 0)[4] = flagR | flagW | flagX; return b }},
 		{"a segment shrinks", "PT_LOAD", func(b []byte) []byte { load(b, 1, 4)[0]--; return b }},
 		{"a segment's offset", "memory", func(b []byte) []byte { load(b, 1, 1)[1] += 0x10; return b }},
@@ -239,12 +239,12 @@ func TestPlanted(t *testing.T) {
 
 	t.Run("a removed entry is still in the file", func(t *testing.T) {
 		changed := slices.Clone(b)
-		changed[strings_+runPath+uint64(len("/nix/store/0-one/lib"))] = 0
+		changed[dynstr+runPath+uint64(len("/nix/store/0-one/lib"))] = 0
 		got := strings.Join(wrong(f, read(t, changed), Expect{RunPath: &RunPath{"RUNPATH", "/nix/store/0-one/lib"}}), "\n")
 		if !strings.Contains(got, `leftover: "/nix/store/0-two/lib"`) {
 			t.Errorf("got %q", got)
 		}
-		clear(changed[strings_+runPath+uint64(len("/nix/store/0-one/lib")):][:len("/nix/store/0-two/lib")])
+		clear(changed[dynstr+runPath+uint64(len("/nix/store/0-one/lib")):][:len("/nix/store/0-two/lib")])
 		if got := wrong(f, read(t, changed), Expect{RunPath: &RunPath{"RUNPATH", "/nix/store/0-one/lib"}}); len(got) > 0 {
 			t.Errorf("a list that was cut short, and the rest zeroed: %q", got)
 		}

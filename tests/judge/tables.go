@@ -490,7 +490,7 @@ func (f *File) notes() (out []note) {
 			continue
 		}
 		align := uint64(4)
-		if p.alignment_ == 8 {
+		if p.align == 8 {
 			align = 8
 		}
 		up := func(n uint64) uint64 { return (n + align - 1) / align * align }

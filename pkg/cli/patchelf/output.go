@@ -53,7 +53,7 @@ func outputRegular(to *os.File, f *tree.File, edit *elfedit.Edit) error {
 // outputStream is for what cannot be written at an offset: a pipe, /dev/stdout.
 func outputStream(to io.Writer, f *tree.File, edit *elfedit.Edit) error {
 	b := make(buffer, f.Size())
-	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
 	if edit != nil {

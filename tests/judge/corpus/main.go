@@ -97,7 +97,7 @@ func main() {
 	for i := 0; i < len(files) && (*limit == 0 || len(chosen) < *limit); i += *every {
 		chosen = append(chosen, files[i])
 	}
-	var out io.Writer = io.Discard
+	out := io.Discard
 	if *log != "" {
 		f, err := os.Create(*log)
 		if err != nil {
@@ -468,11 +468,11 @@ var native = func() []uint16 {
 
 // A table is what was found, by machine.
 type table struct {
-	rows                     map[uint16]*[7]int // files, edited, left alone, refused, wrong, .dynamic moved, run
-	refusals, wrongs, notes  []string
-	alone, quiet, ran        map[string]int
-	growths                  []int64
-	files, passed, failed, n int
+	rows                    map[uint16]*[7]int // files, edited, left alone, refused, wrong, .dynamic moved, run
+	refusals, wrongs, notes []string
+	alone, quiet, ran       map[string]int
+	growths                 []int64
+	passed, failed          int
 }
 
 func (t *table) add(r result) {

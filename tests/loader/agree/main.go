@@ -136,11 +136,11 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
-		return nil, nil, nil, fmt.Errorf("%v: %s", err, stderr.String())
+		return nil, nil, nil, fmt.Errorf("%w: %s", err, stderr.String())
 	}
 	var doc document
 	if err := json.Unmarshal(out, &doc); err != nil {
-		return nil, nil, nil, fmt.Errorf("%v: %.200s %s", err, out, stderr.String())
+		return nil, nil, nil, fmt.Errorf("%w: %.200s %s", err, out, stderr.String())
 	}
 	var answers []answer
 	var interps []string
