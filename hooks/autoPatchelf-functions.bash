@@ -7,9 +7,12 @@
 # in the same build, what they ask for goes into the same edit.
 
 # Registers it, at the moment that nixpkgs' hook has: an entry of postFixupHooks.
-cudaRunpathAutoPatchelf() { # TOOLS
+cudaRunpathAutoPatchelf() { # TOOLS [BINTOOLS]
     local __crEntry
     cudaRunpathProvide autoPatchelf "$1"
+    if [[ -n ${2-} ]]; then
+        declare -g cudaRunpathBintools=$2
+    fi
     for __crEntry in ${postFixupHooks+"${postFixupHooks[@]}"}; do
         if [[ $__crEntry == autoPatchelfPostFixup ]]; then
             return 0
@@ -126,7 +129,13 @@ autoPatchelf() {
         fi
     fi
     cudaRunpathWords __crFlags autoPatchelfFlags
-    "${cudaRunpathBinary[autoPatchelf]}" --jobs "${NIX_BUILD_CORES:-1}" \
+    # The interpreter and the C library: the standard environment's, else the hook's.
+    local __crBintools=${NIX_BINTOOLS:-${cudaRunpathBintools-}}
+    if [[ -z $__crBintools && " ${__crFlags[*]}" != *" --interpreter"* ]]; then
+        cudaRunpathFailure "autoPatchelf: nothing says which interpreter and C library programs get: \$NIX_BINTOOLS is not set. Add autoPatchelfHook to nativeBuildInputs, which brings one, or autoPatchelfFlags = [ \"--interpreter=…\" ]"
+        return 1
+    fi
+    NIX_BINTOOLS=$__crBintools "${cudaRunpathBinary[autoPatchelf]}" --jobs "${NIX_BUILD_CORES:-1}" \
         --ignore-missing ${__crIgnore+"${__crIgnore[@]}"} \
         --paths "$@" \
         --libs ${autoPatchelfLibs+"${autoPatchelfLibs[@]}"} ${extraAutoPatchelfLibs+"${extraAutoPatchelfLibs[@]}"} \

@@ -1,2 +1,2 @@
 # shellcheck shell=bash
-cudaRunpathAutoPatchelf '@tools@'
+cudaRunpathAutoPatchelf '@tools@' '@bintools@'

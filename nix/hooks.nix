@@ -133,6 +133,9 @@ let
         "addCudaCompatRunpath"
         "noRunpathAmbiguity"
       ];
+      # For autoPatchelf: what the standard environment says. A linker of its own would be
+      # in the closure of every package's build.
+      substitutions.bintools = "";
       # Its functions have the names of nixpkgs', which a package may have beside this.
       onSetting.cudaRunpathAutoPatchelf = [
         "autoPatchelf-functions"
@@ -148,8 +151,11 @@ let
         "autoPatchelf-functions"
         "autoPatchelf"
       ];
-      # Says which interpreter and which C library programs get.
+      # Says which interpreter and which C library programs get, where the standard
+      # environment (stdenvNoCC) does not. It is propagated, as nixpkgs' hook does, so that
+      # its name in the text makes no closure larger.
       propagated = lib.optional (bintools != null) bintools;
+      substitutions.bintools = lib.optionalString (bintools != null) "${bintools}";
     };
 
     # Only the shell function, for packages that call it in their own phases.

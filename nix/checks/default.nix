@@ -13,4 +13,5 @@ in
 import ./hooks.nix { inherit pkgs; }
 // import ./flake.nix support flake
 // import ./drop-in.nix support flake
+// import ./auto-patchelf.nix support flake
 // import ./host-driver.nix support flake

@@ -46,7 +46,9 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 		}
 	}
 	l = unique(l)
-	if len(l) > 0 {
+	// What KeepEntries dropped goes, also where nothing is left: else a later run, in
+	// which a map has added something, would be the one to drop it.
+	if len(l) > 0 || len(p.Lost) > 0 {
 		l = r.order(o, in, p, l)
 		if r.s.Minimal {
 			l, p.Dropped = r.minimal(o, p, l)

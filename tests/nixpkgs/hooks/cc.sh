@@ -8,7 +8,8 @@ __ccAddLibrary() {
 if ((targetOffset == 0)); then
     addEnvHooks "$targetOffset" __ccAddLibrary
     export CC=@prefix@cc CXX=@prefix@c++ LD=@prefix@ld AR=@prefix@ar RANLIB=@prefix@ranlib
+    export NIX_BINTOOLS=@bintools@
     export STRIP=@prefix@strip OBJCOPY=@prefix@objcopy READELF=@prefix@readelf OBJDUMP=@prefix@objdump
 else
-    export CC_FOR_BUILD=@prefix@cc
+    export CC_FOR_BUILD=@prefix@cc NIX_BINTOOLS_FOR_BUILD=@bintools@
 fi

@@ -1,0 +1,219 @@
+# autoPatchelfHook in nixpkgs' place, natively and in a cross build; and patchEnvironment.
+support: flake:
+let
+  inherit (support)
+    check
+    greet
+    lib
+    logOfFailure
+    package
+    pkgs
+    wave
+    ;
+  dropIn = pkgs.extend flake.overlays.dropIn;
+
+  # A program and a library as a vendor ships them: without run paths, and with an
+  # interpreter that is not there.
+  shipped = ''
+    mkdir -p $out/bin $out/lib
+    echo 'int greet(void); int own(void) { return greet(); }' > own.c
+    echo 'int own(void); int main(void) { return own() == 7 ? 0 : 1; }' > main.c
+    $CC -shared -fPIC -Wl,-soname,libown.so -o $out/lib/libown.so own.c "$greet/lib/libgreet.so.1"
+    $CC -Wl,--dynamic-linker=/vendor/ld.so -o $out/bin/program main.c $out/lib/libown.so -Wl,--allow-shlib-undefined
+  '';
+  built =
+    args:
+    package (
+      {
+        pname = "shipped";
+        nativeBuildInputs = [ dropIn.autoPatchelfHook ];
+        buildInputs = [ greet ];
+        inherit greet;
+        build = shipped;
+      }
+      // args
+    );
+  interpreterIs = file: bintools: ''
+    same "interpreter of ${file}" \
+      "$(readelf -lW ${file} | sed -n 's/.*interpreter: \(.*\)\]$/\1/p')" "$(< ${bintools}/nix-support/dynamic-linker)"
+  '';
+  isRight = bintools: built: greet: ''
+    ${interpreterIs "${built}/bin/program" bintools}
+    runPathIs ${built}/bin/program ${built}/lib
+    runPathIs ${built}/lib/libown.so ${greet}/lib
+  '';
+  modes = [
+    { }
+    { strictDeps = true; }
+    { __structuredAttrs = true; }
+    {
+      strictDeps = true;
+      __structuredAttrs = true;
+    }
+  ];
+  # As under stdenvNoCC.
+  without = {
+    preFixup = "unset NIX_BINTOOLS";
+  };
+
+  other = if pkgs.stdenv.hostPlatform.isAarch64 then "gnu64" else "aarch64-multiplatform";
+  cross = pkgs.pkgsCross.${other}.extend flake.overlays.dropIn;
+  crossGreet = cross.stdenv.mkDerivation {
+    name = "cross-greet";
+    dontUnpack = true;
+    dontFixup = true;
+    installPhase = ''
+      mkdir -p $out/lib
+      echo 'int greet(void) { return 7; }' > greet.c
+      $CC -shared -fPIC -Wl,-soname,libgreet.so.1 -o $out/lib/libgreet.so.1 greet.c
+    '';
+  };
+  crossBuilt =
+    args:
+    cross.callPackage (
+      {
+        stdenv,
+        autoPatchelfHook,
+        autoAddDriverRunpath,
+        cudaRunpathHook,
+      }:
+      stdenv.mkDerivation (
+        {
+          name = "cross-shipped";
+          dontUnpack = true;
+          # A package of the build machine's beside it, which must not be taken.
+          depsBuildBuild = [ pkgs.stdenv.cc ];
+          nativeBuildInputs =
+            if args.together or false then
+              [
+                cudaRunpathHook
+                autoPatchelfHook
+              ]
+            else
+              [ autoPatchelfHook ];
+          buildInputs = [ crossGreet ];
+          greet = crossGreet;
+          cudaCompat = "";
+          installPhase = shipped;
+        }
+        // removeAttrs args [ "together" ]
+      )
+    ) { };
+  crossBintools = cross.buildPackages.bintools;
+
+  environment = flake.lib.patchEnvironment {
+    libraries = [
+      greet
+      wave
+    ];
+  };
+  shell = pkgs.mkShell { inherit (environment) shellHook; };
+in
+{
+  # The interpreter and the C library are those of the environment, else the hook's own.
+  autoPatchelfBintools = check "auto-patchelf-bintools" (
+    lib.concatMapStrings (
+      mode:
+      isRight dropIn.bintools (built mode) greet
+      + isRight dropIn.bintools (built (mode // without)) greet
+      # cudaRunpathHook brings none, so that no build has a linker for its sake.
+      + ''
+        contains "log" "$(< ${
+          logOfFailure (
+            built (
+              mode
+              // without
+              // {
+                nativeBuildInputs = [ dropIn.cudaRunpathHook ];
+                cudaRunpathAutoPatchelf = true;
+                cudaCompat = "";
+              }
+            )
+          )
+        })" 'nothing says which interpreter and C library programs get: $NIX_BINTOOLS is not set. Add autoPatchelfHook'
+      ''
+    ) modes
+    + ''
+      ${built { }}/bin/program || complain "the program does not run"
+    ''
+  );
+
+  # In a cross build, those of the machine that the files are for.
+  autoPatchelfCross = check "auto-patchelf-cross" (
+    lib.concatMapStrings (
+      mode:
+      isRight crossBintools (crossBuilt mode) crossGreet
+      + isRight crossBintools (crossBuilt (mode // without)) crossGreet
+      + (
+        let
+          together = crossBuilt (mode // without // { together = true; });
+        in
+        interpreterIs "${together}/bin/program" crossBintools
+        + ''
+          runPathIs ${together}/bin/program ${support.driver}:${together}/lib
+          runPathIs ${together}/lib/libown.so ${support.driver}:${crossGreet}/lib
+        ''
+      )
+    ) modes
+  );
+
+  # A development shell for what another package manager installed: at the first entry its
+  # libraries become loadable, at the second nothing is written, and it can be undone.
+  patchEnvironmentShell = check "patch-environment" ''
+    export NIX_DONT_SET_RPATH=1 NIX_NO_SELF_RPATH=1
+    mkdir -p project/.venv/lib/python3/site-packages/ext project/.venv/bin project/node_modules/addon/build project/src
+    cd project
+    echo '#include <dlfcn.h>
+    #include <stdio.h>
+    int main(int n, char **a) { for (int i = 1; i < n; i++) if (!dlopen(a[i], RTLD_NOW)) { puts(dlerror()); return 1; } return 0; }' > load.c
+    echo 'int greet(void), other(void); int ext(void) { return greet() + other(); }' > ext.c
+    echo 'int other(void) { return 1; }' > other.c
+    echo 'int wave(void); int addon(void) { return wave(); }' > addon.c
+    at=.venv/lib/python3/site-packages/ext
+    ${pkgs.stdenv.cc}/bin/cc -o load load.c -ldl
+    ${pkgs.stdenv.cc}/bin/cc -shared -fPIC -Wl,-soname,libother.so -o $at/libother.so other.c -Wl,-rpath,/gone
+    ${pkgs.stdenv.cc}/bin/cc -shared -fPIC -o $at/_ext.so ext.c $at/libother.so ${greet}/lib/libgreet.so.1 '-Wl,-rpath,$ORIGIN'
+    ${pkgs.stdenv.cc}/bin/cc -shared -fPIC -o node_modules/addon/build/addon.node addon.c ${wave}/lib/libwave.so.1
+    cp node_modules/addon/build/addon.node src/mine.node
+    files=(./$at/_ext.so ./node_modules/addon/build/addon.node)
+    state() { find . -printf '%p %i %s %T@ %C@ %m\n' | sort; }
+    list() { find . -type f -name '*.node' -o -type f -name '*.so' | sort | while read -r f; do echo "$f [$(runPath "$f")]"; done; }
+    enter() { ${pkgs.bash}/bin/bash -euc "$1" > ../said 2>&1 || complain "the shell's hook fails: $(< ../said)"; }
+    hook=${lib.escapeShellArg shell.shellHook}
+
+    before=$(list)
+    for file in "''${files[@]}"; do
+      if ./load "$file"; then complain "$file can be loaded before"; fi
+    done
+    enter "$hook"
+    same "what the first entry says" "$(< ../said)" ""
+    holds "after the first entry" ./load "''${files[@]}"
+    runPathIs $at/_ext.so '${support.driver}:$ORIGIN:${greet}/lib'
+    runPathIs node_modules/addon/build/addon.node ${support.driver}:${wave}/lib
+    runPathIs src/mine.node ""
+    entered=$(state)
+    enter "$hook"
+    same "what the second entry says" "$(< ../said)" ""
+    same "what the second entry wrote" "$(state)" "$entered"
+    ${environment}/bin/patch-environment --undo > ../said 2>&1 || complain "--undo: $(< ../said)"
+    same "after --undo" "$(list)" "$before"
+    for file in "''${files[@]}"; do
+      if ./load "$file"; then complain "$file can be loaded after --undo"; fi
+    done
+    holds "no records stay" [ -z "$(find . -name '*.autopatchelf.json')" ]
+
+    # An environment that is not there yet, and one that lacks a library.
+    rm -rf .venv node_modules
+    entered=$(state)
+    enter "$hook"
+    same "what an entry without an environment wrote" "$(state)" "$entered"
+    mkdir .venv
+    echo 'int gone(void); int x(void) { return gone(); }' > x.c
+    echo 'int gone(void) { return 1; }' > gone.c
+    ${pkgs.stdenv.cc}/bin/cc -shared -fPIC -Wl,-soname,libgone.so.9 -o ../libgone.so.9 gone.c
+    ${pkgs.stdenv.cc}/bin/cc -shared -fPIC -o .venv/x.so x.c ../libgone.so.9
+    enter "$hook"
+    contains "what an entry says" "$(< ../said)" "libgone.so.9 is missing, which .venv/x.so needs"
+    cd ..
+  '';
+}
