@@ -40,7 +40,7 @@ func (f auditFolder) audit(o auditOutput, paths ...string) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s := &Session{Context: context.Background(), Paths: paths, JSON: true, Jobs: 2, Stdout: io.Discard, Log: newLog(io.Discard, false, false)}
+	s := &session{Context: context.Background(), Paths: paths, JSON: true, Jobs: 2, Stdout: io.Discard, Log: newLog(io.Discard, false, false)}
 	if err := runAudit(s, audit.New(l, audit.Options{Loads: o.html != ""}), nil, o); err != nil && err != ErrFailed {
 		f.Fatal(err)
 	}

@@ -39,7 +39,7 @@ the tree (PATH.autopatchelf.json) lets --undo take everything back.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
-the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+ExitStatus)
+the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+exitStatus)
 	app.Flags = append(app.Flags,
 		&cli.StringSliceFlag{KeepSpace: true, Name: "libs", Usage: "look for libraries in `DIR` (repeatable)"},
 		&cli.StringSliceFlag{KeepSpace: true, Name: "interpreter", Usage: "programs for the machine of `LOADER` get it as their interpreter (repeatable)", DefaultText: "with --paths, $NIX_BINTOOLS's; else none"},
@@ -64,17 +64,17 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&cli.BoolFlag{Name: "in-build", Hidden: true, DisableDefaultText: true},
 		&cli.StringSliceFlag{KeepSpace: true, Name: "extra-arg", Hidden: true},
 		&cli.StringFlag{Name: "when", Value: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
-		StubFlag(), DriverLinkFlag(), CompatFlag(),
+		stubFlag(), driverLinkFlag(), compatFlag(),
 		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
 		&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
 		DryRunFlag(),
 	)
-	app.Flags = append(app.Flags, Flags()...)
+	app.Flags = append(app.Flags, treeFlags()...)
 	app.Metadata = map[string]any{"arguments": func(args []string) ([]string, error) {
 		return autoPatchelfArguments(args, func(name string) bool { return takesValue(app.Flags)[name] })
 	}}
 	app.Action = func(c *cli.Context) error {
-		session, err := Start(c, c.Args().Slice())
+		session, err := start(c, c.Args().Slice())
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 
 // autoPatchelf is one run.
 type autoPatchelf struct {
-	*Session
+	*session
 	sources    fixup.Sources
 	settings   fixup.Settings
 	hints      *fixup.Hints
@@ -100,13 +100,13 @@ type autoPatchelf struct {
 	record     bool
 	structured bool
 
-	editor *Editor
+	editor *editor
 	maps   runpath.Map
 }
 
-func newAutoPatchelf(c *cli.Context, s *Session) (*autoPatchelf, error) {
+func newAutoPatchelf(c *cli.Context, s *session) (*autoPatchelf, error) {
 	// What nixpkgs' program lists as paths may be links, or not there at all.
-	a := &autoPatchelf{Session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs")}
+	a := &autoPatchelf{session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs")}
 	a.record = !a.inBuild && !c.Bool("no-record") && !s.DryRun
 	if a.structured && s.JSON {
 		return nil, Misuse("--structured-logs and --json both print to stdout: give one of them")
@@ -209,7 +209,7 @@ func (a *autoPatchelf) extraArguments(args []string) error {
 
 // tools reads which maps are applied in the same edit.
 func (a *autoPatchelf) tools(c *cli.Context) (err error) {
-	if a.editor, err = NewEditor(c); err != nil {
+	if a.editor, err = newEditor(c); err != nil {
 		return err
 	}
 	a.editor.dirs = newDirectories()
@@ -305,10 +305,10 @@ func (a *autoPatchelf) readHints(name string) error {
 }
 
 func (a *autoPatchelf) run() error {
-	signal.Ignore(unix.SIGPIPE) // see Editor.Run
+	signal.Ignore(unix.SIGPIPE) // see editor.run
 	var files atomic.Int64
 	a.sources.Progress = func(n int) { files.Store(int64(n)) }
-	stop := progress(a.Session, func() string { return fmt.Sprintf("%d files read", files.Load()) })
+	stop := progress(a.session, func() string { return fmt.Sprintf("%d files read", files.Load()) })
 	index, err := fixup.Read(a.Context, a.sources)
 	stop()
 	if err != nil {
@@ -370,7 +370,7 @@ func (a *autoPatchelf) apply(steps []fixup.Step, failed map[string]error) error 
 		}
 	}
 	var done atomic.Int64
-	defer progress(a.Session, func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), len(steps)) })()
+	defer progress(a.session, func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), len(steps)) })()
 	err := fixup.Apply(a.Context, steps, a.Jobs, func(r fixup.Result) {
 		done.Add(1)
 		if r.Err != nil {
@@ -413,7 +413,7 @@ type libraryReport struct {
 
 // patchReport is one element of "files".
 type patchReport struct {
-	FileReport
+	fileReport
 	Interpreter *struct {
 		Before string `json:"before"`
 		After  string `json:"after"`
@@ -432,21 +432,21 @@ type missingReport struct {
 
 // patchSummary is the JSON document's "summary".
 type patchSummary struct {
-	Summary
+	runSummary
 	Missing []missingReport `json:"missing"`
 }
 
 func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plans []*fixup.Plan, failed map[string]error, surprises map[string][]fixup.Surprise) error {
-	summary := patchSummary{Summary: Summary{DryRun: a.DryRun, Skipped: index.Others}, Missing: []missingReport{}}
-	var doc *Document
+	summary := patchSummary{runSummary: runSummary{DryRun: a.DryRun, Skipped: index.Others}, Missing: []missingReport{}}
+	var doc *jsonDocument
 	if a.JSON {
-		doc = NewDocument(a.Stdout)
+		doc = newDocument(a.Stdout)
 	}
 	for _, p := range plans {
 		r := a.file(p, failed[p.Object.Path], surprises[p.Object.Path])
 		summary.count(r.Action)
 		if doc != nil {
-			doc.File(r)
+			doc.file(r)
 		}
 	}
 	if a.structured {
@@ -469,7 +469,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	}
 	switch {
 	case doc != nil:
-		if err := doc.Close(summary); err != nil {
+		if err := doc.close(summary); err != nil {
 			return fmt.Errorf("writing the JSON document: %w", err)
 		}
 	case !a.Quiet && !a.structured:
@@ -503,7 +503,7 @@ func someOf(paths []string) string {
 // file reports one file, and logs it.
 func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surprise) *patchReport {
 	o := p.Object
-	r := &patchReport{FileReport: FileReport{Path: o.Path, PathBytes: pathBytes(o.Path), Tag: tagName(o.Tag),
+	r := &patchReport{fileReport: fileReport{Path: o.Path, PathBytes: pathBytes(o.Path), Tag: tagName(o.Tag),
 		Before: entriesOf(p.Before), After: entriesOf(p.Before)}, Libraries: []libraryReport{}}
 	log := a.Log.WithField("path", o.Path)
 	err := p.Err
@@ -542,20 +542,20 @@ func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surpr
 	state := p.State()
 	switch {
 	case err != nil:
-		r.Action, r.Reason = Failed, err.Error()
+		r.Action, r.Reason = actionFailed, err.Error()
 		log.Error(err)
 	case p.Skip != "":
-		r.Action, r.Reason = Skipped, p.Skip
+		r.Action, r.Reason = actionSkipped, p.Skip
 		level := logrus.DebugLevel
 		if p.SkipWarn {
 			level = logrus.WarnLevel
 		}
 		log.Logf(level, "left alone: %s", p.Skip)
 	case !p.Changes():
-		r.Action = Unchanged
+		r.Action = actionUnchanged
 		log.Debug("unchanged")
 	default:
-		r.Action, r.After, r.Tag = Edited, entriesOf(p.After), tagName(state.Tag)
+		r.Action, r.After, r.Tag = actionEdited, entriesOf(p.After), tagName(state.Tag)
 		var parts []string
 		if state.Interpreter != o.Interp {
 			parts = append(parts, fmt.Sprintf("interpreter %s -> %s", Printable(o.Interp), Printable(state.Interpreter)))
@@ -667,11 +667,11 @@ func systemLibraries() func(o *fixup.Object, name string) string {
 }
 
 // undo takes back what the records beside the paths tell.
-func undo(s *Session) error {
-	summary := Summary{DryRun: s.DryRun}
-	var doc *Document
+func undo(s *session) error {
+	summary := runSummary{DryRun: s.DryRun}
+	var doc *jsonDocument
 	if s.JSON {
-		doc = NewDocument(s.Stdout)
+		doc = newDocument(s.Stdout)
 	}
 	for _, root := range s.Paths {
 		record, err := fixup.OpenRecord(root)
@@ -690,19 +690,19 @@ func undo(s *Session) error {
 		left := map[string]bool{}
 		tell := func(r fixup.Result) {
 			step := before[r.Path]
-			report := FileReport{Path: r.Path, PathBytes: pathBytes(r.Path), Action: Edited, Tag: tagName(step.To.Tag),
+			report := fileReport{Path: r.Path, PathBytes: pathBytes(r.Path), Action: actionEdited, Tag: tagName(step.To.Tag),
 				Before: entriesOf(runpath.Parse(step.From.List)), After: entriesOf(runpath.Parse(step.To.List))}
 			log := s.Log.WithField("path", r.Path)
 			if r.Err != nil {
 				left[r.Path] = true
-				report.Action, report.Reason, report.After = Failed, r.Err.Error(), report.Before
+				report.Action, report.Reason, report.After = actionFailed, r.Err.Error(), report.Before
 				log.Error(r.Err)
 			} else {
 				log.Info(changeLine(step.From.Tag, step.To.Tag, step.From.List, step.To.List, nil))
 			}
 			summary.count(report.Action)
 			if doc != nil {
-				doc.File(report)
+				doc.file(report)
 			}
 		}
 		if s.DryRun {

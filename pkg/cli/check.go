@@ -30,7 +30,7 @@ func auditOptions(c *cli.Context) (audit.Options, error) {
 		Nix:        c.Bool("nix"),
 		Loads:      c.String("html") != "",
 	}
-	if err := CheckLayout(c); err != nil {
+	if err := checkLayout(c); err != nil {
 		return o, err
 	}
 	if err := o.Validate(); err != nil {
@@ -43,7 +43,7 @@ func auditOptions(c *cli.Context) (audit.Options, error) {
 type checked struct {
 	Path      string          `json:"path"`
 	PathBytes []byte          `json:"path_base64,omitempty"`
-	Action    Action          `json:"action"`
+	Action    action          `json:"action"`
 	Reason    string          `json:"reason"`
 	Tag       string          `json:"tag"`
 	Before    []string        `json:"before"`
@@ -52,13 +52,13 @@ type checked struct {
 }
 
 func checkedFile(r *audit.Report) *checked {
-	e := &checked{Path: r.Path, PathBytes: pathBytes(r.Path), Action: Unchanged, Reason: r.Reason, Tag: r.Tag,
+	e := &checked{Path: r.Path, PathBytes: pathBytes(r.Path), Action: actionUnchanged, Reason: r.Reason, Tag: r.Tag,
 		Before: entriesOf(r.Entries), After: entriesOf(r.Entries), Findings: findingsOf(r)}
 	switch r.Outcome {
 	case audit.Skipped:
-		e.Action = Skipped
+		e.Action = actionSkipped
 	case audit.Failed:
-		e.Action = Failed
+		e.Action = actionFailed
 	}
 	return e
 }
@@ -72,11 +72,11 @@ asks for (DT_NEEDED, a .note.dlopen note, a string literal in read-only data), e
 and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
-that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+ExitStatus)
-	app.Flags = append(append(append(app.Flags, IgnoreFlag(), StrictFlag(), RootFlag(), MalformedFlag(),
-		&cli.BoolFlag{Name: "nix-build", DisableDefaultText: true, Usage: "the files are a Nix package's that is being built: say what to write in it, not which command to run"}), SearchFlags()...), Flags()...)
+that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+exitStatus)
+	app.Flags = append(append(append(app.Flags, ignoreFlag(), strictFlag(), RootFlag(), malformedFlag(),
+		&cli.BoolFlag{Name: "nix-build", DisableDefaultText: true, Usage: "the files are a Nix package's that is being built: say what to write in it, not which command to run"}), searchFlags()...), treeFlags()...)
 	app.Action = func(c *cli.Context) error {
-		s, err := Start(c, rootOr(c))
+		s, err := start(c, rootOr(c))
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ type rooted struct{ l *loader.Loader }
 
 // newRooted turns the session's paths, which may be given as below the root or as on
 // this machine, into those of this machine.
-func newRooted(c *cli.Context, l *loader.Loader, s *Session) *rooted {
+func newRooted(c *cli.Context, l *loader.Loader, s *session) *rooted {
 	if c.String("root") == "" {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (r *rooted) name(host string) string {
 	return r.l.Inside(host)
 }
 
-func checkAmbiguity(s *Session, a *audit.Auditor, in *rooted) error {
+func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 	var sum audit.Summary
 	var notELF atomic.Int64
 	run := sweep[*audit.Report]{
@@ -182,7 +182,7 @@ func unexamined(f *tree.File, in *rooted) *audit.Report {
 }
 
 // logReport writes a line for each finding.
-func logReport(s *Session, r *audit.Report) {
+func logReport(s *session, r *audit.Report) {
 	logOutcome(s, r)
 	for _, f := range r.Findings {
 		fix := f.Fix
@@ -194,7 +194,7 @@ func logReport(s *Session, r *audit.Report) {
 }
 
 // logOutcome writes what there is to say of a file beside its findings.
-func logOutcome(s *Session, r *audit.Report) {
+func logOutcome(s *session, r *audit.Report) {
 	log := s.Log.WithField("path", r.Path)
 	switch {
 	case r.Outcome == audit.Skipped && r.Err != nil:
@@ -209,7 +209,7 @@ func logOutcome(s *Session, r *audit.Report) {
 }
 
 // logFinding writes a line.
-func logFinding(s *Session, path string, f *audit.Finding, fix string) {
+func logFinding(s *session, path string, f *audit.Finding, fix string) {
 	log := s.Log.WithField("path", path)
 	line := fmt.Sprintf("%s. fix: %s [%s]", Printable(f.Message), Printable(fix), f.ID)
 	switch {
@@ -224,8 +224,8 @@ func logFinding(s *Session, path string, f *audit.Finding, fix string) {
 	}
 }
 
-// AuditCommand returns the command audit.
-func AuditCommand() *cli.Command {
+// auditCommand returns the command audit.
+func auditCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "audit",
 		Usage:     "report everything that is wrong with the run paths of files, directories or store paths",
@@ -237,10 +237,10 @@ func AuditCommand() *cli.Command {
 			&cli.StringFlag{Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 			&cli.BoolFlag{Name: "update-baseline", DisableDefaultText: true, Usage: "write all findings to the --baseline file, which accepts them"},
 			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "the files are a Nix package's although they are not in a store"},
-			RootFlag(), IgnoreFlag(), StrictFlag(), AssumeDriverFlag(), CPUFlag(),
-		}, SearchFlags()...), Flags()...),
+			RootFlag(), ignoreFlag(), strictFlag(), assumeDriverFlag(), cpuFlag(),
+		}, searchFlags()...), treeFlags()...),
 		Action: func(c *cli.Context) error {
-			s, err := Start(c, rootOr(c))
+			s, err := start(c, rootOr(c))
 			if err != nil {
 				return err
 			}
@@ -281,7 +281,7 @@ type auditOutput struct {
 // runAudit reports everything that is wrong with the run path of each file. It
 // returns ErrFailed where there is an error that the baseline does not have, or a
 // file could not be examined.
-func runAudit(s *Session, a *audit.Auditor, in *rooted, o auditOutput) error {
+func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 	accepted, err := o.accepted()
 	if err != nil {
 		return err

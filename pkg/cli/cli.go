@@ -45,9 +45,9 @@ func version() string {
 
 // Exit statuses.
 const (
-	StatusOK      = 0
-	StatusFailed  = 1 // something failed, or a check found something
-	StatusMisused = 2 // usage error
+	statusOK      = 0
+	statusFailed  = 1 // something failed, or a check found something
+	statusMisused = 2 // usage error
 )
 
 // ErrFailed makes the exit status 1. What failed has been reported already.
@@ -61,8 +61,8 @@ func (m Misuse) Error() string { return string(m) }
 // Misusef makes a Misuse.
 func Misusef(format string, args ...any) error { return Misuse(fmt.Sprintf(format, args...)) }
 
-// ExitStatus ends a tool's description.
-const ExitStatus = "\n\nExit status: 0 all is well; 1 something failed or a check found something; 2 usage error."
+// exitStatus ends a tool's description.
+const exitStatus = "\n\nExit status: 0 all is well; 1 something failed or a check found something; 2 usage error."
 
 // New returns an app that answers to its flags as every binary here does:
 // --help, --version, completion, and hidden --man (the man page, section 1) and
@@ -122,7 +122,7 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 	if completes(args) {
 		defer func() {
 			if recover() != nil { // cli, after a flag that it does not know
-				status = StatusMisused
+				status = statusMisused
 			}
 		}()
 	}
@@ -141,15 +141,15 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 	var misuse Misuse
 	switch {
 	case err == nil, errors.Is(err, errDone):
-		return StatusOK
+		return statusOK
 	case errors.Is(err, ErrFailed):
-		return StatusFailed
+		return statusFailed
 	case errors.As(err, &misuse):
 		fmt.Fprintf(stderr, "%s: %s (see %s --help)\n", app.Name, oneLine(err), app.Name)
-		return StatusMisused
+		return statusMisused
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", app.Name, oneLine(err))
-	return StatusFailed
+	return statusFailed
 }
 
 // oneLine is what an error says, as it can stand in a line for a terminal.
@@ -220,8 +220,8 @@ func flagsFirst(flags []cli.Flag, commands []*cli.Command, args []string) []stri
 	return append(append(ordered, "--"), rest...)
 }
 
-// Session is one run of a tool: its common flags, its paths, its log.
-type Session struct {
+// session is one run of a tool: its common flags, its paths, its log.
+type session struct {
 	Context context.Context
 	Name    string
 	Paths   []string
@@ -239,10 +239,10 @@ type Session struct {
 	Log       *logrus.Logger
 }
 
-// Start reads the common flags. paths are the arguments that name files or
+// start reads the common flags. paths are the arguments that name files or
 // directories; there must be one.
-func Start(c *cli.Context, paths []string) (*Session, error) {
-	s := &Session{
+func start(c *cli.Context, paths []string) (*session, error) {
+	s := &session{
 		Context:   c.Context,
 		Name:      c.App.Name,
 		Paths:     paths,

@@ -14,7 +14,7 @@ import (
 )
 
 func TestFlagsMayStandBehindTheArguments(t *testing.T) {
-	flags := append([]cli.Flag{&cli.StringSliceFlag{KeepSpace: true, Name: "stub"}}, Flags()...)
+	flags := append([]cli.Flag{&cli.StringSliceFlag{KeepSpace: true, Name: "stub"}}, treeFlags()...)
 	commands := []*cli.Command{{Name: "add", Flags: append([]cli.Flag{&cli.BoolFlag{Name: "first"}}, flags...)}}
 	for _, c := range []struct{ in, want []string }{
 		{[]string{"tool", "a", "b"}, []string{"tool", "--", "a", "b"}},
@@ -44,17 +44,17 @@ func TestFlagsMayStandBehindTheArguments(t *testing.T) {
 
 func TestDocumentIsOneJSONValueWhateverThePaths(t *testing.T) {
 	var b bytes.Buffer
-	d := NewDocument(&b)
+	d := newDocument(&b)
 	for _, path := range []string{"a", "\xff\n", "<&>"} {
-		d.File(&FileReport{Path: path, PathBytes: pathBytes(path), Action: Skipped, Before: []string{}, After: []string{}})
+		d.file(&fileReport{Path: path, PathBytes: pathBytes(path), Action: actionSkipped, Before: []string{}, After: []string{}})
 	}
-	if err := d.Close(&Summary{Skipped: 3}); err != nil {
+	if err := d.close(&runSummary{Skipped: 3}); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
 		Version int
-		Files   []FileReport
-		Summary Summary
+		Files   []fileReport
+		Summary runSummary
 	}
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatalf("%v: %s", err, b.Bytes())

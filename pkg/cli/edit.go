@@ -21,9 +21,9 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// Editor is what an editing binary does to the run path of each file.
-// Several maps in one Editor cost one walk and one open per file.
-type Editor struct {
+// editor is what an editing binary does to the run path of each file.
+// Several maps in one editor cost one walk and one open per file.
+type editor struct {
 	DriverLink string // "": the one that is right for the file's machine
 	Compat     string
 	DriverLast bool
@@ -43,14 +43,14 @@ type Editor struct {
 	// Offer is where the driver-provided stubs found are linked; "" for nowhere.
 	Offer string
 
-	session *Session
+	session *session
 	dirs    *directories
-	summary Summary
+	summary runSummary
 }
 
-// NewEditor reads the editing flags.
-func NewEditor(c *cli.Context) (*Editor, error) {
-	e := &Editor{
+// newEditor reads the editing flags.
+func newEditor(c *cli.Context) (*editor, error) {
+	e := &editor{
 		DriverLink: c.String("driver-link"),
 		Compat:     c.String("compat"),
 		ForceRPath: c.Bool("force-rpath"),
@@ -66,7 +66,7 @@ func NewEditor(c *cli.Context) (*Editor, error) {
 	default:
 		return nil, Misusef("--position %q: first or last", position)
 	}
-	if err := CheckLayout(c); err != nil {
+	if err := checkLayout(c); err != nil {
 		return nil, err
 	}
 	for _, link := range []string{e.DriverLink, driver.Link, driver.Link32} {
@@ -77,9 +77,9 @@ func NewEditor(c *cli.Context) (*Editor, error) {
 	return e, nil
 }
 
-// CheckLayout refuses a --driver-link or --compat that no run path should name, and a
+// checkLayout refuses a --driver-link or --compat that no run path should name, and a
 // --stub that is not a valid pattern.
-func CheckLayout(c *cli.Context) error {
+func checkLayout(c *cli.Context) error {
 	for _, flag := range []string{"driver-link", "compat"} {
 		if !c.IsSet(flag) {
 			continue
@@ -113,21 +113,21 @@ func checkEntry(dir string) error {
 
 // outcome is a file's report and what the log says of it.
 type outcome struct {
-	report FileReport
+	report fileReport
 	level  logrus.Level
 	line   string
 	warn   []string
 	stubs  []string // stub directories to offer from, expanded
 }
 
-// Run edits the session's files. It returns ErrFailed where a file failed, after
+// run edits the session's files. It returns ErrFailed where a file failed, after
 // all others were done.
-func (e *Editor) Run(s *Session) error {
+func (e *editor) run(s *session) error {
 	// Should nobody read what we say any more, finish the files all the same, and
 	// let the exit status tell. The signal would end us between two of them.
 	signal.Ignore(unix.SIGPIPE)
 	e.session, e.dirs = s, newDirectories()
-	e.summary = Summary{DryRun: s.DryRun}
+	e.summary = runSummary{DryRun: s.DryRun}
 	offered := &offer{dir: e.Offer, dirs: e.dirs}
 	var notELF atomic.Int64 // most files of most trees
 	run := sweep[*outcome]{
@@ -179,14 +179,14 @@ func listOr(names []string, none string) string {
 }
 
 // visit edits one file. It runs in several goroutines.
-func (e *Editor) visit(f *tree.File) *outcome {
-	o := &outcome{report: FileReport{Path: f.Path, PathBytes: pathBytes(f.Path), Before: []string{}, After: []string{}}}
+func (e *editor) visit(f *tree.File) *outcome {
+	o := &outcome{report: fileReport{Path: f.Path, PathBytes: pathBytes(f.Path), Before: []string{}, After: []string{}}}
 	if err := e.guarded(f, o); err != nil && e.session.tolerates(f, err) {
-		o.report.Action, o.report.Reason = Skipped, err.Error()
+		o.report.Action, o.report.Reason = actionSkipped, err.Error()
 		o.report.After = o.report.Before
 		o.level, o.line, o.warn = logrus.WarnLevel, "left alone: "+err.Error(), nil
 	} else if err != nil {
-		o.report.Action, o.report.Reason = Failed, err.Error()
+		o.report.Action, o.report.Reason = actionFailed, err.Error()
 		o.report.After = o.report.Before
 		o.level, o.line, o.warn = logrus.ErrorLevel, err.Error(), nil
 	}
@@ -195,7 +195,7 @@ func (e *Editor) visit(f *tree.File) *outcome {
 
 // guarded makes a fault of this program a failure of the one file that showed it:
 // the others are still done. What is planned is planned before the first write.
-func (e *Editor) guarded(f *tree.File, o *outcome) (err error) {
+func (e *editor) guarded(f *tree.File, o *outcome) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
@@ -205,11 +205,11 @@ func (e *Editor) guarded(f *tree.File, o *outcome) (err error) {
 }
 
 func (o *outcome) skip(reason string) {
-	o.report.Action, o.report.Reason = Skipped, reason
+	o.report.Action, o.report.Reason = actionSkipped, reason
 	o.level, o.line = logrus.DebugLevel, "left alone: "+reason
 }
 
-func (e *Editor) edit(f *tree.File, o *outcome) error {
+func (e *editor) edit(f *tree.File, o *outcome) error {
 	r := &o.report
 	switch {
 	case f.Err != nil:
@@ -265,7 +265,7 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 	if e.Offer != "" {
 		o.stubs = e.stubDirs(f.Path, before)
 		if e.session.DryRun {
-			r.Action = Unchanged
+			r.Action = actionUnchanged
 			return nil
 		}
 	}
@@ -308,7 +308,7 @@ func (e *Editor) edit(f *tree.File, o *outcome) error {
 	if e.session.Copy {
 		o.warn = append(o.warn, leftLinks(f)...)
 	}
-	r.Action, r.After, r.Tag = Edited, entriesOf(after), tagName(change.Tag)
+	r.Action, r.After, r.Tag = actionEdited, entriesOf(after), tagName(change.Tag)
 	o.level, o.line = logrus.InfoLevel, changeLine(tag, change.Tag, list, change.List, r.Notes)
 	if all.RunPath == nil {
 		o.line = Printable(strings.Join(r.Notes, "; "))
@@ -329,13 +329,13 @@ func leftLinks(f *tree.File) []string {
 }
 
 // clears reports whether the file asks for an executable stack, and is not to.
-func (e *Editor) clears(im *elfimage.Image) bool {
+func (e *editor) clears(im *elfimage.Image) bool {
 	stack := im.Prog(elf.PT_GNU_STACK)
 	return e.ClearExecStack && stack != nil && stack.Flags&elf.PF_X != 0
 }
 
-func (e *Editor) unchanged(o *outcome) {
-	o.report.Action = Unchanged
+func (e *editor) unchanged(o *outcome) {
+	o.report.Action = actionUnchanged
 	o.level, o.line = logrus.DebugLevel, "unchanged"
 	if notes := o.report.Notes; len(notes) > 0 {
 		o.line += " (" + Printable(strings.Join(notes, "; ")) + ")"
@@ -343,7 +343,7 @@ func (e *Editor) unchanged(o *outcome) {
 }
 
 // rewrite returns the run path as it is to be.
-func (e *Editor) rewrite(im *elfimage.Image, path string, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
+func (e *editor) rewrite(im *elfimage.Image, path string, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
 	if e.Shrink != nil {
 		return e.shrink(im, path, before)
 	}
@@ -379,7 +379,7 @@ type mapped struct {
 }
 
 // apply applies maps to a run path.
-func (e *Editor) apply(f mapped, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes) {
+func (e *editor) apply(f mapped, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes) {
 	s := runpath.Settings{
 		DriverLink:      e.DriverLink,
 		Compat:          e.Compat,
@@ -407,7 +407,7 @@ func (e *Editor) apply(f mapped, before runpath.List, maps runpath.Map) (runpath
 }
 
 // stubDirs returns the stub directories among the entries, expanded for a file.
-func (e *Editor) stubDirs(path string, entries runpath.List) []string {
+func (e *editor) stubDirs(path string, entries runpath.List) []string {
 	var found []string
 	origin := newOrigin(path)
 	for _, entry := range entries {
@@ -420,7 +420,7 @@ func (e *Editor) stubDirs(path string, entries runpath.List) []string {
 
 // notes turns what the maps noted into sentences for the report, and into warnings
 // where something is lost or missing.
-func (e *Editor) notes(o *outcome, n runpath.Notes, both bool, shadowed string) {
+func (e *editor) notes(o *outcome, n runpath.Notes, both bool, shadowed string) {
 	r := &o.report
 	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	for _, dir := range n.Stubs {

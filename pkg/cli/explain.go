@@ -21,8 +21,8 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// ExplainCommand returns the command explain.
-func ExplainCommand() *cli.Command {
+// explainCommand returns the command explain.
+func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
 		Usage:     "show which libraries the loader would find, where, by which rule, and where it looked before; the files are not run",
@@ -37,16 +37,16 @@ func ExplainCommand() *cli.Command {
 			&cli.BoolFlag{Name: "undefined", DisableDefaultText: true, Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
 			&cli.BoolFlag{Name: "versions", DisableDefaultText: true, Usage: "also list the symbol versions that each file needs, and of which file (ldd -v)"},
 			&cli.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
-			RootFlag(), AssumeDriverFlag(), CPUFlag(), JSONFlag(),
+			RootFlag(), assumeDriverFlag(), cpuFlag(), JSONFlag(),
 			VerboseFlag("also follow names that a library only might open"),
 			QuietFlag("leave out where the loader looked for what it did not find"),
-		}, SearchFlags()...),
+		}, searchFlags()...),
 		Action: func(c *cli.Context) error {
-			s, err := Start(c, c.Args().Slice())
+			s, err := start(c, c.Args().Slice())
 			if err != nil {
 				return err
 			}
-			if err := CheckLayout(c); err != nil {
+			if err := checkLayout(c); err != nil {
 				return err
 			}
 			if c.Int("depth") < 0 {
@@ -132,10 +132,10 @@ type answer struct {
 
 // runExplain explains the session's files. It returns ErrFailed where a file
 // could not be examined, or would not start.
-func runExplain(s *Session, l *loader.Loader, o explainOptions) error {
-	var doc *Document
+func runExplain(s *session, l *loader.Loader, o explainOptions) error {
+	var doc *jsonDocument
 	if s.JSON {
-		doc = NewDocument(s.Stdout)
+		doc = newDocument(s.Stdout)
 	}
 	color := colored(s.Stdout)
 	out := bufio.NewWriterSize(s.Stdout, 64<<10)
@@ -172,7 +172,7 @@ func runExplain(s *Session, l *loader.Loader, o explainOptions) error {
 		}
 		switch {
 		case doc != nil:
-			doc.File(a.element)
+			doc.file(a.element)
 		case o.dot && a.load != nil:
 			graph = append(graph, a.load)
 		case a.text != nil:
@@ -204,7 +204,7 @@ func runExplain(s *Session, l *loader.Loader, o explainOptions) error {
 }
 
 // explain explains one file. It runs in several goroutines.
-func (o *explainOptions) explain(s *Session, l *loader.Loader, arg string, color bool) (a answer) {
+func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color bool) (a answer) {
 	a.arg = arg
 	element := func(f *explain.File) {
 		var b bytes.Buffer

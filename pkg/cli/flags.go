@@ -8,47 +8,47 @@ import (
 
 // Each flag is defined here, once. A command lists the ones that it obeys, and no others.
 
-// Flags returns the flags of what looks at a tree of files.
-func Flags() []cli.Flag {
+// treeFlags returns the flags of what looks at a tree of files.
+func treeFlags() []cli.Flag {
 	return []cli.Flag{
 		JSONFlag(),
-		JobsFlag(),
+		jobsFlag(),
 		VerboseFlag("also say which files were left alone, and why"),
 		QuietFlag("report problems only"),
 	}
 }
 
-// EditFlags returns the flags of what maps run paths to their normal form, beside [Flags].
-func EditFlags() []cli.Flag {
+// editFlags returns the flags of what maps run paths to their normal form, beside [treeFlags].
+func editFlags() []cli.Flag {
 	return append([]cli.Flag{
-		DriverLinkFlag(),
-		CompatFlag(),
-		MalformedFlag(),
+		driverLinkFlag(),
+		compatFlag(),
+		malformedFlag(),
 		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
-		ClearExecStackFlag(),
-	}, ListFlags()...)
+		clearExecStackFlag(),
+	}, listFlags()...)
 }
 
-// ClearExecStackFlag is for what walks over a package's files anyway.
-func ClearExecStackFlag() cli.Flag {
+// clearExecStackFlag is for what walks over a package's files anyway.
+func clearExecStackFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "clear-execstack", DisableDefaultText: true, Usage: "also clear requests for an executable stack, which glibc 2.41 refuses to a library that is opened with dlopen"}
 }
 
-// ListFlags returns the flags of what writes run paths as given, beside [Flags].
-func ListFlags() []cli.Flag {
+// listFlags returns the flags of what writes run paths as given, beside [treeFlags].
+func listFlags() []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
 		&cli.BoolFlag{Name: "keep-empty", DisableDefaultText: true, Usage: "keep empty entries, which make the loader search the working directory"},
 		&cli.BoolFlag{Name: "dedupe", DisableDefaultText: true, Usage: "keep only the first of entries that name the same directory"},
-		CopyFlag(),
+		copyFlag(),
 		DryRunFlag(),
 	}
 }
 
-// SearchFlags returns the flags that say which directories are the driver's, the
-// compat package's and stubs; see [CheckLayout].
-func SearchFlags() []cli.Flag {
-	return []cli.Flag{DriverLinkFlag(), CompatFlag(), StubFlag()}
+// searchFlags returns the flags that say which directories are the driver's, the
+// compat package's and stubs; see [checkLayout].
+func searchFlags() []cli.Flag {
+	return []cli.Flag{driverLinkFlag(), compatFlag(), stubFlag()}
 }
 
 // JSONFlag asks for a JSON document.
@@ -56,8 +56,8 @@ func JSONFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "json", DisableDefaultText: true, Usage: "print one JSON document to stdout"}
 }
 
-// CopyFlag is for commands that edit files one by one.
-func CopyFlag() cli.Flag {
+// copyFlag is for commands that edit files one by one.
+func copyFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "edit a copy and rename it over the file: for files that running processes have mapped"}
 }
 
@@ -66,8 +66,8 @@ func DryRunFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "change nothing, say what would be changed"}
 }
 
-// JobsFlag limits how many files are worked on at once.
-func JobsFlag() cli.Flag {
+// jobsFlag limits how many files are worked on at once.
+func jobsFlag() cli.Flag {
 	return &cli.IntFlag{Name: "jobs", Usage: "work on `N` files at a time", DefaultText: "the number of processors"}
 }
 
@@ -81,43 +81,43 @@ func QuietFlag(usage string) cli.Flag {
 	return &cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, DisableDefaultText: true, Usage: usage}
 }
 
-// DriverLinkFlag names the driver link.
-func DriverLinkFlag() cli.Flag {
+// driverLinkFlag names the driver link.
+func driverLinkFlag() cli.Flag {
 	return &cli.StringFlag{Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
 }
 
-// CompatFlag names the compat directory.
-func CompatFlag() cli.Flag {
+// compatFlag names the compat directory.
+func compatFlag() cli.Flag {
 	return &cli.StringFlag{Name: "compat", Usage: "`DIR` is the compat directory, whatever it is called: its libcuda.so.1 comes before the driver's"}
 }
 
-// StubFlag names more stub directories.
-func StubFlag() cli.Flag {
+// stubFlag names more stub directories.
+func stubFlag() cli.Flag {
 	return &cli.StringSliceFlag{KeepSpace: true, Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"}
 }
 
-// AssumeDriverFlag names a directory that stands for the driver link.
-func AssumeDriverFlag() cli.Flag {
+// assumeDriverFlag names a directory that stands for the driver link.
+func assumeDriverFlag() cli.Flag {
 	return &cli.StringFlag{Name: "assume-driver", Usage: "the driver link leads to `DIR`"}
 }
 
-// CPUFlag names the processor that the loader would run on.
-func CPUFlag() cli.Flag {
+// cpuFlag names the processor that the loader would run on.
+func cpuFlag() cli.Flag {
 	return &cli.StringFlag{Name: "cpu", Value: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
 }
 
-// IgnoreFlag names libraries whose ambiguity is intended.
-func IgnoreFlag() cli.Flag {
+// ignoreFlag names libraries whose ambiguity is intended.
+func ignoreFlag() cli.Flag {
 	return &cli.StringSliceFlag{KeepSpace: true, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
 }
 
-// MalformedFlag says what a malformed file does to the exit status.
-func MalformedFlag() cli.Flag {
+// malformedFlag says what a malformed file does to the exit status.
+func malformedFlag() cli.Flag {
 	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "a malformed ELF file, or a file that may not be read, is left alone, and makes the run `fail|warn`"}
 }
 
-// StrictFlag makes warnings errors.
-func StrictFlag() cli.Flag {
+// strictFlag makes warnings errors.
+func strictFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "strict", DisableDefaultText: true, Usage: "treat warnings as errors"}
 }
 

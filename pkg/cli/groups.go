@@ -68,7 +68,7 @@ func (g *group) fix() string {
 }
 
 // logGroups writes a line for each group of findings.
-func logGroups(s *Session, groups []*group) {
+func logGroups(s *session, groups []*group) {
 	for _, g := range groups {
 		logFinding(s, g.names(), &g.finding, g.fix())
 	}
@@ -76,7 +76,7 @@ func logGroups(s *Session, groups []*group) {
 
 // countFindings says how often each kind of finding occurs, the most frequent first;
 // notes only where they are shown.
-func countFindings(s *Session, groups []*group) string {
+func countFindings(s *session, groups []*group) string {
 	counts := map[string]int{}
 	var ids []string
 	for _, g := range groups {

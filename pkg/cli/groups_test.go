@@ -28,7 +28,7 @@ func TestGroups(t *testing.T) {
 	if got := g.fix(); got != "runpath normalize p0 p1 p2 p3 p4; or not" {
 		t.Error(got)
 	}
-	if got := countFindings(&Session{}, groups); got != "5 empty-entry, 5 unresolved-library" {
+	if got := countFindings(&session{}, groups); got != "5 empty-entry, 5 unresolved-library" {
 		t.Error(got)
 	}
 	// Other settings in one of the commands: they are not one command.

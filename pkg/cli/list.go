@@ -9,13 +9,13 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// ListCommands returns the commands that write a run path as given: set, add and remove.
-func ListCommands() []*cli.Command {
+// listCommands returns the commands that write a run path as given: set, add and remove.
+func listCommands() []*cli.Command {
 	return []*cli.Command{{
 		Name:      "set",
 		Usage:     "write LIST, entries separated by colons, as the run path",
 		ArgsUsage: "LIST PATH...",
-		Flags:     append(ListFlags(), Flags()...),
+		Flags:     append(listFlags(), treeFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.Args().Len() < 2 {
 				return Misuse("set takes a LIST and the files")
@@ -29,7 +29,7 @@ func ListCommands() []*cli.Command {
 		ArgsUsage: "ENTRY PATH...",
 		Flags: append(append([]cli.Flag{
 			&cli.BoolFlag{Name: "first", DisableDefaultText: true, Usage: "put it first, or move it there"},
-		}, ListFlags()...), Flags()...),
+		}, listFlags()...), treeFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.Args().Len() < 2 {
 				return Misuse("add takes an ENTRY and the files")
@@ -57,7 +57,7 @@ func ListCommands() []*cli.Command {
 		ArgsUsage: "PATH...",
 		Flags: append(append([]cli.Flag{
 			&cli.StringSliceFlag{KeepSpace: true, Name: "entry", Usage: "remove `ENTRY` and keep the others (repeatable)"},
-		}, ListFlags()...), Flags()...),
+		}, listFlags()...), treeFlags()...),
 		Action: func(c *cli.Context) error {
 			if !c.IsSet("entry") {
 				for _, flag := range []string{"force-rpath", "keep-empty", "dedupe"} {
@@ -80,14 +80,14 @@ func ListCommands() []*cli.Command {
 
 // rewrite lets a function rewrite the run path of each file.
 func rewrite(c *cli.Context, paths []string, f func(runpath.List) runpath.List) error {
-	session, err := Start(c, paths)
+	session, err := start(c, paths)
 	if err != nil {
 		return err
 	}
-	editor, err := NewEditor(c)
+	editor, err := newEditor(c)
 	if err != nil {
 		return err
 	}
 	editor.Rewrite = f
-	return editor.Run(session)
+	return editor.run(session)
 }

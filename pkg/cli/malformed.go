@@ -13,7 +13,7 @@ import (
 // a malformed ELF file, or a file that may not be read. Test data of compilers and
 // debuggers holds both on purpose. A directory that cannot be read, or a file that
 // cannot be written, is a failure all the same.
-func (s *Session) tolerates(f *tree.File, err error) bool {
+func (s *session) tolerates(f *tree.File, err error) bool {
 	if !s.Tolerant {
 		return false
 	}

@@ -17,9 +17,9 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// Parts is what the commands interpreter, needed, soname, execstack and edit ask for,
+// parts is what the commands interpreter, needed, soname, execstack and edit ask for,
 // of each file alike. What is nil or empty stays as it is.
-type Parts struct {
+type parts struct {
 	Interpreter   *string
 	Soname        *string
 	RemoveNeeded  []string
@@ -31,45 +31,45 @@ type Parts struct {
 	ForceRPath    bool
 }
 
-// PartChange is one thing that an edit changed, with its value before and after: a
+// partChange is one thing that an edit changed, with its value before and after: a
 // string, a list of strings, or for the executable stack a boolean. nil: there was none.
-type PartChange struct {
+type partChange struct {
 	Part   string `json:"part"` // interpreter, soname, needed, execstack, runpath
 	Before any    `json:"before"`
 	After  any    `json:"after"`
 }
 
-// PartsReport is an element of "files" in the JSON document of these commands.
-type PartsReport struct {
+// partsReport is an element of "files" in the JSON document of these commands.
+type partsReport struct {
 	Path      string       `json:"path"`
 	PathBytes []byte       `json:"path_base64,omitempty"`
-	Action    Action       `json:"action"`
+	Action    action       `json:"action"`
 	Reason    string       `json:"reason"`
-	Changes   []PartChange `json:"changes"`
+	Changes   []partChange `json:"changes"`
 	Notes     []string     `json:"notes,omitempty"`
 }
 
-// Run edits the session's files. It returns ErrFailed where a file failed, after all
+// run edits the session's files. It returns ErrFailed where a file failed, after all
 // others were done.
-func (p *Parts) Run(s *Session) error {
-	signal.Ignore(unix.SIGPIPE) // see Editor.Run
-	summary := Summary{DryRun: s.DryRun}
+func (p *parts) run(s *session) error {
+	signal.Ignore(unix.SIGPIPE) // see editor.run
+	summary := runSummary{DryRun: s.DryRun}
 	var notELF atomic.Int64
-	run := sweep[*PartsReport]{
-		visit: func(f *tree.File) (*PartsReport, bool) {
+	run := sweep[*partsReport]{
+		visit: func(f *tree.File) (*partsReport, bool) {
 			if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose {
 				notELF.Add(1)
 				return nil, false
 			}
-			r := &PartsReport{Path: f.Path, PathBytes: pathBytes(f.Path), Changes: []PartChange{}}
+			r := &partsReport{Path: f.Path, PathBytes: pathBytes(f.Path), Changes: []partChange{}}
 			if err := r.guarded(p, f, s.DryRun); err != nil {
-				r.Action, r.Reason, r.Changes, r.Notes = Failed, err.Error(), []PartChange{}, nil
-			} else if s.Copy && r.Action == Edited {
+				r.Action, r.Reason, r.Changes, r.Notes = actionFailed, err.Error(), []partChange{}, nil
+			} else if s.Copy && r.Action == actionEdited {
 				r.Notes = append(r.Notes, leftLinks(f)...)
 			}
 			return r, true
 		},
-		tell: func(r *PartsReport) any {
+		tell: func(r *partsReport) any {
 			summary.count(r.Action)
 			r.log(s.Log.WithField("path", r.Path))
 			return r
@@ -89,7 +89,7 @@ func (p *Parts) Run(s *Session) error {
 	return nil
 }
 
-func (r *PartsReport) guarded(p *Parts, f *tree.File, dryRun bool) (err error) {
+func (r *partsReport) guarded(p *parts, f *tree.File, dryRun bool) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
@@ -98,15 +98,15 @@ func (r *PartsReport) guarded(p *Parts, f *tree.File, dryRun bool) (err error) {
 	return r.edit(p, f, dryRun)
 }
 
-func (r *PartsReport) log(entry *logrus.Entry) {
+func (r *partsReport) log(entry *logrus.Entry) {
 	switch r.Action {
-	case Failed:
+	case actionFailed:
 		entry.Error(r.Reason)
-	case Skipped:
+	case actionSkipped:
 		entry.Debug("left alone: " + r.Reason)
-	case Unchanged:
+	case actionUnchanged:
 		entry.Debug("unchanged")
-	case Edited:
+	case actionEdited:
 		var changes []string
 		for _, c := range r.Changes {
 			changes = append(changes, c.Part+" "+partText(c.Before)+" -> "+partText(c.After))
@@ -135,9 +135,9 @@ func partText(v any) string {
 	return "(none)"
 }
 
-func (r *PartsReport) edit(p *Parts, f *tree.File, dryRun bool) error {
+func (r *partsReport) edit(p *parts, f *tree.File, dryRun bool) error {
 	skip := func(reason string) error {
-		r.Action, r.Reason = Skipped, reason
+		r.Action, r.Reason = actionSkipped, reason
 		return nil
 	}
 	switch {
@@ -163,7 +163,7 @@ func (r *PartsReport) edit(p *Parts, f *tree.File, dryRun bool) error {
 	case len(r.Changes) == 0 && inapplicable != "":
 		return skip(inapplicable)
 	case len(r.Changes) == 0:
-		r.Action = Unchanged
+		r.Action = actionUnchanged
 		return nil
 	}
 	plan, err := elfedit.Plan(im, change)
@@ -171,7 +171,7 @@ func (r *PartsReport) edit(p *Parts, f *tree.File, dryRun bool) error {
 		return err
 	}
 	if plan == nil {
-		r.Action, r.Changes = Unchanged, []PartChange{}
+		r.Action, r.Changes = actionUnchanged, []partChange{}
 		return nil
 	}
 	if !dryRun {
@@ -179,13 +179,13 @@ func (r *PartsReport) edit(p *Parts, f *tree.File, dryRun bool) error {
 			return err
 		}
 	}
-	r.Action = Edited
+	r.Action = actionEdited
 	return nil
 }
 
 // headerOnly reports whether all that is asked for is in the program headers, which
 // also a file without a dynamic section has.
-func (p *Parts) headerOnly() bool {
+func (p *parts) headerOnly() bool {
 	return p.ExecStack != nil && p.Interpreter == nil && p.Soname == nil && p.RunPath == nil &&
 		len(p.RemoveNeeded)+len(p.ReplaceNeeded)+len(p.AddNeeded) == 0
 }
@@ -196,9 +196,9 @@ func hasHeaders(im *elfimage.Image) bool {
 
 // change returns what is to change in one file, and notes it in the report.
 // inapplicable says why a part has no place in this kind of file.
-func (r *PartsReport) change(p *Parts, im *elfimage.Image) (c elfedit.Change, inapplicable string, err error) {
+func (r *partsReport) change(p *parts, im *elfimage.Image) (c elfedit.Change, inapplicable string, err error) {
 	note := func(part string, before, after any) {
-		r.Changes = append(r.Changes, PartChange{part, before, after})
+		r.Changes = append(r.Changes, partChange{part, before, after})
 	}
 	if p.Interpreter != nil {
 		old, err := im.Interpreter()
@@ -263,7 +263,7 @@ func (r *PartsReport) change(p *Parts, im *elfimage.Image) (c elfedit.Change, in
 
 // needed returns the needed libraries as they are to be, and which of those before
 // have another name then.
-func (p *Parts) needed(before []string) (after []string, renamed map[string]string) {
+func (p *parts) needed(before []string) (after []string, renamed map[string]string) {
 	renamed = map[string]string{}
 	for _, name := range before {
 		if slices.Contains(p.RemoveNeeded, name) {
@@ -290,7 +290,7 @@ func (p *Parts) needed(before []string) (after []string, renamed map[string]stri
 // orphans notes the libraries that are no longer needed while versions of theirs are:
 // unless another library brings them, glibc's loader stops at an assertion
 // (elf/dl-version.c, _dl_check_map_versions).
-func (r *PartsReport) orphans(im *elfimage.Image, before, after []string, renamed map[string]string) error {
+func (r *partsReport) orphans(im *elfimage.Image, before, after []string, renamed map[string]string) error {
 	versions, err := im.VersionsNeeded()
 	if err != nil {
 		return err
@@ -305,7 +305,7 @@ func (r *PartsReport) orphans(im *elfimage.Image, before, after []string, rename
 	return nil
 }
 
-func (r *PartsReport) runPath(p *Parts, im *elfimage.Image, c *elfedit.Change, note func(string, any, any)) error {
+func (r *partsReport) runPath(p *parts, im *elfimage.Image, c *elfedit.Change, note func(string, any, any)) error {
 	tag, list, err := im.RunPath()
 	if err != nil {
 		return err

@@ -9,44 +9,44 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// PartCommands returns the commands that show and change one part of a file each,
+// partCommands returns the commands that show and change one part of a file each,
 // and edit, which changes several at once.
-func PartCommands() []*cli.Command {
+func partCommands() []*cli.Command {
 	return []*cli.Command{
 		part("interpreter", "show or set the loader that a program asks for (PT_INTERP)",
 			partShow("interpreter", "show the interpreter"),
-			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are left alone", func(p *Parts, names []string) error {
+			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are left alone", func(p *parts, names []string) error {
 				p.Interpreter = &names[0]
 				return checkName("INTERPRETER", names[0])
 			})),
 		part("needed", "show or change the needed libraries (DT_NEEDED)",
 			partShow("needed", "show the needed libraries, in the order of loading"),
-			withFlags(partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is there", func(p *Parts, names []string) error {
+			withFlags(partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is there", func(p *parts, names []string) error {
 				p.AddNeeded = names
 				return checkName("NAME", names[0])
 			}), firstFlag()),
-			partSet("remove", "NAME", "remove NAME from the needed libraries", func(p *Parts, names []string) error {
+			partSet("remove", "NAME", "remove NAME from the needed libraries", func(p *parts, names []string) error {
 				p.RemoveNeeded = names
 				return nil
 			}),
-			partSet("replace", "OLD NEW", "put NEW where OLD is needed; versions needed of OLD are then needed of NEW", func(p *Parts, names []string) error {
+			partSet("replace", "OLD NEW", "put NEW where OLD is needed; versions needed of OLD are then needed of NEW", func(p *parts, names []string) error {
 				p.ReplaceNeeded = map[string]string{names[0]: names[1]}
 				return checkName("NEW", names[1])
 			})),
 		part("soname", "show or set the name that a library is known by (DT_SONAME)",
 			partShow("soname", "show the soname"),
-			partSet("set", "NAME", "set the soname of libraries; programs are left alone", func(p *Parts, names []string) error {
+			partSet("set", "NAME", "set the soname of libraries; programs are left alone", func(p *parts, names []string) error {
 				p.Soname = &names[0]
 				return checkName("NAME", names[0])
 			})),
 		part("execstack", "show, set or clear the request for an executable stack (PT_GNU_STACK)",
 			partShow("execstack", "show whether an executable stack is asked for"),
-			partSet("set", "", "ask for an executable stack", func(p *Parts, _ []string) error {
+			partSet("set", "", "ask for an executable stack", func(p *parts, _ []string) error {
 				p.ExecStack = new(bool)
 				*p.ExecStack = true
 				return nil
 			}),
-			partSet("clear", "", "ask for no executable stack, which glibc 2.41 refuses to give a library that is opened later", func(p *Parts, _ []string) error {
+			partSet("clear", "", "ask for no executable stack, which glibc 2.41 refuses to give a library that is opened later", func(p *parts, _ []string) error {
 				p.ExecStack = new(bool)
 				return nil
 			})),
@@ -63,38 +63,38 @@ func partShow(what, usage string) *cli.Command {
 		Name:      "show",
 		Usage:     usage,
 		ArgsUsage: "PATH...",
-		Flags:     []cli.Flag{JSONFlag(), JobsFlag()},
+		Flags:     []cli.Flag{JSONFlag(), jobsFlag()},
 		Action: func(c *cli.Context) error {
-			session, err := Start(c, c.Args().Slice())
+			session, err := start(c, c.Args().Slice())
 			if err != nil {
 				return err
 			}
-			return Show(session, what)
+			return showFiles(session, what)
 		},
 	}
 }
 
 // partSet makes a command that takes as many names as words has, and then files.
-func partSet(name, words, usage string, ask func(*Parts, []string) error) *cli.Command {
+func partSet(name, words, usage string, ask func(*parts, []string) error) *cli.Command {
 	n := len(strings.Fields(words))
 	return &cli.Command{
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     append([]cli.Flag{CopyFlag(), DryRunFlag()}, Flags()...),
+		Flags:     append([]cli.Flag{copyFlag(), DryRunFlag()}, treeFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.Args().Len() < n+1 {
 				return Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
 			}
-			p := Parts{AddFirst: c.Bool("first")}
+			p := parts{AddFirst: c.Bool("first")}
 			if err := ask(&p, c.Args().Slice()[:n]); err != nil {
 				return err
 			}
-			session, err := Start(c, c.Args().Slice()[n:])
+			session, err := start(c, c.Args().Slice()[n:])
 			if err != nil {
 				return err
 			}
-			return p.Run(session)
+			return p.run(session)
 		},
 	}
 }
@@ -136,26 +136,26 @@ func editCommand() *cli.Command {
 			&cli.StringSliceFlag{Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is there (repeatable)"},
 			&cli.StringSliceFlag{Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
 			&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
-			CopyFlag(),
+			copyFlag(),
 			DryRunFlag(),
-		}, Flags()...),
+		}, treeFlags()...),
 		Action: func(c *cli.Context) error {
-			p, err := editFlags(c)
+			p, err := partsFromFlags(c)
 			if err != nil {
 				return err
 			}
-			session, err := Start(c, c.Args().Slice())
+			session, err := start(c, c.Args().Slice())
 			if err != nil {
 				return err
 			}
-			return p.Run(session)
+			return p.run(session)
 		},
 	}
 }
 
-// editFlags reads the flags of edit.
-func editFlags(c *cli.Context) (*Parts, error) {
-	p := &Parts{
+// partsFromFlags reads the flags of edit.
+func partsFromFlags(c *cli.Context) (*parts, error) {
+	p := &parts{
 		RemoveNeeded: c.StringSlice("remove-needed"),
 		AddNeeded:    c.StringSlice("add-needed"),
 		AddFirst:     c.Bool("first"),

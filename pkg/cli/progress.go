@@ -9,7 +9,7 @@ import (
 )
 
 // progress shows a line about how far a run is, on a terminal, once it has taken a second.
-func progress(s *Session, line func() string) (stop func()) {
+func progress(s *session, line func() string) (stop func()) {
 	if s.Quiet {
 		return func() {}
 	}

@@ -9,23 +9,23 @@ import (
 	"unicode/utf8"
 )
 
-// Action says what happened to a file.
-type Action string
+// action says what happened to a file.
+type action string
 
 // The actions. In a dry run, Edited means that the file would be edited.
 const (
-	Edited    Action = "edited"
-	Unchanged Action = "unchanged"
-	Skipped   Action = "skipped" // left alone: no run path belongs in it
-	Failed    Action = "failed"
+	actionEdited    action = "edited"
+	actionUnchanged action = "unchanged"
+	actionSkipped   action = "skipped" // left alone: no run path belongs in it
+	actionFailed    action = "failed"
 )
 
-// FileReport is one element of "files" in the JSON document.
-type FileReport struct {
+// fileReport is one element of "files" in the JSON document.
+type fileReport struct {
 	Path string `json:"path"`
 	// PathBytes is the path in base64, where it is not valid UTF-8 and Path shows a replacement.
 	PathBytes []byte `json:"path_base64,omitempty"`
-	Action    Action `json:"action"`
+	Action    action `json:"action"`
 	Reason    string `json:"reason"` // why it was skipped or failed
 	// Tag is DT_RUNPATH, DT_RPATH or "": what the file has afterwards.
 	Tag    string   `json:"tag"`
@@ -37,8 +37,8 @@ type FileReport struct {
 	Missing []string `json:"missing,omitempty"`
 }
 
-// Summary counts the files of a run by action.
-type Summary struct {
+// runSummary counts the files of a run by action.
+type runSummary struct {
 	Edited    int  `json:"edited"`
 	Unchanged int  `json:"unchanged"`
 	Skipped   int  `json:"skipped"`
@@ -48,21 +48,21 @@ type Summary struct {
 	Stopped string `json:"stopped,omitempty"`
 }
 
-func (s *Summary) count(a Action) {
+func (s *runSummary) count(a action) {
 	switch a {
-	case Edited:
+	case actionEdited:
 		s.Edited++
-	case Unchanged:
+	case actionUnchanged:
 		s.Unchanged++
-	case Skipped:
+	case actionSkipped:
 		s.Skipped++
-	case Failed:
+	case actionFailed:
 		s.Failed++
 	}
 }
 
 // String is the line that ends a run: "3 edited, 17 unchanged, 2 skipped, 0 failed".
-func (s *Summary) String() string {
+func (s *runSummary) String() string {
 	edited := "edited"
 	if s.DryRun {
 		edited = "would be edited"
@@ -70,24 +70,24 @@ func (s *Summary) String() string {
 	return fmt.Sprintf("%d %s, %d unchanged, %d skipped, %d failed", s.Edited, edited, s.Unchanged, s.Skipped, s.Failed)
 }
 
-// Document writes {"version":1,"files":[…],"summary":…} as the files come, one
+// jsonDocument writes {"version":1,"files":[…],"summary":…} as the files come, one
 // file a line, so that a run over a large tree holds none of it in memory.
 // A file is anything that marshals to an object.
-type Document struct {
+type jsonDocument struct {
 	w   *bufio.Writer
 	n   int
 	err error
 }
 
-// NewDocument begins a document.
-func NewDocument(w io.Writer) *Document {
-	d := &Document{w: bufio.NewWriterSize(w, 64<<10)}
+// newDocument begins a document.
+func newDocument(w io.Writer) *jsonDocument {
+	d := &jsonDocument{w: bufio.NewWriterSize(w, 64<<10)}
 	d.text(`{"version":1,"files":[`)
 	return d
 }
 
-// File adds an element of "files".
-func (d *Document) File(file any) {
+// file adds an element of "files".
+func (d *jsonDocument) file(file any) {
 	if d.n > 0 {
 		d.text(",")
 	}
@@ -96,8 +96,8 @@ func (d *Document) File(file any) {
 	d.value(file)
 }
 
-// Close adds the summary and ends the document.
-func (d *Document) Close(summary any) error {
+// close adds the summary and ends the document.
+func (d *jsonDocument) close(summary any) error {
 	d.text("\n],\"summary\":")
 	d.value(summary)
 	d.text("}\n")
@@ -107,13 +107,13 @@ func (d *Document) Close(summary any) error {
 	return d.w.Flush()
 }
 
-func (d *Document) text(s string) {
+func (d *jsonDocument) text(s string) {
 	if _, err := d.w.WriteString(s); d.err == nil {
 		d.err = err
 	}
 }
 
-func (d *Document) value(v any) {
+func (d *jsonDocument) value(v any) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

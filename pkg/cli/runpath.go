@@ -6,9 +6,9 @@ import "github.com/urfave/cli/v2"
 func RunPath() *cli.App {
 	app := New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
-(DT_RUNPATH, in older files DT_RPATH).`+ExitStatus)
-	app.Commands = append([]*cli.Command{ShowCommand()}, ListCommands()...)
-	app.Commands = append(app.Commands, PartCommands()...)
-	app.Commands = append(app.Commands, ShrinkCommand(), Normalize(), ExplainCommand(), AuditCommand(), ScriptsCommand())
+(DT_RUNPATH, in older files DT_RPATH).`+exitStatus)
+	app.Commands = append([]*cli.Command{showCommand()}, listCommands()...)
+	app.Commands = append(app.Commands, partCommands()...)
+	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), scriptsCommand())
 	return app
 }

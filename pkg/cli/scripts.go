@@ -14,8 +14,8 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// ScriptsCommand returns the command scripts.
-func ScriptsCommand() *cli.Command {
+// scriptsCommand returns the command scripts.
+func scriptsCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "scripts",
 		Usage:     "list where scripts open the driver by name, which no run path helps; --fix puts in the driver link's path",
@@ -28,15 +28,15 @@ are printed instead. --verbose also lists driver libraries that are named withou
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fix", DisableDefaultText: true, Usage: "put the driver link's path into the names that are opened"},
 			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "print substituteInPlace commands, for a package of Nix"},
-			DriverLinkFlag(), DryRunFlag(), JSONFlag(), JobsFlag(),
+			driverLinkFlag(), DryRunFlag(), JSONFlag(), jobsFlag(),
 			VerboseFlag("also list names that are not seen to be opened"), QuietFlag("report problems only"),
 		},
 		Action: func(c *cli.Context) error {
-			s, err := Start(c, c.Args().Slice())
+			s, err := start(c, c.Args().Slice())
 			if err != nil {
 				return err
 			}
-			if err := CheckLayout(c); err != nil {
+			if err := checkLayout(c); err != nil {
 				return err
 			}
 			o := scriptOptions{fix: c.Bool("fix"), nix: c.Bool("nix"), link: c.String("driver-link")}
@@ -63,7 +63,7 @@ type scriptOptions struct {
 type scriptFile struct {
 	Path      string        `json:"path"`
 	PathBytes []byte        `json:"path_base64,omitempty"`
-	Action    Action        `json:"action"`
+	Action    action        `json:"action"`
 	Reason    string        `json:"reason"`
 	Places    []scriptPlace `json:"places"`
 }
@@ -104,13 +104,13 @@ func (s *scriptSummary) String() string {
 	return line
 }
 
-func runScripts(s *Session, o scriptOptions) error {
+func runScripts(s *session, o scriptOptions) error {
 	var sum scriptSummary
 	var searched atomic.Int64
 	run := sweep[*scriptFile]{
 		options: tree.Options{FollowArguments: !o.fix},
 		visit: func(f *tree.File) (*scriptFile, bool) {
-			r := &scriptFile{Path: f.Path, PathBytes: pathBytes(f.Path), Action: Unchanged, Places: []scriptPlace{}}
+			r := &scriptFile{Path: f.Path, PathBytes: pathBytes(f.Path), Action: actionUnchanged, Places: []scriptPlace{}}
 			err := f.Err
 			if err == nil {
 				var is bool
@@ -119,18 +119,18 @@ func runScripts(s *Session, o scriptOptions) error {
 				}
 			}
 			if err != nil {
-				r.Action, r.Reason = Failed, err.Error()
+				r.Action, r.Reason = actionFailed, err.Error()
 			}
 			return r, err != nil || len(r.Places) > 0
 		},
 		tell: func(r *scriptFile) any {
 			log := s.Log.WithField("path", r.Path)
 			switch r.Action {
-			case Failed:
+			case actionFailed:
 				sum.Failed++
 				log.Error(r.Reason)
 				return r
-			case Edited:
+			case actionEdited:
 				sum.Edited++
 			}
 			for _, p := range r.Places {
@@ -173,7 +173,7 @@ func runScripts(s *Session, o scriptOptions) error {
 }
 
 // visit searches one file. It reports whether it is a script.
-func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *Session) (is bool, err error) {
+func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool, err error) {
 	text, lang, err := scriptText(f)
 	if text == nil || err != nil {
 		return lang != scripts.Unknown, err
@@ -182,7 +182,7 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *Session) (is bool,
 	places := scripts.Find(whole, lang)
 	if o.fix {
 		if fixed := scripts.Fix(whole, places, o.link); fixed != whole {
-			if r.Action = Edited; !s.DryRun {
+			if r.Action = actionEdited; !s.DryRun {
 				if err := f.Write(func(w tree.Writer) error { return overwrite(w, whole, fixed) }); err != nil {
 					return true, err
 				}

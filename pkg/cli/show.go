@@ -14,8 +14,8 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// Shown is what Show tells of a file, and an element of its JSON document's "files".
-type Shown struct {
+// shownFile is what showFiles tells of a file, and an element of its JSON document's "files".
+type shownFile struct {
 	Path        string   `json:"path"`
 	PathBytes   []byte   `json:"path_base64,omitempty"`
 	Error       string   `json:"error,omitempty"`
@@ -37,52 +37,52 @@ type Shown struct {
 	loadable bool // a program or a shared library
 }
 
-// ShowCommand returns the command show.
-func ShowCommand() *cli.Command {
+// showCommand returns the command show.
+func showCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "show run path, needed libraries, soname and interpreter, and why a tool would leave the file alone",
 		ArgsUsage: "PATH...",
-		Flags:     []cli.Flag{JSONFlag(), JobsFlag(), VerboseFlag("also show files that are not ELF")},
+		Flags:     []cli.Flag{JSONFlag(), jobsFlag(), VerboseFlag("also show files that are not ELF")},
 		Action: func(c *cli.Context) error {
-			session, err := Start(c, c.Args().Slice())
+			session, err := start(c, c.Args().Slice())
 			if err != nil {
 				return err
 			}
-			return Show(session, "")
+			return showFiles(session, "")
 		},
 	}
 }
 
-// shownFiles ends the JSON document of Show.
+// shownFiles ends the JSON document of showFiles.
 type shownFiles struct {
 	Failed int `json:"failed"`
 	Shown  int `json:"shown"`
 }
 
-// Show tells what the loader reads of each ELF file; where only is interpreter,
+// showFiles tells what the loader reads of each ELF file; where only is interpreter,
 // needed, soname or execstack, no more than that. Files that are not ELF are told of
 // where the command line names them, or under --verbose.
-func Show(s *Session, only string) error {
+func showFiles(s *session, only string) error {
 	named := map[string]bool{}
 	for _, p := range s.Paths {
 		named[p] = true
 	}
 	var sum shownFiles
 	var unwritten error
-	run := sweep[*Shown]{
+	run := sweep[*shownFile]{
 		options: tree.Options{FollowArguments: true},
-		visit: func(f *tree.File) (*Shown, bool) {
+		visit: func(f *tree.File) (*shownFile, bool) {
 			if f.Err == nil && !named[f.Path] && (f.SameAs != "" || !f.ELF() && !s.Verbose) {
 				return nil, false
 			}
-			r := &Shown{Path: f.Path, PathBytes: pathBytes(f.Path), Entries: []string{}, Needed: []string{}}
+			r := &shownFile{Path: f.Path, PathBytes: pathBytes(f.Path), Entries: []string{}, Needed: []string{}}
 			if err := r.read(f); err != nil {
 				r.Error = err.Error()
 			}
 			return r, true
 		},
-		tell: func(r *Shown) any {
+		tell: func(r *shownFile) any {
 			switch {
 			case r.Error != "":
 				sum.Failed++
@@ -108,7 +108,7 @@ func Show(s *Session, only string) error {
 	return nil
 }
 
-func (r *Shown) read(f *tree.File) error {
+func (r *shownFile) read(f *tree.File) error {
 	if f.Err != nil {
 		return f.Err
 	}
@@ -162,7 +162,7 @@ func (r *Shown) read(f *tree.File) error {
 }
 
 // print writes the file's path and below it one indented line for each thing known.
-func (r *Shown) print(w io.Writer, only string) error {
+func (r *shownFile) print(w io.Writer, only string) error {
 	var b strings.Builder
 	line := func(what, value string) {
 		if only == "" || only == what {

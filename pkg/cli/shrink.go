@@ -12,8 +12,8 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// ShrinkCommand returns the command that drops the entries which a file makes no use of.
-func ShrinkCommand() *cli.Command {
+// shrinkCommand returns the command that drops the entries which a file makes no use of.
+func shrinkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "shrink",
 		Usage:     "remove entries in which the loader finds nothing that the file asks for",
@@ -24,17 +24,17 @@ driver link and compat directories. An entry below a temporary directory ($NIX_B
 stays only for a library that no other entry holds.`,
 		Flags: append([]cli.Flag{
 			&cli.StringSliceFlag{KeepSpace: true, Name: "keep", Usage: "`ENTRY` stays, whatever it holds (repeatable)"},
-			DriverLinkFlag(), CompatFlag(),
+			driverLinkFlag(), compatFlag(),
 			&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
 			&cli.BoolFlag{Name: "keep-empty", DisableDefaultText: true, Usage: "keep empty entries, which make the loader search the working directory"},
 			DryRunFlag(),
-		}, Flags()...),
+		}, treeFlags()...),
 		Action: func(c *cli.Context) error {
-			session, err := Start(c, c.Args().Slice())
+			session, err := start(c, c.Args().Slice())
 			if err != nil {
 				return err
 			}
-			editor, err := NewEditor(c)
+			editor, err := newEditor(c)
 			if err != nil {
 				return err
 			}
@@ -42,13 +42,13 @@ stays only for a library that no other entry holds.`,
 			editor.Shrink = func(e string) bool {
 				return e != "" && slices.ContainsFunc(keep, func(k string) bool { return runpath.Key(k) == runpath.Key(e) })
 			}
-			return editor.Run(session)
+			return editor.run(session)
 		},
 	}
 }
 
-// shrink drops what the file makes no use of, beside what [Editor.Shrink] keeps.
-func (e *Editor) shrink(im *elfimage.Image, path string, before runpath.List) (runpath.List, runpath.Notes, error) {
+// shrink drops what the file makes no use of, beside what [editor.Shrink] keeps.
+func (e *editor) shrink(im *elfimage.Image, path string, before runpath.List) (runpath.List, runpath.Notes, error) {
 	names, err := im.Needed()
 	if err != nil {
 		return nil, runpath.Notes{}, err

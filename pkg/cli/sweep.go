@@ -24,14 +24,14 @@ type sweep[R any] struct {
 }
 
 // run returns ErrFailed where the walk did not come to its end.
-func (w *sweep[R]) run(s *Session) error {
-	var doc *Document
+func (w *sweep[R]) run(s *session) error {
+	var doc *jsonDocument
 	if s.JSON {
-		doc = NewDocument(s.Stdout)
+		doc = newDocument(s.Stdout)
 	}
 	tell := func(r R) {
 		if element := w.tell(r); doc != nil && element != nil {
-			doc.File(element)
+			doc.file(element)
 		}
 	}
 	var all []R
@@ -65,9 +65,9 @@ func (w *sweep[R]) run(s *Session) error {
 }
 
 // finish writes what stands at the end of stdout.
-func (s *Session) finish(doc *Document, summary any) error {
+func (s *session) finish(doc *jsonDocument, summary any) error {
 	if doc != nil {
-		if err := doc.Close(summary); err != nil {
+		if err := doc.close(summary); err != nil {
 			return fmt.Errorf("writing the JSON document: %w", err)
 		}
 		return nil

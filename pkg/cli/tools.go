@@ -14,9 +14,9 @@ import (
 type Tool struct {
 	Name, Usage, Description string
 	Map                      runpath.Map
-	Flags                    []cli.Flag // beside Flags() and EditFlags()
+	Flags                    []cli.Flag // beside treeFlags and editFlags
 	// Configure reads the tool's own flags into the editor.
-	Configure func(*cli.Context, *Editor) error
+	Configure func(*cli.Context, *editor) error
 }
 
 // Tools returns the three editing tools.
@@ -36,10 +36,10 @@ ends in "-stubs". It puts the driver link first instead, also where the file nee
 entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.`,
 		Map: runpath.ReplaceStubs,
 		Flags: []cli.Flag{
-			StubFlag(),
+			stubFlag(),
 			&cli.StringFlag{Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do only that"},
 		},
-		Configure: func(c *cli.Context, e *Editor) error {
+		Configure: func(c *cli.Context, e *editor) error {
 			e.StubDirs.Patterns, e.Offer = c.StringSlice("stub"), c.String("offer")
 			if c.IsSet("offer") && e.Offer == "" {
 				return Misuse("--offer: no directory is named")
@@ -62,7 +62,7 @@ first entry of the run path, after a compat directory, once.`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "when", Value: "always", Usage: "which files: `always|needed`, needed where a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
 		},
-		Configure: func(c *cli.Context, e *Editor) error {
+		Configure: func(c *cli.Context, e *editor) error {
 			switch when := c.String("when"); when {
 			case "always":
 			case "needed":
@@ -85,7 +85,7 @@ A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer th
 kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the directory that
 --compat names the first entry of the run path, once.`,
 		Map: runpath.AddCompat,
-		Configure: func(c *cli.Context, e *Editor) error {
+		Configure: func(c *cli.Context, e *editor) error {
 			if e.Compat == "" {
 				return Misuse("--compat DIR is required")
 			}
@@ -96,8 +96,8 @@ kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addC
 
 // App returns the tool's app.
 func (t Tool) App() *cli.App {
-	app := New(t.Name, "PATH...", t.Usage, t.Description+ExitStatus)
-	app.Flags = append(append(append(app.Flags, t.Flags...), EditFlags()...), Flags()...)
+	app := New(t.Name, "PATH...", t.Usage, t.Description+exitStatus)
+	app.Flags = append(append(append(app.Flags, t.Flags...), editFlags()...), treeFlags()...)
 	app.Action = func(c *cli.Context) error { return runTools(c, []Tool{t}) }
 	return app
 }
@@ -105,11 +105,11 @@ func (t Tool) App() *cli.App {
 // runTools applies the maps of tools at once: one walk, one open and at most one
 // edit for each file, with the result of one tool after the other.
 func runTools(c *cli.Context, tools []Tool) error {
-	session, err := Start(c, c.Args().Slice())
+	session, err := start(c, c.Args().Slice())
 	if err != nil {
 		return err
 	}
-	editor, err := NewEditor(c)
+	editor, err := newEditor(c)
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func runTools(c *cli.Context, tools []Tool) error {
 			return err
 		}
 	}
-	return editor.Run(session)
+	return editor.run(session)
 }
 
-// Normalize returns a command that does the work of several tools in one walk.
-func Normalize() *cli.Command {
+// normalizeCommand returns a command that does the work of several tools in one walk.
+func normalizeCommand() *cli.Command {
 	tools := Tools()
 	names := make([]string, len(tools))
 	flags := []cli.Flag{&cli.StringSliceFlag{KeepSpace: true, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
@@ -139,7 +139,7 @@ func Normalize() *cli.Command {
 		ArgsUsage: "PATH...",
 		Description: "The tools are " + strings.Join(names, ", ") + ". The result is that of running them one after the other, in any order; " +
 			"the time is that of one.",
-		Flags: append(append(flags, EditFlags()...), Flags()...),
+		Flags: append(append(flags, editFlags()...), treeFlags()...),
 		Action: func(c *cli.Context) error {
 			var chosen []Tool
 			for _, name := range c.StringSlice("tool") {
