@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/urfave/cli/v2"
@@ -128,15 +130,19 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 	}
 	app.Writer, app.ErrWriter = stdout, stderr
 	inherit(app, app.Commands)
-	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	ctx := &untilSignal{}
+	defer ctx.end()
 	err := error(nil)
 	if translate, ok := app.Metadata["arguments"].(func([]string) ([]string, error)); ok && !completes(args) {
 		args, err = translate(args)
 	}
 	if err == nil {
-		err = app.RunContext(ctx, flagsFirst(app.Flags, app.Commands, args))
+		args = flagsFirst(app.Flags, app.Commands, args)
+		if action := plain(ctx, app, args); action != nil {
+			err = action()
+		} else {
+			err = app.RunContext(ctx, args)
+		}
 	}
 	var misuse Misuse
 	switch {
@@ -151,6 +157,34 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 	fmt.Fprintf(stderr, "%s: %s\n", app.Name, oneLine(err))
 	return statusFailed
 }
+
+// untilSignal is a context that ends with the first signal that asks the process to
+// end. It listens from when it is first asked: before, there is nothing to finish, and the
+// signal ends the process.
+type untilSignal struct {
+	once sync.Once
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+func (u *untilSignal) listen() context.Context {
+	u.once.Do(func() {
+		u.ctx, u.stop = signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+		context.AfterFunc(u.ctx, u.stop) // a second signal ends the process at once
+	})
+	return u.ctx
+}
+
+func (u *untilSignal) end() {
+	if u.stop != nil {
+		u.stop()
+	}
+}
+
+func (u *untilSignal) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (u *untilSignal) Done() <-chan struct{}       { return u.listen().Done() }
+func (u *untilSignal) Err() error                  { return u.listen().Err() }
+func (u *untilSignal) Value(key any) any           { return u.listen().Value(key) }
 
 // oneLine is what an error says, as it can stand in a line for a terminal.
 func oneLine(err error) string { return Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) }
@@ -174,7 +208,7 @@ func takesValue(flags []cli.Flag) map[string]bool {
 	takes := map[string]bool{}
 	for _, f := range flags {
 		if d, ok := f.(cli.DocGenerationFlag); ok {
-			for _, name := range f.Names() {
+			for _, name := range names(f) {
 				takes[name] = d.TakesValue()
 			}
 		}

@@ -140,12 +140,11 @@ func (e *editor) run(s *session) error {
 		},
 		tell: func(o *outcome) any {
 			e.summary.count(o.report.Action)
-			entry := s.Log.WithField("path", o.report.Path)
-			if o.line != "" {
-				entry.Log(o.level, o.line)
+			if o.line != "" && s.Log.IsLevelEnabled(o.level) {
+				s.Log.WithField("path", o.report.Path).Log(o.level, o.line)
 			}
 			for _, w := range o.warn {
-				entry.Warn(w)
+				s.Log.WithField("path", o.report.Path).Warn(w)
 			}
 			offered.from(o.stubs)
 			return &o.report

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"math"
 	"slices"
+	"sync"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -39,30 +40,34 @@ const (
 // movableSections can stand anywhere in read-only memory: what refers to them is a
 // program header or a dynamic entry, and they refer to themselves by relative
 // offsets or indices only.
-var movableSections = map[elf.SectionType]int{
-	elf.SHT_NOTE:                 rankNote,
-	elf.SHT_HASH:                 rankDynamicData,
-	elf.SHT_GNU_HASH:             rankDynamicData,
-	elf.SHT_DYNSYM:               rankDynamicData,
-	elf.SHT_GNU_VERSYM:           rankDynamicData,
-	elf.SHT_GNU_VERDEF:           rankDynamicData,
-	elf.SHT_GNU_VERNEED:          rankDynamicData,
-	elf.SHT_REL:                  rankDynamicData,
-	elf.SHT_RELA:                 rankDynamicData,
-	elf.SectionType(19):          rankDynamicData, // SHT_RELR
-	elf.SHT_MIPS_ABIFLAGS:        rankNote,
-	elf.SectionType(0x7000_0006): rankNote,        // SHT_MIPS_REGINFO
-	elf.SectionType(0x7000_000d): rankDynamicData, // SHT_MIPS_OPTIONS
-}
+var movableSections = sync.OnceValue(func() map[elf.SectionType]int {
+	return map[elf.SectionType]int{
+		elf.SHT_NOTE:                 rankNote,
+		elf.SHT_HASH:                 rankDynamicData,
+		elf.SHT_GNU_HASH:             rankDynamicData,
+		elf.SHT_DYNSYM:               rankDynamicData,
+		elf.SHT_GNU_VERSYM:           rankDynamicData,
+		elf.SHT_GNU_VERDEF:           rankDynamicData,
+		elf.SHT_GNU_VERNEED:          rankDynamicData,
+		elf.SHT_REL:                  rankDynamicData,
+		elf.SHT_RELA:                 rankDynamicData,
+		elf.SectionType(19):          rankDynamicData, // SHT_RELR
+		elf.SHT_MIPS_ABIFLAGS:        rankNote,
+		elf.SectionType(0x7000_0006): rankNote,        // SHT_MIPS_REGINFO
+		elf.SectionType(0x7000_000d): rankDynamicData, // SHT_MIPS_OPTIONS
+	}
+})
 
 // movableProgs are the program headers whose range can move with them.
-var movableProgs = map[elf.ProgType]int{
-	elf.PT_NOTE:          rankNote,
-	elf.PT_GNU_PROPERTY:  rankNote,
-	elf.PT_INTERP:        rankInterp,
-	elf.PT_MIPS_ABIFLAGS: rankNote,
-	elf.PT_MIPS_REGINFO:  rankNote,
-}
+var movableProgs = sync.OnceValue(func() map[elf.ProgType]int {
+	return map[elf.ProgType]int{
+		elf.PT_NOTE:          rankNote,
+		elf.PT_GNU_PROPERTY:  rankNote,
+		elf.PT_INTERP:        rankInterp,
+		elf.PT_MIPS_ABIFLAGS: rankNote,
+		elf.PT_MIPS_REGINFO:  rankNote,
+	}
+})
 
 // dynamicPointers are the entries that hold the address of something that can move.
 var dynamicPointers = []elf.DynTag{
@@ -89,7 +94,7 @@ func (im *image) blocks() []block {
 			continue
 		}
 		b := block{off: s.Off, size: s.Size, addr: s.Addr, align: s.Addralign}
-		rank, ok := movableSections[s.Type]
+		rank, ok := movableSections()[s.Type]
 		if interp != nil && s.Type == elf.SHT_PROGBITS && s.Off == interp.Off && s.Size == interp.Filesz {
 			rank, ok = rankInterp, true
 		}
@@ -103,7 +108,7 @@ func (im *image) blocks() []block {
 	for i := range im.Progs {
 		if p := &im.Progs[i]; p.HasBytes() {
 			b := block{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align}
-			b.rank, b.movable = movableProgs[p.Type]
+			b.rank, b.movable = movableProgs()[p.Type]
 			all = append(all, b)
 		}
 	}

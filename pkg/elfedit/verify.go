@@ -113,7 +113,7 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 	fixed := func(progs []elfimage.Prog) (out []elfimage.Prog) {
 		for _, q := range progs {
-			_, moves := movableProgs[q.Type]
+			_, moves := movableProgs()[q.Type]
 			if !moves && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
 				out = append(out, q)
 			}

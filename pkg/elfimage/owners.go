@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"slices"
+	"sync"
 )
 
 // An Owner is something that a range of the file belongs to.
@@ -31,11 +32,13 @@ const (
 )
 
 // sized are the dynamic entries that point to a table whose size another one says.
-var sized = map[elf.DynTag]elf.DynTag{
-	elf.DT_RELA: elf.DT_RELASZ, elf.DT_REL: elf.DT_RELSZ, elf.DT_JMPREL: elf.DT_PLTRELSZ, elf.DynTag(36): elf.DynTag(35), // DT_RELR, DT_RELRSZ
-	elf.DT_INIT_ARRAY: elf.DT_INIT_ARRAYSZ, elf.DT_FINI_ARRAY: elf.DT_FINI_ARRAYSZ, elf.DT_PREINIT_ARRAY: elf.DT_PREINIT_ARRAYSZ,
-	elf.DT_STRTAB: elf.DT_STRSZ,
-}
+var sized = sync.OnceValue(func() map[elf.DynTag]elf.DynTag {
+	return map[elf.DynTag]elf.DynTag{
+		elf.DT_RELA: elf.DT_RELASZ, elf.DT_REL: elf.DT_RELSZ, elf.DT_JMPREL: elf.DT_PLTRELSZ, elf.DynTag(36): elf.DynTag(35), // DT_RELR, DT_RELRSZ
+		elf.DT_INIT_ARRAY: elf.DT_INIT_ARRAYSZ, elf.DT_FINI_ARRAY: elf.DT_FINI_ARRAYSZ, elf.DT_PREINIT_ARRAY: elf.DT_PREINIT_ARRAYSZ,
+		elf.DT_STRTAB: elf.DT_STRSZ,
+	}
+})
 
 // Owners returns who owns which bytes of the file, in order of offset. Owners overlap:
 // a section is mostly what a dynamic entry points to as well. Bytes of a segment that
@@ -72,7 +75,7 @@ func (im *Image) Owners() []Owner {
 
 // tableSize returns the size in bytes of what a dynamic entry points to.
 func (im *Image) tableSize(d Dyn) (uint64, bool) {
-	if size, ok := sized[d.Tag]; ok {
+	if size, ok := sized()[d.Tag]; ok {
 		n, ok := im.Dyn(size)
 		return n.Val, ok
 	}

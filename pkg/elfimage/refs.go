@@ -3,15 +3,18 @@ package elfimage
 import (
 	"debug/elf"
 	"encoding/binary"
+	"sync"
 )
 
 // stringTags are the dynamic entries whose value is an offset in the string table
 // (gABI, "Dynamic Section"; the audit and auxiliary ones are GNU's and Sun's).
-var stringTags = map[elf.DynTag]bool{
-	elf.DT_NEEDED: true, elf.DT_SONAME: true, elf.DT_RPATH: true, elf.DT_RUNPATH: true,
-	elf.DT_CONFIG: true, elf.DT_DEPAUDIT: true, elf.DT_AUDIT: true, elf.DT_AUXILIARY: true, elf.DT_FILTER: true,
-	elf.DT_MIPS_IVERSION: true,
-}
+var stringTags = sync.OnceValue(func() map[elf.DynTag]bool {
+	return map[elf.DynTag]bool{
+		elf.DT_NEEDED: true, elf.DT_SONAME: true, elf.DT_RPATH: true, elf.DT_RUNPATH: true,
+		elf.DT_CONFIG: true, elf.DT_DEPAUDIT: true, elf.DT_AUDIT: true, elf.DT_AUXILIARY: true, elf.DT_FILTER: true,
+		elf.DT_MIPS_IVERSION: true,
+	}
+})
 
 // DynSymbols returns the file offset and the number of the dynamic symbols. The
 // loader needs no count; it stands in the section header, or follows from the
@@ -138,7 +141,7 @@ func (im *Image) EachStringRef(do func(off, at uint64)) (complete bool, err erro
 }
 
 // IsStringTag reports whether the value of a dynamic entry is an offset in the string table.
-func IsStringTag(tag elf.DynTag) bool { return stringTags[tag] }
+func IsStringTag(tag elf.DynTag) bool { return stringTags()[tag] }
 
 // EachSymbolName reports the names of n symbols at an offset in the file.
 func (im *Image) EachSymbolName(off, n uint64, ref stringRef) error {

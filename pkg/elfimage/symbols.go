@@ -3,6 +3,7 @@ package elfimage
 import (
 	"bytes"
 	"debug/elf"
+	"sync"
 )
 
 // Symbol is an entry of the dynamic symbol table.
@@ -37,16 +38,18 @@ type Symbols struct {
 
 // bindRelocations are the types of relocations that the loader treats as a copy and as a
 // jump slot, for each machine (the psABIs).
-var bindRelocations = map[elf.Machine]struct{ copy, slot uint64 }{
-	elf.EM_X86_64: {5, 7}, elf.EM_386: {5, 7}, elf.EM_AARCH64: {1024, 1026}, elf.EM_ARM: {20, 22},
-	elf.EM_PPC: {19, 21}, elf.EM_PPC64: {19, 21}, elf.EM_RISCV: {4, 5}, elf.EM_S390: {9, 11}, elf.EM_LOONGARCH: {4, 5},
-}
+var bindRelocations = sync.OnceValue(func() map[elf.Machine]struct{ copy, slot uint64 } {
+	return map[elf.Machine]struct{ copy, slot uint64 }{
+		elf.EM_X86_64: {5, 7}, elf.EM_386: {5, 7}, elf.EM_AARCH64: {1024, 1026}, elf.EM_ARM: {20, 22},
+		elf.EM_PPC: {19, 21}, elf.EM_PPC64: {19, 21}, elf.EM_RISCV: {4, 5}, elf.EM_S390: {9, 11}, elf.EM_LOONGARCH: {4, 5},
+	}
+})
 
 // DynamicSymbols returns the dynamic symbols and which of them relocations refer to. It
 // knows the machines of glibc but MIPS, whose loader binds by the GOT without relocations;
 // known is false for others, and where the number of symbols cannot be told.
 func (im *Image) DynamicSymbols() (out Symbols, known bool, err error) {
-	kinds, ok := bindRelocations[im.Machine]
+	kinds, ok := bindRelocations()[im.Machine]
 	off, n, counted := im.DynSymbols()
 	if !ok || !counted {
 		return out, false, nil

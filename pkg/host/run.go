@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -244,7 +245,7 @@ func (r *Run) inNamespace(file string) error {
 	}
 	runtime.LockOSThread() // Pdeathsig is sent when the thread that started the process ends
 	signals := make(chan os.Signal, 64)
-	for _, s := range forwarded {
+	for _, s := range forwarded() {
 		if !isIgnored(s) {
 			signal.Notify(signals, s)
 		}
@@ -360,7 +361,7 @@ func stopWith(program *os.Process, signals <-chan os.Signal) {
 // forwarded are the signals that somebody may send to this process and mean the
 // program: all that Go lets a program catch. It keeps 32 to 34 to itself, of which
 // the last is glibc's SIGRTMIN.
-var forwarded = func() []os.Signal {
+func forwarded() []os.Signal {
 	all := []os.Signal{
 		unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGALRM, unix.SIGWINCH, unix.SIGIO,
 		unix.SIGPWR, unix.SIGXCPU, unix.SIGVTALRM, unix.SIGTSTP, unix.SIGCONT, unix.SIGTTIN, unix.SIGTTOU,
@@ -369,13 +370,14 @@ var forwarded = func() []os.Signal {
 		all = append(all, s)
 	}
 	return all
-}()
+}
 
 // ignored are the signals that whoever started this process lets it ignore, as
 // nohup and shells' background jobs do. Of those that Go handles from its start on,
 // it tells of two only; shells that ignore SIGINT for a background job ignore
-// SIGQUIT with it (POSIX, "Asynchronous Lists").
-var ignored = func() (signals []os.Signal) {
+// SIGQUIT with it (POSIX, "Asynchronous Lists"). [Enter] asks first, before this process
+// catches any: of a signal that it catches, Go no longer tells.
+var ignored = sync.OnceValue(func() (signals []os.Signal) {
 	if signal.Ignored(unix.SIGHUP) {
 		signals = append(signals, unix.SIGHUP)
 	}
@@ -393,14 +395,14 @@ var ignored = func() (signals []os.Signal) {
 		}
 	}
 	return signals
-}()
+})
 
-func isIgnored(s os.Signal) bool { return slices.Contains(ignored, s) }
+func isIgnored(s os.Signal) bool { return slices.Contains(ignored(), s) }
 
 // keepIgnoring lets the program ignore them too.
 func keepIgnoring() {
-	if len(ignored) > 0 {
-		signal.Ignore(ignored...)
+	if signals := ignored(); len(signals) > 0 {
+		signal.Ignore(signals...)
 	}
 }
 
@@ -447,8 +449,10 @@ func startErrno(text string) error {
 }
 
 // Enter does nothing unless this process is the one that [Run.Exec] started inside
-// a namespace; then it never returns. It must be the first thing that main calls.
+// a namespace; then it never returns. It must be the first thing that main calls:
+// it also notes which signals this process was started to ignore.
 func Enter() {
+	ignored()
 	if len(os.Args) < 1 || os.Args[0] != enterName {
 		return
 	}

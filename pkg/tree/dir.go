@@ -14,13 +14,13 @@ import (
 // buffers are one worker's, used again for each file and directory.
 type buffers struct {
 	head    []byte // the first bytes of a file
-	dirents []byte
+	dirents []byte // nil before the first directory
 }
 
 const headSize = 4096 // bytes; see elfimage.ParseHead
 
 func newBuffers() *buffers {
-	return &buffers{head: make([]byte, headSize), dirents: make([]byte, 64<<10)}
+	return &buffers{head: make([]byte, headSize)}
 }
 
 // dir is an open directory, closed when the last task that opens files in it is done.
@@ -63,6 +63,9 @@ func readDir(parent *dir, name string, follow bool, buf *buffers) (*dir, []diren
 	}
 	d := &dir{fd: fd}
 	d.refs.Store(1)
+	if buf.dirents == nil {
+		buf.dirents = make([]byte, 64<<10)
+	}
 	var entries []dirent
 	for {
 		n, err := unix.Getdents(fd, buf.dirents)

@@ -203,6 +203,9 @@ var (
 // Other editors of the file are waited for, as long as the walk is not cancelled; a
 // walk visits a file again that they have changed.
 func (f *File) Write(apply func(Writer) error) error {
+	if f.ctx != nil {
+		_ = f.ctx.Err() // a context that listens for signals does so from here on
+	}
 	if f.copy {
 		return f.writeCopy(apply)
 	}

@@ -98,13 +98,18 @@ func (w *walker[R]) run(root *node[R], o Options, emit func(R)) error {
 		jobs = runtime.GOMAXPROCS(0)
 	}
 	jobs = min(jobs, maxJobs)
+	if w.single = w.isSingle(); w.single {
+		w.work() // other goroutines would cost more than the file
+		w.collect(root, emit)
+		return nil
+	}
 	var workers sync.WaitGroup
 	for range jobs {
 		workers.Go(w.work)
 	}
 	w.collect(root, emit)
 	workers.Wait()
-	if err := w.ctx.Err(); err != nil && w.cut.Load() {
+	if w.cut.Load() {
 		return &Stopped{Visited: int(w.visited.Load()), Cause: context.Cause(w.ctx)}
 	}
 	return nil
@@ -120,6 +125,7 @@ type walker[R any] struct {
 	visit   func(*File) (R, bool)
 	visited atomic.Int64
 	cut     atomic.Bool // something was left out because ctx was cancelled
+	single  bool        // there is only one file
 	shallow bool
 	copy    bool
 	link    func(dir, name string)
@@ -370,8 +376,18 @@ func (w *walker[R]) claim(f *File) string {
 	return ""
 }
 
+// isSingle reports whether there is one file to visit, and no directory.
+func (w *walker[R]) isSingle() bool {
+	if len(w.tasks) != 1 {
+		return false
+	}
+	t, ok := w.tasks[0].(*filesTask[R])
+	return ok && len(t.names) == 1
+}
+
 func (w *walker[R]) stopped() bool {
-	if w.ctx.Err() == nil {
+	// A single file is visited; asking would start to listen for signals.
+	if w.single || w.ctx.Err() == nil {
 		return false
 	}
 	w.cut.Store(true)

@@ -1,0 +1,108 @@
+package cmd_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// Packages start a tool once for each file, so what a start does is part of what a tool
+// is. Time is not asserted; its causes are: what is linked in, what is computed before
+// main, how many threads there are, which files are opened.
+
+// shippedTags are those of nix/package.nix.
+const shippedTags = "urfave_cli_no_docs"
+
+// notLinked may not be in the program: what they compute before main, or the pages that
+// they touch, every start pays for.
+var notLinked = []string{
+	"net", "net/http", "crypto/tls", "crypto/x509", "html/template", "testing", "encoding/gob", "encoding/xml", "go/ast",
+	"github.com/google/go-cmp/cmp", "github.com/cpuguy83/go-md2man/v2/md2man", "github.com/russross/blackfriday/v2",
+	"github.com/rogpeppe/go-internal/testscript", "pgregory.net/rapid", "cuda-runpath/pkg/loader/tinyelf",
+}
+
+func TestWhatEveryStartPaysFor(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("no go command here: ", err)
+	}
+	nix, err := os.ReadFile("../nix/package.nix")
+	if err != nil || !strings.Contains(string(nix), `tags = [ "`+shippedTags+`" ];`) {
+		t.Errorf("nix/package.nix does not have the tags %q (%v)", shippedTags, err)
+	}
+	deps := strings.Fields(tool(t, "go", "list", "-tags", shippedTags, "-deps", "./runpath"))
+	for _, pkg := range notLinked {
+		if slices.Contains(deps, pkg) {
+			t.Errorf("%s is linked into cmd/runpath", pkg)
+		}
+	}
+
+	dir := t.TempDir()
+	program := filepath.Join(dir, "autoAddDriverRunpath")
+	t.Setenv("CGO_ENABLED", "0") // as nix/package.nix
+	tool(t, "go", "build", "-tags", shippedTags, "-o", program, "./runpath")
+	lib := filepath.Join(dir, "lib.so")
+	shared(t, lib)
+	tool(t, program, lib)
+
+	t.Run("before main", func(t *testing.T) {
+		cmd := exec.Command(program, lib)
+		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err != nil {
+			t.Fatal(err)
+		}
+		total := 0
+		for _, m := range regexp.MustCompile(`(?m)^init (\S+) @.* (\d+) bytes, (\d+) allocs$`).FindAllStringSubmatch(stderr.String(), -1) {
+			size, _ := strconv.Atoi(m[2])
+			allocs, _ := strconv.Atoi(m[3])
+			total += allocs
+			if strings.HasPrefix(m[1], "cuda-runpath/") && (allocs > 15 || size > 2048) {
+				t.Errorf("%s makes %d allocations of %d bytes before main; sync.OnceValue makes them when they are asked for", m[1], allocs, size)
+			}
+		}
+		// Go's library and urfave/cli make some 190 of them.
+		if total == 0 || total > 260 {
+			t.Errorf("%d allocations before main", total)
+		}
+	})
+	t.Run("one file", func(t *testing.T) {
+		strace, err := exec.LookPath("strace")
+		if err != nil {
+			t.Skip("no strace here: ", err)
+		}
+		log := filepath.Join(dir, "log")
+		out := tool(t, strace, "-f", "-o", log, "-e", "trace=openat,clone,clone3,epoll_create1,execve", program, lib)
+		if !strings.Contains(out, "1 unchanged") {
+			t.Fatal(out)
+		}
+		calls, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		threads := 0
+		for line := range strings.Lines(string(calls)) {
+			switch {
+			case strings.Contains(line, " clone(") || strings.Contains(line, " clone3("):
+				threads++
+			case strings.Contains(line, "epoll_create1"):
+				t.Errorf("waits for files that are always ready: %s", line)
+			case strings.Contains(line, "openat("):
+				// Go's own start reads the processor quota and the size of a huge page.
+				name := strings.Split(line, `"`)[1]
+				if name != lib && !strings.HasPrefix(name, "/sys/") && name != "/proc/self/cgroup" && name != "/proc/self/mountinfo" {
+					t.Errorf("opens %s", name)
+				}
+			}
+		}
+		if threads > 5 { // an empty Go program has 3 or 4
+			t.Errorf("starts %d threads for one file", threads)
+		}
+	})
+}

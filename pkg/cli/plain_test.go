@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/urfave/cli/v2"
+	"pgregory.net/rapid"
+)
+
+// leaves are the apps that packages call with files.
+func leaves() map[string]func() *cli.App {
+	return map[string]func() *cli.App{
+		"stubReplace":          StubReplace().App,
+		"autoAddDriverRunpath": AutoAddDriverRunpath().App,
+		"addCudaCompatRunpath": AddCudaCompatRunpath().App,
+		"noRunpathAmbiguity":   NoRunpathAmbiguity,
+		"autoPatchelf":         AutoPatchelf,
+	}
+}
+
+// said is what an action reads of a command line.
+func said(flags []cli.Flag, c *cli.Context) []string {
+	out := []string{fmt.Sprintf("arguments %q", c.Args().Slice()), c.App.Name}
+	for _, f := range flags {
+		name := names(f)[0]
+		value := any(nil)
+		switch f.(type) {
+		case *cli.BoolFlag:
+			value = c.Bool(name)
+		case *cli.IntFlag:
+			value = c.Int(name)
+		case *cli.StringFlag:
+			value = c.String(name)
+		case *cli.StringSliceFlag:
+			value = append([]string{}, c.StringSlice(name)...)
+		default:
+			value = fmt.Sprintf("a flag of another kind: %T", f)
+		}
+		out = append(out, fmt.Sprintf("--%s %q set %v", name, fmt.Sprint(value), c.IsSet(name)))
+	}
+	return out
+}
+
+// What plain reads, cli reads the same from the same words. Where they would differ, or
+// cli has something to say, plain leaves it to cli.
+func TestPlainReadsWhatCLIReads(t *testing.T) {
+	for name, make := range leaves() {
+		t.Run(name, func(t *testing.T) {
+			var words []string
+			for _, f := range make().Flags {
+				for _, n := range names(f) {
+					words = append(words, "-"+n, "--"+n, "--"+n+"=", "--"+n+"=true", "--"+n+"=0", "--"+n+"=x,y", "--"+n+"=1")
+				}
+			}
+			words = append(words, "a", "b c", "", "-", "--", "-vq", "-vx", "--help", "-h", "--version", "--nothing", "warn", "3", "0x10", "-1", "---json", "--=x", "é")
+			both := 0
+			check := func(t interface{ Fatalf(string, ...any) }, words ...string) {
+				app := make()
+				flags := app.Flags
+				var got []string
+				app.Action = func(c *cli.Context) error { got = said(flags, c); return nil }
+				args := flagsFirst(flags, nil, append([]string{name}, words...))
+				action := plain(context.Background(), app, args)
+				if action == nil {
+					return
+				}
+				if err := action(); err != nil {
+					t.Fatalf("%q: %v", args, err)
+				}
+				both++
+				read := got
+				got = nil
+				app = make()
+				app.Writer, app.ErrWriter = io.Discard, io.Discard
+				app.Action = func(c *cli.Context) error { got = said(flags, c); return nil }
+				if err := app.Run(args); err != nil {
+					t.Fatalf("%q: plain reads it, and cli says %v", args, err)
+				}
+				if diff := cmp.Diff(got, read); diff != "" {
+					t.Fatalf("%q: -cli +plain:\n%s", args, diff)
+				}
+			}
+			check(t, "-v", "a")
+			check(t, "-v", "--verbose", "a")
+			check(t, "--quiet", "-q", "a")
+			rapid.Check(t, func(t *rapid.T) {
+				check(t, rapid.SliceOfN(rapid.SampledFrom(words), 0, 5).Draw(t, "args")...)
+			})
+			if both == 0 {
+				t.Error("plain read none of them")
+			}
+		})
+	}
+}
+
+// The calls that packages make do not need cli.
+func TestPlainReadsWhatPackagesWrite(t *testing.T) {
+	for _, args := range [][]string{
+		{"autoAddDriverRunpath", "lib.so"},
+		{"autoAddDriverRunpath", "--force-rpath", "lib.so", "--malformed", "warn", "--driver-link=/run/opengl-driver/lib", "-q"},
+		{"stubReplace", "--quiet", "--jobs", "2", "a", "b"},
+		{"addCudaCompatRunpath", "--compat", "/compat", "a"},
+		{"noRunpathAmbiguity", "--strict", "a"},
+	} {
+		app := leaves()[args[0]]()
+		if plain(context.Background(), app, flagsFirst(app.Flags, nil, args)) == nil {
+			t.Errorf("%q: left to cli", args)
+		}
+	}
+}
