@@ -26,8 +26,8 @@ func (s Severity) rank() int {
 	return 0
 }
 
-// AtLeast reports whether a severity is as bad as another one, or worse.
-func (s Severity) AtLeast(t Severity) bool { return s.rank() >= t.rank() }
+// atLeast reports whether a severity is as bad as another one, or worse.
+func (s Severity) atLeast(t Severity) bool { return s.rank() >= t.rank() }
 
 // Rule describes one kind of finding.
 type Rule struct {

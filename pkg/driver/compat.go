@@ -29,9 +29,9 @@ const (
 	CompatNoteType  = 0
 )
 
-// ParseCompatNote reads a note's descriptor. CUDA 13.2's compat package for Orin
+// parseCompatNote reads a note's descriptor. CUDA 13.2's compat package for Orin
 // has one that is not JSON (NVIDIA/nvidia-container-toolkit 1804): that is an error.
-func ParseCompatNote(desc []byte) (CompatNote, error) {
+func parseCompatNote(desc []byte) (CompatNote, error) {
 	var n CompatNote
 	if err := json.Unmarshal(bytes.TrimRight(desc, "\x00 \n"), &n); err != nil {
 		return CompatNote{}, fmt.Errorf("the note .note.cuda.fwd_compatibility is not JSON: %w", err)
@@ -45,7 +45,7 @@ func ParseCompatNote(desc []byte) (CompatNote, error) {
 // FirstCompatNote returns the first of some descriptors that is such a note, nil where none is.
 func FirstCompatNote(descriptors [][]byte) *CompatNote {
 	for _, desc := range descriptors {
-		if n, err := ParseCompatNote(desc); err == nil {
+		if n, err := parseCompatNote(desc); err == nil {
 			return &n
 		}
 	}

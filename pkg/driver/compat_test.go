@@ -51,7 +51,7 @@ func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
 	} {
 		p := CUDALibrary{Version: test.pkg, CUDA: test.cuda}
 		if test.note != "" {
-			n, err := ParseCompatNote([]byte(test.note))
+			n, err := parseCompatNote([]byte(test.note))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,13 +65,13 @@ func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
 }
 
 func TestCompatNote(t *testing.T) {
-	n, err := ParseCompatNote([]byte(note580 + "\x00\x00"))
+	n, err := parseCompatNote([]byte(note580 + "\x00\x00"))
 	if err != nil || n.String() != "CUDA 13.0, for drivers 535, 550, 565, 570, 575, 580" || len(n.Devices) != 10 {
 		t.Errorf("%+v, %v", n, err)
 	}
 	for _, b := range []string{"", "{", "{}", "null", "[]", `{"CUDA version":""}`, `{"CUDA version":13}`, `{"CUDA version":"x.y"}`,
 		`{"format":1,"CUDA version":"13.2","driver":[535,],"device":[]}`} {
-		if n, err := ParseCompatNote([]byte(b)); err == nil {
+		if n, err := parseCompatNote([]byte(b)); err == nil {
 			t.Errorf("%q: %+v", b, n)
 		}
 	}

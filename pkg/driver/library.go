@@ -182,9 +182,9 @@ var toolkit = []string{
 	"libnvinfer*.so", "libnvonnxparser.so", "libnvparsers.so", "libcublasMp.so", "libcal.so", "libcvcuda.so",
 }
 
-// IsToolkit reports whether a name is a CUDA toolkit library's: a program that
+// isToolkit reports whether a name is a CUDA toolkit library's: a program that
 // loads one needs the driver, because these load libcuda.so.1 themselves.
-func IsToolkit(name string) bool {
+func isToolkit(name string) bool {
 	stem := base(name)
 	if stem == "" {
 		return false
@@ -199,7 +199,7 @@ func IsToolkit(name string) bool {
 
 // NeedsDriver reports whether a program that loads a library of that name needs
 // the host's driver: the name is the driver's own or the toolkit's.
-func NeedsDriver(name string) bool { return Provides(name) || IsToolkit(name) }
+func NeedsDriver(name string) bool { return Provides(name) || isToolkit(name) }
 
 // base cuts a name after its ".so"; what follows must be a version (".1",
 // ".12.4", ".580.95.05", but not ".conf"). It returns "" for any other name.

@@ -64,7 +64,7 @@ func (im *Image) DynString(d Dyn) (string, error) {
 	if d.Val >= im.StrSize {
 		return "", Malformed(d.Off, "%v is offset %#x of a string table of %d bytes", d.Tag, d.Val, im.StrSize)
 	}
-	return im.CString(im.StrOff+d.Val, im.StrOff+im.StrSize)
+	return im.cstring(im.StrOff+d.Val, im.StrOff+im.StrSize)
 }
 
 func (im *Image) dynString(tag elf.DynTag) (string, bool, error) {
@@ -116,7 +116,7 @@ func (im *Image) Interpreter() (string, error) {
 	if p.Filesz > im.size || p.Off > im.size-p.Filesz {
 		return "", Malformed(p.Off, "PT_INTERP of %d bytes lies outside the file of %d bytes", p.Filesz, im.size)
 	}
-	return im.CString(p.Off, p.Off+p.Filesz)
+	return im.cstring(p.Off, p.Off+p.Filesz)
 }
 
 // A Reason says why no run path of ours belongs in a file. "" means that one does.

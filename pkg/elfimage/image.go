@@ -503,7 +503,7 @@ func (im *Image) SectionName(i int) string {
 	if !t.InFile() || uint64(im.Sections[i].NameOff) >= t.Size {
 		return ""
 	}
-	s, err := im.CString(t.Off+uint64(im.Sections[i].NameOff), t.Off+t.Size)
+	s, err := im.cstring(t.Off+uint64(im.Sections[i].NameOff), t.Off+t.Size)
 	if err != nil {
 		return ""
 	}

@@ -74,7 +74,7 @@ func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 func (im *Image) nameVersions(versions []Version) (err error) {
 	str := func(off uint32) (string, error) {
 		at := im.StrOff + uint64(off)
-		return im.CString(at, min(at+maxVersionName, im.StrOff+im.StrSize))
+		return im.cstring(at, min(at+maxVersionName, im.StrOff+im.StrSize))
 	}
 	for i := range versions {
 		v := &versions[i]

@@ -215,9 +215,9 @@ func ReadFull(r io.ReaderAt, b []byte, off uint64) error {
 	return fmt.Errorf("reading %d bytes at offset %#x: %w", len(b), off, err)
 }
 
-// CString returns the NUL-terminated string at off, which must end before limit
+// cstring returns the NUL-terminated string at off, which must end before limit
 // (both offsets in the file).
-func (im *Image) CString(off, limit uint64) (string, error) {
+func (im *Image) cstring(off, limit uint64) (string, error) {
 	var out []byte
 	limit = min(limit, im.size)
 	for step := uint64(256); off < limit; step *= 2 {

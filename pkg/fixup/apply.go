@@ -42,8 +42,8 @@ func (p *Plan) State() State {
 	return s
 }
 
-// ErrMeanwhile says that a file is not what it was when the plan was made.
-var ErrMeanwhile = errors.New("was changed by someone else since it was read; it is left as it is")
+// errMeanwhile says that a file is not what it was when the plan was made.
+var errMeanwhile = errors.New("was changed by someone else since it was read; it is left as it is")
 
 // Step is one file that [Apply] brings from one state to another.
 type Step struct {
@@ -103,7 +103,7 @@ func (s *Step) apply(f *tree.File) error {
 	case s.To: // an earlier run, which was killed, came this far
 		return nil
 	default:
-		return ErrMeanwhile
+		return errMeanwhile
 	}
 	change := elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}}
 	if s.To.Interpreter != s.From.Interpreter {

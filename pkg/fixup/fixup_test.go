@@ -62,12 +62,12 @@ func TestHintsForWhatPrebuiltSoftwareAsksFor(t *testing.T) {
 		"libssl.so.3": "openssl", "libcrypt.so.1": "libxcrypt-legacy", "libtinfo.so.5": "ncurses5", "libtinfo.so.6": "ncurses",
 		"libQt5Core.so.5": "libsForQt5.qtbase", "libX11.so.6": "libX11", "libnss3.so": "nss", "libnvrtc-builtins.so.12.4": "cudaPackages.cuda_nvrtc",
 	} {
-		if got := h.Attribute(soname); len(got) != 1 || got[0] != want {
+		if got := h.attribute(soname); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %q", soname, got)
 		}
 	}
 	for _, none := range []string{"libnothing.so.1", "", "libcudart", ".so"} {
-		if got := h.Attribute(none); got != nil {
+		if got := h.attribute(none); got != nil {
 			t.Errorf("%q: %q", none, got)
 		}
 	}
@@ -80,10 +80,10 @@ not a line of either kind
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"zlib", "hidden.lib"}, h.Attribute("libz.so.1")); diff != "" {
+	if diff := cmp.Diff([]string{"zlib", "hidden.lib"}, h.attribute("libz.so.1")); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"mypackage"}, h.Attribute("libnothing.so.1")); diff != "" {
+	if diff := cmp.Diff([]string{"mypackage"}, h.attribute("libnothing.so.1")); diff != "" {
 		t.Error(diff)
 	}
 }

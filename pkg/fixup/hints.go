@@ -15,9 +15,9 @@ type Hints struct {
 	exact map[string][]string // by soname, from files
 }
 
-// Attribute returns the nixpkgs attributes of packages that have a library, the
+// attribute returns the nixpkgs attributes of packages that have a library, the
 // likeliest first.
-func (h *Hints) Attribute(soname string) []string {
+func (h *Hints) attribute(soname string) []string {
 	if h != nil {
 		if a := h.exact[soname]; a != nil {
 			return a

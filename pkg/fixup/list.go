@@ -18,7 +18,7 @@ import (
 // nothing, the run path stays.
 func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	var l runpath.List
-	if o.Program() || r.s.Dlopen {
+	if o.program() || r.s.Dlopen {
 		l = append(l, clean(r.s.RuntimeDependencies)...)
 	}
 	origins := originEntries(o)

@@ -138,14 +138,14 @@ func libCOfInterpreter(interp string) LibC {
 	return UnknownLibC
 }
 
-// Malformed reports whether the file begins like an ELF file and contradicts itself.
-func (o *Object) Malformed() bool {
+// malformed reports whether the file begins like an ELF file and contradicts itself.
+func (o *Object) malformed() bool {
 	var format *elfimage.FormatError
 	return errors.As(o.Err, &format)
 }
 
-// Program reports whether the file has an interpreter to set.
-func (o *Object) Program() bool { return o.Interp != "" }
+// program reports whether the file has an interpreter to set.
+func (o *Object) program() bool { return o.Interp != "" }
 
 // lacks returns the versions that from needs of a library named name and that o does not define.
 func (o *Object) lacks(from *Object, name string) []string {

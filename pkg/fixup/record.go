@@ -58,12 +58,12 @@ func (s Snapshot) state() State {
 	return State{tag, s.RunPath, s.Interpreter}
 }
 
-// RecordFile returns where the record of a tree is kept: beside it.
-func RecordFile(root string) string { return strings.TrimRight(root, "/") + ".autopatchelf.json" }
+// recordFile returns where the record of a tree is kept: beside it.
+func recordFile(root string) string { return strings.TrimRight(root, "/") + ".autopatchelf.json" }
 
 // OpenRecord reads the record of a tree; an empty one where there is none.
 func OpenRecord(root string) (*Record, error) {
-	r := &Record{Version: 1, file: RecordFile(root), root: absolute(root)}
+	r := &Record{Version: 1, file: recordFile(root), root: absolute(root)}
 	b, err := os.ReadFile(r.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil

@@ -47,7 +47,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 					if a.Stub == "" {
 						a.Stub = r.stub(name)
 					}
-					for _, attribute := range hints.Attribute(name) {
+					for _, attribute := range hints.attribute(name) {
 						if !slices.Contains(a.Attributes, attribute) {
 							a.Attributes = append(a.Attributes, attribute)
 						}

@@ -206,7 +206,7 @@ func (r *Resolver) Resolve(o *Object) *Plan {
 	p := &Plan{Object: o, Before: runpath.Parse(o.List), Tag: o.Tag}
 	p.After = p.Before
 	switch {
-	case o.Malformed():
+	case o.malformed():
 		p.Skip, p.SkipWarn = "it is malformed: "+o.Err.Error(), true
 		return p
 	case o.Err != nil:
@@ -226,7 +226,7 @@ func (r *Resolver) Resolve(o *Object) *Plan {
 	if p.Skip != "" {
 		return p
 	}
-	if in != nil && o.Program() && !r.s.KeepInterpreter {
+	if in != nil && o.program() && !r.s.KeepInterpreter {
 		p.Interpreter = in.Path
 	}
 	r.needs(o, in, p)

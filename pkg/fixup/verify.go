@@ -33,7 +33,7 @@ func Verify(plans []*Plan, o loader.Options) ([]Surprise, error) {
 	var out []Surprise
 	seen := map[Surprise]bool{}
 	for _, p := range plans {
-		if p.Skip != "" || p.Err != nil || !p.Object.Program() {
+		if p.Skip != "" || p.Err != nil || !p.Object.program() {
 			continue
 		}
 		if _, err := os.Stat(p.State().Interpreter); err != nil {

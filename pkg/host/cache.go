@@ -250,16 +250,16 @@ func (c *Cache) make(h *Host, m Machine, dirs []string, choice CompatChoice) (*s
 
 // offer makes the directory of an offer, if it is not there and whole, in one rename.
 func (c *Cache) offer(o *Offer) (string, error) {
-	key, err := o.Key()
+	key, err := o.digest()
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(c.Dir, key)
-	if o.Same(dir) && c.whole(dir) {
+	if o.same(dir) && c.whole(dir) {
 		return dir, nil
 	}
 	fresh := filepath.Join(c.Dir, freshName+random())
-	if err := o.Make(fresh, key); err != nil {
+	if err := o.make(fresh, key); err != nil {
 		os.RemoveAll(fresh)
 		return "", fmt.Errorf("preparing the driver's libraries: %w", err)
 	}

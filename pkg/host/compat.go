@@ -23,9 +23,9 @@ type Compat struct {
 	Source  string             `json:"source"`
 }
 
-// CUDALibraryAt reads what a libcuda.so.1 says of itself: its note, the version in
+// cudaLibraryAt reads what a libcuda.so.1 says of itself: its note, the version in
 // its name and, without a note, the compiler release named inside.
-func CUDALibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
+func cudaLibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
 	l := driver.CUDALibrary{Path: name}
 	file, err := root.Resolve(name)
 	if err != nil {
@@ -51,11 +51,11 @@ func CUDALibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
 	return l, nil
 }
 
-// CUDA returns what is known of the driver's own libcuda.so.1.
-func (h *Host) CUDA(d *Driver) driver.CUDALibrary {
+// cuda returns what is known of the driver's own libcuda.so.1.
+func (h *Host) cuda(d *Driver) driver.CUDALibrary {
 	for _, lib := range d.Libraries {
 		if lib.Name == "libcuda.so" {
-			l, _ := CUDALibraryAt(h.Root, lib.File)
+			l, _ := cudaLibraryAt(h.Root, lib.File)
 			if l.Version == "" {
 				l.Version = d.Version
 			}
@@ -72,11 +72,11 @@ func (h *Host) CUDA(d *Driver) driver.CUDALibrary {
 // Compat says what a compat package in a directory does for the host whose driver is d.
 func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
 	c := Compat{Dir: dir}
-	l, err := CUDALibraryAt(h.Root, path.Join(dir, driver.LibCUDA))
+	l, err := cudaLibraryAt(h.Root, path.Join(dir, driver.LibCUDA))
 	if err != nil {
 		return c, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, reason(err))
 	}
-	v := driver.Compat(l, h.CUDA(d))
+	v := driver.Compat(l, h.cuda(d))
 	c.Library, c.Verdict, c.Reason, c.Source = l, v.Help, v.Reason, v.Source
 	return c, nil
 }
@@ -95,7 +95,7 @@ func CompatJudge(root, from string) func(file string) (driver.CompatVerdict, boo
 		if from != "" {
 			h = &Host{From: []string{from}}
 		}
-		p, err := CUDALibraryAt(sysroot.Root{}, file)
+		p, err := cudaLibraryAt(sysroot.Root{}, file)
 		if err != nil {
 			return driver.CompatVerdict{}, false
 		}
@@ -107,7 +107,7 @@ func CompatJudge(root, from string) func(file string) (driver.CompatVerdict, boo
 		own, ok := known[m.Name]
 		if !ok {
 			if d, err := h.Find(m); err == nil {
-				own = h.CUDA(d)
+				own = h.cuda(d)
 			}
 			known[m.Name] = own
 		}

@@ -209,7 +209,7 @@ func (h *Host) doctorRejected(d *Diagnosis, drv *Driver) {
 
 // doctorCUDA returns the CUDA version that the driver supports, "" if it cannot be told.
 func (h *Host) doctorCUDA(d *Diagnosis, drv *Driver) string {
-	own := h.CUDA(drv)
+	own := h.cuda(drv)
 	if own.CUDA != "" {
 		d.add("CUDA", Good, own.CUDASource, "", "the driver supports up to %s", own.CUDA)
 	} else if drv.Directory != "" {

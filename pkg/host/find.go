@@ -459,7 +459,7 @@ func (h *Host) MachineOfProgram(program string, m Machine) Machine {
 		return m
 	}
 	f.Close()
-	for _, other := range Machines {
+	for _, other := range machines {
 		if other.Machine == im.Machine && other.Class == im.Class {
 			return other
 		}

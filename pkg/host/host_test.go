@@ -262,14 +262,14 @@ func relink(at, target string) error {
 func TestOffersAreCompared(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "offer")
 	o := &Offer{Entries: []Entry{{Name: "libcuda.so", Target: "libcuda.so.1"}, {Name: "libcuda.so.1", Target: "/usr/lib/libcuda.so.1"}, {Name: "host/libX11.so.6", Target: "/x"}}}
-	if o.Same(dir) {
+	if o.same(dir) {
 		t.Error("it is not there yet")
 	}
-	key, err := o.Key()
+	key, err := o.digest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Make(dir, key); err != nil || !o.Same(dir) {
+	if err := o.make(dir, key); err != nil || !o.same(dir) {
 		t.Fatal(err)
 	}
 	for what, spoil := range map[string]func() error{
@@ -282,13 +282,13 @@ func TestOffersAreCompared(t *testing.T) {
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
-		if o.Same(dir) {
+		if o.same(dir) {
 			t.Errorf("%s was not seen", what)
 		}
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.Make(dir, key); err != nil || !o.Same(dir) {
+		if err := o.make(dir, key); err != nil || !o.same(dir) {
 			t.Fatal(err)
 		}
 	}
@@ -296,7 +296,7 @@ func TestOffersAreCompared(t *testing.T) {
 		t.Errorf("%q", key)
 	}
 	o.Entries[0].Target = "other"
-	if other, _ := o.Key(); other == key {
+	if other, _ := o.digest(); other == key {
 		t.Error("another target, the same key")
 	}
 }

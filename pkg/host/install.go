@@ -36,7 +36,7 @@ type Install struct {
 // new one. It changes nothing where the right set is there already. The error is
 // ErrChanging where the driver was upgraded meanwhile.
 func (h *Host) Install(d *Driver, o *Offer, prefix string, dryRun bool) (*Install, error) {
-	key, err := o.Key()
+	key, err := o.digest()
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (in *Install) judge(dir string, o *Offer, gen string) error {
 		switch {
 		case err != nil:
 			return err
-		case target == gen && o.Same(filepath.Join(dir, gen)):
+		case target == gen && o.same(filepath.Join(dir, gen)):
 			in.Action = "unchanged"
 		case isGeneration(target):
 			in.Action = "replaced"
@@ -128,9 +128,9 @@ const (
 // switchTo makes the generation, if it is not there, and lets dir/lib lead to it.
 func switchTo(dir, gen string, o *Offer, key string) error {
 	suffix := random()
-	if !o.Same(gen) {
+	if !o.same(gen) {
 		fresh := filepath.Join(dir, freshName+suffix)
-		if err := o.Make(fresh, key); err != nil {
+		if err := o.make(fresh, key); err != nil {
 			return err
 		}
 		// A damaged generation of the same name is put aside: links to its name keep leading somewhere.
@@ -196,12 +196,12 @@ func removeLeftOver(dir string) error {
 func (h *Host) UninstallAll(prefix string, dryRun bool) ([]*Install, error) {
 	done := []*Install{}
 	seen := map[string]bool{}
-	for _, m := range Machines {
+	for _, m := range machines {
 		if seen[m.link(prefix)] {
 			continue
 		}
 		seen[m.link(prefix)] = true
-		in, err := h.Uninstall(m, prefix, dryRun)
+		in, err := h.uninstall(m, prefix, dryRun)
 		if err != nil {
 			return done, err
 		}
@@ -212,10 +212,10 @@ func (h *Host) UninstallAll(prefix string, dryRun bool) ([]*Install, error) {
 	return done, nil
 }
 
-// Uninstall removes what Install made below a prefix for a machine, finished or
+// uninstall removes what Install made below a prefix for a machine, finished or
 // not, and the prefix where nothing else is in it. It returns nil where there is
 // nothing to remove.
-func (h *Host) Uninstall(m Machine, prefix string, dryRun bool) (*Install, error) {
+func (h *Host) uninstall(m Machine, prefix string, dryRun bool) (*Install, error) {
 	link := m.link(prefix)
 	dir, err := h.prefixDir(link)
 	if err != nil {

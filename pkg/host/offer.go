@@ -163,8 +163,8 @@ func (o *Offer) sort() {
 	sort.Slice(o.Entries, func(i, j int) bool { return o.Entries[i].Name < o.Entries[j].Name })
 }
 
-// Key names the offer by its contents: the same names, targets, bytes and run paths give the same key.
-func (o *Offer) Key() (string, error) {
+// digest names the offer by its contents: the same names, targets, bytes and run paths give the same key.
+func (o *Offer) digest() (string, error) {
 	return o.key(func(e Entry) ([]byte, error) {
 		f, err := os.Open(e.Copy)
 		if err != nil {
@@ -202,9 +202,9 @@ var ErrChanging = errors.New("the driver was changed while it was copied")
 // beforeCopy is called before the files of an offer are copied, for tests.
 var beforeCopy = func() {}
 
-// Make writes the offer into a new directory dir, whose parent exists, and syncs
+// make writes the offer into a new directory dir, whose parent exists, and syncs
 // it. What is copied must be what key was made of, else the error is ErrChanging.
-func (o *Offer) Make(dir, key string) error {
+func (o *Offer) make(dir, key string) error {
 	beforeCopy()
 	if err := mkdir(dir, 0o755); err != nil {
 		return err
@@ -283,10 +283,10 @@ func copyWithRunPath(from, to, list string) ([]byte, error) {
 	return content.Sum(nil), out.Close()
 }
 
-// Same reports whether a directory holds exactly the offer's links and copies and
+// same reports whether a directory holds exactly the offer's links and copies and
 // nothing else. Of a copy it looks at the run path and that it is not cut off; its
 // bytes are taken to be what the directory's key says they are.
-func (o *Offer) Same(dir string) bool {
+func (o *Offer) same(dir string) bool {
 	want := map[string]Entry{}
 	for _, e := range o.Entries {
 		want[e.Name] = e

@@ -20,8 +20,8 @@ type Machine struct {
 	libs   []string // the distributions' library directories
 }
 
-// Machines are those that NVIDIA ships, or shipped, the driver for (the driver's README, "Minimum Requirements").
-var Machines = []Machine{
+// machines are those that NVIDIA ships, or shipped, the driver for (the driver's README, "Minimum Requirements").
+var machines = []Machine{
 	{"x86_64", ldcache.ABI{Machine: elf.EM_X86_64, Class: elf.ELFCLASS64}, "x86_64-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
 	{"i386", ldcache.ABI{Machine: elf.EM_386, Class: elf.ELFCLASS32}, "i386-linux-gnu", []string{"/usr/lib32", "/lib32", "/usr/lib"}},
 	{"aarch64", ldcache.ABI{Machine: elf.EM_AARCH64, Class: elf.ELFCLASS64}, "aarch64-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
@@ -36,7 +36,7 @@ func MachineNamed(name string) (Machine, error) {
 		name = n
 	}
 	var names []string
-	for _, m := range Machines {
+	for _, m := range machines {
 		if m.Name == name {
 			return m, nil
 		}
@@ -55,7 +55,7 @@ func MachineOf(root sysroot.Root) (Machine, error) {
 			for _, name := range found {
 				if im, f, err := openImage(root, name); err == nil {
 					f.Close()
-					for _, m := range Machines {
+					for _, m := range machines {
 						if m.Machine == im.Machine && m.Class == im.Class {
 							return m, nil
 						}

@@ -20,10 +20,10 @@ import (
 	"cuda-runpath/pkg/sysroot"
 )
 
-// GPUFeatures are the system features by which a derivation asks for a GPU: "cuda",
+// gpuFeatures are the system features by which a derivation asks for a GPU: "cuda",
 // as nixpkgs' checks of CUDA packages do, and those of nixpkgs'
 // programs.nix-required-mounts.
-var GPUFeatures = []string{"cuda", "gpu", "nvidia-gpu", "opengl"}
+var gpuFeatures = []string{"cuda", "gpu", "nvidia-gpu", "opengl"}
 
 // SandboxHook is the name of the script that is Nix's pre-build-hook.
 const SandboxHook = "hostDriver-sandbox"
@@ -31,7 +31,7 @@ const SandboxHook = "hostDriver-sandbox"
 // AsksForGPU reports whether a derivation, the contents of a .drv file, has one of
 // GPUFeatures among its requiredSystemFeatures, with structured attributes or not.
 func AsksForGPU(drv []byte) (bool, error) {
-	if !slices.ContainsFunc(GPUFeatures, func(f string) bool { return bytes.Contains(drv, []byte(f)) }) {
+	if !slices.ContainsFunc(gpuFeatures, func(f string) bool { return bytes.Contains(drv, []byte(f)) }) {
 		return false, nil // and whatever else is wrong with it is no concern of ours
 	}
 	env, err := environmentOf(string(drv))
@@ -56,7 +56,7 @@ func AsksForGPU(drv []byte) (bool, error) {
 			return false, errors.New("__json: requiredSystemFeatures is neither a list nor a string")
 		}
 	}
-	return slices.ContainsFunc(features, func(f string) bool { return slices.Contains(GPUFeatures, f) }), nil
+	return slices.ContainsFunc(features, func(f string) bool { return slices.Contains(gpuFeatures, f) }), nil
 }
 
 // ReadDerivation reads a .drv file, named as Nix names it to a pre-build-hook. In a
@@ -213,7 +213,7 @@ const (
 // SandboxConfig returns the lines for nix.conf that make a program the
 // pre-build-hook. The system features are added to those that are there.
 func SandboxConfig(hook string) string {
-	return configBegin + "\npre-build-hook = " + hook + "\nextra-system-features = " + strings.Join(GPUFeatures, " ") + "\n" + configEnd + "\n"
+	return configBegin + "\npre-build-hook = " + hook + "\nextra-system-features = " + strings.Join(gpuFeatures, " ") + "\n" + configEnd + "\n"
 }
 
 // WriteSandboxConfig puts the lines at the end of a nix.conf, where nothing after
@@ -361,7 +361,7 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 	}
 	c, err := readNixConfig(h.Root, file, bytes.NewReader(b))
 	configure := "sudo hostDriver sandbox --configure --write"
-	asks := slices.ContainsFunc(c.features, func(f string) bool { return slices.Contains(GPUFeatures, f) })
+	asks := slices.ContainsFunc(c.features, func(f string) bool { return slices.Contains(gpuFeatures, f) })
 	switch {
 	case err != nil:
 		d.add(subject, Note, file, "", "%v", err)
@@ -370,7 +370,7 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 	case c.hook != "" && !h.exists(c.hook):
 		d.add(subject, Warning, file, configure, "the pre-build-hook %s does not exist: every build fails", c.hook)
 	case path.Base(c.hook) == SandboxHook && !asks:
-		d.add(subject, Warning, file, configure, "get the GPU by %s where they ask for it, but the system features name none of %s", c.hook, strings.Join(GPUFeatures, ", "))
+		d.add(subject, Warning, file, configure, "get the GPU by %s where they ask for it, but the system features name none of %s", c.hook, strings.Join(gpuFeatures, ", "))
 	case path.Base(c.hook) == SandboxHook:
 		d.add(subject, Good, file, "", "get the GPU by %s where their requiredSystemFeatures ask for it", c.hook)
 	case c.hook != "":

@@ -4,8 +4,8 @@ import "debug/elf"
 
 // Kinds of library, in the low byte of an entry's flags.
 const (
-	FlagELF   = 1 // FLAG_ELF: a library for no particular C library
-	FlagLibc6 = 3 // FLAG_ELF_LIBC6: a library for glibc
+	flagELF   = 1 // FLAG_ELF: a library for no particular C library
+	flagLibc6 = 3 // FLAG_ELF_LIBC6: a library for glibc
 )
 
 // ABI says for which loader a file is, by three fields of its ELF header.
@@ -44,9 +44,9 @@ const (
 	flagLarchHard  = 0x1200
 )
 
-// DefaultFlags returns the flags with which ldconfig enters a library of the ABI,
+// defaultFlags returns the flags with which ldconfig enters a library of the ABI,
 // and which its loader prefers (_DL_CACHE_DEFAULT_ID in each machine's dl-cache.h).
-func (a ABI) DefaultFlags() uint32 {
+func (a ABI) defaultFlags() uint32 {
 	long := a.Class == elf.ELFCLASS64
 	choose := func(ok bool, yes, no uint32) uint32 {
 		if ok {
@@ -83,23 +83,23 @@ func (a ABI) DefaultFlags() uint32 {
 	case elf.EM_LOONGARCH:
 		required = choose(a.Flags&larchFloat == larchDouble, flagLarchHard, flagLarchSoft)
 	}
-	return required | FlagLibc6
+	return required | flagLibc6
 }
 
 // accepts is _dl_cache_check_flags.
 func (a ABI) accepts(flags uint32) bool {
-	id := a.DefaultFlags()
+	id := a.defaultFlags()
 	if flags == id {
 		return true
 	}
 	switch {
-	case a.Machine == elf.EM_ARM && id == FlagLibc6:
+	case a.Machine == elf.EM_ARM && id == flagLibc6:
 		// The file does not say which floating-point ABI its loader has.
-		return flags == flagARMHard|FlagLibc6 || flags == flagARMSoft|FlagLibc6
+		return flags == flagARMHard|flagLibc6 || flags == flagARMSoft|flagLibc6
 	case a.Machine == elf.EM_ARM:
-		return flags == FlagLibc6
-	case id == FlagLibc6: // i386, ppc, s390, sparc, m68k, o32 …: the generic dl-cache.h
-		return flags == FlagELF
+		return flags == flagLibc6
+	case id == flagLibc6: // i386, ppc, s390, sparc, m68k, o32 …: the generic dl-cache.h
+		return flags == flagELF
 	}
 	return false
 }

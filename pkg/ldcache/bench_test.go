@@ -16,7 +16,7 @@ func desktop() []byte {
 			abi, dir = i386, "/usr/lib/i386-linux-gnu"
 		}
 		soname := fmt.Sprintf("libsomething-%d.so.%d", i/8*8, i%8/4)
-		f.entries = append(f.entries, Entry{Flags: abi.DefaultFlags(), Soname: soname, Path: dir + "/" + soname})
+		f.entries = append(f.entries, Entry{Flags: abi.defaultFlags(), Soname: soname, Path: dir + "/" + soname})
 	}
 	return f.bytes()
 }

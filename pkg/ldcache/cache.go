@@ -33,8 +33,8 @@ const (
 	maxCache        = 16 << 20 // bytes; a desktop's has some hundred thousand
 )
 
-// ErrNotCache means that the file does not begin as a loader cache does.
-var ErrNotCache = errors.New("not a loader cache (ld.so.cache)")
+// errNotCache means that the file does not begin as a loader cache does.
+var errNotCache = errors.New("not a loader cache (ld.so.cache)")
 
 // FormatError says that a cache contradicts itself, and where.
 type FormatError struct {
@@ -94,15 +94,15 @@ type Entry struct {
 	HWCapName string
 }
 
-// Named reports whether the entry is for a glibc-hwcaps directory (dl_cache_hwcap_extension).
-func (e Entry) Named() bool { return e.HWCap>>32&^isaLevelMask == hwcapExtension>>32 }
+// named reports whether the entry is for a glibc-hwcaps directory (dl_cache_hwcap_extension).
+func (e Entry) named() bool { return e.HWCap>>32&^isaLevelMask == hwcapExtension>>32 }
 
 // Parse reads a cache of size bytes. It returns ErrNotCache for another kind of
 // file, and *FormatError for one that the loader does not use at all. A cache of
 // which a part can be used is returned with [Cache.Damage] set.
 func Parse(r io.ReaderAt, size int64) (*Cache, error) {
 	if size < headerOld {
-		return nil, ErrNotCache
+		return nil, errNotCache
 	}
 	if size > maxCache {
 		return nil, malformed(0, "a cache of %d bytes", size)
@@ -116,7 +116,7 @@ func Parse(r io.ReaderAt, size int64) (*Cache, error) {
 	}
 	isNew := string(head) == magicNew
 	if !isNew && !bytes.HasPrefix(head, []byte(magicOld)) {
-		return nil, ErrNotCache
+		return nil, errNotCache
 	}
 	b := make([]byte, size)
 	if n, err := r.ReadAt(b, 0); err != nil && (err != io.EOF || int64(n) < size) {
@@ -204,7 +204,7 @@ func (c *Cache) parseNew(b []byte, start int) error {
 		at := start + headerNew + i*entryNew
 		e := c.entry(b, at, start)
 		e.HWCap = c.Order.Uint64(b[at+16:])
-		if index := e.HWCap & (1<<32 - 1); e.Named() && index < uint64(len(names)) {
+		if index := e.HWCap & (1<<32 - 1); e.named() && index < uint64(len(names)) {
 			e.HWCapName = names[index]
 		}
 	}

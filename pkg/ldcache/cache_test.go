@@ -264,7 +264,7 @@ func TestFlagsOfEachMachine(t *testing.T) {
 		{ABI{elf.EM_MIPS, elf.ELFCLASS32, 0}, 3}, {ABI{elf.EM_LOONGARCH, elf.ELFCLASS64, 0x43}, 0x1203},
 		{ABI{elf.EM_SPARCV9, elf.ELFCLASS64, 0}, 0x103}, {ABI{elf.EM_68K, elf.ELFCLASS32, 0}, 3},
 	} {
-		if got := test.abi.DefaultFlags(); got != test.want {
+		if got := test.abi.defaultFlags(); got != test.want {
 			t.Errorf("%v: %#x, want %#x", test.abi, got, test.want)
 		}
 	}
@@ -319,7 +319,7 @@ func TestDamagedCaches(t *testing.T) {
 		}
 	}
 	for _, s := range []string{"", "#!/bin/sh\nexec true\n", "\x7fELF", "ld.so-1.7.0", strings.Repeat("x", 100)} {
-		if _, err := Parse(strings.NewReader(s), int64(len(s))); err != ErrNotCache {
+		if _, err := Parse(strings.NewReader(s), int64(len(s))); err != errNotCache {
 			t.Errorf("%q: %v", s, err)
 		}
 	}
@@ -375,7 +375,7 @@ func sameAsPrinted(t *testing.T, file string) *Cache {
 		t.Fatal(err)
 	}
 	c := parse(t, b)
-	types := map[string]uint32{"ELF": FlagELF, "libc6": FlagLibc6}
+	types := map[string]uint32{"ELF": flagELF, "libc6": flagLibc6}
 	kinds := map[string]uint32{"": 0, ",x86-64": 0x300, ",x32": 0x800, ",AArch64": 0xa00, ",hard-float": 0x900}
 	var want, got []string
 	for _, line := range strings.Split(string(out), "\n") {
@@ -499,7 +499,7 @@ func FuzzParse(f *testing.F) {
 		c, err := Parse(bytes.NewReader(b), int64(len(b)))
 		if err != nil {
 			var fe *FormatError
-			if err != ErrNotCache && (!errors.As(err, &fe) || fe.Off < 0) {
+			if err != errNotCache && (!errors.As(err, &fe) || fe.Off < 0) {
 				t.Errorf("%v", err)
 			}
 			return

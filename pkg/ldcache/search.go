@@ -29,10 +29,10 @@ func (c *Cache) Lookup(soname string) []Entry {
 	}
 	sort.SliceStable(found, func(i, j int) bool {
 		a, b := found[i], found[j]
-		if a.Named() != b.Named() {
-			return a.Named()
+		if a.named() != b.named() {
+			return a.named()
 		}
-		return a.Named() && hwcapRank(a.HWCapName) < hwcapRank(b.HWCapName)
+		return a.named() && hwcapRank(a.HWCapName) < hwcapRank(b.HWCapName)
 	})
 	return found
 }
@@ -60,7 +60,7 @@ const hwcapTLS = 1 << 63
 // for a glibc-hwcaps directory the rank among those.
 func (p *Processor) uses(e *Entry) (rank int, ok bool) {
 	switch {
-	case e.Named() && len(p.Subdirs) > 0:
+	case e.named() && len(p.Subdirs) > 0:
 		if level := e.HWCap >> 32 & isaLevelMask; p.ISA != 0 && p.ISA&(1<<level) == 0 {
 			return 0, false // dl_cache_hwcap_isa_level_compatible
 		}
@@ -79,7 +79,7 @@ func (p *Processor) uses(e *Entry) (rank int, ok bool) {
 // search_cache of elf/dl-cache.c, which also in a cache with damaged entries, or
 // with entries out of order, finds what that finds.
 func (c *Cache) Resolve(soname string, abi ABI, cpu Processor) (best Entry, ok bool) {
-	id := abi.DefaultFlags()
+	id := abi.defaultFlags()
 	left, right := 0, len(c.Entries)-1
 	for left <= right {
 		middle := (left + right) / 2
@@ -108,7 +108,7 @@ func (c *Cache) Resolve(soname string, abi ABI, cpu Processor) (best Entry, ok b
 			if !abi.accepts(e.Flags) || c.damaged[middle].path {
 				continue
 			}
-			named := e.Named() && len(cpu.Subdirs) > 0
+			named := e.named() && len(cpu.Subdirs) > 0
 			if !named && ok && c.Format != Old {
 				break
 			}

@@ -241,7 +241,7 @@ func (in *Interpreter) muslConstants(data []byte, a abi) {
 
 // muslSearch returns musl's default list, and where it comes from.
 func (l *Loader) muslSearch(in *Interpreter) (dirs []string, from string) {
-	f, err := l.files.Read(in.Cache, 1<<20)
+	f, err := l.files.read(in.Cache, 1<<20)
 	if err != nil {
 		if !os.IsNotExist(err) {
 			return nil, in.Cache
@@ -251,8 +251,8 @@ func (l *Loader) muslSearch(in *Interpreter) (dirs []string, from string) {
 	return strings.FieldsFunc(string(f), func(r rune) bool { return r == ':' || r == '\n' }), in.Cache
 }
 
-// Read returns the contents of a file of at most limit bytes.
-func (fs *Files) Read(p string, limit int64) ([]byte, error) {
+// read returns the contents of a file of at most limit bytes.
+func (fs *Files) read(p string, limit int64) ([]byte, error) {
 	at := fs.place(p)
 	if at.errno != 0 {
 		return nil, at.errno

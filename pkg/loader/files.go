@@ -413,8 +413,8 @@ func (f *File) read(im *elfimage.Image) (err error) {
 	return nil
 }
 
-// Problem says in words why the file cannot be read, or "".
-func (f *File) Problem() string {
+// problem says in words why the file cannot be read, or "".
+func (f *File) problem() string {
 	switch {
 	case f.errno == syscall.ENOENT:
 		return "does not exist"

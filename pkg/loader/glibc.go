@@ -42,7 +42,7 @@ func (s *Load) startGLibc() {
 		preload(strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return r == ' ' || r == ':' }), Preload)
 	}
 	if in.Preload != "" {
-		if b, err := s.l.files.Read(in.Preload, 1<<20); err == nil {
+		if b, err := s.l.files.read(in.Preload, 1<<20); err == nil {
 			for line := range strings.Lines(string(b)) {
 				line, _, _ = strings.Cut(line, "#")
 				preload(strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(": \t\n", r) }), PreloadFile)

@@ -269,7 +269,7 @@ func (l *Loader) Load(p string) (*Load, error) {
 	}
 	f := l.files.openHost(at.host)
 	if f.ELF == nil || f.Err != nil {
-		if why := f.Problem(); why != "" {
+		if why := f.problem(); why != "" {
 			return nil, errors.New(why)
 		}
 	}

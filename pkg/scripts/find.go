@@ -42,8 +42,8 @@ type Place struct {
 	Replace    string
 }
 
-// Link is what stands in Place.Replace for the driver's directory.
-const Link = "@LINK@"
+// mark is what stands in Place.Replace for the driver's directory.
+const mark = "@LINK@"
 
 // loading are the names of calls that load a library by the name that they are
 // given: ctypes, cffi, Cython's and C's dlfcn, JavaScript's ffi packages.
@@ -207,7 +207,7 @@ func linked(name string) string {
 	if l, ok := driver.Lookup(name); ok && strings.HasSuffix(name, ".so") && l.Soname != "" {
 		name = l.Soname
 	}
-	return Link + "/" + name
+	return mark + "/" + name
 }
 
 // loads reports whether the innermost brackets are the arguments of a loading call,
@@ -401,7 +401,7 @@ func Fix(text string, places []Place, link string) string {
 			continue
 		}
 		b.WriteString(text[at:p.Start])
-		b.WriteString(strings.ReplaceAll(p.Replace, Link, link))
+		b.WriteString(strings.ReplaceAll(p.Replace, mark, link))
 		at = p.End
 	}
 	b.WriteString(text[at:])
@@ -456,7 +456,7 @@ func (p Place) Substitute(text string, places []Place) string {
 		from, to = from-1, to+1
 	}
 	old := text[from:to]
-	return "--replace-fail " + quote(old) + " " + quote(text[from:p.Start]+strings.ReplaceAll(p.Replace, Link, link)+text[p.End:to])
+	return "--replace-fail " + quote(old) + " " + quote(text[from:p.Start]+strings.ReplaceAll(p.Replace, mark, link)+text[p.End:to])
 }
 
 // quote quotes for the shell in a way that an indented string of Nix does not read otherwise.

@@ -187,9 +187,9 @@ type Writer interface {
 
 // Errors of Write that say what to do.
 var (
-	ErrBusy     = errors.New("is being executed (text file busy): stop the program, or edit a copy and rename it")
-	ErrChanged  = errors.New("was changed by someone else while it was read; nothing was written")
-	ErrReadOnly = errors.New("cannot be made writable")
+	errBusy     = errors.New("is being executed (text file busy): stop the program, or edit a copy and rename it")
+	errChanged  = errors.New("was changed by someone else while it was read; nothing was written")
+	errReadOnly = errors.New("cannot be made writable")
 )
 
 // Write opens the file for writing and hands it to apply. The inode, owner, mode
@@ -233,7 +233,7 @@ func (f *File) openForWriting(mode uint32) (int, error) {
 	fd, err := openat(f.dir.fd, f.name, flags)
 	if errors.Is(err, unix.EACCES) && mode&unix.S_IWUSR == 0 {
 		if err := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode|unix.S_IWUSR) }); err != nil {
-			return -1, fmt.Errorf("%w (mode %#o): %w", ErrReadOnly, mode, err)
+			return -1, fmt.Errorf("%w (mode %#o): %w", errReadOnly, mode, err)
 		}
 		fd, err = openat(f.dir.fd, f.name, flags)
 		if back := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode) }); back != nil && err == nil {
@@ -243,9 +243,9 @@ func (f *File) openForWriting(mode uint32) (int, error) {
 	}
 	switch {
 	case errors.Is(err, unix.ETXTBSY):
-		return -1, ErrBusy
+		return -1, errBusy
 	case errors.Is(err, unix.ELOOP):
-		return -1, ErrChanged
+		return -1, errChanged
 	case err != nil:
 		return -1, fmt.Errorf("opening for writing: %w", err)
 	}
@@ -281,7 +281,7 @@ func (f *File) lock(fd int) error {
 	}
 	if now.Dev != f.stat.Dev || now.Ino != f.stat.Ino || now.Size != f.stat.Size || now.Mtim != f.stat.Mtim || !f.asRead() {
 		f.changed = true
-		return ErrChanged
+		return errChanged
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func TestArgumentThatIsASymbolicLink(t *testing.T) {
 	write(t, "d/a", elfData)
 	os.Symlink("d/a", "file")
 	os.Symlink("d", "dir")
-	want := []string{"file ERROR " + ErrSymlink.Error(), "dir ERROR " + ErrSymlink.Error()}
+	want := []string{"file ERROR " + errSymlink.Error(), "dir ERROR " + errSymlink.Error()}
 	if diff := cmp.Diff(want, walk(t, Options{}, "file", "dir")); diff != "" {
 		t.Errorf("editors refuse: %s", diff)
 	}
@@ -398,7 +398,7 @@ func TestFileThatIsExecutedIsRefused(t *testing.T) {
 	}
 	defer cmd.Wait()
 	defer cmd.Process.Kill()
-	if err := edit("sleep", "XYZ"); !errors.Is(err, ErrBusy) {
+	if err := edit("sleep", "XYZ"); !errors.Is(err, errBusy) {
 		t.Errorf("%v", err)
 	}
 }
@@ -426,7 +426,7 @@ func TestFileThatChangesUnderfootIsNotTouched(t *testing.T) {
 				err = f.Write(func(w Writer) error { t.Error("written"); return nil })
 				return 0, false
 			}, func(int) {})
-			if !errors.Is(err, ErrChanged) {
+			if !errors.Is(err, errChanged) {
 				t.Errorf("%v", err)
 			}
 		})

@@ -34,7 +34,7 @@ type Options struct {
 
 // Reasons for which a path is reported without having been opened.
 var (
-	ErrSymlink    = errors.New("is a symbolic link; name the file that it points to")
+	errSymlink    = errors.New("is a symbolic link; name the file that it points to")
 	ErrNotRegular = errors.New("is neither a regular file nor a directory")
 )
 
@@ -184,7 +184,7 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 				a.dir = true
 			case unix.S_IFREG:
 			case unix.S_IFLNK:
-				a.err = ErrSymlink
+				a.err = errSymlink
 			default:
 				a.err = ErrNotRegular
 			}
@@ -328,7 +328,7 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 			}
 			f := open(here, it.linked, it.linked, it.follow, &w.noatime, buf.head)
 			if f.Err == nil && (!f.ELF() || f.id() != it.id) { // something on the way was swapped
-				f.fail(ErrChanged)
+				f.fail(errChanged)
 			}
 			if f.Err == nil {
 				f.SameAs = w.claim(f)
