@@ -76,8 +76,11 @@ var dynamicPointers = []elf.DynTag{
 }
 
 // blocks returns everything in the file that has a header or a dynamic entry of
-// its own, in order of offset, ranges that overlap joined.
+// its own, in order of offset, ranges that overlap joined. The caller must not change them.
 func (im *image) blocks() []block {
+	if im.all != nil {
+		return im.all
+	}
 	all := make([]block, 0, len(im.Sections)+len(im.Progs)+len(dynamicPointers))
 	interp := im.Prog(elf.PT_INTERP)
 	anchor := im.anchorSection()
@@ -114,16 +117,33 @@ func (im *image) blocks() []block {
 	}
 	// What .dynamic points to counts for itself: there may be no section headers, or
 	// the ones of an edit that was killed before it had switched .dynamic.
-	return join(im.dynamicRanges(all))
+	im.all = join(im.dynamicRanges(all))
+	return im.all
 }
 
 // join merges blocks that overlap, in the memory that they are in.
 func join(all []block) []block {
-	slices.SortFunc(all, func(a, b block) int {
-		return cmp.Or(cmp.Compare(a.off, b.off), cmp.Compare(b.size, a.size))
+	// A block is too large to be moved about while sorting.
+	type key struct {
+		off, size uint64
+		index     int
+	}
+	order := make([]key, len(all))
+	for i := range all {
+		order[i] = key{all[i].off, all[i].size, i}
+	}
+	slices.SortFunc(order, func(a, b key) int {
+		switch {
+		case a.off != b.off:
+			return cmp.Compare(a.off, b.off)
+		case a.size != b.size:
+			return cmp.Compare(b.size, a.size)
+		}
+		return a.index - b.index
 	})
-	out := all[:0]
-	for _, b := range all {
+	out := make([]block, 0, len(all))
+	for _, k := range order {
+		b := &all[k.index]
 		if n := len(out); n > 0 && b.off < out[n-1].end() {
 			last := &out[n-1]
 			last.movable = last.movable && b.movable && b.addr-b.off == last.addr-last.off
@@ -133,7 +153,7 @@ func join(all []block) []block {
 			last.dynamic = last.dynamic || b.dynamic
 			continue
 		}
-		out = append(out, b)
+		out = append(out, *b)
 	}
 	return out
 }

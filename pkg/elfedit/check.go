@@ -457,7 +457,7 @@ func (k *checker) sections() error {
 
 // segments checks that no PT_LOAD that is new or has grown shares a page of memory with another.
 func (k *checker) segments() error {
-	var loads []elfimage.Prog
+	loads := make([]elfimage.Prog, 0, len(k.after.Progs))
 	for _, p := range k.after.Progs {
 		if p.Type == elf.PT_LOAD && p.Memsz > 0 {
 			loads = append(loads, p)

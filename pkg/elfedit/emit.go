@@ -1,6 +1,7 @@
 package elfedit
 
 import (
+	"cmp"
 	"debug/elf"
 	"slices"
 
@@ -50,7 +51,7 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.writes = l.fresh
+	e.writes = append(make([]write, 0, 16), l.fresh...)
 	e.prepared = len(e.writes)
 	e.writes = append(e.writes, p.sectionWrites(l)...)
 	if l.lent != nil {
@@ -68,11 +69,12 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if l.lent != nil {
 		e.writes = append(e.writes, heads...)
 	}
-	e.writes = append(e.writes, l.quiet...)
 	for _, s := range l.dead {
-		e.writes = append(e.writes, write{off: s.off, data: p.im.Bytes(s.size)})
+		scrubs = append(scrubs, write{off: s.off, data: p.im.Bytes(s.size)})
 	}
-	e.writes = append(e.writes, scrubs...)
+	if e.writes, err = e.joined(append(e.writes, l.quiet...), scrubs); err != nil {
+		return nil, err
+	}
 	for _, b := range l.moved {
 		for _, i := range b.sections {
 			if b.foreign && p.im.Sections[i].Type == elf.SHT_NOTE {
@@ -81,6 +83,36 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		}
 	}
 	return e, nil
+}
+
+// joined appends to writes those of zeros, of which neighbours become one: what stands
+// between them is written as it is by then. Their order is of no importance, for nothing
+// refers to the bytes.
+func (e *Edit) joined(writes, zeros []write) ([]write, error) {
+	const near = 512 // bytes; writing them costs less than another system call
+	slices.SortStableFunc(zeros, func(a, b write) int { return cmp.Compare(a.off, b.off) })
+	by := overlay{&Edit{im: e.im, writes: writes}, len(writes)}
+	for len(zeros) > 0 {
+		first, end, n := zeros[0], zeros[0].off+zeros[0].len(), 1
+		for n < len(zeros) && zeros[n].off <= end+near && end <= e.im.size {
+			end = max(end, zeros[n].off+zeros[n].len())
+			n++
+		}
+		if n > 1 && end <= e.im.size {
+			data := e.im.Bytes(end - first.off)
+			if err := elfimage.ReadFull(by, data, first.off); err != nil {
+				return nil, err
+			}
+			for _, z := range zeros[:n] {
+				clear(data[z.off-first.off:][:z.len()])
+			}
+			first.data = data
+		} else {
+			n = 1
+		}
+		writes, zeros = append(writes, first), zeros[n:]
+	}
+	return writes, nil
 }
 
 // sectionWrites are the section headers that change where they stand.

@@ -51,8 +51,9 @@ type rename struct {
 // where that is the same.
 func (im *image) newGoal(c Change) (*goal, error) {
 	g := &goal{slot: -1, slotAfter: -1, onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
-	for _, d := range im.Dynamic {
-		g.entries = append(g.entries, entry{d, -1})
+	g.entries = make([]entry, len(im.Dynamic), len(im.Dynamic)+4)
+	for i, d := range im.Dynamic {
+		g.entries[i] = entry{d, -1}
 	}
 	if err := g.interpreter(im, c.Interpreter); err != nil {
 		return nil, err
@@ -378,14 +379,15 @@ func (g *goal) squeeze(im *image) {
 // retire finds the strings that no dynamic entry and no version need refers to
 // afterwards, of those that one does now and that change.
 func (g *goal) retire(im *image) {
-	stays := map[uint64]bool{}
+	stays := make([]uint64, 0, len(g.entries))
 	for _, e := range g.entries {
-		if elfimage.IsStringTag(e.Tag) && e.text < 0 {
-			stays[e.Val] = true
+		if e.text < 0 && elfimage.IsStringTag(e.Tag) {
+			stays = append(stays, e.Val)
 		}
 	}
+	slices.Sort(stays)
 	retire := func(off uint64) {
-		if !stays[off] && !slices.Contains(g.retired, off) {
+		if _, found := slices.BinarySearch(stays, off); !found && !slices.Contains(g.retired, off) {
 			g.retired = append(g.retired, off)
 		}
 	}

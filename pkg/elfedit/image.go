@@ -5,8 +5,9 @@ import "cuda-runpath/pkg/elfimage"
 // image is the file that is edited, with what only an editor asks of it.
 type image struct {
 	*elfimage.Image
-	size uint64 // of the file, bytes
-	room *room  // the last one in the string table, once looked for; of size 0 where there is none
+	size uint64  // of the file, bytes
+	room *room   // the last one in the string table, once looked for; of size 0 where there is none
+	all  []block // once looked for; see blocks
 }
 
 func newImage(im *elfimage.Image) *image { return &image{Image: im, size: uint64(im.Size())} }

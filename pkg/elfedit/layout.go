@@ -98,12 +98,19 @@ func (l *layout) dropCache(im *image, c *elfimage.ResolutionCache) {
 	}
 	l.progs[c.Prog] = elfimage.Prog{Type: elf.PT_NULL}
 	if c.Section >= 0 {
-		l.sections = slices.Clone(l.sections)
+		l.ownSections(im)
 		s := &l.sections[c.Section]
 		s.Type = elf.SHT_PROGBITS
 		if im.SectionNamed(c.Section, ".note.nixos."+cacheName) {
 			s.NameOff += uint32(len(".note.nixos."))
 		}
+	}
+}
+
+// ownSections makes the section headers ones that may be changed.
+func (l *layout) ownSections(im *image) {
+	if &l.sections[0] == &im.Sections[0] {
+		l.sections = slices.Clone(l.sections)
 	}
 }
 
@@ -117,7 +124,7 @@ func (l *layout) strings0(im *image, at place) {
 		l.tags[elf.DT_STRSZ] = at.size
 	}
 	if i := im.StringSection(); i >= 0 {
-		l.sections = slices.Clone(l.sections)
+		l.ownSections(im)
 		s := &l.sections[i]
 		s.Off, s.Addr, s.Size = at.off, at.addr, at.size
 		if s.Addralign > 1 && at.addr%s.Addralign != 0 { // patchelf's: strings need none

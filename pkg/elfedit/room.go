@@ -101,6 +101,9 @@ func (p *planner) inOurRoom(off uint64) bool {
 // inRoom places the new strings in the room of an earlier edit: no header
 // changes, only dynamic entries.
 func (p *planner) inRoom() (*layout, error) {
+	if _, ok, err := p.findRoom(); !ok || err != nil {
+		return nil, err
+	}
 	l := p.asItIs()
 	if ok, err := p.useRoom(l); !ok || err != nil {
 		return nil, err

@@ -213,7 +213,8 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.sections = slices.Clone(l.sections)
+	copy(t.sections, l.sections) // a killed edit's string table, or a resolution cache that goes, are other there
+	l.sections = t.sections
 	tableEnd := im.Phoff + uint64(len(im.Progs))*im.PhdrSize()
 	null := -1 // an unused program header spares the growth; MIPS linkers leave one
 	for i := range im.Progs {
@@ -360,29 +361,18 @@ func isForeign(b block) bool { return b.foreign }
 // patchelf before 0.15 adds one and overlooks a section that it then overwrites,
 // because it stops looking at the first section header that points further on.
 func (p *planner) clear(tableEnd uint64) ([]block, error) {
-	blocks := p.im.blocks()
-	moving, err := p.movingFor(tableEnd, tableEnd+p.im.PhdrSize(), blocks)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.unreferenced(moving...); err != nil {
-		return nil, err
-	}
+	blocks, one := p.im.blocks(), tableEnd+p.im.PhdrSize()
 	const little = 4096 // bytes
+	costly := func(b block) bool { return b.off >= one && (b.size > little || b.foreign) }
 	more, err := p.movingFor(tableEnd, tableEnd+2*p.im.PhdrSize(), blocks)
+	if err == nil && !slices.ContainsFunc(more, costly) && p.unreferenced(more...) == nil {
+		return more, nil
+	}
+	moving, err := p.movingFor(tableEnd, one, blocks)
 	if err != nil {
-		return moving, nil //nolint:nilerr // the room of the tables alone is known to be enough
+		return nil, err
 	}
-	further := more[len(moving):]
-	for _, b := range further {
-		if b.size > little || b.foreign {
-			return moving, nil
-		}
-	}
-	if p.unreferenced(further...) != nil {
-		return moving, nil //nolint:nilerr // so these stay where they are
-	}
-	return more, nil
+	return moving, p.unreferenced(moving...)
 }
 
 // lendable returns a program header that the loader can do without for the moment

@@ -111,7 +111,8 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 // verifyProgs makes sure that the program headers which no edit moves are those of
 // before, whatever their order, and that each PT_LOAD maps at least what it mapped.
 func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
-	fixed := func(progs []elfimage.Prog) (out []elfimage.Prog) {
+	fixed := func(progs []elfimage.Prog) []elfimage.Prog {
+		out := make([]elfimage.Prog, 0, len(progs))
 		for _, q := range progs {
 			_, moves := movableProgs()[q.Type]
 			if !moves && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {

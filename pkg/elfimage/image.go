@@ -368,6 +368,12 @@ func (im *Image) parseSections() error {
 }
 
 func (im *Image) decodeSection(b []byte) Section {
+	if im.Is64() && im.Data == elf.ELFDATA2LSB { // most files; calls through the interface cost more than the rest
+		le, b := binary.LittleEndian, b[:64]
+		return Section{NameOff: le.Uint32(b), Type: elf.SectionType(le.Uint32(b[4:])), Flags: elf.SectionFlag(le.Uint64(b[8:])),
+			Addr: le.Uint64(b[16:]), Off: le.Uint64(b[24:]), Size: le.Uint64(b[32:]),
+			Link: le.Uint32(b[40:]), Info: le.Uint32(b[44:]), Addralign: le.Uint64(b[48:]), Entsize: le.Uint64(b[56:])}
+	}
 	u32 := func(at int) uint32 { return im.Order.Uint32(b[at:]) }
 	s := Section{NameOff: u32(0), Type: elf.SectionType(u32(4))}
 	w := int(im.WordSize())

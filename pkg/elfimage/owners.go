@@ -69,8 +69,32 @@ func (im *Image) Owners() []Owner {
 			out = append(out, Owner{Off: off, Size: n, Addr: d.Val, Kind: OfDynamic, Tag: d.Tag})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Owner) int { return cmp.Compare(a.Off, b.Off) })
+	sortOwners(out)
 	return out
+}
+
+// sortOwners sorts by offset and keeps the order of those with the same.
+func sortOwners(all []Owner) {
+	const many = 256
+	if len(all) > many {
+		slices.SortStableFunc(all, func(a, b Owner) int { return cmp.Compare(a.Off, b.Off) })
+		return
+	}
+	// Linkers write section headers in order of offset, so that only the others have to be put in their places.
+	for i := 1; i < len(all); i++ {
+		o := all[i]
+		if o.Off >= all[i-1].Off {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(all[:i], o, func(a, o Owner) int {
+			if a.Off <= o.Off {
+				return -1
+			}
+			return 1
+		})
+		copy(all[at+1:i+1], all[at:i])
+		all[at] = o
+	}
 }
 
 // tableSize returns the size in bytes of what a dynamic entry points to.

@@ -3,18 +3,7 @@ package elfimage
 import (
 	"debug/elf"
 	"encoding/binary"
-	"sync"
 )
-
-// stringTags are the dynamic entries whose value is an offset in the string table
-// (gABI, "Dynamic Section"; the audit and auxiliary ones are GNU's and Sun's).
-var stringTags = sync.OnceValue(func() map[elf.DynTag]bool {
-	return map[elf.DynTag]bool{
-		elf.DT_NEEDED: true, elf.DT_SONAME: true, elf.DT_RPATH: true, elf.DT_RUNPATH: true,
-		elf.DT_CONFIG: true, elf.DT_DEPAUDIT: true, elf.DT_AUDIT: true, elf.DT_AUXILIARY: true, elf.DT_FILTER: true,
-		elf.DT_MIPS_IVERSION: true,
-	}
-})
 
 // DynSymbols returns the file offset and the number of the dynamic symbols. The
 // loader needs no count; it stands in the section header, or follows from the
@@ -140,8 +129,16 @@ func (im *Image) EachStringRef(do func(off, at uint64)) (complete bool, err erro
 	return true, im.eachSharedName(ref)
 }
 
-// IsStringTag reports whether the value of a dynamic entry is an offset in the string table.
-func IsStringTag(tag elf.DynTag) bool { return stringTags()[tag] }
+// IsStringTag reports whether the value of a dynamic entry is an offset in the string table
+// (gABI, "Dynamic Section"; the audit and auxiliary ones are GNU's and Sun's).
+func IsStringTag(tag elf.DynTag) bool {
+	switch tag {
+	case elf.DT_NEEDED, elf.DT_SONAME, elf.DT_RPATH, elf.DT_RUNPATH, elf.DT_CONFIG, elf.DT_DEPAUDIT, elf.DT_AUDIT,
+		elf.DT_AUXILIARY, elf.DT_FILTER, elf.DT_MIPS_IVERSION:
+		return true
+	}
+	return false
+}
 
 // EachSymbolName reports the names of n symbols at an offset in the file.
 func (im *Image) EachSymbolName(off, n uint64, ref stringRef) error {

@@ -53,6 +53,9 @@ func (f *File) Is(st os.FileInfo) bool {
 	return ok && s.Dev == f.stat.Dev && s.Ino == f.stat.Ino
 }
 
+// ID returns the numbers of device and inode of an ELF file, which tell it from all others.
+func (f *File) ID() (dev, ino uint64) { return uint64(f.stat.Dev), f.stat.Ino }
+
 // CopyTo writes all of an ELF file to an empty file. Where the file system can, the
 // two share their blocks.
 func (f *File) CopyTo(to *os.File) error {

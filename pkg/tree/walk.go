@@ -409,7 +409,7 @@ type dirTask[R any] struct {
 // chunk is the number of files in one task: large enough that handing it over
 // costs nothing, small enough that one directory of 100,000 files keeps all
 // processors busy.
-const chunk = 128
+const chunk = 32
 
 func (t *dirTask[R]) run(buf *buffers) {
 	defer close(t.node.done)

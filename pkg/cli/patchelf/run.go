@@ -5,12 +5,14 @@ package patchelf
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"runtime"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -56,8 +58,14 @@ func run(args []string, out io.Writer, stderr io.Writer) error {
 	if os.Getenv("PATCHELF_DEBUG") != "" {
 		c.Debug = true
 	}
+	if jobs := min(runtime.GOMAXPROCS(0), len(c.Files)); jobs > 1 {
+		return several(c, jobs, out, stderr)
+	}
 	for _, path := range c.Files {
-		if err := file(c, path, out, stderr); err != nil {
+		p := plan(c, path)
+		err := p.finish(c, out, stderr)
+		p.close()
+		if err != nil {
 			return err
 		}
 	}
@@ -69,46 +77,82 @@ func readFile(path string) ([]byte, error) {
 	return data, said("getting info about", path, err)
 }
 
-func file(c *patchelf.Command, path string, out, stderr io.Writer) error {
+// planned is a file that has been read, and what is to be done to it.
+type planned struct {
+	path string
+	f    *tree.File // nil where it could not be opened
+	im   *elfimage.Image
+	edit *elfedit.Edit // nil where nothing changes
+	out  bytes.Buffer  // what is to be printed, also before an error
+	err  error
+}
+
+// plan reads a file and works out what the command does to it. It changes nothing.
+func plan(c *patchelf.Command, path string) *planned {
+	p := &planned{path: path}
 	f, err := tree.Open(path)
 	if err != nil {
-		return said("getting info about", path, err)
+		p.err = said("getting info about", path, err)
+		return p
 	}
-	defer f.Close()
-	if !f.ELF() {
-		if len(f.Head()) < 52 { // of a 32-bit ELF header
-			return fmt.Errorf("%s: missing ELF header", path)
+	p.f = f
+	if err := p.read(c); err != nil {
+		p.err = fmt.Errorf("%s: %w", path, err)
+	}
+	return p
+}
+
+func (p *planned) read(c *patchelf.Command) error {
+	if !p.f.ELF() {
+		if len(p.f.Head()) < 52 { // of a 32-bit ELF header
+			return errors.New("missing ELF header")
 		}
-		return fmt.Errorf("%s: not an ELF executable", path)
+		return errors.New("not an ELF executable")
 	}
-	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	im, err := elfimage.ParseHead(p.f, p.f.Size(), p.f.Head())
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return err
 	}
-	defer im.Release()
-	change, changes, err := c.Do(im, machineOf(im.Order), out)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	p.im = im
+	change, changes, err := c.Do(im, machineOf(im.Order), &p.out)
+	if err != nil || !changes {
+		return err
 	}
-	var edit *elfedit.Edit
-	if changes {
-		if edit, err = elfedit.Plan(im, change); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
+	p.edit, err = elfedit.Plan(im, change)
+	return err
+}
+
+// finish prints, and writes the file.
+func (p *planned) finish(c *patchelf.Command, out, stderr io.Writer) error {
+	if _, err := out.Write(p.out.Bytes()); err != nil {
+		return err
+	}
+	if p.err != nil {
+		return p.err
 	}
 	if c.Debug {
-		debug(stderr, path, edit)
+		debug(stderr, p.path, p.edit)
 	}
+	var err error
 	switch {
 	case c.Copy && c.Output != "":
-		err = output(c.Output, f, edit)
-	case edit != nil:
-		err = f.Write(func(w tree.Writer) error { return edit.Apply(w) })
+		err = output(c.Output, p.f, p.edit)
+	case p.edit != nil:
+		err = p.f.Write(func(w tree.Writer) error { return p.edit.Apply(w) })
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", p.path, err)
 	}
 	return nil
+}
+
+func (p *planned) close() {
+	if p.im != nil {
+		p.im.Release()
+	}
+	if p.f != nil {
+		p.f.Close()
+	}
 }
 
 func debug(w io.Writer, path string, edit *elfedit.Edit) {
