@@ -249,7 +249,7 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 			return nil, err
 		}
 		if !known {
-			return nil, elfimage.Malformed(im.DynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
+			return nil, im.uncounted()
 		}
 		if off, ok := im.FileOffset(b.addr, b.size); !ok || off != b.off {
 			return nil, elfimage.Malformed(b.off, "section or program header says address %#x, where no PT_LOAD maps it", b.addr)
@@ -290,6 +290,19 @@ func (im *image) foreignNote(b block) (bool, error) {
 	return false, nil
 }
 
+// uncounted is the error where symbols would have to be looked at and nothing tells
+// their number: a DT_GNU_HASH without a symbol in it does not, one that cannot be read
+// is malformed.
+func (im *image) uncounted() error {
+	const what = "the number of dynamic symbols follows from neither section headers nor hash table"
+	if d, ok := im.Dyn(elf.DT_GNU_HASH); ok {
+		if _, _, readable := im.GNUHash(d.Val); readable {
+			return cannot(what)
+		}
+	}
+	return elfimage.Malformed(im.DynOff, what)
+}
+
 // holdsDynamic tells the block that is the dynamic section and nothing else.
 func (im *image) holdsDynamic(b block) bool {
 	return im.hasDynamic() && b.off == im.DynOff && b.size == im.Prog(elf.PT_DYNAMIC).Filesz
@@ -304,7 +317,7 @@ func (p *planner) unreferenced(blocks ...block) error {
 	im := p.im
 	off, n, known := im.DynSymbols()
 	if !known {
-		return elfimage.Malformed(im.DynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
+		return im.uncounted()
 	}
 	low, high := uint64(math.MaxUint64), uint64(0)
 	for _, b := range blocks {

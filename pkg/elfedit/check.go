@@ -32,6 +32,7 @@ type checker struct {
 	after  *image
 	owners []elfimage.Owner
 
+	moving  bool                      // what is compared is the copy of a segment
 	cache   *elfimage.ResolutionCache // that the change makes stale, or nil
 	buf     []byte
 	same    map[[2]place]bool // ranges that have been compared: a section's is mostly a dynamic entry's too
@@ -62,7 +63,7 @@ func (e *Edit) check(c Change, after *elfimage.Image) error {
 			return err
 		}
 	}
-	for _, step := range []func() error{k.sections, k.segments, k.dynamic, k.sharedStrings} {
+	for _, step := range []func() error{k.relocated, k.sections, k.segments, k.dynamic, k.sharedStrings} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -79,8 +80,12 @@ func (k *checker) write(w write) error {
 	if w.data == nil {
 		return bug("copies over what is at offset %#x", w.off)
 	}
-	b := w.data[:min(uint64(len(w.data)), size-w.off)]
-	old, err := k.before.Read(w.off, uint64(len(b)))
+	return k.bytes(w.off, w.data[:min(uint64(len(w.data)), size-w.off)])
+}
+
+// bytes checks a change of what the file has at an offset.
+func (k *checker) bytes(off uint64, b []byte) error {
+	old, err := k.before.Read(off, uint64(len(b)))
 	if err != nil {
 		return err
 	}
@@ -88,14 +93,14 @@ func (k *checker) write(w write) error {
 		return nil
 	}
 	// Owner by owner, and what lies between them.
-	part := func(from, to uint64) (was, is []byte) { return old[from-w.off : to-w.off], b[from-w.off : to-w.off] }
-	at, end := w.off, w.off+uint64(len(b)) // up to at the bytes have an owner
+	part := func(from, to uint64) (was, is []byte) { return old[from-off : to-off], b[from-off : to-off] }
+	at, end := off, off+uint64(len(b)) // up to at the bytes have an owner
 	between := func(to uint64) error {
 		was, is := part(at, to)
 		return eachDifference(was, is, func(x, y uint64) error { return k.unowned(at+x, at+y, was[x:y]) })
 	}
 	for _, o := range k.owners {
-		from, to := max(w.off, o.Off), min(end, o.End())
+		from, to := max(off, o.Off), min(end, o.End())
 		if from >= to {
 			continue
 		}
@@ -113,6 +118,43 @@ func (k *checker) write(w write) error {
 	}
 	if at < end {
 		return between(end)
+	}
+	return nil
+}
+
+// hasMoved reports whether a PT_LOAD stands elsewhere in the file afterwards.
+func (k *checker) hasMoved(i int) bool {
+	p := k.sameProg(i)
+	return p != nil && p.Off != k.before.Progs[i].Off
+}
+
+// relocated checks that a segment that stands elsewhere in the file afterwards has the
+// bytes of before, but for what the change is about, and zeros where it had none.
+func (k *checker) relocated() error {
+	const piece = 64 << 10
+	for i, p := range k.before.Progs {
+		if p.Type != elf.PT_LOAD || !k.hasMoved(i) {
+			continue
+		}
+		now := k.sameProg(i)
+		if now.Vaddr != p.Vaddr || now.Filesz < p.Memsz {
+			return bug("moves the segment at address %#x", p.Vaddr)
+		}
+		k.moving = true
+		b := k.before.Bytes(min(p.Filesz, piece))
+		for at := uint64(0); at < p.Filesz; at += piece {
+			part := b[:min(piece, p.Filesz-at)]
+			if err := elfimage.ReadFull(overlay{k.e, len(k.e.writes)}, part, now.Off+at); err != nil {
+				return err
+			}
+			if err := k.bytes(p.Off+at, part); err != nil {
+				return err
+			}
+		}
+		k.moving = false
+		if zero, err := k.after.zeros(now.Off+p.Filesz, p.Memsz-p.Filesz); !zero || err != nil {
+			return bug("leaves .bss with something in it")
+		}
 	}
 	return nil
 }
@@ -142,9 +184,17 @@ func eachDifference(a, b []byte, do func(from, to uint64) error) error {
 // what patchelf fills holes with.
 func (k *checker) unowned(from, to uint64, old []byte) error {
 	const padding = 16 // bytes, the largest alignment that tables have
-	mapped := slices.ContainsFunc(k.before.Progs, func(p elfimage.Prog) bool {
-		return p.Type == elf.PT_LOAD && from < p.Off+p.Filesz && p.Off < to
-	})
+	mapped, left := false, false
+	for i, p := range k.before.Progs {
+		if p.Type == elf.PT_LOAD && from < p.Off+p.Filesz && p.Off < to {
+			mapped, left = mapped || !k.hasMoved(i), left || k.hasMoved(i)
+		}
+	}
+	if k.moving {
+		mapped = true
+	} else if left && !mapped { // relocated compares the copy
+		return nil
+	}
 	zero := len(bytes.Trim(old, "\x00")) == 0
 	sections := len(k.before.Sections) > 0
 	switch {
@@ -169,7 +219,7 @@ func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return nil
 	}
 	if k.isStrings(o) {
-		if k.after.StrAddr != k.before.StrAddr {
+		if k.after.StrAddr != k.before.StrAddr || k.after.StrOff != k.before.StrOff {
 			return nil // moved compares the copy
 		}
 		return eachDifference(was, is, func(x, y uint64) error {
@@ -264,6 +314,10 @@ func (k *checker) now(o elfimage.Owner) (place, bool) {
 	switch o.Kind {
 	case elfimage.OfSection:
 		s := &k.after.Sections[o.Index]
+		if !s.HasBytes() { // zeros that the file holds
+			off, mapped := k.after.FileOffset(s.Addr, s.Size)
+			return place{off, s.Addr, s.Size}, mapped
+		}
 		return place{s.Off, s.Addr, s.Size}, true
 	case elfimage.OfDynamic:
 		d, ok := k.after.Dyn(o.Tag)
@@ -338,7 +392,7 @@ func (k *checker) moved(o elfimage.Owner) error {
 	}
 	loaded := o.Kind != elfimage.OfSection || k.before.Sections[o.Index].Flags&elf.SHF_ALLOC != 0 // patchelf gives others an address too
 	if loaded && o.Addr != 0 && now.addr != 0 {
-		if off, ok := k.after.FileOffset(now.addr, o.Size); !ok || off != now.off {
+		if off, ok := k.after.FileOffset(now.addr, o.Size); !ok || off != now.off && o.Size > 0 {
 			return bug("moves %s to an address that is not mapped to it", k.name(o))
 		}
 	}

@@ -22,7 +22,12 @@
 //     program header table grows where it stands, and the small sections behind it
 //     (notes, .interp, .hash, .gnu.hash, .dynsym) move along into the new segment.
 //     Where code stands behind the table, a program header that says nothing new
-//     gives up its place.
+//     gives up its place;
+//  5. where there is none, or notes would have to move whose place may count, the end
+//     of the segment that is last in memory. That gets another place in the file, where
+//     it can grow: its addresses stay, its .bss becomes zeros of the file, and no
+//     program header is added. The ELF header and .dynamic, where that is in the
+//     segment, switch in one write.
 //
 // In a program that is not PIE (ET_EXEC) a table that moves goes into a new segment
 // at once, and the hole that it leaves gets a section, "dynstr": patchelf before

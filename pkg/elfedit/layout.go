@@ -33,6 +33,8 @@ type layout struct {
 	tags    map[elf.DynTag]uint64 // dynamic entries that say where things stand
 	moved   []block               // what else stands elsewhere
 	dynamic *block                // .dynamic, where it is one of them
+
+	relocated *relocation // a segment that stands elsewhere in the file, or nil
 }
 
 // A place is a range of the file and the address that it is mapped at.
@@ -79,11 +81,12 @@ func (l *layout) silence(im *image, c *elfimage.ResolutionCache) {
 			return // the old place is dead anyway
 		}
 	}
+	at := l.relocated.at(c.Off, c.Size)
 	if c.Prog < 0 {
-		l.live = append(l.live, write{off: c.Off + typeAt, data: im.Bytes(header - typeAt)})
+		l.live = append(l.live, write{off: at + typeAt, data: im.Bytes(header - typeAt)})
 		from = header
 	}
-	l.dead = append(l.dead, span{c.Off + from, c.Size - from})
+	l.dead = append(l.dead, span{at + from, c.Size - from})
 }
 
 // cacheName is a suffix of the section's name that patchelf gives a resolution cache.
@@ -156,7 +159,7 @@ func (l *layout) written(off, n uint64) []byte {
 // entries returns the dynamic section afterwards.
 func (p *planner) entries(l *layout) []elfimage.Dyn {
 	im, from, delta := p.im, p.goal.squeezed, uint64(0)
-	if l.dynamic != nil {
+	if l.dynamic != nil && l.dynamic.newAddr != l.dynamic.addr {
 		from, delta = p.goal.entries, l.dynamic.newAddr-l.dynamic.addr
 	}
 	out := make([]elfimage.Dyn, len(from))

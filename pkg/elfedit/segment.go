@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
+	"fmt"
 	"math"
 	"slices"
 
@@ -206,7 +207,8 @@ func (im *image) unownedBehind(end uint64) (bool, error) {
 // inNewSegment appends a PT_LOAD to the file: the string table with room, and
 // whatever stands where the program header table has to grow. The table itself
 // stays where it is: strip and objcopy write it back behind the ELF header, and
-// kernels before 5.18 compute AT_PHDR from e_phoff.
+// kernels before 5.18 compute AT_PHDR from e_phoff. Where it cannot grow, the last
+// segment becomes longer instead: see relocation.
 func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	im, g, l := p.im, p.goal, p.asItIs()
 	t, err := p.trailer(im.size)
@@ -223,27 +225,36 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 		}
 	}
 	var moving []block
+	var relocated *relocation
 	if null < 0 {
 		if moving, err = p.clear(tableEnd); err == nil && len(im.Progs)+1 >= 0xffff {
 			err = cannot("%d program headers", len(im.Progs))
 		}
-		if err != nil {
-			if null = im.expendable(); null < 0 {
-				return nil, err
+		if _, malformed := err.(*elfimage.FormatError); malformed {
+			return nil, err
+		}
+		if err != nil || slices.ContainsFunc(moving, isForeign) {
+			if null = im.expendable(); null >= 0 {
+				moving = nil
+			} else if r, none := p.relocatable(); none == nil {
+				relocated, moving = r, nil
+			} else if err != nil {
+				return nil, fmt.Errorf("%w; %w", err, none)
 			}
-			moving = nil
-		} else if slices.ContainsFunc(moving, isForeign) && im.expendable() >= 0 {
-			null, moving = im.expendable(), nil
 		}
 	}
-	if null < 0 {
+	if null < 0 && relocated == nil {
 		tableEnd += im.PhdrSize()
 	}
 	if moving, err = p.alsoMoving(moving); err != nil {
 		return nil, err
 	}
 	n := &newSegment{p: p, t: t, l: l, lent: -1}
-	n.begin()
+	if relocated != nil {
+		n.beginAt(relocated)
+	} else {
+		n.begin()
+	}
 	// Whether something that .dynamic points to lies where the table grows.
 	overwritten := false
 	copyTable := false
@@ -307,6 +318,9 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 		return nil, err
 	}
 	l.quiet = append(l.quiet, symbols...)
+	if relocated != nil {
+		l.followCopy(im)
+	}
 	return l, nil
 }
 
@@ -426,6 +440,8 @@ type newSegment struct {
 	blocks []block
 	interp bool // the new interpreter stands in it
 	lent   int  // program header to lend while .dynamic is switched, or -1
+
+	relocated *relocation // the segment whose end this is, or nil: it is one of its own
 }
 
 // begin chooses the place: in the file behind everything, without padding, and in
@@ -569,6 +585,12 @@ func (n *newSegment) finish(null int, writable bool) error {
 			s.Addr += b.newAddr - b.addr
 		}
 	}
+	if n.relocated != nil {
+		n.relocateSections()
+		if err := n.relocatedDynamic(); err != nil {
+			return err
+		}
+	}
 	room := l.fresh // a string in the room of an earlier edit
 	trailing, err := n.t.write(im, l, n.off+segment.Filesz)
 	if err != nil {
@@ -597,7 +619,13 @@ func (n *newSegment) finish(null int, writable bool) error {
 			q.Vaddr += b.newAddr - b.addr
 		}
 	}
-	l.progs = n.insert(progs, segment, null)
+	if n.relocated != nil {
+		if err := n.relocateProgs(progs, writable); err != nil {
+			return err
+		}
+	} else {
+		l.progs = n.insert(progs, segment, null)
+	}
 	if n.p.goal.interp != nil && !n.interp {
 		n.p.interpreterInPlace(l)
 	}

@@ -136,8 +136,16 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 	}
 	for i, q := range was {
 		n := is[i]
-		if q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz-q.Memsz == n.Filesz-q.Filesz {
+		switch {
+		case q.Type == elf.PT_LOAD && n.Off >= e.im.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz: // moved in the file, .bss with it: check compares the bytes
+			n.Off, n.Filesz, n.Memsz = q.Off, q.Filesz, q.Memsz
+			if n.Flags&elf.PF_X == 0 {
+				n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
+			}
+		case q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz-q.Memsz == n.Filesz-q.Filesz:
 			n.Filesz, n.Memsz = q.Filesz, q.Memsz
+		case q.Type != elf.PT_LOAD && n.Off >= e.im.size && followsSegment(n, after): // with its segment
+			n.Off = q.Off
 		}
 		if q.Type == elf.PT_GNU_STACK && stack != nil && *stack == (n.Flags&elf.PF_X != 0) {
 			n.Flags = n.Flags&^elf.PF_X | q.Flags&elf.PF_X
@@ -147,4 +155,11 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 		}
 	}
 	return nil
+}
+
+// followsSegment reports whether what a program header describes is what its segment maps there.
+func followsSegment(q elfimage.Prog, progs []elfimage.Prog) bool {
+	return slices.ContainsFunc(progs, func(s elfimage.Prog) bool {
+		return s.Type == elf.PT_LOAD && q.Vaddr >= s.Vaddr && q.Vaddr+q.Filesz <= s.Vaddr+s.Filesz && q.Off-s.Off == q.Vaddr-s.Vaddr
+	})
 }

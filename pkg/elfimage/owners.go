@@ -53,8 +53,11 @@ func (im *Image) Owners() []Owner {
 		out = append(out, Owner{Off: im.Shoff, Size: uint64(len(im.Sections)) * im.ShdrSize(), Kind: SectionHeaders})
 	}
 	for i := range im.Sections {
-		if s := &im.Sections[i]; s.HasBytes() {
+		s := &im.Sections[i]
+		if s.HasBytes() {
 			out = append(out, Owner{Off: s.Off, Size: s.Size, Addr: s.Addr, Kind: OfSection, Index: i})
+		} else if off, ok := im.FileOffset(s.Addr, s.Size); ok && s.IsZeros() { // .bss that the file holds as zeros
+			out = append(out, Owner{Off: off, Size: s.Size, Addr: s.Addr, Kind: OfSection, Index: i})
 		}
 	}
 	for i := range im.Progs {

@@ -235,7 +235,7 @@ func (c *comparison) memory() {
 			}
 			t := now[i]
 			end := min(s.hi, t.hi)
-			if s.flags != t.flags {
+			if s.flags != t.flags && !(s.flags|flagW == t.flags && slices.ContainsFunc(b.loads(), func(q segment) bool { return q.vaddr <= at && at < q.vaddr+q.memsz && c.holdsNewDynamic(q) })) {
 				c.bad("memory", "%v had flags %#x and has %#x", span{at, end}, s.flags, t.flags)
 			}
 			for at < end {
@@ -768,6 +768,13 @@ func (c *comparison) file() {
 	}
 	if tail := uint64(len(a.data)) - min(end, uint64(len(a.data))); tail > 0 {
 		most += 2 * tail
+	}
+	for _, p := range a.loads() {
+		for _, q := range b.loads() {
+			if p.vaddr == q.vaddr && c.relocated(p, q) {
+				most += p.memsz + max(p.align, 4096)
+			}
+		}
 	}
 	if grown := len(b.data) - len(a.data); grown > int(most) {
 		c.bad("size", "the file grew by %d bytes, and what moved explains %d", grown, most)

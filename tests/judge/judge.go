@@ -333,6 +333,9 @@ func (c *comparison) programHeaders() {
 				c.bad("PT_LOAD", "segment at %#x: %+v became %+v", x[i].vaddr, x[i], y[j])
 			}
 			i, j = i+1, j+1
+		case i < len(x) && j < len(y) && c.relocated(x[i], y[j]):
+			c.remark("PT_LOAD", "the segment at %#x stands at offset %#x of the file, with its .bss", x[i].vaddr, y[j].off)
+			i, j = i+1, j+1
 		case j < len(y) && (i == len(x) || !slices.ContainsFunc(x, func(p segment) bool { return p.vaddr == y[j].vaddr })):
 			if added++; added > 1 {
 				c.remark("PT_LOAD", "more than one new segment: %+v", y[j])
@@ -394,6 +397,40 @@ func (c *comparison) programHeaders() {
 	}
 }
 
+// relocated reports whether the segment that is last in memory stands behind all that
+// the file had, at the addresses of before and with its .bss in the file: a place for
+// what is new that takes no program header. memory compares the bytes.
+func (c *comparison) relocated(p, q segment) bool {
+	for _, o := range c.a.loads() {
+		if o.vaddr > p.vaddr && o.memsz > 0 {
+			return false
+		}
+	}
+	same := q.vaddr == p.vaddr && q.paddr == p.paddr && q.align == p.align && (q.flags == p.flags || c.holdsNewDynamic(q) && q.flags == p.flags|flagW && q.flags&flagX == 0)
+	return same && q.off != p.off && q.off >= uint64(len(c.a.data)) && q.filesz == q.memsz && q.memsz >= p.memsz
+}
+
+// holdsNewDynamic reports whether .dynamic stands in a segment now and did not.
+func (c *comparison) holdsNewDynamic(q segment) bool {
+	return of(q.vaddr, q.memsz).contains(c.b.dynAt) && c.b.dynAt.lo != c.a.dynAt.lo
+}
+
+// withSegment returns a program header before as it is once its segment stands elsewhere in the file.
+func (c *comparison) withSegment(p, q segment) segment {
+	x, y := c.a.loads(), c.b.loads()
+	for _, o := range x {
+		if !of(o.off, o.filesz).contains(of(p.off, p.filesz)) || p.off-o.off != p.vaddr-o.vaddr {
+			continue
+		}
+		for _, n := range y {
+			if n.vaddr == o.vaddr && c.relocated(o, n) && q.off-p.off == n.off-o.off {
+				p.off = q.off
+			}
+		}
+	}
+	return p
+}
+
 func cmpUint(x, y uint64) int {
 	switch {
 	case x < y:
@@ -453,6 +490,7 @@ func (c *comparison) programHeader(kind uint32, p, q segment) {
 	if kind == ptPhdr {
 		p.filesz, p.memsz = q.filesz, q.memsz // compared with the table itself
 	}
+	p = c.withSegment(p, q)
 	if p == q {
 		if kind == ptInterp {
 			c.interpreter(q)

@@ -1,0 +1,193 @@
+package elfedit
+
+import (
+	"debug/elf"
+	"slices"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// A relocation is the last segment in memory, which gets another place in the file: a
+// copy at the end, where it can grow. Its addresses stay, and no program header is
+// added. It is the place for what is new where nothing behind the program header table
+// can move: code, constants, notes whose place counts.
+type relocation struct {
+	seg       int    // index of the PT_LOAD
+	off, size uint64 // where its bytes stand before the edit
+	addr      uint64
+	to        uint64 // where they stand afterwards
+}
+
+// maxRelocated bounds what the file may grow by, in bytes: what the segment maps, .bss
+// included, which the file holds from then on.
+const maxRelocated = 64 << 20
+
+// holds reports whether the segment holds n bytes at an offset.
+func (r *relocation) holds(off, n uint64) bool {
+	return r != nil && off >= r.off && off+n <= r.off+r.size
+}
+
+// at returns where n bytes at an offset stand afterwards.
+func (r *relocation) at(off, n uint64) uint64 {
+	if r.holds(off, n) {
+		return off - r.off + r.to
+	}
+	return off
+}
+
+// relocatable returns the relocation of the last segment in memory, or why there is none.
+func (p *planner) relocatable() (*relocation, error) {
+	im, last := p.im, -1
+	for i := range im.Progs {
+		if q := &im.Progs[i]; q.Type == elf.PT_LOAD && q.Memsz > 0 && (last < 0 || q.Vaddr > im.Progs[last].Vaddr) {
+			last = i
+		}
+	}
+	if last < 0 {
+		return nil, cannot("no segment is loaded")
+	}
+	seg := &im.Progs[last]
+	page := max(seg.Align, elfimage.PageSize)
+	tableEnd := im.Phoff + uint64(len(im.Progs))*im.PhdrSize()
+	switch {
+	case seg.Memsz > maxRelocated:
+		return nil, cannot("the last segment maps %d bytes, of which the file would have to hold a copy", seg.Memsz)
+	case seg.Filesz > 0 && (seg.Off < im.EhdrSize() || seg.Off < tableEnd && im.Phoff < seg.Off+seg.Filesz):
+		return nil, cannot("the last segment holds the headers")
+	}
+	for _, s := range im.Sections { // the headers, of which an entry changes, are nobody else's
+		if s.HasBytes() && (s.Off < im.EhdrSize() || s.Off < tableEnd && im.Phoff < s.Off+s.Size) {
+			return nil, cannot("a section at offset %#x lies over the headers", s.Off)
+		}
+	}
+	for i := range im.Progs {
+		// Its first page would bring other bytes where another segment ends in that page.
+		if q := &im.Progs[i]; i != last && q.Type == elf.PT_LOAD && q.Memsz > 0 && alignUp(q.Vaddr+q.Memsz, page) > seg.Vaddr&^(page-1) {
+			return nil, cannot("the last segment shares a page with the one at address %#x", q.Vaddr)
+		}
+	}
+	to := alignUp(im.size, 16)
+	to += (seg.Vaddr%page + page - to%page) % page
+	return &relocation{seg: last, off: seg.Off, size: seg.Filesz, addr: seg.Vaddr, to: to}, nil
+}
+
+// beginAt lets the new bytes follow the relocated segment.
+func (n *newSegment) beginAt(r *relocation) {
+	im := n.p.im
+	seg := &im.Progs[r.seg]
+	n.relocated, n.l.relocated, n.align = r, r, seg.Align
+	n.addr = alignUp(seg.Vaddr+seg.Memsz, 16)
+	n.off = r.to + n.addr - seg.Vaddr
+	n.data = im.Bytes(im.StrSize + 8<<10)[:0]
+}
+
+// relocatedDynamic is .dynamic where it stands in the relocated segment: it is
+// switched with the segment, and its address stays.
+func (n *newSegment) relocatedDynamic() error {
+	im, r := n.p.im, n.relocated
+	dyn := im.Prog(elf.PT_DYNAMIC)
+	if dyn == nil || n.l.dynamic != nil || !r.holds(im.DynOff, dyn.Filesz) {
+		return nil
+	}
+	b, err := im.Read(im.DynOff, dyn.Filesz)
+	if err != nil {
+		return err
+	}
+	to := r.at(im.DynOff, dyn.Filesz)
+	n.l.dynamic = &block{off: im.DynOff, size: dyn.Filesz, addr: dyn.Vaddr, newOff: to, newAddr: dyn.Vaddr, newSize: dyn.Filesz, rank: rankDynamic}
+	n.l.fresh = append(n.l.fresh, write{off: to, data: slices.Clone(b)})
+	return nil
+}
+
+// relocateSections gives the sections of the segment their new offsets.
+func (n *newSegment) relocateSections() {
+	r, seg := n.relocated, &n.p.im.Progs[n.relocated.seg]
+	for i := range n.t.sections {
+		s := &n.t.sections[i]
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Addr < seg.Vaddr || s.Addr+s.Size > seg.Vaddr+seg.Memsz && s.Flags&elf.SHF_TLS == 0 {
+			continue
+		}
+		switch {
+		case s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_TLS == 0, s.Off-seg.Off == s.Addr-seg.Vaddr:
+			s.Off = r.to + s.Addr - seg.Vaddr
+		}
+	}
+}
+
+// relocateProgs lets the segment end with what is new, and gives the other program
+// headers of what stands in it their new offsets. before has the places of old.
+func (n *newSegment) relocateProgs(progs []elfimage.Prog, writable bool) error {
+	r, before := n.relocated, n.p.im.Progs
+	seg := &progs[r.seg]
+	if writable && seg.Flags&(elf.PF_W|elf.PF_X) == elf.PF_X {
+		return cannot("the last segment is code, and .dynamic has to be writable")
+	} else if writable {
+		seg.Flags |= elf.PF_W
+	}
+	seg.Off, seg.Filesz = r.to, n.addr+uint64(len(n.data))-seg.Vaddr
+	seg.Memsz = seg.Filesz
+	for i := range progs {
+		if q := &progs[i]; i != r.seg && q.Type != elf.PT_LOAD && q.Off == before[i].Off && (q.Filesz > 0 || q.Type == elf.PT_TLS) &&
+			r.holds(q.Off, q.Filesz) && q.Off-r.off == q.Vaddr-r.addr {
+			q.Off = r.at(q.Off, q.Filesz)
+		}
+	}
+	return nil
+}
+
+// followCopy lets every write to the relocated segment happen in the copy, which
+// nothing refers to yet. What it leaves is dead, unless something else lies over it.
+func (l *layout) followCopy(im *image) {
+	r := l.relocated
+	fresh := []write{{off: r.to, from: r.off, n: r.size}}
+	if r.size == 0 {
+		fresh = nil
+	}
+	move := func(list []write) (stay []write) {
+		for _, w := range list {
+			if w.data != nil && r.holds(w.off, w.len()) {
+				w.off = r.at(w.off, w.len())
+				fresh = append(fresh, w)
+			} else {
+				stay = append(stay, w)
+			}
+		}
+		return stay
+	}
+	rest := move(l.fresh)
+	l.live, l.quiet = move(l.live), move(l.quiet)
+	dead := l.dead
+	l.dead = nil
+	for _, s := range dead {
+		if r.holds(s.off, s.size) {
+			fresh = append(fresh, write{off: r.at(s.off, s.size), data: im.Bytes(s.size)})
+		} else {
+			l.dead = append(l.dead, s)
+		}
+	}
+	l.fresh = append(fresh, rest...)
+	l.table.off = r.at(l.table.off, im.StrSize)
+	if r.size > 0 && !im.standsOver(r) {
+		l.dead = append(l.dead, span{r.off, r.size})
+	}
+}
+
+// standsOver reports whether anything that stays has bytes of the relocated segment.
+func (im *image) standsOver(r *relocation) bool {
+	for i := range im.Progs {
+		if q := &im.Progs[i]; i != r.seg && q.Type == elf.PT_LOAD && q.Off < r.off+r.size && r.off < q.Off+q.Filesz {
+			return true
+		}
+	}
+	return slices.ContainsFunc(im.Owners(), func(o elfimage.Owner) bool { return im.ownerStays(o, r) })
+}
+
+func (im *image) ownerStays(o elfimage.Owner, r *relocation) bool {
+	if o.Off >= r.off+r.size || o.End() <= r.off {
+		return false
+	}
+	if o.Kind == elfimage.OfSection && im.Sections[o.Index].Flags&elf.SHF_ALLOC == 0 || o.Kind < elfimage.OfSection {
+		return true
+	}
+	return !r.holds(o.Off, o.Size)
+}
