@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -34,7 +36,7 @@ On what another package manager installed (a .venv, node_modules, a conda prefix
 
     autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv
 
-entries that lead somewhere stay, after those that are added, programs keep their interpreters unless --interpreter is given, and a record beside
+entries that lead somewhere stay, after those that are added, programs keep their interpreters unless --interpreter is given, files for other machines are left alone, and a record beside
 the tree (PATH.autopatchelf.json) lets --undo take everything back.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
@@ -226,6 +228,7 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 			}
 		}
 	}
+	a.settings.Machines = ownMachines()
 	a.settings.Driver = c.Bool("expect-driver")
 	a.editor.StubDirs = a.sources.Stubs
 	if a.maps == 0 {
@@ -244,6 +247,17 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 		}
 		after, _ := a.editor.apply(mapped{o.Real, o.ABI.Class, o.ABI.Machine, o.Needed}, l, maps)
 		return after
+	}
+	return nil
+}
+
+// ownMachines are those whose programs run here; nil where that is not known.
+func ownMachines() []elf.Machine {
+	switch runtime.GOARCH {
+	case "amd64", "386":
+		return []elf.Machine{elf.EM_X86_64, elf.EM_386}
+	case "arm64", "arm":
+		return []elf.Machine{elf.EM_AARCH64, elf.EM_ARM}
 	}
 	return nil
 }

@@ -44,8 +44,10 @@ func ParsePriority(s string) (Priority, bool) {
 // Settings says how libraries are chosen and what run paths are made of.
 type Settings struct {
 	// Interpreters, one for each machine; files for other machines are left alone.
-	// None: every program keeps its own, and files for all machines are worked on.
+	// None: every program keeps its own, and files for Machines are worked on.
 	Interpreters []Interpreter
+	// Machines are those that count where there are no Interpreters; nil: all.
+	Machines []elf.Machine
 	// RuntimeDependencies begin the run paths of programs, AppendRunpaths end all.
 	RuntimeDependencies []string
 	AppendRunpaths      []string
@@ -151,6 +153,8 @@ type Plan struct {
 	Lost     []string // entries of the file that KeepEntries did not keep
 	Warnings []string
 	Err      error
+
+	loader string // the interpreter that the file is for; "" where that is not known
 }
 
 // Changes reports whether the file is not yet as planned.
@@ -226,8 +230,11 @@ func (r *Resolver) Resolve(o *Object) *Plan {
 	if p.Skip != "" {
 		return p
 	}
-	if in != nil && o.program() && !r.s.KeepInterpreter {
-		p.Interpreter = in.Path
+	if in != nil {
+		p.loader = in.Path
+		if o.program() && !r.s.KeepInterpreter {
+			p.Interpreter = in.Path
+		}
 	}
 	r.needs(o, in, p)
 	r.list(o, in, p)
@@ -237,6 +244,9 @@ func (r *Resolver) Resolve(o *Object) *Plan {
 // interpreter returns the interpreter for a file's machine; nil where programs keep theirs.
 func (r *Resolver) interpreter(o *Object, p *Plan) *Interpreter {
 	if len(r.interpreters) == 0 {
+		if r.s.Machines != nil && !slices.Contains(r.s.Machines, o.ABI.Machine) {
+			p.Skip = fmt.Sprintf("its architecture (%s) is not this machine's", arch(o))
+		}
 		return nil
 	}
 	why := ""
@@ -328,6 +338,12 @@ func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
 			n.Outcome = InLibC
 			return
 		}
+		if in == nil && !libC && libCName(name) {
+			if c, ok := r.besideInterpreter(o, n, name); ok {
+				n.Outcome, n.Candidate = Found, c
+				return
+			}
+		}
 		ofDriver := r.s.Driver && driver.Provides(path.Base(name))
 		if c, ok := r.choose(o, in, n, path.Base(name), ofDriver); ok {
 			n.Outcome, n.Candidate = Found, c
@@ -358,7 +374,12 @@ func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
 // why that one does not do.
 func (r *Resolver) inLibC(o *Object, in *Interpreter, name string) (ok bool, why string) {
 	if in == nil {
-		return libCName(name), ""
+		if !libCName(name) || !o.program() || r.s.System == nil {
+			return libCName(name), ""
+		}
+		// Where its interpreter is not here, it has a C library where that is.
+		_, err := os.Stat(o.Interp)
+		return err != nil || r.s.System(o, name) != "", ""
 	}
 	if strings.Contains(name, "/") || !r.ix.dir(in.LibC).list().has[name] {
 		return false, ""
@@ -371,6 +392,25 @@ func (r *Resolver) inLibC(o *Object, in *Interpreter, name string) (ok bool, why
 		return true, "lacks " + strings.Join(lacks, ", ")
 	}
 	return true, ""
+}
+
+// besideInterpreter looks for one of the C library's own names in the directory of the
+// interpreter that a program keeps: a loader that was moved does not search it by itself,
+// and works with no other C library than its own.
+func (r *Resolver) besideInterpreter(o *Object, n *Need, name string) (Candidate, bool) {
+	real, err := filepath.EvalSymlinks(o.Interp)
+	if err != nil {
+		return Candidate{}, false
+	}
+	c, ok := r.ix.candidate(path.Dir(real), name, -1)
+	if !ok {
+		return c, false
+	}
+	if why := r.refuse(o, nil, name, c); why != "" {
+		n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why})
+		return c, false
+	}
+	return c, true
 }
 
 // libCNames are glibc's own libraries (shlib-versions of its source).

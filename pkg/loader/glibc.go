@@ -210,6 +210,9 @@ func (s *Load) deps(roots []*Object) bool {
 				at = moved
 			}
 		}
+		if s.direct && o == s.Main {
+			return true
+		}
 		for run != nil && run.done {
 			run = run.next
 		}

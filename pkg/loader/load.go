@@ -230,6 +230,7 @@ type Load struct {
 
 	steps, tries int
 	started      bool // all that is loaded at start is there
+	direct       bool // only what the file itself asks for
 
 	l         *Loader
 	abi       abi
@@ -262,7 +263,14 @@ func (e *NotLoadable) Error() string { return "no loader loads it: " + string(e.
 // Load finds what the file at a path below the root loads at start. An error, which
 // does not name the path, is returned where the file itself cannot be examined;
 // what is wrong with its libraries is in the result.
-func (l *Loader) Load(p string) (*Load, error) {
+func (l *Loader) Load(p string) (*Load, error) { return l.load(p, "", false) }
+
+// Direct finds the libraries that a file itself asks for, not what those ask for, as a
+// program with an interpreter finds them that opens the file with dlopen; "" for the
+// interpreter that the file names or, where it names none, the usual one.
+func (l *Loader) Direct(p, interp string) (*Load, error) { return l.load(p, interp, true) }
+
+func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	at := l.files.place(l.abs(p))
 	if at.errno != 0 {
 		return nil, errors.New(errText(at.errno))
@@ -280,7 +288,7 @@ func (l *Loader) Load(p string) (*Load, error) {
 	default:
 		return nil, &NotLoadable{why}
 	}
-	s := &Load{l: l, abi: abiOf(f)}
+	s := &Load{l: l, abi: abiOf(f), direct: direct}
 	s.CPU = cpuFor(l.o.CPU, f.machine)
 	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, program: true}
 	s.Main, s.base, s.Objects = main, main, []*Object{main}
@@ -298,7 +306,9 @@ func (l *Loader) Load(p string) (*Load, error) {
 		s.SecureWhy = "set-user-ID"
 	}
 	s.Secure = s.SecureWhy != ""
-	interp := f.Interp
+	if interp == "" {
+		interp = f.Interp
+	}
 	if interp == "" {
 		interp = l.guess(f, main.origin)
 	}

@@ -26,7 +26,7 @@ func (s *Load) startMusl() {
 
 // muslDeps loads what the objects from an index on need; what is loaded so is appended.
 func (s *Load) muslDeps(from int) {
-	for i := from; i < len(s.Objects); i++ {
+	for i := from; i < len(s.Objects) && !(s.direct && i > 0); i++ {
 		o := s.Objects[i]
 		if o.missing || o.Err != "" || o == s.self || o.File == nil {
 			continue

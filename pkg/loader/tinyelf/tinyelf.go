@@ -32,6 +32,7 @@ type Object struct {
 	Base     uint64       // address of the first byte
 	ISA      uint32       // GNU_PROPERTY_X86_ISA_1_NEEDED, in a PT_GNU_PROPERTY of its own
 	Stack    elf.ProgFlag // of PT_GNU_STACK; 0: there is none
+	Dlopen   string       // the JSON of a .note.dlopen note, in a PT_NOTE of its own
 }
 
 // Requirement is a symbol version that a library is to define.
@@ -135,6 +136,15 @@ func (o Object) Bytes() []byte {
 		phnum++
 	}
 	align := func(n int) int { return (n + 15) &^ 15 }
+	var note []byte
+	if o.Dlopen != "" {
+		phnum++
+		for _, v := range []uint32{4, uint32(len(o.Dlopen) + 1), 0x407c0c0a, 'F' | 'D'<<8 | 'O'<<16} {
+			note = le.AppendUint32(note, v)
+		}
+		note = append(append(note, o.Dlopen...), 0)
+		note = append(note, make([]byte, -len(note)&3)...)
+	}
 
 	strtab := []byte{0}
 	offset := func(s string) uint64 {
@@ -184,7 +194,8 @@ func (o Object) Bytes() []byte {
 	verdefAt = versymAt + len(versym)
 	verneedAt = align(verdefAt + len(verdef))
 	dataAt = align(verneedAt + len(verneed))
-	end := dataAt + len(o.Data)
+	dlopenAt := align(dataAt + len(o.Data))
+	end := dlopenAt + len(note)
 	names := "\x00.rodata\x00.shstrtab\x00"
 	shAt := align(end + len(names))
 
@@ -226,6 +237,9 @@ func (o Object) Bytes() []byte {
 	if o.Stack != 0 {
 		prog(elf.PT_GNU_STACK, o.Stack, 0, 0, 16)
 	}
+	if note != nil {
+		prog(elf.PT_NOTE, elf.PF_R, dlopenAt, len(note), 4)
+	}
 	b = append(append(b, o.Interp...), 0)
 	pad := func(to int) { b = append(b, make([]byte, to-len(b))...) }
 	if o.ISA != 0 {
@@ -251,7 +265,9 @@ func (o Object) Bytes() []byte {
 	pad(verneedAt)
 	b = append(b, verneed...)
 	pad(dataAt)
-	b = append(append(b, o.Data...), names...)
+	b = append(b, o.Data...)
+	pad(dlopenAt)
+	b = append(append(b, note...), names...)
 	pad(shAt)
 	section := func(name uint32, t elf.SectionType, flags elf.SectionFlag, off, n int) {
 		b = le.AppendUint32(le.AppendUint32(b, name), uint32(t))

@@ -1,0 +1,903 @@
+package fixup
+
+import (
+	"debug/elf"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+)
+
+// The numbers are those of the table in cmd/autoPatchelf/README.md.
+
+// ------------------------------------------------------------------- 1 to 3: as nixpkgs' program does
+
+func TestRule2FilesThatAreLeftAlone(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so.1", lib("libfoo.so.1").Object)
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libfoo.so.1").Object)
+	static := prog()
+	static.Interp, static.Type = "", elf.ET_EXEC
+	static.Strings = nil
+	s.put("out/static", static.Object)
+	other := prog("libfoo.so.1")
+	other.Machine = elf.EM_AARCH64
+	s.put("out/arm", other.Object)
+	s.put("out/main32", prog("libfoo.so.1").with32bits().Object)
+	bsd := prog("libfoo.so.1")
+	bsd.OSABI = elf.ELFOSABI_FREEBSD
+	s.put("out/bsd", bsd.Object)
+	s.put("out/ld.so", loaderOf("/x/lib"))
+	s.raw("out/text", "libfoo.so.1\n")
+	s.raw("out/short", "\x7fELF")
+	whole := string(prog("libfoo.so.1").Bytes())
+	s.raw("out/cut", whole[:len(whole)/4])
+	if err := os.Link(s.dir+"/out/main", s.dir+"/out/z"); err != nil {
+		t.Fatal(err)
+	}
+	s.link("main", "out/link")
+	r := s.resolve()
+	r.list("out/main", "~/foo/lib")
+	r.skipped("out/arm", "its architecture (AARCH64, 64 bits) differs from target (X86_64, 64 bits)", false)
+	r.skipped("out/main32", "its architecture (386, 32 bits) differs from target (X86_64, 64 bits)", false)
+	r.skipped("out/z", "the same file as "+s.dir+"/out/main", false)
+	if p := r.plan("out/static"); p.Skip == "" || p.SkipWarn {
+		t.Errorf("static: %+v", p)
+	}
+	if p := r.plan("out/cut"); !strings.HasPrefix(p.Skip, "it is malformed: ") || !p.SkipWarn {
+		t.Errorf("cut: %q", p.Skip)
+	}
+	if r.by["out/text"] != nil || r.by["out/link"] != nil || r.index.Others == 0 {
+		t.Error("what is no ELF file, or a link, has a plan")
+	}
+	// System V's ABI goes with every other.
+	r.list("out/bsd", "~/foo/lib")
+}
+
+func TestRule2OSABIs(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b elf.OSABI
+		want bool
+	}{
+		{elf.ELFOSABI_NONE, elf.ELFOSABI_LINUX, true}, {elf.ELFOSABI_LINUX, elf.ELFOSABI_NONE, true},
+		{elf.ELFOSABI_LINUX, elf.ELFOSABI_LINUX, true}, {elf.ELFOSABI_FREEBSD, elf.ELFOSABI_LINUX, false},
+	} {
+		if compatible(c.a, c.b) != c.want {
+			t.Errorf("%v, %v", c.a, c.b)
+		}
+	}
+}
+
+func TestRule2TheCLibraryNeedsNoEntry(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so.1", lib("libfoo.so.1").Object)
+	s.put("foo/lib/libm.so.6", lib("libm.so.6").Object)
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libc.so.6", "libm.so.6").Object)
+	r := s.resolve()
+	r.outcome("out/main", "libc.so.6", InLibC)
+	r.outcome("out/main", "libm.so.6", InLibC)
+	r.list("out/main", "")
+	if p := r.plan("out/main"); p.Interpreter != s.path("~/glibc/lib/ld-linux-x86-64.so.2") || !p.Changes() {
+		t.Errorf("interpreter %q", p.Interpreter)
+	}
+
+	s.set.KeepLibC = true
+	s.libs("~/glibc/lib")
+	r = s.resolve()
+	r.outcome("out/main", "libm.so.6", Found)
+	r.list("out/main", "~/foo/lib:~/glibc/lib") // so that libm.so.6 is foo's, as chosen
+}
+
+func TestRule2KeepLibCFallsBackToTheCLibrary(t *testing.T) {
+	s := newStage(t)
+	s.set.KeepLibC = true
+	s.put("out/main", prog("libc.so.6").Object)
+	r := s.resolve()
+	r.outcome("out/main", "libc.so.6", InLibC)
+	r.list("out/main", "")
+}
+
+func TestRule2OrderOfTheRunPath(t *testing.T) {
+	s := newStage(t)
+	for _, n := range []string{"a", "b", "c"} {
+		s.put(n+"/lib/lib"+n+".so", lib("lib"+n+".so").Object)
+	}
+	s.libs("~/c/lib", "~/a/lib", "~/b/lib")
+	main := prog("libb.so", "liba.so", "libb.so").with(elf.DT_RUNPATH, "/build/x")
+	main.Dlopen = dlopenNote("required", "libgone.so", "libc.so")
+	s.put("out/main", main.Object)
+	plugin := lib("plugin.so", "liba.so")
+	s.put("out/plugin.so", plugin.Object)
+	s.put("out/alone.so", lib("alone.so").with(elf.DT_RUNPATH, "/build/y").Object)
+	s.set.RuntimeDependencies = []string{s.path("~/late//lib/"), s.path("~/a/lib")}
+	s.set.AppendRunpaths = []string{"$ORIGIN", s.path("~/b/lib")}
+	r := s.resolve()
+	r.list("out/main", "~/late/lib:~/a/lib:~/b/lib:~/c/lib:$ORIGIN")
+	r.list("out/plugin.so", "~/a/lib:$ORIGIN:~/b/lib")
+	r.list("out/alone.so", "$ORIGIN:~/b/lib")
+
+	s.set.AppendRunpaths = nil
+	r = s.resolve()
+	r.list("out/alone.so", "/build/y") // nothing asks for another
+	if r.plan("out/alone.so").Changes() {
+		t.Error("alone.so is changed")
+	}
+	s.set.Dlopen = true
+	s.src.Literals = driver.NeedsDriver
+	s.resolve().list("out/plugin.so", "~/late/lib:~/a/lib")
+}
+
+func TestRule2AbsoluteNames(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so.1", lib("libfoo.so.1").Object)
+	s.put("bar/lib/libgone.so.1", lib("libgone.so.1").Object)
+	s.libs("~/bar/lib")
+	s.put("out/main", prog("~/foo/lib/libfoo.so.1", "/nowhere/libgone.so.1", "/nowhere/libnone.so.1").Object)
+	r := s.resolve()
+	r.outcome("out/main", s.path("~/foo/lib/libfoo.so.1"), Absolute)
+	r.outcome("out/main", "/nowhere/libgone.so.1", Found) // by its last part, as nixpkgs' program does
+	r.outcome("out/main", "/nowhere/libnone.so.1", Missing)
+	r.list("out/main", "~/bar/lib")
+}
+
+func TestRule2DirectoryOfALink(t *testing.T) {
+	s := newStage(t)
+	s.put("real/lib/libsame.so", lib("libsame.so").Object)
+	s.put("real/lib/libother.so.1.2", lib("libother.so.1").Object)
+	s.link("~/real/lib/libsame.so", "foo/lib/libsame.so")
+	s.link("../../real/lib/libother.so.1.2", "foo/lib/libother.so.1")
+	s.put("files/libalone.so", lib("libalone.so").Object)
+	s.libs("~/foo/lib", "~/files/libalone.so")
+	s.put("out/main", prog("libsame.so", "libother.so.1", "libalone.so").Object)
+	s.resolve().list("out/main", "~/real/lib:~/foo/lib:~/files")
+}
+
+func TestRule2TheTreesOwnLibrariesFirst(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.libs("~/foo/lib")
+	s.put("out/deep/er/libfoo.so", lib("libfoo.so").Object)
+	s.put("out/main", prog("libfoo.so").Object)
+	s.put("out/sub/plugin", lib("", "libfoo.so").Object)
+	s.resolve().list("out/main", "~/out/deep/er")
+	s.src.WithoutTree = true
+	s.resolve().list("out/main", "~/foo/lib")
+	s.src.WithoutTree, s.src.Shallow = false, true
+	r := s.resolve()
+	r.list("out/main", "~/foo/lib")
+	if len(r.plans) != 1 {
+		t.Errorf("%d plans without the directories", len(r.plans))
+	}
+}
+
+func TestRule3TagAndForceRPath(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.libs("~/foo/lib")
+	s.put("out/old", prog("libfoo.so").with(elf.DT_RPATH, "~/foo/lib").Object)
+	s.put("out/both", prog("libfoo.so").with(elf.DT_RPATH, "/x").with(elf.DT_RUNPATH, "~/foo/lib").Object)
+	s.put("out/right", prog("libfoo.so").with(elf.DT_RUNPATH, "~/foo/lib").Object)
+	s.set.KeepInterpreter = true
+	r := s.resolve()
+	for file, want := range map[string]bool{"out/old": true, "out/both": true, "out/right": false} {
+		if p := r.plan(file); p.Changes() != want || p.State().Tag != elf.DT_RUNPATH || p.Interpreter != "" {
+			t.Errorf("%s changes: %v, %v", file, p.Changes(), p.State())
+		}
+	}
+	s.set.ForceRPath = true
+	r = s.resolve()
+	for file, want := range map[string]bool{"out/old": false, "out/right": true} {
+		if p := r.plan(file); p.Changes() != want || p.State().Tag != elf.DT_RPATH {
+			t.Errorf("%s changes with --force-rpath: %v, %v", file, p.Changes(), p.State())
+		}
+	}
+}
+
+// ------------------------------------------------------------------------------- 4: the inputs alone
+
+func TestRule4NotTheOrderOfADirectory(t *testing.T) {
+	for _, order := range [][]string{{"a", "b", "c/d"}, {"c/d", "b", "a"}} {
+		s := newStage2(t)
+		for _, d := range order {
+			s.put("out/"+d+"/libfoo.so", lib("libfoo.so").Object)
+		}
+		s.put("out/z/main", prog("libfoo.so").Object)
+		s.resolve().list("out/z/main", "~/out/a")
+	}
+}
+
+// Of several arguments, the first; in it, what lies higher.
+func TestRule4OrderOfTheTreesCandidates(t *testing.T) {
+	s := newStage(t)
+	s.put("first/a/b/libfoo.so", lib("libfoo.so").Object)
+	s.put("first/z/libfoo.so", lib("libfoo.so").Object)
+	s.put("second/libfoo.so", lib("libfoo.so").Object)
+	s.put("second/bin/main", prog("libfoo.so").Object)
+	s.src.Paths = []string{s.path("~/first"), s.path("~/second")}
+	s.resolve().list("second/bin/main", "~/first/z")
+	s.src.Paths = []string{s.path("~/second"), s.path("~/first")}
+	s.resolve().list("second/bin/main", "~/second")
+}
+
+// What a file's own run path leads to, then what lies beside it.
+func TestRule4EachFileItsOwn(t *testing.T) {
+	s := newStage(t)
+	for _, d := range []string{"a", "b", "c"} {
+		s.put("out/"+d+"/libfoo.so", lib("libfoo.so").Object)
+		s.put("out/"+d+"/main", prog("libfoo.so").Object)
+	}
+	s.put("out/d/main", prog("libfoo.so").with(elf.DT_RUNPATH, "/gone:$ORIGIN/../c").Object)
+	r := s.resolve()
+	r.list("out/b/main", "~/out/b")
+	r.list("out/c/main", "~/out/c")
+	r.list("out/d/main", "~/out/c")
+}
+
+// -------------------------------------------------------------------------------- 6: one edit a file
+
+func TestRule6WhatIsRightIsNotWritten(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libfoo.so", "libc.so.6").Object)
+	s.put("out/plugin.so", lib("plugin.so", "libfoo.so").Object)
+	if surprises := s.resolve().apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+	r := s.resolve()
+	for _, p := range r.plans {
+		if p.Changes() {
+			t.Errorf("%s is changed again: %v", p.Object.Path, p.State())
+		}
+	}
+	r.list("out/main", "~/foo/lib")
+	if o := r.plan("out/main").Object; o.Interp != s.path("~/glibc/lib/ld-linux-x86-64.so.2") {
+		t.Errorf("interpreter %s", o.Interp)
+	}
+}
+
+func TestRule6AFileThatOthersChangedIsLeftAlone(t *testing.T) {
+	s := newStage(t)
+	s.put("out/main", prog().with(elf.DT_RUNPATH, "/theirs").Object)
+	path := s.dir + "/out/main"
+	now := State{elf.DT_RUNPATH, "/theirs", "/lib64/ld-linux-x86-64.so.2"}
+	for _, c := range []struct {
+		step Step
+		err  error
+		then string
+	}{
+		{Step{path, State{Tag: elf.DT_RUNPATH, List: "/mine"}, State{elf.DT_RUNPATH, "/new", now.Interpreter}}, errMeanwhile, "/theirs"},
+		{Step{path, State{Tag: elf.DT_RUNPATH, List: "/mine"}, now}, nil, "/theirs"}, // an earlier run came this far
+		{Step{path, now, State{elf.DT_RUNPATH, "/new", now.Interpreter}}, nil, "/new"},
+	} {
+		err := Apply(t.Context(), []Step{c.step}, 1, func(r Result) {
+			if r.Err != c.err {
+				t.Errorf("%+v: %v", c.step, r.Err)
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := s.resolve().plan("out/main"); p.Object.List != c.then {
+			t.Errorf("%+v: then %s", c.step, p.Object.List)
+		}
+	}
+}
+
+// ---------------------------------------------------------------------- 7: what the loader would load
+
+func TestRule7CandidatesThatCannotBeLoaded(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		lib  object
+		why  string
+	}{
+		{"another class", lib("libfoo.so").with32bits(), ""},
+		{"another machine", object{func() object { o := lib("libfoo.so"); o.Machine = elf.EM_AARCH64; return o }().Object}, ""},
+		{"a version is missing", lib("libfoo.so").defines("FOO_1"), "lacks FOO_2"},
+		{"another C library", lib("libfoo.so", "libc.musl-x86_64.so.1"), "was linked against musl, not glibc"},
+		{"another OS ABI", object{func() object { o := lib("libfoo.so"); o.OSABI = elf.ELFOSABI_FREEBSD; return o }().Object}, "is for another OS ABI: ELFOSABI_FREEBSD"},
+		{"a program", object{func() object { o := lib("libfoo.so"); o.Type, o.Interp = elf.ET_EXEC, "/ld.so"; return o }().Object}, "is a program, not a library"},
+		{"a PIE", object{func() object { o := lib("libfoo.so"); o.Flags1, o.Interp = elf.DF_1_PIE, "/ld.so"; return o }().Object}, "is a program, not a library"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStage(t)
+			s.put("bad/lib/libfoo.so", c.lib.Object)
+			s.put("good/lib/libfoo.so", lib("libfoo.so").defines("FOO_1", "FOO_2").Object)
+			main := prog("libfoo.so", "libc.so.6").requires("libfoo.so", "FOO_2")
+			main.OSABI = elf.ELFOSABI_LINUX
+			s.put("out/main", main.Object)
+			s.libs("~/bad/lib", "~/good/lib")
+			r := s.resolve()
+			r.list("out/main", "~/good/lib")
+			n := r.outcome("out/main", "libfoo.so", Found)
+			if len(n.Rejected) != 1 || n.Rejected[0].Why == "" || c.why != "" && n.Rejected[0].Why != c.why {
+				t.Errorf("rejected: %+v", n.Rejected)
+			}
+			s.src.Libs = nil
+			s.libs("~/bad/lib")
+			r = s.resolve()
+			r.outcome("out/main", "libfoo.so", Missing)
+			r.list("out/main", "")
+		})
+	}
+}
+
+func TestRule7WeakVersionsAndUnversionedLibraries(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").defines("FOO_1").Object)
+	s.put("foo/lib/libplain.so", lib("libplain.so").Object)
+	s.libs("~/foo/lib")
+	main := prog("libfoo.so", "libplain.so").requires("libfoo.so", "FOO_9").requires("libplain.so", "PLAIN_1")
+	main.Requires[0].Weak = true
+	s.put("out/main", main.Object)
+	s.resolve().list("out/main", "~/foo/lib")
+}
+
+func TestRule7AnOwnCopyThatFailsFallsThrough(t *testing.T) {
+	s := newStage(t)
+	s.put("out/lib/libstdc++.so.6", lib("libstdc++.so.6").defines("GLIBCXX_3.4").Object)
+	s.put("gcc/lib/libstdc++.so.6", lib("libstdc++.so.6").defines("GLIBCXX_3.4", "GLIBCXX_3.4.32").Object)
+	s.put("out/lib/libx.so", lib("libx.so", "libstdc++.so.6").requires("libstdc++.so.6", "GLIBCXX_3.4.32").Object)
+	s.libs("~/gcc/lib")
+	r := s.resolve()
+	r.list("out/lib/libx.so", "~/gcc/lib")
+	want := []string{s.path("libstdc++.so.6: the package's own ~/out/lib/libstdc++.so.6 lacks GLIBCXX_3.4.32; ~/gcc/lib/libstdc++.so.6 is used instead")}
+	if diff := cmp.Diff(want, r.plan("out/lib/libx.so").Warnings); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRule7TheCLibraryMustHaveTheVersion(t *testing.T) {
+	s := newStage(t)
+	s.put("out/main", prog("libc.so.6").requires("libc.so.6", "GLIBC_2.99").Object)
+	r := s.resolve()
+	r.outcome("out/main", "libc.so.6", Missing)
+	r.rejected("out/main", "libc.so.6", "~/"+libC, "lacks GLIBC_2.99")
+}
+
+// The loader takes the first file of the name that is for its machine, whatever versions
+// it defines: so the order of the entries has to be right.
+func TestRule7OrderInWhichTheLoaderTakesTheRightFile(t *testing.T) {
+	s := newStage(t)
+	s.put("old/lib/libbar.so", lib("libbar.so").Object)
+	s.put("old/lib/libfoo.so", lib("libfoo.so").defines("FOO_1").Object)
+	s.put("new/lib/libfoo.so", lib("libfoo.so").defines("FOO_1", "FOO_2").Object)
+	s.libs("~/old/lib", "~/new/lib")
+	s.put("out/main", prog("libbar.so", "libfoo.so").requires("libfoo.so", "FOO_2").Object)
+	r := s.resolve()
+	r.list("out/main", "~/new/lib:~/old/lib")
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}
+
+func TestRule7ACircleIsAnError(t *testing.T) {
+	s := newStage(t)
+	for _, d := range []string{"a", "b"} {
+		other := map[string]string{"a": "b", "b": "a"}[d]
+		s.put(d+"/lib/lib"+d+".so", lib("lib"+d+".so").defines("V1", "V2").Object)
+		s.put(d+"/lib/lib"+other+".so", lib("lib"+other+".so").defines("V1").Object)
+	}
+	s.libs("~/a/lib", "~/b/lib")
+	s.put("out/main", prog("liba.so", "libb.so").requires("liba.so", "V2").requires("libb.so", "V2").Object)
+	p := s.resolve().plan("out/main")
+	want := s.path("no order of its run path finds every library: ~/b/lib has to come before ~/a/lib for libb.so, and ~/a/lib has to come before ~/b/lib for liba.so")
+	if p.Err == nil || p.Err.Error() != want || p.Changes() {
+		t.Errorf("%v", p.Err)
+	}
+}
+
+func TestRule7AnotherCLibraryInADirectoryOfTheList(t *testing.T) {
+	s := newStage(t)
+	s.put("old/lib/libfoo.so", lib("libfoo.so", "libc.so.6").Object)
+	s.put("old/lib/libc.so.6", lib("libc.so.6").defines("GLIBC_2.2.5").Object)
+	s.libs("~/old/lib")
+	s.put("out/main", prog("libfoo.so", "libc.so.6").Object)
+	r := s.resolve()
+	r.list("out/main", "~/glibc/lib:~/old/lib")
+	if w := r.plan("out/main").Warnings; len(w) != 1 || !strings.Contains(w[0], "a C library of its own") {
+		t.Errorf("%q", w)
+	}
+}
+
+// --------------------------------------------------------------------------- 8: what is missing, and why
+
+func TestRule8Absences(t *testing.T) {
+	s := newStage(t)
+	s.put("cudart/lib/libcudart.so.12", lib("libcudart.so.12").Object)
+	s.link("libcudart.so.12", "cudart/lib/libcudart.so")
+	s.put("cudart/lib/stubs/libnvidia-ml.so", lib("libnvidia-ml.so.1").Object)
+	s.put("out/lib/libown.so.2", lib("libown.so.2").Object)
+	s.libs("~/cudart/lib", "~/cudart/lib/stubs")
+	s.put("out/a", prog("libcudart.so.13", "libnvidia-ml.so.1").Object)
+	s.put("out/b", prog("libcudart.so.13", "libown.so.3").Object)
+	note := lib("c.so")
+	note.Dlopen = dlopenNote("recommended", "libx.so.1", "libx.so.2")
+	s.put("out/c.so", note.Object)
+	r := s.resolve()
+	by := map[string]*Absence{}
+	for _, a := range r.resolver.Absences(r.plans, nil) {
+		by[a.Name] = a
+	}
+	if diff := cmp.Diff([]string{s.path("~/out/a"), s.path("~/out/b")}, by["libcudart.so.13"].NeededBy); diff != "" {
+		t.Error(diff)
+	}
+	for name, want := range map[string][]string{
+		"libcudart.so.13":           {"~/cudart/lib/libcudart.so.12 is there, which is another version"},
+		"libown.so.3":               {"~/out/lib/libown.so.2 is there, which is another version"},
+		"libnvidia-ml.so.1":         {"~/cudart/lib/stubs/libnvidia-ml.so is a stub, for linking only"},
+		"any(libx.so.1, libx.so.2)": nil,
+	} {
+		for i := range want {
+			want[i] = s.path(want[i])
+		}
+		if by[name] == nil {
+			t.Errorf("%s is not missing", name)
+		} else if diff := cmp.Diff(want, by[name].Reasons()); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+	for name, want := range map[string][2]string{
+		"libcudart.so.13": {`add cudaPackages.cuda_cudart to buildInputs; or autoPatchelfIgnoreMissingDeps = [ "libcudart.so.13" ] if it is not wanted`,
+			"--libs DIR, where DIR is the lib directory of cudaPackages.cuda_cudart (nixpkgs); or --ignore-missing libcudart.so.13 if it is not wanted"},
+		"libnvidia-ml.so.1": {`it comes with the host's GPU driver: add autoAddDriverRunpath to nativeBuildInputs; or autoPatchelfIgnoreMissingDeps = [ "libnvidia-ml.so.1" ] if it is not wanted`,
+			"it comes with the host's GPU driver: --tool autoAddDriverRunpath; or --ignore-missing libnvidia-ml.so.1 if it is not wanted"},
+		"libown.so.3": {`add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath; or autoPatchelfIgnoreMissingDeps = [ "libown.so.3" ] if it is not wanted`,
+			"--libs DIR, where DIR is the directory that has it; or --ignore-missing libown.so.3 if it is not wanted"},
+		"any(libx.so.1, libx.so.2)": {`add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath; or --enforce-priority required if the file may do without it (its .note.dlopen says recommended); or autoPatchelfIgnoreMissingDeps = [ "libx.so.1" ] if it is not wanted`,
+			"--libs DIR, where DIR is the directory that has it; or --enforce-priority required if the file may do without it (its .note.dlopen says recommended); or --ignore-missing libx.so.1 if it is not wanted"},
+	} {
+		if diff := cmp.Diff(want, [2]string{by[name].Fix(true), by[name].Fix(false)}); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+func TestRule8EnforcePriority(t *testing.T) {
+	for _, c := range []struct {
+		priority string
+		enforce  Priority
+		want     Outcome
+	}{
+		{"suggested", Suggested, Missing}, {"suggested", Recommended, Optional}, {"recommended", Recommended, Missing},
+		{"recommended", Required, Optional}, {"required", Required, Missing}, {"", Recommended, Missing}, {"", Required, Optional},
+	} {
+		s := newStage2(t)
+		o := lib("x.so")
+		o.Dlopen = dlopenNote(c.priority, "libx.so.1")
+		s.put("out/x.so", o.Object)
+		s.set.EnforcePriority = c.enforce
+		s.resolve().outcome("out/x.so", "libx.so.1", c.want)
+	}
+}
+
+// --------------------------------------------------------------------------------------- 9: stubs, the driver
+
+func TestRule9StubsAreNeverTaken(t *testing.T) {
+	s := newStage(t)
+	s.put("cudart/lib/stubs/libcuda.so.1", lib("libcuda.so.1").Object)
+	s.put("cudart/lib/libcudart.so.12", lib("libcudart.so.12").with(elf.DT_RUNPATH, "~/cudart/lib/stubs").Object)
+	s.put("out/stubs/libcuda.so.1", lib("libcuda.so.1").Object)
+	s.put("out/main", prog("libcudart.so.12", "libcuda.so.1").Object)
+	s.libs("~/cudart/lib", "~/cudart/lib/stubs")
+	r := s.resolve()
+	r.outcome("out/main", "libcuda.so.1", Missing)
+	r.rejected("out/main", "libcuda.so.1", "~/out/stubs/libcuda.so.1", "is a stub, for linking only")
+	r.list("out/main", "~/cudart/lib")
+}
+
+func TestRule9TheDriversLibrariesComeByTheDriverLink(t *testing.T) {
+	s := newStage(t)
+	s.put("compat/lib/libcuda.so.1", lib("libcuda.so.1").Object)
+	s.libs("~/compat/lib")
+	s.put("out/main", prog("libcuda.so.1").Object)
+	s.put("out/own/libnvidia-ml.so.1", lib("libnvidia-ml.so.1").Object)
+	s.put("out/nvml", prog("libnvidia-ml.so.1").Object)
+	s.resolve().outcome("out/main", "libcuda.so.1", Found)
+	s.set.Driver = true
+	r := s.resolve()
+	r.outcome("out/main", "libcuda.so.1", ByDriver)
+	r.list("out/main", "")
+	r.outcome("out/nvml", "libnvidia-ml.so.1", Found) // the package's own
+}
+
+func TestRule9MapsAreAppliedAtTheEnd(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libfoo.so").Object)
+	s.put("out/alone.so", lib("alone.so").Object)
+	s.set.Map = func(_ *Object, l runpath.List) runpath.List { return append(runpath.List{"/driver"}, l...) }
+	r := s.resolve()
+	r.list("out/main", "/driver:~/foo/lib")
+	r.list("out/alone.so", "/driver")
+	if p := r.plan("out/alone.so"); p.Set != nil || p.State().Tag != elf.DT_RUNPATH {
+		t.Errorf("alone.so: set %v, %v", p.Set, p.State())
+	}
+}
+
+// ------------------------------------------------------------------------- 10: C libraries and machines
+
+func TestRule10MuslInATreeOfGlibc(t *testing.T) {
+	s := newStage(t)
+	s.put("out/a.node", lib("", "libc.musl-x86_64.so.1").Object)
+	s.put("out/b.node", lib("", "libc.so").Object)
+	main := prog()
+	main.Interp = "/lib/ld-musl-x86_64.so.1"
+	s.put("out/main", main.Object)
+	r := s.resolve()
+	for _, file := range []string{"out/a.node", "out/b.node", "out/main"} {
+		r.skipped(file, "it was linked against musl, and the C library of the target is glibc", true)
+	}
+}
+
+func TestRule10EachMachineByItsInterpreter(t *testing.T) {
+	s := newStage(t)
+	loader32 := object{loaderOf(s.dir + "/glibc32/lib")}.with32bits()
+	s.put("glibc32/lib/ld-linux.so.2", loader32.Object)
+	s.put("glibc32/lib/libc.so.6", lib("libc.so.6").with32bits().Object)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.put("foo32/lib/libfoo.so", lib("libfoo.so").with32bits().Object)
+	s.libs("~/foo32/lib", "~/foo/lib")
+	s.put("out/main", prog("libfoo.so", "libc.so.6").Object)
+	s.put("out/main32", prog("libfoo.so", "libc.so.6").with32bits().Object)
+	s.set.Interpreters = append(s.set.Interpreters, Interpreter{Path: s.path("~/glibc32/lib/ld-linux.so.2")})
+	r := s.resolve()
+	r.list("out/main", "~/foo/lib")
+	r.list("out/main32", "~/foo32/lib")
+	if p := r.plan("out/main32"); p.Interpreter != s.path("~/glibc32/lib/ld-linux.so.2") {
+		t.Errorf("interpreter %s", p.Interpreter)
+	}
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}
+
+func TestInterpretersThatAreNone(t *testing.T) {
+	s := newStage(t)
+	s.raw("text", "hello\n")
+	ix, err := Read(t.Context(), s.src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{"~/text", "~/nothing"} {
+		if _, err := NewResolver(ix, Settings{Interpreters: []Interpreter{{Path: s.path(p)}}}); err == nil {
+			t.Errorf("%s is an interpreter", p)
+		}
+	}
+}
+
+// ----------------------------------------------------------------------------------------- 11: ignoring
+
+func TestRule11Ignoring(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.put("foo/lib/libold.so", lib("libold.so").defines("V1").Object)
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libfoo.so", "libgone.so.1", "libold.so").requires("libold.so", "V2").Object)
+	s.set.Ignore = []string{"libg[o]ne.so.*", "libold.so", "libfoo.so", "libnever.so", "libcuda.so.1"}
+	r := s.resolve()
+	if n := r.outcome("out/main", "libgone.so.1", Ignored); n.Pattern != "libg[o]ne.so.*" {
+		t.Errorf("pattern %q", n.Pattern)
+	}
+	r.outcome("out/main", "libold.so", Ignored)
+	r.rejected("out/main", "libold.so", "~/foo/lib/libold.so", "lacks V2")
+	r.outcome("out/main", "libfoo.so", Found)
+	want := []string{`the ignore pattern "libfoo.so" ignores nothing: libfoo.so is there`, `the ignore pattern "libnever.so" matches no library that is needed`}
+	if diff := cmp.Diff(want, r.resolver.UnusedPatterns()); diff != "" {
+		t.Error(diff)
+	}
+	if a := r.resolver.Absences(r.plans, nil); len(a) > 0 {
+		t.Errorf("missing: %+v", a)
+	}
+}
+
+// ------------------------------------------------------------------------- 12: the loader does as planned
+
+// driverFirst stands for what a map may put before the entries that were put in order.
+func driverFirst(dir string) func(*Object, runpath.List) runpath.List {
+	return func(_ *Object, l runpath.List) runpath.List { return append(runpath.List{dir}, l...) }
+}
+
+func TestRule12Programs(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.put("driver/libfoo.so", lib("libfoo.so").with(elf.DT_RUNPATH, "/other").Object)
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libfoo.so").Object)
+	s.set.Map = driverFirst(s.path("~/driver"))
+	got := s.resolve().apply()
+	want := []Surprise{{s.path("~/out/main"), s.path("~/out/main"),
+		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of main (entry ~/driver); the plan is ~/foo/lib/libfoo.so")}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A plugin: no program of the tree loads it.
+func TestRule12LibrariesThatNoProgramLoads(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.put("driver/libfoo.so", lib("libfoo.so").with(elf.DT_RUNPATH, "/other").Object)
+	s.libs("~/foo/lib")
+	s.put("out/plugin.so", lib("plugin.so", "libfoo.so", "libc.so.6").Object)
+	s.set.Map = driverFirst(s.path("~/driver"))
+	got := s.resolve().apply()
+	want := []Surprise{{"", s.path("~/out/plugin.so"),
+		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of plugin.so (entry ~/driver); the plan is ~/foo/lib/libfoo.so")}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// What another library of the tree loads first is no alarm: two plugins may each have
+// a copy of their own, as long as no program opens both.
+func TestRule12NoAlarmForWhatOthersLoad(t *testing.T) {
+	s := newStage(t)
+	for _, d := range []string{"a", "b"} {
+		s.put("out/"+d+"/libfoo.so", lib("libfoo.so").with(elf.DT_RUNPATH, "/"+d).Object)
+		s.put("out/"+d+"/plugin.so", lib("plugin.so", "libfoo.so").Object)
+	}
+	s.put("out/c.so", lib("c.so", "libfoo.so", "plugin.so").Object)
+	r := s.resolve()
+	r.list("out/b/plugin.so", "~/out/b")
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}
+
+// A library for better processors in a directory of the loader's below the one that was
+// chosen is the same library to the plan.
+func TestRule12HardwareDirectories(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	for _, sub := range []string{"x86-64-v2", "x86-64-v3", "x86-64-v4"} {
+		s.put("foo/lib/glibc-hwcaps/"+sub+"/libfoo.so", lib("libfoo.so").with(elf.DT_RUNPATH, "/"+sub).Object)
+	}
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libfoo.so").Object)
+	s.put("out/plugin.so", lib("plugin.so", "libfoo.so").Object)
+	if surprises := s.resolve().apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+	for p, want := range map[string]bool{
+		"/d/glibc-hwcaps/x86-64-v3/libfoo.so": true, "/d/tls/haswell/libfoo.so": true, "/d/sub/libfoo.so": false,
+		"/d/libfoo.so": false, "/d/glibc-hwcaps/x/libbar.so": false, "/e/glibc-hwcaps/x/libfoo.so": false,
+	} {
+		if variant(p, "/d/libfoo.so") != want {
+			t.Errorf("%s", p)
+		}
+	}
+}
+
+// ------------------------------------------------------------------------ 13: the run paths of inputs
+
+func TestRule13RunPathsOfInputs(t *testing.T) {
+	s := newStage(t)
+	s.put("deep/lib/libdeep.so", lib("libdeep.so").Object)
+	s.put("mid/lib/libmid.so", lib("libmid.so").with(elf.DT_RUNPATH, "~/deep/lib").Object)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").with(elf.DT_RPATH, "$ORIGIN/../../origin/lib:~/mid/lib").Object)
+	s.put("origin/lib/liborigin.so", lib("liborigin.so").Object)
+	s.put("own/lib/libown.so", lib("libown.so").Object)
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libfoo.so", "libdeep.so", "libmid.so", "liborigin.so", "libown.so").with(elf.DT_RUNPATH, "~/own/lib").Object)
+	r := s.resolve()
+	r.list("out/main", "~/foo/lib:~/deep/lib:~/mid/lib:~/own/lib")
+	r.outcome("out/main", "liborigin.so", Missing)
+
+	s.src.Store = s.dir + "/another"
+	r = s.resolve()
+	r.list("out/main", "~/foo/lib")
+	r.outcome("out/main", "libmid.so", Missing)
+}
+
+// The nearest wins: the inputs themselves, then what their run paths name, then the tree's programs'.
+func TestRule13NearestFirst(t *testing.T) {
+	s := newStage(t)
+	for _, d := range []string{"foo", "mid", "own", "libs"} {
+		s.put(d+"/lib/libx.so", lib("libx.so").Object)
+	}
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").with(elf.DT_RUNPATH, "~/mid/lib").Object)
+	s.put("mid/lib/liby.so", lib("liby.so").Object)
+	s.put("own/lib/liby.so", lib("liby.so").Object)
+	s.put("out/libself.so", lib("libself.so").with(elf.DT_RUNPATH, "~/libs/lib").Object)
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libx.so", "liby.so").with(elf.DT_RUNPATH, "~/own/lib").Object)
+	// libself.so's run path is of the tree, and comes before the inputs.
+	s.resolve().list("out/main", "~/libs/lib:~/mid/lib")
+}
+
+// ---------------------------------------------------------------------------------------- by flag
+
+func TestPreserveOrigin(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.put("out/lib/libown.so", lib("libown.so").Object)
+	s.libs("~/foo/lib")
+	s.put("out/bin/main", prog("libown.so", "libfoo.so").with(elf.DT_RUNPATH, "${ORIGIN}/../lib/:$ORIGIN/plugins:/opt/x").Object)
+	s.set.PreserveOrigin = true
+	s.resolve().list("out/bin/main", "${ORIGIN}/../lib:~/foo/lib:$ORIGIN/plugins")
+	s.set.PreserveOrigin = false
+	s.resolve().list("out/bin/main", "~/out/lib:~/foo/lib")
+}
+
+func TestKeepEntries(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.mkdir("plugins")
+	s.mkdir("cuda/stubs")
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libfoo.so").with(elf.DT_RUNPATH, driver.Link+":~/plugins/:/gone::~/cuda/stubs:$LIB/x").Object)
+	s.put("out/alone.so", lib("alone.so").with(elf.DT_RUNPATH, "/gone").Object)
+	s.put("out/driver.so", lib("driver.so", "libfoo.so").with(elf.DT_RUNPATH, "~/plugins:"+driver.Link).Object)
+	s.set.KeepEntries = true
+	r := s.resolve()
+	r.list("out/main", driver.Link+":~/foo/lib:~/plugins:$LIB/x")
+	if diff := cmp.Diff([]string{"/gone", s.path("~/cuda/stubs")}, r.plan("out/main").Lost); diff != "" {
+		t.Error(diff)
+	}
+	r.list("out/driver.so", "~/foo/lib:~/plugins:"+driver.Link)
+	// Also where nothing is left: else a later run would be the one to drop it.
+	r.list("out/alone.so", "")
+	if p := r.plan("out/alone.so"); !p.Changes() || p.State().Tag != elf.DT_NULL {
+		t.Errorf("alone.so: %v", p.State())
+	}
+}
+
+func TestRelativize(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.put("out/lib/libown.so", lib("libown.so").Object)
+	s.put("out/bin/libbeside.so", lib("libbeside.so").Object)
+	s.libs("~/foo/lib")
+	s.put("out/bin/main", prog("libown.so", "libfoo.so", "libbeside.so").Object)
+	s.set.Relativize = true
+	r := s.resolve()
+	r.list("out/bin/main", "$ORIGIN/../lib:~/foo/lib:$ORIGIN")
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}
+
+func TestDlopen(t *testing.T) {
+	s := newStage(t)
+	s.put("nvrtc/lib/libnvrtc.so.12", lib("libnvrtc.so.12").Object)
+	s.libs("~/nvrtc/lib")
+	o := lib("x.so")
+	o.Data = "\x00libnvrtc.so.12\x00libcublasLt.so.12\x00libplain.so.1\x00"
+	s.put("out/x.so", o.Object)
+	s.src.Literals = driver.NeedsDriver
+	r := s.resolve()
+	r.list("out/x.so", "")
+	s.set.Dlopen = true
+	r = s.resolve()
+	r.list("out/x.so", "~/nvrtc/lib")
+	r.outcome("out/x.so", "libcublasLt.so.12", Optional)
+	if len(r.plan("out/x.so").Needs) != 2 {
+		t.Errorf("needs %v", r.plan("out/x.so").Needs)
+	}
+}
+
+func TestMinimal(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.put("foo/lib/libbar.so", lib("libbar.so").Object)
+	s.put("foo32/lib/libfoo.so", lib("libfoo.so").with32bits().Object)
+	s.mkdir("unused/lib")
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libfoo.so").with(elf.DT_RUNPATH, "$ORIGIN/x:~/unused/lib:~/foo32/lib").Object)
+	s.set.KeepEntries, s.set.PreserveOrigin, s.set.Minimal = true, true, true
+	s.set.RuntimeDependencies, s.set.AppendRunpaths = []string{"/late"}, []string{"/appended"}
+	r := s.resolve()
+	r.list("out/main", "/late:~/foo/lib:/appended:$ORIGIN/x")
+	if diff := cmp.Diff([]string{s.path("~/unused/lib"), s.path("~/foo32/lib")}, r.plan("out/main").Dropped); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// ------------------------------------------------------- where no interpreter is asked for: by hand
+
+// system finds names as a loader does that has a directory of its own.
+func system(dir string) func(*Object, string) string {
+	return func(_ *Object, name string) string {
+		if p := dir + "/" + name; dir != "" {
+			if _, err := os.Stat(p); err == nil {
+				return p
+			}
+		}
+		return ""
+	}
+}
+
+func TestByHandWhatTheHostHasCountsAsFound(t *testing.T) {
+	s := newStage(t)
+	s.put("host/lib/libz.so.1", lib("libz.so.1").Object)
+	s.put("foo/lib/libz.so.1", lib("libz.so.1").Object)
+	main := prog("libz.so.1", "libgone.so")
+	s.put("out/main", main.Object)
+	s.set.Interpreters, s.set.System = nil, system(s.dir+"/host/lib")
+	r := s.resolve()
+	if n := r.outcome("out/main", "libz.so.1", BySystem); n.Where != s.path("~/host/lib/libz.so.1") {
+		t.Errorf("where: %q", n.Where)
+	}
+	r.outcome("out/main", "libgone.so", Missing)
+	if p := r.plan("out/main"); p.Interpreter != "" || p.Changes() {
+		t.Errorf("%+v", p.State())
+	}
+	s.libs("~/foo/lib") // what was asked for comes first
+	s.resolve().list("out/main", "~/foo/lib")
+}
+
+func TestByHandFilesForOtherMachines(t *testing.T) {
+	s := newStage(t)
+	s.put("out/main", prog("libc.so.6").Object)
+	s.put("out/main32", prog("libc.so.6").with32bits().Object)
+	other := lib("x.so", "libstdc++.so.6")
+	other.Machine = elf.EM_AARCH64
+	s.put("out/arm.so", other.Object)
+	s.set.Interpreters, s.set.Machines = nil, []elf.Machine{elf.EM_X86_64, elf.EM_386}
+	r := s.resolve()
+	r.skipped("out/arm.so", "its architecture (AARCH64, 64 bits) is not this machine's", false)
+	r.outcome("out/main", "libc.so.6", InLibC)
+	r.outcome("out/main32", "libc.so.6", InLibC)
+	s.set.Machines = nil
+	s.resolve().outcome("out/arm.so", "libstdc++.so.6", Missing)
+}
+
+// A program keeps its interpreter, and so the C library that this one finds; where it
+// finds none, the one beside it.
+func TestByHandTheInterpretersOwnCLibrary(t *testing.T) {
+	s := newStage(t)
+	s.put("moved/lib/ld-linux-x86-64.so.2", loaderOf("/nowhere/lib"))
+	s.put("moved/lib/libc.so.6", lib("libc.so.6").defines("GLIBC_2.2.5").Object)
+	s.put("empty/lib/ld-linux-x86-64.so.2", loaderOf("/nowhere/lib"))
+	with := func(interp string) object {
+		o := prog("libc.so.6").requires("libc.so.6", "GLIBC_2.2.5")
+		o.Interp = interp
+		return o
+	}
+	s.put("out/moved", with("~/moved/lib/ld-linux-x86-64.so.2").Object)
+	s.put("out/empty", with("~/empty/lib/ld-linux-x86-64.so.2").Object)
+	s.put("out/right", with("~/glibc/lib/ld-linux-x86-64.so.2").Object)
+	s.put("out/elsewhere", with("/nowhere/ld-linux-x86-64.so.2").Object)
+	s.put("out/new", with("~/moved/lib/ld-linux-x86-64.so.2").requires("libc.so.6", "GLIBC_2.99").Object)
+	s.put("out/x.so", lib("x.so", "libc.so.6").Object)
+	s.set.Interpreters = nil
+	l, err := loader.New(loader.Options{NoTries: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.set.System = func(o *Object, name string) string {
+		load, err := l.Load(o.Real)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range load.Main.Uses {
+			if u.Name == name && u.To.Found() {
+				return u.To.Path
+			}
+		}
+		return ""
+	}
+	r := s.resolve()
+	r.list("out/moved", "~/moved/lib")
+	r.list("out/right", "")
+	r.outcome("out/right", "libc.so.6", InLibC)
+	r.outcome("out/elsewhere", "libc.so.6", InLibC) // where it runs it has one
+	r.outcome("out/x.so", "libc.so.6", InLibC)
+	r.outcome("out/empty", "libc.so.6", Missing)
+	r.outcome("out/new", "libc.so.6", Missing)
+	r.rejected("out/new", "libc.so.6", "~/moved/lib/libc.so.6", "lacks GLIBC_2.99")
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}

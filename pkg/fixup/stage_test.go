@@ -1,0 +1,238 @@
+package fixup
+
+import (
+	"context"
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/loader/tinyelf"
+)
+
+// stage is a store in a folder: glibc/lib has an interpreter and a C library, out is the
+// tree. "~" stands for the folder.
+type stage struct {
+	*testing.T
+	dir string
+	src Sources
+	set Settings
+}
+
+const libC = "glibc/lib/libc.so.6"
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	t.Parallel()
+	return newStage2(t)
+}
+
+// newStage2 is newStage for a test that makes several.
+func newStage2(t *testing.T) *stage {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{T: t, dir: dir}
+	s.put("glibc/lib/ld-linux-x86-64.so.2", loaderOf(dir+"/glibc/lib"))
+	s.put(libC, lib("libc.so.6").defines("GLIBC_2.2.5", "GLIBC_2.34").Object)
+	s.put("glibc/lib/libm.so.6", lib("libm.so.6").defines("GLIBC_2.2.5").Object)
+	s.mkdir("out")
+	s.src = Sources{Paths: []string{dir + "/out"}, Store: dir, Jobs: 2}
+	s.set = Settings{Interpreters: []Interpreter{{Path: dir + "/glibc/lib/ld-linux-x86-64.so.2", LibC: dir + "/glibc/lib"}}}
+	return s
+}
+
+// loaderOf is a loader whose one default directory is dir, as pkg/loader reads one.
+func loaderOf(dir string) tinyelf.Object {
+	return tinyelf.Object{Data: "\x00stable release version 2.36\x00" + dir + "/\x00"}.With(elf.DT_SONAME, "ld-linux-x86-64.so.2")
+}
+
+// object is a tinyelf.Object that says more about itself.
+type object struct{ tinyelf.Object }
+
+func lib(soname string, needed ...string) object {
+	return object{tinyelf.Object{}.With(elf.DT_SONAME, soname).Needs(needed...)}
+}
+
+func prog(needed ...string) object {
+	return object{tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs(needed...)}
+}
+
+func (o object) with(tag elf.DynTag, s string) object { return object{o.With(tag, s)} }
+func (o object) defines(v ...string) object           { o.Defines = v; return o }
+func (o object) requires(library, version string) object {
+	o.Requires = append(o.Requires[:len(o.Requires):len(o.Requires)], tinyelf.Requirement{Library: library, Version: version})
+	return o
+}
+func (o object) with32bits() object {
+	o.Class, o.Machine = elf.ELFCLASS32, elf.EM_386
+	return o
+}
+
+func (s *stage) path(p string) string { return strings.ReplaceAll(p, "~", s.dir) }
+
+func (s *stage) mkdir(name string) {
+	s.Helper()
+	if err := os.MkdirAll(s.dir+"/"+name, 0o755); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) put(name string, o tinyelf.Object) {
+	s.Helper()
+	for i := range o.Strings {
+		o.Strings[i].Str = s.path(o.Strings[i].Str)
+	}
+	o.Interp = s.path(o.Interp)
+	s.raw(name, string(o.Bytes()))
+}
+
+func (s *stage) raw(name, contents string) {
+	s.Helper()
+	s.mkdir(filepath.Dir(name))
+	if err := os.WriteFile(s.dir+"/"+name, []byte(contents), 0o755); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) link(target, name string) {
+	s.Helper()
+	s.mkdir(filepath.Dir(name))
+	if err := os.Symlink(s.path(target), s.dir+"/"+name); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) libs(dirs ...string) {
+	for _, d := range dirs {
+		s.src.Libs = append(s.src.Libs, s.path(d))
+	}
+}
+
+// run is one resolution of the tree.
+type run struct {
+	*stage
+	index    *Index
+	resolver *Resolver
+	plans    []*Plan
+	by       map[string]*Plan // by the path below the folder
+}
+
+func (s *stage) resolve() *run {
+	s.Helper()
+	ix, err := Read(context.Background(), s.src)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r, err := NewResolver(ix, s.set)
+	if err != nil {
+		s.Fatal(err)
+	}
+	out := &run{s, ix, r, nil, map[string]*Plan{}}
+	for _, o := range ix.Files {
+		p := r.Resolve(o)
+		out.plans = append(out.plans, p)
+		out.by[strings.TrimPrefix(o.Path, s.dir+"/")] = p
+	}
+	return out
+}
+
+// apply edits the files and looks at the result as the loader does.
+func (r *run) apply() []Surprise {
+	r.Helper()
+	var steps []Step
+	for _, p := range r.plans {
+		if p.Changes() {
+			steps = append(steps, Step{p.Object.Path, p.Object.State(), p.State()})
+		}
+	}
+	err := Apply(context.Background(), steps, 2, func(res Result) {
+		if res.Err != nil {
+			r.Errorf("%s: %v", res.Path, res.Err)
+		}
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	surprises, err := Verify(r.plans, loader.Options{NoTries: true})
+	if err != nil {
+		r.Fatal(err)
+	}
+	return surprises
+}
+
+func (r *run) plan(file string) *Plan {
+	r.Helper()
+	p := r.by[file]
+	if p == nil {
+		r.Fatalf("no plan for %s", file)
+	}
+	return p
+}
+
+// list checks the run path that a file is to have.
+func (r *run) list(file, want string) {
+	r.Helper()
+	p := r.plan(file)
+	if p.Err != nil || p.Skip != "" {
+		r.Errorf("%s: error %v, skipped because %s", file, p.Err, p.Skip)
+	}
+	if diff := cmp.Diff(r.path(want), p.After.String()); diff != "" {
+		r.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// need returns what came of a file's need for a name.
+func (r *run) need(file, name string) *Need {
+	r.Helper()
+	for _, n := range r.plan(file).Needs {
+		if n.Label() == name {
+			return n
+		}
+	}
+	r.Fatalf("%s does not need %s", file, name)
+	return nil
+}
+
+func (r *run) outcome(file, name string, want Outcome) *Need {
+	r.Helper()
+	n := r.need(file, name)
+	if n.Outcome != want {
+		r.Errorf("%s: %s is %q, want %q", file, name, n.Outcome, want)
+	}
+	return n
+}
+
+// rejected checks why the first candidate for a need was not taken.
+func (r *run) rejected(file, name, p, why string) {
+	r.Helper()
+	n := r.need(file, name)
+	if len(n.Rejected) == 0 {
+		r.Errorf("%s: nothing was rejected for %s", file, name)
+	} else if got := n.Rejected[0]; got.Path != r.path(p) || got.Why != why {
+		r.Errorf("%s: rejected %s, which %q; want %s, which %q", file, got.Path, got.Why, r.path(p), why)
+	}
+}
+
+// skipped checks why a file is left alone.
+func (r *run) skipped(file, why string, warn bool) {
+	r.Helper()
+	p := r.plan(file)
+	if p.Skip != why || p.SkipWarn != warn {
+		r.Errorf("%s: skipped because %q (a warning: %v), want %q (%v)", file, p.Skip, p.SkipWarn, why, warn)
+	}
+	if p.Changes() {
+		r.Errorf("%s: is changed", file)
+	}
+}
+
+func dlopenNote(priority string, sonames ...string) string {
+	return fmt.Sprintf(`[{"soname":["%s"],"feature":"x","priority":%q}]`, strings.Join(sonames, `","`), priority)
+}
