@@ -129,6 +129,7 @@ NIX
 
   # doctor
   mkdir -p "$tree/nix/store" "$tree/etc/nix"
+  hostDriver sandbox --configure --write --conf "$sandbox/conf/nix.conf" --program "$sandbox/between" >/dev/null
   says() { hostDriver doctor --root "$tree" | grep 'Nix builds'; }
   like "doctor: builds cannot see the GPU" "^note +Nix builds +cannot see the GPU" "$(says)"
   cp "$sandbox/conf/nix.conf" "$tree/etc/nix/nix.conf"

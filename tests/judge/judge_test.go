@@ -24,7 +24,11 @@ int main(void) { pthread_t t; pthread_create(&t, 0, start, 0); pthread_join(t, 0
 // build links the program, or a library, in one way.
 func build(t *testing.T, flags ...string) []byte {
 	t.Helper()
-	if _, err := exec.LookPath("gcc"); err != nil {
+	compiler := "gcc"
+	if slices.Contains(flags, "-m32") { // gcc itself has the headers of one word size
+		compiler = "i686-linux-gnu-gcc"
+	}
+	if _, err := exec.LookPath(compiler); err != nil {
 		t.Skip(err)
 	}
 	dir := t.TempDir()
@@ -33,8 +37,8 @@ func build(t *testing.T, flags ...string) []byte {
 	}
 	out := filepath.Join(dir, "out")
 	args := append([]string{"-O1", "-g", "-o", out, filepath.Join(dir, "main.c"), "-Wl,--enable-new-dtags,-rpath,/nix/store/0-one/lib:/nix/store/0-two/lib", "-Wl,--hash-style=both"}, flags...)
-	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Skipf("gcc %v: %s", args, out)
+	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+		t.Skipf("%s %v: %s", compiler, args, out)
 	}
 	b, err := os.ReadFile(out)
 	if err != nil {
