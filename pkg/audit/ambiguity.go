@@ -310,7 +310,7 @@ func (s *subject) ambiguous(name string, all []candidate) Finding {
 	winner := all[0].path
 	why := ", the first"
 	if o := s.loads(name); o != nil && o.Found() && o.Path != winner {
-		winner, why = o.Path, fmt.Sprintf(" (%s)", ruleText(o))
+		winner, why = o.Path, fmt.Sprintf(" (%s)", o.How(nil))
 		for i := range f.Candidates {
 			f.Candidates[i].Wins = f.Candidates[i].Path == o.Path
 		}
@@ -456,21 +456,6 @@ func list(names []string) string {
 	default:
 		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
 	}
-}
-
-// ruleText says in words by which rule an object was found.
-func ruleText(o *loader.Object) string {
-	switch o.Rule {
-	case loader.ByRPath, loader.ByRunPath:
-		if o.List != nil {
-			return fmt.Sprintf("%s of %s, entry %q", o.Rule, o.List.Path, o.Entry)
-		}
-	case loader.ByEnv:
-		return fmt.Sprintf("LD_LIBRARY_PATH, entry %q", o.Entry)
-	case loader.ByDefault:
-		return "a default directory"
-	}
-	return string(o.Rule)
 }
 
 // brief cuts a list off that is too long for a sentence.

@@ -159,14 +159,14 @@ func (s *subject) libc() {
 				continue
 			}
 			s.report(Finding{ID: LibcMismatch, Library: o.Name,
-				Message: fmt.Sprintf("the program's loader is %s, but its %s is %s (%s)", in.Path, o.Name, o.Path, ruleText(o)),
+				Message: fmt.Sprintf("the program's loader is %s, but its %s is %s (%s)", in.Path, o.Name, o.Path, o.How(nil)),
 				Remedy:  remedy.Do("let both come from one glibc: set the interpreter, or the run path entry, accordingly")})
 		}
-		if o.Name == "libstdc++.so.6" && (o.Rule == loader.ByRunPath || o.Rule == loader.ByRPath) {
+		if o.Name == "libstdc++.so.6" && o.Rule.InRunPath() {
 			if beside := s.load.Default(o.Name); beside != nil && !s.isSame(beside, o.File) {
 				s.report(Finding{ID: Ambiguous, Severity: Warning, Library: o.Name,
 					Message: fmt.Sprintf("%s is %s (%s), beside the loader's own, %s: libraries of the system that are loaded later get this one",
-						o.Name, o.Path, ruleText(o), s.Loader.Inside(beside.Path)),
+						o.Name, o.Path, o.How(nil), s.Loader.Inside(beside.Path)),
 					Candidates: []Candidate{{o.Path, 0, true}, {s.Loader.Inside(beside.Path), 0, false}},
 					Remedy:     remedy.Do("ship the newer of the two, or none; --ignore libstdc++.so.6 accepts it")})
 			}

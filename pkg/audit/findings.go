@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -242,13 +243,13 @@ func (s *subject) libraries() {
 		}
 		if o.Err != "" {
 			s.report(Finding{ID: LoadError, Library: o.Name,
-				Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s", o.Name, o.Path, ruleText(o), o.Err),
+				Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s", o.Name, o.Path, o.How(nil), o.Err),
 				Remedy:  remedy.Do("replace the file, or take its directory off the search")})
 			continue
 		}
 		if dir := path.Dir(o.Path); driver.Provides(o.Name) && s.StubDirs.Contains(dir) {
 			s.report(Finding{ID: StubLoaded, Library: o.Name,
-				Message: fmt.Sprintf("%s is loaded from %s, a stub (%s)", o.Name, o.Path, ruleText(o)),
+				Message: fmt.Sprintf("%s is loaded from %s, a stub (%s)", o.Name, o.Path, o.How(nil)),
 				Remedy:  s.replaceLoadedStub(o)})
 		}
 		s.compat(o)
@@ -455,7 +456,7 @@ func (s *subject) tooOld(m missing) {
 		who = m.by.Path
 	}
 	f := Finding{ID: MissingVersion, Library: m.name,
-		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", m.lacks.Path, ruleText(m.lacks), strings.Join(versions, ", "), who),
+		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", m.lacks.Path, m.lacks.How(nil), strings.Join(versions, ", "), who),
 		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
 	if !s.isProgram() {
 		f.Severity = Warning // a program may have loaded a newer one before
@@ -503,11 +504,10 @@ func (s *subject) compat(o *loader.Object) {
 	if !ok || v.Help != driver.Harms {
 		return
 	}
-	fix := remedy.Do("take " + dir + " off the search, or start the program with hostDriver run")
-	if o.List != nil && o.List.File != nil {
-		fix = remedy.Run("runpath", "remove", "--entry", o.Entry, o.List.File.Path).And(", where it is to run here only; or start the program with hostDriver run")
-	}
+	fix := explain.OffTheSearch(o, func(file string) remedy.Remedy {
+		return remedy.Run("runpath", "remove", "--entry", o.Entry, file).And(", where it is to run here only")
+	}).And("; or start the program with hostDriver run")
 	s.report(Finding{ID: CompatHarms, Library: o.Name,
-		Message: fmt.Sprintf("%s is loaded from the compat directory %s (%s), which harms here: %s (%s)", o.Name, dir, ruleText(o), v.Reason, v.Source),
+		Message: fmt.Sprintf("%s is loaded from the compat directory %s (%s), which harms here: %s (%s)", o.Name, dir, o.How(nil), v.Reason, v.Source),
 		Remedy:  fix})
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -54,15 +55,12 @@ func (s *subject) replaceStubs() remedy.Remedy {
 
 // replaceLoadedStub is the remedy for a stub that is loaded.
 func (s *subject) replaceLoadedStub(o *loader.Object) remedy.Remedy {
-	switch {
-	case o.Rule == loader.ByEnv:
-		return remedy.Do("remove " + path.Dir(o.Path) + " from LD_LIBRARY_PATH")
-	case o.List == s.load.Main:
-		return s.replaceStubs()
-	case o.List != nil && o.List.File != nil:
-		return remedy.Run("stubReplace", o.List.File.Path)
-	}
-	return remedy.Do("take " + path.Dir(o.Path) + " off the search")
+	return explain.OffTheSearch(o, func(file string) remedy.Remedy {
+		if o.List == s.load.Main {
+			return s.replaceStubs()
+		}
+		return remedy.Run("stubReplace", file)
+	})
 }
 
 // without is the remedy of taking entries out of the run path; where a library is

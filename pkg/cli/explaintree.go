@@ -228,7 +228,7 @@ func (p *printer) line(u loader.Use) string {
 	case u.Again:
 		return name + " → " + p.paint(dim, o.Path+" (loaded already)")
 	}
-	return name + " → " + p.paint(green, o.Path) + p.paint(dim, "  "+found(o))
+	return name + " → " + p.paint(green, o.Path) + p.paint(dim, "  "+o.How(o.NeededBy))
 }
 
 func feature(name string) string {
@@ -238,35 +238,8 @@ func feature(name string) string {
 	return ", " + name
 }
 
-// found says by which rule an object was found.
-func found(o *loader.Object) string {
-	switch o.Rule {
-	case loader.ByRPath, loader.ByRunPath:
-		whose := ""
-		if o.List != nil && o.List != o.NeededBy {
-			whose = " of " + o.List.Path
-		}
-		return fmt.Sprintf("%s%s: %s", o.Rule, whose, shownEntry(o.Entry))
-	case loader.ByEnv, loader.ByDefault, loader.ByPathFile:
-		return fmt.Sprintf("%s: %s", o.Rule, shownEntry(o.Entry))
-	case loader.ByPath:
-		return "by its path, no search"
-	}
-	return string(o.Rule)
-}
-
-func shownEntry(e string) string {
-	if e == "" {
-		return `"" (the working directory)`
-	}
-	return e
-}
-
 func tryText(o *loader.Object, t loader.Try) string {
-	where := string(t.Rule)
-	if t.List != nil && t.List != o.NeededBy && t.Rule != loader.ByDefault {
-		where += " of " + t.List.Path
-	}
+	where := t.Rule.Of(t.List, o.NeededBy)
 	if t.Path == "" {
 		return fmt.Sprintf("%s: %s", where, t.Why)
 	}

@@ -121,8 +121,7 @@ func (f *File) libraries(s *loader.Load, objects []*loader.Object, namespace int
 		if o.NeededBy != nil {
 			lib.NeededBy = o.NeededBy.Path
 		}
-		switch o.Rule {
-		case loader.ByRPath, loader.ByRunPath, loader.ByEnv, loader.ByDefault, loader.ByPathFile:
+		if o.Rule.HasEntry() {
 			lib.Entry = &o.Entry
 		}
 		if o.List != nil {
@@ -130,7 +129,7 @@ func (f *File) libraries(s *loader.Load, objects []*loader.Object, namespace int
 		}
 		for _, t := range o.Tried {
 			tried := Tried{Path: t.Path, Rule: string(t.Rule), Why: t.Why}
-			if t.Rule != loader.ByPath && t.Rule != loader.ByCache {
+			if t.Rule.HasEntry() {
 				tried.Entry = &t.Entry
 			}
 			lib.Tried = append(lib.Tried, tried)

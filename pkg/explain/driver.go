@@ -88,7 +88,7 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 	case l.StubDirs.Contains(dir):
 		v.Origin = FromStub
 		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
-		v.Remedy = stubRemedy(o)
+		v.Remedy = OffTheSearch(o, func(file string) remedy.Remedy { return remedy.Run("stubReplace", file) })
 	case runpath.Key(dir) == runpath.Key(link):
 		v.Origin, v.Good = FromDriver, true
 		assumed := ""
@@ -103,7 +103,7 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 		v.Origin = FromOther
 		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must be of the very version of the host's kernel module.", where, o.Path)
 		v.Remedy = remedy.Do("remove the directory from the run path and let autoAddDriverRunpath add the driver link")
-	case o.Rule == loader.ByRPath || o.Rule == loader.ByRunPath:
+	case o.Rule.InRunPath():
 		v.Origin = FromOther
 		v.Text = fmt.Sprintf("%s%s, through the run path entry %s, which is neither the driver link nor a compat directory: right only where the host's driver is installed there.",
 			where, o.Path, o.Entry)
@@ -128,12 +128,9 @@ func (l *Layout) compat(v *Verdict, o *loader.Object, where, dir string) {
 	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s here: %s (%s).", where, dir, does, c.Reason, c.Source)
 	if c.Help == driver.Harms {
 		v.Good = false
-		switch {
-		case o.Rule == loader.ByEnv:
-			v.Remedy = remedy.Do("remove the compat directory from LD_LIBRARY_PATH")
-		case o.List != nil && o.List.File != nil:
-			v.Remedy = remedy.Run("runpath", "remove", "--entry", o.Entry, o.List.File.Path).And(", or start the program with hostDriver run")
-		}
+		v.Remedy = OffTheSearch(o, func(file string) remedy.Remedy {
+			return remedy.Run("runpath", "remove", "--entry", o.Entry, file).And(", or start the program with hostDriver run")
+		})
 	}
 }
 
@@ -145,16 +142,17 @@ func (v Verdict) withFix() Verdict {
 	return v
 }
 
-func stubRemedy(o *loader.Object) remedy.Remedy {
-	switch o.Rule {
-	case loader.ByEnv:
-		return remedy.Do("remove the stub directory from LD_LIBRARY_PATH")
-	case loader.ByRPath, loader.ByRunPath:
-		if o.List != nil && o.List.File != nil {
-			return remedy.Run("stubReplace", o.List.File.Path)
-		}
+// OffTheSearch is the remedy of taking the directory that a library was found in off
+// the search. edit is what to do where it is an entry of a file's run path.
+func OffTheSearch(o *loader.Object, edit func(file string) remedy.Remedy) remedy.Remedy {
+	dir := path.Dir(o.Path)
+	switch {
+	case o.Rule == loader.ByEnv:
+		return remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
+	case o.Rule.InRunPath() && o.List != nil && o.List.File != nil:
+		return edit(o.List.File.Path)
 	}
-	return remedy.Do("take the stub directory off the search")
+	return remedy.Do("take " + dir + " off the search")
 }
 
 func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) (string, remedy.Remedy) {

@@ -21,24 +21,6 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// Rule says by which rule of the loader a library was found.
-type Rule string
-
-// The rules, in the order in which glibc applies them.
-const (
-	ByProgram  Rule = "program"             // the file that was asked about
-	ByLoaded   Rule = "already loaded"      // a library with that soname, name or inode was there
-	ByLoader   Rule = "the loader itself"   // ld.so, or musl's libc, which are one with the loader
-	ByPath     Rule = "path"                // the name has a slash: no search
-	ByRPath    Rule = "DT_RPATH"            // of the object that needs it, of those that loaded that one, of the program
-	ByEnv      Rule = "LD_LIBRARY_PATH"     //
-	ByRunPath  Rule = "DT_RUNPATH"          // of the object that needs it only
-	ByCache    Rule = "ld.so.cache"         //
-	ByDefault  Rule = "default directories" // compiled into the loader
-	ByPathFile Rule = "ld-musl path file"   // musl: /etc/ld-musl-ARCH.path
-	NotFound   Rule = "not found"
-)
-
 // Cause says why a library is loaded.
 type Cause string
 

@@ -1,0 +1,81 @@
+package loader
+
+import "fmt"
+
+// Rule says by which rule of the loader a library was found.
+type Rule string
+
+// The rules, in the order in which glibc applies them. What is said of each stands in the table below.
+const (
+	ByProgram  Rule = "program"             // the file that was asked about
+	ByLoaded   Rule = "already loaded"      // a library with that soname, name or inode was there
+	ByLoader   Rule = "the loader itself"   // ld.so, or musl's libc, which are one with the loader
+	ByPath     Rule = "path"                // the name has a slash: no search
+	ByRPath    Rule = "DT_RPATH"            // of the object that needs it, of those that loaded that one, of the program
+	ByEnv      Rule = "LD_LIBRARY_PATH"     //
+	ByRunPath  Rule = "DT_RUNPATH"          // of the object that needs it only
+	ByCache    Rule = "ld.so.cache"         //
+	ByDefault  Rule = "default directories" // compiled into the loader
+	ByPathFile Rule = "ld-musl path file"   // musl: /etc/ld-musl-ARCH.path
+	NotFound   Rule = "not found"
+)
+
+// list says of what the list is whose directories a rule searches.
+type list int
+
+const (
+	noList    list = iota
+	ofObject       // a run path: an entry of Object.List's
+	ofProcess      // the environment's, or the loader's own
+)
+
+// rules has a line for each rule that does more than to have a name.
+var rules = map[Rule]struct {
+	list  list
+	words string // instead of the name
+}{
+	ByPath:     {words: "by its path, no search"},
+	ByRPath:    {list: ofObject},
+	ByEnv:      {list: ofProcess},
+	ByRunPath:  {list: ofObject},
+	ByDefault:  {list: ofProcess},
+	ByPathFile: {list: ofProcess},
+}
+
+// HasEntry reports whether the rule searches a list of directories, one of whose entries
+// [Object.Entry] and [Try.Entry] then are.
+func (r Rule) HasEntry() bool { return rules[r].list != noList }
+
+// InRunPath reports whether that list is the run path of an object, which is
+// [Object.List] or [Try.List].
+func (r Rule) InRunPath() bool { return rules[r].list == ofObject }
+
+// Of says the rule in words; of whose run path, unless it is that of asker.
+func (r Rule) Of(owner, asker *Object) string {
+	words := rules[r].words
+	if words == "" {
+		words = string(r)
+	}
+	if r.InRunPath() && owner != nil && owner != asker {
+		words += " of " + owner.Path
+	}
+	return words
+}
+
+// How says by which rule and which entry the object was found: "DT_RUNPATH of PATH: ENTRY".
+// asker is the object of whom the sentence is, whose own run path is not named by its path; nil for none.
+func (o *Object) How(asker *Object) string {
+	words := o.Rule.Of(o.List, asker)
+	if !o.Rule.HasEntry() {
+		return words
+	}
+	return fmt.Sprintf("%s: %s", words, EntryText(o.Entry))
+}
+
+// EntryText shows an entry of a run path in a line of text.
+func EntryText(entry string) string {
+	if entry == "" {
+		return `"" (the working directory)`
+	}
+	return entry
+}
