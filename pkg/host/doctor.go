@@ -1,7 +1,6 @@
 package host
 
 import (
-	"debug/elf"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
@@ -572,55 +572,46 @@ func (h *Host) doctorGLIBC(d *Diagnosis, m Machine, drv *Driver, have string) {
 
 // needsGLIBC returns the newest version of glibc that a library's symbols ask for.
 func (h *Host) needsGLIBC(file string) string {
-	newest := ""
-	h.withELF(file, func(f *elf.File) {
-		needs, err := f.DynamicVersionNeeds()
-		if err != nil {
-			return
-		}
-		for _, n := range needs {
-			for _, dep := range n.Needs {
-				if v, ok := strings.CutPrefix(dep.Dep, "GLIBC_"); ok && v != "" && v[0] <= '9' && (newest == "" || newerVersion(v, newest)) {
-					newest = v
-				}
-			}
-		}
-	})
-	return newest
+	return h.newestGLIBC(file, func(im *elfimage.Image) ([]elfimage.Version, error) { return im.VersionsNeeded() })
 }
 
 // hostGLIBC returns the version of the host's own glibc: the newest that its libc.so.6 defines.
 func (h *Host) hostGLIBC(m Machine) string {
 	cache, _ := h.cache()
 	name, _ := h.hostLibrary("libc.so.6", m, cache, nil)
-	newest := ""
 	if name == "" {
 		return ""
 	}
-	h.withELF(name, func(f *elf.File) {
-		versions, err := f.DynamicVersions()
-		if err != nil {
-			return
-		}
-		for _, dep := range versions {
-			if v, ok := strings.CutPrefix(dep.Name, "GLIBC_"); ok && v != "" && v[0] <= '9' && (newest == "" || newerVersion(v, newest)) {
-				newest = v
-			}
-		}
+	return h.newestGLIBC(name, func(im *elfimage.Image) ([]elfimage.Version, error) {
+		versions, _, err := im.VersionsDefined()
+		return versions, err
 	})
-	return newest
 }
 
-func (h *Host) withELF(name string, use func(*elf.File)) {
-	at, err := h.Root.Open(name)
+// newestGLIBC returns the newest of a file's versions that is one of glibc's releases
+// (GLIBC_2.34, not GLIBC_PRIVATE), "" where there is none or the file cannot be read.
+func (h *Host) newestGLIBC(name string, versions func(*elfimage.Image) ([]elfimage.Version, error)) (newest string) {
+	f, err := h.Root.Open(name)
 	if err != nil {
-		return
-	}
-	defer at.Close()
-	f, err := elf.NewFile(at)
-	if err != nil {
-		return
+		return ""
 	}
 	defer f.Close()
-	use(f)
+	info, err := f.Stat()
+	if err != nil {
+		return ""
+	}
+	im, err := elfimage.Parse(f, info.Size())
+	if err != nil {
+		return ""
+	}
+	all, err := versions(im)
+	if err != nil {
+		return ""
+	}
+	for _, version := range all {
+		if v, ok := strings.CutPrefix(version.Name, "GLIBC_"); ok && v != "" && v[0] <= '9' && (newest == "" || newerVersion(v, newest)) {
+			newest = v
+		}
+	}
+	return newest
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -328,5 +329,33 @@ func TestDriverChangedWhileItIsCopied(t *testing.T) {
 	left, _ := os.ReadDir(filepath.Join(dir, DefaultPrefix))
 	if len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// getconf asks the C library itself.
+func TestVersionOfTheHostsGLIBC(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("getconf", "GNU_LIBC_VERSION").Output()
+	want, ok := strings.CutPrefix(strings.TrimSpace(string(out)), "glibc ")
+	if err != nil || !ok {
+		t.Skip("no glibc here")
+	}
+	h := &Host{}
+	m, err := MachineOf(h.Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.hostGLIBC(m); got != want {
+		t.Errorf("the host's glibc is %q, want %q", got, want)
+	}
+	program, err := exec.LookPath("getconf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.needsGLIBC(program); got == "" || newerVersion(got, want) {
+		t.Errorf("%s needs glibc %q, of %s", program, got, want)
+	}
+	if got := h.needsGLIBC("/etc/passwd"); got != "" {
+		t.Errorf("a text needs glibc %q", got)
 	}
 }
