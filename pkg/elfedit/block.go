@@ -201,6 +201,11 @@ func (im *image) dynamicRanges(out []block) []block {
 	add(elf.DT_SYMTAB, w, func(uint64) (uint64, bool) { return symbols * im.SymSize(), known })
 	add(elf.DT_VERSYM, 2, func(uint64) (uint64, bool) { return symbols * 2, known })
 	add(elf.DT_STRTAB, 1, func(uint64) (uint64, bool) { return im.StrSize, true })
+	if len(im.Sections) == 0 { // else their headers say where they are
+		for _, tag := range []elf.DynTag{elf.DT_VERNEED, elf.DT_VERDEF} {
+			add(tag, w, func(uint64) (uint64, bool) { return im.VersionTableSize(tag) })
+		}
+	}
 	return out
 }
 

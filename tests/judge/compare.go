@@ -25,6 +25,9 @@ func (c *comparison) sections() {
 			continue
 		}
 		t := b.sects[j]
+		if c.isHole(a, s) && c.isHole(b, t) {
+			continue
+		}
 		name := fmt.Sprintf("section %d %s", i, s.name)
 		link := func(v uint32) uint32 {
 			if int(v) < len(match) && match[v] >= 0 {
@@ -119,6 +122,15 @@ func (c *comparison) sections() {
 			}
 		}
 	}
+}
+
+// isHole reports whether a section only marks a hole of zeros that an earlier edit has left.
+func (c *comparison) isHole(f *File, s section) bool {
+	if s.kind != shtProgbits || s.flags != shfAlloc || !slices.Contains(c.want.Holes, s.name) {
+		return false
+	}
+	data, ok := f.content(s)
+	return ok && len(bytes.Trim(data, "\x00")) == 0
 }
 
 func (c *comparison) isInterp(s section) bool {
@@ -341,7 +353,7 @@ func (c *comparison) padding(s span) bool {
 		return false
 	}
 	for _, t := range a.sects {
-		if t.flags&shfAlloc != 0 && t.flags&shfTLS == 0 && t.size > 0 && of(t.addr, t.size).overlaps(s) {
+		if t.flags&shfAlloc != 0 && t.flags&shfTLS == 0 && t.size > 0 && of(t.addr, t.size).overlaps(s) && !c.isHole(a, t) {
 			return false
 		}
 	}

@@ -415,6 +415,9 @@ func (f *File) RunPath() (list, tag string) {
 	return "", ""
 }
 
+// Needed returns the needed libraries, in order.
+func (f *File) Needed() []string { return f.names(dtNeeded) }
+
 // Interpreter returns the text of PT_INTERP up to its first zero, "" where there is none.
 func (f *File) Interpreter() string {
 	for _, p := range f.ofKind(ptInterp) {

@@ -42,6 +42,9 @@ type Expect struct {
 	// Reusable are texts that earlier edits by the same editor wrote into the string table. Where another tool took away
 	// what referred to them, their bytes may hold something else afterwards.
 	Reusable []string
+	// Holes are names of sections by which earlier edits of the same editor marked a hole of zeros. Such a section may be
+	// larger or smaller afterwards, or stand elsewhere, as long as there are only zeros in it, before and after.
+	Holes []string
 }
 
 // A RunPath is a tag, "RUNPATH" or "RPATH", and the list as it stands in the file.

@@ -19,6 +19,8 @@ type step struct {
 	// want maps the run path before one of our steps to the one after it.
 	want func([]string) []string
 	tag  elf.DynTag // that a run path has after one of our steps
+	// parts is what one of our steps changes besides the run path, which it leaves alone where want is nil.
+	parts *parts
 }
 
 func (s step) String() string {
@@ -73,8 +75,10 @@ func newSteps(r *rand.Rand, image string) []step {
 	hasOurs := func() bool { return slices.ContainsFunc(steps, func(s step) bool { return s.ours }) }
 	for n := 2 + r.IntN(6); len(steps) < n || !hasOurs(); {
 		switch k := r.IntN(20); {
-		case k < 9 || len(steps) == n:
+		case k < 5 || len(steps) == n && r.IntN(2) == 0:
 			steps = append(steps, ourStep(r, entry, list))
+		case k < 9 || len(steps) == n:
+			steps = append(steps, partStep(r, image, list))
 		case k < 11 && !payload:
 			payload = true
 			steps = append(steps, step{payload: seq(1 + r.IntN(9000))})
