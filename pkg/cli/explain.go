@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
@@ -64,6 +66,7 @@ func explainCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			search.Opened = !c.Bool("no-dlopen")
 			l, err := loader.New(search)
 			if err != nil {
 				return err
@@ -125,7 +128,7 @@ type answer struct {
 	err     error
 	load    *loader.Load // only for a graph
 	element json.RawMessage
-	text    []byte
+	end     int // of its text, in its batch's
 	missing int
 	bad     bool
 }
@@ -142,26 +145,7 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 	var sum explained
 	var graph []*loader.Load
 	bad := false
-	// Several files at a time, told in the order of the command line.
-	waiting := make(chan chan answer, 2*max(1, s.Jobs))
-	free := make(chan struct{}, max(1, s.Jobs))
-	go func() {
-		defer close(waiting)
-		for _, arg := range s.Paths {
-			if s.Context.Err() != nil {
-				return
-			}
-			c := make(chan answer, 1)
-			waiting <- c
-			free <- struct{}{}
-			go func() {
-				defer func() { <-free }()
-				c <- o.explain(s, l, arg, color)
-			}()
-		}
-	}()
-	for c := range waiting {
-		a := <-c
+	tell := func(a *answer, text []byte) {
 		sum.Files++
 		sum.Missing += a.missing
 		bad = bad || a.bad
@@ -175,12 +159,22 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 			doc.file(a.element)
 		case o.dot && a.load != nil:
 			graph = append(graph, a.load)
-		case a.text != nil:
+		case len(text) > 0:
 			if sum.Files > 1 {
 				out.WriteByte('\n')
 			}
-			out.Write(a.text)
+			out.Write(text)
 		}
+	}
+	for b := range o.batches(s, l, color) {
+		from := 0
+		for i := range b.answers {
+			a := &b.answers[i]
+			tell(a, b.text.Bytes()[from:a.end])
+			from = a.end
+		}
+		b.text.Reset()
+		texts.Put(b.text)
 	}
 	if err := s.Context.Err(); err != nil {
 		out.Flush()
@@ -203,8 +197,69 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 	return nil
 }
 
-// explain explains one file. It runs in several goroutines.
-func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color bool) (a answer) {
+// batch is the answers for some files that follow each other on the command line.
+type batch struct {
+	answers []answer
+	text    *bytes.Buffer
+}
+
+var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// batches explains the session's files, several batches at a time, and yields them in
+// the order of the command line. A file takes so little time that handing each over by
+// itself would cost more.
+func (o *explainOptions) batches(s *session, l *loader.Loader, color bool) iter.Seq[*batch] {
+	jobs := max(1, s.Jobs)
+	size := min(max(1, len(s.Paths)/(4*jobs)), 64)
+	explain := func(paths []string) *batch {
+		b := &batch{make([]answer, 0, len(paths)), texts.Get().(*bytes.Buffer)}
+		for _, arg := range paths {
+			if s.Context.Err() != nil {
+				break
+			}
+			a := o.explain(s, l, arg, color, b.text)
+			a.end = b.text.Len()
+			b.answers = append(b.answers, a)
+		}
+		return b
+	}
+	return func(yield func(*batch) bool) {
+		if jobs == 1 || size == 1 && len(s.Paths) < 4 {
+			for paths := range slices.Chunk(s.Paths, size) {
+				if !yield(explain(paths)) {
+					return
+				}
+			}
+			return
+		}
+		waiting := make(chan chan *batch, 2*jobs)
+		work := make(chan func(), jobs)
+		for range jobs {
+			go func() {
+				for do := range work {
+					do()
+				}
+			}()
+		}
+		go func() {
+			defer close(waiting)
+			defer close(work)
+			for paths := range slices.Chunk(s.Paths, size) {
+				c := make(chan *batch, 1)
+				waiting <- c
+				work <- func() { c <- explain(paths) }
+			}
+		}()
+		for c := range waiting {
+			if !yield(<-c) {
+				return
+			}
+		}
+	}
+}
+
+// explain explains one file, its tree in text. It runs in several goroutines.
+func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color bool, text *bytes.Buffer) (a answer) {
 	a.arg = arg
 	element := func(f *explain.File) {
 		var b bytes.Buffer
@@ -247,12 +302,8 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	case o.dot:
 		a.load = load
 	default:
-		var b bytes.Buffer
-		if err := writeTree(&b, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only}); err != nil {
-			a.err = err
-		}
-		writeSymbols(&b, &symbols)
-		a.text = b.Bytes()
+		writeTree(text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only})
+		writeSymbols(text, &symbols)
 	}
 	return a
 }

@@ -1,9 +1,8 @@
 package cli
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -34,7 +33,7 @@ const (
 
 type printer struct {
 	treeStyle
-	w      *bufio.Writer
+	w      *bytes.Buffer
 	s      *loader.Load
 	shown  map[*loader.Object]bool
 	hidden []string // names of the C library's family that were left out
@@ -49,29 +48,46 @@ func (p *printer) paint(hue, text string) string {
 	return "\x1b[" + hue + "m" + text + "\x1b[0m"
 }
 
+// write writes what paint returns for the parts of a text.
+func (p *printer) write(hue string, parts ...string) {
+	painted := p.color && hue != ""
+	if painted {
+		p.w.WriteString("\x1b[" + hue + "m")
+	}
+	for _, part := range parts {
+		p.w.WriteString(Printable(part))
+	}
+	if painted {
+		p.w.WriteString("\x1b[0m")
+	}
+}
+
 // writeTree prints a load as a tree, with what there is to say about the driver below it.
-func writeTree(w io.Writer, s *loader.Load, l *explain.Layout, st treeStyle) error {
-	p := &printer{treeStyle: st, w: bufio.NewWriter(w), s: s, shown: map[*loader.Object]bool{}}
-	fmt.Fprint(p.w, p.paint(bold, s.Main.Path))
+func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle) {
+	p := &printer{treeStyle: st, w: w, s: s, shown: map[*loader.Object]bool{}}
+	p.write(bold, s.Main.Path)
 	if s.Static {
 		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.LeftAlone())))
-		return p.w.Flush()
+		return
 	}
 	in := s.Interp
-	about := in.Describe() + ", " + in.Path
+	missing, secure := "", ""
 	if !in.Found {
-		about += ", which does not exist here"
+		missing = ", which does not exist here"
 	}
 	if s.Secure {
-		about += "; " + s.SecureWhy + ": LD_LIBRARY_PATH is ignored"
+		secure = "; " + s.SecureWhy + ": LD_LIBRARY_PATH is ignored"
 	}
-	fmt.Fprintf(p.w, "  %s\n", p.paint(dim, "("+about+")"))
+	p.w.WriteString("  ")
+	p.write(dim, "(", in.Describe(), ", ", in.Path, missing, secure, ")")
+	p.w.WriteByte('\n')
 	if st.only != nil {
 		p.ways = explain.Ways(s, st.only)
 	}
 	p.children(s.Main, "", 1)
 	if len(p.hidden) > 0 && st.only == nil {
-		fmt.Fprintln(p.w, p.paint(dim, "not shown: "+strings.Join(p.hidden, ", ")+", from where the loader is (--all)"))
+		p.write(dim, "not shown: ", strings.Join(p.hidden, ", "), ", from where the loader is (--all)")
+		p.w.WriteByte('\n')
 	}
 	if st.only == nil {
 		p.audits()
@@ -106,7 +122,6 @@ func writeTree(w io.Writer, s *loader.Load, l *explain.Layout, st treeStyle) err
 		}
 		fmt.Fprintln(p.w, p.paint(hue, v.Text))
 	}
-	return p.w.Flush()
 }
 
 // audits prints the auditing modules, each of which has a namespace of its own.
@@ -161,29 +176,42 @@ func (p *printer) children(o *loader.Object, indent string, level int) {
 		fmt.Fprintf(p.w, "%s…\n", indent)
 		return
 	}
-	var uses []loader.Use
-	seen := map[string]bool{}
-	for _, u := range o.Uses {
-		if (p.ways == nil || p.ways[u.To]) && !seen[u.Name] {
-			seen[u.Name] = true
-			if !p.all && p.only == nil && p.family(u) {
-				if !slices.Contains(p.hidden, u.Name) {
-					p.hidden = append(p.hidden, u.Name)
-				}
-				continue
-			}
-			if !p.all && p.only == nil && (u.Again || p.shown[u.To]) {
-				continue // it has a line already
-			}
-			uses = append(uses, u)
+	var room [16]loader.Use
+	uses := room[:0]
+	var seen map[string]bool
+	if len(o.Uses) > 64 {
+		seen = make(map[string]bool, len(o.Uses))
+	}
+	for i, u := range o.Uses {
+		if p.ways != nil && !p.ways[u.To] {
+			continue
 		}
+		if seen != nil && seen[u.Name] || seen == nil && repeats(o.Uses[:i], u.Name) {
+			continue
+		}
+		if seen != nil {
+			seen[u.Name] = true
+		}
+		if !p.all && p.only == nil && p.family(u) {
+			if !slices.Contains(p.hidden, u.Name) {
+				p.hidden = append(p.hidden, u.Name)
+			}
+			continue
+		}
+		if !p.all && p.only == nil && (u.Again || p.shown[u.To]) {
+			continue // it has a line already
+		}
+		uses = append(uses, u)
 	}
 	for i, u := range uses {
 		branch, below := "├── ", "│   "
 		if i == len(uses)-1 {
 			branch, below = "└── ", "    "
 		}
-		fmt.Fprintf(p.w, "%s%s%s\n", indent, branch, p.line(u))
+		p.w.WriteString(indent)
+		p.w.WriteString(branch)
+		p.line(u)
+		p.w.WriteByte('\n')
 		first := !p.shown[u.To] && !u.Again
 		if first && p.tries && (p.all || p.only != nil || !u.To.Found()) {
 			stem := "    "
@@ -200,35 +228,49 @@ func (p *printer) children(o *loader.Object, indent string, level int) {
 	}
 }
 
-func (p *printer) line(u loader.Use) string {
+// repeats reports whether a name is asked for before.
+func repeats(uses []loader.Use, name string) bool {
+	for i := range uses {
+		if uses[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// line writes a library's line.
+func (p *printer) line(u loader.Use) {
 	o := u.To
-	name := p.paint(bold, u.Name)
+	p.write(bold, u.Name)
 	switch u.Cause {
 	case loader.Needed:
 	case loader.DlopenNote:
-		name += p.paint(dim, " (may be opened: .note.dlopen"+feature(u.Feature)+")")
+		p.write(dim, " (may be opened: .note.dlopen", feature(u.Feature), ")")
 	case loader.DlopenString:
-		name += p.paint(dim, " (may be opened: its name is a string literal in read-only data)")
+		p.write(dim, " (may be opened: its name is a string literal in read-only data)")
 	case loader.DlopenAsked:
-		name += p.paint(dim, " (if it were opened with dlopen)")
+		p.write(dim, " (if it were opened with dlopen)")
 	default:
-		name += p.paint(dim, " ("+string(u.Cause)+")")
+		p.write(dim, " (", string(u.Cause), ")")
 	}
+	p.w.WriteString(" → ")
 	switch {
 	case !o.Found() && (u.Cause == loader.Preload || u.Cause == loader.PreloadFile || u.Cause == loader.Auxiliary):
-		return name + " → " + p.paint(yellow, "not found; the loader goes on without it")
+		p.write(yellow, "not found; the loader goes on without it")
 	case o.Why != "":
-		return name + " → " + p.paint(red, "the loader stops: "+o.Why)
+		p.write(red, "the loader stops: ", o.Why)
 	case !o.Found():
-		return name + " → " + p.paint(red, "not found")
+		p.write(red, "not found")
 	case o.Err != "":
-		return name + " → " + p.paint(red, o.Path+": "+o.Err)
+		p.write(red, o.Path, ": ", o.Err)
 	case len(o.Lacks) > 0 && !u.Again:
-		return name + " → " + p.paint(red, o.Path+": "+o.LackText())
+		p.write(red, o.Path, ": ", o.LackText())
 	case u.Again:
-		return name + " → " + p.paint(dim, o.Path+" (loaded already)")
+		p.write(dim, o.Path, " (loaded already)")
+	default:
+		p.write(green, o.Path)
+		p.write(dim, "  ", o.How(o.NeededBy))
 	}
-	return name + " → " + p.paint(green, o.Path) + p.paint(dim, "  "+o.How(o.NeededBy))
 }
 
 func feature(name string) string {

@@ -3,6 +3,7 @@ package driver
 import (
 	"path"
 	"strings"
+	"sync"
 )
 
 // Class says what a driver-provided library is for.
@@ -151,13 +152,33 @@ func Lookup(name string) (Library, bool) {
 	if stem == "" {
 		return Library{}, false
 	}
-	for _, l := range libraries {
-		if matches(l.Name, stem) {
-			return l, true
+	t := names()
+	if i, ok := t.exact[stem]; ok {
+		return libraries[i], true
+	}
+	for _, i := range t.patterns {
+		if matches(libraries[i].Name, stem) {
+			return libraries[i], true
 		}
 	}
 	return Library{}, false
 }
+
+// names finds rows of the table of the driver's libraries.
+var names = sync.OnceValue(func() (t struct {
+	exact    map[string]int
+	patterns []int
+}) {
+	t.exact = make(map[string]int, len(libraries))
+	for i, l := range libraries {
+		if strings.Contains(l.Name, "*") {
+			t.patterns = append(t.patterns, i)
+		} else {
+			t.exact[l.Name] = i
+		}
+	}
+	return t
+})
 
 // Provides reports whether a name is a driver-provided library's.
 func Provides(name string) bool {
@@ -204,6 +225,9 @@ func NeedsDriver(name string) bool { return Provides(name) || isToolkit(name) }
 // base cuts a name after its ".so"; what follows must be a version (".1",
 // ".12.4", ".580.95.05", but not ".conf"). It returns "" for any other name.
 func base(name string) string {
+	if !strings.HasPrefix(name, "lib") { // as all names in the tables do
+		return ""
+	}
 	i := strings.LastIndex(name, ".so")
 	if i <= 0 || strings.ContainsAny(name, "/\x00") {
 		return ""

@@ -189,16 +189,51 @@ func Parse(r io.ReaderAt, size int64) (*Image, error) {
 // ParseHead is Parse for a caller that has already read the beginning of the file.
 // head is read from until the image is released, and not written to.
 func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
-	if len(head) < len(elf.ELFMAG) || string(head[:len(elf.ELFMAG)]) != elf.ELFMAG {
-		return nil, ErrNotELF
+	im, done, err := parseHead(r, size, head)
+	if done {
+		return im, err
 	}
-	im := &Image{r: newWindow(r, uint64(size), head), size: uint64(size)}
-	if err := im.parseHeader(head); err != nil {
+	return im.parse()
+}
+
+// ParseLoad is ParseHead for a caller that, as the loader, does not need the section
+// headers. They are read only where PT_DYNAMIC does not lead to a dynamic section, to
+// tell whether the file is a detached debug file; else Sections is empty.
+func ParseLoad(r io.ReaderAt, size int64, head []byte) (*Image, error) {
+	im, done, err := parseHead(r, size, head)
+	if done {
+		return im, err
+	}
+	if err := im.checkSections(); err != nil {
 		return nil, err
 	}
-	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN || im.otherLoader() {
-		return im, nil
+	sections := im.Sections
+	im.r.(*window).most = 2 << 10 // the dynamic section, and what the head does not hold of the strings
+	if dyn := im.Prog(elf.PT_DYNAMIC); dyn == nil || dyn.Filesz > 0 && im.checkSegments() == nil && im.parseDynamic(dyn) == nil {
+		im.Sections = nil
+		if dyn == nil && im.Prog(elf.PT_INTERP) != nil {
+			err = im.checkSegments()
+		}
+		return im, err
 	}
+	im.Sections, im.Dynamic, im.DynOff, im.DynCap, im.StrAddr, im.StrSize, im.StrOff = sections, nil, 0, 0, 0, 0, 0
+	return im.parse()
+}
+
+// parseHead reads the ELF header and the program headers. done is set where there is no more to read.
+func parseHead(r io.ReaderAt, size int64, head []byte) (im *Image, done bool, err error) {
+	if len(head) < len(elf.ELFMAG) || string(head[:len(elf.ELFMAG)]) != elf.ELFMAG {
+		return nil, true, ErrNotELF
+	}
+	im = &Image{r: newWindow(r, uint64(size), head), size: uint64(size)}
+	if err := im.parseHeader(head); err != nil {
+		return nil, true, err
+	}
+	return im, im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN || im.otherLoader(), nil
+}
+
+// parse reads what parseHead has left.
+func (im *Image) parse() (*Image, error) {
 	if err := im.parseSections(); err != nil {
 		return nil, err
 	}
@@ -349,10 +384,30 @@ func (im *Image) countSections(at, n uint64) error {
 	return nil
 }
 
+// HasSections reports whether the file has a section header table, read or not.
+func (im *Image) HasSections() bool { return im.Shoff != 0 }
+
+// checkSections refuses a section header table that is not in the file.
+func (im *Image) checkSections() error {
+	n := uint64(len(im.Sections))
+	switch {
+	case n == 0:
+		return nil
+	case im.Shoff > im.size-n*im.ShdrSize():
+		return Malformed(im.Shoff, "section header table of %d entries lies outside the file of %d bytes", n, im.size)
+	case uint64(im.Shstrndx) >= n:
+		return Malformed(im.Shoff, "section name table is section %d of %d", im.Shstrndx, n)
+	}
+	return nil
+}
+
 func (im *Image) parseSections() error {
 	n := uint64(len(im.Sections))
 	if n == 0 {
 		return nil
+	}
+	if err := im.checkSections(); err != nil {
+		return err
 	}
 	b, err := im.table(im.Shoff, n, im.ShdrSize(), "section header table")
 	if err != nil {
@@ -360,9 +415,6 @@ func (im *Image) parseSections() error {
 	}
 	for i := range im.Sections {
 		im.Sections[i] = im.decodeSection(b[uint64(i)*im.ShdrSize():])
-	}
-	if uint64(im.Shstrndx) >= n {
-		return Malformed(im.Shoff, "section name table is section %d of %d", im.Shstrndx, n)
 	}
 	return nil
 }

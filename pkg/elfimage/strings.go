@@ -3,6 +3,9 @@ package elfimage
 import (
 	"bytes"
 	"debug/elf"
+	"io"
+	"math"
+	"runtime/debug"
 	"strings"
 	"sync"
 )
@@ -22,14 +25,33 @@ const (
 // unterminated and side by side; what is told from them begins at the last "lib"
 // and may have a digit too many behind ".so".
 //
-// GPU code, often most of a CUDA library, is not searched. Memory use does not
+// GPU code, often most of a CUDA library, is not searched, nor is a large file that is
+// data only and calls no function of another: it opens nothing. Memory use does not
 // depend on the file's size.
 func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error {
 	pooled := stringBuffers.Get().(*[stringBuffer]byte)
 	defer stringBuffers.Put(pooled)
 	buf := pooled[:0]
-	for _, s := range im.readOnlyData() {
+	spans := im.readOnlyData()
+	total := uint64(0)
+	for i, s := range spans {
+		if total += min(s.size, im.size); total > 2*im.size { // they overlap: made to keep us busy
+			spans = spans[:i]
+			break
+		}
+	}
+	if total >= minMapped && im.callsNobody() {
+		return nil
+	}
+	for _, s := range spans {
 		if s.size > im.size || s.off > im.size-s.size {
+			continue
+		}
+		if m, ok := im.mapped(s.off, s.size); ok {
+			more, err := m.search(func(b []byte) bool { return eachLibrary(b, 0, len(b), yield) })
+			if err != nil || !more {
+				return err
+			}
 			continue
 		}
 		b, searched := buf[:0], 0 // what is in memory, and how much of it was searched
@@ -56,7 +78,75 @@ func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error 
 	return nil
 }
 
+// callsNobody reports whether the file has a table of few dynamic symbols in which nothing
+// is undefined but what may be: the hooks of the C runtime.
+func (im *Image) callsNobody() bool {
+	const few = 64
+	size := im.SymSize()
+	off, n, known := im.DynSymbols()
+	if !known || n == 0 || n > few {
+		return false
+	}
+	nobody := true
+	err := im.EachPiece(off, n, size, func(at uint64, b []byte) {
+		for ; uint64(len(b)) >= size; b, at = b[size:], at+size {
+			info, section := b[4], im.Order.Uint16(b[6:])
+			if !im.Is64() {
+				info, section = b[12], im.Order.Uint16(b[14:])
+			}
+			if at > off && section == uint16(elf.SHN_UNDEF) && elf.ST_BIND(info) != elf.STB_WEAK {
+				nobody = false
+			}
+		}
+	})
+	return err == nil && nobody
+}
+
 var stringBuffers = sync.Pool{New: func() any { return new([stringBuffer]byte) }}
+
+// A mapper is a reader that can map a part of its file: unmap is called when the bytes,
+// which may fault where the file is cut off meanwhile, are no longer read.
+type mapper interface {
+	Map(off int64, n int) (b []byte, unmap func(), err error)
+}
+
+// minMapped is the size in bytes from which mapping costs less than copying.
+const minMapped = 256 << 10
+
+type mapping struct {
+	b     []byte
+	unmap func()
+}
+
+// mapped maps a part of the file where that is worth it and the reader can.
+func (im *Image) mapped(off, n uint64) (m mapping, ok bool) {
+	w, isWindow := im.r.(*window)
+	if !isWindow || n < minMapped || n > math.MaxInt32 {
+		return m, false
+	}
+	r, can := w.r.(mapper)
+	if !can {
+		return m, false
+	}
+	var err error
+	m.b, m.unmap, err = r.Map(int64(off), int(n))
+	return m, err == nil
+}
+
+// search calls do for the bytes, and unmaps them. The error says that they cannot be read.
+func (m mapping) search(do func([]byte) bool) (more bool, err error) {
+	defer m.unmap()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(interface{ Addr() uintptr }); !ok { // no fault of the hardware
+				panic(r)
+			}
+			err = io.ErrUnexpectedEOF
+		}
+	}()
+	return do(m.b), nil
+}
 
 type span struct{ off, size uint64 }
 
@@ -91,11 +181,16 @@ func (im *Image) readOnlyData() []span {
 // eachLibrary yields the library names whose ".so" begins at from or behind it, and before limit.
 func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool {
 	for i := from; i < limit; {
-		j := bytes.Index(b[i:], []byte(".so"))
-		if j < 0 || i+j >= limit {
+		// Not bytes.Index: it takes to comparing byte by byte where periods are many.
+		j := bytes.IndexByte(b[i:limit], '.')
+		if j < 0 {
 			return true
 		}
 		dot := i + j
+		i = dot + 1
+		if dot+len(".so") > len(b) || b[dot+1] != 's' || b[dot+2] != 'o' {
+			continue
+		}
 		i = dot + len(".so")
 		start := dot
 		for start > 0 && dot-start < maxName && nameByte(b[start-1]) {

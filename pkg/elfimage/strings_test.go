@@ -6,10 +6,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // fromBytes makes an image of which nothing is known but one section's contents.
@@ -90,6 +92,55 @@ func TestLibraryStringsStopsWhenAsked(t *testing.T) {
 	err := rodata([]byte("liba.so\x00libb.so\x00")).LibraryStrings(func(string, bool) bool { n++; return false })
 	if err != nil || n != 1 {
 		t.Errorf("%d names, %v", n, err)
+	}
+}
+
+// shrinking is a file that is cut off once it is mapped.
+type shrinking struct {
+	*os.File
+	cut int64
+}
+
+func (f shrinking) Map(off int64, n int) ([]byte, func(), error) {
+	b, err := unix.Mmap(int(f.Fd()), off, n, unix.PROT_READ, unix.MAP_PRIVATE)
+	if err == nil && f.cut >= 0 {
+		err = f.Truncate(f.cut)
+	}
+	return b, func() { unix.Munmap(b) }, err
+}
+
+func TestLibraryStringsOfAMappedFile(t *testing.T) {
+	data := make([]byte, 3*minMapped)
+	copy(data[2:], "libfirst.so.1")
+	copy(data[2*minMapped:], "libcuda.so.1")
+	for _, cut := range []int64{-1, 4096, 0} {
+		f, err := os.CreateTemp(t.TempDir(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		im := rodata(data)
+		im.r = newWindow(shrinking{f, cut}, uint64(len(data)), nil)
+		var got []string
+		err = im.LibraryStrings(func(name string, _ bool) bool { got = append(got, name); return true })
+		if whole := cut < 0; whole != (err == nil) || whole && len(got) != 2 {
+			t.Errorf("cut to %d bytes: %q, %v", cut, got, err)
+		}
+	}
+}
+
+// A file in which many sections are the same bytes takes no longer than one in which few are.
+func TestLibraryStringsOfOverlappingSections(t *testing.T) {
+	im := rodata(append(make([]byte, 1<<16), "libcuda.so.1\x00"...))
+	for range 1000 {
+		im.Sections = append(im.Sections, im.Sections[0])
+	}
+	exact, _ := libraries(t, im)
+	if len(exact) == 0 || len(exact) > 2 {
+		t.Errorf("%d names", len(exact))
 	}
 }
 

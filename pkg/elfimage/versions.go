@@ -1,6 +1,9 @@
 package elfimage
 
-import "debug/elf"
+import (
+	"debug/elf"
+	"slices"
+)
 
 // Version is a symbol version that a file defines, or needs of a library.
 type Version struct {
@@ -33,7 +36,8 @@ func (im *Image) VersionsNeeded() ([]Version, error) {
 	if !ok {
 		return nil, nil
 	}
-	var out []Version
+	own := im.spare()
+	out := own.versions[:0]
 	var library uint32
 	err := im.verneed(d, min(im.size/16, maxVersions), func(_ uint64, need []byte) {
 		library = im.Order.Uint32(need[verneedFile:])
@@ -41,9 +45,11 @@ func (im *Image) VersionsNeeded() ([]Version, error) {
 		out = append(out, Version{Hash: im.Order.Uint32(aux), Weak: im.Order.Uint16(aux[4:])&verFlagWeak != 0,
 			library: library, name: im.Order.Uint32(aux[vernauxName:]), index: im.Order.Uint16(aux[6:])})
 	})
+	own.versions = out
 	if err != nil {
 		return nil, err
 	}
+	out = slices.Clone(out)
 	return out, im.nameVersions(out)
 }
 
@@ -197,9 +203,10 @@ func (im *Image) VersionTableSize(tag elf.DynTag) (size uint64, ok bool) {
 // nextAt how far it is to the next one, 0 at the end. Chains that overlap are not
 // followed without end: budget counts the records that there may be.
 func (im *Image) chain(d Dyn, addr, size, nextAt uint64, budget *uint64, do func(at uint64, b []byte) error) error {
+	b := im.Bytes(size)
 	for {
-		b, ok := im.Memory(addr, size)
-		if !ok {
+		off, ok := im.FileOffset(addr, size)
+		if !ok || ReadFull(im.r, b, off) != nil {
 			return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", d.Tag, addr)
 		}
 		if *budget == 0 {

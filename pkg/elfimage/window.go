@@ -15,6 +15,7 @@ type window struct {
 	head []byte // the first bytes of the file
 	off  uint64
 	buf  []byte
+	most uint64   // size of a block, windowSize at most
 	held bool     // buf is the whole file
 	own  *buffers // what buf is a part of
 }
@@ -31,6 +32,7 @@ type buffers struct {
 	progs    []Prog
 	sections []Section
 	dynamic  []Dyn
+	versions []Version
 }
 
 var free = sync.Pool{New: func() any { return new(buffers) }}
@@ -122,6 +124,29 @@ func (im *Image) View(off, n uint64) ([]byte, bool) {
 	return w.buf[off : off+n : off+n], true
 }
 
+// peek returns the bytes of the file from off on, as far as they are in memory anyway and
+// n at most, for use until the next read; nil for none. It reads a block where there is none.
+func (im *Image) peek(off, n uint64) []byte {
+	w, ok := im.r.(*window)
+	if !ok || off >= im.size {
+		return nil
+	}
+	n = min(n, im.size-off)
+	if off+min(n, 64) > uint64(len(w.head)) && (off < w.off || off+min(n, 64) > w.off+uint64(len(w.buf))) {
+		var b [1]byte
+		if _, err := w.ReadAt(b[:], int64(off)); err != nil {
+			return nil
+		}
+	}
+	if end := uint64(len(w.head)); off < end {
+		return w.head[off:min(off+n, end)]
+	}
+	if end := w.off + uint64(len(w.buf)); off >= w.off && off < end {
+		return w.buf[off-w.off : min(off+n, end)-w.off]
+	}
+	return nil
+}
+
 // EachPiece reads n entries of size bytes each from off on and calls do for some
 // thousand of them at a time, with their offset: a symbol table can have millions.
 func (im *Image) EachPiece(off, n, size uint64, do func(off uint64, entries []byte)) error {
@@ -143,7 +168,7 @@ func (im *Image) EachPiece(off, n, size uint64, do func(off uint64, entries []by
 }
 
 func newWindow(r io.ReaderAt, size uint64, head []byte) *window {
-	return &window{r: r, size: size, head: head}
+	return &window{r: r, size: size, head: head, most: windowSize}
 }
 
 func (w *window) ReadAt(p []byte, at int64) (int, error) {
@@ -153,19 +178,19 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 		return copy(p, w.head[off:]), nil
 	case off >= w.off && off+n <= w.off+uint64(len(w.buf)):
 		return copy(p, w.buf[off-w.off:]), nil
-	case n > windowSize/2 || off+n > w.size:
+	case n > w.most/2 || off+n > w.size:
 		return w.r.ReadAt(p, at)
 	}
-	// Blocks begin at pages, and the last one ends where the file does: before the
-	// section headers there lies what else a parse reads, .dynamic most of all.
-	start := off &^ (windowSize/2 - 1)
-	if start+windowSize > w.size {
-		start = max(w.size, windowSize) - windowSize
+	// Blocks begin at pages, or halves of them, and the last one ends where the file does:
+	// before the section headers there lies what else a parse reads, .dynamic most of all.
+	start := off &^ (w.most/2 - 1)
+	if start+w.most > w.size {
+		start = max(w.size, w.most) - w.most
 	}
 	if w.buf == nil {
 		w.buf = w.buffers().block[:0]
 	}
-	buf := w.buf[:min(windowSize, w.size-start)]
+	buf := w.buf[:min(w.most, w.size-start)]
 	w.buf = w.buf[:0]
 	if err := ReadFull(w.r, buf, start); err != nil {
 		return 0, err
@@ -218,8 +243,14 @@ func ReadFull(r io.ReaderAt, b []byte, off uint64) error {
 // cstring returns the NUL-terminated string at off, which must end before limit
 // (both offsets in the file).
 func (im *Image) cstring(off, limit uint64) (string, error) {
-	var out []byte
 	limit = min(limit, im.size)
+	if off < limit {
+		b := im.peek(off, limit-off)
+		if i := bytes.IndexByte(b, 0); i >= 0 {
+			return string(b[:i]), nil
+		}
+	}
+	var out []byte
 	for step := uint64(256); off < limit; step *= 2 {
 		b, err := im.Read(off, min(step, limit-off))
 		if err != nil {

@@ -32,7 +32,7 @@ func (v Version) atLeast(major, minor int) bool {
 	return v.Major > major || v.Major == major && v.Minor >= minor
 }
 
-func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+func (v Version) String() string { return strconv.Itoa(v.Major) + "." + strconv.Itoa(v.Minor) }
 
 // newest is what a loader counts as whose version cannot be told.
 var newest = Version{2, 99}
@@ -72,9 +72,15 @@ var (
 	muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) })
 )
 
+type interpreterKey struct {
+	path    string
+	machine elf.Machine
+	class   elf.Class
+}
+
 // interpreter reads a loader's constants, once.
 func (l *Loader) interpreter(p string, a abi) *Interpreter {
-	key := fmt.Sprintf("%s %v %v", p, a.machine, a.class)
+	key := interpreterKey{p, a.machine, a.class}
 	if in, ok := l.interps.Load(key); ok {
 		return in.(*Interpreter)
 	}

@@ -29,6 +29,7 @@ type Files struct {
 	dirs    sync.Map // string → *directory
 	files   sync.Map // string → *fileOnce
 	resolve sync.Map // string → place
+	opened  bool     // see Options
 }
 
 // NewFiles returns a view of the tree below root ("" or "/": all of it).
@@ -77,6 +78,7 @@ type place struct {
 	host  string
 	mode  uint32
 	errno syscall.Errno
+	links int // symbolic links on the way
 }
 
 // Resolve returns the path on this machine that an absolute path below the root
@@ -89,17 +91,74 @@ func (fs *Files) Resolve(p string) (host string, mode uint32, err error) {
 	return at.host, at.mode, nil
 }
 
-func (fs *Files) place(p string) place {
+func (fs *Files) place(p string) place { return fs.placeAfter(p, 0) }
+
+// placeAfter is place for a path to which a number of symbolic links led.
+func (fs *Files) placeAfter(p string, links int) place {
 	if at, ok := fs.resolve.Load(p); ok {
 		return at.(place)
 	}
-	var at place
-	var err error
-	if at.host, at.mode, err = sysroot.Follow(p, fs.start, fs.lstat); err != nil {
-		at.errno = errnoOf(err)
+	at, ok := fs.below(p, links)
+	if !ok {
+		at = fs.follow(p)
 	}
 	fs.resolve.Store(p, at)
 	return at
+}
+
+func (fs *Files) follow(p string) (at place) {
+	lstat := func(host string) (mode uint32, target string, err error) {
+		if mode, target, err = fs.lstat(host); err == nil && mode&unix.S_IFMT == unix.S_IFLNK {
+			at.links++
+		}
+		return mode, target, err
+	}
+	var err error
+	if at.host, at.mode, err = sysroot.Follow(p, fs.start, lstat); err != nil {
+		at.errno = errnoOf(err)
+	}
+	return at
+}
+
+// plain reports whether a path is one from the root, and the same in the kernel's eyes as
+// where its parts lead one by one.
+func (fs *Files) plain(p string) bool {
+	return len(fs.mounts) == 0 && len(p) < unix.PathMax && strings.HasPrefix(p, "/") && !strings.HasSuffix(p, "/") &&
+		!strings.Contains(p, "/.") && !strings.Contains(p, "//")
+}
+
+// below gives follow's answer for most paths from where the path's directory leads, which
+// as a rule is known.
+func (fs *Files) below(p string, before int) (at place, ok bool) {
+	i := strings.LastIndexByte(p, '/')
+	if i <= 0 || !fs.plain(p) {
+		return at, false
+	}
+	dir := fs.placeAfter(p[:i], before)
+	switch {
+	case dir.errno != 0:
+		return dir, true
+	case dir.mode&unix.S_IFMT != unix.S_IFDIR:
+		return place{errno: syscall.ENOTDIR}, true
+	}
+	at.host, at.links = strings.TrimSuffix(dir.host, "/")+p[i:], dir.links
+	mode, target, err := sysroot.Lstat(at.host)
+	switch {
+	case err != nil:
+		return place{errno: errnoOf(err)}, true
+	case mode&unix.S_IFMT != unix.S_IFLNK:
+		at.mode = mode
+		return at, true
+	}
+	if !strings.HasPrefix(target, "/") {
+		target, at.links = p[:i+1]+target, 0 // the directory's links are counted again
+	}
+	if before += at.links + 1; before > sysroot.MaxLinks || strings.HasSuffix(target, "/") {
+		return at, false
+	}
+	to := fs.placeAfter(target, before)
+	to.links += at.links + 1
+	return to, to.errno == 0 && to.links <= sysroot.MaxLinks
 }
 
 func (fs *Files) start(p string) (cur, rest string) {
@@ -192,6 +251,7 @@ type File struct {
 	version uint32
 	phent   uint16
 	short   bool // shorter than an ELF header
+	capable bool // a program started from it has capabilities
 	id      fileID
 	errno   syscall.Errno
 
@@ -255,6 +315,9 @@ type fileOnce struct {
 // Open opens and parses the file that a path leads to, once. Where that fails,
 // the file returned says why: see [File.Problem].
 func (fs *Files) Open(p string) *File {
+	if f := fs.openPlain(p); f != nil {
+		return f
+	}
 	at := fs.place(p)
 	if at.errno != 0 {
 		return &File{errno: at.errno}
@@ -262,25 +325,73 @@ func (fs *Files) Open(p string) *File {
 	return fs.openHost(at.host)
 }
 
+// openPlain opens a file whose name is no symbolic link, in a directory that is known;
+// nil where it is none of that. It asks the kernel once where place asks for each part.
+func (fs *Files) openPlain(p string) *File {
+	i := strings.LastIndexByte(p, '/')
+	if i <= 0 || !fs.plain(p) {
+		return nil
+	}
+	dir := fs.place(p[:i])
+	if dir.errno != 0 || dir.mode&unix.S_IFMT != unix.S_IFDIR {
+		return nil
+	}
+	host := strings.TrimSuffix(dir.host, "/") + p[i:]
+	if v, ok := fs.files.Load(host); ok {
+		return v.(*fileOnce).get(host, fs.opened)
+	}
+	fd, err := open(host, unix.O_NOFOLLOW)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	v, _ := fs.files.LoadOrStore(host, &fileOnce{})
+	o := v.(*fileOnce)
+	o.once.Do(func() { o.file = parse(host, fd, fs.opened) })
+	return o.file
+}
+
 func (fs *Files) openHost(host string) *File {
 	v, ok := fs.files.Load(host)
 	if !ok {
 		v, _ = fs.files.LoadOrStore(host, &fileOnce{})
 	}
-	o := v.(*fileOnce)
-	o.once.Do(func() { o.file = parse(host) })
+	return v.(*fileOnce).get(host, fs.opened)
+}
+
+// get returns the file, and opens and parses it first where that was not done before.
+func (o *fileOnce) get(host string, opened bool) *File {
+	o.once.Do(func() {
+		fd, err := open(host, 0)
+		if err != nil {
+			o.file = &File{Path: host, errno: errnoOf(err)}
+			return
+		}
+		defer unix.Close(fd)
+		o.file = parse(host, fd, opened)
+	})
 	return o.file
 }
 
-func parse(host string) *File {
-	f := &File{Path: host}
-	// O_NONBLOCK: a FIFO with a library's name must not stop us.
-	fd, err := unix.Open(host, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		f.errno = errnoOf(err)
-		return f
+// open opens a file for reading. O_NONBLOCK: a FIFO with a library's name must not stop us.
+func open(host string, flags int) (fd int, err error) {
+	for {
+		fd, err = unix.Open(host, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY|flags, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
 	}
-	defer unix.Close(fd)
+}
+
+// headSize is how many bytes of a file are read at once: a program's headers, symbols and
+// strings, mostly, but not its dynamic section.
+const headSize = 8 << 10
+
+var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
+
+// parse reads an open file, and also what it may open itself where that will be asked for.
+func parse(host string, fd int, opened bool) *File {
+	f := &File{Path: host}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		f.errno = errnoOf(err)
@@ -305,7 +416,9 @@ func parse(host string) *File {
 		return f
 	}
 	r := descriptor(fd)
-	head := make([]byte, min(st.Size, 4096))
+	pooled := heads.Get().(*[headSize]byte)
+	defer heads.Put(pooled)
+	head := pooled[:min(st.Size, headSize)]
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		f.Err = errReading(errnoOf(err))
 		return f
@@ -314,13 +427,21 @@ func parse(host string) *File {
 	if f.short || string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG {
 		return f
 	}
-	im, err := elfimage.ParseHead(r, st.Size, head)
+	read := elfimage.ParseLoad
+	if opened {
+		read = elfimage.ParseHead
+	}
+	im, err := read(r, st.Size, head)
 	if err != nil {
 		f.Err = err
 		return f
 	}
 	defer im.Release()
 	f.Err = f.read(im)
+	if opened && f.Err == nil {
+		f.readOpened(im)
+	}
+	f.capable = f.Interp != "" && f.Mode&0o111 != 0 && capable(fd)
 	f.ELF = &Header{im.Type, im.Machine, im.OSABI, im.LeftAlone(), hasNotes(im)}
 	return f
 }
@@ -334,25 +455,29 @@ func (f *File) secure() string {
 		return "set-user-ID"
 	case f.Mode&os.ModeSetgid != 0 && f.Mode&0o010 != 0: // without it: mandatory locking, once
 		return "set-group-ID"
-	case f.Mode&0o111 == 0:
-		return ""
+	case f.capable:
+		return "file capabilities"
 	}
+	return ""
+}
+
+// capable reports whether a program that is started from an open file gets capabilities
+// from it.
+func capable(fd int) bool {
 	// struct vfs_ns_cap_data of linux/capability.h: magic and flags, then permitted and
 	// inheritable, two words each in the versions from 2 on.
 	var b [24]byte
-	n, err := unix.Getxattr(f.Path, "security.capability", b[:])
+	n, err := unix.Fgetxattr(fd, "security.capability", b[:])
 	if err != nil || n < 12 {
-		return ""
+		return false
 	}
 	le := binary.LittleEndian
 	permitted := le.Uint32(b[4:])
 	if n >= 20 {
 		permitted |= le.Uint32(b[12:])
 	}
-	if effective := le.Uint32(b[:]) & 1; effective != 0 || permitted != 0 {
-		return "file capabilities"
-	}
-	return ""
+	effective := le.Uint32(b[:]) & 1
+	return effective != 0 || permitted != 0
 }
 
 // header reads what the loader checks first.
@@ -372,7 +497,7 @@ func (f *File) read(im *elfimage.Image) (err error) {
 	if !f.dynamic {
 		return nil
 	}
-	if f.Needed, err = im.Needed(); err != nil {
+	if err := f.readDeps(im); err != nil {
 		return err
 	}
 	if f.Soname, err = im.Soname(); err != nil {
@@ -387,29 +512,41 @@ func (f *File) read(im *elfimage.Image) (err error) {
 	if d, ok := im.Dyn(elf.DT_FLAGS_1); ok {
 		f.flags1 = elf.DynFlag1(d.Val)
 	}
-	needed := f.Needed
+	f.versions = readVersions(im)
+	return nil
+}
+
+// readDeps reads what the dynamic section asks to load.
+func (f *File) readDeps(im *elfimage.Image) error {
+	n := 0
+	for i := range im.Dynamic {
+		if im.Dynamic[i].Tag == elf.DT_NEEDED {
+			n++
+		}
+	}
+	f.Needed, f.deps = make([]string, 0, n), make([]dep, 0, n)
 	for _, d := range im.Dynamic {
 		switch d.Tag {
-		case elf.DT_NEEDED:
-			f.deps = append(f.deps, dep{d.Tag, needed[0]})
-			needed = needed[1:]
-		case elf.DT_AUXILIARY, elf.DT_FILTER:
+		case elf.DT_NEEDED, elf.DT_AUXILIARY, elf.DT_FILTER:
 			name, err := im.DynString(d)
 			if err != nil {
 				return err
 			}
 			f.deps = append(f.deps, dep{d.Tag, name})
+			if d.Tag == elf.DT_NEEDED {
+				f.Needed = append(f.Needed, name)
+			}
 		case dtAudit, dtDepAudit:
 			i := 0
 			if d.Tag == dtDepAudit {
 				i = 1
 			}
+			var err error
 			if f.audit[i], err = im.DynString(d); err != nil {
 				return err
 			}
 		}
 	}
-	f.versions = readVersions(im)
 	return nil
 }
 
@@ -487,4 +624,14 @@ func (d descriptor) ReadAt(p []byte, off int64) (n int, err error) {
 		}
 	}
 	return n, nil
+}
+
+// Map maps a part of the file.
+func (d descriptor) Map(off int64, n int) (b []byte, unmap func(), err error) {
+	before := int(off % int64(os.Getpagesize()))
+	m, err := unix.Mmap(int(d), off-int64(before), before+n, unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m[before:], func() { unix.Munmap(m) }, nil
 }

@@ -4,18 +4,18 @@ import (
 	"debug/elf"
 	"errors"
 	"strings"
+	"sync"
 	"syscall"
+
+	"cuda-runpath/pkg/ldcache"
 )
 
 // startGLibc loads the preloaded libraries and then what the program needs
 // (dl_main in elf/rtld.c).
 func (s *Load) startGLibc() {
 	in := s.Interp
-	s.subdirs, s.subsKey = s.l.subdirs(s.CPU, in.Version)
-	s.processor = s.CPU.processor(in.Version, s.abi.machine)
-	for _, dir := range in.Dirs {
-		s.system = append(s.system, element{dir, strings.TrimSuffix(dir, "/"), ""})
-	}
+	s.common = s.l.system(in, s.abi, s.CPU)
+	s.subdirs, s.subsKey, s.processor, s.system = s.common.subdirs, s.common.subsKey, s.common.processor, s.common.dirs
 	if !s.Secure {
 		s.env = elements(s.l.o.LibraryPath, ":;", s.tokens(s.Main))
 	}
@@ -41,14 +41,7 @@ func (s *Load) startGLibc() {
 		// directories are preloaded; what LD_PRELOAD names is then no business of ours.
 		preload(strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return r == ' ' || r == ':' }), Preload)
 	}
-	if in.Preload != "" {
-		if b, err := s.l.files.read(in.Preload, 1<<20); err == nil {
-			for line := range strings.Lines(string(b)) {
-				line, _, _ = strings.Cut(line, "#")
-				preload(strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(": \t\n", r) }), PreloadFile)
-			}
-		}
-	}
+	preload(s.common.preload, PreloadFile)
 	if s.deps(queue) {
 		if s.checkVersions(s.Objects); s.Err == "" && len(s.Missing()) == 0 {
 			s.checkISA(s.Objects)
@@ -56,19 +49,72 @@ func (s *Load) startGLibc() {
 	}
 }
 
-// subdirs is CPU.subdirs, and a key for them, once for all loads.
-func (l *Loader) subdirs(c CPU, v Version) (dirs []string, key string) {
-	type known struct {
-		dirs []string
-		key  string
+// system is what a search depends on beside the objects and the environment, and what
+// came of searching there. It is the same for all programs of a loader and an ABI.
+type system struct {
+	dirs      []element // the default directories
+	preload   []string  // ld.so.preload's names
+	subdirs   []string
+	subsKey   string
+	processor ldcache.Processor
+
+	mutex sync.RWMutex
+	found map[string]*outcome // by the name, see Load.fromSystem
+}
+
+type systemKey struct {
+	in  *Interpreter
+	abi abi
+}
+
+// system returns the system that a program sees, once for all programs.
+func (l *Loader) system(in *Interpreter, a abi, cpu CPU) *system {
+	key := systemKey{in, a}
+	if v, ok := l.systems.Load(key); ok {
+		return v.(*system)
 	}
-	id := [4]any{v, c.Name, c.Platform, len(c.Subdirs)}
-	if k, ok := l.hwcaps.Load(id); ok {
-		return k.(known).dirs, k.(known).key
+	y := &system{subdirs: cpu.subdirs(in.Version), processor: cpu.processor(in.Version, a.machine), found: map[string]*outcome{}}
+	y.subsKey = in.Version.String() + cpu.Name + cpu.Platform + "\x00"
+	for _, dir := range in.Dirs {
+		y.dirs = append(y.dirs, element{dir, strings.TrimSuffix(dir, "/"), ""})
 	}
-	k := known{c.subdirs(v), v.String() + c.Name + c.Platform + "\x00"}
-	l.hwcaps.Store(id, k)
-	return k.dirs, k.key
+	if in.Preload != "" {
+		if b, err := l.files.read(in.Preload, 1<<20); err == nil {
+			for line := range strings.Lines(string(b)) {
+				line, _, _ = strings.Cut(line, "#")
+				y.preload = append(y.preload, strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(": \t\n", r) })...)
+			}
+		}
+	}
+	v, _ := l.systems.LoadOrStore(key, y)
+	return v.(*system)
+}
+
+// fromSystem looks for a name in the loader's cache and in the default directories.
+func (s *Load) fromSystem(name string, r *outcome) {
+	y := s.common
+	y.mutex.RLock()
+	known := y.found[name]
+	y.mutex.RUnlock()
+	if known == nil {
+		known = &outcome{}
+		tries := s.tries
+		s.tries = 0
+		if s.Interp.Cache == "" || !s.fromCache(name, false, known) {
+			s.openPath(name, s.system, ByDefault, nil, known)
+		}
+		s.tries = tries
+		if !s.Truncated {
+			y.mutex.Lock()
+			y.found[name] = known
+			y.mutex.Unlock()
+		}
+	}
+	s.step(1)
+	r.path, r.file, r.rule, r.entry, r.fatal = known.path, known.file, known.rule, known.entry, known.fatal
+	for _, t := range known.tried {
+		s.try(r, t)
+	}
 }
 
 // startAudits loads the auditing modules that the program names, each in a namespace
@@ -84,7 +130,7 @@ func (s *Load) startAudits() {
 			if name == "" || s.Secure && strings.Contains(name, "/") || len(s.Audits) >= maxAudits {
 				continue
 			}
-			n := &Load{l: s.l, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, system: s.system,
+			n := &Load{l: s.l, common: s.common, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, system: s.system,
 				subdirs: s.subdirs, subsKey: s.subsKey, processor: s.processor, base: s.Main}
 			self := *s.self
 			n.self = &self
@@ -125,11 +171,13 @@ const maxRevisits = 1000
 // DT_FILTER names stands before the object that names it. It answers false where the
 // loader stops.
 func (s *Load) deps(roots []*Object) bool {
-	listed := map[*Object]bool{}
+	s.rounds++
+	listed := func(o *Object) bool { return o.round == s.rounds }
+	list := func(o *Object) { o.round = s.rounds }
 	var head, tail *item
 	for _, o := range roots {
 		it := &item{o: o}
-		listed[o] = true
+		list(o)
 		if head == nil {
 			head = it
 		} else {
@@ -137,16 +185,21 @@ func (s *Load) deps(roots []*Object) bool {
 		}
 		tail = it
 	}
-	visited := map[*Object]int{}
 	for run := head; run != nil; {
 		o := run.o
 		run.done = true
-		if visited[o]++; visited[o] > maxRevisits {
+		if o.visited != s.rounds {
+			o.visited, o.visits = s.rounds, 0
+		}
+		if o.visits++; o.visits > maxRevisits {
 			s.stop("%s: DT_AUXILIARY or DT_FILTER entries lead in a circle: the loader crashes", o.Path)
 			return false
 		}
 		at := run // where o stands, as auxiliary libraries move it back
 		if o.File != nil && !o.missing && o.Err == "" && o != s.self {
+			if o.Uses == nil {
+				o.Uses = make([]Use, 0, len(o.File.deps))
+			}
 			for _, d := range o.File.deps {
 				if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
 					return false
@@ -171,15 +224,15 @@ func (s *Load) deps(roots []*Object) bool {
 					}
 				}
 				to, again := s.mapObject(name, o, cause)
-				if visited[o] == 1 {
+				if o.visits == 1 {
 					o.Uses = append(o.Uses, Use{name, cause, "", to, again})
 				}
 				if to.Err != "" && cause != Auxiliary {
 					return false
 				}
 				if d.tag == elf.DT_NEEDED {
-					if !listed[to] {
-						listed[to] = true
+					if !listed(to) {
+						list(to)
 						tail.next = &item{o: to}
 						tail = tail.next
 					}
@@ -188,7 +241,7 @@ func (s *Load) deps(roots []*Object) bool {
 				if to.missing || to.Err != "" {
 					continue
 				}
-				if listed[to] {
+				if listed(to) {
 					late := at
 					for late.next != nil && late.next.o != to {
 						late = late.next
@@ -201,7 +254,7 @@ func (s *Load) deps(roots []*Object) bool {
 					}
 					late.next = late.next.next
 				}
-				listed[to] = true
+				list(to)
 				moved := &item{o: at.o, done: at.done, next: at.next}
 				at.o, at.done, at.next = to, false, moved
 				if tail == at {
@@ -354,14 +407,11 @@ func (s *Load) search(name string, loader *Object) *outcome {
 		return r
 	}
 	nodeflib := loader.File != nil && loader.File.flags1&elf.DF_1_NODEFLIB != 0
-	if s.Interp.Cache != "" && s.fromCache(name, nodeflib, r) {
-		return r
-	}
-	if nodeflib {
+	if !nodeflib {
+		s.fromSystem(name, r)
+	} else if s.Interp.Cache == "" || !s.fromCache(name, nodeflib, r) {
 		s.try(r, Try{"", ByDefault, "", loader, "not searched: the file is marked DF_1_NODEFLIB"})
-		return r
 	}
-	s.openPath(name, s.system, ByDefault, nil, r)
 	return r
 }
 

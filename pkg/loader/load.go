@@ -5,7 +5,6 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/sysroot"
-	"cuda-runpath/pkg/tree"
 )
 
 // Cause says why a library is loaded.
@@ -60,6 +58,9 @@ type Options struct {
 	CPU        string // "native" (also ""), "baseline", or one of CPUNames
 	// Secure makes every program count as set-user-ID (AT_SECURE); otherwise the mode tells.
 	Secure bool
+	// Opened tells that [Load.DlopenAll] will be called for every file: what it needs is
+	// then read at once.
+	Opened bool
 	// NoTries leaves out Object.Tried, which makes a run over many files faster.
 	NoTries bool
 }
@@ -68,16 +69,17 @@ type Options struct {
 type Loader struct {
 	o       Options
 	files   *Files
-	interps sync.Map // string → *Interpreter
+	interps sync.Map // interpreterKey → *Interpreter
 	subs    sync.Map // string → []string
 	caches  sync.Map // string → *cacheOnce
-	hwcaps  sync.Map // version and processor → subdirectories
+	systems sync.Map // systemKey → *system
 	cwd     string
 }
 
 // New returns a loader for the options.
 func New(o Options) (*Loader, error) {
 	l := &Loader{o: o, files: NewFiles(o.Root)}
+	l.files.opened = o.Opened
 	if o.Root != "" {
 		st, err := os.Stat(o.Root)
 		if err != nil {
@@ -170,6 +172,10 @@ type Object struct {
 	missing bool
 	program bool
 	late    bool // loaded by dlopen, or for a library that is
+
+	// Of the last call of deps that came to it, by its number.
+	round, visits int
+	visited       int
 }
 
 // Certain reports whether the loader loads the object, or looks for it, at start.
@@ -211,6 +217,7 @@ type Load struct {
 	Truncated bool
 
 	steps, tries int
+	rounds       int  // calls of deps
 	started      bool // all that is loaded at start is there
 	direct       bool // only what the file itself asks for
 
@@ -221,6 +228,7 @@ type Load struct {
 	muslFrom  string
 	base      *Object // the program, whose DT_RPATH counts in every namespace
 	self      *Object // the loader
+	common    *system
 	subdirs   []string
 	processor ldcache.Processor
 	subsKey   string
@@ -253,11 +261,10 @@ func (l *Loader) Load(p string) (*Load, error) { return l.load(p, "", false) }
 func (l *Loader) Direct(p, interp string) (*Load, error) { return l.load(p, interp, true) }
 
 func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
-	at := l.files.place(l.abs(p))
-	if at.errno != 0 {
-		return nil, errors.New(errText(at.errno))
+	f := l.files.Open(l.abs(p))
+	if f.Path == "" { // it leads nowhere
+		return nil, errors.New(errText(f.errno))
 	}
-	f := l.files.openHost(at.host)
 	if f.ELF == nil || f.Err != nil {
 		if why := f.problem(); why != "" {
 			return nil, errors.New(why)
@@ -279,7 +286,7 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
 	isProgram := f.Interp != "" && (f.Soname == "" || f.etype == elf.ET_EXEC || f.flags1&elf.DF_1_PIE != 0)
 	if isProgram {
-		main.origin = originOf(l.Inside(at.host))
+		main.origin = originOf(l.Inside(f.Path))
 	}
 	if isProgram {
 		s.SecureWhy = f.secure()
@@ -614,32 +621,42 @@ type Literal struct {
 
 // Literals returns the names of libraries in the file's read-only data, each once.
 func (f *File) Literals() []Literal {
-	f.names.Do(func() {
-		f.reopen(func(im *elfimage.Image) {
-			seen := map[string]int{}
-			im.LibraryStrings(func(name string, exact bool) bool {
-				if i, ok := seen[name]; ok {
-					f.opens[i].Exact = f.opens[i].Exact || exact
-				} else {
-					seen[name] = len(f.opens)
-					f.opens = append(f.opens, Literal{name, exact})
-				}
-				return len(f.opens) < 4096
-			})
-		})
-	})
+	f.names.Do(func() { f.reopen(f.readLiterals) })
 	return f.opens
+}
+
+// maxLiterals bounds the names of a file.
+const maxLiterals = 4096
+
+func (f *File) readLiterals(im *elfimage.Image) {
+	seen := map[string]int{}
+	im.LibraryStrings(func(name string, exact bool) bool {
+		if i, ok := seen[name]; ok {
+			f.opens[i].Exact = f.opens[i].Exact || exact
+		} else {
+			seen[name] = len(f.opens)
+			f.opens = append(f.opens, Literal{name, exact})
+		}
+		return len(f.opens) < maxLiterals
+	})
 }
 
 // Notes returns the file's .note.dlopen notes.
 func (f *File) Notes() []elfimage.DlopenNote {
 	f.dlopen.Do(func() {
-		if f.ELF == nil || !f.ELF.notes {
-			return
+		if f.ELF != nil && f.ELF.notes {
+			f.reopen(f.readNotes)
 		}
-		f.reopen(func(im *elfimage.Image) { f.notes, _ = im.DlopenNotes() })
 	})
 	return f.notes
+}
+
+func (f *File) readNotes(im *elfimage.Image) { f.notes, _ = im.DlopenNotes() }
+
+// readOpened reads what Literals and Notes return.
+func (f *File) readOpened(im *elfimage.Image) {
+	f.names.Do(func() { f.readLiterals(im) })
+	f.dlopen.Do(func() { f.readNotes(im) })
 }
 
 func hasNotes(im *elfimage.Image) bool {
@@ -648,24 +665,30 @@ func hasNotes(im *elfimage.Image) bool {
 			return true
 		}
 	}
-	for _, s := range im.Sections {
-		if s.Type == elf.SHT_NOTE {
-			return true
-		}
-	}
-	return false
+	return im.HasSections() // one of them may be a note
 }
 
 func (f *File) reopen(use func(*elfimage.Image)) {
 	if f.ELF == nil {
 		return
 	}
-	file, _, err := tree.OpenRegular(f.Path)
+	fd, err := open(f.Path, 0)
 	if err != nil {
 		return
 	}
-	defer file.Close()
-	if im, err := elfimage.Parse(io.ReaderAt(file), f.Size); err == nil {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || (fileID{uint64(st.Dev), st.Ino}) != f.id {
+		return // another file has taken its place
+	}
+	r := descriptor(fd)
+	pooled := heads.Get().(*[headSize]byte)
+	defer heads.Put(pooled)
+	head := pooled[:min(st.Size, headSize)]
+	if elfimage.ReadFull(r, head, 0) != nil {
+		return
+	}
+	if im, err := elfimage.ParseHead(r, st.Size, head); err == nil {
 		use(im)
 		im.Release()
 	}

@@ -25,8 +25,8 @@ type Root struct {
 	Dir string
 }
 
-// maxLinks is how many symbolic links one path may lead through, as in Linux (path_resolution(7)).
-const maxLinks = 40
+// MaxLinks is how many symbolic links one path may lead through, as in Linux (path_resolution(7)).
+const MaxLinks = 40
 
 // IsHost reports whether the root is the machine's own.
 func (r Root) IsHost() bool { return r.Dir == "" || filepath.Clean(r.Dir) == "/" }
@@ -94,11 +94,14 @@ func Follow(name string, start func(abs string) (host, rest string), lstat func(
 	for rest != "" {
 		var part string
 		part, rest, _ = strings.Cut(rest, "/")
-		if part == "" || part == "." {
+		if part == "" {
 			continue
 		}
 		if !isDir() {
 			return "", 0, syscall.ENOTDIR
+		}
+		if part == "." {
+			continue
 		}
 		if part == ".." {
 			if at != top {
@@ -115,7 +118,7 @@ func Follow(name string, start func(abs string) (host, rest string), lstat func(
 			at, mode = child, m
 			continue
 		}
-		if links++; links > maxLinks || len(target)+len(rest) >= 1<<16 {
+		if links++; links > MaxLinks || len(target)+len(rest) >= 1<<16 {
 			return "", 0, syscall.ELOOP
 		}
 		if rest = target + "/" + rest; strings.HasPrefix(target, "/") {
