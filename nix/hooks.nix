@@ -179,6 +179,8 @@ builtins.mapAttrs (_: hook) plain
     {
       autoFixElfFiles,
       addDriverRunpath,
+      # null: nixpkgs has none.
+      getRunpathEntries ? null,
     }:
     {
       autoAddDriverRunpath = hook {
@@ -201,7 +203,7 @@ builtins.mapAttrs (_: hook) plain
         name = "removeStubsFromRunpathHook";
         inherit (plain.stubReplace) description;
         parts = [ "dropIn/removeStubsFromRunpathHook" ];
-        propagated = [ autoFixElfFiles ];
+        propagated = lib.optional (getRunpathEntries != null) getRunpathEntries ++ [ autoFixElfFiles ];
       };
     };
 }

@@ -84,9 +84,8 @@ in
   # Replaces autoAddDriverRunpath and autoPatchelfHook, and in every CUDA set autoAddCudaCompatRunpath and
   # removeStubsFromRunpathHook. The shell functions that nixpkgs' hooks bring stay
   # callable: addDriverRunpath, addCudaCompatRunpath, removeStubsFromRunpath (ours),
-  # autoFixElfFiles (nixpkgs' own). elfHasDynamicSection comes with the last;
-  # getRunpathEntries, which nixpkgs' stub hook brings, is lost. nixpkgs'
-  # addDriverRunpath is not replaced: it is in far more packages, and what it writes
+  # autoFixElfFiles and getRunpathEntries (nixpkgs' own). elfHasDynamicSection comes with
+  # autoFixElfFiles. nixpkgs' addDriverRunpath is not replaced: it is in far more packages, and what it writes
   # before our hooks run, they put into the normal form.
   # `lib.dropInRebuilds` says what else is rebuilt.
   dropIn =
@@ -94,7 +93,13 @@ in
     let
       names = added final;
       ours = names.cudaRunpath;
-      dropInFor = cudaPackages: (ours.hooksFor cudaPackages).dropIn { inherit (final) autoFixElfFiles addDriverRunpath; };
+      dropInFor =
+        cudaPackages:
+        (ours.hooksFor cudaPackages).dropIn {
+          inherit (final) autoFixElfFiles addDriverRunpath;
+          # Since 25.11.
+          getRunpathEntries = final.arrayUtilities.getRunpathEntries or null;
+        };
     in
     names
     // {

@@ -13,9 +13,11 @@ let
     inNormalForm
     installCompiled
     lib
+    logOfSuccess
     ours
     package
     pkgs
+    stubs
     ;
   tools = ours.cuda-runpath;
 
@@ -352,6 +354,16 @@ in
           '';
         }
       }/bin/program ${inNormalForm}
+      same "getRunpathEntries" "$(tr '\n' ' ' < ${
+        dropInPackage {
+          dontPatchELF = true;
+          postFixup = ''
+            declare -a entries=()
+            getRunpathEntries $out/bin/program entries
+            printf '%s\n' "''${entries[@]}" > $out/entries
+          '';
+        }
+      }/entries)" "${stubs} ${greet}/lib "
     ''
     # Beside an overlay whose own additions to _cuda need the final packages.
     + ''
@@ -369,6 +381,26 @@ in
     # What it rebuilds: nothing but what names the hooks.
     + ''
       same "rebuilt" "${toString (flake.lib.dropInRebuilds (some pkgs))}" "autoAddDriverRunpath autoPatchelfHook"
+    ''
+  );
+
+  # The log names the files that were changed, and no others.
+  logNamesChangedFiles = check "log" (
+    let
+      log = logOfSuccess (dropInPackage {
+        build = ''
+          ${installCompiled}
+          echo 'text' > $out/lib/text.so
+          cp $out/lib/libuse.so right.so
+          ${pkgs.patchelf}/bin/patchelf --set-rpath ${inNormalForm} right.so
+          install -D right.so $out/lib/right.so
+        '';
+        dontPatchELF = true;
+      });
+    in
+    ''
+      same "lines on changed files" "$(grep -o '[^/ ]*: .* -> ' ${log} | sed 's/:.*//' | sort | tr '\n' ' ')" "libuse.so program "
+      same "lines on other files" "$(grep -e right.so -e text.so ${log})" ""
     ''
   );
 

@@ -137,7 +137,9 @@ let
       } ./hooks/nixpkgs-compat.sh;
       removeStubsFromRunpathHook = makeSetupHook {
         name = "removeStubsFromRunpathHook";
-        propagatedBuildInputs = [ pkgs.autoFixElfFiles ];
+        propagatedBuildInputs =
+          lib.optional (pkgs ? arrayUtilities) pkgs.arrayUtilities.getRunpathEntries
+          ++ [ pkgs.autoFixElfFiles ];
         substitutions = { inherit (pkgs.addDriverRunpath) driverLink; };
       } ./hooks/nixpkgs-stubs.sh;
     };
@@ -178,6 +180,12 @@ in
       _cuda = lib.makeExtensible (_: {
         extensions = [ ];
       });
+      arrayUtilities = {
+        recurseForDerivations = true;
+        getRunpathEntries = makeSetupHook {
+          name = "getRunpathEntries";
+        } ./hooks/get-runpath-entries.sh;
+      };
       cudaPackages_11 = throw "cudaPackages_11 has been removed";
       cudaPackages_11_8 = throw "cudaPackages_11_8 has been removed";
       cudaPackages_12_0 = throw "cudaPackages_12_0 has been removed";

@@ -131,6 +131,11 @@ let
       meta = {
         available = true;
         name = drv.name;
+        # What a profile gets of the package.
+        outputsToInstall = [
+          (builtins.head (builtins.filter (o: builtins.elem o drv.outputs) [ "bin" "out" ] ++ drv.outputs))
+        ]
+        ++ lib.optional (builtins.elem "man" drv.outputs) "man";
       }
       // attrs.meta or { };
       add =
