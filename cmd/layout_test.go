@@ -13,7 +13,7 @@ var layers = [][]string{
 	{"elfimage", "runpath", "store", "sysroot", "remedy", "tree"},
 	{"elfedit", "ldcache", "driver"},
 	{"loader", "patchelf"},
-	{"explain", "fixup", "host", "scripts"},
+	{"explain", "fixup", "host", "normal", "scripts"},
 	{"audit"},
 	{ /* not listed */ },
 	{"cli"},

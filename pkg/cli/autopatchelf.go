@@ -21,6 +21,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/fixup"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -214,7 +215,6 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 	if a.editor, err = newEditor(c); err != nil {
 		return err
 	}
-	a.editor.dirs = newDirectories()
 	all := Tools()
 	for _, name := range c.StringSlice("tool") {
 		i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
@@ -240,12 +240,13 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 		return nil
 	}
 	a.settings.Driver = a.settings.Driver || a.maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
+	forms := normal.New(a.editor.Settings)
 	a.settings.Map = func(o *fixup.Object, l runpath.List) runpath.List {
 		maps := a.maps
 		if a.editor.WhenNeeds && !needsDriverByName(o) {
 			maps &^= runpath.AddDriverLink
 		}
-		after, _ := a.editor.apply(mapped{o.Real, o.ABI.Class, o.ABI.Machine, o.Needed}, l, maps)
+		after, _ := forms.Apply(normal.File{Path: o.Real, Class: o.ABI.Class, Machine: o.ABI.Machine, Needed: o.Needed}, l, maps)
 		return after
 	}
 	return nil
@@ -262,7 +263,7 @@ func ownMachines() []elf.Machine {
 	return nil
 }
 
-// needsDriverByName is needsDriver for a file whose names have been read.
+// needsDriverByName is normal.NeedsDriver for a file whose names have been read.
 func needsDriverByName(o *fixup.Object) bool {
 	names := slices.Concat(o.Needed, o.Literals)
 	for _, note := range o.Notes {

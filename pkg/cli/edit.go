@@ -17,6 +17,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
@@ -24,17 +25,12 @@ import (
 // editor is what an editing binary does to the run path of each file.
 // Several maps in one editor cost one walk and one open per file.
 type editor struct {
-	DriverLink string // "": the one that is right for the file's machine
-	Compat     string
-	DriverLast bool
+	normal.Settings
 	ForceRPath bool
-	KeepEmpty  bool
-	Dedupe     bool
 	// ClearExecStack takes the request for an executable stack out, in the same edit.
 	ClearExecStack bool
 
 	Maps      runpath.Map
-	StubDirs  driver.StubDirs
 	WhenNeeds bool // AddDriverLink only where the file needs the driver
 	// Rewrite replaces the maps where it is not nil.
 	Rewrite func(runpath.List) runpath.List
@@ -44,19 +40,20 @@ type editor struct {
 	Offer string
 
 	session *session
-	dirs    *directories
+	maps    *normal.Maps
 	summary runSummary
 }
 
 // newEditor reads the editing flags.
 func newEditor(c *cli.Context) (*editor, error) {
 	e := &editor{
-		DriverLink: c.String("driver-link"),
-		Compat:     c.String("compat"),
-		ForceRPath: c.Bool("force-rpath"),
-		KeepEmpty:  c.Bool("keep-empty"),
-		Dedupe:     c.Bool("dedupe"),
-
+		Settings: normal.Settings{
+			DriverLink: c.String("driver-link"),
+			Compat:     c.String("compat"),
+			KeepEmpty:  c.Bool("keep-empty"),
+			Dedupe:     c.Bool("dedupe"),
+		},
+		ForceRPath:     c.Bool("force-rpath"),
 		ClearExecStack: c.Bool("clear-execstack"),
 	}
 	switch position := c.String("position"); {
@@ -126,9 +123,9 @@ func (e *editor) run(s *session) error {
 	// Should nobody read what we say any more, finish the files all the same, and
 	// let the exit status tell. The signal would end us between two of them.
 	signal.Ignore(unix.SIGPIPE)
-	e.session, e.dirs = s, newDirectories()
+	e.session, e.maps = s, normal.New(e.Settings)
 	e.summary = runSummary{DryRun: s.DryRun}
-	offered := &offer{dir: e.Offer, dirs: e.dirs}
+	offered := e.maps.OfferIn(e.Offer)
 	var notELF atomic.Int64 // most files of most trees
 	run := sweep[*outcome]{
 		visit: func(f *tree.File) (*outcome, bool) {
@@ -146,17 +143,17 @@ func (e *editor) run(s *session) error {
 			for _, w := range o.warn {
 				s.Log.WithField("path", o.report.Path).Warn(w)
 			}
-			offered.from(o.stubs)
+			offered.From(o.stubs)
 			return &o.report
 		},
 		end: func(stopped string) any {
 			e.summary.Skipped += int(notELF.Load())
 			e.summary.Stopped = stopped
-			for _, err := range offered.errs {
+			for _, err := range offered.Errs {
 				s.Log.Errorf("--offer %s: %v", e.Offer, err)
 			}
 			if e.Offer != "" {
-				s.Log.Infof("offered in %s: %s", e.Offer, listOr(offered.names(), "no driver-provided stub found"))
+				s.Log.Infof("offered in %s: %s", e.Offer, listOr(offered.Names(), "no driver-provided stub found"))
 			}
 			return &e.summary
 		},
@@ -164,7 +161,7 @@ func (e *editor) run(s *session) error {
 	if err := run.run(s); err != nil {
 		return err
 	}
-	if e.summary.Failed > 0 || len(offered.errs) > 0 {
+	if e.summary.Failed > 0 || len(offered.Errs) > 0 {
 		return ErrFailed
 	}
 	return nil
@@ -242,7 +239,7 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 	r.After = r.Before
 	maps, rewrites := e.Maps, true
 	if e.WhenNeeds {
-		needs, err := needsDriver(im)
+		needs, err := normal.NeedsDriver(im)
 		if err != nil {
 			return err
 		}
@@ -262,7 +259,7 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 		}
 	}
 	if e.Offer != "" {
-		o.stubs = e.stubDirs(f.Path, before)
+		o.stubs = e.maps.StubsAmong(f.Path, before)
 		if e.session.DryRun {
 			r.Action = actionUnchanged
 			return nil
@@ -344,7 +341,7 @@ func (e *editor) unchanged(o *outcome) {
 // rewrite returns the run path as it is to be.
 func (e *editor) rewrite(im *elfimage.Image, path string, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
 	if e.Shrink != nil {
-		return e.shrink(im, path, before)
+		return e.maps.Shrink(im, path, before, e.Shrink, temporaryDirs())
 	}
 	if e.Rewrite != nil {
 		after := e.Rewrite(before)
@@ -357,64 +354,16 @@ func (e *editor) rewrite(im *elfimage.Image, path string, before runpath.List, m
 		}
 		return after, notes, nil
 	}
-	file := mapped{path: path, class: im.Class, machine: im.Machine}
+	file := normal.File{Path: path, Class: im.Class, Machine: im.Machine}
 	if maps&runpath.ReplaceStubs != 0 {
 		needed, err := im.Needed()
 		if err != nil {
 			return nil, runpath.Notes{}, err
 		}
-		file.needed = needed
+		file.Needed = needed
 	}
-	after, notes := e.apply(file, before, maps)
+	after, notes := e.maps.Apply(file, before, maps)
 	return after, notes, nil
-}
-
-// mapped is what the maps need to know of a file.
-type mapped struct {
-	path    string
-	class   elf.Class
-	machine elf.Machine
-	needed  []string // for ReplaceStubs
-}
-
-// apply applies maps to a run path.
-func (e *editor) apply(f mapped, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes) {
-	s := runpath.Settings{
-		DriverLink:      e.DriverLink,
-		Compat:          e.Compat,
-		DriverLast:      e.DriverLast,
-		KeepEmpty:       e.KeepEmpty,
-		Dedupe:          e.Dedupe,
-		IsStub:          e.StubDirs.Contains,
-		IsDriverLibrary: driver.Provides,
-	}
-	if s.DriverLink == "" {
-		s.DriverLink = driver.LinkFor(f.machine)
-	}
-	origin := newOrigin(f.path)
-	s.IsCompat = func(entry string) bool {
-		return driver.CompatDirs{}.Contains(entry, func(name string) bool { return e.dirs.has(origin.expand(entry), name) })
-	}
-	if maps&runpath.ReplaceStubs != 0 {
-		s.Needed = f.needed
-		s.Holds = func(entry, name string) bool {
-			return e.dirs.holds(origin.expand(entry), name, f.class, f.machine)
-		}
-		s.Offers = func(entry, name string) bool { return e.dirs.offers(origin.expand(entry), name) }
-	}
-	return s.Apply(before, maps)
-}
-
-// stubDirs returns the stub directories among the entries, expanded for a file.
-func (e *editor) stubDirs(path string, entries runpath.List) []string {
-	var found []string
-	origin := newOrigin(path)
-	for _, entry := range entries {
-		if e.StubDirs.Contains(runpath.Key(entry)) {
-			found = append(found, origin.expand(entry)...)
-		}
-	}
-	return found
 }
 
 // notes turns what the maps noted into sentences for the report, and into warnings

@@ -3,12 +3,10 @@ package cli
 import (
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -47,59 +45,11 @@ stays only for a library that no other entry holds.`,
 	}
 }
 
-// shrink drops what the file makes no use of, beside what [editor.Shrink] keeps.
-func (e *editor) shrink(im *elfimage.Image, path string, before runpath.List) (runpath.List, runpath.Notes, error) {
-	names, err := im.Needed()
-	if err != nil {
-		return nil, runpath.Notes{}, err
+// temporaryDirs returns the directories that are gone after a build: where a Nix build
+// works, and outside of one those for temporary files.
+func temporaryDirs() []string {
+	if top := os.Getenv("NIX_BUILD_TOP"); top != "" {
+		return []string{top}
 	}
-	notes, err := im.DlopenNotes()
-	if err != nil {
-		return nil, runpath.Notes{}, err
-	}
-	for _, n := range notes {
-		names = append(names, n.Sonames...)
-	}
-	seen := map[string]bool{}
-	err = im.LibraryStrings(func(name string, exact bool) bool {
-		if exact && !seen[name] {
-			seen[name] = true
-			names = append(names, name)
-		}
-		return len(seen) < 4096
-	})
-	if err != nil {
-		return nil, runpath.Notes{}, err
-	}
-	origin := newOrigin(path)
-	after, dropped := runpath.Shrink(before, runpath.Use{
-		Names: names,
-		Holds: func(entry, name string) bool {
-			return e.dirs.holds(origin.expand(entry), name, im.Class, im.Machine)
-		},
-		Keep: func(entry string) bool {
-			return e.Shrink(entry) || driver.CompatDirs{}.Contains(runpath.Key(entry), func(name string) bool { return e.dirs.has(origin.expand(entry), name) })
-		},
-		Temporary: temporary,
-	})
-	n := runpath.Notes{Unused: dropped, Empties: before.Empties()}
-	if !e.KeepEmpty {
-		after = slices.DeleteFunc(after, func(entry string) bool { return entry == "" })
-	}
-	return after, n, nil
-}
-
-// temporary reports whether a directory is one of those that are gone after a build:
-// in the one where a Nix build works, and outside of one in those for temporary files.
-func temporary(entry string) bool {
-	dirs := []string{os.Getenv("NIX_BUILD_TOP")}
-	if dirs[0] == "" {
-		dirs = []string{os.Getenv("TMPDIR"), "/build", "/tmp"}
-	}
-	for _, dir := range dirs {
-		if dir = strings.TrimRight(dir, "/"); dir != "" && strings.HasPrefix(entry, dir+"/") {
-			return true
-		}
-	}
-	return false
+	return []string{os.Getenv("TMPDIR"), "/build", "/tmp"}
 }

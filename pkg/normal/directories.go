@@ -1,4 +1,4 @@
-package cli
+package normal
 
 import (
 	"debug/elf"
@@ -19,8 +19,6 @@ type directories struct {
 	heads sync.Map // path -> elfHead
 	stubs sync.Map // directory -> map[string]string: soname to file
 }
-
-func newDirectories() *directories { return &directories{} }
 
 type elfHead struct {
 	exists  bool

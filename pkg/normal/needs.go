@@ -1,14 +1,14 @@
-package cli
+package normal
 
 import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 )
 
-// needsDriver reports whether a file needs the host's driver: it names one of the
+// NeedsDriver reports whether a file needs the host's driver: it names one of the
 // driver's or the CUDA toolkit's libraries in DT_NEEDED, in a .note.dlopen note or
-// in its constants.
-func needsDriver(im *elfimage.Image) (bool, error) {
+// in a string literal in read-only data.
+func NeedsDriver(im *elfimage.Image) (bool, error) {
 	needed, err := im.Needed()
 	if err != nil {
 		return false, err

@@ -1,4 +1,4 @@
-package cli
+package normal
 
 import (
 	"errors"
@@ -12,19 +12,24 @@ import (
 	"cuda-runpath/pkg/driver"
 )
 
-// offer links the driver-provided stubs of directories into one directory, by
+// OfferIn returns an offer in a directory, which is made for the first stub.
+func (m *Maps) OfferIn(dir string) *Offer { return &Offer{dir: dir, maps: m} }
+
+// Offer links the driver-provided stubs of directories into one directory, by
 // soname, so that LD_LIBRARY_PATH can offer them where there is no driver. The
 // directories themselves cannot be offered: the file of libcuda.so.1's stub is
 // libcuda.so, and beside it lie stubs of the toolkit's libraries.
-type offer struct {
+type Offer struct {
 	dir   string
-	dirs  *directories
+	maps  *Maps
 	done  map[string]bool
 	links map[string]string // soname to what is linked
-	errs  []error
+	// Errs are the links that could not be made.
+	Errs []error
 }
 
-func (o *offer) from(stubDirs []string) {
+// From offers the stubs of some directories.
+func (o *Offer) From(stubDirs []string) {
 	for _, dir := range stubDirs {
 		if o.done[dir] {
 			continue
@@ -33,14 +38,14 @@ func (o *offer) from(stubDirs []string) {
 			o.done, o.links = map[string]bool{}, map[string]string{}
 		}
 		o.done[dir] = true
-		sonames := o.dirs.sonames(dir)
-		for _, path := range slices.Sorted(maps.Values(sonames)) {
+		sonames := o.maps.dirs.sonames(dir)
+		for _, path := range slices.Compact(slices.Sorted(maps.Values(sonames))) {
 			soname, err := sonameOf(path)
 			if soname == "" || err != nil || o.links[soname] != "" || !driver.Provides(soname) {
 				continue
 			}
 			if err := o.link(path, soname); err != nil {
-				o.errs = append(o.errs, err)
+				o.Errs = append(o.Errs, err)
 				continue
 			}
 			o.links[soname] = path
@@ -49,7 +54,7 @@ func (o *offer) from(stubDirs []string) {
 }
 
 // link makes the link of a soname. target is absolute, as run path entries are once expanded.
-func (o *offer) link(target, soname string) error {
+func (o *Offer) link(target, soname string) error {
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
 		return err
 	}
@@ -74,4 +79,5 @@ func (o *offer) link(target, soname string) error {
 	return nil
 }
 
-func (o *offer) names() []string { return slices.Sorted(maps.Keys(o.links)) }
+// Names returns the sonames that are offered.
+func (o *Offer) Names() []string { return slices.Sorted(maps.Keys(o.links)) }

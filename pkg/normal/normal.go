@@ -1,0 +1,80 @@
+// Package normal applies the rules of package runpath to files: it knows a file's machine and what it
+// needs, looks into the directories that its entries stand for, and so answers what
+// [runpath.Settings] asks.
+package normal
+
+import (
+	"debug/elf"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/runpath"
+)
+
+// Settings are what the maps depend on beside the file.
+type Settings struct {
+	DriverLink string // "": the one that is right for the file's machine
+	Compat     string // the compat directory that was named
+	DriverLast bool   // the driver link goes last
+	KeepEmpty  bool
+	Dedupe     bool
+	StubDirs   driver.StubDirs
+}
+
+// Maps apply settings to files. They remember what directories hold, and serve
+// several goroutines.
+type Maps struct {
+	Settings
+	dirs directories
+}
+
+// New returns the maps with some settings.
+func New(s Settings) *Maps { return &Maps{Settings: s} }
+
+// File is what the maps need to know of a file.
+type File struct {
+	Path    string // which $ORIGIN depends on
+	Class   elf.Class
+	Machine elf.Machine
+	Needed  []string // DT_NEEDED; only [runpath.ReplaceStubs] asks for it
+}
+
+// Apply returns the run path that the maps make of a file's, and what there is to say about it.
+func (m *Maps) Apply(f File, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes) {
+	s := runpath.Settings{
+		DriverLink:      m.DriverLink,
+		Compat:          m.Compat,
+		DriverLast:      m.DriverLast,
+		KeepEmpty:       m.KeepEmpty,
+		Dedupe:          m.Dedupe,
+		IsStub:          m.StubDirs.Contains,
+		IsDriverLibrary: driver.Provides,
+	}
+	if s.DriverLink == "" {
+		s.DriverLink = driver.LinkFor(f.Machine)
+	}
+	o := newOrigin(f.Path)
+	s.IsCompat = func(entry string) bool { return m.isCompat(o, entry) }
+	if maps&runpath.ReplaceStubs != 0 {
+		s.Needed = f.Needed
+		s.Holds = func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, f.Class, f.Machine) }
+		s.Offers = func(entry, name string) bool { return m.dirs.offers(o.expand(entry), name) }
+	}
+	return s.Apply(before, maps)
+}
+
+func (m *Maps) isCompat(o *origin, entry string) bool {
+	return driver.CompatDirs{}.Contains(entry, func(name string) bool { return m.dirs.has(o.expand(entry), name) })
+}
+
+// StubsAmong returns the stub directories among the entries of the file at a path, with
+// their tokens expanded.
+func (m *Maps) StubsAmong(path string, entries runpath.List) []string {
+	var found []string
+	o := newOrigin(path)
+	for _, entry := range entries {
+		if m.StubDirs.Contains(runpath.Key(entry)) {
+			found = append(found, o.expand(entry)...)
+		}
+	}
+	return found
+}

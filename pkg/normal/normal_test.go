@@ -1,0 +1,265 @@
+package normal
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/runpath"
+)
+
+func TestDirectoryHoldsWhatTheLoaderWouldTake(t *testing.T) {
+	dir := t.TempDir()
+	for name, head := range map[string]string{
+		"x86-64.so": "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x03\x00\x3e\x00" + strings.Repeat("\x00", 44),
+		"s390x.so":  "\x7fELF\x02\x02\x01" + strings.Repeat("\x00", 9) + "\x00\x03\x00\x16" + strings.Repeat("\x00", 44),
+		"short.so":  "\x7fELF\x02\x01\x01",
+		"text.so":   strings.Repeat("text", 5),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(head), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.Symlink("x86-64.so", filepath.Join(dir, "link.so"))
+	os.Symlink("nothing", filepath.Join(dir, "dangling.so"))
+	d := &directories{}
+	os.MkdirAll(filepath.Join(dir, "far", "away"), 0o755)
+	os.Symlink("far/away", filepath.Join(dir, "near"))
+	if d.has([]string{dir + "/near/.."}, "text.so") || !d.has([]string{dir + "/near/../.."}, "text.so") {
+		t.Error(`".." after a symbolic link is not that link's directory`)
+	}
+	for _, c := range []struct {
+		name       string
+		has        bool
+		x86, s390x bool
+	}{
+		{name: "x86-64.so", has: true, x86: true},
+		{name: "link.so", has: true, x86: true},
+		{name: "s390x.so", has: true, s390x: true},
+		{name: "short.so", has: true},
+		{name: "text.so", has: true},
+		{name: "dangling.so"},
+		{name: "nothing"},
+	} {
+		dirs := []string{filepath.Join(dir, "none"), dir}
+		if got := d.has(dirs, c.name); got != c.has {
+			t.Errorf("%s: there: %v", c.name, got)
+		}
+		if got := d.holds(dirs, c.name, elf.ELFCLASS64, elf.EM_X86_64); got != c.x86 {
+			t.Errorf("%s: for x86-64: %v", c.name, got)
+		}
+		if got := d.holds(dirs, c.name, elf.ELFCLASS64, elf.EM_S390); got != c.s390x {
+			t.Errorf("%s: for s390x: %v", c.name, got)
+		}
+		if d.holds(dirs, c.name, elf.ELFCLASS32, elf.EM_X86_64) || d.holds(dirs, c.name, elf.ELFCLASS64, elf.EM_AARCH64) {
+			t.Errorf("%s: for x32 or aarch64", c.name)
+		}
+	}
+}
+
+func TestOriginExpandsWhatCanBeTold(t *testing.T) {
+	t.Chdir("/")
+	for entry, want := range map[string][]string{
+		"/a":                 {"/a"},
+		"$ORIGIN/../lib":     {"/opt/bin/../lib"},
+		"${ORIGIN}":          {"/opt/bin"},
+		"relative":           nil,
+		"":                   nil,
+		"/a/$PLATFORM":       nil,
+		"/a/$LIB/$PLATFORM":  nil,
+		"$ORIGIN/${LIB}/sub": {"/opt/bin/lib/sub", "/opt/bin/lib64/sub", "/opt/bin/lib32/sub"},
+	} {
+		got := newOrigin("opt/bin/file").expand(entry)
+		if len(got) > 3 {
+			got = got[:3] // the rest are Debian's names
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", entry, diff)
+		}
+	}
+}
+
+// write makes files below a directory of its own, and returns it.
+func write(t *testing.T, files map[string]tinyelf.Object) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, o := range files {
+		at := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at, o.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func named(soname string) tinyelf.Object { return tinyelf.Object{}.With(elf.DT_SONAME, soname) }
+
+// What the maps ask of the file system. D is the directory of the files.
+func TestMapsLookIntoDirectories(t *testing.T) {
+	t.Parallel()
+	arm := named("libcublas.so.12")
+	arm.Machine = elf.EM_AARCH64
+	dir := write(t, map[string]tinyelf.Object{
+		"cuda/compat/libcuda.so.1":    named("libcuda.so.1"),
+		"empty/compat/libother.so":    named("libother.so"),
+		"stubs/libcuda.so":            named("libcuda.so.1"),
+		"stubs/libcublas.so":          named("libcublas.so.12"),
+		"fakes/libcuda.so":            named("libcuda.so.1"),
+		"lib/libcublas.so.12":         named("libcublas.so.12"),
+		"arm/libcublas.so.12":         arm,
+		"bin/program":                 {},
+		"renamed/libcublas.so.12":     named("libelse.so"),
+		"compat-by-name/libcuda.so.1": named("libcuda.so.1"),
+	})
+	for _, c := range []struct {
+		name     string
+		settings Settings
+		maps     runpath.Map
+		machine  elf.Machine
+		needed   []string
+		before   string
+		after    string
+		missing  []string
+	}{
+		{"the driver link of the machine", Settings{}, runpath.AddDriverLink, elf.EM_386, nil, "/a", driver.Link32 + ":/a", nil},
+		{"the driver link that was named", Settings{DriverLink: "/z"}, runpath.AddDriverLink, elf.EM_386, nil, "/a", "/z:/a", nil},
+		{"a compat directory that holds the driver goes first", Settings{}, runpath.AddDriverLink, elf.EM_X86_64, nil, "D/cuda/compat:/a", "D/cuda/compat:" + driver.Link + ":/a", nil},
+		{"by $ORIGIN too", Settings{}, runpath.AddDriverLink, elf.EM_X86_64, nil, "$ORIGIN/../cuda/compat", "$ORIGIN/../cuda/compat:" + driver.Link, nil},
+		{"one without it is an entry like others", Settings{}, runpath.AddDriverLink, elf.EM_X86_64, nil, "D/empty/compat", driver.Link + ":D/empty/compat", nil},
+		{"one of another name is, too", Settings{}, runpath.AddDriverLink, elf.EM_X86_64, nil, "D/compat-by-name", driver.Link + ":D/compat-by-name", nil},
+		{"a stub library that another entry holds", Settings{}, runpath.ReplaceStubs, elf.EM_X86_64, []string{"libcublas.so.12"}, "D/stubs:D/lib", driver.Link + ":D/lib", nil},
+		{"by the name of its file, as the loader looks it up", Settings{}, runpath.ReplaceStubs, elf.EM_X86_64, []string{"libcublas.so.12"}, "D/stubs:D/renamed", driver.Link + ":D/renamed", nil},
+		{"one that is for another machine is missing", Settings{}, runpath.ReplaceStubs, elf.EM_X86_64, []string{"libcublas.so.12"}, "D/stubs:D/arm", driver.Link + ":D/arm", []string{"libcublas.so.12"}},
+		{"what no stub directory offered is not", Settings{}, runpath.ReplaceStubs, elf.EM_X86_64, []string{"libz.so.1"}, "D/stubs", driver.Link, nil},
+		{"further stub directories", Settings{StubDirs: driver.StubDirs{Patterns: []string{"fakes"}}}, runpath.ReplaceStubs, elf.EM_X86_64, nil, "D/fakes:/a", driver.Link + ":/a", nil},
+		{"a needed driver library that no entry holds", Settings{}, runpath.ReplaceStubs, elf.EM_X86_64, []string{"libcuda.so.1"}, "/a", driver.Link + ":/a", nil},
+		{"position, empties and duplicates", Settings{DriverLast: true, KeepEmpty: true, Dedupe: true}, runpath.AddDriverLink, elf.EM_X86_64, nil, "/a::/a", "/a::" + driver.Link, nil},
+	} {
+		expand := func(s string) string { return strings.ReplaceAll(s, "D/", dir+"/") }
+		f := File{Path: filepath.Join(dir, "bin/program"), Class: elf.ELFCLASS64, Machine: c.machine, Needed: c.needed}
+		after, notes := New(c.settings).Apply(f, runpath.Parse(expand(c.before)), c.maps)
+		if got, want := after.String(), expand(c.after); got != want {
+			t.Errorf("%s: %s, want %s", c.name, got, want)
+		}
+		if diff := cmp.Diff(c.missing, notes.Missing); diff != "" {
+			t.Errorf("%s: missing: %s", c.name, diff)
+		}
+	}
+}
+
+func TestStubsAreOfferedBySoname(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]tinyelf.Object{
+		"stubs/libcuda.so":      named("libcuda.so.1"),
+		"stubs/libnvidia-ml.so": named("libnvidia-ml.so.1"),
+		"stubs/libcublas.so":    named("libcublas.so.12"), // the toolkit's: it has a real one
+		"more/stubs/libcuda.so": named("libcuda.so.1"),
+		"bin/program":           {},
+	})
+	m := New(Settings{})
+	stubs := m.StubsAmong(filepath.Join(dir, "bin/program"), runpath.List{"$ORIGIN/../stubs", "/a", filepath.Join(dir, "more/stubs")})
+	if len(stubs) != 2 {
+		t.Fatalf("stub directories: %q", stubs)
+	}
+	o := m.OfferIn(filepath.Join(dir, "offer"))
+	o.From(stubs)
+	o.From(stubs)
+	if diff := cmp.Diff([]string{"libcuda.so.1", "libnvidia-ml.so.1"}, o.Names()); diff != "" || o.Errs != nil {
+		t.Error(diff, o.Errs)
+	}
+	if to, _ := filepath.EvalSymlinks(filepath.Join(dir, "offer/libcuda.so.1")); to != filepath.Join(dir, "stubs/libcuda.so") {
+		t.Errorf("libcuda.so.1 is %s", to)
+	}
+	// A file in the way is not overwritten; a link from an earlier run that leads nowhere is.
+	for name, in := range map[string]func(string) error{
+		"a file":          func(at string) error { return os.WriteFile(at, nil, 0o644) },
+		"a dangling link": func(at string) error { return os.Symlink("/nowhere/at/all", at) },
+	} {
+		into := t.TempDir()
+		if err := in(filepath.Join(into, "libcuda.so.1")); err != nil {
+			t.Fatal(err)
+		}
+		o := m.OfferIn(into)
+		o.From(stubs[:1])
+		if got, want := len(o.Errs), map[string]int{"a file": 1}[name]; got != want {
+			t.Errorf("%s in the way: %v", name, o.Errs)
+		}
+	}
+}
+
+// parse reads an ELF file from memory.
+func parse(t *testing.T, o tinyelf.Object) *elfimage.Image {
+	t.Helper()
+	b := string(o.Bytes())
+	im, err := elfimage.Parse(strings.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return im
+}
+
+func TestNeedsDriver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		o    tinyelf.Object
+		want bool
+	}{
+		"nothing":           {tinyelf.Object{}.Needs("libz.so.1"), false},
+		"DT_NEEDED":         {tinyelf.Object{}.Needs("libz.so.1", "libcuda.so.1"), true},
+		"the toolkit's":     {tinyelf.Object{}.Needs("libcudart.so.12"), true},
+		".note.dlopen":      {tinyelf.Object{Dlopen: `[{"soname":["libnvidia-ml.so.1"]}]`}, true},
+		"another's note":    {tinyelf.Object{Dlopen: `[{"soname":["libz.so.1"]}]`}, false},
+		"a string literal":  {tinyelf.Object{Data: "x\x00libcuda.so.1\x00"}, true},
+		"a soname's suffix": {tinyelf.Object{Data: "\x00libnotcuda.so.1\x00"}, false},
+	} {
+		if got, err := NeedsDriver(parse(t, c.o)); got != c.want || err != nil {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func TestShrinkKeepsWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]tinyelf.Object{
+		"needed/liba.so.1":         named("liba.so.1"),
+		"second/liba.so.1":         named("liba.so.1"),
+		"noted/libb.so.1":          named("libb.so.1"),
+		"literal/libc.so.1":        named("libc.so.1"),
+		"unused/libd.so.1":         named("libd.so.1"),
+		"tmp/x/liba.so.1":          named("liba.so.1"),
+		"tmp2/x/libe.so.1":         named("libe.so.1"),
+		"cuda/compat/libcuda.so.1": named("libcuda.so.1"),
+	})
+	im := parse(t, tinyelf.Object{Dlopen: `[{"soname":["libb.so.1"]}]`, Data: "\x00libc.so.1\x00"}.Needs("liba.so.1", "libe.so.1"))
+	before := "D/tmp/x:D/needed:D/second:D/noted:D/literal:D/unused:D/kept:D/cuda/compat:D/tmp2/x::$ORIGIN/x"
+	for _, c := range []struct {
+		settings     Settings
+		want, unused string
+	}{
+		{Settings{}, "D/needed:D/noted:D/literal:D/kept:D/cuda/compat:D/tmp2/x:$ORIGIN/x", "D/tmp/x:D/second:D/unused"},
+		{Settings{KeepEmpty: true}, "D/needed:D/noted:D/literal:D/kept:D/cuda/compat:D/tmp2/x::$ORIGIN/x", "D/tmp/x:D/second:D/unused"},
+	} {
+		expand := func(s string) string { return strings.ReplaceAll(s, "D/", dir+"/") }
+		after, notes, err := New(c.settings).Shrink(im, filepath.Join(dir, "program"), runpath.Parse(expand(before)),
+			func(e string) bool { return e == filepath.Join(dir, "kept") }, []string{"", dir + "/tmp", dir + "/tmp2/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(expand(c.want), after.String()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(expand(c.unused), strings.Join(notes.Unused, ":")); diff != "" || notes.Empties != 1 {
+			t.Error(diff, notes.Empties)
+		}
+	}
+}

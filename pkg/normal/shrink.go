@@ -1,0 +1,64 @@
+package normal
+
+import (
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/runpath"
+)
+
+// maxNames bounds the names of libraries that are taken from a file's read-only data.
+const maxNames = 4096
+
+// Shrink drops the entries in which the loader finds nothing that the file asks for, beside those that keep
+// reports and compat directories. Of the entries below the temporary directories, only those
+// stay that alone hold a library.
+func (m *Maps) Shrink(im *elfimage.Image, path string, before runpath.List, keep func(entry string) bool, temporary []string) (runpath.List, runpath.Notes, error) {
+	names, err := asked(im)
+	if err != nil {
+		return nil, runpath.Notes{}, err
+	}
+	o := newOrigin(path)
+	after, dropped := runpath.Shrink(before, runpath.Use{
+		Names: names,
+		Holds: func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, im.Class, im.Machine) },
+		Keep:  func(entry string) bool { return keep(entry) || m.isCompat(o, runpath.Key(entry)) },
+		Temporary: func(entry string) bool {
+			return slices.ContainsFunc(temporary, func(dir string) bool {
+				dir = strings.TrimRight(dir, "/")
+				return dir != "" && strings.HasPrefix(entry, dir+"/")
+			})
+		},
+	})
+	notes := runpath.Notes{Unused: dropped, Empties: before.Empties()}
+	if !m.KeepEmpty {
+		after = slices.DeleteFunc(after, func(entry string) bool { return entry == "" })
+	}
+	return after, notes, nil
+}
+
+// asked returns the libraries that a file asks for or may open: DT_NEEDED, .note.dlopen,
+// and string literals that are the name of a library and nothing else.
+func asked(im *elfimage.Image) ([]string, error) {
+	names, err := im.Needed()
+	if err != nil {
+		return nil, err
+	}
+	notes, err := im.DlopenNotes()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range notes {
+		names = append(names, n.Sonames...)
+	}
+	seen := map[string]bool{}
+	err = im.LibraryStrings(func(name string, exact bool) bool {
+		if exact && !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+		return len(seen) < maxNames
+	})
+	return names, err
+}
