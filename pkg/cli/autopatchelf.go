@@ -60,7 +60,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&cli.BoolFlag{Name: "no-set-interpreter", DisableDefaultText: true, Usage: "leave interpreters as they are"},
 		&cli.StringSliceFlag{KeepSpace: true, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
 		&cli.BoolFlag{Name: "structured-logs", DisableDefaultText: true, Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
-		&cli.StringSliceFlag{Name: "tool", Usage: "do what `NAME` does in the same edit: stubReplace, autoAddDriverRunpath, addCudaCompatRunpath (repeatable)"},
+		&cli.StringSliceFlag{Name: "tool", Usage: "do what `NAME` does in the same edit: " + toolNames() + " (repeatable)"},
 		&cli.BoolFlag{Name: "expect-driver", DisableDefaultText: true, Usage: "the GPU driver's libraries are found by the driver link, which something else puts in"},
 		&cli.BoolFlag{Name: "undo", DisableDefaultText: true, Usage: "give files below PATH the run paths and interpreters that they had before"},
 		&cli.BoolFlag{Name: "no-record", DisableDefaultText: true, Usage: "keep no record for --undo"},
@@ -219,7 +219,7 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 	for _, name := range c.StringSlice("tool") {
 		i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
 		if i < 0 {
-			return Misusef("--tool %s: stubReplace, autoAddDriverRunpath, addCudaCompatRunpath", name)
+			return Misusef("--tool %s: %s", name, toolNames())
 		}
 		a.maps |= all[i].Map
 		if all[i].Configure != nil {

@@ -22,6 +22,15 @@ type Tool struct {
 // Tools returns the three editing tools.
 func Tools() []Tool { return []Tool{StubReplace(), AutoAddDriverRunpath(), AddCudaCompatRunpath()} }
 
+// toolNames lists their names for a sentence.
+func toolNames() string {
+	var names []string
+	for _, t := range Tools() {
+		names = append(names, t.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
 // StubReplace replaces stub directories by the driver link.
 func StubReplace() Tool {
 	return Tool{
@@ -137,7 +146,7 @@ func normalizeCommand() *cli.Command {
 		Name:      "normalize",
 		Usage:     "do the work of several of the tools in one walk",
 		ArgsUsage: "PATH...",
-		Description: "The tools are " + strings.Join(names, ", ") + ". The result is that of running them one after the other, in any order; " +
+		Description: "The tools are " + toolNames() + ". The result is that of running them one after the other, in any order; " +
 			"the time is that of one.",
 		Flags: append(append(flags, editFlags()...), treeFlags()...),
 		Action: func(c *cli.Context) error {
@@ -145,7 +154,7 @@ func normalizeCommand() *cli.Command {
 			for _, name := range c.StringSlice("tool") {
 				i := slices.Index(names, name)
 				if i < 0 {
-					return Misusef("--tool %s: %s", name, strings.Join(names, ", "))
+					return Misusef("--tool %s: %s", name, toolNames())
 				}
 				chosen = append(chosen, tools[i])
 			}

@@ -22,15 +22,16 @@ type Program struct {
 
 // All returns all of them, the one that answers to unknown names first.
 func All() []Program {
-	return []Program{
+	all := []Program{
 		app("runpath", cli.RunPath),
-		app("stubReplace", func() *urfave.App { return cli.StubReplace().App() }),
-		app("autoAddDriverRunpath", func() *urfave.App { return cli.AutoAddDriverRunpath().App() }),
-		app("addCudaCompatRunpath", func() *urfave.App { return cli.AddCudaCompatRunpath().App() }),
 		app("noRunpathAmbiguity", cli.NoRunpathAmbiguity),
 		app("autoPatchelf", cli.AutoPatchelf),
 		{"patchelf", func(args []string, stdout, stderr io.Writer) int { return patchelf.Run(args[1:], stdout, stderr) }},
 	}
+	for _, t := range cli.Tools() {
+		all = append(all, app(t.Name, t.App))
+	}
+	return all
 }
 
 // app makes a program of an app, which is not built before it runs.

@@ -5,12 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
-
-	"cuda-runpath/pkg/cli"
-	"cuda-runpath/pkg/runpath"
 )
 
 // manifestEntry is a tool in cmd/tools.json: what Nix and the hooks read of it.
@@ -19,9 +15,7 @@ type manifestEntry struct {
 	// Install is false where the name is another program's, whose place it takes only
 	// where somebody asks for that.
 	Install *bool
-	Map     string   // what it does to a run path, of package runpath; "" for none
-	Flags   []string // its own, beside those that all of its kind have
-	Hook    string   // its file in hooks/
+	Hook    bool // hooks/NAME.bash runs it
 }
 
 func manifest(t *testing.T) []manifestEntry {
@@ -47,36 +41,15 @@ func TestManifestIsWhatTheProgramIs(t *testing.T) {
 	for _, p := range All() {
 		programs[p.Name] = p
 	}
-	maps := map[string]runpath.Map{"ReplaceStubs": runpath.ReplaceStubs, "AddDriverLink": runpath.AddDriverLink, "AddCompat": runpath.AddCompat}
-	tools := map[string]cli.Tool{}
-	for _, tool := range cli.Tools() {
-		tools[tool.Name] = tool
-	}
 	for _, entry := range entries {
 		if _, ok := programs[entry.Name]; !ok {
 			t.Errorf("%s is in the manifest, and the program does not answer to it", entry.Name)
 		}
 		delete(programs, entry.Name)
-		tool, edits := tools[entry.Name]
-		if edits != (entry.Map != "") || tool.Map != maps[entry.Map] {
-			t.Errorf("%s: the manifest says that it does %q, the program %v", entry.Name, entry.Map, tool.Map)
-		}
-		var flags []string
-		for _, f := range tool.Flags {
-			flags = append(flags, f.Names()[0])
-		}
-		if edits && !slices.Equal(flags, entry.Flags) {
-			t.Errorf("%s: the manifest's flags are %q, the program's %q", entry.Name, entry.Flags, flags)
-		}
 		var help strings.Builder
 		Run([]string{"/x/" + entry.Name, "--help"}, &help, &help)
 		if entry.Name != "patchelf" && !strings.Contains(help.String(), entry.Name+" - ") {
 			t.Errorf("called as %s it answers:\n%s", entry.Name, help.String())
-		}
-		for _, flag := range entry.Flags {
-			if !strings.Contains(help.String(), "--"+flag) {
-				t.Errorf("%s --help does not know --%s", entry.Name, flag)
-			}
 		}
 	}
 	for name := range programs {
@@ -88,14 +61,14 @@ func TestManifestIsWhatTheProgramIs(t *testing.T) {
 func TestManifestOrderIsTheHooks(t *testing.T) {
 	var order []string
 	for _, entry := range manifest(t) {
-		if entry.Hook == "" {
+		if !entry.Hook {
 			continue
 		}
 		order = append(order, entry.Name)
-		if text, err := os.ReadFile("../../../hooks/" + entry.Hook + ".bash"); err != nil {
+		if text, err := os.ReadFile("../../../hooks/" + entry.Name + ".bash"); err != nil {
 			t.Error(err)
 		} else if !strings.Contains(string(text), "cudaRunpathRegister "+entry.Name+" ") {
-			t.Errorf("hooks/%s.bash does not register %s", entry.Hook, entry.Name)
+			t.Errorf("hooks/%s.bash does not register it", entry.Name)
 		}
 	}
 	core, err := os.ReadFile("../../../hooks/core.bash")
