@@ -81,7 +81,9 @@ func (im *image) blocks() []block {
 	if im.all != nil {
 		return im.all
 	}
-	all := make([]block, 0, len(im.Sections)+len(im.Progs)+len(dynamicPointers))
+	own := joining.Get().(*joinery)
+	defer joining.Put(own)
+	all := slices.Grow(own.all[:0], len(im.Sections)+len(im.Progs)+len(dynamicPointers))
 	interp := im.Prog(elf.PT_INTERP)
 	anchor := im.anchorSection()
 	for i := range im.Sections {
@@ -117,22 +119,33 @@ func (im *image) blocks() []block {
 	}
 	// What .dynamic points to counts for itself: there may be no section headers, or
 	// the ones of an edit that was killed before it had switched .dynamic.
-	im.all = join(im.dynamicRanges(all))
+	own.all = im.dynamicRanges(all)
+	im.all = own.join()
 	return im.all
 }
 
+// A joinery is memory that each file's blocks are put together in.
+type joinery struct {
+	all   []block
+	order []blockKey
+}
+
+// A blockKey stands for a block, which is too large to be moved about while sorting.
+type blockKey struct {
+	off, size uint64
+	index     int
+}
+
+var joining = sync.Pool{New: func() any { return new(joinery) }}
+
 // join merges blocks that overlap, in the memory that they are in.
-func join(all []block) []block {
-	// A block is too large to be moved about while sorting.
-	type key struct {
-		off, size uint64
-		index     int
-	}
-	order := make([]key, len(all))
+func (own *joinery) join() []block {
+	all, order := own.all, own.order[:0]
 	for i := range all {
-		order[i] = key{all[i].off, all[i].size, i}
+		order = append(order, blockKey{all[i].off, all[i].size, i})
 	}
-	slices.SortFunc(order, func(a, b key) int {
+	own.order = order
+	slices.SortFunc(order, func(a, b blockKey) int {
 		switch {
 		case a.off != b.off:
 			return cmp.Compare(a.off, b.off)
@@ -141,7 +154,7 @@ func join(all []block) []block {
 		}
 		return a.index - b.index
 	})
-	out := make([]block, 0, len(all))
+	out := make([]block, 0, 1+len(all)*3/4)
 	for _, k := range order {
 		b := &all[k.index]
 		if n := len(out); n > 0 && b.off < out[n-1].end() {

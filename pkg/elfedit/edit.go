@@ -140,9 +140,7 @@ func (im *image) plan(c Change) (*Edit, error) {
 	if g == nil || err != nil {
 		return nil, err
 	}
-	if err := im.Hold(); err != nil {
-		return nil, err
-	}
+	im.Hold()
 	if c.RunPath != nil || c.Needed != nil || g.interp != nil {
 		if g.cache, err = im.ResolutionCache(); err != nil {
 			return nil, err

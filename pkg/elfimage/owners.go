@@ -40,13 +40,15 @@ var sized = sync.OnceValue(func() map[elf.DynTag]elf.DynTag {
 	}
 })
 
-// Owners returns who owns which bytes of the file, in order of offset. Owners overlap:
+// Owners returns who owns which bytes of the file, in order of offset, for use until the image is
+// released. Owners overlap:
 // a section is mostly what a dynamic entry points to as well. Bytes of a segment that
 // have none are of unknown use, and alive. What has a dynamic entry and no size that
 // can be told (the symbols of a file without section headers and with an empty hash
 // table) is not among them.
 func (im *Image) Owners() []Owner {
-	out := make([]Owner, 0, len(im.Sections)+len(im.Progs)+16)
+	own := im.spare()
+	out := slices.Grow(own.owners[:0], len(im.Sections)+len(im.Progs)+16)
 	out = append(out, Owner{Size: im.EhdrSize(), Kind: FileHeader},
 		Owner{Off: im.Phoff, Size: uint64(len(im.Progs)) * im.PhdrSize(), Kind: ProgramHeaders})
 	if len(im.Sections) > 0 {
@@ -73,7 +75,8 @@ func (im *Image) Owners() []Owner {
 		}
 	}
 	sortOwners(out)
-	return out
+	own.owners = out
+	return slices.Clip(out)
 }
 
 // sortOwners sorts by offset and keeps the order of those with the same.

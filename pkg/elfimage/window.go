@@ -16,8 +16,10 @@ type window struct {
 	off  uint64
 	buf  []byte
 	most uint64   // size of a block, windowSize at most
-	held bool     // buf is the whole file
+	held bool     // buf is the whole file, as far as loaded says
 	own  *buffers // what buf is a part of
+
+	loaded uint64 // where held: a bit for each page of buf that has been read
 }
 
 const windowSize = 8 << 10 // bytes: the structures at the end of a small library, mostly; copying more costs more than it saves
@@ -33,6 +35,7 @@ type buffers struct {
 	sections []Section
 	dynamic  []Dyn
 	versions []Version
+	owners   []Owner
 }
 
 var free = sync.Pool{New: func() any { return new(buffers) }}
@@ -68,7 +71,7 @@ func (im *Image) Release() {
 	if w, ok := im.r.(*window); ok && w.own != nil {
 		w.own.arena = w.own.arena[:0]
 		free.Put(w.own)
-		w.own, w.buf, w.held = nil, nil, false
+		w.own, w.buf, w.held, w.loaded = nil, nil, false, 0
 	}
 	im.r, im.Progs, im.Sections, im.Dynamic = nil, nil, nil, nil
 }
@@ -118,7 +121,7 @@ func (im *Image) Read(off, n uint64) ([]byte, error) {
 // View returns n bytes of the file, to be read only, where they are in memory anyway.
 func (im *Image) View(off, n uint64) ([]byte, bool) {
 	w, ok := im.r.(*window)
-	if !ok || !w.held || off > w.size || n > w.size-off {
+	if !ok || !w.held || off > w.size || n > w.size-off || w.load(off, n) != nil {
 		return nil, false
 	}
 	return w.buf[off : off+n : off+n], true
@@ -132,6 +135,10 @@ func (im *Image) peek(off, n uint64) []byte {
 		return nil
 	}
 	n = min(n, im.size-off)
+	if w.held {
+		b, _ := im.View(off, min(n, 256))
+		return b
+	}
 	if off+min(n, 64) > uint64(len(w.head)) && (off < w.off || off+min(n, 64) > w.off+uint64(len(w.buf))) {
 		var b [1]byte
 		if _, err := w.ReadAt(b[:], int64(off)); err != nil {
@@ -176,6 +183,11 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	switch {
 	case off+n <= uint64(len(w.head)):
 		return copy(p, w.head[off:]), nil
+	case w.held && off+n <= w.size:
+		if err := w.load(off, n); err != nil {
+			return 0, err
+		}
+		return copy(p, w.buf[off:]), nil
 	case off >= w.off && off+n <= w.off+uint64(len(w.buf)):
 		return copy(p, w.buf[off-w.off:]), nil
 	case n > w.most/2 || off+n > w.size:
@@ -199,21 +211,54 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	return copy(p, buf[off-start:]), nil
 }
 
-// wholeSize is the size in bytes up to which a file is read in one piece once it is
-// to be edited: a plan reads most of a small file's tables, and some of them again.
-const wholeSize = 128 << 10
+// wholeSize is the size in bytes up to which all of a file that has been read is kept once
+// it is to be edited: a plan reads most of a small file's tables, and some of them again.
+const wholeSize = 64 * PageSize // loaded has a bit for each page
 
-// Hold reads a small file whole; what is read of it from then on costs no system call.
-func (im *Image) Hold() error {
+// Hold keeps what is read of a small file from then on, so that it is read once.
+func (im *Image) Hold() {
 	w, ok := im.r.(*window)
-	if !ok || w.size > wholeSize {
-		return nil
+	if !ok || w.size > wholeSize || w.held {
+		return
 	}
 	buf := reuse(&w.buffers().whole, int(w.size))
-	if err := ReadFull(w.r, buf, 0); err != nil {
-		return err
+	keep := func(off uint64, b []byte) { // the pages that are in memory whole
+		for len(b) > 0 && off%PageSize != 0 {
+			n := min(PageSize-off%PageSize, uint64(len(b)))
+			off, b = off+n, b[n:]
+		}
+		for n := copy(buf[off:], b); n > 0 && (n >= PageSize || off+uint64(n) == w.size); n -= PageSize {
+			w.loaded |= 1 << (off / PageSize)
+			off += PageSize
+		}
+	}
+	if len(w.head) > 0 {
+		keep(0, w.head)
+	}
+	if len(w.buf) > 0 {
+		keep(w.off, w.buf)
 	}
 	w.off, w.buf, w.held = 0, buf, true
+}
+
+// load reads those pages of a file that is kept that lie over n bytes and have not been read.
+func (w *window) load(off, n uint64) error {
+	end := off + n
+	for page := off / PageSize; page*PageSize < end; page++ {
+		if w.loaded&(1<<page) != 0 {
+			continue
+		}
+		from, to := page*PageSize, page*PageSize
+		for to < w.size && w.loaded&(1<<(to/PageSize)) == 0 && to < max(end, from+windowSize) {
+			to += PageSize
+		}
+		if err := ReadFull(w.r, w.buf[from:min(to, w.size)], from); err != nil {
+			return err
+		}
+		for ; page*PageSize < to; page++ {
+			w.loaded |= 1 << page
+		}
+	}
 	return nil
 }
 
