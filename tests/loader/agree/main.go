@@ -1,8 +1,8 @@
 // Command agree compares what "runpath explain --json" says with what the real
 // dynamic loader does: for the programs and libraries of this machine, and for
-// random graphs of small libraries.
+// random graphs of small libraries; and what it says of symbols with ldd.
 //
-//	agree [--all] [--graphs N] [--seed S] [--glibc LOADER] [--musl LOADER] RUNPATH [DIR…]
+//	agree [--all] [--graphs N] [--ldd N] [--seed S] [--glibc LOADER] [--musl LOADER] RUNPATH [DIR…]
 //
 // It prints each difference, and how many files, libraries and graphs agreed.
 package main
@@ -33,7 +33,8 @@ var (
 	sample  = flag.Int("sample", 400, "compare about so many files")
 	graphs  = flag.Int("graphs", 60, "random graphs for each loader")
 	seed    = flag.Int64("seed", 1, "of the first graph")
-	musl    = flag.String("musl", "/lib/ld-musl-x86_64.so.1", "musl's loader")
+	musl    = flag.String("musl", "/lib/ld-musl-x86_64.so.1", "musl's loader; empty: leave it out")
+	lddOf   = flag.Int("ldd", 0, "compare symbols of so many programs, and of as many random ones, with ldd")
 	keep    = flag.Bool("keep", false, "keep the folders of graphs that differ")
 	runpath string
 )
@@ -73,7 +74,13 @@ func main() {
 	}
 	if *graphs > 0 {
 		run("random graphs under glibc", func() (int, error) { return random(*glibc, *graphs) })
-		run("random graphs under musl", func() (int, error) { return random(*musl, *graphs) })
+		if *musl != "" {
+			run("random graphs under musl", func() (int, error) { return random(*musl, *graphs) })
+		}
+	}
+	if *lddOf > 0 {
+		run("symbols of programs of this machine, as ldd has them", func() (int, error) { return systemSymbols(*lddOf) })
+		run("symbols of random programs, as ldd has them", func() (int, error) { return randomSymbols(*lddOf) })
 	}
 	fmt.Printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped)
 	if failed > 0 {
