@@ -85,8 +85,8 @@ in
   # removeStubsFromRunpathHook. The shell functions that nixpkgs' hooks bring stay
   # callable: addDriverRunpath, addCudaCompatRunpath, removeStubsFromRunpath (ours),
   # autoFixElfFiles and getRunpathEntries (nixpkgs' own). elfHasDynamicSection comes with
-  # autoFixElfFiles. nixpkgs' addDriverRunpath is not replaced: it is in far more packages, and what it writes
-  # before our hooks run, they put into the normal form.
+  # autoFixElfFiles. nixpkgs' addDriverRunpath is not replaced: it is in far more packages,
+  # and what it writes before our hooks run, they put into the normal form.
   # `lib.dropInRebuilds` says what else is rebuilt.
   dropIn =
     final: prev:

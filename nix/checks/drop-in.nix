@@ -105,7 +105,11 @@ let
   ];
 
   other = pkgs.extend (
-    _: prev: { addDriverRunpath = prev.addDriverRunpath.overrideAttrs (_: { driverLink = "/opt/gpu"; }); }
+    _: prev: {
+      addDriverRunpath = prev.addDriverRunpath.overrideAttrs (_: {
+        driverLink = "/opt/gpu";
+      });
+    }
   );
 in
 {

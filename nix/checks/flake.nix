@@ -151,9 +151,17 @@ in
   # A hook needs its own text and the program; static, so nothing else.
   closureIsSmall =
     let
-      compatless = builtins.mapAttrs (
-        name: hook: if hook ? enableHook then hook.override { cuda_compat = null; } else hook
-      ) { inherit (ours) cudaRunpathHook stubReplace autoAddDriverRunpath addCudaCompatRunpath noRunpathAmbiguity addDriverRunpath; };
+      names = hookNames ++ [
+        "cudaRunpathHook"
+        "addDriverRunpath"
+      ];
+      compatless = lib.genAttrs names (
+        name:
+        let
+          hook = ours.${name};
+        in
+        if hook ? enableHook then hook.override { cuda_compat = null; } else hook
+      );
     in
     check "closure" (
       lib.concatMapStrings (name: ''

@@ -133,7 +133,7 @@ let
         name = drv.name;
         # What a profile gets of the package.
         outputsToInstall = [
-          (builtins.head (builtins.filter (o: builtins.elem o drv.outputs) [ "bin" "out" ] ++ drv.outputs))
+          (if builtins.elem "bin" drv.outputs then "bin" else builtins.head drv.outputs)
         ]
         ++ lib.optional (builtins.elem "man" drv.outputs) "man";
       }
