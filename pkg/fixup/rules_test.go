@@ -205,7 +205,7 @@ func TestRule3TagAndForceRPath(t *testing.T) {
 
 func TestRule4NotTheOrderOfADirectory(t *testing.T) {
 	for _, order := range [][]string{{"a", "b", "c/d"}, {"c/d", "b", "a"}} {
-		s := newStage2(t)
+		s := newStageIn(t)
 		for _, d := range order {
 			s.put("out/"+d+"/libfoo.so", lib("libfoo.so").Object)
 		}
@@ -471,7 +471,7 @@ func TestRule8EnforcePriority(t *testing.T) {
 		{"suggested", Suggested, Missing}, {"suggested", Recommended, Optional}, {"recommended", Recommended, Missing},
 		{"recommended", Required, Optional}, {"required", Required, Missing}, {"", Recommended, Missing}, {"", Required, Optional},
 	} {
-		s := newStage2(t)
+		s := newStageIn(t)
 		o := lib("x.so")
 		o.Dlopen = dlopenNote(c.priority, "libx.so.1")
 		s.put("out/x.so", o.Object)

@@ -18,7 +18,7 @@ import (
 // stage is a store in a folder: glibc/lib has an interpreter and a C library, out is the
 // tree. "~" stands for the folder.
 type stage struct {
-	*testing.T
+	testing.TB
 	dir string
 	src Sources
 	set Settings
@@ -29,17 +29,17 @@ const libC = "glibc/lib/libc.so.6"
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	t.Parallel()
-	return newStage2(t)
+	return newStageIn(t)
 }
 
-// newStage2 is newStage for a test that makes several.
-func newStage2(t *testing.T) *stage {
+// newStageIn is newStage for a benchmark, and for a test that makes several.
+func newStageIn(t testing.TB) *stage {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{T: t, dir: dir}
+	s := &stage{TB: t, dir: dir}
 	s.put("glibc/lib/ld-linux-x86-64.so.2", loaderOf(dir+"/glibc/lib"))
 	s.put(libC, lib("libc.so.6").defines("GLIBC_2.2.5", "GLIBC_2.34").Object)
 	s.put("glibc/lib/libm.so.6", lib("libm.so.6").defines("GLIBC_2.2.5").Object)
