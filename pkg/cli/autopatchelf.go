@@ -406,7 +406,7 @@ func (a *autoPatchelf) verify(plans []*fixup.Plan, failed map[string]error) (map
 			done = append(done, p)
 		}
 	}
-	all, err := fixup.Verify(done, loader.Options{NoTries: true})
+	all, err := fixup.Verify(done, loader.Options{NoTries: true}, a.Jobs)
 	if err != nil {
 		return nil, fmt.Errorf("looking at the result as the loader does: %w", err)
 	}

@@ -36,6 +36,9 @@ type StubDirs struct {
 // named "stubs" or "stub", or lies below a Nix store path whose name ends in
 // "-stubs", or matches one of the patterns.
 func (s StubDirs) Contains(entry string) bool {
+	if len(s.Patterns) == 0 && !strings.Contains(entry, "stub") {
+		return false
+	}
 	components := strings.Split(entry, "/")
 	for _, c := range components {
 		if c == "stubs" || c == "stub" {
@@ -87,8 +90,11 @@ func (c CompatDirs) Contains(entry string, holds func(name string) bool) bool {
 	if c.Named != "" && key == runpath.Key(c.Named) {
 		return true
 	}
-	if last := path.Base(key); last == "lib" || last == "lib.real" {
-		key = path.Dir(key)
+	for _, last := range []string{"/lib", "/lib.real"} {
+		if above, ok := strings.CutSuffix(key, last); ok {
+			key = above
+			break
+		}
 	}
 	return path.Base(key) == "compat" && holds(LibCUDA)
 }

@@ -41,7 +41,7 @@ func BenchmarkNothingToDo(b *testing.B) {
 				b.Fatal(o.Path)
 			}
 		}
-		if surprises, err := Verify(plans, loader.Options{NoTries: true}); err != nil || len(surprises) > 0 {
+		if surprises, err := Verify(plans, loader.Options{NoTries: true}, 2); err != nil || len(surprises) > 0 {
 			b.Fatal(surprises, err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -55,6 +56,14 @@ type Index struct {
 	seen    map[string]bool    // directories in levels
 	stubs   []string           // stub directories that were left out
 	found   map[string]*known
+	links   map[string]link // what lstat has seen
+}
+
+// link is what is at a path: st_mode, and of a symbolic link what it holds.
+type link struct {
+	mode   uint32
+	target string
+	err    error
 }
 
 // place is a name in a directory of the tree.
@@ -66,6 +75,7 @@ type dir struct {
 	real  string // free of symbolic links
 	names []string
 	has   map[string]bool
+	files map[string]*Object // those that were looked at; nil: no ELF file
 }
 
 // Candidate is a file that has the name of a needed library.
@@ -86,6 +96,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 		own:     map[string][]place{},
 		seen:    map[string]bool{},
 		found:   map[string]*known{},
+		links:   map[string]link{},
 	}
 	var mu sync.Mutex
 	var links []place
@@ -272,22 +283,32 @@ func (ix *Index) dir(p string) *dir {
 	}
 	d := &dir{path: p}
 	ix.dirs[p] = d
-	if real, err := filepath.EvalSymlinks(p); err == nil {
-		d.real = real
-	} else {
-		d.real = p
-	}
-	if !strings.HasPrefix(d.real, "/") {
+	d.real = p
+	if !strings.HasPrefix(p, "/") {
 		if wd, err := os.Getwd(); err == nil {
-			d.real = filepath.Join(wd, d.real)
+			d.real = strings.TrimSuffix(wd, "/") + "/" + p
 		}
 	}
-	if st, err := os.Stat(d.real); err == nil && st.Mode().IsRegular() {
+	real, mode, err := sysroot.Follow(d.real, func(p string) (string, string) { return "", p }, ix.lstat)
+	if err == nil {
+		d.real = real
+	}
+	if err == nil && mode&unix.S_IFMT == unix.S_IFREG {
 		name := path.Base(p)
 		d.path, d.real = path.Dir(p), path.Dir(d.real)
 		d.names, d.has = []string{name}, map[string]bool{name: true}
 	}
 	return d
+}
+
+// lstat is sysroot.Lstat, once: the directories of a store have most of their paths in common.
+func (ix *Index) lstat(p string) (mode uint32, target string, err error) {
+	l, ok := ix.links[p]
+	if !ok {
+		l.mode, l.target, l.err = sysroot.Lstat(p)
+		ix.links[p] = l
+	}
+	return l.mode, l.target, l.err
 }
 
 // list reads the names of a directory's libraries, once.
@@ -296,13 +317,7 @@ func (d *dir) list() *dir {
 		return d
 	}
 	d.has = map[string]bool{}
-	f, err := os.OpenFile(d.path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return d
-	}
-	defer f.Close()
-	names, _ := f.Readdirnames(-1) // what cannot be read offers nothing
-	for _, n := range names {
+	for _, n := range listDirectory(d.path) {
 		if libraryName(n) {
 			d.names = append(d.names, n)
 			d.has[n] = true
@@ -312,18 +327,44 @@ func (d *dir) list() *dir {
 	return d
 }
 
+// listDirectory returns the names in a directory; what cannot be read offers nothing.
+// An *os.File would be handed to the poller and back, for each of hundreds of directories.
+func listDirectory(p string) (names []string) {
+	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil
+	}
+	defer unix.Close(fd)
+	buf := make([]byte, 8<<10)
+	for {
+		n, err := unix.ReadDirent(fd, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return names
+		}
+		_, _, names = unix.ParseDirent(buf[:n], -1, names)
+	}
+}
+
 // open reads the library of a name in a directory; nil where there is none.
 func (ix *Index) open(dirPath, name string) *Object {
 	d := ix.dir(dirPath)
-	real, ok := resolveIn(d.real, name)
-	if !ok {
-		return nil
-	}
-	if o, ok := ix.objects[real]; ok {
+	o, ok := d.files[name]
+	if ok {
 		return o
 	}
-	o := readFile(real)
-	ix.objects[real] = o
+	if real, ok := resolveIn(d.real, name); ok {
+		if o, ok = ix.objects[real]; !ok {
+			o = readFile(real)
+			ix.objects[real] = o
+		}
+	}
+	if d.files == nil {
+		d.files = map[string]*Object{}
+	}
+	d.files[name] = o
 	return o
 }
 
@@ -349,20 +390,15 @@ func resolveIn(dir, name string) (string, bool) {
 
 // readFile reads a file that is not the tree's; nil where it is no ELF file.
 func readFile(real string) *Object {
-	f, err := os.OpenFile(real, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil
+	f, err := tree.Open(real)
+	if f != nil {
+		defer f.Close()
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil || !st.Mode().IsRegular() {
-		return nil
-	}
-	im, err := elfimage.Parse(f, st.Size())
-	if errors.Is(err, elfimage.ErrNotELF) {
+	if err != nil || !f.ELF() {
 		return nil
 	}
 	o := &Object{Path: real, Real: real}
+	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
 	if err != nil {
 		o.Err = err
 		return o

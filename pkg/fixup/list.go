@@ -58,6 +58,7 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	}
 	if r.s.Map != nil {
 		p.After = r.s.Map(o, p.After)
+		p.foreseen = r.foresee(o, p)
 	}
 	if p.Tag == elf.DT_NULL && len(p.After) > 0 || r.s.Map != nil {
 		p.Tag = elf.DT_RUNPATH
@@ -68,6 +69,34 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	if len(p.After) == 0 {
 		p.Tag = elf.DT_NULL
 	}
+}
+
+// foresee says for which library an entry that a map has put in stands before the one
+// that was chosen and holds another file of the name, or "".
+func (r *Resolver) foresee(o *Object, p *Plan) string {
+	if len(p.After) == len(p.Set) {
+		return ""
+	}
+	for _, n := range p.Needs {
+		if n.Outcome != Found || n.Cause != loader.Needed {
+			continue
+		}
+		name := path.Base(n.Name)
+		for _, e := range p.After {
+			dir, known := expand(o, e)
+			if !known {
+				continue
+			}
+			took := r.takes(o, dir, name)
+			if took == n.Candidate.Object {
+				break
+			}
+			if took != nil && !sameFile(took.Real, n.Candidate.Object.Real) {
+				return fmt.Sprintf("%s is %s/%s (entry %s); the plan is %s", name, dir, name, e, n.Candidate.Object.Real)
+			}
+		}
+	}
+	return ""
 }
 
 // kept returns the other entries of a file that stay with KeepEntries: what a file

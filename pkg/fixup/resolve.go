@@ -155,6 +155,8 @@ type Plan struct {
 	Err      error
 
 	loader string // the interpreter that the file is for; "" where that is not known
+	// foreseen is what the loader does instead, as far as the entries' order tells.
+	foreseen string
 }
 
 // Changes reports whether the file is not yet as planned.
@@ -476,7 +478,9 @@ func (r *Resolver) prefer(o *Object, all []Candidate) []Candidate {
 // expand returns the directory that an entry of a file's run path names, where that
 // does not depend on the loader.
 func expand(o *Object, entry string) (string, bool) {
-	entry = strings.ReplaceAll(strings.ReplaceAll(entry, "${ORIGIN}", "$ORIGIN"), "$ORIGIN", path.Dir(o.Real))
+	if strings.Contains(entry, "$") {
+		entry = strings.ReplaceAll(strings.ReplaceAll(entry, "${ORIGIN}", "$ORIGIN"), "$ORIGIN", path.Dir(o.Real))
+	}
 	if !strings.HasPrefix(entry, "/") || strings.Contains(entry, "$") {
 		return "", false
 	}

@@ -630,11 +630,22 @@ func TestRule12LibrariesThatNoProgramLoads(t *testing.T) {
 	s.put("driver/libfoo.so", lib("libfoo.so").with(elf.DT_RUNPATH, "/other").Object)
 	s.libs("~/foo/lib")
 	s.put("out/plugin.so", lib("plugin.so", "libfoo.so", "libc.so.6").Object)
+	s.src.Store = "/nowhere" // the driver's directory is not followed
 	s.set.Map = driverFirst(s.path("~/driver"))
 	got := s.resolve().apply()
 	want := []Surprise{{"", s.path("~/out/plugin.so"),
 		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of plugin.so (entry ~/driver); the plan is ~/foo/lib/libfoo.so")}}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	// Also where it was so already: of plugins that are alike, each.
+	s.put("out/plugin2.so", lib("plugin2.so", "libfoo.so", "libc.so.6").with(elf.DT_RUNPATH, "~/driver:~/foo/lib").Object)
+	r := s.resolve()
+	if r.plan("out/plugin.so").Changes() || r.plan("out/plugin2.so").Changes() {
+		t.Fatal("is changed again")
+	}
+	want = append(want, Surprise{"", s.path("~/out/plugin2.so"), s.path("libfoo.so is ~/driver/libfoo.so (entry ~/driver); the plan is ~/foo/lib/libfoo.so")})
+	if diff := cmp.Diff(want, r.apply()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -161,7 +161,7 @@ func (r *run) apply() []Surprise {
 	if err != nil {
 		r.Fatal(err)
 	}
-	surprises, err := Verify(r.plans, loader.Options{NoTries: true})
+	surprises, err := Verify(r.plans, loader.Options{NoTries: true}, 2)
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"cuda-runpath/pkg/loader"
 )
@@ -23,61 +25,135 @@ type Surprise struct {
 // of the tree, the file that was chosen must be the one that is loaded, whoever loads it
 // first. What no program loads, as a plugin, is looked at by itself, as if a program of
 // its interpreter opened it: there only its own run path counts, for what such a program
-// has loaded before is not known.
-func Verify(plans []*Plan, o loader.Options) ([]Surprise, error) {
+// has loaded before is not known. Libraries that were right already are many, in a tree
+// in which nothing changes: of those that ask the same of the loader's own directories one
+// is looked at so, and for the others the order of their entries counts.
+func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 	l, err := loader.New(o)
 	if err != nil {
 		return nil, err
 	}
-	planned := map[string]*Plan{}
+	v := verification{l: l, jobs: max(jobs, 1), planned: map[string]*Plan{}, loaded: map[*Plan]bool{}, alike: map[*Plan]bool{}, seen: map[Surprise]bool{}}
+	var programs, libraries []*Plan
 	for _, p := range plans {
-		if p.Skip == "" && p.Err == nil {
-			planned[p.Object.Real] = p
-		}
-	}
-	v := verification{seen: map[Surprise]bool{}}
-	loaded := map[*Plan]bool{}
-	for _, p := range plans {
-		if p.Skip != "" || p.Err != nil || !p.Object.program() {
+		if p.Skip != "" || p.Err != nil {
 			continue
 		}
-		if _, err := os.Stat(p.State().Interpreter); err != nil {
-			continue // it keeps an interpreter that is not there: nothing starts it here
-		}
-		load, err := l.Load(p.Object.Real)
-		if err != nil {
-			return v.out, fmt.Errorf("%s: %w", p.Object.Path, err)
-		}
-		for _, from := range load.Objects {
-			if from.File == nil {
-				continue
-			}
-			if plan := planned[from.File.Path]; plan != nil {
-				loaded[plan] = true
-				v.compare(p.Object.Path, plan, from, load)
-			}
+		v.planned[p.Object.Real] = p
+		if !p.Object.program() {
+			libraries = append(libraries, p)
+		} else if _, err := os.Stat(p.State().Interpreter); err == nil {
+			programs = append(programs, p) // else it keeps an interpreter that is not there: nothing starts it here
 		}
 	}
-	for _, p := range plans {
-		if p.Skip != "" || p.Err != nil || p.Object.program() || loaded[p] {
+	if err := v.each(programs, v.start); err != nil {
+		return v.out, err
+	}
+	seen, rest := map[string]bool{}, libraries[:0]
+	for _, p := range libraries {
+		if v.loaded[p] {
 			continue
 		}
-		load, err := l.Direct(p.Object.Real, p.loader)
-		if err != nil {
-			return v.out, fmt.Errorf("%s: %w", p.Object.Path, err)
+		if !p.Changes() {
+			key := p.ofLoader()
+			v.alike[p] = seen[key]
+			seen[key] = true
 		}
-		v.compare("", p, load.Main, load)
+		rest = append(rest, p)
 	}
-	return v.out, nil
+	err = v.each(rest, v.open)
+	return v.out, err
 }
 
+// verification is one call of Verify.
 type verification struct {
-	out  []Surprise
-	seen map[Surprise]bool
+	l       *loader.Loader
+	jobs    int
+	planned map[string]*Plan // by Object.Real
+	loaded  map[*Plan]bool   // those that a program loads
+	alike   map[*Plan]bool   // libraries that are looked at by the order of their entries
+	seen    map[Surprise]bool
+	out     []Surprise
 }
 
-// compare notes how what a file loads differs from its plan.
-func (v *verification) compare(program string, plan *Plan, from *loader.Object, load *loader.Load) {
+// finding is what was found to differ from a plan; text is "" where nothing does.
+type finding struct {
+	plan *Plan
+	text string
+}
+
+// each looks at several files at a time, and notes what was found in their order.
+func (v *verification) each(plans []*Plan, look func(*Plan) ([]finding, error)) error {
+	found, errs := make([][]finding, len(plans)), make([]error, len(plans))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(v.jobs, len(plans)) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(plans) {
+					return
+				}
+				found[i], errs[i] = look(plans[i])
+			}
+		})
+	}
+	wg.Wait()
+	for i, p := range plans {
+		if errs[i] != nil {
+			return fmt.Errorf("%s: %w", p.Object.Path, errs[i])
+		}
+		program := ""
+		if p.Object.program() {
+			program = p.Object.Path
+		}
+		v.note(found[i], program)
+	}
+	return nil
+}
+
+func (v *verification) note(found []finding, program string) {
+	for _, f := range found {
+		v.loaded[f.plan] = true
+		if once := (Surprise{"", f.plan.Object.Path, f.text}); f.text != "" && !v.seen[once] {
+			v.seen[once] = true
+			v.out = append(v.out, Surprise{program, f.plan.Object.Path, f.text})
+		}
+	}
+}
+
+// start loads a program as the kernel starts it.
+func (v *verification) start(p *Plan) (found []finding, err error) {
+	load, err := v.l.Load(p.Object.Real)
+	if err != nil {
+		return nil, err
+	}
+	for _, from := range load.Objects {
+		if from.File == nil {
+			continue
+		}
+		if plan := v.planned[from.File.Path]; plan != nil {
+			found = append(found, compare(plan, from, load)...)
+		}
+	}
+	return found, nil
+}
+
+// open looks at a library as a program that opens it.
+func (v *verification) open(p *Plan) ([]finding, error) {
+	if v.alike[p] {
+		return []finding{{p, p.foreseen}}, nil
+	}
+	load, err := v.l.Direct(p.Object.Real, p.loader)
+	if err != nil {
+		return nil, err
+	}
+	return compare(p, load.Main, load), nil
+}
+
+// compare says how what a file loads differs from its plan; at least that it was loaded.
+func compare(plan *Plan, from *loader.Object, load *loader.Load) []finding {
+	found := []finding{{plan, ""}}
 	for _, n := range plan.Needs {
 		if n.Cause != loader.Needed {
 			continue
@@ -85,15 +161,23 @@ func (v *verification) compare(program string, plan *Plan, from *loader.Object, 
 		if !load.Interp.Found && n.Outcome != Found {
 			continue // a guess: what that loader finds by itself is not known
 		}
-		text := n.compare(from)
-		if text == "" {
-			continue
-		}
-		if once := (Surprise{"", plan.Object.Path, text}); !v.seen[once] {
-			v.seen[once] = true
-			v.out = append(v.out, Surprise{program, plan.Object.Path, text})
+		if text := n.compare(from); text != "" {
+			found = append(found, finding{plan, text})
 		}
 	}
+	return found
+}
+
+// ofLoader is what the plan leaves to the loader's own directories, and to which loader.
+func (p *Plan) ofLoader() string {
+	var b strings.Builder
+	b.WriteString(p.loader)
+	for _, n := range p.Needs {
+		if n.Cause == loader.Needed && n.Outcome != Found && n.Outcome != Absolute {
+			b.WriteString("\x00" + n.Names[0])
+		}
+	}
+	return b.String()
 }
 
 // compare says how what an object loads for a need differs from the plan, or "".

@@ -515,7 +515,12 @@ func (l *Loader) existing(dir string, subs []string, key string) []string {
 		return v.([]string)
 	}
 	var out []string
+	names := l.files.Names(dir)
 	for _, sub := range subs {
+		// The listing, which the search needs anyway, spares a look for each.
+		if first, _, _ := strings.Cut(sub, "/"); sub != "" && names != nil && !names[first] {
+			continue
+		}
 		if l.files.IsDir(dir + sub) {
 			out = append(out, sub)
 		}
