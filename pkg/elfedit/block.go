@@ -106,6 +106,9 @@ func (im *image) blocks() []block {
 		if s.Type == elf.SHT_STRTAB && s.Addr == im.StrAddr {
 			rank, ok = rankStrings, true
 		}
+		if (s.Type == elf.SHT_REL || s.Type == elf.SHT_RELA) && !im.pointedTo(s) { // code may refer to it: __rela_iplt_start of a static program
+			ok = false
+		}
 		b.rank, b.dynamic = rank, rank >= rankDynamicData
 		b.movable = ok && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&(elf.SHF_WRITE|elf.SHF_EXECINSTR) == 0
 		all = append(all, b)
@@ -137,6 +140,14 @@ type blockKey struct {
 }
 
 var joining = sync.Pool{New: func() any { return new(joinery) }}
+
+// pointedTo reports whether a dynamic entry points to a section.
+func (im *image) pointedTo(s *elfimage.Section) bool {
+	return slices.ContainsFunc(dynamicPointers, func(tag elf.DynTag) bool {
+		d, ok := im.Dyn(tag)
+		return ok && d.Val >= s.Addr && d.Val < s.Addr+s.Size
+	})
+}
 
 // join merges blocks that overlap, in the memory that they are in.
 func (own *joinery) join() []block {
@@ -219,6 +230,9 @@ func (im *image) dynamicRanges(out []block) []block {
 			add(tag, w, func(uint64) (uint64, bool) { return im.VersionTableSize(tag) })
 		}
 	}
+	for _, t := range [][2]elf.DynTag{{elf.DT_RELA, elf.DT_RELASZ}, {elf.DT_REL, elf.DT_RELSZ}, {elf.DT_JMPREL, elf.DT_PLTRELSZ}, {36, 35}} { // DT_RELR, DT_RELRSZ
+		add(t[0], w, func(uint64) (uint64, bool) { n, ok := im.Dyn(t[1]); return n.Val, ok }) // several sections can make one table
+	}
 	return out
 }
 
@@ -239,6 +253,10 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 		b, err := im.Read(free, end-free)
 		if err != nil {
 			return err
+		}
+		const padding = 16 // bytes: see check
+		if uint64(len(b)) >= padding && len(im.Sections) == 0 && !im.hasRoom() {
+			return cannot("unknown data behind the program headers at offset %#x", free)
 		}
 		for i, c := range b {
 			if c != 0 && (c != 'X' && c != 'Z' || len(im.Sections) == 0) {

@@ -49,6 +49,7 @@ type shape struct {
 	after      string // live bytes right behind .dynamic
 	skew       uint64 // bytes by which .dynamic stands further on
 	versions   bool   // .gnu.version stands right behind the program headers
+	noStack    bool   // no PT_GNU_STACK
 	junk       bool   // what follows .dynamic's DT_NULL is not zero
 }
 
@@ -146,10 +147,10 @@ func (l shape) build(t testing.TB) []byte {
 	}
 	var progs []elfimage.Prog
 	var secs []sec
-	nprogs := uint64(4) // LOAD, LOAD, DYNAMIC, GNU_STACK
-	for _, c := range []bool{l.program, l.program, l.hasNote(), l.null} {
+	nprogs := uint64(3) // LOAD, LOAD, DYNAMIC
+	for _, c := range []bool{!l.noStack, l.program, l.program, l.hasNote(), l.null} {
 		if c {
-			nprogs++ // PHDR, INTERP, NOTE, NULL
+			nprogs++ // GNU_STACK, PHDR, INTERP, NOTE, NULL
 		}
 	}
 	base := pick(l.typ == elf.ET_EXEC, 0x400000, 0)
@@ -257,7 +258,9 @@ func (l shape) build(t testing.TB) []byte {
 	if l.hasNote() {
 		load(elfimage.Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: note, Vaddr: base + note, Paddr: base + note, Filesz: uint64(len(noteData)), Memsz: uint64(len(noteData)), Align: 4})
 	}
-	load(elfimage.Prog{Type: elf.PT_GNU_STACK, Flags: elf.PF_R | elf.PF_W, Align: 16})
+	if !l.noStack {
+		load(elfimage.Prog{Type: elf.PT_GNU_STACK, Flags: elf.PF_R | elf.PF_W, Align: 16})
+	}
 	if l.null {
 		load(elfimage.Prog{Type: elf.PT_NULL})
 	}

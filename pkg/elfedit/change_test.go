@@ -332,3 +332,46 @@ func TestLongerInterpreterRuns(t *testing.T) {
 		}
 	}
 }
+
+// A file without a PT_GNU_STACK gets one, alone and with a run path: in an unused
+// header's place, over padding, or where other things move. Each state on the way loads.
+func TestStackHeaderIsAdded(t *testing.T) {
+	for name, l := range shapes {
+		l.noStack = true
+		for what, c := range map[string]Change{
+			"clear":          {ExecStack: ptr(false)},
+			"set":            {ExecStack: ptr(true)},
+			"and a run path": {ExecStack: ptr(false), RunPath: &RunPath{elf.DT_RUNPATH, lists[1]}},
+		} {
+			t.Run(name+"/"+what, func(t *testing.T) {
+				for i, old := range [][]byte{l.build(t), edit(t, l.build(t), setPath(elf.DT_RUNPATH, "/first/edit:/of/this/file"))} {
+					im := parse(t, old)
+					view := viewOf(t, im)
+					if l.code && (l.typ != elf.ET_EXEC || i > 0) { // there is no place, and no header to give up its own
+						if _, err := im.plan(c); err == nil || !strings.Contains(err.Error(), "behind the program headers") {
+							t.Errorf("got %v", err)
+						}
+						continue
+					}
+					after := parse(t, edit(t, old, c))
+					stack := after.Prog(elf.PT_GNU_STACK)
+					if stack == nil || stack.Flags&^elf.PF_X != elf.PF_R|elf.PF_W || stack.Flags&elf.PF_X != 0 != *c.ExecStack {
+						t.Errorf("PT_GNU_STACK is %+v", stack)
+					}
+					if _, list, _ := after.RunPath(); c.RunPath != nil && list != c.RunPath.List {
+						t.Errorf("the run path is %.60q", list)
+					}
+					checkSections(t, after)
+					if again, err := after.plan(c); again != nil || err != nil {
+						t.Errorf("the second plan is %v, %v", again, err)
+					}
+					for i, st := range states(t, old, c) {
+						if v := viewOf(t, parse(t, st)); strip(v) != strip(view) {
+							t.Errorf("after %d writes the loader sees\n%s\nbefore\n%s", i, v, view)
+						}
+					}
+				}
+			})
+		}
+	}
+}

@@ -200,7 +200,7 @@ func (k *checker) unowned(from, to uint64, old []byte) error {
 	switch {
 	case zero && (!mapped || sections || to-from < padding):
 		return nil
-	case zero && from >= k.before.Phoff && k.hasRoom(): // the hole that our last edit has left behind the program headers
+	case zero && from >= k.before.Phoff && k.before.hasRoom(): // the hole that our last edit has left behind the program headers
 		return nil
 	case sections && mapped && len(bytes.Trim(old, "\x00XZ")) == 0:
 		return nil
@@ -208,8 +208,9 @@ func (k *checker) unowned(from, to uint64, old []byte) error {
 	return bug("changes bytes of unknown use at offset %#x", from)
 }
 
-func (k *checker) hasRoom() bool {
-	_, ok, err := (&planner{im: k.before}).findRoom()
+// hasRoom reports whether an earlier edit has left room in the string table.
+func (im *image) hasRoom() bool {
+	_, ok, err := (&planner{im: im}).findRoom()
 	return ok && err == nil
 }
 

@@ -259,7 +259,7 @@ func checkNextEdit(t *testing.T, b []byte, when string) {
 	im := parse(t, b)
 	e, err := im.plan(setPath(elf.DT_RUNPATH, "/next/edit"))
 	if err != nil {
-		if !strings.Contains(err.Error(), "no room for a new run path") {
+		if !strings.Contains(err.Error(), "no room for what is new") {
 			t.Errorf("%s: %v", when, err)
 		}
 		return

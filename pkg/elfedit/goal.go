@@ -151,15 +151,15 @@ func (g *goal) header(im *image, c Change) error {
 	if c.ExecStack == nil {
 		return nil
 	}
+	flags := elf.PF_R | elf.PF_W
 	p := im.Prog(elf.PT_GNU_STACK)
-	if p == nil {
-		return errNoStackHeader
+	if p != nil {
+		flags = p.Flags &^ elf.PF_X
 	}
-	flags := p.Flags &^ elf.PF_X
 	if *c.ExecStack {
 		flags |= elf.PF_X
 	}
-	if flags != p.Flags {
+	if p == nil || flags != p.Flags { // without the header, the machine's ABI decides (glibc, stackinfo.h)
 		g.stack = &flags
 	}
 	return nil

@@ -48,7 +48,7 @@ func (p *planner) relocatable() (*relocation, error) {
 	}
 	seg := &im.Progs[last]
 	page := max(seg.Align, elfimage.PageSize)
-	tableEnd := im.Phoff + uint64(len(im.Progs))*im.PhdrSize()
+	tableEnd := im.tableEnd()
 	switch {
 	case seg.Memsz > maxRelocated:
 		return nil, cannot("the last segment maps %d bytes, of which the file would have to hold a copy", seg.Memsz)
@@ -126,7 +126,8 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog, writable bool) error {
 	}
 	seg.Off, seg.Filesz = r.to, n.addr+uint64(len(n.data))-seg.Vaddr
 	seg.Memsz = seg.Filesz
-	for i := range progs {
+	n.p.im.fitTable(progs)
+	for i := range before { // a new one stands behind them
 		if q := &progs[i]; i != r.seg && q.Type != elf.PT_LOAD && q.Off == before[i].Off && (q.Filesz > 0 || q.Type == elf.PT_TLS) &&
 			r.holds(q.Off, q.Filesz) && q.Off-r.off == q.Vaddr-r.addr {
 			q.Off = r.at(q.Off, q.Filesz)
@@ -135,8 +136,8 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog, writable bool) error {
 	return nil
 }
 
-// followCopy lets every write to the relocated segment happen in the copy, which
-// nothing refers to yet. What it leaves is dead, unless something else lies over it.
+// followCopy lets every write to the relocated segment happen in the copy. What the
+// segment leaves is dead, unless something else lies over it.
 func (l *layout) followCopy(im *image) {
 	r := l.relocated
 	fresh := []write{{off: r.to, from: r.off, n: r.size}}
@@ -156,14 +157,8 @@ func (l *layout) followCopy(im *image) {
 	}
 	rest := move(l.fresh)
 	l.live, l.quiet = move(l.live), move(l.quiet)
-	dead := l.dead
-	l.dead = nil
-	for _, s := range dead {
-		if r.holds(s.off, s.size) {
-			fresh = append(fresh, write{off: r.at(s.off, s.size), data: im.Bytes(s.size)})
-		} else {
-			l.dead = append(l.dead, s)
-		}
+	for i, d := range l.dead { // which .dynamic may refer to until it is switched
+		l.dead[i].off = r.at(d.off, d.size)
 	}
 	l.fresh = append(fresh, rest...)
 	l.table.off = r.at(l.table.off, im.StrSize)

@@ -51,11 +51,11 @@ func (p *planner) asItIs() *layout {
 	l := &layout{size: im.size, progs: slices.Clone(im.Progs), sections: im.Sections, shoff: im.Shoff,
 		table: place{im.StrOff, im.StrAddr, im.StrSize}, tags: map[elf.DynTag]uint64{}}
 	if p.goal.stack != nil {
-		for i := range l.progs {
-			if l.progs[i].Type == elf.PT_GNU_STACK {
-				l.progs[i].Flags = *p.goal.stack
-			}
+		unused := slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NULL })
+		if unused < 0 && p.sparing {
+			unused = im.expendable()
 		}
+		l.setStack(*p.goal.stack, unused)
 	}
 	if i := im.StringSection(); i >= 0 && (im.Sections[i].Addr != im.StrAddr || im.Sections[i].Size < im.StrSize) { // left by a killed edit
 		l.strings0(im, l.table)
@@ -65,6 +65,23 @@ func (p *planner) asItIs() *layout {
 		l.dropCache(im, p.goal.cache)
 	}
 	return l
+}
+
+// setStack gives the stack its flags. A PT_GNU_STACK that there was not takes the place
+// of the program header with an index, or where that is negative makes the table longer.
+func (l *layout) setStack(flags elf.ProgFlag, unused int) {
+	for i := range l.progs {
+		if l.progs[i].Type == elf.PT_GNU_STACK {
+			l.progs[i].Flags = flags
+			return
+		}
+	}
+	stack := elfimage.Prog{Type: elf.PT_GNU_STACK, Flags: flags, Align: 16}
+	if unused >= 0 {
+		l.progs[unused] = stack
+	} else {
+		l.progs = append(l.progs, stack)
+	}
 }
 
 // silence zeros a resolution cache where it stands, and in the copy of a block that

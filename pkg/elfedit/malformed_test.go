@@ -160,7 +160,7 @@ func TestMalformed(t *testing.T) {
 			e, _ := d.im.Dyn(elf.DT_HASH)
 			littleOrder.PutUint32(d.b[e.Val+4:], math.MaxUint32)
 		}, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.DynOff)},
-		"sections overlapping": {func(d damage) { d.section(".hash", func(s *elfimage.Section) { s.Off, s.Size = 0, 1<<40 }) }, "no room for a new run path: the data behind the program headers at offset 0x0 cannot move"},
+		"sections overlapping": {func(d damage) { d.section(".hash", func(s *elfimage.Section) { s.Off, s.Size = 0, 1<<40 }) }, "no room for what is new: the data behind the program headers at offset 0x0 cannot move"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bytes.Clone(base)

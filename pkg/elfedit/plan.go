@@ -13,18 +13,28 @@ type planner struct {
 	im    *image
 	goal  *goal
 	table []byte // the dynamic string table, once read
+
+	sparing bool // a new PT_GNU_STACK takes the place of a header that the file can do without
 }
 
-var (
-	errNoInterpreter = errors.New("has no interpreter to change (no PT_INTERP)")
-	errNoStackHeader = errors.New("has no PT_GNU_STACK to change")
-)
+var errNoInterpreter = errors.New("has no interpreter to change (no PT_INTERP)")
 
 // A strategy finds a place for new strings. nil without an error: the next one may.
 type strategy func() (*layout, error)
 
 // layout finds room for what is new, cheapest first.
 func (p *planner) layout() (*layout, error) {
+	l, err := p.place()
+	if err != nil && p.goal.stack != nil && p.im.Prog(elf.PT_GNU_STACK) == nil && p.im.expendable() >= 0 {
+		p.sparing = true
+		if l, again := p.place(); again == nil {
+			return l, nil
+		}
+	}
+	return l, err
+}
+
+func (p *planner) place() (*layout, error) {
 	g := p.goal
 	var tries []strategy
 	if !p.needsSegment() {
@@ -38,7 +48,7 @@ func (p *planner) layout() (*layout, error) {
 			if err != nil {
 				return nil, err
 			}
-			if l != nil && p.interpreterInPlace(l) {
+			if l != nil && p.interpreterInPlace(l) && p.tableFits(l) {
 				if _, ok := p.dynamicWrites(l); ok {
 					return l, nil
 				}
@@ -111,5 +121,5 @@ func alignUp(v, a uint64) uint64 {
 
 // cannot is the error of a file that has no place for what is new.
 func cannot(format string, args ...any) error {
-	return fmt.Errorf("no room for a new run path: "+format, args...)
+	return fmt.Errorf("no room for what is new: "+format, args...)
 }

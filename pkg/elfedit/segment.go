@@ -217,36 +217,13 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	}
 	copy(t.sections, l.sections) // a killed edit's string table, or a resolution cache that goes, are other there
 	l.sections = t.sections
-	tableEnd := im.Phoff + uint64(len(im.Progs))*im.PhdrSize()
-	null := -1 // an unused program header spares the growth; MIPS linkers leave one
-	for i := range im.Progs {
-		if l.progs[i].Type == elf.PT_NULL {
-			null = i
-		}
+	h, err := p.headerPlace(l)
+	if err != nil {
+		return nil, err
 	}
-	var moving []block
-	var relocated *relocation
-	if null < 0 {
-		if moving, err = p.clear(tableEnd); err == nil && len(im.Progs)+1 >= 0xffff {
-			err = cannot("%d program headers", len(im.Progs))
-		}
-		if _, malformed := err.(*elfimage.FormatError); malformed {
-			return nil, err
-		}
-		if err != nil || slices.ContainsFunc(moving, isForeign) {
-			if null = im.expendable(); null >= 0 {
-				moving = nil
-			} else if r, none := p.relocatable(); none == nil {
-				relocated, moving = r, nil
-			} else if err != nil {
-				return nil, fmt.Errorf("%w; %w", err, none)
-			}
-		}
-	}
-	if null < 0 && relocated == nil {
-		tableEnd += im.PhdrSize()
-	}
-	if moving, err = p.alsoMoving(moving); err != nil {
+	null, relocated, tableEnd := h.null, h.relocated, h.tableEnd
+	moving, err := p.alsoMoving(h.moving)
+	if err != nil {
 		return nil, err
 	}
 	n := &newSegment{p: p, t: t, l: l, lent: -1}
@@ -272,7 +249,9 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 			}
 		}
 	}
-	if overwritten && !moveDynamic {
+	if overwritten && relocated != nil { // .dynamic switches with the headers
+		moveDynamic = moveDynamic || !relocated.holds(im.DynOff, im.Prog(elf.PT_DYNAMIC).Filesz)
+	} else if overwritten && !moveDynamic {
 		if n.lent = lendable(im.Progs); n.lent < 0 {
 			moveDynamic = true
 		}
@@ -324,6 +303,93 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	return l, nil
 }
 
+// A headerPlace is what a layout needs for one more segment: a program header whose
+// place it takes, or blocks behind the table that make room for one, or a segment that
+// becomes longer instead.
+type headerPlace struct {
+	null      int // index of the program header that gives up its place, or -1
+	relocated *relocation
+	moving    []block
+	tableEnd  uint64 // of the program headers afterwards
+}
+
+// headerPlace finds the cheapest one. The layout's program headers may be more than
+// there are now.
+func (p *planner) headerPlace(l *layout) (headerPlace, error) {
+	im := p.im
+	null := slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NULL })
+	expendable := im.expendable()
+	if p.sparing {
+		expendable = -1
+	}
+	var first error
+	var foreign *headerPlace // the last resort
+	for _, try := range []struct {
+		ok         bool
+		null, more int
+		longer     bool // a segment
+	}{
+		{null >= 0, null, 0, false}, // an unused one spares the growth; MIPS linkers leave one
+		{null < 0, -1, 1, false},
+		{null < 0 && expendable >= 0, expendable, 0, false},
+		{true, -1, 0, true},
+	} {
+		if !try.ok {
+			continue
+		}
+		h := headerPlace{null: try.null, tableEnd: im.Phoff + uint64(len(l.progs)+try.more)*im.PhdrSize()}
+		var err error
+		if try.longer {
+			h.relocated, err = p.relocatable()
+		}
+		if err == nil {
+			h.moving, err = p.clear(h.tableEnd)
+		}
+		if _, malformed := err.(*elfimage.FormatError); malformed {
+			return h, err
+		}
+		switch {
+		case err != nil && first == nil:
+			first = err
+		case err != nil && try.longer && err.Error() != first.Error():
+			first = fmt.Errorf("%w; %w", first, err)
+		case err != nil:
+		case slices.ContainsFunc(h.moving, isForeign):
+			if foreign == nil {
+				foreign = &h
+			}
+		default:
+			return h, nil
+		}
+	}
+	if foreign != nil {
+		return *foreign, nil
+	}
+	return headerPlace{}, first
+}
+
+// tableFits reports whether a layout's program headers fit without anything moving: in
+// the place that the table has, or over zeros behind it that belong to nobody.
+func (p *planner) tableFits(l *layout) bool {
+	im := p.im
+	if len(l.progs) <= len(im.Progs) {
+		return true
+	}
+	end := im.Phoff + uint64(len(l.progs))*im.PhdrSize()
+	if im.anchorSection() >= 0 { // it would have to become shorter
+		return false
+	}
+	moving, err := p.movingFor(im.tableEnd(), end, im.blocks())
+	if err != nil || len(moving) > 0 {
+		return false
+	}
+	im.fitTable(l.progs)
+	return true
+}
+
+// tableEnd is the offset behind the program headers.
+func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.PhdrSize() }
+
 // alsoMoving adds to the blocks that make room for a program header those that a
 // goal moves: a longer interpreter, and the version needs of a renamed library.
 func (p *planner) alsoMoving(moving []block) ([]block, error) {
@@ -370,23 +436,41 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 
 func isForeign(b block) bool { return b.foreign }
 
-// clear returns the blocks that have to move for one more program header behind
-// the table. Where it costs little, room for a second one is cleared as well:
+// clear returns the blocks that have to move for the program headers to end at an
+// offset. Where it costs little, room for one more is cleared as well:
 // patchelf before 0.15 adds one and overlooks a section that it then overwrites,
 // because it stops looking at the first section header that points further on.
 func (p *planner) clear(tableEnd uint64) ([]block, error) {
-	blocks, one := p.im.blocks(), tableEnd+p.im.PhdrSize()
-	const little = 4096 // bytes
-	costly := func(b block) bool { return b.off >= one && (b.size > little || b.foreign) }
-	more, err := p.movingFor(tableEnd, tableEnd+2*p.im.PhdrSize(), blocks)
-	if err == nil && !slices.ContainsFunc(more, costly) && p.unreferenced(more...) == nil {
-		return more, nil
+	from := p.im.tableEnd()
+	if tableEnd <= from {
+		return nil, nil
 	}
-	moving, err := p.movingFor(tableEnd, one, blocks)
+	if (tableEnd-p.im.Phoff)/p.im.PhdrSize() >= 0xffff {
+		return nil, cannot("%d program headers", len(p.im.Progs))
+	}
+	blocks := p.im.blocks()
+	moving, err := p.movingFor(from, tableEnd, blocks)
 	if err != nil {
 		return nil, err
 	}
-	return moving, p.unreferenced(moving...)
+	if err := p.unreferenced(moving...); err != nil {
+		return nil, err
+	}
+	const little = 4096 // bytes
+	more, err := p.movingFor(from, tableEnd+p.im.PhdrSize(), blocks)
+	if err != nil {
+		return moving, nil
+	}
+	further := more[len(moving):]
+	for _, b := range further {
+		if b.size > little || b.foreign {
+			return moving, nil
+		}
+	}
+	if p.unreferenced(further...) != nil {
+		return moving, nil
+	}
+	return more, nil
 }
 
 // lendable returns a program header that the loader can do without for the moment
@@ -409,11 +493,12 @@ func lendable(progs []elfimage.Prog) int {
 // On x86, glibc takes the properties from PT_NOTE where there is no
 // PT_GNU_PROPERTY (sysdeps/x86/dl-prop.h). PT_PHDR tells a loader how far the
 // program stands from its linked address (glibc elf/rtld.c, rtld_setup_main_map):
-// ET_EXEC stands where it was linked, and a library's is never read.
+// ET_EXEC stands where it was linked, and a library's is never read; a static-PIE
+// program reads its own (musl src/env/__init_tls.c).
 func (im *image) expendable() int {
 	for i := range im.Progs {
 		q := &im.Progs[i]
-		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.Prog(elf.PT_INTERP) == nil) {
+		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.Prog(elf.PT_INTERP) == nil && im.LeftAlone() != elfimage.StaticPIE) {
 			return i
 		}
 		if q.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {
@@ -586,6 +671,9 @@ func (n *newSegment) finish(null int, writable bool) error {
 		}
 	}
 	if n.relocated != nil {
+		if len(n.data) == 0 {
+			n.reserve(16, 1, 0)
+		}
 		n.relocateSections()
 		if err := n.relocatedDynamic(); err != nil {
 			return err
@@ -655,19 +743,24 @@ func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop i
 			out = append(out, segment)
 		}
 	}
-	size := uint64(len(out)) * n.p.im.PhdrSize()
-	end := n.p.im.Phoff + size
-	for i := range out {
+	n.p.im.fitTable(out)
+	return out
+}
+
+// fitTable lets PT_PHDR and the segment that holds the program headers hold all of them.
+func (im *image) fitTable(progs []elfimage.Prog) {
+	size := uint64(len(progs)) * im.PhdrSize()
+	end := im.Phoff + size
+	for i := range progs {
 		// patchelf and objcopy together leave a segment that ends with the table.
-		if q := &out[i]; q.Type == elf.PT_LOAD && q.Off <= n.p.im.Phoff && n.p.im.Phoff < q.Off+q.Filesz && q.Off+q.Filesz < end &&
-			q.Filesz == q.Memsz && n.p.im.addressRoom(q) >= end-q.Off-q.Filesz {
+		if q := &progs[i]; q.Type == elf.PT_LOAD && q.Off <= im.Phoff && im.Phoff < q.Off+q.Filesz && q.Off+q.Filesz < end &&
+			q.Filesz == q.Memsz && im.addressRoom(q) >= end-q.Off-q.Filesz {
 			q.Filesz, q.Memsz = end-q.Off, end-q.Off
 		}
-		if out[i].Type == elf.PT_PHDR {
-			out[i].Filesz, out[i].Memsz = size, size
+		if progs[i].Type == elf.PT_PHDR {
+			progs[i].Filesz, progs[i].Memsz = size, size
 		}
 	}
-	return out
 }
 
 // deadBlocks are what moved blocks leave behind from offset from on: zeros are
