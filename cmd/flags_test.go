@@ -14,87 +14,289 @@ import (
 	"testing"
 )
 
-// A command offers only flags that it obeys: each flag in its --help changes what it prints, does or answers, on files
-// where there is something to change. D stands for the working directory.
-func TestEveryFlagIsObeyed(t *testing.T) {
-	t.Chdir(t.TempDir())
+// A flag that is given, and what the command line has anyway: the two must differ in what is printed, done or answered.
+type flagUse struct {
+	given   string // "" where the reason tells why it is not tried
+	without string
+	reason  string
+}
+
+// obeyed are what the flags of the commands are given, by command; "" is for all commands. Words are separated by
+// blanks. D is the working directory, below which fixture makes files anew for each run.
+var obeyed = map[string]map[string]flagUse{
+	"": {
+		"version": {reason: "a script of each tool tries it"}, "help": {reason: "read here"},
+		"jobs":  {reason: "a run with another number of files at once must not differ"},
+		"stub":  {given: "--stub fakes"},
+		"offer": {given: "--offer D/out"}, "driver-link": {given: "--driver-link /z"}, "compat": {given: "--compat D/x"},
+		"position": {given: "--position last"}, "force-rpath": {given: "--force-rpath"}, "keep-empty": {given: "--keep-empty"},
+		"dedupe": {given: "--dedupe"}, "dry-run": {given: "--dry-run"}, "json": {given: "--json"}, "verbose": {given: "-v"}, "quiet": {given: "-q"},
+		"when": {given: "--when needed"}, "malformed": {given: "--malformed warn broken.so", without: "broken.so"},
+		"ignore": {given: "--ignore libx.so.1"}, "strict": {given: "--strict"}, "first": {given: "--first"},
+		"nix-build": {given: "--nix-build"}, "copy": {given: "--copy"}, "clear-execstack": {given: "--clear-execstack"}, "root": {given: "--root D/tree"},
+		"tool": {reason: "is among what is given anyway"}, "entry": {given: "--entry /opt/fakes"},
+		"assume-driver": {given: "--assume-driver D/assumed"}, "cpu": {given: "--cpu baseline"},
+		"prefix": {given: "--prefix D/tree/opt/link"}, "machine": {given: "--machine aarch64"}, "from": {given: "--from /opt/driver"},
+		"program": {given: "--program /bin/other"}, "cache": {given: "--cache D/out"},
+	},
+	"addCudaCompatRunpath": {"compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},
+	"runpath normalize":    {"compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},
+	"runpath show":         {"verbose": {given: "-v more", without: "more"}},
+	"runpath explain": {
+		"lib": {given: "--lib libx.so.1"}, "env": {given: "--env LD_LIBRARY_PATH=D/y"}, "no-dlopen": {given: "--no-dlopen"},
+		"all": {given: "--all"}, "depth": {given: "--depth 1"}, "unused": {given: "--unused"}, "undefined": {given: "--undefined"},
+		"versions": {given: "--versions"}, "dot": {given: "--dot"}, "verbose": {given: "-v"}, "compat": {given: "--compat D/gpu"}, "stub": {given: "--stub gpu"},
+	},
+	"runpath audit": {
+		"closure": {given: "--closure"}, "html": {given: "--html out"}, "sarif": {given: "--sarif out"}, "baseline": {given: "--baseline accepted"},
+		"update-baseline": {given: "--baseline accepted --update-baseline", without: "--baseline accepted"}, "nix": {given: "--nix"},
+		"assume-driver": {given: "-v --assume-driver D/assumed", without: "-v"},
+	},
+	"runpath scripts": {"fix": {given: "--fix", without: "--nix"}, "nix": {given: "--nix", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}},
+	"runpath shrink":  {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
+	"runpath edit": {
+		"interpreter": {given: "--interpreter /ld.so program"}, "soname": {given: "--soname liba.so.2"}, "remove-needed": {given: "--remove-needed libx.so.1"},
+		"replace-needed": {given: "--replace-needed libx.so.1=libz.so.1"}, "add-needed": {given: "--add-needed libz.so.1"},
+		"set-execstack": {given: "--set-execstack"}, "run-path": {given: "--run-path /r"}, "add-entry": {given: "--add-entry /r"}, "remove-entry": {given: "--remove-entry /opt/fakes"},
+		"force-rpath": {given: "--add-entry /r --force-rpath", without: "--add-entry /r"},
+	},
+	"autoPatchelf": {
+		"libs": {given: "--libs D/fakes"}, "interpreter": {given: "--interpreter D/ld.so"},
+		"runtime-dependencies": {given: "--runtime-dependencies /r"}, "append-rpaths": {given: "--append-rpaths /r"},
+		"ignore-missing": {given: "--ignore-missing libmissing*"}, "no-recurse": {given: "--no-recurse"},
+		"keep-libc": {given: "--keep-libc --libs D/libc", without: "--libs D/libc"}, "ignore-existing": {given: "--ignore-existing"},
+		"preserve-origin": {given: "--preserve-origin=false"}, "relativize-rpath": {given: "--relativize-rpath"}, "dlopen": {given: "--dlopen --libs D/toolkit", without: "--libs D/toolkit"},
+		"minimal": {given: "--minimal"}, "enforce-priority": {given: "--enforce-priority required"}, "hints": {given: "--hints D/hints"},
+		"no-set-interpreter": {given: "--no-set-interpreter --interpreter D/ld.so", without: "--interpreter D/ld.so"},
+		"structured-logs":    {given: "--structured-logs"}, "tool": {given: "--tool autoAddDriverRunpath"}, "expect-driver": {given: "--expect-driver"},
+		"undo": {given: "--undo"}, "no-record": {given: "--no-record"},
+		"when":        {given: "--tool autoAddDriverRunpath --when needed", without: "--tool autoAddDriverRunpath"},
+		"driver-link": {given: "--tool autoAddDriverRunpath --driver-link /z", without: "--tool autoAddDriverRunpath"},
+		"compat":      {given: "--tool addCudaCompatRunpath --compat D/x", without: "--tool addCudaCompatRunpath --compat D/cuda/compat"},
+		"position":    {given: "--tool autoAddDriverRunpath --position last", without: "--tool autoAddDriverRunpath"},
+		"stub":        {given: "--libs D/fakes --stub fakes", without: "--libs D/fakes"},
+	},
+	"hostDriver install": {
+		"copy": {given: "--copy"}, "compat": {given: "--compat /opt/newer/compat"}, "quiet": {given: "-q"}, "root": {given: "--root D/tree2"},
+	},
+	"hostDriver find":      {"root": {given: "--root D/tree2"}},
+	"hostDriver uninstall": {"root": {given: "--root D/tree2"}},
+	"hostDriver tmpfiles": {
+		"copy": {given: "--copy"}, "compat": {given: "--compat /opt/newer/compat"}, "part": {given: "--part path"}, "write": {given: "--write D/out"}, "root": {given: "--root D/tree2"},
+	},
+	"hostDriver run": {
+		"method": {given: "--method nothing"}, "compat": {given: "--compat nothing"}, "root": {given: "--root D/none"}, "machine": {given: "--machine none"},
+		"prefix": {given: "--prefix none"}, "from": {given: "--from none"},
+	},
+	"hostDriver sandbox": {
+		"configure": {given: "--configure", without: "D/gpu.drv"}, "write": {given: "--configure --conf D/n.conf --write", without: "--configure --conf D/n.conf"},
+		"conf": {given: "--configure --conf /n.conf", without: "--configure"}, "program": {given: "--configure --program /p", without: "--configure"},
+		"root":    {given: "--root D/none D/gpu.drv", without: "D/gpu.drv"},
+		"machine": {given: "--machine none D/gpu.drv", without: "D/gpu.drv"}, "prefix": {given: "--prefix none D/gpu.drv", without: "D/gpu.drv"},
+		"from":  {given: "--from none D/gpu.drv", without: "D/gpu.drv"},
+		"cache": {reason: "copies are only made where the driver link's are not to be used"},
+	},
+	"hostDriver doctor": {"root": {given: "--root D/tree2"}},
+}
+
+// What the commands are run with: their flags, and after "--" files.
+var commandLines = []string{
+	"stubReplace -- lib.so plain.so more", "autoAddDriverRunpath -- lib.so plain.so more", "addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
+	"noRunpathAmbiguity -- lib.so plain.so more",
+	"autoPatchelf --libs D/x -- ap", "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so more", "runpath add -- /a lib.so plain.so more",
+	"runpath remove --entry D/y -- lib.so plain.so more",
+	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
+	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so more", "runpath scripts -- scripts", "runpath shrink -- lib.so plain.so more",
+	"runpath edit --add-needed libq.so.1 -- lib.so plain.so more",
+	"runpath interpreter show -- program lib.so", "runpath interpreter set -- /ld.so program lib.so", "runpath needed show -- lib.so", "runpath needed add -- libq.so lib.so more",
+	"runpath needed remove -- libx.so.1 lib.so more", "runpath needed replace -- libx.so.1 libq.so.1 lib.so more", "runpath soname show -- lib.so",
+	"runpath soname set -- libq.so lib.so more", "runpath execstack show -- lib.so", "runpath execstack set -- plain.so more", "runpath execstack clear -- lib.so more",
+	"hostDriver find --root D/tree --", "hostDriver install --root D/tree --", "hostDriver uninstall --root D/installed --", "hostDriver tmpfiles --root D/tree --",
+	"hostDriver run --root D/tree --cache D/cache -- true", "hostDriver sandbox --root D/tree --", "hostDriver doctor --root D/tree --",
+}
+
+// fixture makes the files that the commands are tried on in the working directory, and returns what makes them anew.
+func fixture(t *testing.T) (again func()) {
+	t.Helper()
 	d, _ := os.Getwd()
+	text := func(path, contents string) {
+		os.MkdirAll(filepath.Dir(path), 0o755)
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(contents, "D/", d+"/")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text("keep/strings.c", "const char *a = \"libnvidia-ml.so.1\", *b = \"cannot open libcuda.so.1 here\", *c = \"libx.so.1\"; extern int nowhere; int *n = &nowhere;")
 	library(t, "x/libx.so.1", "libx.so.1", "")
 	library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1")
 	library(t, "y/libother.so.1", "libother.so.1", "")
 	library(t, "x/libother.so.1", "libother.so.1", "", "-Wl,--defsym=other=1")
 	library(t, "cuda/compat/libcuda.so.1", "libcuda.so.1", "")
 	library(t, "stubs/libcuda.so", "libcuda.so.1", "")
-	library(t, "lib.so", "", "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat", "x/libx.so.1", "stubs/libcuda.so", "-Wl,-z,execstack")
+	library(t, "fakes/libmissing.so.1", "libmissing.so.1", "")
+	library(t, "gpu/libcuda.so.1", "libcuda.so.1", "")
+	library(t, "gpu.so", "", d+"/gpu", "gpu/libcuda.so.1")
+	library(t, "linked.so", "", "/run/opengl-driver/lib", "gpu/libcuda.so.1")
+	library(t, "assumed/libcuda.so.1", "libcuda.so.1", "")
+	entries := "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat"
+	library(t, "lib.so", "", entries, "x/libx.so.1", "stubs/libcuda.so", "-Wl,-z,execstack")
 	library(t, "plain.so", "", "/a")
-	tool(t, "runpath", "set", "-q", "--keep-empty", strings.ReplaceAll("D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat", "D", d), "lib.so")
-	os.Mkdir("more", 0o755)
-	os.WriteFile("more/text", []byte("text"), 0o644)
-	os.WriteFile("broken.so", []byte("\x7fELF"), 0o644)
-	os.Mkdir("pristine", 0o755)
-	files := []string{"lib.so", "plain.so", "broken.so"}
-	for _, f := range files {
-		b, _ := os.ReadFile(f)
-		os.WriteFile("pristine/"+f, b, 0o644)
+	text("keep/more.c", "const char *a = \"libelse.so.3\";")
+	library(t, "x/libelse.so.3", "libelse.so.3", "")
+	library(t, "toolkit/libcudart.so.12", "libcudart.so.12", "")
+	library(t, "x/libdeep.so.1", "libdeep.so.1", d+"/x", "x/libother.so.1", "keep/more.c")
+	library(t, "x/glibc-hwcaps/x86-64-v2/libx.so.1", "libx.so.1", "")
+	library(t, "deep.so", "", d+"/x:"+d+"/stubs", "x/libx.so.1", "x/libdeep.so.1", "fakes/libmissing.so.1", "keep/strings.c", "-lc")
+	if out, err := exec.Command("cc", "-xc", "-o", "program", "-Wl,-rpath,/a", "keep/strings.c", "-Wl,--unresolved-symbols=ignore-all", "-Wl,-e,0").CombinedOutput(); err != nil {
+		t.Skipf("%v: %s", err, out)
 	}
+	tool(t, "runpath", "set", "-q", "--keep-empty", strings.ReplaceAll(entries, "D", d), "lib.so")
+	prebuilt(t, text)
+	host(t, text)
+	text("more/text", "text")
+	text("broken.so", "\x7fELF")
+	text("scripts/a.py", "import ctypes\nctypes.CDLL('libcuda.so.1')\nx = 'libnvidia-ml.so.1'\n")
+	text("gpu.drv", `Derive([("out","/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-x","","")],[],[],"x86_64-linux","/bin/sh",[],[("requiredSystemFeatures","cuda")])`)
+	return snapshot(t)
+}
 
-	with := map[string][]string{
-		"stub": {"--stub", "fakes"}, "offer": {"--offer", "out"}, "driver-link": {"--driver-link", "/z"}, "compat": {"--compat", "D/x"},
-		"position": {"--position", "last"}, "force-rpath": {"--force-rpath"}, "keep-empty": {"--keep-empty"}, "dedupe": {"--dedupe"},
-		"dry-run": {"--dry-run"}, "json": {"--json"}, "verbose": {"-v"}, "quiet": {"-q"}, "when": {"--when", "needed"},
-		"malformed": {"--malformed", "warn"}, "ignore": {"--ignore", "libx.so.1"}, "strict": {"--strict"}, "first": {"--first"},
-		"entry": {"--entry", "/opt/fakes"}, "tool": {"--tool", "autoAddDriverRunpath"},
-		"nix-build": {"--nix-build"}, "copy": {"--copy"}, "clear-execstack": {"--clear-execstack"}, "root": {"--root", "D/"},
-		"version": nil, "help": nil,
-		"jobs": nil, // a run with another number of files at once must not differ
+// prebuilt makes a tree for autoPatchelf, in ap.
+func prebuilt(t *testing.T, text func(path, contents string)) {
+	t.Helper()
+	d, _ := os.Getwd()
+	cc := func(path string, args ...string) {
+		os.MkdirAll(filepath.Dir(path), 0o755)
+		if out, err := exec.Command("cc", append([]string{"-o", path, "-Wl,--enable-new-dtags,--no-as-needed,--unresolved-symbols=ignore-all"}, args...)...).CombinedOutput(); err != nil {
+			t.Skipf("%v: %s", err, out)
+		}
 	}
-	flag := regexp.MustCompile(`(?m)^   --([a-z-]+)`)
-	all := []string{"--tool", "stubReplace", "--tool", "autoAddDriverRunpath", "--tool", "addCudaCompatRunpath"}
-	for _, base := range [][]string{
-		{"stubReplace"}, {"autoAddDriverRunpath"}, {"addCudaCompatRunpath", "--compat", "D/cuda/compat"}, {"noRunpathAmbiguity"},
-		{"runpath", "show"}, {"runpath", "set", "/b:D/x::/b"}, {"runpath", "add", "/a"}, {"runpath", "remove", "--entry", "D/y"},
-		slices.Concat([]string{"runpath", "normalize"}, all, []string{"--compat", "D/cuda/compat"}),
-	} {
-		name := strings.Join(base[:min(2, len(base))], " ")
-		command := base[:1]
-		if base[0] == "runpath" {
-			command = base[:2]
+	text("keep/note.c", `__attribute__((section(".note.dlopen"), used, aligned(4))) static const struct { int n, d, t; char o[4]; char j[60]; } note =
+		{ 4, 60, 0x407c0c0a, "FDO", "[{\"soname\":[\"libopt.so.1\"],\"priority\":\"suggested\"}]" }; const char *gpu = "libcudart.so.12";`)
+	library(t, "ap/lib/libown.so.1", "libown.so.1", "")
+	library(t, "ap/lib/libplain.so", "", "/a")
+	library(t, "ap/lib/libgpu.so", "", d+"/y:$ORIGIN/../more", "stubs/libcuda.so")
+	os.Mkdir("ap/more", 0o755)
+	text("keep/main.c", "int main(void) { return 0; }")
+	cc("ap/bin/program", "keep/main.c", "keep/note.c", "ap/lib/libown.so.1", "x/libx.so.1", "fakes/libmissing.so.1")
+	loader := strings.Fields(tool(t, "runpath", "interpreter", "show", "ap/bin/program"))
+	os.Symlink(loader[len(loader)-1], "ld.so")
+	os.Mkdir("libc", 0o755)
+	libc, _ := exec.Command("cc", "-print-file-name=libc.so.6").Output()
+	os.Symlink(strings.TrimSpace(string(libc)), "libc/libc.so.6")
+	text("hints", "libmissing.so.1 missing-package\n")
+}
+
+// host makes hosts that have a driver: tree, tree2 with another one, and installed, where it has been installed.
+func host(t *testing.T, text func(path, contents string)) {
+	t.Helper()
+	text("keep/cuda.c", `const char *const opens = "libnvidia-ptxjitcompiler.so.1"; const char room[20000] = "x";`)
+	driver := func(dir, version string, names ...string) {
+		for _, name := range names {
+			file := filepath.Join(dir, name+".so."+version)
+			library(t, file, name+".so.1", "", "keep/cuda.c")
+			os.Symlink(filepath.Base(file), filepath.Join(dir, name+".so.1"))
 		}
-		help := tool(t, command[0], append(slices.Clone(command[1:]), "--help")...)
-		run := func(malformed bool, extra ...string) string {
-			for _, f := range files {
-				b, _ := os.ReadFile("pristine/" + f)
-				os.WriteFile(f, b, 0o644)
+	}
+	loader, err := filepath.EvalSymlinks("ld.so")
+	if err != nil {
+		t.Skip(err)
+	}
+	for tree, version := range map[string]string{"tree": "550.54.14", "tree2": "560.28.03", "installed": "550.54.14"} {
+		driver(tree+"/usr/lib64", version, "libcuda", "libnvidia-ml", "libnvidia-ptxjitcompiler")
+		os.Mkdir(tree+"/run", 0o755)
+		os.Symlink("usr/lib64", tree+"/lib64")
+		head, _ := os.ReadFile(loader)
+		text(tree+"/usr/lib64/"+filepath.Base(loader), string(head))
+		text(tree+"/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  "+version+"  Tue Jun  3 11:17:40 UTC 2025\n")
+		text(tree+"/sys/module/nvidia/version", version+"\n")
+		for _, device := range []string{"nvidiactl", "nvidia0", "nvidia-uvm"} {
+			text(tree+"/dev/"+device, "")
+			os.Chmod(tree+"/dev/"+device, 0o666)
+		}
+		// Cut off: it is named, and not used.
+		text(tree+"/usr/lib64/libnvcuvid.so.1", "\x7fELF")
+	}
+	driver("tree/opt/driver", "565.57.01", "libcuda")
+	driver("tree/opt/newer/compat", "570.86.10", "libcuda")
+	exec.Command("hostDriver", "install", "-q", "--root", "installed").Run()
+}
+
+// snapshot returns what makes the working directory as it is now.
+func snapshot(t *testing.T) func() {
+	t.Helper()
+	keep := t.TempDir()
+	copyAll := func(from, to string) {
+		if out, err := exec.Command("cp", "-a", from+"/.", to).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	copyAll(".", keep)
+	return func() {
+		entries, _ := os.ReadDir(".")
+		for _, e := range entries {
+			os.RemoveAll(e.Name())
+		}
+		copyAll(keep, ".")
+	}
+}
+
+var flagLine = regexp.MustCompile(`(?m)^   --([a-z-]+)`)
+
+// A command offers only flags that it obeys: each flag in its --help changes what it prints, does or answers, on files
+// where there is something to change.
+func TestEveryFlagIsObeyed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	d, _ := os.Getwd()
+	again := fixture(t)
+	pristine := state(t)
+	words := func(s string) []string { return strings.Fields(strings.ReplaceAll(s, "D/", d+"/")) }
+	for _, line := range commandLines {
+		i := strings.LastIndex(line, "--")
+		before, operands := line[:i], line[i+2:]
+		base := words(before)
+		n := slices.IndexFunc(base, func(w string) bool { return strings.HasPrefix(w, "--") })
+		if n < 0 {
+			n = len(base)
+		}
+		name := strings.Join(base[:n], " ")
+		ran := map[string]string{}
+		run := func(extra string) string {
+			if result, done := ran[extra]; done {
+				return result
 			}
-			os.RemoveAll("out")
-			args := slices.Concat(base[1:], extra, files[:2], []string{"more"})
-			if malformed {
-				args = append(args, "broken.so")
+			if state(t) != pristine {
+				again()
 			}
-			for i := range args {
-				args[i] = strings.ReplaceAll(args[i], "D/", d+"/")
+			cmd := exec.Command(base[0], slices.Concat(base[1:], words(extra), words(operands))...)
+			var was, is [3]os.FileInfo
+			files := [3]string{"lib.so", "plain.so", "program"}
+			for i, name := range files {
+				was[i], _ = os.Stat(name)
 			}
-			cmd := exec.Command(base[0], args...)
-			before, _ := os.Stat("lib.so")
 			out, _ := cmd.CombinedOutput()
-			after, _ := os.Stat("lib.so")
-			return fmt.Sprintf("%s\nstatus %d, the same file: %v\n%s", out, cmd.ProcessState.ExitCode(), os.SameFile(before, after), state(t))
+			for i, name := range files {
+				is[i], _ = os.Stat(name)
+				out = fmt.Appendf(out, "%s is the same file: %v\n", name, os.SameFile(was[i], is[i]))
+			}
+			ran[extra] = fmt.Sprintf("%sstatus %d\n%s", out, cmd.ProcessState.ExitCode(), state(t))
+			return ran[extra]
 		}
-		flags := flag.FindAllStringSubmatch(help, -1)
-		if len(flags) < 3 {
+		help := tool(t, base[0], append(slices.Clone(base[1:n]), "--help")...)
+		flags := flagLine.FindAllStringSubmatch(help, -1)
+		if len(flags) < 2 {
 			t.Errorf("%s --help lists %d flags", name, len(flags))
 		}
 		for _, m := range flags {
-			extra, known := with[m[1]]
+			use, known := obeyed[name][m[1]]
+			if !known {
+				use, known = obeyed[""][m[1]]
+			}
 			switch {
 			case !known:
 				t.Errorf("%s has a flag --%s, and this test does not know what it changes", name, m[1])
-			case extra == nil, m[1] == "compat" && slices.Contains(base, "--compat"), m[1] == "tool":
-			case m[1] == "entry" && slices.Contains(base, "--entry"):
+			case use.given == "":
 			default:
-				malformed := m[1] == "malformed"
-				if given := run(malformed, extra...); given == run(malformed) {
-					t.Errorf("%s %s changes nothing:\n%s", name, strings.Join(extra, " "), given)
+				if given := run(use.given); given == run(use.without) {
+					t.Errorf("%s %s changes nothing of:\n%s", name, use.given, given[:strings.Index(given, "\n.\n")])
 				}
 			}
 		}

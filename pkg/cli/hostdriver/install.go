@@ -115,7 +115,7 @@ func installAll(c *urfave.Context, h *host.Host, m host.Machine, to string) (don
 var uninstall = &urfave.Command{
 	Name:  "uninstall",
 	Usage: "remove what install made",
-	Flags: []urfave.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
+	Flags: []urfave.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
 	Action: func(c *urfave.Context) error {
 		if err := noArguments(c); err != nil {
 			return err
