@@ -78,7 +78,7 @@ func TestWhatEveryStartPaysFor(t *testing.T) {
 			t.Skip("no strace here: ", err)
 		}
 		log := filepath.Join(dir, "log")
-		out := tool(t, strace, "-f", "-o", log, "-e", "trace=openat,clone,clone3,epoll_create1,execve", program, lib)
+		out := tool(t, strace, "-f", "-o", log, "-e", "trace=openat,newfstatat,readlinkat,getcwd,clone,clone3,epoll_create1", program, lib)
 		if !strings.Contains(out, "1 unchanged") {
 			t.Fatal(out)
 		}
@@ -93,6 +93,9 @@ func TestWhatEveryStartPaysFor(t *testing.T) {
 				threads++
 			case strings.Contains(line, "epoll_create1"):
 				t.Errorf("waits for files that are always ready: %s", line)
+			case strings.Contains(line, "getcwd("), strings.Contains(line, "readlinkat("),
+				strings.Contains(line, "newfstatat(") && !strings.Contains(line, lib):
+				t.Errorf("looks at more than the file: %s", line)
 			case strings.Contains(line, "openat("):
 				// Go's own start reads the processor quota and the size of a huge page.
 				name := strings.Split(line, `"`)[1]

@@ -189,7 +189,7 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 				a.err = ErrNotRegular
 			}
 		}
-		if a.err == nil {
+		if a.err == nil && len(paths) > 1 { // else there is nothing to compare with
 			a.real, a.err = realPath(p, follow || a.dir, parents)
 		}
 		args = append(args, a)
@@ -206,6 +206,9 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 		dirs[a.real] = dirs[a.real] || a.dir
 	}
 	within := func(i int) bool {
+		if len(args) == 1 {
+			return false
+		}
 		if first[args[i].real] != i {
 			return true
 		}
