@@ -166,7 +166,8 @@ func (im *image) editable(c Change) error {
 	case "":
 		return nil
 	case elfimage.StaticPIE, elfimage.Loader:
-		if c.RunPath == nil {
+		// glibc's start-up code stops at one (elf/get-dynamic-info.h); without, it goes on.
+		if c.RunPath == nil || c.RunPath.List == "" {
 			return nil
 		}
 	case elfimage.Static, elfimage.NoDynamic, elfimage.Detached:

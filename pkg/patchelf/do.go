@@ -46,17 +46,26 @@ func (d *doing) print(line string) error {
 	return err
 }
 
-// missing is how patchelf says that a file lacks what an option is about.
-func missing(section, why string) error {
-	return fmt.Errorf("cannot find section '%s': %s", section, why)
+// A MissingError says that a file lacks what an option is about, in words that scripts
+// look for.
+type MissingError struct {
+	Section string
+	Path    string // of the file; set by who knows it
+	Why     string // continues a sentence that begins with the path
 }
+
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("cannot find section '%s': %s %s", e.Section, e.Path, e.Why)
+}
+
+const static = "is most likely statically linked"
 
 // dynamic is an error where the file has no dynamic section.
 func (d *doing) dynamic() error {
 	if d.im.Dynamic != nil {
 		return nil
 	}
-	return missing(".dynamic", "it is a static program, or its debugging information")
+	return &MissingError{Section: ".dynamic", Why: static}
 }
 
 func (d *doing) printInterpreter() error {
@@ -72,7 +81,7 @@ func (d *doing) printInterpreter() error {
 
 func (d *doing) currentInterpreter() (string, error) {
 	if d.im.Prog(elf.PT_INTERP) == nil {
-		return "", missing(".interp", "it is a library or a static program")
+		return "", &MissingError{Section: ".interp", Why: static + ", or a library"}
 	}
 	return d.im.Interpreter()
 }
@@ -95,7 +104,7 @@ func (d *doing) osABI() error {
 
 // soname concerns libraries, and programs that could be one.
 func (d *doing) soname() error {
-	if !d.c.PrintSoname && d.c.SetSoname == nil || d.im.Type != elf.ET_DYN {
+	if !d.c.PrintSoname && d.c.SetSoname == nil || d.im.Type != elf.ET_DYN || d.c.SetSoname == nil && d.detached() {
 		return nil
 	}
 	if err := d.dynamic(); err != nil {
@@ -142,7 +151,7 @@ func (d *doing) printRunPath() error {
 }
 
 // detached reports whether the file holds no dynamic section because it is debugging
-// information; patchelf has nothing to say of its run path, and no error.
+// information; patchelf has nothing to say of what is in one, and no error.
 func (d *doing) detached() bool { return d.im.LeftAlone() == elfimage.Detached }
 
 func (d *doing) execStack() error {
@@ -218,7 +227,7 @@ func (d *doing) setRunPath(tag elf.DynTag, list string) {
 }
 
 func (d *doing) printNeeded() error {
-	if !d.c.PrintNeeded {
+	if !d.c.PrintNeeded || d.detached() {
 		return nil
 	}
 	if err := d.dynamic(); err != nil {
@@ -239,7 +248,7 @@ func (d *doing) printNeeded() error {
 // needed removes, then replaces, then puts the additions first.
 func (d *doing) needed() error {
 	c := d.c
-	if len(c.RemoveNeeded) == 0 && len(c.ReplaceNeeded) == 0 && len(c.AddNeeded) == 0 {
+	if len(c.RemoveNeeded) == 0 && len(c.ReplaceNeeded) == 0 && len(c.AddNeeded) == 0 || len(c.AddNeeded) == 0 && d.detached() {
 		return nil
 	}
 	if err := d.dynamic(); err != nil {
@@ -306,7 +315,7 @@ func (d *doing) clearVersions() error {
 		return err
 	}
 	if _, has := d.im.Dyn(elf.DT_VERSYM); !has {
-		return missing(".gnu.version", "its symbols have no versions")
+		return &MissingError{Section: ".gnu.version", Why: "has no versions of symbols"}
 	}
 	d.change.ClearVersions, d.changed = d.c.ClearVersions, true
 	return nil

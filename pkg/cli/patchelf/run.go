@@ -96,7 +96,13 @@ func plan(c *patchelf.Command, path string) *planned {
 		return p
 	}
 	p.f = f
-	if err := p.read(c); err != nil {
+	err = p.read(c)
+	var missing *patchelf.MissingError
+	switch {
+	case errors.As(err, &missing):
+		missing.Path = path
+		p.err = missing
+	case err != nil:
 		p.err = fmt.Errorf("%s: %w", path, err)
 	}
 	return p
