@@ -666,6 +666,19 @@ func TestRule12NoAlarmForWhatOthersLoad(t *testing.T) {
 	}
 }
 
+// Of a library that is looked at by itself only its own needs are, not those of what it needs.
+func TestRule12NoAlarmForTheNeedsOfNeeds(t *testing.T) {
+	s := newStage(t)
+	s.put("deep/lib/libdeep.so", lib("libdeep.so").defines("DEEP_1").Object)
+	s.put("mid/lib/libmid.so", lib("libmid.so", "libdeep.so").requires("libdeep.so", "DEEP_1").with(elf.DT_RUNPATH, "~/deep/lib").Object)
+	s.libs("~/mid/lib")
+	// Versions may be asked of a library that only another one names.
+	s.put("out/plugin.so", lib("plugin.so", "libmid.so").requires("libdeep.so", "DEEP_1").Object)
+	if surprises := s.resolve().apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}
+
 // A library for better processors in a directory of the loader's below the one that was
 // chosen is the same library to the plan.
 func TestRule12HardwareDirectories(t *testing.T) {

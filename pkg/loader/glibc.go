@@ -43,6 +43,10 @@ func (s *Load) startGLibc() {
 	}
 	preload(s.common.preload, PreloadFile)
 	if s.deps(queue) {
+		if s.direct {
+			s.checkVersions([]*Object{s.Main})
+			return
+		}
 		if s.checkVersions(s.Objects); s.Err == "" && len(s.Missing()) == 0 {
 			s.checkISA(s.Objects)
 		}

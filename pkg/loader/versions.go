@@ -115,6 +115,9 @@ func (s *Load) checkVersions(objects []*Object) {
 					s.step(len(s.Objects) / 8)
 				}
 			}
+			if to == nil && s.direct {
+				continue // something that the file needs may bring it
+			}
 			if to == nil {
 				s.step(1)
 				s.refuse(o, "it needs version `%s' of %s, which is not loaded"+crashes, g.versions[0].Name, g.library)

@@ -323,8 +323,29 @@ def debian(package, most=60 << 20):
     return tree
 
 
-def inputs_of(s, elfs):
-    """A directory for each library that is needed and not in the tree, as separate packages would have them."""
+def unpacked(path, more=()):
+    """What a package of npm, of Debian's non-free section or another holds, unpacked at a path, as a tree. Libraries that it
+    needs come from more, directories of other such packages, and from this machine."""
+    def tree(s):
+        shutil.copytree(path, f"{s}/out", symlinks=True)
+        elfs = []
+        for d, _, files in os.walk(f"{s}/out"):
+            os.chmod(d, 0o755)
+            for f in files:
+                if is_elf(f"{d}/{f}"):
+                    os.chmod(f"{d}/{f}", 0o755)
+                    elfs.append(f"{d}/{f}")
+        if not elfs:
+            return None
+        inputs = inputs_of(s, elfs, [d for m in more if m != path for d, _, files in os.walk(m) if any(".so" in f for f in files) and "/stubs" not in d])
+        return ["--libs", *inputs]
+    tree.__name__ = os.path.basename(path)
+    return tree
+
+
+def inputs_of(s, elfs, first=()):
+    """A directory for each library that is needed and not in the tree, as separate packages would have them; from the first
+    directory that has it."""
     own = {n for _, dirs, files in os.walk(f"{s}/out") for n in files}
     todo, inputs, done = [n for e in elfs for n in needed(e)], [], set()
     while todo:
@@ -332,7 +353,7 @@ def inputs_of(s, elfs):
         if name in done or name in own or os.path.exists(f"{s}/glibc/lib/{name}"):
             continue
         done.add(name)
-        for d in "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib/llvm-14/lib":
+        for d in *first, "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib/llvm-14/lib":
             if os.path.exists(f"{d}/{name}"):
                 real = os.path.realpath(f"{d}/{name}")
                 to = f"{s}/{name.split('.so')[0]}/lib"
