@@ -241,38 +241,184 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 			// And so are a directory for one processor and the same file for others.
 			f.put("p", needs("~/v", "libv.so.1"))
 			f.want(f.ambiguity("p"))
+			f.put("u/glibc-hwcaps/x86-64-v3/libv.so.1", lib("libv.so.1", "plain"))
+			f.put("p", needs("~/u:~/w", "libv.so.1"))
+			f.want(f.ambiguity("p"))
 		}},
-		{"a library whose own run path leads elsewhere than to what is loaded", func(f *folder) {
-			f.put("lib/libuser.so.1", lib("libuser.so.1", "").Needs("liba.so.1").With(elf.DT_RUNPATH, "~/b"))
-			p := needs("~/a:~/lib", "liba.so.1", "libuser.so.1")
+		{"a name for the best processor only, and for the second-worst", func(f *folder) {
+			f.put("w/libv.so.1", lib("libv.so.1", "plain"))
+			for _, level := range []string{"x86-64-v4", "x86-64-v2"} {
+				f.put(level+"/glibc-hwcaps/"+level+"/libv.so.1", lib("libv.so.1", level))
+				f.put("p", needs("~/"+level+":~/w", "libv.so.1"))
+				f.want(f.ambiguity("p"), "error ambiguous-library")
+				// As a part of a longer string, it is a guess.
+				p := needs("~/" + level + ":~/w")
+				p.Data = "x libv.so.1y\x00"
+				f.put("p", p)
+				f.want(f.ambiguity("p"), "warning ambiguous-library")
+				f.Ignore = []string{"libv.so.1"}
+				f.want(f.ambiguity("p"))
+				f.Ignore = nil
+			}
+		}},
+		{"compat and driver link for one processor are no ambiguity", func(f *folder) {
+			f.DriverLink = "~/driver"
+			f.Compat = "~/new/compat"
+			f.put("new/compat/glibc-hwcaps/x86-64-v2/libcuda.so.1", lib("libcuda.so.1", "v2"))
+			f.put("p", needs("~/new/compat:~/driver", "libcuda.so.1"))
+			f.want(f.ambiguity("p"))
+		}},
+		{"hardware directories of stubs and of the working directory are other findings", func(f *folder) {
+			f.put("w/libv.so.1", lib("libv.so.1", "plain"))
+			f.put("stubs/glibc-hwcaps/x86-64-v3/libv.so.1", lib("libv.so.1", "v3"))
+			f.put("stubs/libother.so.1", lib("libother.so.1", ""))
+			f.put("p", needs("~/stubs:~/w", "libv.so.1"))
+			f.want(f.ambiguity("p"), "error stub-entry")
+			f.put("glibc-hwcaps/x86-64-v3/libv.so.1", lib("libv.so.1", "v3"))
+			f.put("p", needs(":~/w", "libv.so.1"))
+			f.want(f.ambiguity("p"), "error empty-entry")
+		}},
+		{"the processor decides as the loader does", func(f *folder) {
+			if out, err := exec.Command(loader64, "--list-tunables").Output(); err != nil || !bytes.Contains(out, []byte("glibc.cpu")) {
+				f.Skip("no ", loader64, " that tells")
+			}
+			f.put("w/libv.so.1", lib("libv.so.1", "plain"))
+			f.put("v/glibc-hwcaps/x86-64-v2/libv.so.1", lib("libv.so.1", "v2"))
+			p := needs("~/v:~/w", "libv.so.1")
 			p.Interp = loader64
 			f.put("p", p)
+			found := f.ambiguity("p")
+			f.want(found, "error ambiguous-library")
+			for i, mask := range []string{"x86-64-v2", "none"} {
+				out, _ := exec.Command(loader64, "--glibc-hwcaps-mask", mask, "--list", f.dir+"/p").Output()
+				if !bytes.Contains(out, []byte("=> "+found[0].Candidates[i].Path+" (")) {
+					f.Errorf("with %s, not %s but %s", mask, found[0].Candidates[i].Path, out)
+				}
+			}
+		}},
+		{"a library whose own run path leads elsewhere than to what is loaded", func(f *folder) {
+			program := func(runPath string, names ...string) {
+				p := needs(runPath, names...)
+				p.Interp = loader64
+				f.put("p", p)
+			}
+			user := func(o tinyelf.Object) { f.put("lib/libuser.so.1", o) }
+			asks := lib("libuser.so.1", "").Needs("liba.so.1")
+			user(asks.With(elf.DT_RUNPATH, "~/b"))
+			program("~/a:~/lib", "liba.so.1", "libuser.so.1")
+			found := f.ambiguity("p")
+			f.want(found, "warning ambiguous-library")
+			if c := found[0].Candidates; len(c) != 2 || c[0] != (Candidate{f.dir + "/a/liba.so.1", 0, true}) || c[1] != (Candidate{f.dir + "/b/liba.so.1", 1, false}) {
+				f.Errorf("candidates %+v", c)
+			}
+			if out, err := exec.Command(loader64, "--list", f.dir+"/p").Output(); err == nil &&
+				(!bytes.Contains(out, []byte(f.dir+"/a/liba.so.1")) || bytes.Contains(out, []byte(f.dir+"/b/liba.so.1"))) {
+				f.Errorf("the loader takes another: %s", out)
+			}
+			f.Ignore = []string{"liba.so.1"}
+			f.want(f.ambiguity("p"))
+			f.Ignore = nil
+			// The first entry that has it counts, not a later one; an empty one is a finding of its own.
+			user(asks.With(elf.DT_RUNPATH, "~/none:~/a:~/b"))
+			f.want(f.ambiguity("p"))
+			user(asks.With(elf.DT_RUNPATH, "~/none:~/b:~/a"))
 			f.want(f.ambiguity("p"), "warning ambiguous-library")
-			// The same file is no matter.
-			f.put("lib/libuser.so.1", lib("libuser.so.1", "").Needs("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			// The same file is no matter, nor one of the same contents, nor a library that asks first.
+			user(asks.With(elf.DT_RUNPATH, "~/a"))
+			f.want(f.ambiguity("p"))
+			f.put("copy/liba.so.1", lib("liba.so.1", "a"))
+			user(asks.With(elf.DT_RUNPATH, "~/copy"))
+			f.want(f.ambiguity("p"))
+			user(asks.With(elf.DT_RUNPATH, "~/b"))
+			program("~/lib", "libuser.so.1")
+			f.want(f.ambiguity("p"))
+			// A hardware directory of one entry is where the loader finds it, both times.
+			f.put("a/glibc-hwcaps/x86-64-v2/liba.so.1", lib("liba.so.1", "v2"))
+			user(asks.With(elf.DT_RUNPATH, "~/a"))
+			program("~/a:~/lib", "liba.so.1", "libuser.so.1")
+			f.want(f.ambiguity("p"))
+			// A library by itself: what is loaded before it, its program decides.
+			user(asks.With(elf.DT_RUNPATH, "~/b"))
+			f.put("q", needs("~/w:~/lib:~/b", "libuser.so.1"))
+			f.want(f.ambiguity("q"))
+		}},
+		{"a driver library that is loaded already is the driver's business", func(f *folder) {
+			f.DriverLink = "~/driver"
+			f.put("lib/libuser.so.1", lib("libuser.so.1", "").Needs("libcuda.so.1").With(elf.DT_RUNPATH, "~/compat"))
+			p := needs("~/driver:~/lib", "libcuda.so.1", "libuser.so.1")
+			p.Interp = loader64
+			f.put("p", p)
+			f.want(f.ambiguity("p"))
+		}},
+		{"gcc's library that is loaded already is of one ABI", func(f *folder) {
+			f.put("a/libgcc_s.so.1", lib("libgcc_s.so.1", "a"))
+			f.put("b/libgcc_s.so.1", lib("libgcc_s.so.1", "b"))
+			f.put("lib/libuser.so.1", lib("libuser.so.1", "").Needs("libgcc_s.so.1").With(elf.DT_RUNPATH, "~/b"))
+			p := needs("~/a:~/lib", "libgcc_s.so.1", "libuser.so.1")
+			p.Interp = loader64
+			f.put("p", p)
 			f.want(f.ambiguity("p"))
 		}},
 		{"an own libc, libm or libstdc++ beside the loader's", func(f *folder) {
-			if _, err := os.Stat(loader64); err != nil {
+			b, err := os.ReadFile(loader64)
+			if err != nil {
 				f.Skip("no ", loader64)
 			}
-			own := func(name, want string) {
-				f.put("own/"+name, lib(name, "own"))
-				p := needs("~/own", name)
-				p.Interp = loader64
-				f.put("p", p)
-				l, err := loader.New(loader.Options{})
-				if err != nil {
+			root := f.dir + "/root"
+			raw := func(name string, b []byte) {
+				os.MkdirAll(filepath.Dir(root+name), 0o755)
+				if err := os.WriteFile(root+name, b, 0o755); err != nil {
 					f.Fatal(err)
 				}
-				if load, err := l.Load(f.dir + "/p"); err != nil || load.Default(name) == nil {
-					f.Logf("the system has no %s", name)
-					return
-				}
-				f.want(f.ambiguity("p"), want)
 			}
-			own("libm.so.6", "error libc-mismatch")
-			own("libstdc++.so.6", "warning ambiguous-library")
+			place := func(name, variant string) { f.put("root"+name, lib(filepath.Base(name), variant)) }
+			check := func(interp, runPath, name string, want ...string) {
+				f.Helper()
+				p := needs(runPath, name)
+				p.Interp = interp
+				f.put("root/p", p)
+				f.want(f.auditor(loader.Options{Root: root}).Ambiguity("/p").Findings, want...)
+			}
+			raw(loader64, b)
+			const sys = "/usr/lib/"
+			place(sys+"libm.so.6", "system's")
+			place(sys+"libstdc++.so.6", "system's")
+			place("/own/libm.so.6", "own")
+			place("/own/libstdc++.so.6", "own")
+			check(loader64, "/own", "libm.so.6", "error libc-mismatch")
+			check(loader64, "/own", "libstdc++.so.6", "warning ambiguous-library")
+			f.Ignore = []string{"libm*", "libstdc*"}
+			check(loader64, "/own", "libm.so.6")
+			check(loader64, "/own", "libstdc++.so.6")
+			f.Ignore = nil
+			// The system's own, also where a run path leads to them, and copies of them.
+			check(loader64, "/none", "libm.so.6")
+			check(loader64, "/none", "libstdc++.so.6")
+			check(loader64, "/usr/lib", "libm.so.6")
+			check(loader64, "/usr/lib", "libstdc++.so.6")
+			place("/copy/libm.so.6", "system's")
+			place("/copy/libstdc++.so.6", "system's")
+			check(loader64, "/copy", "libm.so.6")
+			check(loader64, "/copy", "libstdc++.so.6")
+			// A whole C library in a place of its own.
+			raw("/opt/glibc/ld-linux-x86-64.so.2", b)
+			place("/opt/glibc/libm.so.6", "its own")
+			check("/opt/glibc/ld-linux-x86-64.so.2", "/opt/glibc", "libm.so.6")
+			// One that the system does not have.
+			place("/own/libanl.so.1", "own")
+			check(loader64, "/own", "libanl.so.1")
+			// A library names no loader: its program's decides.
+			f.put("root/q", needs("/own", "libm.so.6"))
+			f.want(f.auditor(loader.Options{Root: root}).Ambiguity("/q").Findings)
+			// In a Nix store, the loader's package is the one; it may have more than one directory.
+			const glibc, other = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-glibc-2.40", "/nix/store/1123456789abcdfghijklmnpqrsvwxyz-glibc-2.39"
+			raw(glibc+"/lib/ld-linux-x86-64.so.2", b)
+			place(glibc+"/lib64/libm.so.6", "its own")
+			place(glibc+"/lib/libm.so.6", "its own")
+			place(other+"/lib/libm.so.6", "another's")
+			check(glibc+"/lib/ld-linux-x86-64.so.2", glibc+"/lib", "libm.so.6")
+			check(glibc+"/lib/ld-linux-x86-64.so.2", glibc+"/lib64", "libm.so.6")
+			check(glibc+"/lib/ld-linux-x86-64.so.2", other+"/lib", "libm.so.6", "error libc-mismatch")
 		}},
 		{"many names that nobody asks for are one warning", func(f *folder) {
 			for _, n := range []string{"libx.so.1", "liby.so.1", "libz9.so.1"} {

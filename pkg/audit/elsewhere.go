@@ -101,28 +101,20 @@ func (s *subject) loadedElsewhere() {
 			continue
 		}
 		for _, u := range o.Uses {
-			if !u.Again || u.Cause != loader.Needed || strings.Contains(u.Name, "/") || u.To == o || u.To.File == nil || !u.To.Found() ||
+			if !u.Again || !u.Cause.Certain() || u.To == o || u.To.File == nil || !u.To.Found() ||
 				driver.Provides(u.Name) || u.Name == "libgcc_s.so.1" || s.ignored(u.Name) {
 				continue
 			}
-			for i, text := range runpath.Parse(o.File.List) {
-				dir, ok := s.load.Expand(o, text)
-				if i == maxEntries || !ok || text == "" {
-					continue
-				}
-				f, _ := s.load.In(dir, u.Name)
-				if f == nil {
-					continue
-				}
-				if !s.isSame(f, u.To.File) {
-					s.report(Finding{ID: Ambiguous, Severity: Warning, Library: u.Name,
-						Message: fmt.Sprintf("%s needs %s, and its own run path leads to %s (entry %d), but the program has loaded %s before, which it gets instead",
-							o.Path, u.Name, strings.TrimSuffix(dir, "/")+"/"+u.Name, i+1, u.To.Path),
-						Candidates: []Candidate{{u.To.Path, 0, true}, {strings.TrimSuffix(dir, "/") + "/" + u.Name, i + 1, false}},
-						Remedy:     remedy.Do(fmt.Sprintf("let both find one file: make the run paths of the program and of %s agree; --ignore %s accepts it", o.Path, u.Name))})
-				}
-				break
+			f, where, entry := s.load.Own(o, u.Name)
+			if f == nil || entry == "" || s.isSame(f, u.To.File) {
+				continue
 			}
+			position := slices.Index(runpath.Parse(o.File.List), entry) + 1
+			s.report(Finding{ID: Ambiguous, Severity: Warning, Library: u.Name,
+				Message: fmt.Sprintf("%s needs %s, and its own run path leads to %s (entry %d), but the program has loaded %s before, which it gets instead",
+					o.Path, u.Name, where, position, u.To.Path),
+				Candidates: []Candidate{{u.To.Path, 0, true}, {where, position, false}},
+				Remedy:     remedy.Do(fmt.Sprintf("let both find one file: make the run paths of the program and of %s agree; --ignore %s accepts it", o.Path, u.Name))})
 		}
 	}
 }

@@ -823,6 +823,24 @@ func (s *Load) In(dir, name string) (f *File, why string) {
 	return f, ""
 }
 
+// Own returns the file that an object's own run path leads to for a name without a slash,
+// where it was found, and the entry; nil for none.
+func (s *Load) Own(o *Object, name string) (f *File, path, entry string) {
+	if o.File == nil || o.File.Tag == 0 || s.Interp == nil || strings.Contains(name, "/") {
+		return nil, "", ""
+	}
+	r := &outcome{}
+	if s.Interp.Kind == Musl {
+		s.muslOpen(name, s.muslList(o), ByRunPath, o, r)
+	} else {
+		s.openPath(name, s.list(o, o.File.Tag), ByRunPath, o, r)
+	}
+	if r.fatal != "" {
+		return nil, "", ""
+	}
+	return r.file, r.path, r.entry
+}
+
 // Default returns the file that the loader would find for a name without any run
 // path or environment: by its cache, then in its default directories; nil for none.
 func (s *Load) Default(name string) *File {
