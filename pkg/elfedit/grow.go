@@ -15,12 +15,18 @@ type relocation struct {
 	seg       int    // index of the PT_LOAD
 	off, size uint64 // where its bytes stand before the edit
 	addr      uint64
-	to        uint64 // where they stand afterwards
+	to        uint64 // where they stand afterwards; the same where it has no .bss and can grow over the end of the file
 }
 
 // maxRelocated bounds what the file may grow by, in bytes: what the segment maps, .bss
 // included, which the file holds from then on.
 const maxRelocated = 64 << 20
+
+// maxBetween bounds what a segment maps of the bytes behind it to reach the end of the file.
+const maxBetween = 1 << 20
+
+// stays reports whether the segment grows where it stands.
+func (r *relocation) stays() bool { return r.to == r.off }
 
 // holds reports whether the segment holds n bytes at an offset.
 func (r *relocation) holds(off, n uint64) bool {
@@ -49,16 +55,18 @@ func (p *planner) relocatable() (*relocation, error) {
 	seg := &im.Progs[last]
 	page := max(seg.Align, elfimage.PageSize)
 	tableEnd := im.tableEnd()
-	switch {
-	case seg.Memsz > maxRelocated:
-		return nil, cannot("the last segment maps %d bytes, of which the file would have to hold a copy", seg.Memsz)
-	case seg.Filesz > 0 && (seg.Off < im.EhdrSize() || seg.Off < tableEnd && im.Phoff < seg.Off+seg.Filesz):
-		return nil, cannot("the last segment holds the headers")
-	}
-	for _, s := range im.Sections { // the headers, of which an entry changes, are nobody else's
-		if s.HasBytes() && (s.Off < im.EhdrSize() || s.Off < tableEnd && im.Phoff < s.Off+s.Size) {
+	for _, s := range im.Sections { // the ELF header, which changes, is nobody else's
+		if s.HasBytes() && s.Off < im.EhdrSize() {
 			return nil, cannot("a section at offset %#x lies over the headers", s.Off)
 		}
+	}
+	switch holdsHeaders := seg.Filesz > 0 && (seg.Off < im.EhdrSize() || seg.Off < tableEnd && im.Phoff < seg.Off+seg.Filesz); {
+	case seg.Filesz == seg.Memsz && seg.Off+seg.Filesz <= im.size && im.size-seg.Off-seg.Filesz <= maxBetween:
+		return &relocation{seg: last, off: seg.Off, size: seg.Filesz, addr: seg.Vaddr, to: seg.Off}, nil
+	case holdsHeaders:
+		return nil, cannot("the last segment holds the headers")
+	case seg.Memsz > maxRelocated:
+		return nil, cannot("the last segment maps %d bytes, of which the file would have to hold a copy", seg.Memsz)
 	}
 	for i := range im.Progs {
 		// Its first page would bring other bytes where another segment ends in that page.
@@ -78,6 +86,10 @@ func (n *newSegment) beginAt(r *relocation) {
 	n.relocated, n.l.relocated, n.align = r, r, seg.Align
 	n.addr = alignUp(seg.Vaddr+seg.Memsz, 16)
 	n.off = r.to + n.addr - seg.Vaddr
+	if r.stays() {
+		n.off = alignUp(im.size, 16)
+		n.addr = n.off - r.off + r.addr
+	}
 	n.data = im.Bytes(im.StrSize + 8<<10)[:0]
 }
 
@@ -86,7 +98,7 @@ func (n *newSegment) beginAt(r *relocation) {
 func (n *newSegment) relocatedDynamic() error {
 	im, r := n.p.im, n.relocated
 	dyn := im.Prog(elf.PT_DYNAMIC)
-	if dyn == nil || n.l.dynamic != nil || !r.holds(im.DynOff, dyn.Filesz) {
+	if dyn == nil || n.l.dynamic != nil || r.stays() || !r.holds(im.DynOff, dyn.Filesz) {
 		return nil
 	}
 	b, err := im.Read(im.DynOff, dyn.Filesz)
@@ -140,6 +152,9 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog, writable bool) error {
 // segment leaves is dead, unless something else lies over it.
 func (l *layout) followCopy(im *image) {
 	r := l.relocated
+	if r.stays() {
+		return
+	}
 	fresh := []write{{off: r.to, from: r.off, n: r.size}}
 	if r.size == 0 {
 		fresh = nil

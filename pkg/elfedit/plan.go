@@ -80,7 +80,7 @@ func (p *planner) needsSegment() bool {
 // (fs/binfmt_elf.c).
 func (p *planner) interpreterFits() bool {
 	old := p.im.Prog(elf.PT_INTERP)
-	return uint64(len(*p.goal.interp)) < old.Filesz && samePage(old.Off, old.Filesz) && p.alone(old)
+	return uint64(len(*p.goal.interp)) < old.Filesz && p.im.interpText().off == old.Off && samePage(old.Off, old.Filesz) && p.alone(old)
 }
 
 // alone reports whether nothing else that has a header or a dynamic entry of its

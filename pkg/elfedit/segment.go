@@ -250,7 +250,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 		}
 	}
 	if overwritten && relocated != nil { // .dynamic switches with the headers
-		moveDynamic = moveDynamic || !relocated.holds(im.DynOff, im.Prog(elf.PT_DYNAMIC).Filesz)
+		moveDynamic = moveDynamic || relocated.stays() || !relocated.holds(im.DynOff, im.Prog(elf.PT_DYNAMIC).Filesz)
 	} else if overwritten && !moveDynamic {
 		if n.lent = lendable(im.Progs); n.lent < 0 {
 			moveDynamic = true
@@ -416,7 +416,11 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 		return cannot("%s at offset %#x cannot move", what, off)
 	}
 	if old := im.Prog(elf.PT_INTERP); g.interp != nil && !p.interpreterFits() {
-		if err := add(old.Off, old.Filesz, "the interpreter"); err != nil {
+		covered := func(b block) bool { return b.off <= old.Off && old.Off < b.end() }
+		if own := im.interpSection(); own >= 0 && im.Sections[own].Off > old.Off && !slices.ContainsFunc(moving, covered) {
+			s := &im.Sections[own]
+			moving = append(moving, block{off: s.Off, size: s.Size, addr: s.Addr, align: 1, rank: rankInterp, movable: true, sections: []int{own}})
+		} else if err := add(old.Off, old.Filesz, "the interpreter"); err != nil {
 			return nil, err
 		}
 	}
@@ -523,8 +527,8 @@ type newSegment struct {
 	align  uint64
 	data   []byte // from off on
 	blocks []block
-	interp bool // the new interpreter stands in it
-	lent   int  // program header to lend while .dynamic is switched, or -1
+	interp *place // where the new interpreter stands in it, or nil
+	lent   int    // program header to lend while .dynamic is switched, or -1
 
 	relocated *relocation // the segment whose end this is, or nil: it is one of its own
 }
@@ -560,14 +564,14 @@ func (n *newSegment) reserve(size, align, at uint64) uint64 {
 // add moves a block into the segment.
 func (n *newSegment) add(b *block) error {
 	im, g := n.p.im, n.p.goal
-	old := im.Prog(elf.PT_INTERP)
-	interp := g.interp != nil && b.off <= old.Off && old.Off < b.end()
+	old := im.interpText()
+	interp := g.interp != nil && b.off <= old.off && old.off < b.end()
 	b.newSize = b.size
-	if interp && uint64(len(*g.interp)) >= old.Filesz {
-		if old.Off+old.Filesz != b.end() {
-			return cannot("the interpreter at offset %#x cannot grow", old.Off)
+	if interp && uint64(len(*g.interp)) >= old.size {
+		if old.end() != b.end() {
+			return cannot("the interpreter at offset %#x cannot grow", old.off)
 		}
-		b.newSize += interpreterRoom(len(*g.interp)) - old.Filesz
+		b.newSize += interpreterRoom(len(*g.interp)) - old.size
 	}
 	b.newOff = n.reserve(b.newSize, min(b.align, elfimage.PageSize), b.off)
 	b.newAddr = n.addr + b.newOff - n.off
@@ -577,18 +581,33 @@ func (n *newSegment) add(b *block) error {
 		return err
 	}
 	if interp {
-		n.interp = true
-		at := data[old.Off-b.off:]
-		clear(at[:b.newSize-(old.Off-b.off)])
-		if uint64(len(*g.interp)) < old.Filesz && old.Off+old.Filesz < b.end() {
-			if err := elfimage.ReadFull(im, data[:b.size], b.off); err != nil {
-				return err
-			}
-			clear(at[:old.Filesz])
-		}
-		copy(at, *g.interp)
+		text := data[old.off-b.off:][:old.size+b.newSize-b.size]
+		clear(text)
+		copy(text, *g.interp)
+		n.interp = &place{b.newOff + old.off - b.off, b.newAddr + old.off - b.off, uint64(len(text))}
 	}
 	return nil
+}
+
+// interpText is where the interpreter's path stands. A linker script can let PT_INTERP
+// begin with a note; then the section is meant.
+func (im *image) interpText() span {
+	old := im.Prog(elf.PT_INTERP)
+	if old == nil {
+		return span{}
+	}
+	if i := im.interpSection(); i >= 0 {
+		return span{im.Sections[i].Off, im.Sections[i].Size}
+	}
+	return span{old.Off, old.Filesz}
+}
+
+// interpSection returns the index of the section with which PT_INTERP ends, or -1.
+func (im *image) interpSection() int {
+	old := im.Prog(elf.PT_INTERP)
+	return slices.IndexFunc(im.Sections, func(s elfimage.Section) bool {
+		return old != nil && s.Type == elf.SHT_PROGBITS && s.Size > 0 && s.Off >= old.Off && s.Off+s.Size == old.Off+old.Filesz
+	})
 }
 
 // interpreterRoom is the size in bytes of a PT_INTERP for a path of n bytes, with
@@ -707,6 +726,14 @@ func (n *newSegment) finish(null int, writable bool) error {
 			q.Vaddr += b.newAddr - b.addr
 		}
 	}
+	if at := n.interp; at != nil {
+		for i := range progs {
+			if q := &progs[i]; q.Type == elf.PT_INTERP {
+				q.Paddr += at.addr - q.Vaddr
+				q.Off, q.Vaddr, q.Filesz, q.Memsz = at.off, at.addr, at.size, at.size
+			}
+		}
+	}
 	if n.relocated != nil {
 		if err := n.relocateProgs(progs, writable); err != nil {
 			return err
@@ -714,7 +741,7 @@ func (n *newSegment) finish(null int, writable bool) error {
 	} else {
 		l.progs = n.insert(progs, segment, null)
 	}
-	if n.p.goal.interp != nil && !n.interp {
+	if n.p.goal.interp != nil && n.interp == nil {
 		n.p.interpreterInPlace(l)
 	}
 	return nil

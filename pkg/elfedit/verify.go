@@ -150,6 +150,9 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 				n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
 			}
 		case q.Type == elf.PT_LOAD && n.Filesz >= q.Filesz && n.Memsz-q.Memsz == n.Filesz-q.Filesz:
+			if n.Filesz > q.Filesz && n.Flags&elf.PF_X == 0 { // .dynamic may stand in it now
+				n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
+			}
 			n.Filesz, n.Memsz = q.Filesz, q.Memsz
 		case q.Type != elf.PT_LOAD && n.Off >= e.im.size && followsSegment(n, after): // with its segment
 			n.Off = q.Off

@@ -1,0 +1,65 @@
+package elfedit
+
+import (
+	"bytes"
+	"debug/elf"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// A linker script can let PT_INTERP begin with what stands before .interp (patchelf's
+// test contiguous-note-sections has a note there): that stays as it is.
+func TestInterpreterBehindSomethingElse(t *testing.T) {
+	l := plain().with(func(l *shape) { l.versions = true })
+	b := l.build(t)
+	im := parse(t, b)
+	versions, _ := im.Dyn(elf.DT_VERSYM)
+	damage{b, im}.prog(elf.PT_INTERP, 0, func(p *elfimage.Prog) {
+		end := p.Off + p.Filesz
+		p.Off, p.Vaddr, p.Paddr = versions.Val, versions.Val, versions.Val
+		p.Filesz = end - p.Off
+		p.Memsz = p.Filesz
+	})
+	was, _ := im.Memory(versions.Val, 6)
+	for _, interp := range []string{"/l", "/lib/another.so", storeInterp} {
+		after := parse(t, edit(t, b, Change{Interpreter: &interp}))
+		if got, err := after.Interpreter(); got != interp || err != nil {
+			t.Errorf("the interpreter is %q, %v", got, err)
+		}
+		d, _ := after.Dyn(elf.DT_VERSYM)
+		if now, ok := after.Memory(d.Val, 6); !ok || !bytes.Equal(now, was) {
+			t.Errorf("%s: the versions were %x and are %x", interp, was, now)
+		}
+		checkSections(t, after)
+	}
+}
+
+// Another tool can have moved the program headers into the segment that is last, with
+// data behind them (patchelf's test pht-collision): that segment grows where it stands.
+func TestSegmentThatHoldsTheHeadersGrows(t *testing.T) {
+	b := plain().with(func(l *shape) {
+		l.program, l.after = false, strings.Repeat("H", 5*phdr64)+"alive "+strings.Repeat("!", 200)
+	}).build(t)
+	at := bytes.Index(b, []byte("HHHH"))
+	copy(b[at:], b[ehdr64:][:5*phdr64])
+	clear(b[ehdr64:][:5*phdr64])
+	littleOrder.PutUint64(b[atPhoff:], uint64(at))
+	im := parse(t, b)
+	if len(im.Progs) != 5 || im.Phoff != uint64(at) {
+		t.Fatalf("%d program headers at %#x", len(im.Progs), im.Phoff)
+	}
+	before := mustView(t, im)
+	for _, list := range lists {
+		checkPrefixes(t, b, list)
+		after := parse(t, edit(t, b, setPath(elf.DT_RUNPATH, list)))
+		if _, now, err := after.RunPath(); now != list || err != nil {
+			t.Errorf("the run path is %.60q, %v", now, err)
+		}
+		if v := mustView(t, after); v != before || after.Phoff != im.Phoff {
+			t.Errorf("loader sees\n%s\nbefore\n%s", v, before)
+		}
+		checkSections(t, after)
+	}
+}
