@@ -371,7 +371,7 @@ def wait(test, what):
 def state(pid):
     try: return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
     except OSError: return "gone"
-program = "import signal, time, os\nsignal.alarm(40)\nfor s in list(range(35, 65)) + [34, signal.SIGUSR1, signal.SIGWINCH, signal.SIGHUP]:\n signal.signal(s, lambda s, f: print('got', int(s), flush=True))\nprint(os.getpid(), flush=True)\nwhile True: time.sleep(0.05)\n"
+program = "import signal, time, os\nsignal.alarm(40)\nfor s in list(range(35, 65)) + [34, signal.SIGUSR1, signal.SIGWINCH, signal.SIGHUP]:\n signal.signal(s, lambda s, f: os.write(1, b'got %d\\n' % s))\nprint(os.getpid(), flush=True)\nwhile True: time.sleep(0.05)\n"
 p = subprocess.Popen(sys.argv[1:] + ["/usr/bin/python3", "-c", program], stdout=subprocess.PIPE, text=True, preexec_fn=os.setpgrp)
 inner = int(p.stdout.readline())
 for s in [35, 50, 64, signal.SIGUSR1, signal.SIGWINCH, signal.SIGHUP]:
