@@ -141,7 +141,7 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 		if action := plain(ctx, app, args); action != nil {
 			err = action()
 		} else {
-			err = app.RunContext(ctx, args)
+			err = app.RunContext(ctx.listen(), args)
 		}
 	}
 	var misuse Misuse
@@ -159,8 +159,8 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 }
 
 // untilSignal is a context that ends with the first signal that asks the process to
-// end. It listens from when it is first asked: before, there is nothing to finish, and the
-// signal ends the process.
+// end. It listens from when it is first asked. The tools ask before they write: until
+// then there is nothing to finish, and a signal ends the process.
 type untilSignal struct {
 	once sync.Once
 	ctx  context.Context
