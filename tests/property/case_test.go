@@ -517,7 +517,7 @@ func start(cmd *exec.Cmd) error {
 		}
 		time.Sleep(wait)
 		again := exec.Command(cmd.Path, cmd.Args[1:]...)
-		again.Args, again.Env, again.Dir, again.Stdout, again.Stderr = cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr
+		again.Args, again.Env, again.Dir, again.Stdout, again.Stderr, again.SysProcAttr = cmd.Args, cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.SysProcAttr
 		*cmd = *again
 	}
 }

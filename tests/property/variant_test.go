@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 )
 
 // A variant is one way of linking the program, its library and its plugin.
@@ -321,13 +323,19 @@ func (v *variant) checkLayout() error {
 	return nil
 }
 
+// limit is how long a command may take: mold 1.10 waits for itself now and then.
+const limit = time.Minute
+
 // output runs a command to its end. An error holds what it printed to stderr.
 func output(cmd *exec.Cmd) (string, error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it starts ends with it
 	if err := start(cmd); err != nil {
 		return "", err
 	}
+	stop := time.AfterFunc(limit, func() { syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+	defer stop.Stop()
 	if err := cmd.Wait(); err != nil {
 		text, _, _ := strings.Cut(strings.TrimSpace(stderr.String()), "\n")
 		return stdout.String(), fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, text)
