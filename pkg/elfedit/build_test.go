@@ -34,23 +34,25 @@ type shape struct {
 	share      bool     // let the symbols share the tail of the run path
 	spare      int      // dynamic entries behind the terminator
 	relacount  bool
-	rldMap     bool // DT_MIPS_RLD_MAP_REL, which counts from its own entry
-	pad        int  // bytes of zeros behind .dynstr
-	bss        uint64
-	noSections bool
-	null       bool // a PT_NULL entry
-	code       bool // instructions stand right behind the program headers
-	align      uint64
-	tail       string // appended data
-	typeOfDyn  elf.SectionType
-	owner      string // of the note, 3 letters; "": GNU
-	cache      string // a resolution cache of patchelf's behind the note, or where note is 0 alone
-	emptyHash  bool   // DT_GNU_HASH without a symbol in place of DT_HASH
-	after      string // live bytes right behind .dynamic
-	skew       uint64 // bytes by which .dynamic stands further on
-	versions   bool   // .gnu.version stands right behind the program headers
-	noStack    bool   // no PT_GNU_STACK
-	junk       bool   // what follows .dynamic's DT_NULL is not zero
+
+	relacountFirst bool // DT_RELACOUNT stands before all others
+	rldMap         bool // DT_MIPS_RLD_MAP_REL, which counts from its own entry
+	pad            int  // bytes of zeros behind .dynstr
+	bss            uint64
+	noSections     bool
+	null           bool // a PT_NULL entry
+	code           bool // instructions stand right behind the program headers
+	align          uint64
+	tail           string // appended data
+	typeOfDyn      elf.SectionType
+	owner          string // of the note, 3 letters; "": GNU
+	cache          string // a resolution cache of patchelf's behind the note, or where note is 0 alone
+	emptyHash      bool   // DT_GNU_HASH without a symbol in place of DT_HASH
+	after          string // live bytes right behind .dynamic
+	skew           uint64 // bytes by which .dynamic stands further on
+	versions       bool   // .gnu.version stands right behind the program headers
+	noStack        bool   // no PT_GNU_STACK
+	junk           bool   // what follows .dynamic's DT_NULL is not zero
 }
 
 var (
@@ -88,6 +90,9 @@ func (l shape) build(t testing.TB) []byte {
 	w := im.WordSize()
 	str := &strtab{b: []byte{0}}
 	var dyn []elfimage.Dyn
+	if l.relacountFirst {
+		dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_RELACOUNT, Val: 7})
+	}
 	needed := func() {
 		for _, n := range l.needed {
 			dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_NEEDED, Val: str.add(n, false)})

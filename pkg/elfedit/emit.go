@@ -31,6 +31,7 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if err := p.renameNeeds(l); err != nil {
 		return nil, err
 	}
+	l.liveInCopies()
 	if p.goal.cache != nil {
 		l.silence(p.im, p.goal.cache)
 	}

@@ -371,9 +371,22 @@ func (g *goal) squeeze(im *image) {
 		short[i], short = short[last], short[:last]
 		over--
 	}
-	if over == 0 {
-		g.squeezed, g.slot, g.slotAfter = short, slot, slot
+	if over > 0 {
+		return
 	}
+	// The order of loading is that of these entries (gABI, "Shared Object Dependencies").
+	var needed []entry
+	for _, e := range g.entries {
+		if e.Tag == elf.DT_NEEDED {
+			needed = append(needed, e)
+		}
+	}
+	for i := range short {
+		if short[i].Tag == elf.DT_NEEDED {
+			short[i], needed = needed[0], needed[1:]
+		}
+	}
+	g.squeezed, g.slot, g.slotAfter = short, slot, slot
 }
 
 // retire finds the strings that no dynamic entry and no version need refers to

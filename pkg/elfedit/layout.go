@@ -163,6 +163,21 @@ func (l *layout) grow(im *image, seg *elfimage.Prog, n uint64) {
 	}
 }
 
+// liveInCopies puts what switches by itself into the copies of what moves: nothing refers
+// to these before .dynamic does, and the old places are dead then.
+func (l *layout) liveInCopies() {
+	l.live = slices.DeleteFunc(l.live, func(w write) bool {
+		for _, b := range l.moved {
+			if w.off >= b.off && w.off+w.len() <= b.end() {
+				to := l.written(b.newOff+w.off-b.off, w.len())
+				copy(to, w.data)
+				return to != nil
+			}
+		}
+		return false
+	})
+}
+
 // written returns the n bytes that the layout puts at an offset, to be filled in, or nil.
 func (l *layout) written(off, n uint64) []byte {
 	for _, w := range l.fresh {

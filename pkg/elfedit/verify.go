@@ -84,6 +84,11 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 	if _, has := after.Dyn(elf.DT_DEBUG); has != (had || c.DebugTag) {
 		return fmt.Errorf("planned edit adds or removes DT_DEBUG")
 	}
+	if len(c.ClearVersions) > 0 {
+		if err := e.verifyCleared(after, c.ClearVersions); err != nil {
+			return err
+		}
+	}
 	if c.Needed == nil || len(c.Needed.Renamed) == 0 {
 		return nil
 	}
@@ -106,6 +111,46 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 		return fmt.Errorf("planned edit reads back with other versions needed")
 	}
 	return nil
+}
+
+// verifyCleared makes sure that each symbol has the version that it had, or, where its
+// name is among the given ones, none.
+func (e *Edit) verifyCleared(after *elfimage.Image, names []string) error {
+	tables := [2][]byte{}
+	symbols := uint64(0)
+	for i, im := range []*elfimage.Image{e.im.Image, after} {
+		d, ok := im.Dyn(elf.DT_VERSYM)
+		if !ok {
+			return nil // there was nothing to clear
+		}
+		_, n, known := im.DynSymbols()
+		table, mapped := im.Memory(d.Val, 2*n)
+		if !known || !mapped || i > 0 && n != symbols {
+			return fmt.Errorf("planned edit leaves no table of %d versions", symbols)
+		}
+		tables[i], symbols = table, n
+	}
+	off, n, _ := after.DynSymbols()
+	size, i := after.SymSize(), 0
+	var failed error
+	err := after.EachPiece(off, n, size, func(at uint64, b []byte) {
+		for ; len(b) > 0; b, i = b[size:], i+1 {
+			was, now := e.im.Order.Uint16(tables[0][2*i:]), after.Order.Uint16(tables[1][2*i:])
+			const local, global = 0, 1
+			if was != local && was != global {
+				name, err := after.DynString(elfimage.Dyn{Tag: elf.DT_SYMTAB, Val: uint64(after.Order.Uint32(b)), Off: at})
+				if err != nil {
+					failed = err
+				} else if slices.Contains(names, name) {
+					was = global
+				}
+			}
+			if was != now && failed == nil {
+				failed = fmt.Errorf("planned edit reads back with version %d of symbol %d instead of %d", now, i, was)
+			}
+		}
+	})
+	return cmp.Or(err, failed)
 }
 
 // verifyProgs makes sure that the program headers which no edit moves are those of

@@ -130,7 +130,7 @@ func (c *comparison) isHole(f *File, s section) bool {
 		return false
 	}
 	data, ok := f.content(s)
-	return ok && len(bytes.Trim(data, "\x00")) == 0
+	return ok && len(bytes.Trim(data, "\x00XZ")) == 0
 }
 
 func (c *comparison) isInterp(s section) bool {
@@ -182,7 +182,7 @@ func (c *comparison) match() []int {
 				clear(content[part.lo-t.off : part.hi-t.off])
 			}
 		}
-		if a.head.kind == typeExec && j == next && t.flags&(shfWrite|shfExec) == 0 && ok && len(bytes.Trim(content, "\x00")) == 0 {
+		if a.head.kind == typeExec && j == next && t.flags&(shfWrite|shfExec) == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 { // patchelf fills holes with letters
 			c.remark("sections", "section %s is new, a hole of %d bytes", t.name, t.size)
 			continue
 		}
