@@ -2,7 +2,7 @@
 # addDriverRunpath [--force-rpath] [--] FILE…
 #
 # For a package's own phases, as nixpkgs has it: puts the driver link into the run
-# path of these files. Other files than dynamic ELF ones are left alone; one that does
+# path of these files. Files that are not dynamic ELF files are skipped; one that does
 # not exist is a warning. Returns non-zero where a file cannot be edited.
 cudaRunpathProvide autoAddDriverRunpath '@tools@' '@driverLink@'
 

@@ -409,7 +409,7 @@ cudaRunpathRun() { # TOOLS [ARGUMENT…]
 }
 
 # For shell functions that a package calls by hand: runs TOOL on files. Links are
-# followed, since packages pass $out/lib/*.so; other files than ELF are left alone,
+# followed, since packages pass $out/lib/*.so; files that are not ELF are skipped,
 # and what is not there is a warning, unless cudaRunpathStrict is set.
 cudaRunpathRunOn() { # FUNCTION TOOL NUMBER-OF-ARGUMENTS [ARGUMENT…] [FILE…]
     local __crFunction=$1 __crTool=$2 __crCount=$3 __crFile __crNamed

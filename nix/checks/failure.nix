@@ -103,7 +103,7 @@ let
     );
 in
 {
-  # The build goes on, says which files it left alone and why, and edits the others.
+  # The build goes on, says which files it skipped and why, and edits the others.
   malformedFilesAreWarnings = check "malformed" (
     lib.concatMapStrings
       (
@@ -113,11 +113,11 @@ in
         in
         ''
           log=$(< ${log})
-          warned=$(grep -c '^[^ ]*/testdata/[^ ]*: warning: left alone: ' <<< "$log" || true)
+          warned=$(grep -c '^[^ ]*/testdata/[^ ]*: warning: skipped: ' <<< "$log" || true)
           # The editors say it once, the check again.
           holds "$warned warnings" test "$warned" -ge 38
-          contains "log" "$log" "/testdata/text: warning: left alone: "
-          contains "log" "$log" "/testdata/unreadable.so: warning: left alone: "
+          contains "log" "$log" "/testdata/text: warning: skipped: "
+          contains "log" "$log" "/testdata/unreadable.so: warning: skipped: "
           contains "log" "$log" "(offset 0x"
           runPathIs ${testData mode}/lib/libuse.so ${support.inNormalForm}
           same "a malformed file's size" "$(wc -c < ${testData mode}/testdata/19.so)" 200
@@ -171,7 +171,7 @@ in
       log=$(< ${logOfSuccess (calls { })})
       contains "log" "$log" "/missing does not exist"
       contains "log" "$log" "/lib/dangling.so does not exist"
-      contains "log" "$log" "/lib/short.so: warning: left alone: "
+      contains "log" "$log" "/lib/short.so: warning: skipped: "
       contains "log" "$log" "went on"
       log=$(< ${logOfFailure (calls { cudaRunpathStrict = true; })})
       contains "log of the strict build" "$log" "/missing does not exist"

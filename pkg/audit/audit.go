@@ -31,7 +31,7 @@ func (a *Auditor) examine(p string, look func(*subject)) *Report {
 	case err != nil:
 		return NewFailed(p, err)
 	case load.Static:
-		return NewSkipped(p, string(load.Main.File.ELF.LeftAlone()))
+		return NewSkipped(p, string(load.Main.File.ELF.SkipReason()))
 	}
 	r := &Report{Path: p, Outcome: Checked, Entries: runpath.Parse(load.Main.File.List)}
 	if load.Main.File.Tag != 0 {

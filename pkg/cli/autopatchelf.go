@@ -37,7 +37,7 @@ On what another package manager installed (a .venv, node_modules, a conda prefix
 
     autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv
 
-entries that lead somewhere stay, after those that are added, programs keep their interpreters unless --interpreter is given, files for other machines are left alone, and a record beside
+entries that lead somewhere stay, after those that are added, programs keep their interpreters unless --interpreter is given, files for other machines are skipped, and a record beside
 the tree (PATH.autopatchelf.json) lets --undo take everything back.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
@@ -179,7 +179,7 @@ func (a *autoPatchelf) paths() error {
 		st, err := os.Lstat(p)
 		if err == nil && st.Mode()&fs.ModeSymlink != 0 {
 			if st, err = os.Stat(p); err == nil && !st.IsDir() {
-				a.Log.WithField("path", p).Warn("is a symbolic link to a file, which is left alone; name the file")
+				a.Log.WithField("path", p).Warn("is a symbolic link to a file, which is skipped: name the file")
 				continue
 			}
 		}
@@ -565,7 +565,7 @@ func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surpr
 		if p.SkipWarn {
 			level = logrus.WarnLevel
 		}
-		log.Logf(level, "left alone: %s", p.Skip)
+		log.Logf(level, "skipped: %s", p.Skip)
 	case !p.Changes():
 		r.Action = actionUnchanged
 		log.Debug("unchanged")

@@ -198,9 +198,9 @@ func logOutcome(s *session, r *audit.Report) {
 	log := s.Log.WithField("path", r.Path)
 	switch {
 	case r.Outcome == audit.Skipped && r.Err != nil:
-		log.Warn("left alone: " + r.Reason)
+		log.Warn("skipped: " + r.Reason)
 	case r.Outcome == audit.Skipped:
-		log.Debug("left alone: " + r.Reason)
+		log.Debug("skipped: " + r.Reason)
 	case r.Outcome == audit.Failed:
 		log.Error(r.Reason)
 	case len(r.Findings) == 0:

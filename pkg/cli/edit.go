@@ -180,7 +180,7 @@ func (e *editor) visit(f *tree.File) *outcome {
 	if err := e.guarded(f, o); err != nil && e.session.tolerates(f, err) {
 		o.report.Action, o.report.Reason = actionSkipped, err.Error()
 		o.report.After = o.report.Before
-		o.level, o.line, o.warn = logrus.WarnLevel, "left alone: "+err.Error(), nil
+		o.level, o.line, o.warn = logrus.WarnLevel, "skipped: "+err.Error(), nil
 	} else if err != nil {
 		o.report.Action, o.report.Reason = actionFailed, err.Error()
 		o.report.After = o.report.Before
@@ -202,7 +202,7 @@ func (e *editor) guarded(f *tree.File, o *outcome) (err error) {
 
 func (o *outcome) skip(reason string) {
 	o.report.Action, o.report.Reason = actionSkipped, reason
-	o.level, o.line = logrus.DebugLevel, "left alone: "+reason
+	o.level, o.line = logrus.DebugLevel, "skipped: "+reason
 }
 
 func (e *editor) edit(f *tree.File, o *outcome) error {
@@ -222,7 +222,7 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 		return err
 	}
 	defer im.Release()
-	if reason := im.LeftAlone(); reason != "" {
+	if reason := im.SkipReason(); reason != "" {
 		o.skip(string(reason))
 		return nil
 	}

@@ -67,7 +67,7 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 	p := &printer{treeStyle: st, w: w, s: s, shown: map[*loader.Object]bool{}}
 	p.write(bold, s.Main.Path)
 	if s.Static {
-		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.LeftAlone())))
+		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.SkipReason())))
 		return
 	}
 	in := s.Interp

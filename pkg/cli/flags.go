@@ -13,7 +13,7 @@ func treeFlags() []cli.Flag {
 	return []cli.Flag{
 		JSONFlag(),
 		jobsFlag(),
-		VerboseFlag("also say which files were left alone, and why"),
+		VerboseFlag("also say which files were skipped, and why"),
 		QuietFlag("report problems only"),
 	}
 }
@@ -113,7 +113,7 @@ func ignoreFlag() cli.Flag {
 
 // malformedFlag says what a malformed file does to the exit status.
 func malformedFlag() cli.Flag {
-	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "a malformed ELF file, or a file that may not be read, is left alone, and makes the run `fail|warn`"}
+	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "a malformed ELF file, or a file that may not be read, is skipped, and makes the run `fail|warn`"}
 }
 
 // strictFlag makes warnings errors.

@@ -103,7 +103,7 @@ func (r *partsReport) log(entry *logrus.Entry) {
 	case actionFailed:
 		entry.Error(r.Reason)
 	case actionSkipped:
-		entry.Debug("left alone: " + r.Reason)
+		entry.Debug("skipped: " + r.Reason)
 	case actionUnchanged:
 		entry.Debug("unchanged")
 	case actionEdited:
@@ -153,7 +153,7 @@ func (r *partsReport) edit(p *parts, f *tree.File, dryRun bool) error {
 		return err
 	}
 	defer im.Release()
-	if reason := im.LeftAlone(); reason != "" && !(p.headerOnly() && hasHeaders(im)) {
+	if reason := im.SkipReason(); reason != "" && !(p.headerOnly() && hasHeaders(im)) {
 		return skip(string(reason))
 	}
 	change, inapplicable, err := r.change(p, im)

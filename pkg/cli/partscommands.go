@@ -15,7 +15,7 @@ func partCommands() []*cli.Command {
 	return []*cli.Command{
 		part("interpreter", "show or set the loader that a program asks for (PT_INTERP)",
 			partShow("interpreter", "show the interpreter"),
-			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are left alone", func(p *parts, names []string) error {
+			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are skipped", func(p *parts, names []string) error {
 				p.Interpreter = &names[0]
 				return checkName("INTERPRETER", names[0])
 			})),
@@ -35,7 +35,7 @@ func partCommands() []*cli.Command {
 			})),
 		part("soname", "show or set the name that a library is known by (DT_SONAME)",
 			partShow("soname", "show the soname"),
-			partSet("set", "NAME", "set the soname of libraries; programs are left alone", func(p *parts, names []string) error {
+			partSet("set", "NAME", "set the soname of libraries; programs are skipped", func(p *parts, names []string) error {
 				p.Soname = &names[0]
 				return checkName("NAME", names[0])
 			})),

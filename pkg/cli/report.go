@@ -16,7 +16,7 @@ type action string
 const (
 	actionEdited    action = "edited"
 	actionUnchanged action = "unchanged"
-	actionSkipped   action = "skipped" // left alone: no run path belongs in it
+	actionSkipped   action = "skipped" // no run path belongs in it, or it cannot be read and that is tolerated
 	actionFailed    action = "failed"
 )
 

@@ -90,7 +90,7 @@ type scriptSummary struct {
 }
 
 func (s *scriptSummary) String() string {
-	line := fmt.Sprintf("%s searched: %s, %d left alone", count(s.Searched, "script", "scripts"), count(s.Places, "place", "places"), s.Left)
+	line := fmt.Sprintf("%s searched: %s, %d not fixable", count(s.Searched, "script", "scripts"), count(s.Places, "place", "places"), s.Left)
 	if s.Edited > 0 {
 		verb := "edited"
 		if s.dry {
@@ -148,7 +148,7 @@ func runScripts(s *session, o scriptOptions) error {
 				}
 				if !p.Fixable {
 					sum.Left++
-					what += ", and is left alone"
+					what += ", which --fix does not change"
 				}
 				if o.nix && p.Substitute != "" {
 					fmt.Fprintf(s.Stdout, "substituteInPlace %s %s\n", remedy.Quote(r.Path), p.Substitute)

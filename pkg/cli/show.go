@@ -27,7 +27,7 @@ type shownFile struct {
 	Needed      []string `json:"needed"`
 	Soname      string   `json:"soname"`
 	Interpreter string   `json:"interpreter"`
-	LeftAlone   string   `json:"left_alone"` // why an editor would leave it alone, or ""
+	Skipped     string   `json:"skipped"` // why an editor would skip it, or ""
 	// ExecStack says whether the file asks for an executable stack; nil where it has no PT_GNU_STACK.
 	ExecStack *bool `json:"execstack"`
 
@@ -113,7 +113,7 @@ func (r *shownFile) read(f *tree.File) error {
 		return f.Err
 	}
 	if !f.ELF() {
-		r.LeftAlone = string(elfimage.NotELF)
+		r.Skipped = string(elfimage.NotELF)
 		return nil
 	}
 	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
@@ -121,7 +121,7 @@ func (r *shownFile) read(f *tree.File) error {
 		return err
 	}
 	r.Class, r.Machine = im.Class.String(), im.Machine.String()
-	r.LeftAlone = string(im.LeftAlone())
+	r.Skipped = string(im.SkipReason())
 	r.loadable = hasHeaders(im)
 	if stack := im.Prog(elf.PT_GNU_STACK); stack != nil {
 		executable := stack.Flags&elf.PF_X != 0
@@ -202,8 +202,8 @@ func (r *shownFile) print(w io.Writer, only string) error {
 	case only != "" && r.loadable:
 		line("execstack", "(none: as the machine's ABI has it)")
 	}
-	if r.LeftAlone != "" {
-		line("left alone", r.LeftAlone)
+	if r.Skipped != "" {
+		line("skipped", r.Skipped)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -124,7 +124,7 @@ func (e *Edit) undo(w Writer, writes []write, cause error) error {
 
 // Plan works out the edit for a change, reading what it needs and writing
 // nothing. It returns nil where the file says so already, and an error where the
-// file must be left alone, is malformed, or has no place for what is new. The image
+// file is of a kind that is not edited, is malformed, or has no place for what is new. The image
 // must not be released before the edit has been applied.
 func Plan(im *elfimage.Image, c Change) (*Edit, error) { return newImage(im).plan(c) }
 
@@ -161,7 +161,7 @@ func (im *image) plan(c Change) (*Edit, error) {
 // editable tells what cannot be changed in this kind of file: a run path or needed
 // libraries where no loader looks for any, dynamic entries where there are none.
 func (im *image) editable(c Change) error {
-	reason := im.LeftAlone()
+	reason := im.SkipReason()
 	switch reason {
 	case "":
 		return nil
@@ -178,7 +178,7 @@ func (im *image) editable(c Change) error {
 	if c.RunPath != nil {
 		return fmt.Errorf("%s has no run path to edit", reason)
 	}
-	return fmt.Errorf("%s is left alone", reason)
+	return fmt.Errorf("%s has nothing to edit", reason)
 }
 
 // overlay shows a file as it is after writes that have not been made.

@@ -822,7 +822,7 @@ func TestBssTakesNoSpace(t *testing.T) {
 	}
 }
 
-func TestLeftAlone(t *testing.T) {
+func TestSkipReasons(t *testing.T) {
 	for want, l := range map[elfimage.Reason]shape{
 		elfimage.Relocatable: plain().with(func(l *shape) { l.typ = elf.ET_REL }),
 		elfimage.Core:        plain().with(func(l *shape) { l.typ = elf.ET_CORE }),
@@ -832,7 +832,7 @@ func TestLeftAlone(t *testing.T) {
 		"":                   plain(),
 	} {
 		im := parse(t, l.build(t))
-		if got := im.LeftAlone(); got != want {
+		if got := im.SkipReason(); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		if want == "" {
@@ -864,7 +864,7 @@ func TestEmptyHashTableCountsNoSymbols(t *testing.T) {
 
 // Guile's compiled files are ELF files for Guile's own loader: OS ABI 255, machine 0,
 // a dynamic section of private tags without a string table.
-func TestGuileObjectIsLeftAlone(t *testing.T) {
+func TestGuileObjectIsSkipped(t *testing.T) {
 	b := plain().with(func(l *shape) { l.machine, l.program = elf.EM_NONE, false }).build(t)
 	im := parse(t, b)
 	e, _ := im.Dyn(elf.DT_STRTAB)
@@ -874,7 +874,7 @@ func TestGuileObjectIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := again.LeftAlone(); got != elfimage.OtherLoader {
+	if got := again.SkipReason(); got != elfimage.OtherLoader {
 		t.Errorf("got %q", got)
 	}
 }

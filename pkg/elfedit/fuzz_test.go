@@ -41,7 +41,7 @@ func FuzzParse(f *testing.F) {
 			if err != nil {
 				return
 			}
-			im.LeftAlone()
+			im.SkipReason()
 			im.RunPath()
 			im.Shadowed()
 			im.Needed()

@@ -18,7 +18,7 @@ func try(b []byte) error {
 	if err != nil {
 		return err
 	}
-	if reason := im.LeftAlone(); reason != "" {
+	if reason := im.SkipReason(); reason != "" {
 		return errors.New(string(reason))
 	}
 	if _, _, err := im.RunPath(); err != nil {

@@ -502,7 +502,7 @@ func lendable(progs []elfimage.Prog) int {
 func (im *image) expendable() int {
 	for i := range im.Progs {
 		q := &im.Progs[i]
-		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.Prog(elf.PT_INTERP) == nil && im.LeftAlone() != elfimage.StaticPIE) {
+		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.Prog(elf.PT_INTERP) == nil && im.SkipReason() != elfimage.StaticPIE) {
 			return i
 		}
 		if q.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {

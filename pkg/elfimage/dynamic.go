@@ -122,7 +122,7 @@ func (im *Image) Interpreter() (string, error) {
 // A Reason says why no run path of ours belongs in a file. "" means that one does.
 type Reason string
 
-// The reasons for which a file is left alone.
+// The reasons for which a file is skipped.
 const (
 	NotELF      Reason = "not an ELF file"
 	Relocatable Reason = "a relocatable object"
@@ -136,10 +136,10 @@ const (
 	OtherLoader Reason = "for another loader (OS ABI 255, machine 0), as Guile's compiled files are"
 )
 
-// LeftAlone tells the files that have no run path to edit. The loader itself is
+// SkipReason tells the files that have no run path to edit. The loader itself is
 // one of them: glibc's asserts at start that it has neither DT_RPATH nor
 // DT_RUNPATH (elf/get-dynamic-info.h).
-func (im *Image) LeftAlone() Reason {
+func (im *Image) SkipReason() Reason {
 	switch im.Type {
 	case elf.ET_REL:
 		return Relocatable

@@ -174,7 +174,7 @@ const PageSize = 4096
 // It returns ErrNotELF where the magic is missing, a *FormatError where the file
 // contradicts itself or its size, and the reader's error where reading fails.
 // Relocatable objects, core files and files with no dynamic section parse; see
-// [Image.LeftAlone]. No allocation is larger than the part of the file that it holds.
+// [Image.SkipReason]. No allocation is larger than the part of the file that it holds.
 func Parse(r io.ReaderAt, size int64) (*Image, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("negative file size %d", size)

@@ -72,7 +72,7 @@ func Describe(path string, s *loader.Load, l *Layout) *File {
 		f.Tag, f.RunPath = s.Main.File.Tag.String(), s.Main.File.List
 	}
 	if s.Static {
-		f.Reason = "no loader loads libraries for it: " + string(s.Main.File.ELF.LeftAlone())
+		f.Reason = "no loader loads libraries for it: " + string(s.Main.File.ELF.SkipReason())
 		return f
 	}
 	f.Interpreter, f.Loader, f.Secure, f.Error = s.Interp.Path, s.Interp.Describe(), s.Secure, s.Err

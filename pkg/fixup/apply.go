@@ -58,7 +58,7 @@ type Result struct {
 }
 
 // Apply carries out the steps, each in one edit, and emits their results in order.
-// A file that is not in its From state is left alone, with ErrMeanwhile.
+// A file that is not in its From state is not changed, with errMeanwhile.
 func Apply(ctx context.Context, steps []Step, jobs int, emit func(Result)) error {
 	paths := make([]string, len(steps))
 	byPath := make(map[string]*Step, len(steps))

@@ -468,8 +468,8 @@ func (o *Object) usable() string {
 	switch {
 	case o.Err != nil:
 		return "is malformed: " + o.Err.Error()
-	case o.LeftAlone != "" && o.LeftAlone != elfimage.Loader:
-		return "is " + string(o.LeftAlone)
+	case o.SkipReason != "" && o.SkipReason != elfimage.Loader:
+		return "is " + string(o.SkipReason)
 	case o.Type == elf.ET_EXEC || o.PIE:
 		return "is a program, not a library"
 	}

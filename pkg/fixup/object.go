@@ -36,9 +36,9 @@ type Object struct {
 	Notes     []elfimage.DlopenNote
 	Literals  []string // names of libraries in read-only data, where they were asked for
 
-	// LeftAlone says why no run path belongs in the file, Err what is wrong with it.
-	LeftAlone elfimage.Reason
-	Err       error
+	// SkipReason says why no run path belongs in the file, Err what is wrong with it.
+	SkipReason elfimage.Reason
+	Err        error
 }
 
 // LibC is the C library that a file was linked against.
@@ -55,7 +55,7 @@ const (
 func readObject(o *Object, im *elfimage.Image, literals func(name string) bool) {
 	o.Type, o.OSABI = im.Type, im.OSABI
 	o.ABI = loader.ABI{Class: im.Class, Data: im.Data, Machine: im.Machine, Flags: im.Flags}
-	if o.LeftAlone = im.LeftAlone(); o.LeftAlone != "" && o.LeftAlone != elfimage.Loader {
+	if o.SkipReason = im.SkipReason(); o.SkipReason != "" && o.SkipReason != elfimage.Loader {
 		return
 	}
 	o.Err = o.read(im, literals)

@@ -148,7 +148,7 @@ func (r *Resolver) near(o *Object, name string) []string {
 			for _, other := range r.ix.dir(d).list().names {
 				// "libfoo.so" is for the linker, and usually a link to what is there as well.
 				if other != name && other != stem(name)+".so" && stem(other) == stem(name) {
-					if lib := r.ix.open(d, other); lib != nil && lib.Err == nil && lib.LeftAlone != elfimage.Detached {
+					if lib := r.ix.open(d, other); lib != nil && lib.Err == nil && lib.SkipReason != elfimage.Detached {
 						add(d + "/" + other)
 					}
 				}

@@ -43,7 +43,7 @@ func ParsePriority(s string) (Priority, bool) {
 
 // Settings says how libraries are chosen and what run paths are made of.
 type Settings struct {
-	// Interpreters, one for each machine; files for other machines are left alone.
+	// Interpreters, one for each machine; files for other machines are skipped.
 	// None: every program keeps its own, and files for Machines are worked on.
 	Interpreters []Interpreter
 	// Machines are those that count where there are no Interpreters; nil: all.
@@ -136,7 +136,7 @@ func (n *Need) Label() string {
 // Plan is what is to happen to one file.
 type Plan struct {
 	Object *Object
-	// Skip says why the file is left alone, "" where it is not.
+	// Skip says why the file is skipped, "" where it is not.
 	Skip string
 	// SkipWarn: the reader may not expect that.
 	SkipWarn bool
@@ -221,10 +221,10 @@ func (r *Resolver) Resolve(o *Object) *Plan {
 	case o.SameAs != "":
 		p.Skip = "the same file as " + o.SameAs
 		return p
-	case o.LeftAlone != "":
-		p.Skip = "it is " + strings.TrimPrefix(string(o.LeftAlone), "it is ")
-		if o.LeftAlone == elfimage.NoDynamic {
-			p.Skip = "it has " + string(o.LeftAlone)
+	case o.SkipReason != "":
+		p.Skip = "it is " + strings.TrimPrefix(string(o.SkipReason), "it is ")
+		if o.SkipReason == elfimage.NoDynamic {
+			p.Skip = "it has " + string(o.SkipReason)
 		}
 		return p
 	}

@@ -17,7 +17,7 @@ import (
 
 // ------------------------------------------------------------------- 1 to 3: as nixpkgs' program does
 
-func TestRule2FilesThatAreLeftAlone(t *testing.T) {
+func TestRule2FilesThatAreSkipped(t *testing.T) {
 	s := newStage(t)
 	s.put("foo/lib/libfoo.so.1", lib("libfoo.so.1").Object)
 	s.libs("~/foo/lib")
@@ -264,7 +264,7 @@ func TestRule6WhatIsRightIsNotWritten(t *testing.T) {
 	}
 }
 
-func TestRule6AFileThatOthersChangedIsLeftAlone(t *testing.T) {
+func TestRule6AFileThatOthersChangedStays(t *testing.T) {
 	s := newStage(t)
 	s.put("out/main", prog().with(elf.DT_RUNPATH, "/theirs").Object)
 	path := s.dir + "/out/main"

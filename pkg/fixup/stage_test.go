@@ -221,7 +221,7 @@ func (r *run) rejected(file, name, p, why string) {
 	}
 }
 
-// skipped checks why a file is left alone.
+// skipped checks why a file is skipped.
 func (r *run) skipped(file, why string, warn bool) {
 	r.Helper()
 	p := r.plan(file)

@@ -98,7 +98,7 @@ func escaped(s string) string {
 
 // WriteBootFile writes a file below a directory that stands for "/", and returns
 // where: its directory's links are followed as that system would follow them, so
-// they do not lead out of it. A link in the file's own place is left alone, for
+// they do not lead out of it. A link in the file's own place stays, for
 // somebody put it there (a masked unit leads to /dev/null).
 func WriteBootFile(below string, f BootFile) (string, error) {
 	below, err := filepath.Abs(below)

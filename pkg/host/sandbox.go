@@ -273,7 +273,7 @@ func Hook(program string) string {
 	return "#!/bin/sh\n" + hookMark + "\n[ -x " + word + " ] || exit 0\nexec " + word + " sandbox -- \"$@\"\n"
 }
 
-// WriteHook writes that script. A file that is none of ours is left alone.
+// WriteHook writes that script. A file that is not ours stays.
 func WriteHook(file, program string) error {
 	old, err := os.ReadFile(file)
 	switch {

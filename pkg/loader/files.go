@@ -292,12 +292,12 @@ type Header struct {
 	Machine elf.Machine
 	OSABI   elf.OSABI
 
-	leftAlone elfimage.Reason
-	notes     bool
+	skip  elfimage.Reason
+	notes bool
 }
 
-// LeftAlone is [elfimage.Image.LeftAlone].
-func (h *Header) LeftAlone() elfimage.Reason { return h.leftAlone }
+// SkipReason is [elfimage.Image.SkipReason].
+func (h *Header) SkipReason() elfimage.Reason { return h.skip }
 
 // dep is a DT_NEEDED, DT_AUXILIARY or DT_FILTER, in the order of the dynamic section.
 type dep struct {
@@ -442,7 +442,7 @@ func parse(host string, fd int, opened bool) *File {
 		f.readOpened(im)
 	}
 	f.capable = f.Interp != "" && f.Mode&0o111 != 0 && capable(fd)
-	f.ELF = &Header{im.Type, im.Machine, im.OSABI, im.LeftAlone(), hasNotes(im)}
+	f.ELF = &Header{im.Type, im.Machine, im.OSABI, im.SkipReason(), hasNotes(im)}
 	return f
 }
 

@@ -270,7 +270,7 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 			return nil, errors.New(why)
 		}
 	}
-	switch why := f.ELF.LeftAlone(); why {
+	switch why := f.ELF.SkipReason(); why {
 	case "", elfimage.Loader:
 	case elfimage.Static, elfimage.StaticPIE:
 		return &Load{Main: &Object{Name: p, Path: p, File: f, Rule: ByProgram}, Static: true, l: l}, nil
@@ -304,7 +304,7 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	s.Interp = l.interpreter(interp, s.abi)
 	s.self = &Object{Name: s.Interp.Soname, Path: s.Interp.Path, File: s.Interp.file, Rule: ByLoader, Cause: Needed,
 		names: []string{s.Interp.Soname, s.Interp.Path}, origin: originOf(s.Interp.Path)}
-	if f.ELF.LeftAlone() == elfimage.Loader {
+	if f.ELF.SkipReason() == elfimage.Loader {
 		s.Static = true
 		return s, nil
 	}

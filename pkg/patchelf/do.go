@@ -152,7 +152,7 @@ func (d *doing) printRunPath() error {
 
 // detached reports whether the file holds no dynamic section because it is debugging
 // information; patchelf has nothing to say of what is in one, and no error.
-func (d *doing) detached() bool { return d.im.LeftAlone() == elfimage.Detached }
+func (d *doing) detached() bool { return d.im.SkipReason() == elfimage.Detached }
 
 func (d *doing) execStack() error {
 	if !d.c.PrintExecStack && !d.c.ClearExecStack && !d.c.SetExecStack {

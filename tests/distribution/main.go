@@ -209,7 +209,7 @@ func check(dir, path string) (r result) {
 		r.wrong = append(r.wrong, err.Error())
 		return r
 	}
-	if why := s.leftAlone(); why != "" {
+	if why := s.skipped(); why != "" {
 		r.skipped = why
 		return r
 	}
@@ -244,10 +244,10 @@ func (s *subject) reset(from string) error {
 	return oracle.Copy(s.file, from)
 }
 
-// leftAlone returns the reason for which the tool does not edit the file.
-func (s *subject) leftAlone() string {
+// skipped returns the reason for which the tool does not edit the file.
+func (s *subject) skipped() string {
 	r := oracle.Run("", nil, *tool, "add", "--dry-run", "-v", short, s.file)
-	if _, why, ok := strings.Cut(r.Err, "left alone: "); ok && r.OK() {
+	if _, why, ok := strings.Cut(r.Err, "skipped: "); ok && r.OK() {
 		return strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(why), `"`))
 	}
 	return ""

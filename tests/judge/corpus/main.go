@@ -70,7 +70,7 @@ type result struct {
 	path    string
 	machine uint16
 	size    int64
-	alone   string // why it was left alone
+	alone   string // why it was skipped
 	refused string // why it was refused
 	theirs  string // what patchelf makes of a refused file
 	wrong   []string
@@ -140,7 +140,7 @@ func main() {
 		state := "edited"
 		switch {
 		case r.alone != "":
-			state = "left alone: " + r.alone
+			state = "skipped: " + r.alone
 		case r.refused != "":
 			state = "refused: " + r.refused
 		case len(r.wrong) > 0:
@@ -251,7 +251,7 @@ func check(dir, path string) (r result) {
 		}
 		output, err := exec.Command(*tool, command...).CombinedOutput()
 		said := strings.TrimSpace(strings.ReplaceAll(string(output), file, "FILE"))
-		if _, why, ok := strings.Cut(said, "left alone: "); ok && err == nil && i == 0 {
+		if _, why, ok := strings.Cut(said, "skipped: "); ok && err == nil && i == 0 {
 			r.alone = strings.Trim(firstLine(why), `"`)
 			return r
 		}
@@ -468,7 +468,7 @@ var native = func() []uint16 {
 
 // A table is what was found, by machine.
 type table struct {
-	rows                    map[uint16]*[7]int // files, edited, left alone, refused, wrong, .dynamic moved, run
+	rows                    map[uint16]*[7]int // files, edited, skipped, refused, wrong, .dynamic moved, run
 	refusals, wrongs, notes []string
 	alone, quiet, ran       map[string]int
 	growths                 []int64
@@ -520,7 +520,7 @@ func (t *table) add(r result) {
 
 // print reports whether nothing was wrong.
 func (t *table) print() bool {
-	fmt.Printf("%-16s %7s %7s %10s %8s %9s %14s %7s\n", "machine", "files", "edited", "left alone", "refused", "findings", ".dynamic moved", "run")
+	fmt.Printf("%-16s %7s %7s %10s %8s %9s %14s %7s\n", "machine", "files", "edited", "skipped", "refused", "findings", ".dynamic moved", "run")
 	var machines []uint16
 	for m := range t.rows {
 		machines = append(machines, m)
@@ -542,7 +542,7 @@ func (t *table) print() bool {
 			fmt.Printf("%s %d: %s\n", what, m[k], k)
 		}
 	}
-	counts("left alone", t.alone)
+	counts("skipped", t.alone)
 	counts("run", t.ran)
 	counts("not run", t.quiet)
 	if slices.Sort(t.growths); len(t.growths) > 0 {
