@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -42,7 +43,11 @@ func Closure(root string, paths []string) ([]string, error) {
 // nixStore asks the store of a root, "" for this machine's.
 func nixStore(root string, args ...string) ([]string, error) {
 	if root != "" {
-		args = append([]string{"--store", root}, args...)
+		dir, err := filepath.Abs(root) // what is relative is a store's name to Nix
+		if err != nil {
+			return nil, err
+		}
+		args = append([]string{"--store", dir}, args...)
 	}
 	cmd := exec.Command("nix-store", args...)
 	var stderr strings.Builder

@@ -82,28 +82,54 @@ func (im *Image) GNUHash(addr uint64) (symbols, size uint64, ok bool) {
 	u32 := func(i int) uint64 { return uint64(im.Order.Uint32(head[4*i:])) }
 	nbuckets, symoffset, bloom := u32(0), u32(1), u32(2)
 	buckets := addr + 16 + bloom*im.WordSize()
-	b, ok := im.Memory(buckets, 4*nbuckets)
-	if !ok {
+	chains := buckets + 4*nbuckets
+	last := uint64(0)
+	if !im.eachWord(buckets, nbuckets, func(v uint32) bool { last = max(last, uint64(v)); return true }) {
 		return 0, 0, false
 	}
-	last := uint64(0)
-	for ; len(b) >= 4; b = b[4:] {
-		last = max(last, uint64(im.Order.Uint32(b)))
-	}
-	chains := buckets + 4*nbuckets
 	if last < symoffset {
 		return 0, chains - addr, true
 	}
-	for {
-		b, ok := im.Memory(chains+4*(last-symoffset), 4)
-		if !ok {
-			return 0, 0, false
-		}
+	found := false
+	from := chains + 4*(last-symoffset)
+	im.eachWord(from, maxChain, func(v uint32) bool {
 		last++
-		if im.Order.Uint32(b)&1 != 0 {
-			return last, chains + 4*(last-symoffset) - addr, true
+		found = v&1 != 0
+		return !found
+	})
+	return last, chains + 4*(last-symoffset) - addr, found
+}
+
+// maxChain bounds the symbols behind the first of the last chain: a file with holes may
+// seem to have any number.
+const maxChain = 1 << 24
+
+// eachWord calls do for n 32-bit words from an address on, until it returns false. It
+// returns false where it comes to a word that is in no PT_LOAD.
+func (im *Image) eachWord(addr, n uint64, do func(uint32) bool) bool {
+	size := uint64(64) // a chain is short
+	buf := im.Bytes(16 << 10)
+	for n > 0 {
+		b := buf[:min(4*n, size)]
+		off, ok := im.FileOffset(addr, uint64(len(b)))
+		if !ok {
+			b = b[:4]
+			if off, ok = im.FileOffset(addr, 4); !ok {
+				return false
+			}
 		}
+		if ReadFull(im.r, b, off) != nil {
+			return false
+		}
+		addr, n = addr+uint64(len(b)), n-uint64(len(b))/4
+		for ; len(b) > 0; b = b[4:] {
+			if !do(im.Order.Uint32(b)) {
+				return true
+			}
+		}
+		size = uint64(len(buf))
 	}
+	return true
 }
 
 // A stringRef is called with an offset in the dynamic string table.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"sync"
+	"unsafe"
 )
 
 // Symbol is an entry of the dynamic symbol table.
@@ -17,16 +18,16 @@ type Symbol struct {
 	// Absolute: its section is SHN_ABS, where 0 is a value like any other.
 	Absolute bool
 
-	Version Version // zero for none, and for the base version
-	Index   uint16  // from DT_VERSYM, without the bit for Hidden
-	Hidden  bool    // not the default version (bit 15 of DT_VERSYM)
+	Version *Version // nil for none, and for the base version
+	Index   uint16   // from DT_VERSYM, without the bit for Hidden
+	Hidden  bool     // not the default version (bit 15 of DT_VERSYM)
 }
 
 // Reference is a symbol that the loader looks up for a relocation.
 type Reference struct {
-	Symbol int  // index in Symbols
-	Copy   bool // a copy relocation: never bound to the program itself
-	PLT    bool // a call through the PLT: never bound to an undefined symbol that has a value
+	Symbol uint32 // index in Symbols
+	Copy   bool   // a copy relocation: never bound to the program itself
+	PLT    bool   // a call through the PLT: never bound to an undefined symbol that has a value
 }
 
 // Symbols is what the loader binds by.
@@ -45,6 +46,15 @@ var bindRelocations = sync.OnceValue(func() map[elf.Machine]struct{ copy, slot u
 	}
 })
 
+// Bounds of what DynamicSymbols holds in memory: symbols, bytes of their names, and bytes
+// of relocations that it reads. The largest libraries that are shipped, TensorFlow's and
+// PyTorch's, have some hundred thousand symbols; a file with holes may claim any number.
+const (
+	maxSymbols     = 1 << 19
+	maxSymbolNames = 64 << 20
+	maxRelocations = 1 << 30
+)
+
 // DynamicSymbols returns the dynamic symbols and which of them relocations refer to. It
 // knows the machines of glibc but MIPS, whose loader binds by the GOT without relocations;
 // known is false for others, and where the number of symbols cannot be told.
@@ -54,12 +64,15 @@ func (im *Image) DynamicSymbols() (out Symbols, known bool, err error) {
 	if !ok || !counted {
 		return out, false, nil
 	}
+	if n > maxSymbols || im.StrSize > maxSymbolNames {
+		return out, true, Malformed(off, "%d dynamic symbols with %d bytes of names: more than %d or %d bytes are not looked at", n, im.StrSize, maxSymbols, maxSymbolNames)
+	}
 	// A string for all names: symbols are many.
 	b := make([]byte, im.StrSize)
 	if err := ReadFull(im.r, b, im.StrOff); err != nil {
 		return out, true, err
 	}
-	names := string(b)
+	names := unsafe.String(unsafe.SliceData(b), len(b)) // b is not written to any more
 	// Names may overlap: linkers merge one that is another one's tail. A file in which they
 	// add up to much more than it has bytes is made to keep us busy.
 	budget := 4*im.size + 1<<20
@@ -110,7 +123,7 @@ func (im *Image) symbolVersions(out *Symbols) error {
 		return nil
 	}
 	out.Versioned = true
-	byIndex := map[uint16]Version{}
+	byIndex := map[uint16]*Version{}
 	defined, _, err := im.VersionsDefined()
 	if err != nil {
 		return err
@@ -119,13 +132,15 @@ func (im *Image) symbolVersions(out *Symbols) error {
 	if err != nil {
 		return err
 	}
-	for _, v := range defined {
-		if !v.base {
+	for i := range defined {
+		if v := &defined[i]; !v.base && v.Name != "" {
 			byIndex[v.index&0x7fff] = v
 		}
 	}
-	for _, v := range needed {
-		byIndex[v.index&0x7fff] = v
+	for i := range needed {
+		if v := &needed[i]; v.Name != "" {
+			byIndex[v.index&0x7fff] = v
+		}
 	}
 	table, ok := im.Memory(d.Val, 2*uint64(len(out.Symbols)))
 	if !ok {
@@ -142,7 +157,7 @@ func (im *Image) symbolVersions(out *Symbols) error {
 
 // references reads DT_RELA, DT_REL and DT_JMPREL. DT_RELR has no symbols.
 func (im *Image) references(out *Symbols, copies, slots uint64) error {
-	seen := map[Reference]bool{}
+	seen := make([]uint8, len(out.Symbols)) // a bit for each kind of reference
 	w := im.WordSize()
 	plt, _ := im.Dyn(elf.DT_PLTREL)
 	for _, t := range []struct {
@@ -160,6 +175,9 @@ func (im *Image) references(out *Symbols, copies, slots uint64) error {
 			entry = 3 * w
 		}
 		off, ok := im.FileOffset(at.Val, bytes.Val)
+		if bytes.Val > maxRelocations {
+			return Malformed(bytes.Off, "%v is %d: more than %d bytes are not looked at", bytes.Tag, bytes.Val, maxRelocations)
+		}
 		if !ok {
 			return Malformed(at.Off, "%v of %d bytes at address %#x is in no PT_LOAD", at.Tag, bytes.Val, at.Val)
 		}
@@ -173,9 +191,15 @@ func (im *Image) references(out *Symbols, copies, slots uint64) error {
 				if symbol == 0 || kind == 0 || symbol >= uint64(len(out.Symbols)) {
 					continue
 				}
-				r := Reference{int(symbol), kind == copies, kind == slots}
-				if !seen[r] {
-					seen[r] = true
+				r := Reference{uint32(symbol), kind == copies, kind == slots}
+				bit := uint8(1)
+				if r.Copy {
+					bit = 2
+				} else if r.PLT {
+					bit = 4
+				}
+				if seen[symbol]&bit == 0 {
+					seen[symbol] |= bit
 					out.References = append(out.References, r)
 				}
 			}

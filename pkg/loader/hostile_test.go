@@ -2,9 +2,11 @@ package loader
 
 import (
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
 	"math/rand"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,5 +143,77 @@ func TestHostileRunPaths(t *testing.T) {
 	}
 	if n := len(l.Objects[1].Tried); n < 4096 || n > 4096+10 {
 		t.Errorf("%d places tried", n)
+	}
+}
+
+// A file with a hole may seem to have any number of symbols: more than a bound are not
+// looked at, and memory stays small.
+func TestHostileSymbolTables(t *testing.T) {
+	const hole = 1 << 40
+	s := newStage(t)
+	s.noReal = true
+	s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~"))
+	patch := func(change func(b []byte, at func(elf.DynTag) uint64)) {
+		b := lib("liba.so").Bytes()
+		le := binary.LittleEndian
+		// The first program header is PT_LOAD, the second PT_DYNAMIC.
+		le.PutUint64(b[64+32:], hole)
+		le.PutUint64(b[64+40:], hole)
+		dynamic := le.Uint64(b[64+56+8:])
+		change(b, func(tag elf.DynTag) uint64 {
+			for at := dynamic; ; at += 16 {
+				if elf.DynTag(le.Uint64(b[at:])) == tag {
+					return at + 8
+				}
+			}
+		})
+		s.raw("liba.so", string(b))
+		if err := os.Truncate(s.dir+"/liba.so", hole); err != nil {
+			t.Skip("no files with holes here: ", err)
+		}
+	}
+	for _, c := range []struct {
+		what, why string
+		change    func(b []byte, at func(elf.DynTag) uint64)
+	}{
+		{"symbols", "dynamic symbols with", func(b []byte, at func(elf.DynTag) uint64) {
+			hash := binary.LittleEndian.Uint64(b[at(elf.DT_HASH):])
+			binary.LittleEndian.PutUint32(b[hash+4:], 1<<30)
+		}},
+		{"names", "bytes of names", func(b []byte, at func(elf.DynTag) uint64) {
+			binary.LittleEndian.PutUint64(b[at(elf.DT_STRSZ):], hole/2)
+		}},
+		{"buckets", "the symbols of", func(b []byte, at func(elf.DynTag) uint64) {
+			binary.LittleEndian.PutUint64(b[at(elf.DT_HASH)-8:], uint64(elf.DT_GNU_HASH))
+			hash := binary.LittleEndian.Uint64(b[at(elf.DT_GNU_HASH):])
+			for i, v := range []uint32{1 << 26, 1, 0, 0} {
+				binary.LittleEndian.PutUint32(b[hash+4*uint64(i):], v)
+			}
+		}},
+		{"chain", "the symbols of", func(b []byte, at func(elf.DynTag) uint64) {
+			binary.LittleEndian.PutUint64(b[at(elf.DT_HASH)-8:], uint64(elf.DT_GNU_HASH))
+			hash := binary.LittleEndian.Uint64(b[at(elf.DT_GNU_HASH):])
+			for i, v := range []uint32{1, 0, 1 << 27, 0} {
+				binary.LittleEndian.PutUint32(b[hash+4*uint64(i):], v)
+			}
+		}},
+		{"relocations", "more than", func(b []byte, at func(elf.DynTag) uint64) {
+			binary.LittleEndian.PutUint64(b[at(elf.DT_SONAME)-8:], uint64(elf.DT_RELASZ))
+			binary.LittleEndian.PutUint64(b[at(elf.DT_RELASZ):], hole/2)
+			binary.LittleEndian.PutUint64(b[at(elf.DT_SYMENT)-8:], uint64(elf.DT_RELA))
+		}},
+	} {
+		patch(c.change)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l := s.load("p")
+		_, ok := l.Undefined()
+		runtime.ReadMemStats(&after)
+		if ok || l.SymbolsErr == nil || !strings.Contains(l.SymbolsErr.Error(), c.why) {
+			t.Errorf("%s: ok %v, %v", c.what, ok, l.SymbolsErr)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 128<<20 {
+			t.Errorf("%s: %d MB", c.what, n>>20)
+		}
 	}
 }

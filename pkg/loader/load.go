@@ -211,8 +211,10 @@ type Load struct {
 	SecureWhy string
 	// Audits are the loads of auditing modules, each in a namespace of its own.
 	Audits []*Load
-	Err    string // why the program would not start: the first fatal error
-	Static bool   // the file loads nothing
+	// SymbolsErr says why Unused or Undefined, the last one that was called, could not tell.
+	SymbolsErr error
+	Err        string // why the program would not start: the first fatal error
+	Static     bool   // the file loads nothing
 	// Truncated is set where the search was given up because it had no end in sight.
 	Truncated bool
 

@@ -2,6 +2,8 @@ package loader
 
 import (
 	"debug/elf"
+	"errors"
+	"fmt"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -9,9 +11,15 @@ import (
 // symbolTable is a file's dynamic symbols, and those that others may bind to, by name.
 type symbolTable struct {
 	elfimage.Symbols
-	defines map[string][]int
-	known   bool
+	first map[string]int32 // by name, the first of those that others may bind to
+	next  []int32          // by index, the next one of the same name; 0 for none
+	known bool
+	err   error // why the symbols are not known, where that is more than the machine
 }
+
+// maxLoadSymbols bounds the symbols that are looked at for one file and what it loads, far
+// above what the largest programs have.
+const maxLoadSymbols = 1 << 20
 
 // symbols reads a file's dynamic symbols, once. known is false where they cannot be read.
 func (f *File) symbols() *symbolTable {
@@ -19,15 +27,15 @@ func (f *File) symbols() *symbolTable {
 		t := &symbolTable{}
 		f.table = t
 		f.reopen(func(im *elfimage.Image) {
-			var err error
-			t.Symbols, t.known, err = im.DynamicSymbols()
-			t.known = t.known && err == nil
+			t.Symbols, t.known, t.err = im.DynamicSymbols()
+			t.known = t.known && t.err == nil
 		})
 		if !t.known {
+			t.Symbols = elfimage.Symbols{}
 			return
 		}
-		t.defines = map[string][]int{}
-		for i := range t.Symbols.Symbols {
+		t.first, t.next = map[string]int32{}, make([]int32, len(t.Symbols.Symbols))
+		for i := len(t.Symbols.Symbols) - 1; i > 0; i-- { // the first one is null
 			y := &t.Symbols.Symbols[i]
 			if y.Bind == elf.STB_LOCAL || y.Vis == elf.STV_HIDDEN || y.Vis == elf.STV_INTERNAL {
 				continue
@@ -39,7 +47,8 @@ func (f *File) symbols() *symbolTable {
 			}
 			switch y.Type {
 			case elf.STT_NOTYPE, elf.STT_OBJECT, elf.STT_FUNC, elf.STT_COMMON, elf.STT_TLS, elf.STT_GNU_IFUNC:
-				t.defines[y.Name] = append(t.defines[y.Name], i)
+				t.next[i] = t.first[y.Name]
+				t.first[y.Name] = int32(i)
 			}
 		}
 	})
@@ -52,7 +61,7 @@ func (f *File) symbols() *symbolTable {
 // that a version is needed of has none at all, glibc may fail at an assertion instead.
 func (t *symbolTable) takes(want *elfimage.Symbol, r elfimage.Reference, musl bool) bool {
 	versioned := 0
-	for _, i := range t.defines[want.Name] {
+	for i := t.first[want.Name]; i > 0; i = t.next[i] {
 		y := &t.Symbols.Symbols[i]
 		switch {
 		case r.PLT && !y.Defined:
@@ -63,9 +72,9 @@ func (t *symbolTable) takes(want *elfimage.Symbol, r elfimage.Reference, musl bo
 			if !y.Hidden {
 				return true
 			}
-		case want.Version.Name != "":
-			if y.Version.Hash == want.Version.Hash && y.Version.Name == want.Version.Name ||
-				y.Version.Name == "" && !y.Hidden && !want.Hidden {
+		case want.Version != nil:
+			if y.Version != nil && y.Version.Hash == want.Version.Hash && y.Version.Name == want.Version.Name ||
+				y.Version == nil && !y.Hidden && !want.Hidden {
 				return true
 			}
 		case y.Index < 3:
@@ -80,15 +89,26 @@ func (t *symbolTable) takes(want *elfimage.Symbol, r elfimage.Reference, musl bo
 // scope are the objects in which symbols of what is loaded at start are looked up, in
 // order. complete is false where the symbols of one cannot be read.
 func (s *Load) scope() (objects []*Object, complete bool) {
-	complete = true
+	total := 0
 	for _, o := range s.Objects {
 		if o.File == nil || o.missing || o != s.Main && !o.Certain() {
 			continue
 		}
-		complete = complete && o.File.symbols().known
+		t := o.File.symbols()
+		if !t.known {
+			s.SymbolsErr = fmt.Errorf("the symbols of %s cannot be read", o.Path)
+			if t.err != nil {
+				s.SymbolsErr = fmt.Errorf("%s: %w", o.Path, t.err)
+			}
+			return nil, false
+		}
+		if total += len(t.Symbols.Symbols); total > maxLoadSymbols {
+			s.SymbolsErr = fmt.Errorf("the files have more than %d dynamic symbols together", maxLoadSymbols)
+			return nil, false
+		}
 		objects = append(objects, o)
 	}
-	return objects, complete
+	return objects, true
 }
 
 // bind returns the object to which a reference of another binds, nil for none.
@@ -110,6 +130,8 @@ func local(y *elfimage.Symbol) bool {
 	return y.Bind == elf.STB_LOCAL || y.Vis != elf.STV_DEFAULT && y.Vis != elf.STV_PROTECTED || y.Vis == elf.STV_PROTECTED && y.Defined
 }
 
+var errMissing = errors.New("a library is missing")
+
 // Unused returns the libraries in DT_NEEDED of the file itself to which none of its
 // relocations binds, as ldd -u does (LD_DEBUG=unused of glibc, elf/rtld.c). What dlsym
 // looks up later is not known, nor what a library is needed for by just being loaded: its
@@ -117,6 +139,7 @@ func local(y *elfimage.Symbol) bool {
 // cannot be read.
 func (s *Load) Unused() (unused []Use, ok bool) {
 	if s.Static || len(s.Missing()) > 0 {
+		s.SymbolsErr = errMissing
 		return nil, s.Static
 	}
 	scope, complete := s.scope()
@@ -164,14 +187,18 @@ func (s *Load) Undefined() (out []Undefined, ok bool) {
 			continue // the loader has relocated itself
 		}
 		t := o.File.symbols()
-		seen := map[int]bool{}
+		seen := map[uint32]bool{}
 		for _, r := range t.References {
 			y := &t.Symbols.Symbols[r.Symbol]
 			if seen[r.Symbol] || y.Bind == elf.STB_WEAK || local(y) || s.bind(o, r, scope) != nil {
 				continue
 			}
 			seen[r.Symbol] = true
-			out = append(out, Undefined{y.Name, y.Version.Name, o})
+			version := ""
+			if y.Version != nil {
+				version = y.Version.Name
+			}
+			out = append(out, Undefined{y.Name, version, o})
 		}
 	}
 	return out, true
