@@ -69,10 +69,11 @@ let
       tests = import ./checks/hooks.nix { pkgs = pkgs.extend (import ./overlays.nix).default; };
       # go.mod asks for Go 1.25. Where nixpkgs' default is older, it may have that too.
       buildGoModule =
-        if pkgs ? buildGo125Module && !(lib.versionAtLeast pkgs.go.version "1.25") then
-          pkgs.buildGo125Module
+        if lib.versionAtLeast pkgs.go.version "1.25" then
+          pkgs.buildGoModule
         else
-          pkgs.buildGoModule;
+          pkgs.buildGo125Module
+            or (throw "cuda-runpath needs Go 1.25 and this nixpkgs has ${pkgs.go.version}: take nixos-25.11 or later");
     };
     # The one tool for users, without the others.
     hostDriver =

@@ -392,6 +392,28 @@ in
     ''
   );
 
+  # go.mod asks for Go 1.25. A nixpkgs without it is told so before anything is built.
+  goIsNewEnough =
+    let
+      withOldGo =
+        more:
+        pkgs.extend (
+          _: prev:
+          {
+            go = prev.go // {
+              version = "1.22.0";
+            };
+          }
+          // more
+        );
+    in
+    check "go" ''
+      same "evaluates with Go 1.22 alone" "${toString (evaluates (withOldGo { }).cuda-runpath.drvPath)}" ""
+      same "evaluates with Go 1.25 beside it" "${
+        toString (evaluates (withOldGo { buildGo125Module = pkgs.buildGoModule; }).cuda-runpath.drvPath)
+      }" 1
+    '';
+
   # The log names the files that were changed, and no others.
   logNamesChangedFiles = check "log" (
     let

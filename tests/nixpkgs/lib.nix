@@ -12,6 +12,7 @@ let
     ;
 in
 rec {
+  versionAtLeast = version: least: builtins.compareVersions version least >= 0;
   genAttrs =
     names: f:
     listToAttrs (

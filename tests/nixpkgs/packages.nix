@@ -288,6 +288,8 @@ in
       "gofmt"
     ]
     // {
+      # At least: what there is, go.mod says.
+      version = "1.25";
       GOOS = "linux";
       inherit (host.go) GOARCH;
       meta.platforms = lib.platforms.linux;
