@@ -15,6 +15,7 @@ type relocation struct {
 	seg       int    // index of the PT_LOAD
 	off, size uint64 // where its bytes stand before the edit
 	addr      uint64
+	align     uint64 // of the copy
 	to        uint64 // where they stand afterwards; the same where it has no .bss and can grow over the end of the file
 }
 
@@ -60,6 +61,18 @@ func (p *planner) relocatable() (*relocation, error) {
 			return nil, cannot("a section at offset %#x lies over the headers", s.Off)
 		}
 	}
+	// A killed edit leaves section headers that are ahead of .dynamic: strip would keep only what they name.
+	for _, t := range []struct {
+		tag elf.DynTag
+		typ elf.SectionType
+	}{{elf.DT_SYMTAB, elf.SHT_DYNSYM}, {elf.DT_GNU_HASH, elf.SHT_GNU_HASH}, {elf.DT_HASH, elf.SHT_HASH}, {elf.DT_VERSYM, elf.SHT_GNU_VERSYM},
+		{elf.DT_VERNEED, elf.SHT_GNU_VERNEED}, {elf.DT_VERDEF, elf.SHT_GNU_VERDEF}} {
+		d, ok := im.Dyn(t.tag)
+		i := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool { return s.Type == t.typ && s.Flags&elf.SHF_ALLOC != 0 })
+		if ok && i >= 0 && im.Sections[i].Addr != d.Val {
+			return nil, cannot("%v is %#x, and its section header says %#x", t.tag, d.Val, im.Sections[i].Addr)
+		}
+	}
 	switch holdsHeaders := seg.Filesz > 0 && (seg.Off < im.EhdrSize() || seg.Off < tableEnd && im.Phoff < seg.Off+seg.Filesz); {
 	case seg.Filesz == seg.Memsz && seg.Off+seg.Filesz <= im.size && im.size-seg.Off-seg.Filesz <= maxBetween:
 		return &relocation{seg: last, off: seg.Off, size: seg.Filesz, addr: seg.Vaddr, to: seg.Off}, nil
@@ -74,9 +87,20 @@ func (p *planner) relocatable() (*relocation, error) {
 			return nil, cannot("the last segment shares a page with the one at address %#x", q.Vaddr)
 		}
 	}
+	// The kernel and glibc ask for a place that is congruent modulo the alignment, and so
+	// for up to 2 MiB of padding: a page of the machine is enough.
+	align := min(page, im.pageSize())
 	to := alignUp(im.size, 16)
-	to += (seg.Vaddr%page + page - to%page) % page
-	return &relocation{seg: last, off: seg.Off, size: seg.Filesz, addr: seg.Vaddr, to: to}, nil
+	to += (seg.Vaddr%align + align - to%align) % align
+	return &relocation{seg: last, off: seg.Off, size: seg.Filesz, addr: seg.Vaddr, to: to, align: align}, nil
+}
+
+// pageSize is the largest page that Linux has on the machine, in bytes: x86 has one of 4 KiB.
+func (im *image) pageSize() uint64 {
+	if im.Machine == elf.EM_X86_64 || im.Machine == elf.EM_386 {
+		return elfimage.PageSize
+	}
+	return 64 << 10
 }
 
 // beginAt lets the new bytes follow the relocated segment.
@@ -119,9 +143,11 @@ func (n *newSegment) relocateSections() {
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Addr < seg.Vaddr || s.Addr+s.Size > seg.Vaddr+seg.Memsz && s.Flags&elf.SHF_TLS == 0 {
 			continue
 		}
-		switch {
-		case s.Type == elf.SHT_NOBITS && s.Flags&elf.SHF_TLS == 0, s.Off-seg.Off == s.Addr-seg.Vaddr:
+		switch tls := s.Flags&elf.SHF_TLS != 0; {
+		case s.Type == elf.SHT_NOBITS && !tls, s.Off-seg.Off == s.Addr-seg.Vaddr:
 			s.Off = r.to + s.Addr - seg.Vaddr
+		case s.Type == elf.SHT_NOBITS && tls: // .tbss takes no memory of the segment
+			s.Off = r.at(s.Off, 0)
 		}
 	}
 }
@@ -138,6 +164,9 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog, writable bool) error {
 	}
 	seg.Off, seg.Filesz = r.to, n.addr+uint64(len(n.data))-seg.Vaddr
 	seg.Memsz = seg.Filesz
+	if !r.stays() && seg.Align > r.align {
+		seg.Align = r.align
+	}
 	n.p.im.fitTable(progs)
 	for i := range before { // a new one stands behind them
 		if q := &progs[i]; i != r.seg && q.Type != elf.PT_LOAD && q.Off == before[i].Off && (q.Filesz > 0 || q.Type == elf.PT_TLS) &&

@@ -191,6 +191,9 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 		switch {
 		case q.Type == elf.PT_LOAD && n.Off >= e.im.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz: // moved in the file, .bss with it: check compares the bytes
 			n.Off, n.Filesz, n.Memsz = q.Off, q.Filesz, q.Memsz
+			if n.Align >= elfimage.PageSize && n.Align < q.Align {
+				n.Align = q.Align
+			}
 			if n.Flags&elf.PF_X == 0 {
 				n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
 			}

@@ -409,7 +409,12 @@ func (c *comparison) relocated(p, q segment) bool {
 			return false
 		}
 	}
-	same := q.vaddr == p.vaddr && q.paddr == p.paddr && q.align == p.align && (q.flags == p.flags || c.holdsNewDynamic(q) && q.flags == p.flags|flagW && q.flags&flagX == 0)
+	// An alignment of more than a page of the machine only asks for padding in the file.
+	page := uint64(64 << 10)
+	if c.a.head.machine == machineAMD64 || c.a.head.machine == machine386 {
+		page = 4 << 10
+	}
+	same := q.vaddr == p.vaddr && q.paddr == p.paddr && (q.align == p.align || q.align == page && p.align > page) && (q.flags == p.flags || c.holdsNewDynamic(q) && q.flags == p.flags|flagW && q.flags&flagX == 0)
 	return same && q.off != p.off && q.off >= uint64(len(c.a.data)) && q.filesz == q.memsz && q.memsz >= p.memsz
 }
 
