@@ -72,6 +72,7 @@ const exitStatus = "\n\nExit status: 0 all is well; 1 something failed or a chec
 // args is what stands after the flags in the synopsis.
 func New(name, args, usage, description string) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
+	cli.VersionPrinter = func(c *cli.Context) { _ = printVersion(c.App) }
 	app := &cli.App{
 		Name:                      name,
 		HelpName:                  name,

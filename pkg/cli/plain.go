@@ -4,19 +4,23 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 
 	"github.com/urfave/cli/v2"
 )
 
 // plain reads a command line that has nothing but flags of the app, each with a single
-// value, and arguments, flags first. It returns what carries it out, or nil where cli has
-// the answer: --help, a list flag, an unknown flag, a value that is wrong.
+// value, and arguments, flags first; or --version alone. It returns what carries it out, or
+// nil where cli has the answer: --help, a list flag, an unknown flag, a value that is wrong.
 //
 // Packages call a tool once for each file. There, what cli does for each flag before it
 // reads the first one (a regular expression on the name, the environment, categories for
 // the help) takes longer than the edit. The flags are the same definitions.
 func plain(ctx context.Context, app *cli.App, args []string) func() error {
+	if len(args) == 3 && args[1] == "--version" && args[2] == "--" {
+		return func() error { return printVersion(app) }
+	}
 	if app.Commands != nil || len(args) == 0 || completes(args) {
 		return nil
 	}
@@ -46,6 +50,11 @@ func plain(ctx context.Context, app *cli.App, args []string) func() error {
 	c := cli.NewContext(&cli.App{Name: app.Name, Writer: app.Writer, ErrWriter: app.ErrWriter}, set, nil)
 	c.Context = ctx
 	return func() error { return app.Action(c) }
+}
+
+func printVersion(app *cli.App) error {
+	_, err := fmt.Fprintf(app.Writer, "%s version %s\n", app.Name, app.Version)
+	return err
 }
 
 // define makes flags of the set from a definition. It reports whether it knows the kind.

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,7 +58,7 @@ func TestPlainReadsWhatCLIReads(t *testing.T) {
 					words = append(words, "-"+n, "--"+n, "--"+n+"=", "--"+n+"=true", "--"+n+"=0", "--"+n+"=x,y", "--"+n+"=1")
 				}
 			}
-			words = append(words, "a", "b c", "", "-", "--", "-vq", "-vx", "--help", "-h", "--version", "--nothing", "warn", "3", "0x10", "-1", "---json", "--=x", "é")
+			words = append(words, "a", "b c", "", "-", "--", "-vq", "-vx", "--help", "-h", "--nothing", "warn", "3", "0x10", "-1", "---json", "--=x", "é")
 			both := 0
 			check := func(t interface{ Fatalf(string, ...any) }, words ...string) {
 				app := make()
@@ -94,6 +96,31 @@ func TestPlainReadsWhatCLIReads(t *testing.T) {
 				t.Error("plain read none of them")
 			}
 		})
+	}
+}
+
+// Both print the version in the same words, to the writer of the app.
+func TestPlainPrintsTheVersion(t *testing.T) {
+	for name, make := range leaves() {
+		var plainly, byCLI bytes.Buffer
+		app := make()
+		app.Writer = &plainly
+		args := flagsFirst(app.Flags, nil, []string{name, "--version"})
+		action := plain(context.Background(), app, args)
+		if action == nil {
+			t.Fatalf("%q: left to cli", args)
+		}
+		if err := action(); err != nil {
+			t.Fatal(err)
+		}
+		app = make()
+		app.Writer = &byCLI
+		if err := app.Run(args); err != nil {
+			t.Fatal(err)
+		}
+		if plainly.String() != byCLI.String() || !strings.HasPrefix(plainly.String(), name+" version ") {
+			t.Errorf("%s: %q, cli %q", name, plainly.String(), byCLI.String())
+		}
 	}
 }
 
