@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-func TestFlagsMayStandBehindTheArguments(t *testing.T) {
+func TestFlagsMayFollowTheArguments(t *testing.T) {
 	flags := append([]cli.Flag{&cli.StringSliceFlag{KeepSpace: true, Name: "stub"}}, treeFlags()...)
 	commands := []*cli.Command{{Name: "add", Flags: append([]cli.Flag{&cli.BoolFlag{Name: "first"}}, flags...)}}
 	for _, c := range []struct{ in, want []string }{

@@ -11,7 +11,7 @@ import (
 const anchorName = "dynstr"
 
 // anchorSection returns the index of the section that an earlier edit put over the
-// hole behind the program headers, or -1.
+// hole after the program headers, or -1.
 func (im *image) anchorSection() int {
 	if im.Type != elf.ET_EXEC {
 		return -1
@@ -64,7 +64,7 @@ func (im *image) SectionNamed(i int, name string) bool {
 }
 
 // anchor gives the first hole that an edit leaves a section, at which patchelf
-// stops: what is free behind the program headers, which end at offset from, once
+// stops: what is free after the program headers, which end at offset from, once
 // some blocks have moved away; where that is nothing, the place of the string table,
 // if that moves.
 func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) {

@@ -256,11 +256,11 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 		}
 		const padding = 16 // bytes: see check
 		if uint64(len(b)) >= padding && len(im.Sections) == 0 && !im.hasRoom() {
-			return cannot("unknown data behind the program headers at offset %#x", free)
+			return cannot("unknown data after the program headers at offset %#x", free)
 		}
 		for i, c := range b {
 			if c != 0 && (c != 'X' && c != 'Z' || len(im.Sections) == 0) {
-				return cannot("unknown data behind the program headers at offset %#x", free+uint64(i))
+				return cannot("unknown data after the program headers at offset %#x", free+uint64(i))
 			}
 		}
 		return nil
@@ -279,7 +279,7 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 			b.rank, b.movable = rankDynamic, true
 		}
 		if !b.movable || b.off < from {
-			return nil, cannot("the data behind the program headers at offset %#x cannot move", b.off)
+			return nil, cannot("the data after the program headers at offset %#x cannot move", b.off)
 		}
 		if err := unused(b.off); err != nil {
 			return nil, err
@@ -376,7 +376,7 @@ func (p *planner) unreferenced(blocks ...block) error {
 		}
 	})
 	if err == nil && named {
-		err = cannot("a dynamic symbol names the data behind the program headers")
+		err = cannot("a dynamic symbol names the data after the program headers")
 	}
 	return err
 }

@@ -29,28 +29,28 @@ type shape struct {
 	rpath      string
 	needed     []string
 	pathFirst  bool     // the run path stands before DT_NEEDED
-	tableFirst bool     // the string table stands right behind the program headers
+	tableFirst bool     // the string table is right after the program headers
 	symbols    []string // names of dynamic symbols
 	share      bool     // let the symbols share the tail of the run path
-	spare      int      // dynamic entries behind the terminator
+	spare      int      // dynamic entries after the terminator
 	relacount  bool
 
 	relacountFirst bool // DT_RELACOUNT stands before all others
 	rldMap         bool // DT_MIPS_RLD_MAP_REL, which counts from its own entry
-	pad            int  // bytes of zeros behind .dynstr
+	pad            int  // bytes of zeros after .dynstr
 	bss            uint64
 	noSections     bool
 	null           bool // a PT_NULL entry
-	code           bool // instructions stand right behind the program headers
+	code           bool // instructions are right after the program headers
 	align          uint64
 	tail           string // appended data
 	typeOfDyn      elf.SectionType
 	owner          string // of the note, 3 letters; "": GNU
-	cache          string // a resolution cache of patchelf's behind the note, or where note is 0 alone
+	cache          string // a resolution cache of patchelf's after the note, or where note is 0 alone
 	emptyHash      bool   // DT_GNU_HASH without a symbol in place of DT_HASH
-	after          string // live bytes right behind .dynamic
+	after          string // live bytes right after .dynamic
 	skew           uint64 // bytes by which .dynamic stands further on
-	versions       bool   // .gnu.version stands right behind the program headers
+	versions       bool   // .gnu.version is right after the program headers
 	noStack        bool   // no PT_GNU_STACK
 	junk           bool   // what follows .dynamic's DT_NULL is not zero
 }

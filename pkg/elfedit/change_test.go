@@ -348,7 +348,7 @@ func TestStackHeaderIsAdded(t *testing.T) {
 					im := parse(t, old)
 					view := viewOf(t, im)
 					if l.code && (l.typ != elf.ET_EXEC || i > 0) { // there is no place, and no header to give up its own
-						if _, err := im.plan(c); err == nil || !strings.Contains(err.Error(), "behind the program headers") {
+						if _, err := im.plan(c); err == nil || !strings.Contains(err.Error(), "after the program headers") {
 							t.Errorf("got %v", err)
 						}
 						continue

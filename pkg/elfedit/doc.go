@@ -14,14 +14,14 @@
 //     byte with another and no entry of .dynamic changes;
 //  1. the room that an earlier edit left in the string table: one string and one
 //     dynamic entry change;
-//  2. zeros between the end of a segment and the next page, behind the string table
+//  2. zeros between the end of a segment and the next page, after the string table
 //     or with a copy of it: the file does not grow;
-//  3. behind the string table where its segment ends what is loaded: the sections
-//     and section headers behind it move on;
+//  3. after the string table where its segment ends what is loaded: the sections
+//     and section headers after it move on;
 //  4. a new PT_LOAD at the end of the file with a copy of the string table. The
-//     program header table grows where it stands, and the small sections behind it
+//     program header table grows where it stands, and the small sections after it
 //     (notes, .interp, .hash, .gnu.hash, .dynsym) move along into the new segment.
-//     Where code stands behind the table, a program header that says nothing new
+//     Where code comes after the table, a program header that says nothing new
 //     gives up its place;
 //  5. where there is none, or notes would have to move whose place may count, the end
 //     of the segment that is last in memory. That gets another place in the file, where
@@ -33,7 +33,7 @@
 // at once, and the hole that it leaves gets a section, "dynstr": patchelf before
 // 0.19 would take the hole for room that it has, and break the program.
 //
-// The table is never moved: GNU strip and objcopy write it back behind the ELF
+// The table is never moved: GNU strip and objcopy write it back after the ELF
 // header, and kernels before 5.18 compute AT_PHDR from e_phoff. A file that has no spare
 // dynamic entry gives up DT_RELACOUNT, which is a hint, or its .dynamic moves too.
 // A longer interpreter goes into a new segment, and so does the table of needed

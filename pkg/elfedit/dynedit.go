@@ -102,7 +102,7 @@ func (s *dynScript) writes() []write {
 		at := s.im.DynOff + uint64(st.index)*es
 		b := s.im.Bytes(es)
 		s.encode(b, st.Dyn)
-		was, known := elf.DT_NULL, st.index < len(now) // behind the terminator may be anything, which nobody reads
+		was, known := elf.DT_NULL, st.index < len(now) // after the terminator may be anything, which nobody reads
 		if known {
 			was, now[st.index] = now[st.index].Tag, st.Dyn
 		} else if st.index == len(now) {

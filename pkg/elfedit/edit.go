@@ -82,7 +82,7 @@ func (e *Edit) perform(w Writer, wr write) error {
 	}
 	buf := make([]byte, min(wr.n, 1<<20))
 	for done := uint64(0); done < wr.n; {
-		if data := e.im.NextData(wr.from+done) - wr.from; data > done { // a hole stays one: what is copied goes behind the end of the file
+		if data := e.im.NextData(wr.from+done) - wr.from; data > done { // a hole stays one: what is copied goes after the end of the file
 			done = min(data, wr.n)
 			if done == wr.n {
 				return w.Truncate(int64(wr.off + wr.n))

@@ -14,30 +14,30 @@ import (
 
 // shapes are the kinds of files that differ in where a new run path can go.
 var shapes = map[string]shape{
-	"program":                    plain(),
-	"library":                    plain().with(func(l *shape) { l.program = false }),
-	"library without a note":     plain().with(func(l *shape) { l.program, l.note = false, 0 }),
-	"program not PIE":            plain().with(func(l *shape) { l.typ = elf.ET_EXEC }),
-	"padding behind the strings": plain().with(func(l *shape) { l.pad = 3000 }),
-	"old run path":               plain().with(func(l *shape) { l.runpath = "/old/one:/old/two" }),
-	"DT_RPATH only":              plain().with(func(l *shape) { l.rpath = "/old/rpath" }),
-	"both tags":                  plain().with(func(l *shape) { l.rpath, l.runpath = "/old/rpath", "/old/runpath" }),
+	"program":                   plain(),
+	"library":                   plain().with(func(l *shape) { l.program = false }),
+	"library without a note":    plain().with(func(l *shape) { l.program, l.note = false, 0 }),
+	"program not PIE":           plain().with(func(l *shape) { l.typ = elf.ET_EXEC }),
+	"padding after the strings": plain().with(func(l *shape) { l.pad = 3000 }),
+	"old run path":              plain().with(func(l *shape) { l.runpath = "/old/one:/old/two" }),
+	"DT_RPATH only":             plain().with(func(l *shape) { l.rpath = "/old/rpath" }),
+	"both tags":                 plain().with(func(l *shape) { l.rpath, l.runpath = "/old/rpath", "/old/runpath" }),
 	"string table first, as patchelf leaves it": plain().with(func(l *shape) {
 		l.typ, l.tableFirst, l.runpath = elf.ET_EXEC, true, "/old/one:/old/two"
 	}),
 	"shared tail":                                           plain().with(func(l *shape) { l.runpath, l.symbols, l.share = "/nix/store/malloc", []string{"x", "malloc"}, true }),
 	"no spare entry, DT_RELACOUNT":                          plain().with(func(l *shape) { l.spare, l.relacount = 0, true }),
 	"no spare entry at all":                                 plain().with(func(l *shape) { l.spare = 0 }),
-	"data behind .dynamic, no spare entry":                  plain().with(func(l *shape) { l.spare, l.after = 0, "alive "+strings.Repeat("!", 200) }),
+	"data after .dynamic, no spare entry":                   plain().with(func(l *shape) { l.spare, l.after = 0, "alive "+strings.Repeat("!", 200) }),
 	"no section headers":                                    plain().with(func(l *shape) { l.noSections = true }),
 	"no section headers, library":                           plain().with(func(l *shape) { l.noSections, l.program = true, false }),
 	"unused program header":                                 plain().with(func(l *shape) { l.null = true }),
 	"program that is not PIE with an unused program header": plain().with(func(l *shape) { l.typ, l.null = elf.ET_EXEC, true }),
-	"code behind the headers":                               plain().with(func(l *shape) { l.typ, l.code = elf.ET_EXEC, true }),
-	"code behind the headers, .bss":                         plain().with(func(l *shape) { l.code, l.bss, l.after = true, 9000, "alive "+strings.Repeat("!", 200) }),
-	"code behind the headers, appended data":                plain().with(func(l *shape) { l.code, l.bss, l.tail = true, 100, "PAYLOAD"+strings.Repeat("x", 5000)+"END" }),
-	"code behind the headers, no spare entry":               plain().with(func(l *shape) { l.code, l.spare, l.runpath = true, 0, "/old/one:/old/two" }),
-	"code behind the headers, no section headers, i386": plain().with(func(l *shape) {
+	"code after the headers":                                plain().with(func(l *shape) { l.typ, l.code = elf.ET_EXEC, true }),
+	"code after the headers, .bss":                          plain().with(func(l *shape) { l.code, l.bss, l.after = true, 9000, "alive "+strings.Repeat("!", 200) }),
+	"code after the headers, appended data":                 plain().with(func(l *shape) { l.code, l.bss, l.tail = true, 100, "PAYLOAD"+strings.Repeat("x", 5000)+"END" }),
+	"code after the headers, no spare entry":                plain().with(func(l *shape) { l.code, l.spare, l.runpath = true, 0, "/old/one:/old/two" }),
+	"code after the headers, no section headers, i386": plain().with(func(l *shape) {
 		l.code, l.noSections, l.class, l.machine, l.bss = true, true, elf.ELFCLASS32, elf.EM_386, 300
 	}),
 	".bss":                     plain().with(func(l *shape) { l.bss = 1 << 30 }),
@@ -96,7 +96,7 @@ func loaderView(im *image) (string, error) {
 			fmt.Fprintf(&b, "note %x %v\n", note, ok)
 		}
 	}
-	for _, p := range im.Progs { // what stands behind .dynamic
+	for _, p := range im.Progs { // what comes after .dynamic
 		if p.Type == elf.PT_LOAD && p.Flags == elf.PF_R|elf.PF_W {
 			data, ok := im.Memory(p.Vaddr, p.Filesz)
 			if i := bytes.Index(data, []byte("alive ")); i >= 0 {
@@ -415,7 +415,7 @@ func TestOldRunPathIsScrubbed(t *testing.T) {
 	}
 }
 
-// patchelf 0.15 and newer, and BOLT, move the program headers behind the string table.
+// patchelf 0.15 and newer, and BOLT, move the program headers after the string table.
 func TestOldRunPathIsScrubbedBeforeTheHeaders(t *testing.T) {
 	const secret = "/nix/store/00000000000000000000000000000000-cuda_cudart-stubs/lib"
 	b := plain().with(func(l *shape) { l.runpath = secret }).build(t)
@@ -474,7 +474,7 @@ func TestAppendedDataIsFoundBothWays(t *testing.T) {
 	}
 }
 
-// The segment of an earlier edit grows in place, and what was appended behind it
+// The segment of an earlier edit grows in place, and what was appended after it
 // must not be where it grows to.
 func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {
 	const payload = "PAYLOAD of a later packer END"
@@ -495,10 +495,10 @@ func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {
 	}
 }
 
-// strip puts .comment and .symtab behind our segment, which then does not end the
+// strip puts .comment and .symtab after our segment, which then does not end the
 // file any more; they move on when it grows.
-func TestSectionsBehindOurSegmentMoveOn(t *testing.T) {
-	for _, name := range []string{"library", "code behind the headers", "mips, both tags", "appended data"} {
+func TestSectionsAfterOurSegmentMoveOn(t *testing.T) {
+	for _, name := range []string{"library", "code after the headers", "mips, both tags", "appended data"} {
 		b := edit(t, shapes[name].build(t), setPath(elf.DT_RUNPATH, lists[1]))
 		b = addSection(parse(t, b), b, elfimage.Section{Type: elf.SHT_NOBITS, Flags: elf.SHF_ALLOC, Addr: 1 << 30, Size: 8}, "")
 		b = addSection(parse(t, b), b, elfimage.Section{Type: elf.SHT_PROGBITS, Addralign: 1}, ".comment of a strip")
@@ -573,7 +573,7 @@ func TestSegmentEndsWithZeros(t *testing.T) {
 		if zeros == 4 { // not zeros any more
 			b[end+2] = 1
 			if ends, err := (&planner{im: parse(t, b)}).endsSegment(before.Segment(before.StrAddr, before.StrSize)); ends || err != nil {
-				t.Errorf("data behind the string table: %v, %v", ends, err)
+				t.Errorf("data after the string table: %v, %v", ends, err)
 			}
 		}
 	}
@@ -597,7 +597,7 @@ func TestSegmentIsNotLeftEmpty(t *testing.T) {
 }
 
 // patchelf pulls everything up to the string table, or to a section that cannot
-// move, to the front of a program that is not PIE. There must be one behind the
+// move, to the front of a program that is not PIE. There must be one after the
 // program headers, wherever the table went.
 func TestHoleHasASection(t *testing.T) {
 	exec := plain().with(func(l *shape) { l.typ = elf.ET_EXEC })
@@ -605,14 +605,14 @@ func TestHoleHasASection(t *testing.T) {
 		shape
 		wanted bool
 	}{
-		"program":                 {exec, true},
-		"32 bits, big-endian":     {exec.with(func(l *shape) { l.class, l.order, l.machine = elf.ELFCLASS32, bigOrder, elf.EM_PPC }), true},
-		"an unused header":        {exec.with(func(l *shape) { l.null = true }), true},
-		"padding":                 {exec.with(func(l *shape) { l.tableFirst, l.pad = true, 400000 }), true},
-		"the string table first":  {exec.with(func(l *shape) { l.tableFirst = true }), true},
-		"code behind the headers": {exec.with(func(l *shape) { l.code, l.null = true, true }), false},
-		"PIE":                     {plain(), false},
-		"no section headers":      {exec.with(func(l *shape) { l.noSections = true }), false},
+		"program":                {exec, true},
+		"32 bits, big-endian":    {exec.with(func(l *shape) { l.class, l.order, l.machine = elf.ELFCLASS32, bigOrder, elf.EM_PPC }), true},
+		"an unused header":       {exec.with(func(l *shape) { l.null = true }), true},
+		"padding":                {exec.with(func(l *shape) { l.tableFirst, l.pad = true, 400000 }), true},
+		"the string table first": {exec.with(func(l *shape) { l.tableFirst = true }), true},
+		"code after the headers": {exec.with(func(l *shape) { l.code, l.null = true, true }), false},
+		"PIE":                    {plain(), false},
+		"no section headers":     {exec.with(func(l *shape) { l.noSections = true }), false},
 	} {
 		old := c.build(t)
 		before := parse(t, old)
@@ -769,7 +769,7 @@ func TestZerosInTheWayStay(t *testing.T) {
 	}
 }
 
-func TestZerosBehindTheImageAreNoPayload(t *testing.T) {
+func TestZerosAfterTheImageAreNoPayload(t *testing.T) {
 	b := append(plain().build(t), make([]byte, 100_000)...)
 	if after := edit(t, b, setPath(elf.DT_RUNPATH, lists[1])); len(after) > len(b)+20_000 {
 		t.Errorf("grew from %d to %d bytes", len(b), len(after))
@@ -792,14 +792,14 @@ func TestPaddingThatHoldsSomethingStays(t *testing.T) {
 		for _, list := range lists {
 			now := edit(t, b, setPath(elf.DT_RUNPATH, list))
 			if got := string(now[end+uint64(at):][:len(mark)]); got != mark {
-				t.Errorf("%d bytes behind the segment: %q instead of %q, with a run path of %d bytes", at, got, mark, len(list))
+				t.Errorf("%d bytes after the segment: %q instead of %q, with a run path of %d bytes", at, got, mark, len(list))
 			}
 		}
 	}
 }
 
 func TestPaddingTakesNoSpace(t *testing.T) {
-	b := shapes["padding behind the strings"].build(t)
+	b := shapes["padding after the strings"].build(t)
 	if after := edit(t, b, setPath(elf.DT_RUNPATH, lists[1])); len(after) != len(b) {
 		t.Errorf("grew from %d to %d bytes", len(b), len(after))
 	}

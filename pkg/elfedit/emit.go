@@ -175,9 +175,9 @@ func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]w
 		im.PutWord(ehdr[24+2*w:], shoff)
 	}
 	if sections != len(im.Sections) {
-		im.Order.PutUint16(ehdr[24+3*w+12:], uint16(sections)) // behind e_phnum and e_shentsize
+		im.Order.PutUint16(ehdr[24+3*w+12:], uint16(sections)) // after e_phnum and e_shentsize
 	}
-	im.Order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // behind e_flags, e_ehsize, e_phentsize
+	im.Order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // after e_flags, e_ehsize, e_phentsize
 	table := im.Bytes(uint64(len(progs)) * im.PhdrSize())
 	for i, q := range progs {
 		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)

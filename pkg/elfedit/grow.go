@@ -9,7 +9,7 @@ import (
 
 // A relocation is the last segment in memory, which gets another place in the file: a
 // copy at the end, where it can grow. Its addresses stay, and no program header is
-// added. It is the place for what is new where nothing behind the program header table
+// added. It is the place for what is new where nothing after the program header table
 // can move: code, constants, notes whose place counts.
 type relocation struct {
 	seg       int    // index of the PT_LOAD
@@ -23,7 +23,7 @@ type relocation struct {
 // included, which the file holds from then on.
 const maxRelocated = 64 << 20
 
-// maxBetween bounds what a segment maps of the bytes behind it to reach the end of the file.
+// maxBetween bounds what a segment maps of the bytes after it to reach the end of the file.
 const maxBetween = 1 << 20
 
 // stays reports whether the segment grows where it stands.
@@ -168,7 +168,7 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog, writable bool) error {
 		seg.Align = r.align
 	}
 	n.p.im.fitTable(progs)
-	for i := range before { // a new one stands behind them
+	for i := range before { // a new one comes after them
 		if q := &progs[i]; i != r.seg && q.Type != elf.PT_LOAD && q.Off == before[i].Off && (q.Filesz > 0 || q.Type == elf.PT_TLS) &&
 			r.holds(q.Off, q.Filesz) && q.Off-r.off == q.Vaddr-r.addr {
 			q.Off = r.at(q.Off, q.Filesz)

@@ -11,7 +11,7 @@ import (
 
 // A linker script can let PT_INTERP begin with what stands before .interp (patchelf's
 // test contiguous-note-sections has a note there): that stays as it is.
-func TestInterpreterBehindSomethingElse(t *testing.T) {
+func TestInterpreterAfterSomethingElse(t *testing.T) {
 	l := plain().with(func(l *shape) { l.versions = true })
 	b := l.build(t)
 	im := parse(t, b)
@@ -37,7 +37,7 @@ func TestInterpreterBehindSomethingElse(t *testing.T) {
 }
 
 // Another tool can have moved the program headers into the segment that is last, with
-// data behind them (patchelf's test pht-collision): that segment grows where it stands.
+// data after them (patchelf's test pht-collision): that segment grows where it stands.
 func TestSegmentThatHoldsTheHeadersGrows(t *testing.T) {
 	b := plain().with(func(l *shape) {
 		l.program, l.after = false, strings.Repeat("H", 5*phdr64)+"alive "+strings.Repeat("!", 200)

@@ -8,7 +8,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// sparse is a file in memory with a hole behind data, and data behind that.
+// sparse is a file in memory with a hole after data, and data after that.
 type sparse struct {
 	head, tail []byte
 	size       int64
@@ -50,7 +50,7 @@ func (s *sparse) WriteAt(p []byte, off int64) (int, error) {
 
 func (s *sparse) Truncate(size int64) error { s.end = size; return nil }
 
-// A hole of gigabytes behind the image is neither searched nor copied.
+// A hole of gigabytes after the image is neither searched nor copied.
 func TestHolesAreHoles(t *testing.T) {
 	for _, tail := range []string{"", "tail"} {
 		b := shapes["library"].build(t)

@@ -131,7 +131,7 @@ func TestMalformed(t *testing.T) {
 		"PT_LOAD misaligned": {func(d damage) { d.prog(elf.PT_LOAD, 1, func(p *elfimage.Prog) { p.Vaddr++ }) },
 			fmt.Sprintf("PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo 0x1000 (offset %#x)", im.Progs[3].Vaddr+1, im.Progs[3].Off, load2)},
 		"PT_LOAD order": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Vaddr = 1 << 30 }) },
-			fmt.Sprintf("PT_LOAD at address %#x stands behind the one at 0x40000000 (offset %#x)", im.Progs[3].Vaddr, load2)},
+			fmt.Sprintf("PT_LOAD at address %#x comes after the one at 0x40000000 (offset %#x)", im.Progs[3].Vaddr, load2)},
 		"PT_LOAD overlap": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Memsz = 1 << 20 }) },
 			fmt.Sprintf("PT_LOAD at address %#x overlaps the one at 0x0 and maps other bytes (offset %#x)", im.Progs[3].Vaddr, load2)},
 		"PT_DYNAMIC outside": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Filesz = 1 << 40 }) },
@@ -160,7 +160,7 @@ func TestMalformed(t *testing.T) {
 			e, _ := d.im.Dyn(elf.DT_HASH)
 			littleOrder.PutUint32(d.b[e.Val+4:], math.MaxUint32)
 		}, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.DynOff)},
-		"sections overlapping": {func(d damage) { d.section(".hash", func(s *elfimage.Section) { s.Off, s.Size = 0, 1<<40 }) }, "no room for what is new: the data behind the program headers at offset 0x0 cannot move"},
+		"sections overlapping": {func(d damage) { d.section(".hash", func(s *elfimage.Section) { s.Off, s.Size = 0, 1<<40 }) }, "no room for what is new: the data after the program headers at offset 0x0 cannot move"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bytes.Clone(base)

@@ -82,7 +82,7 @@ func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (uint64, error) {
 }
 
 // inPadding places the new run path in the zeros between the end of a segment and
-// the next page: behind the string table where it ends its segment, else together
+// the next page: after the string table where it ends its segment, else together
 // with a copy of the whole table. The file does not grow.
 func (p *planner) inPadding() (*layout, error) {
 	list := p.goal.blob
@@ -178,7 +178,7 @@ func (p *planner) extend(seg *elfimage.Prog, gap, n uint64) (*layout, error) {
 	return l, nil
 }
 
-// moveTable copies the table to the n zero bytes behind a segment.
+// moveTable copies the table to the n zero bytes after a segment.
 func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
 	skip := uint64(0)
@@ -212,7 +212,7 @@ func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 // deadTable is the table that a moved one leaves behind, unless some other
 // section lies over it. Names in it would else stay in the file for ever, also
 // after another tool has changed them. What stands before offset from is in use
-// again: the program headers grow into a table right behind them.
+// again: the program headers grow into a table right after them.
 func (p *planner) deadTable(from uint64) []span {
 	own := p.im.StringSection()
 	for i := range p.im.Sections {
@@ -222,7 +222,7 @@ func (p *planner) deadTable(from uint64) []span {
 		}
 	}
 	start, end := p.im.StrOff, p.im.StrOff+p.im.StrSize
-	if p.im.Phoff < start { // else another tool has moved the headers behind it
+	if p.im.Phoff < start { // else another tool has moved the headers after it
 		start = max(start, from)
 	}
 	if start >= end {

@@ -21,7 +21,7 @@ const (
 	roomHead   = 1 + len(roomMark) + roomDigits + 1
 )
 
-// A room is the bytes behind a marker.
+// A room is the bytes after a marker.
 type room struct {
 	off, size uint64 // in the string table, bytes
 }

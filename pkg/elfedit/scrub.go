@@ -100,7 +100,7 @@ func (p *planner) unshared(retired []uint64) ([]span, error) {
 	return out, nil
 }
 
-// stringStart returns the offset behind the last NUL before off.
+// stringStart returns the offset after the last NUL before off.
 func (p *planner) stringStart(off uint64) (uint64, error) {
 	for end := off; end > 0; {
 		start := end - min(end, 512)

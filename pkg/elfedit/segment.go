@@ -16,7 +16,7 @@ import (
 // its parent and loses the PT_LOAD.
 const segmentHead = 64
 
-// A trailer is what stands behind the last segment: sections that are not loaded,
+// A trailer is what comes after the last segment: sections that are not loaded,
 // the section headers, and what somebody appended to the file.
 type trailer struct {
 	sections []elfimage.Section // with their new places
@@ -28,14 +28,14 @@ type trailer struct {
 const maxMoving = 64 << 10 // sections that move along, bytes in all
 
 // trailer describes what has to follow a segment that is to end the file, with the
-// sections that stand behind offset end now.
+// sections that come after offset end now.
 func (p *planner) trailer(end uint64) (*trailer, error) {
 	im := p.im
 	t := &trailer{sections: append([]elfimage.Section(nil), im.Sections...), tailOff: im.imageEnd()}
 	left := uint64(maxMoving)
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		// patchelf insists on a section behind the string table in an ET_EXEC file
+		// patchelf insists on a section after the string table in an ET_EXEC file
 		// (rewriteSectionsExecutable), so the section names go with the headers.
 		names := i == int(im.Shstrndx) && s.Type == elf.SHT_STRTAB
 		if (names || s.Off >= end) && s.HasBytes() && s.Flags&elf.SHF_ALLOC == 0 && s.Addralign <= 64 &&
@@ -75,7 +75,7 @@ func (im *image) zeros(off, n uint64) (bool, error) {
 	return true, nil
 }
 
-// write lays the trailer out behind offset end. What it returns follows end directly;
+// write lays the trailer out after offset end. What it returns follows end directly;
 // appended data comes as a copy, so that it is found from its old offset as well as
 // from the end.
 func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
@@ -112,7 +112,7 @@ func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 }
 
 // inLastSegment lets the segment that ends the file grow where the string table
-// ends it: only little that is not loaded stands behind it, and that moves on.
+// ends it: only little that is not loaded comes after it, and that moves on.
 func (p *planner) inLastSegment() (*layout, error) {
 	im := p.im
 	seg := im.Segment(im.StrAddr, im.StrSize)
@@ -140,14 +140,14 @@ func (p *planner) inLastSegment() (*layout, error) {
 	if im.Phoff > end {
 		return nil, nil
 	}
-	if alive, err := im.unownedBehind(end); alive || err != nil {
+	if alive, err := im.unownedAfter(end); alive || err != nil {
 		return nil, err
 	}
 	const most = 64 << 10 // appended data that is worth a move of the same distance
 	if t.tail > most {
 		return nil, nil
 	}
-	// By at least what stands behind, so that the new copies lie beyond the old
+	// By at least what comes after, so that the new copies lie beyond the old
 	// end of the file and a failed write can be taken back; and by as much again
 	// as the room had, so that growing stops soon.
 	n := max(uint64(roomHead)+roomFor(len(p.goal.blob)), im.size-end)
@@ -171,7 +171,7 @@ func (p *planner) inLastSegment() (*layout, error) {
 	if i := im.StringSection(); i >= 0 {
 		t.sections[i].Size = end + n - im.StrOff
 	}
-	for i := range t.sections { // eu-strip gives .bss an offset behind what it keeps
+	for i := range t.sections { // eu-strip gives .bss an offset after what it keeps
 		if s := &t.sections[i]; s.Type == elf.SHT_NOBITS && s.Off >= end {
 			s.Off = end + n
 		}
@@ -187,9 +187,9 @@ func (p *planner) inLastSegment() (*layout, error) {
 	return l, nil
 }
 
-// unownedBehind reports whether bytes that no header names stand between an offset and
+// unownedAfter reports whether bytes that no header names stand between an offset and
 // the end of what headers do name: somebody's data, before another tool's.
-func (im *image) unownedBehind(end uint64) (bool, error) {
+func (im *image) unownedAfter(end uint64) (bool, error) {
 	last := im.imageEnd()
 	for _, o := range append(im.Owners(), elfimage.Owner{Off: last}) {
 		if o.Off > end {
@@ -206,7 +206,7 @@ func (im *image) unownedBehind(end uint64) (bool, error) {
 
 // inNewSegment appends a PT_LOAD to the file: the string table with room, and
 // whatever stands where the program header table has to grow. The table itself
-// stays where it is: strip and objcopy write it back behind the ELF header, and
+// stays where it is: strip and objcopy write it back after the ELF header, and
 // kernels before 5.18 compute AT_PHDR from e_phoff. Where it cannot grow, the last
 // segment becomes longer instead: see relocation.
 func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
@@ -304,7 +304,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 }
 
 // A headerPlace is what a layout needs for one more segment: a program header whose
-// place it takes, or blocks behind the table that make room for one, or a segment that
+// place it takes, or blocks after the table that make room for one, or a segment that
 // becomes longer instead.
 type headerPlace struct {
 	null      int // index of the program header that gives up its place, or -1
@@ -369,7 +369,7 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 }
 
 // tableFits reports whether a layout's program headers fit without anything moving: in
-// the place that the table has, or over zeros behind it that belong to nobody.
+// the place that the table has, or over zeros after it that belong to nobody.
 func (p *planner) tableFits(l *layout) bool {
 	im := p.im
 	if len(l.progs) <= len(im.Progs) {
@@ -387,7 +387,7 @@ func (p *planner) tableFits(l *layout) bool {
 	return true
 }
 
-// tableEnd is the offset behind the program headers.
+// tableEnd is the offset after the program headers.
 func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.PhdrSize() }
 
 // alsoMoving adds to the blocks that make room for a program header those that a
@@ -491,7 +491,7 @@ func lendable(progs []elfimage.Prog) int {
 }
 
 // expendable returns a program header that the file can do without for good, or
-// -1. It is the way out where code or constants stand right behind the table, as a
+// -1. It is the way out where code or constants are right after the table, as a
 // linker script can have it (node's .rodata: NixOS/patchelf 531) and gold --rosegment.
 //
 // On x86, glibc takes the properties from PT_NOTE where there is no
@@ -533,7 +533,7 @@ type newSegment struct {
 	relocated *relocation // the segment whose end this is, or nil: it is one of its own
 }
 
-// begin chooses the place: in the file behind everything, without padding, and in
+// begin chooses the place: in the file after everything, without padding, and in
 // memory above everything, .bss included, congruent to it modulo the alignment.
 func (n *newSegment) begin() {
 	im := n.p.im
@@ -650,7 +650,7 @@ func (n *newSegment) addDynamic() error {
 	return nil
 }
 
-// addTable puts the string table last, with room for later edits behind it.
+// addTable puts the string table last, with room for later edits after it.
 func (n *newSegment) addTable(table []byte, capacity uint64) {
 	at := n.reserve(0, 16, 0)
 	before := uint64(len(n.data))
@@ -747,7 +747,7 @@ func (n *newSegment) finish(null int, writable bool) error {
 	return nil
 }
 
-// insert returns the program headers with segment behind the last PT_LOAD, in
+// insert returns the program headers with segment after the last PT_LOAD, in
 // ascending order of address as the gABI wants them, and without entry drop
 // (-1 for none).
 func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop int) []elfimage.Prog {

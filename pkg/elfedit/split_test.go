@@ -17,7 +17,7 @@ func TestEntryAcrossPagesIsNeverHalfWritten(t *testing.T) {
 		"DT_RUNPATH":  plain().with(func(l *shape) { l.runpath, l.pathFirst = "/old/one", true }),
 		"both tags":   plain().with(func(l *shape) { l.runpath, l.rpath, l.pathFirst = "/old/one", "/old/rpath", true }),
 		"no headers":  plain().with(func(l *shape) { l.runpath, l.pathFirst, l.noSections = "/old/one", true, true }),
-		"junk behind": plain().with(func(l *shape) { l.junk = true }),
+		"junk after":  plain().with(func(l *shape) { l.junk = true }),
 	} {
 		first := parse(t, l.build(t))
 		for split := range len(first.Dynamic) + 2 { // the entry that crosses
@@ -88,7 +88,7 @@ func sameEntries(before, now *image) error {
 	return nil
 }
 
-// What stands behind DT_NULL is nobody's, and may be anything: an entry that is added there is followed by a DT_NULL.
+// What comes after DT_NULL is nobody's, and may be anything: an entry that is added there is followed by a DT_NULL.
 func TestNewEntryIsTerminated(t *testing.T) {
 	for name, l := range map[string]shape{
 		"one page":   plain().with(func(l *shape) { l.junk = true }),

@@ -55,7 +55,7 @@ func DecodeHeader(b []byte) (h Header, isELF, whole bool) {
 	}
 	half := func(at int) uint16 { return h.byteOrder.Uint16(b[at:]) }
 	h.Type, h.Machine, h.Version = elf.Type(half(16)), elf.Machine(half(18)), h.byteOrder.Uint32(b[20:])
-	at := 24 + width // behind e_entry
+	at := 24 + width // after e_entry
 	h.Phoff, h.Shoff = word(at), word(at+width)
 	at += 2 * width
 	h.Flags = h.byteOrder.Uint32(b[at:])

@@ -504,7 +504,7 @@ func (im *Image) checkSegments() error {
 			// larger than a page; the kernel, musl and glibc since 2.35 ask for a page and load the file.
 			return Malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo %#x", p.Vaddr, p.Off, min(p.Align, PageSize))
 		case last != nil && p.Vaddr < last.Vaddr:
-			return Malformed(at, "PT_LOAD at address %#x stands behind the one at %#x", p.Vaddr, last.Vaddr)
+			return Malformed(at, "PT_LOAD at address %#x comes after the one at %#x", p.Vaddr, last.Vaddr)
 		case last != nil && p.Vaddr < last.Vaddr+last.Memsz && p.Vaddr-p.Off != last.Vaddr-last.Off:
 			// patchelf leaves overlaps in which both map the same bytes.
 			return Malformed(at, "PT_LOAD at address %#x overlaps the one at %#x and maps other bytes", p.Vaddr, last.Vaddr)

@@ -110,7 +110,7 @@ func (im *Image) notes(b []byte, align uint64, owner string, typ uint32) func(fu
 }
 
 // A noteIn is one of a segment's: its owner without the NUL, and offsets in the segment,
-// in bytes: of the note, of its descriptor of size bytes, and behind its padding.
+// in bytes: of the note, of its descriptor of size bytes, and after its padding.
 type noteIn struct {
 	owner                  string
 	typ                    uint32

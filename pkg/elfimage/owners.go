@@ -15,7 +15,7 @@ type Owner struct {
 	Tag             elf.DynTag // of the dynamic entry
 }
 
-// End is the offset behind the owner's last byte.
+// End is the offset after the owner's last byte.
 func (o Owner) End() uint64 { return o.Off + o.Size }
 
 // OwnerKind says by what an owner is known.

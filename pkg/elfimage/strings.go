@@ -23,7 +23,7 @@ const (
 // exact tells a NUL-terminated name: C's, or the tail of a longer string, because
 // linkers merge a string that is another one's tail. Rust and Go keep strings
 // unterminated and side by side; what is told from them begins at the last "lib"
-// and may have a digit too many behind ".so".
+// and may have a digit too many after ".so".
 //
 // GPU code, often most of a CUDA library, is not searched, nor is a large file that is
 // data only and calls no function of another: it opens nothing. Memory use does not
@@ -65,7 +65,7 @@ func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error 
 			at += uint64(n)
 			limit := len(b)
 			if at < end {
-				limit = max(searched, len(b)-maxName) // a name behind it may not be whole yet
+				limit = max(searched, len(b)-maxName) // a name after it may not be whole yet
 			}
 			if !eachLibrary(b, searched, limit, yield) {
 				return nil
@@ -178,7 +178,7 @@ func (im *Image) readOnlyData() []span {
 	return spans
 }
 
-// eachLibrary yields the library names whose ".so" begins at from or behind it, and before limit.
+// eachLibrary yields the library names whose ".so" begins at from or after it, and before limit.
 func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool {
 	for i := from; i < limit; {
 		// Not bytes.Index: it takes to comparing byte by byte where periods are many.

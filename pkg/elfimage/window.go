@@ -57,7 +57,7 @@ func (im *Image) spare() *buffers {
 
 // reuse returns a slice of n elements in the memory of an earlier image's, or else
 // in new memory, which it remembers. The caller sets every element. There is no
-// room behind the slice, so that appending to it never writes to what is shared.
+// room after the slice, so that appending to it never writes to what is shared.
 func reuse[T any](old *[]T, n int) []T {
 	if cap(*old) < n {
 		*old = make([]T, n)

@@ -76,7 +76,7 @@ func flock(f *os.File) {
 const lockName = ".lock"
 
 // lockPrefix makes a prefix if need be and waits until no other process works on
-// it. The lock's file goes when unlock is called, so that nothing stays behind.
+// it. The lock's file goes when unlock is called, so that nothing is left.
 func lockPrefix(dir string) (unlock func(), err error) {
 	name := filepath.Join(dir, lockName)
 	for {

@@ -41,7 +41,7 @@ type Run struct {
 	Method Method
 	Prefix string // what stands for /run/opengl-driver
 	Offers []Private
-	// Hide are compat directories behind which the program is to find the first of Offers.
+	// Hide are compat directories in which the program is to find the first of Offers instead.
 	Hide    []string
 	Stage   string // an existing directory of the user's, to mount on inside the namespace
 	Program []string

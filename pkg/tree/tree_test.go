@@ -156,7 +156,7 @@ func TestArgumentsThatOverlapAreVisitedOnce(t *testing.T) {
 	}
 }
 
-func TestArgumentBehindASymbolicLinkInAnotherArgumentIsVisited(t *testing.T) {
+func TestArgumentThroughASymbolicLinkInAnotherArgumentIsVisited(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write(t, "d/a", elfData)
 	write(t, "outside/s/b", elfData)

@@ -761,7 +761,7 @@ func (c *comparison) file() {
 			continue
 		}
 		if s.hi == uint64(len(a.data)) && s.lo >= end && !bytes.HasSuffix(b.data, a.data[s.lo:]) {
-			c.bad("appended data", "%d bytes behind the image are not at the end any more", s.hi-s.lo)
+			c.bad("appended data", "%d bytes after the image are not at the end any more", s.hi-s.lo)
 		}
 	}
 	if len(b.data) < len(a.data) {

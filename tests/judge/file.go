@@ -291,7 +291,7 @@ func (f *File) loads() (out []segment) {
 	return out
 }
 
-// memory returns n bytes at an address of the loaded image, zeros behind what the
+// memory returns n bytes at an address of the loaded image, zeros after what the
 // file holds included. It is false where one segment does not map them all.
 func (f *File) memory(addr, n uint64) ([]byte, bool) {
 	for _, p := range f.segs {

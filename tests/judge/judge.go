@@ -358,7 +358,7 @@ func (c *comparison) programHeaders() {
 	}
 	for i := 1; i < len(y); i++ {
 		if y[i].vaddr < y[i-1].vaddr && slices.IsSortedFunc(x, func(p, q segment) int { return cmpUint(p.vaddr, q.vaddr) }) {
-			c.bad("PT_LOAD", "segments are not in ascending order: %#x behind %#x", y[i].vaddr, y[i-1].vaddr)
+			c.bad("PT_LOAD", "segments are not in ascending order: %#x after %#x", y[i].vaddr, y[i-1].vaddr)
 		}
 	}
 	// The others, in their order, by kind.
@@ -381,7 +381,7 @@ func (c *comparison) programHeaders() {
 			return slices.IndexFunc(f.segs, func(p segment) bool { return p.kind == k })
 		}
 		if i := first(b, kind); i >= 0 && i > first(b, ptLoad) && first(a, kind) < first(a, ptLoad) {
-			c.bad("program headers", "header of kind %d stands behind a PT_LOAD", kind)
+			c.bad("program headers", "header of kind %d comes after a PT_LOAD", kind)
 		}
 	}
 	// The kernel and the loader find the table at load address + e_phoff, or by PT_PHDR.
@@ -400,7 +400,7 @@ func (c *comparison) programHeaders() {
 	}
 }
 
-// relocated reports whether the segment that is last in memory stands behind all that
+// relocated reports whether the segment that is last in memory comes after all that
 // the file had, at the addresses of before and with its .bss in the file: a place for
 // what is new that takes no program header. memory compares the bytes.
 func (c *comparison) relocated(p, q segment) bool {

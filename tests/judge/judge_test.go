@@ -135,7 +135,7 @@ func TestEachByte(t *testing.T) {
 	}
 }
 
-// spare reports whether nobody reads a byte of the file: what stands behind the tag of .dynamic's DT_NULL, and where in
+// spare reports whether nobody reads a byte of the file: what comes after the tag of .dynamic's DT_NULL, and where in
 // the file a section without bytes would be.
 func spare(f *File, at uint64) bool {
 	for _, p := range f.ofKind(ptDynamic) {
@@ -265,7 +265,7 @@ func offsetOf(f *File, part []byte) int {
 	panic("not a part of the file")
 }
 
-// TestDeadBlockTooLong is what a wrong size of the old .dynamic does: bytes of the section behind it are lost.
+// TestDeadBlockTooLong is what a wrong size of the old .dynamic does: bytes of the section after it are lost.
 func TestDeadBlockTooLong(t *testing.T) {
 	b := build(t)
 	f := read(t, b)

@@ -144,7 +144,7 @@ func (s *scenario) play(steps []step) (outcome, error) {
 				}
 				if before.phoff != 64 && !isPatchelf(st) {
 					// patchelf 0.15 and newer moves the program headers to the end, and strip and objcopy write them back
-					// behind the ELF header, over what stands there.
+					// after the ELF header, over what stands there.
 					out.theirs = "patchelf had moved the program headers: " + st.String()
 					return out, nil
 				}
@@ -176,7 +176,7 @@ func (s *scenario) play(steps []step) (outcome, error) {
 				// patchelf makes a writable segment for .dynamic, which may have to move out of it again.
 				delete(now, "loadable segment N is writable but contains no writable sections")
 			}
-			if !st.ours && dynamicBehindRelro(w.file) {
+			if !st.ours && dynamicAfterRelro(w.file) {
 				// Where PT_GNU_RELRO begins with .dynamic and that has moved away, objcopy lets it begin with the next section
 				// and keeps its size.
 				delete(now, "GNU_RELRO segment not contained in a loaded segment")
@@ -558,7 +558,7 @@ func lint(path string) (map[string]int, error) {
 var staleIndex = regexp.MustCompile(`(section \[ *\d+\] '\.dynsym': symbol .*): (?:invalid section index|st_value out of bounds)$`)
 
 // Where a section without bytes in the file stands there means nothing. llvm-strip moves an empty one at the very end of
-// a segment, such as .tm_clone_table, behind the last segment, eu-strip does so with NOBITS sections whose sh_offset mold
+// a segment, such as .tm_clone_table, after the last segment, eu-strip does so with NOBITS sections whose sh_offset mold
 // leaves 0; where there is only one segment of data, that is by chance the same place.
 var misplaced = regexp.MustCompile(`^section \[ *\d+\] '(.*)' ?(?:: alloc flag set but section not in any loaded segment|not fully contained in segment of program header entry \d+)`)
 
@@ -578,7 +578,7 @@ func noBytes(path, name string) bool {
 	})
 }
 
-// emptySegment reports whether no section is in one of the segments behind the headers.
+// emptySegment reports whether no section is in one of the segments after the headers.
 func emptySegment(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
@@ -592,8 +592,8 @@ func emptySegment(path string) bool {
 	})
 }
 
-// dynamicBehindRelro reports whether .dynamic is not in the segment that is only read once it has been relocated.
-func dynamicBehindRelro(path string) bool {
+// dynamicAfterRelro reports whether .dynamic is not in the segment that is only read once it has been relocated.
+func dynamicAfterRelro(path string) bool {
 	f, err := elf.Open(path)
 	if err != nil {
 		return false

@@ -32,7 +32,7 @@ func readELF(path string) (*elfFile, error) {
 	progs := make([]elf.Prog64, header.Phnum)
 	f.phoff = header.Phoff
 	if header.Phoff > uint64(len(data)) {
-		return nil, errors.New("e_phoff is behind the end")
+		return nil, errors.New("e_phoff is after the end")
 	}
 	if err := binary.Read(bytes.NewReader(data[header.Phoff:]), binary.LittleEndian, progs); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func readELF(path string) (*elfFile, error) {
 			f.notes = append(f.notes, p)
 		case elf.PT_DYNAMIC:
 			if p.Off+p.Filesz > uint64(len(data)) {
-				return nil, errors.New("PT_DYNAMIC is behind the end")
+				return nil, errors.New("PT_DYNAMIC is after the end")
 			}
 			for b := data[p.Off : p.Off+p.Filesz]; len(b) >= 16; b = b[16:] {
 				tag := elf.DynTag(binary.LittleEndian.Uint64(b))
@@ -84,7 +84,7 @@ func (f *elfFile) strings() (off, size uint64, err error) {
 func (f *elfFile) damaged() error {
 	for i, p := range f.loads {
 		if p.Off+p.Filesz > uint64(len(f.data)) {
-			return errors.New("a segment ends behind the file")
+			return errors.New("a segment ends after the file")
 		}
 		if i > 0 && p.Vaddr < f.loads[i-1].Vaddr+f.loads[i-1].Memsz {
 			return errors.New("two segments overlap")

@@ -101,7 +101,7 @@ func newVariant(seed, n uint64) *variant {
 	case "gold":
 		flag("", "", "", "--emit-relocs", "--compress-debug-sections=zlib")
 		if !v.pie {
-			// It puts code right behind the program headers, which leaves no place for one more. What is not PIE gives
+			// It puts code right after the program headers, which leaves no place for one more. What is not PIE gives
 			// up its PT_PHDR; PIE programs are refused.
 			flag("", "", "--rosegment")
 		}
