@@ -48,6 +48,8 @@ T
   gcc -static -o "$dir/files/static" -x c - <<<'int main(void) { return 0; }' 2>/dev/null
   gcc -shared -fPIC -nostdlib -o "$dir/files/alone.so" "$dir/dep.c"
   gcc -shared -fPIC -z execstack -Wl,--disable-new-dtags,-rpath,/old/rpath -o "$dir/files/execstack.so" "$dir/dep.c" 2>/dev/null
+  gcc -shared -fPIC -fuse-ld=lld -Wl,-z,nognustack "$paths" -o "$dir/files/no-stack-header.so" "$dir/dep.c" 2>/dev/null
+  gcc -no-pie -fuse-ld=lld -Wl,-z,nognustack "$paths" -o "$dir/files/no-stack-header" "$dir/main.c" "$dir/build/lld/libdep.so" 2>/dev/null
   gcc -shared -fPIC -Wl,-soname,value -Wl,-rpath,/r/counter -o "$dir/files/shares-names.so" "$dir/dep.c"
   head -c 3000 "$source" >"$dir/files/truncated.so"
   echo 'a text file, longer than the header of an ELF file, so that nobody takes it for a short one' >"$dir/files/text"
