@@ -26,6 +26,7 @@ var (
 	seed   = flag.Uint64("seed", 1, "of the random calls")
 	keep   = flag.String("keep", "", "keep the files of calls that differ in this directory")
 	most   = flag.Int("most", 4, "options in one call")
+	shapes = flag.String("shapes", "", "a file with calls to make besides")
 	tell   = flag.Bool("v", false, "show each known difference")
 )
 
@@ -101,6 +102,10 @@ func main() {
 	close(next)
 	wg.Wait()
 	passed, failed := 0, 0
+	if *shapes != "" {
+		passed, failed = compareShapes(*shapes, work)
+		fmt.Printf("%d calls as packages have them: %d alike\n", passed+failed, passed)
+	}
 	known := map[string]int{}
 	for _, res := range results {
 		for _, reason := range res.reason {
