@@ -267,8 +267,8 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 				again()
 			}
 			cmd := exec.Command(base[0], slices.Concat(base[1:], words(extra), words(operands))...)
-			var was, is [3]os.FileInfo
-			files := [3]string{"lib.so", "plain.so", "program"}
+			var was, is [4]os.FileInfo
+			files := [4]string{"lib.so", "plain.so", "program", "ap/bin/program"}
 			for i, name := range files {
 				was[i], _ = os.Stat(name)
 			}

@@ -70,7 +70,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		stubFlag(), driverLinkFlag(), compatFlag(),
 		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
 		&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
-		DryRunFlag(),
+		copyFlag(), DryRunFlag(),
 	)
 	app.Flags = append(app.Flags, treeFlags()...)
 	app.Metadata = map[string]any{"arguments": func(args []string) ([]string, error) {
@@ -386,7 +386,7 @@ func (a *autoPatchelf) apply(steps []fixup.Step, failed map[string]error) error 
 	}
 	var done atomic.Int64
 	defer progress(a.session, func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), len(steps)) })()
-	err := fixup.Apply(a.Context, steps, a.Jobs, func(r fixup.Result) {
+	err := fixup.Apply(a.Context, steps, fixup.Carrying{Roots: a.sources.Paths, Jobs: a.Jobs, Copy: a.Copy}, func(r fixup.Result) {
 		done.Add(1)
 		if r.Err != nil {
 			failed[r.Path] = r.Err
@@ -726,7 +726,7 @@ func undo(s *session) error {
 			}
 			continue
 		}
-		if err := fixup.Apply(s.Context, steps, s.Jobs, tell); err != nil {
+		if err := fixup.Apply(s.Context, steps, fixup.Carrying{Roots: []string{record.Root()}, Jobs: s.Jobs, Copy: s.Copy}, tell); err != nil {
 			s.Log.Error(err)
 			return ErrFailed
 		}

@@ -57,16 +57,23 @@ type Result struct {
 	Err  error
 }
 
+// Carrying says how steps are carried out.
+type Carrying struct {
+	Roots []string // what was walked to plan them: no symbolic link below is followed
+	Jobs  int      // see [tree.Options]
+	Copy  bool
+}
+
 // Apply carries out the steps, each in one edit, and emits their results in order.
 // A file that is not in its From state is not changed, with errMeanwhile.
-func Apply(ctx context.Context, steps []Step, jobs int, emit func(Result)) error {
+func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) error {
 	paths := make([]string, len(steps))
 	byPath := make(map[string]*Step, len(steps))
 	for i := range steps {
 		paths[i] = steps[i].Path
 		byPath[steps[i].Path] = &steps[i]
 	}
-	return tree.Files(ctx, paths, tree.Options{Jobs: jobs}, func(f *tree.File) (Result, bool) {
+	return tree.Files(ctx, c.Roots, paths, tree.Options{Jobs: c.Jobs, Copy: c.Copy}, func(f *tree.File) (Result, bool) {
 		return Result{f.Path, guarded(f, byPath[f.Path])}, true
 	}, emit)
 }

@@ -90,6 +90,9 @@ func (c *Change) rel() string {
 	return c.Path
 }
 
+// Root is the record's tree, an absolute path.
+func (r *Record) Root() string { return r.root }
+
 // Contains reports whether a path is the record's tree or lies in it.
 func (r *Record) Contains(p string) bool { return below(absolute(p), r.root) }
 

@@ -278,7 +278,7 @@ func TestRule6AFileThatOthersChangedStays(t *testing.T) {
 		{Step{path, State{Tag: elf.DT_RUNPATH, List: "/mine"}, now}, nil, "/theirs"}, // an earlier run came this far
 		{Step{path, now, State{elf.DT_RUNPATH, "/new", now.Interpreter}}, nil, "/new"},
 	} {
-		err := Apply(t.Context(), []Step{c.step}, 1, func(r Result) {
+		err := Apply(t.Context(), []Step{c.step}, Carrying{Roots: []string{s.dir}}, func(r Result) {
 			if r.Err != c.err {
 				t.Errorf("%+v: %v", c.step, r.Err)
 			}

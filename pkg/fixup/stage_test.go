@@ -153,7 +153,7 @@ func (r *run) apply() []Surprise {
 			steps = append(steps, Step{p.Object.Path, p.Object.State(), p.State()})
 		}
 	}
-	err := Apply(context.Background(), steps, 2, func(res Result) {
+	err := Apply(context.Background(), steps, Carrying{Roots: []string{r.stage.dir}, Jobs: 2}, func(res Result) {
 		if res.Err != nil {
 			r.Errorf("%s: %v", res.Path, res.Err)
 		}

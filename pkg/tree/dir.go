@@ -121,6 +121,34 @@ func statKind(fd int, name string) uint8 {
 	return uint8(st.Mode & unix.S_IFMT >> 12)
 }
 
+// openBelow opens a directory at or below root, one component after the other, so that
+// no symbolic link on the way is followed. The root itself may be one.
+func openBelow(root, path string) (*dir, error) {
+	names := slices.DeleteFunc(strings.Split(strings.TrimPrefix(path, strings.TrimSuffix(root, "/")), "/"), func(s string) bool { return s == "" })
+	flags := func(left int) int {
+		if left > 0 {
+			return unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC // on the way
+		}
+		return unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
+	}
+	fd, err := openat(unix.AT_FDCWD, root, flags(len(names)))
+	for i, name := range names {
+		if err != nil {
+			return nil, err
+		}
+		var next int
+		next, err = openat(fd, name, flags(len(names)-1-i)|unix.O_NOFOLLOW)
+		unix.Close(fd)
+		fd = next
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := &dir{fd: fd}
+	d.refs.Store(1)
+	return d, nil
+}
+
 func openat(fd int, path string, flags int) (int, error) {
 	for {
 		n, err := unix.Openat(fd, path, flags, 0)

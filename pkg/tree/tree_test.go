@@ -599,7 +599,7 @@ func TestFilesAreVisitedInTheOrderGiven(t *testing.T) {
 	os.Remove("f100")
 	os.Symlink("f101", "f100")
 	var got, bad []string
-	err := Files(context.Background(), paths, Options{Jobs: 3}, func(f *File) (string, bool) {
+	err := Files(context.Background(), nil, paths, Options{Jobs: 3}, func(f *File) (string, bool) {
 		if f.Err != nil {
 			return "!" + f.Path, true
 		}

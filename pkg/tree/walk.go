@@ -67,21 +67,82 @@ func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*Fil
 	return w.run(root, o, emit)
 }
 
-// Files is [Walk] for files that an earlier walk visited: the paths are taken for
-// those of regular files, each another one's, without looking. One that is by now
-// a symbolic link cannot be read, and is visited with [File.Err] set.
-func Files[R any](ctx context.Context, paths []string, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
+// Files is [Walk] for files that an earlier walk of roots visited: the paths are taken
+// for those of regular files, each another one's, without looking. One that is by now a
+// symbolic link, or that one below its root leads to, cannot be read, and is visited
+// with [File.Err] set.
+func Files[R any](ctx context.Context, roots, paths []string, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
 	w := newWalker(ctx, o, visit)
 	root := newNode[R]()
 	var tasks []task
 	for names := range slices.Chunk(paths, chunk/4) {
 		n := newNode[R]()
 		root.items = append(root.items, item[R]{sub: n})
-		tasks = append(tasks, &filesTask[R]{w: w, dir: here, names: names, node: n})
+		tasks = append(tasks, &pathsTask[R]{w: w, roots: roots, paths: names, node: n})
 	}
 	slices.Reverse(tasks)
 	w.push(tasks...)
 	return w.run(root, o, emit)
+}
+
+// pathsTask visits some files by their paths.
+type pathsTask[R any] struct {
+	w     *walker[R]
+	roots []string
+	paths []string
+	node  *node[R]
+}
+
+func (t *pathsTask[R]) run(buf *buffers) {
+	defer close(t.node.done)
+	at, d := "", here // the directory of the last file
+	defer func() { d.release() }()
+	for _, p := range t.paths {
+		if t.w.stopped() {
+			return
+		}
+		parent, name := filepath.Split(p)
+		root := below(t.roots, p)
+		if root == "" { // an argument itself
+			parent, name = "", p
+		}
+		if parent != at {
+			d.release()
+			at, d = "", here
+			if parent != "" {
+				opened, err := openBelow(root, strings.TrimSuffix(parent, "/"))
+				if err != nil {
+					if r, keep := t.w.see(&File{Path: p, Err: err, fd: -1}); keep {
+						t.node.items = append(t.node.items, item[R]{r: r})
+					}
+					continue
+				}
+				at, d = parent, opened
+			}
+		}
+		f := open(d, name, p, false, &t.w.noatime, buf.head)
+		if f.Err == nil && f.ELF() {
+			if f.stat.Nlink > 1 {
+				f.close()
+				t.node.items = append(t.node.items, item[R]{linked: p, id: f.id()})
+				continue
+			}
+			f.SameAs = t.w.claim(f)
+		}
+		if r, keep := t.w.see(f); keep {
+			t.node.items = append(t.node.items, item[R]{r: r})
+		}
+	}
+}
+
+// below returns the longest of roots that a path lies below, or "".
+func below(roots []string, p string) (root string) {
+	for _, r := range roots {
+		if len(r) > len(root) && strings.HasPrefix(p, strings.TrimSuffix(r, "/")+"/") {
+			root = r
+		}
+	}
+	return root
 }
 
 func newWalker[R any](ctx context.Context, o Options, visit func(*File) (R, bool)) *walker[R] {
