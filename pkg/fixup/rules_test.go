@@ -674,6 +674,7 @@ func TestRule12NoAlarmForTheNeedsOfNeeds(t *testing.T) {
 	s.libs("~/mid/lib")
 	// Versions may be asked of a library that only another one names.
 	s.put("out/plugin.so", lib("plugin.so", "libmid.so").requires("libdeep.so", "DEEP_1").Object)
+	s.put("out/plain.so", lib("plain.so", "libmid.so").Object)
 	if surprises := s.resolve().apply(); len(surprises) > 0 {
 		t.Errorf("%+v", surprises)
 	}
