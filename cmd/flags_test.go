@@ -63,7 +63,7 @@ var obeyed = map[string]map[string]flagUse{
 	"autoPatchelf": {
 		"libs": {given: "--libs D/fakes"}, "interpreter": {given: "--interpreter D/ld.so"},
 		"runtime-dependencies": {given: "--runtime-dependencies /r"}, "append-rpaths": {given: "--append-rpaths /r"},
-		"ignore-missing": {given: "--ignore-missing libmissing*"}, "no-recurse": {given: "--no-recurse"},
+		"temporary": {given: "--temporary D/x"}, "ignore-missing": {given: "--ignore-missing libmissing*"}, "no-recurse": {given: "--no-recurse"},
 		"keep-libc": {given: "--keep-libc --libs D/libc", without: "--libs D/libc"}, "ignore-existing": {given: "--ignore-existing"},
 		"preserve-origin": {given: "--preserve-origin=false"}, "relativize-rpath": {given: "--relativize-rpath"}, "dlopen": {given: "--dlopen --libs D/toolkit", without: "--libs D/toolkit"},
 		"minimal": {given: "--minimal"}, "enforce-priority": {given: "--enforce-priority required"}, "hints": {given: "--hints D/hints"},

@@ -100,6 +100,10 @@ autoPatchelf() {
     if [[ -n ${autoPatchelfRelativeRpaths-} ]]; then
         __crFlags+=(--relativize-rpath)
     fi
+    # stdenv's audit of run paths has been before.
+    if [[ -z ${noAuditTmpdir-} && -n ${NIX_BUILD_TOP-} ]]; then
+        __crFlags+=(--temporary "$NIX_BUILD_TOP")
+    fi
     # What our other hooks ask for, if flags of their own do not ask for more.
     for __crTool in stubReplace autoAddDriverRunpath addCudaCompatRunpath; do
         if [[ -z ${cudaRunpathAsked["$__crTool"]-} ]] || cudaRunpathIsOff "$__crTool"; then

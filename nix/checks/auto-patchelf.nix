@@ -138,6 +138,23 @@ in
     ''
   );
 
+  # stdenv's audit of run paths runs before autoPatchelf, which may bring the build's
+  # directory in: by a library that stands there.
+  autoPatchelfTemporary = check "auto-patchelf-temporary" (
+    lib.concatMapStrings (
+      mode:
+      let
+        args = mode // {
+          preFixup = "mkdir -p here; mv $out/lib/libown.so here/; addAutoPatchelfSearchPath $PWD/here";
+        };
+      in
+      ''
+        contains "log" "$(< ${logOfFailure (built args)})" "/here, in a directory of the build: it is gone afterwards"
+        contains "run path" "$(runPath ${built (args // { noAuditTmpdir = true; })}/bin/program)" /here
+      ''
+    ) modes
+  );
+
   # In a cross build, those of the machine that the files are for.
   autoPatchelfCross = check "auto-patchelf-cross" (
     lib.concatMapStrings (

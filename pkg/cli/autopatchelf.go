@@ -61,6 +61,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&cli.StringSliceFlag{KeepSpace: true, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
 		&cli.BoolFlag{Name: "structured-logs", DisableDefaultText: true, Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
 		&cli.StringSliceFlag{Name: "tool", Usage: "do what `NAME` does in the same edit: " + toolNames() + " (repeatable)"},
+		&cli.StringSliceFlag{KeepSpace: true, Name: "temporary", Usage: "fail where a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
 		&cli.BoolFlag{Name: "expect-driver", DisableDefaultText: true, Usage: "the GPU driver's libraries are found by the driver link, which something else puts in"},
 		&cli.BoolFlag{Name: "undo", DisableDefaultText: true, Usage: "give files below PATH the run paths and interpreters that they had before"},
 		&cli.BoolFlag{Name: "no-record", DisableDefaultText: true, Usage: "keep no record for --undo"},
@@ -144,6 +145,7 @@ func newAutoPatchelf(c *cli.Context, s *session) (*autoPatchelf, error) {
 		KeepInterpreter:     c.Bool("no-set-interpreter"),
 		Ignore:              c.StringSlice("ignore-missing"),
 		ForceRPath:          c.Bool("force-rpath"),
+		Temporary:           c.StringSlice("temporary"),
 	}
 	if err := a.extraArguments(c.StringSlice("extra-arg")); err != nil {
 		return nil, err

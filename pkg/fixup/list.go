@@ -99,6 +99,21 @@ func (r *Resolver) foresee(o *Object, p *Plan) string {
 	return ""
 }
 
+// temporary says which entry would lead into a directory of the build.
+func (r *Resolver) temporary(o *Object, p *Plan) error {
+	for _, dir := range r.s.Temporary {
+		if below(o.Real, dir) {
+			continue
+		}
+		for _, e := range p.After {
+			if below(runpath.Key(e), runpath.Key(dir)) {
+				return fmt.Errorf("its run path would name %s, in a directory of the build: it is gone afterwards, and whoever makes it again decides what is loaded", e)
+			}
+		}
+	}
+	return nil
+}
+
 // kept returns the other entries of a file that stay with KeepEntries: what a file
 // opens later by name may be found by them alone. Stub directories and what is not
 // there go, and the plan says which.

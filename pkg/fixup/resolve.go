@@ -77,6 +77,9 @@ type Settings struct {
 	Ignore []string
 	// KeepInterpreter leaves interpreters as they are; Interpreters still tell machine and C library.
 	KeepInterpreter bool
+	// Temporary are directories that are gone after a build, and that others can make
+	// again: no run path may name one, but those of files in them.
+	Temporary []string
 	// ForceRPath asks for DT_RPATH instead of DT_RUNPATH.
 	ForceRPath bool
 }
@@ -240,6 +243,9 @@ func (r *Resolver) Resolve(o *Object) *Plan {
 	}
 	r.needs(o, in, p)
 	r.list(o, in, p)
+	if p.Err == nil {
+		p.Err = r.temporary(o, p)
+	}
 	return p
 }
 

@@ -829,6 +829,27 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
+func TestTemporaryDirectories(t *testing.T) {
+	s := newStage(t)
+	s.put("build/lib/libfoo.so", lib("libfoo.so").Object)
+	s.put("buildlib/libbar.so", lib("libbar.so").Object)
+	s.libs("~/build/lib", "~/buildlib")
+	s.put("out/foo", prog("libfoo.so").Object)
+	s.put("out/bar", prog("libbar.so").Object)
+	s.put("out/left.so", lib("left.so").with(elf.DT_RUNPATH, "~/build//x").Object)
+	s.put("build/tool", prog("libfoo.so").Object)
+	s.src.Paths = append(s.src.Paths, s.path("~/build"))
+	s.set.Temporary = []string{s.path("~/build/")}
+	r := s.resolve()
+	for _, file := range []string{"out/foo", "out/left.so"} {
+		if p := r.plan(file); p.Err == nil || !strings.Contains(p.Err.Error(), "in a directory of the build") || p.Changes() {
+			t.Errorf("%s: %v", file, p.Err)
+		}
+	}
+	r.list("out/bar", "~/buildlib")
+	r.list("build/tool", "~/build/lib") // a tool of the build's own
+}
+
 // ------------------------------------------------------- where no interpreter is asked for: by hand
 
 // system finds names as a loader does that has a directory of its own.
