@@ -283,6 +283,39 @@ in
       ]
   );
 
+  # A library that asks for an executable stack, which glibc 2.41 does not open, asks for
+  # none afterwards where the package says so, and only there.
+  executableStacksAreCleared =
+    let
+      asks =
+        args:
+        with' (
+          {
+            pname = "asks-for-an-executable-stack";
+            build = installCompiled + ''
+              mkdir -p $out/lib
+              echo 'int asks(void) { return 1; }' > asks.c
+              $CC -shared -fPIC -z execstack -o $out/lib/libasks.so asks.c
+            '';
+          }
+          // args
+        );
+      stackOf =
+        args:
+        "$(readelf -lW ${asks args}/lib/libasks.so | sed -n 's/.*GNU_STACK.*\(RW[E ]\) 0x.*/\1/p')";
+    in
+    check "executable-stacks" (
+      both (mode: ''
+        same "stack" "${stackOf (mode // { clearExecutableStacks = true; })}" "RW "
+        runPathIs ${asks (mode // { clearExecutableStacks = true; })}/bin/program ${inNormalForm}
+        same "stack, not asked for" "${stackOf mode}" RWE
+        same "stack, asked for by false" "${stackOf (mode // { clearExecutableStacks = false; })}" RWE
+      '')
+      + callsOf "clearExecutableStacks" { clearExecutableStacks = true; } (
+        "${together} --compat ${compat} --clear-execstack\n" + "noRunpathAmbiguity --compat ${compat}"
+      )
+    );
+
   # Two hooks with different compat packages are told apart, and one may be chosen.
   compatPackagesThatDisagree =
     let
