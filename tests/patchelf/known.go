@@ -30,8 +30,9 @@ func known(c call, what string, o, t side) string {
 	switch {
 	case t.status == -1:
 		return "patchelf crashes"
-	case what == "status" && filepath.Base(c.file) == "detached.debug" && strings.Contains(o.stderr, "'.dynamic'"):
-		return "patchelf reads or writes a dynamic section in a debug file, which holds none"
+	case what == "status" && filepath.Base(c.file) == "detached.debug" &&
+		(strings.Contains(o.stderr, "'.dynamic'") || strings.Contains(t.stderr, "extends past file end")):
+		return "patchelf reads or writes a dynamic section in a debug file, which holds none: other bytes, or none where the file ends"
 	case what == "readable" && o.err == nil:
 		return "patchelf leaves a file that no loader takes: " + t.err.Error()
 	case concerned && !slices.ContainsFunc(asked, has) && o.facts[what] == c.before[what]:
