@@ -14,7 +14,7 @@
 # every setting is one; so locals here start with __cr, functions and globals
 # with cudaRunpath. Binaries are called by absolute path: a hook in buildInputs
 # under strictDeps has no entry in PATH. Failure is always an explicit exit: where
-# a caller stands in a condition, errexit does not work.
+# a caller is in a condition, errexit does not work.
 
 # Those that edit, in the order in which they run, then the check. Whatever a
 # package links against goes first, and what is checked is what the others leave.

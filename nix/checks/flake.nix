@@ -44,7 +44,7 @@ let
       name: builtins.match "cudaPackages(_[0-9_]+)?" name != null && evaluates pkgs.${name}
     ) (builtins.attrNames pkgs);
   cudaSets = setsOf pkgs;
-  # The directory that a hook of a set must put first, as it stands in the hook's text.
+  # The directory that a hook of a set must put first, as it is in the hook's text.
   compatIn =
     set:
     let

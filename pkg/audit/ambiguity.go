@@ -381,7 +381,7 @@ func (s *subject) shadowing() {
 		for _, name := range slices.Sorted(maps.Keys(s.own)) {
 			if driver.Provides(name) && s.holds(e.dir, name) && !s.ignored(name) {
 				s.report(e.in(Finding{ID: Shadowing, Library: name,
-					Message: fmt.Sprintf("%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, stands before it and wins at run time",
+					Message: fmt.Sprintf("%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, comes before it and wins at run time",
 						name, s.entries[i].text, s.entries[i].position, e.text, e.position),
 					Remedy: s.without(e.text).And("; where it is a compat directory, name it with --compat")}))
 			}

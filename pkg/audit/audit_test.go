@@ -450,7 +450,7 @@ type outcome struct {
 	Summary Summary
 }
 
-// audit examines all regular files that the paths name or that lie below them.
+// audit examines all regular files that the paths name or that are below them.
 func (f *folder) audit(lo loader.Options, paths ...string) *outcome {
 	f.Helper()
 	u := f.auditor(lo).Begin()
@@ -614,7 +614,7 @@ func TestAudit(t *testing.T) {
 			os.WriteFile(f.dir+"/lib/liba.so.1", []byte(strings.Repeat("no ELF file ", 9)), 0o644)
 			f.audited("p", needs("$ORIGIN/lib", "liba.so.1"), "error load-error")
 		}},
-		{"a library for another machine stands first", func(f *folder) {
+		{"a library for another machine comes first", func(f *folder) {
 			other := lib("liba.so.1", "")
 			other.Machine = elf.EM_AARCH64
 			f.put("arm/liba.so.1", other)

@@ -15,7 +15,7 @@ import (
 )
 
 // Closure returns the store paths that paths need at run time, themselves
-// included, as nix-store -qR says. Arguments may lie inside a store path. With a
+// included, as nix-store -qR says. Arguments may be inside a store path. With a
 // root other than "" they are paths below it, and it is that root's store which is asked.
 func Closure(root string, paths []string) ([]string, error) {
 	var roots []string

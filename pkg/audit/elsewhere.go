@@ -123,7 +123,7 @@ func (s *subject) loadedElsewhere() {
 var ownCLibrary = []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libresolv.so.2", "libmvec.so.1", "libutil.so.1", "libanl.so.1", "libBrokenLocale.so.1", "libthread_db.so.1"}
 
 // libc reports a program whose C library is not its loader's, and a C++ library that
-// stands before the loader's own.
+// comes before the loader's own.
 func (s *subject) libc() {
 	in := s.load.Interp
 	if in == nil || in.Kind != loader.GLibc || !in.Found || s.file.Interp == "" {

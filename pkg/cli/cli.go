@@ -118,7 +118,7 @@ func Main(app *cli.App) {
 	os.Exit(Run(app, os.Args, os.Stdout, os.Stderr))
 }
 
-// Run runs an app and returns the exit status. Flags may stand before or after
+// Run runs an app and returns the exit status. Flags may come before or after
 // the arguments; "--" ends them. A func([]string) ([]string, error) in the app's
 // Metadata under "arguments" is given the command line first, and returns it in this form.
 func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {

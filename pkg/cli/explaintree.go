@@ -131,9 +131,9 @@ func (p *printer) audits() {
 		what := p.paint(green, o.Path)
 		switch {
 		case !o.Found():
-			what = p.paint(yellow, "not found; the loader goes on without it")
+			what = p.paint(yellow, "not found; the loader continues without it")
 		case o.Err != "":
-			what = p.paint(yellow, o.Path+": "+o.Err+"; the loader goes on without it")
+			what = p.paint(yellow, o.Path+": "+o.Err+"; the loader continues without it")
 		}
 		fmt.Fprintf(p.w, "%s %s → %s\n", p.paint(bold, o.Name), p.paint(dim, "("+string(o.Cause)+", in a namespace of its own)"), what)
 		p.children(o, "", 1)
@@ -256,7 +256,7 @@ func (p *printer) line(u loader.Use) {
 	p.w.WriteString(" → ")
 	switch {
 	case !o.Found() && (u.Cause == loader.Preload || u.Cause == loader.PreloadFile || u.Cause == loader.Auxiliary):
-		p.write(yellow, "not found; the loader goes on without it")
+		p.write(yellow, "not found; the loader continues without it")
 	case o.Why != "":
 		p.write(red, "the loader stops: ", o.Why)
 	case !o.Found():

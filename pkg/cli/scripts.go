@@ -202,7 +202,7 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 	return true, nil
 }
 
-// scriptText returns what stands in a script that may open the driver; nil for
+// scriptText returns what is in a script that may open the driver; nil for
 // every other file.
 func scriptText(f *tree.File) ([]byte, scripts.Language, error) {
 	if f.ELF() {

@@ -64,7 +64,7 @@ func (w *sweep[R]) run(s *session) error {
 	return nil
 }
 
-// finish writes what stands at the end of stdout.
+// finish writes what is at the end of stdout.
 func (s *session) finish(doc *jsonDocument, summary any) error {
 	if doc != nil {
 		if err := doc.close(summary); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The note of libcuda.so.580.95.05, as it stands there.
+// The note of libcuda.so.580.95.05, as it is there.
 const note580 = `{"format":1,"CUDA version":"13.0","driver":[535,550,565,570,575,580],"device":[1,2,7,8,9,10,11,12,13,14]}`
 
 func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {

@@ -63,12 +63,12 @@ func TestToolkitLibraries(t *testing.T) {
 	}
 }
 
-// Each row must be found by its own soname, no name may stand twice, and patterns must be well-formed.
+// Each row must be found by its own soname, no name may occur twice, and patterns must be well-formed.
 func TestTableIsConsistent(t *testing.T) {
 	seen := map[string]bool{}
 	for _, l := range libraries {
 		if seen[l.Name] {
-			t.Errorf("%s stands twice", l.Name)
+			t.Errorf("%s occurs twice", l.Name)
 		}
 		seen[l.Name] = true
 		if _, err := path.Match(l.Name, ""); err != nil || !strings.HasSuffix(l.Name, ".so") || l.Class == "" {

@@ -33,7 +33,7 @@ type StubDirs struct {
 }
 
 // Contains reports whether a run path entry is a stub directory: it has a component
-// named "stubs" or "stub", or lies below a Nix store path whose name ends in
+// named "stubs" or "stub", or is below a Nix store path whose name ends in
 // "-stubs", or matches one of the patterns.
 func (s StubDirs) Contains(entry string) bool {
 	if len(s.Patterns) == 0 && !strings.Contains(entry, "stub") {

@@ -37,7 +37,7 @@ const (
 	rankStrings
 )
 
-// movableSections can stand anywhere in read-only memory: what refers to them is a
+// movableSections can be anywhere in read-only memory: what refers to them is a
 // program header or a dynamic entry, and they refer to themselves by relative
 // offsets or indices only.
 var movableSections = sync.OnceValue(func() map[elf.SectionType]int {
@@ -182,7 +182,7 @@ func (own *joinery) join() []block {
 	return out
 }
 
-// members finds the headers of what lies in a block. Overlaps are joined, so what
+// members finds the headers of what is in a block. Overlaps are joined, so what
 // begins in it ends in it.
 func (im *image) members(b *block) {
 	b.sections, b.progs = nil, nil
@@ -237,14 +237,14 @@ func (im *image) dynamicRanges(out []block) []block {
 }
 
 // movingFor returns those of the file's blocks that have to make room for the bytes
-// [from, to), or an error where something lies there that cannot move.
+// [from, to), or an error where something is there that cannot move.
 func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 	im := p.im
 	var out []block
 	var err error
 	free := from // up to here the range is accounted for
 	_, _, known := im.DynSymbols()
-	// Between headers only padding may lie, or what patchelf writes over sections
+	// Between headers only padding may be, or what patchelf writes over sections
 	// that it has moved away: Xs, since 0.13 Zs.
 	unused := func(end uint64) error {
 		if end <= free {
@@ -303,7 +303,7 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 }
 
 // foreignNote reports whether a block holds a note of other owners than those whose
-// notes can stand anywhere. Chromium's .note.crashpad.info and Firefox' .note.moz.annotation
+// notes can be anywhere. Chromium's .note.crashpad.info and Firefox' .note.moz.annotation
 // hold offsets that count from the note.
 func (im *image) foreignNote(b block) (bool, error) {
 	for _, i := range b.sections {

@@ -28,14 +28,14 @@ type shape struct {
 	runpath    string
 	rpath      string
 	needed     []string
-	pathFirst  bool     // the run path stands before DT_NEEDED
+	pathFirst  bool     // the run path comes before DT_NEEDED
 	tableFirst bool     // the string table is right after the program headers
 	symbols    []string // names of dynamic symbols
 	share      bool     // let the symbols share the tail of the run path
 	spare      int      // dynamic entries after the terminator
 	relacount  bool
 
-	relacountFirst bool // DT_RELACOUNT stands before all others
+	relacountFirst bool // DT_RELACOUNT comes before all others
 	rldMap         bool // DT_MIPS_RLD_MAP_REL, which counts from its own entry
 	pad            int  // bytes of zeros after .dynstr
 	bss            uint64
@@ -49,7 +49,7 @@ type shape struct {
 	cache          string // a resolution cache of patchelf's after the note, or where note is 0 alone
 	emptyHash      bool   // DT_GNU_HASH without a symbol in place of DT_HASH
 	after          string // live bytes right after .dynamic
-	skew           uint64 // bytes by which .dynamic stands further on
+	skew           uint64 // bytes by which .dynamic is further on
 	versions       bool   // .gnu.version is right after the program headers
 	noStack        bool   // no PT_GNU_STACK
 	junk           bool   // what follows .dynamic's DT_NULL is not zero

@@ -22,7 +22,7 @@ func bug(format string, args ...any) error { return &BugError{fmt.Sprintf(format
 
 // A checker compares the writes of an edit with what the bytes of the file belonged
 // to before it. It knows neither layouts nor strategies, only the two images: a byte
-// that somebody owns may change where its owner stands elsewhere afterwards with the
+// that somebody owns may change where its owner is elsewhere afterwards with the
 // same content, or where the change is about it; a byte of a segment that nobody owns
 // may not change at all, for somebody may.
 type checker struct {
@@ -92,7 +92,7 @@ func (k *checker) bytes(off uint64, b []byte) error {
 	if bytes.Equal(old, b) {
 		return nil
 	}
-	// Owner by owner, and what lies between them.
+	// Owner by owner, and what is between them.
 	part := func(from, to uint64) (was, is []byte) { return old[from-off : to-off], b[from-off : to-off] }
 	at, end := off, off+uint64(len(b)) // up to at the bytes have an owner
 	between := func(to uint64) error {
@@ -122,13 +122,13 @@ func (k *checker) bytes(off uint64, b []byte) error {
 	return nil
 }
 
-// hasMoved reports whether a PT_LOAD stands elsewhere in the file afterwards.
+// hasMoved reports whether a PT_LOAD is elsewhere in the file afterwards.
 func (k *checker) hasMoved(i int) bool {
 	p := k.sameProg(i)
 	return p != nil && p.Off != k.before.Progs[i].Off
 }
 
-// relocated checks that a segment that stands elsewhere in the file afterwards has the
+// relocated checks that a segment that is elsewhere in the file afterwards has the
 // bytes of before, but for what the change is about, and zeros where it had none.
 func (k *checker) relocated() error {
 	const piece = 64 << 10
@@ -247,7 +247,7 @@ func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 	case o.Kind == elfimage.OfSegment && !there:
 		return nil // a program header that gives up its place; what it describes has other owners
 	case now.off != o.Off:
-		return nil // it stands elsewhere: see moved
+		return nil // it is elsewhere: see moved
 	case k.isSymbols(o):
 		return eachDifference(was, is, func(x, y uint64) error { return k.symbols(o, now, from-o.Off+x, from-o.Off+y) })
 	}
@@ -372,7 +372,7 @@ func (k *checker) overgrown(o elfimage.Owner) bool {
 // isCache tells the program header of a resolution cache that goes.
 func (k *checker) isCache(prog int) bool { return k.cache != nil && k.cache.Prog == prog }
 
-// moved checks that what stands elsewhere afterwards has its content there.
+// moved checks that what is elsewhere afterwards has its content there.
 func (k *checker) moved(o elfimage.Owner) error {
 	if o.Kind == elfimage.FileHeader || o.Kind == elfimage.ProgramHeaders || o.Kind == elfimage.SectionHeaders || k.isDynamic(o) {
 		return nil
@@ -552,7 +552,7 @@ func (k *checker) segments() error {
 	return nil
 }
 
-// pointers are the dynamic entries that say where something stands: moved compares
+// pointers are the dynamic entries that say where something is: moved compares
 // what they point to.
 var pointers = append(slices.Clone(dynamicPointers), elf.DT_STRTAB, elf.DT_STRSZ)
 

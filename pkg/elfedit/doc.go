@@ -10,7 +10,7 @@
 // Run path, soname and names of needed libraries stand in the string table. They go to
 // the cheapest place that there is:
 //
-//  0. where the string stands that is replaced, if the new one is no longer, shares no
+//  0. where the replaced string is, if the new one is not longer, shares no
 //     byte with another and no entry of .dynamic changes;
 //  1. the room that an earlier edit left in the string table: one string and one
 //     dynamic entry change;
@@ -19,7 +19,7 @@
 //  3. after the string table where its segment ends what is loaded: the sections
 //     and section headers after it move on;
 //  4. a new PT_LOAD at the end of the file with a copy of the string table. The
-//     program header table grows where it stands, and the small sections after it
+//     program header table grows where it is, and the small sections after it
 //     (notes, .interp, .hash, .gnu.hash, .dynsym) move along into the new segment.
 //     Where code comes after the table, a program header that says nothing new
 //     gives up its place;
@@ -43,7 +43,7 @@
 //
 // First what nothing refers to yet, section headers among it; then the ELF header
 // and the program headers, one write in one page; then .dynamic, one write where it
-// lies in one page, else entry by entry, or, where more than the run path changes, in
+// is in one page, else entry by entry, or, where more than the run path changes, in
 // another place; then symbols; last, zeros over what is dead,
 // so that no store path of a removed entry stays in the file. If something fails
 // before the headers change, what was written is taken back.

@@ -75,7 +75,7 @@ func (s *dynScript) dropRunPaths(keep int) {
 }
 
 // remove moves the later entries up one by one: after any step no entry is
-// missing, and at worst one stands twice.
+// missing, and at worst one occurs twice.
 func (s *dynScript) remove(i int) {
 	for ; i+1 < len(s.cur); i++ {
 		d := s.cur[i+1]
@@ -142,8 +142,8 @@ func (p *planner) encodeEntries(b []byte, entries []elfimage.Dyn) {
 	}
 }
 
-// dynamicWrites returns the writes that switch .dynamic where it stands: one where
-// what changes lies in one page. Else entry by entry, as long as the states between
+// dynamicWrites returns the writes that switch .dynamic where it is: one where
+// what changes is in one page. Else entry by entry, as long as the states between
 // are the file of before or the one of afterwards to the loader; ok is false where
 // they are not, and .dynamic has to move.
 func (p *planner) dynamicWrites(l *layout) (writes []write, ok bool) {

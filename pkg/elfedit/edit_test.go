@@ -276,7 +276,7 @@ func checkNextEdit(t *testing.T, b []byte, when string) {
 }
 
 // strip drops from a loader view what may differ for a moment: notes, whose
-// program header may be lent, and a name that stands twice while entries move up.
+// program header may be lent, and a name that occurs twice while entries move up.
 func strip(view string) string {
 	var out []string
 	for _, line := range strings.Split(view, "\n") {
@@ -524,7 +524,7 @@ func TestSectionsAfterOurSegmentMoveOn(t *testing.T) {
 		}
 		own := after.Segment(after.StrAddr, after.StrSize)
 		if s := after.Sections[len(after.Sections)-2]; s.Off < own.Off+own.Filesz {
-			t.Errorf("%s: a section without bytes at %#x seems to lie in the segment of the strings", name, s.Off)
+			t.Errorf("%s: a section without bytes at %#x seems to be in the segment of the strings", name, s.Off)
 		}
 	}
 }
@@ -646,7 +646,7 @@ func TestHoleHasASection(t *testing.T) {
 			for j := range im.Sections {
 				o := &im.Sections[j]
 				if j != i && o.HasBytes() && o.Off < s.Off+s.Size && o.Off+o.Size > s.Off {
-					t.Errorf("%s, %s: section %q lies in the hole", name, when, im.SectionName(j))
+					t.Errorf("%s, %s: section %q is in the hole", name, when, im.SectionName(j))
 				}
 			}
 		}
@@ -755,7 +755,7 @@ func TestRangesAcrossNeighbouringSegments(t *testing.T) {
 	}
 }
 
-// A section without bytes in the file can lie where the file has room (see blocks).
+// A section without bytes in the file can be where the file has room (see blocks).
 func TestZerosInTheWayStay(t *testing.T) {
 	b := shapes["library"].build(t)
 	im := parse(t, b)
@@ -776,7 +776,7 @@ func TestZerosAfterTheImageAreNoPayload(t *testing.T) {
 	}
 }
 
-// What stands between two segments and is not zero is somebody's, although no header names it.
+// What is between two segments and is not zero is somebody's, although no header names it.
 func TestPaddingThatHoldsSomethingStays(t *testing.T) {
 	const mark = "somebody's"
 	for at := 0; at < 2900; at += 290 {

@@ -116,7 +116,7 @@ func (e *Edit) joined(writes, zeros []write) ([]write, error) {
 	return writes, nil
 }
 
-// sectionWrites are the section headers that change where they stand.
+// sectionWrites are the section headers that change where they are.
 func (p *planner) sectionWrites(l *layout) []write {
 	im := p.im
 	if l.shoff != im.Shoff || len(l.sections) != len(im.Sections) {

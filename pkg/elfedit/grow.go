@@ -16,7 +16,7 @@ type relocation struct {
 	off, size uint64 // where its bytes stand before the edit
 	addr      uint64
 	align     uint64 // of the copy
-	to        uint64 // where they stand afterwards; the same where it has no .bss and can grow over the end of the file
+	to        uint64 // where they are afterwards; the same where it has no .bss and can grow over the end of the file
 }
 
 // maxRelocated bounds what the file may grow by, in bytes: what the segment maps, .bss
@@ -26,7 +26,7 @@ const maxRelocated = 64 << 20
 // maxBetween bounds what a segment maps of the bytes after it to reach the end of the file.
 const maxBetween = 1 << 20
 
-// stays reports whether the segment grows where it stands.
+// stays reports whether the segment grows where it is.
 func (r *relocation) stays() bool { return r.to == r.off }
 
 // holds reports whether the segment holds n bytes at an offset.
@@ -58,7 +58,7 @@ func (p *planner) relocatable() (*relocation, error) {
 	tableEnd := im.tableEnd()
 	for _, s := range im.Sections { // the ELF header, which changes, is nobody else's
 		if s.HasBytes() && s.Off < im.EhdrSize() {
-			return nil, cannot("a section at offset %#x lies over the headers", s.Off)
+			return nil, cannot("a section at offset %#x overlaps the headers", s.Off)
 		}
 	}
 	// A killed edit leaves section headers that are ahead of .dynamic: strip would keep only what they name.
@@ -117,7 +117,7 @@ func (n *newSegment) beginAt(r *relocation) {
 	n.data = im.Bytes(im.StrSize + 8<<10)[:0]
 }
 
-// relocatedDynamic is .dynamic where it stands in the relocated segment: it is
+// relocatedDynamic is .dynamic where it is in the relocated segment: it is
 // switched with the segment, and its address stays.
 func (n *newSegment) relocatedDynamic() error {
 	im, r := n.p.im, n.relocated
@@ -153,7 +153,7 @@ func (n *newSegment) relocateSections() {
 }
 
 // relocateProgs lets the segment end with what is new, and gives the other program
-// headers of what stands in it their new offsets. before has the places of old.
+// headers of what is in it their new offsets. before has the places of old.
 func (n *newSegment) relocateProgs(progs []elfimage.Prog, writable bool) error {
 	r, before := n.relocated, n.p.im.Progs
 	seg := &progs[r.seg]
@@ -178,7 +178,7 @@ func (n *newSegment) relocateProgs(progs []elfimage.Prog, writable bool) error {
 }
 
 // followCopy lets every write to the relocated segment happen in the copy. What the
-// segment leaves is dead, unless something else lies over it.
+// segment leaves is dead, unless something else overlaps it.
 func (l *layout) followCopy(im *image) {
 	r := l.relocated
 	if r.stays() {

@@ -9,7 +9,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A linker script can let PT_INTERP begin with what stands before .interp (patchelf's
+// A linker script can let PT_INTERP begin with what is before .interp (patchelf's
 // test contiguous-note-sections has a note there): that stays as it is.
 func TestInterpreterAfterSomethingElse(t *testing.T) {
 	l := plain().with(func(l *shape) { l.versions = true })
@@ -37,7 +37,7 @@ func TestInterpreterAfterSomethingElse(t *testing.T) {
 }
 
 // Another tool can have moved the program headers into the segment that is last, with
-// data after them (patchelf's test pht-collision): that segment grows where it stands.
+// data after them (patchelf's test pht-collision): that segment grows where it is.
 func TestSegmentThatHoldsTheHeadersGrows(t *testing.T) {
 	b := plain().with(func(l *shape) {
 		l.program, l.after = false, strings.Repeat("H", 5*phdr64)+"alive "+strings.Repeat("!", 200)

@@ -7,7 +7,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A layout is a value: where everything stands after an edit. A strategy is a function
+// A layout is a value: where everything is after an edit. A strategy is a function
 // from an image and a goal to a layout, or the reason why there is none; emit makes
 // ordered writes of it, and check compares these with the owners of the bytes.
 type layout struct {
@@ -28,13 +28,13 @@ type layout struct {
 	dead  []span  // what nothing refers to any more, as of before the edit
 
 	table   place                 // the dynamic string table
-	copied  bool                  // it stands elsewhere than before
+	copied  bool                  // it is elsewhere than before
 	strings uint64                // where the new strings begin in it
-	tags    map[elf.DynTag]uint64 // dynamic entries that say where things stand
-	moved   []block               // what else stands elsewhere
+	tags    map[elf.DynTag]uint64 // dynamic entries that say where things are
+	moved   []block               // what else is elsewhere
 	dynamic *block                // .dynamic, where it is one of them
 
-	relocated *relocation // a segment that stands elsewhere in the file, or nil
+	relocated *relocation // a segment that is elsewhere in the file, or nil
 }
 
 // A place is a range of the file and the address that it is mapped at.
@@ -84,7 +84,7 @@ func (l *layout) setStack(flags elf.ProgFlag, unused int) {
 	}
 }
 
-// silence zeros a resolution cache where it stands, and in the copy of a block that
+// silence zeros a resolution cache where it is, and in the copy of a block that
 // moves. Among other notes it becomes one that says nothing: only its sizes stay.
 func (l *layout) silence(im *image, c *elfimage.ResolutionCache) {
 	const typeAt, header = 8, 12

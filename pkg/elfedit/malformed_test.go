@@ -108,18 +108,18 @@ func TestMalformed(t *testing.T) {
 		"e_phentsize": {func(d damage) { d.half(atPhentsize, 0xffff) }, "e_phentsize is 65535, not 56 (offset 0x36)"},
 		"e_phnum":     {func(d damage) { d.half(atPhnum, 0xffff) }, "e_phnum is PN_XNUM: more than 65534 program headers (offset 0x38)"},
 		"e_phnum, one less": {func(d damage) { d.half(atPhnum, 0xfffe) },
-			fmt.Sprintf("program header table of 65534 entries lies outside the file of %d bytes (offset 0x40)", size)},
+			fmt.Sprintf("program header table of 65534 entries is outside the file of %d bytes (offset 0x40)", size)},
 		"e_phnum 0":     {func(d damage) { d.half(atPhnum, 0) }, "no dynamic section"},
-		"e_phoff":       {func(d damage) { d.long(atPhoff, huge) }, fmt.Sprintf("program header table of 7 entries lies outside the file of %d bytes (offset 0x7fffffffffffffff)", size)},
+		"e_phoff":       {func(d damage) { d.long(atPhoff, huge) }, fmt.Sprintf("program header table of 7 entries is outside the file of %d bytes (offset 0x7fffffffffffffff)", size)},
 		"e_shentsize":   {func(d damage) { d.half(atShentsize, 1) }, "e_shentsize is 1, not 64 (offset 0x3a)"},
-		"e_shoff":       {func(d damage) { d.long(atShoff, huge-8) }, fmt.Sprintf("section header table of 9 entries lies outside the file of %d bytes (offset 0x7fffffffffffffff)", size)},
-		"e_shnum":       {func(d damage) { d.half(atShnum, 0xfeff) }, fmt.Sprintf("section header table of 65279 entries lies outside the file of %d bytes (offset 0x3c)", size)},
-		"e_shnum large": {func(d damage) { d.half(atShnum, 12) }, fmt.Sprintf("section header table of 12 entries lies outside the file of %d bytes (offset %#x)", size, im.Shoff)},
+		"e_shoff":       {func(d damage) { d.long(atShoff, huge-8) }, fmt.Sprintf("section header table of 9 entries is outside the file of %d bytes (offset 0x7fffffffffffffff)", size)},
+		"e_shnum":       {func(d damage) { d.half(atShnum, 0xfeff) }, fmt.Sprintf("section header table of 65279 entries is outside the file of %d bytes (offset 0x3c)", size)},
+		"e_shnum large": {func(d damage) { d.half(atShnum, 12) }, fmt.Sprintf("section header table of 12 entries is outside the file of %d bytes (offset %#x)", size, im.Shoff)},
 		"e_shstrndx":    {func(d damage) { d.half(atShstrndx, 77) }, fmt.Sprintf("section name table is section 77 of 9 (offset %#x)", im.Shoff)},
 		"PT_LOAD beyond the end": {func(d damage) { d.prog(elf.PT_LOAD, 1, func(p *elfimage.Prog) { p.Off += 1 << 20 }) },
-			fmt.Sprintf("PT_LOAD of %d bytes at %#x lies outside the file of %d bytes (offset %#x)", im.Progs[3].Filesz, im.Progs[3].Off+1<<20, size, load2)},
+			fmt.Sprintf("PT_LOAD of %d bytes at %#x is outside the file of %d bytes (offset %#x)", im.Progs[3].Filesz, im.Progs[3].Off+1<<20, size, load2)},
 		"PT_LOAD p_filesz": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Filesz = huge }) },
-			fmt.Sprintf("PT_LOAD of %d bytes at 0x0 lies outside the file of %d bytes (offset %#x)", huge, size, load1)},
+			fmt.Sprintf("PT_LOAD of %d bytes at 0x0 is outside the file of %d bytes (offset %#x)", huge, size, load1)},
 		"PT_LOAD p_memsz below p_filesz": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Memsz = 1 }) },
 			fmt.Sprintf("PT_LOAD has p_filesz %#x above p_memsz 0x1 (offset %#x)", im.Progs[2].Filesz, load1)},
 		"PT_LOAD p_vaddr wraps": {func(d damage) {
@@ -135,7 +135,7 @@ func TestMalformed(t *testing.T) {
 		"PT_LOAD overlap": {func(d damage) { d.prog(elf.PT_LOAD, 0, func(p *elfimage.Prog) { p.Memsz = 1 << 20 }) },
 			fmt.Sprintf("PT_LOAD at address %#x overlaps the one at 0x0 and maps other bytes (offset %#x)", im.Progs[3].Vaddr, load2)},
 		"PT_DYNAMIC outside": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Filesz = 1 << 40 }) },
-			fmt.Sprintf("PT_DYNAMIC of 1099511627776 bytes at %#x lies outside the file of %d bytes (offset %#x)", im.DynOff, size, dynamicAt)},
+			fmt.Sprintf("PT_DYNAMIC of 1099511627776 bytes at %#x is outside the file of %d bytes (offset %#x)", im.DynOff, size, dynamicAt)},
 		"PT_DYNAMIC elsewhere": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Off = 0 }) },
 			fmt.Sprintf("PT_DYNAMIC at address %#x is not what a PT_LOAD maps there (offset 0x0)", im.Progs[4].Vaddr)},
 		"PT_DYNAMIC without DT_NULL": {func(d damage) {
@@ -151,7 +151,7 @@ func TestMalformed(t *testing.T) {
 		"DT_NEEDED":         {func(d damage) { d.dyn(elf.DT_NEEDED, im.StrSize) }, fmt.Sprintf("DT_NEEDED is offset %#x of a string table of %d bytes (offset %#x)", im.StrSize, im.StrSize, entry(elf.DT_NEEDED))},
 		"string unfinished": {func(d damage) { d.b[d.im.StrOff+d.im.StrSize-1] = 'x'; d.dyn(elf.DT_RUNPATH, d.im.StrSize-3) }, fmt.Sprintf("unterminated string (offset %#x)", im.StrOff+im.StrSize-3)},
 		"PT_INTERP outside": {func(d damage) { d.prog(elf.PT_INTERP, 0, func(p *elfimage.Prog) { p.Off = huge }) },
-			fmt.Sprintf("PT_INTERP of 11 bytes at %#x lies outside the file of %d bytes (offset %#x)", huge, size, interpAt)},
+			fmt.Sprintf("PT_INTERP of 11 bytes at %#x is outside the file of %d bytes (offset %#x)", huge, size, interpAt)},
 		"PT_INTERP unfinished":         {func(d damage) { d.prog(elf.PT_INTERP, 0, func(p *elfimage.Prog) { p.Filesz = 4 }) }, fmt.Sprintf("unterminated string (offset %#x)", im.Progs[1].Off)},
 		"DT_HASH outside, no sections": {func(d damage) { d.long(atShoff, 0); d.half(atShnum, 0); d.dyn(elf.DT_HASH, huge) }, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.DynOff)},
 		"DT_HASH of 4 billion symbols, no sections": {func(d damage) {
@@ -219,7 +219,7 @@ func TestVersionRecordsEnd(t *testing.T) {
 	}
 }
 
-// A marker may lie: found by fuzzing, a run path that runs out of its room.
+// A marker may be false: found by fuzzing, a run path that runs out of its room.
 func TestRoomSmallerThanItsString(t *testing.T) {
 	b := edit(t, plain().build(t), setPath(elf.DT_RUNPATH, lists[1]))
 	i := bytes.Index(b, []byte(roomMark))

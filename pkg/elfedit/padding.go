@@ -210,8 +210,8 @@ func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 }
 
 // deadTable is the table that a moved one leaves behind, unless some other
-// section lies over it. Names in it would else stay in the file for ever, also
-// after another tool has changed them. What stands before offset from is in use
+// section overlaps it. Names in it would else stay in the file for ever, also
+// after another tool has changed them. What comes before offset from is in use
 // again: the program headers grow into a table right after them.
 func (p *planner) deadTable(from uint64) []span {
 	own := p.im.StringSection()

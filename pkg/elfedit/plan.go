@@ -74,7 +74,7 @@ func (p *planner) needsSegment() bool {
 	return p.goal.squeezed == nil || len(p.goal.renames) > 0 || p.goal.interp != nil && !p.interpreterFits()
 }
 
-// interpreterFits reports whether the new interpreter fits where the old one stands
+// interpreterFits reports whether the new interpreter fits where the old one is
 // and is written there in one piece. What is left of the old one becomes zeros: the
 // kernel wants the last byte to be one, and everybody stops at the first
 // (fs/binfmt_elf.c).
@@ -84,7 +84,7 @@ func (p *planner) interpreterFits() bool {
 }
 
 // alone reports whether nothing else that has a header or a dynamic entry of its
-// own lies over a program header's bytes.
+// own overlaps a program header's bytes.
 func (p *planner) alone(q *elfimage.Prog) bool {
 	for _, b := range p.im.blocks() {
 		if b.off < q.Off+q.Filesz && q.Off < b.end() {
@@ -94,7 +94,7 @@ func (p *planner) alone(q *elfimage.Prog) bool {
 	return false
 }
 
-// interpreterInPlace writes a new interpreter where the old one stands. It reports
+// interpreterInPlace writes a new interpreter where the old one is. It reports
 // whether that is all that there is to do.
 func (p *planner) interpreterInPlace(l *layout) bool {
 	if p.goal.interp == nil {
@@ -107,7 +107,7 @@ func (p *planner) interpreterInPlace(l *layout) bool {
 	return true
 }
 
-// samePage reports whether n bytes at off lie in one page, and so are written whole or not at all.
+// samePage reports whether n bytes at off are in one page, and so are written whole or not at all.
 func samePage(off, n uint64) bool {
 	return n == 0 || off/elfimage.PageSize == (off+n-1)/elfimage.PageSize
 }

@@ -13,7 +13,7 @@ import (
 
 // Room for later edits stands inside the dynamic string table, because offsets in
 // the table are what strip, objcopy and patchelf keep: a marker string that says
-// how many bytes follow it, then these bytes. The run path lies at one end of
+// how many bytes follow it, then these bytes. The run path is at one end of
 // them and the next one goes to the other, so no edit overwrites a live string.
 const (
 	roomMark   = "@runpath-room="
@@ -91,7 +91,7 @@ func lastRoom(b []byte, base, size uint64) (last room, ok bool) {
 	}
 }
 
-// inOurRoom reports whether a string of the table stands in a room of ours, where
+// inOurRoom reports whether a string of the table is in a room of ours, where
 // nothing that a linker made can share its bytes.
 func (p *planner) inOurRoom(off uint64) bool {
 	r, ok, err := p.findRoom()

@@ -147,7 +147,7 @@ func (p *planner) inLastSegment() (*layout, error) {
 	if t.tail > most {
 		return nil, nil
 	}
-	// By at least what comes after, so that the new copies lie beyond the old
+	// By at least what comes after, so that the new copies are beyond the old
 	// end of the file and a failed write can be taken back; and by as much again
 	// as the room had, so that growing stops soon.
 	n := max(uint64(roomHead)+roomFor(len(p.goal.blob)), im.size-end)
@@ -527,7 +527,7 @@ type newSegment struct {
 	align  uint64
 	data   []byte // from off on
 	blocks []block
-	interp *place // where the new interpreter stands in it, or nil
+	interp *place // where the new interpreter is in it, or nil
 	lent   int    // program header to lend while .dynamic is switched, or -1
 
 	relocated *relocation // the segment whose end this is, or nil: it is one of its own
@@ -551,7 +551,7 @@ func (n *newSegment) begin() {
 	n.data = im.Bytes(segmentHead + im.StrSize + 24<<10)[:segmentHead]
 }
 
-// reserve returns the offset of n more bytes that lies at the same place modulo align as at does.
+// reserve returns the offset of n more bytes that is at the same place modulo align as at does.
 func (n *newSegment) reserve(size, align, at uint64) uint64 {
 	off := n.off + uint64(len(n.data))
 	if align > 1 {
@@ -829,7 +829,7 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 			continue
 		}
 		if s.Size > im.size || s.Off > im.size-s.Size {
-			return nil, elfimage.Malformed(im.Shoff+uint64(i)*im.ShdrSize(), "symbol table of %d bytes at %#x lies outside the file", s.Size, s.Off)
+			return nil, elfimage.Malformed(im.Shoff+uint64(i)*im.ShdrSize(), "symbol table of %d bytes at %#x is outside the file", s.Size, s.Off)
 		}
 		err := im.EachPiece(s.Off, s.Size/size, size, func(off uint64, b []byte) {
 			for ; len(b) > 0; off, b = off+size, b[size:] {

@@ -66,7 +66,7 @@ func states(t *testing.T, old []byte, c Change) (out [][]byte) {
 }
 
 // sameEntries reports an entry that the loader acts on and that is not one of before: one of a run path counts for any
-// other one, and the string table may stand elsewhere.
+// other one, and the string table may be elsewhere.
 func sameEntries(before, now *image) error {
 	for _, d := range now.Dynamic {
 		switch d.Tag {
@@ -111,7 +111,7 @@ func TestNewEntryIsTerminated(t *testing.T) {
 	}
 }
 
-// A table that makes room for a program header is found where it stands afterwards.
+// A table that makes room for a program header is found where it is afterwards.
 func TestVersionsThatMoveAreFound(t *testing.T) {
 	l := plain().with(func(l *shape) { l.versions, l.program = true, false })
 	b := l.build(t)

@@ -28,7 +28,7 @@ func alone(t *testing.T, b []byte, c Change) []byte {
 	return f.b
 }
 
-// Images take their memory from one pool, and plans lie in it until they are
+// Images take their memory from one pool, and plans are kept in it until they are
 // applied: none may see another's, nor what an earlier one has left behind.
 func TestImagesDoNotShareMemory(t *testing.T) {
 	type job struct {

@@ -114,7 +114,7 @@ func (im *Image) Interpreter() (string, error) {
 		return "", nil
 	}
 	if p.Filesz > im.size || p.Off > im.size-p.Filesz {
-		return "", Malformed(p.Off, "PT_INTERP of %d bytes lies outside the file of %d bytes", p.Filesz, im.size)
+		return "", Malformed(p.Off, "PT_INTERP of %d bytes is outside the file of %d bytes", p.Filesz, im.size)
 	}
 	return im.cstring(p.Off, p.Off+p.Filesz)
 }

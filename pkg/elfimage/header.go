@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// Header is the ELF header (gABI, "ELF Header"), as it stands in the file.
+// Header is the ELF header (gABI, "ELF Header"), as it is in the file.
 type Header struct {
 	Ident      [elf.EI_NIDENT]byte
 	Class      elf.Class

@@ -70,7 +70,7 @@ func (p *Prog) HasBytes() bool {
 	return p.Type != elf.PT_LOAD && p.Type != elf.PT_PHDR && p.Type != elf.PT_NULL && p.Filesz > 0
 }
 
-// Dyn is one entry of the dynamic section, and where it stands.
+// Dyn is one entry of the dynamic section, and where it is.
 type Dyn struct {
 	Tag elf.DynTag
 	Val uint64
@@ -309,7 +309,7 @@ func (im *Image) parseHeader(head []byte) error {
 // table returns the bytes of a table of n entries, checked against the file's size.
 func (im *Image) table(off, n, entsize uint64, what string) ([]byte, error) {
 	if n > im.size/entsize || off > im.size-n*entsize {
-		return nil, Malformed(off, "%s of %d entries lies outside the file of %d bytes", what, n, im.size)
+		return nil, Malformed(off, "%s of %d entries is outside the file of %d bytes", what, n, im.size)
 	}
 	b := im.scratch(n * entsize) // its entries are decoded before the next table is read
 	return b, ReadFull(im.r, b, off)
@@ -378,7 +378,7 @@ func (im *Image) countSections(at, n uint64) error {
 		}
 	}
 	if n > im.size/im.ShdrSize() {
-		return Malformed(at, "section header table of %d entries lies outside the file of %d bytes", n, im.size)
+		return Malformed(at, "section header table of %d entries is outside the file of %d bytes", n, im.size)
 	}
 	im.Sections = reuse(&im.spare().sections, int(n))
 	return nil
@@ -394,7 +394,7 @@ func (im *Image) checkSections() error {
 	case n == 0:
 		return nil
 	case im.Shoff > im.size-n*im.ShdrSize():
-		return Malformed(im.Shoff, "section header table of %d entries lies outside the file of %d bytes", n, im.size)
+		return Malformed(im.Shoff, "section header table of %d entries is outside the file of %d bytes", n, im.size)
 	case uint64(im.Shstrndx) >= n:
 		return Malformed(im.Shoff, "section name table is section %d of %d", im.Shstrndx, n)
 	}
@@ -486,7 +486,7 @@ func (im *Image) checkSegments() error {
 		at := im.Phoff + uint64(i)*im.PhdrSize()
 		if p.Type == elf.PT_LOAD || p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP || p.Type == elf.PT_NOTE {
 			if p.Filesz > im.size || p.Off > im.size-p.Filesz {
-				return Malformed(at, "%v of %d bytes at %#x lies outside the file of %d bytes", p.Type, p.Filesz, p.Off, im.size)
+				return Malformed(at, "%v of %d bytes at %#x is outside the file of %d bytes", p.Type, p.Filesz, p.Off, im.size)
 			}
 		}
 		if p.Type != elf.PT_LOAD || p.Memsz == 0 && p.Filesz == 0 { // maps nothing

@@ -6,7 +6,7 @@ import (
 )
 
 // DynSymbols returns the file offset and the number of the dynamic symbols. The
-// loader needs no count; it stands in the section header, or follows from the
+// loader needs no count; it is in the section header, or follows from the
 // hash table. known is false where it cannot be told.
 func (im *Image) DynSymbols() (off, n uint64, known bool) {
 	tab, ok := im.Dyn(elf.DT_SYMTAB)
@@ -72,7 +72,7 @@ func (im *Image) Memory(addr, n uint64) ([]byte, bool) {
 // GNUHash returns the number of dynamic symbols that follows from a DT_GNU_HASH table,
 // and the table's size in bytes. Its last chain ends at the last symbol (binutils,
 // "GNU Hash ELF Sections"). A table without a chain does not tell the number: the
-// symbols that are not in it come first, and how many there are stands nowhere;
+// symbols that are not in it come first, and how many there are is not said anywhere;
 // symbols is then 0.
 func (im *Image) GNUHash(addr uint64) (symbols, size uint64, ok bool) {
 	head, ok := im.Memory(addr, 16)
@@ -197,7 +197,7 @@ func (im *Image) eachSharedName(ref stringRef) error {
 		s := &im.Sections[i]
 		if int(s.Link) == dynstr && s.Type == elf.SHT_SYMTAB {
 			if s.Size > im.size || s.Off > im.size-s.Size {
-				return Malformed(im.Shoff, "section %d lies outside the file", i)
+				return Malformed(im.Shoff, "section %d is outside the file", i)
 			}
 			if err := im.EachSymbolName(s.Off, s.Size/im.SymSize(), ref); err != nil {
 				return err

@@ -10,7 +10,7 @@ type Version struct {
 	Library string // that is to define it, as DT_NEEDED names it; "" for a definition
 	Name    string
 	Hash    uint32 // of the name, as the file has it
-	Weak    bool   // VER_FLG_WEAK: the loader goes on without it
+	Weak    bool   // VER_FLG_WEAK: the loader continues without it
 
 	library, name uint32 // offsets in the string table
 	index         uint16 // in DT_VERSYM: vna_other or vd_ndx
@@ -76,7 +76,7 @@ func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 	return out, true, im.nameVersions(out)
 }
 
-// nameVersions reads the names, once all records are read: the two lie apart.
+// nameVersions reads the names, once all records are read: the two are in different places.
 func (im *Image) nameVersions(versions []Version) (err error) {
 	str := func(off uint32) (string, error) {
 		at := im.StrOff + uint64(off)
@@ -185,7 +185,7 @@ func (im *Image) eachVersionRecord(head, aux func(tag elf.DynTag, addr uint64, b
 }
 
 // VersionTableSize returns the size in bytes of what DT_VERNEED or DT_VERDEF names:
-// from its first record to the end of the one that stands last.
+// from its first record to the end of the one that comes last.
 func (im *Image) VersionTableSize(tag elf.DynTag) (size uint64, ok bool) {
 	d, ok := im.Dyn(tag)
 	if !ok {

@@ -241,7 +241,7 @@ func (im *Image) Hold() {
 	w.off, w.buf, w.held = 0, buf, true
 }
 
-// load reads those pages of a file that is kept that lie over n bytes and have not been read.
+// load reads those pages of a file that is kept that hold n bytes and have not been read.
 func (w *window) load(off, n uint64) error {
 	end := off + n
 	for page := off / PageSize; page*PageSize < end; page++ {

@@ -106,7 +106,7 @@ var families = []struct{ pattern, attribute string }{
 	{"libxcb-*", "libxcb"},
 }
 
-// hints maps sonames, or what stands before ".so", to nixpkgs attributes: CUDA's, and
+// hints maps sonames, or what is before ".so", to nixpkgs attributes: CUDA's, and
 // those of the libraries that prebuilt software asks for most.
 var hints = sync.OnceValue(func() map[string]string {
 	return map[string]string{

@@ -25,7 +25,7 @@ import (
 type Sources struct {
 	Paths []string // the tree: files and directories
 	Libs  []string // directories of libraries, and single libraries
-	// Shallow leaves out what lies in the directories of a directory of Paths.
+	// Shallow leaves out what is in the directories of a directory of Paths.
 	Shallow bool
 	// WithoutTree keeps the tree's own libraries from being candidates.
 	WithoutTree bool
@@ -169,7 +169,7 @@ func (s *Sources) object(f *tree.File) *Object {
 }
 
 // sortOwn puts the tree's names in an order that does not depend on a directory's:
-// that of the arguments, then what lies higher, then the bytes of the path.
+// that of the arguments, then what is higher up, then the bytes of the path.
 func (ix *Index) sortOwn() {
 	argument := func(dir string) int {
 		return slices.IndexFunc(ix.sources.Paths, func(p string) bool {

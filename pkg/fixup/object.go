@@ -44,7 +44,7 @@ type Object struct {
 // LibC is the C library that a file was linked against.
 type LibC string
 
-// The C libraries that can be told apart by what a file needs.
+// The C libraries that can be distinguished by what a file needs.
 const (
 	UnknownLibC LibC = ""
 	GLibC       LibC = "glibc"

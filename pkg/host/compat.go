@@ -152,7 +152,7 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 
 // CompatDirs returns the compat directories in the run paths of a program and of
 // the libraries that it loads, in the order of the load, and whether one of them
-// stands in a DT_RPATH, which comes before LD_LIBRARY_PATH. A script, which has
+// is in a DT_RPATH, which comes before LD_LIBRARY_PATH. A script, which has
 // none, gives none: what it starts is not known.
 func CompatDirs(program string) (dirs []string, rpath bool) {
 	l, err := loader.New(loader.Options{NoTries: true})

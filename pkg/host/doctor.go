@@ -18,7 +18,7 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
-// Verdict says whether a fact stands in the way.
+// Verdict says whether a fact is in the way.
 type Verdict string
 
 // The verdicts.
@@ -180,7 +180,7 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 	}
 	h.doctorRejected(d, drv)
 	if len(drv.Others) > 0 {
-		d.add("driver libraries", Note, "known directories", "", "other drivers lie in %s", strings.Join(drv.Others, ", "))
+		d.add("driver libraries", Note, "known directories", "", "other drivers are in %s", strings.Join(drv.Others, ", "))
 	}
 }
 

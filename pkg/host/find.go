@@ -251,7 +251,7 @@ func (h *Host) look(p place, m Machine, found candidates, d *Driver) {
 var jetsonDirs = []string{"tegra", "tegra-egl", "nvidia"}
 
 // complete returns the libraries that belong to the chosen libcuda.so.1: those of
-// its version, and of those without a version the ones that lie beside it or,
+// its version, and of those without a version the ones that are beside it or,
 // where it has none itself, beside others of the set.
 func (h *Host) complete(chosen Library, found candidates) []Library {
 	dirs := map[string]bool{path.Dir(chosen.Path): true, path.Dir(chosen.File): true}

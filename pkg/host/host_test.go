@@ -84,7 +84,7 @@ func TestKernelVersion(t *testing.T) {
 	}
 }
 
-// The text may lie anywhere, across the pieces in which the file is read too.
+// The text may be anywhere, across the pieces in which the file is read too.
 func TestCUDAVersionInLibrary(t *testing.T) {
 	const text = "Cuda compilation tools, release 12.2, V12.2.149"
 	for _, at := range []int{0, 100, 1<<20 - 20, 1<<20 + 128 - 20, 1<<20 + 100, 3<<20 + 7} {

@@ -100,7 +100,7 @@ func isGeneration(name string) bool {
 	return strings.HasPrefix(name, generation) && !strings.Contains(name, "/")
 }
 
-// prefixDir returns where the directory that holds the driver link lies on this
+// prefixDir returns where the directory that holds the driver link is on this
 // machine. It may not exist yet.
 func (h *Host) prefixDir(link string) (string, error) {
 	prefix := path.Dir(link)
@@ -149,7 +149,7 @@ func switchTo(dir, gen string, o *Offer, key string) error {
 	}
 	err := os.Rename(link, at)
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
-		// A real directory of links stands there: swap the two, so that no moment is without either.
+		// A real directory of links is there: swap the two, so that no moment is without either.
 		err = unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE)
 	}
 	if err != nil {

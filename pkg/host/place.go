@@ -85,7 +85,7 @@ func (m Machine) link(prefix string) string {
 // DefaultPrefix is where programs built with Nix look for the driver.
 var DefaultPrefix = path.Dir(driver.Link)
 
-// A place is a directory where a driver may lie, and why it is looked at.
+// A place is a directory where a driver may be, and why it is looked at.
 type place struct {
 	dir    string
 	source string

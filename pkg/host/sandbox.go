@@ -60,7 +60,7 @@ func AsksForGPU(drv []byte) (bool, error) {
 }
 
 // ReadDerivation reads a .drv file, named as Nix names it to a pre-build-hook. In a
-// store that lies elsewhere (--store DIR) that is not where the file is; then it is
+// store that is elsewhere (--store DIR) that is not where the file is; then it is
 // looked for beside the build's root directory, which Nix makes in the real store.
 func ReadDerivation(drv, chroot string) ([]byte, error) {
 	tries := []string{drv}

@@ -114,7 +114,7 @@ func (h *Host) reliable(uid uint32) bool {
 
 func (h *Host) groupOfOthers(gid uint32) bool { return gid >= lowGroups && int(gid) != os.Getegid() }
 
-// inSticky reports whether a path lies in a directory in which others may add entries.
+// inSticky reports whether a path is in a directory in which others may add entries.
 func (h *Host) inSticky(at string) bool {
 	info, err := os.Lstat(h.Root.Path(path.Dir(at)))
 	return err != nil || info.Mode()&fs.ModeSticky != 0

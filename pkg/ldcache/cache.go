@@ -75,10 +75,10 @@ type Cache struct {
 	named   sync.Once
 	byName  map[string][]int // indices of Entries by canonical soname
 	text    string           // the file, of which all strings are parts
-	damaged map[int]damage   // entries whose strings lie outside the file
+	damaged map[int]damage   // entries whose strings are outside the file
 }
 
-// damage says which strings of an entry lie outside the file.
+// damage says which strings of an entry are outside the file.
 type damage struct{ soname, path bool }
 
 // Entry is one library in the cache.
@@ -90,7 +90,7 @@ type Entry struct {
 	// directory (see HWCapName); any other value is a hardware mask of before
 	// glibc 2.37, which skips such entries.
 	HWCap uint64
-	// HWCapName is the glibc-hwcaps subdirectory that the library lies in, such as "x86-64-v3", or "".
+	// HWCapName is the glibc-hwcaps subdirectory that the library is in, such as "x86-64-v3", or "".
 	HWCapName string
 }
 

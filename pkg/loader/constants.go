@@ -42,7 +42,7 @@ type Interpreter struct {
 	Path  string // as PT_INTERP names it, or as guessed where there is none
 	Kind  Kind
 	Found bool // its file was there to be read
-	Store bool // it lies in a Nix store: nixpkgs' patched glibc
+	Store bool // it is in a Nix store: nixpkgs' patched glibc
 
 	Version Version  // of glibc
 	Dirs    []string // default directories, each with a slash at its end

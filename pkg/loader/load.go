@@ -40,7 +40,7 @@ const (
 // the one that asks for it.
 func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c != DlopenAsked }
 
-// optional reports whether the loader goes on without it.
+// optional reports whether the loader continues without it.
 func (c Cause) optional() bool {
 	return c == Auxiliary || c == Preload || c == PreloadFile || c == Audit || c == DepAudit
 }
@@ -137,7 +137,7 @@ func (l *Loader) Path(host string) string {
 	return host
 }
 
-// Host returns where a path below the root lies on this machine, no link followed.
+// Host returns where a path below the root is on this machine, no link followed.
 func (l *Loader) Host(p string) string {
 	if l.files.root == "" {
 		return p

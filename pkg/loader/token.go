@@ -78,7 +78,7 @@ func (t tokens) expand(s string) string {
 			break
 		}
 	}
-	// … and the result must lie in a default directory (is_trusted_path_normalize).
+	// … and the result must be in a default directory (is_trusted_path_normalize).
 	if out := b.String(); !check || t.isTrusted(out) {
 		return out
 	}

@@ -186,7 +186,7 @@ func (p *parser) fail(err error) {
 	}
 }
 
-// plain returns the option's argument as it stands.
+// plain returns the option's argument as it is.
 func (p *parser) plain() string {
 	if len(p.args) == 0 {
 		p.fail(errors.New("missing argument"))

@@ -8,7 +8,7 @@ import "strings"
 type Remedy struct {
 	// Fix says what to do. It begins with Command, quoted for a shell, where there is one.
 	Fix string `json:"fix,omitempty"`
-	// Command does it when it is run as it stands. The program is one of this project's.
+	// Command does it when it is run as it is. The program is one of this project's.
 	Command []string `json:"command,omitempty"`
 }
 

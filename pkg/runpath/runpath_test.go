@@ -230,7 +230,7 @@ func TestOrderAndOnce(t *testing.T) {
 		seen := map[string]bool{}
 		for i, e := range after {
 			if i > 0 && rank(after[i-1]) > rank(e) {
-				t.Fatalf("%q: %q stands before %q", after, after[i-1], e)
+				t.Fatalf("%q: %q comes before %q", after, after[i-1], e)
 			}
 			if who := s.owner(Key(e)); who == compat || who == driver || s.Dedupe && e != "" {
 				if seen[Key(e)] {

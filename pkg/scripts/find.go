@@ -19,7 +19,7 @@ const (
 	Call Kind = "call"
 	// Later is a name in a variable, or a list, that is passed to such a call later.
 	Later Kind = "later"
-	// Source is a call in C source that stands in a string and is compiled at run time.
+	// Source is a call in C source that is in a string and is compiled at run time.
 	Source Kind = "source"
 	// Lookup asks for the library's path: find_library("cuda").
 	Lookup Kind = "lookup"
@@ -33,7 +33,7 @@ const (
 // Place is one place in a script.
 type Place struct {
 	Kind    Kind
-	Library string // the name as it stands there, "" for Ldconfig
+	Library string // the name as it is there, "" for Ldconfig
 	Line    int    // from 1
 	Text    string // the line, without blanks around it
 	// Start and End are the bytes that are replaced, where Replace is not "": by it,
@@ -42,7 +42,7 @@ type Place struct {
 	Replace    string
 }
 
-// mark is what stands in Place.Replace for the driver's directory.
+// mark is what is in Place.Replace for the driver's directory.
 const mark = "@LINK@"
 
 // loading are the names of calls that load a library by the name that they are
@@ -122,7 +122,7 @@ func (f *finder) aliases() {
 	}
 }
 
-// scan looks at each literal where it stands.
+// scan looks at each literal where it is.
 func (f *finder) scan() {
 	var stack []call
 	function := ""
@@ -224,7 +224,7 @@ func (f *finder) loads(stack []call) bool {
 	return false
 }
 
-// beside reports whether what stands beside a literal makes another value of it: a
+// beside reports whether what is beside a literal makes another value of it: a
 // comparison, a key's colon, an operator, a method, another literal.
 func (f *finder) beside(i int) bool {
 	is := func(j int, texts ...string) bool {
@@ -409,7 +409,7 @@ func Fix(text string, places []Place, link string) string {
 }
 
 // Substitute returns the arguments of nixpkgs' substituteInPlace that change a place
-// and nothing else in the text; "" where it is not to be changed. It stands in an
+// and nothing else in the text; "" where it is not to be changed. It is in an
 // indented string of Nix.
 func (p Place) Substitute(text string, places []Place) string {
 	if p.Replace == "" {

@@ -53,7 +53,7 @@ const (
 
 type token struct {
 	kind
-	text       string // of a literal: what stands between its quotes
+	text       string // of a literal: what is between its quotes
 	start, end int    // in the script; of a literal between the quotes
 	depth      int    // of brackets around it
 	formatted  bool   // a literal with values put in: f"…", `…${x}…`

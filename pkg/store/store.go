@@ -9,7 +9,7 @@ import (
 // digits is the length of the hash in a store path's name (Nix manual, "Store path").
 const digits = 32
 
-// Path returns the object of a store that a path lies in, such as
+// Path returns the object of a store that a path is in, such as
 // /nix/store/HASH-NAME, or "". Stores have other places too, so the name decides: a
 // component HASH-NAME directly in a directory called "store".
 func Path(p string) string {
@@ -26,7 +26,7 @@ func Path(p string) string {
 	return ""
 }
 
-// Contains reports whether a path lies in a store.
+// Contains reports whether a path is in a store.
 func Contains(p string) bool { return Path(p) != "" }
 
 // isName reports whether a file name is HASH-NAME. References that nuke-refs cut have

@@ -31,7 +31,7 @@ const MaxLinks = 40
 // IsHost reports whether the root is the machine's own.
 func (r Root) IsHost() bool { return r.Dir == "" || filepath.Clean(r.Dir) == "/" }
 
-// Path returns where name lies on this machine, without following any link:
+// Path returns where name is on this machine, without following any link:
 // for messages, and for names whose directory is already resolved.
 func (r Root) Path(name string) string {
 	if r.IsHost() {

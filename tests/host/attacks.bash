@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# shellcheck disable=SC2016  # what stands in '…' is for other shells
+# shellcheck disable=SC2016  # what is in '…' is for other shells
 # What a user, root in a hurry or a killed process can do to hostDriver. Small made-up libraries serve for the driver, so this
 # part needs no download. Sourced by tests/host/run, which sets what is used here.
 : "${root:=}" "${work:=}" "${hostDriver:=}" "${namespaces:=}" "${mounts:=}" "${no_mounts:=}" "${version:=535.261.03}"

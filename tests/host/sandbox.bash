@@ -75,7 +75,7 @@ NIX
       in [ (p { name = \"asks\"; features = [ \"cuda\" ]; }) (p { name = \"does-not\"; }) ]" 2>"$sandbox/log")
     like "sandbox: two builds at once: the one that asks" "/dev/nvidia0 0" "$(cat "$(grep -- '-asks$' <<<"$out")" 2>&1)"
     is "sandbox: two builds at once: the other" "$nothing" "$(cat "$(grep -- '-does-not$' <<<"$out")" 2>&1)"
-    # A store that lies elsewhere: the hook is told a path at which there is no .drv file.
+    # A store that is elsewhere: the hook is told a path at which there is no .drv file.
     out=$(nix_here nix-build --no-out-link --store "$sandbox/elsewhere" "$sandbox/probe.nix" --argstr probe "$work/probe" --argstr paths "$watched" \
       --arg features '[ "cuda" ]' 2>"$sandbox/log") && out=$(cat "$sandbox/elsewhere/nix/store/${out##*/}")
     like "sandbox: a store elsewhere" "/dev/nvidia0 0" "${out:-$(cat "$sandbox/log")}"
@@ -84,7 +84,7 @@ NIX
     like "sandbox: no GPU here: a build that asks says so" "no device of an NVIDIA GPU" "$(seen without '[ "cuda" ]')"
     is "sandbox: no GPU here: another is built" "$nothing" "$(seen without-plain '[ ]')"
     rm "$sandbox/between"
-    is "sandbox: where hostDriver is gone, builds go on" "$nothing" "$(seen gone '[ ]')"
+    is "sandbox: where hostDriver is gone, builds continue" "$nothing" "$(seen gone '[ ]')"
     printf '#!/bin/sh\nshift\nexec %q sandbox --root %q --cache %q "$@"\n' "$hostDriver" "$tree" "$sandbox/cache" >"$sandbox/between" && chmod 755 "$sandbox/between"
     rmdir "$tree/dev" && mv "$tree/no-dev" "$tree/dev"
   fi

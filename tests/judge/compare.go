@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// movable are the kinds of sections that a header or an entry finds, so that they may stand elsewhere.
+// movable are the kinds of sections that a header or an entry finds, so that they may be elsewhere.
 var movable = map[uint32]bool{
 	shtNote: true, shtHash: true, shtGnuHash: true, shtDynsym: true, shtVersym: true, shtVerdef: true, shtVerneed: true,
 	shtRel: true, shtRela: true, shtRelr: true, shtStrtab: true, shtDynamic: true,
 	0x70000006: true, 0x7000000d: true, 0x7000002a: true, 0x7000002b: true, // MIPS: REGINFO, OPTIONS, ABIFLAGS, XHASH
 }
 
-// sections compares the section headers one by one, and what stands in the file at them.
+// sections compares the section headers one by one, and what is in the file at them.
 func (c *comparison) sections() {
 	a, b := c.a, c.b
 	match := c.match()
@@ -76,7 +76,7 @@ func (c *comparison) sections() {
 			continue // broken before
 		}
 		if !ok {
-			c.bad("sections", "%s lies outside the file: %+v", name, t)
+			c.bad("sections", "%s is outside the file: %+v", name, t)
 			continue
 		}
 		if alloc && t.size > 0 && slices.Contains(a.mapped(of(s.off, s.size)), of(s.addr, s.size)) &&
@@ -395,7 +395,7 @@ func (c *comparison) pointers() {
 	}
 	for target, from := range c.a.pointers() {
 		if name, begins, ok := inLeft(target); ok && (hit(target) || c.overlapsChanged(target, sorted)) {
-			if begins { // the end of what stands before it, or the table itself, whose address .dynamic says now
+			if begins { // the end of what is before it, or the table itself, whose address .dynamic says now
 				c.remark("pointer", "the relocation of %#x stores %#x, the old address of %s", from, target, name)
 				continue
 			}
@@ -463,7 +463,7 @@ func (c *comparison) symbols() {
 			continue
 		}
 		if !ok2 || !ok4 {
-			c.bad("symbols", "%s lies outside the file", s.name)
+			c.bad("symbols", "%s is outside the file", s.name)
 			continue
 		}
 		c.sameSymbols(s.name, a.symbols(old, names), b.symbols(now, names2))
@@ -504,7 +504,7 @@ func (c *comparison) sameSymbols(table string, x, y []symbol) {
 			}
 		}
 		if s.nameAt != t.nameAt && table == ".dynsym" {
-			c.remark("symbols", "the name of %s stands elsewhere in the string table", s.name)
+			c.remark("symbols", "the name of %s is elsewhere in the string table", s.name)
 		}
 	}
 	// What the sections' move asks of the symbols in them.
@@ -688,7 +688,7 @@ func (c *comparison) layout() {
 	if x, y := flags(a), flags(b); x != y && y&flagW == 0 || y == 0 && x != 0 {
 		c.bad("layout", ".dynamic was in a segment with flags %#x and is in one with %#x", x, y)
 	}
-	// Sections in the file do not lie over each other, nor over the headers, if they did not.
+	// Sections in the file do not overlap each other, nor the headers, if they did not.
 	overlaps := func(f *File) map[[2]string]bool {
 		type piece struct {
 			span
@@ -736,7 +736,7 @@ func (f *File) used() (out []span) {
 	return slices.DeleteFunc(out, func(s span) bool { return s.hi <= s.lo })
 }
 
-// file compares what stands in the file and in no segment, section or header: what somebody else put there, and what was
+// file compares what is in the file and in no segment, section or header: what somebody else put there, and what was
 // appended, which is found from its old offset and from the end.
 func (c *comparison) file() {
 	a, b := c.a, c.b
@@ -825,7 +825,7 @@ func (c *comparison) scrubbed() {
 	}
 	texts = slices.DeleteFunc(texts, func(s string) bool { return len(s) < 8 || strings.Contains(kept, s) })
 	for s, at := range find(b.data, texts) {
-		if n := bytes.Count(a.data, []byte(s)); n == 1 { // else it stands elsewhere in the file, too
+		if n := bytes.Count(a.data, []byte(s)); n == 1 { // else it is elsewhere in the file, too
 			c.bad("leftover", "%.100q is still in the file, at offset %#x", s, at)
 		}
 	}

@@ -5,7 +5,7 @@
 // are put, not what is moved first, no marker. It knows what the loader, the kernel
 // and the usual tools read, and takes every other byte for alive: what a segment maps
 // must be at its address afterwards, with the same permissions. A table that the
-// dynamic section, a program header or a section header names may stand elsewhere
+// dynamic section, a program header or a section header names may be elsewhere
 // afterwards if its content does; only then are the bytes that it leaves dead.
 //
 // Sources: the gABI; glibc's elf/dl-load.c, elf/get-dynamic-info.h and elf/dl-lookup.c;
@@ -47,7 +47,7 @@ type Expect struct {
 	Holes []string
 }
 
-// A RunPath is a tag, "RUNPATH" or "RPATH", and the list as it stands in the file.
+// A RunPath is a tag, "RUNPATH" or "RPATH", and the list as it is in the file.
 type RunPath struct{ Tag, List string }
 
 // A Finding is one difference. Kind says in a word or two what differs, for tables.
@@ -71,7 +71,7 @@ type comparison struct {
 	want  Expect
 	found []Finding
 
-	left    []part          // extents of what stands elsewhere afterwards: dead, if nothing refers to them
+	left    []part          // extents of what is elsewhere afterwards: dead, if nothing refers to them
 	changed []span          // addresses in left whose bytes are others now
 	live    []bool          // the bytes of a's string table that something refers to, the strings that go away not counted
 	retired map[uint64]bool // offsets in a's string table of the strings that the edit takes away
@@ -159,7 +159,7 @@ func (c *comparison) header() {
 	}
 }
 
-// tablePointers are the entries that hold the address of a table which may stand elsewhere afterwards.
+// tablePointers are the entries that hold the address of a table which may be elsewhere afterwards.
 var tablePointers = []uint64{dtStrtab, dtSymtab, dtHash, dtGnuHash, dtVersym, dtVerneed, dtVerdef, dtRela, dtRel, dtJmpRel, dtRelr, dtMipsOptions, dtMipsXhash}
 
 // dynamic compares the entries: all that were there are there, in their order, with the
@@ -418,12 +418,12 @@ func (c *comparison) relocated(p, q segment) bool {
 	return same && q.off != p.off && q.off >= uint64(len(c.a.data)) && q.filesz == q.memsz && q.memsz >= p.memsz
 }
 
-// holdsNewDynamic reports whether .dynamic stands in a segment now and did not.
+// holdsNewDynamic reports whether .dynamic is in a segment now and was not before.
 func (c *comparison) holdsNewDynamic(q segment) bool {
 	return of(q.vaddr, q.memsz).contains(c.b.dynAt) && c.b.dynAt.lo != c.a.dynAt.lo
 }
 
-// withSegment returns a program header before as it is once its segment stands elsewhere in the file.
+// withSegment returns a program header before as it is once its segment is elsewhere in the file.
 func (c *comparison) withSegment(p, q segment) segment {
 	x, y := c.a.loads(), c.b.loads()
 	for _, o := range x {
@@ -575,7 +575,7 @@ func (c *comparison) stack(q segment) {
 	}
 }
 
-// tables compares what .dynamic and the section headers point to and stands elsewhere.
+// tables compares what .dynamic and the section headers point to and is elsewhere.
 func (c *comparison) tables() {
 	a, b := c.a, c.b
 	if a.dynAt.lo != b.dynAt.lo {

@@ -144,7 +144,7 @@ func (s *scenario) play(steps []step) (outcome, error) {
 				}
 				if before.phoff != 64 && !isPatchelf(st) {
 					// patchelf 0.15 and newer moves the program headers to the end, and strip and objcopy write them back
-					// after the ELF header, over what stands there.
+					// after the ELF header, over what is there.
 					out.theirs = "patchelf had moved the program headers: " + st.String()
 					return out, nil
 				}
@@ -557,7 +557,7 @@ func lint(path string) (map[string]int, error) {
 // index leads to depends on how many sections there are.
 var staleIndex = regexp.MustCompile(`(section \[ *\d+\] '\.dynsym': symbol .*): (?:invalid section index|st_value out of bounds)$`)
 
-// Where a section without bytes in the file stands there means nothing. llvm-strip moves an empty one at the very end of
+// The offset of a section without bytes in the file means nothing. llvm-strip moves an empty one at the very end of
 // a segment, such as .tm_clone_table, after the last segment, eu-strip does so with NOBITS sections whose sh_offset mold
 // leaves 0; where there is only one segment of data, that is by chance the same place.
 var misplaced = regexp.MustCompile(`^section \[ *\d+\] '(.*)' ?(?:: alloc flag set but section not in any loaded segment|not fully contained in segment of program header entry \d+)`)

@@ -21,7 +21,7 @@ type parts struct {
 	interpreter, soname *string
 	remove, add         string
 	replace             [2]string
-	first               bool // an addition stands first
+	first               bool // an addition comes first
 	again               bool // and is added again if it is there
 	stack               *bool
 	nodeflib, debug     bool

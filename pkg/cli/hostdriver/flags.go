@@ -27,7 +27,7 @@ var (
 	quietFlag   = cli.QuietFlag("report problems only")
 )
 
-// takesValue reports whether a flag of run stands before its value.
+// takesValue reports whether a flag of run comes before its value.
 func takesValue(arg string) bool {
 	name := strings.TrimLeft(arg, "-")
 	for _, f := range run.Flags {

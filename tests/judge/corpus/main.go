@@ -75,7 +75,7 @@ type result struct {
 	theirs  string // what patchelf makes of a refused file
 	wrong   []string
 	remarks []string
-	moved   bool // .dynamic stands elsewhere
+	moved   bool // .dynamic is elsewhere
 	growth  int64
 	ran     string // "", "program", "library"
 	quiet   string // why it was not run

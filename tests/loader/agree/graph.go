@@ -139,7 +139,7 @@ func (g *graph) list(separators string) string {
 }
 
 // object makes a library, or the program. What the program names by DT_AUXILIARY or
-// DT_FILTER stands before it in glibc's list, of which the trace shows only what
+// DT_FILTER comes before it in glibc's list, of which the trace shows only what
 // stands after it: there is nothing to compare then.
 func (g *graph) object(soname string, program bool) tinyelf.Object {
 	var o tinyelf.Object

@@ -28,7 +28,7 @@ import (
 const usual = "/lib64/ld-linux-x86-64.so.2"
 
 var (
-	glibc   = flag.String("glibc", usual, "glibc's loader for the graphs; one of another version may lie anywhere")
+	glibc   = flag.String("glibc", usual, "glibc's loader for the graphs; one of another version may be anywhere")
 	all     = flag.Bool("all", false, "compare every file, not a sample")
 	sample  = flag.Int("sample", 400, "compare about so many files")
 	graphs  = flag.Int("graphs", 60, "random graphs for each loader")
