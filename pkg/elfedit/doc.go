@@ -48,6 +48,17 @@
 // so that no store path of a removed entry stays in the file. If something fails
 // before the headers change, what was written is taken back.
 //
+// All that .dynamic says switches at once. The interpreter, the flags of the stack and
+// the OS ABI stand in the headers and switch one write before, so an edit of both has a
+// state between: the new interpreter with the old libraries. It starts where either
+// loader starts the file with either list, as two copies of one C library's do
+// (tests/faults kills edits of several parts at every write). One switch would take
+// .dynamic out of RELRO, for good, and is made only where .dynamic moves anyway.
+//
+// Data that somebody appended to the file stays where it is, and a copy ends the file,
+// for it can be looked for from either side. Of zeros that it begins with, the copy has
+// 1 MiB at most: a sparse file of 5 GiB with four bytes at its end becomes 1 MiB longer.
+//
 // Every plan is applied in memory and read back before it reaches the file, and each
 // byte that it changes is compared with who owned it (elfimage.Image.Owners). What
 // fails there is a fault of this package ([BugError]), and the file stays as it was.

@@ -69,6 +69,9 @@ func TestHolesAreHoles(t *testing.T) {
 		if f.read > 1<<20 || f.wrote > 1<<20 {
 			t.Errorf("tail %q: %d bytes of the hole were read, %d bytes written", tail, f.read, f.wrote)
 		}
+		if e.Growth() > 3<<20 {
+			t.Errorf("tail %q: the file grows by %d bytes", tail, e.Growth())
+		}
 		if f.end != f.size+e.Growth() {
 			t.Errorf("tail %q: the file ends at %d, the plan said %d", tail, f.end, f.size+e.Growth())
 		}

@@ -23,6 +23,7 @@ type trailer struct {
 	moving   []int              // indices of those that move along, by offset
 	tailOff  uint64             // where appended data begins now
 	tail     uint64             // its size, bytes
+	zeros    uint64             // with which it begins and which its copy leaves out, bytes
 }
 
 const maxMoving = 64 << 10 // sections that move along, bytes in all
@@ -45,34 +46,44 @@ func (p *planner) trailer(end uint64) (*trailer, error) {
 		}
 	}
 	slices.SortFunc(t.moving, func(i, j int) int { return cmp.Compare(im.Sections[i].Off, im.Sections[j].Off) })
-	zero, err := im.zeros(t.tailOff, im.size-t.tailOff)
+	first, err := im.firstData(t.tailOff, im.size-t.tailOff)
 	if err != nil {
 		return nil, err
 	}
-	if !zero {
+	if first < im.size {
 		t.tail = im.size - t.tailOff
+		// File systems begin with up to 64 KiB of zeros, and who finds one by where the
+		// section headers end wants them. A hole of gigabytes is nobody's beginning.
+		const most = 1 << 20
+		t.zeros = (first - t.tailOff) - min(first-t.tailOff, most)
 	}
 	return t, nil
 }
 
 // zeros reports whether n bytes at off are all zero.
 func (im *image) zeros(off, n uint64) (bool, error) {
+	first, err := im.firstData(off, n)
+	return first == off+n, err
+}
+
+// firstData returns the offset of the first of n bytes at off that is not zero, or off+n.
+func (im *image) firstData(off, n uint64) (uint64, error) {
 	buf := im.Bytes(min(n, 64<<10))
-	for end := off + n; n > 0; {
+	end := off + n
+	for off < end {
 		if off = im.NextData(off); off >= end {
 			break
 		}
-		n = end - off
-		b := buf[:min(n, uint64(len(buf)))]
+		b := buf[:min(end-off, uint64(len(buf)))]
 		if err := elfimage.ReadFull(im, b, off); err != nil {
-			return false, err
+			return 0, err
 		}
-		if len(bytes.Trim(b, "\x00")) > 0 {
-			return false, nil
+		if rest := bytes.TrimLeft(b, "\x00"); len(rest) > 0 {
+			return off + uint64(len(b)-len(rest)), nil
 		}
-		off, n = off+uint64(len(b)), n-uint64(len(b))
+		off += uint64(len(b))
 	}
-	return true, nil
+	return end, nil
 }
 
 // write lays the trailer out after offset end. What it returns follows end directly;
@@ -102,9 +113,9 @@ func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 	}
 	out := []write{{off: end, data: data}}
 	if t.tail > 0 {
-		out = append(out, write{off: at, from: t.tailOff, n: t.tail})
+		out = append(out, write{off: at, from: t.tailOff + t.zeros, n: t.tail - t.zeros})
 	}
-	l.size = at + t.tail
+	l.size = at + t.tail - t.zeros
 	if !im.Is64() && l.size > math.MaxUint32 {
 		return nil, cannot("the file would pass 4 GiB")
 	}
