@@ -75,6 +75,17 @@ func TestRule2OSABIs(t *testing.T) {
 	}
 }
 
+func TestRule2AnotherOSABIThanTheInterpreters(t *testing.T) {
+	s := newStage(t)
+	loader := loaderOf(s.dir + "/glibc/lib")
+	loader.OSABI = elf.ELFOSABI_LINUX
+	s.put("glibc/lib/ld-linux-x86-64.so.2", loader)
+	o := prog()
+	o.OSABI = elf.ELFOSABI_FREEBSD
+	s.put("out/main", o.Object)
+	s.resolve().skipped("out/main", "its OS ABI (ELFOSABI_FREEBSD) is not compatible with target (ELFOSABI_LINUX)", false)
+}
+
 func TestRule2TheCLibraryNeedsNoEntry(t *testing.T) {
 	s := newStage(t)
 	s.put("foo/lib/libfoo.so.1", lib("libfoo.so.1").Object)
@@ -334,12 +345,12 @@ func TestRule7CandidatesThatCannotBeLoaded(t *testing.T) {
 func TestRule7WeakVersionsAndUnversionedLibraries(t *testing.T) {
 	s := newStage(t)
 	s.put("foo/lib/libfoo.so", lib("libfoo.so").defines("FOO_1").Object)
-	s.put("foo/lib/libplain.so", lib("libplain.so").Object)
-	s.libs("~/foo/lib")
+	s.put("plain/lib/libplain.so", lib("libplain.so").Object)
+	s.libs("~/foo/lib", "~/plain/lib")
 	main := prog("libfoo.so", "libplain.so").requires("libfoo.so", "FOO_9").requires("libplain.so", "PLAIN_1")
 	main.Requires[0].Weak = true
 	s.put("out/main", main.Object)
-	s.resolve().list("out/main", "~/foo/lib")
+	s.resolve().list("out/main", "~/foo/lib:~/plain/lib")
 }
 
 func TestRule7AnOwnCopyThatFailsFallsThrough(t *testing.T) {
@@ -459,6 +470,25 @@ func TestRule8Absences(t *testing.T) {
 		if diff := cmp.Diff(want, [2]string{by[name].Fix(true), by[name].Fix(false)}); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
+	}
+}
+
+func TestRule8OfManyVersionsSome(t *testing.T) {
+	s := newStage(t)
+	for _, v := range []string{"1", "2", "3", "4", "5", "6"} {
+		s.put("foo/lib/libfoo.so."+v, lib("libfoo.so."+v).Object)
+	}
+	s.link("foo", "again") // the same files
+	s.put("foo/lib/libbar.so", lib("libbar.so").defines("V1").Object)
+	s.libs("~/foo/lib", "~/again/lib")
+	s.put("out/main", prog("libfoo.so.9", "libbar.so").requires("libbar.so", "V2").Object)
+	r := s.resolve()
+	all := r.resolver.Absences(r.plans, nil)
+	if len(all) != 2 || len(all[0].Near) != maxNear {
+		t.Errorf("%+v", all)
+	}
+	if n := r.outcome("out/main", "libbar.so", Missing); len(n.Rejected) != 1 {
+		t.Errorf("one file is rejected as %+v", n.Rejected)
 	}
 }
 
@@ -650,6 +680,46 @@ func TestRule12LibrariesThatNoProgramLoads(t *testing.T) {
 	}
 }
 
+func TestRule12VersionsThatTheLoaderMisses(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").defines("FOO_1", "FOO_2").Object)
+	s.put("driver/libfoo.so", lib("libfoo.so").defines("FOO_1").Object)
+	s.libs("~/foo/lib")
+	s.put("out/plugin.so", lib("plugin.so", "libfoo.so").requires("libfoo.so", "FOO_2").Object)
+	s.src.Store = "/nowhere"
+	s.set.Map = driverFirst(s.path("~/driver"))
+	got := s.resolve().apply()
+	if len(got) != 1 || !strings.HasPrefix(got[0].Text, s.path("libfoo.so is ~/driver/libfoo.so: ")) || !strings.Contains(got[0].Text, "FOO_2") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// An interpreter that does not find the C library that was said to be its own.
+func TestRule12TheCLibraryIsNotWhereTheLoaderLooks(t *testing.T) {
+	s := newStage(t)
+	s.put("moved/ld-linux-x86-64.so.2", loaderOf("/nowhere/lib"))
+	s.set.Interpreters[0].Path = s.path("~/moved/ld-linux-x86-64.so.2")
+	s.put("out/main", prog("libc.so.6").Object)
+	want := []Surprise{{s.path("~/out/main"), s.path("~/out/main"), "libc.so.6 is not found; the plan leaves it to the loader's own directories"}}
+	if diff := cmp.Diff(want, s.resolve().apply()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// By hand, a library's loader is a guess. Where there is none here, nobody knows what it finds.
+func TestRule12NoAlarmWhereTheLoaderIsNotHere(t *testing.T) {
+	s := newStage(t)
+	o := lib("x.so", "libc.so.6")
+	o.Machine = elf.EM_LOONGARCH
+	s.put("out/x.so", o.Object)
+	s.set.Interpreters = nil
+	r := s.resolve()
+	r.outcome("out/x.so", "libc.so.6", InLibC)
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+}
+
 // What another library of the tree loads first is no alarm: two plugins may each have
 // a copy of their own, as long as no program opens both.
 func TestRule12NoAlarmForWhatOthersLoad(t *testing.T) {
@@ -725,6 +795,17 @@ func TestRule13RunPathsOfInputs(t *testing.T) {
 	r.outcome("out/main", "libmid.so", Missing)
 }
 
+// Also of what the run paths of the tree's own libraries lead to.
+func TestRule13RunPathsOfWhatTheTreeNames(t *testing.T) {
+	s := newStage(t)
+	s.put("deep/lib/libdeep.so", lib("libdeep.so").Object)
+	s.put("own/lib/libown.so", lib("libown.so").with(elf.DT_RUNPATH, "~/deep/lib").Object)
+	s.put("out/libx.so", lib("libx.so", "libown.so", "libdeep.so").with(elf.DT_RUNPATH, "~/own/lib").Object)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.libs("~/foo/lib")
+	s.resolve().list("out/libx.so", "~/own/lib:~/deep/lib")
+}
+
 // The nearest wins: the inputs themselves, then what their run paths name, then the tree's programs'.
 func TestRule13NearestFirst(t *testing.T) {
 	s := newStage(t)
@@ -798,7 +879,7 @@ func TestDlopen(t *testing.T) {
 	s.put("nvrtc/lib/libnvrtc.so.12", lib("libnvrtc.so.12").Object)
 	s.libs("~/nvrtc/lib")
 	o := lib("x.so")
-	o.Data = "\x00libnvrtc.so.12\x00libcublasLt.so.12\x00libplain.so.1\x00"
+	o.Data = "\x00libnvrtc.so.12\x00libcublasLt.so.12\x00libplain.so.1\x00libnvrtc.so.12\x00"
 	s.put("out/x.so", o.Object)
 	s.src.Literals = driver.NeedsDriver
 	r := s.resolve()
@@ -807,7 +888,7 @@ func TestDlopen(t *testing.T) {
 	r = s.resolve()
 	r.list("out/x.so", "~/nvrtc/lib")
 	r.outcome("out/x.so", "libcublasLt.so.12", Optional)
-	if len(r.plan("out/x.so").Needs) != 2 {
+	if len(r.plan("out/x.so").Object.Literals) != 2 || len(r.plan("out/x.so").Needs) != 2 {
 		t.Errorf("needs %v", r.plan("out/x.so").Needs)
 	}
 }
