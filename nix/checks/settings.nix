@@ -302,7 +302,7 @@ in
         );
       stackOf =
         args:
-        "$(readelf -lW ${asks args}/lib/libasks.so | sed -n 's/.*GNU_STACK.*\(RW[E ]\) 0x.*/\1/p')";
+        ''$(readelf -lW ${asks args}/lib/libasks.so | sed -n 's/.*GNU_STACK.*\(RW[E ]\) 0x.*/\1/p')'';
     in
     check "executable-stacks" (
       both (mode: ''
