@@ -125,6 +125,12 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 			f.put("p", p)
 			f.want(f.ambiguity("p"), "error ambiguous-library")
 		}},
+		{"a name in a .note.dlopen note is an error", func(f *folder) {
+			p := needs("~/a:~/b")
+			p.Dlopen = `[{"soname":["liba.so.1"],"priority":"suggested"}]`
+			f.put("p", p)
+			f.want(f.ambiguity("p"), "error ambiguous-library")
+		}},
 		{"with DT_RPATH the names of the whole load count", func(f *folder) {
 			f.put("c/libc1.so", lib("libc1.so", "").Needs("liba.so.1"))
 			f.put("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W}.Needs("libc1.so").With(elf.DT_RPATH, "~/c:~/a:~/b"))
@@ -176,6 +182,8 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 			f.DriverLink = "~/driver"
 			f.put("p", needs("~/driver:~/compat", "libcuda.so.1"))
 			f.want(f.ambiguity("p"), "error driver-before-compat")
+			f.put("q", needs("~/driver:~/none:~/compat", "libcuda.so.1"))
+			f.want(f.ambiguity("q"), "error driver-before-compat")
 		}},
 		{"a compat directory of another name is known when it is told", func(f *folder) {
 			f.DriverLink = "~/driver"

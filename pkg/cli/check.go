@@ -72,7 +72,7 @@ asks for (DT_NEEDED, a .note.dlopen note, a string literal in read-only data), e
 and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
-that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone are no failure.`+exitStatus)
+that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus)
 	app.Flags = append(append(append(app.Flags, ignoreFlag(), strictFlag(), RootFlag(), malformedFlag(),
 		&cli.BoolFlag{Name: "nix-build", DisableDefaultText: true, Usage: "the files are a Nix package's that is being built: say what to write in it, not which command to run"}), searchFlags()...), treeFlags()...)
 	app.Action = func(c *cli.Context) error {

@@ -30,7 +30,7 @@ func explainCommand() *cli.Command {
 		Usage:     "show which libraries the loader would find, where, by which rule, and where it looked before; the files are not run",
 		ArgsUsage: "FILE...",
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "lib", Usage: "tell only of the library `NAME`, whether the file asks for it or would open it"},
+			&cli.StringFlag{Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
 			&cli.StringSliceFlag{KeepSpace: true, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
 			&cli.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
 			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "also show the C library's family, what is loaded already, and every place where the loader looked"},

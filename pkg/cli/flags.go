@@ -113,7 +113,7 @@ func ignoreFlag() cli.Flag {
 
 // malformedFlag says what a malformed file does to the exit status.
 func malformedFlag() cli.Flag {
-	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "a malformed ELF file, or a file that may not be read, is skipped, and makes the run `fail|warn`"}
+	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "skip a malformed ELF file, or one that may not be read, and `fail|warn`"}
 }
 
 // strictFlag makes warnings errors.

@@ -27,7 +27,7 @@ or through variables of the same file, and nothing else. With --nix the argument
 are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fix", DisableDefaultText: true, Usage: "put the driver link's path into the names that are opened"},
-			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "print substituteInPlace commands, for a package of Nix"},
+			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "print substituteInPlace commands, for a Nix package"},
 			driverLinkFlag(), DryRunFlag(), JSONFlag(), jobsFlag(),
 			VerboseFlag("also list names that are not seen to be opened"), QuietFlag("report problems only"),
 		},

@@ -47,6 +47,7 @@ func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
 		{"26: WSL: no version, CUDA told", note580, "580.95.05", "", "", "12.9", false, Helps, "not told", "note"},
 		{"27: nothing is told of the host", note580, "580.95.05", "", "", "", false, Unknown, "", "neither"},
 		{"29: CUDA 13 is CUDA 13.0", `{"CUDA version":"13"}`, "", "", "580.159.04", "13.0", false, NotNeeded, "", "note"},
+		{"30: a version that goes on further is the newer one", "", "535.261", "12.2", "535.261.03", "12.2", false, Harms, "803", "version numbers"},
 		{"28: a note without a list", orin, "560.35.03", "", "535.261.03", "12.2", false, Helps, "", "note"},
 	} {
 		p := CUDALibrary{Version: test.pkg, CUDA: test.cuda}

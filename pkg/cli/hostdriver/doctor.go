@@ -13,9 +13,9 @@ import (
 
 var doctor = &urfave.Command{
 	Name:      "doctor",
-	Usage:     "say whether a CUDA program, or PROGRAM, can work here, and what to do where it cannot",
+	Usage:     "say whether a CUDA program, or PROGRAM, can work here, and what to do if it cannot",
 	ArgsUsage: "[PROGRAM]",
-	Description: `One line a fact, with where it is from, and below it the fix. The exit status is 0 where nothing was found that keeps
+	Description: `Prints a line for each fact, with its source, and below it the fix. The exit status is 0 if nothing was found that keeps
 a CUDA program from working, else 1. Nothing is run or loaded.`,
 	Flags: []urfave.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag},
 	Action: func(c *urfave.Context) error {

@@ -24,8 +24,8 @@ var install = &urfave.Command{
 	Name:  "install",
 	Usage: "make /run/opengl-driver/lib a directory of links to the driver's libraries",
 	Description: `The set is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
-done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the driver's 32-bit libraries. See "hostDriver
-tmpfiles" for what redoes it at boot: /run is empty then.
+done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the driver's 32-bit libraries. "hostDriver
+tmpfiles" is for repeating it at boot, when /run is empty.
 
 With --copy, libraries that load others are copied and get a run path of $ORIGIN: a program's own glibc does not know where
 the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX compiler that it opens.
@@ -33,7 +33,7 @@ the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX com
 With --compat, a compat package's libraries stand in for the driver's where its CUDA version is greater and it is made for such
 a driver; where it would not help, that is said, and the driver's own are installed. The next install decides again.
 
-What the driver should have and cannot be used (cut off, not readable) is named, and the exit status is 1; the rest is installed.`,
+A library of the driver that cannot be used (truncated, not readable) is named, and the exit status is 1; the rest is installed.`,
 	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
 		copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
 	Action: func(c *urfave.Context) error {
@@ -175,7 +175,7 @@ func report(c *urfave.Context, done []*host.Install) error {
 
 var tmpfiles = &urfave.Command{
 	Name:  "tmpfiles",
-	Usage: "print what redoes the installation at boot and after an upgrade of the driver",
+	Usage: "print files that repeat the installation at boot and after an upgrade of the driver",
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
 install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
 With --copy or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,

@@ -25,14 +25,14 @@ environment is left alone. (Inside, set-user-ID programs such as sudo have no ef
 directory.
 
 A compat package in the program's run path, or in one of its libraries', is used where it helps: its CUDA version is greater than
-the driver's, and it is made for drivers like that one. Else the program gets the driver's own libcuda.so.1, as with the other
-it would get error 803.
+the driver's, and it is made for drivers like that one. Otherwise the program gets the driver's own libcuda.so.1, because the
+other one would answer error 803.
 
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
 	Flags: []urfave.Flag{
 		&urfave.StringFlag{Name: "method", Value: string(host.Auto), Usage: "offer them by `METHOD`: auto, namespace or library-path"},
 		&urfave.StringFlag{Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
-		&urfave.StringFlag{Name: "compat", Value: string(host.CompatAuto), Usage: "use compat packages: `auto`, always, never, or the one in this directory where it helps"},
+		&urfave.StringFlag{Name: "compat", Value: string(host.CompatAuto), Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory where it helps"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
 	Action: func(c *urfave.Context) error {
 		if c.NArg() == 0 {

@@ -19,7 +19,7 @@ var sandbox = &urfave.Command{
 	Usage:     "give the GPU to builds of Nix that ask for it",
 	ArgsUsage: "DERIVATION [ROOT]",
 	Description: `A pre-build-hook of Nix: for a derivation whose requiredSystemFeatures has cuda, gpu, nvidia-gpu or opengl, it prints the GPU's
-devices and the driver link, with the files that the links lead to, as paths that the sandbox is to show; for any other nothing. An
+devices and the driver link, with the files that the links lead to, as paths that the sandbox is to show; for any other it prints nothing. An
 error fails only a build that asks for a GPU.
 
 --configure prints the lines for nix.conf and, because Nix wants a program without arguments, a script hostDriver-sandbox beside it.
