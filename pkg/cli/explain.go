@@ -296,7 +296,7 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 		f := explain.Describe(arg, load, &o.Layout)
 		f.Unused, f.Undefined, f.Versions = symbols.Unused, symbols.Undefined, symbols.Versions
 		if only != nil {
-			f.Only(o.lib)
+			f.Only(only)
 		}
 		element(f)
 	case o.dot:

@@ -46,22 +46,12 @@ func Find(s *loader.Load, name string) *loader.Object {
 	return s.Dlopen(name, s.Main, loader.DlopenAsked, "")
 }
 
-// Only leaves out of the document all but one library.
-func (f *File) Only(name string) {
-	kept := f.Libraries[:0]
-	for _, l := range f.Libraries {
-		if l.Soname == name {
-			kept = append(kept, l)
-		}
-	}
-	f.Libraries = kept
-	verdicts := f.Driver[:0]
-	for _, v := range f.Driver {
-		if v.Soname == name {
-			verdicts = append(verdicts, v)
-		}
-	}
-	f.Driver = verdicts
+// Only leaves out of the document all but one library, under whatever name it was loaded.
+func (f *File) Only(o *loader.Object) {
+	f.Libraries = slices.DeleteFunc(f.Libraries, func(l Library) bool {
+		return l.Soname != o.Name || (l.Path != nil) != o.Found() || l.Path != nil && *l.Path != o.Path
+	})
+	f.Driver = slices.DeleteFunc(f.Driver, func(v Verdict) bool { return v.Soname != o.Name })
 }
 
 // Ways returns the objects on a way from the program to a target.

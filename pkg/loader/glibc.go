@@ -305,6 +305,11 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 			return o, true
 		}
 	}
+	if name == vdso(s.abi) && s.base == s.Main { // not in other namespaces
+		o := &Object{Name: name, Path: name, Rule: ByKernel, NeededBy: loader, Cause: cause, names: []string{name}}
+		s.Objects = append(s.Objects, o)
+		return o, false
+	}
 	r := s.search(name, loader)
 	o = &Object{Name: name, Path: r.path, File: r.file, Rule: r.rule, Entry: r.entry, List: r.list, NeededBy: loader,
 		Cause: cause, Tried: r.tried, loader: loader}
@@ -328,6 +333,23 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 		s.fatal(o, "%s", r.fatal)
 	}
 	return o, false
+}
+
+// vdso returns the soname of the library that the kernel maps into each process of an
+// ABI, under which the loader knows it (setup_vdso of elf/setup-vdso.h, vdso(7)).
+func vdso(a abi) string {
+	switch a.machine {
+	case elf.EM_386:
+		return "linux-gate.so.1"
+	case elf.EM_PPC64, elf.EM_S390:
+		if a.class == elf.ELFCLASS64 {
+			return "linux-vdso64.so.1"
+		}
+		return "linux-vdso32.so.1"
+	case elf.EM_X86_64, elf.EM_AARCH64, elf.EM_ARM, elf.EM_RISCV, elf.EM_LOONGARCH, elf.EM_MIPS:
+		return "linux-vdso.so.1"
+	}
+	return ""
 }
 
 func contains(all []*Object, o *Object) bool {

@@ -652,6 +652,24 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("the real loader: %s", out)
 			}
 		}},
+		{"the vDSO answers to its name, whatever a run path has", func(s *stage) {
+			s.put("a/linux-vdso.so.1", lib("linux-vdso.so.1"))
+			s.put("p", prog("linux-vdso.so.1").With(elf.DT_RUNPATH, "~/a"))
+			s.want("p", "linux-vdso.so.1", "linux-vdso.so.1", ByKernel)
+			s.put("q", prog("linux-vdso.so.1"))
+			s.want("q", "linux-vdso.so.1", "linux-vdso.so.1", ByKernel)
+			// Not so by a path, nor by the name of another machine's.
+			s.put("r", prog("~/a/linux-vdso.so.1"))
+			s.want("r", "~/a/linux-vdso.so.1", "~/a/linux-vdso.so.1", ByPath)
+			s.put("a/linux-gate.so.1", lib("linux-gate.so.1"))
+			s.put("t", prog("linux-gate.so.1").With(elf.DT_RUNPATH, "~/a"))
+			s.want("t", "linux-gate.so.1", "~/a/linux-gate.so.1", ByRunPath)
+			s.o.Preload = "linux-vdso.so.1"
+			s.put("u", prog("linux-gate.so.1").With(elf.DT_RUNPATH, "~/a"))
+			if l := s.load("u"); l.Err != "" || len(l.Missing()) != 0 || l.Objects[1].Rule != ByKernel {
+				s.Errorf("preloaded: %q, %s", l.Err, l.Objects[1].Rule)
+			}
+		}},
 		{"a token without a value in DT_NEEDED stops the load", func(s *stage) {
 			s.noReal = true
 			p := tinyelf.Object{Machine: elf.EM_RISCV, EFlags: 5, Interp: "/lib/ld-linux-riscv64-lp64d.so.1"}
