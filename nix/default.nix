@@ -56,7 +56,14 @@ let
       inherit (pkgs) makeSetupHook writeText;
       inherit hostPlatform targetPlatform;
       inherit (onBuild) cuda-runpath;
-      cuda_compat = (if forHost then cudaPackages else sameSet cudaPackages).cuda_compat or null;
+      cuda_compat =
+        let
+          compat = (if forHost then cudaPackages else sameSet cudaPackages).cuda_compat or null;
+          systemOf = package: package.stdenv.hostPlatform.system;
+        in
+        # nixpkgs makes its CUDA sets with pkgs.extend. For the build machine of a cross
+        # build that gives the other machine's, whose files are of no use there.
+        if compat ? stdenv && systemOf compat != systemOf edited then null else compat;
       driverLink = edited.addDriverRunpath.driverLink or null;
       bintools = pkgs.bintools or null;
     };

@@ -117,6 +117,13 @@ in
         }
       }/bin/program ${support.withoutCompat}
     ''
+    # nixpkgs' CUDA sets are made with pkgs.extend, which for the build machine of a cross
+    # build gives packages of the other one.
+    + ''
+      same "compat of another machine" "${
+        toString (support.ours.hooksFor cross.cudaPackages).addCudaCompatRunpath.enableHook
+      }" ""
+    ''
   );
 
   crossBuild = support.check "cross" (
