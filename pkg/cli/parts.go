@@ -237,8 +237,10 @@ func (r *partsReport) change(p *parts, im *elfimage.Image) (c elfedit.Change, in
 		if !slices.Equal(before, after) {
 			c.Needed = &elfedit.Needed{Names: after, Renamed: renamed}
 			note("needed", entriesOf(before), entriesOf(after))
-			if err := r.orphans(im, before, after, renamed); err != nil {
-				return c, "", err
+			if len(p.RemoveNeeded) > 0 {
+				if err := r.orphans(im, before, after, renamed); err != nil {
+					return c, "", err
+				}
 			}
 		}
 	}

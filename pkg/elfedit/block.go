@@ -37,37 +37,35 @@ const (
 	rankStrings
 )
 
-// movableSections can be anywhere in read-only memory: what refers to them is a
-// program header or a dynamic entry, and they refer to themselves by relative
-// offsets or indices only.
-var movableSections = sync.OnceValue(func() map[elf.SectionType]int {
-	return map[elf.SectionType]int{
-		elf.SHT_NOTE:                 rankNote,
-		elf.SHT_HASH:                 rankDynamicData,
-		elf.SHT_GNU_HASH:             rankDynamicData,
-		elf.SHT_DYNSYM:               rankDynamicData,
-		elf.SHT_GNU_VERSYM:           rankDynamicData,
-		elf.SHT_GNU_VERDEF:           rankDynamicData,
-		elf.SHT_GNU_VERNEED:          rankDynamicData,
-		elf.SHT_REL:                  rankDynamicData,
-		elf.SHT_RELA:                 rankDynamicData,
-		elf.SectionType(19):          rankDynamicData, // SHT_RELR
-		elf.SHT_MIPS_ABIFLAGS:        rankNote,
-		elf.SectionType(0x7000_0006): rankNote,        // SHT_MIPS_REGINFO
-		elf.SectionType(0x7000_000d): rankDynamicData, // SHT_MIPS_OPTIONS
+// movableSection returns the rank of a kind of section that can be anywhere in read-only
+// memory: what refers to it is a program header or a dynamic entry, and it refers to
+// itself by relative offsets or indices only.
+func movableSection(t elf.SectionType) (rank int, ok bool) {
+	const (
+		relr        = elf.SectionType(19)
+		mipsReginfo = elf.SectionType(0x7000_0006)
+		mipsOptions = elf.SectionType(0x7000_000d)
+	)
+	switch t {
+	case elf.SHT_NOTE, elf.SHT_MIPS_ABIFLAGS, mipsReginfo:
+		return rankNote, true
+	case elf.SHT_HASH, elf.SHT_GNU_HASH, elf.SHT_DYNSYM, elf.SHT_GNU_VERSYM, elf.SHT_GNU_VERDEF, elf.SHT_GNU_VERNEED,
+		elf.SHT_REL, elf.SHT_RELA, relr, mipsOptions:
+		return rankDynamicData, true
 	}
-})
+	return 0, false
+}
 
-// movableProgs are the program headers whose range can move with them.
-var movableProgs = sync.OnceValue(func() map[elf.ProgType]int {
-	return map[elf.ProgType]int{
-		elf.PT_NOTE:          rankNote,
-		elf.PT_GNU_PROPERTY:  rankNote,
-		elf.PT_INTERP:        rankInterp,
-		elf.PT_MIPS_ABIFLAGS: rankNote,
-		elf.PT_MIPS_REGINFO:  rankNote,
+// movableProg returns the rank of a program header whose range can move with it.
+func movableProg(t elf.ProgType) (rank int, ok bool) {
+	switch t {
+	case elf.PT_NOTE, elf.PT_GNU_PROPERTY, elf.PT_MIPS_ABIFLAGS, elf.PT_MIPS_REGINFO:
+		return rankNote, true
+	case elf.PT_INTERP:
+		return rankInterp, true
 	}
-})
+	return 0, false
+}
 
 // dynamicPointers are the entries that hold the address of something that can move.
 var dynamicPointers = []elf.DynTag{
@@ -99,7 +97,7 @@ func (im *image) blocks() []block {
 			continue
 		}
 		b := block{off: s.Off, size: s.Size, addr: s.Addr, align: s.Addralign}
-		rank, ok := movableSections()[s.Type]
+		rank, ok := movableSection(s.Type)
 		if interp != nil && s.Type == elf.SHT_PROGBITS && s.Off == interp.Off && s.Size == interp.Filesz {
 			rank, ok = rankInterp, true
 		}
@@ -116,7 +114,7 @@ func (im *image) blocks() []block {
 	for i := range im.Progs {
 		if p := &im.Progs[i]; p.HasBytes() {
 			b := block{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align}
-			b.rank, b.movable = movableProgs()[p.Type]
+			b.rank, b.movable = movableProg(p.Type)
 			all = append(all, b)
 		}
 	}

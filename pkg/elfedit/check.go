@@ -362,9 +362,9 @@ func (k *checker) sameProg(i int) *elfimage.Prog {
 // whose program header it has left: nothing is left of what that describes.
 func (k *checker) overgrown(o elfimage.Owner) bool {
 	end := k.before.Phoff + uint64(len(k.before.Progs))*k.before.PhdrSize()
-	_, moves := movableProgs()[elf.PT_NULL]
+	_, moves := movableProg(elf.PT_NULL)
 	if o.Kind == elfimage.OfSegment {
-		_, moves = movableProgs()[k.before.Progs[o.Index].Type]
+		_, moves = movableProg(k.before.Progs[o.Index].Type)
 	}
 	return moves && o.Off < end && k.before.Phoff < o.End()
 }
@@ -521,7 +521,7 @@ func (k *checker) segments() error {
 		}
 	}
 	for i, p := range k.before.Progs { // those whose place may change, which is compared elsewhere
-		if _, moves := movableProgs()[p.Type]; !moves && p.Type != elf.PT_PHDR && p.Type != elf.PT_DYNAMIC {
+		if _, moves := movableProg(p.Type); !moves && p.Type != elf.PT_PHDR && p.Type != elf.PT_DYNAMIC {
 			continue
 		}
 		n := k.sameProg(i)

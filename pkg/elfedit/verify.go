@@ -159,7 +159,7 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 	fixed := func(progs []elfimage.Prog) []elfimage.Prog {
 		out := make([]elfimage.Prog, 0, len(progs))
 		for _, q := range progs {
-			_, moves := movableProgs()[q.Type]
+			_, moves := movableProg(q.Type)
 			if !moves && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
 				out = append(out, q)
 			}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"debug/elf"
 	"slices"
-	"sync"
 )
 
 // An Owner is something that a range of the file belongs to.
@@ -31,14 +30,29 @@ const (
 	OfDynamic                       // a dynamic entry points to it
 )
 
-// sized are the dynamic entries that point to a table whose size another one says.
-var sized = sync.OnceValue(func() map[elf.DynTag]elf.DynTag {
-	return map[elf.DynTag]elf.DynTag{
-		elf.DT_RELA: elf.DT_RELASZ, elf.DT_REL: elf.DT_RELSZ, elf.DT_JMPREL: elf.DT_PLTRELSZ, elf.DynTag(36): elf.DynTag(35), // DT_RELR, DT_RELRSZ
-		elf.DT_INIT_ARRAY: elf.DT_INIT_ARRAYSZ, elf.DT_FINI_ARRAY: elf.DT_FINI_ARRAYSZ, elf.DT_PREINIT_ARRAY: elf.DT_PREINIT_ARRAYSZ,
-		elf.DT_STRTAB: elf.DT_STRSZ,
+// sizeTag returns the dynamic entry that says the size of the table that another one points to.
+func sizeTag(table elf.DynTag) (elf.DynTag, bool) {
+	const relr, relrSize = elf.DynTag(36), elf.DynTag(35)
+	switch table {
+	case elf.DT_RELA:
+		return elf.DT_RELASZ, true
+	case elf.DT_REL:
+		return elf.DT_RELSZ, true
+	case elf.DT_JMPREL:
+		return elf.DT_PLTRELSZ, true
+	case relr:
+		return relrSize, true
+	case elf.DT_INIT_ARRAY:
+		return elf.DT_INIT_ARRAYSZ, true
+	case elf.DT_FINI_ARRAY:
+		return elf.DT_FINI_ARRAYSZ, true
+	case elf.DT_PREINIT_ARRAY:
+		return elf.DT_PREINIT_ARRAYSZ, true
+	case elf.DT_STRTAB:
+		return elf.DT_STRSZ, true
 	}
-})
+	return 0, false
+}
 
 // Owners returns who owns which bytes of the file, in order of offset, for use until the image is
 // released. Owners overlap:
@@ -58,7 +72,9 @@ func (im *Image) Owners() []Owner {
 		s := &im.Sections[i]
 		if s.HasBytes() {
 			out = append(out, Owner{Off: s.Off, Size: s.Size, Addr: s.Addr, Kind: OfSection, Index: i})
-		} else if off, ok := im.FileOffset(s.Addr, s.Size); ok && s.IsZeros() { // .bss that the file holds as zeros
+		} else if !s.IsZeros() {
+			continue
+		} else if off, ok := im.FileOffset(s.Addr, s.Size); ok { // .bss that the file holds as zeros
 			out = append(out, Owner{Off: off, Size: s.Size, Addr: s.Addr, Kind: OfSection, Index: i})
 		}
 	}
@@ -69,8 +85,10 @@ func (im *Image) Owners() []Owner {
 	}
 	for _, d := range im.Dynamic {
 		n, ok := im.tableSize(d)
-		off, mapped := im.FileOffset(d.Val, n)
-		if ok && mapped && n > 0 {
+		if !ok || n == 0 {
+			continue
+		}
+		if off, mapped := im.FileOffset(d.Val, n); mapped {
 			out = append(out, Owner{Off: off, Size: n, Addr: d.Val, Kind: OfDynamic, Tag: d.Tag})
 		}
 	}
@@ -105,7 +123,7 @@ func sortOwners(all []Owner) {
 
 // tableSize returns the size in bytes of what a dynamic entry points to.
 func (im *Image) tableSize(d Dyn) (uint64, bool) {
-	if size, ok := sized()[d.Tag]; ok {
+	if size, ok := sizeTag(d.Tag); ok {
 		n, ok := im.Dyn(size)
 		return n.Val, ok
 	}
