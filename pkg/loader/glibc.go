@@ -3,6 +3,7 @@ package loader
 import (
 	"debug/elf"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -259,6 +260,7 @@ func (s *Load) deps(roots []*Object) bool {
 					late.next = late.next.next
 				}
 				list(to)
+				s.moveBefore(to, o)
 				moved := &item{o: at.o, done: at.done, next: at.next}
 				at.o, at.done, at.next = to, false, moved
 				if tail == at {
@@ -277,10 +279,46 @@ func (s *Load) deps(roots []*Object) bool {
 	return true
 }
 
+// add appends an object.
+func (s *Load) add(o *Object) {
+	s.Objects = append(s.Objects, o)
+	if s.order != nil {
+		s.order = append(s.order, o)
+	}
+}
+
+// drop takes back the objects from an index on.
+func (s *Load) drop(from int) {
+	if s.order != nil {
+		s.order = slices.DeleteFunc(s.order, func(o *Object) bool { return contains(s.Objects[from:], o) })
+	}
+	s.Objects = s.Objects[:from]
+}
+
+// ordered returns the objects in the order in which the loader compares their names.
+func (s *Load) ordered() []*Object {
+	if s.order != nil {
+		return s.order
+	}
+	return s.Objects
+}
+
+// moveBefore lets the loader compare a library's names before those of the library that
+// names it by DT_AUXILIARY or DT_FILTER: it moves it in its list of all objects.
+func (s *Load) moveBefore(o, by *Object) {
+	if by == s.ordered()[0] || !s.step(1+len(s.Objects)/8) { // no linker makes such a program
+		return
+	}
+	order := slices.DeleteFunc(slices.Clone(s.ordered()), func(x *Object) bool { return x == o })
+	if i := slices.Index(order, by); i > 0 {
+		s.order = slices.Insert(order, i, o)
+	}
+}
+
 // notAllowed records a name at which the loader stops without looking for it.
 func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
 	o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Why: why, missing: true}
-	s.Objects = append(s.Objects, o)
+	s.add(o)
 	by.Uses = append(by.Uses, Use{name, cause, "", o, false})
 	s.stop("%s: %s", name, why)
 }
@@ -296,18 +334,18 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 			return s.self, true
 		}
 		s.self.NeededBy = loader
-		s.Objects = append(s.Objects, s.self)
+		s.add(s.self)
 		return s.self, false
 	}
 	s.step(len(s.Objects) / 8)
-	for _, o := range s.Objects[1:] {
+	for _, o := range s.ordered()[1:] {
 		if o.answersTo(name) {
 			return o, true
 		}
 	}
 	if name == vdso(s.abi) && s.base == s.Main { // not in other namespaces
 		o := &Object{Name: name, Path: name, Rule: ByKernel, NeededBy: loader, Cause: cause, names: []string{name}}
-		s.Objects = append(s.Objects, o)
+		s.add(o)
 		return o, false
 	}
 	r := s.search(name, loader)
@@ -315,7 +353,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 		Cause: cause, Tried: r.tried, loader: loader}
 	if r.file == nil {
 		o.Rule, o.missing = NotFound, true
-		s.Objects = append(s.Objects, o)
+		s.add(o)
 		return o, false
 	}
 	if r.fatal == "" {
@@ -328,7 +366,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	}
 	o.origin = originOf(s.l.abs(r.path))
 	o.names = []string{name}
-	s.Objects = append(s.Objects, o)
+	s.add(o)
 	if r.fatal != "" {
 		s.fatal(o, "%s", r.fatal)
 	}

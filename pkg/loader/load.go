@@ -231,6 +231,7 @@ type Load struct {
 	base      *Object // the program, whose DT_RPATH counts in every namespace
 	self      *Object // the loader
 	common    *system
+	order     []*Object // in which the loader compares names, where that is not Objects
 	subdirs   []string
 	processor ldcache.Processor
 	subsKey   string
@@ -731,7 +732,8 @@ func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name st
 				continue
 			}
 			if n := len(s.Objects); s.Dlopen(lit.Name, o, DlopenString, "").missing && !keep(lit.Name) {
-				s.Objects, o.Uses = s.Objects[:n], o.Uses[:len(o.Uses)-1]
+				s.drop(n)
+				o.Uses = o.Uses[:len(o.Uses)-1]
 			}
 		}
 	}

@@ -652,6 +652,22 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("the real loader: %s", out)
 			}
 		}},
+		{"an auxiliary library's names are compared before those of the one that names it", func(s *stage) {
+			s.put("a/libf.so", lib("libf.so").With(elf.DT_RPATH, "~/b").With(elf.DT_AUXILIARY, "libaux.so"))
+			s.put("b/libaux.so", lib("libf.so").With(elf.DT_AUXILIARY, "libf.so")) // itself: no circle
+			s.put("c/libuser.so", lib("libuser.so").Needs("libf.so"))
+			s.put("p", prog("libf.so", "libuser.so").With(elf.DT_RUNPATH, "~/a:~/c"))
+			s.want("p", "libaux.so", "~/b/libaux.so", ByRPath)
+			l := s.load("p")
+			if l.Err != "" || len(l.Missing()) != 0 {
+				s.Errorf("%q, %d missing", l.Err, len(l.Missing()))
+			}
+			for _, o := range l.Objects {
+				if o.Name == "libuser.so" && (len(o.Uses) != 1 || o.Uses[0].To.Path != s.path("~/b/libaux.so")) {
+					s.Errorf("libuser.so gets %s", o.Uses[0].To.Path)
+				}
+			}
+		}},
 		{"the vDSO answers to its name, whatever a run path has", func(s *stage) {
 			s.put("a/linux-vdso.so.1", lib("linux-vdso.so.1"))
 			s.put("p", prog("linux-vdso.so.1").With(elf.DT_RUNPATH, "~/a"))

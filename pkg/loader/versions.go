@@ -90,7 +90,7 @@ func group(versions []elfimage.Version) (out []needs) {
 // to be called once all of them are there. musl checks no versions.
 func (s *Load) checkVersions(objects []*Object) {
 	named := map[string]*Object{}
-	complete := len(s.Missing()) == 0 // else what is missing answers to its name, too
+	complete := len(s.Missing()) == 0 && s.order == nil // else what is missing, or moved, answers to the name
 	for _, o := range objects {
 		if o.missing || o.Err != "" || o.File == nil {
 			continue
@@ -180,7 +180,7 @@ func (s *Load) named(name string) *Object {
 	if name == "" && s.Main.program {
 		return s.Main
 	}
-	for _, o := range s.Objects {
+	for _, o := range s.ordered() {
 		if o.missing && o.Name == name || o.answersTo(name) {
 			return o
 		}
