@@ -244,11 +244,22 @@ var flagLine = regexp.MustCompile(`(?m)^   --([a-z-]+)`)
 // A command offers only flags that it obeys: each flag in its --help changes what it prints, does or answers, on files
 // where there is something to change.
 func TestEveryFlagIsObeyed(t *testing.T) {
+	here, _ := os.Getwd()
+	top := filepath.Dir(here)
 	t.Chdir(t.TempDir())
 	d, _ := os.Getwd()
 	again := fixture(t)
 	pristine := state(t)
 	words := func(s string) []string { return strings.Fields(strings.ReplaceAll(s, "D/", d+"/")) }
+	manifest, err := os.ReadFile(filepath.Join(top, "cmd", "tools.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`"name": "(\w+)"`).FindAllStringSubmatch(string(manifest), -1) {
+		if m[1] != "patchelf" && !slices.ContainsFunc(commandLines, func(line string) bool { return strings.HasPrefix(line, m[1]+" ") }) {
+			t.Errorf("%s is not tried", m[1])
+		}
+	}
 	for _, line := range commandLines {
 		i := strings.LastIndex(line, "--")
 		before, operands := line[:i], line[i+2:]

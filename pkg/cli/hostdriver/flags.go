@@ -84,6 +84,19 @@ func prefix(c *urfave.Context) (string, error) {
 	return path.Clean(p), nil
 }
 
+// target returns what install, uninstall and tmpfiles work on: the directory that stands
+// for /run/opengl-driver, on which host, for which machine. They take no arguments.
+func target(c *urfave.Context) (to string, h *host.Host, m host.Machine, err error) {
+	if err = noArguments(c); err != nil {
+		return "", nil, m, err
+	}
+	if to, err = prefix(c); err != nil {
+		return "", nil, m, err
+	}
+	h, m, err = system(c)
+	return to, h, m, err
+}
+
 func noArguments(c *urfave.Context) error {
 	if c.NArg() > 0 {
 		return cli.Misusef("%s takes no arguments: %q", c.Command.Name, c.Args().First())

@@ -37,14 +37,7 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
 		copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
 	Action: func(c *urfave.Context) error {
-		if err := noArguments(c); err != nil {
-			return err
-		}
-		to, err := prefix(c)
-		if err != nil {
-			return err
-		}
-		h, m, err := system(c)
+		to, h, m, err := target(c)
 		if err != nil {
 			return err
 		}
@@ -117,14 +110,7 @@ var uninstall = &urfave.Command{
 	Usage: "remove what install made",
 	Flags: []urfave.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
 	Action: func(c *urfave.Context) error {
-		if err := noArguments(c); err != nil {
-			return err
-		}
-		from, err := prefix(c)
-		if err != nil {
-			return err
-		}
-		h, _, err := system(c)
+		from, h, _, err := target(c)
 		if err != nil {
 			return err
 		}
@@ -185,14 +171,7 @@ With --copy or --compat the units run "hostDriver install" with these, and there
 		&urfave.StringFlag{Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
 		jsonFlag},
 	Action: func(c *urfave.Context) error {
-		if err := noArguments(c); err != nil {
-			return err
-		}
-		to, err := prefix(c)
-		if err != nil {
-			return err
-		}
-		h, m, err := system(c)
+		to, h, m, err := target(c)
 		if err != nil {
 			return err
 		}
