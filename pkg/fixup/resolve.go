@@ -389,6 +389,9 @@ func (r *Resolver) inLibC(o *Object, in *Interpreter, name string) (ok bool, why
 		_, err := os.Stat(o.Interp)
 		return err != nil || r.s.System(o, name) != "", ""
 	}
+	if libCOfInterpreter(in.Path) == Musl && loader.MuslItself(name) {
+		return true, ""
+	}
 	if strings.Contains(name, "/") || !r.ix.dir(in.LibC).list().has[name] {
 		return false, ""
 	}

@@ -10,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -567,6 +568,30 @@ func TestRule10MuslInATreeOfGlibc(t *testing.T) {
 	r := s.resolve()
 	for _, file := range []string{"out/a.node", "out/b.node", "out/main"} {
 		r.skipped(file, "it was linked against musl, and the C library of the target is glibc", true)
+	}
+}
+
+// musl's loader is its C library, under whatever name a distribution asks for it.
+func TestRule10MuslsLoaderIsItsCLibrary(t *testing.T) {
+	s := newStage(t)
+	musl := object{tinyelf.Object{Data: "\x00musl libc (x86_64)\x00"}.With(elf.DT_SONAME, "ld-musl-x86_64.so.1")}
+	s.put("musl/lib/ld-musl-x86_64.so.1", musl.Object)
+	s.link("ld-musl-x86_64.so.1", "musl/lib/libc.so")
+	s.put("foo/lib/libfoo.so", lib("libfoo.so", "libc.musl-x86_64.so.1").Object)
+	s.put("foo/lib/libcap.so.2", lib("libcap.so.2").Object)
+	s.libs("~/foo/lib")
+	main := prog("libfoo.so", "libc.musl-x86_64.so.1", "libpthread.so.0", "libcap.so.2")
+	main.Interp = "/lib/ld-musl-x86_64.so.1"
+	s.put("out/main", main.Object)
+	s.put("out/a.node", lib("", "libc.so").Object)
+	s.set.Interpreters = []Interpreter{{Path: s.path("~/musl/lib/ld-musl-x86_64.so.1"), LibC: s.path("~/musl/lib")}}
+	r := s.resolve()
+	r.outcome("out/main", "libc.musl-x86_64.so.1", InLibC)
+	r.outcome("out/main", "libpthread.so.0", InLibC)
+	r.outcome("out/a.node", "libc.so", InLibC)
+	r.list("out/main", "~/foo/lib")
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -44,6 +45,12 @@ func (s *Load) muslDeps(from int) {
 // muslReserved are the libraries that are one with musl's loader (load_library).
 var muslReserved = []string{"c.", "pthread.", "rt.", "m.", "dl.", "util.", "xnet."}
 
+// MuslItself reports whether musl's loader answers to the name of a library itself.
+func MuslItself(name string) bool {
+	rest, ok := strings.CutPrefix(name, "lib")
+	return ok && slices.ContainsFunc(muslReserved, func(r string) bool { return strings.HasPrefix(rest, r) })
+}
+
 // muslLoad is load_library. A library that is loaded answers to the last part of
 // the path at which it was found, not to its soname.
 func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again bool) {
@@ -52,12 +59,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 		s.Objects = append(s.Objects, o)
 		return o, false
 	}
-	self := name == s.Interp.Path
-	for _, r := range muslReserved {
-		if rest, ok := strings.CutPrefix(name, "lib"); ok && strings.HasPrefix(rest, r) {
-			self = true
-		}
-	}
+	self := name == s.Interp.Path || MuslItself(name)
 	if self {
 		if contains(s.Objects, s.self) {
 			return s.self, true
