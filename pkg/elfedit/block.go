@@ -22,6 +22,7 @@ type block struct {
 	sections, progs []int // what moves with it, by index; known once it has to move
 	movable         bool  // nothing but headers and dynamic entries refers to it
 	dynamic         bool  // dynamic entries do, and not only program headers
+	named           bool  // by a dynamic symbol: code may read what is left behind
 	foreign         bool  // a note of an owner that we do not know: offsets in it may be relative to itself
 }
 

@@ -63,3 +63,33 @@ func TestSegmentThatHoldsTheHeadersGrows(t *testing.T) {
 		checkSections(t, after)
 	}
 }
+
+// A library that can be started exports its interpreter's path (libcap's
+// __execable_dl_loader): the symbol goes along, and what code may read stays.
+func TestInterpreterThatASymbolNames(t *testing.T) {
+	b := plain().build(t)
+	im := parse(t, b)
+	old := *im.Prog(elf.PT_INTERP)
+	symbols, _ := im.Dyn(elf.DT_SYMTAB)
+	own := im.interpSection()
+	symbol := b[symbols.Val+im.SymSize():]
+	littleOrder.PutUint16(symbol[6:], uint16(own))
+	littleOrder.PutUint64(symbol[8:], old.Vaddr)
+	for _, interp := range []string{storeInterp, "/l"} {
+		after := parse(t, edit(t, b, Change{Interpreter: &interp}))
+		if got, err := after.Interpreter(); got != interp || err != nil {
+			t.Errorf("the interpreter is %q, %v", got, err)
+		}
+		now := after.Prog(elf.PT_INTERP)
+		d, _ := after.Dyn(elf.DT_SYMTAB)
+		s, _ := after.Memory(d.Val+after.SymSize(), after.SymSize())
+		if _, value := after.Symbol(s); value != now.Vaddr {
+			t.Errorf("the symbol is %#x, the interpreter stands at %#x", value, now.Vaddr)
+		}
+		left, ok := after.Memory(old.Vaddr, old.Filesz)
+		if moved := now.Vaddr != old.Vaddr; !ok || moved && !bytes.Equal(left, b[old.Off:][:old.Filesz]) {
+			t.Errorf("%q is left", left)
+		}
+		checkSections(t, after)
+	}
+}

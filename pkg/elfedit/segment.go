@@ -279,7 +279,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 		}
 		copyTable = !room
 	}
-	p.anchor(t, tableEnd, moving, copyTable)
+	p.anchor(t, tableEnd, slices.DeleteFunc(slices.Clone(moving), func(b block) bool { return b.named }), copyTable)
 	if copyTable {
 		table, err := p.readTable()
 		if err != nil {
@@ -420,8 +420,12 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 				if at, ok := im.FileOffset(b.addr, b.size); !ok || at != b.off {
 					break
 				}
+				err := p.unreferenced(b)
+				if text := im.interpText(); err != nil && b.off == text.off && b.size == text.size { // libcap's __execable_dl_loader: the symbol goes along
+					b.named, err = true, nil
+				}
 				moving = append(moving, b)
-				return p.unreferenced(b)
+				return err
 			}
 		}
 		return cannot("%s at offset %#x cannot move", what, off)
@@ -806,7 +810,7 @@ func (im *image) fitTable(progs []elfimage.Prog) {
 func deadBlocks(moved []block, from uint64) []span {
 	var out []span
 	for _, b := range moved {
-		if start := max(b.off, from); start < b.end() {
+		if start := max(b.off, from); start < b.end() && !b.named {
 			out = append(out, span{start, b.end() - start})
 		}
 	}
