@@ -54,7 +54,8 @@ var loading = []string{"CDLL", "PyDLL", "LoadLibrary", "load_library", "dlopen",
 var transparent = []string{"join", "str", "bytes", "unwrap", "encode", "fspath", "Path", "c_char_p", "find_library", "list", "tuple", "sorted", "reversed", "chain", "product", "abspath", "realpath"}
 
 // hints are what a script has at least one of that Find finds anything in.
-var hints = [][]byte{[]byte("libcuda"), []byte("libnv"), []byte("libnvidia-"), []byte("libGLX_nvidia"), []byte("libEGL_nvidia"), []byte("find_library"), []byte("ldconfig"), []byte("libGLES"), []byte("nvidia.so")}
+var hints = [][]byte{[]byte("libcuda"), []byte("libnv"), []byte("libnvidia-"), []byte("libGLX_nvidia"), []byte("libEGL_nvidia"), []byte("find_library"), []byte("ldconfig"), []byte("libGLES"), []byte("nvidia.so"),
+	[]byte("DLL('"), []byte("DLL(\"")}
 
 // Worth reports whether a text may have any place: a quick look.
 func Worth(text []byte) bool {
@@ -184,6 +185,11 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 			p.Start, p.End, p.Replace = f.tokens[first].start, f.tokens[i+1].end, quote+linked(name)+quote
 		}
 		f.add(p)
+		return
+	case callee == "DLL" && i > 0 && (f.tokens[i-1].text == "," || f.tokens[i-1].text == "else") && driver.Provides("lib"+name+".so"):
+		// A class of the package's own, as tinygrad's, whose second argument is the path, or a bare
+		// name of which it makes one: how, and what else it tries, is not seen here.
+		f.add(Place{Kind: Lookup, Library: "lib" + name + ".so", Start: t.start, End: t.end})
 		return
 	case t.formatted || !driver.Provides(name) || strings.ContainsAny(name, "/\\ "):
 		return

@@ -27,6 +27,19 @@ def _load():
 import ctypes
 handle = ctypes.CDLL('libcuda.so.1')
 `, []string{"3 call libcuda.so.1!"}},
+	{"tinygrad: a class of its own, given a bare name", `
+from support import c
+dll = c.DLL('cuda', 'cuda')
+ml = c.DLL("ml", "nvidia-ml", extra=1)
+win = c.DLL('cuda', 'nvcuda' if WIN else 'cuda')
+`, []string{"3 lookup libcuda.so", "4 lookup libnvidia-ml.so", "5 lookup libcuda.so"}},
+	{"tinygrad: the same, given a path, another library, or only a label", `
+from support import c
+dll = c.DLL('cuda', '/run/opengl-driver/lib/libcuda.so')
+rtc = c.DLL('cuda', 'nvrtc')
+one = c.DLL('cuda')
+two = c.DLLs('cuda', 'cuda')
+`, nil},
 	{"numba: a list that is opened later", `
 import ctypes, os
 from itertools import product
