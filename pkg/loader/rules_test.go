@@ -891,6 +891,11 @@ func TestMusl(t *testing.T) {
 			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "/none:"))
 			s.want("p", "liba.so", "", NotFound)
 		}},
+		{"a newline separates entries too", func(s *stage) {
+			s.put("a/liba.so", lib("liba.so"))
+			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/none\n~/a"))
+			s.want("p", "liba.so", "~/a/liba.so", ByRunPath)
+		}},
 		{"a list with $LIB is ignored whole", func(s *stage) {
 			s.put("a/liba.so", lib("liba.so"))
 			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/a:~/$LIB"))
