@@ -800,7 +800,7 @@ func (c *comparison) scrubbed() {
 	kept := strings.Join(append(append(b.names(dtRunpath), b.names(dtRpath)...), append(b.names(dtNeeded), b.names(dtSoname)...)...), "\x00")
 	at, size := a.strings()
 	table, ok := a.memory(at, size)
-	if ok && c.live != nil {
+	if ok && c.live != nil && c.exact { // else symbols that cannot be counted may share the bytes
 		for off := range c.retired {
 			s, ok := a.str(off)
 			if !ok || off >= uint64(len(c.live)) {

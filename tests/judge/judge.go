@@ -325,7 +325,7 @@ func (c *comparison) programHeaders() {
 	added := 0
 	for i, j := 0, 0; j < len(y) || i < len(x); {
 		switch {
-		case i < len(x) && j < len(y) && x[i].vaddr == y[j].vaddr && x[i].off == y[j].off && x[i].flags == y[j].flags && x[i].align == y[j].align:
+		case i < len(x) && j < len(y) && x[i].vaddr == y[j].vaddr && x[i].off == y[j].off && c.sameFlags(x[i], y[j]) && x[i].align == y[j].align:
 			if x[i].paddr != y[j].paddr {
 				c.bad("PT_LOAD", "segment at %#x: physical address %#x became %#x", x[i].vaddr, x[i].paddr, y[j].paddr)
 			}
@@ -414,8 +414,14 @@ func (c *comparison) relocated(p, q segment) bool {
 	if c.a.head.machine == machineAMD64 || c.a.head.machine == machine386 {
 		page = 4 << 10
 	}
-	same := q.vaddr == p.vaddr && q.paddr == p.paddr && (q.align == p.align || q.align == page && p.align > page) && (q.flags == p.flags || c.holdsNewDynamic(q) && q.flags == p.flags|flagW && q.flags&flagX == 0)
+	same := q.vaddr == p.vaddr && q.paddr == p.paddr && (q.align == p.align || q.align == page && p.align > page) && c.sameFlags(p, q)
 	return same && q.off != p.off && q.off >= uint64(len(c.a.data)) && q.filesz == q.memsz && q.memsz >= p.memsz
+}
+
+// sameFlags reports whether a segment has the permissions that it had, or may be written to because .dynamic is in it
+// now: the loader writes to that.
+func (c *comparison) sameFlags(p, q segment) bool {
+	return q.flags == p.flags || c.holdsNewDynamic(q) && q.flags == p.flags|flagW && q.flags&flagX == 0
 }
 
 // holdsNewDynamic reports whether .dynamic is in a segment now and was not before.

@@ -105,6 +105,9 @@ func (s *scenario) play(steps []step) (outcome, error) {
 			return out, err
 		}
 		if err != nil {
+			if st.ours && before.symbolsUnknown() && strings.Contains(err.Error(), "the number of dynamic symbols follows from neither section headers nor hash table") {
+				continue // refused: nobody can tell what refers to what would have to move
+			}
 			if st.ours {
 				return fail("%v", err)
 			}
@@ -277,6 +280,9 @@ func (s *scenario) checkEdit(st step, before, after *elfFile) string {
 		return fmt.Sprintf("the build ID was %q and is %q", a, b)
 	}
 	for _, e := range split(old) {
+		if before.symbolsUnknown() {
+			break // symbols that nobody can count may share its bytes
+		}
 		if strings.HasPrefix(e, "/nix/store/") && !slices.Contains(want, e) &&
 			bytes.Count(before.data, []byte(e)) == 1 && bytes.Contains(after.data, []byte(e)) {
 			return fmt.Sprintf("the removed entry %q is still in the file", e)

@@ -144,3 +144,19 @@ func (f *elfFile) buildID() string {
 	}
 	return ""
 }
+
+// symbolsUnknown reports whether nothing tells how many dynamic symbols there are: no section header, no DT_HASH, and a
+// DT_GNU_HASH in which there is none, as a program has that exports nothing.
+func (f *elfFile) symbolsUnknown() bool {
+	word := binary.LittleEndian.Uint32
+	at, ok := f.offset(f.dynamic[elf.DT_GNU_HASH])
+	if _, hash := f.dynamic[elf.DT_HASH]; hash || !ok || binary.LittleEndian.Uint64(f.data[40:]) != 0 { // e_shoff
+		return false
+	}
+	buckets := uint64(word(f.data[at:]))
+	from := at + 16 + 8*uint64(word(f.data[at+8:])) // the header and the Bloom filter
+	if from+4*buckets > uint64(len(f.data)) {
+		return false
+	}
+	return len(bytes.Trim(f.data[from:from+4*buckets], "\x00")) == 0
+}
