@@ -210,7 +210,8 @@ func (c *comparison) dynamic() {
 	if c.want.Needed != nil {
 		kept := b.names(dtNeeded)
 		for _, off := range a.all(dtNeeded) {
-			if s, _ := a.str(off); !slices.Contains(kept, s) {
+			// Of a library that is named twice, by two strings, one may do.
+			if s, _ := a.str(off); !slices.Contains(kept, s) || !slices.Contains(b.all(dtNeeded), off) {
 				c.retired[off] = true
 			}
 		}

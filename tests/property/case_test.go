@@ -322,7 +322,7 @@ func judged(st step, old []byte, after *elfFile, earlier []string) string {
 	// Store paths are in these files only by run path edits. "patchelf --remove-rpath" leaves their text behind.
 	ours := earlier
 	for _, text := range strings.Split(string(old), "\x00") {
-		if strings.Contains(text, "/nix/store/") && len(text) < 1<<16 {
+		if (strings.Contains(text, "/nix/store/") || strings.Contains(text, driverLink)) && len(text) < 1<<16 {
 			ours = append(ours, text)
 		}
 	}
