@@ -668,6 +668,19 @@ func TestGLibc(t *testing.T) {
 				}
 			}
 		}},
+		{"relative relocations want a version of libc only of a file that needs versions", func(s *stage) {
+			needs := lib("libr.so.1").Needs("libc.so.6")
+			needs.RelR, needs.Defines = true, []string{"V_1"}
+			s.put("a/libr.so.1", needs)
+			s.put("p", prog("libr.so.1").With(elf.DT_RUNPATH, "~/a"))
+			s.want("p", "libr.so.1", "~/a/libr.so.1", ByRunPath)
+			if l := s.load("p"); l.Err != "" {
+				s.Errorf("%q", l.Err)
+			}
+			if out, ok := s.trace("p"); ok && strings.Contains(out, "DT_RELR") {
+				s.Errorf("the real loader: %s", out)
+			}
+		}},
 		{"the vDSO answers to its name, whatever a run path has", func(s *stage) {
 			s.put("a/linux-vdso.so.1", lib("linux-vdso.so.1"))
 			s.put("p", prog("linux-vdso.so.1").With(elf.DT_RUNPATH, "~/a"))

@@ -92,7 +92,7 @@ func (s *Load) checkVersions(objects []*Object) {
 	named := map[string]*Object{}
 	complete := len(s.Missing()) == 0 && s.order == nil // else what is missing, or moved, answers to the name
 	for _, o := range objects {
-		if o.missing || o.Err != "" || o.File == nil {
+		if o.missing || o.Err != "" || o.File == nil || len(o.File.versions.groups) == 0 {
 			continue
 		}
 		relr := false
