@@ -234,8 +234,8 @@ func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return eachDifference(was, is, func(x, y uint64) error { return k.fileHeader(from+x, from+y) })
 	case o.Kind == elfimage.ProgramHeaders, o.Kind == elfimage.SectionHeaders, k.isDynamic(o):
 		return nil // compared as values
-	case o.Kind == elfimage.OfSection && from >= k.before.Phoff && from+uint64(len(was)) <= k.before.tableEnd():
-		return nil // a section that holds the program headers
+	case (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && from >= k.before.Phoff && from+uint64(len(was)) <= k.before.tableEnd():
+		return nil // something of another tool's over the program headers, which are compared as values
 	case k.isInterpreter(o) && k.c.Interpreter != nil:
 		return nil
 	case k.isVersym(o) && len(k.c.ClearVersions) > 0:

@@ -93,3 +93,16 @@ func TestInterpreterThatASymbolNames(t *testing.T) {
 		checkSections(t, after)
 	}
 }
+
+// A program header of a kind that nobody knows can describe the program headers, as PT_PHDR does.
+func TestUnknownHeaderOverTheTable(t *testing.T) {
+	b := plain().build(t)
+	damage{b, parse(t, b)}.prog(elf.PT_PHDR, 0, func(p *elfimage.Prog) { p.Type = elf.PT_LOOS + 1 })
+	before := mustView(t, parse(t, b))
+	for _, list := range lists {
+		after := parse(t, edit(t, b, setPath(elf.DT_RUNPATH, list)))
+		if v := mustView(t, after); v != before {
+			t.Errorf("loader sees\n%s\nbefore\n%s", v, before)
+		}
+	}
+}
