@@ -26,9 +26,6 @@ func (s Severity) rank() int {
 	return 0
 }
 
-// atLeast reports whether a severity is as bad as another one, or worse.
-func (s Severity) atLeast(t Severity) bool { return s.rank() >= t.rank() }
-
 // Rule describes one kind of finding.
 type Rule struct {
 	ID       string

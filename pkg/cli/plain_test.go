@@ -29,7 +29,7 @@ func said(flags []cli.Flag, c *cli.Context) []string {
 	out := []string{fmt.Sprintf("arguments %q", c.Args().Slice()), c.App.Name}
 	for _, f := range flags {
 		name := names(f)[0]
-		value := any(nil)
+		var value any
 		switch f.(type) {
 		case *cli.BoolFlag:
 			value = c.Bool(name)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -356,7 +357,7 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 		if err == nil {
 			h.moving, err = p.clear(h.tableEnd)
 		}
-		if _, malformed := err.(*elfimage.FormatError); malformed {
+		if errors.As(err, new(*elfimage.FormatError)) {
 			return h, err
 		}
 		switch {
@@ -478,7 +479,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 	const little = 4096 // bytes
 	more, err := p.movingFor(from, tableEnd+p.im.PhdrSize(), blocks)
 	if err != nil {
-		return moving, nil
+		return moving, nil //nolint:nilerr // the room of the tables alone is known to be enough
 	}
 	further := more[len(moving):]
 	for _, b := range further {
@@ -487,7 +488,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 		}
 	}
 	if p.unreferenced(further...) != nil {
-		return moving, nil
+		return moving, nil //nolint:nilerr // so these stay where they are
 	}
 	return more, nil
 }

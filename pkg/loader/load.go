@@ -686,7 +686,7 @@ func (f *File) reopen(use func(*elfimage.Image)) {
 	}
 	defer unix.Close(fd)
 	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || (fileID{uint64(st.Dev), st.Ino}) != f.id {
+	if unix.Fstat(fd, &st) != nil || (fileID{uint64(st.Dev), st.Ino}) != f.id { //nolint:unconvert // Dev is 32 bits wide on MIPS
 		return // another file has taken its place
 	}
 	r := descriptor(fd)

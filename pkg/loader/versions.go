@@ -108,7 +108,7 @@ func (s *Load) checkVersions(objects []*Object) {
 				to = o.used(g.library)
 			}
 			if to == nil {
-				known := false
+				var known bool
 				if to, known = named[g.library]; !known {
 					to = s.named(g.library)
 					named[g.library] = to
