@@ -88,8 +88,12 @@ func (p *planner) relocatable() (*relocation, error) {
 		}
 	}
 	// The kernel and glibc ask for a place that is congruent modulo the alignment, and so
-	// for up to 2 MiB of padding: a page of the machine is enough.
-	align := min(page, im.pageSize())
+	// for up to 2 MiB of padding: a page of the machine is enough, unless no other segment
+	// asks for as much (see imageAlign): variables of this one may need it.
+	align := page
+	if imageAlign(slices.Delete(slices.Clone(im.Progs), last, last+1)) >= page {
+		align = min(page, im.pageSize())
+	}
 	to := alignUp(im.size, 16)
 	to += (seg.Vaddr%align + align - to%align) % align
 	return &relocation{seg: last, off: seg.Off, size: seg.Filesz, addr: seg.Vaddr, to: to, align: align}, nil

@@ -106,3 +106,29 @@ func TestUnknownHeaderOverTheTable(t *testing.T) {
 		}
 	}
 }
+
+// glibc and Linux align an image to the largest p_align. Where the segment that gets
+// another place is the only one to ask for as much, it goes on asking: variables of
+// more than a page's alignment are what it is for.
+func TestAlignmentOfTheImageStays(t *testing.T) {
+	for name, test := range map[string]struct {
+		others, want uint64
+	}{
+		"others ask for as much": {0x10000, elfimage.PageSize},
+		"no other does":          {elfimage.PageSize, 0x10000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			im := &image{Image: &elfimage.Image{Class: elf.ELFCLASS64, Order: littleOrder, Machine: elf.EM_X86_64, Phoff: ehdr64, Progs: []elfimage.Prog{
+				{Type: elf.PT_LOAD, Off: 0, Vaddr: 0, Filesz: 0x800, Memsz: 0x800, Align: test.others},
+				{Type: elf.PT_LOAD, Off: 0x10000, Vaddr: 0x20000, Filesz: 0x10, Memsz: 0x2000, Align: 0x10000},
+			}}, size: 0x12345}
+			r, err := (&planner{im: im}).relocatable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.align != test.want || (r.addr-r.to)%test.want != 0 {
+				t.Errorf("a copy of address %#x at offset %#x, aligned to %#x; want %#x", r.addr, r.to, r.align, test.want)
+			}
+		})
+	}
+}

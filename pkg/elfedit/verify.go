@@ -191,7 +191,7 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 		switch {
 		case q.Type == elf.PT_LOAD && n.Off >= e.im.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz: // moved in the file, .bss with it: check compares the bytes
 			n.Off, n.Filesz, n.Memsz = q.Off, q.Filesz, q.Memsz
-			if n.Align >= elfimage.PageSize && n.Align < q.Align {
+			if n.Align >= elfimage.PageSize && n.Align < q.Align && imageAlign(after) >= imageAlign(e.im.Progs) {
 				n.Align = q.Align
 			}
 			if n.Flags&elf.PF_X == 0 {
@@ -213,6 +213,18 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 		}
 	}
 	return nil
+}
+
+// imageAlign is what the loader aligns the address of an image to, in bytes: the largest
+// p_align (glibc 2.35, elf/dl-load.c; Linux 5.10, fs/binfmt_elf.c).
+func imageAlign(progs []elfimage.Prog) uint64 {
+	largest := uint64(0)
+	for _, q := range progs {
+		if q.Type == elf.PT_LOAD && q.Memsz > 0 {
+			largest = max(largest, q.Align)
+		}
+	}
+	return largest
 }
 
 // followsSegment reports whether what a program header describes is what its segment maps there.

@@ -815,9 +815,11 @@ func (c *comparison) scrubbed() {
 			texts = append(texts, strings.Split(s[:n], ":")...)
 		}
 	}
-	if c.want.Interpreter != nil {
+	if c.want.Interpreter != nil && c.exact {
+		symbols, _, _ := a.dynSymbols()
 		for _, p := range a.ofKind(ptInterp) {
-			if raw, ok := a.rawAt(p); ok {
+			named := slices.ContainsFunc(symbols, func(s symbol) bool { return s.value == p.vaddr }) // code may read it
+			if raw, ok := a.rawAt(p); ok && !named {
 				texts = append(texts, string(bytes.TrimRight(raw, "\x00")))
 				kept += *c.want.Interpreter
 			}

@@ -99,7 +99,7 @@ func (c *comparison) remark(kind, format string, args ...any) {
 func Compare(before, after *File, want Expect) []Finding {
 	c := &comparison{a: before, b: after, want: want, retired: map[uint64]bool{}, gone: map[int]bool{}}
 	for _, step := range []func(){
-		c.header, c.dynamic, c.programHeaders, c.tables, c.notes, c.strings, c.sections, c.memory, c.pointers,
+		c.header, c.dynamic, c.programHeaders, c.aligned, c.tables, c.notes, c.strings, c.sections, c.memory, c.pointers,
 		c.symbols, c.lookups, c.versions, c.relocations, c.layout, c.file, c.scrubbed,
 	} {
 		c.guard(step)
@@ -401,6 +401,22 @@ func (c *comparison) programHeaders() {
 	}
 }
 
+// aligned makes sure that the loader puts the image at an address as round as before: the largest p_align says which, and
+// data may need it.
+func (c *comparison) aligned() {
+	largest := func(f *File) (n uint64) {
+		for _, p := range f.loads() {
+			if p.memsz > 0 {
+				n = max(n, p.align)
+			}
+		}
+		return n
+	}
+	if x, y := largest(c.a), largest(c.b); y < x {
+		c.bad("alignment", "the image is aligned to %#x, and was to %#x", y, x)
+	}
+}
+
 // relocated reports whether the segment that is last in memory comes after all that
 // the file had, at the addresses of before and with its .bss in the file: a place for
 // what is new that takes no program header. memory compares the bytes.
@@ -410,7 +426,7 @@ func (c *comparison) relocated(p, q segment) bool {
 			return false
 		}
 	}
-	// An alignment of more than a page of the machine only asks for padding in the file.
+	// What one segment asks for beyond a page of the machine may be asked for by another: see aligned.
 	page := uint64(64 << 10)
 	if c.a.head.machine == machineAMD64 || c.a.head.machine == machine386 {
 		page = 4 << 10
