@@ -358,7 +358,7 @@ func (c *comparison) padding(s span) bool {
 		}
 	}
 	for _, p := range a.segs {
-		if p.kind != ptLoad && p.kind != ptNull && p.kind != ptRelro && p.kind != ptPhdr && p.memsz > 0 && p.kind != ptStack && of(p.vaddr, p.memsz).overlaps(s) {
+		if p.kind != ptLoad && p.kind != ptNull && p.kind != ptRelro && p.kind != ptPhdr && p.memsz > 0 && p.kind != ptStack && of(p.vaddr, p.memsz).overlaps(s) && !a.abandoned(p) {
 			return false
 		}
 	}
@@ -366,6 +366,20 @@ func (c *comparison) padding(s span) bool {
 		return len(bytes.Trim(b, "\x00XZ")) == 0
 	}
 	return s.hi-s.lo < 64 && len(bytes.Trim(b, "\x00")) == 0
+}
+
+// abandoned reports whether a program header describes nothing but letters, and perhaps program headers: patchelf before
+// 0.15 moved .note.gnu.property, wrote over its place, and left its program header.
+func (f *File) abandoned(p segment) bool {
+	if p.kind != ptProperty {
+		return false
+	}
+	for _, rest := range without([]span{of(p.vaddr, p.memsz)}, f.mapped(f.phdrTable())...) {
+		if b, ok := f.memory(rest.lo, rest.hi-rest.lo); !ok || len(bytes.Trim(b, "X")) > 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // pointers makes sure that nothing refers to bytes that were taken for dead: no relocation stores their address, no
