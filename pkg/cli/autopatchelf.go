@@ -37,8 +37,9 @@ On what another package manager installed (a .venv, node_modules, a conda prefix
 
     autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv
 
-entries that lead somewhere stay, after those that are added, programs keep their interpreters unless --interpreter is given, files for other machines are skipped, and a record beside
-the tree (PATH.autopatchelf.json) lets --undo take everything back.
+entries that lead somewhere stay, after those that are added, programs keep their interpreters unless --interpreter is
+given, files for other machines are skipped, and a record beside the tree (PATH.autopatchelf.json) lets --undo take
+everything back.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes

@@ -41,7 +41,7 @@ type shownFile struct {
 func showCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
-		Usage:     "show run path, needed libraries, soname and interpreter, and why a tool would leave the file alone",
+		Usage:     "show run path, needed libraries, soname and interpreter, and why a tool would skip the file",
 		ArgsUsage: "PATH...",
 		Flags:     []cli.Flag{JSONFlag(), jobsFlag(), VerboseFlag("also show files that are not ELF")},
 		Action: func(c *cli.Context) error {
