@@ -343,6 +343,15 @@ func (g *graph) compare() (string, answer, error) {
 		return "", answer{}, err
 	}
 	real := parse(string(out), g.interp)
+	if real.crash && !answers[0].crash {
+		// A trace goes on without the libraries that are missing, up to an assertion that
+		// the versions of what there is do not hold. A start ends at the first of them.
+		start := exec.Command(g.program)
+		start.Dir, start.Env = g.cwd, append([]string{"LC_ALL=C"}, g.env...)
+		out, _ := start.CombinedOutput()
+		real.crash = parse(string(out), g.interp).crash
+		real.untold = !real.crash
+	}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		// The loader runs auditing modules. One that brings a C library of another
 		// version than the loader's, as --glibc lets it, does not survive that.

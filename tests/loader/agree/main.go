@@ -98,7 +98,7 @@ type answer struct {
 	crash     bool               // the loader itself crashes
 	fatalName string             // the name that was asked for: some of glibc's messages have only that
 	lacks     map[[3]string]bool // files, symbol versions that they lack, and the files that need them
-	untold    bool               // the loader failed at an assertion while it gave up an auditing module
+	untold    bool               // the loader failed at an assertion, of auditing modules or of a trace alone
 	relr      bool               // it stops for lack of the version that guards DT_RELR
 	audits    map[string]bool    // auditing modules, and whether each can be loaded
 }
