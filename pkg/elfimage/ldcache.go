@@ -31,16 +31,9 @@ const (
 // ResolutionCache returns the cache, or nil where there is none.
 func (im *Image) ResolutionCache() (*ResolutionCache, error) {
 	look := func(off, size, align uint64) (*ResolutionCache, error) {
-		if size > maxNotes || size > im.size || off > im.size-size || size < 12 {
-			return nil, nil
-		}
-		b, err := im.Read(off, size)
+		b, padding, err := im.readNotes(off, size, align)
 		if err != nil {
 			return nil, err
-		}
-		padding := uint64(4)
-		if align == 8 {
-			padding = 8
 		}
 		for n := range im.eachNoteIn(b, padding) {
 			if n.owner != cacheOwner || n.typ != cacheType {

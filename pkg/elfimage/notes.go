@@ -140,19 +140,26 @@ func (im *Image) eachNoteIn(b []byte, align uint64) func(func(noteIn) bool) {
 // NoteOwners returns the owners of the notes in a range of the file, whose notes are
 // padded to align.
 func (im *Image) NoteOwners(off, size, align uint64) (owners []string, err error) {
-	if size > maxNotes || size > im.size || off > im.size-size {
-		return nil, nil
-	}
-	b, err := im.Read(off, size)
+	b, padding, err := im.readNotes(off, size, align)
 	if err != nil {
 		return nil, err
-	}
-	padding := uint64(4)
-	if align == 8 {
-		padding = 8
 	}
 	for n := range im.eachNoteIn(b, padding) {
 		owners = append(owners, n.owner)
 	}
 	return owners, nil
+}
+
+// readNotes reads what a header with the alignment align says are notes: none where that
+// is not in the file, or too much. padding is what their parts are padded to, in bytes.
+func (im *Image) readNotes(off, size, align uint64) (b []byte, padding uint64, err error) {
+	if size > maxNotes || size > im.size || off > im.size-size {
+		return nil, 0, nil
+	}
+	padding = 4
+	if align == 8 {
+		padding = 8
+	}
+	b, err = im.Read(off, size)
+	return b, padding, err
 }

@@ -54,7 +54,10 @@ func (f *File) Is(st os.FileInfo) bool {
 }
 
 // ID returns the numbers of device and inode of an ELF file, which tell it from all others.
-func (f *File) ID() (dev, ino uint64) { return uint64(f.stat.Dev), f.stat.Ino } //nolint:unconvert // Dev is 32 bits wide on MIPS
+func (f *File) ID() (dev, ino uint64) {
+	id := f.id()
+	return id.dev, id.ino
+}
 
 // CopyTo writes all of an ELF file to an empty file. Where the file system can, the
 // two share their blocks.
