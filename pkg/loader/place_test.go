@@ -12,8 +12,19 @@ import (
 )
 
 // kernel is where a path leads by the kernel's own account.
+//
+// It may count the links of one path twice: a walk that reaches ".." while anything is being
+// mounted, in whatever namespace, starts again with the links already counted (Linux
+// fs/namei.c, follow_dotdot_rcu and do_filp_open). So a path of more than half as many links as
+// are allowed fails with ELOOP now and then, and is asked for again.
 func kernel(p string) (host string, errno error) {
 	fd, err := unix.Open(p, unix.O_PATH|unix.O_CLOEXEC, 0)
+	for range 20 {
+		if err != unix.ELOOP {
+			break
+		}
+		fd, err = unix.Open(p, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
 	if err != nil {
 		return "", err
 	}
