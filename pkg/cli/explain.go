@@ -305,6 +305,9 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 		writeTree(text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only})
 		writeSymbols(text, &symbols)
 	}
+	if a.load == nil {
+		load.Release()
+	}
 	return a
 }
 

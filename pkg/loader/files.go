@@ -27,7 +27,7 @@ type Files struct {
 
 	links   sync.Map // string → *link: path on this machine → what is there
 	dirs    sync.Map // string → *directory
-	files   sync.Map // string → *fileOnce
+	files   sync.Map // string → *File
 	resolve sync.Map // string → place
 	opened  bool     // see Options
 }
@@ -307,70 +307,100 @@ type dep struct {
 
 type fileID struct{ dev, ino uint64 }
 
-type fileOnce struct {
-	once sync.Once
-	file *File
-}
-
 // Open opens and parses the file that a path leads to, once. Where that fails,
 // the file returned says why: see [File.Problem].
 func (fs *Files) Open(p string) *File {
-	if f := fs.openPlain(p); f != nil {
+	if f := fs.openPlain(p, 0); f != nil {
 		return f
 	}
 	at := fs.place(p)
 	if at.errno != 0 {
 		return &File{errno: at.errno}
 	}
-	return fs.openHost(at.host)
+	if v, ok := fs.files.Load(at.host); ok {
+		return v.(*File)
+	}
+	fd, err := open(at.host, 0)
+	if err != nil {
+		f, _ := fs.files.LoadOrStore(at.host, &File{Path: at.host, errno: errnoOf(err)})
+		return f.(*File)
+	}
+	defer unix.Close(fd)
+	return fs.parsed(at.host, fd)
 }
 
-// openPlain opens a file whose name is no symbolic link, in a directory that is known;
-// nil where it is none of that. It asks the kernel once where place asks for each part.
-func (fs *Files) openPlain(p string) *File {
+// fewLinks is how many symbolic links openPlain follows: two such ways, one after the other,
+// are not more than the kernel follows.
+const fewLinks = sysroot.MaxLinks / 2
+
+// openPlain opens a file in a directory that is known, to which a number of links led; nil
+// where there is none, or it takes more to find it. It asks the kernel once where place asks
+// for each part, and again for each link in the place of the file.
+func (fs *Files) openPlain(p string, links int) *File {
 	i := strings.LastIndexByte(p, '/')
 	if i <= 0 || !fs.plain(p) {
 		return nil
 	}
 	dir := fs.place(p[:i])
-	if dir.errno != 0 || dir.mode&unix.S_IFMT != unix.S_IFDIR {
+	if links += dir.links; dir.errno != 0 || dir.mode&unix.S_IFMT != unix.S_IFDIR || links > fewLinks {
 		return nil
 	}
-	host := strings.TrimSuffix(dir.host, "/") + p[i:]
+	host := p
+	if dir.host != p[:i] {
+		host = strings.TrimSuffix(dir.host, "/") + p[i:]
+	}
 	if v, ok := fs.files.Load(host); ok {
-		return v.(*fileOnce).get(host, fs.opened)
+		return v.(*File)
 	}
 	fd, err := open(host, unix.O_NOFOLLOW)
+	if errors.Is(err, unix.ELOOP) && links < fewLinks {
+		target := readlink(host)
+		if target == "" || strings.HasSuffix(target, "/") {
+			return nil
+		}
+		if target[0] != '/' {
+			links -= dir.links // they are counted again
+			target = p[:i+1] + target
+		}
+		f := fs.openPlain(target, links+1)
+		if f != nil {
+			fs.files.Store(host, f)
+		}
+		return f
+	}
 	if err != nil {
 		return nil
 	}
 	defer unix.Close(fd)
-	v, _ := fs.files.LoadOrStore(host, &fileOnce{})
-	o := v.(*fileOnce)
-	o.once.Do(func() { o.file = parse(host, fd, fs.opened) })
-	return o.file
+	return fs.parsed(host, fd)
 }
 
-func (fs *Files) openHost(host string) *File {
-	v, ok := fs.files.Load(host)
-	if !ok {
-		v, _ = fs.files.LoadOrStore(host, &fileOnce{})
+// readlink returns what a symbolic link holds, or "".
+func readlink(host string) string {
+	var buf [256]byte
+	n, err := unix.Readlink(host, buf[:])
+	if err != nil || n == len(buf) {
+		return ""
 	}
-	return v.(*fileOnce).get(host, fs.opened)
+	return string(buf[:n])
 }
 
-// get returns the file, and opens and parses it first where that was not done before.
-func (o *fileOnce) get(host string, opened bool) *File {
-	o.once.Do(func() {
-		fd, err := open(host, 0)
-		if err != nil {
-			o.file = &File{Path: host, errno: errnoOf(err)}
-			return
-		}
-		defer unix.Close(fd)
-		o.file = parse(host, fd, opened)
-	})
-	return o.file
+// parsed returns what is in an open file. Two that look at the same time may both read it,
+// which takes less time than waiting.
+func (fs *Files) parsed(host string, fd int) *File {
+	head := heads.Get().(*[headSize]byte)
+	defer heads.Put(head)
+	f, im := parse(host, fd, fs.opened, head)
+	if im != nil {
+		defer im.Release()
+	}
+	if v, known := fs.files.LoadOrStore(host, f); known {
+		return v.(*File)
+	}
+	if fs.opened && im != nil && f.Err == nil {
+		f.readOpened(im)
+	}
+	return f
 }
 
 // open opens a file for reading. O_NONBLOCK: a FIFO with a library's name must not stop us.
@@ -389,13 +419,14 @@ const headSize = 8 << 10
 
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
-// parse reads an open file, and also what it may open itself where that will be asked for.
-func parse(host string, fd int, opened bool) *File {
-	f := &File{Path: host}
+// parse reads an open file. The image, nil where there is none, can be read from until head
+// is used again; it has section headers where the names in the file will be asked for.
+func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im *elfimage.Image) {
+	f = &File{Path: host}
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		f.errno = errnoOf(err)
-		return f
+		return f, nil
 	}
 	f.id = fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev is 32 bits wide on MIPS
 	f.Size = st.Size
@@ -410,22 +441,20 @@ func parse(host string, fd int, opened bool) *File {
 	case unix.S_IFREG:
 	case unix.S_IFDIR:
 		f.Err = errReading(syscall.EISDIR)
-		return f
+		return f, nil
 	default:
 		f.Err = errors.New("not a regular file")
-		return f
+		return f, nil
 	}
 	r := descriptor(fd)
-	pooled := heads.Get().(*[headSize]byte)
-	defer heads.Put(pooled)
-	head := pooled[:min(st.Size, headSize)]
+	head := room[:min(st.Size, headSize)]
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
 		f.Err = errReading(errnoOf(err))
-		return f
+		return f, nil
 	}
 	f.header(head)
 	if f.short || string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG {
-		return f
+		return f, nil
 	}
 	read := elfimage.ParseLoad
 	if opened {
@@ -434,16 +463,12 @@ func parse(host string, fd int, opened bool) *File {
 	im, err := read(r, st.Size, head)
 	if err != nil {
 		f.Err = err
-		return f
+		return f, nil
 	}
-	defer im.Release()
 	f.Err = f.read(im)
-	if opened && f.Err == nil {
-		f.readOpened(im)
-	}
 	f.capable = f.Interp != "" && f.Mode&0o111 != 0 && capable(fd)
 	f.ELF = &Header{im.Type, im.Machine, im.OSABI, im.SkipReason(), hasNotes(im)}
-	return f
+	return f, im
 }
 
 // secure says by what a program that is started from the file gets more rights than

@@ -138,6 +138,7 @@ func (s *Load) startAudits() {
 			n := &Load{l: s.l, common: s.common, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, system: s.system,
 				subdirs: s.subdirs, subsKey: s.subsKey, processor: s.processor, base: s.Main}
 			self := *s.self
+			self.names, self.Uses = slices.Clip(self.names), slices.Clip(self.Uses)
 			n.self = &self
 			caller := *s.self // it is the loader that opens them, with the program's $ORIGIN
 			caller.names, caller.File, caller.origin = nil, nil, s.Main.origin
@@ -181,7 +182,7 @@ func (s *Load) deps(roots []*Object) bool {
 	list := func(o *Object) { o.round = s.rounds }
 	var head, tail *item
 	for _, o := range roots {
-		it := &item{o: o}
+		it := s.item(o)
 		list(o)
 		if head == nil {
 			head = it
@@ -202,9 +203,7 @@ func (s *Load) deps(roots []*Object) bool {
 		}
 		at := run // where o stands, as auxiliary libraries move it back
 		if o.File != nil && !o.missing && o.Err == "" && o != s.self {
-			if o.Uses == nil {
-				o.Uses = make([]Use, 0, len(o.File.deps))
-			}
+			o.Uses = slices.Grow(o.Uses, len(o.File.deps))
 			for _, d := range o.File.deps {
 				if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
 					return false
@@ -238,7 +237,7 @@ func (s *Load) deps(roots []*Object) bool {
 				if d.tag == elf.DT_NEEDED {
 					if !listed(to) {
 						list(to)
-						tail.next = &item{o: to}
+						tail.next = s.item(to)
 						tail = tail.next
 					}
 					continue
@@ -261,7 +260,8 @@ func (s *Load) deps(roots []*Object) bool {
 				}
 				list(to)
 				s.moveBefore(to, o)
-				moved := &item{o: at.o, done: at.done, next: at.next}
+				moved := s.item(at.o)
+				moved.done, moved.next = at.done, at.next
 				at.o, at.done, at.next = to, false, moved
 				if tail == at {
 					tail = moved
@@ -317,7 +317,8 @@ func (s *Load) moveBefore(o, by *Object) {
 
 // notAllowed records a name at which the loader stops without looking for it.
 func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
-	o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Why: why, missing: true}
+	o := s.object()
+	o.Name, o.Rule, o.NeededBy, o.Cause, o.Why, o.missing = name, NotFound, by, cause, why, true
 	s.add(o)
 	by.Uses = append(by.Uses, Use{name, cause, "", o, false})
 	s.stop("%s: %s", name, why)
@@ -344,19 +345,14 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 		}
 	}
 	if name == vdso(s.abi) && s.base == s.Main { // not in other namespaces
-		o := &Object{Name: name, Path: name, Rule: ByKernel, NeededBy: loader, Cause: cause, names: []string{name}}
+		o := s.object()
+		o.Name, o.Path, o.Rule, o.NeededBy, o.Cause, o.names = name, name, ByKernel, loader, cause, append(o.names, name)
 		s.add(o)
 		return o, false
 	}
-	r := s.search(name, loader)
-	o = &Object{Name: name, Path: r.path, File: r.file, Rule: r.rule, Entry: r.entry, List: r.list, NeededBy: loader,
-		Cause: cause, Tried: r.tried, loader: loader}
-	if r.file == nil {
-		o.Rule, o.missing = NotFound, true
-		s.add(o)
-		return o, false
-	}
-	if r.fatal == "" {
+	var r outcome
+	s.search(name, loader, &r)
+	if r.file != nil && r.fatal == "" {
 		for _, known := range s.Objects {
 			if known != s.Main && !known.missing && known.File != nil && known.File.id == r.file.id && known != s.self {
 				known.addName(name)
@@ -364,13 +360,24 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 			}
 		}
 	}
-	o.origin = originOf(s.l.abs(r.path))
-	o.names = []string{name}
+	o = s.object()
+	o.found(name, &r)
+	o.NeededBy, o.Cause, o.loader = loader, cause, loader
 	s.add(o)
+	if r.file == nil {
+		o.Rule, o.missing = NotFound, true
+		return o, false
+	}
+	o.origin, o.names = originOf(s.l.abs(r.path)), append(o.names, name)
 	if r.fatal != "" {
 		s.fatal(o, "%s", r.fatal)
 	}
 	return o, false
+}
+
+// found sets what a search for a name has found.
+func (o *Object) found(name string, r *outcome) {
+	o.Name, o.Path, o.File, o.Rule, o.Entry, o.List, o.Tried = name, r.path, r.file, r.rule, r.entry, r.list, r.tried
 }
 
 // vdso returns the soname of the library that the kernel maps into each process of an
@@ -421,28 +428,27 @@ func (o *Object) addName(name string) {
 }
 
 // search is the middle part of _dl_map_object.
-func (s *Load) search(name string, loader *Object) *outcome {
-	r := &outcome{}
+func (s *Load) search(name string, loader *Object, r *outcome) {
 	if strings.Contains(name, "/") {
 		p := s.tokens(loader).expand(name)
 		if p == "" {
-			return r
+			return
 		}
 		f := s.l.files.Open(s.l.abs(p))
 		if f.errno != 0 {
 			s.try(r, Try{p, ByPath, "", nil, errText(f.errno)})
-			return r
+			return
 		}
 		skip, fatal := s.abi.verify(f)
 		if skip != "" {
 			s.try(r, Try{p, ByPath, "", nil, skip})
-			return r
+			return
 		}
 		r.path, r.file, r.rule, r.fatal = p, f, ByPath, fatal
-		return r
+		return
 	}
 	if name == "" {
-		return r
+		return
 	}
 	// DT_RPATH of the object that asks, of the one that loaded it and so on, and of the
 	// program, unless the object that asks has a DT_RUNPATH.
@@ -451,24 +457,24 @@ func (s *Load) search(name string, loader *Object) *outcome {
 		for l := loader; l != nil; l = l.loader {
 			if dirs := s.list(l, elf.DT_RPATH); len(dirs) > 0 {
 				if s.openPath(name, dirs, ByRPath, l, r) {
-					return r
+					return
 				}
 				didMain = didMain || l == s.base
 			}
 		}
 		if dirs := s.list(s.base, elf.DT_RPATH); !didMain && len(dirs) > 0 && s.openPath(name, dirs, ByRPath, s.base, r) {
-			return r
+			return
 		}
 		// "Also try DT_RUNPATH in the executable for LD_AUDIT dlopen call."
 		if dirs := s.list(s.base, elf.DT_RUNPATH); s.base != s.Main && len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, s.base, r) {
-			return r
+			return
 		}
 	}
 	if len(s.env) > 0 && s.openPath(name, s.env, ByEnv, nil, r) {
-		return r
+		return
 	}
 	if dirs := s.list(loader, elf.DT_RUNPATH); len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, loader, r) {
-		return r
+		return
 	}
 	nodeflib := loader.File != nil && loader.File.flags1&elf.DF_1_NODEFLIB != 0
 	if !nodeflib {
@@ -476,7 +482,6 @@ func (s *Load) search(name string, loader *Object) *outcome {
 	} else if s.Interp.Cache == "" || !s.fromCache(name, nodeflib, r) {
 		s.try(r, Try{"", ByDefault, "", loader, "not searched: the file is marked DF_1_NODEFLIB"})
 	}
-	return r
 }
 
 func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {

@@ -168,7 +168,8 @@ type Object struct {
 	origin  string
 	loader  *Object // l_loader: whose DT_RPATH is searched next
 	names   []string
-	lists   map[elf.DynTag][]element
+	list    []element // the directories of its DT_RPATH or DT_RUNPATH, once they are asked for
+	listed  bool
 	missing bool
 	program bool
 	late    bool // loaded by dlopen, or for a library that is
@@ -224,6 +225,7 @@ type Load struct {
 	direct       bool // only what the file itself asks for
 
 	l         *Loader
+	room      *room // its memory; nil for a module's
 	abi       abi
 	env       []element
 	system    []element
@@ -280,10 +282,12 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	default:
 		return nil, &NotLoadable{why}
 	}
-	s := &Load{l: l, abi: abiOf(f), direct: direct}
+	s := newLoad()
+	s.l, s.abi, s.direct = l, abiOf(f), direct
 	s.CPU = cpuFor(l.o.CPU, f.machine)
-	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, program: true}
-	s.Main, s.base, s.Objects = main, main, []*Object{main}
+	main := s.object()
+	main.Name, main.Path, main.File, main.Rule, main.program = p, p, f, ByProgram, true
+	s.Main, s.base, s.Objects = main, main, append(s.Objects, main)
 	main.origin = originOf(l.abs(p))
 	// A program's $ORIGIN is the directory of /proc/self/exe, which has no links
 	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
@@ -305,8 +309,10 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 		interp = l.guess(f, main.origin)
 	}
 	s.Interp = l.interpreter(interp, s.abi)
-	s.self = &Object{Name: s.Interp.Soname, Path: s.Interp.Path, File: s.Interp.file, Rule: ByLoader, Cause: Needed,
-		names: []string{s.Interp.Soname, s.Interp.Path}, origin: originOf(s.Interp.Path)}
+	self := s.object()
+	self.Name, self.Path, self.File, self.Rule, self.Cause = s.Interp.Soname, s.Interp.Path, s.Interp.file, ByLoader, Needed
+	self.names, self.origin = append(self.names, s.Interp.Soname, s.Interp.Path), originOf(s.Interp.Path)
+	s.self = self
 	if f.ELF.SkipReason() == elfimage.Loader {
 		s.Static = true
 		return s, nil
@@ -463,8 +469,8 @@ func (s *Load) list(o *Object, tag elf.DynTag) []element {
 	if o.File == nil || o.File.Tag != tag {
 		return nil
 	}
-	if e, ok := o.lists[tag]; ok {
-		return e
+	if o.listed {
+		return o.list
 	}
 	e := elements(o.File.List, ":", s.tokens(o))
 	if n := strings.Count(o.File.List, ":") + 1; n > maxElements && !s.Truncated {
@@ -473,10 +479,7 @@ func (s *Load) list(o *Object, tag elf.DynTag) []element {
 			s.Err = fmt.Sprintf("the run path of %s has %d entries: only the first %d different ones are looked at", o.Path, n, maxElements)
 		}
 	}
-	if o.lists == nil {
-		o.lists = map[elf.DynTag][]element{}
-	}
-	o.lists[tag] = e
+	o.list, o.listed = e, true
 	return e
 }
 

@@ -55,7 +55,8 @@ func MuslItself(name string) bool {
 // the path at which it was found, not to its soname.
 func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again bool) {
 	miss := func(r *outcome) (*Object, bool) {
-		o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Tried: r.tried, missing: true}
+		o := s.object()
+		o.Name, o.Rule, o.NeededBy, o.Cause, o.Tried, o.missing = name, NotFound, by, cause, r.tried, true
 		s.Objects = append(s.Objects, o)
 		return o, false
 	}
@@ -68,7 +69,8 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 		s.Objects = append(s.Objects, s.self)
 		return s.self, false
 	}
-	r := &outcome{}
+	var out outcome
+	r := &out
 	if name == "" {
 		return miss(r)
 	}
@@ -94,15 +96,16 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 	for _, known := range s.Objects[1:] {
 		if !known.missing && known.Err == "" && known != s.self && known.File != nil && known.File.id == r.file.id {
 			if len(known.names) == 0 && r.rule != ByPath {
-				known.names = []string{path.Base(known.Path)}
+				known.names = append(known.names, path.Base(known.Path))
 			}
 			return known, true
 		}
 	}
-	o = &Object{Name: name, Path: r.path, File: r.file, Rule: r.rule, Entry: r.entry, List: r.list, NeededBy: by,
-		Cause: cause, Tried: r.tried, loader: by, origin: muslOrigin(r.path)}
+	o = s.object()
+	o.found(name, r)
+	o.NeededBy, o.Cause, o.loader, o.origin = by, cause, by, muslOrigin(r.path)
 	if r.rule != ByPath {
-		o.names = []string{path.Base(r.path)}
+		o.names = append(o.names, path.Base(r.path))
 	}
 	s.Objects = append(s.Objects, o)
 	if why := s.muslVerify(o, r.file); why != "" {
@@ -176,8 +179,8 @@ func muslSeparator(r rune) bool { return r == ':' || r == '\n' }
 
 // muslList is fixup_rpath: a list with any token other than $ORIGIN is ignored whole.
 func (s *Load) muslList(o *Object) []element {
-	if dirs, ok := o.lists[o.File.Tag]; ok {
-		return dirs
+	if o.listed {
+		return o.list
 	}
 	var out []element
 	list := o.File.List
@@ -206,10 +209,7 @@ func (s *Load) muslList(o *Object) []element {
 			out = append(out, element{dir, entry, ""})
 		}
 	}
-	if o.lists == nil {
-		o.lists = map[elf.DynTag][]element{}
-	}
-	o.lists[o.File.Tag] = out
+	o.list, o.listed = out, true
 	return out
 }
 

@@ -85,7 +85,7 @@ func TestPlaceIsTheKernels(t *testing.T) {
 			os.Symlink(target, next)
 			last = next
 		}
-		fs := NewFiles("")
+		fs, only := NewFiles(""), NewFiles("") // of the second, nothing is asked but to open
 		for range 400 {
 			p := dir + "/" + random(5)
 			if rng.Intn(4) == 0 {
@@ -102,8 +102,10 @@ func TestPlaceIsTheKernels(t *testing.T) {
 			case errno != nil && at.errno != errno:
 				t.Errorf("round %d: %s: %v, not %v (%s)", round, p, errno, at.errno, at.host)
 			}
-			if f := fs.Open(p); errno == nil && f.Path != host || errno != nil && f.errno != errno {
-				t.Errorf("round %d: %s is opened as %q (%v), not %s (%v)", round, p, f.Path, f.errno, host, errno)
+			for _, fs := range []*Files{fs, only} {
+				if f := fs.Open(p); errno == nil && f.Path != host || errno != nil && f.errno != errno {
+					t.Errorf("round %d: %s is opened as %q (%v), not %s (%v)", round, p, f.Path, f.errno, host, errno)
+				}
 			}
 		}
 		if t.Failed() {
