@@ -217,7 +217,7 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 		o.skip("the same file as " + Printable(f.SameAs))
 		return nil
 	}
-	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	im, err := elfimage.ParseKept(f, f.Size(), f.Head())
 	if err != nil {
 		return err
 	}

@@ -148,7 +148,7 @@ func (r *partsReport) edit(p *parts, f *tree.File, dryRun bool) error {
 	case f.SameAs != "":
 		return skip("the same file as " + Printable(f.SameAs))
 	}
-	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	im, err := elfimage.ParseKept(f, f.Size(), f.Head())
 	if err != nil {
 		return err
 	}

@@ -50,10 +50,11 @@ func (c Change) onlyHeader() bool {
 // normal returns the change in the form that the planner works with: a run path that
 // is empty has no tag.
 func (c Change) normal() (Change, error) {
-	texts := map[string][]string{}
 	if c.RunPath != nil {
 		r := *c.RunPath
-		switch texts["run path"] = []string{r.List}; {
+		switch {
+		case strings.IndexByte(r.List, 0) >= 0:
+			return c, errNUL("run path")
 		case r.List == "" || r.Tag == elf.DT_NULL:
 			r = RunPath{}
 		case !isRunPath(r.Tag):
@@ -62,29 +63,29 @@ func (c Change) normal() (Change, error) {
 		c.RunPath = &r
 	}
 	if c.Interpreter != nil {
-		texts["interpreter"] = []string{*c.Interpreter}
 		switch n := len(*c.Interpreter); {
 		case n == 0:
 			return c, errors.New("an empty interpreter")
 		case n >= maxInterpreter:
 			return c, fmt.Errorf("an interpreter of %d bytes: the kernel takes at most %d (PATH_MAX)", n, maxInterpreter-1)
+		case strings.IndexByte(*c.Interpreter, 0) >= 0:
+			return c, errNUL("interpreter")
 		}
 	}
-	if c.Soname != nil {
-		texts["soname"] = []string{*c.Soname}
+	if c.Soname != nil && strings.IndexByte(*c.Soname, 0) >= 0 {
+		return c, errNUL("soname")
 	}
 	if c.Needed != nil {
-		texts["name of a needed library"] = c.Needed.Names
-	}
-	for what, list := range texts {
-		for _, s := range list {
+		for _, s := range c.Needed.Names {
 			if strings.IndexByte(s, 0) >= 0 {
-				return c, fmt.Errorf("%s contains a NUL byte", what)
+				return c, errNUL("name of a needed library")
 			}
 		}
 	}
 	return c, nil
 }
+
+func errNUL(what string) error { return errors.New(what + " contains a NUL byte") }
 
 // maxInterpreter is PATH_MAX, the size in bytes that Linux takes a PT_INTERP up to
 // (fs/binfmt_elf.c, load_elf_binary).

@@ -35,13 +35,17 @@ type checker struct {
 	moving  bool                      // what is compared is the copy of a segment
 	cache   *elfimage.ResolutionCache // that the change makes stale, or nil
 	buf     []byte
-	same    map[[2]place]bool // ranges that have been compared: a section's is mostly a dynamic entry's too
-	strings []span            // ranges of the dynamic string table that change, as offsets in it
+	same    []pair // ranges at the last owner's offset that have been compared: a section's is mostly a dynamic entry's too
+	strings []span // ranges of the dynamic string table that change, as offsets in it
 }
+
+// A pair is where something was and where it is.
+type pair struct{ was, is place }
 
 // check returns a *BugError where the edit would damage the file that it leaves.
 func (e *Edit) check(c Change, after *elfimage.Image) error {
-	k := &checker{e: e, c: c, before: e.im, after: newImage(after), owners: e.im.Owners()}
+	k := &checker{e: e, c: c, before: e.im, after: &image{Image: after, workspace: e.im.workspace, size: uint64(after.Size())}, owners: e.im.Owners()}
+	k.strings = e.im.spans.Empty(16)
 	if c.RunPath != nil || c.Needed != nil || c.Interpreter != nil {
 		cache, err := e.im.ResolutionCache()
 		if err != nil {
@@ -99,7 +103,11 @@ func (k *checker) bytes(off uint64, b []byte) error {
 		was, is := part(at, to)
 		return eachDifference(was, is, func(x, y uint64) error { return k.unowned(at+x, at+y, was[x:y]) })
 	}
-	for _, o := range k.owners {
+	for i := range k.owners {
+		o := &k.owners[i]
+		if o.Off >= end { // so are all others
+			break
+		}
 		from, to := max(off, o.Off), min(end, o.End())
 		if from >= to {
 			continue
@@ -111,7 +119,7 @@ func (k *checker) bytes(off uint64, b []byte) error {
 		}
 		at = max(at, to)
 		if was, is := part(from, to); !bytes.Equal(was, is) {
-			if err := k.touch(o, from, was, is); err != nil {
+			if err := k.touch(*o, from, was, is); err != nil {
 				return err
 			}
 		}
@@ -402,14 +410,14 @@ func (k *checker) moved(o elfimage.Owner) error {
 	if now.size < o.Size || now.size > o.Size && !k.isStrings(o) {
 		return bug("changes the size of %s", k.name(o))
 	}
-	pair := [2]place{{o.Off, o.Addr, o.Size}, {now.off, now.addr, o.Size}}
-	if k.same[pair] {
+	both := pair{place{o.Off, o.Addr, o.Size}, place{now.off, now.addr, o.Size}}
+	if len(k.same) > 0 && k.same[0].was.off != o.Off { // owners come in order of offset
+		k.same = k.same[:0]
+	}
+	if slices.Contains(k.same, both) {
 		return nil
 	}
-	if k.same == nil {
-		k.same = map[[2]place]bool{}
-	}
-	k.same[pair] = true
+	k.same = append(k.same, both)
 	const piece = 16 << 10
 	if uint64(cap(k.buf)) < min(o.Size, piece) {
 		k.buf = k.before.Bytes(min(o.Size, piece))
@@ -514,7 +522,7 @@ func (k *checker) sections() error {
 
 // segments checks that no PT_LOAD that is new or has grown shares a page of memory with another.
 func (k *checker) segments() error {
-	loads := make([]elfimage.Prog, 0, len(k.after.Progs))
+	loads := k.after.progs.Empty(len(k.after.Progs))
 	for _, p := range k.after.Progs {
 		if p.Type == elf.PT_LOAD && p.Memsz > 0 {
 			loads = append(loads, p)
@@ -574,13 +582,20 @@ func (k *checker) dynamic() error {
 		}
 		return false
 	}
-	was := slices.DeleteFunc(slices.Clone(k.before.Dynamic), about)
-	is := slices.DeleteFunc(slices.Clone(k.after.Dynamic), about)
+	is := k.after.Dynamic // those that come next
+	skip := func() {
+		for len(is) > 0 && about(is[0]) {
+			is = is[1:]
+		}
+	}
 	hint := func(d elfimage.Dyn) bool {
 		return d.Tag == elf.DT_RELACOUNT || d.Tag == elf.DT_RELCOUNT || d.Tag == elf.DT_FLAGS && elf.DynFlag(d.Val) == elf.DF_BIND_NOW
 	}
-	for _, d := range was {
-		if len(is) == 0 || is[0].Tag != d.Tag {
+	for _, d := range k.before.Dynamic {
+		if about(d) {
+			continue
+		}
+		if skip(); len(is) == 0 || is[0].Tag != d.Tag {
 			if hint(d) {
 				continue
 			}
@@ -596,7 +611,7 @@ func (k *checker) dynamic() error {
 		}
 		return bug("changes %v", d.Tag)
 	}
-	if len(is) > 0 {
+	if skip(); len(is) > 0 {
 		return bug("adds %v", is[0].Tag)
 	}
 	return nil
@@ -640,8 +655,9 @@ func (k *checker) sharedStrings() error {
 		ranges[i] = span{start, s.end() - start}
 		low, high = min(low, start), max(high, s.end())
 	}
-	renamed := map[uint64]bool{}
+	var renamed map[uint64]bool
 	if k.c.Needed != nil && len(k.c.Needed.Renamed) > 0 {
+		renamed = map[uint64]bool{}
 		err := k.before.EachVersionRef(func(r elfimage.VersionRef) error {
 			if r.Library {
 				name, err := k.before.DynString(elfimage.Dyn{Tag: elf.DT_VERNEED, Val: r.Str, Off: r.Off})
@@ -658,7 +674,7 @@ func (k *checker) sharedStrings() error {
 	}
 	shared := false
 	complete, err := k.before.EachStringRef(func(off, at uint64) {
-		if off >= low && off < high && !renamed[at] {
+		if off >= low && off < high && (renamed == nil || !renamed[at]) {
 			shared = shared || slices.ContainsFunc(ranges, func(s span) bool { return off >= s.off && off < s.end() })
 		}
 	})
@@ -679,14 +695,14 @@ func (k *checker) ownStrings() error {
 	if len(k.strings) == 0 {
 		return nil
 	}
-	var own []span
+	own := k.before.spans.Empty(8)
 	if r, ok, err := (&planner{im: k.before}).findRoom(); err != nil {
 		return err
 	} else if ok {
 		own = append(own, span(r))
 	}
 	add := func(off uint64) error {
-		s, err := k.before.DynString(elfimage.Dyn{Tag: elf.DT_STRTAB, Val: off, Off: k.before.DynOff})
+		s, err := k.before.DynText(elfimage.Dyn{Tag: elf.DT_STRTAB, Val: off, Off: k.before.DynOff})
 		own = append(own, span{off, uint64(len(s))})
 		return err
 	}

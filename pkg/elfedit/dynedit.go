@@ -37,9 +37,9 @@ func (s *dynScript) set(i int, d elfimage.Dyn) {
 
 // retarget gives the entries with a tag a new value. Old and new place hold the
 // same bytes while this happens, so the order does not matter to the loader.
-func (s *dynScript) retarget(values map[elf.DynTag]uint64) {
+func (s *dynScript) retarget(values tagValues) {
 	for i, d := range s.cur {
-		if v, ok := values[d.Tag]; ok && v != d.Val {
+		if v, ok := values.of(d.Tag); ok && v != d.Val {
 			s.set(i, elfimage.Dyn{Tag: d.Tag, Val: v})
 		}
 	}
@@ -147,6 +147,14 @@ func (p *planner) encodeEntries(b []byte, entries []elfimage.Dyn) {
 // are the file of before or the one of afterwards to the loader; ok is false where
 // they are not, and .dynamic has to move.
 func (p *planner) dynamicWrites(l *layout) (writes []write, ok bool) {
+	if !l.asked { // place asks whether there are, emit takes them
+		l.asked = true
+		l.switches, l.switchable = p.switchDynamic(l)
+	}
+	return l.switches, l.switchable
+}
+
+func (p *planner) switchDynamic(l *layout) (writes []write, ok bool) {
 	im := p.im
 	if l.dynamic != nil || !im.hasDynamic() {
 		return nil, true
@@ -182,7 +190,7 @@ func (p *planner) dynamicWrites(l *layout) (writes []write, ok bool) {
 		for i := first; i <= last; i++ { // unchanged entries between are written as they were
 			im.encodeDyn(b[uint64(i-first)*es:], at(now, i))
 		}
-		return []write{{off: off, data: b}}, true
+		return append(im.writes.Empty(1), write{off: off, data: b}), true
 	}
 	s := newDynScript(im)
 	switch {

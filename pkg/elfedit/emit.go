@@ -35,7 +35,7 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if p.goal.cache != nil {
 		l.silence(p.im, p.goal.cache)
 	}
-	scrubs, err := p.scrubs(l.table.off)
+	scrubs, err := p.scrubs(l)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.writes = append(make([]write, 0, 16), l.fresh...)
+	e.writes = append(p.im.writes.Empty(16), l.fresh...)
 	e.prepared = len(e.writes)
 	e.writes = append(e.writes, p.sectionWrites(l)...)
 	if l.lent != nil {
@@ -92,7 +92,8 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 func (e *Edit) joined(writes, zeros []write) ([]write, error) {
 	const near = 512 // bytes; writing them costs less than another system call
 	slices.SortStableFunc(zeros, func(a, b write) int { return cmp.Compare(a.off, b.off) })
-	by := overlay{&Edit{im: e.im, writes: writes}, len(writes)}
+	e.writes = writes // as far as what is read below is concerned
+	by := overlay{e, len(writes)}
 	for len(zeros) > 0 {
 		first, end, n := zeros[0], zeros[0].off+zeros[0].len(), 1
 		for n < len(zeros) && zeros[n].off <= end+near && end <= e.im.size {

@@ -47,13 +47,18 @@ type rename struct {
 	entry // Val or text: the new name
 }
 
+// renamesAt reports whether the word at an offset of the file is a vn_file that gets another name.
+func (g *goal) renamesAt(off uint64) bool {
+	return slices.ContainsFunc(g.renames, func(r rename) bool { return r.at == off })
+}
+
 // newGoal compares what a change asks for with what the file says. It returns nil
 // where that is the same.
 func (im *image) newGoal(c Change) (*goal, error) {
 	g := &goal{slot: -1, slotAfter: -1, onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
-	g.entries = make([]entry, len(im.Dynamic), len(im.Dynamic)+4)
-	for i, d := range im.Dynamic {
-		g.entries[i] = entry{d, -1}
+	g.entries = im.entries.Empty(len(im.Dynamic) + 4)
+	for _, d := range im.Dynamic {
+		g.entries = append(g.entries, entry{d, -1})
 	}
 	if err := g.interpreter(im, c.Interpreter); err != nil {
 		return nil, err
@@ -179,11 +184,11 @@ func (g *goal) runPath(im *image, r RunPath) error {
 		e := entry{elfimage.Dyn{Tag: r.Tag}, -1}
 		same := false
 		if slot >= 0 {
-			s, err := im.DynString(g.entries[slot].Dyn)
+			s, err := im.DynText(g.entries[slot].Dyn)
 			if err != nil {
 				return err
 			}
-			if same = s == r.List; same {
+			if same = string(s) == r.List; same {
 				e.Val = g.entries[slot].Val
 			}
 		}
@@ -220,41 +225,47 @@ func isRunPath(tag elf.DynTag) bool { return tag == elf.DT_RPATH || tag == elf.D
 // needed gives the entries of DT_NEEDED the names in their order; there may be more
 // or fewer of them afterwards.
 func (g *goal) needed(im *image, n *Needed) error {
-	at := map[string]uint64{} // names that the table has
+	was, err := im.DynStrings(elf.DT_NEEDED)
+	if err != nil {
+		return err
+	}
+	var offs []uint64 // of them
 	for _, d := range im.Dynamic {
 		if d.Tag == elf.DT_NEEDED {
-			s, err := im.DynString(d)
-			if err != nil {
-				return err
-			}
-			if _, twice := at[s]; !twice {
-				at[s] = d.Val
-			}
+			offs = append(offs, d.Val)
+		}
+	}
+	var first map[string]int // index of each name, where they are many
+	if len(was)*len(n.Names) > 1024 {
+		first = map[string]int{}
+		for i, s := range slices.Backward(was) {
+			first[s] = i
 		}
 	}
 	name := func(s string) entry {
 		e := entry{elfimage.Dyn{Tag: elf.DT_NEEDED}, -1}
-		if off, known := at[s]; known {
-			e.Val = off
+		i, known := first[s]
+		if first == nil {
+			i = slices.Index(was, s)
+			known = i >= 0
+		}
+		if known {
+			e.Val = offs[i]
 		} else {
 			e.text = g.text(s)
 		}
 		return e
 	}
 	names := n.Names
-	kept := make([]entry, 0, len(g.entries)+len(names))
+	kept, i := im.entries.Empty(len(g.entries)+len(names)), 0
 	for _, e := range g.entries {
 		if e.Tag != elf.DT_NEEDED {
 			kept = append(kept, e)
 		} else if len(names) > 0 {
-			now, err := im.DynString(e.Dyn)
-			if err != nil {
-				return err
-			}
-			if now != names[0] {
+			if was[i] != names[0] {
 				e = name(names[0])
 			}
-			kept, names = append(kept, e), names[1:]
+			kept, names, i = append(kept, e), names[1:], i+1
 		}
 	}
 	for _, s := range names {
@@ -348,7 +359,7 @@ func (g *goal) clearVersions(im *image, names []string) error {
 func (g *goal) squeeze(im *image) {
 	over := len(g.entries) + 1 - im.DynCap
 	if over <= 0 || !im.hasDynamic() {
-		g.squeezed = append([]entry{}, g.entries...)
+		g.squeezed = g.entries[:len(g.entries):len(g.entries)]
 		return
 	}
 	// DT_RELACOUNT and DT_RELCOUNT only tell the loader how many relocations it
@@ -392,13 +403,14 @@ func (g *goal) squeeze(im *image) {
 // retire finds the strings that no dynamic entry and no version need refers to
 // afterwards, of those that one does now and that change.
 func (g *goal) retire(im *image) {
-	stays := make([]uint64, 0, len(g.entries))
+	stays := im.numbers.Empty(len(g.entries))
 	for _, e := range g.entries {
 		if e.text < 0 && elfimage.IsStringTag(e.Tag) {
 			stays = append(stays, e.Val)
 		}
 	}
 	slices.Sort(stays)
+	g.retired = im.numbers.Empty(4)
 	retire := func(off uint64) {
 		if _, found := slices.BinarySearch(stays, off); !found && !slices.Contains(g.retired, off) {
 			g.retired = append(g.retired, off)

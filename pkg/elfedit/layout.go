@@ -27,14 +27,46 @@ type layout struct {
 	quiet []write // bytes that only tools read: symbols that name what has moved
 	dead  []span  // what nothing refers to any more, as of before the edit
 
-	table   place                 // the dynamic string table
-	copied  bool                  // it is elsewhere than before
-	strings uint64                // where the new strings begin in it
-	tags    map[elf.DynTag]uint64 // dynamic entries that say where things are
-	moved   []block               // what else is elsewhere
-	dynamic *block                // .dynamic, where it is one of them
+	table   place     // the dynamic string table
+	copied  bool      // it is elsewhere than before
+	strings uint64    // where the new strings begin in it
+	tags    tagValues // dynamic entries that say where things are
+	moved   []block   // what else is elsewhere
+	dynamic *block    // .dynamic, where it is one of them
 
 	relocated *relocation // a segment that is elsewhere in the file, or nil
+
+	switches   []write // of .dynamic: see dynamicWrites
+	switchable bool
+	asked      bool
+}
+
+// tagValues are new values of dynamic entries.
+type tagValues []struct {
+	tag elf.DynTag
+	val uint64
+}
+
+func (t tagValues) of(tag elf.DynTag) (val uint64, ok bool) {
+	for i := range t {
+		if t[i].tag == tag {
+			return t[i].val, true
+		}
+	}
+	return 0, false
+}
+
+func (t *tagValues) set(tag elf.DynTag, val uint64) {
+	for i := range *t {
+		if (*t)[i].tag == tag {
+			(*t)[i].val = val
+			return
+		}
+	}
+	*t = append(*t, struct {
+		tag elf.DynTag
+		val uint64
+	}{tag, val})
 }
 
 // A place is a range of the file and the address that it is mapped at.
@@ -48,8 +80,8 @@ func (s span) end() uint64 { return s.off + s.size }
 // asItIs is the layout of the file as it is, but for what a goal changes in place.
 func (p *planner) asItIs() *layout {
 	im := p.im
-	l := &layout{size: im.size, progs: slices.Clone(im.Progs), sections: im.Sections, shoff: im.Shoff,
-		table: place{im.StrOff, im.StrAddr, im.StrSize}, tags: map[elf.DynTag]uint64{}}
+	l := &layout{size: im.size, progs: im.progs.Clone(im.Progs), sections: im.Sections, shoff: im.Shoff,
+		table: place{im.StrOff, im.StrAddr, im.StrSize}}
 	if p.goal.stack != nil {
 		unused := slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NULL })
 		if unused < 0 && p.sparing {
@@ -130,7 +162,7 @@ func (l *layout) dropCache(im *image, c *elfimage.ResolutionCache) {
 // ownSections makes the section headers ones that may be changed.
 func (l *layout) ownSections(im *image) {
 	if &l.sections[0] == &im.Sections[0] {
-		l.sections = slices.Clone(l.sections)
+		l.sections = im.sections.Clone(l.sections)
 	}
 }
 
@@ -138,10 +170,11 @@ func (l *layout) ownSections(im *image) {
 func (l *layout) strings0(im *image, at place) {
 	l.table = at
 	if at.addr != im.StrAddr {
-		l.tags[elf.DT_STRTAB], l.copied = at.addr, true
+		l.tags.set(elf.DT_STRTAB, at.addr)
+		l.copied = true
 	}
 	if at.size != im.StrSize {
-		l.tags[elf.DT_STRSZ] = at.size
+		l.tags.set(elf.DT_STRSZ, at.size)
 	}
 	if i := im.StringSection(); i >= 0 {
 		l.ownSections(im)
@@ -194,13 +227,13 @@ func (p *planner) entries(l *layout) []elfimage.Dyn {
 	if l.dynamic != nil && l.dynamic.newAddr != l.dynamic.addr {
 		from, delta = p.goal.entries, l.dynamic.newAddr-l.dynamic.addr
 	}
-	out := make([]elfimage.Dyn, len(from))
+	out := im.dynamic.Take(len(from))
 	for i, e := range from {
 		d := e.Dyn
 		if e.text >= 0 {
 			d.Val = l.strings + p.goal.textAt[e.text]
 		}
-		if v, ok := l.tags[d.Tag]; ok {
+		if v, ok := l.tags.of(d.Tag); ok {
 			d.Val = v
 		}
 		if im.isRelative(d.Tag) { // to its own address

@@ -123,7 +123,7 @@ func (p *planner) inPadding() (*layout, error) {
 // are only read, unless it would leave its own empty: GNU strip and objcopy give a
 // PT_LOAD that no section is in an offset with which the file does not load.
 func (p *planner) readOnlySegments(own *elfimage.Prog) []*elfimage.Prog {
-	segs := []*elfimage.Prog{own}
+	segs := append(make([]*elfimage.Prog, 0, 4), own)
 	if p.im.onlyStrings(own) {
 		return segs
 	}

@@ -21,6 +21,8 @@ const (
 	roomHead   = 1 + len(roomMark) + roomDigits + 1
 )
 
+var roomMarkBytes = []byte(roomMark)
+
 // A room is the bytes after a marker.
 type room struct {
 	off, size uint64 // in the string table, bytes
@@ -48,8 +50,8 @@ func appendRoom(table []byte, list string, size uint64) (grown []byte, at uint64
 
 // findRoom returns the last room in the string table.
 func (p *planner) findRoom() (r room, ok bool, err error) {
-	if p.im.room != nil {
-		return *p.im.room, p.im.room.size > 0, nil
+	if p.im.lookedForRoom {
+		return p.im.room, p.im.room.size > 0, nil
 	}
 	const near = 64 << 10 // our room is at the end of the table unless another tool added to it
 	if p.table == nil && p.im.StrSize > near {
@@ -67,21 +69,21 @@ func (p *planner) findRoom() (r room, ok bool, err error) {
 		}
 		r, ok = lastRoom(table, 0, p.im.StrSize)
 	}
-	p.im.room = &r
+	p.im.room, p.im.lookedForRoom = r, true
 	return r, ok, nil
 }
 
 // lastRoom finds the last valid marker in b, which stands at offset base of a table of size bytes.
 func lastRoom(b []byte, base, size uint64) (last room, ok bool) {
-	mark := []byte("\x00" + roomMark)
 	for from := 0; ; { // forwards: bytes.LastIndex is no match for Index in a table of megabytes
-		i := bytes.Index(b[from:], mark)
+		i := bytes.Index(b[from:], roomMarkBytes)
 		if i < 0 {
 			return last, ok
 		}
-		at := from + i + roomHead
+		nul := from + i - 1 // before the mark, which is a string
+		at := nul + roomHead
 		from += i + 1
-		if at > len(b) || b[at-1] != 0 {
+		if nul < 0 || b[nul] != 0 || at > len(b) || b[at-1] != 0 {
 			continue
 		}
 		n, err := strconv.ParseUint(string(b[at-1-roomDigits:at-1]), 16, 64)

@@ -19,17 +19,16 @@ func (p *planner) readTable() ([]byte, error) {
 	return p.table, nil
 }
 
-// scrubs returns writes that zero the retired strings in the table at file
-// offset table, but for bytes that another string shares: the linker stores a
+// scrubs returns writes that zero the retired strings in the table of a layout, but for bytes that another string shares: the linker stores a
 // string that is the tail of another only once (patchelf 162).
-func (p *planner) scrubs(table uint64) ([]write, error) {
+func (p *planner) scrubs(l *layout) ([]write, error) {
 	free, err := p.unshared(p.goal.retired)
 	if err != nil {
 		return nil, err
 	}
-	var out []write
+	out := p.im.writes.Empty(len(free) + len(l.dead))
 	for _, s := range free {
-		out = append(out, write{off: table + s.off, data: p.im.Bytes(s.size)})
+		out = append(out, write{off: l.table.off + s.off, data: p.im.Bytes(s.size)})
 	}
 	return out, nil
 }
@@ -38,10 +37,10 @@ func (p *planner) scrubs(table uint64) ([]write, error) {
 // bytes that no other string shares.
 func (p *planner) unshared(retired []uint64) ([]span, error) {
 	type text struct{ start, off, keep uint64 } // start: where a string that ends where this one does may begin
-	var all []text
-	ours := true
+	var few [4]text
+	all, ours := few[:0], true
 	for _, off := range retired {
-		s, err := p.im.DynString(elfimage.Dyn{Tag: elf.DT_RUNPATH, Val: off, Off: p.im.DynOff})
+		s, err := p.im.DynText(elfimage.Dyn{Tag: elf.DT_RUNPATH, Val: off, Off: p.im.DynOff})
 		if err != nil {
 			return nil, err
 		}
@@ -74,16 +73,14 @@ func (p *planner) unshared(retired []uint64) ([]span, error) {
 			ref(e.Val)
 		}
 	}
-	renamed := map[uint64]bool{}
 	for _, r := range p.goal.renames {
-		renamed[r.at] = true
 		if r.text < 0 {
 			ref(r.Val)
 		}
 	}
 	if !ours || !p.goal.onlyRunPath { // a run path in our room is nobody else's
 		complete, err := p.im.EachStringRef(func(off, at uint64) {
-			if !renamed[at] {
+			if at == 0 || !p.goal.renamesAt(at) {
 				ref(off)
 			}
 		})
@@ -91,7 +88,7 @@ func (p *planner) unshared(retired []uint64) ([]span, error) {
 			return nil, err
 		}
 	}
-	var out []span
+	out := p.im.spans.Empty(len(all))
 	for _, t := range all {
 		if t.keep > t.off {
 			out = append(out, span{t.off, t.keep - t.off})

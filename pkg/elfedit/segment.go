@@ -33,7 +33,8 @@ const maxMoving = 64 << 10 // sections that move along, bytes in all
 // sections that come after offset end now.
 func (p *planner) trailer(end uint64) (*trailer, error) {
 	im := p.im
-	t := &trailer{sections: append([]elfimage.Section(nil), im.Sections...), tailOff: im.imageEnd()}
+	sections := append(im.sections.Empty(len(im.Sections)+1), im.Sections...) // one more may be added: see anchor
+	t := &trailer{sections: sections, tailOff: im.imageEnd()}
 	left := uint64(maxMoving)
 	for i := range im.Sections {
 		s := &im.Sections[i]
@@ -299,7 +300,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	for _, b := range n.blocks {
 		for _, tag := range dynamicPointers {
 			if d, ok := im.Dyn(tag); ok && d.Val >= b.addr && d.Val < b.addr+b.size {
-				l.tags[tag] = d.Val - b.addr + b.newAddr
+				l.tags.set(tag, d.Val-b.addr+b.newAddr)
 			}
 		}
 	}
@@ -818,13 +819,16 @@ func deadBlocks(moved []block, from uint64) []span {
 	return out
 }
 
+// A move is by how much something moves.
+type move struct{ addr, off uint64 }
+
 // symbolWrites repairs the symbols that name something that moved, such as
 // __abi_tag, _DYNAMIC or a section symbol; the loader looks none of them up. strtab
 // is the new address of the string table.
 func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	im := p.im
-	type move struct{ addr, off uint64 } // by how much
-	moves := make([]move, len(im.Sections))
+	moves := im.moves.Take(len(im.Sections))
+	clear(moves)
 	var dynamic *block // old linkers make _DYNAMIC absolute
 	for k, b := range moved {
 		for _, i := range b.sections {

@@ -18,7 +18,7 @@ func (e *Edit) verify(c Change) error {
 	if err := elfimage.ReadFull(planned, head, 0); err != nil {
 		return err
 	}
-	after, err := elfimage.ParseHead(planned, e.size, head)
+	after, err := elfimage.ParseKept(planned, e.size, head)
 	if err != nil {
 		return fmt.Errorf("planned edit does not read back: %w", err)
 	}
@@ -157,11 +157,12 @@ func (e *Edit) verifyCleared(after *elfimage.Image, names []string) error {
 // before, whatever their order, and that each PT_LOAD maps at least what it mapped.
 func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 	fixed := func(progs []elfimage.Prog) []elfimage.Prog {
-		out := make([]elfimage.Prog, 0, len(progs))
-		for _, q := range progs {
+		out := e.im.progs.Empty(len(progs))
+		for i := range progs {
+			q := &progs[i]
 			_, moves := movableProg(q.Type)
 			if !moves && q.Type != elf.PT_NULL && q.Type != elf.PT_PHDR && q.Type != elf.PT_DYNAMIC {
-				out = append(out, q)
+				out = append(out, *q)
 			}
 		}
 		slices.SortStableFunc(out, func(a, b elfimage.Prog) int { return cmp.Compare(a.Type, b.Type) })

@@ -1,6 +1,7 @@
 package elfimage
 
 import (
+	"bytes"
 	"debug/elf"
 	"path"
 	"slices"
@@ -65,6 +66,19 @@ func (im *Image) DynString(d Dyn) (string, error) {
 		return "", Malformed(d.Off, "%v is offset %#x of a string table of %d bytes", d.Tag, d.Val, im.StrSize)
 	}
 	return im.cstring(im.StrOff+d.Val, im.StrOff+im.StrSize)
+}
+
+// DynText is DynString in memory that the next read may overwrite.
+func (im *Image) DynText(d Dyn) ([]byte, error) {
+	if d.Val < im.StrSize {
+		off := im.StrOff + d.Val
+		b := im.peek(off, im.StrSize-d.Val)
+		if i := bytes.IndexByte(b, 0); i >= 0 {
+			return b[:i], nil
+		}
+	}
+	s, err := im.DynString(d)
+	return []byte(s), err
 }
 
 func (im *Image) dynString(tag elf.DynTag) (string, bool, error) {

@@ -196,6 +196,16 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	return im.parse()
 }
 
+// ParseKept is ParseHead for a caller that will most likely plan an edit: see [Image.Hold].
+func ParseKept(r io.ReaderAt, size int64, head []byte) (*Image, error) {
+	im, done, err := parseHead(r, size, head)
+	if done {
+		return im, err
+	}
+	im.Hold()
+	return im.parse()
+}
+
 // ParseLoad is ParseHead for a caller that, as the loader, does not need the section
 // headers. They are read only where PT_DYNAMIC does not lead to a dynamic section, to
 // tell whether the file is a detached debug file; else Sections is empty.

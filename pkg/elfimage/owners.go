@@ -9,16 +9,16 @@ import (
 // An Owner is something that a range of the file belongs to.
 type Owner struct {
 	Off, Size, Addr uint64
-	Kind            OwnerKind
-	Index           int        // of the section or program header
 	Tag             elf.DynTag // of the dynamic entry
+	Index           int        // of the section or program header
+	Kind            OwnerKind
 }
 
 // End is the offset after the owner's last byte.
 func (o Owner) End() uint64 { return o.Off + o.Size }
 
 // OwnerKind says by what an owner is known.
-type OwnerKind int
+type OwnerKind uint8
 
 // The kinds of owner.
 const (
@@ -110,12 +110,14 @@ func sortOwners(all []Owner) {
 		if o.Off >= all[i-1].Off {
 			continue
 		}
-		at, _ := slices.BinarySearchFunc(all[:i], o, func(a, o Owner) int {
-			if a.Off <= o.Off {
-				return -1
+		at, end := 0, i // the first that comes after o is in [at, end]
+		for at < end {
+			if middle := int(uint(at+end) / 2); all[middle].Off <= o.Off {
+				at = middle + 1
+			} else {
+				end = middle
 			}
-			return 1
-		})
+		}
 		copy(all[at+1:i+1], all[at:i])
 		all[at] = o
 	}

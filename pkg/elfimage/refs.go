@@ -107,27 +107,35 @@ const maxChain = 1 << 24
 // eachWord calls do for n 32-bit words from an address on, until it returns false. It
 // returns false where it comes to a word that is in no PT_LOAD.
 func (im *Image) eachWord(addr, n uint64, do func(uint32) bool) bool {
+	const most = 16 << 10
 	size := uint64(64) // a chain is short
-	buf := im.Bytes(16 << 10)
+	var own []byte
 	for n > 0 {
-		b := buf[:min(4*n, size)]
-		off, ok := im.FileOffset(addr, uint64(len(b)))
+		want := min(4*n, size)
+		off, ok := im.FileOffset(addr, want)
 		if !ok {
-			b = b[:4]
-			if off, ok = im.FileOffset(addr, 4); !ok {
+			want = 4
+			if off, ok = im.FileOffset(addr, want); !ok {
 				return false
 			}
 		}
-		if ReadFull(im.r, b, off) != nil {
-			return false
+		b, held := im.View(off, want)
+		if !held {
+			if uint64(len(own)) < want {
+				own = im.Bytes(size)
+			}
+			b = own[:want]
+			if ReadFull(im.r, b, off) != nil {
+				return false
+			}
 		}
-		addr, n = addr+uint64(len(b)), n-uint64(len(b))/4
+		addr, n = addr+want, n-want/4
 		for ; len(b) > 0; b = b[4:] {
 			if !do(im.Order.Uint32(b)) {
 				return true
 			}
 		}
-		size = uint64(len(buf))
+		size = most
 	}
 	return true
 }

@@ -144,44 +144,36 @@ func (im *Image) EachVersionRef(do func(VersionRef) error) error {
 			failed = err
 		}
 	}
-	err := im.eachVersionRecord(func(_ elf.DynTag, at uint64, b []byte) {
-		if len(b) == verneedSize {
-			ref(at, b, verneedFile, true)
-		}
-	}, func(tag elf.DynTag, at uint64, b []byte) {
-		if tag == elf.DT_VERNEED {
-			ref(at, b, vernauxName, false)
-		} else {
-			ref(at, b, verdauxName, false)
-		}
-	})
+	err := im.eachVersionRecord(elf.DT_VERNEED, func(at uint64, b []byte) { ref(at, b, verneedFile, true) },
+		func(at uint64, b []byte) { ref(at, b, vernauxName, false) })
+	if err != nil {
+		return err
+	}
+	err = im.eachVersionRecord(elf.DT_VERDEF, func(uint64, []byte) {}, func(at uint64, b []byte) { ref(at, b, verdauxName, false) })
 	if err == nil {
 		err = failed
 	}
 	return err
 }
 
-// eachVersionRecord calls head and aux for the records of both version tables.
-func (im *Image) eachVersionRecord(head, aux func(tag elf.DynTag, addr uint64, b []byte)) error {
+// eachVersionRecord calls head and aux for the records of DT_VERNEED or DT_VERDEF.
+func (im *Image) eachVersionRecord(table elf.DynTag, head, aux func(addr uint64, b []byte)) error {
 	budget := im.size / verdauxSize // records that fit in the file; overlapping ones are not followed without end
-	for _, t := range []struct {
-		tag, count elf.DynTag
-		size       uint64
-		walk       func(Dyn, uint64, func(uint64, []byte), func(uint64, []byte)) error
-	}{{elf.DT_VERNEED, elf.DT_VERNEEDNUM, verneedSize, im.verneed}, {elf.DT_VERDEF, elf.DT_VERDEFNUM, verdefSize, im.verdef}} {
-		d, ok := im.Dyn(t.tag)
-		if !ok {
-			continue
-		}
-		if num, _ := im.Dyn(t.count); num.Val > im.size/t.size {
-			return Malformed(num.Off, "%v is %d in a file of %d bytes", t.count, num.Val, im.size)
-		}
-		err := t.walk(d, budget, func(at uint64, b []byte) { head(t.tag, at, b) }, func(at uint64, b []byte) { aux(t.tag, at, b) })
-		if err != nil {
-			return err
-		}
+	d, ok := im.Dyn(table)
+	if !ok {
+		return nil
 	}
-	return nil
+	count, size := elf.DT_VERNEEDNUM, uint64(verneedSize)
+	if table == elf.DT_VERDEF {
+		count, size = elf.DT_VERDEFNUM, verdefSize
+	}
+	if num, _ := im.Dyn(count); num.Val > im.size/size {
+		return Malformed(num.Off, "%v is %d in a file of %d bytes", count, num.Val, im.size)
+	}
+	if table == elf.DT_VERDEF {
+		return im.verdef(d, budget, head, aux)
+	}
+	return im.verneed(d, budget, head, aux)
 }
 
 // VersionTableSize returns the size in bytes of what DT_VERNEED or DT_VERDEF names:
@@ -191,22 +183,30 @@ func (im *Image) VersionTableSize(tag elf.DynTag) (size uint64, ok bool) {
 	if !ok {
 		return 0, false
 	}
-	record := func(t elf.DynTag, at uint64, b []byte) {
-		if t == tag && at >= d.Val {
+	record := func(at uint64, b []byte) {
+		if at >= d.Val {
 			size = max(size, at+uint64(len(b))-d.Val)
 		}
 	}
-	return size, im.eachVersionRecord(record, record) == nil
+	return size, im.eachVersionRecord(tag, record, record) == nil
 }
 
 // chain calls do for each record of size bytes from an address on; each says at
 // nextAt how far it is to the next one, 0 at the end. Chains that overlap are not
 // followed without end: budget counts the records that there may be.
 func (im *Image) chain(d Dyn, addr, size, nextAt uint64, budget *uint64, do func(at uint64, b []byte) error) error {
-	b := im.Bytes(size)
+	var own []byte
 	for {
 		off, ok := im.FileOffset(addr, size)
-		if !ok || ReadFull(im.r, b, off) != nil {
+		b, held := im.View(off, size)
+		if ok && !held {
+			if own == nil {
+				own = im.Bytes(size)
+			}
+			b = own
+			ok = ReadFull(im.r, b, off) == nil
+		}
+		if !ok {
 			return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", d.Tag, addr)
 		}
 		if *budget == 0 {

@@ -36,7 +36,19 @@ type buffers struct {
 	dynamic  []Dyn
 	versions []Version
 	owners   []Owner
+	kept     Keeper
 }
+
+// A Keeper is memory that a user of images keeps with one, and finds again with the next.
+type Keeper interface {
+	Reset() // its content is not needed any more
+}
+
+// Kept returns what Keep was given for this image, or for an earlier one that was released; else nil.
+func (im *Image) Kept() Keeper { return im.spare().kept }
+
+// Keep leaves memory with the image. It is reset when the image is released.
+func (im *Image) Keep(k Keeper) { im.spare().kept = k }
 
 var free = sync.Pool{New: func() any { return new(buffers) }}
 
@@ -70,6 +82,9 @@ func reuse[T any](old *[]T, n int) []T {
 func (im *Image) Release() {
 	if w, ok := im.r.(*window); ok && w.own != nil {
 		w.own.arena = w.own.arena[:0]
+		if w.own.kept != nil {
+			w.own.kept.Reset()
+		}
 		free.Put(w.own)
 		w.own, w.buf, w.held, w.loaded = nil, nil, false, 0
 	}

@@ -96,7 +96,7 @@ func (s *Step) apply(f *tree.File) error {
 	case f.SameAs != "":
 		return nil
 	}
-	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	im, err := elfimage.ParseKept(f, f.Size(), f.Head())
 	if err != nil {
 		return err
 	}

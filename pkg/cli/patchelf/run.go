@@ -115,7 +115,7 @@ func (p *planned) read(c *patchelf.Command) error {
 		}
 		return errors.New("not an ELF executable")
 	}
-	im, err := elfimage.ParseHead(p.f, p.f.Size(), p.f.Head())
+	im, err := elfimage.ParseKept(p.f, p.f.Size(), p.f.Head())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,39 @@
+package elfedit
+
+import "cuda-runpath/pkg/elfimage"
+
+// A workspace is memory that plans are made in. It stays with the image, for the next
+// one's plan.
+type workspace struct {
+	progs    elfimage.Arena[elfimage.Prog]
+	sections elfimage.Arena[elfimage.Section]
+	dynamic  elfimage.Arena[elfimage.Dyn]
+	entries  elfimage.Arena[entry]
+	writes   elfimage.Arena[write]
+	blocks   elfimage.Arena[block]
+	spans    elfimage.Arena[span]
+	numbers  elfimage.Arena[uint64]
+	moves    elfimage.Arena[move]
+}
+
+func (w *workspace) Reset() {
+	w.progs.Reset()
+	w.sections.Reset()
+	w.dynamic.Reset()
+	w.entries.Reset()
+	w.writes.Reset()
+	w.blocks.Reset()
+	w.spans.Reset()
+	w.numbers.Reset()
+	w.moves.Reset()
+}
+
+// workspaceOf returns the workspace that an image has, or a new one.
+func workspaceOf(im *elfimage.Image) *workspace {
+	if w, ok := im.Kept().(*workspace); ok {
+		return w
+	}
+	w := new(workspace)
+	im.Keep(w)
+	return w
+}
