@@ -63,6 +63,24 @@ func (m Misuse) Error() string { return string(m) }
 // Misusef makes a Misuse.
 func Misusef(format string, args ...any) error { return Misuse(fmt.Sprintf(format, args...)) }
 
+// misuseOf is a Misuse, and the command whose help has the answer: "runpath needed add".
+type misuseOf struct {
+	error
+	command string
+}
+
+func (m *misuseOf) Unwrap() error { return m.error }
+
+// of returns the error of a command, which a Misuse is to name.
+func of(c *cli.Command, err error) error {
+	var misuse Misuse
+	var known *misuseOf
+	if c.HelpName == "" || !errors.As(err, &misuse) || errors.As(err, &known) {
+		return err
+	}
+	return &misuseOf{err, c.HelpName}
+}
+
 // exitStatus ends a tool's description.
 const exitStatus = "\n\nExit status: 0 all is well; 1 something failed or a check found something; 2 usage error."
 
@@ -152,7 +170,11 @@ func Run(app *cli.App, args []string, stdout, stderr io.Writer) (status int) {
 	case errors.Is(err, ErrFailed):
 		return statusFailed
 	case errors.As(err, &misuse):
-		fmt.Fprintf(stderr, "%s: %s (see %s --help)\n", app.Name, oneLine(err), app.Name)
+		command := app.Name
+		if of := (*misuseOf)(nil); errors.As(err, &of) {
+			command = of.command
+		}
+		fmt.Fprintf(stderr, "%s: %s (see %s --help)\n", app.Name, oneLine(err), command)
 		return statusMisused
 	}
 	fmt.Fprintf(stderr, "%s: %s\n", app.Name, oneLine(err))
@@ -194,7 +216,11 @@ func oneLine(err error) string { return Printable(strings.ReplaceAll(err.Error()
 // command of its own, "runpath remove help" would not touch the file of that name.
 func inherit(app *cli.App, commands []*cli.Command) {
 	for _, c := range commands {
-		c.OnUsageError, c.HideHelpCommand, c.UseShortOptionHandling = app.OnUsageError, true, true
+		c.HideHelpCommand, c.UseShortOptionHandling = true, true
+		c.OnUsageError = func(ctx *cli.Context, err error, _ bool) error { return of(ctx.Command, Misuse(err.Error())) }
+		if action := c.Action; action != nil {
+			c.Action = func(ctx *cli.Context) error { return of(ctx.Command, action(ctx)) }
+		}
 		inherit(app, c.Subcommands)
 	}
 }

@@ -288,7 +288,7 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	}
 	var symbols explain.File
 	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {
-		a.err = fmt.Errorf("%s cannot be told: %w", strings.Join(unknown, ", "), load.SymbolsErr)
+		a.err = fmt.Errorf("cannot tell %s: %w", strings.Join(unknown, ", "), load.SymbolsErr)
 	}
 	a.bad = a.bad || len(symbols.Unused) > 0 || len(symbols.Undefined) > 0
 	switch {

@@ -113,7 +113,7 @@ func ignoreFlag() cli.Flag {
 
 // malformedFlag says what a malformed file does to the exit status.
 func malformedFlag() cli.Flag {
-	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "skip a malformed ELF file, or one that may not be read, and `fail|warn`"}
+	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "`fail|warn` where an ELF file is malformed or may not be read; it is skipped either way"}
 }
 
 // strictFlag makes warnings errors.

@@ -55,7 +55,7 @@ func partCommands() []*cli.Command {
 }
 
 func part(name, usage string, commands ...*cli.Command) *cli.Command {
-	return &cli.Command{Name: name, Usage: usage, Subcommands: commands, Action: noCommand}
+	return &cli.Command{Name: name, Usage: usage, UsageText: "runpath " + name + " COMMAND ...", Subcommands: commands, Action: noCommand}
 }
 
 func partShow(what, usage string) *cli.Command {
@@ -126,15 +126,15 @@ func editCommand() *cli.Command {
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},
 			&cli.StringFlag{Name: "soname", Usage: "set the soname of libraries to `NAME`"},
-			&cli.StringSliceFlag{Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
-			&cli.StringSliceFlag{Name: "replace-needed", Usage: "put NEW where OLD is needed, given as `OLD=NEW` (repeatable)"},
-			&cli.StringSliceFlag{Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is there (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "replace-needed", Usage: "put NEW where OLD is needed, given as `OLD=NEW` (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is there (repeatable)"},
 			firstFlag(),
 			&cli.BoolFlag{Name: "clear-execstack", DisableDefaultText: true, Usage: "ask for no executable stack"},
 			&cli.BoolFlag{Name: "set-execstack", DisableDefaultText: true, Usage: "ask for an executable stack"},
 			&cli.StringFlag{Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},
-			&cli.StringSliceFlag{Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is there (repeatable)"},
-			&cli.StringSliceFlag{Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is there (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
 			&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
 			copyFlag(),
 			DryRunFlag(),

@@ -20,8 +20,7 @@ func scriptsCommand() *cli.Command {
 		Name:      "scripts",
 		Usage:     "list where scripts open the driver by name, which no run path helps; --fix puts in the driver link's path",
 		ArgsUsage: "PATH...",
-		Description: `
-ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the package is searched.
+		Description: `ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the package is searched.
 Python, JavaScript and C files are read. --fix changes the names that are passed to a call that loads a library, directly
 or through variables of the same file, and nothing else. With --nix the arguments of substituteInPlace for a change
 are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,

@@ -92,7 +92,7 @@ func AddCudaCompatRunpath() Tool {
 		Description: `
 A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer than the host's driver and works with its
 kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the directory that
---compat names the first entry of the run path, once.`,
+--compat names, which is required, the first entry of the run path, once.`,
 		Map: runpath.AddCompat,
 		Configure: func(c *cli.Context, e *editor) error {
 			if e.Compat == "" {
@@ -146,8 +146,7 @@ func normalizeCommand() *cli.Command {
 		Name:      "normalize",
 		Usage:     "do the work of several of the tools in one walk",
 		ArgsUsage: "PATH...",
-		Description: "The tools are " + toolNames() + ". The result is that of running them one after the other, in any order; " +
-			"the time is that of one.",
+		Description: "The tools are " + toolNames() + ". The result is that of running\nthem one after the other, in any order; the time is that of one.",
 		Flags: append(append(flags, editFlags()...), treeFlags()...),
 		Action: func(c *cli.Context) error {
 			var chosen []Tool

@@ -44,7 +44,7 @@ daemon: systemctl restart nix-daemon.`,
 			asks, err = host.AsksForGPU(drv)
 		}
 		if err != nil {
-			complain(c, "%s: whether it asks for a GPU cannot be told: %v", c.Args().First(), err)
+			complain(c, "%s: cannot tell whether it asks for a GPU: %v", c.Args().First(), err)
 			return nil
 		}
 		if !asks {
