@@ -107,6 +107,8 @@ func TestNormalForm(t *testing.T) {
 			set: func(s *Settings) { s.Compat = "/c" }},
 		{name: "compat first even where the driver link is last", in: link + ":/a", maps: AddCompat, want: "/c:/a:" + link,
 			set: func(s *Settings) { s.Compat, s.DriverLast = "/c", true }},
+		{name: "a compat directory that is the driver link is the driver link", in: "/a", maps: AddCompat, want: link + ":/a",
+			set: func(s *Settings) { s.Compat = link + "/" }},
 		{name: "a compat directory is known by its name and what it holds", in: "/a:/compat:/has-cuda/compat:" + link, maps: AddDriverLink,
 			want: "/has-cuda/compat:" + link + ":/a:/compat"},
 		{name: "an ordinary directory that holds the driver is not moved", in: "/a:/has-cuda/lib", maps: AddDriverLink, want: link + ":/a:/has-cuda/lib"},
