@@ -57,7 +57,7 @@ func (a *Auditor) Begin() *Audit { return &Audit{a, newKnowledge()} }
 // Pending is an examined file, before the others of the audit are known.
 type Pending struct {
 	report  *Report
-	subject *subject // nil where nothing is left to be told
+	subject *subject // nil where nothing is left to report
 	missing []missing
 	load    *explain.File
 }

@@ -143,11 +143,11 @@ func normalizeCommand() *cli.Command {
 		names[i], flags = t.Name, append(flags, t.Flags...)
 	}
 	return &cli.Command{
-		Name:      "normalize",
-		Usage:     "do the work of several of the tools in one walk",
-		ArgsUsage: "PATH...",
+		Name:        "normalize",
+		Usage:       "do the work of several of the tools in one walk",
+		ArgsUsage:   "PATH...",
 		Description: "The tools are " + toolNames() + ". The result is that of running\nthem one after the other, in any order; the time is that of one.",
-		Flags: append(append(flags, editFlags()...), treeFlags()...),
+		Flags:       append(append(flags, editFlags()...), treeFlags()...),
 		Action: func(c *cli.Context) error {
 			var chosen []Tool
 			for _, name := range c.StringSlice("tool") {

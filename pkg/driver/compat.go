@@ -66,9 +66,9 @@ func (n CompatNote) String() string {
 // CUDALibrary is what is known of one libcuda.so.1, the driver's or a compat package's.
 type CUDALibrary struct {
 	Path string
-	// Version is the driver's version in the file's name, "580.95.05"; "" where it bears none.
+	// Version is the driver's version in the file's name, "580.95.05"; "" where that names none.
 	Version string
-	// CUDA is the CUDA version, "13.0", and CUDASource where that is from; "" where it is not told.
+	// CUDA is the CUDA version, "13.0", and CUDASource where that is from; "" where it is not known.
 	CUDA, CUDASource string
 	// Note is nil where the file has none that can be read.
 	Note *CompatNote
@@ -140,9 +140,9 @@ func Compat(p, host CUDALibrary) CompatVerdict {
 	case p.Note != nil && host.CUDA != "":
 		switch order := compareVersions(p.Note.CUDA, host.CUDA); {
 		case order > 0 && branch == 0 && host.Tegra:
-			return CompatVerdict{Helps, both + "; on Jetson the CUDA versions decide, and whether it is a package for this board is not told", compatByNote}
+			return CompatVerdict{Helps, both + "; on Jetson the CUDA versions decide, and nothing in its files says whether it is for this board", compatByNote}
 		case order > 0 && branch == 0:
-			return CompatVerdict{Helps, both + "; which branch the host's driver is of is not told", compatByNote}
+			return CompatVerdict{Helps, both + "; the branch of the host's driver is not known", compatByNote}
 		case order > 0 && len(p.Note.Drivers) > 0 && !slices.Contains(p.Note.Drivers, branch):
 			return CompatVerdict{Harms, fmt.Sprintf("%s, and it is not made for drivers %d", both, branch), compatByNote}
 		case order > 0:

@@ -44,7 +44,7 @@ func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
 		{"23: Jetson without a note, by what the libraries say", "", "", "12.2", "", "11.4", true, Helps, "no note", "CUDA versions"},
 		{"24: Jetson, nothing is told", "", "", "", "", "11.4", true, Unknown, "", "neither"},
 		{"25: Thor has a driver version: the general rule", note580, "580.95.05", "", "580.00", "13.0", true, NotNeeded, "", "note"},
-		{"26: WSL: no version, CUDA told", note580, "580.95.05", "", "", "12.9", false, Helps, "not told", "note"},
+		{"26: WSL: no version, CUDA told", note580, "580.95.05", "", "", "12.9", false, Helps, "not known", "note"},
 		{"27: nothing is told of the host", note580, "580.95.05", "", "", "", false, Unknown, "", "neither"},
 		{"29: CUDA 13 is CUDA 13.0", `{"CUDA version":"13"}`, "", "", "580.159.04", "13.0", false, NotNeeded, "", "note"},
 		{"30: a version that goes on further is the newer one", "", "535.261", "12.2", "535.261.03", "12.2", false, Harms, "803", "version numbers"},

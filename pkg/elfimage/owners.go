@@ -58,7 +58,7 @@ func sizeTag(table elf.DynTag) (elf.DynTag, bool) {
 // released. Owners overlap:
 // a section is mostly what a dynamic entry points to as well. Bytes of a segment that
 // have none are of unknown use, and alive. What has a dynamic entry and no size that
-// can be told (the symbols of a file without section headers and with an empty hash
+// can be determined (the symbols of a file without section headers and with an empty hash
 // table) is not among them.
 func (im *Image) Owners() []Owner {
 	own := im.spare()

@@ -57,7 +57,7 @@ const (
 
 // DynamicSymbols returns the dynamic symbols and which of them relocations refer to. It
 // knows the machines of glibc but MIPS, whose loader binds by the GOT without relocations;
-// known is false for others, and where the number of symbols cannot be told.
+// known is false for others, and where the number of symbols cannot be determined.
 func (im *Image) DynamicSymbols() (out Symbols, known bool, err error) {
 	kinds, ok := bindRelocations()[im.Machine]
 	off, n, counted := im.DynSymbols()

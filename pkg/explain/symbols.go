@@ -24,7 +24,7 @@ type Symbols struct{ Unused, Undefined, Versions bool }
 func (q Symbols) Any() bool { return q.Unused || q.Undefined || q.Versions }
 
 // Answer fills in what was asked for, empty lists where there is none of it. unknown
-// names what cannot be told of this load; its list is then nil.
+// names what is not known of this load; its list is then nil.
 func (q Symbols) Answer(f *File, s *loader.Load) (unknown []string) {
 	if q.Unused {
 		if unused, ok := s.Unused(); ok {

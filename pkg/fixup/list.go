@@ -227,7 +227,7 @@ func below(p, dir string) bool {
 // entry is a run path entry while the order is looked for.
 type entry struct {
 	text string
-	dir  string // where it leads; "" where that cannot be told
+	dir  string // where it leads; "" where that is not known
 }
 
 // order makes sure that the loader takes what was chosen. It searches the entries

@@ -203,11 +203,11 @@ func (h *Host) doctorRejected(d *Diagnosis, drv *Driver) {
 		}
 	}
 	if rest > 0 {
-		d.add("driver libraries", Note, "hostDriver find --verbose", "", "%d other files that bear the names of the driver's are not used", rest)
+		d.add("driver libraries", Note, "hostDriver find --verbose", "", "%d other files with the names of the driver's libraries are not used", rest)
 	}
 }
 
-// doctorCUDA returns the CUDA version that the driver supports, "" if it cannot be told.
+// doctorCUDA returns the CUDA version that the driver supports, "" if that is not known.
 func (h *Host) doctorCUDA(d *Diagnosis, drv *Driver) string {
 	own := h.cuda(drv)
 	if own.CUDA != "" {
@@ -339,7 +339,7 @@ func few(names []string) string {
 }
 
 // doctorProgram says what the program would load; it returns the version of its
-// loader's glibc, "" if it has none or it cannot be told.
+// loader's glibc, "" if it has none or it is not known.
 func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, cuda string, linkWorks bool) (glibc string) {
 	const subject = "program"
 	root := h.Root.Dir
@@ -405,7 +405,7 @@ func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda 
 		}
 	}
 	if built == "" {
-		d.add("CUDA runtime", Note, load.Main.Path, "", "none of its libraries is libcudart.so: which CUDA it was built for is not told")
+		d.add("CUDA runtime", Note, load.Main.Path, "", "none of its libraries is libcudart.so: for which CUDA it was built is not known")
 		return
 	}
 	if cuda == "" {
@@ -535,7 +535,7 @@ func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Loa
 }
 
 var helpWords = map[driver.Help]string{
-	driver.Helps: "helps", driver.NotNeeded: "is not needed", driver.Harms: "harms", driver.Unknown: "is used, and whether it helps is not told",
+	driver.Helps: "helps", driver.NotNeeded: "is not needed", driver.Harms: "harms", driver.Unknown: "is used, and whether it helps is not known",
 }
 
 // doctorGLIBC compares what the driver's libraries need of glibc with what the

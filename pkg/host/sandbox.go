@@ -224,7 +224,7 @@ func WriteSandboxConfig(file, hook string) (bool, error) {
 		return false, fmt.Errorf("nix.conf cannot name %q", hook)
 	}
 	if target, err := os.Readlink(file); err == nil {
-		return false, fmt.Errorf("%s is a link to %s: what makes it must be told these lines", file, target)
+		return false, fmt.Errorf("%s is a link to %s: add these lines to what generates it", file, target)
 	}
 	mode := fs.FileMode(0o644)
 	if info, err := os.Lstat(file); err == nil {

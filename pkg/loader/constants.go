@@ -34,7 +34,7 @@ func (v Version) atLeast(major, minor int) bool {
 
 func (v Version) String() string { return strconv.Itoa(v.Major) + "." + strconv.Itoa(v.Minor) }
 
-// newest is what a loader counts as whose version cannot be told.
+// newest is what a loader counts as whose version is not known.
 var newest = Version{2, 99}
 
 // Interpreter is a dynamic loader and what was compiled into it.

@@ -7,7 +7,7 @@ var libNames = []string{"lib", "lib64", "lib32", "lib/x86_64-linux-gnu", "lib/aa
 
 // Directories returns the absolute directories that an entry of a run path may stand
 // for where it is not known which loader will read it: $ORIGIN is origin, $LIB one of
-// the names in use, and $PLATFORM nothing that can be told.
+// the names in use, and $PLATFORM nothing that is known.
 func Directories(entry, origin string) []string {
 	var dirs []string
 	for _, lib := range libNames {

@@ -135,7 +135,7 @@ var errMissing = errors.New("a library is missing")
 // Unused returns the libraries in DT_NEEDED of the file itself to which none of its
 // relocations binds, as ldd -u does (LD_DEBUG=unused of glibc, elf/rtld.c). What dlsym
 // looks up later is not known, nor what a library is needed for by just being loaded: its
-// constructors. ok is false where it cannot be told: a library is missing, or its symbols
+// constructors. ok is false where it cannot be determined: a library is missing, or its symbols
 // cannot be read.
 func (s *Load) Unused() (unused []Use, ok bool) {
 	if s.Static || len(s.Missing()) > 0 {
