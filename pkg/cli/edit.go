@@ -305,9 +305,12 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 		o.warn = append(o.warn, leftLinks(f)...)
 	}
 	r.Action, r.After, r.Tag = actionEdited, entriesOf(after), tagName(change.Tag)
-	o.level, o.line = logrus.InfoLevel, changeLine(tag, change.Tag, list, change.List, r.Notes)
-	if all.RunPath == nil {
+	switch o.level = logrus.InfoLevel; {
+	case !e.session.Log.IsLevelEnabled(o.level): // the line need not be put together
+	case all.RunPath == nil:
 		o.line = Printable(strings.Join(r.Notes, "; "))
+	default:
+		o.line = changeLine(tag, change.Tag, list, change.List, r.Notes)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ func (p *parts) run(s *session) error {
 		},
 		tell: func(r *partsReport) any {
 			summary.count(r.Action)
-			r.log(s.Log.WithField("path", r.Path))
+			r.log(s.Log)
 			return r
 		},
 		end: func(stopped string) any {
@@ -98,24 +98,37 @@ func (r *partsReport) guarded(p *parts, f *tree.File, dryRun bool) (err error) {
 	return r.edit(p, f, dryRun)
 }
 
-func (r *partsReport) log(entry *logrus.Entry) {
+func (r *partsReport) log(to *logrus.Logger) {
+	level := logrus.DebugLevel
 	switch r.Action {
 	case actionFailed:
-		entry.Error(r.Reason)
+		level = logrus.ErrorLevel
+	case actionEdited:
+		level = logrus.InfoLevel
+	}
+	if to.IsLevelEnabled(level) { // else the line need not be put together
+		to.WithField("path", r.Path).Log(level, r.line())
+	}
+	for _, note := range r.Notes {
+		to.WithField("path", r.Path).Warn(note)
+	}
+}
+
+// line is what the log says of a file.
+func (r *partsReport) line() string {
+	switch r.Action {
 	case actionSkipped:
-		entry.Debug("skipped: " + r.Reason)
+		return "skipped: " + r.Reason
 	case actionUnchanged:
-		entry.Debug("unchanged")
+		return "unchanged"
 	case actionEdited:
 		var changes []string
 		for _, c := range r.Changes {
 			changes = append(changes, c.Part+" "+partText(c.Before)+" -> "+partText(c.After))
 		}
-		entry.Info(strings.Join(changes, "; "))
+		return strings.Join(changes, "; ")
 	}
-	for _, note := range r.Notes {
-		entry.Warn(note)
-	}
+	return r.Reason
 }
 
 func partText(v any) string {

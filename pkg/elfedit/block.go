@@ -1,11 +1,9 @@
 package elfedit
 
 import (
-	"cmp"
 	"debug/elf"
 	"math"
 	"slices"
-	"sync"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -80,9 +78,7 @@ func (im *image) blocks() []block {
 	if im.all != nil {
 		return im.all
 	}
-	own := joining.Get().(*joinery)
-	defer joining.Put(own)
-	all := slices.Grow(own.all[:0], len(im.Sections)+len(im.Progs)+len(dynamicPointers))
+	all := im.blocksMade.Empty(len(im.Sections) + len(im.Progs) + len(dynamicPointers) + 2)
 	interp := im.Prog(elf.PT_INTERP)
 	anchor := im.anchorSection()
 	for i := range im.Sections {
@@ -121,15 +117,8 @@ func (im *image) blocks() []block {
 	}
 	// What .dynamic points to counts for itself: there may be no section headers, or
 	// the ones of an edit that was killed before it had switched .dynamic.
-	own.all = im.dynamicRanges(all)
-	im.all = own.join()
+	im.all = im.join(im.dynamicRanges(all))
 	return im.all
-}
-
-// A joinery is memory that each file's blocks are put together in.
-type joinery struct {
-	all   []block
-	order []blockKey
 }
 
 // A blockKey stands for a block, which is too large to be moved about while sorting.
@@ -137,8 +126,6 @@ type blockKey struct {
 	off, size uint64
 	index     int
 }
-
-var joining = sync.Pool{New: func() any { return new(joinery) }}
 
 // pointedTo reports whether a dynamic entry points to a section.
 func (im *image) pointedTo(s *elfimage.Section) bool {
@@ -148,23 +135,14 @@ func (im *image) pointedTo(s *elfimage.Section) bool {
 	})
 }
 
-// join merges blocks that overlap, in the memory that they are in.
-func (own *joinery) join() []block {
-	all, order := own.all, own.order[:0]
+// join merges blocks that overlap.
+func (im *image) join(all []block) []block {
+	order := im.keys.Empty(len(all))
 	for i := range all {
 		order = append(order, blockKey{all[i].off, all[i].size, i})
 	}
-	own.order = order
-	slices.SortFunc(order, func(a, b blockKey) int {
-		switch {
-		case a.off != b.off:
-			return cmp.Compare(a.off, b.off)
-		case a.size != b.size:
-			return cmp.Compare(b.size, a.size)
-		}
-		return a.index - b.index
-	})
-	out := make([]block, 0, 1+len(all)*3/4)
+	elfimage.SortMostly(order, func(k *blockKey) (uint64, uint64) { return k.off, ^k.size })
+	out := im.blocksMade.Empty(len(all))
 	for _, k := range order {
 		b := &all[k.index]
 		if n := len(out); n > 0 && b.off < out[n-1].end() {
@@ -184,7 +162,7 @@ func (own *joinery) join() []block {
 // members finds the headers of what is in a block. Overlaps are joined, so what
 // begins in it ends in it.
 func (im *image) members(b *block) {
-	b.sections, b.progs = nil, nil
+	b.sections, b.progs = im.indices.Empty(4), im.indices.Empty(4)
 	for i := range im.Sections {
 		if s := &im.Sections[i]; s.HasBytes() && s.Off >= b.off && s.Off < b.end() {
 			b.sections = append(b.sections, i)
@@ -239,7 +217,7 @@ func (im *image) dynamicRanges(out []block) []block {
 // [from, to), or an error where something is there that cannot move.
 func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 	im := p.im
-	var out []block
+	out := im.blocksMade.Empty(8)
 	var err error
 	free := from // up to here the range is accounted for
 	_, _, known := im.DynSymbols()
@@ -264,10 +242,11 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 		}
 		return nil
 	}
-	for _, b := range blocks {
-		if b.end() <= from || b.off >= to {
+	for i := range blocks {
+		if blocks[i].end() <= from || blocks[i].off >= to {
 			continue
 		}
+		b := blocks[i]
 		im.members(&b)
 		if b.off < from && len(b.sections) == 0 && b.movable {
 			// patchelf has let the table grow over a PT_GNU_PROPERTY that it did not

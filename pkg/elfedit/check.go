@@ -149,7 +149,7 @@ func (k *checker) relocated() error {
 			return bug("moves the segment at address %#x", p.Vaddr)
 		}
 		k.moving = true
-		b := k.before.Bytes(min(p.Filesz, piece))
+		b := k.before.Room(piece)
 		for at := uint64(0); at < p.Filesz; at += piece {
 			part := b[:min(piece, p.Filesz-at)]
 			if err := elfimage.ReadFull(overlay{k.e, len(k.e.writes)}, part, now.Off+at); err != nil {
@@ -419,17 +419,21 @@ func (k *checker) moved(o elfimage.Owner) error {
 	}
 	k.same = append(k.same, both)
 	const piece = 16 << 10
-	if uint64(cap(k.buf)) < min(o.Size, piece) {
-		k.buf = k.before.Bytes(min(o.Size, piece))
-	}
 	for at := uint64(0); at < o.Size; at += piece {
-		b := k.buf[:min(piece, o.Size-at)]
-		old, err := k.before.Read(o.Off+at, uint64(len(b)))
+		n := min(piece, o.Size-at)
+		old, err := k.before.Read(o.Off+at, n)
 		if err != nil {
 			return err
 		}
-		if err := elfimage.ReadFull(overlay{k.e, len(k.e.writes)}, b, now.off+at); err != nil {
-			return err
+		b, held := k.after.View(now.off+at, n)
+		if !held {
+			if k.buf == nil {
+				k.buf = k.before.Room(piece)
+			}
+			b = k.buf[:n]
+			if err := elfimage.ReadFull(k.after, b, now.off+at); err != nil {
+				return err
+			}
 		}
 		err = eachDifference(old, b, func(from, to uint64) error {
 			switch {

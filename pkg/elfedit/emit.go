@@ -164,7 +164,8 @@ func (p *planner) heads(l *layout, progs []elfimage.Prog) ([]write, error) {
 // many of them.
 func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]write, error) {
 	im := p.im
-	ehdr := im.Bytes(im.EhdrSize())
+	whole := im.Bytes(im.EhdrSize() + uint64(len(progs))*im.PhdrSize())
+	ehdr, table := whole[:im.EhdrSize()], whole[im.EhdrSize():]
 	if err := elfimage.ReadFull(im, ehdr, 0); err != nil {
 		return nil, err
 	}
@@ -179,13 +180,12 @@ func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]w
 		im.Order.PutUint16(ehdr[24+3*w+12:], uint16(sections)) // after e_phnum and e_shentsize
 	}
 	im.Order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // after e_flags, e_ehsize, e_phentsize
-	table := im.Bytes(uint64(len(progs)) * im.PhdrSize())
 	for i, q := range progs {
 		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
 	}
 	switch {
 	case im.Phoff == im.EhdrSize():
-		return []write{{off: 0, data: append(ehdr, table...)}}, nil
+		return []write{{off: 0, data: whole}}, nil
 	case len(progs) == len(im.Progs):
 		return []write{{off: im.Phoff, data: table}, {off: 0, data: ehdr}}, nil
 	}

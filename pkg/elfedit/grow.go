@@ -118,7 +118,7 @@ func (n *newSegment) beginAt(r *relocation) {
 		n.off = alignUp(im.size, 16)
 		n.addr = n.off - r.off + r.addr
 	}
-	n.data = im.Bytes(im.StrSize + 8<<10)[:0]
+	n.data = im.Room(im.StrSize + 8<<10)
 }
 
 // relocatedDynamic is .dynamic where it is in the relocated segment: it is

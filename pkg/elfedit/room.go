@@ -121,8 +121,8 @@ func (p *planner) useRoom(l *layout) (bool, error) {
 		return false, err
 	}
 	im := p.im
-	b := im.Bytes(r.size)
-	if err := elfimage.ReadFull(im, b, im.StrOff+r.off); err != nil {
+	b, err := im.Read(im.StrOff+r.off, r.size)
+	if err != nil {
 		return false, err
 	}
 	var alive []span // in the room

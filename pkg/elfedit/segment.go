@@ -70,7 +70,11 @@ func (im *image) zeros(off, n uint64) (bool, error) {
 
 // firstData returns the offset of the first of n bytes at off that is not zero, or off+n.
 func (im *image) firstData(off, n uint64) (uint64, error) {
-	buf := im.Bytes(min(n, 64<<10))
+	if b, held := im.View(off, n); held {
+		return off + n - uint64(len(bytes.TrimLeft(b, "\x00"))), nil
+	}
+	size := min(n, 64<<10)
+	buf := im.Room(size)[:size]
 	end := off + n
 	for off < end {
 		if off = im.NextData(off); off >= end {
@@ -239,7 +243,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &newSegment{p: p, t: t, l: l, lent: -1}
+	n := &newSegment{p: p, t: t, l: l, lent: -1, blocks: im.blocksMade.Empty(len(moving) + 1)} // .dynamic may be one more
 	if relocated != nil {
 		n.beginAt(relocated)
 	} else {
@@ -281,7 +285,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 		}
 		copyTable = !room
 	}
-	p.anchor(t, tableEnd, slices.DeleteFunc(slices.Clone(moving), func(b block) bool { return b.named }), copyTable)
+	p.anchor(t, tableEnd, moving, copyTable)
 	if copyTable {
 		table, err := p.readTable()
 		if err != nil {
@@ -565,7 +569,8 @@ func (n *newSegment) begin() {
 	const gap = 64 << 10 // closer, eu-elflint takes the new sections for parts of the segment below
 	n.off = alignUp(im.size, 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
-	n.data = im.Bytes(segmentHead + im.StrSize + 24<<10)[:segmentHead]
+	n.data = im.Room(segmentHead + im.StrSize + 24<<10)[:segmentHead]
+	clear(n.data)
 }
 
 // reserve returns the offset of n more bytes that is at the same place modulo align as at does.
@@ -778,7 +783,7 @@ func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop i
 	if load := progs[last]; load.Paddr == load.Vaddr || load.Paddr != 0 {
 		segment.Paddr = segment.Vaddr + (load.Paddr - load.Vaddr)
 	}
-	out := make([]elfimage.Prog, 0, len(progs)+1)
+	out := n.p.im.progs.Empty(len(progs) + 1)
 	for i, q := range progs {
 		if i != drop {
 			out = append(out, q)

@@ -10,10 +10,13 @@ type workspace struct {
 	dynamic  elfimage.Arena[elfimage.Dyn]
 	entries  elfimage.Arena[entry]
 	writes   elfimage.Arena[write]
-	blocks   elfimage.Arena[block]
+	keys     elfimage.Arena[blockKey]
+	indices  elfimage.Arena[int]
 	spans    elfimage.Arena[span]
 	numbers  elfimage.Arena[uint64]
 	moves    elfimage.Arena[move]
+
+	blocksMade elfimage.Arena[block]
 }
 
 func (w *workspace) Reset() {
@@ -22,7 +25,9 @@ func (w *workspace) Reset() {
 	w.dynamic.Reset()
 	w.entries.Reset()
 	w.writes.Reset()
-	w.blocks.Reset()
+	w.blocksMade.Reset()
+	w.keys.Reset()
+	w.indices.Reset()
 	w.spans.Reset()
 	w.numbers.Reset()
 	w.moves.Reset()

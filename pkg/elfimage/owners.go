@@ -92,34 +92,44 @@ func (im *Image) Owners() []Owner {
 			out = append(out, Owner{Off: off, Size: n, Addr: d.Val, Kind: OfDynamic, Tag: d.Tag})
 		}
 	}
-	sortOwners(out)
+	SortMostly(out, func(o *Owner) (uint64, uint64) { return o.Off, 0 })
 	own.owners = out
 	return slices.Clip(out)
 }
 
-// sortOwners sorts by offset and keeps the order of those with the same.
-func sortOwners(all []Owner) {
+// SortMostly sorts by the two numbers that key returns, the second where the first are
+// equal, and keeps the order of those with the same. It is made for what is mostly in
+// order, as what linkers write is.
+func SortMostly[T any](all []T, key func(*T) (major, minor uint64)) {
 	const many = 256
 	if len(all) > many {
-		slices.SortStableFunc(all, func(a, b Owner) int { return cmp.Compare(a.Off, b.Off) })
+		slices.SortStableFunc(all, func(a, b T) int {
+			a1, a2 := key(&a)
+			b1, b2 := key(&b)
+			return cmp.Or(cmp.Compare(a1, b1), cmp.Compare(a2, b2))
+		})
 		return
 	}
-	// Linkers write section headers in order of offset, so that only the others have to be put in their places.
+	after := func(i int, major, minor uint64) bool {
+		m, n := key(&all[i])
+		return m > major || m == major && n > minor
+	}
 	for i := 1; i < len(all); i++ {
-		o := all[i]
-		if o.Off >= all[i-1].Off {
+		major, minor := key(&all[i])
+		if !after(i-1, major, minor) {
 			continue
 		}
-		at, end := 0, i // the first that comes after o is in [at, end]
+		at, end := 0, i-1 // the first that comes after it is in [at, end]
 		for at < end {
-			if middle := int(uint(at+end) / 2); all[middle].Off <= o.Off {
-				at = middle + 1
-			} else {
+			if middle := int(uint(at+end) / 2); after(middle, major, minor) {
 				end = middle
+			} else {
+				at = middle + 1
 			}
 		}
+		v := all[i]
 		copy(all[at+1:i+1], all[at:i])
-		all[at] = o
+		all[at] = v
 	}
 }
 

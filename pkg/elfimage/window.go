@@ -109,8 +109,15 @@ const arenaSize = 256 << 10
 
 // Bytes returns n zero bytes for use until the image is released.
 func (im *Image) Bytes(n uint64) []byte {
+	b := im.Room(n)[:n]
+	clear(b)
+	return b
+}
+
+// Room returns no bytes, with room for n, for use until the image is released.
+func (im *Image) Room(n uint64) []byte {
 	if n > arenaSize/2 {
-		return make([]byte, n)
+		return make([]byte, 0, n)
 	}
 	own := im.spare()
 	at := uint64(len(own.arena))
@@ -118,9 +125,7 @@ func (im *Image) Bytes(n uint64) []byte {
 		own.arena, at = make([]byte, 0, arenaSize), 0
 	}
 	own.arena = own.arena[:at+n]
-	b := own.arena[at : at+n : at+n]
-	clear(b)
-	return b
+	return own.arena[at : at : at+n]
 }
 
 // Read returns n bytes of the file, which the caller must not change, for use until
@@ -129,7 +134,7 @@ func (im *Image) Read(off, n uint64) ([]byte, error) {
 	if b, ok := im.View(off, n); ok {
 		return b, nil
 	}
-	b := im.Bytes(n)
+	b := im.Room(n)[:n]
 	return b, ReadFull(im.r, b, off)
 }
 
