@@ -210,7 +210,7 @@ var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // itself would cost more.
 func (o *explainOptions) batches(s *session, l *loader.Loader, color bool) iter.Seq[*batch] {
 	jobs := max(1, s.Jobs)
-	size := min(max(1, len(s.Paths)/(4*jobs)), 64)
+	size := min(max(1, len(s.Paths)/(16*jobs)), 16)
 	explain := func(paths []string) *batch {
 		b := &batch{make([]answer, 0, len(paths)), texts.Get().(*bytes.Buffer)}
 		for _, arg := range paths {
@@ -232,7 +232,7 @@ func (o *explainOptions) batches(s *session, l *loader.Loader, color bool) iter.
 			}
 			return
 		}
-		waiting := make(chan chan *batch, 2*jobs)
+		waiting := make(chan chan *batch, 16*jobs)
 		work := make(chan func(), jobs)
 		for range jobs {
 			go func() {

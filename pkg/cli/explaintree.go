@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
@@ -38,6 +39,19 @@ type printer struct {
 	shown  map[*loader.Object]bool
 	hidden []string // names of the C library's family that were left out
 	ways   map[*loader.Object]bool
+	indent []byte
+	uses   []loader.Use // to be printed, of all levels above
+}
+
+var printers = sync.Pool{New: func() any { return &printer{shown: map[*loader.Object]bool{}} }}
+
+// release lets the next tree use the printer's memory.
+func (p *printer) release() {
+	clear(p.shown)
+	clear(p.hidden)
+	clear(p.uses[:cap(p.uses)])
+	*p = printer{shown: p.shown, hidden: p.hidden[:0], indent: p.indent[:0], uses: p.uses[:0]}
+	printers.Put(p)
 }
 
 func (p *printer) paint(hue, text string) string {
@@ -64,7 +78,9 @@ func (p *printer) write(hue string, parts ...string) {
 
 // writeTree prints a load as a tree, with what there is to say about the driver below it.
 func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle) {
-	p := &printer{treeStyle: st, w: w, s: s, shown: map[*loader.Object]bool{}}
+	p := printers.Get().(*printer)
+	defer p.release()
+	p.treeStyle, p.w, p.s = st, w, s
 	p.write(bold, s.Main.Path)
 	if s.Static {
 		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.SkipReason())))
@@ -84,7 +100,7 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 	if st.only != nil {
 		p.ways = explain.Ways(s, st.only)
 	}
-	p.children(s.Main, "", 1)
+	p.children(s.Main, 1)
 	if len(p.hidden) > 0 && st.only == nil {
 		p.write(dim, "not shown: ", strings.Join(p.hidden, ", "), ", from where the loader is (--all)")
 		p.w.WriteByte('\n')
@@ -136,7 +152,7 @@ func (p *printer) audits() {
 			what = p.paint(yellow, o.Path+": "+o.Err+"; the loader continues without it")
 		}
 		fmt.Fprintf(p.w, "%s %s → %s\n", p.paint(bold, o.Name), p.paint(dim, "("+string(o.Cause)+", in a namespace of its own)"), what)
-		p.children(o, "", 1)
+		p.children(o, 1)
 	}
 }
 
@@ -164,7 +180,7 @@ var cFamily = []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"
 // a hostile package likes.
 const maxDepth = 64
 
-func (p *printer) children(o *loader.Object, indent string, level int) {
+func (p *printer) children(o *loader.Object, level int) {
 	if p.shown[o] {
 		return
 	}
@@ -172,12 +188,11 @@ func (p *printer) children(o *loader.Object, indent string, level int) {
 	if p.depth > 0 && level > p.depth {
 		return
 	}
-	if len(indent) > 16*maxDepth {
-		fmt.Fprintf(p.w, "%s…\n", indent)
+	if len(p.indent) > 16*maxDepth {
+		fmt.Fprintf(p.w, "%s…\n", p.indent)
 		return
 	}
-	var room [16]loader.Use
-	uses := room[:0]
+	first := len(p.uses)
 	var seen map[string]bool
 	if len(o.Uses) > 64 {
 		seen = make(map[string]bool, len(o.Uses))
@@ -201,31 +216,37 @@ func (p *printer) children(o *loader.Object, indent string, level int) {
 		if !p.all && p.only == nil && (u.Again || p.shown[u.To]) {
 			continue // it has a line already
 		}
-		uses = append(uses, u)
+		p.uses = append(p.uses, u)
 	}
-	for i, u := range uses {
+	last := len(p.uses) - 1
+	for i := first; i <= last; i++ {
+		u := p.uses[i] // which grows below
 		branch, below := "├── ", "│   "
-		if i == len(uses)-1 {
+		if i == last {
 			branch, below = "└── ", "    "
 		}
-		p.w.WriteString(indent)
+		p.w.Write(p.indent)
 		p.w.WriteString(branch)
 		p.line(u)
 		p.w.WriteByte('\n')
-		first := !p.shown[u.To] && !u.Again
-		if first && p.tries && (p.all || p.only != nil || !u.To.Found()) {
+		fresh := !p.shown[u.To] && !u.Again
+		if fresh && p.tries && (p.all || p.only != nil || !u.To.Found()) {
 			stem := "    "
 			if len(u.To.Uses) > 0 {
 				stem = "│   "
 			}
 			for _, t := range u.To.Tried {
-				fmt.Fprintf(p.w, "%s%s%s%s\n", indent, below, stem, p.paint(dim, tryText(u.To, t)))
+				fmt.Fprintf(p.w, "%s%s%s%s\n", p.indent, below, stem, p.paint(dim, tryText(u.To, t)))
 			}
 		}
 		if !u.Again {
-			p.children(u.To, indent+below, level+1)
+			above := len(p.indent)
+			p.indent = append(p.indent, below...)
+			p.children(u.To, level+1)
+			p.indent = p.indent[:above]
 		}
 	}
+	p.uses = p.uses[:first]
 }
 
 // repeats reports whether a name is asked for before.

@@ -5,14 +5,16 @@ import (
 	"debug/elf"
 	"io"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 const (
-	stringBuffer = 128 << 10 // bytes read at a time: what stays in the processor's cache
-	maxName      = 255       // NAME_MAX: a longer string is no file name
+	stringBuffer = 64 << 10 // bytes read at a time: what stays in the processor's cache
+	maxName      = 255      // NAME_MAX: a longer string is no file name
 )
 
 // LibraryStrings calls yield for each name of a shared library in the file's
@@ -48,7 +50,8 @@ func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error 
 			continue
 		}
 		if m, ok := im.mapped(s.off, s.size); ok {
-			more, err := m.search(func(b []byte) bool { return eachLibrary(b, 0, len(b), yield) })
+			more, err := m.libraries(yield)
+			m.unmap()
 			if err != nil || !more {
 				return err
 			}
@@ -133,9 +136,62 @@ func (im *Image) mapped(off, n uint64) (m mapping, ok bool) {
 	return m, err == nil
 }
 
-// search calls do for the bytes, and unmaps them. The error says that they cannot be read.
-func (m mapping) search(do func([]byte) bool) (more bool, err error) {
-	defer m.unmap()
+// libraries is eachLibrary for all of the bytes. The error says that they cannot be read.
+//
+// Several goroutines search a large part, a piece each: where many programs are looked at,
+// all wait for the one large library that most of them load.
+func (m mapping) libraries(yield func(string, bool) bool) (more bool, err error) {
+	const piece = 256 << 10
+	n := (len(m.b) + piece - 1) / piece
+	workers := min(n, runtime.GOMAXPROCS(0))
+	if n < 8 || workers == 1 {
+		return m.search(0, len(m.b), yield)
+	}
+	type name struct {
+		text  string
+		exact bool
+	}
+	type result struct {
+		names []name
+		err   error
+	}
+	results := make([]result, 4*workers) // of some pieces at a time: how many names there are depends on the file
+	for from := 0; from < n; from += len(results) {
+		count := min(len(results), n-from)
+		var next atomic.Int64
+		work := func() {
+			for i := int(next.Add(1)) - 1; i < count; i = int(next.Add(1)) - 1 {
+				r := &results[i]
+				r.names = r.names[:0]
+				at := (from + i) * piece
+				_, r.err = m.search(at, min(at+piece, len(m.b)), func(text string, exact bool) bool {
+					r.names = append(r.names, name{text, exact})
+					return true
+				})
+			}
+		}
+		var others sync.WaitGroup
+		for range min(workers, count) - 1 {
+			others.Go(work)
+		}
+		work()
+		others.Wait()
+		for _, r := range results[:count] {
+			if r.err != nil {
+				return false, r.err
+			}
+			for _, name := range r.names {
+				if !yield(name.text, name.exact) {
+					return false, nil
+				}
+			}
+		}
+	}
+	return true, nil
+}
+
+// search is eachLibrary for some of the bytes.
+func (m mapping) search(from, to int, yield func(string, bool) bool) (more bool, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -145,7 +201,7 @@ func (m mapping) search(do func([]byte) bool) (more bool, err error) {
 			err = io.ErrUnexpectedEOF
 		}
 	}()
-	return do(m.b), nil
+	return eachLibrary(m.b, from, to, yield), nil
 }
 
 type span struct{ off, size uint64 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -128,6 +129,44 @@ func TestLibraryStringsOfAMappedFile(t *testing.T) {
 		err = im.LibraryStrings(func(name string, _ bool) bool { got = append(got, name); return true })
 		if whole := cut < 0; whole != (err == nil) || whole && len(got) != 2 {
 			t.Errorf("cut to %d bytes: %q, %v", cut, got, err)
+		}
+	}
+}
+
+// A large part that is mapped has the same names, in the same order, as one that is read.
+func TestLibraryStringsOfALargeMappedFile(t *testing.T) {
+	data := make([]byte, 5<<20)
+	rng := rand.New(rand.NewSource(2))
+	for at, i := 1, 0; at+600 < len(data); i++ {
+		copy(data[at:], fmt.Sprintf("lib%s%d.so.%d", strings.Repeat("x", rng.Intn(200)), i, rng.Intn(100)))
+		at += 300 + rng.Intn(1000)
+	}
+	for end := 128 << 10; end+8 < len(data); end += 128 << 10 { // across what may be the end of a piece
+		copy(data[end-4-(end>>18)%4:], "\x00libz.so.7\x00")
+	}
+	for round := range 4 { // names enough for more than one time round
+		copy(data[round<<20+777:], "libm.so\x00liba.so.1")
+	}
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	for _, processors := range []int{1, 2, 7} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
+		want, got := rodata(data), rodata(data)
+		got.r = newWindow(shrinking{f, -1}, uint64(len(data)), nil)
+		exact, loose := libraries(t, want)
+		gotExact, gotLoose := libraries(t, got)
+		if diff := cmp.Diff(exact, gotExact) + cmp.Diff(loose, gotLoose); diff != "" || len(exact) < 5000 {
+			t.Errorf("%d processors: %s", processors, diff)
+		}
+		stopped := 0
+		if got.LibraryStrings(func(string, bool) bool { stopped++; return stopped < 3000 }); stopped != 3000 {
+			t.Errorf("%d processors: stopped after %d names", processors, stopped)
 		}
 	}
 }

@@ -7,14 +7,16 @@ import (
 	"sync"
 )
 
-// window is a reader that keeps the last block it read, so that the many small
-// reads of a parse (a string here, a header there) cost few system calls.
+// window is a reader that keeps the last two blocks it read, so that the many small
+// reads of a parse (a string here, a header there) cost few system calls. Two: names of
+// versions are read from the strings and their structures from elsewhere, in turns.
 type window struct {
 	r    io.ReaderAt
 	size uint64
 	head []byte // the first bytes of the file
 	off  uint64
 	buf  []byte
+	last block    // the one before
 	most uint64   // size of a block, windowSize at most
 	held bool     // buf is the whole file, as far as loaded says
 	own  *buffers // what buf is a part of
@@ -27,7 +29,7 @@ const windowSize = 8 << 10 // bytes: the structures at the end of a small librar
 // buffers are used again by one image after another: a tool that looks at
 // thousands of small files would otherwise spend its time in the memory allocator.
 type buffers struct {
-	block    [windowSize]byte
+	blocks   [2][windowSize]byte
 	whole    []byte // a small file
 	table    []byte
 	arena    []byte // handed out up to its length
@@ -86,7 +88,7 @@ func (im *Image) Release() {
 			w.own.kept.Reset()
 		}
 		free.Put(w.own)
-		w.own, w.buf, w.held, w.loaded = nil, nil, false, 0
+		w.own, w.buf, w.last, w.held, w.loaded = nil, nil, block{}, false, 0
 	}
 	im.r, im.Progs, im.Sections, im.Dynamic = nil, nil, nil, nil
 }
@@ -159,7 +161,7 @@ func (im *Image) peek(off, n uint64) []byte {
 		b, _ := im.View(off, min(n, 256))
 		return b
 	}
-	if off+min(n, 64) > uint64(len(w.head)) && (off < w.off || off+min(n, 64) > w.off+uint64(len(w.buf))) {
+	if off+min(n, 64) > uint64(len(w.head)) && !w.has(off, min(n, 64)) {
 		var b [1]byte
 		if _, err := w.ReadAt(b[:], int64(off)); err != nil {
 			return nil
@@ -208,7 +210,7 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 			return 0, err
 		}
 		return copy(p, w.buf[off:]), nil
-	case off >= w.off && off+n <= w.off+uint64(len(w.buf)):
+	case w.has(off, n):
 		return copy(p, w.buf[off-w.off:]), nil
 	case n > w.most/2 || off+n > w.size:
 		return w.r.ReadAt(p, at)
@@ -219,8 +221,13 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	if start+w.most > w.size {
 		start = max(w.size, w.most) - w.most
 	}
+	w.turn()
 	if w.buf == nil {
-		w.buf = w.buffers().block[:0]
+		own := w.buffers()
+		w.buf = own.blocks[0][:0]
+		if w.last.buf != nil {
+			w.buf = own.blocks[1][:0]
+		}
 	}
 	buf := w.buf[:min(w.most, w.size-start)]
 	w.buf = w.buf[:0]
@@ -229,6 +236,30 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	}
 	w.off, w.buf = start, buf
 	return copy(p, buf[off-start:]), nil
+}
+
+// block is a part of the file that is kept.
+type block struct {
+	off uint64
+	buf []byte
+}
+
+// turn makes the block before the last the last.
+func (w *window) turn() {
+	w.last, w.off, w.buf = block{w.off, w.buf}, w.last.off, w.last.buf
+}
+
+// has reports whether n bytes are in the last block, which it makes the one of the two that
+// has them.
+func (w *window) has(off, n uint64) bool {
+	if off >= w.off && off+n <= w.off+uint64(len(w.buf)) {
+		return true
+	}
+	if l := w.last; off < l.off || off+n > l.off+uint64(len(l.buf)) {
+		return false
+	}
+	w.turn()
+	return true
 }
 
 // wholeSize is the size in bytes up to which all of a file that has been read is kept once
@@ -258,7 +289,10 @@ func (im *Image) Hold() {
 	if len(w.buf) > 0 {
 		keep(w.off, w.buf)
 	}
-	w.off, w.buf, w.held = 0, buf, true
+	if len(w.last.buf) > 0 {
+		keep(w.last.off, w.last.buf)
+	}
+	w.off, w.buf, w.last, w.held = 0, buf, block{}, true
 }
 
 // load reads those pages of a file that is kept that hold n bytes and have not been read.
