@@ -4,6 +4,7 @@
 #
 # A line that begins with "skipped " says what was skipped and why: tests/run repeats these at its end.
 
+umask 022 # parts of some suites run as another user
 passed=0 failed=0 skipped=0
 pass() { passed=$((passed + 1)); echo "ok      $*"; }
 fail() { failed=$((failed + 1)); echo "FAILED  $*"; }

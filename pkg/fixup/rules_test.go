@@ -597,6 +597,9 @@ func TestRule10MuslsLoaderIsItsCLibrary(t *testing.T) {
 
 func TestRule10EachMachineByItsInterpreter(t *testing.T) {
 	s := newStage(t)
+	if strings.ContainsFunc(s.dir, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		t.Skip("a C library's own directories are read from its loader as printable ASCII")
+	}
 	loader32 := object{loaderOf(s.dir + "/glibc32/lib")}.with32bits()
 	s.put("glibc32/lib/ld-linux.so.2", loader32.Object)
 	s.put("glibc32/lib/libc.so.6", lib("libc.so.6").with32bits().Object)

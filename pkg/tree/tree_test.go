@@ -475,7 +475,9 @@ func TestAsAnotherUser(t *testing.T) {
 	defer os.RemoveAll(dir)
 	write(t, filepath.Join(dir, "roots", "file"), elfData)
 	write(t, filepath.Join(dir, "roots", "secret"), elfData)
-	os.Chmod(filepath.Join(dir, "roots", "secret"), 0o600)
+	for name, mode := range map[string]os.FileMode{"": 0o755, "file": 0o644, "secret": 0o600} { // whatever the umask is
+		os.Chmod(filepath.Join(dir, "roots", name), mode)
+	}
 	const nobody = 65534
 	if err := os.Chown(dir, nobody, nobody); err != nil {
 		t.Skip(err)
@@ -485,7 +487,7 @@ func TestAsAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	self := filepath.Join(dir, "test")
-	if err := os.WriteFile(self, data, 0o755); err != nil {
+	if err := errors.Join(os.WriteFile(self, data, 0o755), os.Chmod(self, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self, "-test.run=^TestAsAnotherUser$", "-test.v")
