@@ -235,19 +235,20 @@ func TestShrinkKeepsWhatIsAskedFor(t *testing.T) {
 		"second/liba.so.1":         named("liba.so.1"),
 		"noted/libb.so.1":          named("libb.so.1"),
 		"literal/libc.so.1":        named("libc.so.1"),
+		"rust/libf.so.1":           named("libf.so.1"),
 		"unused/libd.so.1":         named("libd.so.1"),
 		"tmp/x/liba.so.1":          named("liba.so.1"),
 		"tmp2/x/libe.so.1":         named("libe.so.1"),
 		"cuda/compat/libcuda.so.1": named("libcuda.so.1"),
 	})
-	im := parse(t, tinyelf.Object{Dlopen: `[{"soname":["libb.so.1"]}]`, Data: "\x00libc.so.1\x00"}.Needs("liba.so.1", "libe.so.1"))
-	before := "D/tmp/x:D/needed:D/second:D/noted:D/literal:D/unused:D/kept:D/cuda/compat:D/tmp2/x::$ORIGIN/x"
+	im := parse(t, tinyelf.Object{Dlopen: `[{"soname":["libb.so.1"]}]`, Data: "\x00libc.so.1\x00not found: libf.so.12345 times"}.Needs("liba.so.1", "libe.so.1"))
+	before := "D/tmp/x:D/needed:D/second:D/noted:D/literal:D/rust:D/unused:D/kept:D/cuda/compat:D/tmp2/x::$ORIGIN/x"
 	for _, c := range []struct {
 		settings     Settings
 		want, unused string
 	}{
-		{Settings{}, "D/needed:D/noted:D/literal:D/kept:D/cuda/compat:D/tmp2/x:$ORIGIN/x", "D/tmp/x:D/second:D/unused"},
-		{Settings{KeepEmpty: true}, "D/needed:D/noted:D/literal:D/kept:D/cuda/compat:D/tmp2/x::$ORIGIN/x", "D/tmp/x:D/second:D/unused"},
+		{Settings{}, "D/needed:D/noted:D/literal:D/rust:D/kept:D/cuda/compat:D/tmp2/x:$ORIGIN/x", "D/tmp/x:D/second:D/unused"},
+		{Settings{KeepEmpty: true}, "D/needed:D/noted:D/literal:D/rust:D/kept:D/cuda/compat:D/tmp2/x::$ORIGIN/x", "D/tmp/x:D/second:D/unused"},
 	} {
 		expand := func(s string) string { return strings.ReplaceAll(s, "D/", dir+"/") }
 		after, notes, err := New(c.settings).Shrink(im, filepath.Join(dir, "program"), runpath.Parse(expand(before)),
