@@ -461,6 +461,10 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		doc = newDocument(a.Stdout)
 	}
 	for _, p := range plans {
+		if doc == nil && a.uneventful(p, failed, surprises) {
+			summary.count(actionUnchanged)
+			continue
+		}
 		r := a.file(p, failed[p.Object.Path], surprises[p.Object.Path])
 		summary.count(r.Action)
 		if doc != nil {
@@ -503,6 +507,16 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		return ErrFailed
 	}
 	return nil
+}
+
+// uneventful reports whether file has nothing to say of a file but that it is unchanged,
+// which nobody asked for: in most runs that is so for most files.
+func (a *autoPatchelf) uneventful(p *fixup.Plan, failed map[string]error, surprises map[string][]fixup.Surprise) bool {
+	if a.Verbose || p.Skip != "" || p.Err != nil || p.Changes() || failed[p.Object.Path] != nil || len(surprises[p.Object.Path]) > 0 ||
+		len(p.Warnings) > 0 || len(p.Lost) > 0 || len(p.Dropped) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(p.Needs, func(n *fixup.Need) bool { return len(n.Rejected) > 0 })
 }
 
 // someOf lists who needs a library: "x needs", "x, y and 3 more need".

@@ -4,20 +4,15 @@ import (
 	"cmp"
 	"context"
 	"debug/elf"
-	"errors"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -51,10 +46,10 @@ type Index struct {
 	objects map[string]*Object // by Object.Real
 	dirs    map[string]*dir    // by path
 	own     map[string][]place // by file name: the tree's
-	levels  [][]string         // directories, in the order in which they are searched; the tree is level 0
+	levels  []*level           // in the order in which they are searched; the tree is level 0
 	closed  bool               // there are no more levels
 	seen    map[string]bool    // directories in levels
-	stubs   []string           // stub directories that were left out
+	stubs   []*dir             // stub directories that were left out
 	found   map[string]*known
 	links   map[string]link // what lstat has seen
 }
@@ -68,15 +63,6 @@ type link struct {
 
 // place is a name in a directory of the tree.
 type place struct{ dir, name string }
-
-// dir is a directory's listing: the names that a library may have.
-type dir struct {
-	path  string
-	real  string // free of symbolic links
-	names []string
-	has   map[string]bool
-	files map[string]*Object // those that were looked at; nil: no ELF file
-}
 
 // Candidate is a file that has the name of a needed library.
 type Candidate struct {
@@ -101,6 +87,19 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	var mu sync.Mutex
 	var links []place
 	var others int
+	libs := make([]string, len(s.Libs))
+	for i, l := range s.Libs {
+		libs[i] = absolute(l)
+	}
+	listed := make(chan struct{})
+	go func() { // nothing else uses the index meanwhile
+		defer close(listed)
+		for _, l := range libs {
+			if !s.Stubs.Contains(l) {
+				ix.dir(l).list()
+			}
+		}
+	}()
 	err := tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true, Shallow: s.Shallow,
 		Link: func(dir, name string) {
 			if libraryName(name) {
@@ -124,6 +123,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 				s.Progress(len(ix.Files))
 			}
 		})
+	<-listed
 	ix.Others = others
 	if err != nil {
 		return ix, err
@@ -142,13 +142,10 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 		}
 		ix.sortOwn()
 	}
-	ix.levels = [][]string{nil}
+	ix.levels = []*level{{}}
 	ix.level(ix.runPaths(func(o *Object) bool { return !s.WithoutTree && libraryName(path.Base(o.Path)) }))
-	var libs []string
-	for _, l := range s.Libs {
-		libs = append(libs, absolute(l))
-	}
 	ix.level(libs)
+	ix.readNeeded()
 	return ix, nil
 }
 
@@ -202,19 +199,54 @@ func absolute(p string) string {
 	return runpath.Key(p)
 }
 
+// level is some directories that are searched before those of the next level.
+type level struct {
+	dirs []*dir
+	// first and more say which of the directories have a name, in their order: first is
+	// where in more the name begins. Nil before the first question.
+	first map[string]int32
+	more  []posting
+}
+
+// posting is a directory that has a name, and where the next one is; 0: there is none.
+type posting struct {
+	dir  *dir
+	next int32
+}
+
+// holding calls yield for each directory of the level that has a name.
+func (l *level) holding(name string, yield func(*dir)) {
+	if l.first == nil {
+		n := 0
+		for _, d := range l.dirs {
+			n += len(d.list().names)
+		}
+		l.first, l.more = make(map[string]int32, n), make([]posting, 1, n+1)
+		for _, d := range slices.Backward(l.dirs) {
+			for _, n := range d.names {
+				l.more = append(l.more, posting{d, l.first[n.Name]})
+				l.first[n.Name] = int32(len(l.more) - 1)
+			}
+		}
+	}
+	for i := l.first[name]; i != 0; i = l.more[i].next {
+		yield(l.more[i].dir)
+	}
+}
+
 // level appends a level: those of the directories that were not seen before.
 func (ix *Index) level(dirs []string) {
-	var next []string
+	next := &level{}
 	for _, d := range dirs {
 		if ix.seen[d] {
 			continue
 		}
 		ix.seen[d] = true
 		if ix.sources.Stubs.Contains(d) {
-			ix.stubs = append(ix.stubs, d)
+			ix.stubs = append(ix.stubs, ix.dir(d))
 			continue
 		}
-		next = append(next, d)
+		next.dirs = append(next.dirs, ix.dir(d))
 	}
 	ix.levels = append(ix.levels, next)
 }
@@ -252,160 +284,30 @@ func (ix *Index) deeper() bool {
 	if ix.closed {
 		return false
 	}
-	from := ix.levels[len(ix.levels)-1]
+	from := ix.levels[len(ix.levels)-1].dirs
 	if len(ix.levels) == given {
-		from = slices.Concat(ix.levels[1:]...)
+		from = slices.Concat(ix.levels[1].dirs, ix.levels[2].dirs)
 	}
-	var dirs []string
+	var all []file
 	for _, d := range from {
-		for _, name := range ix.dir(d).list().names {
-			if o := ix.open(d, name); o != nil && o.Err == nil {
-				dirs = ix.follow(dirs, o)
-			}
+		for _, n := range d.list().names {
+			all = append(all, file{d, n.Name})
+		}
+	}
+	ix.readAll(all)
+	var dirs []string
+	for _, f := range all {
+		if o := ix.open(f.dir, f.name); o != nil && o.Err == nil {
+			dirs = ix.follow(dirs, o)
 		}
 	}
 	ix.level(dirs)
-	if last := len(ix.levels) - 1; len(ix.levels[last]) == 0 {
+	if last := len(ix.levels) - 1; len(ix.levels[last].dirs) == 0 {
 		ix.closed = true
 		ix.levels = ix.levels[:last]
 		ix.level(ix.runPaths(func(*Object) bool { return !ix.sources.WithoutTree }))
 	}
 	return true
-}
-
-// dir lists a directory once; a file counts as a directory that holds nothing else.
-func (ix *Index) dir(p string) *dir {
-	if p == "" {
-		p = "."
-	}
-	if d, ok := ix.dirs[p]; ok {
-		return d
-	}
-	d := &dir{path: p}
-	ix.dirs[p] = d
-	d.real = p
-	if !strings.HasPrefix(p, "/") {
-		if wd, err := os.Getwd(); err == nil {
-			d.real = strings.TrimSuffix(wd, "/") + "/" + p
-		}
-	}
-	real, mode, err := sysroot.Follow(d.real, func(p string) (string, string) { return "", p }, ix.lstat)
-	if err == nil {
-		d.real = real
-	}
-	if err == nil && mode&unix.S_IFMT == unix.S_IFREG {
-		name := path.Base(p)
-		d.path, d.real = path.Dir(p), path.Dir(d.real)
-		d.names, d.has = []string{name}, map[string]bool{name: true}
-	}
-	return d
-}
-
-// lstat is sysroot.Lstat, once: the directories of a store have most of their paths in common.
-func (ix *Index) lstat(p string) (mode uint32, target string, err error) {
-	l, ok := ix.links[p]
-	if !ok {
-		l.mode, l.target, l.err = sysroot.Lstat(p)
-		ix.links[p] = l
-	}
-	return l.mode, l.target, l.err
-}
-
-// list reads the names of a directory's libraries, once.
-func (d *dir) list() *dir {
-	if d.has != nil {
-		return d
-	}
-	d.has = map[string]bool{}
-	for _, n := range listDirectory(d.path) {
-		if libraryName(n) {
-			d.names = append(d.names, n)
-			d.has[n] = true
-		}
-	}
-	slices.Sort(d.names)
-	return d
-}
-
-// listDirectory returns the names in a directory; what cannot be read offers nothing.
-// An *os.File would be handed to the poller and back, for each of hundreds of directories.
-func listDirectory(p string) (names []string) {
-	fd, err := unix.Open(p, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil
-	}
-	defer unix.Close(fd)
-	buf := make([]byte, 8<<10)
-	for {
-		n, err := unix.ReadDirent(fd, buf)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || n <= 0 {
-			return names
-		}
-		_, _, names = unix.ParseDirent(buf[:n], -1, names)
-	}
-}
-
-// open reads the library of a name in a directory; nil where there is none.
-func (ix *Index) open(dirPath, name string) *Object {
-	d := ix.dir(dirPath)
-	o, ok := d.files[name]
-	if ok {
-		return o
-	}
-	if real, ok := resolveIn(d.real, name); ok {
-		if o, ok = ix.objects[real]; !ok {
-			o = readFile(real)
-			ix.objects[real] = o
-		}
-	}
-	if d.files == nil {
-		d.files = map[string]*Object{}
-	}
-	d.files[name] = o
-	return o
-}
-
-// resolveIn follows the links of a name in a directory that is free of links.
-func resolveIn(dir, name string) (string, bool) {
-	p := dir + "/" + name
-	for range 40 {
-		target, err := os.Readlink(p)
-		if errors.Is(err, unix.EINVAL) {
-			return p, true
-		}
-		if err != nil {
-			return "", false
-		}
-		if target == "" || strings.Contains(target, "/") || target == "." || target == ".." {
-			real, err := filepath.EvalSymlinks(p)
-			return real, err == nil
-		}
-		p = dir + "/" + target
-	}
-	return "", false
-}
-
-// readFile reads a file that is not the tree's; nil where it is no ELF file.
-func readFile(real string) *Object {
-	f, err := tree.Open(real)
-	if f != nil {
-		defer f.Close()
-	}
-	if err != nil || !f.ELF() {
-		return nil
-	}
-	o := &Object{Path: real, Real: real}
-	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
-	if err != nil {
-		o.Err = err
-		return o
-	}
-	readObject(o, im, nil)
-	im.Release()
-	return o
 }
 
 // known are the candidates for a name in the first levels.
@@ -428,14 +330,10 @@ func (ix *Index) candidates(name string, level int) (all []Candidate, ok bool) {
 		}
 		if k.levels == 0 {
 			for _, p := range ix.own[name] {
-				k.add(ix.candidate(strings.TrimSuffix(p.dir, "/"), name, 0))
+				k.add(ix.candidate(ix.dir(strings.TrimSuffix(p.dir, "/")), name, 0))
 			}
 		}
-		for _, d := range ix.levels[k.levels] {
-			if ix.dir(d).list().has[name] {
-				k.add(ix.candidate(d, name, k.levels))
-			}
-		}
+		ix.levels[k.levels].holding(name, func(d *dir) { k.add(ix.candidate(d, name, k.levels)) })
 		k.levels++
 	}
 	return k.candidates, true
@@ -450,13 +348,12 @@ func (k *known) add(c Candidate, ok bool) {
 
 // candidate returns the file of a name in a directory, and the directory as a run
 // path names it: with its links resolved where the file's own name stays.
-func (ix *Index) candidate(dirPath, name string, level int) (Candidate, bool) {
-	o := ix.open(dirPath, name)
+func (ix *Index) candidate(d *dir, name string, level int) (Candidate, bool) {
+	o := ix.open(d, name)
 	if o == nil {
 		return Candidate{}, false
 	}
-	dirPath = ix.dir(dirPath).path
-	c := Candidate{Dir: absolute(dirPath), Path: dirPath + "/" + name, Object: o, Own: level == 0, level: level}
+	c := Candidate{Dir: absolute(d.path), Path: d.path + "/" + name, Object: o, Own: level == 0, level: level}
 	if path.Base(o.Real) == name {
 		c.Dir = path.Dir(o.Real)
 	}

@@ -17,9 +17,9 @@ import (
 // of each library in the order of the needs, AppendRunpaths; each once. Where that is
 // nothing, the run path stays.
 func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
-	var l runpath.List
+	l := make(runpath.List, 0, len(r.first)+len(p.Needs)+len(r.last)+2)
 	if o.program() || r.s.Dlopen {
-		l = append(l, clean(r.s.RuntimeDependencies)...)
+		l = append(l, r.first...)
 	}
 	origins := originEntries(o)
 	for _, n := range p.Needs {
@@ -27,7 +27,7 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 			l = append(l, r.spell(o, n.Candidate.Dir, origins))
 		}
 	}
-	l = append(l, clean(r.s.AppendRunpaths)...)
+	l = append(l, r.last...)
 	if r.s.PreserveOrigin {
 		for _, e := range origins {
 			l = append(l, e)
@@ -77,22 +77,19 @@ func (r *Resolver) foresee(o *Object, p *Plan) string {
 	if len(p.After) == len(p.Set) {
 		return ""
 	}
+	entries := r.entries(o, p.After)
 	for _, n := range p.Needs {
 		if n.Outcome != Found || n.Cause != loader.Needed {
 			continue
 		}
 		name := path.Base(n.Name)
-		for _, e := range p.After {
-			dir, known := expand(o, e)
-			if !known {
-				continue
-			}
-			took := r.takes(o, dir, name)
+		for _, e := range entries {
+			took := r.takesIn(o, e, name)
 			if took == n.Candidate.Object {
 				break
 			}
 			if took != nil && !sameFile(took.Real, n.Candidate.Object.Real) {
-				return fmt.Sprintf("%s is %s/%s (entry %s); the plan is %s", name, dir, name, e, n.Candidate.Object.Real)
+				return fmt.Sprintf("%s is %s/%s (entry %s); the plan is %s", name, e.dir.path, name, e.text, n.Candidate.Object.Real)
 			}
 		}
 	}
@@ -153,8 +150,16 @@ func clean(dirs []string) []string {
 }
 
 func unique(l runpath.List) runpath.List {
-	var out runpath.List
-	seen := map[string]bool{}
+	out := make(runpath.List, 0, len(l))
+	if len(l) <= 16 { // as most are: a map would cost more
+		for _, e := range l {
+			if !slices.Contains(out, e) {
+				out = append(out, e)
+			}
+		}
+		return out
+	}
+	seen := make(map[string]bool, len(l))
 	for _, e := range l {
 		if !seen[e] {
 			seen[e] = true
@@ -227,7 +232,19 @@ func below(p, dir string) bool {
 // entry is a run path entry while the order is looked for.
 type entry struct {
 	text string
-	dir  string // where it leads; "" where that is not known
+	dir  *dir // where it leads; nil where that is not known
+}
+
+// entries looks for where the entries of a file's run path lead.
+func (r *Resolver) entries(o *Object, l runpath.List) []entry {
+	entries := make([]entry, len(l))
+	for i, e := range l {
+		entries[i].text = e
+		if dir, ok := expand(o, e); ok {
+			entries[i].dir = r.ix.dir(dir)
+		}
+	}
+	return entries
 }
 
 // order makes sure that the loader takes what was chosen. It searches the entries
@@ -235,13 +252,9 @@ type entry struct {
 // machine, whatever versions that defines. So a directory with another file of the
 // name must stand after the one that was chosen. Where one candidate exists, nothing moves.
 func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, l runpath.List) runpath.List {
-	entries := make([]entry, len(l))
-	for i, e := range l {
-		entries[i].text = e
-		entries[i].dir, _ = expand(o, e)
-	}
+	entries := r.entries(o, l)
 	if in != nil && r.shadowsLibC(o, in, p, entries) {
-		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{in.LibC, in.LibC})
+		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{in.LibC, in.dir})
 		p.Warnings = append(p.Warnings, fmt.Sprintf("a directory of the run path holds a C library of its own: %s is put before it, for the program's interpreter works with no other", in.LibC))
 	}
 	// before[i] are the entries that must stand before entry i, each with the library.
@@ -252,7 +265,7 @@ func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, l runpath.List) ru
 			continue
 		}
 		name := path.Base(n.Name)
-		at := slices.IndexFunc(entries, func(e entry) bool { return e.dir != "" && r.takes(o, e.dir, name) == n.Candidate.Object })
+		at := slices.IndexFunc(entries, func(e entry) bool { return r.takesIn(o, e, name) == n.Candidate.Object })
 		for i, e := range entries {
 			if i == at {
 				continue
@@ -324,43 +337,36 @@ func texts(entries []entry) runpath.List {
 	return l
 }
 
-// takes returns the file that the loader takes for a name when it searches a
-// directory; nil where it goes on.
-func (r *Resolver) takes(o *Object, dir, name string) *Object {
-	if !r.ix.dir(dir).list().has[name] {
+// takesIn returns the file that the loader takes for a name when it searches the
+// directory of an entry; nil where it goes on.
+func (r *Resolver) takesIn(o *Object, e entry, name string) *Object {
+	if e.dir == nil || !e.dir.has(name) {
 		return nil
 	}
-	lib := r.ix.open(dir, name)
+	lib := r.ix.open(e.dir, name)
 	if lib == nil || o.ABI.Refuses(lib.ABI) != "" {
 		return nil
 	}
 	return lib
 }
 
-func (r *Resolver) takesIn(o *Object, e entry, name string) *Object {
-	if e.dir == "" {
-		return nil
-	}
-	return r.takes(o, e.dir, name)
-}
-
 // shadowsLibC reports whether a directory of the list holds another file of one of
 // the C library's own names that the file, or what it loads, asks for.
 func (r *Resolver) shadowsLibC(o *Object, in *Interpreter, p *Plan, entries []entry) bool {
 	i := r.firstWithLibC(o, in, p, entries)
-	return i < len(entries) && !slices.ContainsFunc(entries[:i], func(e entry) bool { return e.dir == in.LibC })
+	return i < len(entries) && !slices.ContainsFunc(entries[:i], func(e entry) bool { return e.dir == in.dir })
 }
 
 func (r *Resolver) firstWithLibC(o *Object, in *Interpreter, p *Plan, entries []entry) int {
 	for i, e := range entries {
-		if e.dir == "" || r.ix.dir(e.dir).real == r.ix.dir(in.LibC).real {
+		if e.dir == nil || e.dir.real == in.dir.real {
 			continue
 		}
 		for _, n := range p.Needs {
 			if n.Outcome != InLibC || n.Cause != loader.Needed || !libCName(n.Name) {
 				continue
 			}
-			if lib := r.takesIn(o, e, n.Name); lib != nil && lib != r.ix.open(in.LibC, n.Name) {
+			if lib := r.takesIn(o, e, n.Name); lib != nil && lib != r.ix.open(in.dir, n.Name) {
 				return i
 			}
 		}

@@ -26,6 +26,9 @@ type Object struct {
 	Tag    elf.DynTag // DT_RUNPATH, DT_RPATH or DT_NULL
 	List   string     // the run path
 	PIE    bool       // DF_1_PIE: a program, though its type is ET_DYN
+	// Uncommon is set where the loader does more for the file than to look for what
+	// DT_NEEDED names: filters, audit modules, DF_1_NODEFLIB.
+	Uncommon bool
 	// Shadowed is set where there is a DT_RPATH beside the DT_RUNPATH.
 	Shadowed bool
 	// Needs are the symbol versions that the file needs, Defines those that it defines;
@@ -79,6 +82,14 @@ func (o *Object) read(im *elfimage.Image, literals func(name string) bool) (err 
 	}
 	if d, ok := im.Dyn(elf.DT_FLAGS_1); ok {
 		o.PIE = elf.DynFlag1(d.Val)&elf.DF_1_PIE != 0
+	}
+	for _, d := range im.Dynamic {
+		switch d.Tag {
+		case elf.DT_AUXILIARY, elf.DT_FILTER, elf.DT_AUDIT, elf.DT_DEPAUDIT:
+			o.Uncommon = true
+		case elf.DT_FLAGS_1:
+			o.Uncommon = o.Uncommon || elf.DynFlag1(d.Val)&elf.DF_1_NODEFLIB != 0
+		}
 	}
 	// Version tables that contradict themselves count as none, as in the loader.
 	if needs, err := im.VersionsNeeded(); err == nil {

@@ -144,12 +144,13 @@ func (r *Resolver) near(o *Object, name string) []string {
 		}
 	}
 	for _, level := range r.ix.levels[1:] {
-		for _, d := range level {
-			for _, other := range r.ix.dir(d).list().names {
+		for _, d := range level.dirs {
+			for _, n := range d.list().names {
+				other := n.Name
 				// "libfoo.so" is for the linker, and usually a link to what is there as well.
 				if other != name && other != stem(name)+".so" && stem(other) == stem(name) {
 					if lib := r.ix.open(d, other); lib != nil && lib.Err == nil && lib.SkipReason != elfimage.Detached {
-						add(d + "/" + other)
+						add(d.path + "/" + other)
 					}
 				}
 			}
@@ -165,8 +166,8 @@ const maxNear = 4
 func (r *Resolver) stub(name string) string {
 	for _, d := range r.ix.stubs {
 		for _, n := range []string{name, stem(name) + ".so"} {
-			if r.ix.dir(d).list().has[n] {
-				return d + "/" + n
+			if d.has(n) {
+				return d.path + "/" + n
 			}
 		}
 	}

@@ -22,6 +22,8 @@ type Interpreter struct {
 	LibC string // the directory of the C library
 
 	object *Object
+	dir    *dir // of LibC
+	libC   LibC
 }
 
 // Priority is how much a file wants a library that its .note.dlopen names.
@@ -184,13 +186,14 @@ type Resolver struct {
 	s  Settings
 
 	interpreters []Interpreter
+	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
 	ignore       []*pattern
 	named        map[string]bool // names that something needs, for Unused
 }
 
 // NewResolver reads the interpreters.
 func NewResolver(ix *Index, s Settings) (*Resolver, error) {
-	r := &Resolver{ix: ix, s: s, named: map[string]bool{}}
+	r := &Resolver{ix: ix, s: s, named: map[string]bool{}, first: clean(s.RuntimeDependencies), last: clean(s.AppendRunpaths)}
 	for _, in := range s.Interpreters {
 		real, err := filepath.EvalSymlinks(in.Path)
 		if err != nil {
@@ -202,6 +205,7 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 		if in.LibC == "" {
 			in.LibC = path.Dir(real)
 		}
+		in.dir, in.libC = ix.dir(in.LibC), libCOfInterpreter(in.Path)
 		r.interpreters = append(r.interpreters, in)
 	}
 	for _, p := range s.Ignore {
@@ -266,8 +270,8 @@ func (r *Resolver) interpreter(o *Object, p *Plan) *Interpreter {
 			why = cmpOr(why, fmt.Sprintf("its architecture (%s) differs from target (%s)", arch(o), arch(have)))
 		case !compatible(have.OSABI, o.OSABI) || o.OSABI == elf.OSABI(255):
 			why = cmpOr(why, fmt.Sprintf("its OS ABI (%v) is not compatible with target (%v)", o.OSABI, have.OSABI))
-		case o.LibC != UnknownLibC && libCOfInterpreter(in.Path) != UnknownLibC && o.LibC != libCOfInterpreter(in.Path):
-			why, p.SkipWarn = fmt.Sprintf("it was linked against %s, and the C library of the target is %s", o.LibC, libCOfInterpreter(in.Path)), true
+		case o.LibC != UnknownLibC && in.libC != UnknownLibC && o.LibC != in.libC:
+			why, p.SkipWarn = fmt.Sprintf("it was linked against %s, and the C library of the target is %s", o.LibC, in.libC), true
 		default:
 			p.SkipWarn = false
 			return in
@@ -293,8 +297,11 @@ func arch(o *Object) string {
 }
 
 func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
-	for _, name := range o.Needed {
-		p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.Needed, Priority: Required})
+	needed := make([]Need, len(o.Needed))
+	p.Needs = make([]*Need, len(o.Needed), len(o.Needed)+len(o.Notes))
+	for i := range o.Needed {
+		needed[i] = Need{Names: o.Needed[i : i+1 : i+1], Cause: loader.Needed, Priority: Required}
+		p.Needs[i] = &needed[i]
 	}
 	for _, note := range o.Notes {
 		if len(note.Sonames) == 0 {
@@ -330,7 +337,9 @@ func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
 func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
 	for _, name := range n.Names {
 		n.Name = name
-		r.named[path.Base(name)] = true
+		if len(r.ignore) > 0 {
+			r.named[path.Base(name)] = true
+		}
 		libC, why := r.inLibC(o, in, name)
 		switch {
 		case strings.HasPrefix(name, "/"):
@@ -389,13 +398,13 @@ func (r *Resolver) inLibC(o *Object, in *Interpreter, name string) (ok bool, why
 		_, err := os.Stat(o.Interp)
 		return err != nil || r.s.System(o, name) != "", ""
 	}
-	if libCOfInterpreter(in.Path) == Musl && loader.MuslItself(name) {
+	if in.libC == Musl && loader.MuslItself(name) {
 		return true, ""
 	}
-	if strings.Contains(name, "/") || !r.ix.dir(in.LibC).list().has[name] {
+	if strings.Contains(name, "/") || !in.dir.has(name) {
 		return false, ""
 	}
-	lib := r.ix.open(in.LibC, name)
+	lib := r.ix.open(in.dir, name)
 	if lib == nil {
 		return false, "" // a linker script, say
 	}
@@ -413,7 +422,7 @@ func (r *Resolver) besideInterpreter(o *Object, n *Need, name string) (Candidate
 	if err != nil {
 		return Candidate{}, false
 	}
-	c, ok := r.ix.candidate(path.Dir(real), name, -1)
+	c, ok := r.ix.candidate(r.ix.dir(path.Dir(real)), name, -1)
 	if !ok {
 		return c, false
 	}
@@ -513,7 +522,7 @@ func (r *Resolver) refuse(o *Object, in *Interpreter, name string, c Candidate) 
 	}
 	mine := o.LibC
 	if in != nil && mine == UnknownLibC {
-		mine = libCOfInterpreter(in.Path)
+		mine = in.libC
 	}
 	if mine != UnknownLibC && lib.LibC != UnknownLibC && lib.LibC != mine {
 		return fmt.Sprintf("was linked against %s, not %s", lib.LibC, mine)

@@ -702,9 +702,60 @@ func TestRule12LibrariesThatNoProgramLoads(t *testing.T) {
 	if r.plan("out/plugin.so").Changes() || r.plan("out/plugin2.so").Changes() {
 		t.Fatal("is changed again")
 	}
-	want = append(want, Surprise{"", s.path("~/out/plugin2.so"), s.path("libfoo.so is ~/driver/libfoo.so (entry ~/driver); the plan is ~/foo/lib/libfoo.so")})
+	want = append(want, Surprise{"", s.path("~/out/plugin2.so"),
+		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of plugin2.so (entry ~/driver); the plan is ~/foo/lib/libfoo.so")})
 	if diff := cmp.Diff(want, r.apply()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Of libraries that are edited alike one is looked at, and where that is a surprise, each.
+func TestRule12LibrariesThatAreAlike(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").defines("FOO_1", "FOO_2").Object)
+	s.put("driver/libfoo.so", lib("libfoo.so").defines("FOO_1").Object)
+	s.libs("~/foo/lib")
+	plugin := func(name, version string) {
+		s.put("out/"+name, lib(name, "libfoo.so").requires("libfoo.so", version).Object)
+	}
+	plugin("a.so", "FOO_2")
+	plugin("b.so", "FOO_2")
+	plugin("c.so", "FOO_1")
+	s.put("out/d.so", lib("d.so", "libfoo.so").with(elf.DT_FILTER, "libbar.so").Object)
+	s.put("out/e.so", lib("e.so", "libfoo.so").Object)
+	s.src.Store = "/nowhere"
+	r := s.resolve()
+	kinds := map[string]bool{}
+	for _, p := range r.plans {
+		kinds[p.kind()] = true
+	}
+	if a, b, c, d := r.plan("out/a.so").kind(), r.plan("out/b.so").kind(), r.plan("out/c.so").kind(), r.plan("out/d.so").kind(); a != b || a == c || d != "" || len(kinds) != 4 {
+		t.Errorf("the kinds are %q, %q, %q, %q", a, b, c, d)
+	}
+	s.set.Map = driverFirst(s.path("~/driver"))
+	files := map[string]bool{}
+	for _, surprise := range s.resolve().apply() {
+		if strings.Contains(surprise.Text, "FOO_2") {
+			files[strings.TrimPrefix(surprise.File, s.dir+"/out/")] = true
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"a.so": true, "b.so": true}, files); diff != "" {
+		t.Error(diff)
+	}
+	// An entry with $ORIGIN leads to another directory from another directory.
+	here := map[string]bool{}
+	for _, dir := range []string{"x", "y"} {
+		s.put("out/"+dir+"/libown.so", lib("libown.so").with(elf.DT_RUNPATH, "/"+dir).Object)
+		s.put("out/"+dir+"/f.so", lib("f.so", "libown.so").Object)
+	}
+	s.set.Map, s.set.Relativize = nil, true
+	r = s.resolve()
+	for _, dir := range []string{"x", "y"} {
+		r.list("out/"+dir+"/f.so", "$ORIGIN")
+		here[r.plan("out/"+dir+"/f.so").kind()] = true
+	}
+	if len(here) != 2 {
+		t.Errorf("one kind in two directories: %v", here)
 	}
 }
 

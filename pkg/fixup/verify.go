@@ -25,15 +25,17 @@ type Surprise struct {
 // of the tree, the file that was chosen must be the one that is loaded, whoever loads it
 // first. What no program loads, as a plugin, is looked at by itself, as if a program of
 // its interpreter opened it: there only its own run path counts, for what such a program
-// has loaded before is not known. Libraries that were right already are many, in a tree
-// in which nothing changes: of those that ask the same of the loader's own directories one
-// is looked at so, and for the others the order of their entries counts.
+// has loaded before is not known. Of libraries for which the loader has the same to go by
+// and the plan says the same, one is looked at so. Libraries that were right already are
+// many, in a tree in which nothing changes: of those that ask the same of the loader's own
+// directories one is looked at. For the others the order of their entries counts, unless
+// the one was a surprise.
 func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 	l, err := loader.New(o)
 	if err != nil {
 		return nil, err
 	}
-	v := verification{l: l, jobs: max(jobs, 1), planned: map[string]*Plan{}, loaded: map[*Plan]bool{}, alike: map[*Plan]bool{}, seen: map[Surprise]bool{}}
+	v := verification{l: l, jobs: max(jobs, 1), planned: map[string]*Plan{}, loaded: map[*Plan]bool{}, alike: map[*Plan]*Plan{}, surprised: map[*Plan]bool{}, seen: map[Surprise]bool{}}
 	var programs, libraries []*Plan
 	for _, p := range plans {
 		if p.Skip != "" || p.Err != nil {
@@ -49,19 +51,28 @@ func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 	if err := v.each(programs, v.start); err != nil {
 		return v.out, err
 	}
-	seen, rest := map[string]bool{}, libraries[:0]
+	first := map[string]*Plan{}
+	var firsts, others []*Plan
 	for _, p := range libraries {
 		if v.loaded[p] {
 			continue
 		}
+		key := p.kind()
 		if !p.Changes() {
-			key := p.ofLoader()
-			v.alike[p] = seen[key]
-			seen[key] = true
+			key = p.ofLoader()
 		}
-		rest = append(rest, p)
+		if like := first[key]; like != nil && key != "" {
+			v.alike[p] = like
+			others = append(others, p)
+		} else {
+			first[key] = p
+			firsts = append(firsts, p)
+		}
 	}
-	err = v.each(rest, v.open)
+	if err := v.each(firsts, v.open); err != nil {
+		return v.out, err
+	}
+	err = v.each(others, v.open)
 	return v.out, err
 }
 
@@ -71,9 +82,11 @@ type verification struct {
 	jobs    int
 	planned map[string]*Plan // by Object.Real
 	loaded  map[*Plan]bool   // those that a program loads
-	alike   map[*Plan]bool   // libraries that are looked at by the order of their entries
-	seen    map[Surprise]bool
-	out     []Surprise
+	alike   map[*Plan]*Plan  // of a library that need not be looked at, the one that was
+	// surprised are those that do not load what was planned.
+	surprised map[*Plan]bool
+	seen      map[Surprise]bool
+	out       []Surprise
 }
 
 // finding is what was found to differ from a plan; text is "" where nothing does.
@@ -115,6 +128,7 @@ func (v *verification) each(plans []*Plan, look func(*Plan) ([]finding, error)) 
 func (v *verification) note(found []finding, program string) {
 	for _, f := range found {
 		v.loaded[f.plan] = true
+		v.surprised[f.plan] = v.surprised[f.plan] || f.text != ""
 		if once := (Surprise{"", f.plan.Object.Path, f.text}); f.text != "" && !v.seen[once] {
 			v.seen[once] = true
 			v.out = append(v.out, Surprise{program, f.plan.Object.Path, f.text})
@@ -141,7 +155,7 @@ func (v *verification) start(p *Plan) (found []finding, err error) {
 
 // open looks at a library as a program that opens it.
 func (v *verification) open(p *Plan) ([]finding, error) {
-	if v.alike[p] {
+	if like := v.alike[p]; like != nil && !v.surprised[like] {
 		return []finding{{p, p.foreseen}}, nil
 	}
 	load, err := v.l.Direct(p.Object.Real, p.loader)
@@ -166,6 +180,51 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load) []finding {
 		}
 	}
 	return found
+}
+
+// kind is all on which the loader's answers for a library by itself depend, and the plan
+// with which they are compared; "" where there is more to it.
+func (p *Plan) kind() string {
+	o := p.Object
+	if o.Uncommon {
+		return ""
+	}
+	var b strings.Builder
+	b.Grow(512)
+	text := func(parts ...string) {
+		for _, s := range parts {
+			b.WriteString(s)
+			b.WriteByte(0)
+		}
+	}
+	state := p.State()
+	text("kind", p.loader, state.Interpreter, state.List)
+	fmt.Fprint(&b, state.Tag, o.ABI, o.OSABI, o.PIE)
+	tokens := strings.Contains(state.List, "$")
+	for _, n := range p.Needs {
+		if n.Cause != loader.Needed {
+			continue
+		}
+		name := n.Names[0]
+		if name == o.Soname {
+			return ""
+		}
+		tokens = tokens || strings.Contains(name, "$")
+		text(name, string(n.Outcome))
+		if n.Outcome == Found {
+			text(n.Candidate.Object.Real)
+		}
+	}
+	for _, v := range o.Needs {
+		text("", v.Library, v.Name)
+		if v.Weak {
+			text("weak")
+		}
+	}
+	if tokens {
+		text("", path.Dir(o.Real))
+	}
+	return b.String()
 }
 
 // ofLoader is what the plan leaves to the loader's own directories, and to which loader.

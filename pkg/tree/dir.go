@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -111,6 +112,44 @@ func parseDirents(entries []dirent, fd int, b []byte) []dirent {
 	}
 	return entries
 }
+
+// A Name is what a directory has under a name.
+type Name struct {
+	Name string
+	Link bool // a symbolic link
+}
+
+// Names returns those names of files, directories and symbolic links in the directory that
+// a path leads to which keep agrees to, sorted by their bytes.
+func Names(path string, keep func(name string) bool) (names []Name, err error) {
+	// An *os.File would be handed to the poller and back.
+	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var entries []dirent
+	buf := namesBuffers.Get().(*[8 << 10]byte)
+	defer namesBuffers.Put(buf)
+	for {
+		n, err := unix.Getdents(fd, buf[:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			slices.SortFunc(names, func(a, b Name) int { return strings.Compare(a.Name, b.Name) })
+			return names, err
+		}
+		entries = parseDirents(entries[:0], fd, buf[:n])
+		for _, e := range entries {
+			if keep(e.name) {
+				names = append(names, Name{e.name, e.kind == unix.DT_LNK})
+			}
+		}
+	}
+}
+
+var namesBuffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
 
 // statKind is for file systems that do not tell the type in the directory.
 func statKind(fd int, name string) uint8 {

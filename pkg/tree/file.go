@@ -24,7 +24,8 @@ type File struct {
 	fd     int
 	stat   unix.Stat_t // of ELF files only
 	head   []byte
-	buf    []byte // that head is a part of
+	buf    []byte          // that head is a part of
+	pooled *[headSize]byte // buf, where it is given back with Close
 
 	ctx     context.Context // of the walk; nil outside of one
 	copy    bool            // Options.Copy

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -14,16 +15,25 @@ import (
 //
 // Only of an ELF file the size is known; see [File.ELF].
 func Open(path string) (*File, error) {
-	f := open(here, path, path, false, new(noatime), make([]byte, headSize))
+	buf := heads.Get().(*[headSize]byte)
+	f := open(here, path, path, false, &openNoatime, buf[:])
 	if errors.Is(f.Err, unix.ELOOP) { // O_NOFOLLOW's word for a link
 		at, err := filepath.EvalSymlinks(path)
 		if err != nil {
+			heads.Put(buf)
 			return nil, err
 		}
-		f = open(here, at, path, false, new(noatime), make([]byte, headSize))
+		f = open(here, at, path, false, &openNoatime, buf[:])
 	}
+	f.pooled = buf
 	return f, f.Err
 }
+
+// heads are the buffers of files that Open opens, until they are closed.
+var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
+
+// openNoatime is for all that Open opens.
+var openNoatime noatime
 
 // OpenRegular opens a regular file for reading, and is the way to open whatever a tree,
 // a run path or a header names: it does not wait for the writer of a FIFO, and opens no
@@ -44,8 +54,14 @@ func OpenRegular(path string) (*os.File, os.FileInfo, error) {
 	return f, st, nil
 }
 
-// Close closes a file that Open returned.
-func (f *File) Close() { f.close() }
+// Close closes a file that Open returned. Its Head is not valid afterwards.
+func (f *File) Close() {
+	f.close()
+	if f.pooled != nil {
+		heads.Put(f.pooled)
+		f.pooled, f.head, f.buf = nil, nil, nil
+	}
+}
 
 // Is reports whether st describes this ELF file.
 func (f *File) Is(st os.FileInfo) bool {
