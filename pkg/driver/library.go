@@ -148,11 +148,14 @@ func (l Library) Match(name string) bool { return matches(l.Name, base(name)) }
 
 // Lookup returns the driver-provided library that a name stands for.
 func Lookup(name string) (Library, bool) {
+	t := names()
+	if len(name) < 4 || !t.fourth[name[3]] { // most names, without a look at the rest
+		return Library{}, false
+	}
 	stem := base(name)
 	if stem == "" {
 		return Library{}, false
 	}
-	t := names()
 	if i, ok := t.exact[stem]; ok {
 		return libraries[i], true
 	}
@@ -168,9 +171,16 @@ func Lookup(name string) (Library, bool) {
 var names = sync.OnceValue(func() (t struct {
 	exact    map[string]int
 	patterns []int
+	fourth   [256]bool // the bytes that follow "lib" in the table's names
 }) {
 	t.exact = make(map[string]int, len(libraries))
 	for i, l := range libraries {
+		if l.Name[3] == '*' {
+			for b := range t.fourth {
+				t.fourth[b] = true
+			}
+		}
+		t.fourth[l.Name[3]] = true
 		if strings.Contains(l.Name, "*") {
 			t.patterns = append(t.patterns, i)
 		} else {

@@ -48,17 +48,19 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	l = unique(l)
 	// What KeepEntries dropped goes, also where nothing is left: else a later run, in
 	// which a map has added something, would be the one to drop it.
+	var entries []entry
 	if len(l) > 0 || len(p.Lost) > 0 {
-		l = r.order(o, in, p, l)
+		entries = r.order(o, in, p, l)
+		l = texts(entries)
 		if r.s.Minimal {
-			l, p.Dropped = r.minimal(o, p, l)
+			l, p.Dropped = r.minimal(o, p, l, entries)
 		}
 		p.Set, p.After = l, l
 		p.Tag = elf.DT_RUNPATH
 	}
 	if r.s.Map != nil {
 		p.After = r.s.Map(o, p.After)
-		p.foreseen = r.foresee(o, p)
+		p.foreseen = r.foresee(o, p, entries)
 	}
 	if p.Tag == elf.DT_NULL && len(p.After) > 0 || r.s.Map != nil {
 		p.Tag = elf.DT_RUNPATH
@@ -72,12 +74,20 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 }
 
 // foresee says for which library an entry that a map has put in stands before the one
-// that was chosen and holds another file of the name, or "".
-func (r *Resolver) foresee(o *Object, p *Plan) string {
+// that was chosen and holds another file of the name, or "". known are the entries as
+// they were before.
+func (r *Resolver) foresee(o *Object, p *Plan, known []entry) string {
 	if len(p.After) == len(p.Set) {
 		return ""
 	}
-	entries := r.entries(o, p.After)
+	entries := make([]entry, len(p.After))
+	for i, e := range p.After {
+		if at := slices.IndexFunc(known, func(k entry) bool { return k.text == e }); at >= 0 {
+			entries[i] = known[at]
+		} else {
+			entries[i] = r.entry(o, e)
+		}
+	}
 	for _, n := range p.Needs {
 		if n.Outcome != Found || n.Cause != loader.Needed {
 			continue
@@ -239,26 +249,30 @@ type entry struct {
 func (r *Resolver) entries(o *Object, l runpath.List) []entry {
 	entries := make([]entry, len(l))
 	for i, e := range l {
-		entries[i].text = e
-		if dir, ok := expand(o, e); ok {
-			entries[i].dir = r.ix.dir(dir)
-		}
+		entries[i] = r.entry(o, e)
 	}
 	return entries
+}
+
+func (r *Resolver) entry(o *Object, text string) entry {
+	if dir, ok := expand(o, text); ok {
+		return entry{text, r.ix.dir(dir)}
+	}
+	return entry{text, nil}
 }
 
 // order makes sure that the loader takes what was chosen. It searches the entries
 // from the first to the last and takes the first file of the name that is for its
 // machine, whatever versions that defines. So a directory with another file of the
 // name must stand after the one that was chosen. Where one candidate exists, nothing moves.
-func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, l runpath.List) runpath.List {
+func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, l runpath.List) []entry {
 	entries := r.entries(o, l)
 	if in != nil && r.shadowsLibC(o, in, p, entries) {
 		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{in.LibC, in.dir})
 		p.Warnings = append(p.Warnings, fmt.Sprintf("a directory of the run path holds a C library of its own: %s is put before it, for the program's interpreter works with no other", in.LibC))
 	}
 	// before[i] are the entries that must stand before entry i, each with the library.
-	before := make([]map[int]string, len(entries))
+	var before []map[int]string // nil while there are none
 	conflict := false
 	for _, n := range p.Needs {
 		if n.Outcome != Found {
@@ -271,6 +285,9 @@ func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, l runpath.List) ru
 				continue
 			}
 			if other := r.takesIn(o, e, name); other != nil && other != n.Candidate.Object {
+				if before == nil {
+					before = make([]map[int]string, len(entries))
+				}
 				if before[i] == nil {
 					before[i] = map[int]string{}
 				}
@@ -280,7 +297,7 @@ func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, l runpath.List) ru
 		}
 	}
 	if !conflict {
-		return texts(entries)
+		return entries
 	}
 	out, left := []entry(nil), make([]bool, len(entries))
 	for i := range left {
@@ -300,12 +317,12 @@ func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, l runpath.List) ru
 		}
 		if next < 0 {
 			p.Err = fmt.Errorf("no order of its run path finds every library: %s", circle(entries, left, before))
-			return texts(entries)
+			return entries
 		}
 		left[next] = false
 		out = append(out, entries[next])
 	}
-	return texts(out)
+	return out
 }
 
 // circle says which entries would each have to stand before the other.

@@ -159,13 +159,16 @@ type Plan struct {
 	Warnings []string
 	Err      error
 
-	loader string // the interpreter that the file is for; "" where that is not known
+	changes bool
+	loader  string // the interpreter that the file is for; "" where that is not known
 	// foreseen is what the loader does instead, as far as the entries' order tells.
 	foreseen string
 }
 
 // Changes reports whether the file is not yet as planned.
-func (p *Plan) Changes() bool {
+func (p *Plan) Changes() bool { return p.changes }
+
+func (p *Plan) differs() bool {
 	o := p.Object
 	if p.Skip != "" || p.Err != nil {
 		return false
@@ -173,11 +176,10 @@ func (p *Plan) Changes() bool {
 	if p.Interpreter != "" && p.Interpreter != o.Interp {
 		return true
 	}
-	after := p.After.String()
-	if after == "" {
+	if len(p.After) == 0 {
 		return o.List != ""
 	}
-	return after != o.List || o.Tag != p.Tag || o.Shadowed
+	return o.Tag != p.Tag || o.Shadowed || !slices.Equal(p.After, p.Before) && p.After.String() != o.List
 }
 
 // Resolver makes plans for the files of an index.
@@ -250,6 +252,7 @@ func (r *Resolver) Resolve(o *Object) *Plan {
 	if p.Err == nil {
 		p.Err = r.temporary(o, p)
 	}
+	p.changes = p.differs()
 	return p
 }
 

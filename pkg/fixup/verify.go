@@ -1,6 +1,8 @@
 package fixup
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path"
@@ -41,15 +43,21 @@ func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 		if p.Skip != "" || p.Err != nil {
 			continue
 		}
-		v.planned[p.Object.Real] = p
 		if !p.Object.program() {
 			libraries = append(libraries, p)
 		} else if _, err := os.Stat(p.State().Interpreter); err == nil {
 			programs = append(programs, p) // else it keeps an interpreter that is not there: nothing starts it here
 		}
 	}
-	if err := v.each(programs, v.start); err != nil {
-		return v.out, err
+	if len(programs) > 0 {
+		for _, p := range plans {
+			if p.Skip == "" && p.Err == nil {
+				v.planned[p.Object.Real] = p
+			}
+		}
+		if err := v.each(programs, v.start); err != nil {
+			return v.out, err
+		}
 	}
 	first := map[string]*Plan{}
 	var firsts, others []*Plan
@@ -57,8 +65,10 @@ func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 		if v.loaded[p] {
 			continue
 		}
-		key := p.kind()
-		if !p.Changes() {
+		key := ""
+		if p.Changes() {
+			key = p.kind()
+		} else {
 			key = p.ofLoader()
 		}
 		if like := first[key]; like != nil && key != "" {
@@ -72,6 +82,7 @@ func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 	if err := v.each(firsts, v.open); err != nil {
 		return v.out, err
 	}
+	others = slices.DeleteFunc(others, func(p *Plan) bool { return p.foreseen == "" && !v.surprised[v.alike[p]] })
 	err = v.each(others, v.open)
 	return v.out, err
 }
@@ -127,8 +138,12 @@ func (v *verification) each(plans []*Plan, look func(*Plan) ([]finding, error)) 
 
 func (v *verification) note(found []finding, program string) {
 	for _, f := range found {
-		v.loaded[f.plan] = true
-		v.surprised[f.plan] = v.surprised[f.plan] || f.text != ""
+		if program != "" {
+			v.loaded[f.plan] = true
+		}
+		if f.text != "" {
+			v.surprised[f.plan] = true
+		}
 		if once := (Surprise{"", f.plan.Object.Path, f.text}); f.text != "" && !v.seen[once] {
 			v.seen[once] = true
 			v.out = append(v.out, Surprise{program, f.plan.Object.Path, f.text})
@@ -189,7 +204,7 @@ func (p *Plan) kind() string {
 	if o.Uncommon {
 		return ""
 	}
-	var b strings.Builder
+	var b bytes.Buffer
 	b.Grow(512)
 	text := func(parts ...string) {
 		for _, s := range parts {
@@ -199,7 +214,9 @@ func (p *Plan) kind() string {
 	}
 	state := p.State()
 	text("kind", p.loader, state.Interpreter, state.List)
-	fmt.Fprint(&b, state.Tag, o.ABI, o.OSABI, o.PIE)
+	for _, n := range []uint64{uint64(state.Tag), uint64(o.ABI.Class), uint64(o.ABI.Data), uint64(o.ABI.Machine), uint64(o.ABI.Flags), uint64(o.OSABI)} {
+		b.Write(binary.AppendUvarint(b.AvailableBuffer(), n))
+	}
 	tokens := strings.Contains(state.List, "$")
 	for _, n := range p.Needs {
 		if n.Cause != loader.Needed {

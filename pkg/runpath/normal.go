@@ -72,13 +72,14 @@ const (
 	empty
 )
 
-func (s *Settings) owner(key string) owner {
+// driverLink and compatDir are the Keys of Settings.DriverLink and Compat.
+func (s *Settings) owner(key, driverLink, compatDir string) owner {
 	switch {
 	case key == "":
 		return empty
-	case key == Key(s.DriverLink):
+	case key == driverLink:
 		return driver
-	case s.Compat != "" && key == Key(s.Compat):
+	case compatDir != "" && key == compatDir:
 		return compat
 	case s.IsCompat != nil && s.IsCompat(key):
 		return compat
@@ -98,20 +99,22 @@ func (s *Settings) owner(key string) owner {
 // commute.
 func (s *Settings) Apply(l List, maps Map) (List, Notes) {
 	var notes Notes
-	wantDriver := maps&AddDriverLink != 0 || maps&AddCompat != 0 && s.Compat != "" && Key(s.Compat) == Key(s.DriverLink)
+	driverLink, compatDir := Key(s.DriverLink), Key(s.Compat)
+	wantDriver := maps&AddDriverLink != 0 || maps&AddCompat != 0 && s.Compat != "" && compatDir == driverLink
 	wantCompat := maps&AddCompat != 0 && s.Compat != ""
+	hadDriver := false
 
 	var compats, rest List
 	owned := map[string]bool{} // keys of compat entries seen
 	seen := map[string]bool{}  // keys of the rest seen
 	for _, e := range l {
 		key := Key(e)
-		switch who := s.owner(key); {
+		switch who := s.owner(key, driverLink, compatDir); {
 		case who == driver:
-			wantDriver = true
+			wantDriver, hadDriver = true, true
 			continue
 		case who == compat:
-			if s.Compat != "" && key == Key(s.Compat) {
+			if s.Compat != "" && key == compatDir {
 				wantCompat = true
 			} else if !owned[key] {
 				compats = append(compats, e)
@@ -144,7 +147,7 @@ func (s *Settings) Apply(l List, maps Map) (List, Notes) {
 	}
 
 	out := make(List, 0, len(l)+2)
-	if wantCompat && Key(s.Compat) != Key(s.DriverLink) {
+	if wantCompat && compatDir != driverLink {
 		out = append(out, s.Compat)
 	}
 	out = append(out, compats...)
@@ -156,7 +159,7 @@ func (s *Settings) Apply(l List, maps Map) (List, Notes) {
 		out = append(out, s.DriverLink)
 	}
 	notes.Missing = s.missing(notes.Stubs, out)
-	if len(notes.Stubs) > 0 || slices.ContainsFunc(l, func(e string) bool { return s.owner(Key(e)) == driver }) {
+	if len(notes.Stubs) > 0 || hadDriver {
 		notes.DriverFor = nil
 	}
 	return out, notes

@@ -218,7 +218,7 @@ func TestOrderAndOnce(t *testing.T) {
 		s, list, m := drawSettings(t), drawList(t), Map(rapid.IntRange(0, 7).Draw(t, "maps"))
 		after := Parse(run(s, list, m))
 		rank := func(e string) int {
-			switch s.owner(Key(e)) {
+			switch ownerOf(s, e) {
 			case compat:
 				return 0
 			case driver:
@@ -234,13 +234,13 @@ func TestOrderAndOnce(t *testing.T) {
 			if i > 0 && rank(after[i-1]) > rank(e) {
 				t.Fatalf("%q: %q comes before %q", after, after[i-1], e)
 			}
-			if who := s.owner(Key(e)); who == compat || who == driver || s.Dedupe && e != "" {
+			if who := ownerOf(s, e); who == compat || who == driver || s.Dedupe && e != "" {
 				if seen[Key(e)] {
 					t.Fatalf("%q: %q appears twice", after, e)
 				}
 				seen[Key(e)] = true
 			}
-			if m&ReplaceStubs != 0 && s.owner(Key(e)) == stub {
+			if m&ReplaceStubs != 0 && ownerOf(s, e) == stub {
 				t.Fatalf("%q: stub %q", after, e)
 			}
 		}
@@ -259,7 +259,7 @@ func TestNothingElseMoves(t *testing.T) {
 		s.Dedupe = false
 		others := func(l List) (kept []string) {
 			for _, e := range l {
-				who := s.owner(Key(e))
+				who := ownerOf(s, e)
 				if who == other || who == empty && s.KeepEmpty || who == stub && m&ReplaceStubs == 0 {
 					kept = append(kept, e)
 				}
@@ -326,4 +326,8 @@ func TestWithoutTakesOutEverySpelling(t *testing.T) {
 	if l.String() != "/a:/b/:${ORIGIN}/x::/a//:/c" {
 		t.Error("the list was modified")
 	}
+}
+
+func ownerOf(s *Settings, entry string) owner {
+	return s.owner(Key(entry), Key(s.DriverLink), Key(s.Compat))
 }
