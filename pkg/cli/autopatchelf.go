@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -340,13 +341,11 @@ func (a *autoPatchelf) run() error {
 	if err != nil {
 		return err
 	}
-	plans := make([]*fixup.Plan, len(index.Files))
+	plans := resolver.ResolveAll(a.Jobs)
 	var steps []fixup.Step
-	for i, o := range index.Files {
-		p := resolver.Resolve(o)
-		plans[i] = p
+	for _, p := range plans {
 		if p.Changes() {
-			steps = append(steps, fixup.Step{Path: o.Path, From: o.State(), To: p.State()})
+			steps = append(steps, fixup.Step{Path: p.Object.Path, From: p.Object.State(), To: p.State()})
 		}
 	}
 	failed := map[string]error{}
@@ -679,13 +678,18 @@ func systemLibraries() func(o *fixup.Object, name string) string {
 	if err != nil {
 		return nil
 	}
-	loads := map[*fixup.Object]*loader.Load{}
+	var loads sync.Map // *fixup.Object → *loader.Load
 	return func(o *fixup.Object, name string) string {
-		load, done := loads[o]
+		v, done := loads.Load(o)
 		if !done {
-			load, _ = l.Load(o.Real)
-			loads[o] = load
+			load, err := l.Load(o.Real)
+			if err != nil {
+				load = nil
+			}
+			v = load
+			loads.Store(o, v)
 		}
+		load := v.(*loader.Load)
 		if load == nil {
 			return ""
 		}

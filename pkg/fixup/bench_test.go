@@ -35,10 +35,10 @@ func BenchmarkNothingToDo(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		plans := make([]*Plan, len(ix.Files))
-		for i, o := range ix.Files {
-			if plans[i] = r.Resolve(o); plans[i].Changes() {
-				b.Fatal(o.Path)
+		plans := r.ResolveAll(2)
+		for _, p := range plans {
+			if p.Changes() {
+				b.Fatal(p.Object.Path)
 			}
 		}
 		if surprises, err := Verify(plans, loader.Options{NoTries: true}, 2); err != nil || len(surprises) > 0 {

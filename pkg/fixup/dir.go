@@ -19,24 +19,51 @@ import (
 
 // dir is a directory's listing: the names that a library may have.
 type dir struct {
-	path   string
-	real   string // free of symbolic links
-	listed bool
-	names  []tree.Name        // sorted
-	files  map[string]*Object // those that were looked at; nil: no ELF file
+	path string
+	real string // free of symbolic links
+
+	once  sync.Once
+	names []tree.Name // sorted; see list
+
+	mu    sync.RWMutex
+	files map[string]*Object // those that were looked at; nil: no ELF file
 }
 
 // dir returns a directory, which is looked at once; a file counts as a directory that
 // holds nothing else.
 func (ix *Index) dir(p string) *dir {
+	if d := ix.known(p); d != nil {
+		return d
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.dirLocked(p)
+}
+
+// known returns a directory that was looked at before, or nil.
+func (ix *Index) known(p string) *dir {
+	ix.dirsMu.RLock()
+	defer ix.dirsMu.RUnlock()
+	return ix.dirs[p]
+}
+
+// dirLocked is dir where mu is held.
+func (ix *Index) dirLocked(p string) *dir {
 	if p == "" {
 		p = "."
 	}
-	if d, ok := ix.dirs[p]; ok {
+	if d := ix.known(p); d != nil {
 		return d
 	}
-	d := &dir{path: p}
+	d := ix.newDir(p)
+	ix.dirsMu.Lock()
+	defer ix.dirsMu.Unlock()
 	ix.dirs[p] = d
+	return d
+}
+
+func (ix *Index) newDir(p string) *dir {
+	d := &dir{path: p}
 	d.real = p
 	if !strings.HasPrefix(p, "/") {
 		if wd, err := os.Getwd(); err == nil {
@@ -48,8 +75,8 @@ func (ix *Index) dir(p string) *dir {
 		d.real = real
 	}
 	if err == nil && mode&unix.S_IFMT == unix.S_IFREG {
-		d.path, d.real = path.Dir(p), ix.dir(path.Dir(p)).real
-		d.names, d.listed = []tree.Name{{Name: path.Base(p), Link: true}}, true
+		d.path, d.real = path.Dir(p), ix.dirLocked(path.Dir(p)).real
+		d.once.Do(func() { d.names = []tree.Name{{Name: path.Base(p), Link: true}} })
 	}
 	return d
 }
@@ -66,10 +93,7 @@ func (ix *Index) lstat(p string) (mode uint32, target string, err error) {
 
 // list reads the names of a directory's libraries, once. What cannot be read offers nothing.
 func (d *dir) list() *dir {
-	if !d.listed {
-		d.names, _ = tree.Names(d.path, libraryName)
-		d.listed = true
-	}
+	d.once.Do(func() { d.names, _ = tree.Names(d.path, libraryName) })
 	return d
 }
 
@@ -94,7 +118,17 @@ func (d *dir) follow(name string) (real string, ok bool) {
 
 // open reads the library of a name in a directory; nil where there is none.
 func (ix *Index) open(d *dir, name string) *Object {
-	o, ok := d.files[name]
+	if o, ok := d.opened(name); ok {
+		return o
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.openLocked(d, name)
+}
+
+// openLocked is open where mu is held.
+func (ix *Index) openLocked(d *dir, name string) *Object {
+	o, ok := d.opened(name)
 	if ok {
 		return o
 	}
@@ -108,7 +142,17 @@ func (ix *Index) open(d *dir, name string) *Object {
 	return o
 }
 
+// opened returns what keep was given.
+func (d *dir) opened(name string) (*Object, bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	o, ok := d.files[name]
+	return o, ok
+}
+
 func (d *dir) keep(name string, o *Object) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if d.files == nil {
 		d.files = map[string]*Object{}
 	}
@@ -121,7 +165,7 @@ type file struct {
 	name string
 }
 
-// readAll opens files, several at a time: what open returns for them is known then.
+// readAll, with ix.mu held, opens files, several at a time: what open returns for them is known then.
 func (ix *Index) readAll(files []file) {
 	type result struct {
 		real   string
@@ -149,7 +193,7 @@ func (ix *Index) readAll(files []file) {
 				to := int(next.Add(chunk))
 				for i := to - chunk; i < min(to, len(files)); i++ {
 					r, f := &results[i], files[i]
-					if _, known := f.dir.files[f.name]; known {
+					if _, known := f.dir.opened(f.name); known {
 						continue
 					}
 					var ok bool
@@ -170,7 +214,7 @@ func (ix *Index) readAll(files []file) {
 		}
 	}
 	for i, r := range results {
-		if _, known := files[i].dir.files[files[i].name]; !known {
+		if _, known := files[i].dir.opened(files[i].name); !known {
 			files[i].dir.keep(files[i].name, ix.objects[r.real]) // nil where it leads nowhere
 		}
 	}

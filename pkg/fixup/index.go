@@ -35,7 +35,6 @@ type Sources struct {
 }
 
 // Index knows the ELF files of a tree, and which libraries there are for them.
-// After [Read] it is not safe for concurrent use.
 type Index struct {
 	// Files are the ELF files of the tree, in the order of the walk, and what could
 	// not be read. Others counts the rest.
@@ -43,7 +42,10 @@ type Index struct {
 	Others int
 
 	sources Sources
+
+	mu      sync.Mutex         // for what follows, after Read
 	objects map[string]*Object // by Object.Real
+	dirsMu  sync.RWMutex       // taken after mu
 	dirs    map[string]*dir    // by path
 	own     map[string][]place // by file name: the tree's
 	levels  []*level           // in the order in which they are searched; the tree is level 0
@@ -96,7 +98,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 		defer close(listed)
 		for _, l := range libs {
 			if !s.Stubs.Contains(l) {
-				ix.dir(l).list()
+				ix.dirLocked(l).list()
 			}
 		}
 	}()
@@ -128,12 +130,20 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	if err != nil {
 		return ix, err
 	}
-	for _, o := range ix.Files {
+	ix.objects = make(map[string]*Object, len(ix.Files)+len(s.Libs))
+	ix.own = make(map[string][]place, len(ix.Files))
+	places := make([]place, len(ix.Files))
+	for i, o := range ix.Files {
 		dir, name := path.Split(o.Path)
-		o.Real = ix.dir(strings.TrimSuffix(dir, "/")).real + "/" + name
+		o.Real = ix.dirLocked(strings.TrimSuffix(dir, "/")).real + "/" + name
 		ix.objects[o.Real] = o
 		if !s.WithoutTree {
-			ix.own[name] = append(ix.own[name], place{dir, name})
+			places[i] = place{dir, name}
+			if same := ix.own[name]; same == nil {
+				ix.own[name] = places[i : i+1 : i+1]
+			} else {
+				ix.own[name] = append(same, places[i])
+			}
 		}
 	}
 	if !s.WithoutTree {
@@ -243,10 +253,10 @@ func (ix *Index) level(dirs []string) {
 		}
 		ix.seen[d] = true
 		if ix.sources.Stubs.Contains(d) {
-			ix.stubs = append(ix.stubs, ix.dir(d))
+			ix.stubs = append(ix.stubs, ix.dirLocked(d))
 			continue
 		}
-		next.dirs = append(next.dirs, ix.dir(d))
+		next.dirs = append(next.dirs, ix.dirLocked(d))
 	}
 	ix.levels = append(ix.levels, next)
 }
@@ -297,7 +307,7 @@ func (ix *Index) deeper() bool {
 	ix.readAll(all)
 	var dirs []string
 	for _, f := range all {
-		if o := ix.open(f.dir, f.name); o != nil && o.Err == nil {
+		if o := ix.openLocked(f.dir, f.name); o != nil && o.Err == nil {
 			dirs = ix.follow(dirs, o)
 		}
 	}
@@ -319,6 +329,8 @@ type known struct {
 // candidates returns the files of a name in the levels down to one, the nearest
 // level first. ok is false where there is no such level.
 func (ix *Index) candidates(name string, level int) (all []Candidate, ok bool) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
 	k := ix.found[name]
 	if k == nil {
 		k = &known{}
@@ -330,10 +342,10 @@ func (ix *Index) candidates(name string, level int) (all []Candidate, ok bool) {
 		}
 		if k.levels == 0 {
 			for _, p := range ix.own[name] {
-				k.add(ix.candidate(ix.dir(strings.TrimSuffix(p.dir, "/")), name, 0))
+				k.add(ix.candidateLocked(ix.dirLocked(strings.TrimSuffix(p.dir, "/")), name, 0))
 			}
 		}
-		ix.levels[k.levels].holding(name, func(d *dir) { k.add(ix.candidate(d, name, k.levels)) })
+		ix.levels[k.levels].holding(name, func(d *dir) { k.add(ix.candidateLocked(d, name, k.levels)) })
 		k.levels++
 	}
 	return k.candidates, true
@@ -349,7 +361,13 @@ func (k *known) add(c Candidate, ok bool) {
 // candidate returns the file of a name in a directory, and the directory as a run
 // path names it: with its links resolved where the file's own name stays.
 func (ix *Index) candidate(d *dir, name string, level int) (Candidate, bool) {
-	o := ix.open(d, name)
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.candidateLocked(d, name, level)
+}
+
+func (ix *Index) candidateLocked(d *dir, name string, level int) (Candidate, bool) {
+	o := ix.openLocked(d, name)
 	if o == nil {
 		return Candidate{}, false
 	}

@@ -48,10 +48,11 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	l = unique(l)
 	// What KeepEntries dropped goes, also where nothing is left: else a later run, in
 	// which a map has added something, would be the one to drop it.
-	var entries []entry
+	var buf [16]entry
+	entries := buf[:0]
 	if len(l) > 0 || len(p.Lost) > 0 {
-		entries = r.order(o, in, p, l)
-		l = texts(entries)
+		entries = r.order(o, in, p, r.entries(entries, o, l))
+		l = texts(entries, l)
 		if r.s.Minimal {
 			l, p.Dropped = r.minimal(o, p, l, entries)
 		}
@@ -80,12 +81,13 @@ func (r *Resolver) foresee(o *Object, p *Plan, known []entry) string {
 	if len(p.After) == len(p.Set) {
 		return ""
 	}
-	entries := make([]entry, len(p.After))
-	for i, e := range p.After {
+	var buf [16]entry
+	entries := buf[:0]
+	for _, e := range p.After {
 		if at := slices.IndexFunc(known, func(k entry) bool { return k.text == e }); at >= 0 {
-			entries[i] = known[at]
+			entries = append(entries, known[at])
 		} else {
-			entries[i] = r.entry(o, e)
+			entries = append(entries, r.entry(o, e))
 		}
 	}
 	for _, n := range p.Needs {
@@ -159,8 +161,9 @@ func clean(dirs []string) []string {
 	return out
 }
 
+// unique keeps the first of equal entries, in place.
 func unique(l runpath.List) runpath.List {
-	out := make(runpath.List, 0, len(l))
+	out := l[:0]
 	if len(l) <= 16 { // as most are: a map would cost more
 		for _, e := range l {
 			if !slices.Contains(out, e) {
@@ -245,13 +248,12 @@ type entry struct {
 	dir  *dir // where it leads; nil where that is not known
 }
 
-// entries looks for where the entries of a file's run path lead.
-func (r *Resolver) entries(o *Object, l runpath.List) []entry {
-	entries := make([]entry, len(l))
-	for i, e := range l {
-		entries[i] = r.entry(o, e)
+// entries looks for where the entries of a file's run path lead, and appends them to to.
+func (r *Resolver) entries(to []entry, o *Object, l runpath.List) []entry {
+	for _, e := range l {
+		to = append(to, r.entry(o, e))
 	}
-	return entries
+	return to
 }
 
 func (r *Resolver) entry(o *Object, text string) entry {
@@ -265,8 +267,7 @@ func (r *Resolver) entry(o *Object, text string) entry {
 // from the first to the last and takes the first file of the name that is for its
 // machine, whatever versions that defines. So a directory with another file of the
 // name must stand after the one that was chosen. Where one candidate exists, nothing moves.
-func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, l runpath.List) []entry {
-	entries := r.entries(o, l)
+func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, entries []entry) []entry {
 	if in != nil && r.shadowsLibC(o, in, p, entries) {
 		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{in.LibC, in.dir})
 		p.Warnings = append(p.Warnings, fmt.Sprintf("a directory of the run path holds a C library of its own: %s is put before it, for the program's interpreter works with no other", in.LibC))
@@ -346,7 +347,11 @@ func circle(entries []entry, left []bool, before []map[int]string) string {
 	return strings.Join(parts, ", and ")
 }
 
-func texts(entries []entry) runpath.List {
+// texts returns the list of the entries, which is old where they are old's.
+func texts(entries []entry, old runpath.List) runpath.List {
+	if slices.EqualFunc(entries, old, func(e entry, text string) bool { return e.text == text }) {
+		return old
+	}
 	l := make(runpath.List, len(entries))
 	for i, e := range entries {
 		l[i] = e.text

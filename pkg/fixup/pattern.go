@@ -3,6 +3,7 @@ package fixup
 import (
 	"regexp"
 	"strings"
+	"sync/atomic"
 )
 
 // pattern is a shell pattern as Python's fnmatch reads it: "*", "?", "[seq]" and
@@ -10,7 +11,7 @@ import (
 type pattern struct {
 	text string
 	re   *regexp.Regexp
-	used bool
+	used atomic.Bool
 }
 
 func newPattern(text string) *pattern {

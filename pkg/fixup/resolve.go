@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
@@ -70,6 +72,8 @@ type Settings struct {
 	EnforcePriority Priority
 	// Driver: the driver's libraries come by the driver link, which the maps put in.
 	Driver bool
+	// System and Map are called from several goroutines.
+
 	// System says, for a file whose interpreter stays, where its loader finds a name
 	// without a run path; "" where it does not.
 	System func(o *Object, name string) string
@@ -190,7 +194,9 @@ type Resolver struct {
 	interpreters []Interpreter
 	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
 	ignore       []*pattern
-	named        map[string]bool // names that something needs, for Unused
+
+	mu    sync.Mutex
+	named map[string]bool // names that something needs, for UnusedPatterns
 }
 
 // NewResolver reads the interpreters.
@@ -216,7 +222,30 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 	return r, nil
 }
 
-// Resolve makes the plan for one file of the index.
+// ResolveAll makes the plans for the files of the index, in their order, up to jobs at a time.
+func (r *Resolver) ResolveAll(jobs int) []*Plan {
+	plans := make([]*Plan, len(r.ix.Files))
+	const chunk = 16
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(max(jobs, 1), (len(plans)+chunk-1)/chunk) {
+		workers.Go(func() {
+			for {
+				to := int(next.Add(chunk))
+				for i := to - chunk; i < min(to, len(plans)); i++ {
+					plans[i] = r.Resolve(r.ix.Files[i])
+				}
+				if to >= len(plans) {
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	return plans
+}
+
+// Resolve makes the plan for one file of the index. It serves several goroutines.
 func (r *Resolver) Resolve(o *Object) *Plan {
 	p := &Plan{Object: o, Before: runpath.Parse(o.List), Tag: o.Tag}
 	p.After = p.Before
@@ -341,7 +370,9 @@ func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
 	for _, name := range n.Names {
 		n.Name = name
 		if len(r.ignore) > 0 {
+			r.mu.Lock()
 			r.named[path.Base(name)] = true
+			r.mu.Unlock()
 		}
 		libC, why := r.inLibC(o, in, name)
 		switch {
@@ -542,7 +573,7 @@ func (r *Resolver) excuse(n *Need) {
 		for _, name := range n.Names {
 			if p.match(path.Base(name)) {
 				n.Outcome, n.Pattern = Ignored, p.text
-				p.used = true
+				p.used.Store(true)
 				return
 			}
 		}
@@ -554,7 +585,7 @@ func (r *Resolver) excuse(n *Need) {
 func (r *Resolver) UnusedPatterns() []string {
 	var out []string
 	for _, p := range r.ignore {
-		if p.used {
+		if p.used.Load() {
 			continue
 		}
 		var names []string

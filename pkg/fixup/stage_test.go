@@ -136,10 +136,9 @@ func (s *stage) resolve() *run {
 		s.Fatal(err)
 	}
 	out := &run{s, ix, r, nil, map[string]*Plan{}}
-	for _, o := range ix.Files {
-		p := r.Resolve(o)
-		out.plans = append(out.plans, p)
-		out.by[strings.TrimPrefix(o.Path, s.dir+"/")] = p
+	out.plans = r.ResolveAll(s.src.Jobs)
+	for _, p := range out.plans {
+		out.by[strings.TrimPrefix(p.Object.Path, s.dir+"/")] = p
 	}
 	return out
 }

@@ -104,7 +104,8 @@ func (s *Settings) Apply(l List, maps Map) (List, Notes) {
 	wantCompat := maps&AddCompat != 0 && s.Compat != ""
 	hadDriver := false
 
-	var compats, rest List
+	var compats List
+	rest := make(List, 0, len(l))
 	owned := map[string]bool{} // keys of compat entries seen
 	seen := map[string]bool{}  // keys of the rest seen
 	for _, e := range l {

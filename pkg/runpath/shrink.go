@@ -45,6 +45,7 @@ func Shrink(l List, u Use) (kept List, dropped []string) {
 			uses[best] = true
 		}
 	}
+	kept = make(List, 0, len(l))
 	for i, e := range l {
 		stays := uses[i] || !strings.HasPrefix(e, "/") || strings.Contains(e, "$") || u.Keep != nil && u.Keep(e)
 		again := strings.HasPrefix(e, "/") && slices.ContainsFunc(l[:i], func(f string) bool { return Key(f) == Key(e) })
