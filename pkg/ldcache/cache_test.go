@@ -314,8 +314,8 @@ func TestDamagedCaches(t *testing.T) {
 			t.Errorf("%s: %v, damage %v", name, err, c)
 			continue
 		}
-		if e, _ := c.Resolve("libp.so", x86_64, Processor{Subdirs: []string{"x86-64-v2"}, ISA: 3}); e.Path != test.want {
-			t.Errorf("%s: %q, want %q", name, e.Path, test.want)
+		if e, ok := c.Resolve("libp.so", x86_64, Processor{Subdirs: []string{"x86-64-v2"}, ISA: 3}); e.Path != test.want || ok != (test.want != "") {
+			t.Errorf("%s: %q, %v; want %q", name, e.Path, ok, test.want)
 		}
 	}
 	for _, s := range []string{"", "#!/bin/sh\nexec true\n", "\x7fELF", "ld.so-1.7.0", strings.Repeat("x", 100)} {
@@ -407,7 +407,14 @@ func TestAgainstTheHostsLdconfig(t *testing.T) {
 	if _, err := os.Stat(Path); err != nil {
 		t.Skip(err)
 	}
-	t.Logf("%d entries", len(sameAsPrinted(t, Path).Entries))
+	c := sameAsPrinted(t, Path)
+	t.Logf("%d entries", len(c.Entries))
+	// The search goes by the order in which ldconfig wrote them.
+	for _, e := range c.Entries {
+		if got, ok := c.Resolve(e.Soname, x86_64, Processor{}); e.Fits(x86_64) && e.HWCap == 0 && (!ok || got.Soname != e.Soname) {
+			t.Errorf("%s is not found: %+v", e.Soname, got)
+		}
+	}
 }
 
 // The layouts that this machine's ldconfig writes, over a tree with glibc-hwcaps directories.
