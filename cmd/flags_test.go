@@ -69,7 +69,7 @@ var obeyed = map[string]map[string]flagUse{
 		"minimal": {given: "--minimal"}, "enforce-priority": {given: "--enforce-priority required"}, "hints": {given: "--hints D/hints"},
 		"no-set-interpreter": {given: "--no-set-interpreter --interpreter D/ld.so", without: "--interpreter D/ld.so"},
 		"structured-logs":    {given: "--structured-logs"}, "tool": {given: "--tool autoAddDriverRunpath"}, "expect-driver": {given: "--expect-driver"},
-		"undo": {given: "--undo"}, "no-record": {given: "--no-record"},
+		"undo": {given: "--undo"}, "no-record": {given: "--no-record"}, "keep-links": {given: "--keep-links"},
 		"when":        {given: "--tool autoAddDriverRunpath --when needed", without: "--tool autoAddDriverRunpath"},
 		"driver-link": {given: "--tool autoAddDriverRunpath --driver-link /z", without: "--tool autoAddDriverRunpath"},
 		"compat":      {given: "--tool addCudaCompatRunpath --compat D/x", without: "--tool addCudaCompatRunpath --compat D/cuda/compat"},
@@ -175,6 +175,7 @@ func prebuilt(t *testing.T, text func(path, contents string)) {
 	library(t, "ap/lib/libplain.so", "", "/a")
 	library(t, "ap/lib/libgpu.so", "", d+"/y:$ORIGIN/../more", "stubs/libcuda.so")
 	os.Mkdir("ap/more", 0o755)
+	os.Link("ap/lib/libplain.so", "linked-from-ap")
 	text("keep/main.c", "int main(void) { return 0; }")
 	cc("ap/bin/program", "keep/main.c", "keep/note.c", "ap/lib/libown.so.1", "x/libx.so.1", "fakes/libmissing.so.1")
 	loader := strings.Fields(tool(t, "runpath", "interpreter", "show", "ap/bin/program"))

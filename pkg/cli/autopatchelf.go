@@ -67,6 +67,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&cli.BoolFlag{Name: "expect-driver", DisableDefaultText: true, Usage: "the GPU driver's libraries are found by the driver link, which something else puts in"},
 		&cli.BoolFlag{Name: "undo", DisableDefaultText: true, Usage: "give files below PATH the run paths and interpreters that they had before"},
 		&cli.BoolFlag{Name: "no-record", DisableDefaultText: true, Usage: "keep no record for --undo"},
+		&cli.BoolFlag{Name: "keep-links", DisableDefaultText: true, Usage: "edit files in place to which hard links outside of the PATHs lead, as a package manager's cache"},
 		&cli.BoolFlag{Name: "in-build", Hidden: true, DisableDefaultText: true},
 		&cli.StringSliceFlag{KeepSpace: true, Name: "extra-arg", Hidden: true},
 		&cli.StringFlag{Name: "when", Value: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
@@ -105,6 +106,7 @@ type autoPatchelf struct {
 	inBuild    bool // nixpkgs' command line
 	record     bool
 	structured bool
+	keepLinks  bool
 
 	editor *editor
 	maps   runpath.Map
@@ -112,7 +114,7 @@ type autoPatchelf struct {
 
 func newAutoPatchelf(c *cli.Context, s *session) (*autoPatchelf, error) {
 	// What nixpkgs' program lists as paths may be links, or not there at all.
-	a := &autoPatchelf{session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs")}
+	a := &autoPatchelf{session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links")}
 	a.record = !a.inBuild && !c.Bool("no-record") && !s.DryRun
 	if a.structured && s.JSON {
 		return nil, Misuse("--structured-logs and --json both print to stdout: give one of them")
@@ -342,10 +344,14 @@ func (a *autoPatchelf) run() error {
 		return err
 	}
 	plans := resolver.ResolveAll(a.Jobs)
+	linked := 0
 	var steps []fixup.Step
 	for _, p := range plans {
 		if p.Changes() {
-			steps = append(steps, fixup.Step{Path: p.Object.Path, From: p.Object.State(), To: p.State()})
+			steps = append(steps, fixup.Step{Path: p.Object.Path, From: p.Object.State(), To: p.State(), Copy: a.copies(p), Also: p.Object.Also})
+			if p.Object.LinkedOutside() > 0 && a.copies(p) {
+				linked++
+			}
 		}
 	}
 	failed := map[string]error{}
@@ -360,7 +366,18 @@ func (a *autoPatchelf) run() error {
 			return err
 		}
 	}
+	if linked > 0 {
+		a.Log.Infof("hard links outside of the tree lead to %s, as a package manager's cache has them: what is edited is a copy, and they lead to the file as it was (--keep-links edits the file itself)",
+			count(linked, "edited file", "edited files"))
+	}
 	return a.report(index, resolver, plans, failed, surprises)
+}
+
+// copies reports whether a copy of the file is edited. By hand that is so where hard links
+// outside of the tree lead to it: they are a package manager's cache or store, which other
+// trees are made from, and which may be checked against its hashes.
+func (a *autoPatchelf) copies(p *fixup.Plan) bool {
+	return a.Copy || !a.inBuild && !a.keepLinks && p.Object.LinkedOutside() > 0
 }
 
 // apply writes the record, then the files.
@@ -388,7 +405,7 @@ func (a *autoPatchelf) apply(steps []fixup.Step, failed map[string]error) error 
 	}
 	var done atomic.Int64
 	defer progress(a.session, func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), len(steps)) })()
-	err := fixup.Apply(a.Context, steps, fixup.Carrying{Roots: a.sources.Paths, Jobs: a.Jobs, Copy: a.Copy}, func(r fixup.Result) {
+	err := fixup.Apply(a.Context, steps, fixup.Carrying{Roots: a.sources.Paths, Jobs: a.Jobs}, func(r fixup.Result) {
 		done.Add(1)
 		if r.Err != nil {
 			failed[r.Path] = r.Err
@@ -715,6 +732,9 @@ func undo(s *session) error {
 			return err
 		}
 		steps := record.Undo()
+		for i := range steps {
+			steps[i].Copy = s.Copy
+		}
 		if len(steps) == 0 {
 			s.Log.WithField("path", root).Warnf("there is nothing to undo: no record %s", record.File())
 			continue
@@ -747,7 +767,7 @@ func undo(s *session) error {
 			}
 			continue
 		}
-		if err := fixup.Apply(s.Context, steps, fixup.Carrying{Roots: []string{record.Root()}, Jobs: s.Jobs, Copy: s.Copy}, tell); err != nil {
+		if err := fixup.Apply(s.Context, steps, fixup.Carrying{Roots: []string{record.Root()}, Jobs: s.Jobs}, tell); err != nil {
 			s.Log.Error(err)
 			return ErrFailed
 		}

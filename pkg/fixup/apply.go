@@ -49,6 +49,10 @@ var errMeanwhile = errors.New("was changed by someone else since it was read; it
 type Step struct {
 	Path     string
 	From, To State
+	// Copy edits a copy, which then takes the file's place under Path and Also, paths of
+	// hard links to it: others lead to the old file.
+	Copy bool
+	Also []string
 }
 
 // Result is what came of a step.
@@ -61,7 +65,6 @@ type Result struct {
 type Carrying struct {
 	Roots []string // what was walked to plan them: no symbolic link below is followed
 	Jobs  int      // see [tree.Options]
-	Copy  bool
 }
 
 // Apply carries out the steps, each in one edit, and emits their results in order.
@@ -73,8 +76,13 @@ func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) err
 		paths[i] = steps[i].Path
 		byPath[steps[i].Path] = &steps[i]
 	}
-	return tree.Files(ctx, c.Roots, paths, tree.Options{Jobs: c.Jobs, Copy: c.Copy}, func(f *tree.File) (Result, bool) {
-		return Result{f.Path, guarded(f, byPath[f.Path])}, true
+	return tree.Files(ctx, c.Roots, paths, tree.Options{Jobs: c.Jobs}, func(f *tree.File) (Result, bool) {
+		s := byPath[f.Path]
+		err := guarded(f, s)
+		if err == nil && s.Copy && len(s.Also) > 0 {
+			err = tree.Relink(c.Roots, s.Path, s.Also)
+		}
+		return Result{f.Path, err}, true
 	}, emit)
 }
 
@@ -120,5 +128,9 @@ func (s *Step) apply(f *tree.File) error {
 	if err != nil || edit == nil {
 		return err
 	}
-	return f.Write(func(w tree.Writer) error { return edit.Apply(w) })
+	write := f.Write
+	if s.Copy {
+		write = f.WriteCopy
+	}
+	return write(func(w tree.Writer) error { return edit.Apply(w) })
 }

@@ -108,18 +108,18 @@ func TestRecordGoesBackToTheStart(t *testing.T) {
 		return r
 	}
 	bad := root + "/\xff"
-	add(Step{root + "/a", State{}, state("/1")}, Step{bad, State{}, state("/1")})
-	add(Step{root + "/a", state("/1"), state("/2")}) // ours again
-	add(Step{bad, state("/by-others"), state("/3")}) // changed in between
-	add(Step{root + "/d/b", State{Tag: elf.DT_RPATH, List: "/old"}, state("/1")})
+	add(step(root+"/a", State{}, state("/1")), step(bad, State{}, state("/1")))
+	add(step(root+"/a", state("/1"), state("/2")))   // ours again
+	add(step(bad, state("/by-others"), state("/3"))) // changed in between
+	add(step(root+"/d/b", State{Tag: elf.DT_RPATH, List: "/old"}, state("/1")))
 	r, err := OpenRecord(root)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Step{
-		{root + "/a", state("/2"), State{}},
-		{bad, state("/3"), state("/by-others")},
-		{root + "/d/b", state("/1"), State{Tag: elf.DT_RPATH, List: "/old"}},
+		step(root+"/a", state("/2"), State{}),
+		step(bad, state("/3"), state("/by-others")),
+		step(root+"/d/b", state("/1"), State{Tag: elf.DT_RPATH, List: "/old"}),
 	}
 	if diff := cmp.Diff(want, r.Undo()); diff != "" {
 		t.Error(diff)

@@ -146,6 +146,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 			}
 		}
 	}
+	ix.findLinks()
 	if !s.WithoutTree {
 		for _, l := range links {
 			ix.own[l.name] = append(ix.own[l.name], l)
@@ -170,9 +171,29 @@ func (s *Sources) object(f *tree.File) *Object {
 		o.Err = err
 		return o
 	}
+	o.Links = f.OtherLinks()
 	readObject(o, im, s.Literals)
 	im.Release()
 	return o
+}
+
+// findLinks tells each file which other paths in the tree are the same file.
+func (ix *Index) findLinks() {
+	var first map[string]*Object
+	for _, o := range ix.Files {
+		if o.SameAs == "" {
+			continue
+		}
+		if first == nil {
+			first = make(map[string]*Object, len(ix.Files))
+			for _, o := range ix.Files {
+				first[o.Path] = o
+			}
+		}
+		if f := first[o.SameAs]; f != nil {
+			f.Also = append(f.Also, o.Path)
+		}
+	}
 }
 
 // sortOwn puts the tree's names in an order that does not depend on a directory's:

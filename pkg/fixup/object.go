@@ -15,6 +15,10 @@ type Object struct {
 	Path   string // as the walk has it; of a library outside of the tree, Real
 	Real   string // absolute, free of symbolic links
 	SameAs string // another path of the same file, which was read before; nothing else is set
+	// Links are the other hard links that lead to a file of the tree, Also those of them
+	// that are in the tree: the paths whose SameAs is this one.
+	Links int
+	Also  []string
 
 	Type   elf.Type
 	OSABI  elf.OSABI
@@ -148,6 +152,9 @@ func libCOfInterpreter(interp string) LibC {
 	}
 	return UnknownLibC
 }
+
+// LinkedOutside returns how many hard links outside of the tree lead to the file.
+func (o *Object) LinkedOutside() int { return max(o.Links-len(o.Also), 0) }
 
 // malformed reports whether the file begins like an ELF file and contradicts itself.
 func (o *Object) malformed() bool {

@@ -1,8 +1,12 @@
 package fixup
 
 import (
+	"bytes"
 	"debug/elf"
 	"os"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -279,16 +283,16 @@ func TestRule6WhatIsRightIsNotWritten(t *testing.T) {
 func TestRule6AFileThatOthersChangedStays(t *testing.T) {
 	s := newStage(t)
 	s.put("out/main", prog().with(elf.DT_RUNPATH, "/theirs").Object)
-	path := s.dir + "/out/main"
+	main := s.dir + "/out/main"
 	now := State{elf.DT_RUNPATH, "/theirs", "/lib64/ld-linux-x86-64.so.2"}
 	for _, c := range []struct {
 		step Step
 		err  error
 		then string
 	}{
-		{Step{path, State{Tag: elf.DT_RUNPATH, List: "/mine"}, State{elf.DT_RUNPATH, "/new", now.Interpreter}}, errMeanwhile, "/theirs"},
-		{Step{path, State{Tag: elf.DT_RUNPATH, List: "/mine"}, now}, nil, "/theirs"}, // an earlier run came this far
-		{Step{path, now, State{elf.DT_RUNPATH, "/new", now.Interpreter}}, nil, "/new"},
+		{step(main, State{Tag: elf.DT_RUNPATH, List: "/mine"}, State{elf.DT_RUNPATH, "/new", now.Interpreter}), errMeanwhile, "/theirs"},
+		{step(main, State{Tag: elf.DT_RUNPATH, List: "/mine"}, now), nil, "/theirs"}, // an earlier run came this far
+		{step(main, now, State{elf.DT_RUNPATH, "/new", now.Interpreter}), nil, "/new"},
 	} {
 		err := Apply(t.Context(), []Step{c.step}, Carrying{Roots: []string{s.dir}}, func(r Result) {
 			if r.Err != c.err {
@@ -301,6 +305,69 @@ func TestRule6AFileThatOthersChangedStays(t *testing.T) {
 		if p := s.resolve().plan("out/main"); p.Object.List != c.then {
 			t.Errorf("%+v: then %s", c.step, p.Object.List)
 		}
+	}
+}
+
+// Files that a package manager has linked from its cache: a copy takes the place of all
+// names in the tree, and the cache stays.
+func TestRule6HardLinks(t *testing.T) {
+	s := newStage(t)
+	link := func(old, new string) {
+		t.Helper()
+		s.mkdir(path.Dir(new))
+		if err := os.Link(s.dir+"/"+old, s.dir+"/"+new); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.put("cache/main", prog("libc.so.6").Object)
+	link("cache/main", "out/a/main")
+	link("cache/main", "out/b/main")
+	s.put("out/c/own", prog("libc.so.6").Object)
+	link("out/c/own", "out/d/own")
+	before, err := os.ReadFile(s.dir + "/cache/main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.resolve()
+	if o := r.plan("out/a/main").Object; o.Links != 2 || o.LinkedOutside() != 1 || !slices.Equal(o.Also, []string{s.path("~/out/b/main")}) {
+		t.Errorf("%d links, %d of them outside, and %q", o.Links, o.LinkedOutside(), o.Also)
+	}
+	if o := r.plan("out/c/own").Object; o.LinkedOutside() != 0 {
+		t.Errorf("%d links outside", o.LinkedOutside())
+	}
+	var steps []Step
+	for _, p := range r.plans {
+		if p.Changes() {
+			step := step(p.Object.Path, p.Object.State(), p.State())
+			step.Copy, step.Also = p.Object.LinkedOutside() > 0, p.Object.Also
+			steps = append(steps, step)
+		}
+	}
+	if len(steps) != 2 {
+		t.Fatalf("%d steps", len(steps))
+	}
+	err = Apply(t.Context(), steps, Carrying{Roots: s.src.Paths, Jobs: 2}, func(r Result) {
+		if r.Err != nil {
+			t.Errorf("%s: %v", r.Path, r.Err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.ReadFile(s.dir + "/cache/main"); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the cache was changed (%v)", err)
+	}
+	r = s.resolve()
+	for first, second := range map[string]string{"out/a/main": "out/b/main", "out/c/own": "out/d/own"} {
+		if p := r.plan(first); p.Changes() || p.Object.Interp != s.path("~/glibc/lib/ld-linux-x86-64.so.2") || p.Object.LinkedOutside() != 0 {
+			t.Errorf("%s: %+v", first, p.Object)
+		}
+		if o := r.plan(second).Object; o.SameAs != s.path("~/"+first) {
+			t.Errorf("%s is no link to %s any more", second, first)
+		}
+	}
+	if files, _ := filepath.Glob(s.dir + "/out/*/.*"); len(files) > 0 {
+		t.Errorf("left: %q", files)
 	}
 }
 

@@ -149,7 +149,7 @@ func (r *run) apply() []Surprise {
 	var steps []Step
 	for _, p := range r.plans {
 		if p.Changes() {
-			steps = append(steps, Step{p.Object.Path, p.Object.State(), p.State()})
+			steps = append(steps, step(p.Object.Path, p.Object.State(), p.State()))
 		}
 	}
 	err := Apply(context.Background(), steps, Carrying{Roots: []string{r.stage.dir}, Jobs: 2}, func(res Result) {
@@ -235,3 +235,5 @@ func (r *run) skipped(file, why string, warn bool) {
 func dlopenNote(priority string, sonames ...string) string {
 	return fmt.Sprintf(`[{"soname":["%s"],"feature":"x","priority":%q}]`, strings.Join(sonames, `","`), priority)
 }
+
+func step(path string, from, to State) Step { return Step{Path: path, From: from, To: to} }
