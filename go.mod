@@ -2,6 +2,10 @@ module cuda-runpath
 
 go 1.25.0
 
+// Nobody watches whether the number of processors changes: a tool runs for milliseconds, and
+// the goroutine that would watch is woken, on a thread of its own, in every start.
+godebug updatemaxprocs=0
+
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/rogpeppe/go-internal v1.16.0

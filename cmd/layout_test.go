@@ -10,6 +10,7 @@ import (
 // layers are the packages of pkg/, the lowest first: each imports only from layers before its own. What is not
 // listed stands just below cli. See .github/ARCHITECTURE.md.
 var layers = [][]string{
+	{"lazy"},
 	{"elfimage", "runpath", "store", "sysroot", "remedy", "tree"},
 	{"elfedit", "ldcache", "driver"},
 	{"loader", "patchelf"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/pkg/tree"
@@ -137,9 +138,9 @@ func size(n int64) string {
 
 // buildTools are outputs that a program needs while it is built only; the runtime
 // libraries are in outputs of their own (gcc-13.3.0-lib, cuda_cudart-12.4-lib).
-var buildTools = sync.OnceValue(func() *regexp.Regexp {
+var buildTools = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
 	return regexp.MustCompile(`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$|-stubs$|-dev$`)
-})
+}}
 
 // refersElsewhere reports whether a file has a store path's hash outside its run path.
 func (a *Auditor) refersElsewhere(file, hash, list string) bool {

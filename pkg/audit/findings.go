@@ -221,7 +221,7 @@ func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 		return
 	}
 	hash, name := store.Split(object)
-	if !buildTools().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") {
+	if !buildTools.Get().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") {
 		return
 	}
 	if s.refersElsewhere(s.file.Path, hash, s.file.List) {

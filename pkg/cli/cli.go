@@ -281,6 +281,28 @@ func flagsFirst(flags []cli.Flag, commands []*cli.Command, args []string) []stri
 	return append(append(ordered, "--"), rest...)
 }
 
+// tune adapts Go's run time to a walk. Both settings stop and start all of the process's
+// threads, which for one file would take as long as the edit.
+func tune(jobs int) {
+	if jobs < runtime.GOMAXPROCS(0) {
+		runtime.GOMAXPROCS(jobs)
+	}
+	// A run allocates little and ends soon: collecting garbage from 4 MB on, as is
+	// the default, would take longer than the work on a thousand files.
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(300)
+	}
+}
+
+// oneFile reports whether the arguments are one, and that not a directory.
+func oneFile(paths []string) bool {
+	if len(paths) != 1 {
+		return false
+	}
+	var st unix.Stat_t
+	return unix.Stat(paths[0], &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR
+}
+
 // session is one run of a tool: its common flags, its paths, its log.
 type session struct {
 	Context context.Context
@@ -338,13 +360,9 @@ func start(c *cli.Context, paths []string) (*session, error) {
 	}
 	if s.Jobs < 1 {
 		s.Jobs = runtime.GOMAXPROCS(0)
-	} else if s.Jobs < runtime.GOMAXPROCS(0) {
-		runtime.GOMAXPROCS(s.Jobs)
 	}
-	// A run allocates little and ends soon: collecting garbage from 4 MB on, as is
-	// the default, would take longer than the work on a thousand files.
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(300)
+	if !oneFile(paths) {
+		tune(s.Jobs)
 	}
 	s.Log = newLog(c.App.ErrWriter, s.Verbose, s.Quiet)
 	return s, nil

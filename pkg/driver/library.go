@@ -3,7 +3,8 @@ package driver
 import (
 	"path"
 	"strings"
-	"sync"
+
+	"cuda-runpath/pkg/lazy"
 )
 
 // Class says what a driver-provided library is for.
@@ -148,7 +149,7 @@ func (l Library) Match(name string) bool { return matches(l.Name, base(name)) }
 
 // Lookup returns the driver-provided library that a name stands for.
 func Lookup(name string) (Library, bool) {
-	t := names()
+	t := names.Get()
 	if len(name) < 4 || !t.fourth[name[3]] { // most names, without a look at the rest
 		return Library{}, false
 	}
@@ -167,13 +168,16 @@ func Lookup(name string) (Library, bool) {
 	return Library{}, false
 }
 
-// names finds rows of the table of the driver's libraries.
-var names = sync.OnceValue(func() (t struct {
+// index is where rows of a table are: by their name, and those whose name is a pattern.
+type index struct {
 	exact    map[string]int
 	patterns []int
 	fourth   [256]bool // the bytes that follow "lib" in the table's names
-}) {
-	t.exact = make(map[string]int, len(libraries))
+}
+
+// names finds rows of the table of the driver's libraries.
+var names = lazy.Value[*index]{Make: func() *index {
+	t := &index{exact: make(map[string]int, len(libraries))}
 	for i, l := range libraries {
 		if l.Name[3] == '*' {
 			for b := range t.fourth {
@@ -188,7 +192,7 @@ var names = sync.OnceValue(func() (t struct {
 		}
 	}
 	return t
-})
+}}
 
 // Provides reports whether a name is a driver-provided library's.
 func Provides(name string) bool {

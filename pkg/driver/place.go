@@ -11,7 +11,8 @@ import (
 
 // The driver links: where NixOS links the user-space libraries of the host's driver.
 const (
-	Link   = "/run/opengl-driver/lib"
+	Prefix = "/run/opengl-driver"
+	Link   = Prefix + "/lib"
 	Link32 = "/run/opengl-driver-32/lib" // for 32-bit x86 programs on x86-64
 )
 

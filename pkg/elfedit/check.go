@@ -564,9 +564,11 @@ func (k *checker) segments() error {
 	return nil
 }
 
-// pointers are the dynamic entries that say where something is: moved compares
-// what they point to.
-var pointers = append(slices.Clone(dynamicPointers), elf.DT_STRTAB, elf.DT_STRSZ)
+// isPointer reports whether a dynamic entry says where something is: moved compares
+// what it points to.
+func isPointer(t elf.DynTag) bool {
+	return t == elf.DT_STRTAB || t == elf.DT_STRSZ || slices.Contains(dynamicPointers, t)
+}
 
 // dynamic checks the entries that the change is not about.
 func (k *checker) dynamic() error {
@@ -607,7 +609,7 @@ func (k *checker) dynamic() error {
 		}
 		now := is[0]
 		is = is[1:]
-		if now.Val == d.Val || slices.Contains(pointers, d.Tag) {
+		if now.Val == d.Val || isPointer(d.Tag) {
 			continue
 		}
 		if k.before.isRelative(d.Tag) && k.address(k.before, d) == k.address(k.after, now) {

@@ -3,7 +3,6 @@ package elfimage
 import (
 	"bytes"
 	"debug/elf"
-	"sync"
 	"unsafe"
 )
 
@@ -37,14 +36,25 @@ type Symbols struct {
 	Versioned  bool        // there is a DT_VERSYM
 }
 
-// bindRelocations are the types of relocations that the loader treats as a copy and as a
+// bindRelocations returns the types of relocations that the loader treats as a copy and as a
 // jump slot, for each machine (the psABIs).
-var bindRelocations = sync.OnceValue(func() map[elf.Machine]struct{ copy, slot uint64 } {
-	return map[elf.Machine]struct{ copy, slot uint64 }{
-		elf.EM_X86_64: {5, 7}, elf.EM_386: {5, 7}, elf.EM_AARCH64: {1024, 1026}, elf.EM_ARM: {20, 22},
-		elf.EM_PPC: {19, 21}, elf.EM_PPC64: {19, 21}, elf.EM_RISCV: {4, 5}, elf.EM_S390: {9, 11}, elf.EM_LOONGARCH: {4, 5},
+func bindRelocations(m elf.Machine) (copyType, slotType uint64, known bool) {
+	switch m {
+	case elf.EM_X86_64, elf.EM_386:
+		return 5, 7, true
+	case elf.EM_AARCH64:
+		return 1024, 1026, true
+	case elf.EM_ARM:
+		return 20, 22, true
+	case elf.EM_PPC, elf.EM_PPC64:
+		return 19, 21, true
+	case elf.EM_RISCV, elf.EM_LOONGARCH:
+		return 4, 5, true
+	case elf.EM_S390:
+		return 9, 11, true
 	}
-})
+	return 0, 0, false
+}
 
 // Bounds of what DynamicSymbols holds in memory: symbols, bytes of their names, and bytes
 // of relocations that it reads. The largest libraries that are shipped, TensorFlow's and
@@ -59,7 +69,7 @@ const (
 // knows the machines of glibc but MIPS, whose loader binds by the GOT without relocations;
 // known is false for others, and where the number of symbols cannot be determined.
 func (im *Image) DynamicSymbols() (out Symbols, known bool, err error) {
-	kinds, ok := bindRelocations()[im.Machine]
+	copyType, slotType, ok := bindRelocations(im.Machine)
 	off, n, counted := im.DynSymbols()
 	if !ok || !counted {
 		return out, false, nil
@@ -111,7 +121,7 @@ func (im *Image) DynamicSymbols() (out Symbols, known bool, err error) {
 		err = im.symbolVersions(&out)
 	}
 	if err == nil {
-		err = im.references(&out, kinds.copy, kinds.slot)
+		err = im.references(&out, copyType, slotType)
 	}
 	return out, true, err
 }

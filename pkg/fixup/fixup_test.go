@@ -52,8 +52,8 @@ func TestPatternsAreFnmatchs(t *testing.T) {
 
 func TestHintsForWhatPrebuiltSoftwareAsksFor(t *testing.T) {
 	t.Parallel()
-	if len(hints()) < 120 {
-		t.Errorf("%d hints", len(hints()))
+	if len(hints.Get()) < 120 {
+		t.Errorf("%d hints", len(hints.Get()))
 	}
 	var h Hints
 	for soname, want := range map[string]string{

@@ -421,7 +421,7 @@ func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda 
 	switch {
 	case newerVersion(major(built), major(cuda)):
 		least := ""
-		if v := leastDriver[major(built)]; v != "" {
+		if v := leastDriver(major(built)); v != "" {
 			least = " (it needs " + v + " or newer)"
 		}
 		d.add("CUDA runtime", Bad, from, compat, "built for CUDA %s, the driver supports %s: a compat package is needed%s", short, cuda, least)
@@ -531,11 +531,19 @@ func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Loa
 	if c.Verdict == driver.Harms {
 		hidden = "; hostDriver run starts the program without it"
 	}
-	d.addRemedy(subject, verdict, how+"; "+c.Source, fix, "%s %s: %s%s", found.Path, helpWords[c.Verdict], c.Reason, hidden)
+	d.addRemedy(subject, verdict, how+"; "+c.Source, fix, "%s %s: %s%s", found.Path, helpWords(c.Verdict), c.Reason, hidden)
 }
 
-var helpWords = map[driver.Help]string{
-	driver.Helps: "helps", driver.NotNeeded: "is not needed", driver.Harms: "harms", driver.Unknown: "is used, and whether it helps is not known",
+func helpWords(h driver.Help) string {
+	switch h {
+	case driver.Helps:
+		return "helps"
+	case driver.NotNeeded:
+		return "is not needed"
+	case driver.Harms:
+		return "harms"
+	}
+	return "is used, and whether it helps is not known"
 }
 
 // doctorGLIBC compares what the driver's libraries need of glibc with what the

@@ -83,7 +83,7 @@ func (m Machine) link(prefix string) string {
 }
 
 // DefaultPrefix is where programs built with Nix look for the driver.
-var DefaultPrefix = path.Dir(driver.Link)
+const DefaultPrefix = driver.Prefix
 
 // A place is a directory where a driver may be, and why it is looked at.
 type place struct {

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -22,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -377,7 +377,7 @@ func forwarded() []os.Signal {
 // it tells of two only; shells that ignore SIGINT for a background job ignore
 // SIGQUIT with it (POSIX, "Asynchronous Lists"). [Enter] asks first, before this process
 // catches any: of a signal that it catches, Go no longer tells.
-var ignored = sync.OnceValue(func() (signals []os.Signal) {
+var ignored = lazy.Value[[]os.Signal]{Make: func() (signals []os.Signal) {
 	if signal.Ignored(unix.SIGHUP) {
 		signals = append(signals, unix.SIGHUP)
 	}
@@ -395,13 +395,13 @@ var ignored = sync.OnceValue(func() (signals []os.Signal) {
 		}
 	}
 	return signals
-})
+}}
 
-func isIgnored(s os.Signal) bool { return slices.Contains(ignored(), s) }
+func isIgnored(s os.Signal) bool { return slices.Contains(ignored.Get(), s) }
 
 // keepIgnoring lets the program ignore them too.
 func keepIgnoring() {
-	if signals := ignored(); len(signals) > 0 {
+	if signals := ignored.Get(); len(signals) > 0 {
 		signal.Ignore(signals...)
 	}
 }
@@ -452,7 +452,7 @@ func startErrno(text string) error {
 // a namespace; then it never returns. It must be the first thing that main calls:
 // it also notes which signals this process was started to ignore.
 func Enter() {
-	ignored()
+	ignored.Get()
 	if len(os.Args) < 1 || os.Args[0] != enterName {
 		return
 	}

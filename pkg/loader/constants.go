@@ -10,9 +10,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 
+	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/store"
 )
 
@@ -68,8 +68,8 @@ func (in *Interpreter) Describe() string {
 const maxLoader = 8 << 20
 
 var (
-	versionText  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`release version (\d+)\.(\d+)`) })
-	muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) })
+	versionText  = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp { return regexp.MustCompile(`release version (\d+)\.(\d+)`) }}
+	muslPathText = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) }}
 )
 
 type interpreterKey struct {
@@ -112,7 +112,7 @@ func (l *Loader) readInterpreter(p string, a abi) *Interpreter {
 		in.muslConstants(data, a)
 		return in
 	}
-	if m := versionText().FindSubmatch(data); m != nil {
+	if m := versionText.Get().FindSubmatch(data); m != nil {
 		in.Version.Major, _ = strconv.Atoi(string(m[1]))
 		in.Version.Minor, _ = strconv.Atoi(string(m[2]))
 	}
@@ -229,7 +229,7 @@ func debianTriplet(a abi) string {
 // where PREFIX is two directories above the loader (ldso/dynlink.c, load_library).
 func (in *Interpreter) muslConstants(data []byte, a abi) {
 	list := "/lib:/usr/local/lib:/usr/lib"
-	if m := muslPathText().FindSubmatch(data); m != nil {
+	if m := muslPathText.Get().FindSubmatch(data); m != nil {
 		list = string(m[1])
 	}
 	in.Dirs = strings.Split(list, ":")

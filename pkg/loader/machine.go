@@ -8,9 +8,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
+	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/ldcache"
 )
 
@@ -172,7 +172,7 @@ func Levels(m elf.Machine) []string {
 // this machine's where it can run them, "baseline" the least that there is.
 func cpuFor(name string, m elf.Machine) CPU {
 	if name == "" || name == "native" {
-		if cpu := nativeCPU(); cpu.machine == m {
+		if cpu := nativeCPU.Get(); cpu.machine == m {
 			return cpu.CPU
 		} else if cpu.machine == elf.EM_X86_64 && m == elf.EM_386 {
 			return CPU{Name: "native", Platform: "i686", legacy: []string{"sse2", "i686"}, isa: cpu.isa}
@@ -209,7 +209,7 @@ type native struct {
 
 // nativeCPU looks at this machine's processor as sysdeps/x86/cpu-features.c and
 // get-isa-level.h do. Machines other than x86-64 count as baseline.
-var nativeCPU = sync.OnceValue(func() native {
+var nativeCPU = lazy.Value[native]{Make: func() native {
 	switch runtime.GOARCH {
 	case "arm64":
 		return native{CPU{Name: "native", Platform: "aarch64", legacy: []string{"aarch64"}}, elf.EM_AARCH64}
@@ -261,7 +261,7 @@ var nativeCPU = sync.OnceValue(func() native {
 	}
 	cpu.legacy = append(cpu.legacy, cpu.Platform)
 	return native{cpu, elf.EM_X86_64}
-})
+}}
 
 // subdirs returns the subdirectories, each with a slash at its end, that the
 // loader searches in each directory, the directory itself ("") last
@@ -291,8 +291,25 @@ func (c CPU) subdirs(v Version) []string {
 
 // The bits of hardware and platforms in entries of ld.so.cache before glibc 2.37
 // (sysdeps/x86/dl-hwcap.h, _DL_FIRST_PLATFORM).
-var x86HWCaps = map[string]uint64{"sse2": 1 << 0, "x86_64": 1 << 1, "avx512_1": 1 << 2,
-	"i586": 1 << 48, "i686": 1 << 49, "haswell": 1 << 50, "xeon_phi": 1 << 51}
+func x86HWCap(name string) uint64 {
+	switch name {
+	case "sse2":
+		return 1 << 0
+	case "x86_64":
+		return 1 << 1
+	case "avx512_1":
+		return 1 << 2
+	case "i586":
+		return 1 << 48
+	case "i686":
+		return 1 << 49
+	case "haswell":
+		return 1 << 50
+	case "xeon_phi":
+		return 1 << 51
+	}
+	return 0
+}
 
 // processor says which entries of ld.so.cache the loader of a version and machine uses.
 func (c CPU) processor(v Version, m elf.Machine) ldcache.Processor {
@@ -308,9 +325,9 @@ func (c CPU) processor(v Version, m elf.Machine) ldcache.Processor {
 		p.Platforms = 3 << 48
 	}
 	for _, name := range c.legacy[:len(c.legacy)-1] {
-		p.HWCaps |= x86HWCaps[name]
+		p.HWCaps |= x86HWCap(name)
 	}
-	if p.Platform = x86HWCaps[c.Platform] & p.Platforms; p.Platform == 0 {
+	if p.Platform = x86HWCap(c.Platform) & p.Platforms; p.Platform == 0 {
 		p.Platform = 1 // of no entry
 	}
 	return p

@@ -30,32 +30,30 @@ const (
 	ofProcess      // the environment's, or the loader's own
 )
 
-// rules has a line for each rule that does more than to have a name.
-var rules = map[Rule]struct {
-	list  list
-	words string // instead of the name
-}{
-	ByPath:     {words: "by its path, no search"},
-	ByRPath:    {list: ofObject},
-	ByEnv:      {list: ofProcess},
-	ByRunPath:  {list: ofObject},
-	ByDefault:  {list: ofProcess},
-	ByPathFile: {list: ofProcess},
+// list returns which list of directories the rule searches.
+func (r Rule) list() list {
+	switch r {
+	case ByRPath, ByRunPath:
+		return ofObject
+	case ByEnv, ByDefault, ByPathFile:
+		return ofProcess
+	}
+	return noList
 }
 
 // HasEntry reports whether the rule searches a list of directories, one of whose entries
 // [Object.Entry] and [Try.Entry] then are.
-func (r Rule) HasEntry() bool { return rules[r].list != noList }
+func (r Rule) HasEntry() bool { return r.list() != noList }
 
 // InRunPath reports whether that list is the run path of an object, which is
 // [Object.List] or [Try.List].
-func (r Rule) InRunPath() bool { return rules[r].list == ofObject }
+func (r Rule) InRunPath() bool { return r.list() == ofObject }
 
 // Of says the rule in words; of whose run path, unless it is that of asker.
 func (r Rule) Of(owner, asker *Object) string {
-	words := rules[r].words
-	if words == "" {
-		words = string(r)
+	words := string(r)
+	if r == ByPath {
+		words = "by its path, no search"
 	}
 	if r.InRunPath() && owner != nil && owner != asker {
 		words += " of " + owner.Path

@@ -3,6 +3,8 @@ package runpath
 import (
 	"slices"
 	"strings"
+
+	"cuda-runpath/pkg/lazy"
 )
 
 // List is a run path: directories in the order in which the loader searches them,
@@ -42,7 +44,9 @@ func (l List) Empties() int {
 	return n
 }
 
-var braces = strings.NewReplacer("${ORIGIN}", "$ORIGIN", "${LIB}", "$LIB", "${PLATFORM}", "$PLATFORM")
+var braces = lazy.Value[*strings.Replacer]{Make: func() *strings.Replacer {
+	return strings.NewReplacer("${ORIGIN}", "$ORIGIN", "${LIB}", "$LIB", "${PLATFORM}", "$PLATFORM")
+}}
 
 // Key returns one spelling for all spellings of a directory that differ only in
 // repeated or trailing slashes, "." components, or the braces of a dynamic string
@@ -50,7 +54,7 @@ var braces = strings.NewReplacer("${ORIGIN}", "$ORIGIN", "${LIB}", "$LIB", "${PL
 // The key of an empty entry is "".
 func Key(entry string) string {
 	if strings.Contains(entry, "${") {
-		entry = braces.Replace(entry)
+		entry = braces.Get().Replace(entry)
 	}
 	if !strings.HasSuffix(entry, "/") && !strings.HasSuffix(entry, "/.") && !strings.HasPrefix(entry, "./") &&
 		!strings.Contains(entry, "//") && !strings.Contains(entry, "/./") {

@@ -5,9 +5,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/lazy"
 )
 
 // Kind says how a script comes to open the driver.
@@ -62,9 +62,9 @@ func Worth(text []byte) bool {
 	return slices.ContainsFunc(hints, func(h []byte) bool { return bytes.Contains(text, h) })
 }
 
-var sourceCall = sync.OnceValue(func() *regexp.Regexp {
+var sourceCall = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(?:dlopen|dlmopen)\s*\(\s*(?:LM_ID_NEWLM\s*,\s*)?\\?"(lib[A-Za-z0-9_+-]+\.so[.0-9]*)\\?"`)
-})
+}}
 
 // maxReach bounds, in tokens or bytes, how far things that belong together stand
 // apart: generated scripts have lines of megabytes.
@@ -79,7 +79,7 @@ func Find(text string, lang Language) []Place {
 	f.loaders = slices.Clone(loading)
 	f.aliases()
 	if lang == C {
-		for _, m := range sourceCall().FindAllStringSubmatchIndex(text, -1) {
+		for _, m := range sourceCall.Get().FindAllStringSubmatchIndex(text, -1) {
 			f.source(m, 0, len(text), Call)
 		}
 		return f.places
@@ -163,7 +163,7 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 	name := t.text
 	switch {
 	case strings.Contains(t.text, "dlopen"):
-		for _, m := range sourceCall().FindAllStringSubmatchIndex(t.text, -1) {
+		for _, m := range sourceCall.Get().FindAllStringSubmatchIndex(t.text, -1) {
 			f.source(m, t.start, t.end, Source)
 		}
 		return

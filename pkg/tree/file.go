@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/lazy"
 )
 
 // File is a regular file of a walk. It is open only while it is visited.
@@ -143,17 +145,17 @@ func (f *File) NextData(off int64) int64 {
 // times are taken from.
 const tick = 50 * time.Millisecond
 
-var seed = maphash.MakeSeed()
+var seed = lazy.Value[maphash.Seed]{Make: maphash.MakeSeed}
 
 func (f *File) remember(b []byte, off int64) {
-	f.reads = append(f.reads, reading{off, len(b), maphash.Bytes(seed, b)})
+	f.reads = append(f.reads, reading{off, len(b), maphash.Bytes(seed.Get(), b)})
 }
 
 // asRead reports whether what was read of a racy file is still there.
 func (f *File) asRead() bool {
 	for _, r := range f.reads {
 		b := make([]byte, r.n)
-		if n, err := f.pread(b, r.off); err != nil || n != r.n || maphash.Bytes(seed, b) != r.sum {
+		if n, err := f.pread(b, r.off); err != nil || n != r.n || maphash.Bytes(seed.Get(), b) != r.sum {
 			return false
 		}
 	}
