@@ -157,8 +157,11 @@ func newAutoPatchelf(c *cli.Context, s *session) (*autoPatchelf, error) {
 	if err := a.tools(c); err != nil {
 		return nil, err
 	}
-	if a.settings.Dlopen || a.editor.WhenNeeds {
+	if a.settings.Dlopen {
 		a.sources.Literals = driver.NeedsDriver
+	}
+	if a.editor.WhenNeeds {
+		a.sources.NeedsDriver = normal.NeedsDriver
 	}
 	if err := a.interpreters(c.StringSlice("interpreter")); err != nil {
 		return nil, err
@@ -249,7 +252,7 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 	forms := normal.New(a.editor.Settings)
 	a.settings.Map = func(o *fixup.Object, l runpath.List) runpath.List {
 		maps := a.maps
-		if a.editor.WhenNeeds && !needsDriverByName(o) {
+		if a.editor.WhenNeeds && !o.NeedsDriver {
 			maps &^= runpath.AddDriverLink
 		}
 		after, _ := forms.Apply(normal.File{Path: o.Real, Class: o.ABI.Class, Machine: o.ABI.Machine, Needed: o.Needed}, l, maps)
@@ -267,15 +270,6 @@ func ownMachines() []elf.Machine {
 		return []elf.Machine{elf.EM_AARCH64, elf.EM_ARM}
 	}
 	return nil
-}
-
-// needsDriverByName is normal.NeedsDriver for a file whose names have been read.
-func needsDriverByName(o *fixup.Object) bool {
-	names := slices.Concat(o.Needed, o.Literals)
-	for _, note := range o.Notes {
-		names = append(names, note.Sonames...)
-	}
-	return slices.ContainsFunc(names, driver.NeedsDriver)
 }
 
 // interpreters takes those of the command line, else with --paths those of

@@ -29,7 +29,9 @@ type Sources struct {
 	Stubs driver.StubDirs
 	// Literals asks for those names in read-only data of the tree's files that it agrees to.
 	Literals func(name string) bool
-	Jobs     int
+	// NeedsDriver answers Object.NeedsDriver for the tree's files; nil where nothing depends on that.
+	NeedsDriver func(*elfimage.Image) (bool, error)
+	Jobs        int
 	// Progress is told, from one goroutine, of each ELF file of the tree that was read.
 	Progress func(files int)
 }
@@ -173,6 +175,9 @@ func (s *Sources) object(f *tree.File) *Object {
 	}
 	o.Links = f.OtherLinks()
 	readObject(o, im, s.Literals)
+	if o.Err == nil && o.SkipReason == "" && s.NeedsDriver != nil {
+		o.NeedsDriver, o.Err = s.NeedsDriver(im)
+	}
 	im.Release()
 	return o
 }

@@ -42,6 +42,8 @@ type Object struct {
 	Versioned bool
 	Notes     []elfimage.DlopenNote
 	Literals  []string // names of libraries in read-only data, where they were asked for
+	// NeedsDriver reports whether the file needs the GPU driver, where Sources asked.
+	NeedsDriver bool
 
 	// SkipReason says why no run path belongs in the file, Err what is wrong with it.
 	SkipReason elfimage.Reason
