@@ -55,7 +55,8 @@ func (im *Image) NoteDescriptors(owner string, typ uint32) ([][]byte, error) {
 	return all, nil
 }
 
-// eachNote calls a function with the descriptor of each note of an owner and type.
+// eachNote calls a function with the descriptor of each note of an owner and type, which
+// is not for keeping.
 func (im *Image) eachNote(owner string, typ uint32, use func(desc []byte)) error {
 	return im.eachNoteAligned(0, owner, typ, use)
 }
@@ -77,19 +78,12 @@ func (im *Image) eachNoteAligned(align uint64, owner string, typ uint32, use fun
 		}
 	}
 	for _, s := range spans {
-		if s.size > maxNotes || s.size > im.size || s.off > im.size-s.size {
-			continue
-		}
-		b := make([]byte, s.size)
-		if err := ReadFull(im.r, b, s.off); err != nil {
+		b, padding, err := im.readNotes(s.off, s.size, s.align)
+		if err != nil {
 			return err
 		}
-		padding := align
-		if padding == 0 {
-			padding = 4
-			if s.align == 8 {
-				padding = 8
-			}
+		if align != 0 {
+			padding = align
 		}
 		for desc := range im.notes(b, padding, owner, typ) {
 			use(desc)
