@@ -439,6 +439,32 @@ func TestOldRunPathIsScrubbedBeforeTheHeaders(t *testing.T) {
 	}
 }
 
+// BOLT leaves both: program headers at the end, and several notes, which are told apart by their order.
+func TestNotesKeepTheirOrderBehindTheFile(t *testing.T) {
+	b := plain().with(func(l *shape) { l.runpath = lists[0] }).build(t)
+	im := parse(t, b)
+	note := *im.Prog(elf.PT_NOTE)
+	second := elfimage.Prog{Type: elf.PT_NOTE, Flags: note.Flags, Off: im.DynOff, Vaddr: im.Prog(elf.PT_DYNAMIC).Vaddr, Filesz: 16, Memsz: 16, Align: note.Align}
+	second.Paddr = second.Vaddr
+	phoff, w := alignUp(uint64(len(b)), 8), im.WordSize()
+	b = append(b, make([]byte, phoff+1024-uint64(len(b)))...) // with room for more
+	for i, p := range append(slices.Clone(im.Progs), second) {
+		im.EncodeProg(b[phoff+uint64(i)*im.PhdrSize():], p)
+	}
+	im.PutWord(b[24+w:], phoff)
+	im.Order.PutUint16(b[24+3*w+8:], uint16(len(im.Progs)+1))
+	b = edit(t, b, setPath(elf.DT_RUNPATH, lists[1]))
+	var sizes []uint64
+	for _, p := range parse(t, b).Progs {
+		if p.Type == elf.PT_NOTE {
+			sizes = append(sizes, p.Filesz)
+		}
+	}
+	if want := []uint64{note.Filesz, second.Filesz}; !slices.Equal(sizes, want) {
+		t.Errorf("notes of %d bytes, before of %d", sizes, want)
+	}
+}
+
 // patchelf 162: symbols can share their names' bytes with the tail of the run path.
 func TestSharedTailSurvives(t *testing.T) {
 	l := shapes["shared tail"]

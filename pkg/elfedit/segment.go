@@ -499,10 +499,11 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 }
 
 // lendable returns a program header that the loader can do without for the moment
-// between two writes, or -1.
+// between two writes, or -1. It is the last of its type: at the end of the table it
+// keeps its place among them.
 func lendable(progs []elfimage.Prog) int {
 	for _, t := range []elf.ProgType{elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
-		for i := range progs {
+		for i := len(progs) - 1; i >= 0; i-- {
 			if progs[i].Type == t {
 				return i
 			}
