@@ -86,6 +86,7 @@ func Find(text string, lang Language) []Place {
 	}
 	f.scan()
 	f.follow()
+	f.forOthers()
 	slices.SortFunc(f.places, func(a, b Place) int { return a.Start - b.Start })
 	return f.places
 }
@@ -196,8 +197,8 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 	}
 	p := Place{Kind: Named, Library: name, Start: t.start, End: t.end}
 	switch {
-	case f.beside(i):
-		// It is compared, a key, or put together with something.
+	case f.beside(i), f.inDirectory(i, stack), f.onlyIfLoaded(stack):
+		// It is compared, a key, or put together with something; or nothing is searched for.
 	case f.loads(stack):
 		p.Kind, p.Replace = Call, linked(name)
 	default:
@@ -244,6 +245,73 @@ func (f *finder) beside(i int) bool {
 	}
 	return i > 0 && f.tokens[i-1].kind == literal || i+1 < len(f.tokens) && f.tokens[i+1].kind == literal ||
 		is(i-1, "[") && i > 1 && (f.tokens[i-2].kind == identifier && !is(i-2, "in", "return") || is(i-2, "]", ")")) // x["…"]
+}
+
+// inDirectory reports whether a literal is a name in a directory that a path is made of:
+// join(folder, "…"). That opens the one in that directory, or looks whether it is there.
+func (f *finder) inDirectory(i int, stack []call) bool {
+	for _, c := range stack {
+		if c.name != "join" {
+			continue
+		}
+		for j := c.at + 1; j < i; j++ {
+			if f.tokens[j].kind == symbol && f.tokens[j].text == "," && f.tokens[j].depth == f.tokens[c.at+1].depth {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// noLoad is the flag with which dlopen opens only what is loaded already: by its soname,
+// from wherever it was loaded.
+const noLoad = "RTLD_NOLOAD"
+
+// onlyIfLoaded reports whether the innermost loading call has that flag.
+func (f *finder) onlyIfLoaded(stack []call) bool {
+	for i := len(stack) - 1; i >= 0; i-- {
+		if slices.Contains(f.loaders, stack[i].name) {
+			return f.hasNoLoad(stack[i].at)
+		}
+	}
+	return false
+}
+
+// hasNoLoad reports whether the flag is among the arguments after a bracket.
+func (f *finder) hasNoLoad(open int) bool {
+	for j := open + 1; j < min(len(f.tokens), open+maxReach) && f.tokens[j].depth > f.tokens[open].depth; j++ {
+		if f.tokens[j].kind == identifier && f.tokens[j].text == noLoad {
+			return true
+		}
+	}
+	return false
+}
+
+// libraryName finds what may be a shared library's name in a literal.
+var libraryName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\blib[A-Za-z0-9_+-]+\.so[.0-9]*`) })
+
+// forOthers leaves out the calls of ldconfig of a script that names libraries, but none of
+// the driver's: it looks for those.
+func (f *finder) forOthers() {
+	isCall := func(p Place) bool { return p.Kind == Ldconfig }
+	if !slices.ContainsFunc(f.places, isCall) {
+		return
+	}
+	others := false
+	for _, t := range f.tokens {
+		if t.kind != literal {
+			continue
+		}
+		for _, name := range libraryName().FindAllString(t.text, -1) {
+			if driver.Provides(name) {
+				return
+			}
+			others = true
+		}
+	}
+	if others {
+		f.places = slices.DeleteFunc(f.places, isCall)
+	}
 }
 
 // annotated: the colon after a literal ends "if x else 'literal':", not a key; these
@@ -345,7 +413,7 @@ func (f *finder) follow() {
 					}
 				}
 			}
-			if slices.Contains(f.loaders, t.text) && j+1 < e && f.tokens[j+1].text == "(" {
+			if slices.Contains(f.loaders, t.text) && j+1 < e && f.tokens[j+1].text == "(" && !f.hasNoLoad(j+1) {
 				for k := j + 2; k < min(e, j+maxReach) && f.tokens[k].depth > f.tokens[j].depth; k++ {
 					if f.tokens[k].kind == identifier && (f.tokens[k-1].text != "." || f.tokens[k-2].text == "self") && !(f.tokens[k+1].text == "=" && f.tokens[k+1].kind == symbol) {
 						opened = append(opened, f.tokens[k].text)
@@ -376,8 +444,10 @@ func (f *finder) follow() {
 // source adds a call in C source; m are the indices of sourceCall's match in
 // text[from:to].
 func (f *finder) source(m []int, from, to int, kind Kind) {
-	name := f.text[from:to][m[2]:m[3]]
-	if driver.Provides(name) {
+	text := f.text[from:to]
+	name := text[m[2]:m[3]]
+	arguments, _, _ := strings.Cut(text[m[3]:min(len(text), m[3]+maxReach)], ")")
+	if driver.Provides(name) && !strings.Contains(arguments, noLoad) {
 		f.add(Place{Kind: kind, Library: name, Start: from + m[2], End: from + m[3], Replace: linked(name)})
 	}
 }

@@ -107,6 +107,35 @@ def dirs():
     return [d for d in locs if os.path.exists(os.path.join(d, 'libcuda.so.1'))]
 build("x", libraries)
 `, []string{"3 named libcuda.so.1", "6 ldconfig ", "7 named libcuda.so.1", "8 named libcuda.so.1"}},
+	{"Triton: a name, then the same in directories that are looked through", `
+import ctypes, os
+def active(folders):
+    candidates = ["libcuda.so.1"]
+    candidates.extend([os.path.join(folder, "libcuda.so.1") for folder in folders])
+    for candidate in candidates:
+        ctypes.CDLL(candidate)
+`, []string{"4 later libcuda.so.1!", "5 named libcuda.so.1"}},
+	{"in a directory of its own, in the call", `
+import ctypes, os
+ctypes.CDLL(os.path.join(os.environ["DRIVER"], "libcuda.so.1"))
+ctypes.CDLL(os.path.join("libcuda.so.1"))
+`, []string{"3 named libcuda.so.1", "4 call libcuda.so.1!"}},
+	{"whether it is loaded already", `
+import ctypes, os
+ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+src = """h = dlopen("libnvidia-ml.so.1", RTLD_NOLOAD | RTLD_LAZY);
+         g = dlopen("libnvidia-ml.so.1", RTLD_LAZY); /* not RTLD_NOLOAD */"""
+`, []string{"3 named libcuda.so.1", "5 source libnvidia-ml.so.1!"}},
+	{"ldconfig, for a library that is not the driver's", `
+import subprocess
+libs = subprocess.check_output(["/sbin/ldconfig", "-p"]).decode()
+where = [line.split()[-1] for line in libs.splitlines() if line.strip().endswith("libamdhip64.so")]
+`, nil},
+	{"ldconfig, for a library that is named elsewhere", `
+import subprocess
+def paths(name):
+    return [line for line in subprocess.check_output(["ldconfig", "-p"]).decode().splitlines() if name in line]
+`, []string{"4 ldconfig "}},
 	{"Triton: C source in a string", `
 src = f"""
 static void* handle() {{
