@@ -77,6 +77,7 @@ var wordsOnly = map[string]string{
 	audit.FHSInterpreter:     "the package is to be built with another hook",
 	audit.LoadError:          "the file is broken",
 	audit.Malformed:          "the file is broken",
+	audit.UnreadableFile:     "the file system, or a limit of the process, is in the way",
 }
 
 // Each finding's remedy is followed on a copy: the finding is gone, and no error has come in its place.

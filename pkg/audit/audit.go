@@ -90,8 +90,11 @@ func (u *Audit) Examine(path string) *Pending {
 	})
 	p.report.Load = p.load
 	if r := p.report; r.Outcome == Failed {
-		r.Findings = append(r.Findings, Finding{ID: Malformed, Severity: rule(Malformed).Severity, Message: r.Reason,
-			Remedy: remedy.Do("the loader may still load it; restore the file if it is meant to work")})
+		id, do := Malformed, "the loader may still load it; restore the file if it is meant to work"
+		if errors.As(r.Err, new(loader.Unreadable)) {
+			id, do = UnreadableFile, "run the audit again where the file can be read"
+		}
+		r.Findings = append(r.Findings, Finding{ID: id, Severity: rule(id).Severity, Message: r.Reason, Remedy: remedy.Do(do)})
 	}
 	return p
 }

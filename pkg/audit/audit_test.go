@@ -632,6 +632,10 @@ func TestAudit(t *testing.T) {
 		{"the program's loader does not exist", func(f *folder) {
 			f.audited("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: "/none/ld-linux-x86-64.so.2"}, "error missing-interpreter")
 		}},
+		{"a file that cannot be read: nothing is known of it", func(f *folder) {
+			u := f.auditor(loader.Options{}).Begin()
+			f.want(u.Finish(u.Examine(f.dir+"/gone")).Findings, "error unreadable-file")
+		}},
 		{"a file that contradicts itself", func(f *folder) {
 			p := f.put("p", needs("$ORIGIN"))
 			b, _ := os.ReadFile(p)

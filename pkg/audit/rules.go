@@ -64,6 +64,7 @@ const (
 	FHSInterpreter     = "fhs-interpreter"
 	LoadError          = "load-error"
 	Malformed          = "malformed-file"
+	UnreadableFile     = "unreadable-file"
 	DriverByName       = "driver-by-name"
 	ExecutableStack    = "executable-stack"
 )
@@ -118,6 +119,7 @@ var rules = []Rule{
 	{ExecutableStack, Warning, "the file asks for an executable stack",
 		"glibc from 2.41 on refuses to dlopen such a library; every process that loads it at start gets an executable stack."},
 	{Malformed, Error, "the file contradicts itself", "It cannot be examined."},
+	{UnreadableFile, Error, "the file cannot be read", "It was not examined: nothing is known of it."},
 }
 
 // Rules returns all kinds of findings, by identifier.

@@ -284,7 +284,7 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 			only = explain.Find(load, o.lib)
 		}
 		a.missing = len(load.Missing())
-		a.bad = load.Err != "" || only != nil && only.Fails() != ""
+		a.bad = load.Stops() != "" || only != nil && only.Fails() != ""
 	}
 	var symbols explain.File
 	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {

@@ -108,8 +108,8 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 	if st.only == nil {
 		p.audits()
 	}
-	if s.Err != "" {
-		fmt.Fprintf(p.w, "%s\n", p.paint(red, "The program does not start: "+s.Err))
+	if why := s.Stops(); why != "" {
+		fmt.Fprintf(p.w, "%s\n", p.paint(red, "The program does not start: "+why))
 	}
 	for _, o := range s.Missing() {
 		if o.Why != "" {

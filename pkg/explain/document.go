@@ -75,7 +75,7 @@ func Describe(path string, s *loader.Load, l *Layout) *File {
 		f.Reason = "no loader loads libraries for it: " + string(s.Main.File.ELF.SkipReason())
 		return f
 	}
-	f.Interpreter, f.Loader, f.Secure, f.Error = s.Interp.Path, s.Interp.Describe(), s.Secure, s.Err
+	f.Interpreter, f.Loader, f.Secure, f.Error = s.Interp.Path, s.Interp.Describe(), s.Secure, s.Stops()
 	f.SecureBy = s.SecureWhy
 	f.Missing = len(s.Missing())
 	for _, lack := range s.Main.Lacks {

@@ -104,7 +104,7 @@ func New(o Options) (*Loader, error) {
 	if l.cwd == "" && l.files.root == "" {
 		var err error
 		if l.cwd, err = os.Getwd(); err != nil {
-			return nil, err
+			l.cwd = "/proc/self/cwd" // it was removed: nothing is found in it
 		}
 	}
 	if !strings.HasPrefix(l.cwd, "/") {
@@ -255,6 +255,11 @@ type NotLoadable struct{ Reason elfimage.Reason }
 
 func (e *NotLoadable) Error() string { return "no loader loads it: " + string(e.Reason) }
 
+// Unreadable is the error for a file that cannot be read, which says nothing of what is in it.
+type Unreadable string
+
+func (e Unreadable) Error() string { return string(e) }
+
 // Load finds what the file at a path below the root loads at start. An error, which
 // does not name the path, is returned where the file itself cannot be examined;
 // what is wrong with its libraries is in the result.
@@ -267,11 +272,13 @@ func (l *Loader) Direct(p, interp string) (*Load, error) { return l.load(p, inte
 
 func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	f := l.files.Open(l.abs(p))
-	if f.Path == "" { // it leads nowhere
-		return nil, errors.New(errText(f.errno))
+	if f.errno != 0 {
+		return nil, Unreadable(errText(f.errno))
 	}
 	if f.ELF == nil || f.Err != nil {
-		if why := f.problem(); why != "" {
+		if why := f.problem(); errors.As(f.Err, new(readError)) {
+			return nil, Unreadable(why)
+		} else if why != "" {
 			return nil, errors.New(why)
 		}
 	}
@@ -324,6 +331,15 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	}
 	s.started = true
 	return s, nil
+}
+
+// Stops says why the program would not start, by the kernel's account or the loader's;
+// "" where it would.
+func (s *Load) Stops() string {
+	if in := s.Interp; s.Err == "" && in != nil && s.Main.File.Interp != "" && in.file.errno != 0 {
+		return fmt.Sprintf("its interpreter %s %s", in.Path, in.file.problem())
+	}
+	return s.Err
 }
 
 // Inside returns the path below the root of a resolved path of this machine.

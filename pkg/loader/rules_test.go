@@ -976,3 +976,47 @@ func TestMusl(t *testing.T) {
 		})
 	}
 }
+
+// A program whose interpreter is not there does not start, whatever its libraries are.
+func TestMissingInterpreterStops(t *testing.T) {
+	s := newStage(t)
+	s.put("p", tinyelf.Object{Interp: s.dir + "/none/ld.so"})
+	s.put("q", prog())
+	s.put("lib.so", lib("lib.so"))
+	if got, want := s.load("p").Stops(), "its interpreter "+s.dir+"/none/ld.so does not exist"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+	for _, p := range []string{"q", "lib.so"} {
+		if got := s.load(p).Stops(); got != "" {
+			t.Errorf("%s: %q", p, got)
+		}
+	}
+}
+
+// Where the working directory was removed, absolute paths lead where they lead; from it,
+// nothing is found.
+func TestRemovedWorkingDirectory(t *testing.T) {
+	s := newStage(t)
+	s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "gone:.:~/a"))
+	s.put("a/liba.so", lib("liba.so"))
+	gone := s.dir + "/gone"
+	os.Mkdir(gone, 0o755)
+	t.Chdir(gone)
+	if err := os.Remove(gone); err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	load, err := l.Load(s.dir + "/p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if path := load.Objects[1].Path; path != s.dir+"/a/liba.so" {
+		t.Errorf("liba.so is %q", path)
+	}
+	if _, err := l.Load(l.Path("p")); err == nil || err.Error() != "does not exist" {
+		t.Errorf("p in a directory that was removed: %v", err)
+	}
+}
