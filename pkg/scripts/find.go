@@ -288,7 +288,9 @@ func (f *finder) hasNoLoad(open int) bool {
 }
 
 // libraryName finds what may be a shared library's name in a literal.
-var libraryName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\blib[A-Za-z0-9_+-]+\.so[.0-9]*`) })
+var libraryName = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
+	return regexp.MustCompile(`\blib[A-Za-z0-9_+-]+\.so[.0-9]*`)
+}}
 
 // forOthers leaves out the calls of ldconfig of a script that names libraries, but none of
 // the driver's: it looks for those.
@@ -302,7 +304,7 @@ func (f *finder) forOthers() {
 		if t.kind != literal {
 			continue
 		}
-		for _, name := range libraryName().FindAllString(t.text, -1) {
+		for _, name := range libraryName.Get().FindAllString(t.text, -1) {
 			if driver.Provides(name) {
 				return
 			}
