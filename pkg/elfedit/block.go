@@ -289,20 +289,16 @@ func (im *image) foreignNote(b block) (bool, error) {
 		if s.Type != elf.SHT_NOTE {
 			continue
 		}
-		owners, err := im.NoteOwners(s.Off, s.Size, s.Addralign)
-		if err != nil {
-			return false, err
-		}
-		for _, owner := range owners {
-			switch owner {
-			case "GNU", "FDO", "NixOS", "Go": // the last two are ours to know: a cache of paths, a build ID
-			default:
-				return true, nil
-			}
+		if known, err := im.NotesAreOf(placelessNotes, s.Off, s.Size, s.Addralign); !known || err != nil {
+			return err == nil, err
 		}
 	}
 	return false, nil
 }
+
+// placelessNotes are the owners whose notes can be anywhere. The last two are ours to
+// know: a cache of paths, a build ID.
+var placelessNotes = []string{"GNU", "FDO", "NixOS", "Go"}
 
 // uncounted is the error where symbols would have to be looked at and nothing tells
 // their number: a DT_GNU_HASH without a symbol in it does not, one that cannot be read

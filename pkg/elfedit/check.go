@@ -36,6 +36,7 @@ type checker struct {
 	cache   *elfimage.ResolutionCache // that the change makes stale, or nil
 	buf     []byte
 	same    []pair // ranges at the last owner's offset that have been compared: a section's is mostly a dynamic entry's too
+	few     [4]pair
 	strings []span // ranges of the dynamic string table that change, as offsets in it
 }
 
@@ -45,7 +46,7 @@ type pair struct{ was, is place }
 // check returns a *BugError where the edit would damage the file that it leaves.
 func (e *Edit) check(c Change, after *elfimage.Image) error {
 	k := &checker{e: e, c: c, before: e.im, after: &image{Image: after, workspace: e.im.workspace, size: uint64(after.Size())}, owners: e.im.Owners()}
-	k.strings = e.im.spans.Empty(16)
+	k.strings, k.same = e.im.spans.Empty(16), k.few[:0]
 	if c.RunPath != nil || c.Needed != nil || c.Interpreter != nil {
 		cache, err := e.im.ResolutionCache()
 		if err != nil {
@@ -464,8 +465,8 @@ func (k *checker) moved(o elfimage.Owner) error {
 func (k *checker) symbols(o elfimage.Owner, now place, from, to uint64) error {
 	im, size := k.before, k.before.SymSize()
 	first, end := from/size, (to+size-1)/size
-	b := make([]byte, (end-first)*size)
-	if err := elfimage.ReadFull(overlay{k.e, len(k.e.writes)}, b, now.off+first*size); err != nil {
+	b, err := k.after.Read(now.off+first*size, (end-first)*size)
+	if err != nil {
 		return err
 	}
 	old, err := im.Read(o.Off+first*size, uint64(len(b)))
@@ -476,7 +477,8 @@ func (k *checker) symbols(o elfimage.Owner, now place, from, to uint64) error {
 	for ; len(b) > 0; old, b = old[size:], b[size:] {
 		shndx, was := im.Symbol(old)
 		_, is := im.Symbol(b)
-		rest := slices.Clone(b[:size])
+		var sized [24]byte // of the larger class
+		rest := append(sized[:0], b[:size]...)
 		copy(rest[valueAt:], old[valueAt:valueAt+im.WordSize()])
 		by := uint64(0)
 		switch {

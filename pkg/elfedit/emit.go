@@ -70,6 +70,9 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if l.lent != nil {
 		e.writes = append(e.writes, heads...)
 	}
+	if scrubs == nil {
+		scrubs = p.im.writes.Empty(len(l.dead))
+	}
 	for _, s := range l.dead {
 		scrubs = append(scrubs, write{off: s.off, data: p.im.Bytes(s.size)})
 	}

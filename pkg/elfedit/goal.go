@@ -3,6 +3,7 @@ package elfedit
 import (
 	"debug/elf"
 	"slices"
+	"strings"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -15,6 +16,7 @@ type goal struct {
 	entries, squeezed []entry
 
 	texts   []string // that the string table has to get
+	few     [4]string
 	textAt  []uint64 // where each begins in blob
 	blob    string   // texts, each but the last with its NUL
 	retired []uint64 // offsets in the string table of strings that a dynamic entry or a version need refers to no longer
@@ -56,7 +58,7 @@ func (g *goal) renamesAt(off uint64) bool {
 // where that is the same.
 func (im *image) newGoal(c Change) (*goal, error) {
 	g := &goal{slot: -1, slotAfter: -1, onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
-	g.entries = im.entries.Empty(len(im.Dynamic) + 4)
+	g.entries, g.texts = im.entries.Empty(len(im.Dynamic)+4), g.few[:0]
 	for _, d := range im.Dynamic {
 		g.entries = append(g.entries, entry{d, -1})
 	}
@@ -97,13 +99,13 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	}
 	g.squeeze(im)
 	g.retire(im)
+	g.textAt = im.numbers.Take(len(g.texts))
+	at := uint64(0)
 	for i, s := range g.texts {
-		if i > 0 {
-			g.blob += "\x00"
-		}
-		g.textAt = append(g.textAt, uint64(len(g.blob)))
-		g.blob += s
+		g.textAt[i] = at
+		at += uint64(len(s)) + 1
 	}
+	g.blob = strings.Join(g.texts, "\x00")
 	return g, nil
 }
 
@@ -136,14 +138,14 @@ func (g *goal) interpreter(im *image, path *string) error {
 	if path == nil {
 		return nil
 	}
-	now, err := im.Interpreter()
+	now, err := im.InterpreterText()
 	if err != nil {
 		return err
 	}
 	if im.Prog(elf.PT_INTERP) == nil {
 		return errNoInterpreter
 	}
-	if now != *path {
+	if string(now) != *path {
 		g.interp = path
 	}
 	return nil

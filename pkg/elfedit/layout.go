@@ -36,13 +36,16 @@ type layout struct {
 
 	relocated *relocation // a segment that is elsewhere in the file, or nil
 
+	few        [8]tagValue
 	switches   []write // of .dynamic: see dynamicWrites
 	switchable bool
 	asked      bool
 }
 
 // tagValues are new values of dynamic entries.
-type tagValues []struct {
+type tagValues []tagValue
+
+type tagValue struct {
 	tag elf.DynTag
 	val uint64
 }
@@ -63,10 +66,7 @@ func (t *tagValues) set(tag elf.DynTag, val uint64) {
 			return
 		}
 	}
-	*t = append(*t, struct {
-		tag elf.DynTag
-		val uint64
-	}{tag, val})
+	*t = append(*t, tagValue{tag, val})
 }
 
 // A place is a range of the file and the address that it is mapped at.
@@ -81,7 +81,8 @@ func (s span) end() uint64 { return s.off + s.size }
 func (p *planner) asItIs() *layout {
 	im := p.im
 	l := &layout{size: im.size, progs: im.progs.Clone(im.Progs), sections: im.Sections, shoff: im.Shoff,
-		table: place{im.StrOff, im.StrAddr, im.StrSize}}
+		table: place{im.StrOff, im.StrAddr, im.StrSize}, dead: im.spans.Empty(8)}
+	l.tags = l.few[:0]
 	if p.goal.stack != nil {
 		unused := slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NULL })
 		if unused < 0 && p.sparing {

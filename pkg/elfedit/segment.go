@@ -308,7 +308,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 			}
 		}
 	}
-	l.dead = append(l.dead, deadBlocks(n.blocks, tableEnd)...)
+	l.dead = appendDead(l.dead, n.blocks, tableEnd)
 	symbols, err := p.symbolWrites(n.blocks, l.table.addr)
 	if err != nil {
 		return nil, err
@@ -362,7 +362,7 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 		if err == nil {
 			h.moving, err = p.clear(h.tableEnd)
 		}
-		if errors.As(err, new(*elfimage.FormatError)) {
+		if err != nil && errors.As(err, new(*elfimage.FormatError)) {
 			return h, err
 		}
 		switch {
@@ -813,10 +813,9 @@ func (im *image) fitTable(progs []elfimage.Prog) {
 	}
 }
 
-// deadBlocks are what moved blocks leave behind from offset from on: zeros are
+// appendDead appends what moved blocks leave behind from offset from on: zeros are
 // what a later edit takes for free.
-func deadBlocks(moved []block, from uint64) []span {
-	var out []span
+func appendDead(out []span, moved []block, from uint64) []span {
 	for _, b := range moved {
 		if start := max(b.off, from); start < b.end() && !b.named {
 			out = append(out, span{start, b.end() - start})

@@ -1,6 +1,7 @@
 package elfedit
 
 import (
+	"bytes"
 	"cmp"
 	"debug/elf"
 	"fmt"
@@ -38,39 +39,48 @@ func (e *Edit) verify(c Change) error {
 }
 
 func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
-	list := func(im *elfimage.Image, tag elf.DynTag) []string {
-		s, err := im.DynStrings(tag)
-		if err != nil {
-			return []string{err.Error()}
-		}
-		return s
-	}
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY, elf.DT_FILTER} {
-		want := list(e.im.Image, tag)
+		var few [1]string
+		want, unchanged := few[:0], false
 		switch {
 		case isRunPath(tag) && c.RunPath != nil && c.RunPath.Tag == tag:
-			want = []string{c.RunPath.List}
+			want = append(want, c.RunPath.List)
 		case isRunPath(tag) && c.RunPath != nil:
-			want = nil
 		case tag == elf.DT_NEEDED && c.Needed != nil:
 			want = c.Needed.Names
 		case tag == elf.DT_SONAME && c.Soname != nil:
-			want = append(want[:max(0, len(want)-1)], *c.Soname)
+			was, err := e.im.DynStrings(tag)
+			if err != nil {
+				return err
+			}
+			want = append(was[:max(0, len(was)-1)], *c.Soname)
+		default:
+			unchanged = true
 		}
-		if now := list(after, tag); !slices.Equal(now, want) {
-			return fmt.Errorf("planned edit reads back with %v %.200q", tag, now)
+		same, err := false, error(nil)
+		if unchanged {
+			same, err = e.sameStrings(after, tag)
+		} else {
+			same, err = tagSays(after, tag, want)
+		}
+		if !same || err != nil {
+			now, _ := after.DynStrings(tag)
+			return fmt.Errorf("planned edit reads back with %v %.200q (%v)", tag, now, err)
 		}
 	}
-	want, err := e.im.Interpreter()
+	want, err := e.im.InterpreterText()
 	if err != nil {
 		return err
 	}
 	if c.Interpreter != nil {
-		want = *c.Interpreter
+		want = []byte(*c.Interpreter)
+	} else if len(want) > 0 {
+		var few [256]byte
+		want = append(few[:0], want...) // reading the other image may overwrite it
 	}
-	if now, err := after.Interpreter(); err != nil {
+	if now, err := after.InterpreterText(); err != nil {
 		return fmt.Errorf("planned edit reads back without its interpreter: %w", err)
-	} else if now != want {
+	} else if !bytes.Equal(now, want) {
 		return fmt.Errorf("planned edit reads back with interpreter %q", now)
 	}
 	flags, hadFlags := e.im.Dyn(elf.DT_FLAGS_1)
@@ -111,6 +121,47 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 		return fmt.Errorf("planned edit reads back with other versions needed")
 	}
 	return nil
+}
+
+// tagSays reports whether an image's entries with a tag say what is wanted, in that order.
+func tagSays(im *elfimage.Image, tag elf.DynTag, want []string) (bool, error) {
+	for _, d := range im.Dynamic {
+		if d.Tag != tag {
+			continue
+		}
+		now, err := im.DynText(d)
+		if err != nil || len(want) == 0 || string(now) != want[0] {
+			return false, err
+		}
+		want = want[1:]
+	}
+	return len(want) == 0, nil
+}
+
+// sameStrings reports whether the entries with a tag say what they said, which may be
+// nothing that can be read.
+func (e *Edit) sameStrings(after *elfimage.Image, tag elf.DynTag) (bool, error) {
+	var few [256]byte
+	next := 0
+	for _, d := range e.im.Dynamic {
+		if d.Tag != tag {
+			continue
+		}
+		was, unread := e.im.DynText(d)
+		was = append(few[:0], was...) // reading the other image may overwrite it
+		for next < len(after.Dynamic) && after.Dynamic[next].Tag != tag {
+			next++
+		}
+		if next == len(after.Dynamic) {
+			return false, nil
+		}
+		now, err := after.DynText(after.Dynamic[next])
+		if same := bytes.Equal(was, now); !same || (err == nil) != (unread == nil) || err != nil && err.Error() != unread.Error() {
+			return false, err
+		}
+		next++
+	}
+	return !slices.ContainsFunc(after.Dynamic[next:], func(d elfimage.Dyn) bool { return d.Tag == tag }), nil
 }
 
 // verifyCleared makes sure that each symbol has the version that it had, or, where its

@@ -1,7 +1,6 @@
 package elfimage
 
 import (
-	"bytes"
 	"debug/elf"
 	"path"
 	"slices"
@@ -62,23 +61,16 @@ func (im *Image) Dyn(tag elf.DynTag) (Dyn, bool) {
 
 // DynString returns the string at an offset of the dynamic string table.
 func (im *Image) DynString(d Dyn) (string, error) {
-	if d.Val >= im.StrSize {
-		return "", Malformed(d.Off, "%v is offset %#x of a string table of %d bytes", d.Tag, d.Val, im.StrSize)
-	}
-	return im.cstring(im.StrOff+d.Val, im.StrOff+im.StrSize)
+	b, err := im.DynText(d)
+	return string(b), err
 }
 
 // DynText is DynString in memory that the next read may overwrite.
 func (im *Image) DynText(d Dyn) ([]byte, error) {
-	if d.Val < im.StrSize {
-		off := im.StrOff + d.Val
-		b := im.peek(off, im.StrSize-d.Val)
-		if i := bytes.IndexByte(b, 0); i >= 0 {
-			return b[:i], nil
-		}
+	if d.Val >= im.StrSize {
+		return nil, Malformed(d.Off, "%v is offset %#x of a string table of %d bytes", d.Tag, d.Val, im.StrSize)
 	}
-	s, err := im.DynString(d)
-	return []byte(s), err
+	return im.text(im.StrOff+d.Val, im.StrOff+im.StrSize)
 }
 
 func (im *Image) dynString(tag elf.DynTag) (string, bool, error) {
@@ -123,14 +115,20 @@ func (im *Image) Soname() (string, error) {
 
 // Interpreter returns the path in PT_INTERP, or "" where there is none.
 func (im *Image) Interpreter() (string, error) {
+	b, err := im.InterpreterText()
+	return string(b), err
+}
+
+// InterpreterText is Interpreter in memory that the next read may overwrite.
+func (im *Image) InterpreterText() ([]byte, error) {
 	p := im.Prog(elf.PT_INTERP)
 	if p == nil || im.detached {
-		return "", nil
+		return nil, nil
 	}
 	if p.Filesz > im.size || p.Off > im.size-p.Filesz {
-		return "", Malformed(p.Off, "PT_INTERP of %d bytes is outside the file of %d bytes", p.Filesz, im.size)
+		return nil, Malformed(p.Off, "PT_INTERP of %d bytes is outside the file of %d bytes", p.Filesz, im.size)
 	}
-	return im.cstring(p.Off, p.Off+p.Filesz)
+	return im.text(p.Off, p.Off+p.Filesz)
 }
 
 // A Reason says why no run path of ours belongs in a file. "" means that one does.

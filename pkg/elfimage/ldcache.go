@@ -36,7 +36,7 @@ func (im *Image) ResolutionCache() (*ResolutionCache, error) {
 			return nil, err
 		}
 		for n := range im.eachNoteIn(b, padding) {
-			if n.owner != cacheOwner || n.typ != cacheType {
+			if string(n.owner) != cacheOwner || n.typ != cacheType {
 				continue
 			}
 			c := &ResolutionCache{Off: off + n.start, Size: n.end - n.start, Prog: -1, Section: -1}

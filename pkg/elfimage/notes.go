@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"strings"
 )
 
 // DlopenNote is one object of a .note.dlopen note: libraries that the file may
@@ -96,7 +95,7 @@ func (im *Image) eachNoteAligned(align uint64, owner string, typ uint32, use fun
 func (im *Image) notes(b []byte, align uint64, owner string, typ uint32) func(func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		for n := range im.eachNoteIn(b, align) {
-			if n.typ == typ && n.owner == owner && !yield(b[n.desc:n.desc+n.size]) {
+			if n.typ == typ && string(n.owner) == owner && !yield(b[n.desc:n.desc+n.size]) {
 				return
 			}
 		}
@@ -106,7 +105,7 @@ func (im *Image) notes(b []byte, align uint64, owner string, typ uint32) func(fu
 // A noteIn is one of a segment's: its owner without the NUL, and offsets in the segment,
 // in bytes: of the note, of its descriptor of size bytes, and after its padding.
 type noteIn struct {
-	owner                  string
+	owner                  []byte
 	typ                    uint32
 	start, desc, size, end uint64
 }
@@ -122,7 +121,7 @@ func (im *Image) eachNoteIn(b []byte, align uint64) func(func(noteIn) bool) {
 			if namesz > math.MaxUint32/2 || desc+size > all {
 				return
 			}
-			n := noteIn{strings.TrimRight(string(b[at+12:at+12+namesz]), "\x00"), im.Order.Uint32(b[at+8:]), at, desc, size, min(desc+(size+align-1)&^(align-1), all)}
+			n := noteIn{bytes.TrimRight(b[at+12:at+12+namesz], "\x00"), im.Order.Uint32(b[at+8:]), at, desc, size, min(desc+(size+align-1)&^(align-1), all)}
 			if !yield(n) {
 				return
 			}
@@ -131,17 +130,19 @@ func (im *Image) eachNoteIn(b []byte, align uint64) func(func(noteIn) bool) {
 	}
 }
 
-// NoteOwners returns the owners of the notes in a range of the file, whose notes are
-// padded to align.
-func (im *Image) NoteOwners(off, size, align uint64) (owners []string, err error) {
+// NotesAreOf reports whether all notes in a range of the file, whose notes are padded to
+// align, have one of the owners.
+func (im *Image) NotesAreOf(owners []string, off, size, align uint64) (bool, error) {
 	b, padding, err := im.readNotes(off, size, align)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
 	for n := range im.eachNoteIn(b, padding) {
-		owners = append(owners, n.owner)
+		if !slices.ContainsFunc(owners, func(owner string) bool { return owner == string(n.owner) }) {
+			return false, nil
+		}
 	}
-	return owners, nil
+	return true, nil
 }
 
 // readNotes reads what a header with the alignment align says are notes: none where that

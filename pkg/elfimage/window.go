@@ -303,7 +303,7 @@ func (w *window) load(off, n uint64) error {
 			continue
 		}
 		from, to := page*PageSize, page*PageSize
-		for to < w.size && w.loaded&(1<<(to/PageSize)) == 0 && to < max(end, from+windowSize) {
+		for to < w.size && w.loaded&(1<<(to/PageSize)) == 0 && to < end {
 			to += PageSize
 		}
 		if err := ReadFull(w.r, w.buf[from:min(to, w.size)], from); err != nil {
@@ -342,24 +342,30 @@ func ReadFull(r io.ReaderAt, b []byte, off uint64) error {
 // cstring returns the NUL-terminated string at off, which must end before limit
 // (both offsets in the file).
 func (im *Image) cstring(off, limit uint64) (string, error) {
+	b, err := im.text(off, limit)
+	return string(b), err
+}
+
+// text is cstring in memory that the next read may overwrite.
+func (im *Image) text(off, limit uint64) ([]byte, error) {
 	limit = min(limit, im.size)
 	if off < limit {
 		b := im.peek(off, limit-off)
 		if i := bytes.IndexByte(b, 0); i >= 0 {
-			return string(b[:i]), nil
+			return b[:i], nil
 		}
 	}
 	var out []byte
 	for step := uint64(256); off < limit; step *= 2 {
 		b, err := im.Read(off, min(step, limit-off))
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if i := bytes.IndexByte(b, 0); i >= 0 {
-			return string(append(out, b[:i]...)), nil
+			return append(out, b[:i]...), nil
 		}
 		out = append(out, b...)
 		off += uint64(len(b))
 	}
-	return "", Malformed(off-uint64(len(out)), "unterminated string")
+	return nil, Malformed(off-uint64(len(out)), "unterminated string")
 }
