@@ -99,7 +99,7 @@ func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) {
 // hole returns how many bytes are free from an offset on, and not beyond end, once
 // some blocks have moved away.
 func (im *image) hole(from, end uint64, moved []block) uint64 {
-	for _, b := range im.blocks() {
+	for _, b := range im.extents() {
 		if b.end() > from && !slices.ContainsFunc(moved, func(m block) bool { return m.off == b.off && !m.named }) {
 			end = min(end, max(b.off, from))
 		}

@@ -8,23 +8,37 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// A block is a range of the file that can only move as one: a section, or several
+// An extent is a range of the file that can only move as one: a section, or several
 // that a program header spans, such as the notes of one PT_NOTE.
+type extent struct {
+	off, size, addr uint64
+	align           uint64
+	rank            int  // order in a new segment
+	movable         bool // nothing but headers and dynamic entries refers to it
+	dynamic         bool // dynamic entries do, and not only program headers
+}
+
+func (b *extent) end() uint64 { return b.off + b.size }
+
+// join lets an extent take one in that overlaps it and does not begin before it.
+func (b *extent) join(other *extent) {
+	b.movable = b.movable && other.movable && other.addr-other.off == b.addr-b.off
+	b.size = max(b.end(), other.end()) - b.off
+	b.align = max(b.align, other.align)
+	b.rank = max(b.rank, other.rank)
+	b.dynamic = b.dynamic || other.dynamic
+}
+
+// A block is an extent that moves.
 type block struct {
-	off, size, addr uint64 // before
+	extent                 // before
 	newOff, newAddr uint64 // after
 	newSize         uint64 // after; .dynamic and the interpreter can become larger
-	align           uint64
-	rank            int // order in a new segment
 
-	sections, progs []int // what moves with it, by index; known once it has to move
-	movable         bool  // nothing but headers and dynamic entries refers to it
-	dynamic         bool  // dynamic entries do, and not only program headers
+	sections, progs []int // what moves with it, by index
 	named           bool  // by a dynamic symbol: code may read what is left behind
 	foreign         bool  // a note of an owner that we do not know: offsets in it may be relative to itself
 }
-
-func (b *block) end() uint64 { return b.off + b.size }
 
 // Ranks in a new segment. llvm-strip and patchelf want notes and .interp first;
 // patchelf wants the string table, which it may grow, last.
@@ -72,13 +86,13 @@ var dynamicPointers = []elf.DynTag{
 	elf.DT_RELA, elf.DT_REL, elf.DT_JMPREL, elf.DynTag(36), elf.DT_MIPS_OPTIONS, // 36: DT_RELR
 }
 
-// blocks returns everything in the file that has a header or a dynamic entry of
+// extents returns everything in the file that has a header or a dynamic entry of
 // its own, in order of offset, ranges that overlap joined. The caller must not change them.
-func (im *image) blocks() []block {
+func (im *image) extents() []extent {
 	if im.all != nil {
 		return im.all
 	}
-	all := im.blocksMade.Empty(len(im.Sections) + len(im.Progs) + len(dynamicPointers) + 2)
+	all := im.extentsMade.Empty(len(im.Sections) + len(im.Progs) + len(dynamicPointers) + 2)
 	interp := im.Prog(elf.PT_INTERP)
 	anchor := im.anchorSection()
 	for i := range im.Sections {
@@ -89,11 +103,11 @@ func (im *image) blocks() []block {
 		if !s.HasBytes() {
 			// patchelf, on mold's no-PIE programs, puts .bss where it leaves room in the file.
 			if off, ok := im.FileOffset(s.Addr, s.Size); ok && s.IsZeros() {
-				all = append(all, block{off: off, size: s.Size, addr: s.Addr})
+				all = append(all, extent{off: off, size: s.Size, addr: s.Addr})
 			}
 			continue
 		}
-		b := block{off: s.Off, size: s.Size, addr: s.Addr, align: s.Addralign}
+		b := extent{off: s.Off, size: s.Size, addr: s.Addr, align: s.Addralign}
 		rank, ok := movableSection(s.Type)
 		if interp != nil && s.Type == elf.SHT_PROGBITS && s.Off == interp.Off && s.Size == interp.Filesz {
 			rank, ok = rankInterp, true
@@ -110,21 +124,28 @@ func (im *image) blocks() []block {
 	}
 	for i := range im.Progs {
 		if p := &im.Progs[i]; p.HasBytes() {
-			b := block{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align}
+			b := extent{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align}
 			b.rank, b.movable = movableProg(p.Type)
-			all = append(all, b)
+			all = withExtent(all, b)
 		}
 	}
 	// What .dynamic points to counts for itself: there may be no section headers, or
 	// the ones of an edit that was killed before it had switched .dynamic.
-	im.all = im.join(im.dynamicRanges(all))
+	im.all = im.joined(im.dynamicRanges(all))
 	return im.all
 }
 
-// A blockKey stands for a block, which is too large to be moved about while sorting.
-type blockKey struct {
-	off, size uint64
-	index     int
+// withExtent adds an extent, or joins it to one of the same range: what a program header
+// or a dynamic entry names is mostly a section.
+func withExtent(all []extent, e extent) []extent {
+	const many = 256
+	for i := 0; i < len(all) && len(all) < many; i++ {
+		if all[i].off == e.off && all[i].size == e.size {
+			all[i].join(&e)
+			return all
+		}
+	}
+	return append(all, e)
 }
 
 // pointedTo reports whether a dynamic entry points to a section.
@@ -135,26 +156,16 @@ func (im *image) pointedTo(s *elfimage.Section) bool {
 	})
 }
 
-// join merges blocks that overlap.
-func (im *image) join(all []block) []block {
-	order := im.keys.Empty(len(all))
+// joined sorts extents and joins those that overlap, in the memory that they are in.
+func (im *image) joined(all []extent) []extent {
+	elfimage.SortMostly(all, func(b *extent) (uint64, uint64) { return b.off, ^b.size })
+	out := all[:0]
 	for i := range all {
-		order = append(order, blockKey{all[i].off, all[i].size, i})
-	}
-	elfimage.SortMostly(order, func(k *blockKey) (uint64, uint64) { return k.off, ^k.size })
-	out := im.blocksMade.Empty(len(all))
-	for _, k := range order {
-		b := &all[k.index]
-		if n := len(out); n > 0 && b.off < out[n-1].end() {
-			last := &out[n-1]
-			last.movable = last.movable && b.movable && b.addr-b.off == last.addr-last.off
-			last.size = max(last.end(), b.end()) - last.off
-			last.align = max(last.align, b.align)
-			last.rank = max(last.rank, b.rank)
-			last.dynamic = last.dynamic || b.dynamic
-			continue
+		if n := len(out); n > 0 && all[i].off < out[n-1].end() {
+			out[n-1].join(&all[i])
+		} else {
+			out = append(out, all[i])
 		}
-		out = append(out, *b)
 	}
 	return out
 }
@@ -176,7 +187,7 @@ func (im *image) members(b *block) {
 }
 
 // dynamicRanges appends the ranges that dynamic entries point to.
-func (im *image) dynamicRanges(out []block) []block {
+func (im *image) dynamicRanges(out []extent) []extent {
 	add := func(tag elf.DynTag, align uint64, size func(addr uint64) (uint64, bool)) {
 		d, ok := im.Dyn(tag)
 		if !ok {
@@ -189,7 +200,7 @@ func (im *image) dynamicRanges(out []block) []block {
 			if tag == elf.DT_STRTAB {
 				rank = rankStrings
 			}
-			out = append(out, block{off: off, size: n, addr: d.Val, align: align, movable: true, dynamic: true, rank: rank})
+			out = withExtent(out, extent{off: off, size: n, addr: d.Val, align: align, movable: true, dynamic: true, rank: rank})
 		}
 	}
 	_, symbols, known := im.DynSymbols()
@@ -213,14 +224,15 @@ func (im *image) dynamicRanges(out []block) []block {
 	return out
 }
 
-// movingFor returns those of the file's blocks that have to make room for the bytes
-// [from, to), or an error where something is there that cannot move.
-func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
+// movingFor returns those of the file's extents that have to make room for the bytes
+// [from, to), or an error where something is there that cannot move. known are those for
+// [from, x), x at most to.
+func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 	im := p.im
-	out := im.blocksMade.Empty(8)
+	extents, out := im.extents(), im.blocks.Empty(8)
 	var err error
 	free := from // up to here the range is accounted for
-	_, _, known := im.DynSymbols()
+	_, _, counted := im.DynSymbols()
 	// Between headers only padding may be, or what patchelf writes over sections
 	// that it has moved away: Xs, since 0.13 Zs.
 	unused := func(end uint64) error {
@@ -242,11 +254,19 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 		}
 		return nil
 	}
-	for i := range blocks {
-		if blocks[i].end() <= from || blocks[i].off >= to {
+	for i := range extents {
+		if extents[i].end() <= from || extents[i].off >= to {
 			continue
 		}
-		b := blocks[i]
+		if len(known) > 0 && known[0].off == extents[i].off {
+			if err := unused(known[0].off); err != nil {
+				return nil, err
+			}
+			free = known[0].end()
+			out, known = append(out, known[0]), known[1:]
+			continue
+		}
+		b := block{extent: extents[i]}
 		im.members(&b)
 		if b.off < from && len(b.sections) == 0 && b.movable {
 			// patchelf has let the table grow over a PT_GNU_PROPERTY that it did not
@@ -262,7 +282,7 @@ func (p *planner) movingFor(from, to uint64, blocks []block) ([]block, error) {
 		if err := unused(b.off); err != nil {
 			return nil, err
 		}
-		if !known {
+		if !counted {
 			return nil, im.uncounted()
 		}
 		if off, ok := im.FileOffset(b.addr, b.size); !ok || off != b.off {

@@ -245,7 +245,7 @@ func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return nil // compared as values
 	case (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && from >= k.before.Phoff && from+uint64(len(was)) <= k.before.tableEnd():
 		return nil // something of another tool's over the program headers, which are compared as values
-	case k.isInterpreter(o) && k.c.Interpreter != nil:
+	case k.c.Interpreter != nil && k.isInterpreter(o):
 		return nil
 	case k.isVersym(o) && len(k.c.ClearVersions) > 0:
 		return nil
@@ -399,7 +399,7 @@ func (k *checker) moved(o elfimage.Owner) error {
 			return bug("changes the size of %s", k.name(o))
 		}
 		return nil
-	case k.isInterpreter(o) && k.c.Interpreter != nil:
+	case k.c.Interpreter != nil && k.isInterpreter(o):
 		return nil // read back as a value
 	}
 	loaded := o.Kind != elfimage.OfSection || k.before.Sections[o.Index].Flags&elf.SHF_ALLOC != 0 // patchelf gives others an address too

@@ -134,7 +134,7 @@ func (n *newSegment) relocatedDynamic() error {
 		return err
 	}
 	to := r.at(im.DynOff, dyn.Filesz)
-	n.l.dynamic = &block{off: im.DynOff, size: dyn.Filesz, addr: dyn.Vaddr, newOff: to, newAddr: dyn.Vaddr, newSize: dyn.Filesz, rank: rankDynamic}
+	n.l.dynamic = &block{extent: extent{off: im.DynOff, size: dyn.Filesz, addr: dyn.Vaddr, rank: rankDynamic}, newOff: to, newAddr: dyn.Vaddr, newSize: dyn.Filesz}
 	n.l.fresh = append(n.l.fresh, write{off: to, data: slices.Clone(b)})
 	return nil
 }

@@ -6,12 +6,13 @@ import "cuda-runpath/pkg/elfimage"
 type image struct {
 	*elfimage.Image
 	*workspace
-	size uint64  // of the file, bytes
-	room room    // the last one in the string table, once looked for; of size 0 where there is none
-	all  []block // once looked for; see blocks
+	size uint64   // of the file, bytes
+	room room     // the last one in the string table, once looked for; of size 0 where there is none
+	all  []extent // once looked for; see extents
 
 	lookedForRoom bool
 	strings       int // 2 + StringSection, or 0 before that was asked
+	interp        int // 2 + interpSection, likewise
 }
 
 func newImage(im *elfimage.Image) *image {

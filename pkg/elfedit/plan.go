@@ -86,7 +86,7 @@ func (p *planner) interpreterFits() bool {
 // alone reports whether nothing else that has a header or a dynamic entry of its
 // own overlaps a program header's bytes.
 func (p *planner) alone(q *elfimage.Prog) bool {
-	for _, b := range p.im.blocks() {
+	for _, b := range p.im.extents() {
 		if b.off < q.Off+q.Filesz && q.Off < b.end() {
 			return b.off == q.Off && b.size == q.Filesz
 		}

@@ -243,7 +243,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &newSegment{p: p, t: t, l: l, lent: -1, blocks: im.blocksMade.Empty(len(moving) + 1)} // .dynamic may be one more
+	n := &newSegment{p: p, t: t, l: l, lent: -1, blocks: im.blocks.Empty(len(moving) + 1)} // .dynamic may be one more
 	if relocated != nil {
 		n.beginAt(relocated)
 	} else {
@@ -396,7 +396,7 @@ func (p *planner) tableFits(l *layout) bool {
 	if im.anchorSection() >= 0 { // it would have to become shorter
 		return false
 	}
-	moving, err := p.movingFor(im.tableEnd(), end, im.blocks())
+	moving, err := p.movingFor(im.tableEnd(), end, nil)
 	if err != nil || len(moving) > 0 {
 		return false
 	}
@@ -417,8 +417,9 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 				return nil
 			}
 		}
-		for _, b := range im.blocks() {
-			if b.off <= off && off+size <= b.end() {
+		for _, e := range im.extents() {
+			if e.off <= off && off+size <= e.end() {
+				b := block{extent: e}
 				im.members(&b)
 				if !b.movable {
 					break
@@ -440,7 +441,7 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 		covered := func(b block) bool { return b.off <= old.Off && old.Off < b.end() }
 		if own := im.interpSection(); own >= 0 && im.Sections[own].Off > old.Off && !slices.ContainsFunc(moving, covered) {
 			s := &im.Sections[own]
-			moving = append(moving, block{off: s.Off, size: s.Size, addr: s.Addr, align: 1, rank: rankInterp, movable: true, sections: []int{own}})
+			moving = append(moving, block{extent: extent{off: s.Off, size: s.Size, addr: s.Addr, align: 1, rank: rankInterp, movable: true}, sections: []int{own}})
 		} else if err := add(old.Off, old.Filesz, "the interpreter"); err != nil {
 			return nil, err
 		}
@@ -473,8 +474,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 	if (tableEnd-p.im.Phoff)/p.im.PhdrSize() >= 0xffff {
 		return nil, cannot("%d program headers", len(p.im.Progs))
 	}
-	blocks := p.im.blocks()
-	moving, err := p.movingFor(from, tableEnd, blocks)
+	moving, err := p.movingFor(from, tableEnd, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -482,7 +482,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 		return nil, err
 	}
 	const little = 4096 // bytes
-	more, err := p.movingFor(from, tableEnd+p.im.PhdrSize(), blocks)
+	more, err := p.movingFor(from, tableEnd+p.im.PhdrSize(), moving)
 	if err != nil {
 		return moving, nil //nolint:nilerr // the room of the tables alone is known to be enough
 	}
@@ -627,10 +627,18 @@ func (im *image) interpText() span {
 
 // interpSection returns the index of the section with which PT_INTERP ends, or -1.
 func (im *image) interpSection() int {
+	if im.interp != 0 {
+		return im.interp - 2
+	}
+	im.interp = 1
 	old := im.Prog(elf.PT_INTERP)
-	return slices.IndexFunc(im.Sections, func(s elfimage.Section) bool {
-		return old != nil && s.Type == elf.SHT_PROGBITS && s.Size > 0 && s.Off >= old.Off && s.Off+s.Size == old.Off+old.Filesz
-	})
+	for i := 0; i < len(im.Sections) && old != nil; i++ {
+		if s := &im.Sections[i]; s.Type == elf.SHT_PROGBITS && s.Size > 0 && s.Off >= old.Off && s.Off+s.Size == old.Off+old.Filesz {
+			im.interp = i + 2
+			break
+		}
+	}
+	return im.interp - 2
 }
 
 // interpreterRoom is the size in bytes of a PT_INTERP for a path of n bytes, with
@@ -644,7 +652,7 @@ func interpreterRoom(n int) uint64 {
 func (n *newSegment) addDynamic() error {
 	im := n.p.im
 	old := im.Prog(elf.PT_DYNAMIC)
-	b := &block{off: im.DynOff, size: old.Filesz, addr: old.Vaddr, rank: rankDynamic}
+	b := &block{extent: extent{off: im.DynOff, size: old.Filesz, addr: old.Vaddr, rank: rankDynamic}}
 	entries := len(n.p.goal.entries) + 1
 	if !n.p.goal.onlyRunPath { // for the next ones
 		entries += 3

@@ -10,13 +10,13 @@ type workspace struct {
 	dynamic  elfimage.Arena[elfimage.Dyn]
 	entries  elfimage.Arena[entry]
 	writes   elfimage.Arena[write]
-	keys     elfimage.Arena[blockKey]
+	blocks   elfimage.Arena[block]
 	indices  elfimage.Arena[int]
 	spans    elfimage.Arena[span]
 	numbers  elfimage.Arena[uint64]
 	moves    elfimage.Arena[move]
 
-	blocksMade elfimage.Arena[block]
+	extentsMade elfimage.Arena[extent]
 }
 
 func (w *workspace) Reset() {
@@ -25,8 +25,8 @@ func (w *workspace) Reset() {
 	w.dynamic.Reset()
 	w.entries.Reset()
 	w.writes.Reset()
-	w.blocksMade.Reset()
-	w.keys.Reset()
+	w.extentsMade.Reset()
+	w.blocks.Reset()
 	w.indices.Reset()
 	w.spans.Reset()
 	w.numbers.Reset()

@@ -448,6 +448,20 @@ func (im *Image) decodeSection(b []byte) Section {
 
 // EncodeSection writes a section header into b, which has room for it.
 func (im *Image) EncodeSection(b []byte, s Section) {
+	if im.Is64() && im.Data == elf.ELFDATA2LSB { // see decodeSection
+		le, b := binary.LittleEndian, b[:64]
+		le.PutUint32(b, s.NameOff)
+		le.PutUint32(b[4:], uint32(s.Type))
+		le.PutUint64(b[8:], uint64(s.Flags))
+		le.PutUint64(b[16:], s.Addr)
+		le.PutUint64(b[24:], s.Off)
+		le.PutUint64(b[32:], s.Size)
+		le.PutUint32(b[40:], s.Link)
+		le.PutUint32(b[44:], s.Info)
+		le.PutUint64(b[48:], s.Addralign)
+		le.PutUint64(b[56:], s.Entsize)
+		return
+	}
 	im.Order.PutUint32(b, s.NameOff)
 	im.Order.PutUint32(b[4:], uint32(s.Type))
 	w := int(im.WordSize())
