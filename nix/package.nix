@@ -9,6 +9,7 @@
   installShellFiles,
   nukeReferences,
   nix-update-script ? null,
+  testers,
   # Checks of the hooks, for passthru.tests.
   tests ? { },
 }:
@@ -97,7 +98,10 @@ buildGoModule (finalAttrs: {
   '';
 
   passthru = {
-    inherit commands tests;
+    inherit commands;
+    tests = tests // {
+      version = testers.testVersion { package = finalAttrs.finalPackage; };
+    };
   }
   // lib.optionalAttrs (nix-update-script != null) { updateScript = nix-update-script { }; };
 

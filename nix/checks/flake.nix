@@ -122,6 +122,9 @@ let
   audit = flake.lib.auditPackages { inherit clean ambiguous; };
 in
 {
+  # passthru.tests, as nixpkgs' reviewers ask for it.
+  version = tools.tests.version;
+
   packageIsComplete = check "package" ''
     for command in ${toString tools.commands}; do
       same "$command is static" "$(readelf -lW ${tools}/bin/$command | grep -c INTERP)" 0

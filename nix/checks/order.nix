@@ -158,6 +158,13 @@ builtins.listToAttrs (
     ) modes
   );
 
+  # Not only the run paths: the files are the same, byte for byte.
+  sameFilesInTheOtherOrder = pkgs.testers.testEqualContents {
+    assertion = "hooks listed in the opposite order make the same files";
+    actual = ordered (lib.reverseList allHooks) { };
+    expected = ordered allHooks { };
+  };
+
   # The tools run in the contract's order, whatever the list's.
   contractsOrder = check "contracts-order" (
     lib.concatMapStrings (

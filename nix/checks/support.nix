@@ -200,20 +200,7 @@ rec {
       '';
 
   # The log of a build that must fail; it fails where that build succeeds.
-  logOfFailure =
-    failing:
-    let
-      original = failing.drvAttrs;
-    in
-    failing.overrideAttrs (_: {
-      name = "log-of-failed-${failing.name}";
-      remove = "${pkgs.coreutils}/bin/rm";
-      args = [
-        ./expect-failure.bash
-        original.builder
-      ]
-      ++ original.args;
-    });
+  logOfFailure = failing: "${pkgs.testers.testBuildFailure failing}/testBuildFailure.log";
 
   # The log of a build that must succeed, with its outputs thrown away.
   logOfSuccess =
@@ -224,9 +211,8 @@ rec {
     package.overrideAttrs (_: {
       name = "log-of-${package.name}";
       remove = "${pkgs.coreutils}/bin/rm";
-      expectSuccess = "1";
       args = [
-        ./expect-failure.bash
+        ./keep-log.bash
         original.builder
       ]
       ++ original.args;

@@ -169,6 +169,7 @@ in
   stdenvNoCC = pkgs.stdenv;
 
   # ------------------------------------------------------- trivial builders
+  testers = import ./testers.nix { inherit lib pkgs; };
   runCommand =
     name: attrs: script:
     pkgs.stdenv.mkDerivation (
@@ -265,7 +266,10 @@ in
   bash = hostTools "bash" [ "bash" ];
   coreutils = hostTools "coreutils" [
     "cat"
+    "mkdir"
+    "mv"
     "rm"
+    "tee"
   ];
   binutils = hostTools "binutils" [ "readelf" ];
   patchelf = hostTools "patchelf" [ "patchelf" ];
