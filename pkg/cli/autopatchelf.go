@@ -163,6 +163,9 @@ func newAutoPatchelf(c *cli.Context, s *session) (*autoPatchelf, error) {
 	if a.editor.WhenNeeds {
 		a.sources.NeedsDriver = normal.NeedsDriver
 	}
+	if a.settings.Minimal && a.settings.KeepEntries { // a file's own entries may be there for what it opens
+		a.sources.Literals = func(string) bool { return true }
+	}
 	if err := a.interpreters(c.StringSlice("interpreter")); err != nil {
 		return nil, err
 	}

@@ -17,6 +17,28 @@ const (
 	maxName      = 255      // NAME_MAX: a longer string is no file name
 )
 
+// LibraryNames calls yield for each name that [Image.LibraryStrings] finds, once. Where a
+// name is not a string of its own (Rust and Go keep strings side by side), digits at its
+// end may be the next string's: the name without them comes too.
+func (im *Image) LibraryNames(yield func(name string) bool) error {
+	seen := map[string]bool{}
+	return im.LibraryStrings(func(name string, exact bool) bool {
+		for {
+			if !seen[name] {
+				seen[name] = true
+				if !yield(name) {
+					return false
+				}
+			}
+			n := len(name) - 1
+			if exact || !digit(name[n]) || !digit(name[n-1]) {
+				return true
+			}
+			name = name[:n]
+		}
+	})
+}
+
 // LibraryStrings calls yield for each name of a shared library in the file's
 // read-only data, as in dlopen("libcuda.so.1"), in the file's order, repetitions
 // included, until yield returns false. The directory part of a path is left out,

@@ -6,13 +6,15 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// minimal drops the entries that nothing uses; those that were asked for by name stay.
+// minimal drops the entries that nothing uses, neither a need nor what the file may open by
+// name (see Sources.Literals); those that were asked for by name stay.
 // entries say where the list leads.
 func (r *Resolver) minimal(o *Object, p *Plan, l runpath.List, entries []entry) (runpath.List, []string) {
 	names := make([]string, 0, len(p.Needs))
 	for _, n := range p.Needs {
 		names = append(names, n.Names...)
 	}
+	names = append(names, o.Literals...)
 	return runpath.Shrink(l, runpath.Use{
 		Names: names,
 		Keep:  func(e string) bool { return slices.Contains(r.first, e) || slices.Contains(r.last, e) },

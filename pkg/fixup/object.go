@@ -109,10 +109,8 @@ func (o *Object) read(im *elfimage.Image, literals func(name string) bool) (err 
 	}
 	o.LibC = libCOf(o)
 	if literals != nil {
-		seen := map[string]bool{o.Soname: true}
-		err = im.LibraryStrings(func(name string, exact bool) bool {
-			if exact && !seen[name] && literals(name) {
-				seen[name] = true
+		err = im.LibraryNames(func(name string) bool {
+			if name != o.Soname && literals(name) {
 				o.Literals = append(o.Literals, name)
 			}
 			return len(o.Literals) < maxLiterals
@@ -122,7 +120,7 @@ func (o *Object) read(im *elfimage.Image, literals func(name string) bool) (err 
 }
 
 // maxLiterals bounds the names that are kept of one file's read-only data.
-const maxLiterals = 256
+const maxLiterals = 4096
 
 // libCOf tells the C library from the loader that a program asks for, and from what
 // everything that calls into it needs.

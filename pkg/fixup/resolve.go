@@ -63,8 +63,8 @@ type Settings struct {
 	KeepEntries bool
 	// Relativize writes directories of the tree in terms of $ORIGIN.
 	Relativize bool
-	// Dlopen gives files the directories of libraries that they name in read-only
-	// data (see Sources.Literals), and libraries the RuntimeDependencies too.
+	// Dlopen gives files the directories of the driver's and CUDA's libraries that they
+	// name in read-only data (see Sources.Literals), and libraries the RuntimeDependencies too.
 	Dlopen bool
 	// Minimal drops entries that nothing uses.
 	Minimal bool
@@ -347,7 +347,7 @@ func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
 	}
 	if r.s.Dlopen {
 		for _, name := range o.Literals {
-			if !slices.ContainsFunc(p.Needs, func(n *Need) bool { return slices.Contains(n.Names, name) }) {
+			if driver.NeedsDriver(name) && !slices.ContainsFunc(p.Needs, func(n *Need) bool { return slices.Contains(n.Names, name) }) {
 				p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.DlopenString, Priority: Suggested})
 			}
 		}

@@ -39,9 +39,7 @@ func (m *Maps) Shrink(im *elfimage.Image, path string, before runpath.List, keep
 }
 
 // asked returns the libraries that a file asks for or may open: DT_NEEDED, .note.dlopen,
-// and the names in its read-only data. Where a name is not a string of its own (Rust and Go
-// keep strings side by side), digits at its end may be the next string's, so the name
-// without them counts too.
+// and the names in its read-only data.
 func asked(im *elfimage.Image) ([]string, error) {
 	names, err := im.Needed()
 	if err != nil {
@@ -54,21 +52,10 @@ func asked(im *elfimage.Image) ([]string, error) {
 	for _, n := range notes {
 		names = append(names, n.Sonames...)
 	}
-	seen := map[string]bool{}
-	err = im.LibraryStrings(func(name string, exact bool) bool {
-		for {
-			if !seen[name] {
-				seen[name] = true
-				names = append(names, name)
-			}
-			n := len(name) - 1
-			if exact || !digit(name[n]) || !digit(name[n-1]) {
-				return len(seen) < maxNames
-			}
-			name = name[:n]
-		}
+	first := len(names)
+	err = im.LibraryNames(func(name string) bool {
+		names = append(names, name)
+		return len(names)-first < maxNames
 	})
 	return names, err
 }
-
-func digit(c byte) bool { return c >= '0' && c <= '9' }
