@@ -21,7 +21,7 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	if o.program() || r.s.Dlopen {
 		l = append(l, r.first...)
 	}
-	origins := originEntries(o)
+	origins := r.originEntries(o)
 	for _, n := range p.Needs {
 		if n.Outcome == Found {
 			l = append(l, r.spell(o, n.Candidate.Dir, origins))
@@ -142,7 +142,7 @@ func (r *Resolver) kept(o *Object, p *Plan) []string {
 				continue
 			}
 		}
-		out = append(out, runpath.CleanEntry(e))
+		out = append(out, e)
 	}
 	return out
 }
@@ -182,20 +182,35 @@ func unique(l runpath.List) runpath.List {
 	return out
 }
 
-// originEntries returns the entries of a file's run path that begin at its own directory.
-func originEntries(o *Object) []string {
+// originEntries returns the entries of a file's run path that begin at its own directory,
+// with KeepEntries as they are, else as nixpkgs' program spells them.
+func (r *Resolver) originEntries(o *Object) []string {
+	if !strings.Contains(o.List, "ORIGIN") {
+		return nil
+	}
 	var out []string
 	for _, e := range runpath.Parse(o.List) {
 		if strings.Contains(e, "$ORIGIN") || strings.Contains(e, "${ORIGIN}") {
-			out = append(out, runpath.CleanEntry(e))
+			if !r.s.KeepEntries {
+				e = runpath.CleanEntry(e)
+			}
+			out = append(out, e)
 		}
 	}
 	return out
 }
 
 // spell writes a directory as an entry: with PreserveOrigin, as the entry of the
-// file that names it in terms of $ORIGIN, where there is one.
+// file that names it in terms of $ORIGIN, where there is one; with KeepEntries, as the
+// file spells it.
 func (r *Resolver) spell(o *Object, dir string, origins []string) string {
+	if r.s.KeepEntries {
+		for _, e := range runpath.Parse(o.List) {
+			if runpath.Key(e) == dir {
+				return e
+			}
+		}
+	}
 	if !r.s.PreserveOrigin {
 		return dir
 	}

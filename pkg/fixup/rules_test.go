@@ -993,7 +993,7 @@ func TestKeepEntries(t *testing.T) {
 	s.put("out/driver.so", lib("driver.so", "libfoo.so").with(elf.DT_RUNPATH, "~/plugins:"+driver.Link).Object)
 	s.set.KeepEntries = true
 	r := s.resolve()
-	r.list("out/main", driver.Link+":~/foo/lib:~/plugins:$LIB/x")
+	r.list("out/main", driver.Link+":~/foo/lib:~/plugins/:$LIB/x")
 	if diff := cmp.Diff([]string{"/gone", s.path("~/cuda/stubs")}, r.plan("out/main").Lost); diff != "" {
 		t.Error(diff)
 	}
@@ -1056,6 +1056,25 @@ func TestMinimal(t *testing.T) {
 	if diff := cmp.Diff([]string{s.path("~/unused/lib"), s.path("~/foo32/lib")}, r.plan("out/main").Dropped); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// By hand, what nobody asked to change keeps its spelling; with --paths it is nixpkgs'.
+func TestKeptEntriesKeepTheirSpelling(t *testing.T) {
+	s := newStage(t)
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.put("out/libown.so", lib("libown.so").Object)
+	s.mkdir("other")
+	s.libs("~/foo/lib")
+	s.put("out/main", prog("libown.so", "libfoo.so").with(elf.DT_RUNPATH, "$ORIGIN/:~/foo//lib/:~/./other").Object)
+	s.set.Interpreters = nil
+	s.set.KeepEntries, s.set.PreserveOrigin = true, true
+	r := s.resolve()
+	r.list("out/main", "$ORIGIN/:~/foo//lib/:~/./other")
+	if r.plan("out/main").Changes() {
+		t.Error("is changed for its spelling")
+	}
+	s.set.KeepEntries = false
+	s.resolve().list("out/main", "$ORIGIN:~/foo/lib")
 }
 
 // By hand, entries of the file's own stay that hold what it opens by name, also where its
