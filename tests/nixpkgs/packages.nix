@@ -31,6 +31,24 @@ let
       meta.mainProgram = builtins.head tools;
     };
 
+  # A derivation without a stdenv. Its last command is one of bash's own: else bash becomes
+  # the program that is the last command, coreutils' programs close their output before they
+  # exit, and Nix kills a builder whose output has ended (3 to 12 of 150, on a busy machine).
+  bare =
+    attrs: script:
+    derivation (
+      attrs
+      // {
+        inherit (build) system;
+        builder = "/bin/bash";
+        args = [
+          "-e"
+          "-c"
+          (script + "\n:\n")
+        ];
+      }
+    );
+
   triplet = platform: "${if platform.isAarch64 then "aarch64" else "x86_64"}-linux-gnu";
   prefix = optionalString (host.system != build.system) "${triplet host}-";
   # How nixpkgs splices: a package that callPackage hands out knows what it is on
@@ -79,80 +97,58 @@ in
 
   # ------------------------------------------------------------------ stdenv
   # The C library that the stage's programs run on.
-  glibc = derivation {
-    name = "${prefix}glibc";
-    inherit (build) system;
-    builder = "/bin/bash";
-    args = [
-      "-e"
-      "-c"
-      (
-        ''
-          PATH=/usr/bin:/bin
-          mkdir -p $out/lib
-          for directory in /lib/${triplet host} /usr/${triplet host}/lib; do
-            if [ -e $directory/libc.so.6 ]; then break; fi
-          done
-          for name in libc libm libdl libpthread librt libresolv libutil ld-linux; do
-            cp -L $directory/$name[-.]*so.[0-9]* $out/lib/
-          done
-        ''
-        + optionalString (host.system != build.system) ''
-          # Debian's loader looks for the C library where Debian has it, which for another
-          # machine is nowhere; nixpkgs' in its own directory. Nothing runs this one.
-          loader=$(echo $out/lib/ld-linux*)
-          echo "const char version[] = \"stable release version 2.36\", directories[] = \"$out/lib/\";" > $out/loader.c
-          ${prefix}gcc -shared -nostdlib -fPIC -Wl,-soname,''${loader##*/} -o $loader $out/loader.c
-          rm $out/loader.c
-        ''
-      )
-    ];
-  };
+  glibc = bare { name = "${prefix}glibc"; } (
+    ''
+      PATH=/usr/bin:/bin
+      mkdir -p $out/lib
+      for directory in /lib/${triplet host} /usr/${triplet host}/lib; do
+        if [ -e $directory/libc.so.6 ]; then break; fi
+      done
+      for name in libc libm libdl libpthread librt libresolv libutil ld-linux; do
+        cp -L $directory/$name[-.]*so.[0-9]* $out/lib/
+      done
+    ''
+    + optionalString (host.system != build.system) ''
+      # Debian's loader looks for the C library where Debian has it, which for another
+      # machine is nowhere; nixpkgs' in its own directory. Nothing runs this one.
+      loader=$(echo $out/lib/ld-linux*)
+      echo "const char version[] = \"stable release version 2.36\", directories[] = \"$out/lib/\";" > $out/loader.c
+      ${prefix}gcc -shared -nostdlib -fPIC -Wl,-soname,''${loader##*/} -o $loader $out/loader.c
+      rm $out/loader.c
+    ''
+  );
   # The linker of the stage's compilers, and which interpreter and C library it links
   # programs against. Not `binutils`, which is the tools that checks look at files with.
-  bintools = derivation {
-    name = "${optionalString (target.system != host.system) "${triplet target}-"}bintools";
-    inherit (build) system;
-    builder = "/bin/bash";
-    inherit (targetPackages) glibc;
-    hook = ./hooks/bintools.sh;
-    args = [
-      "-e"
-      "-c"
+  bintools =
+    bare
+      {
+        name = "${optionalString (target.system != host.system) "${triplet target}-"}bintools";
+        inherit (targetPackages) glibc;
+        hook = ./hooks/bintools.sh;
+      }
       ''
         PATH=/usr/bin:/bin
         mkdir -p $out/nix-support
         echo $glibc > $out/nix-support/orig-libc
         echo $glibc/lib/ld-linux*.so.* > $out/nix-support/dynamic-linker
         sed "s|@out@|$out|g" $hook > $out/nix-support/setup-hook
-      ''
-    ];
-  };
+      '';
   cc =
-    (derivation {
-      name = "${prefix}cc";
-      inherit (build) system;
-      builder = "/bin/bash";
-      args = [
-        "-e"
-        "-c"
-        ''
-          PATH=/usr/bin:/bin
-          mkdir -p $out/bin $out/nix-support
-          for name in cc gcc c++ g++; do
-            case $name in cc) tool=gcc ;; c++) tool=g++ ;; *) tool=$name ;; esac
-            sed -e "s|@compiler@|/usr/bin/${prefix}$tool|" -e "s|@store@|${builtins.storeDir}|" \
-              ${./hooks/cc-wrapper.sh} > $out/bin/${prefix}$name
-          done
-          chmod +x $out/bin/*
-          for name in ld ar ranlib strip objcopy readelf objdump nm; do
-            ln -s /usr/bin/${prefix}$name $out/bin/${prefix}$name
-          done
-          sed -e "s|@prefix@|${prefix}|g" -e "s|@bintools@|${buildPackages.bintools}|g" ${./hooks/cc.sh} \
-            > $out/nix-support/setup-hook
-        ''
-      ];
-    })
+    (bare { name = "${prefix}cc"; } ''
+      PATH=/usr/bin:/bin
+      mkdir -p $out/bin $out/nix-support
+      for name in cc gcc c++ g++; do
+        case $name in cc) tool=gcc ;; c++) tool=g++ ;; *) tool=$name ;; esac
+        sed -e "s|@compiler@|/usr/bin/${prefix}$tool|" -e "s|@store@|${builtins.storeDir}|" \
+          ${./hooks/cc-wrapper.sh} > $out/bin/${prefix}$name
+      done
+      chmod +x $out/bin/*
+      for name in ld ar ranlib strip objcopy readelf objdump nm; do
+        ln -s /usr/bin/${prefix}$name $out/bin/${prefix}$name
+      done
+      sed -e "s|@prefix@|${prefix}|g" -e "s|@bintools@|${buildPackages.bintools}|g" ${./hooks/cc.sh} \
+        > $out/nix-support/setup-hook
+    '')
     // {
       targetPrefix = prefix;
     };
