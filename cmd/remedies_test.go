@@ -92,6 +92,7 @@ func TestRemediesOfTheChecks(t *testing.T) {
 	}{
 		{id: audit.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
 		{id: audit.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x:$ORIGIN/rel/lib"},
+		{id: audit.RelativeEntry, list: "%[1]s/x::rel/lib:", then: "%[1]s/x:$ORIGIN/rel/lib"},
 		{id: audit.UnknownToken, list: "%[1]s/x:$FOO/lib", then: "%[1]s/x"},
 		{id: audit.ExecutableStack, list: "%[1]s/x", then: "%[1]s/x",
 			make: func(t *testing.T, d string) { library(t, "file.so", "", d+"/x", "x/libx.so.1", "-Wl,-z,execstack") }},

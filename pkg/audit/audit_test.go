@@ -632,6 +632,10 @@ func TestAudit(t *testing.T) {
 		{"the program's loader does not exist", func(f *folder) {
 			f.audited("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: "/none/ld-linux-x86-64.so.2"}, "error missing-interpreter")
 		}},
+		{"a store's program without its loader: the C library beside it is no second finding", func(f *folder) {
+			f.audited("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-glibc-2.40/lib/ld-linux-x86-64.so.2"}.
+				Needs("libc.so.6", "libm.so.6"), "error missing-interpreter")
+		}},
 		{"a file that cannot be read: nothing is known of it", func(f *folder) {
 			u := f.auditor(loader.Options{}).Begin()
 			f.want(u.Finish(u.Examine(f.dir+"/gone")).Findings, "error unreadable-file")

@@ -314,6 +314,17 @@ type missing struct {
 	by    *loader.Object
 	cause loader.Cause
 	lacks *loader.Object // the file that was found; nil where there is none
+
+	object *loader.Object // the name that was not found
+}
+
+// passed says what is wrong with a file of the name that is there.
+func passed(o *loader.Object) string {
+	at, why := o.Passed()
+	if at == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (%s %s)", at, why)
 }
 
 // missingNames returns what the load lacks, followed by the driver's libraries
@@ -321,18 +332,18 @@ type missing struct {
 func (s *subject) missingNames() []missing {
 	var out []missing
 	for _, o := range s.load.Missing() {
-		out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil})
+		out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil, o})
 	}
 	for _, o := range s.load.Objects {
 		if !o.Found() && !o.Cause.Certain() && o.NeededBy == s.load.Main && driver.Provides(o.Name) &&
 			!slices.ContainsFunc(out, func(m missing) bool { return m.name == o.Name }) {
-			out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil})
+			out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil, o})
 		}
 	}
 	for _, o := range s.load.Objects[1:] {
 		for i, lack := range o.Lacks {
 			if o.Certain() && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
-				out = append(out, missing{o.Name, lack.By, loader.Needed, o})
+				out = append(out, missing{o.Name, lack.By, loader.Needed, o, nil})
 			}
 		}
 	}
@@ -409,16 +420,16 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 			s.driverMissing(m, link, hasLink)
 		case driver.Provides(m.name), !m.cause.Certain():
 			// It is the other file's to find, and reported there.
-		case s.load.Interp != nil && !s.load.Interp.Found && !s.load.Interp.Store:
-			// Its machine's libraries are not here either.
+		case s.load.Interp != nil && !s.load.Interp.Found && (!s.load.Interp.Store || slices.Contains(loader.GLibcLibraries, m.name)):
+			// Its machine's libraries, or those beside it, are not here either.
 		case c.satisfied[[2]string{m.by.File.Path, m.name}]:
 			// A program loads this library and what it needs: it is never loaded alone.
 		case direct:
 			f := Finding{ID: Unresolved, Library: m.name,
-				Message: fmt.Sprintf("%s, which the file needs, is not found", m.name),
+				Message: fmt.Sprintf("%s, which the file needs, is not found%s", m.name, passed(m.object)),
 				Remedy:  remedy.Do("add the directory that holds it to the run path")}
 			if dir := s.load.Ignored(s.load.Main, m.name); dir != "" {
-				f.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program that is %s", dir, s.load.SecureWhy)
+				f.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.load.SecureWhy)
 				f.Remedy = s.add(dir + "/" + m.name).And(": the directory itself is searched, $ORIGIN is not")
 				s.report(f)
 				continue
@@ -437,10 +448,18 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 		case s.isProgram() && !indirect[m.name]:
 			indirect[m.name] = true
 			s.report(Finding{ID: UnresolvedIndirect, Library: m.name,
-				Message: fmt.Sprintf("%s, which %s needs, is not found", m.name, m.by.Path),
+				Message: fmt.Sprintf("%s, which %s needs, is not found%s", m.name, m.by.Path, passed(m.object)),
 				Remedy:  remedy.Do(fmt.Sprintf("add the directory that holds it to the run path of %s: the program's own DT_RUNPATH is not searched for it", m.by.Path))})
 		}
 	}
+}
+
+// onlyHere reports whether a library was found through an entry of the file's own run path,
+// and no other was.
+func (s *subject) onlyHere(o *loader.Object) bool {
+	return o.List == s.load.Main && o.Rule.InRunPath() && !slices.ContainsFunc(s.load.Objects, func(x *loader.Object) bool {
+		return x != o && x.Found() && x.List == o.List && x.Entry == o.Entry
+	})
 }
 
 // tooOld: a library is found that lacks symbol versions.
@@ -458,6 +477,9 @@ func (s *subject) tooOld(m missing) {
 	f := Finding{ID: MissingVersion, Library: m.name,
 		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", m.lacks.Path, m.lacks.How(nil), strings.Join(versions, ", "), who),
 		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
+	if d := s.load.Default(m.name); d != nil && !slices.ContainsFunc(versions, func(v string) bool { return !d.Defines(v) }) && s.onlyHere(m.lacks) {
+		f.Remedy = remedy.Run("runpath", "remove", "--entry", m.lacks.Entry, s.operand()).And(fmt.Sprintf(": then %s is found, which defines it", d.Path))
+	}
 	if !s.isProgram() {
 		f.Severity = Warning // a program may have loaded a newer one before
 	}

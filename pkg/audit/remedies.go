@@ -108,9 +108,7 @@ func (s *subject) replace(e *entry, by string) remedy.Remedy {
 	}
 	l := slices.Clone(runpath.Parse(s.file.List))
 	l[e.position-1] = by
-	command := []string{"runpath", "set"}
-	if l.Empties() > 0 {
-		command = append(command, "--keep-empty")
-	}
-	return remedy.Run(append(command, l.String(), s.operand())...)
+	// Empty entries are findings of their own: this must not bring them back.
+	l = slices.DeleteFunc(l, func(entry string) bool { return entry == "" })
+	return remedy.Run("runpath", "set", l.String(), s.operand())
 }

@@ -66,6 +66,12 @@ func explainCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			for _, name := range []string{"LD_LIBRARY_PATH", "LD_PRELOAD"} {
+				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
+				if os.Getenv(name) != "" && !given && search.Root == "" {
+					s.Log.Infof("%s is set in the environment, and not used: --env %s uses it", name, name)
+				}
+			}
 			search.Opened = !c.Bool("no-dlopen")
 			l, err := loader.New(search)
 			if err != nil {

@@ -116,7 +116,7 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 			continue // said above
 		}
 		if st.only == nil || o == st.only {
-			fmt.Fprintf(p.w, "%s\n", p.paint(red, fmt.Sprintf("Not found: %s, needed by %s", o.Name, o.NeededBy.Path)))
+			fmt.Fprintf(p.w, "%s\n", p.paint(red, notFound(o)))
 		}
 	}
 	for _, o := range s.Objects {
@@ -138,6 +138,15 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 		}
 		fmt.Fprintln(p.w, p.paint(hue, v.Text))
 	}
+}
+
+// notFound says that a library is not found, and what is wrong with the one that is there.
+func notFound(o *loader.Object) string {
+	text := fmt.Sprintf("Not found: %s, needed by %s", o.Name, o.NeededBy.Path)
+	if at, why := o.Passed(); at != "" {
+		text += fmt.Sprintf("; %s %s", at, why)
+	}
+	return text
 }
 
 // audits prints the auditing modules, each of which has a namespace of its own.
@@ -166,15 +175,14 @@ func (p *printer) family(u loader.Use) bool {
 	if o.Rule == loader.ByLoader {
 		return true
 	}
-	if !slices.Contains(cFamily, u.Name) {
+	if !slices.Contains(loader.GLibcLibraries, u.Name) && !slices.Contains(compilerLibraries, u.Name) {
 		return false
 	}
 	return o.Rule == loader.ByCache || o.Rule == loader.ByDefault || path.Dir(o.Path) == path.Dir(p.s.Interp.Path)
 }
 
-// cFamily are the libraries that nearly every program loads: glibc's, and its compiler's.
-var cFamily = []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libresolv.so.2",
-	"libmvec.so.1", "libgcc_s.so.1", "libstdc++.so.6"}
+// compilerLibraries are the compiler's libraries that nearly every program loads.
+var compilerLibraries = []string{"libgcc_s.so.1", "libstdc++.so.6"}
 
 // maxDepth bounds the tree's indentation: a chain of libraries can be as long as
 // a hostile package likes.

@@ -96,6 +96,7 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 			assumed = fmt.Sprintf(" (here %s, as assumed)", l.Assumed)
 		}
 		v.Text = fmt.Sprintf("%sthe host's driver, through the driver link %s%s: right.", where, link, assumed)
+		l.compatBehind(&v, s, o)
 	case driver.CompatDirs{Named: l.Compat}.Contains(dir, func(name string) bool { f, _ := s.In(dir, name); return f != nil }):
 		v.Origin, v.Good = FromCompat, true
 		l.compat(&v, o, where, dir)
@@ -112,6 +113,33 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 		v.Text = fmt.Sprintf("%s%s, by %s: the driver of this host, if it was installed there; on NixOS it is not.", where, o.Path, o.Rule)
 	}
 	return v.withFix()
+}
+
+// compatBehind says that a compat directory stands after the driver link, where its
+// libcuda.so.1 is never loaded.
+func (l *Layout) compatBehind(v *Verdict, s *loader.Load, o *loader.Object) {
+	if o.Name != driver.LibCUDA || !o.Rule.InRunPath() || o.List == nil || o.List.File == nil {
+		return
+	}
+	list := runpath.Parse(o.List.File.List)
+	for _, entry := range list[slices.Index(list, o.Entry)+1:] {
+		dir, ok := s.Expand(o.List, entry)
+		holds := func(name string) bool { f, _ := s.In(dir, name); return f != nil }
+		if !ok || !(driver.CompatDirs{Named: l.Compat}).Contains(dir, holds) || !holds(o.Name) {
+			continue
+		}
+		v.Good = false
+		v.Text = strings.TrimSuffix(v.Text, ": right.") + fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
+		command := []string{"runpath", "normalize"}
+		if l.DriverLink != "" {
+			command = append(command, "--driver-link", l.DriverLink)
+		}
+		if l.Compat != "" {
+			command = append(command, "--compat", l.Compat)
+		}
+		v.Remedy = remedy.Run(append(command, o.List.File.Path)...)
+		return
+	}
 }
 
 // compat says what there is to say of a compat package's library.

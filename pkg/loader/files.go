@@ -235,7 +235,11 @@ func (fs *Files) openIn(dir, name string) *File {
 	if dir == "" {
 		dir = "/"
 	}
-	return fs.Open(strings.TrimRight(dir, "/") + "/" + name)
+	f := fs.Open(strings.TrimRight(dir, "/") + "/" + name)
+	if f.errno == syscall.ENOENT && d.names != nil {
+		return &File{errno: f.errno, dangling: true}
+	}
+	return f
 }
 
 // File is a file that the loader looked at.
@@ -254,6 +258,8 @@ type File struct {
 	capable bool // a program started from it has capabilities
 	id      fileID
 	errno   syscall.Errno
+
+	dangling bool // a symbolic link that leads nowhere
 
 	// Err says why ELF is nil, or why what is in the file could not be read.
 	Err error

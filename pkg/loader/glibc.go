@@ -436,12 +436,12 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 		}
 		f := s.l.files.Open(s.l.abs(p))
 		if f.errno != 0 {
-			s.try(r, Try{p, ByPath, "", nil, errText(f.errno)})
+			s.try(r, Try{p, ByPath, "", nil, errText(f.errno), false})
 			return
 		}
 		skip, fatal := s.abi.verify(f)
 		if skip != "" {
-			s.try(r, Try{p, ByPath, "", nil, skip})
+			s.try(r, Try{p, ByPath, "", nil, skip, true})
 			return
 		}
 		r.path, r.file, r.rule, r.fatal = p, f, ByPath, fatal
@@ -480,7 +480,7 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 	if !nodeflib {
 		s.fromSystem(name, r)
 	} else if s.Interp.Cache == "" || !s.fromCache(name, nodeflib, r) {
-		s.try(r, Try{"", ByDefault, "", loader, "not searched: the file is marked DF_1_NODEFLIB"})
+		s.try(r, Try{"", ByDefault, "", loader, "not searched: the file is marked DF_1_NODEFLIB", false})
 	}
 }
 
@@ -491,7 +491,7 @@ func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
 			why = err.Error()
 		}
-		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why})
+		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why, false})
 		return false
 	}
 	e, ok := cache.Resolve(name, s.abi.cache(), s.processor)
@@ -500,25 +500,25 @@ func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 		if cache.Damage != nil {
 			why += "; it is damaged: " + cache.Damage.Error()
 		}
-		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why})
+		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why, false})
 		return false
 	}
 	if nodeflib {
 		for _, dir := range s.Interp.Dirs {
 			if strings.HasPrefix(e.Path, dir) {
-				s.try(r, Try{e.Path, ByCache, "", nil, "not used: it lies in a default directory, and the file is marked DF_1_NODEFLIB"})
+				s.try(r, Try{e.Path, ByCache, "", nil, "not used: it lies in a default directory, and the file is marked DF_1_NODEFLIB", false})
 				return false
 			}
 		}
 	}
 	f := s.l.files.Open(e.Path)
 	if f.errno != 0 {
-		s.try(r, Try{e.Path, ByCache, "", nil, errText(f.errno)})
+		s.try(r, Try{e.Path, ByCache, "", nil, errText(f.errno), false})
 		return false
 	}
 	skip, fatal := s.abi.verify(f)
 	if skip != "" {
-		s.try(r, Try{e.Path, ByCache, "", nil, skip})
+		s.try(r, Try{e.Path, ByCache, "", nil, skip, true})
 		return false
 	}
 	r.path, r.file, r.rule, r.fatal = e.Path, f, ByCache, fatal

@@ -198,6 +198,7 @@ type Try struct {
 	Entry string  // of the list
 	List  *Object // whose list
 	Why   string  // why it was not taken
+	There bool    // a file of the name is there, or a link that leads nowhere
 }
 
 // Load is what one program, or library, loads.
@@ -438,6 +439,17 @@ func (o *Object) Fails() string {
 	return look(o)
 }
 
+// Passed says what is wrong with the first file of the name that is there, and was passed
+// over: its path and why. Both are "" where there is none.
+func (o *Object) Passed() (path, why string) {
+	for _, t := range o.Tried {
+		if t.There {
+			return t.Path, t.Why
+		}
+	}
+	return "", ""
+}
+
 // Found reports whether a file was found for the object.
 func (o *Object) Found() bool { return !o.missing }
 
@@ -559,7 +571,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			return false
 		}
 		if e.ignored != "" {
-			s.try(r, Try{"", rule, e.entry, list, e.ignored})
+			s.try(r, Try{"", rule, e.entry, list, e.ignored, false})
 			continue
 		}
 		dir, relative := e.dir, false
@@ -575,7 +587,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			if s.l.files.place(cmp.Or(strings.TrimRight(dir, "/"), "/")).errno == 0 {
 				why = "the entry is a file, not a directory"
 			}
-			s.try(r, Try{e.dir + name, rule, e.entry, list, why})
+			s.try(r, Try{e.dir + name, rule, e.entry, list, why, false})
 			continue
 		}
 		var last syscall.Errno
@@ -584,13 +596,17 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			shown := e.dir + sub + name
 			if last = f.errno; last != 0 {
 				if sub == "" || last != syscall.ENOENT {
-					s.try(r, Try{shown, rule, e.entry, list, errText(last)})
+					why := errText(last)
+					if f.dangling {
+						why = "is a symbolic link that leads nowhere"
+					}
+					s.try(r, Try{shown, rule, e.entry, list, why, f.dangling || last != syscall.ENOENT && last != syscall.ENOTDIR})
 				}
 				continue
 			}
 			skip, fatal := s.abi.verify(f)
 			if skip != "" {
-				s.try(r, Try{shown, rule, e.entry, list, skip})
+				s.try(r, Try{shown, rule, e.entry, list, skip, true})
 				last = syscall.ENOENT
 				continue
 			}

@@ -77,7 +77,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 	if strings.Contains(name, "/") {
 		f := s.l.files.Open(s.l.abs(name))
 		if f.errno != 0 {
-			s.try(r, Try{name, ByPath, "", nil, errText(f.errno)})
+			s.try(r, Try{name, ByPath, "", nil, errText(f.errno), false})
 			return miss(r)
 		}
 		r.path, r.file, r.rule = name, f, ByPath
@@ -231,13 +231,13 @@ func (s *Load) muslOpen(name string, dirs []element, rule Rule, list *Object, r 
 		shown := e.dir + "/" + name
 		switch {
 		case len(shown) >= 2*255+2: // the buffer in load_library
-			s.try(r, Try{shown, rule, e.entry, list, "the path is too long for musl"})
+			s.try(r, Try{shown, rule, e.entry, list, "the path is too long for musl", false})
 			continue
 		case f.errno == syscall.ENOENT, f.errno == syscall.ENOTDIR, f.errno == syscall.EACCES, f.errno == syscall.ENAMETOOLONG:
-			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno)})
+			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno), false})
 			continue
 		case f.errno != 0:
-			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno) + "; the search ends here"})
+			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno) + "; the search ends here", false})
 			return false, true
 		}
 		r.path, r.file, r.rule, r.entry, r.list = shown, f, rule, e.entry, list

@@ -49,6 +49,16 @@ const relrVersion = "GLIBC_ABI_DT_RELR"
 // dtRELR is DT_RELR, for which debug/elf has no name.
 const dtRELR elf.DynTag = 36
 
+// Defines reports whether the file defines a symbol version, by its name.
+func (f *File) Defines(version string) bool {
+	for d := range f.versions.defines {
+		if d.name == version {
+			return true
+		}
+	}
+	return false
+}
+
 // readVersions reads a file's symbol versions. Tables that contradict themselves count
 // as none: what the loader does with them is undefined.
 func readVersions(im *elfimage.Image) (v versions) {
