@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -235,5 +236,41 @@ func TestWriteToACopy(t *testing.T) {
 	}
 	if names, _ := filepath.Glob(filepath.Join(dir, ".*")); len(names) != 0 {
 		t.Errorf("left: %q", names)
+	}
+}
+
+// While one edit writes, no other begins: an editor's lock keeps others out, and not only
+// from those that lock as one, as a reader's would.
+func TestTwoEditsOfAFileDoNotOverlap(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	elfFile(t, path, "before")
+	for _, byCopy := range []bool{false, true} {
+		files := make([]*File, 2)
+		for i := range files {
+			f, err := Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			f.copy, files[i] = byCopy, f
+		}
+		var done atomic.Bool
+		second := make(chan error)
+		first := files[0].Write(func(Writer) error {
+			go func() {
+				second <- files[1].Write(func(Writer) error {
+					if !done.Load() {
+						t.Error("the second edit begins before the first has ended")
+					}
+					return nil
+				})
+			}()
+			time.Sleep(50 * time.Millisecond) // so that the second could come in between
+			done.Store(true)
+			return nil
+		})
+		if err := errors.Join(first, <-second); err != nil && !errors.Is(err, errChanged) { // the copy is another file
+			t.Error(err)
+		}
 	}
 }
