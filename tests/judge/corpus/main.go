@@ -4,6 +4,7 @@
 //
 //	go build -o runpath ./cmd/runpath
 //	go run ./tests/judge/corpus -runpath ./runpath -patchelf PATCHELF -log files.tsv DIR…
+//	go run ./tests/judge/corpus -runpath ./runpath -together 100 DIR…
 //
 // It prints a table by machine, each refusal with its reason and what patchelf makes of the same file, each finding, and
 // what a run before and after gave: programs are started with --version, libraries preloaded into a program that does
@@ -47,6 +48,7 @@ var (
 	log      = flag.String("log", "", "write a line for each file to `FILE`")
 	scratch  = flag.String("scratch", "", "make the copies in `DIR`")
 	libs     = flag.String("libraries", "", "LD_LIBRARY_PATH for runs")
+	together = flag.Int("together", 0, "edit `N` files in one run of the binary, each to the same list")
 	remarks  = flag.Bool("remarks", false, "print remarks as well")
 	runs     = flag.Bool("run", false, "run what this machine can run")
 	user     = flag.Int("user", 65534, "the `UID` for runs, where this is root")
@@ -108,26 +110,34 @@ func main() {
 		out = f
 	}
 	started := time.Now()
-	work, done := make(chan string), make(chan result)
+	work, done := make(chan []string), make(chan result)
 	var wg sync.WaitGroup
 	for i := range *jobs {
 		wg.Go(func() {
-			for path := range work {
+			for batch := range work {
 				d := filepath.Join(dir, fmt.Sprint(i))
 				os.RemoveAll(d)
 				os.Mkdir(d, 0o755)
-				done <- check(d, path)
+				if *together == 0 {
+					done <- check(d, batch[0])
+					continue
+				}
+				for _, r := range checkTogether(d, batch) {
+					done <- r
+				}
 			}
 		})
 	}
 	left := 0
 	go func() {
-		for i, path := range chosen {
+		for i := 0; i < len(chosen); {
 			if *budget > 0 && time.Since(started) > *budget {
 				left = len(chosen) - i
 				break
 			}
-			work <- path
+			batch := batchOf(chosen[i:])
+			work <- batch
+			i += len(batch)
 		}
 		close(work)
 		wg.Wait()
@@ -269,26 +279,7 @@ func check(dir, path string) (r result) {
 			}
 			return r
 		}
-		after, err := judge.Open(file)
-		if err != nil {
-			r.wrong = append(r.wrong, err.Error())
-			return r
-		}
-		for _, f := range judge.Compare(before, after, want) {
-			line := fmt.Sprintf("[step %d] %s", i+1, f)
-			if f.Remark {
-				if !slices.ContainsFunc(r.remarks, func(s string) bool { return strings.HasSuffix(s, f.String()) }) {
-					r.remarks = append(r.remarks, line)
-				}
-				continue
-			}
-			r.wrong = append(r.wrong, line)
-		}
-		r.moved = r.moved || before.DynamicAt() != after.DynamicAt()
-		after.Close()
-		if st, err := os.Stat(file); err == nil {
-			r.growth = max(r.growth, st.Size()-r.size)
-		}
+		judgeStep(&r, before, file, i, want)
 		if r.ran != "" && list != "" {
 			if now, _, _ := start(before, file, path); now != expected {
 				r.wrong = append(r.wrong, fmt.Sprintf("[step %d] run: it said %.300q and says %.300q", i+1, expected, now))
@@ -302,6 +293,130 @@ func check(dir, path string) (r result) {
 		}
 	}
 	return r
+}
+
+// batchOf returns the files at the beginning of a list that are edited in one run.
+func batchOf(files []string) []string {
+	const most = 1 << 30 // bytes of copies at a time
+	size := int64(0)
+	for i, path := range files {
+		if st, err := os.Stat(path); err == nil {
+			size += st.Size()
+		}
+		if i > 0 && (i >= *together || size > most) {
+			return files[:i]
+		}
+	}
+	return files
+}
+
+// checkTogether edits copies of files in one run of the binary for each list: what it
+// keeps from one file must not reach the next.
+func checkTogether(dir string, paths []string) []result {
+	type subject struct {
+		before         *judge.File
+		file, expected string
+		out            bool // skipped, refused or wrong
+	}
+	results, subjects := make([]result, len(paths)), make([]subject, len(paths))
+	for i, path := range paths {
+		r, s := &results[i], &subjects[i]
+		r.path = path
+		var err error
+		if s.before, err = judge.Open(path); err != nil {
+			r.alone, s.out = err.Error(), true
+			continue
+		}
+		defer s.before.Close()
+		r.machine = s.before.Machine()
+		s.file = filepath.Join(dir, fmt.Sprintf("%05d", i), filepath.Base(path))
+		if err := os.Mkdir(filepath.Dir(s.file), 0o755); err != nil {
+			r.wrong, s.out = append(r.wrong, err.Error()), true
+			continue
+		}
+		if r.size, err = copyFile(s.file, path); err != nil {
+			r.wrong, s.out = append(r.wrong, err.Error()), true
+			continue
+		}
+		if own, _ := s.before.RunPath(); *runs && own == "" { // its own would be gone
+			s.expected, r.ran, r.quiet = start(s.before, s.file, path)
+			if again, _, _ := start(s.before, s.file, path); again != s.expected {
+				r.ran, r.quiet = "", "it says something else each time"
+			}
+		}
+	}
+	var gone []string
+	for step, list := range []string{filler(300)[1:], filler(3000)[1:], "/shorter/one", ""} {
+		want := judge.Expect{RunPath: &judge.RunPath{Tag: "RUNPATH", List: list}, Gone: gone}
+		command := []string{"set", "-v", "--keep-empty", list, dir}
+		if list == "" {
+			command = []string{"remove", "-v", dir}
+			want.RunPath = &judge.RunPath{}
+		}
+		output, _ := exec.Command(*tool, command...).CombinedOutput() // a refusal is its status as well: each file's line says
+		said := map[string]string{}
+		for line := range strings.Lines(string(output)) {
+			if at := strings.Index(line, dir+"/"); at >= 0 {
+				file, what, _ := strings.Cut(line[at:], ": ")
+				said[file] = strings.TrimSpace(what)
+			}
+		}
+		for i := range subjects {
+			r, s := &results[i], &subjects[i]
+			if s.out {
+				continue
+			}
+			what, told := said[s.file]
+			why, skipped := strings.CutPrefix(what, "skipped: ")
+			switch {
+			case !told:
+				r.wrong = append(r.wrong, fmt.Sprintf("[step %d] nothing is said about it", step+1))
+			case skipped && step == 0:
+				r.alone = strings.Trim(why, `"`)
+			case !strings.Contains(what, " -> ") && what != "unchanged" && !strings.HasPrefix(what, "removed"):
+				r.refused = fmt.Sprintf("step %d: %s", step+1, what)
+			default:
+				judgeStep(r, s.before, s.file, step, want)
+				if r.ran != "" && list != "" {
+					if now, _, _ := start(s.before, s.file, r.path); now != s.expected {
+						r.wrong = append(r.wrong, fmt.Sprintf("[step %d] run: it said %.300q and says %.300q", step+1, s.expected, now))
+					}
+				}
+			}
+			if s.out = r.alone != "" || r.refused != "" || len(r.wrong) > 0; s.out {
+				if same, _ := sameBytes(r.path, s.file); step == 0 && len(r.wrong) == 0 && !same {
+					r.wrong = append(r.wrong, "skipped or refused, and the file is not as it was")
+				}
+				os.Remove(s.file)
+			}
+		}
+		if step < 2 {
+			gone = append(gone, strings.Split(list, ":")...)
+		}
+	}
+	return results
+}
+
+// judgeStep compares a file with the one before all edits.
+func judgeStep(r *result, before *judge.File, file string, step int, want judge.Expect) {
+	after, err := judge.Open(file)
+	if err != nil {
+		r.wrong = append(r.wrong, err.Error())
+		return
+	}
+	defer after.Close()
+	for _, f := range judge.Compare(before, after, want) {
+		line := fmt.Sprintf("[step %d] %s", step+1, f)
+		if !f.Remark {
+			r.wrong = append(r.wrong, line)
+		} else if !slices.ContainsFunc(r.remarks, func(s string) bool { return strings.HasSuffix(s, f.String()) }) {
+			r.remarks = append(r.remarks, line)
+		}
+	}
+	r.moved = r.moved || before.DynamicAt() != after.DynamicAt()
+	if st, err := os.Stat(file); err == nil {
+		r.growth = max(r.growth, st.Size()-r.size)
+	}
 }
 
 func firstLine(s string) string {
