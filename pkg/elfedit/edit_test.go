@@ -465,6 +465,28 @@ func TestNotesKeepTheirOrderBehindTheFile(t *testing.T) {
 	}
 }
 
+// LIEF, and so postject's single executables of Node.js, lets the section header of .dynamic say more than PT_DYNAMIC.
+// Where .dynamic moves it says what PT_DYNAMIC does: more would overlap what follows.
+func TestSectionOfMovedDynamicEndsWithIt(t *testing.T) {
+	b := plain().with(func(l *shape) { l.spare = 0 }).build(t)
+	im := parse(t, b)
+	for i, s := range im.Sections {
+		if s.Type == elf.SHT_DYNAMIC {
+			s.Size += 0x100
+			im.EncodeSection(b[im.Shoff+uint64(i)*im.ShdrSize():], s)
+		}
+	}
+	after := parse(t, edit(t, b, Change{RunPath: &RunPath{elf.DT_RUNPATH, lists[len(lists)-1]}, Soname: ptr("libnamed.so")}))
+	if after.DynOff == im.DynOff {
+		t.Fatal(".dynamic has not moved: the test tests nothing")
+	}
+	for _, s := range after.Sections {
+		if dynamic := after.Prog(elf.PT_DYNAMIC); s.Type == elf.SHT_DYNAMIC && (s.Off != dynamic.Off || s.Size != dynamic.Filesz) {
+			t.Errorf("the section is %d bytes at %#x, PT_DYNAMIC %d bytes at %#x", s.Size, s.Off, dynamic.Filesz, dynamic.Off)
+		}
+	}
+}
+
 // patchelf 162: symbols can share their names' bytes with the tail of the run path.
 func TestSharedTailSurvives(t *testing.T) {
 	l := shapes["shared tail"]

@@ -713,7 +713,10 @@ func (n *newSegment) finish(null int, writable bool) error {
 	for _, b := range n.blocks {
 		for _, i := range b.sections {
 			s := &n.t.sections[i]
-			if s.Off+s.Size == b.end() {
+			switch {
+			case b.rank == rankDynamic: // LIEF lets it say more than PT_DYNAMIC, which would overlap what follows now
+				s.Size = b.newSize
+			case s.Off+s.Size == b.end():
 				s.Size += b.newSize - b.size
 			}
 			s.Off += b.newOff - b.off
