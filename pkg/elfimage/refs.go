@@ -1,6 +1,7 @@
 package elfimage
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 )
@@ -34,8 +35,25 @@ func (im *Image) dynSymbolCount(addr uint64) (uint64, bool) {
 		}
 	}
 	if d, ok := im.Dyn(elf.DT_GNU_HASH); ok {
-		n, _, ok := im.GNUHash(d.Val)
-		return n, ok && n > 0
+		if n, _, ok := im.GNUHash(d.Val); n > 0 || !ok {
+			return n, ok
+		}
+	}
+	return im.copiedSymbols(addr)
+}
+
+// copiedSymbols counts the symbols at an address by the section header of a copy of
+// them: an edit that was killed had switched DT_SYMTAB and not yet the section headers,
+// or these first.
+func (im *Image) copiedSymbols(addr uint64) (uint64, bool) {
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if s.Type != elf.SHT_DYNSYM {
+			continue
+		}
+		a, mapped := im.Memory(addr, s.Size)
+		b, too := im.Memory(s.Addr, s.Size)
+		return s.Size / im.SymSize(), mapped && too && bytes.Equal(a, b)
 	}
 	return 0, false
 }
