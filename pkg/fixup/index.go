@@ -50,6 +50,7 @@ type Index struct {
 	dirsMu  sync.RWMutex       // taken after mu
 	dirs    map[string]*dir    // by path
 	own     map[string][]place // by file name: the tree's
+	places  []place            // memory for own
 	levels  []*level           // in the order in which they are searched; the tree is level 0
 	closed  bool               // there are no more levels
 	seen    map[string]bool    // directories in levels
@@ -96,11 +97,11 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 		libs[i] = absolute(l)
 	}
 	listed := make(chan struct{})
-	go func() { // nothing else uses the index meanwhile
+	go func() {
 		defer close(listed)
 		for _, l := range libs {
 			if !s.Stubs.Contains(l) {
-				ix.dirLocked(l).list()
+				ix.dir(l).list()
 			}
 		}
 	}()
@@ -122,7 +123,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 				others++
 				return
 			}
-			ix.Files = append(ix.Files, o)
+			ix.add(o)
 			if s.Progress != nil {
 				s.Progress(len(ix.Files))
 			}
@@ -131,22 +132,6 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	ix.Others = others
 	if err != nil {
 		return ix, err
-	}
-	ix.objects = make(map[string]*Object, len(ix.Files)+len(s.Libs))
-	ix.own = make(map[string][]place, len(ix.Files))
-	places := make([]place, len(ix.Files))
-	for i, o := range ix.Files {
-		dir, name := path.Split(o.Path)
-		o.Real = ix.dirLocked(strings.TrimSuffix(dir, "/")).real + "/" + name
-		ix.objects[o.Real] = o
-		if !s.WithoutTree {
-			places[i] = place{dir, name}
-			if same := ix.own[name]; same == nil {
-				ix.own[name] = places[i : i+1 : i+1]
-			} else {
-				ix.own[name] = append(same, places[i])
-			}
-		}
 	}
 	ix.findLinks()
 	if !s.WithoutTree {
@@ -180,6 +165,27 @@ func (s *Sources) object(f *tree.File) *Object {
 	}
 	im.Release()
 	return o
+}
+
+// add adds a file of the walk.
+func (ix *Index) add(o *Object) {
+	ix.Files = append(ix.Files, o)
+	dir, name := path.Split(o.Path)
+	o.Real = ix.dir(strings.TrimSuffix(dir, "/")).real + "/" + name
+	ix.objects[o.Real] = o
+	if ix.sources.WithoutTree {
+		return
+	}
+	if same := ix.own[name]; same != nil {
+		ix.own[name] = append(same, place{dir, name})
+		return
+	}
+	if len(ix.places) == cap(ix.places) {
+		ix.places = make([]place, 0, 256)
+	}
+	n := len(ix.places)
+	ix.places = append(ix.places, place{dir, name})
+	ix.own[name] = ix.places[n : n+1 : n+1]
 }
 
 // findLinks tells each file which other paths in the tree are the same file.
@@ -290,8 +296,10 @@ func (ix *Index) level(dirs []string) {
 // runPaths returns the directories of the store that run paths of some of the tree's files name.
 func (ix *Index) runPaths(which func(*Object) bool) []string {
 	var dirs []string
+	lists := map[string]bool{} // many files have the same
 	for _, o := range ix.Files {
-		if o.List != "" && which(o) {
+		if o.List != "" && !lists[o.List] && which(o) {
+			lists[o.List] = true
 			dirs = ix.follow(dirs, o)
 		}
 	}

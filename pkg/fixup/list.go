@@ -261,6 +261,8 @@ func below(p, dir string) bool {
 type entry struct {
 	text string
 	dir  *dir // where it leads; nil where that is not known
+	// used: it is the first to hold a library that is needed. See Resolver.order.
+	used bool
 }
 
 // entries looks for where the entries of a file's run path lead, and appends them to to.
@@ -273,9 +275,9 @@ func (r *Resolver) entries(to []entry, o *Object, l runpath.List) []entry {
 
 func (r *Resolver) entry(o *Object, text string) entry {
 	if dir, ok := expand(o, text); ok {
-		return entry{text, r.ix.dir(dir)}
+		return entry{text: text, dir: r.ix.dir(dir)}
 	}
-	return entry{text, nil}
+	return entry{text: text}
 }
 
 // order makes sure that the loader takes what was chosen. It searches the entries
@@ -284,33 +286,49 @@ func (r *Resolver) entry(o *Object, text string) entry {
 // name must stand after the one that was chosen. Where one candidate exists, nothing moves.
 func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, entries []entry) []entry {
 	if in != nil && r.shadowsLibC(o, in, p, entries) {
-		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{in.LibC, in.dir})
+		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{text: in.LibC, dir: in.dir})
 		p.Warnings = append(p.Warnings, fmt.Sprintf("a directory of the run path holds a C library of its own: %s is put before it, for the program's interpreter works with no other", in.LibC))
 	}
 	// before[i] are the entries that must stand before entry i, each with the library.
 	var before []map[int]string // nil while there are none
+	var others []int            // entries with another file of the name
 	conflict := false
 	for _, n := range p.Needs {
 		if n.Outcome != Found {
 			continue
 		}
 		name := path.Base(n.Name)
-		at := slices.IndexFunc(entries, func(e entry) bool { return r.takesIn(o, e, name) == n.Candidate.Object })
-		for i, e := range entries {
-			if i == at {
+		at, first := -1, -1
+		for i := range entries {
+			took := r.takesIn(o, entries[i], name)
+			if took == nil {
 				continue
 			}
-			if other := r.takesIn(o, e, name); other != nil && other != n.Candidate.Object {
-				if before == nil {
-					before = make([]map[int]string, len(entries))
-				}
-				if before[i] == nil {
-					before[i] = map[int]string{}
-				}
-				before[i][at] = name
-				conflict = conflict || i < at
+			if first < 0 {
+				first = i
 			}
+			if took == n.Candidate.Object {
+				if at < 0 {
+					at = i
+				}
+				continue
+			}
+			others = append(others, i)
 		}
+		if first >= 0 {
+			entries[first].used = true
+		}
+		for _, i := range others {
+			if before == nil {
+				before = make([]map[int]string, len(entries))
+			}
+			if before[i] == nil {
+				before[i] = map[int]string{}
+			}
+			before[i][at] = name
+			conflict = conflict || i < at
+		}
+		others = others[:0]
 	}
 	if !conflict {
 		return entries

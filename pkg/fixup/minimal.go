@@ -10,6 +10,9 @@ import (
 // name (see Sources.Literals); those that were asked for by name stay.
 // entries say where the list leads.
 func (r *Resolver) minimal(o *Object, p *Plan, l runpath.List, entries []entry) (runpath.List, []string) {
+	if !slices.ContainsFunc(entries, func(e entry) bool { return !e.used }) {
+		return l, nil
+	}
 	names := make([]string, 0, len(p.Needs))
 	for _, n := range p.Needs {
 		names = append(names, n.Names...)
