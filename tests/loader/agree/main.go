@@ -1,8 +1,9 @@
 // Command agree compares what "runpath explain --json" says with what the real
 // dynamic loader does: for the programs and libraries of this machine, and for
-// random graphs of small libraries; and what it says of symbols with ldd.
+// random graphs of small libraries; where it searches with the loader's own account;
+// and what it says of symbols with ldd.
 //
-//	agree [--all] [--graphs N] [--ldd N] [--seed S] [--glibc LOADER] [--musl LOADER] RUNPATH [DIR…]
+//	agree [--all] [--graphs N] [--lists N] [--ldd N] [--seed S] [--glibc LOADER] [--musl LOADER] RUNPATH [DIR…]
 //
 // It prints each difference, and how many files, libraries and graphs agreed.
 package main
@@ -35,6 +36,7 @@ var (
 	seed    = flag.Int64("seed", 1, "of the first graph")
 	musl    = flag.String("musl", "/lib/ld-musl-x86_64.so.1", "musl's loader; empty: leave it out")
 	lddOf   = flag.Int("ldd", 0, "compare symbols of so many programs, and of as many random ones, with ldd")
+	lists   = flag.Int("lists", 60, "compare so many random search lists with the loader's own account, dlinfo")
 	keep    = flag.Bool("keep", false, "keep the folders of graphs that differ")
 	runpath string
 )
@@ -77,6 +79,9 @@ func main() {
 		if *musl != "" {
 			run("random graphs under musl", func() (int, error) { return random(*musl, *graphs) })
 		}
+	}
+	if *lists > 0 {
+		run("search lists, as dlinfo has them", func() (int, error) { return searchLists(*lists) })
 	}
 	if *lddOf > 0 {
 		run("symbols of programs of this machine, as ldd has them", func() (int, error) { return systemSymbols(*lddOf) })
