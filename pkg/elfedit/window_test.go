@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // alone plans and applies a change with memory that no other image has had.
@@ -42,9 +44,13 @@ func TestImagesDoNotShareMemory(t *testing.T) {
 		e    *Edit
 	}
 	var jobs []*job
+	soname := "libof-another-name.so.1"
 	for name, l := range shapes {
 		for i, list := range lists {
 			j := &job{name: fmt.Sprintf("%s/%d", name, i), old: l.build(t), c: setPath(elf.DT_RUNPATH, list)}
+			if i == 1 { // several parts
+				j.c.Soname, j.c.Needed = &soname, &Needed{Names: []string{"libnew.so.1", "libc.so.6"}}
+			}
 			j.want = alone(t, j.old, j.c)
 			jobs = append(jobs, j)
 		}
@@ -86,5 +92,83 @@ func TestImagesDoNotShareMemory(t *testing.T) {
 			}
 		}
 		apply(jobs[len(jobs)-1])
+	}
+}
+
+// countingReader counts how often each byte is read.
+type countingReader struct {
+	b     []byte
+	times []int
+}
+
+func (r *countingReader) ReadAt(p []byte, off int64) (int, error) {
+	for i := range p {
+		if at := off + int64(i); at < int64(len(r.times)) {
+			r.times[at]++
+		}
+	}
+	return bytes.NewReader(r.b).ReadAt(p, off)
+}
+
+// An edit of a small file reads no byte of it twice, whatever looks at it: the parse, the
+// plan, the check of what the plan leaves.
+func TestSmallFileIsReadOnce(t *testing.T) {
+	for name, l := range shapes {
+		b := l.build(t)
+		if len(b) > 64*elfimage.PageSize { // not kept
+			continue
+		}
+		for i, c := range []Change{setPath(elf.DT_RUNPATH, lists[0]), setPath(elf.DT_RUNPATH, lists[len(lists)-1])} {
+			r := &countingReader{b: b, times: make([]int, len(b))}
+			head := b[:min(len(b), elfimage.HeadSize)]
+			im, err := elfimage.ParseKept(r, int64(len(b)), head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := Plan(im, c)
+			if err != nil || e == nil {
+				t.Fatalf("%s/%d: %v, %v", name, i, e, err)
+			}
+			if err := e.Apply(&memFile{b: bytes.Clone(b)}); err != nil {
+				t.Fatal(err)
+			}
+			im.Release()
+			for at, n := range r.times {
+				if at < len(head) {
+					n++ // it was given to the parse
+				}
+				if n > 1 {
+					t.Errorf("%s/%d: offset %#x is read %d times", name, i, at, n)
+					break
+				}
+			}
+		}
+	}
+}
+
+// The plans of a tree's files are made in the same memory: what one takes of its own is
+// little, however many sections and program headers there are.
+func TestPlansUseMemoryAgain(t *testing.T) {
+	const most = 50 // allocations; some twenty where the pool has dropped nothing
+	interpreter := "/lib/another-loader.so"
+	for name, c := range map[string]Change{
+		"run path": setPath(elf.DT_RUNPATH, lists[0]),
+		"three parts": {RunPath: &RunPath{Tag: elf.DT_RUNPATH, List: lists[1]}, Interpreter: &interpreter,
+			Needed: &Needed{Names: []string{"libnew.so.1", "libc.so.6"}}},
+	} {
+		b := plain().build(t)
+		n := testing.AllocsPerRun(200, func() {
+			im, err := elfimage.ParseKept(bytes.NewReader(b), int64(len(b)), b[:min(len(b), elfimage.HeadSize)])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, err := Plan(im, c); err != nil || e == nil {
+				t.Fatal(e, err)
+			}
+			im.Release()
+		})
+		if n > most {
+			t.Errorf("%s: a plan takes %v allocations, more than %d", name, n, most)
+		}
 	}
 }
