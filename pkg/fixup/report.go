@@ -17,6 +17,9 @@ type Absence struct {
 	// Rejected are the candidates that could not be used, Near libraries of another version.
 	Rejected []Rejection
 	Near     []string
+	// Named are libraries that have the name as their soname, under another file name:
+	// archives without symbolic links (wheels, npm packages) lose the link.
+	Named []Named
 	// Stub is a stub of the library, which is for linking only.
 	Stub string
 	// Attributes of nixpkgs have it, usually.
@@ -26,6 +29,9 @@ type Absence struct {
 	// Optional: a .note.dlopen of this priority wants it, DT_NEEDED does not.
 	Dlopen string
 }
+
+// Named is a library by its soname.
+type Named struct{ Path, Soname string }
 
 // Absences groups what is missing by name, in the order of the plans.
 func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
@@ -42,7 +48,11 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 				by[a.Name], out = a, append(out, a)
 				for _, name := range n.Names {
 					name = path.Base(name)
-					a.Near = append(a.Near, r.near(p.Object, name)...)
+					named := r.withSoname(p.Object, name)
+					a.Named = append(a.Named, named...)
+					a.Near = append(a.Near, slices.DeleteFunc(r.near(p.Object, name), func(p string) bool {
+						return slices.ContainsFunc(named, func(n Named) bool { return n.Path == p })
+					})...)
 					a.Driver = a.Driver || driver.Provides(name)
 					if a.Stub == "" {
 						a.Stub = r.stub(name)
@@ -78,6 +88,9 @@ func (a *Absence) Reasons() []string {
 	}
 	if a.Stub != "" {
 		out = append(out, a.Stub+" is a stub, for linking only")
+	}
+	for _, n := range a.Named {
+		out = append(out, fmt.Sprintf("%s has the soname %s, but the loader looks for a file of that name: a symbolic link beside it is missing", n.Path, n.Soname))
 	}
 	for _, near := range a.Near {
 		out = append(out, near+" is there, which is another version")
@@ -157,6 +170,18 @@ func (r *Resolver) near(o *Object, name string) []string {
 		}
 	}
 	return out
+}
+
+// withSoname returns the libraries for a file's machine that have a soname and another file name.
+func (r *Resolver) withSoname(o *Object, soname string) []Named {
+	var out []Named
+	for _, lib := range r.ix.objects {
+		if lib != nil && lib.Soname == soname && path.Base(lib.Real) != soname && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" {
+			out = append(out, Named{lib.Path, soname})
+		}
+	}
+	slices.SortFunc(out, func(a, b Named) int { return strings.Compare(a.Path, b.Path) })
+	return out[:min(len(out), maxNear)]
 }
 
 // maxNear bounds how many libraries of other versions a report names.

@@ -496,8 +496,11 @@ func TestRule8Absences(t *testing.T) {
 	s.link("libcudart.so.12", "cudart/lib/libcudart.so")
 	s.put("cudart/lib/stubs/libnvidia-ml.so", lib("libnvidia-ml.so.1").Object)
 	s.put("out/lib/libown.so.2", lib("libown.so.2").Object)
+	s.put("out/lib/libfull.so.1.2.3", lib("libfull.so.1").Object)
+	s.put("out/lib/libfull32.so", lib("libfull.so.1").with32bits().Object)
+	s.put("out/lib/plain.so", lib("libfull.so.1").Object)
 	s.libs("~/cudart/lib", "~/cudart/lib/stubs")
-	s.put("out/a", prog("libcudart.so.13", "libnvidia-ml.so.1").Object)
+	s.put("out/a", prog("libcudart.so.13", "libnvidia-ml.so.1", "libfull.so.1").Object)
 	s.put("out/b", prog("libcudart.so.13", "libown.so.3").Object)
 	note := lib("c.so")
 	note.Dlopen = dlopenNote("recommended", "libx.so.1", "libx.so.2")
@@ -511,8 +514,10 @@ func TestRule8Absences(t *testing.T) {
 		t.Error(diff)
 	}
 	for name, want := range map[string][]string{
-		"libcudart.so.13":           {"~/cudart/lib/libcudart.so.12 is there, which is another version"},
-		"libown.so.3":               {"~/out/lib/libown.so.2 is there, which is another version"},
+		"libcudart.so.13": {"~/cudart/lib/libcudart.so.12 is there, which is another version"},
+		"libown.so.3":     {"~/out/lib/libown.so.2 is there, which is another version"},
+		"libfull.so.1": {"~/out/lib/libfull.so.1.2.3 has the soname libfull.so.1, but the loader looks for a file of that name: a symbolic link beside it is missing",
+			"~/out/lib/plain.so has the soname libfull.so.1, but the loader looks for a file of that name: a symbolic link beside it is missing"},
 		"libnvidia-ml.so.1":         {"~/cudart/lib/stubs/libnvidia-ml.so is a stub, for linking only"},
 		"any(libx.so.1, libx.so.2)": nil,
 	} {
