@@ -363,8 +363,8 @@ func (a *autoPatchelf) run() error {
 			return err
 		}
 	}
-	if linked > 0 {
-		a.Log.Infof("hard links outside of the tree lead to %s, as a package manager's cache has them: what is edited is a copy, and they lead to the file as it was (--keep-links edits the file itself)",
+	if linked > 0 && !a.DryRun {
+		a.Log.Infof("%s had hard links outside of the tree, as uv and pnpm make to their caches: copies took their places, and the other links keep the old contents (--keep-links edits in place)",
 			count(linked, "edited file", "edited files"))
 	}
 	return a.report(index, resolver, plans, failed, surprises)
