@@ -545,7 +545,9 @@ func (r *Resolver) refuse(o *Object, in *Interpreter, name string, c Candidate) 
 	if why := lib.usable(); why != "" {
 		return why
 	}
-	if why := o.ABI.Refuses(lib.ABI); why != "" {
+	if why := o.ABI.Refuses(lib.ABI); strings.HasPrefix(why, "wrong ") {
+		return "has the " + why
+	} else if why != "" {
 		return why
 	}
 	if !compatible(o.OSABI, lib.OSABI) {

@@ -379,7 +379,7 @@ func TestRule7CandidatesThatCannotBeLoaded(t *testing.T) {
 		lib  object
 		why  string
 	}{
-		{"another class", lib("libfoo.so").with32bits(), ""},
+		{"another class", lib("libfoo.so").with32bits(), "has the wrong ELF class: ELFCLASS32"},
 		{"another machine", object{func() object { o := lib("libfoo.so"); o.Machine = elf.EM_AARCH64; return o }().Object}, ""},
 		{"a version is missing", lib("libfoo.so").defines("FOO_1"), "lacks FOO_2"},
 		{"another C library", lib("libfoo.so", "libc.musl-x86_64.so.1"), "was linked against musl, not glibc"},
