@@ -750,6 +750,9 @@ func undo(s *session) error {
 				left[r.Path] = true
 				report.Action, report.Reason, report.After = actionFailed, r.Err.Error(), report.Before
 				log.Error(r.Err)
+			} else if r.Same {
+				report.Action, report.Before = actionUnchanged, report.After
+				log.Debug("unchanged: it is as it was before")
 			} else {
 				log.Info(changeLine(step.From.Tag, step.To.Tag, step.From.List, step.To.List, nil))
 			}

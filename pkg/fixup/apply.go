@@ -58,6 +58,7 @@ type Step struct {
 // Result is what came of a step.
 type Result struct {
 	Path string
+	Same bool // the file was in its To state already
 	Err  error
 }
 
@@ -78,17 +79,17 @@ func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) err
 	}
 	return tree.Files(ctx, c.Roots, paths, tree.Options{Jobs: c.Jobs}, func(f *tree.File) (Result, bool) {
 		s := byPath[f.Path]
-		err := guarded(f, s)
+		same, err := guarded(f, s)
 		if err == nil && s.Copy && len(s.Also) > 0 {
 			err = tree.Relink(c.Roots, s.Path, s.Also)
 		}
-		return Result{f.Path, err}, true
+		return Result{f.Path, same, err}, true
 	}, emit)
 }
 
 // guarded makes a fault of this program a failure of the one file that showed it:
 // what is planned is planned before the first write.
-func guarded(f *tree.File, s *Step) (err error) {
+func guarded(f *tree.File, s *Step) (same bool, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
@@ -97,28 +98,28 @@ func guarded(f *tree.File, s *Step) (err error) {
 	return s.apply(f)
 }
 
-func (s *Step) apply(f *tree.File) error {
+func (s *Step) apply(f *tree.File) (same bool, err error) {
 	switch {
 	case f.Err != nil:
-		return f.Err
+		return false, f.Err
 	case f.SameAs != "":
-		return nil
+		return true, nil
 	}
 	im, err := elfimage.ParseKept(f, f.Size(), f.Head())
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer im.Release()
 	now, err := stateOf(im)
 	if err != nil {
-		return err
+		return false, err
 	}
 	switch now {
 	case s.From:
 	case s.To: // an earlier run, which was killed, came this far
-		return nil
+		return true, nil
 	default:
-		return errMeanwhile
+		return false, errMeanwhile
 	}
 	change := elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}}
 	if s.To.Interpreter != s.From.Interpreter {
@@ -126,11 +127,11 @@ func (s *Step) apply(f *tree.File) error {
 	}
 	edit, err := elfedit.Plan(im, change)
 	if err != nil || edit == nil {
-		return err
+		return err == nil, err
 	}
 	write := f.Write
 	if s.Copy {
 		write = f.WriteCopy
 	}
-	return write(func(w tree.Writer) error { return edit.Apply(w) })
+	return false, write(func(w tree.Writer) error { return edit.Apply(w) })
 }
