@@ -135,6 +135,7 @@ in
     ) modes
     + ''
       ${built { }}/bin/program || complain "the program does not run"
+      runPathIs ${built { autoPatchelfRelativeRpaths = true; }}/bin/program '$ORIGIN/../lib'
     ''
   );
 

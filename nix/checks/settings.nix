@@ -190,6 +190,19 @@ in
       }/bin/program ${compat}/../compat:${driver}:${greet}/lib
       runPathIs ${with' (mode // { cudaCompat = ""; })}/bin/program ${withoutCompat}
     '')
+    # The ordinary link depends on the file's machine, so the hooks do not name it.
+    + lib.optionalString support.pkgs.stdenv.hostPlatform.isx86_64 ''
+      runPathIs ${
+        with' {
+          cudaCompat = "";
+          build = ''
+            mkdir $out
+            echo 'int f(void) { return 1; }' > f.c
+            $CC -m32 -nostdlib -shared -fPIC -o $out/lib32.so f.c
+          '';
+        }
+      }/lib32.so /run/opengl-driver-32/lib
+    ''
   );
 
   # Settings are read when the tools run: a package may compute them.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -179,6 +180,11 @@ func TestWriteToACopy(t *testing.T) {
 	if err := os.Chmod(path, 0o751|os.ModeSetuid); err != nil {
 		t.Fatal(err)
 	}
+	if os.Getuid() == 0 { // else it is the caller's
+		if err := errors.Join(os.Chown(path, 1234, 4321), os.Chmod(path, 0o751|os.ModeSetuid)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	attrs := unix.Setxattr(path, "user.colour", []byte("blue"), 0) == nil
 	past := time.Unix(1_000_000_000, 0)
 	if err := errors.Join(os.Chtimes(path, past, past), os.Link(path, link)); err != nil {
@@ -219,6 +225,13 @@ func TestWriteToACopy(t *testing.T) {
 	}
 	if os.SameFile(after, before) || after.Mode() != before.Mode() || after.Size() != before.Size() {
 		t.Errorf("mode %v became %v, size %d %d", before.Mode(), after.Mode(), before.Size(), after.Size())
+	}
+	owner := func(st os.FileInfo) [2]uint32 {
+		s := st.Sys().(*syscall.Stat_t)
+		return [2]uint32{s.Uid, s.Gid}
+	}
+	if owner(after) != owner(before) {
+		t.Errorf("owner and group %v became %v", owner(before), owner(after))
 	}
 	if attrs {
 		b := make([]byte, 10)
