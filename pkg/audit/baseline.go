@@ -2,9 +2,9 @@ package audit
 
 import (
 	"bufio"
-	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"regexp"
 	"slices"
@@ -41,8 +41,9 @@ func field(s string) string {
 
 // Digest identifies a finding of a file through rebuilds, in a few characters.
 func Digest(path string, f *Finding) string {
-	sum := sha256.Sum256([]byte(fingerprint(path, f)))
-	return hex.EncodeToString(sum[:16])
+	sum := fnv.New128a()
+	io.WriteString(sum, fingerprint(path, f))
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // Baseline is the set of accepted findings.

@@ -78,7 +78,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 	)
 	app.Flags = append(app.Flags, treeFlags()...)
 	app.Metadata = map[string]any{"arguments": func(args []string) ([]string, error) {
-		return autoPatchelfArguments(args, func(name string) bool { return takesValue(app.Flags)[name] })
+		return autoPatchelfArguments(args, func(name string) bool { return takesValue(app.Flags, name) })
 	}}
 	app.Action = func(c *cli.Context) error {
 		session, err := start(c, c.Args().Slice())

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -230,17 +231,14 @@ func completes(args []string) bool {
 	return len(args) > 0 && args[len(args)-1] == "--generate-bash-completion"
 }
 
-// takesValue tells of the names of flags whether a value follows.
-func takesValue(flags []cli.Flag) map[string]bool {
-	takes := map[string]bool{}
+// takesValue reports whether a value follows the flag of a name.
+func takesValue(flags []cli.Flag, name string) bool {
 	for _, f := range flags {
-		if d, ok := f.(cli.DocGenerationFlag); ok {
-			for _, name := range names(f) {
-				takes[name] = d.TakesValue()
-			}
+		if d, ok := f.(cli.DocGenerationFlag); ok && slices.Contains(names(f), name) {
+			return d.TakesValue()
 		}
 	}
-	return takes
+	return false
 }
 
 // flagsFirst moves flags before the arguments, which is where cli looks for them.
@@ -248,7 +246,6 @@ func flagsFirst(flags []cli.Flag, commands []*cli.Command, args []string) []stri
 	if len(args) == 0 || completes(args) {
 		return args
 	}
-	takesValue := takesValue(flags)
 	ordered, rest := []string{args[0]}, []string(nil)
 	for i := 1; i < len(args); i++ {
 		arg := args[i]
@@ -271,7 +268,7 @@ func flagsFirst(flags []cli.Flag, commands []*cli.Command, args []string) []stri
 		}
 		ordered = append(ordered, arg)
 		name := strings.TrimLeft(arg, "-") // "flag=value" is no flag's name
-		if takesValue[name] {
+		if takesValue(flags, name) {
 			if i++; i == len(args) {
 				return ordered // cli says that the value is missing; "--" would pass for it
 			}

@@ -14,7 +14,9 @@ import (
 type Tool struct {
 	Name, Usage, Description string
 	Map                      runpath.Map
-	Flags                    []cli.Flag // beside treeFlags and editFlags
+	// Flags, where it is not nil, returns those beside treeFlags and editFlags. It is called
+	// for the tool that runs only.
+	Flags func() []cli.Flag
 	// Configure reads the tool's own flags into the editor.
 	Configure func(*cli.Context, *editor) error
 }
@@ -44,9 +46,11 @@ stubReplace removes stub directories: entries with a component "stubs" or "stub"
 ends in "-stubs". It puts the driver link first instead, also where the file needs a library of the driver that no other
 entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.`,
 		Map: runpath.ReplaceStubs,
-		Flags: []cli.Flag{
-			stubFlag(),
-			&cli.StringFlag{Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do only that"},
+		Flags: func() []cli.Flag {
+			return []cli.Flag{
+				stubFlag(),
+				&cli.StringFlag{Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do only that"},
+			}
 		},
 		Configure: func(c *cli.Context, e *editor) error {
 			e.StubDirs.Patterns, e.Offer = c.StringSlice("stub"), c.String("offer")
@@ -68,8 +72,10 @@ The driver's libraries, such as libcuda.so.1, belong to the host and are in no p
 /run/opengl-driver/lib (for 32-bit x86 in /run/opengl-driver-32/lib). autoAddDriverRunpath makes that directory the
 first entry of the run path, after a compat directory, once.`,
 		Map: runpath.AddDriverLink,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "when", Value: "always", Usage: "which files: `always|needed`, needed where a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
+		Flags: func() []cli.Flag {
+			return []cli.Flag{
+				&cli.StringFlag{Name: "when", Value: "always", Usage: "which files: `always|needed`, needed where a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
+			}
 		},
 		Configure: func(c *cli.Context, e *editor) error {
 			switch when := c.String("when"); when {
@@ -103,10 +109,17 @@ kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addC
 	}
 }
 
+func (t Tool) flags() []cli.Flag {
+	if t.Flags == nil {
+		return nil
+	}
+	return t.Flags()
+}
+
 // App returns the tool's app.
 func (t Tool) App() *cli.App {
 	app := New(t.Name, "PATH...", t.Usage, t.Description+exitStatus)
-	app.Flags = append(append(append(app.Flags, t.Flags...), editFlags()...), treeFlags()...)
+	app.Flags = append(append(append(app.Flags, t.flags()...), editFlags()...), treeFlags()...)
 	app.Action = func(c *cli.Context) error { return runTools(c, []Tool{t}) }
 	return app
 }
@@ -140,7 +153,7 @@ func normalizeCommand() *cli.Command {
 	names := make([]string, len(tools))
 	flags := []cli.Flag{&cli.StringSliceFlag{KeepSpace: true, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
 	for i, t := range tools {
-		names[i], flags = t.Name, append(flags, t.Flags...)
+		names[i], flags = t.Name, append(flags, t.flags()...)
 	}
 	return &cli.Command{
 		Name:        "normalize",
@@ -161,7 +174,7 @@ func normalizeCommand() *cli.Command {
 				if slices.Contains(c.StringSlice("tool"), names[i]) {
 					continue
 				}
-				for _, f := range t.Flags {
+				for _, f := range t.flags() {
 					if name := f.Names()[0]; c.IsSet(name) {
 						return Misusef("--%s is for %s: give --tool %s too", name, t.Name, t.Name)
 					}

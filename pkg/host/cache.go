@@ -1,11 +1,11 @@
 package host
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -144,8 +144,9 @@ func (c *Cache) logf(format string, args ...any) {
 // use. Many processes may do so at once: one works, the others wait and take what
 // it made.
 func (c *Cache) Prepare(h *Host, m Machine, dirs []string, choice CompatChoice) (*Prepared, error) {
-	id := sha256.Sum256([]byte(strings.Join([]string{h.Root.Path("/"), m.Name, strings.Join(h.From, "\x00"), strings.Join(dirs, "\x00"), string(choice)}, "\x00\x00")))
-	name := "state-" + hex.EncodeToString(id[:8]) + ".json"
+	id := fnv.New64a()
+	io.WriteString(id, strings.Join([]string{h.Root.Path("/"), m.Name, strings.Join(h.From, "\x00"), strings.Join(dirs, "\x00"), string(choice)}, "\x00\x00"))
+	name := fmt.Sprintf("state-%016x.json", id.Sum64())
 	for _, dir := range append(append([]string{}, c.readOnly...), c.Dir) {
 		if dir == "" {
 			continue

@@ -1,11 +1,10 @@
 package host
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path"
 	"path/filepath"
@@ -267,8 +266,4 @@ func (h *Host) uninstall(m Machine, prefix string, dryRun bool) (*Install, error
 	return in, removeLeftOver(dir)
 }
 
-func random() string {
-	var b [8]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
+func random() string { return fmt.Sprintf("%016x", rand.Uint64()) }

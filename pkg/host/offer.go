@@ -1,11 +1,11 @@
 package host
 
 import (
-	"crypto/sha256"
 	"debug/elf"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"io/fs"
 	"os"
@@ -164,6 +164,8 @@ func (o *Offer) sort() {
 }
 
 // digest names the offer by its contents: the same names, targets, bytes and run paths give the same key.
+// It tells offers apart and guards nothing (who can write there is judged by the owners), so it needs
+// no cryptographic hash, which would be a fortieth of the programs.
 func (o *Offer) digest() (string, error) {
 	return o.key(func(e Entry) ([]byte, error) {
 		f, err := os.Open(e.Copy)
@@ -171,7 +173,7 @@ func (o *Offer) digest() (string, error) {
 			return nil, err
 		}
 		defer f.Close()
-		content := sha256.New()
+		content := fnv.New128a()
 		if _, err = io.Copy(content, f); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", e.Copy, err)
 		}
@@ -180,7 +182,7 @@ func (o *Offer) digest() (string, error) {
 }
 
 func (o *Offer) key(content func(Entry) ([]byte, error)) (string, error) {
-	sum := sha256.New()
+	sum := fnv.New128a()
 	for _, e := range o.Entries {
 		fmt.Fprintf(sum, "%q %q %q ", e.Name, e.Target, e.RunPath)
 		if e.Copy != "" {
@@ -192,7 +194,7 @@ func (o *Offer) key(content func(Entry) ([]byte, error)) (string, error) {
 		}
 		fmt.Fprintln(sum)
 	}
-	return hex.EncodeToString(sum.Sum(nil))[:32], nil
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // ErrChanging means that the driver's files changed while they were copied, as an
@@ -246,7 +248,7 @@ func (o *Offer) make(dir, key string) error {
 }
 
 // copyWithRunPath copies a library, gives the copy a run path of its own and syncs
-// it. It returns the SHA-256 of what was copied.
+// it. It returns the hash of what was copied.
 func copyWithRunPath(from, to, list string) ([]byte, error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -258,7 +260,7 @@ func copyWithRunPath(from, to, list string) ([]byte, error) {
 		return nil, err
 	}
 	defer out.Close()
-	content := sha256.New()
+	content := fnv.New128a()
 	size, err := io.Copy(out, io.TeeReader(in, content))
 	if err != nil {
 		return nil, fmt.Errorf("copying %s: %w", from, err)
