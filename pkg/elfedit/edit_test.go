@@ -465,6 +465,40 @@ func TestNotesKeepTheirOrderBehindTheFile(t *testing.T) {
 	}
 }
 
+// "bun build --compile" lets the segment with its section .bun grow over what follows it in the file: an edit leaves that
+// segment the last one, where other programs get one more.
+func TestSegmentThatAnotherToolLetsGrowStaysLast(t *testing.T) {
+	for _, name := range []string{".other", ".bun"} {
+		b := plain().with(func(l *shape) { l.after = "12345678" }).build(t)
+		im := parse(t, b)
+		dynamic := im.Prog(elf.PT_DYNAMIC)
+		end := dynamic.Off + dynamic.Filesz
+		b = addSection(im, b, elfimage.Section{Type: elf.SHT_PROGBITS}, name+"\x00")
+		im = parse(t, b)
+		last := len(im.Sections) - 1
+		names := im.Sections[last]
+		im.EncodeSection(b[im.Shoff+uint64(last)*im.ShdrSize():], elfimage.Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC | elf.SHF_WRITE,
+			NameOff: uint32(names.Off - im.Sections[im.Shstrndx].Off), Off: end, Addr: dynamic.Vaddr + dynamic.Filesz, Size: 8, Addralign: 1})
+		table := im.Sections[im.Shstrndx]
+		table.Size = names.Off + names.Size - table.Off
+		im.EncodeSection(b[im.Shoff+uint64(im.Shstrndx)*im.ShdrSize():], table)
+		before := parse(t, b)
+		if got := before.SectionName(last); got != name {
+			t.Fatalf("the section is called %q", got)
+		}
+		for _, list := range []string{strings.Repeat("/long", 8000), strings.Repeat("/longer", 9000), "/short"} {
+			b = edit(t, b, setPath(elf.DT_RUNPATH, list))
+			after := parse(t, b)
+			if grown := loads(after) == loads(before); grown != (name == ".bun") {
+				t.Errorf("%s: %d segments, before %d", name, loads(after), loads(before))
+			}
+			if s := after.Sections[last]; string(b[s.Off:][:s.Size]) != "12345678" {
+				t.Errorf("%s: its bytes are %q", name, b[s.Off:][:s.Size])
+			}
+		}
+	}
+}
+
 // LIEF, and so postject's single executables of Node.js, lets the section header of .dynamic say more than PT_DYNAMIC.
 // Where .dynamic moves it says what PT_DYNAMIC does: more would overlap what follows.
 func TestSectionOfMovedDynamicEndsWithIt(t *testing.T) {

@@ -339,9 +339,16 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 	if p.sparing {
 		expendable = -1
 	}
+	// "bun build --compile" lets the segment that holds its section grow over what follows
+	// it in the file, and takes only sections that are not loaded along.
+	grows := false
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		grows = grows || s.Type == elf.SHT_PROGBITS && s.Size == 8 && s.Flags == elf.SHF_ALLOC|elf.SHF_WRITE && im.SectionNamed(i, ".bun")
+	}
 	var first error
 	var foreign *headerPlace // the last resort
-	for _, try := range []struct {
+	tries := []struct {
 		ok         bool
 		null, more int
 		longer     bool // a segment
@@ -350,7 +357,11 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 		{null < 0, -1, 1, false},
 		{null < 0 && expendable >= 0, expendable, 0, false},
 		{true, -1, 0, true},
-	} {
+	}
+	if grows {
+		slices.Reverse(tries)
+	}
+	for _, try := range tries {
 		if !try.ok {
 			continue
 		}
