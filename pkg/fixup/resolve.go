@@ -553,7 +553,7 @@ func (r *Resolver) refuse(o *Object, in *Interpreter, name string, c Candidate) 
 	if !compatible(o.OSABI, lib.OSABI) {
 		return fmt.Sprintf("is for another OS ABI: %v", lib.OSABI)
 	}
-	if r.ix.sources.Stubs.Contains(c.Dir) || r.ix.sources.Stubs.Contains(path.Dir(c.Path)) {
+	if stubs := r.ix.sources.Stubs; stubs.Contains(c.Dir) || stubs.Contains(path.Dir(c.Path)) || stubs.Contains(path.Dir(lib.Real)) {
 		return "is a stub, for linking only"
 	}
 	mine := o.LibC

@@ -591,7 +591,10 @@ func TestRule9StubsAreNeverTaken(t *testing.T) {
 	s.put("cudart/lib/libcudart.so.12", lib("libcudart.so.12").with(elf.DT_RUNPATH, "~/cudart/lib/stubs").Object)
 	s.put("out/stubs/libcuda.so.1", lib("libcuda.so.1").Object)
 	s.put("out/main", prog("libcudart.so.12", "libcuda.so.1").Object)
-	s.libs("~/cudart/lib", "~/cudart/lib/stubs")
+	// A link of another name to a stub is a stub, wherever it is.
+	s.put("cudart/lib/stubs/libcuda.so", lib("libcuda.so.1").Object)
+	s.link("~/cudart/lib/stubs/libcuda.so", "links/libcuda.so.1")
+	s.libs("~/cudart/lib", "~/cudart/lib/stubs", "~/links")
 	r := s.resolve()
 	r.outcome("out/main", "libcuda.so.1", Missing)
 	r.rejected("out/main", "libcuda.so.1", "~/out/stubs/libcuda.so.1", "is a stub, for linking only")

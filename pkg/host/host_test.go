@@ -215,6 +215,14 @@ func TestCacheRefusesWhatOthersCanWrite(t *testing.T) {
 }
 
 // Directories of older drivers live for a month after their last use; what a killed process left, for an hour.
+func TestGenerationsAreDirectlyInThePrefix(t *testing.T) {
+	for name, want := range map[string]bool{".hostDriver-0a1b": true, ".hostDriver-0a1b/../x": false, "/run/.hostDriver-0a1b": false, "lib": false} {
+		if got := isGeneration(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestUnusedDirectoriesAreRemoved(t *testing.T) {
 	c := &Cache{Dir: t.TempDir()}
 	name := strings.Repeat("0123456789abcdef", 2)

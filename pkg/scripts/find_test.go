@@ -277,12 +277,21 @@ func TestJavaScriptAndC(t *testing.T) {
 	}{
 		{JavaScript, "const ffi = require('ffi-napi'); // ffi.Library('libcuda.so.1')\nconst cuda = ffi.Library('libcuda.so.1', {\n  cuInit: ['int', ['int']],\n})\nconst name = `libnvidia-ml.so.1`\nconst h = Deno.dlopen(name, {})\nif (name === 'libcuda.so.1') { log(\"libcuda.so.1\") }\n",
 			[]string{"2 call libcuda.so.1!", "5 later libnvidia-ml.so.1!", "7 named libcuda.so.1", "7 named libcuda.so.1"}},
+		{C, "void *h = dlopen(\"libz.so.1\", RTLD_LAZY);\n", nil}, // not the driver's
 		{C, "// dlopen(\"libcuda.so.1\")?\nvoid *h = dlopen(\"libcuda.so.1\", RTLD_LAZY);\nconst char *m = \"libcuda.so.1\";\n", []string{"1 call libcuda.so.1!", "2 call libcuda.so.1!"}},
 	} {
 		places := Find(c.text, c.lang)
 		if got := strings.Join(show(places), "\n"); got != strings.Join(c.want, "\n") {
 			t.Errorf("found\n%s\nwant\n%s", got, strings.Join(c.want, "\n"))
 		}
+	}
+}
+
+// A place within another is not replaced a second time.
+func TestFixOfPlacesThatOverlap(t *testing.T) {
+	places := []Place{{Start: 1, End: 4, Replace: "X"}, {Start: 2, End: 3, Replace: "Y"}, {Start: 4, End: 5, Replace: "Z"}}
+	if got := Fix("abcdef", places, "/l"); got != "aXZf" {
+		t.Error(got)
 	}
 }
 
