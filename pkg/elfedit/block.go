@@ -150,10 +150,15 @@ func withExtent(all []extent, e extent) []extent {
 
 // pointedTo reports whether a dynamic entry points to a section.
 func (im *image) pointedTo(s *elfimage.Section) bool {
-	return slices.ContainsFunc(dynamicPointers, func(tag elf.DynTag) bool {
-		d, ok := im.Dyn(tag)
-		return ok && d.Val >= s.Addr && d.Val < s.Addr+s.Size
-	})
+	for _, d := range im.Dynamic {
+		if d.Val < s.Addr || d.Val >= s.Addr+s.Size || !slices.Contains(dynamicPointers, d.Tag) {
+			continue
+		}
+		if last, _ := im.Dyn(d.Tag); last == d {
+			return true
+		}
+	}
+	return false
 }
 
 // joined sorts extents and joins those that overlap, in the memory that they are in.

@@ -237,7 +237,6 @@ func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 			return nil
 		})
 	}
-	now, there := k.now(o)
 	switch {
 	case o.Kind == elfimage.FileHeader:
 		return eachDifference(was, is, func(x, y uint64) error { return k.fileHeader(from+x, from+y) })
@@ -253,6 +252,9 @@ func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return nil // a hole
 	case k.overgrown(o):
 		return nil
+	}
+	now, there := k.now(o)
+	switch {
 	case o.Kind == elfimage.OfSegment && !there:
 		return nil // a program header that gives up its place; what it describes has other owners
 	case now.off != o.Off:

@@ -301,9 +301,10 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if err := n.finish(null, moveDynamic); err != nil {
 		return nil, err
 	}
-	for _, b := range n.blocks {
-		for _, tag := range dynamicPointers {
-			if d, ok := im.Dyn(tag); ok && d.Val >= b.addr && d.Val < b.addr+b.size {
+	for _, tag := range dynamicPointers {
+		d, ok := im.Dyn(tag)
+		for i := 0; i < len(n.blocks) && ok; i++ {
+			if b := &n.blocks[i]; d.Val >= b.addr && d.Val < b.addr+b.size {
 				l.tags.set(tag, d.Val-b.addr+b.newAddr)
 			}
 		}
