@@ -1066,6 +1066,19 @@ func TestMinimal(t *testing.T) {
 	}
 }
 
+// A library that is named by a symbolic link is found by the link's name, in the link's directory.
+func TestALibraryNamedByItsLink(t *testing.T) {
+	s := newStage(t)
+	s.put("real/libfoo.so.1.2", lib("libfoo.so.1").Object)
+	s.link("../real/libfoo.so.1.2", "links/libfoo.so.1")
+	s.put("links/libbar.so", lib("libbar.so").Object)
+	s.put("out/main", prog("libfoo.so.1", "libbar.so").Object)
+	s.libs("~/links/libfoo.so.1")
+	r := s.resolve()
+	r.list("out/main", "~/links")
+	r.outcome("out/main", "libbar.so", Missing)
+}
+
 // By hand, what nobody asked to change keeps its spelling; with --paths it is nixpkgs'.
 func TestKeptEntriesKeepTheirSpelling(t *testing.T) {
 	s := newStage(t)
