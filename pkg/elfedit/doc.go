@@ -43,7 +43,8 @@
 // # What an edit writes, in order
 //
 // First what nothing refers to yet, section headers among it; then the ELF header
-// and the program headers, one write in one page; then .dynamic, one write where it
+// and the program headers, one write in one page (a table that crosses a page, as one of
+// more than 72 headers does, can be torn by a kill); then .dynamic, one write where it
 // is in one page, else entry by entry, or, where more than the run path changes, in
 // another place; then symbols; last, zeros over what is dead,
 // so that no store path of a removed entry stays in the file. If something fails
