@@ -57,15 +57,19 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 		default:
 			unchanged = true
 		}
-		same, err := false, error(nil)
+		var same bool
+		var err error
 		if unchanged {
 			same, err = e.sameStrings(after, tag)
 		} else {
 			same, err = tagSays(after, tag, want)
 		}
-		if !same || err != nil {
+		if err != nil {
+			return fmt.Errorf("planned edit: %v cannot be read back: %w", tag, err)
+		}
+		if !same {
 			now, _ := after.DynStrings(tag)
-			return fmt.Errorf("planned edit reads back with %v %.200q (%v)", tag, now, err)
+			return fmt.Errorf("planned edit reads back with %v %.200q", tag, now)
 		}
 	}
 	want, err := e.im.InterpreterText()

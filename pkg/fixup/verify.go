@@ -65,7 +65,7 @@ func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 		if v.loaded[p] {
 			continue
 		}
-		key := ""
+		var key string
 		if p.Changes() {
 			key = p.kind()
 		} else {
