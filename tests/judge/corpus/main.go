@@ -358,7 +358,9 @@ func checkTogether(dir string, paths []string) []result {
 		for line := range strings.Lines(string(output)) {
 			if at := strings.Index(line, dir+"/"); at >= 0 {
 				file, what, _ := strings.Cut(line[at:], ": ")
-				said[file] = strings.TrimSpace(what)
+				if !strings.HasPrefix(what, "warning: ") { // beside what it says of the edit
+					said[file] = strings.TrimSpace(what)
+				}
 			}
 		}
 		for i := range subjects {
