@@ -13,8 +13,24 @@ import (
 	"pgregory.net/rapid"
 )
 
-// leaves are the apps that packages call with files.
+// leaves are the apps that packages call with files, and the commands of runpath.
 func leaves() map[string]func() *cli.App {
+	all := tools()
+	var add func(words string, commands []*cli.Command)
+	add = func(words string, commands []*cli.Command) {
+		for _, c := range commands {
+			if name := words + " " + c.Name; c.Subcommands != nil {
+				add(name, c.Subcommands)
+			} else {
+				all[name] = RunPath
+			}
+		}
+	}
+	add("runpath", RunPath().Commands)
+	return all
+}
+
+func tools() map[string]func() *cli.App {
 	return map[string]func() *cli.App{
 		"stubReplace":          StubReplace().App,
 		"autoAddDriverRunpath": AutoAddDriverRunpath().App,
@@ -24,9 +40,28 @@ func leaves() map[string]func() *cli.App {
 	}
 }
 
+// listen lets the action that a leaf's name leads to note what it reads, and returns its flags.
+func listen(app *cli.App, name string, got *[]string) []cli.Flag {
+	inherit(app, app.Commands)
+	flags, action, commands := app.Flags, &app.Action, app.Commands
+	for _, word := range strings.Fields(name)[1:] {
+		for _, c := range commands {
+			if c.Name == word {
+				flags, action, commands = c.Flags, &c.Action, c.Subcommands
+				break
+			}
+		}
+	}
+	*action = func(c *cli.Context) error { *got = said(flags, c); return nil }
+	return flags
+}
+
 // said is what an action reads of a command line.
 func said(flags []cli.Flag, c *cli.Context) []string {
 	out := []string{fmt.Sprintf("arguments %q", c.Args().Slice()), c.App.Name}
+	if c.Command.Name != "" && c.Command.Name != c.App.Name { // else an app's
+		out = append(out, c.Command.HelpName)
+	}
 	for _, f := range flags {
 		name := names(f)[0]
 		var value any
@@ -52,8 +87,8 @@ func said(flags []cli.Flag, c *cli.Context) []string {
 func TestPlainReadsWhatCLIReads(t *testing.T) {
 	for name, make := range leaves() {
 		t.Run(name, func(t *testing.T) {
-			var words []string
-			for _, f := range make().Flags {
+			var words, got []string
+			for _, f := range listen(make(), name, &got) {
 				for _, n := range names(f) {
 					words = append(words, "-"+n, "--"+n, "--"+n+"=", "--"+n+"=true", "--"+n+"=0", "--"+n+"=x,y", "--"+n+"=1")
 				}
@@ -62,10 +97,8 @@ func TestPlainReadsWhatCLIReads(t *testing.T) {
 			both := 0
 			check := func(t interface{ Fatalf(string, ...any) }, words ...string) {
 				app := make()
-				flags := app.Flags
-				var got []string
-				app.Action = func(c *cli.Context) error { got = said(flags, c); return nil }
-				args := flagsFirst(flags, nil, append([]string{name}, words...))
+				listen(app, name, &got)
+				args := flagsFirst(app.Flags, app.Commands, append(strings.Fields(name), words...))
 				action := plain(context.Background(), app, args)
 				if action == nil {
 					return
@@ -78,7 +111,7 @@ func TestPlainReadsWhatCLIReads(t *testing.T) {
 				got = nil
 				app = make()
 				app.Writer, app.ErrWriter = io.Discard, io.Discard
-				app.Action = func(c *cli.Context) error { got = said(flags, c); return nil }
+				listen(app, name, &got)
 				if err := app.Run(args); err != nil {
 					t.Fatalf("%q: plain reads it, and cli says %v", args, err)
 				}
@@ -101,7 +134,7 @@ func TestPlainReadsWhatCLIReads(t *testing.T) {
 
 // Both print the version in the same words, to the writer of the app.
 func TestPlainPrintsTheVersion(t *testing.T) {
-	for name, make := range leaves() {
+	for name, make := range tools() {
 		var plainly, byCLI bytes.Buffer
 		app := make()
 		app.Writer = &plainly
@@ -132,9 +165,15 @@ func TestPlainReadsWhatPackagesWrite(t *testing.T) {
 		{"stubReplace", "--quiet", "--jobs", "2", "a", "b"},
 		{"addCudaCompatRunpath", "--compat", "/compat", "a"},
 		{"noRunpathAmbiguity", "--strict", "a"},
+		{"runpath", "explain", "--no-dlopen", "a", "b"},
+		{"runpath", "set", "/opt/lib", "a", "-q"},
+		{"runpath", "needed", "add", "libcuda.so.1", "a"},
 	} {
-		app := leaves()[args[0]]()
-		if plain(context.Background(), app, flagsFirst(app.Flags, nil, args)) == nil {
+		app := RunPath()
+		if make := tools()[args[0]]; make != nil {
+			app = make()
+		}
+		if plain(context.Background(), app, flagsFirst(app.Flags, app.Commands, args)) == nil {
 			t.Errorf("%q: left to cli", args)
 		}
 	}
