@@ -488,7 +488,9 @@ func (k *checker) symbols(o elfimage.Owner, now place, from, to uint64) error {
 			// Where an earlier edit was killed between its headers and .dynamic, the header of the section is ahead.
 			by = k.after.StrAddr - im.StrAddr
 		case shndx < elf.SHN_LORESERVE && int(shndx) < len(im.Sections):
-			by = k.after.Sections[shndx].Addr - im.Sections[shndx].Addr
+			if s := &im.Sections[shndx]; was >= s.Addr && was-s.Addr < max(s.Size, 1) {
+				by = k.after.Sections[shndx].Addr - s.Addr
+			}
 		case shndx == elf.SHN_ABS && was == im.Prog(elf.PT_DYNAMIC).Vaddr:
 			by = k.after.Prog(elf.PT_DYNAMIC).Vaddr - was
 		}

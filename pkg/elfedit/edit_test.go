@@ -988,3 +988,33 @@ func TestForeignNoteMovesLast(t *testing.T) {
 		}
 	}
 }
+
+// gold lets _edata and _end of a library without RELRO say that they are in .dynamic, which they are not: only a
+// symbol that is in the section goes along with it.
+func TestSymbolOutsideItsSectionStays(t *testing.T) {
+	for name, test := range map[string]struct {
+		beyond uint64 // the section's begin, in bytes
+		moves  bool
+	}{
+		"in the section": {1, true}, "of the section": {0, true}, "elsewhere": {0x1000, false},
+	} {
+		b := plain().build(t)
+		im := parse(t, b)
+		own := im.StringSection()
+		symbols, _ := im.Dyn(elf.DT_SYMTAB)
+		symbol := b[symbols.Val+im.SymSize():]
+		was := im.Sections[own].Addr + test.beyond
+		littleOrder.PutUint16(symbol[6:], uint16(own))
+		littleOrder.PutUint64(symbol[8:], was)
+		after := parse(t, edit(t, b, setPath(elf.DT_RUNPATH, strings.Repeat("/long", 1000))))
+		by := after.Sections[own].Addr - im.Sections[own].Addr
+		if by == 0 {
+			t.Fatal("the string table has not moved")
+		}
+		d, _ := after.Dyn(elf.DT_SYMTAB)
+		s, _ := after.Memory(d.Val+after.SymSize(), after.SymSize())
+		if _, is := after.Symbol(s); is != was && !test.moves || is != was+by && test.moves {
+			t.Errorf("a symbol %s: %#x became %#x, and the section moved by %#x", name, was, is, by)
+		}
+	}
+}

@@ -866,8 +866,9 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 			dynamic = &moved[k]
 		}
 	}
-	if i := im.StringSection(); i >= 0 {
-		moves[i].addr = strtab - im.StrAddr
+	table := im.StringSection()
+	if table >= 0 {
+		moves[table].addr = strtab - im.StrAddr
 	}
 	var out []write
 	size, at, w := im.SymSize(), im.SymbolValueAt(), im.WordSize()
@@ -885,7 +886,11 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 				by := uint64(0)
 				switch {
 				case shndx < elf.SHN_LORESERVE && int(shndx) < len(moves):
-					by = moves[shndx].addr
+					// gold lets _edata name a section that it is not in. The header of the string table's can be
+					// ahead of .dynamic, where an edit was killed between the two.
+					if named := &im.Sections[shndx]; inside(value, named.Addr, named.Size) || int(shndx) == table && inside(value, im.StrAddr, im.StrSize) {
+						by = moves[shndx].addr
+					}
 				case dynamic != nil && shndx == elf.SHN_ABS && value == dynamic.addr:
 					by = dynamic.newAddr - dynamic.addr
 				}
@@ -901,4 +906,9 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 		}
 	}
 	return out, nil
+}
+
+// inside reports whether an address is in a range, or its begin.
+func inside(addr, begin, size uint64) bool {
+	return addr == begin || addr >= begin && addr-begin < size
 }
