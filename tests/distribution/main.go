@@ -18,11 +18,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"cuda-runpath/tests/distribution/oracle"
 	"cuda-runpath/tests/judge"
+	"cuda-runpath/tests/judge/sweep"
 )
 
 var (
@@ -69,40 +69,19 @@ func main() {
 	fmt.Printf("%d ELF files found, %d to check\n", len(all), len(files))
 
 	started := time.Now()
-	work, done := make(chan string), make(chan result)
-	var wg sync.WaitGroup
-	for i := range *jobs {
-		wg.Go(func() {
-			for path := range work {
-				dir := filepath.Join(scratch, fmt.Sprint(i))
-				done <- check(dir, path)
-				os.RemoveAll(dir)
-			}
-		})
-	}
-	left := 0
-	go func() {
-		for i, path := range files {
-			if *budget > 0 && time.Since(started) > *budget {
-				left = len(files) - i
-				break
-			}
-			work <- path
-		}
-		close(work)
-		wg.Wait()
-		close(done)
-	}()
-
 	var passed, failed, skipped, refused int
 	var growth [2][]int64
 	reasons := map[string]int{}
-	for r := range done {
+	left := sweep.Each(files, *jobs, *budget, func(worker int, path string) result {
+		dir := filepath.Join(scratch, fmt.Sprint(worker))
+		defer os.RemoveAll(dir)
+		return check(dir, path)
+	}, func(r result) {
 		switch {
 		case r.skipped != "":
 			skipped++
 			reasons[r.skipped]++
-			continue
+			return
 		case len(r.wrong) > 0:
 			failed++
 			for _, w := range r.wrong {
@@ -111,18 +90,18 @@ func main() {
 			if r.refused {
 				refused++
 			}
-			continue
+			return
 		}
 		passed++
 		for i := range growth {
 			growth[i] = append(growth[i], r.growth[i])
 		}
-	}
+	})
 	for reason, n := range reasons {
 		fmt.Printf("skipped %d: %s\n", n, reason)
 	}
-	if left > 0 {
-		fmt.Printf("%d files were left when the time was over\n", left)
+	if len(left) > 0 {
+		fmt.Printf("%d files were left when the time was over\n", len(left))
 	}
 	fmt.Printf("%d files edited, %d refused, in %s\n", passed+failed-refused, refused, time.Since(started).Round(time.Second))
 	for i, what := range []string{"one short entry more", fmt.Sprintf("%d bytes more", len(long))} {
@@ -141,39 +120,16 @@ func main() {
 }
 
 // find returns the ELF files below the directories, each inode once.
-func find(roots []string) (paths []string) {
-	var seen []os.FileInfo
-	linked := map[int64][]os.FileInfo{}
-	for _, root := range roots {
-		filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return nil
-			}
-			f, err := os.Open(path)
-			if err != nil {
-				return nil
-			}
-			defer f.Close()
-			var magic [4]byte
-			if _, err := io.ReadFull(f, magic[:]); err != nil || string(magic[:]) != elf.ELFMAG {
-				return nil
-			}
-			st, err := f.Stat()
-			if err != nil {
-				return nil
-			}
-			for _, other := range linked[st.Size()] {
-				if os.SameFile(st, other) {
-					return nil
-				}
-			}
-			linked[st.Size()] = append(linked[st.Size()], st)
-			seen = append(seen, st)
-			paths = append(paths, path)
-			return nil
-		})
-	}
-	return paths
+func find(roots []string) []string {
+	linked := map[int64][]fs.FileInfo{}
+	return sweep.Files(roots, func(_ string, _ *os.File, st fs.FileInfo) bool {
+		size := st.Size()
+		if slices.ContainsFunc(linked[size], func(other fs.FileInfo) bool { return os.SameFile(st, other) }) {
+			return false
+		}
+		linked[size] = append(linked[size], st)
+		return true
+	})
 }
 
 // A subject is one file under test, with what was known of it before the edit.

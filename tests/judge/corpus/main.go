@@ -29,11 +29,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"cuda-runpath/tests/judge"
+	"cuda-runpath/tests/judge/sweep"
 )
 
 var (
@@ -109,43 +109,13 @@ func main() {
 		defer f.Close()
 		out = f
 	}
-	started := time.Now()
-	work, done := make(chan []string), make(chan result)
-	var wg sync.WaitGroup
-	for i := range *jobs {
-		wg.Go(func() {
-			for batch := range work {
-				d := filepath.Join(dir, fmt.Sprint(i))
-				os.RemoveAll(d)
-				os.Mkdir(d, 0o755)
-				if *together == 0 {
-					done <- check(d, batch[0])
-					continue
-				}
-				for _, r := range checkTogether(d, batch) {
-					done <- r
-				}
-			}
-		})
+	var batches [][]string
+	for rest := chosen; len(rest) > 0; rest = rest[len(batches[len(batches)-1]):] {
+		batches = append(batches, batchOf(rest))
 	}
-	left := 0
-	go func() {
-		for i := 0; i < len(chosen); {
-			if *budget > 0 && time.Since(started) > *budget {
-				left = len(chosen) - i
-				break
-			}
-			batch := batchOf(chosen[i:])
-			work <- batch
-			i += len(batch)
-		}
-		close(work)
-		wg.Wait()
-		close(done)
-	}()
-
+	started := time.Now()
 	var t table
-	for r := range done {
+	report := func(r result) {
 		t.add(r)
 		state := "edited"
 		switch {
@@ -158,7 +128,20 @@ func main() {
 		}
 		fmt.Fprintf(out, "%s\t%s\t%d\t%v\t%d\t%s\t%s\t%s\n", r.path, elf.Machine(r.machine), r.size, r.moved, r.growth, r.ran, state, strings.Join(r.remarks, "; "))
 	}
-	fmt.Printf("%d dynamic ELF files, %d taken, %d left when the time was over, %s\n", found, len(chosen), left, time.Since(started).Round(time.Second))
+	left := sweep.Each(batches, *jobs, *budget, func(worker int, batch []string) []result {
+		d := filepath.Join(dir, fmt.Sprint(worker))
+		os.RemoveAll(d)
+		os.Mkdir(d, 0o755)
+		if *together == 0 {
+			return []result{check(d, batch[0])}
+		}
+		return checkTogether(d, batch)
+	}, func(results []result) {
+		for _, r := range results {
+			report(r)
+		}
+	})
+	fmt.Printf("%d dynamic ELF files, %d taken, %d left when the time was over, %s\n", found, len(chosen), len(slices.Concat(left...)), time.Since(started).Round(time.Second))
 	if !t.print() {
 		os.RemoveAll(dir)
 		os.Exit(1)
@@ -166,45 +149,29 @@ func main() {
 }
 
 // find returns the dynamic ELF files below the directories, files that look the same only once.
-func find(roots []string) (paths []string) {
+func find(roots []string) []string {
 	seen := map[[32]byte]bool{}
-	for _, root := range roots {
-		filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
-				return nil
-			}
-			f, err := os.Open(path)
-			if err != nil {
-				return nil
-			}
-			defer f.Close()
-			head := make([]byte, 8192)
-			n, _ := io.ReadFull(f, head)
-			head = head[:n]
-			if !bytes.HasPrefix(head, []byte(elf.ELFMAG)) || n < 64 {
-				return nil
-			}
-			st, err := f.Stat()
-			if err != nil || st.Size() > *largest {
-				return nil
-			}
-			id := sha256.Sum256(fmt.Append(head, st.Size()))
-			if seen[id] {
-				return nil
-			}
-			e, err := judge.Open(path)
-			if err != nil {
-				return nil
-			}
-			defer e.Close()
-			if !e.Dynamic() || *machine != 0 && int(e.Machine()) != *machine {
-				return nil
-			}
-			seen[id] = true
-			paths = append(paths, path)
-			return nil
-		})
-	}
+	paths := sweep.Files(roots, func(path string, f *os.File, st fs.FileInfo) bool {
+		head := make([]byte, 8192)
+		n, _ := io.ReadFull(f, head)
+		if n < 64 || st.Size() > *largest {
+			return false
+		}
+		id := sha256.Sum256(fmt.Append(head[:n], st.Size()))
+		if seen[id] {
+			return false
+		}
+		e, err := judge.Open(path)
+		if err != nil {
+			return false
+		}
+		defer e.Close()
+		if !e.Dynamic() || *machine != 0 && int(e.Machine()) != *machine {
+			return false
+		}
+		seen[id] = true
+		return true
+	})
 	slices.Sort(paths)
 	return paths
 }
@@ -297,6 +264,9 @@ func check(dir, path string) (r result) {
 
 // batchOf returns the files at the beginning of a list that are edited in one run.
 func batchOf(files []string) []string {
+	if *together == 0 {
+		return files[:1]
+	}
 	const most = 1 << 30 // bytes of copies at a time
 	size := int64(0)
 	for i, path := range files {

@@ -167,8 +167,11 @@ func placesFor(name, dir string, env []string) (places []string, err error) {
 			}
 		}
 	}
-	if err := json.Unmarshal(out, &doc); err != nil || len(doc.Files) != 1 || len(doc.Files[0].Libraries) != 1 {
-		return nil, fmt.Errorf("explain --lib %s: %q %v", name, out, err)
+	if err := json.Unmarshal(out, &doc); err != nil {
+		return nil, fmt.Errorf("explain --lib %s: %q: %w", name, out, err)
+	}
+	if len(doc.Files) != 1 || len(doc.Files[0].Libraries) != 1 {
+		return nil, fmt.Errorf("explain --lib %s: not one file and one library: %q", name, out)
 	}
 	for _, t := range doc.Files[0].Libraries[0].Tried {
 		if t.Path == "" || t.Rule == "ld.so.cache" {
