@@ -138,15 +138,7 @@ func TestEveryPrefixOfAChangeLoads(t *testing.T) {
 				if err != nil || e == nil {
 					t.Fatal(e, err)
 				}
-				for n := range len(e.writes) + 1 {
-					size := im.size
-					for _, w := range e.writes[:n] {
-						size = max(size, w.off+w.len())
-					}
-					b := make([]byte, size)
-					if _, err := (overlay{e, n}).ReadAt(b, 0); err != nil {
-						t.Fatal(err)
-					}
+				for n, b := range statesOf(t, e) {
 					state := parse(t, b)
 					if v := viewOf(t, state); strip(v) != strip(view) {
 						t.Errorf("after %d of %d writes the loader sees\n%s\nbefore\n%s", n, len(e.writes), v, view)

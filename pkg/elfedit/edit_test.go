@@ -228,15 +228,7 @@ func checkPrefixes(t *testing.T, old []byte, list string) (states int) {
 	if e == nil { // nothing to remove
 		return 0
 	}
-	for n := range len(e.writes) + 1 {
-		size := uint64(len(old))
-		for _, w := range e.writes[:n] {
-			size = max(size, w.off+w.len())
-		}
-		b := make([]byte, size)
-		if _, err := (overlay{e, n}).ReadAt(b, 0); err != nil {
-			t.Fatal(err)
-		}
+	for n, b := range statesOf(t, e) {
 		state := parse(t, b)
 		view, err := loaderView(state)
 		// A note may be lent for the moment; nothing else may differ.

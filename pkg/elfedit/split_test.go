@@ -41,8 +41,8 @@ func TestEntryAcrossPagesIsNeverHalfWritten(t *testing.T) {
 	}
 }
 
-// states are the file after each of the writes of an edit.
-func states(t *testing.T, old []byte, c Change) (out [][]byte) {
+// states returns what statesOf does for a change of a file, nothing where there is nothing to write.
+func states(t *testing.T, old []byte, c Change) [][]byte {
 	t.Helper()
 	e, err := parse(t, old).plan(c)
 	if err != nil {
@@ -51,8 +51,14 @@ func states(t *testing.T, old []byte, c Change) (out [][]byte) {
 	if e == nil {
 		return nil
 	}
+	return statesOf(t, e)
+}
+
+// statesOf returns the file after none, one and so on, and all of the writes of an edit.
+func statesOf(t *testing.T, e *Edit) (out [][]byte) {
+	t.Helper()
 	for n := range len(e.writes) + 1 {
-		size := uint64(len(old))
+		size := e.im.size
 		for _, w := range e.writes[:n] {
 			size = max(size, w.off+w.len())
 		}

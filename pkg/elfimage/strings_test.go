@@ -102,6 +102,19 @@ type shrinking struct {
 	cut int64
 }
 
+func fileOf(t *testing.T, data []byte) *os.File {
+	t.Helper()
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if _, err := f.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
 func (f shrinking) Map(off int64, n int) ([]byte, func(), error) {
 	b, err := unix.Mmap(int(f.Fd()), off, n, unix.PROT_READ, unix.MAP_PRIVATE)
 	if err == nil && f.cut >= 0 {
@@ -115,18 +128,10 @@ func TestLibraryStringsOfAMappedFile(t *testing.T) {
 	copy(data[2:], "libfirst.so.1")
 	copy(data[2*minMapped:], "libcuda.so.1")
 	for _, cut := range []int64{-1, 4096, 0} {
-		f, err := os.CreateTemp(t.TempDir(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		if _, err := f.Write(data); err != nil {
-			t.Fatal(err)
-		}
 		im := rodata(data)
-		im.r = newWindow(shrinking{f, cut}, uint64(len(data)), nil)
+		im.r = newWindow(shrinking{fileOf(t, data), cut}, uint64(len(data)), nil)
 		var got []string
-		err = im.LibraryStrings(func(name string, _ bool) bool { got = append(got, name); return true })
+		err := im.LibraryStrings(func(name string, _ bool) bool { got = append(got, name); return true })
 		if whole := cut < 0; whole != (err == nil) || whole && len(got) != 2 {
 			t.Errorf("cut to %d bytes: %q, %v", cut, got, err)
 		}
@@ -147,14 +152,7 @@ func TestLibraryStringsOfALargeMappedFile(t *testing.T) {
 	for round := range 4 { // names enough for more than one time round
 		copy(data[round<<20+777:], "libm.so\x00liba.so.1")
 	}
-	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.Write(data); err != nil {
-		t.Fatal(err)
-	}
+	f := fileOf(t, data)
 	for _, processors := range []int{1, 2, 7} {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 		want, got := rodata(data), rodata(data)
