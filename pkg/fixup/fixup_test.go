@@ -153,3 +153,25 @@ func TestCLibrarysNames(t *testing.T) {
 		}
 	}
 }
+
+// Where an entry leads if that does not depend on the loader: a name that only begins with "ORIGIN" is not that token.
+func TestDirectoriesOfEntries(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]string{
+		"$ORIGIN":          "/p/bin",
+		"${ORIGIN}/../lib": "/p/bin/../lib",
+		"/a/$ORIGIN/b/":    "/a//p/bin/b",
+		"/a/":              "/a",
+		"a":                "",
+		"":                 "",
+		"$ORIGINAL/lib":    "",
+		"/a/$LIB":          "",
+		"$ORIGIN/$LIB":     "",
+		"/a/$PLATFORM":     "",
+		"/a/$x":            "",
+	} {
+		if got, ok := expand(&Object{Real: "/p/bin/program"}, entry); got != want || ok != (want != "") {
+			t.Errorf("%q leads to %q, not %q", entry, got, want)
+		}
+	}
+}

@@ -530,13 +530,14 @@ func (r *Resolver) prefer(o *Object, all []Candidate) []Candidate {
 // expand returns the directory that an entry of a file's run path names, where that
 // does not depend on the loader.
 func expand(o *Object, entry string) (string, bool) {
+	dirs := []string{entry}
 	if strings.Contains(entry, "$") {
-		entry = strings.ReplaceAll(strings.ReplaceAll(entry, "${ORIGIN}", "$ORIGIN"), "$ORIGIN", path.Dir(o.Real))
+		dirs = loader.Directories(entry, path.Dir(o.Real))
 	}
-	if !strings.HasPrefix(entry, "/") || strings.Contains(entry, "$") {
+	if len(dirs) != 1 || !strings.HasPrefix(dirs[0], "/") {
 		return "", false
 	}
-	return strings.TrimSuffix(entry, "/"), true
+	return strings.TrimSuffix(dirs[0], "/"), true
 }
 
 // refuse says why the file could not load a candidate, or "".

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path"
 	"sort"
-	"strings"
 	"sync"
 
 	"cuda-runpath/pkg/driver"
@@ -169,8 +168,8 @@ func CompatDirs(program string) (dirs []string, rpath bool) {
 			continue
 		}
 		for _, entry := range runpath.Parse(o.File.List) {
-			dir := path.Clean(strings.NewReplacer("${ORIGIN}", path.Dir(o.Path), "$ORIGIN", path.Dir(o.Path)).Replace(entry))
-			if entry == "" || seen[dir] || !path.IsAbs(dir) || !machine.isCompat(dir) {
+			dir, ok := load.Expand(o, entry)
+			if dir = path.Clean(dir); !ok || seen[dir] || !machine.isCompat(dir) {
 				continue
 			}
 			seen[dir] = true

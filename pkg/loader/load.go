@@ -826,7 +826,7 @@ func (s *Load) Expand(o *Object, entry string) (dir string, ok bool) {
 		return s.l.cwd, true
 	}
 	if s.Interp != nil && s.Interp.Kind == Musl {
-		dir = strings.NewReplacer("$ORIGIN", o.origin, "${ORIGIN}", o.origin).Replace(entry)
+		dir = muslExpand(entry, o.origin)
 	} else {
 		t := tokens{origin: o.origin, lib: "lib", platform: s.CPU.Platform}
 		if s.Interp != nil {

@@ -205,12 +205,16 @@ func (s *Load) muslList(o *Object) []element {
 				s.Truncated = true
 				break
 			}
-			dir := strings.NewReplacer("$ORIGIN", o.origin, "${ORIGIN}", o.origin).Replace(entry)
-			out = append(out, element{dir, entry, ""})
+			out = append(out, element{muslExpand(entry, o.origin), entry, ""})
 		}
 	}
 	o.list, o.listed = out, true
 	return out
+}
+
+// muslExpand replaces the only token that musl knows; what follows it is no part of its name, as it would be for glibc.
+func muslExpand(entry, origin string) string {
+	return strings.NewReplacer("$ORIGIN", origin, "${ORIGIN}", origin).Replace(entry)
 }
 
 func muslOrigin(p string) string {
