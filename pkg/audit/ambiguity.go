@@ -31,8 +31,8 @@ type Options struct {
 // Validate says what is wrong with the options.
 func (o *Options) Validate() error {
 	for _, pattern := range o.Ignore {
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return fmt.Errorf("%q is not a valid pattern", pattern)
+		if err := driver.CheckPattern(pattern); err != nil {
+			return err
 		}
 	}
 	return nil

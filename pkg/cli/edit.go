@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/signal"
-	"path"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -86,8 +85,8 @@ func checkLayout(c *cli.Context) error {
 		}
 	}
 	for _, pattern := range c.StringSlice("stub") {
-		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
-			return Misusef("--stub %q is not a valid pattern", pattern)
+		if err := driver.CheckPattern(pattern); err != nil {
+			return Misusef("--stub %v", err)
 		}
 	}
 	return nil

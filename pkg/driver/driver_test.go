@@ -183,3 +183,11 @@ func TestFurtherStubPatterns(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckPattern(t *testing.T) {
+	for pattern, ok := range map[string]bool{"*-linkstubs": true, "/opt/[ab]*": true, "libfoo.so": true, "": false, "[": false, `a\`: false} {
+		if err := CheckPattern(pattern); (err == nil) != ok {
+			t.Errorf("%q: %v", pattern, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"debug/elf"
+	"fmt"
 	"path"
 	"strings"
 
@@ -31,6 +32,14 @@ type StubDirs struct {
 	// path.Match; one without a slash is matched against each path component,
 	// any other against the whole entry and against each directory above it.
 	Patterns []string
+}
+
+// CheckPattern refuses what is not a pattern of path.Match, and the empty one, which nothing matches.
+func CheckPattern(pattern string) error {
+	if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+		return fmt.Errorf("%q is not a valid pattern", pattern)
+	}
+	return nil
 }
 
 // Contains reports whether a run path entry is a stub directory: it has a component

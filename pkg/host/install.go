@@ -66,33 +66,38 @@ func (h *Host) Install(d *Driver, o *Offer, prefix string, dryRun bool) (*Instal
 	return in, errors.Join(err, removeLeftOver(dir))
 }
 
-// judge says what is to be done where dir/lib is to lead to a generation.
+// judge says what is to be done where dir/lib is to lead to a generation. Without the lock, others may take dir/lib away
+// or replace it meanwhile.
 func (in *Install) judge(dir string, o *Offer, gen string) error {
 	at := filepath.Join(dir, "lib")
-	info, err := os.Lstat(at)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		in.Action = "made"
-	case err != nil:
-		return err
-	case info.Mode()&fs.ModeSymlink != 0:
+	for {
 		target, err := os.Readlink(at)
 		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			in.Action = "made"
+			return nil
+		case errors.Is(err, unix.EINVAL): // it is not a link
 		case err != nil:
 			return err
 		case target == gen && o.same(filepath.Join(dir, gen)):
 			in.Action = "unchanged"
+			return nil
 		case isGeneration(target):
 			in.Action = "replaced"
+			return nil
 		default:
 			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", in.Link, target)
 		}
-	case info.IsDir() && onlyDriverLinks(at):
-		in.Action = "replaced"
-	default:
+		links, err := onlyDriverLinks(at)
+		if links {
+			in.Action = "replaced"
+			return nil
+		}
+		if info, serr := os.Lstat(at); errors.Is(err, fs.ErrNotExist) || errors.Is(serr, fs.ErrNotExist) || serr == nil && info.Mode()&fs.ModeSymlink != 0 {
+			continue
+		}
 		return fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", in.Link)
 	}
-	return nil
 }
 
 func isGeneration(name string) bool {

@@ -334,15 +334,15 @@ var errDiffers = errors.New("differs")
 
 // onlyDriverLinks reports whether a directory holds nothing but links under the
 // names of the driver's libraries, as tmpfiles.d lines and hands make it.
-func onlyDriverLinks(dir string) bool {
+func onlyDriverLinks(dir string) (bool, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return false
+		return false, err
 	}
 	for _, e := range entries {
 		if e.Type() != fs.ModeSymlink || !driver.Provides(e.Name()) {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
