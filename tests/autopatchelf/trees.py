@@ -375,5 +375,5 @@ MADE = [simple, order_of_needs, own_subdirectory, plugins, several_outputs, orig
 
 PACKAGES = ["binutils-x86-64-linux-gnu", "libbinutils", "elfutils", "git", "gdb", "jq", "file", "mold", "strace", "patchelf", "zsh", "procps",
             "xz-utils", "util-linux", "coreutils", "bash", "perl-base", "libperl5.36", "curl", "openssl", "libssl3", "nix-bin", "python3.11-minimal",
-            "libpython3.11-minimal", "libpython3.11-stdlib", "systemd", "dbus", "gpg", "libgcc-12-dev", "cpp-12", "g++-12", "lld-14", "e2fsprogs",
-            "tar", "gzip", "sed", "findutils", "apt", "libapt-pkg6.0", "libglib2.0-0", "libkrb5-3", "krb5-locales", "rsync", "openssh-client"]
+            "libpython3.11-minimal", "libpython3.11-stdlib", "systemd", "dpkg", "passwd", "libgcc-12-dev", "cpp-12", "g++-12", "lld-14", "e2fsprogs",
+            "tar", "gzip", "sed", "findutils", "apt", "libapt-pkg6.0", "libglib2.0-0", "libkrb5-3", "libpam-modules", "libcap2-bin", "make"]
