@@ -494,7 +494,7 @@ func (k *checker) symbols(o elfimage.Owner, now place, from, to uint64) error {
 		case shndx == elf.SHN_ABS && was == im.Prog(elf.PT_DYNAMIC).Vaddr:
 			by = k.after.Prog(elf.PT_DYNAMIC).Vaddr - was
 		}
-		if !bytes.Equal(rest, old[:size]) || is != was && is-was != by && (im.Is64() || uint32(is-was) != uint32(by)) {
+		if !bytes.Equal(rest, old[:size]) || is != was && !k.sameAddress(is-was, by) {
 			return bug("changes a symbol in %s", k.name(o))
 		}
 	}
@@ -547,7 +547,7 @@ func (k *checker) segments() error {
 		case n == nil && i != k.before.expendable() && !k.isCache(i):
 			return bug("loses %v", p.Type)
 		case n == nil:
-		case n.Flags != p.Flags || n.Align != p.Align || n.Vaddr-n.Paddr != p.Vaddr-p.Paddr:
+		case n.Flags != p.Flags || n.Align != p.Align || !k.sameAddress(n.Vaddr-n.Paddr, p.Vaddr-p.Paddr):
 			return bug("changes %v", p.Type)
 		case p.Type == elf.PT_PHDR && (n.Off != p.Off || n.Filesz != uint64(len(k.after.Progs))*k.after.PhdrSize() || n.Memsz != n.Filesz || n.Vaddr != p.Vaddr):
 			return bug("changes PT_PHDR")
@@ -568,6 +568,11 @@ func (k *checker) segments() error {
 		}
 	}
 	return nil
+}
+
+// sameAddress compares addresses, or differences of them, which wrap in the class's size.
+func (k *checker) sameAddress(a, b uint64) bool {
+	return a == b || !k.before.Is64() && uint32(a) == uint32(b)
 }
 
 // isPointer reports whether a dynamic entry says where something is: moved compares

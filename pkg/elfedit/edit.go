@@ -1,6 +1,8 @@
 package elfedit
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io"
 
@@ -146,6 +148,15 @@ func (im *image) plan(c Change) (*Edit, error) {
 			return nil, err
 		}
 	}
+	e, err := im.planned(g, c)
+	if err != nil {
+		return nil, im.blame(err)
+	}
+	return e, nil
+}
+
+// planned lays out, emits and verifies an edit.
+func (im *image) planned(g *goal, c Change) (*Edit, error) {
 	p := &planner{im: im, goal: g}
 	l, err := p.layout()
 	if err != nil {
@@ -156,6 +167,16 @@ func (im *image) plan(c Change) (*Edit, error) {
 		return nil, err
 	}
 	return e, e.verify(c)
+}
+
+// blame tells whether the file is at fault for an edit that cannot be made: where its
+// headers contradict each other, that is the error; else it is the one given.
+func (im *image) blame(err error) error {
+	var malformed *elfimage.FormatError
+	if errors.As(err, &malformed) {
+		return err
+	}
+	return cmp.Or(im.Contradiction(), err)
 }
 
 // editable tells what cannot be changed in this kind of file: a run path or needed

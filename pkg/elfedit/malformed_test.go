@@ -160,7 +160,7 @@ func TestMalformed(t *testing.T) {
 			e, _ := d.im.Dyn(elf.DT_HASH)
 			littleOrder.PutUint32(d.b[e.Val+4:], math.MaxUint32)
 		}, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.DynOff)},
-		"sections overlapping": {func(d damage) { d.section(".hash", func(s *elfimage.Section) { s.Off, s.Size = 0, 1<<40 }) }, "no room for what is new: the data after the program headers at offset 0x0 cannot move"},
+		"sections overlapping": {func(d damage) { d.section(".hash", func(s *elfimage.Section) { s.Off, s.Size = 0, 1<<40 }) }, "section .hash has sh_offset 0x0 and sh_size 0x10000000000, outside the file of 4944 bytes (offset 0x11e8)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bytes.Clone(base)

@@ -202,6 +202,9 @@ func newWindow(r io.ReaderAt, size uint64, head []byte) *window {
 
 func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	off, n := uint64(at), uint64(len(p))
+	if at < 0 || off > w.size {
+		return 0, io.EOF
+	}
 	switch {
 	case off+n <= uint64(len(w.head)):
 		return copy(p, w.head[off:]), nil

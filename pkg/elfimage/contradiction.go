@@ -1,0 +1,372 @@
+package elfimage
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"fmt"
+	"slices"
+)
+
+// Contradiction returns a *FormatError for the first field in which a file that parses
+// contradicts itself, its size or the gABI, or nil. It says why a file cannot be edited
+// that no loader needs to refuse: two tables in the same bytes, a section header that is
+// not where its address is mapped. Files that linkers and the usual tools write have
+// none. It takes time in proportion to the size of the headers.
+func (im *Image) Contradiction() error {
+	for _, check := range []func() error{im.sectionRanges, im.segmentRanges, im.dynamicEntries, im.versionRecords, im.overlaps} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sectionAt returns the offset of a section header's sh_offset.
+func (im *Image) sectionAt(i int) uint64 {
+	return im.Shoff + uint64(i)*im.ShdrSize() + 8 + 2*im.WordSize()
+}
+
+func (im *Image) sectionText(i int) string {
+	if name := im.SectionName(i); name != "" {
+		return "section " + name
+	}
+	return fmt.Sprintf("section %d", i)
+}
+
+// sectionRanges compares what each section header says with the file's size and with
+// what is mapped at its address.
+func (im *Image) sectionRanges() error {
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if a := s.Addralign; a&(a-1) != 0 {
+			return Malformed(im.sectionAt(i)+2*im.WordSize()+8, "%s has sh_addralign %#x, not a power of two", im.sectionText(i), a)
+		}
+		if !s.HasBytes() {
+			continue
+		}
+		if s.Off > im.size || s.Size > im.size-s.Off {
+			return Malformed(im.sectionAt(i), "%s has sh_offset %#x and sh_size %#x, outside the file of %d bytes", im.sectionText(i), s.Off, s.Size, im.size)
+		}
+		if s.Flags&elf.SHF_ALLOC == 0 {
+			continue
+		}
+		switch p := im.Segment(s.Addr, 1); {
+		case p == nil:
+			return Malformed(im.sectionAt(i)-im.WordSize(), "%s has sh_addr %#x, which is in no PT_LOAD", im.sectionText(i), s.Addr)
+		case p.Off+(s.Addr-p.Vaddr) != s.Off:
+			return Malformed(im.sectionAt(i), "%s has sh_offset %#x, and its address %#x is mapped to offset %#x", im.sectionText(i), s.Off, s.Addr, p.Off+(s.Addr-p.Vaddr))
+		}
+	}
+	return nil
+}
+
+// segmentRanges compares program headers that describe bytes with the file's size, with
+// what is mapped at their address, and PT_PHDR with the ELF header.
+func (im *Image) segmentRanges() error {
+	for i := range im.Progs {
+		p, at := &im.Progs[i], im.Phoff+uint64(i)*im.PhdrSize()
+		if a := p.Align; a&(a-1) != 0 {
+			return Malformed(at, "%v has p_align %#x, not a power of two", p.Type, a)
+		}
+		if once := p.Type == elf.PT_PHDR || p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC; once && im.Prog(p.Type) != p {
+			return Malformed(at, "a second %v", p.Type)
+		}
+		if p.Type == elf.PT_DYNAMIC && p.Memsz != p.Filesz {
+			return Malformed(at, "PT_DYNAMIC has p_filesz %#x and p_memsz %#x", p.Filesz, p.Memsz)
+		}
+		if p.Type == elf.PT_PHDR {
+			if n := uint64(len(im.Progs)) * im.PhdrSize(); p.Off != im.Phoff || p.Filesz != n || p.Memsz != n {
+				return Malformed(at, "PT_PHDR has p_offset %#x, p_filesz %#x and p_memsz %#x, and the program headers are %#x bytes at %#x", p.Off, p.Filesz, p.Memsz, n, im.Phoff)
+			}
+		}
+		if !p.HasBytes() {
+			continue
+		}
+		if p.Filesz > im.size || p.Off > im.size-p.Filesz {
+			return Malformed(at, "%v of %d bytes at %#x is outside the file of %d bytes", p.Type, p.Filesz, p.Off, im.size)
+		}
+		if p.Type == elf.PT_GNU_STACK {
+			return Malformed(at, "PT_GNU_STACK has p_filesz %#x, and a stack has no bytes in a file", p.Filesz)
+		}
+		s := im.Segment(p.Vaddr, 1)
+		if s == nil && p.Type == elf.PT_INTERP {
+			return Malformed(at, "PT_INTERP is at address %#x, which is in no PT_LOAD", p.Vaddr)
+		}
+		if s != nil && (p.Vaddr != 0 || p.Type == elf.PT_INTERP) && p.Type != elf.PT_GNU_RELRO && s.Off+(p.Vaddr-s.Vaddr) != p.Off {
+			return Malformed(at, "%v has p_offset %#x, and its address %#x is mapped to offset %#x", p.Type, p.Off, p.Vaddr, s.Off+(p.Vaddr-s.Vaddr))
+		}
+	}
+	return nil
+}
+
+// manyAllowed tells the tags that a dynamic section may have more than once.
+func manyAllowed(tag elf.DynTag) bool {
+	return tag == elf.DT_NEEDED || tag == elf.DT_AUXILIARY || tag == elf.DT_FILTER
+}
+
+// dynamicEntries checks entries against each other, the string table, and sections of
+// the same kind.
+func (im *Image) dynamicEntries() error {
+	valueAt := im.DynSize() / 2
+	for i, d := range im.Dynamic {
+		if _, sized := im.tableSize(d); sized && !manyAllowed(d.Tag) {
+			if j := slices.IndexFunc(im.Dynamic[:i], func(e Dyn) bool { return e.Tag == d.Tag }); j >= 0 {
+				return Malformed(d.Off, "%v is there twice, at %#x too", d.Tag, im.Dynamic[j].Off)
+			}
+		}
+		switch d.Tag {
+		case elf.DT_NEEDED, elf.DT_SONAME, elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_AUXILIARY, elf.DT_FILTER:
+			if _, err := im.DynText(d); err != nil {
+				return err
+			}
+		case elf.DT_SYMENT:
+			if d.Val != im.SymSize() {
+				return Malformed(d.Off+valueAt, "DT_SYMENT is %d, not %d", d.Val, im.SymSize())
+			}
+		}
+		n, sized := im.tableSize(d)
+		if !sized || n == 0 {
+			continue
+		}
+		if _, mapped := im.FileOffset(d.Val, n); !mapped {
+			return Malformed(d.Off+valueAt, "%v: %d bytes at address %#x are in no PT_LOAD", d.Tag, n, d.Val)
+		}
+	}
+	if im.StrSize > 0 {
+		if b, err := im.Read(im.StrOff+im.StrSize-1, 1); err == nil && !bytes.Equal(b, []byte{0}) {
+			d, _ := im.Dyn(elf.DT_STRSZ)
+			return Malformed(d.Off+valueAt, "DT_STRSZ is %#x, and the string table does not end with a NUL there", im.StrSize)
+		}
+	}
+	return im.tableSections()
+}
+
+// tableSections compares the sections that dynamic entries point to with these.
+func (im *Image) tableSections() error {
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if p := im.Prog(elf.PT_DYNAMIC); s.Type == elf.SHT_DYNAMIC && s.Off == im.DynOff && s.Size != p.Filesz {
+			return Malformed(im.sectionAt(i)+im.WordSize(), "%s has sh_size %#x, and PT_DYNAMIC has p_filesz %#x", im.sectionText(i), s.Size, p.Filesz)
+		}
+		tag, ok := tableOfSection(s.Type)
+		if !ok || s.Flags&elf.SHF_ALLOC == 0 {
+			continue
+		}
+		switch d, has := im.Dyn(tag); {
+		case has && d.Val != s.Addr && tag != elf.DT_STRTAB && !im.isCopy(d, s):
+			return Malformed(d.Off+im.DynSize()/2, "%v is %#x, and %s is at address %#x", tag, d.Val, im.sectionText(i), s.Addr)
+		case has && d.Val == s.Addr && s.Size == 0:
+			if n, _ := im.tableSize(d); n > 0 {
+				return Malformed(im.sectionAt(i)+im.WordSize(), "%s has sh_size 0, and %v points to %d bytes there", im.sectionText(i), tag, n)
+			}
+		}
+	}
+	return nil
+}
+
+// isCopy reports whether a section holds what a dynamic entry points to elsewhere: an edit
+// that was killed between the headers and .dynamic leaves it so.
+func (im *Image) isCopy(d Dyn, s *Section) bool {
+	n, sized := im.tableSize(d)
+	off, mapped := im.FileOffset(d.Val, n)
+	if !sized || !mapped || n > s.Size || s.Off > im.size || n > im.size-s.Off {
+		return false
+	}
+	const piece = 4096
+	for at := uint64(0); at < n; at += piece {
+		a, err := im.Read(off+at, min(piece, n-at))
+		b, err2 := im.Read(s.Off+at, uint64(len(a)))
+		if err != nil || err2 != nil || !bytes.Equal(a, b) {
+			return false
+		}
+	}
+	return true
+}
+
+// tableOfSection returns the dynamic entry that points to a loaded section of a type.
+func tableOfSection(t elf.SectionType) (elf.DynTag, bool) {
+	switch t {
+	case elf.SHT_STRTAB:
+		return elf.DT_STRTAB, true
+	case elf.SHT_DYNSYM:
+		return elf.DT_SYMTAB, true
+	case elf.SHT_HASH:
+		return elf.DT_HASH, true
+	case elf.SHT_GNU_HASH:
+		return elf.DT_GNU_HASH, true
+	case elf.SHT_GNU_VERSYM:
+		return elf.DT_VERSYM, true
+	case elf.SHT_GNU_VERNEED:
+		return elf.DT_VERNEED, true
+	case elf.SHT_GNU_VERDEF:
+		return elf.DT_VERDEF, true
+	}
+	return 0, false
+}
+
+// versionRecords looks for records of needed versions that overlap: a link between them
+// leads to the wrong place.
+func (im *Image) versionRecords() error {
+	type record struct{ addr, size uint64 }
+	var all []record
+	add := func(addr uint64, b []byte) { all = append(all, record{addr, uint64(len(b))}) }
+	if err := im.eachVersionRecord(elf.DT_VERNEED, add, add); err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b record) int { return cmp.Compare(a.addr, b.addr) })
+	for i := 1; i < len(all); i++ {
+		if all[i].addr < all[i-1].addr+all[i-1].size {
+			off, _ := im.FileOffset(all[i].addr, all[i].size)
+			return Malformed(off, "DT_VERNEED has records that overlap, at addresses %#x and %#x", all[i-1].addr, all[i].addr)
+		}
+	}
+	return nil
+}
+
+// A claim is a range of the file and who says that it is his.
+type claim struct {
+	off, end uint64
+	at       uint64 // the offset of the field that says so
+	kind     claimKind
+	index    int        // of a section or program header
+	tag      elf.DynTag // of a table
+}
+
+// claimKind orders claims by how much the loader depends on them: of two that contradict
+// each other, the later kind is the one to name.
+type claimKind int
+
+const (
+	claimHeader claimKind = iota
+	claimDynamic
+	claimTable   // a dynamic entry
+	claimSegment // a program header
+	claimSection // a section header
+)
+
+func (im *Image) claims() []claim {
+	word, dynamic := im.WordSize(), im.Prog(elf.PT_DYNAMIC)
+	out := []claim{
+		{end: im.EhdrSize()},
+		{off: im.Phoff, end: im.Phoff + uint64(len(im.Progs))*im.PhdrSize(), at: 24 + word},
+	}
+	if n := uint64(len(im.Sections)); n > 0 {
+		out = append(out, claim{off: im.Shoff, end: im.Shoff + n*im.ShdrSize(), at: 24 + 2*word})
+	}
+	if im.DynCap > 0 {
+		out = append(out, claim{off: im.DynOff, end: im.DynOff + dynamic.Filesz, at: im.DynOff, kind: claimDynamic})
+	}
+	for _, d := range im.Dynamic {
+		if n, ok := im.tableSize(d); ok && n > 0 {
+			if off, mapped := im.FileOffset(d.Val, n); mapped {
+				out = append(out, claim{off: off, end: off + n, at: d.Off + im.DynSize()/2, kind: claimTable, tag: d.Tag})
+			}
+		}
+	}
+	for i := range im.Progs {
+		if p := &im.Progs[i]; p.HasBytes() && p.Type != elf.PT_GNU_RELRO && p != dynamic {
+			out = append(out, claim{off: p.Off, end: p.Off + p.Filesz, at: im.Phoff + uint64(i)*im.PhdrSize(), kind: claimSegment, index: i})
+		}
+	}
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		c := claim{off: s.Off, end: s.Off + s.Size, at: im.sectionAt(i), kind: claimSection, index: i}
+		if s.HasBytes() {
+			out = append(out, c)
+		} else if off, ok := im.FileOffset(s.Addr, s.Size); ok && s.IsZeros() { // .bss that the file holds as zeros
+			c.off, c.end, c.at = off, off+s.Size, c.at-im.WordSize()
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func (im *Image) claimText(c claim) string {
+	switch c.kind {
+	case claimDynamic:
+		return "PT_DYNAMIC"
+	case claimTable:
+		return c.tag.String()
+	case claimSegment:
+		return im.Progs[c.index].Type.String()
+	case claimSection:
+		return im.sectionText(c.index)
+	}
+	switch c.at {
+	case 0:
+		return "the ELF header"
+	case 24 + im.WordSize():
+		return "the program headers"
+	}
+	return "the section headers"
+}
+
+// overlaps looks for two that claim the same bytes and cannot both have them.
+func (im *Image) overlaps() error {
+	const most = 1 << 20 // pairs: a hostile file has billions
+	all, pairs := im.claims(), 0
+	slices.SortStableFunc(all, func(a, b claim) int { return cmp.Compare(a.off, b.off) })
+	for i, a := range all {
+		for _, b := range all[i+1:] {
+			if pairs++; b.off >= a.end || pairs > most {
+				break
+			}
+			if im.share(a, b) {
+				continue
+			}
+			if a.kind > b.kind {
+				a, b = b, a
+			}
+			return Malformed(b.at, "%s is %#x bytes at offset %#x and overlaps %s, %#x bytes at %#x",
+				im.claimText(b), b.end-b.off, b.off, im.claimText(a), a.end-a.off, a.off)
+		}
+	}
+	return nil
+}
+
+// share reports whether two claims on the same bytes go together: a section and what
+// points to it, relocations of two kinds, notes in notes.
+func (im *Image) share(a, b claim) bool {
+	if a.kind > b.kind {
+		a, b = b, a
+	}
+	within := a.off >= b.off && a.end <= b.end
+	around := b.off >= a.off && b.end <= a.end
+	switch {
+	case b.kind == claimSection && a.kind == claimDynamic:
+		return im.Sections[b.index].Type == elf.SHT_DYNAMIC
+	case b.kind == claimSection && a.kind == claimTable:
+		if !hasSectionType(a.tag) || im.isTable(b.index, a.tag) {
+			return within || around
+		}
+		// What an edit puts over the hole that the string table leaves, if it was killed before .dynamic.
+		return a.tag == elf.DT_STRTAB && within && im.SectionName(b.index) == "dynstr"
+	case b.kind == claimSection && a.kind == claimSegment:
+		return within || around
+	case b.kind == claimSegment && a.kind == claimSegment:
+		return within || around
+	case b.kind == claimTable && a.kind == claimTable:
+		return isRelocations(a.tag) && isRelocations(b.tag) && (within || around)
+	}
+	return false
+}
+
+func isRelocations(tag elf.DynTag) bool {
+	return tag == elf.DT_RELA || tag == elf.DT_REL || tag == elf.DT_JMPREL
+}
+
+// isTable reports whether a section has the type that goes with a dynamic entry.
+func (im *Image) isTable(section int, tag elf.DynTag) bool {
+	t, ok := tableOfSection(im.Sections[section].Type)
+	return ok && t == tag
+}
+
+// hasSectionType tells the entries whose table has a section type of its own.
+func hasSectionType(tag elf.DynTag) bool {
+	switch tag {
+	case elf.DT_STRTAB, elf.DT_SYMTAB, elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_VERSYM, elf.DT_VERNEED, elf.DT_VERDEF:
+		return true
+	}
+	return false
+}
