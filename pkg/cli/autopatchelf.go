@@ -356,6 +356,11 @@ func (a *autoPatchelf) run() error {
 		if err := a.apply(steps, failed); err != nil {
 			return err
 		}
+		for _, p := range plans {
+			if p.SkipMalformed(failed[p.Object.Path]) {
+				delete(failed, p.Object.Path)
+			}
+		}
 	}
 	surprises := map[string][]fixup.Surprise{}
 	if !a.DryRun {

@@ -156,10 +156,10 @@ func libCOfInterpreter(interp string) LibC {
 // LinkedOutside returns how many hard links outside of the tree lead to the file.
 func (o *Object) LinkedOutside() int { return max(o.Links-len(o.Also), 0) }
 
-// malformed reports whether the file begins like an ELF file and contradicts itself.
-func (o *Object) malformed() bool {
+// malformed reports whether an error is that an ELF file contradicts itself.
+func malformed(err error) bool {
 	var format *elfimage.FormatError
-	return errors.As(o.Err, &format)
+	return errors.As(err, &format)
 }
 
 // program reports whether the file has an interpreter to set.

@@ -245,13 +245,22 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	return plans
 }
 
+// SkipMalformed makes a file a skipped one, with a warning, where an error, of reading or
+// editing it, is that it contradicts itself. It reports whether it does.
+func (p *Plan) SkipMalformed(err error) bool {
+	if !malformed(err) {
+		return false
+	}
+	p.Skip, p.SkipWarn = "it is malformed: "+err.Error(), true
+	return true
+}
+
 // Resolve makes the plan for one file of the index. It serves several goroutines.
 func (r *Resolver) Resolve(o *Object) *Plan {
 	p := &Plan{Object: o, Before: runpath.Parse(o.List), Tag: o.Tag}
 	p.After = p.Before
 	switch {
-	case o.malformed():
-		p.Skip, p.SkipWarn = "it is malformed: "+o.Err.Error(), true
+	case p.SkipMalformed(o.Err):
 		return p
 	case o.Err != nil:
 		p.Err = o.Err
