@@ -130,7 +130,7 @@ func TestNormalForm(t *testing.T) {
 			set: func(s *Settings) { s.Dedupe = true }, note: Notes{Duplicates: []string{"/a/"}}},
 		{name: "tokens stay verbatim", in: "${ORIGIN}/../$LIB:$PLATFORM/", maps: AddDriverLink, want: link + ":${ORIGIN}/../$LIB:$PLATFORM/"},
 		{name: "a toolkit stub that was needed is missing", in: "/stubs", maps: ReplaceStubs, want: link,
-			set: func(s *Settings) { s.Needed = []string{"libblas.so", "libcuda.so.1"} }, note: Notes{Stubs: []string{"/stubs"}, Missing: []string{"libblas.so"}}},
+			set: func(s *Settings) { s.Needed = []string{"libblas.so", "libcuda.so.1", "libblas.so"} }, note: Notes{Stubs: []string{"/stubs"}, Missing: []string{"libblas.so"}}},
 		{name: "a toolkit stub beside the real library", in: "/stubs:/blas", maps: ReplaceStubs, want: link + ":/blas",
 			set: func(s *Settings) { s.Needed = []string{"libblas.so"} }, note: Notes{Stubs: []string{"/stubs"}}},
 	} {
