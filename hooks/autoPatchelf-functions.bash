@@ -83,7 +83,7 @@ autoPatchelf() {
         esac
     done
     if (($# == 0)); then
-        cudaRunpathFailure "autoPatchelf: no path is named"
+        cudaRunpathFailure "autoPatchelf: no path is given"
         return 1
     fi
     cudaRunpathWords __crIgnore autoPatchelfIgnoreMissingDeps

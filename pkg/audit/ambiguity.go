@@ -168,7 +168,7 @@ func (s *subject) safety() {
 		case e.text == "":
 			s.report(e.in(Finding{ID: EmptyEntry,
 				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there", e.position, brief(s.file.List)),
-				Remedy:  s.normalize().And("; where the working directory is really meant, write \".\"")}))
+				Remedy:  s.normalize().And("; if the working directory is really meant, write \".\"")}))
 		case e.stub:
 			msg := fmt.Sprintf("entry %d, %s, is a stub directory", e.position, e.text)
 			if names := s.heldNames(e); len(names) > 0 {
@@ -282,10 +282,10 @@ func (s *subject) ambiguity() {
 		}
 		if len(g.names) > 1 {
 			f.Libraries = g.names
-			f.Message = fmt.Sprintf("%s are in each of %s, and differ; the file does not ask for them, so far; those in %s win at run time",
+			f.Message = fmt.Sprintf("%s are in each of %s, and differ; the file does not need them at present; those in %s win at run time",
 				list(g.names), strings.Join(dirs, ", "), g.first[0].entry.text)
 		} else {
-			f.Message += "; the file does not ask for it, so far"
+			f.Message += "; the file does not need it at present"
 		}
 		s.report(f)
 	}

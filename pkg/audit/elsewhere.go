@@ -111,10 +111,10 @@ func (s *subject) loadedElsewhere() {
 			}
 			position := slices.Index(runpath.Parse(o.File.List), entry) + 1
 			s.report(Finding{ID: Ambiguous, Severity: Warning, Library: u.Name,
-				Message: fmt.Sprintf("%s needs %s, and its own run path leads to %s (entry %d), but the program has loaded %s before, which it gets instead",
+				Message: fmt.Sprintf("%s needs %s, and its own run path leads to %s (entry %d), but the program has already loaded %s, which it gets instead",
 					o.Path, u.Name, where, position, u.To.Path),
 				Candidates: []Candidate{{u.To.Path, 0, true}, {where, position, false}},
-				Remedy:     remedy.Do(fmt.Sprintf("let both find one file: make the run paths of the program and of %s agree; --ignore %s accepts it", o.Path, u.Name))})
+				Remedy:     remedy.Do(fmt.Sprintf("make both find the same file: make the run paths of the program and of %s agree; --ignore %s accepts it", o.Path, u.Name))})
 		}
 	}
 }
@@ -152,7 +152,7 @@ func (s *subject) libc() {
 			}
 			s.report(Finding{ID: LibcMismatch, Library: o.Name,
 				Message: fmt.Sprintf("the program's loader is %s, but its %s is %s (%s)", in.Path, o.Name, o.Path, o.How(nil)),
-				Remedy:  remedy.Do("let both come from one glibc: set the interpreter, or the run path entry, accordingly")})
+				Remedy:  remedy.Do("make both come from the same glibc: set the interpreter, or the run path entry, accordingly")})
 		}
 		if o.Name == "libstdc++.so.6" && o.Rule.InRunPath() {
 			if beside := s.load.Default(o.Name); beside != nil && !s.isSame(beside, o.File) {
@@ -169,7 +169,7 @@ func (s *subject) libc() {
 // stack reports a file that asks for an executable stack.
 func (s *subject) stack() {
 	if why := s.file.ExecutableStack(); why != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc {
-		what := "glibc from 2.41 on refuses to open it with dlopen, and a program that needs it gets an executable stack"
+		what := "glibc 2.41 and newer refuse to open it with dlopen, and a program that needs it gets an executable stack"
 		if s.isProgram() {
 			what = "it gets one, and so do all its threads"
 		}

@@ -212,7 +212,7 @@ func (s *subject) unused(e *entry, host string, fix remedy.Remedy) {
 			}
 		}
 	}
-	s.report(e.in(Finding{ID: UnusedEntry, Message: msg, Remedy: fix.And("; libraries opened by a name that is made at run time are not seen here")}))
+	s.report(e.in(Finding{ID: UnusedEntry, Message: msg, Remedy: fix.And("; libraries opened by a name that is computed at run time are not seen here")}))
 }
 
 func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
@@ -228,7 +228,7 @@ func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 		return
 	}
 	s.report(e.in(Finding{ID: KeptReference,
-		Message: fmt.Sprintf("entry %d, %s, is all in this file that refers to %s, which is needed only to build", e.position, e.text, object),
+		Message: fmt.Sprintf("entry %d, %s, is the only reference in this file to %s, which is needed only to build", e.position, e.text, object),
 		Remedy:  fix}))
 }
 

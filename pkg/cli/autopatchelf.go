@@ -47,27 +47,27 @@ It also reads the command line of nixpkgs' auto-patchelf: with --paths, the opti
 the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+exitStatus)
 	app.Flags = append(app.Flags,
 		&cli.StringSliceFlag{KeepSpace: true, Name: "libs", Usage: "look for libraries in `DIR` (repeatable)"},
-		&cli.StringSliceFlag{KeepSpace: true, Name: "interpreter", Usage: "programs for the machine of `LOADER` get it as their interpreter (repeatable)", DefaultText: "with --paths, $NIX_BINTOOLS's; else none"},
+		&cli.StringSliceFlag{KeepSpace: true, Name: "interpreter", Usage: "use `LOADER` as the interpreter of programs for its machine (repeatable)", DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},
 		&cli.StringSliceFlag{KeepSpace: true, Name: "runtime-dependencies", Usage: "begin the run path of each program with `DIR` (repeatable)"},
 		&cli.StringSliceFlag{KeepSpace: true, Name: "append-rpaths", Usage: "end each run path with `ENTRY` (repeatable)"},
 		&cli.StringSliceFlag{KeepSpace: true, Name: "ignore-missing", Usage: "libraries whose names match `PATTERN` may be missing (repeatable)"},
 		&cli.BoolFlag{Name: "no-recurse", DisableDefaultText: true, Usage: "leave out the directories in a PATH"},
 		&cli.BoolFlag{Name: "keep-libc", DisableDefaultText: true, Usage: "look for the C library's names in --libs too"},
 		&cli.BoolFlag{Name: "ignore-existing", DisableDefaultText: true, Usage: "do not look for libraries in the PATHs themselves"},
-		&cli.BoolFlag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that lead somewhere", DefaultText: "true, with --paths false"},
-		&cli.BoolFlag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, DisableDefaultText: true, Usage: "write directories of a PATH in terms of $ORIGIN, so that it can be moved"},
+		&cli.BoolFlag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that exist", DefaultText: "true, with --paths false"},
+		&cli.BoolFlag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, DisableDefaultText: true, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved"},
 		&cli.BoolFlag{Name: "dlopen", DisableDefaultText: true, Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
 		&cli.BoolFlag{Name: "minimal", DisableDefaultText: true, Usage: "leave out entries that nothing uses"},
-		&cli.StringFlag{Name: "enforce-priority", Value: "suggested", Usage: "libraries of .note.dlopen may be missing below the priority `suggested|recommended|required`"},
+		&cli.StringFlag{Name: "enforce-priority", Value: "suggested", Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
 		&cli.BoolFlag{Name: "no-set-interpreter", DisableDefaultText: true, Usage: "leave interpreters as they are"},
 		&cli.StringSliceFlag{KeepSpace: true, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
 		&cli.BoolFlag{Name: "structured-logs", DisableDefaultText: true, Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
 		&cli.StringSliceFlag{Name: "tool", Usage: "do what `NAME` does in the same edit: " + toolNames() + " (repeatable)"},
-		&cli.StringSliceFlag{KeepSpace: true, Name: "temporary", Usage: "fail where a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
-		&cli.BoolFlag{Name: "expect-driver", DisableDefaultText: true, Usage: "the GPU driver's libraries are found by the driver link, which something else puts in"},
+		&cli.StringSliceFlag{KeepSpace: true, Name: "temporary", Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
+		&cli.BoolFlag{Name: "expect-driver", DisableDefaultText: true, Usage: "the GPU driver's libraries are found through the driver link, which something else adds"},
 		&cli.BoolFlag{Name: "undo", DisableDefaultText: true, Usage: "give files below PATH the run paths and interpreters that they had before"},
 		&cli.BoolFlag{Name: "no-record", DisableDefaultText: true, Usage: "keep no record for --undo"},
-		&cli.BoolFlag{Name: "keep-links", DisableDefaultText: true, Usage: "edit files in place to which hard links outside of the PATHs lead, as a package manager's cache"},
+		&cli.BoolFlag{Name: "keep-links", DisableDefaultText: true, Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
 		&cli.BoolFlag{Name: "in-build", Hidden: true, DisableDefaultText: true},
 		&cli.StringSliceFlag{KeepSpace: true, Name: "extra-arg", Hidden: true},
 		&cli.StringFlag{Name: "when", Value: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
@@ -125,7 +125,7 @@ func newAutoPatchelf(c *cli.Context, s *session) (*autoPatchelf, error) {
 	}
 	for _, dir := range c.StringSlice("libs") {
 		if dir == "" {
-			return nil, Misuse("--libs: no directory is named")
+			return nil, Misuse("--libs: no directory is given")
 		}
 	}
 	a.sources = fixup.Sources{
@@ -369,7 +369,7 @@ func (a *autoPatchelf) run() error {
 		}
 	}
 	if linked > 0 && !a.DryRun {
-		a.Log.Infof("%s had hard links outside of the tree, as uv and pnpm make to their caches: copies took their places, and the other links keep the old contents (--keep-links edits in place)",
+		a.Log.Infof("%s had hard links outside the tree, as uv and pnpm make to their caches: copies replaced them, and the other links keep the old contents (--keep-links edits in place)",
 			count(linked, "edited file", "edited files"))
 	}
 	return a.report(index, resolver, plans, failed, surprises)
@@ -391,7 +391,7 @@ func (a *autoPatchelf) apply(steps []fixup.Step, failed map[string]error) error 
 		for _, root := range a.sources.Paths {
 			r, err := fixup.OpenRecord(root)
 			if err != nil {
-				return fmt.Errorf("the record for --undo: %w (--no-record does without)", err)
+				return fmt.Errorf("the record for --undo: %w (--no-record: do without)", err)
 			}
 			var mine []fixup.Step
 			for _, s := range steps {
@@ -401,7 +401,7 @@ func (a *autoPatchelf) apply(steps []fixup.Step, failed map[string]error) error 
 			}
 			r.Add(mine)
 			if err := r.Save(); err != nil {
-				return fmt.Errorf("the record for --undo: %w (--no-record does without)", err)
+				return fmt.Errorf("the record for --undo: %w (--no-record: do without)", err)
 			}
 		}
 	}
@@ -586,7 +586,7 @@ func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surpr
 	for _, s := range surprises {
 		r.Notes = append(r.Notes, s.Text)
 		if err == nil {
-			err = errors.New("the loader does not do as planned: " + s.Text)
+			err = errors.New("the loader would not do what was planned: " + s.Text)
 		}
 	}
 	state := p.State()

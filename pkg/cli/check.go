@@ -74,7 +74,7 @@ and the driver link before a compat directory are errors too.
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus)
 	app.Flags = append(append(append(app.Flags, ignoreFlag(), strictFlag(), RootFlag(), malformedFlag(),
-		&cli.BoolFlag{Name: "nix-build", DisableDefaultText: true, Usage: "the files are a Nix package's that is being built: say what to write in it, not which command to run"}), searchFlags()...), treeFlags()...)
+		&cli.BoolFlag{Name: "nix-build", DisableDefaultText: true, Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags()...), treeFlags()...)
 	app.Action = func(c *cli.Context) error {
 		s, err := start(c, rootOr(c))
 		if err != nil {
@@ -231,12 +231,12 @@ func auditCommand() *cli.Command {
 		Usage:     "report everything that is wrong with the run paths of files, directories or store paths",
 		ArgsUsage: "PATH...",
 		Flags: append(append([]cli.Flag{
-			&cli.BoolFlag{Name: "closure", DisableDefaultText: true, Usage: "the PATHs are in a Nix store: examine all that they need (nix-store -qR)"},
+			&cli.BoolFlag{Name: "closure", DisableDefaultText: true, Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},
 			&cli.StringFlag{Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`"},
 			&cli.StringFlag{Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`"},
 			&cli.StringFlag{Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 			&cli.BoolFlag{Name: "update-baseline", DisableDefaultText: true, Usage: "write all findings to the --baseline file, which accepts them"},
-			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "the files are a Nix package's although they are not in a store"},
+			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "treat the files as a Nix package's although they are not in a store"},
 			RootFlag(), ignoreFlag(), strictFlag(), assumeDriverFlag(), cpuFlag(),
 		}, searchFlags()...), treeFlags()...),
 		Action: func(c *cli.Context) error {

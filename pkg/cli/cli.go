@@ -83,7 +83,7 @@ func of(c *cli.Command, err error) error {
 }
 
 // exitStatus ends a tool's description.
-const exitStatus = "\n\nExit status: 0 all is well; 1 something failed or a check found something; 2 usage error."
+const exitStatus = "\n\nExit status: 0 if all is well, 1 if something failed or a check found something, 2 for a usage error."
 
 // New returns an app that answers to its flags as every binary here does:
 // --help, --version, completion, and hidden --man (the man page, section 1) and
@@ -129,7 +129,7 @@ func noCommand(c *cli.Context) error {
 	if c.Args().Present() {
 		return Misusef("there is no command %q", c.Args().First())
 	}
-	return Misuse("no command is named")
+	return Misuse("no command is given")
 }
 
 // Main runs an app on the process's arguments and exits.
@@ -344,11 +344,11 @@ func start(c *cli.Context, paths []string) (*session, error) {
 	}
 	switch {
 	case len(paths) == 0:
-		return nil, Misuse("no file or directory is named")
+		return nil, Misuse("no file or directory is given")
 	case s.Verbose && s.Quiet:
-		return nil, Misuse("--verbose and --quiet contradict each other")
+		return nil, Misuse("--verbose and --quiet exclude each other")
 	case s.Jobs < 0:
-		return nil, Misusef("--jobs %d: a number of files, or 0 for the processors", s.Jobs)
+		return nil, Misusef("--jobs %d: want a number of files, or 0 for one per processor", s.Jobs)
 	}
 	for _, p := range paths {
 		if p == "" {

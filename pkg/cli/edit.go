@@ -298,7 +298,7 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 		}
 	}
 	for _, name := range plan.MovedNotes() {
-		o.warn = append(o.warn, "moved the note "+name+", whose owner may have counted on its place")
+		o.warn = append(o.warn, "moved the note "+name+", whose owner may have relied on its place")
 	}
 	if e.session.Copy {
 		o.warn = append(o.warn, leftLinks(f)...)

@@ -27,20 +27,20 @@ import (
 func explainCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "explain",
-		Usage:     "show which libraries the loader would find, where, by which rule, and where it looked before; the files are not run",
+		Usage:     "show which libraries the loader would find, where, by which rule, and where it looked first; the files are not run",
 		ArgsUsage: "FILE...",
 		Flags: append([]cli.Flag{
 			&cli.StringFlag{Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
 			&cli.StringSliceFlag{KeepSpace: true, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
 			&cli.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
-			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "also show the C library's family, what is loaded already, and every place where the loader looked"},
+			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "also show the C library's family, what is already loaded, and every place where the loader looked"},
 			&cli.IntFlag{Name: "depth", Usage: "show `N` levels of the tree", DefaultText: "all"},
-			&cli.BoolFlag{Name: "unused", DisableDefaultText: true, Usage: "also list the needed libraries of which the file itself uses no symbol (ldd -u)"},
+			&cli.BoolFlag{Name: "unused", DisableDefaultText: true, Usage: "also list the needed libraries from which the file itself uses no symbol (ldd -u)"},
 			&cli.BoolFlag{Name: "undefined", DisableDefaultText: true, Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
-			&cli.BoolFlag{Name: "versions", DisableDefaultText: true, Usage: "also list the symbol versions that each file needs, and of which file (ldd -v)"},
+			&cli.BoolFlag{Name: "versions", DisableDefaultText: true, Usage: "also list the symbol versions that each file needs, and from which file (ldd -v)"},
 			&cli.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
 			RootFlag(), assumeDriverFlag(), cpuFlag(), JSONFlag(),
-			VerboseFlag("also follow names that a library only might open"),
+			VerboseFlag("also follow names that a library might open"),
 			QuietFlag("leave out where the loader looked for what it did not find"),
 		}, searchFlags()...),
 		Action: func(c *cli.Context) error {
@@ -56,7 +56,7 @@ func explainCommand() *cli.Command {
 			}
 			symbols := explain.Symbols{Unused: c.Bool("unused"), Undefined: c.Bool("undefined"), Versions: c.Bool("versions")}
 			if symbols.Any() && (c.Bool("dot") || c.String("lib") != "") {
-				return Misusef("--unused, --undefined and --versions are about whole files: not with --dot or --lib")
+				return Misusef("--unused, --undefined and --versions apply to whole files and cannot be combined with --dot or --lib")
 			}
 			// The trees are small and short-lived: collecting garbage among them takes longer.
 			if os.Getenv("GOGC") == "" {
@@ -294,7 +294,7 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	}
 	var symbols explain.File
 	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {
-		a.err = fmt.Errorf("cannot tell %s: %w", strings.Join(unknown, ", "), load.SymbolsErr)
+		a.err = fmt.Errorf("cannot find out %s: %w", strings.Join(unknown, ", "), load.SymbolsErr)
 	}
 	a.bad = a.bad || len(symbols.Unused) > 0 || len(symbols.Undefined) > 0
 	switch {

@@ -31,7 +31,7 @@ func editFlags() []cli.Flag {
 
 // clearExecStackFlag is for what walks over a package's files anyway.
 func clearExecStackFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "clear-execstack", DisableDefaultText: true, Usage: "also clear requests for an executable stack, which glibc 2.41 refuses to a library that is opened with dlopen"}
+	return &cli.BoolFlag{Name: "clear-execstack", DisableDefaultText: true, Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 }
 
 // listFlags returns the flags of what writes run paths as given, beside [treeFlags].
@@ -63,7 +63,7 @@ func copyFlag() cli.Flag {
 
 // DryRunFlag is for commands that write.
 func DryRunFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "change nothing, say what would be changed"}
+	return &cli.BoolFlag{Name: "dry-run", DisableDefaultText: true, Usage: "change nothing; print what would be changed"}
 }
 
 // jobsFlag limits how many files are worked on at once.
@@ -93,7 +93,7 @@ func compatFlag() cli.Flag {
 
 // stubFlag names more stub directories.
 func stubFlag() cli.Flag {
-	return &cli.StringSliceFlag{KeepSpace: true, Name: "stub", Usage: "count directories that match `PATTERN` as stubs too (repeatable)"}
+	return &cli.StringSliceFlag{KeepSpace: true, Name: "stub", Usage: "also count directories that match `PATTERN` as stubs (repeatable)"}
 }
 
 // assumeDriverFlag names a directory that stands for the driver link.
@@ -113,7 +113,7 @@ func ignoreFlag() cli.Flag {
 
 // malformedFlag says what a malformed file does to the exit status.
 func malformedFlag() cli.Flag {
-	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "`fail|warn` where an ELF file is malformed or may not be read; it is skipped either way"}
+	return &cli.StringFlag{Name: "malformed", Value: "fail", Usage: "`fail|warn` if an ELF file is malformed or may not be read; it is skipped either way"}
 }
 
 // strictFlag makes warnings errors.
@@ -123,5 +123,5 @@ func strictFlag() cli.Flag {
 
 // RootFlag names the root of another system.
 func RootFlag() cli.Flag {
-	return &cli.StringFlag{Name: "root", Usage: "look at the system whose files are below `DIR` instead of this one"}
+	return &cli.StringFlag{Name: "root", Usage: "examine the system whose files are below `DIR` instead of this one"}
 }

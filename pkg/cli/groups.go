@@ -60,7 +60,7 @@ func (g *group) fix() string {
 	all := slices.Clone(f.Command)
 	for _, c := range g.commands[1:] {
 		if len(c) != n || !slices.Equal(c[:n-1], f.Command[:n-1]) {
-			return f.Fix + " (and so for the others, each in its own words: --json has them)"
+			return f.Fix + " (similarly for the others: see --json)"
 		}
 		all = append(all, c[n-1])
 	}

@@ -25,7 +25,7 @@ func listCommands() []*cli.Command {
 		},
 	}, {
 		Name:      "add",
-		Usage:     "add ENTRY to the end of the run path, unless it is there",
+		Usage:     "add ENTRY to the end of the run path, unless it is already there",
 		ArgsUsage: "ENTRY PATH...",
 		Flags: append(append([]cli.Flag{
 			&cli.BoolFlag{Name: "first", DisableDefaultText: true, Usage: "put it first, or move it there"},
@@ -36,7 +36,7 @@ func listCommands() []*cli.Command {
 			}
 			entry, first := c.Args().First(), c.Bool("first")
 			if entry == "" && !c.Bool("keep-empty") {
-				return Misuse("an empty ENTRY is the working directory; --keep-empty if that is meant")
+				return Misuse("an empty ENTRY is the working directory; give --keep-empty if that is meant")
 			}
 			if strings.Contains(entry, ":") {
 				return Misusef("ENTRY %q has a colon, which separates entries: add one at a time", entry)
@@ -62,7 +62,7 @@ func listCommands() []*cli.Command {
 			if !c.IsSet("entry") {
 				for _, flag := range []string{"force-rpath", "keep-empty", "dedupe"} {
 					if c.IsSet(flag) {
-						return Misusef("--%s is about the entries that stay: give --entry, or no entry stays", flag)
+						return Misusef("--%s applies to the entries that stay: give --entry too, or all are removed", flag)
 					}
 				}
 				return rewrite(c, c.Args().Slice(), func(runpath.List) runpath.List { return nil })

@@ -12,5 +12,5 @@ import (
 // program more than reading an ELF file does. So what is shipped is built without it, and
 // the pages come with the package, from a build without this tag.
 func manPage(*cli.App) (string, error) {
-	return "", errors.New("this build has no man page in it; it is installed beside the program")
+	return "", errors.New("this build contains no man page; it is installed with the program")
 }

@@ -20,8 +20,8 @@ func partCommands() []*cli.Command {
 				return checkName("INTERPRETER", names[0])
 			})),
 		part("needed", "show or change the needed libraries (DT_NEEDED)",
-			partShow("needed", "show the needed libraries, in the order of loading"),
-			withFlags(partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is there", func(p *parts, names []string) error {
+			partShow("needed", "show the needed libraries, in load order"),
+			withFlags(partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is already there", func(p *parts, names []string) error {
 				p.AddNeeded = names
 				return checkName("NAME", names[0])
 			}), firstFlag()),
@@ -29,7 +29,7 @@ func partCommands() []*cli.Command {
 				p.RemoveNeeded = names
 				return nil
 			}),
-			partSet("replace", "OLD NEW", "put NEW where OLD is needed; versions needed of OLD are then needed of NEW", func(p *parts, names []string) error {
+			partSet("replace", "OLD NEW", "replace OLD with NEW; versions needed from OLD are then needed from NEW", func(p *parts, names []string) error {
 				p.ReplaceNeeded = map[string]string{names[0]: names[1]}
 				return checkName("NEW", names[1])
 			})),
@@ -46,7 +46,7 @@ func partCommands() []*cli.Command {
 				*p.ExecStack = true
 				return nil
 			}),
-			partSet("clear", "", "ask for no executable stack, which glibc 2.41 refuses to give a library that is opened later", func(p *parts, _ []string) error {
+			partSet("clear", "", "ask for no executable stack; with one, glibc 2.41 refuses to open a library by dlopen", func(p *parts, _ []string) error {
 				p.ExecStack = new(bool)
 				return nil
 			})),
@@ -127,13 +127,13 @@ func editCommand() *cli.Command {
 			&cli.StringFlag{Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},
 			&cli.StringFlag{Name: "soname", Usage: "set the soname of libraries to `NAME`"},
 			&cli.StringSliceFlag{KeepSpace: true, Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
-			&cli.StringSliceFlag{KeepSpace: true, Name: "replace-needed", Usage: "put NEW where OLD is needed, given as `OLD=NEW` (repeatable)"},
-			&cli.StringSliceFlag{KeepSpace: true, Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is there (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "replace-needed", Usage: "replace OLD with NEW, given as `OLD=NEW` (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is already there (repeatable)"},
 			firstFlag(),
 			&cli.BoolFlag{Name: "clear-execstack", DisableDefaultText: true, Usage: "ask for no executable stack"},
 			&cli.BoolFlag{Name: "set-execstack", DisableDefaultText: true, Usage: "ask for an executable stack"},
 			&cli.StringFlag{Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},
-			&cli.StringSliceFlag{KeepSpace: true, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is there (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
 			&cli.StringSliceFlag{KeepSpace: true, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
 			&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
 			copyFlag(),
@@ -217,13 +217,13 @@ func partsFromFlags(c *cli.Context) (*parts, error) {
 			return l
 		}
 	} else if p.ForceRPath {
-		return nil, Misuse("--force-rpath is about the run path: give --run-path or --add-entry too")
+		return nil, Misuse("--force-rpath applies to the run path: give --run-path or --add-entry too")
 	}
 	if p.AddFirst && len(p.AddNeeded) == 0 {
-		return nil, Misuse("--first is about --add-needed")
+		return nil, Misuse("--first applies only to --add-needed")
 	}
 	if p.Interpreter == nil && p.Soname == nil && p.ExecStack == nil && p.RunPath == nil && len(p.RemoveNeeded)+len(p.ReplaceNeeded)+len(p.AddNeeded) == 0 {
-		return nil, Misuse("nothing to change is named")
+		return nil, Misuse("no change is given")
 	}
 	return p, nil
 }

@@ -25,10 +25,10 @@ Python, JavaScript and C files are read. --fix changes the names that are passed
 or through variables of the same file, and nothing else. With --nix the arguments of substituteInPlace for a change
 are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "fix", DisableDefaultText: true, Usage: "put the driver link's path into the names that are opened"},
+			&cli.BoolFlag{Name: "fix", DisableDefaultText: true, Usage: "replace the names that are opened with the driver link's path"},
 			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "print substituteInPlace commands, for a Nix package"},
 			driverLinkFlag(), DryRunFlag(), JSONFlag(), jobsFlag(),
-			VerboseFlag("also list names that are not seen to be opened"), QuietFlag("report problems only"),
+			VerboseFlag("also list names that are not known to be opened"), QuietFlag("report problems only"),
 		},
 		Action: func(c *cli.Context) error {
 			s, err := start(c, c.Args().Slice())
@@ -40,7 +40,7 @@ are printed instead. --verbose also lists driver libraries that are named withou
 			}
 			o := scriptOptions{fix: c.Bool("fix"), nix: c.Bool("nix"), link: c.String("driver-link")}
 			if o.fix && o.nix {
-				return Misuse("--fix and --nix contradict each other")
+				return Misuse("--fix and --nix exclude each other")
 			}
 			if s.DryRun && !o.fix {
 				return Misuse("--dry-run is for --fix")
@@ -134,7 +134,7 @@ func runScripts(s *session, o scriptOptions) error {
 			}
 			for _, p := range r.Places {
 				if p.Kind == scripts.Named {
-					log.Debugf("%d: %s is named: %s", p.Line, p.Library, Printable(p.Text))
+					log.Debugf("%d: %s is mentioned: %s", p.Line, p.Library, Printable(p.Text))
 					continue
 				}
 				sum.Places++

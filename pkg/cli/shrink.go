@@ -14,14 +14,14 @@ import (
 func shrinkCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "shrink",
-		Usage:     "remove entries in which the loader finds nothing that the file asks for",
+		Usage:     "remove entries in which the loader finds nothing that the file needs",
 		ArgsUsage: "PATH...",
 		Description: `An absolute entry stays where it is the first to hold a library that the file needs (DT_NEEDED), may open
 (.note.dlopen), or names in read-only data. Relative entries and those with $ORIGIN, $LIB or $PLATFORM stay, and so do the
 driver link and compat directories. An entry below a temporary directory ($NIX_BUILD_TOP, else $TMPDIR, /build and /tmp)
 stays only for a library that no other entry holds.`,
 		Flags: append([]cli.Flag{
-			&cli.StringSliceFlag{KeepSpace: true, Name: "keep", Usage: "`ENTRY` stays, whatever it holds (repeatable)"},
+			&cli.StringSliceFlag{KeepSpace: true, Name: "keep", Usage: "keep `ENTRY`, whatever it holds (repeatable)"},
 			driverLinkFlag(), compatFlag(),
 			&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
 			&cli.BoolFlag{Name: "keep-empty", DisableDefaultText: true, Usage: "keep empty entries, which make the loader search the working directory"},

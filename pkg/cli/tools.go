@@ -37,7 +37,7 @@ func toolNames() string {
 func StubReplace() Tool {
 	return Tool{
 		Name:  "stubReplace",
-		Usage: "replace stub directories in run paths by the driver's directory",
+		Usage: "replace stub directories in run paths with the driver's directory",
 		Description: `
 A stub directory holds libraries for the linker only: a libcuda.so whose functions all fail. Where one is left in
 a run path before the driver's directory, the program loads the stub and reports CUDA_ERROR_STUB_LIBRARY.
@@ -49,13 +49,13 @@ entry holds. Libraries that only the removed stubs offered and that do not come 
 		Flags: func() []cli.Flag {
 			return []cli.Flag{
 				stubFlag(),
-				&cli.StringFlag{Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do only that"},
+				&cli.StringFlag{Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
 			}
 		},
 		Configure: func(c *cli.Context, e *editor) error {
 			e.StubDirs.Patterns, e.Offer = c.StringSlice("stub"), c.String("offer")
 			if c.IsSet("offer") && e.Offer == "" {
-				return Misuse("--offer: no directory is named")
+				return Misuse("--offer: no directory is given")
 			}
 			return nil
 		},
@@ -74,7 +74,7 @@ first entry of the run path, after a compat directory, once.`,
 		Map: runpath.AddDriverLink,
 		Flags: func() []cli.Flag {
 			return []cli.Flag{
-				&cli.StringFlag{Name: "when", Value: "always", Usage: "which files: `always|needed`, needed where a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
+				&cli.StringFlag{Name: "when", Value: "always", Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
 			}
 		},
 		Configure: func(c *cli.Context, e *editor) error {
@@ -159,7 +159,7 @@ func normalizeCommand() *cli.Command {
 		Name:        "normalize",
 		Usage:       "do the work of several of the tools in one walk",
 		ArgsUsage:   "PATH...",
-		Description: "The tools are " + toolNames() + ". The result is that of running\nthem one after the other, in any order; the time is that of one.",
+		Description: "The tools are " + toolNames() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
 		Flags:       append(append(flags, editFlags()...), treeFlags()...),
 		Action: func(c *cli.Context) error {
 			var chosen []Tool

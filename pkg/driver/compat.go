@@ -131,7 +131,7 @@ const (
 // from Thor on the rule is the general one.
 func Compat(p, host CUDALibrary) CompatVerdict {
 	both := fmt.Sprintf("it is %s, the host's driver %s", p, host)
-	mismatch := both + ": CUDA will answer 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)"
+	mismatch := both + ": CUDA will fail with error 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)"
 	branch := 0
 	if n := versionNumbers(host.Version); n != nil {
 		branch = n[0]

@@ -329,7 +329,7 @@ var placelessNotes = []string{"GNU", "FDO", "NixOS", "Go"}
 // their number: a DT_GNU_HASH without a symbol in it does not, one that cannot be read
 // is malformed.
 func (im *image) uncounted() error {
-	const what = "the number of dynamic symbols follows from neither section headers nor hash table"
+	const what = "neither section headers nor a hash table give the number of dynamic symbols"
 	if d, ok := im.Dyn(elf.DT_GNU_HASH); ok {
 		if _, _, readable := im.GNUHash(d.Val); readable {
 			return cannot(what)

@@ -58,7 +58,7 @@ func (c Change) normal() (Change, error) {
 		case r.List == "" || r.Tag == elf.DT_NULL:
 			r = RunPath{}
 		case !isRunPath(r.Tag):
-			return c, fmt.Errorf("%v is no run path tag", r.Tag)
+			return c, fmt.Errorf("%v is not a run path tag", r.Tag)
 		}
 		c.RunPath = &r
 	}

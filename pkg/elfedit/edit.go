@@ -114,12 +114,12 @@ func (e *Edit) undo(w Writer, writes []write, cause error) error {
 	for _, wr := range writes {
 		if wr.off < e.im.size {
 			if err := writeFull(w, make([]byte, wr.len()), wr.off); err != nil {
-				return fmt.Errorf("%w; taking it back: %w", cause, err)
+				return fmt.Errorf("%w; undoing it: %w", cause, err)
 			}
 		}
 	}
 	if err := w.Truncate(int64(e.im.size)); err != nil {
-		return fmt.Errorf("%w; taking it back: %w", cause, err)
+		return fmt.Errorf("%w; undoing it: %w", cause, err)
 	}
 	return cause
 }

@@ -324,7 +324,7 @@ func (g *goal) clearVersions(im *image, names []string) error {
 	off, n, known := im.DynSymbols()
 	versym, ok := im.Memory(d.Val, 2*n)
 	if !known || !ok {
-		return elfimage.Malformed(im.DynOff, "the number of dynamic symbols follows from neither section headers nor hash table")
+		return elfimage.Malformed(im.DynOff, "neither section headers nor a hash table give the number of dynamic symbols")
 	}
 	at, _ := im.FileOffset(d.Val, 2*n)
 	wanted := map[string]bool{}

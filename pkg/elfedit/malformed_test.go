@@ -137,7 +137,7 @@ func TestMalformed(t *testing.T) {
 		"PT_DYNAMIC outside": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Filesz = 1 << 40 }) },
 			fmt.Sprintf("PT_DYNAMIC of 1099511627776 bytes at %#x is outside the file of %d bytes (offset %#x)", im.DynOff, size, dynamicAt)},
 		"PT_DYNAMIC elsewhere": {func(d damage) { d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Off = 0 }) },
-			fmt.Sprintf("PT_DYNAMIC at address %#x is not what a PT_LOAD maps there (offset 0x0)", im.Progs[4].Vaddr)},
+			fmt.Sprintf("PT_DYNAMIC at address %#x does not match what a PT_LOAD maps there (offset 0x0)", im.Progs[4].Vaddr)},
 		"PT_DYNAMIC without DT_NULL": {func(d damage) {
 			d.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { p.Filesz = 16 * uint64(len(d.im.Dynamic)) })
 		},
@@ -153,13 +153,13 @@ func TestMalformed(t *testing.T) {
 		"PT_INTERP outside": {func(d damage) { d.prog(elf.PT_INTERP, 0, func(p *elfimage.Prog) { p.Off = huge }) },
 			fmt.Sprintf("PT_INTERP of 11 bytes at %#x is outside the file of %d bytes (offset %#x)", huge, size, interpAt)},
 		"PT_INTERP unfinished":         {func(d damage) { d.prog(elf.PT_INTERP, 0, func(p *elfimage.Prog) { p.Filesz = 4 }) }, fmt.Sprintf("unterminated string (offset %#x)", im.Progs[1].Off)},
-		"DT_HASH outside, no sections": {func(d damage) { d.long(atShoff, 0); d.half(atShnum, 0); d.dyn(elf.DT_HASH, huge) }, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.DynOff)},
+		"DT_HASH outside, no sections": {func(d damage) { d.long(atShoff, 0); d.half(atShnum, 0); d.dyn(elf.DT_HASH, huge) }, fmt.Sprintf("neither section headers nor a hash table give the number of dynamic symbols (offset %#x)", im.DynOff)},
 		"DT_HASH of 4 billion symbols, no sections": {func(d damage) {
 			d.long(atShoff, 0)
 			d.half(atShnum, 0)
 			e, _ := d.im.Dyn(elf.DT_HASH)
 			littleOrder.PutUint32(d.b[e.Val+4:], math.MaxUint32)
-		}, fmt.Sprintf("the number of dynamic symbols follows from neither section headers nor hash table (offset %#x)", im.DynOff)},
+		}, fmt.Sprintf("neither section headers nor a hash table give the number of dynamic symbols (offset %#x)", im.DynOff)},
 		"sections overlapping": {func(d damage) { d.section(".hash", func(s *elfimage.Section) { s.Off, s.Size = 0, 1<<40 }) }, "section .hash has sh_offset 0x0 and sh_size 0x10000000000, outside the file of 4944 bytes (offset 0x11e8)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,7 @@ func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 	}
 	l.size = at + t.tail - t.zeros
 	if !im.Is64() && l.size > math.MaxUint32 {
-		return nil, cannot("the file would pass 4 GiB")
+		return nil, cannot("the file would exceed 4 GiB")
 	}
 	return out, nil
 }
@@ -720,7 +720,7 @@ func (n *newSegment) finish(null int, writable bool) error {
 		segment.Flags |= elf.PF_W
 	}
 	if !im.Is64() && segment.Vaddr+segment.Memsz > math.MaxUint32 {
-		return cannot("the address space of 32 bits is full")
+		return cannot("the 32-bit address space is full")
 	}
 	for _, b := range n.blocks {
 		for _, i := range b.sections {

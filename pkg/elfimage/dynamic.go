@@ -14,7 +14,7 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 	es := im.DynSize()
 	off, ok := im.FileOffset(dyn.Vaddr, dyn.Filesz)
 	if !ok || off != dyn.Off {
-		return Malformed(dyn.Off, "PT_DYNAMIC at address %#x is not what a PT_LOAD maps there", dyn.Vaddr)
+		return Malformed(dyn.Off, "PT_DYNAMIC at address %#x does not match what a PT_LOAD maps there", dyn.Vaddr)
 	}
 	im.DynOff, im.DynCap = off, int(min(dyn.Filesz/es, maxDynamic))
 	terminated := false

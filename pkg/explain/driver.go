@@ -102,11 +102,11 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 		l.compat(&v, o, where, dir)
 	case store.Contains(dir):
 		v.Origin = FromOther
-		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must be of the very version of the host's kernel module.", where, o.Path)
+		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must have exactly the version of the host's kernel module.", where, o.Path)
 		v.Remedy = remedy.Do("remove the directory from the run path and let autoAddDriverRunpath add the driver link")
 	case o.Rule.InRunPath():
 		v.Origin = FromOther
-		v.Text = fmt.Sprintf("%s%s, through the run path entry %s, which is neither the driver link nor a compat directory: right only where the host's driver is installed there.",
+		v.Text = fmt.Sprintf("%s%s, through the run path entry %s, which is neither the driver link nor a compat directory: right only if the host's driver is installed there.",
 			where, o.Path, o.Entry)
 	default:
 		v.Origin, v.Good = FromDriver, true
@@ -144,7 +144,7 @@ func (l *Layout) compatBehind(v *Verdict, s *loader.Load, o *loader.Object) {
 
 // compat says what there is to say of a compat package's library.
 func (l *Layout) compat(v *Verdict, o *loader.Object, where, dir string) {
-	v.Text = fmt.Sprintf("%sthe compat directory %s: right where the host's kernel module is older than that driver; else the driver answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
+	v.Text = fmt.Sprintf("%sthe compat directory %s: right if the host's kernel module is older than that driver; otherwise the driver fails with CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
 	if l.CompatVerdict == nil || o.Name != driver.LibCUDA || o.File == nil {
 		return
 	}
@@ -198,7 +198,7 @@ func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) (st
 			return text + fmt.Sprintf("The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.", link, l.Assumed), remedy.Remedy{}
 		}
 		return text + fmt.Sprintf("The driver link %s is in the run path, but this machine has no such library there: right for a build machine; "+
-			"to see what a host with a driver would load, give --assume-driver DIR; on a host that is not NixOS, hostDriver makes the link.", link), remedy.Remedy{}
+			"--assume-driver DIR shows what a host with a driver would load; on a host other than NixOS, hostDriver makes the link.", link), remedy.Remedy{}
 	case s.Interp.Kind == loader.GLibc && s.Interp.Store:
 		return text + fmt.Sprintf("The driver link %s is not in the run path of %s.", link, by.Path), l.addDriverLink(by)
 	}

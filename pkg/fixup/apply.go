@@ -43,7 +43,7 @@ func (p *Plan) State() State {
 }
 
 // errMeanwhile says that a file is not what it was when the plan was made.
-var errMeanwhile = errors.New("was changed by someone else since it was read; it is left as it is")
+var errMeanwhile = errors.New("was changed by another process since it was read; it is left as it is")
 
 // Step is one file that [Apply] brings from one state to another.
 type Step struct {

@@ -116,7 +116,7 @@ func (r *Resolver) temporary(o *Object, p *Plan) error {
 		}
 		for _, e := range p.After {
 			if below(runpath.Key(e), runpath.Key(dir)) {
-				return fmt.Errorf("its run path would name %s, in a directory of the build: it is gone afterwards, and whoever makes it again decides what is loaded", e)
+				return fmt.Errorf("its run path would name %s, in a build directory: it is gone after the build, and anyone who creates it again decides what is loaded", e)
 			}
 		}
 	}
@@ -287,7 +287,7 @@ func (r *Resolver) entry(o *Object, text string) entry {
 func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, entries []entry) []entry {
 	if in != nil && r.shadowsLibC(o, in, p, entries) {
 		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{text: in.LibC, dir: in.dir})
-		p.Warnings = append(p.Warnings, fmt.Sprintf("a directory of the run path holds a C library of its own: %s is put before it, for the program's interpreter works with no other", in.LibC))
+		p.Warnings = append(p.Warnings, fmt.Sprintf("a directory of the run path holds another C library: %s is put before it, because the program's interpreter works with no other", in.LibC))
 	}
 	// before[i] are the entries that must stand before entry i, each with the library.
 	var before []map[int]string // nil while there are none

@@ -483,7 +483,7 @@ func TestRule7AnotherCLibraryInADirectoryOfTheList(t *testing.T) {
 	s.put("out/main", prog("libfoo.so", "libc.so.6").Object)
 	r := s.resolve()
 	r.list("out/main", "~/glibc/lib:~/old/lib")
-	if w := r.plan("out/main").Warnings; len(w) != 1 || !strings.Contains(w[0], "a C library of its own") {
+	if w := r.plan("out/main").Warnings; len(w) != 1 || !strings.Contains(w[0], "holds another C library") {
 		t.Errorf("%q", w)
 	}
 }
@@ -1126,7 +1126,7 @@ func TestTemporaryDirectories(t *testing.T) {
 	s.set.Temporary = []string{s.path("~/build/")}
 	r := s.resolve()
 	for _, file := range []string{"out/foo", "out/left.so"} {
-		if p := r.plan(file); p.Err == nil || !strings.Contains(p.Err.Error(), "in a directory of the build") || p.Changes() {
+		if p := r.plan(file); p.Err == nil || !strings.Contains(p.Err.Error(), "in a build directory") || p.Changes() {
 			t.Errorf("%s: %v", file, p.Err)
 		}
 	}

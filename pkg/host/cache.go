@@ -201,7 +201,7 @@ func (c *Cache) load(h *Host, dir, name string) *state {
 	}
 	for _, o := range s.Offers {
 		if filepath.Dir(o.Dir) != dir || !c.whole(o.Dir) {
-			c.logf("%s is not as it was made: making it again", o.Dir)
+			c.logf("%s has been modified: making it again", o.Dir)
 			return nil
 		}
 		info, err := os.Lstat(o.Dir)

@@ -55,7 +55,7 @@ type aterm struct {
 }
 
 func (p *aterm) wrong(want string) error {
-	return fmt.Errorf("the derivation has something else than %s (offset %#x)", want, p.at)
+	return fmt.Errorf("the derivation has something other than %s (offset %#x)", want, p.at)
 }
 
 // next returns the byte at the present place, 0 at the end.

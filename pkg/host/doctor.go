@@ -140,7 +140,7 @@ func (h *Host) inContainer() bool {
 func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind) {
 	version := drv.Version
 	if version == "" {
-		version = "of a version that no file name tells"
+		version = "of unknown version"
 	}
 	have := map[string]bool{}
 	for _, lib := range drv.Libraries {
@@ -156,7 +156,7 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 				fix = "install the libraries of driver " + kernel.Version
 			}
 			d.add("versions", Bad, kernel.Source+", "+drv.Directory, fix,
-				"the kernel module is %s, the libraries are %s: CUDA refuses that (an upgrade without a reboot?)", kernel.Version, drv.Version)
+				"the kernel module is %s, the libraries are %s: CUDA refuses that (upgraded without a reboot?)", kernel.Version, drv.Version)
 		}
 	}
 	var lacks []string
@@ -213,7 +213,7 @@ func (h *Host) doctorCUDA(d *Diagnosis, drv *Driver) string {
 	if own.CUDA != "" {
 		d.add("CUDA", Good, own.CUDASource, "", "the driver supports up to %s", own.CUDA)
 	} else if drv.Directory != "" {
-		d.add("CUDA", Note, drv.Directory, "", "which CUDA version the driver supports is not written in it")
+		d.add("CUDA", Note, drv.Directory, "", "the CUDA version that the driver supports cannot be read from it")
 	}
 	return own.CUDA
 }
@@ -261,13 +261,13 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 			if group := groupOf(info); group != "" {
 				fix = "sudo usermod -a -G " + group + " \"$USER\", then log in again"
 			}
-			d.add(subject, Bad, node, fix, "%s may not be read and written by you (%v)", node, info.Mode().Perm())
+			d.add(subject, Bad, node, fix, "you may not read and write %s (%v)", node, info.Mode().Perm())
 		default:
 			good++
 		}
 	}
 	if good > 0 && good == len(nodes) {
-		d.add(subject, Good, "/dev", "", "%s: there, and may be used", strings.Join(nodes, " "))
+		d.add(subject, Good, "/dev", "", "%s: present and usable", strings.Join(nodes, " "))
 	}
 }
 
@@ -289,7 +289,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 	if err != nil {
 		what := "holds no " + driver.LibCUDA
 		if target, lerr := os.Readlink(h.Root.Path(cuda)); lerr == nil {
-			what = fmt.Sprintf("holds a %s that dangles: %s is gone (an upgrade of the driver?)", driver.LibCUDA, target)
+			what = fmt.Sprintf("holds a dangling %s: %s is gone (was the driver upgraded?)", driver.LibCUDA, target)
 		}
 		d.add("driver link", verdict, link, install, "%s %s", link, what)
 		return false
@@ -317,7 +317,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 		return false
 	case len(stray) > 0 && !managed:
 		sort.Strings(stray)
-		d.add("driver link", Warning, link, "take them out, or: sudo hostDriver install"+prefixFlag(prefix), "%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
+		d.add("driver link", Warning, link, "remove them, or: sudo hostDriver install"+prefixFlag(prefix), "%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
 	default:
 		d.add("driver link", Good, cuda, "", "%s holds %d names; %s leads to %s", link, len(entries), driver.LibCUDA, at)
 	}
@@ -356,7 +356,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 		return ""
 	}
 	if load.Static {
-		d.add(subject, Bad, program, "", "is static: it loads no libraries, so no driver either")
+		d.add(subject, Bad, program, "", "is static: it loads no libraries, and so no driver")
 		return ""
 	}
 	if load.Interp.Kind == loader.Musl {
@@ -405,7 +405,7 @@ func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda 
 		}
 	}
 	if built == "" {
-		d.add("CUDA runtime", Note, load.Main.Path, "", "none of its libraries is libcudart.so: for which CUDA it was built is not known")
+		d.add("CUDA runtime", Note, load.Main.Path, "", "it does not use libcudart.so: the CUDA version that it was built for is unknown")
 		return
 	}
 	if cuda == "" {
@@ -450,7 +450,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 	}
 	switch {
 	case found == nil && absent == nil && !needsIt:
-		d.add(subject, Note, load.Main.Path, "", "neither it nor its libraries ask for the driver")
+		d.add(subject, Note, load.Main.Path, "", "neither it nor its libraries need the driver")
 		return
 	case found == nil:
 		by := load.Main.Path
@@ -543,7 +543,7 @@ func helpWords(h driver.Help) string {
 	case driver.Harms:
 		return "harms"
 	}
-	return "is used, and whether it helps is not known"
+	return "is used; whether it helps is unknown"
 }
 
 // doctorGLIBC compares what the driver's libraries need of glibc with what the

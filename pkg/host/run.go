@@ -73,7 +73,7 @@ func (r *Run) Exec() error {
 		dirs := r.searched(file)
 		for _, dir := range dirs {
 			if i := strings.IndexAny(dir, ":;$"); i >= 0 {
-				return fmt.Errorf("LD_LIBRARY_PATH cannot name %s, for the %q in it: name another directory with --cache", dir, dir[i])
+				return fmt.Errorf("LD_LIBRARY_PATH cannot name %s, because it contains %q: name another directory with --cache", dir, dir[i])
 			}
 		}
 		if r.Warn != nil {

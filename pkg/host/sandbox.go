@@ -111,7 +111,7 @@ func (h *Host) Sandbox(m Machine, prefix string, openCache func() (*Cache, error
 		}
 	}
 	if !gpu {
-		return nil, errors.New("this machine has no device of an NVIDIA GPU")
+		return nil, errors.New("this machine has no NVIDIA GPU device")
 	}
 	if h.exists("/dev/dxg") { // libcuda.so.1 there opens the Windows driver's own libraries by their paths
 		if dir := "/usr/lib/wsl"; h.exists(dir) {
@@ -143,7 +143,7 @@ func (h *Host) Sandbox(m Machine, prefix string, openCache func() (*Cache, error
 	for _, p := range all {
 		// Nix takes the first "=" for the separator and each line for a path.
 		if strings.ContainsAny(p.Guest, "=\n") || strings.Contains(p.Host, "\n") {
-			return nil, fmt.Errorf("%q cannot be named to Nix", p.String())
+			return nil, fmt.Errorf("%q cannot be passed to Nix", p.String())
 		}
 	}
 	return all, nil
@@ -238,7 +238,7 @@ func WriteSandboxConfig(file, hook string) (bool, error) {
 	if before, rest, ok := strings.Cut(text, configBegin+"\n"); ok {
 		_, after, ok := strings.Cut(rest, configEnd+"\n")
 		if !ok {
-			return false, fmt.Errorf("%s: %q without %q: put it right by hand", file, configBegin, configEnd)
+			return false, fmt.Errorf("%s: %q without %q: correct it by hand", file, configBegin, configEnd)
 		}
 		text = before + after
 	}
@@ -370,9 +370,9 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 	case c.hook != "" && !h.exists(c.hook):
 		d.add(subject, Warning, file, configure, "the pre-build-hook %s does not exist: every build fails", c.hook)
 	case path.Base(c.hook) == SandboxHook && !asks:
-		d.add(subject, Warning, file, configure, "get the GPU by %s where they ask for it, but the system features name none of %s", c.hook, strings.Join(gpuFeatures, ", "))
+		d.add(subject, Warning, file, configure, "get the GPU through %s if they ask for it, but the system features include none of %s", c.hook, strings.Join(gpuFeatures, ", "))
 	case path.Base(c.hook) == SandboxHook:
-		d.add(subject, Good, file, "", "get the GPU by %s where their requiredSystemFeatures ask for it", c.hook)
+		d.add(subject, Good, file, "", "get the GPU through %s if their requiredSystemFeatures ask for it", c.hook)
 	case c.hook != "":
 		d.add(subject, Note, file, "", "%s decides whether they see the GPU", c.hook)
 	case slices.ContainsFunc(c.paths, func(p string) bool { return strings.HasPrefix(p, "/dev/nvidia") }):

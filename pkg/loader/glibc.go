@@ -198,7 +198,7 @@ func (s *Load) deps(roots []*Object) bool {
 			o.visited, o.visits = s.rounds, 0
 		}
 		if o.visits++; o.visits > maxRevisits {
-			s.stop("%s: DT_AUXILIARY or DT_FILTER entries lead in a circle: the loader crashes", o.Path)
+			s.stop("%s: DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes", o.Path)
 			return false
 		}
 		at := run // where o stands, as auxiliary libraries move it back
@@ -506,7 +506,7 @@ func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 	if nodeflib {
 		for _, dir := range s.Interp.Dirs {
 			if strings.HasPrefix(e.Path, dir) {
-				s.try(r, Try{e.Path, ByCache, "", nil, "not used: it lies in a default directory, and the file is marked DF_1_NODEFLIB", false})
+				s.try(r, Try{e.Path, ByCache, "", nil, "not used: it is in a default directory, and the file is marked DF_1_NODEFLIB", false})
 				return false
 			}
 		}

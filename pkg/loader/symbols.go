@@ -103,7 +103,7 @@ func (s *Load) scope() (objects []*Object, complete bool) {
 			return nil, false
 		}
 		if total += len(t.Symbols.Symbols); total > maxLoadSymbols {
-			s.SymbolsErr = fmt.Errorf("the files have more than %d dynamic symbols together", maxLoadSymbols)
+			s.SymbolsErr = fmt.Errorf("the files have more than %d dynamic symbols in total", maxLoadSymbols)
 			return nil, false
 		}
 		objects = append(objects, o)

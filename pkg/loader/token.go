@@ -30,7 +30,7 @@ func (t tokens) ignored(entry string) string {
 	if t.secure {
 		return "ignored: in a set-user-ID program $ORIGIN counts only at the start of an entry, and in the program's own list only where it leads to a default directory"
 	}
-	return "ignored: it has a token that stands for nothing here"
+	return "ignored: it has a token that has no value here"
 }
 
 // maxExpanded bounds the result of expand, in bytes: the loader cannot open a path of PATH_MAX or more.

@@ -191,7 +191,7 @@ type Writer interface {
 // Errors of Write that say what to do.
 var (
 	errBusy     = errors.New("is being executed (text file busy): stop the program, or edit a copy and rename it")
-	errChanged  = errors.New("was changed by someone else while it was read; nothing was written")
+	errChanged  = errors.New("was changed by another process while it was read; nothing was written")
 	errReadOnly = errors.New("cannot be made writable")
 )
 
@@ -313,7 +313,7 @@ func (f *File) restore(fd int, mode uint32, caps []byte) error {
 	}
 	if caps != nil {
 		if err := ignoringEINTR(func() error { return unix.Fsetxattr(fd, capabilityAttr, caps, 0) }); err != nil {
-			errs = append(errs, fmt.Errorf("the file was edited, but its capabilities are lost (setcap gives them back): %w", err))
+			errs = append(errs, fmt.Errorf("the file was edited, but its capabilities are lost (setcap restores them): %w", err))
 		}
 	}
 	return errors.Join(errs...)

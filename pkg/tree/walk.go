@@ -45,7 +45,7 @@ type Stopped struct {
 }
 
 func (e *Stopped) Error() string {
-	return fmt.Sprintf("stopped (%v) after %d files, each of them finished; the others are untouched", e.Cause, e.Visited)
+	return fmt.Sprintf("stopped (%v) after %d files, all of them complete; the others were not touched", e.Cause, e.Visited)
 }
 
 func (e *Stopped) Unwrap() error { return e.Cause }

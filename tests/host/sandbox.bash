@@ -81,7 +81,7 @@ NIX
     like "sandbox: a store elsewhere" "/dev/nvidia0 0" "${out:-$(cat "$sandbox/log")}"
     # Without a GPU, only what asks for one fails, and says why.
     mv "$tree/dev" "$tree/no-dev" && mkdir "$tree/dev"
-    like "sandbox: no GPU here: a build that asks says so" "no device of an NVIDIA GPU" "$(seen without '[ "cuda" ]')"
+    like "sandbox: no GPU here: a build that asks says so" "no NVIDIA GPU device" "$(seen without '[ "cuda" ]')"
     is "sandbox: no GPU here: another is built" "$nothing" "$(seen without-plain '[ ]')"
     rm "$sandbox/between"
     is "sandbox: where hostDriver is gone, builds continue" "$nothing" "$(seen gone '[ ]')"

@@ -56,7 +56,7 @@ compat packages, libraries for other machines and files that someone else could 
 func show(c *urfave.Context, d *host.Driver) {
 	version := d.Version
 	if version == "" {
-		version = "(no file tells its version)"
+		version = "(version unknown)"
 	}
 	fmt.Fprintf(c.App.Writer, "%s driver %s in %s (%s)\n", d.Machine, version, cli.Printable(d.Directory), cli.Printable(d.Source))
 	for _, lib := range d.Libraries {

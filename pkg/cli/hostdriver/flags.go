@@ -20,7 +20,7 @@ var (
 	rootFlag    = cli.RootFlag()
 	machineFlag = &urfave.StringFlag{Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
 	fromFlag    = &urfave.StringSliceFlag{KeepSpace: true, Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
-	prefixFlag  = &urfave.StringFlag{Name: "prefix", Value: host.DefaultPrefix, Usage: "`DIR` is what programs know as " + host.DefaultPrefix}
+	prefixFlag  = &urfave.StringFlag{Name: "prefix", Value: host.DefaultPrefix, Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
 	jsonFlag    = cli.JSONFlag()
 	dryRunFlag  = cli.DryRunFlag()
 	verboseFlag = cli.VerboseFlag("also say what was not used, and why")

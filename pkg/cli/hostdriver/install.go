@@ -16,9 +16,9 @@ import (
 	"cuda-runpath/pkg/host"
 )
 
-var copyFlag = &urfave.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "copy libraries that load others, so that these are found"}
+var copyFlag = &urfave.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "copy libraries that load others, so that those are found"}
 
-var compatFlag = &urfave.StringFlag{Name: "compat", Usage: "offer the compat package in `DIR` in the driver's place where it helps"}
+var compatFlag = &urfave.StringFlag{Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
 
 var install = &urfave.Command{
 	Name:  "install",
@@ -161,7 +161,7 @@ func report(c *urfave.Context, done []*host.Install) error {
 
 var tmpfiles = &urfave.Command{
 	Name:  "tmpfiles",
-	Usage: "print files that repeat the installation at boot and after an upgrade of the driver",
+	Usage: "print files that repeat the installation at boot and after a driver upgrade",
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
 install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
 With --copy or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,
@@ -210,7 +210,7 @@ func printBoot(c *urfave.Context, files []host.BootFile) error {
 		return cli.Misusef("--part %s: tmpfiles, service or path", part)
 	}
 	if part == "tmpfiles" && (c.Bool("copy") || c.IsSet("compat")) {
-		return cli.Misuse("--part tmpfiles: lines for tmpfiles.d cannot --copy, nor decide on --compat")
+		return cli.Misuse("--part tmpfiles: lines for tmpfiles.d cannot do what --copy and --compat do")
 	}
 	for _, f := range files {
 		if part != "" && !strings.HasSuffix(f.Path, parts[part]) {

@@ -30,13 +30,13 @@ other one would answer error 803.
 
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
 	Flags: []urfave.Flag{
-		&urfave.StringFlag{Name: "method", Value: string(host.Auto), Usage: "offer them by `METHOD`: auto, namespace or library-path"},
+		&urfave.StringFlag{Name: "method", Value: string(host.Auto), Usage: "offer them through `METHOD`: auto, namespace or library-path"},
 		&urfave.StringFlag{Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
-		&urfave.StringFlag{Name: "compat", Value: string(host.CompatAuto), Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory where it helps"},
+		&urfave.StringFlag{Name: "compat", Value: string(host.CompatAuto), Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
 	Action: func(c *urfave.Context) error {
 		if c.NArg() == 0 {
-			return cli.Misuse("no program is named")
+			return cli.Misuse("no program is given")
 		}
 		method := host.Method(c.String("method"))
 		if method != host.Auto && method != host.Namespace && method != host.LibraryPath {
@@ -65,14 +65,14 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 			dirs = append([]string{string(choice)}, dirs...)
 		}
 		if method == host.Auto && len(dirs) == 0 && h.InPlace(m, at) {
-			log("%s holds the right driver already", at)
+			log("%s already holds the right driver", at)
 			r.Method = host.InPlace
 		} else if err := prepare(c, r, h.Excluding(m, at), m, dirs, choice, log); err != nil {
 			return err
 		}
 		if rpath && len(r.Hide) > 0 {
 			r.Warn = func() {
-				complain(c, "%s names a compat directory in DT_RPATH, which comes before LD_LIBRARY_PATH: it is used whether it helps or not", r.Program[0])
+				complain(c, "%s names a compat directory in DT_RPATH, which comes before LD_LIBRARY_PATH: it is used whether or not it helps", r.Program[0])
 			}
 		}
 		err = r.Exec()

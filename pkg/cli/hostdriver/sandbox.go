@@ -16,7 +16,7 @@ const nixConf = "/etc/nix/nix.conf"
 
 var sandbox = &urfave.Command{
 	Name:      "sandbox",
-	Usage:     "give the GPU to builds of Nix that ask for it",
+	Usage:     "give the GPU to Nix builds that ask for it",
 	ArgsUsage: "DERIVATION [ROOT]",
 	Description: `A pre-build-hook of Nix: for a derivation whose requiredSystemFeatures has cuda, gpu, nvidia-gpu or opengl, it prints the GPU's
 devices and the driver link, with the files that the links lead to, as paths that the sandbox is to show; for any other it prints nothing. An
@@ -36,7 +36,7 @@ daemon: systemctl restart nix-daemon.`,
 			return configure(c)
 		}
 		if c.NArg() < 1 || c.NArg() > 2 {
-			return cli.Misuse("a derivation is needed, as Nix names it to a pre-build-hook")
+			return cli.Misuse("a derivation is needed, as Nix passes it to a pre-build-hook")
 		}
 		drv, err := host.ReadDerivation(c.Args().Get(0), c.Args().Get(1))
 		asks := false
@@ -44,7 +44,7 @@ daemon: systemctl restart nix-daemon.`,
 			asks, err = host.AsksForGPU(drv)
 		}
 		if err != nil {
-			complain(c, "%s: cannot tell whether it asks for a GPU: %v", c.Args().First(), err)
+			complain(c, "%s: cannot find out whether it asks for a GPU: %v", c.Args().First(), err)
 			return nil
 		}
 		if !asks {

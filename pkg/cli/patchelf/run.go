@@ -42,7 +42,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 func run(args []string, out io.Writer, stderr io.Writer) error {
 	if len(args) == 0 {
 		io.WriteString(stderr, patchelf.Help)
-		return errors.New("no option and no file is named")
+		return errors.New("no option and no file is given")
 	}
 	c, err := patchelf.Parse(args, readFile)
 	switch {
