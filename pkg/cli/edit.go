@@ -195,6 +195,7 @@ func (e *editor) guarded(f *tree.File, o *outcome) (err error) {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
 		}
+		err = f.Blame(err)
 	}()
 	return e.edit(f, o)
 }

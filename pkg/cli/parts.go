@@ -94,6 +94,7 @@ func (r *partsReport) guarded(p *parts, f *tree.File, dryRun bool) (err error) {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
 		}
+		err = f.Blame(err)
 	}()
 	return r.edit(p, f, dryRun)
 }

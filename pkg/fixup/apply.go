@@ -94,6 +94,7 @@ func guarded(f *tree.File, s *Step) (same bool, err error) {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
 		}
+		err = f.Blame(err)
 	}()
 	return s.apply(f)
 }

@@ -73,6 +73,7 @@ const copyName = ".runpath-copy."
 // writeCopy edits a copy beside the file, writes it through to the disk and renames it
 // over the file. Processes that have the old file mapped keep that.
 func (f *File) writeCopy(apply func(Writer) error) error {
+	f.writes = true
 	lock, err := openat(f.dir.fd, f.name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if err != nil {
 		return fmt.Errorf("opening: %w", err)

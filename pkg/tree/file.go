@@ -32,6 +32,7 @@ type File struct {
 	ctx     context.Context // of the walk; nil outside of one
 	copy    bool            // Options.Copy
 	changed bool            // another editor came between reading and writing
+	writes  bool            // it came to writing: see Blame
 	racy    bool            // changed so shortly before that its time could be the same after another change
 	reads   []reading       // of a racy file
 }
@@ -212,6 +213,7 @@ func (f *File) Write(apply func(Writer) error) error {
 	if f.copy {
 		return f.writeCopy(apply)
 	}
+	f.writes = true
 	mode := f.stat.Mode & 0o7777
 	caps := f.capabilities(mode)
 	fd, err := f.openForWriting(mode)
@@ -278,15 +280,40 @@ func (f *File) lock(fd int) error {
 		case <-time.After(wait):
 		}
 	}
-	var now unix.Stat_t
-	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &now) }); err != nil {
+	as, err := f.asOpened(fd)
+	if err != nil {
 		return err
 	}
-	if now.Dev != f.stat.Dev || now.Ino != f.stat.Ino || now.Size != f.stat.Size || now.Mtim != f.stat.Mtim || !f.asRead() {
+	if !as {
 		f.changed = true
 		return errChanged
 	}
 	return nil
+}
+
+// asOpened reports whether what is open at a descriptor is the file that was opened to be
+// read, and as it was then.
+func (f *File) asOpened(fd int) (bool, error) {
+	var now unix.Stat_t
+	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &now) }); err != nil {
+		return false, err
+	}
+	return now.Dev == f.stat.Dev && now.Ino == f.stat.Ino && now.Size == f.stat.Size && now.Mtim == f.stat.Mtim && f.asRead(), nil
+}
+
+// Blame returns the error to report for one that came from what was read of the file
+// during a visit, before any of Write. Where another editor has changed the file meanwhile,
+// what was read is of two states and says nothing about either: the error is then that it
+// was changed, and the walk visits it again.
+func (f *File) Blame(err error) error {
+	if err == nil || f.Err != nil || f.writes || !f.ELF() {
+		return err
+	}
+	if as, failed := f.asOpened(f.fd); as || failed != nil {
+		return err
+	}
+	f.changed = true
+	return errChanged
 }
 
 const capabilityAttr = "security.capability" // capabilities(7), "File capabilities"

@@ -145,6 +145,58 @@ func TestWriteWaitsForAnotherEditor(t *testing.T) {
 	}
 }
 
+// What was read while another editor wrote says nothing about the file: the reader is told
+// that it was changed, and visits it again. An error of a file that nobody has changed stays
+// what it is, and so does one of writing.
+func TestReadingBesideAnotherEditor(t *testing.T) {
+	torn := errors.New("the headers contradict .dynamic")
+	for name, c := range map[string]struct {
+		change func(path string) error // beside the first visit
+		write  bool                    // the visit fails while it writes
+		visits int
+	}{
+		"changed in the tick that it was read in": {change: func(path string) error { return os.WriteFile(path, []byte("\x7fELFafter!"), 0o755) }, visits: 2},
+		"changed later, and longer": {change: func(path string) error {
+			return errors.Join(os.WriteFile(path, []byte("\x7fELFafter and longer"), 0o755), os.Chtimes(path, time.Time{}, time.Now().Add(time.Minute)))
+		}, visits: 2},
+		"touched":   {change: func(path string) error { return os.Chtimes(path, time.Time{}, time.Now().Add(time.Minute)) }, visits: 2},
+		"unchanged": {change: func(path string) error { return os.Chmod(path, 0o700) }, visits: 1},
+		"our write": {change: func(path string) error { return nil }, write: true, visits: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "file")
+			elfFile(t, path, "before")
+			visits := 0
+			err := Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
+				if visits++; visits > 1 {
+					return f.Blame(torn), true
+				}
+				if err := c.change(path); err != nil {
+					t.Error(err)
+				}
+				if c.write {
+					return f.Blame(f.Write(func(w Writer) error {
+						_, err := w.WriteAt([]byte("half an edit"), 4)
+						return errors.Join(err, torn)
+					})), true
+				}
+				err := f.Blame(torn)
+				if (err == torn) != (c.visits == 1) {
+					t.Errorf("the first visit says %v", err)
+				}
+				return err, true
+			}, func(err error) {
+				if !errors.Is(err, torn) {
+					t.Errorf("got %v", err)
+				}
+			})
+			if err != nil || visits != c.visits {
+				t.Errorf("%d visits, %v", visits, err)
+			}
+		})
+	}
+}
+
 // Waiting for another editor ends with a signal.
 func TestWaitingForAnotherEditorEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")

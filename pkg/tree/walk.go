@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -417,6 +418,9 @@ func (w *walker[R]) see(f *File) (R, bool) {
 		if !f.changed || try == tries || w.ctx.Err() != nil {
 			w.visited.Add(1)
 			return r, keep
+		}
+		if try > 1 { // it has not come to a lock yet: give the other editor time to finish
+			time.Sleep(time.Millisecond)
 		}
 		again := open(f.dir, f.name, f.Path, f.follow, &w.noatime, f.buf)
 		if again.Err != nil || !again.ELF() || again.id() != f.id() { // another file by now

@@ -96,7 +96,7 @@ func plan(c *patchelf.Command, path string) *planned {
 		return p
 	}
 	p.f = f
-	err = p.read(c)
+	err = f.Blame(p.read(c))
 	var missing *patchelf.MissingError
 	switch {
 	case errors.As(err, &missing):
