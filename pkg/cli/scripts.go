@@ -22,8 +22,8 @@ func scriptsCommand() *cli.Command {
 		ArgsUsage: "PATH...",
 		Description: `ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the package is searched.
 Python, JavaScript and C files are read. --fix changes the names that are passed to a call that loads a library, directly
-or through variables of the same file, and nothing else. With --nix the arguments of substituteInPlace for a change
-are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,
+or through variables and functions of the same file, and nothing else. With --nix the arguments of substituteInPlace for
+a change are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "fix", DisableDefaultText: true, Usage: "replace the names that are opened with the driver link's path"},
 			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "print substituteInPlace commands, for a Nix package"},

@@ -35,7 +35,7 @@ type Place struct {
 	Kind    Kind
 	Library string // the name as it is there, "" for Ldconfig
 	Line    int    // from 1
-	Text    string // the line, without blanks around it
+	Text    string // the line, without blanks around it; of a long line what is near the place
 	// Start and End are the bytes that are replaced, where Replace is not "": by it,
 	// with LINK for the directory of the driver.
 	Start, End int
@@ -46,8 +46,12 @@ type Place struct {
 const mark = "@LINK@"
 
 // loading are the names of calls that load a library by the name that they are
-// given: ctypes, cffi, Cython's and C's dlfcn, JavaScript's ffi packages.
-var loading = []string{"CDLL", "PyDLL", "LoadLibrary", "load_library", "dlopen", "_dlopen", "dlmopen", "Library", "load_shared_library"}
+// given: ctypes, cffi, Cython's and C's dlfcn, JavaScript's ffi packages; the last is
+// CuPy's class around ctypes, which other files of it use.
+var loading = []string{"CDLL", "PyDLL", "LoadLibrary", "load_library", "dlopen", "_dlopen", "dlmopen", "Library", "load_shared_library", "SoftLink"}
+
+// loadingCall stands for whatever a loading call is written as.
+const loadingCall = "CDLL"
 
 // transparent are calls through which a name passes unchanged, or as a path that
 // is the name's own where that is absolute.
@@ -73,17 +77,31 @@ const maxReach = 1000
 // MaxSize bounds the scripts that are worth a look, in bytes.
 const MaxSize = 4 << 20
 
+// A script that was made to cost time or memory has more of these than one that somebody
+// wrote: what is beyond them is not looked at.
+const (
+	maxTokens = 1 << 19
+	maxPlaces = 1000
+	maxEdges  = 1 << 18 // from which variable a variable is set
+	maxStack  = 64      // brackets around a literal
+	maxText   = 200     // bytes of a line in Place.Text
+)
+
 // Find returns the places of a script, in its order.
 func Find(text string, lang Language) []Place {
 	f := &finder{text: text, tokens: tokens(text, lang), carriers: map[string][]int{}}
 	f.loaders = slices.Clone(loading)
 	f.aliases()
+	if lang == Python {
+		f.functions = functionsOf(text, f.tokens)
+	}
 	if lang == C {
 		for _, m := range sourceCall.Get().FindAllStringSubmatchIndex(text, -1) {
 			f.source(m, 0, len(text), Call)
 		}
 		return f.places
 	}
+	f.markJoined()
 	f.scan()
 	f.follow()
 	f.forOthers()
@@ -96,9 +114,13 @@ type finder struct {
 	tokens  []token
 	loaders []string
 	places  []Place
+	joined  []bool // by token
+	functions
 	// carriers are the variables and functions that carry a literal's value: name to
 	// indices of places.
 	carriers map[string][]int
+	// line is the number of the line at an offset.
+	line struct{ number, offset int }
 }
 
 // call is a pair of brackets: the name of what is called, "" for brackets without one.
@@ -108,20 +130,53 @@ type call struct {
 	at   int // the token of the bracket
 }
 
-// aliases adds names that are set to a loading function: dlloader = ctypes.CDLL.
+// aliases adds names that are set to a loading function: dlloader = ctypes.CDLL, also with some
+// of its arguments (functools.partial), and those by which one is imported.
 func (f *finder) aliases() {
-	for i := 0; i+2 < len(f.tokens); i++ {
-		if f.tokens[i].kind != identifier || f.tokens[i+1].text != "=" || f.tokens[i+1].kind != symbol {
-			continue
-		}
-		j := i + 2
+	// member returns the last name of a.b.c.
+	member := func(j int) int {
 		for j+2 < len(f.tokens) && f.tokens[j].kind == identifier && f.tokens[j+1].text == "." {
 			j += 2
 		}
-		if f.tokens[j].kind == identifier && slices.Contains(loading, f.tokens[j].text) && j+1 < len(f.tokens) && f.tokens[j+1].kind == end {
+		return j
+	}
+	loads := func(j int) bool {
+		return j+1 < len(f.tokens) && f.tokens[j].kind == identifier && slices.Contains(loading, f.tokens[j].text)
+	}
+	for i := 0; i+2 < len(f.tokens); i++ {
+		if f.tokens[i].kind != identifier {
+			continue
+		}
+		if f.tokens[i+1].kind == identifier && f.tokens[i+1].text == "as" && loads(i) {
+			f.loaders = append(f.loaders, f.tokens[i+2].text)
+		}
+		if f.tokens[i+1].text != "=" || f.tokens[i+1].kind != symbol {
+			continue
+		}
+		j := member(i + 2)
+		if loads(j) && f.tokens[j+1].kind == end {
 			f.loaders = append(f.loaders, f.tokens[i].text)
 		}
+		if j+2 < len(f.tokens) && f.tokens[j].text == "partial" && f.tokens[j+1].text == "(" {
+			if j = member(j + 2); loads(j) && (f.tokens[j+1].text == "," || f.tokens[j+1].text == ")") {
+				f.loaders = append(f.loaders, f.tokens[i].text)
+			}
+		}
 	}
+}
+
+// loader reports whether a token is what a loading call begins with, before its bracket.
+func (f *finder) loader(i int) bool {
+	if i < 0 || i+1 >= len(f.tokens) || f.tokens[i].kind != identifier || f.tokens[i+1].kind != symbol {
+		return false
+	}
+	switch name := f.tokens[i].text; f.tokens[i+1].text {
+	case "(":
+		return slices.Contains(f.loaders, name) || name == "load" && i >= 2 && f.tokens[i-1].text == "." && f.tokens[i-2].text == "koffi"
+	case "[":
+		return name == "cdll" || name == "pydll" // ctypes.cdll["…"]
+	}
+	return false
 }
 
 // scan looks at each literal where it is.
@@ -139,10 +194,12 @@ func (f *finder) scan() {
 			function = f.tokens[i+1].text
 		case t.kind == symbol && strings.Contains("([{", t.text):
 			c := call{open: t.text, at: i}
-			if t.text == "(" && i > 0 && f.tokens[i-1].kind == identifier {
+			if f.loader(i - 1) {
+				c.name = loadingCall
+			} else if t.text == "(" && i > 0 && f.tokens[i-1].kind == identifier {
 				c.name = f.tokens[i-1].text
-			} else if t.text == "[" && i > 0 && (f.tokens[i-1].kind == identifier && f.tokens[i-1].text != "in" && f.tokens[i-1].text != "return" || f.tokens[i-1].text == "]" || f.tokens[i-1].text == ")") {
-				c.name = "[]" // a subscript
+			} else if f.subscript(i) {
+				c.name = "[]"
 			}
 			stack = append(stack, c)
 		case t.kind == symbol && strings.Contains(")]}", t.text):
@@ -150,7 +207,7 @@ func (f *finder) scan() {
 				stack = stack[:len(stack)-1]
 			}
 		case t.kind == literal:
-			f.literal(i, stack, statement, function)
+			f.literal(i, stack[max(0, len(stack)-maxStack):], statement, function)
 		}
 	}
 }
@@ -177,7 +234,7 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 		p.Start, p.End = t.start, t.end
 		// The whole call is replaced, where all that is done with it is to open it.
 		open := stack[len(stack)-1].at
-		if i == open+1 && i+1 < len(f.tokens) && f.tokens[i+1].text == ")" && f.loads(stack[:len(stack)-1]) {
+		if i == open+1 && i+1 < len(f.tokens) && f.tokens[i+1].text == ")" && f.loads(stack[:len(stack)-1], i) {
 			first := open - 1
 			for first >= 2 && f.tokens[first-1].text == "." && f.tokens[first-2].kind == identifier {
 				first -= 2
@@ -188,18 +245,19 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 		f.add(p)
 		return
 	case callee == "DLL" && i > 0 && (f.tokens[i-1].text == "," || f.tokens[i-1].text == "else") && driver.Provides("lib"+name+".so"):
-		// A class of the package's own, as tinygrad's, whose second argument is the path, or a bare
-		// name of which it makes one: how, and what else it tries, is not seen here.
-		f.add(Place{Kind: Lookup, Library: "lib" + name + ".so", Start: t.start, End: t.end})
+		// tinygrad's own class, whose second argument is the path, or a bare name of which it
+		// makes one with the directories that it knows.
+		name = "lib" + name + ".so"
+		f.add(Place{Kind: Lookup, Library: name, Start: t.start, End: t.end, Replace: linked(name)})
 		return
 	case t.formatted || !driver.Provides(name) || strings.ContainsAny(name, "/\\ "):
 		return
 	}
 	p := Place{Kind: Named, Library: name, Start: t.start, End: t.end}
 	switch {
-	case f.beside(i), f.inDirectory(i, stack), f.onlyIfLoaded(stack):
+	case f.beside(i), f.joined[i], f.onlyIfLoaded(stack):
 		// It is compared, a key, or put together with something; or nothing is searched for.
-	case f.loads(stack):
+	case f.loads(stack, i):
 		p.Kind, p.Replace = Call, linked(name)
 	default:
 		f.add(p)
@@ -219,16 +277,26 @@ func linked(name string) string {
 
 // loads reports whether the innermost brackets are the arguments of a loading call,
 // or lead to one through calls that hand the name on.
-func (f *finder) loads(stack []call) bool {
-	for i := len(stack) - 1; i >= 0; i-- {
-		switch c := stack[i]; {
-		case slices.Contains(f.loaders, c.name):
+func (f *finder) loads(stack []call, i int) bool {
+	for _, c := range slices.Backward(stack) {
+		switch {
+		case c.name == loadingCall:
 			return true
-		case c.name != "" && !slices.Contains(transparent, c.name), c.open == "{":
+		case !f.passes(c, i), c.open == "{":
 			return false
 		}
 	}
 	return false
+}
+
+// passes reports whether a call hands on the argument in which a token is: brackets without a
+// name, a transparent call, or the default value of environ.get(…) and getenv(…).
+func (f *finder) passes(c call, i int) bool {
+	if c.name == "get" || c.name == "getenv" {
+		a := f.argument(c.at, i)
+		return a.keyword == "default" || a.place > 0
+	}
+	return c.name == "" || slices.Contains(transparent, c.name)
 }
 
 // beside reports whether what is beside a literal makes another value of it: a
@@ -244,23 +312,54 @@ func (f *finder) beside(i int) bool {
 		return true
 	}
 	return i > 0 && f.tokens[i-1].kind == literal || i+1 < len(f.tokens) && f.tokens[i+1].kind == literal ||
-		is(i-1, "[") && i > 1 && (f.tokens[i-2].kind == identifier && !is(i-2, "in", "return") || is(i-2, "]", ")")) // x["…"]
+		f.subscript(i-1) && !f.loader(i-2)
 }
 
-// inDirectory reports whether a literal is a name in a directory that a path is made of:
-// join(folder, "…"). That opens the one in that directory, or looks whether it is there.
-func (f *finder) inDirectory(i int, stack []call) bool {
-	for _, c := range stack {
-		if c.name != "join" {
+// subscript reports whether a token is the bracket of x[…], and not that of a list.
+func (f *finder) subscript(i int) bool {
+	if i < 1 || f.tokens[i].kind != symbol || f.tokens[i].text != "[" {
+		return false
+	}
+	switch before := f.tokens[i-1]; before.kind {
+	case identifier:
+		return !slices.Contains([]string{"in", "of", "return", "yield", "else", "or", "and", "if", "not", "await"}, before.text)
+	case symbol:
+		return before.text == "]" || before.text == ")"
+	}
+	return false
+}
+
+// markJoined notes which tokens are a name in a directory that a path is made of: join(folder, "…"),
+// folder / "…". That opens the one in that directory, or looks whether it is there.
+func (f *finder) markJoined() {
+	type bracket struct{ join, comma bool }
+	var stack []bracket
+	within := 0 // brackets of join, after the first comma
+	f.joined = make([]bool, len(f.tokens))
+	for i, t := range f.tokens {
+		f.joined[i] = within > 0 || i > 0 && f.tokens[i-1].kind == symbol && f.tokens[i-1].text == "/"
+		if t.kind == end {
+			stack, within = stack[:0], 0
+		}
+		if t.kind != symbol {
 			continue
 		}
-		for j := c.at + 1; j < i; j++ {
-			if f.tokens[j].kind == symbol && f.tokens[j].text == "," && f.tokens[j].depth == f.tokens[c.at+1].depth {
-				return true
+		switch n := len(stack); {
+		case strings.Contains("([{", t.text):
+			stack = append(stack, bracket{join: t.text == "(" && i > 0 && f.tokens[i-1].kind == identifier && f.tokens[i-1].text == "join"})
+		case n == 0:
+		case strings.Contains(")]}", t.text):
+			if stack[n-1].join && stack[n-1].comma {
+				within--
+			}
+			stack = stack[:n-1]
+		case t.text == "," && !stack[n-1].comma:
+			stack[n-1].comma = true
+			if stack[n-1].join {
+				within++
 			}
 		}
 	}
-	return false
 }
 
 // noLoad is the flag with which dlopen opens only what is loaded already: by its soname,
@@ -269,9 +368,9 @@ const noLoad = "RTLD_NOLOAD"
 
 // onlyIfLoaded reports whether the innermost loading call has that flag.
 func (f *finder) onlyIfLoaded(stack []call) bool {
-	for i := len(stack) - 1; i >= 0; i-- {
-		if slices.Contains(f.loaders, stack[i].name) {
-			return f.hasNoLoad(stack[i].at)
+	for _, c := range slices.Backward(stack) {
+		if c.name == loadingCall {
+			return f.hasNoLoad(c.at)
 		}
 	}
 	return false
@@ -324,13 +423,24 @@ func (f *finder) annotated(int) bool { return false }
 func (f *finder) carry(i int, stack []call, statement int, function string) {
 	place := len(f.places) - 1
 	to := func(name string) { f.carriers[name] = append(f.carriers[name], place) }
+	for _, name := range f.loop(i, statement) {
+		to(name)
+	}
+	for _, c := range slices.Backward(stack) {
+		if !f.passes(c, i) {
+			for _, name := range f.taking(c.name, f.argument(c.at, i)) {
+				to(name)
+			}
+			break
+		}
+	}
 	for _, c := range stack {
 		switch {
 		case c.name == "append" || c.name == "extend" || c.name == "insert" || c.name == "push":
 			if c.at >= 3 && f.tokens[c.at-2].text == "." {
 				to(f.tokens[c.at-3].text)
 			}
-		case c.name != "" && !slices.Contains(transparent, c.name):
+		case !f.passes(c, i):
 			// It is an argument of something else: a parameter's default value counts.
 			if f.tokens[statement].text != "def" {
 				return
@@ -349,10 +459,36 @@ func (f *finder) carry(i int, stack []call, statement int, function string) {
 	}
 }
 
+// loop returns the variables of the loop, or comprehension, over the list in which a literal is:
+// for X in ("…", "…").
+func (f *finder) loop(i, statement int) []string {
+	var out []string
+	over := -1 // the "in"
+	for j := i - 1; j >= max(statement, i-maxReach); j-- {
+		switch t := f.tokens[j]; {
+		case over < 0 && t.kind == identifier && (t.text == "in" || t.text == "of"):
+			over = j
+			for k := j; k < i; k++ {
+				if d := f.tokens[k]; d.depth < t.depth || d.depth == t.depth && d.kind == symbol && d.text == ":" {
+					return nil
+				}
+			}
+		case over < 0:
+		case t.kind == identifier && t.text == "for":
+			return out
+		case t.kind == identifier:
+			out = append(out, t.text)
+		case t.text != "," && t.text != "(" && t.text != ")":
+			return nil // a comparison
+		}
+	}
+	return nil
+}
+
 // targets returns the names that a statement sets, looking no further than a token.
 func (f *finder) targets(statement, limit int) []string {
 	var out, names []string
-	for j := statement; j < limit; j++ {
+	for j := statement; j < min(limit, statement+maxReach); j++ {
 		switch t := f.tokens[j]; {
 		case t.kind == end:
 			return out
@@ -375,6 +511,17 @@ func (f *finder) follow() {
 	}
 	sources := map[string][]string{} // what a name is set from
 	var opened []string
+	// set notes that a name is set from a variable, which may be a parameter too.
+	edges := 0
+	set := func(to string, j int) {
+		if edges++; f.joined[j] || edges > maxEdges {
+			return
+		}
+		sources[to] = append(sources[to], f.tokens[j].text)
+		if p := f.parameterAt(j); p != "" {
+			sources[to] = append(sources[to], p)
+		}
+	}
 	for s := 0; s < len(f.tokens); {
 		e := s
 		for e < len(f.tokens) && f.tokens[e].kind != end {
@@ -394,7 +541,7 @@ func (f *finder) follow() {
 			}
 			if j >= last {
 				for _, to := range targets[:min(len(targets), 50)] {
-					sources[to] = append(sources[to], t.text)
+					set(to, j)
 				}
 			}
 			// for X in …, also in a comprehension; JavaScript's "of".
@@ -410,17 +557,28 @@ func (f *finder) follow() {
 				for k++; k < near && f.tokens[k].text != ":" && f.tokens[k].text != "for" && f.tokens[k].text != "if" && f.tokens[k].text != "{"; k++ {
 					if f.tokens[k].kind == identifier {
 						for _, x := range loop {
-							sources[x] = append(sources[x], f.tokens[k].text)
+							set(x, k)
 						}
 					}
 				}
 			}
-			if slices.Contains(f.loaders, t.text) && j+1 < e && f.tokens[j+1].text == "(" && !f.hasNoLoad(j+1) {
-				for k := j + 2; k < min(e, j+maxReach) && f.tokens[k].depth > f.tokens[j].depth; k++ {
-					if f.tokens[k].kind == identifier && (f.tokens[k-1].text != "." || f.tokens[k-2].text == "self") && !(f.tokens[k+1].text == "=" && f.tokens[k+1].kind == symbol) {
-						opened = append(opened, f.tokens[k].text)
+			if f.loader(j) && !f.hasNoLoad(j+1) {
+				f.variables(j+1, e, func(k int, _ argument) {
+					if f.joined[k] || len(opened) > maxEdges {
+						return
 					}
-				}
+					opened = append(opened, f.tokens[k].text)
+					if p := f.parameterAt(k); p != "" {
+						opened = append(opened, p)
+					}
+				})
+			}
+			if f.parameters[t.text] != nil && j+1 < e && f.tokens[j+1].text == "(" {
+				f.variables(j+1, e, func(k int, a argument) {
+					for _, p := range f.taking(t.text, a) {
+						set(p, k)
+					}
+				})
 			}
 		}
 		s = e + 1
@@ -439,6 +597,25 @@ func (f *finder) follow() {
 			for _, i := range places {
 				f.places[i].Kind, f.places[i].Replace = Later, linked(f.places[i].Library)
 			}
+		}
+	}
+}
+
+// maxNesting bounds how deep in a call's arguments variables are looked for, in brackets.
+const maxNesting = 8
+
+// variables calls visit with the tokens before a bound that are variables in the arguments of a
+// call, and the argument.
+func (f *finder) variables(open, bound int, visit func(k int, a argument)) {
+	var a argument
+	depth := f.tokens[open].depth + 1
+	for k := open + 1; k < min(bound, open+maxReach) && f.tokens[k].depth >= depth; k++ {
+		t := f.tokens[k]
+		if t.depth == depth {
+			a = f.next(a, k)
+		}
+		if t.kind == identifier && t.depth < depth+maxNesting && (f.tokens[k-1].text != "." || f.tokens[k-2].text == "self") && !(f.tokens[k+1].text == "=" && f.tokens[k+1].kind == symbol) {
+			visit(k, a)
 		}
 	}
 }
@@ -464,9 +641,21 @@ func (f *finder) runsLdconfig(i int) bool {
 }
 
 func (f *finder) add(p Place) {
-	p.Line = 1 + strings.Count(f.text[:p.Start], "\n")
-	from := strings.LastIndexByte(f.text[:p.Start], '\n') + 1
-	p.Text = strings.TrimSpace(f.text[from:lineEnd(f.text, p.Start)])
+	if len(f.places) == maxPlaces {
+		return
+	}
+	if from := f.line.offset; p.Start >= from {
+		f.line.number += strings.Count(f.text[from:p.Start], "\n")
+	} else {
+		f.line.number -= strings.Count(f.text[p.Start:from], "\n")
+	}
+	f.line.offset = p.Start
+	p.Line = 1 + f.line.number
+	from, to := strings.LastIndexByte(f.text[:p.Start], '\n')+1, lineEnd(f.text, p.Start)
+	if to-from > maxText {
+		from, to = max(from, p.Start-maxText/2), min(to, p.Start+maxText/2)
+	}
+	p.Text = strings.ToValidUTF8(strings.TrimSpace(f.text[from:to]), "")
 	f.places = append(f.places, p)
 }
 
@@ -495,33 +684,44 @@ func (p Place) Substitute(text string, places []Place) string {
 	}
 	const link = "${addDriverRunpath.driverLink}/lib"
 	from, to := p.Start, p.End
-	// The replaced text must not be found elsewhere, unless it is replaced there too.
-	fits := func(from, to int) bool {
-		for at := 0; ; {
-			i := strings.Index(text[at:], text[from:to])
-			if i < 0 {
-				return true
-			}
-			at += i
-			delta := at - from
-			if !slices.ContainsFunc(places, func(q Place) bool {
-				return q.Replace == p.Replace && q.Start == p.Start+delta && q.End == p.End+delta
-			}) {
-				return false
-			}
-			at += to - from
+	// The replaced text must not be found elsewhere, unless it is replaced there too. others are
+	// where it is found and is not; they become fewer with each byte that is added to it.
+	alike := map[int]bool{}
+	for _, q := range places {
+		if q.Replace == p.Replace && q.End-q.Start == to-from {
+			alike[q.Start] = true
 		}
+	}
+	var others []int
+	for at := 0; ; at++ {
+		i := strings.Index(text[at:], text[from:to])
+		if i < 0 {
+			break
+		}
+		if at += i; !alike[at] {
+			if others = append(others, at-from); len(others) > maxPlaces {
+				return ""
+			}
+		}
+	}
+	// same drops the others that have another byte at an offset.
+	same := func(at int) {
+		others = slices.DeleteFunc(others, func(d int) bool {
+			return at+d < 0 || at+d >= len(text) || text[at+d] != text[at]
+		})
 	}
 	line := strings.LastIndexByte(text[:p.Start], '\n') + 1
 	last := lineEnd(text, p.End)
-	for !fits(from, to) && (from > line || to < last) {
+	for len(others) > 0 && (from > line || to < last) {
 		if to-from > maxReach {
 			return "" // a line of generated code
 		}
 		// More of the line: back to the beginning of the call first.
 		if from > line {
 			from--
+			same(from)
 		} else {
+			same(to)
 			to++
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -32,7 +33,7 @@ from support import c
 dll = c.DLL('cuda', 'cuda')
 ml = c.DLL("ml", "nvidia-ml", extra=1)
 win = c.DLL('cuda', 'nvcuda' if WIN else 'cuda')
-`, []string{"3 lookup libcuda.so", "4 lookup libnvidia-ml.so", "5 lookup libcuda.so"}},
+`, []string{"3 lookup libcuda.so!", "4 lookup libnvidia-ml.so!", "5 lookup libcuda.so!"}},
 	{"tinygrad: the same, given a path, another library, or only a label", `
 from support import c
 dll = c.DLL('cuda', '/run/opengl-driver/lib/libcuda.so')
@@ -171,6 +172,127 @@ def f(ffi, dlfcn):
     dlfcn.dlopen(bytes(path, encoding='utf-8'), dlfcn.RTLD_NOW)
     dlfcn.dlopen(b'libcuda.so.1', 2)
 `, []string{"3 call libnvidia-ml.so.1!", "4 later libcuda.so.1!", "6 call libcuda.so.1!"}},
+	{"names in the loop that opens them", `
+import ctypes
+class Meter:
+    def start(self):
+        for soname in ["libnvidia-ml.so.1", "libnvidia-ml.so"]:
+            try:
+                self.nvml = ctypes.CDLL(soname)
+                break
+            except OSError:
+                continue
+Meter().start()
+first = [ctypes.CDLL(n) for n in ("libcuda.so.1",)]
+for other in ("libcuda.so.1", "libcuda.so"):
+    print(other)
+`, []string{"5 later libnvidia-ml.so.1!", "5 later libnvidia-ml.so!", "12 later libcuda.so.1!", "13 named libcuda.so.1", "13 named libcuda.so"}},
+	{"a function of the file that opens what it is given", `
+import ctypes
+def first(names):
+    for n in names:
+        try: return ctypes.CDLL(n)
+        except OSError: last = n
+    raise OSError(last)
+def any_of(*sonames, label=None): return label, [ctypes.CDLL(s) for s in sonames]
+def log(names): print(names)
+first(("libcuda.so", "libcuda.so.1"))
+any_of("libnvidia-ml.so.1", "libnvcuvid.so.1")
+if not log: log("libcuda.so.1")
+wanted = "libnvidia-encode.so.1"
+first(names=[wanted])
+any_of(label="libcuda.so.1")
+`, []string{"10 later libcuda.so!", "10 later libcuda.so.1!", "11 later libnvidia-ml.so.1!", "11 later libnvcuvid.so.1!", "12 named libcuda.so.1", "13 later libnvidia-encode.so.1!", "15 named libcuda.so.1"}},
+	{"a class of the file, and a method", `
+import ctypes
+class Api:
+    def __init__(self, libname: str, prefix="cu", *, label=None):
+        self._libname = libname
+        self.prefix = prefix
+        self.handle = ctypes.CDLL(self._libname)
+class Driver:
+    def open(self, soname, flags=0):
+        return ctypes.CDLL(soname, flags)
+    def start(self):
+        return self.open("libcuda.so.1")
+Api("libnvidia-ml.so.1", "libcuda.so.1", label="libcuda.so.1")
+Driver().start()
+`, []string{"12 later libcuda.so.1!", "13 later libnvidia-ml.so.1!", "13 named libcuda.so.1", "13 named libcuda.so.1"}},
+	{"a parameter of the same name elsewhere", `
+import ctypes
+def load(soname):
+    return ctypes.CDLL(soname)
+def show(soname):
+    print(soname)
+show("libcuda.so.1")
+load("libnvidia-ml.so.1")
+soname = "libz.so.1"
+ctypes.CDLL(soname)
+`, []string{"7 named libcuda.so.1", "8 later libnvidia-ml.so.1!"}},
+	{"CuPy: a class of another file", `
+cdef SoftLink _get_softlink():
+    cdef object libname = None
+    if platform == 'linux':
+        libname = 'libcuda.so.1'
+    else:
+        libname = 'nvcuda.dll'
+    return SoftLink(libname, 'cu', mandatory=True)
+`, []string{"5 later libcuda.so.1!"}},
+	{"Cython's functions", `
+import ctypes
+cdef class Link:
+    def __cinit__(self, str libname, int flags=0):
+        self.handle = ctypes.CDLL(libname)
+cdef object load(str soname):
+    return ctypes.CDLL(soname)
+Link('libcuda.so.1')
+load('libnvidia-ml.so.1')
+`, []string{"8 later libcuda.so.1!", "9 later libnvidia-ml.so.1!"}},
+	{"the default of a variable of the environment", `
+import ctypes, os
+path = os.environ.get("NVML", "libnvidia-ml.so.1")
+ctypes.CDLL(path)
+ctypes.CDLL(os.getenv("LIBCUDA", "libcuda.so.1"))
+if not path: ctypes.CDLL(os.environ.get("libnvcuvid.so.1", "/x"))
+`, []string{"3 later libnvidia-ml.so.1!", "5 call libcuda.so.1!", "6 named libnvcuvid.so.1"}},
+	{"a variable that is joined to a directory", `
+import ctypes, os
+from pathlib import Path
+for lib in ("libcuda.so.1", "libnvidia-ml.so.1"):
+    for root in ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib"):
+        path = os.path.join(root, lib)
+        if os.path.exists(path): ctypes.CDLL(path)
+def own(folder, soname): return ctypes.CDLL(str(folder / soname))
+if not path: own(Path("/x"), "libcuda.so.1")
+if not path: ctypes.CDLL(Path("/x") / "libcuda.so.1")
+`, []string{"4 named libcuda.so.1", "4 named libnvidia-ml.so.1", "9 named libcuda.so.1", "10 named libcuda.so.1"}},
+	{"names for each system, and a wrapper that returns None", `
+import ctypes, os, sys, platform
+NAMES = {"Windows": ("nvml.dll",), "Linux": ("libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1"), "Darwin": ()}
+def get_library(name):
+    try: return ctypes.cdll.LoadLibrary(name)
+    except OSError: return None
+def nvml():
+    for name in NAMES.get(platform.system(), ()):
+        found = get_library(name)
+        if found is not None: return found
+def cuda():
+    for name in (('nvcuda.dll',) if sys.platform == 'win32' else ('libcuda.so.1', 'libcuda.so')):
+        found = get_library(name)
+        if found is not None: return found
+if nvml() is None or cuda() is None: raise OSError
+encode = None or ctypes.CDLL('x.dll' if os.name == 'nt' else 'libnvidia-encode.so.1')
+`, []string{"3 later libnvidia-ml.so.1!", "12 later libcuda.so.1!", "12 later libcuda.so!", "16 call libnvidia-encode.so.1!"}},
+	{"other names of the loading functions", `
+import ctypes, functools
+from ctypes import CDLL as open_library, cdll
+load = functools.partial(ctypes.CDLL, mode=ctypes.RTLD_GLOBAL)
+load("libcuda.so.1")
+open_library("libnvidia-ml.so.1")
+cdll["libnvcuvid.so.1"]
+table = {}
+table.get("x", ["libcuda.so.1"])
+`, []string{"5 call libcuda.so.1!", "6 call libnvidia-ml.so.1!", "7 call libnvcuvid.so.1!", "9 named libcuda.so.1"}},
 }
 
 func show(places []Place) []string {
@@ -252,7 +374,9 @@ func TestPythonOpensTheDriverAfterTheFix(t *testing.T) {
 		return string(out)
 	}
 	for _, name := range []string{"PyTorch", "numba: a list that is opened later", "one name in a variable",
-		"a default, a function's result, an appended name", "a choice in the call", "tinygrad: find_library in the call"} {
+		"a default, a function's result, an appended name", "a choice in the call", "tinygrad: find_library in the call",
+		"names in the loop that opens them", "a function of the file that opens what it is given", "a class of the file, and a method",
+		"the default of a variable of the environment", "names for each system, and a wrapper that returns None"} {
 		for _, c := range cases {
 			if c.name != name {
 				continue
@@ -277,6 +401,8 @@ func TestJavaScriptAndC(t *testing.T) {
 	}{
 		{JavaScript, "const ffi = require('ffi-napi'); // ffi.Library('libcuda.so.1')\nconst cuda = ffi.Library('libcuda.so.1', {\n  cuInit: ['int', ['int']],\n})\nconst name = `libnvidia-ml.so.1`\nconst h = Deno.dlopen(name, {})\nif (name === 'libcuda.so.1') { log(\"libcuda.so.1\") }\n",
 			[]string{"2 call libcuda.so.1!", "5 later libnvidia-ml.so.1!", "7 named libcuda.so.1", "7 named libcuda.so.1"}},
+		{JavaScript, "const koffi = require('koffi')\nconst a = koffi.load('libcuda.so.1')\nconst b = config.load('libcuda.so.1')\nfor (const n of ['libnvidia-ml.so.1']) { Deno.dlopen(n, {}) }\n",
+			[]string{"2 call libcuda.so.1!", "3 named libcuda.so.1", "4 later libnvidia-ml.so.1!"}},
 		{C, "void *h = dlopen(\"libz.so.1\", RTLD_LAZY);\n", nil}, // not the driver's
 		{C, "// dlopen(\"libcuda.so.1\")?\nvoid *h = dlopen(\"libcuda.so.1\", RTLD_LAZY);\nconst char *m = \"libcuda.so.1\";\n", []string{"1 call libcuda.so.1!", "2 call libcuda.so.1!"}},
 	} {
@@ -327,6 +453,53 @@ func TestSubstitute(t *testing.T) {
 			t.Errorf("%s: substituteInPlace makes\n%s\nwant\n%s", c.name, got, want)
 		}
 	}
+}
+
+// A script that was made to cost: what is kept of it stays within its size, and so does what is allocated.
+func TestHostileScripts(t *testing.T) {
+	const size = 1 << 20
+	fill := func(head, unit string) string {
+		return head + strings.Repeat(unit, (size-len(head))/len(unit))
+	}
+	const head = "import ctypes\nx = \"libcuda.so.1\"\n"
+	for name, text := range map[string]string{
+		"names in one call":              fill(head+"CDLL(", `"libcuda.so.1",`),
+		"names in one list":              fill(head+"y = [", `"libcuda.so.1",`) + "]\nCDLL(y)\n",
+		"names in loops":                 fill(head, "for n in [\"libcuda.so.1\"]: CDLL(n)\n"),
+		"defaults":                       fill(head+`y = d.get("a",`, `"libcuda.so.1",`),
+		"calls in calls":                 fill(head+"def f(a, *b): CDLL(a)\n", "f(x,"),
+		"brackets":                       fill(head, "("),
+		"functions of one name":          fill(head, "def f(x"+strings.Repeat(",x", 20)+"): return CDLL(x)\nf(x)\n"),
+		"functions in functions":         head + nested(size),
+		"variables set from variables":   fill(head, strings.Repeat("a=", 40)+strings.Repeat("x ", 60)+"\n"),
+		"the name in comments, and once": fill(head+"CDLL(x)\n", "# \"libcuda.so.1\"\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			places := Find(text, Python)
+			kept := 0
+			for _, p := range places {
+				kept += len(p.Text) + len(p.Substitute(text, places))
+			}
+			runtime.ReadMemStats(&after)
+			if len(places) == 0 || kept > size {
+				t.Errorf("%d places, %d bytes kept of a script of %d", len(places), kept, len(text))
+			}
+			if got := after.TotalAlloc - before.TotalAlloc; got > 320*size {
+				t.Errorf("%d MiB allocated for a script of 1 MiB", got>>20)
+			}
+		})
+	}
+}
+
+// nested returns functions of which each is in the one before, as far as a script of a size goes.
+func nested(size int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < size; i++ {
+		b.WriteString(strings.Repeat(" ", min(i, 200)) + "def f(x): CDLL(x)\n")
+	}
+	return b.String() + "CDLL(x)\n"
 }
 
 func FuzzFind(f *testing.F) {

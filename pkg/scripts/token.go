@@ -61,7 +61,7 @@ type token struct {
 
 // tokens splits a script. Comments are left out.
 func tokens(text string, lang Language) []token {
-	var out []token
+	out := make([]token, 0, min(len(text)/4, maxTokens)+2)
 	depth := 0
 	add := func(k kind, from, to int) { out = append(out, token{k, text[from:to], from, to, depth, false}) }
 	endOfStatement := func(at int) {
@@ -69,7 +69,7 @@ func tokens(text string, lang Language) []token {
 			add(end, at, at)
 		}
 	}
-	for i := 0; i < len(text); {
+	for i := 0; i < len(text) && len(out) < maxTokens; {
 		c := text[i]
 		switch {
 		case c == '\n':

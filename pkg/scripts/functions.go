@@ -1,0 +1,204 @@
+package scripts
+
+import (
+	"slices"
+	"strings"
+)
+
+// functions are what a Python script knows of its own functions: which parameters they
+// have, and which tokens are in them. A name that is given to a function of the script
+// is followed into it, by the parameter that takes it.
+type functions struct {
+	// parameters are those of each function, in order; a class has those of its
+	// __init__. Where several have one name, the first maxSame of them are taken together.
+	parameters map[string][][]parameter
+	// in is the function around each token, "" for none.
+	in []string
+}
+
+const maxSame = 8
+
+type parameter struct {
+	name string
+	rest bool // *names
+}
+
+// named is a parameter of a function as a name of the file: no variable is called so.
+func named(function, parameter string) string { return function + ":" + parameter }
+
+// block is a class or a function, by the column in which its first line begins.
+type block struct {
+	column int
+	name   string
+	class  bool
+}
+
+// functionsOf finds a script's functions. Blocks end by indentation, as in Python.
+func functionsOf(text string, tokens []token) functions {
+	f := functions{map[string][][]parameter{}, make([]string, len(tokens))}
+	var blocks []block
+	for s, e := 0, 0; s < len(tokens); s = e + 1 {
+		for e = s; e < len(tokens) && tokens[e].kind != end; e++ {
+		}
+		if e == s {
+			continue
+		}
+		column, first := columnOf(text, tokens[s].start)
+		if first {
+			for len(blocks) > 0 && column <= blocks[len(blocks)-1].column {
+				blocks = blocks[:len(blocks)-1]
+			}
+		}
+		name, open := definition(tokens[s:e])
+		switch {
+		case name == "":
+		case open < 0:
+			blocks = append(blocks, block{column, name, true})
+		default:
+			method := len(blocks) > 0 && blocks[len(blocks)-1].class
+			if method && slices.Contains([]string{"__init__", "__cinit__", "__new__"}, name) {
+				name = blocks[len(blocks)-1].name
+			}
+			blocks = append(blocks, block{column, name, false})
+			if len(f.parameters[name]) < maxSame {
+				f.parameters[name] = append(f.parameters[name], parametersOf(tokens[s+open:e], method))
+			}
+		}
+		if len(blocks) > 0 && !blocks[len(blocks)-1].class {
+			for i := s; i < e; i++ {
+				f.in[i] = blocks[len(blocks)-1].name
+			}
+		}
+	}
+	return f
+}
+
+// columnOf returns the column of the line at an offset in its first character that is
+// no blank, and whether that is where the token at the offset begins (after a quote, if it is
+// a literal).
+func columnOf(text string, at int) (column int, first bool) {
+	line := strings.LastIndexByte(text[:at], '\n') + 1
+	blanks := len(text[line:at]) - len(strings.TrimLeft(text[line:at], " \t\f"))
+	return blanks, strings.Trim(text[line+blanks:at], `"'rRbBuUfF`) == ""
+}
+
+// definition returns what a statement defines: a class (open is -1), or a function whose
+// parameters begin after the bracket at open; or "".
+func definition(s []token) (name string, open int) {
+	is := func(i int, words ...string) bool {
+		return i < len(s) && s[i].kind == identifier && slices.Contains(words, s[i].text)
+	}
+	i := 0
+	if is(i, "async", "cdef", "cpdef") {
+		i++
+	}
+	switch {
+	case is(i, "class") && i+1 < len(s):
+		return s[i+1].text, -1
+	case !is(i, "def") && !is(0, "cdef", "cpdef"):
+		return "", 0
+	}
+	for ; i+1 < len(s); i++ {
+		if s[i+1].kind == symbol && s[i+1].text == "(" && s[i].kind == identifier {
+			return s[i].text, i + 1
+		}
+		if s[i].kind == symbol && strings.ContainsAny(s[i].text, "=:") {
+			break // cdef int x = 1
+		}
+	}
+	return "", 0
+}
+
+// parametersOf reads the parameters after a bracket, with annotations and default values, or
+// with C's types before the names as Cython has them.
+func parametersOf(s []token, method bool) []parameter {
+	var out []parameter
+	p, named := parameter{}, false
+	add := func() {
+		if p.name != "" {
+			out = append(out, p)
+		}
+		p, named = parameter{}, false
+	}
+	for _, t := range s[1:] {
+		if t.depth <= s[0].depth {
+			break
+		}
+		switch {
+		case t.depth > s[0].depth+1:
+		case t.kind == symbol && t.text == ",":
+			add()
+		case t.kind == symbol && (t.text == "=" || t.text == ":"):
+			named = true
+		case t.kind == symbol && t.text == "*" && p.name == "":
+			p.rest = true
+		case t.kind == identifier && !named:
+			p.name = t.text
+		}
+	}
+	add()
+	if method && len(out) > 0 && (out[0].name == "self" || out[0].name == "cls") {
+		out = out[1:]
+	}
+	return out
+}
+
+// argument is where a value stands in a call: after a keyword, or at a place, from 0.
+type argument struct {
+	keyword string
+	place   int
+}
+
+// taking returns the parameters that take an argument of a call of a function.
+func (f functions) taking(function string, a argument) []string {
+	var out []string
+	for _, list := range f.parameters[function] {
+		for i, p := range list {
+			if a.keyword == p.name && !p.rest || a.keyword == "" && (i == a.place || i < a.place && p.rest) {
+				out = append(out, named(function, p.name))
+				break
+			}
+		}
+	}
+	return out
+}
+
+// parameterAt returns the parameter of the function around it that a token names, or "".
+func (f *finder) parameterAt(i int) string {
+	if f.in == nil {
+		return ""
+	}
+	name := f.tokens[i].text
+	for _, list := range f.parameters[f.in[i]] {
+		if slices.ContainsFunc(list, func(p parameter) bool { return p.name == name }) {
+			return named(f.in[i], name)
+		}
+	}
+	return ""
+}
+
+// argument returns the argument in which a token is, of the call whose bracket is at open.
+func (f *finder) argument(open, i int) argument {
+	if i-open > maxReach {
+		return argument{place: maxReach}
+	}
+	var a argument
+	for j := open + 1; j < i; j++ {
+		if f.tokens[j].depth == f.tokens[open].depth+1 {
+			a = f.next(a, j)
+		}
+	}
+	return a
+}
+
+// next returns the argument after a token that stands in no other bracket than the call's.
+func (f *finder) next(a argument, i int) argument {
+	switch t := f.tokens[i]; {
+	case t.kind != symbol:
+	case t.text == ",":
+		return argument{place: a.place + 1}
+	case t.text == "=" && f.tokens[i-1].kind == identifier:
+		a.keyword = f.tokens[i-1].text
+	}
+	return a
+}
