@@ -15,8 +15,8 @@ var layers = [][]string{
 	{"elfimage", "runpath", "store", "sysroot", "remedy", "tree"},
 	{"elfedit", "ldcache", "driver"},
 	{"loader", "patchelf"},
-	{"explain", "fixup", "host", "normal", "scripts"},
-	{"audit"},
+	{"explain", "fixup", "normal", "scripts"},
+	{"audit", "host"},
 	{ /* not listed */ },
 	{"cli"},
 }

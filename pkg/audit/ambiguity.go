@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
@@ -17,15 +18,11 @@ import (
 
 // Options say what counts as whose directory.
 type Options struct {
-	DriverLink string // "": the one that is right for the file's machine
-	Compat     string // the compat directory, where one was named
-	StubDirs   driver.StubDirs
-	Ignore     []string // sonames, or patterns of path.Match, that are no ambiguity
-	Strict     bool     // warnings count as errors
-	Nix        bool     // the files are a Nix package's, wherever they are
-	Loads      bool     // keep what each file loads in its report
-	// CompatVerdict is as in [explain.Layout].
-	CompatVerdict func(file string) (driver.CompatVerdict, bool)
+	explain.Layout
+	Ignore []string // sonames, or patterns of path.Match, that are no ambiguity
+	Strict bool     // warnings count as errors
+	Nix    bool     // the files are a Nix package's, wherever they are
+	Loads  bool     // keep what each file loads in its report
 }
 
 // Validate says what is wrong with the options.

@@ -85,7 +85,7 @@ func (u *Audit) Examine(path string) *Pending {
 			p.subject = s
 		}
 		if a.Loads {
-			p.load = explain.Describe(path, s.load, &explain.Layout{DriverLink: a.DriverLink, Compat: a.Compat, StubDirs: a.StubDirs, CompatVerdict: a.CompatVerdict})
+			p.load = explain.Describe(path, s.load, &a.Layout)
 		}
 	})
 	p.report.Load = p.load

@@ -13,7 +13,6 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -526,7 +525,7 @@ func (s *subject) compat(o *loader.Object) {
 	if !ok || v.Help != driver.Harms {
 		return
 	}
-	fix := explain.OffTheSearch(o, func(file string) remedy.Remedy {
+	fix := o.OffTheSearch(func(file string) remedy.Remedy {
 		return remedy.Run("runpath", "remove", "--entry", o.Entry, file).And(", where it is to run here only")
 	}).And("; or start the program with hostDriver run")
 	s.report(Finding{ID: CompatHarms, Library: o.Name,

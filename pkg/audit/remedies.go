@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -29,15 +28,7 @@ func (s *subject) operand() string {
 
 // edit is the remedy of running an editing tool on the file with the settings that
 // the examination had.
-func (s *subject) edit(tool ...string) remedy.Remedy {
-	if s.DriverLink != "" {
-		tool = append(tool, "--driver-link", s.DriverLink)
-	}
-	if s.Compat != "" {
-		tool = append(tool, "--compat", s.Compat)
-	}
-	return remedy.Run(append(tool, s.operand())...)
-}
+func (s *subject) edit(tool ...string) remedy.Remedy { return s.Edit(s.operand(), tool...) }
 
 // normalize is the remedy of bringing the run path into its normal form.
 func (s *subject) normalize(flags ...string) remedy.Remedy {
@@ -45,22 +36,14 @@ func (s *subject) normalize(flags ...string) remedy.Remedy {
 }
 
 // replaceStubs is the remedy of taking stub directories out.
-func (s *subject) replaceStubs() remedy.Remedy {
-	tool := []string{"stubReplace"}
-	for _, p := range s.StubDirs.Patterns {
-		tool = append(tool, "--stub", p)
-	}
-	return s.edit(tool...)
-}
+func (s *subject) replaceStubs() remedy.Remedy { return s.ReplaceStubs(s.operand()) }
 
 // replaceLoadedStub is the remedy for a stub that is loaded.
 func (s *subject) replaceLoadedStub(o *loader.Object) remedy.Remedy {
-	return explain.OffTheSearch(o, func(file string) remedy.Remedy {
-		if o.List == s.load.Main {
-			return s.replaceStubs()
-		}
-		return remedy.Run("stubReplace", file)
-	})
+	if o.List == s.load.Main {
+		return s.replaceStubs()
+	}
+	return o.OffTheSearch(s.ReplaceStubs)
 }
 
 // without is the remedy of taking entries out of the run path; where a library is

@@ -14,6 +14,7 @@ import (
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/tree"
@@ -22,13 +23,12 @@ import (
 // auditOptions reads the flags that say what counts as a finding.
 func auditOptions(c *cli.Context) (audit.Options, error) {
 	o := audit.Options{
-		DriverLink: c.String("driver-link"),
-		Compat:     c.String("compat"),
-		StubDirs:   driver.StubDirs{Patterns: c.StringSlice("stub")},
-		Ignore:     c.StringSlice("ignore"),
-		Strict:     c.Bool("strict"),
-		Nix:        c.Bool("nix"),
-		Loads:      c.String("html") != "",
+		Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
+			StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}},
+		Ignore: c.StringSlice("ignore"),
+		Strict: c.Bool("strict"),
+		Nix:    c.Bool("nix"),
+		Loads:  c.String("html") != "",
 	}
 	if err := checkLayout(c); err != nil {
 		return o, err

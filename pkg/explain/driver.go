@@ -88,7 +88,7 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 	case l.StubDirs.Contains(dir):
 		v.Origin = FromStub
 		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
-		v.Remedy = OffTheSearch(o, func(file string) remedy.Remedy { return remedy.Run("stubReplace", file) })
+		v.Remedy = o.OffTheSearch(l.ReplaceStubs)
 	case runpath.Key(dir) == runpath.Key(link):
 		v.Origin, v.Good = FromDriver, true
 		assumed := ""
@@ -130,14 +130,7 @@ func (l *Layout) compatBehind(v *Verdict, s *loader.Load, o *loader.Object) {
 		}
 		v.Good = false
 		v.Text = strings.TrimSuffix(v.Text, ": right.") + fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
-		command := []string{"runpath", "normalize"}
-		if l.DriverLink != "" {
-			command = append(command, "--driver-link", l.DriverLink)
-		}
-		if l.Compat != "" {
-			command = append(command, "--compat", l.Compat)
-		}
-		v.Remedy = remedy.Run(append(command, o.List.File.Path)...)
+		v.Remedy = l.Edit(o.List.File.Path, "runpath", "normalize")
 		return
 	}
 }
@@ -156,7 +149,7 @@ func (l *Layout) compat(v *Verdict, o *loader.Object, where, dir string) {
 	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s here: %s (%s).", where, dir, does, c.Reason, c.Source)
 	if c.Help == driver.Harms {
 		v.Good = false
-		v.Remedy = OffTheSearch(o, func(file string) remedy.Remedy {
+		v.Remedy = o.OffTheSearch(func(file string) remedy.Remedy {
 			return remedy.Run("runpath", "remove", "--entry", o.Entry, file).And(", or start the program with hostDriver run")
 		})
 	}
@@ -170,17 +163,24 @@ func (v Verdict) withFix() Verdict {
 	return v
 }
 
-// OffTheSearch is the remedy of taking the directory that a library was found in off
-// the search. edit is what to do where it is an entry of a file's run path.
-func OffTheSearch(o *loader.Object, edit func(file string) remedy.Remedy) remedy.Remedy {
-	dir := path.Dir(o.Path)
-	switch {
-	case o.Rule == loader.ByEnv:
-		return remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
-	case o.Rule.InRunPath() && o.List != nil && o.List.File != nil:
-		return edit(o.List.File.Path)
+// Edit is the remedy of running an editing tool on a file with the directories that were named.
+func (l *Layout) Edit(file string, tool ...string) remedy.Remedy {
+	if l.DriverLink != "" {
+		tool = append(tool, "--driver-link", l.DriverLink)
 	}
-	return remedy.Do("take " + dir + " off the search")
+	if l.Compat != "" {
+		tool = append(tool, "--compat", l.Compat)
+	}
+	return remedy.Run(append(tool, file)...)
+}
+
+// ReplaceStubs is the remedy of taking stub directories out of a file's run path.
+func (l *Layout) ReplaceStubs(file string) remedy.Remedy {
+	tool := []string{"stubReplace"}
+	for _, p := range l.StubDirs.Patterns {
+		tool = append(tool, "--stub", p)
+	}
+	return l.Edit(file, tool...)
 }
 
 func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) (string, remedy.Remedy) {
@@ -206,13 +206,9 @@ func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) (st
 }
 
 func (l *Layout) addDriverLink(by *loader.Object) remedy.Remedy {
-	command := []string{"autoAddDriverRunpath"}
-	if l.DriverLink != "" {
-		command = append(command, "--driver-link", l.DriverLink)
-	}
 	at := by.Path
 	if by.File != nil {
 		at = by.File.Path
 	}
-	return remedy.Run(append(command, at)...)
+	return l.Edit(at, "autoAddDriverRunpath")
 }

@@ -13,6 +13,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
@@ -328,7 +329,7 @@ func prefixFlag(prefix string) string {
 	if prefix == DefaultPrefix {
 		return ""
 	}
-	return " --prefix " + prefix
+	return " " + remedy.Quote("--prefix", prefix)
 }
 
 func few(names []string) string {
@@ -364,7 +365,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	} else if load.Interp.Version.Minor < 99 {
 		glibc = load.Interp.Version.String()
 	}
-	search := "see where it is looked for: runpath explain " + program
+	search := "see where it is looked for: " + remedy.Quote("runpath", "explain", program)
 	for _, missing := range load.Missing() {
 		if !driver.Provides(missing.Name) {
 			d.add(subject, Bad, missing.NeededBy.Path, search, "%s, which it needs, is not found", missing.Name)
@@ -435,7 +436,11 @@ func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda 
 // doctorLibCUDA says which libcuda.so.1 the program loads.
 func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv *Driver, linkWorks bool) {
 	const subject = "libcuda.so.1"
-	run := "hostDriver run " + load.Main.Path + ", or for all programs: sudo hostDriver install" + prefixFlag(prefix)
+	layout := explain.Layout{}
+	if prefix != DefaultPrefix {
+		layout.DriverLink = prefix + "/lib"
+	}
+	run := remedy.Quote("hostDriver", "run", load.Main.Path) + ", or for all programs: sudo hostDriver install" + prefixFlag(prefix)
 	var found, absent *loader.Object
 	needsIt := false
 	for _, o := range load.Objects {
@@ -459,11 +464,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 		}
 		fix := remedy.Do(run)
 		if linkWorks {
-			command := []string{"autoAddDriverRunpath"}
-			if prefix != DefaultPrefix {
-				command = append(command, "--driver-link", prefix+"/lib")
-			}
-			fix = remedy.Run(append(command, h.Root.Path(by))...)
+			fix = layout.Edit(h.Root.Path(by), "autoAddDriverRunpath")
 		}
 		d.addRemedy(subject, Bad, by, fix, "not found, where %s looks for it", by)
 		return
@@ -483,13 +484,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 	version := versionIn(file)
 	switch {
 	case (driver.StubDirs{}).Contains(path.Dir(found.Path)), (driver.StubDirs{}).Contains(path.Dir(file)):
-		fix := remedy.Do("remove " + path.Dir(found.Path) + " from LD_LIBRARY_PATH")
-		if found.List != nil {
-			fix = remedy.Run("stubReplace", h.Root.Path(found.List.Path))
-		} else if found.Rule != loader.ByEnv {
-			fix = remedy.Do("take " + path.Dir(found.Path) + " off the search")
-		}
-		d.addRemedy(subject, Bad, how, fix, "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)
+		d.addRemedy(subject, Bad, how, found.OffTheSearch(layout.ReplaceStubs), "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)
 	case h.isCompat(path.Dir(found.Path)) || h.isCompat(path.Dir(inside)):
 		h.doctorCompat(d, found, load, drv, how)
 	case len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version:
@@ -497,7 +492,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 	default:
 		d.add(subject, Good, how, "", "%s%s", found.Path, resolved(found.Path, inside))
 		if load.Interp.Store && found.File != nil && found.File.List == "" && found.Rule != loader.ByEnv {
-			d.add("PTX compiler", Warning, found.Path, "sudo hostDriver install --copy"+prefixFlag(prefix)+", or: hostDriver run "+load.Main.Path,
+			d.add("PTX compiler", Warning, found.Path, "sudo hostDriver install --copy"+prefixFlag(prefix)+", or: "+remedy.Quote("hostDriver", "run", load.Main.Path),
 				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(found.Path))
 		}
 	}
@@ -519,10 +514,7 @@ func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Loa
 		d.add(subject, Bad, how, "", "%v", err)
 		return
 	}
-	fix := remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
-	if found.List != nil {
-		fix = remedy.Run("runpath", "remove", "--entry", found.Entry, h.Root.Path(found.List.Path))
-	}
+	fix := found.OffTheSearch(func(file string) remedy.Remedy { return remedy.Run("runpath", "remove", "--entry", found.Entry, file) })
 	verdict := map[driver.Help]Verdict{driver.Helps: Good, driver.NotNeeded: Note, driver.Harms: Bad, driver.Unknown: Note}[c.Verdict]
 	if verdict != Bad {
 		fix = remedy.Remedy{}

@@ -1,6 +1,11 @@
 package loader
 
-import "fmt"
+import (
+	"fmt"
+	"path"
+
+	"cuda-runpath/pkg/remedy"
+)
 
 // Rule says by which rule of the loader a library was found.
 type Rule string
@@ -77,4 +82,17 @@ func EntryText(entry string) string {
 		return `"" (the working directory)`
 	}
 	return entry
+}
+
+// OffTheSearch is the remedy of taking the directory that an object was found in off the
+// search. edit is what to do with a file on this machine where it is an entry of that file's run path.
+func (o *Object) OffTheSearch(edit func(file string) remedy.Remedy) remedy.Remedy {
+	dir := path.Dir(o.Path)
+	switch {
+	case o.Rule == ByEnv:
+		return remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
+	case o.Rule.InRunPath() && o.List != nil && o.List.File != nil:
+		return edit(o.List.File.Path)
+	}
+	return remedy.Do("take " + dir + " off the search")
 }
