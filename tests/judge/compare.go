@@ -300,6 +300,7 @@ func (c *comparison) memory() {
 			explained = append(explained, of(p.vaddr, p.memsz))
 		}
 	}
+	explained = append(explained, c.movedValues()...)
 	for _, p := range c.left {
 		explained = append(explained, p.span)
 		for _, d := range differs {
@@ -324,6 +325,33 @@ func (c *comparison) memory() {
 		}
 		c.bad("memory", "%v changed, % x became % x (%s)", s, x, y, where)
 	}
+}
+
+// movedValues returns the addresses of st_value in a .symtab that is no section of memory, but stands in the bytes of a
+// segment: eu-strip puts one there, over a segment that patchelf has appended, where relocations refer to it. Only the
+// values of symbols count whose section is elsewhere by as much; symbols compares all the rest of it.
+func (c *comparison) movedValues() (out []span) {
+	a, b := c.a, c.b
+	for i, s := range a.sects {
+		if s.kind != shtSymtab || s.flags&shfAlloc != 0 || len(c.gone) > 0 || i >= len(b.sects) || b.sects[i].off != s.off || b.sects[i].size != s.size {
+			continue
+		}
+		old, ok := a.content(s)
+		now, ok2 := b.content(b.sects[i])
+		if !ok || !ok2 {
+			continue
+		}
+		valueAt := a.word() // st_value comes second in 32-bit files, and after 8 bytes in 64-bit ones (gABI, "Symbol Table")
+		x, y := a.symbols(old, nil), b.symbols(now, nil)
+		for k := range x {
+			from, to := int(x[k].shndx), int(y[k].shndx)
+			if from == to && from > 0 && from < len(a.sects) && from < len(b.sects) && y[k].value != x[k].value &&
+				y[k].value-x[k].value == b.sects[to].addr-a.sects[from].addr {
+				out = append(out, a.mapped(of(s.off+uint64(k)*a.symSize()+valueAt, a.word()))...)
+			}
+		}
+	}
+	return out
 }
 
 // owner names what is at an address before.

@@ -318,6 +318,85 @@ func TestDeadBlockTooLong(t *testing.T) {
 	}
 }
 
+// TestSymbolTableInASegment: the last segment of the file maps .symtab, as eu-strip leaves it. The value of a symbol whose
+// section moves may change in there, by as much, and nothing else.
+func TestSymbolTableInASegment(t *testing.T) {
+	for name, flags := range map[string][]string{"64 bits": nil, "32 bits": {"-m32"}} {
+		t.Run(name, func(t *testing.T) {
+			b := build(t, flags...)
+			plain := read(t, b)
+			put := func(b []byte, at uint64, v uint64) {
+				if plain.wide {
+					binary.LittleEndian.PutUint64(b[at:], v)
+				} else {
+					binary.LittleEndian.PutUint32(b[at:], uint32(v))
+				}
+			}
+			var table section
+			text := 0
+			for i, s := range plain.sects {
+				switch {
+				case s.kind == shtSymtab:
+					table = s
+				case s.name == ".text":
+					text = i
+				}
+			}
+			last := 0
+			for i, p := range plain.segs {
+				if p.kind == ptLoad {
+					last = i
+				}
+			}
+			size := table.off + table.size - plain.segs[last].off
+			header := plain.head.phoff + uint64(last)*uint64(plain.head.phentsize)
+			filesz, memsz := header+32, header+40
+			if !plain.wide {
+				filesz, memsz = header+16, header+20
+			}
+			put(b, filesz, size)
+			put(b, memsz, size)
+			before := read(t, b)
+			content, _ := before.content(table)
+			number := slices.IndexFunc(before.symbols(content, nil), func(s symbol) bool { return int(s.shndx) == text })
+			if number < 0 {
+				t.Fatal("no symbol in .text")
+			}
+			at := table.off + uint64(number)*before.symSize()
+			value := before.symbol(content[uint64(number)*before.symSize():]).value
+			header = before.head.shoff + uint64(text)*uint64(before.head.shentsize)
+			for _, test := range []struct {
+				name    string
+				change  func(b []byte)
+				noticed bool
+			}{
+				{"nothing", func([]byte) {}, false},
+				{"as its section", func(b []byte) { put(b, at+before.word(), value+0x100) }, false},
+				{"by more than its section", func(b []byte) { put(b, at+before.word(), value+0x101) }, true},
+				{"its size as well", func(b []byte) { put(b, at+before.word(), value+0x100); b[at+2*before.word()] ^= 0x41 }, true},
+				{"its binding", func(b []byte) { b[at+pick(before.wide, 4, 12)] ^= 0x10 }, true},
+				{"another symbol", func(b []byte) { put(b, at-before.symSize()+before.word(), value+0x100) }, true},
+				{"what precedes the table", func(b []byte) { b[table.off-1] ^= 0x41 }, true},
+			} {
+				after := slices.Clone(b)
+				put(after, header+8+before.word(), before.sects[text].addr+0x100)
+				test.change(after)
+				found := slices.ContainsFunc(wrong(before, read(t, after), Expect{}), func(s string) bool { return strings.HasPrefix(s, "memory: ") })
+				if found != test.noticed {
+					t.Errorf("%s: noticed in memory: %v\n%s", test.name, found, strings.Join(wrong(before, read(t, after), Expect{}), "\n"))
+				}
+			}
+		})
+	}
+}
+
+func pick(first bool, a, b uint64) uint64 {
+	if first {
+		return a
+	}
+	return b
+}
+
 func (f *File) whichHeader(at uint64) (uint64, string, uint64) {
 	if f.phdrTable().has(at) {
 		i := (at - f.head.phoff) / uint64(f.head.phentsize)
