@@ -22,6 +22,7 @@ import (
 	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/cli/hostdriver"
 	"cuda-runpath/pkg/cli/programs"
+	"cuda-runpath/pkg/cli/urfave"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	cli.Version = "1.2.3"
 	commands := map[string]func(){"hostDriver": hostdriver.Main}
 	for _, p := range programs.All() {
-		commands[p.Name] = func() { os.Exit(programs.Run(os.Args, os.Stdout, os.Stderr)) }
+		commands[p.Name] = func() { os.Exit(programs.Run(os.Args, os.Stdout, os.Stderr, urfave.Run)) }
 	}
 	testscript.Main(m, commands)
 }

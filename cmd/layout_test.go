@@ -29,7 +29,8 @@ func layerOf(pkg string) int {
 	return len(layers) - 2
 }
 
-// Domain packages take values and return data: what speaks to people, and knows flags, is pkg/cli alone.
+// Domain packages take values and return data: what speaks to people, and knows flags, is pkg/cli alone. There
+// urfave/cli is for one package, and package early for cmd/runpath, whose main it comes before.
 func TestImports(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "cuda-runpath/pkg/...", "cuda-runpath/cmd/...").Output()
 	if errors.Is(err, exec.ErrNotFound) {
@@ -48,7 +49,15 @@ func TestImports(t *testing.T) {
 		isCLI := pkg == "cuda-runpath/pkg/cli" || strings.HasPrefix(pkg, "cuda-runpath/pkg/cli/")
 		for _, imported := range imports {
 			switch {
-			case strings.HasPrefix(imported, "github.com/urfave/"), strings.HasPrefix(imported, "github.com/sirupsen/"):
+			case strings.HasPrefix(imported, "github.com/urfave/"):
+				if pkg != "cuda-runpath/pkg/cli/urfave" {
+					t.Errorf("%s imports %s, which is for pkg/cli/urfave", pkg, imported)
+				}
+			case imported == "cuda-runpath/pkg/cli/early":
+				if pkg != "cuda-runpath/cmd/runpath" {
+					t.Errorf("%s imports %s, which is for cmd/runpath", pkg, imported)
+				}
+			case strings.HasPrefix(imported, "github.com/sirupsen/"):
 				if !isCLI {
 					t.Errorf("%s imports %s, which is for pkg/cli", pkg, imported)
 				}

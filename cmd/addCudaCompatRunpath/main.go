@@ -1,6 +1,9 @@
 // Command addCudaCompatRunpath adds a CUDA compat directory to run paths.
 package main
 
-import "cuda-runpath/pkg/cli"
+import (
+	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/urfave"
+)
 
-func main() { cli.Main(cli.AddCudaCompatRunpath().App()) }
+func main() { urfave.Main(cli.AddCudaCompatRunpath().Command()) }

@@ -1,6 +1,9 @@
 // Command autoAddDriverRunpath adds the host's driver directory to run paths.
 package main
 
-import "cuda-runpath/pkg/cli"
+import (
+	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/urfave"
+)
 
-func main() { cli.Main(cli.AutoAddDriverRunpath().App()) }
+func main() { urfave.Main(cli.AutoAddDriverRunpath().Command()) }

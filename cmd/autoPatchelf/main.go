@@ -2,6 +2,9 @@
 // that they need.
 package main
 
-import "cuda-runpath/pkg/cli"
+import (
+	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/urfave"
+)
 
-func main() { cli.Main(cli.AutoPatchelf()) }
+func main() { urfave.Main(cli.AutoPatchelf()) }

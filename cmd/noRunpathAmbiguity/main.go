@@ -2,6 +2,9 @@
 // file the loader takes for a library.
 package main
 
-import "cuda-runpath/pkg/cli"
+import (
+	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/urfave"
+)
 
-func main() { cli.Main(cli.NoRunpathAmbiguity()) }
+func main() { urfave.Main(cli.NoRunpathAmbiguity()) }

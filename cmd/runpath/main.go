@@ -5,7 +5,9 @@ package main
 import (
 	"os"
 
+	_ "cuda-runpath/pkg/cli/early"
 	"cuda-runpath/pkg/cli/programs"
+	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { os.Exit(programs.Run(os.Args, os.Stdout, os.Stderr)) }
+func main() { os.Exit(programs.Run(os.Args, os.Stdout, os.Stderr, urfave.Run)) }

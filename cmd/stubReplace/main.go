@@ -2,6 +2,9 @@
 // the host's driver directory stand in for them.
 package main
 
-import "cuda-runpath/pkg/cli"
+import (
+	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/urfave"
+)
 
-func main() { cli.Main(cli.StubReplace().App()) }
+func main() { urfave.Main(cli.StubReplace().Command()) }

@@ -16,9 +16,9 @@ import (
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
-	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/fixup"
 	"cuda-runpath/pkg/loader"
@@ -27,7 +27,7 @@ import (
 )
 
 // AutoPatchelf returns the app that makes prebuilt files find their libraries.
-func AutoPatchelf() *cli.App {
+func AutoPatchelf() *command.Command {
 	app := New("autoPatchelf", "PATH...", "make prebuilt programs and libraries find the libraries that they need", `
 Every program below the PATHs gets the interpreter that is asked for, and every program and library the run path that makes
 the loader find the libraries it needs: first the tree's own, then those of --libs. A library is taken only if the loader
@@ -46,42 +46,42 @@ It also reads the command line of nixpkgs' auto-patchelf: with --paths, the opti
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
 the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+exitStatus)
 	app.Flags = append(app.Flags,
-		&cli.StringSliceFlag{KeepSpace: true, Name: "libs", Usage: "look for libraries in `DIR` (repeatable)"},
-		&cli.StringSliceFlag{KeepSpace: true, Name: "interpreter", Usage: "use `LOADER` as the interpreter of programs for its machine (repeatable)", DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},
-		&cli.StringSliceFlag{KeepSpace: true, Name: "runtime-dependencies", Usage: "begin the run path of each program with `DIR` (repeatable)"},
-		&cli.StringSliceFlag{KeepSpace: true, Name: "append-rpaths", Usage: "end each run path with `ENTRY` (repeatable)"},
-		&cli.StringSliceFlag{KeepSpace: true, Name: "ignore-missing", Usage: "libraries whose names match `PATTERN` may be missing (repeatable)"},
-		&cli.BoolFlag{Name: "no-recurse", DisableDefaultText: true, Usage: "leave out the directories in a PATH"},
-		&cli.BoolFlag{Name: "keep-libc", DisableDefaultText: true, Usage: "look for the C library's names in --libs too"},
-		&cli.BoolFlag{Name: "ignore-existing", DisableDefaultText: true, Usage: "do not look for libraries in the PATHs themselves"},
-		&cli.BoolFlag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that exist", DefaultText: "true, with --paths false"},
-		&cli.BoolFlag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, DisableDefaultText: true, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved"},
-		&cli.BoolFlag{Name: "dlopen", DisableDefaultText: true, Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
-		&cli.BoolFlag{Name: "minimal", DisableDefaultText: true, Usage: "leave out entries that nothing uses"},
-		&cli.StringFlag{Name: "enforce-priority", Value: "suggested", Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
-		&cli.BoolFlag{Name: "no-set-interpreter", DisableDefaultText: true, Usage: "leave interpreters as they are"},
-		&cli.StringSliceFlag{KeepSpace: true, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
-		&cli.BoolFlag{Name: "structured-logs", DisableDefaultText: true, Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
-		&cli.StringSliceFlag{Name: "tool", Usage: "do what `NAME` does in the same edit: " + toolNames() + " (repeatable)"},
-		&cli.StringSliceFlag{KeepSpace: true, Name: "temporary", Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
-		&cli.BoolFlag{Name: "expect-driver", DisableDefaultText: true, Usage: "the GPU driver's libraries are found through the driver link, which something else adds"},
-		&cli.BoolFlag{Name: "undo", DisableDefaultText: true, Usage: "give files below PATH the run paths and interpreters that they had before"},
-		&cli.BoolFlag{Name: "no-record", DisableDefaultText: true, Usage: "keep no record for --undo"},
-		&cli.BoolFlag{Name: "keep-links", DisableDefaultText: true, Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
-		&cli.BoolFlag{Name: "in-build", Hidden: true, DisableDefaultText: true},
-		&cli.StringSliceFlag{KeepSpace: true, Name: "extra-arg", Hidden: true},
-		&cli.StringFlag{Name: "when", Value: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
+		command.Flag{Kind: command.List, Name: "libs", Usage: "look for libraries in `DIR` (repeatable)"},
+		command.Flag{Kind: command.List, Name: "interpreter", Usage: "use `LOADER` as the interpreter of programs for its machine (repeatable)", DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},
+		command.Flag{Kind: command.List, Name: "runtime-dependencies", Usage: "begin the run path of each program with `DIR` (repeatable)"},
+		command.Flag{Kind: command.List, Name: "append-rpaths", Usage: "end each run path with `ENTRY` (repeatable)"},
+		command.Flag{Kind: command.List, Name: "ignore-missing", Usage: "libraries whose names match `PATTERN` may be missing (repeatable)"},
+		command.Flag{Name: "no-recurse", Usage: "leave out the directories in a PATH"},
+		command.Flag{Name: "keep-libc", Usage: "look for the C library's names in --libs too"},
+		command.Flag{Name: "ignore-existing", Usage: "do not look for libraries in the PATHs themselves"},
+		command.Flag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that exist", DefaultText: "true, with --paths false"},
+		command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved"},
+		command.Flag{Name: "dlopen", Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
+		command.Flag{Name: "minimal", Usage: "leave out entries that nothing uses"},
+		command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
+		command.Flag{Name: "no-set-interpreter", Usage: "leave interpreters as they are"},
+		command.Flag{Kind: command.List, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
+		command.Flag{Name: "structured-logs", Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
+		command.Flag{Kind: command.List, Name: "tool", Usage: "do what `NAME` does in the same edit: " + toolNames() + " (repeatable)"},
+		command.Flag{Kind: command.List, Name: "temporary", Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
+		command.Flag{Name: "expect-driver", Usage: "the GPU driver's libraries are found through the driver link, which something else adds"},
+		command.Flag{Name: "undo", Usage: "give files below PATH the run paths and interpreters that they had before"},
+		command.Flag{Name: "no-record", Usage: "keep no record for --undo"},
+		command.Flag{Name: "keep-links", Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
+		command.Flag{Name: "in-build", Hidden: true},
+		command.Flag{Kind: command.List, Name: "extra-arg", Hidden: true},
+		command.Flag{Kind: command.String, Name: "when", Default: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
 		stubFlag(), driverLinkFlag(), compatFlag(),
-		&cli.StringFlag{Name: "position", Value: "first", Usage: "put the driver link `first|last` among the other entries"},
-		&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
+		command.Flag{Kind: command.String, Name: "position", Default: "first", Usage: "put the driver link `first|last` among the other entries"},
+		command.Flag{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"},
 		copyFlag(), DryRunFlag(),
 	)
 	app.Flags = append(app.Flags, treeFlags()...)
-	app.Metadata = map[string]any{"arguments": func(args []string) ([]string, error) {
-		return autoPatchelfArguments(args, func(name string) bool { return takesValue(app.Flags, name) })
-	}}
-	app.Action = func(c *cli.Context) error {
-		session, err := start(c, c.Args().Slice())
+	app.Arguments = func(args []string) ([]string, error) {
+		return autoPatchelfArguments(args, func(name string) bool { return command.TakesValue(app.Flags, name) })
+	}
+	app.Action = func(c *command.Line) error {
+		session, err := start(c, c.Args)
 		if err != nil {
 			return err
 		}
@@ -112,20 +112,20 @@ type autoPatchelf struct {
 	maps   runpath.Map
 }
 
-func newAutoPatchelf(c *cli.Context, s *session) (*autoPatchelf, error) {
+func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 	// What nixpkgs' program lists as paths may be links, or not there at all.
 	a := &autoPatchelf{session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links")}
 	a.record = !a.inBuild && !c.Bool("no-record") && !s.DryRun
 	if a.structured && s.JSON {
-		return nil, Misuse("--structured-logs and --json both print to stdout: give one of them")
+		return nil, command.Misuse("--structured-logs and --json both print to stdout: give one of them")
 	}
 	priority, ok := fixup.ParsePriority(c.String("enforce-priority"))
 	if !ok {
-		return nil, Misusef("--enforce-priority %q: suggested, recommended or required", c.String("enforce-priority"))
+		return nil, command.Misusef("--enforce-priority %q: suggested, recommended or required", c.String("enforce-priority"))
 	}
 	for _, dir := range c.StringSlice("libs") {
 		if dir == "" {
-			return nil, Misuse("--libs: no directory is given")
+			return nil, command.Misuse("--libs: no directory is given")
 		}
 	}
 	a.sources = fixup.Sources{
@@ -216,14 +216,14 @@ func (a *autoPatchelf) extraArguments(args []string) error {
 			i++
 			a.Log.Infof("patchelf's %s changes nothing here: the file's own alignment is kept", arg)
 		default:
-			return Misusef("patchelf's %s is not understood here: run patchelf itself, or leave it out of patchelfFlags", arg)
+			return command.Misusef("patchelf's %s is not understood here: run patchelf itself, or leave it out of patchelfFlags", arg)
 		}
 	}
 	return nil
 }
 
 // tools reads which maps are applied in the same edit.
-func (a *autoPatchelf) tools(c *cli.Context) (err error) {
+func (a *autoPatchelf) tools(c *command.Line) (err error) {
 	if a.editor, err = newEditor(c); err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 	for _, name := range c.StringSlice("tool") {
 		i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
 		if i < 0 {
-			return Misusef("--tool %s: %s", name, toolNames())
+			return command.Misusef("--tool %s: %s", name, toolNames())
 		}
 		a.maps |= all[i].Map
 		if all[i].Configure != nil {
@@ -246,7 +246,7 @@ func (a *autoPatchelf) tools(c *cli.Context) (err error) {
 	if a.maps == 0 {
 		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
 			if c.IsSet(flag) {
-				return Misusef("--%s is for a --tool: name the tool too", flag)
+				return command.Misusef("--%s is for a --tool: name the tool too", flag)
 			}
 		}
 		return nil
@@ -331,7 +331,7 @@ func (a *autoPatchelf) run() error {
 	stop()
 	if err != nil {
 		a.Log.Error(err)
-		return ErrFailed
+		return command.ErrFailed
 	}
 	if !a.inBuild || len(a.settings.Interpreters) == 0 {
 		a.settings.System = systemLibraries()
@@ -415,7 +415,7 @@ func (a *autoPatchelf) apply(steps []fixup.Step, failed map[string]error) error 
 	})
 	if err != nil {
 		a.Log.Error(err)
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }
@@ -522,7 +522,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		}
 	}
 	if summary.Failed > 0 || len(summary.Missing) > 0 {
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }
@@ -542,11 +542,11 @@ func someOf(paths []string) string {
 	const most = 3
 	switch n := len(paths); {
 	case n == 1:
-		return Printable(paths[0]) + " needs"
+		return command.Printable(paths[0]) + " needs"
 	case n <= most:
-		return Printable(strings.Join(paths[:n-1], ", ")+" and "+paths[n-1]) + " need"
+		return command.Printable(strings.Join(paths[:n-1], ", ")+" and "+paths[n-1]) + " need"
 	default:
-		return fmt.Sprintf("%s and %d more need", Printable(strings.Join(paths[:most], ", ")), n-most)
+		return fmt.Sprintf("%s and %d more need", command.Printable(strings.Join(paths[:most], ", ")), n-most)
 	}
 }
 
@@ -608,7 +608,7 @@ func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surpr
 		r.Action, r.After, r.Tag = actionEdited, entriesOf(p.After), tagName(state.Tag)
 		var parts []string
 		if state.Interpreter != o.Interp {
-			parts = append(parts, fmt.Sprintf("interpreter %s -> %s", Printable(o.Interp), Printable(state.Interpreter)))
+			parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(o.Interp), command.Printable(state.Interpreter)))
 			r.Interpreter = &struct {
 				Before string `json:"before"`
 				After  string `json:"after"`
@@ -774,7 +774,7 @@ func undo(s *session) error {
 		}
 		if err := fixup.Apply(s.Context, steps, fixup.Carrying{Roots: []string{record.Root()}, Jobs: s.Jobs}, tell); err != nil {
 			s.Log.Error(err)
-			return ErrFailed
+			return command.ErrFailed
 		}
 		record.Keep(left)
 		if err := record.Save(); err != nil {
@@ -785,7 +785,7 @@ func undo(s *session) error {
 		return err
 	}
 	if summary.Failed > 0 {
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"slices"
 	"strings"
+
+	"cuda-runpath/pkg/cli/command"
 )
 
 // nixpkgs' auto-patchelf reads its command line with Python's argparse: an option of
@@ -32,7 +34,7 @@ func autoPatchelfArguments(args []string, valued func(name string) bool) ([]stri
 	for i := 1; i < len(args); i++ {
 		arg := args[i]
 		if !strings.HasPrefix(arg, "-") || arg == "-" {
-			return nil, Misusef("unrecognized argument %q: with --paths, every argument belongs to an option", arg)
+			return nil, command.Misusef("unrecognized argument %q: with --paths, every argument belongs to an option", arg)
 		}
 		name, value, given := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		full, err := argparseName(name)
@@ -95,5 +97,5 @@ func argparseName(name string) (string, error) {
 	case 1:
 		return fits[0], nil
 	}
-	return "", Misusef("ambiguous option: --%s could match --%s", name, strings.Join(fits, ", --"))
+	return "", command.Misusef("ambiguous option: --%s could match --%s", name, strings.Join(fits, ", --"))
 }

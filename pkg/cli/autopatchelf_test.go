@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"cuda-runpath/pkg/cli/command"
 )
 
 func TestArgparseLists(t *testing.T) {
@@ -34,7 +36,7 @@ func TestArgparseLists(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"ap stray --paths p", "ap --paths p --ignore x", "ap --jobs 4 5 --paths p"} {
-		var misuse Misuse
+		var misuse command.Misuse
 		if got, err := autoPatchelfArguments(strings.Fields(in), valued); !errors.As(err, &misuse) {
 			t.Errorf("%s: %q, %v", in, got, err)
 		}

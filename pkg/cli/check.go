@@ -9,9 +9,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 
-	"github.com/urfave/cli/v2"
-
 	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
@@ -21,7 +20,7 @@ import (
 )
 
 // auditOptions reads the flags that say what counts as a finding.
-func auditOptions(c *cli.Context) (audit.Options, error) {
+func auditOptions(c *command.Line) (audit.Options, error) {
 	o := audit.Options{
 		Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 			StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}},
@@ -34,7 +33,7 @@ func auditOptions(c *cli.Context) (audit.Options, error) {
 		return o, err
 	}
 	if err := o.Validate(); err != nil {
-		return o, Misusef("--ignore: %v", err)
+		return o, command.Misusef("--ignore: %v", err)
 	}
 	return o, nil
 }
@@ -64,7 +63,7 @@ func checkedFile(r *audit.Report) *checked {
 }
 
 // NoRunpathAmbiguity returns the app of that check.
-func NoRunpathAmbiguity() *cli.App {
+func NoRunpathAmbiguity() *command.Command {
 	app := New("noRunpathAmbiguity", "PATH...", "check that run paths are not ambiguous", `
 A run path is ambiguous for a library where two or more of its directories hold different files of that name, for the
 file's machine: then the order of the entries alone decides which one is loaded. That is an error for a name that the file
@@ -74,8 +73,8 @@ and the driver link before a compat directory are errors too.
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus)
 	app.Flags = append(append(append(app.Flags, ignoreFlag(), strictFlag(), RootFlag(), malformedFlag(),
-		&cli.BoolFlag{Name: "nix-build", DisableDefaultText: true, Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags()...), treeFlags()...)
-	app.Action = func(c *cli.Context) error {
+		command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags()...), treeFlags()...)
+	app.Action = func(c *command.Line) error {
 		s, err := start(c, rootOr(c))
 		if err != nil {
 			return err
@@ -94,11 +93,11 @@ that both a compat directory and the driver link provide is not ambiguous when t
 }
 
 // rootOr returns the paths of the command line; with --root, "/" where there is none.
-func rootOr(c *cli.Context) []string {
-	if c.String("root") != "" && !c.Args().Present() {
+func rootOr(c *command.Line) []string {
+	if c.String("root") != "" && len(c.Args) == 0 {
 		return []string{"/"}
 	}
-	return c.Args().Slice()
+	return c.Args
 }
 
 // rooted names files as the system below a root does; nil where it is this machine's.
@@ -106,7 +105,7 @@ type rooted struct{ l *loader.Loader }
 
 // newRooted turns the session's paths, which may be given as below the root or as on
 // this machine, into those of this machine.
-func newRooted(c *cli.Context, l *loader.Loader, s *session) *rooted {
+func newRooted(c *command.Line, l *loader.Loader, s *session) *rooted {
 	if c.String("root") == "" {
 		return nil
 	}
@@ -165,7 +164,7 @@ func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 		return err
 	}
 	if sum.Bad() {
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }
@@ -211,7 +210,7 @@ func logOutcome(s *session, r *audit.Report) {
 // logFinding writes a line.
 func logFinding(s *session, path string, f *audit.Finding, fix string) {
 	log := s.Log.WithField("path", path)
-	line := fmt.Sprintf("%s. fix: %s [%s]", Printable(f.Message), Printable(fix), f.ID)
+	line := fmt.Sprintf("%s. fix: %s [%s]", command.Printable(f.Message), command.Printable(fix), f.ID)
 	switch {
 	case f.Accepted:
 		log.Debug("accepted: " + line)
@@ -225,21 +224,21 @@ func logFinding(s *session, path string, f *audit.Finding, fix string) {
 }
 
 // auditCommand returns the command audit.
-func auditCommand() *cli.Command {
-	return &cli.Command{
+func auditCommand() *command.Command {
+	return &command.Command{
 		Name:      "audit",
 		Usage:     "report everything that is wrong with the run paths of files, directories or store paths",
 		ArgsUsage: "PATH...",
-		Flags: append(append([]cli.Flag{
-			&cli.BoolFlag{Name: "closure", DisableDefaultText: true, Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},
-			&cli.StringFlag{Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`"},
-			&cli.StringFlag{Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`"},
-			&cli.StringFlag{Name: "baseline", Usage: "the findings in `FILE` are accepted"},
-			&cli.BoolFlag{Name: "update-baseline", DisableDefaultText: true, Usage: "write all findings to the --baseline file, which accepts them"},
-			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "treat the files as a Nix package's although they are not in a store"},
+		Flags: append(append([]command.Flag{
+			{Name: "closure", Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},
+			{Kind: command.String, Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`"},
+			{Kind: command.String, Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`"},
+			{Kind: command.String, Name: "baseline", Usage: "the findings in `FILE` are accepted"},
+			{Name: "update-baseline", Usage: "write all findings to the --baseline file, which accepts them"},
+			{Name: "nix", Usage: "treat the files as a Nix package's although they are not in a store"},
 			RootFlag(), ignoreFlag(), strictFlag(), assumeDriverFlag(), cpuFlag(),
 		}, searchFlags()...), treeFlags()...),
-		Action: func(c *cli.Context) error {
+		Action: func(c *command.Line) error {
 			s, err := start(c, rootOr(c))
 			if err != nil {
 				return err
@@ -251,7 +250,7 @@ func auditCommand() *cli.Command {
 			options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
 			out := auditOutput{sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), update: c.Bool("update-baseline")}
 			if out.update && out.baseline == "" {
-				return Misuse("--update-baseline needs --baseline FILE")
+				return command.Misuse("--update-baseline needs --baseline FILE")
 			}
 			if c.Bool("closure") {
 				if s.Paths, err = audit.Closure(c.String("root"), s.Paths); err != nil {
@@ -279,7 +278,7 @@ type auditOutput struct {
 }
 
 // runAudit reports everything that is wrong with the run path of each file. It
-// returns ErrFailed where there is an error that the baseline does not have, or a
+// returns command.ErrFailed where there is an error that the baseline does not have, or a
 // file could not be examined.
 func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 	accepted, err := o.accepted()
@@ -334,14 +333,14 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 		},
 	}
 	failed := run.run(s)
-	if failed != nil && !errors.Is(failed, ErrFailed) {
+	if failed != nil && !errors.Is(failed, command.ErrFailed) {
 		return failed
 	}
 	if err := o.write(s.Paths, reports, &sum); err != nil {
 		return err
 	}
 	if sum.Bad() {
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return failed
 }

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
-	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
@@ -44,7 +44,7 @@ type editor struct {
 }
 
 // newEditor reads the editing flags.
-func newEditor(c *cli.Context) (*editor, error) {
+func newEditor(c *command.Line) (*editor, error) {
 	e := &editor{
 		Settings: normal.Settings{
 			DriverLink: c.String("driver-link"),
@@ -60,14 +60,14 @@ func newEditor(c *cli.Context) (*editor, error) {
 	case position == "last":
 		e.DriverLast = true
 	default:
-		return nil, Misusef("--position %q: first or last", position)
+		return nil, command.Misusef("--position %q: first or last", position)
 	}
 	if err := checkLayout(c); err != nil {
 		return nil, err
 	}
 	for _, link := range []string{e.DriverLink, driver.Link, driver.Link32} {
 		if e.Compat != "" && runpath.Key(e.Compat) == runpath.Key(link) {
-			return nil, Misusef("--compat %s is the driver link", e.Compat)
+			return nil, command.Misusef("--compat %s is the driver link", e.Compat)
 		}
 	}
 	return e, nil
@@ -75,18 +75,18 @@ func newEditor(c *cli.Context) (*editor, error) {
 
 // checkLayout refuses a --driver-link or --compat that no run path should name, and a
 // --stub that is not a valid pattern.
-func checkLayout(c *cli.Context) error {
+func checkLayout(c *command.Line) error {
 	for _, flag := range []string{"driver-link", "compat"} {
 		if !c.IsSet(flag) {
 			continue
 		}
 		if err := checkEntry(c.String(flag)); err != nil {
-			return Misusef("--%s: %v", flag, err)
+			return command.Misusef("--%s: %v", flag, err)
 		}
 	}
 	for _, pattern := range c.StringSlice("stub") {
 		if err := driver.CheckPattern(pattern); err != nil {
-			return Misusef("--stub %v", err)
+			return command.Misusef("--stub %v", err)
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ type outcome struct {
 	stubs  []string // stub directories to offer from, expanded
 }
 
-// run edits the session's files. It returns ErrFailed where a file failed, after
+// run edits the session's files. It returns command.ErrFailed where a file failed, after
 // all others were done.
 func (e *editor) run(s *session) error {
 	// Should nobody read what we say any more, finish the files all the same, and
@@ -161,7 +161,7 @@ func (e *editor) run(s *session) error {
 		return err
 	}
 	if e.summary.Failed > 0 || len(offered.Errs) > 0 {
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }
@@ -214,7 +214,7 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 		o.skip(string(elfimage.NotELF))
 		return nil
 	case f.SameAs != "":
-		o.skip("the same file as " + Printable(f.SameAs))
+		o.skip("the same file as " + command.Printable(f.SameAs))
 		return nil
 	}
 	im, err := elfimage.ParseKept(f, f.Size(), f.Head())
@@ -308,7 +308,7 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 	switch o.level = logrus.InfoLevel; {
 	case !e.session.Log.IsLevelEnabled(o.level): // the line need not be put together
 	case all.RunPath == nil:
-		o.line = Printable(strings.Join(r.Notes, "; "))
+		o.line = command.Printable(strings.Join(r.Notes, "; "))
 	default:
 		o.line = changeLine(tag, change.Tag, list, change.List, r.Notes)
 	}
@@ -337,7 +337,7 @@ func (e *editor) unchanged(o *outcome) {
 	o.report.Action = actionUnchanged
 	o.level, o.line = logrus.DebugLevel, "unchanged"
 	if notes := o.report.Notes; len(notes) > 0 {
-		o.line += " (" + Printable(strings.Join(notes, "; ")) + ")"
+		o.line += " (" + command.Printable(strings.Join(notes, "; ")) + ")"
 	}
 }
 
@@ -420,15 +420,15 @@ func changeLine(oldTag, newTag elf.DynTag, before, after string, notes []string)
 		case tag == elf.DT_NULL:
 			return "(no run path)"
 		case oldTag != newTag && oldTag != elf.DT_NULL && newTag != elf.DT_NULL:
-			return tagName(tag) + " " + Printable(list)
+			return tagName(tag) + " " + command.Printable(list)
 		case list == "":
 			return "(empty)"
 		}
-		return Printable(list)
+		return command.Printable(list)
 	}
 	line := show(oldTag, before) + " -> " + show(newTag, after)
 	if len(notes) > 0 {
-		line += " (" + Printable(strings.Join(notes, "; ")) + ")"
+		line += " (" + command.Printable(strings.Join(notes, "; ")) + ")"
 	}
 	return line
 }

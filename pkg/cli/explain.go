@@ -14,9 +14,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
@@ -24,27 +24,27 @@ import (
 )
 
 // explainCommand returns the command explain.
-func explainCommand() *cli.Command {
-	return &cli.Command{
+func explainCommand() *command.Command {
+	return &command.Command{
 		Name:      "explain",
 		Usage:     "show which libraries the loader would find, where, by which rule, and where it looked first; the files are not run",
 		ArgsUsage: "FILE...",
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
-			&cli.StringSliceFlag{KeepSpace: true, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
-			&cli.BoolFlag{Name: "no-dlopen", DisableDefaultText: true, Usage: "leave out what may be opened later with dlopen"},
-			&cli.BoolFlag{Name: "all", DisableDefaultText: true, Usage: "also show the C library's family, what is already loaded, and every place where the loader looked"},
-			&cli.IntFlag{Name: "depth", Usage: "show `N` levels of the tree", DefaultText: "all"},
-			&cli.BoolFlag{Name: "unused", DisableDefaultText: true, Usage: "also list the needed libraries from which the file itself uses no symbol (ldd -u)"},
-			&cli.BoolFlag{Name: "undefined", DisableDefaultText: true, Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
-			&cli.BoolFlag{Name: "versions", DisableDefaultText: true, Usage: "also list the symbol versions that each file needs, and from which file (ldd -v)"},
-			&cli.BoolFlag{Name: "dot", DisableDefaultText: true, Usage: "print a graph for Graphviz"},
+		Flags: append([]command.Flag{
+			{Kind: command.String, Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
+			{Kind: command.List, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
+			{Name: "no-dlopen", Usage: "leave out what may be opened later with dlopen"},
+			{Name: "all", Usage: "also show the C library's family, what is already loaded, and every place where the loader looked"},
+			{Kind: command.Int, Name: "depth", Usage: "show `N` levels of the tree", DefaultText: "all"},
+			{Name: "unused", Usage: "also list the needed libraries from which the file itself uses no symbol (ldd -u)"},
+			{Name: "undefined", Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
+			{Name: "versions", Usage: "also list the symbol versions that each file needs, and from which file (ldd -v)"},
+			{Name: "dot", Usage: "print a graph for Graphviz"},
 			RootFlag(), assumeDriverFlag(), cpuFlag(), JSONFlag(),
 			VerboseFlag("also follow names that a library might open"),
 			QuietFlag("leave out where the loader looked for what it did not find"),
 		}, searchFlags()...),
-		Action: func(c *cli.Context) error {
-			s, err := start(c, c.Args().Slice())
+		Action: func(c *command.Line) error {
+			s, err := start(c, c.Args)
 			if err != nil {
 				return err
 			}
@@ -52,11 +52,11 @@ func explainCommand() *cli.Command {
 				return err
 			}
 			if c.Int("depth") < 0 {
-				return Misusef("--depth %d: a number of levels", c.Int("depth"))
+				return command.Misusef("--depth %d: a number of levels", c.Int("depth"))
 			}
 			symbols := explain.Symbols{Unused: c.Bool("unused"), Undefined: c.Bool("undefined"), Versions: c.Bool("versions")}
 			if symbols.Any() && (c.Bool("dot") || c.String("lib") != "") {
-				return Misusef("--unused, --undefined and --versions apply to whole files and cannot be combined with --dot or --lib")
+				return command.Misusef("--unused, --undefined and --versions apply to whole files and cannot be combined with --dot or --lib")
 			}
 			// The trees are small and short-lived: collecting garbage among them takes longer.
 			if os.Getenv("GOGC") == "" {
@@ -88,10 +88,10 @@ func explainCommand() *cli.Command {
 }
 
 // loaderOptions reads the flags that the search depends on.
-func loaderOptions(c *cli.Context) (loader.Options, error) {
+func loaderOptions(c *command.Line) (loader.Options, error) {
 	o := loader.Options{Root: c.String("root"), AssumeDriver: c.String("assume-driver"), DriverLink: c.String("driver-link"), CPU: c.String("cpu")}
 	if o.CPU != "native" && o.CPU != "baseline" && !slices.Contains(loader.CPUNames, o.CPU) {
-		return o, Misusef("--cpu %s: native, baseline, %s", o.CPU, strings.Join(loader.CPUNames, ", "))
+		return o, command.Misusef("--cpu %s: native, baseline, %s", o.CPU, strings.Join(loader.CPUNames, ", "))
 	}
 	for _, assignment := range c.StringSlice("env") {
 		name, value, given := strings.Cut(assignment, "=")
@@ -104,7 +104,7 @@ func loaderOptions(c *cli.Context) (loader.Options, error) {
 		case "LD_PRELOAD":
 			o.Preload = value
 		default:
-			return o, Misusef("--env %s: only LD_LIBRARY_PATH and LD_PRELOAD are understood", assignment)
+			return o, command.Misusef("--env %s: only LD_LIBRARY_PATH and LD_PRELOAD are understood", assignment)
 		}
 	}
 	return o, nil
@@ -139,7 +139,7 @@ type answer struct {
 	bad     bool
 }
 
-// runExplain explains the session's files. It returns ErrFailed where a file
+// runExplain explains the session's files. It returns command.ErrFailed where a file
 // could not be examined, or would not start.
 func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 	var doc *jsonDocument
@@ -198,7 +198,7 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 		}
 	}
 	if bad || sum.Failed > 0 || sum.Missing > 0 {
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }
@@ -320,21 +320,21 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 // writeSymbols prints what was asked of symbols.
 func writeSymbols(w *bytes.Buffer, f *explain.File) {
 	for _, name := range f.Unused {
-		fmt.Fprintf(w, "Unused: %s\n", Printable(name))
+		fmt.Fprintf(w, "Unused: %s\n", command.Printable(name))
 	}
 	for _, u := range f.Undefined {
 		name := u.Symbol
 		if u.Version != "" {
 			name += "@" + u.Version
 		}
-		fmt.Fprintf(w, "Undefined: %s, in %s\n", Printable(name), Printable(u.Path))
+		fmt.Fprintf(w, "Undefined: %s, in %s\n", command.Printable(name), command.Printable(u.Path))
 	}
 	for _, v := range f.Versions {
 		from := "not found"
 		if v.From != nil {
 			from = *v.From
 		}
-		fmt.Fprintf(w, "Version: %s needs %s (%s) → %s\n", Printable(v.Path), Printable(v.Library), Printable(v.Version), Printable(from))
+		fmt.Fprintf(w, "Version: %s needs %s (%s) → %s\n", command.Printable(v.Path), command.Printable(v.Library), command.Printable(v.Version), command.Printable(from))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 )
@@ -55,7 +56,7 @@ func (p *printer) release() {
 }
 
 func (p *printer) paint(hue, text string) string {
-	text = Printable(text)
+	text = command.Printable(text)
 	if !p.color || hue == "" || text == "" {
 		return text
 	}
@@ -69,7 +70,7 @@ func (p *printer) write(hue string, parts ...string) {
 		p.w.WriteString("\x1b[" + hue + "m")
 	}
 	for _, part := range parts {
-		p.w.WriteString(Printable(part))
+		p.w.WriteString(command.Printable(part))
 	}
 	if painted {
 		p.w.WriteString("\x1b[0m")

@@ -11,6 +11,7 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
@@ -49,7 +50,7 @@ type partsReport struct {
 	Notes     []string     `json:"notes,omitempty"`
 }
 
-// run edits the session's files. It returns ErrFailed where a file failed, after all
+// run edits the session's files. It returns command.ErrFailed where a file failed, after all
 // others were done.
 func (p *parts) run(s *session) error {
 	signal.Ignore(unix.SIGPIPE) // see editor.run
@@ -84,7 +85,7 @@ func (p *parts) run(s *session) error {
 		return err
 	}
 	if summary.Failed > 0 {
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }
@@ -160,7 +161,7 @@ func (r *partsReport) edit(p *parts, f *tree.File, dryRun bool) error {
 	case !f.ELF():
 		return skip(string(elfimage.NotELF))
 	case f.SameAs != "":
-		return skip("the same file as " + Printable(f.SameAs))
+		return skip("the same file as " + command.Printable(f.SameAs))
 	}
 	im, err := elfimage.ParseKept(f, f.Size(), f.Head())
 	if err != nil {

@@ -4,15 +4,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/runpath"
 )
 
 // partCommands returns the commands that show and change one part of a file each,
 // and edit, which changes several at once.
-func partCommands() []*cli.Command {
-	return []*cli.Command{
+func partCommands() []*command.Command {
+	return []*command.Command{
 		part("interpreter", "show or set the loader that a program asks for (PT_INTERP)",
 			partShow("interpreter", "show the interpreter"),
 			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are skipped", func(p *parts, names []string) error {
@@ -54,18 +53,19 @@ func partCommands() []*cli.Command {
 	}
 }
 
-func part(name, usage string, commands ...*cli.Command) *cli.Command {
-	return &cli.Command{Name: name, Usage: usage, UsageText: "runpath " + name + " COMMAND ...", Subcommands: commands, Action: noCommand}
+func part(name, usage string, commands ...*command.Command) *command.Command {
+	return &command.Command{Name: name, Usage: usage, UsageText: "runpath " + name + " COMMAND ...", Commands: commands, Action: command.NoCommand}
 }
 
-func partShow(what, usage string) *cli.Command {
-	return &cli.Command{
+func partShow(what, usage string) *command.Command {
+	return &command.Command{
 		Name:      "show",
 		Usage:     usage,
 		ArgsUsage: "PATH...",
-		Flags:     []cli.Flag{JSONFlag(), jobsFlag()},
-		Action: func(c *cli.Context) error {
-			session, err := start(c, c.Args().Slice())
+		Flags:     []command.Flag{JSONFlag(), jobsFlag()},
+		Brief:     true,
+		Action: func(c *command.Line) error {
+			session, err := start(c, c.Args)
 			if err != nil {
 				return err
 			}
@@ -75,22 +75,23 @@ func partShow(what, usage string) *cli.Command {
 }
 
 // partSet makes a command that takes as many names as words has, and then files.
-func partSet(name, words, usage string, ask func(*parts, []string) error) *cli.Command {
+func partSet(name, words, usage string, ask func(*parts, []string) error) *command.Command {
 	n := len(strings.Fields(words))
-	return &cli.Command{
+	return &command.Command{
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     append([]cli.Flag{copyFlag(), DryRunFlag()}, treeFlags()...),
-		Action: func(c *cli.Context) error {
-			if c.Args().Len() < n+1 {
-				return Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
+		Flags:     append([]command.Flag{copyFlag(), DryRunFlag()}, treeFlags()...),
+		Brief:     true,
+		Action: func(c *command.Line) error {
+			if len(c.Args) < n+1 {
+				return command.Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
 			}
 			p := parts{AddFirst: c.Bool("first")}
-			if err := ask(&p, c.Args().Slice()[:n]); err != nil {
+			if err := ask(&p, c.Args[:n]); err != nil {
 				return err
 			}
-			session, err := start(c, c.Args().Slice()[n:])
+			session, err := start(c, c.Args[n:])
 			if err != nil {
 				return err
 			}
@@ -99,52 +100,53 @@ func partSet(name, words, usage string, ask func(*parts, []string) error) *cli.C
 	}
 }
 
-func withFlags(c *cli.Command, flags ...cli.Flag) *cli.Command {
+func withFlags(c *command.Command, flags ...command.Flag) *command.Command {
 	c.Flags = append(flags, c.Flags...)
 	return c
 }
 
-func firstFlag() cli.Flag {
-	return &cli.BoolFlag{Name: "first", DisableDefaultText: true, Usage: "put additions before the others"}
+func firstFlag() command.Flag {
+	return command.Flag{Name: "first", Usage: "put additions before the others"}
 }
 
 func checkName(what, name string) error {
 	switch {
 	case name == "":
-		return Misusef("%s is empty", what)
+		return command.Misusef("%s is empty", what)
 	case strings.IndexByte(name, 0) >= 0:
-		return Misusef("%s has a NUL byte", what)
+		return command.Misusef("%s has a NUL byte", what)
 	}
 	return nil
 }
 
-func editCommand() *cli.Command {
-	return &cli.Command{
+func editCommand() *command.Command {
+	return &command.Command{
 		Name:      "edit",
 		Usage:     "change several parts of each file in one edit",
 		ArgsUsage: "PATH...",
-		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},
-			&cli.StringFlag{Name: "soname", Usage: "set the soname of libraries to `NAME`"},
-			&cli.StringSliceFlag{KeepSpace: true, Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
-			&cli.StringSliceFlag{KeepSpace: true, Name: "replace-needed", Usage: "replace OLD with NEW, given as `OLD=NEW` (repeatable)"},
-			&cli.StringSliceFlag{KeepSpace: true, Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is already there (repeatable)"},
+		Flags: append([]command.Flag{
+			{Kind: command.String, Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},
+			{Kind: command.String, Name: "soname", Usage: "set the soname of libraries to `NAME`"},
+			{Kind: command.List, Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
+			{Kind: command.List, Name: "replace-needed", Usage: "replace OLD with NEW, given as `OLD=NEW` (repeatable)"},
+			{Kind: command.List, Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is already there (repeatable)"},
 			firstFlag(),
-			&cli.BoolFlag{Name: "clear-execstack", DisableDefaultText: true, Usage: "ask for no executable stack"},
-			&cli.BoolFlag{Name: "set-execstack", DisableDefaultText: true, Usage: "ask for an executable stack"},
-			&cli.StringFlag{Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},
-			&cli.StringSliceFlag{KeepSpace: true, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
-			&cli.StringSliceFlag{KeepSpace: true, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
-			&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
+			{Name: "clear-execstack", Usage: "ask for no executable stack"},
+			{Name: "set-execstack", Usage: "ask for an executable stack"},
+			{Kind: command.String, Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},
+			{Kind: command.List, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
+			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
+			{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"},
 			copyFlag(),
 			DryRunFlag(),
 		}, treeFlags()...),
-		Action: func(c *cli.Context) error {
+		Brief: true,
+		Action: func(c *command.Line) error {
 			p, err := partsFromFlags(c)
 			if err != nil {
 				return err
 			}
-			session, err := start(c, c.Args().Slice())
+			session, err := start(c, c.Args)
 			if err != nil {
 				return err
 			}
@@ -154,7 +156,7 @@ func editCommand() *cli.Command {
 }
 
 // partsFromFlags reads the flags of edit.
-func partsFromFlags(c *cli.Context) (*parts, error) {
+func partsFromFlags(c *command.Line) (*parts, error) {
 	p := &parts{
 		RemoveNeeded: c.StringSlice("remove-needed"),
 		AddNeeded:    c.StringSlice("add-needed"),
@@ -183,7 +185,7 @@ func partsFromFlags(c *cli.Context) (*parts, error) {
 	for _, pair := range c.StringSlice("replace-needed") {
 		from, to, ok := strings.Cut(pair, "=")
 		if !ok || from == "" || to == "" {
-			return nil, Misusef("--replace-needed %q: OLD=NEW", pair)
+			return nil, command.Misusef("--replace-needed %q: OLD=NEW", pair)
 		}
 		if p.ReplaceNeeded == nil {
 			p.ReplaceNeeded = map[string]string{}
@@ -192,14 +194,14 @@ func partsFromFlags(c *cli.Context) (*parts, error) {
 	}
 	if set := c.Bool("set-execstack"); set || c.Bool("clear-execstack") {
 		if set && c.Bool("clear-execstack") {
-			return nil, Misuse("--set-execstack and --clear-execstack exclude each other")
+			return nil, command.Misuse("--set-execstack and --clear-execstack exclude each other")
 		}
 		p.ExecStack = &set
 	}
 	add, remove := c.StringSlice("add-entry"), c.StringSlice("remove-entry")
 	for _, entry := range slices.Concat(add, remove) {
 		if strings.Contains(entry, ":") {
-			return nil, Misusef("%q has a colon, which separates entries: repeat the flag", entry)
+			return nil, command.Misusef("%q has a colon, which separates entries: repeat the flag", entry)
 		}
 	}
 	if given := c.IsSet("run-path"); given || len(add)+len(remove) > 0 {
@@ -217,13 +219,13 @@ func partsFromFlags(c *cli.Context) (*parts, error) {
 			return l
 		}
 	} else if p.ForceRPath {
-		return nil, Misuse("--force-rpath applies to the run path: give --run-path or --add-entry too")
+		return nil, command.Misuse("--force-rpath applies to the run path: give --run-path or --add-entry too")
 	}
 	if p.AddFirst && len(p.AddNeeded) == 0 {
-		return nil, Misuse("--first applies only to --add-needed")
+		return nil, command.Misuse("--first applies only to --add-needed")
 	}
 	if p.Interpreter == nil && p.Soname == nil && p.ExecStack == nil && p.RunPath == nil && len(p.RemoveNeeded)+len(p.ReplaceNeeded)+len(p.AddNeeded) == 0 {
-		return nil, Misuse("no change is given")
+		return nil, command.Misuse("no change is given")
 	}
 	return p, nil
 }

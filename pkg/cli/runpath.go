@@ -1,14 +1,13 @@
 package cli
 
-import "github.com/urfave/cli/v2"
+import "cuda-runpath/pkg/cli/command"
 
 // RunPath returns the app of runpath, for looking and debugging.
-func RunPath() *cli.App {
+func RunPath() *command.Command {
 	app := New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
 (DT_RUNPATH, in older files DT_RPATH).`+exitStatus)
-	app.HideHelpCommand = false
-	app.Commands = append([]*cli.Command{showCommand()}, listCommands()...)
+	app.Commands = append([]*command.Command{showCommand()}, listCommands()...)
 	app.Commands = append(app.Commands, partCommands()...)
 	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), scriptsCommand())
 	return app

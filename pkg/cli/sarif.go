@@ -2,8 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
-	"net/url"
 	"path"
 	"strings"
 
@@ -99,11 +99,23 @@ func writeSARIF(w io.Writer, reports []*audit.Report) error {
 	return enc.Encode(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
 }
 
-// uri is a file's path as a URI: relative where the path is.
+// uri is a file's path as a URI: relative where the path is (RFC 3986, sections 3.3 and 4.2).
 func uri(p string) string {
-	u := url.URL{Path: path.Clean(p)}
-	if path.IsAbs(p) {
-		u.Scheme = "file"
+	var b strings.Builder
+	p = path.Clean(p)
+	switch first, _, _ := strings.Cut(p, "/"); {
+	case path.IsAbs(p):
+		b.WriteString("file://")
+	case strings.Contains(first, ":"):
+		b.WriteString("./") // "a:b" would have the scheme "a"
 	}
-	return u.String() // "./a:b" for "a:b", which would have the scheme "a"
+	for i := range len(p) {
+		switch c := p[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-._~/$&+,:;=@", c) >= 0:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return b.String()
 }

@@ -6,8 +6,7 @@ import (
 	"path"
 	"sync/atomic"
 
-	"github.com/urfave/cli/v2"
-
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
@@ -15,8 +14,8 @@ import (
 )
 
 // scriptsCommand returns the command scripts.
-func scriptsCommand() *cli.Command {
-	return &cli.Command{
+func scriptsCommand() *command.Command {
+	return &command.Command{
 		Name:      "scripts",
 		Usage:     "list where scripts open the driver by name, which no run path helps; --fix puts in the driver link's path",
 		ArgsUsage: "PATH...",
@@ -24,14 +23,14 @@ func scriptsCommand() *cli.Command {
 Python, JavaScript and C files are read. --fix changes the names that are passed to a call that loads a library, directly
 or through variables and functions of the same file, and nothing else. With --nix the arguments of substituteInPlace for
 a change are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,
-		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "fix", DisableDefaultText: true, Usage: "replace the names that are opened with the driver link's path"},
-			&cli.BoolFlag{Name: "nix", DisableDefaultText: true, Usage: "print substituteInPlace commands, for a Nix package"},
+		Flags: []command.Flag{
+			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
+			{Name: "nix", Usage: "print substituteInPlace commands, for a Nix package"},
 			driverLinkFlag(), DryRunFlag(), JSONFlag(), jobsFlag(),
 			VerboseFlag("also list names that are not known to be opened"), QuietFlag("report problems only"),
 		},
-		Action: func(c *cli.Context) error {
-			s, err := start(c, c.Args().Slice())
+		Action: func(c *command.Line) error {
+			s, err := start(c, c.Args)
 			if err != nil {
 				return err
 			}
@@ -40,10 +39,10 @@ a change are printed instead. --verbose also lists driver libraries that are nam
 			}
 			o := scriptOptions{fix: c.Bool("fix"), nix: c.Bool("nix"), link: c.String("driver-link")}
 			if o.fix && o.nix {
-				return Misuse("--fix and --nix exclude each other")
+				return command.Misuse("--fix and --nix exclude each other")
 			}
 			if s.DryRun && !o.fix {
-				return Misuse("--dry-run is for --fix")
+				return command.Misuse("--dry-run is for --fix")
 			}
 			if o.link == "" {
 				o.link = driver.Link
@@ -134,7 +133,7 @@ func runScripts(s *session, o scriptOptions) error {
 			}
 			for _, p := range r.Places {
 				if p.Kind == scripts.Named {
-					log.Debugf("%d: %s is mentioned: %s", p.Line, p.Library, Printable(p.Text))
+					log.Debugf("%d: %s is mentioned: %s", p.Line, p.Library, command.Printable(p.Text))
 					continue
 				}
 				sum.Places++
@@ -153,7 +152,7 @@ func runScripts(s *session, o scriptOptions) error {
 					fmt.Fprintf(s.Stdout, "substituteInPlace %s %s\n", remedy.Quote(r.Path), p.Substitute)
 					continue
 				}
-				log.Infof("%d: %s: %s", p.Line, what, Printable(p.Text))
+				log.Infof("%d: %s: %s", p.Line, what, command.Printable(p.Text))
 			}
 			return r
 		},
@@ -166,7 +165,7 @@ func runScripts(s *session, o scriptOptions) error {
 		return err
 	}
 	if sum.Failed > 0 {
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }

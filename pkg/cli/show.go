@@ -6,8 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
@@ -38,14 +37,15 @@ type shownFile struct {
 }
 
 // showCommand returns the command show.
-func showCommand() *cli.Command {
-	return &cli.Command{
+func showCommand() *command.Command {
+	return &command.Command{
 		Name:      "show",
 		Usage:     "show run path, needed libraries, soname and interpreter, and why a tool would skip the file",
 		ArgsUsage: "PATH...",
-		Flags:     []cli.Flag{JSONFlag(), jobsFlag(), VerboseFlag("also show files that are not ELF")},
-		Action: func(c *cli.Context) error {
-			session, err := start(c, c.Args().Slice())
+		Flags:     []command.Flag{JSONFlag(), jobsFlag(), VerboseFlag("also show files that are not ELF")},
+		Brief:     true,
+		Action: func(c *command.Line) error {
+			session, err := start(c, c.Args)
 			if err != nil {
 				return err
 			}
@@ -103,7 +103,7 @@ func showFiles(s *session, only string) error {
 	case err != nil:
 		return err
 	case sum.Failed > 0:
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }
@@ -166,10 +166,10 @@ func (r *shownFile) print(w io.Writer, only string) error {
 	var b strings.Builder
 	line := func(what, value string) {
 		if only == "" || only == what {
-			fmt.Fprintf(&b, "  %-12s %s\n", what, Printable(value))
+			fmt.Fprintf(&b, "  %-12s %s\n", what, command.Printable(value))
 		}
 	}
-	b.WriteString(Printable(r.Path) + "\n")
+	b.WriteString(command.Printable(r.Path) + "\n")
 	for _, e := range r.Entries {
 		if e == "" {
 			e = "(empty: the working directory)"

@@ -4,15 +4,14 @@ import (
 	"os"
 	"slices"
 
-	"github.com/urfave/cli/v2"
-
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/runpath"
 )
 
 // shrinkCommand returns the command that drops the entries which a file makes no use of.
-func shrinkCommand() *cli.Command {
-	return &cli.Command{
+func shrinkCommand() *command.Command {
+	return &command.Command{
 		Name:      "shrink",
 		Usage:     "remove entries in which the loader finds nothing that the file needs",
 		ArgsUsage: "PATH...",
@@ -20,15 +19,16 @@ func shrinkCommand() *cli.Command {
 (.note.dlopen), or names in read-only data. Relative entries and those with $ORIGIN, $LIB or $PLATFORM stay, and so do the
 driver link and compat directories. An entry below a temporary directory ($NIX_BUILD_TOP, else $TMPDIR, /build and /tmp)
 stays only for a library that no other entry holds.`,
-		Flags: append([]cli.Flag{
-			&cli.StringSliceFlag{KeepSpace: true, Name: "keep", Usage: "keep `ENTRY`, whatever it holds (repeatable)"},
+		Flags: append([]command.Flag{
+			{Kind: command.List, Name: "keep", Usage: "keep `ENTRY`, whatever it holds (repeatable)"},
 			driverLinkFlag(), compatFlag(),
-			&cli.BoolFlag{Name: "force-rpath", DisableDefaultText: true, Usage: "write DT_RPATH instead of DT_RUNPATH"},
-			&cli.BoolFlag{Name: "keep-empty", DisableDefaultText: true, Usage: "keep empty entries, which make the loader search the working directory"},
+			{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"},
+			{Name: "keep-empty", Usage: "keep empty entries, which make the loader search the working directory"},
 			DryRunFlag(),
 		}, treeFlags()...),
-		Action: func(c *cli.Context) error {
-			session, err := start(c, c.Args().Slice())
+		Brief: true,
+		Action: func(c *command.Line) error {
+			session, err := start(c, c.Args)
 			if err != nil {
 				return err
 			}

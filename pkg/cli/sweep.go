@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -23,7 +24,7 @@ type sweep[R any] struct {
 	end func(stopped string) any
 }
 
-// run returns ErrFailed where the walk did not come to its end.
+// run returns command.ErrFailed where the walk did not come to its end.
 func (w *sweep[R]) run(s *session) error {
 	var doc *jsonDocument
 	if s.JSON {
@@ -59,7 +60,7 @@ func (w *sweep[R]) run(s *session) error {
 		return failed
 	}
 	if err != nil {
-		return ErrFailed
+		return command.ErrFailed
 	}
 	return nil
 }

@@ -4,8 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -16,9 +15,9 @@ type Tool struct {
 	Map                      runpath.Map
 	// Flags, where it is not nil, returns those beside treeFlags and editFlags. It is called
 	// for the tool that runs only.
-	Flags func() []cli.Flag
+	Flags func() []command.Flag
 	// Configure reads the tool's own flags into the editor.
-	Configure func(*cli.Context, *editor) error
+	Configure func(*command.Line, *editor) error
 }
 
 // Tools returns the three editing tools.
@@ -46,16 +45,16 @@ stubReplace removes stub directories: entries with a component "stubs" or "stub"
 ends in "-stubs". It puts the driver link first instead, also where the file needs a library of the driver that no other
 entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.`,
 		Map: runpath.ReplaceStubs,
-		Flags: func() []cli.Flag {
-			return []cli.Flag{
+		Flags: func() []command.Flag {
+			return []command.Flag{
 				stubFlag(),
-				&cli.StringFlag{Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
+				{Kind: command.String, Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
 			}
 		},
-		Configure: func(c *cli.Context, e *editor) error {
+		Configure: func(c *command.Line, e *editor) error {
 			e.StubDirs.Patterns, e.Offer = c.StringSlice("stub"), c.String("offer")
 			if c.IsSet("offer") && e.Offer == "" {
-				return Misuse("--offer: no directory is given")
+				return command.Misuse("--offer: no directory is given")
 			}
 			return nil
 		},
@@ -72,18 +71,18 @@ The driver's libraries, such as libcuda.so.1, belong to the host and are in no p
 /run/opengl-driver/lib (for 32-bit x86 in /run/opengl-driver-32/lib). autoAddDriverRunpath makes that directory the
 first entry of the run path, after a compat directory, once.`,
 		Map: runpath.AddDriverLink,
-		Flags: func() []cli.Flag {
-			return []cli.Flag{
-				&cli.StringFlag{Name: "when", Value: "always", Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
+		Flags: func() []command.Flag {
+			return []command.Flag{
+				{Kind: command.String, Name: "when", Default: "always", Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
 			}
 		},
-		Configure: func(c *cli.Context, e *editor) error {
+		Configure: func(c *command.Line, e *editor) error {
 			switch when := c.String("when"); when {
 			case "always":
 			case "needed":
 				e.WhenNeeds = true
 			default:
-				return Misusef("--when %q: always or needed", when)
+				return command.Misusef("--when %q: always or needed", when)
 			}
 			return nil
 		},
@@ -100,34 +99,34 @@ A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer th
 kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the directory that
 --compat names, which is required, the first entry of the run path, once.`,
 		Map: runpath.AddCompat,
-		Configure: func(c *cli.Context, e *editor) error {
+		Configure: func(c *command.Line, e *editor) error {
 			if e.Compat == "" {
-				return Misuse("--compat DIR is required")
+				return command.Misuse("--compat DIR is required")
 			}
 			return nil
 		},
 	}
 }
 
-func (t Tool) flags() []cli.Flag {
+func (t Tool) flags() []command.Flag {
 	if t.Flags == nil {
 		return nil
 	}
 	return t.Flags()
 }
 
-// App returns the tool's app.
-func (t Tool) App() *cli.App {
+// Command returns the tool as a program.
+func (t Tool) Command() *command.Command {
 	app := New(t.Name, "PATH...", t.Usage, t.Description+exitStatus)
 	app.Flags = append(append(append(app.Flags, t.flags()...), editFlags()...), treeFlags()...)
-	app.Action = func(c *cli.Context) error { return runTools(c, []Tool{t}) }
+	app.Action, app.Brief = func(c *command.Line) error { return runTools(c, []Tool{t}) }, true
 	return app
 }
 
 // runTools applies the maps of tools at once: one walk, one open and at most one
 // edit for each file, with the result of one tool after the other.
-func runTools(c *cli.Context, tools []Tool) error {
-	session, err := start(c, c.Args().Slice())
+func runTools(c *command.Line, tools []Tool) error {
+	session, err := start(c, c.Args)
 	if err != nil {
 		return err
 	}
@@ -148,25 +147,26 @@ func runTools(c *cli.Context, tools []Tool) error {
 }
 
 // normalizeCommand returns a command that does the work of several tools in one walk.
-func normalizeCommand() *cli.Command {
+func normalizeCommand() *command.Command {
 	tools := Tools()
 	names := make([]string, len(tools))
-	flags := []cli.Flag{&cli.StringSliceFlag{KeepSpace: true, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
+	flags := []command.Flag{{Kind: command.List, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
 	for i, t := range tools {
 		names[i], flags = t.Name, append(flags, t.flags()...)
 	}
-	return &cli.Command{
+	return &command.Command{
 		Name:        "normalize",
 		Usage:       "do the work of several of the tools in one walk",
 		ArgsUsage:   "PATH...",
 		Description: "The tools are " + toolNames() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
 		Flags:       append(append(flags, editFlags()...), treeFlags()...),
-		Action: func(c *cli.Context) error {
+		Brief:       true,
+		Action: func(c *command.Line) error {
 			var chosen []Tool
 			for _, name := range c.StringSlice("tool") {
 				i := slices.Index(names, name)
 				if i < 0 {
-					return Misusef("--tool %s: %s", name, toolNames())
+					return command.Misusef("--tool %s: %s", name, toolNames())
 				}
 				chosen = append(chosen, tools[i])
 			}
@@ -175,8 +175,8 @@ func normalizeCommand() *cli.Command {
 					continue
 				}
 				for _, f := range t.flags() {
-					if name := f.Names()[0]; c.IsSet(name) {
-						return Misusef("--%s is for %s: give --tool %s too", name, t.Name, t.Name)
+					if c.IsSet(f.Name) {
+						return command.Misusef("--%s is for %s: give --tool %s too", f.Name, t.Name, t.Name)
 					}
 				}
 			}

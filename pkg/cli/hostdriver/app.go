@@ -6,31 +6,31 @@ import (
 	"errors"
 	"fmt"
 	"os"
-
-	urfave "github.com/urfave/cli/v2"
+	"strings"
 
 	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/urfave"
 	"cuda-runpath/pkg/host"
 )
 
 // Main runs hostDriver on the process's arguments and exits.
 func Main() {
 	host.Enter() // does nothing unless "run" started this process inside a namespace
-	status := cli.Run(app(), ownArguments(os.Args), os.Stdout, os.Stderr)
+	status := urfave.Run(app(), ownArguments(os.Args), os.Stdout, os.Stderr)
 	if start := (*host.StartError)(nil); errors.As(notStarted, &start) {
-		fmt.Fprintf(os.Stderr, "hostDriver: %s\n", cli.Printable(start.Error()))
+		fmt.Fprintf(os.Stderr, "hostDriver: %s\n", command.Printable(start.Error()))
 		status = start.Status()
 	}
 	os.Exit(status)
 }
 
-func app() *urfave.App {
+func app() *command.Command {
 	app := cli.New("hostDriver", "COMMAND ...", "give programs built with Nix the host's GPU driver", `
 Programs built with Nix look for the GPU driver in /run/opengl-driver/lib, which only NixOS has. On any other host,
 "hostDriver install" (root) puts links to the driver's libraries there, and "hostDriver run PROGRAM" (anybody) starts one
 program with them; "hostDriver doctor" says whether a CUDA program can work here and what to do if it cannot.`)
-	app.HideHelpCommand = false
-	app.Commands = []*urfave.Command{find, install, uninstall, tmpfiles, run, sandbox, doctor}
+	app.Commands = []*command.Command{find, install, uninstall, tmpfiles, run, sandbox, doctor}
 	return app
 }
 
@@ -44,7 +44,7 @@ func ownArguments(args []string) []string {
 			if args[j] == "" || args[j][0] != '-' {
 				return append(append(append([]string{}, args[:j]...), "--"), args[j:]...)
 			}
-			if takesValue(args[j]) {
+			if command.TakesValue(run.Flags, strings.TrimLeft(args[j], "-")) {
 				j++
 			}
 		}

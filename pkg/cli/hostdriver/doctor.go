@@ -5,22 +5,20 @@ import (
 	"os/exec"
 	"path/filepath"
 
-	urfave "github.com/urfave/cli/v2"
-
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/host"
 )
 
-var doctor = &urfave.Command{
+var doctor = &command.Command{
 	Name:      "doctor",
 	Usage:     "say whether a CUDA program, or PROGRAM, can work here, and what to do if it cannot",
 	ArgsUsage: "[PROGRAM]",
 	Description: `Prints a line for each fact, with its source, and below it the fix. The exit status is 0 if nothing was found that keeps
 a CUDA program from working, else 1. Nothing is run or loaded.`,
-	Flags: []urfave.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag},
-	Action: func(c *urfave.Context) error {
-		if c.NArg() > 1 {
-			return cli.Misusef("one program at a time: %q", c.Args().Get(1))
+	Flags: []command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag},
+	Action: func(c *command.Line) error {
+		if len(c.Args) > 1 {
+			return command.Misusef("one program at a time: %q", c.Arg(1))
 		}
 		at, err := prefix(c)
 		if err != nil {
@@ -30,7 +28,7 @@ a CUDA program from working, else 1. Nothing is run or loaded.`,
 		if err != nil {
 			return err
 		}
-		program := c.Args().First()
+		program := c.Arg(0)
 		if program != "" && h.Root.IsHost() {
 			file, err := exec.LookPath(program)
 			if err != nil {
@@ -50,28 +48,28 @@ a CUDA program from working, else 1. Nothing is run or loaded.`,
 			showDiagnosis(c, d)
 		}
 		if err == nil && !d.Works {
-			err = cli.ErrFailed
+			err = command.ErrFailed
 		}
 		return err
 	},
 }
 
-func showDiagnosis(c *urfave.Context, d *host.Diagnosis) {
-	w := c.App.Writer
+func showDiagnosis(c *command.Line, d *host.Diagnosis) {
+	w := c.Stdout
 	marks := map[host.Verdict]string{host.Good: "ok  ", host.Note: "note", host.Warning: "WARN", host.Bad: "BAD "}
 	for _, f := range d.Facts {
-		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, cli.Printable(f.Text))
+		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, command.Printable(f.Text))
 		if f.Source != "" {
-			fmt.Fprintf(w, "  [%s]", cli.Printable(f.Source))
+			fmt.Fprintf(w, "  [%s]", command.Printable(f.Source))
 		}
 		fmt.Fprintln(w)
 		if f.Fix != "" {
-			fmt.Fprintf(w, "%24s%s\n", "-> ", cli.Printable(f.Fix))
+			fmt.Fprintf(w, "%24s%s\n", "-> ", command.Printable(f.Fix))
 		}
 	}
 	what := "a CUDA program"
 	if d.Program != "" {
-		what = cli.Printable(d.Program)
+		what = command.Printable(d.Program)
 	}
 	if d.Works {
 		fmt.Fprintf(w, "Nothing was found that keeps %s from working.\n", what)

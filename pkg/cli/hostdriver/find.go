@@ -4,19 +4,17 @@ import (
 	"fmt"
 	"strings"
 
-	urfave "github.com/urfave/cli/v2"
-
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/host"
 )
 
-var find = &urfave.Command{
+var find = &command.Command{
 	Name:  "find",
 	Usage: "show the host's driver: its version and its libraries",
 	Description: `Looks in the loader's cache and in the places that distributions, WSL, Jetson and containers use. Stubs for linking,
 compat packages, libraries for other machines and files that someone else could replace are left out.`,
-	Flags: []urfave.Flag{rootFlag, machineFlag, fromFlag, jsonFlag, verboseFlag},
-	Action: func(c *urfave.Context) error {
+	Flags: []command.Flag{rootFlag, machineFlag, fromFlag, jsonFlag, verboseFlag},
+	Action: func(c *command.Line) error {
 		if err := noArguments(c); err != nil {
 			return err
 		}
@@ -41,37 +39,37 @@ compat packages, libraries for other machines and files that someone else could 
 			}
 			for _, r := range d.Rejected {
 				if c.Bool("verbose") || findErr != nil {
-					complain(c, "%s: not used: %s", cli.Printable(r.Path), cli.Printable(r.Reason))
+					complain(c, "%s: not used: %s", command.Printable(r.Path), command.Printable(r.Reason))
 				}
 			}
 		}
 		if findErr != nil {
 			complain(c, "%v", findErr)
-			return cli.ErrFailed
+			return command.ErrFailed
 		}
 		return nil
 	},
 }
 
-func show(c *urfave.Context, d *host.Driver) {
+func show(c *command.Line, d *host.Driver) {
 	version := d.Version
 	if version == "" {
 		version = "(version unknown)"
 	}
-	fmt.Fprintf(c.App.Writer, "%s driver %s in %s (%s)\n", d.Machine, version, cli.Printable(d.Directory), cli.Printable(d.Source))
+	fmt.Fprintf(c.Stdout, "%s driver %s in %s (%s)\n", d.Machine, version, command.Printable(d.Directory), command.Printable(d.Source))
 	for _, lib := range d.Libraries {
-		fmt.Fprintf(c.App.Writer, "  %-34s %-9s %s\n", cli.Printable(lib.Soname), lib.Class, cli.Printable(lib.File))
+		fmt.Fprintf(c.Stdout, "  %-34s %-9s %s\n", command.Printable(lib.Soname), lib.Class, command.Printable(lib.File))
 	}
 	for _, n := range d.Needs {
-		at := cli.Printable(n.Path)
+		at := command.Printable(n.Path)
 		if at == "" {
 			at = "MISSING"
 		}
-		fmt.Fprintf(c.App.Writer, "  %-34s %-9s %s (for %s)\n", cli.Printable(n.Soname), "host's", at, cli.Printable(strings.Join(n.By, ", ")))
+		fmt.Fprintf(c.Stdout, "  %-34s %-9s %s (for %s)\n", command.Printable(n.Soname), "host's", at, command.Printable(strings.Join(n.By, ", ")))
 	}
 	if c.Bool("verbose") {
 		for _, o := range d.Others {
-			complain(c, "%s: another driver, not used", cli.Printable(o))
+			complain(c, "%s: another driver, not used", command.Printable(o))
 		}
 	}
 }

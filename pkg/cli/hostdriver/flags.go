@@ -7,42 +7,26 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
-
-	urfave "github.com/urfave/cli/v2"
 
 	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/sysroot"
 )
 
 var (
 	rootFlag    = cli.RootFlag()
-	machineFlag = &urfave.StringFlag{Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
-	fromFlag    = &urfave.StringSliceFlag{KeepSpace: true, Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
-	prefixFlag  = &urfave.StringFlag{Name: "prefix", Value: host.DefaultPrefix, Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
+	machineFlag = command.Flag{Kind: command.String, Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
+	fromFlag    = command.Flag{Kind: command.List, Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
+	prefixFlag  = command.Flag{Kind: command.String, Name: "prefix", Default: host.DefaultPrefix, Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
 	jsonFlag    = cli.JSONFlag()
 	dryRunFlag  = cli.DryRunFlag()
 	verboseFlag = cli.VerboseFlag("also say what was not used, and why")
 	quietFlag   = cli.QuietFlag("report problems only")
 )
 
-// takesValue reports whether a flag of run comes before its value.
-func takesValue(arg string) bool {
-	name := strings.TrimLeft(arg, "-")
-	for _, f := range run.Flags {
-		d, ok := f.(urfave.DocGenerationFlag)
-		for _, n := range f.Names() {
-			if ok && n == name {
-				return d.TakesValue()
-			}
-		}
-	}
-	return false
-}
-
 // system returns the host and the machine that the flags ask for.
-func system(c *urfave.Context) (*host.Host, host.Machine, error) {
+func system(c *command.Line) (*host.Host, host.Machine, error) {
 	h := &host.Host{}
 	if c.IsSet("root") {
 		info, err := os.Stat(c.String("root"))
@@ -50,7 +34,7 @@ func system(c *urfave.Context) (*host.Host, host.Machine, error) {
 			return nil, host.Machine{}, err
 		}
 		if !info.IsDir() {
-			return nil, host.Machine{}, cli.Misusef("--root %s: not a directory", c.String("root"))
+			return nil, host.Machine{}, command.Misusef("--root %s: not a directory", c.String("root"))
 		}
 		dir, err := filepath.Abs(c.String("root"))
 		if err != nil {
@@ -60,14 +44,14 @@ func system(c *urfave.Context) (*host.Host, host.Machine, error) {
 	}
 	for _, dir := range c.StringSlice("from") {
 		if !path.IsAbs(dir) {
-			return nil, host.Machine{}, cli.Misusef("--from %q: not an absolute path", dir)
+			return nil, host.Machine{}, command.Misusef("--from %q: not an absolute path", dir)
 		}
 		h.From = append(h.From, dir)
 	}
 	if c.IsSet("machine") {
 		m, err := host.MachineNamed(c.String("machine"))
 		if err != nil {
-			err = cli.Misusef("--machine: %v", err)
+			err = command.Misusef("--machine: %v", err)
 		}
 		return h, m, err
 	}
@@ -76,17 +60,17 @@ func system(c *urfave.Context) (*host.Host, host.Machine, error) {
 }
 
 // prefix returns the directory that stands for /run/opengl-driver.
-func prefix(c *urfave.Context) (string, error) {
+func prefix(c *command.Line) (string, error) {
 	p := c.String("prefix")
 	if !path.IsAbs(p) || path.Clean(p) == "/" {
-		return "", cli.Misusef("--prefix %q: an absolute path is needed", p)
+		return "", command.Misusef("--prefix %q: an absolute path is needed", p)
 	}
 	return path.Clean(p), nil
 }
 
 // target returns what install, uninstall and tmpfiles work on: the directory that stands
 // for /run/opengl-driver, on which host, for which machine. They take no arguments.
-func target(c *urfave.Context) (to string, h *host.Host, m host.Machine, err error) {
+func target(c *command.Line) (to string, h *host.Host, m host.Machine, err error) {
 	if err = noArguments(c); err != nil {
 		return "", nil, m, err
 	}
@@ -97,17 +81,17 @@ func target(c *urfave.Context) (to string, h *host.Host, m host.Machine, err err
 	return to, h, m, err
 }
 
-func noArguments(c *urfave.Context) error {
-	if c.NArg() > 0 {
-		return cli.Misusef("%s takes no arguments: %q", c.Command.Name, c.Args().First())
+func noArguments(c *command.Line) error {
+	if len(c.Args) > 0 {
+		return command.Misusef("%s takes no arguments: %q", c.Command, c.Arg(0))
 	}
 	return nil
 }
 
 // print writes one JSON document, a field a key of fields, with its version.
-func printJSON(c *urfave.Context, fields map[string]any) error {
+func printJSON(c *command.Line, fields map[string]any) error {
 	fields["version"] = 1
-	enc := json.NewEncoder(c.App.Writer)
+	enc := json.NewEncoder(c.Stdout)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(fields)
@@ -115,7 +99,7 @@ func printJSON(c *urfave.Context, fields map[string]any) error {
 
 // drivers finds the driver for a machine and, where the caller named none and the
 // host has one, for the programs of the second kind that run there (i386 on x86-64).
-func drivers(c *urfave.Context, h *host.Host, m host.Machine) ([]*host.Driver, error) {
+func drivers(c *command.Line, h *host.Host, m host.Machine) ([]*host.Driver, error) {
 	d, err := h.Find(m)
 	all := []*host.Driver{d}
 	if err != nil || c.IsSet("machine") {
@@ -132,7 +116,7 @@ func drivers(c *urfave.Context, h *host.Host, m host.Machine) ([]*host.Driver, e
 	return all, nil
 }
 
-func complain(c *urfave.Context, format string, args ...any) {
+func complain(c *command.Line, format string, args ...any) {
 	// Names and link targets may hold anything; none of it is for the terminal to obey.
-	fmt.Fprintln(c.App.ErrWriter, "hostDriver: "+cli.Printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(c.Stderr, "hostDriver: "+command.Printable(fmt.Sprintf(format, args...)))
 }

@@ -9,18 +9,16 @@ import (
 	"slices"
 	"strings"
 
-	urfave "github.com/urfave/cli/v2"
-
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 )
 
-var copyFlag = &urfave.BoolFlag{Name: "copy", DisableDefaultText: true, Usage: "copy libraries that load others, so that those are found"}
+var copyFlag = command.Flag{Name: "copy", Usage: "copy libraries that load others, so that those are found"}
 
-var compatFlag = &urfave.StringFlag{Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
+var compatFlag = command.Flag{Kind: command.String, Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
 
-var install = &urfave.Command{
+var install = &command.Command{
 	Name:  "install",
 	Usage: "make /run/opengl-driver/lib a directory of links to the driver's libraries",
 	Description: `The set is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
@@ -34,9 +32,9 @@ With --compat, a compat package's libraries stand in for the driver's where its 
 a driver; where it would not help, that is said, and the driver's own are installed. The next install decides again.
 
 A library of the driver that cannot be used (truncated, not readable) is named, and the exit status is 1; the rest is installed.`,
-	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
+	Flags: []command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
 		copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
-	Action: func(c *urfave.Context) error {
+	Action: func(c *command.Line) error {
 		to, h, m, err := target(c)
 		if err != nil {
 			return err
@@ -52,7 +50,7 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 			return err
 		}
 		if faults > 0 {
-			return cli.ErrFailed
+			return command.ErrFailed
 		}
 		return nil
 	},
@@ -60,7 +58,7 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 
 // installAll installs for every machine that the host has a driver for. It returns
 // what was done, and how many things should have been offered and are not.
-func installAll(c *urfave.Context, h *host.Host, m host.Machine, to string) (done []*host.Install, faults int, err error) {
+func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done []*host.Install, faults int, err error) {
 	h = h.Excluding(m, to)
 	all, err := drivers(c, h, m)
 	for _, d := range all {
@@ -68,7 +66,7 @@ func installAll(c *urfave.Context, h *host.Host, m host.Machine, to string) (don
 		faults += len(broken)
 		for _, r := range d.Rejected {
 			if c.Bool("verbose") || err != nil || slices.Contains(broken, r) {
-				complain(c, "%s: not used: %s", cli.Printable(r.Path), cli.Printable(r.Reason))
+				complain(c, "%s: not used: %s", command.Printable(r.Path), command.Printable(r.Reason))
 			}
 		}
 	}
@@ -105,11 +103,11 @@ func installAll(c *urfave.Context, h *host.Host, m host.Machine, to string) (don
 	return done, faults, nil
 }
 
-var uninstall = &urfave.Command{
+var uninstall = &command.Command{
 	Name:  "uninstall",
 	Usage: "remove what install made",
-	Flags: []urfave.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
-	Action: func(c *urfave.Context) error {
+	Flags: []command.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
+	Action: func(c *command.Line) error {
 		from, h, _, err := target(c)
 		if err != nil {
 			return err
@@ -122,7 +120,7 @@ var uninstall = &urfave.Command{
 	},
 }
 
-func report(c *urfave.Context, done []*host.Install) error {
+func report(c *command.Line, done []*host.Install) error {
 	if c.Bool("json") {
 		return printJSON(c, map[string]any{"dry_run": c.Bool("dry-run"), "links": done})
 	}
@@ -137,7 +135,7 @@ func report(c *urfave.Context, done []*host.Install) error {
 				if e.Copy != "" {
 					what = "a copy of " + e.Copy + " with run path " + e.RunPath
 				}
-				fmt.Fprintf(c.App.ErrWriter, "%s/%s %s\n", cli.Printable(in.Link), cli.Printable(e.Name), cli.Printable(what))
+				fmt.Fprintf(c.Stderr, "%s/%s %s\n", command.Printable(in.Link), command.Printable(e.Name), command.Printable(what))
 			}
 		}
 		if !c.Bool("quiet") {
@@ -150,27 +148,27 @@ func report(c *urfave.Context, done []*host.Install) error {
 				what = strings.TrimSpace(fmt.Sprintf("%s driver %s", in.Machine, in.Version))
 				what = fmt.Sprintf(" (%s, %d names)", what, len(in.Entries))
 			}
-			fmt.Fprintf(c.App.Writer, "%s: %s%s\n", cli.Printable(in.Link), action, what)
+			fmt.Fprintf(c.Stdout, "%s: %s%s\n", command.Printable(in.Link), action, what)
 		}
 	}
 	if len(done) == 0 && !c.Bool("quiet") {
-		fmt.Fprintln(c.App.Writer, "nothing is installed there")
+		fmt.Fprintln(c.Stdout, "nothing is installed there")
 	}
 	return nil
 }
 
-var tmpfiles = &urfave.Command{
+var tmpfiles = &command.Command{
 	Name:  "tmpfiles",
 	Usage: "print files that repeat the installation at boot and after a driver upgrade",
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
 install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
 With --copy or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,
-	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag, compatFlag,
-		&urfave.StringFlag{Name: "part", Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
-		&urfave.StringFlag{Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
-		&urfave.StringFlag{Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
+	Flags: []command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag, compatFlag,
+		{Kind: command.String, Name: "part", Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
+		{Kind: command.String, Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
+		{Kind: command.String, Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
 		jsonFlag},
-	Action: func(c *urfave.Context) error {
+	Action: func(c *command.Line) error {
 		to, h, m, err := target(c)
 		if err != nil {
 			return err
@@ -203,14 +201,14 @@ func thisProgram() string {
 	return at
 }
 
-func printBoot(c *urfave.Context, files []host.BootFile) error {
+func printBoot(c *command.Line, files []host.BootFile) error {
 	part, found := c.String("part"), false
 	parts := map[string]string{"tmpfiles": ".conf", "service": ".service", "path": ".path"}
 	if _, ok := parts[part]; part != "" && !ok {
-		return cli.Misusef("--part %s: tmpfiles, service or path", part)
+		return command.Misusef("--part %s: tmpfiles, service or path", part)
 	}
 	if part == "tmpfiles" && (c.Bool("copy") || c.IsSet("compat")) {
-		return cli.Misuse("--part tmpfiles: lines for tmpfiles.d cannot do what --copy and --compat do")
+		return command.Misuse("--part tmpfiles: lines for tmpfiles.d cannot do what --copy and --compat do")
 	}
 	for _, f := range files {
 		if part != "" && !strings.HasSuffix(f.Path, parts[part]) {
@@ -222,14 +220,14 @@ func printBoot(c *urfave.Context, files []host.BootFile) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintln(c.App.Writer, cli.Printable(at))
+			fmt.Fprintln(c.Stdout, command.Printable(at))
 		case part != "":
-			fmt.Fprint(c.App.Writer, f.Text)
+			fmt.Fprint(c.Stdout, f.Text)
 		default:
 			if found {
-				fmt.Fprintln(c.App.Writer)
+				fmt.Fprintln(c.Stdout)
 			}
-			fmt.Fprintf(c.App.Writer, "# %s\n%s", f.Path, f.Text)
+			fmt.Fprintf(c.Stdout, "# %s\n%s", f.Path, f.Text)
 		}
 		found = true
 	}

@@ -6,16 +6,14 @@ import (
 	"path"
 	"path/filepath"
 
-	urfave "github.com/urfave/cli/v2"
-
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/host"
 )
 
 // notStarted is why run's program could not be started; main tells it by the exit status.
 var notStarted error
 
-var run = &urfave.Command{
+var run = &command.Command{
 	Name:      "run",
 	Usage:     "start a program with the driver's libraries offered to it alone; needs no root",
 	ArgsUsage: "[--] PROGRAM [ARGUMENT...]",
@@ -29,22 +27,22 @@ the driver's, and it is made for drivers like that one. Otherwise the program ge
 other one would answer error 803.
 
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
-	Flags: []urfave.Flag{
-		&urfave.StringFlag{Name: "method", Value: string(host.Auto), Usage: "offer them through `METHOD`: auto, namespace or library-path"},
-		&urfave.StringFlag{Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
-		&urfave.StringFlag{Name: "compat", Value: string(host.CompatAuto), Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},
+	Flags: []command.Flag{
+		{Kind: command.String, Name: "method", Default: string(host.Auto), Usage: "offer them through `METHOD`: auto, namespace or library-path"},
+		{Kind: command.String, Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
+		{Kind: command.String, Name: "compat", Default: string(host.CompatAuto), Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
-	Action: func(c *urfave.Context) error {
-		if c.NArg() == 0 {
-			return cli.Misuse("no program is given")
+	Action: func(c *command.Line) error {
+		if len(c.Args) == 0 {
+			return command.Misuse("no program is given")
 		}
 		method := host.Method(c.String("method"))
 		if method != host.Auto && method != host.Namespace && method != host.LibraryPath {
-			return cli.Misusef("--method %s: auto, namespace or library-path", method)
+			return command.Misusef("--method %s: auto, namespace or library-path", method)
 		}
 		choice, err := host.ParseCompatChoice(c.String("compat"))
 		if err != nil {
-			return cli.Misusef("--compat %s: %v", c.String("compat"), err)
+			return command.Misusef("--compat %s: %v", c.String("compat"), err)
 		}
 		at, err := prefix(c)
 		if err != nil {
@@ -59,7 +57,7 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 				complain(c, format, args...)
 			}
 		}
-		r := &host.Run{Method: method, Prefix: at, Program: c.Args().Slice(), Log: log}
+		r := &host.Run{Method: method, Prefix: at, Program: c.Args, Log: log}
 		dirs, rpath := host.CompatDirs(whole(r.Program[0]))
 		if path.IsAbs(string(choice)) {
 			dirs = append([]string{string(choice)}, dirs...)
@@ -78,14 +76,14 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 		err = r.Exec()
 		if errors.As(err, new(*host.StartError)) {
 			notStarted = err
-			return cli.ErrFailed
+			return command.ErrFailed
 		}
 		return err
 	},
 }
 
 // prepare makes what the program is to see.
-func prepare(c *urfave.Context, r *host.Run, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice, log func(string, ...any)) error {
+func prepare(c *command.Line, r *host.Run, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice, log func(string, ...any)) error {
 	cache, err := host.OpenCache(c.String("cache"))
 	if err != nil {
 		return err

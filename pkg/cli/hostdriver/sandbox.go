@@ -6,15 +6,13 @@ import (
 	"path"
 	"path/filepath"
 
-	urfave "github.com/urfave/cli/v2"
-
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/host"
 )
 
 const nixConf = "/etc/nix/nix.conf"
 
-var sandbox = &urfave.Command{
+var sandbox = &command.Command{
 	Name:      "sandbox",
 	Usage:     "give the GPU to Nix builds that ask for it",
 	ArgsUsage: "DERIVATION [ROOT]",
@@ -25,26 +23,26 @@ error fails only a build that asks for a GPU.
 --configure prints the lines for nix.conf and, because Nix wants a program without arguments, a script hostDriver-sandbox beside it.
 --write puts them there: the lines at the end, where they add to the system features, and what is there stays. Then restart the
 daemon: systemctl restart nix-daemon.`,
-	Flags: []urfave.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
-		&urfave.StringFlag{Name: "cache", Usage: "keep copies of the driver's libraries in `DIR`, where they are needed", DefaultText: "~/.cache/hostDriver"},
-		&urfave.BoolFlag{Name: "configure", DisableDefaultText: true, Usage: "print the lines for nix.conf"},
-		&urfave.BoolFlag{Name: "write", DisableDefaultText: true, Usage: "with --configure: write them"},
-		&urfave.StringFlag{Name: "conf", Value: nixConf, Usage: "with --configure: nix.conf is `FILE`"},
-		&urfave.StringFlag{Name: "program", Usage: "with --configure: the hook starts `FILE`", DefaultText: "this program"}},
-	Action: func(c *urfave.Context) error {
+	Flags: []command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
+		{Kind: command.String, Name: "cache", Usage: "keep copies of the driver's libraries in `DIR`, where they are needed", DefaultText: "~/.cache/hostDriver"},
+		{Name: "configure", Usage: "print the lines for nix.conf"},
+		{Name: "write", Usage: "with --configure: write them"},
+		{Kind: command.String, Name: "conf", Default: nixConf, Usage: "with --configure: nix.conf is `FILE`"},
+		{Kind: command.String, Name: "program", Usage: "with --configure: the hook starts `FILE`", DefaultText: "this program"}},
+	Action: func(c *command.Line) error {
 		if c.Bool("configure") {
 			return configure(c)
 		}
-		if c.NArg() < 1 || c.NArg() > 2 {
-			return cli.Misuse("a derivation is needed, as Nix passes it to a pre-build-hook")
+		if len(c.Args) < 1 || len(c.Args) > 2 {
+			return command.Misuse("a derivation is needed, as Nix passes it to a pre-build-hook")
 		}
-		drv, err := host.ReadDerivation(c.Args().Get(0), c.Args().Get(1))
+		drv, err := host.ReadDerivation(c.Arg(0), c.Arg(1))
 		asks := false
 		if err == nil {
 			asks, err = host.AsksForGPU(drv)
 		}
 		if err != nil {
-			complain(c, "%s: cannot find out whether it asks for a GPU: %v", c.Args().First(), err)
+			complain(c, "%s: cannot find out whether it asks for a GPU: %v", c.Arg(0), err)
 			return nil
 		}
 		if !asks {
@@ -60,9 +58,9 @@ daemon: systemctl restart nix-daemon.`,
 		}
 		paths, err := h.Sandbox(m, at, func() (*host.Cache, error) { return host.OpenCache(c.String("cache")) })
 		if err != nil {
-			return fmt.Errorf("%s asks for a GPU: %w", path.Base(c.Args().First()), err)
+			return fmt.Errorf("%s asks for a GPU: %w", path.Base(c.Arg(0)), err)
 		}
-		w := bufio.NewWriter(c.App.Writer)
+		w := bufio.NewWriter(c.Stdout)
 		fmt.Fprintln(w, "extra-sandbox-paths")
 		for _, p := range paths {
 			fmt.Fprintln(w, p)
@@ -72,7 +70,7 @@ daemon: systemctl restart nix-daemon.`,
 	},
 }
 
-func configure(c *urfave.Context) error {
+func configure(c *command.Line) error {
 	if err := noArguments(c); err != nil {
 		return err
 	}
@@ -86,7 +84,7 @@ func configure(c *urfave.Context) error {
 	}
 	hook := filepath.Join(filepath.Dir(conf), host.SandboxHook)
 	if !c.Bool("write") {
-		fmt.Fprintf(c.App.Writer, "# %s, mode 755\n%s\n# %s\n%s", hook, host.Hook(program), conf, host.SandboxConfig(hook))
+		fmt.Fprintf(c.Stdout, "# %s, mode 755\n%s\n# %s\n%s", hook, host.Hook(program), conf, host.SandboxConfig(hook))
 		return nil
 	}
 	if err := host.WriteHook(hook, program); err != nil {
@@ -97,9 +95,9 @@ func configure(c *urfave.Context) error {
 		return err
 	}
 	if changed {
-		fmt.Fprintf(c.App.Writer, "%s: written; now: systemctl restart nix-daemon\n", cli.Printable(conf))
+		fmt.Fprintf(c.Stdout, "%s: written; now: systemctl restart nix-daemon\n", command.Printable(conf))
 	} else {
-		fmt.Fprintf(c.App.Writer, "%s: unchanged\n", cli.Printable(conf))
+		fmt.Fprintf(c.Stdout, "%s: unchanged\n", command.Printable(conf))
 	}
 	return nil
 }

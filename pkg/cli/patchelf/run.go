@@ -1,6 +1,5 @@
-// Package patchelf runs patchelf's command line on files. It stands apart from
-// package cli because packages call it once for each file: what the other tools load
-// to parse flags would cost as much as the edit.
+// Package patchelf runs patchelf's command line on files. It has nothing of package cli:
+// the flags, the messages and their order are patchelf's.
 package patchelf
 
 import (

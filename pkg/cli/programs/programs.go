@@ -5,9 +5,8 @@ import (
 	"io"
 	"path/filepath"
 
-	urfave "github.com/urfave/cli/v2"
-
 	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/patchelf"
 )
 
@@ -15,33 +14,30 @@ import (
 // Nix and the hooks; a test compares the two.
 type Program struct {
 	Name string
-	// Run runs it on the arguments of a command line, the name first, and returns the
-	// exit status.
+	// Command returns what it is; it is called for the program that runs only.
+	Command func() *command.Command
+	// Run, where it is not nil, is what runs it instead, without flags of ours: it is given
+	// the command line, without the name, and returns the exit status.
 	Run func(args []string, stdout, stderr io.Writer) int
 }
 
 // All returns all of them, the one that answers to unknown names first.
 func All() []Program {
 	all := []Program{
-		app("runpath", cli.RunPath),
-		app("noRunpathAmbiguity", cli.NoRunpathAmbiguity),
-		app("autoPatchelf", cli.AutoPatchelf),
-		{"patchelf", func(args []string, stdout, stderr io.Writer) int { return patchelf.Run(args[1:], stdout, stderr) }},
+		{Name: "runpath", Command: cli.RunPath},
+		{Name: "noRunpathAmbiguity", Command: cli.NoRunpathAmbiguity},
+		{Name: "autoPatchelf", Command: cli.AutoPatchelf},
+		{Name: "patchelf", Run: patchelf.Run},
 	}
 	for _, t := range cli.Tools() {
-		all = append(all, app(t.Name, t.App))
+		all = append(all, Program{Name: t.Name, Command: t.Command})
 	}
 	return all
 }
 
-// app makes a program of an app, which is not built before it runs.
-func app(name string, make func() *urfave.App) Program {
-	return Program{name, func(args []string, stdout, stderr io.Writer) int { return cli.Run(make(), args, stdout, stderr) }}
-}
-
-// Run runs the program whose name a command line begins with, as one binary that is
-// installed under several names does, and returns the exit status.
-func Run(args []string, stdout, stderr io.Writer) int {
+// Called returns the program whose name a command line begins with, as one binary does that
+// is installed under several names, and the command line.
+func Called(args []string) (Program, []string) {
 	all := All()
 	chosen := all[0]
 	if len(args) == 0 {
@@ -52,5 +48,15 @@ func Run(args []string, stdout, stderr io.Writer) int {
 			chosen = p
 		}
 	}
-	return chosen.Run(args, stdout, stderr)
+	return chosen, args
+}
+
+// Run runs the program whose name a command line begins with, and returns the exit status.
+// run is what carries out a command's command line.
+func Run(args []string, stdout, stderr io.Writer, run func(c *command.Command, args []string, stdout, stderr io.Writer) int) int {
+	p, args := Called(args)
+	if p.Run != nil {
+		return p.Run(args[1:], stdout, stderr)
+	}
+	return run(p.Command(), args, stdout, stderr)
 }

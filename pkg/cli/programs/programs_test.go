@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/cli/urfave"
 )
 
 // manifestEntry is a tool in cmd/tools.json: what Nix and the hooks read of it.
@@ -47,7 +49,7 @@ func TestManifestIsWhatTheProgramIs(t *testing.T) {
 		}
 		delete(programs, entry.Name)
 		var help strings.Builder
-		Run([]string{"/x/" + entry.Name, "--help"}, &help, &help)
+		Run([]string{"/x/" + entry.Name, "--help"}, &help, &help, urfave.Run)
 		if entry.Name != "patchelf" && !strings.Contains(help.String(), entry.Name+" - ") {
 			t.Errorf("called as %s it answers:\n%s", entry.Name, help.String())
 		}
@@ -85,7 +87,7 @@ func TestManifestOrderIsTheHooks(t *testing.T) {
 func TestUnknownNames(t *testing.T) {
 	for _, args := range [][]string{{"/nix/store/x/bin/.runpath-wrapped", "--version"}, {"", "--version"}} {
 		var out strings.Builder
-		if status := Run(args, &out, &out); status != 0 || !strings.HasPrefix(out.String(), "runpath version ") {
+		if status := Run(args, &out, &out, urfave.Run); status != 0 || !strings.HasPrefix(out.String(), "runpath version ") {
 			t.Errorf("%q: %d, %s", args, status, out.String())
 		}
 	}

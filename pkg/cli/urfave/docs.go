@@ -1,10 +1,12 @@
-package cli
+package urfave
 
 import (
 	"fmt"
 	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/cli/command"
 )
 
 // document answers --man and --completion.
@@ -22,7 +24,7 @@ func document(c *cli.Context) (done bool, err error) {
 	case shell == "fish":
 		text, err = c.App.ToFishCompletion()
 	default:
-		return false, Misusef("--completion %s: bash, zsh or fish", shell)
+		return false, command.Misusef("--completion %s: bash, zsh or fish", shell)
 	}
 	if err != nil {
 		return false, err

@@ -1,6 +1,6 @@
 //go:build !urfave_cli_no_docs
 
-package cli
+package urfave
 
 import "github.com/urfave/cli/v2"
 

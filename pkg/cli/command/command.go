@@ -1,0 +1,99 @@
+// Package command holds commands as data: the flags that each obeys and what carries it
+// out. It reads command lines that are plain by these definitions; package urfave makes
+// of them what answers all others, with help, completion and man pages.
+//
+// It does not import urfave/cli, whose start takes as long as the edit of a file.
+package command
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Command is a program, or one of the commands that a program or a command is made of.
+type Command struct {
+	Name        string
+	Usage       string // in a line
+	UsageText   string // the synopsis; made of the name and ArgsUsage where it is ""
+	ArgsUsage   string // what stands after the flags in the synopsis
+	Description string
+
+	Flags []Flag
+	// Commands, where it is not nil, are what it is made of. Flags, Action and Brief are
+	// theirs then.
+	Commands []*Command
+	Action   func(*Line) error
+	// Brief says that the command does little to each file that is named: see [RunBrief].
+	Brief bool
+
+	// Version is what --version prints of a program.
+	Version string
+	// Arguments, where it is not nil, is given a program's command line first and returns
+	// it in the form that the flags are for.
+	Arguments func([]string) ([]string, error)
+}
+
+// Kind says what follows a flag.
+type Kind int
+
+// The kinds of flags.
+const (
+	Bool   Kind = iota // nothing, or "=true" and "=false"
+	String             // a value
+	Int                // a number
+	List               // a value; the flag may be repeated
+)
+
+// Flag is a flag of a command.
+type Flag struct {
+	Name    string
+	Aliases []string
+	Kind    Kind
+	Default string // of a String
+	// DefaultText is what the help says of the default where that is not Default.
+	DefaultText string
+	Usage       string
+	Hidden      bool // from help and completion
+}
+
+// named reports whether a flag goes by a name.
+func (f *Flag) named(name string) bool { return f.Name == name || slices.Contains(f.Aliases, name) }
+
+// find returns the flag of a name, nil for none.
+func find(flags []Flag, name string) *Flag {
+	for i := range flags {
+		if flags[i].named(name) {
+			return &flags[i]
+		}
+	}
+	return nil
+}
+
+// TakesValue reports whether one of some flags goes by a name, and its value follows it.
+func TakesValue(flags []Flag, name string) bool {
+	f := find(flags, name)
+	return f != nil && f.Kind != Bool
+}
+
+// DocumentFlags are the hidden flags of a program that print its man page (section 1) and
+// its completion script (bash, zsh or fish), for packages to install.
+func DocumentFlags() []Flag {
+	return []Flag{
+		{Name: "man", Hidden: true, Usage: "print the man page"},
+		{Name: "completion", Kind: String, Hidden: true, Usage: "print the completion script for `SHELL`"},
+	}
+}
+
+// NoCommand is the action of what is made of commands, where none of them is named.
+func NoCommand(l *Line) error {
+	if len(l.Args) > 0 {
+		return Misusef("there is no command %q", l.Args[0])
+	}
+	return Misuse("no command is given")
+}
+
+// PrintVersion answers --version.
+func PrintVersion(app *Command, l *Line) error {
+	_, err := fmt.Fprintf(l.Stdout, "%s version %s\n", app.Name, app.Version)
+	return err
+}

@@ -1,0 +1,159 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit statuses.
+const (
+	StatusOK      = 0
+	StatusFailed  = 1 // something failed, or a check found something
+	StatusMisused = 2 // usage error
+)
+
+// ErrFailed makes the exit status 1. What failed has been reported already.
+var ErrFailed = errors.New("something failed")
+
+// Misuse is a wrong command line.
+type Misuse string
+
+func (m Misuse) Error() string { return string(m) }
+
+// Misusef makes a Misuse.
+func Misusef(format string, args ...any) error { return Misuse(fmt.Sprintf(format, args...)) }
+
+// misuseOf is a Misuse, and the command whose help has the answer: "runpath needed add".
+type misuseOf struct {
+	error
+	words string
+}
+
+func (m *misuseOf) Unwrap() error { return m.error }
+
+// Of returns the error of the command to which words lead, which a Misuse is to name.
+func Of(words string, err error) error {
+	var misuse Misuse
+	var known *misuseOf
+	if words == "" || !errors.As(err, &misuse) || errors.As(err, &known) {
+		return err
+	}
+	return &misuseOf{err, words}
+}
+
+// Run carries out a program's command line and returns the exit status. Flags may come
+// before or after the arguments; "--" ends them. What is not plain other carries out, given
+// the command line with flags first.
+func Run(app *Command, args []string, stdout, stderr io.Writer, other func(ctx context.Context, args []string) error) int {
+	ctx := &untilSignal{}
+	defer ctx.end()
+	args, err := app.Arrange(args)
+	if err == nil {
+		if c, words, l := Plain(app, args); c != nil {
+			l.Context, l.Stdout, l.Stderr = ctx, stdout, stderr
+			err = Of(words, c.Action(l))
+		} else {
+			err = other(ctx.listen(), args)
+		}
+	}
+	return app.status(err, stderr)
+}
+
+// Few is how many words a brief command line has at most.
+const Few = 16
+
+// RunBrief is Run for a plain line of a brief command with few words, and none of its
+// arguments a directory. For any other line it does nothing, and done is false.
+func RunBrief(app *Command, args []string, stdout, stderr io.Writer) (status int, done bool) {
+	if len(args) > Few {
+		return 0, false
+	}
+	args, err := app.Arrange(args)
+	if err != nil {
+		return 0, false
+	}
+	c, words, l := Plain(app, args)
+	if c == nil || !c.Brief {
+		return 0, false
+	}
+	var st unix.Stat_t
+	for _, arg := range l.Args {
+		if unix.Stat(arg, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+			return 0, false
+		}
+	}
+	ctx := &untilSignal{}
+	defer ctx.end()
+	l.Context, l.Stdout, l.Stderr = ctx, stdout, stderr
+	return app.status(Of(words, c.Action(l)), stderr), true
+}
+
+// Arrange brings a command line into the form that is read: flags first.
+func (c *Command) Arrange(args []string) ([]string, error) {
+	if c.Arguments != nil && !Completes(args) {
+		var err error
+		if args, err = c.Arguments(args); err != nil {
+			return nil, err
+		}
+	}
+	return flagsFirst(c.Flags, c.Commands, args), nil
+}
+
+// status says what went wrong, and returns the exit status.
+func (c *Command) status(err error, stderr io.Writer) int {
+	var misuse Misuse
+	switch {
+	case err == nil:
+		return StatusOK
+	case errors.Is(err, ErrFailed):
+		return StatusFailed
+	case errors.As(err, &misuse):
+		words := c.Name
+		if of := (*misuseOf)(nil); errors.As(err, &of) {
+			words = of.words
+		}
+		fmt.Fprintf(stderr, "%s: %s (see %s --help)\n", c.Name, oneLine(err), words)
+		return StatusMisused
+	}
+	fmt.Fprintf(stderr, "%s: %s\n", c.Name, oneLine(err))
+	return StatusFailed
+}
+
+// oneLine is what an error says, as it can stand in a line for a terminal.
+func oneLine(err error) string { return Printable(strings.ReplaceAll(err.Error(), "\n", "; ")) }
+
+// untilSignal is a context that ends with the first signal that asks the process to
+// end. It listens from when it is first asked. The tools ask before they write: until
+// then there is nothing to finish, and a signal ends the process.
+type untilSignal struct {
+	once sync.Once
+	ctx  context.Context
+	stop context.CancelFunc
+}
+
+func (u *untilSignal) listen() context.Context {
+	u.once.Do(func() {
+		u.ctx, u.stop = signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM, unix.SIGHUP)
+		context.AfterFunc(u.ctx, u.stop) // a second signal ends the process at once
+	})
+	return u.ctx
+}
+
+func (u *untilSignal) end() {
+	if u.stop != nil {
+		u.stop()
+	}
+}
+
+func (u *untilSignal) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (u *untilSignal) Done() <-chan struct{}       { return u.listen().Done() }
+func (u *untilSignal) Err() error                  { return u.listen().Err() }
+func (u *untilSignal) Value(key any) any           { return u.listen().Value(key) }

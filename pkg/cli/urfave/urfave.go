@@ -1,0 +1,134 @@
+// Package urfave makes urfave/cli's apps of commands. They answer what is not a plain command
+// line: help, completion, man pages, lists of values, mistakes.
+package urfave
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"cuda-runpath/pkg/cli/command"
+)
+
+// Main runs a program on the process's arguments and exits.
+func Main(program *command.Command) {
+	os.Exit(Run(program, os.Args, os.Stdout, os.Stderr))
+}
+
+// Run carries out a program's command line and returns the exit status.
+func Run(program *command.Command, args []string, stdout, stderr io.Writer) (status int) {
+	if command.Completes(args) {
+		defer func() {
+			if recover() != nil { // cli, after a flag that it does not know
+				status = command.StatusMisused
+			}
+		}()
+	}
+	return command.Run(program, args, stdout, stderr, func(ctx context.Context, args []string) error {
+		err := newApp(program, stdout, stderr).RunContext(ctx, args)
+		if errors.Is(err, errDone) {
+			return nil
+		}
+		return err
+	})
+}
+
+// newApp returns an app that answers as every program here does to --help, --version, a
+// shell that completes, and [command.DocumentFlags].
+func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
+	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
+	cli.VersionPrinter = func(c *cli.Context) { _ = command.PrintVersion(program, line(c)) }
+	action := program.Action
+	if action == nil {
+		action = command.NoCommand // it is made of commands and none of them is named
+	}
+	return &cli.App{
+		Name:                      program.Name,
+		HelpName:                  program.Name,
+		Usage:                     program.Usage,
+		ArgsUsage:                 program.ArgsUsage,
+		UsageText:                 program.UsageText,
+		Description:               program.Description,
+		Version:                   program.Version,
+		HideHelpCommand:           program.Commands == nil,
+		EnableBashCompletion:      true,
+		UseShortOptionHandling:    true,
+		DisableSliceFlagSeparator: true, // a list flag is repeated; file names may hold commas
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return command.Misuse(err.Error()) },
+		Flags:                     flags(program.Flags),
+		Commands:                  commands(program.Commands),
+		Before: func(c *cli.Context) error {
+			done, err := document(c)
+			if err == nil && done {
+				err = errDone
+			}
+			return err
+		},
+		Action:    func(c *cli.Context) error { return action(line(c)) },
+		Writer:    stdout,
+		ErrWriter: stderr,
+	}
+}
+
+var errDone = errors.New("done")
+
+// commands sets for each what cli does not let it inherit from the app. With a help
+// command of its own, "runpath remove help" would not touch the file of that name.
+func commands(all []*command.Command) []*cli.Command {
+	var out []*cli.Command
+	for _, c := range all {
+		out = append(out, &cli.Command{
+			Name:                   c.Name,
+			Usage:                  c.Usage,
+			UsageText:              c.UsageText,
+			ArgsUsage:              c.ArgsUsage,
+			Description:            c.Description,
+			HideHelpCommand:        true,
+			UseShortOptionHandling: true,
+			OnUsageError: func(ctx *cli.Context, err error, _ bool) error {
+				return command.Of(ctx.Command.HelpName, command.Misuse(err.Error()))
+			},
+			Flags:       flags(c.Flags),
+			Subcommands: commands(c.Commands),
+			Action:      func(ctx *cli.Context) error { return command.Of(ctx.Command.HelpName, c.Action(line(ctx))) },
+		})
+	}
+	return out
+}
+
+func flags(all []command.Flag) []cli.Flag {
+	var out []cli.Flag
+	for _, f := range all {
+		switch f.Kind {
+		case command.Bool:
+			out = append(out, &cli.BoolFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
+				DefaultText: f.DefaultText, DisableDefaultText: f.DefaultText == ""})
+		case command.String:
+			out = append(out, &cli.StringFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
+				DefaultText: f.DefaultText, Value: f.Default})
+		case command.Int:
+			out = append(out, &cli.IntFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden, DefaultText: f.DefaultText})
+		case command.List:
+			out = append(out, &cli.StringSliceFlag{Name: f.Name, Aliases: f.Aliases, Usage: f.Usage, Hidden: f.Hidden,
+				DefaultText: f.DefaultText, KeepSpace: true})
+		}
+	}
+	return out
+}
+
+// line is what cli read.
+func line(c *cli.Context) *command.Line {
+	return &command.Line{
+		Context: c.Context,
+		Program: c.App.Name,
+		Command: c.Command.Name,
+		Stdout:  c.App.Writer,
+		Stderr:  c.App.ErrWriter,
+		Args:    c.Args().Slice(),
+		Values:  c,
+	}
+}
