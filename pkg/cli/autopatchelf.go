@@ -86,7 +86,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 			return err
 		}
 		if c.Bool("undo") {
-			return undo(session)
+			return undo(session, c.Bool("keep-links"))
 		}
 		a, err := newAutoPatchelf(c, session)
 		if err != nil {
@@ -345,8 +345,10 @@ func (a *autoPatchelf) run() error {
 	var steps []fixup.Step
 	for _, p := range plans {
 		if p.Changes() {
-			steps = append(steps, fixup.Step{Path: p.Object.Path, From: p.Object.State(), To: p.State(), Copy: a.copies(p), Also: p.Object.Also})
-			if p.Object.LinkedOutside() > 0 && a.copies(p) {
+			outside := p.Object.LinkedOutside() > 0
+			steps = append(steps, fixup.Step{Path: p.Object.Path, From: p.Object.State(), To: p.State(),
+				Copy: a.copies(p), Also: p.Object.Also, InPlace: outside && !a.copies(p)})
+			if outside && a.copies(p) {
 				linked++
 			}
 		}
@@ -368,11 +370,18 @@ func (a *autoPatchelf) run() error {
 			return err
 		}
 	}
-	if linked > 0 && !a.DryRun {
-		a.Log.Infof("%s had hard links outside the tree, as uv and pnpm make to their caches: copies replaced them, and the other links keep the old contents (--keep-links edits in place)",
-			count(linked, "edited file", "edited files"))
+	if !a.DryRun {
+		a.tellCopies(linked)
 	}
 	return a.report(index, resolver, plans, failed, surprises)
+}
+
+// tellCopies says of how many files a copy was edited because of hard links outside the tree.
+func (s *session) tellCopies(n int) {
+	if n > 0 {
+		s.Log.Infof("%s had hard links outside the tree, as uv and pnpm make to their caches: copies replaced them, and the other links keep the old contents (--keep-links edits in place)",
+			count(n, "edited file", "edited files"))
+	}
 }
 
 // copies reports whether a copy of the file is edited. By hand that is so where hard links
@@ -721,8 +730,9 @@ func systemLibraries() func(o *fixup.Object, name string) string {
 	}
 }
 
-// undo takes back what the records beside the paths tell.
-func undo(s *session) error {
+// undo takes back what the records beside the paths tell. As with the edit, a file to which
+// hard links outside the tree lead is edited as a copy, unless the edit was theirs too.
+func undo(s *session, keepLinks bool) error {
 	summary := runSummary{DryRun: s.DryRun}
 	var doc *jsonDocument
 	if s.JSON {
@@ -734,9 +744,17 @@ func undo(s *session) error {
 			return err
 		}
 		steps := record.Undo()
-		for i := range steps {
-			steps[i].Copy = s.Copy
+		outside, err := record.Links(s.Context, steps, s.Jobs)
+		if err != nil {
+			return err
 		}
+		linked := map[string]bool{}
+		for i := range steps {
+			protects := outside[steps[i].Path] && !steps[i].InPlace && !keepLinks
+			steps[i].Copy = s.Copy || protects
+			linked[steps[i].Path] = outside[steps[i].Path] && steps[i].Copy
+		}
+		copied := 0
 		if len(steps) == 0 {
 			s.Log.WithField("path", root).Warnf("there is nothing to undo: no record %s", record.File())
 			continue
@@ -760,6 +778,9 @@ func undo(s *session) error {
 				log.Debug("unchanged: it is as it was before")
 			} else {
 				log.Info(changeLine(step.From.Tag, step.To.Tag, step.From.List, step.To.List, nil))
+				if linked[r.Path] {
+					copied++
+				}
 			}
 			summary.count(report.Action)
 			if doc != nil {
@@ -776,6 +797,7 @@ func undo(s *session) error {
 			s.Log.Error(err)
 			return command.ErrFailed
 		}
+		s.tellCopies(copied)
 		record.Keep(left)
 		if err := record.Save(); err != nil {
 			return err

@@ -53,6 +53,9 @@ type Step struct {
 	// hard links to it: others lead to the old file.
 	Copy bool
 	Also []string
+	// InPlace says that hard links outside the tree lead to the file, and that the edit is
+	// theirs too.
+	InPlace bool
 }
 
 // Result is what came of a step.

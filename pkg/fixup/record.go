@@ -1,6 +1,8 @@
 package fixup
 
 import (
+	"cmp"
+	"context"
 	"debug/elf"
 	"encoding/json"
 	"errors"
@@ -9,8 +11,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/tree"
 )
 
 // Record remembers what the files of a tree were like before they were changed, in a
@@ -30,6 +37,8 @@ type Change struct {
 	Bytes  []byte   `json:"path_base64,omitempty"`
 	Before Snapshot `json:"before"`
 	After  Snapshot `json:"after"`
+	// InPlace is [Step.InPlace]: to undo the change is to undo it for the other links.
+	InPlace bool `json:"in_place,omitempty"`
 }
 
 // Snapshot is a State as the record spells it.
@@ -105,7 +114,7 @@ func (r *Record) Add(steps []Step) {
 	}
 	for _, s := range steps {
 		rel := strings.TrimPrefix(strings.TrimPrefix(absolute(s.Path), r.root), "/")
-		c := Change{Path: rel, Before: snapshot(s.From), After: snapshot(s.To)}
+		c := Change{Path: rel, Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.InPlace}
 		if !utf8.ValidString(rel) {
 			c.Bytes = []byte(rel)
 		}
@@ -157,9 +166,45 @@ func (r *Record) Undo() []Step {
 		if rel := c.rel(); rel != "" {
 			p += "/" + rel
 		}
-		steps[i] = Step{Path: p, From: c.After.state(), To: c.Before.state()}
+		steps[i] = Step{Path: p, From: c.After.state(), To: c.Before.state(), InPlace: c.InPlace}
 	}
 	return steps
+}
+
+// Links sets Also of the steps of Undo. It returns the paths of those files to which hard
+// links outside the tree lead. The tree is only walked where a file has another link.
+func (r *Record) Links(ctx context.Context, steps []Step, jobs int) (outside map[string]bool, err error) {
+	byPath := map[string]*Step{}
+	for i := range steps {
+		var st unix.Stat_t
+		if err := unix.Lstat(steps[i].Path, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
+			byPath[steps[i].Path] = &steps[i]
+		}
+	}
+	if len(byPath) == 0 {
+		return nil, nil
+	}
+	type file struct {
+		path, same string
+		others     int
+	}
+	names := map[string][]string{} // by the path that is visited first
+	others := map[string]int{}
+	err = tree.Walk(ctx, []string{r.root}, tree.Options{Jobs: jobs, FollowArguments: true}, func(f *tree.File) (file, bool) {
+		return file{f.Path, cmp.Or(f.SameAs, f.Path), f.OtherLinks()}, f.Err == nil && f.ELF() && f.OtherLinks() > 0
+	}, func(f file) {
+		names[f.same], others[f.same] = append(names[f.same], f.path), f.others
+	})
+	outside = map[string]bool{}
+	for first, all := range names {
+		for _, path := range all {
+			if s := byPath[path]; s != nil {
+				s.Also = slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == path })
+				outside[path] = others[first] >= len(all)
+			}
+		}
+	}
+	return outside, err
 }
 
 // Keep leaves in the record only the files of those steps of Undo that were not taken.
