@@ -632,6 +632,9 @@ func TestAudit(t *testing.T) {
 		{"the program's loader does not exist", func(f *folder) {
 			f.audited("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: "/none/ld-linux-x86-64.so.2"}, "error missing-interpreter")
 		}},
+		{"another system's program without its loader", func(f *folder) {
+			f.audited("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, OSABI: elf.ELFOSABI_FREEBSD, Interp: "/libexec/none/ld-elf.so.1"}, "note missing-interpreter")
+		}},
 		{"a store's program without its loader: the C library beside it is no second finding", func(f *folder) {
 			f.audited("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-glibc-2.40/lib/ld-linux-x86-64.so.2"}.
 				Needs("libc.so.6", "libm.so.6"), "error missing-interpreter")
@@ -671,6 +674,7 @@ func TestAudit(t *testing.T) {
 			}
 			f.want(look("p-1/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
 			f.want(look("p-2/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")
+			f.want(look("gcc-9.1/lib/l.so", needs(hash+"gcc-9.1/lib"))) // its own package stays anyway
 			f.want(look("p-3/lib/l.so", needs(hash+"gcc-13.3.0/lib")), "note unused-entry", "warning kept-reference")
 			f.want(look("p-4/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: loader64}), "warning fhs-interpreter")
 		}},

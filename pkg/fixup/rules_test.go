@@ -156,8 +156,10 @@ func TestRule2AbsoluteNames(t *testing.T) {
 	s.put("foo/lib/libfoo.so.1", lib("libfoo.so.1").Object)
 	s.put("bar/lib/libgone.so.1", lib("libgone.so.1").Object)
 	s.libs("~/bar/lib")
-	s.put("out/main", prog("~/foo/lib/libfoo.so.1", "/nowhere/libgone.so.1", "/nowhere/libnone.so.1").Object)
+	s.put("directory/libdir.so.1/x", lib("x").Object)
+	s.put("out/main", prog("~/foo/lib/libfoo.so.1", "/nowhere/libgone.so.1", "/nowhere/libnone.so.1", "~/directory/libdir.so.1").Object)
 	r := s.resolve()
+	r.outcome("out/main", s.path("~/directory/libdir.so.1"), Missing)
 	r.outcome("out/main", s.path("~/foo/lib/libfoo.so.1"), Absolute)
 	r.outcome("out/main", "/nowhere/libgone.so.1", Found) // by its last part, as nixpkgs' program does
 	r.outcome("out/main", "/nowhere/libnone.so.1", Missing)
@@ -1046,6 +1048,10 @@ func TestDlopen(t *testing.T) {
 	r.outcome("out/x.so", "libcudart.so.1", Optional) // the 2 may belong to the next string
 	if len(r.plan("out/x.so").Object.Literals) != 4 || len(r.plan("out/x.so").Needs) != 4 {
 		t.Errorf("needs %v", r.plan("out/x.so").Needs)
+	}
+	s.put("out/x.so", o.Needs("libnvrtc.so.12")) // which it then needs for certain, once
+	if p := s.resolve().plan("out/x.so"); len(p.Needs) != 4 || p.Needs[0].Priority != Required {
+		t.Errorf("needs %v", p.Needs)
 	}
 }
 

@@ -144,9 +144,6 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 	if im.Type != elf.ET_DYN {
 		return lib, errors.New("not a shared library")
 	}
-	if err := cutOff(im, f); err != nil {
-		return lib, damaged{err}
-	}
 	if lib.Soname, err = im.Soname(); err != nil {
 		return lib, damaged{err}
 	}
@@ -166,20 +163,6 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 	}
 	lib.Links = h.linkNames(lib, row)
 	return lib, nil
-}
-
-// cutOff reports whether a file ends before what the loader maps of it does.
-func cutOff(im *elfimage.Image, f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	for _, p := range im.Progs {
-		if end := p.Off + p.Filesz; p.Type == elf.PT_LOAD && end > uint64(info.Size()) {
-			return fmt.Errorf("cut off: it ends at offset %#x, and a segment of it at %#x", info.Size(), end)
-		}
-	}
-	return nil
 }
 
 // linkNames returns the names that programs, linkers and other libraries know a library by.

@@ -300,12 +300,13 @@ func (f *finder) passes(c call, i int) bool {
 }
 
 // beside reports whether what is beside a literal makes another value of it: a
-// comparison, a key's colon, an operator, a method, another literal.
+// comparison, a key's colon (which the colon of "if x else 'literal':" is taken for), an
+// operator, a method, another literal.
 func (f *finder) beside(i int) bool {
 	is := func(j int, texts ...string) bool {
 		return j >= 0 && j < len(f.tokens) && f.tokens[j].kind != literal && f.tokens[j].kind != end && slices.Contains(texts, f.tokens[j].text)
 	}
-	if is(i-1, "==", "!=", "in", "+", "%", "is", "case") || is(i+1, "==", "!=", "in", "not", "+", "%", ":") && !f.annotated(i) {
+	if is(i-1, "==", "!=", "in", "+", "%", "is", "case") || is(i+1, "==", "!=", "in", "not", "+", "%", ":") {
 		return true
 	}
 	if is(i+1, ".") && !(i+2 < len(f.tokens) && f.tokens[i+2].text == "encode") {
@@ -414,10 +415,6 @@ func (f *finder) forOthers() {
 		f.places = slices.DeleteFunc(f.places, isCall)
 	}
 }
-
-// annotated: the colon after a literal ends "if x else 'literal':", not a key; these
-// are taken as keys all the same.
-func (f *finder) annotated(int) bool { return false }
 
 // carry notes the variables and functions that a literal's value goes to.
 func (f *finder) carry(i int, stack []call, statement int, function string) {
