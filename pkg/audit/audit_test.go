@@ -527,6 +527,10 @@ func TestAudit(t *testing.T) {
 		{"duplicate entry", func(f *folder) {
 			f.put("lib/liba.so.1", lib("liba.so.1", ""))
 			f.audited("p", needs("$ORIGIN/lib:${ORIGIN}/lib/", "liba.so.1"), "note duplicate-entry")
+			// One finding for a directory, however often it is there, and none for what is not looked at.
+			f.audited("often", needs("$ORIGIN/lib"+strings.Repeat(":$ORIGIN/lib", 3), "liba.so.1"), "note duplicate-entry")
+			many := needs("$ORIGIN/lib"+strings.Repeat(":$ORIGIN/lib", maxEntries)+":/z:/z", "liba.so.1")
+			f.audited("many", many, "note duplicate-entry")
 		}},
 		{"missing directory", func(f *folder) { f.audited("p", needs("$ORIGIN/none"), "note missing-directory") }},
 		{"nothing needed in it", func(f *folder) {

@@ -15,7 +15,6 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
-	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
 
@@ -34,16 +33,26 @@ func (s *subject) all() {
 			Message: fmt.Sprintf("the file has a DT_RPATH, %q, beside its DT_RUNPATH; the loader ignores it", s.file.RPath),
 			Remedy:  s.normalize().And(" leaves DT_RUNPATH alone")})
 	}
-	for _, text := range runpath.Parse(s.file.List).Duplicates() {
-		i := slices.IndexFunc(s.entries, func(e entry) bool { return e.text == text })
-		j := i
-		for k, e := range s.entries {
-			if e.text == text {
-				j = k // the last one
-			}
+	s.duplicates()
+}
+
+// duplicates reports each directory that is more than once in the run path, at its last entry.
+func (s *subject) duplicates() {
+	last := map[string]int{} // by key
+	var again []string       // in the order in which they come again
+	for i, e := range s.entries {
+		if e.text == "" {
+			continue
 		}
-		s.report(s.entries[j].in(Finding{ID: DuplicateEntry,
-			Message: fmt.Sprintf("entry %d, %s, names a directory that an earlier entry names", s.entries[j].position, text),
+		if _, known := last[e.key]; known && !slices.Contains(again, e.key) {
+			again = append(again, e.key)
+		}
+		last[e.key] = i
+	}
+	for _, key := range again {
+		e := s.entries[last[key]]
+		s.report(e.in(Finding{ID: DuplicateEntry,
+			Message: fmt.Sprintf("entry %d, %s, names a directory that an earlier entry names", e.position, e.text),
 			Remedy:  s.normalize("--dedupe").And(" keeps the first")}))
 	}
 }
