@@ -333,6 +333,7 @@ func (a *autoPatchelf) run() error {
 		a.Log.Error(err)
 		return command.ErrFailed
 	}
+	a.tellOutside(index.LibrariesOutside(a.Context))
 	if !a.inBuild || len(a.settings.Interpreters) == 0 {
 		a.settings.System = systemLibraries()
 	}
@@ -374,6 +375,24 @@ func (a *autoPatchelf) run() error {
 		a.tellCopies(linked)
 	}
 	return a.report(index, resolver, plans, failed, surprises)
+}
+
+// tellOutside says that there are libraries in the tree only by links, which are not followed.
+func (a *autoPatchelf) tellOutside(links []string) {
+	if len(links) == 0 {
+		return
+	}
+	slices.Sort(links)
+	first := links[0]
+	if target, err := os.Readlink(first); err == nil {
+		first += " -> " + target
+	}
+	verb := "lead"
+	if len(links) == 1 {
+		verb = "leads"
+	}
+	a.Log.Warnf("%s %s to libraries outside the tree, which are left as they are: %s. Links are not followed; if a package manager made them (uv with --link-mode symlink), let it make copies (--link-mode copy) and run this again",
+		count(len(links), "symbolic link", "symbolic links"), verb, command.Printable(first))
 }
 
 // tellCopies says of how many files a copy was edited because of hard links outside the tree.

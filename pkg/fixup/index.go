@@ -57,6 +57,7 @@ type Index struct {
 	stubs   []*dir             // stub directories that were left out
 	found   map[string]*known
 	links   map[string]link // what lstat has seen
+	outside []place         // symbolic links of the tree that may lead outside it
 }
 
 // link is what is at a path: st_mode, and of a symbolic link what it holds.
@@ -107,11 +108,15 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	}()
 	err := tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true, Shallow: s.Shallow,
 		Link: func(dir, name string) {
-			if libraryName(name) {
-				mu.Lock()
+			library, outside := libraryName(name), s.mayLeadOutside(dir, name)
+			mu.Lock()
+			if library {
 				links = append(links, place{dir, name})
-				mu.Unlock()
 			}
+			if outside {
+				ix.outside = append(ix.outside, place{dir, name})
+			}
+			mu.Unlock()
 		}},
 		func(f *tree.File) (*Object, bool) {
 			if f.Err == nil && !f.ELF() {

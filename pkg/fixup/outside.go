@@ -1,0 +1,106 @@
+package fixup
+
+import (
+	"context"
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/store"
+	"cuda-runpath/pkg/tree"
+)
+
+// mayLeadOutside reports whether what a symbolic link of the tree holds is, read as text, a
+// path outside the tree.
+func (s *Sources) mayLeadOutside(dir, name string) bool {
+	target, err := os.Readlink(dir + "/" + name)
+	if err != nil {
+		return false
+	}
+	if !strings.HasPrefix(target, "/") {
+		target = absolute(dir) + "/" + target
+	}
+	target = filepath.Clean(target)
+	for _, root := range s.Paths {
+		if below(target, filepath.Clean(absolute(root))) {
+			return false
+		}
+	}
+	return true
+}
+
+// LibrariesOutside returns the symbolic links of the tree that lead outside it to a library,
+// or to a directory with one, in no order. Links are not followed, so these files are left
+// as they are. Links into a Nix store lead to other packages, and do not count.
+func (ix *Index) LibrariesOutside(ctx context.Context) (out []string) {
+	var roots []string
+	for _, root := range ix.sources.Paths {
+		if real, err := filepath.EvalSymlinks(root); err == nil {
+			roots = append(roots, absolute(real))
+		}
+	}
+	inside := func(real string) bool {
+		for _, root := range roots {
+			if below(real, root) {
+				return true
+			}
+		}
+		return false
+	}
+	holds := map[string]bool{} // by real path
+	for _, l := range ix.outside {
+		link := strings.TrimSuffix(l.dir, "/") + "/" + l.name
+		real, err := filepath.EvalSymlinks(link)
+		if err != nil {
+			continue
+		}
+		if real = absolute(real); inside(real) || store.Contains(real) {
+			continue
+		}
+		st, err := os.Stat(real)
+		if err != nil || !st.IsDir() && !libraryName(l.name) && !strings.HasSuffix(l.name, ".node") {
+			continue // files are many where each is a link: most that are no library are told by the name
+		}
+		has, known := holds[real]
+		if !known {
+			has = hasLibrary(ctx, real)
+			holds[real] = has
+		}
+		if has {
+			out = append(out, link)
+		}
+	}
+	return out
+}
+
+// hasLibrary reports whether a file is a library, or one of the first files of a directory is.
+func hasLibrary(ctx context.Context, path string) bool {
+	const most = 2000 // files: a link may lead to "/"
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var files atomic.Int64
+	var found atomic.Bool
+	_ = tree.Walk(ctx, []string{path}, tree.Options{Jobs: 1}, func(f *tree.File) (bool, bool) {
+		if files.Add(1) > most {
+			cancel()
+			return false, false
+		}
+		if f.Err != nil || !f.ELF() || f.SameAs != "" {
+			return false, false
+		}
+		im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+		if err != nil {
+			return false, false
+		}
+		defer im.Release()
+		if im.SkipReason() == "" && im.Prog(elf.PT_INTERP) == nil {
+			found.Store(true)
+			cancel()
+		}
+		return false, false
+	}, func(bool) {})
+	return found.Load()
+}
