@@ -3,18 +3,23 @@ package elfimage
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"io"
-	"math"
+	"iter"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
 )
 
 const (
-	stringBuffer = 64 << 10 // bytes read at a time: what stays in the processor's cache
-	maxName      = 255      // NAME_MAX: a longer string is no file name
+	stringBlock = 64 << 10 // bytes searched at a time: they stay in the processor's cache
+	manyBlocks  = 32       // from here on, several goroutines search them
+	maxName     = 255      // NAME_MAX: a longer string is no file name
+
+	// stringContext is how many bytes before and after its ".so" a name may depend on: a
+	// token may stand before the directory that stands before the name.
+	stringContext = 2*maxName + 2
 )
 
 // LibraryNames calls yield for each name that [Image.LibraryStrings] finds, once. Where a
@@ -53,9 +58,6 @@ func (im *Image) LibraryNames(yield func(name string) bool) error {
 // data only and calls no function of another: it opens nothing. Memory use does not
 // depend on the file's size.
 func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error {
-	pooled := stringBuffers.Get().(*[stringBuffer]byte)
-	defer stringBuffers.Put(pooled)
-	buf := pooled[:0]
 	spans := im.readOnlyData()
 	total := uint64(0)
 	for i, s := range spans {
@@ -64,44 +66,22 @@ func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error 
 			break
 		}
 	}
-	if total >= minMapped && im.callsNobody() {
+	if total >= dataOnly && im.callsNobody() {
 		return nil
 	}
 	for _, s := range spans {
 		if s.size > im.size || s.off > im.size-s.size {
 			continue
 		}
-		if m, ok := im.mapped(s.off, s.size); ok {
-			more, err := m.libraries(yield)
-			m.unmap()
-			if err != nil || !more {
-				return err
-			}
-			continue
-		}
-		b, searched := buf[:0], 0 // what is in memory, and how much of it was searched
-		for at, end := s.off, s.off+s.size; at < end; {
-			kept := len(b)
-			n := int(min(uint64(stringBuffer-kept), end-at))
-			b = buf[:kept+n]
-			if err := ReadFull(im.r, b[kept:], at); err != nil {
-				return err
-			}
-			at += uint64(n)
-			limit := len(b)
-			if at < end {
-				limit = max(searched, len(b)-maxName) // a name after it may not be whole yet
-			}
-			if !eachLibrary(b, searched, limit, yield) {
-				return nil
-			}
-			from := max(0, limit-maxName) // a name that is still to be found may begin here
-			searched = limit - from
-			b = buf[:copy(buf[:cap(buf)], b[from:])]
+		if more, err := im.libraries(s, yield); err != nil || !more {
+			return err
 		}
 	}
 	return nil
 }
+
+// dataOnly is the size in bytes from which it is worth a look whether a file calls no function.
+const dataOnly = 256 << 10
 
 // callsNobody reports whether the file has a table of few dynamic symbols in which nothing
 // is undefined but what may be: the hooks of the C runtime.
@@ -127,48 +107,39 @@ func (im *Image) callsNobody() bool {
 	return err == nil && nobody
 }
 
-var stringBuffers = sync.Pool{New: func() any { return new([stringBuffer]byte) }}
-
-// A mapper is a reader that can map a part of its file: unmap is called when the bytes,
-// which may fault where the file is cut off meanwhile, are no longer read.
-type mapper interface {
-	Map(off int64, n int) (b []byte, unmap func(), err error)
+// libraries yields the names in a part of the file, until yield returns false.
+func (im *Image) libraries(s span, yield func(string, bool) bool) (more bool, err error) {
+	if w, ok := im.r.(*window); ok && s.size >= manyBlocks*stringBlock && runtime.GOMAXPROCS(0) > 1 {
+		return searchTogether(w.r, s, yield) // w itself is for one goroutine
+	}
+	buf := stringBuffers.Get().(*stringBuffer)
+	defer stringBuffers.Put(buf)
+	for at := uint64(0); at < s.size; at += stringBlock {
+		if more, err := buf.search(im.r, s, at, yield); err != nil || !more {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
-// minMapped is the size in bytes from which mapping costs less than copying.
-const minMapped = 256 << 10
+// stringBuffer holds a block, and what a name in it may depend on before and after.
+type stringBuffer [stringContext + stringBlock + stringContext]byte
 
-type mapping struct {
-	b     []byte
-	unmap func()
+var stringBuffers = sync.Pool{New: func() any { return new(stringBuffer) }}
+
+// search yields the names whose ".so" begins in the block of s at at.
+func (buf *stringBuffer) search(r io.ReaderAt, s span, at uint64, yield func(string, bool) bool) (more bool, err error) {
+	from, end := at-min(at, stringContext), min(at+stringBlock, s.size)
+	b := buf[:min(end+stringContext, s.size)-from]
+	if err := ReadFull(r, b, s.off+from); err != nil {
+		return false, err
+	}
+	return eachLibrary(b, int(at-from), int(end-from), yield), nil
 }
 
-// mapped maps a part of the file where that is worth it and the reader can.
-func (im *Image) mapped(off, n uint64) (m mapping, ok bool) {
-	w, isWindow := im.r.(*window)
-	if !isWindow || n < minMapped || n > math.MaxInt32 {
-		return m, false
-	}
-	r, can := w.r.(mapper)
-	if !can {
-		return m, false
-	}
-	var err error
-	m.b, m.unmap, err = r.Map(int64(off), int(n))
-	return m, err == nil
-}
-
-// libraries is eachLibrary for all of the bytes. The error says that they cannot be read.
-//
-// Several goroutines search a large part, a piece each: where many programs are looked at,
-// all wait for the one large library that most of them load.
-func (m mapping) libraries(yield func(string, bool) bool) (more bool, err error) {
-	const piece = 256 << 10
-	n := (len(m.b) + piece - 1) / piece
-	workers := min(n, runtime.GOMAXPROCS(0))
-	if n < 8 || workers == 1 {
-		return m.search(0, len(m.b), yield)
-	}
+// searchTogether is libraries in several goroutines, which take the blocks in turns: where
+// many programs are looked at, all wait for the one large library that most of them load.
+func searchTogether(r io.ReaderAt, s span, yield func(string, bool) bool) (more bool, err error) {
 	type name struct {
 		text  string
 		exact bool
@@ -177,32 +148,38 @@ func (m mapping) libraries(yield func(string, bool) bool) (more bool, err error)
 		names []name
 		err   error
 	}
-	results := make([]result, 4*workers) // of some pieces at a time: how many names there are depends on the file
-	for from := 0; from < n; from += len(results) {
-		count := min(len(results), n-from)
+	workers := runtime.GOMAXPROCS(0)
+	results := make([]result, manyBlocks*workers) // of some blocks at a time: how many names there are depends on the file
+	for from := uint64(0); from < s.size; from += uint64(len(results)) * stringBlock {
+		results := results[:min(uint64(len(results)), (s.size-from+stringBlock-1)/stringBlock)]
 		var next atomic.Int64
 		work := func() {
-			for i := int(next.Add(1)) - 1; i < count; i = int(next.Add(1)) - 1 {
-				r := &results[i]
-				r.names = r.names[:0]
-				at := (from + i) * piece
-				_, r.err = m.search(at, min(at+piece, len(m.b)), func(text string, exact bool) bool {
-					r.names = append(r.names, name{text, exact})
+			buf := stringBuffers.Get().(*stringBuffer)
+			defer stringBuffers.Put(buf)
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(results) {
+					return
+				}
+				result := &results[i]
+				result.names = result.names[:0]
+				_, result.err = buf.search(r, s, from+uint64(i)*stringBlock, func(text string, exact bool) bool {
+					result.names = append(result.names, name{text, exact})
 					return true
 				})
 			}
 		}
 		var others sync.WaitGroup
-		for range min(workers, count) - 1 {
+		for range min(workers, len(results)) - 1 {
 			others.Go(work)
 		}
 		work()
 		others.Wait()
-		for _, r := range results[:count] {
-			if r.err != nil {
-				return false, r.err
+		for _, result := range results {
+			if result.err != nil {
+				return false, result.err
 			}
-			for _, name := range r.names {
+			for _, name := range result.names {
 				if !yield(name.text, name.exact) {
 					return false, nil
 				}
@@ -210,20 +187,6 @@ func (m mapping) libraries(yield func(string, bool) bool) (more bool, err error)
 		}
 	}
 	return true, nil
-}
-
-// search is eachLibrary for some of the bytes.
-func (m mapping) search(from, to int, yield func(string, bool) bool) (more bool, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(interface{ Addr() uintptr }); !ok { // no fault of the hardware
-				panic(r)
-			}
-			err = io.ErrUnexpectedEOF
-		}
-	}()
-	return eachLibrary(m.b, from, to, yield), nil
 }
 
 type span struct{ off, size uint64 }
@@ -258,24 +221,14 @@ func (im *Image) readOnlyData() []span {
 
 // eachLibrary yields the library names whose ".so" begins at from or after it, and before limit.
 func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool {
-	for i := from; i < limit; {
-		// Not bytes.Index: it takes to comparing byte by byte where periods are many.
-		j := bytes.IndexByte(b[i:limit], '.')
-		if j < 0 {
-			return true
-		}
-		dot := i + j
-		i = dot + 1
-		if dot+len(".so") > len(b) || b[dot+1] != 's' || b[dot+2] != 'o' {
-			continue
-		}
-		i = dot + len(".so")
+	for dot := range eachSuffix(b, from, limit) {
 		start := dot
 		for start > 0 && dot-start < maxName && nameByte(b[start-1]) {
 			start--
 		}
-		end := i
-		for end < len(b) && end-dot < maxName && (b[end] == '.' && end+1 < len(b) && digit(b[end+1]) || digit(b[end]) && end > i) {
+		after := dot + len(".so")
+		end := after
+		for end < len(b) && end-dot < maxName && (b[end] == '.' && end+1 < len(b) && digit(b[end+1]) || digit(b[end]) && end > after) {
 			end++
 		}
 		exact := end < len(b) && b[end] == 0
@@ -294,6 +247,72 @@ func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool 
 		}
 	}
 	return true
+}
+
+const (
+	suffixBlock = 2 << 10 // bytes whose periods are counted
+	manyPeriods = 16      // in a block: more are not looked at one by one
+	suffixStep  = 32      // bytes that anySuffix looks at
+)
+
+// eachSuffix yields where each ".so" begins, at from or after it, and before limit.
+//
+// Constants are tables, with few periods, and text, in which they stand so close that going
+// from one to the next takes longer than all else. Counting tells the two apart, in less time
+// than it takes to read the bytes.
+func eachSuffix(b []byte, from, limit int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for ; from < limit; from += suffixBlock {
+			end := min(from+suffixBlock, limit)
+			periods := bytes.Count(b[from:end], []byte{'.'})
+			i := from
+			for ; periods > manyPeriods && i+suffixStep <= end && i+suffixStep+2 <= len(b); i += suffixStep {
+				if !anySuffix(b[i : i+suffixStep+2]) {
+					continue
+				}
+				for j := i; j < i+suffixStep; j++ {
+					if hasSuffix(b, j) && !yield(j) {
+						return
+					}
+				}
+			}
+			for ; periods > 0 && i < end; i++ {
+				// Not bytes.Index: it takes to comparing byte by byte where periods are many.
+				j := bytes.IndexByte(b[i:end], '.')
+				if j < 0 {
+					break
+				}
+				if i += j; hasSuffix(b, i) && !yield(i) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// hasSuffix reports whether ".so" begins at i.
+func hasSuffix(b []byte, i int) bool {
+	return i+2 < len(b) && b[i] == '.' && b[i+1] == 's' && b[i+2] == 'o'
+}
+
+// anySuffix reports whether ".so" begins in the first suffixStep bytes of b, which has two
+// more. It compares eight places at once: a byte of w is 0 where ".so" begins, and
+// (w-ones)&^w has the highest bit of the lowest such byte set, and none where there is none.
+func anySuffix(b []byte) bool {
+	const (
+		ones   = 0x0101010101010101
+		highs  = 0x80 * ones
+		period = '.' * ones
+		s      = 's' * ones
+		o      = 'o' * ones
+	)
+	le := binary.LittleEndian
+	_ = b[suffixStep+1]
+	w0 := (le.Uint64(b) ^ period) | (le.Uint64(b[1:]) ^ s) | (le.Uint64(b[2:]) ^ o)
+	w1 := (le.Uint64(b[8:]) ^ period) | (le.Uint64(b[9:]) ^ s) | (le.Uint64(b[10:]) ^ o)
+	w2 := (le.Uint64(b[16:]) ^ period) | (le.Uint64(b[17:]) ^ s) | (le.Uint64(b[18:]) ^ o)
+	w3 := (le.Uint64(b[24:]) ^ period) | (le.Uint64(b[25:]) ^ s) | (le.Uint64(b[26:]) ^ o)
+	return ((w0-ones)&^w0|(w1-ones)&^w1|(w2-ones)&^w2|(w3-ones)&^w3)&highs != 0
 }
 
 // withToken returns where the string begins that has a name at start, where it begins

@@ -6,13 +6,12 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand"
-	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 )
 
 // fromBytes makes an image of which nothing is known but one section's contents.
@@ -96,67 +95,64 @@ func TestLibraryStringsStopsWhenAsked(t *testing.T) {
 	}
 }
 
-// shrinking is a file that is cut off once it is mapped.
-type shrinking struct {
-	*os.File
-	cut int64
-}
-
-func fileOf(t *testing.T, data []byte) *os.File {
-	t.Helper()
-	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	if _, err := f.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-func (f shrinking) Map(off int64, n int) ([]byte, func(), error) {
-	b, err := unix.Mmap(int(f.Fd()), off, n, unix.PROT_READ, unix.MAP_PRIVATE)
-	if err == nil && f.cut >= 0 {
-		err = f.Truncate(f.cut)
-	}
-	return b, func() { unix.Munmap(b) }, err
-}
-
-func TestLibraryStringsOfAMappedFile(t *testing.T) {
-	data := make([]byte, 3*minMapped)
+func TestLibraryStringsOfAFileThatIsCut(t *testing.T) {
+	data := make([]byte, 2*manyBlocks*stringBlock)
 	copy(data[2:], "libfirst.so.1")
-	copy(data[2*minMapped:], "libcuda.so.1")
-	for _, cut := range []int64{-1, 4096, 0} {
+	copy(data[manyBlocks*stringBlock:], "libcuda.so.1")
+	for _, left := range []int{len(data), manyBlocks * stringBlock, 4096, 0} {
 		im := rodata(data)
-		im.r = newWindow(shrinking{fileOf(t, data), cut}, uint64(len(data)), nil)
+		im.r = newWindow(bytes.NewReader(data[:left]), uint64(len(data)), nil)
 		var got []string
 		err := im.LibraryStrings(func(name string, _ bool) bool { got = append(got, name); return true })
-		if whole := cut < 0; whole != (err == nil) || whole && len(got) != 2 {
-			t.Errorf("cut to %d bytes: %q, %v", cut, got, err)
+		if whole := left == len(data); whole != (err == nil) || whole && len(got) != 2 {
+			t.Errorf("%d bytes left: %q, %v", left, got, err)
 		}
 	}
 }
 
-// A large part that is mapped has the same names, in the same order, as one that is read.
-func TestLibraryStringsOfALargeMappedFile(t *testing.T) {
+// eachSuffix finds what bytes.Index finds, in text, in tables, and where one becomes the other.
+func TestEachSuffix(t *testing.T) {
+	rng := rand.New(rand.NewSource(3))
+	for round := range 300 {
+		b := make([]byte, rng.Intn(5*suffixBlock))
+		for i := 0; i < len(b); {
+			letters := []string{"\x00\x01\xff", ".so", "..so.s..o\x00\xae", "etaoin .so"}[rng.Intn(4)]
+			for end := min(len(b), i+rng.Intn(2*suffixBlock)); i < end; i++ {
+				b[i] = letters[rng.Intn(len(letters))]
+			}
+		}
+		from := rng.Intn(len(b) + 1)
+		limit := from + rng.Intn(len(b)-from+1)
+		var want []int
+		for i := from; i < limit; i++ {
+			if bytes.HasPrefix(b[i:], []byte(".so")) {
+				want = append(want, i)
+			}
+		}
+		if diff := cmp.Diff(want, slices.Collect(eachSuffix(b, from, limit))); diff != "" {
+			t.Fatalf("round %d: %d bytes from %d to %d: %s", round, len(b), from, limit, diff)
+		}
+	}
+}
+
+// A large part that several goroutines search has the same names, in the same order, as one that one does.
+func TestLibraryStringsOfALargeFile(t *testing.T) {
 	data := make([]byte, 5<<20)
 	rng := rand.New(rand.NewSource(2))
 	for at, i := 1, 0; at+600 < len(data); i++ {
 		copy(data[at:], fmt.Sprintf("lib%s%d.so.%d", strings.Repeat("x", rng.Intn(200)), i, rng.Intn(100)))
 		at += 300 + rng.Intn(1000)
 	}
-	for end := 128 << 10; end+8 < len(data); end += 128 << 10 { // across what may be the end of a piece
-		copy(data[end-4-(end>>18)%4:], "\x00libz.so.7\x00")
+	for end := stringBlock; end+8 < len(data); end += stringBlock { // across what may be the end of a block
+		copy(data[end-9-end/stringBlock%9:], "\x00libz.so.7\x00")
 	}
 	for round := range 4 { // names enough for more than one time round
 		copy(data[round<<20+777:], "libm.so\x00liba.so.1")
 	}
-	f := fileOf(t, data)
 	for _, processors := range []int{1, 2, 7} {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
 		want, got := rodata(data), rodata(data)
-		got.r = newWindow(shrinking{f, -1}, uint64(len(data)), nil)
+		got.r = newWindow(bytes.NewReader(data), uint64(len(data)), nil)
 		exact, loose := libraries(t, want)
 		gotExact, gotLoose := libraries(t, got)
 		if diff := cmp.Diff(exact, gotExact) + cmp.Diff(loose, gotLoose); diff != "" || len(exact) < 5000 {
@@ -185,7 +181,7 @@ func TestLibraryStringsOfOverlappingSections(t *testing.T) {
 func TestLibraryStringsAcrossBuffers(t *testing.T) {
 	rng := rand.New(rand.NewSource(1))
 	for round := range 20 {
-		data := bytes.Repeat([]byte{0}, 3*stringBuffer+rng.Intn(1000))
+		data := bytes.Repeat([]byte{0}, 3*stringBlock+rng.Intn(1000))
 		var want []string
 		put := func(at int) {
 			name := fmt.Sprintf("lib%s%d.so.%d", strings.Repeat("x", rng.Intn(200)), len(want), rng.Intn(100))
@@ -197,7 +193,7 @@ func TestLibraryStringsAcrossBuffers(t *testing.T) {
 			put(at)
 			at += 300 + rng.Intn(50_000)
 			// Thick around the ends of buffers.
-			if near := at % stringBuffer; near > stringBuffer-2000 || near < 2000 {
+			if near := at % stringBlock; near > stringBlock-2000 || near < 2000 {
 				at -= at % 300
 				at += 300 - at%300 + rng.Intn(40)
 			}
@@ -206,12 +202,14 @@ func TestLibraryStringsAcrossBuffers(t *testing.T) {
 			t.Fatalf("round %d: %s %q", round, cmp.Diff(want, exact), loose)
 		}
 	}
-	// One name at every offset around the end of the first buffer.
-	for at := stringBuffer - 600; at < stringBuffer+300; at++ {
-		data := make([]byte, stringBuffer+2000)
-		copy(data[at:], "libcuda.so.1")
-		if exact, _ := libraries(t, rodata(data)); cmp.Diff([]string{"libcuda.so.1"}, exact) != "" {
-			t.Fatalf("at %#x: %q", at, exact)
+	// One name at every offset around the end of the first block.
+	for _, name := range []string{"libcuda.so.1", "lib" + strings.Repeat("x", 240) + ".so." + strings.Repeat("7", 240), "$ORIGIN/" + strings.Repeat("y", 230) + "/libz.so"} {
+		for at := stringBlock - 600; at < stringBlock+300; at++ {
+			data := make([]byte, stringBlock+2000)
+			copy(data[at:], name)
+			if exact, _ := libraries(t, rodata(data)); cmp.Diff([]string{name}, exact) != "" {
+				t.Fatalf("%s at %#x: %q", name, at, exact)
+			}
 		}
 	}
 }

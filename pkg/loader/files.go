@@ -656,13 +656,3 @@ func (d descriptor) ReadAt(p []byte, off int64) (n int, err error) {
 	}
 	return n, nil
 }
-
-// Map maps a part of the file.
-func (d descriptor) Map(off int64, n int) (b []byte, unmap func(), err error) {
-	before := int(off % int64(os.Getpagesize()))
-	m, err := unix.Mmap(int(d), off-int64(before), before+n, unix.PROT_READ, unix.MAP_PRIVATE)
-	if err != nil {
-		return nil, nil, err
-	}
-	return m[before:], func() { unix.Munmap(m) }, nil
-}
