@@ -14,9 +14,9 @@ import (
 func Likely(s *loader.Load, all bool) func(*loader.Object, loader.Literal) bool {
 	return func(o *loader.Object, l loader.Literal) bool {
 		if all || o == s.Main {
-			return l.Exact || driver.NeedsDriver(l.Name)
+			return l.Exact || l.Driver
 		}
-		return driver.NeedsDriver(l.Name) && !driver.Provides(o.Name)
+		return l.Driver && !driver.Provides(o.Name)
 	}
 }
 

@@ -375,7 +375,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 		d.add(subject, Bad, program, search, "does not start: %s", load.Err)
 	}
 	// What it may open later counts as far as the driver is concerned.
-	load.DlopenAll(func(_ *loader.Object, l loader.Literal) bool { return driver.NeedsDriver(l.Name) && l.Exact },
+	load.DlopenAll(func(_ *loader.Object, l loader.Literal) bool { return l.Driver && l.Exact },
 		func(name string) bool { return name == driver.LibCUDA })
 	h.doctorRuntime(d, load, drv, cuda)
 	h.doctorLibCUDA(d, load, prefix, drv, linkWorks)

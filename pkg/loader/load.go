@@ -658,8 +658,9 @@ func (s *Load) Dlopen(name string, from *Object, cause Cause, feature string) *O
 
 // A Literal is the name of a library among a file's constants.
 type Literal struct {
-	Name  string
-	Exact bool // the whole of a C string, not cut out of a longer one
+	Name   string
+	Exact  bool // the whole of a C string, not cut out of a longer one
+	Driver bool // driver.NeedsDriver of the name
 }
 
 // Literals returns the names of libraries in the file's read-only data, each once.
@@ -678,7 +679,7 @@ func (f *File) readLiterals(im *elfimage.Image) {
 			f.opens[i].Exact = f.opens[i].Exact || exact
 		} else {
 			seen[name] = len(f.opens)
-			f.opens = append(f.opens, Literal{name, exact})
+			f.opens = append(f.opens, Literal{name, exact, driver.NeedsDriver(name)})
 		}
 		return len(f.opens) < maxLiterals
 	})
@@ -763,7 +764,7 @@ func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name st
 			continue
 		}
 		for _, lit := range o.File.Literals() {
-			if lit.Name == o.File.Soname || lit.Name == path.Base(o.Path) || o.uses(lit.Name) || !want(o, lit) {
+			if !want(o, lit) || lit.Name == o.File.Soname || lit.Name == path.Base(o.Path) || o.uses(lit.Name) {
 				continue
 			}
 			if n := len(s.Objects); s.Dlopen(lit.Name, o, DlopenString, "").missing && !keep(lit.Name) {
