@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -172,7 +171,9 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 			out.Write(text)
 		}
 	}
-	for b := range o.batches(s, l, color) {
+	size := min(max(1, len(s.Paths)/(16*s.Jobs)), 16)
+	chunks := slices.Collect(slices.Chunk(s.Paths, size))
+	inOrder(s.Jobs, len(chunks), func(i int) *batch { return o.batch(s, l, chunks[i], color) }, func(b *batch) {
 		from := 0
 		for i := range b.answers {
 			a := &b.answers[i]
@@ -181,11 +182,7 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 		}
 		b.text.Reset()
 		texts.Put(b.text)
-	}
-	if err := s.Context.Err(); err != nil {
-		out.Flush()
-		return err
-	}
+	})
 	if err := out.Flush(); err != nil {
 		return err
 	}
@@ -203,7 +200,8 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 	return nil
 }
 
-// batch is the answers for some files that follow each other on the command line.
+// batch is the answers for some files that follow each other on the command line: a file
+// takes so little time that handing each over by itself would cost more.
 type batch struct {
 	answers []answer
 	text    *bytes.Buffer
@@ -211,57 +209,15 @@ type batch struct {
 
 var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-// batches explains the session's files, several batches at a time, and yields them in
-// the order of the command line. A file takes so little time that handing each over by
-// itself would cost more.
-func (o *explainOptions) batches(s *session, l *loader.Loader, color bool) iter.Seq[*batch] {
-	jobs := max(1, s.Jobs)
-	size := min(max(1, len(s.Paths)/(16*jobs)), 16)
-	explain := func(paths []string) *batch {
-		b := &batch{make([]answer, 0, len(paths)), texts.Get().(*bytes.Buffer)}
-		for _, arg := range paths {
-			if s.Context.Err() != nil {
-				break
-			}
-			a := o.explain(s, l, arg, color, b.text)
-			a.end = b.text.Len()
-			b.answers = append(b.answers, a)
-		}
-		return b
+// batch explains some files.
+func (o *explainOptions) batch(s *session, l *loader.Loader, paths []string, color bool) *batch {
+	b := &batch{make([]answer, 0, len(paths)), texts.Get().(*bytes.Buffer)}
+	for _, arg := range paths {
+		a := o.explain(s, l, arg, color, b.text)
+		a.end = b.text.Len()
+		b.answers = append(b.answers, a)
 	}
-	return func(yield func(*batch) bool) {
-		if jobs == 1 || size == 1 && len(s.Paths) < 4 {
-			for paths := range slices.Chunk(s.Paths, size) {
-				if !yield(explain(paths)) {
-					return
-				}
-			}
-			return
-		}
-		waiting := make(chan chan *batch, 16*jobs)
-		work := make(chan func(), jobs)
-		for range jobs {
-			go func() {
-				for do := range work {
-					do()
-				}
-			}()
-		}
-		go func() {
-			defer close(waiting)
-			defer close(work)
-			for paths := range slices.Chunk(s.Paths, size) {
-				c := make(chan *batch, 1)
-				waiting <- c
-				work <- func() { c <- explain(paths) }
-			}
-		}()
-		for c := range waiting {
-			if !yield(<-c) {
-				return
-			}
-		}
-	}
+	return b
 }
 
 // explain explains one file, its tree in text. It runs in several goroutines.
