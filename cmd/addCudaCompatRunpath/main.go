@@ -6,4 +6,4 @@ import (
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(cli.AddCudaCompatRunpath().Command()) }
+func main() { urfave.Main(cli.AddCudaCompatRunpath.Command()) }

@@ -6,4 +6,4 @@ import (
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(cli.AutoAddDriverRunpath().Command()) }
+func main() { urfave.Main(cli.AutoAddDriverRunpath.Command()) }

@@ -7,4 +7,4 @@ import (
 	"cuda-runpath/pkg/cli/urfave"
 )
 
-func main() { urfave.Main(cli.StubReplace().Command()) }
+func main() { urfave.Main(cli.StubReplace.Command()) }

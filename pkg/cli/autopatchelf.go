@@ -46,35 +46,35 @@ It also reads the command line of nixpkgs' auto-patchelf: with --paths, the opti
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
 the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+exitStatus)
 	app.Flags = append(app.Flags,
-		command.Flag{Kind: command.List, Name: "libs", Usage: "look for libraries in `DIR` (repeatable)"},
-		command.Flag{Kind: command.List, Name: "interpreter", Usage: "use `LOADER` as the interpreter of programs for its machine (repeatable)", DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},
-		command.Flag{Kind: command.List, Name: "runtime-dependencies", Usage: "begin the run path of each program with `DIR` (repeatable)"},
-		command.Flag{Kind: command.List, Name: "append-rpaths", Usage: "end each run path with `ENTRY` (repeatable)"},
-		command.Flag{Kind: command.List, Name: "ignore-missing", Usage: "libraries whose names match `PATTERN` may be missing (repeatable)"},
-		command.Flag{Name: "no-recurse", Usage: "leave out the directories in a PATH"},
-		command.Flag{Name: "keep-libc", Usage: "look for the C library's names in --libs too"},
-		command.Flag{Name: "ignore-existing", Usage: "do not look for libraries in the PATHs themselves"},
-		command.Flag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that exist", DefaultText: "true, with --paths false"},
-		command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved"},
-		command.Flag{Name: "dlopen", Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
-		command.Flag{Name: "minimal", Usage: "leave out entries that nothing uses"},
-		command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
-		command.Flag{Name: "no-set-interpreter", Usage: "leave interpreters as they are"},
-		command.Flag{Kind: command.List, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
-		command.Flag{Name: "structured-logs", Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
-		command.Flag{Kind: command.List, Name: "tool", Usage: "do what `NAME` does in the same edit: " + toolNames() + " (repeatable)"},
-		command.Flag{Kind: command.List, Name: "temporary", Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
-		command.Flag{Name: "expect-driver", Usage: "the GPU driver's libraries are found through the driver link, which something else adds"},
-		command.Flag{Name: "undo", Usage: "give files below PATH the run paths and interpreters that they had before"},
-		command.Flag{Name: "no-record", Usage: "keep no record for --undo"},
-		command.Flag{Name: "keep-links", Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
-		command.Flag{Name: "in-build", Hidden: true},
-		command.Flag{Kind: command.List, Name: "extra-arg", Hidden: true},
-		command.Flag{Kind: command.String, Name: "when", Default: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
-		stubFlag(), driverLinkFlag(), compatFlag(),
-		command.Flag{Kind: command.String, Name: "position", Default: "first", Usage: "put the driver link `first|last` among the other entries"},
-		command.Flag{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"},
-		copyFlag(), DryRunFlag(),
+		&command.Flag{Kind: command.List, Name: "libs", Usage: "look for libraries in `DIR` (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "interpreter", Usage: "use `LOADER` as the interpreter of programs for its machine (repeatable)", DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},
+		&command.Flag{Kind: command.List, Name: "runtime-dependencies", Usage: "begin the run path of each program with `DIR` (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "append-rpaths", Usage: "end each run path with `ENTRY` (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "ignore-missing", Usage: "libraries whose names match `PATTERN` may be missing (repeatable)"},
+		&command.Flag{Name: "no-recurse", Usage: "leave out the directories in a PATH"},
+		&command.Flag{Name: "keep-libc", Usage: "look for the C library's names in --libs too"},
+		&command.Flag{Name: "ignore-existing", Usage: "do not look for libraries in the PATHs themselves"},
+		&command.Flag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that exist", DefaultText: "true, with --paths false"},
+		&command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved"},
+		&command.Flag{Name: "dlopen", Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
+		&command.Flag{Name: "minimal", Usage: "leave out entries that nothing uses"},
+		&command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
+		&command.Flag{Name: "no-set-interpreter", Usage: "leave interpreters as they are"},
+		&command.Flag{Kind: command.List, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
+		&command.Flag{Name: "structured-logs", Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
+		&command.Flag{Kind: command.List, Name: "tool", Usage: "do what `NAME` does in the same edit: " + toolNames() + " (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "temporary", Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
+		&command.Flag{Name: "expect-driver", Usage: "the GPU driver's libraries are found through the driver link, which something else adds"},
+		&command.Flag{Name: "undo", Usage: "give files below PATH the run paths and interpreters that they had before"},
+		&command.Flag{Name: "no-record", Usage: "keep no record for --undo"},
+		&command.Flag{Name: "keep-links", Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
+		&command.Flag{Name: "in-build", Hidden: true},
+		&command.Flag{Kind: command.List, Name: "extra-arg", Hidden: true},
+		&command.Flag{Kind: command.String, Name: "when", Default: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
+		stubFlag, driverLinkFlag, compatFlag,
+		positionFlag,
+		forceRPathFlag,
+		copyFlag, DryRunFlag,
 	)
 	app.Flags = append(app.Flags, treeFlags()...)
 	app.Arguments = func(args []string) ([]string, error) {
@@ -229,7 +229,7 @@ func (a *autoPatchelf) tools(c *command.Line) (err error) {
 	}
 	all := Tools()
 	for _, name := range c.StringSlice("tool") {
-		i := slices.IndexFunc(all, func(t Tool) bool { return t.Name == name })
+		i := slices.IndexFunc(all, func(t *Tool) bool { return t.Name == name })
 		if i < 0 {
 			return command.Misusef("--tool %s: %s", name, toolNames())
 		}
@@ -822,7 +822,7 @@ func undo(s *session, keepLinks bool) error {
 			return err
 		}
 	}
-	if err := s.finish(doc, &summary); err != nil {
+	if err := s.finish(doc, &summary, summary.String); err != nil {
 		return err
 	}
 	if summary.Failed > 0 {

@@ -72,8 +72,8 @@ and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus)
-	app.Flags = append(append(append(app.Flags, ignoreFlag(), strictFlag(), RootFlag(), malformedFlag(),
-		command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags()...), treeFlags()...)
+	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, RootFlag, malformedFlag,
+		&command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags()...), treeFlags()...)
 	app.Action = func(c *command.Line) error {
 		s, err := start(c, rootOr(c))
 		if err != nil {
@@ -159,6 +159,7 @@ func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 			sum.Stopped = stopped
 			return &sum
 		},
+		line: sum.String,
 	}
 	if err := run.run(s); err != nil {
 		return err
@@ -229,14 +230,14 @@ func auditCommand() *command.Command {
 		Name:      "audit",
 		Usage:     "report everything that is wrong with the run paths of files, directories or store paths",
 		ArgsUsage: "PATH...",
-		Flags: append(append([]command.Flag{
+		Flags: append(append([]*command.Flag{
 			{Name: "closure", Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},
 			{Kind: command.String, Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`"},
 			{Kind: command.String, Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`"},
 			{Kind: command.String, Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 			{Name: "update-baseline", Usage: "write all findings to the --baseline file, which accepts them"},
 			{Name: "nix", Usage: "treat the files as a Nix package's although they are not in a store"},
-			RootFlag(), ignoreFlag(), strictFlag(), assumeDriverFlag(), cpuFlag(),
+			RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag,
 		}, searchFlags()...), treeFlags()...),
 		Action: func(c *command.Line) error {
 			s, err := start(c, rootOr(c))
@@ -331,6 +332,7 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			}
 			return &sum
 		},
+		line: sum.String,
 	}
 	failed := run.run(s)
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {

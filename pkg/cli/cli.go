@@ -50,7 +50,6 @@ func New(name, args, usage, description string) *command.Command {
 		Name:        name,
 		ArgsUsage:   args,
 		Usage:       usage,
-		UsageText:   name + " [flags] " + args,
 		Description: strings.TrimSpace(description),
 		Version:     version(),
 		Flags:       command.DocumentFlags(),

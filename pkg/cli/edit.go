@@ -156,6 +156,7 @@ func (e *editor) run(s *session) error {
 			}
 			return &e.summary
 		},
+		line: e.summary.String,
 	}
 	if err := run.run(s); err != nil {
 		return err

@@ -28,7 +28,7 @@ func explainCommand() *command.Command {
 		Name:      "explain",
 		Usage:     "show which libraries the loader would find, where, by which rule, and where it looked first; the files are not run",
 		ArgsUsage: "FILE...",
-		Flags: append([]command.Flag{
+		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
 			{Kind: command.List, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
 			{Name: "no-dlopen", Usage: "leave out what may be opened later with dlopen"},
@@ -38,7 +38,7 @@ func explainCommand() *command.Command {
 			{Name: "undefined", Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
 			{Name: "versions", Usage: "also list the symbol versions that each file needs, and from which file (ldd -v)"},
 			{Name: "dot", Usage: "print a graph for Graphviz"},
-			RootFlag(), assumeDriverFlag(), cpuFlag(), JSONFlag(),
+			RootFlag, assumeDriverFlag, cpuFlag, JSONFlag,
 			VerboseFlag("also follow names that a library might open"),
 			QuietFlag("leave out where the loader looked for what it did not find"),
 		}, searchFlags()...),
@@ -186,7 +186,7 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	if err := s.finish(doc, &sum); err != nil {
+	if err := s.finish(doc, &sum, nil); err != nil {
 		return err
 	}
 	if doc == nil && o.dot {

@@ -8,119 +8,101 @@ import (
 // Each flag is defined here, once. A command lists the ones that it obeys, and no others.
 
 // treeFlags returns the flags of what looks at a tree of files.
-func treeFlags() []command.Flag {
-	return []command.Flag{
-		JSONFlag(),
-		jobsFlag(),
+func treeFlags() []*command.Flag {
+	return []*command.Flag{
+		JSONFlag,
+		jobsFlag,
 		VerboseFlag("also say which files were skipped, and why"),
 		QuietFlag("report problems only"),
 	}
 }
 
 // editFlags returns the flags of what maps run paths to their normal form, beside [treeFlags].
-func editFlags() []command.Flag {
-	return append([]command.Flag{
-		driverLinkFlag(),
-		compatFlag(),
-		malformedFlag(),
-		{Kind: command.String, Name: "position", Default: "first", Usage: "put the driver link `first|last` among the other entries"},
-		clearExecStackFlag(),
+func editFlags() []*command.Flag {
+	return append([]*command.Flag{
+		driverLinkFlag,
+		compatFlag,
+		malformedFlag,
+		positionFlag,
+		clearExecStackFlag,
 	}, listFlags()...)
 }
 
 // clearExecStackFlag is for what walks over a package's files anyway.
-func clearExecStackFlag() command.Flag {
-	return command.Flag{Name: "clear-execstack", Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
-}
+var clearExecStackFlag = &command.Flag{Name: "clear-execstack", Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
 // listFlags returns the flags of what writes run paths as given, beside [treeFlags].
-func listFlags() []command.Flag {
-	return []command.Flag{
-		{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"},
-		{Name: "keep-empty", Usage: "keep empty entries, which make the loader search the working directory"},
-		{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"},
-		copyFlag(),
-		DryRunFlag(),
+func listFlags() []*command.Flag {
+	return []*command.Flag{
+		forceRPathFlag,
+		keepEmptyFlag,
+		dedupeFlag,
+		copyFlag,
+		DryRunFlag,
 	}
 }
 
+// positionFlag is for what puts the driver link in.
+var positionFlag = &command.Flag{Kind: command.String, Name: "position", Default: "first", Usage: "put the driver link `first|last` among the other entries"}
+
+// forceRPathFlag, keepEmptyFlag and dedupeFlag say how a run path is written.
+var (
+	forceRPathFlag = &command.Flag{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"}
+	keepEmptyFlag  = &command.Flag{Name: "keep-empty", Usage: "keep empty entries, which make the loader search the working directory"}
+	dedupeFlag     = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
+)
+
 // searchFlags returns the flags that say which directories are the driver's, the
 // compat package's and stubs; see [checkLayout].
-func searchFlags() []command.Flag {
-	return []command.Flag{driverLinkFlag(), compatFlag(), stubFlag()}
+func searchFlags() []*command.Flag {
+	return []*command.Flag{driverLinkFlag, compatFlag, stubFlag}
 }
 
 // JSONFlag asks for a JSON document.
-func JSONFlag() command.Flag {
-	return command.Flag{Name: "json", Usage: "print one JSON document to stdout"}
-}
+var JSONFlag = &command.Flag{Name: "json", Usage: "print one JSON document to stdout"}
 
 // copyFlag is for commands that edit files one by one.
-func copyFlag() command.Flag {
-	return command.Flag{Name: "copy", Usage: "edit a copy and rename it over the file: for files that running processes have mapped"}
-}
+var copyFlag = &command.Flag{Name: "copy", Usage: "edit a copy and rename it over the file: for files that running processes have mapped"}
 
 // DryRunFlag is for commands that write.
-func DryRunFlag() command.Flag {
-	return command.Flag{Name: "dry-run", Usage: "change nothing; print what would be changed"}
-}
+var DryRunFlag = &command.Flag{Name: "dry-run", Usage: "change nothing; print what would be changed"}
 
 // jobsFlag limits how many files are worked on at once.
-func jobsFlag() command.Flag {
-	return command.Flag{Kind: command.Int, Name: "jobs", Usage: "work on `N` files at a time", DefaultText: "the number of processors"}
-}
+var jobsFlag = &command.Flag{Kind: command.Int, Name: "jobs", Usage: "work on `N` files at a time", DefaultText: "the number of processors"}
 
 // VerboseFlag asks for more, and says of what.
-func VerboseFlag(usage string) command.Flag {
-	return command.Flag{Name: "verbose", Aliases: []string{"v"}, Usage: usage}
+func VerboseFlag(usage string) *command.Flag {
+	return &command.Flag{Name: "verbose", Aliases: []string{"v"}, Usage: usage}
 }
 
 // QuietFlag asks for less, and says of what.
-func QuietFlag(usage string) command.Flag {
-	return command.Flag{Name: "quiet", Aliases: []string{"q"}, Usage: usage}
+func QuietFlag(usage string) *command.Flag {
+	return &command.Flag{Name: "quiet", Aliases: []string{"q"}, Usage: usage}
 }
 
 // driverLinkFlag names the driver link.
-func driverLinkFlag() command.Flag {
-	return command.Flag{Kind: command.String, Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
-}
+var driverLinkFlag = &command.Flag{Kind: command.String, Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
 
 // compatFlag names the compat directory.
-func compatFlag() command.Flag {
-	return command.Flag{Kind: command.String, Name: "compat", Usage: "`DIR` is the compat directory, whatever it is called: its libcuda.so.1 comes before the driver's"}
-}
+var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "`DIR` is the compat directory, whatever it is called: its libcuda.so.1 comes before the driver's"}
 
 // stubFlag names more stub directories.
-func stubFlag() command.Flag {
-	return command.Flag{Kind: command.List, Name: "stub", Usage: "also count directories that match `PATTERN` as stubs (repeatable)"}
-}
+var stubFlag = &command.Flag{Kind: command.List, Name: "stub", Usage: "also count directories that match `PATTERN` as stubs (repeatable)"}
 
 // assumeDriverFlag names a directory that stands for the driver link.
-func assumeDriverFlag() command.Flag {
-	return command.Flag{Kind: command.String, Name: "assume-driver", Usage: "the driver link leads to `DIR`"}
-}
+var assumeDriverFlag = &command.Flag{Kind: command.String, Name: "assume-driver", Usage: "the driver link leads to `DIR`"}
 
 // cpuFlag names the processor that the loader would run on.
-func cpuFlag() command.Flag {
-	return command.Flag{Kind: command.String, Name: "cpu", Default: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
-}
+var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
 
 // ignoreFlag names libraries whose ambiguity is intended.
-func ignoreFlag() command.Flag {
-	return command.Flag{Kind: command.List, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
-}
+var ignoreFlag = &command.Flag{Kind: command.List, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
 
 // malformedFlag says what a malformed file does to the exit status.
-func malformedFlag() command.Flag {
-	return command.Flag{Kind: command.String, Name: "malformed", Default: "fail", Usage: "`fail|warn` if an ELF file is malformed or may not be read; it is skipped either way"}
-}
+var malformedFlag = &command.Flag{Kind: command.String, Name: "malformed", Default: "fail", Usage: "`fail|warn` if an ELF file is malformed or may not be read; it is skipped either way"}
 
 // strictFlag makes warnings errors.
-func strictFlag() command.Flag {
-	return command.Flag{Name: "strict", Usage: "treat warnings as errors"}
-}
+var strictFlag = &command.Flag{Name: "strict", Usage: "treat warnings as errors"}
 
 // RootFlag names the root of another system.
-func RootFlag() command.Flag {
-	return command.Flag{Kind: command.String, Name: "root", Usage: "examine the system whose files are below `DIR` instead of this one"}
-}
+var RootFlag = &command.Flag{Kind: command.String, Name: "root", Usage: "examine the system whose files are below `DIR` instead of this one"}

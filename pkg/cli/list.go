@@ -27,7 +27,7 @@ func listCommands() []*command.Command {
 		Name:      "add",
 		Usage:     "add ENTRY to the end of the run path, unless it is already there",
 		ArgsUsage: "ENTRY PATH...",
-		Flags: append(append([]command.Flag{
+		Flags: append(append([]*command.Flag{
 			{Name: "first", Usage: "put it first, or move it there"},
 		}, listFlags()...), treeFlags()...),
 		Brief: true,
@@ -56,7 +56,7 @@ func listCommands() []*command.Command {
 		Name:      "remove",
 		Usage:     "remove the run path, or with --entry only those entries",
 		ArgsUsage: "PATH...",
-		Flags: append(append([]command.Flag{
+		Flags: append(append([]*command.Flag{
 			{Kind: command.List, Name: "entry", Usage: "remove `ENTRY` and keep the others (repeatable)"},
 		}, listFlags()...), treeFlags()...),
 		Brief: true,

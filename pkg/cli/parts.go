@@ -80,6 +80,7 @@ func (p *parts) run(s *session) error {
 			summary.Stopped = stopped
 			return &summary
 		},
+		line: summary.String,
 	}
 	if err := run.run(s); err != nil {
 		return err

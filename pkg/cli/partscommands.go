@@ -62,7 +62,7 @@ func partShow(what, usage string) *command.Command {
 		Name:      "show",
 		Usage:     usage,
 		ArgsUsage: "PATH...",
-		Flags:     []command.Flag{JSONFlag(), jobsFlag()},
+		Flags:     []*command.Flag{JSONFlag, jobsFlag},
 		Brief:     true,
 		Action: func(c *command.Line) error {
 			session, err := start(c, c.Args)
@@ -81,7 +81,7 @@ func partSet(name, words, usage string, ask func(*parts, []string) error) *comma
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     append([]command.Flag{copyFlag(), DryRunFlag()}, treeFlags()...),
+		Flags:     append([]*command.Flag{copyFlag, DryRunFlag}, treeFlags()...),
 		Brief:     true,
 		Action: func(c *command.Line) error {
 			if len(c.Args) < n+1 {
@@ -100,13 +100,13 @@ func partSet(name, words, usage string, ask func(*parts, []string) error) *comma
 	}
 }
 
-func withFlags(c *command.Command, flags ...command.Flag) *command.Command {
+func withFlags(c *command.Command, flags ...*command.Flag) *command.Command {
 	c.Flags = append(flags, c.Flags...)
 	return c
 }
 
-func firstFlag() command.Flag {
-	return command.Flag{Name: "first", Usage: "put additions before the others"}
+func firstFlag() *command.Flag {
+	return &command.Flag{Name: "first", Usage: "put additions before the others"}
 }
 
 func checkName(what, name string) error {
@@ -124,7 +124,7 @@ func editCommand() *command.Command {
 		Name:      "edit",
 		Usage:     "change several parts of each file in one edit",
 		ArgsUsage: "PATH...",
-		Flags: append([]command.Flag{
+		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},
 			{Kind: command.String, Name: "soname", Usage: "set the soname of libraries to `NAME`"},
 			{Kind: command.List, Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
@@ -136,9 +136,9 @@ func editCommand() *command.Command {
 			{Kind: command.String, Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},
 			{Kind: command.List, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
 			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
-			{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"},
-			copyFlag(),
-			DryRunFlag(),
+			forceRPathFlag,
+			copyFlag,
+			DryRunFlag,
 		}, treeFlags()...),
 		Brief: true,
 		Action: func(c *command.Line) error {

@@ -23,10 +23,10 @@ func scriptsCommand() *command.Command {
 Python, JavaScript and C files are read. --fix changes the names that are passed to a call that loads a library, directly
 or through variables and functions of the same file, and nothing else. With --nix the arguments of substituteInPlace for
 a change are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,
-		Flags: []command.Flag{
+		Flags: []*command.Flag{
 			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
 			{Name: "nix", Usage: "print substituteInPlace commands, for a Nix package"},
-			driverLinkFlag(), DryRunFlag(), JSONFlag(), jobsFlag(),
+			driverLinkFlag, DryRunFlag, JSONFlag, jobsFlag,
 			VerboseFlag("also list names that are not known to be opened"), QuietFlag("report problems only"),
 		},
 		Action: func(c *command.Line) error {
@@ -160,6 +160,7 @@ func runScripts(s *session, o scriptOptions) error {
 			sum.Searched, sum.Stopped, sum.dry = int(searched.Load()), stopped, s.DryRun
 			return &sum
 		},
+		line: sum.String,
 	}
 	if err := run.run(s); err != nil {
 		return err

@@ -19,12 +19,12 @@ func shrinkCommand() *command.Command {
 (.note.dlopen), or names in read-only data. Relative entries and those with $ORIGIN, $LIB or $PLATFORM stay, and so do the
 driver link and compat directories. An entry below a temporary directory ($NIX_BUILD_TOP, else $TMPDIR, /build and /tmp)
 stays only for a library that no other entry holds.`,
-		Flags: append([]command.Flag{
+		Flags: append([]*command.Flag{
 			{Kind: command.List, Name: "keep", Usage: "keep `ENTRY`, whatever it holds (repeatable)"},
-			driverLinkFlag(), compatFlag(),
-			{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"},
-			{Name: "keep-empty", Usage: "keep empty entries, which make the loader search the working directory"},
-			DryRunFlag(),
+			driverLinkFlag, compatFlag,
+			forceRPathFlag,
+			keepEmptyFlag,
+			DryRunFlag,
 		}, treeFlags()...),
 		Brief: true,
 		Action: func(c *command.Line) error {

@@ -20,8 +20,10 @@ type sweep[R any] struct {
 	// of "files", or nil for none.
 	tell func(R) any
 	// end returns the summary; stopped says how far a run came that was interrupted.
-	// Where there is no document, its String method is the line for stdout.
 	end func(stopped string) any
+	// line, where it is not nil, returns what stands on stdout at the end where there is
+	// no document.
+	line func() string
 }
 
 // run returns command.ErrFailed where the walk did not come to its end.
@@ -56,7 +58,7 @@ func (w *sweep[R]) run(s *session) error {
 		text = stopped.Error()
 		s.Log.Error(stopped)
 	}
-	if failed := s.finish(doc, w.end(text)); failed != nil {
+	if failed := s.finish(doc, w.end(text), w.line); failed != nil {
 		return failed
 	}
 	if err != nil {
@@ -66,15 +68,15 @@ func (w *sweep[R]) run(s *session) error {
 }
 
 // finish writes what is at the end of stdout.
-func (s *session) finish(doc *jsonDocument, summary any) error {
+func (s *session) finish(doc *jsonDocument, summary any, line func() string) error {
 	if doc != nil {
 		if err := doc.close(summary); err != nil {
 			return fmt.Errorf("writing the JSON document: %w", err)
 		}
 		return nil
 	}
-	if line, ok := summary.(fmt.Stringer); ok && !s.Quiet {
-		if _, err := fmt.Fprintln(s.Stdout, line); err != nil {
+	if line != nil && !s.Quiet {
+		if _, err := s.Stdout.Write([]byte(line() + "\n")); err != nil {
 			return fmt.Errorf("writing the summary: %w", err)
 		}
 	}

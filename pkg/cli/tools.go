@@ -13,15 +13,14 @@ import (
 type Tool struct {
 	Name, Usage, Description string
 	Map                      runpath.Map
-	// Flags, where it is not nil, returns those beside treeFlags and editFlags. It is called
-	// for the tool that runs only.
-	Flags func() []command.Flag
+	// Flags are those beside treeFlags and editFlags.
+	Flags []*command.Flag
 	// Configure reads the tool's own flags into the editor.
 	Configure func(*command.Line, *editor) error
 }
 
 // Tools returns the three editing tools.
-func Tools() []Tool { return []Tool{StubReplace(), AutoAddDriverRunpath(), AddCudaCompatRunpath()} }
+func Tools() []*Tool { return []*Tool{&StubReplace, &AutoAddDriverRunpath, &AddCudaCompatRunpath} }
 
 // toolNames lists their names for a sentence.
 func toolNames() string {
@@ -33,99 +32,82 @@ func toolNames() string {
 }
 
 // StubReplace replaces stub directories by the driver link.
-func StubReplace() Tool {
-	return Tool{
-		Name:  "stubReplace",
-		Usage: "replace stub directories in run paths with the driver's directory",
-		Description: `
+var StubReplace = Tool{
+	Name:  "stubReplace",
+	Usage: "replace stub directories in run paths with the driver's directory",
+	Description: `
 A stub directory holds libraries for the linker only: a libcuda.so whose functions all fail. Where one is left in
 a run path before the driver's directory, the program loads the stub and reports CUDA_ERROR_STUB_LIBRARY.
 
 stubReplace removes stub directories: entries with a component "stubs" or "stub", or below a Nix store path whose name
 ends in "-stubs". It puts the driver link first instead, also where the file needs a library of the driver that no other
-entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.`,
-		Map: runpath.ReplaceStubs,
-		Flags: func() []command.Flag {
-			return []command.Flag{
-				stubFlag(),
-				{Kind: command.String, Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
-			}
-		},
-		Configure: func(c *command.Line, e *editor) error {
-			e.StubDirs.Patterns, e.Offer = c.StringSlice("stub"), c.String("offer")
-			if c.IsSet("offer") && e.Offer == "" {
-				return command.Misuse("--offer: no directory is given")
-			}
-			return nil
-		},
-	}
+entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.` + exitStatus,
+	Map: runpath.ReplaceStubs,
+	Flags: []*command.Flag{
+		stubFlag,
+		{Kind: command.String, Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
+	},
+	Configure: func(c *command.Line, e *editor) error {
+		e.StubDirs.Patterns, e.Offer = c.StringSlice("stub"), c.String("offer")
+		if c.IsSet("offer") && e.Offer == "" {
+			return command.Misuse("--offer: no directory is given")
+		}
+		return nil
+	},
 }
 
 // AutoAddDriverRunpath adds the driver link.
-func AutoAddDriverRunpath() Tool {
-	return Tool{
-		Name:  "autoAddDriverRunpath",
-		Usage: "add the directory of the host's GPU driver to run paths",
-		Description: `
+var AutoAddDriverRunpath = Tool{
+	Name:  "autoAddDriverRunpath",
+	Usage: "add the directory of the host's GPU driver to run paths",
+	Description: `
 The driver's libraries, such as libcuda.so.1, belong to the host and are in no package; on NixOS they are linked in
 /run/opengl-driver/lib (for 32-bit x86 in /run/opengl-driver-32/lib). autoAddDriverRunpath makes that directory the
-first entry of the run path, after a compat directory, once.`,
-		Map: runpath.AddDriverLink,
-		Flags: func() []command.Flag {
-			return []command.Flag{
-				{Kind: command.String, Name: "when", Default: "always", Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
-			}
-		},
-		Configure: func(c *command.Line, e *editor) error {
-			switch when := c.String("when"); when {
-			case "always":
-			case "needed":
-				e.WhenNeeds = true
-			default:
-				return command.Misusef("--when %q: always or needed", when)
-			}
-			return nil
-		},
-	}
+first entry of the run path, after a compat directory, once.` + exitStatus,
+	Map: runpath.AddDriverLink,
+	Flags: []*command.Flag{
+		{Kind: command.String, Name: "when", Default: "always", Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
+	},
+	Configure: func(c *command.Line, e *editor) error {
+		switch when := c.String("when"); when {
+		case "always":
+		case "needed":
+			e.WhenNeeds = true
+		default:
+			return command.Misusef("--when %q: always or needed", when)
+		}
+		return nil
+	},
 }
 
 // AddCudaCompatRunpath adds the compat directory.
-func AddCudaCompatRunpath() Tool {
-	return Tool{
-		Name:  "addCudaCompatRunpath",
-		Usage: "add a CUDA compat directory to run paths, before the driver's",
-		Description: `
+var AddCudaCompatRunpath = Tool{
+	Name:  "addCudaCompatRunpath",
+	Usage: "add a CUDA compat directory to run paths, before the driver's",
+	Description: `
 A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer than the host's driver and works with its
 kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the directory that
---compat names, which is required, the first entry of the run path, once.`,
-		Map: runpath.AddCompat,
-		Configure: func(c *command.Line, e *editor) error {
-			if e.Compat == "" {
-				return command.Misuse("--compat DIR is required")
-			}
-			return nil
-		},
-	}
-}
-
-func (t Tool) flags() []command.Flag {
-	if t.Flags == nil {
+--compat names, which is required, the first entry of the run path, once.` + exitStatus,
+	Map: runpath.AddCompat,
+	Configure: func(c *command.Line, e *editor) error {
+		if e.Compat == "" {
+			return command.Misuse("--compat DIR is required")
+		}
 		return nil
-	}
-	return t.Flags()
+	},
 }
 
 // Command returns the tool as a program.
-func (t Tool) Command() *command.Command {
-	app := New(t.Name, "PATH...", t.Usage, t.Description+exitStatus)
-	app.Flags = append(append(append(app.Flags, t.flags()...), editFlags()...), treeFlags()...)
-	app.Action, app.Brief = func(c *command.Line) error { return runTools(c, []Tool{t}) }, true
+func (t *Tool) Command() *command.Command {
+	app := New(t.Name, "PATH...", t.Usage, t.Description)
+	app.Flags = slices.Concat(app.Flags, t.Flags, editFlags(), treeFlags())
+	app.Action, app.Brief = func(c *command.Line) error { return runTools(c, []*Tool{t}) }, true
 	return app
 }
 
 // runTools applies the maps of tools at once: one walk, one open and at most one
 // edit for each file, with the result of one tool after the other.
-func runTools(c *command.Line, tools []Tool) error {
+func runTools(c *command.Line, tools []*Tool) error {
 	session, err := start(c, c.Args)
 	if err != nil {
 		return err
@@ -150,9 +132,9 @@ func runTools(c *command.Line, tools []Tool) error {
 func normalizeCommand() *command.Command {
 	tools := Tools()
 	names := make([]string, len(tools))
-	flags := []command.Flag{{Kind: command.List, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
+	flags := []*command.Flag{{Kind: command.List, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
 	for i, t := range tools {
-		names[i], flags = t.Name, append(flags, t.flags()...)
+		names[i], flags = t.Name, append(flags, t.Flags...)
 	}
 	return &command.Command{
 		Name:        "normalize",
@@ -162,7 +144,7 @@ func normalizeCommand() *command.Command {
 		Flags:       append(append(flags, editFlags()...), treeFlags()...),
 		Brief:       true,
 		Action: func(c *command.Line) error {
-			var chosen []Tool
+			var chosen []*Tool
 			for _, name := range c.StringSlice("tool") {
 				i := slices.Index(names, name)
 				if i < 0 {
@@ -174,7 +156,7 @@ func normalizeCommand() *command.Command {
 				if slices.Contains(c.StringSlice("tool"), names[i]) {
 					continue
 				}
-				for _, f := range t.flags() {
+				for _, f := range t.Flags {
 					if c.IsSet(f.Name) {
 						return command.Misusef("--%s is for %s: give --tool %s too", f.Name, t.Name, t.Name)
 					}

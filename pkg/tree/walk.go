@@ -434,6 +434,9 @@ func (w *walker[R]) see(f *File) (R, bool) {
 
 // claim makes a file this walk's own. It returns the path under which it already was.
 func (w *walker[R]) claim(f *File) string {
+	if w.single {
+		return ""
+	}
 	id := f.id()
 	w.claims.Lock()
 	defer w.claims.Unlock()

@@ -14,11 +14,11 @@ import (
 type Command struct {
 	Name        string
 	Usage       string // in a line
-	UsageText   string // the synopsis; made of the name and ArgsUsage where it is ""
+	UsageText   string // the synopsis; made of the name, flags and ArgsUsage where it is ""
 	ArgsUsage   string // what stands after the flags in the synopsis
 	Description string
 
-	Flags []Flag
+	Flags []*Flag
 	// Commands, where it is not nil, are what it is made of. Flags, Action and Brief are
 	// theirs then.
 	Commands []*Command
@@ -60,25 +60,25 @@ type Flag struct {
 func (f *Flag) named(name string) bool { return f.Name == name || slices.Contains(f.Aliases, name) }
 
 // find returns the flag of a name, nil for none.
-func find(flags []Flag, name string) *Flag {
-	for i := range flags {
-		if flags[i].named(name) {
-			return &flags[i]
+func find(flags []*Flag, name string) *Flag {
+	for _, f := range flags {
+		if f.named(name) {
+			return f
 		}
 	}
 	return nil
 }
 
 // TakesValue reports whether one of some flags goes by a name, and its value follows it.
-func TakesValue(flags []Flag, name string) bool {
+func TakesValue(flags []*Flag, name string) bool {
 	f := find(flags, name)
 	return f != nil && f.Kind != Bool
 }
 
 // DocumentFlags are the hidden flags of a program that print its man page (section 1) and
 // its completion script (bash, zsh or fish), for packages to install.
-func DocumentFlags() []Flag {
-	return []Flag{
+func DocumentFlags() []*Flag {
+	return []*Flag{
 		{Name: "man", Hidden: true, Usage: "print the man page"},
 		{Name: "completion", Kind: String, Hidden: true, Usage: "print the completion script for `SHELL`"},
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 func TestFlagsMayFollowTheArguments(t *testing.T) {
-	flags := []Flag{{Name: "stub", Kind: List}, {Name: "json"}, {Name: "jobs", Kind: Int}, {Name: "verbose", Aliases: []string{"v"}}}
-	commands := []*Command{{Name: "add", Flags: append([]Flag{{Name: "first"}}, flags...)}}
+	flags := []*Flag{{Name: "stub", Kind: List}, {Name: "json"}, {Name: "jobs", Kind: Int}, {Name: "verbose", Aliases: []string{"v"}}}
+	commands := []*Command{{Name: "add", Flags: append([]*Flag{{Name: "first"}}, flags...)}}
 	for _, c := range []struct{ in, want []string }{
 		{[]string{"tool", "a", "b"}, []string{"tool", "--", "a", "b"}},
 		{[]string{"tool", "a", "--json", "b", "-v"}, []string{"tool", "--json", "-v", "--", "a", "b"}},

@@ -36,8 +36,12 @@ type Values interface {
 }
 
 // values are those of a plain line.
-type values []value
+type values struct {
+	flags []*Flag
+	given []value
+}
 
+// value is what was given for a flag.
 type value struct {
 	*Flag
 	alias string // by which it was given
@@ -46,38 +50,34 @@ type value struct {
 	n     int
 }
 
-// given returns the value that was given for a flag, nil for none.
-func (v values) given(name string) *value {
-	for i := range v {
-		if v[i].Name == name {
-			return &v[i]
+// of returns where the value is that is given for a flag.
+func (v *values) of(f *Flag) *value {
+	for i := range v.given {
+		if v.given[i].Flag == f {
+			return &v.given[i]
 		}
 	}
-	return nil
+	v.given = append(v.given, value{Flag: f})
+	return &v.given[len(v.given)-1]
 }
 
-func (v values) Bool(name string) bool {
-	given := v.given(name)
-	return given != nil && given.on
-}
-
-func (v values) String(name string) string {
-	if given := v.given(name); given != nil {
-		return given.text
+// get returns what was given for a flag, else its default.
+func (v *values) get(name string) value {
+	for _, given := range v.given {
+		if given.Name == name {
+			return given
+		}
 	}
-	return ""
-}
-
-func (v values) Int(name string) int {
-	if given := v.given(name); given != nil {
-		return given.n
+	for _, f := range v.flags {
+		if f.Name == name {
+			return value{Flag: f, text: f.Default}
+		}
 	}
-	return 0
+	return value{}
 }
 
-func (v values) StringSlice(string) []string { return nil } // see Plain
-
-func (v values) IsSet(name string) bool {
-	given := v.given(name)
-	return given != nil && given.alias != ""
-}
+func (v *values) Bool(name string) bool       { return v.get(name).on }
+func (v *values) String(name string) string   { return v.get(name).text }
+func (v *values) Int(name string) int         { return v.get(name).n }
+func (v *values) StringSlice(string) []string { return nil } // see Plain
+func (v *values) IsSet(name string) bool      { return v.get(name).alias != "" }

@@ -13,7 +13,7 @@ import (
 func Plain(app *Command, args []string) (c *Command, words string, l *Line) {
 	if len(args) == 3 && args[1] == "--version" && args[2] == "--" {
 		version := &Command{Name: app.Name, Brief: true, Action: func(l *Line) error { return PrintVersion(app, l) }}
-		return version, app.Name, &Line{Program: app.Name, Command: app.Name, Values: values(nil)}
+		return version, app.Name, &Line{Program: app.Name, Command: app.Name, Values: &values{}}
 	}
 	if len(args) == 0 || Completes(args) {
 		return nil, "", nil
@@ -49,13 +49,8 @@ func leaf(app *Command, args []string) (*Command, string, []string) {
 
 // read reads flags, and returns the arguments after them. It takes for flags and values what
 // Go's package flag does, which urfave/cli reads with.
-func read(flags []Flag, args []string) (given values, rest []string, ok bool) {
-	given = make(values, 0, len(flags))
-	for i := range flags {
-		if f := &flags[i]; f.Kind == String && f.Default != "" {
-			given = append(given, value{Flag: f, text: f.Default})
-		}
-	}
+func read(flags []*Flag, args []string) (v *values, rest []string, ok bool) {
+	v = &values{flags: flags}
 	for len(args) > 0 {
 		arg := args[0]
 		if len(arg) < 2 || arg[0] != '-' {
@@ -76,29 +71,25 @@ func read(flags []Flag, args []string) (given values, rest []string, ok bool) {
 			}
 			text, args = args[0], args[1:]
 		}
-		v := given.given(f.Name)
-		if v == nil {
-			given = append(given, value{Flag: f})
-			v = &given[len(given)-1]
-		}
-		if v.alias != "" && v.alias != name { // given by two of its names
+		given := v.of(f)
+		if given.alias != "" && given.alias != name { // it is given by two of its names
 			return nil, nil, false
 		}
-		v.alias, v.text, v.on = name, text, true
+		given.alias, given.text, given.on = name, text, true
 		var err error
 		switch {
 		case f.Kind == Int:
 			var n int64
 			n, err = strconv.ParseInt(text, 0, strconv.IntSize)
-			v.n = int(n)
+			given.n = int(n)
 		case f.Kind == Bool && hasValue:
-			v.on, err = strconv.ParseBool(text)
+			given.on, err = strconv.ParseBool(text)
 		}
 		if err != nil {
 			return nil, nil, false
 		}
 	}
-	return given, args, true
+	return v, args, true
 }
 
 // Completes reports whether a shell asks which words fit.
@@ -107,7 +98,7 @@ func Completes(args []string) bool {
 }
 
 // flagsFirst moves flags before the arguments, which is where they are looked for.
-func flagsFirst(flags []Flag, commands []*Command, args []string) []string {
+func flagsFirst(flags []*Flag, commands []*Command, args []string) []string {
 	if len(args) == 0 || Completes(args) {
 		return args
 	}

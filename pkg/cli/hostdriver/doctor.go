@@ -15,7 +15,7 @@ var doctor = &command.Command{
 	ArgsUsage: "[PROGRAM]",
 	Description: `Prints a line for each fact, with its source, and below it the fix. The exit status is 0 if nothing was found that keeps
 a CUDA program from working, else 1. Nothing is run or loaded.`,
-	Flags: []command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag},
+	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag},
 	Action: func(c *command.Line) error {
 		if len(c.Args) > 1 {
 			return command.Misusef("one program at a time: %q", c.Arg(1))

@@ -13,7 +13,7 @@ var find = &command.Command{
 	Usage: "show the host's driver: its version and its libraries",
 	Description: `Looks in the loader's cache and in the places that distributions, WSL, Jetson and containers use. Stubs for linking,
 compat packages, libraries for other machines and files that someone else could replace are left out.`,
-	Flags: []command.Flag{rootFlag, machineFlag, fromFlag, jsonFlag, verboseFlag},
+	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, jsonFlag, verboseFlag},
 	Action: func(c *command.Line) error {
 		if err := noArguments(c); err != nil {
 			return err

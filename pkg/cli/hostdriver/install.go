@@ -14,9 +14,9 @@ import (
 	"cuda-runpath/pkg/host"
 )
 
-var copyFlag = command.Flag{Name: "copy", Usage: "copy libraries that load others, so that those are found"}
+var copyFlag = &command.Flag{Name: "copy", Usage: "copy libraries that load others, so that those are found"}
 
-var compatFlag = command.Flag{Kind: command.String, Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
+var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
 
 var install = &command.Command{
 	Name:  "install",
@@ -32,7 +32,7 @@ With --compat, a compat package's libraries stand in for the driver's where its 
 a driver; where it would not help, that is said, and the driver's own are installed. The next install decides again.
 
 A library of the driver that cannot be used (truncated, not readable) is named, and the exit status is 1; the rest is installed.`,
-	Flags: []command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
+	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
 		copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
 	Action: func(c *command.Line) error {
 		to, h, m, err := target(c)
@@ -106,7 +106,7 @@ func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done 
 var uninstall = &command.Command{
 	Name:  "uninstall",
 	Usage: "remove what install made",
-	Flags: []command.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
+	Flags: []*command.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
 	Action: func(c *command.Line) error {
 		from, h, _, err := target(c)
 		if err != nil {
@@ -163,7 +163,7 @@ var tmpfiles = &command.Command{
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
 install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
 With --copy or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,
-	Flags: []command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag, compatFlag,
+	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag, compatFlag,
 		{Kind: command.String, Name: "part", Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
 		{Kind: command.String, Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
 		{Kind: command.String, Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},

@@ -27,7 +27,7 @@ the driver's, and it is made for drivers like that one. Otherwise the program ge
 other one would answer error 803.
 
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
-	Flags: []command.Flag{
+	Flags: []*command.Flag{
 		{Kind: command.String, Name: "method", Default: string(host.Auto), Usage: "offer them through `METHOD`: auto, namespace or library-path"},
 		{Kind: command.String, Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
 		{Kind: command.String, Name: "compat", Default: string(host.CompatAuto), Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},

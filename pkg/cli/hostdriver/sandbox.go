@@ -23,7 +23,7 @@ error fails only a build that asks for a GPU.
 --configure prints the lines for nix.conf and, because Nix wants a program without arguments, a script hostDriver-sandbox beside it.
 --write puts them there: the lines at the end, where they add to the system features, and what is there stays. Then restart the
 daemon: systemctl restart nix-daemon.`,
-	Flags: []command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
+	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
 		{Kind: command.String, Name: "cache", Usage: "keep copies of the driver's libraries in `DIR`, where they are needed", DefaultText: "~/.cache/hostDriver"},
 		{Name: "configure", Usage: "print the lines for nix.conf"},
 		{Name: "write", Usage: "with --configure: write them"},

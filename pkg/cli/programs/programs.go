@@ -4,6 +4,7 @@ package programs
 import (
 	"io"
 	"path/filepath"
+	"slices"
 
 	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/cli/command"
@@ -21,14 +22,17 @@ type Program struct {
 	Run func(args []string, stdout, stderr io.Writer) int
 }
 
-// All returns all of them, the one that answers to unknown names first.
+// others are those that are not one of [cli.Tools]; the first answers to unknown names.
+var others = []Program{
+	{Name: "runpath", Command: cli.RunPath},
+	{Name: "noRunpathAmbiguity", Command: cli.NoRunpathAmbiguity},
+	{Name: "autoPatchelf", Command: cli.AutoPatchelf},
+	{Name: "patchelf", Run: patchelf.Run},
+}
+
+// All returns all of them.
 func All() []Program {
-	all := []Program{
-		{Name: "runpath", Command: cli.RunPath},
-		{Name: "noRunpathAmbiguity", Command: cli.NoRunpathAmbiguity},
-		{Name: "autoPatchelf", Command: cli.AutoPatchelf},
-		{Name: "patchelf", Run: patchelf.Run},
-	}
+	all := slices.Clone(others)
 	for _, t := range cli.Tools() {
 		all = append(all, Program{Name: t.Name, Command: t.Command})
 	}
@@ -38,17 +42,19 @@ func All() []Program {
 // Called returns the program whose name a command line begins with, as one binary does that
 // is installed under several names, and the command line.
 func Called(args []string) (Program, []string) {
-	all := All()
-	chosen := all[0]
 	if len(args) == 0 {
-		args = []string{chosen.Name}
+		return others[0], []string{others[0].Name}
 	}
-	for _, p := range all {
-		if p.Name == filepath.Base(args[0]) {
-			chosen = p
+	name := filepath.Base(args[0])
+	for _, t := range cli.Tools() {
+		if t.Name == name {
+			return Program{Name: name, Command: t.Command}, args
 		}
 	}
-	return chosen, args
+	if i := slices.IndexFunc(others, func(p Program) bool { return p.Name == name }); i >= 0 {
+		return others[i], args
+	}
+	return others[0], args
 }
 
 // Run runs the program whose name a command line begins with, and returns the exit status.

@@ -33,16 +33,16 @@ func leaves() map[string]func() *command.Command {
 
 func tools() map[string]func() *command.Command {
 	return map[string]func() *command.Command{
-		"stubReplace":          cli.StubReplace().Command,
-		"autoAddDriverRunpath": cli.AutoAddDriverRunpath().Command,
-		"addCudaCompatRunpath": cli.AddCudaCompatRunpath().Command,
+		"stubReplace":          cli.StubReplace.Command,
+		"autoAddDriverRunpath": cli.AutoAddDriverRunpath.Command,
+		"addCudaCompatRunpath": cli.AddCudaCompatRunpath.Command,
 		"noRunpathAmbiguity":   cli.NoRunpathAmbiguity,
 		"autoPatchelf":         cli.AutoPatchelf,
 	}
 }
 
 // listen lets the action that a leaf's name leads to note what it reads, and returns its flags.
-func listen(c *command.Command, name string, got *[]string) []command.Flag {
+func listen(c *command.Command, name string, got *[]string) []*command.Flag {
 	for _, word := range strings.Fields(name)[1:] {
 		for _, sub := range c.Commands {
 			if sub.Name == word {
@@ -56,7 +56,7 @@ func listen(c *command.Command, name string, got *[]string) []command.Flag {
 }
 
 // said is what an action reads of a command line.
-func said(flags []command.Flag, l *command.Line) []string {
+func said(flags []*command.Flag, l *command.Line) []string {
 	out := []string{fmt.Sprintf("arguments %q", l.Args), l.Program, l.Command}
 	for _, f := range flags {
 		var value any

@@ -41,6 +41,10 @@ func Run(program *command.Command, args []string, stdout, stderr io.Writer) (sta
 func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
 	cli.VersionPrinter = func(c *cli.Context) { _ = command.PrintVersion(program, line(c)) }
+	synopsis := program.UsageText
+	if synopsis == "" {
+		synopsis = program.Name + " [flags] " + program.ArgsUsage
+	}
 	action := program.Action
 	if action == nil {
 		action = command.NoCommand // it is made of commands and none of them is named
@@ -50,7 +54,7 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 		HelpName:                  program.Name,
 		Usage:                     program.Usage,
 		ArgsUsage:                 program.ArgsUsage,
-		UsageText:                 program.UsageText,
+		UsageText:                 synopsis,
 		Description:               program.Description,
 		Version:                   program.Version,
 		HideHelpCommand:           program.Commands == nil,
@@ -100,7 +104,7 @@ func commands(all []*command.Command) []*cli.Command {
 	return out
 }
 
-func flags(all []command.Flag) []cli.Flag {
+func flags(all []*command.Flag) []cli.Flag {
 	var out []cli.Flag
 	for _, f := range all {
 		switch f.Kind {
