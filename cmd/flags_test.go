@@ -251,7 +251,13 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 	d, _ := os.Getwd()
 	again := fixture(t)
 	pristine := state(t)
-	words := func(s string) []string { return strings.Fields(strings.ReplaceAll(s, "D/", d+"/")) }
+	words := func(s string) []string {
+		out := strings.Fields(s)
+		for i := range out { // the directory may have blanks
+			out[i] = strings.ReplaceAll(out[i], "D/", d+"/")
+		}
+		return out
+	}
 	manifest, err := os.ReadFile(filepath.Join(top, "cmd", "tools.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -65,17 +65,20 @@ func TestWhatEveryStartPaysFor(t *testing.T) {
 		line  string
 		early bool
 	}{
-		{"autoAddDriverRunpath " + lib, true},
-		{"autoAddDriverRunpath --force-rpath --dry-run -v " + lib, true},
+		{"autoAddDriverRunpath LIB", true},
+		{"autoAddDriverRunpath --force-rpath --dry-run -v LIB", true},
 		{"autoAddDriverRunpath --version", true},
-		{"runpath show " + lib, true},
-		{"runpath add --first --dry-run /opt/lib " + lib, true},
-		{"patchelf --print-rpath " + lib, true},
-		{"autoAddDriverRunpath " + dir, false},
+		{"runpath show LIB", true},
+		{"runpath add --first --dry-run /opt/lib LIB", true},
+		{"patchelf --print-rpath LIB", true},
+		{"autoAddDriverRunpath DIR", false},
 		{"autoAddDriverRunpath --help", false},
-		{"runpath explain " + lib, false},
+		{"runpath explain LIB", false},
 	} {
 		words := strings.Fields(c.line)
+		for i := range words { // their names may have blanks
+			words[i] = strings.NewReplacer("LIB", lib, "DIR", dir).Replace(words[i])
+		}
 		cmd := exec.Command(filepath.Join(dir, words[0]), words[1:]...)
 		cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 		var stderr bytes.Buffer

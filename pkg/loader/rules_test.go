@@ -521,6 +521,9 @@ func TestGLibc(t *testing.T) {
 			s.put("x/other.so", lib("liba.so.1"))
 			s.put("a/liba.so.1", lib("liba.so.1"))
 			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			if strings.Contains(s.dir, " ") {
+				s.Skip("blanks separate what LD_PRELOAD names")
+			}
 			s.o.Preload = "~/x/other.so"
 			l := s.load("p")
 			if len(l.Objects) != 2 || l.Objects[1].Path != s.dir+"/x/other.so" {
