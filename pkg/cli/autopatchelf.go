@@ -76,7 +76,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		forceRPathFlag,
 		copyFlag, DryRunFlag,
 	)
-	app.Flags = append(app.Flags, treeFlags()...)
+	app.Flags = append(app.Flags, treeFlags...)
 	app.Arguments = func(args []string) ([]string, error) {
 		return autoPatchelfArguments(args, func(name string) bool { return command.TakesValue(app.Flags, name) })
 	}

@@ -73,7 +73,7 @@ and the driver link before a compat directory are errors too.
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus)
 	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, RootFlag, malformedFlag,
-		&command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags()...), treeFlags()...)
+		&command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags...), treeFlags...)
 	app.Action = func(c *command.Line) error {
 		s, err := start(c, rootOr(c))
 		if err != nil {
@@ -238,7 +238,7 @@ func auditCommand() *command.Command {
 			{Name: "update-baseline", Usage: "write all findings to the --baseline file, which accepts them"},
 			{Name: "nix", Usage: "treat the files as a Nix package's although they are not in a store"},
 			RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag,
-		}, searchFlags()...), treeFlags()...),
+		}, searchFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
 			s, err := start(c, rootOr(c))
 			if err != nil {

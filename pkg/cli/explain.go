@@ -41,7 +41,7 @@ func explainCommand() *command.Command {
 			RootFlag, assumeDriverFlag, cpuFlag, JSONFlag,
 			VerboseFlag("also follow names that a library might open"),
 			QuietFlag("leave out where the loader looked for what it did not find"),
-		}, searchFlags()...),
+		}, searchFlags...),
 		Action: func(c *command.Line) error {
 			s, err := start(c, c.Args)
 			if err != nil {

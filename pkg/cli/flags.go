@@ -7,40 +7,25 @@ import (
 
 // Each flag is defined here, once. A command lists the ones that it obeys, and no others.
 
-// treeFlags returns the flags of what looks at a tree of files.
-func treeFlags() []*command.Flag {
-	return []*command.Flag{
-		JSONFlag,
-		jobsFlag,
-		VerboseFlag("also say which files were skipped, and why"),
-		QuietFlag("report problems only"),
-	}
+// treeFlags are the flags of what looks at a tree of files.
+var treeFlags = []*command.Flag{
+	JSONFlag,
+	jobsFlag,
+	{Name: "verbose", Aliases: []string{"v"}, Usage: "also say which files were skipped, and why"},
+	{Name: "quiet", Aliases: []string{"q"}, Usage: "report problems only"},
 }
 
-// editFlags returns the flags of what maps run paths to their normal form, beside [treeFlags].
-func editFlags() []*command.Flag {
-	return append([]*command.Flag{
-		driverLinkFlag,
-		compatFlag,
-		malformedFlag,
-		positionFlag,
-		clearExecStackFlag,
-	}, listFlags()...)
+// editFlags are those of what maps run paths to their normal form, beside [treeFlags].
+var editFlags = []*command.Flag{
+	driverLinkFlag, compatFlag, malformedFlag, positionFlag, clearExecStackFlag,
+	forceRPathFlag, keepEmptyFlag, dedupeFlag, copyFlag, DryRunFlag,
 }
 
 // clearExecStackFlag is for what walks over a package's files anyway.
 var clearExecStackFlag = &command.Flag{Name: "clear-execstack", Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
-// listFlags returns the flags of what writes run paths as given, beside [treeFlags].
-func listFlags() []*command.Flag {
-	return []*command.Flag{
-		forceRPathFlag,
-		keepEmptyFlag,
-		dedupeFlag,
-		copyFlag,
-		DryRunFlag,
-	}
-}
+// listFlags are those of what writes run paths as given, beside [treeFlags].
+var listFlags = []*command.Flag{forceRPathFlag, keepEmptyFlag, dedupeFlag, copyFlag, DryRunFlag}
 
 // positionFlag is for what puts the driver link in.
 var positionFlag = &command.Flag{Kind: command.String, Name: "position", Default: "first", Usage: "put the driver link `first|last` among the other entries"}
@@ -52,11 +37,9 @@ var (
 	dedupeFlag     = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
 )
 
-// searchFlags returns the flags that say which directories are the driver's, the
-// compat package's and stubs; see [checkLayout].
-func searchFlags() []*command.Flag {
-	return []*command.Flag{driverLinkFlag, compatFlag, stubFlag}
-}
+// searchFlags say which directories are the driver's, the compat package's and stubs; see
+// [checkLayout].
+var searchFlags = []*command.Flag{driverLinkFlag, compatFlag, stubFlag}
 
 // JSONFlag asks for a JSON document.
 var JSONFlag = &command.Flag{Name: "json", Usage: "print one JSON document to stdout"}

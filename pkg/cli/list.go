@@ -14,7 +14,7 @@ func listCommands() []*command.Command {
 		Name:      "set",
 		Usage:     "write LIST, entries separated by colons, as the run path",
 		ArgsUsage: "LIST PATH...",
-		Flags:     append(listFlags(), treeFlags()...),
+		Flags:     slices.Concat(listFlags, treeFlags),
 		Brief:     true,
 		Action: func(c *command.Line) error {
 			if len(c.Args) < 2 {
@@ -29,7 +29,7 @@ func listCommands() []*command.Command {
 		ArgsUsage: "ENTRY PATH...",
 		Flags: append(append([]*command.Flag{
 			{Name: "first", Usage: "put it first, or move it there"},
-		}, listFlags()...), treeFlags()...),
+		}, listFlags...), treeFlags...),
 		Brief: true,
 		Action: func(c *command.Line) error {
 			if len(c.Args) < 2 {
@@ -58,7 +58,7 @@ func listCommands() []*command.Command {
 		ArgsUsage: "PATH...",
 		Flags: append(append([]*command.Flag{
 			{Kind: command.List, Name: "entry", Usage: "remove `ENTRY` and keep the others (repeatable)"},
-		}, listFlags()...), treeFlags()...),
+		}, listFlags...), treeFlags...),
 		Brief: true,
 		Action: func(c *command.Line) error {
 			if !c.IsSet("entry") {

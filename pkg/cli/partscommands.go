@@ -81,7 +81,7 @@ func partSet(name, words, usage string, ask func(*parts, []string) error) *comma
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     append([]*command.Flag{copyFlag, DryRunFlag}, treeFlags()...),
+		Flags:     append([]*command.Flag{copyFlag, DryRunFlag}, treeFlags...),
 		Brief:     true,
 		Action: func(c *command.Line) error {
 			if len(c.Args) < n+1 {
@@ -139,7 +139,7 @@ func editCommand() *command.Command {
 			forceRPathFlag,
 			copyFlag,
 			DryRunFlag,
-		}, treeFlags()...),
+		}, treeFlags...),
 		Brief: true,
 		Action: func(c *command.Line) error {
 			p, err := partsFromFlags(c)

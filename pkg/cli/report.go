@@ -3,8 +3,8 @@ package cli
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -67,7 +67,8 @@ func (s *runSummary) String() string {
 	if s.DryRun {
 		edited = "would be edited"
 	}
-	return fmt.Sprintf("%d %s, %d unchanged, %d skipped, %d failed", s.Edited, edited, s.Unchanged, s.Skipped, s.Failed)
+	return strconv.Itoa(s.Edited) + " " + edited + ", " + strconv.Itoa(s.Unchanged) + " unchanged, " +
+		strconv.Itoa(s.Skipped) + " skipped, " + strconv.Itoa(s.Failed) + " failed"
 }
 
 // jsonDocument writes {"version":1,"files":[…],"summary":…} as the files come, one

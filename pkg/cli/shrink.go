@@ -25,7 +25,7 @@ stays only for a library that no other entry holds.`,
 			forceRPathFlag,
 			keepEmptyFlag,
 			DryRunFlag,
-		}, treeFlags()...),
+		}, treeFlags...),
 		Brief: true,
 		Action: func(c *command.Line) error {
 			session, err := start(c, c.Args)

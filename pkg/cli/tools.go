@@ -100,7 +100,7 @@ kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addC
 // Command returns the tool as a program.
 func (t *Tool) Command() *command.Command {
 	app := New(t.Name, "PATH...", t.Usage, t.Description)
-	app.Flags = slices.Concat(app.Flags, t.Flags, editFlags(), treeFlags())
+	app.Flags = slices.Concat(app.Flags, t.Flags, editFlags, treeFlags)
 	app.Action, app.Brief = func(c *command.Line) error { return runTools(c, []*Tool{t}) }, true
 	return app
 }
@@ -141,7 +141,7 @@ func normalizeCommand() *command.Command {
 		Usage:       "do the work of several of the tools in one walk",
 		ArgsUsage:   "PATH...",
 		Description: "The tools are " + toolNames() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
-		Flags:       append(append(flags, editFlags()...), treeFlags()...),
+		Flags:       append(append(flags, editFlags...), treeFlags...),
 		Brief:       true,
 		Action: func(c *command.Line) error {
 			var chosen []*Tool

@@ -19,9 +19,6 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 	im.DynOff, im.DynCap = off, int(min(dyn.Filesz/es, maxDynamic))
 	terminated := false
 	own := im.spare()
-	if own.dynamic == nil {
-		own.dynamic = make([]Dyn, 0, min(im.DynCap, 64))
-	}
 	im.Dynamic = own.dynamic[:0]
 	for i := 0; i < im.DynCap && !terminated; {
 		b := im.scratch(uint64(min(im.DynCap-i, 64)) * es)

@@ -39,6 +39,17 @@ type buffers struct {
 	versions []Version
 	owners   []Owner
 	kept     Keeper
+
+	// What a small file takes of them: an allocation of another size costs two page faults.
+	firstTable   [4096]byte
+	firstProgs   [16]Prog
+	firstDynamic [48]Dyn
+}
+
+func newBuffers() any {
+	b := new(buffers)
+	b.table, b.progs, b.dynamic = b.firstTable[:], b.firstProgs[:0], b.firstDynamic[:0]
+	return b
 }
 
 // A Keeper is memory that a user of images keeps with one, and finds again with the next.
@@ -52,7 +63,7 @@ func (im *Image) Kept() Keeper { return im.spare().kept }
 // Keep leaves memory with the image. It is reset when the image is released.
 func (im *Image) Keep(k Keeper) { im.spare().kept = k }
 
-var free = sync.Pool{New: func() any { return new(buffers) }}
+var free = sync.Pool{New: newBuffers}
 
 func (w *window) buffers() *buffers {
 	if w.own == nil {

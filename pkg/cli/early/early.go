@@ -16,11 +16,11 @@ import (
 	"os"
 
 	"cuda-runpath/pkg/cli/command"
+	_ "cuda-runpath/pkg/cli/early/stack"
 	"cuda-runpath/pkg/cli/programs"
 )
 
 func init() {
-	grow(0)
 	p, args := programs.Called(os.Args)
 	switch {
 	case p.Run == nil:
@@ -30,18 +30,4 @@ func init() {
 	case len(args) <= command.Few:
 		os.Exit(p.Run(args[1:], os.Stdout, os.Stderr))
 	}
-}
-
-// grow makes the stack as large as an edit needs it while there is little on it. Left to
-// itself it grows deep in the edit, where all frames have to be moved; that takes 4 per cent
-// of the start.
-//
-//go:noinline
-func grow(n int) byte {
-	if n == 0 { // always: the frame is what counts, and nothing in it is touched
-		return 0
-	}
-	var room [24 << 10]byte
-	copy(room[:], os.Args[0])
-	return room[n]
 }
