@@ -33,6 +33,9 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 		}
 	}
 	own.dynamic, im.Dynamic = im.Dynamic, slices.Clip(im.Dynamic)
+	if !terminated && im.DynCap == maxDynamic && dyn.Filesz/es > maxDynamic {
+		return Malformed(off, "dynamic section has more than %d entries", maxDynamic)
+	}
 	if !terminated {
 		return Malformed(off, "dynamic section of %d entries has no DT_NULL", im.DynCap)
 	}

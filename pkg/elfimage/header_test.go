@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/loader/tinyelf"
 )
 
 // Headers of both classes and byte orders, written by encoding/binary from debug/elf's own layout.
@@ -46,5 +49,18 @@ func TestDecodeHeader(t *testing.T) {
 		if _, isELF, whole := DecodeHeader([]byte(b)); isELF || whole {
 			t.Errorf("%q", b)
 		}
+	}
+}
+
+// The limit is what is said, not that there is no end.
+func TestDynamicSectionAboveTheLimit(t *testing.T) {
+	o := tinyelf.Object{}
+	for range maxDynamic {
+		o.Strings = append(o.Strings, tinyelf.Entry{Tag: elf.DT_NEEDED, Str: "libx.so"})
+	}
+	b := o.Bytes()
+	_, err := Parse(bytes.NewReader(b), int64(len(b)))
+	if err == nil || !strings.Contains(err.Error(), "dynamic section has more than 65536 entries") {
+		t.Error(err)
 	}
 }
