@@ -17,9 +17,12 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/scripts"
 )
 
 // explainCommand returns the command explain.
@@ -58,8 +61,12 @@ func explainCommand() *command.Command {
 				return command.Misusef("--unused, --undefined and --versions apply to whole files and cannot be combined with --dot or --lib")
 			}
 			// The trees are small and short-lived: collecting garbage among them takes longer.
+			// Those of a file that is made to be large are not.
 			if os.Getenv("GOGC") == "" {
 				debug.SetGCPercent(800)
+			}
+			if os.Getenv("GOMEMLIMIT") == "" {
+				debug.SetMemoryLimit(96 << 20)
 			}
 			search, err := loaderOptions(c)
 			if err != nil {
@@ -69,6 +76,14 @@ func explainCommand() *command.Command {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
 				if os.Getenv(name) != "" && !given && search.Root == "" {
 					s.Log.Infof("%s is set in the environment, and not used: --env %s uses it", name, name)
+				}
+			}
+			if search.Root == "" {
+				if os.Getenv("LD_AUDIT") != "" {
+					s.Log.Info("LD_AUDIT is set in the environment, and never followed: an auditing module may change what is found")
+				}
+				if strings.Contains(os.Getenv("GLIBC_TUNABLES"), "glibc.cpu.hwcaps=") {
+					s.Log.Info("GLIBC_TUNABLES is set in the environment, and never followed: --cpu chooses the processor")
 				}
 			}
 			search.Opened = !c.Bool("no-dlopen")
@@ -157,7 +172,7 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 		if a.err != nil {
 			sum.Failed++
 			out.Flush()
-			s.Log.WithField("path", a.arg).Error(a.err)
+			s.Log.WithField("path", a.arg).Error(a.err.Error() + hint(l, a))
 		}
 		switch {
 		case doc != nil:
@@ -271,6 +286,34 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 		load.Release()
 	}
 	return a
+}
+
+// hint says how to go on with a script, which the loader does not load.
+func hint(l *loader.Loader, a *answer) string {
+	if a.err.Error() != string(elfimage.NotELF) {
+		return ""
+	}
+	f, err := os.Open(a.arg)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	head := make([]byte, 256)
+	n, _ := io.ReadFull(f, head)
+	program, byEnv := scripts.Interpreter(head[:n])
+	if program == "" {
+		return ""
+	}
+	see := ": see " + remedy.Quote("runpath", "explain", program)
+	switch root := l.Host(""); {
+	case byEnv != "" && root != "":
+		see = " for " + byEnv
+	case byEnv != "":
+		see = `: see runpath explain "$(command -v ` + remedy.Quote(byEnv) + `)"`
+	case root != "":
+		see = ": see " + remedy.Quote("runpath", "explain", "--root", root, l.Host(program))
+	}
+	return " but a script" + see + "; for calls that open the driver by name, " + remedy.Quote("runpath", "scripts", a.arg)
 }
 
 // writeSymbols prints what was asked of symbols.
