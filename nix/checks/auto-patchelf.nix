@@ -150,7 +150,7 @@ in
         };
       in
       ''
-        contains "log" "$(< ${logOfFailure (built args)})" "/here, in a directory of the build: it is gone afterwards"
+        contains "log" "$(< ${logOfFailure (built args)})" "/here, in a build directory: it is gone after the build"
         contains "run path" "$(runPath ${built (args // { noAuditTmpdir = true; })}/bin/program)" /here
       ''
     ) modes

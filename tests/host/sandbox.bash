@@ -135,9 +135,9 @@ NIX
   cp "$sandbox/conf/nix.conf" "$tree/etc/nix/nix.conf"
   like "doctor: a hook that is not there" "^WARN +Nix builds +the pre-build-hook .*does not exist" "$(says)"
   mkdir -p "$tree$sandbox/conf" && : >"$tree$sandbox/conf/hostDriver-sandbox"
-  like "doctor: builds get the GPU" "^ok +Nix builds +get the GPU by .*hostDriver-sandbox" "$(says)"
+  like "doctor: builds get the GPU" "^ok +Nix builds +get the GPU through .*hostDriver-sandbox" "$(says)"
   echo 'system-features = kvm' >>"$tree/etc/nix/nix.conf"
-  like "doctor: the features are replaced further down" "^WARN +Nix builds .*name none of" "$(says)"
+  like "doctor: the features are replaced further down" "^WARN +Nix builds .*include none of" "$(says)"
   printf '!include more.conf\n' >"$tree/etc/nix/nix.conf" && echo 'sandbox = false' >"$tree/etc/nix/more.conf"
   like "doctor: no sandbox" "^note +Nix builds +are not in a sandbox" "$(says)"
 fi
