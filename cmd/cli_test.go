@@ -275,8 +275,12 @@ func TestBothTags(t *testing.T) {
 		t.Fatalf("the file has not both: %s", shown)
 	}
 	// In normal form but for the tag that does not count.
-	if said := tool(t, "autoAddDriverRunpath", "lib.so"); !strings.Contains(said, `warning: DT_RPATH "/old" is lost`) || !strings.Contains(said, "1 edited") {
+	said := tool(t, "autoAddDriverRunpath", "lib.so")
+	if !strings.Contains(said, `warning: DT_RPATH "/old" is lost`) || !strings.Contains(said, "1 edited") {
 		t.Error(said)
+	}
+	if n := strings.Count(said, "is lost"); n != 1 {
+		t.Errorf("what is lost is said %d times: %s", n, said)
 	}
 	if shown := tool(t, "runpath", "show", "lib.so"); strings.Contains(shown, "ignored") || !strings.Contains(shown, "DT_RUNPATH   /run/opengl-driver/lib\n  DT_RUNPATH   /old\n") {
 		t.Error(shown)

@@ -273,7 +273,7 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 	if change.List == "" {
 		change.Tag = elf.DT_NULL
 	}
-	e.notes(o, notes, both, shadowed)
+	e.notes(o, notes)
 	all := elfedit.Change{RunPath: &change}
 	if !rewrites || change.List == list && !both && (tag == change.Tag || list == "") {
 		all.RunPath, change.Tag, change.List, after = nil, tag, list, before
@@ -312,6 +312,10 @@ func (e *editor) edit(f *tree.File, o *outcome) error {
 		o.line = command.Printable(strings.Join(r.Notes, "; "))
 	default:
 		o.line = changeLine(tag, change.Tag, list, change.List, r.Notes)
+	}
+	if both && all.RunPath != nil {
+		lost := fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", shadowed)
+		r.Notes, o.warn = append(r.Notes, lost), append(o.warn, lost)
 	}
 	return nil
 }
@@ -371,8 +375,8 @@ func (e *editor) rewrite(im *elfimage.Image, path string, before runpath.List, m
 }
 
 // notes turns what the maps noted into sentences for the report, and into warnings
-// where something is lost or missing.
-func (e *editor) notes(o *outcome, n runpath.Notes, both bool, shadowed string) {
+// where something is missing.
+func (e *editor) notes(o *outcome, n runpath.Notes) {
 	r := &o.report
 	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	for _, dir := range n.Stubs {
@@ -399,11 +403,6 @@ func (e *editor) notes(o *outcome, n runpath.Notes, both bool, shadowed string) 
 	r.Missing = n.Missing
 	for _, name := range n.Missing {
 		o.warn = append(o.warn, fmt.Sprintf("missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
-	}
-	if both {
-		lost := fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", shadowed)
-		r.Notes = append(r.Notes, lost)
-		o.warn = append(o.warn, lost)
 	}
 }
 

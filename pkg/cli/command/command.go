@@ -5,10 +5,7 @@
 // It does not import urfave/cli, whose start takes as long as the edit of a file.
 package command
 
-import (
-	"fmt"
-	"slices"
-)
+import "slices"
 
 // Command is a program, or one of the commands that a program or a command is made of.
 type Command struct {
@@ -94,6 +91,6 @@ func NoCommand(l *Line) error {
 
 // PrintVersion answers --version.
 func PrintVersion(app *Command, l *Line) error {
-	_, err := fmt.Fprintf(l.Stdout, "%s version %s\n", app.Name, app.Version)
+	_, err := l.Stdout.Write([]byte(app.Name + " version " + app.Version + "\n"))
 	return err
 }

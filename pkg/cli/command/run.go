@@ -52,19 +52,48 @@ func Of(words string, err error) error {
 // Run carries out a program's command line and returns the exit status. Flags may come
 // before or after the arguments; "--" ends them. What is not plain other carries out, given
 // the command line with flags first.
-func Run(app *Command, args []string, stdout, stderr io.Writer, other func(ctx context.Context, args []string) error) int {
+func Run(app *Command, args []string, stdout, stderr io.Writer, other func(ctx context.Context, args []string, stdout io.Writer) error) int {
 	ctx := &untilSignal{}
 	defer ctx.end()
 	args, err := app.Arrange(args)
-	if err == nil {
-		if c, words, l := Plain(app, args); c != nil {
-			l.Context, l.Stdout, l.Stderr = ctx, stdout, stderr
-			err = Of(words, c.Action(l))
-		} else {
-			err = other(ctx.listen(), args)
-		}
+	if err != nil {
+		return app.status(err, stderr)
 	}
-	return app.status(err, stderr)
+	if c, words, l := Plain(app, args); c != nil {
+		return app.do(c, words, l, ctx, stdout, stderr)
+	}
+	out := &checked{Writer: stdout}
+	return app.status(out.or(other(ctx.listen(), args, out)), stderr)
+}
+
+// do carries out one of the program's commands, to which words lead.
+func (c *Command) do(of *Command, words string, l *Line, ctx context.Context, stdout, stderr io.Writer) int {
+	out := &checked{Writer: stdout}
+	l.Context, l.Stdout, l.Stderr = ctx, out, stderr
+	return c.status(out.or(Of(words, of.Action(l))), stderr)
+}
+
+// checked remembers that something could not be written. Not every command looks, and
+// urfave/cli does not.
+type checked struct {
+	io.Writer
+	err error
+}
+
+func (w *checked) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	if w.err == nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// or returns err, or where there is none what could not be written.
+func (w *checked) or(err error) error {
+	if err == nil && w.err != nil {
+		return fmt.Errorf("writing to stdout: %w", w.err)
+	}
+	return err
 }
 
 // Few is how many words a brief command line has at most.
@@ -92,8 +121,7 @@ func RunBrief(app *Command, args []string, stdout, stderr io.Writer) (status int
 	}
 	ctx := &untilSignal{}
 	defer ctx.end()
-	l.Context, l.Stdout, l.Stderr = ctx, stdout, stderr
-	return app.status(Of(words, c.Action(l)), stderr), true
+	return app.do(c, words, l, ctx, stdout, stderr), true
 }
 
 // Arrange brings a command line into the form that is read: flags first.

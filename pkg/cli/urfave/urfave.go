@@ -27,7 +27,7 @@ func Run(program *command.Command, args []string, stdout, stderr io.Writer) (sta
 			}
 		}()
 	}
-	return command.Run(program, args, stdout, stderr, func(ctx context.Context, args []string) error {
+	return command.Run(program, args, stdout, stderr, func(ctx context.Context, args []string, stdout io.Writer) error {
 		err := newApp(program, stdout, stderr).RunContext(ctx, args)
 		if errors.Is(err, errDone) {
 			return nil
