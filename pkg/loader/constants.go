@@ -10,7 +10,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/store"
@@ -67,10 +68,7 @@ func (in *Interpreter) Describe() string {
 // maxLoader bounds what is read of a loader's file, in bytes; musl's is its whole libc.
 const maxLoader = 8 << 20
 
-var (
-	versionText  = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp { return regexp.MustCompile(`release version (\d+)\.(\d+)`) }}
-	muslPathText = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) }}
-)
+var muslPathText = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) }}
 
 type interpreterKey struct {
 	path    string
@@ -112,9 +110,8 @@ func (l *Loader) readInterpreter(p string, a abi) *Interpreter {
 		in.muslConstants(data, a)
 		return in
 	}
-	if m := versionText.Get().FindSubmatch(data); m != nil {
-		in.Version.Major, _ = strconv.Atoi(string(m[1]))
-		in.Version.Minor, _ = strconv.Atoi(string(m[2]))
+	if v, ok := releaseVersion(data); ok {
+		in.Version = v
 	}
 	in.Dirs = systemDirs(data)
 	if in.Dirs == nil {
@@ -133,6 +130,32 @@ func (l *Loader) readInterpreter(p string, a abi) *Interpreter {
 		in.Lib = rest
 	}
 	return in
+}
+
+// releaseVersion finds glibc's version in a loader's constants, as ld.so --version prints it.
+// It does without a regular expression: to compile one takes longer than the search.
+func releaseVersion(data []byte) (v Version, ok bool) {
+	number := func() (n int, ok bool) {
+		i := 0
+		for i < len(data) && data[i] >= '0' && data[i] <= '9' {
+			i++
+		}
+		n, err := strconv.Atoi(string(data[:i]))
+		data = data[i:]
+		return n, err == nil
+	}
+	for {
+		if _, data, ok = bytes.Cut(data, []byte("release version ")); !ok {
+			return Version{}, false
+		}
+		if v.Major, ok = number(); !ok || len(data) == 0 || data[0] != '.' {
+			continue
+		}
+		data = data[1:]
+		if v.Minor, ok = number(); ok {
+			return v, true
+		}
+	}
 }
 
 // systemDirs finds SYSTEM_DIRS (elf/trusted-dirs.h) in a loader's constants: one
@@ -263,15 +286,12 @@ func (fs *Files) read(p string, limit int64) ([]byte, error) {
 	if at.errno != 0 {
 		return nil, at.errno
 	}
-	f, err := os.OpenFile(at.host, os.O_RDONLY|syscall.O_NONBLOCK, 0) // not to wait for a FIFO's writer
+	fd, _, err := openRegular(at.host)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", p)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	defer unix.Close(fd)
+	b, err := io.ReadAll(io.NewSectionReader(descriptor(fd), 0, limit+1))
 	if int64(len(b)) > limit {
 		return nil, fmt.Errorf("%s: more than %d bytes", p, limit)
 	}

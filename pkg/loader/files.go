@@ -344,7 +344,10 @@ const fewLinks = sysroot.MaxLinks / 2
 // for each part, and again for each link in the place of the file.
 func (fs *Files) openPlain(p string, links int) *File {
 	i := strings.LastIndexByte(p, '/')
-	if i <= 0 || !fs.plain(p) {
+	if i <= 0 || p[0] != '/' || len(p) >= unix.PathMax || len(fs.mounts) > 0 {
+		return nil
+	}
+	if name := p[i+1:]; name == "" || name == "." || name == ".." {
 		return nil
 	}
 	dir := fs.place(p[:i])
@@ -417,6 +420,21 @@ func open(host string, flags int) (fd int, err error) {
 			return fd, err
 		}
 	}
+}
+
+// openRegular opens a file that is to be a regular one, of size bytes.
+func openRegular(host string) (fd int, size int64, err error) {
+	if fd, err = open(host, 0); err != nil {
+		return fd, 0, &os.PathError{Op: "open", Path: host, Err: err}
+	}
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = errors.New("not a regular file")
+	}
+	if err != nil {
+		unix.Close(fd)
+	}
+	return fd, st.Size, err
 }
 
 // headSize is how many bytes of a file are read at once: a program's headers, symbols and

@@ -800,21 +800,13 @@ func (l *Loader) cache(p string) (*ldcache.Cache, error) {
 			c.err = at.errno
 			return
 		}
-		f, err := os.OpenFile(at.host, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		fd, size, err := openRegular(at.host)
 		if err != nil {
 			c.err = err
 			return
 		}
-		defer f.Close()
-		st, err := f.Stat()
-		if err == nil && !st.Mode().IsRegular() {
-			err = fmt.Errorf("not a regular file")
-		}
-		if err != nil {
-			c.err = err
-			return
-		}
-		c.cache, c.err = ldcache.Parse(f, st.Size())
+		defer unix.Close(fd)
+		c.cache, c.err = ldcache.Parse(descriptor(fd), size)
 	})
 	return c.cache, c.err
 }

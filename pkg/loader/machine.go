@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -222,8 +223,7 @@ var nativeCPU = lazy.Value[native]{Make: func() native {
 	}
 	has := map[string]bool{}
 	intel := false
-	b, _ := os.ReadFile("/proc/cpuinfo")
-	for line := range strings.Lines(string(b)) {
+	for line := range strings.Lines(firstProcessor()) {
 		key, value, _ := strings.Cut(line, ":")
 		switch key = strings.TrimSpace(key); {
 		case key == "vendor_id":
@@ -265,6 +265,26 @@ var nativeCPU = lazy.Value[native]{Make: func() native {
 	cpu.legacy = append(cpu.legacy, cpu.Platform)
 	return native{cpu, elf.EM_X86_64}
 }}
+
+// firstProcessor returns what /proc/cpuinfo says of the first processor. The kernel writes
+// the text while it is read, which takes its time on a machine with many.
+func firstProcessor() string {
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	var b []byte
+	buf := make([]byte, 4096)
+	for !bytes.Contains(b, []byte("\n\n")) {
+		n, err := f.Read(buf)
+		if b = append(b, buf[:n]...); err != nil {
+			break
+		}
+	}
+	text, _, _ := strings.Cut(string(b), "\n\n")
+	return text
+}
 
 // subdirs returns the subdirectories, each with a slash at its end, that the
 // loader searches in each directory, the directory itself ("") last
