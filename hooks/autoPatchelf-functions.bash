@@ -13,7 +13,7 @@ cudaRunpathAutoPatchelf() { # TOOLS [BINTOOLS]
     if [[ -n ${2-} ]]; then
         declare -g cudaRunpathBintools=$2
     fi
-    for __crEntry in ${postFixupHooks+"${postFixupHooks[@]}"}; do
+    for __crEntry in ${postFixupHooks[@]+"${postFixupHooks[@]}"}; do
         if [[ $__crEntry == autoPatchelfPostFixup ]]; then
             return 0
         fi
@@ -56,7 +56,7 @@ addAutoPatchelfSearchPath() {
     mapfile -d '' -t __crFound < <(
         find "$@" "${__crDepth[@]}" ! -type d \( -name '*.so' -o -name '*.so.*' \) -printf '%h\0' | LC_ALL=C sort -zu
     )
-    for __crDir in ${__crFound+"${__crFound[@]}"}; do
+    for __crDir in ${__crFound[@]+"${__crFound[@]}"}; do
         extraAutoPatchelfLibs+=("$__crDir")
     done
 }
@@ -90,7 +90,7 @@ autoPatchelf() {
     cudaRunpathWords __crAppend appendRunpaths
     cudaRunpathWords __crRuntime runtimeDependencies
     cudaRunpathWords __crPatchelf patchelfFlags
-    for __crPattern in ${__crIgnore+"${__crIgnore[@]}"}; do
+    for __crPattern in ${__crIgnore[@]+"${__crIgnore[@]}"}; do
         if [[ $__crPattern == 1 ]]; then
             cudaRunpathWarning "autoPatchelf: autoPatchelfIgnoreMissingDeps = true is deprecated: write [ \"*\" ], or better the names"
             __crIgnore=("*")
@@ -140,13 +140,13 @@ autoPatchelf() {
         return 1
     fi
     NIX_BINTOOLS=$__crBintools "${cudaRunpathBinary[autoPatchelf]}" --jobs "${NIX_BUILD_CORES:-1}" \
-        --ignore-missing ${__crIgnore+"${__crIgnore[@]}"} \
+        --ignore-missing ${__crIgnore[@]+"${__crIgnore[@]}"} \
         --paths "$@" \
-        --libs ${autoPatchelfLibs+"${autoPatchelfLibs[@]}"} ${extraAutoPatchelfLibs+"${extraAutoPatchelfLibs[@]}"} \
+        --libs ${autoPatchelfLibs[@]+"${autoPatchelfLibs[@]}"} ${extraAutoPatchelfLibs[@]+"${extraAutoPatchelfLibs[@]}"} \
         --runtime-dependencies ${__crRuntime+"${__crRuntime[@]/%//lib}"} \
-        --append-rpaths ${__crAppend+"${__crAppend[@]}"} \
-        ${__crFlags+"${__crFlags[@]}"} \
-        --extra-args ${__crPatchelf+"${__crPatchelf[@]}"}
+        --append-rpaths ${__crAppend[@]+"${__crAppend[@]}"} \
+        ${__crFlags[@]+"${__crFlags[@]}"} \
+        --extra-args ${__crPatchelf[@]+"${__crPatchelf[@]}"}
 }
 
 autoPatchelfPostFixup() {

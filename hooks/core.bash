@@ -110,16 +110,18 @@ cudaRunpathAfterOutput() {
     cudaRunpathTakeStandIns
 }
 
+# The array may have holes: packages unset elements of postFixupHooks. ${x+…} asks for
+# the first element alone, ${x[@]+…} for any.
 cudaRunpathMoveLast() { # ARRAY ENTRY
     local -n __crList=$1
     local -a __crOthers=()
     local __crEntry
-    for __crEntry in ${__crList+"${__crList[@]}"}; do
+    for __crEntry in ${__crList[@]+"${__crList[@]}"}; do
         if [[ $__crEntry != "$2" ]]; then
             __crOthers+=("$__crEntry")
         fi
     done
-    __crList=(${__crOthers+"${__crOthers[@]}"} "$2")
+    __crList=(${__crOthers[@]+"${__crOthers[@]}"} "$2")
 }
 
 cudaRunpathBeforeFixup() {
@@ -204,7 +206,7 @@ cudaRunpathTakeStandIns() {
         return 0
     fi
     declare -g cudaRunpathTaken=1
-    for __crEntry in ${postFixupHooks+"${postFixupHooks[@]}"}; do
+    for __crEntry in ${postFixupHooks[@]+"${postFixupHooks[@]}"}; do
         for __crTool in "${!cudaRunpathFunction[@]}"; do
             __crName=${cudaRunpathFunction["$__crTool"]}
             if [[ $__crEntry != "autoFixElfFiles $__crName" ]]; then
@@ -224,7 +226,7 @@ cudaRunpathTakeStandIns() {
             cudaRunpathHook "$__crTool: switched off: 'autoFixElfFiles ${cudaRunpathFunction["$__crTool"]}' is no longer in postFixupHooks"
         fi
     done
-    postFixupHooks=(${__crRest+"${__crRest[@]}"})
+    postFixupHooks=(${__crRest[@]+"${__crRest[@]}"})
 }
 
 # ---------------------------------------------------------------- settings
@@ -401,7 +403,7 @@ cudaRunpathRun() { # TOOLS [ARGUMENT…]
     fi
     __crNames=${__crNames// /, }
     cudaRunpathHook "$__crNames: ${cudaRunpathOutputs[*]}"
-    "$__crBinary" ${__crCommand+"${__crCommand[@]}"} "$@" "${cudaRunpathArguments[@]}" -- "${cudaRunpathOutputs[@]}" || {
+    "$__crBinary" ${__crCommand[@]+"${__crCommand[@]}"} "$@" "${cudaRunpathArguments[@]}" -- "${cudaRunpathOutputs[@]}" || {
         __crStatus=$?
         cudaRunpathFailure "$__crNames failed with exit status $__crStatus; what it said is above"
         exit "$__crStatus"

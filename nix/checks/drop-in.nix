@@ -55,6 +55,16 @@ let
         postFixupHooks=("''${kept[@]}")
       '';
     }
+    # That leaves a hole in the array, here as its first element.
+    {
+      preFixup = ''
+        for i in "''${!postFixupHooks[@]}"; do
+          if [[ ''${postFixupHooks[i]} == *${function} ]]; then unset "postFixupHooks[i]"; fi
+        done
+        postFixupHooks=(first "''${postFixupHooks[@]}")
+        unset "postFixupHooks[0]"
+      '';
+    }
     # Where no fixupOutput follows, the entries run as they do in nixpkgs.
     {
       fixupPhase = ''
