@@ -166,19 +166,35 @@ func (im *Image) tableSections() error {
 }
 
 // isCopy reports whether a section holds what a dynamic entry points to elsewhere: an edit
-// that was killed between the headers and .dynamic leaves it so.
+// that was killed between the headers and .dynamic leaves it so. The names in a table of
+// versions may be others, where the edit was to replace a library or the soname.
 func (im *Image) isCopy(d Dyn, s *Section) bool {
 	n, sized := im.tableSize(d)
 	off, mapped := im.FileOffset(d.Val, n)
 	if !sized || !mapped || n > s.Size || s.Off > im.size || n > im.size-s.Off {
 		return false
 	}
-	const piece = 4096
+	names := map[uint64]bool{} // where a word is one, in bytes from the table's first
+	name := func(field uint64) func(at uint64, _ []byte) {
+		return func(at uint64, _ []byte) { names[at-d.Val+field] = true }
+	}
+	switch d.Tag {
+	case elf.DT_VERNEED:
+		_ = im.eachVersionRecord(d.Tag, name(verneedFile), name(vernauxName)) // as far as it goes
+	case elf.DT_VERDEF:
+		_ = im.eachVersionRecord(d.Tag, func(uint64, []byte) {}, name(verdauxName))
+	}
+	const piece, word = 4096, 4
 	for at := uint64(0); at < n; at += piece {
 		a, err := im.Read(off+at, min(piece, n-at))
 		b, err2 := im.Read(s.Off+at, uint64(len(a)))
-		if err != nil || err2 != nil || !bytes.Equal(a, b) {
+		if err != nil || err2 != nil {
 			return false
+		}
+		for i := uint64(0); i < uint64(len(a)); i += word {
+			if end := min(i+word, uint64(len(a))); !names[at+i] && !bytes.Equal(a[i:end], b[i:end]) {
+				return false
+			}
 		}
 	}
 	return true
@@ -340,8 +356,8 @@ func (im *Image) share(a, b claim) bool {
 		if !hasSectionType(a.tag) || im.isTable(b.index, a.tag) {
 			return within || around
 		}
-		// What an edit puts over the hole that the string table leaves, if it was killed before .dynamic.
-		return a.tag == elf.DT_STRTAB && within && im.SectionName(b.index) == "dynstr"
+		// What an edit puts over the hole that the string table, and tables beside it, leave, if it was killed before .dynamic.
+		return within && im.SectionName(b.index) == "dynstr"
 	case b.kind == claimSection && a.kind == claimSegment:
 		return within || around
 	case b.kind == claimSegment && a.kind == claimSegment:
