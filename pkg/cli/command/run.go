@@ -60,14 +60,14 @@ func Run(app *Command, args []string, stdout, stderr io.Writer, other func(ctx c
 		return app.status(err, stderr)
 	}
 	if c, words, l := Plain(app, args); c != nil {
-		return app.do(c, words, l, ctx, stdout, stderr)
+		return app.do(ctx, c, words, l, stdout, stderr)
 	}
 	out := &checked{Writer: stdout}
 	return app.status(out.or(other(ctx.listen(), args, out)), stderr)
 }
 
 // do carries out one of the program's commands, to which words lead.
-func (c *Command) do(of *Command, words string, l *Line, ctx context.Context, stdout, stderr io.Writer) int {
+func (c *Command) do(ctx context.Context, of *Command, words string, l *Line, stdout, stderr io.Writer) int {
 	out := &checked{Writer: stdout}
 	l.Context, l.Stdout, l.Stderr = ctx, out, stderr
 	return c.status(out.or(Of(words, of.Action(l))), stderr)
@@ -121,7 +121,7 @@ func RunBrief(app *Command, args []string, stdout, stderr io.Writer) (status int
 	}
 	ctx := &untilSignal{}
 	defer ctx.end()
-	return app.do(c, words, l, ctx, stdout, stderr), true
+	return app.do(ctx, c, words, l, stdout, stderr), true
 }
 
 // Arrange brings a command line into the form that is read: flags first.

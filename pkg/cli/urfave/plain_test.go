@@ -119,6 +119,8 @@ func TestPlainReadsWhatCLIReads(t *testing.T) {
 			check(t, "-v", "a")
 			check(t, "-v", "--verbose", "a")
 			check(t, "--quiet", "-q", "a")
+			check(t, "--jobs=3", "--jobs", "010", "a")
+			check(t, "--verbose=false", "--json=F", "a")
 			rapid.Check(t, func(t *rapid.T) {
 				check(t, rapid.SliceOfN(rapid.SampledFrom(words), 0, 5).Draw(t, "args")...)
 			})
