@@ -149,7 +149,7 @@ func searchTogether(r io.ReaderAt, s span, yield func(string, bool) bool) (more 
 		err   error
 	}
 	workers := runtime.GOMAXPROCS(0)
-	results := make([]result, manyBlocks*workers) // of some blocks at a time: how many names there are depends on the file
+	results := make([]result, min(16*workers, 128)) // of some blocks at a time: how many names there are depends on the file
 	for from := uint64(0); from < s.size; from += uint64(len(results)) * stringBlock {
 		results := results[:min(uint64(len(results)), (s.size-from+stringBlock-1)/stringBlock)]
 		var next atomic.Int64
