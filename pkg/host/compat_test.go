@@ -22,9 +22,9 @@ func TestCompatDirsOfAProgramBehindALink(t *testing.T) {
 		With(elf.DT_RUNPATH, "$ORIGIN/../compat:$ORIGINAL/compat:/nowhere/compat::relative/compat")
 	for name, o := range map[string]tinyelf.Object{
 		"p/bin/program":                        program,
-		"p/compat/" + driver.LibCUDA:           tinyelf.Object{},
-		"p/binAL/compat/" + driver.LibCUDA:     tinyelf.Object{},
-		"working/relative/compat/libcuda.so.1": tinyelf.Object{},
+		"p/compat/" + driver.LibCUDA:           {},
+		"p/binAL/compat/" + driver.LibCUDA:     {},
+		"working/relative/compat/libcuda.so.1": {},
 	} {
 		at := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {

@@ -1023,3 +1023,20 @@ func TestRemovedWorkingDirectory(t *testing.T) {
 		t.Errorf("p in a directory that was removed: %v", err)
 	}
 }
+
+// Of a file whose own libraries alone are looked for, another one of them may bring what its versions are of.
+func TestDirectLeavesVersionsOfOthersAlone(t *testing.T) {
+	s := newStage(t)
+	s.put("a/liba.so.1", lib("liba.so.1").Needs("libb.so.1"))
+	p := prog("liba.so.1").With(elf.DT_RPATH, s.path("~/a"))
+	p.Requires = []tinyelf.Requirement{{Library: "libb.so.1", Version: "V_1"}}
+	s.put("p", p)
+	l, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	load, err := l.Direct(s.path("~/p"), "")
+	if err != nil || load.Err != "" || len(load.Missing()) != 0 {
+		t.Errorf("%v, %q, missing %v", err, load.Err, load.Missing())
+	}
+}

@@ -37,7 +37,8 @@ type block struct {
 func functionsOf(text string, tokens []token) functions {
 	f := functions{map[string][][]parameter{}, make([]string, len(tokens))}
 	var blocks []block
-	for s, e := 0, 0; s < len(tokens); s = e + 1 {
+	var e int
+	for s := 0; s < len(tokens); s = e + 1 {
 		for e = s; e < len(tokens) && tokens[e].kind != end; e++ {
 		}
 		if e == s {
