@@ -149,13 +149,19 @@ func TestSoundFilesHaveNoContradiction(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			b := l.build(t)
-			for _, list := range []string{lists[1], "/x", lists[2], ""} {
+			stack, soname := true, "libanother.so.1"
+			several := Change{Soname: &soname, ExecStack: &stack, Needed: &Needed{Names: append([]string{"libfirst.so"}, l.needed...)}, ClearVersions: []string{"malloc"}}
+			if l.program {
+				interp := "/a/longer/interpreter/than/the/one/that/there/is/ld.so"
+				several.Interpreter = &interp
+			}
+			for i, c := range []Change{setPath(elf.DT_RUNPATH, lists[1]), setPath(elf.DT_RUNPATH, "/x"), several, setPath(elf.DT_RUNPATH, lists[2]), setPath(elf.DT_NULL, "")} {
 				im := parse(t, b)
 				fault := bug("is wrong")
 				if err := im.blame(fault); err != fault {
-					t.Fatalf("before %.20q: %v", list, err)
+					t.Fatalf("before change %d: %v", i, err)
 				}
-				e, err := im.plan(setPath(elf.DT_RUNPATH, list))
+				e, err := im.plan(c)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -164,10 +170,10 @@ func TestSoundFilesHaveNoContradiction(t *testing.T) {
 				}
 				for n, state := range statesOf(t, e) {
 					if err := parse(t, state).Contradiction(); err != nil {
-						t.Errorf("%.20q, after %d of %d writes: %v", list, n, len(e.writes), err)
+						t.Errorf("change %d, after %d of %d writes: %v", i, n, len(e.writes), err)
 					}
 				}
-				b = edit(t, b, setPath(elf.DT_RUNPATH, list))
+				b = edit(t, b, c)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 // not where its address is mapped. Files that linkers and the usual tools write have
 // none. It takes time in proportion to the size of the headers.
 func (im *Image) Contradiction() error {
-	for _, check := range []func() error{im.sectionRanges, im.segmentRanges, im.dynamicEntries, im.versionRecords, im.overlaps} {
+	for _, check := range []func() error{im.sectionRanges, im.segmentRanges, im.dynamicEntries, im.versionRecords, im.overlaps, im.tableSections} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (im *Image) dynamicEntries() error {
 			return Malformed(d.Off+valueAt, "DT_STRSZ is %#x, and the string table does not end with a NUL there", im.StrSize)
 		}
 	}
-	return im.tableSections()
+	return nil
 }
 
 // tableSections compares the sections that dynamic entries point to with these.
@@ -165,36 +165,24 @@ func (im *Image) tableSections() error {
 	return nil
 }
 
-// isCopy reports whether a section holds what a dynamic entry points to elsewhere: an edit
-// that was killed between the headers and .dynamic leaves it so. The names in a table of
-// versions may be others, where the edit was to replace a library or the soname.
+// isCopy reports whether a section is the copy of what a dynamic entry points to elsewhere:
+// an edit that was killed between the headers and .dynamic leaves it so. Symbols and
+// versions may say something else in it, which the edit was about.
 func (im *Image) isCopy(d Dyn, s *Section) bool {
 	n, sized := im.tableSize(d)
 	off, mapped := im.FileOffset(d.Val, n)
 	if !sized || !mapped || n > s.Size || s.Off > im.size || n > im.size-s.Off {
 		return false
 	}
-	names := map[uint64]bool{} // where a word is one, in bytes from the table's first
-	name := func(field uint64) func(at uint64, _ []byte) {
-		return func(at uint64, _ []byte) { names[at-d.Val+field] = true }
+	if d.Tag == elf.DT_SYMTAB || d.Tag == elf.DT_VERSYM || d.Tag == elf.DT_VERNEED || d.Tag == elf.DT_VERDEF {
+		return true
 	}
-	switch d.Tag {
-	case elf.DT_VERNEED:
-		_ = im.eachVersionRecord(d.Tag, name(verneedFile), name(vernauxName)) // as far as it goes
-	case elf.DT_VERDEF:
-		_ = im.eachVersionRecord(d.Tag, func(uint64, []byte) {}, name(verdauxName))
-	}
-	const piece, word = 4096, 4
+	const piece = 4096
 	for at := uint64(0); at < n; at += piece {
 		a, err := im.Read(off+at, min(piece, n-at))
 		b, err2 := im.Read(s.Off+at, uint64(len(a)))
-		if err != nil || err2 != nil {
+		if err != nil || err2 != nil || !bytes.Equal(a, b) {
 			return false
-		}
-		for i := uint64(0); i < uint64(len(a)); i += word {
-			if end := min(i+word, uint64(len(a))); !names[at+i] && !bytes.Equal(a[i:end], b[i:end]) {
-				return false
-			}
 		}
 	}
 	return true
@@ -353,11 +341,7 @@ func (im *Image) share(a, b claim) bool {
 	case b.kind == claimSection && a.kind == claimDynamic:
 		return im.Sections[b.index].Type == elf.SHT_DYNAMIC
 	case b.kind == claimSection && a.kind == claimTable:
-		if !hasSectionType(a.tag) || im.isTable(b.index, a.tag) {
-			return within || around
-		}
-		// What an edit puts over the hole that the string table, and tables beside it, leave, if it was killed before .dynamic.
-		return within && im.SectionName(b.index) == "dynstr"
+		return (within || around) && (!hasSectionType(a.tag) || im.isTable(b.index, a.tag)) || im.isHole(b.index)
 	case b.kind == claimSection && a.kind == claimSegment:
 		return within || around
 	case b.kind == claimSegment && a.kind == claimSegment:
@@ -366,6 +350,13 @@ func (im *Image) share(a, b claim) bool {
 		return isRelocations(a.tag) && isRelocations(b.tag) && (within || around)
 	}
 	return false
+}
+
+// isHole tells the section that an edit of a program that is not PIE puts over the hole
+// that tables leave. It is over them as long as .dynamic names them, should the edit be killed.
+func (im *Image) isHole(section int) bool {
+	s := &im.Sections[section]
+	return im.Type == elf.ET_EXEC && s.Type == elf.SHT_PROGBITS && s.Addralign == 1 && im.SectionName(section) == "dynstr"
 }
 
 func isRelocations(tag elf.DynTag) bool {
