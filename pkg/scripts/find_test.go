@@ -27,7 +27,8 @@ def _load():
 	{"PyTorch", `
 import ctypes
 handle = ctypes.CDLL('libcuda.so.1')
-`, []string{"3 call libcuda.so.1!"}},
+again = ctypes.CDLL('libcuda.so.1'.encode())
+`, []string{"3 call libcuda.so.1!", "4 call libcuda.so.1!"}},
 	{"tinygrad: a class of its own, given a bare name", `
 from support import c
 dll = c.DLL('cuda', 'cuda')
