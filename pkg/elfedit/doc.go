@@ -27,7 +27,8 @@
 //     of the segment that is last in memory. That gets another place in the file, where
 //     it can grow: its addresses stay, its .bss becomes zeros of the file, and no
 //     program header is added. The ELF header and .dynamic, where that is in the
-//     segment, switch in one write. In Bun, whose "build --compile" lets that segment grow
+//     segment, switch in one write. Without .bss it grows where it is, unless tables such
+//     as .symtab would come to be in it. In Bun, whose "build --compile" lets that segment grow
 //     over what follows it, this comes before 4.
 //
 // In a program that is not PIE (ET_EXEC) a table that moves goes into a new segment

@@ -23,6 +23,10 @@ type relocation struct {
 // included, which the file holds from then on.
 const maxRelocated = 64 << 20
 
+// maxCopied bounds what the file may grow by, in bytes, so that a segment need not grow over
+// tables that are not loaded.
+const maxCopied = 1 << 20
+
 // maxBetween bounds what a segment maps of the bytes after it to reach the end of the file.
 const maxBetween = 1 << 20
 
@@ -54,8 +58,6 @@ func (p *planner) relocatable() (*relocation, error) {
 		return nil, cannot("no segment is loaded")
 	}
 	seg := &im.Progs[last]
-	page := max(seg.Align, elfimage.PageSize)
-	tableEnd := im.tableEnd()
 	for _, s := range im.Sections { // the ELF header, which changes, is nobody else's
 		if s.HasBytes() && s.Off < im.EhdrSize() {
 			return nil, cannot("a section at offset %#x overlaps the headers", s.Off)
@@ -73,10 +75,36 @@ func (p *planner) relocatable() (*relocation, error) {
 			return nil, cannot("%v is %#x, and its section header says %#x", t.tag, d.Val, im.Sections[i].Addr)
 		}
 	}
-	switch holdsHeaders := seg.Filesz > 0 && (seg.Off < im.EhdrSize() || seg.Off < tableEnd && im.Phoff < seg.Off+seg.Filesz); {
-	case seg.Filesz == seg.Memsz && seg.Off+seg.Filesz <= im.size && im.size-seg.Off-seg.Filesz <= maxBetween:
+	if seg.Filesz == seg.Memsz && seg.Off+seg.Filesz <= im.size && im.size-seg.Off-seg.Filesz <= maxBetween {
+		if seg.Filesz <= maxCopied && im.tablesAfter(seg) {
+			if r, err := p.copied(last); err == nil {
+				return r, nil
+			}
+		}
 		return &relocation{seg: last, off: seg.Off, size: seg.Filesz, addr: seg.Vaddr, to: seg.Off}, nil
-	case holdsHeaders:
+	}
+	return p.copied(last)
+}
+
+// tablesAfter reports whether sections that are not loaded, such as .symtab, come after a
+// segment. One that grows over them would hold them, and llvm-strip writes back what a
+// segment holds, over the tables that it has made shorter. The names of sections move on.
+func (im *image) tablesAfter(seg *elfimage.Prog) bool {
+	for i, s := range im.Sections {
+		if s.Flags&elf.SHF_ALLOC == 0 && s.HasBytes() && uint32(i) != im.Shstrndx && s.Off >= seg.Off+seg.Filesz {
+			return true
+		}
+	}
+	return false
+}
+
+// copied returns the relocation of a segment to a copy at the end of the file, or why
+// it cannot have another place.
+func (p *planner) copied(last int) (*relocation, error) {
+	im, seg := p.im, &p.im.Progs[last]
+	page, tableEnd := max(seg.Align, elfimage.PageSize), p.im.tableEnd()
+	switch {
+	case seg.Filesz > 0 && (seg.Off < im.EhdrSize() || seg.Off < tableEnd && im.Phoff < seg.Off+seg.Filesz):
 		return nil, cannot("the last segment holds the headers")
 	case seg.Memsz > maxRelocated:
 		return nil, cannot("the last segment maps %d bytes, of which the file would have to hold a copy", seg.Memsz)

@@ -132,3 +132,41 @@ func TestAlignmentOfTheImageStays(t *testing.T) {
 		})
 	}
 }
+
+// llvm-strip writes back what a segment holds. A table of symbols that is made shorter there
+// is lost, so a segment does not grow over one where it can have another place.
+func TestSegmentDoesNotGrowOverTables(t *testing.T) {
+	symbols := elfimage.Section{Type: elf.SHT_SYMTAB, Off: 0x10400, Size: 0x18}
+	names := elfimage.Section{Type: elf.SHT_STRTAB, Off: 0x10500, Size: 0x20} // of sections
+	for name, test := range map[string]struct {
+		sections []elfimage.Section
+		segment  uint64 // size
+		phoff    uint64
+		stays    bool
+	}{
+		"a table of symbols":       {sections: []elfimage.Section{symbols, names}, segment: 0x300},
+		"the names of sections":    {sections: []elfimage.Section{{}, names}, segment: 0x300, stays: true},
+		"a large segment":          {sections: []elfimage.Section{symbols, names}, segment: maxCopied + 1, stays: true},
+		"it holds the headers":     {sections: []elfimage.Section{symbols, names}, segment: 0x300, phoff: 0x10080, stays: true},
+		"the table is of no bytes": {sections: []elfimage.Section{{Type: elf.SHT_NOBITS, Off: 0x10400, Size: 0x18}, names}, segment: 0x300, stays: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			moved := test.segment - 0x300
+			for i := range test.sections {
+				test.sections[i].Off += moved
+			}
+			im := &image{Image: &elfimage.Image{Class: elf.ELFCLASS64, Order: littleOrder, Machine: elf.EM_X86_64, Phoff: max(test.phoff, ehdr64), Shstrndx: 1,
+				Sections: test.sections, Progs: []elfimage.Prog{
+					{Type: elf.PT_LOAD, Off: 0, Vaddr: 0, Filesz: 0x800, Memsz: 0x800, Align: 0x1000},
+					{Type: elf.PT_LOAD, Off: 0x10000, Vaddr: 0x20000, Filesz: test.segment, Memsz: test.segment, Align: 0x1000},
+				}}, size: 0x10600 + moved}
+			r, err := (&planner{im: im}).relocatable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.stays() != test.stays || !r.stays() && r.to < im.size {
+				t.Errorf("the segment of %#x bytes at %#x gets its place at %#x of %#x", r.size, r.off, r.to, im.size)
+			}
+		})
+	}
+}
