@@ -64,15 +64,14 @@ func (p *planner) relocatable() (*relocation, error) {
 		}
 	}
 	// A killed edit leaves section headers that are ahead of .dynamic: strip would keep only what they name.
-	for _, t := range []struct {
-		tag elf.DynTag
-		typ elf.SectionType
-	}{{elf.DT_SYMTAB, elf.SHT_DYNSYM}, {elf.DT_GNU_HASH, elf.SHT_GNU_HASH}, {elf.DT_HASH, elf.SHT_HASH}, {elf.DT_VERSYM, elf.SHT_GNU_VERSYM},
-		{elf.DT_VERNEED, elf.SHT_GNU_VERNEED}, {elf.DT_VERDEF, elf.SHT_GNU_VERDEF}} {
-		d, ok := im.Dyn(t.tag)
-		i := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool { return s.Type == t.typ && s.Flags&elf.SHF_ALLOC != 0 })
+	for _, t := range elfimage.TableSections {
+		if t.Tag == elf.DT_STRTAB { // sections of that type are many
+			continue
+		}
+		d, ok := im.Dyn(t.Tag)
+		i := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool { return s.Type == t.Type && s.Flags&elf.SHF_ALLOC != 0 })
 		if ok && i >= 0 && im.Sections[i].Addr != d.Val {
-			return nil, cannot("%v is %#x, and its section header says %#x", t.tag, d.Val, im.Sections[i].Addr)
+			return nil, cannot("%v is %#x, and its section header says %#x", t.Tag, d.Val, im.Sections[i].Addr)
 		}
 	}
 	if seg.Filesz == seg.Memsz && seg.Off+seg.Filesz <= im.size && im.size-seg.Off-seg.Filesz <= maxBetween {

@@ -190,21 +190,10 @@ func (im *Image) isCopy(d Dyn, s *Section) bool {
 
 // tableOfSection returns the dynamic entry that points to a loaded section of a type.
 func tableOfSection(t elf.SectionType) (elf.DynTag, bool) {
-	switch t {
-	case elf.SHT_STRTAB:
-		return elf.DT_STRTAB, true
-	case elf.SHT_DYNSYM:
-		return elf.DT_SYMTAB, true
-	case elf.SHT_HASH:
-		return elf.DT_HASH, true
-	case elf.SHT_GNU_HASH:
-		return elf.DT_GNU_HASH, true
-	case elf.SHT_GNU_VERSYM:
-		return elf.DT_VERSYM, true
-	case elf.SHT_GNU_VERNEED:
-		return elf.DT_VERNEED, true
-	case elf.SHT_GNU_VERDEF:
-		return elf.DT_VERDEF, true
+	for _, table := range TableSections {
+		if table.Type == t {
+			return table.Tag, true
+		}
 	}
 	return 0, false
 }
@@ -228,7 +217,7 @@ func (im *Image) versionRecords() error {
 	return nil
 }
 
-// A claim is a range of the file and who says that it is his.
+// A claim is a range of the file, and the header or entry that it belongs to.
 type claim struct {
 	off, end uint64
 	at       uint64 // the offset of the field that says so
@@ -371,9 +360,10 @@ func (im *Image) isTable(section int, tag elf.DynTag) bool {
 
 // hasSectionType tells the entries whose table has a section type of its own.
 func hasSectionType(tag elf.DynTag) bool {
-	switch tag {
-	case elf.DT_STRTAB, elf.DT_SYMTAB, elf.DT_HASH, elf.DT_GNU_HASH, elf.DT_VERSYM, elf.DT_VERNEED, elf.DT_VERDEF:
-		return true
+	for _, table := range TableSections {
+		if table.Tag == tag {
+			return true
+		}
 	}
 	return false
 }
