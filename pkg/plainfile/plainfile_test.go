@@ -1,0 +1,386 @@
+package plainfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv("PLAINFILE_TEST_LOOP"); name != "" {
+		for n := 0; ; n++ {
+			_ = Write(name, 0o644, bytes.Repeat([]byte{'a' + byte(n%2)}, 64<<10))
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func put(t *testing.T, name, data string, perm os.FileMode) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(data), perm); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(name, perm); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// memory returns a directory in which nothing waits for a disk, where there is one.
+func memory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "plainfile-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func want(t *testing.T, name, data string) {
+	t.Helper()
+	if b, err := os.ReadFile(name); err != nil || string(b) != data {
+		t.Errorf("%s holds %q, %v; want %q", name, b, err, data)
+	}
+}
+
+func wantOnly(t *testing.T, dir string, names ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, e := range entries {
+		have = append(have, e.Name())
+	}
+	if fmt.Sprint(have) != fmt.Sprint(names) {
+		t.Errorf("in %s: %q, want %q", dir, have, names)
+	}
+}
+
+func inode(t *testing.T, name string) uint64 {
+	t.Helper()
+	var st unix.Stat_t
+	if err := unix.Lstat(name, &st); err != nil {
+		t.Fatal(err)
+	}
+	return st.Ino
+}
+
+func TestWriteMakesAFileWithTheUmask(t *testing.T) {
+	dir := t.TempDir()
+	old := unix.Umask(0o027)
+	defer unix.Umask(old)
+	name := filepath.Join(dir, "report")
+	if err := Write(name, 0o666, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, name, "new")
+	if info, _ := os.Stat(name); info.Mode() != 0o640 {
+		t.Errorf("mode %v, want 0640", info.Mode())
+	}
+	wantOnly(t, dir, "report")
+}
+
+func TestWriteKeepsModeOwnerAndAttributes(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "nix.conf")
+	put(t, name, "old and longer", 0o640)
+	if os.Geteuid() == 0 {
+		if err := os.Chown(name, 1234, 4321); err != nil {
+			t.Fatal(err)
+		}
+	}
+	attributes := unix.Setxattr(name, "user.kept", []byte("value"), 0) == nil
+	before := inode(t, name)
+	if err := Write(name, 0o666, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, name, "new")
+	if inode(t, name) == before {
+		t.Error("written in place: a kill would leave half of it")
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(name, &st); err != nil || st.Mode&0o7777 != 0o640 {
+		t.Errorf("mode %o, %v", st.Mode, err)
+	}
+	if os.Geteuid() == 0 && (st.Uid != 1234 || st.Gid != 4321) {
+		t.Errorf("owner %d:%d", st.Uid, st.Gid)
+	}
+	if attributes {
+		b := make([]byte, 64)
+		if n, err := unix.Getxattr(name, "user.kept", b); err != nil || string(b[:n]) != "value" {
+			t.Errorf("attribute %q, %v", b[:max(n, 0)], err)
+		}
+	}
+	wantOnly(t, dir, "nix.conf")
+}
+
+func TestWriteGivesNobodyNewRights(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "private")
+	put(t, name, "old", 0o600)
+	if out, err := exec.Command("setfacl", "-d", "-m", "u:1234:rw", dir).CombinedOutput(); err != nil {
+		t.Skipf("setfacl: %v: %s", err, out)
+	}
+	if err := Write(name, 0o666, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := unix.Getxattr(name, "system.posix_acl_access", nil); err == nil && n > 0 {
+		out, _ := exec.Command("getfacl", name).CombinedOutput()
+		t.Errorf("the file got an ACL from its directory:\n%s", out)
+	}
+}
+
+func TestWriteFollowsLinks(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "real/file"), "old", 0o644)
+	for link, target := range map[string]string{"a": "b", "b": "real/file", "dangling": "real/made"} {
+		if err := os.Symlink(target, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Write(filepath.Join(dir, "a"), 0o666, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(dir, "dangling"), 0o666, []byte("made")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, filepath.Join(dir, "real/file"), "new")
+	want(t, filepath.Join(dir, "real/made"), "made")
+	for _, link := range []string{"a", "b", "dangling"} {
+		if _, err := os.Readlink(filepath.Join(dir, link)); err != nil {
+			t.Errorf("%s is a link no more", link)
+		}
+	}
+}
+
+func TestWriteIntoAPipe(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan string)
+	go func() {
+		f, err := os.Open(name)
+		if err != nil {
+			got <- err.Error()
+			return
+		}
+		defer f.Close()
+		b, _ := io.ReadAll(f)
+		got <- string(b)
+	}()
+	long := strings.Repeat("x", 200<<10) // more than a pipe holds
+	if err := Write(name, 0o666, []byte(long)); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-got; s != long {
+		t.Errorf("%d bytes came through, want %d", len(s), len(long))
+	}
+	if info, _ := os.Lstat(name); info.Mode()&os.ModeNamedPipe == 0 {
+		t.Error("the pipe is one no more")
+	}
+}
+
+func TestWriteIntoADevice(t *testing.T) {
+	before := inode(t, "/dev/null")
+	if err := Write("/dev/null", 0o666, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if inode(t, "/dev/null") != before {
+		t.Error("the device is another one")
+	}
+	if err := Write("/dev/full", 0o666, []byte("new")); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("/dev/full: %v", err)
+	}
+}
+
+func TestWriteKeepsHardLinks(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	put(t, a, "old and longer", 0o644)
+	if err := os.Link(a, b); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(a, 0o666, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, a, "new")
+	want(t, b, "new")
+}
+
+func TestWriteWhereItMayNot(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{dir, filepath.Join(dir, "missing/report"), dir + "/new/"} {
+		if err := Write(name, 0o666, []byte("new")); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	wantOnly(t, dir)
+	if os.Geteuid() == 0 {
+		t.Skip("root may write everything")
+	}
+	name := filepath.Join(dir, "read-only")
+	put(t, name, "old", 0o444)
+	if err := Write(name, 0o666, []byte("new")); !errors.Is(err, unix.EACCES) {
+		t.Errorf("a read-only file: %v", err)
+	}
+	want(t, name, "old")
+}
+
+func TestReplaceFollowsNothing(t *testing.T) {
+	dir := t.TempDir()
+	put(t, filepath.Join(dir, "victim"), "old", 0o600)
+	if err := os.Symlink("victim", filepath.Join(dir, "unit")); err != nil {
+		t.Fatal(err)
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := Replace(d, "unit", 0o644, []byte("new")); !errors.Is(err, ErrLink) {
+		t.Errorf("a link: %v", err)
+	}
+	want(t, filepath.Join(dir, "victim"), "old")
+	for _, base := range []string{"", ".", "..", "a/b", "../x"} {
+		if err := Replace(d, base, 0o644, nil); err == nil {
+			t.Errorf("%q: no error", base)
+		}
+	}
+	old := unix.Umask(0o077)
+	defer unix.Umask(old)
+	if err := Replace(d, "fresh", 0o644, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if info, _ := os.Stat(filepath.Join(dir, "fresh")); info.Mode() != 0o644 {
+		t.Errorf("mode %v, want 0644 whatever the umask", info.Mode())
+	}
+}
+
+// What stood in the way before: chmod by the name of the temporary file, which whoever
+// owns the directory exchanges for a link.
+func TestWriteChangesNoOtherFile(t *testing.T) {
+	dir := memory(t)
+	victim := filepath.Join(t.TempDir(), "victim")
+	put(t, victim, "secret", 0o600)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			entries, _ := os.ReadDir(dir)
+			for _, e := range entries {
+				if e.Name() == "report" {
+					continue
+				}
+				at := filepath.Join(dir, e.Name())
+				os.Remove(at)
+				os.Symlink(victim, at)
+			}
+		}
+	}()
+	name := filepath.Join(dir, "report")
+	for n := range 500 {
+		_ = Write(name, 0o666, []byte{byte(n)})
+		if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			os.Remove(name)
+		}
+	}
+	close(stop)
+	<-done
+	want(t, victim, "secret")
+	if info, _ := os.Stat(victim); info.Mode() != 0o600 {
+		t.Errorf("the victim's mode is %v", info.Mode())
+	}
+}
+
+func TestAKilledWriteLeavesOldOrNew(t *testing.T) {
+	dir := memory(t)
+	name := filepath.Join(dir, "report")
+	put(t, name, strings.Repeat("a", 64<<10), 0o644)
+	for range 300 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "PLAINFILE_TEST_LOOP="+name)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3*time.Millisecond + time.Duration(rand.Int64N(int64(4*time.Millisecond))))
+		cmd.Process.Kill()
+		cmd.Wait()
+		b, err := os.ReadFile(name)
+		if err != nil || len(b) != 64<<10 || len(bytes.Trim(b, string(b[:1]))) != 0 {
+			t.Fatalf("%d bytes, %v: neither the old file nor the new one", len(b), err)
+		}
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) > 2 {
+		t.Errorf("%d names left, want at most one beside the file", len(entries))
+	}
+	if err := Write(name, 0o644, []byte("c")); err != nil {
+		t.Fatal(err)
+	}
+	wantOnly(t, dir, "report")
+}
+
+func TestReadIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "record")
+	put(t, name, "12345", 0o600)
+	if b, err := Read(name, 5); err != nil || string(b) != "12345" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if _, err := Read(name, 4); err == nil || !strings.Contains(err.Error(), "larger than 4 bytes") {
+		t.Errorf("5 bytes of at most 4: %v", err)
+	}
+	pipe := filepath.Join(dir, "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{pipe, dir, "/dev/zero"} {
+		if _, err := Read(name, 5); !errors.Is(err, ErrNotRegular) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestOpenInFollowsNoLinkAndWaitsForNobody(t *testing.T) {
+	dir := t.TempDir()
+	for _, err := range []error{os.WriteFile(dir+"/file", []byte("text"), 0o644), os.Symlink("file", dir+"/link"), unix.Mkfifo(dir+"/fifo", 0o644), os.Mkdir(dir+"/dir", 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for name, want := range map[string]error{"file": nil, "link": ErrLink, "fifo": ErrNotRegular, "dir": ErrNotRegular, "gone": os.ErrNotExist} {
+		f, info, err := OpenIn(d, name)
+		if !errors.Is(err, want) || err == nil && info.Size() != 4 {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			f.Close()
+		}
+	}
+}

@@ -1,0 +1,491 @@
+package plainfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrLink is the error of [Replace] for a name that is a symbolic link.
+var ErrLink = errors.New("is a symbolic link")
+
+// descriptors is where the kernel shows this process's own descriptors as links.
+const descriptors = "/proc/self/fd"
+
+var (
+	errExchanged = errors.New("was exchanged for another file meanwhile; nothing was written")
+	errInPlace   = errors.New("") // what replaces the file cannot be all that it was
+)
+
+// Write gives the file that name leads to these contents, as ">" of a shell would: links
+// are followed, a device or a FIFO is written to, and a file that is not there is made
+// with perm, of which the umask takes away. See [Replace] for what is kept.
+func Write(name string, perm fs.FileMode, data []byte) error {
+	if err := write(name, perm, data); err != nil {
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err // of a name that nobody gave
+		}
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return nil
+}
+
+func write(name string, perm fs.FileMode, data []byte) error {
+	fd, err := open(unix.AT_FDCWD, name, unix.O_PATH)
+	if errors.Is(err, unix.ENOENT) {
+		info, err := os.Lstat(name)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			// Only the kernel knows whether this link may be followed (proc(5), protected_symlinks).
+			f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, perm)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			return inPlace(int(f.Fd()), data)
+		}
+		if strings.HasSuffix(name, "/") {
+			return unix.EISDIR
+		}
+		dir, err := openDir(filepath.Dir(name))
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		return Replace(dir, filepath.Base(name), perm&^umask(), data)
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFREG {
+		// The name without links, as the kernel has just followed them.
+		if real, err := os.Readlink(fmt.Sprintf(descriptors+"/%d", fd)); err == nil {
+			if dir, err := openDir(filepath.Dir(real)); err == nil {
+				defer dir.Close()
+				return replace(dir, filepath.Base(real), perm, data, &st)
+			}
+		}
+	}
+	// A device or a FIFO, or a file that this process cannot name.
+	to, err := open(unix.AT_FDCWD, name, unix.O_WRONLY|unix.O_NOCTTY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(to)
+	if !sameFile(to, &st) {
+		return errExchanged
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return writeAll(to, data)
+	}
+	return inPlace(to, data)
+}
+
+// Replace gives the file called base in an open directory these contents: at any moment it
+// is the old file or the new one, also if this process is killed, and it is on the disk
+// before Replace returns. One that is not there is made with exactly the mode perm,
+// whatever the umask. Owner, group, mode and extended attributes (ACLs among them) of one
+// that is there are kept.
+//
+// A file that has other hard links, or whose owner or attributes the caller may not give
+// to another file, is written in place, and a kill can leave it incomplete. Between two
+// system calls, the new file has a name of its own; one that a kill leaves there is removed
+// by the next Replace.
+//
+// base is never followed: for a symbolic link the error is [ErrLink]. A device or a FIFO is
+// written to.
+func Replace(dir *os.File, base string, perm fs.FileMode, data []byte) error {
+	return replace(dir, base, perm, data, nil)
+}
+
+// replace is Replace for a file that must be the one that expected describes, where that is
+// not nil.
+func replace(dir *os.File, base string, perm fs.FileMode, data []byte, expected *unix.Stat_t) error {
+	if base == "" || base == "." || base == ".." || strings.Contains(base, "/") {
+		return unix.EINVAL
+	}
+	at := int(dir.Fd())
+	const tries = 100 // another process makes and removes the file all the time
+	for range tries {
+		old, err := open(at, base, unix.O_PATH|unix.O_NOFOLLOW)
+		switch {
+		case errors.Is(err, unix.ENOENT) && expected == nil:
+			if err = fresh(at, base, perm, data); errors.Is(err, unix.EEXIST) {
+				continue
+			}
+			return err
+		case err != nil:
+			return err
+		}
+		err = replaceOpen(at, base, old, data, expected)
+		unix.Close(old)
+		if expected != nil || !errors.Is(err, errExchanged) {
+			return err
+		}
+	}
+	return errExchanged
+}
+
+// fresh makes a file that is not there; unix.EEXIST where it is there by now.
+func fresh(at int, base string, perm fs.FileMode, data []byte) error {
+	n, err := newNameless(at, base)
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if err := writeAll(n.fd, data); err != nil {
+		return err
+	}
+	if err := unix.Fchmod(n.fd, uint32(perm.Perm())); err != nil {
+		return err
+	}
+	return n.link(at, base)
+}
+
+// replaceOpen replaces the file that is open at old (O_PATH).
+func replaceOpen(at int, base string, old int, data []byte, expected *unix.Stat_t) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(old, &st); err != nil {
+		return err
+	}
+	if expected != nil && (st.Dev != expected.Dev || st.Ino != expected.Ino) {
+		return errExchanged
+	}
+	kind := st.Mode & unix.S_IFMT
+	switch kind {
+	case unix.S_IFLNK:
+		return ErrLink
+	case unix.S_IFDIR:
+		return unix.EISDIR
+	}
+	if kind == unix.S_IFREG && st.Nlink <= 1 {
+		if err := replaceRegular(at, base, &st, data); !errors.Is(err, errInPlace) {
+			return err
+		}
+	}
+	to, err := open(at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NOCTTY)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(to)
+	if !sameFile(to, &st) {
+		return errExchanged
+	}
+	if kind != unix.S_IFREG {
+		return writeAll(to, data)
+	}
+	return inPlace(to, data)
+}
+
+// replaceRegular puts a new file in the place of a regular one; errInPlace where the new
+// one cannot be all that the old one is.
+func replaceRegular(at int, base string, st *unix.Stat_t, data []byte) error {
+	// Who may not write the file may not replace it either, although the directory allows it.
+	old, err := open(at, base, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if errors.Is(err, unix.EACCES) {
+		if old, err = open(at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK); err == nil {
+			unix.Close(old) // written, but not read: its attributes cannot be seen
+			return errInPlace
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(old)
+	if !sameFile(old, st) {
+		return errExchanged
+	}
+	n, err := newNameless(at, base)
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
+		return errInPlace // in a directory that the caller may not write
+	}
+	if err != nil {
+		return err
+	}
+	defer n.close()
+	if err := writeAll(n.fd, data); err != nil {
+		return err
+	}
+	if unix.Fchown(n.fd, int(st.Uid), int(st.Gid)) != nil || sameAttributes(old, n.fd) != nil ||
+		unix.Fchmod(n.fd, st.Mode&0o7777) != nil {
+		return errInPlace
+	}
+	return n.rename(at, base, st)
+}
+
+// sameAttributes gives a file the extended attributes of another one and takes away those
+// that it got from its directory.
+func sameAttributes(from, to int) error {
+	want, err := attributes(from)
+	if err != nil {
+		return err
+	}
+	have, err := attributes(to)
+	if err != nil {
+		return err
+	}
+	for name, value := range want {
+		if string(have[name]) == string(value) {
+			continue
+		}
+		if err := unix.Fsetxattr(to, name, value, 0); err != nil {
+			return err
+		}
+	}
+	for name := range have {
+		if _, wanted := want[name]; wanted || strings.HasPrefix(name, "security.") { // labels, which the kernel sets
+			continue
+		}
+		if err := unix.Fremovexattr(to, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attributes returns a file's extended attributes; none where the file system has none.
+func attributes(fd int) (map[string][]byte, error) {
+	names := make([]byte, 64<<10) // XATTR_LIST_MAX
+	n, err := unix.Flistxattr(fd, names)
+	if errors.Is(err, unix.ENOTSUP) || err == nil && n == 0 {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	for _, name := range strings.Split(strings.TrimRight(string(names[:n]), "\x00"), "\x00") {
+		value := make([]byte, 64<<10) // XATTR_SIZE_MAX
+		n, err := unix.Fgetxattr(fd, name, value)
+		if errors.Is(err, unix.ENODATA) || errors.Is(err, unix.ENOTSUP) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[name] = value[:n]
+	}
+	return all, nil
+}
+
+// A nameless is a new file in a directory. It has no name until link or rename gives it
+// one, or, where the file system cannot do that, a name that nothing else has.
+type nameless struct {
+	at   int
+	fd   int
+	temp string // the name while it is made and while it is put in its place
+	has  bool   // it has that name
+}
+
+// newNameless makes an empty file of mode 600 in the directory at, for base.
+func newNameless(at int, base string) (*nameless, error) {
+	n := &nameless{at: at, temp: fmt.Sprintf(".new-%.200s", base)}
+	var err error
+	err = unix.EOPNOTSUPP
+	if unix.Access(descriptors, unix.X_OK) == nil { // linkTo needs it
+		n.fd, err = open(at, ".", unix.O_TMPFILE|unix.O_RDWR)
+	}
+	if err == nil {
+		if err = lock(n.fd); err != nil {
+			n.close()
+		}
+		return n, err
+	}
+	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EINVAL) {
+		return nil, err
+	}
+	err = n.claim(func() error {
+		n.fd, err = open(at, n.temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.has = true
+	if err = lock(n.fd); err != nil {
+		n.close()
+	}
+	return n, err
+}
+
+// claim takes the temporary name with f, whose error is unix.EEXIST where something has it.
+// What a killed process left there is removed: nobody holds its lock.
+func (n *nameless) claim(f func() error) error {
+	for wait := time.Millisecond; ; wait *= 2 {
+		err := f()
+		if !errors.Is(err, unix.EEXIST) || wait > 2*time.Second {
+			return err
+		}
+		left, err := open(n.at, n.temp, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+		if err == nil {
+			err = lock(left)
+			unix.Close(left)
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && unix.Unlinkat(n.at, n.temp, 0) == nil {
+			continue
+		}
+		time.Sleep(wait + time.Duration(rand.Int64N(int64(wait))))
+	}
+}
+
+// link gives the file a name that nothing has; unix.EEXIST where something has it.
+func (n *nameless) link(at int, base string) error {
+	if err := unix.Fsync(n.fd); err != nil {
+		return err
+	}
+	if err := n.linkTo(base); err != nil {
+		return err
+	}
+	return syncDir(at)
+}
+
+// rename puts the file in the place of the one that st describes.
+func (n *nameless) rename(at int, base string, st *unix.Stat_t) error {
+	if err := unix.Fsync(n.fd); err != nil {
+		return err
+	}
+	if !n.has {
+		if err := n.claim(func() error { return n.linkTo(n.temp) }); err != nil {
+			return err
+		}
+		n.has = true
+	}
+	var now unix.Stat_t
+	if err := unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || now.Dev != st.Dev || now.Ino != st.Ino {
+		return errExchanged
+	}
+	err := unix.Renameat(at, n.temp, at, base)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		return errInPlace // another user's file in a sticky directory
+	}
+	if err != nil {
+		return err
+	}
+	n.has = false
+	if err := unix.Fstat(n.fd, &now); err != nil {
+		return err
+	}
+	if at, err := open(at, base, unix.O_PATH|unix.O_NOFOLLOW); err == nil {
+		defer unix.Close(at)
+		if !sameFile(at, &now) {
+			return errExchanged
+		}
+	}
+	return syncDir(at)
+}
+
+// linkTo makes a name in the directory a hard link to the file.
+func (n *nameless) linkTo(name string) error {
+	if n.has {
+		return unix.Linkat(n.at, n.temp, n.at, name, 0)
+	}
+	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf(descriptors+"/%d", n.fd), n.at, name, unix.AT_SYMLINK_FOLLOW)
+}
+
+func (n *nameless) close() {
+	if n.has {
+		unix.Unlinkat(n.at, n.temp, 0)
+	}
+	unix.Close(n.fd)
+}
+
+// lock takes the lock of a file, without waiting. Where there are none, it succeeds.
+func lock(fd int) error {
+	if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); errors.Is(err, unix.EWOULDBLOCK) {
+		return err
+	}
+	return nil
+}
+
+// inPlace overwrites a regular file.
+func inPlace(fd int, data []byte) error {
+	if err := writeAll(fd, data); err != nil {
+		return err
+	}
+	if err := unix.Ftruncate(fd, int64(len(data))); err != nil {
+		return err
+	}
+	return sync(fd)
+}
+
+func writeAll(fd int, data []byte) error {
+	for len(data) > 0 {
+		n, err := unix.Write(fd, data)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		data = data[n:]
+	}
+	return nil
+}
+
+// openDir opens a directory, also one that may not be listed.
+func openDir(name string) (*os.File, error) {
+	dir, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		dir, err = os.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)
+	}
+	return dir, err
+}
+
+// syncDir writes a directory's names through to the disk, where it may be listed.
+func syncDir(at int) error {
+	fd, err := open(at, ".", unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return nil //nolint:nilerr // the names are right, and will be written at the kernel's leisure
+	}
+	defer unix.Close(fd)
+	return sync(fd)
+}
+
+// sync writes a file through to the disk.
+func sync(fd int) error {
+	if err := unix.Fsync(fd); err != nil && err != unix.EINVAL { // a file system that cannot
+		return err
+	}
+	return nil
+}
+
+func sameFile(fd int, st *unix.Stat_t) bool {
+	var now unix.Stat_t
+	return unix.Fstat(fd, &now) == nil && now.Dev == st.Dev && now.Ino == st.Ino && now.Mode&unix.S_IFMT == st.Mode&unix.S_IFMT
+}
+
+func open(at int, name string, flags int) (int, error) {
+	for {
+		fd, err := unix.Openat(at, name, flags|unix.O_CLOEXEC, 0o600)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// umask returns the bits that new files of this process do not get. There is no way to
+// read them that does not set them, but /proc.
+func umask() fs.FileMode {
+	status, err := os.ReadFile("/proc/self/status")
+	if err == nil {
+		for line := range strings.Lines(string(status)) {
+			var mask uint32
+			if n, _ := fmt.Sscanf(line, "Umask:\t%o", &mask); n == 1 {
+				return fs.FileMode(mask)
+			}
+		}
+	}
+	return 0o022
+}
