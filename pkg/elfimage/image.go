@@ -230,16 +230,32 @@ func ParseLoad(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	return im.parse()
 }
 
+// ParseSections reads the program headers and section headers of a file of any type, also
+// of a relocatable object, and nothing that they lead to.
+func ParseSections(r io.ReaderAt, size int64, head []byte) (*Image, error) {
+	im, h, err := parseHeader(r, size, head)
+	if err != nil {
+		return nil, err
+	}
+	if err := im.parseTables(h); err != nil {
+		return nil, err
+	}
+	return im, im.parseSections()
+}
+
 // parseHead reads the ELF header and the program headers. done is set where there is no more to read.
 func parseHead(r io.ReaderAt, size int64, head []byte) (im *Image, done bool, err error) {
-	if len(head) < len(elf.ELFMAG) || string(head[:len(elf.ELFMAG)]) != elf.ELFMAG {
-		return nil, true, ErrNotELF
-	}
-	im = &Image{r: newWindow(r, uint64(size), head), size: uint64(size)}
-	if err := im.parseHeader(head); err != nil {
+	im, h, err := parseHeader(r, size, head)
+	if err != nil {
 		return nil, true, err
 	}
-	return im, im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN || im.otherLoader(), nil
+	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
+		return im, true, nil
+	}
+	if err := im.parseTables(h); err != nil {
+		return nil, true, err
+	}
+	return im, im.otherLoader(), nil
 }
 
 // parse reads what parseHead has left.
@@ -269,8 +285,21 @@ func (im *Image) otherLoader() bool {
 	return im.OSABI == elf.ELFOSABI_STANDALONE && im.Machine == elf.EM_NONE
 }
 
-func (im *Image) parseHeader(head []byte) error {
-	h, _, whole := DecodeHeader(head)
+// parseHeader reads the ELF header, and judges of it what every file must have right.
+func parseHeader(r io.ReaderAt, size int64, head []byte) (*Image, Header, error) {
+	h, isELF, whole := DecodeHeader(head)
+	if !isELF {
+		return nil, h, ErrNotELF
+	}
+	im := &Image{r: newWindow(r, uint64(size), head), size: uint64(size)}
+	if err := im.take(h, head, whole); err != nil {
+		return nil, h, err
+	}
+	return im, h, nil
+}
+
+// take takes over what the ELF header says.
+func (im *Image) take(h Header, head []byte, whole bool) error {
 	if len(head) < elf.EI_NIDENT {
 		return Malformed(0, "ELF header is cut short: %d of at least %d bytes", len(head), MinHeader)
 	}
@@ -289,16 +318,21 @@ func (im *Image) parseHeader(head []byte) error {
 	im.Class, im.Data, im.OSABI, im.Order = h.Class, h.Data, h.OSABI, h.byteOrder
 	im.Type, im.Machine, im.Flags = h.Type, h.Machine, h.Flags
 	im.Phoff, im.Shoff = h.Phoff, h.Shoff
-	at := 28 + 3*im.WordSize() // e_ehsize
-	phnum, shnum, shstrndx := uint64(h.Phnum), uint64(h.Shnum), h.Shstrndx
-	phentsize, shentsize := uint64(h.Phentsize), uint64(h.Shentsize)
 	if uint64(h.Ehsize) != im.EhdrSize() {
-		return Malformed(at, "e_ehsize is %d, not %d", h.Ehsize, im.EhdrSize())
+		return Malformed(im.ehsizeAt(), "e_ehsize is %d, not %d", h.Ehsize, im.EhdrSize())
 	}
 	im.ehsize = uint64(h.Ehsize)
-	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
-		return nil
-	}
+	return nil
+}
+
+// ehsizeAt returns the offset of e_ehsize in the ELF header.
+func (im *Image) ehsizeAt() uint64 { return 28 + 3*im.WordSize() }
+
+// parseTables reads the program headers and counts the section headers.
+func (im *Image) parseTables(h Header) error {
+	at := im.ehsizeAt()
+	phnum, shnum, shstrndx := uint64(h.Phnum), uint64(h.Shnum), h.Shstrndx
+	phentsize, shentsize := uint64(h.Phentsize), uint64(h.Shentsize)
 	if phnum == 0xffff { // PN_XNUM; only core files are that large
 		return Malformed(at+4, "e_phnum is PN_XNUM: more than 65534 program headers")
 	}

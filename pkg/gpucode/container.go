@@ -1,0 +1,135 @@
+package gpucode
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+)
+
+// Kind says what the code of an entry is.
+type Kind uint16
+
+// The kinds that are known. cuobjdump calls the last one nvvm code.
+const (
+	PTX   Kind = 1
+	Cubin Kind = 2
+	LTO   Kind = 8
+)
+
+func (k Kind) String() string {
+	switch k {
+	case PTX:
+		return "PTX"
+	case Cubin:
+		return "cubin"
+	case LTO:
+		return "LTO-IR"
+	}
+	return fmt.Sprintf("kind %#x", uint16(k))
+}
+
+// Entry is the code for one architecture in a container.
+type Entry struct {
+	Kind Kind
+	Arch
+	// Version is the PTX ISA of PTX, else the version of the cubin's or LTO-IR's form.
+	Version Version
+	Off     uint64 // of its header, in the file
+	Header  uint32 // size of its header, in bytes
+	Size    uint64 // of the code as it is in the file, in bytes, with padding
+	// Unpacked is the size of the code in bytes, as it is used.
+	Unpacked uint64
+	Flags    uint64
+}
+
+// Bytes returns what the entry takes in the file.
+func (e *Entry) Bytes() uint64 { return uint64(e.Header) + e.Size }
+
+// Name returns what nvcc calls the entry's architecture: sm_90a for a cubin, compute_90 for PTX.
+func (e *Entry) Name() string {
+	switch e.Kind {
+	case PTX:
+		return "compute_" + e.Digits()
+	case LTO:
+		return "lto_" + e.Digits()
+	}
+	return "sm_" + e.Digits()
+}
+
+// kernelless is the size in bytes up to which a cubin holds no kernel. nvcc links into every
+// program a container of cubins for relocatable device code that is not there: 840 to 1,448
+// bytes in CUDA 11.8 and 12.4. The smallest cubin with a kernel, an empty one for sm_52, has 1,896.
+const kernelless = 1536
+
+// Container is a container of GPU code: one translation unit's, or the device linker's.
+type Container struct {
+	Section string // that it is in; "" where the file has none
+	Member  string // of a static archive that it is in, or ""
+	Off     uint64 // in the file
+	Size    uint64 // in bytes, with its header
+	Entries []Entry
+	// Relocatable says that it is relocatable device code in a linked file: the driver links
+	// it again where the cubin that the device linker made is not for the GPU.
+	Relocatable bool
+	// Resource says that the library's own code loads it, where it has a use for it: it is
+	// outside the sections that nvcc makes, and no start of the program registers it.
+	Resource bool
+	// Damage says why it cannot be read to its end, or is nil; then there are no entries.
+	Damage error
+}
+
+// has reports whether the container has code of a kind.
+func (c *Container) has(k Kind) bool {
+	return slices.ContainsFunc(c.Entries, func(e Entry) bool { return e.Kind == k })
+}
+
+// HasKernels reports whether the container has anything that a program can start.
+func (c *Container) HasKernels() bool {
+	cubins := false
+	for i := range c.Entries {
+		if e := &c.Entries[i]; e.Kind == Cubin {
+			if e.Unpacked > kernelless {
+				return true
+			}
+			cubins = true
+		}
+	}
+	return !cubins && len(c.Entries) > 0
+}
+
+// The format, by the bytes; integers are little-endian whatever the file is. A container is
+// u32 magic, u16 version, u16 header size, u64 size of what follows: its entries, one behind
+// the other. An entry is u16 kind, u16 version, u32 header size, u64 size of the code with
+// padding; at 16 u32 its size without, 0 where it is not compressed; at 24 u16 minor and u16
+// major version; at 28 u32 architecture; at 40 u64 flags; at 56 u64 unpacked size. Behind
+// that come names and options, as the header size says.
+const (
+	magic           = 0xBA55ED50
+	containerHeader = 16
+	entryHeader     = 64 // at least
+	entryVersion    = 0x0101
+
+	flagSpecific = 1 << 20 // the a of sm_90a
+	flagFamily   = 1 << 21 // the f of sm_100f
+)
+
+// magicBytes are the first bytes of a container.
+const magicBytes = "\x50\xED\x55\xBA"
+
+// decodeEntry decodes the first entryHeader bytes of an entry at off.
+func decodeEntry(b []byte, off uint64) (e Entry, known bool) {
+	le := binary.LittleEndian
+	e = Entry{Kind: Kind(le.Uint16(b)), Off: off, Header: le.Uint32(b[4:]), Size: le.Uint64(b[8:]),
+		Version: Version{Major: le.Uint16(b[26:]), Minor: le.Uint16(b[24:])},
+		Arch:    Arch{Capability: Capability(le.Uint32(b[28:]))}, Flags: le.Uint64(b[40:])}
+	switch {
+	case e.Flags&flagSpecific != 0:
+		e.Variant = Specific
+	case e.Flags&flagFamily != 0:
+		e.Variant = Family
+	}
+	if e.Unpacked = le.Uint64(b[56:]); e.Unpacked == 0 {
+		e.Unpacked = e.Size
+	}
+	return e, le.Uint16(b[2:]) == entryVersion
+}
