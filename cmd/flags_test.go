@@ -50,8 +50,9 @@ var obeyed = map[string]map[string]flagUse{
 	"runpath audit": {
 		"closure": {given: "--closure"}, "html": {given: "--html out"}, "sarif": {given: "--sarif out"}, "baseline": {given: "--baseline accepted"},
 		"update-baseline": {given: "--baseline accepted --update-baseline", without: "--baseline accepted"}, "nix": {given: "--nix"},
-		"assume-driver": {given: "-v --assume-driver D/assumed", without: "-v"},
+		"assume-driver": {given: "-v --assume-driver D/assumed", without: "-v"}, "gpu": {given: "--gpu 7.0"},
 	},
+	"runpath gpu":     {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}},
 	"runpath scripts": {"fix": {given: "--fix", without: "--nix"}, "nix": {given: "--nix", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}},
 	"runpath shrink":  {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
 	"runpath edit": {
@@ -69,7 +70,7 @@ var obeyed = map[string]map[string]flagUse{
 		"minimal": {given: "--minimal"}, "enforce-priority": {given: "--enforce-priority required"}, "hints": {given: "--hints D/hints"},
 		"no-set-interpreter": {given: "--no-set-interpreter --interpreter D/ld.so", without: "--interpreter D/ld.so"},
 		"structured-logs":    {given: "--structured-logs"}, "tool": {given: "--tool autoAddDriverRunpath"}, "expect-driver": {given: "--expect-driver"},
-		"undo": {given: "--undo"}, "no-record": {given: "--no-record"}, "keep-links": {given: "--keep-links"},
+		"undo": {given: "--undo"}, "force": {given: "--undo --force", without: "--undo"}, "no-record": {given: "--no-record"}, "keep-links": {given: "--keep-links"},
 		"when":        {given: "--tool autoAddDriverRunpath --when needed", without: "--tool autoAddDriverRunpath"},
 		"driver-link": {given: "--tool autoAddDriverRunpath --driver-link /z", without: "--tool autoAddDriverRunpath"},
 		"compat":      {given: "--tool addCudaCompatRunpath --compat D/x", without: "--tool addCudaCompatRunpath --compat D/cuda/compat"},
@@ -106,7 +107,7 @@ var commandLines = []string{
 	"autoPatchelf --libs D/x -- ap", "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so more", "runpath add -- /a lib.so plain.so more",
 	"runpath remove --entry D/y -- lib.so plain.so more",
 	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
-	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so more", "runpath scripts -- scripts", "runpath shrink -- lib.so plain.so more",
+	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath scripts -- scripts", "runpath shrink -- lib.so plain.so more",
 	"runpath edit --add-needed libq.so.1 -- lib.so plain.so more",
 	"runpath interpreter show -- program lib.so", "runpath interpreter set -- /ld.so program lib.so", "runpath needed show -- lib.so", "runpath needed add -- libq.so lib.so more",
 	"runpath needed remove -- libx.so.1 lib.so more", "runpath needed replace -- libx.so.1 libq.so.1 lib.so more", "runpath soname show -- lib.so",
@@ -135,6 +136,8 @@ func fixture(t *testing.T) (again func()) {
 	library(t, "fakes/libmissing.so.1", "libmissing.so.1", "")
 	library(t, "gpu/libcuda.so.1", "libcuda.so.1", "")
 	library(t, "gpu.so", "", d+"/gpu", "gpu/libcuda.so.1")
+	text("keep/cubin.s", ".section .nv_fatbin,\"a\"; .4byte 0xBA55ED50; .2byte 1, 16; .8byte 2f-1f; 1: "+entryOf(2, 80)+entryOf(2, 75)+entryOf(1, 89)+"2:\n")
+	library(t, "cubin.so", "", "", "keep/cubin.s")
 	library(t, "linked.so", "", "/run/opengl-driver/lib", "gpu/libcuda.so.1")
 	library(t, "assumed/libcuda.so.1", "libcuda.so.1", "")
 	entries := "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat"
@@ -157,6 +160,11 @@ func fixture(t *testing.T) (again func()) {
 	text("scripts/a.py", "import ctypes\nctypes.CDLL('libcuda.so.1')\nx = 'libnvidia-ml.so.1'\n")
 	text("gpu.drv", `Derive([("out","/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-x","","")],[],[],"x86_64-linux","/bin/sh",[],[("requiredSystemFeatures","cuda")])`)
 	return snapshot(t)
+}
+
+// entryOf is a cubin (2), or PTX (1) of ISA 8.7, for an architecture, in assembler.
+func entryOf(kind, arch int) string {
+	return fmt.Sprintf(".2byte %d, 0x101; .4byte 64; .8byte 2000; .8byte 0; .2byte 7, 8; .4byte %d; .8byte 0, 0x11, 0, 0; .zero 2000; ", kind, arch)
 }
 
 // prebuilt makes a tree for autoPatchelf, in ap.
@@ -184,6 +192,8 @@ func prebuilt(t *testing.T, text func(path, contents string)) {
 	libc, _ := exec.Command("cc", "-print-file-name=libc.so.6").Output()
 	os.Symlink(strings.TrimSpace(string(libc)), "libc/libc.so.6")
 	text("hints", "libmissing.so.1 missing-package\n")
+	text("ap.autopatchelf.json", `{"version": 1, "tree": {"device": 1, "inode": 1, "owner": 1},
+		"files": [{"path": "lib/libplain.so", "before": {"tag": "DT_RUNPATH", "run_path": "/before"}, "after": {"tag": "DT_RUNPATH", "run_path": "/after"}}]}`)
 }
 
 // host makes hosts that have a driver: tree, tree2 with another one, and installed, where it has been installed.

@@ -77,6 +77,9 @@ var wordsOnly = map[string]string{
 	audit.FHSInterpreter:     "the package is to be built with another hook",
 	audit.LoadError:          "the file is broken",
 	audit.Malformed:          "the file is broken",
+	audit.GPUCodeMissing:     "the package is to be built again",
+	audit.GPUCodeJIT:         "the package is to be built again",
+	audit.GPUCodeUnasked:     "the package is to be built again",
 	audit.UnreadableFile:     "the file system, or a limit of the process, is in the way",
 }
 

@@ -5,7 +5,6 @@ package main
 import (
 	"os"
 
-	_ "cuda-runpath/pkg/cli/early"
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/cli/urfave"
 )

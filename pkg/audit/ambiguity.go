@@ -11,6 +11,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
@@ -23,6 +24,8 @@ type Options struct {
 	Strict bool     // warnings count as errors
 	Nix    bool     // the files are a Nix package's, wherever they are
 	Loads  bool     // keep what each file loads in its report
+	// GPUs are those that the files' GPU code is to be for; none: it is not looked at.
+	GPUs []gpucode.Target
 }
 
 // Validate says what is wrong with the options.

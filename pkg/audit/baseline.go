@@ -10,14 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
-
-	"cuda-runpath/pkg/lazy"
 )
 
 // storeHash is the part of a store path that changes with every rebuild.
-var storeHash = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp { return regexp.MustCompile(`/store/[0-9a-z]{32}-`) }}
+var storeHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/store/[0-9a-z]{32}-`) })
 
 // fingerprint is what makes two findings one: everything but the wording, the
 // position and the hashes of store paths. It is a line of a baseline.
@@ -27,7 +26,7 @@ func fingerprint(path string, f *Finding) string {
 		entry = *f.Entry
 	}
 	line := fmt.Sprintf("%s\t%s\t%s\t%s", f.ID, field(path), field(entry), field(f.Library))
-	return storeHash.Get().ReplaceAllString(strings.TrimRight(line, "\t"), "/store/*-")
+	return storeHash().ReplaceAllString(strings.TrimRight(line, "\t"), "/store/*-")
 }
 
 // field is a text as it can stand between tabs on a line: quoted as Go does where it

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/lazy"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
-	"cuda-runpath/pkg/tree"
 )
 
 // Closure returns the store paths that paths need at run time, themselves
@@ -138,9 +137,9 @@ func size(n int64) string {
 
 // buildTools are outputs that a program needs while it is built only; the runtime
 // libraries are in outputs of their own (gcc-13.3.0-lib, cuda_cudart-12.4-lib).
-var buildTools = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
+var buildTools = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$|-stubs$|-dev$`)
-}}
+})
 
 // refersElsewhere reports whether a file has a store path's hash outside its run path.
 func (a *Auditor) refersElsewhere(file, hash, list string) bool {
@@ -155,7 +154,7 @@ func (a *Auditor) refersElsewhere(file, hash, list string) bool {
 
 // countIn counts occurrences of a short text in a file.
 func countIn(file, text string) int {
-	f, _, err := tree.OpenRegular(file)
+	f, _, err := plainfile.Open(file)
 	if err != nil {
 		return 0
 	}

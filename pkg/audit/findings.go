@@ -28,6 +28,7 @@ func (s *subject) all() {
 	s.libraries()
 	s.interpreter()
 	s.stack()
+	s.gpuCode()
 	if s.file.Shadow {
 		s.report(Finding{ID: ShadowedRPath,
 			Message: fmt.Sprintf("the file has a DT_RPATH, %q, beside its DT_RUNPATH; the loader ignores it", s.file.RPath),
@@ -229,7 +230,7 @@ func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 		return
 	}
 	hash, name := store.Split(object)
-	if !buildTools.Get().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") {
+	if !buildTools().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") {
 		return
 	}
 	if s.refersElsewhere(s.file.Path, hash, s.file.List) {

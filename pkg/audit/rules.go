@@ -67,6 +67,9 @@ const (
 	UnreadableFile     = "unreadable-file"
 	DriverByName       = "driver-by-name"
 	ExecutableStack    = "executable-stack"
+	GPUCodeMissing     = "gpu-code-missing"
+	GPUCodeJIT         = "gpu-code-jit"
+	GPUCodeUnasked     = "gpu-code-unasked"
 )
 
 var rules = []Rule{
@@ -118,6 +121,10 @@ var rules = []Rule{
 		"The library that calls dlopen is the interpreter's own, so no run path of the package is searched. Only the driver link's path in the script helps."},
 	{ExecutableStack, Warning, "the file asks for an executable stack",
 		"glibc 2.41 and newer refuse to dlopen such a library; every process that loads it at start gets an executable stack."},
+	{GPUCodeMissing, Error, "no code for a GPU that was asked for",
+		"The program stops with CUDA_ERROR_NO_BINARY_FOR_GPU (209) on that GPU: no kernel image is available for execution on the device."},
+	{GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},
+	{GPUCodeUnasked, Note, "code that none of the GPUs asked for can use", "It makes the package larger."},
 	{Malformed, Error, "the file is malformed", "It cannot be examined."},
 	{UnreadableFile, Error, "the file cannot be read", "It was not examined."},
 }
@@ -147,7 +154,8 @@ type Finding struct {
 	Entry    *string `json:"entry,omitempty"`    // as written in the run path
 	Position int     `json:"position,omitempty"` // of the entry, from 1
 	Library  string  `json:"library,omitempty"`
-	Line     int     `json:"line,omitempty"` // of a script, from 1
+	Line     int     `json:"line,omitempty"`  // of a script, from 1
+	Bytes    uint64  `json:"bytes,omitempty"` // that the finding is about
 	// Libraries are all names where a finding is about several.
 	Libraries  []string    `json:"libraries,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`

@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"bufio"
 	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,6 +27,7 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
 )
 
 // AutoPatchelf returns the app that makes prebuilt files find their libraries.
@@ -31,8 +35,8 @@ func AutoPatchelf() *command.Command {
 	app := New("autoPatchelf", "PATH...", "make prebuilt programs and libraries find the libraries that they need", `
 Every program below the PATHs gets the interpreter that is asked for, and every program and library the run path that makes
 the loader find the libraries it needs: first the tree's own, then those of --libs. A library is taken only if the loader
-would: for the file's machine, and with every symbol version that the file needs of it. Stubs are never taken. Then the
-loader's rules are applied to each program, to see that it loads what was planned.
+would: for the file's machine, and with every symbol version that the file needs of it. Stubs are never taken. Before
+anything is written, the loader's rules are applied to each program, to see that it will load what was planned.
 
 On what another package manager installed (a .venv, node_modules, a conda prefix), as in
 
@@ -40,7 +44,8 @@ On what another package manager installed (a .venv, node_modules, a conda prefix
 
 entries that lead somewhere stay, after those that are added, programs keep their interpreters unless --interpreter is
 given, files for other machines are skipped, and a record beside the tree (PATH.autopatchelf.json) lets --undo take
-everything back.
+everything back, or what is below one of its directories. --undo fails, with status 1, for a PATH that is not there and
+for one of which no record tells; in a script, that is how a typo shows.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
@@ -66,6 +71,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Kind: command.List, Name: "temporary", Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
 		&command.Flag{Name: "expect-driver", Usage: "the GPU driver's libraries are found through the driver link, which something else adds"},
 		&command.Flag{Name: "undo", Usage: "give files below PATH the run paths and interpreters that they had before"},
+		&command.Flag{Name: "force", Usage: "with --undo, do so also with files that something else has changed since, and in a copy of the directory"},
 		&command.Flag{Name: "no-record", Usage: "keep no record for --undo"},
 		&command.Flag{Name: "keep-links", Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
 		&command.Flag{Name: "in-build", Hidden: true},
@@ -85,8 +91,11 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		if err != nil {
 			return err
 		}
+		if c.Bool("force") && !c.Bool("undo") {
+			return command.Misuse("--force is for --undo")
+		}
 		if c.Bool("undo") {
-			return undo(session, c.Bool("keep-links"))
+			return undo(session, c.Bool("keep-links"), c.Bool("force"))
 		}
 		a, err := newAutoPatchelf(c, session)
 		if err != nil {
@@ -113,7 +122,6 @@ type autoPatchelf struct {
 }
 
 func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
-	// What nixpkgs' program lists as paths may be links, or not there at all.
 	a := &autoPatchelf{session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links")}
 	a.record = !a.inBuild && !c.Bool("no-record") && !s.DryRun
 	if a.structured && s.JSON {
@@ -174,7 +182,8 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 			return nil, err
 		}
 	}
-	return a, a.paths()
+	a.paths()
+	return a, nil
 }
 
 func cmpOr(a, b string) string {
@@ -184,24 +193,41 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-// paths leaves out what nixpkgs' program passes over: links to files, and with
-// --paths what is not there.
-func (a *autoPatchelf) paths() error {
+// paths leaves out what nixpkgs' program passes over in a build: what is not there, and
+// symbolic links. Of those it follows one that leads to a directory; so does this one within
+// the package, where nobody else's files are. By hand the walk refuses links.
+func (a *autoPatchelf) paths() {
 	for _, p := range a.Paths {
-		st, err := os.Lstat(p)
-		if err == nil && st.Mode()&fs.ModeSymlink != 0 {
-			if st, err = os.Stat(p); err == nil && !st.IsDir() {
-				a.Log.WithField("path", p).Warn("is a symbolic link to a file, which is skipped: name the file")
-				continue
-			}
-		}
-		if errors.Is(err, fs.ErrNotExist) && a.inBuild {
+		if st, err := os.Lstat(p); a.inBuild && errors.Is(err, fs.ErrNotExist) {
 			a.Log.WithField("path", p).Warn("does not exist")
 			continue
+		} else if a.inBuild && err == nil && st.Mode()&fs.ModeSymlink != 0 {
+			to := withinPackage(p)
+			if to == "" {
+				a.Log.WithField("path", p).Warn("is a symbolic link, which is skipped: name what it leads to")
+				continue
+			}
+			p = to
 		}
 		a.sources.Paths = append(a.sources.Paths, p)
 	}
-	return nil
+}
+
+// withinPackage returns the directory that a symbolic link leads to, if it is in the same
+// store path as the link; else "".
+func withinPackage(link string) string {
+	parent, err := filepath.EvalSymlinks(path.Dir(link))
+	if err != nil {
+		return ""
+	}
+	to, err := filepath.EvalSymlinks(link)
+	if err != nil || !store.Contains(to) || store.Path(to) != store.Path(parent+"/") {
+		return ""
+	}
+	if st, err := os.Stat(to); err != nil || !st.IsDir() {
+		return ""
+	}
+	return to
 }
 
 // extraArguments reads what nixpkgs' program would pass on to patchelf.
@@ -311,12 +337,17 @@ func (a *autoPatchelf) interpreters(given []string) error {
 }
 
 func (a *autoPatchelf) readHints(name string) error {
-	f, err := os.Open(name)
+	// Nobody waits for the writer of a FIFO. One that has a writer, as <(nix-locate ...), is read to its end.
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return fmt.Errorf("--hints: %w", err)
 	}
 	defer f.Close()
-	if err := a.hints.Read(f); err != nil {
+	in := bufio.NewReader(f)
+	if _, err := in.Peek(1); errors.Is(err, io.EOF) {
+		a.Log.Warnf("--hints %s: there is nothing in it", name)
+	}
+	if err := a.hints.Read(in); err != nil {
 		return fmt.Errorf("--hints %s: %w", name, err)
 	}
 	return nil
@@ -324,14 +355,22 @@ func (a *autoPatchelf) readHints(name string) error {
 
 func (a *autoPatchelf) run() error {
 	signal.Ignore(unix.SIGPIPE) // see editor.run
+	var records *fixup.Records
+	if a.record {
+		var err error
+		if records, err = fixup.OpenRecords(a.Context, a.sources.Paths, a.waiting); err != nil {
+			return err
+		}
+		defer records.Close()
+	}
 	var files atomic.Int64
 	a.sources.Progress = func(n int) { files.Store(int64(n)) }
 	stop := progress(a.session, func() string { return fmt.Sprintf("%d files read", files.Load()) })
 	index, err := fixup.Read(a.Context, a.sources)
 	stop()
+	defer index.Close()
 	if err != nil {
-		a.Log.Error(err)
-		return command.ErrFailed
+		return a.report(index, nil, nil, err)
 	}
 	a.tellOutside(index.LibrariesOutside(a.Context))
 	if !a.inBuild || len(a.settings.Interpreters) == 0 {
@@ -342,39 +381,35 @@ func (a *autoPatchelf) run() error {
 		return err
 	}
 	plans := resolver.ResolveAll(a.Jobs)
-	linked := 0
-	var steps []fixup.Step
-	for _, p := range plans {
-		if p.Changes() {
-			outside := p.Object.LinkedOutside() > 0
-			steps = append(steps, fixup.Step{Path: p.Object.Path, From: p.Object.State(), To: p.State(),
-				Copy: a.copies(p), Also: p.Object.Also, InPlace: outside && !a.copies(p)})
-			if outside && a.copies(p) {
-				linked++
-			}
+	stopped, err := a.change(index, plans, records)
+	if err != nil {
+		return a.report(index, nil, nil, err)
+	}
+	if records != nil {
+		for _, file := range records.Replaced {
+			a.Log.WithField("path", file).Info("this was the record of another directory, which had the name before; it is replaced")
 		}
 	}
-	failed := map[string]error{}
-	if !a.DryRun {
-		if err := a.apply(steps, failed); err != nil {
-			return err
-		}
-		for _, p := range plans {
-			if p.SkipMalformed(failed[p.Object.Path]) {
-				delete(failed, p.Object.Path)
-			}
-		}
-	}
-	surprises := map[string][]fixup.Surprise{}
-	if !a.DryRun {
-		if surprises, err = a.verify(plans, failed); err != nil {
-			return err
-		}
-	}
-	if !a.DryRun {
-		a.tellCopies(linked)
-	}
-	return a.report(index, resolver, plans, failed, surprises)
+	return a.report(index, resolver, plans, stopped)
+}
+
+// change carries out the plans. After err nothing was changed; stopped is why not all is done.
+func (a *autoPatchelf) change(index *fixup.Index, plans []*fixup.Plan, records *fixup.Records) (stopped, err error) {
+	var done, of atomic.Int64
+	stop := progress(a.session, func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), of.Load()) })
+	defer stop()
+	return index.Change(a.Context, plans, fixup.Changing{
+		Carrying:   fixup.Carrying{Jobs: a.Jobs, DryRun: a.DryRun},
+		Copy:       a.Copy,
+		SpareLinks: !a.inBuild && !a.keepLinks,
+		Records:    records,
+		Progress:   func(n, all int) { done.Store(int64(n)); of.Store(int64(all)) },
+	})
+}
+
+// waiting says for whom a run waits.
+func (s *session) waiting(tree string) {
+	s.Log.WithField("path", tree).Warn("another run of autoPatchelf is at work on it: waiting for its end")
 }
 
 // tellOutside says that there are libraries in the tree only by links, which are not followed.
@@ -403,69 +438,6 @@ func (s *session) tellCopies(n int) {
 	}
 }
 
-// copies reports whether a copy of the file is edited. By hand that is so where hard links
-// outside of the tree lead to it: they are a package manager's cache or store, which other
-// trees are made from, and which may be checked against its hashes.
-func (a *autoPatchelf) copies(p *fixup.Plan) bool {
-	return a.Copy || !a.inBuild && !a.keepLinks && p.Object.LinkedOutside() > 0
-}
-
-// apply writes the record, then the files.
-func (a *autoPatchelf) apply(steps []fixup.Step, failed map[string]error) error {
-	if len(steps) == 0 {
-		return nil
-	}
-	if a.record {
-		for _, root := range a.sources.Paths {
-			r, err := fixup.OpenRecord(root)
-			if err != nil {
-				return fmt.Errorf("the record for --undo: %w (--no-record: do without)", err)
-			}
-			var mine []fixup.Step
-			for _, s := range steps {
-				if r.Contains(s.Path) {
-					mine = append(mine, s)
-				}
-			}
-			r.Add(mine)
-			if err := r.Save(); err != nil {
-				return fmt.Errorf("the record for --undo: %w (--no-record: do without)", err)
-			}
-		}
-	}
-	var done atomic.Int64
-	defer progress(a.session, func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), len(steps)) })()
-	err := fixup.Apply(a.Context, steps, fixup.Carrying{Roots: a.sources.Paths, Jobs: a.Jobs}, func(r fixup.Result) {
-		done.Add(1)
-		if r.Err != nil {
-			failed[r.Path] = r.Err
-		}
-	})
-	if err != nil {
-		a.Log.Error(err)
-		return command.ErrFailed
-	}
-	return nil
-}
-
-func (a *autoPatchelf) verify(plans []*fixup.Plan, failed map[string]error) (map[string][]fixup.Surprise, error) {
-	var done []*fixup.Plan
-	for _, p := range plans {
-		if failed[p.Object.Path] == nil {
-			done = append(done, p)
-		}
-	}
-	all, err := fixup.Verify(done, loader.Options{NoTries: true}, a.Jobs)
-	if err != nil {
-		return nil, fmt.Errorf("looking at the result as the loader does: %w", err)
-	}
-	by := map[string][]fixup.Surprise{}
-	for _, s := range all {
-		by[s.File] = append(by[s.File], s)
-	}
-	return by, nil
-}
-
 // libraryReport is one element of "libraries".
 type libraryReport struct {
 	Name     string   `json:"name"`
@@ -478,11 +450,13 @@ type libraryReport struct {
 // patchReport is one element of "files".
 type patchReport struct {
 	fileReport
-	Interpreter *struct {
-		Before string `json:"before"`
-		After  string `json:"after"`
-	} `json:"interpreter,omitempty"`
-	Libraries []libraryReport `json:"libraries"`
+	Interpreter *interpreterReport `json:"interpreter,omitempty"`
+	Libraries   []libraryReport    `json:"libraries"`
+}
+
+type interpreterReport struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
 
 // missingReport is one element of "missing".
@@ -500,30 +474,39 @@ type patchSummary struct {
 	Missing []missingReport `json:"missing"`
 }
 
-func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plans []*fixup.Plan, failed map[string]error, surprises map[string][]fixup.Surprise) error {
+// report says what came of the plans; stopped is why there are none, or why not all was done.
+func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plans []*fixup.Plan, stopped error) error {
 	summary := patchSummary{runSummary: runSummary{DryRun: a.DryRun, Skipped: index.Others}, Missing: []missingReport{}}
+	if stopped != nil {
+		summary.Stopped = stopped.Error()
+		a.Log.Error(stopped)
+	}
+	copied := 0
 	var doc *jsonDocument
 	if a.JSON {
 		doc = newDocument(a.Stdout)
 	}
 	for _, p := range plans {
-		if doc == nil && a.uneventful(p, failed, surprises) {
+		if p.Result.Edited && p.Copied && p.Object.LinkedOutside() > 0 {
+			copied++
+		}
+		if doc == nil && a.uneventful(p) {
 			summary.count(actionUnchanged)
 			continue
 		}
-		r := a.file(p, failed[p.Object.Path], surprises[p.Object.Path])
+		r := a.file(p)
 		summary.count(r.Action)
 		if doc != nil {
 			doc.file(r)
 		}
 	}
+	if !a.DryRun {
+		a.tellCopies(copied)
+	}
 	if a.structured {
 		a.events(plans)
 	}
-	for _, text := range resolver.UnusedPatterns() {
-		a.Log.Warn(text)
-	}
-	for _, m := range resolver.Absences(plans, a.hints) {
+	for _, m := range a.absences(resolver, plans) {
 		report := missingReport{m.Name, m.NeededBy, m.Reasons(), m.Attributes, m.Fix(a.inBuild)}
 		summary.Missing = append(summary.Missing, report)
 		a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
@@ -549,17 +532,54 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			return fmt.Errorf("writing the summary: %w", err)
 		}
 	}
-	if summary.Failed > 0 || len(summary.Missing) > 0 {
+	if summary.Failed > 0 || len(summary.Missing) > 0 || stopped != nil {
 		return command.ErrFailed
 	}
 	return nil
 }
 
+// reportOf is what a result has for the document: what was in the file and what is.
+func reportOf(res *fixup.Result) *patchReport {
+	found, now := res.Before, res.After
+	r := &patchReport{fileReport: fileReport{Path: res.Path, PathBytes: pathBytes(res.Path), Action: actionUnchanged, Tag: tagName(now.Tag),
+		Before: entriesOf(runpath.Parse(found.List)), After: entriesOf(runpath.Parse(now.List))}, Libraries: []libraryReport{}}
+	if now.Interpreter != found.Interpreter {
+		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
+	}
+	if res.Edited {
+		r.Action = actionEdited
+	}
+	return r
+}
+
+// editedLine is what the log says of an edited file.
+func editedLine(res *fixup.Result) string {
+	found, now := res.Before, res.After
+	var parts []string
+	if now.Interpreter != found.Interpreter {
+		parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(found.Interpreter), command.Printable(now.Interpreter)))
+	}
+	if now.List != found.List || now.Tag != found.Tag || len(parts) == 0 {
+		parts = append(parts, changeLine(found.Tag, now.Tag, found.List, now.List, nil))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// absences returns what is missing, and warns of patterns that hide nothing.
+func (a *autoPatchelf) absences(resolver *fixup.Resolver, plans []*fixup.Plan) []*fixup.Absence {
+	if plans == nil {
+		return nil
+	}
+	for _, text := range resolver.UnusedPatterns() {
+		a.Log.Warn(text)
+	}
+	return resolver.Absences(plans, a.hints)
+}
+
 // uneventful reports whether file has nothing to say of a file but that it is unchanged,
 // which nobody asked for: in most runs that is so for most files.
-func (a *autoPatchelf) uneventful(p *fixup.Plan, failed map[string]error, surprises map[string][]fixup.Surprise) bool {
-	if a.Verbose || p.Skip != "" || p.Err != nil || p.Changes() || failed[p.Object.Path] != nil || len(surprises[p.Object.Path]) > 0 ||
-		len(p.Warnings) > 0 || len(p.Lost) > 0 || len(p.Dropped) > 0 {
+func (a *autoPatchelf) uneventful(p *fixup.Plan) bool {
+	if a.Verbose || p.Skip != "" || p.Err != nil || p.Changes() || len(p.Warnings) > 0 || len(p.Lost) > 0 || len(p.Dropped) > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(p.Needs, func(n *fixup.Need) bool { return len(n.Rejected) > 0 })
@@ -579,15 +599,10 @@ func someOf(paths []string) string {
 }
 
 // file reports one file, and logs it.
-func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surprise) *patchReport {
-	o := p.Object
-	r := &patchReport{fileReport: fileReport{Path: o.Path, PathBytes: pathBytes(o.Path), Tag: tagName(o.Tag),
-		Before: entriesOf(p.Before), After: entriesOf(p.Before)}, Libraries: []libraryReport{}}
-	log := a.Log.WithField("path", o.Path)
-	err := p.Err
-	if failed != nil {
-		err = failed
-	}
+func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
+	r := reportOf(&p.Result)
+	r.Notes = p.Surprises
+	log := a.Log.WithField("path", r.Path)
 	for _, n := range p.Needs {
 		l := libraryReport{Name: n.Label(), Cause: string(n.Cause), Outcome: string(n.Outcome)}
 		if n.Outcome == fixup.Found {
@@ -611,17 +626,10 @@ func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surpr
 	for _, w := range p.Warnings {
 		log.Warn(w)
 	}
-	for _, s := range surprises {
-		r.Notes = append(r.Notes, s.Text)
-		if err == nil {
-			err = errors.New("the loader would not do what was planned: " + s.Text)
-		}
-	}
-	state := p.State()
 	switch {
-	case err != nil:
-		r.Action, r.Reason = actionFailed, err.Error()
-		log.Error(err)
+	case p.Err != nil:
+		r.Action, r.Reason = actionFailed, p.Err.Error()
+		log.Error(p.Err)
 	case p.Skip != "":
 		r.Action, r.Reason = actionSkipped, p.Skip
 		level := logrus.DebugLevel
@@ -629,30 +637,18 @@ func (a *autoPatchelf) file(p *fixup.Plan, failed error, surprises []fixup.Surpr
 			level = logrus.WarnLevel
 		}
 		log.Logf(level, "skipped: %s", p.Skip)
-	case !p.Changes():
-		r.Action = actionUnchanged
+	case !p.Result.Edited:
 		log.Debug("unchanged")
-	default:
-		r.Action, r.After, r.Tag = actionEdited, entriesOf(p.After), tagName(state.Tag)
-		var parts []string
-		if state.Interpreter != o.Interp {
-			parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(o.Interp), command.Printable(state.Interpreter)))
-			r.Interpreter = &struct {
-				Before string `json:"before"`
-				After  string `json:"after"`
-			}{o.Interp, state.Interpreter}
-		}
-		if state.List != o.List || state.Tag != o.Tag {
-			parts = append(parts, changeLine(o.Tag, state.Tag, o.List, state.List, nil))
-		}
-		log.Info(strings.Join(parts, "; "))
 	}
-	if len(p.Lost) > 0 && p.Skip == "" {
+	if p.Result.Edited {
+		log.Info(editedLine(&p.Result))
+	}
+	if len(p.Lost) > 0 && p.Result.Edited {
 		note := "dropped " + strings.Join(p.Lost, ", ") + ": a stub directory, or not there"
 		r.Notes = append(r.Notes, note)
 		log.Info(note)
 	}
-	if len(p.Dropped) > 0 {
+	if len(p.Dropped) > 0 && p.Result.Edited {
 		note := "nothing uses " + strings.Join(p.Dropped, ", ")
 		r.Notes = append(r.Notes, note)
 		log.Info(note)
@@ -749,83 +745,48 @@ func systemLibraries() func(o *fixup.Object, name string) string {
 	}
 }
 
-// undo takes back what the records beside the paths tell. As with the edit, a file to which
-// hard links outside the tree lead is edited as a copy, unless the edit was theirs too.
-func undo(s *session, keepLinks bool) error {
+// undo takes back what records tell of the session's paths.
+func undo(s *session, keepLinks, force bool) error {
 	summary := runSummary{DryRun: s.DryRun}
 	var doc *jsonDocument
 	if s.JSON {
 		doc = newDocument(s.Stdout)
 	}
-	for _, root := range s.Paths {
-		record, err := fixup.OpenRecord(root)
-		if err != nil {
-			return err
+	copied := 0
+	err := fixup.Undo(s.Context, s.Paths, fixup.Undoing{
+		Carrying: fixup.Carrying{Jobs: s.Jobs, DryRun: s.DryRun},
+		Copy:     s.Copy, KeepLinks: keepLinks, Force: force, Waiting: s.waiting,
+	}, func(u fixup.Undone) {
+		report := reportOf(&u.Result)
+		log := s.Log.WithField("path", u.Path)
+		if u.Edited {
+			log.Info(editedLine(&u.Result))
 		}
-		steps := record.Undo()
-		outside, err := record.Links(s.Context, steps, s.Jobs)
-		if err != nil {
-			return err
+		if u.Err != nil {
+			report.Action, report.Reason = actionFailed, u.Err.Error()
+			log.Error(u.Err)
 		}
-		linked := map[string]bool{}
-		for i := range steps {
-			protects := outside[steps[i].Path] && !steps[i].InPlace && !keepLinks
-			steps[i].Copy = s.Copy || protects
-			linked[steps[i].Path] = outside[steps[i].Path] && steps[i].Copy
+		if u.SameAs != "" {
+			report.Action, report.Reason = actionSkipped, "the same file as "+command.Printable(u.SameAs)
+			log.Debug("skipped: " + report.Reason)
 		}
-		copied := 0
-		if len(steps) == 0 {
-			s.Log.WithField("path", root).Warnf("there is nothing to undo: no record %s", record.File())
-			continue
+		if u.Linked && !s.DryRun {
+			copied++
 		}
-		before := map[string]fixup.Step{}
-		for _, step := range steps {
-			before[step.Path] = step
+		summary.count(report.Action)
+		if doc != nil {
+			doc.file(report)
 		}
-		left := map[string]bool{}
-		tell := func(r fixup.Result) {
-			step := before[r.Path]
-			report := fileReport{Path: r.Path, PathBytes: pathBytes(r.Path), Action: actionEdited, Tag: tagName(step.To.Tag),
-				Before: entriesOf(runpath.Parse(step.From.List)), After: entriesOf(runpath.Parse(step.To.List))}
-			log := s.Log.WithField("path", r.Path)
-			if r.Err != nil {
-				left[r.Path] = true
-				report.Action, report.Reason, report.After = actionFailed, r.Err.Error(), report.Before
-				log.Error(r.Err)
-			} else if r.Same {
-				report.Action, report.Before = actionUnchanged, report.After
-				log.Debug("unchanged: it is as it was before")
-			} else {
-				log.Info(changeLine(step.From.Tag, step.To.Tag, step.From.List, step.To.List, nil))
-				if linked[r.Path] {
-					copied++
-				}
-			}
-			summary.count(report.Action)
-			if doc != nil {
-				doc.file(report)
-			}
-		}
-		if s.DryRun {
-			for _, step := range steps {
-				tell(fixup.Result{Path: step.Path})
-			}
-			continue
-		}
-		if err := fixup.Apply(s.Context, steps, fixup.Carrying{Roots: []string{record.Root()}, Jobs: s.Jobs}, tell); err != nil {
-			s.Log.Error(err)
-			return command.ErrFailed
-		}
-		s.tellCopies(copied)
-		record.Keep(left)
-		if err := record.Save(); err != nil {
-			return err
-		}
+	})
+	if err != nil {
+		summary.Stopped = err.Error()
+		s.Log.Error(err)
 	}
-	if err := s.finish(doc, &summary, summary.String); err != nil {
-		return err
+	s.tellCopies(copied)
+	if failed := s.finish(doc, &summary, summary.String); failed != nil {
+		return failed
 	}
-	if summary.Failed > 0 {
+	if err != nil || summary.Failed > 0 {
 		return command.ErrFailed
 	}
 	return nil

@@ -237,7 +237,7 @@ func auditCommand() *command.Command {
 			{Kind: command.String, Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 			{Name: "update-baseline", Usage: "write all findings to the --baseline file, which accepts them"},
 			{Name: "nix", Usage: "treat the files as a Nix package's although they are not in a store"},
-			RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag,
+			RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag, gpuFlag("gpu"),
 		}, searchFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
 			s, err := start(c, rootOr(c))
@@ -246,6 +246,9 @@ func auditCommand() *command.Command {
 			}
 			options, err := auditOptions(c)
 			if err != nil {
+				return err
+			}
+			if options.GPUs, err = gpuTargets(c, "gpu"); err != nil {
 				return err
 			}
 			options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))

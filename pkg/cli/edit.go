@@ -177,16 +177,41 @@ func listOr(names []string, none string) string {
 // visit edits one file. It runs in several goroutines.
 func (e *editor) visit(f *tree.File) *outcome {
 	o := &outcome{report: fileReport{Path: f.Path, PathBytes: pathBytes(f.Path), Before: []string{}, After: []string{}}}
-	if err := e.guarded(f, o); err != nil && e.session.tolerates(f, err) {
-		o.report.Action, o.report.Reason = actionSkipped, err.Error()
-		o.report.After = o.report.Before
-		o.level, o.line, o.warn = logrus.WarnLevel, "skipped: "+err.Error(), nil
-	} else if err != nil {
-		o.report.Action, o.report.Reason = actionFailed, err.Error()
-		o.report.After = o.report.Before
-		o.level, o.line, o.warn = logrus.ErrorLevel, err.Error(), nil
+	err := e.guarded(f, o)
+	if err == nil {
+		return o
 	}
+	o.report.After = o.report.Before
+	o.report.Action, o.level, o.line = actionFailed, logrus.ErrorLevel, err.Error()
+	if e.session.tolerates(f, err) {
+		o.report.Action, o.level, o.line = actionSkipped, logrus.WarnLevel, "skipped: "+err.Error()
+	}
+	o.report.Reason, o.warn = err.Error(), nil
+	again(f, func(im *elfimage.Image) {
+		if tag, list, err := im.RunPath(); err == nil {
+			o.report.Tag, o.report.After = tagName(tag), entriesOf(runpath.Parse(list))
+		}
+	})
 	return o
+}
+
+// again calls look with what is in a file of which an edit has failed: it may have been
+// written all the same, or in part.
+func again(f *tree.File, look func(*elfimage.Image)) {
+	if f.Err != nil || !f.ELF() {
+		return
+	}
+	now, err := f.Again()
+	if err != nil {
+		return
+	}
+	defer now.Close()
+	im, err := elfimage.ParseHead(now, now.Size(), now.Head())
+	if err != nil {
+		return
+	}
+	defer im.Release()
+	look(im)
 }
 
 // guarded makes a fault of this program a failure of the one file that showed it:

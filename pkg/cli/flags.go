@@ -3,6 +3,7 @@ package cli
 import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/gpucode"
 )
 
 // Each flag is defined here, once. A command lists the ones that it obeys, and no others.
@@ -77,6 +78,23 @@ var assumeDriverFlag = &command.Flag{Kind: command.String, Name: "assume-driver"
 
 // cpuFlag names the processor that the loader would run on.
 var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
+
+// gpuFlag names the GPUs that code is to be for.
+func gpuFlag(name string) *command.Flag {
+	return &command.Flag{Kind: command.String, Name: name, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual"}
+}
+
+// gpuTargets returns the GPUs that a flag names.
+func gpuTargets(c *command.Line, name string) ([]gpucode.Target, error) {
+	if !c.IsSet(name) {
+		return nil, nil
+	}
+	targets, err := gpucode.ParseTargets(c.String(name))
+	if err != nil {
+		return nil, command.Misusef("--%s: %v", name, err)
+	}
+	return targets, nil
+}
 
 // ignoreFlag names libraries whose ambiguity is intended.
 var ignoreFlag = &command.Flag{Kind: command.List, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}

@@ -15,7 +15,6 @@ func listCommands() []*command.Command {
 		Usage:     "write LIST, entries separated by colons, as the run path",
 		ArgsUsage: "LIST PATH...",
 		Flags:     slices.Concat(listFlags, treeFlags),
-		Brief:     true,
 		Action: func(c *command.Line) error {
 			if len(c.Args) < 2 {
 				return command.Misuse("set takes a LIST and the files")
@@ -30,7 +29,6 @@ func listCommands() []*command.Command {
 		Flags: append(append([]*command.Flag{
 			{Name: "first", Usage: "put it first, or move it there"},
 		}, listFlags...), treeFlags...),
-		Brief: true,
 		Action: func(c *command.Line) error {
 			if len(c.Args) < 2 {
 				return command.Misuse("add takes an ENTRY and the files")
@@ -59,7 +57,6 @@ func listCommands() []*command.Command {
 		Flags: append(append([]*command.Flag{
 			{Kind: command.List, Name: "entry", Usage: "remove `ENTRY` and keep the others (repeatable)"},
 		}, listFlags...), treeFlags...),
-		Brief: true,
 		Action: func(c *command.Line) error {
 			if !c.IsSet("entry") {
 				for _, flag := range []string{"force-rpath", "keep-empty", "dedupe"} {

@@ -64,7 +64,8 @@ func (p *parts) run(s *session) error {
 			}
 			r := &partsReport{Path: f.Path, PathBytes: pathBytes(f.Path), Changes: []partChange{}}
 			if err := r.guarded(p, f, s.DryRun); err != nil {
-				r.Action, r.Reason, r.Changes, r.Notes = actionFailed, err.Error(), []partChange{}, nil
+				r.Action, r.Reason, r.Notes = actionFailed, err.Error(), nil
+				r.made(p, f)
 			} else if s.Copy && r.Action == actionEdited {
 				r.Notes = append(r.Notes, leftLinks(f)...)
 			}
@@ -99,6 +100,21 @@ func (r *partsReport) guarded(p *parts, f *tree.File, dryRun bool) (err error) {
 		err = f.Blame(err)
 	}()
 	return r.edit(p, f, dryRun)
+}
+
+// made leaves of the changes those that were made although the edit failed.
+func (r *partsReport) made(p *parts, f *tree.File) {
+	planned := r.Changes
+	r.Changes = []partChange{}
+	again(f, func(im *elfimage.Image) {
+		var left partsReport
+		if _, _, err := left.change(p, im); err != nil {
+			return
+		}
+		r.Changes = slices.DeleteFunc(planned, func(c partChange) bool {
+			return slices.ContainsFunc(left.Changes, func(l partChange) bool { return l.Part == c.Part })
+		})
+	})
 }
 
 func (r *partsReport) log(to *logrus.Logger) {

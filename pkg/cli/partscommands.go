@@ -63,7 +63,6 @@ func partShow(what, usage string) *command.Command {
 		Usage:     usage,
 		ArgsUsage: "PATH...",
 		Flags:     []*command.Flag{JSONFlag, jobsFlag},
-		Brief:     true,
 		Action: func(c *command.Line) error {
 			session, err := start(c, c.Args)
 			if err != nil {
@@ -82,7 +81,6 @@ func partSet(name, words, usage string, ask func(*parts, []string) error) *comma
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
 		Flags:     append([]*command.Flag{copyFlag, DryRunFlag}, treeFlags...),
-		Brief:     true,
 		Action: func(c *command.Line) error {
 			if len(c.Args) < n+1 {
 				return command.Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
@@ -140,7 +138,6 @@ func editCommand() *command.Command {
 			copyFlag,
 			DryRunFlag,
 		}, treeFlags...),
-		Brief: true,
 		Action: func(c *command.Line) error {
 			p, err := partsFromFlags(c)
 			if err != nil {

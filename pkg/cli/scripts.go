@@ -8,6 +8,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/tree"
@@ -212,7 +213,7 @@ func scriptText(f *tree.File) ([]byte, scripts.Language, error) {
 		return nil, lang, nil
 	}
 	text, err := f.Whole(scripts.MaxSize)
-	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, tree.ErrNotRegular) || !scripts.Worth(text) {
+	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, plainfile.ErrNotRegular) || !scripts.Worth(text) {
 		return nil, lang, nil
 	}
 	return text, lang, err

@@ -43,7 +43,6 @@ func showCommand() *command.Command {
 		Usage:     "show run path, needed libraries, soname and interpreter, and why a tool would skip the file",
 		ArgsUsage: "PATH...",
 		Flags:     []*command.Flag{JSONFlag, jobsFlag, VerboseFlag("also show files that are not ELF")},
-		Brief:     true,
 		Action: func(c *command.Line) error {
 			session, err := start(c, c.Args)
 			if err != nil {

@@ -26,7 +26,6 @@ stays only for a library that no other entry holds.`,
 			keepEmptyFlag,
 			DryRunFlag,
 		}, treeFlags...),
-		Brief: true,
 		Action: func(c *command.Line) error {
 			session, err := start(c, c.Args)
 			if err != nil {

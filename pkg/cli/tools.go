@@ -101,7 +101,7 @@ kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addC
 func (t *Tool) Command() *command.Command {
 	app := New(t.Name, "PATH...", t.Usage, t.Description)
 	app.Flags = slices.Concat(app.Flags, t.Flags, editFlags, treeFlags)
-	app.Action, app.Brief = func(c *command.Line) error { return runTools(c, []*Tool{t}) }, true
+	app.Action = func(c *command.Line) error { return runTools(c, []*Tool{t}) }
 	return app
 }
 
@@ -142,7 +142,6 @@ func normalizeCommand() *command.Command {
 		ArgsUsage:   "PATH...",
 		Description: "The tools are " + toolNames() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
 		Flags:       append(append(flags, editFlags...), treeFlags...),
-		Brief:       true,
 		Action: func(c *command.Line) error {
 			var chosen []*Tool
 			for _, name := range c.StringSlice("tool") {

@@ -3,8 +3,7 @@ package driver
 import (
 	"path"
 	"strings"
-
-	"cuda-runpath/pkg/lazy"
+	"sync"
 )
 
 // Class says what a driver-provided library is for.
@@ -149,7 +148,7 @@ func (l Library) Match(name string) bool { return matches(l.Name, base(name)) }
 
 // Lookup returns the driver-provided library that a name stands for.
 func Lookup(name string) (Library, bool) {
-	t := names.Get()
+	t := names()
 	if len(name) < 4 || !t.fourth[name[3]] { // most names, without a look at the rest
 		return Library{}, false
 	}
@@ -176,7 +175,7 @@ type index struct {
 }
 
 // names finds rows of the table of the driver's libraries.
-var names = lazy.Value[*index]{Make: func() *index {
+var names = sync.OnceValue(func() *index {
 	t := &index{exact: make(map[string]int, len(libraries))}
 	for i, l := range libraries {
 		if l.Name[3] == '*' {
@@ -192,7 +191,7 @@ var names = lazy.Value[*index]{Make: func() *index {
 		}
 	}
 	return t
-}}
+})
 
 // Provides reports whether a name is a driver-provided library's.
 func Provides(name string) bool {

@@ -47,95 +47,132 @@ var errMeanwhile = errors.New("was changed by another process since it was read;
 
 // Step is one file that [Apply] brings from one state to another.
 type Step struct {
-	Path     string
+	At       tree.Target
 	From, To State
-	// Copy edits a copy, which then takes the file's place under Path and Also, paths of
-	// hard links to it: others lead to the old file.
+	// Copy edits a copy, which then takes the file's place under its path and Also, those
+	// of hard links to it: others lead to the old file.
 	Copy bool
-	Also []string
+	Also []tree.Target
 	// InPlace says that hard links outside the tree lead to the file, and that the edit is
 	// theirs too.
 	InPlace bool
+	// Force brings the file to To from whatever state it is in.
+	Force bool
 }
 
 // Result is what came of a step.
 type Result struct {
 	Path string
-	Same bool // the file was in its To state already
-	Err  error
+	// Known: the file could be read. Before and After are then what it had and what it has.
+	Known         bool
+	Before, After State
+	Edited        bool // in a dry run: would be
+	Err           error
 }
 
 // Carrying says how steps are carried out.
 type Carrying struct {
-	Roots []string // what was walked to plan them: no symbolic link below is followed
-	Jobs  int      // see [tree.Options]
+	Jobs   int // see [tree.Options]
+	DryRun bool
 }
 
 // Apply carries out the steps, each in one edit, and emits their results in order.
 // A file that is not in its From state is not changed, with errMeanwhile.
 func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) error {
-	paths := make([]string, len(steps))
+	targets := make([]tree.Target, len(steps))
 	byPath := make(map[string]*Step, len(steps))
 	for i := range steps {
-		paths[i] = steps[i].Path
-		byPath[steps[i].Path] = &steps[i]
+		targets[i] = steps[i].At
+		byPath[steps[i].At.Path] = &steps[i]
 	}
-	return tree.Files(ctx, c.Roots, paths, tree.Options{Jobs: c.Jobs}, func(f *tree.File) (Result, bool) {
+	return tree.Files(ctx, targets, tree.Options{Jobs: c.Jobs}, func(f *tree.File) (Result, bool) {
 		s := byPath[f.Path]
-		same, err := guarded(f, s)
-		if err == nil && s.Copy && len(s.Also) > 0 {
-			err = tree.Relink(c.Roots, s.Path, s.Also)
+		r := Result{Path: f.Path}
+		if r.Err = s.guarded(f, c.DryRun, &r); r.Err != nil && r.Edited {
+			r.again(f)
+		} else if r.Edited {
+			r.After = s.To
+			if s.Copy && len(s.Also) > 0 && !c.DryRun {
+				r.Err = tree.Relink(s.At, s.Also)
+			}
 		}
-		return Result{f.Path, same, err}, true
+		return r, true
 	}, emit)
 }
 
 // guarded makes a fault of this program a failure of the one file that showed it:
 // what is planned is planned before the first write.
-func guarded(f *tree.File, s *Step) (same bool, err error) {
+func (s *Step) guarded(f *tree.File, dryRun bool, r *Result) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
 		}
 		err = f.Blame(err)
 	}()
-	return s.apply(f)
+	return s.apply(f, dryRun, r)
 }
 
-func (s *Step) apply(f *tree.File) (same bool, err error) {
+// apply sets Edited of the result before the first write.
+func (s *Step) apply(f *tree.File, dryRun bool, r *Result) error {
 	switch {
 	case f.Err != nil:
-		return false, f.Err
+		return f.Err
 	case f.SameAs != "":
-		return true, nil
+		r.Known, r.Before, r.After = true, s.To, s.To // it is as it was left there
+		return nil
+	case !f.ELF():
+		return errMeanwhile
 	}
 	im, err := elfimage.ParseKept(f, f.Size(), f.Head())
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer im.Release()
 	now, err := stateOf(im)
 	if err != nil {
-		return false, err
+		return err
 	}
-	switch now {
-	case s.From:
-	case s.To: // an earlier run, which was killed, came this far
-		return true, nil
-	default:
-		return false, errMeanwhile
+	r.Known, r.Before, r.After = true, now, now
+	switch {
+	case now == s.From:
+	case now == s.To: // an earlier run, which was killed, came this far
+		return nil
+	case !s.Force:
+		return errMeanwhile
 	}
 	change := elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}}
-	if s.To.Interpreter != s.From.Interpreter {
+	if s.To.Interpreter != now.Interpreter {
 		change.Interpreter = &s.To.Interpreter
 	}
 	edit, err := elfedit.Plan(im, change)
 	if err != nil || edit == nil {
-		return err == nil, err
+		return err
+	}
+	r.Edited = true
+	if dryRun {
+		return nil
 	}
 	write := f.Write
 	if s.Copy {
 		write = f.WriteCopy
 	}
-	return false, write(func(w tree.Writer) error { return edit.Apply(w) })
+	return write(func(w tree.Writer) error { return edit.Apply(w) })
+}
+
+// again reads what is in a file that could not be written, or not altogether.
+func (r *Result) again(f *tree.File) {
+	r.Edited = false
+	now, err := f.Again()
+	if err != nil {
+		return
+	}
+	defer now.Close()
+	im, err := elfimage.ParseHead(now, now.Size(), now.Head())
+	if err != nil {
+		return
+	}
+	defer im.Release()
+	if s, err := stateOf(im); err == nil {
+		r.After, r.Edited = s, s != r.Before
+	}
 }

@@ -9,8 +9,9 @@
 //   - resolve ([Resolver]): for each file of the tree, which file each library that
 //     it needs is to be, by what the loader accepts (class, machine, symbol versions),
 //     and the run path that makes the loader take exactly these;
-//   - change ([Apply]): interpreter and run path in one edit a file; then [Verify]
-//     asks pkg/loader, for every program, whether it loads what was planned.
+//   - change ([Index.Change]): [Verify] asks pkg/loader, for every program as it will be,
+//     whether it loads what was planned; then [Apply] sets interpreter and run path in one
+//     edit a file. [Undo] takes it back from the [Record] beside the tree.
 //
 // The result depends on the files alone: not on the order in which a directory
 // lists them, nor on how many are worked on at a time.

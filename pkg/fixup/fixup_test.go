@@ -1,9 +1,6 @@
 package fixup
 
 import (
-	"debug/elf"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,8 +49,8 @@ func TestPatternsAreFnmatchs(t *testing.T) {
 
 func TestHintsForWhatPrebuiltSoftwareAsksFor(t *testing.T) {
 	t.Parallel()
-	if len(hints.Get()) < 120 {
-		t.Errorf("%d hints", len(hints.Get()))
+	if len(hints()) < 120 {
+		t.Errorf("%d hints", len(hints()))
 	}
 	var h Hints
 	for soname, want := range map[string]string{
@@ -85,62 +82,6 @@ not a line of either kind
 	}
 	if diff := cmp.Diff([]string{"mypackage"}, h.attribute("libnothing.so.1")); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestRecordGoesBackToTheStart(t *testing.T) {
-	t.Parallel()
-	root := filepath.Join(t.TempDir(), "tree")
-	if err := os.Mkdir(root, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	state := func(list string) State { return State{elf.DT_RUNPATH, list, "/lib/ld.so"} }
-	add := func(steps ...Step) *Record {
-		t.Helper()
-		r, err := OpenRecord(root + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Add(steps)
-		if err := r.Save(); err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	bad := root + "/\xff"
-	add(step(root+"/a", State{}, state("/1")), step(bad, State{}, state("/1")))
-	add(step(root+"/a", state("/1"), state("/2")))   // ours again
-	add(step(bad, state("/by-others"), state("/3"))) // changed in between
-	add(step(root+"/d/b", State{Tag: elf.DT_RPATH, List: "/old"}, state("/1")))
-	r, err := OpenRecord(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []Step{
-		step(root+"/a", state("/2"), State{}),
-		step(bad, state("/3"), state("/by-others")),
-		step(root+"/d/b", state("/1"), State{Tag: elf.DT_RPATH, List: "/old"}),
-	}
-	if diff := cmp.Diff(want, r.Undo()); diff != "" {
-		t.Error(diff)
-	}
-	r.Keep(map[string]bool{bad: true})
-	if err := r.Save(); err != nil {
-		t.Fatal(err)
-	}
-	if r, err = OpenRecord(root); err != nil || len(r.Files) != 1 {
-		t.Fatalf("%d files, %v", len(r.Files), err)
-	}
-	r.Keep(nil)
-	if err := r.Save(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(r.File()); !os.IsNotExist(err) {
-		t.Errorf("an empty record stays: %v", err)
-	}
-	os.WriteFile(r.File(), []byte(`{"version":2}`), 0o644)
-	if _, err := OpenRecord(root); err == nil {
-		t.Error("a record of another version is read")
 	}
 }
 

@@ -7,8 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"cuda-runpath/pkg/lazy"
+	"sync"
 )
 
 // Hints says which package usually has a library.
@@ -28,10 +27,10 @@ func (h *Hints) attribute(soname string) []string {
 	if !ok {
 		return nil
 	}
-	if a, ok := hints.Get()[soname]; ok {
+	if a, ok := hints()[soname]; ok {
 		return []string{a}
 	}
-	if a, ok := hints.Get()[stem]; ok {
+	if a, ok := hints()[stem]; ok {
 		return []string{a}
 	}
 	for _, f := range families {
@@ -42,7 +41,7 @@ func (h *Hints) attribute(soname string) []string {
 	return nil
 }
 
-var spaces = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp { return regexp.MustCompile(`[ \t]+`) }}
+var spaces = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[ \t]+`) })
 
 // Read adds hints: lines "SONAME ATTRIBUTE", or what nix-locate prints ("ATTRIBUTE.OUTPUT
 // SIZE TYPE PATH"). Other lines are passed over.
@@ -57,7 +56,7 @@ func (h *Hints) Read(r io.Reader) error {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		fields := spaces.Get().Split(line, -1)
+		fields := spaces().Split(line, -1)
 		soname, attribute := fields[0], ""
 		switch {
 		case len(fields) == 2:
@@ -109,7 +108,7 @@ var families = []struct{ pattern, attribute string }{
 
 // hints maps sonames, or what is before ".so", to nixpkgs attributes: CUDA's, and
 // those of the libraries that prebuilt software asks for most.
-var hints = lazy.Value[map[string]string]{Make: func() map[string]string {
+var hints = sync.OnceValue(func() map[string]string {
 	return map[string]string{
 		// The CUDA toolkit and what NVIDIA builds on it (nixpkgs, cudaPackages).
 		"libcudart": "cudaPackages.cuda_cudart", "libcudadevrt": "cudaPackages.cuda_cudart",
@@ -174,4 +173,4 @@ var hints = lazy.Value[map[string]string]{Make: func() map[string]string {
 		"libavcodec": "ffmpeg", "libavformat": "ffmpeg", "libavutil": "ffmpeg", "libavfilter": "ffmpeg", "libavdevice": "ffmpeg", "libswscale": "ffmpeg", "libswresample": "ffmpeg", "libx264": "x264", "libx265": "x265", "libvpx": "libvpx", "libopus": "libopus", "libvorbis": "libvorbis", "libogg": "libogg", "libmp3lame": "lame", "libFLAC": "flac",
 		"libsox": "sox", "libmpg123": "libmpg123", "libgstreamer-1.0": "gst_all_1.gstreamer",
 	}
-}}
+})

@@ -44,6 +44,7 @@ type Index struct {
 	Others int
 
 	sources Sources
+	roots   tree.Roots // of Sources.Paths
 
 	mu      sync.Mutex         // for what follows, after Read
 	objects map[string]*Object // by Object.Real
@@ -79,7 +80,7 @@ type Candidate struct {
 	level  int
 }
 
-// Read reads the tree.
+// Read reads the tree. Its directories stay open for [Index.Change], until Close.
 func Read(ctx context.Context, s Sources) (*Index, error) {
 	ix := &Index{
 		sources: s,
@@ -106,7 +107,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 			}
 		}
 	}()
-	err := tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, FollowArguments: true, Shallow: s.Shallow,
+	err := tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow,
 		Link: func(dir, name string) {
 			library, outside := libraryName(name), s.mayLeadOutside(dir, name)
 			mu.Lock()
@@ -152,10 +153,16 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	return ix, nil
 }
 
+// Close closes the tree.
+func (ix *Index) Close() { ix.roots.Close() }
+
 // object reads one file of the walk.
 func (s *Sources) object(f *tree.File) *Object {
 	o := &Object{Path: f.Path, Err: f.Err, SameAs: f.SameAs}
-	if f.Err != nil || f.SameAs != "" {
+	if f.Err != nil {
+		return o
+	}
+	if o.At = f.Target(); f.SameAs != "" {
 		return o
 	}
 	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
@@ -207,7 +214,7 @@ func (ix *Index) findLinks() {
 			}
 		}
 		if f := first[o.SameAs]; f != nil {
-			f.Also = append(f.Also, o.Path)
+			f.Also = append(f.Also, o)
 		}
 	}
 }

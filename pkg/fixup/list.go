@@ -125,7 +125,8 @@ func (r *Resolver) temporary(o *Object, p *Plan) error {
 
 // kept returns the other entries of a file that stay with KeepEntries: what a file
 // opens later by name may be found by them alone. Stub directories and what is not
-// there go, and the plan says which.
+// there go, and the plan says which; a stub directory stays with which a file starts that
+// would not without it, because nothing else has the library.
 func (r *Resolver) kept(o *Object, p *Plan) []string {
 	var out []string
 	for _, e := range runpath.Parse(o.List) {
@@ -134,6 +135,9 @@ func (r *Resolver) kept(o *Object, p *Plan) []string {
 		case e == "" || strings.Contains(e, "ORIGIN"):
 			continue
 		case r.ix.sources.Stubs.Contains(e):
+			if known && slices.ContainsFunc(p.Needs, func(n *Need) bool { return n.unmet() && r.ix.dir(dir).has(path.Base(n.Names[0])) }) {
+				break
+			}
 			p.Lost = append(p.Lost, e)
 			continue
 		case known:

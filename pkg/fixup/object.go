@@ -8,17 +8,19 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/tree"
 )
 
 // Object is what the index keeps of an ELF file.
 type Object struct {
-	Path   string // as the walk has it; of a library outside of the tree, Real
-	Real   string // absolute, free of symbolic links
-	SameAs string // another path of the same file, which was read before; nothing else is set
+	Path   string      // as the walk has it; of a library outside of the tree, Real
+	At     tree.Target // of a file of the tree
+	Real   string      // absolute, free of symbolic links
+	SameAs string      // another path of the same file, which was read before; nothing else is set
 	// Links are the other hard links that lead to a file of the tree, Also those of them
-	// that are in the tree: the paths whose SameAs is this one.
+	// that are in the tree: those whose SameAs is this one.
 	Links int
-	Also  []string
+	Also  []*Object
 
 	Type   elf.Type
 	OSABI  elf.OSABI

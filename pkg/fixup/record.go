@@ -1,40 +1,56 @@
 package fixup
 
 import (
-	"cmp"
-	"context"
 	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/tree"
+	"cuda-runpath/pkg/plainfile"
 )
 
-// Record remembers what the files of a tree were like before they were changed, in a
-// file beside the tree, so that it can be undone.
+// A Record remembers what the files of a tree were like before they were changed, in a file
+// beside the tree, so that it can be undone.
+//
+// It is a claim of whoever wrote it, and lies where a cloned repository or another user can
+// put one too. So it is believed only of the tree that it was made for, by device, inode and
+// owner; only if nobody but the caller or root can have written it; and of a file only if
+// that is in the state in which the record left it.
 type Record struct {
 	Version int      `json:"version"`
+	Tree    identity `json:"tree"`
 	Files   []Change `json:"files"`
 
-	file string // where it is kept
-	root string // absolute, what the paths of Files are relative to
+	dir  *os.File // where the tree and the record are
+	base string   // the record's name there
+	root string   // the tree: an absolute path free of symbolic links
+	now  identity // of the tree, when it was looked up
+	err  error    // why it cannot be kept
+	// replaces: another tree's record has its name.
+	replaces bool
+	old      []Change // Files before Add
+}
+
+// identity tells a tree, a directory or a single file, from others.
+type identity struct {
+	Device uint64 `json:"device"`
+	Inode  uint64 `json:"inode"`
+	Owner  uint32 `json:"owner"`
 }
 
 // Change is one file of a Record.
 type Change struct {
-	Path string `json:"path"` // relative to the tree; "" for a tree that is one file
-	// Bytes is the path where it is not valid UTF-8.
-	Bytes  []byte   `json:"path_base64,omitempty"`
+	Path   text     `json:"path"` // relative to the tree; "" for a tree that is one file
 	Before Snapshot `json:"before"`
 	After  Snapshot `json:"after"`
 	// InPlace is [Step.InPlace]: to undo the change is to undo it for the other links.
@@ -44,16 +60,44 @@ type Change struct {
 // Snapshot is a State as the record spells it.
 type Snapshot struct {
 	Tag         string `json:"tag"` // DT_RUNPATH, DT_RPATH or ""
-	RunPath     string `json:"run_path"`
-	Interpreter string `json:"interpreter"`
+	RunPath     text   `json:"run_path"`
+	Interpreter text   `json:"interpreter"`
 }
 
-func snapshot(s State) Snapshot {
-	tag := ""
-	if s.Tag != elf.DT_NULL {
-		tag = s.Tag.String()
+// text is a string of any bytes. In JSON it is a string or, where it is not valid UTF-8, an
+// object with the bytes in base64.
+type text string
+
+type base64Text struct {
+	Base64 []byte `json:"base64"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (t text) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(t)) {
+		return json.Marshal(string(t))
 	}
-	return Snapshot{tag, s.List, s.Interpreter}
+	return json.Marshal(base64Text{[]byte(t)})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *text) UnmarshalJSON(b []byte) error {
+	if b[0] != '{' {
+		return json.Unmarshal(b, (*string)(t))
+	}
+	var bytes base64Text
+	err := json.Unmarshal(b, &bytes)
+	*t = text(bytes.Base64)
+	return err
+}
+
+func snapshot(s State) Snapshot { return Snapshot{tagName(s.Tag), text(s.List), text(s.Interpreter)} }
+
+func tagName(tag elf.DynTag) string {
+	if tag == elf.DT_NULL {
+		return ""
+	}
+	return tag.String()
 }
 
 func (s Snapshot) state() State {
@@ -64,61 +108,133 @@ func (s Snapshot) state() State {
 	case elf.DT_RPATH.String():
 		tag = elf.DT_RPATH
 	}
-	return State{tag, s.RunPath, s.Interpreter}
+	return State{tag, string(s.RunPath), string(s.Interpreter)}
 }
 
-// recordFile returns where the record of a tree is kept: beside it.
-func recordFile(root string) string { return strings.TrimRight(root, "/") + ".autopatchelf.json" }
+// recordSuffix is what follows the tree's name in that of its record.
+const recordSuffix = ".autopatchelf.json"
 
-// OpenRecord reads the record of a tree; an empty one where there is none.
-func OpenRecord(root string) (*Record, error) {
-	r := &Record{Version: 1, file: recordFile(root), root: absolute(root)}
-	b, err := os.ReadFile(r.file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
+// maxRecord bounds a record in bytes; one file takes some 500.
+const maxRecord = 64 << 20
+
+// readRecord reads a record in a directory.
+func readRecord(dir *os.File, base string) (*Record, error) {
+	f, info, err := plainfile.OpenIn(dir, base)
 	if err != nil {
 		return nil, err
 	}
+	defer f.Close()
+	if err := distrust(dir, info); err != nil {
+		return nil, err
+	}
+	if info.Size() > maxRecord {
+		return nil, errRecordSize
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{dir: dir, base: base}
 	if err := json.Unmarshal(b, r); err != nil {
-		return nil, fmt.Errorf("%s: %w", r.file, err)
+		return nil, err
 	}
 	if r.Version != 1 {
-		return nil, fmt.Errorf("%s: version %d of a record, of which this program knows only 1", r.file, r.Version)
+		return nil, fmt.Errorf("version %d of a record, of which this program knows only 1", r.Version)
 	}
-	return r, nil
+	return r, r.check()
+}
+
+var errRecordSize = fmt.Errorf("a record of more than %d MiB", maxRecord>>20)
+
+// check refuses a record with a path that is not one below the tree.
+func (r *Record) check() error {
+	seen := make(map[text]bool, len(r.Files))
+	for _, c := range r.Files {
+		if c.Path == "" && len(r.Files) == 1 {
+			continue // the tree is the file
+		}
+		for part := range strings.SplitSeq(string(c.Path), "/") {
+			if part == "" || part == "." || part == ".." {
+				return fmt.Errorf("the path %q in it does not name a file below the tree", string(c.Path))
+			}
+		}
+		if seen[c.Path] {
+			return fmt.Errorf("the path %q is in it twice", string(c.Path))
+		}
+		seen[c.Path] = true
+	}
+	return nil
+}
+
+// distrust says why somebody else than the caller or root could have written a file of a
+// directory; nil where nobody could.
+func distrust(dir *os.File, file fs.FileInfo) error {
+	st, ok := file.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok:
+		return errors.New("its owner is not known")
+	case int(st.Uid) != os.Geteuid() && st.Uid != 0:
+		return fmt.Errorf("it belongs to user %d, and is believed only if that is the caller or root", st.Uid)
+	case st.Mode&0o022 != 0:
+		return fmt.Errorf("others than its owner may write it (mode %#o): chmod go-w", st.Mode&0o7777)
+	case st.Nlink != 1:
+		return errors.New("it has several hard links, so that anyone may have put it here")
+	}
+	return distrustDirectory(dir)
+}
+
+// distrustDirectory says why somebody else than the caller or root could exchange a file in a
+// directory for another one of the same owner; nil where nobody could. In one with the
+// sticky bit nobody can.
+func distrustDirectory(dir *os.File) error {
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	group := ok && (int(st.Gid) == os.Getegid() || st.Gid == 0) // the caller's own, as with umask 002
+	if ok && st.Mode&unix.S_ISVTX == 0 && (st.Mode&0o002 != 0 || st.Mode&0o020 != 0 && !group) {
+		return fmt.Errorf("others may exchange files in its directory (mode %#o): chmod go-w, or +t", st.Mode&0o7777)
+	}
+	return nil
+}
+
+// name is the tree's in dir.
+func (r *Record) name() string { return filepath.Base(r.root) }
+
+// identify returns what the tree is now: what it was when it was looked up, or a file that
+// has taken its place, as an edited copy does.
+func (r *Record) identify() (identity, error) {
+	id, isDir, err := identify(r.dir, r.name())
+	if err == nil && isDir && id != r.now {
+		err = errExchanged
+	}
+	return id, err
+}
+
+var errExchanged = errors.New("its tree was exchanged for another one meanwhile")
+
+func identify(dir *os.File, name string) (id identity, isDir bool, err error) {
+	var st unix.Stat_t
+	if err := unix.Fstatat(int(dir.Fd()), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return id, false, err
+	}
+	return identity{uint64(st.Dev), st.Ino, st.Uid}, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil //nolint:unconvert // Dev is 32 bits wide on MIPS
 }
 
 // File returns where the record is kept.
-func (r *Record) File() string { return r.file }
+func (r *Record) File() string { return filepath.Join(filepath.Dir(r.root), r.base) }
 
-func (c *Change) rel() string {
-	if c.Bytes != nil {
-		return string(c.Bytes)
-	}
-	return c.Path
-}
-
-// Root is the record's tree, an absolute path.
-func (r *Record) Root() string { return r.root }
-
-// Contains reports whether a path is the record's tree or lies in it.
-func (r *Record) Contains(p string) bool { return below(absolute(p), r.root) }
-
-// Add notes steps that are about to be taken. What was noted of a file before is
-// continued, unless someone else has changed the file since.
-func (r *Record) Add(steps []Step) {
-	at := make(map[string]int, len(r.Files))
+// add notes steps that are about to be taken, with their paths in the tree. What was noted of
+// a file before is continued, unless someone else has changed the file since.
+func (r *Record) add(steps []recorded) {
+	at := make(map[text]int, len(r.Files))
 	for i := range r.Files {
-		at[r.Files[i].rel()] = i
+		at[r.Files[i].Path] = i
 	}
 	for _, s := range steps {
-		rel := strings.TrimPrefix(strings.TrimPrefix(absolute(s.Path), r.root), "/")
-		c := Change{Path: rel, Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.InPlace}
-		if !utf8.ValidString(rel) {
-			c.Bytes = []byte(rel)
-		}
-		i, known := at[rel]
+		c := Change{Path: text(s.rel), Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.InPlace}
+		i, known := at[c.Path]
 		if !known {
 			r.Files = append(r.Files, c)
 			continue
@@ -128,92 +244,57 @@ func (r *Record) Add(steps []Step) {
 		}
 		r.Files[i] = c
 	}
+	r.Files = slices.DeleteFunc(r.Files, func(c Change) bool { return c.Before == c.After })
 }
 
-// Save writes the record, or removes its file where there is nothing in it.
-func (r *Record) Save() error {
+// recorded is a step, and the path of its file in a record.
+type recorded struct {
+	*Step
+	rel string
+}
+
+// save writes the record, or removes its file where there is nothing in it.
+func (r *Record) save() error {
+	err := r.err
+	if err == nil {
+		err = r.write()
+	}
+	if err != nil {
+		return fmt.Errorf("the record for --undo, %s: %w", r.File(), err)
+	}
+	return nil
+}
+
+func (r *Record) write() error {
 	if len(r.Files) == 0 {
-		if err := os.Remove(r.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := unix.Unlinkat(int(r.dir.Fd()), r.base, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 			return err
 		}
 		return nil
+	}
+	var err error
+	if r.Tree, err = r.identify(); err != nil {
+		return err
 	}
 	b, err := json.MarshalIndent(r, "", " ")
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(r.file), path.Base(r.file)+".*")
-	if err != nil {
-		return err
+	if len(b) > maxRecord {
+		return errRecordSize
 	}
-	_, err = tmp.Write(append(b, '\n'))
-	err = errors.Join(err, tmp.Chmod(0o644), tmp.Close())
-	if err == nil {
-		err = os.Rename(tmp.Name(), r.file)
-	}
-	if err != nil {
-		os.Remove(tmp.Name())
-	}
-	return err
+	return plainfile.Replace(r.dir, r.base, 0o644, append(b, '\n'))
 }
 
-// Undo returns the steps that take back what was recorded.
-func (r *Record) Undo() []Step {
-	steps := make([]Step, len(r.Files))
-	for i := range r.Files {
-		c := &r.Files[i]
-		p := r.root
-		if rel := c.rel(); rel != "" {
-			p += "/" + rel
-		}
-		steps[i] = Step{Path: p, From: c.After.state(), To: c.Before.state(), InPlace: c.InPlace}
+// settle leaves of the steps that add noted those that were taken, for which taken answers
+// with the path in the tree, and writes the record again where that changes it.
+func (r *Record) settle(steps []recorded, taken func(*Step) bool) error {
+	left := slices.DeleteFunc(slices.Clone(steps), func(s recorded) bool { return !taken(s.Step) })
+	id, err := r.identify()
+	if err == nil && len(left) == len(steps) && id == r.Tree {
+		return nil // a single file is another one once a copy of it was edited
 	}
-	return steps
-}
-
-// Links sets Also of the steps of Undo. It returns the paths of those files to which hard
-// links outside the tree lead. The tree is only walked where a file has another link.
-func (r *Record) Links(ctx context.Context, steps []Step, jobs int) (outside map[string]bool, err error) {
-	byPath := map[string]*Step{}
-	for i := range steps {
-		var st unix.Stat_t
-		if err := unix.Lstat(steps[i].Path, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Nlink > 1 {
-			byPath[steps[i].Path] = &steps[i]
-		}
-	}
-	if len(byPath) == 0 {
-		return nil, nil
-	}
-	type file struct {
-		path, same string
-		others     int
-	}
-	names := map[string][]string{} // by the path that is visited first
-	others := map[string]int{}
-	err = tree.Walk(ctx, []string{r.root}, tree.Options{Jobs: jobs, FollowArguments: true}, func(f *tree.File) (file, bool) {
-		return file{f.Path, cmp.Or(f.SameAs, f.Path), f.OtherLinks()}, f.Err == nil && f.ELF() && f.OtherLinks() > 0
-	}, func(f file) {
-		names[f.same], others[f.same] = append(names[f.same], f.path), f.others
-	})
-	outside = map[string]bool{}
-	for first, all := range names {
-		for _, path := range all {
-			if s := byPath[path]; s != nil {
-				s.Also = slices.DeleteFunc(slices.Clone(all), func(p string) bool { return p == path })
-				outside[path] = others[first] >= len(all)
-			}
-		}
-	}
-	return outside, err
-}
-
-// Keep leaves in the record only the files of those steps of Undo that were not taken.
-func (r *Record) Keep(left map[string]bool) {
-	var files []Change
-	for i, s := range r.Undo() {
-		if left[s.Path] {
-			files = append(files, r.Files[i])
-		}
-	}
-	r.Files = files
+	r.Files = r.old
+	r.add(left)
+	return r.save()
 }

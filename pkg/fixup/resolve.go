@@ -134,6 +134,11 @@ type Rejection struct {
 	Own  bool // in the tree
 }
 
+// unmet reports whether there is nothing for the need.
+func (n *Need) unmet() bool {
+	return n.Outcome == Missing || n.Outcome == Ignored || n.Outcome == Optional
+}
+
 // Label names what is needed as a message does.
 func (n *Need) Label() string {
 	if len(n.Names) == 1 {
@@ -162,6 +167,11 @@ type Plan struct {
 	Lost     []string // entries of the file that KeepEntries did not keep
 	Warnings []string
 	Err      error
+	// What [Index.Change] adds: what the loader would do that is not planned, what came of
+	// the edit, and whether a copy was edited.
+	Surprises []string
+	Result    Result
+	Copied    bool
 
 	changes bool
 	loader  string // the interpreter that the file is for; "" where that is not known
@@ -418,7 +428,12 @@ func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
 			return
 		}
 		if in == nil && r.s.System != nil && n.Cause.Certain() {
-			if n.Where = r.s.System(o, name); n.Where != "" {
+			n.Where = r.s.System(o, name)
+			switch {
+			case n.Where == "":
+			case r.stubAt(n.Where):
+				n.Rejected = append(n.Rejected, Rejection{Path: n.Where, Why: "is a stub, for linking only"})
+			default:
 				n.Outcome = BySystem
 				return
 			}
@@ -428,6 +443,13 @@ func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
 	if n.Cause == loader.DlopenString || n.Cause == loader.DlopenNote && n.Priority < r.s.EnforcePriority {
 		n.Outcome = Optional
 	}
+}
+
+// stubAt reports whether a library is in a stub directory, or leads into one.
+func (r *Resolver) stubAt(library string) bool {
+	stubs := r.ix.sources.Stubs
+	real, err := filepath.EvalSymlinks(library)
+	return stubs.Contains(path.Dir(library)) || err == nil && stubs.Contains(path.Dir(real))
 }
 
 // inLibC reports whether a name belongs to the C library that the file runs on, and

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -285,7 +284,7 @@ func TestRule6WhatIsRightIsNotWritten(t *testing.T) {
 func TestRule6AFileThatOthersChangedStays(t *testing.T) {
 	s := newStage(t)
 	s.put("out/main", prog().with(elf.DT_RUNPATH, "/theirs").Object)
-	main := s.dir + "/out/main"
+	main := s.resolve().plan("out/main").Object
 	now := State{elf.DT_RUNPATH, "/theirs", "/lib64/ld-linux-x86-64.so.2"}
 	for _, c := range []struct {
 		step Step
@@ -296,9 +295,9 @@ func TestRule6AFileThatOthersChangedStays(t *testing.T) {
 		{step(main, State{Tag: elf.DT_RUNPATH, List: "/mine"}, now), nil, "/theirs"}, // an earlier run came this far
 		{step(main, now, State{elf.DT_RUNPATH, "/new", now.Interpreter}), nil, "/new"},
 	} {
-		err := Apply(t.Context(), []Step{c.step}, Carrying{Roots: []string{s.dir}}, func(r Result) {
-			if same := c.err == nil && c.then == "/theirs"; r.Err != c.err || r.Same != same {
-				t.Errorf("%+v: %v, the same: %v", c.step, r.Err, r.Same)
+		err := Apply(t.Context(), []Step{c.step}, Carrying{}, func(r Result) {
+			if edited := c.then == "/new"; r.Err != c.err || r.Edited != edited || r.Before != now || r.After.List != c.then {
+				t.Errorf("%+v: %+v", c.step, r)
 			}
 		})
 		if err != nil {
@@ -331,30 +330,20 @@ func TestRule6HardLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := s.resolve()
-	if o := r.plan("out/a/main").Object; o.Links != 2 || o.LinkedOutside() != 1 || !slices.Equal(o.Also, []string{s.path("~/out/b/main")}) {
-		t.Errorf("%d links, %d of them outside, and %q", o.Links, o.LinkedOutside(), o.Also)
+	if o := r.plan("out/a/main").Object; o.Links != 2 || o.LinkedOutside() != 1 || len(o.Also) != 1 || o.Also[0].Path != s.path("~/out/b/main") {
+		t.Errorf("%d links, %d of them outside, and %+v", o.Links, o.LinkedOutside(), o.Also)
 	}
 	if o := r.plan("out/c/own").Object; o.LinkedOutside() != 0 {
 		t.Errorf("%d links outside", o.LinkedOutside())
 	}
-	var steps []Step
+	stopped, err := r.index.Change(t.Context(), r.plans, Changing{Carrying: Carrying{Jobs: 2}, SpareLinks: true})
+	if stopped != nil || err != nil {
+		t.Fatal(stopped, err)
+	}
 	for _, p := range r.plans {
-		if p.Changes() {
-			step := step(p.Object.Path, p.Object.State(), p.State())
-			step.Copy, step.Also = p.Object.LinkedOutside() > 0, p.Object.Also
-			steps = append(steps, step)
+		if p.Err != nil || p.Result.Edited != p.Changes() || p.Copied != (p.Object.Path == s.path("~/out/a/main")) {
+			t.Errorf("%s: %v, %+v, a copy: %v", p.Object.Path, p.Err, p.Result, p.Copied)
 		}
-	}
-	if len(steps) != 2 {
-		t.Fatalf("%d steps", len(steps))
-	}
-	err = Apply(t.Context(), steps, Carrying{Roots: s.src.Paths, Jobs: 2}, func(r Result) {
-		if r.Err != nil {
-			t.Errorf("%s: %v", r.Path, r.Err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if after, err := os.ReadFile(s.dir + "/cache/main"); err != nil || !bytes.Equal(before, after) {
 		t.Errorf("the cache was changed (%v)", err)
@@ -751,7 +740,7 @@ func TestRule12Programs(t *testing.T) {
 	s.put("out/main", prog("libfoo.so").Object)
 	s.set.Map = driverFirst(s.path("~/driver"))
 	got := s.resolve().apply()
-	want := []Surprise{{s.path("~/out/main"), s.path("~/out/main"),
+	want := []surprise{{s.path("~/out/main"), s.path("~/out/main"),
 		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of main (entry ~/driver); the plan is ~/foo/lib/libfoo.so")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -768,7 +757,7 @@ func TestRule12LibrariesThatNoProgramLoads(t *testing.T) {
 	s.src.Store = "/nowhere" // the driver's directory is not followed
 	s.set.Map = driverFirst(s.path("~/driver"))
 	got := s.resolve().apply()
-	want := []Surprise{{"", s.path("~/out/plugin.so"),
+	want := []surprise{{"", s.path("~/out/plugin.so"),
 		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of plugin.so (entry ~/driver); the plan is ~/foo/lib/libfoo.so")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -779,7 +768,7 @@ func TestRule12LibrariesThatNoProgramLoads(t *testing.T) {
 	if r.plan("out/plugin.so").Changes() || r.plan("out/plugin2.so").Changes() {
 		t.Fatal("is changed again")
 	}
-	want = append(want, Surprise{"", s.path("~/out/plugin2.so"),
+	want = append(want, surprise{"", s.path("~/out/plugin2.so"),
 		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of plugin2.so (entry ~/driver); the plan is ~/foo/lib/libfoo.so")})
 	if diff := cmp.Diff(want, r.apply()); diff != "" {
 		t.Error(diff)
@@ -811,9 +800,9 @@ func TestRule12LibrariesThatAreAlike(t *testing.T) {
 	}
 	s.set.Map = driverFirst(s.path("~/driver"))
 	files := map[string]bool{}
-	for _, surprise := range s.resolve().apply() {
-		if strings.Contains(surprise.Text, "FOO_2") {
-			files[strings.TrimPrefix(surprise.File, s.dir+"/out/")] = true
+	for _, found := range s.resolve().apply() {
+		if strings.Contains(found.Text, "FOO_2") {
+			files[strings.TrimPrefix(found.File, s.dir+"/out/")] = true
 		}
 	}
 	if diff := cmp.Diff(map[string]bool{"a.so": true, "b.so": true}, files); diff != "" {
@@ -856,7 +845,7 @@ func TestRule12TheCLibraryIsNotWhereTheLoaderLooks(t *testing.T) {
 	s.put("moved/ld-linux-x86-64.so.2", loaderOf("/nowhere/lib"))
 	s.set.Interpreters[0].Path = s.path("~/moved/ld-linux-x86-64.so.2")
 	s.put("out/main", prog("libc.so.6").Object)
-	want := []Surprise{{s.path("~/out/main"), s.path("~/out/main"), "libc.so.6 is not found; the plan leaves it to the loader's own directories"}}
+	want := []surprise{{s.path("~/out/main"), s.path("~/out/main"), "libc.so.6 is not found; the plan leaves it to the loader's own directories"}}
 	if diff := cmp.Diff(want, s.resolve().apply()); diff != "" {
 		t.Error(diff)
 	}

@@ -135,6 +135,7 @@ func (s *stage) resolve() *run {
 	if err != nil {
 		s.Fatal(err)
 	}
+	s.Cleanup(ix.Close)
 	out := &run{s, ix, r, nil, map[string]*Plan{}}
 	out.plans = r.ResolveAll(s.src.Jobs)
 	for _, p := range out.plans {
@@ -143,16 +144,34 @@ func (s *stage) resolve() *run {
 	return out
 }
 
-// apply edits the files and looks at the result as the loader does.
-func (r *run) apply() []Surprise {
+// surprise is what a test compares of a [Surprise].
+type surprise struct{ Program, File, Text string }
+
+// apply edits the files, also those of which the loader would not do what is planned, and
+// returns what it would do instead. That is the same before the edit and after it.
+func (r *run) apply() []surprise {
 	r.Helper()
+	told := func(all []Surprise, err error) (out []surprise) {
+		r.Helper()
+		if err != nil {
+			r.Fatal(err)
+		}
+		for _, s := range all {
+			if s.Err != nil {
+				r.Errorf("%s: %v", s.Plan.Object.Path, s.Err)
+			}
+			out = append(out, surprise{s.Program, s.Plan.Object.Path, s.Text})
+		}
+		return out
+	}
+	before := told(Verify(r.plans, 2))
 	var steps []Step
 	for _, p := range r.plans {
 		if p.Changes() {
-			steps = append(steps, step(p.Object.Path, p.Object.State(), p.State()))
+			steps = append(steps, step(p.Object, p.Object.State(), p.State()))
 		}
 	}
-	err := Apply(context.Background(), steps, Carrying{Roots: []string{r.stage.dir}, Jobs: 2}, func(res Result) {
+	err := Apply(context.Background(), steps, Carrying{Jobs: 2}, func(res Result) {
 		if res.Err != nil {
 			r.Errorf("%s: %v", res.Path, res.Err)
 		}
@@ -160,11 +179,11 @@ func (r *run) apply() []Surprise {
 	if err != nil {
 		r.Fatal(err)
 	}
-	surprises, err := Verify(r.plans, loader.Options{NoTries: true}, 2)
-	if err != nil {
-		r.Fatal(err)
+	after := told(verify(r.plans, loader.Options{NoTries: true}, 2))
+	if diff := cmp.Diff(after, before); diff != "" {
+		r.Errorf("what was foreseen differs from what is (-is +foreseen):\n%s", diff)
 	}
-	return surprises
+	return after
 }
 
 func (r *run) plan(file string) *Plan {
@@ -236,4 +255,4 @@ func dlopenNote(priority string, sonames ...string) string {
 	return fmt.Sprintf(`[{"soname":["%s"],"feature":"x","priority":%q}]`, strings.Join(sonames, `","`), priority)
 }
 
-func step(path string, from, to State) Step { return Step{Path: path, From: from, To: to} }
+func step(o *Object, from, to State) Step { return Step{At: o.At, From: from, To: to} }

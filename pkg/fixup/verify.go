@@ -18,11 +18,13 @@ import (
 // Surprise is a library for which the loader takes another file than was planned.
 type Surprise struct {
 	Program string // by starting which it shows; "" where the file shows it by itself
-	File    string // that asks for it
+	Plan    *Plan  // of the file that asks for it
 	Text    string // what happens instead
+	// Err is set instead of Text where the loader cannot be asked about the file.
+	Err error
 }
 
-// Verify asks the loader what the files of some plans load, as they are now, and
+// Verify asks the loader what the files of some plans load once they are as planned, and
 // returns what differs from the plans. It starts each program: for each need of a file
 // of the tree, the file that was chosen must be the one that is loaded, whoever loads it
 // first. What no program loads, as a plugin, is looked at by itself, as if a program of
@@ -32,7 +34,25 @@ type Surprise struct {
 // many, in a tree in which nothing changes: of those that ask the same of the loader's own
 // directories one is looked at. For the others the order of their entries counts, unless
 // the one was a surprise.
-func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
+func Verify(plans []*Plan, jobs int) ([]Surprise, error) {
+	edited := map[string]State{} // by Object.Real
+	for _, p := range plans {
+		if p.Skip != "" || p.Err != nil || !p.Changes() {
+			continue
+		}
+		edited[p.Object.Real] = p.State()
+		for _, same := range p.Object.Also {
+			edited[same.Real] = p.State()
+		}
+	}
+	return verify(plans, loader.Options{NoTries: true, Edited: func(f *loader.File) {
+		if s, ok := edited[f.Path]; ok {
+			f.Tag, f.List, f.Interp, f.RPath, f.Shadow = s.Tag, s.List, s.Interpreter, "", false
+		}
+	}}, jobs)
+}
+
+func verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 	l, err := loader.New(o)
 	if err != nil {
 		return nil, err
@@ -55,9 +75,7 @@ func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 				v.planned[p.Object.Real] = p
 			}
 		}
-		if err := v.each(programs, v.start); err != nil {
-			return v.out, err
-		}
+		v.each(programs, v.start)
 	}
 	first := map[string]*Plan{}
 	var firsts, others []*Plan
@@ -79,12 +97,10 @@ func Verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 			firsts = append(firsts, p)
 		}
 	}
-	if err := v.each(firsts, v.open); err != nil {
-		return v.out, err
-	}
+	v.each(firsts, v.open)
 	others = slices.DeleteFunc(others, func(p *Plan) bool { return p.foreseen == "" && !v.surprised[v.alike[p]] })
-	err = v.each(others, v.open)
-	return v.out, err
+	v.each(others, v.open)
+	return v.out, nil
 }
 
 // verification is one call of Verify.
@@ -107,7 +123,7 @@ type finding struct {
 }
 
 // each looks at several files at a time, and notes what was found in their order.
-func (v *verification) each(plans []*Plan, look func(*Plan) ([]finding, error)) error {
+func (v *verification) each(plans []*Plan, look func(*Plan) ([]finding, error)) {
 	found, errs := make([][]finding, len(plans)), make([]error, len(plans))
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -125,7 +141,8 @@ func (v *verification) each(plans []*Plan, look func(*Plan) ([]finding, error)) 
 	wg.Wait()
 	for i, p := range plans {
 		if errs[i] != nil {
-			return fmt.Errorf("%s: %w", p.Object.Path, errs[i])
+			v.surprised[p] = true
+			v.out = append(v.out, Surprise{Plan: p, Err: errs[i]})
 		}
 		program := ""
 		if p.Object.program() {
@@ -133,7 +150,6 @@ func (v *verification) each(plans []*Plan, look func(*Plan) ([]finding, error)) 
 		}
 		v.note(found[i], program)
 	}
-	return nil
 }
 
 func (v *verification) note(found []finding, program string) {
@@ -144,9 +160,9 @@ func (v *verification) note(found []finding, program string) {
 		if f.text != "" {
 			v.surprised[f.plan] = true
 		}
-		if once := (Surprise{"", f.plan.Object.Path, f.text}); f.text != "" && !v.seen[once] {
+		if once := (Surprise{Plan: f.plan, Text: f.text}); f.text != "" && !v.seen[once] {
 			v.seen[once] = true
-			v.out = append(v.out, Surprise{program, f.plan.Object.Path, f.text})
+			v.out = append(v.out, Surprise{Program: program, Plan: f.plan, Text: f.text})
 		}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -50,13 +50,13 @@ type damaged struct{ error }
 var errOtherMachine = errors.New("for another machine")
 
 // driverVersion matches a driver's version, as in libcuda.so.535.261.03: the branch has three digits.
-var driverVersion = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
+var driverVersion = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[1-9][0-9]{2,3}\.[0-9]+(\.[0-9]+)?$`)
-}}
+})
 
 // versionIn returns the driver's version in a file's name, or "".
 func versionIn(name string) string {
-	if _, version, ok := strings.Cut(path.Base(name), ".so."); ok && driverVersion.Get().MatchString(version) {
+	if _, version, ok := strings.Cut(path.Base(name), ".so."); ok && driverVersion().MatchString(version) {
 		return version
 	}
 	return ""

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -21,8 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/lazy"
-	"cuda-runpath/pkg/tree"
+	"cuda-runpath/pkg/plainfile"
 )
 
 // Method is a way to offer a directory to one program.
@@ -98,7 +98,7 @@ func execute(file string, args, env []string) error {
 
 // isText reports whether a file begins without a NUL, by which shells too tell scripts from other files.
 func isText(file string) bool {
-	f, _, err := tree.OpenRegular(file)
+	f, _, err := plainfile.Open(file)
 	if err != nil {
 		return false
 	}
@@ -129,7 +129,7 @@ func (e *StartError) Status() int {
 // programs of any kind, so it gets all.
 func (r *Run) searched(file string) []string {
 	var dirs, all []string
-	f, info, err := tree.OpenRegular(file)
+	f, info, err := plainfile.Open(file)
 	var im *elfimage.Image
 	if err == nil {
 		defer f.Close()
@@ -377,7 +377,7 @@ func forwarded() []os.Signal {
 // it tells of two only; shells that ignore SIGINT for a background job ignore
 // SIGQUIT with it (POSIX, "Asynchronous Lists"). [Enter] asks first, before this process
 // catches any: of a signal that it catches, Go no longer tells.
-var ignored = lazy.Value[[]os.Signal]{Make: func() (signals []os.Signal) {
+var ignored = sync.OnceValue(func() (signals []os.Signal) {
 	if signal.Ignored(unix.SIGHUP) {
 		signals = append(signals, unix.SIGHUP)
 	}
@@ -395,13 +395,13 @@ var ignored = lazy.Value[[]os.Signal]{Make: func() (signals []os.Signal) {
 		}
 	}
 	return signals
-}}
+})
 
-func isIgnored(s os.Signal) bool { return slices.Contains(ignored.Get(), s) }
+func isIgnored(s os.Signal) bool { return slices.Contains(ignored(), s) }
 
 // keepIgnoring lets the program ignore them too.
 func keepIgnoring() {
-	if signals := ignored.Get(); len(signals) > 0 {
+	if signals := ignored(); len(signals) > 0 {
 		signal.Ignore(signals...)
 	}
 }
@@ -452,7 +452,7 @@ func startErrno(text string) error {
 // a namespace; then it never returns. It must be the first thing that main calls:
 // it also notes which signals this process was started to ignore.
 func Enter() {
-	ignored.Get()
+	ignored()
 	if len(os.Args) < 1 || os.Args[0] != enterName {
 		return
 	}

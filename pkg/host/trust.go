@@ -9,11 +9,11 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -109,7 +109,7 @@ func (h *Host) writable(at string, info fs.FileInfo) (string, error) {
 
 // reliable reports whether a user could do as much anyway: root, the caller, the owner of the tree.
 func (h *Host) reliable(uid uint32) bool {
-	return uid == 0 || int(uid) == os.Geteuid() || uid == h.owner() || uid == unmappedRoot.Get()
+	return uid == 0 || int(uid) == os.Geteuid() || uid == h.owner() || uid == unmappedRoot()
 }
 
 func (h *Host) groupOfOthers(gid uint32) bool { return gid >= lowGroups && int(gid) != os.Getegid() }
@@ -171,7 +171,7 @@ func (h *Host) owner() uint32 {
 
 // unmappedRoot returns as whose the files of the machine's root appear: 0, but inside
 // a user namespace (rootless containers, Flatpak, our own) all users without an ID there are one.
-var unmappedRoot = lazy.Value[uint32]{Make: func() uint32 {
+var unmappedRoot = sync.OnceValue(func() uint32 {
 	ids, err := os.ReadFile("/proc/self/uid_map")
 	if f := strings.Fields(string(ids)); err != nil || len(f) == 3 && f[0] == "0" && f[1] == "0" && f[2] == "4294967295" {
 		return 0
@@ -185,7 +185,7 @@ var unmappedRoot = lazy.Value[uint32]{Make: func() uint32 {
 		return 0
 	}
 	return uint32(id)
-}}
+})
 
 // ownDirectory returns the real path of a directory of the caller's, made with a
 // mode where it is missing, once nobody else can put another one in its place.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"regexp"
 	"strings"
+	"sync"
 
-	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -26,21 +26,21 @@ type Kernel struct {
 
 // NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.261.03  Tue Jun  3 …
 // NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (…)
-var nvrmVersion = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
+var nvrmVersion = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`Kernel Module\b.*?\s([1-9][0-9]{2,3}\.[0-9]+(?:\.[0-9]+)?)\s`)
-}}
+})
 
 func (h *Host) kernelVersion() Kernel {
 	h.saw(sysVersion)
 	var fromProc, fromSys string
 	if b, err := h.Root.ReadFile(procVersion, 64<<10); err == nil {
 		line, _, _ := bytes.Cut(b, []byte("\n"))
-		if m := nvrmVersion.Get().FindSubmatch(append(line, '\n')); m != nil {
+		if m := nvrmVersion().FindSubmatch(append(line, '\n')); m != nil {
 			fromProc = string(m[1])
 		}
 	}
 	if b, err := h.Root.ReadFile(sysVersion, 4<<10); err == nil {
-		if v := strings.TrimSpace(string(b)); driverVersion.Get().MatchString(v) {
+		if v := strings.TrimSpace(string(b)); driverVersion().MatchString(v) {
 			fromSys = v
 		}
 	}
@@ -57,9 +57,9 @@ func (h *Host) kernelVersion() Kernel {
 
 // The compiler inside libcuda.so.1 names the toolkit that it belongs to; that is
 // the CUDA version that cuDriverGetVersion reports (535.261.03: 12.2).
-var compilerRelease = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
+var compilerRelease = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`Cuda compilation tools, release ([0-9]{1,2}\.[0-9]{1,2}), V[0-9.]+`)
-}}
+})
 
 // cudaInLibrary returns the CUDA version that a libcuda.so.1 says it is of, or "".
 func cudaInLibrary(root sysroot.Root, file string) string {
@@ -81,7 +81,7 @@ func cudaInLibrary(root sysroot.Root, file string) string {
 			if i < 0 {
 				break
 			}
-			if m := compilerRelease.Get().FindSubmatch(rest[i:min(i+overlap, len(rest))]); m != nil {
+			if m := compilerRelease().FindSubmatch(rest[i:min(i+overlap, len(rest))]); m != nil {
 				if v := string(m[1]); best == "" || newerVersion(v, best) {
 					best = v
 				}

@@ -10,10 +10,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/store"
 )
 
@@ -68,7 +68,7 @@ func (in *Interpreter) Describe() string {
 // maxLoader bounds what is read of a loader's file, in bytes; musl's is its whole libc.
 const maxLoader = 8 << 20
 
-var muslPathText = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) }}
+var muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) })
 
 type interpreterKey struct {
 	path    string
@@ -252,7 +252,7 @@ func debianTriplet(a abi) string {
 // where PREFIX is two directories above the loader (ldso/dynlink.c, load_library).
 func (in *Interpreter) muslConstants(data []byte, a abi) {
 	list := "/lib:/usr/local/lib:/usr/lib"
-	if m := muslPathText.Get().FindSubmatch(data); m != nil {
+	if m := muslPathText().FindSubmatch(data); m != nil {
 		list = string(m[1])
 	}
 	in.Dirs = strings.Split(list, ":")

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/sysroot"
-	"cuda-runpath/pkg/tree"
 )
 
 // Files is a file system as the programs in it see it: paths are looked up below
@@ -30,6 +30,7 @@ type Files struct {
 	files   sync.Map // string → *File
 	resolve sync.Map // string → place
 	opened  bool     // see Options
+	edited  func(*File)
 }
 
 // NewFiles returns a view of the tree below root ("" or "/": all of it).
@@ -403,6 +404,9 @@ func (fs *Files) parsed(host string, fd int) *File {
 	if im != nil {
 		defer im.Release()
 	}
+	if fs.edited != nil && f.ELF != nil {
+		fs.edited(f)
+	}
 	if v, known := fs.files.LoadOrStore(host, f); known {
 		return v.(*File)
 	}
@@ -627,12 +631,12 @@ func (f *File) Same(g *File) bool {
 }
 
 func sameBytes(a, b string) bool {
-	f, _, err := tree.OpenRegular(a)
+	f, _, err := plainfile.Open(a)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	g, _, err := tree.OpenRegular(b)
+	g, _, err := plainfile.Open(b)
 	if err != nil {
 		return false
 	}

@@ -63,6 +63,9 @@ type Options struct {
 	Opened bool
 	// NoTries leaves out Object.Tried, which makes a run over many files faster.
 	NoTries bool
+	// Edited makes a file what it will be once it is edited: it sets Tag, List and Interp of
+	// those of File.Path that it knows. It is called from several goroutines.
+	Edited func(*File)
 }
 
 // Loader answers for many files, with what it has read kept. It is safe for concurrent use.
@@ -79,7 +82,7 @@ type Loader struct {
 // New returns a loader for the options.
 func New(o Options) (*Loader, error) {
 	l := &Loader{o: o, files: NewFiles(o.Root)}
-	l.files.opened = o.Opened
+	l.files.opened, l.files.edited = o.Opened, o.Edited
 	if o.Root != "" {
 		st, err := os.Stat(o.Root)
 		if err != nil {
@@ -279,6 +282,8 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	if f.ELF == nil || f.Err != nil {
 		if why := f.problem(); errors.As(f.Err, new(readError)) {
 			return nil, Unreadable(why)
+		} else if f.Err != nil {
+			return nil, f.Err // which may be that it contradicts itself
 		} else if why != "" {
 			return nil, errors.New(why)
 		}

@@ -9,9 +9,9 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
-	"cuda-runpath/pkg/lazy"
 	"cuda-runpath/pkg/ldcache"
 )
 
@@ -176,7 +176,7 @@ func Levels(m elf.Machine) []string {
 // this machine's where it can run them, "baseline" the least that there is.
 func cpuFor(name string, m elf.Machine) CPU {
 	if name == "" || name == "native" {
-		if cpu := nativeCPU.Get(); cpu.machine == m {
+		if cpu := nativeCPU(); cpu.machine == m {
 			return cpu.CPU
 		} else if cpu.machine == elf.EM_X86_64 && m == elf.EM_386 {
 			return CPU{Name: "native", Platform: "i686", legacy: []string{"sse2", "i686"}, isa: cpu.isa}
@@ -213,7 +213,7 @@ type native struct {
 
 // nativeCPU looks at this machine's processor as sysdeps/x86/cpu-features.c and
 // get-isa-level.h do. Machines other than x86-64 count as baseline.
-var nativeCPU = lazy.Value[native]{Make: func() native {
+var nativeCPU = sync.OnceValue(func() native {
 	switch runtime.GOARCH {
 	case "arm64":
 		return native{CPU{Name: "native", Platform: "aarch64", legacy: []string{"aarch64"}}, elf.EM_AARCH64}
@@ -264,7 +264,7 @@ var nativeCPU = lazy.Value[native]{Make: func() native {
 	}
 	cpu.legacy = append(cpu.legacy, cpu.Platform)
 	return native{cpu, elf.EM_X86_64}
-}}
+})
 
 // firstProcessor returns what /proc/cpuinfo says of the first processor. The kernel writes
 // the text while it is read, which takes its time on a machine with many.

@@ -10,7 +10,7 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/tree"
+	"cuda-runpath/pkg/plainfile"
 )
 
 // directories answers what directories hold, remembering the answers: the files
@@ -40,7 +40,7 @@ func (d *directories) head(path string) elfHead {
 func within(dir, name string) string { return dir + "/" + name }
 
 func readELFHead(path string) elfHead {
-	f, _, err := tree.OpenRegular(path)
+	f, _, err := plainfile.Open(path)
 	if err != nil {
 		_, err := os.Stat(path)
 		return elfHead{exists: err == nil}
@@ -110,7 +110,7 @@ func (d *directories) sonames(dir string) map[string]string {
 }
 
 func sonameOf(path string) (string, error) {
-	f, st, err := tree.OpenRegular(path)
+	f, st, err := plainfile.Open(path)
 	if err != nil {
 		return "", err
 	}

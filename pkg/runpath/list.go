@@ -3,8 +3,7 @@ package runpath
 import (
 	"slices"
 	"strings"
-
-	"cuda-runpath/pkg/lazy"
+	"sync"
 )
 
 // List is a run path: directories in the order in which the loader searches them,
@@ -44,9 +43,9 @@ func (l List) Empties() int {
 	return n
 }
 
-var braces = lazy.Value[*strings.Replacer]{Make: func() *strings.Replacer {
+var braces = sync.OnceValue(func() *strings.Replacer {
 	return strings.NewReplacer("${ORIGIN}", "$ORIGIN", "${LIB}", "$LIB", "${PLATFORM}", "$PLATFORM")
-}}
+})
 
 // Key returns one spelling for all spellings of a directory that differ only in
 // repeated or trailing slashes, "." components, or the braces of a dynamic string
@@ -54,7 +53,7 @@ var braces = lazy.Value[*strings.Replacer]{Make: func() *strings.Replacer {
 // The key of an empty entry is "".
 func Key(entry string) string {
 	if strings.Contains(entry, "${") {
-		entry = braces.Get().Replace(entry)
+		entry = braces().Replace(entry)
 	}
 	if !strings.HasSuffix(entry, "/") && !strings.HasSuffix(entry, "/.") && !strings.HasPrefix(entry, "./") &&
 		!strings.Contains(entry, "//") && !strings.Contains(entry, "/./") {

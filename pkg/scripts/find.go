@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/lazy"
 )
 
 // Kind says how a script comes to open the driver.
@@ -67,9 +67,9 @@ func Worth(text []byte) bool {
 	return slices.ContainsFunc(hints, func(h []byte) bool { return bytes.Contains(text, h) })
 }
 
-var sourceCall = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
+var sourceCall = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(?:dlopen|dlmopen)\s*\(\s*(?:LM_ID_NEWLM\s*,\s*)?\\?"(lib[A-Za-z0-9_+-]+\.so[.0-9]*)\\?"`)
-}}
+})
 
 // maxReach bounds, in tokens or bytes, how far things that belong together stand
 // apart: generated scripts have lines of megabytes.
@@ -97,7 +97,7 @@ func Find(text string, lang Language) []Place {
 		f.functions = functionsOf(text, f.tokens)
 	}
 	if lang == C {
-		for _, m := range sourceCall.Get().FindAllStringSubmatchIndex(text, -1) {
+		for _, m := range sourceCall().FindAllStringSubmatchIndex(text, -1) {
 			f.source(m, 0, len(text), Call)
 		}
 		return f.places
@@ -223,7 +223,7 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 	name := t.text
 	switch {
 	case strings.Contains(t.text, "dlopen"):
-		for _, m := range sourceCall.Get().FindAllStringSubmatchIndex(t.text, -1) {
+		for _, m := range sourceCall().FindAllStringSubmatchIndex(t.text, -1) {
 			f.source(m, t.start, t.end, Source)
 		}
 		return
@@ -390,9 +390,9 @@ func (f *finder) hasNoLoad(open int) bool {
 }
 
 // libraryName finds what may be a shared library's name in a literal.
-var libraryName = lazy.Value[*regexp.Regexp]{Make: func() *regexp.Regexp {
+var libraryName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\blib[A-Za-z0-9_+-]+\.so[.0-9]*`)
-}}
+})
 
 // forOthers leaves out the calls of ldconfig of a script that names libraries, but none of
 // the driver's: it looks for those.
@@ -406,7 +406,7 @@ func (f *finder) forOthers() {
 		if t.kind != literal {
 			continue
 		}
-		for _, name := range libraryName.Get().FindAllString(t.text, -1) {
+		for _, name := range libraryName().FindAllString(t.text, -1) {
 			if driver.Provides(name) {
 				return
 			}

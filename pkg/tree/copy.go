@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -23,48 +22,35 @@ func (f *File) WriteCopy(apply func(Writer) error) error {
 	return f.writeCopy(apply)
 }
 
-// Relink makes other names, each below one of the roots, hard links to a file below them,
-// whatever they were before. No symbolic link below a root is followed.
-func Relink(roots []string, file string, names []string) error {
-	from, name, err := openParent(roots, file)
+// Relink makes other names, each below a root, hard links to a file, whatever they were
+// before. No symbolic link below a root is followed.
+func Relink(file Target, names []Target) error {
+	var from, to opener
+	defer from.close()
+	defer to.close()
+	in, name, err := from.of(file)
 	if err != nil {
 		return err
 	}
-	defer from.release()
 	var errs []error
 	for i, other := range names {
-		to, base, err := openParent(roots, other)
+		at, base, err := to.of(other)
 		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("%s: %w", other.Path, err))
 			continue
 		}
 		temp := fmt.Sprintf("%s%d.link%d.%.100s", copyName, os.Getpid(), i, base)
-		err = ignoringEINTR(func() error { return unix.Linkat(from.fd, name, to.fd, temp, 0) })
+		err = ignoringEINTR(func() error { return unix.Linkat(in.fd, name, at.fd, temp, 0) })
 		if err == nil {
-			if err = ignoringEINTR(func() error { return unix.Renameat(to.fd, temp, to.fd, base) }); err != nil {
-				err = errors.Join(err, unix.Unlinkat(to.fd, temp, 0))
+			if err = ignoringEINTR(func() error { return unix.Renameat(at.fd, temp, at.fd, base) }); err != nil {
+				err = errors.Join(err, unix.Unlinkat(at.fd, temp, 0))
 			}
 		}
-		to.release()
 		if err != nil {
-			errs = append(errs, fmt.Errorf("making %s a link to the edited copy: %w", other, err))
+			errs = append(errs, fmt.Errorf("making %s a link to the edited copy: %w", other.Path, err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// openParent opens the directory of a file below one of the roots.
-func openParent(roots []string, path string) (d *dir, name string, err error) {
-	parent, name := filepath.Split(path)
-	root := below(roots, path)
-	if root == "" { // an argument itself
-		if parent == "" {
-			return here, name, nil
-		}
-		root = parent
-	}
-	d, err = openBelow(root, strings.TrimSuffix(parent, "/"))
-	return d, name, err
 }
 
 // copyName is the beginning of the name of a copy that is being edited.

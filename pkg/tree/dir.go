@@ -33,6 +33,13 @@ type dir struct {
 // here stands for the working directory; names in it are paths.
 var here = &dir{fd: unix.AT_FDCWD}
 
+// newDir returns a directory that is open, with one reference.
+func newDir(fd int) *dir {
+	d := &dir{fd: fd}
+	d.refs.Store(1)
+	return d
+}
+
 func (d *dir) retain() *dir {
 	if d != here {
 		d.refs.Add(1)
@@ -51,39 +58,27 @@ type dirent struct {
 	kind uint8 // DT_REG, DT_DIR or DT_LNK; anything else is not of interest
 }
 
-// readDir opens a directory and returns its files, directories and links, sorted by name.
-// The directory is left open, with one reference.
-func readDir(parent *dir, name string, follow bool, buf *buffers) (*dir, []dirent, error) {
-	flags := unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC | unix.O_NOFOLLOW
-	if follow {
-		flags &^= unix.O_NOFOLLOW
-	}
-	fd, err := openat(parent.fd, name, flags)
-	if err != nil {
-		return nil, nil, err
-	}
-	d := &dir{fd: fd}
-	d.refs.Store(1)
+// list returns the directory's files, directories and links, sorted by name.
+func (d *dir) list(buf *buffers) ([]dirent, error) {
 	if buf.dirents == nil {
 		buf.dirents = make([]byte, 64<<10)
 	}
 	var entries []dirent
 	for {
-		n, err := unix.Getdents(fd, buf.dirents)
+		n, err := unix.Getdents(d.fd, buf.dirents)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
-			d.release()
-			return nil, nil, err
+			return nil, err
 		}
 		if n == 0 {
 			break
 		}
-		entries = parseDirents(entries, fd, buf.dirents[:n])
+		entries = parseDirents(entries, d.fd, buf.dirents[:n])
 	}
 	slices.SortFunc(entries, func(a, b dirent) int { return strings.Compare(a.name, b.name) })
-	return d, entries, nil
+	return entries, nil
 }
 
 // parseDirents appends the entries of a buffer of struct linux_dirent64
@@ -158,34 +153,6 @@ func statKind(fd int, name string) uint8 {
 		return unix.DT_UNKNOWN
 	}
 	return uint8(st.Mode & unix.S_IFMT >> 12)
-}
-
-// openBelow opens a directory at or below root, one component after the other, so that
-// no symbolic link on the way is followed. The root itself may be one.
-func openBelow(root, path string) (*dir, error) {
-	names := slices.DeleteFunc(strings.Split(strings.TrimPrefix(path, strings.TrimSuffix(root, "/")), "/"), func(s string) bool { return s == "" })
-	flags := func(left int) int {
-		if left > 0 {
-			return unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC // on the way
-		}
-		return unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
-	}
-	fd, err := openat(unix.AT_FDCWD, root, flags(len(names)))
-	for i, name := range names {
-		if err != nil {
-			return nil, err
-		}
-		var next int
-		next, err = openat(fd, name, flags(len(names)-1-i)|unix.O_NOFOLLOW)
-		unix.Close(fd)
-		fd = next
-	}
-	if err != nil {
-		return nil, err
-	}
-	d := &dir{fd: fd}
-	d.refs.Store(1)
-	return d, nil
 }
 
 func openat(fd int, path string, flags int) (int, error) {

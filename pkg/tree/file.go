@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/lazy"
+	"cuda-runpath/pkg/plainfile"
 )
 
 // File is a regular file of a walk. It is open only while it is visited.
@@ -20,6 +20,7 @@ type File struct {
 	Err    error  // the file or directory could not be read; nothing else is set
 	SameAs string // another path of the same file, which was visited before
 
+	root   *Root // nil outside of a walk
 	dir    *dir
 	name   string // in dir
 	follow bool
@@ -30,6 +31,7 @@ type File struct {
 	pooled *[headSize]byte // buf, where it is given back with Close
 
 	ctx     context.Context // of the walk; nil outside of one
+	alone   bool            // the walk's only file: a signal may end the process, which leaves it old or new
 	copy    bool            // Options.Copy
 	changed bool            // another editor came between reading and writing
 	writes  bool            // it came to writing: see Blame
@@ -84,7 +86,7 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 		if err := ignoringEINTR(func() error { return unix.Fstat(f.fd, &f.stat) }); err != nil {
 			f.fail(err)
 		} else if f.stat.Mode&unix.S_IFMT != unix.S_IFREG {
-			f.fail(ErrNotRegular)
+			f.fail(plainfile.ErrNotRegular)
 		} else if time.Since(time.Unix(f.stat.Mtim.Unix())) < tick {
 			f.racy = true
 			f.remember(f.head, 0)
@@ -146,17 +148,17 @@ func (f *File) NextData(off int64) int64 {
 // times are taken from.
 const tick = 50 * time.Millisecond
 
-var seed = lazy.Value[maphash.Seed]{Make: maphash.MakeSeed}
+var seed = maphash.MakeSeed()
 
 func (f *File) remember(b []byte, off int64) {
-	f.reads = append(f.reads, reading{off, len(b), maphash.Bytes(seed.Get(), b)})
+	f.reads = append(f.reads, reading{off, len(b), maphash.Bytes(seed, b)})
 }
 
 // asRead reports whether what was read of a racy file is still there.
 func (f *File) asRead() bool {
 	for _, r := range f.reads {
 		b := make([]byte, r.n)
-		if n, err := f.pread(b, r.off); err != nil || n != r.n || maphash.Bytes(seed.Get(), b) != r.sum {
+		if n, err := f.pread(b, r.off); err != nil || n != r.n || maphash.Bytes(seed, b) != r.sum {
 			return false
 		}
 	}
@@ -207,7 +209,7 @@ var (
 // Other editors of the file are waited for, as long as the walk is not cancelled; a
 // walk visits a file again that they have changed.
 func (f *File) Write(apply func(Writer) error) error {
-	if f.ctx != nil {
+	if f.ctx != nil && !f.alone {
 		_ = f.ctx.Err() // a context that listens for signals does so from here on
 	}
 	if f.copy {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -51,36 +50,6 @@ func TestDirectorySwappedForALink(t *testing.T) {
 	}
 	if all := strings.Join(seen, " "); strings.Contains(all, "outside") || !strings.Contains(all, "inside") {
 		t.Errorf("visited %q", seen)
-	}
-}
-
-// A directory that is a link by the time of a second pass leads nowhere, wherever below
-// the root it stands; the root itself may be a link.
-func TestSecondPassFollowsNoLink(t *testing.T) {
-	top := t.TempDir()
-	inside, outside := filepath.Join(top, "tree"), filepath.Join(top, "outside")
-	for _, name := range []string{"a/one", "b/c/two", "b/c/three", "four"} {
-		elfFile(t, filepath.Join(inside, name), "inside")
-		elfFile(t, filepath.Join(outside, name), "outside")
-	}
-	link := filepath.Join(top, "link")
-	if err := errors.Join(os.Symlink(inside, link), os.Rename(filepath.Join(inside, "b"), filepath.Join(inside, "moved")),
-		os.Symlink(filepath.Join(outside, "b"), filepath.Join(inside, "b"))); err != nil {
-		t.Fatal(err)
-	}
-	for _, root := range []string{inside, link, link + "/"} {
-		var seen []string
-		prefix := strings.TrimSuffix(root, "/")
-		paths := []string{prefix + "/a/one", prefix + "/b/c/two", prefix + "/b/c/three", prefix + "/four"}
-		err := Files(context.Background(), []string{top + "/elsewhere", root}, paths, Options{Jobs: 1}, func(f *File) (string, bool) {
-			if f.Err != nil {
-				return "error", true
-			}
-			return string(f.Head()[len(f.Head())-len("inside"):]), true
-		}, func(s string) { seen = append(seen, s) })
-		if err != nil || !slices.Equal(seen, []string{"inside", "error", "error", "inside"}) {
-			t.Errorf("%s: visited %q, %v", root, seen, err)
-		}
 	}
 }
 

@@ -29,30 +29,26 @@ func Open(path string) (*File, error) {
 	return f, f.Err
 }
 
+// Again opens what has the name of a file by now, of which an edit may have failed, to be
+// read. The caller closes it; the visit of f goes on.
+func (f *File) Again() (*File, error) {
+	buf := heads.Get().(*[headSize]byte)
+	now := open(f.dir, f.name, f.Path, f.follow, &openNoatime, buf[:])
+	now.pooled = buf
+	if now.Err == nil && !now.ELF() {
+		now.fail(errChanged)
+	}
+	if now.Err != nil {
+		now.Close()
+	}
+	return now, now.Err
+}
+
 // heads are the buffers of files that Open opens, until they are closed.
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
 // openNoatime is for all that Open opens.
 var openNoatime noatime
-
-// OpenRegular opens a regular file for reading, and is the way to open whatever a tree,
-// a run path or a header names: it does not wait for the writer of a FIFO, and opens no
-// device. Links are followed.
-func OpenRegular(path string) (*os.File, os.FileInfo, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = &os.PathError{Op: "open", Path: path, Err: ErrNotRegular}
-	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return f, st, nil
-}
 
 // Close closes a file that Open returned. Its Head is not valid afterwards.
 func (f *File) Close() {

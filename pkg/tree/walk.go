@@ -28,6 +28,9 @@ type Options struct {
 	// Copy makes [File.Write] edit a copy beside the file, write it through to the disk
 	// and rename it over the file.
 	Copy bool
+	// Keep, where it is not nil, gets the arguments that were walked, which stay open
+	// until it is closed: for [Files], after [File.Target].
+	Keep *Roots
 	// Link is called, from several goroutines, for every symbolic link below an
 	// argument, with the directory's path and the link's name. Nil: links are passed over.
 	Link func(dir, name string)
@@ -35,8 +38,8 @@ type Options struct {
 
 // Reasons for which a path is reported without having been opened.
 var (
-	errSymlink    = errors.New("is a symbolic link; name the file that it points to")
-	ErrNotRegular = errors.New("is neither a regular file nor a directory")
+	errSymlink = errors.New("is a symbolic link; name the file that it points to")
+	errNotFile = errors.New("is neither a regular file nor a directory")
 )
 
 // Stopped says that a walk was cancelled before its end.
@@ -68,86 +71,82 @@ func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*Fil
 	return w.run(root, o, emit)
 }
 
-// Files is [Walk] for files that an earlier walk of roots visited: the paths are taken
-// for those of regular files, each another one's, without looking. One that is by now a
-// symbolic link, or that one below its root leads to, cannot be read, and is visited
-// with [File.Err] set.
-func Files[R any](ctx context.Context, roots, paths []string, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
+// WalkRoot is [Walk] for one root, which stays open.
+func WalkRoot[R any](ctx context.Context, r *Root, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
+	w := newWalker(ctx, o, visit)
+	root := newNode[R]()
+	w.push(w.argument(root, r))
+	root.items[0].root = nil
+	return w.run(root, o, emit)
+}
+
+// Files is [Walk] for files that are known, each another one's: no directory is read. One
+// that is by now not the file that was walked, or that a symbolic link leads to, is
+// visited with [File.Err] set.
+func Files[R any](ctx context.Context, targets []Target, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
 	w := newWalker(ctx, o, visit)
 	root := newNode[R]()
 	var tasks []task
-	for names := range slices.Chunk(paths, chunk/4) {
+	for some := range slices.Chunk(targets, chunk/4) {
 		n := newNode[R]()
 		root.items = append(root.items, item[R]{sub: n})
-		tasks = append(tasks, &pathsTask[R]{w: w, roots: roots, paths: names, node: n})
+		tasks = append(tasks, &targetsTask[R]{w: w, targets: some, node: n})
 	}
 	slices.Reverse(tasks)
 	w.push(tasks...)
 	return w.run(root, o, emit)
 }
 
-// pathsTask visits some files by their paths.
-type pathsTask[R any] struct {
-	w     *walker[R]
-	roots []string
-	paths []string
-	node  *node[R]
+// targetsTask visits some files by their places.
+type targetsTask[R any] struct {
+	w       *walker[R]
+	targets []Target
+	node    *node[R]
 }
 
-func (t *pathsTask[R]) run(buf *buffers) {
+func (t *targetsTask[R]) run(buf *buffers) {
 	defer close(t.node.done)
-	at, d := "", here // the directory of the last file
-	defer func() { d.release() }()
-	for _, p := range t.paths {
+	var o opener
+	defer o.close()
+	for _, target := range t.targets {
 		if t.w.stopped() {
 			return
 		}
-		parent, name := filepath.Split(p)
-		root := below(t.roots, p)
-		if root == "" { // an argument itself
-			parent, name = "", p
-		}
-		if parent != at {
-			d.release()
-			at, d = "", here
-			if parent != "" {
-				opened, err := openBelow(root, strings.TrimSuffix(parent, "/"))
-				if err != nil {
-					if r, keep := t.w.see(&File{Path: p, Err: err, fd: -1}); keep {
-						t.node.items = append(t.node.items, item[R]{r: r})
-					}
-					continue
-				}
-				at, d = parent, opened
-			}
-		}
-		f := open(d, name, p, false, &t.w.noatime, buf.head)
-		if f.Err == nil && f.ELF() {
-			if f.stat.Nlink > 1 {
-				f.close()
-				t.node.items = append(t.node.items, item[R]{linked: p, id: f.id()})
-				continue
-			}
-			f.SameAs = t.w.claim(f)
-		}
-		if r, keep := t.w.see(f); keep {
-			t.node.items = append(t.node.items, item[R]{r: r})
+		if f := t.w.reopen(&o, target, buf); f.Err == nil && f.ELF() && f.stat.Nlink > 1 {
+			f.close()
+			t.node.items = append(t.node.items, item[R]{linked: f.Target()})
+		} else {
+			t.w.keep(t.node, f)
 		}
 	}
 }
 
-// below returns the longest of roots that a path lies below, or "".
-func below(roots []string, p string) (root string) {
-	for _, r := range roots {
-		if len(r) > len(root) && strings.HasPrefix(p, strings.TrimSuffix(r, "/")+"/") {
-			root = r
-		}
+// reopen opens a file again; one that is not the same as before cannot be read.
+func (w *walker[R]) reopen(o *opener, t Target, buf *buffers) *File {
+	d, name, err := o.of(t)
+	if err != nil {
+		return &File{Path: t.Path, Err: err, root: t.root, fd: -1}
 	}
-	return root
+	f := open(d, name, t.Path, t.root.follow && t.root.name != "", &w.noatime, buf.head)
+	f.root = t.root
+	if f.Err == nil && t.id != (inode{}) && f.id() != t.id {
+		f.fail(errChanged)
+	}
+	return f
+}
+
+// keep visits a file that has one name, and keeps the result if it is wanted.
+func (w *walker[R]) keep(n *node[R], f *File) {
+	if f.Err == nil && f.ELF() {
+		f.SameAs = w.claim(f)
+	}
+	if r, keep := w.see(f); keep {
+		n.items = append(n.items, item[R]{r: r})
+	}
 }
 
 func newWalker[R any](ctx context.Context, o Options, visit func(*File) (R, bool)) *walker[R] {
-	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, copy: o.Copy, link: o.Link, claimed: map[inode]string{}}
+	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, copy: o.Copy, link: o.Link, kept: o.Keep, claimed: map[inode]string{}}
 	w.wake.L = &w.mu
 	return w
 }
@@ -191,6 +190,7 @@ type walker[R any] struct {
 	shallow bool
 	copy    bool
 	link    func(dir, name string)
+	kept    *Roots
 	noatime noatime
 
 	mu    sync.Mutex
@@ -216,9 +216,8 @@ type node[R any] struct {
 type item[R any] struct {
 	r      R
 	sub    *node[R]
-	linked string
-	follow bool  // of linked
-	id     inode // of linked
+	root   *Root  // closed when sub, which is all of it, was collected; nil: it stays open
+	linked Target // the first name of which is not known yet
 }
 
 func newNode[R any]() *node[R] { return &node[R]{done: make(chan struct{})} }
@@ -248,7 +247,7 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 			case unix.S_IFLNK:
 				a.err = errSymlink
 			default:
-				a.err = ErrNotRegular
+				a.err = errNotFile
 			}
 		}
 		if a.err == nil && len(paths) > 1 { // else there is nothing to compare with
@@ -292,18 +291,27 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 				root.items = append(root.items, item[R]{r: r})
 			}
 		case within(i):
-		case a.dir:
-			n := newNode[R]()
-			root.items = append(root.items, item[R]{sub: n})
-			tasks = append(tasks, &dirTask[R]{w: w, path: a.path, parent: here, name: a.path, node: n, follow: follow, argument: true})
 		default:
-			n := newNode[R]()
-			root.items = append(root.items, item[R]{sub: n})
-			tasks = append(tasks, &filesTask[R]{w: w, dir: here, names: []string{a.path}, node: n, follow: follow})
+			r := newRoot(a.path, !a.dir, follow)
+			tasks = append(tasks, w.argument(root, r))
+			if w.kept != nil {
+				w.kept.all = append(w.kept.all, r)
+				root.items[len(root.items)-1].root = nil
+			}
 		}
 	}
 	slices.Reverse(tasks)
 	w.push(tasks...)
+}
+
+// argument returns the task that visits an argument, the results of which go below root.
+func (w *walker[R]) argument(root *node[R], r *Root) task {
+	n := newNode[R]()
+	root.items = append(root.items, item[R]{sub: n, root: r})
+	if r.name == "" {
+		return &dirTask[R]{w: w, root: r, path: r.path, node: n}
+	}
+	return &filesTask[R]{w: w, root: r, prefix: r.prefix(), names: []string{r.name}, node: n}
 }
 
 // realPath returns the absolute path, free of symbolic links, of what a path leads
@@ -377,6 +385,8 @@ func (w *walker[R]) work() {
 // collect emits the results of a node and visits what was left to it.
 func (w *walker[R]) collect(n *node[R], emit func(R)) {
 	var buf *buffers
+	var o opener
+	defer o.close()
 	<-n.done
 	for i := range n.items {
 		it := &n.items[i]
@@ -384,17 +394,17 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 		case it.sub != nil:
 			w.collect(it.sub, emit)
 			it.sub = nil
-		case it.linked != "":
+			if it.root != nil {
+				it.root.Close()
+			}
+		case it.linked.root != nil:
 			if w.stopped() {
 				continue
 			}
 			if buf == nil {
 				buf = newBuffers()
 			}
-			f := open(here, it.linked, it.linked, it.follow, &w.noatime, buf.head)
-			if f.Err == nil && (!f.ELF() || f.id() != it.id) { // something on the way was swapped
-				f.fail(errChanged)
-			}
+			f := w.reopen(&o, it.linked, buf)
 			if f.Err == nil {
 				f.SameAs = w.claim(f)
 			}
@@ -412,7 +422,7 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 func (w *walker[R]) see(f *File) (R, bool) {
 	const tries = 20
 	for try := 1; ; try++ {
-		f.ctx, f.copy = w.ctx, w.copy
+		f.ctx, f.copy, f.alone = w.ctx, w.copy, w.single
 		r, keep := w.visit(f)
 		f.close()
 		if !f.changed || try == tries || w.ctx.Err() != nil {
@@ -427,7 +437,7 @@ func (w *walker[R]) see(f *File) (R, bool) {
 			w.visited.Add(1)
 			return r, keep
 		}
-		again.SameAs = f.SameAs
+		again.SameAs, again.root = f.SameAs, f.root
 		f = again
 	}
 }
@@ -468,13 +478,28 @@ func (w *walker[R]) stopped() bool {
 // dirTask reads one directory and makes tasks of what it holds.
 type dirTask[R any] struct {
 	w      *walker[R]
+	root   *Root
 	path   string // in reports
-	parent *dir   // the directory is opened from there, so that nobody can swap what lies between
+	parent *dir   // the directory is opened from there, so that nobody can swap what lies between; nil for the root itself
 	name   string // in parent
 	node   *node[R]
-	follow bool // the directory itself may be a symbolic link
+}
 
-	argument bool // the directory is an argument
+// open returns the directory, with one reference.
+func (t *dirTask[R]) open() (*dir, error) {
+	if t.parent == nil {
+		d, err := t.root.open()
+		if err == nil {
+			_, _ = unix.Seek(d.fd, 0, unix.SEEK_SET) // it may have been walked before
+		}
+		return d, err
+	}
+	defer t.parent.release()
+	fd, err := openat(t.parent.fd, t.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW)
+	if err != nil {
+		return nil, err
+	}
+	return newDir(fd), nil
 }
 
 // chunk is the number of files in one task: large enough that handing it over
@@ -484,18 +509,24 @@ const chunk = 32
 
 func (t *dirTask[R]) run(buf *buffers) {
 	defer close(t.node.done)
-	defer t.parent.release()
 	if t.w.stopped() {
+		if t.parent != nil {
+			t.parent.release()
+		}
 		return
 	}
-	d, entries, err := readDir(t.parent, t.name, t.follow, buf)
+	d, err := t.open()
+	var entries []dirent
+	if err == nil {
+		defer d.release()
+		entries, err = d.list(buf)
+	}
 	if err != nil {
 		if r, keep := t.w.visit(&File{Path: t.path, Err: err}); keep {
 			t.node.items = append(t.node.items, item[R]{r: r})
 		}
 		return
 	}
-	defer d.release()
 	prefix := t.path + "/"
 	if strings.HasSuffix(t.path, "/") {
 		prefix = t.path
@@ -506,7 +537,7 @@ func (t *dirTask[R]) run(buf *buffers) {
 		if len(names) > 0 {
 			n := newNode[R]()
 			t.node.items = append(t.node.items, item[R]{sub: n})
-			files = append(files, &filesTask[R]{w: t.w, dir: d.retain(), prefix: prefix, names: names, node: n})
+			files = append(files, &filesTask[R]{w: t.w, root: t.root, dir: d.retain(), prefix: prefix, names: names, node: n})
 			names = nil
 		}
 	}
@@ -524,13 +555,13 @@ func (t *dirTask[R]) run(buf *buffers) {
 				t.w.link(t.path, e.name)
 			}
 		case unix.DT_DIR:
-			if t.w.shallow && t.argument {
+			if t.w.shallow && t.parent == nil {
 				continue
 			}
 			flush()
 			n := newNode[R]()
 			t.node.items = append(t.node.items, item[R]{sub: n})
-			dirs = append(dirs, &dirTask[R]{w: t.w, path: prefix + e.name, parent: d.retain(), name: e.name, node: n})
+			dirs = append(dirs, &dirTask[R]{w: t.w, root: t.root, path: prefix + e.name, parent: d.retain(), name: e.name, node: n})
 		}
 	}
 	flush()
@@ -544,31 +575,36 @@ func (t *dirTask[R]) run(buf *buffers) {
 // filesTask visits some files of one directory.
 type filesTask[R any] struct {
 	w      *walker[R]
-	dir    *dir
+	root   *Root
+	dir    *dir   // nil where the file is the root itself
 	prefix string // of the names, in reports
 	names  []string
 	node   *node[R]
-	follow bool
 }
 
 func (t *filesTask[R]) run(buf *buffers) {
 	defer close(t.node.done)
+	follow := false
+	if t.dir == nil {
+		d, err := t.root.open()
+		if err != nil {
+			t.w.keep(t.node, &File{Path: t.root.path, Err: err, fd: -1})
+			return
+		}
+		t.dir, follow = d, t.root.follow
+	}
 	defer t.dir.release()
 	for _, name := range t.names {
 		if t.w.stopped() {
 			return
 		}
-		f := open(t.dir, name, t.prefix+name, t.follow, &t.w.noatime, buf.head)
-		if f.Err == nil && f.ELF() {
-			if f.stat.Nlink > 1 {
-				f.close()
-				t.node.items = append(t.node.items, item[R]{linked: f.Path, follow: t.follow, id: f.id()})
-				continue
-			}
-			f.SameAs = t.w.claim(f)
+		f := open(t.dir, name, t.prefix+name, follow, &t.w.noatime, buf.head)
+		f.root = t.root
+		if f.Err == nil && f.ELF() && f.stat.Nlink > 1 {
+			f.close()
+			t.node.items = append(t.node.items, item[R]{linked: f.Target()})
+			continue
 		}
-		if r, keep := t.w.see(f); keep {
-			t.node.items = append(t.node.items, item[R]{r: r})
-		}
+		t.w.keep(t.node, f)
 	}
 }

@@ -1,8 +1,5 @@
 // Package command holds commands as data: the flags that each obeys and what carries it
-// out. It reads command lines that are plain by these definitions; package urfave makes
-// of them what answers all others, with help, completion and man pages.
-//
-// It does not import urfave/cli, whose start takes as long as the edit of a file.
+// out. Package urfave reads command lines by them, and makes help, completion and man pages.
 package command
 
 import "slices"
@@ -16,12 +13,10 @@ type Command struct {
 	Description string
 
 	Flags []*Flag
-	// Commands, where it is not nil, are what it is made of. Flags, Action and Brief are
-	// theirs then.
+	// Commands, where it is not nil, are what it is made of. Flags and Action are theirs
+	// then.
 	Commands []*Command
 	Action   func(*Line) error
-	// Brief says that the command does little to each file that is named: see [RunBrief].
-	Brief bool
 
 	// Version is what --version prints of a program.
 	Version string

@@ -50,27 +50,19 @@ func Of(words string, err error) error {
 }
 
 // Run carries out a program's command line and returns the exit status. Flags may come
-// before or after the arguments; "--" ends them. What is not plain other carries out, given
-// the command line with flags first.
-func Run(app *Command, args []string, stdout, stderr io.Writer, other func(ctx context.Context, args []string, stdout io.Writer) error) int {
+// before or after the arguments; "--" ends them. read is given the command line with flags
+// first; it reads it and carries it out.
+func Run(app *Command, args []string, stdout, stderr io.Writer, read func(ctx context.Context, args []string, stdout io.Writer) error) int {
 	ctx := &untilSignal{}
 	defer ctx.end()
-	args, err := app.Arrange(args)
-	if err != nil {
-		return app.status(err, stderr)
-	}
-	if c, words, l := Plain(app, args); c != nil {
-		return app.do(ctx, c, words, l, stdout, stderr)
+	if app.Arguments != nil && !Completes(args) {
+		var err error
+		if args, err = app.Arguments(args); err != nil {
+			return app.status(err, stderr)
+		}
 	}
 	out := &checked{Writer: stdout}
-	return app.status(out.or(other(ctx.listen(), args, out)), stderr)
-}
-
-// do carries out one of the program's commands, to which words lead.
-func (c *Command) do(ctx context.Context, of *Command, words string, l *Line, stdout, stderr io.Writer) int {
-	out := &checked{Writer: stdout}
-	l.Context, l.Stdout, l.Stderr = ctx, out, stderr
-	return c.status(out.or(Of(words, of.Action(l))), stderr)
+	return app.status(out.or(read(ctx, flagsFirst(app.Flags, app.Commands, args), out)), stderr)
 }
 
 // checked remembers that something could not be written. Not every command looks, and
@@ -94,45 +86,6 @@ func (w *checked) or(err error) error {
 		return fmt.Errorf("writing to stdout: %w", w.err)
 	}
 	return err
-}
-
-// Few is how many words a brief command line has at most.
-const Few = 16
-
-// RunBrief is Run for a plain line of a brief command with few words, and none of its
-// arguments a directory. For any other line it does nothing, and done is false.
-func RunBrief(app *Command, args []string, stdout, stderr io.Writer) (status int, done bool) {
-	if len(args) > Few {
-		return 0, false
-	}
-	args, err := app.Arrange(args)
-	if err != nil {
-		return 0, false
-	}
-	c, words, l := Plain(app, args)
-	if c == nil || !c.Brief {
-		return 0, false
-	}
-	var st unix.Stat_t
-	for _, arg := range l.Args {
-		if unix.Stat(arg, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			return 0, false
-		}
-	}
-	ctx := &untilSignal{}
-	defer ctx.end()
-	return app.do(ctx, c, words, l, stdout, stderr), true
-}
-
-// Arrange brings a command line into the form that is read: flags first.
-func (c *Command) Arrange(args []string) ([]string, error) {
-	if c.Arguments != nil && !Completes(args) {
-		var err error
-		if args, err = c.Arguments(args); err != nil {
-			return nil, err
-		}
-	}
-	return flagsFirst(c.Flags, c.Commands, args), nil
 }
 
 // status says what went wrong, and returns the exit status.

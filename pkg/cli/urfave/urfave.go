@@ -1,5 +1,5 @@
-// Package urfave makes urfave/cli's apps of commands. They answer what is not a plain command
-// line: help, completion, man pages, lists of values, mistakes.
+// Package urfave reads the command lines of commands with urfave/cli, which also answers
+// --help, completes, prints man pages and knows mistakes.
 package urfave
 
 import (
@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -57,6 +58,7 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 		UsageText:                 synopsis,
 		Description:               program.Description,
 		Version:                   program.Version,
+		Compiled:                  time.Unix(0, 0), // else cli looks at the program's file
 		HideHelpCommand:           program.Commands == nil,
 		EnableBashCompletion:      true,
 		UseShortOptionHandling:    true,

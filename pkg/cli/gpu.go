@@ -1,0 +1,314 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/tree"
+)
+
+// gpuCommand returns the command gpu.
+func gpuCommand() *command.Command {
+	return &command.Command{
+		Name:      "gpu",
+		Usage:     "list the code for NVIDIA GPUs in files: cubins and PTX, by architecture",
+		ArgsUsage: "PATH...",
+		Description: `Programs, libraries, objects, static archives and files of nvcc -fatbin are read, and of them the headers alone: nothing
+is unpacked. With --for the exit status is 1 where a file has no code for one of the GPUs.`,
+		Flags: []*command.Flag{gpuFlag("for"),
+			{Kind: command.String, Name: "cuda", Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
+			JSONFlag, jobsFlag,
+			VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), QuietFlag("report problems only")},
+		Action: func(c *command.Line) error {
+			s, err := start(c, c.Args)
+			if err != nil {
+				return err
+			}
+			targets, err := gpuTargets(c, "for")
+			if err != nil {
+				return err
+			}
+			var cuda gpucode.Version
+			if c.IsSet("cuda") {
+				if targets == nil {
+					return command.Misuse("--cuda is for --for")
+				}
+				if cuda, err = gpucode.ParseVersion(c.String("cuda")); err != nil {
+					return command.Misusef("--cuda: %v", err)
+				}
+			}
+			return listGPUCode(s, targets, cuda)
+		},
+	}
+}
+
+// gpuFile is one element of "files" in the JSON document of gpu.
+type gpuFile struct {
+	Path       string          `json:"path"`
+	PathBytes  []byte          `json:"path_base64,omitempty"`
+	Reason     string          `json:"reason"` // why it could not be read
+	Containers int             `json:"containers"`
+	Bytes      uint64          `json:"bytes"` // of containers, in the file
+	Code       []gpuCode       `json:"code"`
+	Sections   []gpuSection    `json:"sections"`
+	Damaged    []string        `json:"damaged"` // what is wrong with containers
+	NoSections bool            `json:"no_sections,omitempty"`
+	Findings   []audit.Finding `json:"findings,omitempty"`
+
+	sum gpucode.Sum
+}
+
+// gpuCode is the code for one architecture.
+type gpuCode struct {
+	Kind    string `json:"kind"` // cubin, PTX, LTO-IR
+	Arch    string `json:"arch"` // sm_90a, compute_90, lto_80
+	ISA     string `json:"isa,omitempty"`
+	Entries int    `json:"entries"`
+	Bytes   uint64 `json:"bytes"`
+}
+
+// gpuSection is what a section has.
+type gpuSection struct {
+	Name       string `json:"name"`
+	Containers int    `json:"containers"`
+	Bytes      uint64 `json:"bytes"`
+	// Relocatable is device code that is loaded only where the linked cubins are not for the GPU.
+	Relocatable bool      `json:"relocatable,omitempty"`
+	Code        []gpuCode `json:"code"`
+
+	sum gpucode.Sum
+}
+
+// gpuSummary ends the JSON document of gpu.
+type gpuSummary struct {
+	Files      int       `json:"files"` // with GPU code
+	Failed     int       `json:"failed"`
+	Containers int       `json:"containers"`
+	Bytes      uint64    `json:"bytes"`
+	Code       []gpuCode `json:"code"`
+	Errors     int       `json:"errors"` // findings
+	Notes      int       `json:"notes"`
+	Stopped    string    `json:"stopped,omitempty"`
+
+	sum gpucode.Sum
+}
+
+func (s *gpuSummary) String() string {
+	line := fmt.Sprintf("%s with GPU code, %s, %s", count(s.Files, "file", "files"), count(s.Containers, "container", "containers"), gpucode.Megabytes(s.Bytes))
+	if s.Errors > 0 {
+		line += fmt.Sprintf(": %s", count(s.Errors, "error", "errors"))
+	}
+	if s.Failed > 0 {
+		line += fmt.Sprintf("; %d could not be read", s.Failed)
+	}
+	return line
+}
+
+// listGPUCode tells of the GPU code of each file and of all together. It returns
+// command.ErrFailed where a file could not be read, or has no code for one of the targets
+// with a driver of a CUDA version; zero: not known.
+func listGPUCode(s *session, targets []gpucode.Target, cuda gpucode.Version) error {
+	var sum gpuSummary
+	var files []*gpuFile // for the table
+	run := sweep[*gpuFile]{
+		options: tree.Options{FollowArguments: true},
+		visit: func(f *tree.File) (*gpuFile, bool) {
+			if f.Err == nil && (f.SameAs != "" || !gpucode.IsFile(f.Head())) {
+				return nil, false
+			}
+			r := &gpuFile{Path: f.Path, PathBytes: pathBytes(f.Path), Code: []gpuCode{}, Sections: []gpuSection{}, Damaged: []string{}}
+			if err := r.read(f, targets, cuda); err != nil {
+				r.Reason = err.Error()
+			}
+			return r, r.Reason != "" || r.Containers > 0
+		},
+		tell: func(r *gpuFile) any {
+			log := s.Log.WithField("path", r.Path)
+			if r.Reason != "" {
+				sum.Failed++
+				log.Error(r.Reason)
+				return r
+			}
+			sum.Files++
+			sum.Containers += r.Containers
+			sum.Bytes += r.Bytes
+			sum.sum.Merge(r.sum)
+			if r.NoSections {
+				log.Warn("has no section headers: what its containers are for is not known")
+			}
+			for _, d := range r.Damaged {
+				log.Warn("GPU code: " + d)
+			}
+			for i := range r.Findings {
+				if r.Findings[i].Severity == audit.Error {
+					sum.Errors++
+				} else {
+					sum.Notes++
+				}
+				logFinding(s, r.Path, &r.Findings[i], r.Findings[i].Fix)
+			}
+			if !s.JSON {
+				files = append(files, r)
+			}
+			return r
+		},
+		end: func(stopped string) any {
+			sum.Stopped, sum.Code = stopped, codeOf(sum.sum)
+			return &sum
+		},
+		line: func() string { return gpuTable(files, sum.sum) + sum.String() },
+	}
+	if err := run.run(s); err != nil {
+		return err
+	}
+	if sum.Failed > 0 || sum.Errors > 0 {
+		return command.ErrFailed
+	}
+	return nil
+}
+
+// read lists a file's code.
+func (r *gpuFile) read(f *tree.File, targets []gpucode.Target, cuda gpucode.Version) error {
+	if f.Err != nil {
+		return f.Err
+	}
+	size, err := f.Length()
+	if err != nil {
+		return err
+	}
+	code, err := gpucode.Read(f, size, f.Head())
+	if err != nil {
+		return f.Blame(err)
+	}
+	r.Containers, r.Bytes, r.NoSections = len(code.Containers), code.Bytes(), code.Sectionless
+	for i := range code.Containers {
+		c := &code.Containers[i]
+		at := slices.IndexFunc(r.Sections, func(s gpuSection) bool { return s.Name == c.Section && s.Relocatable == c.Relocatable })
+		if at < 0 {
+			at = len(r.Sections)
+			r.Sections = append(r.Sections, gpuSection{Name: c.Section, Relocatable: c.Relocatable})
+		}
+		r.Sections[at].Containers++
+		r.Sections[at].Bytes += c.Size
+		r.Sections[at].sum.Add(c)
+		if c.Damage != nil {
+			r.Damaged = append(r.Damaged, c.Damage.Error())
+		}
+	}
+	for i := range r.Sections {
+		section := &r.Sections[i]
+		section.Code = codeOf(section.sum)
+		r.sum.Merge(section.sum)
+	}
+	r.Code = codeOf(r.sum)
+	if targets != nil && r.Containers > 0 {
+		r.Findings = audit.GPUCode(code, targets, cuda)
+	}
+	return nil
+}
+
+// codeOf returns a sum as the JSON document has it.
+func codeOf(sum gpucode.Sum) []gpuCode {
+	out := make([]gpuCode, len(sum))
+	for i := range sum {
+		c := &sum[i]
+		out[i] = gpuCode{Kind: c.Kind.String(), Arch: c.Name(), Entries: c.Entries, Bytes: c.Bytes}
+		if c.Kind == gpucode.PTX {
+			out[i].ISA = c.Version.String()
+		}
+	}
+	return out
+}
+
+// gpuTable returns a line for each kind of code, where there is one file; else a line for
+// each file, with a column for each architecture.
+func gpuTable(files []*gpuFile, sum gpucode.Sum) string {
+	if len(files) == 0 {
+		return ""
+	}
+	var rows [][]string
+	if len(files) == 1 {
+		f := files[0]
+		for _, c := range f.Code {
+			isa := ""
+			if c.ISA != "" {
+				isa = "ISA " + c.ISA
+			}
+			rows = append(rows, []string{c.Arch, c.Kind, isa, fmt.Sprint(c.Entries), gpucode.Megabytes(c.Bytes)})
+		}
+		return command.Printable(f.Path) + "\n" + columns(rows, 3)
+	}
+	// One column for PTX of an architecture, whatever its ISA.
+	var heads []gpucode.Code
+	same := func(a gpucode.Code) func(gpucode.Code) bool {
+		return func(b gpucode.Code) bool { return a.Kind == b.Kind && a.Arch == b.Arch }
+	}
+	row := func(first string, s gpucode.Sum, last string) []string {
+		cells := []string{first}
+		for _, h := range heads {
+			var n uint64
+			for _, c := range s {
+				if same(h)(c) {
+					n += c.Bytes
+				}
+			}
+			cell := ""
+			if n > 0 {
+				cell = fmt.Sprintf("%.1f", float64(n)/1e6)
+			}
+			cells = append(cells, cell)
+		}
+		return append(cells, last)
+	}
+	for _, c := range sum {
+		if !slices.ContainsFunc(heads, same(c)) {
+			heads = append(heads, c)
+		}
+	}
+	head := []string{"MB"}
+	for i := range heads {
+		head = append(head, heads[i].Name())
+	}
+	rows = append(rows, append(head, ""))
+	var total uint64
+	for _, f := range files {
+		total += f.Bytes
+		rows = append(rows, row(fmt.Sprintf("%.1f", float64(f.Bytes)/1e6), f.sum, command.Printable(f.Path)))
+	}
+	rows = append(rows, row(fmt.Sprintf("%.1f", float64(total)/1e6), sum, "together"))
+	return columns(rows, 0)
+}
+
+// columns sets rows in columns: those before left from the left, the others from the right,
+// but the last where left is 0, which stands at the end of its line.
+func columns(rows [][]string, left int) string {
+	var width []int
+	for _, r := range rows {
+		for i, cell := range r {
+			if i == len(width) {
+				width = append(width, 0)
+			}
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		var line strings.Builder
+		for i, cell := range r {
+			switch {
+			case i < left:
+				fmt.Fprintf(&line, "  %-*s", width[i], cell)
+			case left == 0 && i == len(r)-1:
+				line.WriteString("  " + cell)
+			default:
+				fmt.Fprintf(&line, "  %*s", width[i], cell)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,110 @@
+package fixup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Changing says how plans are carried out.
+type Changing struct {
+	Carrying
+	// Copy edits a copy of each file; SpareLinks of those to which hard links outside the
+	// tree lead: a package manager's cache, which other trees are made from.
+	Copy, SpareLinks bool
+	// Records are where the changes are noted; nil: nowhere.
+	Records *Records
+	// Progress is told, from one goroutine, how many files are done.
+	Progress func(done, of int)
+}
+
+// Change asks the loader whether it would do what the plans say, and carries out those of
+// which it would: the others fail, and their files stay as they are. What came of each is
+// in [Plan.Err], [Plan.Skip], [Plan.Surprises] and [Plan.Result]. After err nothing was
+// changed; stopped, which may be a *[tree.Stopped], is why not all is done.
+func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped, err error) {
+	if err := confirm(plans, c.Jobs); err != nil {
+		return nil, err
+	}
+	var steps []Step
+	byPath := map[string]*Plan{}
+	for _, p := range plans {
+		o := p.Object
+		p.Result = Result{Path: o.Path, Known: true, Before: o.State(), After: o.State()}
+		if p.Err != nil || p.Skip != "" || !p.Changes() {
+			continue
+		}
+		outside := o.LinkedOutside() > 0
+		p.Copied = c.Copy || c.SpareLinks && outside
+		s := Step{At: o.At, From: o.State(), To: p.State(), Copy: p.Copied, InPlace: outside && !p.Copied}
+		for _, same := range o.Also {
+			s.Also = append(s.Also, same.At)
+		}
+		steps = append(steps, s)
+		byPath[o.Path] = p
+		p.Err = errStopped
+	}
+	if len(steps) == 0 {
+		return nil, nil
+	}
+	var noted map[*Record][]recorded
+	if c.Records != nil && !c.DryRun {
+		if noted, err = c.Records.add(steps); err != nil {
+			return nil, err
+		}
+	}
+	done, again := 0, false
+	stopped = Apply(ctx, steps, c.Carrying, func(r Result) {
+		if done++; c.Progress != nil {
+			c.Progress(done, len(steps))
+		}
+		p := byPath[r.Path]
+		p.Result, p.Err = r, r.Err
+		if r.Err != nil {
+			again = true
+			if !r.Edited && p.SkipMalformed(r.Err) {
+				p.Err = nil
+			}
+		}
+	})
+	for r, steps := range noted {
+		if err := r.settle(steps, func(s *Step) bool {
+			result := byPath[s.At.Path].Result
+			return result.Known && result.After == s.To
+		}); err != nil {
+			stopped = errors.Join(stopped, err)
+		}
+	}
+	if again && stopped == nil { // files were counted on that are not as planned
+		stopped = confirm(plans, c.Jobs)
+	}
+	return stopped, nil
+}
+
+var errStopped = errors.New("was not come to before the run was stopped; it is left as it is")
+
+// confirm asks the loader about the plans, and makes those fail of which it would do something
+// else, until it would do what the others say.
+func confirm(plans []*Plan, jobs int) error {
+	for again := true; again; {
+		again = false
+		surprises, err := Verify(plans, jobs)
+		if err != nil {
+			return fmt.Errorf("looking at the result as the loader does: %w", err)
+		}
+		for _, s := range surprises {
+			p := s.Plan
+			again = again || p.Changes()
+			switch {
+			case s.Err != nil && !p.SkipMalformed(s.Err):
+				p.Err = fmt.Errorf("the loader cannot be asked about it: %w", s.Err)
+			case s.Err == nil:
+				p.Surprises = append(p.Surprises, s.Text)
+				if p.Err == nil {
+					p.Err = errors.New("the loader would not do what was planned: " + s.Text)
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,772 @@
+package fixup
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/tree"
+)
+
+// environment is a stage in which out is what another package manager installed: libraries
+// that need libdep.so, of libs/one and libs/two. Nothing in it is a symbolic link.
+func environment(t *testing.T, files ...string) *stage {
+	t.Helper()
+	s := newStageIn(t)
+	for _, dir := range []string{"libs/one", "libs/two"} {
+		s.put(dir+"/libdep.so", lib("libdep.so").Object)
+	}
+	for _, f := range files {
+		s.put(f, lib(filepath.Base(f), "libdep.so").with(elf.DT_RUNPATH, "/old").Object)
+	}
+	s.set = Settings{KeepEntries: true}
+	return s
+}
+
+// change runs autoPatchelf by hand.
+func (s *stage) change(libs string, paths ...string) []*Plan {
+	s.Helper()
+	plans, err := s.changed(context.Background(), libs, paths...)
+	if err != nil {
+		s.Error(err)
+	}
+	for _, p := range plans {
+		if p.Err != nil {
+			s.Errorf("%s: %v", p.Object.Path, p.Err)
+		}
+	}
+	return plans
+}
+
+func (s *stage) changed(ctx context.Context, libs string, paths ...string) ([]*Plan, error) {
+	for i := range paths {
+		paths[i] = s.path(paths[i])
+	}
+	rs, err := OpenRecords(ctx, paths, func(string) {})
+	if err != nil {
+		return nil, err
+	}
+	defer rs.Close()
+	ix, err := Read(ctx, Sources{Paths: paths, Libs: []string{s.path("~/libs/" + libs)}, Store: s.dir, Jobs: 2})
+	if err != nil {
+		return nil, err
+	}
+	defer ix.Close()
+	set := s.set
+	set.AppendRunpaths = []string{s.path("~/libs/" + libs)}
+	r, err := NewResolver(ix, set)
+	if err != nil {
+		return nil, err
+	}
+	plans := r.ResolveAll(2)
+	stopped, err := ix.Change(ctx, plans, Changing{Carrying: Carrying{Jobs: 2}, SpareLinks: true, Records: rs})
+	return plans, errors.Join(stopped, err)
+}
+
+// undo takes back, and returns by path below the folder what each file has and why one failed.
+func (s *stage) undo(u Undoing, paths ...string) map[string]string {
+	s.Helper()
+	u.Jobs, u.Waiting = 2, func(string) {}
+	for i := range paths {
+		paths[i] = s.path(paths[i])
+	}
+	out := map[string]string{}
+	if err := Undo(context.Background(), paths, u, func(u Undone) {
+		path := strings.TrimPrefix(u.Path, s.dir+"/")
+		out[path] = u.After.List
+		if u.Err != nil {
+			out[path] = "failed: " + strings.ReplaceAll(u.Err.Error(), s.dir+"/", "")
+		}
+	}); err != nil {
+		s.Error(err)
+	}
+	return out
+}
+
+// runPath reads a file's DT_RUNPATH, or a tag that is given, with another reader: debug/elf's,
+// which leaves the dynamic section of a file without section headers to be read here.
+func (s *stage) runPath(file string, tags ...elf.DynTag) string {
+	s.Helper()
+	f, err := elf.Open(s.dir + "/" + file)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer f.Close()
+	values := map[elf.DynTag]uint64{}
+	var loads []*elf.Prog
+	for _, p := range f.Progs {
+		switch p.Type {
+		case elf.PT_LOAD:
+			loads = append(loads, p)
+		case elf.PT_DYNAMIC:
+			b, err := io.ReadAll(p.Open())
+			if err != nil {
+				s.Fatal(err)
+			}
+			for ; len(b) >= 16 && f.ByteOrder.Uint64(b) != 0; b = b[16:] {
+				values[elf.DynTag(f.ByteOrder.Uint64(b))] = f.ByteOrder.Uint64(b[8:])
+			}
+		}
+	}
+	at, ok := values[append(tags, elf.DT_RUNPATH)[0]]
+	if !ok {
+		return ""
+	}
+	at += values[elf.DT_STRTAB]
+	for _, p := range loads {
+		if p.Vaddr <= at && at < p.Vaddr+p.Filesz {
+			b, err := io.ReadAll(io.NewSectionReader(p, int64(at-p.Vaddr), int64(p.Vaddr+p.Filesz-at)))
+			if err != nil {
+				s.Fatal(err)
+			}
+			list, _, _ := bytes.Cut(b, []byte{0})
+			return string(list)
+		}
+	}
+	s.Fatalf("%s: its run path is nowhere", file)
+	return ""
+}
+
+// runPaths checks what files have; "~" stands for the folder.
+func (s *stage) runPaths(want string, files ...string) {
+	s.Helper()
+	for _, f := range files {
+		if got := s.runPath(f); got != s.path(want) {
+			s.Errorf("%s has %q, and not %q", f, got, s.path(want))
+		}
+	}
+}
+
+// recordsBelow returns the records in the folder.
+func (s *stage) recordsBelow() (names []string) {
+	filepath.WalkDir(s.dir, func(p string, _ os.DirEntry, _ error) error {
+		if strings.HasSuffix(p, recordSuffix) {
+			names = append(names, strings.TrimPrefix(p, s.dir+"/"))
+		}
+		return nil
+	})
+	return names
+}
+
+// A tree has one record, whatever it is called in the run and by --undo.
+func TestRecordWhateverTheSpelling(t *testing.T) {
+	for _, c := range []struct{ dir, run, undo string }{
+		{"~", "out", "out"}, {"~", "out/", "~/out"}, {"~/out", ".", "../out"}, {"~", "./out", "out/../out/"}, {"~/out", ".", "."},
+		{"~/out/lib", "..", "../../out"}, {"~", "~/out", "link"}, {"~", "link/", "out"}, {"~", "link/.", "up/out"}, {"~", "up/out", "link/"},
+		{"~", "out", "~/out/lib/.."}, {"~/out", "../out/.", "."}, {"~/out/lib", "../../up/out", ".."},
+	} {
+		t.Run(c.run+" and "+c.undo, func(t *testing.T) {
+			s := environment(t, "out/a.so", "out/lib/b.so")
+			s.link("out", "link")
+			s.link(".", "up")
+			t.Chdir(s.path(c.dir))
+			s.change("one", c.run)
+			s.runPaths("~/libs/one", "out/a.so", "out/lib/b.so")
+			if diff := cmp.Diff([]string{"out.autopatchelf.json"}, s.recordsBelow()); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(map[string]string{"out/a.so": "/old", "out/lib/b.so": "/old"}, s.undo(Undoing{}, c.undo)); diff != "" {
+				t.Error(diff)
+			}
+			s.runPaths("/old", "out/a.so", "out/lib/b.so")
+			if left := s.recordsBelow(); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}
+
+// What is below a tree that has a record is in that record, and can be taken back by itself.
+func TestRecordIsFoundFromBelow(t *testing.T) {
+	s := environment(t, "out/a.so", "out/lib/b.so", "out/lib/c.so", "out/other/d.so")
+	all := []string{"out/a.so", "out/lib/b.so", "out/lib/c.so", "out/other/d.so"}
+	s.change("one", "~/out")
+	s.change("two", "~/out/lib")
+	s.change("two", "~/out/other/d.so")
+	if diff := cmp.Diff([]string{"out.autopatchelf.json"}, s.recordsBelow()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"out/lib/b.so": "/old"}, s.undo(Undoing{}, "~/out/lib/b.so")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("~/libs/one", "out/a.so")
+	s.runPaths("~/libs/one:~/libs/two", "out/lib/c.so", "out/other/d.so")
+	if diff := cmp.Diff(map[string]string{"out/lib/c.so": "/old"}, s.undo(Undoing{}, "~/out/lib")); diff != "" {
+		t.Error(diff)
+	}
+	nothing := "failed: " + errNothingToUndo.Error()
+	if diff := cmp.Diff(map[string]string{"out/lib": nothing, "out/gone": "failed: no such file or directory", "out/other/d.so": "/old"}, s.undo(Undoing{}, "~/out/lib", "~/out/gone", "~/out/other/d.so")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"out/a.so": "/old"}, s.undo(Undoing{}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("/old", all...)
+	if diff := cmp.Diff(map[string]string{"out": nothing, "libs": nothing}, s.undo(Undoing{}, "~/out", "~/libs")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A record that was made of something in a tree, before the tree had one, tells of the earlier
+// time: both are taken back.
+func TestRecordsInATreeWithARecord(t *testing.T) {
+	s := environment(t, "out/a.so", "out/lib/b.so", "out/lib/deep/c.so")
+	all := []string{"out/a.so", "out/lib/b.so", "out/lib/deep/c.so"}
+	s.change("one", "~/out/lib/deep/c.so")
+	s.change("two", "~/out/lib")
+	s.change("one", "~/out")
+	if diff := cmp.Diff([]string{"out/lib/deep/c.so.autopatchelf.json", "out/lib.autopatchelf.json", "out.autopatchelf.json"}, s.recordsBelow()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"out/lib/deep/c.so": "/old"}, s.undo(Undoing{Carrying: Carrying{DryRun: true}}, "~/out/lib/deep")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"out/a.so": "/old", "out/lib/b.so": "/old", "out/lib/deep/c.so": "/old"}, s.undo(Undoing{}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("/old", all...)
+	if left := s.recordsBelow(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+
+	// One in a tree that has none is found from above.
+	s.change("one", "~/out/lib/deep/c.so", "~/out/a.so")
+	if diff := cmp.Diff(map[string]string{"out/a.so": "/old", "out/lib/deep/c.so": "/old"}, s.undo(Undoing{}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("/old", all...)
+}
+
+// A record goes on from what it knows to what a run makes of a file, in whatever bytes.
+func TestRecordGoesBackToTheStart(t *testing.T) {
+	s := environment(t, "out/a.so", "out/\xff.so")
+	s.put("out/rpath.so", lib("rpath.so", "libdep.so").with(elf.DT_RPATH, "/latin/\xe9:$ORIGIN").Object)
+	s.put("out/bare.so", lib("bare.so", "libdep.so").Object)
+	s.change("one", "~/out")
+	s.change("two", "~/out")
+	s.edit("out/\xff.so", "/by/others")
+	s.change("one", "~/out")
+	want := map[string]string{"out/a.so": "/old", "out/\xff.so": "/by/others", "out/rpath.so": "/latin/\xe9:$ORIGIN", "out/bare.so": ""}
+	if diff := cmp.Diff(want, s.undo(Undoing{}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("/by/others", "out/\xff.so")
+	if list := s.runPath("out/rpath.so", elf.DT_RPATH); list != "/latin/\xe9:$ORIGIN" {
+		t.Errorf("DT_RPATH is %q", list)
+	}
+}
+
+// edit gives a file a run path, as another program would.
+func (s *stage) edit(file, list string) {
+	s.Helper()
+	err := tree.Walk(context.Background(), []string{s.dir + "/" + file}, tree.Options{}, func(f *tree.File) (error, bool) {
+		step := Step{At: f.Target(), To: State{elf.DT_RUNPATH, list, ""}, Force: true}
+		return step.apply(f, false, &Result{}), true
+	}, func(err error) {
+		if err != nil {
+			s.Error(err)
+		}
+	})
+	if err != nil {
+		s.Error(err)
+	}
+}
+
+// What a run could not change is not in the record, and what was there stays.
+func TestRecordOfWhatWasNotChanged(t *testing.T) {
+	s := environment(t, "out/a.so", "out/b.so", "out/c.so")
+	s.change("one", "~/out")
+	rs, err := OpenRecords(context.Background(), []string{s.dir + "/out"}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ix, err := Read(context.Background(), Sources{Paths: []string{s.dir + "/out"}, Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	s.set.AppendRunpaths = []string{s.dir + "/libs/two"}
+	s.set.Ignore = []string{"*"}
+	r, err := NewResolver(ix, s.set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := r.ResolveAll(1)
+	s.edit("out/b.so", "/by/others")
+	if err := os.Remove(s.dir + "/out/c.so"); err != nil {
+		t.Fatal(err)
+	}
+	s.put("out/c.so", lib("c.so").with(elf.DT_RUNPATH, "/new").Object)
+	if stopped, err := ix.Change(context.Background(), plans, Changing{Carrying: Carrying{Jobs: 1}, Records: rs}); stopped != nil || err != nil {
+		t.Fatal(stopped, err)
+	}
+	rs.Close()
+	if p := plans[1]; p.Err == nil || p.Result.Edited || p.Result.Before.List != "/by/others" || p.Result.After != p.Result.Before {
+		t.Errorf("of a file that has another run path: %v, %+v", p.Err, p.Result)
+	}
+	if p := plans[2]; p.Err == nil || p.Result.Edited {
+		t.Errorf("of another file: %v, %+v", p.Err, p.Result)
+	}
+	var record Record
+	if b, err := os.ReadFile(s.dir + "/out.autopatchelf.json"); err != nil || json.Unmarshal(b, &record) != nil {
+		t.Fatal(err)
+	}
+	got := map[text]string{}
+	for _, c := range record.Files {
+		got[c.Path] = string(c.Before.RunPath + " " + c.After.RunPath)
+	}
+	want := map[text]string{"a.so": s.path("/old ~/libs/two:~/libs/one"), "b.so": s.path("/old ~/libs/one"), "c.so": s.path("/old ~/libs/one")}
+	want["a.so"] = string("/old ") + s.runPath("out/a.so")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	got2 := s.undo(Undoing{}, "~/out")
+	if got2["out/a.so"] != "/old" || !strings.HasPrefix(got2["out/b.so"], "failed: was changed by another process") || !strings.HasPrefix(got2["out/c.so"], "failed: was changed") {
+		t.Errorf("%q", got2)
+	}
+	s.runPaths("/by/others", "out/b.so")
+	s.runPaths("/new", "out/c.so")
+	// With force the record's values count.
+	if diff := cmp.Diff(map[string]string{"out/b.so": "/old", "out/c.so": "/old"}, s.undo(Undoing{Force: true}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("/old", "out/a.so", "out/b.so", "out/c.so")
+}
+
+// A renamed tree keeps its record, also one that moves with it. A copy has to be told so.
+func TestRecordOfATreeThatMoves(t *testing.T) {
+	for name, c := range map[string]struct {
+		move  []string // from, to
+		tree  string
+		force bool
+	}{
+		"renamed": {[]string{"out", "env"}, "env", false}, "moved with its record": {[]string{"out", "libs/env", "out" + recordSuffix, "libs/env" + recordSuffix}, "libs/env", false},
+		"moved with its parent": {[]string{"top", "other"}, "other/out", false}, "copied": {[]string{"copy", "libs/env", "out" + recordSuffix, "libs/env" + recordSuffix}, "libs/env", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := environment(t, "out/a.so", "top/out/a.so", "copy/a.so")
+			s.change("one", "~/out", "~/top/out")
+			s.change("one", "~/copy")
+			for i := 0; i < len(c.move); i += 2 {
+				if err := os.Rename(s.dir+"/"+c.move[i], s.dir+"/"+c.move[i+1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := map[string]string{c.tree + "/a.so": "/old"}
+			if c.force {
+				got := s.undo(Undoing{}, c.tree+"/a.so", "~/"+c.tree)
+				if !strings.Contains(got[c.tree], "the record of another directory") {
+					t.Errorf("without force: %q", got)
+				}
+				s.runPaths("~/libs/one", c.tree+"/a.so")
+			}
+			if diff := cmp.Diff(want, s.undo(Undoing{Force: c.force}, "~/"+c.tree)); diff != "" {
+				t.Error(diff)
+			}
+			s.runPaths("/old", c.tree+"/a.so")
+		})
+	}
+}
+
+// A directory that is made where another one was before begins with nothing in its record.
+func TestRecordOfATreeThatWasReplaced(t *testing.T) {
+	s := environment(t, "out/a.so", "out/b.so")
+	s.change("one", "~/out")
+	if err := os.Rename(s.dir+"/out", s.dir+"/gone"); err != nil { // so that the number is not used again
+		t.Fatal(err)
+	}
+	s.put("out/b.so", lib("b.so", "libdep.so").with(elf.DT_RUNPATH, "/other").Object)
+	s.change("one", "~/out")
+	if diff := cmp.Diff(map[string]string{"out/b.so": "/other"}, s.undo(Undoing{}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// claim is a record as an attacker writes it, who knows the tree's identity.
+func (s *stage) claim(tree string, files ...Change) *Record {
+	s.Helper()
+	var st unix.Stat_t
+	if err := unix.Stat(s.dir+"/"+tree, &st); err != nil {
+		s.Fatal(err)
+	}
+	return &Record{Version: 1, Tree: identity{uint64(st.Dev), st.Ino, st.Uid}, Files: files}
+}
+
+// A record is not believed that is of another tree, that someone else could have written, or
+// that is no record of a tree; and nothing of it is kept by a run.
+func TestRecordsThatAreNotBelieved(t *testing.T) {
+	state := func(list string) Snapshot { return Snapshot{"DT_RUNPATH", text(list), ""} }
+	at := func(paths ...string) func(*stage, *Record) {
+		return func(_ *stage, r *Record) {
+			for _, p := range paths {
+				r.Files = append(r.Files, Change{Path: text(p), Before: state("/evil"), After: state("/old")})
+			}
+		}
+	}
+	inode := func(f func(*identity)) func(*stage, *Record) {
+		return func(s *stage, r *Record) { at("a.so")(s, r); f(&r.Tree) }
+	}
+	beside := func(f func(s *stage, record string) error) func(*stage, string) error { return f }
+	root := os.Geteuid() == 0
+	for name, c := range map[string]struct {
+		record func(*stage, *Record)
+		file   func(s *stage, record string) error // done to the file
+		run    string                              // why a run fails; "": it does without what is there
+		skip   bool
+	}{
+		"out of the tree":       {at("../victim.so"), nil, "does not name a file below", false},
+		"out of the tree later": {at("lib/../../victim.so"), nil, "does not name a file below", false},
+		"absolute":              {at("/victim.so"), nil, "does not name a file below", false},
+		"one good and one bad":  {at("a.so", "../victim.so"), nil, "does not name a file below", false},
+		"empty components":      {at("lib//b.so"), nil, "does not name a file below", false},
+		"the tree itself":       {at("."), nil, "does not name a file below", false},
+		"nothing, among others": {at("", "a.so"), nil, "does not name a file below", false},
+		"twice":                 {at("a.so", "a.so"), nil, "twice", false},
+		"version 2":             {func(s *stage, r *Record) { at("a.so")(s, r); r.Version = 2 }, nil, "version 2", false},
+		"another inode":         {inode(func(id *identity) { id.Inode++ }), nil, "", false},
+		"another device":        {inode(func(id *identity) { id.Device++ }), nil, "", false},
+		"another owner's":       {inode(func(id *identity) { id.Owner++ }), nil, "", false},
+		"no identity":           {inode(func(id *identity) { *id = identity{} }), nil, "", false},
+		"others may write":      {at("a.so"), beside(func(_ *stage, f string) error { return os.Chmod(f, 0o646) }), "others than its owner may write it", false},
+		"the group may write":   {at("a.so"), beside(func(_ *stage, f string) error { return os.Chmod(f, 0o664) }), "others than its owner may write it", false},
+		"another user's":        {at("a.so"), beside(func(_ *stage, f string) error { return os.Chown(f, 12345, 0) }), "it belongs to user 12345", !root},
+		"another user's, in /tmp": {at("a.so"), beside(func(s *stage, f string) error {
+			return errors.Join(os.Chmod(s.dir, 0o1777|os.ModeSticky), os.Chown(f, 12345, 0))
+		}), "it belongs to user 12345", !root},
+		"in a directory of all": {at("a.so"), beside(func(s *stage, _ string) error { return os.Chmod(s.dir, 0o777) }), "others may exchange files in its directory", false},
+		"in a directory of another group": {at("a.so"), beside(func(s *stage, _ string) error {
+			return errors.Join(os.Chown(s.dir, -1, 12345), os.Chmod(s.dir, 0o775))
+		}), "others may exchange files in its directory", !root},
+		"a hard link": {at("a.so"), beside(func(s *stage, f string) error { return os.Link(f, s.dir+"/elsewhere") }), "several hard links", false},
+		"a symbolic link": {at("a.so"), beside(func(s *stage, f string) error {
+			return errors.Join(os.Rename(f, s.dir+"/elsewhere"), os.Symlink("elsewhere", f))
+		}), "is a symbolic link", false},
+		"a FIFO":      {at("a.so"), beside(func(_ *stage, f string) error { return errors.Join(os.Remove(f), unix.Mkfifo(f, 0o600)) }), "is not a regular file", false},
+		"a directory": {at("a.so"), beside(func(_ *stage, f string) error { return errors.Join(os.Remove(f), os.Mkdir(f, 0o700)) }), "is not a regular file", false},
+		"too large":   {at("a.so"), beside(func(_ *stage, f string) error { return os.Truncate(f, maxRecord+1) }), "more than 64 MiB", false},
+		"no JSON":     {at("a.so"), beside(func(_ *stage, f string) error { return os.Truncate(f, 20) }), "unexpected end of JSON", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.skip {
+				t.Skip("for root")
+			}
+			s := environment(t, "out/a.so", "out/lib/b.so", "victim.so")
+			files := []string{"out/a.so", "out/lib/b.so", "victim.so"}
+			r := s.claim("out")
+			c.record(s, r)
+			b, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			record := s.dir + "/out" + recordSuffix
+			if err := os.WriteFile(record, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if c.file != nil {
+				if err := c.file(s, record); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, u := range []Undoing{{}, {Copy: true}, {Force: true}} {
+				if u.Force && c.run == "" {
+					continue // that is what force is for
+				}
+				for _, path := range []string{"~/out", "~/out/a.so", "~/out/lib"} {
+					got := s.undo(u, path)
+					key := path[2:]
+					if len(got) != 1 || !strings.HasPrefix(got[key], "failed: out.autopatchelf.json: it is not believed: ") || !strings.Contains(got[key], c.run) {
+						if c.run != "" || len(got) != 1 || !strings.Contains(got[key], "is the record of another directory") {
+							t.Errorf("%+v of %s: %q", u, path, got)
+						}
+					}
+				}
+			}
+			s.runPaths("/old", files...)
+
+			plans, err := s.changed(context.Background(), "one", "~/out")
+			if c.run != "" {
+				if err == nil || !strings.Contains(err.Error(), c.run) || !strings.Contains(err.Error(), "--no-record") {
+					t.Errorf("a run: %v", err)
+				}
+				for _, p := range plans {
+					if p.Result.Edited {
+						t.Errorf("a run edits %s", p.Object.Path)
+					}
+				}
+				s.runPaths("/old", files...)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.runPaths("~/libs/one", "out/a.so", "out/lib/b.so")
+			if diff := cmp.Diff(map[string]string{"out/a.so": "/old", "out/lib/b.so": "/old"}, s.undo(Undoing{}, "~/out")); diff != "" {
+				t.Error(diff)
+			}
+			s.runPaths("/old", files...)
+		})
+	}
+}
+
+// The record of a directory with the sticky bit, of one that the caller's group may write, and
+// of one that root wrote, is believed.
+func TestRecordsThatAreBelieved(t *testing.T) {
+	for name, mode := range map[string]os.FileMode{"sticky": 0o777 | os.ModeSticky, "the caller's group": 0o775} {
+		s := environment(t, "out/a.so")
+		if err := os.Chmod(s.dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		s.change("one", "~/out")
+		if diff := cmp.Diff(map[string]string{"out/a.so": "/old"}, s.undo(Undoing{}, "~/out")); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
+// A symbolic link on the way to a file that a record names is not followed.
+func TestUndoFollowsNoLink(t *testing.T) {
+	for _, u := range []Undoing{{}, {Copy: true}, {Force: true}} {
+		s := environment(t, "out/lib/b.so", "out/c.so", "outside/b.so")
+		s.change("one", "~/out", "~/outside")
+		err := errors.Join(os.Rename(s.dir+"/out/lib", s.dir+"/out/moved"), os.Symlink("../outside", s.dir+"/out/lib"),
+			os.Rename(s.dir+"/out/c.so", s.dir+"/out/moved/c.so"), os.Symlink("../outside/b.so", s.dir+"/out/c.so"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, got := range s.undo(u, "~/out") {
+			if !strings.HasPrefix(got, "failed: ") {
+				t.Errorf("%s: %s", path, got)
+			}
+		}
+		s.runPaths("~/libs/one", "outside/b.so")
+	}
+}
+
+// A tree that is exchanged for a link between the walk and the edit is the one that was walked.
+func TestChangeOfATreeThatWasExchanged(t *testing.T) {
+	s := environment(t, "out/a.so", "out/lib/b.so", "outside/a.so", "outside/lib/b.so")
+	ix, err := Read(context.Background(), Sources{Paths: []string{s.dir + "/out"}, Libs: []string{s.dir + "/libs/one"}, Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	s.set.AppendRunpaths = []string{"/appended"}
+	r, err := NewResolver(ix, s.set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := r.ResolveAll(1)
+	if err := errors.Join(os.Rename(s.dir+"/out", s.dir+"/moved"), os.Symlink("outside", s.dir+"/out")); err != nil {
+		t.Fatal(err)
+	}
+	if stopped, err := ix.Change(context.Background(), plans, Changing{Carrying: Carrying{Jobs: 1}}); stopped != nil || err != nil {
+		t.Fatal(stopped, err)
+	}
+	s.runPaths("/old", "outside/a.so", "outside/lib/b.so")
+	for _, p := range plans {
+		got := s.runPath("moved" + strings.TrimPrefix(p.Object.Path, s.dir+"/out"))
+		if got != p.Result.After.List {
+			t.Errorf("%s has %s, which is reported as %+v", p.Object.Path, got, p.Result)
+		}
+	}
+}
+
+// Two runs on one tree come one after the other, and what both did can be taken back.
+func TestRunsWaitForEachOther(t *testing.T) {
+	var files []string
+	for i := range 40 {
+		files = append(files, fmt.Sprintf("out/d%d/f.so", i))
+	}
+	s := environment(t, files...)
+	var runs sync.WaitGroup
+	for i, path := range []string{"~/out", "~/out/", "~/out", "~/out/../out"} {
+		runs.Go(func() { s.change([]string{"one", "two"}[i%2], path) })
+	}
+	runs.Wait()
+	for path, got := range s.undo(Undoing{}, "~/out") {
+		if got != "/old" {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	s.runPaths("/old", files...)
+}
+
+func TestRunWaitsForAnother(t *testing.T) {
+	s := environment(t, "out/a.so")
+	s.change("one", "~/out") // from now on there is a record
+	first, err := OpenRecords(context.Background(), []string{s.dir + "/out"}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/out", "/out/", "/out/a.so"} {
+		ctx, stop := context.WithCancel(context.Background())
+		told := ""
+		_, err = OpenRecords(ctx, []string{s.dir + path}, func(tree string) { told = tree; stop() })
+		if !errors.Is(err, context.Canceled) || told != s.dir+"/out" {
+			t.Errorf("%s: %v, waiting for %q", path, err, told)
+		}
+	}
+	done := make(chan *Records)
+	_, err = OpenRecords(context.Background(), []string{s.dir + "/libs"}, func(string) { t.Error("waits for another tree") })
+	if err != nil {
+		t.Error(err)
+	}
+	waits := make(chan bool, 1)
+	go func() {
+		rs, err := OpenRecords(context.Background(), []string{s.dir + "/out"}, func(string) { waits <- true })
+		if err != nil {
+			t.Error(err)
+		}
+		done <- rs
+	}()
+	<-waits
+	first.Close()
+	(<-done).Close()
+}
+
+// A run that is stopped says of each file what has become of it, and so does the record.
+func TestChangeThatIsStopped(t *testing.T) {
+	var files []string
+	for i := range 200 {
+		files = append(files, fmt.Sprintf("out/f%03d.so", i))
+	}
+	s := environment(t, files...)
+	rs, err := OpenRecords(context.Background(), []string{s.dir + "/out"}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ix, err := Read(context.Background(), Sources{Paths: []string{s.dir + "/out"}, Libs: []string{s.dir + "/libs/one"}, Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	r, err := NewResolver(ix, s.set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plans := r.ResolveAll(1)
+	ctx, stop := context.WithCancel(context.Background())
+	stopped, err := ix.Change(ctx, plans, Changing{Carrying: Carrying{Jobs: 1}, Records: rs, Progress: func(int, int) { stop() }})
+	rs.Close()
+	if cut := (*tree.Stopped)(nil); !errors.As(stopped, &cut) || err != nil {
+		t.Fatal(stopped, err)
+	}
+	edited := 0
+	for _, p := range plans {
+		got := s.runPath(strings.TrimPrefix(p.Object.Path, s.dir+"/"))
+		if got != p.Result.After.List || p.Result.Edited != (got != "/old") || p.Result.Edited == (p.Err != nil) {
+			t.Errorf("%s has %s, which is reported as %+v, %v", p.Object.Path, got, p.Result, p.Err)
+		}
+		if p.Result.Edited {
+			edited++
+		}
+	}
+	if edited == 0 || edited == len(files) {
+		t.Errorf("%d were edited", edited)
+	}
+	if undone := s.undo(Undoing{}, "~/out"); len(undone) != edited {
+		t.Errorf("%d were edited, %d undone", edited, len(undone))
+	}
+	s.runPaths("/old", files...)
+}
+
+// The lists of records are as people and other programs find them.
+func TestRecordSize(t *testing.T) {
+	if b, err := json.Marshal(text("\xff")); err != nil || string(b) != `{"base64":"/w=="}` {
+		t.Errorf("%s, %v", b, err)
+	}
+	if b, err := json.Marshal(text("ü<")); err != nil || !slices.Contains([]string{`"ü<"`, `"ü\u003c"`}, string(b)) {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// A file of which the loader cannot be asked, because no path leads to it or because it
+// contradicts itself, is a finding of its own: the others are changed.
+func TestFilesOfWhichTheLoaderCannotBeAsked(t *testing.T) {
+	s := environment(t, "out/a.so", "out/z.so")
+	top, err := os.OpenRoot(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	long := "out/b/" + strings.Repeat(strings.Repeat("d", 250)+"/", 17)
+	s.put("long.so", lib("long.so", "libdep.so", "libc.so.6").Object) // another kind than the others
+	if err := errors.Join(top.MkdirAll(long, 0o755), top.Rename("long.so", long+"long.so")); err != nil {
+		t.Fatal(err)
+	}
+	s.put("out/c.so", lib("c.so", "libdep.so").with(elf.DT_RUNPATH, "/old").with(elf.DT_AUDIT, "x.so").Object)
+	b, err := os.ReadFile(s.dir + "/out/c.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(b, binary.LittleEndian.AppendUint64(nil, uint64(elf.DT_AUDIT)))
+	binary.LittleEndian.PutUint64(b[at+8:], 0x7fffffff)
+	s.raw("out/c.so", string(b))
+	plans, err := s.changed(context.Background(), "one", "~/out")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, p := range plans {
+		got[filepath.Base(p.Object.Path)] = fmt.Sprintf("%v %v %q", p.Result.Edited, p.Err, p.Skip)
+	}
+	want := map[string]string{"a.so": `true <nil> ""`, "z.so": `true <nil> ""`, "long.so": `false the loader cannot be asked about it: file name too long ""`}
+	if !strings.HasPrefix(got["c.so"], `false <nil> "it is malformed: DT_AUDIT is offset 0x7fffffff`) {
+		t.Errorf("%q", got["c.so"])
+	}
+	delete(got, "c.so")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("~/libs/one", "out/a.so", "out/z.so")
+	s.runPaths("/old", "out/c.so")
+	for path, got := range s.undo(Undoing{}, "~/out") {
+		if got != "/old" {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+}
+
+// A directory that takes the tree's name between the look-up of the record and the walk gets
+// no record of the other one, and is not changed without.
+func TestRecordOfATreeThatWasExchanged(t *testing.T) {
+	s := environment(t, "out/a.so", "other/a.so")
+	rs, err := OpenRecords(context.Background(), []string{s.dir + "/out"}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rs.Close()
+	if err := errors.Join(os.Rename(s.dir+"/out", s.dir+"/moved"), os.Rename(s.dir+"/other", s.dir+"/out")); err != nil {
+		t.Fatal(err)
+	}
+	ix, err := Read(context.Background(), Sources{Paths: []string{s.dir + "/out"}, Libs: []string{s.dir + "/libs/one"}, Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ix.Close()
+	r, err := NewResolver(ix, s.set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stopped, err := ix.Change(context.Background(), r.ResolveAll(1), Changing{Records: rs}); stopped != nil || !errors.Is(err, errExchanged) {
+		t.Error(stopped, err)
+	}
+	s.runPaths("/old", "out/a.so", "moved/a.so")
+	if left := s.recordsBelow(); len(left) > 0 {
+		t.Errorf("there is %q", left)
+	}
+}

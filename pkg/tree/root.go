@@ -1,0 +1,301 @@
+package tree
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Root is an argument of a walk: a directory, or a file and the directory that it is in.
+// It is opened once, and everything below it is opened from there: whoever exchanges its
+// name afterwards exchanges nothing for us.
+type Root struct {
+	path   string // as reports name it
+	name   string // of a file, in dir; "" for a directory
+	follow bool   // it may be a symbolic link
+
+	mu  sync.Mutex
+	dir *dir // nil until it is opened
+}
+
+// newRoot returns the root that an argument is. Nothing is opened yet.
+func newRoot(path string, file, follow bool) *Root {
+	r := &Root{path: path, follow: follow}
+	if file {
+		_, r.name = filepath.Split(path)
+	}
+	return r
+}
+
+// RootIn returns the root that name, of a directory or a file, is in an open directory.
+// path is what reports call it. A symbolic link is refused.
+func RootIn(in *os.File, name, path string) (*Root, error) {
+	fd, err := openat(int(in.Fd()), name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return nil, err
+	}
+	r := &Root{path: path}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		r.name = name
+		fd, err = openat(int(in.Fd()), ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	case unix.S_IFDIR:
+		fd, err = openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	case unix.S_IFLNK:
+		return nil, errSymlink
+	default:
+		return nil, errNotFile
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.dir = newDir(fd)
+	return r, nil
+}
+
+// Path returns the path of the root, as reports name it.
+func (r *Root) Path() string { return r.path }
+
+// ID returns the numbers of device and inode of the directory or file that the root is.
+func (r *Root) ID() (dev, ino uint64, err error) {
+	d, err := r.open()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer d.release()
+	var st unix.Stat_t
+	if r.name == "" {
+		err = unix.Fstat(d.fd, &st)
+	} else {
+		err = unix.Fstatat(d.fd, r.name, &st, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return uint64(st.Dev), st.Ino, err //nolint:unconvert // Dev is 32 bits wide on MIPS
+}
+
+// Close closes the root. What was opened below it stays open.
+func (r *Root) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dir != nil {
+		r.dir.release()
+		r.dir = nil
+	}
+}
+
+// open returns the directory that the root is, or that its file is in, with one more reference.
+func (r *Root) open() (*dir, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.dir == nil {
+		path, flags := r.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW
+		switch {
+		case r.name != "":
+			if path = strings.TrimSuffix(path, r.name); path == "" {
+				path = "."
+			}
+			flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC // it need not be readable
+		case r.follow:
+			flags &^= unix.O_NOFOLLOW
+		}
+		fd, err := openat(unix.AT_FDCWD, path, flags)
+		if err != nil {
+			return nil, err
+		}
+		r.dir = newDir(fd)
+	}
+	return r.dir.retain(), nil
+}
+
+// prefix is what the paths of files below the root begin with.
+func (r *Root) prefix() string {
+	switch {
+	case r.name != "":
+		return strings.TrimSuffix(r.path, r.name)
+	case strings.HasSuffix(r.path, "/"):
+		return r.path
+	}
+	return r.path + "/"
+}
+
+// OpenDir opens a directory below the root; "" for the root itself or, where that is a
+// file, the directory that it is in. No symbolic link is followed.
+func (r *Root) OpenDir(path string) (*os.File, error) {
+	d, err := r.open()
+	if err != nil {
+		return nil, err
+	}
+	defer d.release()
+	open := OpenBelow
+	if path == "" {
+		open, path = openat, "."
+	}
+	fd, err := open(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), r.prefix()+path), nil
+}
+
+// Target returns the file below the root that reports call path: the root's own path and
+// what is below it.
+func (r *Root) Target(path string) Target { return Target{Path: path, root: r} }
+
+// Roots keeps the arguments of a walk open: see [Options].
+type Roots struct{ all []*Root }
+
+// Close closes the roots.
+func (r *Roots) Close() {
+	for _, root := range r.all {
+		root.Close()
+	}
+	r.all = nil
+}
+
+// A Target is the place of one file below a root that is kept open.
+type Target struct {
+	Path string // as reports name it
+	root *Root
+	id   inode // of the file that was walked; zero where any will do
+}
+
+// rel returns the directory of the target below its root, "" for the root itself, and the
+// file's name in it.
+func (t *Target) rel() (dir, name string) {
+	rel, ok := strings.CutPrefix(t.Path, t.root.prefix())
+	if !ok {
+		return "..", "" // nowhere
+	}
+	dir, name = filepath.Split(rel)
+	return strings.TrimSuffix(dir, "/"), name
+}
+
+// Below returns the root, and the path of the file below it; "" where the root is the file.
+func (t *Target) Below() (root *Root, path string) {
+	if t.root.name != "" {
+		return t.root, ""
+	}
+	return t.root, strings.TrimPrefix(t.Path, t.root.prefix())
+}
+
+// Target returns the place of a file that a walk with [Options].Keep visits.
+func (f *File) Target() Target { return Target{f.Path, f.root, f.id()} }
+
+// An opener opens the directories of targets. It keeps the last one open for the next
+// target in it.
+type opener struct {
+	root *Root
+	path string
+	dir  *dir
+}
+
+// of returns the open directory of a target, which is the opener's, and the name in it.
+func (o *opener) of(t Target) (d *dir, name string, err error) {
+	path, name := t.rel()
+	if o.dir != nil && o.root == t.root && o.path == path {
+		return o.dir, name, nil
+	}
+	o.close()
+	if d, err = t.root.open(); err != nil {
+		return nil, "", err
+	}
+	if path != "" {
+		fd, err := OpenBelow(d.fd, path, unix.O_RDONLY|unix.O_DIRECTORY)
+		d.release()
+		if err != nil {
+			return nil, "", err
+		}
+		d = newDir(fd)
+	}
+	o.root, o.path, o.dir = t.root, path, d
+	return d, name, nil
+}
+
+func (o *opener) close() {
+	if o.dir != nil {
+		o.dir.release()
+		o.dir = nil
+	}
+}
+
+var (
+	errNotBelow = errors.New("is not a path below the directory")
+	errLinked   = errors.New("a symbolic link is on the way to it, which is not followed")
+)
+
+// OpenBelow opens what path names below the open directory at. No symbolic link is
+// followed, not at the end either, and there are no components "..", "." or "" in path.
+// O_CLOEXEC is implied.
+func OpenBelow(at int, path string, flags int) (fd int, err error) {
+	for name := range strings.SplitSeq(path, "/") {
+		if name == "" || name == "." || name == ".." {
+			return -1, errNotBelow
+		}
+	}
+	flags |= unix.O_CLOEXEC | unix.O_NOFOLLOW
+	fd, err = openBeneath(at, path, flags)
+	switch {
+	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM), errors.Is(err, unix.ENAMETOOLONG):
+		// Before Linux 5.6, under a filter of system calls that is older (seccomp(2)), or
+		// longer than the kernel takes a path at once.
+		fd, err = openByComponents(at, path, flags)
+	}
+	if errors.Is(err, unix.ELOOP) {
+		err = errLinked
+	}
+	return fd, err
+}
+
+// openBeneath is OpenBelow by openat2(2).
+func openBeneath(at int, path string, flags int) (fd int, err error) {
+	how := &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+	for {
+		if fd, err = unix.Openat2(at, path, how); err != unix.EINTR && err != unix.EAGAIN {
+			return fd, err
+		}
+	}
+}
+
+// openByComponents is OpenBelow where there is no openat2: one component after the other.
+func openByComponents(at int, path string, flags int) (fd int, err error) {
+	dir := at
+	for {
+		name, rest, more := strings.Cut(path, "/")
+		if more {
+			fd, err = openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
+			if err == nil {
+				err = notLink(fd)
+			}
+		} else {
+			fd, err = openat(dir, name, flags)
+		}
+		if dir != at {
+			unix.Close(dir)
+		}
+		if err != nil || !more {
+			return fd, err
+		}
+		dir, path = fd, rest
+	}
+}
+
+// notLink closes what was opened with O_PATH, with ELOOP, if it is a symbolic link.
+func notLink(fd int) error {
+	var st unix.Stat_t
+	err := ignoringEINTR(func() error { return unix.Fstat(fd, &st) })
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		err = unix.ELOOP
+	}
+	if err != nil {
+		unix.Close(fd)
+	}
+	return err
+}

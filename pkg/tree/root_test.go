@@ -1,0 +1,333 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// opensBelow are the two ways in which [OpenBelow] opens.
+var opensBelow = map[string]func(at int, path string, flags int) (int, error){
+	"openat2": openBeneath, "by components": openByComponents,
+}
+
+func TestOpenBelow(t *testing.T) {
+	top := t.TempDir()
+	tree := filepath.Join(top, "tree")
+	for _, f := range []string{"tree/a/b/c/file", "tree/file", "outside/b/c/file", "file"} {
+		elfFile(t, filepath.Join(top, f), "")
+	}
+	for name, target := range map[string]string{"inside": "a", "outside": "../outside", "absolute": top + "/outside", "a/b/link": "c", "a/last": "../file", "root": "/", "self": "/proc/self/root"} {
+		if err := os.Symlink(target, filepath.Join(tree, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, err := os.Open(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	at := int(dir.Fd())
+	before := descriptors(t)
+	opensBelow["either"] = OpenBelow
+	defer delete(opensBelow, "either")
+	for how, open := range opensBelow {
+		for path, want := range map[string]error{
+			"file": nil, "a/b/c/file": nil, "a": nil, "a/b/c": nil,
+			"inside": unix.ELOOP, "inside/b": unix.ELOOP, "a/b/link": unix.ELOOP, "a/b/link/file": unix.ELOOP, "a/last": unix.ELOOP,
+			"outside": unix.ELOOP, "outside/b/c/file": unix.ELOOP, "absolute/b": unix.ELOOP, "root/etc": unix.ELOOP, "self/etc": unix.ELOOP,
+			"gone": unix.ENOENT, "a/gone/file": unix.ENOENT, "file/a": unix.ENOTDIR,
+		} {
+			fd, err := open(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW)
+			if err == nil {
+				unix.Close(fd)
+			}
+			if how == "either" && want == unix.ELOOP {
+				want = errLinked
+			}
+			if !errors.Is(err, want) {
+				t.Errorf("%s, %s: %v", how, path, err)
+			}
+		}
+		if fd, err := open(at, "inside", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW); err == nil {
+			unix.Close(fd)
+			t.Errorf("%s: a link to a directory is opened", how)
+		}
+	}
+	for _, path := range []string{"", ".", "..", "/", "/file", "../file", "a/../file", "a//b", "a/", "./a", "a/./b", "a/..", "a/b/../../../file"} {
+		if fd, err := OpenBelow(at, path, unix.O_RDONLY); !errors.Is(err, errNotBelow) {
+			unix.Close(fd)
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if n := descriptors(t); n != before {
+		t.Errorf("%d descriptors are open, and %d before", n, before)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip(err)
+	}
+	return len(names)
+}
+
+// A path that is longer than the kernel takes at once.
+func TestOpenBelowOfALongPath(t *testing.T) {
+	top, err := os.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	at := int(top.Fd())
+	name := strings.Repeat("d", 250)
+	const depth = 20
+	for range depth {
+		if err := unix.Mkdirat(at, name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		fd, err := openat(at, name, unix.O_PATH|unix.O_CLOEXEC)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		at = fd
+	}
+	fd, err := OpenBelow(int(top.Fd()), strings.Repeat(name+"/", depth-1)+name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	var got, want unix.Stat_t
+	if unix.Fstat(fd, &got) != nil || unix.Fstat(at, &want) != nil || got.Ino != want.Ino {
+		t.Error("another directory was opened")
+	}
+}
+
+// Where openat2 is not there, or a filter of system calls refuses it, files are opened all
+// the same, and no link is followed.
+func TestOpenBelowWithoutOpenat2(t *testing.T) {
+	if errno := os.Getenv("TEST_OPENAT2_ERRNO"); errno != "" {
+		refuseOpenat2(t, errno)
+		if _, err := openBeneath(unix.AT_FDCWD, ".", unix.O_PATH); !errors.Is(err, map[string]error{"ENOSYS": unix.ENOSYS, "EPERM": unix.EPERM}[errno]) {
+			t.Fatalf("openat2 gives %v", err)
+		}
+		TestOpenBelow(t)
+		TestSecondPassFollowsNoLink(t)
+		return
+	}
+	for _, errno := range []string{"ENOSYS", "EPERM"} {
+		cmd := exec.Command("/proc/self/exe", "-test.run", "^TestOpenBelowWithoutOpenat2$", "-test.v")
+		cmd.Env = append(os.Environ(), "TEST_OPENAT2_ERRNO="+errno)
+		out, err := cmd.CombinedOutput()
+		switch {
+		case strings.Contains(string(out), "--- SKIP"):
+			t.Skipf("%s", out)
+		case err != nil:
+			t.Errorf("%s: %v\n%s", errno, err, out)
+		}
+	}
+}
+
+// refuseOpenat2 makes openat2 fail for the rest of the process: seccomp(2).
+func refuseOpenat2(t *testing.T, errno string) {
+	delete(opensBelow, "openat2")
+	code := map[string]unix.Errno{"ENOSYS": unix.ENOSYS, "EPERM": unix.EPERM}[errno]
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // seccomp_data.nr
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_OPENAT2},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(code)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		t.Skip(err)
+	}
+	if _, _, err := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))); err != 0 {
+		t.Skip("no filter of system calls: ", err)
+	}
+}
+
+// kept walks paths, and returns the places of their files.
+func kept(t *testing.T, paths ...string) []Target {
+	t.Helper()
+	var roots Roots
+	t.Cleanup(roots.Close)
+	var targets []Target
+	err := Walk(context.Background(), paths, Options{Jobs: 1, Keep: &roots}, func(f *File) (Target, bool) {
+		if f.Err != nil {
+			t.Errorf("%s: %v", f.Path, f.Err)
+		}
+		return f.Target(), f.Err == nil
+	}, func(p Target) { targets = append(targets, p) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return targets
+}
+
+// visitAgain returns what the files of a second pass hold, or "error".
+func visitAgain(t *testing.T, targets []Target) (seen []string) {
+	t.Helper()
+	err := Files(context.Background(), targets, Options{Jobs: 1}, func(f *File) (string, bool) {
+		if f.Err != nil {
+			return "error", true
+		}
+		return string(f.Head()[4:]), true
+	}, func(s string) { seen = append(seen, s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+// A directory that is a link by the time of a second pass leads nowhere, wherever below
+// the root it stands. The root itself is the one that was walked, whatever has its name.
+func TestSecondPassFollowsNoLink(t *testing.T) {
+	top := t.TempDir()
+	inside, outside := filepath.Join(top, "tree"), filepath.Join(top, "outside")
+	for _, name := range []string{"a/one", "b/c/two", "b/c/three", "four"} {
+		elfFile(t, filepath.Join(inside, name), "inside")
+		elfFile(t, filepath.Join(outside, name), "outside")
+	}
+	targets := kept(t, inside)
+	link := func(target, name string) error {
+		return errors.Join(os.Rename(name, name+".moved"), os.Symlink(target, name))
+	}
+	if err := errors.Join(link(filepath.Join(outside, "b"), filepath.Join(inside, "b")), link(outside, inside)); err != nil {
+		t.Fatal(err)
+	}
+	if seen := visitAgain(t, targets); !slices.Equal(seen, []string{"inside", "error", "error", "inside"}) {
+		t.Errorf("visited %q", seen)
+	}
+}
+
+// So it is with a file that is an argument, of which the directory is exchanged.
+func TestSecondPassOfAFile(t *testing.T) {
+	top := t.TempDir()
+	t.Chdir(top)
+	elfFile(t, "d/file", "inside")
+	elfFile(t, "file", "inside")
+	elfFile(t, "other/file", "outside")
+	targets := kept(t, "d/file", "file")
+	if err := errors.Join(os.Rename("d", "moved"), os.Symlink("other", "d")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir("other")
+	if seen := visitAgain(t, targets); !slices.Equal(seen, []string{"inside", "inside"}) {
+		t.Errorf("visited %q", seen)
+	}
+}
+
+// A file that has taken the place of the one that was walked is not it.
+func TestSecondPassOfAnotherFile(t *testing.T) {
+	top := t.TempDir()
+	for _, name := range []string{"a", "b", "c", "c2", "new"} {
+		elfFile(t, filepath.Join(top, "tree", name), name)
+	}
+	if err := errors.Join(os.Remove(top+"/tree/c2"), os.Link(top+"/tree/c", top+"/tree/c2")); err != nil {
+		t.Fatal(err)
+	}
+	targets := kept(t, top+"/tree")
+	if err := os.Rename(top+"/tree/new", top+"/tree/b"); err != nil {
+		t.Fatal(err)
+	}
+	if seen := visitAgain(t, targets); !slices.Equal(seen, []string{"a", "error", "c", "c", "error"}) {
+		t.Errorf("visited %q", seen)
+	}
+}
+
+// A directory that is exchanged for a link while a copy of one of its files is edited does
+// not lead the edit out of the tree: also where the file has two names, so that it is
+// visited after the walk has left the directory.
+func TestCopyOfAHardLinkStaysInItsDirectory(t *testing.T) {
+	top := t.TempDir()
+	t.Chdir(top)
+	elfFile(t, "tree/b/file", "inside")
+	elfFile(t, "outside/file", "outside")
+	if err := os.Link("tree/b/file", "tree/other"); err != nil {
+		t.Fatal(err)
+	}
+	err := Walk(context.Background(), []string{"tree"}, Options{Jobs: 1, Copy: true}, func(f *File) (error, bool) {
+		if f.Err != nil || f.SameAs != "" {
+			return nil, false // the other name is not the same file by then
+		}
+		return f.Write(func(w Writer) error {
+			if err := errors.Join(os.Rename("tree/b", "tree/moved"), os.Symlink("../outside", "tree/b")); err != nil {
+				t.Error(err)
+			}
+			_, err := w.WriteAt([]byte("edited"), 4)
+			return err
+		}), true
+	}, func(err error) {
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"outside/file": "outside", "tree/moved/file": "edited", "tree/other": "inside"} {
+		if b, err := os.ReadFile(name); err != nil || string(b[4:]) != want {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	if names, err := os.ReadDir("outside"); err != nil || len(names) != 1 {
+		t.Errorf("outside of the tree there are %v, %v", names, err)
+	}
+}
+
+func TestRootIn(t *testing.T) {
+	top := t.TempDir()
+	t.Chdir(top)
+	elfFile(t, "tree/d/file", "dir")
+	elfFile(t, "file", "file")
+	if err := errors.Join(os.Symlink("tree", "link"), unix.Mkfifo("fifo", 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Open(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	for _, name := range []string{"link", "fifo", "gone"} {
+		if _, err := RootIn(dir, name, "/x/"+name); err == nil {
+			t.Errorf("%s is a root", name)
+		}
+	}
+	for name, file := range map[string]string{"tree": "/x/tree/d/file", "file": "/x/file"} {
+		r, err := RootIn(dir, name, "/x/"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		t.Chdir("/")
+		for range 2 { // it stays open
+			var seen []string
+			err := WalkRoot(context.Background(), r, Options{Jobs: 1}, func(f *File) (string, bool) {
+				return fmt.Sprint(f.Path, f.Err), true
+			}, func(s string) { seen = append(seen, s) })
+			if err != nil || !slices.Equal(seen, []string{file + "<nil>"}) {
+				t.Errorf("%s: %q, %v", name, seen, err)
+			}
+		}
+		if seen := visitAgain(t, []Target{r.Target(file), r.Target("/x/elsewhere/file"), r.Target("/y")}); seen[0] == "error" || seen[1] != "error" || seen[2] != "error" {
+			t.Errorf("%s: visited %q", name, seen)
+		}
+		t.Chdir(top)
+	}
+}
