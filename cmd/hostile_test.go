@@ -3,12 +3,16 @@ package cmd_test
 import (
 	"debug/elf"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/loader/tinyelf"
 )
@@ -40,5 +44,140 @@ func TestMemoryOfAHostileFile(t *testing.T) {
 	}
 	if used := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10; used > most {
 		t.Errorf("%d MiB", used>>20)
+	}
+}
+
+// outputs are the flags of audit that name a file to write.
+var outputs = [][]string{{"--html"}, {"--sarif"}, {"--update-baseline", "--baseline"}}
+
+// auditInto runs audit with its report going to a file.
+func auditInto(t *testing.T, flags []string, name string) (stdout, stderr string, status int) {
+	t.Helper()
+	var out, log strings.Builder
+	cmd := exec.Command("runpath", append(append([]string{"audit"}, flags...), name, "lib.so")...)
+	cmd.Stdout, cmd.Stderr = &out, &log
+	_ = cmd.Run()
+	return out.String(), log.String(), cmd.ProcessState.ExitCode()
+}
+
+// A report goes where ">" would put it: into what is there, whatever that is.
+func TestReportsAreWrittenAsAShellDoes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	shared(t, "lib.so", "-Wl,--enable-new-dtags,-rpath,/nowhere")
+	for _, flags := range outputs {
+		for _, name := range []string{"pipe", "link", "real", "private", "twice"} {
+			os.Remove(name)
+		}
+		if err := unix.Mkfifo("pipe", 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan string)
+		go func() {
+			f, err := os.Open("pipe")
+			if err != nil {
+				got <- err.Error()
+				return
+			}
+			defer f.Close()
+			b, _ := io.ReadAll(f)
+			got <- string(b)
+		}()
+		_, said, status := auditInto(t, flags, "pipe")
+		select {
+		case text := <-got:
+			if status != 0 || len(text) < 50 {
+				t.Errorf("%s: through a pipe came %q: %d %s", flags, text, status, said)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: nothing came through a pipe: %d %s", flags, status, said)
+		}
+		if info, err := os.Lstat("pipe"); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+			t.Errorf("%s: the pipe is one no more: %v", flags, info.Mode())
+		}
+		if err := os.WriteFile("real", []byte(strings.Repeat("before ", 1<<20)), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("real", "link"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Link("real", "twice"); err != nil {
+			t.Fatal(err)
+		}
+		auditInto(t, flags, "link")
+		want, err := os.ReadFile("twice")
+		if info, _ := os.Lstat("link"); err != nil || info.Mode()&os.ModeSymlink == 0 || strings.Contains(string(want), "before before") || len(want) < 50 {
+			t.Errorf("%s: a link is not followed, or the file has another name no more: %d bytes", flags, len(want))
+		}
+		if info, err := os.Stat("real"); err != nil || info.Mode() != 0o640 {
+			t.Errorf("%s: the mode is %v now", flags, info.Mode())
+		}
+		var full unix.Stat_t
+		if err := unix.Stat("/dev/full", &full); err != nil {
+			t.Fatal(err)
+		}
+		if _, said, status := auditInto(t, flags, "/dev/full"); status != 1 || !strings.Contains(said, "writing /dev/full: no space left on device") {
+			t.Errorf("%s: /dev/full: %d %s", flags, status, said)
+		}
+		if now := (unix.Stat_t{}); unix.Stat("/dev/full", &now) != nil || now.Ino != full.Ino {
+			t.Fatalf("%s: /dev/full is another file now", flags)
+		}
+		stdout, said, status := auditInto(t, flags, "-")
+		if _, err := os.Lstat("-"); err == nil || status != 0 || len(stdout) < 50 || strings.Contains(stdout, "1 file checked") {
+			t.Errorf("%s: on stdout: %d %q %s", flags, status, stdout, said)
+		}
+	}
+}
+
+// Whoever owns the directory of a report may exchange what is in it at any moment. No other
+// file gets its contents or its mode.
+func TestReportsChangeNoOtherFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	shared(t, "lib.so", "-Wl,--enable-new-dtags,-rpath,/nowhere")
+	if err := os.WriteFile("victim", []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flags := range outputs {
+		if err := os.Mkdir("out", 0o777); err != nil {
+			t.Fatal(err)
+		}
+		stop, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				entries, _ := os.ReadDir("out")
+				for _, e := range entries {
+					if e.Name() != "report" {
+						at := filepath.Join("out", e.Name())
+						os.Remove(at)
+						os.Symlink(wd+"/victim", at)
+					}
+				}
+			}
+		}()
+		for range 30 {
+			auditInto(t, flags, "out/report")
+			if info, err := os.Lstat("out/report"); err == nil && info.Mode()&os.ModeSymlink != 0 {
+				os.Remove("out/report") // what stood under the temporary name when it was renamed: the attacker's own
+			}
+		}
+		close(stop)
+		<-done
+		os.RemoveAll("out")
+		b, err := os.ReadFile("victim")
+		if err != nil || string(b) != "secret" {
+			t.Fatalf("%s: the victim holds %d bytes, %v", flags, len(b), err)
+		}
+		if info, _ := os.Stat("victim"); info.Mode() != 0o600 {
+			t.Fatalf("%s: the victim's mode is %v", flags, info.Mode())
+		}
 	}
 }

@@ -2,7 +2,12 @@ package cmd_test
 
 import (
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -70,4 +75,104 @@ func TestImports(t *testing.T) {
 			}
 		}
 	}
+}
+
+// byName are the calls that make, replace or change a file by a name, which whoever owns its directory may have exchanged
+// since it was last looked at. What is not an ELF file is written by pkg/plainfile. Of the calls that take a directory's
+// descriptor, or flags, those count that are given what is named here.
+var byName = map[string]string{
+	"os.WriteFile": "", "os.Create": "", "os.CreateTemp": "", "os.Rename": "", "os.Truncate": "", "os.Link": "",
+	"os.Chmod": "", "os.Chown": "", "os.Lchown": "", "os.OpenFile": "O_CREATE",
+	"unix.Rename": "", "unix.Chmod": "", "unix.Chown": "", "unix.Lchown": "", "unix.Link": "", "unix.Truncate": "", "unix.Open": "O_CREAT", "unix.Creat": "",
+	"unix.Renameat": "AT_FDCWD", "unix.Renameat2": "AT_FDCWD", "unix.Fchmodat": "", "unix.Fchownat": "AT_FDCWD", "unix.Openat": "O_CREAT",
+	"unix.Setxattr": "", "unix.Lsetxattr": "", "unix.Removexattr": "",
+}
+
+// writers are the places that may all the same, and why.
+var writers = map[string]string{
+	"pkg/plainfile/write.go os.OpenFile":     "a link that leads to no file: only the kernel knows whether it may be followed",
+	"pkg/cli/patchelf/output.go os.OpenFile": "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
+	"pkg/tree/copy.go unix.Openat":           "the copy of an ELF file, by the descriptor of its directory and a name that nothing has",
+	"pkg/host/cache.go os.OpenFile":          "the lock of a cache in a directory that only the caller can write",
+	"pkg/host/cache.go os.Rename":            "a directory, in the same cache",
+	"pkg/host/cache.go unix.Renameat2":       "likewise",
+	"pkg/host/directory.go os.Chmod":         "a directory that it has made",
+	"pkg/host/directory.go os.OpenFile":      "a lock, and a file that is not there",
+	"pkg/host/directory.go os.Rename":        "the file that it has made",
+	"pkg/host/install.go os.Rename":          "a directory, or a link, in a directory of root's",
+	"pkg/host/install.go unix.Renameat2":     "likewise",
+	"pkg/host/offer.go os.OpenFile":          "an ELF file that is not there (O_EXCL)",
+	"pkg/host/run.go os.WriteFile":           "an empty file to mount on, in a file system of the process's own",
+}
+
+// Files are written in one place, but for those that the list gives a reason for; and what is on the list is there.
+func TestFilesAreWrittenInOnePlace(t *testing.T) {
+	unseen := map[string]bool{}
+	for place := range writers {
+		unseen[place] = true
+	}
+	files := token.NewFileSet()
+	seen := 0
+	for _, dir := range []string{"cmd", "pkg"} {
+		err := filepath.WalkDir(filepath.Join("..", dir), func(path string, e fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			seen++
+			file, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				name := selector(call.Fun)
+				given, listed := byName[strings.Replace(name, "syscall.", "unix.", 1)]
+				if !listed || given != "" && !mentions(call.Args, given) {
+					return true
+				}
+				place := strings.TrimPrefix(filepath.ToSlash(path), "../") + " " + name
+				if delete(unseen, place); writers[place] == "" {
+					t.Errorf("%s calls %s: write through pkg/plainfile, or say in writers why not", files.Position(n.Pos()), name)
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if seen < 100 {
+		t.Errorf("%d files were read only", seen)
+	}
+	for place := range unseen {
+		t.Errorf("%s is there no more: take it off the list", place)
+	}
+}
+
+// selector returns "os.Rename" for such an expression.
+func selector(e ast.Expr) string {
+	s, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	if x, ok := s.X.(*ast.Ident); ok {
+		return x.Name + "." + s.Sel.Name
+	}
+	return ""
+}
+
+// mentions reports whether an identifier occurs in expressions.
+func mentions(all []ast.Expr, name string) (found bool) {
+	for _, e := range all {
+		ast.Inspect(e, func(n ast.Node) bool {
+			id, ok := n.(*ast.Ident)
+			found = found || ok && id.Name == name
+			return true
+		})
+	}
+	return found
 }

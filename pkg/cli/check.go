@@ -1,12 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"slices"
 	"sync/atomic"
 
 	"cuda-runpath/pkg/audit"
@@ -16,6 +15,7 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -232,8 +232,8 @@ func auditCommand() *command.Command {
 		ArgsUsage: "PATH...",
 		Flags: append(append([]*command.Flag{
 			{Name: "closure", Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},
-			{Kind: command.String, Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`"},
-			{Kind: command.String, Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`"},
+			{Kind: command.String, Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`, - for stdout"},
+			{Kind: command.String, Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`, - for stdout"},
 			{Kind: command.String, Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 			{Name: "update-baseline", Usage: "write all findings to the --baseline file, which accepts them"},
 			{Name: "nix", Usage: "treat the files as a Nix package's although they are not in a store"},
@@ -255,6 +255,12 @@ func auditCommand() *command.Command {
 			out := auditOutput{sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), update: c.Bool("update-baseline")}
 			if out.update && out.baseline == "" {
 				return command.Misuse("--update-baseline needs --baseline FILE")
+			}
+			for _, f := range out.files() {
+				if f.name == "-" && (s.JSON || s.Document) {
+					return command.Misuse("stdout takes one document: give all but one of them a FILE")
+				}
+				s.Document = s.Document || f.name == "-"
 			}
 			if c.Bool("closure") {
 				if s.Paths, err = audit.Closure(c.String("root"), s.Paths); err != nil {
@@ -289,11 +295,13 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 	if err != nil {
 		return err
 	}
-	var visited, found atomic.Int64
-	stop := progress(s, func() string { return fmt.Sprintf("%d files examined, %d findings", visited.Load(), found.Load()) })
-	var sum audit.Summary
+	var visited, findings atomic.Int64
+	stop := progress(s, func() string {
+		return fmt.Sprintf("%d files examined, %d findings", visited.Load(), findings.Load())
+	})
+	found := &audited{paths: s.Paths}
+	sum := &found.summary
 	whole := a.Begin()
-	var reports []*audit.Report
 	run := sweep[*audit.Pending]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*audit.Pending, bool) {
@@ -310,7 +318,7 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 				return audit.NewPending(r), true
 			}
 			p := whole.Examine(in.name(f.Path))
-			found.Add(int64(p.Found()))
+			findings.Add(int64(p.Found()))
 			return p, true
 		},
 		together: func(all []*audit.Pending) error {
@@ -323,17 +331,17 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			accepted.Accept(r)
 			sum.Count(r)
 			logOutcome(s, r)
-			reports = append(reports, r)
+			found.reports = append(found.reports, r)
 			return checkedFile(r)
 		},
 		end: func(stopped string) any {
 			sum.Stopped = stopped
-			groups := groupFindings(reports)
+			groups := groupFindings(found.reports)
 			logGroups(s, groups)
-			if counts := countFindings(s, groups); counts != "" && !s.JSON && !s.Quiet {
+			if counts := countFindings(s, groups); counts != "" && !s.JSON && !s.Document && !s.Quiet {
 				fmt.Fprintln(s.Stdout, counts)
 			}
-			return &sum
+			return sum
 		},
 		line: sum.String,
 	}
@@ -341,8 +349,10 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {
 		return failed
 	}
-	if err := o.write(s.Paths, reports, &sum); err != nil {
-		return err
+	for _, f := range o.files() {
+		if err := f.save(s.Stdout, found); err != nil {
+			return err
+		}
 	}
 	if sum.Bad() {
 		return command.ErrFailed
@@ -355,62 +365,49 @@ func (o *auditOutput) accepted() (audit.Baseline, error) {
 	if o.baseline == "" || o.update {
 		return nil, nil
 	}
-	f, err := os.Open(o.baseline)
+	const most = 64 << 20
+	text, err := plainfile.Read(o.baseline, most)
 	if err != nil {
 		return nil, fmt.Errorf("--baseline: %w", err)
 	}
-	defer f.Close()
-	b, err := audit.ParseBaseline(f)
+	b, err := audit.ParseBaseline(bytes.NewReader(text))
 	if err != nil {
 		return nil, fmt.Errorf("--baseline: %s:%w", o.baseline, err)
 	}
 	return b, nil
 }
 
-func (o *auditOutput) write(paths []string, reports []*audit.Report, sum *audit.Summary) error {
-	for _, out := range []struct {
-		name  string
-		write func(io.Writer) error
-	}{
-		{o.baseline, func(w io.Writer) error { return audit.WriteBaseline(w, reports) }},
-		{o.sarif, func(w io.Writer) error { return writeSARIF(w, reports) }},
-		{o.html, func(w io.Writer) error { return writePage(w, paths, reports, sum) }},
-	} {
-		if out.name == "" || out.name == o.baseline && !o.update {
-			continue
-		}
-		if err := save(out.name, out.write); err != nil {
-			return err
-		}
+// files returns the files to write, with what writes each.
+func (o *auditOutput) files() []outFile {
+	all := []outFile{{o.sarif, writeSARIF}, {o.html, writePage}}
+	if o.update {
+		all = append(all, outFile{o.baseline, func(w io.Writer, r *audited) error { return audit.WriteBaseline(w, r.reports) }})
 	}
-	return nil
+	return slices.DeleteFunc(all, func(f outFile) bool { return f.name == "" })
 }
 
-// save writes a file whole or not at all.
-func save(name string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(name), ".audit-*")
-	if err != nil {
-		var pe *fs.PathError
-		if errors.As(err, &pe) {
-			err = pe.Err // of a name that nobody gave
-		}
-		return fmt.Errorf("writing %s: %w", name, err)
+// outFile is one of an audit's results: what writes it, and the file, "-" for stdout.
+type outFile struct {
+	name  string
+	write func(io.Writer, *audited) error
+}
+
+// audited is what an audit found.
+type audited struct {
+	paths   []string
+	reports []*audit.Report
+	summary audit.Summary
+}
+
+func (f *outFile) save(stdout io.Writer, found *audited) error {
+	if f.name == "-" {
+		return f.write(stdout, found)
 	}
-	err = write(f)
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	var text bytes.Buffer
+	if err := f.write(&text, found); err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.Chmod(f.Name(), 0o644)
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-		return fmt.Errorf("writing %s: %w", name, err)
-	}
-	return nil
+	return plainfile.Write(f.name, 0o666, text.Bytes())
 }
 
 // findingsOf never returns nil: JSON shows no findings as [].

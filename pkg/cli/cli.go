@@ -84,8 +84,10 @@ type session struct {
 	Name    string
 	Paths   []string
 	JSON    bool
-	DryRun  bool
-	Copy    bool // see tree.Options
+	// Document says that stdout takes another document than JSON's, and no text.
+	Document bool
+	DryRun   bool
+	Copy     bool // see tree.Options
 	// Tolerant makes a malformed file a warning.
 	Tolerant bool
 	// InPackage makes fixes what the author of a Nix package writes.

@@ -47,8 +47,8 @@ type pageFile struct {
 	Tree [][6]int `json:"tree"`
 }
 
-func writePage(w io.Writer, paths []string, reports []*audit.Report, sum *audit.Summary) error {
-	d := pageData{Title: strings.Join(paths, " "), Made: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Summary: sum, Strings: []string{}, Files: []pageFile{}}
+func writePage(w io.Writer, found *audited) error {
+	d := pageData{Title: strings.Join(found.paths, " "), Made: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Summary: &found.summary, Strings: []string{}, Files: []pageFile{}}
 	for _, r := range audit.Rules() {
 		d.Rules = append(d.Rules, pageRule{r.ID, r.Summary, r.Help})
 	}
@@ -62,7 +62,7 @@ func writePage(w io.Writer, paths []string, reports []*audit.Report, sum *audit.
 		}
 		return n
 	}
-	for _, r := range reports {
+	for _, r := range found.reports {
 		if r.Outcome == audit.Skipped {
 			continue
 		}

@@ -72,7 +72,7 @@ type (
 	}
 )
 
-func writeSARIF(w io.Writer, reports []*audit.Report) error {
+func writeSARIF(w io.Writer, found *audited) error {
 	driver := sarifDriver{Name: "runpath audit", Version: version(), Address: address()}
 	index := map[string]int{}
 	for i, r := range audit.Rules() {
@@ -80,7 +80,7 @@ func writeSARIF(w io.Writer, reports []*audit.Report) error {
 		driver.Rules = append(driver.Rules, sarifRule{r.ID, sarifText{r.Summary}, sarifText{r.Help}, sarifText{r.Help}, sarifConfig{r.Severity}})
 	}
 	run := sarifRun{Tool: sarifTool{driver}, ColumnKind: "utf16CodeUnits", Results: []sarifResult{}}
-	for _, r := range reports {
+	for _, r := range found.reports {
 		for i := range r.Findings {
 			f := &r.Findings[i]
 			res := sarifResult{RuleID: f.ID, RuleIndex: index[f.ID], Level: f.Severity,

@@ -75,7 +75,7 @@ func (s *session) finish(doc *jsonDocument, summary any, line func() string) err
 		}
 		return nil
 	}
-	if line != nil && !s.Quiet {
+	if line != nil && !s.Quiet && !s.Document {
 		if _, err := s.Stdout.Write([]byte(line() + "\n")); err != nil {
 			return fmt.Errorf("writing the summary: %w", err)
 		}
