@@ -44,12 +44,15 @@ func GPUCode(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) 
 		f.Severity = rule(f.ID).Severity
 		found = append(found, f)
 	}
-	var missing, refused, compiled affected
+	var missing, unlinked, refused, compiled affected
 	for _, t := range targets {
 		j := f.Judge(t.Capability, driver)
 		switch {
 		case j.Error == gpucode.ErrUnsupportedPTXVersion:
 			refused.add(t.Capability.String(), j.Containers[gpucode.TooNew], j.Total())
+			continue
+		case j.Error == gpucode.ErrNotFound:
+			unlinked.add(t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
 			continue
 		case j.Error != 0:
 			missing.add(t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
@@ -65,7 +68,13 @@ func GPUCode(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) 
 		report(Finding{ID: GPUCodeMissing,
 			Message: fmt.Sprintf("has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
 				a, strings.Join(madeFor(f), ", "), gpucode.ErrNoBinaryForGPU),
-			Remedy: remedy.Do("build it for these too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has them")})
+			Remedy: buildForThese})
+	}
+	for _, a := range unlinked {
+		report(Finding{ID: GPUCodeMissing,
+			Message: fmt.Sprintf("has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On such a GPU the program stops with error %d, named symbol not found",
+				a, strings.Join(madeFor(f), ", "), gpucode.ErrNotFound),
+			Remedy: buildForThese})
 	}
 	for _, a := range refused {
 		report(Finding{ID: GPUCodeMissing,
@@ -95,6 +104,8 @@ func GPUCode(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) 
 	}
 	return found
 }
+
+var buildForThese = remedy.Do("build it for these too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has them")
 
 // affected are GPUs for which something holds of the same number of a file's containers.
 type affected []share

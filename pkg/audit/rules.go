@@ -122,7 +122,7 @@ var rules = []Rule{
 	{ExecutableStack, Warning, "the file asks for an executable stack",
 		"glibc 2.41 and newer refuse to dlopen such a library; every process that loads it at start gets an executable stack."},
 	{GPUCodeMissing, Error, "no code for a GPU that was asked for",
-		"The program stops with CUDA_ERROR_NO_BINARY_FOR_GPU (209) on that GPU: no kernel image is available for execution on the device."},
+		"The program stops with CUDA_ERROR_NO_BINARY_FOR_GPU (209) on that GPU: no kernel image is available for execution on the device. With relocatable device code it is CUDA_ERROR_NOT_FOUND (500), named symbol not found."},
 	{GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},
 	{GPUCodeUnasked, Note, "code that none of the GPUs asked for can use", "It makes the package larger."},
 	{Malformed, Error, "the file is malformed", "It cannot be examined."},

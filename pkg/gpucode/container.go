@@ -1,9 +1,14 @@
 package gpucode
 
 import (
+	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // Kind says what the code of an entry is.
@@ -40,6 +45,9 @@ type Entry struct {
 	// Unpacked is the size of the code in bytes, as it is used.
 	Unpacked uint64
 	Flags    uint64
+	// Kernelless says that it is a cubin without instructions. nvcc links one into every
+	// program, for relocatable device code that is not there.
+	Kernelless bool
 }
 
 // Bytes returns what the entry takes in the file.
@@ -55,11 +63,6 @@ func (e *Entry) Name() string {
 	}
 	return "sm_" + e.Digits()
 }
-
-// kernelless is the size in bytes up to which a cubin holds no kernel. nvcc links into every
-// program a container of cubins for relocatable device code that is not there: 840 to 1,448
-// bytes in CUDA 11.8 and 12.4. The smallest cubin with a kernel, an empty one for sm_52, has 1,896.
-const kernelless = 1536
 
 // Container is a container of GPU code: one translation unit's, or the device linker's.
 type Container struct {
@@ -85,16 +88,8 @@ func (c *Container) has(k Kind) bool {
 
 // HasKernels reports whether the container has anything that a program can start.
 func (c *Container) HasKernels() bool {
-	cubins := false
-	for i := range c.Entries {
-		if e := &c.Entries[i]; e.Kind == Cubin {
-			if e.Unpacked > kernelless {
-				return true
-			}
-			cubins = true
-		}
-	}
-	return !cubins && len(c.Entries) > 0
+	return slices.ContainsFunc(c.Entries, func(e Entry) bool { return e.Kind == Cubin && !e.Kernelless }) ||
+		len(c.Entries) > 0 && !c.has(Cubin)
 }
 
 // The format, by the bytes; integers are little-endian whatever the file is. A container is
@@ -109,6 +104,7 @@ const (
 	entryHeader     = 64 // at least
 	entryVersion    = 0x0101
 
+	flagZstd     = 1 << 15 // compressed, by CUDA 12.8 and later
 	flagSpecific = 1 << 20 // the a of sm_90a
 	flagFamily   = 1 << 21 // the f of sm_100f
 )
@@ -132,4 +128,32 @@ func decodeEntry(b []byte, off uint64) (e Entry, known bool) {
 		e.Unpacked = e.Size
 	}
 	return e, le.Uint16(b[2:]) == entryVersion
+}
+
+// smallCubin is the size in bytes up to which a cubin may be one without instructions. One
+// that is not compressed says so itself; those of CUDA 13's libraries have up to 2280 bytes.
+const smallCubin = 4096
+
+// kernelless reports whether a cubin has no instructions. Of a compressed one only the size
+// is known: the linker's own have 840 to 1,448 bytes in CUDA 11.8 and 12.4, and up to 2,568
+// in CUDA 13; the smallest kernels, empty ones, have 1,896 and 2,856.
+func (e *Entry) kernelless(r io.ReaderAt, b *[smallCubin]byte) (bool, error) {
+	switch {
+	case e.Kind != Cubin || e.Unpacked > smallCubin:
+		return false, nil
+	case e.Flags&flagZstd != 0:
+		return e.Unpacked <= 2700, nil
+	case e.Unpacked != e.Size:
+		return e.Unpacked <= 1600, nil
+	}
+	code := b[:e.Size]
+	if err := elfimage.ReadFull(r, code, e.Off+uint64(e.Header)); err != nil {
+		return false, err
+	}
+	im, err := elfimage.ParseSections(bytes.NewReader(code), int64(len(code)), code)
+	if err != nil {
+		return e.Size <= 1600, nil //nolint:nilerr // it is no ELF file that can be read
+	}
+	defer im.Release()
+	return !slices.ContainsFunc(im.Sections, func(s elfimage.Section) bool { return s.Flags&elf.SHF_EXECINSTR != 0 && s.Size > 0 }), nil
 }

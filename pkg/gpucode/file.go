@@ -87,6 +87,7 @@ type scan struct {
 	entries []Entry // of all containers
 	counts  []int   // of each container
 	header  [containerHeader + entryHeader]byte
+	cubin   [smallCubin]byte
 }
 
 // span is a part of the file in which containers are looked for.
@@ -317,6 +318,9 @@ func (s *scan) list(at, end uint64, b []byte, base uint64) (reached uint64, dama
 			return at, elfimage.Malformed(at, "an entry with a header of %d and code of %d bytes, of which %d are there", e.Header, e.Size, end-at), nil
 		case len(s.entries) >= maxEntries:
 			return at, elfimage.Malformed(at, "more than %d entries of GPU code", maxEntries), nil
+		}
+		if e.Kernelless, err = e.kernelless(s.r, &s.cubin); err != nil {
+			return at, nil, err
 		}
 		s.entries = append(s.entries, e)
 		at += e.Bytes()

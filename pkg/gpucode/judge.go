@@ -22,6 +22,7 @@ const (
 const (
 	ErrNoBinaryForGPU        = 209
 	ErrUnsupportedPTXVersion = 222
+	ErrNotFound              = 500
 )
 
 // On returns what a GPU takes of a container with a driver of a CUDA version, which may be
@@ -103,6 +104,7 @@ func (j *Judgement) Total() (n int) {
 // Relocatable device code (nvcc -rdc) is linked into cubins; where none of these is for the
 // GPU, the driver links PTX and cubins of all objects again, if each has some (nvcc manual,
 // "JIT Linking Support"). That is taken for the chance of a container that has cubins alone.
+// Where it has none, the kernel is not found: error 500 (seen with CUDA 13.0 on an H100).
 //
 // So a file is not found in which most containers have code, and a kernel that is needed has
 // not; nor, as long as one container has code, a file of which no two containers were made
@@ -122,7 +124,7 @@ func (f *File) JudgeLater(t Target) Judgement {
 func (f *File) judge(on func(*Container) Outcome) (j Judgement) {
 	relinked, relocatable := f.relink(on)
 	general := f.hasGeneral()
-	registered := 0
+	registered, unlinked := 0, 0
 	builds := map[string]int{} // registered containers without code, by what they were made for
 	best := NoCode
 	for i := range f.Containers {
@@ -132,7 +134,9 @@ func (f *File) judge(on func(*Container) Outcome) (j Judgement) {
 		}
 		o := on(c)
 		if o <= TooNew && !c.has(PTX) {
-			o = max(o, relinked)
+			if o = max(o, relinked); o == NoCode && relocatable {
+				unlinked++
+			}
 		}
 		j.Containers[o]++
 		if general && c.isSpecific() {
@@ -154,12 +158,14 @@ func (f *File) judge(on func(*Container) Outcome) (j Judgement) {
 	}
 	if j.Total() == 0 && relocatable { // PTX alone, of which the device linker makes nothing
 		j.Containers[relinked]++
-		best = relinked
+		best, unlinked = relinked, 1
 	}
 	switch {
 	case j.Total() == 0 || best > TooNew:
 	case j.Containers[TooNew] > j.Containers[NoCode]:
 		j.Error = ErrUnsupportedPTXVersion
+	case 2*unlinked > j.Containers[NoCode]:
+		j.Error = ErrNotFound
 	default:
 		j.Error = ErrNoBinaryForGPU
 	}

@@ -57,6 +57,13 @@ func TestJudge(t *testing.T) {
 		"LTO-IR":                             {parts: fat([]piece{{kind: LTO, arch: 75, code: 100}}), gpu: 90, counts: "0 0 0 1 0"},
 		"a kind that is not known":           {parts: fat([]piece{{kind: 0x40, arch: 75, code: 100}}), gpu: 90, counts: "0 0 0 1 0"},
 		"nothing":                            {parts: fat(), gpu: 90, counts: "0 0 0 0 0"},
+		"no kernels, as CUDA 13 links them":  {parts: fat([]piece{linkedStub(75)}), gpu: 90, counts: "0 0 0 0 0"},
+		"no kernels, zstd":                   {parts: fat([]piece{{kind: Cubin, arch: 100, flags: 0x8011, code: 700, unpacked: 2568}}), gpu: 90, counts: "0 0 0 0 0"},
+		"no kernels, LZ4":                    {parts: fat([]piece{{kind: Cubin, arch: 52, flags: 0x2011, code: 700, unpacked: 1448}}), gpu: 90, counts: "0 0 0 0 0"},
+		"the smallest kernel":                {parts: fat([]piece{kernel(75)}), gpu: 90, error: 209, counts: "1 0 0 0 0"},
+		"the smallest kernel, zstd":          {parts: fat([]piece{{kind: Cubin, arch: 75, flags: 0x8011, code: 900, unpacked: 2856}}), gpu: 90, error: 209, counts: "1 0 0 0 0"},
+		"the smallest kernel, LZ4":           {parts: fat([]piece{{kind: Cubin, arch: 52, flags: 0x2011, code: 900, unpacked: 1896}}), gpu: 90, error: 209, counts: "1 0 0 0 0"},
+		"no kernels, and code in data":       {parts: append(fat([]piece{linkedStub(75)}), part{".ldata", row([]piece{ptx(75, 8, 0)}, []piece{cubin(75)})}), gpu: 90, counts: "1 0 0 1 0"},
 		"no kernels":                         {parts: fat([]piece{stub(52)}), gpu: 90, counts: "0 0 0 0 0"},
 
 		// Containers for one architecture on purpose.
@@ -71,10 +78,10 @@ func TestJudge(t *testing.T) {
 		// Relocatable device code.
 		"linked for the GPU":            {parts: append(fat([]piece{cubin(90)}), part{"__nv_relfatbin", row([]piece{cubin(80)})}), gpu: 90, counts: "0 0 0 0 1"},
 		"linked again from PTX":         {parts: append(fat([]piece{cubin(80)}), part{"__nv_relfatbin", row([]piece{cubin(80), ptx(80, 8, 0)}, []piece{ptx(75, 8, 0)})}), gpu: 90, counts: "0 0 1 0 0"},
-		"one object has no PTX":         {parts: append(fat([]piece{cubin(80)}), part{"__nv_relfatbin", row([]piece{cubin(80), ptx(80, 8, 0)}, []piece{cubin(80)})}), gpu: 90, error: 209, counts: "1 0 0 0 0"},
-		"LTO-IR is not linked again":    {parts: append(fat([]piece{cubin(80)}), part{"__nv_relfatbin", row([]piece{{kind: LTO, arch: 80, code: 100}})}), gpu: 90, error: 209, counts: "1 0 0 0 0"},
+		"one object has no PTX":         {parts: append(fat([]piece{cubin(80)}), part{"__nv_relfatbin", row([]piece{cubin(80), ptx(80, 8, 0)}, []piece{cubin(80)})}), gpu: 90, error: 500, counts: "1 0 0 0 0"},
+		"LTO-IR is not linked again":    {parts: append(fat([]piece{cubin(80)}), part{"__nv_relfatbin", row([]piece{{kind: LTO, arch: 80, code: 100}})}), gpu: 90, error: 500, counts: "1 0 0 0 0"},
 		"PTX alone, relocatable":        {parts: append(fat(nil), part{"__nv_relfatbin", row([]piece{ptx(80, 8, 0)})}), gpu: 90, counts: "0 0 1 0 0"},
-		"later PTX alone, relocatable":  {parts: append(fat(nil), part{"__nv_relfatbin", row([]piece{ptx(100, 8, 0)})}), gpu: 90, error: 209, counts: "1 0 0 0 0"},
+		"later PTX alone, relocatable":  {parts: append(fat(nil), part{"__nv_relfatbin", row([]piece{ptx(100, 8, 0)})}), gpu: 90, error: 500, counts: "1 0 0 0 0"},
 		"not where it is code with PTX": {parts: append(fat([]piece{cubin(80), ptx(100, 8, 0)}), part{"__nv_relfatbin", row([]piece{ptx(75, 8, 0)})}), gpu: 90, error: 209, counts: "1 0 0 0 0"},
 	} {
 		j := code(t, c.parts...).Judge(c.gpu, c.driver)

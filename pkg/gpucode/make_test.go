@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // piece is an entry to be made.
@@ -16,6 +17,7 @@ type piece struct {
 	code     int    // bytes as they are in the file
 	unpacked uint64 // 0: not compressed
 	extra    int    // bytes of the header behind the first 64
+	data     []byte // the code; nil: fillers
 }
 
 func cubin(arch uint32) piece { return piece{kind: Cubin, arch: arch, isa: Version{1, 7}, code: 4000} }
@@ -23,6 +25,23 @@ func stub(arch uint32) piece  { return piece{kind: Cubin, arch: arch, isa: Versi
 func ptx(arch uint32, major, minor uint16) piece {
 	return piece{kind: PTX, arch: arch, isa: Version{major, minor}, code: 701, unpacked: 5000, flags: 0x8011, extra: 16}
 }
+
+// linkedStub is what the device linker of CUDA 13 leaves where there is nothing to link: an ELF file without
+// instructions. kernel is the smallest one with some.
+func linkedStub(arch uint32) piece { return raw(arch, 1904, 0) }
+func kernel(arch uint32) piece     { return raw(arch, 2856, 256) }
+
+// raw is a cubin of a size that is not compressed, with a number of bytes of instructions.
+func raw(arch uint32, size, instructions int) piece {
+	f := form{elf.ELFCLASS64, binary.LittleEndian, 190, elf.ET_EXEC} // EM_CUDA
+	parts := []part{{".nv.info", make([]byte, 16)}, {".text.k", make([]byte, instructions)}}
+	data := f.image(parts...)
+	if len(data) > size {
+		panic("larger than asked")
+	}
+	return piece{kind: Cubin, arch: arch, isa: Version{1, 8}, code: size, data: append(data, make([]byte, size-len(data))...)}
+}
+
 func (p piece) a() piece { p.flags |= 1 << 20; return p }
 func (p piece) f() piece { p.flags |= 1 << 21; return p }
 
@@ -49,7 +68,7 @@ func container(pieces ...piece) (b []byte, code [][2]int) {
 		}
 		b = append(b, h...)
 		code = append(code, [2]int{16 + len(b), 16 + len(b) + padded})
-		b = append(b, bytes.Repeat([]byte{filler}, padded)...)
+		b = append(b, append(p.data[:len(p.data):len(p.data)], bytes.Repeat([]byte{filler}, padded-len(p.data))...)...)
 	}
 	head := make([]byte, 16)
 	le.PutUint32(head, 0xBA55ED50)
@@ -160,8 +179,11 @@ func (f form) image(parts ...part) []byte {
 	b.Write(make([]byte, shsize))
 	for i, s := range sections {
 		flags, typ := uint64(elf.SHF_ALLOC), elf.SHT_PROGBITS
-		if i == len(sections)-1 {
+		switch {
+		case i == len(sections)-1:
 			flags, typ = 0, elf.SHT_STRTAB
+		case strings.HasPrefix(parts[i].name, ".text"):
+			flags |= uint64(elf.SHF_EXECINSTR)
 		}
 		num(uint64(s.name), 4)
 		num(uint64(typ), 4)

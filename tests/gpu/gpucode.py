@@ -4,7 +4,6 @@
     gpucode.py missing GPU.JSON GPU DETAILS  the files with gpu-code-missing
     gpucode.py verdict <GPU.JSON             209, 222, compiled or 0
     gpucode.py archs <GPU.JSON               the architectures of cubins
-    gpucode.py sizes <TEXT                   "872/2600 (sm_80) …": is each first number at most 1536, and each second more?
 """
 import collections
 import concurrent.futures
@@ -103,11 +102,6 @@ def verdict():
 def archs():
     print(" ".join(sorted({c["arch"] for r in json.load(sys.stdin)["files"] for c in r["code"] if c["kind"] == "cubin"})))
     return 0
-
-
-def sizes():
-    pairs = re.findall(r"(\d+)/(\d+) \(", sys.stdin.read())
-    return 0 if pairs and all(int(a) <= 1536 < int(b) for a, b in pairs) else 1
 
 
 if __name__ == "__main__":
