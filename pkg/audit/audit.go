@@ -74,7 +74,7 @@ func (u *Audit) Examine(path string) *Pending {
 	a, p := u.a, &Pending{}
 	p.report = a.examine(path, func(s *subject) {
 		s.all()
-		u.known.learn(s.load)
+		u.known.learn(s)
 		if !s.load.Static {
 			s.load.DlopenAll(func(o *loader.Object, l loader.Literal) bool {
 				return o == s.load.Main && driver.Provides(l.Name)

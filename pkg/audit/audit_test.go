@@ -559,7 +559,7 @@ func TestAudit(t *testing.T) {
 			f.put("lib/libplugin.so", lib("libplugin.so", "").Needs("libcore.so"))
 			f.put("lib/libcore.so", lib("libcore.so", ""))
 			doc := f.audit(loader.Options{}, f.dir)
-			f.want(doc.of(f.dir+"/lib/libplugin.so"), "note unresolved-library")
+			f.want(doc.of(f.dir+"/lib/libplugin.so"), "error unresolved-library")
 			f.put("p", needs("$ORIGIN/lib", "libcore.so", "libplugin.so"))
 			doc = f.audit(loader.Options{}, f.dir)
 			f.want(doc.of(f.dir + "/lib/libplugin.so"))

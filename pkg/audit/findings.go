@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -362,52 +363,123 @@ func (s *subject) missingNames() []missing {
 // knowledge is what the audit has learnt from all its files together.
 type knowledge struct {
 	mu sync.Mutex
-	// satisfied are the requests (file, name) that were met in some program's load.
+	// satisfied are the requests (file, name) that were met in some load.
 	satisfied map[[2]string]bool
-	// provides are the files by soname and by file name.
+	// provides are the absolute paths of the examined files by soname and by file name.
 	provides map[string][]string
+	examined map[string]bool // by the path on this machine
+	// loaders are the files in whose loads a name was found: a program wherever there is one.
+	loaders map[string]opener
+	// opens are the files that have a name among their strings, at most two of each.
+	opens map[string][]string
+}
+
+// opener is a file that loads others.
+type opener struct {
+	path    string
+	file    *loader.File
+	program bool
 }
 
 func newKnowledge() *knowledge {
-	return &knowledge{satisfied: map[[2]string]bool{}, provides: map[string][]string{}}
+	return &knowledge{satisfied: map[[2]string]bool{}, provides: map[string][]string{}, examined: map[string]bool{}, loaders: map[string]opener{}, opens: map[string][]string{}}
 }
 
-// learn remembers what a load shows.
-func (c *knowledge) learn(s *loader.Load) {
+// learn remembers what the load of a file shows.
+func (c *knowledge) learn(of *subject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	main := s.Main.File
-	for _, name := range []string{main.Soname, path.Base(s.Main.Path)} {
-		if name != "" && !slices.Contains(c.provides[name], s.Main.Path) {
-			c.provides[name] = append(c.provides[name], s.Main.Path)
+	main, who := of.load.Main.File, opener{of.path, of.file, of.isProgram()}
+	c.examined[main.Path] = true
+	at := of.path
+	if abs, err := filepath.Abs(at); err == nil {
+		at = abs // as it was named on the command line, it would be relative to any working directory
+	}
+	for _, name := range []string{main.Soname, path.Base(at)} {
+		if name != "" && !slices.Contains(c.provides[name], at) {
+			c.provides[name] = append(c.provides[name], at)
 		}
 	}
-	for _, o := range s.Objects[1:] {
+	for _, l := range main.Literals() {
+		name := path.Base(l.Name)
+		if by := c.opens[name]; len(by) < 2 && !slices.Contains(by, main.Path) {
+			c.opens[name] = append(by, main.Path)
+		}
+	}
+	for _, o := range of.load.Objects {
 		if o.File == nil {
 			continue
 		}
 		for _, u := range o.Uses {
-			if u.To.Found() && !slices.ContainsFunc(u.To.Lacks, func(l loader.Lack) bool { return l.By == o }) {
+			if !u.To.Found() || slices.ContainsFunc(u.To.Lacks, func(l loader.Lack) bool { return l.By == o }) {
+				continue
+			}
+			if o != of.load.Main {
 				c.satisfied[[2]string{o.File.Path, u.Name}] = true
+			}
+			if !c.loaders[u.Name].program {
+				c.loaders[u.Name] = who
 			}
 		}
 	}
 }
 
+// before says what may have loaded a library of a name before a file that needs it and does
+// not find it, and how bad it is to rely on that: an error where nothing is known to.
+func (c *knowledge) before(name string, file *loader.File, load *loader.Load) (who string, s Severity) {
+	by, ok := c.loaders[name]
+	if ok && by.program {
+		return fmt.Sprintf("; it works where it was loaded before, as %s does", by.path), Note
+	}
+	if others := slices.DeleteFunc(slices.Clone(c.opens[name]), func(p string) bool { return p == file.Path }); len(others) > 0 {
+		return fmt.Sprintf("; it works where it was loaded before, as %s may do, which has that name among its strings", others[0]), Note
+	}
+	// What the file itself loads is not there before it.
+	if ok && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.File == by.file }) {
+		return fmt.Sprintf("; it works only where it was loaded before, by %s", by.path), Warning
+	}
+	return "", Error
+}
+
 // provider returns the file of a name that is nearest to another file, the one
-// that has the longest part of its path in common with it.
-func (c *knowledge) provider(name, near string) string {
+// that has the longest part of its path in common with it, of those that fit.
+func (c *knowledge) provider(name, near string, fits func(file string) bool) string {
 	best, most := "", -1
 	for _, p := range c.provides[name] {
 		n := 0
 		for n < len(p) && n < len(near) && p[n] == near[n] {
 			n++
 		}
-		if n > most || n == most && p < best {
+		if (n > most || n == most && p < best) && fits(p) {
 			best, most = p, n
 		}
 	}
 	return best
+}
+
+// supply is the remedy of letting a file of this machine, which is of the load, find a
+// library; ok is false where the audit has seen no such library.
+func (s *subject) supply(c *knowledge, name string, to *loader.Object) (r remedy.Remedy, ok bool) {
+	operand := s.operand()
+	if to != s.load.Main {
+		operand = to.File.Path
+	}
+	near, err := filepath.Abs(operand)
+	if err != nil {
+		near = operand
+	}
+	if at := c.provider(name, near, func(p string) bool { return s.holds(path.Dir(p), name) }); at != "" {
+		return remedy.Run("runpath", "add", path.Dir(at), operand), true
+	}
+	// The loader opens files by their names: a soname alone does not help.
+	at := c.provider(name, near, func(p string) bool {
+		_, why := s.load.In(path.Dir(p), name)
+		return why == "" && s.holds(path.Dir(p), path.Base(p))
+	})
+	if at == "" {
+		return r, false
+	}
+	return remedy.Run("ln", "-s", path.Base(at), path.Dir(at)+"/"+name).And(fmt.Sprintf(": the soname of %s is %s, but the loader looks for a file of that name", at, name)), true
 }
 
 // unresolved reports what is missing, once all files have been seen.
@@ -434,33 +506,53 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 		case c.satisfied[[2]string{m.by.File.Path, m.name}]:
 			// A program loads this library and what it needs: it is never loaded alone.
 		case direct:
-			f := Finding{ID: Unresolved, Library: m.name,
-				Message: fmt.Sprintf("%s, which the file needs, is not found%s", m.name, passed(m.object)),
-				Remedy:  remedy.Do("add the directory that holds it to the run path")}
-			if dir := s.load.Ignored(s.load.Main, m.name); dir != "" {
-				f.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.load.SecureWhy)
-				f.Remedy = s.add(dir + "/" + m.name).And(": the directory itself is searched, $ORIGIN is not")
-				s.report(f)
-				continue
-			}
-			if at := c.provider(m.name, s.path); at != "" && !s.isProgram() {
-				f.Severity = Note
-				f.Message += fmt.Sprintf(" on its own; %s is one, so it works where that was loaded before", at)
-				f.Remedy = s.add(at).And(" if the file is to work alone")
-			} else if at != "" {
-				f.Remedy = s.add(at)
-			}
 			if s.load.Interp.Store && !s.isProgram() && m.name == "libc.so.6" {
 				continue // a library without a run path takes its program's
 			}
-			s.report(f)
-		case s.isProgram() && !indirect[m.name]:
+			s.notFound(m, c)
+		case (s.isProgram() || !c.examined[m.by.File.Path]) && !indirect[m.name]:
 			indirect[m.name] = true
-			s.report(Finding{ID: UnresolvedIndirect, Library: m.name,
-				Message: fmt.Sprintf("%s, which %s needs, is not found%s", m.name, m.by.Path, passed(m.object)),
-				Remedy:  remedy.Do(fmt.Sprintf("add the directory that holds it to the run path of %s: the program's own DT_RUNPATH is not searched for it", m.by.Path))})
+			s.notFound(m, c)
 		}
 	}
+}
+
+// notFound reports a library that is not found for the file itself, or for one that it loads.
+func (s *subject) notFound(m missing, c *knowledge) {
+	main := s.load.Main
+	f := Finding{ID: Unresolved, Library: m.name, Message: fmt.Sprintf("%s, which the file needs, is not found%s", m.name, passed(m.object))}
+	to := main
+	if m.by != main {
+		f.ID, f.Message = UnresolvedIndirect, fmt.Sprintf("%s, which %s needs, is not found%s", m.name, m.by.Path, passed(m.object))
+		if m.by.File.Tag != 0 || main.File.Tag != elf.DT_RPATH {
+			to = m.by
+		}
+	}
+	if !s.isProgram() {
+		who, severity := c.before(m.name, m.by.File, s.load)
+		f.Message, f.Severity = f.Message+who, severity
+	}
+	if dir := s.load.Ignored(main, m.name); dir != "" && m.by == main {
+		f.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.load.SecureWhy)
+		f.Remedy = s.add(dir + "/" + m.name).And(": the directory itself is searched, $ORIGIN is not")
+		s.report(f)
+		return
+	}
+	var ok bool
+	if f.Remedy, ok = s.supply(c, m.name, to); !ok {
+		f.Remedy = remedy.Do("add the directory that holds it to the run path")
+		if to != main {
+			f.Remedy = remedy.Do("add the directory that holds it to the run path of " + m.by.Path)
+		}
+	}
+	switch {
+	case to == main:
+	case m.by.File.Tag == elf.DT_RUNPATH && main.File.Tag == elf.DT_RPATH:
+		f.Remedy = f.Remedy.And(": it has a DT_RUNPATH, so the program's DT_RPATH is not searched for it")
+	case main.File.Tag == elf.DT_RUNPATH:
+		f.Remedy = f.Remedy.And(": the program's own DT_RUNPATH is not searched for it")
+	}
+	s.report(f)
 }
 
 // onlyHere reports whether a library was found through an entry of the file's own run path,

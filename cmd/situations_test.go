@@ -1,0 +1,209 @@
+package cmd_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/remedy"
+)
+
+// A situation is a tree of files as compilers, packagers and installers leave them, and what
+// is to be said of it. The loader of this machine is the judge: of what is broken before, and of
+// what works once the printed remedies have been followed.
+type situation struct {
+	name string
+	// make builds the files in an empty directory, $W, with the functions of prelude.
+	make string
+	// works succeeds where the files work.
+	works string
+	// fine says that works succeeds from the start: then nothing is to be found but notes.
+	fine bool
+	ask  string // a command; --json is added
+	// id is the finding's (or the origin of a verdict of explain, or the subject of a fact of hostDriver doctor),
+	// and says are words of its message or its remedy.
+	id, says string
+	// hand does what a remedy in words says, where there is no command.
+	hand string
+	// never are words that no remedy may have.
+	never string
+}
+
+// prelude are functions of the shell: so PATH SONAME ARGS… makes a library, prog PATH ARGS… a
+// program, which opens the files that it is called with; load FILE is a program without a run path.
+const prelude = `set -e
+W=$PWD
+fn() { basename "$1" | tr -c 'a-zA-Z0-9\n' _; }
+so() { p=$1 s=$2; shift 2; mkdir -p "$(dirname "$p")"
+  echo "int f_$(fn "$p")(void) { return 1; }" | cc -shared -fPIC -o "$p" ${s:+-Wl,-soname,$s} -Wl,--enable-new-dtags,--no-as-needed -xc - -xnone "$@"; }
+prog() { p=$1; shift; mkdir -p "$(dirname "$p")"; cc -o "$p" -Wl,--enable-new-dtags,--no-as-needed "$LOADER" "$@"; }
+`
+
+const loaderProgram = `#include <dlfcn.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+	for (int i = 1; i < argc; i++)
+		if (!dlopen(argv[i], RTLD_NOW | RTLD_GLOBAL)) { puts(dlerror()); return 1; }
+	return 0;
+}
+`
+
+var situations = []situation{
+	// A library that is somewhere in the tree is not found for that.
+	{name: "a wheel's extension does not find the libraries beside it",
+		make:  `so pkg/pkg.libs/libfoo.so.1 libfoo.so.1; so pkg/_ext.so "" pkg/pkg.libs/libfoo.so.1`,
+		works: `load pkg/_ext.so`, ask: "runpath audit .", id: "unresolved-library", says: "pkg/pkg.libs"},
+	{name: "extensions need libraries of two directories beside, which need each other",
+		make:  `so blas/libblas.so.3 libblas.so.3; so lapack/liblapack.so.3 liblapack.so.3 blas/libblas.so.3; so np/_umath.so "" lapack/liblapack.so.3 blas/libblas.so.3`,
+		works: `load np/_umath.so`, ask: "runpath audit .", id: "unresolved-library", says: "blas"},
+	{name: "a plugin needs a library that its program has loaded",
+		make:  `so lib/libcore.so.1 libcore.so.1; prog app lib/libcore.so.1 -Wl,-rpath,'$ORIGIN/lib'; so plugins/p.so "" lib/libcore.so.1`,
+		works: `./app plugins/p.so`, fine: true, ask: "runpath audit --strict .", id: "unresolved-library", says: "loaded before"},
+	{name: "a plugin needs a library that only another plugin's run path leads to",
+		make:  `so libs/libfoo.so.1 libfoo.so.1; so a.so "" libs/libfoo.so.1 -Wl,-rpath,'$ORIGIN/libs'; so b.so "" libs/libfoo.so.1`,
+		works: `load ./b.so`, ask: "runpath audit --strict .", id: "unresolved-library", says: "loaded before"},
+	{name: "a launcher opens the virtual machine by a path that it computes, then a library that needs it",
+		make: `so vm/libvm.so libvm.so; so libj.so "" vm/libvm.so; echo '#include <dlfcn.h>
+#include <stdio.h>
+int main(void) { char b[99]; snprintf(b, 99, "%s/libvm.so", "./vm"); return !dlopen(b, RTLD_NOW) || !dlopen("./libj.so", RTLD_NOW); }' | cc -o launch -xc -`,
+		works: `./launch`, fine: true, ask: "runpath audit --strict .", id: "unresolved-library", says: "libvm.so"},
+	{name: "a program's library lies in a directory of its own",
+		make:  `so lib/libfoo.so.1 libfoo.so.1; prog bin/app lib/libfoo.so.1`,
+		works: `bin/app`, ask: "runpath audit .", id: "unresolved-library", says: "runpath add"},
+	{name: "a plugin needs a library that is nowhere",
+		make:  `so libfoo.so.1 libfoo.so.1; so p.so "" libfoo.so.1; mkdir found; mv libfoo.so.1 found; mv found ../found.$$; echo $$ >n`,
+		works: `load ./p.so`, ask: "runpath audit p.so", id: "unresolved-library", says: "libfoo.so.1, which the file needs, is not found",
+		hand: `mv ../found.$(cat n) found; runpath add $W/found p.so`},
+}
+
+// inform is what one element of a JSON document says is wrong.
+type inform struct {
+	id, severity, text string
+	remedy.Remedy
+}
+
+// informs collects what the findings, verdicts and facts of a document say, in its order.
+func informs(v any) (all []inform) {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			all = append(all, informs(e)...)
+		}
+	case map[string]any:
+		text := func(keys ...string) string {
+			for _, k := range keys {
+				if s, ok := v[k].(string); ok {
+					return s
+				}
+			}
+			return ""
+		}
+		if message := text("message", "text"); message != "" {
+			i := inform{id: text("id", "origin", "subject"), severity: text("severity", "verdict"), text: message}
+			i.Fix = text("fix")
+			if argv, ok := v["command"].([]any); ok {
+				for _, a := range argv {
+					i.Command = append(i.Command, a.(string))
+				}
+			}
+			if good, ok := v["good"].(bool); ok && !good || i.severity == "bad" {
+				i.severity = "error"
+			}
+			return append(all, i)
+		}
+		for _, key := range []string{"files", "findings", "facts", "driver"} {
+			all = append(all, informs(v[key])...)
+		}
+	}
+	return all
+}
+
+func TestSituations(t *testing.T) {
+	if _, err := exec.LookPath("cc"); err != nil {
+		t.Skip(err)
+	}
+	bin := t.TempDir()
+	source := filepath.Join(bin, "load.c")
+	os.WriteFile(source, []byte(loaderProgram), 0o644)
+	if out, err := exec.Command("cc", "-o", filepath.Join(bin, "load"), source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, s := range situations {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			dir, _ := filepath.EvalSymlinks(t.TempDir())
+			sh := func(script string) (string, error) {
+				cmd := exec.Command("sh", "-c", prelude+script)
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH")+":"+bin, "LOADER="+source, "LC_ALL=C")
+				out, err := cmd.CombinedOutput()
+				return string(out), err
+			}
+			if out, err := sh(s.make); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			out, err := sh(s.works)
+			if (err == nil) != s.fine {
+				t.Fatalf("before: %v: %s", err, out)
+			}
+			look := func() (all []inform) {
+				cmd := exec.Command("sh", "-c", s.ask+" --json")
+				cmd.Dir = dir
+				answer, _ := cmd.Output() // the status says that there are findings
+				var doc any
+				if err := json.Unmarshal(answer, &doc); err != nil {
+					t.Fatalf("%s: %v: %s", s.ask, err, answer)
+				}
+				return informs(doc)
+			}
+			found := false
+			for round := range 6 {
+				all := look()
+				var worst *inform
+				for i := range all {
+					f := &all[i]
+					found = found || f.id == s.id && strings.Contains(f.text+"\n"+f.Fix, s.says)
+					if s.never != "" && strings.Contains(f.Fix, s.never) {
+						t.Errorf("%s: %s", f.text, f.Fix)
+					}
+					if f.severity == "error" && worst == nil {
+						worst = f
+					}
+				}
+				if !found && s.id != "" {
+					t.Fatalf("nothing says %q of %s: %+v", s.says, s.id, all)
+				}
+				switch {
+				case worst != nil && s.fine:
+					t.Fatalf("it works, but: %+v", *worst)
+				case worst == nil && round == 0 && !s.fine:
+					t.Fatalf("it does not work, but no error is found: %+v", all)
+				case worst == nil:
+					if out, err := sh(s.works); err != nil {
+						t.Errorf("after: %v: %s", err, out)
+					}
+					return
+				case worst.Command != nil:
+					line := remedy.Quote(worst.Command...)
+					t.Logf("%s: %s", worst.text, line)
+					if !strings.HasPrefix(worst.Fix, line) {
+						t.Fatalf("printed is %q, but the command is %q", worst.Fix, line)
+					}
+					if out, err := sh(line); err != nil {
+						t.Fatalf("%s: %v: %s", line, err, out)
+					}
+				case s.hand == "":
+					t.Fatalf("no command to follow: %+v", *worst)
+				default:
+					if out, err := sh(s.hand); err != nil {
+						t.Fatalf("%s: %v: %s", s.hand, err, out)
+					}
+				}
+			}
+			t.Errorf("there is no end of remedies: %+v", look())
+		})
+	}
+}
