@@ -105,7 +105,7 @@ var commandLines = []string{
 	"stubReplace -- lib.so plain.so more", "autoAddDriverRunpath -- lib.so plain.so more", "addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
 	"noRunpathAmbiguity -- lib.so plain.so more",
 	"autoPatchelf --libs D/x -- ap", "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so more", "runpath add -- /a lib.so plain.so more",
-	"runpath remove --entry D/y -- lib.so plain.so more",
+	"runpath remove -- D/y lib.so plain.so more",
 	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
 	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath scripts -- scripts", "runpath shrink -- lib.so plain.so more",
 	"runpath edit --add-needed libq.so.1 -- lib.so plain.so more",

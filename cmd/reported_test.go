@@ -380,7 +380,7 @@ func TestWhatIsReportedIsOnTheDisk(t *testing.T) {
 	loader := look(t, "tree/f-program").Interpreter
 	for _, line := range []string{
 		"stubReplace", "stubReplace --copy", "autoAddDriverRunpath", "autoAddDriverRunpath --malformed warn", "addCudaCompatRunpath --compat D/compat",
-		"runpath set /new", "runpath set --copy /new", "runpath add /new", "runpath add --first /" + strings.Repeat("long/", 400), "runpath remove --entry /old",
+		"runpath set /new", "runpath set --copy /new", "runpath add /new", "runpath add --first /" + strings.Repeat("long/", 400), "runpath remove /old", "runpath remove --all",
 		"runpath shrink", "runpath normalize --tool stubReplace --tool autoAddDriverRunpath", "runpath interpreter set /new/ld.so", "runpath needed add libnew.so",
 		"runpath needed remove libdep.so", "runpath needed replace libdep.so libother.so", "runpath soname set libnew.so", "runpath execstack set", "runpath execstack clear",
 		"runpath edit --soname libnew.so --run-path /new --add-needed libnew.so --interpreter " + loader,

@@ -191,7 +191,7 @@ in
         # What its author can write, and no command line; that it helps is shown below.
         contains "log" "$log" 'set noRunpathAmbiguityIgnore = [ "libgreet.so.1" ];'
         lacks "log" "$log" "--ignore"
-        lacks "log" "$log" "runpath remove"
+        lacks "log" "$log" "runpath edit"
       '')
       [
         { }

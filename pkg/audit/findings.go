@@ -579,7 +579,7 @@ func (s *subject) tooOld(m missing) {
 		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", m.lacks.Path, m.lacks.How(nil), strings.Join(versions, ", "), who),
 		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
 	if d := s.load.Default(m.name); d != nil && !slices.ContainsFunc(versions, func(v string) bool { return !d.Defines(v) }) && s.onlyHere(m.lacks) {
-		f.Remedy = remedy.Run("runpath", "remove", "--entry", m.lacks.Entry, s.operand()).And(fmt.Sprintf(": then %s is found, which defines it", d.Path))
+		f.Remedy = remedy.Run("runpath", "edit", "--remove-entry", m.lacks.Entry, s.operand()).And(fmt.Sprintf(": then %s is found, which defines it", d.Path))
 	}
 	if !s.isProgram() {
 		f.Severity = Warning // a program may have loaded a newer one before
@@ -628,7 +628,7 @@ func (s *subject) compat(o *loader.Object) {
 		return
 	}
 	fix := o.OffTheSearch(func(file string) remedy.Remedy {
-		return remedy.Run("runpath", "remove", "--entry", o.Entry, file).And(", where it is to run here only")
+		return remedy.Run("runpath", "edit", "--remove-entry", o.Entry, file).And(", where it is to run here only")
 	}).And("; or start the program with hostDriver run")
 	s.report(Finding{ID: CompatHarms, Library: o.Name,
 		Message: fmt.Sprintf("%s is loaded from the compat directory %s (%s), which harms here: %s (%s)", o.Name, dir, o.How(nil), v.Reason, v.Source),

@@ -68,9 +68,9 @@ func (s *subject) without(entries ...string) remedy.Remedy {
 	if len(lost) > 0 {
 		return remedy.Do("remove " + strings.Join(entries, " and ") + " from the run path once " + list(lost) + " can be found elsewhere")
 	}
-	command := []string{"runpath", "remove"}
+	command := []string{"runpath", "edit"}
 	for _, e := range entries {
-		command = append(command, "--entry", e)
+		command = append(command, "--remove-entry", e)
 	}
 	return remedy.Run(append(command, s.operand())...)
 }

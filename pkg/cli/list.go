@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ func listCommands() []*command.Command {
 				return command.Misuse("set takes a LIST and the files")
 			}
 			list := runpath.Parse(c.Arg(0))
+			if err := checkOrder(c, "LIST", c.Arg(0)); err != nil {
+				return err
+			}
 			return rewrite(c, c.Args[1:], func(runpath.List) runpath.List { return list })
 		},
 	}, {
@@ -34,6 +38,9 @@ func listCommands() []*command.Command {
 				return command.Misuse("add takes an ENTRY and the files")
 			}
 			entry, first := c.Arg(0), c.Bool("first")
+			if err := checkOrder(c, "ENTRY", entry); err != nil {
+				return err
+			}
 			if entry == "" && !c.Bool("keep-empty") {
 				return command.Misuse("an empty ENTRY is the working directory; give --keep-empty if that is meant")
 			}
@@ -52,29 +59,48 @@ func listCommands() []*command.Command {
 		},
 	}, {
 		Name:      "remove",
-		Usage:     "remove the run path, or with --entry only those entries",
-		ArgsUsage: "PATH...",
+		Usage:     "remove ENTRY from the run path, or with --all the whole run path",
+		ArgsUsage: "ENTRY PATH...",
+		UsageText: "runpath remove [flags] ENTRY PATH...\nrunpath remove [flags] --all PATH...",
 		Flags: append(append([]*command.Flag{
-			{Kind: command.List, Name: "entry", Usage: "remove `ENTRY` and keep the others (repeatable)"},
+			{Name: "all", Usage: "remove the whole run path; there is no ENTRY then"},
 		}, listFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
-			if !c.IsSet("entry") {
+			if c.Bool("all") {
 				for _, flag := range []string{"force-rpath", "keep-empty", "dedupe"} {
 					if c.IsSet(flag) {
-						return command.Misusef("--%s applies to the entries that stay: give --entry too, or all are removed", flag)
+						return command.Misusef("--%s applies to the entries that stay, and with --all none does", flag)
 					}
 				}
 				return rewrite(c, c.Args, func(runpath.List) runpath.List { return nil })
 			}
-			entries := c.StringSlice("entry")
-			for _, entry := range entries {
-				if strings.Contains(entry, ":") {
-					return command.Misusef("--entry %q has a colon, which separates entries: repeat --entry", entry)
-				}
+			if len(c.Args) < 2 {
+				return command.Misuse("remove takes an ENTRY and the files; with --all it takes the files and removes whole run paths")
 			}
-			return rewrite(c, c.Args, func(l runpath.List) runpath.List { return l.Without(entries...) })
+			entry := c.Arg(0)
+			if err := checkOrder(c, "ENTRY", entry); err != nil {
+				return err
+			}
+			if strings.Contains(entry, ":") {
+				return command.Misusef("ENTRY %q has a colon, which separates entries: remove one at a time, or use edit --remove-entry", entry)
+			}
+			return rewrite(c, c.Args[1:], func(l runpath.List) runpath.List { return l.Without(entry) })
 		},
 	}}
+}
+
+// checkOrder refuses what stands in the place of a run path, or of an entry, and is none:
+// the files that are to be edited may stand there by mistake. edit takes everything, for
+// its flags say what is what.
+func checkOrder(c *command.Line, what, word string) error {
+	st, err := os.Stat(word)
+	switch {
+	case err == nil && st.Mode().IsRegular():
+		return command.Misusef("%q is a file: %s %s PATH... is the order", word, c.Command, what)
+	case err != nil && word != "" && !strings.ContainsAny(word, "/$:"):
+		return command.Misusef("%q is neither a directory nor a path: %s %s PATH... is the order", word, c.Command, what)
+	}
+	return nil
 }
 
 // rewrite lets a function rewrite the run path of each file.

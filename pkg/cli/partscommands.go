@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"slices"
 	"strings"
 
@@ -89,6 +90,11 @@ func partSet(name, words, usage string, ask func(*parts, []string) error) *comma
 			if err := ask(&p, c.Args[:n]); err != nil {
 				return err
 			}
+			for _, word := range c.Args[:n] {
+				if why := noName(words, word); why != "" {
+					return command.Misusef("%q is %s: %s %s PATH... is the order", word, why, name, words)
+				}
+			}
 			session, err := start(c, c.Args[n:])
 			if err != nil {
 				return err
@@ -96,6 +102,23 @@ func partSet(name, words, usage string, ask func(*parts, []string) error) *comma
 			return p.run(session)
 		},
 	}
+}
+
+// noName returns why a word cannot be the name of a library, or an interpreter, that is
+// meant; "" where it can. See [checkOrder].
+func noName(words, word string) string {
+	st, err := os.Stat(word)
+	switch {
+	case words == "INTERPRETER" && !strings.Contains(word, "/"):
+		return "not the path of a loader"
+	case words == "INTERPRETER" || err != nil:
+		return ""
+	case st.IsDir():
+		return "a directory"
+	case st.Mode().IsRegular() && !strings.Contains(word, ".so"):
+		return "a file that is not called as a library is"
+	}
+	return ""
 }
 
 func withFlags(c *command.Command, flags ...*command.Flag) *command.Command {

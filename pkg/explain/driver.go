@@ -150,7 +150,7 @@ func (l *Layout) compat(v *Verdict, o *loader.Object, where, dir string) {
 	if c.Help == driver.Harms {
 		v.Good = false
 		v.Remedy = o.OffTheSearch(func(file string) remedy.Remedy {
-			return remedy.Run("runpath", "remove", "--entry", o.Entry, file).And(", or start the program with hostDriver run")
+			return remedy.Run("runpath", "edit", "--remove-entry", o.Entry, file).And(", or start the program with hostDriver run")
 		})
 	}
 }

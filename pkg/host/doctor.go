@@ -514,7 +514,9 @@ func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Loa
 		d.add(subject, Bad, how, "", "%v", err)
 		return
 	}
-	fix := found.OffTheSearch(func(file string) remedy.Remedy { return remedy.Run("runpath", "remove", "--entry", found.Entry, file) })
+	fix := found.OffTheSearch(func(file string) remedy.Remedy {
+		return remedy.Run("runpath", "edit", "--remove-entry", found.Entry, file)
+	})
 	verdict := map[driver.Help]Verdict{driver.Helps: Good, driver.NotNeeded: Note, driver.Harms: Bad, driver.Unknown: Note}[c.Verdict]
 	if verdict != Bad {
 		fix = remedy.Remedy{}

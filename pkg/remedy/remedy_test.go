@@ -20,7 +20,7 @@ func TestShellReadsBackWhatIsQuoted(t *testing.T) {
 	if got, want := string(out), strings.Join(words, "|")+"|"; got != want {
 		t.Errorf("%q, not %q", got, want)
 	}
-	if got := Quote("runpath", "remove", "--entry", "$ORIGIN/a", "/b"); got != "runpath remove --entry '$ORIGIN/a' /b" {
+	if got := Quote("runpath", "edit", "--remove-entry", "$ORIGIN/a", "/b"); got != "runpath edit --remove-entry '$ORIGIN/a' /b" {
 		t.Error(got)
 	}
 }

@@ -150,7 +150,7 @@ func ourStep(r *rand.Rand, entry func() string, list func() []string) step {
 		s.args = []string{"runpath", "add", "--first", "-q", e}
 		s.want = func(before []string) []string { return append([]string{e}, before...) }
 	case 6:
-		s.args = []string{"runpath", "remove", "-q"}
+		s.args = []string{"runpath", "remove", "--all", "-q"}
 		s.want = func([]string) []string { return nil }
 		s.tag = 0
 	case 7:

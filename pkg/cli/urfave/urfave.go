@@ -83,7 +83,7 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 var errDone = errors.New("done")
 
 // commands sets for each what cli does not let it inherit from the app. With a help
-// command of its own, "runpath remove help" would not touch the file of that name.
+// command of its own, "runpath show help" would not touch the file of that name.
 func commands(all []*command.Command) []*cli.Command {
 	var out []*cli.Command
 	for _, c := range all {

@@ -223,7 +223,7 @@ func check(dir, path string) (r result) {
 		want := judge.Expect{RunPath: &judge.RunPath{Tag: tag, List: list}, Gone: gone}
 		command := append(slices.Clone(args), list, file)
 		if list == "" {
-			command = []string{"remove", "-v", file}
+			command = []string{"remove", "--all", "-v", file}
 			want.RunPath = &judge.RunPath{}
 		}
 		output, err := exec.Command(*tool, command...).CombinedOutput()
@@ -320,7 +320,7 @@ func checkTogether(dir string, paths []string) []result {
 		want := judge.Expect{RunPath: &judge.RunPath{Tag: "RUNPATH", List: list}, Gone: gone}
 		command := []string{"set", "-v", "--keep-empty", list, dir}
 		if list == "" {
-			command = []string{"remove", "-v", dir}
+			command = []string{"remove", "--all", "-v", dir}
 			want.RunPath = &judge.RunPath{}
 		}
 		output, _ := exec.Command(*tool, command...).CombinedOutput() // a refusal is its status as well: each file's line says

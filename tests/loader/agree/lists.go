@@ -101,9 +101,13 @@ func oneList(dir string, rng *rand.Rand) string {
 		return list
 	}
 	set := func(file string, list []string) error {
-		args := []string{"remove", "--quiet", file}
+		args := []string{"remove", "--all", "--quiet", file}
 		if len(list) > 0 {
-			args = []string{"set", "--quiet", "--keep-empty", strings.Join(list, ":"), file}
+			text := strings.Join(list, ":")
+			if !strings.ContainsAny(text, "/$:") {
+				text += ":/none" // a word alone is taken for a mistake
+			}
+			args = []string{"set", "--quiet", "--keep-empty", text, file}
 			if rng.Intn(2) == 0 {
 				args = slices.Insert(args, 1, "--force-rpath")
 			}
