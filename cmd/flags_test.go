@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -34,7 +35,7 @@ var obeyed = map[string]map[string]flagUse{
 		"when": {given: "--when needed"}, "malformed": {given: "--malformed warn broken.so", without: "broken.so"},
 		"ignore": {given: "--ignore libx.so.1"}, "strict": {given: "--strict"}, "first": {given: "--first"},
 		"nix-build": {given: "--nix-build"}, "copy": {given: "--copy"}, "clear-execstack": {given: "--clear-execstack"}, "root": {given: "--root D/tree"},
-		"tool": {reason: "is among what is given anyway"}, "entry": {given: "--entry /opt/fakes"},
+		"tool":          {reason: "is among what is given anyway"},
 		"assume-driver": {given: "--assume-driver D/assumed"}, "cpu": {given: "--cpu baseline"},
 		"prefix": {given: "--prefix D/tree/opt/link"}, "machine": {given: "--machine aarch64"}, "from": {given: "--from /opt/driver"},
 		"program": {given: "--program /bin/other"}, "cache": {given: "--cache D/out"},
@@ -97,6 +98,7 @@ var obeyed = map[string]map[string]flagUse{
 		"from":  {given: "--from none D/gpu.drv", without: "D/gpu.drv"},
 		"cache": {reason: "copies are only made where the driver link's are not to be used"},
 	},
+	"runpath remove":    {"all": {given: "--all"}},
 	"hostDriver doctor": {"root": {given: "--root D/tree2"}},
 }
 
@@ -348,4 +350,66 @@ func state(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// What cannot be printed is an error, whichever command has something to say.
+func TestOutputThatIsLost(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	t.Chdir(t.TempDir())
+	d, _ := os.Getwd()
+	again := fixture(t)
+	pristine := state(t)
+	lines := append(slices.Clone(commandLines), "runpath explain --graph -- deep.so", "runpath audit --sarif - -- lib.so", "runpath audit --html - -- lib.so", "runpath scripts --nix -- scripts",
+		"autoPatchelf --structured-logs --libs D/libs -- ap", "autoPatchelf --undo -- ap/lib/libplain.so", "hostDriver find -- tree/usr/lib64", "patchelf --print-rpath -- lib.so", "patchelf --print-needed -- lib.so gpu.so")
+	printed := 0
+	for _, line := range lines {
+		for _, extra := range []string{"", "--json"} {
+			if extra != "" && strings.HasPrefix(line, "patchelf ") {
+				continue
+			}
+			i := strings.LastIndex(line, "--")
+			var args []string
+			for _, w := range strings.Fields(line[:i] + " " + extra + " " + line[i+2:]) {
+				args = append(args, strings.ReplaceAll(w, "D/", d+"/"))
+			}
+			run := func(stdout io.Writer) (int, string) {
+				if state(t) != pristine {
+					again()
+				}
+				var stderr bytes.Buffer
+				cmd := exec.Command(args[0], args[1:]...)
+				cmd.Stdout, cmd.Stderr = stdout, &stderr
+				_ = cmd.Run()
+				return cmd.ProcessState.ExitCode(), stderr.String()
+			}
+			var stdout bytes.Buffer
+			run(&stdout)
+			if stdout.Len() == 0 || args[0] == "hostDriver" && args[1] == "run" { // the program's own
+				continue
+			}
+			printed++
+			if status, said := run(full); status != 1 || !strings.Contains(said, "no space left on device") {
+				t.Errorf("%q: status %d: %s", args, status, said)
+			}
+			if extra != "" {
+				continue
+			}
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Close()
+			if status, said := run(w); status == 0 {
+				t.Errorf("%q to a pipe that nobody reads: status %d: %s", args, status, said)
+			}
+			w.Close()
+		}
+	}
+	if printed < 50 {
+		t.Errorf("%d commands print something", printed)
+	}
 }

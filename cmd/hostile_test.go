@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 
@@ -178,6 +179,64 @@ func TestReportsChangeNoOtherFile(t *testing.T) {
 		}
 		if info, _ := os.Stat("victim"); info.Mode() != 0o600 {
 			t.Fatalf("%s: the victim's mode is %v", flags, info.Mode())
+		}
+	}
+}
+
+// unseen is a name that a terminal would obey: an escape sequence (of both kinds), DEL, a change of direction.
+const unseen = "a\x1b[31m\u009b\x7f\u202eb\u2066\u200f"
+
+// Whatever names and contents are, nothing of them is for the terminal to obey, be it text or JSON.
+func TestNothingUnseenIsPrinted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"d", "x/stubs"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shared(t, "x/"+unseen+".so", "-Wl,-soname,"+unseen+".so")
+	shared(t, "d/"+unseen+".so", "-Wl,-soname,"+unseen+",--enable-new-dtags,-rpath,/"+unseen+":$ORIGIN/../x:x::/"+unseen+"/stubs:"+unseen, "-Wl,--no-as-needed", "-xnone", "x/"+unseen+".so")
+	if out, err := exec.Command("cc", "-xc", "-o", "d/"+unseen, "-Wl,-rpath,/"+unseen+",--dynamic-linker=/"+unseen, "-Wl,--unresolved-symbols=ignore-all", "-Wl,-e,0", "/dev/null", "-Wl,--no-as-needed", "-xnone", "x/"+unseen+".so").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text := func(path, contents string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(contents), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text("d/"+unseen+".py", "import ctypes\nx = '"+unseen+"'; ctypes.CDLL('libcuda.so.1') # "+unseen+"\nctypes.CDLL('libcuda.so.1')\n")
+	text("d/broken"+unseen, "\x7fELF")
+	if err := os.Symlink("../x", "d/link"+unseen); err != nil {
+		t.Fatal(err)
+	}
+	var elfs, all []string
+	for _, name := range []string{".so", "", ".py"} {
+		all = append(all, "d/"+unseen+name)
+	}
+	elfs = all[:2]
+	lines := [][]string{
+		{"runpath", "show", "d"}, {"runpath", "audit", "-v", "d"}, {"runpath", "audit", "--sarif", "-", "d"}, {"runpath", "audit", "--html", "-", "d"},
+		{"runpath", "audit", "--update-baseline", "--baseline", "-", "d"}, {"noRunpathAmbiguity", "-v", "d"}, {"runpath", "gpu", "d"}, {"runpath", "gpu", "--for", "9.0", "d"},
+		{"runpath", "scripts", "-v", "d"}, {"runpath", "scripts", "--nix", "d"}, {"runpath", "scripts", "--nix", "--driver-link", "/" + unseen, "d"},
+		append([]string{"runpath", "explain", "--all"}, elfs...), append([]string{"runpath", "explain", "-v"}, all...), append([]string{"runpath", "explain", "--unused", "--undefined", "--versions"}, elfs...),
+		append([]string{"runpath", "explain", "--graph"}, elfs...), {"runpath", "explain", "--lib", unseen, elfs[0]},
+		{"stubReplace", "-v", "--dry-run", "d"}, {"autoAddDriverRunpath", "-v", "--dry-run", "--driver-link", "/" + unseen, "d"}, {"runpath", "shrink", "--dry-run", "d"},
+		{"runpath", "set", "--dry-run", "/" + unseen, "d"}, {"runpath", "set", unseen, "d"}, {"runpath", "needed", "add", "--dry-run", unseen, "d"},
+		{"runpath", "edit", "--dry-run", "--soname", unseen, "--interpreter", "/" + unseen, "--remove-needed", unseen + ".so", "d"},
+		{"autoPatchelf", "-v", "--dry-run", "--append-rpaths", "/" + unseen, "d"}, {"autoPatchelf", "--structured-logs", "--dry-run", "--append-rpaths", "/" + unseen, "d"}, {"autoPatchelf", "--undo", "d/" + unseen},
+		{"hostDriver", "doctor", elfs[1]}, {"hostDriver", "doctor", all[2]}, {"hostDriver", "find", "--from", "d"}, {"hostDriver", "run", unseen}, {"runpath", unseen}, {"runpath", "--" + unseen}, {"runpath", "set", "--" + unseen, "d"}, {"hostDriver", "--" + unseen},
+		{"patchelf", "--print-rpath", "--print-soname", "--print-needed", elfs[0]},
+	}
+	for _, line := range lines {
+		for _, args := range [][]string{line, append(append([]string{}, line...), "--json")} {
+			if args[0] == "patchelf" { // which prints what is there, as patchelf does
+				continue
+			}
+			out, _ := exec.Command(args[0], args[1:]...).CombinedOutput()
+			if i := strings.IndexFunc(string(out), func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("%q prints %q", args, out[max(0, i-60):min(len(out), i+20)])
+			}
 		}
 	}
 }

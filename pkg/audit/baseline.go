@@ -8,11 +8,10 @@ import (
 	"io"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
+
+	"cuda-runpath/pkg/remedy"
 )
 
 // storeHash is the part of a store path that changes with every rebuild.
@@ -25,17 +24,8 @@ func fingerprint(path string, f *Finding) string {
 	if f.Entry != nil {
 		entry = *f.Entry
 	}
-	line := fmt.Sprintf("%s\t%s\t%s\t%s", f.ID, field(path), field(entry), field(f.Library))
+	line := fmt.Sprintf("%s\t%s\t%s\t%s", f.ID, remedy.Line(path), remedy.Line(entry), remedy.Line(f.Library))
 	return storeHash().ReplaceAllString(strings.TrimRight(line, "\t"), "/store/*-")
-}
-
-// field is a text as it can stand between tabs on a line: quoted as Go does where it
-// is not UTF-8 or holds characters that are not seen.
-func field(s string) string {
-	if utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return s
-	}
-	return strconv.Quote(s)
 }
 
 // Digest identifies a finding of a file through rebuilds, in a few characters.

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"debug/elf"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -659,9 +658,10 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 // events prints what nixpkgs' auto-patchelf prints with --structured-logs: an object a
 // line, whose one key is the kind of event.
 func (a *autoPatchelf) events(plans []*fixup.Plan) {
-	out := json.NewEncoder(a.Stdout)
-	out.SetEscapeHTML(false)
-	type event = map[string]any
+	event := func(kind string, fields any) {
+		b, _ := command.JSON(map[string]any{kind: fields}, "") // what cannot be written is known to [command.Run]
+		a.Stdout.Write(append(b, '\n'))
+	}
 	type dependency struct {
 		File     string  `json:"file"`
 		Name     string  `json:"name"`
@@ -674,41 +674,41 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 			continue
 		}
 		if p.Skip != "" {
-			out.Encode(event{"SkipFile": struct {
+			event("SkipFile", struct {
 				File   string `json:"file"`
 				Reason string `json:"reason"`
-			}{file, p.Skip}})
+			}{file, p.Skip})
 			continue
 		}
 		if p.Interpreter != "" {
-			out.Encode(event{"SetInterpreter": struct {
+			event("SetInterpreter", struct {
 				File string `json:"file"`
 				Path string `json:"interpreter_path"`
-			}{file, p.Interpreter}})
+			}{file, p.Interpreter})
 		}
 		for _, n := range p.Needs {
 			switch n.Outcome {
 			case fixup.Found:
-				out.Encode(event{"Dependency": dependency{file, n.Name, true, &n.Candidate.Dir}})
+				event("Dependency", dependency{file, n.Name, true, &n.Candidate.Dir})
 			case fixup.Missing, fixup.Ignored:
-				out.Encode(event{"Dependency": dependency{file, n.Label(), false, nil}})
+				event("Dependency", dependency{file, n.Label(), false, nil})
 			}
 		}
 		if p.Set != nil {
-			out.Encode(event{"SetRpath": struct {
+			event("SetRpath", struct {
 				File  string `json:"file"`
 				RPath string `json:"rpath"`
-			}{file, p.After.String()}})
+			}{file, p.After.String()})
 		}
 	}
 	for _, p := range plans {
 		for _, n := range p.Needs {
 			if n.Outcome == fixup.Ignored {
-				out.Encode(event{"IgnoredDependency": struct {
+				event("IgnoredDependency", struct {
 					File    string `json:"file"`
 					Name    string `json:"name"`
 					Pattern string `json:"pattern"`
-				}{p.Object.Path, n.Label(), n.Pattern}})
+				}{p.Object.Path, n.Label(), n.Pattern})
 			}
 		}
 	}

@@ -239,11 +239,9 @@ func (o *explainOptions) batch(s *session, l *loader.Loader, paths []string, col
 func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color bool, text *bytes.Buffer) (a answer) {
 	a.arg = arg
 	element := func(f *explain.File) {
-		var b bytes.Buffer
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		a.err = errors.Join(a.err, enc.Encode(f))
-		a.element = bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+		var err error
+		a.element, err = command.JSON(f, "")
+		a.err = errors.Join(a.err, err)
 	}
 	load, err := l.Load(l.Path(arg))
 	if err != nil {

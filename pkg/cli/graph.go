@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
@@ -71,12 +72,11 @@ func writeGraph(w io.Writer, loads []*loader.Load, l *explain.Layout) error {
 }
 
 func quote(s string) string {
-	s = strings.ToValidUTF8(s, "?")
 	s = strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' || r == 0x7f {
+		if r != '\n' && !unicode.IsPrint(r) {
 			return '?'
 		}
 		return r
-	}, s)
+	}, strings.ToValidUTF8(s, "?"))
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }

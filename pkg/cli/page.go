@@ -2,13 +2,13 @@ package cli
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
 	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/explain"
 )
 
@@ -80,12 +80,13 @@ func writePage(w io.Writer, found *audited) error {
 	if !ok {
 		return fmt.Errorf("the page has no place for its data")
 	}
-	// Encode escapes <, > and &, so the data cannot end the script element.
-	b, err := json.Marshal(&d)
+	b, err := command.JSON(&d, "")
 	if err != nil {
 		return err
 	}
-	for _, part := range []string{before, string(b), after} {
+	// In JSON it stands in strings alone. Without it nothing ends the script element.
+	data := strings.ReplaceAll(string(b), "<", `\u003c`)
+	for _, part := range []string{before, data, after} {
 		if _, err := io.WriteString(w, part); err != nil {
 			return err
 		}

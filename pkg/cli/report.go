@@ -2,11 +2,11 @@ package cli
 
 import (
 	"bufio"
-	"encoding/json"
 	"io"
 	"strconv"
-	"strings"
 	"unicode/utf8"
+
+	"cuda-runpath/pkg/cli/command"
 )
 
 // action says what happened to a file.
@@ -115,13 +115,11 @@ func (d *jsonDocument) text(s string) {
 }
 
 func (d *jsonDocument) value(v any) {
-	var b strings.Builder
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); d.err == nil {
+	b, err := command.JSON(v, "")
+	if d.err == nil {
 		d.err = err
 	}
-	d.text(strings.TrimSuffix(b.String(), "\n"))
+	d.text(string(b))
 }
 
 // pathBytes returns what PathBytes is for a path.

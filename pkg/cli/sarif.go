@@ -1,13 +1,13 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"path"
 	"strings"
 
 	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/cli/command"
 )
 
 // The parts of SARIF 2.1.0 (OASIS standard) that are written here.
@@ -94,9 +94,11 @@ func writeSARIF(w io.Writer, found *audited) error {
 			run.Results = append(run.Results, res)
 		}
 	}
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", " ")
-	return enc.Encode(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
+	b, err := command.JSON(sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}}, " ")
+	if err == nil {
+		_, err = w.Write(append(b, '\n'))
+	}
+	return err
 }
 
 // uri is a file's path as a URI: relative where the path is (RFC 3986, sections 3.3 and 4.2).

@@ -149,7 +149,7 @@ func runScripts(s *session, o scriptOptions) error {
 					sum.Left++
 					what += ", which --fix does not change"
 				}
-				if o.nix && p.Substitute != "" {
+				if o.nix && p.Substitute != "" && !s.JSON {
 					fmt.Fprintf(s.Stdout, "substituteInPlace %s %s\n", remedy.Quote(r.Path), p.Substitute)
 					continue
 				}

@@ -24,12 +24,15 @@ func (r Remedy) And(words string) Remedy {
 	return r
 }
 
-// Quote returns words as a POSIX shell reads them back, separated by blanks.
+// Quote returns words as a POSIX shell reads them back, separated by blanks. Nothing in them
+// is for a terminal to obey.
 func Quote(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
 		quoted[i] = w
-		if w == "" || strings.ContainsFunc(w, special) {
+		if !Seen(w) {
+			quoted[i] = "$'" + Escape(w) + "'"
+		} else if w == "" || strings.ContainsFunc(w, special) {
 			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 	}

@@ -9,16 +9,26 @@ import (
 
 // What is printed is what a shell makes of it.
 func TestShellReadsBackWhatIsQuoted(t *testing.T) {
-	words := []string{"", "a", "$ORIGIN/../lib", "it's", "a b", "~", "*", "-x", "a\nb", `\`, "ü", "x;y", "#", "!", "=", "a=b"}
-	out, err := exec.Command("sh", "-c", `for w in `+Quote(words...)+`; do printf '%s|' "$w"; done`).Output()
-	if errors.Is(err, exec.ErrNotFound) {
-		t.Skip(err)
+	plain := []string{"", "a", "$ORIGIN/../lib", "it's", "a b", "~", "*", "-x", `\`, "ü", "x;y", "#", "!", "=", "a=b"}
+	read := func(shell string, words []string) {
+		out, err := exec.Command(shell, "-c", `for w in `+Quote(words...)+`; do printf '%s|' "$w"; done`).Output()
+		if errors.Is(err, exec.ErrNotFound) {
+			t.Skip(err)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := string(out), strings.Join(words, "|")+"|"; got != want {
+			t.Errorf("%s: %q, not %q", shell, got, want)
+		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, want := string(out), strings.Join(words, "|")+"|"; got != want {
-		t.Errorf("%q, not %q", got, want)
+	read("sh", plain)
+	unseen := []string{"a\nb", "a\nb'c\\'", "\x1b[31m", "\u009b0", "\x7fa", "\u202eü", "\xff0", "$a\r`b`\"\t\xe2\x82"}
+	read("bash", append(unseen, plain...))
+	for _, word := range unseen {
+		if q := Quote(word); !Seen(q) || strings.Count(q, "'") != 2 {
+			t.Errorf("%q is quoted as %q", word, q)
+		}
 	}
 	if got := Quote("runpath", "edit", "--remove-entry", "$ORIGIN/a", "/b"); got != "runpath edit --remove-entry '$ORIGIN/a' /b" {
 		t.Error(got)

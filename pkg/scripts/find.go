@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/remedy"
 )
 
 // Kind says how a script comes to open the driver.
@@ -738,6 +739,9 @@ func (p Place) Substitute(text string, places []Place) string {
 
 // quote quotes for the shell in a way that an indented string of Nix does not read otherwise.
 func quote(s string) string {
+	if !remedy.Seen(s) {
+		return "$'" + remedy.Escape(s) + "'"
+	}
 	if !strings.Contains(s, "'") {
 		return "'" + s + "'"
 	}

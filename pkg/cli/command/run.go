@@ -80,9 +80,9 @@ func (w *checked) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// or returns err, or where there is none what could not be written.
+// or returns err, or where that says nothing what could not be written.
 func (w *checked) or(err error) error {
-	if err == nil && w.err != nil {
+	if w.err != nil && (err == nil || errors.Is(err, ErrFailed)) {
 		return fmt.Errorf("writing to stdout: %w", w.err)
 	}
 	return err

@@ -1,7 +1,6 @@
 package hostdriver
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -91,10 +90,11 @@ func noArguments(c *command.Line) error {
 // print writes one JSON document, a field a key of fields, with its version.
 func printJSON(c *command.Line, fields map[string]any) error {
 	fields["version"] = 1
-	enc := json.NewEncoder(c.Stdout)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(fields)
+	b, err := command.JSON(fields, "  ")
+	if err == nil {
+		_, err = c.Stdout.Write(append(b, '\n'))
+	}
+	return err
 }
 
 // drivers finds the driver for a machine and, where the caller named none and the

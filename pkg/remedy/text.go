@@ -1,0 +1,51 @@
+package remedy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Seen reports whether a text from a file's name or contents is UTF-8 in which every character
+// is seen: none controls a terminal, ends a line or changes the direction of what follows.
+func Seen(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] >= 0x7f {
+			return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+		}
+	}
+	return true
+}
+
+// Line returns a text as it can stand in a line for people: quoted as Go does where it is not
+// [Seen].
+func Line(s string) string {
+	if Seen(s) {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// Escape returns what is between the quotes of $'…', which the shells of POSIX.1-2024 have, for
+// a text: every byte of what is not seen is \xHH, and so is each quote, of which two would end
+// an indented string of Nix.
+func Escape(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == '\\':
+			b.WriteString(`\\`)
+		case r == '\'' || r == utf8.RuneError && n == 1 || !unicode.IsPrint(r):
+			for i := range n {
+				fmt.Fprintf(&b, `\x%02x`, s[i])
+			}
+		default:
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+	return b.String()
+}
