@@ -22,6 +22,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/fixup"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/normal"
@@ -490,7 +491,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			copied++
 		}
 		if doc == nil && a.uneventful(p) {
-			summary.count(actionUnchanged)
+			summary.count(edit.Unchanged)
 			continue
 		}
 		r := a.file(p)
@@ -540,13 +541,13 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 // reportOf is what a result has for the document: what was in the file and what is.
 func reportOf(res *fixup.Result) *patchReport {
 	found, now := res.Before, res.After
-	r := &patchReport{fileReport: fileReport{Path: res.Path, PathBytes: pathBytes(res.Path), Action: actionUnchanged, Tag: tagName(now.Tag),
+	r := &patchReport{fileReport: fileReport{Path: res.Path, PathBytes: pathBytes(res.Path), Action: edit.Unchanged, Tag: tagName(now.Tag),
 		Before: entriesOf(runpath.Parse(found.List)), After: entriesOf(runpath.Parse(now.List))}, Libraries: []libraryReport{}}
 	if now.Interpreter != found.Interpreter {
 		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
 	}
 	if res.Edited {
-		r.Action = actionEdited
+		r.Action = edit.Edited
 	}
 	return r
 }
@@ -627,10 +628,10 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 	}
 	switch {
 	case p.Err != nil:
-		r.Action, r.Reason = actionFailed, p.Err.Error()
+		r.Action, r.Reason = edit.Failed, p.Err.Error()
 		log.Error(p.Err)
 	case p.Skip != "":
-		r.Action, r.Reason = actionSkipped, p.Skip
+		r.Action, r.Reason = edit.Skipped, p.Skip
 		level := logrus.DebugLevel
 		if p.SkipWarn {
 			level = logrus.WarnLevel
@@ -763,11 +764,11 @@ func undo(s *session, keepLinks, force bool) error {
 			log.Info(editedLine(&u.Result))
 		}
 		if u.Err != nil {
-			report.Action, report.Reason = actionFailed, u.Err.Error()
+			report.Action, report.Reason = edit.Failed, u.Err.Error()
 			log.Error(u.Err)
 		}
 		if u.SameAs != "" {
-			report.Action, report.Reason = actionSkipped, "the same file as "+command.Printable(u.SameAs)
+			report.Action, report.Reason = edit.Skipped, "the same file as "+command.Printable(u.SameAs)
 			log.Debug("skipped: " + report.Reason)
 		}
 		if u.Linked && !s.DryRun {

@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
@@ -42,7 +43,7 @@ func auditOptions(c *command.Line) (audit.Options, error) {
 type checked struct {
 	Path      string          `json:"path"`
 	PathBytes []byte          `json:"path_base64,omitempty"`
-	Action    action          `json:"action"`
+	Action    edit.Action     `json:"action"`
 	Reason    string          `json:"reason"`
 	Tag       string          `json:"tag"`
 	Before    []string        `json:"before"`
@@ -51,13 +52,13 @@ type checked struct {
 }
 
 func checkedFile(r *audit.Report) *checked {
-	e := &checked{Path: r.Path, PathBytes: pathBytes(r.Path), Action: actionUnchanged, Reason: r.Reason, Tag: r.Tag,
+	e := &checked{Path: r.Path, PathBytes: pathBytes(r.Path), Action: edit.Unchanged, Reason: r.Reason, Tag: r.Tag,
 		Before: entriesOf(r.Entries), After: entriesOf(r.Entries), Findings: findingsOf(r)}
 	switch r.Outcome {
 	case audit.Skipped:
-		e.Action = actionSkipped
+		e.Action = edit.Skipped
 	case audit.Failed:
-		e.Action = actionFailed
+		e.Action = edit.Failed
 	}
 	return e
 }

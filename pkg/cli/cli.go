@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/edit"
 )
 
 // Version is what --version prints; builds set it with
@@ -80,14 +81,13 @@ func oneFile(paths []string) bool {
 
 // session is one run of a tool: its common flags, its paths, its log.
 type session struct {
+	edit.Options
 	Context context.Context
 	Name    string
 	Paths   []string
 	JSON    bool
 	// Document says that stdout takes another document than JSON's, and no text.
 	Document bool
-	DryRun   bool
-	Copy     bool // see tree.Options
 	// Tolerant makes a malformed file a warning.
 	Tolerant bool
 	// InPackage makes fixes what the author of a Nix package writes.
@@ -103,12 +103,11 @@ type session struct {
 // directories; there must be one.
 func start(c *command.Line, paths []string) (*session, error) {
 	s := &session{
+		Options:   edit.Options{DryRun: c.Bool("dry-run"), Copy: c.Bool("copy")},
 		Context:   c.Context,
 		Name:      c.Program,
 		Paths:     paths,
 		JSON:      c.Bool("json"),
-		DryRun:    c.Bool("dry-run"),
-		Copy:      c.Bool("copy"),
 		Verbose:   c.Bool("verbose"),
 		Quiet:     c.Bool("quiet"),
 		Jobs:      c.Int("jobs"),

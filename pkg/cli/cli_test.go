@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"cuda-runpath/pkg/edit"
 )
 
 func TestDocumentIsOneJSONValueWhateverThePaths(t *testing.T) {
 	var b bytes.Buffer
 	d := newDocument(&b)
 	for _, path := range []string{"a", "\xff\n", "<&>"} {
-		d.file(&fileReport{Path: path, PathBytes: pathBytes(path), Action: actionSkipped, Before: []string{}, After: []string{}})
+		d.file(&fileReport{Path: path, PathBytes: pathBytes(path), Action: edit.Skipped, Before: []string{}, After: []string{}})
 	}
 	if err := d.close(&runSummary{Skipped: 3}); err != nil {
 		t.Fatal(err)

@@ -14,32 +14,20 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/elfedit"
-	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
 
 // editor is what an editing binary does to the run path of each file.
-// Several maps in one editor cost one walk and one open per file.
 type editor struct {
+	edit.RunPaths
 	normal.Settings
-	ForceRPath bool
-	// ClearExecStack takes the request for an executable stack out, in the same edit.
-	ClearExecStack bool
-
-	Maps      runpath.Map
-	WhenNeeds bool // AddDriverLink only where the file needs the driver
-	// Rewrite replaces the maps where it is not nil.
-	Rewrite func(runpath.List) runpath.List
-	// Shrink, where it is not nil, drops unused entries instead, but those that it tells.
-	Shrink func(entry string) bool
 	// Offer is where the driver-provided stubs found are linked; "" for nowhere.
 	Offer string
 
 	session *session
-	maps    *normal.Maps
 	summary runSummary
 }
 
@@ -52,8 +40,11 @@ func newEditor(c *command.Line) (*editor, error) {
 			KeepEmpty:  c.Bool("keep-empty"),
 			Dedupe:     c.Bool("dedupe"),
 		},
-		ForceRPath:     c.Bool("force-rpath"),
-		ClearExecStack: c.Bool("clear-execstack"),
+		RunPaths: edit.RunPaths{
+			ForceRPath:     c.Bool("force-rpath"),
+			ClearExecStack: c.Bool("clear-execstack"),
+			Temporary:      temporaryDirs(),
+		},
 	}
 	switch position := c.String("position"); {
 	case position == "first", !c.IsSet("position"):
@@ -122,9 +113,9 @@ func (e *editor) run(s *session) error {
 	// Should nobody read what we say any more, finish the files all the same, and
 	// let the exit status tell. The signal would end us between two of them.
 	signal.Ignore(unix.SIGPIPE)
-	e.session, e.maps = s, normal.New(e.Settings)
-	e.summary = runSummary{DryRun: s.DryRun}
-	offered := e.maps.OfferIn(e.Offer)
+	e.Options, e.Normal, e.RunPaths.Offer = s.Options, normal.New(e.Settings), e.Offer != ""
+	e.session, e.summary = s, runSummary{DryRun: s.DryRun}
+	offered := e.Normal.OfferIn(e.Offer)
 	var notELF atomic.Int64 // most files of most trees
 	run := sweep[*outcome]{
 		visit: func(f *tree.File) (*outcome, bool) {
@@ -176,178 +167,59 @@ func listOr(names []string, none string) string {
 
 // visit edits one file. It runs in several goroutines.
 func (e *editor) visit(f *tree.File) *outcome {
-	o := &outcome{report: fileReport{Path: f.Path, PathBytes: pathBytes(f.Path), Before: []string{}, After: []string{}}}
-	err := e.guarded(f, o)
-	if err == nil {
-		return o
-	}
-	o.report.After = o.report.Before
-	o.report.Action, o.level, o.line = actionFailed, logrus.ErrorLevel, err.Error()
-	if e.session.tolerates(f, err) {
-		o.report.Action, o.level, o.line = actionSkipped, logrus.WarnLevel, "skipped: "+err.Error()
-	}
-	o.report.Reason, o.warn = err.Error(), nil
-	again(f, func(im *elfimage.Image) {
-		if tag, list, err := im.RunPath(); err == nil {
-			o.report.Tag, o.report.After = tagName(tag), entriesOf(runpath.Parse(list))
+	r := e.File(f)
+	o := &outcome{stubs: r.Stubs, report: fileReport{
+		Path: f.Path, PathBytes: pathBytes(f.Path), Action: r.Action, Reason: reasonOf(f, &r.Result),
+		Tag: tagName(r.After.Tag), Before: entriesOf(r.Before.List), After: entriesOf(r.After.List),
+	}}
+	e.notes(o, r)
+	switch r.Action {
+	case edit.Failed:
+		o.level, o.line = logrus.ErrorLevel, r.Err.Error()
+		if e.session.tolerates(f, r.Err) {
+			o.report.Action, o.level, o.line = edit.Skipped, logrus.WarnLevel, "skipped: "+r.Err.Error()
 		}
-	})
+	case edit.Skipped:
+		o.level, o.line = logrus.DebugLevel, "skipped: "+o.report.Reason
+	case edit.Unchanged:
+		o.level, o.line = logrus.DebugLevel, "unchanged"
+		if notes := o.report.Notes; len(notes) > 0 {
+			o.line += " (" + command.Printable(strings.Join(notes, "; ")) + ")"
+		}
+	case edit.Edited:
+		switch o.level = logrus.InfoLevel; {
+		case !e.session.Log.IsLevelEnabled(o.level): // the line need not be put together
+		case r.ClearedStack && r.Before.Tag == r.After.Tag && slices.Equal(r.Before.List, r.After.List):
+			o.line = command.Printable(strings.Join(o.report.Notes, "; "))
+		default:
+			o.line = changeLine(r.Before.Tag, r.After.Tag, r.Before.List.String(), r.After.List.String(), o.report.Notes)
+		}
+		for _, name := range r.MovedNotes {
+			o.warn = append(o.warn, "moved the note "+name+", whose owner may have relied on its place")
+		}
+		o.warn = append(o.warn, leftLinks(r.LeftLinks)...)
+		if r.Shadowed != nil {
+			lost := fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", *r.Shadowed)
+			o.report.Notes, o.warn = append(o.report.Notes, lost), append(o.warn, lost)
+		}
+	}
 	return o
 }
 
-// again calls look with what is in a file of which an edit has failed: it may have been
-// written all the same, or in part.
-func again(f *tree.File, look func(*elfimage.Image)) {
-	if f.Err != nil || !f.ELF() {
-		return
-	}
-	now, err := f.Again()
-	if err != nil {
-		return
-	}
-	defer now.Close()
-	im, err := elfimage.ParseHead(now, now.Size(), now.Head())
-	if err != nil {
-		return
-	}
-	defer im.Release()
-	look(im)
-}
-
-// guarded makes a fault of this program a failure of the one file that showed it:
-// the others are still done. What is planned is planned before the first write.
-func (e *editor) guarded(f *tree.File, o *outcome) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
-		}
-		err = f.Blame(err)
-	}()
-	return e.edit(f, o)
-}
-
-func (o *outcome) skip(reason string) {
-	o.report.Action, o.report.Reason = actionSkipped, reason
-	o.level, o.line = logrus.DebugLevel, "skipped: "+reason
-}
-
-func (e *editor) edit(f *tree.File, o *outcome) error {
-	r := &o.report
+// reasonOf returns why a file was skipped or failed.
+func reasonOf(f *tree.File, r *edit.Result) string {
 	switch {
-	case f.Err != nil:
-		return f.Err
-	case !f.ELF():
-		o.skip(string(elfimage.NotELF))
-		return nil
-	case f.SameAs != "":
-		o.skip("the same file as " + command.Printable(f.SameAs))
-		return nil
+	case r.Err != nil:
+		return r.Err.Error()
+	case r.Action == edit.Skipped && f.SameAs != "":
+		return "the same file as " + command.Printable(f.SameAs)
 	}
-	im, err := elfimage.ParseKept(f, f.Size(), f.Head())
-	if err != nil {
-		return err
-	}
-	defer im.Release()
-	if reason := im.SkipReason(); reason != "" {
-		o.skip(string(reason))
-		return nil
-	}
-	tag, list, err := im.RunPath()
-	if err != nil {
-		return err
-	}
-	shadowed, both, err := im.Shadowed()
-	if err != nil {
-		return err
-	}
-	before := runpath.Parse(list)
-	r.Tag, r.Before = tagName(tag), entriesOf(before)
-	r.After = r.Before
-	maps, rewrites := e.Maps, true
-	if e.WhenNeeds {
-		needs, err := normal.NeedsDriver(im)
-		if err != nil {
-			return err
-		}
-		if !needs {
-			maps &^= runpath.AddDriverLink
-		}
-		if rewrites = maps != 0; !rewrites && !e.clears(im) {
-			o.skip("does not need the driver")
-			return nil
-		}
-	}
-
-	after, notes := before, runpath.Notes{}
-	if rewrites {
-		if after, notes, err = e.rewrite(im, f.Path, before, maps); err != nil {
-			return err
-		}
-	}
-	if e.Offer != "" {
-		o.stubs = e.maps.StubsAmong(f.Path, before)
-		if e.session.DryRun {
-			r.Action = actionUnchanged
-			return nil
-		}
-	}
-	change := elfedit.RunPath{Tag: elf.DT_RUNPATH, List: after.String()}
-	if e.ForceRPath {
-		change.Tag = elf.DT_RPATH
-	}
-	if change.List == "" {
-		change.Tag = elf.DT_NULL
-	}
-	e.notes(o, notes)
-	all := elfedit.Change{RunPath: &change}
-	if !rewrites || change.List == list && !both && (tag == change.Tag || list == "") {
-		all.RunPath, change.Tag, change.List, after = nil, tag, list, before
-	}
-	if e.clears(im) {
-		all.ExecStack = new(bool)
-		r.Notes = append(r.Notes, "no longer asks for an executable stack")
-	}
-	if all.RunPath == nil && all.ExecStack == nil {
-		e.unchanged(o)
-		return nil
-	}
-	plan, err := elfedit.Plan(im, all)
-	if err != nil {
-		return err
-	}
-	if plan == nil {
-		e.unchanged(o)
-		return nil
-	}
-	if !e.session.DryRun {
-		if err := f.Write(func(w tree.Writer) error { return plan.Apply(w) }); err != nil {
-			return err
-		}
-	}
-	for _, name := range plan.MovedNotes() {
-		o.warn = append(o.warn, "moved the note "+name+", whose owner may have relied on its place")
-	}
-	if e.session.Copy {
-		o.warn = append(o.warn, leftLinks(f)...)
-	}
-	r.Action, r.After, r.Tag = actionEdited, entriesOf(after), tagName(change.Tag)
-	switch o.level = logrus.InfoLevel; {
-	case !e.session.Log.IsLevelEnabled(o.level): // the line need not be put together
-	case all.RunPath == nil:
-		o.line = command.Printable(strings.Join(r.Notes, "; "))
-	default:
-		o.line = changeLine(tag, change.Tag, list, change.List, r.Notes)
-	}
-	if both && all.RunPath != nil {
-		lost := fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", shadowed)
-		r.Notes, o.warn = append(r.Notes, lost), append(o.warn, lost)
-	}
-	return nil
+	return r.Reason
 }
 
-// leftLinks says which names the edit of a copy leaves with the old file.
-func leftLinks(f *tree.File) []string {
-	switch n := f.OtherLinks(); n {
+// leftLinks says that n names are left with the old file.
+func leftLinks(n int) []string {
+	switch n {
 	case 0:
 		return nil
 	case 1:
@@ -357,52 +229,10 @@ func leftLinks(f *tree.File) []string {
 	}
 }
 
-// clears reports whether the file asks for an executable stack, and is not to.
-func (e *editor) clears(im *elfimage.Image) bool {
-	stack := im.Prog(elf.PT_GNU_STACK)
-	return e.ClearExecStack && stack != nil && stack.Flags&elf.PF_X != 0
-}
-
-func (e *editor) unchanged(o *outcome) {
-	o.report.Action = actionUnchanged
-	o.level, o.line = logrus.DebugLevel, "unchanged"
-	if notes := o.report.Notes; len(notes) > 0 {
-		o.line += " (" + command.Printable(strings.Join(notes, "; ")) + ")"
-	}
-}
-
-// rewrite returns the run path as it is to be.
-func (e *editor) rewrite(im *elfimage.Image, path string, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
-	if e.Shrink != nil {
-		return e.maps.Shrink(im, path, before, e.Shrink, temporaryDirs())
-	}
-	if e.Rewrite != nil {
-		after := e.Rewrite(before)
-		notes := runpath.Notes{Empties: after.Empties(), Duplicates: after.Duplicates()}
-		if !e.KeepEmpty {
-			after = slices.DeleteFunc(slices.Clone(after), func(entry string) bool { return entry == "" })
-		}
-		if e.Dedupe {
-			after = after.Unique()
-		}
-		return after, notes, nil
-	}
-	file := normal.File{Path: path, Class: im.Class, Machine: im.Machine}
-	if maps&runpath.ReplaceStubs != 0 {
-		needed, err := im.Needed()
-		if err != nil {
-			return nil, runpath.Notes{}, err
-		}
-		file.Needed = needed
-	}
-	after, notes := e.maps.Apply(file, before, maps)
-	return after, notes, nil
-}
-
 // notes turns what the maps noted into sentences for the report, and into warnings
 // where something is missing.
-func (e *editor) notes(o *outcome, n runpath.Notes) {
-	r := &o.report
+func (e *editor) notes(o *outcome, result *edit.RunPathResult) {
+	r, n := &o.report, result.Notes
 	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
 	for _, dir := range n.Stubs {
 		add("removed stub directory %s", dir)
@@ -424,6 +254,9 @@ func (e *editor) notes(o *outcome, n runpath.Notes) {
 		} else {
 			add("duplicate entry %s", dir)
 		}
+	}
+	if result.ClearedStack {
+		add("no longer asks for an executable stack")
 	}
 	r.Missing = n.Missing
 	for _, name := range n.Missing {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -15,38 +16,38 @@ func partCommands() []*command.Command {
 	return []*command.Command{
 		part("interpreter", "show or set the loader that a program asks for (PT_INTERP)",
 			partShow("interpreter", "show the interpreter"),
-			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are skipped", func(p *parts, names []string) error {
+			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are skipped", func(p *edit.Parts, names []string) error {
 				p.Interpreter = &names[0]
 				return checkName("INTERPRETER", names[0])
 			})),
 		part("needed", "show or change the needed libraries (DT_NEEDED)",
 			partShow("needed", "show the needed libraries, in load order"),
-			withFlags(partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is already there", func(p *parts, names []string) error {
+			withFlags(partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is already there", func(p *edit.Parts, names []string) error {
 				p.AddNeeded = names
 				return checkName("NAME", names[0])
 			}), firstFlag()),
-			partSet("remove", "NAME", "remove NAME from the needed libraries", func(p *parts, names []string) error {
+			partSet("remove", "NAME", "remove NAME from the needed libraries", func(p *edit.Parts, names []string) error {
 				p.RemoveNeeded = names
 				return nil
 			}),
-			partSet("replace", "OLD NEW", "replace OLD with NEW; versions needed from OLD are then needed from NEW", func(p *parts, names []string) error {
+			partSet("replace", "OLD NEW", "replace OLD with NEW; versions needed from OLD are then needed from NEW", func(p *edit.Parts, names []string) error {
 				p.ReplaceNeeded = map[string]string{names[0]: names[1]}
 				return checkName("NEW", names[1])
 			})),
 		part("soname", "show or set the name that a library is known by (DT_SONAME)",
 			partShow("soname", "show the soname"),
-			partSet("set", "NAME", "set the soname of libraries; programs are skipped", func(p *parts, names []string) error {
+			partSet("set", "NAME", "set the soname of libraries; programs are skipped", func(p *edit.Parts, names []string) error {
 				p.Soname = &names[0]
 				return checkName("NAME", names[0])
 			})),
 		part("execstack", "show, set or clear the request for an executable stack (PT_GNU_STACK)",
 			partShow("execstack", "show whether an executable stack is asked for"),
-			partSet("set", "", "ask for an executable stack", func(p *parts, _ []string) error {
+			partSet("set", "", "ask for an executable stack", func(p *edit.Parts, _ []string) error {
 				p.ExecStack = new(bool)
 				*p.ExecStack = true
 				return nil
 			}),
-			partSet("clear", "", "ask for no executable stack; with one, glibc 2.41 refuses to open a library by dlopen", func(p *parts, _ []string) error {
+			partSet("clear", "", "ask for no executable stack; with one, glibc 2.41 refuses to open a library by dlopen", func(p *edit.Parts, _ []string) error {
 				p.ExecStack = new(bool)
 				return nil
 			})),
@@ -75,7 +76,7 @@ func partShow(what, usage string) *command.Command {
 }
 
 // partSet makes a command that takes as many names as words has, and then files.
-func partSet(name, words, usage string, ask func(*parts, []string) error) *command.Command {
+func partSet(name, words, usage string, ask func(*edit.Parts, []string) error) *command.Command {
 	n := len(strings.Fields(words))
 	return &command.Command{
 		Name:      name,
@@ -86,7 +87,7 @@ func partSet(name, words, usage string, ask func(*parts, []string) error) *comma
 			if len(c.Args) < n+1 {
 				return command.Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
 			}
-			p := parts{AddFirst: c.Bool("first")}
+			p := edit.Parts{AddFirst: c.Bool("first")}
 			if err := ask(&p, c.Args[:n]); err != nil {
 				return err
 			}
@@ -99,7 +100,7 @@ func partSet(name, words, usage string, ask func(*parts, []string) error) *comma
 			if err != nil {
 				return err
 			}
-			return p.run(session)
+			return runParts(&p, session)
 		},
 	}
 }
@@ -170,14 +171,14 @@ func editCommand() *command.Command {
 			if err != nil {
 				return err
 			}
-			return p.run(session)
+			return runParts(p, session)
 		},
 	}
 }
 
 // partsFromFlags reads the flags of edit.
-func partsFromFlags(c *command.Line) (*parts, error) {
-	p := &parts{
+func partsFromFlags(c *command.Line) (*edit.Parts, error) {
+	p := &edit.Parts{
 		RemoveNeeded: c.StringSlice("remove-needed"),
 		AddNeeded:    c.StringSlice("add-needed"),
 		AddFirst:     c.Bool("first"),

@@ -7,26 +7,16 @@ import (
 	"unicode/utf8"
 
 	"cuda-runpath/pkg/cli/command"
-)
-
-// action says what happened to a file.
-type action string
-
-// The actions. In a dry run, Edited means that the file would be edited.
-const (
-	actionEdited    action = "edited"
-	actionUnchanged action = "unchanged"
-	actionSkipped   action = "skipped" // no run path belongs in it, or it cannot be read and that is tolerated
-	actionFailed    action = "failed"
+	"cuda-runpath/pkg/edit"
 )
 
 // fileReport is one element of "files" in the JSON document.
 type fileReport struct {
 	Path string `json:"path"`
 	// PathBytes is the path in base64, where it is not valid UTF-8 and Path shows a replacement.
-	PathBytes []byte `json:"path_base64,omitempty"`
-	Action    action `json:"action"`
-	Reason    string `json:"reason"` // why it was skipped or failed
+	PathBytes []byte      `json:"path_base64,omitempty"`
+	Action    edit.Action `json:"action"`
+	Reason    string      `json:"reason"` // why it was skipped or failed
 	// Tag is DT_RUNPATH, DT_RPATH or "": what the file has afterwards.
 	Tag    string   `json:"tag"`
 	Before []string `json:"before"`
@@ -48,15 +38,15 @@ type runSummary struct {
 	Stopped string `json:"stopped,omitempty"`
 }
 
-func (s *runSummary) count(a action) {
+func (s *runSummary) count(a edit.Action) {
 	switch a {
-	case actionEdited:
+	case edit.Edited:
 		s.Edited++
-	case actionUnchanged:
+	case edit.Unchanged:
 		s.Unchanged++
-	case actionSkipped:
+	case edit.Skipped:
 		s.Skipped++
-	case actionFailed:
+	case edit.Failed:
 		s.Failed++
 	}
 }

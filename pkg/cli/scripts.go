@@ -8,6 +8,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
@@ -62,7 +63,7 @@ type scriptOptions struct {
 type scriptFile struct {
 	Path      string        `json:"path"`
 	PathBytes []byte        `json:"path_base64,omitempty"`
-	Action    action        `json:"action"`
+	Action    edit.Action   `json:"action"`
 	Reason    string        `json:"reason"`
 	Places    []scriptPlace `json:"places"`
 }
@@ -109,7 +110,7 @@ func runScripts(s *session, o scriptOptions) error {
 	run := sweep[*scriptFile]{
 		options: tree.Options{FollowArguments: !o.fix},
 		visit: func(f *tree.File) (*scriptFile, bool) {
-			r := &scriptFile{Path: f.Path, PathBytes: pathBytes(f.Path), Action: actionUnchanged, Places: []scriptPlace{}}
+			r := &scriptFile{Path: f.Path, PathBytes: pathBytes(f.Path), Action: edit.Unchanged, Places: []scriptPlace{}}
 			err := f.Err
 			if err == nil {
 				var is bool
@@ -118,18 +119,18 @@ func runScripts(s *session, o scriptOptions) error {
 				}
 			}
 			if err != nil {
-				r.Action, r.Reason = actionFailed, err.Error()
+				r.Action, r.Reason = edit.Failed, err.Error()
 			}
 			return r, err != nil || len(r.Places) > 0
 		},
 		tell: func(r *scriptFile) any {
 			log := s.Log.WithField("path", r.Path)
 			switch r.Action {
-			case actionFailed:
+			case edit.Failed:
 				sum.Failed++
 				log.Error(r.Reason)
 				return r
-			case actionEdited:
+			case edit.Edited:
 				sum.Edited++
 			}
 			for _, p := range r.Places {
@@ -182,7 +183,7 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 	places := scripts.Find(whole, lang)
 	if o.fix {
 		if fixed := scripts.Fix(whole, places, o.link); fixed != whole {
-			if r.Action = actionEdited; !s.DryRun {
+			if r.Action = edit.Edited; !s.DryRun {
 				if err := f.Write(func(w tree.Writer) error { return overwrite(w, whole, fixed) }); err != nil {
 					return true, err
 				}

@@ -42,7 +42,7 @@ func (w *sweep[R]) run(s *session) error {
 	if w.together != nil {
 		emit = func(r R) { all = append(all, r) }
 	}
-	w.options.Jobs, w.options.Copy = s.Jobs, s.Copy
+	w.options.Jobs = s.Jobs
 	err := tree.Walk(s.Context, s.Paths, w.options, w.visit, emit)
 	if w.together != nil {
 		if err := w.together(all); err != nil {

@@ -151,6 +151,11 @@ const (
 	OtherLoader Reason = "for another loader (OS ABI 255, machine 0), as Guile's compiled files are"
 )
 
+// Loadable reports whether the file is a program or library with program headers.
+func (im *Image) Loadable() bool {
+	return (im.Type == elf.ET_EXEC || im.Type == elf.ET_DYN) && len(im.Progs) > 0
+}
+
 // SkipReason tells the files that have no run path to edit. The loader itself is
 // one of them: glibc's asserts at start that it has neither DT_RPATH nor
 // DT_RUNPATH (elf/get-dynamic-info.h).

@@ -4,8 +4,8 @@ import (
 	"context"
 	"debug/elf"
 	"errors"
-	"fmt"
 
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/tree"
@@ -88,91 +88,49 @@ func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) err
 	return tree.Files(ctx, targets, tree.Options{Jobs: c.Jobs}, func(f *tree.File) (Result, bool) {
 		s := byPath[f.Path]
 		r := Result{Path: f.Path}
-		if r.Err = s.guarded(f, c.DryRun, &r); r.Err != nil && r.Edited {
-			r.again(f)
-		} else if r.Edited {
-			r.After = s.To
-			if s.Copy && len(s.Also) > 0 && !c.DryRun {
-				r.Err = tree.Relink(s.At, s.Also)
-			}
+		if s.apply(f, c.DryRun, &r); r.Err == nil && r.Edited && s.Copy && len(s.Also) > 0 && !c.DryRun {
+			r.Err = tree.Relink(s.At, s.Also)
 		}
 		return r, true
 	}, emit)
 }
 
-// guarded makes a fault of this program a failure of the one file that showed it:
-// what is planned is planned before the first write.
-func (s *Step) guarded(f *tree.File, dryRun bool, r *Result) (err error) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			err = fmt.Errorf("internal error: %v; please report it, with the file", fault)
-		}
-		err = f.Blame(err)
-	}()
-	return s.apply(f, dryRun, r)
-}
-
-// apply sets Edited of the result before the first write.
-func (s *Step) apply(f *tree.File, dryRun bool, r *Result) error {
-	switch {
-	case f.Err != nil:
-		return f.Err
-	case f.SameAs != "":
+// apply carries the step out on a file that is open.
+func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
+	if f.SameAs != "" {
 		r.Known, r.Before, r.After = true, s.To, s.To // it is as it was left there
-		return nil
-	case !f.ELF():
-		return errMeanwhile
-	}
-	im, err := elfimage.ParseKept(f, f.Size(), f.Head())
-	if err != nil {
-		return err
-	}
-	defer im.Release()
-	now, err := stateOf(im)
-	if err != nil {
-		return err
-	}
-	r.Known, r.Before, r.After = true, now, now
-	switch {
-	case now == s.From:
-	case now == s.To: // an earlier run, which was killed, came this far
-		return nil
-	case !s.Force:
-		return errMeanwhile
-	}
-	change := elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}}
-	if s.To.Interpreter != now.Interpreter {
-		change.Interpreter = &s.To.Interpreter
-	}
-	edit, err := elfedit.Plan(im, change)
-	if err != nil || edit == nil {
-		return err
-	}
-	r.Edited = true
-	if dryRun {
-		return nil
-	}
-	write := f.Write
-	if s.Copy {
-		write = f.WriteCopy
-	}
-	return write(func(w tree.Writer) error { return edit.Apply(w) })
-}
-
-// again reads what is in a file that could not be written, or not altogether.
-func (r *Result) again(f *tree.File) {
-	r.Edited = false
-	now, err := f.Again()
-	if err != nil {
 		return
 	}
-	defer now.Close()
-	im, err := elfimage.ParseHead(now, now.Size(), now.Head())
-	if err != nil {
-		return
-	}
-	defer im.Release()
-	if s, err := stateOf(im); err == nil {
-		r.After, r.Edited = s, s != r.Before
+	done := edit.File(f, edit.Options{DryRun: dryRun, Copy: s.Copy}, func(im *elfimage.Image) (*elfedit.Change, string, error) {
+		now, err := stateOf(im)
+		if err != nil {
+			return nil, "", err
+		}
+		r.Known, r.Before, r.After = true, now, now
+		switch {
+		case now == s.From:
+		case now == s.To: // an earlier run, which was killed, came this far
+			return nil, "", nil
+		case !s.Force:
+			return nil, "", errMeanwhile
+		}
+		change := &elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}}
+		if s.To.Interpreter != now.Interpreter {
+			change.Interpreter = &s.To.Interpreter
+		}
+		return change, "", nil
+	})
+	switch done.Action {
+	case edit.Edited:
+		r.Edited, r.After = true, s.To
+	case edit.Skipped: // it is no ELF file any more
+		r.Err = errMeanwhile
+	case edit.Failed:
+		r.Err = done.Err
+		edit.Again(f, func(im *elfimage.Image) {
+			if now, err := stateOf(im); err == nil && r.Known {
+				r.After, r.Edited = now, now != r.Before
+			}
+		})
 	}
 }

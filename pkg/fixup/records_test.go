@@ -275,7 +275,9 @@ func (s *stage) edit(file, list string) {
 	s.Helper()
 	err := tree.Walk(context.Background(), []string{s.dir + "/" + file}, tree.Options{}, func(f *tree.File) (error, bool) {
 		step := Step{At: f.Target(), To: State{elf.DT_RUNPATH, list, ""}, Force: true}
-		return step.apply(f, false, &Result{}), true
+		var r Result
+		step.apply(f, false, &r)
+		return r.Err, true
 	}, func(err error) {
 		if err != nil {
 			s.Error(err)

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/patchelf"
@@ -80,9 +81,8 @@ func readFile(path string) ([]byte, error) {
 type planned struct {
 	path string
 	f    *tree.File // nil where it could not be opened
-	im   *elfimage.Image
-	edit *elfedit.Edit // nil where nothing changes
-	out  bytes.Buffer  // what is to be printed, also before an error
+	read *edit.Planned
+	out  bytes.Buffer // what is to be printed, also before an error
 	err  error
 }
 
@@ -95,7 +95,17 @@ func plan(c *patchelf.Command, path string) *planned {
 		return p
 	}
 	p.f = f
-	err = f.Blame(p.read(c))
+	if !f.ELF() {
+		p.err = fmt.Errorf("%s: %w", path, notELF(f))
+		return p
+	}
+	p.read, err = edit.Read(f, func(im *elfimage.Image) (*elfedit.Change, string, error) {
+		change, changes, err := c.Do(im, machineOf(im.Order), &p.out)
+		if err != nil || !changes {
+			return nil, "", err
+		}
+		return &change, "", nil
+	})
 	var missing *patchelf.MissingError
 	switch {
 	case errors.As(err, &missing):
@@ -107,24 +117,14 @@ func plan(c *patchelf.Command, path string) *planned {
 	return p
 }
 
-func (p *planned) read(c *patchelf.Command) error {
-	if !p.f.ELF() {
-		if len(p.f.Head()) < 52 { // of a 32-bit ELF header
-			return errors.New("missing ELF header")
-		}
-		return errors.New("not an ELF executable")
+// changes reports whether the file is to be written.
+func (p *planned) changes() bool { return p.read != nil && p.read.Edit != nil }
+
+func notELF(f *tree.File) error {
+	if len(f.Head()) < 52 { // of a 32-bit ELF header
+		return errors.New("missing ELF header")
 	}
-	im, err := elfimage.ParseKept(p.f, p.f.Size(), p.f.Head())
-	if err != nil {
-		return err
-	}
-	p.im = im
-	change, changes, err := c.Do(im, machineOf(im.Order), &p.out)
-	if err != nil || !changes {
-		return err
-	}
-	p.edit, err = elfedit.Plan(im, change)
-	return err
+	return errors.New("not an ELF executable")
 }
 
 // finish prints, and writes the file.
@@ -136,14 +136,14 @@ func (p *planned) finish(c *patchelf.Command, out, stderr io.Writer) error {
 		return p.err
 	}
 	if c.Debug {
-		debug(stderr, p.path, p.edit)
+		debug(stderr, p.path, p.read.Edit)
 	}
 	var err error
 	switch {
 	case c.Copy && c.Output != "":
-		err = output(c.Output, p.f, p.edit)
-	case p.edit != nil:
-		err = p.f.Write(func(w tree.Writer) error { return p.edit.Apply(w) })
+		err = output(c.Output, p.f, p.read.Edit)
+	case p.read.Edit != nil:
+		err = p.read.Write(p.f, false)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.path, err)
@@ -152,8 +152,8 @@ func (p *planned) finish(c *patchelf.Command, out, stderr io.Writer) error {
 }
 
 func (p *planned) close() {
-	if p.im != nil {
-		p.im.Release()
+	if p.read != nil {
+		p.read.Release()
 	}
 	if p.f != nil {
 		p.f.Close()

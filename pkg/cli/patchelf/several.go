@@ -51,7 +51,7 @@ func several(c *patchelf.Command, jobs int, out, stderr io.Writer) error {
 			p.close()
 			p = plan(c, p.path)
 		}
-		if err = p.finish(c, out, stderr); p.edit != nil {
+		if err = p.finish(c, out, stderr); p.changes() {
 			written[id] = true
 		}
 		p.close()

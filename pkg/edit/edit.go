@@ -1,0 +1,158 @@
+// Package edit takes a file through an edit: image, change, plan, write, result. All tools
+// that edit go this way; they differ in what decides on the change: [RunPaths], [Parts], or
+// a caller's own [Decide].
+package edit
+
+import (
+	"fmt"
+
+	"cuda-runpath/pkg/elfedit"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/tree"
+)
+
+// An Action says what happened to a file.
+type Action string
+
+// The actions. In a dry run, Edited means that the file would be edited.
+const (
+	Edited    Action = "edited"
+	Unchanged Action = "unchanged"
+	Skipped   Action = "skipped" // what was asked for has no place in it
+	Failed    Action = "failed"
+)
+
+// Options say how an edit is carried out.
+type Options struct {
+	DryRun bool
+	// Copy edits a copy and renames it over the file: see [tree.File.WriteCopy].
+	Copy bool
+}
+
+// A Result is what came of a file.
+type Result struct {
+	Action Action
+	Err    error  // of Failed
+	Reason string // why it was skipped
+	// MovedNotes names notes that have another place now: see [elfedit.Edit.MovedNotes].
+	MovedNotes []string
+	// LeftLinks is how many hard links to the file lead to what it was before.
+	LeftLinks int
+}
+
+// Decide returns what is to change in a file, or nil for nothing; then skip, where it is not
+// empty, is the reason why what was asked for has no place in this file.
+type Decide func(im *elfimage.Image) (change *elfedit.Change, skip string, err error)
+
+// File edits one file of a walk. A fault of this program fails the one file that showed it:
+// an edit is planned before the first write.
+func File(f *tree.File, o Options, decide Decide) (r Result) {
+	switch {
+	case f.Err != nil:
+		return Result{Action: Failed, Err: f.Err}
+	case !f.ELF():
+		return Result{Action: Skipped, Reason: string(elfimage.NotELF)}
+	case f.SameAs != "":
+		return Result{Action: Skipped, Reason: "the same file as " + f.SameAs}
+	}
+	p, err := Read(f, decide)
+	if err != nil {
+		return Result{Action: Failed, Err: err}
+	}
+	defer p.Release()
+	switch {
+	case p.Skip != "":
+		return Result{Action: Skipped, Reason: p.Skip}
+	case p.Edit == nil:
+		return Result{Action: Unchanged}
+	}
+	if !o.DryRun {
+		if err := p.Write(f, o.Copy); err != nil {
+			return Result{Action: Failed, Err: err}
+		}
+	}
+	r = Result{Action: Edited, MovedNotes: p.Edit.MovedNotes()}
+	if o.Copy {
+		r.LeftLinks = f.OtherLinks()
+	}
+	return r
+}
+
+// Planned is a file that has been read, and what an edit would do to it.
+type Planned struct {
+	Skip string
+	Edit *elfedit.Edit // nil where nothing changes
+	im   *elfimage.Image
+}
+
+// Read reads an ELF file and plans its edit. It changes nothing. The result is to be
+// released while the file is still open.
+func Read(f *tree.File, decide Decide) (p *Planned, err error) {
+	p = &Planned{}
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = internal(fault)
+		}
+		if err = f.Blame(err); err != nil {
+			p.Release()
+		}
+	}()
+	if p.im, err = elfimage.ParseKept(f, f.Size(), f.Head()); err != nil {
+		return p, err
+	}
+	change, skip, err := decide(p.im)
+	if err != nil {
+		return p, err
+	}
+	if p.Skip = skip; change == nil {
+		return p, nil
+	}
+	p.Edit, err = elfedit.Plan(p.im, *change)
+	return p, err
+}
+
+// Write carries the edit out.
+func (p *Planned) Write(f *tree.File, asCopy bool) (err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = internal(fault)
+		}
+		err = f.Blame(err)
+	}()
+	write := f.Write
+	if asCopy {
+		write = f.WriteCopy
+	}
+	return write(func(w tree.Writer) error { return p.Edit.Apply(w) })
+}
+
+// Release gives back what reading took. It may be called twice.
+func (p *Planned) Release() {
+	if p.im != nil {
+		p.im.Release()
+		p.im = nil
+	}
+}
+
+func internal(fault any) error {
+	return fmt.Errorf("internal error: %v; please report it, with the file", fault)
+}
+
+// Again calls look with what is in a file of which an edit has failed: it may have been
+// written all the same, or in part. Where it cannot be read, look is not called.
+func Again(f *tree.File, look func(*elfimage.Image)) {
+	if f.Err != nil || !f.ELF() {
+		return
+	}
+	now, err := f.Again()
+	if err != nil {
+		return
+	}
+	defer now.Close()
+	im, err := elfimage.ParseHead(now, now.Size(), now.Head())
+	if err != nil {
+		return
+	}
+	defer im.Release()
+	look(im)
+}

@@ -1,0 +1,309 @@
+package edit
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"cuda-runpath/pkg/elfedit"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
+)
+
+func library(strings ...tinyelf.Entry) tinyelf.Object { return tinyelf.Object{Strings: strings} }
+
+// put writes files into a directory and makes it the working directory.
+func put(t *testing.T, files map[string][]byte) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, data := range files {
+		if err := os.WriteFile(name, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// each calls do for the files of a walk.
+func each[R any](t *testing.T, do func(*tree.File) R, paths ...string) map[string]R {
+	t.Helper()
+	type named struct {
+		path   string
+		result R
+	}
+	out := map[string]R{}
+	err := tree.Walk(context.Background(), paths, tree.Options{Jobs: 1}, func(f *tree.File) (named, bool) {
+		return named{f.Path, do(f)}, true
+	}, func(n named) { out[n.path] = n.result })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// stringsOf returns the needed libraries or the run path that a file has.
+func stringsOf(t *testing.T, path string, tag elf.DynTag) []string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := elfimage.Parse(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tag == elf.DT_NEEDED {
+		needed, err := im.Needed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return needed
+	}
+	has, list, err := im.RunPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if has != tag {
+		return nil
+	}
+	return []string{list}
+}
+
+func TestFile(t *testing.T) {
+	lib := library(tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: "/old"}).Bytes()
+	broken := append([]byte("\x7fELF"), make([]byte, 60)...)
+	to := func(list string) Decide {
+		return func(im *elfimage.Image) (*elfedit.Change, string, error) {
+			return &elfedit.Change{RunPath: &elfedit.RunPath{Tag: elf.DT_RUNPATH, List: list}}, "", nil
+		}
+	}
+	undecided := errors.New("undecided")
+	for name, c := range map[string]struct {
+		data    []byte
+		decide  Decide
+		options Options
+		want    Action
+		text    string // of the reason or the error
+		has     string
+	}{
+		"edited":         {lib, to("/new"), Options{}, Edited, "", "/new"},
+		"a copy":         {lib, to("/new"), Options{Copy: true}, Edited, "", "/new"},
+		"dry run":        {lib, to("/new"), Options{DryRun: true}, Edited, "", "/old"},
+		"it has that":    {lib, to("/old"), Options{}, Unchanged, "", "/old"},
+		"no change":      {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "", nil }, Options{}, Unchanged, "", "/old"},
+		"no place":       {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "a reason", nil }, Options{}, Skipped, "a reason", "/old"},
+		"no decision":    {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { return nil, "", undecided }, Options{}, Failed, "undecided", "/old"},
+		"a fault":        {lib, func(*elfimage.Image) (*elfedit.Change, string, error) { panic("oh") }, Options{}, Failed, "internal error: oh", "/old"},
+		"cannot be made": {lib, to("/a\x00b"), Options{}, Failed, "NUL", "/old"},
+		"no ELF file":    {[]byte("#!/bin/sh\n"), to("/new"), Options{}, Skipped, string(elfimage.NotELF), ""},
+		"malformed":      {broken, to("/new"), Options{}, Failed, "unknown data encoding", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put(t, map[string][]byte{"f": c.data})
+			r := each(t, func(f *tree.File) Result { return File(f, c.options, c.decide) }, "f")["f"]
+			text := r.Reason
+			if r.Err != nil {
+				text = r.Err.Error()
+			}
+			if r.Action != c.want || !strings.Contains(text, c.text) || c.text == "" && text != "" || (r.Err != nil) != (c.want == Failed) {
+				t.Errorf("%s %q, want %s %q", r.Action, text, c.want, c.text)
+			}
+			if c.has != "" {
+				if diff := cmp.Diff([]string{c.has}, stringsOf(t, "f", elf.DT_RUNPATH)); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+func TestFileOfAWalk(t *testing.T) {
+	lib := library(tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: "/old"}).Bytes()
+	put(t, map[string][]byte{"a.so": lib, "c.so": lib})
+	if err := errors.Join(os.Link("a.so", "b.so"), os.Chmod("c.so", 0o444)); err != nil {
+		t.Fatal(err)
+	}
+	p := RunPaths{Options: Options{Copy: true}, Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List { return runpath.List{"/new"} }}
+	got := each(t, p.File, ".")
+	if r := got["./a.so"]; r == nil || r.Action != Edited || r.LeftLinks != 1 {
+		t.Errorf("%+v", r)
+	}
+	if r := got["./b.so"]; r == nil || r.Action != Skipped || !strings.Contains(r.Reason, "a.so") {
+		t.Errorf("%+v", r)
+	}
+	// What a failed write left is what is reported, and nothing that was planned.
+	p = RunPaths{Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List {
+		if err := os.WriteFile("a.so", library(tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: "/by/another"}).Bytes(), 0o644); err != nil {
+			t.Error(err)
+		}
+		return runpath.List{"", "/never"}
+	}}
+	f, err := tree.Open("a.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := p.File(f)
+	if r.Action != Failed || r.After.List.String() != "/by/another" || r.Notes.Empties != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRunPaths(t *testing.T) {
+	set := func(list string) func(runpath.List) runpath.List {
+		return func(runpath.List) runpath.List { return runpath.Parse(list) }
+	}
+	entry := func(tag elf.DynTag, list string) tinyelf.Entry { return tinyelf.Entry{Tag: tag, Str: list} }
+	for name, c := range map[string]struct {
+		object   tinyelf.Object
+		ask      RunPaths
+		settings normal.Settings
+		want     Action
+		after    State
+		lost     string
+	}{
+		"set":                          {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Rewrite: set("/b")}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/b"}}, ""},
+		"removed":                      {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Rewrite: set("")}, normal.Settings{}, Edited, State{}, ""},
+		"none, and none asked for":     {library(), RunPaths{Rewrite: set("")}, normal.Settings{}, Unchanged, State{}, ""},
+		"the tag":                      {library(entry(elf.DT_RPATH, "/a")), RunPaths{Rewrite: set("/a")}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
+		"the old tag":                  {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Rewrite: set("/a"), ForceRPath: true}, normal.Settings{}, Edited, State{elf.DT_RPATH, runpath.List{"/a"}}, ""},
+		"both tags":                    {library(entry(elf.DT_RUNPATH, "/a"), entry(elf.DT_RPATH, "/lost")), RunPaths{Rewrite: set("/a")}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a"}}, "/lost"},
+		"an empty entry":               {library(), RunPaths{Rewrite: set("/a::/b")}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
+		"an empty entry that is meant": {library(), RunPaths{Rewrite: set("/a::/b")}, normal.Settings{KeepEmpty: true}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a", "", "/b"}}, ""},
+		"twice":                        {library(), RunPaths{Rewrite: set("/a:/b:/a/")}, normal.Settings{Dedupe: true}, Edited, State{elf.DT_RUNPATH, runpath.List{"/a", "/b"}}, ""},
+		"the driver link":              {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Maps: runpath.AddDriverLink}, normal.Settings{DriverLink: "/link"}, Edited, State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
+		"the driver link, if needed":   {library(entry(elf.DT_NEEDED, "libcuda.so.1")), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, Edited, State{elf.DT_RUNPATH, runpath.List{"/link"}}, ""},
+		"it is not needed":             {library(entry(elf.DT_RUNPATH, "/a")), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, normal.Settings{DriverLink: "/link"}, Skipped, State{elf.DT_RUNPATH, runpath.List{"/a"}}, ""},
+		"a stub directory":             {library(entry(elf.DT_NEEDED, "libcuda.so.1"), entry(elf.DT_RUNPATH, "/cuda/stubs:/a")), RunPaths{Maps: runpath.ReplaceStubs}, normal.Settings{DriverLink: "/link"}, Edited, State{elf.DT_RUNPATH, runpath.List{"/link", "/a"}}, ""},
+		"shrink":                       {library(entry(elf.DT_RUNPATH, "/unused:/kept")), RunPaths{Shrink: func(e string) bool { return e == "/kept" }}, normal.Settings{}, Edited, State{elf.DT_RUNPATH, runpath.List{"/kept"}}, ""},
+		"an executable stack":          {tinyelf.Object{Stack: elf.PF_R | elf.PF_W | elf.PF_X}, RunPaths{ClearExecStack: true}, normal.Settings{}, Edited, State{}, ""},
+		"no run path belongs in it":    {tinyelf.Object{Type: elf.ET_REL}, RunPaths{Rewrite: set("/b")}, normal.Settings{}, Skipped, State{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put(t, map[string][]byte{"f": c.object.Bytes()})
+			c.ask.Normal = normal.New(c.settings)
+			r := each(t, c.ask.File, "f")["f"]
+			if r.Action != c.want || r.Err != nil {
+				t.Fatalf("%s %v, want %s", r.Action, r.Err, c.want)
+			}
+			if diff := cmp.Diff(c.after, r.After); diff != "" {
+				t.Error(diff)
+			}
+			if lost := ""; r.Shadowed != nil && *r.Shadowed != c.lost || r.Shadowed == nil && c.lost != lost {
+				t.Errorf("lost: %v, want %q", r.Shadowed, c.lost)
+			}
+			if c.object.Type == elf.ET_REL {
+				return
+			}
+			for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {
+				var want []string
+				if c.after.Tag == tag {
+					want = []string{c.after.List.String()}
+				}
+				if diff := cmp.Diff(want, stringsOf(t, "f", tag)); diff != "" {
+					t.Errorf("%v in the file: %s", tag, diff)
+				}
+			}
+			if again := each(t, c.ask.File, "f")["f"]; again.Action == Edited {
+				t.Errorf("a second edit changes it from %v to %v", again.Before, again.After)
+			}
+		})
+	}
+}
+
+func TestOfferIsNoEdit(t *testing.T) {
+	put(t, map[string][]byte{"f": library(tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: "/cuda/stubs"}).Bytes()})
+	p := RunPaths{Options: Options{DryRun: true}, Normal: normal.New(normal.Settings{}), Maps: runpath.ReplaceStubs, Offer: true}
+	r := each(t, p.File, "f")["f"]
+	if r.Action != Unchanged || len(r.Stubs) != 1 || r.Stubs[0] != "/cuda/stubs" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestParts(t *testing.T) {
+	text := func(s string) *string { return &s }
+	yes, no := true, false
+	base := library(tinyelf.Entry{Tag: elf.DT_NEEDED, Str: "liba.so"}, tinyelf.Entry{Tag: elf.DT_NEEDED, Str: "libb.so"})
+	program := base
+	program.Interp = "/lib/ld.so"
+	versions := base
+	versions.Requires = []tinyelf.Requirement{{Library: "liba.so", Version: "V_1"}}
+	stack := base
+	stack.Stack = elf.PF_R | elf.PF_W | elf.PF_X
+	for name, c := range map[string]struct {
+		object  tinyelf.Object
+		ask     Parts
+		want    Action
+		reason  string
+		changes []PartChange
+		notes   int
+	}{
+		"interpreter":                      {program, Parts{Interpreter: text("/nix/ld.so")}, Edited, "", []PartChange{{"interpreter", "/lib/ld.so", "/nix/ld.so"}}, 0},
+		"the same interpreter":             {program, Parts{Interpreter: text("/lib/ld.so")}, Unchanged, "", nil, 0},
+		"a library's interpreter":          {base, Parts{Interpreter: text("/nix/ld.so")}, Skipped, "library", nil, 0},
+		"soname":                           {base, Parts{Soname: text("libme.so")}, Edited, "", []PartChange{{"soname", nil, "libme.so"}}, 0},
+		"a program's soname":               {program, Parts{Soname: text("libme.so")}, Skipped, "program", nil, 0},
+		"needed added":                     {base, Parts{AddNeeded: []string{"libb.so", "libc.so"}}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"liba.so", "libb.so", "libc.so"}}}, 0},
+		"needed added first":               {base, Parts{AddNeeded: []string{"libc.so"}, AddFirst: true}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"libc.so", "liba.so", "libb.so"}}}, 0},
+		"needed replaced":                  {base, Parts{ReplaceNeeded: map[string]string{"liba.so": "/abs/liba.so"}}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"/abs/liba.so", "libb.so"}}}, 0},
+		"needed removed":                   {base, Parts{RemoveNeeded: []string{"liba.so"}}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"libb.so"}}}, 0},
+		"needed removed that is not there": {base, Parts{RemoveNeeded: []string{"libz.so"}}, Unchanged, "", nil, 0},
+		"versions of what is removed":      {versions, Parts{RemoveNeeded: []string{"liba.so"}}, Edited, "", []PartChange{{"needed", []string{"liba.so", "libb.so"}, []string{"libb.so"}}}, 1},
+		"execstack cleared":                {stack, Parts{ExecStack: &no}, Edited, "", []PartChange{{"execstack", true, false}}, 0},
+		"execstack as it is":               {stack, Parts{ExecStack: &yes}, Unchanged, "", nil, 0},
+		"run path":                         {base, Parts{RunPath: func(runpath.List) runpath.List { return runpath.List{"/a", ""} }}, Edited, "", []PartChange{{"runpath", []string{}, []string{"/a"}}}, 0},
+		"several":                          {program, Parts{Interpreter: text("/nix/ld.so"), RunPath: func(runpath.List) runpath.List { return runpath.List{"/a"} }, ForceRPath: true}, Edited, "", []PartChange{{"interpreter", "/lib/ld.so", "/nix/ld.so"}, {"runpath", []string{}, []string{"/a"}}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put(t, map[string][]byte{"f": c.object.Bytes()})
+			r := each(t, c.ask.File, "f")["f"]
+			if r.Action != c.want || r.Err != nil || !strings.Contains(r.Reason, c.reason) || len(r.Notes) != c.notes {
+				t.Fatalf("%s %q %v %q, want %s", r.Action, r.Reason, r.Err, r.Notes, c.want)
+			}
+			if diff := cmp.Diff(c.changes, r.Changes); diff != "" {
+				t.Error(diff)
+			}
+			for _, change := range r.Changes {
+				if names, ok := change.After.([]string); ok && change.Part == "needed" {
+					if diff := cmp.Diff(names, stringsOf(t, "f", elf.DT_NEEDED)); diff != "" {
+						t.Error(diff)
+					}
+				}
+			}
+			if again := each(t, c.ask.File, "f")["f"]; again.Action == Edited {
+				t.Errorf("a second edit changes %v", again.Changes)
+			}
+		})
+	}
+}
+
+// Of a failed edit the changes that are in the file are reported, and no others.
+func TestPartsThatWereMade(t *testing.T) {
+	before := library(tinyelf.Entry{Tag: elf.DT_SONAME, Str: "libold.so"}, tinyelf.Entry{Tag: elf.DT_NEEDED, Str: "liba.so"})
+	put(t, map[string][]byte{"f": before.Bytes()})
+	f, err := tree.Open("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	soname := "libnew.so"
+	p := Parts{Soname: &soname, AddNeeded: []string{"libb.so"}, RunPath: func(l runpath.List) runpath.List {
+		half := library(tinyelf.Entry{Tag: elf.DT_SONAME, Str: soname}, tinyelf.Entry{Tag: elf.DT_NEEDED, Str: "liba.so"})
+		if err := os.WriteFile("f", half.Bytes(), 0o644); err != nil {
+			t.Error(err)
+		}
+		return l
+	}}
+	r := p.File(f)
+	if diff := cmp.Diff([]PartChange{{"soname", "libold.so", "libnew.so"}}, r.Changes); r.Action != Failed || diff != "" {
+		t.Errorf("%s %v: %s", r.Action, r.Err, diff)
+	}
+}

@@ -1,0 +1,199 @@
+package edit
+
+import (
+	"debug/elf"
+	"slices"
+
+	"cuda-runpath/pkg/elfedit"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
+)
+
+// RunPaths is what the tools ask for that edit run paths, of each file alike. Several maps
+// cost one walk and one open a file. It serves several goroutines.
+type RunPaths struct {
+	Options
+	Normal     *normal.Maps
+	ForceRPath bool
+	// ClearExecStack takes the request for an executable stack out, in the same edit.
+	ClearExecStack bool
+
+	Maps      runpath.Map
+	WhenNeeds bool // AddDriverLink only where the file needs the driver
+	// Rewrite replaces the maps where it is not nil.
+	Rewrite func(runpath.List) runpath.List
+	// Shrink, where it is not nil, drops unused entries instead, but those of which it is
+	// true; entries below Temporary stay only for what no other entry holds.
+	Shrink    func(entry string) bool
+	Temporary []string
+	// Offer finds the stub directories of each file; a dry run does nothing else.
+	Offer bool
+}
+
+// State is what a file has for a run path.
+type State struct {
+	Tag  elf.DynTag // DT_RUNPATH, DT_RPATH, or DT_NULL for none
+	List runpath.List
+}
+
+// RunPathResult is what came of a file's run path.
+type RunPathResult struct {
+	Result
+	Before, After State
+	// Notes are about the entries. Of a failed file there are none.
+	Notes runpath.Notes
+	// ClearedStack: it no longer asks for an executable stack.
+	ClearedStack bool
+	// Shadowed is the DT_RPATH, where the file had one beside its DT_RUNPATH, that is lost.
+	Shadowed *string
+	Stubs    []string // stub directories, expanded; only with Offer
+}
+
+// File edits one file.
+func (p *RunPaths) File(f *tree.File) *RunPathResult {
+	r := &RunPathResult{}
+	d := &runPathDecision{RunPaths: p, path: f.Path, RunPathResult: r}
+	r.Result = File(f, p.Options, d.decide)
+	switch r.Action {
+	case Edited:
+		r.After = d.planned
+		return r
+	case Failed:
+		Again(f, func(im *elfimage.Image) {
+			if now, err := stateOf(im); err == nil {
+				r.After = now
+			}
+		})
+		r.Notes, r.ClearedStack = runpath.Notes{}, false
+	}
+	r.Shadowed = nil
+	return r
+}
+
+// stateOf reads a file's run path.
+func stateOf(im *elfimage.Image) (State, error) {
+	tag, list, err := im.RunPath()
+	return State{tag, runpath.Parse(list)}, err
+}
+
+// runPathChange returns the change that gives a file a run path, or nil where it has that:
+// an empty list and no tag are the same to the loader. shadowed is the DT_RPATH that is lost,
+// where the file has one beside its DT_RUNPATH.
+func runPathChange(im *elfimage.Image, after runpath.List, rpath bool) (c *elfedit.RunPath, shadowed *string, err error) {
+	tag, list, err := im.RunPath()
+	if err != nil {
+		return nil, nil, err
+	}
+	old, both, err := im.Shadowed()
+	if err != nil {
+		return nil, nil, err
+	}
+	c = &elfedit.RunPath{Tag: elf.DT_RUNPATH, List: after.String()}
+	switch {
+	case c.List == "":
+		c.Tag = elf.DT_NULL
+	case rpath:
+		c.Tag = elf.DT_RPATH
+	}
+	switch {
+	case both:
+		return c, &old, nil
+	case c.List == list && (c.Tag == tag || list == ""):
+		return nil, nil, nil
+	}
+	return c, nil, nil
+}
+
+type runPathDecision struct {
+	*RunPaths
+	*RunPathResult
+	path    string
+	planned State
+}
+
+func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, error) {
+	if reason := im.SkipReason(); reason != "" {
+		return nil, string(reason), nil
+	}
+	before, err := stateOf(im)
+	if err != nil {
+		return nil, "", err
+	}
+	d.Before, d.After = before, before
+	maps, rewrites := d.Maps, true
+	if d.WhenNeeds {
+		needs, err := normal.NeedsDriver(im)
+		if err != nil {
+			return nil, "", err
+		}
+		if !needs {
+			maps &^= runpath.AddDriverLink
+		}
+		if rewrites = maps != 0; !rewrites && !d.clears(im) {
+			return nil, "does not need the driver", nil
+		}
+	}
+	if d.RunPaths.Offer {
+		if d.Stubs = d.Normal.StubsAmong(d.path, before.List); d.DryRun {
+			return nil, "", nil
+		}
+	}
+	d.planned = before
+	change := &elfedit.Change{}
+	if rewrites {
+		after, notes, err := d.rewrite(im, before.List, maps)
+		if err != nil {
+			return nil, "", err
+		}
+		d.Notes = notes
+		if change.RunPath, d.Shadowed, err = runPathChange(im, after, d.ForceRPath); err != nil {
+			return nil, "", err
+		}
+		if change.RunPath != nil {
+			d.planned = State{change.RunPath.Tag, after}
+		}
+	}
+	if d.clears(im) {
+		change.ExecStack, d.ClearedStack = new(bool), true
+	}
+	if change.RunPath == nil && change.ExecStack == nil {
+		return nil, "", nil
+	}
+	return change, "", nil
+}
+
+// clears reports whether the file asks for an executable stack, and is not to.
+func (p *RunPaths) clears(im *elfimage.Image) bool {
+	stack := im.Prog(elf.PT_GNU_STACK)
+	return p.ClearExecStack && stack != nil && stack.Flags&elf.PF_X != 0
+}
+
+// rewrite returns the run path as it is to be.
+func (d *runPathDecision) rewrite(im *elfimage.Image, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes, error) {
+	if d.Shrink != nil {
+		return d.Normal.Shrink(im, d.path, before, d.Shrink, d.Temporary)
+	}
+	if d.Rewrite != nil {
+		after := d.Rewrite(before)
+		notes := runpath.Notes{Empties: after.Empties(), Duplicates: after.Duplicates()}
+		if !d.Normal.KeepEmpty {
+			after = slices.DeleteFunc(slices.Clone(after), func(entry string) bool { return entry == "" })
+		}
+		if d.Normal.Dedupe {
+			after = after.Unique()
+		}
+		return after, notes, nil
+	}
+	file := normal.File{Path: d.path, Class: im.Class, Machine: im.Machine}
+	if maps&runpath.ReplaceStubs != 0 {
+		needed, err := im.Needed()
+		if err != nil {
+			return nil, runpath.Notes{}, err
+		}
+		file.Needed = needed
+	}
+	after, notes := d.Normal.Apply(file, before, maps)
+	return after, notes, nil
+}
