@@ -99,7 +99,7 @@ var obeyed = map[string]map[string]flagUse{
 		"cache": {reason: "copies are only made where the driver link's are not to be used"},
 	},
 	"runpath remove":    {"all": {given: "--all"}},
-	"hostDriver doctor": {"root": {given: "--root D/tree2"}},
+	"hostDriver doctor": {"root": {given: "--root D/tree2"}, "gpu": {given: "--gpu 9.0"}},
 }
 
 // What the commands are run with: their flags, and after "--" files.

@@ -1,11 +1,13 @@
 package cmd_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 
 	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/driver"
 )
 
 // The page of runpath has a row for each kind of finding, with its severity.
@@ -30,6 +32,20 @@ func TestPageNamesEveryFinding(t *testing.T) {
 			t.Errorf("no row for %s", r.ID)
 		} else if !strings.HasPrefix(says, string(r.Severity)) {
 			t.Errorf("%s is %q on the page, and by itself %q", r.ID, says, r.Severity)
+		}
+	}
+}
+
+// The page of hostDriver has a row for each error that doctor names, with CUDA's words and ours.
+func TestPageNamesEveryError(t *testing.T) {
+	page, err := os.ReadFile("hostDriver/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := strings.ReplaceAll(string(page), "`", "")
+	for _, e := range driver.Errors {
+		if row := fmt.Sprintf("\n| %d | %s | %s", e.Code, e.Text, e.Means); !strings.Contains(rows, row) {
+			t.Errorf("no row that begins with %q", row)
 		}
 	}
 }

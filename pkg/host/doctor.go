@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -36,6 +37,8 @@ type Fact struct {
 	Verdict Verdict `json:"verdict"`
 	Text    string  `json:"text"`
 	Source  string  `json:"source"` // where the fact is from: a file, or a table with its origin
+	// Error is what CUDA answers where this is in the way, one of driver.Errors; 0: not known.
+	Error int `json:"error,omitempty"`
 	remedy.Remedy
 }
 
@@ -53,11 +56,14 @@ func (d *Diagnosis) add(subject string, v Verdict, source, fix, format string, a
 }
 
 func (d *Diagnosis) addRemedy(subject string, v Verdict, source string, r remedy.Remedy, format string, args ...any) {
-	d.Facts = append(d.Facts, Fact{subject, v, fmt.Sprintf(format, args...), source, r})
+	d.Facts = append(d.Facts, Fact{Subject: subject, Verdict: v, Text: fmt.Sprintf(format, args...), Source: source, Remedy: r})
 	if v == Bad {
 		d.Works = false
 	}
 }
+
+// answers says of the last fact which error CUDA answers for it.
+func (d *Diagnosis) answers(code int) { d.Facts[len(d.Facts)-1].Error = code }
 
 // kind is the way in which a host reaches its GPU.
 type kind int
@@ -77,16 +83,18 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	kernel := h.doctorKernel(d, k)
 	if err != nil {
 		d.add("driver libraries", Bad, "ld.so.cache, known directories", "install the distribution's NVIDIA driver package, or the container toolkit in a container", "%v", err)
+		d.answers(35)
 		h.doctorRejected(d, drv)
 	} else {
 		h.doctorLibraries(d, drv, kernel, k)
 	}
 	cuda := h.doctorCUDA(d, drv)
 	h.doctorDevices(d, k)
+	gpus := h.doctorGPUs(d, drv)
 	linkWorks := h.doctorLink(d, m, drv, kernel, prefix, program == "")
 	glibc := ""
 	if program != "" {
-		glibc = h.doctorProgram(d, program, prefix, drv, cuda, linkWorks)
+		glibc = h.doctorProgram(d, program, prefix, drv, gpus, cuda, linkWorks)
 	}
 	if err == nil {
 		h.doctorGLIBC(d, m, drv, glibc)
@@ -130,6 +138,7 @@ func (h *Host) doctorKernel(d *Diagnosis, k kind) Kernel {
 			fix = "load the module on the host, and start the container with its GPUs (podman: --device nvidia.com/gpu=all; docker: --gpus all)"
 		}
 		d.add(subject, Bad, procVersion, fix, "not loaded: there is no %s", procVersion)
+		d.answers(100)
 	}
 	return kernel
 }
@@ -158,6 +167,7 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 			}
 			d.add("versions", Bad, kernel.Source+", "+drv.Directory, fix,
 				"the kernel module is %s, the libraries are %s: CUDA refuses that (upgraded without a reboot?)", kernel.Version, drv.Version)
+			d.answers(803)
 		}
 	}
 	var lacks []string
@@ -236,6 +246,7 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 		gpus, _ := h.Root.Glob("/dev/nvidia[0-9]*")
 		if len(gpus) == 0 {
 			d.add(subject, Bad, "/dev", "sudo nvidia-modprobe -c=0 (in a container: start it with its GPUs)", "there is no GPU: no /dev/nvidia0 or the like")
+			d.answers(100)
 		}
 		nodes = append(nodes, gpus...)
 	}
@@ -341,7 +352,7 @@ func few(names []string) string {
 
 // doctorProgram says what the program would load; it returns the version of its
 // loader's glibc, "" if it has none or it is not known.
-func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, cuda string, linkWorks bool) (glibc string) {
+func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, gpus []gpu, cuda string, linkWorks bool) (glibc string) {
 	const subject = "program"
 	root := h.Root.Dir
 	if h.Root.IsHost() {
@@ -378,7 +389,8 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	load.DlopenAll(func(_ *loader.Object, l loader.Literal) bool { return l.Driver && l.Exact },
 		func(name string) bool { return name == driver.LibCUDA })
 	h.doctorRuntime(d, load, drv, cuda)
-	h.doctorLibCUDA(d, load, prefix, drv, linkWorks)
+	h.doctorLibCUDA(d, load, prefix, drv, gpus, linkWorks)
+	h.doctorGPUCode(d, load, gpus, cuda)
 	return glibc
 }
 
@@ -426,6 +438,7 @@ func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda 
 			least = " (it needs " + v + " or newer)"
 		}
 		d.add("CUDA runtime", Bad, from, compat, "built for CUDA %s, the driver supports %s: a compat package is needed%s", short, cuda, least)
+		d.answers(35)
 	case strings.Contains(short, ".") && newerVersion(short, cuda):
 		d.add("CUDA runtime", Note, from, "", "built for CUDA %s, the driver supports %s: works by minor version compatibility, but not PTX code", short, cuda)
 	default:
@@ -434,7 +447,7 @@ func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda 
 }
 
 // doctorLibCUDA says which libcuda.so.1 the program loads.
-func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv *Driver, linkWorks bool) {
+func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv *Driver, gpus []gpu, linkWorks bool) {
 	const subject = "libcuda.so.1"
 	layout := explain.Layout{}
 	if prefix != DefaultPrefix {
@@ -467,6 +480,9 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 			fix = layout.Edit(h.Root.Path(by), "autoAddDriverRunpath")
 		}
 		d.addRemedy(subject, Bad, by, fix, "not found, where %s looks for it", by)
+		if absent == nil || !absent.Certain() { // else the program does not start
+			d.answers(35)
+		}
 		return
 	}
 	how := string(found.Rule)
@@ -485,10 +501,12 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 	switch {
 	case (driver.StubDirs{}).Contains(path.Dir(found.Path)), (driver.StubDirs{}).Contains(path.Dir(file)):
 		d.addRemedy(subject, Bad, how, found.OffTheSearch(layout.ReplaceStubs), "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)
+		d.answers(34)
 	case h.isCompat(path.Dir(found.Path)) || h.isCompat(path.Dir(inside)):
-		h.doctorCompat(d, found, load, drv, how)
+		h.doctorCompat(d, found, load, drv, gpus, how)
 	case len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version:
 		d.add(subject, Bad, how, run, "%s is driver %s, the host's is %s", found.Path, version, drv.Version)
+		d.answers(803)
 	default:
 		d.add(subject, Good, how, "", "%s%s", found.Path, resolved(found.Path, inside))
 		if load.Interp.Store && found.File != nil && found.File.List == "" && found.Rule != loader.ByEnv {
@@ -506,7 +524,7 @@ func resolved(name, file string) string {
 }
 
 // doctorCompat says what a compat package's libcuda.so.1, which the program loads, does here.
-func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Load, drv *Driver, how string) {
+func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Load, drv *Driver, gpus []gpu, how string) {
 	const subject = "compat package"
 	dir := path.Dir(found.Path)
 	c, err := h.Compat(drv, dir)
@@ -526,6 +544,13 @@ func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Loa
 		hidden = "; hostDriver run starts the program without it"
 	}
 	d.addRemedy(subject, verdict, how+"; "+c.Source, fix, "%s %s: %s%s", found.Path, helpWords(c.Verdict), c.Reason, hidden)
+	switch {
+	case verdict == Bad:
+		d.answers(803)
+	case c.Verdict == driver.Helps && slices.ContainsFunc(gpus, func(g gpu) bool { return strings.Contains(g.name, "GeForce") }):
+		d.add(subject, Bad, "nvidia-smi", "use a newer driver", "compat packages are for data-centre GPUs, and this one is %s", gpus[0].name)
+		d.answers(804)
+	}
 }
 
 func helpWords(h driver.Help) string {

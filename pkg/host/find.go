@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
@@ -21,6 +22,8 @@ type Host struct {
 	From []string
 	// Without are directories that are not looked in: those that are being made.
 	Without []string
+	// GPUs, where not nil, are the compute capabilities of the GPUs; else they are found out.
+	GPUs []gpucode.Capability
 
 	wantCompat bool // a compat package's libraries are what is looked for
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 )
 
@@ -14,8 +16,8 @@ var doctor = &command.Command{
 	Usage:     "say whether a CUDA program, or PROGRAM, can work here, and what to do if it cannot",
 	ArgsUsage: "[PROGRAM]",
 	Description: `Prints a line for each fact, with its source, and below it the fix. The exit status is 0 if nothing was found that keeps
-a CUDA program from working, else 1. Nothing is run or loaded.`,
-	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, jsonFlag},
+a CUDA program from working, else 1. Of the program nothing is run or loaded; which GPU there is, the driver's nvidia-smi is asked.`,
+	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, gpuFlag, jsonFlag},
 	Action: func(c *command.Line) error {
 		if len(c.Args) > 1 {
 			return command.Misusef("one program at a time: %q", c.Arg(1))
@@ -27,6 +29,15 @@ a CUDA program from working, else 1. Nothing is run or loaded.`,
 		h, m, err := system(c)
 		if err != nil {
 			return err
+		}
+		if c.IsSet("gpu") {
+			targets, err := gpucode.ParseTargets(c.String("gpu"))
+			if err != nil {
+				return command.Misusef("--gpu: %v", err)
+			}
+			for _, t := range targets {
+				h.GPUs = append(h.GPUs, t.Capability)
+			}
 		}
 		program := c.Arg(0)
 		if program != "" && h.Root.IsHost() {
@@ -63,6 +74,9 @@ func showDiagnosis(c *command.Line, d *host.Diagnosis) {
 			fmt.Fprintf(w, "  [%s]", command.Printable(f.Source))
 		}
 		fmt.Fprintln(w)
+		if f.Error != 0 {
+			fmt.Fprintf(w, "%24sCUDA answers %s\n", "", driver.ErrorNamed(f.Error))
+		}
 		if f.Fix != "" {
 			fmt.Fprintf(w, "%24s%s\n", "-> ", command.Printable(f.Fix))
 		}

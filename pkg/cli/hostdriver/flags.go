@@ -18,6 +18,7 @@ var (
 	machineFlag = &command.Flag{Kind: command.String, Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
 	fromFlag    = &command.Flag{Kind: command.List, Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
 	prefixFlag  = &command.Flag{Kind: command.String, Name: "prefix", Default: host.DefaultPrefix, Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
+	gpuFlag     = &command.Flag{Kind: command.String, Name: "gpu", Usage: "the GPUs have the compute capabilities of `LIST`: 9.0,12.0", DefaultText: "what nvidia-smi or the PCI bus says"}
 	jsonFlag    = cli.JSONFlag
 	dryRunFlag  = cli.DryRunFlag
 	verboseFlag = cli.VerboseFlag("also say what was not used, and why")

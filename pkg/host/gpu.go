@@ -1,0 +1,184 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/tree"
+)
+
+// gpu is a kind of GPU of the host.
+type gpu struct {
+	gpucode.Capability
+	name, source string
+}
+
+// gpus returns the kinds of GPUs that programs are to run on: those that were asked for, else
+// those that the driver's nvidia-smi names, else those that the kernel lists.
+func (h *Host) gpus(drv *Driver) (all []gpu) {
+	if h.GPUs != nil {
+		for _, c := range h.GPUs {
+			all = append(all, gpu{c, "", "--gpu"})
+		}
+		return all
+	}
+	if all = h.askSMI(drv); all == nil {
+		all = h.pciGPUs()
+	}
+	slices.SortFunc(all, func(a, b gpu) int { return int(a.Capability) - int(b.Capability) })
+	return slices.CompactFunc(all, func(a, b gpu) bool { return a.Capability == b.Capability })
+}
+
+// askSMI asks the nvidia-smi that came with the driver, on this host alone. It sees what the
+// process may use, which in a container is less than what /sys shows.
+func (h *Host) askSMI(drv *Driver) (all []gpu) {
+	if !h.Root.IsHost() || drv.Directory == "" {
+		return nil
+	}
+	for _, dir := range []string{drv.Directory, path.Join(drv.Directory, "../bin"), "/usr/bin", "/run/current-system/sw/bin"} {
+		smi := path.Join(dir, "nvidia-smi")
+		if h.exists(smi) && h.trusted(smi) == nil {
+			limit, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			cmd := exec.CommandContext(limit, smi, "--query-gpu=compute_cap,name", "--format=csv,noheader")
+			cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+drv.Directory)
+			out, _ := cmd.Output() // of an old driver, which does not know compute_cap, nothing is understood
+			return smiGPUs(string(out), smi)
+		}
+	}
+	return nil
+}
+
+// smiGPUs reads what nvidia-smi prints, "9.0, NVIDIA H100 80GB HBM3" a line.
+func smiGPUs(out, source string) (all []gpu) {
+	for line := range strings.Lines(out) {
+		number, name, _ := strings.Cut(line, ",")
+		if t, err := gpucode.ParseTargets(number); err == nil {
+			all = append(all, gpu{t[0].Capability, strings.TrimSpace(name), source})
+		}
+	}
+	return all
+}
+
+// pciGPUs returns the GPUs that the kernel lists on the PCI bus, and that the table knows.
+func (h *Host) pciGPUs() (all []gpu) {
+	slots, _ := h.Root.Glob("/sys/bus/pci/devices/*")
+	for _, slot := range slots {
+		number := func(file string) uint64 {
+			b, _ := h.Root.ReadFile(path.Join(slot, file), 64)
+			n, _ := strconv.ParseUint(strings.TrimSpace(string(b)), 0, 32)
+			return n
+		}
+		if number("vendor") != 0x10de || number("class")>>16 != 3 { // a display controller of NVIDIA's
+			continue
+		}
+		id := uint16(number("device"))
+		if c, ok := gpucode.OfDevice(id); ok {
+			all = append(all, gpu{c, fmt.Sprintf("PCI device 10de:%04x", id), slot + ", " + gpucode.DeviceTable})
+		}
+	}
+	return all
+}
+
+// doctorGPUs says which kinds of GPUs there are, and returns them.
+func (h *Host) doctorGPUs(d *Diagnosis, drv *Driver) []gpu {
+	gpus := h.gpus(drv)
+	for _, g := range gpus {
+		name := g.Capability.String()
+		if g.name != "" {
+			name += " (" + g.name + ")"
+		}
+		d.add("GPU", Good, g.source, "", "compute capability %s", name)
+	}
+	return gpus
+}
+
+// doctorGPUCode says what each GPU takes of the code of a program and its libraries.
+func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda string) {
+	const subject = "GPU code"
+	version, _ := gpucode.ParseVersion(h.cudaOf(load, cuda))
+	var with, compiled []string
+	for _, o := range load.Objects {
+		if !o.Found() || o.File == nil || driver.Provides(path.Base(o.Path)) {
+			continue
+		}
+		code := gpuCode(o.File.Path)
+		if code == nil || len(code.Containers) == 0 {
+			continue
+		}
+		worst, later := 0, false
+		var fails []string
+		for _, g := range gpus {
+			j := code.Judge(g.Capability, version)
+			if j.Error != 0 {
+				worst, fails = j.Error, append(fails, g.Capability.String())
+			}
+			later = later || j.Error == 0 && j.Containers[gpucode.Compiled] > 0
+		}
+		with = append(with, path.Base(o.Path))
+		if later {
+			compiled = append(compiled, path.Base(o.Path))
+		}
+		if worst == 0 {
+			continue
+		}
+		verdict := Warning // another GPU does, or the library is only opened where it is wanted
+		if len(fails) == len(gpus) && o.Certain() {
+			verdict = Bad
+		}
+		what, fix := "has no code for "+strings.Join(fails, ", "), "build it for that too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has it"
+		switch worst {
+		case gpucode.ErrUnsupportedPTXVersion:
+			what = fmt.Sprintf("has only PTX for %s, newer than what the driver's CUDA %s knows", strings.Join(fails, ", "), version)
+			fix = "use a newer driver, or build it with machine code for that or with an older CUDA toolkit"
+		case gpucode.ErrNotFound:
+			what = "has relocatable device code that is not linked for " + strings.Join(fails, ", ")
+		}
+		d.add(subject, verdict, o.Path, fix, "%s %s: its kernels fail", path.Base(o.Path), what)
+		d.answers(worst)
+	}
+	switch {
+	case len(with) > 0 && len(gpus) == 0:
+		d.add(subject, Note, load.Main.Path, "name the GPU: --gpu 9.0", "which GPU it is to run on is not known, so the code in %s is not examined", few(with))
+	case len(with) > 0:
+		d.add(subject, Good, "headers of GPU code", "", "examined in %s", few(with))
+	}
+	if len(compiled) > 0 {
+		d.add(subject, Note, "headers of GPU code", "", "the driver compiles the PTX of %s when the program first starts: there is no machine code for the GPU", few(compiled))
+	}
+}
+
+// cudaOf returns the CUDA version of the libcuda.so.1 that the program loads: of a compat
+// package its own, else the driver's.
+func (h *Host) cudaOf(load *loader.Load, cuda string) string {
+	for _, o := range load.Objects {
+		if path.Base(o.Path) == driver.LibCUDA && o.Found() && h.isCompat(path.Dir(o.Path)) {
+			if l, err := cudaLibraryAt(h.Root, o.Path); err == nil {
+				return l.CUDA
+			}
+		}
+	}
+	return cuda
+}
+
+// gpuCode returns the GPU code of a file, by its name on this host; nil where it cannot be
+// read, which the loader's own complaint says.
+func gpuCode(name string) *gpucode.File {
+	f, err := tree.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	code, _ := gpucode.Read(f, f.Size(), f.Head())
+	return code
+}
