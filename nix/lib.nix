@@ -196,41 +196,7 @@ rec {
               mainProgram = package.meta.mainProgram or pname;
             };
           }
-          ''
-            shopt -s globstar dotglob
-            mkdir -p $out
-            edits=()
-            for each in $packages; do
-              edits+=(-e "s|$each/bin/|$out/bin/|g")
-              if ((''${#edits[@]} == 2)); then
-                cp -rs --no-preserve=mode "$each"/* $out/
-                continue
-              fi
-              # What the first output has too, such as nix-support, stays the first one's.
-              while IFS= read -r -d "" file; do
-                link=$out/''${file#"$each"/}
-                if [[ ! -e $link ]]; then
-                  mkdir -p "''${link%/*}"
-                  ln -s "$file" "$link"
-                fi
-              done < <(find "$each" ! -type d -print0)
-            done
-            for program in $out/bin/*; do
-              original=$(readlink "$program") || continue
-              if [[ -d $original || ! -x $original ]]; then continue; fi
-              rm "$program"
-              printf '#!%s\nexec %q run -- %q "$@"\n' "$shell" "$hostDriver/bin/hostDriver" "$original" > "$program"
-              chmod +x "$program"
-            done
-            for file in $out/{share,etc/xdg,lib/systemd,etc/systemd}/**/*.{desktop,service}; do
-              if [[ ! -f $file ]]; then continue; fi
-              sed "''${edits[@]}" "$file" > edited
-              if ! cmp -s edited "$file"; then
-                rm "$file"
-                cp edited "$file"
-              fi
-            done
-          '';
+          (builtins.readFile ./wrap-with-host-driver.bash);
     in
     wrapped
     // lib.genAttrs others (output: package.${output})

@@ -23,7 +23,14 @@ let
       echo "Exec=$out/bin/tool --gui" > $out/share/applications/tool.desktop
       echo "Exec=other" > $out/share/applications/other.desktop
       echo "Exec=$out/bin/tool --bus" > $out/share/dbus-1/services/org.tool.service
+      # stdenv moves these to share/systemd/user and leaves a link to it.
       echo "ExecStart=$out/bin/tool" > $out/lib/systemd/user/tool.service
+      ln -s tool.service $out/lib/systemd/user/alias.service
+      # As this one is left by move-sbin.
+      mkdir $out/sbin
+      printf '#!/bin/sh\necho daemon\n' > $out/sbin/daemon
+      chmod +x $out/sbin/daemon
+      ln -s ../applications/tool.desktop $out/share/doc/link.desktop
       echo header > $dev/include/tool.h
       printf '#!/bin/sh\necho "tool: $*"\n' > $out/bin/tool
       cp $out/bin/tool "$out/bin/with space"
@@ -51,6 +58,32 @@ let
     '';
   };
   wrappedSplit = flake.lib.wrapWithHostDriver split;
+
+  # What buildEnv makes of packages of which one alone has a directory, and more links.
+  linked = package {
+    pname = "linked";
+    outputs = [
+      "out"
+      "bin"
+    ];
+    dontFixup = true;
+    build = ''
+      mkdir -p $out/lib/systemd $out/libexec $bin/bin $bin/lib/more
+      ln -s ${tool}/bin $out/bin
+      ln -s ${tool}/share $out/share
+      ln -s ${tool}/lib/systemd/user $out/lib/systemd/user
+      ln -s ${tool}/share/doc $out/lib/more
+      ln -s $out/lib $out/lib64
+      ln -s . $out/usr
+      ln -s nowhere $out/lib/dangling
+      printf '#!/bin/sh\n' > $out/libexec/helper
+      chmod +x $out/libexec/helper
+      ln -s $out/libexec/helper $bin/bin/helper
+      ln -s helper $bin/bin/called-otherwise
+      echo more > $bin/lib/more/more
+    '';
+  };
+  wrappedLinked = flake.lib.wrapWithHostDriver linked;
 
   # What a module makes of these settings, in a system that knows these options.
   evaluate =
@@ -98,7 +131,29 @@ in
     same "desktop entry" "$(< ${wrapped}/share/applications/tool.desktop)" "Exec=${wrapped}/bin/tool --gui"
     same "another desktop entry" "$(readlink ${wrapped}/share/applications/other.desktop)" ${tool}/share/applications/other.desktop
     same "D-Bus service" "$(< ${wrapped}/share/dbus-1/services/org.tool.service)" "Exec=${wrapped}/bin/tool --bus"
-    same "systemd unit" "$(< ${wrapped}/lib/systemd/user/tool.service)" "ExecStart=${wrapped}/bin/tool"
+    for unit in lib/systemd/user/tool.service share/systemd/user/tool.service lib/systemd/user/alias.service; do
+      same "systemd unit $unit" "$(< ${wrapped}/$unit)" "ExecStart=${wrapped}/bin/tool"
+    done
+    same "the alias" "$(readlink -f ${wrapped}/lib/systemd/user/alias.service)" ${wrapped}/share/systemd/user/tool.service
+    same "the package's own unit" "$(< ${tool}/lib/systemd/user/tool.service)" "ExecStart=${tool}/bin/tool"
+    same "where stdenv has moved it" "$(readlink -f ${tool}/lib/systemd/user/tool.service)" ${tool}/share/systemd/user/tool.service
+    same "a link to a desktop entry" "$(< ${wrapped}/share/doc/link.desktop)" "Exec=${wrapped}/bin/tool --gui"
+    contains "a daemon" "$(< ${wrapped}/sbin/daemon)" "run -- ${tool}/bin/daemon"
+    same "directories that are links" "$(readlink -f ${wrapped}/sbin ${wrapped}/lib/systemd/user | tr '\n' ' ')" \
+      "${wrapped}/bin ${wrapped}/share/systemd/user "
+
+    for program in tool "with space" helper called-otherwise; do
+      contains "$program, through links" "$(< "${wrappedLinked}/bin/$program")" "${hostDriver}/bin/hostDriver run -- "
+    done
+    contains "a link to a program keeps its name" "$(< ${wrappedLinked}/bin/called-otherwise)" "${linked.bin}/bin/called-otherwise"
+    same "desktop entry, through links" "$(< ${wrappedLinked}/share/applications/tool.desktop)" "Exec=${wrappedLinked}/bin/tool --gui"
+    same "D-Bus service, through links" "$(< ${wrappedLinked}/share/dbus-1/services/org.tool.service)" "Exec=${wrappedLinked}/bin/tool --bus"
+    same "systemd unit, through links" "$(< ${wrappedLinked}/lib/systemd/user/tool.service)" "ExecStart=${wrappedLinked}/bin/tool"
+    same "directories of two outputs" "$(< ${wrappedLinked}/lib/more/manual) $(< ${wrappedLinked}/lib/more/more)" "manual more"
+    same "lib64" "$(readlink -f ${wrappedLinked}/lib64 ${wrappedLinked}/usr/lib | sort -u)" ${wrappedLinked}/lib
+    same "nothing of the tool is changed" "$(cd ${tool} && grep -rhE '^(Exec|ExecStart)=' share lib | sort -u)" \
+      "$(printf '%s\n' "Exec=${tool}/bin/tool --bus" "Exec=${tool}/bin/tool --gui" "Exec=other" "ExecStart=${tool}/bin/tool" | sort)"
+    same "nothing is added to it" "$(cd ${tool} && find . -newer bin/tool -type f)" ""
     same "name and version" "${wrapped.pname} ${wrapped.version}" "${tool.pname} ${tool.version}"
     same "other outputs" "${toString wrapped.outputs} ${wrapped.dev}" "out dev ${tool.dev}"
     same "main program of a package that names none" "${lib.getExe wrappedSplit}" ${wrappedSplit}/bin/split

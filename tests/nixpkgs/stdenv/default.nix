@@ -12,9 +12,22 @@ let
   setup = replace.setup or ./setup.sh;
   defaultHooks =
     replace.defaultHooks or [
-      ../hooks/multiple-outputs.sh
-      ../hooks/strip.sh
+      # nixpkgs' list, in its order; patchelf comes with the bootstrap stages, in front.
       ../hooks/patchelf.sh
+      ../hooks/no-broken-symlinks.sh
+      ../hooks/audit-tmpdir.sh
+      ../hooks/compress-man-pages.sh
+      ../hooks/make-symlinks-relative.sh
+      ../hooks/move-docs.sh
+      ../hooks/move-lib64.sh
+      ../hooks/move-sbin.sh
+      ../hooks/move-systemd-user-units.sh
+      ../hooks/multiple-outputs.sh
+      ../hooks/patch-shebangs.sh
+      ../hooks/prune-libtool-files.sh
+      ../hooks/reproducible-builds.sh
+      ../hooks/set-source-date-epoch.sh
+      ../hooks/strip.sh
     ];
 
   stdenv =

@@ -6,7 +6,7 @@
 # stdenv/generic/setup.sh when it looks through its hooks, phases, dependency
 # offsets, outputs and structured attributes. Behaviour is nixpkgs'; the text is
 # not. What is missing, packages of this repository do not use: patching and
-# unpacking of archives, configure scripts, shebangs, documentation outputs.
+# unpacking of archives, configure scripts.
 
 set -eu
 set -o pipefail
@@ -154,6 +154,12 @@ isELF() {
     local magic
     IFS= read -r -d '' -n 4 magic <"$1" || true
     [[ $magic == $'\177ELF' ]]
+}
+
+isScript() {
+    local magic
+    LC_ALL=C IFS= read -r -d '' -n 2 magic <"$1" || true
+    [[ $magic == '#!' ]]
 }
 
 # substitute IN OUT [--subst-var NAME | --subst-var-by NAME TEXT | --replace-fail OLD NEW]…
