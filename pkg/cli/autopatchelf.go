@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -24,7 +23,6 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/fixup"
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
@@ -34,7 +32,7 @@ import (
 func AutoPatchelf() *command.Command {
 	app := New("autoPatchelf", "PATH...", "make prebuilt programs and libraries find the libraries that they need", `
 Every program below the PATHs gets the interpreter that is asked for, and every program and library the run path that makes
-the loader find the libraries it needs: first the tree's own, then those of --libs. A library is taken only if the loader
+the loader find the libraries it needs. A library is taken only if the loader
 would: for the file's machine, and with every symbol version that the file needs of it. Stubs are never taken. Before
 anything is written, the loader's rules are applied to each program, to see that it will load what was planned.
 
@@ -42,9 +40,10 @@ On what another package manager installed (a .venv, node_modules, a conda prefix
 
     autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv
 
-entries that lead somewhere stay, after those that are added, programs keep their interpreters unless --interpreter is
-given, files for other machines are skipped, and a record beside the tree (PATH.autopatchelf.json) lets --undo take
-everything back, or what is below one of its directories. --undo fails, with status 1, for a PATH that is not there and
+what works stays: a file in which nothing is missing is not touched, and what the loader finds for it today stays. What is
+missing is looked for in the file's own package, then in --libs, then in the rest of the tree; programs keep their
+interpreters unless --interpreter is given, files for other machines are skipped, and a record beside the tree
+(PATH.autopatchelf.json) lets --undo take everything back, or what is below one of its directories. --undo fails, with status 1, for a PATH that is not there and
 for one of which no record tells; in a script, that is how a typo shows.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
@@ -60,7 +59,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Name: "keep-libc", Usage: "look for the C library's names in --libs too"},
 		&command.Flag{Name: "ignore-existing", Usage: "do not look for libraries in the PATHs themselves"},
 		&command.Flag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that exist", DefaultText: "true, with --paths false"},
-		&command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved"},
+		&command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved", DefaultText: "true, with --paths false"},
 		&command.Flag{Name: "dlopen", Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
 		&command.Flag{Name: "minimal", Usage: "leave out entries that nothing uses"},
 		&command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
@@ -150,7 +149,7 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 		KeepLibC:            c.Bool("keep-libc"),
 		PreserveOrigin:      c.Bool("preserve-origin") || !a.inBuild && !c.IsSet("preserve-origin"),
 		KeepEntries:         !a.inBuild && (c.Bool("preserve-origin") || !c.IsSet("preserve-origin")),
-		Relativize:          c.Bool("relativize-rpath"),
+		Relativize:          c.Bool("relativize-rpath") || !a.inBuild && !c.IsSet("relativize-rpath"),
 		Dlopen:              c.Bool("dlopen"),
 		Minimal:             c.Bool("minimal"),
 		EnforcePriority:     priority,
@@ -347,8 +346,12 @@ func (a *autoPatchelf) readHints(name string) error {
 	if _, err := in.Peek(1); errors.Is(err, io.EOF) {
 		a.Log.Warnf("--hints %s: there is nothing in it", name)
 	}
+	before := a.hints.Unread
 	if err := a.hints.Read(in); err != nil {
 		return fmt.Errorf("--hints %s: %w", name, err)
+	}
+	if n := a.hints.Unread - before; n > 0 {
+		a.Log.Warnf("--hints %s: %s in no format that is known (\"SONAME ATTRIBUTE\", or what nix-locate prints): %s", name, count(n, "line is", "lines are"), command.Printable(a.hints.First))
 	}
 	return nil
 }
@@ -373,9 +376,10 @@ func (a *autoPatchelf) run() error {
 		return a.report(index, nil, nil, err)
 	}
 	a.tellOutside(index.LibrariesOutside(a.Context))
-	if !a.inBuild || len(a.settings.Interpreters) == 0 {
-		a.settings.System = systemLibraries()
+	for _, dir := range index.LibsBelow() {
+		a.Log.Warnf("--libs %s: there is no library in it, but in its lib: --libs %s/lib", dir, dir)
 	}
+	a.settings.Today = !a.inBuild || len(a.settings.Interpreters) == 0
 	resolver, err := fixup.NewResolver(index, a.settings)
 	if err != nil {
 		return err
@@ -481,12 +485,15 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		summary.Stopped = stopped.Error()
 		a.Log.Error(stopped)
 	}
-	copied := 0
+	copied, others := 0, map[fixup.LibC]int{}
 	var doc *jsonDocument
 	if a.JSON {
 		doc = newDocument(a.Stdout)
 	}
 	for _, p := range plans {
+		if p.OtherLibC != fixup.UnknownLibC {
+			others[p.OtherLibC]++
+		}
 		if p.Result.Edited && p.Copied && p.Object.LinkedOutside() > 0 {
 			copied++
 		}
@@ -502,6 +509,11 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	}
 	if !a.DryRun {
 		a.tellCopies(copied)
+	}
+	for _, c := range []fixup.LibC{fixup.GLibC, fixup.Musl} {
+		if n := others[c]; n > 0 {
+			a.Log.Infof("%s linked against %s %s skipped: programs here run on another C library", count(n, "file that was", "files that were"), c, map[bool]string{true: "is", false: "are"}[n == 1])
+		}
 	}
 	if a.structured {
 		a.events(plans)
@@ -712,37 +724,6 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 				}{p.Object.Path, n.Label(), n.Pattern})
 			}
 		}
-	}
-}
-
-// systemLibraries tells what a loader finds as the files are now: by ld.so.cache, in its
-// default directories, and by entries of run paths that stay.
-func systemLibraries() func(o *fixup.Object, name string) string {
-	l, err := loader.New(loader.Options{NoTries: true})
-	if err != nil {
-		return nil
-	}
-	var loads sync.Map // *fixup.Object → *loader.Load
-	return func(o *fixup.Object, name string) string {
-		v, done := loads.Load(o)
-		if !done {
-			load, err := l.Load(o.Real)
-			if err != nil {
-				load = nil
-			}
-			v = load
-			loads.Store(o, v)
-		}
-		load := v.(*loader.Load)
-		if load == nil {
-			return ""
-		}
-		for _, u := range load.Main.Uses {
-			if u.Name == name && u.To.Found() && len(u.To.Lacks) == 0 {
-				return u.To.Path
-			}
-		}
-		return ""
 	}
 }
 

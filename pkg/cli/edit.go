@@ -105,6 +105,8 @@ type outcome struct {
 	line   string
 	warn   []string
 	stubs  []string // stub directories to offer from, expanded
+	// The run path before the edit and after it.
+	from, to edit.State
 }
 
 // run edits the session's files. It returns command.ErrFailed where a file failed, after
@@ -116,6 +118,7 @@ func (e *editor) run(s *session) error {
 	e.Options, e.Normal, e.RunPaths.Offer = s.Options, normal.New(e.Settings), e.Offer != ""
 	e.session, e.summary = s, runSummary{DryRun: s.DryRun}
 	offered := e.Normal.OfferIn(e.Offer)
+	var inherited inheritance
 	var notELF atomic.Int64 // most files of most trees
 	run := sweep[*outcome]{
 		visit: func(f *tree.File) (*outcome, bool) {
@@ -134,11 +137,13 @@ func (e *editor) run(s *session) error {
 				s.Log.WithField("path", o.report.Path).Warn(w)
 			}
 			offered.From(o.stubs)
+			inherited.add(o)
 			return &o.report
 		},
 		end: func(stopped string) any {
 			e.summary.Skipped += int(notELF.Load())
 			e.summary.Stopped = stopped
+			inherited.tell(s)
 			for _, err := range offered.Errs {
 				s.Log.Errorf("--offer %s: %v", e.Offer, err)
 			}
@@ -168,7 +173,7 @@ func listOr(names []string, none string) string {
 // visit edits one file. It runs in several goroutines.
 func (e *editor) visit(f *tree.File) *outcome {
 	r := e.File(f)
-	o := &outcome{stubs: r.Stubs, report: fileReport{
+	o := &outcome{stubs: r.Stubs, from: r.Before, to: r.After, report: fileReport{
 		Path: f.Path, PathBytes: pathBytes(f.Path), Action: r.Action, Reason: reasonOf(f, &r.Result),
 		Tag: tagName(r.After.Tag), Before: entriesOf(r.Before.List), After: entriesOf(r.After.List),
 	}}

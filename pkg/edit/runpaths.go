@@ -148,7 +148,9 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 			return nil, "", err
 		}
 		d.Notes = notes
-		if change.RunPath, d.Shadowed, err = runPathChange(im, after, d.ForceRPath); err != nil {
+		// The tag changes where something asks for it: a DT_RPATH is inherited, a DT_RUNPATH is not.
+		keep := before.Tag == elf.DT_RPATH && d.Maps == 0 && d.Rewrite == nil
+		if change.RunPath, d.Shadowed, err = runPathChange(im, after, d.ForceRPath || keep); err != nil {
 			return nil, "", err
 		}
 		if change.RunPath != nil {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -184,30 +183,16 @@ func (ix *Index) readAll(files []file) {
 		claimed[real] = true
 		return true
 	}
-	const chunk = 8 // files, in one directory as a rule
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(max(ix.sources.Jobs, 1), (len(files)+chunk-1)/chunk) {
-		workers.Go(func() {
-			for {
-				to := int(next.Add(chunk))
-				for i := to - chunk; i < min(to, len(files)); i++ {
-					r, f := &results[i], files[i]
-					if _, known := f.dir.opened(f.name); known {
-						continue
-					}
-					var ok bool
-					if r.real, ok = f.dir.follow(f.name); ok && claim(r.real) {
-						r.object, r.read = readFile(r.real), true
-					}
-				}
-				if to >= len(files) {
-					return
-				}
-			}
-		})
-	}
-	workers.Wait()
+	several(len(files), ix.sources.Jobs, func(i int) {
+		r, f := &results[i], files[i]
+		if _, known := f.dir.opened(f.name); known {
+			return
+		}
+		var ok bool
+		if r.real, ok = f.dir.follow(f.name); ok && claim(r.real) {
+			r.object, r.read = readFile(r.real), true
+		}
+	})
 	for _, r := range results {
 		if r.read {
 			ix.objects[r.real] = r.object

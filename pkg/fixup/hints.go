@@ -12,6 +12,11 @@ import (
 
 // Hints says which package usually has a library.
 type Hints struct {
+	// Unread are the lines that Read passed over, because they are in neither format; First
+	// is the first of them.
+	Unread int
+	First  string
+
 	exact map[string][]string // by soname, from files
 }
 
@@ -44,7 +49,7 @@ func (h *Hints) attribute(soname string) []string {
 var spaces = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[ \t]+`) })
 
 // Read adds hints: lines "SONAME ATTRIBUTE", or what nix-locate prints ("ATTRIBUTE.OUTPUT
-// SIZE TYPE PATH"). Other lines are passed over.
+// SIZE TYPE PATH"). Other lines are passed over, and counted.
 func (h *Hints) Read(r io.Reader) error {
 	if h.exact == nil {
 		h.exact = map[string][]string{}
@@ -65,7 +70,12 @@ func (h *Hints) Read(r io.Reader) error {
 			soname, attribute = path.Base(fields[len(fields)-1]), strings.Trim(fields[0], "()")
 			attribute = strings.TrimSuffix(attribute, ".out")
 		}
-		if attribute != "" && libraryName(soname) && !slices.Contains(h.exact[soname], attribute) {
+		switch {
+		case attribute == "" || len(fields) == 2 && (!libraryName(soname) || strings.ContainsAny(soname, "\"'{}[]:,=")):
+			if h.Unread++; h.Unread == 1 {
+				h.First = line
+			}
+		case libraryName(soname) && !slices.Contains(h.exact[soname], attribute):
 			h.exact[soname] = append(h.exact[soname], attribute)
 		}
 	}

@@ -59,6 +59,7 @@ type Index struct {
 	found   map[string]*known
 	links   map[string]link // what lstat has seen
 	outside []place         // symbolic links of the tree that may lead outside it
+	linked  func() map[string]bool
 }
 
 // link is what is at a path: st_mode, and of a symbolic link what it holds.
@@ -109,7 +110,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	}()
 	err := tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow,
 		Link: func(dir, name string) {
-			library, outside := libraryName(name), s.mayLeadOutside(dir, name)
+			library, outside := libraryName(name) || strings.HasSuffix(name, ".node"), s.mayLeadOutside(dir, name)
 			mu.Lock()
 			if library {
 				links = append(links, place{dir, name})
@@ -140,9 +141,12 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 		return ix, err
 	}
 	ix.findLinks()
+	ix.linked = sync.OnceValue(func() map[string]bool { return ix.linkedElsewhere(links) })
 	if !s.WithoutTree {
 		for _, l := range links {
-			ix.own[l.name] = append(ix.own[l.name], l)
+			if libraryName(l.name) {
+				ix.own[l.name] = append(ix.own[l.name], l)
+			}
 		}
 		ix.sortOwn()
 	}
@@ -217,6 +221,19 @@ func (ix *Index) findLinks() {
 			f.Also = append(f.Also, o)
 		}
 	}
+}
+
+// linkedElsewhere returns the files to which links in other directories of the tree lead: a
+// library's $ORIGIN is the directory of the path by which it was found.
+func (ix *Index) linkedElsewhere(links []place) map[string]bool {
+	out := map[string]bool{}
+	for _, l := range links {
+		dir := ix.dir(strings.TrimSuffix(l.dir, "/")).real
+		if real, ok := resolveIn(dir, l.name); ok && path.Dir(real) != dir {
+			out[real] = true
+		}
+	}
+	return out
 }
 
 // sortOwn puts the tree's names in an order that does not depend on a directory's:

@@ -14,40 +14,53 @@ import (
 )
 
 // list makes the run path that the needs ask for: RuntimeDependencies, the directory
-// of each library in the order of the needs, AppendRunpaths; each once. Where that is
-// nothing, the run path stays.
+// of each library in the order of the needs, AppendRunpaths; each once. With KeepEntries
+// what the file has stands before the needs. Where nothing is asked for, the run path stays.
 func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	l := make(runpath.List, 0, len(r.first)+len(p.Needs)+len(r.last)+2)
 	if o.program() || r.s.Dlopen {
 		l = append(l, r.first...)
 	}
 	origins := r.originEntries(o)
+	if r.s.KeepEntries {
+		l = append(l, r.kept(o, p)...)
+	}
+	asked := len(r.last) > 0 || r.s.ForceRPath || r.s.Minimal || len(r.first) > 0 && (o.program() || r.s.Dlopen)
 	for _, n := range p.Needs {
-		if n.Outcome == Found {
-			l = append(l, r.spell(o, n.Candidate.Dir, origins))
+		switch n.Outcome {
+		case Found:
+			l, asked = append(l, r.spell(o, n.Candidate.Dir, origins)), true
+		case ByDriver:
+			asked = true
 		}
 	}
 	l = append(l, r.last...)
-	if r.s.PreserveOrigin {
+	if r.s.PreserveOrigin && !r.s.KeepEntries {
 		for _, e := range origins {
 			l = append(l, e)
 		}
 	}
-	if r.s.KeepEntries {
-		kept := r.kept(o, p)
-		if len(kept) > 0 && r.s.keeps(kept[0]) && runpath.Key(p.Before[0]) == runpath.Key(kept[0]) {
-			l = append(runpath.List{kept[0]}, l...) // the driver link, which the normal form has first
-		}
-		l = append(l, kept...)
-	}
-	if r.s.Relativize {
+	if r.s.Relativize && !r.s.KeepEntries {
 		for i, e := range l {
 			l[i] = r.relative(o, e)
 		}
 	}
+	switch {
+	case r.s.KeepEntries && !asked:
+		l, p.Lost = nil, nil
+	case r.s.KeepEntries && o.Tag == elf.DT_NULL:
+		// What has a DT_RUNPATH inherits no DT_RPATH.
+		for _, n := range p.Needs {
+			if !n.inherited {
+				continue
+			}
+			if c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1); ok {
+				n.Outcome, n.Candidate, n.inherited = Found, c, false
+				l = append(l, r.spell(o, c.Dir, origins))
+			}
+		}
+	}
 	l = unique(l)
-	// What KeepEntries dropped goes, also where nothing is left: else a later run, in
-	// which a map has added something, would be the one to drop it.
 	var buf [16]entry
 	entries := buf[:0]
 	if len(l) > 0 || len(p.Lost) > 0 {
@@ -57,13 +70,16 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 			l, p.Dropped = r.minimal(o, p, l, entries)
 		}
 		p.Set, p.After = l, l
-		p.Tag = elf.DT_RUNPATH
+		if o.Tag != elf.DT_RPATH || !r.s.KeepEntries {
+			p.Tag = elf.DT_RUNPATH
+		}
 	}
 	if r.s.Map != nil {
 		p.After = r.s.Map(o, p.After)
 		p.foreseen = r.foresee(o, p, entries)
 	}
-	if p.Tag == elf.DT_NULL && len(p.After) > 0 || r.s.Map != nil {
+	p.stays = r.s.KeepEntries && !r.s.ForceRPath && slices.Equal(p.After, p.Before)
+	if !p.stays && (p.Tag == elf.DT_NULL && len(p.After) > 0 || r.s.Map != nil) {
 		p.Tag = elf.DT_RUNPATH
 	}
 	if r.s.ForceRPath && p.Tag != elf.DT_NULL {
@@ -123,7 +139,7 @@ func (r *Resolver) temporary(o *Object, p *Plan) error {
 	return nil
 }
 
-// kept returns the other entries of a file that stay with KeepEntries: what a file
+// kept returns the entries of a file that stay with KeepEntries: what a file
 // opens later by name may be found by them alone. Stub directories and what is not
 // there go, and the plan says which; a stub directory stays with which a file starts that
 // would not without it, because nothing else has the library.
@@ -132,8 +148,9 @@ func (r *Resolver) kept(o *Object, p *Plan) []string {
 	for _, e := range runpath.Parse(o.List) {
 		dir, known := expand(o, e)
 		switch {
-		case e == "" || strings.Contains(e, "ORIGIN"):
+		case e == "":
 			continue
+		case strings.Contains(e, "ORIGIN"):
 		case r.ix.sources.Stubs.Contains(e):
 			if known && slices.ContainsFunc(p.Needs, func(n *Need) bool { return n.unmet() && r.ix.dir(dir).has(path.Base(n.Names[0])) }) {
 				break
@@ -215,7 +232,10 @@ func (r *Resolver) spell(o *Object, dir string, origins []string) string {
 			}
 		}
 	}
-	if !r.s.PreserveOrigin {
+	if r.s.KeepEntries && r.s.Relativize && !r.ix.linked()[o.Real] {
+		dir = r.relative(o, dir)
+	}
+	if !r.s.PreserveOrigin || r.s.Relativize && r.s.KeepEntries {
 		return dir
 	}
 	real := r.ix.dir(dir).real

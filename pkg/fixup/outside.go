@@ -104,3 +104,13 @@ func hasLibrary(ctx context.Context, path string) bool {
 	}, func(bool) {})
 	return found.Load()
 }
+
+// LibsBelow returns those of Sources.Libs that hold no library, and have a lib that does.
+func (ix *Index) LibsBelow() (out []string) {
+	for _, l := range ix.sources.Libs {
+		if d := ix.dir(absolute(l)); len(d.list().names) == 0 && len(ix.dir(absolute(l)+"/lib").list().names) > 0 {
+			out = append(out, l)
+		}
+	}
+	return out
+}

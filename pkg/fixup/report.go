@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/remedy"
 )
 
 // Absence is a library that files of the tree need and that is not there.
@@ -18,9 +19,13 @@ type Absence struct {
 	// Rejected are the candidates that could not be used, Near libraries of another version.
 	Rejected []Rejection
 	Near     []string
-	// Named are libraries that have the name as their soname, under another file name:
-	// archives without symbolic links (wheels, npm packages) lose the link.
+	// Named are libraries that have the name as their soname, under another file name, and
+	// would do: archives without symbolic links (wheels, npm packages) lose the link.
 	Named []Named
+	// LibC: it is one of the C library's own. Interpreter is then a loader whose C library
+	// would do; its directory is "DIR" where none is known.
+	LibC        bool
+	Interpreter string
 	// Stub is a stub of the library, which is for linking only.
 	Stub string
 	// Attributes of nixpkgs have it, usually.
@@ -49,12 +54,15 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 				by[a.Name], out = a, append(out, a)
 				for _, name := range n.Names {
 					name = path.Base(name)
-					named := r.withSoname(p.Object, name)
+					named := r.withSoname(p, name)
 					a.Named = append(a.Named, named...)
 					a.Near = append(a.Near, slices.DeleteFunc(r.near(p.Object, name), func(p string) bool {
 						return slices.ContainsFunc(named, func(n Named) bool { return n.Path == p })
 					})...)
 					a.Driver = a.Driver || driver.Provides(name)
+					if libCName(name) {
+						a.LibC, a.Interpreter = true, r.loaderWith(p.Object, name)
+					}
 					if a.Stub == "" {
 						a.Stub = r.stub(name)
 					}
@@ -103,14 +111,26 @@ func (a *Absence) Reasons() []string {
 func (a *Absence) Fix(inBuild bool) string {
 	var fixes []string
 	switch {
+	case a.LibC && inBuild:
+		fixes = append(fixes, "build it with the stdenv of a newer nixpkgs, whose C library has it")
+	case a.LibC:
+		fix := "--interpreter " + a.Interpreter
+		if strings.HasPrefix(a.Interpreter, "DIR/") {
+			fix += ", where DIR is the lib directory of a newer glibc (nixpkgs)"
+		}
+		fixes = append(fixes, fix+": a program and its C library go together, and a library runs on that of its program")
+	case len(a.Named) > 0 && inBuild:
+		fixes = append(fixes, a.Named[0].link()+" in postInstall")
+	case len(a.Named) > 0:
+		fixes = append(fixes, a.Named[0].link())
 	case a.Driver && inBuild:
 		fixes = append(fixes, "it comes with the host's GPU driver: add autoAddDriverRunpath to nativeBuildInputs")
 	case a.Driver:
 		fixes = append(fixes, "it comes with the host's GPU driver: --tool autoAddDriverRunpath")
 	case len(a.Attributes) > 0 && inBuild:
-		fixes = append(fixes, "add "+strings.Join(a.Attributes, " or ")+" to buildInputs")
+		fixes = append(fixes, "add "+a.packages()+" to buildInputs")
 	case len(a.Attributes) > 0:
-		fixes = append(fixes, fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", strings.Join(a.Attributes, " or ")))
+		fixes = append(fixes, fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages()))
 	case inBuild:
 		fixes = append(fixes, "add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath")
 	default:
@@ -129,6 +149,64 @@ func (a *Absence) Fix(inBuild bool) string {
 		fixes = append(fixes, fmt.Sprintf("--ignore-missing %s if it is not wanted", name))
 	}
 	return strings.Join(fixes, "; or ")
+}
+
+// packages names the packages that have it. Where one of CUDA's is there in another version,
+// the one of another CUDA is meant.
+func (a *Absence) packages() string {
+	names := slices.Clone(a.Attributes)
+	for i, name := range names {
+		rest, ok := strings.CutPrefix(name, "cudaPackages.")
+		if !ok || len(a.Near) == 0 {
+			continue
+		}
+		if major := cudaOf(a.Name); major != "" {
+			names[i] = "cudaPackages_" + major + "." + rest
+		} else {
+			names[i] = name + " of another CUDA (cudaPackages_NN)"
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// cudaOf returns the major version of the CUDA that a soname of the toolkit belongs to; ""
+// where the name does not tell. These are numbered as the toolkit is (CUDA 12.9 and 13.0
+// release notes, table of components); cuFFT was one behind until CUDA 13.
+func cudaOf(soname string) string {
+	stem, version, _ := strings.Cut(soname, ".so.")
+	major, _, _ := strings.Cut(version, ".")
+	switch {
+	case slices.Contains([]string{"libcudart", "libcublas", "libcublasLt", "libnvblas", "libnvrtc", "libnvJitLink", "libcupti", "libnvfatbin"}, stem),
+		strings.HasPrefix(stem, "libnpp"):
+		return major
+	case stem == "libcufft" || stem == "libcufftw":
+		return map[string]string{"10": "11", "11": "12", "12": "13"}[major]
+	}
+	return ""
+}
+
+// link is the command that makes the symbolic link.
+func (n Named) link() string {
+	return remedy.Quote("ln", "-s", path.Base(n.Path), path.Dir(n.Path)+"/"+n.Soname)
+}
+
+// loaderWith returns a loader for a file in one of the directories of libraries, beside a C
+// library that has what the file needs of a name; in "DIR" where there is none.
+func (r *Resolver) loaderWith(o *Object, name string) string {
+	base := path.Base(o.Interp)
+	if !o.program() {
+		base = path.Base(r.today.usual(o))
+	}
+	for _, level := range r.ix.levels[1:] {
+		for _, d := range level.dirs {
+			if d.has(name) && d.has(base) {
+				if lib := r.ix.open(d, name); lib != nil && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" && len(lib.lacks(o, name)) == 0 {
+					return d.path + "/" + base
+				}
+			}
+		}
+	}
+	return "DIR/" + base
 }
 
 // stem is a library's name up to ".so".
@@ -173,11 +251,15 @@ func (r *Resolver) near(o *Object, name string) []string {
 	return out
 }
 
-// withSoname returns the libraries for a file's machine that have a soname and another file name.
-func (r *Resolver) withSoname(o *Object, soname string) []Named {
+// withSoname returns the libraries that would do for a file but for their file name: that is
+// another than their soname, and nothing beside them has it.
+func (r *Resolver) withSoname(p *Plan, soname string) []Named {
 	var out []Named
 	for _, lib := range r.ix.objects {
-		if lib != nil && lib.Soname == soname && path.Base(lib.Real) != soname && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" {
+		if lib == nil || lib.Soname != soname || path.Base(lib.Real) == soname || r.ix.dir(path.Dir(lib.Real)).has(soname) {
+			continue
+		}
+		if r.refuse(p.Object, p.in, soname, Candidate{Dir: path.Dir(lib.Real), Path: lib.Path, Object: lib}) == "" {
 			out = append(out, Named{lib.Path, soname})
 		}
 	}

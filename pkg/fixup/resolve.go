@@ -59,7 +59,8 @@ type Settings struct {
 	KeepLibC bool
 	// PreserveOrigin keeps the $ORIGIN entries that a file has.
 	PreserveOrigin bool
-	// KeepEntries keeps the other entries that a file has, after those of its needs.
+	// KeepEntries keeps what works: a file in which nothing is missing stays as it is, and
+	// what is found for others goes behind the entries that they have.
 	KeepEntries bool
 	// Relativize writes directories of the tree in terms of $ORIGIN.
 	Relativize bool
@@ -72,12 +73,10 @@ type Settings struct {
 	EnforcePriority Priority
 	// Driver: the driver's libraries come by the driver link, which the maps put in.
 	Driver bool
-	// System and Map are called from several goroutines.
-
-	// System says, for a file whose interpreter stays, where its loader finds a name
-	// without a run path; "" where it does not.
-	System func(o *Object, name string) string
-	// Map is applied to every run path at the end.
+	// Today counts what the loader finds for a file as it is: with KeepEntries before the
+	// candidates, else after them, where the file keeps its interpreter.
+	Today bool
+	// Map is applied to every run path at the end. It is called from several goroutines.
 	Map func(o *Object, l runpath.List) runpath.List
 	// Patterns are names of libraries that may be missing (Python's fnmatch).
 	Ignore []string
@@ -121,6 +120,9 @@ type Need struct {
 	Name      string // the alternative that was taken
 	Candidate Candidate
 	Where     string // of BySystem
+	// others are files that a candidate must do for too. See unite.
+	others    []asks
+	inherited bool // BySystem, by what the programs of the tree load and have in a DT_RPATH
 	// Rejected are candidates that were there and could not be used.
 	Rejected []Rejection
 	// Pattern is that of Settings.Ignore by which the need is Ignored.
@@ -154,6 +156,8 @@ type Plan struct {
 	Skip string
 	// SkipWarn: the reader may not expect that.
 	SkipWarn bool
+	// OtherLibC is the C library of a file that is skipped because programs here run on another.
+	OtherLibC LibC
 
 	Needs       []*Need
 	Before      runpath.List
@@ -174,6 +178,8 @@ type Plan struct {
 	Copied    bool
 
 	changes bool
+	stays   bool // the run path, and its tag
+	in      *Interpreter
 	loader  string // the interpreter that the file is for; "" where that is not known
 	// foreseen is what the loader does instead, as far as the entries' order tells.
 	foreseen string
@@ -190,6 +196,9 @@ func (p *Plan) differs() bool {
 	if p.Interpreter != "" && p.Interpreter != o.Interp {
 		return true
 	}
+	if p.stays {
+		return false
+	}
 	if len(p.After) == 0 {
 		return o.List != ""
 	}
@@ -204,6 +213,8 @@ type Resolver struct {
 	interpreters []Interpreter
 	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
 	ignore       []*pattern
+	today        *today // nil without Settings.Today
+	libC         LibC   // with Settings.Today and no interpreters, that of the host
 
 	mu    sync.Mutex
 	named map[string]bool // names that something needs, for UnusedPatterns
@@ -229,30 +240,46 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 	for _, p := range s.Ignore {
 		r.ignore = append(r.ignore, newPattern(p))
 	}
+	if s.Today {
+		var err error
+		if r.today, err = newToday(ix, s.Map != nil); err != nil {
+			return nil, err
+		}
+		if len(s.Interpreters) == 0 {
+			r.libC = ix.cLibrary()
+		}
+	}
 	return r, nil
 }
 
 // ResolveAll makes the plans for the files of the index, in their order, up to jobs at a time.
 func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	plans := make([]*Plan, len(r.ix.Files))
-	const chunk = 16
+	several(len(plans), jobs, func(i int) { plans[i] = r.look(r.ix.Files[i]) })
+	r.unite(plans)
+	several(len(plans), jobs, func(i int) { r.finish(plans[i]) })
+	return plans
+}
+
+// several calls do for 0 to n-1, up to jobs at a time.
+func several(n, jobs int, do func(i int)) {
+	const chunk = 8
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(max(jobs, 1), (len(plans)+chunk-1)/chunk) {
+	for range min(max(jobs, 1), (n+chunk-1)/chunk) {
 		workers.Go(func() {
 			for {
 				to := int(next.Add(chunk))
-				for i := to - chunk; i < min(to, len(plans)); i++ {
-					plans[i] = r.Resolve(r.ix.Files[i])
+				for i := to - chunk; i < min(to, n); i++ {
+					do(i)
 				}
-				if to >= len(plans) {
+				if to >= n {
 					return
 				}
 			}
 		})
 	}
 	workers.Wait()
-	return plans
 }
 
 // SkipMalformed makes a file a skipped one, with a warning, where an error, of reading or
@@ -265,8 +292,8 @@ func (p *Plan) SkipMalformed(err error) bool {
 	return true
 }
 
-// Resolve makes the plan for one file of the index. It serves several goroutines.
-func (r *Resolver) Resolve(o *Object) *Plan {
+// look finds what one file of the index needs. It serves several goroutines.
+func (r *Resolver) look(o *Object) *Plan {
 	p := &Plan{Object: o, Before: runpath.Parse(o.List), Tag: o.Tag}
 	p.After = p.Before
 	switch {
@@ -285,23 +312,29 @@ func (r *Resolver) Resolve(o *Object) *Plan {
 		}
 		return p
 	}
-	in := r.interpreter(o, p)
-	if p.Skip != "" {
+	if p.in = r.interpreter(o, p); p.Skip != "" {
 		return p
 	}
-	if in != nil {
-		p.loader = in.Path
+	if p.in != nil {
+		p.loader = p.in.Path
 		if o.program() && !r.s.KeepInterpreter {
-			p.Interpreter = in.Path
+			p.Interpreter = p.in.Path
 		}
 	}
-	r.needs(o, in, p)
-	r.list(o, in, p)
+	r.needs(o, p.in, p)
+	return p
+}
+
+// finish makes the plan of what was found.
+func (r *Resolver) finish(p *Plan) {
+	if p.Skip != "" || p.Err != nil {
+		return
+	}
+	r.list(p.Object, p.in, p)
 	if p.Err == nil {
-		p.Err = r.temporary(o, p)
+		p.Err = r.temporary(p.Object, p)
 	}
 	p.changes = p.differs()
-	return p
 }
 
 // interpreter returns the interpreter for a file's machine; nil where programs keep theirs.
@@ -309,6 +342,8 @@ func (r *Resolver) interpreter(o *Object, p *Plan) *Interpreter {
 	if len(r.interpreters) == 0 {
 		if r.s.Machines != nil && !slices.Contains(r.s.Machines, o.ABI.Machine) {
 			p.Skip = fmt.Sprintf("its architecture (%s) is not this machine's", arch(o))
+		} else if r.libC != UnknownLibC && o.LibC != UnknownLibC && o.LibC != r.libC {
+			p.Skip, p.OtherLibC = fmt.Sprintf("it was linked against %s, and programs here run on %s", o.LibC, r.libC), o.LibC
 		}
 		return nil
 	}
@@ -372,7 +407,7 @@ func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
 		}
 	}
 	for _, n := range p.Needs {
-		r.meet(o, in, n)
+		r.meet(p, in, n)
 		if n.Outcome == Missing {
 			r.excuse(n)
 		}
@@ -381,11 +416,15 @@ func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
 				p.Warnings = append(p.Warnings, fmt.Sprintf("%s: the package's own %s %s; %s is used instead", n.Name, reject.Path, reject.Why, n.Candidate.Path))
 			}
 		}
+		if n.Outcome == Found && r.elsewhere(o, n.Candidate) {
+			p.Warnings = append(p.Warnings, fmt.Sprintf("%s is found in another package only: %s", n.Name, n.Candidate.Path))
+		}
 	}
 }
 
 // meet looks for what a need asks for.
-func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
+func (r *Resolver) meet(p *Plan, in *Interpreter, n *Need) {
+	o := p.Object
 	for _, name := range n.Names {
 		n.Name = name
 		if len(r.ignore) > 0 {
@@ -393,7 +432,7 @@ func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
 			r.named[path.Base(name)] = true
 			r.mu.Unlock()
 		}
-		libC, why := r.inLibC(o, in, name)
+		libC, why := r.inLibC(p, in, name)
 		switch {
 		case strings.HasPrefix(name, "/"):
 			if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
@@ -401,20 +440,26 @@ func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
 				return
 			}
 		case libC && !r.s.KeepLibC:
-			if why != "" && n.Cause == loader.Needed {
-				n.Outcome, n.Rejected = Missing, append(n.Rejected, Rejection{Path: in.LibC + "/" + name, Why: why})
+			if why != nil && n.Cause == loader.Needed {
+				n.Outcome, n.Rejected = Missing, append(n.Rejected, *why)
 				return
 			}
 			n.Outcome = InLibC
+			if in != nil && r.s.KeepEntries && r.today != nil && n.Cause == loader.Needed {
+				r.besideInterpreter(p, n, name)
+			}
+			return
+		case in == nil && r.today != nil && libCName(name) && !r.s.KeepLibC:
+			// Its loader works with no other C library than its own.
+			if n.Outcome = Missing; !r.besideInterpreter(p, n, name) && why != nil {
+				n.Rejected = append(n.Rejected, *why)
+			}
 			return
 		}
-		if in == nil && !libC && libCName(name) {
-			if c, ok := r.besideInterpreter(o, n, name); ok {
-				n.Outcome, n.Candidate = Found, c
-				return
-			}
-		}
 		ofDriver := r.s.Driver && driver.Provides(path.Base(name))
+		if r.s.KeepEntries && !ofDriver && r.findsToday(p, n, name) {
+			return
+		}
 		if c, ok := r.choose(o, in, n, path.Base(name), ofDriver); ok {
 			n.Outcome, n.Candidate = Found, c
 			return
@@ -427,22 +472,40 @@ func (r *Resolver) meet(o *Object, in *Interpreter, n *Need) {
 			n.Outcome = InLibC
 			return
 		}
-		if in == nil && r.s.System != nil && n.Cause.Certain() {
-			n.Where = r.s.System(o, name)
-			switch {
-			case n.Where == "":
-			case r.stubAt(n.Where):
-				n.Rejected = append(n.Rejected, Rejection{Path: n.Where, Why: "is a stub, for linking only"})
-			default:
-				n.Outcome = BySystem
-				return
-			}
+		if in == nil && !r.s.KeepEntries && r.findsToday(p, n, name) {
+			return
 		}
 	}
 	n.Outcome, n.Name = Missing, ""
 	if n.Cause == loader.DlopenString || n.Cause == loader.DlopenNote && n.Priority < r.s.EnforcePriority {
 		n.Outcome = Optional
 	}
+}
+
+// findsToday reports whether the loader finds a name for a file as it is.
+func (r *Resolver) findsToday(p *Plan, n *Need, name string) bool {
+	if r.today == nil || n.Cause != loader.Needed {
+		return false
+	}
+	f := r.today.find(p.Object, p.runsOn(), name)
+	switch {
+	case f.path == "":
+		return false
+	case r.stubAt(f.path):
+		n.Rejected = append(n.Rejected, Rejection{Path: f.path, Why: "is a stub, for linking only"})
+		return false
+	}
+	n.Outcome, n.Where, n.inherited = BySystem, f.path, f.inherited
+	return true
+}
+
+// runsOn is the interpreter that the file will have, or that of the programs that load it;
+// "" for the usual one.
+func (p *Plan) runsOn() string {
+	if p.Object.program() {
+		return p.State().Interpreter
+	}
+	return p.loader
 }
 
 // stubAt reports whether a library is in a stub directory, or leads into one.
@@ -453,49 +516,55 @@ func (r *Resolver) stubAt(library string) bool {
 }
 
 // inLibC reports whether a name belongs to the C library that the file runs on, and
-// why that one does not do.
-func (r *Resolver) inLibC(o *Object, in *Interpreter, name string) (ok bool, why string) {
+// which file of it does not do.
+func (r *Resolver) inLibC(p *Plan, in *Interpreter, name string) (ok bool, why *Rejection) {
+	o := p.Object
 	if in == nil {
-		if !libCName(name) || !o.program() || r.s.System == nil {
-			return libCName(name), ""
+		if !libCName(name) || r.today == nil {
+			return libCName(name), nil
+		}
+		f := r.today.find(o, "", name)
+		if !o.program() {
+			return true, f.rejected
 		}
 		// Where its interpreter is not here, it has a C library where that is.
 		_, err := os.Stat(o.Interp)
-		return err != nil || r.s.System(o, name) != "", ""
+		return err != nil || f.path != "", f.rejected
 	}
 	if in.libC == Musl && loader.MuslItself(name) {
-		return true, ""
+		return true, nil
 	}
 	if strings.Contains(name, "/") || !in.dir.has(name) {
-		return false, ""
+		return false, nil
 	}
 	lib := r.ix.open(in.dir, name)
 	if lib == nil {
-		return false, "" // a linker script, say
+		return false, nil // a linker script, say
 	}
 	if lacks := lib.lacks(o, name); len(lacks) > 0 {
-		return true, "lacks " + strings.Join(lacks, ", ")
+		return true, &Rejection{Path: in.LibC + "/" + name, Why: "lacks " + strings.Join(lacks, ", ")}
 	}
-	return true, ""
+	return true, nil
 }
 
-// besideInterpreter looks for one of the C library's own names in the directory of the
-// interpreter that a program keeps: a loader that was moved does not search it by itself,
-// and works with no other C library than its own.
-func (r *Resolver) besideInterpreter(o *Object, n *Need, name string) (Candidate, bool) {
-	real, err := filepath.EvalSymlinks(o.Interp)
+// besideInterpreter takes one of the C library's own names from the directory of the
+// interpreter, where that does not find it there by itself: a loader that was moved does not
+// search its own directory, and works with no other C library.
+func (r *Resolver) besideInterpreter(p *Plan, n *Need, name string) bool {
+	real, err := filepath.EvalSymlinks(p.runsOn())
 	if err != nil {
-		return Candidate{}, false
+		return false
 	}
 	c, ok := r.ix.candidate(r.ix.dir(path.Dir(real)), name, -1)
-	if !ok {
-		return c, false
+	if !ok || sameFile(r.today.find(p.Object, p.runsOn(), name).path, c.Object.Real) {
+		return false
 	}
-	if why := r.refuse(o, nil, name, c); why != "" {
+	if why := r.refuse(p.Object, nil, name, c); why != "" {
 		n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why})
-		return c, false
+		return false
 	}
-	return c, true
+	n.Outcome, n.Candidate = Found, c
+	return true
 }
 
 // libCNames are glibc's own libraries (shlib-versions of its source).
@@ -515,21 +584,63 @@ func libCName(name string) bool {
 
 // choose returns the candidate that the file is to load; with ownOnly, one of the tree.
 func (r *Resolver) choose(o *Object, in *Interpreter, n *Need, name string, ownOnly bool) (Candidate, bool) {
+	take := func(all []Candidate) (Candidate, bool) {
+		for _, c := range all {
+			why := r.refuse(o, in, name, c)
+			for i := 0; i < len(n.others) && why == ""; i++ {
+				if lacks := c.Object.lacks(n.others[i].by, name); len(lacks) > 0 {
+					why = fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), n.others[i].by.Path)
+				}
+			}
+			if why == "" {
+				return c, true
+			}
+			n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why, Own: c.Own})
+		}
+		return Candidate{}, false
+	}
 	first := 0
+	var later []Candidate
 	for level := 0; ; level++ {
 		all, more := r.ix.candidates(name, level)
-		for _, c := range r.prefer(o, all[min(first, len(all)):]) {
-			if why := r.refuse(o, in, name, c); why != "" {
-				n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why, Own: c.Own})
-				continue
-			}
+		next := r.prefer(o, all[min(first, len(all)):])
+		if level == 0 && r.s.KeepEntries {
+			near := slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return r.elsewhere(o, c) })
+			later = slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return !r.elsewhere(o, c) })
+			next = near
+		}
+		if c, ok := take(next); ok {
 			return c, true
 		}
 		first = len(all)
 		if !more || ownOnly {
-			return Candidate{}, false
+			return take(later)
 		}
 	}
+}
+
+// elsewhere reports whether a candidate is in another package of the tree than the file.
+func (r *Resolver) elsewhere(o *Object, c Candidate) bool {
+	return r.s.KeepEntries && c.Own && packageOf(o.Real) != packageOf(c.Object.Real)
+}
+
+// packageOf is the package to which a file that a package manager has installed belongs:
+// node_modules/NAME, node_modules/@SCOPE/NAME, site-packages/NAME with NAME.libs, where
+// auditwheel puts a wheel's libraries; "" for others, which are all one.
+func packageOf(file string) string {
+	parts := strings.Split(file, "/")
+	for i := len(parts) - 2; i >= 0; i-- {
+		switch next := parts[i+1]; parts[i] {
+		case "node_modules":
+			if strings.HasPrefix(next, "@") && i+2 < len(parts) {
+				next += "/" + parts[i+2]
+			}
+			return strings.Join(parts[:i+1], "/") + "/" + next
+		case "site-packages", "dist-packages":
+			return strings.Join(parts[:i+1], "/") + "/" + strings.TrimSuffix(next, ".libs")
+		}
+	}
+	return ""
 }
 
 // prefer puts the tree's candidates in the order in which one file wants them: those

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/runpath"
 )
@@ -522,8 +521,8 @@ func TestRule8Absences(t *testing.T) {
 		}
 	}
 	for name, want := range map[string][2]string{
-		"libcudart.so.13": {`add cudaPackages.cuda_cudart to buildInputs; or autoPatchelfIgnoreMissingDeps = [ "libcudart.so.13" ] if it is not wanted`,
-			"--libs DIR, where DIR is the lib directory of cudaPackages.cuda_cudart (nixpkgs); or --ignore-missing libcudart.so.13 if it is not wanted"},
+		"libcudart.so.13": {`add cudaPackages_13.cuda_cudart to buildInputs; or autoPatchelfIgnoreMissingDeps = [ "libcudart.so.13" ] if it is not wanted`,
+			"--libs DIR, where DIR is the lib directory of cudaPackages_13.cuda_cudart (nixpkgs); or --ignore-missing libcudart.so.13 if it is not wanted"},
 		"libnvidia-ml.so.1": {`it comes with the host's GPU driver: add autoAddDriverRunpath to nativeBuildInputs; or autoPatchelfIgnoreMissingDeps = [ "libnvidia-ml.so.1" ] if it is not wanted`,
 			"it comes with the host's GPU driver: --tool autoAddDriverRunpath; or --ignore-missing libnvidia-ml.so.1 if it is not wanted"},
 		"libown.so.3": {`add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath; or autoPatchelfIgnoreMissingDeps = [ "libown.so.3" ] if it is not wanted`,
@@ -992,15 +991,15 @@ func TestKeepEntries(t *testing.T) {
 	s.put("out/driver.so", lib("driver.so", "libfoo.so").with(elf.DT_RUNPATH, "~/plugins:"+driver.Link).Object)
 	s.set.KeepEntries = true
 	r := s.resolve()
-	r.list("out/main", driver.Link+":~/foo/lib:~/plugins/:$LIB/x")
+	r.list("out/main", driver.Link+":~/plugins/:$LIB/x:~/foo/lib")
 	if diff := cmp.Diff([]string{"/gone", s.path("~/cuda/stubs")}, r.plan("out/main").Lost); diff != "" {
 		t.Error(diff)
 	}
-	r.list("out/driver.so", "~/foo/lib:~/plugins:"+driver.Link)
-	// Also where nothing is left: else a later run would be the one to drop it.
-	r.list("out/alone.so", "")
-	if p := r.plan("out/alone.so"); !p.Changes() || p.State().Tag != elf.DT_NULL {
-		t.Errorf("alone.so: %v", p.State())
+	r.list("out/driver.so", "~/plugins:"+driver.Link+":~/foo/lib")
+	// Nothing is missing, and nothing asked for.
+	r.list("out/alone.so", "/gone")
+	if r.plan("out/alone.so").Changes() {
+		t.Error("alone.so is changed")
 	}
 }
 
@@ -1055,7 +1054,7 @@ func TestMinimal(t *testing.T) {
 	s.set.KeepEntries, s.set.PreserveOrigin, s.set.Minimal = true, true, true
 	s.set.RuntimeDependencies, s.set.AppendRunpaths = []string{"/late"}, []string{"/appended"}
 	r := s.resolve()
-	r.list("out/main", "/late:~/foo/lib:/appended:$ORIGIN/x")
+	r.list("out/main", "/late:$ORIGIN/x:~/foo/lib:/appended")
 	if diff := cmp.Diff([]string{s.path("~/unused/lib"), s.path("~/foo32/lib")}, r.plan("out/main").Dropped); diff != "" {
 		t.Error(diff)
 	}
@@ -1131,45 +1130,85 @@ func TestTemporaryDirectories(t *testing.T) {
 
 // ------------------------------------------------------- where no interpreter is asked for: by hand
 
-// system finds names as a loader does that has a directory of its own.
-func system(dir string) func(*Object, string) string {
-	return func(_ *Object, name string) string {
-		if p := dir + "/" + name; dir != "" {
-			if _, err := os.Stat(p); err == nil {
-				return p
-			}
-		}
-		return ""
-	}
+// byHand sets what the command line sets without --paths.
+func (s *stage) byHand() {
+	s.set.Interpreters = nil
+	s.set.KeepEntries, s.set.PreserveOrigin, s.set.Relativize, s.set.Today = true, true, true, true
+}
+
+// onStage is a program whose loader is the stage's.
+func onStage(needed ...string) object {
+	o := prog(needed...)
+	o.Interp = "~/glibc/lib/ld-linux-x86-64.so.2"
+	return o
 }
 
 func TestByHandWhatTheHostHasCountsAsFound(t *testing.T) {
 	s := newStage(t)
-	s.put("host/lib/libz.so.1", lib("libz.so.1").Object)
+	s.put("glibc/lib/libz.so.1", lib("libz.so.1").Object)
 	s.put("foo/lib/libz.so.1", lib("libz.so.1").Object)
-	main := prog("libz.so.1", "libgone.so")
-	s.put("out/main", main.Object)
-	s.set.Interpreters, s.set.System = nil, system(s.dir+"/host/lib")
+	s.put("out/main", onStage("libz.so.1", "libgone.so").Object)
+	s.byHand()
 	r := s.resolve()
-	if n := r.outcome("out/main", "libz.so.1", BySystem); n.Where != s.path("~/host/lib/libz.so.1") {
+	if n := r.outcome("out/main", "libz.so.1", BySystem); n.Where != s.path("~/glibc/lib/libz.so.1") {
 		t.Errorf("where: %q", n.Where)
 	}
 	r.outcome("out/main", "libgone.so", Missing)
 	if p := r.plan("out/main"); p.Interpreter != "" || p.Changes() {
 		t.Errorf("%+v", p.State())
 	}
-	s.libs("~/foo/lib") // what was asked for comes first
+	s.libs("~/foo/lib") // what is found stays
+	s.resolve().list("out/main", "")
+	s.set.KeepEntries = false // what was asked for comes first
 	s.resolve().list("out/main", "~/foo/lib")
+}
+
+// What programs of the tree load, or have a DT_RPATH for, is found; nothing is edited for it.
+func TestByHandWhatProgramsOfTheTreeLoad(t *testing.T) {
+	s := newStage(t)
+	s.put("out/lib/libinner.so", lib("libinner.so").Object)
+	s.put("out/lib/libouter.so", lib("libouter.so", "libinner.so").Object)
+	s.put("out/lib/liblater.so", lib("liblater.so", "libouter.so").Object)
+	s.put("out/plugins/plugin.so", lib("plugin.so", "libinner.so").Object)
+	s.put("out/lib/alone.so", lib("alone.so", "libgone.so").Object)
+	s.put("out/main", onStage("libouter.so").with(elf.DT_RPATH, "$ORIGIN/lib").Object)
+	s.byHand()
+	r := s.resolve()
+	for _, p := range r.plans {
+		if p.Changes() || p.Err != nil {
+			t.Errorf("%s: %v, %v", p.Object.Path, p.State(), p.Err)
+		}
+	}
+	if surprises := r.apply(); len(surprises) > 0 {
+		t.Errorf("%+v", surprises)
+	}
+	// A tool makes it a DT_RUNPATH: then those get the entry that inherited it.
+	s.set.Map = func(_ *Object, l runpath.List) runpath.List {
+		return append(runpath.List{"/driver"}, l.Without("/driver")...)
+	}
+	r = s.resolve()
+	r.list("out/lib/libouter.so", "/driver:$ORIGIN")
+	r.list("out/plugins/plugin.so", "/driver:$ORIGIN/../lib")
+	if p := r.plan("out/main"); p.State().Tag != elf.DT_RUNPATH {
+		t.Errorf("%v", p.State())
+	}
+	// Where one program does not load it so, it is missing.
+	s.set.Map = nil
+	s.put("out/second", onStage("libouter.so").with(elf.DT_RUNPATH, "$ORIGIN/lib").Object)
+	s.resolve().list("out/lib/libouter.so", "$ORIGIN")
 }
 
 func TestByHandFilesForOtherMachines(t *testing.T) {
 	s := newStage(t)
 	s.put("out/main", prog("libc.so.6").Object)
-	s.put("out/main32", prog("libc.so.6").with32bits().Object)
+	main32 := prog("libc.so.6").with32bits()
+	main32.Interp = "~/gone/ld-linux.so.2"
+	s.put("out/main32", main32.Object)
 	other := lib("x.so", "libstdc++.so.6")
 	other.Machine = elf.EM_AARCH64
 	s.put("out/arm.so", other.Object)
-	s.set.Interpreters, s.set.Machines = nil, []elf.Machine{elf.EM_X86_64, elf.EM_386}
+	s.byHand()
+	s.set.Machines = []elf.Machine{elf.EM_X86_64, elf.EM_386}
 	r := s.resolve()
 	r.skipped("out/arm.so", "its architecture (AARCH64, 64 bits) is not this machine's", false)
 	r.outcome("out/main", "libc.so.6", InLibC)
@@ -1196,23 +1235,7 @@ func TestByHandTheInterpretersOwnCLibrary(t *testing.T) {
 	s.put("out/elsewhere", with("/nowhere/ld-linux-x86-64.so.2").Object)
 	s.put("out/new", with("~/moved/lib/ld-linux-x86-64.so.2").requires("libc.so.6", "GLIBC_2.99").Object)
 	s.put("out/x.so", lib("x.so", "libc.so.6").Object)
-	s.set.Interpreters = nil
-	l, err := loader.New(loader.Options{NoTries: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.set.System = func(o *Object, name string) string {
-		load, err := l.Load(o.Real)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, u := range load.Main.Uses {
-			if u.Name == name && u.To.Found() {
-				return u.To.Path
-			}
-		}
-		return ""
-	}
+	s.byHand()
 	r := s.resolve()
 	r.list("out/moved", "~/moved/lib")
 	r.list("out/right", "")

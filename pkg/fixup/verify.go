@@ -9,8 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"cuda-runpath/pkg/loader"
 )
@@ -125,20 +123,7 @@ type finding struct {
 // each looks at several files at a time, and notes what was found in their order.
 func (v *verification) each(plans []*Plan, look func(*Plan) ([]finding, error)) {
 	found, errs := make([][]finding, len(plans)), make([]error, len(plans))
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(v.jobs, len(plans)) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(plans) {
-					return
-				}
-				found[i], errs[i] = look(plans[i])
-			}
-		})
-	}
-	wg.Wait()
+	several(len(plans), v.jobs, func(i int) { found[i], errs[i] = look(plans[i]) })
 	for i, p := range plans {
 		if errs[i] != nil {
 			v.surprised[p] = true
@@ -202,6 +187,9 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load) []finding {
 	for _, n := range plan.Needs {
 		if n.Cause != loader.Needed {
 			continue
+		}
+		if n.inherited && load.Main == from && !plan.Object.program() {
+			continue // which only a program of the tree makes it find
 		}
 		if !load.Interp.Found && n.Outcome != Found {
 			continue // a guess: what that loader finds by itself is not known
@@ -301,6 +289,8 @@ func (n *Need) compare(from *loader.Object) string {
 			return fmt.Sprintf("%s is not found; the plan is %s", u.Name, want)
 		case to.Err != "":
 			return fmt.Sprintf("%s: %s", to.Path, to.Err)
+		case u.Again: // another has loaded one of the name before, which does
+			return ""
 		case to.File != nil && to.File.Path != want && !variant(to.Path, n.Candidate.Path) && !sameFile(to.File.Path, want):
 			return fmt.Sprintf("%s is %s, found by %s%s; the plan is %s", u.Name, to.Path, to.Rule, after(to), want)
 		}

@@ -46,6 +46,21 @@ def caller(out, libs=(), *flags, cc=CC):
                    "-shared", "-fPIC", f"-Wl,-soname,{name}", "-Wl,--allow-shlib-undefined", *libs, *flags, cc=cc)
 
 
+def versioned(path, versions, extra=""):
+    """A library whose function f has the newest of some versions."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    script = path + ".map"
+    with open(script, "w") as f:
+        before = ""
+        for i, v in enumerate(versions):
+            f.write(f"{v} {{ {'global: f' + str(i) + ';' if i else 'global: f0; local: *;'} }} {before};\n")
+            before = v
+    code = "".join(f"int f{i}(void) {{ return {i}; }}\n" for i in range(len(versions))) + extra
+    compile(path, code, "-shared", "-fPIC", f"-Wl,--version-script={script}", f"-Wl,-soname,{os.path.basename(path)}")
+    os.remove(script)
+    return path
+
+
 def note(path, description):
     """An object with a .note.dlopen note (systemd, ELF_DLOPEN_METADATA), to link in."""
     text = description.encode() + b"\0"

@@ -1,0 +1,189 @@
+package fixup
+
+import (
+	"debug/elf"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"cuda-runpath/pkg/loader"
+)
+
+// today tells what the loader finds for the files of an index as they are now, or would be
+// with another interpreter: by their run paths, by ld.so.cache, in its default directories,
+// and because a program of the tree has loaded it, or has a DT_RPATH, which those inherit
+// that it loads and opens. It serves several goroutines.
+type today struct {
+	ix *Index
+	l  *loader.Loader
+
+	direct   sync.Map // *Object → *loader.Load, of the file by itself
+	programs func() map[string][]loader.Use
+	heirs    func() []*Object // programs with a DT_RPATH
+}
+
+// newToday returns what the loader finds for the files of an index. With asRunPath every
+// DT_RPATH of theirs counts as a DT_RUNPATH, as it will be.
+func newToday(ix *Index, asRunPath bool) (*today, error) {
+	o := loader.Options{NoTries: true}
+	if asRunPath {
+		own := ix.real()
+		o.Edited = func(f *loader.File) {
+			if f.Tag == elf.DT_RPATH && own[f.Path] {
+				f.Tag = elf.DT_RUNPATH
+			}
+		}
+	}
+	l, err := loader.New(o)
+	if err != nil {
+		return nil, err
+	}
+	t := &today{ix: ix, l: l}
+	t.programs = sync.OnceValue(t.loadPrograms)
+	t.heirs = sync.OnceValue(func() (out []*Object) {
+		for _, o := range ix.Files {
+			if o.program() && o.Tag == elf.DT_RPATH && !asRunPath {
+				out = append(out, o)
+			}
+		}
+		return out
+	})
+	return t, nil
+}
+
+// found is a library that the loader finds.
+type found struct {
+	path string // "" where it finds none that does
+	// rejected is the file that it finds, where that lacks a version.
+	rejected *Rejection
+	// inherited: the file by itself, opened by a program that is not in the tree, would not find it.
+	inherited bool
+}
+
+// find returns what a file finds for a name of its DT_NEEDED, where its interpreter is interp;
+// "" for its own, or the usual one.
+func (t *today) find(o *Object, interp, name string) found {
+	v, ok := t.direct.Load(o)
+	if !ok {
+		load, err := t.l.Direct(o.Real, interp)
+		if err != nil {
+			load = nil
+		}
+		v, _ = t.direct.LoadOrStore(o, load)
+	}
+	load, _ := v.(*loader.Load)
+	if load == nil {
+		return found{}
+	}
+	f := use(load.Main.Uses, name)
+	if f.path != "" || f.rejected != nil || o.program() {
+		return f
+	}
+	if path := t.inherits(o, name); path != "" {
+		return found{path: path, inherited: true}
+	}
+	return f
+}
+
+// usual returns the loader that programs of a library's machine have on distributions.
+func (t *today) usual(o *Object) string {
+	load, err := t.l.Direct(o.Real, "")
+	if err != nil || load.Interp == nil {
+		return "ld-linux-x86-64.so.2"
+	}
+	return load.Interp.Path
+}
+
+// use returns what became of a name among what an object asks for.
+func use(uses []loader.Use, name string) found {
+	for _, u := range uses {
+		if u.Cause != loader.Needed || u.Name != name || u.To == nil {
+			continue
+		}
+		switch {
+		case !u.To.Found() || u.To.Err != "":
+			return found{}
+		case len(u.To.Lacks) > 0:
+			var versions []string
+			for _, l := range u.To.Lacks {
+				if !slices.Contains(versions, l.Version) {
+					versions = append(versions, l.Version)
+				}
+			}
+			return found{rejected: &Rejection{Path: u.To.Path, Why: "lacks " + strings.Join(versions, ", ")}}
+		}
+		return found{path: u.To.Path}
+	}
+	return found{}
+}
+
+// inherits returns what a library finds only because of the programs of the tree: where some
+// load it, what all of these find; else what one with a DT_RPATH finds when it opens it.
+func (t *today) inherits(o *Object, name string) (path string) {
+	if uses, ok := t.programs()[o.Real]; ok {
+		for _, u := range uses {
+			if u.Name != name {
+				continue
+			}
+			f := use([]loader.Use{u}, name)
+			if path = f.path; path == "" {
+				return ""
+			}
+		}
+		return path
+	}
+	for _, p := range t.heirs() {
+		load, err := t.l.Load(p.Real)
+		if err != nil || load.Static {
+			continue
+		}
+		if f := use(load.Dlopen(o.Real, load.Main, loader.DlopenAsked, "").Uses, name); f.path != "" {
+			return f.path
+		}
+	}
+	return ""
+}
+
+// loadPrograms starts every program of the tree, and returns what its libraries ask for there.
+func (t *today) loadPrograms() map[string][]loader.Use {
+	all, own := map[string][]loader.Use{}, t.ix.real()
+	for _, p := range t.ix.Files {
+		if !p.program() || p.Err != nil || p.SkipReason != "" {
+			continue
+		}
+		load, err := t.l.Load(p.Real)
+		if err != nil || load.Static {
+			continue
+		}
+		for _, o := range load.Objects {
+			if o != load.Main && o.File != nil && own[o.File.Path] {
+				all[o.File.Path] = append(all[o.File.Path], o.Uses...)
+			}
+		}
+	}
+	return all
+}
+
+// real is where the files of the tree are, free of symbolic links.
+func (ix *Index) real() map[string]bool {
+	all := make(map[string]bool, len(ix.Files))
+	for _, o := range ix.Files {
+		all[o.Real] = true
+	}
+	return all
+}
+
+// cLibrary is the host's C library, as /bin/sh tells, where files of the tree are for it: those
+// for another are then variants that a package ships as well.
+func (ix *Index) cLibrary() LibC {
+	real, err := filepath.EvalSymlinks("/bin/sh")
+	if err != nil {
+		return UnknownLibC
+	}
+	sh := readFile(real)
+	if sh == nil || !slices.ContainsFunc(ix.Files, func(o *Object) bool { return o.LibC == sh.LibC }) {
+		return UnknownLibC
+	}
+	return sh.LibC
+}
