@@ -25,8 +25,10 @@ const (
 // Options say how an edit is carried out.
 type Options struct {
 	DryRun bool
-	// Copy edits a copy and renames it over the file: see [tree.File.WriteCopy].
+	// Copy edits a copy and renames it over the file, and makes Also, hard links to the file,
+	// links to the copy: see [tree.File.WriteCopy].
 	Copy bool
+	Also []tree.Target
 }
 
 // A Result is what came of a file.
@@ -67,7 +69,7 @@ func File(f *tree.File, o Options, decide Decide) (r Result) {
 		return Result{Action: Unchanged}
 	}
 	if !o.DryRun {
-		if err := p.Write(f, o.Copy); err != nil {
+		if err := p.Write(f, o); err != nil {
 			return Result{Action: Failed, Err: err}
 		}
 	}
@@ -112,18 +114,18 @@ func Read(f *tree.File, decide Decide) (p *Planned, err error) {
 }
 
 // Write carries the edit out.
-func (p *Planned) Write(f *tree.File, asCopy bool) (err error) {
+func (p *Planned) Write(f *tree.File, o Options) (err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = internal(fault)
 		}
 		err = f.Blame(err)
 	}()
-	write := f.Write
-	if asCopy {
-		write = f.WriteCopy
+	apply := func(w tree.Writer) error { return p.Edit.Apply(w) }
+	if o.Copy {
+		return f.WriteCopy(o.Also, apply)
 	}
-	return write(func(w tree.Writer) error { return p.Edit.Apply(w) })
+	return f.Write(apply)
 }
 
 // Release gives back what reading took. It may be called twice.

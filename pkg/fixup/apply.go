@@ -88,9 +88,7 @@ func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) err
 	return tree.Files(ctx, targets, tree.Options{Jobs: c.Jobs}, func(f *tree.File) (Result, bool) {
 		s := byPath[f.Path]
 		r := Result{Path: f.Path}
-		if s.apply(f, c.DryRun, &r); r.Err == nil && r.Edited && s.Copy && len(s.Also) > 0 && !c.DryRun {
-			r.Err = tree.Relink(s.At, s.Also)
-		}
+		s.apply(f, c.DryRun, &r)
 		return r, true
 	}, emit)
 }
@@ -101,7 +99,7 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 		r.Known, r.Before, r.After = true, s.To, s.To // it is as it was left there
 		return
 	}
-	done := edit.File(f, edit.Options{DryRun: dryRun, Copy: s.Copy}, func(im *elfimage.Image) (*elfedit.Change, string, error) {
+	done := edit.File(f, edit.Options{DryRun: dryRun, Copy: s.Copy, Also: s.Also}, func(im *elfimage.Image) (*elfedit.Change, string, error) {
 		now, err := stateOf(im)
 		if err != nil {
 			return nil, "", err

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,86 +15,145 @@ import (
 // (Options.Copy) leaves them with the old file.
 func (f *File) OtherLinks() int { return int(max(f.stat.Nlink, 1)) - 1 }
 
-// WriteCopy is [File.Write] with Options.Copy.
-func (f *File) WriteCopy(apply func(Writer) error) error {
+// WriteCopy is [File.Write] with Options.Copy. The other names, each below a root, are those
+// of hard links to the file that lead to the copy afterwards. No symbolic link below a root is
+// followed.
+func (f *File) WriteCopy(also []Target, apply func(Writer) error) error {
 	if f.ctx != nil {
 		_ = f.ctx.Err() // as in Write
 	}
-	return f.writeCopy(apply)
-}
-
-// Relink makes other names, each below a root, hard links to a file, whatever they were
-// before. No symbolic link below a root is followed.
-func Relink(file Target, names []Target) error {
-	var from, to opener
-	defer from.close()
-	defer to.close()
-	in, name, err := from.of(file)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for i, other := range names {
-		at, base, err := to.of(other)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", other.Path, err))
-			continue
-		}
-		temp := fmt.Sprintf("%s%d.link%d.%.100s", copyName, os.Getpid(), i, base)
-		err = ignoringEINTR(func() error { return unix.Linkat(in.fd, name, at.fd, temp, 0) })
-		if err == nil {
-			if err = ignoringEINTR(func() error { return unix.Renameat(at.fd, temp, at.fd, base) }); err != nil {
-				err = errors.Join(err, unix.Unlinkat(at.fd, temp, 0))
-			}
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("making %s a link to the edited copy: %w", other.Path, err))
-		}
-	}
-	return errors.Join(errs...)
+	return f.writeCopy(also, apply)
 }
 
 // copyName is the beginning of the name of a copy that is being edited.
 const copyName = ".runpath-copy."
 
+// tempName is the name of a copy, or of a link to one, that takes the place of name.
+func tempName(try int, name string) string {
+	return fmt.Sprintf("%s%d.%d.%.100s", copyName, os.Getpid(), try, name)
+}
+
 // writeCopy edits a copy beside the file, writes it through to the disk and renames it
-// over the file. Processes that have the old file mapped keep that.
-func (f *File) writeCopy(apply func(Writer) error) error {
+// over the file. Processes that have the old file mapped keep that. The lock of the old file
+// is held until all names lead to the new one, which is locked before it has a name.
+func (f *File) writeCopy(also []Target, apply func(Writer) error) error {
 	f.writes = true
-	lock, err := openat(f.dir.fd, f.name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-	if err != nil {
-		return fmt.Errorf("opening: %w", err)
-	}
-	defer unix.Close(lock)
-	if err := f.lock(lock); err != nil {
+	if err := f.lock(f.fd); err != nil {
 		return err
 	}
-	dir, base := "", f.name
+	defer unix.Flock(f.fd, unix.LOCK_UN) //nolint:errcheck // it is, or there are no locks
+	dir, base := ".", f.name
 	if i := strings.LastIndexByte(f.name, '/'); i >= 0 {
 		dir, base = f.name[:i+1], f.name[i+1:]
 	}
-	var temp string
-	var fd int
-	for try := 0; ; try++ {
-		temp = fmt.Sprintf("%s%s%d.%d.%.100s", dir, copyName, os.Getpid(), try, base)
-		fd, err = unix.Openat(f.dir.fd, temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0o600)
-		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EEXIST) && try < 100 {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("making a copy beside it: %w", err)
-		}
-		break
+	at, err := openat(f.dir.fd, dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("opening the directory: %w", err)
 	}
-	out := os.NewFile(uintptr(fd), temp)
+	defer unix.Close(at)
+	out, temp, err := createCopy(at, base)
+	if err != nil {
+		return fmt.Errorf("making a copy beside it: %w", err)
+	}
 	defer out.Close()
-	if err := f.fillCopy(out, apply); err != nil {
-		return errors.Join(err, ignoringEINTR(func() error { return unix.Unlinkat(f.dir.fd, temp, 0) }))
+	if err = f.fillCopy(out, apply); err == nil {
+		if temp == "" {
+			temp, err = nameCopy(out, at, base)
+		}
+		if err == nil {
+			err = f.replace(at, temp, base)
+		}
 	}
-	if err := ignoringEINTR(func() error { return unix.Renameat(f.dir.fd, temp, f.dir.fd, f.name) }); err != nil {
-		return errors.Join(fmt.Errorf("renaming the copy over the file: %w", err), unix.Unlinkat(f.dir.fd, temp, 0))
+	if err != nil {
+		if temp != "" {
+			err = errors.Join(err, ignoringEINTR(func() error { return unix.Unlinkat(at, temp, 0) }))
+		}
+		return err
 	}
-	return syncDir(f.dir.fd, dir)
+	for _, other := range also {
+		if failed := f.relink(at, base, other); failed != nil {
+			err = errors.Join(err, fmt.Errorf("making %s a link to the edited copy: %w", other.Path, failed))
+		}
+	}
+	return errors.Join(err, syncDir(at))
+}
+
+// createCopy creates an empty file, locked and without a name: nothing is left of it where the
+// process is killed. On a file system that cannot do so it gets one, which is returned.
+func createCopy(at int, base string) (out *os.File, temp string, err error) {
+	const flags = unix.O_RDWR | unix.O_CLOEXEC
+	const mode = 0o600
+	var fd int
+	err = ignoringEINTR(func() error {
+		fd, err = unix.Openat(at, ".", flags|unix.O_TMPFILE, mode)
+		return err
+	})
+	if err == nil && unix.Access(procPath(fd), unix.F_OK) != nil { // without /proc it could not get a name
+		unix.Close(fd)
+		err = unix.EOPNOTSUPP
+	}
+	for try := 0; err != nil; try++ {
+		temp = tempName(try, base)
+		fd, err = unix.Openat(at, temp, flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
+		if err != nil && !errors.Is(err, unix.EINTR) && !(errors.Is(err, unix.EEXIST) && try < 100) {
+			return nil, "", err
+		}
+	}
+	_ = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	return os.NewFile(uintptr(fd), base), temp, nil
+}
+
+func procPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
+
+// nameCopy gives a copy a name in the directory at (open(2), O_TMPFILE).
+func nameCopy(out *os.File, at int, base string) (temp string, err error) {
+	for try := 0; ; try++ {
+		temp = tempName(try, base)
+		err = unix.Linkat(unix.AT_FDCWD, procPath(int(out.Fd())), at, temp, unix.AT_SYMLINK_FOLLOW)
+		switch {
+		case err == nil:
+			return temp, nil
+		case !errors.Is(err, unix.EINTR) && !(errors.Is(err, unix.EEXIST) && try < 100):
+			return "", fmt.Errorf("giving the copy a name: %w", err)
+		}
+	}
+}
+
+// replace renames a file over one that is the file's.
+func (f *File) replace(at int, temp, base string) error {
+	if !f.leadsTo(at, base) {
+		f.changed = true
+		return errChanged
+	}
+	if err := ignoringEINTR(func() error { return unix.Renameat(at, temp, at, base) }); err != nil {
+		return fmt.Errorf("renaming the copy over the file: %w", err)
+	}
+	return nil
+}
+
+// relink makes another name of the file a hard link to what is name in the directory at.
+func (f *File) relink(at int, name string, other Target) error {
+	var to opener
+	defer to.close()
+	in, base, err := to.of(other)
+	if err != nil {
+		return err
+	}
+	var temp string
+	for try := 0; ; try++ {
+		temp = tempName(try, base)
+		err = unix.Linkat(at, name, in.fd, temp, 0)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EINTR) && !(errors.Is(err, unix.EEXIST) && try < 100) {
+			return err
+		}
+	}
+	if err := f.replace(in.fd, temp, base); err != nil {
+		return errors.Join(err, unix.Unlinkat(in.fd, temp, 0))
+	}
+	return nil
 }
 
 // fillCopy makes out what the file is, edits it, and gives it what else the file has.
@@ -115,12 +175,17 @@ func (f *File) fillCopy(out *os.File, apply func(Writer) error) error {
 		return err
 	}
 	now := unix.Timespec{Nsec: unix.UTIME_OMIT}
-	path := fmt.Sprintf("/proc/self/fd/%d", fd)
-	if err := unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{f.stat.Atim, now}, 0); err != nil && err != unix.ENOENT { // without /proc
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, procPath(fd), []unix.Timespec{f.stat.Atim, now}, 0); err != nil && err != unix.ENOENT { // without /proc
 		return fmt.Errorf("giving the copy the file's access time: %w", err)
 	}
 	if err := out.Sync(); err != nil {
 		return fmt.Errorf("writing the copy to the disk: %w", err)
+	}
+	// What was written to it meanwhile, by who does not ask for the lock, is in the copy in
+	// part. It has taken the file its privileges, and the copy must not have them.
+	if as, err := f.asOpened(f.fd); err != nil || !as {
+		f.changed = true
+		return cmp.Or(err, errChanged)
 	}
 	return nil
 }
@@ -153,16 +218,8 @@ func copyAttributes(from, to int) error {
 	return nil
 }
 
-// syncDir writes a renamed name through to the disk.
-func syncDir(at int, path string) error {
-	if path == "" {
-		path = "."
-	}
-	fd, err := openat(at, path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
-	if err != nil {
-		return fmt.Errorf("opening the directory: %w", err)
-	}
-	defer unix.Close(fd)
+// syncDir writes renamed names through to the disk.
+func syncDir(fd int) error {
 	if err := ignoringEINTR(func() error { return unix.Fsync(fd) }); err != nil && !errors.Is(err, unix.EINVAL) {
 		return fmt.Errorf("writing the directory to the disk: %w", err)
 	}

@@ -26,6 +26,7 @@ type File struct {
 	follow bool
 	fd     int
 	stat   unix.Stat_t // of ELF files only
+	only   inode       // what the name has to lead to, also after another editor; zero: anything
 	head   []byte
 	buf    []byte          // that head is a part of
 	pooled *[headSize]byte // buf, where it is given back with Close
@@ -87,7 +88,7 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 			f.fail(err)
 		} else if f.stat.Mode&unix.S_IFMT != unix.S_IFREG {
 			f.fail(plainfile.ErrNotRegular)
-		} else if time.Since(time.Unix(f.stat.Mtim.Unix())) < tick {
+		} else if time.Since(time.Unix(f.stat.Ctim.Unix())) < tick {
 			f.racy = true
 			f.remember(f.head, 0)
 		}
@@ -144,8 +145,8 @@ func (f *File) NextData(off int64) int64 {
 	return at
 }
 
-// tick is longer than what passes between two states of the clock that modification
-// times are taken from.
+// tick is longer than what passes between two states of the clock that times of change
+// are taken from.
 const tick = 50 * time.Millisecond
 
 var seed = maphash.MakeSeed()
@@ -203,25 +204,25 @@ var (
 // again), file capabilities, other extended attributes and the access time stay.
 //
 // A file that may not be written but belongs to the caller is made writable for
-// the moment of opening. A file that is not the one that was read, or has another
-// size or modification time, is not touched (ErrChanged).
+// the moment of opening. A file that is not the one that was read, or that has been
+// changed since, is not touched (errChanged).
 //
 // Other editors of the file are waited for, as long as the walk is not cancelled; a
-// walk visits a file again that they have changed.
+// walk visits a file again that they have changed or replaced.
 func (f *File) Write(apply func(Writer) error) error {
 	if f.ctx != nil && !f.alone {
 		_ = f.ctx.Err() // a context that listens for signals does so from here on
 	}
 	if f.copy {
-		return f.writeCopy(apply)
+		return f.writeCopy(nil, apply)
 	}
 	f.writes = true
-	mode := f.stat.Mode & 0o7777
-	caps := f.capabilities(mode)
-	fd, err := f.openForWriting(mode)
+	fd, err := f.openForWriting()
 	if err != nil {
 		return err
 	}
+	mode := f.stat.Mode & 0o7777
+	caps := capabilities(fd, mode)
 	w := &output{fd: fd}
 	err = apply(w)
 	if w.wrote {
@@ -233,25 +234,18 @@ func (f *File) Write(apply func(Writer) error) error {
 	return err
 }
 
-func (f *File) openForWriting(mode uint32) (int, error) {
+func (f *File) openForWriting() (int, error) {
 	// O_WRONLY: what an edit needs to know was read before. An access time does
 	// not change by writing.
 	const flags = unix.O_WRONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
 	fd, err := openat(f.dir.fd, f.name, flags)
-	if errors.Is(err, unix.EACCES) && mode&unix.S_IWUSR == 0 {
-		if err := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode|unix.S_IWUSR) }); err != nil {
-			return -1, fmt.Errorf("%w (mode %#o): %w", errReadOnly, mode, err)
-		}
-		fd, err = openat(f.dir.fd, f.name, flags)
-		if back := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode) }); back != nil && err == nil {
-			unix.Close(fd)
-			return -1, fmt.Errorf("setting the mode back to %#o: %w", mode, back)
-		}
+	if errors.Is(err, unix.EACCES) && f.stat.Mode&unix.S_IWUSR == 0 {
+		fd, err = f.openReadOnly(flags)
 	}
 	switch {
 	case errors.Is(err, unix.ETXTBSY):
 		return -1, errBusy
-	case errors.Is(err, unix.ELOOP):
+	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOENT):
 		return -1, errChanged
 	case err != nil:
 		return -1, fmt.Errorf("opening for writing: %w", err)
@@ -263,8 +257,34 @@ func (f *File) openForWriting(mode uint32) (int, error) {
 	return fd, nil
 }
 
+// openReadOnly opens a file that its mode does not let be opened. Other editors do not
+// come in between, and the time of the change of its mode is not one of theirs.
+func (f *File) openReadOnly(flags int) (fd int, err error) {
+	if err := f.lock(f.fd); err != nil {
+		return -1, err
+	}
+	defer unix.Flock(f.fd, unix.LOCK_UN) //nolint:errcheck // it is, or there are no locks
+	mode := f.stat.Mode & 0o7777
+	if err := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode|unix.S_IWUSR) }); err != nil {
+		return -1, fmt.Errorf("%w (mode %#o): %w", errReadOnly, mode, err)
+	}
+	fd, err = openat(f.dir.fd, f.name, flags)
+	back := ignoringEINTR(func() error { return unix.Fchmod(f.fd, mode) })
+	var now unix.Stat_t
+	if back == nil {
+		back = ignoringEINTR(func() error { return unix.Fstat(f.fd, &now) })
+	}
+	if back != nil && err == nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("setting the mode back to %#o: %w", mode, back)
+	}
+	f.stat.Ctim = now.Ctim
+	return fd, err
+}
+
 // lock takes the lock of the file at a descriptor, by which its editors wait for each
-// other (flock(2)), and makes sure that it is the file that was read, as it was read.
+// other (flock(2)), and makes sure that it is the file that was read, as it was read, and
+// that its name still leads to it: the edit of a copy gives that to another file.
 // Closing the descriptor gives the lock back.
 func (f *File) lock(fd int) error {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
@@ -286,7 +306,7 @@ func (f *File) lock(fd int) error {
 	if err != nil {
 		return err
 	}
-	if !as {
+	if !as || !f.leadsTo(f.dir.fd, f.name) {
 		f.changed = true
 		return errChanged
 	}
@@ -294,13 +314,36 @@ func (f *File) lock(fd int) error {
 }
 
 // asOpened reports whether what is open at a descriptor is the file that was opened to be
-// read, and as it was then.
+// read, and as it was then. The time of the last change of the inode is one that nobody can
+// set (inode(7), ctime): who sets the modification time back is noticed.
 func (f *File) asOpened(fd int) (bool, error) {
 	var now unix.Stat_t
 	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &now) }); err != nil {
 		return false, err
 	}
-	return now.Dev == f.stat.Dev && now.Ino == f.stat.Ino && now.Size == f.stat.Size && now.Mtim == f.stat.Mtim && f.asRead(), nil
+	return now.Dev == f.stat.Dev && now.Ino == f.stat.Ino && now.Size == f.stat.Size &&
+		now.Mtim == f.stat.Mtim && now.Ctim == f.stat.Ctim && now.Mode == f.stat.Mode && f.asRead(), nil
+}
+
+// leadsTo reports whether a name leads to the file.
+func (f *File) leadsTo(dir int, name string) bool {
+	var now unix.Stat_t
+	err := ignoringEINTR(func() error { return unix.Fstatat(dir, name, &now, unix.AT_SYMLINK_NOFOLLOW) })
+	return err == nil && now.Dev == f.stat.Dev && now.Ino == f.stat.Ino
+}
+
+// Changed reports whether another editor has changed or replaced the file while it was
+// visited, and so nothing was written: what was planned does not fit it any more. Outside of
+// a walk, which does that by itself, the caller then opens it again, after [Retry].
+func (f *File) Changed() bool { return f.changed }
+
+// Retry reports whether a file that another editor has changed is to be visited once more
+// after so many times, and gives that editor time to finish.
+func Retry(tries int) bool {
+	if tries > 1 { // it has not come to a lock yet
+		time.Sleep(time.Millisecond)
+	}
+	return tries < 20
 }
 
 // Blame returns the error to report for one that came from what was read of the file
@@ -320,13 +363,14 @@ func (f *File) Blame(err error) error {
 
 const capabilityAttr = "security.capability" // capabilities(7), "File capabilities"
 
-// capabilities returns the file's capabilities as stored; the kernel removes them on a write.
-func (f *File) capabilities(mode uint32) []byte {
+// capabilities returns the capabilities of an open file as stored; the kernel removes them
+// on a write.
+func capabilities(fd int, mode uint32) []byte {
 	if mode&0o111 == 0 {
 		return nil // capabilities act when a program is executed
 	}
 	b := make([]byte, 64) // struct vfs_ns_cap_data has 24 bytes
-	n, err := unix.Fgetxattr(f.fd, capabilityAttr, b)
+	n, err := unix.Fgetxattr(fd, capabilityAttr, b)
 	if err != nil || n <= 0 {
 		return nil
 	}

@@ -128,9 +128,10 @@ func TestReadingBesideAnotherEditor(t *testing.T) {
 		"changed later, and longer": {change: func(path string) error {
 			return errors.Join(os.WriteFile(path, []byte("\x7fELFafter and longer"), 0o755), os.Chtimes(path, time.Time{}, time.Now().Add(time.Minute)))
 		}, visits: 2},
-		"touched":   {change: func(path string) error { return os.Chtimes(path, time.Time{}, time.Now().Add(time.Minute)) }, visits: 2},
-		"unchanged": {change: func(path string) error { return os.Chmod(path, 0o700) }, visits: 1},
-		"our write": {change: func(path string) error { return nil }, write: true, visits: 1},
+		"touched":      {change: func(path string) error { return os.Chtimes(path, time.Time{}, time.Now().Add(time.Minute)) }, visits: 2},
+		"another mode": {change: func(path string) error { return os.Chmod(path, 0o700) }, visits: 2},
+		"unchanged":    {change: func(path string) error { return nil }, visits: 1},
+		"our write":    {change: func(path string) error { return nil }, write: true, visits: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "file")

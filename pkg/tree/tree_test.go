@@ -238,7 +238,7 @@ func TestFileThatBecomesAFIFOIsNotWaitedFor(t *testing.T) {
 					return
 				}
 				swap()
-				got, err := f.openForWriting(0o644)
+				got, err := f.openForWriting()
 				if err == nil {
 					unix.Close(got)
 					err = errors.New("a FIFO was opened for writing")

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -128,7 +127,7 @@ func (w *walker[R]) reopen(o *opener, t Target, buf *buffers) *File {
 		return &File{Path: t.Path, Err: err, root: t.root, fd: -1}
 	}
 	f := open(d, name, t.Path, t.root.follow && t.root.name != "", &w.noatime, buf.head)
-	f.root = t.root
+	f.root, f.only = t.root, t.id
 	if f.Err == nil && t.id != (inode{}) && f.id() != t.id {
 		f.fail(errChanged)
 	}
@@ -420,24 +419,24 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 // see visits a file. One that another editor has changed meanwhile is visited again:
 // what was planned does not fit it any more.
 func (w *walker[R]) see(f *File) (R, bool) {
-	const tries = 20
-	for try := 1; ; try++ {
+	defer w.visited.Add(1)
+	for tries := 1; ; tries++ {
 		f.ctx, f.copy, f.alone = w.ctx, w.copy, w.single
 		r, keep := w.visit(f)
 		f.close()
-		if !f.changed || try == tries || w.ctx.Err() != nil {
-			w.visited.Add(1)
+		if !f.changed || w.ctx.Err() != nil || !Retry(tries) {
 			return r, keep
-		}
-		if try > 1 { // it has not come to a lock yet: give the other editor time to finish
-			time.Sleep(time.Millisecond)
 		}
 		again := open(f.dir, f.name, f.Path, f.follow, &w.noatime, f.buf)
-		if again.Err != nil || !again.ELF() || again.id() != f.id() { // another file by now
-			w.visited.Add(1)
+		if again.Err != nil || !again.ELF() || f.only != (inode{}) && again.id() != f.only {
+			again.close()
 			return r, keep
 		}
-		again.SameAs, again.root = f.SameAs, f.root
+		again.SameAs, again.root, again.only = f.SameAs, f.root, f.only
+		if again.id() != f.id() { // what other names the old file has are visited by themselves
+			w.disclaim(f)
+			again.SameAs = w.claim(again)
+		}
 		f = again
 	}
 }
@@ -455,6 +454,15 @@ func (w *walker[R]) claim(f *File) string {
 	}
 	w.claimed[id] = f.Path
 	return ""
+}
+
+// disclaim takes back the claim of a file that its name does not lead to any more.
+func (w *walker[R]) disclaim(f *File) {
+	w.claims.Lock()
+	defer w.claims.Unlock()
+	if w.claimed[f.id()] == f.Path {
+		delete(w.claimed, f.id())
+	}
 }
 
 // isSingle reports whether there is one file to visit, and no directory.
@@ -602,7 +610,7 @@ func (t *filesTask[R]) run(buf *buffers) {
 		f.root = t.root
 		if f.Err == nil && f.ELF() && f.stat.Nlink > 1 {
 			f.close()
-			t.node.items = append(t.node.items, item[R]{linked: f.Target()})
+			t.node.items = append(t.node.items, item[R]{linked: Target{Path: f.Path, root: f.root}})
 			continue
 		}
 		t.w.keep(t.node, f)

@@ -143,7 +143,7 @@ func (p *planned) finish(c *patchelf.Command, out, stderr io.Writer) error {
 	case c.Copy && c.Output != "":
 		err = output(c.Output, p.f, p.read.Edit)
 	case p.read.Edit != nil:
-		err = p.read.Write(p.f, false)
+		err = p.read.Write(p.f, edit.Options{})
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.path, err)
