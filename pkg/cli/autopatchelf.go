@@ -142,6 +142,7 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 		Store:       strings.TrimSuffix(cmpOr(os.Getenv("NIX_STORE"), "/nix/store"), "/"),
 		Stubs:       driver.StubDirs{Patterns: c.StringSlice("stub")},
 		Jobs:        s.Jobs,
+		Leftover:    s.leftover(),
 	}
 	a.settings = fixup.Settings{
 		RuntimeDependencies: c.StringSlice("runtime-dependencies"),

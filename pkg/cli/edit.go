@@ -121,6 +121,7 @@ func (e *editor) run(s *session) error {
 	var inherited inheritance
 	var notELF atomic.Int64 // most files of most trees
 	run := sweep[*outcome]{
+		options: tree.Options{Leftover: s.leftover()},
 		visit: func(f *tree.File) (*outcome, bool) {
 			if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose {
 				notELF.Add(1)

@@ -39,6 +39,7 @@ func runParts(p *edit.Parts, s *session) error {
 	summary := runSummary{DryRun: s.DryRun}
 	var notELF atomic.Int64
 	run := sweep[*partsReport]{
+		options: tree.Options{Leftover: s.leftover()},
 		visit: func(f *tree.File) (*partsReport, bool) {
 			if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose {
 				notELF.Add(1)

@@ -67,6 +67,22 @@ func (w *sweep[R]) run(s *session) error {
 	return nil
 }
 
+// leftover says that a copy was removed that an edit which was killed has left; see [tree.Options].
+// A dry run leaves it.
+func (s *session) leftover() func(path string, err error) {
+	if s.DryRun {
+		return nil
+	}
+	return func(path string, err error) {
+		log := s.Log.WithField("path", path)
+		if err != nil {
+			log.Errorf("is a copy that an edit which was killed has left, and cannot be removed: %v", err)
+			return
+		}
+		log.Warn("was a copy that an edit which was killed has left; removed")
+	}
+}
+
 // finish writes what is at the end of stdout.
 func (s *session) finish(doc *jsonDocument, summary any, line func() string) error {
 	if doc != nil {

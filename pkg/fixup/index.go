@@ -34,6 +34,7 @@ type Sources struct {
 	Jobs        int
 	// Progress is told, from one goroutine, of each ELF file of the tree that was read.
 	Progress func(files int)
+	Leftover func(path string, err error) // see [tree.Options]
 }
 
 // Index knows the ELF files of a tree, and which libraries there are for them.
@@ -108,7 +109,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 			}
 		}
 	}()
-	err := tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow,
+	err := tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover,
 		Link: func(dir, name string) {
 			library, outside := libraryName(name) || strings.HasSuffix(name, ".node"), s.mayLeadOutside(dir, name)
 			mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +32,38 @@ const copyName = ".runpath-copy."
 // tempName is the name of a copy, or of a link to one, that takes the place of name.
 func tempName(try int, name string) string {
 	return fmt.Sprintf("%s%d.%d.%.100s", copyName, os.Getpid(), try, name)
+}
+
+// isTempName reports whether tempName makes such names.
+func isTempName(name string) bool {
+	rest, ok := strings.CutPrefix(name, copyName)
+	for range 2 {
+		number, after, found := strings.Cut(rest, ".")
+		_, err := strconv.ParseUint(number, 10, 32)
+		ok, rest = ok && found && err == nil, after
+	}
+	return ok && rest != ""
+}
+
+// removeLeftover removes a copy that nobody edits any more: whoever does holds its lock.
+func removeLeftover(d *dir, name string) (removed bool, err error) {
+	f := &File{dir: d, name: name}
+	f.fd, err = openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if errors.Is(err, unix.ENOENT) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer f.close()
+	if err := ignoringEINTR(func() error { return unix.Fstat(f.fd, &f.stat) }); err != nil {
+		return false, err
+	}
+	if errors.Is(unix.Flock(f.fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) || !f.leadsTo(d.fd, name) {
+		return false, nil
+	}
+	err = ignoringEINTR(func() error { return unix.Unlinkat(d.fd, name, 0) })
+	return err == nil, err
 }
 
 // writeCopy edits a copy beside the file, writes it through to the disk and renames it
@@ -92,15 +125,27 @@ func createCopy(at int, base string) (out *os.File, temp string, err error) {
 		unix.Close(fd)
 		err = unix.EOPNOTSUPP
 	}
-	for try := 0; err != nil; try++ {
+	if err == nil {
+		_ = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		return os.NewFile(uintptr(fd), base), "", nil
+	}
+	for try := 0; ; try++ {
 		temp = tempName(try, base)
 		fd, err = unix.Openat(at, temp, flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
-		if err != nil && !errors.Is(err, unix.EINTR) && !(errors.Is(err, unix.EEXIST) && try < 100) {
+		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EEXIST) && try < 100 {
+			continue
+		}
+		if err != nil {
 			return nil, "", err
 		}
+		// A walk that came before the lock has taken the file for what a killed edit left.
+		_ = ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX) })
+		var now unix.Stat_t
+		if unix.Fstat(fd, &now) != nil || now.Nlink > 0 {
+			return os.NewFile(uintptr(fd), base), temp, nil
+		}
+		unix.Close(fd)
 	}
-	_ = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
-	return os.NewFile(uintptr(fd), base), temp, nil
 }
 
 func procPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
@@ -165,6 +210,9 @@ func (f *File) fillCopy(out *os.File, apply func(Writer) error) error {
 	if err := apply(&output{fd: fd}); err != nil {
 		return err
 	}
+	if err := dropAttributes(fd); err != nil {
+		return err
+	}
 	if err := ignoringEINTR(func() error { return unix.Fchown(fd, int(f.stat.Uid), int(f.stat.Gid)) }); err != nil {
 		return fmt.Errorf("giving the copy the file's owner: %w", err)
 	}
@@ -190,19 +238,40 @@ func (f *File) fillCopy(out *os.File, apply func(Writer) error) error {
 	return nil
 }
 
+// dropAttributes takes the extended attributes that a file has got from its directory, such as
+// an ACL (acl(5), "OBJECT CREATION AND DEFAULT ACLs"). A label stays: the kernel says who has one.
+func dropAttributes(fd int) error {
+	names, err := attributes(fd)
+	for _, name := range names {
+		if err := unix.Fremovexattr(fd, name); err != nil && !strings.HasPrefix(name, "security.") {
+			return fmt.Errorf("taking the attribute %s of the directory from the copy: %w", name, err)
+		}
+	}
+	return err
+}
+
+// attributes returns the names of a file's extended attributes, none where the file system has none.
+func attributes(fd int) ([]string, error) {
+	size, err := unix.Flistxattr(fd, nil)
+	if err != nil || size == 0 {
+		return nil, nil //nolint:nilerr // a file system without any
+	}
+	names := make([]byte, size)
+	if size, err = unix.Flistxattr(fd, names); err != nil || size == 0 {
+		return nil, err
+	}
+	return strings.Split(strings.TrimRight(string(names[:size]), "\x00"), "\x00"), nil
+}
+
 // copyAttributes copies extended attributes. Those of the security and trusted
 // namespaces that the caller may not set, and that the copy has the same anyway or
 // the kernel sets itself (a label), are not an error; a lost capability or ACL is.
 func copyAttributes(from, to int) error {
-	size, err := unix.Flistxattr(from, nil)
-	if err != nil || size == 0 {
-		return nil //nolint:nilerr // a file system without any
-	}
-	names := make([]byte, size)
-	if size, err = unix.Flistxattr(from, names); err != nil {
+	names, err := attributes(from)
+	if err != nil {
 		return fmt.Errorf("reading extended attributes: %w", err)
 	}
-	for _, name := range strings.Split(strings.TrimRight(string(names[:size]), "\x00"), "\x00") {
+	for _, name := range names {
 		n, err := unix.Fgetxattr(from, name, nil)
 		if err != nil {
 			continue

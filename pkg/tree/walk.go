@@ -27,6 +27,10 @@ type Options struct {
 	// Copy makes [File.Write] edit a copy beside the file, write it through to the disk
 	// and rename it over the file.
 	Copy bool
+	// Leftover, where it is not nil, is called, from several goroutines, for every copy that an
+	// edit which was killed has left in a directory, after it has been removed or err has come of
+	// that. No file is visited that has the name of such a copy.
+	Leftover func(path string, err error)
 	// Keep, where it is not nil, gets the arguments that were walked, which stay open
 	// until it is closed: for [Files], after [File.Target].
 	Keep *Roots
@@ -145,7 +149,7 @@ func (w *walker[R]) keep(n *node[R], f *File) {
 }
 
 func newWalker[R any](ctx context.Context, o Options, visit func(*File) (R, bool)) *walker[R] {
-	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, copy: o.Copy, link: o.Link, kept: o.Keep, claimed: map[inode]string{}}
+	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, copy: o.Copy, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{}}
 	w.wake.L = &w.mu
 	return w
 }
@@ -188,9 +192,11 @@ type walker[R any] struct {
 	single  bool        // there is only one file
 	shallow bool
 	copy    bool
-	link    func(dir, name string)
 	kept    *Roots
 	noatime noatime
+
+	link     func(dir, name string)
+	leftover func(path string, err error)
 
 	mu    sync.Mutex
 	wake  sync.Cond
@@ -552,6 +558,10 @@ func (t *dirTask[R]) run(buf *buffers) {
 	for _, e := range entries {
 		switch e.kind {
 		case unix.DT_REG:
+			if isTempName(e.name) {
+				t.w.clean(d, e.name, prefix+e.name)
+				continue
+			}
 			if names == nil {
 				names = make([]string, 0, min(chunk, len(entries)))
 			}
@@ -578,6 +588,16 @@ func (t *dirTask[R]) run(buf *buffers) {
 	slices.Reverse(files)
 	slices.Reverse(dirs)
 	t.w.push(append(dirs, files...)...)
+}
+
+// clean removes the copy of an edit that was killed, if that is to be done.
+func (w *walker[R]) clean(d *dir, name, path string) {
+	if w.leftover == nil {
+		return
+	}
+	if removed, err := removeLeftover(d, name); removed || err != nil {
+		w.leftover(path, err)
+	}
 }
 
 // filesTask visits some files of one directory.

@@ -127,19 +127,28 @@ func notELF(f *tree.File) error {
 	return errors.New("not an ELF executable")
 }
 
-// finish prints, and writes the file.
+// finish prints, and writes the file. What another editor has changed meanwhile is planned
+// again, as in a walk.
 func (p *planned) finish(c *patchelf.Command, out, stderr io.Writer) error {
+	err := p.write(c)
+	for tries := 1; p.f != nil && p.f.Changed() && tree.Retry(tries); tries++ {
+		p.close()
+		*p = *plan(c, p.path)
+		err = p.write(c)
+	}
 	if _, err := out.Write(p.out.Bytes()); err != nil {
 		return err
 	}
-	if p.err != nil {
-		return p.err
-	}
-	if c.Debug {
+	if c.Debug && p.err == nil {
 		debug(stderr, p.path, p.read.Edit)
 	}
-	var err error
+	return err
+}
+
+func (p *planned) write(c *patchelf.Command) (err error) {
 	switch {
+	case p.err != nil:
+		return p.err
 	case c.Copy && c.Output != "":
 		err = output(c.Output, p.f, p.read.Edit)
 	case p.read.Edit != nil:

@@ -1,0 +1,153 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A copy that an edit which was killed has left is removed and said by who edits, and visited
+// as a file by nobody. One that is being edited, and a package's own file, stay.
+func TestLeftoverCopies(t *testing.T) {
+	dir := t.TempDir()
+	dead, alive := filepath.Join(dir, tempName(0, "a.so")), filepath.Join(dir, tempName(3, "b.so"))
+	own := []string{".runpath-copy.", ".runpath-copy.1.2.", ".runpath-copy.1.so", ".runpath-copy.x.1.so", "a.so"}
+	for _, path := range []string{dead, alive, dir + "/" + own[0], dir + "/" + own[1], dir + "/" + own[2], dir + "/" + own[3], dir + "/" + own[4]} {
+		elfFile(t, path, "")
+	}
+	editor, err := os.Open(alive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer editor.Close()
+	if err := unix.Flock(int(editor.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	for _, edits := range []bool{false, true, true} {
+		var visited, removed []string
+		var o Options
+		if edits {
+			o = Options{Leftover: func(path string, err error) {
+				if removed = append(removed, path); err != nil {
+					t.Error(err)
+				}
+			}}
+		}
+		_, err := os.Lstat(dead)
+		want := []string{dead}
+		if !edits || err != nil {
+			want = nil
+		}
+		Walk(context.Background(), []string{dir}, o, func(f *File) (string, bool) { return filepath.Base(f.Path), true }, func(s string) { visited = append(visited, s) })
+		if !slices.Equal(visited, own) || !slices.Equal(removed, want) {
+			t.Errorf("visited %q, removed %q", visited, removed)
+		}
+		if _, err := os.Lstat(dead); errors.Is(err, os.ErrNotExist) != edits {
+			t.Errorf("edits %v: %v", edits, err)
+		}
+		if _, err := os.Lstat(alive); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A copy is made without a name, so that a kill leaves nothing, and with one where the file
+// system cannot do so. Either way nothing is left of an edit that fails.
+func TestACopyHasNoNameUntilItIsWhole(t *testing.T) {
+	dir := t.TempDir()
+	elfFile(t, dir+"/a", "before")
+	names := func() string {
+		entries, _ := os.ReadDir(dir)
+		var s []string
+		for _, e := range entries {
+			s = append(s, e.Name())
+		}
+		return strings.Join(s, " ")
+	}
+	at, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	if out, temp, err := createCopy(int(at.Fd()), "a"); err != nil || temp != "" {
+		t.Skipf("no O_TMPFILE here: %q, %v", temp, err)
+	} else if name, err := nameCopy(out, int(at.Fd()), "a"); err != nil || !isTempName(name) || names() != name+" a" {
+		t.Errorf("%q of %q, %v", name, names(), err)
+	} else if second, err := nameCopy(out, int(at.Fd()), "a"); err != nil || second == name { // should that be there
+		t.Errorf("%q beside %q, %v", second, name, err)
+	} else {
+		os.Remove(dir + "/" + name)
+		os.Remove(dir + "/" + second)
+		out.Close()
+	}
+	failure := errors.New("failed")
+	for _, fail := range []error{failure, nil} {
+		Walk(context.Background(), []string{dir}, Options{Copy: true}, func(f *File) (error, bool) {
+			return f.Write(func(w Writer) error {
+				if _, err := w.WriteAt([]byte("after."), 4); err != nil {
+					t.Error(err)
+				}
+				if n := names(); n != "a" {
+					t.Errorf("while a copy is written the directory has %q", n)
+				}
+				return fail
+			}), true
+		}, func(err error) {
+			if !errors.Is(err, fail) {
+				t.Error(err)
+			}
+		})
+		if n := names(); n != "a" {
+			t.Errorf("left: %q", n)
+		}
+	}
+}
+
+// The ACL that a directory gives to new files is not one that the file had.
+func TestCopyInADirectoryWithADefaultACL(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	elfFile(t, path, "before")
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("setfacl", "-d", "-m", "u:1234:rwx,g:4321:rw", dir).CombinedOutput(); err != nil {
+		t.Skipf("setfacl: %v, %s", err, out)
+	}
+	edit := func() {
+		Walk(context.Background(), []string{path}, Options{Copy: true}, func(f *File) (error, bool) {
+			return f.Write(func(w Writer) error { _, err := w.WriteAt([]byte("after."), 4); return err }), true
+		}, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	acl := func() string {
+		b := make([]byte, 1000)
+		n, err := unix.Getxattr(path, "system.posix_acl_access", b)
+		if err != nil {
+			return ""
+		}
+		return string(b[:n])
+	}
+	edit()
+	if st, err := os.Stat(path); acl() != "" || err != nil || st.Mode() != 0o640 {
+		t.Errorf("mode %v, ACL %q", st.Mode(), acl())
+	}
+	if out, err := exec.Command("setfacl", "-m", "u:99:r", path).CombinedOutput(); err != nil {
+		t.Fatalf("%v, %s", err, out)
+	}
+	before := acl()
+	edit()
+	if acl() != before || before == "" {
+		t.Errorf("the ACL %q became %q", before, acl())
+	}
+}
