@@ -953,6 +953,35 @@ func TestGuileObjectIsSkipped(t *testing.T) {
 	}
 }
 
+// Code for GPUs has a dynamic section, and no loader that searches a run path takes it. The
+// same OS ABI is another's on another machine.
+func TestCodeForGPUsIsSkipped(t *testing.T) {
+	const amdHSA = 64
+	for _, c := range []struct {
+		machine elf.Machine
+		abi     elf.OSABI
+		want    elfimage.Reason
+	}{
+		{elf.EM_AMDGPU, amdHSA, elfimage.AMDCode},
+		{elf.EM_AMDGPU, elf.ELFOSABI_NONE, elfimage.AMDCode},
+		{elf.EM_CUDA, 51, elfimage.CUDACode},
+		{elf.EM_INTEL205, elf.ELFOSABI_NONE, elfimage.IntelCode},
+		{elf.EM_X86_64, amdHSA, ""},
+		{elf.EM_ARM, amdHSA, ""},
+		{elf.EM_X86_64, elf.ELFOSABI_STANDALONE, ""},
+	} {
+		b := plain().with(func(l *shape) { l.machine, l.program = c.machine, false }).build(t)
+		b[elf.EI_OSABI] = byte(c.abi)
+		im := parse(t, b)
+		if got := im.SkipReason(); got != c.want {
+			t.Errorf("%v, OS ABI %d: %q", c.machine, c.abi, got)
+		}
+		if _, err := im.plan(setPath(elf.DT_RUNPATH, "/run/opengl-driver/lib")); (err == nil) != (c.want == "") {
+			t.Errorf("%v, OS ABI %d: %v", c.machine, c.abi, err)
+		}
+	}
+}
+
 // Notes of owners that are not known to bear it move only where there is no other place,
 // and the edit says so.
 func TestForeignNoteMovesLast(t *testing.T) {

@@ -149,17 +149,49 @@ const (
 	StaticPIE   Reason = "a static-PIE program"
 	Loader      Reason = "the dynamic loader itself"
 	OtherLoader Reason = "for another loader (OS ABI 255, machine 0), as Guile's compiled files are"
+	CUDACode    Reason = "code for an NVIDIA GPU (machine 190), which the driver loads"
+	AMDCode     Reason = "code for an AMD GPU (machine 224), which its runtime loads"
+	IntelCode   Reason = "code for an Intel GPU (machine 205), which its runtime loads"
 )
 
 // Loadable reports whether the file is a program or library with program headers.
 func (im *Image) Loadable() bool {
-	return (im.Type == elf.ET_EXEC || im.Type == elf.ET_DYN) && len(im.Progs) > 0
+	return (im.Type == elf.ET_EXEC || im.Type == elf.ET_DYN) && len(im.Progs) > 0 && im.notForLoaders() == ""
+}
+
+// notForLoaders are the kinds of files that no dynamic loader takes, whatever type they say
+// they are of: those of GPUs look like shared libraries, with a dynamic section (LLVM, "User
+// Guide for AMDGPU Backend", Code Object: machine 224, mostly OS ABI 64; intel/compute-runtime,
+// zebin: machine 205). A Guile file's dynamic section has tags of its own and no string table
+// (Guile, module/system/vm/linker.scm).
+var notForLoaders = []struct {
+	machine elf.Machine
+	abis    []elf.OSABI // nil: any
+	reason  Reason
+}{
+	{elf.EM_NONE, []elf.OSABI{elf.ELFOSABI_STANDALONE}, OtherLoader},
+	{elf.EM_CUDA, nil, CUDACode},
+	{elf.EM_AMDGPU, nil, AMDCode},
+	{elf.EM_INTEL205, nil, IntelCode},
+}
+
+// notForLoaders returns why no dynamic loader takes such a file, or "".
+func (im *Image) notForLoaders() Reason {
+	for _, n := range notForLoaders {
+		if im.Machine == n.machine && (n.abis == nil || slices.Contains(n.abis, im.OSABI)) {
+			return n.reason
+		}
+	}
+	return ""
 }
 
 // SkipReason tells the files that have no run path to edit. The loader itself is
 // one of them: glibc's asserts at start that it has neither DT_RPATH nor
 // DT_RUNPATH (elf/get-dynamic-info.h).
 func (im *Image) SkipReason() Reason {
+	if reason := im.notForLoaders(); reason != "" {
+		return reason
+	}
 	switch im.Type {
 	case elf.ET_REL:
 		return Relocatable
@@ -171,8 +203,6 @@ func (im *Image) SkipReason() Reason {
 	}
 	interp := im.Prog(elf.PT_INTERP) != nil
 	switch {
-	case im.otherLoader():
-		return OtherLoader
 	case im.detached:
 		return Detached
 	case im.DynCap == 0 && !interp && im.Type == elf.ET_EXEC:

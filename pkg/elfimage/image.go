@@ -255,7 +255,7 @@ func parseHead(r io.ReaderAt, size int64, head []byte) (im *Image, done bool, er
 	if err := im.parseTables(h); err != nil {
 		return nil, true, err
 	}
-	return im, im.otherLoader(), nil
+	return im, im.notForLoaders() == OtherLoader, nil // whose dynamic section is none
 }
 
 // parse reads what parseHead has left.
@@ -277,12 +277,6 @@ func (im *Image) parse() (*Image, error) {
 		return im, nil
 	}
 	return im, im.parseDynamic(dyn)
-}
-
-// otherLoader tells files that no loader of this system takes: Guile's, whose dynamic
-// section has tags of its own and no string table (Guile, module/system/vm/linker.scm).
-func (im *Image) otherLoader() bool {
-	return im.OSABI == elf.ELFOSABI_STANDALONE && im.Machine == elf.EM_NONE
 }
 
 // parseHeader reads the ELF header, and judges of it what every file must have right.
