@@ -548,6 +548,22 @@ func TestAppendedDataIsFoundBothWays(t *testing.T) {
 	}
 }
 
+// The one copy that an edit makes of appended data has room before it for the next edits.
+func TestAppendedDataIsCopiedOnce(t *testing.T) {
+	for _, name := range []string{"appended data", "code after the headers, appended data"} {
+		l := shapes[name]
+		l.tail = "PAYLOAD" + strings.Repeat("x", 4<<20) + "END"
+		b := l.build(t)
+		most := len(b) + len(l.tail) + 200<<10
+		for n := 10; n < 10_000; n += n / 3 {
+			b = edit(t, b, setPath(elf.DT_RUNPATH, strings.Repeat("/z", n)))
+		}
+		if len(b) > most {
+			t.Errorf("%s: the file of %d bytes is not to have more than %d", name, len(b), most)
+		}
+	}
+}
+
 // The segment of an earlier edit grows in place, and what was appended after it
 // must not be where it grows to.
 func TestDataAppendedAfterAnEditIsFoundBothWays(t *testing.T) {

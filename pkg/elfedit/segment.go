@@ -29,6 +29,13 @@ type trailer struct {
 
 const maxMoving = 64 << 10 // sections that move along, bytes in all
 
+// Room for strings in a file with appended data: a part of that, but no more than any file
+// needs. It is bytes, as maxTailRoom is.
+const (
+	tailPart    = 64
+	maxTailRoom = 256 << 10
+)
+
 // trailer describes what has to follow a segment that is to end the file, with the
 // sections that come after offset end now.
 func (p *planner) trailer(end uint64) (*trailer, error) {
@@ -292,8 +299,8 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 			return nil, err
 		}
 		capacity := roomFor(len(g.blob))
-		if t.tail > 0 {
-			capacity = max(capacity, elfimage.PageSize) // each growth would copy the appended data again
+		if t.tail > 0 { // each growth copies the appended data again
+			capacity = max(capacity, elfimage.PageSize, min(t.tail/tailPart, maxTailRoom))
 		}
 		n.addTable(table, capacity)
 		l.dead = append(l.dead, p.deadTable(tableEnd)...)
@@ -666,7 +673,9 @@ func (n *newSegment) addDynamic() error {
 	old := im.Prog(elf.PT_DYNAMIC)
 	b := &block{extent: extent{off: im.DynOff, size: old.Filesz, addr: old.Vaddr, rank: rankDynamic}}
 	entries := len(n.p.goal.entries) + 1
-	if !n.p.goal.onlyRunPath { // for the next ones
+	if n.t.tail > 0 { // for the next ones, which would have to copy the appended data again
+		entries += 6
+	} else if !n.p.goal.onlyRunPath {
 		entries += 3
 	}
 	b.newSize = uint64(entries) * im.DynSize()
