@@ -53,9 +53,10 @@ var obeyed = map[string]map[string]flagUse{
 		"update-baseline": {given: "--baseline accepted --update-baseline", without: "--baseline accepted"}, "nix": {given: "--nix"},
 		"assume-driver": {given: "-v --assume-driver D/assumed", without: "-v"}, "gpu": {given: "--gpu 7.0"},
 	},
-	"runpath gpu":     {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}},
-	"runpath scripts": {"fix": {given: "--fix", without: "--nix"}, "nix": {given: "--nix", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}},
-	"runpath shrink":  {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
+	"runpath gpu":           {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}},
+	"cudaCapabilitiesCheck": {"for": {given: "--for 7.0"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "verbose": {given: "-v --for 8.0", without: "--for 8.0"}},
+	"runpath scripts":       {"fix": {given: "--fix", without: "--nix"}, "nix": {given: "--nix", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}},
+	"runpath shrink":        {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
 	"runpath edit": {
 		"interpreter": {given: "--interpreter /ld.so program"}, "soname": {given: "--soname liba.so.2"}, "remove-needed": {given: "--remove-needed libx.so.1"},
 		"replace-needed": {given: "--replace-needed libx.so.1=libz.so.1"}, "add-needed": {given: "--add-needed libz.so.1"},
@@ -105,7 +106,7 @@ var obeyed = map[string]map[string]flagUse{
 // What the commands are run with: their flags, and after "--" files.
 var commandLines = []string{
 	"stubReplace -- lib.so plain.so more", "autoAddDriverRunpath -- lib.so plain.so more", "addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
-	"noRunpathAmbiguity -- lib.so plain.so more",
+	"noRunpathAmbiguity -- lib.so plain.so more", "cudaCapabilitiesCheck --for 9.0 -- cubin.so lib.so more",
 	"autoPatchelf --libs D/x -- ap", "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so more", "runpath add -- /a lib.so plain.so more",
 	"runpath remove -- D/y lib.so plain.so more",
 	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",

@@ -16,18 +16,19 @@
 # under strictDeps has no entry in PATH. Failure is always an explicit exit: where
 # a caller is in a condition, errexit does not work.
 
-# Those that edit, in the order in which they run, then the check. Whatever a
+# Those that edit, in the order in which they run, then the checks. Whatever a
 # package links against goes first, and what is checked is what the others leave.
-declare -ga cudaRunpathOrder=(stubReplace autoAddDriverRunpath addCudaCompatRunpath noRunpathAmbiguity)
+declare -ga cudaRunpathOrder=(stubReplace autoAddDriverRunpath addCudaCompatRunpath)
+declare -ga cudaRunpathChecks=(noRunpathAmbiguity cudaCapabilitiesCheck)
 # TOOL to the absolute path of its binary; and those that a hook asked for.
 declare -gA cudaRunpathBinary cudaRunpathAsked
-# Compat directories and driver links that the hooks' derivations brought.
-declare -gA cudaRunpathCompat cudaRunpathLinks
+# Compat directories, driver links and GPUs that the hooks' derivations brought.
+declare -gA cudaRunpathCompat cudaRunpathLinks cudaRunpathCapabilities
 # For nixpkgs' hooks under their own names (cudaRunpathStandIn): TOOL to the function
 # that nixpkgs runs on each file, and FUNCTION to the texts that it is known to have.
 declare -gA cudaRunpathFunction cudaRunpathKnown
 # Keeps what they have, and makes them empty rather than unset for nounset.
-cudaRunpathBinary+=() cudaRunpathAsked+=() cudaRunpathCompat+=() cudaRunpathLinks+=()
+cudaRunpathBinary+=() cudaRunpathAsked+=() cudaRunpathCompat+=() cudaRunpathLinks+=() cudaRunpathCapabilities+=()
 cudaRunpathFunction+=() cudaRunpathKnown+=()
 
 # nixLog and nixErrorLog start each line with the name of the function that calls
@@ -85,6 +86,13 @@ cudaRunpathBringCompat() { # DIRECTORY [WHY-UNKNOWN]
     fi
 }
 
+# The GPUs that count where the setting cudaCapabilities names none.
+cudaRunpathBringCapabilities() { # LIST
+    if [[ -n $1 ]]; then
+        cudaRunpathCapabilities["$1"]=1
+    fi
+}
+
 cudaRunpathListen() {
     if [[ -z ${cudaRunpathListening-} ]]; then
         declare -g cudaRunpathListening=1
@@ -129,7 +137,7 @@ cudaRunpathBeforeFixup() {
     cudaRunpathCollectStubs
 }
 
-# One walk for all that edit, where their own flags allow it; then the check.
+# One walk for all that edit, where their own flags allow it; then the checks.
 cudaRunpathFixup() {
     local __crTool __crOwn=
     local -a __crTogether=() __crFlags=()
@@ -137,7 +145,7 @@ cudaRunpathFixup() {
     cudaRunpathCollectStubs
     cudaRunpathTakeStandIns
     for __crTool in "${cudaRunpathOrder[@]}"; do
-        if [[ -z ${cudaRunpathAsked["$__crTool"]-} || $__crTool == noRunpathAmbiguity ]] || cudaRunpathIsOff "$__crTool"; then
+        if [[ -z ${cudaRunpathAsked["$__crTool"]-} ]] || cudaRunpathIsOff "$__crTool"; then
             continue
         fi
         __crTogether+=("$__crTool")
@@ -156,9 +164,11 @@ cudaRunpathFixup() {
     elif ((${#__crTogether[@]})); then
         cudaRunpathRun "${__crTogether[*]}"
     fi
-    if [[ -n ${cudaRunpathAsked[noRunpathAmbiguity]-} ]] && ! cudaRunpathIsOff noRunpathAmbiguity; then
-        cudaRunpathRun noRunpathAmbiguity
-    fi
+    for __crTool in "${cudaRunpathChecks[@]}"; do
+        if [[ -n ${cudaRunpathAsked["$__crTool"]-} ]] && ! cudaRunpathIsOff "$__crTool"; then
+            cudaRunpathRun "$__crTool"
+        fi
+    done
     cudaRunpathOfferStubs
 }
 
@@ -289,6 +299,22 @@ cudaRunpathFindCompat() {
     fi
 }
 
+# Puts into cudaRunpathGPUs the list of GPUs: the setting cudaCapabilities, where it is
+# set at all, else what came with the hook.
+cudaRunpathFindCapabilities() {
+    local -a __crList=()
+    declare -g cudaRunpathGPUs
+    if [[ -n ${cudaCapabilities+x} || -n ${cudaCapabilities[*]-} ]]; then
+        cudaRunpathWords __crList cudaCapabilities
+        cudaRunpathGPUs=${__crList[*]}
+    elif ((${#cudaRunpathCapabilities[@]} > 1)); then
+        cudaRunpathFailure "cudaCapabilitiesCheck came with different lists of GPUs: ${!cudaRunpathCapabilities[*]}; say which one counts by setting cudaCapabilities"
+        exit 1
+    else
+        cudaRunpathGPUs=${!cudaRunpathCapabilities[*]}
+    fi
+}
+
 # Puts into cudaRunpathLinkDir the directory that the tools are told of, or nothing.
 cudaRunpathFindLink() {
     declare -g cudaRunpathLinkDir=
@@ -316,6 +342,12 @@ cudaRunpathArguments() { # TOOLS
     # Real packages hold broken ELF files on purpose, as test data.
     if [[ -z ${cudaRunpathStrict-} ]]; then
         cudaRunpathArguments+=(--malformed warn)
+    fi
+    if [[ $1 == cudaCapabilitiesCheck ]]; then
+        cudaRunpathArguments+=(--for "$cudaRunpathGPUs")
+        cudaRunpathWords cudaRunpathArguments cudaCapabilitiesCheckFlags
+        cudaRunpathWords cudaRunpathArguments cudaCapabilitiesCheckFlagsArray
+        return 0
     fi
     cudaRunpathFindLink
     if [[ -n $cudaRunpathLinkDir ]]; then
@@ -370,6 +402,11 @@ cudaRunpathRun() { # TOOLS [ARGUMENT…]
     cudaRunpathOutputs
     if ((${#cudaRunpathOutputs[@]} == 0)); then
         cudaRunpathHook "${__crTools[*]}: no outputs to look at"
+        return 0
+    fi
+    cudaRunpathFindCapabilities
+    if [[ ${__crTools[*]} == cudaCapabilitiesCheck && -z $cudaRunpathGPUs ]]; then
+        cudaRunpathHook "cudaCapabilitiesCheck: neither the setting cudaCapabilities nor the CUDA set names GPUs, nothing to check"
         return 0
     fi
     cudaRunpathFindCompat

@@ -64,6 +64,7 @@ let
         # nixpkgs makes its CUDA sets with pkgs.extend. For the build machine of a cross
         # build that gives the other machine's, whose files are of no use there.
         if compat ? stdenv && systemOf compat != systemOf edited then null else compat;
+      cudaCapabilities = import ./capabilities.nix { inherit lib cudaPackages; };
       driverLink = edited.addDriverRunpath.driverLink or null;
       bintools = pkgs.bintools or null;
     };

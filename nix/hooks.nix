@@ -12,6 +12,8 @@
   # The compat package, for the machine that the edited files are for; null: there is
   # none; { unknown = WHY; }: there may be one.
   cuda_compat,
+  # The GPUs that the CUDA set builds for, as the tool takes them: "8.0 9.0+PTX"; "": not known.
+  cudaCapabilities ? "",
   # For that machine; null: the standard environment's, which is there anyway.
   bintools ? null,
   # nixpkgs' addDriverRunpath.driverLink, for that machine; null: nixpkgs has none.
@@ -76,6 +78,7 @@ let
         substitutions = lib.optionalAttrs hasELF (
           {
             tools = "${lib.getOutput "tools" cuda-runpath}";
+            inherit cudaCapabilities;
             driverLink = lib.optionalString (!isUsual) driverLink;
           }
           // lib.optionalAttrs usesCompat {
@@ -122,7 +125,13 @@ let
       parts = [ "noRunpathAmbiguity" ];
     };
 
-    # Brings all four, and with cudaRunpathAutoPatchelf = true autoPatchelf.
+    cudaCapabilitiesCheck = {
+      name = "cudaCapabilitiesCheck-hook";
+      description = "Fails the build where outputs have no code for a GPU that the CUDA set is for";
+      parts = [ "cudaCapabilitiesCheck" ];
+    };
+
+    # Brings the first four, and what a package asks for by a setting.
     cudaRunpathHook = {
       name = "cudaRunpath-hook";
       description = "Makes the run paths of all outputs right for CUDA: no stubs, the driver's directory, cuda_compat's, and nothing ambiguous";
@@ -141,6 +150,7 @@ let
         "autoPatchelf-functions"
         "autoPatchelf"
       ];
+      onSetting.cudaRunpathCheckCapabilities = [ "cudaCapabilitiesCheck" ];
     };
 
     # nixpkgs' hook of this name, with its functions and settings.

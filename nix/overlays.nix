@@ -48,6 +48,7 @@ let
       stubReplace
       addCudaCompatRunpath
       noRunpathAmbiguity
+      cudaCapabilitiesCheck
       ;
   };
 
@@ -69,6 +70,7 @@ let
         autoAddCudaCompatRunpath
         removeStubsFromRunpathHook
         noRunpathAmbiguity
+        cudaCapabilitiesCheck
         noRunpathAmbiguityHook
         ;
     };

@@ -238,7 +238,7 @@ in
     check "overlay" ''
       same "names that nixpkgs has too" "${toString (builtins.filter (name: !(isSet name)) both)}" ""
       same "names that the CUDA sets get" "${toString setNames}" \
-        "addCudaCompatRunpath cudaRunpathHook noRunpathAmbiguity stubReplace"
+        "addCudaCompatRunpath cudaCapabilitiesCheck cudaRunpathHook noRunpathAmbiguity stubReplace"
       same "packages of the CUDA sets that are other than before" "${
         toString (
           builtins.filter

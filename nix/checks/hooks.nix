@@ -8,4 +8,5 @@ import ./order.nix support
 // import ./settings.nix support
 // import ./stubs.nix support
 // import ./failure.nix support
+// import ./capabilities.nix support
 // import ./cross.nix support

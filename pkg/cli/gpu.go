@@ -41,9 +41,41 @@ is unpacked. With --for the exit status is 1 where a file has no code for one of
 					return command.Misusef("--cuda: %v", err)
 				}
 			}
-			return listGPUCode(s, targets, cuda)
+			return (&gpuList{targets: targets, cuda: cuda, table: true}).run(s)
 		},
 	}
+}
+
+// CudaCapabilitiesCheck returns the app of that check.
+func CudaCapabilitiesCheck() *command.Command {
+	app := New("cudaCapabilitiesCheck", "PATH...", "check that there is code for the GPUs that were asked for", `
+A program or library that carries GPU code, but none that one of the GPUs can take, is an error: there its kernels stop with
+error 209, "no kernel image is available", or 500, "named symbol not found". What the driver compiles at the first start, and code
+that none of the GPUs can use, are notes, which --verbose shows. It says of a file what "runpath gpu --for" says.`+exitStatus)
+	app.Flags = append(append(app.Flags, gpuFlag("for"), malformedFlag, &command.Flag{Name: "warn", Usage: "code that is missing is a warning"}), treeFlags...)
+	app.Action = func(c *command.Line) error {
+		s, err := start(c, c.Args)
+		if err != nil {
+			return err
+		}
+		targets, err := gpuTargets(c, "for")
+		if err != nil {
+			return err
+		}
+		if targets == nil {
+			return command.Misuse("--for LIST is required")
+		}
+		return (&gpuList{targets: targets, warn: c.Bool("warn")}).run(s)
+	}
+	return app
+}
+
+// gpuList is what is told of the GPU code of files.
+type gpuList struct {
+	targets []gpucode.Target // that it is compared with; nil: none
+	cuda    gpucode.Version  // that their driver supports; zero: not known
+	warn    bool             // what is missing is a warning
+	table   bool             // of all code, at the end
 }
 
 // gpuFile is one element of "files" in the JSON document of gpu.
@@ -59,7 +91,8 @@ type gpuFile struct {
 	NoSections bool            `json:"no_sections,omitempty"`
 	Findings   []audit.Finding `json:"findings,omitempty"`
 
-	sum gpucode.Sum
+	sum     gpucode.Sum
+	skipped bool // what could not be read is a warning
 }
 
 // gpuCode is the code for one architecture.
@@ -91,6 +124,7 @@ type gpuSummary struct {
 	Bytes      uint64    `json:"bytes"`
 	Code       []gpuCode `json:"code"`
 	Errors     int       `json:"errors"` // findings
+	Warnings   int       `json:"warnings"`
 	Notes      int       `json:"notes"`
 	Stopped    string    `json:"stopped,omitempty"`
 
@@ -102,16 +136,18 @@ func (s *gpuSummary) String() string {
 	if s.Errors > 0 {
 		line += fmt.Sprintf(": %s", count(s.Errors, "error", "errors"))
 	}
+	if s.Warnings > 0 {
+		line += fmt.Sprintf(": %s", count(s.Warnings, "warning", "warnings"))
+	}
 	if s.Failed > 0 {
 		line += fmt.Sprintf("; %d could not be read", s.Failed)
 	}
 	return line
 }
 
-// listGPUCode tells of the GPU code of each file and of all together. It returns
-// command.ErrFailed where a file could not be read, or has no code for one of the targets
-// with a driver of a CUDA version; zero: not known.
-func listGPUCode(s *session, targets []gpucode.Target, cuda gpucode.Version) error {
+// run tells of the GPU code of each file and of all together. It returns
+// command.ErrFailed where a file could not be read, or has no code for one of the targets.
+func (l *gpuList) run(s *session) error {
 	var sum gpuSummary
 	var files []*gpuFile // for the table
 	run := sweep[*gpuFile]{
@@ -121,14 +157,21 @@ func listGPUCode(s *session, targets []gpucode.Target, cuda gpucode.Version) err
 				return nil, false
 			}
 			r := &gpuFile{Path: f.Path, PathBytes: pathBytes(f.Path), Code: []gpuCode{}, Sections: []gpuSection{}, Damaged: []string{}}
-			if err := r.read(f, targets, cuda); err != nil {
-				r.Reason = err.Error()
+			if err := r.read(f, l); err != nil {
+				r.Reason, r.skipped = err.Error(), s.tolerates(f, err)
+			}
+			if s.Tolerant { // it is told of as damaged
+				r.Findings = slices.DeleteFunc(r.Findings, func(f audit.Finding) bool { return f.ID == audit.Malformed })
 			}
 			return r, r.Reason != "" || r.Containers > 0
 		},
 		tell: func(r *gpuFile) any {
 			log := s.Log.WithField("path", r.Path)
-			if r.Reason != "" {
+			switch {
+			case r.skipped:
+				log.Warn("skipped: " + r.Reason)
+				return r
+			case r.Reason != "":
 				sum.Failed++
 				log.Error(r.Reason)
 				return r
@@ -144,14 +187,17 @@ func listGPUCode(s *session, targets []gpucode.Target, cuda gpucode.Version) err
 				log.Warn("GPU code: " + d)
 			}
 			for i := range r.Findings {
-				if r.Findings[i].Severity == audit.Error {
+				switch r.Findings[i].Severity {
+				case audit.Error:
 					sum.Errors++
-				} else {
+				case audit.Warning:
+					sum.Warnings++
+				default:
 					sum.Notes++
 				}
 				logFinding(s, r.Path, &r.Findings[i], r.Findings[i].Fix)
 			}
-			if !s.JSON {
+			if l.table && !s.JSON {
 				files = append(files, r)
 			}
 			return r
@@ -172,7 +218,7 @@ func listGPUCode(s *session, targets []gpucode.Target, cuda gpucode.Version) err
 }
 
 // read lists a file's code.
-func (r *gpuFile) read(f *tree.File, targets []gpucode.Target, cuda gpucode.Version) error {
+func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 	if f.Err != nil {
 		return f.Err
 	}
@@ -205,8 +251,13 @@ func (r *gpuFile) read(f *tree.File, targets []gpucode.Target, cuda gpucode.Vers
 		r.sum.Merge(section.sum)
 	}
 	r.Code = codeOf(r.sum)
-	if targets != nil && r.Containers > 0 {
-		r.Findings = audit.GPUCode(code, targets, cuda)
+	if l.targets != nil && r.Containers > 0 {
+		r.Findings = audit.GPUCode(code, l.targets, l.cuda)
+	}
+	for i := range r.Findings {
+		if f := &r.Findings[i]; l.warn && f.ID == audit.GPUCodeMissing {
+			f.Severity = audit.Warning
+		}
 	}
 	return nil
 }

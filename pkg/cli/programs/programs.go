@@ -26,6 +26,7 @@ type Program struct {
 var others = []Program{
 	{Name: "runpath", Command: cli.RunPath},
 	{Name: "noRunpathAmbiguity", Command: cli.NoRunpathAmbiguity},
+	{Name: "cudaCapabilitiesCheck", Command: cli.CudaCapabilitiesCheck},
 	{Name: "autoPatchelf", Command: cli.AutoPatchelf},
 	{Name: "patchelf", Run: patchelf.Run},
 }
