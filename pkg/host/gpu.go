@@ -154,7 +154,7 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 		d.add(subject, Good, "headers of GPU code", "", "examined in %s", few(with))
 	}
 	if len(compiled) > 0 {
-		d.add(subject, Note, "headers of GPU code", "", "the driver compiles the PTX of %s when the program first starts: there is no machine code for the GPU", few(compiled))
+		d.add(subject, Note, "headers of GPU code", "", "the driver compiles kernels of %s from PTX when they are first used: there is no machine code of them for the GPU", few(compiled))
 	}
 }
 

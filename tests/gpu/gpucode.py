@@ -3,6 +3,7 @@
     gpucode.py agree GPU.JSON DETAILS JOBS   "runpath gpu --json" beside "cuobjdump -lelf -lptx -all", file by file
     gpucode.py missing GPU.JSON GPU DETAILS  the files with gpu-code-missing
     gpucode.py verdict <GPU.JSON             209, 222, compiled or 0
+    gpucode.py doctor <DOCTOR.JSON           the same, of hostDriver doctor
     gpucode.py archs <GPU.JSON               the architectures of cubins
 """
 import collections
@@ -96,6 +97,16 @@ def verdict():
             print(re.search(r"error (\d+)", f["message"]).group(1))
             return 0
     print("compiled" if any(f["id"] == "gpu-code-jit" for f in findings) else 0)
+    return 0
+
+
+def doctor():
+    facts = [f for f in json.load(sys.stdin)["facts"] if f["subject"] == "GPU code"]
+    for f in facts:
+        if f.get("error"):
+            print(f["error"])
+            return 0
+    print("compiled" if any("compiles kernels" in f["text"] for f in facts) else 0 if facts else "nothing")
     return 0
 
 
