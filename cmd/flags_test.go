@@ -47,6 +47,7 @@ var obeyed = map[string]map[string]flagUse{
 		"lib": {given: "--lib libx.so.1"}, "env": {given: "--env LD_LIBRARY_PATH=D/y"}, "no-dlopen": {given: "--no-dlopen"},
 		"all": {given: "--all"}, "depth": {given: "--depth 1"}, "unused": {given: "--unused"}, "undefined": {given: "--undefined"},
 		"versions": {given: "--versions"}, "dot": {given: "--dot"}, "verbose": {given: "-v"}, "compat": {given: "--compat D/gpu"}, "stub": {given: "--stub gpu"},
+		"gpu": {given: "--gpu 7.0 cubin.so", without: "cubin.so"},
 	},
 	"runpath audit": {
 		"closure": {given: "--closure"}, "html": {given: "--html out"}, "sarif": {given: "--sarif out"}, "baseline": {given: "--baseline accepted"},

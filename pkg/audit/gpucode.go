@@ -9,7 +9,6 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/remedy"
-	"cuda-runpath/pkg/tree"
 )
 
 // gpuCode compares the file's GPU code with the GPUs that were asked for.
@@ -17,16 +16,12 @@ func (s *subject) gpuCode() {
 	if len(s.GPUs) == 0 {
 		return
 	}
-	file, err := tree.Open(s.file.Path)
+	code, err := gpucode.Open(s.file.Path)
 	if err == nil {
-		defer file.Close()
-		var code *gpucode.File
-		if code, err = gpucode.Read(file, file.Size(), file.Head()); err == nil {
-			for _, f := range GPUCode(code, s.GPUs, gpucode.Version{}) {
-				s.report(f)
-			}
-			return
+		for _, f := range GPUCode(code, s.GPUs, gpucode.Version{}) {
+			s.report(f)
 		}
+		return
 	}
 	f := Finding{ID: UnreadableFile, Message: "its GPU code cannot be read: " + err.Error(), Remedy: remedy.Do("run the audit again where the file can be read")}
 	if errors.As(err, new(*elfimage.FormatError)) {

@@ -15,10 +15,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
@@ -41,6 +43,7 @@ func explainCommand() *command.Command {
 			{Name: "undefined", Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
 			{Name: "versions", Usage: "also list the symbol versions that each file needs, and from which file (ldd -v)"},
 			{Name: "dot", Usage: "print a graph for Graphviz"},
+			gpuFlag("gpu"),
 			RootFlag, assumeDriverFlag, cpuFlag, JSONFlag,
 			VerboseFlag("also follow names that a library might open"),
 			QuietFlag("leave out where the loader looked for what it did not find"),
@@ -72,6 +75,10 @@ func explainCommand() *command.Command {
 			if err != nil {
 				return err
 			}
+			gpus, err := gpuTargets(c, "gpu")
+			if err != nil {
+				return err
+			}
 			for _, name := range []string{"LD_LIBRARY_PATH", "LD_PRELOAD"} {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
 				if os.Getenv(name) != "" && !given && search.Root == "" {
@@ -95,7 +102,7 @@ func explainCommand() *command.Command {
 				Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 					StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}, Assumed: c.String("assume-driver"),
 					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))},
-				symbols: symbols, lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"), all: c.Bool("all"), depth: c.Int("depth"),
+				symbols: symbols, gpus: gpus, lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"), all: c.Bool("all"), depth: c.Int("depth"),
 			})
 		},
 	}
@@ -128,7 +135,8 @@ func loaderOptions(c *command.Line) (loader.Options, error) {
 type explainOptions struct {
 	explain.Layout
 	symbols  explain.Symbols
-	lib      string // tell only of this library
+	gpus     []gpucode.Target // that the code in libraries is to be for
+	lib      string           // tell only of this library
 	dot      bool
 	all      bool // of the tree, see treeStyle
 	depth    int
@@ -266,10 +274,12 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 		a.err = fmt.Errorf("cannot find out %s: %w", strings.Join(unknown, ", "), load.SymbolsErr)
 	}
 	a.bad = a.bad || len(symbols.Unused) > 0 || len(symbols.Undefined) > 0
+	code := o.gpuCode(load)
+	a.bad = a.bad || slices.ContainsFunc(code, func(c explain.GPUCode) bool { return c.Kind == audit.GPUCodeMissing })
 	switch {
 	case s.JSON:
 		f := explain.Describe(arg, load, &o.Layout)
-		f.Unused, f.Undefined, f.Versions = symbols.Unused, symbols.Undefined, symbols.Versions
+		f.Unused, f.Undefined, f.Versions, f.GPUCode = symbols.Unused, symbols.Undefined, symbols.Versions, code
 		if only != nil {
 			f.Only(only)
 		}
@@ -279,11 +289,38 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	default:
 		writeTree(text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only})
 		writeSymbols(text, &symbols)
+		for _, c := range code {
+			fmt.Fprintf(text, "GPU code: %s %s\n", command.Printable(c.Path), command.Printable(c.Text))
+		}
 	}
 	if a.load == nil {
 		load.Release()
 	}
 	return a
+}
+
+// gpuCode says which libraries of a load have no code for the GPUs that were asked for, and
+// which the driver has to compile; nil where none was asked for.
+func (o *explainOptions) gpuCode(load *loader.Load) (all []explain.GPUCode) {
+	if o.gpus == nil {
+		return nil
+	}
+	all = []explain.GPUCode{}
+	for _, object := range load.Objects {
+		if !object.Found() || object.File == nil || driver.Provides(object.Name) {
+			continue
+		}
+		code, err := gpucode.Open(object.File.Path)
+		if err != nil { // the loader's complaint says it
+			continue
+		}
+		for _, f := range audit.GPUCode(code, o.gpus, gpucode.Version{}) {
+			if f.ID != audit.GPUCodeUnasked {
+				all = append(all, explain.GPUCode{Path: object.Path, Kind: f.ID, Text: f.Message})
+			}
+		}
+	}
+	return all
 }
 
 // hint says how to go on with a script, which the loader does not load.

@@ -19,10 +19,19 @@ type File struct {
 	Lacks       []Lack    `json:"lacks,omitempty"` // symbol versions that others need of the file itself
 	Libraries   []Library `json:"libraries"`
 	Driver      []Verdict `json:"driver"`
+	// GPUCode says of which libraries a GPU takes no code, where one was asked for.
+	GPUCode []GPUCode `json:"gpu_code,omitzero"`
 	// Only what was asked for; see [Symbols].
 	Unused    []string    `json:"unused,omitzero"`
 	Undefined []Undefined `json:"undefined,omitzero"`
 	Versions  []Version   `json:"versions,omitzero"`
+}
+
+// GPUCode is what a GPU does with the code of a library.
+type GPUCode struct {
+	Path string `json:"path"`
+	Kind string `json:"id"` // the finding's
+	Text string `json:"text"`
 }
 
 // Library is one library of a load.

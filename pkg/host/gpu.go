@@ -14,7 +14,6 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/tree"
 )
 
 // gpu is a kind of GPU of the host.
@@ -112,8 +111,8 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 		if !o.Found() || o.File == nil || driver.Provides(path.Base(o.Path)) {
 			continue
 		}
-		code := gpuCode(o.File.Path)
-		if code == nil || len(code.Containers) == 0 {
+		code, err := gpucode.Open(o.File.Path) // what cannot be read, the loader's own complaint says
+		if err != nil || len(code.Containers) == 0 {
 			continue
 		}
 		worst, later := 0, false
@@ -169,16 +168,4 @@ func (h *Host) cudaOf(load *loader.Load, cuda string) string {
 		}
 	}
 	return cuda
-}
-
-// gpuCode returns the GPU code of a file, by its name on this host; nil where it cannot be
-// read, which the loader's own complaint says.
-func gpuCode(name string) *gpucode.File {
-	f, err := tree.Open(name)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	code, _ := gpucode.Read(f, f.Size(), f.Head())
-	return code
 }
