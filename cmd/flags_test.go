@@ -56,6 +56,7 @@ var obeyed = map[string]map[string]flagUse{
 	},
 	"runpath gpu":           {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}},
 	"cudaCapabilitiesCheck": {"for": {given: "--for 7.0"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "verbose": {given: "-v --for 8.0", without: "--for 8.0"}},
+	"runpath references":    {"to": {given: "--to /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib"}},
 	"runpath scripts":       {"fix": {given: "--fix", without: "--nix"}, "nix": {given: "--nix", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}},
 	"runpath shrink":        {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
 	"runpath edit": {
@@ -111,7 +112,7 @@ var commandLines = []string{
 	"autoPatchelf --libs D/x -- ap", "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so more", "runpath add -- /a lib.so plain.so more",
 	"runpath remove -- D/y lib.so plain.so more",
 	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
-	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath scripts -- scripts", "runpath shrink -- lib.so plain.so more",
+	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath references -- references", "runpath scripts -- scripts", "runpath shrink -- lib.so plain.so more",
 	"runpath edit --add-needed libq.so.1 -- lib.so plain.so more",
 	"runpath interpreter show -- program lib.so", "runpath interpreter set -- /ld.so program lib.so", "runpath needed show -- lib.so", "runpath needed add -- libq.so lib.so more",
 	"runpath needed remove -- libx.so.1 lib.so more", "runpath needed replace -- libx.so.1 libq.so.1 lib.so more", "runpath soname show -- lib.so",
@@ -160,6 +161,7 @@ func fixture(t *testing.T) (again func()) {
 	prebuilt(t, text)
 	host(t, text)
 	text("more/text", "text")
+	text("references", "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib /nix/store/1c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-other")
 	text("broken.so", "\x7fELF")
 	text("scripts/a.py", "import ctypes\nctypes.CDLL('libcuda.so.1')\nx = 'libnvidia-ml.so.1'\n")
 	text("gpu.drv", `Derive([("out","/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-x","","")],[],[],"x86_64-linux","/bin/sh",[],[("requiredSystemFeatures","cuda")])`)

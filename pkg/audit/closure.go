@@ -71,6 +71,12 @@ type closures struct {
 	sizes    map[string]int64
 }
 
+// Saved returns what says how many bytes a store path's closure would lose without one of its
+// references; false where the store of a root, "" for this machine's, does not know.
+func Saved(root string) func(pkg, ref string) (bytes int64, ok bool) {
+	return (&closures{root: root}).saved
+}
+
 func (c *closures) of(p string) []string {
 	if r, ok := c.requires[p]; ok {
 		return r

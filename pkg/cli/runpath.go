@@ -9,6 +9,6 @@ The run path of a program or library is the list of directories in which the loa
 (DT_RUNPATH, in older files DT_RPATH).`+exitStatus)
 	app.Commands = append([]*command.Command{showCommand()}, listCommands()...)
 	app.Commands = append(app.Commands, partCommands()...)
-	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), scriptsCommand())
+	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), referencesCommand(), scriptsCommand())
 	return app
 }

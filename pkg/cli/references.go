@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/references"
+	"cuda-runpath/pkg/store"
+	"cuda-runpath/pkg/tree"
+)
+
+// referencesCommand returns the command references.
+func referencesCommand() *command.Command {
+	return &command.Command{
+		Name:      "references",
+		Usage:     "list the store paths and build directories that files name, and where: what keeps a package in a closure",
+		ArgsUsage: "PATH...",
+		Description: `All files are read whole. For each store path: the files that name it, and the place in them: interpreter, run path, needed,
+note, resolution note, read-only data, data, options of GPU code (nvcc's command line), debug information, script, other. A file's own
+store path is left out. Of files in a Nix store, nix-store is asked how much the closure would lose. Paths that are compressed, or of
+which only the hash is there, are not found.`,
+		Flags: []*command.Flag{
+			{Kind: command.String, Name: "to", Usage: "only of `STOREPATH`, which may be a path below one, or the file's own"},
+			JSONFlag, jobsFlag, QuietFlag("report problems only"),
+		},
+		Action: func(c *command.Line) error {
+			s, err := start(c, c.Args)
+			if err != nil {
+				return err
+			}
+			to := ""
+			if c.IsSet("to") {
+				if to = store.Path(c.String("to")); to == "" {
+					return command.Misusef("--to %s: not a store path", c.String("to"))
+				}
+			}
+			return listReferences(s, to)
+		},
+	}
+}
+
+// referringFile is one element of "files" in the JSON document of references.
+type referringFile struct {
+	Path       string      `json:"path"`
+	PathBytes  []byte      `json:"path_base64,omitempty"`
+	Reason     string      `json:"reason"` // why it could not be read
+	References []reference `json:"references"`
+}
+
+type reference struct {
+	Path   string           `json:"path"`
+	Object string           `json:"object"` // the store path; "" for a build directory
+	Place  references.Place `json:"place"`
+	Offset uint64           `json:"offset"`
+	Times  int              `json:"times"`
+	Unused bool             `json:"unused,omitempty"` // an entry of a run path that holds nothing that is needed
+}
+
+// referredObject is one element of "objects" in the summary of references.
+type referredObject struct {
+	Object string `json:"object"`
+	Files  int    `json:"files"`
+	// Bytes are what the closure of the files' package loses without it; null where that is not known.
+	Bytes *int64 `json:"bytes"`
+	text  string // the lines of its files
+}
+
+// referenceSummary ends the JSON document of references.
+type referenceSummary struct {
+	Files   int               `json:"files"` // that name something
+	Failed  int               `json:"failed"`
+	Objects []*referredObject `json:"objects"`
+	Stopped string            `json:"stopped,omitempty"`
+}
+
+func (s *referenceSummary) String() string {
+	var b strings.Builder
+	for _, o := range s.Objects {
+		name := o.Object
+		if name == "" {
+			name = "build directories"
+		}
+		b.WriteString(command.Printable(name))
+		if o.Bytes != nil {
+			fmt.Fprintf(&b, ": without it the closure loses %s", gpucode.Megabytes(uint64(*o.Bytes)))
+		}
+		b.WriteString("\n" + o.text)
+	}
+	stores := len(slices.DeleteFunc(slices.Clone(s.Objects), func(o *referredObject) bool { return o.Object == "" }))
+	fmt.Fprintf(&b, "%s named in %s", count(stores, "store path", "store paths"), count(s.Files, "file", "files"))
+	if s.Failed > 0 {
+		fmt.Fprintf(&b, "; %d could not be read", s.Failed)
+	}
+	return b.String()
+}
+
+// listReferences tells what the session's files name, or of that what is in one store path.
+func listReferences(s *session, to string) error {
+	var sum referenceSummary
+	saved := audit.Saved("")
+	run := sweep[*referringFile]{
+		options: tree.Options{FollowArguments: true},
+		visit: func(f *tree.File) (*referringFile, bool) {
+			r := &referringFile{Path: f.Path, PathBytes: pathBytes(f.Path), References: []reference{}}
+			if f.Err == nil && f.SameAs != "" {
+				return nil, false
+			}
+			if err := r.read(f, to); err != nil {
+				r.Reason = err.Error()
+			}
+			return r, r.Reason != "" || len(r.References) > 0
+		},
+		tell: func(r *referringFile) any {
+			if r.Reason != "" {
+				sum.Failed++
+				s.Log.WithField("path", r.Path).Error(r.Reason)
+				return r
+			}
+			sum.Files++
+			sum.add(r, saved)
+			return r
+		},
+		end: func(stopped string) any {
+			sum.Stopped = stopped
+			return &sum
+		},
+		line: sum.String,
+	}
+	sum.Objects = []*referredObject{}
+	if err := run.run(s); err != nil {
+		return err
+	}
+	if sum.Failed > 0 {
+		return command.ErrFailed
+	}
+	return nil
+}
+
+// read lists what a file names.
+func (r *referringFile) read(f *tree.File, to string) error {
+	if f.Err != nil {
+		return f.Err
+	}
+	size, err := f.Length()
+	if err != nil {
+		return err
+	}
+	all, err := references.Find(f, size, f.Head())
+	if err != nil {
+		return f.Blame(err)
+	}
+	own := store.Path(f.Path)
+	for _, x := range all {
+		if to != "" && x.Object == to || to == "" && (x.Object == "" || x.Object != own) {
+			r.References = append(r.References, reference{x.Path, x.Object, x.Place, x.Off, x.Times, x.Unused})
+		}
+	}
+	return nil
+}
+
+// add counts what a file names.
+func (s *referenceSummary) add(r *referringFile, saved func(pkg, ref string) (int64, bool)) {
+	last := ""
+	for i, x := range r.References {
+		at := slices.IndexFunc(s.Objects, func(o *referredObject) bool { return o.Object == x.Object })
+		if at < 0 {
+			at = len(s.Objects)
+			o := &referredObject{Object: x.Object}
+			if own := store.Path(r.Path); own != "" && x.Object != "" {
+				if n, ok := saved(own, x.Object); ok {
+					o.Bytes = &n
+				}
+			}
+			s.Objects = append(s.Objects, o)
+		}
+		o := s.Objects[at]
+		if i == 0 || x.Object != last {
+			o.Files++
+		}
+		last = x.Object
+		line := fmt.Sprintf("  %s: %s: %s", command.Printable(r.Path), x.Place, command.Printable(x.Path))
+		if x.Times > 1 {
+			line += fmt.Sprintf(", %d times", x.Times)
+		}
+		if x.Unused {
+			line += ": it holds nothing that the file needs"
+		}
+		o.text += line + "\n"
+	}
+}
