@@ -15,7 +15,7 @@ import (
 func seeds() [][]byte {
 	object := x86
 	object.typ = elf.ET_REL
-	fat := row([]piece{cubin(80), cubin(90).a(), ptx(90, 8, 4)}, nil, []piece{stub(80), {kind: LTO, arch: 75, code: 30}}, []piece{{kind: 0x40, code: 1}})
+	fat := row([]piece{cubin(80), cubin(90).a(), ptx(90, 8, 4)}, nil, []piece{stub(80), {kind: LTO, arch: 75, code: 30}}, []piece{{kind: 0x40, code: 1}}, []piece{linkedStub(80), kernel(90)})
 	data := append(make([]byte, 200), fat...)
 	return [][]byte{
 		fat, x86.image(part{".nv_fatbin", fat}, part{"__nv_relfatbin", fat}, part{".data", data}),
