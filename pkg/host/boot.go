@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -109,27 +108,36 @@ func WriteBootFile(below string, f BootFile) (string, error) {
 		return "", err
 	}
 	root := sysroot.Root{Dir: below}
+	top, err := openTop(root)
+	if err != nil {
+		return "", err
+	}
+	defer top.Close()
 	inside := "/"
 	for _, c := range strings.Split(strings.Trim(path.Dir(f.Path), "/"), "/") {
 		next := path.Join(inside, c)
 		at, err := root.Resolve(next)
 		if errors.Is(err, fs.ErrNotExist) {
-			if _, lerr := os.Lstat(root.Path(next)); lerr == nil {
-				return "", fmt.Errorf("%s: a link that leads nowhere", next)
+			err = mkdirBelow(top, inside, c)
+			if at = next; errors.Is(err, fs.ErrExist) {
+				if at, err = root.Resolve(next); err != nil {
+					return "", fmt.Errorf("%s: a link that leads nowhere", next)
+				}
 			}
-			if err = mkdir(root.Path(next), 0o755); errors.Is(err, fs.ErrExist) {
-				err = nil
-			}
-			at = next
 		}
 		if err != nil {
 			return "", err
 		}
 		inside = at
 	}
-	at := root.Path(path.Join(inside, path.Base(f.Path)))
-	if target, err := os.Readlink(at); err == nil {
+	dir, err := openBelow(top, inside)
+	if err != nil {
+		return "", err
+	}
+	defer dir.Close()
+	base := path.Base(f.Path)
+	if target, err := dir.Readlink(base); err == nil {
 		return "", fmt.Errorf("%s is a link to %s; hostDriver leaves it alone", f.Path, target)
 	}
-	return at, writeFile(at, []byte(f.Text), 0o644)
+	return root.Path(path.Join(inside, base)), writeFile(dir, base, 0o644, []byte(f.Text))
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/plainfile"
 )
 
 // Private is a user's directory of driver libraries for one machine.
@@ -30,6 +32,8 @@ type Cache struct {
 	Dir string
 	// Log is told what is worth knowing; nil for nothing.
 	Log func(format string, args ...any)
+	// Warn is told what everybody should know; nil for nothing.
+	Warn func(format string, args ...any)
 
 	readOnly []string // directories before Dir that may hold what is needed, but cannot be written
 }
@@ -37,6 +41,7 @@ type Cache struct {
 const (
 	cacheSchema = 2                   // of state, and of how an offer is planned and made
 	keepUnused  = 30 * 24 * time.Hour // how long a directory of an older driver stays
+	maxState    = 16 << 20            // bytes of a state or a manifest
 	touchAfter  = 24 * time.Hour      // how exact the time of the last use is
 )
 
@@ -139,6 +144,12 @@ func (c *Cache) logf(format string, args ...any) {
 	}
 }
 
+func (c *Cache) warnf(format string, args ...any) {
+	if c.Warn != nil {
+		c.Warn(format, args...)
+	}
+}
+
 // Prepare returns the private directories for a host, that of m first, making them
 // where they are not there yet; dirs are the compat packages that the program may
 // use. Many processes may do so at once: one works, the others wait and take what
@@ -159,19 +170,28 @@ func (c *Cache) Prepare(h *Host, m Machine, dirs []string, choice CompatChoice) 
 	if c.Dir == "" {
 		return nil, noPlace([]error{fmt.Errorf("%s cannot be written, and does not hold them yet", strings.Join(c.readOnly, " and "))})
 	}
-	lock, err := os.OpenFile(filepath.Join(c.Dir, "lock"), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	in, err := os.OpenRoot(c.Dir)
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
-	// Where the file system has no locks, several may do the same work; renames keep that safe.
-	flock(lock)
+	defer in.Close()
+	held, err := openLock(in, "lock")
+	if err != nil {
+		return nil, err
+	}
+	defer held.Close()
+	// Without the lock, several may do the same work; renames keep that safe.
+	if !lock(held, func() {
+		c.warnf("waiting for another start, which prepares the driver's libraries (lock: %s)", held.Name())
+	}) {
+		c.warnf("going on without %s, which another process has kept for %v", held.Name(), lockWait)
+	}
 	if s := c.load(h, c.Dir, name); s != nil {
 		return &s.Prepared, nil
 	}
-	s, err := c.make(h, m, dirs, choice)
+	s, err := c.make(in, h, m, dirs, choice)
 	for i := 0; i < 3 && errors.Is(err, ErrChanging); i++ {
-		s, err = c.make(h, m, dirs, choice)
+		s, err = c.make(in, h, m, dirs, choice)
 	}
 	if err != nil {
 		return nil, err
@@ -180,12 +200,12 @@ func (c *Cache) Prepare(h *Host, m Machine, dirs []string, choice CompatChoice) 
 	if err != nil {
 		return nil, err
 	}
-	return &s.Prepared, writeFile(filepath.Join(c.Dir, name), b, 0o600)
+	return &s.Prepared, writeFile(in, name, 0o600, b)
 }
 
 // load returns the state of a file if it is still true.
 func (c *Cache) load(h *Host, dir, name string) *state {
-	b, err := os.ReadFile(filepath.Join(dir, name))
+	b, err := plainfile.Read(filepath.Join(dir, name), maxState)
 	if err != nil {
 		return nil
 	}
@@ -213,7 +233,7 @@ func (c *Cache) load(h *Host, dir, name string) *state {
 }
 
 // make finds the driver and makes its directories.
-func (c *Cache) make(h *Host, m Machine, dirs []string, choice CompatChoice) (*state, error) {
+func (c *Cache) make(in *os.Root, h *Host, m Machine, dirs []string, choice CompatChoice) (*state, error) {
 	h.inputs = nil
 	s := &state{Schema: cacheSchema, Notes: []string{}, Prepared: Prepared{Compat: []Compat{}}}
 	machines := []Machine{m}
@@ -237,7 +257,7 @@ func (c *Cache) make(h *Host, m Machine, dirs []string, choice CompatChoice) (*s
 		for _, n := range o.Notes {
 			c.logf("%s", n)
 		}
-		dir, err := c.offer(o)
+		dir, err := c.offer(in, o)
 		if err != nil {
 			return nil, err
 		}
@@ -250,39 +270,36 @@ func (c *Cache) make(h *Host, m Machine, dirs []string, choice CompatChoice) (*s
 }
 
 // offer makes the directory of an offer, if it is not there and whole, in one rename.
-func (c *Cache) offer(o *Offer) (string, error) {
+func (c *Cache) offer(in *os.Root, o *Offer) (string, error) {
 	key, err := o.digest()
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(c.Dir, key)
-	if o.same(dir) && c.whole(dir) {
+	if o.same(in, key) && c.whole(dir) {
 		return dir, nil
 	}
-	fresh := filepath.Join(c.Dir, freshName+random())
-	if err := o.make(fresh, key); err != nil {
-		os.RemoveAll(fresh)
+	fresh := freshName + random()
+	defer func() { _ = in.RemoveAll(fresh) }()
+	if err := o.make(in, fresh, key); err != nil {
 		return "", fmt.Errorf("preparing the driver's libraries: %w", err)
 	}
 	// Before it is in its place: between the two, the directory counts as damaged.
-	b, err := json.Marshal(identities(fresh))
+	b, err := json.Marshal(identities(filepath.Join(c.Dir, fresh)))
 	if err == nil {
-		err = writeFile(dir+manifest, b, 0o600)
+		err = writeFile(in, key+manifest, 0o600, b)
 	}
 	if err != nil {
-		os.RemoveAll(fresh)
 		return "", err
 	}
-	if err := os.Rename(fresh, dir); err != nil {
+	if err := in.Rename(fresh, key); err != nil {
 		// The directory is there, and damaged.
-		if err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, dir, unix.RENAME_EXCHANGE); err != nil {
-			os.RemoveAll(fresh)
+		if err := exchange(in, fresh, key); err != nil {
 			return "", fmt.Errorf("%s: %w", dir, err)
 		}
-		os.RemoveAll(fresh)
 	}
 	c.logf("made %s: %d names", dir, len(o.Entries))
-	return dir, syncDir(c.Dir)
+	return dir, syncDir(in)
 }
 
 // manifest is what the name of a file ends in that says which files a directory
@@ -304,7 +321,7 @@ func identities(dir string) map[string]string {
 
 // whole reports whether a directory's files are those of which it was made.
 func (c *Cache) whole(dir string) bool {
-	b, err := os.ReadFile(dir + manifest)
+	b, err := plainfile.Read(dir+manifest, maxState)
 	ids := map[string]string{}
 	if err != nil || json.Unmarshal(b, &ids) != nil || len(ids) == 0 {
 		return false
@@ -345,7 +362,7 @@ func (c *Cache) removeUnused(used []Private) {
 // Stage returns an empty directory to mount on inside a namespace.
 func (c *Cache) Stage() (string, error) {
 	dir := filepath.Join(c.Dir, stageName)
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
 	return dir, nil

@@ -268,17 +268,28 @@ func relink(at, target string) error {
 	return os.Symlink(target, at)
 }
 
+func openRoot(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
 func TestOffersAreCompared(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "offer")
+	in := openRoot(t, t.TempDir())
+	dir := filepath.Join(in.Name(), "offer")
 	o := &Offer{Entries: []Entry{{Name: "libcuda.so", Target: "libcuda.so.1"}, {Name: "libcuda.so.1", Target: "/usr/lib/libcuda.so.1"}, {Name: "host/libX11.so.6", Target: "/x"}}}
-	if o.same(dir) {
+	if o.same(in, "offer") {
 		t.Error("it is not there yet")
 	}
 	key, err := o.digest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.make(dir, key); err != nil || !o.same(dir) {
+	if err := o.make(in, "offer", key); err != nil || !o.same(in, "offer") {
 		t.Fatal(err)
 	}
 	for what, spoil := range map[string]func() error{
@@ -291,13 +302,13 @@ func TestOffersAreCompared(t *testing.T) {
 		if err := spoil(); err != nil {
 			t.Fatal(err)
 		}
-		if o.same(dir) {
+		if o.same(in, "offer") {
 			t.Errorf("%s was not seen", what)
 		}
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
-		if err := o.make(dir, key); err != nil || !o.same(dir) {
+		if err := o.make(in, "offer", key); err != nil || !o.same(in, "offer") {
 			t.Fatal(err)
 		}
 	}
@@ -319,7 +330,7 @@ func TestDriverChangedWhileItIsCopied(t *testing.T) {
 	if err := os.WriteFile(from, library, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	o := &Offer{Entries: []Entry{{Name: "libcuda.so.1", Copy: from}}}
+	o := &Offer{Entries: []Entry{{Name: "libcuda.so.1", Copy: from}}, root: sysroot.Root{Dir: dir}}
 	defer func() { beforeCopy = func() {} }()
 	beforeCopy = func() {
 		if err := os.WriteFile(from, append(library, "upgraded"...), 0o755); err != nil {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -41,15 +40,23 @@ func (h *Host) Install(d *Driver, o *Offer, prefix string, dryRun bool) (*Instal
 	}
 	link := d.machine.link(prefix)
 	in := &Install{Machine: d.Machine, Version: d.Version, Link: link, Generation: path.Join(path.Dir(link), generation+key), Entries: o.Entries}
-	dir, err := h.prefixDir(link)
+	p, err := h.openPrefix(link)
 	if err != nil {
 		return nil, err
+	}
+	defer p.in.Close()
+	dir, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	if dir != nil {
+		defer dir.Close()
 	}
 	if err := in.judge(dir, o, generation+key); err != nil || dryRun || in.Action == "unchanged" && !unfinished(dir) {
 		return in, err
 	}
 	// Two at once, at boot and by hand: one after the other.
-	unlock, err := lockPrefix(dir)
+	locked, unlock, err := p.lock()
 	if err != nil {
 		if in.Action == "unchanged" {
 			return in, nil // who cannot take the rest away need not
@@ -57,21 +64,23 @@ func (h *Host) Install(d *Driver, o *Offer, prefix string, dryRun bool) (*Instal
 		return nil, err
 	}
 	defer unlock()
-	if err := in.judge(dir, o, generation+key); err != nil {
+	if err := in.judge(locked, o, generation+key); err != nil {
 		return nil, err
 	}
 	if in.Action != "unchanged" {
-		err = switchTo(dir, filepath.Join(dir, generation+key), o, key)
+		err = switchTo(locked, o, key)
 	}
-	return in, errors.Join(err, removeLeftOver(dir))
+	return in, errors.Join(err, removeLeftOver(locked))
 }
 
-// judge says what is to be done where dir/lib is to lead to a generation. Without the lock, others may take dir/lib away
-// or replace it meanwhile.
-func (in *Install) judge(dir string, o *Offer, gen string) error {
-	at := filepath.Join(dir, "lib")
+// judge says what is to be done where lib in a directory (nil: there is none) is to lead to a generation. Without the
+// lock, others may take lib away or replace it meanwhile.
+func (in *Install) judge(dir *os.Root, o *Offer, gen string) error {
 	for {
-		target, err := os.Readlink(at)
+		target, err := "", fs.ErrNotExist
+		if dir != nil {
+			target, err = dir.Readlink("lib")
+		}
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			in.Action = "made"
@@ -79,7 +88,7 @@ func (in *Install) judge(dir string, o *Offer, gen string) error {
 		case errors.Is(err, unix.EINVAL): // it is not a link
 		case err != nil:
 			return err
-		case target == gen && o.same(filepath.Join(dir, gen)):
+		case target == gen && o.same(dir, gen):
 			in.Action = "unchanged"
 			return nil
 		case isGeneration(target):
@@ -88,12 +97,12 @@ func (in *Install) judge(dir string, o *Offer, gen string) error {
 		default:
 			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", in.Link, target)
 		}
-		links, err := onlyDriverLinks(at)
+		links, err := onlyDriverLinks(dir, "lib")
 		if links {
 			in.Action = "replaced"
 			return nil
 		}
-		if info, serr := os.Lstat(at); errors.Is(err, fs.ErrNotExist) || errors.Is(serr, fs.ErrNotExist) || serr == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if info, serr := dir.Lstat("lib"); errors.Is(err, fs.ErrNotExist) || errors.Is(serr, fs.ErrNotExist) || serr == nil && info.Mode()&fs.ModeSymlink != 0 {
 			continue
 		}
 		return fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", in.Link)
@@ -104,23 +113,31 @@ func isGeneration(name string) bool {
 	return strings.HasPrefix(name, generation) && !strings.Contains(name, "/")
 }
 
-// prefixDir returns where the directory that holds the driver link is on this
-// machine. It may not exist yet.
-func (h *Host) prefixDir(link string) (string, error) {
-	prefix := path.Dir(link)
-	parent, err := h.Root.Resolve(path.Dir(prefix))
+// openPrefix opens the directory that the one which holds the driver link is in.
+func (h *Host) openPrefix(link string) (*prefix, error) {
+	at := path.Dir(link)
+	parent, err := h.Root.Resolve(path.Dir(at))
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", prefix, err)
+		return nil, fmt.Errorf("%s: %w", at, err)
 	}
-	at := h.Root.Path(path.Join(parent, path.Base(prefix)))
-	if target, err := os.Readlink(at); err == nil {
+	top, err := openTop(h.Root)
+	if err != nil {
+		return nil, err
+	}
+	defer top.Close()
+	in, err := openBelow(top, parent)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	if target, err := in.Readlink(path.Base(at)); err == nil {
+		in.Close()
 		hint := ""
 		if store.Contains(target) {
 			hint = " (NixOS makes it: there, nothing needs to be installed)"
 		}
-		return "", fmt.Errorf("%s is a link to %s%s; hostDriver leaves it alone", prefix, target, hint)
+		return nil, fmt.Errorf("%s is a link to %s%s; hostDriver leaves it alone", at, target, hint)
 	}
-	return at, nil
+	return &prefix{in: in, name: path.Base(at), path: at}, nil
 }
 
 // What an unfinished installation is called until it is put into its place.
@@ -129,17 +146,17 @@ const (
 	freshLink = ".link-"
 )
 
-// switchTo makes the generation, if it is not there, and lets dir/lib lead to it.
-func switchTo(dir, gen string, o *Offer, key string) error {
-	suffix := random()
-	if !o.same(gen) {
-		fresh := filepath.Join(dir, freshName+suffix)
-		if err := o.make(fresh, key); err != nil {
+// switchTo makes the generation of a key, if it is not there, and lets lib lead to it.
+func switchTo(dir *os.Root, o *Offer, key string) error {
+	suffix, gen := random(), generation+key
+	if !o.same(dir, gen) {
+		fresh := freshName + suffix
+		if err := o.make(dir, fresh, key); err != nil {
 			return err
 		}
 		// A damaged generation of the same name is put aside: links to its name keep leading somewhere.
-		if err := os.Rename(fresh, gen); err != nil {
-			if err = unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, gen, unix.RENAME_EXCHANGE); err != nil {
+		if err := dir.Rename(fresh, gen); err != nil {
+			if err = exchange(dir, fresh, gen); err != nil {
 				return fmt.Errorf("%s: %w", gen, err)
 			}
 		}
@@ -147,17 +164,16 @@ func switchTo(dir, gen string, o *Offer, key string) error {
 			return err
 		}
 	}
-	at, link := filepath.Join(dir, "lib"), filepath.Join(dir, freshLink+suffix)
-	if err := os.Symlink(filepath.Base(gen), link); err != nil {
+	link := freshLink + suffix
+	if err := dir.Symlink(gen, link); err != nil {
 		return err
 	}
-	err := os.Rename(link, at)
+	err := dir.Rename(link, "lib")
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
-		// A real directory of links is there: swap the two, so that no moment is without either.
-		err = unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE)
+		err = exchange(dir, link, "lib") // a real directory of links is there
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", at, err)
+		return err
 	}
 	return syncDir(dir)
 }
@@ -165,9 +181,9 @@ func switchTo(dir, gen string, o *Offer, key string) error {
 // leftOver returns what earlier runs left in a prefix: older generations, and
 // whatever a killed one was making. Only with the lock is it certain that nobody
 // is at work on it.
-func leftOver(dir string) []string {
-	keep, _ := os.Readlink(filepath.Join(dir, "lib"))
-	entries, err := os.ReadDir(dir)
+func leftOver(dir *os.Root) []string {
+	keep, _ := dir.Readlink("lib")
+	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
 		return nil
 	}
@@ -182,15 +198,15 @@ func leftOver(dir string) []string {
 }
 
 // unfinished reports whether an earlier run left anything, or another is at work.
-func unfinished(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, lockName))
+func unfinished(dir *os.Root) bool {
+	_, err := dir.Lstat(lockName)
 	return err == nil || len(leftOver(dir)) > 0
 }
 
-func removeLeftOver(dir string) error {
+func removeLeftOver(dir *os.Root) error {
 	var failed []error
 	for _, n := range leftOver(dir) {
-		failed = append(failed, os.RemoveAll(filepath.Join(dir, n)))
+		failed = append(failed, dir.RemoveAll(n))
 	}
 	return errors.Join(failed...)
 }
@@ -221,14 +237,19 @@ func (h *Host) UninstallAll(prefix string, dryRun bool) ([]*Install, error) {
 // nothing to remove.
 func (h *Host) uninstall(m Machine, prefix string, dryRun bool) (*Install, error) {
 	link := m.link(prefix)
-	dir, err := h.prefixDir(link)
+	p, err := h.openPrefix(link)
 	if err != nil {
 		return nil, err
 	}
-	at := filepath.Join(dir, "lib")
+	defer p.in.Close()
+	dir, err := p.open()
+	if dir == nil {
+		return nil, err
+	}
+	defer dir.Close()
 	// ours returns the generation that lib leads to, "" where there is no lib.
-	ours := func() (string, error) {
-		target, err := os.Readlink(at)
+	ours := func(dir *os.Root) (string, error) {
+		target, err := dir.Readlink("lib")
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", nil
 		}
@@ -237,13 +258,13 @@ func (h *Host) uninstall(m Machine, prefix string, dryRun bool) (*Install, error
 		}
 		return target, nil
 	}
-	target, err := ours()
+	target, err := ours(dir)
 	if err != nil {
 		return nil, err
 	}
 	if target == "" && !unfinished(dir) {
 		if !dryRun {
-			_ = os.Remove(dir) // empty, where an uninstall was killed at its end
+			_ = p.in.Remove(p.name) // empty, where an uninstall was killed at its end
 		}
 		return nil, nil
 	}
@@ -251,24 +272,24 @@ func (h *Host) uninstall(m Machine, prefix string, dryRun bool) (*Install, error
 	if dryRun {
 		return in, nil
 	}
-	unlock, err := lockPrefix(dir)
+	locked, unlock, err := p.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		unlock()
 		// Fails where something else is in it, which is as it should be.
-		_ = os.Remove(dir)
+		_ = p.in.Remove(p.name)
 	}()
-	if target, err = ours(); err != nil {
+	if target, err = ours(locked); err != nil {
 		return nil, err
 	}
 	if target != "" {
-		if err := os.Remove(at); err != nil {
+		if err := locked.Remove("lib"); err != nil {
 			return nil, err
 		}
 	}
-	return in, removeLeftOver(dir)
+	return in, removeLeftOver(locked)
 }
 
 func random() string { return fmt.Sprintf("%016x", rand.Uint64()) }

@@ -29,14 +29,15 @@ func TestJudgeWhileOthersInstall(t *testing.T) {
 			os.Rename(lib, driver)
 		}
 	}()
+	in := openRoot(t, dir)
 	counts := map[string]int{}
 	for range 50000 {
-		in := &Install{Link: lib}
-		if err := in.judge(dir, &Offer{}, generation+"1"); err != nil {
+		i := &Install{Link: lib}
+		if err := i.judge(in, &Offer{}, generation+"1"); err != nil {
 			t.Error(err)
 			break
 		}
-		counts[in.Action]++
+		counts[i.Action]++
 	}
 	close(stop)
 	<-stopped

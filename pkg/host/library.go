@@ -91,6 +91,12 @@ func openImage(root sysroot.Root, name string) (*elfimage.Image, *os.File, error
 	if err != nil {
 		return nil, nil, err
 	}
+	im, err := imageOf(f)
+	return im, f, err
+}
+
+// imageOf returns the image of an open file, which it closes where it is none.
+func imageOf(f *os.File) (im *elfimage.Image, err error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -99,13 +105,12 @@ func openImage(root sysroot.Root, name string) (*elfimage.Image, *os.File, error
 	case info.Size() == 0:
 		err = errEmpty
 	default:
-		var im *elfimage.Image
-		if im, err = elfimage.Parse(f, info.Size()); err == nil {
-			return im, f, nil
-		}
+		im, err = elfimage.Parse(f, info.Size())
 	}
-	f.Close()
-	return nil, nil, err
+	if err != nil {
+		f.Close()
+	}
+	return im, err
 }
 
 // examine reads a file that bears the name of a driver's library. It returns

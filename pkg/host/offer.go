@@ -10,9 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"sort"
 	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfedit"
@@ -30,6 +31,8 @@ type Offer struct {
 	Entries []Entry `json:"entries"`
 	// Notes are what else there is to say, a sentence each.
 	Notes []string `json:"notes"`
+
+	root sysroot.Root // of the system whose driver it is
 }
 
 // Entry is one name in the directory.
@@ -67,7 +70,7 @@ func (d *Driver) Links() *Offer {
 // the host: libraries that load others, by DT_NEEDED or by dlopen, are copies that
 // search the directory itself ($ORIGIN); the rest are links.
 func (h *Host) Private(d *Driver) *Offer {
-	o := &Offer{Notes: []string{}}
+	o := &Offer{Notes: []string{}, root: h.Root}
 	own := map[string]bool{}
 	for _, lib := range d.Libraries {
 		for _, name := range lib.Links {
@@ -168,7 +171,7 @@ func (o *Offer) sort() {
 // no cryptographic hash, which would be a fortieth of the programs.
 func (o *Offer) digest() (string, error) {
 	return o.key(func(e Entry) ([]byte, error) {
-		f, err := os.Open(e.Copy)
+		f, err := o.open(e)
 		if err != nil {
 			return nil, err
 		}
@@ -179,6 +182,11 @@ func (o *Offer) digest() (string, error) {
 		}
 		return content.Sum(nil), nil
 	})
+}
+
+// open opens the file that an entry is a copy of.
+func (o *Offer) open(e Entry) (*os.File, error) {
+	return o.root.Open("/" + strings.TrimPrefix(e.Copy, o.root.Path("/")))
 }
 
 func (o *Offer) key(content func(Entry) ([]byte, error)) (string, error) {
@@ -204,58 +212,63 @@ var ErrChanging = errors.New("the driver was changed while it was copied")
 // beforeCopy is called before the files of an offer are copied, for tests.
 var beforeCopy = func() {}
 
-// make writes the offer into a new directory dir, whose parent exists, and syncs
-// it. What is copied must be what key was made of, else the error is ErrChanging.
-func (o *Offer) make(dir, key string) error {
+// make writes the offer into a new directory in an open one, and syncs it. What is
+// copied must be what key was made of, else the error is ErrChanging.
+func (o *Offer) make(in *os.Root, name, key string) error {
 	beforeCopy()
-	if err := mkdir(dir, 0o755); err != nil {
+	if err := mkdirIn(in, name); err != nil {
 		return err
 	}
-	dirs := []string{dir}
+	dir, err := enter(in, name)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	for _, e := range o.Entries {
+		if sub := path.Dir(e.Name); sub != "." {
+			if err := mkdirIn(dir, sub); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		}
+	}
 	made, err := o.key(func(e Entry) ([]byte, error) {
-		at := filepath.Join(dir, e.Name)
-		if err := mkdirAll(filepath.Dir(at), 0o755); err != nil {
+		from, err := o.open(e)
+		if err != nil {
 			return nil, err
 		}
-		return copyWithRunPath(e.Copy, at, e.RunPath)
+		defer from.Close()
+		return copyWithRunPath(from, dir, e)
 	})
 	if err != nil {
 		return err
 	}
 	for _, e := range o.Entries {
-		at := filepath.Join(dir, e.Name)
 		if e.Copy == "" {
-			if err := mkdirAll(filepath.Dir(at), 0o755); err != nil {
+			if err := dir.Symlink(e.Target, e.Name); err != nil {
 				return err
 			}
-			if err := os.Symlink(e.Target, at); err != nil {
-				return err
-			}
-		}
-		if d := filepath.Dir(at); !contains(dirs, d) {
-			dirs = append(dirs, d)
 		}
 	}
 	if made != key {
 		return ErrChanging
 	}
-	for _, d := range dirs {
-		if err := syncDir(d); err != nil {
+	return fs.WalkDir(dir.FS(), ".", func(at string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
 			return err
 		}
-	}
-	return nil
+		f, err := dir.Open(at)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
+	})
 }
 
 // copyWithRunPath copies a library, gives the copy a run path of its own and syncs
 // it. It returns the hash of what was copied.
-func copyWithRunPath(from, to, list string) ([]byte, error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o755)
+func copyWithRunPath(in io.Reader, dir *os.Root, e Entry) ([]byte, error) {
+	out, err := dir.OpenFile(e.Name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o755)
 	if err != nil {
 		return nil, err
 	}
@@ -263,55 +276,59 @@ func copyWithRunPath(from, to, list string) ([]byte, error) {
 	content := fnv.New128a()
 	size, err := io.Copy(out, io.TeeReader(in, content))
 	if err != nil {
-		return nil, fmt.Errorf("copying %s: %w", from, err)
+		return nil, fmt.Errorf("copying %s: %w", e.Copy, err)
 	}
 	im, err := elfimage.Parse(out, size)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", from, err)
+		return nil, fmt.Errorf("%s: %w", e.Copy, err)
 	}
-	edit, err := elfedit.Plan(im, elfedit.Change{RunPath: &elfedit.RunPath{Tag: elf.DT_RUNPATH, List: list}})
+	edit, err := elfedit.Plan(im, elfedit.Change{RunPath: &elfedit.RunPath{Tag: elf.DT_RUNPATH, List: e.RunPath}})
 	if err == nil && edit != nil {
 		err = edit.Apply(out)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("setting the run path of a copy of %s: %w", from, err)
+		return nil, fmt.Errorf("setting the run path of a copy of %s: %w", e.Copy, err)
 	}
 	if err := out.Chmod(0o555); err != nil {
 		return nil, err
 	}
 	if err := out.Sync(); err != nil {
-		return nil, fmt.Errorf("writing %s: %w", to, err)
+		return nil, fmt.Errorf("writing %s: %w", out.Name(), err)
 	}
 	return content.Sum(nil), out.Close()
 }
 
-// same reports whether a directory holds exactly the offer's links and copies and
-// nothing else. Of a copy it looks at the run path and that it is not cut off; its
-// bytes are taken to be what the directory's key says they are.
-func (o *Offer) same(dir string) bool {
+// same reports whether a directory in an open one holds exactly the offer's links and
+// copies and nothing else. Of a copy it looks at the run path and that it is not cut off;
+// its bytes are taken to be what the directory's key says they are.
+func (o *Offer) same(in *os.Root, name string) bool {
+	dir, err := enter(in, name)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
 	want := map[string]Entry{}
 	for _, e := range o.Entries {
 		want[e.Name] = e
-		if d := path.Dir(e.Name); d != "." {
-			want[d] = Entry{Name: d}
+		if sub := path.Dir(e.Name); sub != "." {
+			want[sub] = Entry{Name: sub}
 		}
 	}
 	n := 0
-	err := filepath.WalkDir(dir, func(at string, entry fs.DirEntry, err error) error {
-		if err != nil || at == dir {
+	err = fs.WalkDir(dir.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || name == "." {
 			return err
 		}
-		name, _ := filepath.Rel(dir, at)
 		e, ok := want[name]
 		n++
 		switch {
 		case !ok:
 			return errDiffers
 		case e.Target != "":
-			if target, err := os.Readlink(at); err != nil || target != e.Target {
+			if target, err := dir.Readlink(name); err != nil || target != e.Target {
 				return errDiffers
 			}
-		case e.Copy != "" && !(entry.Type().IsRegular() && goodCopy(at, e.RunPath)), e.Copy == "" && !entry.IsDir():
+		case e.Copy != "" && !(entry.Type().IsRegular() && goodCopy(dir, e)), e.Copy == "" && !entry.IsDir():
 			return errDiffers
 		}
 		return nil
@@ -320,22 +337,31 @@ func (o *Offer) same(dir string) bool {
 }
 
 // goodCopy reports whether a copy can be read, which it cannot where a segment is cut off, and has its run path.
-func goodCopy(file, list string) bool {
-	im, f, err := openImage(sysroot.Root{}, file)
+func goodCopy(dir *os.Root, e Entry) bool {
+	f, err := dir.OpenFile(e.Name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	im, err := imageOf(f)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
 	_, have, err := im.RunPath()
-	return err == nil && have == list
+	return err == nil && have == e.RunPath
 }
 
 var errDiffers = errors.New("differs")
 
-// onlyDriverLinks reports whether a directory holds nothing but links under the
-// names of the driver's libraries, as tmpfiles.d lines and hands make it.
-func onlyDriverLinks(dir string) (bool, error) {
-	entries, err := os.ReadDir(dir)
+// onlyDriverLinks reports whether a directory in an open one holds nothing but links under
+// the names of the driver's libraries, as tmpfiles.d lines and hands make it.
+func onlyDriverLinks(in *os.Root, name string) (bool, error) {
+	dir, err := enter(in, name)
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	entries, err := fs.ReadDir(dir.FS(), ".")
 	if err != nil {
 		return false, err
 	}

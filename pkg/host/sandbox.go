@@ -1,12 +1,10 @@
 package host
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -16,6 +14,8 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/host/nixconf"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -40,13 +40,13 @@ func AsksForGPU(drv []byte) (bool, error) {
 	}
 	features := strings.Fields(env["requiredSystemFeatures"])
 	if structured, ok := env["__json"]; ok {
-		var attributes struct{ RequiredSystemFeatures json.RawMessage }
+		var attributes map[string]json.RawMessage // and no struct, whose fields' names encoding/json compares without case
 		if err := json.Unmarshal([]byte(structured), &attributes); err != nil {
 			return false, fmt.Errorf("__json: %w", err)
 		}
 		var list []string
 		var one string
-		switch raw := attributes.RequiredSystemFeatures; {
+		switch raw := attributes["requiredSystemFeatures"]; {
 		case raw == nil:
 		case json.Unmarshal(raw, &list) == nil:
 			features = append(features, list...)
@@ -68,7 +68,7 @@ func ReadDerivation(drv, chroot string) ([]byte, error) {
 		tries = append(tries, path.Join(path.Dir(dir), path.Base(drv)))
 	}
 	for _, name := range tries {
-		b, err := os.ReadFile(name)
+		b, err := plainfile.Read(name, 64<<20)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
 			return b, err
 		}
@@ -204,66 +204,11 @@ func realFiles(root sysroot.Root, dir string) (map[string]string, error) {
 	return files, nil
 }
 
-// The lines of nix.conf(5) stand between these.
-const (
-	configBegin = "# hostDriver sandbox: builds that ask for a GPU get it."
-	configEnd   = "# hostDriver sandbox: end"
-)
-
-// SandboxConfig returns the lines for nix.conf that make a program the
-// pre-build-hook. The system features are added to those that are there.
-func SandboxConfig(hook string) string {
-	return configBegin + "\npre-build-hook = " + hook + "\nextra-system-features = " + strings.Join(gpuFeatures, " ") + "\n" + configEnd + "\n"
-}
-
-// WriteSandboxConfig puts the lines at the end of a nix.conf, where nothing after
-// them can replace the system features, and keeps what else is there. It tells
-// whether the file was changed.
-func WriteSandboxConfig(file, hook string) (bool, error) {
-	if strings.ContainsAny(hook, " \t\n#") {
-		return false, fmt.Errorf("nix.conf cannot name %q", hook)
-	}
-	if target, err := os.Readlink(file); err == nil {
-		return false, fmt.Errorf("%s is a link to %s: add these lines to what generates it", file, target)
-	}
-	mode := fs.FileMode(0o644)
-	if info, err := os.Lstat(file); err == nil {
-		mode = info.Mode().Perm()
-	}
-	old, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, err
-	}
-	text := string(old)
-	if before, rest, ok := strings.Cut(text, configBegin+"\n"); ok {
-		_, after, ok := strings.Cut(rest, configEnd+"\n")
-		if !ok {
-			return false, fmt.Errorf("%s: %q without %q: correct it by hand", file, configBegin, configEnd)
-		}
-		text = before + after
-	}
-	c, err := readNixConfig(sysroot.Root{}, file, strings.NewReader(text))
-	if err != nil {
-		return false, err
-	}
-	if c.hook != "" && c.hook != hook {
-		return false, fmt.Errorf("%s names another pre-build-hook, %s, and Nix runs one", file, c.hook)
-	}
-	if text != "" && !strings.HasSuffix(text, "\n") {
-		text += "\n"
-	}
-	text += SandboxConfig(hook)
-	if text == string(old) {
-		return false, nil
-	}
-	if err := mkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return false, err
-	}
-	return true, writeFile(file, []byte(text), mode)
-}
-
-// hookMark is in every hook that WriteHook made.
+// hookMark is in every hook that ConfigureSandbox made.
 const hookMark = "# Made by: hostDriver sandbox --configure"
+
+// SandboxConfig returns the lines for nix.conf that make a program the pre-build-hook.
+func SandboxConfig(hook string) string { return nixconf.Lines(hook, gpuFeatures) }
 
 // Hook returns a script that is a pre-build-hook, which Nix starts without
 // arguments of ours: it calls a program's "sandbox". Where that program is gone, it
@@ -273,79 +218,55 @@ func Hook(program string) string {
 	return "#!/bin/sh\n" + hookMark + "\n[ -x " + word + " ] || exit 0\nexec " + word + " sandbox -- \"$@\"\n"
 }
 
-// WriteHook writes that script. A file that is not ours stays.
-func WriteHook(file, program string) error {
-	old, err := os.ReadFile(file)
-	switch {
+// ConfigureSandbox writes that script beside a nix.conf, and the lines that name it
+// into the file that it returns: that nix.conf, or the one that it includes for this.
+// It changes nothing where either cannot be done: a hook of that name that is
+// somebody else's stays, and so does a pre-build-hook that is set already.
+func ConfigureSandbox(conf, program string) (file string, changed bool, err error) {
+	hook := filepath.Join(filepath.Dir(conf), SandboxHook)
+	file, text, changed, err := nixconf.Plan(conf, hook, gpuFeatures)
+	if err != nil {
+		return "", false, err
+	}
+	if err := mkdirAll(filepath.Dir(conf), 0o755); err != nil {
+		return "", false, err
+	}
+	dir, err := os.OpenRoot(filepath.Dir(conf))
+	if err != nil {
+		return "", false, err
+	}
+	defer dir.Close()
+	fresh := false
+	switch info, err := dir.Lstat(SandboxHook); {
 	case errors.Is(err, fs.ErrNotExist):
+		fresh = true
 	case err != nil:
-		return err
-	case !strings.Contains(string(old), hookMark):
-		return fmt.Errorf("%s was not made by hostDriver; hostDriver leaves it alone", file)
-	case string(old) == Hook(program):
-		return nil
-	}
-	if err := mkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	return writeFile(file, []byte(Hook(program)), 0o755)
-}
-
-// nixConfig is what nix.conf says of builds and GPUs.
-type nixConfig struct {
-	hook     string
-	sandbox  string
-	features []string // nil where only the defaults hold
-	paths    []string
-}
-
-// readNixConfig reads a nix.conf and what it includes (Nix manual, "nix.conf").
-func readNixConfig(root sysroot.Root, file string, r io.Reader) (*nixConfig, error) {
-	c := &nixConfig{}
-	return c, c.read(root, file, r, 0)
-}
-
-func (c *nixConfig) read(root sysroot.Root, file string, r io.Reader, depth int) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		line, _, _ := strings.Cut(lines.Text(), "#")
-		words := strings.Fields(line)
-		if len(words) == 2 && (words[0] == "include" || words[0] == "!include") && depth < 10 {
-			name := words[1]
-			if !path.IsAbs(name) {
-				name = path.Join(path.Dir(file), name)
-			}
-			if b, err := root.ReadFile(name, 1<<20); err == nil {
-				if err := c.read(root, name, bytes.NewReader(b), depth+1); err != nil {
-					return err
-				}
-			}
-			continue
+		return "", false, err
+	default:
+		var old []byte
+		if info.Mode().IsRegular() {
+			old, err = plainfile.Read(hook, 1<<20)
 		}
-		if len(words) < 2 || words[1] != "=" {
-			continue
+		if err == nil && !strings.Contains(string(old), hookMark) {
+			err = fmt.Errorf("%s was not made by hostDriver; hostDriver leaves it alone", hook)
 		}
-		name, values := words[0], words[2:]
-		name, extra := strings.CutPrefix(name, "extra-")
-		add := func(list *[]string) {
-			if !extra {
-				*list = []string{}
-			}
-			*list = append(*list, values...)
-		}
-		switch name {
-		case "pre-build-hook":
-			c.hook = strings.Join(values, " ")
-		case "sandbox", "build-use-sandbox", "build-use-chroot":
-			c.sandbox = strings.Join(values, " ")
-		case "system-features":
-			add(&c.features)
-		case "sandbox-paths", "build-sandbox-paths", "build-chroot-dirs":
-			add(&c.paths)
+		if err != nil {
+			return "", false, err
 		}
 	}
-	return lines.Err()
+	if err := writeFile(dir, SandboxHook, 0o755, []byte(Hook(program))); err != nil {
+		return "", false, fmt.Errorf("writing %s: %w", hook, err)
+	}
+	if changed {
+		err = writeFile(dir, filepath.Base(file), 0o644, []byte(text))
+	}
+	if err != nil {
+		err = fmt.Errorf("writing %s: %w", file, err)
+		if fresh {
+			err = errors.Join(err, dir.Remove(SandboxHook))
+		}
+	}
+	return file, changed, err
 }
 
 // doctorBuilds says whether builds of Nix can see the GPU, where the host has Nix.
@@ -354,28 +275,25 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 	if !h.exists("/nix/store") {
 		return
 	}
-	b, err := h.Root.ReadFile(file, 1<<20)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	c, err := nixconf.Read(h.Root, file)
+	if err != nil {
 		d.add(subject, Note, file, "", "%v", reason(err))
 		return
 	}
-	c, err := readNixConfig(h.Root, file, bytes.NewReader(b))
 	configure := "sudo hostDriver sandbox --configure --write"
-	asks := slices.ContainsFunc(c.features, func(f string) bool { return slices.Contains(gpuFeatures, f) })
+	asks := slices.ContainsFunc(c.Features, func(f string) bool { return slices.Contains(gpuFeatures, f) })
 	switch {
-	case err != nil:
-		d.add(subject, Note, file, "", "%v", err)
-	case c.sandbox == "false":
+	case c.Sandbox == "false":
 		d.add(subject, Note, file, "", "are not in a sandbox: each of them sees the GPU")
-	case c.hook != "" && !h.exists(c.hook):
-		d.add(subject, Warning, file, configure, "the pre-build-hook %s does not exist: every build fails", c.hook)
-	case path.Base(c.hook) == SandboxHook && !asks:
-		d.add(subject, Warning, file, configure, "get the GPU through %s if they ask for it, but the system features include none of %s", c.hook, strings.Join(gpuFeatures, ", "))
-	case path.Base(c.hook) == SandboxHook:
-		d.add(subject, Good, file, "", "get the GPU through %s if their requiredSystemFeatures ask for it", c.hook)
-	case c.hook != "":
-		d.add(subject, Note, file, "", "%s decides whether they see the GPU", c.hook)
-	case slices.ContainsFunc(c.paths, func(p string) bool { return strings.HasPrefix(p, "/dev/nvidia") }):
+	case c.Hook != "" && !h.exists(c.Hook):
+		d.add(subject, Warning, file, configure, "the pre-build-hook %s does not exist: every build fails", c.Hook)
+	case path.Base(c.Hook) == SandboxHook && !asks:
+		d.add(subject, Warning, file, configure, "get the GPU through %s if they ask for it, but the system features include none of %s", c.Hook, strings.Join(gpuFeatures, ", "))
+	case path.Base(c.Hook) == SandboxHook:
+		d.add(subject, Good, file, "", "get the GPU through %s if their requiredSystemFeatures ask for it", c.Hook)
+	case c.Hook != "":
+		d.add(subject, Note, file, "", "%s decides whether they see the GPU", c.Hook)
+	case slices.ContainsFunc(c.Paths, func(p string) bool { return strings.HasPrefix(p, "/dev/nvidia") }):
 		d.add(subject, Note, file, "", "all see the GPU, by extra-sandbox-paths")
 	default:
 		d.add(subject, Note, file, configure, "cannot see the GPU")

@@ -172,6 +172,9 @@ func Lstat(host string) (mode uint32, target string, err error) {
 
 // inside turns an error about a path on this machine into one about the path inside.
 func (r Root) inside(op, name string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		err = pe.Err
@@ -186,11 +189,19 @@ func (r Root) Open(name string) (*os.File, error) {
 		return nil, err
 	}
 	// Without O_NONBLOCK, a FIFO in a hostile tree would hold us for ever.
-	f, err := os.OpenFile(r.Path(at), os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	const flags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOFOLLOW
+	if r.IsHost() {
+		f, err := os.OpenFile(at, flags, 0)
+		return f, r.inside("open", name, err)
+	}
+	// Who owns the tree may have put a link that leads out of it in a directory's place since.
+	top, err := os.OpenRoot(r.Dir)
 	if err != nil {
 		return nil, r.inside("open", name, err)
 	}
-	return f, nil
+	defer top.Close()
+	f, err := top.OpenFile("."+at, flags, 0)
+	return f, r.inside("open", name, err)
 }
 
 // ReadFile reads a regular file of at most limit bytes.

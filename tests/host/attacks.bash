@@ -159,7 +159,7 @@ if command -v strace >/dev/null; then
   XDG_CACHE_HOME=$attacks/synced strace -f -y -e trace=fsync,fdatasync,syncfs,rename,renameat,renameat2 -o "$attacks/sync.log" \
     "$hostDriver" run --method library-path --root "$tree" -- true
   is "cache: a copy is synced before its directory is renamed into place" "synced renamed" \
-    "$(sed -n -E '/f(data)?sync\([0-9]+<[^>]*libcuda\.so\.1>/{s/.*/synced/p}; /rename.*\/[0-9a-f]{32}"/{s/.*/renamed/p}' "$attacks/sync.log" | uniq | head -n 2 | tr '\n' ' ' | sed 's/ $//')"
+    "$(sed -n -E '/f(data)?sync\([0-9]+<[^>]*libcuda\.so\.1>/{s/.*/synced/p}; /rename.*[\/"][0-9a-f]{32}"/{s/.*/renamed/p}' "$attacks/sync.log" | uniq | head -n 2 | tr '\n' ' ' | sed 's/ $//')"
 else
   skip "cache: syncing: strace is not installed"
 fi

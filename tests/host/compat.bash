@@ -98,8 +98,8 @@ while read -r name package_version cuda drivers verdict want; do
     # shellcheck disable=SC2086
     out=$(hostDriver install --root "$tree" --compat /opt/compat $copy 2>&1) || no "compat: $name, install $copy"
     like "compat: $name, install $copy --compat says it" "compat package /opt/compat: $verdict: " "$out"
-    at=$tree$(leads "$tree" /run/opengl-driver/lib | sed -n 's/^libcuda.so.1 //p')
-    [[ -n $copy ]] && at=$tree/run/opengl-driver/lib/libcuda.so.1
+    at=$tree/run/opengl-driver/lib/libcuda.so.1
+    [[ -n $copy ]] || at=$tree$(leads "$tree" /run/opengl-driver/lib | sed -n 's/^libcuda.so.1 //p')
     is "compat: $name, install $copy --compat: whose libcuda.so.1 is in the driver link" 1 "$(strings -a "$at" | grep -c -x "$want")"
     like "compat: $name, install $copy again" "unchanged" "$(hostDriver install --root "$tree" --compat /opt/compat $copy 2>/dev/null)"
   done

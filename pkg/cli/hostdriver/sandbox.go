@@ -87,17 +87,14 @@ func configure(c *command.Line) error {
 		fmt.Fprintf(c.Stdout, "# %s, mode 755\n%s\n# %s\n%s", hook, host.Hook(program), conf, host.SandboxConfig(hook))
 		return nil
 	}
-	if err := host.WriteHook(hook, program); err != nil {
-		return err
-	}
-	changed, err := host.WriteSandboxConfig(conf, hook)
+	file, changed, err := host.ConfigureSandbox(conf, program)
 	if err != nil {
 		return err
 	}
 	if changed {
-		fmt.Fprintf(c.Stdout, "%s: written; now: systemctl restart nix-daemon\n", command.Printable(conf))
+		fmt.Fprintf(c.Stdout, "%s: written; now: systemctl restart nix-daemon\n", command.Printable(file))
 	} else {
-		fmt.Fprintf(c.Stdout, "%s: unchanged\n", command.Printable(conf))
+		fmt.Fprintf(c.Stdout, "%s: unchanged\n", command.Printable(file))
 	}
 	return nil
 }

@@ -1,0 +1,173 @@
+package nixconf
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/sysroot"
+)
+
+// Config is what nix.conf says of builds and GPUs.
+type Config struct {
+	Hook     string   // pre-build-hook
+	Sandbox  string   // "" where only the default holds
+	Features []string // system-features; nil where only the defaults hold
+	Paths    []string // sandbox-paths
+}
+
+// maxSize is how many bytes of one file are read.
+const maxSize = 1 << 20
+
+// Read reads the nix.conf of a system and what it includes. Where there is none, nothing is set.
+func Read(root sysroot.Root, file string) (*Config, error) {
+	r := reader{root: root}
+	return r.all(file)
+}
+
+// A reader reads a nix.conf and the files that it includes, each once.
+type reader struct {
+	root   sysroot.Root
+	file   string // the file that has text instead of what is in it; "" for none
+	text   string
+	custom bool // the file that a distribution leaves to the user is included
+	seen   map[string]bool
+	c      Config
+}
+
+func (r *reader) all(file string) (*Config, error) {
+	r.seen, r.c = map[string]bool{}, Config{}
+	if err := r.read(file, path.Join(path.Dir(file), customName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return &r.c, nil
+}
+
+func (r *reader) read(file, custom string) error {
+	at, text := file, r.text
+	if file != r.file {
+		var err error
+		if at, err = r.root.Resolve(file); err != nil {
+			return err
+		}
+	}
+	if r.seen[at] {
+		return nil
+	}
+	r.seen[at] = true
+	if file != r.file {
+		b, err := r.root.ReadFile(at, maxSize)
+		if err != nil {
+			return err
+		}
+		text = string(b)
+	}
+	for line := range strings.Lines(text) {
+		line, _, _ = strings.Cut(line, "#")
+		words := strings.Fields(line)
+		if len(words) == 2 && (words[0] == "include" || words[0] == "!include") {
+			name := words[1]
+			if !path.IsAbs(name) {
+				name = path.Join(path.Dir(file), name)
+			}
+			r.custom = r.custom || path.Clean(name) == custom
+			_ = r.read(name, custom) // Nix itself says what is wrong with it
+			continue
+		}
+		if len(words) < 2 || words[1] != "=" {
+			continue
+		}
+		name, extra := strings.CutPrefix(words[0], "extra-")
+		values := words[2:]
+		add := func(list *[]string) {
+			if !extra {
+				*list = []string{}
+			}
+			*list = append(*list, values...)
+		}
+		switch name {
+		case "pre-build-hook":
+			r.c.Hook = strings.Join(values, " ")
+		case "sandbox", "build-use-sandbox", "build-use-chroot":
+			r.c.Sandbox = strings.Join(values, " ")
+		case "system-features":
+			add(&r.c.Features)
+		case "sandbox-paths", "build-sandbox-paths", "build-chroot-dirs":
+			add(&r.c.Paths)
+		}
+	}
+	return nil
+}
+
+// Our lines stand between these.
+const (
+	begin = "# hostDriver sandbox: builds that ask for a GPU get it."
+	end   = "# hostDriver sandbox: end"
+)
+
+// Lines returns the lines that make a program the pre-build-hook. The features are added to those that are there.
+func Lines(hook string, features []string) string {
+	return begin + "\npre-build-hook = " + hook + "\nextra-system-features = " + strings.Join(features, " ") + "\n" + end + "\n"
+}
+
+// customName is the file beside a nix.conf that generates itself anew (Determinate Nix), which includes it for what the
+// machine's owner has to say.
+const customName = "nix.custom.conf"
+
+// Plan says in which file those lines belong, for the nix.conf of this machine, what is to be in it then, and whether
+// that changes it. They come to its end, where nothing after them can replace the system features, and what else is
+// there stays.
+func Plan(conf, hook string, features []string) (file, text string, changed bool, err error) {
+	if strings.ContainsAny(hook, " \t\n#") {
+		return "", "", false, fmt.Errorf("nix.conf cannot name %q", hook)
+	}
+	r := reader{}
+	if _, err := r.all(conf); err != nil {
+		return "", "", false, err
+	}
+	if file = conf; r.custom {
+		file = filepath.Join(filepath.Dir(conf), customName)
+	}
+	for _, name := range []string{conf, file} {
+		if target, err := os.Readlink(name); err == nil {
+			return "", "", false, fmt.Errorf("%s is a link to %s: add these lines to what generates it", name, target)
+		}
+	}
+	old, err := sysroot.Root{}.ReadFile(file, maxSize)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", "", false, err
+	}
+	text = string(old)
+	if before, rest, ok := strings.Cut(text, begin+"\n"); ok {
+		_, after, ok := strings.Cut(rest, end+"\n")
+		if !ok {
+			return "", "", false, fmt.Errorf("%s: %q without %q: correct it by hand", file, begin, end)
+		}
+		text = before + after
+	}
+	r.file, r.text = file, text
+	c, err := r.all(conf)
+	if err == nil && c.Hook != "" && c.Hook != hook {
+		err = fmt.Errorf("%s names another pre-build-hook, %s, and Nix runs one", conf, c.Hook)
+	}
+	if err != nil {
+		return "", "", false, err
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	text += Lines(hook, features)
+	r.text = text
+	if c, err = r.all(conf); err != nil {
+		return "", "", false, err
+	}
+	if slices.ContainsFunc(features, func(f string) bool { return !slices.Contains(c.Features, f) }) {
+		return "", "", false, fmt.Errorf("%s replaces the system features after it includes %s", conf, file)
+	}
+	return file, text, text != string(old), nil
+}
