@@ -52,7 +52,7 @@ After=systemd-tmpfiles-setup.service local-fs.target
 
 [Service]
 Type=oneshot
-ExecStart=` + unitWord(program) + ` install` + flags + `
+ExecStart=` + specifier(program) + ` install` + flags + `
 
 [Install]
 WantedBy=multi-user.target
@@ -78,7 +78,8 @@ WantedBy=multi-user.target
 // understood in paths and, unlike quotes, in the argument.
 func specifier(name string) string { return strings.ReplaceAll(escaped(name), "%", "%%") }
 
-// unitWord writes a word of an ExecStart= line (systemd.syntax(7), systemd.service(5)).
+// unitWord writes an argument of an ExecStart= line (systemd.syntax(7), systemd.service(5)), where "$" begins a variable;
+// in the program's path it does not.
 func unitWord(word string) string {
 	return strings.NewReplacer("%", "%%", "$", "$$").Replace(escaped(word))
 }

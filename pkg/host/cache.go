@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,12 +10,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // Private is a user's directory of driver libraries for one machine.
@@ -45,7 +48,7 @@ const (
 	touchAfter  = 24 * time.Hour      // how exact the time of the last use is
 )
 
-// rootCache is root's own place where HOME is another user's, as sudo may leave it.
+// rootCache is root's own place where HOME is another user's, as sudo may leave it, or closed to others.
 const rootCache = "/var/cache/hostDriver"
 
 // Prepared are the private directories for a host, that of its programs' machine
@@ -66,7 +69,7 @@ type state struct {
 
 // OpenCache opens, and makes if need be, the directory for private directories:
 // dir if it is not "", else below the first of $XDG_CACHE_HOME, ~/.cache and
-// $XDG_RUNTIME_DIR that serves; for root also /var/cache.
+// $XDG_RUNTIME_DIR that serves; for root also /var/cache, and first those that others can enter.
 // Nobody else may be able to write it or to put another one in its place, and
 // programs must be allowed to map from it. One that cannot be written serves for
 // what it holds already.
@@ -93,6 +96,10 @@ func OpenCache(dir string) (*Cache, error) {
 	}
 	c := &Cache{}
 	var failed []error
+	if os.Geteuid() == 0 && dir == "" {
+		// A program that gives up being root still needs its libraries.
+		slices.SortStableFunc(tries, func(a, b string) int { return cmp.Compare(closed(a), closed(b)) })
+	}
 	for _, t := range tries {
 		at, writable, err := usableCache(t)
 		switch {
@@ -119,14 +126,29 @@ func noPlace(failed []error) error {
 	return fmt.Errorf("no place for the libraries (name one with --cache): %s", strings.Join(said, "; "))
 }
 
+// closed returns 1 where others cannot enter a directory or, where that is missing, the one in which it would be made; else 0.
+func closed(dir string) int {
+	root := sysroot.Root{}
+	steps, err := root.Steps(dir)
+	if errors.Is(err, fs.ErrNotExist) && dir != "/" {
+		return closed(filepath.Dir(dir))
+	}
+	for _, at := range steps {
+		if info, err := os.Lstat(at); err == nil && info.IsDir() && info.Mode()&0o001 == 0 {
+			return 1
+		}
+	}
+	return 0
+}
+
 // usableCache returns the real path of a directory for the cache, and whether it can be written.
 func usableCache(dir string) (at string, writable bool, err error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return "", false, err
 	}
 	mode := fs.FileMode(0o700)
-	if dir == rootCache {
-		mode = 0o755 // a program that gives up being root still needs its libraries
+	if os.Geteuid() == 0 {
+		mode = 0o755
 	}
 	if at, err = ownDirectory(dir, mode); err != nil {
 		return "", false, err
@@ -334,8 +356,20 @@ func (c *Cache) whole(dir string) bool {
 	return true
 }
 
+// booted returns when this machine was started, for tests a variable.
+var booted = func() time.Time {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return time.Time{}
+	}
+	return time.Now().Add(-time.Duration(now.Nano()))
+}
+
 // removeUnused removes directories of older drivers that nobody has started with
-// for a while, and what a killed process left unfinished.
+// for a while, and what a killed process left unfinished. A program that runs may open
+// further libraries of the driver that it started with at any time, and no lock could
+// tell: it would be a descriptor of the program's. But none has run since before the
+// machine was started.
 func (c *Cache) removeUnused(used []Private) {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
@@ -352,7 +386,8 @@ func (c *Cache) removeUnused(used []Private) {
 			continue
 		}
 		age := time.Since(info.ModTime())
-		if strings.HasPrefix(e.Name(), freshName) && age > time.Hour || e.IsDir() && len(e.Name()) == 32 && age > keepUnused {
+		unused := age > keepUnused && info.ModTime().Add(touchAfter).Before(booted())
+		if strings.HasPrefix(e.Name(), freshName) && age > time.Hour || e.IsDir() && len(e.Name()) == 32 && unused {
 			os.RemoveAll(at)
 			os.Remove(at + manifest)
 		}

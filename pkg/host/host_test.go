@@ -180,6 +180,9 @@ func TestBootFilesQuote(t *testing.T) {
 // A cache whose contents no longer match its state, or that others can write, is not used.
 func TestCacheRefusesWhatOthersCanWrite(t *testing.T) {
 	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // root takes none that others cannot enter
+		t.Fatal(err)
+	}
 	if _, err := OpenCache(filepath.Join(dir, "new", "deep")); err != nil {
 		t.Error(err)
 	}
@@ -214,7 +217,6 @@ func TestCacheRefusesWhatOthersCanWrite(t *testing.T) {
 	}
 }
 
-// Directories of older drivers live for a month after their last use; what a killed process left, for an hour.
 func TestGenerationsAreDirectlyInThePrefix(t *testing.T) {
 	for name, want := range map[string]bool{".hostDriver-0a1b": true, ".hostDriver-0a1b/../x": false, "/run/.hostDriver-0a1b": false, "lib": false} {
 		if got := isGeneration(name); got != want {
@@ -223,11 +225,16 @@ func TestGenerationsAreDirectlyInThePrefix(t *testing.T) {
 	}
 }
 
+// Directories of older drivers live for a month after their last use, and until the machine is started again; what a
+// killed process left, for an hour.
 func TestUnusedDirectoriesAreRemoved(t *testing.T) {
 	c := &Cache{Dir: t.TempDir()}
+	defer func(f func() time.Time) { booted = f }(booted)
+	booted = func() time.Time { return time.Now().Add(-35 * 24 * time.Hour) }
 	name := strings.Repeat("0123456789abcdef", 2)
 	ages := map[string]time.Duration{
 		name: 40 * 24 * time.Hour, "1" + name[1:]: 40 * 24 * time.Hour, "2" + name[1:]: 20 * 24 * time.Hour,
+		"3" + name[1:]: 34 * 24 * time.Hour, "4" + name[1:]: 35*24*time.Hour + 12*time.Hour, // may be in use: the machine has run since
 		".new-1": 2 * time.Hour, ".new-2": time.Minute, stageName: 40 * 24 * time.Hour, "mine": 40 * 24 * time.Hour,
 	}
 	for name, age := range ages {

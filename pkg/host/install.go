@@ -232,6 +232,18 @@ func (h *Host) UninstallAll(prefix string, dryRun bool) ([]*Install, error) {
 	return done, nil
 }
 
+var errNotOurs = errors.New("was not made by hostDriver install; leaving it alone")
+
+// Withdraw removes what Install made below a prefix for a machine whose driver is gone: links that lead nowhere. It
+// returns nil where there is nothing of ours.
+func (h *Host) Withdraw(m Machine, prefix string, dryRun bool) (*Install, error) {
+	in, err := h.uninstall(m, prefix, dryRun)
+	if errors.Is(err, errNotOurs) {
+		return nil, nil
+	}
+	return in, err
+}
+
 // uninstall removes what Install made below a prefix for a machine, finished or
 // not, and the prefix where nothing else is in it. It returns nil where there is
 // nothing to remove.
@@ -254,7 +266,7 @@ func (h *Host) uninstall(m Machine, prefix string, dryRun bool) (*Install, error
 			return "", nil
 		}
 		if err != nil || !isGeneration(target) {
-			return "", fmt.Errorf("%s was not made by hostDriver install; leaving it alone", link)
+			return "", fmt.Errorf("%s %w", link, errNotOurs)
 		}
 		return target, nil
 	}

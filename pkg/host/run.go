@@ -557,7 +557,7 @@ func placeAt(link, dir, stage string) error {
 		return err
 	}
 	at := filepath.Join(stage, rest)
-	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+	if err := mkdirAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
 	if err := os.Symlink(dir, at); err != nil {
@@ -599,7 +599,7 @@ func showAll(old, fresh, but string) error {
 			}
 			continue
 		case e.IsDir():
-			err = os.Mkdir(to, 0o755)
+			err = mkdir(to, 0o755)
 		default:
 			err = os.WriteFile(to, nil, 0o644)
 		}

@@ -107,6 +107,21 @@ else
   skip "cache: attacks by another user: not root"
 fi
 
+# A program that gives up being root keeps its driver, also where root's home is closed to others and the umask is strict.
+if [[ -z $mounts ]]; then
+  skip "run: a program that gives up being root: ${no_mounts:-not root}"
+else
+  mkdir -m 700 "$attacks/roots"
+  for mask in 0022 0077; do
+    for method in namespace library-path; do
+      is "run --method $method under umask $mask: a program that gives up being root finds its driver" "ELF $mask" \
+        "$(umask "$mask" && unshare --mount sh -euc 'mount -t tmpfs -o mode=755 none /var/cache
+          HOME=$3 exec env -u XDG_CACHE_HOME -u XDG_RUNTIME_DIR "$1" run --method "$4" --root "$2" -- setpriv --reuid=1234 --regid=1234 --clear-groups sh -c "$5"' sh \
+          "$hostDriver" "$tree" "$attacks/roots" "$method" 'head -c 4 "${LD_LIBRARY_PATH:-/run/opengl-driver/lib}/libcuda.so.1" | tail -c 3; echo " $(umask)"' 2>&1)"
+    done
+  done
+fi
+
 # The swap itself: another user exchanges the directory above the cache while programs start.
 if ((EUID == 0)); then
   mkdir -p "$attacks/swap/a/cache" "$attacks/swap/b" && chown -R 65534 "$attacks/swap/a/cache" && chown 1234 "$attacks/swap" "$attacks/swap/a" "$attacks/swap/b"

@@ -100,6 +100,16 @@ func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done 
 		}
 		done = append(done, in)
 	}
+	if other, ok := m.Second(); ok && len(all) == 1 && !c.IsSet("machine") && !c.IsSet("from") {
+		// The driver's 32-bit libraries may have been there the last time.
+		switch in, err := h.Withdraw(other, to, c.Bool("dry-run")); {
+		case err != nil:
+			complain(c, "%v", err)
+			faults++
+		case in != nil:
+			done = append(done, in)
+		}
+	}
 	return done, faults, nil
 }
 

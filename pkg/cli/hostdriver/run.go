@@ -88,7 +88,7 @@ func prepare(c *command.Line, r *host.Run, h *host.Host, m host.Machine, dirs []
 	if err != nil {
 		return err
 	}
-	cache.Log = log
+	cache.Log, cache.Warn = log, func(format string, args ...any) { complain(c, format, args...) }
 	ready, err := cache.Prepare(h, m, dirs, choice)
 	if err != nil {
 		return err

@@ -56,7 +56,13 @@ daemon: systemctl restart nix-daemon.`,
 		if err != nil {
 			return err
 		}
-		paths, err := h.Sandbox(m, at, func() (*host.Cache, error) { return host.OpenCache(c.String("cache")) })
+		paths, err := h.Sandbox(m, at, func() (*host.Cache, error) {
+			cache, err := host.OpenCache(c.String("cache"))
+			if err == nil {
+				cache.Warn = func(format string, args ...any) { complain(c, format, args...) }
+			}
+			return cache, err
+		})
 		if err != nil {
 			return fmt.Errorf("%s asks for a GPU: %w", path.Base(c.Arg(0)), err)
 		}
