@@ -14,13 +14,14 @@ import (
 )
 
 // layers are the packages of pkg/, the lowest first: each imports only from layers before its own. What is not
-// listed stands just below cli. See .github/ARCHITECTURE.md.
+// listed stands just below cli; a folder that is listed by itself is not where the one above it is. See
+// .github/ARCHITECTURE.md.
 var layers = [][]string{
 	{"elfimage", "runpath", "store", "sysroot", "remedy", "plainfile"},
 	{"tree"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
 	{"loader", "patchelf"},
-	{"explain", "normal", "scripts"},
+	{"explain", "normal", "scripts", "host/nixconf"},
 	{"edit"},
 	{"fixup"},
 	{"audit", "host"},
@@ -29,7 +30,11 @@ var layers = [][]string{
 }
 
 func layerOf(pkg string) int {
-	name, _, _ := strings.Cut(strings.TrimPrefix(pkg, "cuda-runpath/pkg/"), "/")
+	name := strings.TrimPrefix(pkg, "cuda-runpath/pkg/")
+	if i := slices.IndexFunc(layers, func(l []string) bool { return slices.Contains(l, name) }); i >= 0 {
+		return i
+	}
+	name, _, _ = strings.Cut(name, "/")
 	if i := slices.IndexFunc(layers, func(l []string) bool { return slices.Contains(l, name) }); i >= 0 {
 		return i
 	}

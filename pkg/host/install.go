@@ -102,7 +102,9 @@ func (in *Install) judge(dir *os.Root, o *Offer, gen string) error {
 			in.Action = "replaced"
 			return nil
 		}
-		if info, serr := dir.Lstat("lib"); errors.Is(err, fs.ErrNotExist) || errors.Is(serr, fs.ErrNotExist) || serr == nil && info.Mode()&fs.ModeSymlink != 0 {
+		info, serr := dir.Lstat("lib")
+		exchanged := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errExchanged)
+		if errors.Is(serr, fs.ErrNotExist) || serr == nil && (info.Mode()&fs.ModeSymlink != 0 || info.IsDir() && exchanged) {
 			continue
 		}
 		return fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", in.Link)
