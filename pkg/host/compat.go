@@ -30,12 +30,12 @@ func cudaLibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
 	if err != nil {
 		return l, err
 	}
-	im, f, err := openImage(root, file)
+	im, f, err := OpenImage(root, file)
 	if err != nil {
 		return l, err
 	}
 	defer f.Close()
-	l.Version = versionIn(file)
+	l.Version = VersionIn(file)
 	if descriptors, err := im.NoteDescriptors(driver.CompatNoteOwner, driver.CompatNoteType); err == nil {
 		if n := driver.FirstCompatNote(descriptors); n != nil {
 			l.Note, l.CUDA, l.CUDASource = n, n.CUDA, "the note .note.cuda.fwd_compatibility of "+file
@@ -73,7 +73,7 @@ func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
 	c := Compat{Dir: dir}
 	l, err := cudaLibraryAt(h.Root, path.Join(dir, driver.LibCUDA))
 	if err != nil {
-		return c, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, reason(err))
+		return c, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, Reason(err))
 	}
 	v := driver.Compat(l, h.cuda(d))
 	c.Library, c.Verdict, c.Reason, c.Source = l, v.Help, v.Reason, v.Source
@@ -114,8 +114,8 @@ func CompatJudge(root, from string) func(file string) (driver.CompatVerdict, boo
 	}
 }
 
-// compatSource is the source of a compat package's libraries.
-const compatSource = "compat package"
+// CompatSource is the source of a compat package's libraries.
+const CompatSource = "compat package"
 
 // WithCompat returns a driver in which a compat package's libraries stand in for
 // those of the same name: libcuda.so.1, and what it opens.
@@ -124,8 +124,8 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 	in := &Driver{}
 	compat := *h
 	compat.wantCompat = true
-	compat.look(place{dir, compatSource}, d.machine, found, in)
-	h.inputs, h.verdicts = compat.inputs, compat.verdicts
+	compat.look(place{dir, CompatSource}, d.machine(), found, in)
+	h.Inputs, h.verdicts = compat.Inputs, compat.verdicts
 	if len(found["libcuda.so"]) == 0 {
 		why := "it has none for " + d.Machine
 		for _, r := range in.Rejected {
@@ -143,8 +143,8 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 		c.Libraries = append(c.Libraries, libs[0])
 	}
 	sort.Slice(c.Libraries, func(i, j int) bool { return c.Libraries[i].Soname < c.Libraries[j].Soname })
-	cache, places := h.places(d.machine)
-	c.Needs = h.needs(&c, d.machine, cache, places)
+	cache, places := h.places(d.machine())
+	c.Needs = h.needs(&c, d.machine(), cache, places)
 	c.Compat = dir
 	return &c, nil
 }
@@ -190,8 +190,8 @@ const (
 	CompatNever  CompatChoice = "never"  // none
 )
 
-// choose returns the driver that a program is to have, and what was found of each package.
-func (h *Host) choose(d *Driver, dirs []string, choice CompatChoice) (*Driver, []Compat, error) {
+// Choose returns the driver that a program is to have, and what was found of each package.
+func (h *Host) Choose(d *Driver, dirs []string, choice CompatChoice) (*Driver, []Compat, error) {
 	chosen, all := d, []Compat{}
 	for _, dir := range dirs {
 		h.saw(path.Join(dir, driver.LibCUDA))

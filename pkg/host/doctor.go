@@ -264,7 +264,7 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 		info, err := os.Lstat(h.Root.Path(at))
 		switch {
 		case err != nil:
-			d.add(subject, Bad, node, "", "%v", reason(err))
+			d.add(subject, Bad, node, "", "%v", Reason(err))
 		case h.Root.IsHost() && info.Mode()&fs.ModeCharDevice == 0:
 			d.add(subject, Bad, node, fixes[node], "%s is not a device", node)
 		case h.Root.IsHost() && unix.Access(node, unix.R_OK|unix.W_OK) != nil,
@@ -285,7 +285,7 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 
 // doctorLink says what the driver link holds, and returns whether it leads to the host's driver.
 func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, prefix string, matters bool) bool {
-	link := m.link(prefix)
+	link := m.Link(prefix)
 	verdict := Warning
 	if matters {
 		verdict = Bad
@@ -314,7 +314,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 	}
 	var stray []string
 	for _, e := range entries {
-		if !driver.Provides(e.Name()) && e.Name() != hostDir {
+		if !driver.Provides(e.Name()) && e.Name() != HostDir {
 			stray = append(stray, e.Name())
 		}
 	}
@@ -497,7 +497,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 		file = found.File.Path
 	}
 	inside := strings.TrimPrefix(file, strings.TrimSuffix(h.Root.Path("/"), "/"))
-	version := versionIn(file)
+	version := VersionIn(file)
 	switch {
 	case (driver.StubDirs{}).Contains(path.Dir(found.Path)), (driver.StubDirs{}).Contains(path.Dir(file)):
 		d.addRemedy(subject, Bad, how, found.OffTheSearch(layout.ReplaceStubs), "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)

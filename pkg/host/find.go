@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"syscall"
@@ -25,9 +26,11 @@ type Host struct {
 	// GPUs, where not nil, are the compute capabilities of the GPUs; else they are found out.
 	GPUs []gpucode.Capability
 
+	// Inputs are what the answers so far depend on.
+	Inputs []Input
+
 	wantCompat bool // a compat package's libraries are what is looked for
 
-	inputs   []input           // what the answer depends on
 	verdicts map[string]string // by path: why it must not be relied on
 }
 
@@ -45,8 +48,14 @@ type Driver struct {
 	Rejected []Rejected `json:"rejected"`
 	// Compat is the compat package's directory whose libraries stand in for the driver's own; "" for none.
 	Compat string `json:"compat,omitempty"`
+}
 
-	machine Machine
+// Link returns the driver link of the driver's programs below a prefix that stands for /run/opengl-driver.
+func (d *Driver) Link(prefix string) string { return d.machine().Link(prefix) }
+
+func (d *Driver) machine() Machine {
+	m, _ := MachineNamed(d.Machine) // of which the name is
+	return m
 }
 
 // Need is a library of the host's that one of the driver's needs.
@@ -54,7 +63,8 @@ type Need struct {
 	Soname string   `json:"soname"`
 	Path   string   `json:"path"` // "" where the host has none
 	By     []string `json:"by"`   // sonames of those that need it
-	needs  []string
+	// Needs are the sonames that it needs itself.
+	Needs []string `json:"-"`
 }
 
 // ErrNoDriver means that the host has no libcuda.so.1 for the machine.
@@ -66,7 +76,7 @@ type candidates map[string][]Library
 // Find returns the host's driver for a machine. Where there is none, the error
 // wraps ErrNoDriver, and the Driver tells what was rejected.
 func (h *Host) Find(m Machine) (*Driver, error) {
-	d := &Driver{Machine: m.Name, machine: m, Libraries: []Library{}, Needs: []Need{}, Others: []string{}, Rejected: []Rejected{}}
+	d := &Driver{Machine: m.Name, Libraries: []Library{}, Needs: []Need{}, Others: []string{}, Rejected: []Rejected{}}
 	cache, places := h.places(m)
 	found := candidates{}
 	for _, p := range places {
@@ -105,7 +115,7 @@ func (d *Driver) Damaged() []Rejected {
 	}
 	var all []Rejected
 	for _, r := range d.Rejected {
-		if v := versionIn(r.Path); r.Damaged && (dirs[path.Dir(r.Path)] && (v == "" || v == d.Version) || v != "" && v == d.Version) {
+		if v := VersionIn(r.Path); r.Damaged && (dirs[path.Dir(r.Path)] && (v == "" || v == d.Version) || v != "" && v == d.Version) {
 			all = append(all, r)
 		}
 	}
@@ -211,7 +221,7 @@ func (h *Host) look(p place, m Machine, found candidates, d *Driver) {
 		switch row, _ := driver.Lookup(name); {
 		case name == row.Soname:
 			return 0
-		case versionIn(name) != "":
+		case VersionIn(name) != "":
 			return 1
 		}
 		return 2
@@ -266,7 +276,7 @@ func (h *Host) complete(chosen Library, found candidates) []Library {
 			}
 		}
 	}
-	if at := path.Base(path.Dir(chosen.File)); contains(jetsonDirs, at) { // L4T spreads it over sister directories
+	if at := path.Base(path.Dir(chosen.File)); slices.Contains(jetsonDirs, at) { // L4T spreads it over sister directories
 		for _, sister := range jetsonDirs {
 			dirs[path.Join(path.Dir(path.Dir(chosen.File)), sister)] = true
 		}
@@ -310,8 +320,8 @@ func (h *Host) needs(d *Driver, m Machine, cache *ldcache.Cache, places []place)
 			n := &Need{Soname: s, By: []string{by}}
 			found[s] = n
 			order = append(order, s)
-			n.Path, n.needs = h.hostLibrary(s, m, cache, places)
-			follow(s, n.needs)
+			n.Path, n.Needs = h.hostLibrary(s, m, cache, places)
+			follow(s, n.Needs)
 		}
 	}
 	for _, lib := range d.Libraries {
@@ -347,7 +357,7 @@ func (h *Host) hostLibrary(soname string, m Machine, cache *ldcache.Cache, place
 		if err != nil {
 			continue
 		}
-		im, f, err := openImage(h.Root, at)
+		im, f, err := OpenImage(h.Root, at)
 		if err != nil {
 			continue
 		}
@@ -363,16 +373,14 @@ func (h *Host) hostLibrary(soname string, m Machine, cache *ldcache.Cache, place
 }
 
 func addOnce(list []string, s string) []string {
-	for _, have := range list {
-		if have == s {
-			return list
-		}
+	if slices.Contains(list, s) {
+		return list
 	}
 	return append(list, s)
 }
 
 // An input is a file or directory that an answer depends on, as it was then.
-type input struct {
+type Input struct {
 	Path string
 	ID   string
 }
@@ -380,17 +388,17 @@ type input struct {
 // saw remembers what a path looks like now, so that a later start can tell
 // whether the same answer still holds without looking again.
 func (h *Host) saw(name string) {
-	for _, in := range h.inputs {
+	for _, in := range h.Inputs {
 		if in.Path == name {
 			return
 		}
 	}
-	h.inputs = append(h.inputs, input{name, h.identity(name)})
+	h.Inputs = append(h.Inputs, Input{name, h.Identity(name)})
 }
 
-// identity says which file a path leads to and in which state it is: a change of
+// Identity says which file a path leads to and in which state it is: a change of
 // contents, of a directory's entries or of a link on the way gives another one.
-func (h *Host) identity(name string) string {
+func (h *Host) Identity(name string) string {
 	if strings.HasPrefix(name, "/sys/") || strings.HasPrefix(name, "/proc/") {
 		// The times of these files say nothing.
 		b, err := h.Root.ReadFile(name, 4<<10)
@@ -418,8 +426,8 @@ func stateOf(st *syscall.Stat_t) string {
 	return fmt.Sprintf("%x:%x:%x:%x.%x:%x.%x", st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec, st.Ctim.Sec, st.Ctim.Nsec)
 }
 
-// linkIdentity is the same for the very entry of a name on this machine, a link or a file.
-func linkIdentity(at string) string {
+// LinkIdentity is the same for the very entry of a name on this machine, a link or a file.
+func LinkIdentity(at string) string {
 	var st syscall.Stat_t
 	if err := syscall.Lstat(at, &st); err != nil {
 		return "none"
@@ -427,18 +435,41 @@ func linkIdentity(at string) string {
 	return stateOf(&st)
 }
 
+// LinkServes reports whether the driver link below a prefix leads to the host's driver,
+// in copies that find each other, and to nothing that this host's kernel module refuses.
+func (h *Host) LinkServes(m Machine, prefix string) bool {
+	cuda := path.Join(m.Link(prefix), driver.LibCUDA)
+	other := *h
+	other.wantCompat = true
+	row, _ := driver.Lookup(driver.LibCUDA)
+	lib, err := other.examine(cuda, row, m)
+	if err != nil {
+		return false
+	}
+	// The driver's own file has no run path by which it finds its compilers.
+	if d, err := h.Excluding(m, prefix).Find(m); err == nil {
+		for _, own := range d.Libraries {
+			if own.File == lib.File {
+				return false
+			}
+		}
+	}
+	loaded := h.kernelVersion().Version
+	return loaded == "" || lib.Version == "" || lib.Version == loaded || h.isCompat(path.Dir(lib.File))
+}
+
 // Excluding returns the host without the driver link below a prefix among the
 // places to look in, as far as it is not the host's own (NixOS makes one in its store):
 // what hostDriver made itself is no source for hostDriver.
 func (h *Host) Excluding(m Machine, prefix string) *Host {
-	link := m.link(prefix)
+	link := m.Link(prefix)
 	if at, err := h.Root.Resolve(link); err == nil && store.Contains(at) {
 		return h
 	}
 	other := *h
 	other.Without = append(append([]string{}, h.Without...), link)
 	if second, ok := m.Second(); ok {
-		other.Without = append(other.Without, second.link(prefix))
+		other.Without = append(other.Without, second.Link(prefix))
 	}
 	return &other
 }
@@ -446,23 +477,23 @@ func (h *Host) Excluding(m Machine, prefix string) *Host {
 // InPlace reports whether the driver link holds a driver that was made for it, with
 // run paths of its own, and is the loaded kernel module's: nothing is left to do.
 func (h *Host) InPlace(m Machine, prefix string) bool {
-	at, err := h.Root.Resolve(path.Join(m.link(prefix), driver.LibCUDA))
+	at, err := h.Root.Resolve(path.Join(m.Link(prefix), driver.LibCUDA))
 	if err != nil || !store.Contains(at) {
 		return false
 	}
 	loaded := h.kernelVersion().Version
-	return loaded == "" || versionIn(at) == "" || versionIn(at) == loaded
+	return loaded == "" || VersionIn(at) == "" || VersionIn(at) == loaded
 }
 
 // MachineOfProgram returns the machine that a program is for, m for a script or
 // anything else that does not tell.
 func (h *Host) MachineOfProgram(program string, m Machine) Machine {
-	im, f, err := openImage(h.Root, program)
+	im, f, err := OpenImage(h.Root, program)
 	if err != nil {
 		return m
 	}
 	f.Close()
-	for _, other := range machines {
+	for _, other := range Machines {
 		if other.Machine == im.Machine && other.Class == im.Class {
 			return other
 		}

@@ -1,19 +1,14 @@
 package host
 
 import (
-	"debug/elf"
-	"errors"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -23,7 +18,7 @@ func TestVersions(t *testing.T) {
 		"/usr/lib/libnvidia-glcore.so.470.57": "470.57", "libX11.so.6.4.0": "", "libcudart.so.12.4.127": "",
 		"libcuda.so.1.535.261": "", "libcuda.so.580.159.04.old": "",
 	} {
-		if got := versionIn(name); got != want {
+		if got := VersionIn(name); got != want {
 			t.Errorf("versionIn(%q) = %q, want %q", name, got, want)
 		}
 	}
@@ -105,27 +100,15 @@ func TestCUDAVersionInLibrary(t *testing.T) {
 	}
 }
 
-func TestLibraryPathHasNoEmptyEntry(t *testing.T) {
-	for _, test := range []struct{ env, want []string }{
-		{[]string{"A=b"}, []string{"A=b", "LD_LIBRARY_PATH=/x:/y"}},
-		{[]string{"LD_LIBRARY_PATH=", "A=b"}, []string{"A=b", "LD_LIBRARY_PATH=/x:/y"}},
-		{[]string{"LD_LIBRARY_PATH=/old:/older", "LD_LIBRARY_PATHS=z"}, []string{"LD_LIBRARY_PATHS=z", "LD_LIBRARY_PATH=/x:/y:/old:/older"}},
-	} {
-		if got := withLibraryPath(test.env, []string{"/x", "/y"}); !slices.Equal(got, test.want) {
-			t.Errorf("%q: %q, want %q", test.env, got, test.want)
-		}
-	}
-}
-
 func TestDriverLinksOfMachines(t *testing.T) {
 	for name, want := range map[string]string{"x86_64": driver.Link, "i686": driver.Link32, "arm64": driver.Link} {
 		m, err := MachineNamed(name)
-		if got := m.link(DefaultPrefix); err != nil || got != want {
+		if got := m.Link(DefaultPrefix); err != nil || got != want {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
 	m, _ := MachineNamed("i386")
-	if got := m.link("/opt/driver"); got != "/opt/driver-32/lib" {
+	if got := m.Link("/opt/driver"); got != "/opt/driver-32/lib" {
 		t.Error(got)
 	}
 	if _, err := MachineNamed("vax"); err == nil {
@@ -146,215 +129,6 @@ func TestNewestDirectoryFirst(t *testing.T) {
 	}
 	if want := []string{"nvidia-1080", "nvidia-390", "nvidia-304"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-// The units: at boot, and when ldconfig has written the loader's cache again.
-func TestBootFiles(t *testing.T) {
-	h := host(t, nil)
-	files := h.BootFiles(nil, "/opt/gpu driver", "/usr/bin/hostDriver", true, "")
-	if len(files) != 2 || !strings.Contains(files[0].Text, "\nExecStart=/usr/bin/hostDriver install --prefix /opt/gpu\\x20driver --copy\n") ||
-		!strings.Contains(files[1].Text, "\nPathChanged=/etc/ld.so.cache\n") {
-		t.Errorf("%+v", files)
-	}
-	if files := h.BootFiles(nil, DefaultPrefix, "/x", false, ""); len(files) != 3 || !strings.Contains(files[1].Text, "\nExecStart=/x install\n") {
-		t.Errorf("%+v", files)
-	}
-}
-
-func TestBootFilesQuote(t *testing.T) {
-	for in, want := range map[string]string{
-		"/run/opengl-driver": "/run/opengl-driver", "/a b": `/a\x20b`, "/100%": "/100%%", `/a"b`: `/a\x22b`, "/a\nL+ x": `/a\x0aL+\x20x`, `/a\b`: `/a\x5cb`,
-	} {
-		if got := specifier(in); got != want {
-			t.Errorf("specifier(%q) = %s, want %s", in, got, want)
-		}
-	}
-	for in, want := range map[string]string{"/usr/bin/x": "/usr/bin/x", "/a b$": `/a\x20b$$`, "/%h": "/%%h", "/a\nExecStart=x": `/a\x0aExecStart=x`} {
-		if got := unitWord(in); got != want {
-			t.Errorf("unitWord(%q) = %s, want %s", in, got, want)
-		}
-	}
-}
-
-// A cache whose contents no longer match its state, or that others can write, is not used.
-func TestCacheRefusesWhatOthersCanWrite(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // root takes none that others cannot enter
-		t.Fatal(err)
-	}
-	if _, err := OpenCache(filepath.Join(dir, "new", "deep")); err != nil {
-		t.Error(err)
-	}
-	if err := os.Chmod(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenCache(dir); err == nil {
-		t.Error("a directory for all was taken")
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Fatal(err)
-	}
-	// One's own link serves; what counts from then on is where it leads.
-	if c, err := OpenCache(link); err != nil || c.Dir != dir {
-		t.Errorf("%+v, %v", c, err)
-	}
-	t.Setenv("XDG_CACHE_HOME", "")
-	t.Setenv("HOME", "")
-	t.Setenv("XDG_RUNTIME_DIR", dir)
-	if c, err := OpenCache(""); err != nil || c.Dir != filepath.Join(dir, "hostDriver") {
-		t.Errorf("%+v, %v", c, err)
-	}
-	t.Setenv("XDG_RUNTIME_DIR", "")
-	if os.Geteuid() != 0 {
-		if _, err := OpenCache(""); err == nil || !strings.Contains(err.Error(), "--cache") {
-			t.Error(err)
-		}
-	}
-}
-
-func TestGenerationsAreDirectlyInThePrefix(t *testing.T) {
-	for name, want := range map[string]bool{".hostDriver-0a1b": true, ".hostDriver-0a1b/../x": false, "/run/.hostDriver-0a1b": false, "lib": false} {
-		if got := isGeneration(name); got != want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
-// Directories of older drivers live for a month after their last use, and until the machine is started again; what a
-// killed process left, for an hour.
-func TestUnusedDirectoriesAreRemoved(t *testing.T) {
-	c := &Cache{Dir: t.TempDir()}
-	defer func(f func() time.Time) { booted = f }(booted)
-	booted = func() time.Time { return time.Now().Add(-35 * 24 * time.Hour) }
-	name := strings.Repeat("0123456789abcdef", 2)
-	ages := map[string]time.Duration{
-		name: 40 * 24 * time.Hour, "1" + name[1:]: 40 * 24 * time.Hour, "2" + name[1:]: 20 * 24 * time.Hour,
-		"3" + name[1:]: 34 * 24 * time.Hour, "4" + name[1:]: 35*24*time.Hour + 12*time.Hour, // may be in use: the machine has run since
-		".new-1": 2 * time.Hour, ".new-2": time.Minute, stageName: 40 * 24 * time.Hour, "mine": 40 * 24 * time.Hour,
-	}
-	for name, age := range ages {
-		at, then := filepath.Join(c.Dir, name), time.Now().Add(-age)
-		if err := os.Mkdir(at, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(at, then, then); err != nil {
-			t.Fatal(err)
-		}
-	}
-	c.removeUnused([]Private{{Dir: filepath.Join(c.Dir, name)}})
-	for old := range ages {
-		_, err := os.Lstat(filepath.Join(c.Dir, old))
-		if gone := err != nil; gone != (old == ".new-1" || old == "1"+name[1:]) {
-			t.Errorf("%s: gone: %v", old, gone)
-		}
-	}
-}
-
-// A name with a version leads to that version for ever, the others to whatever the host has under them.
-func TestLinksOfVersionedNames(t *testing.T) {
-	d := &Driver{Libraries: []Library{{Path: "/lib/libcuda.so.1", File: "/lib/libcuda.so.535.1", Links: []string{"libcuda.so.1", "libcuda.so.535.1", "libcuda.so"}}}}
-	got := map[string]string{}
-	for _, e := range d.Links().Entries {
-		got[e.Name] = e.Target
-	}
-	want := map[string]string{"libcuda.so": "/lib/libcuda.so.1", "libcuda.so.1": "/lib/libcuda.so.1", "libcuda.so.535.1": "/lib/libcuda.so.535.1"}
-	if !maps.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func relink(at, target string) error {
-	if err := os.Remove(at); err != nil {
-		return err
-	}
-	return os.Symlink(target, at)
-}
-
-func openRoot(t *testing.T, dir string) *os.Root {
-	t.Helper()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { root.Close() })
-	return root
-}
-
-func TestOffersAreCompared(t *testing.T) {
-	in := openRoot(t, t.TempDir())
-	dir := filepath.Join(in.Name(), "offer")
-	o := &Offer{Entries: []Entry{{Name: "libcuda.so", Target: "libcuda.so.1"}, {Name: "libcuda.so.1", Target: "/usr/lib/libcuda.so.1"}, {Name: "host/libX11.so.6", Target: "/x"}}}
-	if o.same(in, "offer") {
-		t.Error("it is not there yet")
-	}
-	key, err := o.digest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := o.make(in, "offer", key); err != nil || !o.same(in, "offer") {
-		t.Fatal(err)
-	}
-	for what, spoil := range map[string]func() error{
-		"a file more":   func() error { return os.WriteFile(filepath.Join(dir, "more"), nil, 0o644) },
-		"one less":      func() error { return os.Remove(filepath.Join(dir, "libcuda.so")) },
-		"one below":     func() error { return os.Remove(filepath.Join(dir, "host/libX11.so.6")) },
-		"another link":  func() error { return relink(filepath.Join(dir, "libcuda.so"), "elsewhere") },
-		"a file for it": func() error { return os.WriteFile(filepath.Join(dir, "host/more"), nil, 0o644) },
-	} {
-		if err := spoil(); err != nil {
-			t.Fatal(err)
-		}
-		if o.same(in, "offer") {
-			t.Errorf("%s was not seen", what)
-		}
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		if err := o.make(in, "offer", key); err != nil || !o.same(in, "offer") {
-			t.Fatal(err)
-		}
-	}
-	if len(key) != 32 {
-		t.Errorf("%q", key)
-	}
-	o.Entries[0].Target = "other"
-	if other, _ := o.digest(); other == key {
-		t.Error("another target, the same key")
-	}
-}
-
-// An upgrade between the look at the driver and its copy must not be kept under the
-// name of the old one.
-func TestDriverChangedWhileItIsCopied(t *testing.T) {
-	dir := t.TempDir()
-	library := tinyelf.Object{}.Needs("libm.so.6").With(elf.DT_RUNPATH, "/usr/lib/driver").Bytes()
-	from := filepath.Join(dir, "libcuda.so.1")
-	if err := os.WriteFile(from, library, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	o := &Offer{Entries: []Entry{{Name: "libcuda.so.1", Copy: from}}, root: sysroot.Root{Dir: dir}}
-	defer func() { beforeCopy = func() {} }()
-	beforeCopy = func() {
-		if err := os.WriteFile(from, append(library, "upgraded"...), 0o755); err != nil {
-			t.Error(err)
-		}
-	}
-	h := &Host{Root: sysroot.Root{Dir: dir}}
-	m, _ := MachineNamed("x86_64")
-	if err := os.Mkdir(filepath.Join(dir, "run"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Install(&Driver{machine: m}, o, DefaultPrefix, false); !errors.Is(err, ErrChanging) {
-		t.Errorf("Install: %v", err)
-	}
-	left, _ := os.ReadDir(filepath.Join(dir, DefaultPrefix))
-	if len(left) > 0 {
-		t.Errorf("left behind: %v", left)
 	}
 }
 

@@ -54,8 +54,8 @@ var driverVersion = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[1-9][0-9]{2,3}\.[0-9]+(\.[0-9]+)?$`)
 })
 
-// versionIn returns the driver's version in a file's name, or "".
-func versionIn(name string) string {
+// VersionIn returns the driver's version in a file's name, or "".
+func VersionIn(name string) string {
 	if _, version, ok := strings.Cut(path.Base(name), ".so."); ok && driverVersion().MatchString(version) {
 		return version
 	}
@@ -85,18 +85,18 @@ var (
 	errEmpty      = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
 )
 
-// openImage opens an ELF file below a root. The caller closes the file, from which the image reads.
-func openImage(root sysroot.Root, name string) (*elfimage.Image, *os.File, error) {
+// OpenImage opens an ELF file below a root. The caller closes the file, from which the image reads.
+func OpenImage(root sysroot.Root, name string) (*elfimage.Image, *os.File, error) {
 	f, err := root.Open(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	im, err := imageOf(f)
+	im, err := ImageOf(f)
 	return im, f, err
 }
 
-// imageOf returns the image of an open file, which it closes where it is none.
-func imageOf(f *os.File) (im *elfimage.Image, err error) {
+// ImageOf returns the image of an open file, which it closes where it is none.
+func ImageOf(f *os.File) (im *elfimage.Image, err error) {
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -122,10 +122,10 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 		if target, lerr := os.Readlink(h.Root.Path(name)); lerr == nil && errors.Is(err, fs.ErrNotExist) {
 			return lib, fmt.Errorf("a dangling link to %s", target)
 		}
-		return lib, reason(err)
+		return lib, Reason(err)
 	}
 	h.saw(file)
-	lib.File, lib.Version = file, versionIn(file)
+	lib.File, lib.Version = file, VersionIn(file)
 	for _, at := range []string{path.Dir(name), path.Dir(file)} {
 		if (driver.StubDirs{}).Contains(at) {
 			return lib, errors.New("a stub for linking, which must not be loaded")
@@ -134,9 +134,9 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 			return lib, errors.New("a compat package's, not the host driver's")
 		}
 	}
-	im, f, err := openImage(h.Root, file)
+	im, f, err := OpenImage(h.Root, file)
 	if err != nil {
-		why := reason(err)
+		why := Reason(err)
 		if !errors.Is(err, errEmpty) && !errors.Is(err, errNotRegular) {
 			why = damaged{why}
 		}

@@ -20,8 +20,8 @@ type Machine struct {
 	libs   []string // the distributions' library directories
 }
 
-// machines are those that NVIDIA ships, or shipped, the driver for (the driver's README, "Minimum Requirements").
-var machines = []Machine{
+// Machines are those that NVIDIA ships, or shipped, the driver for (the driver's README, "Minimum Requirements").
+var Machines = []Machine{
 	{"x86_64", ldcache.ABI{Machine: elf.EM_X86_64, Class: elf.ELFCLASS64}, "x86_64-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
 	{"i386", ldcache.ABI{Machine: elf.EM_386, Class: elf.ELFCLASS32}, "i386-linux-gnu", []string{"/usr/lib32", "/lib32", "/usr/lib"}},
 	{"aarch64", ldcache.ABI{Machine: elf.EM_AARCH64, Class: elf.ELFCLASS64}, "aarch64-linux-gnu", []string{"/usr/lib64", "/lib64", "/usr/lib"}},
@@ -36,7 +36,7 @@ func MachineNamed(name string) (Machine, error) {
 		name = n
 	}
 	var names []string
-	for _, m := range machines {
+	for _, m := range Machines {
 		if m.Name == name {
 			return m, nil
 		}
@@ -53,9 +53,9 @@ func MachineOf(root sysroot.Root) (Machine, error) {
 			"/lib64/ld-linux*.so.*", "/lib/ld-linux*.so.*", "/lib/*/libc.so.6", "/usr/lib*/libc.so.6"} {
 			found, _ := root.Glob(pattern)
 			for _, name := range found {
-				if im, f, err := openImage(root, name); err == nil {
+				if im, f, err := OpenImage(root, name); err == nil {
 					f.Close()
-					for _, m := range machines {
+					for _, m := range Machines {
 						if m.Machine == im.Machine && m.Class == im.Class {
 							return m, nil
 						}
@@ -76,11 +76,16 @@ func (m Machine) Second() (Machine, bool) {
 	return other, err == nil
 }
 
-// link returns the driver link of the machine below a prefix that stands for /run/opengl-driver.
-func (m Machine) link(prefix string) string {
+// Link returns the driver link of the machine below a prefix that stands for /run/opengl-driver.
+func (m Machine) Link(prefix string) string {
 	suffix := strings.TrimPrefix(path.Dir(driver.LinkFor(m.Machine)), path.Dir(driver.Link))
 	return prefix + suffix + "/lib"
 }
+
+// HostDir is the subdirectory of a driver link for libraries of the host that are not
+// the driver's. It is on no search path but those of the driver's own copies, so
+// that the program's libX11.so.6 and not the host's is the one that it loads.
+const HostDir = "host"
 
 // DefaultPrefix is where programs built with Nix look for the driver.
 const DefaultPrefix = driver.Prefix

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -31,14 +32,14 @@ const lowGroups = 100
 func (h *Host) trusted(name string) error {
 	steps, err := h.Root.Steps(name)
 	if err != nil {
-		return reason(err)
+		return Reason(err)
 	}
 	for i, at := range steps {
 		why, known := h.verdicts[at]
 		if !known {
 			info, err := os.Lstat(h.Root.Path(at))
 			if err != nil {
-				return reason(err)
+				return Reason(err)
 			}
 			if why, err = h.writable(at, info); err != nil {
 				return fmt.Errorf("%s: %w", at, err)
@@ -187,9 +188,9 @@ var unmappedRoot = sync.OnceValue(func() uint32 {
 	return uint32(id)
 })
 
-// ownDirectory returns the real path of a directory of the caller's, made with a
+// OwnDirectory returns the real path of a directory of the caller's, made with a
 // mode where it is missing, once nobody else can put another one in its place.
-func ownDirectory(dir string, mode fs.FileMode) (string, error) {
+func OwnDirectory(dir string, mode fs.FileMode) (string, error) {
 	var missing []string
 	at := dir
 	for at != "/" {
@@ -212,7 +213,7 @@ func ownDirectory(dir string, mode fs.FileMode) (string, error) {
 	}
 	for i := len(missing) - 1; i >= 0; i-- {
 		real = path.Join(real, missing[i])
-		if err := mkdir(real, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := opened.Make(real, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 			return "", err
 		}
 	}
@@ -237,8 +238,8 @@ func ownDirectory(dir string, mode fs.FileMode) (string, error) {
 	return real, nil
 }
 
-// reason strips an error of the path, which stands beside it.
-func reason(err error) error {
+// Reason strips an error of the path, which stands beside it.
+func Reason(err error) error {
 	var pe *fs.PathError
 	if errors.As(err, &pe) {
 		return pe.Err

@@ -11,14 +11,14 @@ import (
 	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/urfave"
-	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/run"
 )
 
 // Main runs hostDriver on the process's arguments and exits.
 func Main() {
-	host.Enter() // does nothing unless "run" started this process inside a namespace
+	run.Enter() // does nothing unless "run" started this process inside a namespace
 	status := urfave.Run(app(), ownArguments(os.Args), os.Stdout, os.Stderr)
-	if start := (*host.StartError)(nil); errors.As(notStarted, &start) {
+	if start := (*run.StartError)(nil); errors.As(notStarted, &start) {
 		fmt.Fprintf(os.Stderr, "hostDriver: %s\n", command.Printable(start.Error()))
 		status = start.Status()
 	}
@@ -30,7 +30,7 @@ func app() *command.Command {
 Programs built with Nix look for the GPU driver in /run/opengl-driver/lib, which only NixOS has. On any other host,
 "hostDriver install" (root) puts links to the driver's libraries there, and "hostDriver run PROGRAM" (anybody) starts one
 program with them; "hostDriver doctor" says whether a CUDA program can work here and what to do if it cannot.`)
-	app.Commands = []*command.Command{find, install, uninstall, tmpfiles, run, sandbox, doctor}
+	app.Commands = []*command.Command{findCommand, installCommand, uninstallCommand, tmpfilesCommand, runCommand, sandboxCommand, doctorCommand}
 	return app
 }
 
@@ -44,7 +44,7 @@ func ownArguments(args []string) []string {
 			if args[j] == "" || args[j][0] != '-' {
 				return append(append(append([]string{}, args[:j]...), "--"), args[j:]...)
 			}
-			if command.TakesValue(run.Flags, strings.TrimLeft(args[j], "-")) {
+			if command.TakesValue(runCommand.Flags, strings.TrimLeft(args[j], "-")) {
 				j++
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"cuda-runpath/pkg/host"
 )
 
-var doctor = &command.Command{
+var doctorCommand = &command.Command{
 	Name:      "doctor",
 	Usage:     "say whether a CUDA program, or PROGRAM, can work here, and what to do if it cannot",
 	ArgsUsage: "[PROGRAM]",

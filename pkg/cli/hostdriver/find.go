@@ -8,7 +8,7 @@ import (
 	"cuda-runpath/pkg/host"
 )
 
-var find = &command.Command{
+var findCommand = &command.Command{
 	Name:  "find",
 	Usage: "show the host's driver: its version and its libraries",
 	Description: `Looks in the loader's cache and in the places that distributions, WSL, Jetson and containers use. Stubs for linking,

@@ -12,13 +12,15 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/install"
+	"cuda-runpath/pkg/host/offer"
 )
 
 var copyFlag = &command.Flag{Name: "copy", Usage: "copy libraries that load others, so that those are found"}
 
 var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
 
-var install = &command.Command{
+var installCommand = &command.Command{
 	Name:  "install",
 	Usage: "make /run/opengl-driver/lib a directory of links to the driver's libraries",
 	Description: `The set is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
@@ -40,7 +42,7 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 			return err
 		}
 		done, faults, err := installAll(c, h, m, to)
-		for i := 0; i < 3 && errors.Is(err, host.ErrChanging); i++ {
+		for i := 0; i < 3 && errors.Is(err, offer.ErrChanging); i++ {
 			done, faults, err = installAll(c, h, m, to)
 		}
 		if err != nil {
@@ -58,7 +60,7 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 
 // installAll installs for every machine that the host has a driver for. It returns
 // what was done, and how many things should have been offered and are not.
-func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done []*host.Install, faults int, err error) {
+func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done []*install.Link, faults int, err error) {
 	h = h.Excluding(m, to)
 	all, err := drivers(c, h, m)
 	for _, d := range all {
@@ -73,7 +75,7 @@ func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done 
 	if err != nil {
 		return nil, faults, err
 	}
-	done = []*host.Install{}
+	done = []*install.Link{}
 	for i, d := range all {
 		if dir := c.String("compat"); dir != "" && i == 0 {
 			compat, err := h.Compat(d, dir)
@@ -87,14 +89,14 @@ func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done 
 				complain(c, "compat package %s: %s: %s", dir, compat.Verdict, compat.Reason)
 			}
 		}
-		offer := d.Links()
+		set := offer.Links(d)
 		if c.Bool("copy") {
-			offer = h.Private(d)
-			for _, n := range offer.Notes {
+			set = offer.Private(h, d)
+			for _, n := range set.Notes {
 				complain(c, "%s", n)
 			}
 		}
-		in, err := h.Install(d, offer, to, c.Bool("dry-run"))
+		in, err := install.Make(h, d, set, to, c.Bool("dry-run"))
 		if err != nil {
 			return nil, faults, err
 		}
@@ -102,7 +104,7 @@ func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done 
 	}
 	if other, ok := m.Second(); ok && len(all) == 1 && !c.IsSet("machine") && !c.IsSet("from") {
 		// The driver's 32-bit libraries may have been there the last time.
-		switch in, err := h.Withdraw(other, to, c.Bool("dry-run")); {
+		switch in, err := install.Withdraw(h, other, to, c.Bool("dry-run")); {
 		case err != nil:
 			complain(c, "%v", err)
 			faults++
@@ -113,7 +115,7 @@ func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done 
 	return done, faults, nil
 }
 
-var uninstall = &command.Command{
+var uninstallCommand = &command.Command{
 	Name:  "uninstall",
 	Usage: "remove what install made",
 	Flags: []*command.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
@@ -122,7 +124,7 @@ var uninstall = &command.Command{
 		if err != nil {
 			return err
 		}
-		done, err := h.UninstallAll(from, c.Bool("dry-run"))
+		done, err := install.Remove(h, from, c.Bool("dry-run"))
 		if err != nil {
 			return err
 		}
@@ -130,7 +132,7 @@ var uninstall = &command.Command{
 	},
 }
 
-func report(c *command.Line, done []*host.Install) error {
+func report(c *command.Line, done []*install.Link) error {
 	if c.Bool("json") {
 		return printJSON(c, map[string]any{"dry_run": c.Bool("dry-run"), "links": done})
 	}
@@ -145,7 +147,7 @@ func report(c *command.Line, done []*host.Install) error {
 				if e.Copy != "" {
 					what = "a copy of " + e.Copy + " with run path " + e.RunPath
 				}
-				fmt.Fprintf(c.Stderr, "%s/%s %s\n", command.Printable(in.Link), command.Printable(e.Name), command.Printable(what))
+				fmt.Fprintf(c.Stderr, "%s/%s %s\n", command.Printable(in.Path), command.Printable(e.Name), command.Printable(what))
 			}
 		}
 		if !c.Bool("quiet") {
@@ -158,7 +160,7 @@ func report(c *command.Line, done []*host.Install) error {
 				what = strings.TrimSpace(fmt.Sprintf("%s driver %s", in.Machine, in.Version))
 				what = fmt.Sprintf(" (%s, %d names)", what, len(in.Entries))
 			}
-			fmt.Fprintf(c.Stdout, "%s: %s%s\n", command.Printable(in.Link), action, what)
+			fmt.Fprintf(c.Stdout, "%s: %s%s\n", command.Printable(in.Path), action, what)
 		}
 	}
 	if len(done) == 0 && !c.Bool("quiet") {
@@ -167,7 +169,7 @@ func report(c *command.Line, done []*host.Install) error {
 	return nil
 }
 
-var tmpfiles = &command.Command{
+var tmpfilesCommand = &command.Command{
 	Name:  "tmpfiles",
 	Usage: "print files that repeat the installation at boot and after a driver upgrade",
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
@@ -191,7 +193,7 @@ With --copy or --compat the units run "hostDriver install" with these, and there
 		if program == "" {
 			program = thisProgram()
 		}
-		files := h.BootFiles(all, to, program, c.Bool("copy"), c.String("compat"))
+		files := install.BootFiles(all, to, program, c.Bool("copy"), c.String("compat"))
 		if c.Bool("json") {
 			return printJSON(c, map[string]any{"files": files})
 		}
@@ -211,7 +213,7 @@ func thisProgram() string {
 	return at
 }
 
-func printBoot(c *command.Line, files []host.BootFile) error {
+func printBoot(c *command.Line, files []install.BootFile) error {
 	part, found := c.String("part"), false
 	parts := map[string]string{"tmpfiles": ".conf", "service": ".service", "path": ".path"}
 	if _, ok := parts[part]; part != "" && !ok {
@@ -226,7 +228,7 @@ func printBoot(c *command.Line, files []host.BootFile) error {
 		}
 		switch {
 		case c.IsSet("write"):
-			at, err := host.WriteBootFile(c.String("write"), f)
+			at, err := install.WriteBootFile(c.String("write"), f)
 			if err != nil {
 				return err
 			}

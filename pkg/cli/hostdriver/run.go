@@ -8,12 +8,14 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/private"
+	"cuda-runpath/pkg/host/run"
 )
 
 // notStarted is why run's program could not be started; main tells it by the exit status.
 var notStarted error
 
-var run = &command.Command{
+var runCommand = &command.Command{
 	Name:      "run",
 	Usage:     "start a program with the driver's libraries offered to it alone; needs no root",
 	ArgsUsage: "[--] PROGRAM [ARGUMENT...]",
@@ -28,7 +30,7 @@ other one would answer error 803.
 
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
 	Flags: []*command.Flag{
-		{Kind: command.String, Name: "method", Default: string(host.Auto), Usage: "offer them through `METHOD`: auto, namespace or library-path"},
+		{Kind: command.String, Name: "method", Default: string(run.Auto), Usage: "offer them through `METHOD`: auto, namespace or library-path"},
 		{Kind: command.String, Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
 		{Kind: command.String, Name: "compat", Default: string(host.CompatAuto), Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
@@ -36,8 +38,8 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 		if len(c.Args) == 0 {
 			return command.Misuse("no program is given")
 		}
-		method := host.Method(c.String("method"))
-		if method != host.Auto && method != host.Namespace && method != host.LibraryPath {
+		method := run.Method(c.String("method"))
+		if method != run.Auto && method != run.Namespace && method != run.LibraryPath {
 			return command.Misusef("--method %s: auto, namespace or library-path", method)
 		}
 		choice, err := host.ParseCompatChoice(c.String("compat"))
@@ -57,14 +59,14 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 				complain(c, format, args...)
 			}
 		}
-		r := &host.Run{Method: method, Prefix: at, Program: c.Args, Log: log}
+		r := &run.Run{Method: method, Prefix: at, Program: c.Args, Log: log}
 		dirs, rpath := host.CompatDirs(whole(r.Program[0]))
 		if path.IsAbs(string(choice)) {
 			dirs = append([]string{string(choice)}, dirs...)
 		}
-		if method == host.Auto && len(dirs) == 0 && h.InPlace(m, at) {
+		if method == run.Auto && len(dirs) == 0 && h.InPlace(m, at) {
 			log("%s already holds the right driver", at)
-			r.Method = host.InPlace
+			r.Method = run.InPlace
 		} else if err := prepare(c, r, h.Excluding(m, at), m, dirs, choice, log); err != nil {
 			return err
 		}
@@ -74,7 +76,7 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 			}
 		}
 		err = r.Exec()
-		if errors.As(err, new(*host.StartError)) {
+		if errors.As(err, new(*run.StartError)) {
 			notStarted = err
 			return command.ErrFailed
 		}
@@ -83,8 +85,8 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 }
 
 // prepare makes what the program is to see.
-func prepare(c *command.Line, r *host.Run, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice, log func(string, ...any)) error {
-	cache, err := host.OpenCache(c.String("cache"))
+func prepare(c *command.Line, r *run.Run, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice, log func(string, ...any)) error {
+	cache, err := private.OpenCache(c.String("cache"))
 	if err != nil {
 		return err
 	}

@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/nixconf"
+	"cuda-runpath/pkg/host/private"
+	"cuda-runpath/pkg/host/sandbox"
 )
 
 const nixConf = "/etc/nix/nix.conf"
 
-var sandbox = &command.Command{
+var sandboxCommand = &command.Command{
 	Name:      "sandbox",
 	Usage:     "give the GPU to Nix builds that ask for it",
 	ArgsUsage: "DERIVATION [ROOT]",
@@ -36,10 +38,10 @@ daemon: systemctl restart nix-daemon.`,
 		if len(c.Args) < 1 || len(c.Args) > 2 {
 			return command.Misuse("a derivation is needed, as Nix passes it to a pre-build-hook")
 		}
-		drv, err := host.ReadDerivation(c.Arg(0), c.Arg(1))
+		drv, err := sandbox.ReadDerivation(c.Arg(0), c.Arg(1))
 		asks := false
 		if err == nil {
-			asks, err = host.AsksForGPU(drv)
+			asks, err = sandbox.AsksForGPU(drv)
 		}
 		if err != nil {
 			complain(c, "%s: cannot find out whether it asks for a GPU: %v", c.Arg(0), err)
@@ -56,8 +58,8 @@ daemon: systemctl restart nix-daemon.`,
 		if err != nil {
 			return err
 		}
-		paths, err := h.Sandbox(m, at, func() (*host.Cache, error) {
-			cache, err := host.OpenCache(c.String("cache"))
+		paths, err := sandbox.Paths(h, m, at, func() (*private.Cache, error) {
+			cache, err := private.OpenCache(c.String("cache"))
 			if err == nil {
 				cache.Warn = func(format string, args ...any) { complain(c, format, args...) }
 			}
@@ -88,12 +90,12 @@ func configure(c *command.Line) error {
 	if program == "" {
 		program = thisProgram()
 	}
-	hook := filepath.Join(filepath.Dir(conf), host.SandboxHook)
+	hook := filepath.Join(filepath.Dir(conf), nixconf.Hook)
 	if !c.Bool("write") {
-		fmt.Fprintf(c.Stdout, "# %s, mode 755\n%s\n# %s\n%s", hook, host.Hook(program), conf, host.SandboxConfig(hook))
+		fmt.Fprintf(c.Stdout, "# %s, mode 755\n%s\n# %s\n%s", hook, sandbox.Hook(program), conf, nixconf.Lines(hook))
 		return nil
 	}
-	file, changed, err := host.ConfigureSandbox(conf, program)
+	file, changed, err := sandbox.Configure(conf, program)
 	if err != nil {
 		return err
 	}

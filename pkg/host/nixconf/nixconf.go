@@ -13,6 +13,13 @@ import (
 	"cuda-runpath/pkg/sysroot"
 )
 
+// Features are the system features by which a derivation asks for a GPU: "cuda", as nixpkgs' checks of CUDA packages do,
+// and those of nixpkgs' programs.nix-required-mounts.
+var Features = []string{"cuda", "gpu", "nvidia-gpu", "opengl"}
+
+// Hook is the name of the script that is Nix's pre-build-hook.
+const Hook = "hostDriver-sandbox"
+
 // Config is what nix.conf says of builds and GPUs.
 type Config struct {
 	Hook     string   // pre-build-hook
@@ -111,8 +118,8 @@ const (
 )
 
 // Lines returns the lines that make a program the pre-build-hook. The features are added to those that are there.
-func Lines(hook string, features []string) string {
-	return begin + "\npre-build-hook = " + hook + "\nextra-system-features = " + strings.Join(features, " ") + "\n" + end + "\n"
+func Lines(hook string) string {
+	return begin + "\npre-build-hook = " + hook + "\nextra-system-features = " + strings.Join(Features, " ") + "\n" + end + "\n"
 }
 
 // customName is the file beside a nix.conf that generates itself anew (Determinate Nix), which includes it for what the
@@ -122,7 +129,7 @@ const customName = "nix.custom.conf"
 // Plan says in which file those lines belong, for the nix.conf of this machine, what is to be in it then, and whether
 // that changes it. They come to its end, where nothing after them can replace the system features, and what else is
 // there stays.
-func Plan(conf, hook string, features []string) (file, text string, changed bool, err error) {
+func Plan(conf, hook string) (file, text string, changed bool, err error) {
 	if strings.ContainsAny(hook, " \t\n#") {
 		return "", "", false, fmt.Errorf("nix.conf cannot name %q", hook)
 	}
@@ -161,12 +168,12 @@ func Plan(conf, hook string, features []string) (file, text string, changed bool
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	text += Lines(hook, features)
+	text += Lines(hook)
 	r.text = text
 	if c, err = r.all(conf); err != nil {
 		return "", "", false, err
 	}
-	if slices.ContainsFunc(features, func(f string) bool { return !slices.Contains(c.Features, f) }) {
+	if slices.ContainsFunc(Features, func(f string) bool { return !slices.Contains(c.Features, f) }) {
 		return "", "", false, fmt.Errorf("%s replaces the system features after it includes %s", conf, file)
 	}
 	return file, text, text != string(old), nil

@@ -1,4 +1,6 @@
-package host
+// Package private keeps a user's directories of driver libraries, named by their contents,
+// and knows which of them is right for the host as it is.
+package private
 
 import (
 	"cmp"
@@ -16,15 +18,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/offer"
+	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/sysroot"
 )
 
-// Private is a user's directory of driver libraries for one machine.
-type Private struct {
+// Dir is a user's directory of driver libraries for one machine.
+type Dir struct {
 	Machine string `json:"machine"`
 	Version string `json:"version"`
-	Dir     string `json:"dir"`
+	Path    string `json:"dir"`
 	// Compat is the compat package whose libraries stand in for the driver's own in it; "" for none.
 	Compat string `json:"compat,omitempty"`
 }
@@ -54,8 +59,8 @@ const rootCache = "/var/cache/hostDriver"
 // Prepared are the private directories for a host, that of its programs' machine
 // first, and what was found of the compat packages that were asked about.
 type Prepared struct {
-	Offers []Private `json:"offers"`
-	Compat []Compat  `json:"compat"`
+	Offers []Dir         `json:"offers"`
+	Compat []host.Compat `json:"compat"`
 }
 
 // state says which directories belong to which state of the host, so that a start
@@ -63,8 +68,8 @@ type Prepared struct {
 type state struct {
 	Schema int `json:"schema"`
 	Prepared
-	Notes  []string `json:"notes"`
-	Inputs []input  `json:"inputs"`
+	Notes  []string     `json:"notes"`
+	Inputs []host.Input `json:"inputs"`
 }
 
 // OpenCache opens, and makes if need be, the directory for private directories:
@@ -150,7 +155,7 @@ func usableCache(dir string) (at string, writable bool, err error) {
 	if os.Geteuid() == 0 {
 		mode = 0o755
 	}
-	if at, err = ownDirectory(dir, mode); err != nil {
+	if at, err = host.OwnDirectory(dir, mode); err != nil {
 		return "", false, err
 	}
 	var fsys unix.Statfs_t
@@ -176,7 +181,7 @@ func (c *Cache) warnf(format string, args ...any) {
 // where they are not there yet; dirs are the compat packages that the program may
 // use. Many processes may do so at once: one works, the others wait and take what
 // it made.
-func (c *Cache) Prepare(h *Host, m Machine, dirs []string, choice CompatChoice) (*Prepared, error) {
+func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice) (*Prepared, error) {
 	id := fnv.New64a()
 	io.WriteString(id, strings.Join([]string{h.Root.Path("/"), m.Name, strings.Join(h.From, "\x00"), strings.Join(dirs, "\x00"), string(choice)}, "\x00\x00"))
 	name := fmt.Sprintf("state-%016x.json", id.Sum64())
@@ -197,22 +202,22 @@ func (c *Cache) Prepare(h *Host, m Machine, dirs []string, choice CompatChoice) 
 		return nil, err
 	}
 	defer in.Close()
-	held, err := openLock(in, "lock")
+	held, err := opened.OpenLock(in, "lock")
 	if err != nil {
 		return nil, err
 	}
 	defer held.Close()
 	// Without the lock, several may do the same work; renames keep that safe.
-	if !lock(held, func() {
+	if !opened.Lock(held, func() {
 		c.warnf("waiting for another start, which prepares the driver's libraries (lock: %s)", held.Name())
 	}) {
-		c.warnf("going on without %s, which another process has kept for %v", held.Name(), lockWait)
+		c.warnf("going on without %s, which another process has kept for %v", held.Name(), opened.LockWait)
 	}
 	if s := c.load(h, c.Dir, name); s != nil {
 		return &s.Prepared, nil
 	}
 	s, err := c.make(in, h, m, dirs, choice)
-	for i := 0; i < 3 && errors.Is(err, ErrChanging); i++ {
+	for i := 0; i < 3 && errors.Is(err, offer.ErrChanging); i++ {
 		s, err = c.make(in, h, m, dirs, choice)
 	}
 	if err != nil {
@@ -222,11 +227,11 @@ func (c *Cache) Prepare(h *Host, m Machine, dirs []string, choice CompatChoice) 
 	if err != nil {
 		return nil, err
 	}
-	return &s.Prepared, writeFile(in, name, 0o600, b)
+	return &s.Prepared, opened.WriteFile(in, name, 0o600, b)
 }
 
 // load returns the state of a file if it is still true.
-func (c *Cache) load(h *Host, dir, name string) *state {
+func (c *Cache) load(h *host.Host, dir, name string) *state {
 	b, err := plainfile.Read(filepath.Join(dir, name), maxState)
 	if err != nil {
 		return nil
@@ -236,46 +241,46 @@ func (c *Cache) load(h *Host, dir, name string) *state {
 		return nil
 	}
 	for _, in := range s.Inputs {
-		if h.identity(in.Path) != in.ID {
+		if h.Identity(in.Path) != in.ID {
 			c.logf("%s has changed: looking for the driver again", in.Path)
 			return nil
 		}
 	}
 	for _, o := range s.Offers {
-		if filepath.Dir(o.Dir) != dir || !c.whole(o.Dir) {
-			c.logf("%s has been modified: making it again", o.Dir)
+		if filepath.Dir(o.Path) != dir || !c.whole(o.Path) {
+			c.logf("%s has been modified: making it again", o.Path)
 			return nil
 		}
-		info, err := os.Lstat(o.Dir)
+		info, err := os.Lstat(o.Path)
 		if now := time.Now(); err == nil && now.Sub(info.ModTime()) > touchAfter {
-			_ = os.Chtimes(o.Dir, now, now) // only lets it live longer
+			_ = os.Chtimes(o.Path, now, now) // only lets it live longer
 		}
 	}
 	return s
 }
 
 // make finds the driver and makes its directories.
-func (c *Cache) make(in *os.Root, h *Host, m Machine, dirs []string, choice CompatChoice) (*state, error) {
-	h.inputs = nil
-	s := &state{Schema: cacheSchema, Notes: []string{}, Prepared: Prepared{Compat: []Compat{}}}
-	machines := []Machine{m}
+func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice) (*state, error) {
+	h.Inputs = nil
+	s := &state{Schema: cacheSchema, Notes: []string{}, Prepared: Prepared{Compat: []host.Compat{}}}
+	all := []host.Machine{m}
 	if other, ok := m.Second(); ok {
-		machines = append(machines, other)
+		all = append(all, other)
 	}
-	for i, machine := range machines {
+	for i, machine := range all {
 		d, err := h.Find(machine)
 		if err != nil {
-			if i > 0 && errors.Is(err, ErrNoDriver) {
+			if i > 0 && errors.Is(err, host.ErrNoDriver) {
 				continue
 			}
 			return nil, err
 		}
 		if i == 0 && len(dirs) > 0 {
-			if d, s.Compat, err = h.choose(d, dirs, choice); err != nil {
+			if d, s.Compat, err = h.Choose(d, dirs, choice); err != nil {
 				return nil, err
 			}
 		}
-		o := h.Private(d)
+		o := offer.Private(h, d)
 		for _, n := range o.Notes {
 			c.logf("%s", n)
 		}
@@ -283,45 +288,45 @@ func (c *Cache) make(in *os.Root, h *Host, m Machine, dirs []string, choice Comp
 		if err != nil {
 			return nil, err
 		}
-		s.Offers = append(s.Offers, Private{machine.Name, d.Version, dir, d.Compat})
+		s.Offers = append(s.Offers, Dir{machine.Name, d.Version, dir, d.Compat})
 		s.Notes = append(s.Notes, o.Notes...)
 	}
-	s.Inputs = h.inputs
+	s.Inputs = h.Inputs
 	c.removeUnused(s.Offers)
 	return s, nil
 }
 
 // offer makes the directory of an offer, if it is not there and whole, in one rename.
-func (c *Cache) offer(in *os.Root, o *Offer) (string, error) {
-	key, err := o.digest()
+func (c *Cache) offer(in *os.Root, o *offer.Offer) (string, error) {
+	key, err := o.Digest()
 	if err != nil {
 		return "", err
 	}
 	dir := filepath.Join(c.Dir, key)
-	if o.same(in, key) && c.whole(dir) {
+	if o.Same(in, key) && c.whole(dir) {
 		return dir, nil
 	}
-	fresh := freshName + random()
+	fresh := offer.Fresh + opened.Random()
 	defer func() { _ = in.RemoveAll(fresh) }()
-	if err := o.make(in, fresh, key); err != nil {
+	if err := o.Make(in, fresh, key); err != nil {
 		return "", fmt.Errorf("preparing the driver's libraries: %w", err)
 	}
 	// Before it is in its place: between the two, the directory counts as damaged.
 	b, err := json.Marshal(identities(filepath.Join(c.Dir, fresh)))
 	if err == nil {
-		err = writeFile(in, key+manifest, 0o600, b)
+		err = opened.WriteFile(in, key+manifest, 0o600, b)
 	}
 	if err != nil {
 		return "", err
 	}
 	if err := in.Rename(fresh, key); err != nil {
 		// The directory is there, and damaged.
-		if err := exchange(in, fresh, key); err != nil {
+		if err := opened.Exchange(in, fresh, key); err != nil {
 			return "", fmt.Errorf("%s: %w", dir, err)
 		}
 	}
 	c.logf("made %s: %d names", dir, len(o.Entries))
-	return dir, syncDir(in)
+	return dir, opened.Sync(in)
 }
 
 // manifest is what the name of a file ends in that says which files a directory
@@ -334,7 +339,7 @@ func identities(dir string) map[string]string {
 	_ = filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			name, _ := filepath.Rel(dir, at)
-			ids[name] = linkIdentity(at)
+			ids[name] = host.LinkIdentity(at)
 		}
 		return err
 	})
@@ -349,7 +354,7 @@ func (c *Cache) whole(dir string) bool {
 		return false
 	}
 	for name, id := range ids {
-		if linkIdentity(filepath.Join(dir, name)) != id {
+		if host.LinkIdentity(filepath.Join(dir, name)) != id {
 			return false
 		}
 	}
@@ -370,7 +375,7 @@ var booted = func() time.Time {
 // further libraries of the driver that it started with at any time, and no lock could
 // tell: it would be a descriptor of the program's. But none has run since before the
 // machine was started.
-func (c *Cache) removeUnused(used []Private) {
+func (c *Cache) removeUnused(used []Dir) {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
 		return
@@ -379,7 +384,7 @@ func (c *Cache) removeUnused(used []Private) {
 		at := filepath.Join(c.Dir, e.Name())
 		keep := false
 		for _, u := range used {
-			keep = keep || u.Dir == at
+			keep = keep || u.Path == at
 		}
 		info, err := e.Info()
 		if keep || err != nil {
@@ -387,7 +392,7 @@ func (c *Cache) removeUnused(used []Private) {
 		}
 		age := time.Since(info.ModTime())
 		unused := age > keepUnused && info.ModTime().Add(touchAfter).Before(booted())
-		if strings.HasPrefix(e.Name(), freshName) && age > time.Hour || e.IsDir() && len(e.Name()) == 32 && unused {
+		if strings.HasPrefix(e.Name(), offer.Fresh) && age > time.Hour || e.IsDir() && len(e.Name()) == 32 && unused {
 			os.RemoveAll(at)
 			os.Remove(at + manifest)
 		}
@@ -396,8 +401,8 @@ func (c *Cache) removeUnused(used []Private) {
 
 // Stage returns an empty directory to mount on inside a namespace.
 func (c *Cache) Stage() (string, error) {
-	dir := filepath.Join(c.Dir, stageName)
-	if err := mkdir(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+	dir := filepath.Join(c.Dir, "stage")
+	if err := opened.Make(dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
 	return dir, nil

@@ -1,7 +1,8 @@
-package host
+package private
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,25 +12,35 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/sysroot"
+	"golang.org/x/sys/unix"
 )
 
 // withDriver returns a host with a driver of two libraries, one of which loads the other.
-func withDriver(t *testing.T) *Host {
+func withDriver(t *testing.T) (*host.Host, host.Machine) {
 	t.Helper()
-	h := host(t, map[string]string{
-		"usr/lib64/libcuda.so.535.1.2":                  string(tinyelf.Object{}.With(elf.DT_SONAME, driver.LibCUDA).Needs("libnvidia-ptxjitcompiler.so.1").Bytes()),
-		"usr/lib64/libnvidia-ptxjitcompiler.so.535.1.2": string(tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1").Bytes()),
-	})
-	for _, name := range []string{"libcuda.so", "libnvidia-ptxjitcompiler.so"} {
-		if err := os.Symlink(name+".535.1.2", filepath.Join(h.Root.Dir, "usr/lib64", name+".1")); err != nil {
+	h := &host.Host{Root: sysroot.Root{Dir: t.TempDir()}}
+	dir := filepath.Join(h.Root.Dir, "usr/lib64")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]tinyelf.Object{
+		"libcuda.so":                  tinyelf.Object{}.With(elf.DT_SONAME, driver.LibCUDA).Needs("libnvidia-ptxjitcompiler.so.1"),
+		"libnvidia-ptxjitcompiler.so": tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1"),
+	} {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, name+".535.1.2"), o.Bytes(), 0o755), os.Symlink(name+".535.1.2", filepath.Join(dir, name+".1"))); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return h
+	m, err := host.MachineNamed("x86_64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, m
 }
 
 // cacheIn returns a cache in a fresh directory, and what it warned of.
@@ -44,20 +55,11 @@ func cacheIn(t *testing.T) (*Cache, *[]string) {
 	return c, warned
 }
 
-func x8664(t *testing.T) Machine {
-	t.Helper()
-	m, err := MachineNamed("x86_64")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 // Another process that holds the lock and does not go on (it is stopped) is waited for a while, and said.
 func TestAStartDoesNotWaitForEver(t *testing.T) {
-	defer func(d time.Duration) { lockWait = d }(lockWait)
-	lockWait = 300 * time.Millisecond
-	h, m := withDriver(t), x8664(t)
+	defer func(d time.Duration) { opened.LockWait = d }(opened.LockWait)
+	opened.LockWait = 300 * time.Millisecond
+	h, m := withDriver(t)
 	c, warned := cacheIn(t)
 	began := time.Now()
 	held, err := os.Create(filepath.Join(c.Dir, "lock"))
@@ -68,33 +70,12 @@ func TestAStartDoesNotWaitForEver(t *testing.T) {
 	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	ready, err := c.Prepare(h, m, nil, CompatAuto)
+	ready, err := c.Prepare(h, m, nil, host.CompatAuto)
 	if err != nil || len(ready.Offers) != 1 {
 		t.Fatalf("%+v, %v", ready, err)
 	}
 	if len(*warned) != 2 || !strings.Contains((*warned)[0], "waiting for another start") || !strings.Contains((*warned)[1], "going on without") {
 		t.Errorf("%q", *warned)
-	}
-	// The prefix has a lock too: an installation is not done beside another.
-	if _, err := h.UninstallAll("/usr/none", false); err != nil {
-		t.Error(err)
-	}
-	offer := &Offer{Entries: []Entry{{Name: driver.LibCUDA, Target: "/x"}}}
-	d := &Driver{Machine: m.Name, machine: m}
-	if _, err := h.Install(d, offer, "/usr/driver", false); err != nil {
-		t.Fatal(err)
-	}
-	offer.Entries[0].Target = "/y"
-	lock, err := os.Create(filepath.Join(h.Root.Dir, "usr/driver", lockName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lock.Close()
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Install(d, offer, "/usr/driver", false); err == nil || !strings.Contains(err.Error(), "/usr/driver/.lock for 300ms; is it stopped?") {
-		t.Error(err)
 	}
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("took %v", took)
@@ -103,11 +84,11 @@ func TestAStartDoesNotWaitForEver(t *testing.T) {
 
 // Whatever the umask, root's cache is for everybody, and its lock can be opened the next time.
 func TestCacheUnderUmasks(t *testing.T) {
-	h, m := withDriver(t), x8664(t)
+	h, m := withDriver(t)
 	for _, umask := range []int{0o077, 0o777, 0} {
 		c, _ := cacheIn(t)
 		old := unix.Umask(umask)
-		ready, err := c.Prepare(h, m, nil, CompatAuto)
+		ready, err := c.Prepare(h, m, nil, host.CompatAuto)
 		if err == nil {
 			_, err = c.Stage()
 		}
@@ -123,7 +104,7 @@ func TestCacheUnderUmasks(t *testing.T) {
 				if want = 0o700; os.Geteuid() == 0 {
 					want = 0o755
 				}
-			case name == stageName:
+			case name == "stage":
 				want = 0o700
 			case filepath.Dir(name) == ".":
 				if !mode.IsDir() {
@@ -136,7 +117,7 @@ func TestCacheUnderUmasks(t *testing.T) {
 				t.Errorf("umask %o: %s has mode %o, not %o", umask, name, mode.Perm(), want)
 			}
 		}
-		if names := all(t, ready.Offers[0].Dir); len(names) < 5 {
+		if names := all(t, ready.Offers[0].Path); len(names) < 5 {
 			t.Errorf("the test tests nothing: %v", names)
 		}
 	}
@@ -149,11 +130,10 @@ func TestRootsCacheIsNotClosedToOthers(t *testing.T) {
 	}
 	top := t.TempDir()
 	open, shut := filepath.Join(top, "open"), filepath.Join(top, "shut")
-	mkdirs(t, open, shut)
-	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil {
+	if err := errors.Join(os.Mkdir(open, 0o755), os.Mkdir(shut, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Chmod(shut, 0o700); err != nil {
+	if err := os.Chmod(filepath.Dir(top), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("XDG_CACHE_HOME", "")
@@ -173,7 +153,7 @@ func TestRootsCacheIsNotClosedToOthers(t *testing.T) {
 
 // What is prepared is taken again while nothing changed, and made again where something did.
 func TestPreparedOnce(t *testing.T) {
-	h, m := withDriver(t), x8664(t)
+	h, m := withDriver(t)
 	c, _ := cacheIn(t)
 	var made int
 	c.Log = func(format string, args ...any) {
@@ -184,11 +164,11 @@ func TestPreparedOnce(t *testing.T) {
 	cuda := filepath.Join(h.Root.Dir, "usr/lib64/libcuda.so.535.1.2")
 	prepare := func() string {
 		t.Helper()
-		ready, err := c.Prepare(h, m, nil, CompatAuto)
+		ready, err := c.Prepare(h, m, nil, host.CompatAuto)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return ready.Offers[0].Dir
+		return ready.Offers[0].Path
 	}
 	first := prepare()
 	copied := filepath.Join(first, driver.LibCUDA)
@@ -230,4 +210,99 @@ func TestPreparedOnce(t *testing.T) {
 	if slices.ContainsFunc(entries, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), ".") }) {
 		t.Errorf("left over: %v", entries)
 	}
+}
+
+// A cache whose contents no longer match its state, or that others can write, is not used.
+func TestCacheRefusesWhatOthersCanWrite(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil { // root takes none that others cannot enter
+		t.Fatal(err)
+	}
+	if _, err := OpenCache(filepath.Join(dir, "new", "deep")); err != nil {
+		t.Error(err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCache(dir); err == nil {
+		t.Error("a directory for all was taken")
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	// One's own link serves; what counts from then on is where it leads.
+	if c, err := OpenCache(link); err != nil || c.Dir != dir {
+		t.Errorf("%+v, %v", c, err)
+	}
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", "")
+	t.Setenv("XDG_RUNTIME_DIR", dir)
+	if c, err := OpenCache(""); err != nil || c.Dir != filepath.Join(dir, "hostDriver") {
+		t.Errorf("%+v, %v", c, err)
+	}
+	t.Setenv("XDG_RUNTIME_DIR", "")
+	if os.Geteuid() != 0 {
+		if _, err := OpenCache(""); err == nil || !strings.Contains(err.Error(), "--cache") {
+			t.Error(err)
+		}
+	}
+}
+
+// Directories of older drivers live for a month after their last use, and until the machine is started again; what a
+// killed process left, for an hour.
+func TestUnusedDirectoriesAreRemoved(t *testing.T) {
+	c := &Cache{Dir: t.TempDir()}
+	defer func(f func() time.Time) { booted = f }(booted)
+	booted = func() time.Time { return time.Now().Add(-35 * 24 * time.Hour) }
+	name := strings.Repeat("0123456789abcdef", 2)
+	ages := map[string]time.Duration{
+		name: 40 * 24 * time.Hour, "1" + name[1:]: 40 * 24 * time.Hour, "2" + name[1:]: 20 * 24 * time.Hour,
+		"3" + name[1:]: 34 * 24 * time.Hour, "4" + name[1:]: 35*24*time.Hour + 12*time.Hour, // may be in use: the machine has run since
+		".new-1": 2 * time.Hour, ".new-2": time.Minute, "stage": 40 * 24 * time.Hour, "mine": 40 * 24 * time.Hour,
+	}
+	for name, age := range ages {
+		at, then := filepath.Join(c.Dir, name), time.Now().Add(-age)
+		if err := os.Mkdir(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(at, then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.removeUnused([]Dir{{Path: filepath.Join(c.Dir, name)}})
+	for old := range ages {
+		_, err := os.Lstat(filepath.Join(c.Dir, old))
+		if gone := err != nil; gone != (old == ".new-1" || old == "1"+name[1:]) {
+			t.Errorf("%s: gone: %v", old, gone)
+		}
+	}
+}
+
+func relink(at, target string) error {
+	if err := os.Remove(at); err != nil {
+		return err
+	}
+	return os.Symlink(target, at)
+}
+
+// all returns the modes of everything in a directory.
+func all(t *testing.T, dir string) map[string]fs.FileMode {
+	t.Helper()
+	found := map[string]fs.FileMode{}
+	err := filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		found[at] = info.Mode()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }

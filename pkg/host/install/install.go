@@ -1,46 +1,50 @@
-package host
+// Package install keeps a driver link: a link to a directory of libraries beside it, which
+// is made whole before anybody sees it, and the files that repeat this at boot.
+package install
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/offer"
+	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/store"
 )
 
 // generation is what the names of the directories begin with that lib is a link to.
 const generation = ".hostDriver-"
 
-// Install is what is to be done, or was done, to one driver link.
-type Install struct {
+// A Link is what is to be done, or was done, to one driver link.
+type Link struct {
 	Machine string `json:"machine"`
 	Version string `json:"version"`
-	Link    string `json:"link"` // the directory that programs search: …/lib
+	Path    string `json:"link"` // the directory that programs search: …/lib
 	// Generation is the directory beside it that the link leads to.
-	Generation string  `json:"generation"`
-	Action     string  `json:"action"` // "made", "replaced", "unchanged", "removed"
-	Entries    []Entry `json:"entries"`
+	Generation string        `json:"generation"`
+	Action     string        `json:"action"` // "made", "replaced", "unchanged", "removed"
+	Entries    []offer.Entry `json:"entries"`
 }
 
-// Install makes the driver's libraries available in the driver link below a
+// Make makes the driver's libraries available in the driver link below a
 // prefix, such as /run/opengl-driver: prefix/lib becomes a link to a new directory
 // beside it, in one rename, so that at any time a program finds the old set or the
 // new one. It changes nothing where the right set is there already. The error is
-// ErrChanging where the driver was upgraded meanwhile.
-func (h *Host) Install(d *Driver, o *Offer, prefix string, dryRun bool) (*Install, error) {
-	key, err := o.digest()
+// [offer.ErrChanging] where the driver was upgraded meanwhile.
+func Make(h *host.Host, d *host.Driver, o *offer.Offer, prefix string, dryRun bool) (*Link, error) {
+	key, err := o.Digest()
 	if err != nil {
 		return nil, err
 	}
-	link := d.machine.link(prefix)
-	in := &Install{Machine: d.Machine, Version: d.Version, Link: link, Generation: path.Join(path.Dir(link), generation+key), Entries: o.Entries}
-	p, err := h.openPrefix(link)
+	link := d.Link(prefix)
+	in := &Link{Machine: d.Machine, Version: d.Version, Path: link, Generation: path.Join(path.Dir(link), generation+key), Entries: o.Entries}
+	p, err := openPrefix(h, link)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +79,7 @@ func (h *Host) Install(d *Driver, o *Offer, prefix string, dryRun bool) (*Instal
 
 // judge says what is to be done where lib in a directory (nil: there is none) is to lead to a generation. Without the
 // lock, others may take lib away or replace it meanwhile.
-func (in *Install) judge(dir *os.Root, o *Offer, gen string) error {
+func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 	for {
 		target, err := "", fs.ErrNotExist
 		if dir != nil {
@@ -88,26 +92,26 @@ func (in *Install) judge(dir *os.Root, o *Offer, gen string) error {
 		case errors.Is(err, unix.EINVAL): // it is not a link
 		case err != nil:
 			return err
-		case target == gen && o.same(dir, gen):
+		case target == gen && o.Same(dir, gen):
 			in.Action = "unchanged"
 			return nil
 		case isGeneration(target):
 			in.Action = "replaced"
 			return nil
 		default:
-			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", in.Link, target)
+			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", in.Path, target)
 		}
-		links, err := onlyDriverLinks(dir, "lib")
+		links, err := offer.OnlyDriverLinks(dir, "lib")
 		if links {
 			in.Action = "replaced"
 			return nil
 		}
 		info, serr := dir.Lstat("lib")
-		exchanged := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, errExchanged)
+		exchanged := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, opened.ErrExchanged)
 		if errors.Is(serr, fs.ErrNotExist) || serr == nil && (info.Mode()&fs.ModeSymlink != 0 || info.IsDir() && exchanged) {
 			continue
 		}
-		return fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", in.Link)
+		return fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", in.Path)
 	}
 }
 
@@ -116,18 +120,18 @@ func isGeneration(name string) bool {
 }
 
 // openPrefix opens the directory that the one which holds the driver link is in.
-func (h *Host) openPrefix(link string) (*prefix, error) {
+func openPrefix(h *host.Host, link string) (*prefix, error) {
 	at := path.Dir(link)
 	parent, err := h.Root.Resolve(path.Dir(at))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
-	top, err := openTop(h.Root)
+	top, err := opened.Top(h.Root)
 	if err != nil {
 		return nil, err
 	}
 	defer top.Close()
-	in, err := openBelow(top, parent)
+	in, err := opened.Below(top, parent)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", at, err)
 	}
@@ -142,27 +146,24 @@ func (h *Host) openPrefix(link string) (*prefix, error) {
 	return &prefix{in: in, name: path.Base(at), path: at}, nil
 }
 
-// What an unfinished installation is called until it is put into its place.
-const (
-	freshName = ".new-"
-	freshLink = ".link-"
-)
+// freshLink is what the name of lib begins with until it is put into its place.
+const freshLink = ".link-"
 
 // switchTo makes the generation of a key, if it is not there, and lets lib lead to it.
-func switchTo(dir *os.Root, o *Offer, key string) error {
-	suffix, gen := random(), generation+key
-	if !o.same(dir, gen) {
-		fresh := freshName + suffix
-		if err := o.make(dir, fresh, key); err != nil {
+func switchTo(dir *os.Root, o *offer.Offer, key string) error {
+	suffix, gen := opened.Random(), generation+key
+	if !o.Same(dir, gen) {
+		fresh := offer.Fresh + suffix
+		if err := o.Make(dir, fresh, key); err != nil {
 			return err
 		}
 		// A damaged generation of the same name is put aside: links to its name keep leading somewhere.
 		if err := dir.Rename(fresh, gen); err != nil {
-			if err = exchange(dir, fresh, gen); err != nil {
+			if err = opened.Exchange(dir, fresh, gen); err != nil {
 				return fmt.Errorf("%s: %w", gen, err)
 			}
 		}
-		if err := syncDir(dir); err != nil {
+		if err := opened.Sync(dir); err != nil {
 			return err
 		}
 	}
@@ -172,12 +173,12 @@ func switchTo(dir *os.Root, o *Offer, key string) error {
 	}
 	err := dir.Rename(link, "lib")
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
-		err = exchange(dir, link, "lib") // a real directory of links is there
+		err = opened.Exchange(dir, link, "lib") // a real directory of links is there
 	}
 	if err != nil {
 		return err
 	}
-	return syncDir(dir)
+	return opened.Sync(dir)
 }
 
 // leftOver returns what earlier runs left in a prefix: older generations, and
@@ -192,7 +193,7 @@ func leftOver(dir *os.Root) []string {
 	var names []string
 	for _, e := range entries {
 		n := e.Name()
-		if isGeneration(n) && n != keep && e.IsDir() || strings.HasPrefix(n, freshName) || strings.HasPrefix(n, freshLink) {
+		if isGeneration(n) && n != keep && e.IsDir() || strings.HasPrefix(n, offer.Fresh) || strings.HasPrefix(n, freshLink) {
 			names = append(names, n)
 		}
 	}
@@ -213,17 +214,17 @@ func removeLeftOver(dir *os.Root) error {
 	return errors.Join(failed...)
 }
 
-// UninstallAll removes what Install made below a prefix, for every machine. What
+// Remove removes what Make made below a prefix, for every machine. What
 // it did not make it leaves alone, with an error.
-func (h *Host) UninstallAll(prefix string, dryRun bool) ([]*Install, error) {
-	done := []*Install{}
+func Remove(h *host.Host, prefix string, dryRun bool) ([]*Link, error) {
+	done := []*Link{}
 	seen := map[string]bool{}
-	for _, m := range machines {
-		if seen[m.link(prefix)] {
+	for _, m := range host.Machines {
+		if seen[m.Link(prefix)] {
 			continue
 		}
-		seen[m.link(prefix)] = true
-		in, err := h.uninstall(m, prefix, dryRun)
+		seen[m.Link(prefix)] = true
+		in, err := uninstall(h, m, prefix, dryRun)
 		if err != nil {
 			return done, err
 		}
@@ -236,22 +237,22 @@ func (h *Host) UninstallAll(prefix string, dryRun bool) ([]*Install, error) {
 
 var errNotOurs = errors.New("was not made by hostDriver install; leaving it alone")
 
-// Withdraw removes what Install made below a prefix for a machine whose driver is gone: links that lead nowhere. It
+// Withdraw removes what Make made below a prefix for a machine whose driver is gone: links that lead nowhere. It
 // returns nil where there is nothing of ours.
-func (h *Host) Withdraw(m Machine, prefix string, dryRun bool) (*Install, error) {
-	in, err := h.uninstall(m, prefix, dryRun)
+func Withdraw(h *host.Host, m host.Machine, prefix string, dryRun bool) (*Link, error) {
+	in, err := uninstall(h, m, prefix, dryRun)
 	if errors.Is(err, errNotOurs) {
 		return nil, nil
 	}
 	return in, err
 }
 
-// uninstall removes what Install made below a prefix for a machine, finished or
+// uninstall removes what Make made below a prefix for a machine, finished or
 // not, and the prefix where nothing else is in it. It returns nil where there is
 // nothing to remove.
-func (h *Host) uninstall(m Machine, prefix string, dryRun bool) (*Install, error) {
-	link := m.link(prefix)
-	p, err := h.openPrefix(link)
+func uninstall(h *host.Host, m host.Machine, prefix string, dryRun bool) (*Link, error) {
+	link := m.Link(prefix)
+	p, err := openPrefix(h, link)
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +283,7 @@ func (h *Host) uninstall(m Machine, prefix string, dryRun bool) (*Install, error
 		}
 		return nil, nil
 	}
-	in := &Install{Machine: m.Name, Link: link, Generation: path.Join(path.Dir(link), target), Action: "removed", Entries: []Entry{}}
+	in := &Link{Machine: m.Name, Path: link, Generation: path.Join(path.Dir(link), target), Action: "removed", Entries: []offer.Entry{}}
 	if dryRun {
 		return in, nil
 	}
@@ -305,5 +306,3 @@ func (h *Host) uninstall(m Machine, prefix string, dryRun bool) (*Install, error
 	}
 	return in, removeLeftOver(locked)
 }
-
-func random() string { return fmt.Sprintf("%016x", rand.Uint64()) }

@@ -1,17 +1,16 @@
-package host
+package install
 
 import (
-	"debug/elf"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/sysroot"
+	"golang.org/x/sys/unix"
 )
 
 // swapping lets two names change places until stop is called, and fails the test where that happened rarely.
@@ -70,29 +69,29 @@ func mkdirs(t *testing.T, dirs ...string) {
 // The owner of a tree exchanges a directory of it for a link that leads out while something is written below it: nothing
 // outside changes.
 func TestNothingIsWrittenOutsideWhileADirectoryIsSwapped(t *testing.T) {
-	m, err := MachineNamed("x86_64")
+	m, err := host.MachineNamed("x86_64")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
 		dir string // of the tree, that is swapped
-		try func(h *Host) error
+		try func(h *host.Host) error
 	}{
-		"install": {"srv", func(h *Host) error {
-			d := &Driver{machine: m, Machine: m.Name}
-			_, err := h.Install(d, &Offer{Entries: []Entry{{Name: "libcuda.so.1", Target: "/x"}}}, "/srv/a/driver", false)
+		"install": {"srv", func(h *host.Host) error {
+			d := &host.Driver{Machine: m.Name}
+			_, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: "libcuda.so.1", Target: "/x"}}}, "/srv/a/driver", false)
 			return err
 		}},
-		"the prefix": {"srv/a/driver", func(h *Host) error {
-			d := &Driver{machine: m, Machine: m.Name}
-			_, err := h.Install(d, &Offer{Entries: []Entry{{Name: "libcuda.so.1", Target: "/x"}}}, "/srv/a/driver", false)
+		"the prefix": {"srv/a/driver", func(h *host.Host) error {
+			d := &host.Driver{Machine: m.Name}
+			_, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: "libcuda.so.1", Target: "/x"}}}, "/srv/a/driver", false)
 			return err
 		}},
-		"uninstall": {"srv", func(h *Host) error {
-			_, err := h.UninstallAll("/srv/a/driver", false)
+		"uninstall": {"srv", func(h *host.Host) error {
+			_, err := Remove(h, "/srv/a/driver", false)
 			return err
 		}},
-		"tmpfiles --write": {"etc", func(h *Host) error {
+		"tmpfiles --write": {"etc", func(h *host.Host) error {
 			_, err := WriteBootFile(h.Root.Dir, BootFile{"/etc/systemd/system/hostDriver.service", "text"})
 			return err
 		}},
@@ -100,7 +99,7 @@ func TestNothingIsWrittenOutsideWhileADirectoryIsSwapped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tree, outside := t.TempDir(), t.TempDir()
-			h := &Host{Root: sysroot.Root{Dir: tree}}
+			h := &host.Host{Root: sysroot.Root{Dir: tree}}
 			mkdirs(t, filepath.Join(tree, c.dir), filepath.Join(tree, "srv/a"), filepath.Join(outside, "a/driver"), filepath.Join(outside, "systemd/system"))
 			// What an install of an earlier time would have left, for uninstall to take away.
 			for _, at := range []string{filepath.Join(outside, "a/driver"), filepath.Join(tree, "srv/a/driver")} {
@@ -132,46 +131,6 @@ func TestNothingIsWrittenOutsideWhileADirectoryIsSwapped(t *testing.T) {
 				t.Errorf("%s was made", at)
 			}
 		})
-	}
-}
-
-// A copy is of the file that was found, not of one that its directory leads to meanwhile.
-func TestNothingIsCopiedFromOutside(t *testing.T) {
-	tree, outside := t.TempDir(), t.TempDir()
-	mkdirs(t, filepath.Join(tree, "usr/lib"), filepath.Join(tree, "cache"))
-	inside := tinyelf.Object{}.With(elf.DT_SONAME, "libcuda.so.1").Bytes()
-	secret := tinyelf.Object{}.With(elf.DT_SONAME, "libsecret.so").Bytes()
-	for at, b := range map[string][]byte{filepath.Join(tree, "usr/lib/libcuda.so.1"): inside, filepath.Join(outside, "libcuda.so.1"): secret} {
-		if err := os.WriteFile(at, b, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(outside, filepath.Join(tree, "link")); err != nil {
-		t.Fatal(err)
-	}
-	h := &Host{Root: sysroot.Root{Dir: tree}}
-	if _, err := h.Root.Open("/usr/lib/libcuda.so.1"); err != nil {
-		t.Fatal(err)
-	}
-	defer swapping(t, filepath.Join(tree, "usr/lib"), filepath.Join(tree, "link"))()
-	read := 0
-	for end := time.Now().Add(time.Second); time.Now().Before(end); {
-		f, err := h.Root.Open("/usr/lib/libcuda.so.1")
-		if err != nil {
-			continue
-		}
-		im, err := imageOf(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if soname, _ := im.Soname(); soname != "libcuda.so.1" {
-			t.Fatalf("read %s from outside", soname)
-		}
-		f.Close()
-		read++
-	}
-	if read == 0 {
-		t.Error("the test tests nothing: the file was never read")
 	}
 }
 

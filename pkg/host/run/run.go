@@ -1,4 +1,5 @@
-package host
+// Package run starts a program with a driver's libraries offered to it alone.
+package run
 
 import (
 	"bytes"
@@ -22,6 +23,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/plainfile"
 )
 
@@ -40,7 +44,7 @@ const (
 type Run struct {
 	Method Method
 	Prefix string // what stands for /run/opengl-driver
-	Offers []Private
+	Offers []private.Dir
 	// Hide are compat directories in which the program is to find the first of Offers instead.
 	Hide    []string
 	Stage   string // an existing directory of the user's, to mount on inside the namespace
@@ -56,7 +60,7 @@ func (r *Run) Exec() error {
 	if err != nil && !errors.Is(err, exec.ErrDot) {
 		var ee *exec.Error
 		if errors.As(err, &ee) {
-			err = reason(ee.Err)
+			err = host.Reason(ee.Err)
 		}
 		return &StartError{r.Program[0], err}
 	}
@@ -136,9 +140,9 @@ func (r *Run) searched(file string) []string {
 		im, _ = elfimage.Parse(f, info.Size())
 	}
 	for _, o := range r.Offers {
-		all = append(all, o.Dir)
-		if m, err := MachineNamed(o.Machine); err == nil && im != nil && m.Machine == im.Machine && m.Class == im.Class {
-			dirs = append(dirs, o.Dir)
+		all = append(all, o.Path)
+		if m, err := host.MachineNamed(o.Machine); err == nil && im != nil && m.Machine == im.Machine && m.Class == im.Class {
+			dirs = append(dirs, o.Path)
 		}
 	}
 	if dirs == nil {
@@ -168,22 +172,20 @@ func withLibraryPath(env []string, dirs []string) []string {
 // enterName is this program's argv[0] where it is to finish a namespace from inside.
 const enterName = "hostDriver-namespace"
 
-const stageName = "stage"
-
 // place says which directory a path is to lead to.
 type placement struct{ at, dir string }
 
 func (r *Run) placements() ([]placement, error) {
 	var all []placement
 	for _, o := range r.Offers {
-		m, err := MachineNamed(o.Machine)
+		m, err := host.MachineNamed(o.Machine)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, placement{m.link(r.Prefix), o.Dir})
+		all = append(all, placement{m.Link(r.Prefix), o.Path})
 	}
 	for _, dir := range r.Hide {
-		all = append(all, placement{dir, r.Offers[0].Dir})
+		all = append(all, placement{dir, r.Offers[0].Path})
 	}
 	return all, nil
 }
@@ -256,7 +258,7 @@ func (r *Run) inNamespace(file string) error {
 	if err != nil {
 		signal.Stop(signals)
 		signal.Reset()
-		return fmt.Errorf("starting in a new namespace: %w", reason(err))
+		return fmt.Errorf("starting in a new namespace: %w", host.Reason(err))
 	}
 	began := make(chan struct{})
 	go func() {
@@ -557,7 +559,7 @@ func placeAt(link, dir, stage string) error {
 		return err
 	}
 	at := filepath.Join(stage, rest)
-	if err := mkdirAll(filepath.Dir(at), 0o755); err != nil {
+	if err := opened.MakeAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
 	if err := os.Symlink(dir, at); err != nil {
@@ -599,7 +601,7 @@ func showAll(old, fresh, but string) error {
 			}
 			continue
 		case e.IsDir():
-			err = mkdir(to, 0o755)
+			err = opened.Make(to, 0o755)
 		default:
 			err = os.WriteFile(to, nil, 0o644)
 		}

@@ -1,4 +1,4 @@
-package host
+package install
 
 import (
 	"errors"
@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/offer"
+	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -23,19 +26,19 @@ type BootFile struct {
 // upgrade of the driver. /run, where the link lies, is empty after each boot. With
 // copies, or a compat package's directory, the unit installs these, and there are no
 // lines, which can only link to what is right today.
-func (h *Host) BootFiles(drivers []*Driver, prefix, program string, copies bool, compat string) []BootFile {
+func BootFiles(drivers []*host.Driver, prefix, program string, copies bool, compat string) []BootFile {
 	var lines strings.Builder
 	fmt.Fprintf(&lines, "# Links to the host's GPU driver for programs built with Nix. Made by: hostDriver tmpfiles\n")
 	for _, d := range drivers {
-		link := d.machine.link(prefix)
+		link := d.Link(prefix)
 		fmt.Fprintf(&lines, "d %s 0755 root root -\n", specifier(path.Dir(link)))
 		fmt.Fprintf(&lines, "d %s 0755 root root -\n", specifier(link))
-		for _, e := range d.Links().Entries {
+		for _, e := range offer.Links(d).Entries {
 			fmt.Fprintf(&lines, "L+ %s - - - - %s\n", specifier(path.Join(link, e.Name)), specifier(e.Target))
 		}
 	}
 	flags := ""
-	if prefix != DefaultPrefix {
+	if prefix != host.DefaultPrefix {
 		flags = " --prefix " + unitWord(prefix)
 	}
 	if copies {
@@ -105,11 +108,11 @@ func WriteBootFile(below string, f BootFile) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := mkdirAll(below, 0o755); err != nil {
+	if err := opened.MakeAll(below, 0o755); err != nil {
 		return "", err
 	}
 	root := sysroot.Root{Dir: below}
-	top, err := openTop(root)
+	top, err := opened.Top(root)
 	if err != nil {
 		return "", err
 	}
@@ -119,7 +122,7 @@ func WriteBootFile(below string, f BootFile) (string, error) {
 		next := path.Join(inside, c)
 		at, err := root.Resolve(next)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = mkdirBelow(top, inside, c)
+			err = opened.MakeBelow(top, inside, c)
 			if at = next; errors.Is(err, fs.ErrExist) {
 				if at, err = root.Resolve(next); err != nil {
 					return "", fmt.Errorf("%s: a link that leads nowhere", next)
@@ -131,7 +134,7 @@ func WriteBootFile(below string, f BootFile) (string, error) {
 		}
 		inside = at
 	}
-	dir, err := openBelow(top, inside)
+	dir, err := opened.Below(top, inside)
 	if err != nil {
 		return "", err
 	}
@@ -140,5 +143,5 @@ func WriteBootFile(below string, f BootFile) (string, error) {
 	if target, err := dir.Readlink(base); err == nil {
 		return "", fmt.Errorf("%s is a link to %s; hostDriver leaves it alone", f.Path, target)
 	}
-	return root.Path(path.Join(inside, base)), writeFile(dir, base, 0o644, []byte(f.Text))
+	return root.Path(path.Join(inside, base)), opened.WriteFile(dir, base, 0o644, []byte(f.Text))
 }

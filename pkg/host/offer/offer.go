@@ -1,4 +1,6 @@
-package host
+// Package offer plans and makes directories of driver libraries: links for the system, or
+// a set that works by itself, in which libraries that load others are copies with run paths.
+package offer
 
 import (
 	"debug/elf"
@@ -10,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 
@@ -18,13 +21,13 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/sysroot"
 )
 
-// hostDir is the subdirectory of an offer for libraries of the host that are not
-// the driver's. It is on no search path but those of the driver's own copies, so
-// that the program's libX11.so.6 and not the host's is the one that it loads.
-const hostDir = "host"
+// Fresh is what the name of an offer's directory begins with until it is put into its place.
+const Fresh = ".new-"
 
 // An Offer is the contents of a directory of driver libraries, before it is made.
 type Offer struct {
@@ -32,7 +35,8 @@ type Offer struct {
 	// Notes are what else there is to say, a sentence each.
 	Notes []string `json:"notes"`
 
-	root sysroot.Root // of the system whose driver it is
+	// Root is the system whose driver it is.
+	Root sysroot.Root `json:"-"`
 }
 
 // Entry is one name in the directory.
@@ -46,7 +50,7 @@ type Entry struct {
 }
 
 // Links plans a directory of links to exactly the driver's libraries.
-func (d *Driver) Links() *Offer {
+func Links(d *host.Driver) *Offer {
 	o := &Offer{Notes: []string{}}
 	taken := map[string]bool{}
 	for _, lib := range d.Libraries {
@@ -56,7 +60,7 @@ func (d *Driver) Links() *Offer {
 			}
 			taken[name] = true
 			target := lib.Path
-			if versionIn(name) != "" {
+			if host.VersionIn(name) != "" {
 				target = lib.File // a name with a version stands for that version alone
 			}
 			o.Entries = append(o.Entries, Entry{Name: name, Target: target})
@@ -69,18 +73,18 @@ func (d *Driver) Links() *Offer {
 // Private plans a directory that works for programs whose loader knows nothing of
 // the host: libraries that load others, by DT_NEEDED or by dlopen, are copies that
 // search the directory itself ($ORIGIN); the rest are links.
-func (h *Host) Private(d *Driver) *Offer {
-	o := &Offer{Notes: []string{}, root: h.Root}
+func Private(h *host.Host, d *host.Driver) *Offer {
+	o := &Offer{Notes: []string{}, Root: h.Root}
 	own := map[string]bool{}
 	for _, lib := range d.Libraries {
 		for _, name := range lib.Links {
 			own[name] = true
 		}
 	}
-	host := map[string]Need{}
+	needed := map[string]host.Need{}
 	for _, n := range d.Needs {
 		if n.Path != "" {
-			host[n.Soname] = n
+			needed[n.Soname] = n
 		} else {
 			need := "needs"
 			if len(n.By) > 1 {
@@ -97,14 +101,14 @@ func (h *Host) Private(d *Driver) *Offer {
 		}
 	}
 	for _, lib := range d.Libraries {
-		inside, outside := h.loads(lib, own, host)
+		inside, outside := loads(h, lib, own, needed)
 		// This directory may be mounted on the compat package's, where a link would lead to itself.
-		inside = inside || lib.Source == compatSource
+		inside = inside || lib.Source == host.CompatSource
 		e := Entry{Name: lib.Soname, Target: h.Root.Path(lib.File)}
 		if inside || outside {
 			e = Entry{Name: lib.Soname, Copy: h.Root.Path(lib.File), RunPath: "$ORIGIN"}
 			if outside {
-				e.RunPath += ":$ORIGIN/" + hostDir
+				e.RunPath += ":$ORIGIN/" + host.HostDir
 			}
 		}
 		add(e)
@@ -118,8 +122,8 @@ func (h *Host) Private(d *Driver) *Offer {
 		if n.Path == "" {
 			continue
 		}
-		e := Entry{Name: hostDir + "/" + n.Soname, Target: h.Root.Path(n.Path)}
-		if len(n.needs) > 0 {
+		e := Entry{Name: host.HostDir + "/" + n.Soname, Target: h.Root.Path(n.Path)}
+		if len(n.Needs) > 0 {
 			e = Entry{Name: e.Name, Copy: e.Target, RunPath: "$ORIGIN"}
 		}
 		add(e)
@@ -130,22 +134,22 @@ func (h *Host) Private(d *Driver) *Offer {
 
 // loads reports whether a library loads others of the driver's, and others of the
 // host's, by DT_NEEDED or by a name in its constants.
-func (h *Host) loads(lib Library, own map[string]bool, host map[string]Need) (inside, outside bool) {
+func loads(h *host.Host, lib host.Library, own map[string]bool, needed map[string]host.Need) (inside, outside bool) {
 	for _, s := range lib.Needs {
-		_, isHost := host[s]
+		_, isHost := needed[s]
 		inside, outside = inside || own[s], outside || isHost
 	}
 	if inside {
 		return inside, outside
 	}
-	im, f, err := openImage(h.Root, lib.File)
+	im, f, err := host.OpenImage(h.Root, lib.File)
 	if err != nil {
 		return inside, outside
 	}
 	defer f.Close()
 	// An error here means a damaged file; what was read until then counts.
 	_ = im.LibraryStrings(func(name string, exact bool) bool {
-		if own[name] && !contains(lib.Links, name) {
+		if own[name] && !slices.Contains(lib.Links, name) {
 			inside = true
 		}
 		return !inside
@@ -153,23 +157,14 @@ func (h *Host) loads(lib Library, own map[string]bool, host map[string]Need) (in
 	return inside, outside
 }
 
-func contains(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
-}
-
 func (o *Offer) sort() {
 	sort.Slice(o.Entries, func(i, j int) bool { return o.Entries[i].Name < o.Entries[j].Name })
 }
 
-// digest names the offer by its contents: the same names, targets, bytes and run paths give the same key.
+// Digest names the offer by its contents: the same names, targets, bytes and run paths give the same key.
 // It tells offers apart and guards nothing (who can write there is judged by the owners), so it needs
 // no cryptographic hash, which would be a fortieth of the programs.
-func (o *Offer) digest() (string, error) {
+func (o *Offer) Digest() (string, error) {
 	return o.key(func(e Entry) ([]byte, error) {
 		f, err := o.open(e)
 		if err != nil {
@@ -186,7 +181,7 @@ func (o *Offer) digest() (string, error) {
 
 // open opens the file that an entry is a copy of.
 func (o *Offer) open(e Entry) (*os.File, error) {
-	return o.root.Open("/" + strings.TrimPrefix(e.Copy, o.root.Path("/")))
+	return o.Root.Open("/" + strings.TrimPrefix(e.Copy, o.Root.Path("/")))
 }
 
 func (o *Offer) key(content func(Entry) ([]byte, error)) (string, error) {
@@ -209,24 +204,20 @@ func (o *Offer) key(content func(Entry) ([]byte, error)) (string, error) {
 // upgrade changes them: look for the driver again.
 var ErrChanging = errors.New("the driver was changed while it was copied")
 
-// beforeCopy is called before the files of an offer are copied, for tests.
-var beforeCopy = func() {}
-
-// make writes the offer into a new directory in an open one, and syncs it. What is
+// Make writes the offer into a new directory in an open one, and syncs it. What is
 // copied must be what key was made of, else the error is ErrChanging.
-func (o *Offer) make(in *os.Root, name, key string) error {
-	beforeCopy()
-	if err := mkdirIn(in, name); err != nil {
+func (o *Offer) Make(in *os.Root, name, key string) error {
+	if err := opened.MakeIn(in, name); err != nil {
 		return err
 	}
-	dir, err := enter(in, name)
+	dir, err := opened.Enter(in, name)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
 	for _, e := range o.Entries {
 		if sub := path.Dir(e.Name); sub != "." {
-			if err := mkdirIn(dir, sub); err != nil && !errors.Is(err, fs.ErrExist) {
+			if err := opened.MakeIn(dir, sub); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
 		}
@@ -298,11 +289,11 @@ func copyWithRunPath(in io.Reader, dir *os.Root, e Entry) ([]byte, error) {
 	return content.Sum(nil), out.Close()
 }
 
-// same reports whether a directory in an open one holds exactly the offer's links and
+// Same reports whether a directory in an open one holds exactly the offer's links and
 // copies and nothing else. Of a copy it looks at the run path and that it is not cut off;
 // its bytes are taken to be what the directory's key says they are.
-func (o *Offer) same(in *os.Root, name string) bool {
-	dir, err := enter(in, name)
+func (o *Offer) Same(in *os.Root, name string) bool {
+	dir, err := opened.Enter(in, name)
 	if err != nil {
 		return false
 	}
@@ -342,7 +333,7 @@ func goodCopy(dir *os.Root, e Entry) bool {
 	if err != nil {
 		return false
 	}
-	im, err := imageOf(f)
+	im, err := host.ImageOf(f)
 	if err != nil {
 		return false
 	}
@@ -353,10 +344,10 @@ func goodCopy(dir *os.Root, e Entry) bool {
 
 var errDiffers = errors.New("differs")
 
-// onlyDriverLinks reports whether a directory in an open one holds nothing but links under
+// OnlyDriverLinks reports whether a directory in an open one holds nothing but links under
 // the names of the driver's libraries, as tmpfiles.d lines and hands make it.
-func onlyDriverLinks(in *os.Root, name string) (bool, error) {
-	dir, err := enter(in, name)
+func OnlyDriverLinks(in *os.Root, name string) (bool, error) {
+	dir, err := opened.Enter(in, name)
 	if err != nil {
 		return false, err
 	}

@@ -1,0 +1,146 @@
+package install
+
+import (
+	"debug/elf"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/offer"
+	"cuda-runpath/pkg/host/opened"
+	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/sysroot"
+	"golang.org/x/sys/unix"
+)
+
+// What is judged without the lock may go, or come, in between: that is no error.
+func TestJudgeWhileOthersInstall(t *testing.T) {
+	dir := t.TempDir()
+	lib := filepath.Join(dir, "lib")
+	links := t.TempDir()
+	if err := os.Symlink("/elsewhere/libcuda.so.1", filepath.Join(links, "libcuda.so.1")); err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan bool), make(chan bool)
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			os.Symlink(generation+"0", lib) // as an installation,
+			os.Remove(lib)                  // as its removal,
+			os.Rename(links, lib)           // and as a directory of links that an installation replaces
+			os.Rename(lib, links)
+		}
+	}()
+	in := openRoot(t, dir)
+	counts := map[string]int{}
+	for range 50000 {
+		i := &Link{Path: lib}
+		if err := i.judge(in, &offer.Offer{}, generation+"1"); err != nil {
+			t.Error(err)
+			break
+		}
+		counts[i.Action]++
+	}
+	close(stop)
+	<-stopped
+	if counts["made"] == 0 || counts["replaced"] == 0 {
+		t.Errorf("the test tests nothing: %v", counts)
+	}
+}
+
+func openRoot(t *testing.T, dir string) *os.Root {
+	t.Helper()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() })
+	return root
+}
+
+func relink(at, target string) error {
+	if err := os.Remove(at); err != nil {
+		return err
+	}
+	return os.Symlink(target, at)
+}
+
+func TestGenerationsAreDirectlyInThePrefix(t *testing.T) {
+	for name, want := range map[string]bool{".hostDriver-0a1b": true, ".hostDriver-0a1b/../x": false, "/run/.hostDriver-0a1b": false, "lib": false} {
+		if got := isGeneration(name); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// What cannot be copied leaves nothing, and no link.
+func TestAnInstallationThatFailsLeavesNothing(t *testing.T) {
+	h, _ := withDriver(t)
+	if err := os.WriteFile(filepath.Join(h.Root.Dir, "usr/text"), []byte("text"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := &offer.Offer{Root: h.Root, Entries: []offer.Entry{{Name: driver.LibCUDA, Copy: filepath.Join(h.Root.Dir, "usr/text")}}}
+	if _, err := Make(h, &host.Driver{Machine: "x86_64"}, o, "/usr/driver", false); err == nil || !strings.Contains(err.Error(), "usr/text: not an ELF file") {
+		t.Errorf("Make: %v", err)
+	}
+	left, err := os.ReadDir(filepath.Join(h.Root.Dir, "usr/driver"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// Another process that holds the lock and does not go on (it is stopped) is not waited for without end.
+func TestAnInstallationDoesNotWaitForEver(t *testing.T) {
+	defer func(d time.Duration) { opened.LockWait = d }(opened.LockWait)
+	opened.LockWait = 300 * time.Millisecond
+	h, m := withDriver(t)
+	d := &host.Driver{Machine: m.Name}
+	if _, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: driver.LibCUDA, Target: "/x"}}}, "/usr/driver", false); err != nil {
+		t.Fatal(err)
+	}
+	lock, err := os.Create(filepath.Join(h.Root.Dir, "usr/driver", lockName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: driver.LibCUDA, Target: "/y"}}}, "/usr/driver", false)
+	if err == nil || !strings.Contains(err.Error(), "/usr/driver/.lock for 300ms; is it stopped?") {
+		t.Error(err)
+	}
+}
+
+// withDriver returns a host with a driver of two libraries, one of which loads the other.
+func withDriver(t *testing.T) (*host.Host, host.Machine) {
+	t.Helper()
+	h := &host.Host{Root: sysroot.Root{Dir: t.TempDir()}}
+	dir := filepath.Join(h.Root.Dir, "usr/lib64")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, o := range map[string]tinyelf.Object{
+		"libcuda.so":                  tinyelf.Object{}.With(elf.DT_SONAME, driver.LibCUDA).Needs("libnvidia-ptxjitcompiler.so.1"),
+		"libnvidia-ptxjitcompiler.so": tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1"),
+	} {
+		if err := errors.Join(os.WriteFile(filepath.Join(dir, name+".535.1.2"), o.Bytes(), 0o755), os.Symlink(name+".535.1.2", filepath.Join(dir, name+".1"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := host.MachineNamed("x86_64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h, m
+}

@@ -1,0 +1,157 @@
+// Package opened makes, opens and changes directories so that nobody who exchanges a name
+// meanwhile exchanges anything for us: what is opened once is worked in by that descriptor.
+package opened
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/sysroot"
+)
+
+// unmasked calls f, which makes a file or a directory, without a umask: others must be able to enter what root installs.
+// So it has its mode from the start; a chmod afterwards could meet what somebody else put under the name.
+func unmasked(f func() error) error {
+	defer unix.Umask(unix.Umask(0))
+	return f()
+}
+
+// Make makes a directory of exactly that mode.
+func Make(dir string, mode fs.FileMode) error {
+	return unmasked(func() error { return os.Mkdir(dir, mode) })
+}
+
+// MakeAll makes a directory and what is missing above it, each of exactly that mode.
+func MakeAll(dir string, mode fs.FileMode) error {
+	return unmasked(func() error { return os.MkdirAll(dir, mode) })
+}
+
+// ErrExchanged is the error where a name leads to something else than a moment before.
+var ErrExchanged = errors.New("was exchanged for something else meanwhile")
+
+// Top opens the directory that a root is. What is done below it is done from there: whoever exchanges names on the
+// way exchanges nothing outside.
+func Top(root sysroot.Root) (*os.Root, error) { return os.OpenRoot(root.Path("/")) }
+
+// Below opens a directory by a path below an open one, which is without links: what Resolve of a sysroot.Root
+// returned. A link that took the place of a directory since is an error.
+func Below(top *os.Root, inside string) (*os.Root, error) {
+	at, err := top.OpenRoot(".")
+	for name := range strings.SplitSeq(strings.Trim(inside, "/"), "/") {
+		if err != nil || name == "" {
+			break
+		}
+		above := at
+		at, err = Enter(above, name)
+		above.Close()
+	}
+	return at, err
+}
+
+// Enter opens a directory in an open one. A link is not followed.
+func Enter(in *os.Root, name string) (*os.Root, error) {
+	before, err := in.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !before.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: unix.ENOTDIR}
+	}
+	dir, err := in.OpenRoot(name)
+	if err != nil {
+		return nil, err
+	}
+	now, err := dir.Stat(".")
+	if err == nil && !os.SameFile(before, now) {
+		err = &fs.PathError{Op: "open", Path: name, Err: ErrExchanged}
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// MakeIn makes a directory of mode 755 in an open one.
+func MakeIn(in *os.Root, name string) error {
+	return unmasked(func() error { return in.Mkdir(name, 0o755) })
+}
+
+// MakeBelow makes a directory of mode 755 in one by a path as for Below.
+func MakeBelow(top *os.Root, inside, name string) error {
+	in, err := Below(top, inside)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return MakeIn(in, name)
+}
+
+// withFile calls f with an open directory as a file.
+func withFile(dir *os.Root, f func(*os.File) error) error {
+	file, err := dir.Open(".")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return f(file)
+}
+
+// Sync writes a directory's entries to the disk.
+func Sync(dir *os.Root) error { return withFile(dir, (*os.File).Sync) }
+
+// Exchange lets two names in a directory change places, so that no moment is without either.
+func Exchange(dir *os.Root, a, b string) error {
+	return withFile(dir, func(f *os.File) error {
+		return unix.Renameat2(int(f.Fd()), a, int(f.Fd()), b, unix.RENAME_EXCHANGE)
+	})
+}
+
+// WriteFile gives a file in an open directory these contents: see [plainfile.Replace].
+func WriteFile(dir *os.Root, name string, mode fs.FileMode, b []byte) error {
+	return withFile(dir, func(f *os.File) error { return plainfile.Replace(f, name, mode, b) })
+}
+
+// LockWait is how long one process waits for another one's lock, which may be a stopped one's.
+var LockWait = 30 * time.Second
+
+// Lock takes an exclusive lock and reports whether it has it: not where another process keeps it for LockWait. waiting
+// is called once, where it is not free at once. Where the file system has no locks, it has it.
+func Lock(f *os.File, waiting func()) bool {
+	began := time.Now()
+	for {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err != unix.EWOULDBLOCK && err != unix.EINTR {
+			return true
+		}
+		waited := time.Since(began)
+		if waited > LockWait {
+			return false
+		}
+		if waited > LockWait/15 && waiting != nil {
+			waiting()
+			waiting = nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// OpenLock opens a lock's file in an open directory, and makes it if need be, so that nobody else can open it.
+func OpenLock(dir *os.Root, name string) (f *os.File, err error) {
+	err = unmasked(func() error {
+		f, err = dir.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+		return err
+	})
+	return f, err
+}
+
+// Random returns the end of a name that nothing else has.
+func Random() string { return fmt.Sprintf("%016x", rand.Uint64()) }
