@@ -103,16 +103,7 @@ var writers = map[string]string{
 	"pkg/plainfile/write.go os.OpenFile":     "a link that leads to no file: only the kernel knows whether it may be followed",
 	"pkg/cli/patchelf/output.go os.OpenFile": "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
 	"pkg/tree/copy.go unix.Openat":           "the copy of an ELF file, by the descriptor of its directory and a name that nothing has",
-	"pkg/host/cache.go os.OpenFile":          "the lock of a cache in a directory that only the caller can write",
-	"pkg/host/cache.go os.Rename":            "a directory, in the same cache",
-	"pkg/host/cache.go unix.Renameat2":       "likewise",
-	"pkg/host/directory.go os.Chmod":         "a directory that it has made",
-	"pkg/host/directory.go os.OpenFile":      "a lock, and a file that is not there",
-	"pkg/host/directory.go os.Rename":        "the file that it has made",
-	"pkg/host/install.go os.Rename":          "a directory, or a link, in a directory of root's",
-	"pkg/host/install.go unix.Renameat2":     "likewise",
-	"pkg/host/offer.go os.OpenFile":          "an ELF file that is not there (O_EXCL)",
-	"pkg/host/run.go os.WriteFile":           "an empty file to mount on, in a file system of the process's own",
+	"pkg/host/run/run.go os.WriteFile":       "an empty file to mount on, in a file system of the process's own",
 }
 
 // Files are written in one place, but for those that the list gives a reason for; and what is on the list is there.
