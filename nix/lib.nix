@@ -51,12 +51,13 @@ rec {
             say() {
               local name=$1 status=0
               shift
-              "$@" --json --jobs "$NIX_BUILD_CORES" "''${flags[@]}" $paths \
-                > $out/$name.json 2> $out/$name.txt || status=$?
+              set -- "$@" --jobs "$NIX_BUILD_CORES" "''${flags[@]}"
+              "$@" $paths > $out/$name.txt 2>&1 || status=$?
               if ((status > 1)); then
                 cat $out/$name.txt >&2
                 exit $status
               fi
+              "$@" --json $paths > $out/$name.json 2> /dev/null || ((status == $?))
               if ((status == 1)); then result=1; fi
             }
             say ambiguity ${tools}/bin/noRunpathAmbiguity

@@ -81,9 +81,16 @@ func (s *Summary) Count(r *Report) {
 // Bad reports whether the files do not pass the check.
 func (s *Summary) Bad() bool { return s.Errors > 0 || s.Failed > 0 }
 
-// String is the line that ends a check: "2 files checked, 1 skipped: 0 errors, 3 warnings".
-func (s *Summary) String() string {
+// Line is what ends a check: "2 files checked, 1 skipped: 0 errors, 3 warnings, 1 note (-v)".
+// verbose says that the notes are shown.
+func (s *Summary) Line(verbose bool) string {
 	line := fmt.Sprintf("%s checked, %d skipped: %s, %s", plural(s.Checked, "file"), s.Skipped, plural(s.Errors, "error"), plural(s.Warnings, "warning"))
+	if s.Notes > 0 {
+		line += ", " + plural(s.Notes, "note")
+		if !verbose {
+			line += " (-v)"
+		}
+	}
 	if s.Accepted > 0 {
 		line += fmt.Sprintf(", %d accepted by the baseline", s.Accepted)
 	}

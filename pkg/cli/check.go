@@ -152,7 +152,7 @@ func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 			if r.Reason != string(elfimage.NotELF) {
 				sum.Count(r)
 			}
-			logReport(s, r)
+			printReport(s, r)
 			return checkedFile(r)
 		},
 		end: func(stopped string) any {
@@ -160,7 +160,7 @@ func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 			sum.Stopped = stopped
 			return &sum
 		},
-		line: sum.String,
+		line: func() string { return sum.Line(s.Verbose) },
 	}
 	if err := run.run(s); err != nil {
 		return err
@@ -182,15 +182,15 @@ func unexamined(f *tree.File, in *rooted) *audit.Report {
 	return nil
 }
 
-// logReport writes a line for each finding.
-func logReport(s *session, r *audit.Report) {
+// printReport prints a line for each finding.
+func printReport(s *session, r *audit.Report) {
 	logOutcome(s, r)
 	for _, f := range r.Findings {
 		fix := f.Fix
 		if s.InPackage {
 			fix = fixInPackage(&f)
 		}
-		logFinding(s, r.Path, &f, fix)
+		printFinding(s, r.Path, &f, fix)
 	}
 }
 
@@ -209,19 +209,14 @@ func logOutcome(s *session, r *audit.Report) {
 	}
 }
 
-// logFinding writes a line.
-func logFinding(s *session, path string, f *audit.Finding, fix string) {
-	log := s.Log.WithField("path", path)
-	line := fmt.Sprintf("%s. fix: %s [%s]", command.Printable(f.Message), command.Printable(fix), f.ID)
-	switch {
-	case f.Accepted:
-		log.Debug("accepted: " + line)
-	case f.Severity == audit.Error:
-		log.Error("error: " + line)
-	case f.Severity == audit.Warning:
-		log.Warn(line)
-	default:
-		log.Debug("note: " + line)
+// printFinding prints a line, where stdout is for text.
+func printFinding(s *session, path string, f *audit.Finding, fix string) {
+	what := string(f.Severity)
+	if f.Accepted {
+		what = "accepted"
+	}
+	if shown := s.Verbose || !f.Accepted && f.Severity != audit.Note; shown {
+		s.say("%s: %s: %s. fix: %s [%s]", command.Printable(path), what, command.Printable(f.Message), command.Printable(fix), f.ID)
 	}
 }
 
@@ -338,13 +333,13 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 		end: func(stopped string) any {
 			sum.Stopped = stopped
 			groups := groupFindings(found.reports)
-			logGroups(s, groups)
-			if counts := countFindings(s, groups); counts != "" && !s.JSON && !s.Document && !s.Quiet {
-				fmt.Fprintln(s.Stdout, counts)
+			printGroups(s, groups)
+			if counts := countFindings(s, groups); counts != "" && !s.Quiet {
+				s.say("%s", counts)
 			}
 			return sum
 		},
-		line: sum.String,
+		line: func() string { return sum.Line(s.Verbose) },
 	}
 	failed := run.run(s)
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {

@@ -4,5 +4,5 @@
 //
 // Exit status: 0 all is well; 1 something failed or a check found something;
 // 2 usage error. Logs go to stderr, one line a file; stdout is for
-// the JSON document or a summary line.
+// findings and a summary line, or one document.
 package cli

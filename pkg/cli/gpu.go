@@ -195,7 +195,7 @@ func (l *gpuList) run(s *session) error {
 				default:
 					sum.Notes++
 				}
-				logFinding(s, r.Path, &r.Findings[i], r.Findings[i].Fix)
+				printFinding(s, r.Path, &r.Findings[i], r.Findings[i].Fix)
 			}
 			if l.table && !s.JSON {
 				files = append(files, r)

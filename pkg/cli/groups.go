@@ -67,10 +67,10 @@ func (g *group) fix() string {
 	return remedy.Quote(all...) + strings.TrimPrefix(f.Fix, remedy.Quote(f.Command...))
 }
 
-// logGroups writes a line for each group of findings.
-func logGroups(s *session, groups []*group) {
+// printGroups prints a line for each group of findings.
+func printGroups(s *session, groups []*group) {
 	for _, g := range groups {
-		logFinding(s, g.names(), &g.finding, g.fix())
+		printFinding(s, g.names(), &g.finding, g.fix())
 	}
 }
 

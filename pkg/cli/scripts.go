@@ -133,9 +133,20 @@ func runScripts(s *session, o scriptOptions) error {
 			case edit.Edited:
 				sum.Edited++
 			}
+			say := func(p scriptPlace, what string) {
+				line := fmt.Sprintf("%d: %s: %s", p.Line, what, command.Printable(p.Text))
+				switch {
+				case o.nix: // stdout is for commands
+					log.Info(line)
+				case !s.Quiet:
+					s.say("%s: %s", command.Printable(r.Path), line)
+				}
+			}
 			for _, p := range r.Places {
 				if p.Kind == scripts.Named {
-					log.Debugf("%d: %s is mentioned: %s", p.Line, p.Library, command.Printable(p.Text))
+					if s.Verbose {
+						say(p, p.Library+" is mentioned")
+					}
 					continue
 				}
 				sum.Places++
@@ -154,7 +165,7 @@ func runScripts(s *session, o scriptOptions) error {
 					fmt.Fprintf(s.Stdout, "substituteInPlace %s %s\n", remedy.Quote(r.Path), p.Substitute)
 					continue
 				}
-				log.Infof("%d: %s: %s", p.Line, what, command.Printable(p.Text))
+				say(p, what)
 			}
 			return r
 		},

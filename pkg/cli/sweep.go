@@ -83,6 +83,14 @@ func (s *session) leftover() func(path string, err error) {
 	}
 }
 
+// say prints a line to stdout, where that takes text. [command.Run] knows what could not be
+// written.
+func (s *session) say(format string, args ...any) {
+	if !s.JSON && !s.Document {
+		fmt.Fprintf(s.Stdout, format+"\n", args...)
+	}
+}
+
 // finish writes what is at the end of stdout.
 func (s *session) finish(doc *jsonDocument, summary any, line func() string) error {
 	if doc != nil {
