@@ -267,7 +267,10 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 			only = explain.Find(load, o.lib)
 		}
 		a.missing = len(load.Missing())
-		a.bad = load.Stops() != "" || only != nil && only.Fails() != ""
+		a.bad = load.Stops() != "" || only != nil && only.Fails() != "" ||
+			slices.ContainsFunc(o.Layout.Driver(load), func(v explain.Verdict) bool {
+				return v.Origin == explain.FromStub && (only == nil || only.Name == v.Soname)
+			})
 	}
 	var symbols explain.File
 	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {
