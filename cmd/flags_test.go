@@ -51,6 +51,7 @@ var obeyed = map[string]map[string]flagUse{
 	},
 	"runpath audit": {
 		"closure": {given: "--closure"}, "html": {given: "--html out"}, "sarif": {given: "--sarif out"}, "baseline": {given: "--baseline accepted"},
+		"ignore-finding": {given: "--ignore-finding empty-entry"}, "list-findings": {given: "--list-findings"}, "explain": {given: "--explain empty-entry"},
 		"update-baseline": {given: "--baseline accepted --update-baseline", without: "--baseline accepted"}, "nix": {given: "--nix"},
 		"assume-driver": {given: "-v --assume-driver D/assumed", without: "-v"}, "gpu": {given: "--gpu 7.0"},
 	},

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/store"
 )
 
 // storeHash is the part of a store path that changes with every rebuild.
@@ -31,17 +34,25 @@ func fingerprint(path string, f *Finding) string {
 // Digest identifies a finding of a file through rebuilds, in a few characters.
 func Digest(path string, f *Finding) string {
 	sum := fnv.New128a()
-	io.WriteString(sum, fingerprint(path, f))
+	io.WriteString(sum, fingerprint(filepath.Clean(path), f))
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// Baseline is the set of accepted findings.
-type Baseline map[string]bool
+// Baseline is the set of accepted findings. Its lines name files as they are named from its
+// directory, however they are named when they are examined; those in a Nix store, and those
+// of another system, have absolute names.
+type Baseline struct {
+	// Dir is its directory; "" where files are another system's.
+	Dir string
+	// Update accepts all findings, which Write then writes.
+	Update   bool
+	accepted map[string]bool // whether it has occurred
+}
 
-// ParseBaseline reads accepted findings, one a line; empty lines and lines that
-// begin with # do not count. Errors begin with the number of the line.
-func ParseBaseline(r io.Reader) (Baseline, error) {
-	accepted := Baseline{}
+// Read reads accepted findings, one a line; empty lines and lines that begin with # do not
+// count. Errors begin with the number of the line.
+func (b *Baseline) Read(r io.Reader) error {
+	b.accepted = map[string]bool{}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
@@ -49,34 +60,72 @@ func ParseBaseline(r io.Reader) (Baseline, error) {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if id, _, ok := strings.Cut(line, "\t"); !ok || !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id }) {
-			return nil, fmt.Errorf("%d: not a finding: %q", n, line)
+		if id, _, ok := strings.Cut(line, "\t"); !ok || !Known(id) {
+			return fmt.Errorf("%d: not a finding: %q", n, line)
 		}
-		accepted[line] = true
+		b.accepted[line] = false
 	}
-	return accepted, lines.Err()
+	return lines.Err()
 }
 
-// Accept marks the findings that the baseline has.
-func (b Baseline) Accept(r *Report) {
+// Accept marks the findings that the baseline has. A file that could not be examined counts
+// as examined where that is accepted.
+func (b *Baseline) Accept(r *Report) {
+	if b.accepted == nil {
+		b.accepted = map[string]bool{}
+	}
+	all := len(r.Findings) > 0
 	for i := range r.Findings {
-		r.Findings[i].Accepted = b[fingerprint(r.Path, &r.Findings[i])]
+		line := fingerprint(b.name(r.Path), &r.Findings[i])
+		if _, known := b.accepted[line]; known || b.Update {
+			b.accepted[line], r.Findings[i].Accepted = true, true
+		}
+		all = all && r.Findings[i].Accepted
+	}
+	if all && r.Outcome == Failed {
+		r.Outcome = Checked
 	}
 }
 
-// WriteBaseline writes the baseline that has all findings of the reports.
-func WriteBaseline(w io.Writer, reports []*Report) error {
-	var lines []string
-	for _, r := range reports {
-		for i := range r.Findings {
-			lines = append(lines, fingerprint(r.Path, &r.Findings[i]))
+// name is a file's name from the baseline's directory.
+func (b *Baseline) name(file string) string {
+	if b.Dir == "" {
+		return file
+	}
+	dir, err := filepath.Abs(b.Dir)
+	if err != nil {
+		return file
+	}
+	at, err := filepath.Abs(file)
+	if err != nil || store.Contains(at) {
+		return file
+	}
+	if name, err := filepath.Rel(dir, at); err == nil {
+		return name
+	}
+	return file
+}
+
+// Gone returns how many accepted findings have not occurred.
+func (b *Baseline) Gone() (n int) {
+	for _, occurred := range b.accepted {
+		if !occurred {
+			n++
 		}
 	}
-	slices.Sort(lines)
-	b := bufio.NewWriter(w)
-	fmt.Fprintln(b, "# Findings of runpath audit that are accepted: identifier, file, entry, library, separated by tabs.")
-	for _, line := range slices.Compact(lines) {
-		fmt.Fprintln(b, line)
+	return n
+}
+
+// Len returns how many findings the baseline has.
+func (b *Baseline) Len() int { return len(b.accepted) }
+
+// Write writes the baseline.
+func (b *Baseline) Write(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintln(out, "# Findings of runpath audit that are accepted: identifier, file, entry, library, separated by tabs.")
+	fmt.Fprintln(out, "# Files are named as from the directory of this one.")
+	for _, line := range slices.Sorted(maps.Keys(b.accepted)) {
+		fmt.Fprintln(out, line)
 	}
-	return b.Flush()
+	return out.Flush()
 }

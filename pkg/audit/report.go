@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"slices"
 
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/runpath"
@@ -40,6 +41,16 @@ func NewFailed(path string, err error) *Report {
 	return &Report{Path: path, Outcome: Failed, Reason: err.Error(), Err: err}
 }
 
+// Ignore takes findings of some kinds out. A file that could not be examined for what is
+// ignored counts as skipped.
+func (r *Report) Ignore(ids []string) {
+	had := len(r.Findings)
+	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return slices.Contains(ids, f.ID) })
+	if had > 0 && len(r.Findings) == 0 && r.Outcome == Failed {
+		r.Outcome = Skipped
+	}
+}
+
 // Summary counts reports and their findings.
 type Summary struct {
 	Checked  int `json:"checked"`
@@ -49,6 +60,7 @@ type Summary struct {
 	Warnings int `json:"warnings"`
 	Notes    int `json:"notes"`
 	Accepted int `json:"accepted,omitempty"` // findings that the baseline has
+	Gone     int `json:"gone,omitempty"`     // findings that the baseline has and no file any more
 	// Stopped says how far a run came that was interrupted.
 	Stopped string `json:"stopped,omitempty"`
 }
@@ -93,6 +105,9 @@ func (s *Summary) Line(verbose bool) string {
 	}
 	if s.Accepted > 0 {
 		line += fmt.Sprintf(", %d accepted by the baseline", s.Accepted)
+	}
+	if s.Gone > 0 {
+		line += fmt.Sprintf(", %d in the baseline that do not occur any more", s.Gone)
 	}
 	if s.Failed > 0 {
 		line += fmt.Sprintf("; %s could not be examined", plural(s.Failed, "file"))

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"slices"
 	"sort"
 
 	"cuda-runpath/pkg/remedy"
@@ -134,6 +135,11 @@ func Rules() []Rule {
 	all := append([]Rule(nil), rules...)
 	sort.Slice(all, func(i, j int) bool { return all[i].ID < all[j].ID })
 	return all
+}
+
+// Known reports whether an identifier is a finding's.
+func Known(id string) bool {
+	return slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == id })
 }
 
 func rule(id string) Rule {

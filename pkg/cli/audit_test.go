@@ -100,9 +100,10 @@ func TestSARIF(t *testing.T) {
 	for _, name := range names {
 		f.put(strings.TrimPrefix(name, f.dir+"/"), needs("$ORIGIN:", "libnone.so.1"))
 	}
-	baseline := auditOutput{baseline: f.dir + "/baseline", update: true}
+	baseline := auditOutput{baseline: f.dir + "/baseline"}
+	baseline.accepted.Update = true
 	f.audit(baseline, "p")
-	baseline.update, baseline.sarif = false, f.dir+"/log"
+	baseline = auditOutput{baseline: f.dir + "/baseline", sarif: f.dir + "/log"}
 	for _, paths := range [][]string{names, {"baseline"}} {
 		f.audit(baseline, paths...)
 		b, err := os.ReadFile(baseline.sarif)

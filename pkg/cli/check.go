@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 
@@ -232,10 +233,16 @@ func auditCommand() *command.Command {
 			{Kind: command.String, Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`, - for stdout"},
 			{Kind: command.String, Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 			{Name: "update-baseline", Usage: "write all findings to the --baseline file, which accepts them"},
+			{Kind: command.List, Name: "ignore-finding", Usage: "leave findings of the kind `ID` out (repeatable)"},
+			{Name: "list-findings", Usage: "list the kinds of findings, and examine nothing"},
+			{Kind: command.String, Name: "explain", Usage: "say what the kind of finding `ID` is about, and examine nothing"},
 			{Name: "nix", Usage: "treat the files as a Nix package's although they are not in a store"},
 			RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag, gpuFlag("gpu"),
 		}, searchFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
+			if c.Bool("list-findings") || c.IsSet("explain") {
+				return explainFindings(c)
+			}
 			s, err := start(c, rootOr(c))
 			if err != nil {
 				return err
@@ -248,9 +255,17 @@ func auditCommand() *command.Command {
 				return err
 			}
 			options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
-			out := auditOutput{sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), update: c.Bool("update-baseline")}
-			if out.update && out.baseline == "" {
+			out := auditOutput{sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
+			if out.accepted.Update = c.Bool("update-baseline"); out.accepted.Update && out.baseline == "" {
 				return command.Misuse("--update-baseline needs --baseline FILE")
+			}
+			if c.String("root") == "" {
+				out.accepted.Dir = filepath.Dir(out.baseline)
+			}
+			for _, id := range out.ignore {
+				if !audit.Known(id) {
+					return command.Misusef("--ignore-finding %s: there is no such finding (--list-findings)", id)
+				}
 			}
 			for _, f := range out.files() {
 				if f.name == "-" && (s.JSON || s.Document) {
@@ -276,19 +291,39 @@ func auditCommand() *command.Command {
 	}
 }
 
+// explainFindings says what kinds of findings there are, or what one is about.
+func explainFindings(c *command.Line) error {
+	if len(c.Args) > 0 {
+		return command.Misusef("--list-findings and --explain examine nothing: %q", c.Arg(0))
+	}
+	rules := audit.Rules()
+	if id := c.String("explain"); c.IsSet("explain") {
+		i := slices.IndexFunc(rules, func(r audit.Rule) bool { return r.ID == id })
+		if i < 0 {
+			return command.Misusef("--explain %s: there is no such finding (--list-findings)", id)
+		}
+		_, err := fmt.Fprintf(c.Stdout, "%s (%s): %s\n%s\n", id, rules[i].Severity, rules[i].Summary, rules[i].Help)
+		return err
+	}
+	for _, r := range rules {
+		fmt.Fprintf(c.Stdout, "%-22s %-8s %s\n", r.ID, r.Severity, r.Summary)
+	}
+	return nil
+}
+
 // auditOutput says where the results go, beside the log.
 type auditOutput struct {
 	sarif, html string // files to write; "" for none
-	baseline    string // file of accepted findings
-	update      bool   // write it instead of reading it
+	baseline    string // file of accepted findings; "" for none
+	accepted    audit.Baseline
+	ignore      []string // kinds of findings
 }
 
 // runAudit reports everything that is wrong with the run path of each file. It
 // returns command.ErrFailed where there is an error that the baseline does not have, or a
 // file could not be examined.
 func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
-	accepted, err := o.accepted()
-	if err != nil {
+	if err := o.read(); err != nil {
 		return err
 	}
 	var visited, findings atomic.Int64
@@ -324,14 +359,15 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 		},
 		tell: func(p *audit.Pending) any {
 			r := whole.Finish(p)
-			accepted.Accept(r)
+			r.Ignore(o.ignore)
+			o.accepted.Accept(r)
 			sum.Count(r)
 			logOutcome(s, r)
 			found.reports = append(found.reports, r)
 			return checkedFile(r)
 		},
 		end: func(stopped string) any {
-			sum.Stopped = stopped
+			sum.Stopped, sum.Gone = stopped, o.accepted.Gone()
 			groups := groupFindings(found.reports)
 			printGroups(s, groups)
 			if counts := countFindings(s, groups); counts != "" && !s.Quiet {
@@ -350,34 +386,36 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			return err
 		}
 	}
+	if o.accepted.Update && !s.Quiet {
+		s.say("%s: %s", command.Printable(o.baseline), count(o.accepted.Len(), "accepted finding", "accepted findings"))
+	}
 	if sum.Bad() {
 		return command.ErrFailed
 	}
 	return failed
 }
 
-// accepted reads the baseline.
-func (o *auditOutput) accepted() (audit.Baseline, error) {
-	if o.baseline == "" || o.update {
-		return nil, nil
+// read reads the baseline.
+func (o *auditOutput) read() error {
+	if o.baseline == "" || o.accepted.Update {
+		return nil
 	}
 	const most = 64 << 20
 	text, err := plainfile.Read(o.baseline, most)
 	if err != nil {
-		return nil, fmt.Errorf("--baseline: %w", err)
+		return fmt.Errorf("--baseline: %w", err)
 	}
-	b, err := audit.ParseBaseline(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("--baseline: %s:%w", o.baseline, err)
+	if err := o.accepted.Read(bytes.NewReader(text)); err != nil {
+		return fmt.Errorf("--baseline: %s:%w", o.baseline, err)
 	}
-	return b, nil
+	return nil
 }
 
 // files returns the files to write, with what writes each.
 func (o *auditOutput) files() []outFile {
 	all := []outFile{{o.sarif, writeSARIF}, {o.html, writePage}}
-	if o.update {
-		all = append(all, outFile{o.baseline, func(w io.Writer, r *audited) error { return audit.WriteBaseline(w, r.reports) }})
+	if o.accepted.Update {
+		all = append(all, outFile{o.baseline, func(w io.Writer, _ *audited) error { return o.accepted.Write(w) }})
 	}
 	return slices.DeleteFunc(all, func(f outFile) bool { return f.name == "" })
 }
