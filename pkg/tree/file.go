@@ -383,6 +383,10 @@ func (f *File) restore(fd int, mode uint32, caps []byte) error {
 		if err := ignoringEINTR(func() error { return unix.Fchmod(fd, mode) }); err != nil {
 			errs = append(errs, fmt.Errorf("setting mode %#o again: %w", mode, err))
 		}
+		var now unix.Stat_t // chmod(2): who is not in the file's group gets no error, and no bit
+		if unix.Fstat(fd, &now) == nil && mode&unix.S_ISGID != 0 && now.Mode&unix.S_ISGID == 0 {
+			errs = append(errs, errors.New("the file was edited, but its set-group-ID bit is lost, for only its group and root can set it"))
+		}
 	}
 	if caps != nil {
 		if err := ignoringEINTR(func() error { return unix.Fsetxattr(fd, capabilityAttr, caps, 0) }); err != nil {
