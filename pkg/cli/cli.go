@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -12,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/edit"
 )
 
@@ -141,5 +145,32 @@ func start(c *command.Line, paths []string) (*session, error) {
 		tune(s.Jobs)
 	}
 	s.Log = newLog(c.Stderr, s.Verbose, s.Quiet)
+	s.warnOfTypos(c)
 	return s, nil
+}
+
+// warnOfTypos says which of the named directories can hardly be meant. That of the driver link
+// is on the host that the files are for, which may be another one.
+func (s *session) warnOfTypos(c *command.Line) {
+	if link := runpath.Key(c.String("driver-link")); link+"/lib" == driver.Link || link+"/lib" == driver.Link32 {
+		s.Log.Warnf("--driver-link %s: the driver's libraries are in %s/lib", c.String("driver-link"), link)
+	}
+	if c.String("root") != "" {
+		return
+	}
+	check := func(flag string, dirs ...string) {
+		for _, dir := range dirs {
+			if dir == "" || dir[0] == '$' {
+				continue
+			}
+			if st, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !st.IsDir() {
+				s.Log.Warnf("--%s %s: there is no such directory", flag, dir)
+			}
+		}
+	}
+	check("compat", c.String("compat"))
+	check("assume-driver", c.String("assume-driver"))
+	if !c.Bool("in-build") { // nixpkgs names every input's
+		check("libs", c.StringSlice("libs")...)
+	}
 }
