@@ -15,8 +15,8 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/runpath"
 )
 
 // Version is what --version prints; builds set it with
@@ -127,7 +127,7 @@ func start(c *command.Line, paths []string) (*session, error) {
 	}
 	switch {
 	case len(paths) == 0:
-		return nil, command.Misuse("no file or directory is given")
+		return nil, command.Misuse("no file or directory is given" + c.Swallowed())
 	case s.Verbose && s.Quiet:
 		return nil, command.Misuse("--verbose and --quiet exclude each other")
 	case s.Jobs < 0:

@@ -13,6 +13,7 @@ import (
 func listCommands() []*command.Command {
 	return []*command.Command{{
 		Name:      "set",
+		Also:      []string{"set-rpath", "write"},
 		Usage:     "write LIST, entries separated by colons, as the run path",
 		ArgsUsage: "LIST PATH...",
 		Flags:     slices.Concat(listFlags, treeFlags),
@@ -28,6 +29,7 @@ func listCommands() []*command.Command {
 		},
 	}, {
 		Name:      "add",
+		Also:      []string{"add-rpath", "append"},
 		Usage:     "add ENTRY to the end of the run path, unless it is already there",
 		ArgsUsage: "ENTRY PATH...",
 		Flags: append(append([]*command.Flag{
@@ -59,6 +61,7 @@ func listCommands() []*command.Command {
 		},
 	}, {
 		Name:      "remove",
+		Also:      []string{"remove-rpath", "rm", "delete", "clear"},
 		Usage:     "remove ENTRY from the run path, or with --all the whole run path",
 		ArgsUsage: "ENTRY PATH...",
 		UsageText: "runpath remove [flags] ENTRY PATH...\nrunpath remove [flags] --all PATH...",

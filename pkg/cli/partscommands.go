@@ -56,12 +56,13 @@ func partCommands() []*command.Command {
 }
 
 func part(name, usage string, commands ...*command.Command) *command.Command {
-	return &command.Command{Name: name, Usage: usage, UsageText: "runpath " + name + " COMMAND ...", Commands: commands, Action: command.NoCommand}
+	return &command.Command{Name: name, Usage: usage, UsageText: "runpath " + name + " COMMAND ...", Commands: commands}
 }
 
 func partShow(what, usage string) *command.Command {
 	return &command.Command{
 		Name:      "show",
+		Also:      []string{"get", "list", "print"},
 		Usage:     usage,
 		ArgsUsage: "PATH...",
 		Flags:     []*command.Flag{JSONFlag, jobsFlag},

@@ -7,6 +7,7 @@ func RunPath() *command.Command {
 	app := New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
 (DT_RUNPATH, in older files DT_RPATH).`+exitStatus)
+	app.OfFile = "show"
 	app.Commands = append([]*command.Command{showCommand()}, listCommands()...)
 	app.Commands = append(app.Commands, partCommands()...)
 	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), referencesCommand(), scriptsCommand())

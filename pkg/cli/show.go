@@ -40,6 +40,7 @@ type shownFile struct {
 func showCommand() *command.Command {
 	return &command.Command{
 		Name:      "show",
+		Also:      []string{"get", "list", "print", "print-rpath"},
 		Usage:     "show run path, needed libraries, soname and interpreter, and why a tool would skip the file",
 		ArgsUsage: "PATH...",
 		Flags:     []*command.Flag{JSONFlag, jobsFlag, VerboseFlag("also show files that are not ELF")},

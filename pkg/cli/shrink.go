@@ -13,6 +13,7 @@ import (
 func shrinkCommand() *command.Command {
 	return &command.Command{
 		Name:      "shrink",
+		Also:      []string{"shrink-rpath"},
 		Usage:     "remove entries in which the loader finds nothing that the file needs",
 		ArgsUsage: "PATH...",
 		Description: `An absolute entry stays where it is the first to hold a library that the file needs (DT_NEEDED), may open

@@ -18,6 +18,11 @@ type Command struct {
 	Commands []*Command
 	Action   func(*Line) error
 
+	// Also are names that it has elsewhere, or might be looked for by.
+	Also []string
+	// OfFile is the one of Commands that is meant where a file stands in its place.
+	OfFile string
+
 	// Version is what --version prints of a program.
 	Version string
 	// Arguments, where it is not nil, is given a program's command line first and returns
@@ -74,14 +79,6 @@ func DocumentFlags() []*Flag {
 		{Name: "man", Hidden: true, Usage: "print the man page"},
 		{Name: "completion", Kind: String, Hidden: true, Usage: "print the completion script for `SHELL`"},
 	}
-}
-
-// NoCommand is the action of what is made of commands, where none of them is named.
-func NoCommand(l *Line) error {
-	if len(l.Args) > 0 {
-		return Misusef("there is no command %q", l.Args[0])
-	}
-	return Misuse("no command is given")
 }
 
 // PrintVersion answers --version.

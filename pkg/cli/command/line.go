@@ -13,6 +13,7 @@ type Line struct {
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Args    []string
+	Flags   []*Flag // that the command has
 	Values
 }
 

@@ -46,10 +46,6 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 	if synopsis == "" {
 		synopsis = program.Name + " [flags] " + program.ArgsUsage
 	}
-	action := program.Action
-	if action == nil {
-		action = command.NoCommand // it is made of commands and none of them is named
-	}
 	return &cli.App{
 		Name:                      program.Name,
 		HelpName:                  program.Name,
@@ -64,7 +60,7 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 		UseShortOptionHandling:    true,
 		DisableSliceFlagSeparator: true, // a list flag is repeated; file names may hold commas
 		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return command.Misuse(err.Error()) },
+		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return command.MeantFlag(program.Flags, err) },
 		Flags:                     flags(program.Flags),
 		Commands:                  commands(program.Commands),
 		Before: func(c *cli.Context) error {
@@ -74,7 +70,7 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 			}
 			return err
 		},
-		Action:    func(c *cli.Context) error { return action(line(c)) },
+		Action:    action(program),
 		Writer:    stdout,
 		ErrWriter: stderr,
 	}
@@ -96,14 +92,27 @@ func commands(all []*command.Command) []*cli.Command {
 			HideHelpCommand:        true,
 			UseShortOptionHandling: true,
 			OnUsageError: func(ctx *cli.Context, err error, _ bool) error {
-				return command.Of(ctx.Command.HelpName, command.Misuse(err.Error()))
+				return command.Of(ctx.Command.HelpName, command.MeantFlag(c.Flags, err))
 			},
 			Flags:       flags(c.Flags),
 			Subcommands: commands(c.Commands),
-			Action:      func(ctx *cli.Context) error { return command.Of(ctx.Command.HelpName, c.Action(line(ctx))) },
+			Action:      func(ctx *cli.Context) error { return command.Of(ctx.Command.HelpName, action(c)(ctx)) },
 		})
 	}
 	return out
+}
+
+// action carries a command out, or says that none of those is named that it is made of.
+func action(c *command.Command) cli.ActionFunc {
+	do := c.Action
+	if do == nil {
+		do = c.NoCommand
+	}
+	return func(ctx *cli.Context) error {
+		l := line(ctx)
+		l.Flags = c.Flags
+		return do(l)
+	}
 }
 
 func flags(all []*command.Flag) []cli.Flag {
