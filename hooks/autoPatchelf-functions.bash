@@ -13,7 +13,7 @@ cudaRunpathAutoPatchelf() { # TOOLS [BINTOOLS]
     if [[ -n ${2-} ]]; then
         declare -g cudaRunpathBintools=$2
     fi
-    for __crEntry in ${postFixupHooks[@]+"${postFixupHooks[@]}"}; do
+    for __crEntry in "${postFixupHooks[@]}"; do
         if [[ $__crEntry == autoPatchelfPostFixup ]]; then
             return 0
         fi
@@ -22,7 +22,7 @@ cudaRunpathAutoPatchelf() { # TOOLS [BINTOOLS]
     addEnvHooks "$targetOffset" gatherLibraries
     postFixupHooks+=(autoPatchelfPostFixup)
     if [[ -n ${cudaRunpathListening-} ]]; then
-        cudaRunpathComeLast
+        cudaRunpathPlainly cudaRunpathComeLast
     fi
 }
 
@@ -34,7 +34,6 @@ gatherLibraries() { # PACKAGE
 # addAutoPatchelfSearchPath [--no-recurse] [--] PATH…: every directory there that holds
 # shared objects is searched from now on.
 addAutoPatchelfSearchPath() {
-    local __crDir
     local -a __crDepth=() __crFound=()
     while (($#)); do
         case $1 in
@@ -54,17 +53,19 @@ addAutoPatchelfSearchPath() {
         esac
     done
     mapfile -d '' -t __crFound < <(
-        find "$@" "${__crDepth[@]}" ! -type d \( -name '*.so' -o -name '*.so.*' \) -printf '%h\0' | LC_ALL=C sort -zu
+        command find "$@" "${__crDepth[@]}" ! -type d \( -name '*.so' -o -name '*.so.*' \) -printf '%h\0' | LC_ALL=C command sort -zu
     )
-    for __crDir in ${__crFound[@]+"${__crFound[@]}"}; do
-        extraAutoPatchelfLibs+=("$__crDir")
-    done
+    extraAutoPatchelfLibs+=("${__crFound[@]}")
 }
 
 # autoPatchelf [--no-recurse] [--] PATH…
 autoPatchelf() {
-    local __crPattern __crTool
-    local -a __crFlags=() __crIgnore=() __crAppend=() __crRuntime=() __crPatchelf=() __crOwn=()
+    cudaRunpathPlainly cudaRunpathPatchelf "$@"
+}
+
+cudaRunpathPatchelf() {
+    local __crWord __crTogether=
+    local -a __crFlags=() __crIgnore=() __crAppend=() __crRuntime=() __crPatchelf=()
     while (($#)); do
         case $1 in
         --)
@@ -86,12 +87,13 @@ autoPatchelf() {
         cudaRunpathFailure "autoPatchelf: no path is given"
         return 1
     fi
-    cudaRunpathWords __crIgnore autoPatchelfIgnoreMissingDeps
-    cudaRunpathWords __crAppend appendRunpaths
-    cudaRunpathWords __crRuntime runtimeDependencies
-    cudaRunpathWords __crPatchelf patchelfFlags
-    for __crPattern in ${__crIgnore[@]+"${__crIgnore[@]}"}; do
-        if [[ $__crPattern == 1 ]]; then
+    # nixpkgs' function appends each setting to a global array, and packages fill those.
+    cudaRunpathWords __crIgnore ignoreMissingDepsArray autoPatchelfIgnoreMissingDeps
+    cudaRunpathWords __crAppend appendRunpathsArray appendRunpaths
+    cudaRunpathWords __crRuntime runtimeDependenciesArray runtimeDependencies
+    cudaRunpathWords __crPatchelf patchelfFlagsArray patchelfFlags
+    for __crWord in "${__crIgnore[@]}"; do
+        if [[ $__crWord == 1 ]]; then
             cudaRunpathWarning "autoPatchelf: autoPatchelfIgnoreMissingDeps = true is deprecated: write [ \"*\" ], or better the names"
             __crIgnore=("*")
             break
@@ -105,34 +107,24 @@ autoPatchelf() {
         __crFlags+=(--temporary "$NIX_BUILD_TOP")
     fi
     # What our other hooks ask for, if flags of their own do not ask for more.
-    for __crTool in stubReplace autoAddDriverRunpath addCudaCompatRunpath; do
-        if [[ -z ${cudaRunpathAsked["$__crTool"]-} ]] || cudaRunpathIsOff "$__crTool"; then
-            continue
-        fi
-        if [[ $__crTool != addCudaCompatRunpath ]]; then
+    cudaRunpathChoose
+    for __crWord in "${cudaRunpathEditors[@]}"; do
+        if [[ $__crWord != addCudaCompatRunpath ]]; then
             __crFlags+=(--expect-driver)
         fi
-        __crOwn=()
-        cudaRunpathWords __crOwn "${__crTool}Flags"
-        cudaRunpathWords __crOwn "${__crTool}FlagsArray"
-        cudaRunpathFindCompat
-        if ((${#__crOwn[@]} == 0)) && [[ $__crTool != addCudaCompatRunpath || -n $cudaRunpathCompatDir ]]; then
-            __crFlags+=(--tool "$__crTool")
+        if [[ -z ${cudaRunpathAlone["$__crWord"]-} ]]; then
+            __crFlags+=(--tool "$__crWord")
+            __crTogether=1
         fi
     done
-    if [[ " ${__crFlags[*]} " == *" --tool "* ]]; then
-        cudaRunpathFindLink
-        if [[ -n $cudaRunpathLinkDir ]]; then
-            __crFlags+=(--driver-link "$cudaRunpathLinkDir/lib")
-        fi
-        if [[ -n $cudaRunpathCompatDir ]]; then
-            __crFlags+=(--compat "$cudaRunpathCompatDir")
-        fi
+    if [[ -n $__crTogether ]]; then
+        cudaRunpathFindPlaces
+        __crFlags+=("${cudaRunpathPlaces[@]}")
         if [[ -n ${driverLinkPosition-} ]]; then
             __crFlags+=(--position "$driverLinkPosition")
         fi
     fi
-    cudaRunpathWords __crFlags autoPatchelfFlags
+    cudaRunpathWords __crFlags autoPatchelfFlagsArray autoPatchelfFlags
     # The interpreter and the C library: the standard environment's, else the hook's.
     local __crBintools=${NIX_BINTOOLS:-${cudaRunpathBintools-}}
     if [[ -z $__crBintools && " ${__crFlags[*]}" != *" --interpreter"* ]]; then
@@ -140,21 +132,24 @@ autoPatchelf() {
         return 1
     fi
     NIX_BINTOOLS=$__crBintools "${cudaRunpathBinary[autoPatchelf]}" --jobs "${NIX_BUILD_CORES:-1}" \
-        --ignore-missing ${__crIgnore[@]+"${__crIgnore[@]}"} \
+        --ignore-missing "${__crIgnore[@]}" \
         --paths "$@" \
-        --libs ${autoPatchelfLibs[@]+"${autoPatchelfLibs[@]}"} ${extraAutoPatchelfLibs[@]+"${extraAutoPatchelfLibs[@]}"} \
-        --runtime-dependencies ${__crRuntime+"${__crRuntime[@]/%//lib}"} \
-        --append-rpaths ${__crAppend[@]+"${__crAppend[@]}"} \
-        ${__crFlags[@]+"${__crFlags[@]}"} \
-        --extra-args ${__crPatchelf[@]+"${__crPatchelf[@]}"}
+        --libs "${autoPatchelfLibs[@]}" "${extraAutoPatchelfLibs[@]}" \
+        --runtime-dependencies "${__crRuntime[@]/%//lib}" \
+        --append-rpaths "${__crAppend[@]}" \
+        "${__crFlags[@]}" \
+        --extra-args "${__crPatchelf[@]}"
 }
 
 autoPatchelfPostFixup() {
-    local IFS=$' \t\n' __crNames __crOutput
-    local -a __crPaths=()
-    if [[ -n ${dontAutoPatchelf-} ]]; then
-        return 0
+    if [[ -z ${dontAutoPatchelf-} ]]; then
+        cudaRunpathPlainly cudaRunpathPatchelfOutputs
     fi
+}
+
+cudaRunpathPatchelfOutputs() {
+    local __crNames __crOutput
+    local -a __crPaths=()
     __crNames=$(getAllOutputNames) || exit
     for __crOutput in $__crNames; do
         if [[ $__crOutput != debug && -e ${!__crOutput-} ]]; then

@@ -13,11 +13,13 @@
 # Names: outputs are shell variables too and may be called bin, lib or stubs, and
 # every setting is one; so locals here start with __cr, functions and globals
 # with cudaRunpath. Binaries are called by absolute path: a hook in buildInputs
-# under strictDeps has no entry in PATH. Failure is always an explicit exit: where
-# a caller is in a condition, errexit does not work.
+# under strictDeps has no entry in PATH; other programs by `command`, since packages
+# have functions called find. Failure is always an explicit exit: where a caller is in a
+# condition, errexit does not work. What setup.sh and packages call goes through
+# cudaRunpathPlainly, since packages set the shell as they like.
 
-# Those that edit, in the order in which they run, then the checks. Whatever a
-# package links against goes first, and what is checked is what the others leave.
+# Those that edit, in the order in which they run, with whatever a package links against
+# first; then those that check what these leave.
 declare -ga cudaRunpathOrder=(stubReplace autoAddDriverRunpath addCudaCompatRunpath)
 declare -ga cudaRunpathChecks=(noRunpathAmbiguity cudaCapabilitiesCheck)
 # TOOL to the absolute path of its binary; and those that a hook asked for.
@@ -58,6 +60,22 @@ cudaRunpathWarning() { # MESSAGE
     fi
 }
 
+# Runs COMMAND with the shell's settings as they usually are: IFS, no noglob, nounset,
+# posix or nocasematch. Nor does errexit work in it: a failure that counts is an exit.
+cudaRunpathPlainly() { # COMMAND…
+    local - IFS=$' \t\n' __crCase='' __crStatus=0
+    set +efu +o posix
+    if shopt -q nocasematch; then
+        __crCase=1
+        shopt -u nocasematch
+    fi
+    "$@" || __crStatus=$?
+    if [[ -n $__crCase ]]; then
+        shopt -s nocasematch
+    fi
+    return "$__crStatus"
+}
+
 # Makes TOOL's binary known to the shell functions of the hooks. TOOLS is the package
 # that holds all of them. DRIVERLINK is nixpkgs' addDriverRunpath.driverLink where that
 # is not the one that the tools choose by themselves.
@@ -96,11 +114,11 @@ cudaRunpathBringCapabilities() { # LIST
 cudaRunpathListen() {
     if [[ -z ${cudaRunpathListening-} ]]; then
         declare -g cudaRunpathListening=1
-        postHooks+=(cudaRunpathComeLast)
-        preFixupHooks+=(cudaRunpathBeforeFixup)
-        exitHooks+=(cudaRunpathFarewell)
+        postHooks+=("cudaRunpathPlainly cudaRunpathComeLast")
+        preFixupHooks+=("cudaRunpathPlainly cudaRunpathBeforeFixup")
+        exitHooks+=("cudaRunpathPlainly cudaRunpathFarewell")
     fi
-    cudaRunpathComeLast
+    cudaRunpathPlainly cudaRunpathComeLast
 }
 
 # Moves our entry to the end of postFixupHooks, where it comes after what other
@@ -109,8 +127,8 @@ cudaRunpathListen() {
 # moment before: when a hook is sourced, when all are (postHooks), when fixup
 # starts, and as the last thing that it does for each output.
 cudaRunpathComeLast() {
-    cudaRunpathMoveLast fixupOutputHooks cudaRunpathAfterOutput
-    cudaRunpathMoveLast postFixupHooks cudaRunpathFixup
+    cudaRunpathMoveLast fixupOutputHooks "cudaRunpathPlainly cudaRunpathAfterOutput"
+    cudaRunpathMoveLast postFixupHooks "cudaRunpathPlainly cudaRunpathFixup"
 }
 
 cudaRunpathAfterOutput() {
@@ -118,18 +136,16 @@ cudaRunpathAfterOutput() {
     cudaRunpathTakeStandIns
 }
 
-# The array may have holes: packages unset elements of postFixupHooks. ${x+…} asks for
-# the first element alone, ${x[@]+…} for any.
 cudaRunpathMoveLast() { # ARRAY ENTRY
     local -n __crList=$1
     local -a __crOthers=()
     local __crEntry
-    for __crEntry in ${__crList[@]+"${__crList[@]}"}; do
+    for __crEntry in "${__crList[@]}"; do
         if [[ $__crEntry != "$2" ]]; then
             __crOthers+=("$__crEntry")
         fi
     done
-    __crList=(${__crOthers[@]+"${__crOthers[@]}"} "$2")
+    __crList=("${__crOthers[@]}" "$2")
 }
 
 cudaRunpathBeforeFixup() {
@@ -139,30 +155,18 @@ cudaRunpathBeforeFixup() {
 
 # One walk for all that edit, where their own flags allow it; then the checks.
 cudaRunpathFixup() {
-    local __crTool __crOwn=
-    local -a __crTogether=() __crFlags=()
+    local __crTool
     declare -g cudaRunpathRan=1
     cudaRunpathCollectStubs
     cudaRunpathTakeStandIns
-    for __crTool in "${cudaRunpathOrder[@]}"; do
-        if [[ -z ${cudaRunpathAsked["$__crTool"]-} ]] || cudaRunpathIsOff "$__crTool"; then
-            continue
-        fi
-        __crTogether+=("$__crTool")
-        __crFlags=()
-        cudaRunpathWords __crFlags "${__crTool}Flags"
-        cudaRunpathWords __crFlags "${__crTool}FlagsArray"
-        if ((${#__crFlags[@]})); then
-            __crOwn=1
-        fi
-    done
+    cudaRunpathChoose
     # A flag in one tool's settings is for that tool alone.
-    if [[ -n $__crOwn ]]; then
-        for __crTool in "${__crTogether[@]}"; do
+    if ((${#cudaRunpathAlone[@]})); then
+        for __crTool in "${cudaRunpathEditors[@]}"; do
             cudaRunpathRun "$__crTool"
         done
-    elif ((${#__crTogether[@]})); then
-        cudaRunpathRun "${__crTogether[*]}"
+    elif ((${#cudaRunpathEditors[@]})); then
+        cudaRunpathRun "${cudaRunpathEditors[@]}"
     fi
     for __crTool in "${cudaRunpathChecks[@]}"; do
         if [[ -n ${cudaRunpathAsked["$__crTool"]-} ]] && ! cudaRunpathIsOff "$__crTool"; then
@@ -170,6 +174,29 @@ cudaRunpathFixup() {
         fi
     done
     cudaRunpathOfferStubs
+}
+
+# Puts into cudaRunpathEditors, in their order, the tools that edit, that a hook asked
+# for and that nothing switches off, and into cudaRunpathAlone those with flags of their own.
+cudaRunpathChoose() {
+    local __crTool
+    local -a __crFlags=()
+    declare -ga cudaRunpathEditors=()
+    declare -gA cudaRunpathAlone=()
+    for __crTool in "${cudaRunpathOrder[@]}"; do
+        if [[ -z ${cudaRunpathAsked["$__crTool"]-} ]] || cudaRunpathIsOff "$__crTool"; then
+            continue
+        fi
+        if [[ $__crTool == addCudaCompatRunpath ]] && ! cudaRunpathHasCompat; then
+            continue
+        fi
+        cudaRunpathEditors+=("$__crTool")
+        __crFlags=()
+        cudaRunpathWords __crFlags "${__crTool}Flags" "${__crTool}FlagsArray"
+        if ((${#__crFlags[@]})); then
+            cudaRunpathAlone["$__crTool"]=1
+        fi
+    done
 }
 
 # Whoever switches fixup off, by dontFixup or by phases of their own, switches us
@@ -216,7 +243,7 @@ cudaRunpathTakeStandIns() {
         return 0
     fi
     declare -g cudaRunpathTaken=1
-    for __crEntry in ${postFixupHooks[@]+"${postFixupHooks[@]}"}; do
+    for __crEntry in "${postFixupHooks[@]}"; do
         for __crTool in "${!cudaRunpathFunction[@]}"; do
             __crName=${cudaRunpathFunction["$__crTool"]}
             if [[ $__crEntry != "autoFixElfFiles $__crName" ]]; then
@@ -236,37 +263,32 @@ cudaRunpathTakeStandIns() {
             cudaRunpathHook "$__crTool: switched off: 'autoFixElfFiles ${cudaRunpathFunction["$__crTool"]}' is no longer in postFixupHooks"
         fi
     done
-    postFixupHooks=(${__crRest[@]+"${__crRest[@]}"})
+    postFixupHooks=("${__crRest[@]}")
 }
 
 # ---------------------------------------------------------------- settings
 
-# Appends the words of the setting NAME to the array: an array's elements as they
-# are, a string split on white space. Patterns such as *.so stay what they are
-# (setup.sh has nullglob on).
-cudaRunpathWords() { # ARRAY NAME
+# Appends the words of the settings to the array: an array's elements as they are, a
+# string split on white space. Patterns such as *.so stay what they are (setup.sh has
+# nullglob on).
+cudaRunpathWords() { # ARRAY NAME…
     local -
     set -f
-    local IFS=$' \t\n' __crWord
-    local -n __crTo=$1 __crFrom=$2
-    if [[ -z ${__crFrom+x} && -z ${__crFrom[*]-} ]]; then
-        return 0
-    fi
-    case $(declare -p "$2" 2>/dev/null) in
-    "declare -A"*)
-        cudaRunpathFailure "$2 must be a string or a list, not an attribute set"
-        exit 1
-        ;;
-    "declare -a"*)
-        __crTo+=("${__crFrom[@]}")
-        ;;
-    *)
+    local -n __crTo=$1
+    local __crName
+    shift
+    for __crName in "$@"; do
+        local -n __crFrom=$__crName
         # shellcheck disable=SC2206  # split on purpose, globbing is off
-        for __crWord in $__crFrom; do
-            __crTo+=("$__crWord")
-        done
-        ;;
-    esac
+        case $(declare -p "$__crName" 2>/dev/null) in
+        "declare -A"*)
+            cudaRunpathFailure "$__crName must be a string or a list, not an attribute set"
+            exit 1
+            ;;
+        "declare -a"*) __crTo+=("${__crFrom[@]}") ;;
+        *) __crTo+=($__crFrom) ;;
+        esac
+    done
 }
 
 # Says whether TOOL is switched off, and by which variable.
@@ -332,12 +354,37 @@ cudaRunpathFindLink() {
     fi
 }
 
-# Puts the arguments of TOOLS, separated by spaces, into cudaRunpathArguments. All
-# tools get the same settings.
-cudaRunpathArguments() { # TOOLS
-    local IFS=$' \t\n' __crTool __crIgnored
-    local -a __crIgnore=() __crTools=()
-    read -ra __crTools <<<"$1"
+# Whether there is a compat directory; where nobody knows, the build fails.
+cudaRunpathHasCompat() {
+    cudaRunpathFindCompat
+    if [[ -n $cudaRunpathCompatDir ]]; then
+        return 0
+    elif [[ -z ${cudaCompat+x} && -n ${cudaRunpathCompatUnknown-} ]]; then
+        cudaRunpathFailure "addCudaCompatRunpath: $cudaRunpathCompatUnknown; set cudaCompat to its directory, or to nothing for none"
+        exit 1
+    fi
+    cudaRunpathHook "addCudaCompatRunpath: there is no compat package for this platform, nothing to add"
+    return 1
+}
+
+# Puts into cudaRunpathPlaces the arguments that say where the driver's and the compat
+# package's libraries are. All tools get the same.
+cudaRunpathFindPlaces() {
+    declare -ga cudaRunpathPlaces=()
+    cudaRunpathFindLink
+    if [[ -n $cudaRunpathLinkDir ]]; then
+        cudaRunpathPlaces+=(--driver-link "$cudaRunpathLinkDir/lib")
+    fi
+    cudaRunpathFindCompat
+    if [[ -n $cudaRunpathCompatDir ]]; then
+        cudaRunpathPlaces+=(--compat "$cudaRunpathCompatDir")
+    fi
+}
+
+# Puts the arguments of TOOLS into cudaRunpathArguments.
+cudaRunpathArguments() { # TOOL…
+    local __crIgnored
+    local -a __crIgnore=()
     declare -ga cudaRunpathArguments=(--jobs "${NIX_BUILD_CORES:-1}")
     # Real packages hold broken ELF files on purpose, as test data.
     if [[ -z ${cudaRunpathStrict-} ]]; then
@@ -345,18 +392,11 @@ cudaRunpathArguments() { # TOOLS
     fi
     if [[ $1 == cudaCapabilitiesCheck ]]; then
         cudaRunpathArguments+=(--for "$cudaRunpathGPUs")
-        cudaRunpathWords cudaRunpathArguments cudaCapabilitiesCheckFlags
-        cudaRunpathWords cudaRunpathArguments cudaCapabilitiesCheckFlagsArray
+        cudaRunpathWords cudaRunpathArguments cudaCapabilitiesCheckFlags cudaCapabilitiesCheckFlagsArray
         return 0
     fi
-    cudaRunpathFindLink
-    if [[ -n $cudaRunpathLinkDir ]]; then
-        cudaRunpathArguments+=(--driver-link "$cudaRunpathLinkDir/lib")
-    fi
-    cudaRunpathFindCompat
-    if [[ -n $cudaRunpathCompatDir ]]; then
-        cudaRunpathArguments+=(--compat "$cudaRunpathCompatDir")
-    fi
+    cudaRunpathFindPlaces
+    cudaRunpathArguments+=("${cudaRunpathPlaces[@]}")
     if [[ $1 == noRunpathAmbiguity ]]; then
         cudaRunpathArguments+=(--nix-build)
         cudaRunpathWords __crIgnore noRunpathAmbiguityIgnore
@@ -371,16 +411,16 @@ cudaRunpathArguments() { # TOOLS
             cudaRunpathArguments+=(--clear-execstack)
         fi
     fi
-    for __crTool in "${__crTools[@]}"; do
-        cudaRunpathWords cudaRunpathArguments "${__crTool}Flags"
-        cudaRunpathWords cudaRunpathArguments "${__crTool}FlagsArray"
+    while (($#)); do
+        cudaRunpathWords cudaRunpathArguments "${1}Flags" "${1}FlagsArray"
+        shift
     done
 }
 
 # Puts into cudaRunpathOutputs the outputs that are there. One that is a link to
 # another store path is not ours to edit.
 cudaRunpathOutputs() {
-    local IFS=$' \t\n' __crNames __crOutput
+    local __crNames __crOutput
     declare -ga cudaRunpathOutputs=()
     __crNames=$(getAllOutputNames) || exit
     for __crOutput in $__crNames; do
@@ -392,55 +432,38 @@ cudaRunpathOutputs() {
 
 # ------------------------------------------------------------------ running
 
-# Runs TOOLS, separated by spaces, over the outputs: one process and one walk, with
-# more arguments in front of their own.
-cudaRunpathRun() { # TOOLS [ARGUMENT…]
-    local IFS=$' \t\n' __crTool __crNames __crBinary __crStatus
-    local -a __crTools=() __crCommand=()
-    read -ra __crTools <<<"$1"
-    shift
+# Runs TOOLS over the outputs: one process and one walk, with cudaRunpathMore in front
+# of their own arguments.
+cudaRunpathRun() { # TOOL…
+    local __crNames=$* __crBinary=${cudaRunpathBinary["$1"]} __crStatus
+    local -a __crCommand=()
     cudaRunpathOutputs
     if ((${#cudaRunpathOutputs[@]} == 0)); then
-        cudaRunpathHook "${__crTools[*]}: no outputs to look at"
+        cudaRunpathHook "$__crNames: no outputs to look at"
         return 0
     fi
-    cudaRunpathFindCapabilities
-    if [[ ${__crTools[*]} == cudaCapabilitiesCheck && -z $cudaRunpathGPUs ]]; then
-        cudaRunpathHook "cudaCapabilitiesCheck: neither the setting cudaCapabilities nor the CUDA set names GPUs, nothing to check"
-        return 0
-    fi
-    cudaRunpathFindCompat
-    for __crTool in "${!__crTools[@]}"; do
-        if [[ ${__crTools[__crTool]} != addCudaCompatRunpath || -n $cudaRunpathCompatDir ]]; then
-            continue
-        elif [[ -z ${cudaCompat+x} && -n ${cudaRunpathCompatUnknown-} ]]; then
-            cudaRunpathFailure "addCudaCompatRunpath: $cudaRunpathCompatUnknown; set cudaCompat to its directory, or to nothing for none"
-            exit 1
+    if [[ $1 == cudaCapabilitiesCheck ]]; then
+        cudaRunpathFindCapabilities
+        if [[ -z $cudaRunpathGPUs ]]; then
+            cudaRunpathHook "cudaCapabilitiesCheck: neither the setting cudaCapabilities nor the CUDA set names GPUs, nothing to check"
+            return 0
         fi
-        cudaRunpathHook "addCudaCompatRunpath: there is no compat package for this platform, nothing to add"
-        unset "__crTools[__crTool]"
-    done
-    case ${#__crTools[@]} in
-    0) return 0 ;;
-    1)
-        __crBinary=${cudaRunpathBinary["${__crTools[*]}"]}
-        ;;
-    *)
-        __crBinary=${cudaRunpathBinary[runpath]}
-        __crCommand=(normalize)
-        for __crTool in "${__crTools[@]}"; do
-            __crCommand+=(--tool "$__crTool")
-        done
-        ;;
-    esac
-    __crNames="${__crTools[*]}"
-    cudaRunpathArguments "$__crNames"
+    fi
+    cudaRunpathArguments "$@"
     if [[ " $__crNames " == *" stubReplace "* && -n ${cudaRunpathStubs-} ]]; then
         cudaRunpathArguments+=(--offer "$cudaRunpathStubs")
     fi
+    if (($# > 1)); then
+        __crBinary=${cudaRunpathBinary[runpath]}
+        __crCommand=(normalize)
+        while (($#)); do
+            __crCommand+=(--tool "$1")
+            shift
+        done
+    fi
     __crNames=${__crNames// /, }
     cudaRunpathHook "$__crNames: ${cudaRunpathOutputs[*]}"
-    "$__crBinary" ${__crCommand[@]+"${__crCommand[@]}"} "$@" "${cudaRunpathArguments[@]}" -- "${cudaRunpathOutputs[@]}" || {
+    "$__crBinary" "${__crCommand[@]}" "${cudaRunpathMore[@]}" "${cudaRunpathArguments[@]}" -- "${cudaRunpathOutputs[@]}" || {
         __crStatus=$?
         cudaRunpathFailure "$__crNames failed with exit status $__crStatus; what it said is above"
         exit "$__crStatus"
@@ -451,6 +474,10 @@ cudaRunpathRun() { # TOOLS [ARGUMENT…]
 # followed, since packages pass $out/lib/*.so; files that are not ELF are skipped,
 # and what is not there is a warning, unless cudaRunpathStrict is set.
 cudaRunpathRunOn() { # FUNCTION TOOL NUMBER-OF-ARGUMENTS [ARGUMENT…] [FILE…]
+    cudaRunpathPlainly cudaRunpathRunOnFiles "$@"
+}
+
+cudaRunpathRunOnFiles() {
     local __crFunction=$1 __crTool=$2 __crCount=$3 __crFile __crNamed
     shift 3
     local -a __crMore=("${@:1:__crCount}") __crFiles=()
@@ -458,7 +485,7 @@ cudaRunpathRunOn() { # FUNCTION TOOL NUMBER-OF-ARGUMENTS [ARGUMENT…] [FILE…]
     for __crNamed in "$@"; do
         __crFile=$__crNamed
         if [[ -L $__crFile ]]; then
-            __crFile=$(readlink -m -- "$__crFile") || return
+            __crFile=$(command readlink -m -- "$__crFile") || return
         fi
         if [[ -e $__crFile ]]; then
             __crFiles+=("$__crFile")
@@ -490,18 +517,19 @@ cudaRunpathCollectStubs() {
     declare -g cudaRunpathStubs
     if [[ -n ${NIX_BUILD_TOP-} ]]; then
         cudaRunpathStubs=$NIX_BUILD_TOP/cuda-runpath-stubs
-        mkdir -p "$cudaRunpathStubs" || exit
+        command mkdir -p "$cudaRunpathStubs" || exit
     else
         # Outside a build, perhaps in /tmp: a name that nobody could foresee.
-        cudaRunpathStubs=$(mktemp -d "${TMPDIR:-/tmp}/cuda-runpath-stubs.XXXXXX") || exit
+        cudaRunpathStubs=$(command mktemp -d "${TMPDIR:-/tmp}/cuda-runpath-stubs.XXXXXX") || exit
     fi
-    cudaRunpathRun stubReplace --dry-run
+    local -a cudaRunpathMore=(--dry-run)
+    cudaRunpathRun stubReplace
 }
 
 # Wraps the check phases that come after fixupPhase. A phase is a variable of its
 # name, else a function; we make it a variable that calls cudaRunpathCheckPhase.
 cudaRunpathOfferStubs() {
-    local IFS=$' \t\n' __crPhase __crAfter=
+    local __crPhase __crAfter=
     if [[ -z ${cudaRunpathStubs-} ]]; then
         return 0
     fi
@@ -518,10 +546,12 @@ cudaRunpathOfferStubs() {
 
 cudaRunpathCheckPhase() { # PHASE
     local __crOriginal="cudaRunpathOriginal_$1" __crDriver
-    cudaRunpathFindLink
+    cudaRunpathPlainly cudaRunpathFindLink
     __crDriver=${cudaRunpathLinkDir:-/run/opengl-driver}/lib
     if [[ -e $__crDriver/libcuda.so.1 ]]; then
         cudaRunpathHook "$1: the driver is in $__crDriver, no stubs needed"
+    elif [[ -z $(command find "$cudaRunpathStubs" -mindepth 1 -print -quit) ]]; then
+        cudaRunpathWarning "$1: no stubs to offer: no run path named any at the beginning of fixup (stubReplaceForChecks)"
     else
         cudaRunpathHook "$1: offering the stubs in $cudaRunpathStubs"
         # Last, so that a package's own stand-in for the driver wins.

@@ -65,7 +65,7 @@ let
         # build that gives the other machine's, whose files are of no use there.
         if compat ? stdenv && systemOf compat != systemOf edited then null else compat;
       cudaCapabilities = import ./capabilities.nix { inherit lib cudaPackages; };
-      driverLink = edited.addDriverRunpath.driverLink or null;
+      addDriverRunpath = edited.addDriverRunpath or null;
       bintools = pkgs.bintools or null;
     };
   hooks = hooksFor (pkgs.cudaPackages or { });

@@ -16,8 +16,8 @@
   cudaCapabilities ? "",
   # For that machine; null: the standard environment's, which is there anyway.
   bintools ? null,
-  # nixpkgs' addDriverRunpath.driverLink, for that machine; null: nixpkgs has none.
-  driverLink,
+  # nixpkgs', for that machine; null: nixpkgs has none.
+  addDriverRunpath,
 }:
 let
   core = builtins.readFile ../hooks/core.bash;
@@ -26,15 +26,21 @@ let
   # do nothing, as nixpkgs' do: packages list them without asking for the platform.
   hasELF = hostPlatform.isLinux || targetPlatform.isLinux;
 
+  # The link that nixpkgs' package puts into files. What its derivation says counts, since
+  # overlays change that by overrideAttrs, and passthru stays behind.
+  linkOf = package: package.drvAttrs.driverLink or package.driverLink or null;
   # The links that the tools choose by themselves, by the file's machine.
-  isUsual = builtins.elem driverLink [
-    null
-    "/run/opengl-driver"
-    "/run/opengl-driver-32"
-  ];
+  isUsual =
+    link:
+    builtins.elem link [
+      null
+      "/run/opengl-driver"
+      "/run/opengl-driver-32"
+    ];
 
   # A hook that is made of PARTS, files of ../hooks. All tools are one program, so the
-  # closure of a hook is its text and that program.
+  # closure of a hook is its text and that program. It is overridden as nixpkgs' hook of the
+  # same name is, with that one's arguments.
   hook =
     {
       name,
@@ -42,16 +48,24 @@ let
       parts,
       # SETTING = [ PART … ]: parts that a package asks for by that setting.
       onSetting ? { },
-      substitutions ? { },
+      # More arguments for override, and what is made of all.
+      arguments ? { },
+      substitutions ? _: { },
+      propagated ? _: [ ],
       passthru ? { },
-      propagated ? [ ],
     }:
     lib.makeOverridable (
       {
         cuda-runpath,
         cuda_compat,
-      }:
+        addDriverRunpath,
+        bintools ? null,
+        autoFixElfFiles ? null,
+        getRunpathEntries ? null,
+        auto-patchelf ? null,
+      }@given:
       let
+        driverLink = linkOf given.addDriverRunpath;
         # With allowUnsupportedSystem, what cannot be built here is available all the same.
         available =
           cuda_compat != null
@@ -72,30 +86,34 @@ let
           else
             "addDriverRunpath() { :; }\n";
       in
-      makeSetupHook {
-        inherit name;
-        propagatedBuildInputs = propagated;
-        substitutions = lib.optionalAttrs hasELF (
-          {
-            tools = "${lib.getOutput "tools" cuda-runpath}";
-            inherit cudaCapabilities;
-            driverLink = lib.optionalString (!isUsual) driverLink;
-          }
-          // lib.optionalAttrs usesCompat {
-            cudaCompat = lib.optionalString available "${cuda_compat}/compat";
-            cudaCompatUnknown = cuda_compat.unknown or "";
-          }
-          // substitutions
-        );
-        passthru = lib.optionalAttrs usesCompat { enableHook = available; } // passthru;
-        meta = {
-          inherit description;
-          license = lib.licenses.mit;
-          maintainers = [ ];
-        }
-        // lib.optionalAttrs hasELF { platforms = lib.platforms.linux; };
-      } (writeText "${name}.bash" text)
-    ) { inherit cuda-runpath cuda_compat; };
+      lib.warnIf (auto-patchelf != arguments.auto-patchelf or null)
+        "${name}: the argument auto-patchelf is not used: cuda-runpath is what patches; override that"
+        (
+          makeSetupHook {
+            inherit name;
+            propagatedBuildInputs = propagated given;
+            substitutions = lib.optionalAttrs hasELF (
+              {
+                tools = "${lib.getOutput "tools" cuda-runpath}";
+                inherit cudaCapabilities;
+                driverLink = lib.optionalString (!isUsual driverLink) driverLink;
+              }
+              // lib.optionalAttrs usesCompat {
+                cudaCompat = lib.optionalString available "${cuda_compat}/compat";
+                cudaCompatUnknown = cuda_compat.unknown or "";
+              }
+              // substitutions given
+            );
+            passthru = lib.optionalAttrs usesCompat { enableHook = available; } // passthru;
+            meta = {
+              inherit description;
+              license = lib.licenses.mit;
+              maintainers = [ ];
+            }
+            // lib.optionalAttrs hasELF { platforms = lib.platforms.linux; };
+          } (writeText "${name}.bash" text)
+        )
+    ) ({ inherit cuda-runpath cuda_compat addDriverRunpath; } // arguments);
 
   plain = {
     stubReplace = {
@@ -144,7 +162,7 @@ let
       ];
       # For autoPatchelf: what the standard environment says. A linker of its own would be
       # in the closure of every package's build.
-      substitutions.bintools = "";
+      substitutions = _: { bintools = ""; };
       # Its functions have the names of nixpkgs', which a package may have beside this.
       onSetting.cudaRunpathAutoPatchelf = [
         "autoPatchelf-functions"
@@ -161,11 +179,20 @@ let
         "autoPatchelf-functions"
         "autoPatchelf"
       ];
-      # Says which interpreter and which C library programs get, where the standard
+      # bintools says which interpreter and which C library programs get, where the standard
       # environment (stdenvNoCC) does not. It is propagated, as nixpkgs' hook does, so that
-      # its name in the text makes no closure larger.
-      propagated = lib.optional (bintools != null) bintools;
-      substitutions.bintools = lib.optionalString (bintools != null) "${bintools}";
+      # its name in the text makes no closure larger; so is the program `auto-patchelf`.
+      arguments = {
+        inherit bintools;
+        auto-patchelf = lib.getOutput "tools" cuda-runpath;
+      };
+      propagated =
+        given:
+        [ (lib.getOutput "tools" given.cuda-runpath) ]
+        ++ lib.optional (given.bintools != null) given.bintools;
+      substitutions = given: {
+        bintools = lib.optionalString (given.bintools != null) "${given.bintools}";
+      };
     };
 
     # Only the shell function, for packages that call it in their own phases.
@@ -174,8 +201,8 @@ let
       description = "A shell function that puts the GPU driver's directory into the run path of a file";
       parts = [ "addDriverRunpath" ];
       passthru.driverLink =
-        if driverLink != null then
-          driverLink
+        if linkOf addDriverRunpath != null then
+          linkOf addDriverRunpath
         else
           "/run/opengl-driver" + lib.optionalString (hostPlatform.isi686 or false) "-32";
     };
@@ -200,20 +227,26 @@ builtins.mapAttrs (_: hook) plain
           "addDriverRunpath"
           "dropIn/autoAddDriverRunpath"
         ];
-        substitutions.nixpkgsFunction = "${addDriverRunpath}/nix-support/setup-hook";
-        propagated = [ autoFixElfFiles ];
+        arguments = { inherit autoFixElfFiles; };
+        substitutions = _: { nixpkgsFunction = "${addDriverRunpath}/nix-support/setup-hook"; };
+        propagated = given: [ given.autoFixElfFiles ];
       };
       autoAddCudaCompatRunpath = hook {
         name = "auto-add-cuda-compat-runpath-hook";
         inherit (plain.addCudaCompatRunpath) description;
         parts = [ "dropIn/autoAddCudaCompatRunpath" ];
-        propagated = [ autoFixElfFiles ];
+        arguments = { inherit autoFixElfFiles; };
+        propagated = given: [ given.autoFixElfFiles ];
       };
       removeStubsFromRunpathHook = hook {
         name = "removeStubsFromRunpathHook";
         inherit (plain.stubReplace) description;
         parts = [ "dropIn/removeStubsFromRunpathHook" ];
-        propagated = lib.optional (getRunpathEntries != null) getRunpathEntries ++ [ autoFixElfFiles ];
+        arguments = { inherit autoFixElfFiles getRunpathEntries; };
+        propagated =
+          given:
+          lib.optional (given.getRunpathEntries != null) given.getRunpathEntries
+          ++ [ given.autoFixElfFiles ];
       };
     };
 }

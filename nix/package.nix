@@ -137,6 +137,8 @@ buildGoModule (finalAttrs: {
       ln -s $tools/bin/$command $out/bin/$command
     done
     ln -s $hostDriver/bin/hostDriver $out/bin/hostDriver
+    # nixpkgs' name of the program, for builds that use autoPatchelfHook.
+    ln -s runpath $tools/bin/auto-patchelf
 
     # A copy: `readlink -f` makes another name of a link's, and under that one the program
     # is another one.

@@ -56,6 +56,17 @@ let
     preFixup = "unset NIX_BINTOOLS";
   };
 
+  otherBintools = package {
+    pname = "other-bintools";
+    dontFixup = true;
+    build = ''
+      mkdir -p $out/nix-support $out/lib
+      cp $(< ${dropIn.bintools}/nix-support/dynamic-linker) $out/lib/ld-linux-other.so.2
+      echo $out/lib/ld-linux-other.so.2 > $out/nix-support/dynamic-linker
+      cp ${dropIn.bintools}/nix-support/orig-libc $out/nix-support/
+    '';
+  };
+
   other = if pkgs.stdenv.hostPlatform.isAarch64 then "gnu64" else "aarch64-multiplatform";
   cross = pkgs.pkgsCross.${other}.extend flake.overlays.dropIn;
   crossGreet = cross.stdenv.mkDerivation {
@@ -155,6 +166,82 @@ in
       ''
     ) modes
   );
+
+  # nixpkgs' function adds each setting to a global array, which packages fill in their phases.
+  autoPatchelfArrays = check "auto-patchelf-arrays" (
+    lib.concatMapStrings (mode: ''
+      built=${
+        built (
+          mode
+          // {
+            pname = "with-arrays";
+            build = shipped + ''
+              echo 'int nowhere(void) { return 1; }' > nowhere.c
+              $CC -shared -fPIC -Wl,-soname,libnowhere.so.3 -o libnowhere.so nowhere.c
+              $CC -Wl,--no-as-needed -o $out/bin/needs main.c $out/lib/libown.so ./libnowhere.so -Wl,--allow-shlib-undefined
+            '';
+            appendRunpaths = [ "/said" ];
+            postInstall = ''
+              ignoreMissingDepsArray+=(libnowhere.so.3)
+              appendRunpathsArray+=(/filled)
+              runtimeDependenciesArray+=(${wave})
+            '';
+          }
+        )
+      }
+      runPathIs $built/bin/needs ${wave}/lib:$built/lib:/filled:/said
+      text=$(readelf -dW ${
+        built (
+          mode
+          // {
+            pname = "with-flags";
+            preFixup = ''
+              autoPatchelfFlagsArray+=(--relativize-rpath)
+              patchelfFlagsArray=(--force-rpath)
+            '';
+          }
+        )
+      }/bin/program)
+      contains "tag" "$text" '(RPATH)'
+      contains "flags" "$text" '[$ORIGIN/../lib]'
+    '') modes
+  );
+
+  # The program is in PATH, as with nixpkgs' hook, and reads its command line.
+  autoPatchelfInPath = check "auto-patchelf-path" (
+    lib.concatMapStrings (
+      mode:
+      isRight dropIn.bintools (built (
+        mode
+        // {
+          dontAutoPatchelf = true;
+          postFixup = "auto-patchelf --path $out --lib $greet/lib --run --app";
+        }
+      )) greet
+    ) modes
+  );
+
+  # Arguments of nixpkgs' hook that people override.
+  autoPatchelfOverride = check "auto-patchelf-override" ''
+    ${interpreterIs "${
+      built (
+        without
+        // {
+          nativeBuildInputs = [
+            (dropIn.autoPatchelfHook.override {
+              bintools = otherBintools;
+              auto-patchelf = pkgs.patchelf;
+            })
+          ];
+        }
+      )
+    }/bin/program" otherBintools}
+    runPathIs ${
+      built {
+        nativeBuildInputs = [ (dropIn.autoPatchelfHook.override (old: { inherit (old) auto-patchelf bintools; })) ];
+      }
+    }/lib/libown.so ${greet}/lib
+  '';
 
   # In a cross build, those of the machine that the files are for.
   autoPatchelfCross = check "auto-patchelf-cross" (

@@ -114,6 +114,10 @@ let
     }
   ];
 
+  # Another link, as people give it to nixpkgs' hook.
+  otherDriver = pkgs.addDriverRunpath.overrideAttrs (_: {
+    driverLink = "/opt/gpu";
+  });
   other = pkgs.extend (
     _: prev: {
       addDriverRunpath = prev.addDriverRunpath.overrideAttrs (_: {
@@ -190,6 +194,59 @@ in
         }
       }/bin/program ${compat}:/opt/other/lib:${greet}/lib
     ''
+  );
+
+  # What people give nixpkgs' hooks by override counts here where it means something.
+  overridesOfNixpkgsHooks = check "overrides" ''
+    runPathIs ${
+      built {
+        nativeBuildInputs = [ (dropIn.autoAddDriverRunpath.override { addDriverRunpath = otherDriver; }) ];
+      }
+    }/bin/program /opt/gpu/lib:${stubs}:${greet}/lib
+    runPathIs ${
+      built {
+        nativeBuildInputs = [
+          (dropIn.cudaPackages.removeStubsFromRunpathHook.override {
+            inherit (dropIn) autoFixElfFiles;
+            addDriverRunpath = otherDriver;
+          })
+        ];
+      }
+    }/bin/program /opt/gpu/lib:${greet}/lib
+    contains "what it propagates" "$(< ${
+      dropIn.cudaPackages.autoAddCudaCompatRunpath.override { autoFixElfFiles = dropIn.jq; }
+    }/nix-support/propagated-build-inputs)" ${dropIn.jq}
+  '';
+
+  # Newer pkg-config files of CUDA name the driver's directory; the shrink step drops it.
+  driverLinkOfTheLinker = check "driver-link-of-the-linker" (
+    both (
+      mode:
+      let
+        linked =
+          args:
+          built (
+            mode
+            // {
+              dontPatchELF = false;
+              build = ''
+                mkdir -p $out/bin
+                cp ${support.compiled}/bin/program $out/bin/program
+                chmod u+w $out/bin/program
+                echo 'int cuInit(unsigned); int greet(void); int main(void) { return cuInit(0) + greet(); }' > linked.c
+                $CC -o $out/bin/linked linked.c -L${stubs} -lcuda -L${greet}/lib -lgreet \
+                  -Wl,-rpath,/run/opengl-driver/lib:${greet}/lib
+              '';
+            }
+            // args
+          );
+      in
+      ''
+        runPathIs ${linked { }}/bin/linked ${inNormalForm}
+        runPathIs ${linked { nativeBuildInputs = [ dropIn.cudaRunpathHook ]; cudaCompat = ""; }}/bin/linked ${withoutCompat}
+        runPathIs ${linked { nativeBuildInputs = [ ]; }}/bin/linked ${greet}/lib
+      ''
+    )
   );
 
   driverLinkIsWithoutLib = check "driver-link-lib" (

@@ -418,59 +418,112 @@ in
   );
 
   # Nor does what a package does to the shell, in whose middle the hooks run, change
-  # what they do.
-  whateverTheShellIsSetTo = check "shell-settings" (
-    lib.concatMapStrings
-      (
-        setting:
-        both (
-          mode:
-          let
-            built = with' (
-              mode
-              // {
-                pname = "shell-settings";
-                outputs = [
-                  "out"
-                  "lib"
-                ];
-                outputDev = "out";
-                build = installCompiled + ''
-                  mkdir $lib
-                  mv $out/lib $lib/lib
-                '';
-                # After nixpkgs' own hooks, which not all bear it.
-                preFixup = ''
-                  inTheMiddle() { ${setting}; }
-                  postFixupHooks+=(inTheMiddle)
-                '';
-                autoAddDriverRunpathFlags = "--when always";
-                noRunpathAmbiguityIgnore = "lib*.so libgreet.so.?";
-                stubReplaceForChecks = true;
-                doInstallCheck = true;
-                # The compat package's libcuda.so.1 answers otherwise than the stub.
-                cudaCompat = "";
-                installCheckPhase = "$out/bin/program";
-              }
-            );
-          in
-          ''
-            runPathIs ${built}/bin/program ${withoutCompat}
-            runPathIs ${built.lib}/lib/libuse.so ${withoutCompat}
-          ''
-        )
-      )
-      [
+  # what they do: with flags of one tool's own, which makes them processes of their own,
+  # and without, and autoPatchelf beside them.
+  whateverTheShellIsSetTo =
+    let
+      args = {
+        pname = "shell-settings";
+        outputs = [
+          "out"
+          "lib"
+        ];
+        outputDev = "out";
+        build = installCompiled + ''
+          mkdir $lib
+          mv $out/lib $lib/lib
+        '';
+        noRunpathAmbiguityIgnore = "lib*.so libgreet.so.?";
+        stubReplaceForChecks = true;
+        doInstallCheck = true;
+        installCheckPhase = "$out/bin/program";
+      };
+      # The compat package's libcuda.so.1 answers otherwise than the stub.
+      flagged = args // {
+        autoAddDriverRunpathFlags = "--when always";
+        cudaCompat = "";
+      };
+      patched = args // {
+        nativeBuildInputs = [ hooks.cudaRunpathHook ];
+        cudaRunpathAutoPatchelf = true;
+        autoPatchelfIgnoreMissingDeps = "libnowhere* libnothing.so.?";
+        # The stand-in's C library is this machine's, whose loader looks elsewhere.
+        doInstallCheck = false;
+        dontNoRunpathAmbiguity = true;
+        preFixup = ''
+          find() { return 1; }
+          sort() { return 1; }
+          addAutoPatchelfSearchPath ${greet}
+          unset -f find sort
+        '';
+      };
+      # After nixpkgs' own hooks, which not all bear it.
+      inTheMiddle = setting: ''
+        inTheMiddle() { ${setting}; }
+        postFixupHooks+=(inTheMiddle)
+      '';
+      are = built: list: ''
+        runPathIs ${built}/bin/program ${list}
+        runPathIs ${built.lib}/lib/libuse.so ${list}
+      '';
+      under =
+        way:
+        are (with' (flagged // way)) withoutCompat
+        + are (with' (args // { __structuredAttrs = true; doInstallCheck = false; } // way)) inNormalForm
+        + are (with' (patched // way // { preFixup = patched.preFixup + "\n" + way.preFixup; })) inNormalForm;
+    in
+    check "shell-settings" (
+      lib.concatMapStrings (setting: under { preFixup = inTheMiddle setting; }) [
+        "IFS=$'\\n'"
         "IFS=:"
+        "IFS=,"
         "IFS="
+        "unset IFS"
         "set -f"
-        "set -u"
+        "set -eu"
         "set +e +o pipefail"
-        "shopt -u nullglob"
-        "shopt -s failglob dotglob extglob"
+        "set -o posix"
+        "shopt -u nullglob inherit_errexit"
+        "shopt -s failglob dotglob extglob inherit_errexit"
+        "shopt -s nocasematch"
+        "find() { return 1; }; readlink() { return 1; }"
         "cd /"
       ]
-  );
+      # From the beginning of fixup, which nixpkgs' own hooks bear with one output; and in a
+      # function of the package's with variables of its own.
+      + lib.concatMapStrings
+        (
+          way:
+          lib.concatMapStrings
+            (mode: ''
+              runPathIs ${with' ({ pname = "shell-settings"; } // mode // way)}/bin/program ${inNormalForm}
+            '')
+            [
+              { }
+              { autoAddDriverRunpathFlags = "--when always"; }
+              {
+                nativeBuildInputs = [ hooks.cudaRunpathHook ];
+                buildInputs = [ greet ];
+                cudaRunpathAutoPatchelf = true;
+                dontNoRunpathAmbiguity = true;
+              }
+            ]
+        )
+        [
+          { preFixup = "IFS=$'\\n'"; }
+          { preFixup = "unset IFS"; }
+          {
+            preFixup = ''
+              eval "inner$(declare -f runHook)"
+              runHook() {
+                local -i tool=1 status=1 entry=1 name=1 tools=1 flags=1 names=1 file=1 line=1
+                local -r list=fixed option=fixed command=fixed binary=fixed
+                innerrunHook "$@"
+              }
+            '';
+          }
+        ]
+    );
 
   # nixpkgs' shell function, called by hand, brought by both derivations.
   addDriverRunpathFunction =

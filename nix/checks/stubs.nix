@@ -165,6 +165,8 @@ in
         "${builtins.storeDir}/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-cuda12.9-cuda_cudart-12.9.79-stubs/lib/stubs"
         "${builtins.storeDir}/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-cudatoolkit/targets/x86_64-linux/lib/stubs"
         "/usr/local/cuda/lib64/stubs"
+        # A store that is called otherwise.
+        "/opt/pkgs/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-cuda12.9-cuda_cudart-12.9.79-stubs/lib"
       ]
   );
 
@@ -221,6 +223,26 @@ in
           '';
         })
       })" "installCheckPhase: offering the stubs"
+    ''
+    # Nor is anything said to be offered where nothing was found.
+    + ''
+      log=$(< ${
+        logOfSuccess (runs {
+          pname = "runs-without-stubs";
+          nativeBuildInputs = [
+            hooks.cudaRunpathHook
+            pkgs.patchelf
+          ];
+          build = installCompiled + ''
+            rm -r $out/lib
+            patchelf --set-rpath ${greet}/lib $out/bin/program
+          '';
+          installCheckPhase = ''echo "in the check phase: ''${LD_LIBRARY_PATH-unset}"'';
+          afterwardsPhase = ":";
+        })
+      })
+      contains "log" "$log" "installCheckPhase: no stubs to offer"
+      contains "log" "$log" "in the check phase: unset"
     ''
     # Nothing is offered where the driver is.
     + ''

@@ -21,12 +21,19 @@ var argparseSwitches = []string{"no-recurse", "keep-libc", "preserve-origin", "r
 // --paths, into one in which each option takes one value and the paths stand at the
 // end. Any other is returned as it is. valued are our own options that take a value.
 func autoPatchelfArguments(args []string, valued func(name string) bool) ([]string, error) {
+	is := func(option string) func(arg string) bool {
+		return func(arg string) bool {
+			name, _, _ := strings.Cut(arg, "=")
+			name, dashes := strings.CutPrefix(name, "--")
+			full, err := argparseName(name)
+			return dashes && err == nil && full == option
+		}
+	}
 	end := len(args)
-	if i := slices.Index(args, "--extra-args"); i >= 0 {
+	if i := slices.IndexFunc(args, is("extra-args")); i >= 0 {
 		end = i
 	}
-	isPaths := func(a string) bool { return a == "--paths" || strings.HasPrefix(a, "--paths=") }
-	if len(args) == 0 || !slices.ContainsFunc(args[1:end], isPaths) {
+	if end == 0 || !slices.ContainsFunc(args[1:end], is("paths")) {
 		return args, nil
 	}
 	lists := map[string][]string{}

@@ -25,6 +25,7 @@ func TestArgparseLists(t *testing.T) {
 		"ap --libs=a --paths=p --structured": "ap --in-build --structured-logs --libs=a -- p",
 		// Ours among them.
 		"ap --jobs 4 --paths p --driver-link /d --json --libs a": "ap --in-build --jobs 4 --driver-link /d --json --libs=a -- p",
+		"ap --path p --lib /l --extra --libs z":                  "ap --in-build --extra-arg=--libs --extra-arg=z --libs=/l -- p",
 		// --paths after --extra-args is patchelf's.
 		"ap p --extra-args --paths": "ap p --extra-args --paths",
 	} {

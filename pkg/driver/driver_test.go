@@ -146,6 +146,7 @@ func TestStubDirectories(t *testing.T) {
 		"/custom/store/" + hash + "-cuda_cudart-12.2.140-stubs/lib":         true,
 		"/nix/store/" + hash + "-cuda_cudart-12.8-stubs/lib/stubs":          true,
 		"/nix/store/" + hash + "-cuda_cudart-12.2.140-lib/lib":              false,
+		"/opt/pkgs/" + hash + "-cuda12.9-cuda_cudart-12.9.79-stubs/lib":     true,
 		"/nix/store/" + hash + "-stubsearch-1.0/lib":                        false,
 		"/home/me/project-stubs/lib":                                        false, // no store path
 		"/store/notahash-cuda-stubs/lib":                                    false,

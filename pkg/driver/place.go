@@ -43,8 +43,8 @@ func CheckPattern(pattern string) error {
 }
 
 // Contains reports whether a run path entry is a stub directory: it has a component
-// named "stubs" or "stub", or is below a Nix store path whose name ends in
-// "-stubs", or matches one of the patterns.
+// named "stubs" or "stub", or is below a store path whose name ends in "-stubs",
+// whatever the store is called, or matches one of the patterns.
 func (s StubDirs) Contains(entry string) bool {
 	if len(s.Patterns) == 0 && !strings.Contains(entry, "stub") {
 		return false
@@ -55,7 +55,7 @@ func (s StubDirs) Contains(entry string) bool {
 			return true
 		}
 	}
-	if strings.HasSuffix(store.Path(entry), "-stubs") {
+	if strings.HasSuffix(store.Path(entry), "-stubs") || strings.HasSuffix(store.Name(entry), "-stubs") {
 		return true
 	}
 	for _, pattern := range s.Patterns {

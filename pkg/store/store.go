@@ -29,6 +29,18 @@ func Path(p string) string {
 // Contains reports whether a path is in a store.
 func Contains(p string) bool { return Path(p) != "" }
 
+// Name returns the name of the last component HASH-NAME of a path, whatever the directory
+// that it is in is called, where HASH has only Nix's digits: "hello-2.12"; else "".
+func Name(p string) string {
+	for ; p != "" && p != "/" && p != "."; p = path.Dir(p) {
+		base := path.Base(p)
+		if isName(base) && !strings.ContainsAny(base[:digits], "eotu") {
+			return base[digits+1:]
+		}
+	}
+	return ""
+}
+
 // isName reports whether a file name is HASH-NAME. References that nuke-refs cut have
 // the hash eee…, so every lower-case letter counts as a digit, not only Nix's base 32.
 func isName(name string) bool {

@@ -28,6 +28,25 @@ func TestPath(t *testing.T) {
 	}
 }
 
+func TestName(t *testing.T) {
+	const hash = "0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q"
+	for p, want := range map[string]string{
+		"/nix/store/" + hash + "-hello-2.12/bin":               "hello-2.12",
+		"/opt/pkgs/" + hash + "-x-stubs/lib":                   "x-stubs",
+		hash + "-x":                                            "x",
+		"/opt/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9e-x-stubs/lib":    "", // e is no digit of Nix's
+		"/opt/pkgs/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9-x":          "",
+		"/opt/pkgs/" + hash + "-":                              "",
+		"/nix/store/" + hash + "-a/" + hash + "-inner-stubs/x": "inner-stubs",
+		"":  "",
+		"/": "",
+	} {
+		if got := Name(p); got != want {
+			t.Errorf("%q has the name %q, not %q", p, got, want)
+		}
+	}
+}
+
 func TestSplit(t *testing.T) {
 	if hash, name := Split("/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-hello-2.12"); hash != "0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q" || name != "hello-2.12" {
 		t.Errorf("%q and %q", hash, name)

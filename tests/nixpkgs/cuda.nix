@@ -92,6 +92,8 @@ let
           echo 'int cudaGetDriver(void) { return 12; }' > libcudart.c
           $CC -shared -fPIC -Wl,-soname,libcudart.so.12 -o $out/lib/libcudart.so.12 libcudart.c
           ln -s libcudart.so.12 $out/lib/libcudart.so
+          mkdir -p $out/share/pkgconfig
+          echo "Libs: -L$out/lib -Wl,-rpath,/run/opengl-driver/lib -lcudart" > $out/share/pkgconfig/cudart.pc
         '';
       };
       # Stubs, and no output of that name.
@@ -209,10 +211,12 @@ in
   };
 
   autoFixElfFiles = makeSetupHook { name = "auto-fix-elf-files"; } ./hooks/nixpkgs-fix-elf-files.sh;
-  # As in nixpkgs, driverLink is an attribute of the derivation, which an overlay can override.
+  # As in nixpkgs, driverLink is an attribute of the derivation, which an overlay can
+  # override, and in passthru, which then stays as it is.
   addDriverRunpath = makeSetupHook {
     name = "add-driver-runpath-hook";
     substitutions.driverLink = "/run/opengl-driver";
+    passthru.driverLink = "/run/opengl-driver";
   } ./hooks/nixpkgs-driver.sh;
   autoAddDriverRunpath =
     makeSetupHook

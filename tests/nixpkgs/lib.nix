@@ -32,6 +32,8 @@ rec {
       )
     );
   optionalAttrs = condition: set: if condition then set else { };
+  warn = message: builtins.trace "warning: ${message}";
+  warnIf = condition: message: if condition then warn message else (value: value);
   optional = condition: value: if condition then [ value ] else [ ];
   optionals = condition: list: if condition then list else [ ];
   optionalString = condition: text: if condition then text else "";

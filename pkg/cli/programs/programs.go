@@ -47,6 +47,9 @@ func Called(args []string) (Program, []string) {
 		return others[0], []string{others[0].Name}
 	}
 	name := filepath.Base(args[0])
+	if name == "auto-patchelf" { // as nixpkgs calls it
+		name = "autoPatchelf"
+	}
 	for _, t := range cli.Tools() {
 		if t.Name == name {
 			return Program{Name: name, Command: t.Command}, args

@@ -83,6 +83,14 @@ func TestManifestOrderIsTheHooks(t *testing.T) {
 	}
 }
 
+// nixpkgs' name of the program, for builds that run it by themselves.
+func TestAutoPatchelfsOtherName(t *testing.T) {
+	var out strings.Builder
+	if status := Run([]string{"/x/auto-patchelf", "--help"}, &out, &out, urfave.Run); status != 0 || !strings.Contains(out.String(), "autoPatchelf - ") {
+		t.Errorf("%d, %s", status, out.String())
+	}
+}
+
 // A name that it does not know, such as a wrapper's, is runpath.
 func TestUnknownNames(t *testing.T) {
 	for _, args := range [][]string{{"/nix/store/x/bin/.runpath-wrapped", "--version"}, {"", "--version"}} {

@@ -19,7 +19,7 @@ if [[ -n ${NIX_ATTRS_JSON_FILE-} || -n ${NIX_ATTRS_SH_FILE-} ]]; then
     for __name in "${!outputs[@]}"; do
         export "$__name=${outputs[$__name]}"
     done
-    for __name in ${env+"${!env[@]}"}; do
+    for __name in "${!env[@]}"; do
         export "$__name=${env[$__name]}"
     done
     unset __name
