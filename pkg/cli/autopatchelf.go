@@ -639,6 +639,10 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 	for _, w := range p.Warnings {
 		log.Warn(w)
 	}
+	for _, note := range p.Notes {
+		log.Info(note)
+	}
+	r.Notes = append(r.Notes, p.Notes...)
 	switch {
 	case p.Err != nil:
 		r.Action, r.Reason = edit.Failed, p.Err.Error()

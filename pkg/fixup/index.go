@@ -61,6 +61,9 @@ type Index struct {
 	links   map[string]link // what lstat has seen
 	outside []place         // symbolic links of the tree that may lead outside it
 	linked  func() map[string]bool
+
+	sites     sync.Once
+	wheelDirs []string // of the inputs; see sitePackages
 }
 
 // link is what is at a path: st_mode, and of a symbolic link what it holds.
@@ -351,15 +354,19 @@ func (ix *Index) follow(dirs []string, o *Object) []string {
 // its libraries' run paths name, and those of Sources.Libs.
 const given = 3
 
-// deeper adds the level of directories that the run paths of the libraries of the
-// levels before name, and at last the one of those of the tree's programs. It
-// returns false where there is none.
+// deeper adds the level of the inputs' wheels, then those of directories that the run paths
+// of the libraries of the levels before name, and at last the one of those of the tree's
+// programs. It returns false where there is none.
 func (ix *Index) deeper() bool {
 	if ix.closed {
 		return false
 	}
 	from := ix.levels[len(ix.levels)-1].dirs
-	if len(ix.levels) == given {
+	switch len(ix.levels) {
+	case wheelLevel:
+		ix.level(ix.inWheels())
+		return true
+	case wheelLevel + 1:
 		from = slices.Concat(ix.levels[1].dirs, ix.levels[2].dirs)
 	}
 	var all []file

@@ -26,6 +26,8 @@ type Absence struct {
 	// would do; its directory is "DIR" where none is known.
 	LibC        bool
 	Interpreter string
+	// Below are directories of the inputs that have it, and in which nothing looks.
+	Below []string
 	// Stub is a stub of the library, which is for linking only.
 	Stub string
 	// Attributes of nixpkgs have it, usually.
@@ -60,6 +62,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 						return slices.ContainsFunc(named, func(n Named) bool { return n.Path == p })
 					})...)
 					a.Driver = a.Driver || driver.Provides(name)
+					a.Below = append(a.Below, r.belowInputs(p, name)...)
 					if libCName(name) {
 						a.LibC, a.Interpreter = true, r.loaderWith(p.Object, name)
 					}
@@ -123,6 +126,10 @@ func (a *Absence) Fix(inBuild bool) string {
 		fixes = append(fixes, a.Named[0].link()+" in postInstall")
 	case len(a.Named) > 0:
 		fixes = append(fixes, a.Named[0].link())
+	case len(a.Below) > 0 && !a.Driver && inBuild:
+		fixes = append(fixes, remedy.Quote("addAutoPatchelfSearchPath", a.Below[0])+" in preFixup, which has it")
+	case len(a.Below) > 0 && !a.Driver:
+		fixes = append(fixes, remedy.Quote("--libs", a.Below[0])+", which has it")
 	case a.Driver && inBuild:
 		fixes = append(fixes, "it comes with the host's GPU driver: add autoAddDriverRunpath to nativeBuildInputs")
 	case a.Driver:

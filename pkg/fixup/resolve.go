@@ -169,6 +169,7 @@ type Plan struct {
 	Set      runpath.List
 	Dropped  []string // entries that Minimal took out
 	Lost     []string // entries of the file that KeepEntries did not keep
+	Notes    []string // what the reader may want to know
 	Warnings []string
 	Err      error
 	// What [Index.Change] adds: what the loader would do that is not planned, what came of
@@ -214,7 +215,9 @@ type Resolver struct {
 	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
 	ignore       []*pattern
 	today        *today // nil without Settings.Today
-	libC         LibC   // with Settings.Today and no interpreters, that of the host
+	inputs       sync.Once
+	deep         map[string][]string // see belowInputs
+	libC         LibC                // with Settings.Today and no interpreters, that of the host
 
 	mu    sync.Mutex
 	named map[string]bool // names that something needs, for UnusedPatterns
@@ -416,6 +419,9 @@ func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
 				p.Warnings = append(p.Warnings, fmt.Sprintf("%s: the package's own %s %s; %s is used instead", n.Name, reject.Path, reject.Why, n.Candidate.Path))
 			}
 		}
+		if n.Outcome == Found && n.Candidate.level == wheelLevel {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s is found in a wheel: %s", n.Name, n.Candidate.Path))
+		}
 		if n.Outcome == Found && r.elsewhere(o, n.Candidate) {
 			p.Warnings = append(p.Warnings, fmt.Sprintf("%s is found in another package only: %s", n.Name, n.Candidate.Path))
 		}
@@ -608,6 +614,9 @@ func (r *Resolver) choose(o *Object, in *Interpreter, n *Need, name string, ownO
 			near := slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return r.elsewhere(o, c) })
 			later = slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return !r.elsewhere(o, c) })
 			next = near
+		}
+		if level == 1 && !ownOnly {
+			next = append(r.fromOtherWheels(o, name), next...)
 		}
 		if c, ok := take(next); ok {
 			return c, true

@@ -1,0 +1,151 @@
+package fixup
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
+)
+
+// Where every wheel is a package of its own (nixpkgs' python packages, uv2nix), a library that
+// another wheel has is not where it is in an environment that pip makes: an entry such as
+// $ORIGIN/../../nvidia/cublas/lib leads out of the package, to nothing.
+
+// sitePackages returns the directories of wheels of the inputs, in their order.
+func (ix *Index) sitePackages() []string {
+	ix.sites.Do(func() {
+		for _, l := range ix.sources.Libs {
+			l = absolute(l)
+			for _, pattern := range []string{"/python*/site-packages", "/python*/dist-packages", "/lib/python*/site-packages"} {
+				found, _ := filepath.Glob(globEscape(l) + pattern)
+				ix.wheelDirs = append(ix.wheelDirs, found...)
+			}
+			if base := path.Base(l); base == "site-packages" || base == "dist-packages" {
+				ix.wheelDirs = append(ix.wheelDirs, l)
+			}
+		}
+	})
+	return ix.wheelDirs
+}
+
+func globEscape(s string) string {
+	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "?", "\\?", "[", "\\[").Replace(s)
+}
+
+// fromOtherWheels returns the candidates for a name in the wheels of the inputs to which the
+// entries of a file's run path lead, were all wheels in one place.
+func (r *Resolver) fromOtherWheels(o *Object, name string) (out []Candidate) {
+	if !strings.Contains(o.List, "ORIGIN") || len(r.ix.sitePackages()) == 0 {
+		return nil
+	}
+	_, own := inSitePackages(o.Real)
+	if own == "" {
+		return nil
+	}
+	for _, e := range runpath.Parse(o.List) {
+		dir, ok := expand(o, e)
+		if !ok || !strings.Contains(e, "ORIGIN") {
+			continue
+		}
+		wheel, ok := strings.CutPrefix(path.Clean(dir), own+"/")
+		if !ok {
+			continue
+		}
+		for _, site := range r.ix.sitePackages() {
+			if d := r.ix.dir(site + "/" + wheel); d.has(name) {
+				if c, ok := r.ix.candidate(d, name, wheelLevel); ok {
+					out = append(out, c)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// inSitePackages splits the path of a file in an installed wheel.
+func inSitePackages(file string) (below, site string) {
+	for _, name := range []string{"/site-packages/", "/dist-packages/"} {
+		if i := strings.LastIndex(file, name); i >= 0 {
+			return file[i+len(name):], file[:i+len(name)-1]
+		}
+	}
+	return "", ""
+}
+
+// wheelLevel is the level of candidates that are found in wheels: behind the inputs' own directories.
+const wheelLevel = given
+
+// inWheels returns the directories of the inputs' wheels that hold libraries, those of an
+// input in the order of their paths.
+func (ix *Index) inWheels() (dirs []string) {
+	for _, site := range ix.sitePackages() {
+		belowDir(site, func(dir string, names []os.DirEntry) bool {
+			if slices.ContainsFunc(names, func(e os.DirEntry) bool { return libraryName(e.Name()) && !e.IsDir() }) {
+				dirs = append(dirs, dir)
+			}
+			return true
+		})
+	}
+	return dirs
+}
+
+// maxBelow bounds how many directories below one are looked at.
+const maxBelow = 20_000
+
+// belowDir calls look for a directory and those in it, links not followed, until that is false.
+func belowDir(dir string, look func(dir string, names []os.DirEntry) bool) {
+	queue := []string{dir}
+	for n := 0; len(queue) > 0 && n < maxBelow; n++ {
+		d := queue[0]
+		queue = queue[1:]
+		names, err := os.ReadDir(d)
+		if err != nil {
+			continue
+		}
+		if !look(d, names) {
+			return
+		}
+		for _, e := range names {
+			if e.IsDir() {
+				queue = append(queue, d+"/"+e.Name())
+			}
+		}
+	}
+}
+
+// belowInputs returns libraries of a name that a file could load, somewhere below the inputs'
+// packages, where nothing looks.
+func (r *Resolver) belowInputs(p *Plan, name string) (out []string) {
+	r.inputs.Do(func() {
+		r.deep = map[string][]string{}
+		seen := map[string]bool{}
+		for _, l := range r.ix.sources.Libs {
+			l = absolute(l)
+			if root := store.Path(l); root != "" {
+				l = root
+			}
+			if seen[l] {
+				continue
+			}
+			seen[l] = true
+			belowDir(l, func(dir string, names []os.DirEntry) bool {
+				for _, e := range names {
+					if libraryName(e.Name()) && !e.IsDir() {
+						r.deep[e.Name()] = append(r.deep[e.Name()], dir)
+					}
+				}
+				return true
+			})
+		}
+	})
+	for _, dir := range r.deep[name] {
+		if c, ok := r.ix.candidate(r.ix.dir(dir), name, -1); ok && len(out) < maxNear && r.refuse(p.Object, p.in, name, c) == "" {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
