@@ -355,6 +355,7 @@ func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, entries []entry) [
 		others = others[:0]
 	}
 	if !conflict {
+		p.Err = r.shadowed(o, in, p, entries)
 		return entries
 	}
 	out, left := []entry(nil), make([]bool, len(entries))
@@ -380,7 +381,29 @@ func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, entries []entry) [
 		left[next] = false
 		out = append(out, entries[next])
 	}
+	p.Err = r.shadowed(o, in, p, out)
 	return out
+}
+
+// shadowed says which library that the loader finds today it would not find any more, because
+// an entry holds another of the name that does not do.
+func (r *Resolver) shadowed(o *Object, in *Interpreter, p *Plan, entries []entry) error {
+	for _, n := range p.Needs {
+		if n.Outcome != BySystem || !r.s.KeepEntries {
+			continue
+		}
+		for _, e := range entries {
+			lib := r.takesIn(o, e, n.Name)
+			if lib == nil {
+				continue
+			}
+			if why := r.refuseFor(o, in, n, n.Name, Candidate{Dir: e.text, Path: e.dir.path + "/" + n.Name, Object: lib}); why != "" {
+				return fmt.Errorf("no order of its run path finds every library: %s holds a %s, which %s", e.text, n.Name, why)
+			}
+			break
+		}
+	}
+	return nil
 }
 
 // circle says which entries would each have to stand before the other.

@@ -121,7 +121,9 @@ type Need struct {
 	Candidate Candidate
 	Where     string // of BySystem
 	// others are files that a candidate must do for too. See unite.
-	others    []asks
+	others []asks
+	// clean restricts the candidates. See untangle.
+	clean     func(Candidate) bool
 	inherited bool // BySystem, by what the programs of the tree load and have in a DT_RPATH
 	// Rejected are candidates that were there and could not be used.
 	Rejected []Rejection
@@ -334,6 +336,10 @@ func (r *Resolver) finish(p *Plan) {
 		return
 	}
 	r.list(p.Object, p.in, p)
+	if p.Err != nil && r.untangle(p) {
+		p.Err = nil
+		r.list(p.Object, p.in, p)
+	}
 	if p.Err == nil {
 		p.Err = r.temporary(p.Object, p)
 	}
@@ -592,14 +598,12 @@ func libCName(name string) bool {
 func (r *Resolver) choose(o *Object, in *Interpreter, n *Need, name string, ownOnly bool) (Candidate, bool) {
 	take := func(all []Candidate) (Candidate, bool) {
 		for _, c := range all {
-			why := r.refuse(o, in, name, c)
-			for i := 0; i < len(n.others) && why == ""; i++ {
-				if lacks := c.Object.lacks(n.others[i].by, name); len(lacks) > 0 {
-					why = fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), n.others[i].by.Path)
-				}
+			why := r.refuseFor(o, in, n, name, c)
+			if why == "" && (n.clean == nil || n.clean(c)) {
+				return c, true
 			}
 			if why == "" {
-				return c, true
+				continue
 			}
 			n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why, Own: c.Own})
 		}
@@ -626,6 +630,57 @@ func (r *Resolver) choose(o *Object, in *Interpreter, n *Need, name string, ownO
 			return take(later)
 		}
 	}
+}
+
+// refuseFor is refuse for a need that others of the same process have too.
+func (r *Resolver) refuseFor(o *Object, in *Interpreter, n *Need, name string, c Candidate) string {
+	if why := r.refuse(o, in, name, c); why != "" {
+		return why
+	}
+	for _, other := range n.others {
+		if lacks := c.Object.lacks(other.by, name); len(lacks) > 0 {
+			return fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), other.by.Path)
+		}
+	}
+	return ""
+}
+
+// untangle chooses again where no order of a run path finds every library: from directories
+// that hold nothing of the names that are needed but what would do. It reports whether there
+// are such for every need.
+func (r *Resolver) untangle(p *Plan) bool {
+	clean := func(c Candidate) bool {
+		e := entry{text: c.Dir, dir: r.ix.dir(c.Dir)}
+		for _, n := range p.Needs {
+			name := path.Base(n.Name)
+			if n.Outcome != Found && n.Outcome != BySystem {
+				continue
+			}
+			if lib := r.takesIn(p.Object, e, name); lib != nil &&
+				r.refuseFor(p.Object, p.in, n, name, Candidate{Dir: c.Dir, Path: c.Dir + "/" + name, Object: lib}) != "" {
+				return false
+			}
+		}
+		return true
+	}
+	chosen := map[*Need]Need{}
+	for _, n := range p.Needs {
+		if n.Outcome != Found {
+			continue
+		}
+		again := *n
+		again.clean = clean
+		c, ok := r.choose(p.Object, p.in, &again, path.Base(n.Name), false)
+		if !ok {
+			return false
+		}
+		again.Candidate, again.Rejected, again.clean = c, n.Rejected, nil
+		chosen[n] = again
+	}
+	for n, again := range chosen {
+		*n = again
+	}
+	return true
 }
 
 // elsewhere reports whether a candidate is in another package of the tree than the file.

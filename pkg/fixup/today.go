@@ -133,12 +133,20 @@ func (t *today) inherits(o *Object, name string) (path string) {
 		}
 		return path
 	}
+	if o.Tag == elf.DT_RUNPATH { // then it inherits none
+		return ""
+	}
 	for _, p := range t.heirs() {
 		load, err := t.l.Load(p.Real)
 		if err != nil || load.Static {
 			continue
 		}
-		if f := use(load.Dlopen(o.Real, load.Main, loader.DlopenAsked, "").Uses, name); f.path != "" {
+		sound := healthy(load)
+		opened := load.Dlopen(o.Real, load.Main, loader.DlopenAsked, "")
+		byRPath := slices.ContainsFunc(opened.Uses, func(u loader.Use) bool {
+			return u.Name == name && (sound || !u.Again && u.To.Rule == loader.ByRPath)
+		})
+		if f := use(opened.Uses, name); f.path != "" && byRPath {
 			return f.path
 		}
 	}
@@ -156,13 +164,25 @@ func (t *today) loadPrograms() map[string][]loader.Use {
 		if err != nil || load.Static {
 			continue
 		}
+		sound := healthy(load)
 		for _, o := range load.Objects {
-			if o != load.Main && o.File != nil && own[o.File.Path] {
-				all[o.File.Path] = append(all[o.File.Path], o.Uses...)
+			if o == load.Main || o.File == nil || !own[o.File.Path] {
+				continue
+			}
+			for _, u := range o.Uses {
+				if !sound { // it will change, and with it what it has loaded
+					u.To = nil
+				}
+				all[o.File.Path] = append(all[o.File.Path], u)
 			}
 		}
 	}
 	return all
+}
+
+// healthy reports whether a program starts, so that nothing in it will be edited.
+func healthy(load *loader.Load) bool {
+	return load.Stops() == "" && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return !o.Found() || len(o.Lacks) > 0 })
 }
 
 // real is where the files of the tree are, free of symbolic links.

@@ -163,7 +163,7 @@ func (v *verification) start(p *Plan) (found []finding, err error) {
 			continue
 		}
 		if plan := v.planned[from.File.Path]; plan != nil {
-			found = append(found, compare(plan, from, load)...)
+			found = append(found, compare(plan, from, load, p)...)
 		}
 	}
 	return found, nil
@@ -178,11 +178,12 @@ func (v *verification) open(p *Plan) ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compare(p, load.Main, load), nil
+	return compare(p, load.Main, load, p), nil
 }
 
-// compare says how what a file loads differs from its plan; at least that it was loaded.
-func compare(plan *Plan, from *loader.Object, load *loader.Load) []finding {
+// compare says how what a file loads differs from its plan; at least that it was loaded. What
+// it does not load by itself, but others of the program that is started, is the program's.
+func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) []finding {
 	found := []finding{{plan, ""}}
 	for _, n := range plan.Needs {
 		if n.Cause != loader.Needed {
@@ -194,8 +195,12 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load) []finding {
 		if !load.Interp.Found && n.Outcome != Found {
 			continue // a guess: what that loader finds by itself is not known
 		}
-		if text := n.compare(from); text != "" {
+		switch text, own := n.compare(from); {
+		case text == "":
+		case own:
 			found = append(found, finding{plan, text})
+		default:
+			found = append(found, finding{started, text})
 		}
 	}
 	return found
@@ -260,8 +265,9 @@ func (p *Plan) ofLoader() string {
 	return b.String()
 }
 
-// compare says how what an object loads for a need differs from the plan, or "".
-func (n *Need) compare(from *loader.Object) string {
+// compare says how what an object loads for a need differs from the plan, or ""; own, that the
+// object itself makes the loader do so.
+func (n *Need) compare(from *loader.Object) (text string, own bool) {
 	for _, u := range from.Uses {
 		if u.Cause != loader.Needed || u.Name != n.Names[0] || u.To == nil {
 			continue
@@ -275,28 +281,29 @@ func (n *Need) compare(from *loader.Object) string {
 			want, _ = filepath.EvalSymlinks(n.Name)
 		case InLibC, BySystem:
 			if !to.Found() {
-				return fmt.Sprintf("%s is not found; the plan leaves it to the loader's own directories", u.Name)
+				return fmt.Sprintf("%s is not found; the plan leaves it to the loader's own directories", u.Name), true
 			}
 		default:
-			return ""
+			return "", true
 		}
 		switch {
 		case len(to.Lacks) > 0:
-			return fmt.Sprintf("%s is %s: %s", u.Name, to.Path, to.LackText())
+			own := !u.Again && slices.ContainsFunc(to.Lacks, func(l loader.Lack) bool { return l.By == from })
+			return fmt.Sprintf("%s is %s: %s", u.Name, to.Path, to.LackText()), own
 		case want == "":
-			return ""
+			return "", true
 		case !to.Found():
-			return fmt.Sprintf("%s is not found; the plan is %s", u.Name, want)
+			return fmt.Sprintf("%s is not found; the plan is %s", u.Name, want), true
 		case to.Err != "":
-			return fmt.Sprintf("%s: %s", to.Path, to.Err)
+			return fmt.Sprintf("%s: %s", to.Path, to.Err), true
 		case u.Again: // another has loaded one of the name before, which does
-			return ""
+			return "", true
 		case to.File != nil && to.File.Path != want && !variant(to.Path, n.Candidate.Path) && !sameFile(to.File.Path, want):
-			return fmt.Sprintf("%s is %s, found by %s%s; the plan is %s", u.Name, to.Path, to.Rule, after(to), want)
+			return fmt.Sprintf("%s is %s, found by %s%s; the plan is %s", u.Name, to.Path, to.Rule, after(to), want), true
 		}
-		return ""
+		return "", true
 	}
-	return ""
+	return "", true
 }
 
 // variant reports whether a path is that of a library for better processors, which the

@@ -392,3 +392,124 @@ PACKAGES = ["binutils-x86-64-linux-gnu", "libbinutils", "elfutils", "git", "gdb"
             "xz-utils", "util-linux", "coreutils", "bash", "perl-base", "libperl5.36", "curl", "openssl", "libssl3", "nix-bin", "python3.11-minimal",
             "libpython3.11-minimal", "libpython3.11-stdlib", "systemd", "dpkg", "passwd", "libgcc-12-dev", "cpp-12", "g++-12", "lld-14", "e2fsprogs",
             "tar", "gzip", "sed", "findutils", "apt", "libapt-pkg6.0", "libglib2.0-0", "libkrb5-3", "libpam-modules", "libcap2-bin", "make"]
+
+
+# ------------------------------------------------------------------------------------------------- random trees
+
+NAMES = "kquv"  # libraries; each may need those behind it
+VERSIONS = {1: ["V_1"], 2: ["V_1", "V_2"], 3: ["V_2"]}
+
+# Starts, then for each list of plugins ("--" between them) opens them one after the other in a process of its own, and prints
+# a line: for each plugin "+", or "-" where it was not opened; then the files that the process has mapped, if asked.
+OPEN_ALL = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int show(struct dl_phdr_info *i, size_t n, void *p) { if (*i->dlpi_name == '/' || *i->dlpi_name == '.') printf(" %s", i->dlpi_name); return 0; }
+int main(int argc, char **argv) {
+  setvbuf(stdout, 0, _IOFBF, 1 << 16);
+  for (int i = 1; i <= argc; i++) {
+    int to = i;
+    while (to < argc && strcmp(argv[to], "--")) to++;
+    if (!fork()) {
+      for (; i < to; i++) putchar(dlopen(argv[i], RTLD_NOW) ? '+' : '-');
+      dl_iterate_phdr(show, 0);
+      putchar('\n');
+      fflush(stdout);
+      _exit(0);
+    }
+    wait(0);
+    i = to;
+  }
+  return 0;
+}
+"""
+
+
+class Pool:
+    """Files by what they are made of: each is compiled once, for any number of trees."""
+
+    def __init__(self, directory):
+        self.directory, self.files = directory, {}
+        os.makedirs(directory)
+        for name in NAMES:
+            for variant, versions in VERSIONS.items():
+                self.stub(name, variant)
+
+    def stub(self, name, variant):
+        """A library to link with, which needs nothing."""
+        path = f"{self.directory}/link/{variant}/lib{name}.so"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path + ".map", "w") as f:
+            f.write(f"V_1 {{ global: {name}1; local: *; }};\nV_2 {{ global: {name}2; }};\n" if variant == 2 else f"V_{1 if variant == 1 else 2} {{ global: {name}{1 if variant == 1 else 2}; local: *; }};\n")
+        code = "".join(f"int {name}{v[2:]}(void) {{ return {v[2:]}; }}\n" for v in VERSIONS[variant])
+        return compile(path, code, "-shared", "-fPIC", "-nostdlib", f"-Wl,--version-script={path}.map,-soname,lib{name}.so")
+
+    def file(self, kind, name, variant, needs, tag, entries):
+        """kind is library, plugin or program; needs are pairs of a library and a version; entries are those of the run path."""
+        key = (kind, name, variant, needs, tag, entries)
+        if key in self.files:
+            return self.files[key]
+        path = f"{self.directory}/{len(self.files)}.elf"
+        calls = [f"{n}{v}" for n, v in needs]
+        body = "".join(f" + {c}()" for c in calls)
+        code = "".join(f"int {c}(void);\n" for c in calls)
+        flags = [f"-L{self.directory}/link/2", *[f"-l{n}" for n, _ in needs], "-Wl,--allow-shlib-undefined"]
+        if entries:
+            flags.append(f"-Wl,{'--disable-new-dtags' if tag == 'RPATH' else '--enable-new-dtags'},-rpath,{':'.join(entries)}")
+        if kind == "program":
+            code = OPEN_ALL + code + f"int used(void) {{ return 0{body}; }}\n"
+        else:
+            flags += ["-shared", "-fPIC", "-nostdlib", f"-Wl,-soname,{name if kind == 'plugin' else f'lib{name}.so'}"]
+            if kind == "library":
+                flags.append(f"-Wl,--version-script={self.directory}/link/{variant}/lib{name}.so.map")
+                code += "".join(f"int {name}{v[2:]}(void) {{ return {v[2:]}{body}; }}\n" for v in VERSIONS[variant])
+            else:
+                code += f"int plugin(void) {{ return 0{body}; }}\n"
+        self.files[key] = compile(path, code, *flags)
+        return path
+
+
+def random_tree(rng, pool, s):
+    """Fills s/out with packages of libraries, programs and plugins, and s/libs0 and s/libs1 with libraries. Returns the paths of
+    the programs and of the plugins below s."""
+    site = rng.random() < 0.4
+    packages = [f"out/lib/node_modules/p{i}" if site else f"out/p{i}" for i in range(rng.choice([1, 1, 2, 3]))]
+    ways = [(), ("$ORIGIN",), ("$ORIGIN/../lib",), ("$ORIGIN/../deps",), ("/gone", "$ORIGIN/../lib"), ("$ORIGIN/../lib", "$ORIGIN/../deps")]
+
+    def some(behind):
+        rest = [n for n in NAMES if not behind or n > behind]
+        return tuple(sorted((n, rng.choice([1, 1, 2])) for n in rng.sample(rest, min(len(rest), rng.choice([0, 1, 1, 2])))))
+
+    def place(to, *spec):
+        os.makedirs(os.path.dirname(f"{s}/{to}"), exist_ok=True)
+        shutil.copy(pool.file(*spec), f"{s}/{to}")
+        return to
+
+    def library(directory, name):
+        place(f"{directory}/lib{name}.so", "library", name, rng.choice([1, 2, 2, 3]), some(name), rng.choice(["RPATH", "RUNPATH"]), rng.choice(ways))
+
+    programs, plugins = [], []
+    for p in packages:
+        for directory in "lib", "deps":
+            for name in NAMES:
+                if rng.random() < 0.25:
+                    library(f"{p}/{directory}", name)
+        for i in range(rng.choice([0, 1, 1, 2])):
+            programs.append(place(f"{p}/bin/run{i}", "program", "run", 0, some(""), rng.choice(["RPATH", "RUNPATH"]), rng.choice(ways)))
+        for i in range(rng.choice([0, 1, 2])):
+            name = f"plugin{len(plugins)}.so"
+            plugins.append(place(f"{p}/plugins/{name}", "plugin", name, 0, some(""), rng.choice(["RPATH", "RUNPATH"]), rng.choice(ways)))
+    for directory in "libs0", "libs1":  # of packages that work: what they need is there
+        os.makedirs(f"{s}/{directory}")
+        there = {}
+        for name in reversed(NAMES):
+            if rng.random() < 0.6:
+                needs = tuple(sorted((n, rng.choice([int(v[2:]) for v in VERSIONS[there[n]]])) for n in there if rng.random() < 0.3))
+                there[name] = rng.choice([1, 2, 2, 3])
+                place(f"{directory}/lib{name}.so", "library", name, there[name], needs, rng.choice(["RPATH", "RUNPATH"]), ("$ORIGIN",))
+    return programs, plugins
