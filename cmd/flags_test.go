@@ -41,7 +41,7 @@ var obeyed = map[string]map[string]flagUse{
 		"program": {given: "--program /bin/other"}, "cache": {given: "--cache D/out"},
 	},
 	"addCudaCompatRunpath": {"compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},
-	"runpath normalize":    {"compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},
+	"runpath normalize":    {"opened": {given: "--opened --libs D/toolkit"}, "libs": {given: "--opened --libs D/toolkit", without: "--opened --libs D/fakes"}, "compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},
 	"runpath show":         {"verbose": {given: "-v more", without: "more"}},
 	"runpath explain": {
 		"lib": {given: "--lib libx.so.1"}, "env": {given: "--env LD_LIBRARY_PATH=D/y"}, "no-dlopen": {given: "--no-dlopen"},
@@ -71,7 +71,7 @@ var obeyed = map[string]map[string]flagUse{
 		"runtime-dependencies": {given: "--runtime-dependencies /r"}, "append-rpaths": {given: "--append-rpaths /r"},
 		"temporary": {given: "--temporary D/x"}, "ignore-missing": {given: "--ignore-missing libmissing*"}, "no-recurse": {given: "--no-recurse"},
 		"keep-libc": {given: "--keep-libc --libs D/libc", without: "--libs D/libc"}, "ignore-existing": {given: "--ignore-existing"},
-		"preserve-origin": {given: "--preserve-origin=false"}, "relativize-rpath": {given: "--relativize-rpath"}, "dlopen": {given: "--dlopen --libs D/toolkit", without: "--libs D/toolkit"},
+		"preserve-origin": {given: "--preserve-origin=false"}, "relativize-rpath": {given: "--relativize-rpath"}, "dlopen": {given: "--dlopen --libs D/toolkit", without: "--libs D/toolkit"}, "opened": {given: "--opened --libs D/toolkit", without: "--libs D/toolkit"},
 		"minimal": {given: "--minimal"}, "enforce-priority": {given: "--enforce-priority required"}, "hints": {given: "--hints D/hints"},
 		"no-set-interpreter": {given: "--no-set-interpreter --interpreter D/ld.so", without: "--interpreter D/ld.so"},
 		"structured-logs":    {given: "--structured-logs"}, "tool": {given: "--tool autoAddDriverRunpath"}, "expect-driver": {given: "--expect-driver"},

@@ -61,6 +61,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Name: "preserve-origin", Usage: "keep entries that begin with $ORIGIN, and without --paths all that exist", DefaultText: "true, with --paths false"},
 		&command.Flag{Name: "relativize-rpath", Aliases: []string{"relative-rpaths"}, Usage: "write directories below a PATH relative to $ORIGIN, so that it can be moved", DefaultText: "true, with --paths false"},
 		&command.Flag{Name: "dlopen", Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
+		&command.Flag{Name: "opened", Usage: "also find the CUDA toolkit's libraries that a file names in read-only data and that --libs have, by entries behind all others"},
 		&command.Flag{Name: "minimal", Usage: "leave out entries that nothing uses"},
 		&command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
 		&command.Flag{Name: "no-set-interpreter", Usage: "leave interpreters as they are"},
@@ -164,6 +165,9 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 	}
 	if err := a.tools(c); err != nil {
 		return nil, err
+	}
+	if a.settings.Opened = c.Bool("opened"); a.settings.Opened {
+		a.sources.Literals = driver.Toolkit
 	}
 	if a.settings.Dlopen {
 		a.sources.Literals = driver.NeedsDriver
@@ -435,6 +439,35 @@ func (a *autoPatchelf) tellOutside(links []string) {
 		count(len(links), "symbolic link", "symbolic links"), verb, command.Printable(first))
 }
 
+// tellOpened says which packages --opened has added, and how much they add to a closure.
+func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
+	told := map[string]bool{}
+	for _, p := range plans {
+		for _, c := range p.Opens {
+			if told[c.Dir] || !p.Result.Edited {
+				continue
+			}
+			told[c.Dir] = true
+			a.Log.Info(openedLine(path.Base(c.Path), c.Dir))
+		}
+	}
+}
+
+// openedLine says what an entry for a library that is opened by name adds.
+func openedLine(library, dir string) string {
+	root := cmpOr(store.Path(dir), dir)
+	var bytes int64
+	filepath.WalkDir(root, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type().IsRegular() {
+			if st, err := e.Info(); err == nil {
+				bytes += st.Size()
+			}
+		}
+		return nil
+	})
+	return fmt.Sprintf("%s is opened by name: %s is added, %d bytes of closure", library, root, bytes)
+}
+
 // tellCopies says of how many files a copy was edited because of hard links outside the tree.
 func (s *session) tellCopies(n int) {
 	if n > 0 {
@@ -511,6 +544,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	if !a.DryRun {
 		a.tellCopies(copied)
 	}
+	a.tellOpened(plans)
 	for _, c := range []fixup.LibC{fixup.GLibC, fixup.Musl} {
 		if n := others[c]; n > 0 {
 			a.Log.Infof("%s linked against %s %s skipped: programs here run on another C library", count(n, "file that was", "files that were"), c, map[bool]string{true: "is", false: "are"}[n == 1])

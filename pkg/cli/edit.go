@@ -246,6 +246,9 @@ func (e *editor) notes(o *outcome, result *edit.RunPathResult) {
 	for _, dir := range n.Unused {
 		add("removed %s, which nothing uses", dir)
 	}
+	for i, name := range result.Opens {
+		add("%s", openedLine(name, result.OpenDirs[i]))
+	}
 	for _, name := range n.DriverFor {
 		add("needs %s, which no other entry holds", name)
 	}

@@ -107,7 +107,7 @@ func (t *Tool) Command() *command.Command {
 
 // runTools applies the maps of tools at once: one walk, one open and at most one
 // edit for each file, with the result of one tool after the other.
-func runTools(c *command.Line, tools []*Tool) error {
+func runTools(c *command.Line, tools []*Tool, opened ...string) error {
 	session, err := start(c, c.Args)
 	if err != nil {
 		return err
@@ -125,6 +125,12 @@ func runTools(c *command.Line, tools []*Tool) error {
 			return err
 		}
 	}
+	for _, dir := range opened {
+		if err := checkEntry(dir); err != nil {
+			return command.Misusef("--libs: %v", err)
+		}
+	}
+	editor.Opened = opened
 	return editor.run(session)
 }
 
@@ -132,7 +138,11 @@ func runTools(c *command.Line, tools []*Tool) error {
 func normalizeCommand() *command.Command {
 	tools := Tools()
 	names := make([]string, len(tools))
-	flags := []*command.Flag{{Kind: command.List, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"}}
+	flags := []*command.Flag{
+		{Kind: command.List, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"},
+		{Name: "opened", Usage: "also find the CUDA toolkit's libraries that a file names in read-only data and that --libs have, by entries behind all others"},
+		{Kind: command.List, Name: "libs", Usage: "with --opened, look in `DIR` (repeatable)"},
+	}
 	for i, t := range tools {
 		names[i], flags = t.Name, append(flags, t.Flags...)
 	}
@@ -161,7 +171,10 @@ func normalizeCommand() *command.Command {
 					}
 				}
 			}
-			return runTools(c, chosen)
+			if c.Bool("opened") != c.IsSet("libs") {
+				return command.Misuse("--opened and --libs DIR go together")
+			}
+			return runTools(c, chosen, c.StringSlice("libs")...)
 		},
 	}
 }

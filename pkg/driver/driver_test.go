@@ -30,7 +30,7 @@ func TestDriverProvidedLibraries(t *testing.T) {
 		if got, ok := Lookup(name); !ok || got.Class != want {
 			t.Errorf("Lookup(%q) = %v, %v; want class %s", name, got, ok, want)
 		}
-		if isToolkit(name) {
+		if Toolkit(name) {
 			t.Errorf("%q is the driver's and the toolkit's", name)
 		}
 	}
@@ -52,8 +52,8 @@ func TestToolkitLibraries(t *testing.T) {
 		"libnvJitLink.so.12", "libnppig.so.12", "libcudnn.so.9", "libcudnn_ops.so.9", "libnccl.so.2",
 		"libcupti.so.12", "libnvinfer_plugin.so.10", "libcutensor.so.2", "libcudla.so.1", "libnvToolsExt.so.1",
 	} {
-		if !isToolkit(name) || Provides(name) || !NeedsDriver(name) {
-			t.Errorf("%q: toolkit %v, driver %v", name, isToolkit(name), Provides(name))
+		if !Toolkit(name) || Provides(name) || !NeedsDriver(name) {
+			t.Errorf("%q: toolkit %v, driver %v", name, Toolkit(name), Provides(name))
 		}
 	}
 	for _, name := range []string{"libstdc++.so.6", "libnpth.so.0", "libcud.so.1", "libnpp", ""} {

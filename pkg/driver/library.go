@@ -216,9 +216,9 @@ var toolkit = []string{
 	"libnvinfer*.so", "libnvonnxparser.so", "libnvparsers.so", "libcublasMp.so", "libcal.so", "libcvcuda.so",
 }
 
-// isToolkit reports whether a name is a CUDA toolkit library's: a program that
+// Toolkit reports whether a name is a CUDA toolkit library's: a program that
 // loads one needs the driver, because these load libcuda.so.1 themselves.
-func isToolkit(name string) bool {
+func Toolkit(name string) bool {
 	stem := base(name)
 	if stem == "" {
 		return false
@@ -233,7 +233,7 @@ func isToolkit(name string) bool {
 
 // NeedsDriver reports whether a program that loads a library of that name needs
 // the host's driver: the name is the driver's own or the toolkit's.
-func NeedsDriver(name string) bool { return Provides(name) || isToolkit(name) }
+func NeedsDriver(name string) bool { return Provides(name) || Toolkit(name) }
 
 // base cuts a name after its ".so"; what follows must be a version (".1",
 // ".12.4", ".580.95.05", but not ".conf"). It returns "" for any other name.

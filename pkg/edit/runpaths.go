@@ -28,6 +28,9 @@ type RunPaths struct {
 	// true; entries below Temporary stay only for what no other entry holds.
 	Shrink    func(entry string) bool
 	Temporary []string
+	// Opened are directories in which the CUDA toolkit's libraries are looked for that a file
+	// names in read-only data: see [normal.Maps.Opened].
+	Opened []string
 	// Offer finds the stub directories of each file; a dry run does nothing else.
 	Offer bool
 }
@@ -49,6 +52,8 @@ type RunPathResult struct {
 	// Shadowed is the DT_RPATH, where the file had one beside its DT_RUNPATH, that is lost.
 	Shadowed *string
 	Stubs    []string // stub directories, expanded; only with Offer
+	// Opens are the libraries for which Opened has added OpenDirs.
+	Opens, OpenDirs []string
 }
 
 // File edits one file.
@@ -146,6 +151,11 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 		after, notes, err := d.rewrite(im, before.List, maps)
 		if err != nil {
 			return nil, "", err
+		}
+		if len(d.RunPaths.Opened) > 0 {
+			if after, d.Opens, d.OpenDirs, err = d.Normal.Opened(im, d.path, after, d.RunPaths.Opened); err != nil {
+				return nil, "", err
+			}
 		}
 		d.Notes = notes
 		// The tag changes where something asks for it: a DT_RPATH is inherited, a DT_RUNPATH is not.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 )
@@ -43,6 +44,15 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	if r.s.Relativize && !r.s.KeepEntries {
 		for i, e := range l {
 			l[i] = r.relative(o, e)
+		}
+	}
+	if r.s.Opened {
+		p.Opens = r.opened(o, p, l)
+		if len(p.Opens) > 0 && len(l) == 0 {
+			l = slices.Clone(p.Before) // which nothing replaces
+		}
+		for _, c := range p.Opens {
+			l, asked = append(l, c.Dir), true
 		}
 	}
 	switch {
@@ -88,6 +98,24 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	if len(p.After) == 0 {
 		p.Tag = elf.DT_NULL
 	}
+}
+
+// opened returns, of the CUDA toolkit's libraries that a file names in read-only data, those that
+// an input has and no entry of a list leads to.
+func (r *Resolver) opened(o *Object, p *Plan, l runpath.List) (out []Candidate) {
+	entries := r.entries(nil, o, append(slices.Clone(l), p.Before...))
+	for _, name := range o.Literals {
+		if !driver.Toolkit(name) || slices.Contains(o.Needed, name) ||
+			slices.ContainsFunc(entries, func(e entry) bool { return r.takesIn(o, e, name) != nil }) {
+			continue
+		}
+		c, ok := r.choose(o, p.in, &Need{}, name, false)
+		if !ok || c.Own || slices.ContainsFunc(out, func(had Candidate) bool { return had.Dir == c.Dir }) {
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
 }
 
 // foresee says for which library an entry that a map has put in stands before the one

@@ -67,6 +67,9 @@ type Settings struct {
 	// Dlopen gives files the directories of the driver's and CUDA's libraries that they
 	// name in read-only data (see Sources.Literals), and libraries the RuntimeDependencies too.
 	Dlopen bool
+	// Opened puts the directories of the CUDA toolkit's libraries that a file names in
+	// read-only data (see Sources.Literals), and that an input has, behind the others.
+	Opened bool
 	// Minimal drops entries that nothing uses.
 	Minimal bool
 	// EnforcePriority is the least priority of a .note.dlopen that counts as missing.
@@ -179,6 +182,8 @@ type Plan struct {
 	Surprises []string
 	Result    Result
 	Copied    bool
+	// Opens are the libraries for which Settings.Opened has added their directories.
+	Opens []Candidate
 
 	changes bool
 	stays   bool // the run path, and its tag
