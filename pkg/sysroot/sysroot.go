@@ -194,14 +194,34 @@ func (r Root) Open(name string) (*os.File, error) {
 		f, err := os.OpenFile(at, flags, 0)
 		return f, r.inside("open", name, err)
 	}
-	// Who owns the tree may have put a link that leads out of it in a directory's place since.
-	top, err := os.OpenRoot(r.Dir)
+	f, err := openBelow(r.Dir, "."+at, flags)
+	return f, r.inside("open", name, err)
+}
+
+// openBelow opens a file below a directory by a path that was without links when it was resolved: who owns the tree may
+// have put a link that leads out of it in a directory's place since.
+func openBelow(dir, name string, flags int) (*os.File, error) {
+	top, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return nil, r.inside("open", name, err)
+		return nil, err
 	}
 	defer top.Close()
-	f, err := top.OpenFile("."+at, flags, 0)
-	return f, r.inside("open", name, err)
+	fd, err := unix.Openat2(int(top.Fd()), name, &unix.OpenHow{
+		Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err == nil {
+		return os.NewFile(uintptr(fd), name), nil
+	}
+	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
+		return nil, err
+	}
+	// Before Linux 5.6. This needs directories that may be read, not only searched.
+	in, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	return in.OpenFile(name, flags, 0)
 }
 
 // ReadFile reads a regular file of at most limit bytes.

@@ -14,7 +14,7 @@ func TestBootFiles(t *testing.T) {
 		!strings.Contains(files[1].Text, "\nPathChanged=/etc/ld.so.cache\n") {
 		t.Errorf("%+v", files)
 	}
-	if files := BootFiles(nil, host.DefaultPrefix, "/x", false, ""); len(files) != 3 || !strings.Contains(files[1].Text, "\nExecStart=/x install\n") {
+	if files := BootFiles(nil, host.DefaultPrefix, "/x$y%", false, ""); len(files) != 3 || !strings.Contains(files[1].Text, "\nExecStart=/x$y%% install\n") {
 		t.Errorf("%+v", files)
 	}
 }

@@ -3,6 +3,7 @@ package install
 import (
 	"debug/elf"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,6 +80,90 @@ func TestGenerationsAreDirectlyInThePrefix(t *testing.T) {
 	for name, want := range map[string]bool{".hostDriver-0a1b": true, ".hostDriver-0a1b/../x": false, "/run/.hostDriver-0a1b": false, "lib": false} {
 		if got := isGeneration(name); got != want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// What is in the place of the link decides what is done: ours, and directories of links to the driver's libraries, are
+// replaced; anything else is somebody's own.
+func TestWhatIsThereAlready(t *testing.T) {
+	for name, c := range map[string]struct {
+		there  func(lib string) error
+		action string // "": it stays
+	}{
+		"nothing": {func(string) error { return nil }, "made"},
+		"an older generation": {func(lib string) error {
+			return errors.Join(os.Mkdir(filepath.Dir(lib)+"/"+generation+"0", 0o755), os.Symlink(generation+"0", lib))
+		}, "replaced"},
+		"a link of ours that dangles": {func(lib string) error { return os.Symlink(generation+"0", lib) }, "replaced"},
+		"links made by hand": {func(lib string) error {
+			return errors.Join(os.Mkdir(lib, 0o755), os.Symlink("/old/libcuda.so.1", lib+"/libcuda.so.1"))
+		}, "replaced"},
+		"an empty directory": {func(lib string) error { return os.Mkdir(lib, 0o755) }, "replaced"},
+		"somebody's file in it": {func(lib string) error {
+			return errors.Join(os.Mkdir(lib, 0o755), os.WriteFile(lib+"/mine", nil, 0o644))
+		}, ""},
+		"somebody's link": {func(lib string) error { return os.Symlink("/elsewhere", lib) }, ""},
+		"a file":          {func(lib string) error { return os.WriteFile(lib, nil, 0o644) }, ""},
+	} {
+		h, m := withDriver(t)
+		d, err := h.Find(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lib := filepath.Join(h.Root.Dir, "usr/driver/lib")
+		if err := os.Mkdir(filepath.Dir(lib), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.there(lib); err != nil {
+			t.Fatal(err)
+		}
+		before := all(t, filepath.Dir(lib))
+		o := offer.Private(h, d)
+		for _, dryRun := range []bool{true, false} {
+			in, err := Make(h, d, o, "/usr/driver", dryRun)
+			if (err == nil) != (c.action != "") || err == nil && in.Action != c.action {
+				t.Errorf("%s: %+v, %v", name, in, err)
+			}
+			if dryRun && !maps.Equal(before, all(t, filepath.Dir(lib))) {
+				t.Errorf("%s: a dry run changed something", name)
+			}
+		}
+		if c.action == "" {
+			if !maps.Equal(before, all(t, filepath.Dir(lib))) {
+				t.Errorf("%s: it was changed", name)
+			}
+			if _, err := Remove(h, "/usr/driver", false); err == nil || !strings.Contains(err.Error(), "was not made by hostDriver install; leaving it alone") {
+				t.Errorf("%s: Remove: %v", name, err)
+			}
+			continue
+		}
+		if entries, err := os.ReadDir(filepath.Dir(lib)); err != nil || len(entries) != 2 {
+			t.Errorf("%s: left: %v, %v", name, entries, err)
+		}
+		if in, err := Make(h, d, o, "/usr/driver", false); err != nil || in.Action != "unchanged" {
+			t.Errorf("%s: again: %+v, %v", name, in, err)
+		}
+		if err := os.WriteFile(filepath.Join(lib, "libmine.so"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if in, err := Make(h, d, o, "/usr/driver", false); err != nil || in.Action != "replaced" {
+			t.Errorf("%s: where somebody added a file: %+v, %v", name, in, err)
+		}
+		if _, err := os.Lstat(filepath.Join(lib, "libmine.so")); err == nil {
+			t.Errorf("%s: the added file is there", name)
+		}
+		if done, err := Remove(h, "/usr/driver", true); err != nil || len(done) != 1 {
+			t.Errorf("%s: Remove, dry run: %v, %v", name, done, err)
+		}
+		if done, err := Remove(h, "/usr/driver", false); err != nil || len(done) != 1 || done[0].Action != "removed" {
+			t.Errorf("%s: Remove: %v, %v", name, done, err)
+		}
+		if _, err := os.Lstat(filepath.Dir(lib)); err == nil {
+			t.Errorf("%s: Remove leaves something", name)
+		}
+		if done, err := Remove(h, "/usr/driver", false); err != nil || len(done) != 0 {
+			t.Errorf("%s: Remove again: %v, %v", name, done, err)
 		}
 	}
 }

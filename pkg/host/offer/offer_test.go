@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"cuda-runpath/pkg/driver"
@@ -113,4 +114,111 @@ func TestDriverChangedWhileItIsCopied(t *testing.T) {
 			t.Error("what was made is not what was to be made")
 		}
 	}
+}
+
+// Libraries that load others are copies that search their own directory, and host/ where they need what is the host's;
+// the rest are links.
+func TestPrivate(t *testing.T) {
+	root := t.TempDir()
+	constant := tinyelf.Object{Data: "\x00libnvidia-ptxjitcompiler.so.1\x00"}
+	for name, o := range map[string]tinyelf.Object{
+		"usr/lib64/libcuda.so.535.1.2":                  constant.With(elf.DT_SONAME, driver.LibCUDA),
+		"usr/lib64/libnvidia-ptxjitcompiler.so.535.1.2": tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1"),
+		"usr/lib64/libGLX_nvidia.so.535.1.2":            tinyelf.Object{}.With(elf.DT_SONAME, "libGLX_nvidia.so.0").Needs("libX11.so.6", "libcuda.so.1", "libmissing.so.1"),
+		"usr/lib64/libEGL_nvidia.so.535.1.2":            tinyelf.Object{}.With(elf.DT_SONAME, "libEGL_nvidia.so.0").Needs("libmissing.so.1"),
+		"usr/lib64/libX11.so.6":                         tinyelf.Object{}.With(elf.DT_SONAME, "libX11.so.6").Needs("libxcb.so.1"),
+		"usr/lib64/libxcb.so.1":                         tinyelf.Object{}.With(elf.DT_SONAME, "libxcb.so.1"),
+	} {
+		at := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, o.Bytes(), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &host.Host{Root: sysroot.Root{Dir: root}}
+	m, err := host.MachineNamed("x86_64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := h.Find(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	o := Private(h, d)
+	for _, e := range o.Entries {
+		got[e.Name] = strings.TrimPrefix(e.Target+e.Copy, root) + " " + e.RunPath
+	}
+	want := map[string]string{
+		"libcuda.so": "libcuda.so.1 ", "libcuda.so.1": "/usr/lib64/libcuda.so.535.1.2 $ORIGIN", "libcuda.so.535.1.2": "libcuda.so.1 ",
+		"libnvidia-ptxjitcompiler.so": "libnvidia-ptxjitcompiler.so.1 ", "libnvidia-ptxjitcompiler.so.1": "/usr/lib64/libnvidia-ptxjitcompiler.so.535.1.2 ", "libnvidia-ptxjitcompiler.so.535.1.2": "libnvidia-ptxjitcompiler.so.1 ",
+		"libGLX_nvidia.so.0": "/usr/lib64/libGLX_nvidia.so.535.1.2 $ORIGIN:$ORIGIN/host", "libGLX_nvidia.so.535.1.2": "libGLX_nvidia.so.0 ",
+		"libEGL_nvidia.so.0": "/usr/lib64/libEGL_nvidia.so.535.1.2 ", "libEGL_nvidia.so.535.1.2": "libEGL_nvidia.so.0 ",
+		"host/libX11.so.6": "/usr/lib64/libX11.so.6 $ORIGIN", "host/libxcb.so.1": "/usr/lib64/libxcb.so.1 ",
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok && strings.HasSuffix(name, ".so") {
+			want[name] = got[name] // for the linker, which the table of libraries decides
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	if notes := strings.Join(o.Notes, ";"); notes != "libmissing.so.1, which libEGL_nvidia.so.0 and libGLX_nvidia.so.0 need, is not on this host" {
+		t.Error(notes)
+	}
+	in := openRoot(t, t.TempDir())
+	key, err := o.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.Make(in, "made", key); err != nil || !o.Same(in, "made") {
+		t.Fatal(err)
+	}
+	if b, err := in.ReadFile("made/libcuda.so.1"); err != nil || !strings.Contains(string(b), "$ORIGIN\x00") {
+		t.Errorf("the copy has no run path of its own: %v", err)
+	}
+	for what, spoil := range map[string]func(string) error{
+		"a copy cut off":        func(at string) error { return os.Truncate(at, 200) },
+		"a copy that is a link": func(at string) error { return relink(at, "/etc/passwd") },
+	} {
+		at := filepath.Join(in.Name(), "made/libcuda.so.1")
+		whole, _ := os.ReadFile(at)
+		if err := spoil(at); err != nil || o.Same(in, "made") {
+			t.Errorf("%s was not seen, %v", what, err)
+		}
+		if err := errors.Join(os.Remove(at), os.WriteFile(at, whole, 0o755)); err != nil || !o.Same(in, "made") {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOnlyDriverLinks(t *testing.T) {
+	in := openRoot(t, t.TempDir())
+	dir := filepath.Join(in.Name(), "lib")
+	if _, err := OnlyDriverLinks(in, "lib"); err == nil {
+		t.Error("there is none")
+	}
+	for _, step := range []struct {
+		do   func() error
+		want bool
+	}{
+		{func() error { return os.Mkdir(dir, 0o755) }, true},
+		{func() error { return os.Symlink("/x", filepath.Join(dir, "libcuda.so.1")) }, true},
+		{func() error { return os.Symlink("/x", filepath.Join(dir, "libX11.so.6")) }, false},
+		{func() error {
+			return relinkFile(filepath.Join(dir, "libX11.so.6"), filepath.Join(dir, "libnvidia-ml.so.1"))
+		}, false},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := OnlyDriverLinks(in, "lib"); got != step.want || err != nil {
+			t.Errorf("%v, %v", got, err)
+		}
+	}
+}
+
+// relinkFile takes a link away and makes a file elsewhere.
+func relinkFile(link, file string) error {
+	return errors.Join(os.Remove(link), os.WriteFile(file, nil, 0o644))
 }

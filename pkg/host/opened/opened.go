@@ -15,6 +15,7 @@ import (
 
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/pkg/tree"
 )
 
 // unmasked calls f, which makes a file or a directory, without a umask: others must be able to enter what root installs.
@@ -53,6 +54,19 @@ func Below(top *os.Root, inside string) (*os.Root, error) {
 		at, err = Enter(above, name)
 		above.Close()
 	}
+	if !errors.Is(err, fs.ErrPermission) {
+		return at, err
+	}
+	// A directory on the way may be searched and not read, as homes are.
+	err = withFile(top, func(f *os.File) error {
+		fd, err := tree.OpenBelow(int(f.Fd()), strings.Trim(inside, "/"), unix.O_PATH|unix.O_DIRECTORY)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		at, err = os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
+		return err
+	})
 	return at, err
 }
 

@@ -1,9 +1,97 @@
 package run
 
 import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/private"
+	"cuda-runpath/pkg/loader/tinyelf"
 )
+
+// The tests start this program again: as run's process, and as the one inside the namespace.
+func TestMain(m *testing.M) {
+	Enter()
+	if method := os.Getenv("TEST_RUN_METHOD"); method != "" {
+		os.Unsetenv("TEST_RUN_METHOD")
+		stage := os.Getenv("TEST_RUN_STAGE")
+		r := &Run{Method: Method(method), Prefix: host.DefaultPrefix, Offers: []private.Dir{{Machine: "x86_64", Path: os.Getenv("TEST_RUN_DIR")}},
+			Stage: stage, Program: os.Args[1:], Log: func(string, ...any) {}}
+		err := r.Exec()
+		os.Stderr.WriteString(err.Error())
+		if start := (*StartError)(nil); errors.As(err, &start) {
+			os.Exit(start.Status())
+		}
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// runs runs a program with a directory offered to it.
+func runs(t *testing.T, method Method, program ...string) (out string, status int) {
+	t.Helper()
+	top := t.TempDir()
+	offer, stage := filepath.Join(top, "offer"), filepath.Join(top, "stage")
+	if err := errors.Join(os.Mkdir(offer, 0o755), os.Mkdir(stage, 0o700), os.WriteFile(filepath.Join(offer, "offered"), []byte("yes"), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe", program...)
+	cmd.Env = append(os.Environ(), "TEST_RUN_METHOD="+string(method), "TEST_RUN_DIR="+offer, "TEST_RUN_STAGE="+stage)
+	b, err := cmd.CombinedOutput()
+	if ee := (*exec.ExitError)(nil); err != nil && !errors.As(err, &ee) {
+		t.Fatal(err)
+	}
+	return string(b), cmd.ProcessState.ExitCode()
+}
+
+func TestExec(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "script")
+	bytes := filepath.Join(t.TempDir(), "bytes")
+	if err := errors.Join(os.WriteFile(script, []byte("echo \"ran $1\"\n"), 0o755), os.WriteFile(bytes, []byte("\x00\x01\x02"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []Method{LibraryPath, Namespace, InPlace} {
+		dir := `"$LD_LIBRARY_PATH"`
+		if method == Namespace {
+			if _, status := runs(t, method, "true"); status != 0 {
+				t.Log("no mount namespace here")
+				continue
+			}
+			dir = driver.Link
+		}
+		if method == InPlace {
+			dir = "/dev/null/"
+		} else if out, status := runs(t, method, "sh", "-c", "cat "+dir+"/offered"); out != "yes" || status != 0 {
+			t.Errorf("%s: %q, %d", method, out, status)
+		}
+		for _, c := range []struct {
+			program []string
+			out     string
+			status  int
+		}{
+			{[]string{"sh", "-c", "exit 7"}, "", 7},
+			{[]string{script, "x"}, "ran x\n", 0},
+			{[]string{bytes}, bytes + ": exec format error", 126},
+			{[]string{"/none"}, "/none: no such file or directory", 127},
+			{[]string{"no-such-program"}, "no-such-program: executable file not found in $PATH", 127},
+			{[]string{"/etc"}, "/etc: is a directory", 126},
+		} {
+			if out, status := runs(t, method, c.program...); out != c.out || status != c.status {
+				t.Errorf("%s: %q: %q, %d", method, c.program, out, status)
+			}
+		}
+	}
+}
 
 func TestLibraryPathHasNoEmptyEntry(t *testing.T) {
 	for _, test := range []struct{ env, want []string }{
@@ -14,5 +102,46 @@ func TestLibraryPathHasNoEmptyEntry(t *testing.T) {
 		if got := withLibraryPath(test.env, []string{"/x", "/y"}); !slices.Equal(got, test.want) {
 			t.Errorf("%q: %q, want %q", test.env, got, test.want)
 		}
+	}
+}
+
+// A program gets the directories for its own machine, a script all.
+func TestSearched(t *testing.T) {
+	r := &Run{Prefix: "/p", Offers: []private.Dir{{Machine: "x86_64", Path: "/64"}, {Machine: "i386", Path: "/32"}}, Hide: []string{"/compat"}}
+	program := filepath.Join(t.TempDir(), "program")
+	for want, b := range map[string][]byte{"/64": tinyelf.Object{}.Bytes(), "/32": tinyelf.Object{Class: 1, Machine: 3}.Bytes(), "/64 /32": []byte("#!/bin/sh\n")} {
+		if err := os.WriteFile(program, b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(r.searched(program), " "); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	all, err := r.placements()
+	if want := []placement{{"/p/lib", "/64"}, {"/p-32/lib", "/32"}, {"/compat", "/64"}}; err != nil || !slices.Equal(all, want) {
+		t.Errorf("%v, %v", all, err)
+	}
+	r.Method, r.Program, r.Log = LibraryPath, []string{"true"}, func(string, ...any) {}
+	for _, dir := range []string{"/a:b", "/a;b", "/$x"} {
+		r.Offers = []private.Dir{{Machine: "x86_64", Path: dir}}
+		if err := r.Exec(); err == nil || !strings.Contains(err.Error(), "LD_LIBRARY_PATH cannot name "+dir) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+}
+
+func TestStartErrors(t *testing.T) {
+	for want, err := range map[int]error{127: fs.ErrNotExist, 126: fs.ErrPermission} {
+		if got := (&StartError{"/p", err}).Status(); got != want {
+			t.Errorf("%v: %d", err, got)
+		}
+	}
+	for _, e := range []syscall.Errno{unix.ENOENT, unix.EACCES, unix.ENOEXEC, unix.E2BIG} {
+		if got := startErrno(e.Error()); !errors.Is(got, e) {
+			t.Errorf("%v came back as %v", e, got)
+		}
+	}
+	if got := startErrno("something else"); got.Error() != "something else" {
+		t.Error(got)
 	}
 }

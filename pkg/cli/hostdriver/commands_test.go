@@ -1,0 +1,139 @@
+package hostdriver
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/loader/tinyelf"
+)
+
+// What each command prints, and its status: 0 done, 1 something is wrong, 2 the command line is.
+func TestCommands(t *testing.T) {
+	tree, empty := hostTree(t), t.TempDir()
+	write(t, filepath.Join(tree, "usr/lib64/libcuda.so.99"), "")
+	write(t, filepath.Join(tree, "program"), string(tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Bytes()))
+	for _, c := range []struct {
+		args   string // TREE, EMPTY: these trees
+		status int
+		prints string // a regular expression
+	}{
+		{"find --root TREE", 0, `^x86_64 driver 535\.1\.2 in /usr/lib64 \(.*\)\n  libcuda\.so\.1 +cuda +/usr/lib64/libcuda\.so\.535\.1\.2\n  libnvidia-ml\.so\.1 (.*\n)+$`},
+		{"find --root TREE --verbose", 0, `hostDriver: /usr/lib64/libcuda\.so\.99: not used: an empty file`},
+		{"find --root TREE --json", 0, `"error": null`},
+		{"find --root EMPTY", 1, `^hostDriver: no NVIDIA driver found: no libcuda\.so\.1 for x86_64 in the loader's cache or any of \d+ known places\n$`},
+		{"find --root EMPTY --json", 1, `"error": "no NVIDIA driver found`},
+		{"find --root TREE --machine i386", 1, `no libcuda\.so\.1 for i386`},
+		{"find --root TREE --from /opt", 1, `no libcuda\.so\.1`},
+		{"find --root TREE --from opt", 2, `--from "opt": not an absolute path`},
+		{"find --root TREE --machine vax", 2, `"vax" is not a machine that the driver exists for`},
+		{"find --root /no/such", 1, `no such file or directory`},
+		{"find --root TREE/program", 2, `not a directory`},
+		{"find more", 2, `find takes no arguments: "more"`},
+		{"install --root TREE --prefix lib", 2, `--prefix "lib": an absolute path is needed`},
+		{"install --root TREE --dry-run", 0, `/run/opengl-driver/lib: would be made \(x86_64 driver 535\.1\.2, 9 names\)\n/run/opengl-driver/lib/libcuda\.so -> /usr/lib64/libcuda\.so\.1\n`},
+		{"install --root TREE --dry-run --copy", 0, `/run/opengl-driver/lib/libcuda\.so\.1 a copy of .*/usr/lib64/libcuda\.so\.535\.1\.2 with run path \$ORIGIN\n`},
+		{"install --root TREE --json --compat /opt/none", 1, `^\{\n.*"dry_run": false(.*\n)+hostDriver: no compat package in /opt/none: libcuda\.so\.1: no such file or directory\n$`},
+		{"install --root TREE", 0, `unchanged`},
+		{"install --root TREE --quiet", 0, `^$`},
+		{"install --root EMPTY", 1, `no NVIDIA driver found`},
+		{"doctor --root TREE", 1, `BAD   device nodes +there is no GPU`},
+		{"doctor --root TREE --json", 1, `"works": false`},
+		{"doctor --root TREE a b", 2, `one program at a time: "b"`},
+		{"uninstall --root TREE --dry-run", 0, `/run/opengl-driver/lib: would be removed`},
+		{"uninstall --root TREE", 0, `/run/opengl-driver/lib: removed`},
+		{"uninstall --root TREE", 0, `^nothing is installed there\n$`},
+		{"tmpfiles --root TREE --program /p", 0, `^# /etc/tmpfiles\.d/hostDriver\.conf\n# Links to(.*\n)+L\+ /run/opengl-driver/lib/libcuda\.so\.1 - - - - /usr/lib64/libcuda\.so\.1\n(.*\n)+# /etc/systemd/system/hostDriver\.path\n`},
+		{"tmpfiles --root TREE --part path", 0, `^\[Unit\]\n(.*\n)+PathChanged=/etc/ld\.so\.cache\n`},
+		{"tmpfiles --root TREE --part more", 2, `--part more: tmpfiles, service or path`},
+		{"tmpfiles --root TREE --copy --part tmpfiles", 2, `cannot do what --copy and --compat do`},
+		{"tmpfiles --root TREE --copy --program /p --part service", 0, `\nExecStart=/p install --copy\n`},
+		{"tmpfiles --root TREE --compat /opt/compat --program /p --part service", 0, `\nExecStart=/p install --compat /opt/compat\n`},
+		{"tmpfiles --root TREE --json", 0, `"path": "/etc/systemd/system/hostDriver\.path"`},
+		{"tmpfiles --root TREE --write EMPTY", 0, `^(EMPTY/etc/.*hostDriver\.(conf|service|path)\n){3}$`},
+		{"run --root TREE", 2, `no program is given`},
+		{"run --root TREE --method other -- true", 2, `--method other: auto, namespace or library-path`},
+		{"run --root TREE --compat nowhere -- true", 2, `--compat nowhere: a compat directory is needed`},
+		{"run --root TREE --cache EMPTY/cache --method library-path -- /no/such", 1, `^$`}, // which Main says, with status 127
+		{"run --root EMPTY --cache EMPTY/cache -- true", 1, `no NVIDIA driver found`},
+		{"sandbox", 2, `a derivation is needed`},
+		{"sandbox --configure more", 2, `sandbox takes no arguments`},
+		{"sandbox --configure --conf /x/nix.conf --program /p", 0, `^# /x/hostDriver-sandbox, mode 755\n#!/bin/sh\n(.*\n)+# /x/nix\.conf\n(.*\n)+extra-system-features = cuda gpu nvidia-gpu opengl\n`},
+	} {
+		var args []string
+		replace := strings.NewReplacer("TREE", tree, "EMPTY", empty)
+		for _, arg := range strings.Fields(c.args) {
+			args = append(args, replace.Replace(arg))
+		}
+		status, said := runs(args...)
+		if status != c.status || !regexp.MustCompile(replace.Replace(c.prints)).MatchString(said) {
+			t.Errorf("%s: status %d, %q", c.args, status, said)
+		}
+		if start := strings.IndexByte(said, '{'); strings.Contains(c.args, "--json") {
+			var document struct{ Version int }
+			if err := json.NewDecoder(strings.NewReader(said[max(start, 0):])).Decode(&document); err != nil || document.Version != 1 {
+				t.Errorf("%s: %v, version %d", c.args, err, document.Version)
+			}
+		}
+	}
+}
+
+// The links of an image are followed as that system would follow them, and nothing is written through one in the file's place.
+func TestBootFilesOfAnImage(t *testing.T) {
+	tree := hostTree(t)
+	for name, c := range map[string]struct {
+		links  map[string]string
+		status int
+		says   string
+		unit   string // where the service is then
+	}{
+		"plain":                        {nil, 0, "hostDriver.service", "etc/systemd/system/hostDriver.service"},
+		"a link inside":                {map[string]string{"etc/systemd": "/usr/lib/units"}, 0, "usr/lib/units/system/hostDriver.service", "usr/lib/units/system/hostDriver.service"},
+		"one that leads out, absolute": {map[string]string{"etc/systemd/system": "OUTSIDE"}, 1, "a link that leads nowhere", ""},
+		"one that leads out, by ..":    {map[string]string{"etc/systemd/system": "../../../../../../../../../../usr/lib/units"}, 0, "", "usr/lib/units/hostDriver.service"},
+		"one in the file's place":      {map[string]string{"etc/systemd/system/hostDriver.service": "/dev/null"}, 1, "is a link to /dev/null; hostDriver leaves it alone", ""},
+	} {
+		image, outside := t.TempDir(), t.TempDir()
+		if err := os.MkdirAll(filepath.Join(image, "usr/lib/units"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for at, target := range c.links {
+			at = filepath.Join(image, at)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(strings.ReplaceAll(target, "OUTSIDE", outside), at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		status, said := runs("tmpfiles", "--root", tree, "--write", image, "--part", "service")
+		if status != c.status || !strings.Contains(said, c.says) {
+			t.Errorf("%s: status %d, %q", name, status, said)
+		}
+		if c.unit != "" && !strings.Contains(read(t, filepath.Join(image, c.unit)), "ExecStart=") {
+			t.Errorf("%s: it is not in %s", name, c.unit)
+		}
+		if left, _ := os.ReadDir(outside); len(left) > 0 {
+			t.Errorf("%s: written outside: %v", name, left)
+		}
+	}
+}
+
+// Arguments after the program's name are the program's.
+func TestOwnArguments(t *testing.T) {
+	for in, want := range map[string]string{
+		"run prog -v": "run -- prog -v", "run -v prog --json": "run -v -- prog --json", "run --cache d prog -x": "run --cache d -- prog -x",
+		"run --cache=d prog": "run --cache=d -- prog", "run -- prog": "run -- prog", "run": "run", "find run": "find run", "run -v": "run -v",
+	} {
+		if got := strings.Join(ownArguments(strings.Fields("hostDriver "+in)), " "); got != "hostDriver "+want {
+			t.Errorf("%s: %s", in, got)
+		}
+	}
+	if got := whole("sh"); !filepath.IsAbs(got) {
+		t.Error(got)
+	}
+	if got := whole("no-such-program"); got != "no-such-program" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,113 @@
+package host
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/loader/tinyelf"
+)
+
+// What is said of hosts that are good, and of those on which something is wrong.
+func TestDiagnosis(t *testing.T) {
+	const nvrm = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " + version + "  Tue Jun  3 11:17:40 UTC 2025\n"
+	devices := tree{"dev/nvidiactl": "", "dev/nvidia0": "", "dev/nvidia-uvm": ""}
+	copies := tree{"run/opengl-driver/lib/libcuda.so.1": "-> libcuda.so." + version, "run/opengl-driver/lib/libcuda.so." + version: lib("libcuda.so.1")}
+	good := core("usr/lib64", version).with(devices).with(loaded(version)).with(tree{"proc/driver/nvidia/version": nvrm}).with(copies)
+	program := func(runPath string, needs ...string) tinyelf.Object {
+		return tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RUNPATH, runPath).Needs(needs...)
+	}
+	interp := tree{"lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2"), "usr/lib/x86_64-linux-gnu/libc.so.6": lib("libc.so.6")}
+	for name, c := range map[string]struct {
+		files   tree
+		without string // that is taken out of files, or what begins so
+		program string
+		closed  string // a file that others may not read
+		works   bool
+		says    []string // VERDICT SUBJECT: TEXT, parts
+	}{
+		"good": {files: good, works: true, says: []string{"ok kernel module: nvidia " + version, "ok versions: kernel module and libraries match", "ok device nodes: /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia0: present and usable",
+			"ok driver libraries: " + version + ", 3 libraries in /usr/lib64", "ok CUDA: the driver supports up to 12.2", "ok driver link: /run/opengl-driver/lib holds 2 names"}},
+		"no driver":                 {files: devices, says: []string{"bad driver libraries: no NVIDIA driver found", "bad driver link: /run/opengl-driver/lib does not exist"}},
+		"no module":                 {files: good, without: "proc", works: true, says: []string{"ok kernel module: nvidia " + version}}, // /sys says it too
+		"no module at all":          {files: core("usr/lib64", version).with(devices).with(copies), says: []string{"bad kernel module: not loaded"}},
+		"no module, in a container": {files: core("usr/lib64", version).with(devices).with(copies).with(tree{".dockerenv": ""}), says: []string{"start the container with its GPUs"}},
+		"two answers":               {files: good.with(loaded("545.23.06")), works: true, says: []string{"warning kernel module: /proc/driver/nvidia/version says " + version + ", /sys/module/nvidia/version says 545.23.06"}},
+		"upgraded, not rebooted":    {files: core("usr/lib64", version).with(devices).with(loaded("525.60.13")), says: []string{"bad versions: the kernel module is 525.60.13, the libraries are " + version, "sudo rmmod"}},
+		"an older library":          {files: core("usr/lib64", version).with(devices).with(loaded("545.23.06")).with(copies), says: []string{"install the libraries of driver 545.23.06", "bad driver link: /run/opengl-driver/lib leads to driver " + version + ", but the kernel module is 545.23.06"}},
+		"no GPU":                    {files: good, without: "dev/nvidia0", says: []string{"bad device nodes: there is no GPU"}},
+		"no uvm":                    {files: good, without: "dev/nvidia-uvm", says: []string{"bad device nodes: /dev/nvidia-uvm is missing", "nvidia-modprobe -u"}},
+		"a node for root":           {files: good, closed: "dev/nvidiactl", says: []string{"bad device nodes: you may not read and write /dev/nvidiactl (-rw-------)"}},
+		"no link":                   {files: good, without: "run/", says: []string{"bad driver link: /run/opengl-driver/lib does not exist", "sudo hostDriver install"}},
+		"a link that dangles":       {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "-> gone"}), says: []string{"bad driver link: /run/opengl-driver/lib holds a dangling libcuda.so.1: gone is gone"}},
+		"a text in the link":        {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "text"}), says: []string{"bad driver link: /run/opengl-driver/lib/libcuda.so.1: not an ELF file"}},
+		"more in the link":          {files: good.with(tree{"run/opengl-driver/lib/libX11.so.6": "x"}), works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds libraries that are not the driver's and hide the programs' own: libX11.so.6"}},
+		"no NVML, no compiler":      {files: good, without: "usr/lib64/libnvidia", works: true, says: []string{"warning driver libraries: no libnvidia-ml.so", "warning driver libraries: no libnvidia-ptxjitcompiler.so"}},
+		"a damaged library":         {files: good.with(tree{"usr/lib64/libnvidia-ml.so." + version: "text"}), works: true, says: []string{"warning driver libraries: /usr/lib64/libnvidia-ml.so.1 cannot be used: not an ELF file"}},
+		"another driver":            {files: good.with(core("opt/driver", "525.60.13")).with(tree{"etc/ld.so.conf": "/opt/driver\n"}), works: true, says: []string{"note driver libraries: other drivers are in /opt/driver/libcuda.so.525.60.13"}},
+		"something that is lacking": {files: good.with(tree{"usr/lib64/libGLX_nvidia.so." + version: lib("libGLX_nvidia.so.0", "libX11.so.6")}), works: true, says: []string{"note driver libraries: this host lacks libX11.so.6 (for libGLX_nvidia.so.0)"}},
+		"WSL": {files: tree{"usr/lib/wsl/lib/libcuda.so.1": lib("libcuda.so.1"), "dev/dxg": "", "run/opengl-driver/lib/libcuda.so.1": "-> /usr/lib/wsl/lib/libcuda.so.1"}, works: true,
+			says: []string{"ok kernel module: none needed", "ok device nodes: /dev/dxg: present"}},
+		"Jetson": {files: tree{"etc/nv_tegra_release": "x", "sys/module/nvgpu/x": "", "dev/nvmap": "", "usr/lib64/libcuda.so.1": lib("libcuda.so.1")}.with(copies), works: true,
+			says: []string{"ok kernel module: nvgpu (Jetson)", "note device nodes: /dev/nvhost-gpu is missing"}},
+		"Nix builds, no hook":      {files: good.with(tree{"nix/store/x": ""}), works: true, says: []string{"note Nix builds: cannot see the GPU", "hostDriver sandbox --configure --write"}},
+		"Nix builds, our hook":     {files: good.with(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\nsystem-features = cuda\n"}), works: true, says: []string{"ok Nix builds: get the GPU through /h/hostDriver-sandbox"}},
+		"Nix builds, not asked":    {files: good.with(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\n"}), works: true, says: []string{"warning Nix builds: get the GPU through", "include none of cuda, gpu"}},
+		"Nix builds, a lost hook":  {files: good.with(tree{"nix/store/x": "", "etc/nix/nix.conf": "pre-build-hook = /gone\n"}), works: true, says: []string{"warning Nix builds: the pre-build-hook /gone does not exist"}},
+		"Nix builds, another hook": {files: good.with(tree{"nix/store/x": "", "h/other": "", "etc/nix/nix.conf": "pre-build-hook = /h/other\n"}), works: true, says: []string{"note Nix builds: /h/other decides"}},
+		"Nix builds, by paths":     {files: good.with(tree{"nix/store/x": "", "etc/nix/nix.conf": "extra-sandbox-paths = /dev/nvidia0\n"}), works: true, says: []string{"note Nix builds: all see the GPU"}},
+		"Nix builds, no sandbox":   {files: good.with(tree{"nix/store/x": "", "etc/nix/nix.conf": "!include more\n", "etc/nix/more": "sandbox = false\n"}), works: true, says: []string{"note Nix builds: are not in a sandbox"}},
+		"a nix.conf that is none":  {files: good.with(tree{"nix/store/x": "", "etc/nix/nix.conf/": nil}), works: true, says: []string{"note Nix builds: not a regular file"}},
+		"a program": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true,
+			says: []string{"ok libcuda.so.1: /run/opengl-driver/lib/libcuda.so.1, which is"}},
+		"a program that looks elsewhere": {files: good.with(interp).with(tree{"app": program("/nowhere", "libcuda.so.1")}), without: "usr/lib64/libcuda.so.1", program: "/app",
+			says: []string{"bad libcuda.so.1: not found", "autoAddDriverRunpath"}},
+		"a program that loads a stub": {files: good.with(interp).with(tree{"cuda/lib64/stubs/libcuda.so.1": lib("libcuda.so.1"), "app": program("/cuda/lib64/stubs:/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app",
+			says: []string{"bad libcuda.so.1: /cuda/lib64/stubs/libcuda.so.1 is a stub", "stubReplace"}},
+		"a program that is none":     {files: good, program: "/none", says: []string{"bad program: does not exist"}},
+		"a program without its libc": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libgone.so.1")}), program: "/app", says: []string{"libgone.so.1"}},
+	} {
+		files := tree{}
+		for at, what := range c.files {
+			if c.without == "" || !strings.HasPrefix(at, c.without) {
+				files[at] = what
+			}
+		}
+		h := files.make(t)
+		for at := range devices {
+			if _, ok := files[at]; ok {
+				if err := os.Chmod(filepath.Join(h.Root.Dir, at), 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, at := range []string{"dev/dxg", "dev/nvmap"} {
+			_ = os.Chmod(filepath.Join(h.Root.Dir, at), 0o666)
+		}
+		if c.closed != "" {
+			if err := os.Chmod(filepath.Join(h.Root.Dir, c.closed), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, _ := MachineNamed("x86_64")
+		d := h.Excluding(m, DefaultPrefix).Doctor(m, c.program, DefaultPrefix)
+		var said strings.Builder
+		for _, f := range d.Facts {
+			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix)
+			if f.Verdict == Bad && f.Fix == "" && f.Subject != "program" {
+				t.Errorf("%s: no fix for: %s", name, f.Text)
+			}
+		}
+		if d.Works != c.works {
+			t.Errorf("%s: works: %v\n%s", name, d.Works, &said)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(said.String(), want) {
+				t.Errorf("%s: not said: %s\n%s", name, want, &said)
+			}
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package host
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/sysroot"
+)
+
+// A tree is a host's files: a library, a text, or where a link leads ("-> …"); a name that ends in "/" is a directory.
+type tree map[string]any
+
+func (files tree) make(t *testing.T) *Host {
+	t.Helper()
+	h := &Host{Root: sysroot.Root{Dir: t.TempDir()}}
+	for name, what := range files {
+		at := filepath.Join(h.Root.Dir, name)
+		dir := filepath.Dir(at)
+		if strings.HasSuffix(name, "/") {
+			dir = at
+		}
+		err := os.MkdirAll(dir, 0o755)
+		if err == nil && dir != at {
+			switch what := what.(type) {
+			case tinyelf.Object:
+				err = os.WriteFile(at, what.Bytes(), 0o755)
+			case string:
+				if target, ok := strings.CutPrefix(what, "-> "); ok {
+					err = os.Symlink(target, at)
+				} else {
+					err = os.WriteFile(at, []byte(what), 0o644)
+				}
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return h
+}
+
+// with returns the tree with more files.
+func (files tree) with(more tree) tree {
+	all := tree{}
+	for _, f := range []tree{files, more} {
+		for name, what := range f {
+			all[name] = what
+		}
+	}
+	return all
+}
+
+const version = "535.261.03"
+
+func lib(soname string, needs ...string) tinyelf.Object {
+	return tinyelf.Object{}.With(elf.DT_SONAME, soname).Needs(needs...)
+}
+
+// core returns the driver's usual libraries in a directory, with the links of their sonames.
+func core(dir, version string) tree {
+	files := tree{}
+	for stem, needs := range map[string][]string{"libcuda": {"libc.so.6"}, "libnvidia-ml": nil, "libnvidia-ptxjitcompiler": nil} {
+		files[dir+"/"+stem+".so."+version] = lib(stem+".so.1", needs...)
+		files[dir+"/"+stem+".so.1"] = "-> " + stem + ".so." + version
+	}
+	return files
+}
+
+func loaded(version string) tree { return tree{"sys/module/nvidia/version": version + "\n"} }
+
+var coreNames = []string{"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"}
+
+// Where each kind of host has its driver, and what is found there. The directory is the one that is named; that the
+// host's own loader takes it too is for tests/host, with ldconfig and the real files.
+func TestFind(t *testing.T) {
+	i386 := tinyelf.Object{Class: elf.ELFCLASS32, Machine: elf.EM_386}.With(elf.DT_SONAME, "libcuda.so.1")
+	arm := func(soname string) tinyelf.Object {
+		return tinyelf.Object{Machine: elf.EM_AARCH64}.With(elf.DT_SONAME, soname)
+	}
+	store := "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-graphics-drivers"
+	for name, c := range map[string]struct {
+		files     tree
+		machine   string // x86_64 where it is not said
+		directory string // "": no driver is found
+		version   string
+		names     []string
+		others    string // further drivers
+		rejected  string // part of the reason why a file is not used
+	}{
+		"Debian": {files: core("usr/lib/x86_64-linux-gnu/nvidia/current", version).with(tree{
+			"usr/lib/x86_64-linux-gnu/libcuda.so.1": "-> /etc/alternatives/cuda", "etc/alternatives/cuda": "-> /usr/lib/x86_64-linux-gnu/nvidia/current/libcuda.so.1"}),
+			directory: "/usr/lib/x86_64-linux-gnu", version: version, names: coreNames},
+		"Fedora, with 32 bits": {files: core("usr/lib64", version).with(tree{"usr/lib/libcuda.so.1": i386}), directory: "/usr/lib64", version: version, names: coreNames},
+		"its 32 bits":          {files: core("usr/lib64", version).with(tree{"usr/lib/libcuda.so.1": i386}), machine: "i386", directory: "/usr/lib", names: []string{"libcuda.so.1"}},
+		"Arch":                 {files: core("usr/lib", version).with(tree{"usr/lib64": "-> lib"}), directory: "/usr/lib64", version: version, names: coreNames},
+		"Ubuntu's old layout":  {files: core("usr/lib/nvidia-390", "390.157").with(core("usr/lib/nvidia-1080", version)), directory: "/usr/lib/nvidia-1080", version: version, names: coreNames, others: "/usr/lib/nvidia-390/libcuda.so.390.157"},
+		"WSL": {files: core("usr/lib/x86_64-linux-gnu", version).with(tree{"usr/lib/wsl/lib/libcuda.so.1": lib("libcuda.so.1"), "usr/lib/wsl/lib/libcuda.so.1.1": lib("libcuda.so.1"), "usr/lib/wsl/lib/libnvidia-ml.so.1": lib("libnvidia-ml.so.1")}),
+			directory: "/usr/lib/wsl/lib", names: coreNames[:2], others: "/usr/lib/x86_64-linux-gnu/libcuda.so." + version},
+		"Jetson": {machine: "aarch64", directory: "/usr/lib/aarch64-linux-gnu/tegra", names: []string{"libEGL_nvidia.so.0", "libcuda.so.1", "libnvrm_gpu.so"}, files: tree{
+			"usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1": arm("libcuda.so.1"), "usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1": "-> libcuda.so.1.1",
+			"usr/lib/aarch64-linux-gnu/tegra/libnvrm_gpu.so": arm("libnvrm_gpu.so"), "usr/lib/aarch64-linux-gnu/tegra-egl/libEGL_nvidia.so.0": arm("libEGL_nvidia.so.0")}},
+		"Kubernetes": {files: core("usr/local/nvidia/lib64", version), directory: "/usr/local/nvidia/lib64", version: version, names: coreNames},
+		"NVIDIA's container toolkit": {files: tree{"usr/lib64/libcuda.so." + version: lib("libcuda.so.1"), "usr/lib64/libcuda.so.470.57.02": "", "usr/lib64/libcuda.so.1": "-> libcuda.so.470.57.02"},
+			directory: "/usr/lib64", version: version, names: coreNames[:1], rejected: "an empty file, such as a container's runtime leaves"},
+		"NixOS":      {files: core(store[1:]+"/lib", version).with(tree{"run/opengl-driver": "-> " + store}), directory: "/run/opengl-driver/lib", version: version, names: coreNames},
+		"ld.so.conf": {files: core("opt/driver", version).with(tree{"etc/ld.so.conf": "include ld.so.conf.d/*.conf\ninclude /etc/ld.so.conf\n", "etc/ld.so.conf.d/a.conf": "/opt/driver\n"}), directory: "/opt/driver", version: version, names: coreNames},
+		"two, and one that the kernel module belongs to": {files: core("usr/lib64", version).with(core("opt/driver", "545.23.06")).with(loaded("545.23.06")).with(tree{"etc/ld.so.conf": "/usr/lib64\n/opt/driver\n"}),
+			directory: "/opt/driver", version: "545.23.06", names: coreNames, others: "/usr/lib64/libcuda.so." + version},
+		"a stub and a compat package first": {files: core("usr/lib64", version).with(core("usr/local/cuda/lib64/stubs", version)).with(core("usr/local/cuda/compat", "545.23.06")).with(tree{
+			"etc/ld.so.conf": "/usr/local/cuda/lib64/stubs\n/usr/local/cuda/compat\n"}), directory: "/usr/lib64", version: version, names: coreNames, rejected: "a stub for linking"},
+		"a compat package":               {files: core("usr/local/cuda/compat", "545.23.06").with(tree{"etc/ld.so.conf": "/usr/local/cuda/compat\n"}), rejected: "a compat package's"},
+		"a link that leads into one":     {files: core("cuda/compat", version).with(tree{"usr/lib64/libcuda.so.1": "-> /cuda/compat/libcuda.so.1"}), rejected: "a compat package's"},
+		"a link that leads into stubs":   {files: core("cuda/lib/stubs", version).with(tree{"usr/lib64/libcuda.so.1": "-> /cuda/lib/stubs/libcuda.so.1"}), rejected: "a stub"},
+		"none":                           {files: tree{"usr/lib64/": nil}},
+		"a script":                       {files: tree{"usr/lib64/libcuda.so.1": "#!/bin/sh\n"}, rejected: "not an ELF file"},
+		"a dangling link":                {files: tree{"usr/lib64/libcuda.so.1": "-> libcuda.so." + version}, rejected: "a dangling link to libcuda.so." + version},
+		"a link out of the tree":         {files: tree{"usr/lib64/libcuda.so.1": "-> ../../../../../../../../../../../bin/sh"}, rejected: "a dangling link"},
+		"a link to itself":               {files: tree{"usr/lib64/libcuda.so.1": "-> libcuda.so.1"}, rejected: "too many levels of symbolic links"},
+		"a directory":                    {files: tree{"usr/lib64/libcuda.so.1/": nil}, rejected: "not a regular file"},
+		"a library cut off":              {files: tree{"usr/lib64/libcuda.so.1": string(lib("libcuda.so.1").Bytes()[:200])}, rejected: "not used"},
+		"another library under its name": {files: tree{"usr/lib64/libcuda.so.1": lib("libnvidia-ml.so.1")}, rejected: `its soname is "libnvidia-ml.so.1"`},
+		"one for another machine":        {files: tree{"usr/lib64/libcuda.so.1": arm("libcuda.so.1")}},
+		"a cache that is none":           {files: core("usr/lib64", version).with(tree{"etc/ld.so.cache": "glibc-ld.so.cache1.1\xff\xff\xff\xff" + strings.Repeat("\x00", 100)}), directory: "/usr/lib64", version: version, names: coreNames},
+		"a cache that is a directory":    {files: core("usr/lib64", version).with(tree{"etc/ld.so.cache/": nil}), directory: "/usr/lib64", version: version, names: coreNames},
+	} {
+		if c.machine == "" {
+			c.machine = "x86_64"
+		}
+		m, err := MachineNamed(c.machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := c.files.make(t).Find(m)
+		if (err == nil) != (c.directory != "") {
+			t.Errorf("%s: %v, rejected: %v", name, err, d.Rejected)
+			continue
+		}
+		var names []string
+		for _, l := range d.Libraries {
+			names = append(names, l.Soname)
+		}
+		if d.Directory != c.directory || d.Version != c.version || !slices.Equal(names, c.names) {
+			t.Errorf("%s: %s %q: %q", name, d.Directory, d.Version, names)
+		}
+		if got := strings.Join(d.Others, " "); c.directory != "" && got != c.others {
+			t.Errorf("%s: the others are %q", name, got)
+		}
+		if got := fmt.Sprint(d.Rejected); c.rejected != "" && c.rejected != "not used" && !strings.Contains(got, c.rejected) || c.rejected == "" && len(d.Rejected) > 0 || c.rejected != "" && len(d.Rejected) == 0 {
+			t.Errorf("%s: rejected: %s", name, got)
+		}
+	}
+}
+
+// What somebody else could exchange is no driver.
+func TestWhoElseCanWrite(t *testing.T) {
+	file := "usr/lib64/libcuda.so." + version
+	for name, c := range map[string]struct {
+		change func(at func(string) string) error
+		why    string // "": it is used all the same
+		root   bool   // only root can make this
+	}{
+		"the directory":                {func(at func(string) string) error { return os.Chmod(at("usr/lib64"), 0o777) }, "anyone can write /usr/lib64", false},
+		"a directory above it":         {func(at func(string) string) error { return os.Chmod(at("usr"), 0o777) }, "anyone can write /usr", false},
+		"the file":                     {func(at func(string) string) error { return os.Chmod(at(file), 0o646) }, "anyone can write the file", false},
+		"a FIFO":                       {func(at func(string) string) error { os.Remove(at(file)); return syscall.Mkfifo(at(file), 0o644) }, "not a regular file", false},
+		"somebody else's file":         {func(at func(string) string) error { return os.Chown(at(file), 1234, 0) }, "the file belongs to user 1234", true},
+		"a group's file":               {func(at func(string) string) error { os.Chmod(at(file), 0o664); return os.Chown(at(file), 0, 1234) }, "group 1234 can write the file", true},
+		"a file of the system's group": {func(at func(string) string) error { os.Chmod(at(file), 0o664); return os.Chown(at(file), 0, 50) }, "", true},
+		"somebody else's link in a sticky directory": {func(at func(string) string) error {
+			os.MkdirAll(at("opt"), 0o755)
+			os.Chmod(at("opt"), 0o777|os.ModeSticky)
+			os.Rename(at(file), at("usr/libcuda.so."+version))
+			os.Symlink("/usr/libcuda.so."+version, at("opt/x"))
+			os.Symlink("/opt/x", at(file))
+			return os.Lchown(at("opt/x"), 1234, 0)
+		}, "/opt/x belongs to user 1234", true},
+	} {
+		if c.root && os.Geteuid() != 0 {
+			continue
+		}
+		h := core("usr/lib64", version).make(t)
+		if err := c.change(func(name string) string { return filepath.Join(h.Root.Dir, name) }); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		m, _ := MachineNamed("x86_64")
+		d, err := h.Find(m)
+		if (err == nil) != (c.why == "") || c.why != "" && !strings.Contains(fmt.Sprint(d.Rejected), c.why) {
+			t.Errorf("%s: %v, rejected: %v", name, err, d.Rejected)
+		}
+	}
+}
+
+// The host's own libraries that the driver's need are followed, and what is missing is said with who needs it.
+func TestNeeds(t *testing.T) {
+	h := core("usr/lib64", version).with(tree{
+		"usr/lib64/libGLX_nvidia.so." + version: lib("libGLX_nvidia.so.0", "libX11.so.6", "libc.so.6", "libcuda.so.1"),
+		"usr/lib64/libGLX_nvidia.so.0":          "-> libGLX_nvidia.so." + version,
+		"usr/lib/x86_64-linux-gnu/libX11.so.6":  lib("libX11.so.6", "libxcb.so.1", "libm.so.6"),
+	}).make(t)
+	m, _ := MachineNamed("x86_64")
+	d, err := h.Find(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, n := range d.Needs {
+		got = append(got, fmt.Sprint(n.Soname, " ", n.Path, " ", n.By))
+	}
+	if want := []string{"libX11.so.6 /usr/lib/x86_64-linux-gnu/libX11.so.6 [libGLX_nvidia.so.0]", "libxcb.so.1  [libX11.so.6]"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// What the answer depends on is noticed when it changes, and nothing else is.
+func TestInputs(t *testing.T) {
+	h := core("usr/lib64", version).with(loaded(version)).make(t)
+	m, _ := MachineNamed("x86_64")
+	changed := func() (names []string) {
+		for _, in := range h.Inputs {
+			if h.Identity(in.Path) != in.ID {
+				names = append(names, in.Path)
+			}
+		}
+		return names
+	}
+	at := func(name string) string { return filepath.Join(h.Root.Dir, name) }
+	for what, c := range map[string]struct {
+		change func() error
+		want   string
+	}{
+		"the file":          {func() error { return os.WriteFile(at("usr/lib64/libcuda.so."+version), []byte("x"), 0o755) }, "/usr/lib64/libcuda.so." + version},
+		"its directory":     {func() error { return os.WriteFile(at("usr/lib64/new"), nil, 0o644) }, "/usr/lib64"},
+		"the kernel module": {func() error { return os.WriteFile(at("sys/module/nvidia/version"), []byte("1\n"), 0o644) }, "/sys/module/nvidia/version"},
+		"the cache":         {func() error { os.Mkdir(at("etc"), 0o755); return os.WriteFile(at("etc/ld.so.cache"), nil, 0o644) }, "/etc/ld.so.cache"},
+		"nothing":           {func() error { return os.WriteFile(at("elsewhere"), nil, 0o644) }, ""},
+	} {
+		h = core("usr/lib64", version).with(loaded(version)).make(t)
+		if _, err := h.Find(m); err != nil {
+			t.Fatal(err)
+		}
+		if early := changed(); early != nil {
+			t.Fatalf("%s: changed before: %q", what, early)
+		}
+		if err := c.change(); err != nil {
+			t.Fatal(err)
+		}
+		if got := changed(); !slices.Contains(got, c.want) && (c.want != "" || got != nil) {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+}
+
+// Which driver links serve for a build as they are.
+func TestLinkServes(t *testing.T) {
+	m, _ := MachineNamed("x86_64")
+	copies := tree{"run/opengl-driver/lib/libcuda.so.1": "-> libcuda.so." + version, "run/opengl-driver/lib/libcuda.so." + version: lib("libcuda.so.1")}
+	for name, c := range map[string]struct {
+		files tree
+		want  bool
+	}{
+		"none":                            {tree{}, false},
+		"links to the driver's own files": {tree{"run/opengl-driver/lib/libcuda.so.1": "-> /usr/lib64/libcuda.so.1"}, false},
+		"copies":                          {copies, true},
+		"copies of another driver":        {copies.with(loaded("545.23.06")), false},
+		"a text":                          {tree{"run/opengl-driver/lib/libcuda.so.1": "text"}, false},
+	} {
+		h := core("usr/lib64", version).with(loaded(version)).with(c.files).make(t)
+		if got := h.LinkServes(m, DefaultPrefix); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	// NixOS' own is in place; what hostDriver made itself is no source for it.
+	store := tree{"run/opengl-driver": "-> /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-drivers"}.with(core("nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-drivers/lib", version))
+	for name, c := range map[string]struct {
+		files   tree
+		inPlace bool
+		found   string
+	}{
+		"NixOS":                   {store, true, "/run/opengl-driver/lib"},
+		"NixOS, another module's": {store.with(loaded("545.23.06")), false, "/run/opengl-driver/lib"},
+		"ours":                    {copies, false, ""},
+	} {
+		h := c.files.make(t)
+		d, _ := h.Excluding(m, DefaultPrefix).Find(m)
+		if got := h.InPlace(m, DefaultPrefix); got != c.inPlace || d.Directory != c.found {
+			t.Errorf("%s: in place: %v, found in %q", name, got, d.Directory)
+		}
+	}
+}
+
+// A compat package's libraries stand in for the driver's of the same name where its CUDA is newer.
+func TestCompatPackages(t *testing.T) {
+	m, _ := MachineNamed("x86_64")
+	note := func(v string) string { return "Cuda compilation tools, release " + v + ", V" + v + ".1\x00" }
+	with := func(soname, cuda string) tinyelf.Object { o := lib(soname); o.Data = note(cuda); return o }
+	for name, c := range map[string]struct {
+		version, cuda string
+		choice        CompatChoice
+		verdict       driver.Help
+		taken         bool
+	}{
+		"newer":         {"560.35.03", "12.6", CompatAuto, driver.Helps, true},
+		"newer, never":  {"560.35.03", "12.6", CompatNever, driver.Helps, false},
+		"older":         {"525.60.13", "12.0", CompatAuto, driver.Harms, false},
+		"older, always": {"525.60.13", "12.0", CompatAlways, driver.Harms, true},
+	} {
+		h := core("usr/lib64", version).with(tree{
+			"usr/lib64/libcuda.so." + version: with("libcuda.so.1", "12.2"),
+			"opt/compat/libcuda.so.1":         "-> libcuda.so." + c.version, "opt/compat/libcuda.so." + c.version: with("libcuda.so.1", c.cuda),
+		}).make(t)
+		d, err := h.Find(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen, all, err := h.Choose(d, []string{"/opt/compat"}, c.choice)
+		if err != nil || len(all) != 1 || all[0].Verdict != c.verdict || (chosen.Compat == "/opt/compat") != c.taken {
+			t.Errorf("%s: %+v, %v", name, all, err)
+			continue
+		}
+		for _, l := range chosen.Libraries {
+			if strings.HasPrefix(l.File, "/opt/compat/") != (c.taken && l.Name == "libcuda.so") {
+				t.Errorf("%s: %s is %s", name, l.Soname, l.File)
+			}
+		}
+	}
+	h := core("usr/lib64", version).make(t)
+	d, err := h.Find(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := h.Choose(d, []string{"/nowhere"}, CompatAuto); err == nil || !strings.Contains(err.Error(), "no compat package in /nowhere") {
+		t.Error(err)
+	}
+	for in, want := range map[string]CompatChoice{"auto": CompatAuto, "always": CompatAlways, "never": CompatNever, "/a/../b": "/b", "a": "", "": ""} {
+		if got, err := ParseCompatChoice(in); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+}

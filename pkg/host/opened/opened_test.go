@@ -1,0 +1,176 @@
+package opened
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/sysroot"
+)
+
+func mode(t *testing.T, at string) fs.FileMode {
+	t.Helper()
+	info, err := os.Lstat(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode().Perm()
+}
+
+func TestModesDoNotDependOnTheUmask(t *testing.T) {
+	defer unix.Umask(unix.Umask(0o777))
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { // made under that umask too
+		t.Fatal(err)
+	}
+	top, err := Top(sysroot.Root{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	lock, err := OpenLock(top, "lock")
+	if err == nil {
+		lock.Close()
+	}
+	err = errors.Join(err, Make(filepath.Join(dir, "a"), 0o700), MakeAll(filepath.Join(dir, "b/c"), 0o755), MakeIn(top, "d"), MakeBelow(top, "/b/c", "e"), WriteFile(top, "f", 0o644, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{"a": 0o700, "b": 0o755, "b/c": 0o755, "d": 0o755, "b/c/e": 0o755, "f": 0o644, "lock": 0o600} {
+		if got := mode(t, filepath.Join(dir, name)); got != want {
+			t.Errorf("%s: %o, want %o", name, got, want)
+		}
+	}
+	if got := unix.Umask(0o777); got != 0o777 {
+		t.Errorf("the umask is %o afterwards", got)
+	}
+}
+
+func TestBelowFollowsNoLink(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a/b"), 0o755), os.Symlink("a", filepath.Join(dir, "link")), os.WriteFile(filepath.Join(dir, "file"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	top, err := Top(sysroot.Root{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	for inside, want := range map[string]error{"/": nil, "/a/b": nil, "/a": nil, "/link": unix.ENOTDIR, "/link/b": unix.ENOTDIR, "/file": unix.ENOTDIR, "/none": fs.ErrNotExist, "/a/none": fs.ErrNotExist} {
+		at, err := Below(top, inside)
+		if !errors.Is(err, want) || (err == nil) != (want == nil) {
+			t.Errorf("%s: %v", inside, err)
+		}
+		if err == nil {
+			have, _ := at.Stat(".")
+			real, _ := os.Stat(filepath.Join(dir, inside))
+			if !os.SameFile(have, real) {
+				t.Errorf("%s is another directory", inside)
+			}
+			at.Close()
+		}
+	}
+}
+
+func TestExchange(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "a"), []byte("a"), 0o644), os.Mkdir(filepath.Join(dir, "b"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	top, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer top.Close()
+	if err := errors.Join(Exchange(top, "a", "b"), Sync(top)); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := top.ReadFile("b"); err != nil || string(b) != "a" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if Exchange(top, "a", "none") == nil {
+		t.Error("exchanged with nothing")
+	}
+	if a, b := Random(), Random(); a == b || len(a) != 16 {
+		t.Error(a, b)
+	}
+}
+
+func TestLockWaitsAndGivesUp(t *testing.T) {
+	defer func(d time.Duration) { LockWait = d }(LockWait)
+	LockWait = 300 * time.Millisecond
+	at := filepath.Join(t.TempDir(), "lock")
+	open := func() *os.File {
+		f, err := os.Create(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	first, second := open(), open()
+	defer second.Close()
+	if !Lock(first, nil) {
+		t.Fatal("not locked")
+	}
+	waited := 0
+	if Lock(second, func() { waited++ }) || waited != 1 {
+		t.Errorf("locked twice, or %d words", waited)
+	}
+	LockWait = time.Minute
+	time.AfterFunc(50*time.Millisecond, func() { first.Close() })
+	if !Lock(second, func() { t.Error("a word, at once") }) {
+		t.Error("not locked")
+	}
+}
+
+// A link that takes the place of a directory between two looks is not followed, also where it stays in the same one.
+func TestEnterWhileNamesAreExchanged(t *testing.T) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "a"), 0o755), os.Mkdir(filepath.Join(dir, "b"), 0o755), os.Symlink("b", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	in, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	a, err := in.Stat("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, ended := make(chan bool), make(chan bool)
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-end:
+				return
+			default:
+				_ = Exchange(in, "a", "link")
+			}
+		}
+	}()
+	entered, exchanged := 0, 0
+	for until := time.Now().Add(500 * time.Millisecond); time.Now().Before(until); {
+		at, err := Enter(in, "a")
+		if err != nil {
+			exchanged++
+			continue
+		}
+		if info, err := at.Stat("."); err != nil || !os.SameFile(a, info) {
+			t.Error("a link was followed")
+		}
+		at.Close()
+		entered++
+	}
+	close(end)
+	<-ended
+	if entered == 0 || exchanged == 0 {
+		t.Errorf("the test tests nothing: entered %d times, refused %d", entered, exchanged)
+	}
+}

@@ -1,0 +1,162 @@
+package sandbox
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/private"
+	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/sysroot"
+)
+
+func write(t *testing.T, root, name, text string) {
+	t.Helper()
+	at := filepath.Join(root, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What a build sees: devices, and files, each under the name that programs open.
+func TestPaths(t *testing.T) {
+	m, err := host.MachineNamed("x86_64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cuda := string(tinyelf.Object{}.With(elf.DT_SONAME, driver.LibCUDA).Needs("libnvidia-ptxjitcompiler.so.1").Bytes())
+	ptx := string(tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1").Bytes())
+	base := map[string]string{"usr/lib64/libcuda.so.1": cuda, "usr/lib64/libnvidia-ptxjitcompiler.so.1": ptx, "dev/nvidia0": "", "dev/nvidiactl": "", "dev/dri/card0": ""}
+	for name, c := range map[string]struct {
+		more  map[string]string // "" as text of a base file takes it away
+		links map[string]string
+		want  []string // GUEST=HOST, without the tree; CACHE is where private copies are
+		err   string
+	}{
+		"private copies": {want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl",
+			"/run/opengl-driver/lib/libcuda.so=CACHE/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=CACHE/libcuda.so.1",
+			"/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1=/usr/lib64/libnvidia-ptxjitcompiler.so.1"}},
+		"copies in the driver link": {more: map[string]string{"run/opengl-driver/lib/libcuda.so.1": cuda, "run/opengl-driver/lib/host/libX11.so.6": "x"}, links: map[string]string{"run/opengl-driver/lib/libcuda.so": "libcuda.so.1", "run/opengl-driver/lib/dangling": "none"},
+			want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl", "/run/opengl-driver/lib/host/libX11.so.6=/run/opengl-driver/lib/host/libX11.so.6",
+				"/run/opengl-driver/lib/libcuda.so=/run/opengl-driver/lib/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=/run/opengl-driver/lib/libcuda.so.1"}},
+		"links to the driver": {links: map[string]string{"run/opengl-driver/lib/libcuda.so.1": "/usr/lib64/libcuda.so.1"}, want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl",
+			"/run/opengl-driver/lib/libcuda.so=CACHE/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=CACHE/libcuda.so.1",
+			"/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1=/usr/lib64/libnvidia-ptxjitcompiler.so.1"}},
+		"NixOS":         {more: map[string]string{"nix/store/x/libcuda.so.1": cuda}, links: map[string]string{"run/opengl-driver/lib": "/nix/store/x"}, err: "leads into the Nix store"},
+		"a name with =": {more: map[string]string{"dev/nvidia0=x": ""}, err: "cannot be passed to Nix"},
+	} {
+		root := t.TempDir()
+		for at, text := range base {
+			write(t, root, at, text)
+		}
+		for at, text := range c.more {
+			write(t, root, at, text)
+		}
+		for at, target := range c.links {
+			if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(at)), 0o755), os.Symlink(target, filepath.Join(root, at))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h := &host.Host{Root: sysroot.Root{Dir: root}}
+		cache := filepath.Join(t.TempDir(), "cache")
+		all, err := Paths(h, m, host.DefaultPrefix, func() (*private.Cache, error) { return private.OpenCache(cache) })
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		var got []string
+		for _, p := range all {
+			from := strings.TrimPrefix(p.Host, root)
+			if inside, ok := strings.CutPrefix(p.Host, cache+"/"); ok {
+				_, file, _ := strings.Cut(inside, "/")
+				from = "CACHE/" + file
+			}
+			got = append(got, p.Guest+"="+from)
+		}
+		if err != nil || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v\n%s", name, err, strings.Join(got, "\n"))
+		}
+	}
+	if _, err := Paths(&host.Host{Root: sysroot.Root{Dir: t.TempDir()}}, m, host.DefaultPrefix, nil); err == nil || !strings.Contains(err.Error(), "no NVIDIA GPU device") {
+		t.Error(err)
+	}
+	for want, p := range map[string]Path{"/a": {"/a", "/a"}, "/a=/b": {"/a", "/b"}} {
+		if got := fmt.Sprint(p); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// In a store that is elsewhere, the derivation is beside the build's root directory.
+func TestReadDerivation(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "nix/store/x.drv", "Derive(")
+	build := filepath.Join(root, "nix/store/x.drv.chroot/root")
+	for _, test := range []struct {
+		drv, chroot string
+		ok          bool
+	}{
+		{filepath.Join(root, "nix/store/x.drv"), "", true}, {"/nix/store/x.drv", build, true}, {"/nix/store/x.drv", "", false}, {"/nix/store/y.drv", build, false}, {root, "", false},
+	} {
+		b, err := ReadDerivation(test.drv, test.chroot)
+		if (err == nil) != test.ok || test.ok && string(b) != "Derive(" {
+			t.Errorf("%s, %s: %q, %v", test.drv, test.chroot, b, err)
+		}
+	}
+}
+
+func TestAsksForGPU(t *testing.T) {
+	for env, want := range map[string]bool{
+		`("requiredSystemFeatures","kvm cuda")`: true, `("requiredSystemFeatures","cudax")`: false, `("name","cuda")`: false,
+		`("__json","{\"requiredSystemFeatures\":[\"gpu\"]}")`: true, `("__json","{\"requiredSystemFeatures\":\"gpu\"}")`: true, `("__json","{\"requiredsystemfeatures\":[\"gpu\"]}")`: false,
+	} {
+		if got, err := AsksForGPU([]byte(`Derive([],[],[],"x","/b",[],[` + env + `])`)); got != want || err != nil {
+			t.Errorf("%s: %v, %v", env, got, err)
+		}
+	}
+	for _, text := range []string{`Derive("cuda`, `Derive([],[],[],"x","/b",[],[("__json","{cuda")])`, `Derive([],[],[],"x","/b",[],[("__json","{\"requiredSystemFeatures\":7,\"x\":\"cuda\"}")])`} {
+		if asks, err := AsksForGPU([]byte(text)); asks || err == nil {
+			t.Errorf("%s: %v, %v", text, asks, err)
+		}
+	}
+}
+
+// The hook is written where the lines are, and neither without the other.
+func TestConfigure(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "nix")
+	conf, hook := filepath.Join(dir, "nix.conf"), filepath.Join(dir, "hostDriver-sandbox")
+	for i, changed := range []bool{true, false} {
+		file, did, err := Configure(conf, "/a program")
+		if err != nil || file != conf || did != changed {
+			t.Errorf("%d: %s %v %v", i, file, did, err)
+		}
+	}
+	if b, err := os.ReadFile(hook); err != nil || !strings.Contains(string(b), "exec '/a program' sandbox -- ") {
+		t.Errorf("%s, %v", b, err)
+	}
+	for name, spoil := range map[string]func() error{
+		"another hook in nix.conf": func() error { return os.WriteFile(conf, []byte("pre-build-hook = /other\n"), 0o644) },
+		"somebody's script":        func() error { return os.WriteFile(hook, []byte("mine"), 0o755) },
+		"somebody's directory":     func() error { os.Remove(hook); return os.Mkdir(hook, 0o755) },
+	} {
+		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755), spoil()); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.ReadDir(dir)
+		if _, _, err := Configure(conf, "/p"); err == nil {
+			t.Errorf("%s: done", name)
+		}
+		if after, _ := os.ReadDir(dir); len(after) != len(before) {
+			t.Errorf("%s: left %v", name, after)
+		}
+	}
+}
