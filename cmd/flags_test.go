@@ -119,7 +119,7 @@ var commandLines = []string{
 	"runpath needed remove -- libx.so.1 lib.so more", "runpath needed replace -- libx.so.1 libq.so.1 lib.so more", "runpath soname show -- lib.so",
 	"runpath soname set -- libq.so lib.so more", "runpath execstack show -- lib.so", "runpath execstack set -- plain.so more", "runpath execstack clear -- lib.so more",
 	"hostDriver find --root D/tree --", "hostDriver install --root D/tree --", "hostDriver uninstall --root D/installed --", "hostDriver tmpfiles --root D/tree --",
-	"hostDriver run --root D/tree --cache D/cache -- true", "hostDriver sandbox --root D/tree --", "hostDriver doctor --root D/tree --",
+	"hostDriver run --root D/tree --cache D/cache -- true", "hostDriver sandbox --root D/tree --cache D/cache --", "hostDriver doctor --root D/tree --",
 }
 
 // fixture makes the files that the commands are tried on in the working directory, and returns what makes them anew.
