@@ -101,7 +101,8 @@ rec {
   # installed (.venv, node_modules) find these libraries and the host's driver: autoPatchelf
   # with their directories built in. Without a PATH it takes those of `paths` that are
   # there. Its `shellHook` does that in a development shell: a walk, where nothing has
-  # changed. `patch-environment --undo` takes it back.
+  # changed; what is changed is a copy, since programs may have the files mapped.
+  # `patch-environment --undo` takes it back.
   patchEnvironment =
     {
       libraries,
@@ -128,33 +129,21 @@ rec {
               mainProgram = "patch-environment";
             };
             passthru.shellHook = ''
-              ${program}/bin/patch-environment --quiet >/dev/null || echo "patch-environment: see above" >&2
+              ${program}/bin/patch-environment --copy --quiet >/dev/null || echo "patch-environment: see above" >&2
             '';
           }
           ''
             mkdir -p $out/bin
             cat > $out/bin/patch-environment <<'END'
             #!${pkgs.stdenv.shell}
-            flags=() paths=()
-            for argument; do
-              case $argument in
-              -*) flags+=("$argument") ;;
-              *) paths+=("$argument") ;;
-              esac
-            done
-            if ((''${#paths[@]} == 0)); then
-              for path in ${lib.escapeShellArgs paths}; do
-                if [[ -d $path ]]; then paths+=("$path"); fi
-              done
-            fi
-            if ((''${#paths[@]} == 0)); then exit 0; fi
             exec ${lib.getOutput "tools" (packagesFor system).cuda-runpath}/bin/autoPatchelf ${
               lib.escapeShellArgs (
                 map (library: "--libs=${lib.getLib library}/lib") libraries
+                ++ map (path: "--or-path=${path}") paths
                 ++ lib.optional driver "--tool=autoAddDriverRunpath"
                 ++ flags
               )
-            } "''${flags[@]}" -- "''${paths[@]}"
+            } "$@"
             END
             chmod +x $out/bin/patch-environment
           '';

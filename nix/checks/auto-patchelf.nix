@@ -307,6 +307,33 @@ in
     done
     holds "no records stay" [ -z "$(find . -name '*.autopatchelf.json')" ]
 
+    # Values of options are no paths, and what is named is all that is edited.
+    mkdir ../more
+    cp ${wave}/lib/libwave.so.1 ../more/
+    before=$(cd ../more; state)
+    ${environment}/bin/patch-environment --libs $PWD/../more > ../said 2>&1 || complain "--libs: $(< ../said)"
+    same "the directory of --libs" "$(cd ../more; state)" "$before"
+    holds "after a run with --libs" ./load "''${files[@]}"
+    ${environment}/bin/patch-environment --undo > ../said 2>&1 || complain "--undo: $(< ../said)"
+    ${environment}/bin/patch-environment --libs $PWD/../more .venv > ../said 2>&1 || complain ".venv alone: $(< ../said)"
+    holds "the one that is named" ./load "''${files[0]}"
+    if ./load "''${files[1]}"; then complain "the other one is edited too"; fi
+    # Of the usual ones, --undo takes those that have a record.
+    ${environment}/bin/patch-environment --undo > ../said 2>&1 || complain "--undo of one: $(< ../said)"
+    if ${environment}/bin/patch-environment --undo > ../said 2>&1; then complain "--undo of nothing succeeds"; fi
+    contains "--undo of nothing" "$(< ../said)" "there is nothing to undo"
+
+    # A library that a process has mapped stays what it was to that process.
+    exec 3< $at/_ext.so
+    before=$(sha256sum <&3)
+    exec 3< $at/_ext.so
+    enter "$hook"
+    same "what the entry says" "$(< ../said)" ""
+    same "the file that was open" "$(sha256sum <&3)" "$before"
+    exec 3<&-
+    holds "after the entry" ./load "''${files[@]}"
+    ${environment}/bin/patch-environment --undo > ../said 2>&1 || complain "--undo: $(< ../said)"
+
     # An environment that is not there yet, and one that lacks a library.
     rm -rf .venv node_modules
     entered=$(state)

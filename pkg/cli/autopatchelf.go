@@ -75,6 +75,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Name: "no-record", Usage: "keep no record for --undo"},
 		&command.Flag{Name: "keep-links", Usage: "edit files in place even if they have hard links outside the PATHs, such as in a package manager's cache"},
 		&command.Flag{Name: "in-build", Hidden: true},
+		&command.Flag{Kind: command.List, Name: "or-path", Hidden: true, Usage: "take `PATH`, if it is there, where no PATH is given (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "extra-arg", Hidden: true},
 		&command.Flag{Kind: command.String, Name: "when", Default: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
 		stubFlag, driverLinkFlag, compatFlag,
@@ -87,7 +88,13 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		return autoPatchelfArguments(args, func(name string) bool { return command.TakesValue(app.Flags, name) })
 	}
 	app.Action = func(c *command.Line) error {
-		session, err := start(c, c.Args)
+		paths := c.Args
+		if len(paths) == 0 && c.IsSet("or-path") {
+			if paths = usualPaths(c.StringSlice("or-path"), c.Bool("undo")); len(paths) == 0 {
+				return nil
+			}
+		}
+		session, err := start(c, paths)
 		if err != nil {
 			return err
 		}
@@ -104,6 +111,19 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		return a.run()
 	}
 	return app
+}
+
+// usualPaths returns the directories of a list that are there, and for --undo those of them
+// that a record stands beside, unless none does.
+func usualPaths(all []string, undo bool) []string {
+	there := slices.DeleteFunc(all, func(p string) bool {
+		st, err := os.Stat(p)
+		return err != nil || !st.IsDir()
+	})
+	if undo && slices.ContainsFunc(there, fixup.HasRecord) {
+		there = slices.DeleteFunc(there, func(p string) bool { return !fixup.HasRecord(p) })
+	}
+	return there
 }
 
 // autoPatchelf is one run.

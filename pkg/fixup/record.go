@@ -114,6 +114,12 @@ func (s Snapshot) state() State {
 // recordSuffix is what follows the tree's name in that of its record.
 const recordSuffix = ".autopatchelf.json"
 
+// HasRecord reports whether a record stands beside a tree.
+func HasRecord(tree string) bool {
+	_, err := os.Lstat(filepath.Clean(tree) + recordSuffix)
+	return err == nil
+}
+
 // maxRecord bounds a record in bytes; one file takes some 500.
 const maxRecord = 64 << 20
 
