@@ -78,5 +78,9 @@
         path = ./nix/template;
         description = "A small CUDA program whose run path is right";
       };
+      templates.venv = {
+        path = ./nix/template-venv;
+        description = "A development shell for uv, pip and npm with libraries of Nix and the GPU driver";
+      };
     };
 }

@@ -2,10 +2,10 @@
   description = "A CUDA program whose run path is right";
 
   inputs = {
-    nixpkgs.url = "github:NixOS/nixpkgs/nixos-26.05";
-    # Where you have cuda-runpath from.
+    # The one line to change: where you have cuda-runpath from.
     cuda-runpath.url = "path:/path/to/cuda-runpath";
-    cuda-runpath.inputs.nixpkgs.follows = "nixpkgs";
+    # The release that it is tested with.
+    nixpkgs.follows = "cuda-runpath/nixpkgs";
   };
 
   outputs =

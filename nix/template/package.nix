@@ -16,6 +16,8 @@ stdenv.mkDerivation (finalAttrs: {
     name = "driver-version-source";
   };
 
+  strictDeps = true;
+  __structuredAttrs = true;
   nativeBuildInputs = [ cudaRunpathHook ];
 
   # libcuda.so.1 comes with the driver, so the build links against the toolkit's stub.

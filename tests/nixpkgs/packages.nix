@@ -151,6 +151,11 @@ in
     '')
     // {
       targetPrefix = prefix;
+      # The compiler itself, whose libraries programs need.
+      cc = bare { name = "${prefix}gcc"; } ''
+        PATH=/usr/bin:/bin
+        mkdir -p $out/lib
+      '';
     };
   stdenv = import ./stdenv {
     inherit
@@ -277,6 +282,8 @@ in
   git = hostTools "git" [ "git" ];
   nix = hostTools "nix" [ "nix" ];
   shellcheck = hostTools "shellcheck" [ "shellcheck" ];
+  uv = hostTools "uv" [ "uv" ];
+  zlib = pkgs.runCommand "zlib" { } "mkdir -p $out/lib";
   gopls = hostTools "gopls" [ "gopls" ];
   elfutils = hostTools "elfutils" [ "eu-elflint" ];
   nixfmt = hostTools "nixfmt" [ "nixfmt" ];
