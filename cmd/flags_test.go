@@ -58,7 +58,7 @@ var obeyed = map[string]map[string]flagUse{
 	"runpath gpu":           {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}},
 	"cudaCapabilitiesCheck": {"for": {given: "--for 7.0"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "verbose": {given: "-v --for 8.0", without: "--for 8.0"}},
 	"runpath references":    {"to": {given: "--to /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib"}},
-	"runpath scripts":       {"fix": {given: "--fix", without: "--nix"}, "nix": {given: "--nix", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}},
+	"runpath scripts":       {"fix": {given: "--fix", without: "--substitute"}, "substitute": {given: "--substitute", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}},
 	"runpath shrink":        {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
 	"runpath edit": {
 		"interpreter": {given: "--interpreter /ld.so program"}, "soname": {given: "--soname liba.so.2"}, "remove-needed": {given: "--remove-needed libx.so.1"},
@@ -368,7 +368,7 @@ func TestOutputThatIsLost(t *testing.T) {
 	d, _ := os.Getwd()
 	again := fixture(t)
 	pristine := state(t)
-	lines := append(slices.Clone(commandLines), "runpath explain --graph -- deep.so", "runpath audit --sarif - -- lib.so", "runpath audit --html - -- lib.so", "runpath scripts --nix -- scripts",
+	lines := append(slices.Clone(commandLines), "runpath explain --graph -- deep.so", "runpath audit --sarif - -- lib.so", "runpath audit --html - -- lib.so", "runpath scripts --substitute -- scripts",
 		"autoPatchelf --structured-logs --libs D/libs -- ap", "autoPatchelf --undo -- ap/lib/libplain.so", "hostDriver find -- tree/usr/lib64", "patchelf --print-rpath -- lib.so", "patchelf --print-needed -- lib.so gpu.so")
 	printed := 0
 	for _, line := range lines {

@@ -218,7 +218,7 @@ func TestNothingUnseenIsPrinted(t *testing.T) {
 	lines := [][]string{
 		{"runpath", "show", "d"}, {"runpath", "audit", "-v", "d"}, {"runpath", "audit", "--sarif", "-", "d"}, {"runpath", "audit", "--html", "-", "d"},
 		{"runpath", "audit", "--update-baseline", "--baseline", "-", "d"}, {"noRunpathAmbiguity", "-v", "d"}, {"runpath", "gpu", "d"}, {"runpath", "gpu", "--for", "9.0", "d"},
-		{"runpath", "scripts", "-v", "d"}, {"runpath", "scripts", "--nix", "d"}, {"runpath", "scripts", "--nix", "--driver-link", "/" + unseen, "d"},
+		{"runpath", "scripts", "-v", "d"}, {"runpath", "scripts", "--substitute", "d"}, {"runpath", "scripts", "--substitute", "--driver-link", "/" + unseen, "d"},
 		append([]string{"runpath", "explain", "--all"}, elfs...), append([]string{"runpath", "explain", "-v"}, all...), append([]string{"runpath", "explain", "--unused", "--undefined", "--versions"}, elfs...),
 		append([]string{"runpath", "explain", "--graph"}, elfs...), {"runpath", "explain", "--lib", unseen, elfs[0]},
 		{"stubReplace", "-v", "--dry-run", "d"}, {"autoAddDriverRunpath", "-v", "--dry-run", "--driver-link", "/" + unseen, "d"}, {"runpath", "shrink", "--dry-run", "d"},

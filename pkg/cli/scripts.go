@@ -23,11 +23,11 @@ func scriptsCommand() *command.Command {
 		ArgsUsage: "PATH...",
 		Description: `ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the package is searched.
 Python, JavaScript and C files are read. --fix changes the names that are passed to a call that loads a library, directly
-or through variables and functions of the same file, and nothing else. With --nix the arguments of substituteInPlace for
+or through variables and functions of the same file, and nothing else. With --substitute the arguments of substituteInPlace for
 a change are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,
 		Flags: []*command.Flag{
 			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
-			{Name: "nix", Usage: "print substituteInPlace commands, for a Nix package"},
+			{Name: "substitute", Usage: "print substituteInPlace commands, for a Nix package"},
 			driverLinkFlag, DryRunFlag, JSONFlag, jobsFlag,
 			VerboseFlag("also list names that are not known to be opened"), QuietFlag("report problems only"),
 		},
@@ -39,9 +39,9 @@ a change are printed instead. --verbose also lists driver libraries that are nam
 			if err := checkLayout(c); err != nil {
 				return err
 			}
-			o := scriptOptions{fix: c.Bool("fix"), nix: c.Bool("nix"), link: c.String("driver-link")}
-			if o.fix && o.nix {
-				return command.Misuse("--fix and --nix exclude each other")
+			o := scriptOptions{fix: c.Bool("fix"), substitute: c.Bool("substitute"), link: c.String("driver-link")}
+			if o.fix && o.substitute {
+				return command.Misuse("--fix and --substitute exclude each other")
 			}
 			if s.DryRun && !o.fix {
 				return command.Misuse("--dry-run is for --fix")
@@ -55,8 +55,8 @@ a change are printed instead. --verbose also lists driver libraries that are nam
 }
 
 type scriptOptions struct {
-	fix, nix bool
-	link     string
+	fix, substitute bool
+	link            string
 }
 
 // scriptFile is one element of "files" in the JSON document of scripts.
@@ -136,7 +136,7 @@ func runScripts(s *session, o scriptOptions) error {
 			say := func(p scriptPlace, what string) {
 				line := fmt.Sprintf("%d: %s: %s", p.Line, what, command.Printable(p.Text))
 				switch {
-				case o.nix: // stdout is for commands
+				case o.substitute: // stdout is for commands
 					log.Info(line)
 				case !s.Quiet:
 					s.say("%s: %s", command.Printable(r.Path), line)
@@ -161,7 +161,7 @@ func runScripts(s *session, o scriptOptions) error {
 					sum.Left++
 					what += ", which --fix does not change"
 				}
-				if o.nix && p.Substitute != "" && !s.JSON {
+				if o.substitute && p.Substitute != "" && !s.JSON {
 					fmt.Fprintf(s.Stdout, "substituteInPlace %s %s\n", remedy.Quote(r.Path), p.Substitute)
 					continue
 				}
@@ -206,7 +206,7 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 			continue
 		}
 		place := scriptPlace{Kind: p.Kind, Library: p.Library, Line: p.Line, Text: p.Text, Fixable: p.Replace != ""}
-		if o.nix || s.JSON {
+		if o.substitute || s.JSON {
 			place.Substitute = p.Substitute(whole, places)
 		}
 		r.Places = append(r.Places, place)

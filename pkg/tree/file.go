@@ -194,7 +194,7 @@ type Writer interface {
 
 // Errors of Write that say what to do.
 var (
-	errBusy     = errors.New("is being executed (text file busy): stop the program, or edit a copy and rename it")
+	errBusy     = errors.New("is being executed (text file busy): stop the program, or give --copy, which edits a copy and renames it over the file")
 	errChanged  = errors.New("was changed by another process while it was read; nothing was written")
 	errReadOnly = errors.New("cannot be made writable")
 )
