@@ -26,7 +26,7 @@ type flagUse struct {
 // blanks. D is the working directory, below which fixture makes files anew for each run.
 var obeyed = map[string]map[string]flagUse{
 	"": {
-		"version": {reason: "a script of each tool tries it"}, "help": {reason: "read here"},
+		"version": {reason: "a script of each tool tries it"}, "man": {reason: "a script tries it"}, "completion": {reason: "a script tries it"}, "help": {reason: "read here"},
 		"jobs":  {reason: "a run with another number of files at once must not differ"},
 		"stub":  {given: "--stub fakes"},
 		"offer": {given: "--offer D/out"}, "driver-link": {given: "--driver-link /z"}, "compat": {given: "--compat D/x"},

@@ -63,11 +63,11 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Name: "dlopen", Usage: "also find the driver's and CUDA's libraries that a file names in read-only data; runtime dependencies are for libraries too"},
 		&command.Flag{Name: "opened", Usage: "also find the CUDA toolkit's libraries that a file names in read-only data and that --libs have, by entries behind all others"},
 		&command.Flag{Name: "minimal", Usage: "leave out entries that nothing uses"},
-		&command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
+		&command.Flag{Kind: command.String, Name: "enforce-priority", Default: "suggested", Values: []string{"suggested", "recommended", "required"}, Usage: "libraries in .note.dlopen may be missing if below the priority `suggested|recommended|required`"},
 		&command.Flag{Name: "no-set-interpreter", Usage: "leave interpreters as they are"},
 		&command.Flag{Kind: command.List, Name: "hints", Usage: "`FILE` says which package has a library: lines \"SONAME ATTRIBUTE\", or nix-locate's output (repeatable)"},
 		&command.Flag{Name: "structured-logs", Usage: "print events to stdout as JSON lines, as nixpkgs' auto-patchelf does"},
-		&command.Flag{Kind: command.List, Name: "tool", Usage: "do what `NAME` does in the same edit: " + toolNames() + " (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "tool", Values: toolNames(), Usage: "do what `NAME` does in the same edit: " + toolList() + " (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "temporary", Usage: "fail if a run path would name a directory below `DIR`, which is gone after the build (repeatable)"},
 		&command.Flag{Name: "expect-driver", Usage: "the GPU driver's libraries are found through the driver link, which something else adds"},
 		&command.Flag{Name: "undo", Usage: "give files below PATH the run paths and interpreters that they had before"},
@@ -281,7 +281,7 @@ func (a *autoPatchelf) tools(c *command.Line) (err error) {
 	for _, name := range c.StringSlice("tool") {
 		i := slices.IndexFunc(all, func(t *Tool) bool { return t.Name == name })
 		if i < 0 {
-			return command.Misusef("--tool %s: %s", name, toolNames())
+			return command.Misusef("--tool %s: %s", name, toolList())
 		}
 		a.maps |= all[i].Map
 		if all[i].Configure != nil {

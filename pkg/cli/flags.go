@@ -29,7 +29,7 @@ var clearExecStackFlag = &command.Flag{Name: "clear-execstack", Usage: "also cle
 var listFlags = []*command.Flag{forceRPathFlag, keepEmptyFlag, dedupeFlag, copyFlag, DryRunFlag}
 
 // positionFlag is for what puts the driver link in.
-var positionFlag = &command.Flag{Kind: command.String, Name: "position", Default: "first", Usage: "put the driver link `first|last` among the other entries"}
+var positionFlag = &command.Flag{Kind: command.String, Name: "position", Default: "first", Values: []string{"first", "last"}, Usage: "put the driver link `first|last` among the other entries"}
 
 // forceRPathFlag, keepEmptyFlag and dedupeFlag say how a run path is written.
 var (
@@ -77,7 +77,7 @@ var stubFlag = &command.Flag{Kind: command.List, Name: "stub", Usage: "also coun
 var assumeDriverFlag = &command.Flag{Kind: command.String, Name: "assume-driver", Usage: "the driver link leads to `DIR`"}
 
 // cpuFlag names the processor that the loader would run on.
-var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native", Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
+var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native", Values: []string{"native", "baseline", "x86-64-v2", "x86-64-v3", "x86-64-v4"}, Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
 
 // gpuFlag names the GPUs that code is to be for.
 func gpuFlag(name string) *command.Flag {
@@ -100,7 +100,7 @@ func gpuTargets(c *command.Line, name string) ([]gpucode.Target, error) {
 var ignoreFlag = &command.Flag{Kind: command.List, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}
 
 // malformedFlag says what a malformed file does to the exit status.
-var malformedFlag = &command.Flag{Kind: command.String, Name: "malformed", Default: "fail", Usage: "`fail|warn` if an ELF file is malformed or may not be read; it is skipped either way"}
+var malformedFlag = &command.Flag{Kind: command.String, Name: "malformed", Default: "fail", Values: []string{"fail", "warn"}, Usage: "`fail|warn` if an ELF file is malformed or may not be read; it is skipped either way"}
 
 // strictFlag makes warnings errors.
 var strictFlag = &command.Flag{Name: "strict", Usage: "treat warnings as errors"}

@@ -22,14 +22,16 @@ type Tool struct {
 // Tools returns the three editing tools.
 func Tools() []*Tool { return []*Tool{&StubReplace, &AutoAddDriverRunpath, &AddCudaCompatRunpath} }
 
-// toolNames lists their names for a sentence.
-func toolNames() string {
-	var names []string
+// toolNames returns their names.
+func toolNames() (names []string) {
 	for _, t := range Tools() {
 		names = append(names, t.Name)
 	}
-	return strings.Join(names, ", ")
+	return names
 }
+
+// toolList lists their names for a sentence.
+func toolList() string { return strings.Join(toolNames(), ", ") }
 
 // StubReplace replaces stub directories by the driver link.
 var StubReplace = Tool{
@@ -66,7 +68,7 @@ The driver's libraries, such as libcuda.so.1, belong to the host and are in no p
 first entry of the run path, after a compat directory, once.` + exitStatus,
 	Map: runpath.AddDriverLink,
 	Flags: []*command.Flag{
-		{Kind: command.String, Name: "when", Default: "always", Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
+		{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"}, Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
 	},
 	Configure: func(c *command.Line, e *editor) error {
 		switch when := c.String("when"); when {
@@ -136,28 +138,27 @@ func runTools(c *command.Line, tools []*Tool, opened ...string) error {
 
 // normalizeCommand returns a command that does the work of several tools in one walk.
 func normalizeCommand() *command.Command {
-	tools := Tools()
-	names := make([]string, len(tools))
+	tools, names := Tools(), toolNames()
 	flags := []*command.Flag{
-		{Kind: command.List, Name: "tool", Usage: "do what `NAME` does (repeatable); without it only the normal form"},
+		{Kind: command.List, Name: "tool", Values: names, Usage: "do what `NAME` does (repeatable); without it only the normal form"},
 		{Name: "opened", Usage: "also find the CUDA toolkit's libraries that a file names in read-only data and that --libs have, by entries behind all others"},
 		{Kind: command.List, Name: "libs", Usage: "with --opened, look in `DIR` (repeatable)"},
 	}
-	for i, t := range tools {
-		names[i], flags = t.Name, append(flags, t.Flags...)
+	for _, t := range tools {
+		flags = append(flags, t.Flags...)
 	}
 	return &command.Command{
 		Name:        "normalize",
 		Usage:       "do the work of several of the tools in one walk",
 		ArgsUsage:   "PATH...",
-		Description: "The tools are " + toolNames() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
+		Description: "The tools are " + toolList() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
 		Flags:       append(append(flags, editFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
 			var chosen []*Tool
 			for _, name := range c.StringSlice("tool") {
 				i := slices.Index(names, name)
 				if i < 0 {
-					return command.Misusef("--tool %s: %s", name, toolNames())
+					return command.Misusef("--tool %s: %s", name, toolList())
 				}
 				chosen = append(chosen, tools[i])
 			}

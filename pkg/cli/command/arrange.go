@@ -2,14 +2,9 @@ package command
 
 import "strings"
 
-// Completes reports whether a shell asks which words fit.
-func Completes(args []string) bool {
-	return len(args) > 0 && args[len(args)-1] == "--generate-bash-completion"
-}
-
 // flagsFirst moves flags before the arguments, which is where they are looked for.
 func flagsFirst(flags []*Flag, commands []*Command, args []string) []string {
-	if len(args) == 0 || Completes(args) {
+	if len(args) == 0 {
 		return args
 	}
 	ordered, rest := make([]string, 1, len(args)+1), []string(nil)

@@ -50,7 +50,8 @@ type Flag struct {
 	// DefaultText is what the help says of the default where that is not Default.
 	DefaultText string
 	Usage       string
-	Hidden      bool // from help and completion
+	Values      []string // that there are, where they are few
+	Hidden      bool     // from help and completion
 }
 
 // named reports whether a flag goes by a name.
@@ -72,12 +73,12 @@ func TakesValue(flags []*Flag, name string) bool {
 	return f != nil && f.Kind != Bool
 }
 
-// DocumentFlags are the hidden flags of a program that print its man page (section 1) and
+// DocumentFlags are the flags of a program that print its man page (section 1) and
 // its completion script (bash, zsh or fish), for packages to install.
 func DocumentFlags() []*Flag {
 	return []*Flag{
-		{Name: "man", Hidden: true, Usage: "print the man page"},
-		{Name: "completion", Kind: String, Hidden: true, Usage: "print the completion script for `SHELL`"},
+		{Name: "man", Usage: "print the man page"},
+		{Name: "completion", Kind: String, Values: []string{"bash", "zsh", "fish"}, Usage: "print the completion script for a shell: `bash|zsh|fish`"},
 	}
 }
 

@@ -27,7 +27,6 @@ func TestFlagsMayFollowTheArguments(t *testing.T) {
 		{[]string{"runpath", "add", "/a", "f", "--first"}, []string{"runpath", "add", "--first", "--", "/a", "f"}},
 		{[]string{"runpath", "--help", "add"}, []string{"runpath", "--help", "add", "--"}},
 		{[]string{"runpath", "nothing", "-v"}, []string{"runpath", "nothing", "-v"}},
-		{[]string{"runpath", "add", "-", "--generate-bash-completion"}, []string{"runpath", "add", "-", "--generate-bash-completion"}},
 	} {
 		if diff := cmp.Diff(c.want, flagsFirst(nil, commands, c.in)); diff != "" {
 			t.Errorf("%q: %s", c.in, diff)

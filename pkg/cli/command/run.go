@@ -55,7 +55,13 @@ func Of(words string, err error) error {
 func Run(app *Command, args []string, stdout, stderr io.Writer, read func(ctx context.Context, args []string, stdout io.Writer) error) int {
 	ctx := &untilSignal{}
 	defer ctx.end()
-	if app.Arguments != nil && !Completes(args) {
+	if Completes(args) {
+		for _, word := range Fitting(app, args[1:len(args)-1]) {
+			fmt.Fprintln(stdout, word)
+		}
+		return StatusOK
+	}
+	if app.Arguments != nil {
 		var err error
 		if args, err = app.Arguments(args); err != nil {
 			return app.status(err, stderr)

@@ -22,7 +22,7 @@ func document(c *cli.Context) (done bool, err error) {
 	case shell == "zsh":
 		text = strings.ReplaceAll(zshCompletion, "NAME", c.App.Name)
 	case shell == "fish":
-		text, err = c.App.ToFishCompletion()
+		text = strings.ReplaceAll(fishCompletion, "NAME", c.App.Name)
 	default:
 		return false, command.Misusef("--completion %s: bash, zsh or fish", shell)
 	}
@@ -33,17 +33,13 @@ func document(c *cli.Context) (done bool, err error) {
 	return true, err
 }
 
-// The scripts ask the program itself for the words that fit (flags and commands:
-// cli's --generate-bash-completion) and leave file names to the shell. Of a flag
-// only the dash is passed on: cli answers with all flags, but not to a part of one.
+// The scripts ask the program itself for the words that fit ([command.Fitting]), and leave
+// file names to the shell. Of a flag only the dash is passed on.
 const bashCompletion = `# bash completion for NAME
 _NAME_complete() {
   local current=${COMP_WORDS[COMP_CWORD]} asked=("${COMP_WORDS[@]:1:COMP_CWORD-1}")
   [[ $current == -* ]] && asked+=(-)
-  COMPREPLY=()
-  if [[ $current == -* || $COMP_CWORD == 1 ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$(NAME "${asked[@]}" --generate-bash-completion 2>/dev/null)" -- "$current")
-  fi
+  mapfile -t COMPREPLY < <(compgen -W "$(NAME "${asked[@]}" --generate-bash-completion 2>/dev/null)" -- "$current")
 }
 complete -o bashdefault -o default -F _NAME_complete NAME
 `
@@ -53,12 +49,19 @@ _NAME() {
   local -a words_that_fit asked
   asked=("${(@)words[2,CURRENT-1]}")
   [[ ${words[CURRENT]} == -* ]] && asked+=(-)
-  if [[ ${words[CURRENT]} == -* || $CURRENT == 2 ]]; then
-    words_that_fit=("${(@f)$(NAME "${asked[@]}" --generate-bash-completion 2>/dev/null)}")
-    compadd -- $words_that_fit
-  fi
+  words_that_fit=("${(@f)$(NAME "${asked[@]}" --generate-bash-completion 2>/dev/null)}")
+  compadd -- ${words_that_fit:#}
   _files
 }
 # Autoloaded from fpath this file is the function itself, and is called for the first completion; else it is sourced.
 if [[ ${funcstack[1]} == _NAME ]]; then _NAME "$@"; else compdef _NAME NAME; fi
+`
+
+const fishCompletion = `# fish completion for NAME
+function __NAME_fitting
+    set -l asked (commandline -opc)[2..-1]
+    string match -q -- '-*' (commandline -ct); and set -a asked -
+    NAME $asked --generate-bash-completion 2>/dev/null
+end
+complete -c NAME -a '(__NAME_fitting)'
 `

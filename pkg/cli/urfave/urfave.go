@@ -21,13 +21,6 @@ func Main(program *command.Command) {
 
 // Run carries out a program's command line and returns the exit status.
 func Run(program *command.Command, args []string, stdout, stderr io.Writer) (status int) {
-	if command.Completes(args) {
-		defer func() {
-			if recover() != nil { // cli, after a flag that it does not know
-				status = command.StatusMisused
-			}
-		}()
-	}
 	return command.Run(program, args, stdout, stderr, func(ctx context.Context, args []string, stdout io.Writer) error {
 		err := newApp(program, stdout, stderr).RunContext(ctx, args)
 		if errors.Is(err, errDone) {
@@ -56,7 +49,6 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 		Version:                   program.Version,
 		Compiled:                  time.Unix(0, 0), // else cli looks at the program's file
 		HideHelpCommand:           program.Commands == nil,
-		EnableBashCompletion:      true,
 		UseShortOptionHandling:    true,
 		DisableSliceFlagSeparator: true, // a list flag is repeated; file names may hold commas
 		ExitErrHandler:            func(*cli.Context, error) {},
