@@ -189,7 +189,7 @@ func printReport(s *session, r *audit.Report) {
 	for _, f := range r.Findings {
 		fix := f.Fix
 		if s.InPackage {
-			fix = fixInPackage(&f)
+			fix = f.FixInPackage()
 		}
 		printFinding(s, r.Path, &f, fix)
 	}
@@ -368,9 +368,11 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 		},
 		end: func(stopped string) any {
 			sum.Stopped, sum.Gone = stopped, o.accepted.Gone()
-			groups := groupFindings(found.reports)
-			printGroups(s, groups)
-			if counts := countFindings(s, groups); counts != "" && !s.Quiet {
+			groups := audit.Groups(found.reports)
+			for _, g := range groups {
+				printFinding(s, g.Names(), &g.Finding, g.Fix())
+			}
+			if counts := audit.Counts(groups, s.Verbose); counts != "" && !s.Quiet {
 				s.say("%s", counts)
 			}
 			return sum

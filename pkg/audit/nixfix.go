@@ -1,24 +1,23 @@
-package cli
+package audit
 
 import (
 	"fmt"
 
-	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/driver"
 )
 
-// fixInPackage returns what the author of a Nix package writes to settle a finding of
-// noRunpathAmbiguity: inside a build nobody runs the command that [audit.Finding] names.
+// FixInPackage returns what the author of a Nix package writes to settle a finding of
+// noRunpathAmbiguity: inside a build nobody runs the command that [Finding] names.
 // The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
-func fixInPackage(f *audit.Finding) string {
+func (f *Finding) FixInPackage() string {
 	switch f.ID {
-	case audit.EmptyEntry:
+	case EmptyEntry:
 		return "add autoAddDriverRunpath to nativeBuildInputs, which drops empty entries"
-	case audit.StubEntry:
+	case StubEntry:
 		return "add stubReplace to nativeBuildInputs, and do not set dontStubReplace"
-	case audit.DriverBeforeCompat:
+	case DriverBeforeCompat:
 		return "add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath"
-	case audit.Ambiguous:
+	case Ambiguous:
 		ignore := fmt.Sprintf("noRunpathAmbiguityIgnore = [ %q ];", f.Library)
 		if driver.Provides(f.Library) {
 			return fmt.Sprintf("%s comes with the host's driver: leave the package that holds another one out of buildInputs; or, where that is a compat package, set cudaCompat to its directory; or set %s", f.Library, ignore)

@@ -1,0 +1,88 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"cuda-runpath/pkg/remedy"
+)
+
+// Group is a finding that several files have, in the same words.
+type Group struct {
+	Finding Finding // the first file's
+	Files   []string
+	// commands are the files' remedies.
+	commands [][]string
+}
+
+// namedFiles is how many files of a group are named.
+const namedFiles = 3
+
+// Groups puts equal findings together, in the order in which they first occur.
+func Groups(reports []*Report) []*Group {
+	var out []*Group
+	known := map[string]*Group{}
+	for _, r := range reports {
+		for _, f := range r.Findings {
+			key := fmt.Sprintf("%s\x00%s\x00%v\x00%s", f.Severity, f.ID, f.Accepted, strings.ReplaceAll(f.Message, r.Path, "\x00"))
+			g := known[key]
+			if g == nil {
+				g = &Group{Finding: f}
+				known[key] = g
+				out = append(out, g)
+			}
+			g.Files, g.commands = append(g.Files, r.Path), append(g.commands, f.Command)
+		}
+	}
+	return out
+}
+
+// Names returns the group's first files, and how many more there are.
+func (g *Group) Names() string {
+	names := strings.Join(g.Files[:min(len(g.Files), namedFiles)], ", ")
+	if more := len(g.Files) - namedFiles; more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return names
+}
+
+// Fix returns what to do for all files of the group: one command with all of them,
+// where their commands differ in the file alone.
+func (g *Group) Fix() string {
+	f := &g.Finding
+	n := len(f.Command)
+	if len(g.Files) == 1 || n == 0 {
+		return f.Fix
+	}
+	all := slices.Clone(f.Command)
+	for _, c := range g.commands[1:] {
+		if len(c) != n || !slices.Equal(c[:n-1], f.Command[:n-1]) {
+			return f.Fix + " (similarly for the others: see --json)"
+		}
+		all = append(all, c[n-1])
+	}
+	return remedy.Quote(all...) + strings.TrimPrefix(f.Fix, remedy.Quote(f.Command...))
+}
+
+// Counts says how often each kind of finding occurs, the most frequent first;
+// notes only where they are shown.
+func Counts(groups []*Group, notes bool) string {
+	counts := map[string]int{}
+	var ids []string
+	for _, g := range groups {
+		if g.Finding.Accepted || g.Finding.Severity == Note && !notes {
+			continue
+		}
+		if counts[g.Finding.ID] == 0 {
+			ids = append(ids, g.Finding.ID)
+		}
+		counts[g.Finding.ID] += len(g.Files)
+	}
+	sort.SliceStable(ids, func(i, j int) bool { return counts[ids[i]] > counts[ids[j]] })
+	for i, id := range ids {
+		ids[i] = fmt.Sprintf("%d %s", counts[id], id)
+	}
+	return strings.Join(ids, ", ")
+}
