@@ -426,6 +426,7 @@ func (r *Resolver) shadowed(o *Object, in *Interpreter, p *Plan, entries []entry
 				continue
 			}
 			if why := r.refuseFor(o, in, n, n.Name, Candidate{Dir: e.text, Path: e.dir.path + "/" + n.Name, Object: lib}); why != "" {
+				p.hidden = append(p.hidden, n)
 				return fmt.Errorf("no order of its run path finds every library: %s holds a %s, which %s", e.text, n.Name, why)
 			}
 			break

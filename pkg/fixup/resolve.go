@@ -15,6 +15,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
 )
 
 // Interpreter is a program interpreter that programs of its machine are to have, and
@@ -188,7 +189,8 @@ type Plan struct {
 	changes bool
 	stays   bool // the run path, and its tag
 	in      *Interpreter
-	loader  string // the interpreter that the file is for; "" where that is not known
+	hidden  []*Need // see shadowed
+	loader  string  // the interpreter that the file is for; "" where that is not known
 	// foreseen is what the loader does instead, as far as the entries' order tells.
 	foreseen string
 }
@@ -268,7 +270,36 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	several(len(plans), jobs, func(i int) { plans[i] = r.look(r.ix.Files[i]) })
 	r.unite(plans)
 	several(len(plans), jobs, func(i int) { r.finish(plans[i]) })
+	r.disinherit(plans, jobs)
 	return plans
+}
+
+// disinherit gives libraries entries for what they find today because of a program that will
+// be another: that loads something else.
+func (r *Resolver) disinherit(plans []*Plan, jobs int) {
+	inherits := func(p *Plan) bool { return slices.ContainsFunc(p.Needs, func(n *Need) bool { return n.inherited }) }
+	if !slices.ContainsFunc(plans, (*Plan).Changes) || !slices.ContainsFunc(plans, inherits) {
+		return
+	}
+	surprises, err := Verify(plans, jobs)
+	if err != nil {
+		return // which the caller will see
+	}
+	for _, s := range surprises {
+		p := s.Plan
+		if p.Err != nil || !inherits(p) {
+			continue
+		}
+		for _, n := range p.Needs {
+			if !n.inherited || !strings.HasPrefix(s.Text, n.Name+" is not found") {
+				continue
+			}
+			if c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1); ok {
+				n.Outcome, n.Candidate, n.inherited = Found, c, false
+			}
+		}
+		r.finish(p)
+	}
 }
 
 // several calls do for 0 to n-1, up to jobs at a time.
@@ -341,6 +372,9 @@ func (r *Resolver) finish(p *Plan) {
 		return
 	}
 	r.list(p.Object, p.in, p)
+	for p.Err != nil && len(p.hidden) > 0 && r.unhide(p) {
+		r.list(p.Object, p.in, p)
+	}
 	if p.Err != nil && r.untangle(p) {
 		p.Err = nil
 		r.list(p.Object, p.in, p)
@@ -648,6 +682,22 @@ func (r *Resolver) refuseFor(o *Object, in *Interpreter, n *Need, name string, c
 		}
 	}
 	return ""
+}
+
+// unhide gives a file an entry for a library of the tree that it finds without one, where
+// another would hide it. It reports whether there was one.
+func (r *Resolver) unhide(p *Plan) bool {
+	hidden := p.hidden
+	p.hidden = nil
+	for _, n := range hidden {
+		dir := r.ix.dir(path.Dir(n.Where))
+		c, ok := r.ix.candidate(dir, path.Base(n.Where), -1)
+		if !ok || n.Outcome != BySystem || c.Object.At == (tree.Target{}) {
+			return false
+		}
+		n.Outcome, n.Candidate, n.inherited, p.Err = Found, c, false, nil
+	}
+	return true
 }
 
 // untangle chooses again where no order of a run path finds every library: from directories
