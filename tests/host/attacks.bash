@@ -56,18 +56,6 @@ for n in 3 4 7 9; do
   done
 done 3</dev/null
 
-# --- umask ---------------------------------------------------------------------------------------------------------------
-mkdir "$tree/srv"
-for copy in "" --copy; do
-  (umask 077 && exec "$hostDriver" install -q --root "$tree" --prefix /srv/link $copy) || no "install $copy under umask 077"
-  is "install $copy under umask 077: others can enter every directory" "" "$(find "$tree/srv" -type d ! -perm 755)"
-  out=$("${nobody[@]}" cat "$tree/srv/link/lib/libnvidia-ml.so.1" 2>&1 >/dev/null)
-  [[ -z $copy ]] || is "install $copy under umask 077: and read every file" "" "$(find "$tree/srv" -type f ! -perm -444)"
-done
-(umask 077 && exec "$hostDriver" tmpfiles --root "$tree" --write "$attacks/units" >/dev/null)
-is "tmpfiles --write under umask 077" "" "$(find "$attacks/units" -mindepth 1 -type d ! -perm 755 -o -type f ! -perm 644)"
-rm -rf "$tree/srv"
-
 # --- the cache -----------------------------------------------------------------------------------------------------------
 if ((EUID == 0)); then
   chown 65534:65534 "$victim_home"
@@ -217,6 +205,13 @@ if ((EUID == 0)); then
   fi
 fi
 
+# --- directories that others may search and not read ----------------------------------------------------------------------
+mkdir -p -m 711 "$attacks/searched" && cp -a "$tree" "$attacks/searched/" && chmod 711 "$attacks/searched/tree/usr/lib64/.." && mkdir "$attacks/searched/mine"
+((EUID != 0)) || chown 65534 "$attacks/searched/mine"
+status "find: below a directory that may only be searched" 0 as_victim "$hostDriver" find --root "$attacks/searched/tree"
+status "install: below one" 0 as_victim "$hostDriver" install --from "$attacks/searched/tree/usr/lib64" --prefix "$attacks/searched/mine/link"
+is "install: there" "$attacks/searched/tree/usr/lib64/libcuda.so.1" "$(readlink "$attacks/searched/mine/link/lib/libcuda.so.1")"
+
 # --- what a killed process leaves ----------------------------------------------------------------------------------------
 tiny "$attacks/killed"
 prefix=$attacks/killed/run/opengl-driver
@@ -318,19 +313,6 @@ if ((EUID == 0)); then
 fi
 
 # --- boot files ----------------------------------------------------------------------------------------------------------
-mkdir -p "$attacks/image/etc" "$attacks/outside/tmpfiles.d" "$attacks/outside/system"
-ln -s "$attacks/outside/tmpfiles.d" "$attacks/image/etc/tmpfiles.d"
-mkdir "$attacks/image/etc/systemd" && ln -s "../../../outside/system" "$attacks/image/etc/systemd/system"
-out=$(hostDriver tmpfiles --root "$tree" --write "$attacks/image" 2>&1)
-is "tmpfiles --write: links of the image do not lead out of it" "" "$(find "$attacks/outside" -type f)"
-rm -rf "$attacks/image" && mkdir -p "$attacks/image/etc/tmpfiles.d" "$attacks/image/usr/lib/units" "$attacks/image/etc/systemd"
-ln -s /usr/lib/units "$attacks/image/etc/systemd/system"
-ln -s "$attacks/outside/file" "$attacks/image/etc/tmpfiles.d/hostDriver.conf"
-status "tmpfiles --write: a link in the file's place" 1 hostDriver tmpfiles --root "$tree" --write "$attacks/image"
-is "tmpfiles --write: it is not written through" "" "$(find "$attacks/outside" -type f)"
-rm "$attacks/image/etc/tmpfiles.d/hostDriver.conf"
-status "tmpfiles --write: a link that stays inside is followed" 0 hostDriver tmpfiles --root "$tree" --write "$attacks/image"
-is "tmpfiles --write: to where it leads in the image" "hostDriver.path hostDriver.service" "$(cd "$attacks/image/usr/lib/units" && echo *)"
 for odd in $'a\nL+ /tmp/planted - - - - x' 'with space' 'per%cent' 'quo"te' "quo'te" 'back\slash' $'tab\there' 'ünï'; do
   dir="$attacks/odd/opt/$odd"
   rm -rf "$attacks/odd" && tiny "$attacks/odd" && mkdir -p "$dir" && mv "$attacks"/odd/usr/lib64/lib* "$dir/"

@@ -119,7 +119,3 @@ no-note-newer 560.35.03 - - helps compat
 no-note-older 525.60.13 - - harms driver
 EOF2
 is "compat: (the packages were tried)" 7 "$n"
-status "compat: a directory without one" 1 hostDriver run --compat /nowhere --from "$compat/driver" -- true
-status "compat: a relative directory" 2 hostDriver run --compat nowhere --from "$compat/driver" -- true
-like "tmpfiles --compat: the unit decides at each boot" "install --compat /opt/compat" "$(hostDriver tmpfiles --from "$compat/driver" --compat /opt/compat --part service)"
-status "tmpfiles --compat: no lines, which could not" 2 hostDriver tmpfiles --from "$compat/driver" --compat /opt/compat --part tmpfiles
