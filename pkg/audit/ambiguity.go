@@ -13,6 +13,7 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
@@ -177,6 +178,7 @@ func (s *subject) safety() {
 			s.report(e.in(Finding{ID: StubEntry, Message: msg, Remedy: s.replaceStubs()}))
 		}
 	}
+	s.neededPaths()
 	var link *entry
 	for i := range s.entries {
 		e := &s.entries[i]
@@ -190,6 +192,45 @@ func (s *subject) safety() {
 				Remedy: s.normalize()}))
 		}
 	}
+}
+
+// neededPaths reports the names in DT_NEEDED that are paths (_dl_map_object in elf/dl-load.c,
+// load_library in musl's ldso/dynlink.c) to where anyone, or nobody, may have put a file.
+func (s *subject) neededPaths() {
+	for _, name := range s.file.Needed {
+		if !strings.Contains(name, "/") {
+			continue
+		}
+		f := Finding{Library: name, Remedy: s.search(name, s.load.Main)}
+		const what = "%s, which the file needs, is named by a path, for which no run path is searched: "
+		switch at := name; {
+		case strings.HasPrefix(at, "/"):
+			why := s.leftover(path.Dir(at))
+			if why == "" {
+				continue
+			}
+			f.ID, f.Message = BuildNeeded, fmt.Sprintf(what+"it is in %s", name, why)
+		case loader.TokenAt(at) != "" && s.load.Interp.Kind == loader.GLibc:
+			continue
+		default:
+			f.ID, f.Message = RelativeNeeded, fmt.Sprintf(what+"the loader opens it relative to the working directory", name)
+		}
+		s.report(f)
+	}
+}
+
+// search is the remedy of letting the loader search for a library that a file names by a path.
+func (s *subject) search(name string, by *loader.Object) remedy.Remedy {
+	operand := s.operand()
+	if by != s.load.Main {
+		operand = by.File.Path
+	}
+	for _, n := range by.File.Needed { // as it is written, with its tokens
+		if n != name && strings.Contains(n, "/") && path.Base(n) == path.Base(name) {
+			name = n
+		}
+	}
+	return remedy.Run("runpath", "needed", "replace", name, path.Base(name), operand).And(": then the run path is searched for it")
 }
 
 // heldNames returns which of the file's own names a directory holds.

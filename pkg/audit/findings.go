@@ -458,7 +458,7 @@ func (c *knowledge) provider(name, near string, fits func(file string) bool) str
 }
 
 // supply is the remedy of letting a file of this machine, which is of the load, find a
-// library; ok is false where the audit has seen no such library.
+// library; ok is false where no such library is in the audit, or beside what is loaded.
 func (s *subject) supply(c *knowledge, name string, to *loader.Object) (r remedy.Remedy, ok bool) {
 	operand := s.operand()
 	if to != s.load.Main {
@@ -477,6 +477,11 @@ func (s *subject) supply(c *knowledge, name string, to *loader.Object) (r remedy
 		return why == "" && s.holds(path.Dir(p), path.Base(p))
 	})
 	if at == "" {
+		for _, o := range s.load.Objects {
+			if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.holds(dir, name) {
+				return remedy.Run("runpath", "add", dir, operand), true
+			}
+		}
 		return r, false
 	}
 	return remedy.Run("ln", "-s", path.Base(at), path.Dir(at)+"/"+name).And(fmt.Sprintf(": the soname of %s is %s, but the loader looks for a file of that name", at, name)), true
@@ -536,6 +541,12 @@ func (s *subject) notFound(m missing, c *knowledge) {
 		f.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.load.SecureWhy)
 		f.Remedy = s.add(dir + "/" + m.name).And(": the directory itself is searched, $ORIGIN is not")
 		s.report(f)
+		return
+	}
+	if strings.Contains(m.name, "/") {
+		if f.Remedy = s.search(m.name, m.by); !slices.ContainsFunc(s.found, func(g Finding) bool { return g.Library == m.name && (g.ID == RelativeNeeded || g.ID == BuildNeeded) }) {
+			s.report(f)
+		}
 		return
 	}
 	var ok bool

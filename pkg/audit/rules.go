@@ -41,6 +41,8 @@ const (
 	RelativeEntry      = "relative-entry"
 	UnknownToken       = "unknown-token"
 	WritableEntry      = "world-writable-entry"
+	RelativeNeeded     = "relative-needed"
+	BuildNeeded        = "build-directory-needed"
 	BuildEntry         = "build-directory-entry"
 	FHSEntry           = "fhs-entry"
 	StubEntry          = "stub-entry"
@@ -84,6 +86,10 @@ var rules = []Rule{
 		"Anyone on the machine can put a library there, or create the directory."},
 	{BuildEntry, Error, "directory of the build left in the run path",
 		"The directory existed while the package was built. At run time it is missing, or someone else's."},
+	{RelativeNeeded, Error, "a needed library is named by a path relative to the working directory",
+		"No run path is searched for a name with a slash: whoever can write to the directory in which the program is started can run code in it, and elsewhere it is not found. Linkers write the path of a library that has no soname."},
+	{BuildNeeded, Error, "a needed library is named by its path in a directory of the build",
+		"No run path is searched for a name with a slash. At run time the directory is missing, or someone else's."},
 	{FHSEntry, Warning, "directory of the host's distribution in a Nix package's run path",
 		"Libraries from there are built against another C library and differ from machine to machine."},
 	{StubEntry, Error, "stub directory in the run path",
