@@ -106,6 +106,14 @@ int main(void) { char b[99]; snprintf(b, 99, "%s/libvm.so", "./vm"); return !dlo
 	{name: "a program names its library by its path, as nixpkgs does it",
 		make:  `so lib/libx.so libx.so; prog p lib/libx.so; runpath needed replace libx.so $W/lib/libx.so p`,
 		works: `cd / && $W/p`, fine: true, ask: "runpath audit --strict ."},
+
+	// The loader reads program headers.
+	{name: "the section headers are cut off",
+		make:  `so libx.so libx.so; prog p libx.so -Wl,-rpath,'$ORIGIN'; for f in p libx.so; do truncate -s $(readelf -h $f | awk '/Start of section headers/{print $5}') $f; done`,
+		works: `./p`, fine: true, ask: "runpath audit --strict p libx.so"},
+	{name: "e_ehsize, e_shentsize and the section count are nonsense",
+		make:  `prog p; printf '\001\002' | dd of=p bs=1 seek=52 conv=notrunc 2>/dev/null; printf '\001\002\003\377' | dd of=p bs=1 seek=58 conv=notrunc 2>/dev/null`,
+		works: `./p`, fine: true, ask: "runpath explain p"},
 }
 
 // inform is what one element of a JSON document says is wrong.

@@ -12,11 +12,15 @@ const maxDynamic = 1 << 16
 
 func (im *Image) parseDynamic(dyn *Prog) error {
 	es := im.DynSize()
-	off, ok := im.FileOffset(dyn.Vaddr, dyn.Filesz)
-	if !ok || off != dyn.Off {
+	filesz := dyn.Filesz
+	if p := im.Segment(dyn.Vaddr, 1); p != nil && im.loads {
+		filesz = p.Vaddr + p.Filesz - dyn.Vaddr // the loader reads on until there is a DT_NULL
+	}
+	off, ok := im.FileOffset(dyn.Vaddr, filesz)
+	if !ok || off != dyn.Off && !im.loads {
 		return Malformed(dyn.Off, "PT_DYNAMIC at address %#x does not match what a PT_LOAD maps there", dyn.Vaddr)
 	}
-	im.DynOff, im.DynCap = off, int(min(dyn.Filesz/es, maxDynamic))
+	im.DynOff, im.DynCap = off, int(min(filesz/es, maxDynamic))
 	terminated := false
 	own := im.spare()
 	im.Dynamic = own.dynamic[:0]
@@ -33,7 +37,7 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 		}
 	}
 	own.dynamic, im.Dynamic = im.Dynamic, slices.Clip(im.Dynamic)
-	if !terminated && im.DynCap == maxDynamic && dyn.Filesz/es > maxDynamic {
+	if !terminated && im.DynCap == maxDynamic && filesz/es > maxDynamic {
 		return Malformed(off, "dynamic section has more than %d entries", maxDynamic)
 	}
 	if !terminated {

@@ -104,6 +104,8 @@ type Image struct {
 	StrSize  uint64 // DT_STRSZ, bytes
 	StrOff   uint64 // file offset of the string table
 	detached bool   // .dynamic is NOBITS
+	loads    bool   // judged as the loader does: see ParseLoad
+	unread   int    // section headers that ParseLoad has left
 
 	r    io.ReaderAt
 	size uint64
@@ -189,7 +191,7 @@ func Parse(r io.ReaderAt, size int64) (*Image, error) {
 // ParseHead is Parse for a caller that has already read the beginning of the file.
 // head is read from until the image is released, and not written to.
 func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
-	im, done, err := parseHead(r, size, head)
+	im, done, err := parseHead(r, size, head, false)
 	if done {
 		return im, err
 	}
@@ -198,7 +200,7 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 
 // ParseKept is ParseHead for a caller that will most likely plan an edit: see [Image.Hold].
 func ParseKept(r io.ReaderAt, size int64, head []byte) (*Image, error) {
-	im, done, err := parseHead(r, size, head)
+	im, done, err := parseHead(r, size, head, false)
 	if done {
 		return im, err
 	}
@@ -206,21 +208,19 @@ func ParseKept(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	return im.parse()
 }
 
-// ParseLoad is ParseHead for a caller that, as the loader, does not need the section
-// headers. They are read only where PT_DYNAMIC does not lead to a dynamic section, to
+// ParseLoad is ParseHead for a caller that judges as the loader does: by what the kernel and
+// glibc read (fs/binfmt_elf.c; elf/dl-load.c, _dl_map_object_from_fd). Section headers are not
+// among that. They are read only where PT_DYNAMIC does not lead to a dynamic section, to
 // tell whether the file is a detached debug file; else Sections is empty.
 func ParseLoad(r io.ReaderAt, size int64, head []byte) (*Image, error) {
-	im, done, err := parseHead(r, size, head)
+	im, done, err := parseHead(r, size, head, true)
 	if done {
 		return im, err
 	}
-	if err := im.checkSections(); err != nil {
-		return nil, err
-	}
 	sections := im.Sections
 	im.r.(*window).most = 2 << 10 // the dynamic section, and what the head does not hold of the strings
-	if dyn := im.Prog(elf.PT_DYNAMIC); dyn == nil || dyn.Filesz > 0 && im.checkSegments() == nil && im.parseDynamic(dyn) == nil {
-		im.Sections = nil
+	if dyn := im.dynamicHeader(); dyn == nil || dyn.Filesz > 0 && im.checkSegments() == nil && im.parseDynamic(dyn) == nil {
+		im.Sections, im.unread = nil, len(sections)
 		if dyn == nil && im.Prog(elf.PT_INTERP) != nil {
 			err = im.checkSegments()
 		}
@@ -230,10 +230,32 @@ func ParseLoad(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	return im.parse()
 }
 
+// dynamicHeader returns the PT_DYNAMIC that counts: the loader lets a later one replace an earlier one.
+func (im *Image) dynamicHeader() (dyn *Prog) {
+	if !im.loads {
+		return im.Prog(elf.PT_DYNAMIC)
+	}
+	for i := range im.Progs {
+		if im.Progs[i].Type == elf.PT_DYNAMIC {
+			dyn = &im.Progs[i]
+		}
+	}
+	return dyn
+}
+
+// ReadSections reads the section headers that ParseLoad has left, where they can be read.
+func (im *Image) ReadSections() {
+	im.r.(*window).most = windowSize
+	im.Sections = reuse(&im.spare().sections, im.unread)
+	if im.parseSections() != nil {
+		im.Sections = nil
+	}
+}
+
 // ParseSections reads the program headers and section headers of a file of any type, also
 // of a relocatable object, and nothing that they lead to.
 func ParseSections(r io.ReaderAt, size int64, head []byte) (*Image, error) {
-	im, h, err := parseHeader(r, size, head)
+	im, h, err := parseHeader(r, size, head, false)
 	if err != nil {
 		return nil, err
 	}
@@ -243,9 +265,10 @@ func ParseSections(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	return im, im.parseSections()
 }
 
-// parseHead reads the ELF header and the program headers. done is set where there is no more to read.
-func parseHead(r io.ReaderAt, size int64, head []byte) (im *Image, done bool, err error) {
-	im, h, err := parseHeader(r, size, head)
+// parseHead reads the ELF header and the program headers; loads says that the file is judged
+// as the loader does. done is set where there is no more to read.
+func parseHead(r io.ReaderAt, size int64, head []byte, loads bool) (im *Image, done bool, err error) {
+	im, h, err := parseHeader(r, size, head, loads)
 	if err != nil {
 		return nil, true, err
 	}
@@ -260,10 +283,10 @@ func parseHead(r io.ReaderAt, size int64, head []byte) (im *Image, done bool, er
 
 // parse reads what parseHead has left.
 func (im *Image) parse() (*Image, error) {
-	if err := im.parseSections(); err != nil {
+	if err := im.parseSections(); err != nil && !im.loads {
 		return nil, err
 	}
-	dyn := im.Prog(elf.PT_DYNAMIC)
+	dyn := im.dynamicHeader()
 	if dyn != nil {
 		im.detached = im.isDetached(dyn)
 	}
@@ -280,12 +303,12 @@ func (im *Image) parse() (*Image, error) {
 }
 
 // parseHeader reads the ELF header, and judges of it what every file must have right.
-func parseHeader(r io.ReaderAt, size int64, head []byte) (*Image, Header, error) {
+func parseHeader(r io.ReaderAt, size int64, head []byte, loads bool) (*Image, Header, error) {
 	h, isELF, whole := DecodeHeader(head)
 	if !isELF {
 		return nil, h, ErrNotELF
 	}
-	im := &Image{r: newWindow(r, uint64(size), head), size: uint64(size)}
+	im := &Image{r: newWindow(r, uint64(size), head), size: uint64(size), loads: loads}
 	if err := im.take(h, head, whole); err != nil {
 		return nil, h, err
 	}
@@ -303,7 +326,7 @@ func (im *Image) take(h Header, head []byte, whole bool) error {
 	if h.Class != elf.ELFCLASS32 && h.Class != elf.ELFCLASS64 {
 		return Malformed(elf.EI_CLASS, "unknown ELF class %d", head[elf.EI_CLASS])
 	}
-	if head[elf.EI_VERSION] != byte(elf.EV_CURRENT) {
+	if head[elf.EI_VERSION] != byte(elf.EV_CURRENT) && !im.loads { // the kernel does not look at a program's
 		return Malformed(elf.EI_VERSION, "unknown ELF version %d", head[elf.EI_VERSION])
 	}
 	if !whole {
@@ -312,7 +335,7 @@ func (im *Image) take(h Header, head []byte, whole bool) error {
 	im.Class, im.Data, im.OSABI, im.Order = h.Class, h.Data, h.OSABI, h.byteOrder
 	im.Type, im.Machine, im.Flags = h.Type, h.Machine, h.Flags
 	im.Phoff, im.Shoff = h.Phoff, h.Shoff
-	if uint64(h.Ehsize) != im.EhdrSize() {
+	if uint64(h.Ehsize) != im.EhdrSize() && !im.loads {
 		return Malformed(im.ehsizeAt(), "e_ehsize is %d, not %d", h.Ehsize, im.EhdrSize())
 	}
 	im.ehsize = uint64(h.Ehsize)
@@ -333,7 +356,7 @@ func (im *Image) parseTables(h Header) error {
 	if phnum > 0 && phentsize != im.PhdrSize() {
 		return Malformed(at+2, "e_phentsize is %d, not %d", phentsize, im.PhdrSize())
 	}
-	if shnum > 0 && shentsize != im.ShdrSize() {
+	if shnum > 0 && shentsize != im.ShdrSize() && !im.loads {
 		return Malformed(at+6, "e_shentsize is %d, not %d", shentsize, im.ShdrSize())
 	}
 	im.Shstrndx = uint32(shstrndx)
@@ -341,7 +364,14 @@ func (im *Image) parseTables(h Header) error {
 		return err
 	}
 	im.Sections = make([]Section, 0)
-	return im.countSections(at+8, shnum)
+	err := im.countSections(at+8, shnum)
+	if err == nil && im.loads {
+		err = im.checkSections()
+	}
+	if im.loads && (err != nil || shentsize != im.ShdrSize()) {
+		im.Sections, err = nil, nil
+	}
+	return err
 }
 
 // table returns the bytes of a table of n entries, checked against the file's size.
@@ -536,8 +566,12 @@ func (im *Image) checkSegments() error {
 	for i := range im.Progs {
 		p := &im.Progs[i]
 		at := im.Phoff + uint64(i)*im.PhdrSize()
-		if p.Type == elf.PT_LOAD || p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP || p.Type == elf.PT_NOTE {
-			if p.Filesz > im.size || p.Off > im.size-p.Filesz {
+		if p.Type == elf.PT_LOAD || !im.loads && (p.Type == elf.PT_DYNAMIC || p.Type == elf.PT_INTERP || p.Type == elf.PT_NOTE) {
+			size := im.size
+			if im.loads { // mapped is the whole page
+				size = (size + PageSize - 1) &^ (PageSize - 1)
+			}
+			if p.Filesz > size || p.Off > size-p.Filesz {
 				return Malformed(at, "%v of %d bytes at %#x is outside the file of %d bytes", p.Type, p.Filesz, p.Off, im.size)
 			}
 		}
@@ -545,10 +579,14 @@ func (im *Image) checkSegments() error {
 			continue
 		}
 		switch end := p.Vaddr + p.Memsz; {
-		case p.Filesz > p.Memsz:
+		case p.Filesz > p.Memsz && !(im.loads && im.Prog(elf.PT_INTERP) == nil): // of a library, glibc does not ask
 			return Malformed(at, "PT_LOAD has p_filesz %#x above p_memsz %#x", p.Filesz, p.Memsz)
 		case end < p.Vaddr || (!im.Is64() && end > math.MaxUint32+1):
 			return Malformed(at, "PT_LOAD at address %#x with p_memsz %#x wraps around", p.Vaddr, p.Memsz)
+		case im.loads: // glibc, from 2.35 on, does as if an odd p_align were a page
+			if (p.Vaddr-p.Off)%PageSize != 0 && p.Filesz > 0 {
+				return Malformed(at, "PT_LOAD has p_vaddr %#x and p_offset %#x that differ modulo a page", p.Vaddr, p.Off)
+			}
 		case p.Align > 1 && p.Align&(p.Align-1) != 0:
 			return Malformed(at, "PT_LOAD has p_align %#x, not a power of two", p.Align)
 		case p.Align > 1 && (p.Vaddr-p.Off)%min(p.Align, PageSize) != 0 && p.Filesz > 0:

@@ -264,7 +264,9 @@ type File struct {
 
 	// Err says why ELF is nil, or why what is in the file could not be read.
 	Err error
-	ELF *Header // nil where the file is no ELF file, or one that contradicts itself
+	// interpErr is Err for the kernel, which reads a program's PT_INTERP; nobody reads a library's.
+	interpErr error
+	ELF       *Header // nil where the file is no ELF file, or one that contradicts itself
 
 	Needed  []string
 	Soname  string
@@ -484,14 +486,13 @@ func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im 
 	if f.short || string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG {
 		return f, nil
 	}
-	read := elfimage.ParseLoad
-	if opened {
-		read = elfimage.ParseHead
-	}
-	im, err := read(r, st.Size, head)
+	im, err := elfimage.ParseLoad(r, st.Size, head)
 	if err != nil {
 		f.Err = err
 		return f, nil
+	}
+	if opened {
+		im.ReadSections()
 	}
 	f.Err = f.read(im)
 	f.capable = f.Interp != "" && f.Mode&0o111 != 0 && capable(fd)
@@ -543,9 +544,7 @@ func (f *File) header(head []byte) {
 
 func (f *File) read(im *elfimage.Image) (err error) {
 	f.properties(im)
-	if f.Interp, err = im.Interpreter(); err != nil {
-		return err
-	}
+	f.Interp, f.interpErr = im.Interpreter()
 	f.dynamic = len(im.Dynamic) > 0
 	if !f.dynamic {
 		return nil

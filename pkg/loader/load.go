@@ -288,6 +288,9 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 			return nil, errors.New(why)
 		}
 	}
+	if f.interpErr != nil {
+		return nil, f.interpErr
+	}
 	switch why := f.ELF.SkipReason(); why {
 	case "", elfimage.Loader:
 	case elfimage.Static, elfimage.StaticPIE:
