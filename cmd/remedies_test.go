@@ -80,6 +80,7 @@ var wordsOnly = map[string]string{
 	audit.GPUCodeMissing:     "the package is to be built again",
 	audit.GPUCodeJIT:         "the package is to be built again",
 	audit.GPUCodeUnasked:     "the package is to be built again",
+	audit.NothingChecked:     "which directory was meant is not known",
 	audit.UnreadableFile:     "the file system, or a limit of the process, is in the way",
 }
 

@@ -114,6 +114,27 @@ int main(void) { char b[99]; snprintf(b, 99, "%s/libvm.so", "./vm"); return !dlo
 	{name: "e_ehsize, e_shentsize and the section count are nonsense",
 		make:  `prog p; printf '\001\002' | dd of=p bs=1 seek=52 conv=notrunc 2>/dev/null; printf '\001\002\003\377' | dd of=p bs=1 seek=58 conv=notrunc 2>/dev/null`,
 		works: `./p`, fine: true, ask: "runpath explain p"},
+
+	// Trees of symbolic links to what is elsewhere, as symlinkJoin and buildEnv make them.
+	{name: "the linked library does not find the one that is linked beside it",
+		make:  `so store/b/lib/libb.so libb.so; so store/a/lib/liba.so liba.so store/b/lib/libb.so; mkdir -p env/lib; ln -s $W/store/*/lib/* env/lib`,
+		works: `load env/lib/liba.so`, ask: "runpath audit env", id: "unresolved-library", says: "env/lib"},
+	{name: "the linked library finds the one beside it by its $ORIGIN, which is where the link is",
+		make:  `so store/b/lib/libb.so libb.so; so store/a/lib/liba.so liba.so store/b/lib/libb.so -Wl,-rpath,'$ORIGIN'; mkdir -p env/lib; ln -s $W/store/*/lib/* env/lib`,
+		works: `load env/lib/liba.so`, fine: true, ask: "runpath audit --strict env"},
+	{name: "the same library is linked into two directories, and finds its own in one",
+		make:  `so store/b/lib/libb.so libb.so; so store/a/lib/liba.so liba.so store/b/lib/libb.so -Wl,-rpath,'$ORIGIN'; mkdir -p env/lib env/plugins; ln -s $W/store/*/lib/* env/lib; ln -s $W/store/a/lib/liba.so env/plugins`,
+		works: `load env/lib/liba.so && load env/plugins/liba.so`, ask: "runpath audit env", id: "unresolved-library", says: "libb.so"},
+	{name: "a linked program's $ORIGIN is where the program is",
+		make:  `so store/b/lib/libb.so libb.so; prog store/app/bin/app store/b/lib/libb.so -Wl,-rpath,'$ORIGIN/../lib'; mkdir -p env/bin env/lib; ln -s $W/store/app/bin/app env/bin; ln -s $W/store/b/lib/libb.so env/lib`,
+		works: `env/bin/app`, ask: "runpath audit env", id: "unresolved-library", says: "env/lib"},
+	{name: "a directory is linked as a whole",
+		make:  `so store/b/lib/libb.so libb.so; so store/a/lib/liba.so liba.so store/b/lib/libb.so; mkdir -p env; ln -s $W/store/a/lib env/lib`,
+		works: `load env/lib/liba.so`, ask: "runpath audit env store/b", id: "unresolved-library", says: "store/b/lib"},
+	{name: "there is no ELF file in the directory",
+		make: `mkdir -p empty/bin; echo hello >empty/bin/readme`, works: `true`, fine: true, ask: "runpath audit empty", id: "nothing-checked", says: "no ELF file"},
+	{name: "a linked tree with nothing wrong in it is not nothing",
+		make: `prog store/app/bin/app; mkdir -p env; ln -s $W/store/app/bin env/bin`, works: `env/bin/app`, fine: true, ask: "runpath audit --strict env"},
 }
 
 // inform is what one element of a JSON document says is wrong.

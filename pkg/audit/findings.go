@@ -374,6 +374,19 @@ type knowledge struct {
 	opens map[string][]string
 }
 
+// request identifies an object's wish for a library: by its file, and by where that was found
+// where its run path depends on it.
+func (s *subject) request(o *loader.Object, name string) [2]string {
+	file := o.File.Path
+	if strings.Contains(o.File.List, "ORIGIN") {
+		dir, _ := s.load.Expand(o, "$ORIGIN")
+		if host, _, err := s.Loader.Files().Resolve(dir); err == nil {
+			file += "\x00" + host
+		}
+	}
+	return [2]string{file, name}
+}
+
 // opener is a file that loads others.
 type opener struct {
 	path    string
@@ -415,7 +428,7 @@ func (c *knowledge) learn(of *subject) {
 				continue
 			}
 			if o != of.load.Main {
-				c.satisfied[[2]string{o.File.Path, u.Name}] = true
+				c.satisfied[of.request(o, u.Name)] = true
 			}
 			if !c.loaders[u.Name].program {
 				c.loaders[u.Name] = who
@@ -499,7 +512,7 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 		direct := m.by == s.load.Main
 		switch {
 		case m.lacks != nil:
-			if s.load.Interp.Found && (direct || s.isProgram()) && !c.satisfied[[2]string{m.by.File.Path, m.name}] {
+			if s.load.Interp.Found && (direct || s.isProgram()) && !c.satisfied[s.request(m.by, m.name)] {
 				s.tooOld(m)
 			}
 		case driver.Provides(m.name) && direct:
@@ -508,7 +521,7 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 			// It is the other file's to find, and reported there.
 		case s.load.Interp != nil && !s.load.Interp.Found && (!s.load.Interp.Store || slices.Contains(loader.GLibcLibraries, m.name)):
 			// Its machine's libraries, or those beside it, are not here either.
-		case c.satisfied[[2]string{m.by.File.Path, m.name}]:
+		case c.satisfied[s.request(m.by, m.name)]:
 			// A program loads this library and what it needs: it is never loaded alone.
 		case direct:
 			if s.load.Interp.Store && !s.isProgram() && m.name == "libc.so.6" {

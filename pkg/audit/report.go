@@ -16,6 +16,7 @@ const (
 	Checked Outcome = "checked"
 	Skipped Outcome = "skipped" // no loader loads it, or it was examined under another name
 	Failed  Outcome = "failed"  // it could not be examined
+	Empty   Outcome = "empty"   // a directory without an ELF file
 )
 
 // Report is what there is to say of one file.
@@ -73,6 +74,7 @@ func (s *Summary) Count(r *Report) {
 		return
 	case Failed:
 		s.Failed++
+	case Empty:
 	default:
 		s.Checked++
 	}

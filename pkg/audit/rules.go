@@ -73,6 +73,7 @@ const (
 	GPUCodeMissing     = "gpu-code-missing"
 	GPUCodeJIT         = "gpu-code-jit"
 	GPUCodeUnasked     = "gpu-code-unasked"
+	NothingChecked     = "nothing-checked"
 )
 
 var rules = []Rule{
@@ -133,6 +134,7 @@ var rules = []Rule{
 	{GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},
 	{GPUCodeUnasked, Note, "code that none of the GPUs asked for can use", "It makes the package larger."},
 	{Malformed, Error, "the file is malformed", "It cannot be examined."},
+	{NothingChecked, Warning, "a directory without an ELF file", "A check of nothing finds nothing: the wrong directory was named, or the build has put nothing there."},
 	{UnreadableFile, Error, "the file cannot be read", "It was not examined."},
 }
 

@@ -56,7 +56,7 @@ func checkedFile(r *audit.Report) *checked {
 	e := &checked{Path: r.Path, PathBytes: pathBytes(r.Path), Action: edit.Unchanged, Reason: r.Reason, Tag: r.Tag,
 		Before: entriesOf(r.Entries), After: entriesOf(r.Entries), Findings: findingsOf(r)}
 	switch r.Outcome {
-	case audit.Skipped:
+	case audit.Skipped, audit.Empty:
 		e.Action = edit.Skipped
 	case audit.Failed:
 		e.Action = edit.Failed
@@ -255,7 +255,7 @@ func auditCommand() *command.Command {
 				return err
 			}
 			options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
-			out := auditOutput{sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
+			out := auditOutput{closure: c.Bool("closure"), sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
 			if out.accepted.Update = c.Bool("update-baseline"); out.accepted.Update && out.baseline == "" {
 				return command.Misuse("--update-baseline needs --baseline FILE")
 			}
@@ -317,6 +317,7 @@ type auditOutput struct {
 	baseline    string // file of accepted findings; "" for none
 	accepted    audit.Baseline
 	ignore      []string // kinds of findings
+	closure     bool     // the paths are not those that were named
 }
 
 // runAudit reports everything that is wrong with the run path of each file. It
@@ -332,6 +333,17 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 	})
 	found := &audited{paths: s.Paths}
 	sum := &found.summary
+	named := map[string]bool{}
+	if !o.closure {
+		for _, p := range s.Paths {
+			named[p] = true
+		}
+	}
+	var links []string
+	if in == nil {
+		links = audit.Farm(s.Paths)
+		s.Paths = slices.Concat(s.Paths, links)
+	}
 	whole := a.Begin()
 	run := sweep[*audit.Pending]{
 		options: tree.Options{FollowArguments: true},
@@ -343,6 +355,9 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 					return audit.NewPending(audit.NewFailed(in.name(f.Path), err)), true
 				}
 				r := a.Script(in.name(f.Path), string(text), lang)
+				if r == nil && named[f.Path] {
+					r = audit.NewSkipped(f.Path, string(elfimage.NotELF))
+				}
 				return audit.NewPending(r), r != nil
 			}
 			if r := unexamined(f, in); r != nil {
@@ -352,17 +367,25 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			findings.Add(int64(p.Found()))
 			return p, true
 		},
-		together: func(all []*audit.Pending) error {
+		together: func(all []*audit.Pending) ([]*audit.Pending, error) {
 			stop()
 			sum.Skipped = int(visited.Load()) - len(all)
-			return nil
+			all = append(all, whole.OtherWays(links, all)...)
+			if !o.closure {
+				all = append(all, whole.Unchecked(found.paths, all)...)
+			}
+			return all, nil
 		},
 		tell: func(p *audit.Pending) any {
 			r := whole.Finish(p)
 			r.Ignore(o.ignore)
 			o.accepted.Accept(r)
 			sum.Count(r)
-			logOutcome(s, r)
+			if named[r.Path] && r.Outcome == audit.Skipped {
+				s.Log.WithField("path", r.Path).Info("skipped: " + r.Reason)
+			} else {
+				logOutcome(s, r)
+			}
 			found.reports = append(found.reports, r)
 			return checkedFile(r)
 		},

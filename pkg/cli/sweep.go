@@ -14,8 +14,9 @@ type sweep[R any] struct {
 	options tree.Options
 	// visit looks at a file. It is called from several goroutines.
 	visit func(*tree.File) (result R, keep bool)
-	// together, where it is not nil, is called with all results before the first is told.
-	together func([]R) error
+	// together, where it is not nil, is called with all results before the first is told, and
+	// returns what is told.
+	together func([]R) ([]R, error)
 	// tell counts and logs a result, in the order of the walk, and returns the element
 	// of "files", or nil for none.
 	tell func(R) any
@@ -45,8 +46,9 @@ func (w *sweep[R]) run(s *session) error {
 	w.options.Jobs = s.Jobs
 	err := tree.Walk(s.Context, s.Paths, w.options, w.visit, emit)
 	if w.together != nil {
-		if err := w.together(all); err != nil {
-			return err
+		all, together := w.together(all)
+		if together != nil {
+			return together
 		}
 		for _, r := range all {
 			tell(r)

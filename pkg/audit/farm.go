@@ -1,0 +1,106 @@
+package audit
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/remedy"
+)
+
+// Farm returns the symbolic links below directories that lead out of them, as symlinkJoin and
+// buildEnv of nixpkgs make them: one for each directory in which a file is so found, because
+// $ORIGIN of a library is the directory in which the loader found it. Links below linked
+// directories count; a directory above an argument, or one that holds a whole system, is not entered.
+func Farm(paths []string) []string {
+	f := &farm{seen: map[[2]string]bool{}}
+	for _, p := range paths {
+		if real, err := filepath.EvalSymlinks(p); err == nil {
+			f.inside = append(f.inside, real)
+		}
+	}
+	for _, p := range paths {
+		if st, err := os.Stat(p); err == nil && st.IsDir() {
+			f.visit(p)
+		}
+	}
+	return f.links
+}
+
+type farm struct {
+	inside []string // directories that are walked, links resolved
+	seen   map[[2]string]bool
+	links  []string
+}
+
+func (f *farm) visit(dir string) {
+	entries, _ := os.ReadDir(dir) // the walk reports one that cannot be read
+	here, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		p := within(dir, e.Name())
+		switch {
+		case e.IsDir():
+			f.visit(p)
+			continue
+		case e.Type()&os.ModeSymlink == 0:
+			continue
+		}
+		to, err := filepath.EvalSymlinks(p)
+		if err != nil || slices.ContainsFunc(f.inside, func(d string) bool { return isBelow(to, d) }) {
+			continue
+		}
+		st, err := os.Stat(to)
+		switch {
+		case err != nil || f.seen[[2]string{here, to}]:
+		case st.Mode().IsRegular():
+			f.seen[[2]string{here, to}] = true
+			f.links = append(f.links, p)
+		case st.IsDir() && strings.Count(to, "/") > 1 && filepath.Base(to) != "store" && !slices.ContainsFunc(f.inside, func(d string) bool { return isBelow(d, to) }):
+			f.inside = append(f.inside, to)
+			f.links = append(f.links, p)
+			f.visit(p)
+		}
+	}
+}
+
+func within(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
+
+// isBelow reports whether a path is a directory's or lies below it.
+func isBelow(p, dir string) bool {
+	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// OtherWays examines those of some links that lead to a library whose run path depends on where it
+// was found, and that was examined under another path: the walk visits each file once.
+func (u *Audit) OtherWays(links []string, all []*Pending) (more []*Pending) {
+	done := map[string]bool{}
+	for _, p := range all {
+		done[p.report.Path] = true
+	}
+	for _, p := range links {
+		abs, err := filepath.Abs(p)
+		if f := u.a.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" && strings.Contains(f.List, "ORIGIN") {
+			more = append(more, u.Examine(p))
+		}
+	}
+	return more
+}
+
+// Unchecked returns a report for each directory among paths below which there is none.
+func (u *Audit) Unchecked(paths []string, all []*Pending) (empty []*Pending) {
+	for _, p := range paths {
+		st, err := os.Stat(u.a.Loader.Host(p))
+		if err != nil || !st.IsDir() || slices.ContainsFunc(all, func(q *Pending) bool { return isBelow(q.report.Path, p) }) {
+			continue
+		}
+		s := &subject{Auditor: u.a}
+		s.report(Finding{ID: NothingChecked, Message: "nothing was checked: there is no ELF file below it",
+			Remedy: remedy.Do("name the directory that holds the programs and libraries")})
+		empty = append(empty, &Pending{report: &Report{Path: p, Outcome: Empty, Reason: "no ELF file", Findings: s.found}})
+	}
+	return empty
+}
