@@ -51,6 +51,10 @@ int main(int argc, char **argv) {
 }
 `
 
+// openers makes o.c, a program that opens NAME and needs it to be the driver, that in drv, and a stub.
+const openers = `echo '#include <dlfcn.h>
+int main(void) { void *h = dlopen(NAME, RTLD_NOW); int (*f)(void) = h ? (int (*)(void))dlsym(h, "real") : 0; return f ? f() : 3; }' >o.c; echo 'int real(void) { return 0; }' | cc -shared -o libcuda.so.1 -Wl,-soname,libcuda.so.1 -xc -; mkdir -p drv; mv libcuda.so.1 drv; so cuda/stubs/libcuda.so libcuda.so.1; `
+
 var situations = []situation{
 	// A library that is somewhere in the tree is not found for that.
 	{name: "a wheel's extension does not find the libraries beside it",
@@ -135,6 +139,27 @@ int main(void) { char b[99]; snprintf(b, 99, "%s/libvm.so", "./vm"); return !dlo
 		make: `mkdir -p empty/bin; echo hello >empty/bin/readme`, works: `true`, fine: true, ask: "runpath audit empty", id: "nothing-checked", says: "no ELF file"},
 	{name: "a linked tree with nothing wrong in it is not nothing",
 		make: `prog store/app/bin/app; mkdir -p env; ln -s $W/store/app/bin env/bin`, works: `env/bin/app`, fine: true, ask: "runpath audit --strict env"},
+
+	// A path that is given to dlopen is searched for nowhere either.
+	{name: "a program opens the stub by its path",
+		make:  openers + `cc -DNAME="\"$W/cuda/stubs/libcuda.so\"" o.c -o p`,
+		works: `./p`, ask: "runpath audit --strict --driver-link $PWD/drv p", id: "stub-loaded", says: "open libcuda.so by its name", never: "autoAddDriverRunpath",
+		hand: `cc -DNAME='"libcuda.so.1"' o.c -o p; autoAddDriverRunpath --driver-link $W/drv p`},
+	{name: "explain says the same of it",
+		make:  openers + `cc -DNAME="\"$W/cuda/stubs/libcuda.so\"" o.c -o p`,
+		works: `./p`, ask: "runpath explain --driver-link $PWD/drv p", id: "stub", says: "open libcuda.so by its name", never: "autoAddDriverRunpath",
+		hand: `cc -DNAME='"libcuda.so.1"' o.c -o p; autoAddDriverRunpath --driver-link $W/drv p`},
+	{name: "a program opens the driver by a path of another distribution",
+		make:  openers + `cc -DNAME='"/usr/lib/none/libcuda.so.1"' o.c -o p`,
+		works: `./p`, ask: "runpath audit --strict --driver-link $PWD/drv p", id: "no-driver-link", says: "open libcuda.so.1 by its name",
+		hand: `cc -DNAME='"libcuda.so.1"' o.c -o p; autoAddDriverRunpath --driver-link $W/drv p`},
+	{name: "a program opens the driver by a path below its working directory",
+		make:  openers + `cc -DNAME='"cuda/none/libcuda.so.1"' o.c -o p`,
+		works: `./p`, ask: "runpath explain --driver-link $PWD/drv p", id: "nowhere", says: "open libcuda.so.1 by its name", never: "autoAddDriverRunpath",
+		hand: `cc -DNAME='"libcuda.so.1"' o.c -o p; autoAddDriverRunpath --driver-link $W/drv p`},
+	{name: "a program opens the driver by its name, and has a path as well",
+		make:  openers + `sed -i 's|dlopen(NAME, RTLD_NOW)|dlopen("/usr/lib/none/libcuda.so.1", 1) ? : dlopen(NAME, 1)|' o.c; cc -fno-merge-constants -DNAME='"libcuda.so.1"' o.c -o p`,
+		works: `./p`, ask: "runpath audit --strict --nix --driver-link $PWD/drv p", id: "no-driver-link", says: "autoAddDriverRunpath --driver-link"},
 }
 
 // inform is what one element of a JSON document says is wrong.

@@ -75,10 +75,14 @@ func (u *Audit) Examine(path string) *Pending {
 	p.report = a.examine(path, func(s *subject) {
 		s.all()
 		u.known.learn(s)
+		started := len(s.load.Objects)
 		if !s.load.Static {
 			s.load.DlopenAll(func(o *loader.Object, l loader.Literal) bool {
 				return o == s.load.Main && driver.Provides(l.Name)
 			}, driver.Provides)
+			for _, o := range s.load.Objects[started:] {
+				s.stub(o)
+			}
 		}
 		// Only what is missing depends on the other files: then, and only then, the
 		// load is kept until all have been seen.

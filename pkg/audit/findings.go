@@ -257,11 +257,7 @@ func (s *subject) libraries() {
 				Remedy:  remedy.Do("replace the file, or take its directory off the search")})
 			continue
 		}
-		if dir := path.Dir(o.Path); driver.Provides(o.Name) && s.StubDirs.Contains(dir) {
-			s.report(Finding{ID: StubLoaded, Library: o.Name,
-				Message: fmt.Sprintf("%s is loaded from %s, a stub (%s)", o.Name, o.Path, o.How(nil)),
-				Remedy:  s.replaceLoadedStub(o)})
-		}
+		s.stub(o)
 		s.compat(o)
 	}
 	for _, u := range s.load.Main.Uses {
@@ -278,6 +274,20 @@ func (s *subject) libraries() {
 		}
 	}
 	s.libc()
+}
+
+// stub reports a stub that is loaded, or may be by dlopen.
+func (s *subject) stub(o *loader.Object) {
+	if !o.Found() || !driver.Provides(path.Base(o.Name)) || !s.StubDirs.Contains(path.Dir(o.Path)) {
+		return
+	}
+	f := Finding{ID: StubLoaded, Library: o.Name,
+		Message: fmt.Sprintf("%s is loaded from %s, a stub (%s)", o.Name, o.Path, o.How(nil)),
+		Remedy:  s.replaceLoadedStub(o)}
+	if !o.Cause.Certain() {
+		f.Severity = Warning
+	}
+	s.report(f)
 }
 
 func (s *subject) interpreter() {
@@ -345,7 +355,7 @@ func (s *subject) missingNames() []missing {
 		out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil, o})
 	}
 	for _, o := range s.load.Objects {
-		if !o.Found() && !o.Cause.Certain() && o.NeededBy == s.load.Main && driver.Provides(o.Name) &&
+		if !o.Found() && !o.Cause.Certain() && o.NeededBy == s.load.Main && driver.Provides(path.Base(o.Name)) &&
 			!slices.ContainsFunc(out, func(m missing) bool { return m.name == o.Name }) {
 			out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil, o})
 		}
@@ -515,7 +525,7 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 			if s.load.Interp.Found && (direct || s.isProgram()) && !c.satisfied[s.request(m.by, m.name)] {
 				s.tooOld(m)
 			}
-		case driver.Provides(m.name) && direct:
+		case direct && driver.Provides(path.Base(m.name)) && (m.cause != loader.Needed || driver.Provides(m.name)):
 			s.driverMissing(m, link, hasLink)
 		case driver.Provides(m.name), !m.cause.Certain():
 			// It is the other file's to find, and reported there.
@@ -619,6 +629,12 @@ func (s *subject) driverMissing(m missing, link string, hasLink bool) {
 		how = "may open (.note.dlopen)"
 	case loader.DlopenString:
 		how = "may open (its name is a string literal in read-only data)"
+	}
+	if strings.Contains(m.name, "/") {
+		s.report(Finding{ID: NoDriverLink, Library: path.Base(m.name), Severity: Warning,
+			Message: fmt.Sprintf("%s, which the file %s, is a path at which there is nothing; %s comes with the host's driver, on NixOS in %s", m.name, how, path.Base(m.name), link),
+			Remedy:  m.object.ByName().And("; then autoAddDriverRunpath lets it be found")})
+		return
 	}
 	if hasLink {
 		s.report(Finding{ID: DriverAbsent, Library: m.name,

@@ -58,6 +58,16 @@ func (im *Image) LibraryNames(yield func(name string) bool) error {
 // data only and calls no function of another: it opens nothing. Memory use does not
 // depend on the file's size.
 func (im *Image) LibraryStrings(yield func(name string, exact bool) bool) error {
+	return im.LibraryPaths(func(name string, exact bool) bool {
+		if name[0] != '$' {
+			name = name[strings.LastIndexByte(name, '/')+1:]
+		}
+		return yield(name, exact)
+	})
+}
+
+// LibraryPaths is LibraryStrings with the directory part where the whole C string is a path.
+func (im *Image) LibraryPaths(yield func(name string, exact bool) bool) error {
 	spans := im.readOnlyData()
 	total := uint64(0)
 	for i, s := range spans {
@@ -240,7 +250,7 @@ func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool 
 			start += k
 		}
 		if exact && start > 0 && b[start-1] == '/' {
-			start = withToken(b, start)
+			start = withDirectory(b, start)
 		}
 		if start < dot && !yield(string(b[start:end]), exact) {
 			return false
@@ -315,19 +325,26 @@ func anySuffix(b []byte) bool {
 	return ((w0-ones)&^w0|(w1-ones)&^w1|(w2-ones)&^w2|(w3-ones)&^w3)&highs != 0
 }
 
-// withToken returns where the string begins that has a name at start, where it begins
-// with a token of the loader, else start.
-func withToken(b []byte, start int) int {
-	from := start
+// withDirectory returns where the string begins that has a name at start, where it is a path,
+// or one that begins with a token of the loader; else start.
+func withDirectory(b []byte, start int) int {
+	from, dollar := start, false
 	for from > 0 && start-from < maxName && (nameByte(b[from-1]) || bytes.IndexByte([]byte("/${}"), b[from-1]) >= 0) {
 		from--
+		dollar = dollar || b[from] == '$'
+	}
+	if from > 0 && b[from-1] != 0 {
+		return start
 	}
 	for _, token := range []string{"$ORIGIN/", "${ORIGIN}/", "$LIB/", "${LIB}/", "$PLATFORM/", "${PLATFORM}/"} {
-		if bytes.HasPrefix(b[from:start], []byte(token)) && (from == 0 || b[from-1] == 0) {
+		if bytes.HasPrefix(b[from:start], []byte(token)) {
 			return from
 		}
 	}
-	return start
+	if dollar {
+		return start
+	}
+	return from
 }
 
 // nameByte tells the bytes that names of libraries are made of in practice.

@@ -58,7 +58,7 @@ func (l *Layout) Driver(s *loader.Load) []Verdict {
 	var out []Verdict
 	seen := map[string]bool{}
 	for _, o := range s.Objects[1:] {
-		if seen[o.Name] || strings.Contains(o.Name, "/") || !driver.Provides(o.Name) {
+		if seen[o.Name] || !driver.Provides(path.Base(o.Name)) {
 			continue
 		}
 		seen[o.Name] = true
@@ -193,6 +193,8 @@ func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) (st
 	}
 	text := fmt.Sprintf("%s%s: nowhere. ", o.Name, may)
 	switch {
+	case strings.Contains(o.Name, "/"):
+		return text + fmt.Sprintf("%s comes with the host's driver, on NixOS in %s.", path.Base(o.Name), link), o.ByName()
 	case has(by) || by.File != nil && by.File.Tag != elf.DT_RUNPATH && has(s.Main) && s.Main.File.Tag == elf.DT_RPATH:
 		if l.Assumed != "" {
 			return text + fmt.Sprintf("The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.", link, l.Assumed), remedy.Remedy{}

@@ -667,8 +667,9 @@ func (s *Load) Dlopen(name string, from *Object, cause Cause, feature string) *O
 // A Literal is the name of a library among a file's constants.
 type Literal struct {
 	Name   string
-	Exact  bool // the whole of a C string, not cut out of a longer one
-	Driver bool // driver.NeedsDriver of the name
+	Path   string // the whole string, where it is a path and the name is nowhere by itself
+	Exact  bool   // the whole of a C string, not cut out of a longer one
+	Driver bool   // driver.NeedsDriver of the name
 }
 
 // Literals returns the names of libraries in the file's read-only data, each once.
@@ -682,12 +683,19 @@ const maxLiterals = 4096
 
 func (f *File) readLiterals(im *elfimage.Image) {
 	seen := map[string]int{}
-	im.LibraryStrings(func(name string, exact bool) bool {
+	im.LibraryPaths(func(name string, exact bool) bool {
+		at := ""
+		if name[0] != '$' && strings.Contains(name, "/") {
+			name, at = path.Base(name), name
+		}
 		if i, ok := seen[name]; ok {
 			f.opens[i].Exact = f.opens[i].Exact || exact
+			if at == "" {
+				f.opens[i].Path = ""
+			}
 		} else {
 			seen[name] = len(f.opens)
-			f.opens = append(f.opens, Literal{name, exact, driver.NeedsDriver(name)})
+			f.opens = append(f.opens, Literal{name, at, exact, driver.NeedsDriver(name)})
 		}
 		return len(f.opens) < maxLiterals
 	})
@@ -775,7 +783,11 @@ func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name st
 			if !want(o, lit) || lit.Name == o.File.Soname || lit.Name == path.Base(o.Path) || o.uses(lit.Name) {
 				continue
 			}
-			if n := len(s.Objects); s.Dlopen(lit.Name, o, DlopenString, "").missing && !keep(lit.Name) {
+			name := lit.Name
+			if lit.Path != "" && (driver.Provides(name) || s.l.files.Open(s.l.abs(lit.Path)).errno == 0) {
+				name = lit.Path // for a path the loader searches nowhere
+			}
+			if n := len(s.Objects); s.Dlopen(name, o, DlopenString, "").missing && !keep(lit.Name) {
 				s.drop(n)
 				o.Uses = o.Uses[:len(o.Uses)-1]
 			}

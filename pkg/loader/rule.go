@@ -89,10 +89,24 @@ func EntryText(entry string) string {
 func (o *Object) OffTheSearch(edit func(file string) remedy.Remedy) remedy.Remedy {
 	dir := path.Dir(o.Path)
 	switch {
+	case o.Rule == ByPath:
+		return o.ByName()
 	case o.Rule == ByEnv:
 		return remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
 	case o.Rule.InRunPath() && o.List != nil && o.List.File != nil:
 		return edit(o.List.File.Path)
 	}
 	return remedy.Do("take " + dir + " off the search")
+}
+
+// ByName is the remedy for a name that is a path, for which the loader searches nowhere: to let
+// the object that asks have it searched for.
+func (o *Object) ByName() remedy.Remedy {
+	by, name := "the file", path.Base(o.Name)
+	if o.NeededBy != nil && o.NeededBy.File != nil {
+		if by = o.NeededBy.File.Path; o.Cause == Needed {
+			return remedy.Run("runpath", "needed", "replace", o.Name, name, by)
+		}
+	}
+	return remedy.Do(fmt.Sprintf("let %s open %s by its name: no run path is searched for the path %s", by, name, o.Name))
 }
