@@ -55,6 +55,18 @@ int main(int argc, char **argv) {
 const openers = `echo '#include <dlfcn.h>
 int main(void) { void *h = dlopen(NAME, RTLD_NOW); int (*f)(void) = h ? (int (*)(void))dlsym(h, "real") : 0; return f ? f() : 3; }' >o.c; echo 'int real(void) { return 0; }' | cc -shared -o libcuda.so.1 -Wl,-soname,libcuda.so.1 -xc -; mkdir -p drv; mv libcuda.so.1 drv; so cuda/stubs/libcuda.so libcuda.so.1; `
 
+// mangled is a program whose run path is to be $ORIGIN/../lib.
+func mangled(how, quoted string) situation {
+	return situation{name: how + " in the run path", make: `so lib/libx.so libx.so; prog bin/p lib/libx.so; runpath set -q ` + quoted + ` bin/p`,
+		works: `bin/p`, ask: "runpath audit bin/p", id: "mangled-entry", says: "$ORIGIN/../lib was probably meant"}
+}
+
+// leftover is a program whose run path has a directory of the build.
+func leftover(dir string) situation {
+	return situation{name: dir + " in the run path", make: `so lib/libx.so libx.so; prog p lib/libx.so -Wl,-rpath,` + dir,
+		works: `./p`, ask: "runpath audit .", id: "build-directory-entry", says: dir}
+}
+
 var situations = []situation{
 	// A library that is somewhere in the tree is not found for that.
 	{name: "a wheel's extension does not find the libraries beside it",
@@ -160,6 +172,43 @@ int main(void) { char b[99]; snprintf(b, 99, "%s/libvm.so", "./vm"); return !dlo
 	{name: "a program opens the driver by its name, and has a path as well",
 		make:  openers + `sed -i 's|dlopen(NAME, RTLD_NOW)|dlopen("/usr/lib/none/libcuda.so.1", 1) ? : dlopen(NAME, 1)|' o.c; cc -fno-merge-constants -DNAME='"libcuda.so.1"' o.c -o p`,
 		works: `./p`, ask: "runpath audit --strict --nix --driver-link $PWD/drv p", id: "no-driver-link", says: "autoAddDriverRunpath --driver-link"},
+
+	// Entries that are not what was meant.
+	mangled(`$O of make in $ORIGIN`, `'RIGIN/../lib'`),
+	mangled(`a backslash before the dollar`, `'\$ORIGIN/../lib'`),
+	mangled(`quotes around the entry`, `'"$ORIGIN/../lib"'`),
+	mangled(`dyld's @loader_path`, `'@loader_path/../lib'`),
+	mangled(`a semicolon between entries`, `'$ORIGIN/nothing;$ORIGIN/../lib'`),
+	mangled(`a trailing blank`, `'$ORIGIN/../lib '`),
+	mangled(`two dollars`, `'$$ORIGIN/../lib'`),
+	mangled(`make's parentheses`, `'$(ORIGIN)/../lib'`),
+	mangled(`braces without a dollar`, `'{ORIGIN}/../lib'`),
+	{name: "a home directory as a shell writes it",
+		make:  `so lib/libx.so libx.so; prog bin/p lib/libx.so -Wl,-rpath,'~/lib'`,
+		works: `bin/p`, ask: "runpath audit .", id: "mangled-entry", says: "~/lib"},
+	leftover("/root/project/lib"),
+	leftover("/workspace/build/lib"),
+	leftover("/github/workspace/lib"),
+	leftover("/var/lib/jenkins/jobs/a/lib"),
+	leftover("/home/ci/lib"),
+
+	// What has the name is not what is needed.
+	{name: "the library in the run path is for another machine",
+		make:  `so right/libx.so libx.so; so wrong/libx.so libx.so; prog p right/libx.so -Wl,-rpath,'$ORIGIN/wrong'; printf '\267\0' | dd of=wrong/libx.so bs=1 seek=18 conv=notrunc 2>/dev/null; mkdir t; mv wrong p t`,
+		works: `t/p`, ask: "runpath audit t", id: "unresolved-library", says: "for another machine", never: "runpath add $W/t/wrong",
+		hand: `runpath add $W/right t/p`},
+	{name: "the same, with the right one in the audit",
+		make:  `so right/libx.so libx.so; so wrong/libx.so libx.so; prog p right/libx.so -Wl,-rpath,'$ORIGIN/wrong'; printf '\267\0' | dd of=wrong/libx.so bs=1 seek=18 conv=notrunc 2>/dev/null`,
+		works: `./p`, ask: "runpath audit .", id: "unresolved-library", says: "right"},
+	{name: "the file of a library has another name than its soname",
+		make:  `so lib/libreal.so libfoo.so.1; prog p lib/libreal.so`,
+		works: `./p`, ask: "runpath audit .", id: "unresolved-library", says: "ln -s libreal.so"},
+	{name: "a dependency of a program with DT_RPATH is missing",
+		make:  `so lib/libb.so libb.so; so lib2/liba.so liba.so lib/libb.so; prog p lib2/liba.so -Wl,--disable-new-dtags,-rpath,'$ORIGIN/lib2'`,
+		works: `./p`, ask: "runpath audit .", id: "unresolved-dependency", says: "lib ./p", never: "DT_RUNPATH"},
+	{name: "the same, where the library has a DT_RUNPATH",
+		make:  `so lib/libb.so libb.so; so lib2/liba.so liba.so lib/libb.so -Wl,-rpath,/none; prog p lib2/liba.so -Wl,--disable-new-dtags,-rpath,'$ORIGIN/lib2:$ORIGIN/lib'`,
+		works: `./p`, ask: "runpath audit .", id: "unresolved-dependency", says: "it has a DT_RUNPATH, so the program's DT_RPATH is not searched"},
 }
 
 // inform is what one element of a JSON document says is wrong.

@@ -67,6 +67,9 @@ func (s *subject) directories() {
 			continue
 		}
 		fix := s.without(e.text)
+		if s.mangled(e) {
+			continue
+		}
 		if token := unknownToken(e.text); token != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc && (e.text[0] == '$' || !s.Loader.Files().IsDir(e.dir)) {
 			s.report(e.in(Finding{ID: UnknownToken,
 				Message: fmt.Sprintf("entry %d, %s, has %s, which the loader does not know: it takes it for a part of a file name", e.position, e.text, token),
@@ -134,6 +137,9 @@ func unknownToken(entry string) string {
 	return ""
 }
 
+// workspaces are where root, and the runners of GitHub, GitLab, Jenkins and conda-build, build.
+var workspaces = []string{"/root", "/workspace", "/workspaces", "/github/workspace", "/github/home", "/__w", "/builds", "/var/lib/jenkins", "/var/jenkins_home", "/croot", "/opt/conda/conda-bld"}
+
 // leftover tells directories that only the build, or one user, had.
 func (s *subject) leftover(text string) string {
 	under := func(dir string) bool { return text == dir || strings.HasPrefix(text, dir+"/") }
@@ -152,6 +158,11 @@ func (s *subject) leftover(text string) string {
 			if !strings.HasPrefix(s.at, home+user+"/") {
 				return "a user's home directory, left over from the build"
 			}
+		}
+	}
+	for _, dir := range workspaces {
+		if under(dir) && !strings.HasPrefix(s.at, dir+"/") {
+			return "a directory in which only builds run, left over"
 		}
 	}
 	return ""
@@ -265,7 +276,7 @@ func (s *subject) libraries() {
 			continue
 		}
 		for _, t := range u.To.Tried {
-			if t.List != s.load.Main || !strings.HasPrefix(t.Why, "is for another") && !strings.HasPrefix(t.Why, "wrong ELF class") {
+			if t.List != s.load.Main || !t.Alien {
 				continue
 			}
 			s.report(Finding{ID: WrongMachine, Library: u.Name, Entry: &t.Entry,

@@ -40,6 +40,7 @@ const (
 	EmptyEntry         = "empty-entry"
 	RelativeEntry      = "relative-entry"
 	UnknownToken       = "unknown-token"
+	MangledEntry       = "mangled-entry"
 	WritableEntry      = "world-writable-entry"
 	RelativeNeeded     = "relative-needed"
 	BuildNeeded        = "build-directory-needed"
@@ -83,6 +84,8 @@ var rules = []Rule{
 		"A relative entry is looked up below the current working directory, not below the file. Use $ORIGIN."},
 	{UnknownToken, Error, "a token in the run path that the loader does not know",
 		"The loader knows $ORIGIN, $LIB and $PLATFORM. It takes any other $NAME literally, as part of a file name."},
+	{MangledEntry, Error, "an entry that is not what was meant",
+		"The loader knows no quotes, no ~, no ; and no trailing blanks, and only $ORIGIN and ${ORIGIN} mean the file's directory. Shells, make and cmake take characters away or leave them in."},
 	{WritableEntry, Error, "run path through a directory that anyone can write to",
 		"Anyone on the machine can put a library there, or create the directory."},
 	{BuildEntry, Error, "directory of the build left in the run path",

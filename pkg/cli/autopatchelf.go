@@ -308,7 +308,7 @@ func (a *autoPatchelf) tools(c *command.Line) (err error) {
 		if a.editor.WhenNeeds && !o.NeedsDriver {
 			maps &^= runpath.AddDriverLink
 		}
-		after, _ := forms.Apply(normal.File{Path: o.Real, Class: o.ABI.Class, Machine: o.ABI.Machine, Needed: o.Needed}, l, maps)
+		after, _ := forms.Apply(normal.File{Path: o.Real, ABI: o.ABI, Needed: o.Needed}, l, maps)
 		return after
 	}
 	return nil

@@ -198,7 +198,7 @@ func (d *runPathDecision) rewrite(im *elfimage.Image, before runpath.List, maps 
 		}
 		return after, notes, nil
 	}
-	file := normal.File{Path: d.path, Class: im.Class, Machine: im.Machine}
+	file := normal.FileOf(d.path, im)
 	if maps&runpath.ReplaceStubs != 0 {
 		needed, err := im.Needed()
 		if err != nil {

@@ -65,7 +65,7 @@ const (
 // readObject reads what the index keeps. literals asks for the names in read-only data too.
 func readObject(o *Object, im *elfimage.Image, literals func(name string) bool) {
 	o.Type, o.OSABI = im.Type, im.OSABI
-	o.ABI = loader.ABI{Class: im.Class, Data: im.Data, Machine: im.Machine, Flags: im.Flags}
+	o.ABI = loader.ABIOf(im)
 	if o.SkipReason = im.SkipReason(); o.SkipReason != "" && o.SkipReason != elfimage.Loader {
 		return
 	}

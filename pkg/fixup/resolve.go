@@ -807,7 +807,7 @@ func (r *Resolver) refuse(o *Object, in *Interpreter, name string, c Candidate) 
 	if why := lib.usable(); why != "" {
 		return why
 	}
-	if why := o.ABI.Refuses(lib.ABI); strings.HasPrefix(why, "wrong ") {
+	if why := o.ABI.Refuses(lib.ABI); lib.ABI.Class != o.ABI.Class {
 		return "has the " + why
 	} else if why != "" {
 		return why

@@ -3,6 +3,8 @@ package loader
 import (
 	"debug/elf"
 	"fmt"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // ABI is what two files must have in common for one to load the other.
@@ -13,6 +15,12 @@ type ABI struct {
 	Flags   uint32 // e_flags
 }
 
+// ABIOf returns the ABI of a file.
+func ABIOf(im *elfimage.Image) ABI { return ABI{im.Class, im.Data, im.Machine, im.Flags} }
+
+// Accepts reports whether the loader of a program of this ABI takes a library of another one.
+func (a ABI) Accepts(lib ABI) bool { return a.Refuses(lib) == "" }
+
 // Refuses says why the loader of a program of this ABI passes a library of another
 // one over, or "" (open_verify of elf/dl-load.c, elf_machine_matches_host).
 func (a ABI) Refuses(lib ABI) string {
@@ -22,5 +30,5 @@ func (a ABI) Refuses(lib ABI) string {
 	case lib.Data != a.Data:
 		return fmt.Sprintf("ELF file data encoding is not %v", a.Data)
 	}
-	return abi{a.Class, a.Data, a.Machine, a.Flags}.matches(lib.Machine, lib.Flags)
+	return a.matches(lib.Machine, lib.Flags)
 }

@@ -77,8 +77,8 @@ type interpreterKey struct {
 }
 
 // interpreter reads a loader's constants, once.
-func (l *Loader) interpreter(p string, a abi) *Interpreter {
-	key := interpreterKey{p, a.machine, a.class}
+func (l *Loader) interpreter(p string, a ABI) *Interpreter {
+	key := interpreterKey{p, a.Machine, a.Class}
 	if in, ok := l.interps.Load(key); ok {
 		return in.(*Interpreter)
 	}
@@ -87,7 +87,7 @@ func (l *Loader) interpreter(p string, a abi) *Interpreter {
 	return v.(*Interpreter)
 }
 
-func (l *Loader) readInterpreter(p string, a abi) *Interpreter {
+func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: store.Contains(p)}
 	if strings.HasPrefix(path.Base(p), "ld-musl") {
 		in.Kind = Musl
@@ -210,11 +210,11 @@ func constant(data []byte, ending string) string {
 }
 
 // defaultDirs is for a loader whose file is not there to be read.
-func defaultDirs(in *Interpreter, a abi) []string {
+func defaultDirs(in *Interpreter, a ABI) []string {
 	if in.Store {
 		return []string{path.Dir(in.Path) + "/"}
 	}
-	if a.class == elf.ELFCLASS64 && a.machine != elf.EM_ALPHA {
+	if a.Class == elf.ELFCLASS64 && a.Machine != elf.EM_ALPHA {
 		dirs := []string{"/lib64/", "/usr/lib64/"}
 		if triplet := debianTriplet(a); triplet != "" {
 			dirs = append([]string{"/lib/" + triplet + "/", "/usr/lib/" + triplet + "/", "/lib/", "/usr/lib/"}, dirs...)
@@ -228,8 +228,8 @@ func defaultDirs(in *Interpreter, a abi) []string {
 	return dirs
 }
 
-func debianTriplet(a abi) string {
-	switch a.machine {
+func debianTriplet(a ABI) string {
+	switch a.Machine {
 	case elf.EM_X86_64:
 		return "x86_64-linux-gnu"
 	case elf.EM_386:
@@ -250,7 +250,7 @@ func debianTriplet(a abi) string {
 
 // muslConstants: the default list, or the one in PREFIX/etc/ld-musl-ARCH.path,
 // where PREFIX is two directories above the loader (ldso/dynlink.c, load_library).
-func (in *Interpreter) muslConstants(data []byte, a abi) {
+func (in *Interpreter) muslConstants(data []byte, a ABI) {
 	list := "/lib:/usr/local/lib:/usr/lib"
 	if m := muslPathText().FindSubmatch(data); m != nil {
 		list = string(m[1])
@@ -346,9 +346,9 @@ func (l *Loader) guess(f *File, origin string) string {
 	return usual
 }
 
-func usualInterpreter(a abi) string {
-	long := a.class == elf.ELFCLASS64
-	switch a.machine {
+func usualInterpreter(a ABI) string {
+	long := a.Class == elf.ELFCLASS64
+	switch a.Machine {
 	case elf.EM_X86_64:
 		if long {
 			return "/lib64/ld-linux-x86-64.so.2"
@@ -357,17 +357,17 @@ func usualInterpreter(a abi) string {
 	case elf.EM_386:
 		return "/lib/ld-linux.so.2"
 	case elf.EM_AARCH64:
-		if a.data == elf.ELFDATA2MSB {
+		if a.Data == elf.ELFDATA2MSB {
 			return "/lib/ld-linux-aarch64_be.so.1"
 		}
 		return "/lib/ld-linux-aarch64.so.1"
 	case elf.EM_ARM:
-		if a.flags&0x200 != 0 { // EF_ARM_ABI_FLOAT_SOFT
+		if a.Flags&0x200 != 0 { // EF_ARM_ABI_FLOAT_SOFT
 			return "/lib/ld-linux.so.3"
 		}
 		return "/lib/ld-linux-armhf.so.3"
 	case elf.EM_PPC64:
-		if a.data == elf.ELFDATA2LSB {
+		if a.Data == elf.ELFDATA2LSB {
 			return "/lib64/ld64.so.2"
 		}
 		return "/lib64/ld64.so.1"
@@ -392,8 +392,8 @@ func usualInterpreter(a abi) string {
 	return "/lib/ld.so.1"
 }
 
-func muslInterpreter(a abi) string {
+func muslInterpreter(a ABI) string {
 	arch := map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_386: "i386", elf.EM_AARCH64: "aarch64", elf.EM_ARM: "armhf",
-		elf.EM_PPC64: "powerpc64le", elf.EM_S390: "s390x", elf.EM_RISCV: "riscv64", elf.EM_LOONGARCH: "loongarch64"}[a.machine]
+		elf.EM_PPC64: "powerpc64le", elf.EM_S390: "s390x", elf.EM_RISCV: "riscv64", elf.EM_LOONGARCH: "loongarch64"}[a.Machine]
 	return "/lib/ld-musl-" + arch + ".so.1"
 }

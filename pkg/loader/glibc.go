@@ -69,16 +69,16 @@ type system struct {
 
 type systemKey struct {
 	in  *Interpreter
-	abi abi
+	abi ABI
 }
 
 // system returns the system that a program sees, once for all programs.
-func (l *Loader) system(in *Interpreter, a abi, cpu CPU) *system {
+func (l *Loader) system(in *Interpreter, a ABI, cpu CPU) *system {
 	key := systemKey{in, a}
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
 	}
-	y := &system{subdirs: cpu.subdirs(in.Version), processor: cpu.processor(in.Version, a.machine), found: map[string]*outcome{}}
+	y := &system{subdirs: cpu.subdirs(in.Version), processor: cpu.processor(in.Version, a.Machine), found: map[string]*outcome{}}
 	y.subsKey = in.Version.String() + cpu.Name + cpu.Platform + "\x00"
 	for _, dir := range in.Dirs {
 		y.dirs = append(y.dirs, element{dir, strings.TrimSuffix(dir, "/"), ""})
@@ -149,8 +149,9 @@ func (s *Load) startAudits() {
 			if !o.missing && o.Err == "" && n.deps([]*Object{o}) {
 				n.checkVersions(n.Objects)
 			}
-			if strings.HasSuffix(n.Err, crashes) { // not in a module's namespace alone
+			if n.crashed { // not in a module's namespace alone
 				s.stop("%s", n.Err)
+				s.crashed = true
 			}
 			s.Audits = append(s.Audits, n)
 		}
@@ -198,6 +199,7 @@ func (s *Load) deps(roots []*Object) bool {
 			o.visited, o.visits = s.rounds, 0
 		}
 		if o.visits++; o.visits > maxRevisits {
+			s.crashed = s.crashed || s.Err == "" && !s.started
 			s.stop("%s: DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes", o.Path)
 			return false
 		}
@@ -382,12 +384,12 @@ func (o *Object) found(name string, r *outcome) {
 
 // vdso returns the soname of the library that the kernel maps into each process of an
 // ABI, under which the loader knows it (setup_vdso of elf/setup-vdso.h, vdso(7)).
-func vdso(a abi) string {
-	switch a.machine {
+func vdso(a ABI) string {
+	switch a.Machine {
 	case elf.EM_386:
 		return "linux-gate.so.1"
 	case elf.EM_PPC64, elf.EM_S390:
-		if a.class == elf.ELFCLASS64 {
+		if a.Class == elf.ELFCLASS64 {
 			return "linux-vdso64.so.1"
 		}
 		return "linux-vdso32.so.1"
@@ -436,12 +438,12 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 		}
 		f := s.l.files.Open(s.l.abs(p))
 		if f.errno != 0 {
-			s.try(r, Try{p, ByPath, "", nil, errText(f.errno), false})
+			s.try(r, Try{p, ByPath, "", nil, errText(f.errno), false, false})
 			return
 		}
 		skip, fatal := s.abi.verify(f)
 		if skip != "" {
-			s.try(r, Try{p, ByPath, "", nil, skip, true})
+			s.try(r, Try{p, ByPath, "", nil, skip, true, true})
 			return
 		}
 		r.path, r.file, r.rule, r.fatal = p, f, ByPath, fatal
@@ -480,7 +482,7 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 	if !nodeflib {
 		s.fromSystem(name, r)
 	} else if s.Interp.Cache == "" || !s.fromCache(name, nodeflib, r) {
-		s.try(r, Try{"", ByDefault, "", loader, "not searched: the file is marked DF_1_NODEFLIB", false})
+		s.try(r, Try{"", ByDefault, "", loader, "not searched: the file is marked DF_1_NODEFLIB", false, false})
 	}
 }
 
@@ -491,7 +493,7 @@ func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
 			why = err.Error()
 		}
-		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why, false})
+		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why, false, false})
 		return false
 	}
 	e, ok := cache.Resolve(name, s.abi.cache(), s.processor)
@@ -500,25 +502,25 @@ func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 		if cache.Damage != nil {
 			why += "; it is damaged: " + cache.Damage.Error()
 		}
-		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why, false})
+		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why, false, false})
 		return false
 	}
 	if nodeflib {
 		for _, dir := range s.Interp.Dirs {
 			if strings.HasPrefix(e.Path, dir) {
-				s.try(r, Try{e.Path, ByCache, "", nil, "not used: it is in a default directory, and the file is marked DF_1_NODEFLIB", false})
+				s.try(r, Try{e.Path, ByCache, "", nil, "not used: it is in a default directory, and the file is marked DF_1_NODEFLIB", false, false})
 				return false
 			}
 		}
 	}
 	f := s.l.files.Open(e.Path)
 	if f.errno != 0 {
-		s.try(r, Try{e.Path, ByCache, "", nil, errText(f.errno), false})
+		s.try(r, Try{e.Path, ByCache, "", nil, errText(f.errno), false, false})
 		return false
 	}
 	skip, fatal := s.abi.verify(f)
 	if skip != "" {
-		s.try(r, Try{e.Path, ByCache, "", nil, skip, true})
+		s.try(r, Try{e.Path, ByCache, "", nil, skip, true, true})
 		return false
 	}
 	r.path, r.file, r.rule, r.fatal = e.Path, f, ByCache, fatal

@@ -202,6 +202,7 @@ type Try struct {
 	List  *Object // whose list
 	Why   string  // why it was not taken
 	There bool    // a file of the name is there, or a link that leads nowhere
+	Alien bool    // it is for another class or machine: see [ABI.Refuses]
 }
 
 // Load is what one program, or library, loads.
@@ -226,11 +227,12 @@ type Load struct {
 	steps, tries int
 	rounds       int  // calls of deps
 	started      bool // all that is loaded at start is there
+	crashed      bool // the loader fails at an assertion
 	direct       bool // only what the file itself asks for
 
 	l         *Loader
 	room      *room // its memory; nil for a module's
-	abi       abi
+	abi       ABI
 	env       []element
 	system    []element
 	muslFrom  string
@@ -579,7 +581,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			return false
 		}
 		if e.ignored != "" {
-			s.try(r, Try{"", rule, e.entry, list, e.ignored, false})
+			s.try(r, Try{"", rule, e.entry, list, e.ignored, false, false})
 			continue
 		}
 		dir, relative := e.dir, false
@@ -595,7 +597,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			if s.l.files.place(cmp.Or(strings.TrimRight(dir, "/"), "/")).errno == 0 {
 				why = "the entry is a file, not a directory"
 			}
-			s.try(r, Try{e.dir + name, rule, e.entry, list, why, false})
+			s.try(r, Try{e.dir + name, rule, e.entry, list, why, false, false})
 			continue
 		}
 		var last syscall.Errno
@@ -608,13 +610,13 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 					if f.dangling {
 						why = "is a symbolic link that leads nowhere"
 					}
-					s.try(r, Try{shown, rule, e.entry, list, why, f.dangling || last != syscall.ENOENT && last != syscall.ENOTDIR})
+					s.try(r, Try{shown, rule, e.entry, list, why, f.dangling || last != syscall.ENOENT && last != syscall.ENOTDIR, false})
 				}
 				continue
 			}
 			skip, fatal := s.abi.verify(f)
 			if skip != "" {
-				s.try(r, Try{shown, rule, e.entry, list, skip, true})
+				s.try(r, Try{shown, rule, e.entry, list, skip, true, true})
 				last = syscall.ENOENT
 				continue
 			}

@@ -15,20 +15,12 @@ import (
 	"cuda-runpath/pkg/ldcache"
 )
 
-// abi is what a library must be for a program to load it.
-type abi struct {
-	class   elf.Class
-	data    elf.Data
-	machine elf.Machine
-	flags   uint32 // e_flags
+func abiOf(f *File) ABI {
+	return ABI{elf.Class(f.ident[elf.EI_CLASS]), elf.Data(f.ident[elf.EI_DATA]), f.machine, f.eflags}
 }
 
-func abiOf(f *File) abi {
-	return abi{elf.Class(f.ident[elf.EI_CLASS]), elf.Data(f.ident[elf.EI_DATA]), f.machine, f.eflags}
-}
-
-func (a abi) cache() ldcache.ABI {
-	return ldcache.ABI{Machine: a.machine, Class: a.class, Flags: a.flags}
+func (a ABI) cache() ldcache.ABI {
+	return ldcache.ABI{Machine: a.Machine, Class: a.Class, Flags: a.Flags}
 }
 
 // e_flags that the loader compares (elf_machine_matches_host of each machine).
@@ -45,45 +37,45 @@ var GLibcLibraries = []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libd
 
 // matches is elf_machine_matches_host of the loader that this program has: "" or
 // what differs.
-func (a abi) matches(machine elf.Machine, flags uint32) string {
-	same := machine == a.machine
+func (a ABI) matches(machine elf.Machine, flags uint32) string {
+	same := machine == a.Machine
 	pair := func(x, y elf.Machine) bool {
-		return (machine == x || machine == y) && (a.machine == x || a.machine == y)
+		return (machine == x || machine == y) && (a.Machine == x || a.Machine == y)
 	}
 	if !same && !pair(elf.EM_MIPS, elf.EM_MIPS_RS3_LE) && !pair(elf.EM_S390, 0xa390) && !pair(elf.EM_SPARC, elf.EM_SPARC32PLUS) {
-		return fmt.Sprintf("is for another machine: %v, not %v", machine, a.machine)
+		return fmt.Sprintf("is for another machine: %v, not %v", machine, a.Machine)
 	}
 	var mask uint32
-	switch a.machine {
+	switch a.Machine {
 	case elf.EM_MIPS, elf.EM_MIPS_RS3_LE:
 		mask = efMIPSNaN2008
-		if a.class == elf.ELFCLASS32 {
+		if a.Class == elf.ELFCLASS32 {
 			mask |= efMIPSABI2
 			if flags&efMIPSFP64 != 0 {
 				return fmt.Sprintf("has the old FP64 ABI (e_flags %#x)", flags)
 			}
 		}
 	case elf.EM_PPC64:
-		if flags&efPPC64ABI != 0 && a.flags&efPPC64ABI != 0 {
+		if flags&efPPC64ABI != 0 && a.Flags&efPPC64ABI != 0 {
 			mask = efPPC64ABI
 		}
 	case elf.EM_RISCV:
 		mask = efRISCVFloat
 	}
-	if (flags^a.flags)&mask != 0 {
-		return fmt.Sprintf("is for another ABI of %v: e_flags %#x, not %#x", machine, flags, a.flags)
+	if (flags^a.Flags)&mask != 0 {
+		return fmt.Sprintf("is for another ABI of %v: e_flags %#x, not %#x", machine, flags, a.Flags)
 	}
 	return ""
 }
 
 // verify is open_verify of elf/dl-load.c for a file that exists: why the loader
 // passes it over (it goes on with the search), or why it gives up (fatal).
-func (a abi) verify(f *File) (skip, fatal string) {
+func (a ABI) verify(f *File) (skip, fatal string) {
 	if errors.As(f.Err, new(readError)) {
 		return "", f.Err.Error()
 	}
 	need := int64(52)
-	if a.class == elf.ELFCLASS64 {
+	if a.Class == elf.ELFCLASS64 {
 		need = 64
 	}
 	switch {
@@ -93,16 +85,16 @@ func (a abi) verify(f *File) (skip, fatal string) {
 		return "", "file too short"
 	case string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG:
 		return "", "invalid ELF header"
-	case elf.Class(f.ident[elf.EI_CLASS]) != a.class:
+	case elf.Class(f.ident[elf.EI_CLASS]) != a.Class:
 		return fmt.Sprintf("wrong ELF class: %v", elf.Class(f.ident[elf.EI_CLASS])), ""
-	case elf.Data(f.ident[elf.EI_DATA]) != a.data:
-		return "", fmt.Sprintf("ELF file data encoding is not %v", a.data)
+	case elf.Data(f.ident[elf.EI_DATA]) != a.Data:
+		return "", fmt.Sprintf("ELF file data encoding is not %v", a.Data)
 	case f.ident[elf.EI_VERSION] != byte(elf.EV_CURRENT) || f.version != uint32(elf.EV_CURRENT):
 		return "", "ELF file version does not match current one"
 	}
 	osabi := elf.OSABI(f.ident[elf.EI_OSABI])
 	switch {
-	case osabi != elf.ELFOSABI_NONE && osabi != elf.ELFOSABI_LINUX && !(a.machine == elf.EM_ARM && osabi == elf.ELFOSABI_ARM):
+	case osabi != elf.ELFOSABI_NONE && osabi != elf.ELFOSABI_LINUX && !(a.Machine == elf.EM_ARM && osabi == elf.ELFOSABI_ARM):
 		return "", "ELF file OS ABI invalid"
 	case f.ident[elf.EI_ABIVERSION] != 0 && osabi != elf.ELFOSABI_LINUX:
 		return "", "ELF file ABI version invalid"
@@ -114,7 +106,7 @@ func (a abi) verify(f *File) (skip, fatal string) {
 		return skip, ""
 	}
 	phent := uint16(32)
-	if a.class == elf.ELFCLASS64 {
+	if a.Class == elf.ELFCLASS64 {
 		phent = 56
 	}
 	switch {

@@ -77,7 +77,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 	if strings.Contains(name, "/") {
 		f := s.l.files.Open(s.l.abs(name))
 		if f.errno != 0 {
-			s.try(r, Try{name, ByPath, "", nil, errText(f.errno), false})
+			s.try(r, Try{name, ByPath, "", nil, errText(f.errno), false, false})
 			return miss(r)
 		}
 		r.path, r.file, r.rule = name, f, ByPath
@@ -119,7 +119,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 func (s *Load) muslVerify(o *Object, f *File) string {
 	own := File{Size: f.Size, ELF: f.ELF, Err: f.Err, ident: f.ident, etype: f.etype, machine: f.machine, eflags: f.eflags,
 		version: f.version, phent: f.phent, flags1: f.flags1, dynamic: f.dynamic}
-	if f.ident[elf.EI_CLASS] == byte(s.abi.class) {
+	if f.ident[elf.EI_CLASS] == byte(s.abi.Class) {
 		clear(own.ident[elf.EI_OSABI:])
 		own.ident[elf.EI_VERSION], own.version = byte(elf.EV_CURRENT), uint32(elf.EV_CURRENT)
 		own.flags1 &^= elf.DF_1_PIE
@@ -235,13 +235,13 @@ func (s *Load) muslOpen(name string, dirs []element, rule Rule, list *Object, r 
 		shown := e.dir + "/" + name
 		switch {
 		case len(shown) >= 2*255+2: // the buffer in load_library
-			s.try(r, Try{shown, rule, e.entry, list, "the path is too long for musl", false})
+			s.try(r, Try{shown, rule, e.entry, list, "the path is too long for musl", false, false})
 			continue
 		case f.errno == syscall.ENOENT, f.errno == syscall.ENOTDIR, f.errno == syscall.EACCES, f.errno == syscall.ENAMETOOLONG:
-			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno), false})
+			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno), false, false})
 			continue
 		case f.errno != 0:
-			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno) + "; the search ends here", false})
+			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno) + "; the search ends here", false, false})
 			return false, true
 		}
 		r.path, r.file, r.rule, r.entry, r.list = shown, f, rule, e.entry, list

@@ -39,9 +39,6 @@ type definition struct {
 	name string
 }
 
-// crashes ends what is said of files at which the loader fails at an assertion.
-const crashes = ": the loader crashes"
-
 // relrVersion is what glibc from 2.36 on wants a file to need that has DT_RELR, so
 // that older ones, which ignore that, refuse the file.
 const relrVersion = "GLIBC_ABI_DT_RELR"
@@ -130,7 +127,9 @@ func (s *Load) checkVersions(objects []*Object) {
 			}
 			if to == nil {
 				s.step(1)
-				s.refuse(o, "it needs version `%s' of %s, which is not loaded"+crashes, g.versions[0].Name, g.library)
+				first := s.Err == ""
+				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", g.versions[0].Name, g.library)
+				s.crashed = s.crashed || first && s.Err != ""
 				return
 			}
 			if to.missing || to.File == nil || to.File.versions.defines == nil || g.met.Load() == to.File {

@@ -1,7 +1,6 @@
 package normal
 
 import (
-	"debug/elf"
 	"io"
 	"os"
 	"path/filepath"
@@ -21,10 +20,9 @@ type directories struct {
 }
 
 type elfHead struct {
-	exists  bool
-	elf     bool
-	class   elf.Class
-	machine elf.Machine
+	exists bool
+	elf    bool
+	abi    loader.ABI
 }
 
 func (d *directories) head(path string) elfHead {
@@ -49,7 +47,7 @@ func readELFHead(path string) elfHead {
 	b := make([]byte, 64)
 	n, _ := io.ReadFull(f, b) // a short file has a short header
 	h, isELF, whole := elfimage.DecodeHeader(b[:n])
-	return elfHead{exists: true, elf: isELF && whole, class: h.Class, machine: h.Machine}
+	return elfHead{true, isELF && whole, loader.ABI{Class: h.Class, Data: h.Data, Machine: h.Machine, Flags: h.Flags}}
 }
 
 // has reports whether one of the directories holds a file of a name.
@@ -63,10 +61,10 @@ func (d *directories) has(dirs []string, name string) bool {
 }
 
 // holds reports whether one of the directories holds a library that the loader would
-// take for a file of a class and machine (elf/dl-load.c, open_verify).
-func (d *directories) holds(dirs []string, name string, class elf.Class, machine elf.Machine) bool {
+// take for a file of an ABI.
+func (d *directories) holds(dirs []string, name string, abi loader.ABI) bool {
 	for _, dir := range dirs {
-		if h := d.head(within(dir, name)); h.elf && h.class == class && h.machine == machine {
+		if h := d.head(within(dir, name)); h.elf && abi.Accepts(h.abi) {
 			return true
 		}
 	}

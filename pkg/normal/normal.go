@@ -4,9 +4,9 @@
 package normal
 
 import (
-	"debug/elf"
-
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -32,11 +32,13 @@ func New(s Settings) *Maps { return &Maps{Settings: s} }
 
 // File is what the maps need to know of a file.
 type File struct {
-	Path    string // which $ORIGIN depends on
-	Class   elf.Class
-	Machine elf.Machine
-	Needed  []string // DT_NEEDED; only [runpath.ReplaceStubs] asks for it
+	Path   string // which $ORIGIN depends on
+	ABI    loader.ABI
+	Needed []string // DT_NEEDED; only [runpath.ReplaceStubs] asks for it
 }
+
+// FileOf returns what the maps need to know of an image at a path, without Needed.
+func FileOf(path string, im *elfimage.Image) File { return File{Path: path, ABI: loader.ABIOf(im)} }
 
 // Apply returns the run path that the maps make of a file's, and what there is to say about it.
 func (m *Maps) Apply(f File, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes) {
@@ -50,13 +52,13 @@ func (m *Maps) Apply(f File, before runpath.List, maps runpath.Map) (runpath.Lis
 		IsDriverLibrary: driver.Provides,
 	}
 	if s.DriverLink == "" {
-		s.DriverLink = driver.LinkFor(f.Machine)
+		s.DriverLink = driver.LinkFor(f.ABI.Machine)
 	}
 	o := newOrigin(f.Path)
 	s.IsCompat = func(entry string) bool { return m.isCompat(o, entry) }
 	if maps&runpath.ReplaceStubs != 0 {
 		s.Needed = f.Needed
-		s.Holds = func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, f.Class, f.Machine) }
+		s.Holds = func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, f.ABI) }
 		s.Offers = func(entry, name string) bool { return m.dirs.offers(o.expand(entry), name) }
 	}
 	return s.Apply(before, maps)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -19,10 +20,10 @@ func (m *Maps) Shrink(im *elfimage.Image, path string, before runpath.List, keep
 	if err != nil {
 		return nil, runpath.Notes{}, err
 	}
-	o := newOrigin(path)
+	o, abi := newOrigin(path), loader.ABIOf(im)
 	after, dropped := runpath.Shrink(before, runpath.Use{
 		Names: names,
-		Holds: func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, im.Class, im.Machine) },
+		Holds: func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, abi) },
 		Keep:  func(entry string) bool { return keep(entry) || m.isCompat(o, runpath.Key(entry)) },
 		Temporary: func(entry string) bool {
 			return slices.ContainsFunc(temporary, func(dir string) bool {

@@ -1,0 +1,58 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
+)
+
+// originWords are what becomes of $ORIGIN on its way through make, shells and cmake, and what
+// other systems have in its place (dyld(1)).
+var originWords = []string{"$$ORIGIN", "\\$ORIGIN", "$(ORIGIN)", "{ORIGIN}", "RIGIN", "ORIGIN", "%ORIGIN%", "$origin", "@loader_path", "@executable_path"}
+
+// meant returns the entries that were most likely meant by one that is none; ok is false where it
+// looks like an entry. No entries: what was meant is not known.
+func meant(entry string) (entries []string, ok bool) {
+	text := strings.Trim(entry, `'"`+" \t\r\n")
+	text = strings.ReplaceAll(text, `\$`, "$")
+	if strings.Contains(text, ";") { // no separator but LD_LIBRARY_PATH's
+		for part := range strings.SplitSeq(text, ";") {
+			if more, mangled := meant(part); mangled {
+				entries = append(entries, more...)
+			} else if part != "" {
+				entries = append(entries, part)
+			}
+		}
+		return entries, true
+	}
+	for _, word := range originWords {
+		if rest, found := strings.CutPrefix(text, word); found && (rest == "" || rest[0] == '/') {
+			return []string{"$ORIGIN" + rest}, true
+		}
+	}
+	if strings.HasPrefix(text, "~") || strings.HasPrefix(text, "@rpath") {
+		return nil, true
+	}
+	if text != entry && text != "" {
+		return []string{text}, true
+	}
+	return nil, false
+}
+
+// mangled reports an entry that is not what was meant.
+func (s *subject) mangled(e *entry) bool {
+	entries, ok := meant(e.text)
+	if !ok || e.dir != "" && s.Loader.Files().IsDir(e.dir) || loader.TokenAt(e.text) != "" && !strings.ContainsAny(e.text, "; \t\r\n'\"") {
+		return false
+	}
+	f := Finding{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, is searched literally", e.position, e.text), Remedy: s.without(e.text)}
+	if len(entries) > 0 {
+		by := runpath.List(entries).String()
+		f.Message += fmt.Sprintf(": %s was probably meant", by)
+		f.Remedy = s.replace(e, by)
+	}
+	s.report(e.in(f))
+	return true
+}
