@@ -166,6 +166,22 @@ func (s *subject) libc() {
 	}
 }
 
+// otherLibc reports a file that was built against musl, where glibc's loader loads it; asked is
+// the name of musl's library by which that shows.
+func (s *subject) otherLibc(asked, by string, o *loader.Object) bool {
+	if s.load.Interp == nil || s.load.Interp.Kind != loader.GLibc || !loader.MuslOnly(asked) {
+		return false
+	}
+	who := "the file"
+	if o != s.load.Main {
+		who = o.Path
+	}
+	s.report(Finding{ID: LibcMismatch, Library: asked,
+		Message: fmt.Sprintf("%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both", who, asked, by, s.load.Interp.Path),
+		Remedy:  remedy.Do(fmt.Sprintf("build %s against glibc, or take one that is", path.Base(o.Path)))})
+	return true
+}
+
 // stack reports a file that asks for an executable stack.
 func (s *subject) stack() {
 	if why := s.file.ExecutableStack(); why != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc {

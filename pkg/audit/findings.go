@@ -255,6 +255,9 @@ func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 
 // libraries looks at what is loaded.
 func (s *subject) libraries() {
+	if why := s.load.Err; why != "" && s.isProgram() && !slices.ContainsFunc(s.load.Objects, func(o *loader.Object) bool { return o.Err != "" || !o.Found() || len(o.Lacks) > 0 }) {
+		s.report(Finding{ID: LoadError, Message: "the program does not start: " + why, Remedy: remedy.Do("build the libraries that it names again")})
+	}
 	if err := s.load.Main.Err; err != "" {
 		s.report(Finding{ID: LoadError, Message: "the loader stops at the file itself: " + err, Remedy: remedy.Do("build the file again, or restore it")})
 	}
@@ -263,8 +266,15 @@ func (s *subject) libraries() {
 			continue
 		}
 		if o.Err != "" {
+			script := ""
+			if o.File.IsText() {
+				script = " (what is at " + o.Path + " is text for the linker)"
+			}
+			if o.NeededBy != nil && s.otherLibc(o.Name, script, o.NeededBy) {
+				continue
+			}
 			s.report(Finding{ID: LoadError, Library: o.Name,
-				Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s", o.Name, o.Path, o.How(nil), o.Err),
+				Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path, o.How(nil), o.Err, script),
 				Remedy:  remedy.Do("replace the file, or take its directory off the search")})
 			continue
 		}
@@ -559,6 +569,9 @@ func (s *subject) unresolved(names []missing, c *knowledge) {
 // notFound reports a library that is not found for the file itself, or for one that it loads.
 func (s *subject) notFound(m missing, c *knowledge) {
 	main := s.load.Main
+	if s.otherLibc(m.name, "", m.by) {
+		return
+	}
 	f := Finding{ID: Unresolved, Library: m.name, Message: fmt.Sprintf("%s, which the file needs, is not found%s", m.name, passed(m.object))}
 	to := main
 	if m.by != main {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -600,6 +601,11 @@ func (f *File) readDeps(im *elfimage.Image) error {
 		}
 	}
 	return nil
+}
+
+// IsText reports whether the file begins as a text does: linker scripts have the names of libraries.
+func (f *File) IsText() bool {
+	return f.Size > 0 && !slices.ContainsFunc(f.ident[:min(f.Size, elf.EI_NIDENT)], func(b byte) bool { return b < ' ' && b != '\n' && b != '\t' && b != '\r' || b >= 0x7f })
 }
 
 // problem says in words why the file cannot be read, or "".

@@ -199,6 +199,9 @@ func (s *Load) deps(roots []*Object) bool {
 			o.visited, o.visits = s.rounds, 0
 		}
 		if o.visits++; o.visits > maxRevisits {
+			if len(s.Missing()) > 0 {
+				return false // it stops there, before it has come round once
+			}
 			s.crashed = s.crashed || s.Err == "" && !s.started
 			s.stop("%s: DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes", o.Path)
 			return false
@@ -228,6 +231,9 @@ func (s *Load) deps(roots []*Object) bool {
 					} else if name == "" {
 						continue
 					}
+				}
+				if o.visits > 1 && slices.ContainsFunc(o.Uses, func(u Use) bool { return u.Name == name && u.To.missing }) {
+					continue // it is not there the second time either
 				}
 				to, again := s.mapObject(name, o, cause)
 				if o.visits == 1 {

@@ -51,6 +51,12 @@ func MuslItself(name string) bool {
 	return ok && slices.ContainsFunc(muslReserved, func(r string) bool { return strings.HasPrefix(rest, r) })
 }
 
+// MuslOnly reports whether a name is of musl's C library, as files that were built against it
+// need it, and no glibc's: "libc.so" is musl's soname where a distribution sets no other.
+func MuslOnly(name string) bool {
+	return name == "libc.so" || strings.HasPrefix(name, "libc.musl-") || strings.HasPrefix(name, "ld-musl-")
+}
+
 // muslLoad is load_library. A library that is loaded answers to the last part of
 // the path at which it was found, not to its soname.
 func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again bool) {

@@ -566,6 +566,14 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("error %q, %d objects", l.Err, len(l.Objects))
 			}
 		}},
+		{"a circle of DT_AUXILIARY asks for what is not there once", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_AUXILIARY, "libb.so.1").Needs("libnone.so.1"))
+			s.put("a/libb.so.1", lib("libb.so.1").With(elf.DT_AUXILIARY, "liba.so.1").Needs("libnone.so.1"))
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a"))
+			if l := s.load("p"); l.Err != "" || len(l.Missing()) != 2 {
+				s.Errorf("error %q, %d missing", l.Err, len(l.Missing()))
+			}
+		}},
 		{"DF_1_NODEFLIB keeps out the default directories", func(s *stage) {
 			s.noReal = true
 			s.o.Root, s.o.Dir = s.dir, "/"
