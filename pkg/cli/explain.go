@@ -328,7 +328,7 @@ func (o *explainOptions) gpuCode(load *loader.Load) (all []explain.GPUCode) {
 
 // hint says how to go on with a script, which the loader does not load.
 func hint(l *loader.Loader, a *answer) string {
-	if a.err.Error() != string(elfimage.NotELF) {
+	if !errors.Is(a.err, elfimage.ErrNotELF) {
 		return ""
 	}
 	f, err := os.Open(a.arg)
@@ -341,6 +341,10 @@ func hint(l *loader.Loader, a *answer) string {
 	program, byEnv := scripts.Interpreter(head[:n])
 	if program == "" {
 		return ""
+	}
+	rest, _ := io.ReadAll(io.LimitReader(f, 1<<20))
+	if wrapped := scripts.Wrapped(append(head[:n], rest...)); wrapped != "" {
+		program, byEnv = wrapped, ""
 	}
 	see := ": see " + remedy.Quote("runpath", "explain", program)
 	switch root := l.Host(""); {

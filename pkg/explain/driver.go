@@ -183,19 +183,26 @@ func (l *Layout) ReplaceStubs(file string) remedy.Remedy {
 	return l.Edit(file, tool...)
 }
 
-func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) (string, remedy.Remedy) {
+// Asker returns the object that asks for a library, and whether the driver link is among
+// the run paths that are searched for it.
+func (l *Layout) Asker(s *loader.Load, o *loader.Object) (by *loader.Object, linked bool) {
+	link := runpath.Key(l.link(s.Main.File.ELF.Machine))
 	has := func(x *loader.Object) bool {
-		return x.File != nil && slices.ContainsFunc(runpath.Parse(x.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) })
+		return x.File != nil && slices.ContainsFunc(runpath.Parse(x.File.List), func(e string) bool { return runpath.Key(e) == link })
 	}
-	by := o.NeededBy
-	if by == nil {
+	if by = o.NeededBy; by == nil {
 		by = s.Main
 	}
+	return by, !strings.Contains(o.Name, "/") && (has(by) || by.File != nil && by.File.Tag != elf.DT_RUNPATH && has(s.Main) && s.Main.File.Tag == elf.DT_RPATH)
+}
+
+func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) (string, remedy.Remedy) {
+	by, linked := l.Asker(s, o)
 	text := fmt.Sprintf("%s%s: nowhere. ", o.Name, may)
 	switch {
 	case strings.Contains(o.Name, "/"):
 		return text + fmt.Sprintf("%s comes with the host's driver, on NixOS in %s.", path.Base(o.Name), link), o.ByName()
-	case has(by) || by.File != nil && by.File.Tag != elf.DT_RUNPATH && has(s.Main) && s.Main.File.Tag == elf.DT_RPATH:
+	case linked:
 		if l.Assumed != "" {
 			return text + fmt.Sprintf("The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.", link, l.Assumed), remedy.Remedy{}
 		}

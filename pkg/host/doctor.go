@@ -2,8 +2,10 @@ package host
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,6 +19,7 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/store"
 )
 
@@ -358,6 +361,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	if h.Root.IsHost() {
 		root = ""
 	}
+	program = h.doctorScript(d, program)
 	l, err := loader.New(loader.Options{Root: root, LibraryPath: h.libraryPath(), NoTries: true})
 	var load *loader.Load
 	if err == nil {
@@ -392,6 +396,35 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	h.doctorLibCUDA(d, load, prefix, drv, gpus, linkWorks)
 	h.doctorGPUCode(d, load, gpus, cuda)
 	return glibc
+}
+
+// doctorScript returns the program that runs in the place of a script.
+func (h *Host) doctorScript(d *Diagnosis, file string) string {
+	read := func(file string) ([]byte, error) {
+		f, err := h.Root.Open(file)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		head := make([]byte, 2)
+		if n, _ := io.ReadFull(f, head); string(head[:n]) != "#!" {
+			return nil, nil
+		}
+		rest, err := io.ReadAll(io.LimitReader(f, 1<<20))
+		return append(head, rest...), err
+	}
+	find := func(name string) string {
+		if !h.Root.IsHost() {
+			return ""
+		}
+		at, _ := exec.LookPath(name)
+		return at
+	}
+	program, via := scripts.Program(file, read, find)
+	if len(via) > 0 {
+		d.add("program", Note, strings.Join(via, ", "), "", "a script: what it runs is %s, which is looked at here", program)
+	}
+	return program
 }
 
 // libraryPath is LD_LIBRARY_PATH where the host looked at is the one that this program runs on.
@@ -453,11 +486,11 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 	if prefix != DefaultPrefix {
 		layout.DriverLink = prefix + "/lib"
 	}
-	run := remedy.Quote("hostDriver", "run", load.Main.Path) + ", or for all programs: sudo hostDriver install" + prefixFlag(prefix)
+	run := remedy.Quote("hostDriver", "run", d.Program) + ", or for all programs: sudo hostDriver install" + prefixFlag(prefix)
 	var found, absent *loader.Object
 	needsIt := false
 	for _, o := range load.Objects {
-		if o.Name == driver.LibCUDA || path.Base(o.Path) == driver.LibCUDA {
+		if path.Base(o.Name) == driver.LibCUDA || path.Base(o.Path) == driver.LibCUDA {
 			if o.Found() && found == nil {
 				found = o
 			} else if !o.Found() && absent == nil {
@@ -471,13 +504,20 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv
 		d.add(subject, Note, load.Main.Path, "", "neither it nor its libraries need the driver")
 		return
 	case found == nil:
-		by := load.Main.Path
-		if absent != nil && absent.NeededBy != nil {
-			by = absent.NeededBy.Path
+		by, linked := load.Main.Path, false
+		if absent != nil {
+			var asker *loader.Object
+			asker, linked = layout.Asker(load, absent)
+			by = asker.Path
 		}
 		fix := remedy.Do(run)
-		if linkWorks {
-			fix = layout.Edit(h.Root.Path(by), "autoAddDriverRunpath")
+		switch add := layout.Edit(h.Root.Path(by), "autoAddDriverRunpath"); {
+		case absent != nil && strings.Contains(absent.Name, "/"):
+			fix = absent.ByName()
+		case linkWorks:
+			fix = add
+		case !linked: // the driver link, wherever it leads, is not where this program looks
+			fix = remedy.Run("hostDriver", "run", "--method", "library-path", d.Program).And("; or for good: " + add.Fix + ", then hostDriver run or install")
 		}
 		d.addRemedy(subject, Bad, by, fix, "not found, where %s looks for it", by)
 		if absent == nil || !absent.Certain() { // else the program does not start

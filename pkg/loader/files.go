@@ -603,6 +603,10 @@ func (f *File) readDeps(im *elfimage.Image) error {
 	return nil
 }
 
+func (f *File) isNoELF() bool {
+	return f.errno == 0 && f.Err == nil && string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG
+}
+
 // IsText reports whether the file begins as a text does: linker scripts have the names of libraries.
 func (f *File) IsText() bool {
 	return f.Size > 0 && !slices.ContainsFunc(f.ident[:min(f.Size, elf.EI_NIDENT)], func(b byte) bool { return b < ' ' && b != '\n' && b != '\t' && b != '\r' || b >= 0x7f })
@@ -619,7 +623,7 @@ func (f *File) problem() string {
 		return "is a directory"
 	case f.Err != nil:
 		return f.Err.Error()
-	case string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG:
+	case f.isNoELF():
 		return string(elfimage.NotELF)
 	case f.short:
 		return "file too short"

@@ -286,6 +286,8 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 			return nil, Unreadable(why)
 		} else if f.Err != nil {
 			return nil, f.Err // which may be that it contradicts itself
+		} else if f.isNoELF() {
+			return nil, elfimage.ErrNotELF
 		} else if why != "" {
 			return nil, errors.New(why)
 		}
