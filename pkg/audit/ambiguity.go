@@ -138,11 +138,6 @@ func (s *subject) collectNames() {
 	for _, n := range s.file.Needed {
 		s.own[n] = true
 	}
-	for _, note := range s.file.Notes() {
-		for _, n := range note.Sonames {
-			s.own[n] = true
-		}
-	}
 	for _, l := range s.file.Literals() {
 		switch {
 		case l.Name == s.file.Soname:
@@ -150,6 +145,11 @@ func (s *subject) collectNames() {
 			s.own[l.Name] = true
 		default:
 			s.maybe[l.Name] = true
+		}
+	}
+	for _, note := range s.file.Notes() {
+		for _, n := range note.Sonames {
+			s.own[n] = true
 		}
 	}
 	if s.file.Tag == elf.DT_RPATH {

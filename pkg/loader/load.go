@@ -678,7 +678,12 @@ type Literal struct {
 
 // Literals returns the names of libraries in the file's read-only data, each once.
 func (f *File) Literals() []Literal {
-	f.names.Do(func() { f.reopen(f.readLiterals) })
+	f.names.Do(func() {
+		f.reopen(func(im *elfimage.Image) {
+			f.readLiterals(im)
+			f.dlopen.Do(func() { f.readNotes(im) }) // who asks for one asks for the other
+		})
+	})
 	return f.opens
 }
 

@@ -1,0 +1,111 @@
+package explain
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/loader/tinyelf"
+)
+
+func lib(soname string, needed ...string) tinyelf.Object {
+	return tinyelf.Object{}.With(elf.DT_SONAME, soname).Needs(needed...)
+}
+
+// load puts files into a root and loads /p in it.
+func load(t *testing.T, files map[string]tinyelf.Object) *loader.Load {
+	t.Helper()
+	root := t.TempDir()
+	for name, o := range files {
+		os.MkdirAll(filepath.Dir(root+name), 0o755)
+		if err := os.WriteFile(root+name, o.Bytes(), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := loader.New(loader.Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := l.Load("/p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func program(list string, tag elf.DynTag, needed ...string) tinyelf.Object {
+	p := tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs(needed...)
+	if list != "" {
+		p = p.With(tag, list)
+	}
+	return p
+}
+
+// What is said of libcuda.so.1, by where it is and who asks for it.
+func TestVerdicts(t *testing.T) {
+	const cuda, link = driver.LibCUDA, driver.Link
+	for _, c := range []struct {
+		name    string
+		files   map[string]tinyelf.Object
+		origin  Origin
+		good    bool
+		command string // of the remedy
+	}{
+		{"through the driver link", map[string]tinyelf.Object{"/p": program(link, elf.DT_RUNPATH, cuda), link + "/" + cuda: lib(cuda)}, FromDriver, true, ""},
+		{"a stub", map[string]tinyelf.Object{"/p": program("/cuda/stubs", elf.DT_RUNPATH, cuda), "/cuda/stubs/" + cuda: lib(cuda)}, FromStub, false, "stubReplace"},
+		{"no driver on this machine", map[string]tinyelf.Object{"/p": program(link, elf.DT_RUNPATH, cuda)}, FromNowhere, false, ""},
+		{"no driver link", map[string]tinyelf.Object{"/p": program("", 0, cuda)}, FromNowhere, false, "autoAddDriverRunpath"},
+		{"the program's DT_RPATH counts for its libraries", map[string]tinyelf.Object{"/p": program("/l:"+link, elf.DT_RPATH, "liba.so"), "/l/liba.so": lib("liba.so", cuda)}, FromNowhere, false, ""},
+		{"its DT_RUNPATH does not", map[string]tinyelf.Object{"/p": program("/l:"+link, elf.DT_RUNPATH, "liba.so"), "/l/liba.so": lib("liba.so", cuda)}, FromNowhere, false, "autoAddDriverRunpath"},
+		{"from a store", map[string]tinyelf.Object{"/p": program("/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-driver/lib", elf.DT_RUNPATH, cuda),
+			"/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-driver/lib/" + cuda: lib(cuda)}, FromOther, false, ""},
+		{"in a default directory", map[string]tinyelf.Object{"/p": program("", 0, cuda), "/usr/lib64/" + cuda: lib(cuda)}, FromDriver, true, ""},
+		{"needed by a path", map[string]tinyelf.Object{"/p": program(link, elf.DT_RUNPATH, "cuda/"+cuda)}, FromNowhere, false, "runpath"},
+	} {
+		s := load(t, c.files)
+		all := (&Layout{}).Driver(s)
+		if len(all) != 1 {
+			t.Errorf("%s: %d verdicts", c.name, len(all))
+			continue
+		}
+		v, command := all[0], ""
+		if v.Command != nil {
+			command = v.Command[0]
+		}
+		if v.Origin != c.origin || v.Good != c.good || command != c.command || v.Fix != "" && !strings.Contains(v.Text, v.Fix) {
+			t.Errorf("%s: %+v", c.name, v)
+		}
+	}
+}
+
+func TestFindAndWays(t *testing.T) {
+	s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RPATH, "liba.so", "libc.so"), "/l/liba.so": lib("liba.so", "libb.so"), "/l/libb.so": lib("libb.so"), "/l/libc.so": lib("libc.so")})
+	b := Find(s, "libb.so")
+	if !b.Found() || b.Path != "/l/libb.so" {
+		t.Fatalf("%+v", b)
+	}
+	var on []string
+	for _, o := range s.Objects {
+		if Ways(s, b)[o] {
+			on = append(on, o.Path)
+		}
+	}
+	if !slices.Equal(on, []string{"/p", "/l/liba.so", "/l/libb.so"}) {
+		t.Errorf("%q", on)
+	}
+	f := Describe("/p", s, &Layout{})
+	if len(f.Libraries) != 3 || f.Missing != 0 || !strings.Contains(f.Error, "ld-linux") || f.Tag != "DT_RPATH" {
+		t.Errorf("%+v", f)
+	}
+	if f.Only(b); len(f.Libraries) != 1 || f.Libraries[0].NeededBy != "/l/liba.so" || *f.Libraries[0].Entry != "/l" {
+		t.Errorf("%+v", f.Libraries)
+	}
+	if o := Find(s, "libnone.so"); o.Found() || o.Cause != loader.DlopenAsked {
+		t.Errorf("%+v", o)
+	}
+}
