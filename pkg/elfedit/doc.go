@@ -51,6 +51,11 @@
 // so that no store path of a removed entry stays in the file. If something fails
 // before the headers change, what was written is taken back.
 //
+// Between the headers and .dynamic, section headers at the end of the file name the old
+// places of what moves beside the new ones, so that strip leaves both: a file that an edit
+// was stopped in can be stripped, and edited again (TestEditsThatStop, for every write).
+// The next edit begins with the section headers where .dynamic says that the tables are.
+//
 // All that .dynamic says switches at once. The interpreter, the flags of the stack and
 // the OS ABI stand in the headers and switch one write before, so an edit of both has a
 // state between: the new interpreter with the old libraries. It starts where either

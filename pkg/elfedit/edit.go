@@ -75,6 +75,11 @@ func (e *Edit) Apply(w Writer) error {
 		}
 		return err
 	}
+	for _, wr := range e.writes {
+		if wr.off+wr.len() > uint64(e.size) { // what only the time between two writes had a use for
+			return w.Truncate(e.size)
+		}
+	}
 	return nil
 }
 

@@ -11,12 +11,12 @@ import (
 // emit turns a layout into writes. It is the only place that knows their order:
 //
 //  1. what nothing refers to yet; if one of these fails, all are taken back;
-//  2. section headers that change in place;
-//  3. the ELF header and the program headers;
+//  2. the ELF header and the program headers;
+//  3. section headers that change in place;
 //  4. what stands where the section headers stood;
 //  5. bytes in use that say something else by themselves, such as the interpreter's path;
 //  6. .dynamic;
-//  7. the program headers that only now may forget what .dynamic referred to;
+//  7. the headers that only now may forget what .dynamic referred to;
 //  8. what only tools read;
 //  9. zeros over what is dead.
 func (p *planner) emit(l *layout) (*Edit, error) {
@@ -52,24 +52,18 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
+	first, then, err := p.covered(l, heads)
+	if err != nil {
+		return nil, err
+	}
 	e.writes = append(p.im.writes.Empty(16), l.fresh...)
 	e.prepared = len(e.writes)
+	e.writes = append(e.writes, first...)
 	e.writes = append(e.writes, p.sectionWrites(l)...)
-	if l.lent != nil {
-		lent, err := p.header(l.lent, p.im.Shoff, len(p.im.Sections))
-		if err != nil {
-			return nil, err
-		}
-		e.writes = append(e.writes, lent...)
-	} else {
-		e.writes = append(e.writes, heads...)
-	}
 	e.writes = append(e.writes, l.late...)
 	e.writes = append(e.writes, l.live...)
 	e.writes = append(e.writes, dynamic...)
-	if l.lent != nil {
-		e.writes = append(e.writes, heads...)
-	}
+	e.writes = append(e.writes, then...)
 	if scrubs == nil {
 		scrubs = p.im.writes.Empty(len(l.dead))
 	}
@@ -123,12 +117,12 @@ func (e *Edit) joined(writes, zeros []write) ([]write, error) {
 // sectionWrites are the section headers that change where they are.
 func (p *planner) sectionWrites(l *layout) []write {
 	im := p.im
-	if l.shoff != im.Shoff || len(l.sections) != len(im.Sections) {
+	if l.shoff != im.Shoff || len(l.sections) > len(im.said) {
 		return nil // they are among what is new
 	}
 	var out []write
 	for i, s := range l.sections {
-		if s != im.Sections[i] {
+		if s != im.said[i] {
 			b := im.Bytes(im.ShdrSize())
 			im.EncodeSection(b, s)
 			out = append(out, write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: b})
@@ -140,7 +134,7 @@ func (p *planner) sectionWrites(l *layout) []write {
 // heads writes what changes of the ELF header and the program headers.
 func (p *planner) heads(l *layout, progs []elfimage.Prog) ([]write, error) {
 	im := p.im
-	if l.shoff != im.Shoff || len(l.sections) != len(im.Sections) || len(progs) != len(im.Progs) || l.lent != nil {
+	if l.shoff != im.Shoff || len(l.sections) != len(im.said) || len(progs) != len(im.Progs) || l.lent != nil {
 		return p.header(progs, l.shoff, len(l.sections))
 	}
 	changed, last := 0, -1
@@ -162,6 +156,9 @@ func (p *planner) heads(l *layout, progs []elfimage.Prog) ([]write, error) {
 	return p.header(progs, l.shoff, len(l.sections))
 }
 
+// sectionCountAt is the offset of e_shnum, after e_phnum and e_shentsize.
+func (im *image) sectionCountAt() uint64 { return 24 + 3*im.WordSize() + 12 }
+
 // header writes the ELF header and the program headers, in one piece where they
 // are neighbours: both then change at once. The section headers are at shoff, so
 // many of them.
@@ -179,8 +176,8 @@ func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]w
 	if len(im.Sections) > 0 {
 		im.PutWord(ehdr[24+2*w:], shoff)
 	}
-	if sections != len(im.Sections) {
-		im.Order.PutUint16(ehdr[24+3*w+12:], uint16(sections)) // after e_phnum and e_shentsize
+	if sections != len(im.said) {
+		im.Order.PutUint16(ehdr[im.sectionCountAt():], uint16(sections))
 	}
 	im.Order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // after e_flags, e_ehsize, e_phentsize
 	for i, q := range progs {

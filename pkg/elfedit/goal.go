@@ -94,7 +94,7 @@ func (im *image) newGoal(c Change) (*goal, error) {
 			return nil, err
 		}
 	}
-	if !g.changesDynamic(im) && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0 {
+	if !g.changesDynamic(im) && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0 && !im.taken {
 		return nil, nil
 	}
 	g.squeeze(im)

@@ -66,7 +66,9 @@ func statesOf(t *testing.T, e *Edit) (out [][]byte) {
 		if _, err := (overlay{e, n}).ReadAt(b, 0); err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, b)
+		if out = append(out, b); n == len(e.writes) && size > uint64(e.size) {
+			out = append(out, b[:e.size])
+		}
 	}
 	return out
 }

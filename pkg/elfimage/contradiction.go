@@ -345,6 +345,9 @@ func (im *Image) share(a, b claim) bool {
 // that tables leave. It is over them as long as .dynamic names them, should the edit be killed.
 func (im *Image) isHole(section int) bool {
 	s := &im.Sections[section]
+	if s.NameOff == 0 && s.Type == elf.SHT_PROGBITS && s.Addralign == 1 { // over other tables, for the time of the edit
+		return true
+	}
 	return im.Type == elf.ET_EXEC && s.Type == elf.SHT_PROGBITS && s.Addralign == 1 && im.SectionName(section) == "dynstr"
 }
 

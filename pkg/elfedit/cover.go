@@ -1,0 +1,83 @@
+package elfedit
+
+import (
+	"debug/elf"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// covered returns the headers until .dynamic has been switched, and those from then on, where
+// these are others: heads, which say what the layout does.
+//
+// Between the two, strip has to find what .dynamic refers to, and it keeps of a file what has
+// a section. Section headers for that time stand at the end of the file, which is cut off
+// afterwards: those of the layout, and others over the old places of what has moved. Should
+// the edit stop there, they are what the next one takes back: see takeBack.
+func (p *planner) covered(l *layout, heads []write) (first, then []write, err error) {
+	im := p.im
+	covers := p.covers(l)
+	progs := l.progs
+	if l.lent != nil {
+		progs = l.lent
+	}
+	if len(covers) == 0 {
+		if l.lent == nil {
+			return heads, nil, nil
+		}
+		first, err = p.header(progs, im.Shoff, len(im.said))
+		return first, heads, err
+	}
+	all := append(append(im.sections.Empty(len(l.sections)+len(covers)), l.sections...), covers...)
+	table := write{off: alignUp(l.size, 8), data: im.Bytes(uint64(len(all)) * im.ShdrSize())}
+	for i, s := range all {
+		im.EncodeSection(table.data[uint64(i)*im.ShdrSize():], s)
+	}
+	l.fresh = append(l.fresh, table)
+	if first, err = p.header(progs, table.off, len(all)); err == nil {
+		then, err = p.header(l.progs, l.shoff, len(l.sections))
+	}
+	return first, then, err
+}
+
+// covers are sections over the old places of what .dynamic refers to until it is switched,
+// and with a program header that is lent of what those refer to. There are none where all
+// switches at once, and behind appended data, which is to end the file.
+func (p *planner) covers(l *layout) (covers []elfimage.Section) {
+	im := p.im
+	if l.dynamic != nil || len(l.sections) == 0 || im.imageEnd() < im.size || len(l.sections)+2*len(l.moved)+2 >= int(elf.SHN_LORESERVE) {
+		return nil
+	}
+	add := func(off, addr, size uint64) {
+		for end := off + size; off < end; { // but what has a section, such as the hole's
+			at, next := end, end
+			for _, s := range l.sections {
+				if s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Off < at && off < s.Off+s.Size {
+					at, next = max(s.Off, off), s.Off+s.Size
+				}
+			}
+			if at > off {
+				covers = append(covers, coverOf(off, addr, at-off))
+			}
+			off, addr = next, addr+next-off
+		}
+	}
+	for _, b := range l.moved {
+		if b.dynamic || l.lent != nil {
+			add(b.off, b.addr, b.size)
+		}
+	}
+	if l.table.addr != im.StrAddr {
+		add(im.StrOff, im.StrAddr, im.StrSize)
+	}
+	return covers
+}
+
+// coverOf is a section for the time of an edit, without a name.
+func coverOf(off, addr, size uint64) elfimage.Section {
+	return elfimage.Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Off: off, Addr: addr, Size: size, Addralign: 1}
+}
+
+// isCover reports whether a section is one of coverOf's, of an edit that has stopped.
+func isCover(s *elfimage.Section) bool {
+	return s.NameOff == 0 && *s == coverOf(s.Off, s.Addr, s.Size)
+}
