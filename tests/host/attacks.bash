@@ -206,7 +206,7 @@ if ((EUID == 0)); then
 fi
 
 # --- directories that others may search and not read ----------------------------------------------------------------------
-mkdir -p -m 711 "$attacks/searched" && cp -a "$tree" "$attacks/searched/" && chmod 711 "$attacks/searched/tree/usr/lib64/.." && mkdir "$attacks/searched/mine"
+mkdir -m 711 "$attacks/searched" && cp -a "$tree" "$attacks/searched/" && chmod 711 "$attacks/searched/tree/usr/lib64/.." && mkdir "$attacks/searched/mine"
 ((EUID != 0)) || chown 65534 "$attacks/searched/mine"
 status "find: below a directory that may only be searched" 0 as_victim "$hostDriver" find --root "$attacks/searched/tree"
 status "install: below one" 0 as_victim "$hostDriver" install --from "$attacks/searched/tree/usr/lib64" --prefix "$attacks/searched/mine/link"
