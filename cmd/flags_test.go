@@ -71,7 +71,7 @@ var obeyed = map[string]map[string]flagUse{
 		"runtime-dependencies": {given: "--runtime-dependencies /r"}, "append-rpaths": {given: "--append-rpaths /r"},
 		"temporary": {given: "--temporary D/x"}, "ignore-missing": {given: "--ignore-missing libmissing*"}, "no-recurse": {given: "--no-recurse"},
 		"keep-libc": {given: "--keep-libc --libs D/libc", without: "--libs D/libc"}, "ignore-existing": {given: "--ignore-existing"},
-		"preserve-origin": {given: "--preserve-origin=false"}, "relativize-rpath": {given: "--relativize-rpath"}, "dlopen": {given: "--dlopen --libs D/toolkit", without: "--libs D/toolkit"}, "opened": {given: "--opened --libs D/toolkit", without: "--libs D/toolkit"},
+		"preserve-origin": {given: "--preserve-origin=false --append-rpaths /r", without: "--append-rpaths /r"}, "relativize-rpath": {given: "--relativize-rpath=false"}, "dlopen": {given: "--dlopen --libs D/toolkit", without: "--libs D/toolkit"}, "opened": {given: "--opened --libs D/toolkit", without: "--libs D/toolkit"},
 		"minimal": {given: "--minimal"}, "enforce-priority": {given: "--enforce-priority required"}, "hints": {given: "--hints D/hints"},
 		"no-set-interpreter": {given: "--no-set-interpreter --interpreter D/ld.so", without: "--interpreter D/ld.so"},
 		"structured-logs":    {given: "--structured-logs"}, "tool": {given: "--tool autoAddDriverRunpath"}, "expect-driver": {given: "--expect-driver"},
@@ -147,7 +147,8 @@ func fixture(t *testing.T) (again func()) {
 	library(t, "linked.so", "", "/run/opengl-driver/lib", "gpu/libcuda.so.1")
 	library(t, "assumed/libcuda.so.1", "libcuda.so.1", "")
 	entries := "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat"
-	library(t, "lib.so", "", entries, "x/libx.so.1", "stubs/libcuda.so", "-Wl,-z,execstack")
+	text("keep/opened.c", "const char *a = \"libcudart.so.12\";")
+	library(t, "lib.so", "", entries, "x/libx.so.1", "stubs/libcuda.so", "-Wl,-z,execstack", "keep/opened.c")
 	library(t, "plain.so", "", "/a")
 	text("keep/more.c", "const char *a = \"libelse.so.3\";")
 	library(t, "x/libelse.so.3", "libelse.so.3", "")

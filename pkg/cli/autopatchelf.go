@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -160,7 +161,7 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 		Libs:        c.StringSlice("libs"),
 		Shallow:     c.Bool("no-recurse"),
 		WithoutTree: c.Bool("ignore-existing"),
-		Store:       strings.TrimSuffix(cmpOr(os.Getenv("NIX_STORE"), "/nix/store"), "/"),
+		Store:       strings.TrimSuffix(cmp.Or(os.Getenv("NIX_STORE"), "/nix/store"), "/"),
 		Stubs:       driver.StubDirs{Patterns: c.StringSlice("stub")},
 		Jobs:        s.Jobs,
 		Leftover:    s.leftover(),
@@ -208,13 +209,6 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 	}
 	a.paths()
 	return a, nil
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // paths leaves out what nixpkgs' program passes over in a build: what is not there, and
@@ -475,7 +469,7 @@ func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
 
 // openedLine says what an entry for a library that is opened by name adds.
 func openedLine(library, dir string) string {
-	root := cmpOr(store.Path(dir), dir)
+	root := cmp.Or(store.Path(dir), dir)
 	var bytes int64
 	filepath.WalkDir(root, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {

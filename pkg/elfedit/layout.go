@@ -91,7 +91,7 @@ func (p *planner) asItIs() *layout {
 		l.setStack(*p.goal.stack, unused)
 	}
 	if i := im.StringSection(); i >= 0 && (im.Sections[i].Addr != im.StrAddr || im.Sections[i].Size < im.StrSize) { // left by a killed edit
-		l.strings0(im, l.table)
+		l.moveStrings(im, l.table)
 	}
 	l.live = slices.Clone(p.goal.unversion)
 	if p.goal.cache != nil {
@@ -167,8 +167,8 @@ func (l *layout) ownSections(im *image) {
 	}
 }
 
-// strings0 gives the string table another place.
-func (l *layout) strings0(im *image, at place) {
+// moveStrings gives the string table another place.
+func (l *layout) moveStrings(im *image, at place) {
 	l.table = at
 	if at.addr != im.StrAddr {
 		l.tags.set(elf.DT_STRTAB, at.addr)

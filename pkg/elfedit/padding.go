@@ -171,7 +171,7 @@ func (p *planner) extend(seg *elfimage.Prog, gap, n uint64) (*layout, error) {
 	im, l := p.im, p.asItIs()
 	added, at := appendRoom(nil, p.goal.blob, n-gap-uint64(roomHead))
 	end := seg.Off + seg.Filesz
-	l.strings0(im, place{im.StrOff, im.StrAddr, end + n - im.StrOff})
+	l.moveStrings(im, place{im.StrOff, im.StrAddr, end + n - im.StrOff})
 	l.grow(im, seg, n)
 	l.strings = end + gap - im.StrOff + at
 	l.fresh = []write{{off: end + gap, data: added}}
@@ -200,7 +200,7 @@ func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.strings0(p.im, place{off, addr, uint64(len(table))})
+	l.moveStrings(p.im, place{off, addr, uint64(len(table))})
 	l.grow(p.im, seg, n)
 	l.strings = at
 	l.fresh = []write{{off: off, data: table}}

@@ -710,7 +710,7 @@ func (n *newSegment) addTable(table []byte, capacity uint64) {
 	n.data = grown
 	n.l.strings = strAt - before
 	to := place{at, n.addr + at - n.off, uint64(len(grown)) - before}
-	n.l.strings0(n.p.im, to)
+	n.l.moveStrings(n.p.im, to)
 	if i := n.p.im.StringSection(); i >= 0 {
 		s := &n.t.sections[i]
 		s.Off, s.Addr, s.Size = to.off, to.addr, to.size

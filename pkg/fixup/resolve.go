@@ -1,6 +1,7 @@
 package fixup
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -401,9 +402,9 @@ func (r *Resolver) interpreter(o *Object, p *Plan) *Interpreter {
 		have := in.object
 		switch {
 		case have.ABI.Refuses(o.ABI) != "":
-			why = cmpOr(why, fmt.Sprintf("its architecture (%s) differs from target (%s)", arch(o), arch(have)))
+			why = cmp.Or(why, fmt.Sprintf("its architecture (%s) differs from target (%s)", arch(o), arch(have)))
 		case !compatible(have.OSABI, o.OSABI) || o.OSABI == elf.OSABI(255):
-			why = cmpOr(why, fmt.Sprintf("its OS ABI (%v) is not compatible with target (%v)", o.OSABI, have.OSABI))
+			why = cmp.Or(why, fmt.Sprintf("its OS ABI (%v) is not compatible with target (%v)", o.OSABI, have.OSABI))
 		case o.LibC != UnknownLibC && in.libC != UnknownLibC && o.LibC != in.libC:
 			why, p.SkipWarn = fmt.Sprintf("it was linked against %s, and the C library of the target is %s", o.LibC, in.libC), true
 		default:
@@ -413,13 +414,6 @@ func (r *Resolver) interpreter(o *Object, p *Plan) *Interpreter {
 	}
 	p.Skip = why
 	return nil
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 func arch(o *Object) string {
@@ -508,7 +502,7 @@ func (r *Resolver) meet(p *Plan, in *Interpreter, n *Need) {
 			return
 		}
 		ofDriver := r.s.Driver && driver.Provides(path.Base(name))
-		if r.s.KeepEntries && !ofDriver && r.findsToday(p, n, name) {
+		if r.s.KeepEntries && !ofDriver && !(libC && r.s.KeepLibC) && r.findsToday(p, n, name) {
 			return
 		}
 		if c, ok := r.choose(o, in, n, path.Base(name), ofDriver); ok {

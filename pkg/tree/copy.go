@@ -13,12 +13,12 @@ import (
 )
 
 // OtherLinks returns how many other hard links lead to the file. An edit of a copy
-// (Options.Copy) leaves them with the old file.
+// ([File.WriteCopy]) leaves them with the old file.
 func (f *File) OtherLinks() int { return int(max(f.stat.Nlink, 1)) - 1 }
 
-// WriteCopy is [File.Write] with Options.Copy. The other names, each below a root, are those
-// of hard links to the file that lead to the copy afterwards. No symbolic link below a root is
-// followed.
+// WriteCopy edits a copy beside the file, writes it through to the disk and renames it over the
+// file; all else is as with [File.Write]. The other names, each below a root, are those of hard
+// links to the file that lead to the copy afterwards. No symbolic link below a root is followed.
 func (f *File) WriteCopy(also []Target, apply func(Writer) error) error {
 	if f.ctx != nil {
 		_ = f.ctx.Err() // as in Write

@@ -89,8 +89,8 @@ func TestACopyHasNoNameUntilItIsWhole(t *testing.T) {
 	}
 	failure := errors.New("failed")
 	for _, fail := range []error{failure, nil} {
-		Walk(context.Background(), []string{dir}, Options{Copy: true}, func(f *File) (error, bool) {
-			return f.Write(func(w Writer) error {
+		Walk(context.Background(), []string{dir}, Options{}, func(f *File) (error, bool) {
+			return f.WriteCopy(nil, func(w Writer) error {
 				if _, err := w.WriteAt([]byte("after."), 4); err != nil {
 					t.Error(err)
 				}
@@ -122,8 +122,8 @@ func TestCopyInADirectoryWithADefaultACL(t *testing.T) {
 		t.Skipf("setfacl: %v, %s", err, out)
 	}
 	edit := func() {
-		Walk(context.Background(), []string{path}, Options{Copy: true}, func(f *File) (error, bool) {
-			return f.Write(func(w Writer) error { _, err := w.WriteAt([]byte("after."), 4); return err }), true
+		Walk(context.Background(), []string{path}, Options{}, func(f *File) (error, bool) {
+			return f.WriteCopy(nil, func(w Writer) error { _, err := w.WriteAt([]byte("after."), 4); return err }), true
 		}, func(err error) {
 			if err != nil {
 				t.Error(err)

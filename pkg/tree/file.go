@@ -33,7 +33,6 @@ type File struct {
 
 	ctx     context.Context // of the walk; nil outside of one
 	alone   bool            // the walk's only file: a signal may end the process, which leaves it old or new
-	copy    bool            // Options.Copy
 	changed bool            // another editor came between reading and writing
 	writes  bool            // it came to writing: see Blame
 	racy    bool            // changed so shortly before that its time could be the same after another change
@@ -212,9 +211,6 @@ var (
 func (f *File) Write(apply func(Writer) error) error {
 	if f.ctx != nil && !f.alone {
 		_ = f.ctx.Err() // a context that listens for signals does so from here on
-	}
-	if f.copy {
-		return f.writeCopy(nil, apply)
 	}
 	f.writes = true
 	fd, err := f.openForWriting()

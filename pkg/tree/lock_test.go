@@ -220,11 +220,11 @@ func TestWriteToACopy(t *testing.T) {
 	before, _ := mapped.Stat()
 	edit := func(fail error) error {
 		var got error
-		Walk(context.Background(), []string{path}, Options{Jobs: 1, Copy: true}, func(f *File) (error, bool) {
+		Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
 			if n := f.OtherLinks(); n != 1 {
 				t.Errorf("%d other links", n)
 			}
-			return f.Write(func(w Writer) error {
+			return f.WriteCopy(nil, func(w Writer) error {
 				_, err := w.WriteAt([]byte("after "), 4)
 				return errors.Join(err, fail)
 			}), true
@@ -287,13 +287,13 @@ func TestTwoEditsOfAFileDoNotOverlap(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer f.Close()
-			f.copy, files[i] = byCopy, f
+			files[i] = f
 		}
 		var done atomic.Bool
 		second := make(chan error)
-		first := files[0].Write(func(Writer) error {
+		first := writer(files[0], byCopy)(func(Writer) error {
 			go func() {
-				second <- files[1].Write(func(Writer) error {
+				second <- writer(files[1], byCopy)(func(Writer) error {
 					if !done.Load() {
 						t.Error("the second edit begins before the first has ended")
 					}

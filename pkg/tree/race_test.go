@@ -13,6 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// writer returns the function that edits a file in place, or a copy of it.
+func writer(f *File, byCopy bool) func(func(Writer) error) error {
+	if !byCopy {
+		return f.Write
+	}
+	return func(apply func(Writer) error) error { return f.WriteCopy(nil, apply) }
+}
+
 // editByte writes the byte of a file at off, with all the others as it has read them, as an
 // edit that was planned does.
 func editByte(f *File, off int, write func(func(Writer) error) error) error {
@@ -34,10 +42,9 @@ func editByte(f *File, off int, write func(func(Writer) error) error) error {
 // name: what both say that they have done is done.
 func TestNoEditIsLost(t *testing.T) {
 	top := t.TempDir()
-	edit := func(path string, o Options, off int) (err error) {
-		o.Jobs = 1
-		werr := Walk(context.Background(), []string{path}, o, func(f *File) (error, bool) {
-			return editByte(f, off, f.Write), true
+	edit := func(path string, byCopy bool, off int) (err error) {
+		werr := Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
+			return editByte(f, off, writer(f, byCopy)), true
 		}, func(e error) { err = e })
 		return errors.Join(err, werr)
 	}
@@ -58,20 +65,20 @@ func TestNoEditIsLost(t *testing.T) {
 	}
 	for name, both := range map[string][2]func(dir string) error{
 		"two copies": {
-			func(dir string) error { return edit(dir+"/a", Options{Copy: true}, 4) },
-			func(dir string) error { return edit(dir+"/a", Options{Copy: true}, 5) },
+			func(dir string) error { return edit(dir+"/a", true, 4) },
+			func(dir string) error { return edit(dir+"/a", true, 5) },
 		},
 		"a copy, and in place": {
-			func(dir string) error { return edit(dir+"/a", Options{Copy: true}, 4) },
-			func(dir string) error { return edit(dir+"/a", Options{}, 5) },
+			func(dir string) error { return edit(dir+"/a", true, 4) },
+			func(dir string) error { return edit(dir+"/a", false, 5) },
 		},
 		"a copy that gets all names, and another name in place": {
 			func(dir string) error { return relink(dir, 4) },
-			func(dir string) error { return edit(dir+"/b", Options{}, 5) },
+			func(dir string) error { return edit(dir+"/b", false, 5) },
 		},
 		"a copy that gets all names, and a copy of another name": {
 			func(dir string) error { return relink(dir, 4) },
-			func(dir string) error { return edit(dir+"/b", Options{Copy: true}, 5) },
+			func(dir string) error { return edit(dir+"/b", true, 5) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +143,7 @@ func TestPrivilegesAreNotGivenToWhatWasWrittenMeanwhile(t *testing.T) {
 		}
 		time.Sleep(2 * tick) // nothing of what is read need be read again
 		visits := 0
-		Walk(context.Background(), []string{path}, Options{Jobs: 1, Copy: byCopy}, func(f *File) (error, bool) {
+		Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
 			if visits++; visits == 1 {
 				other, err := os.OpenFile(path, os.O_WRONLY, 0)
 				if err == nil {
@@ -147,7 +154,7 @@ func TestPrivilegesAreNotGivenToWhatWasWrittenMeanwhile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			return f.Write(func(w Writer) error {
+			return writer(f, byCopy)(func(w Writer) error {
 				_, err := w.WriteAt([]byte("edit"), 4)
 				return err
 			}), true
@@ -178,9 +185,9 @@ func TestPrivilegesOfACopyThatWasTamperedWith(t *testing.T) {
 	}
 	time.Sleep(2 * tick)
 	visits := 0
-	Walk(context.Background(), []string{path}, Options{Jobs: 1, Copy: true}, func(f *File) (error, bool) {
+	Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
 		visits++
-		return f.Write(func(w Writer) error {
+		return f.WriteCopy(nil, func(w Writer) error {
 			if visits > 1 {
 				return nil
 			}

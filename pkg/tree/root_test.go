@@ -262,11 +262,11 @@ func TestCopyOfAHardLinkStaysInItsDirectory(t *testing.T) {
 	if err := os.Link("tree/b/file", "tree/other"); err != nil {
 		t.Fatal(err)
 	}
-	err := Walk(context.Background(), []string{"tree"}, Options{Jobs: 1, Copy: true}, func(f *File) (error, bool) {
+	err := Walk(context.Background(), []string{"tree"}, Options{Jobs: 1}, func(f *File) (error, bool) {
 		if f.Err != nil || f.SameAs != "" {
 			return nil, false // the other name is not the same file by then
 		}
-		return f.Write(func(w Writer) error {
+		return f.WriteCopy(nil, func(w Writer) error {
 			if err := errors.Join(os.Rename("tree/b", "tree/moved"), os.Symlink("../outside", "tree/b")); err != nil {
 				t.Error(err)
 			}

@@ -24,9 +24,6 @@ type Options struct {
 	// Shallow visits the files of a directory that is an argument, and not what lies
 	// in the directories in it.
 	Shallow bool
-	// Copy makes [File.Write] edit a copy beside the file, write it through to the disk
-	// and rename it over the file.
-	Copy bool
 	// Leftover, where it is not nil, is called, from several goroutines, for every copy that an
 	// edit which was killed has left in a directory, after it has been removed or err has come of
 	// that. No file is visited that has the name of such a copy.
@@ -149,7 +146,7 @@ func (w *walker[R]) keep(n *node[R], f *File) {
 }
 
 func newWalker[R any](ctx context.Context, o Options, visit func(*File) (R, bool)) *walker[R] {
-	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, copy: o.Copy, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{}}
+	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{}}
 	w.wake.L = &w.mu
 	return w
 }
@@ -191,7 +188,6 @@ type walker[R any] struct {
 	cut     atomic.Bool // something was left out because ctx was cancelled
 	single  bool        // there is only one file
 	shallow bool
-	copy    bool
 	kept    *Roots
 	noatime noatime
 
@@ -427,7 +423,7 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 func (w *walker[R]) see(f *File) (R, bool) {
 	defer w.visited.Add(1)
 	for tries := 1; ; tries++ {
-		f.ctx, f.copy, f.alone = w.ctx, w.copy, w.single
+		f.ctx, f.alone = w.ctx, w.single
 		r, keep := w.visit(f)
 		f.close()
 		if !f.changed || w.ctx.Err() != nil || !Retry(tries) {
