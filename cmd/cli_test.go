@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -179,6 +180,51 @@ func TestInterrupt(t *testing.T) {
 		return
 	}
 	t.Error("5 runs ended as if there had been no signal")
+}
+
+// A run that is stopped has not seen all that is accepted: the baseline stays.
+func TestInterruptedBaseline(t *testing.T) {
+	t.Chdir(t.TempDir())
+	shared(t, "original.so", "-Wl,--enable-new-dtags,-rpath,/a:")
+	original, err := os.ReadFile("original.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Mkdir("d", 0o755)
+	for i := range 1000 {
+		if err := os.WriteFile(filepath.Join("d", strconv.Itoa(i)), original, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update := func(before time.Duration) (status int) {
+		cmd := exec.Command("runpath", "audit", "-q", "--jobs", "1", "--baseline", "accepted", "--update-baseline", "d")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if before > 0 {
+			time.Sleep(before)
+			cmd.Process.Signal(os.Interrupt)
+		}
+		cmd.Wait()
+		return cmd.ProcessState.ExitCode()
+	}
+	start := time.Now()
+	if status := update(0); status != 0 {
+		t.Fatalf("status %d", status)
+	}
+	whole := time.Since(start)
+	want, _ := os.ReadFile("accepted")
+	if n := bytes.Count(want, []byte("empty-entry\t")); n != 1000 {
+		t.Fatalf("%d findings are accepted", n)
+	}
+	for part := 1; part <= 16; part++ {
+		if update(whole*time.Duration(part)/20) == 0 {
+			continue // it was faster than the signal
+		}
+		if got, _ := os.ReadFile("accepted"); !bytes.Equal(got, want) {
+			t.Fatalf("of %d lines %d are left", bytes.Count(want, []byte("\n")), bytes.Count(got, []byte("\n")))
+		}
+	}
 }
 
 // Where the reader of the log goes away, as in "tool DIR 2>&1 | head -1", the rest

@@ -326,7 +326,7 @@ cudaRunpathFindCompat() {
 cudaRunpathFindCapabilities() {
     local -a __crList=()
     declare -g cudaRunpathGPUs
-    if [[ -n ${cudaCapabilities+x} || -n ${cudaCapabilities[*]-} ]]; then
+    if declare -p cudaCapabilities &>/dev/null; then # an empty array, too, is the package's word
         cudaRunpathWords __crList cudaCapabilities
         cudaRunpathGPUs=${__crList[*]}
     elif ((${#cudaRunpathCapabilities[@]} > 1)); then

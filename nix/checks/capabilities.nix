@@ -87,6 +87,7 @@ in
       + succeeds "for all that were asked for" mode right
       # The package's own list, as a string and as a list.
       + succeeds "its own list" (mode // { cudaCapabilities = [ "8.0" ]; }) wrong
+      + succeeds "its own list, which is empty" (mode // { cudaCapabilities = [ ]; }) wrong
       + succeeds "its own string" (mode // { cudaCapabilities = "8.0 8.6"; }) wrong
       + failsWith "has no code for 12.0" (mode // { cudaCapabilities = [ "12.0" ]; })
       + succeeds "a warning" (mode // { cudaCapabilitiesCheckFlags = [ "--warn" ]; }) wrong

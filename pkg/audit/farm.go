@@ -2,6 +2,7 @@ package audit
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,9 +93,17 @@ func (u *Audit) OtherWays(links []string, all []*Pending) (more []*Pending) {
 
 // Unchecked returns a report for each directory among paths below which there is none.
 func (u *Audit) Unchecked(paths []string, all []*Pending) (empty []*Pending) {
+	here, _ := os.Getwd()
+	abs := func(p string) string { // "." and "sub" may both be named
+		if path.IsAbs(p) {
+			return path.Clean(p)
+		}
+		return path.Join(here, p)
+	}
 	for _, p := range paths {
 		st, err := os.Stat(u.a.Loader.Host(p))
-		if err != nil || !st.IsDir() || slices.ContainsFunc(all, func(q *Pending) bool { return isBelow(q.report.Path, p) }) {
+		dir := abs(p)
+		if err != nil || !st.IsDir() || slices.ContainsFunc(all, func(q *Pending) bool { return isBelow(abs(q.report.Path), dir) }) {
 			continue
 		}
 		s := &subject{Auditor: u.a}

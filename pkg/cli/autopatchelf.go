@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -470,7 +471,15 @@ func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
 // openedLine says what an entry for a library that is opened by name adds.
 func openedLine(library, dir string) string {
 	root := cmp.Or(store.Path(dir), dir)
-	var bytes int64
+	size, _ := sizes.LoadOrStore(root, sync.OnceValue(func() int64 { return sizeBelow(root) }))
+	return fmt.Sprintf("%s is opened by name: %s is added, a package of %d bytes", library, root, size.(func() int64)())
+}
+
+// sizes are functions that return [sizeBelow], by directory: many files name one library.
+var sizes sync.Map
+
+// sizeBelow returns the bytes of the files below a directory.
+func sizeBelow(root string) (bytes int64) {
 	filepath.WalkDir(root, func(_ string, e fs.DirEntry, err error) error {
 		if err == nil && e.Type().IsRegular() {
 			if st, err := e.Info(); err == nil {
@@ -479,7 +488,7 @@ func openedLine(library, dir string) string {
 		}
 		return nil
 	})
-	return fmt.Sprintf("%s is opened by name: %s is added, %d bytes of closure", library, root, bytes)
+	return bytes
 }
 
 // tellCopies says of how many files a copy was edited because of hard links outside the tree.

@@ -372,7 +372,11 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			sum.Skipped = int(visited.Load()) - len(all)
 			all = append(all, whole.OtherWays(links, all)...)
 			if !o.closure {
-				all = append(all, whole.Unchecked(found.paths, all)...)
+				inside := make([]string, len(found.paths))
+				for i, p := range found.paths {
+					inside[i] = in.name(p)
+				}
+				all = append(all, whole.Unchecked(inside, all)...)
 			}
 			return all, nil
 		},
@@ -390,7 +394,7 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			return checkedFile(r)
 		},
 		end: func(stopped string) any {
-			sum.Stopped, sum.Gone = stopped, o.accepted.Gone()
+			sum.Stopped, sum.Gone = stopped, o.accepted.Gone(o.ignore)
 			groups := audit.Groups(found.reports)
 			for _, g := range groups {
 				printFinding(s, g.Names(), &g.Finding, g.Fix())
@@ -405,6 +409,9 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 	failed := run.run(s)
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {
 		return failed
+	}
+	if failed != nil { // a run that was stopped has not seen all that is accepted
+		o.accepted.Update = false
 	}
 	for _, f := range o.files() {
 		if err := f.save(s.Stdout, found); err != nil {

@@ -65,8 +65,8 @@ type referredObject struct {
 	Object string `json:"object"`
 	Files  int    `json:"files"`
 	// Bytes are what the closure of the files' package loses without it; null where that is not known.
-	Bytes *int64 `json:"bytes"`
-	text  string // the lines of its files
+	Bytes *int64          `json:"bytes"`
+	text  strings.Builder // the lines of its files
 }
 
 // referenceSummary ends the JSON document of references.
@@ -88,7 +88,7 @@ func (s *referenceSummary) String() string {
 		if o.Bytes != nil {
 			fmt.Fprintf(&b, ": without it the closure loses %s", gpucode.Megabytes(uint64(*o.Bytes)))
 		}
-		b.WriteString("\n" + o.text)
+		b.WriteString("\n" + o.text.String())
 	}
 	stores := len(slices.DeleteFunc(slices.Clone(s.Objects), func(o *referredObject) bool { return o.Object == "" }))
 	fmt.Fprintf(&b, "%s named in %s", count(stores, "store path", "store paths"), count(s.Files, "file", "files"))
@@ -189,6 +189,6 @@ func (s *referenceSummary) add(r *referringFile, saved func(pkg, ref string) (in
 		if x.Unused {
 			line += ": it holds nothing that the file needs"
 		}
-		o.text += line + "\n"
+		o.text.WriteString(line + "\n")
 	}
 }

@@ -71,7 +71,7 @@ func (p *RunPaths) File(f *tree.File) *RunPathResult {
 				r.After = now
 			}
 		})
-		r.Notes, r.ClearedStack = runpath.Notes{}, false
+		r.Notes, r.ClearedStack, r.Opens, r.OpenDirs = runpath.Notes{}, false, nil, nil
 	}
 	r.Shadowed = nil
 	return r

@@ -64,7 +64,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 					a.Driver = a.Driver || driver.Provides(name)
 					a.Below = append(a.Below, r.belowInputs(p, name)...)
 					if libCName(name) {
-						a.LibC, a.Interpreter = true, r.loaderWith(p.Object, name)
+						a.LibC, a.Interpreter = true, r.loaderWith(p, name)
 					}
 					if a.Stub == "" {
 						a.Stub = r.stub(name)
@@ -199,10 +199,17 @@ func (n Named) link() string {
 
 // loaderWith returns a loader for a file in one of the directories of libraries, beside a C
 // library that has what the file needs of a name; in "DIR" where there is none.
-func (r *Resolver) loaderWith(o *Object, name string) string {
+func (r *Resolver) loaderWith(p *Plan, name string) string {
+	o := p.Object
 	base := path.Base(o.Interp)
-	if !o.program() {
+	switch {
+	case o.program():
+	case p.in != nil:
+		base = path.Base(p.in.Path)
+	case r.today != nil:
 		base = path.Base(r.today.usual(o))
+	default:
+		return "DIR/LOADER"
 	}
 	for _, level := range r.ix.levels[1:] {
 		for _, d := range level.dirs {

@@ -480,6 +480,19 @@ func TestRule7AnotherCLibraryInADirectoryOfTheList(t *testing.T) {
 
 // --------------------------------------------------------------------------- 8: what is missing, and why
 
+// In a build, too, a library may need a newer C library than there is.
+func TestALibraryForANewerLibCInABuild(t *testing.T) {
+	s := newStage(t)
+	o := lib("new.so", "libc.so.6").Object
+	o.Requires = []tinyelf.Requirement{{Library: "libc.so.6", Version: "GLIBC_2.99"}}
+	s.put("out/new.so", o)
+	r := s.resolve()
+	all := r.resolver.Absences(r.plans, nil)
+	if len(all) != 1 || !all[0].LibC || all[0].Interpreter != "DIR/ld-linux-x86-64.so.2" {
+		t.Errorf("%+v", all)
+	}
+}
+
 func TestRule8Absences(t *testing.T) {
 	s := newStage(t)
 	s.put("cudart/lib/libcudart.so.12", lib("libcudart.so.12").Object)

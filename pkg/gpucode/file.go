@@ -39,6 +39,9 @@ const maxEntries = 1 << 18
 const (
 	archiveMagic = "!<arch>\n"
 	memberHeader = 60
+
+	// longNames bounds an archive's table of long names: a linker's has 100 kB.
+	longNames = 16 << 20
 )
 
 // IsFile reports whether a file that begins with head is of a kind that [Read] takes.
@@ -128,6 +131,9 @@ func (s *scan) archive(size uint64) error {
 		}
 		name := strings.TrimRight(string(header[:16]), " ")
 		if name == "//" {
+			if n > longNames {
+				return elfimage.Malformed(at, "the archive has a table of long names of %d bytes", n)
+			}
 			names = make([]byte, n)
 			if err := elfimage.ReadFull(s.r, names, start); err != nil {
 				return err
@@ -158,7 +164,7 @@ func memberName(name string, names []byte) string {
 	if !strings.HasPrefix(name, "/") || err != nil || at >= uint64(len(names)) {
 		return strings.TrimSuffix(name, "/")
 	}
-	long, _, _ := bytes.Cut(names[at:], []byte("/\n"))
+	long, _, _ := bytes.Cut(names[at:min(uint64(len(names)), at+4096)], []byte("/\n"))
 	return string(long)
 }
 

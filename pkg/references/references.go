@@ -134,13 +134,13 @@ func hits(b []byte) (all []int) {
 // than any path.
 func around(b []byte, hit int) (start, end int) {
 	start = hit
-	for start > 0 && usual(b[start-1]) {
+	for start > 0 && hit-start <= longest && usual(b[start-1]) {
 		start--
 	}
 	for b[start] != '/' {
 		start++
 	}
-	for end = hit; end < len(b) && usual(b[end]); end++ {
+	for end = hit; end < len(b) && end-start <= longest && usual(b[end]); end++ {
 	}
 	if end-start > longest {
 		return -1, 0
