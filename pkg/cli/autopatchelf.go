@@ -28,6 +28,7 @@ import (
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
+	"cuda-runpath/pkg/tree"
 )
 
 // AutoPatchelf returns the app that makes prebuilt files find their libraries.
@@ -217,11 +218,12 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 // the package, where nobody else's files are. By hand the walk refuses links.
 func (a *autoPatchelf) paths() {
 	for _, p := range a.Paths {
-		if st, err := os.Lstat(p); a.inBuild && errors.Is(err, fs.ErrNotExist) {
+		name := tree.Unslashed(p)
+		if st, err := os.Lstat(name); a.inBuild && errors.Is(err, fs.ErrNotExist) {
 			a.Log.WithField("path", p).Warn("does not exist")
 			continue
 		} else if a.inBuild && err == nil && st.Mode()&fs.ModeSymlink != 0 {
-			to := withinPackage(p)
+			to := withinPackage(name)
 			if to == "" {
 				a.Log.WithField("path", p).Warn("is a symbolic link, which is skipped: name what it leads to")
 				continue

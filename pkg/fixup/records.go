@@ -89,7 +89,8 @@ func findRecords(paths []string, lookUp func(shelves, *home)) *Records {
 	return rs
 }
 
-// realPath returns the absolute path, free of symbolic links, that a path leads to.
+// realPath returns the absolute path, free of symbolic links, that a path leads to. One that is
+// a link itself is refused, as a walk that edits refuses it.
 func realPath(p string) (string, error) {
 	if !filepath.IsAbs(p) {
 		wd, err := os.Getwd()
@@ -98,7 +99,25 @@ func realPath(p string) (string, error) {
 		}
 		p = wd + "/" + p // filepath.Join takes "a/.." for ".", which a may not lead to
 	}
-	return filepath.EvalSymlinks(p)
+	parent, name := filepath.Split(tree.Unslashed(p))
+	if name == "" || name == "." || name == ".." { // these are no links
+		return filepath.EvalSymlinks(p)
+	}
+	parent, err := filepath.EvalSymlinks(parent)
+	if err != nil {
+		return "", err
+	}
+	real := filepath.Join(parent, name)
+	info, err := os.Lstat(real)
+	switch {
+	case err != nil:
+		return "", err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return "", tree.ErrSymlink
+	case strings.HasSuffix(p, "/") && !info.IsDir():
+		return "", unix.ENOTDIR
+	}
+	return real, nil
 }
 
 // lock takes the locks of all records, in the order in which every run takes them.

@@ -166,7 +166,7 @@ func (s *stage) recordsBelow() (names []string) {
 func TestRecordWhateverTheSpelling(t *testing.T) {
 	for _, c := range []struct{ dir, run, undo string }{
 		{"~", "out", "out"}, {"~", "out/", "~/out"}, {"~/out", ".", "../out"}, {"~", "./out", "out/../out/"}, {"~/out", ".", "."},
-		{"~/out/lib", "..", "../../out"}, {"~", "~/out", "link"}, {"~", "link/", "out"}, {"~", "link/.", "up/out"}, {"~", "up/out", "link/"},
+		{"~/out/lib", "..", "../../out"}, {"~", "~/out", "link/."}, {"~", "link/.", "up/out"}, {"~", "up/out", "out//"},
 		{"~", "out", "~/out/lib/.."}, {"~/out", "../out/.", "."}, {"~/out/lib", "../../up/out", ".."},
 	} {
 		t.Run(c.run+" and "+c.undo, func(t *testing.T) {
@@ -556,6 +556,22 @@ func TestUndoFollowsNoLink(t *testing.T) {
 		}
 		s.runPaths("~/libs/one", "outside/b.so")
 	}
+}
+
+// An argument that is a link is refused, as the walk of an edit refuses it: with a slash after it as well.
+func TestUndoRefusesALink(t *testing.T) {
+	s := environment(t, "out/a.so", "out/b.so")
+	s.link("out", "tree")
+	s.link("out/a.so", "file")
+	s.change("one", "~/out")
+	for _, path := range []string{"tree", "tree/", "file", "file/"} {
+		for _, u := range []Undoing{{}, {Force: true}} {
+			if diff := cmp.Diff(map[string]string{path: "failed: " + tree.ErrSymlink.Error()}, s.undo(u, "~/"+path)); diff != "" {
+				t.Error(diff)
+			}
+		}
+	}
+	s.runPaths("~/libs/one", "out/a.so", "out/b.so")
 }
 
 // A tree that is exchanged for a link between the walk and the edit is the one that was walked.

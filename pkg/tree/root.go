@@ -31,6 +31,15 @@ func newRoot(path string, file, follow bool) *Root {
 	return r
 }
 
+// Unslashed returns a path without the slashes at its end: at a link with one after it, the
+// kernel follows whatever the flags say (path_resolution(7)).
+func Unslashed(path string) string {
+	if short := strings.TrimRight(path, "/"); short != "" {
+		return short
+	}
+	return path
+}
+
 // RootIn returns the root that name, of a directory or a file, is in an open directory.
 // path is what reports call it. A symbolic link is refused.
 func RootIn(in *os.File, name, path string) (*Root, error) {
@@ -51,7 +60,7 @@ func RootIn(in *os.File, name, path string) (*Root, error) {
 	case unix.S_IFDIR:
 		fd, err = openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)
 	case unix.S_IFLNK:
-		return nil, errSymlink
+		return nil, ErrSymlink
 	default:
 		return nil, errNotFile
 	}
@@ -105,6 +114,8 @@ func (r *Root) open() (*dir, error) {
 			flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC // it need not be readable
 		case r.follow:
 			flags &^= unix.O_NOFOLLOW
+		default:
+			path = Unslashed(path)
 		}
 		fd, err := openat(unix.AT_FDCWD, path, flags)
 		if err != nil {

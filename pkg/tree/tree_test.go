@@ -115,9 +115,28 @@ func TestArgumentThatIsASymbolicLink(t *testing.T) {
 	write(t, "d/a", elfData)
 	os.Symlink("d/a", "file")
 	os.Symlink("d", "dir")
-	want := []string{"file ERROR " + errSymlink.Error(), "dir ERROR " + errSymlink.Error()}
+	want := []string{"file ERROR " + ErrSymlink.Error(), "dir ERROR " + ErrSymlink.Error()}
 	if diff := cmp.Diff(want, walk(t, Options{}, "file", "dir")); diff != "" {
 		t.Errorf("editors refuse: %s", diff)
+	}
+	// The kernel follows a link that a slash comes after, whatever the flags.
+	want = []string{"dir/ ERROR " + ErrSymlink.Error(), "dir// ERROR " + ErrSymlink.Error(), "file/ ERROR " + ErrSymlink.Error(), "d/a/ ERROR not a directory"}
+	for i, path := range []string{"dir/", "dir//", "file/", "d/a/"} {
+		if diff := cmp.Diff(want[i:i+1], walk(t, Options{}, path)); diff != "" {
+			t.Errorf("editors refuse: %s", diff)
+		}
+	}
+	if d, err := newRoot("dir/", false, false).open(); err == nil { // exchanged for a link after it was looked at
+		d.release()
+		t.Error("a link is opened that a slash comes after")
+	}
+	for _, path := range []string{"d/", "d//", "dir/."} {
+		if got := walk(t, Options{}, path); len(got) != 1 || !strings.HasSuffix(got[0], "a ELF") {
+			t.Errorf("%s: %q", path, got)
+		}
+	}
+	if got := walk(t, Options{FollowArguments: true}, "dir/"); !slices.Equal(got, []string{"dir/a ELF"}) {
+		t.Errorf("checks follow: %q", got)
 	}
 	if got := walk(t, Options{FollowArguments: true}, "file"); !slices.Equal(got, []string{"file ELF"}) {
 		t.Errorf("checks follow: %q", got)
@@ -165,7 +184,7 @@ func TestArgumentThroughASymbolicLinkInAnotherArgumentIsVisited(t *testing.T) {
 	if got := walk(t, Options{}, "d", "d/link/b"); !slices.Equal(got, []string{"d/a ELF", "d/link/b ELF"}) {
 		t.Errorf("a file: %q", got)
 	}
-	if got := walk(t, Options{}, "d", "d/link/"); !slices.Equal(got, []string{"d/a ELF", "d/link/b ELF"}) {
+	if got := walk(t, Options{}, "d", "d/link/."); !slices.Equal(got, []string{"d/a ELF", "d/link/./b ELF"}) {
 		t.Errorf("a directory: %q", got)
 	}
 	if got := walk(t, Options{FollowArguments: true}, "d", "d/file"); !slices.Equal(got, []string{"d/a ELF", "d/file ELF"}) {

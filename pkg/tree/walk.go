@@ -36,11 +36,10 @@ type Options struct {
 	Link func(dir, name string)
 }
 
-// Reasons for which a path is reported without having been opened.
-var (
-	errSymlink = errors.New("is a symbolic link; name the file that it points to")
-	errNotFile = errors.New("is neither a regular file nor a directory")
-)
+// ErrSymlink is the error for an argument of an editor that is a symbolic link.
+var ErrSymlink = errors.New("is a symbolic link; name the file that it points to")
+
+var errNotFile = errors.New("is neither a regular file nor a directory")
 
 // Stopped says that a walk was cancelled before its end.
 type Stopped struct {
@@ -236,17 +235,20 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 	for _, p := range paths {
 		a := argument{path: p}
 		var st unix.Stat_t
-		flags := unix.AT_SYMLINK_NOFOLLOW
+		at, flags := Unslashed(p), unix.AT_SYMLINK_NOFOLLOW
 		if follow {
-			flags = 0
+			at, flags = p, 0
 		}
-		if a.err = ignoringEINTR(func() error { return unix.Fstatat(unix.AT_FDCWD, p, &st, flags) }); a.err == nil {
+		if a.err = ignoringEINTR(func() error { return unix.Fstatat(unix.AT_FDCWD, at, &st, flags) }); a.err == nil {
 			switch st.Mode & unix.S_IFMT {
 			case unix.S_IFDIR:
 				a.dir = true
 			case unix.S_IFREG:
+				if at != p {
+					a.err = unix.ENOTDIR
+				}
 			case unix.S_IFLNK:
-				a.err = errSymlink
+				a.err = ErrSymlink
 			default:
 				a.err = errNotFile
 			}
