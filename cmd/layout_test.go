@@ -95,15 +95,24 @@ var byName = map[string]string{
 	"os.Chmod": "", "os.Chown": "", "os.Lchown": "", "os.OpenFile": "O_CREATE",
 	"unix.Rename": "", "unix.Chmod": "", "unix.Chown": "", "unix.Lchown": "", "unix.Link": "", "unix.Truncate": "", "unix.Open": "O_CREAT", "unix.Creat": "",
 	"unix.Renameat": "AT_FDCWD", "unix.Renameat2": "AT_FDCWD", "unix.Fchmodat": "", "unix.Fchownat": "AT_FDCWD", "unix.Openat": "O_CREAT",
+	"os.Remove": "", "os.RemoveAll": "", "os.Symlink": "", "os.Mkdir": "", "os.MkdirAll": "", "os.Chtimes": "",
 	"unix.Setxattr": "", "unix.Lsetxattr": "", "unix.Removexattr": "",
 }
 
 // writers are the places that may all the same, and why.
 var writers = map[string]string{
-	"pkg/plainfile/write.go os.OpenFile":     "a link that leads to no file: only the kernel knows whether it may be followed",
-	"pkg/cli/patchelf/output.go os.OpenFile": "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
-	"pkg/tree/copy.go unix.Openat":           "the copy of an ELF file, by the descriptor of its directory and a name that nothing has",
-	"pkg/host/run/run.go os.WriteFile":       "an empty file to mount on, in a file system of the process's own",
+	"pkg/plainfile/write.go os.OpenFile":       "a link that leads to no file: only the kernel knows whether it may be followed",
+	"pkg/cli/patchelf/output.go os.OpenFile":   "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
+	"pkg/tree/copy.go unix.Openat":             "the copy of an ELF file, by the descriptor of its directory and a name that nothing has",
+	"pkg/normal/offer.go os.MkdirAll":          "the directory of --offer, by the name that was given, which is then opened once",
+	"pkg/host/opened/opened.go os.Mkdir":       "makes what is not there, and changes nothing that is",
+	"pkg/host/opened/opened.go os.MkdirAll":    "makes what is not there, and changes nothing that is",
+	"pkg/host/private/private.go os.Chtimes":   "the user's own cache, which OpenCache lets nobody else write: only lets a directory live longer",
+	"pkg/host/private/private.go os.RemoveAll": "the user's own cache, which OpenCache lets nobody else write",
+	"pkg/host/private/private.go os.Remove":    "the user's own cache, which OpenCache lets nobody else write",
+	"pkg/host/run/run.go os.Symlink":           "in a file system of the process's own",
+	"pkg/host/run/run.go os.Remove":            "in a file system of the process's own",
+	"pkg/host/run/run.go os.WriteFile":         "an empty file to mount on, in a file system of the process's own",
 }
 
 // Files are written in one place, but for those that the list gives a reason for; and what is on the list is there.

@@ -2,6 +2,7 @@ package normal
 
 import (
 	"debug/elf"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -198,6 +199,46 @@ func TestStubsAreOfferedBySoname(t *testing.T) {
 		if got, want := len(o.Errs), map[string]int{"a file": 1}[name]; got != want {
 			t.Errorf("%s in the way: %v", name, o.Errs)
 		}
+	}
+}
+
+// The directory is the one that was opened for the first stub, whatever its name leads to since, and no
+// soname leads out of it.
+func TestStubsAreOfferedInOneDirectory(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]tinyelf.Object{
+		"stubs/libcuda.so":           named("libcuda.so.1"),
+		"more/stubs/libnvidia-ml.so": named("libnvidia-ml.so.1"),
+		"evil/stubs/libnvmedia.so":   named("libnvmedia/../../victim/libnvmedia.so"),
+	})
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, err := range []error{os.Mkdir(at("victim"), 0o755), os.MkdirAll(at("real/libnvmedia"), 0o755), os.Symlink("real", at("offer")),
+		os.Symlink("/nowhere", at("victim/libnvidia-ml.so.1"))} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := New(Settings{}).OfferIn(at("offer"))
+	o.From([]string{at("stubs")})
+	if err := errors.Join(os.Remove(at("offer")), os.Symlink("victim", at("offer"))); err != nil {
+		t.Fatal(err)
+	}
+	o.From([]string{at("more/stubs"), at("evil/stubs")})
+	for name, want := range map[string]string{
+		"real/libcuda.so.1": at("stubs/libcuda.so"), "real/libnvidia-ml.so.1": at("more/stubs/libnvidia-ml.so"), "victim/libnvidia-ml.so.1": "/nowhere",
+	} {
+		if to, err := os.Readlink(at(name)); to != want {
+			t.Errorf("%s: %s, %v", name, to, err)
+		}
+	}
+	if _, err := os.Lstat(at("victim/libnvmedia.so")); err == nil {
+		t.Error("a soname leads out of the directory")
+	}
+	if diff := cmp.Diff([]string{"libcuda.so.1", "libnvidia-ml.so.1"}, o.Names()); diff != "" {
+		t.Error(diff)
+	}
+	if o.Errs != nil {
+		t.Error(o.Errs)
 	}
 }
 

@@ -21,6 +21,7 @@ func (m *Maps) OfferIn(dir string) *Offer { return &Offer{dir: dir, maps: m} }
 // libcuda.so, and beside it lie stubs of the toolkit's libraries.
 type Offer struct {
 	dir   string
+	in    *os.Root // dir, open from the first stub until the end of the process
 	maps  *Maps
 	done  map[string]bool
 	links map[string]string // soname to what is linked
@@ -53,27 +54,37 @@ func (o *Offer) From(stubDirs []string) {
 	}
 }
 
-// link makes the link of a soname. target is absolute, as run path entries are once expanded.
+// link makes the link of a soname, in which driver.Provides allows no slash. target is absolute, as run path entries are once expanded.
+// The directory is opened once: whoever exchanges its name afterwards exchanges nothing for us.
 func (o *Offer) link(target, soname string) error {
-	if err := os.MkdirAll(o.dir, 0o755); err != nil {
-		return err
+	if o.in == nil {
+		if err := os.MkdirAll(o.dir, 0o755); err != nil {
+			return err
+		}
+		in, err := os.OpenRoot(o.dir)
+		if err != nil {
+			return err
+		}
+		o.in = in
 	}
-	at := filepath.Join(o.dir, soname)
-	switch old, err := os.Readlink(at); {
+	switch old, err := o.in.Readlink(soname); {
 	case err == nil && old == target:
 		return nil
 	case err == nil:
 		// Another stub of the soname, from an earlier run: any will do.
-		if _, err := os.Stat(at); err == nil {
+		if !filepath.IsAbs(old) {
+			old = filepath.Join(o.dir, old)
+		}
+		if _, err := os.Stat(old); err == nil {
 			return nil
 		}
-		if err := os.Remove(at); err != nil {
+		if err := o.in.Remove(soname); err != nil {
 			return err
 		}
 	case !errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s exists and is not a symbolic link", at)
+		return fmt.Errorf("%s exists and is not a symbolic link", filepath.Join(o.dir, soname))
 	}
-	if err := os.Symlink(target, at); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := o.in.Symlink(target, soname); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil
