@@ -126,6 +126,63 @@ func TestWriteKeepsModeOwnerAndAttributes(t *testing.T) {
 	wantOnly(t, dir, "nix.conf")
 }
 
+// What the file was allowed to do, its new bytes are not: the kernel takes both away with a write.
+func TestWriteKeepsNoPrivilege(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "program")
+	put(t, name, "old", 0o755|os.ModeSetuid|os.ModeSetgid|os.ModeSticky)
+	capability := "\x01\x00\x00\x02\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // cap_net_bind_service=ep, capability(7)
+	given := unix.Setxattr(name, "security.capability", []byte(capability), 0)
+	if err := Write(name, 0o666, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, name, "new")
+	if info, _ := os.Stat(name); info.Mode() != 0o755|os.ModeSticky {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if given != nil {
+		t.Skipf("security.capability: %v", given)
+	}
+	if n, err := unix.Getxattr(name, "security.capability", make([]byte, 64)); err == nil {
+		t.Errorf("%d bytes of capabilities", n)
+	}
+}
+
+// The temporary name may be another's by now, and a name like it may be a user's own file.
+func TestOnlyWhatIsLeftIsRemoved(t *testing.T) {
+	dir := memory(t)
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	n := &nameless{at: int(d.Fd()), temp: Temporary + "report"}
+	temp := filepath.Join(dir, n.temp)
+	put(t, temp, "left by a killed process", 0o600)
+	left, err := unix.Open(temp, unix.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "live"), "of a process that lives", 0o600)
+	if err := os.Rename(filepath.Join(dir, "live"), temp); err != nil {
+		t.Fatal(err)
+	}
+	if n.remove(left) {
+		t.Error("what has the name by now was removed")
+	}
+	want(t, temp, "of a process that lives")
+	unix.Close(left)
+
+	put(t, filepath.Join(dir, ".new-report"), "mine", 0o600)
+	for _, data := range []string{"a", "b"} {
+		if err := Write(filepath.Join(dir, "report"), 0o666, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, filepath.Join(dir, "report"), "b")
+	want(t, filepath.Join(dir, ".new-report"), "mine")
+	wantOnly(t, dir, ".new-report", "report")
+}
+
 func TestWriteGivesNobodyNewRights(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "private")

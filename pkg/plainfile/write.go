@@ -16,6 +16,10 @@ import (
 // ErrLink is the error of [Replace] for a name that is a symbolic link.
 var ErrLink = errors.New("is a symbolic link")
 
+// Temporary is what the names begin with that files have until they are put in their places,
+// where they need one.
+const Temporary = ".cuda-runpath-new."
+
 // descriptors is where the kernel shows this process's own descriptors as links.
 const descriptors = "/proc/self/fd"
 
@@ -97,7 +101,8 @@ func write(name string, perm fs.FileMode, data []byte) error {
 // is the old file or the new one, also if this process is killed, and it is on the disk
 // before Replace returns. One that is not there is made with exactly the mode perm,
 // whatever the umask. Owner, group, mode and extended attributes (ACLs among them) of one
-// that is there are kept.
+// that is there are kept, but for what lets a program do more than its user may: set-user-ID,
+// set-group-ID and capabilities go, as the kernel takes them away with a write.
 //
 // A file that has other hard links, or whose owner or attributes the caller may not give
 // to another file, is written in place, and a kill can leave it incomplete. Between two
@@ -219,14 +224,14 @@ func replaceRegular(at int, base string, st *unix.Stat_t, data []byte) error {
 		return err
 	}
 	if unix.Fchown(n.fd, int(st.Uid), int(st.Gid)) != nil || sameAttributes(old, n.fd) != nil ||
-		unix.Fchmod(n.fd, st.Mode&0o7777) != nil {
+		unix.Fchmod(n.fd, st.Mode&0o1777) != nil {
 		return errInPlace
 	}
 	return n.rename(at, base, st)
 }
 
-// sameAttributes gives a file the extended attributes of another one and takes away those
-// that it got from its directory.
+// sameAttributes gives a file the extended attributes of another one, but for capabilities, and
+// takes away those that it got from its directory.
 func sameAttributes(from, to int) error {
 	want, err := attributes(from)
 	if err != nil {
@@ -237,7 +242,7 @@ func sameAttributes(from, to int) error {
 		return err
 	}
 	for name, value := range want {
-		if string(have[name]) == string(value) {
+		if string(have[name]) == string(value) || name == "security.capability" {
 			continue
 		}
 		if err := unix.Fsetxattr(to, name, value, 0); err != nil {
@@ -291,7 +296,7 @@ type nameless struct {
 
 // newNameless makes an empty file of mode 600 in the directory at, for base.
 func newNameless(at int, base string) (*nameless, error) {
-	n := &nameless{at: at, temp: fmt.Sprintf(".new-%.200s", base)}
+	n := &nameless{at: at, temp: fmt.Sprintf(Temporary+"%.200s", base)}
 	var err error
 	err = unix.EOPNOTSUPP
 	if unix.Access(descriptors, unix.X_OK) == nil { // linkTo needs it
@@ -329,15 +334,26 @@ func (n *nameless) claim(f func() error) error {
 			return err
 		}
 		left, err := open(n.at, n.temp, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-		if err == nil {
-			err = lock(left)
-			unix.Close(left)
+		removed := false
+		switch {
+		case err == nil:
+			removed = lock(left) == nil && n.remove(left)
+			unix.Close(left) // and with it the lock
+		case errors.Is(err, unix.ELOOP): // a link, which no process of ours makes
+			removed = unix.Unlinkat(n.at, n.temp, 0) == nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && unix.Unlinkat(n.at, n.temp, 0) == nil {
+		if removed {
 			continue
 		}
 		time.Sleep(wait + time.Duration(rand.Int64N(int64(wait))))
 	}
+}
+
+// remove removes the temporary name if it is that of the file open at left, which is locked.
+func (n *nameless) remove(left int) bool {
+	var st unix.Stat_t
+	err := unix.Fstatat(n.at, n.temp, &st, unix.AT_SYMLINK_NOFOLLOW)
+	return err == nil && sameFile(left, &st) && unix.Unlinkat(n.at, n.temp, 0) == nil
 }
 
 // link gives the file a name that nothing has; unix.EEXIST where something has it.

@@ -101,7 +101,7 @@ NIX
     mkdir "$sandbox/k"
     for call in mkdirat linkat renameat renameat2 unlinkat fchmod fchown fsync flock write openat; do
       for ((point = 1; point < 200; point++)); do
-        rm -f "$sandbox"/k/* "$sandbox"/k/.new-*
+        rm -f "$sandbox"/k/* "$sandbox"/k/.cuda-runpath-new.*
         echo 'x = y' >"$sandbox/k/nix.conf"
         (strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$point" \
           "$hostDriver" sandbox --configure --write --conf "$sandbox/k/nix.conf" --program /p; exit $?) >/dev/null 2>&1 && break

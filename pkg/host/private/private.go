@@ -392,7 +392,8 @@ func (c *Cache) removeUnused(used []Dir) {
 		}
 		age := time.Since(info.ModTime())
 		unused := age > keepUnused && info.ModTime().Add(touchAfter).Before(booted())
-		if strings.HasPrefix(e.Name(), offer.Fresh) && age > time.Hour || e.IsDir() && len(e.Name()) == 32 && unused {
+		unfinished := strings.HasPrefix(e.Name(), offer.Fresh) || strings.HasPrefix(e.Name(), plainfile.Temporary)
+		if unfinished && age > time.Hour || e.IsDir() && len(e.Name()) == 32 && unused {
 			os.RemoveAll(at)
 			os.Remove(at + manifest)
 		}
