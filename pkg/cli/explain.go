@@ -23,6 +23,7 @@ import (
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
 )
@@ -331,7 +332,7 @@ func hint(l *loader.Loader, a *answer) string {
 	if !errors.Is(a.err, elfimage.ErrNotELF) {
 		return ""
 	}
-	f, err := os.Open(a.arg)
+	f, _, err := plainfile.Open(a.arg)
 	if err != nil {
 		return ""
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/store"
 )
 
@@ -99,7 +100,7 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	}
 	var data []byte
 	if in.file.ELF != nil && in.file.Size <= maxLoader {
-		if b, err := os.ReadFile(in.file.Path); err == nil {
+		if b, err := plainfile.Read(in.file.Path, maxLoader); err == nil {
 			data, in.Found = b, true
 		}
 	}

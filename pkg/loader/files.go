@@ -204,7 +204,7 @@ func (fs *Files) dir(p string) *directory {
 	}
 	d := v.(*directory)
 	d.once.Do(func() {
-		f, err := os.Open(d.host)
+		f, err := os.OpenFile(d.host, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 		if err != nil {
 			return
 		}
