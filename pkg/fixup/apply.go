@@ -85,12 +85,23 @@ func Apply(ctx context.Context, steps []Step, c Carrying, emit func(Result)) err
 		targets[i] = steps[i].At
 		byPath[steps[i].At.Path] = &steps[i]
 	}
-	return tree.Files(ctx, targets, tree.Options{Jobs: c.Jobs}, func(f *tree.File) (Result, bool) {
-		s := byPath[f.Path]
-		r := Result{Path: f.Path}
-		s.apply(f, c.DryRun, &r)
-		return r, true
-	}, emit)
+	type done struct {
+		Result
+		same string
+	}
+	failed := map[string]Result{} // of files, by the path under which they were visited
+	return tree.Files(ctx, targets, tree.Options{Jobs: c.Jobs}, func(f *tree.File) (done, bool) {
+		d := done{Result{Path: f.Path}, f.SameAs}
+		byPath[f.Path].apply(f, c.DryRun, &d.Result)
+		return d, true
+	}, func(d done) {
+		if first, ok := failed[d.same]; ok && d.same != "" {
+			first.Path, d.Result = d.Path, first
+		} else if d.Err != nil {
+			failed[d.Path] = d.Result
+		}
+		emit(d.Result)
+	})
 }
 
 // apply carries the step out on a file that is open.

@@ -788,3 +788,27 @@ func TestRecordOfATreeThatWasExchanged(t *testing.T) {
 		t.Errorf("there is %q", left)
 	}
 }
+
+// What one name of a file says that it is, its other names say too.
+func TestHardLinksOfAFileThatFails(t *testing.T) {
+	s := environment(t, "out/a.so")
+	if err := os.Link(s.dir+"/out/a.so", s.dir+"/out/b.so"); err != nil {
+		t.Fatal(err)
+	}
+	var steps []Step
+	err := tree.Walk(context.Background(), []string{s.dir + "/out"}, tree.Options{}, func(f *tree.File) (Step, bool) {
+		return Step{At: f.Target(), From: State{elf.DT_RUNPATH, "/another", ""}, To: State{elf.DT_RUNPATH, "/new", ""}}, true
+	}, func(step Step) { steps = append(steps, step) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	err = Apply(context.Background(), steps, Carrying{Jobs: 1}, func(r Result) {
+		if n++; r.Err == nil || r.After == (State{elf.DT_RUNPATH, "/new", ""}) {
+			t.Errorf("%+v", r)
+		}
+	})
+	if err != nil || n != 2 {
+		t.Errorf("%d results, %v", n, err)
+	}
+}

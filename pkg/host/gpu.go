@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -115,12 +116,13 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 		if err != nil || len(code.Containers) == 0 {
 			continue
 		}
-		worst, later := 0, false
-		var fails []string
+		later, failing := false, 0
+		fails := map[int][]string{} // the GPUs, by CUDA's error
 		for _, g := range gpus {
 			j := code.Judge(g.Capability, version)
 			if j.Error != 0 {
-				worst, fails = j.Error, append(fails, g.Capability.String())
+				failing++
+				fails[j.Error] = append(fails[j.Error], g.Capability.String())
 			}
 			later = later || j.Error == 0 && j.Containers[gpucode.Compiled] > 0
 		}
@@ -128,23 +130,23 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 		if later {
 			compiled = append(compiled, path.Base(o.Path))
 		}
-		if worst == 0 {
-			continue
-		}
 		verdict := Warning // another GPU does, or the library is only opened where it is wanted
-		if len(fails) == len(gpus) && o.Certain() {
+		if failing == len(gpus) && o.Certain() {
 			verdict = Bad
 		}
-		what, fix := "has no code for "+strings.Join(fails, ", "), "build it for that too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has it"
-		switch worst {
-		case gpucode.ErrUnsupportedPTXVersion:
-			what = fmt.Sprintf("has only PTX for %s, newer than what the driver's CUDA %s knows", strings.Join(fails, ", "), version)
-			fix = "use a newer driver, or build it with machine code for that or with an older CUDA toolkit"
-		case gpucode.ErrNotFound:
-			what = "has relocatable device code that is not linked for " + strings.Join(fails, ", ")
+		for _, answer := range slices.Sorted(maps.Keys(fails)) {
+			on := strings.Join(fails[answer], ", ")
+			what, fix := "has no code for "+on, "build it for that too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has it"
+			switch answer {
+			case gpucode.ErrUnsupportedPTXVersion:
+				what = fmt.Sprintf("has only PTX for %s, newer than what the driver's CUDA %s knows", on, version)
+				fix = "use a newer driver, or build it with machine code for that or with an older CUDA toolkit"
+			case gpucode.ErrNotFound:
+				what = "has relocatable device code that is not linked for " + on
+			}
+			d.add(subject, verdict, o.Path, fix, "%s %s: its kernels fail", path.Base(o.Path), what)
+			d.answers(answer)
 		}
-		d.add(subject, verdict, o.Path, fix, "%s %s: its kernels fail", path.Base(o.Path), what)
-		d.answers(worst)
 	}
 	switch {
 	case len(with) > 0 && len(gpus) == 0:
