@@ -26,39 +26,56 @@ let
   );
 
   # Container and entries as nvcc leaves them, of no code; PTX is kind 1, cubins are kind 2.
+  compile = entries: ''
+    mkdir -p $out/lib
+    cat > kernels.s <<'END'
+    .macro entry kind, arch
+      .2byte \kind, 0x101
+      .4byte 64
+      .8byte 8000
+      .4byte 0, 0
+      .2byte 0, 8
+      .4byte \arch, 0, 0
+      .8byte 0x11, 0, 0
+      .zero 8000
+    .endm
+    .section .nv_fatbin,"a",%progbits
+    .balign 8
+    .4byte 0xBA55ED50
+    .2byte 1, 16
+    .8byte 2f - 1f
+    1:
+    ${lib.concatMapStrings (entry: "entry ${entry}\n") entries}
+    2:
+    END
+    $CC -shared -nostdlib -o $out/lib/libkernels.so kernels.s
+  '';
   kernels =
     args: entries:
     package (
       {
         pname = "kernels";
         nativeBuildInputs = [ set.cudaCapabilitiesCheck ];
-        build = ''
-          mkdir -p $out/lib
-          cat > kernels.s <<'END'
-          .macro entry kind, arch
-            .2byte \kind, 0x101
-            .4byte 64
-            .8byte 8000
-            .4byte 0, 0
-            .2byte 0, 8
-            .4byte \arch, 0, 0
-            .8byte 0x11, 0, 0
-            .zero 8000
-          .endm
-          .section .nv_fatbin,"a",%progbits
-          .balign 8
-          .4byte 0xBA55ED50
-          .2byte 1, 16
-          .8byte 2f - 1f
-          1:
-          ${lib.concatMapStrings (entry: "entry ${entry}\n") entries}
-          2:
-          END
-          $CC -shared -nostdlib -o $out/lib/libkernels.so kernels.s
-        '';
+        build = compile entries;
       }
       // args
     );
+  # For another machine: what checks runs on this one.
+  other = if pkgs.stdenv.hostPlatform.isAarch64 then "gnu64" else "aarch64-multiplatform";
+  crossKernels =
+    capabilities:
+    pkgs.pkgsCross.${other}.callPackage (
+      { stdenv, cudaCapabilitiesCheck }:
+      stdenv.mkDerivation {
+        pname = "cross-kernels";
+        version = "1.0";
+        dontUnpack = true;
+        env = support.bare;
+        nativeBuildInputs = [ cudaCapabilitiesCheck ];
+        cudaCapabilities = capabilities;
+        installPhase = compile wrong;
+      }
+    ) { };
   right = [
     "2, 80"
     "2, 90"
@@ -110,6 +127,12 @@ in
       })" "nothing to check"
     ''
   );
+
+  crossCapabilities = check "cross-capabilities" ''
+    contains "log" "$(< ${logOfFailure (crossKernels [ "9.0" ])})" \
+      "lib/libkernels.so: error: has no code for 9.0 in 1 container: there is sm_80"
+    contains "another" "$(< ${logOfSuccess (crossKernels [ "8.0" ])})" "exit status 0"
+  '';
 
   # What the set says, of each form that nixpkgs has had, and sets that say nothing.
   capabilitiesOfSets = check "capabilities-of-sets" (
