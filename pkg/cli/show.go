@@ -123,7 +123,7 @@ func (r *shownFile) read(f *tree.File) error {
 	r.Class, r.Machine = im.Class.String(), im.Machine.String()
 	r.Skipped = string(im.SkipReason())
 	r.loadable = im.Loadable()
-	if stack := im.Prog(elf.PT_GNU_STACK); stack != nil {
+	if stack := im.Stack(); stack != nil {
 		executable := stack.Flags&elf.PF_X != 0
 		r.ExecStack = &executable
 	}

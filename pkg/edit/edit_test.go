@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"os"
 	"strings"
@@ -305,5 +306,43 @@ func TestPartsThatWereMade(t *testing.T) {
 	r := p.File(f)
 	if diff := cmp.Diff([]PartChange{{"soname", "libold.so", "libnew.so"}}, r.Changes); r.Action != Failed || diff != "" {
 		t.Errorf("%s %v: %s", r.Action, r.Err, diff)
+	}
+}
+
+// Of several PT_GNU_STACK headers the last one counts, to the kernel and to glibc.
+func TestTheLastStackCounts(t *testing.T) {
+	object := library(tinyelf.Entry{Tag: elf.DT_NEEDED, Str: "liba.so"})
+	object.Interp, object.Stack = "/lib/ld.so", elf.PF_R|elf.PF_W|elf.PF_X
+	data := object.Bytes()
+	const first, size = 64, 56 // program headers of ELFCLASS64, bytes
+	if elf.ProgType(data[first]) != elf.PT_PHDR {
+		t.Fatal("the first program header is no PT_PHDR")
+	}
+	plain := make([]byte, size)
+	binary.LittleEndian.PutUint32(plain, uint32(elf.PT_GNU_STACK))
+	binary.LittleEndian.PutUint32(plain[4:], uint32(elf.PF_R|elf.PF_W))
+	plain[48] = 16 // p_align
+	copy(data[first:], plain)
+	put(t, map[string][]byte{"f": data})
+	no := false
+	p := Parts{ExecStack: &no}
+	if r := each(t, p.File, "f")["f"]; r.Action != Edited {
+		t.Fatalf("%s %v", r.Action, r.Err)
+	}
+	f, err := elf.Open("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	n := 0
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_GNU_STACK {
+			if n++; p.Flags != elf.PF_R|elf.PF_W {
+				t.Errorf("PT_GNU_STACK %d has the flags %v", n, p.Flags)
+			}
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d PT_GNU_STACK", n)
 	}
 }

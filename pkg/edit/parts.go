@@ -139,7 +139,7 @@ func (r *PartsResult) change(p *Parts, im *elfimage.Image) (c elfedit.Change, in
 	}
 	if p.ExecStack != nil {
 		var before any
-		stack := im.Prog(elf.PT_GNU_STACK)
+		stack := im.Stack()
 		if stack != nil {
 			before = stack.Flags&elf.PF_X != 0
 		}

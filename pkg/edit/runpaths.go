@@ -178,7 +178,7 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 
 // clears reports whether the file asks for an executable stack, and is not to.
 func (p *RunPaths) clears(im *elfimage.Image) bool {
-	stack := im.Prog(elf.PT_GNU_STACK)
+	stack := im.Stack()
 	return p.ClearExecStack && stack != nil && stack.Flags&elf.PF_X != 0
 }
 

@@ -159,7 +159,7 @@ func (g *goal) header(im *image, c Change) error {
 		return nil
 	}
 	flags := elf.PF_R | elf.PF_W
-	p := im.Prog(elf.PT_GNU_STACK)
+	p := im.Stack()
 	if p != nil {
 		flags = p.Flags &^ elf.PF_X
 	}

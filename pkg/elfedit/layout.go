@@ -103,7 +103,7 @@ func (p *planner) asItIs() *layout {
 // setStack gives the stack its flags. A PT_GNU_STACK that there was not takes the place
 // of the program header with an index, or where that is negative makes the table longer.
 func (l *layout) setStack(flags elf.ProgFlag, unused int) {
-	for i := range l.progs {
+	for i := len(l.progs) - 1; i >= 0; i-- { // the last one counts: see elfimage's Stack
 		if l.progs[i].Type == elf.PT_GNU_STACK {
 			l.progs[i].Flags = flags
 			return

@@ -25,7 +25,7 @@ type strategy func() (*layout, error)
 // layout finds room for what is new, cheapest first.
 func (p *planner) layout() (*layout, error) {
 	l, err := p.place()
-	if err != nil && p.goal.stack != nil && p.im.Prog(elf.PT_GNU_STACK) == nil && p.im.expendable() >= 0 {
+	if err != nil && p.goal.stack != nil && p.im.Stack() == nil && p.im.expendable() >= 0 {
 		p.sparing = true
 		if l, again := p.place(); again == nil {
 			return l, nil

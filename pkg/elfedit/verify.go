@@ -224,7 +224,7 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 		return out
 	}
 	was, is := fixed(e.im.Progs), fixed(after)
-	if stack != nil && e.im.Prog(elf.PT_GNU_STACK) == nil {
+	if stack != nil && e.im.Stack() == nil {
 		i := slices.IndexFunc(is, func(q elfimage.Prog) bool { return q.Type == elf.PT_GNU_STACK })
 		if i < 0 || *stack != (is[i].Flags&elf.PF_X != 0) || is[i].Memsz != 0 {
 			return fmt.Errorf("planned edit leaves no PT_GNU_STACK")

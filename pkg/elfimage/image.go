@@ -542,6 +542,17 @@ func (im *Image) Prog(t elf.ProgType) *Prog {
 	return nil
 }
 
+// Stack returns the PT_GNU_STACK that counts, or nil: to the kernel (fs/binfmt_elf.c,
+// load_elf_binary) and to glibc (elf/dl-load.c) a later one replaces an earlier one.
+func (im *Image) Stack() (stack *Prog) {
+	for i := range im.Progs {
+		if im.Progs[i].Type == elf.PT_GNU_STACK {
+			stack = &im.Progs[i]
+		}
+	}
+	return stack
+}
+
 // isDetached tells a debug file: it keeps the program headers of the file that it
 // was split from, but its allocated sections hold no bytes. No linker makes a
 // read-only section that holds none.

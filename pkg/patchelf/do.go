@@ -158,7 +158,7 @@ func (d *doing) execStack() error {
 	if !d.c.PrintExecStack && !d.c.ClearExecStack && !d.c.SetExecStack {
 		return nil
 	}
-	stack := d.im.Prog(elf.PT_GNU_STACK)
+	stack := d.im.Stack()
 	executable := stack != nil && stack.Flags&elf.PF_X != 0
 	if d.c.PrintExecStack {
 		switch {
