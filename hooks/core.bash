@@ -326,7 +326,9 @@ cudaRunpathFindCompat() {
 cudaRunpathFindCapabilities() {
     local -a __crList=()
     declare -g cudaRunpathGPUs
-    if declare -p cudaCapabilities &>/dev/null; then # an empty array, too, is the package's word
+    # An empty array, too, is the package's word.
+    # shellcheck disable=SC2154 # a setting
+    if declare -p cudaCapabilities &>/dev/null; then
         cudaRunpathWords __crList cudaCapabilities
         cudaRunpathGPUs=${__crList[*]}
     elif ((${#cudaRunpathCapabilities[@]} > 1)); then
