@@ -27,8 +27,8 @@ type flagUse struct {
 var obeyed = map[string]map[string]flagUse{
 	"": {
 		"version": {reason: "a script of each tool tries it"}, "man": {reason: "a script tries it"}, "completion": {reason: "a script tries it"}, "help": {reason: "read here"},
-		"jobs":  {reason: "a run with another number of files at once must not differ"},
-		"stub":  {given: "--stub fakes"},
+		"jobs": {reason: "a run with another number of files at once must not differ"},
+		"stub": {given: "--stub fakes"}, "store": {given: "--store D/pkgs"},
 		"offer": {given: "--offer D/out"}, "driver-link": {given: "--driver-link /z"}, "compat": {given: "--compat D/x"},
 		"position": {given: "--position last"}, "force-rpath": {given: "--force-rpath"}, "keep-empty": {given: "--keep-empty"},
 		"dedupe": {given: "--dedupe"}, "dry-run": {given: "--dry-run"}, "json": {given: "--json"}, "verbose": {given: "-v"}, "quiet": {given: "-q"},
@@ -46,7 +46,7 @@ var obeyed = map[string]map[string]flagUse{
 	"runpath explain": {
 		"lib": {given: "--lib libx.so.1"}, "env": {given: "--env LD_LIBRARY_PATH=D/y"}, "no-dlopen": {given: "--no-dlopen"},
 		"all": {given: "--all"}, "depth": {given: "--depth 1"}, "unused": {given: "--unused"}, "undefined": {given: "--undefined"},
-		"versions": {given: "--versions"}, "dot": {given: "--dot"}, "verbose": {given: "-v"}, "compat": {given: "--compat D/gpu"}, "stub": {given: "--stub gpu"},
+		"versions": {given: "--versions"}, "dot": {given: "--dot"}, "verbose": {given: "-v"}, "compat": {given: "--compat D/" + inStore}, "stub": {given: "--stub gpu"},
 		"gpu": {given: "--gpu 7.0 cubin.so", without: "cubin.so"},
 	},
 	"runpath audit": {
@@ -81,6 +81,7 @@ var obeyed = map[string]map[string]flagUse{
 		"compat":      {given: "--tool addCudaCompatRunpath --compat D/x", without: "--tool addCudaCompatRunpath --compat D/cuda/compat"},
 		"position":    {given: "--tool autoAddDriverRunpath --position last", without: "--tool autoAddDriverRunpath"},
 		"stub":        {given: "--libs D/fakes --stub fakes", without: "--libs D/fakes"},
+		"store":       {given: "--libs D/" + inStore + " --store D/pkgs", without: "--libs D/" + inStore},
 	},
 	"hostDriver install": {
 		"copy": {given: "--copy"}, "compat": {given: "--compat /opt/newer/compat"}, "quiet": {given: "-q"}, "root": {given: "--root D/tree2"},
@@ -122,6 +123,9 @@ var commandLines = []string{
 	"hostDriver run --root D/tree --cache D/cache -- true", "hostDriver sandbox --root D/tree --cache D/cache --", "hostDriver doctor --root D/tree --",
 }
 
+// inStore is a directory of stubs where pkgs is the Nix store; the hash is as nuke-refs leaves it.
+const inStore = "pkgs/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-gpu-stubs/gpu"
+
 // fixture makes the files that the commands are tried on in the working directory, and returns what makes them anew.
 func fixture(t *testing.T) (again func()) {
 	t.Helper()
@@ -140,13 +144,13 @@ func fixture(t *testing.T) (again func()) {
 	library(t, "cuda/compat/libcuda.so.1", "libcuda.so.1", "")
 	library(t, "stubs/libcuda.so", "libcuda.so.1", "")
 	library(t, "fakes/libmissing.so.1", "libmissing.so.1", "")
-	library(t, "gpu/libcuda.so.1", "libcuda.so.1", "")
-	library(t, "gpu.so", "", d+"/gpu", "gpu/libcuda.so.1")
+	library(t, inStore+"/libcuda.so.1", "libcuda.so.1", "")
+	library(t, "gpu.so", "", d+"/"+inStore, inStore+"/libcuda.so.1")
 	text("keep/cubin.s", ".section .nv_fatbin,\"a\"; .4byte 0xBA55ED50; .2byte 1, 16; .8byte 2f-1f; 1: "+entryOf(2, 80)+entryOf(2, 75)+entryOf(1, 89)+"2:\n")
 	library(t, "cubin.so", "", "", "keep/cubin.s")
-	library(t, "linked.so", "", "/run/opengl-driver/lib", "gpu/libcuda.so.1")
+	library(t, "linked.so", "", "/run/opengl-driver/lib", inStore+"/libcuda.so.1")
 	library(t, "assumed/libcuda.so.1", "libcuda.so.1", "")
-	entries := "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat"
+	entries := "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat:D/" + inStore
 	text("keep/opened.c", "const char *a = \"libcudart.so.12\";")
 	library(t, "lib.so", "", entries, "x/libx.so.1", "stubs/libcuda.so", "-Wl,-z,execstack", "keep/opened.c")
 	library(t, "plain.so", "", "/a")

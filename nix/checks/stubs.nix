@@ -3,6 +3,7 @@
 support:
 let
   inherit (support)
+    allHooks
     check
     counting
     driver
@@ -168,6 +169,22 @@ in
         # A store that is called otherwise.
         "/opt/pkgs/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-cuda12.9-cuda_cudart-12.9.79-stubs/lib"
       ]
+    # Where it is, each build says, also of references that were cut.
+    + ''
+      runPathIs ${
+        package {
+          pname = "layout-of-another-store";
+          nativeBuildInputs = allHooks ++ [ pkgs.patchelf ];
+          build = installCompiled;
+          dontPatchELF = true;
+          cudaCompat = "";
+          postFixup = ''
+            patchelf --set-rpath /opt/pkgs/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-cuda_cudart-12.9.79-stubs/lib:${greet}/lib $out/bin/program
+            export NIX_STORE=/opt/pkgs
+          '';
+        }
+      }/bin/program ${driver}:${greet}/lib
+    ''
   );
 
   noTraceOfTheStubIsLeft = check "no-trace" (

@@ -11,7 +11,6 @@ import (
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
@@ -25,7 +24,7 @@ import (
 func auditOptions(c *command.Line) (audit.Options, error) {
 	o := audit.Options{
 		Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
-			StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}},
+			StubDirs: stubDirs(c)},
 		Ignore: c.StringSlice("ignore"),
 		Strict: c.Bool("strict"),
 		Nix:    c.Bool("nix"),

@@ -64,10 +64,10 @@ func newEditor(c *command.Line) (*editor, error) {
 	return e, nil
 }
 
-// checkLayout refuses a --driver-link or --compat that no run path should name, and a
+// checkLayout refuses a --driver-link, --compat or --store that no run path should name, and a
 // --stub that is not a valid pattern.
 func checkLayout(c *command.Line) error {
-	for _, flag := range []string{"driver-link", "compat"} {
+	for _, flag := range []string{"driver-link", "compat", "store"} {
 		if !c.IsSet(flag) {
 			continue
 		}

@@ -101,7 +101,7 @@ func explainCommand() *command.Command {
 			}
 			return runExplain(s, l, explainOptions{
 				Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
-					StubDirs: driver.StubDirs{Patterns: c.StringSlice("stub")}, Assumed: c.String("assume-driver"),
+					StubDirs: stubDirs(c), Assumed: c.String("assume-driver"),
 					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))},
 				symbols: symbols, gpus: gpus, lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"), all: c.Bool("all"), depth: c.Int("depth"),
 			})

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	"cmp"
+	"os"
+	"path"
+
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/gpucode"
@@ -40,7 +44,7 @@ var (
 
 // searchFlags say which directories are the driver's, the compat package's and stubs; see
 // [checkLayout].
-var searchFlags = []*command.Flag{driverLinkFlag, compatFlag, stubFlag}
+var searchFlags = []*command.Flag{driverLinkFlag, compatFlag, stubFlag, storeFlag}
 
 // JSONFlag asks for a JSON document.
 var JSONFlag = &command.Flag{Name: "json", Usage: "print one JSON document to stdout"}
@@ -72,6 +76,18 @@ var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "`DI
 
 // stubFlag names more stub directories.
 var stubFlag = &command.Flag{Kind: command.List, Name: "stub", Usage: "also count directories that match `PATTERN` as stubs (repeatable)"}
+
+// storeFlag says where the store is whose packages named …-stubs are stubs.
+var storeFlag = &command.Flag{Kind: command.String, Name: "store", Usage: "the Nix store is `DIR`: its packages whose names end in -stubs are stubs", DefaultText: "$NIX_STORE"}
+
+// stubDirs reads [stubFlag] and [storeFlag]. A store called "store" is known as one.
+func stubDirs(c *command.Line) driver.StubDirs {
+	dirs := driver.StubDirs{Patterns: c.StringSlice("stub"), Store: cmp.Or(c.String("store"), os.Getenv("NIX_STORE"))}
+	if path.Base(dirs.Store) == "store" {
+		dirs.Store = ""
+	}
+	return dirs
+}
 
 // assumeDriverFlag names a directory that stands for the driver link.
 var assumeDriverFlag = &command.Flag{Kind: command.String, Name: "assume-driver", Usage: "the driver link leads to `DIR`"}

@@ -46,11 +46,11 @@ ends in "-stubs". It puts the driver link first instead, also where the file nee
 entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.` + exitStatus,
 	Map: runpath.ReplaceStubs,
 	Flags: []*command.Flag{
-		stubFlag,
+		stubFlag, storeFlag,
 		{Kind: command.String, Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
 	},
 	Configure: func(c *command.Line, e *editor) error {
-		e.StubDirs.Patterns, e.Offer = c.StringSlice("stub"), c.String("offer")
+		e.StubDirs, e.Offer = stubDirs(c), c.String("offer")
 		if c.IsSet("offer") && e.Offer == "" {
 			return command.Misuse("--offer: no directory is given")
 		}

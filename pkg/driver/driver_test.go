@@ -163,6 +163,25 @@ func TestStubDirectories(t *testing.T) {
 	}
 }
 
+func TestStubsOfAStoreThatIsCalledOtherwise(t *testing.T) {
+	const cut = "/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-cuda-stubs/lib" // nuke-refs
+	for _, c := range []struct {
+		store, entry string
+		want         bool
+	}{
+		{"", "/opt/pkgs/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-cuda-stubs/lib", true},
+		{"", "/opt/pkgs" + cut, false},
+		{"/opt/pkgs", "/opt/pkgs" + cut, true},
+		{"/opt/pkgs/", "/opt//pkgs" + cut, true},
+		{"/opt/pkgs", "/opt/others" + cut, false},
+		{"/opt/pkgs", "/opt/pkgs/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-cuda/lib", false},
+	} {
+		if got := (StubDirs{Store: c.store}).Contains(c.entry); got != c.want {
+			t.Errorf("store %q, entry %q: %v", c.store, c.entry, got)
+		}
+	}
+}
+
 func TestFurtherStubPatterns(t *testing.T) {
 	for _, c := range []struct {
 		pattern, entry string

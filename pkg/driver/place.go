@@ -32,6 +32,8 @@ type StubDirs struct {
 	// path.Match; one without a slash is matched against each path component,
 	// any other against the whole entry and against each directory above it.
 	Patterns []string
+	// Store is the directory of a Nix store that is not called "store", or "".
+	Store string
 }
 
 // CheckPattern refuses what is not a pattern of path.Match, and the empty one, which nothing matches.
@@ -55,8 +57,10 @@ func (s StubDirs) Contains(entry string) bool {
 			return true
 		}
 	}
-	if strings.HasSuffix(store.Path(entry), "-stubs") || strings.HasSuffix(store.Name(entry), "-stubs") {
-		return true
+	for _, object := range []string{store.Path(entry), store.Name(entry), s.inStore(entry)} {
+		if strings.HasSuffix(object, "-stubs") {
+			return true
+		}
 	}
 	for _, pattern := range s.Patterns {
 		if strings.Contains(pattern, "/") {
@@ -75,6 +79,13 @@ func (s StubDirs) Contains(entry string) bool {
 		}
 	}
 	return false
+}
+
+func (s StubDirs) inStore(entry string) string {
+	if s.Store == "" {
+		return ""
+	}
+	return store.In(runpath.Key(s.Store), runpath.Key(entry))
 }
 
 // LibCUDA is the soname of the CUDA driver API, by which compat directories are known.

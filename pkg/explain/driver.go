@@ -180,6 +180,9 @@ func (l *Layout) ReplaceStubs(file string) remedy.Remedy {
 	for _, p := range l.StubDirs.Patterns {
 		tool = append(tool, "--stub", p)
 	}
+	if l.StubDirs.Store != "" {
+		tool = append(tool, "--store", l.StubDirs.Store)
+	}
 	return l.Edit(file, tool...)
 }
 

@@ -26,6 +26,17 @@ func Path(p string) string {
 	return ""
 }
 
+// In returns the object of the store in a directory that a path is in, whatever the
+// directory is called; or "".
+func In(directory, p string) string {
+	directory = strings.TrimRight(directory, "/") + "/"
+	name, _, _ := strings.Cut(strings.TrimPrefix(p, directory), "/")
+	if !strings.HasPrefix(p, directory) || !isName(name) {
+		return ""
+	}
+	return directory + name
+}
+
 // Contains reports whether a path is in a store.
 func Contains(p string) bool { return Path(p) != "" }
 

@@ -28,6 +28,22 @@ func TestPath(t *testing.T) {
 	}
 }
 
+func TestIn(t *testing.T) {
+	const object = "/opt/pkgs/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-cuda-stubs"
+	for _, c := range []struct{ directory, path, want string }{
+		{"/opt/pkgs", object + "/lib", object},
+		{"/opt/pkgs/", object, object},
+		{"/opt/pkgs", "/opt/pkgs/cuda-stubs/lib", ""},
+		{"/opt/pkgs", "/opt/pkgs-too/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-cuda-stubs", ""},
+		{"/opt", object, ""},
+		{"/opt/pkgs", "/opt/pkgs", ""},
+	} {
+		if got := In(c.directory, c.path); got != c.want {
+			t.Errorf("%q is in %q of %q, not %q", c.path, got, c.directory, c.want)
+		}
+	}
+}
+
 func TestName(t *testing.T) {
 	const hash = "0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q"
 	for p, want := range map[string]string{
