@@ -18,6 +18,7 @@ import (
 // of each library in the order of the needs, AppendRunpaths; each once. With KeepEntries
 // what the file has stands before the needs. Where nothing is asked for, the run path stays.
 func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
+	p.Set, p.After, p.Tag, p.Dropped, p.Lost, p.foreseen = nil, p.Before, o.Tag, nil, nil, ""
 	l := make(runpath.List, 0, len(r.first)+len(p.Needs)+len(r.last)+2)
 	if o.program() || r.s.Dlopen {
 		l = append(l, r.first...)
@@ -106,7 +107,7 @@ func (r *Resolver) opened(o *Object, p *Plan, l runpath.List) (out []Candidate) 
 	entries := r.entries(nil, o, append(slices.Clone(l), p.Before...))
 	for _, name := range o.Literals {
 		if !driver.Toolkit(name) || slices.Contains(o.Needed, name) ||
-			slices.ContainsFunc(entries, func(e entry) bool { return r.takesIn(o, e, name) != nil }) {
+			slices.ContainsFunc(entries, func(e entry) bool { return r.ix.takesIn(o, e, name) != nil }) {
 			continue
 		}
 		c, ok := r.choose(o, p.in, &Need{}, name, false)
@@ -131,7 +132,7 @@ func (r *Resolver) foresee(o *Object, p *Plan, known []entry) string {
 		if at := slices.IndexFunc(known, func(k entry) bool { return k.text == e }); at >= 0 {
 			entries = append(entries, known[at])
 		} else {
-			entries = append(entries, r.entry(o, e))
+			entries = append(entries, r.ix.entry(o, e))
 		}
 	}
 	for _, n := range p.Needs {
@@ -140,7 +141,7 @@ func (r *Resolver) foresee(o *Object, p *Plan, known []entry) string {
 		}
 		name := path.Base(n.Name)
 		for _, e := range entries {
-			took := r.takesIn(o, e, name)
+			took := r.ix.takesIn(o, e, name)
 			if took == n.Candidate.Object {
 				break
 			}
@@ -320,14 +321,14 @@ type entry struct {
 // entries looks for where the entries of a file's run path lead, and appends them to to.
 func (r *Resolver) entries(to []entry, o *Object, l runpath.List) []entry {
 	for _, e := range l {
-		to = append(to, r.entry(o, e))
+		to = append(to, r.ix.entry(o, e))
 	}
 	return to
 }
 
-func (r *Resolver) entry(o *Object, text string) entry {
+func (ix *Index) entry(o *Object, text string) entry {
 	if dir, ok := expand(o, text); ok {
-		return entry{text: text, dir: r.ix.dir(dir)}
+		return entry{text: text, dir: ix.dir(dir)}
 	}
 	return entry{text: text}
 }
@@ -339,7 +340,9 @@ func (r *Resolver) entry(o *Object, text string) entry {
 func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, entries []entry) []entry {
 	if in != nil && r.shadowsLibC(o, in, p, entries) {
 		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{text: in.LibC, dir: in.dir})
-		p.Warnings = append(p.Warnings, fmt.Sprintf("a directory of the run path holds another C library: %s is put before it, because the program's interpreter works with no other", in.LibC))
+		if text := fmt.Sprintf("a directory of the run path holds another C library: %s is put before it, because the program's interpreter works with no other", in.LibC); !slices.Contains(p.Warnings, text) {
+			p.Warnings = append(p.Warnings, text)
+		}
 	}
 	// before[i] are the entries that must stand before entry i, each with the library.
 	var before []map[int]string // nil while there are none
@@ -352,7 +355,7 @@ func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, entries []entry) [
 		name := path.Base(n.Name)
 		at, first := -1, -1
 		for i := range entries {
-			took := r.takesIn(o, entries[i], name)
+			took := r.ix.takesIn(o, entries[i], name)
 			if took == nil {
 				continue
 			}
@@ -421,7 +424,7 @@ func (r *Resolver) shadowed(o *Object, in *Interpreter, p *Plan, entries []entry
 			continue
 		}
 		for _, e := range entries {
-			lib := r.takesIn(o, e, n.Name)
+			lib := r.ix.takesIn(o, e, n.Name)
 			if lib == nil {
 				continue
 			}
@@ -470,11 +473,11 @@ func texts(entries []entry, old runpath.List) runpath.List {
 
 // takesIn returns the file that the loader takes for a name when it searches the
 // directory of an entry; nil where it goes on.
-func (r *Resolver) takesIn(o *Object, e entry, name string) *Object {
+func (ix *Index) takesIn(o *Object, e entry, name string) *Object {
 	if e.dir == nil || !e.dir.has(name) {
 		return nil
 	}
-	lib := r.ix.open(e.dir, name)
+	lib := ix.open(e.dir, name)
 	if lib == nil || o.ABI.Refuses(lib.ABI) != "" {
 		return nil
 	}
@@ -497,7 +500,7 @@ func (r *Resolver) firstWithLibC(o *Object, in *Interpreter, p *Plan, entries []
 			if n.Outcome != InLibC || n.Cause != loader.Needed || !libCName(n.Name) {
 				continue
 			}
-			if lib := r.takesIn(o, e, n.Name); lib != nil && lib != r.ix.open(in.dir, n.Name) {
+			if lib := r.ix.takesIn(o, e, n.Name); lib != nil && lib != r.ix.open(in.dir, n.Name) {
 				return i
 			}
 		}

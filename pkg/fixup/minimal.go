@@ -23,7 +23,7 @@ func (r *Resolver) minimal(o *Object, p *Plan, l runpath.List, entries []entry) 
 		Keep:  func(e string) bool { return slices.Contains(r.first, e) || slices.Contains(r.last, e) },
 		Holds: func(key, name string) bool {
 			i := slices.IndexFunc(entries, func(e entry) bool { return e.text == key || runpath.Key(e.text) == key })
-			return r.takesIn(o, entries[i], name) != nil
+			return r.ix.takesIn(o, entries[i], name) != nil
 		},
 	})
 }

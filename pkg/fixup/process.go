@@ -1,7 +1,9 @@
 package fixup
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -15,7 +17,9 @@ import (
 // takes must do for all that can be in a process with it: a program with what it needs, the
 // plugins beside each other and with every program. Plugins are what no program of the tree
 // loads. Where what one takes lacks a version that another needs, it gets the first candidate
-// that has them all; where none has, a warning names both.
+// that has them all. Where it is not for the run to say what that one takes, because its run
+// path stays or it is not in the tree, another candidate is looked for that does not bring the
+// two together. Where none is left, a warning names both.
 
 // asks is one file's need of a library of a name.
 type asks struct {
@@ -26,10 +30,13 @@ type asks struct {
 	takes *Object
 }
 
+// chosen reports whether the run chooses what is taken.
+func (a *asks) chosen() bool { return a.need != nil && a.need.Outcome == Found }
+
 // unite makes the plans of files that can meet in a process take the same library where one
 // does not do for all. Each round may bring in what other libraries need.
 func (r *Resolver) unite(plans []*Plan) {
-	for range 8 {
+	for range 16 {
 		if !r.uniteOnce(plans) {
 			return
 		}
@@ -37,117 +44,217 @@ func (r *Resolver) unite(plans []*Plan) {
 }
 
 func (r *Resolver) uniteOnce(plans []*Plan) (changed bool) {
-	u := union{r: r, plans: map[*Object]*Plan{}, names: map[string][]asks{}}
+	u := union{r: r, plans: map[*Object]*Plan{}, next: map[*Object][]*Object{}, names: map[string][]asks{}}
 	for _, p := range plans {
 		if p.Skip == "" && p.Err == nil {
 			u.plans[p.Object] = p
+			u.list = append(u.list, p)
 		}
 	}
-	if !u.collect(plans) {
+	if !u.collect() {
 		return false
 	}
-	for _, name := range u.order {
-		all := u.names[name]
-		for i := range all {
-			a := &all[i]
-			lacks := u.unmet(name, a, a.takes)
-			if len(lacks) == 0 || a.need == nil || a.need.Outcome != Found {
+	for _, chosen := range []bool{false, true} {
+		for _, name := range u.order {
+			for i := range u.names[name] {
+				if a := &u.names[name][i]; a.chosen() == chosen {
+					changed = u.settle(name, a) || changed
+				}
+			}
+		}
+		if changed {
+			return true
+		}
+	}
+	u.warn()
+	return false
+}
+
+// settle looks for something else where what one takes does not do for all. It reports whether
+// there was something.
+func (u *union) settle(name string, a *asks) (changed bool) {
+	lacks := u.unmet(name, a, a.takes)
+	if len(lacks) == 0 {
+		return false
+	}
+	if a.chosen() {
+		again := *a.need
+		again.others = u.with(name, a)
+		if c, ok := u.r.chooseAgain(a.plan, &again); ok {
+			*a.need, a.takes = again, c.Object
+			return true
+		}
+	}
+	for _, b := range lacks {
+		why := fmt.Sprintf("%s, which lacks %s that %s needs", a.takes.Path, strings.Join(a.takes.lacks(b.by, name), ", "), b.by.Path)
+		if !a.chosen() && u.without(a.by, b.by, "brings "+why+" in the same process") {
+			changed = true
+		} else if u.without(b.by, a.by, "meets "+why) {
+			changed = true
+		}
+	}
+	return changed
+}
+
+// without takes other libraries for those that bring a file from outside the tree into a
+// process with another, where there are such.
+func (u *union) without(o, other *Object, why string) (changed bool) {
+	if u.plans[o] != nil {
+		return false
+	}
+	for _, p := range u.list {
+		for _, n := range p.Needs {
+			if n.Outcome != Found || n.Cause != loader.Needed || !u.brings(n.Candidate.Object, o) || !u.meet(p.Object, other) {
 				continue
 			}
-			again := *a.need
-			again.Rejected, again.others = nil, u.with(name, a)
-			if c, ok := r.choose(a.by, a.plan.in, &again, name, false); ok {
-				again.Outcome, again.Candidate = Found, c
-				again.Rejected = append(again.Rejected, a.need.Rejected...)
-				*a.need, a.takes, changed = again, c.Object, true
+			again := *n
+			again.refused = maps.Clone(n.refused)
+			if again.refused == nil {
+				again.refused = map[*Object]string{}
+			}
+			again.refused[n.Candidate.Object] = why
+			if _, ok := u.r.chooseAgain(p, &again); ok {
+				*n, changed = again, true
 			}
 		}
 	}
-	if !changed {
-		u.warn()
-	}
 	return changed
+}
+
+// brings reports whether a library from outside the tree loads another.
+func (u *union) brings(lib, o *Object) bool {
+	seen := map[*Object]bool{}
+	var search func(*Object) bool
+	search = func(at *Object) bool {
+		if at == nil || seen[at] || u.plans[at] != nil {
+			return false
+		}
+		seen[at] = true
+		return at == o || slices.ContainsFunc(u.loads(at), search)
+	}
+	return search(lib)
+}
+
+// chooseAgain looks for another candidate for a need that has one.
+func (r *Resolver) chooseAgain(p *Plan, n *Need) (Candidate, bool) {
+	had := n.Rejected
+	n.Rejected = nil
+	c, ok := r.choose(p.Object, p.in, n, path.Base(n.Name), false)
+	for _, reject := range had {
+		if !slices.Contains(n.Rejected, reject) {
+			n.Rejected = append(n.Rejected, reject)
+		}
+	}
+	n.Candidate = c
+	return c, ok
 }
 
 // union is one round.
 type union struct {
 	r     *Resolver
 	plans map[*Object]*Plan
-	names map[string][]asks // of libraries with versions that some plan adds
+	list  []*Plan
+	next  map[*Object][]*Object // what a file loads
+	names map[string][]asks     // of libraries with versions that the plans bring in
 	order []string
 
 	reached  bool
-	programs map[*Object]map[*Plan]bool // which programs load a file
-	plugins  map[*Object]bool           // what plugins load, and they themselves
+	programs map[*Object]map[*Object]bool // which programs load a file
+	plugins  map[*Object]bool             // what plugins load, and they themselves
 }
 
-// collect finds who asks for the libraries that the plans add; false where none has versions.
-func (u *union) collect(plans []*Plan) bool {
-	var queue []*Object
-	seen := map[*Object]bool{}
-	for _, p := range plans {
-		if u.plans[p.Object] == nil {
-			continue
-		}
+// takes returns the file that a file of the tree gets for a need; nil where it takes none.
+func (u *union) takes(n *Need) *Object {
+	switch {
+	case n.Cause != loader.Needed:
+	case n.Outcome == Found:
+		return n.Candidate.Object
+	case n.Outcome == BySystem:
+		return u.r.ix.open(u.r.ix.dir(path.Dir(n.Where)), path.Base(n.Where))
+	}
+	return nil
+}
+
+// loads returns what a file loads; of one outside the tree, what it takes by its own run path.
+func (u *union) loads(o *Object) []*Object {
+	if l, ok := u.next[o]; ok {
+		return l
+	}
+	var out []*Object
+	if p := u.plans[o]; p != nil {
 		for _, n := range p.Needs {
-			if n.Outcome != Found || n.Cause != loader.Needed {
-				continue
+			out = append(out, u.takes(n))
+		}
+	} else {
+		for _, name := range o.Needed {
+			lib, _ := u.r.ix.byItself(o, name)
+			out = append(out, lib)
+		}
+	}
+	u.next[o] = out
+	return out
+}
+
+// collect finds who asks for the libraries with versions that the plans bring into processes;
+// false where there are none.
+func (u *union) collect() bool {
+	var outside []*Object
+	seen := map[*Object]bool{}
+	visit := func(lib *Object) {
+		if lib != nil && u.plans[lib] == nil && !seen[lib] {
+			seen[lib] = true
+			outside = append(outside, lib)
+		}
+	}
+	names := func(name string, lib *Object) {
+		if lib != nil && lib.Versioned && u.names[name] == nil {
+			u.names[name] = []asks{}
+			u.order = append(u.order, name)
+		}
+	}
+	for _, p := range u.list {
+		for _, n := range p.Needs {
+			if n.Outcome == Found && n.Cause == loader.Needed {
+				names(path.Base(n.Name), n.Candidate.Object)
+				visit(n.Candidate.Object)
 			}
-			lib := n.Candidate.Object
-			if name := path.Base(n.Name); lib.Versioned && u.names[name] == nil {
-				u.names[name] = []asks{}
-				u.order = append(u.order, name)
-			}
-			if u.plans[lib] == nil && !seen[lib] {
-				seen[lib] = true
-				queue = append(queue, lib)
-			}
+		}
+	}
+	for i := 0; i < len(outside); i++ {
+		for j, lib := range u.loads(outside[i]) {
+			names(outside[i].Needed[j], lib)
+			visit(lib)
 		}
 	}
 	if len(u.names) == 0 {
 		return false
 	}
-	for _, p := range plans {
-		if u.plans[p.Object] == nil {
-			continue
-		}
+	for _, p := range u.list {
 		for _, n := range p.Needs {
-			name := path.Base(n.Name)
-			if n.Cause != loader.Needed || u.names[name] == nil {
-				continue
-			}
-			switch n.Outcome {
-			case Found:
-				u.names[name] = append(u.names[name], asks{p.Object, p, n, n.Candidate.Object})
-			case BySystem:
-				u.names[name] = append(u.names[name], asks{p.Object, p, n, u.r.ix.open(u.r.ix.dir(path.Dir(n.Where)), name)})
+			if name := path.Base(n.Name); u.names[name] != nil && n.Cause == loader.Needed && (n.Outcome == Found || n.Outcome == BySystem) {
+				u.names[name] = append(u.names[name], asks{p.Object, p, n, u.takes(n)})
 			}
 		}
 	}
-	for ; len(queue) > 0; queue = queue[1:] {
-		o := queue[0]
-		for _, name := range o.Needed {
-			lib := u.r.byItself(o, name)
-			if u.names[name] != nil {
+	for _, o := range outside {
+		for i, lib := range u.loads(o) {
+			if name := o.Needed[i]; u.names[name] != nil {
 				u.names[name] = append(u.names[name], asks{o, nil, nil, lib})
-			}
-			if lib != nil && u.plans[lib] == nil && !seen[lib] {
-				seen[lib] = true
-				queue = append(queue, lib)
 			}
 		}
 	}
 	return true
 }
 
-// byItself returns what a library outside the tree takes for a name by its own run path.
-func (r *Resolver) byItself(o *Object, name string) *Object {
+// byItself returns what a file takes for a name by its own run path, and its path.
+func (ix *Index) byItself(o *Object, name string) (*Object, string) {
 	for _, e := range runpath.Parse(o.List) {
-		if lib := r.takesIn(o, r.entry(o, e), name); lib != nil {
-			return lib
+		e := ix.entry(o, e)
+		if lib := ix.takesIn(o, e, name); lib != nil {
+			return lib, e.dir.path + "/" + name
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // with returns those that ask for a name in a process with a, and need versions of it.
@@ -198,43 +305,32 @@ func (u *union) meet(a, b *Object) bool {
 
 // reach finds what each program and the plugins load.
 func (u *union) reach() {
-	u.reached, u.programs, u.plugins = true, map[*Object]map[*Plan]bool{}, map[*Object]bool{}
+	u.reached, u.programs, u.plugins = true, map[*Object]map[*Object]bool{}, map[*Object]bool{}
 	var walk func(o *Object, seen func(*Object) bool)
 	walk = func(o *Object, seen func(*Object) bool) {
-		if o == nil || seen(o) {
-			return
-		}
-		if p := u.plans[o]; p != nil {
-			for _, n := range p.Needs {
-				if n.Outcome == Found && n.Cause == loader.Needed {
-					walk(n.Candidate.Object, seen)
-				} else if n.Outcome == BySystem {
-					walk(u.r.ix.open(u.r.ix.dir(path.Dir(n.Where)), path.Base(n.Where)), seen)
-				}
+		if o != nil && !seen(o) {
+			for _, lib := range u.loads(o) {
+				walk(lib, seen)
 			}
-			return
-		}
-		for _, name := range o.Needed {
-			walk(u.r.byItself(o, name), seen)
 		}
 	}
-	for o, p := range u.plans {
+	for o := range u.plans {
 		if o.program() {
-			walk(o, func(o *Object) bool {
-				if u.programs[o] == nil {
-					u.programs[o] = map[*Plan]bool{}
+			walk(o, func(lib *Object) bool {
+				if u.programs[lib] == nil {
+					u.programs[lib] = map[*Object]bool{}
 				}
-				done := u.programs[o][p]
-				u.programs[o][p] = true
+				done := u.programs[lib][o]
+				u.programs[lib][o] = true
 				return done
 			})
 		}
 	}
 	for o := range u.plans {
 		if u.programs[o] == nil {
-			walk(o, func(o *Object) bool {
-				done := u.plugins[o]
-				u.plugins[o] = true
+			walk(o, func(lib *Object) bool {
+				done := u.plugins[lib]
+				u.plugins[lib] = true
 				return done
 			})
 		}
@@ -244,7 +340,7 @@ func (u *union) reach() {
 // warn says of each name, once, for whom what another takes does not do.
 func (u *union) warn() {
 	for _, name := range u.order {
-		if p, text := u.conflict(name); p != nil {
+		if p, text := u.conflict(name); p != nil && !slices.Contains(p.Warnings, text) {
 			p.Warnings = append(p.Warnings, text)
 		}
 	}
@@ -255,12 +351,14 @@ func (u *union) conflict(name string) (*Plan, string) {
 	for i := range all {
 		a := &all[i]
 		for _, b := range u.unmet(name, a, a.takes) {
-			p := a.plan
-			if p == nil {
-				p = b.plan
-			}
-			if p == nil || !(a.need != nil && a.need.Outcome == Found || b.need != nil && b.need.Outcome == Found) {
+			if a.plan != nil && b.plan != nil && !a.chosen() && !b.chosen() {
 				continue // none of the two is ours to change
+			}
+			p := cmp.Or(a.plan, b.plan)
+			for _, by := range u.list {
+				if p == nil && slices.ContainsFunc(u.loads(by.Object), func(lib *Object) bool { return u.brings(lib, a.by) }) {
+					p = by
+				}
 			}
 			return p, fmt.Sprintf("%s: %s takes %s, which lacks %s that %s needs: in a process that loads both, this one fails if the other comes first",
 				name, a.by.Path, a.takes.Path, strings.Join(a.takes.lacks(b.by, name), ", "), b.by.Path)

@@ -125,10 +125,12 @@ type Need struct {
 	Name      string // the alternative that was taken
 	Candidate Candidate
 	Where     string // of BySystem
-	// others are files that a candidate must do for too. See unite.
-	others []asks
-	// clean restricts the candidates. See untangle.
-	clean     func(Candidate) bool
+	// What restricts the candidates: others are files for which one must do too, refused are
+	// those that bring into a process what does not do (see unite); clean: see untangle.
+	others  []asks
+	refused map[*Object]string
+	clean   func(Candidate) bool
+
 	inherited bool // BySystem, by what the programs of the tree load and have in a DT_RPATH
 	// Rejected are candidates that were there and could not be used.
 	Rejected []Rejection
@@ -187,11 +189,12 @@ type Plan struct {
 	// Opens are the libraries for which Settings.Opened has added their directories.
 	Opens []Candidate
 
-	changes bool
-	stays   bool // the run path, and its tag
-	in      *Interpreter
-	hidden  []*Need // see shadowed
-	loader  string  // the interpreter that the file is for; "" where that is not known
+	changes   bool
+	stays     bool // the run path, and its tag
+	untangled bool // finish has chosen again, which the other files have not heard of
+	in        *Interpreter
+	hidden    []*Need // see shadowed
+	loader    string  // the interpreter that the file is for; "" where that is not known
 	// foreseen is what the loader does instead, as far as the entries' order tells.
 	foreseen string
 }
@@ -269,8 +272,13 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	plans := make([]*Plan, len(r.ix.Files))
 	several(len(plans), jobs, func(i int) { plans[i] = r.look(r.ix.Files[i]) })
-	r.unite(plans)
-	several(len(plans), jobs, func(i int) { r.finish(plans[i]) })
+	for range 8 {
+		r.unite(plans)
+		several(len(plans), jobs, func(i int) { r.finish(plans[i]) })
+		if !slices.ContainsFunc(plans, func(p *Plan) bool { return p.untangled }) {
+			break
+		}
+	}
 	r.disinherit(plans, jobs)
 	return plans
 }
@@ -292,7 +300,7 @@ func (r *Resolver) disinherit(plans []*Plan, jobs int) {
 			continue
 		}
 		for _, n := range p.Needs {
-			if !n.inherited || !strings.HasPrefix(s.Text, n.Name+" is not found") {
+			if !n.inherited || !strings.HasPrefix(s.Text, n.Name+" is ") {
 				continue
 			}
 			if c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1); ok {
@@ -369,6 +377,7 @@ func (r *Resolver) look(o *Object) *Plan {
 
 // finish makes the plan of what was found.
 func (r *Resolver) finish(p *Plan) {
+	p.untangled = false
 	if p.Skip != "" || p.Err != nil {
 		return
 	}
@@ -377,7 +386,7 @@ func (r *Resolver) finish(p *Plan) {
 		r.list(p.Object, p.in, p)
 	}
 	if p.Err != nil && r.untangle(p) {
-		p.Err = nil
+		p.Err, p.untangled = nil, true
 		r.list(p.Object, p.in, p)
 	}
 	if p.Err == nil {
@@ -670,6 +679,9 @@ func (r *Resolver) refuseFor(o *Object, in *Interpreter, n *Need, name string, c
 	if why := r.refuse(o, in, name, c); why != "" {
 		return why
 	}
+	if why := n.refused[c.Object]; why != "" {
+		return why
+	}
 	for _, other := range n.others {
 		if lacks := c.Object.lacks(other.by, name); len(lacks) > 0 {
 			return fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), other.by.Path)
@@ -705,7 +717,7 @@ func (r *Resolver) untangle(p *Plan) bool {
 			if n.Outcome != Found && n.Outcome != BySystem {
 				continue
 			}
-			if lib := r.takesIn(p.Object, e, name); lib != nil &&
+			if lib := r.ix.takesIn(p.Object, e, name); lib != nil &&
 				r.refuseFor(p.Object, p.in, n, name, Candidate{Dir: c.Dir, Path: c.Dir + "/" + name, Object: lib}) != "" {
 				return false
 			}
@@ -723,7 +735,7 @@ func (r *Resolver) untangle(p *Plan) bool {
 		if !ok {
 			return false
 		}
-		again.Candidate, again.Rejected, again.clean = c, n.Rejected, nil
+		again.Candidate, again.Rejected = c, n.Rejected
 		chosen[n] = again
 	}
 	for n, again := range chosen {

@@ -141,12 +141,13 @@ func (t *today) inherits(o *Object, name string) (path string) {
 		if err != nil || load.Static {
 			continue
 		}
-		sound := healthy(load)
-		opened := load.Dlopen(o.Real, load.Main, loader.DlopenAsked, "")
-		byRPath := slices.ContainsFunc(opened.Uses, func(u loader.Use) bool {
-			return u.Name == name && (sound || !u.Again && u.To.Rule == loader.ByRPath)
-		})
-		if f := use(opened.Uses, name); f.path != "" && byRPath {
+		if !healthy(load) { // what it has loaded will change, and its entries stay
+			if lib, at := t.ix.byItself(p, name); lib != nil && len(lib.lacks(o, name)) == 0 {
+				return at
+			}
+			continue
+		}
+		if f := use(load.Dlopen(o.Real, load.Main, loader.DlopenAsked, "").Uses, name); f.path != "" {
 			return f.path
 		}
 	}
