@@ -99,9 +99,8 @@ cudaRunpathPatchelf() {
             break
         fi
     done
-    if [[ -n ${autoPatchelfRelativeRpaths-} ]]; then
-        __crFlags+=(--relativize-rpath)
-    fi
+    cudaRunpathSwitch __crFlags autoPatchelfRelativeRpaths --relativize-rpath
+    cudaRunpathSwitch __crFlags cudaOpened --opened
     # stdenv's audit of run paths has been before.
     if [[ -z ${noAuditTmpdir-} && -n ${NIX_BUILD_TOP-} ]]; then
         __crFlags+=(--temporary "$NIX_BUILD_TOP")

@@ -168,6 +168,7 @@ cudaRunpathFixup() {
     elif ((${#cudaRunpathEditors[@]})); then
         cudaRunpathRun "${cudaRunpathEditors[@]}"
     fi
+    cudaRunpathNoteOpened
     for __crTool in "${cudaRunpathChecks[@]}"; do
         if [[ -n ${cudaRunpathAsked["$__crTool"]-} ]] && ! cudaRunpathIsOff "$__crTool"; then
             cudaRunpathRun "$__crTool"
@@ -291,6 +292,14 @@ cudaRunpathWords() { # ARRAY NAME…
     done
 }
 
+# Appends FLAG to the array where SETTING is true.
+cudaRunpathSwitch() { # ARRAY SETTING FLAG
+    local -n __crFlagsTo=$1
+    if [[ -n ${!2-} ]]; then
+        __crFlagsTo+=("$3")
+    fi
+}
+
 # Says whether TOOL is switched off, and by which variable.
 cudaRunpathIsOff() { # TOOL
     local __crSwitch
@@ -409,9 +418,7 @@ cudaRunpathArguments() { # TOOL…
         if [[ -n ${driverLinkPosition-} ]]; then
             cudaRunpathArguments+=(--position "$driverLinkPosition")
         fi
-        if [[ -n ${clearExecutableStacks-} ]]; then
-            cudaRunpathArguments+=(--clear-execstack)
-        fi
+        cudaRunpathSwitch cudaRunpathArguments clearExecutableStacks --clear-execstack
     fi
     while (($#)); do
         cudaRunpathWords cudaRunpathArguments "${1}Flags" "${1}FlagsArray"
@@ -470,6 +477,34 @@ cudaRunpathRun() { # TOOL…
         cudaRunpathFailure "$__crNames failed with exit status $__crStatus; what it said is above"
         exit "$__crStatus"
     }
+}
+
+# With cudaOpened: says what autoPatchelf would put in for CUDA's libraries that files open
+# by name and that inputs have. These tools leave entries that are not theirs alone.
+cudaRunpathNoteOpened() {
+    local __crPackage __crFound
+    local -a __crLibs=()
+    if [[ -z ${cudaOpened-} ]]; then
+        return 0
+    fi
+    # shellcheck disable=SC2154  # setup.sh's
+    for __crPackage in "${pkgsHostTarget[@]}"; do
+        if [[ -d $__crPackage/lib ]]; then
+            __crLibs+=(--libs "$__crPackage/lib")
+        fi
+    done
+    cudaRunpathOutputs
+    if ((${#__crLibs[@]} == 0 || ${#cudaRunpathOutputs[@]} == 0)); then
+        return 0
+    fi
+    cudaRunpathArguments
+    __crFound=$("${cudaRunpathBinary[runpath]}" normalize --dry-run --opened "${__crLibs[@]}" "${cudaRunpathArguments[@]}" -- "${cudaRunpathOutputs[@]}" 2>&1 >/dev/null) || {
+        cudaRunpathFailure "cudaOpened: $__crFound"
+        exit 1
+    }
+    if [[ -n $__crFound ]]; then
+        cudaRunpathHook "cudaOpened: left as they are; cudaRunpathAutoPatchelf = true, or autoPatchelfHook, would do this: $__crFound"
+    fi
 }
 
 # For shell functions that a package calls by hand: runs TOOL on files. Links are

@@ -6,6 +6,7 @@ let
     greet
     lib
     logOfFailure
+    logOfSuccess
     package
     pkgs
     wave
@@ -112,6 +113,38 @@ let
     ) { };
   crossBintools = cross.buildPackages.bintools;
 
+  # A package of the CUDA toolkit, and a program that opens its libraries by name.
+  toolkit = package {
+    pname = "libnvrtc";
+    dontFixup = true;
+    build = ''
+      mkdir -p $out/lib
+      for name in libnvrtc.so.12 libcublasLt.so.12; do
+        $CC -shared -nostdlib -xc -Wl,-soname,$name -o $out/lib/$name /dev/null
+      done
+    '';
+  };
+  opening =
+    args:
+    package (
+      {
+        pname = "opening";
+        buildInputs = [ toolkit ];
+        cudaCompat = "";
+        cudaOpened = true;
+        build = ''
+          mkdir -p $out/bin
+          cat > main.c <<'END'
+          #include <dlfcn.h>
+          const char *const names[] = { "libnvrtc.so.12", "libcublasLt.so.12", "libnccl.so.2" };
+          int main(void) { return dlopen(names[0], RTLD_NOW) ? 0 : 1; }
+          END
+          $CC -o $out/bin/program main.c -ldl
+        '';
+      }
+      // args
+    );
+
   environment = flake.lib.patchEnvironment {
     libraries = [
       greet
@@ -121,6 +154,49 @@ let
   shell = pkgs.mkShell { inherit (environment) shellHook; };
 in
 {
+  # Libraries of CUDA's that a program opens by name, where an input has them.
+  openedByName = check "opened-by-name" (
+    lib.concatMapStrings (
+      mode:
+      let
+        patched = opening (mode // { nativeBuildInputs = [ dropIn.autoPatchelfHook ]; });
+        noted = opening (mode // { nativeBuildInputs = [ dropIn.cudaRunpathHook ]; });
+        both = opening (
+          mode
+          // {
+            nativeBuildInputs = [ dropIn.cudaRunpathHook ];
+            cudaRunpathAutoPatchelf = true;
+            # The stand-in's C library is not the one that the program gets without one.
+            dontNoRunpathAmbiguity = true;
+          }
+        );
+        off = opening (
+          mode
+          // {
+            nativeBuildInputs = [ dropIn.cudaRunpathHook ];
+            cudaOpened = false;
+          }
+        );
+        found = "libnvrtc.so.12 is opened by name: ${toolkit} is added, a package of";
+      in
+      ''
+        runPathIs ${patched}/bin/program ${toolkit}/lib
+        ${patched}/bin/program
+        contains "log" "$(< ${logOfSuccess patched})" "${found} $(($(stat -c %s ${toolkit}/lib/* | tr '\n' +)0)) bytes"
+
+        # What the other hooks leave to autoPatchelf is said, and the setting that does it.
+        runPathIs ${noted}/bin/program /run/opengl-driver/lib
+        contains "log" "$(< ${logOfSuccess noted})" "${found}"
+        contains "log" "$(< ${logOfSuccess noted})" "cudaRunpathAutoPatchelf = true"
+
+        runPathIs ${both}/bin/program /run/opengl-driver/lib:${toolkit}/lib
+        lacks "log" "$(< ${logOfSuccess both})" "cudaRunpathAutoPatchelf = true"
+        runPathIs ${off}/bin/program /run/opengl-driver/lib
+        lacks "log" "$(< ${logOfSuccess off})" "opened by name"
+      ''
+    ) modes
+  );
+
   # The interpreter and the C library are those of the environment, else the hook's own.
   autoPatchelfBintools = check "auto-patchelf-bintools" (
     lib.concatMapStrings (
