@@ -256,11 +256,11 @@ func needsCUDA(dir string) func(*testing.T, string) {
 // shownList returns a file's run path as "runpath show" has it.
 func shownList(t *testing.T, path string) string {
 	t.Helper()
-	var doc struct{ Files []struct{ Entries []string } }
+	var doc struct{ Files []struct{ Before []string } }
 	if err := json.Unmarshal([]byte(tool(t, "runpath", "show", "--json", path)), &doc); err != nil || len(doc.Files) != 1 {
 		t.Fatal(err, doc)
 	}
-	return strings.Join(doc.Files[0].Entries, ":")
+	return strings.Join(doc.Files[0].Before, ":")
 }
 
 // A remedy that would take away what the file loads is not a command.

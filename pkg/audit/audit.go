@@ -90,7 +90,7 @@ func (u *Audit) Examine(path string) *Pending {
 			p.subject = s
 		}
 		if a.Loads {
-			p.load = explain.Describe(path, s.load, &a.Layout)
+			p.load = explain.Describe(s.load, &a.Layout)
 		}
 	})
 	p.report.Load = p.load

@@ -513,6 +513,7 @@ type libraryReport struct {
 // patchReport is one element of "files".
 type patchReport struct {
 	fileReport
+	Missing     []string           `json:"missing,omitempty"`
 	Interpreter *interpreterReport `json:"interpreter,omitempty"`
 	Libraries   []libraryReport    `json:"libraries"`
 }
@@ -533,22 +534,16 @@ type missingReport struct {
 
 // patchSummary is the JSON document's "summary".
 type patchSummary struct {
-	runSummary
+	*runSummary
 	Missing []missingReport `json:"missing"`
 }
 
 // report says what came of the plans; stopped is why there are none, or why not all was done.
 func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plans []*fixup.Plan, stopped error) error {
-	summary := patchSummary{runSummary: runSummary{DryRun: a.DryRun, Skipped: index.Others}, Missing: []missingReport{}}
-	if stopped != nil {
-		summary.Stopped = stopped.Error()
-		a.Log.Error(stopped)
-	}
+	t := a.telling()
+	t.sum.Skipped = index.Others
+	t.stop(stopped)
 	copied, others := 0, map[fixup.LibC]int{}
-	var doc *jsonDocument
-	if a.JSON {
-		doc = newDocument(a.Stdout)
-	}
 	for _, p := range plans {
 		if p.OtherLibC != fixup.UnknownLibC {
 			others[p.OtherLibC]++
@@ -556,15 +551,11 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		if p.Result.Edited && p.Copied && p.Object.LinkedOutside() > 0 {
 			copied++
 		}
-		if doc == nil && a.uneventful(p) {
-			summary.count(edit.Unchanged)
+		if !a.JSON && a.uneventful(p) {
+			t.sum.Unchanged++
 			continue
 		}
-		r := a.file(p)
-		summary.count(r.Action)
-		if doc != nil {
-			doc.file(r)
-		}
+		t.file(a.file(p))
 	}
 	if !a.DryRun {
 		a.tellCopies(copied)
@@ -577,64 +568,48 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	}
 	if a.structured {
 		a.events(plans)
+		a.Document = true // stdout belongs to the events
 	}
+	missing := []missingReport{}
 	for _, m := range a.absences(resolver, plans) {
-		report := missingReport{m.Name, m.NeededBy, m.Reasons(), m.Attributes, m.Fix(a.inBuild)}
-		summary.Missing = append(summary.Missing, report)
+		report := missingReport{m.Name, m.NeededBy, entriesOf(m.Reasons()), entriesOf(m.Attributes), m.Fix(a.inBuild)}
+		missing = append(missing, report)
 		a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
 		for _, reason := range report.Reasons {
 			a.Log.Errorf("  %s", reason)
 		}
 		a.Log.Errorf("  fix: %s", report.Fix)
 	}
-	if a.structured {
-		a.JSON = true // stdout belongs to the events
-	}
-	switch {
-	case doc != nil:
-		if err := doc.close(summary); err != nil {
-			return fmt.Errorf("writing the JSON document: %w", err)
-		}
-	case !a.Quiet && !a.structured:
-		line := summary.String()
-		if n := len(summary.Missing); n > 0 {
+	err := t.end(&patchSummary{&t.sum, missing}, func(sum *runSummary) string {
+		line := sum.String()
+		if n := len(missing); n > 0 {
 			line += ", " + count(n, "library missing", "libraries missing")
 		}
-		if _, err := fmt.Fprintln(a.Stdout, line); err != nil {
-			return fmt.Errorf("writing the summary: %w", err)
-		}
+		return line
+	})
+	if err == nil && len(missing) > 0 {
+		err = command.ErrFailed
 	}
-	if summary.Failed > 0 || len(summary.Missing) > 0 || stopped != nil {
-		return command.ErrFailed
-	}
-	return nil
+	return err
 }
 
 // reportOf is what a result has for the document: what was in the file and what is.
 func reportOf(res *fixup.Result) *patchReport {
 	found, now := res.Before, res.After
-	r := &patchReport{fileReport: fileReport{Path: res.Path, PathBytes: pathBytes(res.Path), Action: edit.Unchanged, Tag: tagName(now.Tag),
-		Before: entriesOf(runpath.Parse(found.List)), After: entriesOf(runpath.Parse(now.List))}, Libraries: []libraryReport{}}
-	if now.Interpreter != found.Interpreter {
-		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
-	}
-	if res.Edited {
-		r.Action = edit.Edited
-	}
-	return r
-}
-
-// editedLine is what the log says of an edited file.
-func editedLine(res *fixup.Result) string {
-	found, now := res.Before, res.After
+	r := &patchReport{fileReport: newReport(res.Path, runpath.Parse(found.List)), Libraries: []libraryReport{}}
+	r.Tag, r.After = tagName(now.Tag), entriesOf(runpath.Parse(now.List))
 	var parts []string
 	if now.Interpreter != found.Interpreter {
+		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
 		parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(found.Interpreter), command.Printable(now.Interpreter)))
 	}
 	if now.List != found.List || now.Tag != found.Tag || len(parts) == 0 {
 		parts = append(parts, changeLine(found.Tag, now.Tag, found.List, now.List, nil))
 	}
-	return strings.Join(parts, "; ")
+	if r.line = "unchanged"; res.Edited {
+		r.Action, r.line = edit.Edited, strings.Join(parts, "; ")
+	}
+	return r
 }
 
 // absences returns what is missing, and warns of patterns that hide nothing.
@@ -670,10 +645,10 @@ func someOf(paths []string) string {
 	}
 }
 
-// file reports one file, and logs it.
+// file reports one file.
 func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 	r := reportOf(&p.Result)
-	r.Notes = p.Surprises
+	r.Notes = append(p.Surprises, p.Notes...)
 	log := a.Log.WithField("path", r.Path)
 	for _, n := range p.Needs {
 		l := libraryReport{Name: n.Label(), Cause: string(n.Cause), Outcome: string(n.Outcome)}
@@ -701,33 +676,25 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 	for _, note := range p.Notes {
 		log.Info(note)
 	}
-	r.Notes = append(r.Notes, p.Notes...)
 	switch {
 	case p.Err != nil:
-		r.Action, r.Reason = edit.Failed, p.Err.Error()
-		log.Error(p.Err)
-	case p.Skip != "":
-		r.Action, r.Reason = edit.Skipped, p.Skip
-		level := logrus.DebugLevel
-		if p.SkipWarn {
-			level = logrus.WarnLevel
+		if p.Result.Edited {
+			log.Info(r.line)
 		}
-		log.Logf(level, "skipped: %s", p.Skip)
-	case !p.Result.Edited:
-		log.Debug("unchanged")
+		r.fail(p.Err)
+	case p.Skip != "":
+		if r.Action, r.Reason, r.line = edit.Skipped, p.Skip, ""; p.SkipWarn {
+			r.level = logrus.WarnLevel
+		}
 	}
 	if p.Result.Edited {
-		log.Info(editedLine(&p.Result))
-	}
-	if len(p.Lost) > 0 && p.Result.Edited {
-		note := "dropped " + strings.Join(p.Lost, ", ") + ": a stub directory, or not there"
-		r.Notes = append(r.Notes, note)
-		log.Info(note)
-	}
-	if len(p.Dropped) > 0 && p.Result.Edited {
-		note := "nothing uses " + strings.Join(p.Dropped, ", ")
-		r.Notes = append(r.Notes, note)
-		log.Info(note)
+		if len(p.Lost) > 0 {
+			r.info = append(r.info, "dropped "+strings.Join(p.Lost, ", ")+": a stub directory, or not there")
+		}
+		if len(p.Dropped) > 0 {
+			r.info = append(r.info, "nothing uses "+strings.Join(p.Dropped, ", "))
+		}
+		r.Notes = append(r.Notes, r.info...)
 	}
 	return r
 }
@@ -793,47 +760,27 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 
 // undo takes back what records tell of the session's paths.
 func undo(s *session, keepLinks, force bool) error {
-	summary := runSummary{DryRun: s.DryRun}
-	var doc *jsonDocument
-	if s.JSON {
-		doc = newDocument(s.Stdout)
-	}
+	t := s.telling()
 	copied := 0
-	err := fixup.Undo(s.Context, s.Paths, fixup.Undoing{
+	t.stop(fixup.Undo(s.Context, s.Paths, fixup.Undoing{
 		Carrying: fixup.Carrying{Jobs: s.Jobs, DryRun: s.DryRun},
 		Copy:     s.Copy, KeepLinks: keepLinks, Force: force, Waiting: s.waiting,
 	}, func(u fixup.Undone) {
-		report := reportOf(&u.Result)
-		log := s.Log.WithField("path", u.Path)
-		if u.Edited {
-			log.Info(editedLine(&u.Result))
-		}
-		if u.Err != nil {
-			report.Action, report.Reason = edit.Failed, u.Err.Error()
-			log.Error(u.Err)
-		}
-		if u.SameAs != "" {
-			report.Action, report.Reason = edit.Skipped, "the same file as "+command.Printable(u.SameAs)
-			log.Debug("skipped: " + report.Reason)
+		r := reportOf(&u.Result)
+		switch {
+		case u.SameAs != "":
+			r.Action, r.Reason, r.line = edit.Skipped, "the same file as "+u.SameAs, ""
+		case u.Err != nil:
+			if u.Edited {
+				s.Log.WithField("path", u.Path).Info(r.line)
+			}
+			r.fail(u.Err)
 		}
 		if u.Linked && !s.DryRun {
 			copied++
 		}
-		summary.count(report.Action)
-		if doc != nil {
-			doc.file(report)
-		}
-	})
-	if err != nil {
-		summary.Stopped = err.Error()
-		s.Log.Error(err)
-	}
+		t.file(r)
+	}))
 	s.tellCopies(copied)
-	if failed := s.finish(doc, &summary, summary.String); failed != nil {
-		return failed
-	}
-	if err != nil || summary.Failed > 0 {
-		return command.ErrFailed
-	}
-	return nil
+	return t.end(&t.sum, (*runSummary).String)
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/sirupsen/logrus"
+
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
@@ -41,24 +43,28 @@ func auditOptions(c *command.Line) (audit.Options, error) {
 
 // checked is one element of "files" in the JSON document of a check.
 type checked struct {
-	Path      string          `json:"path"`
-	PathBytes []byte          `json:"path_base64,omitempty"`
-	Action    edit.Action     `json:"action"`
-	Reason    string          `json:"reason"`
-	Tag       string          `json:"tag"`
-	Before    []string        `json:"before"`
-	After     []string        `json:"after"`
-	Findings  []audit.Finding `json:"findings"`
+	fileReport
+	Findings []audit.Finding `json:"findings"`
+
+	report  *audit.Report
+	pending *audit.Pending
 }
 
+// checkedFile is what a report says in the document and in the log, beside its findings.
 func checkedFile(r *audit.Report) *checked {
-	e := &checked{Path: r.Path, PathBytes: pathBytes(r.Path), Action: edit.Unchanged, Reason: r.Reason, Tag: r.Tag,
-		Before: entriesOf(r.Entries), After: entriesOf(r.Entries), Findings: findingsOf(r)}
-	switch r.Outcome {
-	case audit.Skipped, audit.Empty:
-		e.Action = edit.Skipped
-	case audit.Failed:
+	e := &checked{newReport(r.Path, r.Entries), findingsOf(r), r, nil}
+	e.Reason, e.Tag = r.Reason, r.Tag
+	switch {
+	case r.Outcome == audit.Failed:
 		e.Action = edit.Failed
+	case r.Outcome == audit.Checked && len(r.Findings) == 0:
+		e.line = "nothing to report"
+	case r.Outcome == audit.Skipped:
+		if e.Action = edit.Skipped; r.Err != nil {
+			e.level = logrus.WarnLevel
+		}
+	case r.Outcome == audit.Empty: // a finding says it
+		e.Action, e.level = edit.Skipped, logrus.TraceLevel
 	}
 	return e
 }
@@ -132,12 +138,12 @@ func (r *rooted) name(host string) string {
 func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 	var sum audit.Summary
 	var notELF atomic.Int64
-	run := sweep[*audit.Report]{
+	run := sweep[*checked]{
 		options: tree.Options{FollowArguments: true},
-		visit: func(f *tree.File) (*audit.Report, bool) {
+		visit: func(f *tree.File) (*checked, bool) {
 			if f.Err == nil && !f.ELF() {
 				notELF.Add(1)
-				return audit.NewSkipped(in.name(f.Path), string(elfimage.NotELF)), s.JSON || s.Verbose
+				return checkedFile(audit.NewSkipped(in.name(f.Path), string(elfimage.NotELF))), s.JSON || s.Verbose
 			}
 			r := unexamined(f, in)
 			if r == nil {
@@ -146,29 +152,32 @@ func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 			if r.Outcome == audit.Failed && (s.tolerates(f, r.Err) || s.tolerates(f, parseError(f))) {
 				r.Outcome = audit.Skipped
 			}
-			return r, true
+			return checkedFile(r), true
 		},
-		tell: func(r *audit.Report) any {
-			if r.Reason != string(elfimage.NotELF) {
-				sum.Count(r)
+		tell: func(c *checked) {
+			if c.Reason != string(elfimage.NotELF) {
+				sum.Count(c.report)
 			}
-			printReport(s, r)
-			return checkedFile(r)
+			for _, f := range c.Findings {
+				fix := f.Fix
+				if s.InPackage {
+					fix = f.FixInPackage()
+				}
+				printFinding(s, c.Path, &f, fix)
+			}
 		},
-		end: func(stopped string) any {
+		end: func(all *runSummary, _ int) any {
 			sum.Skipped += int(notELF.Load())
-			sum.Stopped = stopped
+			sum.Stopped = all.Stopped
 			return &sum
 		},
-		line: func() string { return sum.Line(s.Verbose) },
+		line: func(*runSummary) string { return sum.Line(s.Verbose) },
 	}
-	if err := run.run(s); err != nil {
-		return err
+	err := run.run(s)
+	if err == nil && sum.Bad() {
+		err = command.ErrFailed
 	}
-	if sum.Bad() {
-		return command.ErrFailed
-	}
-	return nil
+	return err
 }
 
 // unexamined returns the report of an ELF file that cannot, or need not, be examined.
@@ -180,33 +189,6 @@ func unexamined(f *tree.File, in *rooted) *audit.Report {
 		return audit.NewSkipped(in.name(f.Path), "the same file as "+in.name(f.SameAs))
 	}
 	return nil
-}
-
-// printReport prints a line for each finding.
-func printReport(s *session, r *audit.Report) {
-	logOutcome(s, r)
-	for _, f := range r.Findings {
-		fix := f.Fix
-		if s.InPackage {
-			fix = f.FixInPackage()
-		}
-		printFinding(s, r.Path, &f, fix)
-	}
-}
-
-// logOutcome writes what there is to say of a file beside its findings.
-func logOutcome(s *session, r *audit.Report) {
-	log := s.Log.WithField("path", r.Path)
-	switch {
-	case r.Outcome == audit.Skipped && r.Err != nil:
-		log.Warn("skipped: " + r.Reason)
-	case r.Outcome == audit.Skipped:
-		log.Debug("skipped: " + r.Reason)
-	case r.Outcome == audit.Failed:
-		log.Error(r.Reason)
-	case len(r.Findings) == 0:
-		log.Debug("nothing to report")
-	}
 }
 
 // printFinding prints a line, where stdout is for text.
@@ -344,56 +326,61 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 		s.Paths = slices.Concat(s.Paths, links)
 	}
 	whole := a.Begin()
-	run := sweep[*audit.Pending]{
+	pending := func(p *audit.Pending) *checked { return &checked{pending: p} }
+	run := sweep[*checked]{
 		options: tree.Options{FollowArguments: true},
-		visit: func(f *tree.File) (*audit.Pending, bool) {
+		visit: func(f *tree.File) (*checked, bool) {
 			visited.Add(1)
 			if f.Err == nil && !f.ELF() {
 				text, lang, err := scriptText(f)
 				if err != nil {
-					return audit.NewPending(audit.NewFailed(in.name(f.Path), err)), true
+					return pending(audit.NewPending(audit.NewFailed(in.name(f.Path), err))), true
 				}
 				r := a.Script(in.name(f.Path), string(text), lang)
 				if r == nil && named[f.Path] {
 					r = audit.NewSkipped(f.Path, string(elfimage.NotELF))
 				}
-				return audit.NewPending(r), r != nil
+				return pending(audit.NewPending(r)), r != nil
 			}
 			if r := unexamined(f, in); r != nil {
-				return audit.NewPending(r), true
+				return pending(audit.NewPending(r)), true
 			}
 			p := whole.Examine(in.name(f.Path))
 			findings.Add(int64(p.Found()))
-			return p, true
+			return pending(p), true
 		},
-		together: func(all []*audit.Pending) ([]*audit.Pending, error) {
+		together: func(all []*checked) []*checked {
 			stop()
 			sum.Skipped = int(visited.Load()) - len(all)
-			all = append(all, whole.OtherWays(links, all)...)
+			seen := make([]*audit.Pending, len(all))
+			for i, c := range all {
+				seen[i] = c.pending
+			}
+			seen = append(seen, whole.OtherWays(links, seen)...)
 			if !o.closure {
 				inside := make([]string, len(found.paths))
 				for i, p := range found.paths {
 					inside[i] = in.name(p)
 				}
-				all = append(all, whole.Unchecked(inside, all)...)
+				seen = append(seen, whole.Unchecked(inside, seen)...)
 			}
-			return all, nil
+			for _, p := range seen[len(all):] {
+				all = append(all, pending(p))
+			}
+			return all
 		},
-		tell: func(p *audit.Pending) any {
-			r := whole.Finish(p)
+		tell: func(c *checked) {
+			r := whole.Finish(c.pending)
 			r.Ignore(o.ignore)
 			o.accepted.Accept(r)
 			sum.Count(r)
-			if named[r.Path] && r.Outcome == audit.Skipped {
-				s.Log.WithField("path", r.Path).Info("skipped: " + r.Reason)
-			} else {
-				logOutcome(s, r)
+			if *c = *checkedFile(r); named[r.Path] && c.Action == edit.Skipped && c.level == 0 {
+				c.level = logrus.InfoLevel
 			}
 			found.reports = append(found.reports, r)
-			return checkedFile(r)
 		},
-		end: func(stopped string) any {
-			sum.Stopped, sum.Gone = stopped, o.accepted.Gone(o.ignore)
+		end: func(all *runSummary, _ int) any {
+			sum.Stopped, sum.Gone = all.Stopped, o.accepted.Gone(o.ignore)
 			groups := audit.Groups(found.reports)
 			for _, g := range groups {
 				printFinding(s, g.Names(), &g.Finding, g.Fix())
@@ -403,13 +390,13 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			}
 			return sum
 		},
-		line: func() string { return sum.Line(s.Verbose) },
+		line: func(*runSummary) string { return sum.Line(s.Verbose) },
 	}
 	failed := run.run(s)
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {
 		return failed
 	}
-	if failed != nil { // a run that was stopped has not seen all that is accepted
+	if sum.Stopped != "" { // such a run has not seen all that is accepted
 		o.accepted.Update = false
 	}
 	for _, f := range o.files() {

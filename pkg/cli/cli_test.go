@@ -4,22 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
-
-	"cuda-runpath/pkg/edit"
 )
 
 func TestDocumentIsOneJSONValueWhateverThePaths(t *testing.T) {
 	var b bytes.Buffer
 	d := newDocument(&b)
 	for _, path := range []string{"a", "\xff\n", "<&>"} {
-		d.file(&fileReport{Path: path, PathBytes: pathBytes(path), Action: edit.Skipped, Before: []string{}, After: []string{}})
+		r := newReport(path, nil)
+		d.file(&r)
 	}
 	if err := d.close(&runSummary{Skipped: 3}); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {
 		Version int
-		Files   []fileReport
+		Files   []struct {
+			fileReport
+			PathBytes []byte `json:"path_base64"`
+		}
 		Summary runSummary
 	}
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {

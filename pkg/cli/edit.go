@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -28,7 +27,6 @@ type editor struct {
 	Offer string
 
 	session *session
-	summary runSummary
 }
 
 // newEditor reads the editing flags.
@@ -98,70 +96,62 @@ func checkEntry(dir string) error {
 	return nil
 }
 
-// outcome is a file's report and what the log says of it.
+// outcome is a file's report, and what the walk needs of it at its end.
 type outcome struct {
-	report fileReport
-	level  logrus.Level
-	line   string
-	warn   []string
-	stubs  []string // stub directories to offer from, expanded
-	// The run path before the edit and after it.
-	from, to edit.State
+	fileReport
+	Missing []string `json:"missing,omitempty"` // needed libraries that only a removed stub directory offered
+
+	stubs    []string   // stub directories to offer from, expanded
+	from, to edit.State // the run path before the edit and after it
 }
 
 // run edits the session's files. It returns command.ErrFailed where a file failed, after
 // all others were done.
 func (e *editor) run(s *session) error {
+	e.Options, e.Normal, e.RunPaths.Offer = s.Options, normal.New(e.Settings), e.Offer != ""
+	e.session = s
+	offered := e.Normal.OfferIn(e.Offer)
+	var inherited inheritance
+	err := edits(s, e.visit, func(o *outcome) {
+		offered.From(o.stubs)
+		inherited.add(o)
+	}, func() {
+		inherited.tell(s)
+		for _, err := range offered.Errs {
+			s.Log.Errorf("--offer %s: %v", e.Offer, err)
+		}
+		if e.Offer != "" {
+			s.Log.Infof("offered in %s: %s", e.Offer, listOr(offered.Names(), "no driver-provided stub found"))
+		}
+	})
+	if err == nil && len(offered.Errs) > 0 {
+		err = command.ErrFailed
+	}
+	return err
+}
+
+// edits edits the session's files: visit one of them, in several goroutines. Files that are not
+// ELF files, as most files of most trees, are counted, and told of where that is asked for.
+func edits[R report](s *session, visit func(*tree.File) R, tell func(R), end func()) error {
 	// Should nobody read what we say any more, finish the files all the same, and
 	// let the exit status tell. The signal would end us between two of them.
 	signal.Ignore(unix.SIGPIPE)
-	e.Options, e.Normal, e.RunPaths.Offer = s.Options, normal.New(e.Settings), e.Offer != ""
-	e.session, e.summary = s, runSummary{DryRun: s.DryRun}
-	offered := e.Normal.OfferIn(e.Offer)
-	var inherited inheritance
-	var notELF atomic.Int64 // most files of most trees
-	run := sweep[*outcome]{
+	return (&sweep[R]{
 		options: tree.Options{Leftover: s.leftover()},
-		visit: func(f *tree.File) (*outcome, bool) {
+		visit: func(f *tree.File) (r R, keep bool) {
 			if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose {
-				notELF.Add(1)
-				return nil, false
+				return r, false
 			}
-			return e.visit(f), true
+			return visit(f), true
 		},
-		tell: func(o *outcome) any {
-			e.summary.count(o.report.Action)
-			if o.line != "" && s.Log.IsLevelEnabled(o.level) {
-				s.Log.WithField("path", o.report.Path).Log(o.level, o.line)
-			}
-			for _, w := range o.warn {
-				s.Log.WithField("path", o.report.Path).Warn(w)
-			}
-			offered.From(o.stubs)
-			inherited.add(o)
-			return &o.report
+		tell: tell,
+		end: func(sum *runSummary, dropped int) any {
+			sum.Skipped += dropped
+			end()
+			return sum
 		},
-		end: func(stopped string) any {
-			e.summary.Skipped += int(notELF.Load())
-			e.summary.Stopped = stopped
-			inherited.tell(s)
-			for _, err := range offered.Errs {
-				s.Log.Errorf("--offer %s: %v", e.Offer, err)
-			}
-			if e.Offer != "" {
-				s.Log.Infof("offered in %s: %s", e.Offer, listOr(offered.Names(), "no driver-provided stub found"))
-			}
-			return &e.summary
-		},
-		line: e.summary.String,
-	}
-	if err := run.run(s); err != nil {
-		return err
-	}
-	if e.summary.Failed > 0 || len(offered.Errs) > 0 {
-		return command.ErrFailed
-	}
-	return nil
+		line: (*runSummary).String,
+	}).run(s)
 }
 
 func listOr(names []string, none string) string {
@@ -174,72 +164,55 @@ func listOr(names []string, none string) string {
 // visit edits one file. It runs in several goroutines.
 func (e *editor) visit(f *tree.File) *outcome {
 	r := e.File(f)
-	o := &outcome{stubs: r.Stubs, from: r.Before, to: r.After, report: fileReport{
-		Path: f.Path, PathBytes: pathBytes(f.Path), Action: r.Action, Reason: reasonOf(f, &r.Result),
-		Tag: tagName(r.After.Tag), Before: entriesOf(r.Before.List), After: entriesOf(r.After.List),
-	}}
-	e.notes(o, r)
-	switch r.Action {
-	case edit.Failed:
-		o.level, o.line = logrus.ErrorLevel, r.Err.Error()
-		if e.session.tolerates(f, r.Err) {
-			o.report.Action, o.level, o.line = edit.Skipped, logrus.WarnLevel, "skipped: "+r.Err.Error()
-		}
-	case edit.Skipped:
-		o.level, o.line = logrus.DebugLevel, "skipped: "+o.report.Reason
-	case edit.Unchanged:
-		o.level, o.line = logrus.DebugLevel, "unchanged"
-		if notes := o.report.Notes; len(notes) > 0 {
-			o.line += " (" + command.Printable(strings.Join(notes, "; ")) + ")"
-		}
-	case edit.Edited:
-		switch o.level = logrus.InfoLevel; {
-		case !e.session.Log.IsLevelEnabled(o.level): // the line need not be put together
-		case r.ClearedStack && r.Before.Tag == r.After.Tag && slices.Equal(r.Before.List, r.After.List):
-			o.line = command.Printable(strings.Join(o.report.Notes, "; "))
-		default:
-			o.line = changeLine(r.Before.Tag, r.After.Tag, r.Before.List.String(), r.After.List.String(), o.report.Notes)
-		}
-		for _, name := range r.MovedNotes {
-			o.warn = append(o.warn, "moved the note "+name+", whose owner may have relied on its place")
-		}
-		o.warn = append(o.warn, leftLinks(r.LeftLinks)...)
-		if r.Shadowed != nil {
-			lost := fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", *r.Shadowed)
-			o.report.Notes, o.warn = append(o.report.Notes, lost), append(o.warn, lost)
-		}
+	o := &outcome{e.session.edited(f, &r.Result, r.Before, r.After), r.Notes.Missing, r.Stubs, r.Before, r.After}
+	o.Notes = e.notes(r)
+	for _, name := range o.Missing {
+		o.warn = append(o.warn, fmt.Sprintf("missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
+	}
+	switch notes := strings.Join(o.Notes, "; "); {
+	case r.Action == edit.Unchanged && notes != "":
+		o.line += " (" + command.Printable(notes) + ")"
+	case r.Action == edit.Edited && e.session.Quiet: // the line need not be put together
+	case r.Action == edit.Edited && r.ClearedStack && r.Before.Tag == r.After.Tag && slices.Equal(r.Before.List, r.After.List):
+		o.line = command.Printable(notes)
+	case r.Action == edit.Edited:
+		o.line = changeLine(r.Before.Tag, r.After.Tag, r.Before.List.String(), r.After.List.String(), o.Notes)
+	}
+	if r.Shadowed != nil {
+		lost := fmt.Sprintf("DT_RPATH %q is lost; the loader ignored it, because the file also has a DT_RUNPATH", *r.Shadowed)
+		o.Notes, o.warn = append(o.Notes, lost), append(o.warn, lost)
 	}
 	return o
 }
 
-// reasonOf returns why a file was skipped or failed.
-func reasonOf(f *tree.File, r *edit.Result) string {
-	switch {
-	case r.Err != nil:
-		return r.Err.Error()
-	case r.Action == edit.Skipped && f.SameAs != "":
-		return "the same file as " + command.Printable(f.SameAs)
+// edited reports what came of a file that was to be edited.
+func (s *session) edited(f *tree.File, r *edit.Result, before, after edit.State) fileReport {
+	o := fileReport{Path: f.Path, Action: r.Action, Reason: r.Reason,
+		Tag: tagName(after.Tag), Before: entriesOf(before.List), After: entriesOf(after.List)}
+	switch r.Action {
+	case edit.Failed:
+		if o.Reason = r.Err.Error(); s.tolerates(f, r.Err) {
+			o.Action, o.level = edit.Skipped, logrus.WarnLevel
+		}
+	case edit.Unchanged:
+		o.line = "unchanged"
 	}
-	return r.Reason
+	for _, name := range r.MovedNotes {
+		o.warn = append(o.warn, "moved the note "+name+", whose owner may have relied on its place")
+	}
+	switch n := r.LeftLinks; {
+	case n == 1:
+		o.warn = append(o.warn, "has another hard link, which leads to the old file")
+	case n > 1:
+		o.warn = append(o.warn, fmt.Sprintf("has %d other hard links, which lead to the old file", n))
+	}
+	return o
 }
 
-// leftLinks says that n names are left with the old file.
-func leftLinks(n int) []string {
-	switch n {
-	case 0:
-		return nil
-	case 1:
-		return []string{"has another hard link, which leads to the old file"}
-	default:
-		return []string{fmt.Sprintf("has %d other hard links, which lead to the old file", n)}
-	}
-}
-
-// notes turns what the maps noted into sentences for the report, and into warnings
-// where something is missing.
-func (e *editor) notes(o *outcome, result *edit.RunPathResult) {
-	r, n := &o.report, result.Notes
-	add := func(format string, args ...any) { r.Notes = append(r.Notes, fmt.Sprintf(format, args...)) }
+// notes turns what the maps noted into sentences.
+func (e *editor) notes(result *edit.RunPathResult) (notes []string) {
+	n := result.Notes
+	add := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	for _, dir := range n.Stubs {
 		add("removed stub directory %s", dir)
 	}
@@ -267,10 +240,7 @@ func (e *editor) notes(o *outcome, result *edit.RunPathResult) {
 	if result.ClearedStack {
 		add("no longer asks for an executable stack")
 	}
-	r.Missing = n.Missing
-	for _, name := range n.Missing {
-		o.warn = append(o.warn, fmt.Sprintf("missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
-	}
+	return notes
 }
 
 func count(n int, one, many string) string {
@@ -305,12 +275,4 @@ func tagName(tag elf.DynTag) string {
 		return ""
 	}
 	return tag.String()
-}
-
-// entriesOf never returns nil: JSON shows an empty run path as [].
-func entriesOf(l runpath.List) []string {
-	if l == nil {
-		return []string{}
-	}
-	return l
 }

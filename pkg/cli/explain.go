@@ -13,11 +13,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
@@ -25,6 +27,7 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/scripts"
 )
 
@@ -151,24 +154,29 @@ type explained struct {
 	Missing int `json:"missing"` // libraries not found
 }
 
+// explainedFile is one element of "files" in the JSON document of explain.
+type explainedFile struct {
+	*fileReport
+	*explain.File
+}
+
 // answer is what explain has to say of one file.
 type answer struct {
-	arg     string
-	err     error
-	load    *loader.Load // only for a graph
-	element json.RawMessage
-	end     int // of its text, in its batch's
+	fileReport
+	load    *loader.Load    // only for a graph
+	element json.RawMessage // made where the file is examined, by several goroutines
+	end     int             // of its text, in its batch's
 	missing int
 	bad     bool
 }
 
+// MarshalJSON implements [json.Marshaler].
+func (a *answer) MarshalJSON() ([]byte, error) { return a.element, nil }
+
 // runExplain explains the session's files. It returns command.ErrFailed where a file
 // could not be examined, or would not start.
 func runExplain(s *session, l *loader.Loader, o explainOptions) error {
-	var doc *jsonDocument
-	if s.JSON {
-		doc = newDocument(s.Stdout)
-	}
+	t := s.telling()
 	color := colored(s.Stdout)
 	out := bufio.NewWriterSize(s.Stdout, 64<<10)
 	var sum explained
@@ -178,14 +186,11 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 		sum.Files++
 		sum.Missing += a.missing
 		bad = bad || a.bad
-		if a.err != nil {
-			sum.Failed++
+		if a.Action == edit.Failed {
 			out.Flush()
-			s.Log.WithField("path", a.arg).Error(a.err.Error() + hint(l, a))
 		}
+		t.file(a)
 		switch {
-		case doc != nil:
-			doc.file(a.element)
 		case o.dot && a.load != nil:
 			graph = append(graph, a.load)
 		case len(text) > 0:
@@ -210,18 +215,17 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 	if err := out.Flush(); err != nil {
 		return err
 	}
-	if err := s.finish(doc, &sum, nil); err != nil {
-		return err
-	}
-	if doc == nil && o.dot {
+	sum.Failed = t.sum.Failed
+	err := t.end(&sum, nil)
+	if !s.JSON && o.dot {
 		if err := writeGraph(s.Stdout, graph, &o.Layout); err != nil {
 			return err
 		}
 	}
-	if bad || sum.Failed > 0 || sum.Missing > 0 {
-		return command.ErrFailed
+	if err == nil && (bad || sum.Missing > 0) {
+		err = command.ErrFailed
 	}
-	return nil
+	return err
 }
 
 // batch is the answers for some files that follow each other on the command line: a file
@@ -246,17 +250,22 @@ func (o *explainOptions) batch(s *session, l *loader.Loader, paths []string, col
 
 // explain explains one file, its tree in text. It runs in several goroutines.
 func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color bool, text *bytes.Buffer) (a answer) {
-	a.arg = arg
-	element := func(f *explain.File) {
-		var err error
-		a.element, err = command.JSON(f, "")
-		a.err = errors.Join(a.err, err)
-	}
+	a.fileReport = newReport(arg, nil)
+	f := &explain.File{Libraries: []explain.Library{}, Driver: []explain.Verdict{}}
 	load, err := l.Load(l.Path(arg))
-	if err != nil {
-		if a.err = err; s.JSON {
-			element(&explain.File{Path: arg, Error: err.Error(), Libraries: []explain.Library{}, Driver: []explain.Verdict{}})
+	defer func() {
+		if s.JSON {
+			var err error
+			a.element, err = command.JSON(explainedFile{&a.fileReport, f}, "")
+			a.fail(err)
 		}
+		if load != nil && a.load == nil {
+			load.Release()
+		}
+	}()
+	if err != nil {
+		a.fail(err)
+		a.line = err.Error() + hint(l, arg, err)
 		return a
 	}
 	var only *loader.Object
@@ -275,19 +284,23 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	}
 	var symbols explain.File
 	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {
-		a.err = fmt.Errorf("cannot find out %s: %w", strings.Join(unknown, ", "), load.SymbolsErr)
+		a.fail(fmt.Errorf("cannot find out %s: %w", strings.Join(unknown, ", "), load.SymbolsErr))
 	}
 	a.bad = a.bad || len(symbols.Unused) > 0 || len(symbols.Undefined) > 0
 	code := o.gpuCode(load)
 	a.bad = a.bad || slices.ContainsFunc(code, func(c explain.GPUCode) bool { return c.Kind == audit.GPUCodeMissing })
 	switch {
 	case s.JSON:
-		f := explain.Describe(arg, load, &o.Layout)
+		f = explain.Describe(load, &o.Layout)
 		f.Unused, f.Undefined, f.Versions, f.GPUCode = symbols.Unused, symbols.Undefined, symbols.Versions, code
 		if only != nil {
 			f.Only(only)
 		}
-		element(f)
+		list := entriesOf(runpath.Parse(f.RunPath))
+		a.Tag, a.Before, a.After = f.Tag, list, list
+		if f.Reason != "" && a.Action != edit.Failed {
+			a.Action, a.Reason, a.level = edit.Skipped, f.Reason, logrus.TraceLevel
+		}
 	case o.dot:
 		a.load = load
 	default:
@@ -296,9 +309,6 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 		for _, c := range code {
 			fmt.Fprintf(text, "GPU code: %s %s\n", command.Printable(c.Path), command.Printable(c.Text))
 		}
-	}
-	if a.load == nil {
-		load.Release()
 	}
 	return a
 }
@@ -328,11 +338,11 @@ func (o *explainOptions) gpuCode(load *loader.Load) (all []explain.GPUCode) {
 }
 
 // hint says how to go on with a script, which the loader does not load.
-func hint(l *loader.Loader, a *answer) string {
-	if !errors.Is(a.err, elfimage.ErrNotELF) {
+func hint(l *loader.Loader, arg string, err error) string {
+	if !errors.Is(err, elfimage.ErrNotELF) {
 		return ""
 	}
-	f, _, err := plainfile.Open(a.arg)
+	f, _, err := plainfile.Open(arg)
 	if err != nil {
 		return ""
 	}
@@ -356,7 +366,7 @@ func hint(l *loader.Loader, a *answer) string {
 	case root != "":
 		see = ": see " + remedy.Quote("runpath", "explain", "--root", root, l.Host(program))
 	}
-	return " but a script" + see + "; for calls that open the driver by name, " + remedy.Quote("runpath", "scripts", a.arg)
+	return " but a script" + see + "; for calls that open the driver by name, " + remedy.Quote("runpath", "scripts", arg)
 }
 
 // writeSymbols prints what was asked of symbols.

@@ -17,7 +17,7 @@ func TestHintDoesNotWaitForAFIFO(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan string)
-	go func() { done <- hint(nil, &answer{arg: name, err: elfimage.ErrNotELF}) }()
+	go func() { done <- hint(nil, name, elfimage.ErrNotELF) }()
 	select {
 	case h := <-done:
 		if h != "" {

@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/sirupsen/logrus"
+
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/tree"
 )
@@ -80,9 +83,7 @@ type gpuList struct {
 
 // gpuFile is one element of "files" in the JSON document of gpu.
 type gpuFile struct {
-	Path       string          `json:"path"`
-	PathBytes  []byte          `json:"path_base64,omitempty"`
-	Reason     string          `json:"reason"` // why it could not be read
+	fileReport
 	Containers int             `json:"containers"`
 	Bytes      uint64          `json:"bytes"` // of containers, in the file
 	Code       []gpuCode       `json:"code"`
@@ -91,8 +92,7 @@ type gpuFile struct {
 	NoSections bool            `json:"no_sections,omitempty"`
 	Findings   []audit.Finding `json:"findings,omitempty"`
 
-	sum     gpucode.Sum
-	skipped bool // what could not be read is a warning
+	sum gpucode.Sum
 }
 
 // gpuCode is the code for one architecture.
@@ -156,35 +156,29 @@ func (l *gpuList) run(s *session) error {
 			if f.Err == nil && (f.SameAs != "" || !gpucode.IsFile(f.Head())) {
 				return nil, false
 			}
-			r := &gpuFile{Path: f.Path, PathBytes: pathBytes(f.Path), Code: []gpuCode{}, Sections: []gpuSection{}, Damaged: []string{}}
-			if err := r.read(f, l); err != nil {
-				r.Reason, r.skipped = err.Error(), s.tolerates(f, err)
+			r := &gpuFile{fileReport: newReport(f.Path, nil), Code: []gpuCode{}, Sections: []gpuSection{}, Damaged: []string{}}
+			err := r.read(f, l)
+			if r.fail(err); s.tolerates(f, err) {
+				r.Action, r.level = edit.Skipped, logrus.WarnLevel
 			}
 			if s.Tolerant { // it is told of as damaged
 				r.Findings = slices.DeleteFunc(r.Findings, func(f audit.Finding) bool { return f.ID == audit.Malformed })
 			}
 			return r, r.Reason != "" || r.Containers > 0
 		},
-		tell: func(r *gpuFile) any {
-			log := s.Log.WithField("path", r.Path)
-			switch {
-			case r.skipped:
-				log.Warn("skipped: " + r.Reason)
-				return r
-			case r.Reason != "":
-				sum.Failed++
-				log.Error(r.Reason)
-				return r
+		tell: func(r *gpuFile) {
+			if r.Reason != "" {
+				return
 			}
 			sum.Files++
 			sum.Containers += r.Containers
 			sum.Bytes += r.Bytes
 			sum.sum.Merge(r.sum)
 			if r.NoSections {
-				log.Warn("has no section headers: what its containers are for is not known")
+				r.warn = append(r.warn, "has no section headers: what its containers are for is not known")
 			}
 			for _, d := range r.Damaged {
-				log.Warn("GPU code: " + d)
+				r.warn = append(r.warn, "GPU code: "+d)
 			}
 			for i := range r.Findings {
 				switch r.Findings[i].Severity {
@@ -200,21 +194,18 @@ func (l *gpuList) run(s *session) error {
 			if l.table && !s.JSON {
 				files = append(files, r)
 			}
-			return r
 		},
-		end: func(stopped string) any {
-			sum.Stopped, sum.Code = stopped, codeOf(sum.sum)
+		end: func(all *runSummary, _ int) any {
+			sum.Failed, sum.Stopped, sum.Code = all.Failed, all.Stopped, codeOf(sum.sum)
 			return &sum
 		},
-		line: func() string { return gpuTable(files, sum.sum) + sum.String() },
+		line: func(*runSummary) string { return gpuTable(files, sum.sum) + sum.String() },
 	}
-	if err := run.run(s); err != nil {
-		return err
+	err := run.run(s)
+	if err == nil && sum.Errors > 0 {
+		err = command.ErrFailed
 	}
-	if sum.Failed > 0 || sum.Errors > 0 {
-		return command.ErrFailed
-	}
-	return nil
+	return err
 }
 
 // read lists a file's code.

@@ -16,7 +16,7 @@ type inheritance struct {
 }
 
 func (n *inheritance) add(o *outcome) {
-	if o.report.Action == edit.Edited {
+	if o.Action == edit.Edited {
 		n.edited = append(n.edited, o)
 		n.lost = n.lost || o.from.Tag == elf.DT_RPATH && o.to.Tag == elf.DT_RUNPATH
 	}
@@ -29,7 +29,7 @@ func (n *inheritance) tell(s *session) {
 	}
 	from, to := map[string]edit.State{}, map[string]edit.State{}
 	for _, o := range n.edited {
-		if real, err := filepath.EvalSymlinks(o.report.Path); err == nil {
+		if real, err := filepath.EvalSymlinks(o.Path); err == nil {
 			if real, err = filepath.Abs(real); err == nil {
 				from[real], to[real] = o.from, o.to
 			}
@@ -49,12 +49,12 @@ func (n *inheritance) tell(s *session) {
 			continue
 		}
 		missed := map[string]bool{}
-		for _, lib := range missing(before, o.report.Path) {
+		for _, lib := range missing(before, o.Path) {
 			missed[lib.Name+"\x00"+lib.NeededBy.Path] = true
 		}
-		for _, lib := range missing(after, o.report.Path) {
+		for _, lib := range missing(after, o.Path) {
 			if !missed[lib.Name+"\x00"+lib.NeededBy.Path] {
-				s.Log.WithField("path", o.report.Path).Warnf("%s, which %s needs, was found by the DT_RPATH, which libraries inherit, and is not found any more: they do not inherit a DT_RUNPATH. autoPatchelf gives it an entry of its own",
+				s.Log.WithField("path", o.Path).Warnf("%s, which %s needs, was found by the DT_RPATH, which libraries inherit, and is not found any more: they do not inherit a DT_RUNPATH. autoPatchelf gives it an entry of its own",
 					lib.Name, lib.NeededBy.Path)
 			}
 		}

@@ -97,9 +97,12 @@ func writePage(w io.Writer, found *audited) error {
 func treeOf(t *explain.File, number func(string) int) [][6]int {
 	out := [][6]int{}
 	for _, l := range t.Libraries {
-		row := [6]int{number(l.Soname), -1, number(l.Rule), number(l.Cause), number(l.NeededBy), -1}
+		row := [6]int{number(l.Soname), -1, number(l.Rule), number(l.Cause), -1, -1}
 		if l.Path != nil {
 			row[1] = number(*l.Path)
+		}
+		if l.NeededBy != nil {
+			row[4] = number(*l.NeededBy)
 		}
 		wrong := l.Error
 		for _, lack := range l.Lacks {

@@ -7,6 +7,7 @@ import (
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/store"
@@ -45,15 +46,13 @@ which only the hash is there, are not found.`,
 
 // referringFile is one element of "files" in the JSON document of references.
 type referringFile struct {
-	Path       string      `json:"path"`
-	PathBytes  []byte      `json:"path_base64,omitempty"`
-	Reason     string      `json:"reason"` // why it could not be read
+	fileReport
 	References []reference `json:"references"`
 }
 
 type reference struct {
 	Path   string           `json:"path"`
-	Object string           `json:"object"` // the store path; "" for a build directory
+	Object string           `json:"object,omitempty"` // the store path; "" for a build directory
 	Place  references.Place `json:"place"`
 	Offset uint64           `json:"offset"`
 	Times  int              `json:"times"`
@@ -62,7 +61,7 @@ type reference struct {
 
 // referredObject is one element of "objects" in the summary of references.
 type referredObject struct {
-	Object string `json:"object"`
+	Object string `json:"object,omitempty"` // "" for build directories
 	Files  int    `json:"files"`
 	// Bytes are what the closure of the files' package loses without it; null where that is not known.
 	Bytes *int64          `json:"bytes"`
@@ -105,39 +104,28 @@ func listReferences(s *session, to string) error {
 	run := sweep[*referringFile]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*referringFile, bool) {
-			r := &referringFile{Path: f.Path, PathBytes: pathBytes(f.Path), References: []reference{}}
+			r := &referringFile{newReport(f.Path, nil), []reference{}}
 			if f.Err == nil && f.SameAs != "" {
 				return nil, false
 			}
-			if err := r.read(f, to); err != nil {
-				r.Reason = err.Error()
-			}
+			r.fail(r.read(f, to))
 			return r, r.Reason != "" || len(r.References) > 0
 		},
-		tell: func(r *referringFile) any {
-			if r.Reason != "" {
-				sum.Failed++
-				s.Log.WithField("path", r.Path).Error(r.Reason)
-				return r
+		tell: func(r *referringFile) {
+			if r.Action == edit.Failed {
+				return
 			}
 			sum.Files++
 			sum.add(r, saved)
-			return r
 		},
-		end: func(stopped string) any {
-			sum.Stopped = stopped
+		end: func(all *runSummary, _ int) any {
+			sum.Failed, sum.Stopped = all.Failed, all.Stopped
 			return &sum
 		},
-		line: sum.String,
+		line: func(*runSummary) string { return sum.String() },
 	}
 	sum.Objects = []*referredObject{}
-	if err := run.run(s); err != nil {
-		return err
-	}
-	if sum.Failed > 0 {
-		return command.ErrFailed
-	}
-	return nil
+	return run.run(s)
 }
 
 // read lists what a file names.

@@ -2,30 +2,84 @@ package cli
 
 import (
 	"bufio"
+	"fmt"
 	"io"
-	"strconv"
-	"unicode/utf8"
+
+	"github.com/sirupsen/logrus"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/runpath"
 )
 
-// fileReport is one element of "files" in the JSON document.
+// fileReport begins each element of "files", whatever the command; schema/file.json says what
+// its fields mean.
 type fileReport struct {
-	Path string `json:"path"`
-	// PathBytes is the path in base64, where it is not valid UTF-8 and Path shows a replacement.
-	PathBytes []byte      `json:"path_base64,omitempty"`
-	Action    edit.Action `json:"action"`
-	Reason    string      `json:"reason"` // why it was skipped or failed
-	// Tag is DT_RUNPATH, DT_RPATH or "": what the file has afterwards.
-	Tag    string   `json:"tag"`
-	Before []string `json:"before"`
-	After  []string `json:"after"`
-	// Notes are what else there is to say, a sentence each.
-	Notes []string `json:"notes,omitempty"`
-	// Missing lists needed libraries that only a removed stub directory offered.
-	Missing []string `json:"missing,omitempty"`
+	Path   string      `json:"path"`
+	Action edit.Action `json:"action"`
+	Reason string      `json:"reason,omitempty"` // why it was skipped or failed
+	Tag    string      `json:"tag,omitempty"`    // DT_RUNPATH or DT_RPATH: what the file has afterwards
+	Before []string    `json:"before"`
+	After  []string    `json:"after"`
+	Notes  []string    `json:"notes,omitempty"` // what else there is to say, a sentence each
+
+	// What the log says of the file, and of what weight that is; without a line, what its
+	// action says.
+	line  string
+	level logrus.Level
+	info  []string
+	warn  []string
 }
+
+// newReport returns the report of a file of which nothing is known but its run path, and
+// often not even that.
+func newReport(path string, entries runpath.List) fileReport {
+	return fileReport{Path: path, Action: edit.Unchanged, Before: entriesOf(entries), After: entriesOf(entries)}
+}
+
+// fail notes that an error kept a file from being examined.
+func (r *fileReport) fail(err error) {
+	if err != nil {
+		r.Action, r.Reason, r.line = edit.Failed, err.Error(), ""
+	}
+}
+
+// common makes everything a report that begins with a fileReport.
+func (r *fileReport) common() *fileReport { return r }
+
+// report is what there is to say of a file: an element of "files".
+type report interface{ common() *fileReport }
+
+// log writes what the log says of the file.
+func (r *fileReport) log(to *logrus.Logger) {
+	line, level := r.line, r.level
+	if level == 0 {
+		level = map[edit.Action]logrus.Level{edit.Failed: logrus.ErrorLevel, edit.Edited: logrus.InfoLevel}[r.Action]
+	}
+	if level == 0 {
+		level = logrus.DebugLevel
+	}
+	switch {
+	case line != "":
+	case r.Action == edit.Failed:
+		line = r.Reason
+	case r.Action == edit.Skipped:
+		line = "skipped: " + r.Reason
+	}
+	entry := to.WithField("path", r.Path)
+	if line != "" {
+		entry.Log(level, line)
+	}
+	for _, text := range r.info {
+		entry.Info(text)
+	}
+	for _, text := range r.warn {
+		entry.Warn(text)
+	}
+}
+
+// entriesOf never returns nil: JSON shows an empty run path as [].
+func entriesOf(l []string) []string { return append([]string{}, l...) }
 
 // runSummary counts the files of a run by action.
 type runSummary struct {
@@ -57,8 +111,59 @@ func (s *runSummary) String() string {
 	if s.DryRun {
 		edited = "would be edited"
 	}
-	return strconv.Itoa(s.Edited) + " " + edited + ", " + strconv.Itoa(s.Unchanged) + " unchanged, " +
-		strconv.Itoa(s.Skipped) + " skipped, " + strconv.Itoa(s.Failed) + " failed"
+	return fmt.Sprintf("%d %s, %d unchanged, %d skipped, %d failed", s.Edited, edited, s.Unchanged, s.Skipped, s.Failed)
+}
+
+// telling is what a run says: of each file a line in the log and an element of the JSON
+// document, and at the end a summary.
+type telling struct {
+	*session
+	doc *jsonDocument // nil where stdout is for text
+	sum runSummary
+}
+
+func (s *session) telling() *telling {
+	t := &telling{session: s, sum: runSummary{DryRun: s.DryRun}}
+	if s.JSON {
+		t.doc = newDocument(s.Stdout)
+	}
+	return t
+}
+
+// file tells of one file.
+func (t *telling) file(r report) {
+	f := r.common()
+	t.sum.count(f.Action)
+	f.log(t.Log)
+	if t.doc != nil {
+		t.doc.file(r)
+	}
+}
+
+// stop says why not all is done.
+func (t *telling) stop(err error) {
+	if err != nil {
+		t.sum.Stopped = err.Error()
+		t.Log.Error(err)
+	}
+}
+
+// end writes the summary, and returns command.ErrFailed where a file failed or not all is done.
+// line, where it is not nil, returns what ends the text on stdout.
+func (t *telling) end(summary any, line func(*runSummary) string) error {
+	if t.doc != nil {
+		if err := t.doc.close(summary); err != nil {
+			return fmt.Errorf("writing the JSON document: %w", err)
+		}
+	} else if line != nil && !t.Quiet && !t.Document {
+		if _, err := io.WriteString(t.Stdout, line(&t.sum)+"\n"); err != nil {
+			return fmt.Errorf("writing the summary: %w", err)
+		}
+	}
+	if t.sum.Failed > 0 || t.sum.Stopped != "" {
+		return command.ErrFailed
+	}
+	return nil
 }
 
 // jsonDocument writes {"version":1,"files":[…],"summary":…} as the files come, one
@@ -110,12 +215,4 @@ func (d *jsonDocument) value(v any) {
 		d.err = err
 	}
 	d.text(string(b))
-}
-
-// pathBytes returns what PathBytes is for a path.
-func pathBytes(path string) []byte {
-	if utf8.ValidString(path) {
-		return nil
-	}
-	return []byte(path)
 }

@@ -61,21 +61,18 @@ type scriptOptions struct {
 
 // scriptFile is one element of "files" in the JSON document of scripts.
 type scriptFile struct {
-	Path      string        `json:"path"`
-	PathBytes []byte        `json:"path_base64,omitempty"`
-	Action    edit.Action   `json:"action"`
-	Reason    string        `json:"reason"`
-	Places    []scriptPlace `json:"places"`
+	fileReport
+	Places []scriptPlace `json:"places"`
 }
 
 type scriptPlace struct {
 	Kind    scripts.Kind `json:"kind"`
-	Library string       `json:"library"`
+	Library string       `json:"library,omitempty"`
 	Line    int          `json:"line"`
 	Text    string       `json:"text"`
 	Fixable bool         `json:"fixable"`
 	// Substitute are the arguments of nixpkgs' substituteInPlace, "" where the place stays.
-	Substitute string `json:"substitute"`
+	Substitute string `json:"substitute,omitempty"`
 }
 
 // scriptSummary ends the JSON document of scripts.
@@ -110,7 +107,7 @@ func runScripts(s *session, o scriptOptions) error {
 	run := sweep[*scriptFile]{
 		options: tree.Options{FollowArguments: !o.fix},
 		visit: func(f *tree.File) (*scriptFile, bool) {
-			r := &scriptFile{Path: f.Path, PathBytes: pathBytes(f.Path), Action: edit.Unchanged, Places: []scriptPlace{}}
+			r := &scriptFile{newReport(f.Path, nil), []scriptPlace{}}
 			err := f.Err
 			if err == nil {
 				var is bool
@@ -118,21 +115,11 @@ func runScripts(s *session, o scriptOptions) error {
 					searched.Add(1)
 				}
 			}
-			if err != nil {
-				r.Action, r.Reason = edit.Failed, err.Error()
-			}
+			r.fail(err)
 			return r, err != nil || len(r.Places) > 0
 		},
-		tell: func(r *scriptFile) any {
+		tell: func(r *scriptFile) {
 			log := s.Log.WithField("path", r.Path)
-			switch r.Action {
-			case edit.Failed:
-				sum.Failed++
-				log.Error(r.Reason)
-				return r
-			case edit.Edited:
-				sum.Edited++
-			}
 			say := func(p scriptPlace, what string) {
 				line := fmt.Sprintf("%d: %s: %s", p.Line, what, command.Printable(p.Text))
 				switch {
@@ -167,21 +154,14 @@ func runScripts(s *session, o scriptOptions) error {
 				}
 				say(p, what)
 			}
-			return r
 		},
-		end: func(stopped string) any {
-			sum.Searched, sum.Stopped, sum.dry = int(searched.Load()), stopped, s.DryRun
+		end: func(all *runSummary, _ int) any {
+			sum.Searched, sum.Edited, sum.Failed, sum.Stopped, sum.dry = int(searched.Load()), all.Edited, all.Failed, all.Stopped, s.DryRun
 			return &sum
 		},
-		line: sum.String,
+		line: func(*runSummary) string { return sum.String() },
 	}
-	if err := run.run(s); err != nil {
-		return err
-	}
-	if sum.Failed > 0 {
-		return command.ErrFailed
-	}
-	return nil
+	return run.run(s)
 }
 
 // visit searches one file. It reports whether it is a script.

@@ -6,27 +6,26 @@ import (
 	"io"
 	"strings"
 
+	"github.com/sirupsen/logrus"
+
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
 
 // shownFile is what showFiles tells of a file, and an element of its JSON document's "files".
+// It counts as skipped where an editor would skip it.
 type shownFile struct {
-	Path        string   `json:"path"`
-	PathBytes   []byte   `json:"path_base64,omitempty"`
-	Error       string   `json:"error,omitempty"`
-	Class       string   `json:"class"`
-	Machine     string   `json:"machine"`
-	Tag         string   `json:"tag"` // DT_RUNPATH, DT_RPATH or ""
-	Entries     []string `json:"entries"`
+	fileReport
+	Class       string   `json:"class,omitempty"`
+	Machine     string   `json:"machine,omitempty"`
 	Shadowed    []string `json:"shadowed,omitempty"` // DT_RPATH beside a DT_RUNPATH
 	Needed      []string `json:"needed"`
-	Soname      string   `json:"soname"`
-	Interpreter string   `json:"interpreter"`
-	Skipped     string   `json:"skipped"` // why an editor would skip it, or ""
+	Soname      string   `json:"soname,omitempty"`
+	Interpreter string   `json:"interpreter,omitempty"`
 	// ExecStack says whether the file asks for an executable stack; nil where it has no PT_GNU_STACK.
 	ExecStack *bool `json:"execstack"`
 
@@ -54,12 +53,6 @@ func showCommand() *command.Command {
 	}
 }
 
-// shownFiles ends the JSON document of showFiles.
-type shownFiles struct {
-	Failed int `json:"failed"`
-	Shown  int `json:"shown"`
-}
-
 // showFiles tells what the loader reads of each ELF file; where only is interpreter,
 // needed, soname or execstack, no more than that. Files that are not ELF are told of
 // where the command line names them, or under --verbose.
@@ -68,7 +61,6 @@ func showFiles(s *session, only string) error {
 	for _, p := range s.Paths {
 		named[p] = true
 	}
-	var sum shownFiles
 	var unwritten error
 	run := sweep[*shownFile]{
 		options: tree.Options{FollowArguments: true},
@@ -76,36 +68,28 @@ func showFiles(s *session, only string) error {
 			if f.Err == nil && !named[f.Path] && (f.SameAs != "" || !f.ELF() && !s.Verbose) {
 				return nil, false
 			}
-			r := &shownFile{Path: f.Path, PathBytes: pathBytes(f.Path), Entries: []string{}, Needed: []string{}}
-			if err := r.read(f); err != nil {
-				r.Error = err.Error()
-			}
+			r := &shownFile{fileReport: newReport(f.Path, nil), Needed: []string{}}
+			r.fail(r.read(f))
 			return r, true
 		},
-		tell: func(r *shownFile) any {
-			switch {
-			case r.Error != "":
-				sum.Failed++
-				s.Log.WithField("path", r.Path).Error(r.Error)
-				return r
-			case !s.JSON && unwritten == nil:
+		tell: func(r *shownFile) {
+			if r.Action != edit.Failed && !s.JSON && unwritten == nil {
 				unwritten = r.print(s.Stdout, only)
 			}
-			sum.Shown++
-			return r
 		},
-		end: func(string) any { return &sum },
 	}
 	err := run.run(s)
-	switch {
-	case unwritten != nil:
+	if unwritten != nil {
 		return unwritten
-	case err != nil:
-		return err
-	case sum.Failed > 0:
-		return command.ErrFailed
 	}
-	return nil
+	return err
+}
+
+// skip notes why an editor would skip the file, which the log does not repeat.
+func (r *shownFile) skip(reason string) {
+	if reason != "" {
+		r.Action, r.Reason, r.level = edit.Skipped, reason, logrus.TraceLevel
+	}
 }
 
 func (r *shownFile) read(f *tree.File) error {
@@ -113,7 +97,7 @@ func (r *shownFile) read(f *tree.File) error {
 		return f.Err
 	}
 	if !f.ELF() {
-		r.Skipped = string(elfimage.NotELF)
+		r.skip(string(elfimage.NotELF))
 		return nil
 	}
 	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
@@ -121,7 +105,7 @@ func (r *shownFile) read(f *tree.File) error {
 		return err
 	}
 	r.Class, r.Machine = im.Class.String(), im.Machine.String()
-	r.Skipped = string(im.SkipReason())
+	r.skip(string(im.SkipReason()))
 	r.loadable = im.Loadable()
 	if stack := im.Stack(); stack != nil {
 		executable := stack.Flags&elf.PF_X != 0
@@ -134,7 +118,8 @@ func (r *shownFile) read(f *tree.File) error {
 	if err != nil {
 		return err
 	}
-	r.Tag, r.Entries = tagName(tag), entriesOf(runpath.Parse(list))
+	r.Tag, r.Before = tagName(tag), entriesOf(runpath.Parse(list))
+	r.After = r.Before
 	shadowed, both, err := im.Shadowed()
 	if err != nil {
 		return err
@@ -146,9 +131,7 @@ func (r *shownFile) read(f *tree.File) error {
 	if err != nil {
 		return err
 	}
-	if needed != nil {
-		r.Needed = needed
-	}
+	r.Needed = entriesOf(needed)
 	if r.Soname, err = im.Soname(); err != nil {
 		return err
 	}
@@ -170,13 +153,13 @@ func (r *shownFile) print(w io.Writer, only string) error {
 		}
 	}
 	b.WriteString(command.Printable(r.Path) + "\n")
-	for _, e := range r.Entries {
+	for _, e := range r.Before {
 		if e == "" {
 			e = "(empty: the working directory)"
 		}
 		line(r.Tag, e)
 	}
-	if r.Tag != "" && len(r.Entries) == 0 {
+	if r.Tag != "" && len(r.Before) == 0 {
 		line(r.Tag, "(empty)")
 	}
 	if r.Shadowed != nil {
@@ -202,8 +185,8 @@ func (r *shownFile) print(w io.Writer, only string) error {
 	case only != "" && r.loadable:
 		line("execstack", "(none: as the machine's ABI has it)")
 	}
-	if r.Skipped != "" {
-		line("skipped", r.Skipped)
+	if r.Reason != "" {
+		line("skipped", r.Reason)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

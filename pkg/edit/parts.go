@@ -30,15 +30,17 @@ type Parts struct {
 // string, a list of strings (never nil), or for the executable stack a boolean. nil: there
 // was none.
 type PartChange struct {
-	Part          string // interpreter, soname, needed, execstack, runpath
-	Before, After any
+	Part   string `json:"part"` // interpreter, soname, needed, execstack, runpath
+	Before any    `json:"before"`
+	After  any    `json:"after"`
 }
 
 // PartsResult is what came of a file.
 type PartsResult struct {
 	Result
-	Changes []PartChange
-	Notes   []string // what the changes may break, a sentence each
+	Before, After State // the run path
+	Changes       []PartChange
+	Notes         []string // what the changes may break, a sentence each
 }
 
 // File edits one file.
@@ -48,6 +50,7 @@ func (p *Parts) File(f *tree.File) *PartsResult {
 	switch r.Action {
 	case Unchanged, Skipped:
 		r.Changes = nil
+		r.After = r.Before
 	case Failed:
 		r.made(p, f)
 	}
@@ -57,8 +60,11 @@ func (p *Parts) File(f *tree.File) *PartsResult {
 // made leaves of the changes those that were made although the edit failed.
 func (r *PartsResult) made(p *Parts, f *tree.File) {
 	planned := r.Changes
-	r.Changes, r.Notes = nil, nil
+	r.After, r.Changes, r.Notes = r.Before, nil, nil
 	Again(f, func(im *elfimage.Image) {
+		if now, err := stateOf(im); err == nil {
+			r.After = now
+		}
 		var left PartsResult
 		if _, _, err := left.change(p, im); err != nil {
 			return
@@ -73,9 +79,16 @@ func (r *PartsResult) decide(p *Parts, im *elfimage.Image) (*elfedit.Change, str
 	if reason := im.SkipReason(); reason != "" && !(p.headerOnly() && im.Loadable()) {
 		return nil, string(reason), nil
 	}
+	var err error
+	if r.Before, err = stateOf(im); err != nil {
+		return nil, "", err
+	}
 	change, inapplicable, err := r.change(p, im)
 	if err != nil || len(r.Changes) == 0 {
 		return nil, inapplicable, err
+	}
+	if r.After = r.Before; change.RunPath != nil {
+		r.After = State{change.RunPath.Tag, runpath.Parse(change.RunPath.List)}
 	}
 	return &change, "", nil
 }

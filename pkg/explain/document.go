@@ -4,17 +4,17 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// File is one element of "files" in the JSON document of explain.
+// File is what an element of "files" in the JSON document of explain has beside what all
+// commands say of a file.
 type File struct {
-	Path        string    `json:"path"`
-	Reason      string    `json:"reason,omitempty"` // why there is nothing to explain
-	Interpreter string    `json:"interpreter"`
-	Loader      string    `json:"loader"` // "glibc 2.36", "musl"
-	Secure      bool      `json:"secure"` // a set-user-ID program's rules apply
+	Reason      string    `json:"-"` // why there is nothing to explain
+	Interpreter string    `json:"interpreter,omitempty"`
+	Loader      string    `json:"loader,omitempty"` // "glibc 2.36", "musl"
+	Secure      bool      `json:"secure"`           // a set-user-ID program's rules apply
 	SecureBy    string    `json:"secure_by,omitempty"`
-	Tag         string    `json:"tag"`
-	RunPath     string    `json:"run_path"`
-	Error       string    `json:"error"` // why the loader would stop, "" where it would not
+	Tag         string    `json:"-"`
+	RunPath     string    `json:"-"`
+	Error       string    `json:"error,omitempty"` // why the loader would stop
 	Missing     int       `json:"missing"`
 	Lacks       []Lack    `json:"lacks,omitempty"` // symbol versions that others need of the file itself
 	Libraries   []Library `json:"libraries"`
@@ -42,7 +42,7 @@ type Library struct {
 	Rule     string  `json:"rule"`
 	Entry    *string `json:"entry,omitempty"`   // of the list by which it was found
 	ListOf   string  `json:"list_of,omitempty"` // the file whose list that is
-	NeededBy string  `json:"needed_by"`         // the file that asked first
+	NeededBy *string `json:"needed_by"`         // the file that asked first; null for an auditing module
 	Cause    string  `json:"cause"`             // DT_NEEDED, .note.dlopen, string …
 	Certain  bool    `json:"certain"`           // loaded at start, not by a later dlopen
 	// Namespace is 0 for the program's; each auditing module has one of its own.
@@ -68,15 +68,15 @@ type Again struct {
 
 // Tried is a place where the loader looked before.
 type Tried struct {
-	Path  string  `json:"path"`
+	Path  string  `json:"path,omitempty"` // "" where no file was looked at
 	Rule  string  `json:"rule"`
 	Entry *string `json:"entry,omitempty"`
 	Why   string  `json:"why"` // why it was not taken
 }
 
 // Describe turns a load into the element of the document.
-func Describe(path string, s *loader.Load, l *Layout) *File {
-	f := &File{Path: path, Libraries: []Library{}, Driver: []Verdict{}}
+func Describe(s *loader.Load, l *Layout) *File {
+	f := &File{Libraries: []Library{}, Driver: []Verdict{}}
 	if s.Main.File.Tag != 0 {
 		f.Tag, f.RunPath = s.Main.File.Tag.String(), s.Main.File.List
 	}
@@ -128,7 +128,7 @@ func (f *File) libraries(s *loader.Load, objects []*loader.Object, namespace int
 			lib.Error = o.Fails()
 		}
 		if o.NeededBy != nil {
-			lib.NeededBy = o.NeededBy.Path
+			lib.NeededBy = &o.NeededBy.Path
 		}
 		if o.Rule.HasEntry() {
 			lib.Entry = &o.Entry

@@ -98,11 +98,11 @@ func TestFindAndWays(t *testing.T) {
 	if !slices.Equal(on, []string{"/p", "/l/liba.so", "/l/libb.so"}) {
 		t.Errorf("%q", on)
 	}
-	f := Describe("/p", s, &Layout{})
+	f := Describe(s, &Layout{})
 	if len(f.Libraries) != 3 || f.Missing != 0 || !strings.Contains(f.Error, "ld-linux") || f.Tag != "DT_RPATH" {
 		t.Errorf("%+v", f)
 	}
-	if f.Only(b); len(f.Libraries) != 1 || f.Libraries[0].NeededBy != "/l/liba.so" || *f.Libraries[0].Entry != "/l" {
+	if f.Only(b); len(f.Libraries) != 1 || *f.Libraries[0].NeededBy != "/l/liba.so" || *f.Libraries[0].Entry != "/l" {
 		t.Errorf("%+v", f.Libraries)
 	}
 	if o := Find(s, "libnone.so"); o.Found() || o.Cause != loader.DlopenAsked {

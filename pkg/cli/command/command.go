@@ -2,7 +2,11 @@
 // out. Package urfave reads command lines by them, and makes help, completion and man pages.
 package command
 
-import "slices"
+import (
+	"slices"
+
+	"cuda-runpath/pkg/remedy"
+)
 
 // Command is a program, or one of the commands that a program or a command is made of.
 type Command struct {
@@ -87,3 +91,7 @@ func PrintVersion(app *Command, l *Line) error {
 	_, err := l.Stdout.Write([]byte(app.Name + " version " + app.Version + "\n"))
 	return err
 }
+
+// Printable returns text from a file's name or contents as it can stand in a line
+// for a terminal.
+func Printable(s string) string { return remedy.Line(s) }

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,6 +40,36 @@ func TestPrintableIsOneLine(t *testing.T) {
 	for in, want := range map[string]string{"/a b:$ORIGIN": "/a b:$ORIGIN", "ü": "ü", "a\nb": `"a\nb"`, "\x1b[31m": `"\x1b[31m"`, "a\u202eb": `"a\u202eb"`, "\xff": `"\xff"`} {
 		if got := Printable(in); got != want {
 			t.Errorf("%q is shown as %s", in, got)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	type inner struct {
+		Entry *string `json:"entry,omitempty"`
+	}
+	type common struct {
+		Path   string   `json:"path"`
+		Reason string   `json:"reason,omitempty"`
+		Before []string `json:"before"`
+	}
+	bad := "/\xff"
+	for want, v := range map[string]any{
+		`{"path":"<a&b>\u0007\u202e","before":null}`: common{Path: "<a&b>\a\u202e"},
+		`{"path":"\ufffd","path_base64":"/w==","before":["/a","/\ufffd"],"before_base64":["L2E=","L/8="],"list":[{},{"entry":"/\ufffd","entry_base64":"L/8="}],"raw":{"x": 1}}`: &struct {
+			common
+			List    []inner         `json:"list"`
+			Raw     json.RawMessage `json:"raw"`
+			Left    string          `json:"-"`
+			Nothing []int           `json:"nothing,omitempty"`
+		}{common{"\xff", "", []string{"/a", bad}}, []inner{{}, {&bad}}, json.RawMessage(`{"x": 1}`), "", nil},
+		`{"a":"/\ufffd","a_base64":"L/8=","b":null,"c":[1]}`: map[string]any{"c": []int{1}, "b": nil, "a": bad},
+		`{"path":"�","before":[]}`:                           common{Path: "\ufffd", Before: []string{}}, // a character as any other
+	} {
+		got, err := JSON(v, "")
+		want = strings.ReplaceAll(want, `\ufffd`, "�")
+		if got := strings.ReplaceAll(string(got), `\ufffd`, "�"); err != nil || got != strings.ReplaceAll(want, `{"x": 1}`, `{"x":1}`) {
+			t.Errorf("%s, %v, want\n%s", got, err, want)
 		}
 	}
 }
