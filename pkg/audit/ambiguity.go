@@ -15,7 +15,6 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/store"
 )
 
 // Options say what counts as whose directory.
@@ -23,7 +22,6 @@ type Options struct {
 	explain.Layout
 	Ignore []string // sonames, or patterns of path.Match, that are no ambiguity
 	Strict bool     // warnings count as errors
-	Nix    bool     // the files are a Nix package's, wherever they are
 	Loads  bool     // keep what each file loads in its report
 	// GPUs are those that the files' GPU code is to be for; none: it is not looked at.
 	GPUs []gpucode.Target
@@ -76,10 +74,10 @@ type subject struct {
 	file    *loader.File
 	entries []entry
 	// own are the names that the loader looks up through the file's run path.
-	own     map[string]bool
-	maybe   map[string]bool // the same, guessed from parts of longer strings
-	found   []Finding
-	inStore bool
+	own   map[string]bool
+	maybe map[string]bool // the same, guessed from parts of longer strings
+	found []Finding
+	its   *explain.Case // what is concluded of the load
 }
 
 // maxEntries bounds the entries that are looked at; no real run path has that many.
@@ -87,7 +85,7 @@ const maxEntries = 2000
 
 func (a *Auditor) subject(p string, load *loader.Load) *subject {
 	s := &subject{Auditor: a, path: p, load: load, file: load.Main.File, at: a.Loader.Inside(load.Main.File.Path)}
-	s.inStore = a.Nix || store.Contains(s.at) || load.Interp != nil && load.Interp.Store
+	s.its = &explain.Case{Layout: &a.Layout, Load: load, Operand: s.operand()}
 	link := a.DriverLink
 	if link == "" {
 		link = driver.LinkFor(s.file.ELF.Machine)
@@ -173,7 +171,7 @@ func (s *subject) safety() {
 		case e.stub:
 			msg := fmt.Sprintf("entry %d, %s, is a stub directory", e.position, e.text)
 			if names := s.heldNames(e); len(names) > 0 {
-				msg += ", and the loader looks for " + list(names) + " there"
+				msg += ", and the loader looks for " + remedy.List(names) + " there"
 			}
 			s.report(e.in(Finding{ID: StubEntry, Message: msg, Remedy: s.replaceStubs()}))
 		}
@@ -201,7 +199,7 @@ func (s *subject) neededPaths() {
 		if !strings.Contains(name, "/") {
 			continue
 		}
-		f := Finding{Library: name, Remedy: s.search(name, s.load.Main)}
+		f := Finding{Library: name, Remedy: s.its.Search(name, s.load.Main)}
 		const what = "%s, which the file needs, is named by a path, for which no run path is searched: "
 		switch at := name; {
 		case strings.HasPrefix(at, "/"):
@@ -217,20 +215,6 @@ func (s *subject) neededPaths() {
 		}
 		s.report(f)
 	}
-}
-
-// search is the remedy of letting the loader search for a library that a file names by a path.
-func (s *subject) search(name string, by *loader.Object) remedy.Remedy {
-	operand := s.operand()
-	if by != s.load.Main {
-		operand = by.File.Path
-	}
-	for _, n := range by.File.Needed { // as it is written, with its tokens
-		if n != name && strings.Contains(n, "/") && path.Base(n) == path.Base(name) {
-			name = n
-		}
-	}
-	return remedy.Run("runpath", "needed", "replace", name, path.Base(name), operand).And(": then the run path is searched for it")
 }
 
 // heldNames returns which of the file's own names a directory holds.
@@ -324,7 +308,7 @@ func (s *subject) ambiguity() {
 		if len(g.names) > 1 {
 			f.Libraries = g.names
 			f.Message = fmt.Sprintf("%s are in each of %s, and differ; the file does not need them at present; those in %s win at run time",
-				list(g.names), strings.Join(dirs, ", "), g.first[0].entry.text)
+				remedy.List(g.names), strings.Join(dirs, ", "), g.first[0].entry.text)
 		} else {
 			f.Message += "; the file does not need it at present"
 		}
@@ -482,21 +466,6 @@ func (a *Auditor) isSame(f, g *loader.File) bool {
 	same := f.Same(g)
 	a.same.Store(key, same)
 	return same
-}
-
-// list writes names as "a, b and c", at most six of them.
-func list(names []string) string {
-	const most = 6
-	switch n := len(names); {
-	case n == 0:
-		return ""
-	case n == 1:
-		return names[0]
-	case n > most:
-		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", n-most)
-	default:
-		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
-	}
 }
 
 // brief cuts a list off that is too long for a sentence.

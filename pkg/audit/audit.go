@@ -59,7 +59,6 @@ func (a *Auditor) Begin() *Audit { return &Audit{a, newKnowledge()} }
 type Pending struct {
 	report  *Report
 	subject *subject // nil where nothing is left to report
-	missing []missing
 	load    *explain.File
 }
 
@@ -80,13 +79,11 @@ func (u *Audit) Examine(path string) *Pending {
 			s.load.DlopenAll(func(o *loader.Object, l loader.Literal) bool {
 				return o == s.load.Main && driver.Provides(l.Name)
 			}, driver.Provides)
-			for _, o := range s.load.Objects[started:] {
-				s.stub(o)
-			}
+			s.driver(s.load.Objects[started:])
 		}
 		// Only what is missing depends on the other files: then, and only then, the
 		// load is kept until all have been seen.
-		if p.missing = s.missingNames(); len(p.missing) > 0 {
+		if s.lacks() {
 			p.subject = s
 		}
 		if a.Loads {
@@ -108,7 +105,7 @@ func (u *Audit) Examine(path string) *Pending {
 // examined. The worst findings come first.
 func (u *Audit) Finish(p *Pending) *Report {
 	if s := p.subject; s != nil {
-		s.unresolved(p.missing, u.known)
+		s.unresolved(u.known)
 		p.report.Findings = slices.Clip(s.found)
 		p.subject = nil
 	}

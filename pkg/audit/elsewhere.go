@@ -93,7 +93,7 @@ func (s *subject) winner(name string, levels []string) (candidate, bool) {
 // loadedElsewhere reports libraries whose own run path leads to another file than
 // the one of that name which the program has loaded before.
 func (s *subject) loadedElsewhere() {
-	if !s.isProgram() {
+	if !s.load.Program {
 		return // what is loaded before a library is its program's matter
 	}
 	for _, o := range s.load.Objects[1:] {
@@ -166,27 +166,11 @@ func (s *subject) libc() {
 	}
 }
 
-// otherLibc reports a file that was built against musl, where glibc's loader loads it; asked is
-// the name of musl's library by which that shows.
-func (s *subject) otherLibc(asked, by string, o *loader.Object) bool {
-	if s.load.Interp == nil || s.load.Interp.Kind != loader.GLibc || !loader.MuslOnly(asked) {
-		return false
-	}
-	who := "the file"
-	if o != s.load.Main {
-		who = o.Path
-	}
-	s.report(Finding{ID: LibcMismatch, Library: asked,
-		Message: fmt.Sprintf("%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both", who, asked, by, s.load.Interp.Path),
-		Remedy:  remedy.Do(fmt.Sprintf("build %s against glibc, or take one that is", path.Base(o.Path)))})
-	return true
-}
-
 // stack reports a file that asks for an executable stack.
 func (s *subject) stack() {
 	if why := s.file.ExecutableStack(); why != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc {
 		what := "glibc 2.41 and newer refuse to open it with dlopen, and a program that needs it gets an executable stack"
-		if s.isProgram() {
+		if s.load.Program {
 			what = "it gets one, and so do all its threads"
 		}
 		s.report(Finding{ID: ExecutableStack, Message: fmt.Sprintf("the file asks for an executable stack (%s): %s", why, what),

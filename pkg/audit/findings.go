@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
@@ -27,7 +28,6 @@ func (s *subject) all() {
 	s.byProcessor()
 	s.loadedElsewhere()
 	s.libraries()
-	s.interpreter()
 	s.stack()
 	s.gpuCode()
 	if s.file.Shadow {
@@ -96,7 +96,7 @@ func (s *subject) directories() {
 			s.report(e.in(Finding{ID: WritableEntry, Message: fmt.Sprintf("entry %d, %s: %s", e.position, e.text, fmt.Sprintf(how, where)),
 				Remedy: fix.And("; or take the write permission off the directory")}))
 		}
-		if s.inStore && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
+		if s.its.OfNix() && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
 			s.report(e.in(Finding{ID: FHSEntry,
 				Message: fmt.Sprintf("entry %d, %s, is a directory of the host's distribution, in a file built by Nix", e.position, e.text),
 				Remedy:  fix.And("; add the package that brings the libraries to buildInputs")}))
@@ -111,15 +111,6 @@ func (s *subject) directories() {
 		}
 		s.keptReference(e, fix)
 	}
-}
-
-// newInterpreter is the remedy for an interpreter that does not exist: the machine's usual one.
-func (s *subject) newInterpreter() remedy.Remedy {
-	usual := s.Loader.UsualInterpreter(s.file)
-	if _, _, err := s.Loader.Files().Resolve(usual); err != nil {
-		return remedy.Do("install it, or set another with runpath interpreter set")
-	}
-	return s.command("runpath", "interpreter", "set", usual).And(", or install it")
 }
 
 // unknownToken returns the first $NAME of an entry that is not a token of the loader, or "".
@@ -255,32 +246,23 @@ func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 
 // libraries looks at what is loaded.
 func (s *subject) libraries() {
-	if why := s.load.Err; why != "" && s.isProgram() && !slices.ContainsFunc(s.load.Objects, func(o *loader.Object) bool { return o.Err != "" || !o.Found() || len(o.Lacks) > 0 }) {
-		s.report(Finding{ID: LoadError, Message: "the program does not start: " + why, Remedy: remedy.Do("build the libraries that it names again")})
-	}
-	if err := s.load.Main.Err; err != "" {
-		s.report(Finding{ID: LoadError, Message: "the loader stops at the file itself: " + err, Remedy: remedy.Do("build the file again, or restore it")})
-	}
-	for _, o := range s.load.Objects[1:] {
-		if !o.Found() {
-			continue
+	foreign := store.Contains(s.at) && !store.Contains(s.file.Interp) // reported as FHSInterpreter
+	for _, p := range s.its.Problems() {
+		switch f := Concluded(p); {
+		case open(p), p.Kind == NoInterpreter && foreign:
+		case p.Kind == NoInterpreter && !s.native():
+			f.Severity = Note
+			f.Message += "; the program is for another system"
+			fallthrough
+		default:
+			s.report(f)
 		}
-		if o.Err != "" {
-			script := ""
-			if o.File.IsText() {
-				script = " (what is at " + o.Path + " is text for the linker)"
-			}
-			if o.NeededBy != nil && s.otherLibc(o.Name, script, o.NeededBy) {
-				continue
-			}
-			s.report(Finding{ID: LoadError, Library: o.Name,
-				Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path, o.How(nil), o.Err, script),
-				Remedy:  remedy.Do("replace the file, or take its directory off the search")})
-			continue
-		}
-		s.stub(o)
-		s.compat(o)
 	}
+	if s.load.Program && foreign {
+		s.report(Finding{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's", s.file.Interp),
+			Remedy: remedy.Do("add autoPatchelfHook to nativeBuildInputs")})
+	}
+	s.driver(s.load.Objects[1:])
 	for _, u := range s.load.Main.Uses {
 		if u.Again {
 			continue
@@ -297,42 +279,19 @@ func (s *subject) libraries() {
 	s.libc()
 }
 
-// stub reports a stub that is loaded, or may be by dlopen.
-func (s *subject) stub(o *loader.Object) {
-	if !o.Found() || !driver.Provides(path.Base(o.Name)) || !s.StubDirs.Contains(path.Dir(o.Path)) {
-		return
-	}
-	f := Finding{ID: StubLoaded, Library: o.Name,
-		Message: fmt.Sprintf("%s is loaded from %s, a stub (%s)", o.Name, o.Path, o.How(nil)),
-		Remedy:  s.replaceLoadedStub(o)}
-	if !o.Cause.Certain() {
-		f.Severity = Warning
-	}
-	s.report(f)
-}
-
-func (s *subject) interpreter() {
-	in := s.file.Interp
-	if in == "" || !s.isProgram() {
-		return
-	}
-	if store.Contains(s.at) && !store.Contains(in) {
-		s.report(Finding{ID: FHSInterpreter, Message: fmt.Sprintf("the program asks for the loader %s, which is not Nix's", in),
-			Remedy: remedy.Do("add autoPatchelfHook to nativeBuildInputs")})
-		return
-	}
-	if _, _, err := s.Loader.Files().Resolve(in); err != nil {
-		f := Finding{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, does not exist", in), Remedy: s.newInterpreter()}
-		if !s.native() {
-			f.Severity = Note
-			f.Message += "; the program is for another system"
+// driver reports the stubs and harmful compat packages among objects.
+func (s *subject) driver(objects []*loader.Object) {
+	for _, o := range objects {
+		v := s.its.Verdict(o)
+		if v == nil || v.Kind != StubLoaded && v.Kind != CompatHarms {
+			continue
+		}
+		f := Finding{ID: v.Kind, Library: o.Name, Message: v.Text, Remedy: v.Remedy}
+		if !o.Cause.Certain() {
+			f.Severity = Warning
 		}
 		s.report(f)
 	}
-}
-
-func (s *subject) isProgram() bool {
-	return s.file.Interp != "" && (s.file.Soname == "" || s.file.ELF.Type == elf.ET_EXEC)
 }
 
 func (s *subject) native() bool {
@@ -346,49 +305,6 @@ func (s *subject) native() bool {
 		return m == elf.EM_AARCH64
 	}
 	return true
-}
-
-// missing is a name that a file asks for and for which nothing was found, or no file
-// with the symbol versions that are needed of it.
-type missing struct {
-	name  string
-	by    *loader.Object
-	cause loader.Cause
-	lacks *loader.Object // the file that was found; nil where there is none
-
-	object *loader.Object // the name that was not found
-}
-
-// passed says what is wrong with a file of the name that is there.
-func passed(o *loader.Object) string {
-	at, why := o.Passed()
-	if at == "" {
-		return ""
-	}
-	return fmt.Sprintf(" (%s %s)", at, why)
-}
-
-// missingNames returns what the load lacks, followed by the driver's libraries
-// that the file may open and would not find.
-func (s *subject) missingNames() []missing {
-	var out []missing
-	for _, o := range s.load.Missing() {
-		out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil, o})
-	}
-	for _, o := range s.load.Objects {
-		if !o.Found() && !o.Cause.Certain() && o.NeededBy == s.load.Main && driver.Provides(path.Base(o.Name)) &&
-			!slices.ContainsFunc(out, func(m missing) bool { return m.name == o.Name }) {
-			out = append(out, missing{o.Name, o.NeededBy, o.Cause, nil, o})
-		}
-	}
-	for _, o := range s.load.Objects[1:] {
-		for i, lack := range o.Lacks {
-			if o.Certain() && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
-				out = append(out, missing{o.Name, lack.By, loader.Needed, o, nil})
-			}
-		}
-	}
-	return out
 }
 
 // knowledge is what the audit has learnt from all its files together.
@@ -433,7 +349,7 @@ func newKnowledge() *knowledge {
 func (c *knowledge) learn(of *subject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	main, who := of.load.Main.File, opener{of.path, of.file, of.isProgram()}
+	main, who := of.load.Main.File, opener{of.path, of.file, of.load.Program}
 	c.examined[main.Path] = true
 	at := of.path
 	if abs, err := filepath.Abs(at); err == nil {
@@ -501,200 +417,79 @@ func (c *knowledge) provider(name, near string, fits func(file string) bool) str
 	return best
 }
 
-// supply is the remedy of letting a file of this machine, which is of the load, find a
-// library; ok is false where no such library is in the audit, or beside what is loaded.
-func (s *subject) supply(c *knowledge, name string, to *loader.Object) (r remedy.Remedy, ok bool) {
-	operand := s.operand()
-	if to != s.load.Main {
-		operand = to.File.Path
-	}
-	near, err := filepath.Abs(operand)
-	if err != nil {
-		near = operand
-	}
-	if at := c.provider(name, near, func(p string) bool { return s.holds(path.Dir(p), name) }); at != "" {
-		return remedy.Run("runpath", "add", path.Dir(at), operand), true
-	}
-	// The loader opens files by their names: a soname alone does not help.
-	at := c.provider(name, near, func(p string) bool {
-		_, why := s.load.In(path.Dir(p), name)
-		return why == "" && s.holds(path.Dir(p), path.Base(p))
-	})
-	if at == "" {
-		for _, o := range s.load.Objects {
-			if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.holds(dir, name) {
-				return remedy.Run("runpath", "add", dir, operand), true
-			}
-		}
-		return r, false
-	}
-	return remedy.Run("ln", "-s", path.Base(at), path.Dir(at)+"/"+name).And(fmt.Sprintf(": the soname of %s is %s, but the loader looks for a file of that name", at, name)), true
+// open reports whether a problem depends on the other files of the audit.
+func open(p explain.Problem) bool {
+	return p.Kind == Unresolved || p.Kind == UnresolvedIndirect || p.Kind == MissingVersion || p.Kind == LibcMismatch && !p.Object.Found()
+}
+
+// lacks reports whether anything is missing, once the file's own use of dlopen has been followed.
+func (s *subject) lacks() bool {
+	return slices.ContainsFunc(s.its.Problems(), open) || slices.ContainsFunc(s.load.Objects, s.lacksDriver)
+}
+
+// lacksDriver reports whether an object is a library of the driver that the file itself asks for,
+// and that is not found.
+func (s *subject) lacksDriver(o *loader.Object) bool {
+	return !o.Found() && o.NeededBy == s.load.Main && driver.Provides(path.Base(o.Name)) && (o.Cause != loader.Needed || driver.Provides(o.Name))
 }
 
 // unresolved reports what is missing, once all files have been seen.
-func (s *subject) unresolved(names []missing, c *knowledge) {
-	link := s.DriverLink
-	if link == "" {
-		link = driver.LinkFor(s.file.ELF.Machine)
-	}
-	hasLink := slices.ContainsFunc(s.entries, func(e entry) bool { return e.driver })
+func (s *subject) unresolved(c *knowledge) {
+	s.its.Provider = c.provider
 	indirect := map[string]bool{}
-	for _, m := range names {
-		direct := m.by == s.load.Main
+	for _, p := range s.its.Problems() {
+		if !open(p) {
+			continue
+		}
+		name, direct := p.Object.Name, p.By == s.load.Main
 		switch {
-		case m.lacks != nil:
-			if s.load.Interp.Found && (direct || s.isProgram()) && !c.satisfied[s.request(m.by, m.name)] {
-				s.tooOld(m)
-			}
-		case direct && driver.Provides(path.Base(m.name)) && (m.cause != loader.Needed || driver.Provides(m.name)):
-			s.driverMissing(m, link, hasLink)
-		case driver.Provides(m.name), !m.cause.Certain():
-			// It is the other file's to find, and reported there.
-		case s.load.Interp != nil && !s.load.Interp.Found && (!s.load.Interp.Store || slices.Contains(loader.GLibcLibraries, m.name)):
-			// Its machine's libraries, or those beside it, are not here either.
-		case c.satisfied[s.request(m.by, m.name)]:
+		case c.satisfied[s.request(p.By, name)]:
 			// A program loads this library and what it needs: it is never loaded alone.
-		case direct:
-			if s.load.Interp.Store && !s.isProgram() && m.name == "libc.so.6" {
-				continue // a library without a run path takes its program's
+		case p.Kind == MissingVersion:
+			if f := Concluded(p); s.load.Interp.Found && (direct || s.load.Program) {
+				if !s.load.Program {
+					f.Severity = Warning // a program may have loaded a newer one before
+				}
+				s.report(f)
 			}
-			s.notFound(m, c)
-		case (s.isProgram() || !c.examined[m.by.File.Path]) && !indirect[m.name]:
-			indirect[m.name] = true
-			s.notFound(m, c)
+		case direct && s.load.Interp.Store && !s.load.Program && name == "libc.so.6":
+			// A library without a run path takes its program's.
+		case direct, (s.load.Program || !c.examined[p.By.File.Path]) && !indirect[name]:
+			indirect[name] = indirect[name] || !direct
+			s.notFound(p, c)
+		}
+	}
+	for _, o := range s.load.Objects {
+		if s.lacksDriver(o) {
+			s.driverMissing(s.its.Verdict(o))
 		}
 	}
 }
 
 // notFound reports a library that is not found for the file itself, or for one that it loads.
-func (s *subject) notFound(m missing, c *knowledge) {
-	main := s.load.Main
-	if s.otherLibc(m.name, "", m.by) {
-		return
+func (s *subject) notFound(p explain.Problem, c *knowledge) {
+	f := Concluded(p)
+	if !s.load.Program && f.ID != LibcMismatch {
+		var who string
+		who, f.Severity = c.before(f.Library, p.By.File, s.load)
+		f.Message += who
 	}
-	f := Finding{ID: Unresolved, Library: m.name, Message: fmt.Sprintf("%s, which the file needs, is not found%s", m.name, passed(m.object))}
-	to := main
-	if m.by != main {
-		f.ID, f.Message = UnresolvedIndirect, fmt.Sprintf("%s, which %s needs, is not found%s", m.name, m.by.Path, passed(m.object))
-		if m.by.File.Tag != 0 || main.File.Tag != elf.DT_RPATH {
-			to = m.by
-		}
-	}
-	if !s.isProgram() {
-		who, severity := c.before(m.name, m.by.File, s.load)
-		f.Message, f.Severity = f.Message+who, severity
-	}
-	if dir := s.load.Ignored(main, m.name); dir != "" && m.by == main {
-		f.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.load.SecureWhy)
-		f.Remedy = s.add(dir + "/" + m.name).And(": the directory itself is searched, $ORIGIN is not")
+	if !slices.ContainsFunc(s.found, func(g Finding) bool { return g.Library == f.Library && (g.ID == RelativeNeeded || g.ID == BuildNeeded) }) {
 		s.report(f)
-		return
 	}
-	if strings.Contains(m.name, "/") {
-		if f.Remedy = s.search(m.name, m.by); !slices.ContainsFunc(s.found, func(g Finding) bool { return g.Library == m.name && (g.ID == RelativeNeeded || g.ID == BuildNeeded) }) {
-			s.report(f)
-		}
-		return
-	}
-	var ok bool
-	if f.Remedy, ok = s.supply(c, m.name, to); !ok {
-		f.Remedy = remedy.Do("add the directory that holds it to the run path")
-		if to != main {
-			f.Remedy = remedy.Do("add the directory that holds it to the run path of " + m.by.Path)
-		}
-	}
-	switch {
-	case to == main:
-	case m.by.File.Tag == elf.DT_RUNPATH && main.File.Tag == elf.DT_RPATH:
-		f.Remedy = f.Remedy.And(": it has a DT_RUNPATH, so the program's DT_RPATH is not searched for it")
-	case main.File.Tag == elf.DT_RUNPATH:
-		f.Remedy = f.Remedy.And(": the program's own DT_RUNPATH is not searched for it")
-	}
-	s.report(f)
-}
-
-// onlyHere reports whether a library was found through an entry of the file's own run path,
-// and no other was.
-func (s *subject) onlyHere(o *loader.Object) bool {
-	return o.List == s.load.Main && o.Rule.InRunPath() && !slices.ContainsFunc(s.load.Objects, func(x *loader.Object) bool {
-		return x != o && x.Found() && x.List == o.List && x.Entry == o.Entry
-	})
-}
-
-// tooOld: a library is found that lacks symbol versions.
-func (s *subject) tooOld(m missing) {
-	var versions []string
-	for _, l := range m.lacks.Lacks {
-		if l.By == m.by {
-			versions = append(versions, l.Version)
-		}
-	}
-	who := "the file"
-	if m.by != s.load.Main {
-		who = m.by.Path
-	}
-	f := Finding{ID: MissingVersion, Library: m.name,
-		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", m.lacks.Path, m.lacks.How(nil), strings.Join(versions, ", "), who),
-		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
-	if d := s.load.Default(m.name); d != nil && !slices.ContainsFunc(versions, func(v string) bool { return !d.Defines(v) }) && s.onlyHere(m.lacks) {
-		f.Remedy = remedy.Run("runpath", "edit", "--remove-entry", m.lacks.Entry, s.operand()).And(fmt.Sprintf(": then %s is found, which defines it", d.Path))
-	}
-	if !s.isProgram() {
-		f.Severity = Warning // a program may have loaded a newer one before
-	}
-	s.report(f)
 }
 
 // driverMissing: a library of the driver, which no build machine has.
-func (s *subject) driverMissing(m missing, link string, hasLink bool) {
-	how := "needs"
-	switch m.cause {
-	case loader.DlopenNote:
-		how = "may open (.note.dlopen)"
-	case loader.DlopenString:
-		how = "may open (its name is a string literal in read-only data)"
-	}
-	if strings.Contains(m.name, "/") {
-		s.report(Finding{ID: NoDriverLink, Library: path.Base(m.name), Severity: Warning,
-			Message: fmt.Sprintf("%s, which the file %s, is a path at which there is nothing; %s comes with the host's driver, on NixOS in %s", m.name, how, path.Base(m.name), link),
-			Remedy:  m.object.ByName().And("; then autoAddDriverRunpath lets it be found")})
-		return
-	}
-	if hasLink {
-		s.report(Finding{ID: DriverAbsent, Library: m.name,
-			Message: fmt.Sprintf("%s, which the file %s, is not at the driver link %s on this machine", m.name, how, link),
-			Remedy:  remedy.Do("none is needed on a build machine; --assume-driver DIR shows what a host with a driver would load")})
-		return
-	}
-	f := Finding{ID: NoDriverLink, Library: m.name,
-		Message: fmt.Sprintf("%s, which the file %s, comes with the host's driver, and the driver link %s is not in the run path", m.name, how, link),
-		Remedy:  s.edit("autoAddDriverRunpath")}
+func (s *subject) driverMissing(v *explain.Verdict) {
+	f := Finding{ID: v.Kind, Library: path.Base(v.Soname), Message: v.Text, Remedy: v.Remedy}
 	switch {
-	case !s.inStore:
+	case v.Kind == DriverAbsent:
+	case strings.Contains(v.Soname, "/"):
+		f.Severity = Warning
+	case !s.its.OfNix():
 		f.Severity = Note
-		f.Message += "; it is found where the driver is in the default directories, so not on NixOS"
-	case m.cause != loader.Needed:
+	case v.Object.Cause != loader.Needed:
 		f.Severity = Warning
 	}
 	s.report(f)
-}
-
-// compat reports a compat package's libcuda.so.1 that harms beside the driver of this
-// host, where one is known.
-func (s *subject) compat(o *loader.Object) {
-	dir := path.Dir(o.Path)
-	holds := func(name string) bool { f, _ := s.load.In(dir, name); return f != nil }
-	if o.Name != driver.LibCUDA || s.CompatVerdict == nil || o.File == nil || !(driver.CompatDirs{Named: s.Compat}).Contains(dir, holds) {
-		return
-	}
-	v, ok := s.CompatVerdict(o.File.Path)
-	if !ok || v.Help != driver.Harms {
-		return
-	}
-	fix := o.OffTheSearch(func(file string) remedy.Remedy {
-		return remedy.Run("runpath", "edit", "--remove-entry", o.Entry, file).And(", where it is to run here only")
-	}).And("; or start the program with hostDriver run")
-	s.report(Finding{ID: CompatHarms, Library: o.Name,
-		Message: fmt.Sprintf("%s is loaded from the compat directory %s (%s), which harms here: %s (%s)", o.Name, dir, o.How(nil), v.Reason, v.Source),
-		Remedy:  fix})
 }

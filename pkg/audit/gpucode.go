@@ -2,11 +2,9 @@ package audit
 
 import (
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/remedy"
 )
@@ -18,8 +16,8 @@ func (s *subject) gpuCode() {
 	}
 	code, err := gpucode.Open(s.file.Path)
 	if err == nil {
-		for _, f := range GPUCode(code, s.GPUs, gpucode.Version{}) {
-			s.report(f)
+		for _, p := range explain.Code(code, s.GPUs, gpucode.Version{}) {
+			s.report(Concluded(p))
 		}
 		return
 	}
@@ -28,130 +26,4 @@ func (s *subject) gpuCode() {
 		f.ID, f.Remedy = Malformed, remedy.Do("restore the file")
 	}
 	s.report(f)
-}
-
-// GPUCode returns what is to say of a file's GPU code where code for some GPUs was asked for:
-// GPUs for which it has none, those for which the driver has to compile it, and code that
-// none of them can use. driver is the CUDA version of their driver; zero: not known.
-func GPUCode(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) []Finding {
-	var found []Finding
-	report := func(f Finding) {
-		f.Severity = rule(f.ID).Severity
-		found = append(found, f)
-	}
-	var missing, unlinked, refused, compiled affected
-	for _, t := range targets {
-		j := f.Judge(t.Capability, driver)
-		switch {
-		case j.Error == gpucode.ErrUnsupportedPTXVersion:
-			refused.add(t.Capability.String(), j.Containers[gpucode.TooNew], j.Total())
-			continue
-		case j.Error == gpucode.ErrNotFound:
-			unlinked.add(t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
-			continue
-		case j.Error != 0:
-			missing.add(t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
-			continue
-		case t.Real && j.Containers[gpucode.Compiled] > 0:
-			compiled.add(t.Capability.String(), j.Containers[gpucode.Compiled], j.Total())
-		}
-		if j := f.JudgeLater(t); t.Virtual && j.Error != 0 {
-			missing.add("GPUs after "+t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
-		}
-	}
-	for _, a := range missing {
-		report(Finding{ID: GPUCodeMissing,
-			Message: fmt.Sprintf("has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
-				a, strings.Join(madeFor(f), ", "), gpucode.ErrNoBinaryForGPU),
-			Remedy: buildForThese})
-	}
-	for _, a := range unlinked {
-		report(Finding{ID: GPUCodeMissing,
-			Message: fmt.Sprintf("has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On such a GPU the program stops with error %d, named symbol not found",
-				a, strings.Join(madeFor(f), ", "), gpucode.ErrNotFound),
-			Remedy: buildForThese})
-	}
-	for _, a := range refused {
-		report(Finding{ID: GPUCodeMissing,
-			Message: fmt.Sprintf("has only PTX for %s, which is newer than a driver of CUDA %v knows: there the program stops with error %d, the provided PTX was compiled with an unsupported toolchain",
-				a, driver, gpucode.ErrUnsupportedPTXVersion),
-			Remedy: remedy.Do("build it with machine code for these or with an older CUDA toolkit, or use a newer driver")})
-	}
-	for _, a := range compiled {
-		report(Finding{ID: GPUCodeJIT,
-			Message: fmt.Sprintf("has only PTX for %s: the driver compiles it when the program first starts", a),
-			Remedy:  remedy.Do("build it with machine code for these, if the first start is to be quick")})
-	}
-	if unasked := f.Unasked(targets); len(unasked) > 0 {
-		var all uint64
-		for _, c := range unasked {
-			all += c.Bytes
-		}
-		report(Finding{ID: GPUCodeUnasked, Bytes: all,
-			Message: fmt.Sprintf("has %s of code that none of the GPUs asked for can use: %s", gpucode.Megabytes(all), strings.Join(names(unasked), ", ")),
-			Remedy:  remedy.Do("build it for the GPUs that are asked for alone, if it is to be smaller")})
-	}
-	for i := range f.Containers {
-		if c := &f.Containers[i]; c.Damage != nil {
-			report(Finding{ID: Malformed, Message: "GPU code: " + c.Damage.Error(), Remedy: remedy.Do("restore the file")})
-			break
-		}
-	}
-	return found
-}
-
-var buildForThese = remedy.Do("build it for these too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has them")
-
-// affected are GPUs for which something holds of the same number of a file's containers.
-type affected []share
-
-type share struct {
-	gpus  []string
-	n, of int // containers
-}
-
-func (a *affected) add(gpu string, n, of int) {
-	for i := range *a {
-		if s := &(*a)[i]; s.n == n && s.of == of {
-			s.gpus = append(s.gpus, gpu)
-			return
-		}
-	}
-	*a = append(*a, share{[]string{gpu}, n, of})
-}
-
-// String is "9.0 and 10.0 in 3 of 7 containers".
-func (s share) String() string {
-	if s.n == s.of {
-		return list(s.gpus) + " in " + plural(s.of, "container")
-	}
-	return fmt.Sprintf("%s in %d of %s", list(s.gpus), s.n, plural(s.of, "container"))
-}
-
-// madeFor lists the architectures of the containers that are loaded; where there is nothing
-// but relocatable code, of that.
-func madeFor(f *gpucode.File) []string {
-	for _, relocatable := range []bool{false, true} {
-		var sum gpucode.Sum
-		for i := range f.Containers {
-			if c := &f.Containers[i]; c.Relocatable == relocatable && c.HasKernels() {
-				sum.Add(c)
-			}
-		}
-		if len(sum) > 0 {
-			return names(sum)
-		}
-	}
-	return nil
-}
-
-// names lists the architectures of a sum, each once.
-func names(sum gpucode.Sum) []string {
-	var out []string
-	for i := range sum {
-		if name := sum[i].Name(); !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
-	return out
 }

@@ -2,13 +2,10 @@ package audit
 
 import (
 	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
@@ -38,14 +35,6 @@ func (s *subject) normalize(flags ...string) remedy.Remedy {
 // replaceStubs is the remedy of taking stub directories out.
 func (s *subject) replaceStubs() remedy.Remedy { return s.ReplaceStubs(s.operand()) }
 
-// replaceLoadedStub is the remedy for a stub that is loaded.
-func (s *subject) replaceLoadedStub(o *loader.Object) remedy.Remedy {
-	if o.List == s.load.Main {
-		return s.replaceStubs()
-	}
-	return o.OffTheSearch(s.ReplaceStubs)
-}
-
 // without is the remedy of taking entries out of the run path; where a library is
 // found in one of them and in no other, that has to be dealt with first.
 func (s *subject) without(entries ...string) remedy.Remedy {
@@ -66,22 +55,13 @@ func (s *subject) without(entries ...string) remedy.Remedy {
 		}
 	}
 	if len(lost) > 0 {
-		return remedy.Do("remove " + strings.Join(entries, " and ") + " from the run path once " + list(lost) + " can be found elsewhere")
+		return remedy.Do("remove " + strings.Join(entries, " and ") + " from the run path once " + remedy.List(lost) + " can be found elsewhere")
 	}
 	command := []string{"runpath", "edit"}
 	for _, e := range entries {
 		command = append(command, "--remove-entry", e)
 	}
 	return remedy.Run(append(command, s.operand())...)
-}
-
-// add is the remedy of adding the directory of a file to the run path.
-func (s *subject) add(file string) remedy.Remedy {
-	dir := path.Dir(file)
-	if abs, err := filepath.Abs(dir); err == nil {
-		dir = abs // as it was named on the command line, it would be relative to any working directory
-	}
-	return remedy.Run("runpath", "add", dir, s.operand())
 }
 
 // replace is the remedy of writing another entry in the place of one.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -98,9 +99,9 @@ func (s *Summary) Bad() bool { return s.Errors > 0 || s.Failed > 0 }
 // Line is what ends a check: "2 files checked, 1 skipped: 0 errors, 3 warnings, 1 note (-v)".
 // verbose says that the notes are shown.
 func (s *Summary) Line(verbose bool) string {
-	line := fmt.Sprintf("%s checked, %d skipped: %s, %s", plural(s.Checked, "file"), s.Skipped, plural(s.Errors, "error"), plural(s.Warnings, "warning"))
+	line := fmt.Sprintf("%s checked, %d skipped: %s, %s", remedy.Count(s.Checked, "file"), s.Skipped, remedy.Count(s.Errors, "error"), remedy.Count(s.Warnings, "warning"))
 	if s.Notes > 0 {
-		line += ", " + plural(s.Notes, "note")
+		line += ", " + remedy.Count(s.Notes, "note")
 		if !verbose {
 			line += " (-v)"
 		}
@@ -112,14 +113,7 @@ func (s *Summary) Line(verbose bool) string {
 		line += fmt.Sprintf(", %d in the baseline that do not occur any more", s.Gone)
 	}
 	if s.Failed > 0 {
-		line += fmt.Sprintf("; %s could not be examined", plural(s.Failed, "file"))
+		line += fmt.Sprintf("; %s could not be examined", remedy.Count(s.Failed, "file"))
 	}
 	return line
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sort"
 
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -47,14 +48,14 @@ const (
 	BuildEntry         = "build-directory-entry"
 	FHSEntry           = "fhs-entry"
 	StubEntry          = "stub-entry"
-	StubLoaded         = "stub-loaded"
-	DriverBeforeCompat = "driver-before-compat"
-	CompatHarms        = "compat-harms"
-	NoDriverLink       = "no-driver-link"
-	DriverAbsent       = "driver-absent"
-	Unresolved         = "unresolved-library"
-	UnresolvedIndirect = "unresolved-dependency"
-	MissingVersion     = "missing-version"
+	StubLoaded         = explain.StubLoaded
+	DriverBeforeCompat = explain.DriverBeforeCompat
+	CompatHarms        = explain.CompatHarms
+	NoDriverLink       = explain.NoDriverLink
+	DriverAbsent       = explain.DriverAbsent
+	Unresolved         = explain.Unresolved
+	UnresolvedIndirect = explain.UnresolvedIndirect
+	MissingVersion     = explain.MissingVersion
 	Ambiguous          = "ambiguous-library"
 	Shadowing          = "driver-shadowed"
 	DuplicateEntry     = "duplicate-entry"
@@ -63,17 +64,17 @@ const (
 	ShadowedRPath      = "rpath-beside-runpath"
 	KeptReference      = "kept-reference"
 	WrongMachine       = "wrong-machine"
-	LibcMismatch       = "libc-mismatch"
-	NoInterpreter      = "missing-interpreter"
+	LibcMismatch       = explain.LibcMismatch
+	NoInterpreter      = explain.NoInterpreter
 	FHSInterpreter     = "fhs-interpreter"
-	LoadError          = "load-error"
-	Malformed          = "malformed-file"
+	LoadError          = explain.LoadError
+	Malformed          = explain.Malformed
 	UnreadableFile     = "unreadable-file"
 	DriverByName       = "driver-by-name"
 	ExecutableStack    = "executable-stack"
-	GPUCodeMissing     = "gpu-code-missing"
-	GPUCodeJIT         = "gpu-code-jit"
-	GPUCodeUnasked     = "gpu-code-unasked"
+	GPUCodeMissing     = explain.GPUCodeMissing
+	GPUCodeJIT         = explain.GPUCodeJIT
+	GPUCodeUnasked     = explain.GPUCodeUnasked
 	NothingChecked     = "nothing-checked"
 )
 
@@ -177,6 +178,15 @@ type Finding struct {
 	Libraries  []string    `json:"libraries,omitempty"`
 	Candidates []Candidate `json:"candidates,omitempty"`
 	Accepted   bool        `json:"accepted,omitempty"` // the baseline has it
+}
+
+// Concluded returns a problem as a finding.
+func Concluded(p explain.Problem) Finding {
+	f := Finding{ID: p.Kind, Severity: rule(p.Kind).Severity, Message: p.Text, Bytes: p.Bytes, Remedy: p.Remedy}
+	if p.Object != nil {
+		f.Library = p.Object.Name
+	}
+	return f
 }
 
 // Candidate is one of several files of the same name.

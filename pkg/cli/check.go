@@ -26,10 +26,9 @@ import (
 func auditOptions(c *command.Line) (audit.Options, error) {
 	o := audit.Options{
 		Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
-			StubDirs: stubDirs(c)},
+			StubDirs: stubDirs(c), Nix: c.Bool("nix")},
 		Ignore: c.StringSlice("ignore"),
 		Strict: c.Bool("strict"),
-		Nix:    c.Bool("nix"),
 		Loads:  c.String("html") != "",
 	}
 	if err := checkLayout(c); err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
@@ -288,7 +287,7 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	}
 	a.bad = a.bad || len(symbols.Unused) > 0 || len(symbols.Undefined) > 0
 	code := o.gpuCode(load)
-	a.bad = a.bad || slices.ContainsFunc(code, func(c explain.GPUCode) bool { return c.Kind == audit.GPUCodeMissing })
+	a.bad = a.bad || slices.ContainsFunc(code, func(c explain.GPUCode) bool { return c.Kind == explain.GPUCodeMissing })
 	switch {
 	case s.JSON:
 		f = explain.Describe(load, &o.Layout)
@@ -304,7 +303,7 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	case o.dot:
 		a.load = load
 	default:
-		writeTree(text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only})
+		writeTree(text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only, provider: explain.Beside(l, s.Paths)})
 		writeSymbols(text, &symbols)
 		for _, c := range code {
 			fmt.Fprintf(text, "GPU code: %s %s\n", command.Printable(c.Path), command.Printable(c.Text))
@@ -328,9 +327,9 @@ func (o *explainOptions) gpuCode(load *loader.Load) (all []explain.GPUCode) {
 		if err != nil { // the loader's complaint says it
 			continue
 		}
-		for _, f := range audit.GPUCode(code, o.gpus, gpucode.Version{}) {
-			if f.ID != audit.GPUCodeUnasked {
-				all = append(all, explain.GPUCode{Path: object.Path, Kind: f.ID, Text: f.Message})
+		for _, p := range explain.Code(code, o.gpus, gpucode.Version{}) {
+			if p.Kind != explain.GPUCodeUnasked {
+				all = append(all, explain.GPUCode{Path: object.Path, Kind: p.Kind, Text: p.Text})
 			}
 		}
 	}

@@ -23,6 +23,8 @@ type treeStyle struct {
 	depth int // levels of the tree; 0 for all
 	// only restricts the tree to the ways to one object; nil shows all.
 	only *loader.Object
+	// provider says where a library that is not found is; see explain.Case.
+	provider func(name, near string, fits func(file string) bool) string
 }
 
 const (
@@ -112,12 +114,17 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 	if why := s.Stops(); why != "" {
 		fmt.Fprintf(p.w, "%s\n", p.paint(red, "The program does not start: "+why))
 	}
-	for _, o := range s.Missing() {
-		if o.Why != "" {
-			continue // said above
+	last := ""
+	for _, problem := range (&explain.Case{Layout: l, Load: s, Provider: st.provider}).Problems() {
+		if st.only != nil && problem.Object != st.only {
+			continue
 		}
-		if st.only == nil || o == st.only {
-			fmt.Fprintf(p.w, "%s\n", p.paint(red, notFound(o)))
+		if problem.Object != nil { // else it is said above
+			fmt.Fprintln(p.w, p.paint(red, problem.Text))
+		}
+		if fix := problem.Fix; fix != last {
+			last = fix
+			fmt.Fprintf(p.w, "  fix: %s\n", p.paint("", fix))
 		}
 	}
 	for _, o := range s.Objects {
@@ -139,15 +146,6 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 		}
 		fmt.Fprintln(p.w, p.paint(hue, v.Text))
 	}
-}
-
-// notFound says that a library is not found, and what is wrong with the one that is there.
-func notFound(o *loader.Object) string {
-	text := fmt.Sprintf("Not found: %s, needed by %s", o.Name, o.NeededBy.Path)
-	if at, why := o.Passed(); at != "" {
-		text += fmt.Sprintf("; %s %s", at, why)
-	}
-	return text
 }
 
 // audits prints the auditing modules, each of which has a namespace of its own.

@@ -10,6 +10,7 @@ import (
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/tree"
 )
@@ -243,7 +244,9 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 	}
 	r.Code = codeOf(r.sum)
 	if l.targets != nil && r.Containers > 0 {
-		r.Findings = audit.GPUCode(code, l.targets, l.cuda)
+		for _, p := range explain.Code(code, l.targets, l.cuda) {
+			r.Findings = append(r.Findings, audit.Concluded(p))
+		}
 	}
 	for i := range r.Findings {
 		if f := &r.Findings[i]; l.warn && f.ID == audit.GPUCodeMissing {

@@ -23,6 +23,10 @@ type Layout struct {
 	// CompatVerdict says what a compat package does beside the host's driver, by the path of
 	// its libcuda.so.1 on this machine; false where no driver is known. nil: nobody can say.
 	CompatVerdict func(file string) (driver.CompatVerdict, bool)
+	// Unfit says why a libcuda.so.1 on this machine that is none of a compat package does not
+	// work with the host's driver; "" where it does. nil: nobody can say.
+	Unfit func(file string) string
+	Nix   bool // the files are a Nix package's, wherever they are
 }
 
 func (l *Layout) link(m elf.Machine) string {
@@ -51,24 +55,36 @@ type Verdict struct {
 	Text   string `json:"text"` // a sentence or two: where it comes from, and what to do
 	Good   bool   `json:"good"`
 	remedy.Remedy
+	// Kind is what is wrong, "" for nothing; Answer is the error that CUDA then answers.
+	Kind   string         `json:"-"`
+	Help   driver.Help    `json:"-"` // of a compat package
+	Answer int            `json:"-"`
+	Object *loader.Object `json:"-"`
 }
 
 // Driver returns a verdict for each driver-provided library of a load.
 func (l *Layout) Driver(s *loader.Load) []Verdict {
 	var out []Verdict
-	seen := map[string]bool{}
+	c, seen := &Case{Layout: l, Load: s}, map[string]bool{}
 	for _, o := range s.Objects[1:] {
-		if seen[o.Name] || !driver.Provides(path.Base(o.Name)) {
-			continue
+		if v := c.Verdict(o); v != nil && !seen[o.Name] {
+			seen[o.Name] = true
+			if v.Fix != "" {
+				v.Text += " Fix: " + v.Fix + "."
+			}
+			out = append(out, *v)
 		}
-		seen[o.Name] = true
-		out = append(out, l.verdict(s, o))
 	}
 	return out
 }
 
-func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
-	v := Verdict{Soname: o.Name}
+// Verdict returns what there is to say of an object; nil where it is none of the driver's.
+func (c *Case) Verdict(o *loader.Object) *Verdict {
+	l, s := c.Layout, c.Load
+	if !driver.Provides(path.Base(o.Name)) {
+		return nil
+	}
+	v := &Verdict{Soname: o.Name, Object: o}
 	link := l.link(s.Main.File.ELF.Machine)
 	may := ""
 	if !o.Cause.Certain() && o.NeededBy != nil {
@@ -76,30 +92,36 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 	}
 	if !o.Found() {
 		v.Origin = FromNowhere
-		v.Text, v.Remedy = l.nowhere(s, o, link, may)
-		return v.withFix()
+		c.nowhere(v, link, may)
+		return v
 	}
-	dir := path.Dir(o.Path)
+	dir, real := path.Dir(o.Path), path.Dir(o.Path)
+	if o.File != nil {
+		real = path.Dir(s.Inside(o.File.Path))
+	}
+	compat := func(dir string) bool {
+		return driver.CompatDirs{Named: l.Compat}.Contains(dir, func(name string) bool { f, _ := s.In(dir, name); return f != nil })
+	}
 	where := fmt.Sprintf("%s%s: ", o.Name, may)
 	switch {
 	case o.Err != "":
-		v.Origin = FromOther
+		v.Origin, v.Kind = FromOther, LoadError
 		v.Text = fmt.Sprintf("%sthe loader stops at %s: %s.", where, o.Path, o.Err)
-	case l.StubDirs.Contains(dir):
-		v.Origin = FromStub
+	case l.StubDirs.Contains(dir), l.StubDirs.Contains(real):
+		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
 		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
-		v.Remedy = o.OffTheSearch(l.ReplaceStubs)
-	case runpath.Key(dir) == runpath.Key(link):
+		v.Remedy = c.offTheSearch(o, l.ReplaceStubs)
+	case runpath.Key(dir) == runpath.Key(link) && !compat(real):
 		v.Origin, v.Good = FromDriver, true
 		assumed := ""
 		if l.Assumed != "" {
 			assumed = fmt.Sprintf(" (here %s, as assumed)", l.Assumed)
 		}
 		v.Text = fmt.Sprintf("%sthe host's driver, through the driver link %s%s: right.", where, link, assumed)
-		l.compatBehind(&v, s, o)
-	case driver.CompatDirs{Named: l.Compat}.Contains(dir, func(name string) bool { f, _ := s.In(dir, name); return f != nil }):
+		c.compatBehind(v, o)
+	case compat(dir), compat(real):
 		v.Origin, v.Good = FromCompat, true
-		l.compat(&v, o, where, dir)
+		c.compat(v, o, where, dir)
 	case store.Contains(dir):
 		v.Origin = FromOther
 		v.Text = fmt.Sprintf("%s%s, from a Nix store: it must have exactly the version of the host's kernel module.", where, o.Path)
@@ -112,12 +134,18 @@ func (l *Layout) verdict(s *loader.Load, o *loader.Object) Verdict {
 		v.Origin, v.Good = FromDriver, true
 		v.Text = fmt.Sprintf("%s%s, by %s: the driver of this host, if it was installed there; on NixOS it is not.", where, o.Path, o.Rule)
 	}
-	return v.withFix()
+	if v.Kind == "" && v.Origin != FromCompat && l.Unfit != nil && o.Name == driver.LibCUDA && o.File != nil {
+		if why := l.Unfit(o.File.Path); why != "" {
+			v.Good, v.Kind, v.Answer, v.Text = false, UnfitDriver, 803, fmt.Sprintf("%s%s (%s) is %s.", where, o.Path, o.How(nil), why)
+		}
+	}
+	return v
 }
 
 // compatBehind says that a compat directory stands after the driver link, where its
 // libcuda.so.1 is never loaded.
-func (l *Layout) compatBehind(v *Verdict, s *loader.Load, o *loader.Object) {
+func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
+	l, s := c.Layout, c.Load
 	if o.Name != driver.LibCUDA || !o.Rule.InRunPath() || o.List == nil || o.List.File == nil {
 		return
 	}
@@ -128,39 +156,33 @@ func (l *Layout) compatBehind(v *Verdict, s *loader.Load, o *loader.Object) {
 		if !ok || !(driver.CompatDirs{Named: l.Compat}).Contains(dir, holds) || !holds(o.Name) {
 			continue
 		}
-		v.Good = false
+		v.Good, v.Kind = false, DriverBeforeCompat
 		v.Text = strings.TrimSuffix(v.Text, ": right.") + fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
-		v.Remedy = l.Edit(o.List.File.Path, "runpath", "normalize")
+		v.Remedy = l.Edit(c.operand(o.List), "runpath", "normalize")
 		return
 	}
 }
 
 // compat says what there is to say of a compat package's library.
-func (l *Layout) compat(v *Verdict, o *loader.Object, where, dir string) {
+func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 	v.Text = fmt.Sprintf("%sthe compat directory %s: right if the host's kernel module is older than that driver; otherwise the driver fails with CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803).", where, dir)
-	if l.CompatVerdict == nil || o.Name != driver.LibCUDA || o.File == nil {
+	if c.CompatVerdict == nil || o.Name != driver.LibCUDA || o.File == nil {
 		return
 	}
-	c, ok := l.CompatVerdict(o.File.Path)
-	if !ok || c.Help == driver.Unknown {
+	it, ok := c.CompatVerdict(o.File.Path)
+	if !ok || it.Help == driver.Unknown {
 		return
 	}
-	does := map[driver.Help]string{driver.Helps: "helps", driver.NotNeeded: "is not needed", driver.Harms: "harms"}[c.Help]
-	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s here: %s (%s).", where, dir, does, c.Reason, c.Source)
-	if c.Help == driver.Harms {
-		v.Good = false
-		v.Remedy = o.OffTheSearch(func(file string) remedy.Remedy {
-			return remedy.Run("runpath", "edit", "--remove-entry", o.Entry, file).And(", or start the program with hostDriver run")
+	v.Help = it.Help
+	does := map[driver.Help]string{driver.Helps: "helps", driver.NotNeeded: "is not needed", driver.Harms: "harms"}[it.Help]
+	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s here: %s (%s).", where, dir, does, it.Reason, it.Source)
+	if it.Help == driver.Harms {
+		v.Good, v.Kind, v.Answer = false, CompatHarms, 803
+		v.Remedy = c.offTheSearch(o, func(file string) remedy.Remedy {
+			return remedy.Run("runpath", "edit", "--remove-entry", o.Entry, file)
 		})
+		v.Text = strings.TrimSuffix(v.Text, ".") + "; hostDriver run starts the program without it."
 	}
-}
-
-// withFix ends the text with the fix.
-func (v Verdict) withFix() Verdict {
-	if v.Fix != "" {
-		v.Text += " Fix: " + v.Fix + "."
-	}
-	return v
 }
 
 // Edit is the remedy of running an editing tool on a file with the directories that were named.
@@ -199,28 +221,61 @@ func (l *Layout) Asker(s *loader.Load, o *loader.Object) (by *loader.Object, lin
 	return by, !strings.Contains(o.Name, "/") && (has(by) || by.File != nil && by.File.Tag != elf.DT_RUNPATH && has(s.Main) && s.Main.File.Tag == elf.DT_RPATH)
 }
 
-func (l *Layout) nowhere(s *loader.Load, o *loader.Object, link, may string) (string, remedy.Remedy) {
-	by, linked := l.Asker(s, o)
-	text := fmt.Sprintf("%s%s: nowhere. ", o.Name, may)
+// nowhere: the library is not found.
+func (c *Case) nowhere(v *Verdict, link, may string) {
+	o, s := v.Object, c.Load
+	by, linked := c.Asker(s, o)
+	v.Kind, v.Answer = NoDriverLink, 35
+	add := func() remedy.Remedy { return c.Edit(c.operand(by), "autoAddDriverRunpath") }
 	switch {
 	case strings.Contains(o.Name, "/"):
-		return text + fmt.Sprintf("%s comes with the host's driver, on NixOS in %s.", path.Base(o.Name), link), o.ByName()
-	case linked:
-		if l.Assumed != "" {
-			return text + fmt.Sprintf("The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.", link, l.Assumed), remedy.Remedy{}
+		v.Text = fmt.Sprintf("%s comes with the host's driver, on NixOS in %s.", path.Base(o.Name), link)
+		if v.Remedy = c.byName(o); v.Command != nil {
+			v.Remedy = v.And("; then autoAddDriverRunpath lets it be found")
 		}
-		return text + fmt.Sprintf("The driver link %s is in the run path, but this machine has no such library there: right for a build machine; "+
-			"--assume-driver DIR shows what a host with a driver would load; on a host other than NixOS, hostDriver makes the link.", link), remedy.Remedy{}
-	case s.Interp.Kind == loader.GLibc && s.Interp.Store:
-		return text + fmt.Sprintf("The driver link %s is not in the run path of %s.", link, by.Path), l.addDriverLink(by)
+	case linked:
+		v.Kind, v.Text = DriverAbsent, fmt.Sprintf("The driver link %s is in the run path, but this machine has no such library there.", link)
+		v.Remedy = remedy.Do("none is needed on a build machine; --assume-driver DIR shows what a host with a driver would load; on a host other than NixOS, hostDriver makes the link")
+		if c.Assumed != "" {
+			v.Text = fmt.Sprintf("The driver link %s is in the run path, but %s, which is assumed to be there, has no such library.", link, c.Assumed)
+		}
+	case c.OfNix():
+		v.Text, v.Remedy = fmt.Sprintf("The driver link %s is not in the run path of %s.", link, by.Path), add()
+	default:
+		v.Text, v.Remedy = "It comes with the host's driver, which is not in the default directories; on NixOS it never is.", add().And(", for NixOS")
 	}
-	return text + "It comes with the host's driver, which is not installed here.", l.addDriverLink(by).And(", for NixOS")
+	v.Text = fmt.Sprintf("%s%s: nowhere. %s", o.Name, may, v.Text)
 }
 
-func (l *Layout) addDriverLink(by *loader.Object) remedy.Remedy {
-	at := by.Path
-	if by.File != nil {
-		at = by.File.Path
+// OfNix reports whether the file is a Nix package's.
+func (c *Case) OfNix() bool {
+	s := c.Load
+	return c.Nix || store.Contains(s.Inside(s.Main.File.Path)) || s.Interp != nil && s.Interp.Store
+}
+
+// offTheSearch is the remedy of taking the directory that an object was found in off the search.
+// edit is what to do with a file where it is an entry of that file's run path.
+func (c *Case) offTheSearch(o *loader.Object, edit func(file string) remedy.Remedy) remedy.Remedy {
+	dir := path.Dir(o.Path)
+	switch {
+	case o.Rule == loader.ByPath:
+		return c.byName(o)
+	case o.Rule == loader.ByEnv:
+		return remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
+	case o.Rule.InRunPath() && o.List != nil && o.List.File != nil:
+		return edit(c.operand(o.List))
 	}
-	return l.Edit(at, "autoAddDriverRunpath")
+	return remedy.Do("take " + dir + " off the search")
+}
+
+// byName is the remedy for a name that is a path, for which the loader searches nowhere: to let
+// the object that asks have it searched for.
+func (c *Case) byName(o *loader.Object) remedy.Remedy {
+	by := "the file"
+	if o.NeededBy != nil && o.NeededBy.File != nil {
+		if by = c.operand(o.NeededBy); o.Cause == loader.Needed {
+			return c.Search(o.Name, o.NeededBy)
+		}
+	}
+	return remedy.Do(fmt.Sprintf("let %s open %s by its name: no run path is searched for the path %s", by, path.Base(o.Name), o.Name))
 }

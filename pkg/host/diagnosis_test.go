@@ -64,11 +64,12 @@ func TestDiagnosis(t *testing.T) {
 		"a program": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libc.so.6")}), program: "/app", works: true,
 			says: []string{"ok libcuda.so.1: /run/opengl-driver/lib/libcuda.so.1, which is"}},
 		"a program that looks elsewhere": {files: good.with(interp).with(tree{"app": program("/nowhere", "libcuda.so.1")}), without: "usr/lib64/libcuda.so.1", program: "/app",
-			says: []string{"bad libcuda.so.1: not found", "autoAddDriverRunpath"}},
+			says: []string{"bad libcuda.so.1: nowhere", "autoAddDriverRunpath"}},
 		"a program that loads a stub": {files: good.with(interp).with(tree{"cuda/lib64/stubs/libcuda.so.1": lib("libcuda.so.1"), "app": program("/cuda/lib64/stubs:/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app",
-			says: []string{"bad libcuda.so.1: /cuda/lib64/stubs/libcuda.so.1 is a stub", "stubReplace"}},
-		"a program that is none":     {files: good, program: "/none", says: []string{"bad program: does not exist"}},
-		"a program without its libc": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libgone.so.1")}), program: "/app", says: []string{"libgone.so.1"}},
+			says: []string{"bad libcuda.so.1: a stub, /cuda/lib64/stubs/libcuda.so.1", "stubReplace"}},
+		"a program without its loader": {files: good.with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app", says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist", "runpath interpreter set"}},
+		"a program that is none":       {files: good, program: "/none", says: []string{"bad program: does not exist"}},
+		"a program without its libc":   {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libgone.so.1")}), program: "/app", says: []string{"libgone.so.1"}},
 	} {
 		files := tree{}
 		for at, what := range c.files {

@@ -21,6 +21,7 @@ import (
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/store"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // Verdict says whether a fact is in the way.
@@ -380,20 +381,22 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	} else if load.Interp.Version.Minor < 99 {
 		glibc = load.Interp.Version.String()
 	}
-	search := "see where it is looked for: " + remedy.Quote("runpath", "explain", program)
-	for _, missing := range load.Missing() {
-		if !driver.Provides(missing.Name) {
-			d.add(subject, Bad, missing.NeededBy.Path, search, "%s, which it needs, is not found", missing.Name)
+	its := h.conclusions(load, prefix, drv)
+	for _, p := range its.Problems() {
+		from, fix := load.Main.Path, p.Remedy
+		if p.By != nil {
+			from = p.By.Path
 		}
-	}
-	if load.Err != "" {
-		d.add(subject, Bad, program, search, "does not start: %s", load.Err)
+		if p.Kind == explain.Unresolved || p.Kind == explain.UnresolvedIndirect {
+			fix = fix.And("; where it is looked for: " + remedy.Quote("runpath", "explain", program))
+		}
+		d.addRemedy(subject, Bad, from, fix, "%s", p.Text)
 	}
 	// What it may open later counts as far as the driver is concerned.
 	load.DlopenAll(func(_ *loader.Object, l loader.Literal) bool { return l.Driver && l.Exact },
 		func(name string) bool { return name == driver.LibCUDA })
 	h.doctorRuntime(d, load, drv, cuda)
-	h.doctorLibCUDA(d, load, prefix, drv, gpus, linkWorks)
+	h.doctorLibCUDA(d, its, prefix, gpus, linkWorks)
 	h.doctorGPUCode(d, load, gpus, cuda)
 	return glibc
 }
@@ -479,80 +482,95 @@ func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda 
 	}
 }
 
-// doctorLibCUDA says which libcuda.so.1 the program loads.
-func (h *Host) doctorLibCUDA(d *Diagnosis, load *loader.Load, prefix string, drv *Driver, gpus []gpu, linkWorks bool) {
-	const subject = "libcuda.so.1"
-	layout := explain.Layout{}
-	if prefix != DefaultPrefix {
-		layout.DriverLink = prefix + "/lib"
-	}
-	run := remedy.Quote("hostDriver", "run", d.Program) + ", or for all programs: sudo hostDriver install" + prefixFlag(prefix)
-	var found, absent *loader.Object
-	needsIt := false
-	for _, o := range load.Objects {
-		if path.Base(o.Name) == driver.LibCUDA || path.Base(o.Path) == driver.LibCUDA {
-			if o.Found() && found == nil {
-				found = o
-			} else if !o.Found() && absent == nil {
-				absent = o
+// conclusions returns what is concluded of a program's load beside this host's driver.
+func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver) *explain.Case {
+	l := &explain.Layout{
+		CompatVerdict: func(file string) (driver.CompatVerdict, bool) {
+			lib, err := cudaLibraryAt(sysroot.Root{}, file)
+			return driver.Compat(lib, h.cuda(drv)), err == nil
+		},
+		Unfit: func(file string) string {
+			if version := VersionIn(file); len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version {
+				return fmt.Sprintf("driver %s, the host's is %s", version, drv.Version)
 			}
-		}
-		needsIt = needsIt || driver.NeedsDriver(path.Base(o.Name))
+			return ""
+		},
 	}
-	switch {
-	case found == nil && absent == nil && !needsIt:
+	if prefix != DefaultPrefix {
+		l.DriverLink = prefix + "/lib"
+	}
+	return &explain.Case{Layout: l, Load: load}
+}
+
+// doctorLibCUDA says which libcuda.so.1 the program loads.
+func (h *Host) doctorLibCUDA(d *Diagnosis, its *explain.Case, prefix string, gpus []gpu, linkWorks bool) {
+	load, subject := its.Load, driver.LibCUDA
+	var o *loader.Object // the one that is found, if any is
+	needsIt := false
+	for _, x := range load.Objects {
+		if (path.Base(x.Name) == driver.LibCUDA || path.Base(x.Path) == driver.LibCUDA) && (o == nil || !o.Found() && x.Found()) {
+			o = x
+		}
+		needsIt = needsIt || driver.NeedsDriver(path.Base(x.Name))
+	}
+	if o == nil && !needsIt {
 		d.add(subject, Note, load.Main.Path, "", "neither it nor its libraries need the driver")
 		return
-	case found == nil:
-		by, linked := load.Main.Path, false
-		if absent != nil {
-			var asker *loader.Object
-			asker, linked = layout.Asker(load, absent)
-			by = asker.Path
-		}
-		fix := remedy.Do(run)
-		switch add := layout.Edit(h.Root.Path(by), "autoAddDriverRunpath"); {
-		case absent != nil && strings.Contains(absent.Name, "/"):
-			fix = absent.ByName()
-		case linkWorks:
-			fix = add
-		case !linked: // the driver link, wherever it leads, is not where this program looks
-			fix = remedy.Run("hostDriver", "run", "--method", "library-path", d.Program).And("; or for good: " + add.Fix + ", then hostDriver run or install")
-		}
-		d.addRemedy(subject, Bad, by, fix, "not found, where %s looks for it", by)
-		if absent == nil || !absent.Certain() { // else the program does not start
-			d.answers(35)
-		}
+	} else if o == nil {
+		o = explain.Find(load, driver.LibCUDA)
+	}
+	v := its.Verdict(o)
+	if v == nil { // its own name is another
 		return
 	}
-	how := string(found.Rule)
-	if found.Entry != "" {
-		how += " entry " + found.Entry
+	from, fix, bad := load.Main.Path, v.Remedy, Bad
+	if o.Found() {
+		from = o.How(nil)
+	} else if o.NeededBy != nil {
+		from = o.NeededBy.Path
 	}
-	if found.NeededBy != nil {
-		how += " of " + found.NeededBy.Path
-	}
-	file := found.Path
-	if found.File != nil {
-		file = found.File.Path
-	}
-	inside := strings.TrimPrefix(file, strings.TrimSuffix(h.Root.Path("/"), "/"))
-	version := VersionIn(file)
+	run := remedy.Quote("hostDriver", "run", d.Program)
+	install := "sudo hostDriver install" + prefixFlag(prefix)
 	switch {
-	case (driver.StubDirs{}).Contains(path.Dir(found.Path)), (driver.StubDirs{}).Contains(path.Dir(file)):
-		d.addRemedy(subject, Bad, how, found.OffTheSearch(layout.ReplaceStubs), "%s is a stub: cuInit will return 34 (CUDA_ERROR_STUB_LIBRARY)", found.Path)
-		d.answers(34)
-	case h.isCompat(path.Dir(found.Path)) || h.isCompat(path.Dir(inside)):
-		h.doctorCompat(d, found, load, drv, gpus, how)
-	case len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version:
-		d.add(subject, Bad, how, run, "%s is driver %s, the host's is %s", found.Path, version, drv.Version)
-		d.answers(803)
-	default:
-		d.add(subject, Good, how, "", "%s%s", found.Path, resolved(found.Path, inside))
-		if load.Interp.Store && found.File != nil && found.File.List == "" && found.Rule != loader.ByEnv {
-			d.add("PTX compiler", Warning, found.Path, "sudo hostDriver install --copy"+prefixFlag(prefix)+", or: "+remedy.Quote("hostDriver", "run", load.Main.Path),
-				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(found.Path))
+	case v.Origin == explain.FromCompat:
+		subject = "compat package"
+		if v.Good {
+			bad = Note
 		}
+		if v.Help == driver.Helps {
+			bad = Good
+		}
+	case v.Good:
+		inside := load.Inside(o.File.Path)
+		d.add(subject, Good, from, "", "%s%s", o.Path, resolved(o.Path, inside))
+		if load.Interp.Store && o.File.List == "" && o.Rule != loader.ByEnv {
+			d.add("PTX compiler", Warning, o.Path, "sudo hostDriver install --copy"+prefixFlag(prefix)+", or: "+run,
+				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(o.Path))
+		}
+		return
+	case v.Kind == explain.DriverBeforeCompat:
+		bad = Warning
+	case v.Kind == "":
+		bad = Note
+	case v.Kind == explain.LoadError && o.Certain():
+		return // said of the program
+	case o.Found() && v.Kind != explain.UnfitDriver:
+	case strings.Contains(o.Name, "/"):
+	case v.Kind == explain.NoDriverLink && linkWorks:
+		fix = remedy.Run(v.Command...)
+	case v.Kind == explain.NoDriverLink:
+		run = remedy.Quote("hostDriver", "run", "--method", "library-path", d.Program)
+		fix = remedy.Do(run + "; or for good: " + remedy.Quote(v.Command...) + ", then " + install)
+	default:
+		fix = remedy.Do(run + ", or for all programs: " + install)
+	}
+	d.addRemedy(subject, bad, from, fix, "%s", strings.TrimPrefix(v.Text, v.Soname+": "))
+	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
+		d.answers(v.Answer)
+	}
+	if geforce := slices.IndexFunc(gpus, func(g gpu) bool { return strings.Contains(g.name, "GeForce") }); geforce >= 0 && v.Help == driver.Helps {
+		d.add(subject, Bad, "nvidia-smi", "use a newer driver", "compat packages are for data-centre GPUs, and this one is %s", gpus[geforce].name)
+		d.answers(804)
 	}
 }
 
@@ -561,48 +579,6 @@ func resolved(name, file string) string {
 		return ""
 	}
 	return ", which is " + file
-}
-
-// doctorCompat says what a compat package's libcuda.so.1, which the program loads, does here.
-func (h *Host) doctorCompat(d *Diagnosis, found *loader.Object, load *loader.Load, drv *Driver, gpus []gpu, how string) {
-	const subject = "compat package"
-	dir := path.Dir(found.Path)
-	c, err := h.Compat(drv, dir)
-	if err != nil {
-		d.add(subject, Bad, how, "", "%v", err)
-		return
-	}
-	fix := found.OffTheSearch(func(file string) remedy.Remedy {
-		return remedy.Run("runpath", "edit", "--remove-entry", found.Entry, file)
-	})
-	verdict := map[driver.Help]Verdict{driver.Helps: Good, driver.NotNeeded: Note, driver.Harms: Bad, driver.Unknown: Note}[c.Verdict]
-	if verdict != Bad {
-		fix = remedy.Remedy{}
-	}
-	hidden := ""
-	if c.Verdict == driver.Harms {
-		hidden = "; hostDriver run starts the program without it"
-	}
-	d.addRemedy(subject, verdict, how+"; "+c.Source, fix, "%s %s: %s%s", found.Path, helpWords(c.Verdict), c.Reason, hidden)
-	switch {
-	case verdict == Bad:
-		d.answers(803)
-	case c.Verdict == driver.Helps && slices.ContainsFunc(gpus, func(g gpu) bool { return strings.Contains(g.name, "GeForce") }):
-		d.add(subject, Bad, "nvidia-smi", "use a newer driver", "compat packages are for data-centre GPUs, and this one is %s", gpus[0].name)
-		d.answers(804)
-	}
-}
-
-func helpWords(h driver.Help) string {
-	switch h {
-	case driver.Helps:
-		return "helps"
-	case driver.NotNeeded:
-		return "is not needed"
-	case driver.Harms:
-		return "harms"
-	}
-	return "is used; whether it helps is unknown"
 }
 
 // doctorGLIBC compares what the driver's libraries need of glibc with what the

@@ -3,7 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 )
@@ -107,6 +107,10 @@ func (h *Host) doctorGPUs(d *Diagnosis, drv *Driver) []gpu {
 func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda string) {
 	const subject = "GPU code"
 	version, _ := gpucode.ParseVersion(h.cudaOf(load, cuda))
+	var targets []gpucode.Target
+	for _, g := range gpus {
+		targets = append(targets, gpucode.Target{Arch: gpucode.Arch{Capability: g.Capability}, Real: true})
+	}
 	var with, compiled []string
 	for _, o := range load.Objects {
 		if !o.Found() || o.File == nil || driver.Provides(path.Base(o.Path)) {
@@ -116,36 +120,25 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 		if err != nil || len(code.Containers) == 0 {
 			continue
 		}
-		later, failing := false, 0
-		fails := map[int][]string{} // the GPUs, by CUDA's error
-		for _, g := range gpus {
-			j := code.Judge(g.Capability, version)
-			if j.Error != 0 {
-				failing++
-				fails[j.Error] = append(fails[j.Error], g.Capability.String())
-			}
-			later = later || j.Error == 0 && j.Containers[gpucode.Compiled] > 0
-		}
 		with = append(with, path.Base(o.Path))
-		if later {
-			compiled = append(compiled, path.Base(o.Path))
-		}
-		verdict := Warning // another GPU does, or the library is only opened where it is wanted
-		if failing == len(gpus) && o.Certain() {
-			verdict = Bad
-		}
-		for _, answer := range slices.Sorted(maps.Keys(fails)) {
-			on := strings.Join(fails[answer], ", ")
-			what, fix := "has no code for "+on, "build it for that too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has it"
-			switch answer {
-			case gpucode.ErrUnsupportedPTXVersion:
-				what = fmt.Sprintf("has only PTX for %s, newer than what the driver's CUDA %s knows", on, version)
-				fix = "use a newer driver, or build it with machine code for that or with an older CUDA toolkit"
-			case gpucode.ErrNotFound:
-				what = "has relocatable device code that is not linked for " + on
+		failing, problems := 0, explain.Code(code, targets, version)
+		for _, p := range problems {
+			if p.Kind == explain.GPUCodeMissing {
+				failing += len(p.GPUs)
 			}
-			d.add(subject, verdict, o.Path, fix, "%s %s: its kernels fail", path.Base(o.Path), what)
-			d.answers(answer)
+		}
+		for _, p := range problems {
+			verdict := Warning // another GPU does, or the library is only opened where it is wanted
+			switch {
+			case p.Kind == explain.GPUCodeJIT && !slices.Contains(compiled, path.Base(o.Path)):
+				compiled = append(compiled, path.Base(o.Path))
+			case p.Kind == explain.GPUCodeMissing:
+				if failing == len(gpus) && o.Certain() {
+					verdict = Bad
+				}
+				d.addRemedy(subject, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Text)
+				d.answers(p.Answer)
+			}
 		}
 	}
 	switch {

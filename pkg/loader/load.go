@@ -221,6 +221,7 @@ type Load struct {
 	SymbolsErr error
 	Err        string // why the program would not start: the first fatal error
 	Static     bool   // the file loads nothing
+	Program    bool   // the kernel starts it, with an interpreter
 	// Truncated is set where the search was given up because it had no end in sight.
 	Truncated bool
 
@@ -311,12 +312,9 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	main.origin = originOf(l.abs(p))
 	// A program's $ORIGIN is the directory of /proc/self/exe, which has no links
 	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
-	isProgram := f.Interp != "" && (f.Soname == "" || f.etype == elf.ET_EXEC || f.flags1&elf.DF_1_PIE != 0)
-	if isProgram {
-		main.origin = originOf(l.Inside(f.Path))
-	}
-	if isProgram {
-		s.SecureWhy = f.secure()
+	s.Program = f.Interp != "" && (f.Soname == "" || f.etype == elf.ET_EXEC || f.flags1&elf.DF_1_PIE != 0)
+	if s.Program {
+		main.origin, s.SecureWhy = originOf(l.Inside(f.Path)), f.secure()
 	}
 	if l.o.Secure && s.SecureWhy == "" {
 		s.SecureWhy = "set-user-ID"
@@ -372,6 +370,9 @@ func (l *Loader) Inside(host string) string {
 	}
 	return host
 }
+
+// Inside is [Loader.Inside].
+func (s *Load) Inside(host string) string { return s.l.Inside(host) }
 
 func (l *Loader) abs(p string) string {
 	if strings.HasPrefix(p, "/") {
@@ -939,6 +940,28 @@ func (s *Load) Ignored(o *Object, name string) (dir string) {
 	return ""
 }
 
-// UsualInterpreter returns where programs of a file's machine have their loader on
-// distributions: glibc's.
-func (l *Loader) UsualInterpreter(f *File) string { return usualInterpreter(abiOf(f)) }
+// UsualInterpreter returns where programs of the file's machine have their loader on
+// distributions, glibc's; "" where there is none.
+func (s *Load) UsualInterpreter() string {
+	usual := usualInterpreter(s.abi)
+	if s.l.files.place(usual).errno != 0 {
+		return ""
+	}
+	return usual
+}
+
+// OfTheHost returns the library of a name that the host's own ld.so.cache has for the file's
+// ABI, where the file's loader reads another cache, or none; "" for none.
+func (s *Load) OfTheHost(name string) string {
+	if s.Interp.Cache == ldcache.Path {
+		return ""
+	}
+	if cache, _ := s.l.cache(ldcache.Path); cache != nil {
+		if e, ok := cache.Resolve(name, s.abi.cache(), s.processor); ok {
+			if skip, fatal := s.abi.verify(s.l.files.Open(e.Path)); skip == "" && fatal == "" {
+				return e.Path
+			}
+		}
+	}
+	return ""
+}

@@ -1,11 +1,6 @@
 package loader
 
-import (
-	"fmt"
-	"path"
-
-	"cuda-runpath/pkg/remedy"
-)
+import "fmt"
 
 // Rule says by which rule of the loader a library was found.
 type Rule string
@@ -13,7 +8,6 @@ type Rule string
 // The rules, in the order in which glibc applies them. What is said of each stands in the table below.
 const (
 	ByProgram  Rule = "program"             // the file that was asked about
-	ByLoaded   Rule = "already loaded"      // a library with that soname, name or inode was there
 	ByLoader   Rule = "the loader itself"   // ld.so, or musl's libc, which are one with the loader
 	ByKernel   Rule = "the kernel"          // the vDSO, which is in every process and has no file
 	ByPath     Rule = "path"                // the name has a slash: no search
@@ -82,31 +76,4 @@ func EntryText(entry string) string {
 		return `"" (the working directory)`
 	}
 	return entry
-}
-
-// OffTheSearch is the remedy of taking the directory that an object was found in off the
-// search. edit is what to do with a file on this machine where it is an entry of that file's run path.
-func (o *Object) OffTheSearch(edit func(file string) remedy.Remedy) remedy.Remedy {
-	dir := path.Dir(o.Path)
-	switch {
-	case o.Rule == ByPath:
-		return o.ByName()
-	case o.Rule == ByEnv:
-		return remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
-	case o.Rule.InRunPath() && o.List != nil && o.List.File != nil:
-		return edit(o.List.File.Path)
-	}
-	return remedy.Do("take " + dir + " off the search")
-}
-
-// ByName is the remedy for a name that is a path, for which the loader searches nowhere: to let
-// the object that asks have it searched for.
-func (o *Object) ByName() remedy.Remedy {
-	by, name := "the file", path.Base(o.Name)
-	if o.NeededBy != nil && o.NeededBy.File != nil {
-		if by = o.NeededBy.File.Path; o.Cause == Needed {
-			return remedy.Run("runpath", "needed", "replace", o.Name, name, by)
-		}
-	}
-	return remedy.Do(fmt.Sprintf("let %s open %s by its name: no run path is searched for the path %s", by, name, o.Name))
 }

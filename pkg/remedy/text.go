@@ -49,3 +49,26 @@ func Escape(s string) string {
 	}
 	return b.String()
 }
+
+// List writes names as "a, b and c", at most six of them.
+func List(names []string) string {
+	const most = 6
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return names[0]
+	case n > most:
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", n-most)
+	default:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	}
+}
+
+// Count returns "1 file", "2 files".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -85,7 +85,7 @@ while read -r name package_version cuda drivers verdict want; do
   done
   word=$verdict
   [[ $verdict != "not needed" ]] || word="is not needed"
-  like "compat: $name, doctor" "compat package +$dir/libcuda\.so\.1 $word: it is .*$package_version, the host's driver CUDA 12\.4, 550\.54\.14.*\[.*($([[ $cuda == - ]] && echo 'version numbers' || echo 'note \.note\.cuda'))" \
+  like "compat: $name, doctor" "compat package +the compat directory $dir, which $word here: it is .*$package_version, the host's driver CUDA 12\.4, 550\.54\.14.*\(.*($([[ $cuda == - ]] && echo 'version numbers' || echo 'note \.note\.cuda'))" \
     "$(hostDriver doctor --from "$compat/driver" "$compat/bin/$name-enable" 2>&1)"
 
   # install: with the package, then again, then after an upgrade of the driver to one that needs it no more.

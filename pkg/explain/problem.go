@@ -1,0 +1,258 @@
+package explain
+
+import (
+	"debug/elf"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+)
+
+// The kinds of problems of a load, by audit's identifiers.
+const (
+	NoInterpreter      = "missing-interpreter"
+	LoadError          = "load-error"
+	Unresolved         = "unresolved-library"
+	UnresolvedIndirect = "unresolved-dependency"
+	MissingVersion     = "missing-version"
+	LibcMismatch       = "libc-mismatch"
+	StubLoaded         = "stub-loaded"
+	DriverBeforeCompat = "driver-before-compat"
+	CompatHarms        = "compat-harms"
+	NoDriverLink       = "no-driver-link"
+	DriverAbsent       = "driver-absent"
+	UnfitDriver        = "unfit-driver"
+	GPUCodeMissing     = "gpu-code-missing"
+	GPUCodeJIT         = "gpu-code-jit"
+	GPUCodeUnasked     = "gpu-code-unasked"
+	Malformed          = "malformed-file"
+)
+
+// Problem is one thing that is wrong, and what helps.
+type Problem struct {
+	Kind   string
+	Object *loader.Object // the library that it is about, or nil
+	By     *loader.Object // who asks for it, or nil
+	Text   string
+	Answer int      // the error that CUDA answers; 0 for none, or not known
+	GPUs   []string // that cannot run the code
+	Bytes  uint64   // of code that it is about
+	remedy.Remedy
+}
+
+// Case is a load of which is concluded what is wrong with it, and what is known beside it.
+type Case struct {
+	*Layout
+	Load    *loader.Load
+	Operand string // the file as an argument of the editing tools; "" for its path
+	// Provider returns which of the files that belong together has a name or soname: the one nearest
+	// to the file near, of those that fit; "" for none. It may be nil.
+	Provider func(name, near string, fits func(file string) bool) string
+}
+
+// Problems returns what keeps the file from being loaded, and the libraries that it needs: all
+// but what [Layout.Verdict] says of the driver's.
+func (c *Case) Problems() (all []Problem) {
+	s := c.Load
+	if s.Static {
+		return nil
+	}
+	if s.Program && s.Err == "" && s.Stops() != "" {
+		all = append(all, Problem{Kind: NoInterpreter, Text: fmt.Sprintf("the program's loader, %s, does not exist", s.Interp.Path), Remedy: c.newInterpreter()})
+	}
+	if s.Main.Err != "" {
+		all = append(all, Problem{Kind: LoadError, Text: "the loader stops at the file itself: " + s.Main.Err, Remedy: remedy.Do("build the file again, or restore it")})
+	}
+	for _, o := range s.Missing() {
+		if !driver.Provides(o.Name) && !c.foreign(o.Name) {
+			all = append(all, c.notFound(o))
+		}
+	}
+	for _, o := range s.Objects[1:] {
+		if o.Found() && o.Err != "" && o.Certain() {
+			all = append(all, c.stops(o))
+		}
+		for i, lack := range o.Lacks {
+			if o.Certain() && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
+				all = append(all, c.tooOld(o, lack.By))
+			}
+		}
+	}
+	if s.Err != "" && s.Program && !slices.ContainsFunc(s.Objects, func(o *loader.Object) bool { return o.Err != "" || !o.Found() || len(o.Lacks) > 0 }) {
+		all = append(all, Problem{Kind: LoadError, Text: "the program does not start: " + s.Err, Remedy: remedy.Do("build the libraries that it names again")})
+	}
+	return all
+}
+
+// foreign reports whether a library would lie beside an interpreter that is not here.
+func (c *Case) foreign(name string) bool {
+	in := c.Load.Interp
+	return !in.Found && (!in.Store || slices.Contains(loader.GLibcLibraries, name))
+}
+
+// newInterpreter is the remedy for an interpreter that does not exist: the machine's usual one.
+func (c *Case) newInterpreter() remedy.Remedy {
+	usual := c.Load.UsualInterpreter()
+	if usual == "" {
+		return remedy.Do("install it, or set another with runpath interpreter set")
+	}
+	return remedy.Run("runpath", "interpreter", "set", usual, c.operand(c.Load.Main)).And(", or install it")
+}
+
+// operand returns an object's file as an argument of the editing tools.
+func (c *Case) operand(o *loader.Object) string {
+	if o == c.Load.Main && c.Operand != "" {
+		return c.Operand
+	}
+	return o.File.Path
+}
+
+// who names an object in a sentence.
+func (c *Case) who(o *loader.Object) string {
+	if o == nil || o == c.Load.Main {
+		return "the file"
+	}
+	return o.Path
+}
+
+// stops: the loader finds a library and stops at it.
+func (c *Case) stops(o *loader.Object) Problem {
+	script := ""
+	if o.File.IsText() {
+		script = " (what is at " + o.Path + " is text for the linker)"
+	}
+	if o.NeededBy != nil && c.otherLibc(o.Name) {
+		return c.mixed(o, script)
+	}
+	return Problem{Kind: LoadError, Object: o, By: o.NeededBy,
+		Text:   fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path, o.How(nil), o.Err, script),
+		Remedy: remedy.Do("replace the file, or take its directory off the search")}
+}
+
+// otherLibc reports whether a name is that of musl's C library, and the loader glibc's.
+func (c *Case) otherLibc(name string) bool {
+	return c.Load.Interp.Kind == loader.GLibc && loader.MuslOnly(name)
+}
+
+// mixed: a file that was built against musl, where glibc's loader loads it.
+func (c *Case) mixed(o *loader.Object, more string) Problem {
+	return Problem{Kind: LibcMismatch, Object: o, By: o.NeededBy,
+		Text:   fmt.Sprintf("%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both", c.who(o.NeededBy), o.Name, more, c.Load.Interp.Path),
+		Remedy: remedy.Do(fmt.Sprintf("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path)))}
+}
+
+// notFound is the problem of a library that is not found, for the file itself or for one that it loads.
+func (c *Case) notFound(o *loader.Object) Problem {
+	s, by := c.Load, o.NeededBy
+	if by == nil { // preloaded
+		by = s.Main
+	}
+	main := s.Main
+	if c.otherLibc(o.Name) && o.NeededBy != nil {
+		return c.mixed(o, "")
+	}
+	p := Problem{Kind: Unresolved, Object: o, By: by, Text: fmt.Sprintf("%s, which %s needs, is not found", o.Name, c.who(by))}
+	if at, why := o.Passed(); at != "" {
+		p.Text += fmt.Sprintf(" (%s %s)", at, why)
+	}
+	to := main
+	if by != main {
+		p.Kind = UnresolvedIndirect
+		if by.File.Tag != 0 || main.File.Tag != elf.DT_RPATH {
+			to = by
+		}
+	}
+	if dir := s.Ignored(main, o.Name); dir != "" && by == main {
+		p.Text += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.SecureWhy)
+		p.Remedy = remedy.Run("runpath", "add", dir, c.operand(main)).And(": the directory itself is searched, $ORIGIN is not")
+		return p
+	}
+	if strings.Contains(o.Name, "/") {
+		p.Remedy = c.Search(o.Name, by)
+		return p
+	}
+	var ok bool
+	if p.Remedy, ok = c.supply(o.Name, to); !ok {
+		whose := ""
+		if to != main {
+			whose = " of " + by.Path
+		}
+		p.Remedy = remedy.Do("add the directory that holds it to the run path" + whose)
+		if at := s.OfTheHost(o.Name); at != "" {
+			p.Remedy = p.And("; the host's distribution has it at " + at + ", built against its own C library: take the package of " + o.Name + " that is built like the file")
+		}
+	}
+	switch {
+	case to == main:
+	case by.File.Tag == elf.DT_RUNPATH && main.File.Tag == elf.DT_RPATH:
+		p.Remedy = p.And(": it has a DT_RUNPATH, so the program's DT_RPATH is not searched for it")
+	case main.File.Tag == elf.DT_RUNPATH:
+		p.Remedy = p.And(": the program's own DT_RUNPATH is not searched for it")
+	}
+	return p
+}
+
+// Search is the remedy of letting the loader search for a library that an object names by a path.
+func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
+	for _, n := range by.File.Needed { // as it is written, with its tokens
+		if n != name && strings.Contains(n, "/") && path.Base(n) == path.Base(name) {
+			name = n
+		}
+	}
+	return remedy.Run("runpath", "needed", "replace", name, path.Base(name), c.operand(by)).And(": then the run path is searched for it")
+}
+
+// supply is the remedy of letting an object find a library; ok is false where no such library is
+// among the files that belong together, or beside what is loaded.
+func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool) {
+	s, operand := c.Load, c.operand(to)
+	holds := func(dir, name string) bool { f, _ := s.In(dir, name); return f != nil }
+	if c.Provider != nil {
+		near, err := filepath.Abs(operand)
+		if err != nil {
+			near = operand
+		}
+		if at := c.Provider(name, near, func(p string) bool { return holds(path.Dir(p), name) }); at != "" {
+			return remedy.Run("runpath", "add", path.Dir(at), operand), true
+		}
+		// The loader opens files by their names: a soname alone does not help.
+		if at := c.Provider(name, near, func(p string) bool {
+			_, why := s.In(path.Dir(p), name)
+			return why == "" && holds(path.Dir(p), path.Base(p))
+		}); at != "" {
+			return remedy.Run("ln", "-s", path.Base(at), path.Dir(at)+"/"+name).And(fmt.Sprintf(": the soname of %s is %s, but the loader looks for a file of that name", at, name)), true
+		}
+	}
+	for _, o := range s.Objects {
+		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && holds(dir, name) {
+			return remedy.Run("runpath", "add", dir, operand), true
+		}
+	}
+	return r, false
+}
+
+// tooOld: a library is found that lacks symbol versions which an object needs.
+func (c *Case) tooOld(o, by *loader.Object) Problem {
+	s := c.Load
+	var versions []string
+	for _, l := range o.Lacks {
+		if l.By == by {
+			versions = append(versions, l.Version)
+		}
+	}
+	p := Problem{Kind: MissingVersion, Object: o, By: by,
+		Text:   fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by)),
+		Remedy: remedy.Do("put the directory of a newer one first, or build against this one")}
+	onlyHere := o.List == s.Main && o.Rule.InRunPath() && !slices.ContainsFunc(s.Objects, func(x *loader.Object) bool {
+		return x != o && x.Found() && x.List == o.List && x.Entry == o.Entry
+	})
+	if d := s.Default(o.Name); d != nil && onlyHere && !slices.ContainsFunc(versions, func(v string) bool { return !d.Defines(v) }) {
+		p.Remedy = remedy.Run("runpath", "edit", "--remove-entry", o.Entry, c.operand(s.Main)).And(fmt.Sprintf(": then %s is found, which defines it", d.Path))
+	}
+	return p
+}
