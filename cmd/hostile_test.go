@@ -240,3 +240,74 @@ func TestNothingUnseenIsPrinted(t *testing.T) {
 		}
 	}
 }
+
+// What opening a device does nobody has asked for: a FIFO, which tells who opens it, stands for a tape or a watchdog with
+// the name of a library, a cache or an argument.
+func TestWhatIsNoRegularFileIsNotOpened(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, dir := range []string{"tree", "odd", "root/usr/lib64", "root/etc"} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared(t, "odd/libodd.so", "-Wl,-soname,libodd.so")
+	shared(t, "tree/lib.so", "-Wl,--no-as-needed", "-Wl,--enable-new-dtags,-rpath,"+wd+"/odd", "-Lodd", "-lodd")
+	if err := os.Remove("odd/libodd.so"); err != nil {
+		t.Fatal(err)
+	}
+	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer unix.Close(watch)
+	watched := map[int]string{}
+	for _, name := range []string{"odd/libodd.so", "tree/odd.so", "root/usr/lib64/libcuda.so.1", "root/etc/ld.so.cache", "root/etc/ld.so.preload"} {
+		if err := unix.Mkfifo(name, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		n, err := unix.InotifyAddWatch(watch, name, unix.IN_OPEN)
+		if err != nil {
+			t.Skip(err)
+		}
+		watched[n] = name
+	}
+	if err := os.Symlink("odd.so", "tree/link.so"); err != nil {
+		t.Fatal(err)
+	}
+	opened := func() (names []string) {
+		b := make([]byte, 4096)
+		for n, _ := unix.Read(watch, b); n >= unix.SizeofInotifyEvent; n -= unix.SizeofInotifyEvent {
+			names = append(names, watched[int(b[0])])
+			b = b[unix.SizeofInotifyEvent:]
+		}
+		return names
+	}
+	if f, err := os.OpenFile("tree/odd.so", os.O_RDONLY|unix.O_NONBLOCK, 0); err != nil || len(opened()) != 1 {
+		t.Fatal("the test tests nothing: ", err)
+	} else {
+		f.Close()
+	}
+	for _, args := range [][]string{
+		{"runpath", "show", "tree"}, {"runpath", "show", "tree/odd.so"}, {"runpath", "show", "tree/link.so"}, {"runpath", "list", "tree/lib.so"},
+		{"runpath", "explain", "tree/lib.so"}, {"runpath", "explain", "tree/odd.so"}, {"runpath", "explain", "tree/link.so"}, {"runpath", "explain", "--root", "root", "tree/lib.so"},
+		{"runpath", "audit", "tree"}, {"runpath", "audit", "--root", "root", "tree"}, {"runpath", "references", "tree", "tree/odd.so", "tree/link.so"}, {"runpath", "scripts", "tree/link.so", "tree/odd.so"},
+		{"runpath", "gpu", "tree/lib.so", "tree/odd.so", "tree/link.so"}, {"runpath", "shrink", "--dry-run", "tree/lib.so"}, {"runpath", "normalize", "--dry-run", "tree/odd.so", "tree/lib.so"},
+		{"autoPatchelf", "--dry-run", "--libs", "odd", "--libs", "tree/odd.so", "tree"}, {"autoPatchelf", "--undo", "tree/odd.so"}, {"stubReplace", "tree/lib.so"},
+		{"addCudaCompatRunpath", "tree/link.so"}, {"noRunpathAmbiguity", "tree/link.so", "tree"}, {"cudaCapabilitiesCheck", "--for", "9.0", "tree/link.so", "tree/lib.so"},
+		{"runpath", "patchelf", "--shrink-rpath", "tree/lib.so"}, {"runpath", "patchelf", "--print-rpath", "tree/link.so"},
+		{"hostDriver", "find", "--root", "root", "--machine", "x86_64"}, {"hostDriver", "doctor", "--root", "root"},
+	} {
+		cmd := exec.Command(args[0], args[1:]...)
+		out, _ := cmd.CombinedOutput()
+		if names := opened(); len(names) > 0 {
+			t.Errorf("%q opens %q: %s", args, names, out)
+		}
+		if strings.Contains(string(out), "USAGE") || strings.Contains(string(out), "not defined") {
+			t.Errorf("%q: %s", args, out)
+		}
+	}
+}

@@ -17,8 +17,9 @@ import (
 // listed stands just below cli; a folder that is listed by itself is not where the one above it is. See
 // .github/ARCHITECTURE.md.
 var layers = [][]string{
-	{"elfimage", "runpath", "store", "sysroot", "remedy", "plainfile"},
+	{"elfimage", "runpath", "store", "remedy", "plainfile"},
 	{"tree"},
+	{"sysroot"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
 	{"loader", "patchelf"},
 	{"explain", "normal", "scripts", "host/nixconf", "host/opened"},

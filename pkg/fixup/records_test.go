@@ -457,8 +457,8 @@ func TestRecordsThatAreNotBelieved(t *testing.T) {
 		"a symbolic link": {at("a.so"), beside(func(s *stage, f string) error {
 			return errors.Join(os.Rename(f, s.dir+"/elsewhere"), os.Symlink("elsewhere", f))
 		}), "is a symbolic link", false},
-		"a FIFO":      {at("a.so"), beside(func(_ *stage, f string) error { return errors.Join(os.Remove(f), unix.Mkfifo(f, 0o600)) }), "is not a regular file", false},
-		"a directory": {at("a.so"), beside(func(_ *stage, f string) error { return errors.Join(os.Remove(f), os.Mkdir(f, 0o700)) }), "is not a regular file", false},
+		"a FIFO":      {at("a.so"), beside(func(_ *stage, f string) error { return errors.Join(os.Remove(f), unix.Mkfifo(f, 0o600)) }), "not a regular file", false},
+		"a directory": {at("a.so"), beside(func(_ *stage, f string) error { return errors.Join(os.Remove(f), os.Mkdir(f, 0o700)) }), "not a regular file", false},
 		"too large":   {at("a.so"), beside(func(_ *stage, f string) error { return os.Truncate(f, maxRecord+1) }), "more than 64 MiB", false},
 		"no JSON":     {at("a.so"), beside(func(_ *stage, f string) error { return os.Truncate(f, 20) }), "unexpected end of JSON", false},
 	} {

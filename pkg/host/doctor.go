@@ -265,7 +265,7 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 			d.add(subject, verdict, "/dev", fix, "%s is missing", node)
 			continue
 		}
-		info, err := os.Lstat(h.Root.Path(at))
+		info, err := h.Root.Lstat(at)
 		switch {
 		case err != nil:
 			d.add(subject, Bad, node, "", "%v", Reason(err))

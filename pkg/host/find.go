@@ -3,6 +3,8 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"sort"
@@ -167,7 +169,7 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 	}
 	h.saw(ldcache.ConfPath)
 	h.saw(ldcache.ConfPath + ".d")
-	dirs, _ := ldcache.ConfDirs(h.Root.Dir, ldcache.ConfPath)
+	dirs, _ := ldcache.ConfDirs(h.Root, ldcache.ConfPath)
 	for _, dir := range dirs {
 		add(place{dir, ldcache.ConfPath})
 	}
@@ -203,9 +205,6 @@ func (h *Host) cache() (*ldcache.Cache, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("not a regular file")
 	}
 	return ldcache.Parse(f, info.Size())
 }
@@ -407,19 +406,17 @@ func (h *Host) Identity(name string) string {
 		}
 		return string(b)
 	}
-	at := h.Root.Path(name)
-	if !h.Root.IsHost() {
-		inside, err := h.Root.Resolve(name)
-		if err != nil {
-			return "none"
-		}
-		at = h.Root.Path(inside)
+	var info fs.FileInfo
+	var err error
+	if h.Root.IsHost() {
+		info, err = os.Stat(name)
+	} else {
+		info, err = h.Root.Stat(name)
 	}
-	var st syscall.Stat_t
-	if err := syscall.Stat(at, &st); err != nil {
+	if err != nil {
 		return "none"
 	}
-	return stateOf(&st)
+	return stateOf(info.Sys().(*syscall.Stat_t))
 }
 
 func stateOf(st *syscall.Stat_t) string {

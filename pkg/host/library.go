@@ -16,6 +16,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -80,10 +81,7 @@ func newerVersion(a, b string) bool {
 	return false
 }
 
-var (
-	errNotRegular = errors.New("not a regular file")
-	errEmpty      = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
-)
+var errEmpty = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
 
 // OpenImage opens an ELF file below a root. The caller closes the file, from which the image reads.
 func OpenImage(root sysroot.Root, name string) (*elfimage.Image, *os.File, error) {
@@ -101,7 +99,7 @@ func ImageOf(f *os.File) (im *elfimage.Image, err error) {
 	switch {
 	case err != nil:
 	case !info.Mode().IsRegular():
-		err = errNotRegular
+		err = plainfile.ErrNotRegular
 	case info.Size() == 0:
 		err = errEmpty
 	default:
@@ -137,7 +135,7 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 	im, f, err := OpenImage(h.Root, file)
 	if err != nil {
 		why := Reason(err)
-		if !errors.Is(err, errEmpty) && !errors.Is(err, errNotRegular) {
+		if !errors.Is(err, errEmpty) && !errors.Is(err, plainfile.ErrNotRegular) {
 			why = damaged{why}
 		}
 		return lib, why

@@ -37,7 +37,7 @@ func (h *Host) trusted(name string) error {
 	for i, at := range steps {
 		why, known := h.verdicts[at]
 		if !known {
-			info, err := os.Lstat(h.Root.Path(at))
+			info, err := h.Root.Lstat(at)
 			if err != nil {
 				return Reason(err)
 			}
@@ -75,7 +75,7 @@ func (h *Host) writable(at string, info fs.FileInfo) (string, error) {
 		// sticky one, such as /tmp: there, anyone can add entries and replace their own.
 		return "", nil
 	}
-	entries, err := accessList(h.Root.Path(at))
+	entries, err := accessList(h.Root, at)
 	if err != nil {
 		return "", err
 	}
@@ -117,7 +117,7 @@ func (h *Host) groupOfOthers(gid uint32) bool { return gid >= lowGroups && int(g
 
 // inSticky reports whether a path is in a directory in which others may add entries.
 func (h *Host) inSticky(at string) bool {
-	info, err := os.Lstat(h.Root.Path(path.Dir(at)))
+	info, err := h.Root.Lstat(path.Dir(at))
 	return err != nil || info.Mode()&fs.ModeSticky != 0
 }
 
@@ -138,10 +138,10 @@ const (
 	aclOther    = 0x20
 )
 
-// accessList returns a file's access control list; nil where it has none.
-func accessList(file string) ([]aclEntry, error) {
+// accessList returns the access control list of a file; nil where it has none.
+func accessList(root sysroot.Root, at string) ([]aclEntry, error) {
 	b := make([]byte, 1<<16) // XATTR_SIZE_MAX
-	n, err := unix.Lgetxattr(file, "system.posix_acl_access", b)
+	n, err := root.Getxattr(at, "system.posix_acl_access", b)
 	switch {
 	case errors.Is(err, unix.ENODATA), errors.Is(err, unix.ENOTSUP), errors.Is(err, unix.ENOSYS):
 		return nil, nil
@@ -162,7 +162,7 @@ func (h *Host) owner() uint32 {
 	if h.Root.IsHost() {
 		return 0
 	}
-	if info, err := os.Stat(h.Root.Dir); err == nil {
+	if info, err := h.Root.Lstat("/"); err == nil {
 		if st, ok := info.Sys().(*syscall.Stat_t); ok {
 			return st.Uid
 		}

@@ -21,13 +21,12 @@ const (
 )
 
 // ConfDirs returns the directories that an ld.so.conf lists, in order, each once,
-// as ldconfig's parse_conf reads them. root is the directory that stands for "/"
-// ("" or "/" for the machine's own), name the file's path inside it; "include"
+// as ldconfig's parse_conf reads them. name is the file's path below the root; "include"
 // patterns and the links among them are followed inside the root too. A missing
 // file is an empty list, as it is to ldconfig. The directories need not exist, and
 // ldconfig's own last ones (/lib, /usr/lib and their 64-bit sisters) are not among them.
-func ConfDirs(root, name string) ([]string, error) {
-	c := confReader{root: sysroot.Root{Dir: root}, seen: map[string]bool{}}
+func ConfDirs(root sysroot.Root, name string) ([]string, error) {
+	c := confReader{root: root, seen: map[string]bool{}}
 	err := c.read(name, 0)
 	return c.dirs, err
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"cuda-runpath/pkg/sysroot"
 )
 
 // tree writes files below a new directory; a value that begins with "-> " is a symbolic link.
@@ -68,7 +70,7 @@ func TestConfDirs(t *testing.T) {
 			[]string{"/a"},
 		},
 	} {
-		got, err := ConfDirs(tree(t, test.files), ConfPath)
+		got, err := ConfDirs(sysroot.Root{Dir: tree(t, test.files)}, ConfPath)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -89,7 +91,7 @@ func TestHostileConfs(t *testing.T) {
 		"a bad pattern":   {"etc/ld.so.conf": "include /etc/[\n"},
 		"a huge file":     {"etc/ld.so.conf": strings.Repeat("/x\n", 1<<20)},
 	} {
-		if dirs, err := ConfDirs(tree(t, files), ConfPath); err == nil {
+		if dirs, err := ConfDirs(sysroot.Root{Dir: tree(t, files)}, ConfPath); err == nil {
 			t.Errorf("%s: %v", name, dirs)
 		}
 	}
@@ -99,7 +101,7 @@ func TestHostileConfs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, link := range []string{secret, "../../../../../../../../../../.." + secret} {
-		if dirs, err := ConfDirs(tree(t, map[string]string{"etc/ld.so.conf": "-> " + link}), ConfPath); err != nil || dirs != nil {
+		if dirs, err := ConfDirs(sysroot.Root{Dir: tree(t, map[string]string{"etc/ld.so.conf": "-> " + link})}, ConfPath); err != nil || dirs != nil {
 			t.Errorf("link to %s: %v, %v", link, dirs, err)
 		}
 	}
@@ -116,7 +118,7 @@ func FuzzConfDirs(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(root, "etc/ld.so.conf"), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		dirs, _ := ConfDirs(root, ConfPath)
+		dirs, _ := ConfDirs(sysroot.Root{Dir: root}, ConfPath)
 		for _, d := range dirs {
 			if !strings.HasPrefix(d, "/") || strings.Contains(d, "\n") {
 				t.Errorf("%q", d)

@@ -419,14 +419,9 @@ func (fs *Files) parsed(host string, fd int) *File {
 	return f
 }
 
-// open opens a file for reading. O_NONBLOCK: a FIFO with a library's name must not stop us.
+// open opens a file for reading; of what is none it opens the place alone.
 func open(host string, flags int) (fd int, err error) {
-	for {
-		fd, err = unix.Open(host, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY|flags, 0)
-		if !errors.Is(err, unix.EINTR) {
-			return fd, err
-		}
-	}
+	return plainfile.OpenAt(unix.AT_FDCWD, host, flags)
 }
 
 // openRegular opens a file that is to be a regular one, of size bytes.
@@ -436,7 +431,7 @@ func openRegular(host string) (fd int, size int64, err error) {
 	}
 	var st unix.Stat_t
 	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = errors.New("not a regular file")
+		err = plainfile.ErrNotRegular
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -474,7 +469,7 @@ func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im 
 		f.Err = errReading(syscall.EISDIR)
 		return f, nil
 	default:
-		f.Err = errors.New("not a regular file")
+		f.Err = plainfile.ErrNotRegular
 		return f, nil
 	}
 	r := descriptor(fd)

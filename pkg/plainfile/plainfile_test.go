@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -166,8 +167,8 @@ func TestOnlyWhatIsLeftIsRemoved(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "live"), temp); err != nil {
 		t.Fatal(err)
 	}
-	if n.remove(left) {
-		t.Error("what has the name by now was removed")
+	if err := n.remove(left); err != nil {
+		t.Error(err)
 	}
 	want(t, temp, "of a process that lives")
 	unix.Close(left)
@@ -439,5 +440,160 @@ func TestOpenInFollowsNoLinkAndWaitsForNobody(t *testing.T) {
 		if err == nil {
 			f.Close()
 		}
+	}
+}
+
+// Opening what is no regular file may do something: to a FIFO's writer, a tape, a watchdog.
+func TestWhatIsNoRegularFileIsNotOpened(t *testing.T) {
+	dir := t.TempDir()
+	fifo := filepath.Join(dir, "fifo")
+	if err := errors.Join(unix.Mkfifo(fifo, 0o600), os.Symlink("fifo", filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(dir, "file"), "", 0o600)
+	watch, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer unix.Close(watch)
+	for _, name := range []string{fifo, filepath.Join(dir, "file")} {
+		if _, err := unix.InotifyAddWatch(watch, name, unix.IN_OPEN); err != nil {
+			t.Skip(err)
+		}
+	}
+	opened := func() bool {
+		n, _ := unix.Read(watch, make([]byte, 4096))
+		return n > 0
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for name, f := range map[string]func() error{
+		"Open":        func() error { _, _, err := Open(fifo); return err },
+		"Open a link": func() error { _, _, err := Open(filepath.Join(dir, "link")); return err },
+		"Read":        func() error { _, err := Read(fifo, 1); return err },
+		"OpenIn":      func() error { _, _, err := OpenIn(d, "fifo"); return err },
+		"Replace":     func() error { return Replace(d, "fifo", 0o600, nil) },
+	} {
+		if err := f(); !errors.Is(err, ErrNotRegular) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if opened() {
+			t.Errorf("%s: it was opened", name)
+		}
+	}
+	if _, err := Read(filepath.Join(dir, "file"), 1); err != nil || !opened() {
+		t.Error("the test tests nothing: ", err)
+	}
+}
+
+// Between the reading of a file and its replacement, another process changes it: that is not lost.
+func TestWhatAnotherChangedIsNotReplaced(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "nix.conf")
+	d, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for what, change := range map[string]func() error{
+		"nothing":     func() error { return nil },
+		"other bytes": func() error { return os.WriteFile(name, []byte("theirs"), 0o644) },
+		"as many":     func() error { return os.WriteFile(name, []byte("HERE"), 0o644) },
+		"and the time set": func() error {
+			return errors.Join(os.WriteFile(name, []byte("HERE"), 0o644), os.Chtimes(name, time.Unix(1, 0), time.Unix(1, 0)))
+		},
+		"another file": func() error { return errors.Join(os.Remove(name), os.WriteFile(name, []byte("here"), 0o644)) },
+		"none":         func() error { return os.Remove(name) },
+	} {
+		put(t, name, "here", 0o644)
+		if err := os.Chtimes(name, time.Unix(1, 0), time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		b, read, err := ReadIn(d, "nix.conf", 100)
+		if err != nil || string(b) != "here" {
+			t.Fatal(b, err)
+		}
+		time.Sleep(20 * time.Millisecond) // the clock of a file system goes in steps
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		theirs, _ := os.ReadFile(name)
+		err = ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), read)
+		if what == "nothing" {
+			if err != nil {
+				t.Error(err)
+			}
+			want(t, name, "mine")
+			continue
+		}
+		if !errors.Is(err, errChanged) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if now, _ := os.ReadFile(name); string(now) != string(theirs) {
+			t.Errorf("%s: it holds %q", what, now)
+		}
+	}
+	_ = os.Remove(name)
+	put(t, name, "made meanwhile", 0o644)
+	if err := ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); !errors.Is(err, errChanged) {
+		t.Error(err)
+	}
+	want(t, name, "made meanwhile")
+	if err := os.Remove(name); err != nil {
+		t.Fatal(err)
+	}
+	if err := ReplaceRead(d, "nix.conf", 0o644, []byte("mine"), nil); err != nil {
+		t.Error(err)
+	}
+	want(t, name, "mine")
+	wantOnly(t, dir, "nix.conf")
+}
+
+// What nobody will take away is not waited for, and is named.
+func TestWhatIsInTheWayIsSaid(t *testing.T) {
+	dir := memory(t)
+	name := filepath.Join(dir, "report")
+	put(t, name, "old", 0o644)
+	temp := filepath.Join(dir, Temporary+"report")
+	for what, put := range map[string]func() error{
+		"a directory": func() error { return os.Mkdir(temp, 0o755) },
+		"a FIFO":      func() error { return unix.Mkfifo(temp, 0o600) },
+	} {
+		if err := put(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		err := Write(name, 0o666, []byte("new"))
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), Temporary+"report is in the way") || took > time.Second {
+			t.Errorf("%s: %v, after %v", what, err, took)
+		}
+		want(t, name, "old")
+		if err := os.Remove(temp); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return
+	}
+	// In a directory like /tmp, a leftover of another user's can be neither opened nor removed.
+	if err := errors.Join(os.Chmod(dir, 0o777|os.ModeSticky), os.Chown(name, 1234, 0), os.WriteFile(temp, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		if err := unix.Setfsuid(1234); err != nil {
+			done <- err
+			return
+		}
+		done <- Write(name, 0o666, []byte("new"))
+	}()
+	err := <-done
+	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "is in the way: permission denied") || took > time.Second {
+		t.Errorf("%v, after %v", err, took)
 	}
 }

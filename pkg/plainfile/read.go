@@ -6,35 +6,69 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
 // ErrNotRegular is the error for a name that leads to a directory, a device, a FIFO or a socket.
-var ErrNotRegular = errors.New("is not a regular file")
+var ErrNotRegular = errors.New("not a regular file")
 
-// Open opens the regular file that name leads to, for reading. Links are followed. It does
-// not wait for the writer of a FIFO, and reads no device: use it for whatever a tree, a run
-// path or a header names.
-func Open(name string) (*os.File, fs.FileInfo, error) {
-	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+// OpenAt opens a file for reading, from the directory at, as openat(2) does; O_CLOEXEC is implied. Opening
+// a device may do something: a tape is rewound, a watchdog begins to watch, and a FIFO's writer goes on. So
+// what is no regular file is not opened: its descriptor is good for fstat(2) alone (O_PATH), by which
+// the caller refuses it.
+func OpenAt(at int, name string, flags int) (fd int, err error) {
+	path, err := open(at, name, unix.O_PATH|flags&unix.O_NOFOLLOW)
 	if err != nil {
-		return nil, nil, err
+		return -1, err
 	}
-	info, err := regular(f)
-	return f, info, err
+	var st unix.Stat_t
+	err = unix.Fstat(path, &st)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		fd, err = reopen(path, at, name, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|flags)
+	case unix.S_IFLNK:
+		err = unix.ELOOP
+	default:
+		if err == nil {
+			return path, nil
+		}
+	}
+	unix.Close(path)
+	return fd, err
 }
 
-// regular describes a file that was opened. It closes one that is not a regular file.
-func regular(f *os.File) (fs.FileInfo, error) {
+// ProcPath returns a name of what is open at a descriptor (proc(5), /proc/PID/fd).
+func ProcPath(fd int) string { return descriptors + "/" + strconv.Itoa(fd) }
+
+// Open opens the regular file that name leads to, for reading. Links are followed. Use it for
+// whatever a tree, a run path or a header names.
+func Open(name string) (*os.File, fs.FileInfo, error) { return openIn(unix.AT_FDCWD, name, 0) }
+
+// OpenIn is [Open] for the file called base in an open directory. base is never followed:
+// for a symbolic link the error is [ErrLink].
+func OpenIn(dir *os.File, base string) (*os.File, fs.FileInfo, error) {
+	return openIn(int(dir.Fd()), base, unix.O_NOFOLLOW)
+}
+
+func openIn(at int, name string, flags int) (*os.File, fs.FileInfo, error) {
+	fd, err := OpenAt(at, name, flags)
+	if errors.Is(err, unix.ELOOP) && flags&unix.O_NOFOLLOW != 0 {
+		err = ErrLink
+	}
+	if err != nil {
+		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = &fs.PathError{Op: "open", Path: f.Name(), Err: ErrNotRegular}
+		err = &fs.PathError{Op: "open", Path: name, Err: ErrNotRegular}
 	}
 	if err != nil {
 		f.Close()
 	}
-	return info, err
+	return f, info, err
 }
 
 // Read returns the contents of the regular file that name leads to, which may have at most
@@ -44,25 +78,25 @@ func Read(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readAll(f, name, limit)
+}
+
+// ReadIn is Read for the file called base in an open directory, as [OpenIn] opens it. What it
+// returns beside the contents is for [ReplaceRead].
+func ReadIn(dir *os.File, base string, limit int64) ([]byte, fs.FileInfo, error) {
+	f, info, err := OpenIn(dir, base)
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err := readAll(f, base, limit)
+	return b, info, err
+}
+
+func readAll(f *os.File, name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
 		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("is larger than %d bytes", limit)}
 	}
 	return b, err
-}
-
-// OpenIn is [Open] for the file called base in an open directory. base is never followed:
-// for a symbolic link the error is [ErrLink].
-func OpenIn(dir *os.File, base string) (*os.File, fs.FileInfo, error) {
-	fd, err := open(int(dir.Fd()), base, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-	if errors.Is(err, unix.ELOOP) {
-		err = ErrLink
-	}
-	if err != nil {
-		return nil, nil, &fs.PathError{Op: "open", Path: base, Err: err}
-	}
-	f := os.NewFile(uintptr(fd), base)
-	info, err := regular(f)
-	return f, info, err
 }

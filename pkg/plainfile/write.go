@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +25,8 @@ const Temporary = ".cuda-runpath-new."
 const descriptors = "/proc/self/fd"
 
 var (
-	errExchanged = errors.New("was exchanged for another file meanwhile; nothing was written")
-	errInPlace   = errors.New("") // what replaces the file cannot be all that it was
+	errChanged = errors.New("was changed or exchanged by another process meanwhile; nothing was written")
+	errInPlace = errors.New("") // what replaces the file cannot be all that it was
 )
 
 // Write gives the file that name leads to these contents, as ">" of a shell would: links
@@ -75,22 +76,19 @@ func write(name string, perm fs.FileMode, data []byte) error {
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFREG {
 		// The name without links, as the kernel has just followed them.
-		if real, err := os.Readlink(fmt.Sprintf(descriptors+"/%d", fd)); err == nil {
+		if real, err := os.Readlink(ProcPath(fd)); err == nil {
 			if dir, err := openDir(filepath.Dir(real)); err == nil {
 				defer dir.Close()
-				return replace(dir, filepath.Base(real), perm, data, &st)
+				return replace(dir, filepath.Base(real), data, &st)
 			}
 		}
 	}
 	// A device or a FIFO, or a file that this process cannot name.
-	to, err := open(unix.AT_FDCWD, name, unix.O_WRONLY|unix.O_NOCTTY)
+	to, err := reopen(fd, unix.AT_FDCWD, name, unix.O_WRONLY|unix.O_NOCTTY)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(to)
-	if !sameFile(to, &st) {
-		return errExchanged
-	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return writeAll(to, data)
 	}
@@ -109,42 +107,100 @@ func write(name string, perm fs.FileMode, data []byte) error {
 // system calls, the new file has a name of its own; one that a kill leaves there is removed
 // by the next Replace.
 //
-// base is never followed: for a symbolic link the error is [ErrLink]. A device or a FIFO is
-// written to.
+// base is never followed: for a symbolic link the error is [ErrLink]. What else is no regular
+// file is refused with [ErrNotRegular].
 func Replace(dir *os.File, base string, perm fs.FileMode, data []byte) error {
-	return replace(dir, base, perm, data, nil)
+	const tries = 100 // another process makes and removes the file all the time
+	for range tries {
+		err := replace(dir, base, data, nil)
+		if errors.Is(err, unix.ENOENT) {
+			err = fresh(dir, base, perm, data)
+		}
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return errChanged
 }
 
-// replace is Replace for a file that must be the one that expected describes, where that is
-// not nil.
-func replace(dir *os.File, base string, perm fs.FileMode, data []byte, expected *unix.Stat_t) error {
+// ReplaceRead is Replace for a file whose new contents were made of what [ReadIn] returned with
+// read; nil: there was none. One that another process has changed, made or removed since is refused.
+func ReplaceRead(dir *os.File, base string, perm fs.FileMode, data []byte, read fs.FileInfo) error {
+	if read == nil {
+		return fresh(dir, base, perm, data)
+	}
+	was, ok := read.Sys().(*syscall.Stat_t)
+	if !ok {
+		return errChanged
+	}
+	st := unix.Stat_t{Dev: was.Dev, Ino: was.Ino, Mode: was.Mode, Size: was.Size, Mtim: unix.Timespec(was.Mtim), Ctim: unix.Timespec(was.Ctim)}
+	err := replace(dir, base, data, &st)
+	if errors.Is(err, unix.ENOENT) {
+		err = errChanged
+	}
+	return err
+}
+
+// valid refuses what is not one name.
+func valid(base string) error {
 	if base == "" || base == "." || base == ".." || strings.Contains(base, "/") {
 		return unix.EINVAL
 	}
+	return nil
+}
+
+// replace replaces a file that is there, and as expected where that is not nil.
+func replace(dir *os.File, base string, data []byte, expected *unix.Stat_t) error {
+	if err := valid(base); err != nil {
+		return err
+	}
 	at := int(dir.Fd())
-	const tries = 100 // another process makes and removes the file all the time
-	for range tries {
-		old, err := open(at, base, unix.O_PATH|unix.O_NOFOLLOW)
-		switch {
-		case errors.Is(err, unix.ENOENT) && expected == nil:
-			if err = fresh(at, base, perm, data); errors.Is(err, unix.EEXIST) {
-				continue
-			}
-			return err
-		case err != nil:
-			return err
-		}
-		err = replaceOpen(at, base, old, data, expected)
-		unix.Close(old)
-		if expected != nil || !errors.Is(err, errExchanged) {
+	old, err := open(at, base, unix.O_PATH|unix.O_NOFOLLOW)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(old)
+	var st unix.Stat_t
+	if err := unix.Fstat(old, &st); err != nil {
+		return err
+	}
+	if expected != nil && !same(&st, expected) {
+		return errChanged
+	}
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFLNK:
+		return ErrLink
+	case unix.S_IFDIR:
+		return unix.EISDIR
+	default:
+		return ErrNotRegular
+	}
+	if st.Nlink <= 1 {
+		if err := replaceRegular(at, base, old, &st, data); !errors.Is(err, errInPlace) {
 			return err
 		}
 	}
-	return errExchanged
+	to, err := reopen(old, at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(to)
+	return inPlace(to, data)
 }
 
-// fresh makes a file that is not there; unix.EEXIST where it is there by now.
-func fresh(at int, base string, perm fs.FileMode, data []byte) error {
+// same reports whether a file is the one that it was, and as it was. Nobody can set the time of
+// its change back (inode(7), ctime).
+func same(now, was *unix.Stat_t) bool {
+	return now.Dev == was.Dev && now.Ino == was.Ino && now.Mode&unix.S_IFMT == was.Mode&unix.S_IFMT && now.Size == was.Size && now.Mtim == was.Mtim && now.Ctim == was.Ctim
+}
+
+// fresh makes a file that is not there; errChanged where it is there by now.
+func fresh(dir *os.File, base string, perm fs.FileMode, data []byte) error {
+	if err := valid(base); err != nil {
+		return err
+	}
+	at := int(dir.Fd())
 	n, err := newNameless(at, base)
 	if err != nil {
 		return err
@@ -156,51 +212,19 @@ func fresh(at int, base string, perm fs.FileMode, data []byte) error {
 	if err := unix.Fchmod(n.fd, uint32(perm.Perm())); err != nil {
 		return err
 	}
-	return n.link(at, base)
+	if err = n.link(at, base); errors.Is(err, unix.EEXIST) {
+		err = errChanged
+	}
+	return err
 }
 
-// replaceOpen replaces the file that is open at old (O_PATH).
-func replaceOpen(at int, base string, old int, data []byte, expected *unix.Stat_t) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(old, &st); err != nil {
-		return err
-	}
-	if expected != nil && (st.Dev != expected.Dev || st.Ino != expected.Ino) {
-		return errExchanged
-	}
-	kind := st.Mode & unix.S_IFMT
-	switch kind {
-	case unix.S_IFLNK:
-		return ErrLink
-	case unix.S_IFDIR:
-		return unix.EISDIR
-	}
-	if kind == unix.S_IFREG && st.Nlink <= 1 {
-		if err := replaceRegular(at, base, &st, data); !errors.Is(err, errInPlace) {
-			return err
-		}
-	}
-	to, err := open(at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NOCTTY)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(to)
-	if !sameFile(to, &st) {
-		return errExchanged
-	}
-	if kind != unix.S_IFREG {
-		return writeAll(to, data)
-	}
-	return inPlace(to, data)
-}
-
-// replaceRegular puts a new file in the place of a regular one; errInPlace where the new
-// one cannot be all that the old one is.
-func replaceRegular(at int, base string, st *unix.Stat_t, data []byte) error {
+// replaceRegular puts a new file in the place of a regular one, which is open at path (O_PATH);
+// errInPlace where the new one cannot be all that the old one is.
+func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte) error {
 	// Who may not write the file may not replace it either, although the directory allows it.
-	old, err := open(at, base, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK)
+	old, err := reopen(path, at, base, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK)
 	if errors.Is(err, unix.EACCES) {
-		if old, err = open(at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK); err == nil {
+		if old, err = reopen(path, at, base, unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK); err == nil {
 			unix.Close(old) // written, but not read: its attributes cannot be seen
 			return errInPlace
 		}
@@ -209,9 +233,6 @@ func replaceRegular(at int, base string, st *unix.Stat_t, data []byte) error {
 		return err
 	}
 	defer unix.Close(old)
-	if !sameFile(old, st) {
-		return errExchanged
-	}
 	n, err := newNameless(at, base)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return errInPlace // in a directory that the caller may not write
@@ -328,32 +349,50 @@ func newNameless(at int, base string) (*nameless, error) {
 // claim takes the temporary name with f, whose error is unix.EEXIST where something has it.
 // What a killed process left there is removed: nobody holds its lock.
 func (n *nameless) claim(f func() error) error {
-	for wait := time.Millisecond; ; wait *= 2 {
-		err := f()
-		if !errors.Is(err, unix.EEXIST) || wait > 2*time.Second {
+	for wait := time.Millisecond; wait < 4*time.Second; wait *= 2 {
+		if err := f(); !errors.Is(err, unix.EEXIST) {
 			return err
 		}
-		left, err := open(n.at, n.temp, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-		removed := false
-		switch {
-		case err == nil:
-			removed = lock(left) == nil && n.remove(left)
-			unix.Close(left) // and with it the lock
-		case errors.Is(err, unix.ELOOP): // a link, which no process of ours makes
-			removed = unix.Unlinkat(n.at, n.temp, 0) == nil
-		}
-		if removed {
+		held, err := n.clear()
+		if err == nil {
 			continue
+		}
+		if !held && wait > 10*time.Millisecond { // nobody whom to wait for
+			return fmt.Errorf("%s is in the way: %w", n.temp, err)
 		}
 		time.Sleep(wait + time.Duration(rand.Int64N(int64(wait))))
 	}
+	return fmt.Errorf("%s is in the way: another process keeps it; is it stopped?", n.temp)
+}
+
+// clear removes what has the temporary name if nobody works on it; held: somebody does.
+func (n *nameless) clear() (held bool, err error) {
+	left, err := OpenAt(n.at, n.temp, unix.O_NOFOLLOW)
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		return false, nil
+	case errors.Is(err, unix.ELOOP): // a link, which no process of ours makes
+		return false, unix.Unlinkat(n.at, n.temp, 0)
+	case err != nil:
+		return false, err
+	}
+	defer unix.Close(left) // and with it the lock
+	if err := lock(left); err != nil {
+		return true, err
+	}
+	return false, n.remove(left)
 }
 
 // remove removes the temporary name if it is that of the file open at left, which is locked.
-func (n *nameless) remove(left int) bool {
+func (n *nameless) remove(left int) error {
 	var st unix.Stat_t
-	err := unix.Fstatat(n.at, n.temp, &st, unix.AT_SYMLINK_NOFOLLOW)
-	return err == nil && sameFile(left, &st) && unix.Unlinkat(n.at, n.temp, 0) == nil
+	if unix.Fstatat(n.at, n.temp, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !sameFile(left, &st) {
+		return nil // it is another's by now, or nobody's
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return ErrNotRegular
+	}
+	return unix.Unlinkat(n.at, n.temp, 0)
 }
 
 // link gives the file a name that nothing has; unix.EEXIST where something has it.
@@ -379,8 +418,8 @@ func (n *nameless) rename(at int, base string, st *unix.Stat_t) error {
 		n.has = true
 	}
 	var now unix.Stat_t
-	if err := unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || now.Dev != st.Dev || now.Ino != st.Ino {
-		return errExchanged
+	if err := unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
+		return errChanged
 	}
 	err := unix.Renameat(at, n.temp, at, base)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
@@ -396,7 +435,7 @@ func (n *nameless) rename(at int, base string, st *unix.Stat_t) error {
 	if at, err := open(at, base, unix.O_PATH|unix.O_NOFOLLOW); err == nil {
 		defer unix.Close(at)
 		if !sameFile(at, &now) {
-			return errExchanged
+			return errChanged
 		}
 	}
 	return syncDir(at)
@@ -407,7 +446,7 @@ func (n *nameless) linkTo(name string) error {
 	if n.has {
 		return unix.Linkat(n.at, n.temp, n.at, name, 0)
 	}
-	return unix.Linkat(unix.AT_FDCWD, fmt.Sprintf(descriptors+"/%d", n.fd), n.at, name, unix.AT_SYMLINK_FOLLOW)
+	return unix.Linkat(unix.AT_FDCWD, ProcPath(n.fd), n.at, name, unix.AT_SYMLINK_FOLLOW)
 }
 
 func (n *nameless) close() {
@@ -480,6 +519,21 @@ func sync(fd int) error {
 func sameFile(fd int, st *unix.Stat_t) bool {
 	var now unix.Stat_t
 	return unix.Fstat(fd, &now) == nil && now.Dev == st.Dev && now.Ino == st.Ino && now.Mode&unix.S_IFMT == st.Mode&unix.S_IFMT
+}
+
+// reopen opens the file that is open at path (O_PATH), and was called name in the directory at:
+// that very one, whoever has exchanged its name.
+func reopen(path, at int, name string, flags int) (fd int, err error) {
+	fd, err = open(unix.AT_FDCWD, ProcPath(path), flags&^unix.O_NOFOLLOW)
+	if !errors.Is(err, unix.ENOENT) || unix.Access(descriptors, unix.X_OK) == nil {
+		return fd, err
+	}
+	var st unix.Stat_t // without /proc
+	if fd, err = open(at, name, flags); err == nil && (unix.Fstat(path, &st) != nil || !sameFile(fd, &st)) {
+		unix.Close(fd)
+		err = errChanged
+	}
+	return fd, err
 }
 
 func open(at int, name string, flags int) (int, error) {

@@ -12,17 +12,36 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/tree"
 )
 
 // Root is a directory that stands for "/". The zero value is the machine's own root.
 type Root struct {
 	// Dir is the directory's path on this machine; "" and "/" are the machine's own root.
 	Dir string
+
+	top *os.File // the directory itself, whatever Dir leads to by now; nil where it is opened by Dir each time
+}
+
+// Open returns the root that a directory is, which stays open. Symbolic links in its path are followed now, and not again:
+// who exchanges one of the path's names afterwards exchanges nothing for us.
+func Open(dir string) (Root, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return Root{}, err
+	}
+	r := Root{Dir: abs}
+	if !r.IsHost() {
+		r.top, err = os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	}
+	return r, err
 }
 
 // MaxLinks is how many symbolic links one path may lead through, as in Linux (path_resolution(7)).
@@ -56,25 +75,38 @@ func (r Root) Steps(name string) ([]string, error) {
 }
 
 func (r Root) resolve(name string, step func(string)) (string, error) {
-	prefix := r.Dir
-	if r.IsHost() {
-		prefix = ""
-	}
-	prefix = strings.TrimSuffix(prefix, "/")
-	at, _, err := Follow(name, func(p string) (string, string) { return prefix, p }, func(p string) (uint32, string, error) {
-		mode, target, err := Lstat(p)
+	at, _, err := Follow(name, func(p string) (string, string) { return "", p }, func(p string) (mode uint32, target string, err error) {
+		if r.IsHost() {
+			mode, target, err = Lstat(p)
+		} else {
+			mode, target, err = r.lstat(p)
+		}
 		if err == nil {
-			step(strings.TrimPrefix(p, prefix))
+			step(p)
 		}
 		return mode, target, err
 	})
 	if err != nil {
 		return "", &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	if at = strings.TrimPrefix(at, prefix); at == "" {
-		at = "/"
-	}
 	return at, nil
+}
+
+// lstat is [Lstat] for a path that Follow has come to.
+func (r Root) lstat(at string) (mode uint32, target string, err error) {
+	f, err := r.below(at, unix.O_PATH)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.Close()
+	var st unix.Stat_t
+	if err = unix.Fstat(int(f.Fd()), &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
+		b := make([]byte, unix.PathMax)
+		var n int
+		n, err = unix.Readlinkat(int(f.Fd()), "", b)
+		target = string(b[:max(n, 0)])
+	}
+	return st.Mode, target, err
 }
 
 // Follow follows a path below a root as the kernel follows it after chroot(2)
@@ -182,46 +214,47 @@ func (r Root) inside(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
 }
 
-// Open opens a file of the system for reading.
+// Open opens a regular file of the system for reading.
 func (r Root) Open(name string) (*os.File, error) {
 	at, err := r.Resolve(name)
 	if err != nil {
 		return nil, err
 	}
-	// Without O_NONBLOCK, a FIFO in a hostile tree would hold us for ever.
-	const flags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOFOLLOW
+	var f *os.File
 	if r.IsHost() {
-		f, err := os.OpenFile(at, flags, 0)
-		return f, r.inside("open", name, err)
+		f, _, err = plainfile.Open(at)
+	} else {
+		var dir *os.File
+		if dir, err = r.below(path.Dir(at), unix.O_PATH|unix.O_DIRECTORY); err == nil {
+			f, _, err = plainfile.OpenIn(dir, path.Base(at))
+			dir.Close()
+		}
 	}
-	f, err := openBelow(r.Dir, "."+at, flags)
 	return f, r.inside("open", name, err)
 }
 
-// openBelow opens a file below a directory by a path that was without links when it was resolved: who owns the tree may
-// have put a link that leads out of it in a directory's place since.
-func openBelow(dir, name string, flags int) (*os.File, error) {
-	top, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+// below opens what a path leads to that was without links when it was resolved: who owns the tree may have put a link
+// that leads out of it in a directory's place since.
+func (r Root) below(at string, flags int) (*os.File, error) {
+	top := r.top
+	if top == nil {
+		var err error
+		if top, err = os.OpenFile(r.Dir, unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
+			return nil, err
+		}
+		defer top.Close()
+	}
+	var fd int
+	var err error
+	if below := strings.Trim(at, "/"); below == "" {
+		fd, err = unix.Openat(int(top.Fd()), ".", flags|unix.O_CLOEXEC, 0)
+	} else {
+		fd, err = tree.OpenBelow(int(top.Fd()), below, flags)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer top.Close()
-	fd, err := unix.Openat2(int(top.Fd()), name, &unix.OpenHow{
-		Flags: uint64(flags | unix.O_CLOEXEC), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
-	})
-	if err == nil {
-		return os.NewFile(uintptr(fd), name), nil
-	}
-	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM) {
-		return nil, err
-	}
-	// Before Linux 5.6. This needs directories that may be read, not only searched.
-	in, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	return in.OpenFile(name, flags, 0)
+	return os.NewFile(uintptr(fd), r.Path(at)), nil
 }
 
 // ReadFile reads a regular file of at most limit bytes.
@@ -231,31 +264,15 @@ func (r Root) ReadFile(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	// Files of /proc and /sys say that they are empty, so their size says nothing.
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
-		return nil, r.inside("stat", name, err)
+		return nil, r.inside("read", name, err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("not a regular file")}
+	if int64(len(b)) > limit {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", limit)}
 	}
-	// Files of /proc and /sys say that they are empty, so the size only serves to refuse.
-	b := make([]byte, 0, 512)
-	for {
-		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
-		}
-		n, err := f.Read(b[len(b):cap(b)])
-		b = b[:len(b)+n]
-		if int64(len(b)) > limit {
-			return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", limit)}
-		}
-		if err == io.EOF {
-			return b, nil
-		}
-		if err != nil {
-			return nil, r.inside("read", name, err)
-		}
-	}
+	return b, nil
 }
 
 // Stat describes what name leads to.
@@ -264,11 +281,35 @@ func (r Root) Stat(name string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	info, err := os.Lstat(r.Path(at))
-	if err != nil {
-		return nil, r.inside("stat", name, err)
+	return r.Lstat(at)
+}
+
+// Lstat describes what has a path that leads through no link: one that Resolve or Steps returned.
+func (r Root) Lstat(at string) (fs.FileInfo, error) {
+	if r.IsHost() {
+		info, err := os.Lstat(at)
+		return info, r.inside("stat", at, err)
 	}
-	return info, nil
+	f, err := r.below(at, unix.O_PATH)
+	if err != nil {
+		return nil, r.inside("stat", at, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	return info, r.inside("stat", at, err)
+}
+
+// Getxattr reads an extended attribute, as getxattr(2) does, of what has such a path and is no link.
+func (r Root) Getxattr(at, name string, b []byte) (int, error) {
+	if r.IsHost() {
+		return unix.Lgetxattr(at, name, b)
+	}
+	f, err := r.below(at, unix.O_PATH)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	return unix.Getxattr(plainfile.ProcPath(int(f.Fd())), name, b) // fgetxattr(2) refuses O_PATH
 }
 
 // ReadDir lists a directory, sorted by name.
@@ -277,11 +318,18 @@ func (r Root) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(r.Path(at))
+	if r.IsHost() {
+		entries, err := os.ReadDir(at)
+		return entries, r.inside("open", name, err)
+	}
+	f, err := r.below(at, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, r.inside("open", name, err)
 	}
-	return entries, nil
+	defer f.Close()
+	entries, err := f.ReadDir(-1)
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return entries, r.inside("open", name, err)
 }
 
 // Glob returns the paths that match a pattern of path.Match, sorted bytewise, as
@@ -318,6 +366,6 @@ func (r Root) Glob(pattern string) ([]string, error) {
 		}
 		found = next
 	}
-	sort.Strings(found)
+	slices.Sort(found)
 	return found, nil
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// tree writes files below a new directory; a value that begins with "-> " is a symbolic link.
-func tree(t *testing.T, files map[string]string) Root {
+// made writes files below a new directory; a value that begins with "-> " is a symbolic link.
+func made(t *testing.T, files map[string]string) Root {
 	t.Helper()
 	root := t.TempDir()
 	for name, data := range files {
@@ -33,7 +33,7 @@ func tree(t *testing.T, files map[string]string) Root {
 }
 
 func TestLinksStayInside(t *testing.T) {
-	r := tree(t, map[string]string{
+	r := made(t, map[string]string{
 		"usr/lib/x":    "x",
 		"lib":          "-> usr/lib",
 		"absolute":     "-> /usr/lib/x",
@@ -84,7 +84,7 @@ func TestLinksStayInside(t *testing.T) {
 }
 
 func TestReadsEndAndAreBounded(t *testing.T) {
-	r := tree(t, map[string]string{"big": strings.Repeat("x", 1000), "dir/x": ""})
+	r := made(t, map[string]string{"big": strings.Repeat("x", 1000), "dir/x": ""})
 	if b, err := r.ReadFile("/big", 1000); err != nil || len(b) != 1000 {
 		t.Errorf("%d bytes, %v", len(b), err)
 	}
@@ -110,7 +110,7 @@ func TestReadsEndAndAreBounded(t *testing.T) {
 }
 
 func TestGlob(t *testing.T) {
-	r := tree(t, map[string]string{"a/1/x": "", "a/2/x": "", "a/.3/x": "", "b": "-> a", "a/4": ""})
+	r := made(t, map[string]string{"a/1/x": "", "a/2/x": "", "a/.3/x": "", "b": "-> a", "a/4": ""})
 	for pattern, want := range map[string][]string{
 		"/a/*/x": {"/a/1/x", "/a/2/x"}, "/b/[12]/x": {"/b/1/x", "/b/2/x"}, "/a/.*/x": {"/a/.3/x"},
 		"/none/*": nil, "/a/4": {"/a/4"}, "/a/5": nil,
@@ -130,7 +130,7 @@ func TestFortyLinks(t *testing.T) {
 	for i := 2; i <= 41; i++ {
 		files[strconv.Itoa(i)] = "-> " + strconv.Itoa(i-1)
 	}
-	r := tree(t, files)
+	r := made(t, files)
 	if got, err := r.Resolve("/40"); err != nil || got != "/file" {
 		t.Errorf("40 links: %q, %v", got, err)
 	}

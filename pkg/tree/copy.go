@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/plainfile"
 )
 
 // OtherLinks returns how many other hard links lead to the file. An edit of a copy
@@ -121,7 +123,7 @@ func createCopy(at int, base string) (out *os.File, temp string, err error) {
 		fd, err = unix.Openat(at, ".", flags|unix.O_TMPFILE, mode)
 		return err
 	})
-	if err == nil && unix.Access(procPath(fd), unix.F_OK) != nil { // without /proc it could not get a name
+	if err == nil && unix.Access(plainfile.ProcPath(fd), unix.F_OK) != nil { // without /proc it could not get a name
 		unix.Close(fd)
 		err = unix.EOPNOTSUPP
 	}
@@ -148,13 +150,11 @@ func createCopy(at int, base string) (out *os.File, temp string, err error) {
 	}
 }
 
-func procPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
-
 // nameCopy gives a copy a name in the directory at (open(2), O_TMPFILE).
 func nameCopy(out *os.File, at int, base string) (temp string, err error) {
 	for try := 0; ; try++ {
 		temp = tempName(try, base)
-		err = unix.Linkat(unix.AT_FDCWD, procPath(int(out.Fd())), at, temp, unix.AT_SYMLINK_FOLLOW)
+		err = unix.Linkat(unix.AT_FDCWD, plainfile.ProcPath(int(out.Fd())), at, temp, unix.AT_SYMLINK_FOLLOW)
 		switch {
 		case err == nil:
 			return temp, nil
@@ -223,7 +223,7 @@ func (f *File) fillCopy(out *os.File, apply func(Writer) error) error {
 		return err
 	}
 	now := unix.Timespec{Nsec: unix.UTIME_OMIT}
-	if err := unix.UtimesNanoAt(unix.AT_FDCWD, procPath(fd), []unix.Timespec{f.stat.Atim, now}, 0); err != nil && err != unix.ENOENT { // without /proc
+	if err := unix.UtimesNanoAt(unix.AT_FDCWD, plainfile.ProcPath(fd), []unix.Timespec{f.stat.Atim, now}, 0); err != nil && err != unix.ENOENT { // without /proc
 		return fmt.Errorf("giving the copy the file's access time: %w", err)
 	}
 	if err := out.Sync(); err != nil {

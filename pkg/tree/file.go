@@ -60,7 +60,10 @@ const noatimeTries = 8
 func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File {
 	f := &File{Path: path, dir: d, name: name, follow: follow, buf: buf, fd: -1}
 	// O_NONBLOCK: should the name by now be a FIFO, do not wait for its writer.
-	flags := unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | unix.O_NONBLOCK
+	flags, openat := unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK, openat
+	if follow || d == here { // whatever it leads to
+		openat = plainfile.OpenAt
+	}
 	if follow {
 		flags &^= unix.O_NOFOLLOW
 	}
@@ -78,6 +81,9 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 		return f
 	}
 	n, err := f.pread(buf, 0)
+	if err == unix.EBADF { // only its place is open
+		err = plainfile.ErrNotRegular
+	}
 	if f.head = buf[:n]; err != nil {
 		f.fail(err)
 		return f

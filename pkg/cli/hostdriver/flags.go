@@ -3,9 +3,9 @@ package hostdriver
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
-	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/cli/command"
@@ -29,18 +29,13 @@ var (
 func system(c *command.Line) (*host.Host, host.Machine, error) {
 	h := &host.Host{}
 	if c.IsSet("root") {
-		info, err := os.Stat(c.String("root"))
+		var err error
+		if h.Root, err = sysroot.Open(c.String("root")); errors.Is(err, unix.ENOTDIR) {
+			err = command.Misusef("--root %s: not a directory", c.String("root"))
+		}
 		if err != nil {
 			return nil, host.Machine{}, err
 		}
-		if !info.IsDir() {
-			return nil, host.Machine{}, command.Misusef("--root %s: not a directory", c.String("root"))
-		}
-		dir, err := filepath.Abs(c.String("root"))
-		if err != nil {
-			return nil, host.Machine{}, err
-		}
-		h.Root = sysroot.Root{Dir: dir}
 	}
 	for _, dir := range c.StringSlice("from") {
 		if !path.IsAbs(dir) {

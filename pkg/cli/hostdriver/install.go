@@ -14,6 +14,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/install"
 	"cuda-runpath/pkg/host/offer"
+	"cuda-runpath/pkg/sysroot"
 )
 
 var copyFlag = &command.Flag{Name: "copy", Usage: "copy libraries that load others, so that those are found"}
@@ -222,13 +223,20 @@ func printBoot(c *command.Line, files []install.BootFile) error {
 	if part == "tmpfiles" && (c.Bool("copy") || c.IsSet("compat")) {
 		return command.Misuse("--part tmpfiles: lines for tmpfiles.d cannot do what --copy and --compat do")
 	}
+	var below sysroot.Root
+	if c.IsSet("write") {
+		var err error
+		if below, err = install.BootRoot(c.String("write")); err != nil {
+			return err
+		}
+	}
 	for _, f := range files {
 		if part != "" && !strings.HasSuffix(f.Path, parts[part]) {
 			continue
 		}
 		switch {
 		case c.IsSet("write"):
-			at, err := install.WriteBootFile(c.String("write"), f)
+			at, err := install.WriteBootFile(below, f)
 			if err != nil {
 				return err
 			}

@@ -14,12 +14,11 @@ import (
 	"runtime"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/patchelf"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -181,18 +180,17 @@ func debug(w io.Writer, path string, edit *elfedit.Edit) {
 // them. A file in another byte order then has another machine.
 func machineOf(order binary.ByteOrder) patchelf.Machine {
 	return func(path string) (uint16, bool, error) {
-		// O_NONBLOCK: a FIFO with a library's name must not stop us.
-		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		f, _, err := plainfile.Open(path)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, plainfile.ErrNotRegular) {
+			return 0, false, nil
+		}
 		if err != nil {
-			if err == unix.ENOENT {
-				err = nil
-			}
 			return 0, false, err
 		}
-		defer unix.Close(fd)
+		defer f.Close()
 		var head [20]byte
-		n, err := unix.Pread(fd, head[:], 0)
-		if err != nil || n < len(head) || string(head[:4]) != "\x7fELF" {
+		n, err := f.ReadAt(head[:], 0)
+		if n < len(head) || string(head[:4]) != "\x7fELF" {
 			return 0, false, nil // nothing that the loader would take for a library
 		}
 		return order.Uint16(head[18:]), true, nil

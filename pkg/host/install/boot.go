@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"cuda-runpath/pkg/host"
@@ -99,19 +98,19 @@ func escaped(s string) string {
 	return b.String()
 }
 
-// WriteBootFile writes a file below a directory that stands for "/", and returns
+// BootRoot opens a directory that stands for "/", which it makes if need be.
+func BootRoot(dir string) (sysroot.Root, error) {
+	if err := opened.MakeAll(dir, 0o755); err != nil {
+		return sysroot.Root{}, err
+	}
+	return sysroot.Open(dir)
+}
+
+// WriteBootFile writes a file below a root, and returns
 // where: its directory's links are followed as that system would follow them, so
 // they do not lead out of it. A link in the file's own place stays, for
 // somebody put it there (a masked unit leads to /dev/null).
-func WriteBootFile(below string, f BootFile) (string, error) {
-	below, err := filepath.Abs(below)
-	if err != nil {
-		return "", err
-	}
-	if err := opened.MakeAll(below, 0o755); err != nil {
-		return "", err
-	}
-	root := sysroot.Root{Dir: below}
+func WriteBootFile(root sysroot.Root, f BootFile) (string, error) {
 	top, err := opened.Top(root)
 	if err != nil {
 		return "", err

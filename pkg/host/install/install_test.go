@@ -69,13 +69,6 @@ func openRoot(t *testing.T, dir string) *os.Root {
 	return root
 }
 
-func relink(at, target string) error {
-	if err := os.Remove(at); err != nil {
-		return err
-	}
-	return os.Symlink(target, at)
-}
-
 func TestGenerationsAreDirectlyInThePrefix(t *testing.T) {
 	for name, want := range map[string]bool{".hostDriver-0a1b": true, ".hostDriver-0a1b/../x": false, "/run/.hostDriver-0a1b": false, "lib": false} {
 		if got := isGeneration(name); got != want {

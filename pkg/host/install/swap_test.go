@@ -67,59 +67,65 @@ func mkdirs(t *testing.T, dirs ...string) {
 }
 
 // The owner of a tree exchanges a directory of it for a link that leads out while something is written below it: nothing
-// outside changes.
+// outside changes. Nor where it is the tree's own directory, once it was opened.
 func TestNothingIsWrittenOutsideWhileADirectoryIsSwapped(t *testing.T) {
 	m, err := host.MachineNamed("x86_64")
 	if err != nil {
 		t.Fatal(err)
 	}
+	write := func(h *host.Host) error {
+		d := &host.Driver{Machine: m.Name}
+		_, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: "libcuda.so.1", Target: "/x"}}}, "/srv/a/driver", false)
+		return err
+	}
+	remove := func(h *host.Host) error {
+		_, err := Remove(h, "/srv/a/driver", false)
+		return err
+	}
+	boot := func(h *host.Host) error {
+		_, err := WriteBootFile(h.Root, BootFile{"/etc/systemd/system/hostDriver.service", "text"})
+		return err
+	}
 	for name, c := range map[string]struct {
-		dir string // of the tree, that is swapped
+		dir string // of the tree, that is swapped; "." for the tree
+		out string // what its link leads to, outside
 		try func(h *host.Host) error
 	}{
-		"install": {"srv", func(h *host.Host) error {
-			d := &host.Driver{Machine: m.Name}
-			_, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: "libcuda.so.1", Target: "/x"}}}, "/srv/a/driver", false)
-			return err
-		}},
-		"the prefix": {"srv/a/driver", func(h *host.Host) error {
-			d := &host.Driver{Machine: m.Name}
-			_, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: "libcuda.so.1", Target: "/x"}}}, "/srv/a/driver", false)
-			return err
-		}},
-		"uninstall": {"srv", func(h *host.Host) error {
-			_, err := Remove(h, "/srv/a/driver", false)
-			return err
-		}},
-		"tmpfiles --write": {"etc", func(h *host.Host) error {
-			_, err := WriteBootFile(h.Root.Dir, BootFile{"/etc/systemd/system/hostDriver.service", "text"})
-			return err
-		}},
+		"install": {"srv", "srv", write}, "the prefix": {"srv/a/driver", "srv/a/driver", write}, "uninstall": {"srv", "srv", remove}, "tmpfiles --write": {"etc", "etc", boot},
+		"install, the tree": {".", ".", write}, "uninstall, the tree": {".", ".", remove}, "tmpfiles --write, the tree": {".", ".", boot},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tree, outside := t.TempDir(), t.TempDir()
-			h := &host.Host{Root: sysroot.Root{Dir: tree}}
-			mkdirs(t, filepath.Join(tree, c.dir), filepath.Join(tree, "srv/a"), filepath.Join(outside, "a/driver"), filepath.Join(outside, "systemd/system"))
+			dir, outside := t.TempDir(), t.TempDir()
+			tree := filepath.Join(dir, "tree")
 			// What an install of an earlier time would have left, for uninstall to take away.
-			for _, at := range []string{filepath.Join(outside, "a/driver"), filepath.Join(tree, "srv/a/driver")} {
-				mkdirs(t, filepath.Join(at, generation+"0"))
-				if err := os.Symlink(generation+"0", filepath.Join(at, "lib")); err != nil {
+			for _, at := range []string{outside, tree} {
+				mkdirs(t, filepath.Join(at, "srv/a/driver", generation+"0"), filepath.Join(at, "etc/systemd/system"))
+				if err := os.Symlink(generation+"0", filepath.Join(at, "srv/a/driver/lib")); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := os.Symlink(outside, filepath.Join(tree, "link")); err != nil {
+			link := filepath.Join(dir, "link")
+			if err := os.Symlink(filepath.Join(outside, c.out), link); err != nil {
 				t.Fatal(err)
 			}
-			if c.dir == "srv/a/driver" {
-				relink(filepath.Join(tree, "link"), filepath.Join(outside, "a/driver"))
+			root, err := sysroot.Open(tree)
+			if err != nil {
+				t.Fatal(err)
 			}
+			h := &host.Host{Root: root}
 			before := all(t, outside)
-			stop := swapping(t, filepath.Join(tree, c.dir), filepath.Join(tree, "link"))
+			stop := swapping(t, filepath.Join(tree, c.dir), link)
+			done := 0
 			for end := time.Now().Add(time.Second); time.Now().Before(end); {
-				_ = c.try(h) // may fail, or not
+				if c.try(h) == nil { // it may fail, or not
+					done++
+				}
 			}
 			stop()
+			if done == 0 {
+				t.Error("the test tests nothing: nothing was done")
+			}
 			after := all(t, outside)
 			for at, mode := range before {
 				if after[at] != mode {
@@ -150,7 +156,7 @@ func TestNoModeIsChangedByName(t *testing.T) {
 		if err := os.Symlink(secret, link); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = WriteBootFile(image, BootFile{"/etc/x", "text"})
+		_, _ = WriteBootFile(sysroot.Root{Dir: image}, BootFile{"/etc/x", "text"})
 		if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatalf("%v, %v", info.Mode(), err)
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -40,9 +41,8 @@ func Read(root sysroot.Root, file string) (*Config, error) {
 // A reader reads a nix.conf and the files that it includes, each once.
 type reader struct {
 	root   sysroot.Root
-	file   string // the file that has text instead of what is in it; "" for none
-	text   string
-	custom bool // the file that a distribution leaves to the user is included
+	texts  map[string]string // of files that are not read
+	custom bool              // the file that a distribution leaves to the user is included
 	seen   map[string]bool
 	c      Config
 }
@@ -56,8 +56,9 @@ func (r *reader) all(file string) (*Config, error) {
 }
 
 func (r *reader) read(file, custom string) error {
-	at, text := file, r.text
-	if file != r.file {
+	text, given := r.texts[file]
+	at := file
+	if !given {
 		var err error
 		if at, err = r.root.Resolve(file); err != nil {
 			return err
@@ -67,7 +68,7 @@ func (r *reader) read(file, custom string) error {
 		return nil
 	}
 	r.seen[at] = true
-	if file != r.file {
+	if !given {
 		b, err := r.root.ReadFile(at, maxSize)
 		if err != nil {
 			return err
@@ -126,55 +127,81 @@ func Lines(hook string) string {
 // machine's owner has to say.
 const customName = "nix.custom.conf"
 
-// Plan says in which file those lines belong, for the nix.conf of this machine, what is to be in it then, and whether
-// that changes it. They come to its end, where nothing after them can replace the system features, and what else is
+// A Planned says what is to be done to nix.conf.
+type Planned struct {
+	File    string // in which the lines belong: that nix.conf, or the one that it includes for this
+	Text    string // what is to be in it
+	Changed bool   // it has something else
+
+	dir  *os.File
+	read fs.FileInfo // of the file, when it was read; nil: there was none
+}
+
+// Plan says in which file those lines belong, for the nix.conf of this machine in an open directory, and what is to be in
+// it then. They come to its end, where nothing after them can replace the system features, and what else is
 // there stays.
-func Plan(conf, hook string) (file, text string, changed bool, err error) {
+func Plan(dir *os.File, conf, hook string) (*Planned, error) {
 	if strings.ContainsAny(hook, " \t\n#") {
-		return "", "", false, fmt.Errorf("nix.conf cannot name %q", hook)
+		return nil, fmt.Errorf("nix.conf cannot name %q", hook)
 	}
-	r := reader{}
+	text, p, err := at(dir, conf)
+	if err != nil {
+		return nil, err
+	}
+	r := reader{texts: map[string]string{conf: text}}
 	if _, err := r.all(conf); err != nil {
-		return "", "", false, err
+		return nil, err
 	}
-	if file = conf; r.custom {
-		file = filepath.Join(filepath.Dir(conf), customName)
-	}
-	for _, name := range []string{conf, file} {
-		if target, err := os.Readlink(name); err == nil {
-			return "", "", false, fmt.Errorf("%s is a link to %s: add these lines to what generates it", name, target)
+	if r.custom {
+		if text, p, err = at(dir, filepath.Join(filepath.Dir(conf), customName)); err != nil {
+			return nil, err
 		}
 	}
-	old, err := sysroot.Root{}.ReadFile(file, maxSize)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", "", false, err
-	}
-	text = string(old)
+	old := text
 	if before, rest, ok := strings.Cut(text, begin+"\n"); ok {
 		_, after, ok := strings.Cut(rest, end+"\n")
 		if !ok {
-			return "", "", false, fmt.Errorf("%s: %q without %q: correct it by hand", file, begin, end)
+			return nil, fmt.Errorf("%s: %q without %q: correct it by hand", p.File, begin, end)
 		}
 		text = before + after
 	}
-	r.file, r.text = file, text
+	r.texts[p.File] = text
 	c, err := r.all(conf)
 	if err == nil && c.Hook != "" && c.Hook != hook {
 		err = fmt.Errorf("%s names another pre-build-hook, %s, and Nix runs one", conf, c.Hook)
 	}
 	if err != nil {
-		return "", "", false, err
+		return nil, err
 	}
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	text += Lines(hook)
-	r.text = text
+	p.Text = text + Lines(hook)
+	r.texts[p.File] = p.Text
 	if c, err = r.all(conf); err != nil {
-		return "", "", false, err
+		return nil, err
 	}
 	if slices.ContainsFunc(Features, func(f string) bool { return !slices.Contains(c.Features, f) }) {
-		return "", "", false, fmt.Errorf("%s replaces the system features after it includes %s", conf, file)
+		return nil, fmt.Errorf("%s replaces the system features after it includes %s", conf, p.File)
 	}
-	return file, text, text != string(old), nil
+	p.Changed = p.Text != old
+	return p, nil
+}
+
+// at reads a file of an open directory, which may not be there.
+func at(dir *os.File, name string) (text string, p *Planned, err error) {
+	b, read, err := plainfile.ReadIn(dir, filepath.Base(name), maxSize)
+	switch {
+	case errors.Is(err, plainfile.ErrLink):
+		target, _ := os.Readlink(name)
+		return "", nil, fmt.Errorf("%s is a link to %s: add these lines to what generates it", name, target)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return "", nil, err
+	}
+	return string(b), &Planned{File: name, dir: dir, read: read}, nil
+}
+
+// Write writes the file, if nobody has changed it since it was read.
+func (p *Planned) Write() error {
+	return plainfile.ReplaceRead(p.dir, filepath.Base(p.File), 0o644, []byte(p.Text), p.read)
 }

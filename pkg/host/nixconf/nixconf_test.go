@@ -1,11 +1,13 @@
 package nixconf
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"cuda-runpath/pkg/sysroot"
 )
@@ -75,25 +77,69 @@ func TestPlan(t *testing.T) {
 		"our lines, once again": {map[string]string{"nix.conf": "a = b\n" + Lines("/old") + "c = d\n"}, "nix.conf", "a = b\nc = d\n", ""},
 	} {
 		dir := tree(t, c.files)
-		file, text, changed, err := Plan(filepath.Join(dir, "nix.conf"), hook)
+		in, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		p, err := Plan(in, filepath.Join(dir, "nix.conf"), hook)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v", name, err)
 			}
 			continue
 		}
-		if err != nil || file != filepath.Join(dir, c.file) || text != c.text+Lines(hook) || !changed {
-			t.Errorf("%s: %s %q, %v, %v", name, file, text, changed, err)
+		if err != nil || p.File != filepath.Join(dir, c.file) || p.Text != c.text+Lines(hook) || !p.Changed {
+			t.Errorf("%s: %+v, %v", name, p, err)
 			continue
 		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		if err := p.Write(); err != nil {
 			t.Fatal(err)
 		}
-		if _, again, changed, err := Plan(filepath.Join(dir, "nix.conf"), hook); err != nil || changed || again != text {
-			t.Errorf("%s: again: %q, %v, %v", name, again, changed, err)
+		if again, err := Plan(in, filepath.Join(dir, "nix.conf"), hook); err != nil || again.Changed || again.Text != p.Text {
+			t.Errorf("%s: again: %+v, %v", name, again, err)
 		}
 	}
-	if _, _, _, err := Plan(filepath.Join(t.TempDir(), "nix.conf"), "/with space"); err == nil {
+	if _, err := Plan(nil, filepath.Join(t.TempDir(), "nix.conf"), "/with space"); err == nil {
 		t.Error("nix.conf has no quotes")
+	}
+}
+
+// What another process writes between the reading and the writing is not lost, and the directory that was read is the one
+// that is written to.
+func TestPlanOfAFileThatChanges(t *testing.T) {
+	for name, change := range map[string]func(dir string) error{
+		"another writes": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "nix.conf"), []byte("theirs = 1\n"), 0o644)
+		},
+		"another replaces": func(dir string) error {
+			return errors.Join(os.WriteFile(filepath.Join(dir, "new"), []byte("x = y\n"), 0o644), os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "nix.conf")))
+		},
+		"the directory is another": func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "nix.conf"), []byte("theirs = 1\n"), 0o644))
+		},
+	} {
+		dir := filepath.Join(tree(t, map[string]string{"nix/nix.conf": "x = y\n"}), "nix")
+		in, err := os.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		conf := filepath.Join(dir, "nix.conf")
+		p, err := Plan(in, conf, "/etc/nix/hostDriver-sandbox")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond) // the clock of a file system goes in steps
+		if err := change(dir); err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.ReadFile(conf)
+		if err := p.Write(); (err == nil) != (name == "the directory is another") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if now, err := os.ReadFile(conf); string(now) != string(before) {
+			t.Errorf("%s: it holds %q, %v", name, now, err)
+		}
 	}
 }

@@ -40,7 +40,30 @@ var ErrExchanged = errors.New("was exchanged for something else meanwhile")
 
 // Top opens the directory that a root is. What is done below it is done from there: whoever exchanges names on the
 // way exchanges nothing outside.
-func Top(root sysroot.Root) (*os.Root, error) { return os.OpenRoot(root.Path("/")) }
+func Top(root sysroot.Root) (*os.Root, error) {
+	before, err := root.Lstat("/")
+	if err != nil {
+		return nil, err
+	}
+	top, err := os.OpenRoot(root.Path("/"))
+	return unexchanged(top, err, root.Path("/"), before)
+}
+
+// unexchanged returns a directory that was opened if it is the one that was there before.
+func unexchanged(dir *os.Root, err error, name string, before fs.FileInfo) (*os.Root, error) {
+	if err != nil {
+		return nil, err
+	}
+	now, err := dir.Stat(".")
+	if err == nil && !os.SameFile(before, now) {
+		err = &fs.PathError{Op: "open", Path: name, Err: ErrExchanged}
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
 
 // Below opens a directory by a path below an open one, which is without links: what Resolve of a sysroot.Root
 // returned. A link that took the place of a directory since is an error.
@@ -80,18 +103,7 @@ func Enter(in *os.Root, name string) (*os.Root, error) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: unix.ENOTDIR}
 	}
 	dir, err := in.OpenRoot(name)
-	if err != nil {
-		return nil, err
-	}
-	now, err := dir.Stat(".")
-	if err == nil && !os.SameFile(before, now) {
-		err = &fs.PathError{Op: "open", Path: name, Err: ErrExchanged}
-	}
-	if err != nil {
-		dir.Close()
-		return nil, err
-	}
-	return dir, nil
+	return unexchanged(dir, err, name, before)
 }
 
 // MakeIn makes a directory of mode 755 in an open one.

@@ -15,6 +15,8 @@ import (
 	"sort"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/nixconf"
@@ -190,48 +192,40 @@ func Hook(program string) string {
 // It changes nothing where either cannot be done: a hook of that name that is
 // somebody else's stays, and so does a pre-build-hook that is set already.
 func Configure(conf, program string) (file string, changed bool, err error) {
-	hook := filepath.Join(filepath.Dir(conf), nixconf.Hook)
-	file, text, changed, err := nixconf.Plan(conf, hook)
-	if err != nil {
-		return "", false, err
-	}
 	if err := opened.MakeAll(filepath.Dir(conf), 0o755); err != nil {
 		return "", false, err
 	}
-	dir, err := os.OpenRoot(filepath.Dir(conf))
+	// Opened once: what is read is what is written.
+	dir, err := os.Open(filepath.Dir(conf))
 	if err != nil {
 		return "", false, err
 	}
 	defer dir.Close()
-	fresh := false
-	switch info, err := dir.Lstat(nixconf.Hook); {
-	case errors.Is(err, fs.ErrNotExist):
-		fresh = true
-	case err != nil:
+	hook := filepath.Join(filepath.Dir(conf), nixconf.Hook)
+	plan, err := nixconf.Plan(dir, conf, hook)
+	if err != nil {
 		return "", false, err
-	default:
-		var old []byte
-		if info.Mode().IsRegular() {
-			old, err = plainfile.Read(hook, 1<<20)
-		}
-		if err == nil && !strings.Contains(string(old), hookMark) {
-			err = fmt.Errorf("%s was not made by hostDriver; hostDriver leaves it alone", hook)
-		}
-		if err != nil {
-			return "", false, err
-		}
 	}
-	if err := opened.WriteFile(dir, nixconf.Hook, 0o755, []byte(Hook(program))); err != nil {
-		return "", false, fmt.Errorf("writing %s: %w", hook, err)
-	}
-	if changed {
-		err = opened.WriteFile(dir, filepath.Base(file), 0o644, []byte(text))
+	old, read, err := plainfile.ReadIn(dir, nixconf.Hook, 1<<20)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	case err == nil && !strings.Contains(string(old), hookMark):
+		err = fmt.Errorf("%s was not made by hostDriver; hostDriver leaves it alone", hook)
 	}
 	if err != nil {
-		err = fmt.Errorf("writing %s: %w", file, err)
-		if fresh {
-			err = errors.Join(err, dir.Remove(nixconf.Hook))
+		return "", false, err
+	}
+	if err := plainfile.ReplaceRead(dir, nixconf.Hook, 0o755, []byte(Hook(program)), read); err != nil {
+		return "", false, fmt.Errorf("writing %s: %w", hook, err)
+	}
+	if plan.Changed {
+		if err = plan.Write(); err != nil {
+			err = fmt.Errorf("writing %s: %w", plan.File, err)
+			if read == nil {
+				err = errors.Join(err, unix.Unlinkat(int(dir.Fd()), nixconf.Hook, 0))
+			}
 		}
 	}
-	return file, changed, err
+	return plan.File, plan.Changed, err
 }
