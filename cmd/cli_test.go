@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,16 +33,19 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // commands' names first in PATH, so that coverage counts what they do.
 func TestMain(m *testing.M) {
 	cli.Version = "1.2.3"
-	commands := map[string]func(){"hostDriver": hostdriver.Main}
+	commands := map[string]func(){"hostDriver": documented("hostDriver", hostdriver.Run)}
 	for _, p := range programs.All() {
-		commands[p.Name] = func() { os.Exit(programs.Run(os.Args, os.Stdout, os.Stderr, urfave.Run)) }
+		commands[p.Name] = documented(p.Name, func(args []string, stdout, stderr io.Writer) int {
+			return programs.Run(args, stdout, stderr, urfave.Run)
+		})
 	}
-	testscript.Main(m, commands)
+	testscript.Main(tested{m}, commands)
 }
 
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata",
+		Setup:         func(env *testscript.Env) error { env.Setenv(schemaLog, os.Getenv(schemaLog)); return nil },
 		UpdateScripts: *update,
 		Condition: func(cond string) (bool, error) {
 			if path, ok := strings.CutPrefix(cond, "exists:"); ok {

@@ -2,6 +2,10 @@
 // on any Linux system.
 package main
 
-import "cuda-runpath/pkg/cli/hostdriver"
+import (
+	"os"
 
-func main() { hostdriver.Main() }
+	"cuda-runpath/pkg/cli/hostdriver"
+)
+
+func main() { os.Exit(hostdriver.Run(os.Args, os.Stdout, os.Stderr)) }

@@ -40,7 +40,7 @@ type Fact struct {
 	Subject string  `json:"subject"`
 	Verdict Verdict `json:"verdict"`
 	Text    string  `json:"text"`
-	Source  string  `json:"source"` // where the fact is from: a file, or a table with its origin
+	Source  string  `json:"source,omitempty"` // where the fact is from: a file, or a table with its origin
 	// Error is what CUDA answers where this is in the way, one of driver.Errors; 0: not known.
 	Error int `json:"error,omitempty"`
 	remedy.Remedy

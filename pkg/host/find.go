@@ -39,7 +39,7 @@ type Host struct {
 // Driver is the host's GPU driver for one machine.
 type Driver struct {
 	Machine   string    `json:"machine"`
-	Version   string    `json:"version"` // "" where no file bears one, as on Jetson and WSL
+	Version   string    `json:"version,omitempty"` // "" where no file bears one, as on Jetson and WSL
 	Directory string    `json:"directory"`
 	Source    string    `json:"source"`
 	Libraries []Library `json:"libraries"`
@@ -63,8 +63,8 @@ func (d *Driver) machine() Machine {
 // Need is a library of the host's that one of the driver's needs.
 type Need struct {
 	Soname string   `json:"soname"`
-	Path   string   `json:"path"` // "" where the host has none
-	By     []string `json:"by"`   // sonames of those that need it
+	Path   string   `json:"path,omitempty"` // "" where the host has none
+	By     []string `json:"by"`             // sonames of those that need it
 	// Needs are the sonames that it needs itself.
 	Needs []string `json:"-"`
 }

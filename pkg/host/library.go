@@ -29,8 +29,8 @@ type Library struct {
 	Path string `json:"path"`
 	// File is the file itself, all links followed: …/libcuda.so.535.261.03.
 	File    string `json:"file"`
-	Version string `json:"version"` // in the file's name; "" where it has none
-	Source  string `json:"source"`  // why the directory was looked at
+	Version string `json:"version,omitempty"` // in the file's name; "" where it has none
+	Source  string `json:"source"`            // why the directory was looked at
 	// Links are the names under which programs ask for it: for the linker, by soname, with the version.
 	Links []string `json:"links"`
 	// Needs are the sonames in DT_NEEDED, the C library's own left out.

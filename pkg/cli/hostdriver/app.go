@@ -5,7 +5,7 @@ package hostdriver
 import (
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"strings"
 
 	"cuda-runpath/pkg/cli"
@@ -14,15 +14,15 @@ import (
 	"cuda-runpath/pkg/host/run"
 )
 
-// Main runs hostDriver on the process's arguments and exits.
-func Main() {
+// Run carries out hostDriver's command line and returns the exit status.
+func Run(args []string, stdout, stderr io.Writer) int {
 	run.Enter() // does nothing unless "run" started this process inside a namespace
-	status := urfave.Run(app(), ownArguments(os.Args), os.Stdout, os.Stderr)
+	status := urfave.Run(app(), ownArguments(args), stdout, stderr)
 	if start := (*run.StartError)(nil); errors.As(notStarted, &start) {
-		fmt.Fprintf(os.Stderr, "hostDriver: %s\n", command.Printable(start.Error()))
+		fmt.Fprintf(stderr, "hostDriver: %s\n", command.Printable(start.Error()))
 		status = start.Status()
 	}
-	os.Exit(status)
+	return status
 }
 
 func app() *command.Command {

@@ -54,7 +54,11 @@ a CUDA program from working, else 1. Of the program nothing is run or loaded; wh
 		}
 		d := h.Excluding(m, at).Doctor(m, program, at)
 		if c.Bool("json") {
-			err = printJSON(c, map[string]any{"machine": d.Machine, "program": d.Program, "works": d.Works, "facts": d.Facts})
+			fields := map[string]any{"machine": d.Machine, "works": d.Works, "facts": d.Facts}
+			if d.Program != "" {
+				fields["program"] = d.Program
+			}
+			err = printJSON(c, fields)
 		} else {
 			showDiagnosis(c, d)
 		}

@@ -24,10 +24,10 @@ const generation = ".hostDriver-"
 // A Link is what is to be done, or was done, to one driver link.
 type Link struct {
 	Machine string `json:"machine"`
-	Version string `json:"version"`
+	Version string `json:"version,omitempty"`
 	Path    string `json:"link"` // the directory that programs search: …/lib
 	// Generation is the directory beside it that the link leads to.
-	Generation string        `json:"generation"`
+	Generation string        `json:"generation,omitempty"`
 	Action     string        `json:"action"` // "made", "replaced", "unchanged", "removed"
 	Entries    []offer.Entry `json:"entries"`
 }
