@@ -28,6 +28,52 @@ var notLinked = []string{
 	"github.com/rogpeppe/go-internal/testscript", "pgregory.net/rapid", "cuda-runpath/pkg/loader/tinyelf",
 }
 
+// Each command reads a file that it examines once, by strace's account.
+func TestFilesAreOpenedOnce(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("no strace here: ", err)
+	}
+	dir, _ := filepath.EvalSymlinks(t.TempDir())
+	t.Chdir(dir)
+	os.MkdirAll("tree/lib", 0o755)
+	shared(t, "tree/lib/liba.so.1", "-Wl,-soname,liba.so.1")
+	os.WriteFile("p.c", []byte("const char *name = \"libcuda.so.1\"; int main(void) { return !name; }"), 0o644)
+	tool(t, "cc", "-o", "tree/prog", "p.c", "-Wl,--no-as-needed", "tree/lib/liba.so.1", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/lib")
+	for _, command := range [][]string{
+		{"runpath", "audit", "tree"}, {"runpath", "audit", "--gpu", "9.0", "tree"}, {"runpath", "explain", "--gpu", "9.0", "tree/prog"}, {"hostDriver", "doctor", "tree/prog"},
+		{"noRunpathAmbiguity", "tree/prog"},
+	} {
+		program, err := exec.LookPath(command[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(strace, slices.Concat([]string{"-f", "-y", "-o", "log", "-e", "trace=open,openat,openat2", program}, command[1:])...)
+		out, _ := cmd.CombinedOutput() // the status says what is found
+		log, err := os.ReadFile("log")
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		opens := map[string]int{}
+		for line := range strings.Lines(string(log)) {
+			// O_PATH alone reads nothing; /etc/ld.so.cache is also opened where the tool is linked dynamically.
+			if _, at, ok := strings.Cut(line, " = "); ok && !strings.Contains(line, "O_PATH") {
+				_, at, _ = strings.Cut(at, "<")
+				at, _, _ = strings.Cut(at, ">")
+				opens[at]++
+			}
+		}
+		for _, file := range []string{dir + "/tree/prog", dir + "/tree/lib/liba.so.1"} {
+			if opens[file] != 1 && (command[0] != "noRunpathAmbiguity" || strings.HasSuffix(file, "prog")) {
+				t.Errorf("%q opens %s %d times\n%s", command, file, opens[file], out)
+			}
+		}
+		if built, _ := exec.Command("file", "-L", program).Output(); opens["/etc/ld.so.cache"] > 1 && !strings.Contains(string(built), "dynamically") {
+			t.Errorf("%q opens ld.so.cache %d times", command, opens["/etc/ld.so.cache"])
+		}
+	}
+}
+
 func TestWhatEveryStartPaysFor(t *testing.T) {
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("no go command here: ", err)

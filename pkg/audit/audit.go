@@ -57,20 +57,28 @@ func (a *Auditor) Begin() *Audit { return &Audit{a, newKnowledge()} }
 
 // Pending is an examined file, before the others of the audit are known.
 type Pending struct {
+	path    string // until it is examined
 	report  *Report
 	subject *subject // nil where nothing is left to report
 	load    *explain.File
 }
 
-// Found is the number of findings so far.
-func (p *Pending) Found() int { return len(p.report.Findings) }
-
 // NewPending takes up a report that needs no examination.
 func NewPending(r *Report) *Pending { return &Pending{report: r} }
 
-// Examine examines one file, as far as that is possible without the others.
-func (u *Audit) Examine(path string) *Pending {
-	a, p := u.a, &Pending{}
+// Take takes up an open file that is to be examined: its descriptor, or -1, is read from now alone.
+func (u *Audit) Take(path string, fd int) *Pending {
+	u.a.Loader.Take(path, fd)
+	return &Pending{path: path}
+}
+
+// Examine examines a file that was taken up, as far as that is possible without the others, and
+// returns the number of findings so far.
+func (u *Audit) Examine(p *Pending) int {
+	if p.report != nil {
+		return len(p.report.Findings)
+	}
+	a, path := u.a, p.path
 	p.report = a.examine(path, func(s *subject) {
 		s.all()
 		u.known.learn(s)
@@ -98,7 +106,7 @@ func (u *Audit) Examine(path string) *Pending {
 		}
 		r.Findings = append(r.Findings, Finding{ID: id, Severity: rule(id).Severity, Message: r.Reason, Remedy: remedy.Do(do)})
 	}
-	return p
+	return len(p.report.Findings)
 }
 
 // Finish completes the report of an examined file, once all others have been

@@ -466,7 +466,8 @@ func (f *folder) audit(lo loader.Options, paths ...string) *outcome {
 	for _, p := range paths {
 		filepath.WalkDir(p, func(p string, d fs.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {
-				pending = append(pending, u.Examine(p))
+				pending = append(pending, u.Take(p, -1))
+				u.Examine(pending[len(pending)-1])
 			}
 			return err
 		})
@@ -645,7 +646,9 @@ func TestAudit(t *testing.T) {
 		}},
 		{"a file that cannot be read: nothing is known of it", func(f *folder) {
 			u := f.auditor(loader.Options{}).Begin()
-			f.want(u.Finish(u.Examine(f.dir+"/gone")).Findings, "error unreadable-file")
+			p := u.Take(f.dir+"/gone", -1)
+			u.Examine(p)
+			f.want(u.Finish(p).Findings, "error unreadable-file")
 		}},
 		{"a file that contradicts itself", func(f *folder) {
 			p := f.put("p", needs("$ORIGIN"))

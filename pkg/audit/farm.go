@@ -85,7 +85,9 @@ func (u *Audit) OtherWays(links []string, all []*Pending) (more []*Pending) {
 	for _, p := range links {
 		abs, err := filepath.Abs(p)
 		if f := u.a.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" && strings.Contains(f.List, "ORIGIN") {
-			more = append(more, u.Examine(p))
+			other := u.Take(p, -1)
+			u.Examine(other)
+			more = append(more, other)
 		}
 	}
 	return more

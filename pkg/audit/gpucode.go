@@ -14,7 +14,11 @@ func (s *subject) gpuCode() {
 	if len(s.GPUs) == 0 {
 		return
 	}
-	code, err := gpucode.Open(s.file.Path)
+	seen := explain.SeenOf(s.file)
+	code, err := seen.Code, seen.CodeErr
+	if code == nil && err == nil { // the driver's own
+		return
+	}
 	if err == nil {
 		for _, p := range explain.Code(code, s.GPUs, gpucode.Version{}) {
 			s.report(Concluded(p))

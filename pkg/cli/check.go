@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -89,7 +90,7 @@ that both a compat directory and the driver link provide is not ambiguous when t
 		if err != nil {
 			return err
 		}
-		l, err := loader.New(loader.Options{NoTries: true, Root: c.String("root")})
+		l, err := loader.New(loader.Options{NoTries: true, Opened: true, Root: c.String("root")})
 		if err != nil {
 			return err
 		}
@@ -146,6 +147,7 @@ func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 			}
 			r := unexamined(f, in)
 			if r == nil {
+				a.Loader.Take(in.name(f.Path), f.FD())
 				r = a.Ambiguity(in.name(f.Path))
 			}
 			if r.Outcome == audit.Failed && (s.tolerates(f, r.Err) || s.tolerates(f, parseError(f))) {
@@ -262,6 +264,10 @@ func auditCommand() *command.Command {
 			if err != nil {
 				return err
 			}
+			search.Opened = true
+			if options.GPUs != nil {
+				search.Look = explain.Look(true)
+			}
 			l, err := loader.New(search)
 			if err != nil {
 				return err
@@ -344,16 +350,26 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			if r := unexamined(f, in); r != nil {
 				return pending(audit.NewPending(r)), true
 			}
-			p := whole.Examine(in.name(f.Path))
-			findings.Add(int64(p.Found()))
-			return pending(p), true
+			return pending(whole.Take(in.name(f.Path), f.FD())), true
 		},
-		together: func(all []*checked) []*checked {
-			stop()
+		together: func(all []*checked) ([]*checked, error) {
 			sum.Skipped = int(visited.Load()) - len(all)
-			seen := make([]*audit.Pending, len(all))
-			for i, c := range all {
-				seen[i] = c.pending
+			var seen []*audit.Pending
+			// What the walk has opened is read by now, and so is not opened again.
+			inOrder(s.Jobs, len(all), func(i int) bool {
+				if s.Context.Err() != nil {
+					return false
+				}
+				findings.Add(int64(whole.Examine(all[i].pending)))
+				return true
+			}, func(done bool) {
+				if done {
+					seen = append(seen, all[len(seen)].pending)
+				}
+			})
+			stop()
+			if len(seen) < len(all) {
+				return all[:len(seen)], &tree.Stopped{Visited: len(seen), Cause: context.Cause(s.Context)}
 			}
 			seen = append(seen, whole.OtherWays(links, seen)...)
 			if !o.closure {
@@ -366,7 +382,7 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			for _, p := range seen[len(all):] {
 				all = append(all, pending(p))
 			}
-			return all
+			return all, nil
 		},
 		tell: func(c *checked) {
 			r := whole.Finish(c.pending)

@@ -96,7 +96,7 @@ func explainCommand() *command.Command {
 					s.Log.Info("GLIBC_TUNABLES is set in the environment, and never followed: --cpu chooses the processor")
 				}
 			}
-			search.Opened = !c.Bool("no-dlopen")
+			search.Opened, search.Look = !c.Bool("no-dlopen"), explain.Look(gpus != nil)
 			l, err := loader.New(search)
 			if err != nil {
 				return err
@@ -323,8 +323,8 @@ func (o *explainOptions) gpuCode(load *loader.Load) (all []explain.GPUCode) {
 		if !object.Found() || object.File == nil || driver.Provides(object.Name) {
 			continue
 		}
-		code, err := gpucode.Open(object.File.Path)
-		if err != nil { // the loader's complaint says it
+		code := explain.SeenOf(object.File).Code
+		if code == nil { // the loader's complaint says why
 			continue
 		}
 		for _, p := range explain.Code(code, o.gpus, gpucode.Version{}) {

@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 )
 
 // treeStyle is how the tree of libraries is printed.
@@ -133,6 +134,9 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 				fmt.Fprintf(p.w, "%s\n", p.paint(yellow, fmt.Sprintf("Opening %s would fail: %s", o.Name, why)))
 			}
 		}
+	}
+	if wraps := explain.SeenOf(s.Main.File).Wraps; wraps != "" && st.only == nil {
+		fmt.Fprintf(p.w, "A wrapper, which starts %s: see %s\n", p.paint(bold, wraps), p.paint("", remedy.Quote("runpath", "explain", wraps)))
 	}
 	for _, v := range l.Driver(s) {
 		if st.only != nil && v.Soname != st.only.Name {

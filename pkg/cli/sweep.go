@@ -14,7 +14,7 @@ type sweep[R report] struct {
 	visit func(*tree.File) (result R, keep bool)
 	// together, where it is not nil, is called with all results before the first is told, and
 	// returns what is told.
-	together func([]R) []R
+	together func([]R) ([]R, error)
 	// tell, where it is not nil, is called with each result, in the order of the walk, before
 	// that is told.
 	tell func(R)
@@ -49,8 +49,12 @@ func (w *sweep[R]) run(s *session) error {
 		return r, keep
 	}, emit)
 	if w.together != nil {
-		for _, r := range w.together(all) {
+		told, late := w.together(all)
+		for _, r := range told {
 			tell(r)
+		}
+		if err == nil {
+			err = late
 		}
 	}
 	t.stop(err)

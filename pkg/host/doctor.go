@@ -358,12 +358,11 @@ func few(names []string) string {
 // loader's glibc, "" if it has none or it is not known.
 func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, gpus []gpu, cuda string, linkWorks bool) (glibc string) {
 	const subject = "program"
-	root := h.Root.Dir
-	if h.Root.IsHost() {
-		root = ""
+	program, via := h.Behind(program)
+	if len(via) > 0 {
+		d.add(subject, Note, strings.Join(via, ", "), "", "a script or wrapper: what it runs is %s, which is looked at here", program)
 	}
-	program = h.doctorScript(d, program)
-	l, err := loader.New(loader.Options{Root: root, LibraryPath: h.libraryPath(), NoTries: true})
+	l, err := h.loader()
 	var load *loader.Load
 	if err == nil {
 		load, err = l.Load(program)
@@ -401,21 +400,24 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	return glibc
 }
 
-// doctorScript returns the program that runs in the place of a script.
-func (h *Host) doctorScript(d *Diagnosis, file string) string {
+// Behind returns the program that runs in the place of a script or wrapper, and what is on the way to it.
+func (h *Host) Behind(file string) (program string, via []string) {
+	l, err := h.loader()
+	if err != nil {
+		return file, nil
+	}
 	read := func(file string) ([]byte, error) {
+		if l.Files().Open(file).ELF != nil {
+			return nil, nil
+		}
 		f, err := h.Root.Open(file)
 		if err != nil {
 			return nil, err
 		}
 		defer f.Close()
-		head := make([]byte, 2)
-		if n, _ := io.ReadFull(f, head); string(head[:n]) != "#!" {
-			return nil, nil
-		}
-		rest, err := io.ReadAll(io.LimitReader(f, 1<<20))
-		return append(head, rest...), err
+		return io.ReadAll(io.LimitReader(f, 1<<20))
 	}
+	compiled := func(file string) string { return explain.SeenOf(l.Files().Open(file)).Wraps }
 	find := func(name string) string {
 		if !h.Root.IsHost() {
 			return ""
@@ -423,11 +425,7 @@ func (h *Host) doctorScript(d *Diagnosis, file string) string {
 		at, _ := exec.LookPath(name)
 		return at
 	}
-	program, via := scripts.Program(file, read, find)
-	if len(via) > 0 {
-		d.add("program", Note, strings.Join(via, ", "), "", "a script: what it runs is %s, which is looked at here", program)
-	}
-	return program
+	return scripts.Program(file, read, compiled, find)
 }
 
 // libraryPath is LD_LIBRARY_PATH where the host looked at is the one that this program runs on.

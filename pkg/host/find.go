@@ -12,8 +12,10 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -34,6 +36,23 @@ type Host struct {
 	wantCompat bool // a compat package's libraries are what is looked for
 
 	verdicts map[string]string // by path: why it must not be relied on
+	programs *loader.Loader    // by which programs are looked at
+}
+
+// loader returns the loader of the host's programs, with what it has read kept.
+func (h *Host) loader() (*loader.Loader, error) {
+	if h.programs == nil {
+		root := h.Root.Dir
+		if h.Root.IsHost() {
+			root = ""
+		}
+		l, err := loader.New(loader.Options{Root: root, LibraryPath: h.libraryPath(), NoTries: true, Opened: true, Look: explain.Look(true)})
+		if err != nil {
+			return nil, err
+		}
+		h.programs = l
+	}
+	return h.programs, nil
 }
 
 // Driver is the host's GPU driver for one machine.
@@ -197,16 +216,11 @@ func digits(name string) string {
 // cache reads the loader's cache of the system.
 func (h *Host) cache() (*ldcache.Cache, error) {
 	h.saw(ldcache.Path)
-	f, err := h.Root.Open(ldcache.Path)
+	l, err := h.loader()
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	return ldcache.Parse(f, info.Size())
+	return l.Cache(ldcache.Path)
 }
 
 // look examines every file of a directory that bears the name of one of the driver's libraries.
@@ -485,13 +499,13 @@ func (h *Host) InPlace(m Machine, prefix string) bool {
 // MachineOfProgram returns the machine that a program is for, m for a script or
 // anything else that does not tell.
 func (h *Host) MachineOfProgram(program string, m Machine) Machine {
-	im, f, err := OpenImage(h.Root, program)
+	l, err := h.loader()
 	if err != nil {
 		return m
 	}
-	f.Close()
+	abi := l.Files().Open(program).ABI()
 	for _, other := range Machines {
-		if other.Machine == im.Machine && other.Class == im.Class {
+		if other.Machine == abi.Machine && other.Class == abi.Class {
 			return other
 		}
 	}

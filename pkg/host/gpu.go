@@ -116,8 +116,8 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 		if !o.Found() || o.File == nil || driver.Provides(path.Base(o.Path)) {
 			continue
 		}
-		code, err := gpucode.Open(o.File.Path) // what cannot be read, the loader's own complaint says
-		if err != nil || len(code.Containers) == 0 {
+		code := explain.SeenOf(o.File).Code // nil: the loader's own complaint says why
+		if code == nil || len(code.Containers) == 0 {
 			continue
 		}
 		with = append(with, path.Base(o.Path))

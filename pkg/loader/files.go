@@ -32,6 +32,7 @@ type Files struct {
 	resolve sync.Map // string → place
 	opened  bool     // see Options
 	edited  func(*File)
+	look    func(f *File, r io.ReaderAt, head []byte) any
 }
 
 // NewFiles returns a view of the tree below root ("" or "/": all of it).
@@ -263,6 +264,8 @@ type File struct {
 
 	dangling bool // a symbolic link that leads nowhere
 
+	Seen any // what [Options.Look] returned
+
 	// Err says why ELF is nil, or why what is in the file could not be read.
 	Err error
 	// interpErr is Err for the kernel, which reads a program's PT_INTERP; nobody reads a library's.
@@ -409,6 +412,9 @@ func (fs *Files) parsed(host string, fd int) *File {
 	}
 	if fs.edited != nil && f.ELF != nil {
 		fs.edited(f)
+	}
+	if fs.look != nil && im != nil {
+		f.Seen = fs.look(f, descriptor(fd), head[:min(f.Size, headSize)])
 	}
 	if v, known := fs.files.LoadOrStore(host, f); known {
 		return v.(*File)

@@ -5,6 +5,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"strings"
@@ -63,6 +64,9 @@ type Options struct {
 	Opened bool
 	// NoTries leaves out Object.Tried, which makes a run over many files faster.
 	NoTries bool
+	// Look is called with each ELF file while it is open, of which head is the beginning; what it
+	// returns is kept in File.Seen. It is called from several goroutines.
+	Look func(f *File, r io.ReaderAt, head []byte) any
 	// Edited makes a file what it will be once it is edited: it sets Tag, List and Interp of
 	// those of File.Path that it knows. It is called from several goroutines.
 	Edited func(*File)
@@ -82,7 +86,7 @@ type Loader struct {
 // New returns a loader for the options.
 func New(o Options) (*Loader, error) {
 	l := &Loader{o: o, files: NewFiles(o.Root)}
-	l.files.opened, l.files.edited = o.Opened, o.Edited
+	l.files.opened, l.files.edited, l.files.look = o.Opened, o.Edited, o.Look
 	if o.Root != "" {
 		st, err := os.Stat(o.Root)
 		if err != nil {
@@ -118,6 +122,21 @@ func New(o Options) (*Loader, error) {
 
 // Files returns the view of the file system.
 func (l *Loader) Files() *Files { return l.files }
+
+// Take reads an open file, to which a path below the root leads, so that it need not be opened again.
+func (l *Loader) Take(p string, fd int) {
+	var st, named unix.Stat_t
+	at := l.files.place(l.abs(p))
+	if at.errno != 0 || unix.Fstat(fd, &st) != nil || unix.Lstat(at.host, &named) != nil || st.Dev != named.Dev || st.Ino != named.Ino {
+		return
+	}
+	if _, known := l.files.files.Load(at.host); !known {
+		l.files.parsed(at.host, fd)
+	}
+}
+
+// Cache returns the ld.so.cache at a path below the root.
+func (l *Loader) Cache(p string) (*ldcache.Cache, error) { return l.cache(p) }
 
 // Path returns the path below the root of a file of this machine.
 func (l *Loader) Path(host string) string {

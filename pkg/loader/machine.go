@@ -19,6 +19,14 @@ func abiOf(f *File) ABI {
 	return ABI{elf.Class(f.ident[elf.EI_CLASS]), elf.Data(f.ident[elf.EI_DATA]), f.machine, f.eflags}
 }
 
+// ABI returns the file's, the zero value where it is no ELF file.
+func (f *File) ABI() ABI {
+	if f.ELF == nil {
+		return ABI{}
+	}
+	return abiOf(f)
+}
+
 func (a ABI) cache() ldcache.ABI {
 	return ldcache.ABI{Machine: a.Machine, Class: a.Class, Flags: a.Flags}
 }

@@ -1,6 +1,7 @@
 package scripts
 
 import (
+	"bytes"
 	"path"
 	"strings"
 )
@@ -35,20 +36,37 @@ func Wrapped(text []byte) string {
 	return wrapped
 }
 
-// Program follows scripts to the program that runs: through wrappers, and from any other script
-// to its interpreter; find looks a name up in PATH. via are the scripts on the way.
-func Program(file string, read func(file string) ([]byte, error), find func(name string) string) (program string, via []string) {
+// MaxCompiled is the size of the largest file that may be a compiled wrapper, in bytes.
+const MaxCompiled = 1 << 20
+
+// Compiled returns the program that a compiled wrapper starts in its own place; "" for any other
+// program. makeBinaryWrapper of nixpkgs puts the command that has made it into its read-only data.
+func Compiled(data []byte) string {
+	_, rest, _ := bytes.Cut(data, []byte("\nmakeCWrapper '"))
+	program, after, _ := bytes.Cut(rest, []byte("'"))
+	if !bytes.HasPrefix(program, []byte("/")) || len(after) == 0 || after[0] != ' ' && after[0] != '\n' {
+		return ""
+	}
+	return string(program)
+}
+
+// Program follows wrappers to the program that runs, and from any other script to its interpreter;
+// find looks a name up in PATH, and compiled says what a compiled wrapper starts, "" for what is none.
+// via are the files on the way.
+func Program(file string, read func(file string) ([]byte, error), compiled, find func(name string) string) (program string, via []string) {
 	const most = 10 // wrappers of wrappers
 	for range most {
-		text, err := read(file)
-		if err != nil {
-			return file, via
-		}
-		next := Wrapped(text)
+		next := compiled(file)
 		if next == "" {
-			var byEnv string
-			if next, byEnv = Interpreter(text[:min(len(text), 256)]); byEnv != "" {
-				next = find(byEnv)
+			text, err := read(file)
+			if err != nil {
+				return file, via
+			}
+			if next = Wrapped(text); next == "" {
+				var byEnv string
+				if next, byEnv = Interpreter(text[:min(len(text), 256)]); byEnv != "" {
+					next = find(byEnv)
+				}
 			}
 		}
 		if next == "" {

@@ -11,6 +11,9 @@ func TestProgram(t *testing.T) {
 		"/bin/app":     "#! /bin/bash -e\nexport A='/x/y'\nexec -a \"$0\" \"/bin/.app-wrapped\"  \"$@\" \n",
 		"/bin/twice":   "#!/bin/sh\nif true; then\n  exec /bin/other\nfi\nexec \"/bin/app\" --flag /etc/file \"$@\"\n",
 		"/bin/python":  "\x7fELF",
+		"/bin/binary":  "\x7fELF\x00\n# …:\n\n\nmakeCWrapper '/bin/app' \\\n    --inherit-argv0\n\n\n",
+		"/bin/quoted":  "\x7fELF\x00\nmakeCWrapper '/bin/it'\\''s' \\\n",
+		"/bin/says":    "\x7fELF\x00 makeCWrapper EXECUTABLE",
 		"/bin/script":  "#!/bin/python -s\nexec('/bin/none')\n",
 		"/bin/byenv":   "#!/usr/bin/env python\n",
 		"/bin/unknown": "#!/usr/bin/env perl6\n",
@@ -23,6 +26,7 @@ func TestProgram(t *testing.T) {
 		}
 		return nil, errors.New("none")
 	}
+	compiled := func(file string) string { return Compiled([]byte(files[file])) }
 	find := func(name string) string {
 		if name == "python" {
 			return "/bin/python"
@@ -37,14 +41,17 @@ func TestProgram(t *testing.T) {
 		"/bin/unknown": "/bin/unknown: ",
 		"/bin/dynamic": "/bin/sh: /bin/dynamic",
 		"/bin/python":  "/bin/python: ",
+		"/bin/binary":  "/bin/.app-wrapped: /bin/binary /bin/app",
+		"/bin/quoted":  "/bin/quoted: ",
+		"/bin/says":    "/bin/says: ",
 		"/bin/none":    "/bin/none: ",
 	} {
-		program, via := Program(file, read, find)
+		program, via := Program(file, read, compiled, find)
 		if got := program + ": " + strings.Join(via, " "); got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)
 		}
 	}
-	if _, via := Program("/bin/loop", read, find); len(via) > 20 {
+	if _, via := Program("/bin/loop", read, compiled, find); len(via) > 20 {
 		t.Errorf("no end: %d", len(via))
 	}
 }

@@ -122,6 +122,9 @@ func (f *File) ELF() bool {
 // Head returns the first bytes, at most 4096; valid during the visit.
 func (f *File) Head() []byte { return f.head }
 
+// FD returns the descriptor of an ELF file, to be read from while the file is visited.
+func (f *File) FD() int { return f.fd }
+
 // Size returns the size of an ELF file in bytes.
 func (f *File) Size() int64 { return f.stat.Size }
 

@@ -1,0 +1,45 @@
+package explain
+
+import (
+	"io"
+	"path"
+	"slices"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/scripts"
+)
+
+// Seen is what was looked at in a file while the loader had it open.
+type Seen struct {
+	Wraps   string        // the program that a compiled wrapper starts; "" for what is none
+	Code    *gpucode.File // its GPU code, where that was asked for
+	CodeErr error
+}
+
+// Look returns a [loader.Options.Look] that returns a *Seen; code says whether GPU code is of interest.
+func Look(code bool) func(*loader.File, io.ReaderAt, []byte) any {
+	return func(f *loader.File, r io.ReaderAt, head []byte) any {
+		s := &Seen{}
+		if code && !driver.Provides(path.Base(f.Path)) {
+			s.Code, s.CodeErr = gpucode.Read(r, f.Size, head)
+		}
+		// A wrapper needs the C library alone.
+		if f.Interp != "" && f.Size <= scripts.MaxCompiled && !slices.ContainsFunc(f.Needed, func(n string) bool { return n != "libc.so.6" }) {
+			data := make([]byte, f.Size)
+			if n, _ := r.ReadAt(data, 0); n > 0 {
+				s.Wraps = scripts.Compiled(data[:n])
+			}
+		}
+		return s
+	}
+}
+
+// SeenOf returns what [Look] saw of a file.
+func SeenOf(f *loader.File) *Seen {
+	if s, ok := f.Seen.(*Seen); ok {
+		return s
+	}
+	return &Seen{}
+}
