@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -205,6 +206,8 @@ var (
 	errBusy     = errors.New("is being executed (text file busy): stop the program, or give --copy, which edits a copy and renames it over the file")
 	errChanged  = errors.New("was changed by another process while it was read; nothing was written")
 	errReadOnly = errors.New("cannot be made writable")
+
+	errPrivileged = errors.New("has privileges (set-user-ID, set-group-ID or capabilities), others may write it, and it has other hard links, so that it is not edited in place; --copy edits a copy, and the other links keep the old file")
 )
 
 // Write opens the file for writing and hands it to apply. The inode, owner, mode
@@ -215,11 +218,21 @@ var (
 // the moment of opening. A file that is not the one that was read, or that has been
 // changed since, is not touched (errChanged).
 //
+// A file with privileges that others than the caller may write is edited as a copy: they could
+// write to it until its privileges are given back, and get them for that. One that has other hard
+// links is refused.
+//
 // Other editors of the file are waited for, as long as the walk is not cancelled; a
 // walk visits a file again that they have changed or replaced.
 func (f *File) Write(apply func(Writer) error) error {
 	if f.ctx != nil && !f.alone {
 		_ = f.ctx.Err() // a context that listens for signals does so from here on
+	}
+	if f.othersWrite() && f.privileged() {
+		if f.OtherLinks() > 0 {
+			return errPrivileged
+		}
+		return f.writeCopy(nil, apply)
 	}
 	f.writes = true
 	fd, err := f.openForWriting()
@@ -237,6 +250,15 @@ func (f *File) Write(apply func(Writer) error) error {
 		err = fmt.Errorf("closing: %w", cerr) // where a network file system reports a full disk
 	}
 	return err
+}
+
+// othersWrite reports whether others than the caller may write the file. Where it has an access
+// control list, the group's bits are its mask (acl(5)).
+func (f *File) othersWrite() bool { return int(f.stat.Uid) != os.Geteuid() || f.stat.Mode&0o022 != 0 }
+
+// privileged reports whether the file lets a program do more than its user may.
+func (f *File) privileged() bool {
+	return f.stat.Mode&(unix.S_ISUID|unix.S_ISGID) != 0 || capabilities(f.fd, f.stat.Mode) != nil
 }
 
 func (f *File) openForWriting() (int, error) {

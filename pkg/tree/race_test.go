@@ -202,3 +202,71 @@ func TestPrivilegesOfACopyThatWasTamperedWith(t *testing.T) {
 		t.Errorf("after %d visits the mode is %v (%v)", visits, st.Mode(), err)
 	}
 }
+
+// Who may write a file that has privileges, and does so while it is edited in place, would have them given to what he
+// wrote: such a file is edited as a copy.
+func TestPrivilegesOfAFileThatOthersMayWrite(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("capabilities are root's to give")
+	}
+	caps := []byte{1, 0, 0, 2, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} // VFS_CAP_REVISION_2, effective; CAP_SETUID
+	for name, c := range map[string]struct {
+		owner int
+		mode  os.FileMode
+		caps  bool
+	}{
+		"another's, set-user-ID":         {1234, 0o755 | os.ModeSetuid, false},
+		"another's, set-group-ID":        {1234, 0o755 | os.ModeSetgid, false},
+		"another's, capabilities":        {1234, 0o755, true},
+		"the group's, set-user-ID":       {0, 0o775 | os.ModeSetuid, false},
+		"everybody's, with capabilities": {0, 0o757, true},
+	} {
+		for _, linked := range []bool{false, true} {
+			path := filepath.Join(t.TempDir(), "file")
+			elfFile(t, path, strings.Repeat(".", 100))
+			err := errors.Join(os.Chown(path, c.owner, 4321), os.Chmod(path, c.mode))
+			if c.caps {
+				err = errors.Join(err, unix.Setxattr(path, capabilityAttr, caps, 0))
+			}
+			if err != nil {
+				t.Skip(err)
+			}
+			if linked {
+				if err := os.Link(path, path+".other"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			other, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer other.Close()
+			time.Sleep(2 * tick)
+			tampered := false
+			Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
+				return f.Write(func(w Writer) error {
+					_, err := w.WriteAt([]byte("edit"), 4)
+					if !tampered {
+						tampered = true
+						_, failed := other.WriteAt([]byte("tampered"), 50)
+						err = errors.Join(err, failed, os.Chmod(path, c.mode.Perm())) // root's write leaves the mode
+					}
+					return err
+				}), true
+			}, func(err error) {
+				if (err != nil) != linked || linked && !errors.Is(err, errPrivileged) {
+					t.Errorf("%s, linked %v: %v", name, linked, err)
+				}
+			})
+			b, _ := os.ReadFile(path)
+			st, _ := os.Stat(path)
+			n, _ := unix.Getxattr(path, capabilityAttr, make([]byte, 64))
+			if string(b[50:58]) == "tampered" && (n > 0 || st.Mode()&(os.ModeSetuid|os.ModeSetgid) != 0) {
+				t.Errorf("%s, linked %v: privileges (mode %v, %d bytes of capabilities) for what somebody else wrote", name, linked, st.Mode(), n)
+			}
+			if edited := string(b[4:8]) == "edit"; edited == linked || tampered == linked {
+				t.Errorf("%s, linked %v: edited %v, tampered %v", name, linked, edited, tampered)
+			}
+		}
+	}
+}
