@@ -812,3 +812,29 @@ func TestHardLinksOfAFileThatFails(t *testing.T) {
 		t.Errorf("%d results, %v", n, err)
 	}
 }
+
+// A directory with many records is read once, and opened once.
+func TestManyRecordsInOneDirectory(t *testing.T) {
+	var files []string
+	for i := range 60 {
+		files = append(files, fmt.Sprintf("out/f%02d.so", i))
+	}
+	s := environment(t, files...)
+	for _, f := range files {
+		s.change("one", "~/"+f)
+	}
+	s.runPaths("~/libs/one", files...)
+	var old unix.Rlimit
+	open, err := os.ReadDir("/proc/self/fd")
+	if err := errors.Join(err, unix.Getrlimit(unix.RLIMIT_NOFILE, &old)); err != nil {
+		t.Skip(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(len(open) + 30), Max: old.Max}); err != nil {
+		t.Skip(err)
+	}
+	defer unix.Setrlimit(unix.RLIMIT_NOFILE, &old) //nolint:errcheck // as it was
+	if undone := s.undo(Undoing{}, "~/out"); len(undone) != len(files) {
+		t.Errorf("%d of %d were undone: %q", len(undone), len(files), undone)
+	}
+	s.runPaths("/old", files...)
+}

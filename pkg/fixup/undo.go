@@ -263,15 +263,19 @@ var errInUse = errors.New("another run uses this record: wait for its end")
 
 // inner reads a record in the tree; nil where it is not believed.
 func (t *undoTree) inner(path string, force bool) (*Record, error) {
-	target := t.root.Target(path)
-	_, rel := target.Below()
-	rel, _ = filepath.Split(rel)
-	dir, err := t.root.OpenDir(strings.TrimSuffix(rel, "/"))
-	if err != nil {
-		return nil, err
+	in, _ := filepath.Split(path)
+	s := t.rs.shelves[in] // with a slash at its end: what is opened below the tree, and not by its path
+	if s == nil {
+		target := t.root.Target(path)
+		_, rel := target.Below()
+		rel, _ = filepath.Split(rel)
+		dir, err := t.root.OpenDir(strings.TrimSuffix(rel, "/"))
+		if err != nil {
+			return nil, err
+		}
+		s = newShelf(dir, filepath.Dir(path))
+		t.rs.shelves[in] = s
 	}
-	s := newShelf(dir, filepath.Dir(path))
-	t.rs.shelves[path] = s // to be closed with the others
 	r, _ := s.of(strings.TrimSuffix(filepath.Base(path), recordSuffix), force)
 	if r == nil {
 		return nil, nil
