@@ -58,7 +58,7 @@ var obeyed = map[string]map[string]flagUse{
 	"runpath gpu":           {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}},
 	"cudaCapabilitiesCheck": {"for": {given: "--for 7.0"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "verbose": {given: "-v --for 8.0", without: "--for 8.0"}},
 	"runpath references":    {"to": {given: "--to /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib"}},
-	"runpath scripts":       {"fix": {given: "--fix", without: "--substitute"}, "substitute": {given: "--substitute", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}},
+	"runpath scripts":       {"fix": {given: "--fix", without: "--substitute"}, "substitute": {given: "--substitute", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}, "libs": {given: "--libs ."}},
 	"runpath shrink":        {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
 	"runpath edit": {
 		"interpreter": {given: "--interpreter /ld.so program"}, "soname": {given: "--soname liba.so.2"}, "remove-needed": {given: "--remove-needed libx.so.1"},
@@ -169,7 +169,7 @@ func fixture(t *testing.T) (again func()) {
 	text("more/text", "text")
 	text("references", "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib /nix/store/1c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-other")
 	text("broken.so", "\x7fELF")
-	text("scripts/a.py", "import ctypes\nctypes.CDLL('libcuda.so.1')\nx = 'libnvidia-ml.so.1'\n")
+	text("scripts/a.py", "import ctypes\nctypes.CDLL('libcuda.so.1')\nx = 'libnvidia-ml.so.1'\nctypes.CDLL('libnvrtc.so.12')\n")
 	text("gpu.drv", `Derive([("out","/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-x","","")],[],[],"x86_64-linux","/bin/sh",[],[("requiredSystemFeatures","cuda")])`)
 	return snapshot(t)
 }

@@ -3,7 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 
 	"cuda-runpath/pkg/cli/command"
@@ -22,12 +25,15 @@ func scriptsCommand() *command.Command {
 		Usage:     "list where scripts open the driver by name, which no run path helps; --fix puts in the driver link's path",
 		ArgsUsage: "PATH...",
 		Description: `ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the package is searched.
-Python, JavaScript and C files are read. --fix changes the names that are passed to a call that loads a library, directly
-or through variables and functions of the same file, and nothing else. With --substitute the arguments of substituteInPlace for
-a change are printed instead. --verbose also lists driver libraries that are named without such a call in sight.`,
+Python, JavaScript and C files are read, and Jupyter notebooks, Julia, Lua and Ruby, of which the places are only listed. --fix
+changes the names that are passed to a call that loads a library, directly or through variables and functions of the same file,
+and nothing else: it writes the path, and the name behind it for where there is no such file. With --libs it does so for the CUDA
+toolkit's libraries that are in a DIR. With --substitute the arguments of substituteInPlace for a change are printed instead.
+--verbose also lists libraries that are named without such a call in sight.`,
 		Flags: []*command.Flag{
 			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
 			{Name: "substitute", Usage: "print substituteInPlace commands, for a Nix package"},
+			{Kind: command.List, Name: "libs", Usage: "also look for the CUDA toolkit's libraries, such as libnvrtc.so.12, which are in `DIR` (repeatable)"},
 			driverLinkFlag, DryRunFlag, JSONFlag, jobsFlag,
 			VerboseFlag("also list names that are not known to be opened"), QuietFlag("report problems only"),
 		},
@@ -40,6 +46,11 @@ a change are printed instead. --verbose also lists driver libraries that are nam
 				return err
 			}
 			o := scriptOptions{fix: c.Bool("fix"), substitute: c.Bool("substitute"), link: c.String("driver-link")}
+			if c.IsSet("libs") {
+				if o.toolkit, err = toolkitIn(c.StringSlice("libs")); err != nil {
+					return err
+				}
+			}
 			if o.fix && o.substitute {
 				return command.Misuse("--fix and --substitute exclude each other")
 			}
@@ -57,6 +68,39 @@ a change are printed instead. --verbose also lists driver libraries that are nam
 type scriptOptions struct {
 	fix, substitute bool
 	link            string
+	toolkit         func(name string) string // see [scripts.Find]
+}
+
+// toolkitIn returns the path of a library in the first of some directories that has it: by its
+// name or, where that is without a version, as the only one there that has one.
+func toolkitIn(dirs []string) (func(name string) string, error) {
+	for i, dir := range dirs {
+		dir, err := filepath.Abs(dir)
+		if err != nil || strings.ContainsAny(dir, "\"'`$\\") || !remedy.Seen(dir) {
+			return nil, command.Misusef("--libs %q: a script cannot name it", dirs[i])
+		}
+		dirs[i] = dir
+	}
+	return func(name string) string {
+		for _, dir := range dirs {
+			if st, err := os.Stat(dir + "/" + name); err == nil && !st.IsDir() {
+				return dir + "/" + name
+			}
+			found := map[string]string{} // where they lead to
+			entries, _ := os.ReadDir(dir)
+			for _, e := range entries {
+				if real, err := filepath.EvalSymlinks(dir + "/" + e.Name()); err == nil && strings.HasPrefix(e.Name(), name+".") && (found[real] == "" || len(e.Name()) < len(found[real])) {
+					found[real] = e.Name()
+				}
+			}
+			if len(found) == 1 && strings.HasSuffix(name, ".so") {
+				for _, as := range found {
+					return dir + "/" + as
+				}
+			}
+		}
+		return ""
+	}, nil
 }
 
 // scriptFile is one element of "files" in the JSON document of scripts.
@@ -71,6 +115,8 @@ type scriptPlace struct {
 	Line    int          `json:"line"`
 	Text    string       `json:"text"`
 	Fixable bool         `json:"fixable"`
+	// Alone: --fix writes the path, and not the name behind it.
+	Alone bool `json:"alone"`
 	// Substitute are the arguments of nixpkgs' substituteInPlace, "" where the place stays.
 	Substitute string `json:"substitute,omitempty"`
 }
@@ -138,6 +184,9 @@ func runScripts(s *session, o scriptOptions) error {
 				}
 				sum.Places++
 				what := "opens " + p.Library + " by name"
+				if p.Alone {
+					what += ", and --fix leaves the path alone there"
+				}
 				switch {
 				case p.Kind == scripts.Ldconfig:
 					what = "runs ldconfig -p, which does not list the driver link"
@@ -171,7 +220,7 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 		return lang != scripts.Unknown, err
 	}
 	whole := string(text)
-	places := scripts.Find(whole, lang)
+	places := scripts.Find(whole, lang, o.toolkit)
 	if o.fix {
 		if fixed := scripts.Fix(whole, places, o.link); fixed != whole {
 			if r.Action = edit.Edited; !s.DryRun {
@@ -185,7 +234,7 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 		if p.Kind == scripts.Named && !s.Verbose {
 			continue
 		}
-		place := scriptPlace{Kind: p.Kind, Library: p.Library, Line: p.Line, Text: p.Text, Fixable: p.Replace != ""}
+		place := scriptPlace{Kind: p.Kind, Library: p.Library, Line: p.Line, Text: p.Text, Fixable: p.Replace != "", Alone: p.Alone}
 		if o.substitute || s.JSON {
 			place.Substitute = p.Substitute(whole, places)
 		}

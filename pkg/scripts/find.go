@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -25,7 +24,7 @@ const (
 	Source Kind = "source"
 	// Lookup asks for the library's path: find_library("cuda").
 	Lookup Kind = "lookup"
-	// Ldconfig runs ldconfig -p, which knows nothing of the driver link.
+	// Ldconfig runs ldconfig -p, which lists neither the driver link nor a store.
 	Ldconfig Kind = "ldconfig"
 	// Named is a name that is not seen to be passed to a loading call: it may be a
 	// key, a part of a message, or be opened in another file.
@@ -39,9 +38,14 @@ type Place struct {
 	Line    int    // from 1
 	Text    string // the line, without blanks around it; of a long line what is near the place
 	// Start and End are the bytes that are replaced, where Replace is not "": by it,
-	// with LINK for the directory of the driver.
+	// with mark for the directory of the driver.
 	Start, End int
 	Replace    string
+	// Alone: the replacement is the path alone. Else what stood there is behind it, for
+	// systems that have no such file (NixOS/nixpkgs 189028).
+	Alone bool
+
+	made bool // put together from the name and something else: how is not known
 }
 
 // mark is what is in Place.Replace for the driver's directory.
@@ -60,7 +64,7 @@ const loadingCall = "CDLL"
 var transparent = []string{"join", "str", "bytes", "unwrap", "encode", "fspath", "Path", "c_char_p", "find_library", "list", "tuple", "sorted", "reversed", "chain", "product", "abspath", "realpath"}
 
 // hints are what a script has at least one of that Find finds anything in.
-var hints = [][]byte{[]byte("libcuda"), []byte("libnv"), []byte("libnvidia-"), []byte("libGLX_nvidia"), []byte("libEGL_nvidia"), []byte("find_library"), []byte("ldconfig"), []byte("libGLES"), []byte("nvidia.so"),
+var hints = [][]byte{[]byte("libcu"), []byte("libnccl"), []byte("libnpp"), []byte("libnv"), []byte("libnvidia-"), []byte("libGLX_nvidia"), []byte("libEGL_nvidia"), []byte("find_library"), []byte("ldconfig"), []byte("libGLES"), []byte("nvidia.so"),
 	[]byte("DLL('"), []byte("DLL(\"")}
 
 // Worth reports whether a text may have any place: a quick look.
@@ -89,9 +93,24 @@ const (
 	maxText   = 200     // bytes of a line in Place.Text
 )
 
-// Find returns the places of a script, in its order.
-func Find(text string, lang Language) []Place {
-	f := &finder{text: text, tokens: tokens(text, lang), carriers: map[string][]int{}}
+// Find returns the places of a script, in its order. toolkit, where it is not nil, returns the path
+// of a library of the CUDA toolkit, or "" where there is none: these are looked for too.
+func Find(text string, lang Language, toolkit func(name string) string) []Place {
+	f := &finder{text: text, lang: lang, toolkit: toolkit, carriers: map[string][]int{}}
+	switch lang {
+	case Notebook:
+		f.text, f.lang = codeOf(text), Python
+		defer func() {
+			for i := range f.places { // where that is in the document is not known
+				f.places[i].Replace = ""
+			}
+		}()
+	case Julia, Lua, Ruby:
+		f.byLine()
+		return f.places
+	}
+	text, lang = f.text, f.lang
+	f.tokens = tokens(text, lang)
 	f.loaders = slices.Clone(loading)
 	f.aliases()
 	if lang == Python {
@@ -103,6 +122,7 @@ func Find(text string, lang Language) []Place {
 		}
 		return f.places
 	}
+	f.survey()
 	f.markJoined()
 	f.scan()
 	f.follow()
@@ -114,10 +134,15 @@ func Find(text string, lang Language) []Place {
 
 type finder struct {
 	text    string
+	lang    Language
+	toolkit func(name string) string
 	tokens  []token
-	loaders []string
-	places  []Place
-	joined  []bool // by token
+	// See survey.
+	os               string // how the module os is written
+	cython, requires bool
+	loaders          []string
+	places           []Place
+	joined           []bool // by token
 	functions
 	// carriers are the variables and functions that carry a literal's value: name to
 	// indices of places.
@@ -217,11 +242,15 @@ func (f *finder) scan() {
 
 func (f *finder) literal(i int, stack []call, statement int, function string) {
 	t := f.tokens[i]
+	if f.isFallback(i) {
+		return
+	}
 	callee := ""
 	if n := len(stack); n > 0 {
 		callee = stack[n-1].name
 	}
 	name := t.text
+	start, end := f.quoted(t)
 	switch {
 	case strings.Contains(t.text, "dlopen"):
 		for _, m := range sourceCall().FindAllStringSubmatchIndex(t.text, -1) {
@@ -229,12 +258,12 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 		}
 		return
 	case len(stack) > 0 && f.runsLdconfig(i):
-		f.add(Place{Kind: Ldconfig, Start: t.start, End: t.start})
+		f.ldconfig(i, statement)
 		return
-	case (callee == "find_library" || callee == "_findLib_ld") && driver.Provides("lib"+name+".so"):
+	case (callee == "find_library" || callee == "_findLib_ld") && f.known("lib"+name+".so"):
 		name = "lib" + name + ".so"
 		p := Place{Kind: Lookup, Library: name}
-		p.Start, p.End = t.start, t.end
+		p.Start, p.End = start, end
 		// The whole call is replaced, where all that is done with it is to open it.
 		open := stack[len(stack)-1].at
 		if i == open+1 && i+1 < len(f.tokens) && f.tokens[i+1].text == ")" && f.loads(stack[:len(stack)-1], i) {
@@ -242,40 +271,43 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 			for first >= 2 && f.tokens[first-1].text == "." && f.tokens[first-2].kind == identifier {
 				first -= 2
 			}
-			quote := f.text[t.start-1 : t.start]
-			p.Start, p.End, p.Replace = f.tokens[first].start, f.tokens[i+1].end, quote+linked(name)+quote
+			if p.Start, p.End = f.tokens[first].start, f.tokens[i+1].end; f.afterExists(p.Start) {
+				return
+			}
+			f.replace(&p, f.text[t.start-1:t.start])
 		}
 		f.add(p)
 		return
-	case callee == "DLL" && i > 0 && (f.tokens[i-1].text == "," || f.tokens[i-1].text == "else") && driver.Provides("lib"+name+".so"):
+	case callee == "DLL" && i > 0 && (f.tokens[i-1].text == "," || f.tokens[i-1].text == "else") && f.known("lib"+name+".so"):
 		// tinygrad's own class, whose second argument is the path, or a bare name of which it
 		// makes one with the directories that it knows.
-		name = "lib" + name + ".so"
-		f.add(Place{Kind: Lookup, Library: name, Start: t.start, End: t.end, Replace: linked(name)})
-		return
-	case t.formatted || !driver.Provides(name) || strings.ContainsAny(name, "/\\ "):
+		p := Place{Kind: Lookup, Library: "lib" + name + ".so", Start: start, End: end}
+		f.replace(&p, f.text[start:t.start])
+		f.add(p)
 		return
 	}
-	p := Place{Kind: Named, Library: name, Start: t.start, End: t.end}
+	made := false
+	switch stem := f.stem(name); {
+	case stem != "":
+		name, made = stem, true
+	case f.lang == JavaScript && f.known(name+".so") && f.loads(stack, i): // ffi-napi puts the ending behind
+		name, made = name+".so", true
+	case t.formatted || !f.known(name) || strings.ContainsAny(name, "/\\ "):
+		return
+	}
+	p := Place{Kind: Named, Library: name, Start: start, End: end, made: made}
 	switch {
-	case f.beside(i), f.joined[i], f.onlyIfLoaded(stack):
+	case !made && f.beside(i), made && f.compared(i), f.joined[i], f.onlyIfLoaded(stack):
 		// It is compared, a key, or put together with something; or nothing is searched for.
 	case f.loads(stack, i):
-		p.Kind, p.Replace = Call, linked(name)
+		p.Kind = Call
+		f.replace(&p, f.text[start:t.start])
 	default:
 		f.add(p)
 		f.carry(i, stack, statement, function)
 		return
 	}
 	f.add(p)
-}
-
-// linked is what opens a library through the driver link, which has it by its soname.
-func linked(name string) string {
-	if l, ok := driver.Lookup(name); ok && strings.HasSuffix(name, ".so") && l.Soname != "" {
-		name = l.Soname
-	}
-	return mark + "/" + name
 }
 
 // loads reports whether the innermost brackets are the arguments of a loading call,
@@ -408,7 +440,7 @@ func (f *finder) forOthers() {
 			continue
 		}
 		for _, name := range libraryName().FindAllString(t.text, -1) {
-			if driver.Provides(name) {
+			if f.known(name) {
 				return
 			}
 			others = true
@@ -595,7 +627,9 @@ func (f *finder) follow() {
 	for name, places := range f.carriers {
 		if reaches[name] {
 			for _, i := range places {
-				f.places[i].Kind, f.places[i].Replace = Later, linked(f.places[i].Library)
+				p := &f.places[i]
+				p.Kind = Later
+				f.replace(p, f.text[p.Start:p.Start+1+strings.IndexAny(f.text[p.Start:p.End], "\"'`")])
 			}
 		}
 	}
@@ -625,10 +659,21 @@ func (f *finder) variables(open, bound int, visit func(k int, a argument)) {
 func (f *finder) source(m []int, from, to int, kind Kind) {
 	text := f.text[from:to]
 	name := text[m[2]:m[3]]
-	arguments, _, _ := strings.Cut(text[m[3]:min(len(text), m[3]+maxReach)], ")")
-	if driver.Provides(name) && !strings.Contains(arguments, noLoad) {
-		f.add(Place{Kind: kind, Library: name, Start: from + m[2], End: from + m[3], Replace: linked(name)})
+	arguments, _, closed := strings.Cut(text[m[3]:min(len(text), m[3]+maxReach)], ")")
+	if !f.known(name) || strings.Contains(arguments, noLoad) || strings.HasSuffix(text[:m[0]], " : ") && secondDlopen().MatchString(text[max(0, m[0]-maxReach):m[0]]) {
+		return
 	}
+	p := Place{Kind: kind, Library: name, Start: from + m[2], End: from + m[3]}
+	if path := f.path(name); path != "" {
+		p.Replace, p.Alone = path, true
+		before := strings.TrimRight(text[:m[0]], " \t")
+		if closed && !strings.Contains(arguments, "(") && strings.HasPrefix(text[m[0]:], "dlopen") && !strings.HasSuffix(before, ".") && !strings.HasSuffix(before, ">") && !strings.HasSuffix(before, ":") {
+			p.Start, p.End, p.Alone = from+m[0], from+m[3]+len(arguments)+1, false
+			first := text[m[0]:m[2]] + path + arguments + ")"
+			p.Replace = "(" + first + " ? " + first + " : " + f.text[p.Start:p.End] + ")"
+		}
+	}
+	f.add(p)
 }
 
 // runsLdconfig reports whether a literal is "ldconfig -p", or the first of the words of that.
@@ -729,9 +774,6 @@ func (p Place) Substitute(text string, places []Place) string {
 		for from > line && nameByte(text[from-1]) && nameByte(text[from]) {
 			from--
 		}
-	}
-	if from > 0 && from == p.Start && strings.ContainsAny(text[from-1:from], `"'`) && to < len(text) && text[to] == text[from-1] {
-		from, to = from-1, to+1
 	}
 	old := text[from:to]
 	return "--replace-fail " + quote(old) + " " + quote(text[from:p.Start]+strings.ReplaceAll(p.Replace, mark, link)+text[p.End:to])

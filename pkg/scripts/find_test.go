@@ -311,7 +311,7 @@ func show(places []Place) []string {
 func TestFind(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			places := Find(c.text, Python)
+			places := Find(c.text, Python, nil)
 			if got := strings.Join(show(places), "\n"); got != strings.Join(c.want, "\n") {
 				t.Errorf("found\n%s\nwant\n%s", got, strings.Join(c.want, "\n"))
 			}
@@ -319,7 +319,7 @@ func TestFind(t *testing.T) {
 				t.Error("not worth a look")
 			}
 			fixed := Fix(c.text, places, link)
-			for _, p := range Find(fixed, Python) {
+			for _, p := range Find(fixed, Python, nil) {
 				if p.Replace != "" {
 					t.Errorf("after the fix there is still %+v", p)
 				}
@@ -337,18 +337,19 @@ func TestFind(t *testing.T) {
 // Python itself is the judge: with a loader that knows no driver by name, what is
 // replaced fails before and works after, and what is left alone behaves as before.
 const judge = `
-import ctypes, ctypes.util, sys
-opened = []
+import ctypes, ctypes.util, os.path, sys
+here, opened = sys.argv[2], []
 class Fake:
     def __getattr__(self, name): return Fake()
     def __call__(self, *a, **k): return Fake()
 def load(name, *a, **k):
     name = name.decode() if isinstance(name, bytes) else str(name)
-    if not name.startswith("/run/opengl-driver/lib/lib"): raise OSError(name)
+    if not name.startswith("/run/opengl-driver/lib/lib" if here == "link" else "lib"): raise OSError(name)
     opened.append(name)
     return Fake()
 ctypes.CDLL = load
-ctypes.util.find_library = lambda name: None
+ctypes.util.find_library = lambda name: None if here == "link" else "lib" + name + ".so"
+os.path.exists = lambda path: here == "link" and path.startswith("/run/opengl-driver/lib/lib")
 class Cdll:
     LoadLibrary = staticmethod(load)
 ctypes.cdll = Cdll()
@@ -365,10 +366,11 @@ func TestPythonOpensTheDriverAfterTheFix(t *testing.T) {
 		t.Skip("no python3")
 	}
 	dir := t.TempDir()
-	run := func(text string) string {
+	// here is "link" where there is the driver link alone, or "names" where names are found by themselves.
+	run := func(text, here string) string {
 		name := filepath.Join(dir, "x.py")
 		os.WriteFile(name, []byte(text), 0o644)
-		out, err := exec.Command(python, "-c", judge, name).CombinedOutput()
+		out, err := exec.Command(python, "-c", judge, name, here).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -383,12 +385,16 @@ func TestPythonOpensTheDriverAfterTheFix(t *testing.T) {
 				continue
 			}
 			text := strings.ReplaceAll(c.text, "from ctypes import *\n", "")
-			if before := run(text); !strings.HasPrefix(before, "OSError") {
+			if before := run(text, "link"); !strings.HasPrefix(before, "OSError") {
 				t.Errorf("%s: before the fix: %s", name, before)
 			}
-			after := run(Fix(text, Find(text, Python), link))
+			fixed := Fix(text, Find(text, Python, nil), link)
+			after := run(fixed, "link")
 			if strings.Contains(after, "OSError") || !strings.Contains(after, link) {
 				t.Errorf("%s: after the fix: %s", name, after)
+			}
+			if before, after := run(text, "names"), run(fixed, "names"); before != after {
+				t.Errorf("%s: on another system %s, after the fix %s", name, before, after)
 			}
 		}
 	}
@@ -407,7 +413,7 @@ func TestJavaScriptAndC(t *testing.T) {
 		{C, "void *h = dlopen(\"libz.so.1\", RTLD_LAZY);\n", nil}, // not the driver's
 		{C, "// dlopen(\"libcuda.so.1\")?\nvoid *h = dlopen(\"libcuda.so.1\", RTLD_LAZY);\nconst char *m = \"libcuda.so.1\";\n", []string{"1 call libcuda.so.1!", "2 call libcuda.so.1!"}},
 	} {
-		places := Find(c.text, c.lang)
+		places := Find(c.text, c.lang, nil)
 		if got := strings.Join(show(places), "\n"); got != strings.Join(c.want, "\n") {
 			t.Errorf("found\n%s\nwant\n%s", got, strings.Join(c.want, "\n"))
 		}
@@ -426,7 +432,7 @@ func TestFixOfPlacesThatOverlap(t *testing.T) {
 func TestSubstitute(t *testing.T) {
 	for _, c := range cases {
 		text := c.text
-		places := Find(text, Python)
+		places := Find(text, Python, nil)
 		want := Fix(text, places, "DRIVER/lib")
 		got := text
 		done := map[string]bool{}
@@ -478,7 +484,7 @@ func TestHostileScripts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			places := Find(text, Python)
+			places := Find(text, Python, nil)
 			kept := 0
 			for _, p := range places {
 				kept += len(p.Text) + len(p.Substitute(text, places))
@@ -510,7 +516,7 @@ func FuzzFind(f *testing.F) {
 		f.Add(c.text, 3)
 	}
 	f.Fuzz(func(t *testing.T, text string, lang int) {
-		places := Find(text, Language(lang))
+		places := Find(text, Language(lang), nil)
 		for _, p := range places {
 			if p.Start < 0 || p.End > len(text) || p.Start > p.End {
 				t.Fatalf("%+v of %d bytes", p, len(text))

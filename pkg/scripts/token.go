@@ -15,6 +15,10 @@ const (
 	Python              // and Cython
 	JavaScript          // and TypeScript
 	C                   // C and C++ sources that are compiled at run time
+	Notebook            // Jupyter's
+	Julia
+	Lua
+	Ruby
 )
 
 // LanguageOf tells a script's language by its file name, or by the interpreter
@@ -27,6 +31,14 @@ func LanguageOf(name string, head []byte) Language {
 		}
 	case ".js", ".mjs", ".cjs", ".ts", ".mts":
 		return JavaScript
+	case ".ipynb":
+		return Notebook
+	case ".jl":
+		return Julia
+	case ".lua":
+		return Lua
+	case ".rb":
+		return Ruby
 	case ".c", ".cc", ".cpp", ".h", ".hpp", ".cu":
 		return C
 	case "":

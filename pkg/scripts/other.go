@@ -1,0 +1,69 @@
+package scripts
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// codeOf returns the Python code of a Jupyter notebook, on the lines on which it is in the document,
+// as every writer of notebooks lays it out (nbformat: a string a line, "cell_type" before "source").
+func codeOf(document string) string {
+	var b strings.Builder
+	code, source := false, false
+	for line := range strings.Lines(document) {
+		text := strings.TrimSuffix(strings.TrimSpace(line), ",")
+		switch {
+		case strings.HasPrefix(text, `"cell_type":`):
+			code = strings.Contains(text, `"code"`)
+		case strings.HasPrefix(text, `"source": [`):
+			source = code && !strings.HasSuffix(text, "]")
+		case strings.HasPrefix(text, "]"):
+			source = false
+		case source:
+			var s string
+			if json.Unmarshal([]byte(text), &s) == nil {
+				b.WriteString(strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", " "))
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// What loads a library in Julia, Lua and Ruby, and the strings and symbols of a line.
+var (
+	otherCall = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\b(?:dlopen|ccall|ffi\.load|loadlib|ffi_lib|dlload)\b`)
+	})
+	otherString = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([^"\s]+)"|'([^'\s]+)'`) })
+)
+
+// byLine lists, line by line, the names in the languages of which no more is known.
+func (f *finder) byLine() {
+	comment := "#"
+	if f.lang == Lua {
+		comment = "--"
+	}
+	at := 0
+	for line := range strings.Lines(f.text) {
+		code, _, _ := strings.Cut(line, comment)
+		for _, m := range otherString().FindAllStringSubmatch(code, -1) {
+			name := m[1] + m[2]
+			for _, as := range []string{name, name + ".so", "lib" + name + ".so"} { // the ending, Lua's prefix too, may be left out
+				calls := otherCall().MatchString(code)
+				if !f.known(as) || as != name && !calls {
+					continue
+				}
+				p := Place{Kind: Named, Library: as, Start: at + strings.Index(line, m[0])}
+				if p.End = p.Start + len(m[0]); calls {
+					p.Kind = Call
+				}
+				f.add(p)
+				break
+			}
+		}
+		at += len(line)
+	}
+}

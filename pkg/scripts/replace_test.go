@@ -1,0 +1,182 @@
+package scripts
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Triton asks ldconfig for the directories of the driver; before that it returns the one that a setting names.
+const triton = `
+import functools
+import os, subprocess
+
+@functools.lru_cache()
+def libcuda_dirs():
+    env_libcuda_path = os.getenv("TRITON_LIBCUDA_PATH")
+    if env_libcuda_path:
+        return [env_libcuda_path]
+
+    libs = subprocess.check_output(["/sbin/ldconfig", "-p"]).decode()
+    # a line: libcuda.so.1 (libc6,x86-64) => /lib/x86_64-linux-gnu/libcuda.so.1
+    locs = [line.split()[-1] for line in libs.splitlines() if "libcuda.so.1" in line]
+    dirs = [os.path.dirname(loc) for loc in locs]
+    assert any(os.path.exists(os.path.join(path, 'libcuda.so.1')) for path in dirs), 'cannot be found'
+    return dirs
+
+print(libcuda_dirs())
+`
+
+func TestTritonFindsTheDriverLink(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("no python3")
+	}
+	places := Find(triton, Python, nil)
+	if got, want := show(places)[0], "11 ldconfig !"; got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+	dir := t.TempDir()
+	fixed := Fix(triton, places, dir)
+	for _, p := range Find(fixed, Python, nil) {
+		if p.Kind != Named {
+			t.Errorf("after the fix there is still %+v", p)
+		}
+	}
+	run := func() string {
+		cmd := exec.Command(python, "-c", strings.ReplaceAll(fixed, "/sbin/ldconfig", "/there/is/no/ldconfig"))
+		cmd.Env = append(os.Environ(), "TRITON_LIBCUDA_PATH=")
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+	if out := run(); !strings.Contains(out, "/there/is/no/ldconfig") {
+		t.Error(out) // no driver link: as before
+	}
+	os.WriteFile(filepath.Join(dir, "libcuda.so.1"), nil, 0o644)
+	if out := run(); out != "['"+dir+"']\n" {
+		t.Error(out)
+	}
+	if s := places[0].Substitute(triton, places); !strings.Contains(s, "return [") || !strings.Contains(s, "driverLink") {
+		t.Error(s)
+	}
+	for _, other := range []string{
+		strings.Replace(triton, "[env_libcuda_path]", "env_libcuda_path", 1),               // it returns no lists
+		strings.ReplaceAll(triton, "libcuda.so.1", "libfoo.so.1"),                          // another library's
+		strings.Replace(triton, "    libs = subprocess", "    if x: libs = subprocess", 1), // in a statement
+		strings.Replace(triton, "        return [env_libcuda_path]", "        dirs = [env_libcuda_path]", 1),
+	} {
+		for _, p := range Find(other, Python, nil) {
+			if p.Kind == Ldconfig && p.Replace != "" {
+				t.Errorf("%+v in %s", p, other)
+			}
+		}
+	}
+}
+
+func TestToolkit(t *testing.T) {
+	at := func(name string) string {
+		if strings.HasPrefix(name, "libnvrtc.so") {
+			return "/nix/store/x-nvrtc/lib/libnvrtc.so.12"
+		}
+		return ""
+	}
+	const text = "import ctypes\nimport os\nctypes.CDLL('libnvrtc.so.12')\nctypes.CDLL(\"libcublasLt.so.12\")\nctypes.CDLL(\"libcuda.so.1\")\nctypes.CDLL(\"libz.so.1\")\n"
+	places := Find(text, Python, at)
+	if got, want := strings.Join(show(places), ", "), "3 call libnvrtc.so.12!, 4 call libcublasLt.so.12, 5 call libcuda.so.1!"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	const p = "'/nix/store/x-nvrtc/lib/libnvrtc.so.12'"
+	fixed := Fix(text, places, link)
+	if want := "ctypes.CDLL((" + p + " if os.path.exists(" + p + ") else 'libnvrtc.so.12'))\n"; !strings.Contains(fixed, want) {
+		t.Errorf("got %s, want %s", fixed, want)
+	}
+	if got := show(Find(fixed, Python, at)); strings.Join(got, ", ") != "4 call libcublasLt.so.12" {
+		t.Errorf("after the fix: %s", got)
+	}
+	if got := Find(text, Python, nil); len(got) != 1 {
+		t.Errorf("without libraries: %s", show(got))
+	}
+	for _, name := range []string{"libcublas.so.12", "libnccl.so.2", "libnppc.so.12", "libnvinfer.so.10", "libcufile.so.0"} {
+		if !Worth([]byte(`CDLL("` + name + `")`)) {
+			t.Errorf("%s is not worth a look", name)
+		}
+	}
+}
+
+// What is put together, and what other languages open, is listed and left as it is.
+func TestOnlyListed(t *testing.T) {
+	for _, c := range []struct {
+		lang       Language
+		text, want string
+	}{
+		{Python, "import ctypes\nctypes.CDLL(f'libcuda.so.{v}')\nctypes.CDLL('libcuda.so.' + v)\nctypes.CDLL('libnvidia-ml.so.%d' % v)\nctypes.CDLL('libcuda.so.{}'.format(v))\n",
+			"2 call libcuda.so, 3 call libcuda.so, 4 call libnvidia-ml.so, 5 call libcuda.so"},
+		{Python, "import ctypes\nname = f'libcuda.so.{v}'\nctypes.CDLL(name)\nif x.startswith('libcuda.so.'): print('libcuda.so.' in x)\n",
+			"2 later libcuda.so, 4 named libcuda.so, 4 named libcuda.so"},
+		{JavaScript, "const ffi = require('ffi-napi')\nconst nvml = ffi.Library('libnvidia-ml', {})\nconst cuda = koffi.load(`libcuda.so.${v}`)\nlog('libnvidia-ml')\n",
+			"2 call libnvidia-ml.so, 3 call libcuda.so"},
+		{Notebook, `{
+ "cells": [
+  {
+   "cell_type": "markdown",
+   "source": [
+    "ctypes.CDLL('libcuda.so.1')\n"
+   ]
+  },
+  {
+   "cell_type": "code",
+   "outputs": [
+    "CDLL('libcuda.so.1')"
+   ],
+   "source": [
+    "import ctypes\n",
+    "ctypes.CDLL(\"libcuda.so.1\")"
+   ]
+  }
+ ]
+}`, "16 call libcuda.so.1"},
+		{Julia, "using Libdl # \"libcuda.so.1\"\nh = dlopen(\"libcuda.so.1\")\nccall((:cuInit, \"libcuda\"), Cint, (Cuint,), 0)\nx = \"libcuda\"\n",
+			"2 call libcuda.so.1, 3 call libcuda.so"},
+		{Lua, "local cuda = ffi.load('cuda') -- ffi.load('nvidia-ml')\nlocal ml = ffi.load(\"libnvidia-ml.so.1\")\nprint('libcuda.so')\n",
+			"1 call libcuda.so, 2 call libnvidia-ml.so.1, 3 named libcuda.so"},
+		{Ruby, "ffi_lib 'libnvidia-ml.so.1'\nFiddle.dlopen(\"libcuda.so\")\n", "1 call libnvidia-ml.so.1, 2 call libcuda.so"},
+	} {
+		if got := strings.Join(show(Find(c.text, c.lang, nil)), ", "); got != c.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", c.text, got, c.want)
+		}
+	}
+	for name, want := range map[string]Language{"x.ipynb": Notebook, "x.jl": Julia, "x.lua": Lua, "x.rb": Ruby} {
+		if got := LanguageOf(name, nil); got != want {
+			t.Errorf("%s is %d", name, got)
+		}
+	}
+}
+
+// Behind a path the name stays, for where there is no such file.
+func TestNameBehindPath(t *testing.T) {
+	for _, c := range []struct {
+		lang       Language
+		text, want string
+		alone      bool
+	}{
+		{C, "h = dlopen(\"libcuda.so.1\", 2);", "h = (dlopen(\"/l/libcuda.so.1\", 2) ? dlopen(\"/l/libcuda.so.1\", 2) : dlopen(\"libcuda.so.1\", 2));", false},
+		{C, "h = x.dlopen(\"libcuda.so.1\", 2);", "h = x.dlopen(\"/l/libcuda.so.1\", 2);", true},
+		{C, "h = dlopen(\"libcuda.so.1\", f(1));", "h = dlopen(\"/l/libcuda.so.1\", f(1));", true},
+		{Python, "s = '''\nh = dlopen(\"libcuda.so.1\", 1);'''\n", "s = '''\nh = (dlopen(\"/l/libcuda.so.1\", 1) ? dlopen(\"/l/libcuda.so.1\", 1) : dlopen(\"libcuda.so.1\", 1));'''\n", false},
+		{JavaScript, "const k = require('koffi')\nk.koffi.load('libcuda.so.1')", "const k = require('koffi')\nk.koffi.load((require(\"fs\").existsSync('/l/libcuda.so.1') ? '/l/libcuda.so.1' : 'libcuda.so.1'))", false},
+		{JavaScript, "Deno.dlopen('libcuda.so.1', {})", "Deno.dlopen('/l/libcuda.so.1', {})", true},
+		{Python, "import os.path, ctypes\nctypes.CDLL(b'libcuda.so.1')\n", "import os.path, ctypes\nctypes.CDLL((b'/l/libcuda.so.1' if __import__(\"os\").path.exists(b'/l/libcuda.so.1') else b'libcuda.so.1'))\n", false},
+		{Python, "from dl cimport dlopen\ndlopen(b'libcuda.so.1', 1)\n", "from dl cimport dlopen\ndlopen(b'/l/libcuda.so.1', 1)\n", true},
+	} {
+		places := Find(c.text, c.lang, nil)
+		got := Fix(c.text, places, "/l")
+		if len(places) != 1 || got != c.want || places[0].Alone != c.alone {
+			t.Errorf("got  %s\nwant %s (%v)", got, c.want, places)
+		}
+		if again := Fix(got, Find(got, c.lang, nil), "/l"); again != got {
+			t.Errorf("twice: %s", again)
+		}
+	}
+}
