@@ -116,7 +116,7 @@ type scriptPlace struct {
 	Text    string       `json:"text"`
 	Fixable bool         `json:"fixable"`
 	// Alone: --fix writes the path, and not the name behind it.
-	Alone bool `json:"alone"`
+	Alone bool `json:"alone,omitempty"`
 	// Substitute are the arguments of nixpkgs' substituteInPlace, "" where the place stays.
 	Substitute string `json:"substitute,omitempty"`
 }
