@@ -51,11 +51,16 @@ func (im *image) needsAnchor() bool {
 // named reports whether section i has that name, whatever the length of the one
 // that it has.
 func (im *image) SectionNamed(i int, name string) bool {
+	return im.nameAt(im.Sections[i].NameOff, name)
+}
+
+// nameAt reports whether a name of sections is at an offset of their table.
+func (im *image) nameAt(at uint32, name string) bool {
 	if int(im.Shstrndx) >= len(im.Sections) {
 		return false
 	}
 	t := &im.Sections[im.Shstrndx]
-	off, n := uint64(im.Sections[i].NameOff), uint64(len(name)+1)
+	off, n := uint64(at), uint64(len(name)+1)
 	if !t.InFile() || t.Size < n || off > t.Size-n || t.Off > im.size {
 		return false
 	}

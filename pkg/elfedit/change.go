@@ -21,7 +21,17 @@ type Change struct {
 	ClearVersions []string
 	NoDefaultLib  bool // sets DF_1_NODEFLIB
 	DebugTag      bool // adds a DT_DEBUG where there is none
+
+	// ResolutionNote is the description of .note.nixos.ldcache afterwards, as the loader
+	// reads it, "" for no such note. nil leaves the note as it is, unless the run path, the
+	// needed libraries or the interpreter change: then it would contradict them, and goes.
+	// A file that has no place for another program header cannot get one: see [ErrNoNote].
+	ResolutionNote *string
 }
+
+// ErrNoNote is among the errors of Plan where only the resolution note has no place: the
+// same change without one can be made.
+var ErrNoNote = errors.New("no resolution note can be added")
 
 // RunPath says what the dynamic section is to say about the run path.
 type RunPath struct {
@@ -44,7 +54,7 @@ type Needed struct {
 // onlyHeader reports whether no part of the change needs a dynamic section.
 func (c Change) onlyHeader() bool {
 	return c.RunPath == nil && c.Soname == nil && c.Needed == nil &&
-		len(c.ClearVersions) == 0 && !c.NoDefaultLib && !c.DebugTag
+		len(c.ClearVersions) == 0 && !c.NoDefaultLib && !c.DebugTag && (c.ResolutionNote == nil || *c.ResolutionNote == "")
 }
 
 // normal returns the change in the form that the planner works with: a run path that
@@ -80,6 +90,14 @@ func (c Change) normal() (Change, error) {
 			if strings.IndexByte(s, 0) >= 0 {
 				return c, errNUL("name of a needed library")
 			}
+		}
+	}
+	if n := c.ResolutionNote; n != nil && *n != "" {
+		switch {
+		case noteSize(*n) > maxNoteRoom:
+			return c, fmt.Errorf("a resolution note of %d bytes: at most %d are read", len(*n), maxNoteRoom-noteSize(""))
+		case len(*n) <= 2 || !strings.HasSuffix(*n, "\x00\x00"):
+			return c, errors.New("a resolution note that does not end with two NUL bytes, which the loader passes over")
 		}
 	}
 	return c, nil

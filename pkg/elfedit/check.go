@@ -33,7 +33,8 @@ type checker struct {
 	owners []elfimage.Owner
 
 	moving  bool                      // what is compared is the copy of a segment
-	cache   *elfimage.ResolutionCache // that the change makes stale, or nil
+	cache   *elfimage.ResolutionCache // that goes or is replaced, or nil
+	note    *elfimage.ResolutionCache // that is new, or nil
 	buf     []byte
 	same    []pair // ranges at the last owner's offset that have been compared: a section's is mostly a dynamic entry's too
 	few     [4]pair
@@ -47,16 +48,8 @@ type pair struct{ was, is place }
 func (e *Edit) check(c Change, after *elfimage.Image) error {
 	k := &checker{e: e, c: c, before: e.im, after: &image{Image: after, workspace: e.im.workspace, size: uint64(after.Size())}, owners: e.im.Owners()}
 	k.strings, k.same = e.im.spans.Empty(16), k.few[:0]
-	if c.RunPath != nil || c.Needed != nil || c.Interpreter != nil {
-		cache, err := e.im.ResolutionCache()
-		if err != nil {
-			return err
-		}
-		if k.cache = cache; cache != nil {
-			if left, err := after.ResolutionCache(); left != nil || err != nil {
-				return bug("leaves a resolution cache (%v)", err)
-			}
-		}
+	if err := k.resolutionNote(); err != nil {
+		return err
 	}
 	for _, w := range e.writes {
 		if err := k.write(w); err != nil {
@@ -74,6 +67,84 @@ func (e *Edit) check(c Change, after *elfimage.Image) error {
 		}
 	}
 	return nil
+}
+
+// resolutionNote checks that the resolution note says what the change asks for: what it said
+// where that contradicts nothing that changes, or else nothing.
+func (k *checker) resolutionNote() error {
+	c := k.c
+	was, err := k.before.resolutionNote()
+	if err != nil {
+		return err
+	}
+	interp, err := k.before.InterpreterText()
+	if err != nil {
+		return err
+	}
+	same := c.Interpreter == nil || *c.Interpreter == string(interp)
+	is, err := k.after.ResolutionCache()
+	if err != nil {
+		return bug("leaves notes that cannot be read: %v", err)
+	}
+	want := ""
+	switch stale := c.RunPath != nil || c.Needed != nil || !same; {
+	case c.ResolutionNote != nil:
+		want = *c.ResolutionNote
+	case was != nil && !stale:
+		if !was.Silent {
+			want = was.Description
+		}
+	}
+	if now := ""; is != nil {
+		now = is.Description
+		if now != want {
+			return bug("leaves the resolution note %.200q", now)
+		}
+	} else if want != "" {
+		return bug("leaves no resolution note")
+	}
+	if was != nil && was.Description == want && !was.Silent && (was.Section < 0 || k.before.Sections[was.Section].Size == was.Size) {
+		return nil
+	}
+	k.cache, k.note = was, is
+	if is == nil {
+		return nil
+	}
+	// It has a program header and, where there are sections, one of these for itself, is mapped, and takes no place that is another's.
+	if is.Prog < 0 || is.Section < 0 && len(k.after.Sections) > 0 {
+		return bug("leaves the resolution note without headers of its own")
+	}
+	p := &k.after.Progs[is.Prog]
+	if off, ok := k.after.FileOffset(p.Vaddr, p.Filesz); !ok || off != p.Off || p.Align != 4 || p.Flags != elf.PF_R || p.Memsz != p.Filesz {
+		return bug("leaves a resolution note that is not mapped")
+	}
+	if is.Section >= 0 {
+		if s := &k.after.Sections[is.Section]; s.Flags != elf.SHF_ALLOC || s.Addr != p.Vaddr || s.Size != is.Size || s.Addralign != 4 {
+			return bug("leaves a section of the resolution note that is elsewhere")
+		}
+	}
+	for _, o := range k.after.Owners() {
+		own := o.Kind == elfimage.OfSection && o.Index == is.Section || o.Kind == elfimage.OfSegment && o.Index == is.Prog
+		if !own && o.Off < p.Off+p.Filesz && p.Off < o.End() {
+			return bug("puts the resolution note over what is at offset %#x", o.Off)
+		}
+	}
+	return nil
+}
+
+// ofNote reports whether bytes of before differ from others, from an offset on, only in those of
+// a resolution note that goes, and in zeros where one comes.
+func (k *checker) ofNote(off uint64, was, is []byte) bool {
+	if k.cache == nil && k.note == nil {
+		return false
+	}
+	within := func(c *elfimage.ResolutionCache, at uint64) bool { return c != nil && at >= c.Off && at < c.Off+c.Size }
+	for i, b := range was {
+		if at := off + uint64(i); b != is[i] && !within(k.cache, at) && !(b == 0 && within(k.note, at)) {
+			return false
+		}
+	}
+	return true
 }
 
 // write checks the bytes that a write changes.
@@ -214,6 +285,9 @@ func (k *checker) unowned(from, to uint64, old []byte) error {
 	case sections && mapped && len(bytes.Trim(old, "\x00XZ")) == 0:
 		return nil
 	}
+	if stale, err := k.before.staleHeaders(); err != nil || from >= k.before.tableEnd() && to <= stale {
+		return err
+	}
 	return bug("changes bytes of unknown use at offset %#x", from)
 }
 
@@ -225,7 +299,7 @@ func (im *image) hasRoom() bool {
 
 // touch checks a change of an owner's bytes from an offset on.
 func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
-	if k.staleStrings(o) || k.cache != nil && from >= k.cache.Off && from+uint64(len(was)) <= k.cache.Off+k.cache.Size {
+	if k.staleStrings(o) || k.ofNote(from, was, is) {
 		return nil
 	}
 	if k.isStrings(o) {
@@ -359,7 +433,7 @@ func (k *checker) sameProg(i int) *elfimage.Prog {
 		}
 	}
 	for j := range k.after.Progs {
-		if p := &k.after.Progs[j]; p.Type == k.before.Progs[i].Type {
+		if p := &k.after.Progs[j]; p.Type == k.before.Progs[i].Type && !k.isNew(j) {
 			if n == 0 {
 				return p
 			}
@@ -380,6 +454,27 @@ func (k *checker) overgrown(o elfimage.Owner) bool {
 	return moves && o.Off < end && k.before.Phoff < o.End()
 }
 
+// isNew reports whether a program header of afterwards is that of a resolution note in a place where none was.
+func (k *checker) isNew(prog int) bool {
+	return k.note != nil && k.note.Prog == prog && (k.cache != nil && k.cache.Prog >= 0 || !slices.ContainsFunc(k.before.Progs, func(p elfimage.Prog) bool {
+		return p.Type == elf.PT_NOTE && p.Off == k.note.Off
+	}))
+}
+
+// isNames reports whether an owner is the names of sections, which a new one's is added to.
+func (k *checker) isNames(o elfimage.Owner) bool {
+	return k.note != nil && o.Kind == elfimage.OfSection && o.Index == int(k.before.Shstrndx)
+}
+
+// isNoteSection tells the section of a resolution note that goes or comes, and of its room.
+func (k *checker) isNoteSection(i int) bool {
+	if k.cache == nil && k.note == nil {
+		return false
+	}
+	hole, err := k.before.isNoteHole(i)
+	return err == nil && hole || k.cache != nil && k.cache.Section == i || k.note != nil && k.note.Section == i
+}
+
 // isCache tells the program header of a resolution cache that goes.
 func (k *checker) isCache(prog int) bool { return k.cache != nil && k.cache.Prog == prog }
 
@@ -396,6 +491,8 @@ func (k *checker) moved(o elfimage.Owner) error {
 		return nil
 	case !there:
 		return bug("loses %s", k.name(o))
+	case o.Kind == elfimage.OfSection && k.isNoteSection(o.Index) && now.off-o.Off == now.addr-o.Addr:
+		return nil
 	case now.off == o.Off && now.addr == o.Addr:
 		if now.size != o.Size && !k.isStrings(o) && !(k.isInterpreter(o) && k.c.Interpreter != nil) {
 			return bug("changes the size of %s", k.name(o))
@@ -410,7 +507,7 @@ func (k *checker) moved(o elfimage.Owner) error {
 			return bug("moves %s to an address that is not mapped to it", k.name(o))
 		}
 	}
-	if now.size < o.Size || now.size > o.Size && !k.isStrings(o) {
+	if now.size < o.Size || now.size > o.Size && !k.isStrings(o) && !k.isNames(o) {
 		return bug("changes the size of %s", k.name(o))
 	}
 	both := pair{place{o.Off, o.Addr, o.Size}, place{now.off, now.addr, o.Size}}
@@ -450,7 +547,7 @@ func (k *checker) moved(o elfimage.Owner) error {
 			case k.isVerneed(o) && k.c.Needed != nil && len(k.c.Needed.Renamed) > 0:
 				return nil // read back as values
 			}
-			if k.cache != nil && o.Off+at+from >= k.cache.Off && o.Off+at+to <= k.cache.Off+k.cache.Size {
+			if k.ofNote(o.Off+at+from, old[from:to], b[from:to]) {
 				return nil
 			}
 			return bug("moves %s and changes it", k.name(o))
@@ -504,7 +601,11 @@ func (k *checker) symbols(o elfimage.Owner, now place, from, to uint64) error {
 // sections checks what section headers say beside places.
 func (k *checker) sections() error {
 	was, is := k.before.Sections, k.after.Sections
-	if len(is) < len(was) || len(is) > len(was)+1 {
+	added := 1 // see anchor
+	if k.note != nil {
+		added += 2 // see nameNote
+	}
+	if len(is) < len(was) || len(is) > len(was)+added {
 		return bug("leaves %d section headers of %d", len(is), len(was))
 	}
 	anchor := k.before.anchorSection()
@@ -517,8 +618,8 @@ func (k *checker) sections() error {
 		if i == k.before.StringSection() && b.Addralign == 1 { // another tool's alignment, which strings do not need
 			b.Addralign = a.Addralign
 		}
-		if k.cache != nil && k.cache.Section == i {
-			b.NameOff, b.Type = a.NameOff, a.Type
+		if k.isNoteSection(i) {
+			b.NameOff, b.Type, b.Addralign = a.NameOff, a.Type, a.Addralign
 		}
 		if a != b && i != anchor {
 			return bug("changes the section header of %s", k.before.SectionName(i))

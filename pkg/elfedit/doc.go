@@ -41,6 +41,10 @@
 // A longer interpreter goes into a new segment, and so does the table of needed
 // versions when a library in it gets another name: it is switched with DT_NEEDED.
 //
+// A resolution note (.note.nixos.ldcache) goes where one is or was, if it fits, else into a new
+// segment, with a PT_NOTE, a section and room of its own. See note.go for why nothing is loaded
+// by an old note and a new run path, or the other way round, at any moment.
+//
 // # What an edit writes, in order
 //
 // First what nothing refers to yet, section headers among it; then the ELF header

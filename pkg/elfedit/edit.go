@@ -148,16 +148,19 @@ func (im *image) plan(c Change) (*Edit, error) {
 		return nil, err
 	}
 	im.Hold()
-	if c.RunPath != nil || c.Needed != nil || g.interp != nil {
-		if g.cache, err = im.ResolutionCache(); err != nil {
-			return nil, err
+	e, err := im.planned(g, c)
+	if err == nil {
+		return e, nil
+	}
+	err = im.blame(err)
+	if g.desc != "" {
+		without := c
+		without.ResolutionNote = new(string)
+		if _, again := im.plan(without); again == nil {
+			err = fmt.Errorf("%w: %w", ErrNoNote, err)
 		}
 	}
-	e, err := im.planned(g, c)
-	if err != nil {
-		return nil, im.blame(err)
-	}
-	return e, nil
+	return nil, err
 }
 
 // planned lays out, emits and verifies an edit.
@@ -193,7 +196,7 @@ func (im *image) editable(c Change) error {
 		return nil
 	case elfimage.StaticPIE, elfimage.Loader:
 		// glibc's start-up code stops at one (elf/get-dynamic-info.h); without, it goes on.
-		if c.RunPath == nil || c.RunPath.List == "" {
+		if (c.RunPath == nil || c.RunPath.List == "") && (c.ResolutionNote == nil || *c.ResolutionNote == "") {
 			return nil
 		}
 	case elfimage.Static, elfimage.NoDynamic, elfimage.Detached:

@@ -11,14 +11,16 @@ import (
 // emit turns a layout into writes. It is the only place that knows their order:
 //
 //  1. what nothing refers to yet; if one of these fails, all are taken back;
-//  2. the ELF header and the program headers;
-//  3. section headers that change in place;
-//  4. what stands where the section headers stood;
-//  5. bytes in use that say something else by themselves, such as the interpreter's path;
-//  6. .dynamic;
-//  7. the headers that only now may forget what .dynamic referred to;
-//  8. what only tools read;
-//  9. zeros over what is dead.
+//  2. a resolution note that another one replaces where it is: it counts no longer;
+//  3. the ELF header and the program headers;
+//  4. section headers that change in place;
+//  5. what stands where the section headers stood;
+//  6. bytes in use that say something else by themselves, such as the interpreter's path;
+//  7. .dynamic;
+//  8. the headers that only now may forget what .dynamic referred to;
+//  9. the type of a resolution note, which counts from then on;
+//  10. what only tools read;
+//  11. zeros over what is dead.
 func (p *planner) emit(l *layout) (*Edit, error) {
 	e := &Edit{im: p.im, size: int64(l.size)}
 	dynamic, ok := p.dynamicWrites(l)
@@ -32,9 +34,11 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		return nil, err
 	}
 	l.liveInCopies()
-	if p.goal.cache != nil {
-		l.silence(p.im, p.goal.cache)
+	if p.goal.cache != nil && (l.note == nil || l.note.said == 0) {
+		l.silence(p.im, p.goal)
 	}
+	freshNote, firstNote, lastNote := p.noteWrites(l, len(dynamic) > 0)
+	l.fresh = append(l.fresh, freshNote...)
 	scrubs, err := p.scrubs(l)
 	if err != nil {
 		return nil, err
@@ -58,12 +62,14 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	}
 	e.writes = append(p.im.writes.Empty(16), l.fresh...)
 	e.prepared = len(e.writes)
+	e.writes = append(e.writes, firstNote...)
 	e.writes = append(e.writes, first...)
 	e.writes = append(e.writes, p.sectionWrites(l)...)
 	e.writes = append(e.writes, l.late...)
 	e.writes = append(e.writes, l.live...)
 	e.writes = append(e.writes, dynamic...)
 	e.writes = append(e.writes, then...)
+	e.writes = append(e.writes, lastNote...)
 	if scrubs == nil {
 		scrubs = p.im.writes.Empty(len(l.dead))
 	}
@@ -122,10 +128,15 @@ func (p *planner) sectionWrites(l *layout) []write {
 	}
 	var out []write
 	for i, s := range l.sections {
-		if s != im.said[i] {
-			b := im.Bytes(im.ShdrSize())
-			im.EncodeSection(b, s)
-			out = append(out, write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: b})
+		if s == im.said[i] {
+			continue
+		}
+		w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: im.Bytes(im.ShdrSize())}
+		im.EncodeSection(w.data, s)
+		if n := len(out) - 1; n >= 0 && out[n].off+out[n].len() == w.off {
+			out[n].data = append(out[n].data, w.data...) // neighbours change together
+		} else {
+			out = append(out, w)
 		}
 	}
 	return out
@@ -191,7 +202,7 @@ func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]w
 	}
 	// BOLT puts the table at the end. Between the two writes the loader sees the
 	// new table without its last entry: let that be one that it can do without.
-	lent := lendable(progs)
+	lent := lendable(progs, elfimage.Prog{})
 	if lent < 0 {
 		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
 	}

@@ -27,8 +27,9 @@ type goal struct {
 	osabi     *byte
 	unversion []write // of entries of DT_VERSYM
 
-	// cache is a resolution cache that what changes would contradict.
+	// cache is the resolution note that goes, or that another one replaces.
 	cache *elfimage.ResolutionCache
+	desc  string // of the one that comes, or ""
 
 	onlyRunPath bool
 	slot        int // index of the entry that becomes the run path, before others are removed; or -1
@@ -95,7 +96,14 @@ func (im *image) newGoal(c Change) (*goal, error) {
 		}
 	}
 	if !g.changesDynamic(im) && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0 && !im.taken {
-		return nil, nil
+		if c.ResolutionNote == nil {
+			return nil, nil
+		}
+		if err := g.note(im, c); g.cache == nil && g.desc == "" || err != nil {
+			return nil, err
+		}
+	} else if err := g.note(im, c); err != nil {
+		return nil, err
 	}
 	g.squeeze(im)
 	g.retire(im)

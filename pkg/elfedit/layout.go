@@ -35,6 +35,7 @@ type layout struct {
 	dynamic *block    // .dynamic, where it is one of them
 
 	relocated *relocation // a segment that is elsewhere in the file, or nil
+	note      *noteSpot   // where the resolution note of the goal is, or nil
 
 	few        [8]tagValue
 	switches   []write // of .dynamic: see dynamicWrites
@@ -84,20 +85,27 @@ func (p *planner) asItIs() *layout {
 		table: place{im.StrOff, im.StrAddr, im.StrSize}, dead: im.spans.Empty(8)}
 	l.tags = l.few[:0]
 	if p.goal.stack != nil {
-		unused := slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NULL })
-		if unused < 0 && p.sparing {
-			unused = im.expendable()
-		}
-		l.setStack(*p.goal.stack, unused)
+		l.setStack(*p.goal.stack, p.unusedProg(l))
 	}
 	if i := im.StringSection(); i >= 0 && (im.Sections[i].Addr != im.StrAddr || im.Sections[i].Size < im.StrSize) { // left by a killed edit
 		l.moveStrings(im, l.table)
 	}
 	l.live = slices.Clone(p.goal.unversion)
-	if p.goal.cache != nil {
-		l.dropCache(im, p.goal.cache)
+	if p.spot != nil {
+		n := *p.spot
+		l.note = &n
 	}
+	p.layNote(l)
 	return l
+}
+
+// unusedProg returns the index of a program header that another one can take the place of, or -1.
+func (p *planner) unusedProg(l *layout) int {
+	unused := slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NULL })
+	if i := p.im.expendable(); unused < 0 && p.sparing && i >= 0 && l.progs[i] == p.im.Progs[i] {
+		return i
+	}
+	return unused
 }
 
 // setStack gives the stack its flags. A PT_GNU_STACK that there was not takes the place
@@ -114,49 +122,6 @@ func (l *layout) setStack(flags elf.ProgFlag, unused int) {
 		l.progs[unused] = stack
 	} else {
 		l.progs = append(l.progs, stack)
-	}
-}
-
-// silence zeros a resolution cache where it is, and in the copy of a block that
-// moves. Among other notes it becomes one that says nothing: only its sizes stay.
-func (l *layout) silence(im *image, c *elfimage.ResolutionCache) {
-	const typeAt, header = 8, 12
-	from := uint64(0)
-	if c.Prog < 0 {
-		from = typeAt
-	}
-	for _, b := range l.moved {
-		if copied := l.written(b.newOff+c.Off-b.off, c.Size); c.Off >= b.off && c.Off < b.end() && copied != nil {
-			clear(copied[from:])
-			return // the old place is dead anyway
-		}
-	}
-	at := l.relocated.at(c.Off, c.Size)
-	if c.Prog < 0 {
-		l.live = append(l.live, write{off: at + typeAt, data: im.Bytes(header - typeAt)})
-		from = header
-	}
-	l.dead = append(l.dead, span{at + from, c.Size - from})
-}
-
-// cacheName is a suffix of the section's name that patchelf gives a resolution cache.
-const cacheName = "ldcache"
-
-// dropCache takes a resolution cache out of the notes and zeroes it: the headers no
-// longer name it when .dynamic is switched. Its segment stays, with a section of
-// zeros: strip makes of a PT_LOAD with no section in it one that does not load.
-func (l *layout) dropCache(im *image, c *elfimage.ResolutionCache) {
-	if c.Prog < 0 { // among other notes: see silence
-		return
-	}
-	l.progs[c.Prog] = elfimage.Prog{Type: elf.PT_NULL}
-	if c.Section >= 0 {
-		l.ownSections(im)
-		s := &l.sections[c.Section]
-		s.Type = elf.SHT_PROGBITS
-		if im.SectionNamed(c.Section, ".note.nixos."+cacheName) {
-			s.NameOff += uint32(len(".note.nixos."))
-		}
 	}
 }
 

@@ -14,7 +14,10 @@ type planner struct {
 	goal  *goal
 	table []byte // the dynamic string table, once read
 
-	sparing bool // a new PT_GNU_STACK takes the place of a header that the file can do without
+	spot    *noteSpot // where the resolution note can be, where that is in the file already
+	newNote bool      // it cannot stay there
+
+	sparing bool // a new PT_GNU_STACK or PT_NOTE takes the place of a header that the file can do without
 }
 
 var errNoInterpreter = errors.New("has no interpreter to change (no PT_INTERP)")
@@ -25,7 +28,7 @@ type strategy func() (*layout, error)
 // layout finds room for what is new, cheapest first.
 func (p *planner) layout() (*layout, error) {
 	l, err := p.place()
-	if err != nil && p.goal.stack != nil && p.im.Stack() == nil && p.im.expendable() >= 0 {
+	if more := p.goal.stack != nil && p.im.Stack() == nil || p.goal.desc != "" && p.spot == nil; err != nil && more && p.im.expendable() >= 0 {
 		p.sparing = true
 		if l, again := p.place(); again == nil {
 			return l, nil
@@ -36,6 +39,12 @@ func (p *planner) layout() (*layout, error) {
 
 func (p *planner) place() (*layout, error) {
 	g := p.goal
+	if g.desc != "" {
+		var err error
+		if p.spot, err = p.noteSpot(); err != nil {
+			return nil, err
+		}
+	}
 	var tries []strategy
 	if !p.needsSegment() {
 		if len(g.texts) == 0 {
@@ -66,12 +75,12 @@ func (p *planner) place() (*layout, error) {
 }
 
 // needsSegment reports whether something has to move for which only a new segment
-// has a place: .dynamic without a spare entry, a longer interpreter, the table of
-// needed versions. That is switched together with DT_NEEDED, in one write of
+// has a place: .dynamic without a spare entry, a longer interpreter, a longer resolution
+// note, the table of needed versions. That is switched together with DT_NEEDED, in one write of
 // .dynamic: glibc stops at a version need whose library nobody needs
 // (elf/dl-version.c, _dl_check_map_versions).
 func (p *planner) needsSegment() bool {
-	return p.goal.squeezed == nil || len(p.goal.renames) > 0 || p.goal.interp != nil && !p.interpreterFits()
+	return p.goal.squeezed == nil || len(p.goal.renames) > 0 || p.goal.interp != nil && !p.interpreterFits() || p.goal.desc != "" && p.spot == nil
 }
 
 // interpreterFits reports whether the new interpreter fits where the old one is

@@ -22,6 +22,7 @@ const segmentHead = 64
 type trailer struct {
 	sections []elfimage.Section // with their new places
 	moving   []int              // indices of those that move along, by offset
+	names    string             // that those of sections get, with their NULs
 	tailOff  uint64             // where appended data begins now
 	tail     uint64             // its size, bytes
 	zeros    uint64             // with which it begins and which its copy leaves out, bytes
@@ -107,6 +108,9 @@ func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 	for _, i := range t.moving {
 		s := &t.sections[i]
 		s.Off = alignUp(at, s.Addralign)
+		if i == int(im.Shstrndx) {
+			s.Size += uint64(len(t.names))
+		}
 		at = s.Off + s.Size
 	}
 	l.sections = t.sections
@@ -117,9 +121,11 @@ func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 	data := im.Bytes(at - end)
 	for _, i := range t.moving {
 		s := &t.sections[i]
-		if err := elfimage.ReadFull(im, data[s.Off-end:][:s.Size], im.Sections[i].Off); err != nil {
+		old := &im.Sections[i]
+		if err := elfimage.ReadFull(im, data[s.Off-end:][:old.Size], old.Off); err != nil {
 			return nil, err
 		}
+		copy(data[s.Off-end:][old.Size:s.Size], t.names) // of their table only
 	}
 	for i, s := range t.sections {
 		im.EncodeSection(data[l.shoff-end+uint64(i)*im.ShdrSize():], s)
@@ -192,6 +198,7 @@ func (p *planner) inLastSegment() (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
+	copy(t.sections, l.sections) // a resolution cache that goes, or comes, is another one there
 	if i := im.StringSection(); i >= 0 {
 		t.sections[i].Size = end + n - im.StrOff
 	}
@@ -239,7 +246,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	copy(t.sections, l.sections) // a killed edit's string table, or a resolution cache that goes, are other there
+	copy(t.sections, l.sections) // a killed edit's string table, or a resolution cache that goes or comes, are other there
 	l.sections = t.sections
 	h, err := p.headerPlace(l)
 	if err != nil {
@@ -250,11 +257,20 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &newSegment{p: p, t: t, l: l, lent: -1, blocks: im.blocks.Empty(len(moving) + 1)} // .dynamic may be one more
+	n := &newSegment{p: p, t: t, l: l, blocks: im.blocks.Empty(len(moving) + 1)} // .dynamic may be one more
+	if p.spot != nil && slices.ContainsFunc(moving, func(b block) bool { return b.off < p.spot.off+p.spot.size && p.spot.off < b.end() }) {
+		p.spot, p.newNote = nil, true
+		return p.inNewSegment(moveDynamic)
+	}
 	if relocated != nil {
 		n.beginAt(relocated)
 	} else {
 		n.begin()
+	}
+	if l.note != nil && l.note.fresh {
+		if err := n.addNote(); err != nil {
+			return nil, err
+		}
 	}
 	// Whether something that .dynamic points to lies where the table grows.
 	overwritten := false
@@ -276,9 +292,8 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if overwritten && relocated != nil { // .dynamic switches with the headers
 		moveDynamic = moveDynamic || relocated.stays() || !relocated.holds(im.DynOff, im.Prog(elf.PT_DYNAMIC).Filesz)
 	} else if overwritten && !moveDynamic {
-		if n.lent = lendable(im.Progs); n.lent < 0 {
-			moveDynamic = true
-		}
+		n.lends = n.lentProgs(elfimage.Prog{Type: elf.PT_LOAD}) != nil
+		moveDynamic = !n.lends
 	}
 	if moveDynamic {
 		if err := n.addDynamic(); err != nil {
@@ -426,6 +441,31 @@ func (p *planner) tableFits(l *layout) bool {
 // tableEnd is the offset after the program headers.
 func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.PhdrSize() }
 
+// staleHeaders returns the offset after the program headers that nothing counts any more and
+// that follow the table: patchelf 0.19 leaves one where it takes a resolution note away, the
+// note's own over zeros, or the last of the table once more.
+func (im *image) staleHeaders() (uint64, error) {
+	end, size := im.tableEnd(), im.PhdrSize()
+	for len(im.Sections) > 0 && len(im.Progs) > 0 && end+size <= im.size {
+		b, err := im.Read(end, size)
+		if err != nil {
+			return 0, err
+		}
+		q := im.DecodeProg(b)
+		stale := q == im.Progs[len(im.Progs)-1]
+		if off, mapped := im.FileOffset(q.Vaddr, q.Filesz); q.Type == elf.PT_NOTE && q.Filesz > 0 && mapped { // strip may have moved them
+			if stale, err = im.zeros(off, q.Filesz); err != nil {
+				return 0, err
+			}
+		}
+		if !stale {
+			break
+		}
+		end += size
+	}
+	return end, nil
+}
+
 // alsoMoving adds to the blocks that make room for a program header those that a
 // goal moves: a longer interpreter, and the version needs of a renamed library.
 func (p *planner) alsoMoving(moving []block) ([]block, error) {
@@ -518,12 +558,12 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 }
 
 // lendable returns a program header that the loader can do without for the moment
-// between two writes, or -1. It is the last of its type: at the end of the table it
+// between two writes, or -1; keep is none. It is the last of its type: at the end of the table it
 // keeps its place among them.
-func lendable(progs []elfimage.Prog) int {
+func lendable(progs []elfimage.Prog, keep elfimage.Prog) int {
 	for _, t := range []elf.ProgType{elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
 		for i := len(progs) - 1; i >= 0; i-- {
-			if progs[i].Type == t {
+			if progs[i].Type == t && progs[i] != keep {
 				return i
 			}
 		}
@@ -569,7 +609,7 @@ type newSegment struct {
 	data   []byte // from off on
 	blocks []block
 	interp *place // where the new interpreter is in it, or nil
-	lent   int    // program header to lend while .dynamic is switched, or -1
+	lends  bool   // program headers are lent while .dynamic is switched
 
 	relocated *relocation // the segment whose end this is, or nil: it is one of its own
 }
@@ -762,14 +802,14 @@ func (n *newSegment) finish(null int, writable bool) error {
 	trailing[0] = write{off: n.off, data: append(n.data, trailing[0].data...)}
 	l.fresh = append(trailing, room...)
 	l.moved = n.blocks
-	if n.lent >= 0 { // with the places of old, so that the old bytes are what it describes
-		l.lent = n.insert(im.Progs, segment, n.lent)
+	if n.lends {
+		l.lent = n.lentProgs(segment)
 	}
 	progs := l.progs
 	for _, b := range n.blocks {
 		for _, i := range b.progs {
 			q := &progs[i]
-			if q.Type == elf.PT_NULL { // a resolution cache's
+			if q.Type == elf.PT_NULL || l.note != nil && i == l.note.prog { // a resolution note's, which goes or is elsewhere
 				continue
 			}
 			if q.Off+q.Filesz == b.end() {
@@ -800,6 +840,26 @@ func (n *newSegment) finish(null int, writable bool) error {
 		n.p.interpreterInPlace(l)
 	}
 	return nil
+}
+
+// lentProgs returns the program headers until .dynamic has been switched, with the places of
+// old, so that the old bytes are what they describe. They are as many as before, at the cost of
+// those that the loader can do without for the moment; nil where these are too few.
+func (n *newSegment) lentProgs(segment elfimage.Prog) []elfimage.Prog {
+	im := n.p.im
+	progs, note := n.insert(n.l.progsWithNote(im, n.p.goal), segment, -1), elfimage.Prog{}
+	if n.l.note != nil {
+		note = n.l.progs[n.l.note.prog]
+	}
+	for len(progs) > len(im.Progs) {
+		i := lendable(progs, note)
+		if i < 0 {
+			return nil
+		}
+		progs = slices.Delete(progs, i, i+1)
+	}
+	n.p.im.fitTable(progs)
+	return progs
 }
 
 // insert returns the program headers with segment after the last PT_LOAD, in

@@ -393,12 +393,13 @@ func (im *Image) parseProgs(n uint64) error {
 	}
 	im.Progs = reuse(&im.spare().progs, int(n))
 	for i := range im.Progs {
-		im.Progs[i] = im.decodeProg(b[uint64(i)*im.PhdrSize():])
+		im.Progs[i] = im.DecodeProg(b[uint64(i)*im.PhdrSize():])
 	}
 	return nil
 }
 
-func (im *Image) decodeProg(b []byte) Prog {
+// DecodeProg returns the program header at the beginning of b.
+func (im *Image) DecodeProg(b []byte) Prog {
 	u32 := func(at int) uint64 { return uint64(im.Order.Uint32(b[at:])) }
 	if !im.Is64() {
 		return Prog{Type: elf.ProgType(u32(0)), Off: u32(4), Vaddr: u32(8), Paddr: u32(12),

@@ -1,6 +1,7 @@
 package elfimage
 
 import (
+	"bytes"
 	"debug/elf"
 	"slices"
 	"strings"
@@ -8,12 +9,14 @@ import (
 
 // A ResolutionCache is the note that patchelf --build-resolution-cache writes (0.19,
 // section .note.nixos.ldcache): where each needed library was found. A loader that
-// obeys it reads it before DT_RUNPATH.
+// obeys it reads it before DT_RUNPATH, and of several the first.
 type ResolutionCache struct {
-	Off, Size uint64 // of the note in the file, bytes
-	Prog      int    // index of the PT_NOTE that is this note and nothing else, or -1
-	Section   int    // index of the section that is, or -1
-	Entries   []CacheEntry
+	Off, Size   uint64 // of the note in the file, bytes
+	Prog        int    // index of the PT_NOTE that is this note and nothing else but zeros after it, or -1
+	Section     int    // index of the section that is this note, or -1; where Prog is not -1 its size may be another
+	Description string // the bytes of the note that Entries are decoded from
+	Entries     []CacheEntry
+	Silent      bool // of type 0, which no loader reads: it is Blank, or of an edit that was killed
 }
 
 // A CacheEntry is what the cache says of a needed library: paths, each "=FILE" or
@@ -23,46 +26,57 @@ type CacheEntry struct {
 	Paths  []string
 }
 
+// Owner and type of a resolution cache (patchelf 0.19, src/patchelf.cc; the loader's
+// reader in nixpkgs, ldcache.patch).
 const (
-	cacheOwner = "NixOS"
-	cacheType  = 0x63a86cb6
+	CacheOwner = "NixOS"
+	CacheType  = 0x63a86cb6
 )
 
-// ResolutionCache returns the cache, or nil where there is none.
+// ResolutionCache returns the cache that a loader reads, or nil where there is none.
 func (im *Image) ResolutionCache() (*ResolutionCache, error) {
-	look := func(off, size, align uint64) (*ResolutionCache, error) {
-		b, padding, err := im.readNotes(off, size, align)
+	all, err := im.ResolutionCaches()
+	for i := range all {
+		if !all[i].Silent {
+			return &all[i], nil
+		}
+	}
+	return nil, err
+}
+
+// Blank reports whether the cache is one that no loader reads and that says nothing.
+func (c *ResolutionCache) Blank() bool {
+	return c.Silent && strings.Trim(c.Description, "\x00") == ""
+}
+
+// ResolutionCaches returns all notes of the cache's owner and type, and those of type 0.
+func (im *Image) ResolutionCaches() (all []ResolutionCache, err error) {
+	for i := range im.Progs {
+		p := &im.Progs[i]
+		if p.Type != elf.PT_NOTE {
+			continue
+		}
+		b, padding, err := im.readNotes(p.Off, p.Filesz, p.Align)
 		if err != nil {
 			return nil, err
 		}
 		for n := range im.eachNoteIn(b, padding) {
-			if string(n.owner) != cacheOwner || n.typ != cacheType {
+			if string(n.owner) != CacheOwner || n.typ != CacheType && n.typ != 0 {
 				continue
 			}
-			c := &ResolutionCache{Off: off + n.start, Size: n.end - n.start, Prog: -1, Section: -1}
-			desc := b[n.desc : n.desc+n.size]
-			texts := strings.Split(strings.TrimRight(string(desc), "\x00"), "\x00")
+			c := ResolutionCache{Off: p.Off + n.start, Size: n.end - n.start, Prog: -1, Silent: n.typ == 0, Description: string(b[n.desc : n.desc+n.size])}
+			texts := strings.Split(strings.TrimRight(c.Description, "\x00"), "\x00")
 			for i := 0; i+1 < len(texts); i += 2 {
 				c.Entries = append(c.Entries, CacheEntry{texts[i], strings.Split(texts[i+1], ":")})
 			}
-			return c, nil
-		}
-		return nil, nil
-	}
-	for _, p := range im.Progs {
-		if p.Type != elf.PT_NOTE {
-			continue
-		}
-		c, err := look(p.Off, p.Filesz, p.Align)
-		if err != nil || c == nil {
-			if err != nil {
-				return nil, err
+			if n.start == 0 && len(bytes.Trim(b[n.end:], "\x00")) == 0 {
+				c.Prog = i
 			}
-			continue
+			c.Section = slices.IndexFunc(im.Sections, func(s Section) bool {
+				return s.Type == elf.SHT_NOTE && s.Off == c.Off && (s.Size == c.Size || c.Prog >= 0)
+			})
+			all = append(all, c)
 		}
-		c.Prog = slices.IndexFunc(im.Progs, func(p Prog) bool { return p.Type == elf.PT_NOTE && p.Off == c.Off && p.Filesz == c.Size })
-		c.Section = slices.IndexFunc(im.Sections, func(s Section) bool { return s.Type == elf.SHT_NOTE && s.Off == c.Off && s.Size == c.Size })
-		return c, nil
 	}
-	return nil, nil
+	return all, nil
 }

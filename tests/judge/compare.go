@@ -152,6 +152,15 @@ func (c *comparison) match() []int {
 	}
 	next := 0
 	for i, s := range a.sects {
+		if s.name == cacheHole && c.want.Note != nil { // room of an earlier note
+			if content, ok := a.content(s); !ok || len(bytes.Trim(content, "\x00")) > 0 || next >= len(b.sects) {
+				c.bad("sections", "section %d %s is no hole", i, s.name)
+			}
+			c.left = append(c.left, part{of(s.addr, s.size), s.name})
+			out[i] = -1
+			next++
+			continue
+		}
 		if s.name == cacheName && c.cacheGone() {
 			// Its header may stay, and name no note.
 			if next < len(b.sects) && (b.sects[next].kind == shtNull || b.sects[next].name == s.name || b.sects[next].addr == s.addr && b.sects[next].kind != shtNote) {
@@ -171,6 +180,7 @@ func (c *comparison) match() []int {
 		out[i] = next
 		next++
 	}
+	holes := 0
 	for j := next; j < len(b.sects); j++ {
 		t := b.sects[j]
 		content, ok := b.content(t)
@@ -182,9 +192,14 @@ func (c *comparison) match() []int {
 				clear(content[part.lo-t.off : part.hi-t.off])
 			}
 		}
-		if a.head.kind == typeExec && j == next && t.flags&(shfWrite|shfExec) == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 { // patchelf fills holes with letters
+		if a.head.kind == typeExec && holes == 0 && t.name != cacheHole && t.flags&(shfWrite|shfExec) == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 { // patchelf fills holes with letters
 			c.remark("sections", "section %s is new, a hole of %d bytes", t.name, t.size)
+			holes++
 			continue
+		}
+		if c.want.Note != nil && *c.want.Note != "" && t.flags == shfAlloc &&
+			(t.name == cacheName && t.kind == shtNote || t.name == cacheHole && ok && len(bytes.Trim(content, "\x00")) == 0) {
+			continue // newNote judges it
 		}
 		c.bad("sections", "section %d %+v is new", j, t)
 	}

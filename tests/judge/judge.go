@@ -37,6 +37,9 @@ type Expect struct {
 	Cleared []string
 	// Debug says that a DT_DEBUG was asked for.
 	Debug bool
+	// Note is the description of .note.nixos.ldcache afterwards, "" for none. nil: the file has the one that it had, unless
+	// that contradicts what changes.
+	Note *string
 	// Gone are texts that must not be in the file afterwards, unless they were before.
 	Gone []string
 	// Reusable are texts that earlier edits by the same editor wrote into the string table. Where another tool took away
@@ -692,10 +695,14 @@ const (
 	cacheOwner = "NixOS\x00"
 	cacheKind  = 0x63a86cb6
 	cacheName  = ".note.nixos.ldcache"
+	cacheHole  = "ldcache" // zeros where a cache was, or may grow
 )
 
 // cacheGone reports whether the edit has to remove the resolution cache.
 func (c *comparison) cacheGone() bool {
+	if c.want.Note != nil {
+		return !slices.ContainsFunc(c.a.notes(), func(n note) bool { return isCache(n) && n.desc == *c.want.Note })
+	}
 	if c.want.RunPath == nil && c.want.Needed == nil && c.want.Interpreter == nil && c.want.Soname == nil {
 		return false
 	}
@@ -707,6 +714,36 @@ func (c *comparison) cacheGone() bool {
 
 func isCache(n note) bool { return n.owner == cacheOwner && n.kind == cacheKind }
 
+// isBlank reports whether a note is what is left of a cache among other notes, for the loader to pass over.
+func isBlank(n note) bool {
+	return n.owner == cacheOwner && n.kind == 0 && strings.Trim(n.desc, "\x00") == ""
+}
+
+// newNote judges the cache that is asked for, and returns the notes without it: the first of its kind is the one that counts,
+// and one is enough. It has a section of its own name where there are sections, at the place that PT_NOTE says.
+func (c *comparison) newNote(y []note) []note {
+	i := slices.IndexFunc(y, isCache)
+	if i < 0 {
+		c.bad("resolution note", "there is none")
+		return y
+	}
+	n := y[i]
+	if n.desc != *c.want.Note {
+		c.bad("resolution note", "%.200q instead of %.200q", n.desc, *c.want.Note)
+	}
+	at := n.at.lo
+	for _, p := range c.b.ofKind(ptNote) {
+		if p.vaddr <= at && at < p.vaddr+p.filesz && !slices.Contains(c.b.mapped(of(p.off, p.filesz)), of(p.vaddr, p.filesz)) {
+			c.bad("resolution note", "PT_NOTE says address %#x, where no segment has it", p.vaddr)
+		}
+	}
+	s := slices.IndexFunc(c.b.sects, func(s section) bool { return s.name == cacheName && s.kind == shtNote })
+	if len(c.b.sects) > 0 && (s < 0 || c.b.sects[s].addr != at || c.b.sects[s].flags != shfAlloc || n.at.hi > at+c.b.sects[s].size || n.at.hi+4 <= at+c.b.sects[s].size) {
+		c.bad("resolution note", "no section %s is at %v", cacheName, n.at)
+	}
+	return slices.Delete(y, i, i+1)
+}
+
 // notes compares the records, wherever they stand.
 func (c *comparison) notes() {
 	x, y := c.a.notes(), c.b.notes()
@@ -717,13 +754,18 @@ func (c *comparison) notes() {
 			}
 		}
 		x = slices.DeleteFunc(x, isCache)
+		comes := c.want.Note != nil && *c.want.Note != ""
+		if comes {
+			y = c.newNote(y)
+		}
 		if slices.ContainsFunc(y, isCache) {
 			c.bad("stale cache", "%s contradicts the file", cacheName)
 			y = slices.DeleteFunc(y, isCache)
 		}
-		if s := slices.IndexFunc(c.b.sects, func(s section) bool { return s.name == cacheName && s.kind == shtNote }); s >= 0 {
+		if s := slices.IndexFunc(c.b.sects, func(s section) bool { return s.name == cacheName && s.kind == shtNote }); s >= 0 && !comes {
 			c.bad("stale cache", "the section %s is still there", cacheName)
 		}
+		x, y = slices.DeleteFunc(x, isBlank), slices.DeleteFunc(y, isBlank)
 	}
 	if len(x) != len(y) {
 		c.bad("notes", "%d notes became %d", len(x), len(y))

@@ -1,0 +1,377 @@
+package elfedit
+
+import (
+	"bytes"
+	"debug/elf"
+	"slices"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// The resolution note (elfimage.ResolutionCache) counts before the run path, and no one
+// write changes both. So it is silent while .dynamic is switched, by its type, which the
+// loader looks for: at any moment the file says the old run path with the old note or none,
+// or the new one with none or the new note.
+//
+// It stands in a PT_NOTE and a section of its own, which end where it does (patchelf before
+// 0.19 wants no more in a PT_NOTE than sections name). A section of zeros follows, its room;
+// it also keeps a segment that has nothing else from being without a section when patchelf takes
+// the note away, which strip would make one of that does not load. A note that goes leaves
+// another such section, in which the next one is put if it fits. In a file without section
+// headers PT_NOTE spans the room, and stays.
+
+const (
+	noteHead    = 12      // bytes: sizes of name and description, type
+	noteTypeAt  = 8       // of them
+	noteName    = 8       // bytes: CacheOwner, padded
+	maxNoteRoom = 1 << 20 // bytes: what elfimage reads
+
+	cacheSection = ".note.nixos." + cacheName // patchelf's name for it
+	cacheName    = "ldcache"                  // of a section of zeros, a suffix of that
+)
+
+// A noteSpot is where a resolution note can be put, and the headers that name it, by index, or -1.
+type noteSpot struct {
+	place               // all that it has
+	prog, section, hole int
+	said                uint64 // bytes of it that the note of before has
+	named               uint32 // sh_name of cacheSection
+	fresh               bool   // the edit makes it
+}
+
+// leastHole is the smallest section of zeros, in bytes.
+const leastHole = 16
+
+// noteSize returns the size in bytes of a note with a description.
+func noteSize(desc string) uint64 { return noteHead + noteName + alignUp(uint64(len(desc)), 4) }
+
+// putNote writes a note to b and zeros after it. The loader passes over one that is silent.
+func (im *image) putNote(b []byte, desc string, silent bool) {
+	clear(b)
+	im.Order.PutUint32(b, uint32(len(elfimage.CacheOwner)+1))
+	im.Order.PutUint32(b[4:], uint32(len(desc)))
+	if !silent {
+		im.Order.PutUint32(b[noteTypeAt:], elfimage.CacheType)
+	}
+	copy(b[noteHead:], elfimage.CacheOwner)
+	copy(b[noteHead+noteName:], desc)
+}
+
+// note compares what a change asks of the resolution note with what the file has.
+func (g *goal) note(im *image, c Change) error {
+	stale := c.RunPath != nil || c.Needed != nil || g.interp != nil
+	if c.ResolutionNote == nil && !stale {
+		return nil
+	}
+	now, err := im.resolutionNote()
+	if err != nil {
+		return err
+	}
+	switch want := c.ResolutionNote; {
+	case want != nil && *want != "" && (now == nil || now.Silent || now.Description != *want || now.Section >= 0 && im.Sections[now.Section].Size != now.Size):
+		g.cache, g.desc = now, *want
+	case now != nil && !now.Blank() && (want == nil || *want == ""):
+		g.cache = now
+	}
+	return nil
+}
+
+// resolutionNote returns the note that the loader reads; else one that a killed edit has left, or
+// where there are no sections the place of one; else nil.
+func (im *image) resolutionNote() (*elfimage.ResolutionCache, error) {
+	all, err := im.ResolutionCaches()
+	for _, counts := range []func(c *elfimage.ResolutionCache) bool{
+		func(c *elfimage.ResolutionCache) bool { return !c.Silent },
+		func(c *elfimage.ResolutionCache) bool { return !c.Blank() },
+		func(c *elfimage.ResolutionCache) bool { return c.Prog >= 0 && len(im.Sections) == 0 },
+	} {
+		if i := slices.IndexFunc(all, func(c elfimage.ResolutionCache) bool { return counts(&c) }); i >= 0 {
+			return &all[i], nil
+		}
+	}
+	return nil, err
+}
+
+// noteSpot returns where in the file the note can be put without another segment, or nil.
+func (p *planner) noteSpot() (*noteSpot, error) {
+	im, need := p.im, noteSize(p.goal.desc)
+	if p.newNote {
+		return nil, nil
+	}
+	var best *noteSpot
+	try := func(s noteSpot) error {
+		seg := im.Segment(s.addr, s.size)
+		if s.size == 0 || seg == nil || seg.Off == s.off || s.off-seg.Off != s.addr-seg.Vaddr || (s.off|s.addr)%4 != 0 {
+			return nil
+		}
+		rest := uint64(0)
+		if s.hole = -1; s.section >= 0 {
+			named, ok := im.offsetOfName(s.section, cacheSection)
+			if s.named = named; !ok {
+				return nil
+			}
+			for i := range im.Sections {
+				h := &im.Sections[i]
+				if zero, err := im.isNoteHole(i); zero && h.Off == s.off+s.size && h.Addr == s.addr+s.size {
+					s.hole, s.size, rest = i, s.size+h.Size, leastHole
+					break
+				} else if err != nil {
+					return err
+				}
+			}
+		}
+		if s.size >= need+rest && (best == nil || s.size < best.size) {
+			best = &s
+		}
+		return nil
+	}
+	if c := p.goal.cache; c != nil {
+		if c.Prog < 0 || c.Section < 0 && len(im.Sections) > 0 {
+			return nil, nil
+		}
+		q := &im.Progs[c.Prog]
+		size := q.Filesz
+		if c.Section >= 0 {
+			size = im.Sections[c.Section].Size
+		}
+		if at, ok := im.FileOffset(q.Vaddr, q.Filesz); !ok || at != q.Off || q.Align == 8 || !p.alone(q) || size < c.Size {
+			return nil, nil
+		}
+		err := try(noteSpot{place: place{q.Off, q.Vaddr, size}, prog: c.Prog, section: c.Section, said: c.Size})
+		return best, err
+	}
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if hole, err := im.isNoteHole(i); err != nil {
+			return nil, err
+		} else if hole {
+			if err := try(noteSpot{place: place{s.Off, s.Addr, s.Size}, prog: -1, section: i}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return best, nil
+}
+
+// isNoteHole reports whether a section is one of zeros, where a resolution note was or can grow.
+func (im *image) isNoteHole(i int) (bool, error) {
+	s := &im.Sections[i]
+	if s.Type != elf.SHT_PROGBITS || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom || s.Off > im.size-s.Size || !im.SectionNamed(i, cacheName) {
+		return false, nil
+	}
+	return im.zeros(s.Off, s.Size)
+}
+
+// offsetOfName returns the sh_name with which section i has a name that ends with the one that it has.
+func (im *image) offsetOfName(i int, name string) (uint32, bool) {
+	for _, before := range []int{0, len(cacheSection) - len(cacheName)} {
+		if at := im.Sections[i].NameOff; int64(at) >= int64(before) && im.nameAt(at-uint32(before), name) {
+			return at - uint32(before), true
+		}
+	}
+	return 0, false
+}
+
+// layNote gives the note of the goal a place in a layout, or a program header for the one
+// that inNewSegment gives it, and takes the note of before away.
+func (p *planner) layNote(l *layout) {
+	im, g := p.im, p.goal
+	if l.note == nil || l.note.said == 0 {
+		l.dropNote(im, g)
+	}
+	if g.desc == "" {
+		return
+	}
+	if l.note == nil {
+		l.note = &noteSpot{prog: -1, section: -1, hole: -1, fresh: true}
+	}
+	n := l.note
+	if n.prog < 0 {
+		n.prog = p.unusedProg(l)
+	}
+	if n.prog < 0 {
+		n.prog = len(l.progs)
+		l.progs = append(l.progs, elfimage.Prog{})
+	}
+	if n.fresh {
+		l.progs[n.prog] = elfimage.Prog{Type: elf.PT_NOTE}
+	} else {
+		p.nameNote(l)
+	}
+}
+
+// nameNote lets the headers say where the note is.
+func (p *planner) nameNote(l *layout) {
+	im, n, size := p.im, l.note, noteSize(p.goal.desc)
+	q := elfimage.Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Paddr: n.addr, Filesz: size, Memsz: size, Align: 4}
+	if len(im.Sections) == 0 {
+		q.Filesz, q.Memsz = n.size, n.size
+	}
+	if seg := im.Segment(n.addr, n.size); seg != nil {
+		q.Paddr += seg.Paddr - seg.Vaddr
+	}
+	l.progs[n.prog] = q
+	if len(im.Sections) == 0 {
+		return
+	}
+	set := func(i *int, s elfimage.Section) {
+		if *i < 0 {
+			*i = len(l.sections)
+			l.sections = append(l.sections, s)
+		}
+		l.sections[*i] = s
+	}
+	l.ownSections(im)
+	set(&n.section, elfimage.Section{NameOff: n.named, Type: elf.SHT_NOTE, Flags: elf.SHF_ALLOC, Addr: n.addr, Off: n.off, Size: size, Addralign: 4})
+	if n.named > 0 && (n.hole >= 0 || n.fresh) {
+		set(&n.hole, elfimage.Section{NameOff: n.named + uint32(len(cacheSection)-len(cacheName)), Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC,
+			Addr: n.addr + size, Off: n.off + size, Size: n.size - size, Addralign: 4})
+	}
+}
+
+// addNote puts the note into a new segment, with room for it to grow, and gives it headers.
+func (n *newSegment) addNote() error {
+	p, l := n.p, n.l
+	im, size := p.im, noteSize(p.goal.desc)
+	room := size + size/4 + 64       // more than leastHole
+	if c := p.goal.cache; c != nil { // each time that it does not fit, the file grows by half at least
+		room = max(room, 2*c.Size)
+	}
+	s := l.note
+	s.size = alignUp(room, 4)
+	s.off = n.reserve(s.size, 4, 0)
+	s.addr = n.addr + s.off - n.off
+	im.putNote(n.data[s.off-n.off:][:s.size], p.goal.desc, true)
+	if len(im.Sections) > 0 {
+		named, err := n.t.addName(im, cacheSection)
+		if err != nil {
+			return err
+		}
+		s.named = named
+	}
+	l.sections = n.t.sections
+	p.nameNote(l)
+	n.t.sections = l.sections
+	return nil
+}
+
+// addName adds a name to those of the sections, if they move, and returns where it is; else 0, which is no name.
+func (t *trailer) addName(im *image, name string) (uint32, error) {
+	i := slices.Index(t.moving, int(im.Shstrndx))
+	if i < 0 {
+		return 0, nil
+	}
+	s := &im.Sections[im.Shstrndx]
+	b, err := im.Read(s.Off, s.Size)
+	if err != nil || len(b) == 0 || b[len(b)-1] != 0 {
+		return 0, err
+	}
+	if at := bytes.Index(b, []byte("\x00"+name+"\x00")); at >= 0 {
+		return uint32(at) + 1, nil
+	}
+	t.names = name + "\x00"
+	return uint32(s.Size), nil
+}
+
+// noteWrites returns the writes that put the note in its place: fresh to bytes that nothing
+// refers to; first, before the headers change, that let the one of before be passed over; and
+// last, after .dynamic, the one that lets the new one count. What the headers say is never
+// shorter than what is there. dynamic says that .dynamic is written to by itself.
+func (p *planner) noteWrites(l *layout, dynamic bool) (fresh, first, last []write) {
+	n, im := l.note, p.im
+	if n == nil {
+		return nil, nil, nil
+	}
+	size := noteSize(p.goal.desc)
+	at := l.relocated.at(n.off, n.size)
+	word := im.Bytes(4)
+	im.Order.PutUint32(word, elfimage.CacheType)
+	if n.fresh {
+		if !dynamic { // what counts switches with the headers
+			copy(l.written(n.off, size)[noteTypeAt:], word)
+			return nil, nil, nil
+		}
+		return nil, nil, []write{{off: at + noteTypeAt, data: word}}
+	}
+	b := im.Bytes(max(size, n.said))
+	whole := n.said > 0 && !dynamic && samePage(at, uint64(len(b)))
+	im.putNote(b, p.goal.desc, !whole)
+	content, active := write{off: at, data: b}, write{off: at + noteTypeAt, data: word}
+	if n.said > 0 && !whole {
+		first = append(first, write{off: at + noteTypeAt, data: im.Bytes(noteHead - noteTypeAt)})
+	}
+	switch {
+	case n.said == 0 && len(im.Sections) > 0:
+		fresh = append(fresh, content)
+	case n.said >= size:
+		first = append(first, content)
+	default:
+		l.live = append(l.live, content)
+	}
+	if whole {
+		return fresh, first, nil
+	}
+	return fresh, first, append(last, active)
+}
+
+// goesWhole reports whether nothing is left of the note that goes, or else one of type 0: among
+// other notes its sizes have to stay, and where there are no sections its PT_NOTE, for the next one.
+func (g *goal) goesWhole(im *image) bool {
+	return g.cache != nil && g.cache.Prog >= 0 && (len(im.Sections) > 0 || g.desc != "")
+}
+
+// dropNote lets the headers no longer name the note of before when .dynamic is switched. Its
+// segment stays, with a section of zeros: strip makes of a PT_LOAD with no section in it one
+// that does not load.
+func (l *layout) dropNote(im *image, g *goal) {
+	if !g.goesWhole(im) {
+		return
+	}
+	c := g.cache
+	l.progs[c.Prog] = elfimage.Prog{Type: elf.PT_NULL}
+	if c.Section >= 0 {
+		l.ownSections(im)
+		s := &l.sections[c.Section]
+		s.Type = elf.SHT_PROGBITS
+		if im.SectionNamed(c.Section, cacheSection) {
+			s.NameOff += uint32(len(cacheSection) - len(cacheName))
+		}
+	}
+}
+
+// silence zeros the note of before where it is, and in the copy of a block that moves.
+func (l *layout) silence(im *image, g *goal) {
+	c, from := g.cache, uint64(0)
+	if !g.goesWhole(im) {
+		from = noteHead + noteName
+	}
+	mute := func(b []byte) {
+		if from > 0 {
+			clear(b[noteTypeAt:noteHead])
+		}
+		clear(b[from:])
+	}
+	for _, b := range l.moved {
+		if copied := l.written(b.newOff+c.Off-b.off, c.Size); c.Off >= b.off && c.Off < b.end() && copied != nil {
+			mute(copied)
+			return // the old place is dead anyway
+		}
+	}
+	at := l.relocated.at(c.Off, c.Size)
+	if from > 0 {
+		l.live = append(l.live, write{off: at + noteTypeAt, data: im.Bytes(noteHead - noteTypeAt)})
+	}
+	l.dead = append(l.dead, span{at + from, c.Size - from})
+}
+
+// progsWithNote are the program headers of before, but for those of the note, which are as afterwards.
+func (l *layout) progsWithNote(im *image, g *goal) []elfimage.Prog {
+	progs := slices.Clone(im.Progs)
+	if g.goesWhole(im) {
+		progs[g.cache.Prog] = elfimage.Prog{Type: elf.PT_NULL}
+	}
+	if n := l.note; n != nil {
+		progs = append(progs[:n.prog], append([]elfimage.Prog{l.progs[n.prog]}, progs[min(n.prog+1, len(progs)):]...)...)
+	}
+	return progs
+}
