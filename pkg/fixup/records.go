@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -92,23 +93,7 @@ func findRecords(paths []string, lookUp func(shelves, *home)) *Records {
 // realPath returns the absolute path, free of symbolic links, that a path leads to. One that is
 // a link itself is refused, as a walk that edits refuses it.
 func realPath(p string) (string, error) {
-	if !filepath.IsAbs(p) {
-		wd, err := os.Getwd()
-		if err != nil {
-			return "", err
-		}
-		p = wd + "/" + p // filepath.Join takes "a/.." for ".", which a may not lead to
-	}
-	parent, name := filepath.Split(tree.Unslashed(p))
-	if name == "" || name == "." || name == ".." { // these are no links
-		return filepath.EvalSymlinks(p)
-	}
-	parent, err := filepath.EvalSymlinks(parent)
-	if err != nil {
-		return "", err
-	}
-	real := filepath.Join(parent, name)
-	info, err := os.Lstat(real)
+	info, err := os.Lstat(tree.Unslashed(p))
 	switch {
 	case err != nil:
 		return "", err
@@ -117,7 +102,7 @@ func realPath(p string) (string, error) {
 	case strings.HasSuffix(p, "/") && !info.IsDir():
 		return "", unix.ENOTDIR
 	}
-	return real, nil
+	return sysroot.Realpath(p)
 }
 
 // lock takes the locks of all records, in the order in which every run takes them.

@@ -244,16 +244,24 @@ func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte)
 	if err := writeAll(n.fd, data); err != nil {
 		return err
 	}
-	if unix.Fchown(n.fd, int(st.Uid), int(st.Gid)) != nil || sameAttributes(old, n.fd) != nil ||
-		unix.Fchmod(n.fd, st.Mode&0o1777) != nil {
+	if unix.Fchown(n.fd, int(st.Uid), int(st.Gid)) != nil || unix.Fchmod(n.fd, st.Mode&0o1777) != nil ||
+		SameAttributes(old, n.fd) != nil {
+		return errInPlace
+	}
+	if err := unix.Fremovexattr(n.fd, "security.capability"); err != nil && err != unix.ENODATA && err != unix.ENOTSUP {
 		return errInPlace
 	}
 	return n.rename(at, base, st)
 }
 
-// sameAttributes gives a file the extended attributes of another one, but for capabilities, and
-// takes away those that it got from its directory.
-func sameAttributes(from, to int) error {
+// ErrLabel is the error where all is the same but the label of SELinux, which not everybody may set.
+var ErrLabel = errors.New("its label cannot be set")
+
+// SameAttributes gives a file the extended attributes of another one, and takes away those that
+// it got from its directory, such as an ACL (acl(5), "OBJECT CREATION AND DEFAULT ACLs"). Owner
+// and mode come before: a change of owner takes capabilities away, and one of mode changes an ACL.
+func SameAttributes(from, to int) error {
+	var label error
 	want, err := attributes(from)
 	if err != nil {
 		return err
@@ -263,11 +271,15 @@ func sameAttributes(from, to int) error {
 		return err
 	}
 	for name, value := range want {
-		if string(have[name]) == string(value) || name == "security.capability" {
+		if string(have[name]) == string(value) {
 			continue
 		}
 		if err := unix.Fsetxattr(to, name, value, 0); err != nil {
-			return err
+			if name == "security.selinux" {
+				label = ErrLabel
+				continue
+			}
+			return fmt.Errorf("the extended attribute %s: %w", name, err)
 		}
 	}
 	for name := range have {
@@ -275,10 +287,10 @@ func sameAttributes(from, to int) error {
 			continue
 		}
 		if err := unix.Fremovexattr(to, name); err != nil {
-			return err
+			return fmt.Errorf("the extended attribute %s of the directory: %w", name, err)
 		}
 	}
-	return nil
+	return label
 }
 
 // attributes returns a file's extended attributes; none where the file system has none.
@@ -403,7 +415,7 @@ func (n *nameless) link(at int, base string) error {
 	if err := n.linkTo(base); err != nil {
 		return err
 	}
-	return syncDir(at)
+	return SyncDir(at)
 }
 
 // rename puts the file in the place of the one that st describes.
@@ -438,7 +450,7 @@ func (n *nameless) rename(at int, base string, st *unix.Stat_t) error {
 			return errChanged
 		}
 	}
-	return syncDir(at)
+	return SyncDir(at)
 }
 
 // linkTo makes a name in the directory a hard link to the file.
@@ -498,8 +510,8 @@ func openDir(name string) (*os.File, error) {
 	return dir, err
 }
 
-// syncDir writes a directory's names through to the disk, where it may be listed.
-func syncDir(at int) error {
+// SyncDir writes a directory's names through to the disk, where it may be listed.
+func SyncDir(at int) error {
 	fd, err := open(at, ".", unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil //nolint:nilerr // the names are right, and will be written at the kernel's leisure

@@ -110,7 +110,10 @@ func (f *File) writeCopy(also []Target, apply func(Writer) error) error {
 			err = errors.Join(err, fmt.Errorf("making %s a link to the edited copy: %w", other.Path, failed))
 		}
 	}
-	return errors.Join(err, syncDir(at))
+	if failed := plainfile.SyncDir(at); failed != nil {
+		err = errors.Join(err, fmt.Errorf("writing the directory to the disk: %w", failed))
+	}
+	return err
 }
 
 // createCopy creates an empty file, locked and without a name: nothing is left of it where the
@@ -210,17 +213,14 @@ func (f *File) fillCopy(out *os.File, apply func(Writer) error) error {
 	if err := apply(&output{fd: fd}); err != nil {
 		return err
 	}
-	if err := dropAttributes(fd); err != nil {
-		return err
-	}
 	if err := ignoringEINTR(func() error { return unix.Fchown(fd, int(f.stat.Uid), int(f.stat.Gid)) }); err != nil {
 		return fmt.Errorf("giving the copy the file's owner: %w", err)
 	}
 	if err := ignoringEINTR(func() error { return unix.Fchmod(fd, f.stat.Mode&0o7777) }); err != nil {
 		return fmt.Errorf("giving the copy the file's mode: %w", err)
 	}
-	if err := copyAttributes(f.fd, fd); err != nil { // ACLs and capabilities among them, so after owner and mode
-		return err
+	if err := plainfile.SameAttributes(f.fd, fd); err != nil && !errors.Is(err, plainfile.ErrLabel) {
+		return fmt.Errorf("giving the copy what the file has: %w", err)
 	}
 	now := unix.Timespec{Nsec: unix.UTIME_OMIT}
 	if err := unix.UtimesNanoAt(unix.AT_FDCWD, plainfile.ProcPath(fd), []unix.Timespec{f.stat.Atim, now}, 0); err != nil && err != unix.ENOENT { // without /proc
@@ -234,63 +234,6 @@ func (f *File) fillCopy(out *os.File, apply func(Writer) error) error {
 	if as, err := f.asOpened(f.fd); err != nil || !as {
 		f.changed = true
 		return cmp.Or(err, errChanged)
-	}
-	return nil
-}
-
-// dropAttributes takes the extended attributes that a file has got from its directory, such as
-// an ACL (acl(5), "OBJECT CREATION AND DEFAULT ACLs"). A label stays: the kernel says who has one.
-func dropAttributes(fd int) error {
-	names, err := attributes(fd)
-	for _, name := range names {
-		if err := unix.Fremovexattr(fd, name); err != nil && !strings.HasPrefix(name, "security.") {
-			return fmt.Errorf("taking the attribute %s of the directory from the copy: %w", name, err)
-		}
-	}
-	return err
-}
-
-// attributes returns the names of a file's extended attributes, none where the file system has none.
-func attributes(fd int) ([]string, error) {
-	size, err := unix.Flistxattr(fd, nil)
-	if err != nil || size == 0 {
-		return nil, nil //nolint:nilerr // a file system without any
-	}
-	names := make([]byte, size)
-	if size, err = unix.Flistxattr(fd, names); err != nil || size == 0 {
-		return nil, err
-	}
-	return strings.Split(strings.TrimRight(string(names[:size]), "\x00"), "\x00"), nil
-}
-
-// copyAttributes copies extended attributes. Those of the security and trusted
-// namespaces that the caller may not set, and that the copy has the same anyway or
-// the kernel sets itself (a label), are not an error; a lost capability or ACL is.
-func copyAttributes(from, to int) error {
-	names, err := attributes(from)
-	if err != nil {
-		return fmt.Errorf("reading extended attributes: %w", err)
-	}
-	for _, name := range names {
-		n, err := unix.Fgetxattr(from, name, nil)
-		if err != nil {
-			continue
-		}
-		value := make([]byte, n)
-		if n, err = unix.Fgetxattr(from, name, value); err != nil {
-			continue
-		}
-		if err := unix.Fsetxattr(to, name, value[:n], 0); err != nil && name != "security.selinux" {
-			return fmt.Errorf("giving the copy the attribute %s: %w", name, err)
-		}
-	}
-	return nil
-}
-
-// syncDir writes renamed names through to the disk.
-func syncDir(fd int) error {
-	if err := ignoringEINTR(func() error { return unix.Fsync(fd) }); err != nil && !errors.Is(err, unix.EINVAL) {
-		return fmt.Errorf("writing the directory to the disk: %w", err)
 	}
 	return nil
 }

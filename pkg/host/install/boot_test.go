@@ -1,10 +1,18 @@
 package install
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // The units: at boot, and when ldconfig has written the loader's cache again.
@@ -31,5 +39,27 @@ func TestBootFilesQuote(t *testing.T) {
 		if got := unitWord(in); got != want {
 			t.Errorf("unitWord(%q) = %s, want %s", in, got, want)
 		}
+	}
+}
+
+// Nobody waits for the reader of a FIFO that has a unit's name.
+func TestBootFileThatIsNoFile(t *testing.T) {
+	dir := t.TempDir()
+	unit := filepath.Join(dir, "etc/hostDriver.service")
+	if err := errors.Join(os.Mkdir(filepath.Dir(unit), 0o755), unix.Mkfifo(unit, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := WriteBootFile(sysroot.Root{Dir: dir}, BootFile{"/etc/hostDriver.service", "text"})
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if !errors.Is(err, plainfile.ErrNotRegular) {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it waits")
 	}
 }

@@ -168,7 +168,7 @@ func realFiles(root sysroot.Root, dir string) (map[string]string, error) {
 			if err != nil {
 				continue // dangling
 			}
-			if info, err := os.Stat(root.Path(at)); err == nil && info.Mode().IsRegular() {
+			if info, err := root.Lstat(at); err == nil && info.Mode().IsRegular() {
 				files[path.Join(sub, e.Name())] = root.Path(at)
 			}
 		}
