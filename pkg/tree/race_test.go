@@ -270,3 +270,36 @@ func TestPrivilegesOfAFileThatOthersMayWrite(t *testing.T) {
 		}
 	}
 }
+
+// What another process writes to a script while it is read is read, or noticed before it is overwritten.
+func TestWholeBesideAnotherWriter(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "script")
+	for range 20 {
+		if err := os.WriteFile(path, []byte("#!/bin/sh\necho before\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		visits := 0
+		Walk(context.Background(), []string{path}, Options{Jobs: 1}, func(f *File) (error, bool) {
+			visits++
+			if visits == 1 {
+				_ = os.WriteFile(path, []byte("#!/bin/sh\necho theirs\n"), 0o755)
+			}
+			b, err := f.Whole(100)
+			if err != nil || string(b) != "#!/bin/sh\necho theirs\n" {
+				t.Fatalf("%q, %v", b, err)
+			}
+			_ = os.WriteFile(path, []byte("#!/bin/sh\necho after.\n"), 0o755)
+			err = f.Write(func(w Writer) error {
+				_, err := w.WriteAt([]byte("#!/bin/sh\necho theirs, fixed\n"), 0)
+				return err
+			})
+			if !errors.Is(err, errChanged) {
+				t.Errorf("overwritten: %v", err)
+			}
+			return nil, false
+		}, func(error) {})
+		if b, err := os.ReadFile(path); err != nil || string(b) != "#!/bin/sh\necho after.\n" {
+			t.Fatalf("%q, %v", b, err)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,16 +29,21 @@ func (f *File) Length() (int64, error) {
 // They are valid during the visit. [File.Write] may follow, also for a file that is not ELF.
 func (f *File) Whole(limit int64) ([]byte, error) {
 	size, err := f.Length()
-	switch {
-	case err != nil:
-		return nil, err
-	case size > limit:
-		return nil, ErrTooLarge
-	case size == int64(len(f.head)):
-		return f.head, nil
-	default:
-		b := make([]byte, size)
-		n, err := f.pread(b[copy(b, f.head):], int64(len(f.head)))
-		return b[:len(f.head)+n], err
+	if err == nil && size > limit {
+		err = ErrTooLarge
 	}
+	if err != nil {
+		return nil, err
+	}
+	// The head was read before the file's times were: another process may have changed it in between.
+	b := f.buf
+	if size > int64(len(b)) {
+		b = make([]byte, size)
+	}
+	n, err := f.pread(b[:size], 0)
+	if time.Since(time.Unix(f.stat.Ctim.Unix())) < tick {
+		f.racy = true
+		f.remember(b[:n], 0)
+	}
+	return b[:n], err
 }
