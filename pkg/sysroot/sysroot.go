@@ -220,16 +220,12 @@ func (r Root) Open(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	var f *os.File
-	if r.IsHost() {
-		f, _, err = plainfile.Open(at)
-	} else {
-		var dir *os.File
-		if dir, err = r.below(path.Dir(at), unix.O_PATH|unix.O_DIRECTORY); err == nil {
-			f, _, err = plainfile.OpenIn(dir, path.Base(at))
-			dir.Close()
-		}
+	dir, err := r.below(path.Dir(at), unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, r.inside("open", name, err)
 	}
+	defer dir.Close()
+	f, _, err := plainfile.OpenIn(dir, path.Base(at))
 	return f, r.inside("open", name, err)
 }
 
@@ -239,7 +235,7 @@ func (r Root) below(at string, flags int) (*os.File, error) {
 	top := r.top
 	if top == nil {
 		var err error
-		if top, err = os.OpenFile(r.Dir, unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
+		if top, err = os.OpenFile(r.Path("/"), unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
 			return nil, err
 		}
 		defer top.Close()
