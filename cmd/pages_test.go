@@ -3,10 +3,13 @@ package cmd_test
 import (
 	"fmt"
 	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
 	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/driver"
 )
 
@@ -47,5 +50,58 @@ func TestPageNamesEveryError(t *testing.T) {
 		if row := fmt.Sprintf("\n| %d | %s | %s", e.Code, e.Text, e.Means); !strings.Contains(rows, row) {
 			t.Errorf("no row that begins with %q", row)
 		}
+	}
+}
+
+// Every program and every command has a man page, whose examples are command lines that are
+// understood.
+func TestManPages(t *testing.T) {
+	page := func(args ...string) {
+		text := tool(t, args[0], args[1:]...)
+		for _, section := range []string{"NAME", "SYNOPSIS", "EXAMPLES", "SEE ALSO"} {
+			if !strings.Contains(text, "\n.SH "+section+"\n") {
+				t.Errorf("%q: no %s:\n%s", args, section, text)
+			}
+		}
+		if groff, err := exec.LookPath("groff"); err == nil {
+			cmd := exec.Command(groff, "-man", "-ww", "-z")
+			cmd.Stdin = strings.NewReader(text)
+			if said, err := cmd.CombinedOutput(); err != nil || len(said) > 0 {
+				t.Errorf("%q: %v: %s", args, err, said)
+			}
+		}
+		_, examples, _ := strings.Cut(text, ".SH EXAMPLES\n.EX\n")
+		examples, _, _ = strings.Cut(examples, "\n.EE")
+		for line := range strings.Lines(examples) {
+			line = strings.NewReplacer(`\-`, "-", `\e`, `\`, "'", "").Replace(line)
+			line = strings.Replace(line, `sudo "$(command -v hostDriver)"`, "hostDriver", 1)
+			line, _, _ = strings.Cut(line, " | ")
+			words := strings.Fields(line)
+			named := 1 // the program, and the commands that are named
+			for named < len(words) && slices.Contains(strings.Fields(tool(t, words[0], append(slices.Clone(words[1:named]), "--generate-bash-completion")...)), words[named]) {
+				named++
+			}
+			help := strings.Fields(strings.ReplaceAll(tool(t, words[0], append(slices.Clone(words[1:named]), "--help")...), ",", " "))
+			for _, flag := range words[named:] {
+				if strings.HasPrefix(flag, "-") && flag != "--its-own-flag" && !slices.Contains(help, flag) {
+					t.Errorf("%q: there is no %s", line, flag)
+				}
+			}
+		}
+	}
+	commands := func(name string) {
+		page(name, "--man")
+		for _, word := range strings.Fields(tool(t, name, "--generate-bash-completion")) {
+			page(name, "--man", word)
+		}
+	}
+	commands("hostDriver")
+	for _, p := range programs.All() {
+		if p.Command != nil {
+			commands(p.Name)
+		}
+	}
+	if out, err := exec.Command("runpath", "--man", "nothing").CombinedOutput(); err == nil || !strings.Contains(string(out), "there is no such page") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -68,7 +68,7 @@ buildGoModule (finalAttrs: {
   ];
 
   subPackages = map (name: "cmd/${name}") programs;
-  # Man pages by urfave/cli need a Markdown parser, which takes a quarter of the start.
+  # urfave/cli's own man pages, which are not used, need a Markdown parser, which takes a quarter of the start.
   tags = [ "urfave_cli_no_docs" ];
   env.CGO_ENABLED = "0";
   ldflags = [
@@ -105,11 +105,11 @@ buildGoModule (finalAttrs: {
   }
   // lib.optionalAttrs (nix-update-script != null) { updateScript = nix-update-script { }; };
 
-  # What prints the man pages and the completions is a build of the same programs with
-  # what is left out of the ones that are installed, for the machine that builds.
+  # The man pages and the completions are printed by a build for the machine that builds.
   postBuild = ''
     mkdir documents
-    env -u GOOS -u GOARCH CGO_ENABLED=0 go build -o documents/ ./cmd/runpath ./cmd/hostDriver
+    env -u GOOS -u GOARCH CGO_ENABLED=0 go build -ldflags '-X cuda-runpath/pkg/cli.Version=${finalAttrs.version}' \
+      -o documents/ ./cmd/runpath ./cmd/hostDriver
   '';
 
   postInstall = ''
@@ -117,11 +117,13 @@ buildGoModule (finalAttrs: {
       if [[ ! -e documents/$command ]]; then ln -s runpath documents/$command; fi
     done
     for command in ${toString commands}; do
-      documents/$command --man > "documents/$command.1"
+      for page in "" $(documents/$command --generate-bash-completion); do
+        documents/$command --man $page > "documents/$command''${page:+-$page}.1"
+        installManPage "documents/$command''${page:+-$page}.1"
+      done
       for shell in bash fish zsh; do
         documents/$command --completion $shell > "documents/$command.$shell"
       done
-      installManPage "documents/$command.1"
       installShellCompletion --cmd "$command" \
         --bash "documents/$command.bash" \
         --fish "documents/$command.fish" \

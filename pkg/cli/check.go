@@ -78,7 +78,7 @@ asks for (DT_NEEDED, a .note.dlopen note, a string literal in read-only data), e
 and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
-that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus)
+that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
 	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, RootFlag, malformedFlag,
 		&command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags...), treeFlags...)
 	app.Action = func(c *command.Line) error {
@@ -206,8 +206,10 @@ func printFinding(s *session, path string, f *audit.Finding, fix string) {
 // auditCommand returns the command audit.
 func auditCommand() *command.Command {
 	return &command.Command{
-		Name:      "audit",
-		Usage:     "report everything that is wrong with the run paths of files, directories or store paths",
+		Name:  "audit",
+		Usage: "report everything that is wrong with the run paths of files, directories or store paths",
+		Examples: `runpath audit app
+runpath audit --sarif findings.sarif --baseline accepted app`,
 		ArgsUsage: "PATH...",
 		Flags: append(append([]*command.Flag{
 			{Name: "closure", Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},

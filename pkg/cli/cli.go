@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -36,26 +38,37 @@ func address() string {
 	return Address
 }
 
+// version returns Version, else the module's, with the commit of the checkout that it was built in.
 func version() string {
-	if Version != "" {
-		return Version
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return cmp.Or(Version, "(devel)")
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
+	of := map[string]string{}
+	for _, s := range info.Settings {
+		of[s.Key] = s.Value
 	}
-	return "(devel)"
+	commit := of["vcs.revision"]
+	if commit == "" {
+		return cmp.Or(Version, info.Main.Version, "(devel)")
+	}
+	changed := map[string]string{"true": ", with changes"}[of["vcs.modified"]]
+	return fmt.Sprintf("%s (commit %.12s of %s%s)", cmp.Or(Version, "(devel)"), commit, of["vcs.time"], changed)
 }
 
 // exitStatus ends a tool's description.
 const exitStatus = "\n\nExit status: 0 if all is well, 1 if something failed or a check found something, 2 for a usage error."
 
-// New returns a program. args is what stands after the flags in the synopsis.
-func New(name, args, usage, description string) *command.Command {
+// New returns a program. args is what stands after the flags in the synopsis, examples are for
+// the man page.
+func New(name, args, usage, description, examples string) *command.Command {
 	return &command.Command{
 		Name:        name,
 		ArgsUsage:   args,
 		Usage:       usage,
 		Description: strings.TrimSpace(description),
+		Examples:    examples,
+		See:         []string{"ld.so(8)"},
 		Version:     version(),
 		Flags:       command.DocumentFlags(),
 	}

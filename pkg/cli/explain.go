@@ -33,8 +33,11 @@ import (
 // explainCommand returns the command explain.
 func explainCommand() *command.Command {
 	return &command.Command{
-		Name:      "explain",
-		Usage:     "show which libraries the loader would find, where, by which rule, and where it looked first; the files are not run",
+		Name:  "explain",
+		Usage: "show which libraries the loader would find, where, by which rule, and where it looked first; the files are not run",
+		Examples: `runpath explain app/bin/app
+runpath explain --lib libcuda.so.1 app/bin/app
+runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 		ArgsUsage: "FILE...",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},

@@ -18,8 +18,10 @@ import (
 // gpuCommand returns the command gpu.
 func gpuCommand() *command.Command {
 	return &command.Command{
-		Name:      "gpu",
-		Usage:     "list the code for NVIDIA GPUs in files: cubins and PTX, by architecture",
+		Name:  "gpu",
+		Usage: "list the code for NVIDIA GPUs in files: cubins and PTX, by architecture",
+		Examples: `runpath gpu app
+runpath gpu --for 8.6,9.0+PTX app`,
 		ArgsUsage: "PATH...",
 		Description: `Programs, libraries, objects, static archives and files of nvcc -fatbin are read, and of them the headers alone: nothing
 is unpacked. With --for the exit status is 1 where a file has no code for one of the GPUs.`,
@@ -55,7 +57,7 @@ func CudaCapabilitiesCheck() *command.Command {
 	app := New("cudaCapabilitiesCheck", "PATH...", "check that there is code for the GPUs that were asked for", `
 A program or library that carries GPU code, but none that one of the GPUs can take, is an error: there its kernels stop with
 error 209, "no kernel image is available", or 500, "named symbol not found". What the driver compiles at the first start, and code
-that none of the GPUs can use, are notes, which --verbose shows. It says of a file what "runpath gpu --for" says.`+exitStatus)
+that none of the GPUs can use, are notes, which --verbose shows. It says of a file what "runpath gpu --for" says.`+exitStatus, "cudaCapabilitiesCheck --for 8.6,9.0+PTX app")
 	app.Flags = append(append(app.Flags, gpuFlag("for"), malformedFlag, &command.Flag{Name: "warn", Usage: "code that is missing is a warning"}), treeFlags...)
 	app.Action = func(c *command.Line) error {
 		s, err := start(c, c.Args)

@@ -15,6 +15,7 @@ func listCommands() []*command.Command {
 		Name:      "set",
 		Also:      []string{"set-rpath", "write"},
 		Usage:     "write LIST, entries separated by colons, as the run path",
+		Examples:  "runpath set '$ORIGIN/../lib:/opt/lib' app/bin/app",
 		ArgsUsage: "LIST PATH...",
 		Flags:     slices.Concat(listFlags, treeFlags),
 		Action: func(c *command.Line) error {
@@ -31,6 +32,7 @@ func listCommands() []*command.Command {
 		Name:      "add",
 		Also:      []string{"add-rpath", "append"},
 		Usage:     "add ENTRY to the end of the run path, unless it is already there",
+		Examples:  "runpath add --first '$ORIGIN/../lib' app/bin",
 		ArgsUsage: "ENTRY PATH...",
 		Flags: append(append([]*command.Flag{
 			{Name: "first", Usage: "put it first, or move it there"},
@@ -60,9 +62,11 @@ func listCommands() []*command.Command {
 			})
 		},
 	}, {
-		Name:      "remove",
-		Also:      []string{"remove-rpath", "rm", "delete", "clear"},
-		Usage:     "remove ENTRY from the run path, or with --all the whole run path",
+		Name:  "remove",
+		Also:  []string{"remove-rpath", "rm", "delete", "clear"},
+		Usage: "remove ENTRY from the run path, or with --all the whole run path",
+		Examples: `runpath remove /build/lib app
+runpath remove --all app/bin/app`,
 		ArgsUsage: "ENTRY PATH...",
 		UsageText: "runpath remove [flags] ENTRY PATH...\nrunpath remove [flags] --all PATH...",
 		Flags: append(append([]*command.Flag{

@@ -14,13 +14,13 @@ import (
 // and edit, which changes several at once.
 func partCommands() []*command.Command {
 	return []*command.Command{
-		part("interpreter", "show or set the loader that a program asks for (PT_INTERP)",
+		part("interpreter", "show or set the loader that a program asks for (PT_INTERP)", "runpath interpreter set /lib64/ld-linux-x86-64.so.2 app/bin",
 			partShow("interpreter", "show the interpreter"),
 			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are skipped", func(p *edit.Parts, names []string) error {
 				p.Interpreter = &names[0]
 				return checkName("INTERPRETER", names[0])
 			})),
-		part("needed", "show or change the needed libraries (DT_NEEDED)",
+		part("needed", "show or change the needed libraries (DT_NEEDED)", "runpath needed add --first libx.so.1 app/bin/app\nrunpath needed replace build/libx.so libx.so.1 app/bin/app",
 			partShow("needed", "show the needed libraries, in load order"),
 			withFlags(partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is already there", func(p *edit.Parts, names []string) error {
 				p.AddNeeded = names
@@ -34,13 +34,13 @@ func partCommands() []*command.Command {
 				p.ReplaceNeeded = map[string]string{names[0]: names[1]}
 				return checkName("NEW", names[1])
 			})),
-		part("soname", "show or set the name that a library is known by (DT_SONAME)",
+		part("soname", "show or set the name that a library is known by (DT_SONAME)", "runpath soname set libx.so.1 lib/libx.so",
 			partShow("soname", "show the soname"),
 			partSet("set", "NAME", "set the soname of libraries; programs are skipped", func(p *edit.Parts, names []string) error {
 				p.Soname = &names[0]
 				return checkName("NAME", names[0])
 			})),
-		part("execstack", "show, set or clear the request for an executable stack (PT_GNU_STACK)",
+		part("execstack", "show, set or clear the request for an executable stack (PT_GNU_STACK)", "runpath execstack clear lib/libx.so",
 			partShow("execstack", "show whether an executable stack is asked for"),
 			partSet("set", "", "ask for an executable stack", func(p *edit.Parts, _ []string) error {
 				p.ExecStack = new(bool)
@@ -55,8 +55,8 @@ func partCommands() []*command.Command {
 	}
 }
 
-func part(name, usage string, commands ...*command.Command) *command.Command {
-	return &command.Command{Name: name, Usage: usage, UsageText: "runpath " + name + " COMMAND ...", Commands: commands}
+func part(name, usage, examples string, commands ...*command.Command) *command.Command {
+	return &command.Command{Name: name, Usage: usage, Examples: examples, UsageText: "runpath " + name + " COMMAND ...", Commands: commands}
 }
 
 func partShow(what, usage string) *command.Command {
@@ -146,6 +146,7 @@ func editCommand() *command.Command {
 	return &command.Command{
 		Name:      "edit",
 		Usage:     "change several parts of each file in one edit",
+		Examples:  "runpath edit --soname libx.so.2 --replace-needed liby.so.1=liby.so.2 lib/libx.so",
 		ArgsUsage: "PATH...",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},

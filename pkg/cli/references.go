@@ -17,8 +17,10 @@ import (
 // referencesCommand returns the command references.
 func referencesCommand() *command.Command {
 	return &command.Command{
-		Name:      "references",
-		Usage:     "list the store paths and build directories that files name, and where: what keeps a package in a closure",
+		Name:  "references",
+		Usage: "list the store paths and build directories that files name, and where: what keeps a package in a closure",
+		Examples: `runpath references result
+runpath references --to /nix/store/...-gcc-14 result`,
 		ArgsUsage: "PATH...",
 		Description: `All files are read whole. For each store path: the files that name it, and the place in them: interpreter, run path, needed,
 note, resolution note, read-only data, data, options of GPU code (nvcc's command line), debug information, script, other. A file's own

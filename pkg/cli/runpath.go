@@ -6,7 +6,7 @@ import "cuda-runpath/pkg/cli/command"
 func RunPath() *command.Command {
 	app := New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
-(DT_RUNPATH, in older files DT_RPATH).`+exitStatus)
+(DT_RUNPATH, in older files DT_RPATH).`+exitStatus, "runpath explain app/bin/app\nrunpath audit app")
 	app.OfFile = "show"
 	app.Commands = append([]*command.Command{showCommand()}, listCommands()...)
 	app.Commands = append(app.Commands, partCommands()...)

@@ -21,8 +21,10 @@ import (
 // scriptsCommand returns the command scripts.
 func scriptsCommand() *command.Command {
 	return &command.Command{
-		Name:      "scripts",
-		Usage:     "list where scripts open the driver by name, which no run path helps; --fix puts in the driver link's path",
+		Name:  "scripts",
+		Usage: "list where scripts open the driver by name, which no run path helps; --fix puts in the driver link's path",
+		Examples: `runpath scripts .venv
+runpath scripts --fix --dry-run .venv`,
 		ArgsUsage: "PATH...",
 		Description: `ctypes.CDLL("libnvidia-ml.so.1") calls dlopen from Python's own library, so no run path of the package is searched.
 Python, JavaScript and C files are read, and Jupyter notebooks, Julia, Lua and Ruby, of which the places are only listed. --fix

@@ -38,9 +38,11 @@ type shownFile struct {
 // showCommand returns the command show.
 func showCommand() *command.Command {
 	return &command.Command{
-		Name:      "show",
-		Also:      []string{"get", "list", "print", "print-rpath"},
-		Usage:     "show run path, needed libraries, soname and interpreter, and why a tool would skip the file",
+		Name:  "show",
+		Also:  []string{"get", "list", "print", "print-rpath"},
+		Usage: "show run path, needed libraries, soname and interpreter, and why a tool would skip the file",
+		Examples: `runpath show app/bin
+runpath show --json app/lib/libx.so`,
 		ArgsUsage: "PATH...",
 		Flags:     []*command.Flag{JSONFlag, jobsFlag, VerboseFlag("also show files that are not ELF")},
 		Action: func(c *command.Line) error {

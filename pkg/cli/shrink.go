@@ -12,9 +12,11 @@ import (
 // shrinkCommand returns the command that drops the entries which a file makes no use of.
 func shrinkCommand() *command.Command {
 	return &command.Command{
-		Name:      "shrink",
-		Also:      []string{"shrink-rpath"},
-		Usage:     "remove entries in which the loader finds nothing that the file needs",
+		Name:  "shrink",
+		Also:  []string{"shrink-rpath"},
+		Usage: "remove entries in which the loader finds nothing that the file needs",
+		Examples: `runpath shrink --dry-run app
+runpath shrink --keep /opt/plugins app`,
 		ArgsUsage: "PATH...",
 		Description: `An absolute entry stays where it is the first to hold a library that the file needs (DT_NEEDED), may open
 (.note.dlopen), or names in read-only data. Relative entries and those with $ORIGIN, $LIB or $PLATFORM stay, and so do the

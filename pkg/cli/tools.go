@@ -11,8 +11,8 @@ import (
 // Tool describes a binary that applies one map of the normal form to the files
 // and directories named on its command line.
 type Tool struct {
-	Name, Usage, Description string
-	Map                      runpath.Map
+	Name, Usage, Description, Examples string
+	Map                                runpath.Map
 	// Flags are those beside treeFlags and editFlags.
 	Flags []*command.Flag
 	// Configure reads the tool's own flags into the editor.
@@ -44,7 +44,8 @@ a run path before the driver's directory, the program loads the stub and reports
 stubReplace removes stub directories: entries with a component "stubs" or "stub", or below a Nix store path whose name
 ends in "-stubs". It puts the driver link first instead, also where the file needs a library of the driver that no other
 entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.` + exitStatus,
-	Map: runpath.ReplaceStubs,
+	Examples: "stubReplace --dry-run app\nstubReplace app",
+	Map:      runpath.ReplaceStubs,
 	Flags: []*command.Flag{
 		stubFlag, storeFlag,
 		{Kind: command.String, Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
@@ -66,7 +67,8 @@ var AutoAddDriverRunpath = Tool{
 The driver's libraries, such as libcuda.so.1, belong to the host and are in no package; on NixOS they are linked in
 /run/opengl-driver/lib (for 32-bit x86 in /run/opengl-driver-32/lib). autoAddDriverRunpath makes that directory the
 first entry of the run path, after a compat directory, once.` + exitStatus,
-	Map: runpath.AddDriverLink,
+	Examples: "autoAddDriverRunpath app\nautoAddDriverRunpath --when needed app",
+	Map:      runpath.AddDriverLink,
 	Flags: []*command.Flag{
 		{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"}, Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
 	},
@@ -90,7 +92,8 @@ var AddCudaCompatRunpath = Tool{
 A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer than the host's driver and works with its
 kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the directory that
 --compat names, which is required, the first entry of the run path, once.` + exitStatus,
-	Map: runpath.AddCompat,
+	Examples: "addCudaCompatRunpath --compat /nix/store/...-cuda_compat-12.4/compat app",
+	Map:      runpath.AddCompat,
 	Configure: func(c *command.Line, e *editor) error {
 		if e.Compat == "" {
 			return command.Misuse("--compat DIR is required")
@@ -101,7 +104,7 @@ kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addC
 
 // Command returns the tool as a program.
 func (t *Tool) Command() *command.Command {
-	app := New(t.Name, "PATH...", t.Usage, t.Description)
+	app := New(t.Name, "PATH...", t.Usage, t.Description, t.Examples)
 	app.Flags = slices.Concat(app.Flags, t.Flags, editFlags, treeFlags)
 	app.Action = func(c *command.Line) error { return runTools(c, []*Tool{t}) }
 	return app
@@ -150,6 +153,7 @@ func normalizeCommand() *command.Command {
 	return &command.Command{
 		Name:        "normalize",
 		Usage:       "do the work of several of the tools in one walk",
+		Examples:    "runpath normalize --tool stubReplace --tool autoAddDriverRunpath app",
 		ArgsUsage:   "PATH...",
 		Description: "The tools are " + toolList() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
 		Flags:       append(append(flags, editFlags...), treeFlags...),

@@ -15,6 +15,8 @@ type Command struct {
 	UsageText   string // the synopsis; made of the name, flags and ArgsUsage where it is ""
 	ArgsUsage   string // what stands after the flags in the synopsis
 	Description string
+	Examples    string   // command lines, for the man page
+	See         []string // man pages that the program's page names: "ld.so(8)"
 
 	Flags []*Flag
 	// Commands, where it is not nil, are what it is made of. Flags and Action are theirs
@@ -81,7 +83,7 @@ func TakesValue(flags []*Flag, name string) bool {
 // its completion script (bash, zsh or fish), for packages to install.
 func DocumentFlags() []*Flag {
 	return []*Flag{
-		{Name: "man", Usage: "print the man page"},
+		{Name: "man", Usage: "print the man page, or that of the COMMAND that follows"},
 		{Name: "completion", Kind: String, Values: []string{"bash", "zsh", "fish"}, Usage: "print the completion script for a shell: `bash|zsh|fish`"},
 	}
 }

@@ -12,8 +12,10 @@ import (
 )
 
 var doctorCommand = &command.Command{
-	Name:      "doctor",
-	Usage:     "say whether a CUDA program, or PROGRAM, can work here, and what to do if it cannot",
+	Name:  "doctor",
+	Usage: "say whether a CUDA program, or PROGRAM, can work here, and what to do if it cannot",
+	Examples: `hostDriver doctor
+hostDriver doctor ./app`,
 	ArgsUsage: "[PROGRAM]",
 	Description: `Prints a line for each fact, with its source, and below it the fix. The exit status is 0 if nothing was found that keeps
 a CUDA program from working, else 1. Of the program nothing is run or loaded; which GPU there is, the driver's nvidia-smi is asked.`,

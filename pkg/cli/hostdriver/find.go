@@ -9,8 +9,9 @@ import (
 )
 
 var findCommand = &command.Command{
-	Name:  "find",
-	Usage: "show the host's driver: its version and its libraries",
+	Name:     "find",
+	Usage:    "show the host's driver: its version and its libraries",
+	Examples: "hostDriver find --verbose",
 	Description: `Looks in the loader's cache and in the places that distributions, WSL, Jetson and containers use. Stubs for linking,
 compat packages, libraries for other machines and files that someone else could replace are left out.`,
 	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, jsonFlag, verboseFlag},

@@ -22,8 +22,9 @@ var copyFlag = &command.Flag{Name: "copy", Usage: "copy libraries that load othe
 var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
 
 var installCommand = &command.Command{
-	Name:  "install",
-	Usage: "make /run/opengl-driver/lib a directory of links to the driver's libraries",
+	Name:     "install",
+	Usage:    "make /run/opengl-driver/lib a directory of links to the driver's libraries",
+	Examples: `sudo "$(command -v hostDriver)" install --copy`,
 	Description: `The set is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
 done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the driver's 32-bit libraries. "hostDriver
 tmpfiles" is for repeating it at boot, when /run is empty.
@@ -117,9 +118,10 @@ func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done 
 }
 
 var uninstallCommand = &command.Command{
-	Name:  "uninstall",
-	Usage: "remove what install made",
-	Flags: []*command.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
+	Name:     "uninstall",
+	Usage:    "remove what install made",
+	Examples: `sudo "$(command -v hostDriver)" uninstall`,
+	Flags:    []*command.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
 	Action: func(c *command.Line) error {
 		from, h, _, err := target(c)
 		if err != nil {
@@ -171,8 +173,9 @@ func report(c *command.Line, done []*install.Link) error {
 }
 
 var tmpfilesCommand = &command.Command{
-	Name:  "tmpfiles",
-	Usage: "print files that repeat the installation at boot and after a driver upgrade",
+	Name:     "tmpfiles",
+	Usage:    "print files that repeat the installation at boot and after a driver upgrade",
+	Examples: `sudo "$(command -v hostDriver)" tmpfiles --write /`,
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
 install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
 With --copy or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,

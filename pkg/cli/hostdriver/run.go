@@ -16,8 +16,10 @@ import (
 var notStarted error
 
 var runCommand = &command.Command{
-	Name:      "run",
-	Usage:     "start a program with the driver's libraries offered to it alone; needs no root",
+	Name:  "run",
+	Usage: "start a program with the driver's libraries offered to it alone; needs no root",
+	Examples: `hostDriver run ./app --its-own-flag
+hostDriver run --method library-path ./app`,
 	ArgsUsage: "[--] PROGRAM [ARGUMENT...]",
 	Description: `The libraries are kept in a private directory: links, and copies with a run path of their own where a library loads others.
 Where the kernel lets a user make a mount namespace, the program sees that directory as /run/opengl-driver/lib, and its

@@ -17,6 +17,7 @@ const nixConf = "/etc/nix/nix.conf"
 var sandboxCommand = &command.Command{
 	Name:      "sandbox",
 	Usage:     "give the GPU to Nix builds that ask for it",
+	Examples:  `sudo "$(command -v hostDriver)" sandbox --configure --write`,
 	ArgsUsage: "DERIVATION [ROOT]",
 	Description: `A pre-build-hook of Nix: for a derivation whose requiredSystemFeatures has cuda, gpu, nvidia-gpu or opengl, it prints the GPU's
 devices and the driver link, with the files that the links lead to, as paths that the sandbox is to show; for any other it prints nothing. An

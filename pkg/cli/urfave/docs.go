@@ -2,6 +2,7 @@ package urfave
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -10,11 +11,11 @@ import (
 )
 
 // document answers --man and --completion.
-func document(c *cli.Context) (done bool, err error) {
+func document(program *command.Command, c *cli.Context) (done bool, err error) {
 	var text string
 	switch shell := c.String("completion"); {
 	case c.Bool("man"):
-		text, err = manPage(c.App)
+		text, err = command.Man(program, slices.DeleteFunc(c.Args().Slice(), func(word string) bool { return word == "--" }))
 	case shell == "":
 		return false, nil
 	case shell == "bash":

@@ -35,16 +35,12 @@ func Run(program *command.Command, args []string, stdout, stderr io.Writer) (sta
 func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
 	cli.VersionPrinter = func(c *cli.Context) { _ = command.PrintVersion(program, line(c)) }
-	synopsis := program.UsageText
-	if synopsis == "" {
-		synopsis = program.Name + " [flags] " + program.ArgsUsage
-	}
 	return &cli.App{
 		Name:                      program.Name,
 		HelpName:                  program.Name,
 		Usage:                     program.Usage,
 		ArgsUsage:                 program.ArgsUsage,
-		UsageText:                 synopsis,
+		UsageText:                 program.Synopsis(program.Name),
 		Description:               program.Description,
 		Version:                   program.Version,
 		Compiled:                  time.Unix(0, 0), // else cli looks at the program's file
@@ -56,7 +52,7 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 		Flags:                     flags(program.Flags),
 		Commands:                  commands(program.Commands),
 		Before: func(c *cli.Context) error {
-			done, err := document(c)
+			done, err := document(program, c)
 			if err == nil && done {
 				err = errDone
 			}
