@@ -3,11 +3,13 @@ package host
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"sort"
 	"sync"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/sysroot"
@@ -149,36 +151,59 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 	return &c, nil
 }
 
-// CompatDirs returns the compat directories in the run paths of a program and of
-// the libraries that it loads, in the order of the load, and whether one of them
-// is in a DT_RPATH, which comes before LD_LIBRARY_PATH. A script, which has
-// none, gives none: what it starts is not known.
-func CompatDirs(program string) (dirs []string, rpath bool) {
-	l, err := loader.New(loader.Options{NoTries: true})
+// Wants is what a program asks of the driver.
+type Wants struct {
+	// Compat are the compat directories in its run path and in those of the libraries that it loads, in the
+	// order of the load; RPath says that one is in a DT_RPATH, which comes before LD_LIBRARY_PATH.
+	Compat []string
+	RPath  bool
+	// Linked says that it asks for libraries of the driver, and looks for all of them in the driver link or
+	// in those directories.
+	Linked bool
+}
+
+// Wanted returns what a program of this machine wants; link is its driver link. Of what a script
+// starts, it is what its interpreter wants.
+func Wanted(program, link string) (w Wants) {
+	l, err := loader.New(loader.Options{LibraryPath: os.Getenv("LD_LIBRARY_PATH"), NoTries: true, Look: explain.Look(false)})
 	if err != nil {
-		return nil, false
+		return w
 	}
+	h := &Host{programs: l}
+	program, _ = h.Behind(program)
 	load, err := l.Load(program)
-	if err != nil {
-		return nil, false
+	if err != nil || load.Static {
+		return w
 	}
-	machine, seen := &Host{}, map[string]bool{}
+	seen := map[string]bool{}
 	for _, o := range load.Objects {
 		if o.File == nil || o.File.List == "" {
 			continue
 		}
 		for _, entry := range runpath.Parse(o.File.List) {
 			dir, ok := load.Expand(o, entry)
-			if dir = path.Clean(dir); !ok || seen[dir] || !machine.isCompat(dir) {
+			if dir = path.Clean(dir); !ok || seen[dir] || !h.isCompat(dir) {
 				continue
 			}
 			seen[dir] = true
-			dirs = append(dirs, dir)
-			rpath = rpath || o.File.Tag.String() == "DT_RPATH"
+			w.Compat = append(w.Compat, dir)
+			w.RPath = w.RPath || o.File.Tag.String() == "DT_RPATH"
 		}
 	}
-	return dirs, rpath
+	load.DlopenAll(driverOnly, driver.Provides)
+	its := &explain.Case{Layout: &explain.Layout{DriverLink: link}, Load: load}
+	for _, o := range load.Objects {
+		if v := its.Verdict(o); v != nil {
+			if w.Linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat || runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good; !w.Linked {
+				break
+			}
+		}
+	}
+	return w
 }
+
+// driverOnly follows, of what a program may open later, what concerns the driver.
+func driverOnly(_ *loader.Object, l loader.Literal) bool { return l.Driver && l.Exact }
 
 // CompatChoice says which compat packages a program may use.
 type CompatChoice string

@@ -392,8 +392,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 		d.addRemedy(subject, Bad, from, fix, "%s", p.Text)
 	}
 	// What it may open later counts as far as the driver is concerned.
-	load.DlopenAll(func(_ *loader.Object, l loader.Literal) bool { return l.Driver && l.Exact },
-		func(name string) bool { return name == driver.LibCUDA })
+	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
 	h.doctorRuntime(d, load, drv, cuda)
 	h.doctorLibCUDA(d, its, prefix, gpus, linkWorks)
 	h.doctorGPUCode(d, load, gpus, cuda)
@@ -557,7 +556,6 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, its *explain.Case, prefix string, gpu
 	case v.Kind == explain.NoDriverLink && linkWorks:
 		fix = remedy.Run(v.Command...)
 	case v.Kind == explain.NoDriverLink:
-		run = remedy.Quote("hostDriver", "run", "--method", "library-path", d.Program)
 		fix = remedy.Do(run + "; or for good: " + remedy.Quote(v.Command...) + ", then " + install)
 	default:
 		fix = remedy.Do(run + ", or for all programs: " + install)

@@ -22,9 +22,11 @@ var runCommand = &command.Command{
 hostDriver run --method library-path ./app`,
 	ArgsUsage: "[--] PROGRAM [ARGUMENT...]",
 	Description: `The libraries are kept in a private directory: links, and copies with a run path of their own where a library loads others.
-Where the kernel lets a user make a mount namespace, the program sees that directory as /run/opengl-driver/lib, and its
-environment is left alone. (Inside, set-user-ID programs such as sudo have no effect.) Elsewhere LD_LIBRARY_PATH gets that one
-directory.
+--method auto chooses what makes the program work: where the kernel lets a user make a mount namespace, the program sees that
+directory as /run/opengl-driver/lib. (Inside, set-user-ID programs such as sudo have no effect.) LD_LIBRARY_PATH gets that directory
+too, for the program and what it starts, unless the program and its libraries ask for the driver and look for it there: an
+interpreter, a shell, or a program without the driver link in its run path would not find it otherwise. Where the kernel allows no
+namespace, it is LD_LIBRARY_PATH alone. --method namespace leaves the environment as it is.
 
 A compat package in the program's run path, or in one of its libraries', is used where it helps: its CUDA version is greater than
 the driver's, and it is made for drivers like that one. Otherwise the program gets the driver's own libcuda.so.1, because the
@@ -62,17 +64,19 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 			}
 		}
 		r := &run.Run{Method: method, Prefix: at, Program: c.Args, Log: log}
-		dirs, rpath := host.CompatDirs(whole(r.Program[0]))
+		wants := host.Wanted(whole(r.Program[0]), m.Link(at))
+		dirs := wants.Compat
+		r.Search = method == run.Auto && !wants.Linked
 		if path.IsAbs(string(choice)) {
 			dirs = append([]string{string(choice)}, dirs...)
 		}
 		if method == run.Auto && len(dirs) == 0 && h.InPlace(m, at) {
 			log("%s already holds the right driver", at)
-			r.Method = run.InPlace
+			r.Method, r.Offers = run.InPlace, []private.Dir{{Machine: m.Name, Path: m.Link(at)}}
 		} else if err := prepare(c, r, h.Excluding(m, at), m, dirs, choice, log); err != nil {
 			return err
 		}
-		if rpath && len(r.Hide) > 0 {
+		if wants.RPath && len(r.Hide) > 0 {
 			r.Warn = func() {
 				complain(c, "%s names a compat directory in DT_RPATH, which comes before LD_LIBRARY_PATH: it is used whether or not it helps", r.Program[0])
 			}

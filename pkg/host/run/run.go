@@ -49,8 +49,11 @@ type Run struct {
 	Hide    []string
 	Stage   string // an existing directory of the user's, to mount on inside the namespace
 	Program []string
-	Log     func(format string, args ...any)
-	Warn    func() // called where LD_LIBRARY_PATH is used although something comes before it
+	// Search lets LD_LIBRARY_PATH have the directory beside what Auto and InPlace do: the program does not
+	// look into the driver link, or nobody can say what it opens.
+	Search bool
+	Log    func(format string, args ...any)
+	Warn   func() // called where LD_LIBRARY_PATH is used although something comes before it
 }
 
 // Exec replaces this process by the program or, with a namespace, waits for it and
@@ -64,29 +67,46 @@ func (r *Run) Exec() error {
 		}
 		return &StartError{r.Program[0], err}
 	}
+	env, unsearched := os.Environ(), error(nil)
+	if r.Search || r.Method == LibraryPath {
+		env, unsearched = r.withLibraryPath(file)
+	}
 	if r.Method == Auto || r.Method == Namespace {
-		err := r.inNamespace(file)
+		if unsearched != nil {
+			r.Log("%v", unsearched)
+		}
+		err := r.inNamespace(file, env)
 		if r.Method == Namespace || errors.As(err, new(*StartError)) {
 			return err
 		}
 		r.Log("no mount namespace here: %v", err)
+		if !r.Search {
+			env, unsearched = r.withLibraryPath(file)
+		}
 	}
-	keepIgnoring()
-	env := os.Environ()
 	if r.Method != InPlace {
-		dirs := r.searched(file)
-		for _, dir := range dirs {
-			if i := strings.IndexAny(dir, ":;$"); i >= 0 {
-				return fmt.Errorf("LD_LIBRARY_PATH cannot name %s, because it contains %q: name another directory with --cache", dir, dir[i])
-			}
+		if unsearched != nil {
+			return unsearched
 		}
 		if r.Warn != nil {
 			r.Warn()
 		}
-		env = withLibraryPath(env, dirs)
-		r.Log("LD_LIBRARY_PATH begins with %s", strings.Join(dirs, ":"))
 	}
+	keepIgnoring()
 	return &StartError{file, execute(file, r.Program, env)}
+}
+
+// withLibraryPath returns the environment in which LD_LIBRARY_PATH begins with the directories for a
+// program; where it cannot name them, an error and the environment as it is.
+func (r *Run) withLibraryPath(file string) ([]string, error) {
+	dirs := r.searched(file)
+	for _, dir := range dirs {
+		if i := strings.IndexAny(dir, ":;$"); i >= 0 {
+			return os.Environ(), fmt.Errorf("LD_LIBRARY_PATH cannot name %s, because it contains %q: name another directory with --cache", dir, dir[i])
+		}
+	}
+	r.Log("LD_LIBRARY_PATH begins with %s", strings.Join(dirs, ":"))
+	return withLibraryPath(os.Environ(), dirs), nil
 }
 
 // execute becomes a program. What the kernel does not know, and is text, is a
@@ -196,7 +216,7 @@ func (r *Run) placements() ([]placement, error) {
 // is none, so a new process is made in it: this program again, which puts the
 // directories in place and becomes the program. This process stays as its parent:
 // signals and the exit status go through.
-func (r *Run) inNamespace(file string) error {
+func (r *Run) inNamespace(file string, env []string) error {
 	all, err := r.placements()
 	if err != nil {
 		return err
@@ -213,7 +233,7 @@ func (r *Run) inNamespace(file string) error {
 		}
 		r.Log("%s", inside)
 		keepIgnoring()
-		return &StartError{file, execute(file, r.Program, os.Environ())}
+		return &StartError{file, execute(file, r.Program, env)}
 	}
 	if os.Geteuid() == 0 {
 		// In a user namespace with this one ID, root could no longer be anybody else, nor own anything of theirs.
@@ -235,7 +255,7 @@ func (r *Run) inNamespace(file string) error {
 	args = append(append(append(args, "--"), file), r.Program...)
 	uid, gid := os.Geteuid(), os.Getegid()
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: args,
+		Path: "/proc/self/exe", Args: args, Env: env,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		SysProcAttr: &syscall.SysProcAttr{
 			Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER, Pdeathsig: syscall.SIGKILL,
@@ -278,7 +298,8 @@ func (r *Run) inNamespace(file string) error {
 		signal.Stop(signals)
 		signal.Reset()
 		if text, ok := strings.CutPrefix(string(b), "start: "); ok {
-			return &StartError{file, startErrno(text)}
+			errno, _ := strconv.Atoi(text)
+			return &StartError{file, syscall.Errno(errno)}
 		}
 		return errors.New(string(b))
 	}
@@ -441,15 +462,6 @@ func mayMount() bool {
 	return unix.Capget(&hdr, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-func startErrno(text string) error {
-	for e := unix.Errno(1); e < 134; e++ {
-		if e.Error() == text {
-			return e
-		}
-	}
-	return errors.New(text)
-}
-
 // Enter does nothing unless this process is the one that [Run.Exec] started inside
 // a namespace; then it never returns. It must be the first thing that main calls:
 // it also notes which signals this process was started to ignore.
@@ -497,8 +509,9 @@ func Enter() {
 		fail("dropping capabilities: %v", err)
 	}
 	keepIgnoring()
-	err := execute(args[1], args[2:], os.Environ())
-	fail("start: %v", err)
+	var errno syscall.Errno
+	errors.As(execute(args[1], args[2:], os.Environ()), &errno)
+	fail("start: %d", int(errno))
 }
 
 // dropCapabilities leaves the program none of those that the mounts needed.
