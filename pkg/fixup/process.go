@@ -30,8 +30,11 @@ type asks struct {
 	takes *Object
 }
 
-// chosen reports whether the run chooses what is taken.
-func (a *asks) chosen() bool { return a.need != nil && a.need.Outcome == Found }
+// chosen reports whether the run chooses what is taken: also of what the loader finds today for a
+// file that cannot be loaded today, because of something else.
+func (a *asks) chosen() bool {
+	return a.need != nil && (a.need.Outcome == Found || !a.need.inherited && slices.ContainsFunc(a.plan.Needs, func(n *Need) bool { return n.Outcome == Found && n.Cause == loader.Needed }))
+}
 
 // unite makes the plans of files that can meet in a process take the same library where one
 // does not do for all. Each round may bring in what other libraries need.
@@ -81,6 +84,7 @@ func (u *union) settle(name string, a *asks) (changed bool) {
 		again := *a.need
 		again.others = u.with(name, a)
 		if c, ok := u.r.chooseAgain(a.plan, &again); ok {
+			again.Outcome = Found
 			*a.need, a.takes = again, c.Object
 			return true
 		}
@@ -96,10 +100,11 @@ func (u *union) settle(name string, a *asks) (changed bool) {
 	return changed
 }
 
-// without takes other libraries for those that bring a file from outside the tree into a
-// process with another, where there are such.
+// without takes other libraries for those that bring a file into a process with another, where
+// there are such. A file of the tree stays where no program loads both: which plugins are opened
+// together is not known.
 func (u *union) without(o, other *Object, why string) (changed bool) {
-	if u.plans[o] != nil {
+	if u.plans[o] != nil && !u.together(o, other) {
 		return false
 	}
 	for _, p := range u.list {
@@ -121,12 +126,12 @@ func (u *union) without(o, other *Object, why string) (changed bool) {
 	return changed
 }
 
-// brings reports whether a library from outside the tree loads another.
+// brings reports whether a library is another, or loads it.
 func (u *union) brings(lib, o *Object) bool {
 	seen := map[*Object]bool{}
 	var search func(*Object) bool
 	search = func(at *Object) bool {
-		if at == nil || seen[at] || u.plans[at] != nil {
+		if at == nil || seen[at] {
 			return false
 		}
 		seen[at] = true
@@ -187,8 +192,7 @@ func (u *union) loads(o *Object) []*Object {
 		}
 	} else {
 		for _, name := range o.Needed {
-			lib, _ := u.r.ix.byItself(o, name)
-			out = append(out, lib)
+			out = append(out, u.r.ix.byItself(o, name))
 		}
 	}
 	u.next[o] = out
@@ -246,15 +250,14 @@ func (u *union) collect() bool {
 	return true
 }
 
-// byItself returns what a file takes for a name by its own run path, and its path.
-func (ix *Index) byItself(o *Object, name string) (*Object, string) {
+// byItself returns what a file takes for a name by its own run path.
+func (ix *Index) byItself(o *Object, name string) *Object {
 	for _, e := range runpath.Parse(o.List) {
-		e := ix.entry(o, e)
-		if lib := ix.takesIn(o, e, name); lib != nil {
-			return lib, e.dir.path + "/" + name
+		if lib := ix.takesIn(o, ix.entry(o, e), name); lib != nil {
+			return lib
 		}
 	}
-	return nil, ""
+	return nil
 }
 
 // with returns those that ask for a name in a process with a, and need versions of it.
@@ -289,11 +292,13 @@ func (u *union) meet(a, b *Object) bool {
 	if a.ABI.Refuses(b.ABI) != "" || a.LibC != b.LibC && a.LibC != UnknownLibC && b.LibC != UnknownLibC {
 		return false
 	}
+	return u.together(a, b) || u.plugins[a] || u.plugins[b]
+}
+
+// together reports whether a program of the tree loads two files.
+func (u *union) together(a, b *Object) bool {
 	if !u.reached {
 		u.reach()
-	}
-	if u.plugins[a] || u.plugins[b] {
-		return true
 	}
 	for p := range u.programs[a] {
 		if u.programs[b][p] {

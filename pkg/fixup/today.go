@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 )
 
@@ -138,13 +139,7 @@ func (t *today) inherits(o *Object, name string) (path string) {
 	}
 	for _, p := range t.heirs() {
 		load, err := t.l.Load(p.Real)
-		if err != nil || load.Static {
-			continue
-		}
-		if !healthy(load) { // what it has loaded will change, and its entries stay
-			if lib, at := t.ix.byItself(p, name); lib != nil && len(lib.lacks(o, name)) == 0 {
-				return at
-			}
+		if err != nil || load.Static || !healthy(load) { // once it starts, it has loaded other libraries, and found by other entries
 			continue
 		}
 		if f := use(load.Dlopen(o.Real, load.Main, loader.DlopenAsked, "").Uses, name); f.path != "" {
@@ -181,9 +176,15 @@ func (t *today) loadPrograms() map[string][]loader.Use {
 	return all
 }
 
-// healthy reports whether a program starts, so that nothing in it will be edited.
+// healthy reports whether a program starts, where there is a driver, so that nothing in it will be edited.
 func healthy(load *loader.Load) bool {
-	return load.Stops() == "" && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return !o.Found() || len(o.Lacks) > 0 })
+	noDriver := false
+	for _, o := range load.Objects {
+		if noDriver = noDriver || !o.Found() && driver.Provides(o.Name); !o.Found() && !driver.Provides(o.Name) || len(o.Lacks) > 0 {
+			return false
+		}
+	}
+	return noDriver || load.Stops() == ""
 }
 
 // real is where the files of the tree are, free of symbolic links.
