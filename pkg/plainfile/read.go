@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -44,16 +45,17 @@ func ProcPath(fd int) string { return descriptors + "/" + strconv.Itoa(fd) }
 
 // Open opens the regular file that name leads to, for reading. Links are followed. Use it for
 // whatever a tree, a run path or a header names.
-func Open(name string) (*os.File, fs.FileInfo, error) { return openIn(unix.AT_FDCWD, name, 0) }
+func Open(name string) (*os.File, fs.FileInfo, error) { return openIn(unix.AT_FDCWD, name, name, 0) }
 
 // OpenIn is [Open] for the file called base in an open directory. base is never followed:
 // for a symbolic link the error is [ErrLink].
 func OpenIn(dir *os.File, base string) (*os.File, fs.FileInfo, error) {
-	return openIn(int(dir.Fd()), base, unix.O_NOFOLLOW)
+	return openIn(int(dir.Fd()), base, filepath.Join(dir.Name(), base), unix.O_NOFOLLOW)
 }
 
-func openIn(at int, name string, flags int) (*os.File, fs.FileInfo, error) {
-	fd, err := OpenAt(at, name, flags)
+// openIn opens what is called base in the directory at; name is what errors call it.
+func openIn(at int, base, name string, flags int) (*os.File, fs.FileInfo, error) {
+	fd, err := OpenAt(at, base, flags)
 	if errors.Is(err, unix.ELOOP) && flags&unix.O_NOFOLLOW != 0 {
 		err = ErrLink
 	}
@@ -88,7 +90,7 @@ func ReadIn(dir *os.File, base string, limit int64) ([]byte, fs.FileInfo, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := readAll(f, base, limit)
+	b, err := readAll(f, f.Name(), limit)
 	return b, info, err
 }
 
