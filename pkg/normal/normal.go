@@ -7,6 +7,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -24,7 +25,8 @@ type Settings struct {
 // several goroutines.
 type Maps struct {
 	Settings
-	dirs directories
+	dirs     directories
+	resolved resolution.Files
 }
 
 // New returns the maps with some settings.

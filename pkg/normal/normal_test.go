@@ -162,6 +162,41 @@ func TestMapsLookIntoDirectories(t *testing.T) {
 	}
 }
 
+// The driver link, compat and stub directories are searched by the loader, whatever they hold now.
+func TestResolutionNote(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]tinyelf.Object{
+		"cuda/compat/libcuda.so.1": named("libcuda.so.1"),
+		"named/libcuda.so.1":       named("libcuda.so.1"),
+		"driver/libcuda.so.1":      named("libcuda.so.1"),
+		"stubs/libcuda.so.1":       named("libcuda.so.1"),
+		"fakes/libcuda.so.1":       named("libcuda.so.1"),
+		"x-stubs/lib/libcuda.so.1": named("libcuda.so.1"),
+		"lib/libcuda.so.1":         named("libcuda.so.1"),
+		"lib/a:b":                  named("a:b"),
+		"bin/program":              {},
+	})
+	for _, c := range []struct {
+		list, want string
+		settings   Settings
+	}{
+		{"D/lib", "=D/lib/libcuda.so.1", Settings{}},
+		{"D/stubs:D/lib", "?D/stubs:=D/lib/libcuda.so.1", Settings{}},
+		{"D/cuda/compat:" + driver.Link + ":D/lib", "?D/cuda/compat:?" + driver.Link + ":=D/lib/libcuda.so.1", Settings{}},
+		{driver.Link32 + ":D/driver/", "?" + driver.Link32 + ":=D/driver//libcuda.so.1", Settings{}},
+		{"D//driver/:D/lib", "?D//driver/:=D/lib/libcuda.so.1", Settings{DriverLink: "D/driver"}},
+		{"D/named:D/lib", "?D/named:=D/lib/libcuda.so.1", Settings{Compat: "D/named/"}},
+		{"D/fakes:D/lib", "?D/fakes:=D/lib/libcuda.so.1", Settings{StubDirs: driver.StubDirs{Patterns: []string{"fakes"}}}},
+	} {
+		full := func(s string) string { return strings.ReplaceAll(s, "D/", dir+"/") }
+		c.settings.DriverLink, c.settings.Compat = full(c.settings.DriverLink), full(c.settings.Compat)
+		n := New(c.settings).Resolution(File{Path: filepath.Join(dir, "bin/program")}, []string{"libcuda.so.1", "", "a:b"}, runpath.Parse(full(c.list)))
+		if got, want := string(n.Bytes()), "libcuda.so.1\x00"+full(c.want)+"\x00\x00"; got != want {
+			t.Errorf("%s: %q, want %q", c.list, got, want)
+		}
+	}
+}
+
 func TestStubsAreOfferedBySoname(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]tinyelf.Object{
