@@ -52,7 +52,9 @@ type Interpreter struct {
 	Preload string   // path of the list of libraries to preload, "" for none
 	Lib     string   // the value of $LIB
 	Soname  string
-	file    *File
+	// ReadsNote: it reads resolution notes (nixpkgs' ldcache.patch).
+	ReadsNote bool
+	file      *File
 }
 
 // Describe names the loader in a few words.
@@ -114,6 +116,8 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	if v, ok := releaseVersion(data); ok {
 		in.Version = v
 	}
+	// What it calls the list of a directory that a note names.
+	in.ReadsNote = l.o.ReadsNote == "yes" || l.o.ReadsNote == "" && bytes.Contains(data, []byte("\x00RESCACHE\x00"))
 	in.Dirs = systemDirs(data)
 	if in.Dirs == nil {
 		in.Dirs = defaultDirs(in, a)

@@ -15,6 +15,7 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -279,6 +280,8 @@ type File struct {
 	RPath   string     // the DT_RPATH that a DT_RUNPATH beside it shadows
 	Shadow  bool       // there is one
 	Interp  string
+	Note    resolution.Note // the resolution note, where the loader reads one
+	NoteErr error           // why the loader reads no more of it, or nothing
 	deps    []dep
 	flags1  elf.DynFlag1
 	dynamic bool
@@ -567,7 +570,11 @@ func (f *File) read(im *elfimage.Image) (err error) {
 		f.flags1 = elf.DynFlag1(d.Val)
 	}
 	f.versions = readVersions(im)
-	return nil
+	note, err := im.ResolutionCache()
+	if note != nil {
+		f.Note, f.NoteErr = resolution.Parse([]byte(note.Description))
+	}
+	return err
 }
 
 // readDeps reads what the dynamic section asks to load.

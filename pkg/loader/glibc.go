@@ -481,6 +481,9 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 	if len(s.env) > 0 && s.openPath(name, s.env, ByEnv, nil, r) {
 		return
 	}
+	if s.Interp.ReadsNote && s.byNote(name, loader, r) {
+		return
+	}
 	if dirs := s.list(loader, elf.DT_RUNPATH); len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, loader, r) {
 		return
 	}
@@ -490,6 +493,46 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 	} else if s.Interp.Cache == "" || !s.fromCache(name, nodeflib, r) {
 		s.try(r, Try{"", ByDefault, "", loader, "not searched: the file is marked DF_1_NODEFLIB", false, false})
 	}
+}
+
+// byNote looks for a name where the resolution note of the object that asks for it says:
+// nixpkgs' ldcache.patch.
+func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
+	if asks.File == nil || asks.noteless {
+		return false
+	}
+	places, known := asks.File.Note.Lookup(name)
+	asks.noteless = !known && asks.File.NoteErr != nil
+	for _, p := range places {
+		if entry, ok := p.Directory(); ok && entry != "" {
+			dirs := elements(entry, ":", s.tokens(asks))
+			for i := range dirs {
+				dirs[i].entry = string(p)
+			}
+			if s.openPath(name, dirs, ByNote, asks, r) {
+				return true
+			}
+		}
+		file, ok := p.File()
+		if !ok || !s.step(1) {
+			continue
+		}
+		f := &File{errno: syscall.ENOENT}
+		if file != "" {
+			f = s.l.files.Open(s.l.abs(file))
+		}
+		skip, fatal := errText(f.errno), ""
+		if f.errno == 0 {
+			skip, fatal = s.abi.verify(f)
+		}
+		if skip != "" {
+			s.try(r, Try{file, ByNote, string(p), asks, skip, f.errno != syscall.ENOENT && f.errno != syscall.ENOTDIR, f.errno == 0})
+			continue
+		}
+		r.path, r.file, r.rule, r.entry, r.list, r.fatal = file, f, ByNote, string(p), asks, fatal
+		return true
+	}
+	return false
 }
 
 func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {

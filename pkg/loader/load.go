@@ -59,6 +59,9 @@ type Options struct {
 	CPU        string // "native" (also ""), "baseline", or one of CPUNames
 	// Secure makes every program count as set-user-ID (AT_SECURE); otherwise the mode tells.
 	Secure bool
+	// ReadsNote says whether glibc's loaders read resolution notes: "yes", "no", or "" for what
+	// each one's file tells.
+	ReadsNote string
 	// Opened tells that [Load.DlopenAll] will be called for every file: what it needs is
 	// then read at once.
 	Opened bool
@@ -194,7 +197,9 @@ type Object struct {
 	listed  bool
 	missing bool
 	program bool
-	late    bool // loaded by dlopen, or for a library that is
+	// noteless: the loader has come to where its resolution note is malformed.
+	noteless bool
+	late     bool // loaded by dlopen, or for a library that is
 
 	// Of the last call of deps that came to it, by its number.
 	round, visits int

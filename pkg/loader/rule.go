@@ -13,6 +13,7 @@ const (
 	ByPath     Rule = "path"                // the name has a slash: no search
 	ByRPath    Rule = "DT_RPATH"            // of the object that needs it, of those that loaded that one, of the program
 	ByEnv      Rule = "LD_LIBRARY_PATH"     //
+	ByNote     Rule = "resolution note"     // of the object that needs it only; nixpkgs' glibc (ldcache.patch)
 	ByRunPath  Rule = "DT_RUNPATH"          // of the object that needs it only
 	ByCache    Rule = "ld.so.cache"         //
 	ByDefault  Rule = "default directories" // compiled into the loader
@@ -26,6 +27,7 @@ type list int
 const (
 	noList    list = iota
 	ofObject       // a run path: an entry of Object.List's
+	ofNote         // a resolution note: a place of Object.List's
 	ofProcess      // the environment's, or the loader's own
 )
 
@@ -34,6 +36,8 @@ func (r Rule) list() list {
 	switch r {
 	case ByRPath, ByRunPath:
 		return ofObject
+	case ByNote:
+		return ofNote
 	case ByEnv, ByDefault, ByPathFile:
 		return ofProcess
 	}
@@ -41,7 +45,7 @@ func (r Rule) list() list {
 }
 
 // HasEntry reports whether the rule searches a list of directories, one of whose entries
-// [Object.Entry] and [Try.Entry] then are.
+// [Object.Entry] and [Try.Entry] then are; of a resolution note they are a place.
 func (r Rule) HasEntry() bool { return r.list() != noList }
 
 // InRunPath reports whether that list is the run path of an object, which is
@@ -54,7 +58,10 @@ func (r Rule) Of(owner, asker *Object) string {
 	if r == ByPath {
 		words = "by its path, no search"
 	}
-	if r.InRunPath() && owner != nil && owner != asker {
+	if r == ByNote {
+		words = "by the note"
+	}
+	if list := r.list(); (list == ofObject || list == ofNote) && owner != nil && owner != asker {
 		words += " of " + owner.Path
 	}
 	return words

@@ -6,6 +6,7 @@ package tinyelf
 import (
 	"debug/elf"
 	"encoding/binary"
+	"slices"
 )
 
 // Entry is an entry of the dynamic section whose value is a string.
@@ -33,6 +34,8 @@ type Object struct {
 	ISA      uint32       // GNU_PROPERTY_X86_ISA_1_NEEDED, in a PT_GNU_PROPERTY of its own
 	Stack    elf.ProgFlag // of PT_GNU_STACK; 0: there is none
 	Dlopen   string       // the JSON of a .note.dlopen note, in a PT_NOTE of its own
+	// Resolution is the description of a resolution note, .note.nixos.ldcache, in a PT_NOTE of its own.
+	Resolution string
 }
 
 // Requirement is a symbol version that a library is to define.
@@ -136,14 +139,23 @@ func (o Object) Bytes() []byte {
 		phnum++
 	}
 	align := func(n int) int { return (n + 15) &^ 15 }
-	var note []byte
-	if o.Dlopen != "" {
+	var notes [2][]byte
+	note := func(owner, desc string, kind uint32) (b []byte) {
 		phnum++
-		for _, v := range []uint32{4, uint32(len(o.Dlopen) + 1), 0x407c0c0a, 'F' | 'D'<<8 | 'O'<<16} {
-			note = le.AppendUint32(note, v)
+		for _, v := range []uint32{uint32(len(owner) + 1), uint32(len(desc)), kind} {
+			b = le.AppendUint32(b, v)
 		}
-		note = append(append(note, o.Dlopen...), 0)
-		note = append(note, make([]byte, -len(note)&3)...)
+		for _, text := range []string{owner + "\x00", desc} {
+			b = append(b, text...)
+			b = append(b, make([]byte, -len(b)&3)...)
+		}
+		return b
+	}
+	if o.Dlopen != "" {
+		notes[0] = note("FDO", o.Dlopen+"\x00", 0x407c0c0a)
+	}
+	if o.Resolution != "" {
+		notes[1] = note("NixOS", o.Resolution, 0x63a86cb6)
 	}
 
 	strtab := []byte{0}
@@ -195,7 +207,8 @@ func (o Object) Bytes() []byte {
 	verneedAt = align(verdefAt + len(verdef))
 	dataAt = align(verneedAt + len(verneed))
 	dlopenAt := align(dataAt + len(o.Data))
-	end := dlopenAt + len(note)
+	resolutionAt := dlopenAt + len(notes[0])
+	end := resolutionAt + len(notes[1])
 	names := "\x00.rodata\x00.shstrtab\x00"
 	shAt := align(end + len(names))
 
@@ -237,8 +250,10 @@ func (o Object) Bytes() []byte {
 	if o.Stack != 0 {
 		prog(elf.PT_GNU_STACK, o.Stack, 0, 0, 16)
 	}
-	if note != nil {
-		prog(elf.PT_NOTE, elf.PF_R, dlopenAt, len(note), 4)
+	for i, at := range []int{dlopenAt, resolutionAt} {
+		if notes[i] != nil {
+			prog(elf.PT_NOTE, elf.PF_R, at, len(notes[i]), 4)
+		}
 	}
 	b = append(append(b, o.Interp...), 0)
 	pad := func(to int) { b = append(b, make([]byte, to-len(b))...) }
@@ -267,7 +282,7 @@ func (o Object) Bytes() []byte {
 	pad(dataAt)
 	b = append(b, o.Data...)
 	pad(dlopenAt)
-	b = append(append(b, note...), names...)
+	b = slices.Concat(b, notes[0], notes[1], []byte(names))
 	pad(shAt)
 	section := func(name uint32, t elf.SectionType, flags elf.SectionFlag, off, n int) {
 		b = le.AppendUint32(le.AppendUint32(b, name), uint32(t))
