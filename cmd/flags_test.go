@@ -34,9 +34,10 @@ var obeyed = map[string]map[string]flagUse{
 		"dedupe": {given: "--dedupe"}, "dry-run": {given: "--dry-run"}, "json": {given: "--json"}, "verbose": {given: "-v"}, "quiet": {given: "-q"},
 		"when": {given: "--when needed"}, "malformed": {given: "--malformed warn broken.so", without: "broken.so"},
 		"ignore": {given: "--ignore libx.so.1"}, "strict": {given: "--strict"}, "first": {given: "--first"},
-		"nix-build": {given: "--nix-build"}, "copy": {given: "--copy"}, "clear-execstack": {given: "--clear-execstack"}, "root": {given: "--root D/tree"},
-		"tool":          {reason: "is among what is given anyway"},
-		"assume-driver": {given: "--assume-driver D/assumed"}, "cpu": {given: "--cpu baseline"},
+		"nix-build": {given: "--nix-build"}, "copy": {given: "--copy"}, "clear-execstack": {given: "--clear-execstack"}, "resolution-note": {given: "--resolution-note"}, "root": {given: "--root D/tree"},
+		"loader-reads-note": {given: "--loader-reads-note yes noted", without: "noted"},
+		"tool":              {reason: "is among what is given anyway"},
+		"assume-driver":     {given: "--assume-driver D/assumed"}, "cpu": {given: "--cpu baseline"},
 		"prefix": {given: "--prefix D/tree/opt/link"}, "machine": {given: "--machine aarch64"}, "from": {given: "--from /opt/driver"},
 		"program": {given: "--program /bin/other"}, "cache": {given: "--cache D/out"},
 	},
@@ -103,6 +104,10 @@ var obeyed = map[string]map[string]flagUse{
 		"from":  {given: "--from none D/gpu.drv", without: "D/gpu.drv"},
 		"cache": {reason: "copies are only made where the driver link's are not to be used"},
 	},
+	"runpath execstack set": {"resolution-note": {given: "--resolution-note lib.so", without: "lib.so"}},
+	"runpath cache write": {
+		"driver-link": {given: "--driver-link D/y"}, "compat": {given: "--compat D/y"}, "stub": {given: "--stub y"}, "store": {given: "--store D/pkgs gpu.so", without: "gpu.so"},
+	},
 	"runpath remove":    {"all": {given: "--all"}},
 	"hostDriver doctor": {"root": {given: "--root D/tree2"}, "gpu": {given: "--gpu 9.0"}},
 }
@@ -119,6 +124,7 @@ var commandLines = []string{
 	"runpath interpreter show -- program lib.so", "runpath interpreter set -- /ld.so program lib.so", "runpath needed show -- lib.so", "runpath needed add -- libq.so lib.so more",
 	"runpath needed remove -- libx.so.1 lib.so more", "runpath needed replace -- libx.so.1 libq.so.1 lib.so more", "runpath soname show -- lib.so",
 	"runpath soname set -- libq.so lib.so more", "runpath execstack show -- lib.so", "runpath execstack set -- plain.so more", "runpath execstack clear -- lib.so more",
+	"runpath cache show -- lib.so", "runpath cache write -- lib.so more", "runpath cache remove -- noted.so more",
 	"hostDriver find --root D/tree --", "hostDriver install --root D/tree --", "hostDriver uninstall --root D/installed --", "hostDriver tmpfiles --root D/tree --",
 	"hostDriver run --root D/tree --cache D/cache -- true", "hostDriver sandbox --root D/tree --cache D/cache --", "hostDriver doctor --root D/tree --",
 }
@@ -164,6 +170,11 @@ func fixture(t *testing.T) (again func()) {
 		t.Skipf("%v: %s", err, out)
 	}
 	tool(t, "runpath", "set", "-q", "--keep-empty", strings.ReplaceAll(entries, "D", d), "lib.so")
+	library(t, "noted.so", "", d+"/x", "x/libx.so.1")
+	if out, err := exec.Command("cc", "-o", "noted", "-nostdlib", "-xc", "/dev/null", "-xnone", "-Wl,-e,0,--no-as-needed,-rpath,"+d+"/x", "x/libx.so.1").CombinedOutput(); err != nil {
+		t.Skipf("%v: %s", err, out)
+	}
+	tool(t, "runpath", "cache", "write", "-q", "noted.so", "noted")
 	prebuilt(t, text)
 	host(t, text)
 	text("more/text", "text")
@@ -313,8 +324,8 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 				again()
 			}
 			cmd := exec.Command(base[0], slices.Concat(base[1:], words(extra), words(operands))...)
-			var was, is [4]os.FileInfo
-			files := [4]string{"lib.so", "plain.so", "program", "ap/bin/program"}
+			var was, is [5]os.FileInfo
+			files := [5]string{"lib.so", "plain.so", "program", "ap/bin/program", "noted.so"}
 			for i, name := range files {
 				was[i], _ = os.Stat(name)
 			}

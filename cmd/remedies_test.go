@@ -119,6 +119,20 @@ func TestRemediesOfTheChecks(t *testing.T) {
 				library(t, "drv/libcuda.so.550.54.14", "libcuda.so.1", "")
 				os.Symlink("libcuda.so.550.54.14", "drv/libcuda.so.1")
 			}},
+		{id: audit.NoteNamesStub, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: noted("stubs")},
+		{id: audit.NoteNamesStub, list: "/drv:%[1]s/fakes:%[1]s/x", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x", make: noted("fakes")},
+		{id: audit.NoteBypassesDriver, list: "%[1]s/drv:%[1]s/old:%[1]s/x", args: []string{"--driver-link", "%[1]s/drv"}, then: "%[1]s/drv:%[1]s/old:%[1]s/x",
+			make: noted("old", "drv")},
+		{id: audit.StaleNote, list: "%[1]s/y:%[1]s/x", then: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) {
+			noted("unused", "y")(t, d)
+			library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1")
+		}},
+		{id: audit.UnreadNote, list: "%[1]s/x", args: []string{"--loader-reads-note", "no"}, then: "%[1]s/x", make: func(t *testing.T, d string) {
+			if out, err := exec.Command("cc", "-xc", "/dev/null", "-xnone", "-o", "file.so", "-nostdlib", "-Wl,-e,0,--no-as-needed", "x/libx.so.1").CombinedOutput(); err != nil {
+				t.Skipf("%v: %s", err, out)
+			}
+			tool(t, "runpath", "set", "-q", "--resolution-note", d+"/x", "file.so")
+		}},
 		{id: audit.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
 		{id: audit.Unresolved, list: "", then: "%[1]s/x"},
 		{id: audit.Ambiguous, list: "%[1]s/x:%[1]s/y", then: "%[1]s/x",
@@ -234,6 +248,21 @@ func TestRemediesOfTheChecks(t *testing.T) {
 		if why, ok := wordsOnly[r.ID]; ok == followed[r.ID] {
 			t.Errorf("%s: followed here: %v; a remedy in words (%q): %v", r.ID, followed[r.ID], why, ok)
 		}
+	}
+}
+
+// noted makes file.so need libcuda.so.1, which is in a directory, and gives it the note that patchelf
+// writes, which does not know the driver's directories and stubs. The other directories are empty.
+func noted(dir string, empty ...string) func(*testing.T, string) {
+	return func(t *testing.T, d string) {
+		list := shownList(t, "file.so")
+		needsCUDA(dir)(t, d)
+		for _, name := range empty {
+			os.Mkdir(name, 0o755)
+		}
+		tool(t, "runpath", "set", "-q", list, "file.so")
+		tool(t, "patchelf", "--build-resolution-cache", "file.so")
+		os.Remove("file.so.list")
 	}
 }
 

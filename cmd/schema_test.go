@@ -76,7 +76,7 @@ func schemaOf(args []string) string {
 		return "check"
 	case "uninstall":
 		return "install"
-	case "interpreter", "needed", "soname", "execstack":
+	case "interpreter", "needed", "soname", "execstack", "cache":
 		if words[1] == "show" {
 			return "show"
 		}

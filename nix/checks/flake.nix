@@ -218,7 +218,7 @@ in
 
       same "which patchelf" "$(< ${uses}/which)" ${ours.patchelf}/bin/patchelf
       # The first two words, by which programs tell patchelf's version.
-      same "--version" "$(cut -d ' ' -f 1,2 ${uses}/version)" "patchelf 0.19.0"
+      same "--version" "$(cut -d ' ' -f 1,2 ${uses}/version)" "patchelf 0.19.1"
       same "printed while it is set" "$(< ${uses}/before)" "$(runPath ${compiled}/bin/program)"
       same "printed after it is set" "$(< ${uses}/after)" /opt/lib:${greet}/lib
       runPathIs ${uses}/bin/program /opt/lib:${greet}/lib:/opt/more

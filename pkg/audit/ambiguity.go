@@ -177,6 +177,9 @@ func (s *subject) safety() {
 		}
 	}
 	s.neededPaths()
+	for _, p := range s.its.Note(s.load.Main) {
+		s.report(Concluded(p))
+	}
 	var link *entry
 	for i := range s.entries {
 		e := &s.entries[i]

@@ -49,6 +49,10 @@ const (
 	FHSEntry           = "fhs-entry"
 	StubEntry          = "stub-entry"
 	StubLoaded         = explain.StubLoaded
+	NoteNamesStub      = explain.NoteNamesStub
+	NoteBypassesDriver = explain.NoteBypassesDriver
+	StaleNote          = explain.StaleNote
+	UnreadNote         = explain.UnreadNote
 	DriverBeforeCompat = explain.DriverBeforeCompat
 	CompatHarms        = explain.CompatHarms
 	NoDriverLink       = explain.NoDriverLink
@@ -101,6 +105,14 @@ var rules = []Rule{
 		"Stubs are for the linker. A program that loads one fails with CUDA_ERROR_STUB_LIBRARY."},
 	{StubLoaded, Error, "a stub is loaded instead of the driver's library",
 		"The first file of that name on the search is a link-time stub."},
+	{NoteNamesStub, Error, "the resolution note leads to a stub",
+		"A loader that reads the note (.note.nixos.ldcache) looks there before the run path, also where the run path has no stub directory any more."},
+	{NoteBypassesDriver, Error, "the resolution note passes over the driver link",
+		"A loader that reads the note opens the file that it names for a library of the driver. The driver link, which comes first in the run path, is then not looked into."},
+	{StaleNote, Warning, "the resolution note contradicts the run path",
+		"A loader that reads the note finds another file by it than one that does not. An edit by a tool that does not know the note leaves it so."},
+	{UnreadNote, Note, "a resolution note that the program's loader does not read",
+		"It is of no use there, and keeps what it names in the closure."},
 	{DriverBeforeCompat, Error, "the driver link comes before a compat directory",
 		"The compat directory holds a newer libcuda.so.1, which is meant to take precedence over the host's."},
 	{CompatHarms, Warning, "a compat package that does not work with this host's driver",

@@ -79,7 +79,7 @@ and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
-	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, RootFlag, malformedFlag,
+	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, RootFlag, readsNoteFlag, malformedFlag,
 		&command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags...), treeFlags...)
 	app.Action = func(c *command.Line) error {
 		s, err := start(c, rootOr(c))
@@ -90,7 +90,11 @@ that both a compat directory and the driver link provide is not ambiguous when t
 		if err != nil {
 			return err
 		}
-		l, err := loader.New(loader.Options{NoTries: true, Opened: true, Root: c.String("root")})
+		notes, err := readsNote(c)
+		if err != nil {
+			return err
+		}
+		l, err := loader.New(loader.Options{NoTries: true, Opened: true, Root: c.String("root"), ReadsNote: notes})
 		if err != nil {
 			return err
 		}
@@ -221,7 +225,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			{Name: "list-findings", Usage: "list the kinds of findings, and examine nothing"},
 			{Kind: command.String, Name: "explain", Usage: "say what the kind of finding `ID` is about, and examine nothing"},
 			{Name: "nix", Usage: "treat the files as a Nix package's although they are not in a store"},
-			RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag, gpuFlag("gpu"),
+			RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, gpuFlag("gpu"),
 		}, searchFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
 			if c.Bool("list-findings") || c.IsSet("explain") {

@@ -120,7 +120,7 @@ type session struct {
 // directories; there must be one.
 func start(c *command.Line, paths []string) (*session, error) {
 	s := &session{
-		Options:   edit.Options{DryRun: c.Bool("dry-run"), Copy: c.Bool("copy")},
+		Options:   edit.Options{DryRun: c.Bool("dry-run"), Copy: c.Bool("copy"), Note: &edit.Note{Write: c.Bool("resolution-note")}},
 		Context:   c.Context,
 		Name:      c.Program,
 		Paths:     paths,

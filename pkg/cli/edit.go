@@ -109,7 +109,7 @@ type outcome struct {
 // all others were done.
 func (e *editor) run(s *session) error {
 	e.Options, e.Normal, e.RunPaths.Offer = s.Options, normal.New(e.Settings), e.Offer != ""
-	e.session = s
+	e.session, e.Note.Maps = s, e.Normal
 	offered := e.Normal.OfferIn(e.Offer)
 	var inherited inheritance
 	err := edits(s, e.visit, func(o *outcome) {
@@ -173,7 +173,7 @@ func (e *editor) visit(f *tree.File) *outcome {
 	case r.Action == edit.Unchanged && notes != "":
 		o.line += " (" + command.Printable(notes) + ")"
 	case r.Action == edit.Edited && e.session.Quiet: // the line need not be put together
-	case r.Action == edit.Edited && r.ClearedStack && r.Before.Tag == r.After.Tag && slices.Equal(r.Before.List, r.After.List):
+	case r.Action == edit.Edited && (r.ClearedStack || r.Note.Changed()) && r.Before.Tag == r.After.Tag && slices.Equal(r.Before.List, r.After.List):
 		o.line = command.Printable(notes)
 	case r.Action == edit.Edited:
 		o.line = changeLine(r.Before.Tag, r.After.Tag, r.Before.List.String(), r.After.List.String(), o.Notes)
@@ -188,7 +188,7 @@ func (e *editor) visit(f *tree.File) *outcome {
 // edited reports what came of a file that was to be edited.
 func (s *session) edited(f *tree.File, r *edit.Result, before, after edit.State) fileReport {
 	o := fileReport{Path: f.Path, Action: r.Action, Reason: r.Reason,
-		Tag: tagName(after.Tag), Before: entriesOf(before.List), After: entriesOf(after.List)}
+		Tag: tagName(after.Tag), Before: entriesOf(before.List), After: entriesOf(after.List), ResolutionNote: r.Note}
 	switch r.Action {
 	case edit.Failed:
 		if o.Reason = r.Err.Error(); s.tolerates(f, r.Err) {
@@ -199,6 +199,9 @@ func (s *session) edited(f *tree.File, r *edit.Result, before, after edit.State)
 	}
 	for _, name := range r.MovedNotes {
 		o.warn = append(o.warn, "moved the note "+name+", whose owner may have relied on its place")
+	}
+	if r.NoNote != nil {
+		o.warn = append(o.warn, r.NoNote.Error())
 	}
 	switch n := r.LeftLinks; {
 	case n == 1:
@@ -240,8 +243,13 @@ func (e *editor) notes(result *edit.RunPathResult) (notes []string) {
 	if result.ClearedStack {
 		add("no longer asks for an executable stack")
 	}
+	if result.Note.Changed() {
+		add("%s", noteLine(result.Note))
+	}
 	return notes
 }
+
+func noteLine(r edit.NoteResult) string { return "resolution note " + string(r) }
 
 func count(n int, one, many string) string {
 	if n == 1 {

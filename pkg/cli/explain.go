@@ -50,7 +50,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			{Name: "versions", Usage: "also list the symbol versions that each file needs, and from which file (ldd -v)"},
 			{Name: "dot", Usage: "print a graph for Graphviz"},
 			gpuFlag("gpu"),
-			RootFlag, assumeDriverFlag, cpuFlag, JSONFlag,
+			RootFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, JSONFlag,
 			VerboseFlag("also follow names that a library might open"),
 			QuietFlag("leave out where the loader looked for what it did not find"),
 		}, searchFlags...),
@@ -119,6 +119,10 @@ func loaderOptions(c *command.Line) (loader.Options, error) {
 	o := loader.Options{Root: c.String("root"), AssumeDriver: c.String("assume-driver"), DriverLink: c.String("driver-link"), CPU: c.String("cpu")}
 	if o.CPU != "native" && o.CPU != "baseline" && !slices.Contains(loader.CPUNames, o.CPU) {
 		return o, command.Misusef("--cpu %s: native, baseline, %s", o.CPU, strings.Join(loader.CPUNames, ", "))
+	}
+	var err error
+	if o.ReadsNote, err = readsNote(c); err != nil {
+		return o, err
 	}
 	for _, assignment := range c.StringSlice("env") {
 		name, value, given := strings.Cut(assignment, "=")

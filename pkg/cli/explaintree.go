@@ -116,11 +116,12 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 		fmt.Fprintf(p.w, "%s\n", p.paint(red, "The program does not start: "+why))
 	}
 	last := ""
-	for _, problem := range (&explain.Case{Layout: l, Load: s, Provider: st.provider}).Problems() {
-		if st.only != nil && problem.Object != st.only {
+	its := &explain.Case{Layout: l, Load: s, Provider: st.provider}
+	for _, problem := range append(its.Problems(), its.Note(s.Main)...) {
+		if st.only != nil && (problem.Object == nil || problem.Object.Name != st.only.Name) {
 			continue
 		}
-		if problem.Object != nil { // else it is said above
+		if problem.Object != nil || problem.By == s.Main { // else it is said above
 			fmt.Fprintln(p.w, p.paint(red, problem.Text))
 		}
 		if fix := problem.Fix; fix != last {

@@ -23,14 +23,17 @@ var treeFlags = []*command.Flag{
 // editFlags are those of what maps run paths to their normal form, beside [treeFlags].
 var editFlags = []*command.Flag{
 	driverLinkFlag, compatFlag, malformedFlag, positionFlag, clearExecStackFlag,
-	forceRPathFlag, keepEmptyFlag, dedupeFlag, copyFlag, DryRunFlag,
+	forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, DryRunFlag,
 }
 
 // clearExecStackFlag is for what walks over a package's files anyway.
 var clearExecStackFlag = &command.Flag{Name: "clear-execstack", Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
 // listFlags are those of what writes run paths as given, beside [treeFlags].
-var listFlags = []*command.Flag{forceRPathFlag, keepEmptyFlag, dedupeFlag, copyFlag, DryRunFlag}
+var listFlags = []*command.Flag{forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, DryRunFlag}
+
+// noteFlag is for what edits files.
+var noteFlag = &command.Flag{Name: "resolution-note", Usage: "give each file a resolution note (.note.nixos.ldcache), from which nixpkgs' glibc knows where its libraries are; one that is there is kept right without this"}
 
 // positionFlag is for what puts the driver link in.
 var positionFlag = &command.Flag{Kind: command.String, Name: "position", Default: "first", Values: []string{"first", "last"}, Usage: "put the driver link `first|last` among the other entries"}
@@ -110,6 +113,18 @@ func gpuTargets(c *command.Line, name string) ([]gpucode.Target, error) {
 		return nil, command.Misusef("--%s: %v", name, err)
 	}
 	return targets, nil
+}
+
+// readsNoteFlag says what the loader's file would tell.
+var readsNoteFlag = &command.Flag{Kind: command.String, Name: "loader-reads-note", Values: []string{"yes", "no"}, Usage: "whether glibc reads resolution notes: `yes|no`", DefaultText: "what the loader's own file tells"}
+
+// readsNote returns what it says.
+func readsNote(c *command.Line) (string, error) {
+	answer := c.String("loader-reads-note")
+	if c.IsSet("loader-reads-note") && answer != "yes" && answer != "no" {
+		return "", command.Misusef("--loader-reads-note %q: yes or no", answer)
+	}
+	return answer, nil
 }
 
 // ignoreFlag names libraries whose ambiguity is intended.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -17,6 +18,9 @@ type partsReport struct {
 // all others were done.
 func runParts(p *edit.Parts, s *session) error {
 	p.Options = s.Options
+	if p.Note.Maps == nil {
+		p.Note.Maps = normal.New(normal.Settings{})
+	}
 	return edits(s, func(f *tree.File) *partsReport {
 		result := p.File(f)
 		r := &partsReport{s.edited(f, &result.Result, result.Before, result.After), append([]edit.PartChange{}, result.Changes...)}
@@ -25,6 +29,9 @@ func runParts(p *edit.Parts, s *session) error {
 		var changes []string
 		for _, c := range result.Changes {
 			changes = append(changes, c.Part+" "+partText(c.Before)+" -> "+partText(c.After))
+		}
+		if result.Note.Changed() {
+			changes = append(changes, noteLine(result.Note))
 		}
 		if r.Action == edit.Edited {
 			r.line = strings.Join(changes, "; ")

@@ -7,6 +7,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -51,7 +52,34 @@ func partCommands() []*command.Command {
 				p.ExecStack = new(bool)
 				return nil
 			})),
+		part("cache", "show, write or remove the resolution note (.note.nixos.ldcache), which says where the needed libraries are", "runpath cache write app",
+			partShow("note", "show the resolution note"),
+			cacheCommand("write", "write the resolution note, or bring it up to date", false, driverLinkFlag, compatFlag, stubFlag, storeFlag),
+			cacheCommand("remove", "remove the resolution note", true)),
 		editCommand(),
+	}
+}
+
+// cacheCommand makes a command that leaves the run path as it is.
+func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *command.Command {
+	return &command.Command{
+		Name:      name,
+		Usage:     usage,
+		ArgsUsage: "PATH...",
+		Flags:     slices.Concat(flags, []*command.Flag{copyFlag, DryRunFlag}, treeFlags),
+		Action: func(c *command.Line) error {
+			if err := checkLayout(c); err != nil {
+				return err
+			}
+			session, err := start(c, c.Args)
+			if err != nil {
+				return err
+			}
+			session.Note = &edit.Note{Write: !remove, Remove: remove, Maps: normal.New(normal.Settings{
+				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: stubDirs(c),
+			})}
+			return runParts(&edit.Parts{}, session)
+		},
 	}
 }
 
@@ -83,7 +111,7 @@ func partSet(name, words, usage string, ask func(*edit.Parts, []string) error) *
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     append([]*command.Flag{copyFlag, DryRunFlag}, treeFlags...),
+		Flags:     append([]*command.Flag{noteFlag, copyFlag, DryRunFlag}, treeFlags...),
 		Action: func(c *command.Line) error {
 			if len(c.Args) < n+1 {
 				return command.Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
@@ -161,6 +189,7 @@ func editCommand() *command.Command {
 			{Kind: command.List, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
 			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
 			forceRPathFlag,
+			noteFlag,
 			copyFlag,
 			DryRunFlag,
 		}, treeFlags...),

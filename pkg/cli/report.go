@@ -22,6 +22,8 @@ type fileReport struct {
 	Before []string    `json:"before"`
 	After  []string    `json:"after"`
 	Notes  []string    `json:"notes,omitempty"` // what else there is to say, a sentence each
+	// What became of the resolution note.
+	ResolutionNote edit.NoteResult `json:"resolution_note,omitempty"`
 
 	// What the log says of the file, and of what weight that is; without a line, what its
 	// action says.

@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
@@ -28,6 +29,11 @@ type shownFile struct {
 	Interpreter string   `json:"interpreter,omitempty"`
 	// ExecStack says whether the file asks for an executable stack; nil where it has no PT_GNU_STACK.
 	ExecStack *bool `json:"execstack"`
+
+	// Note is the resolution note, .note.nixos.ldcache as the loader reads it.
+	Note resolution.Note `json:"note,omitempty"`
+	// NoteError says why the loader reads no more of it.
+	NoteError string `json:"note_error,omitempty"`
 
 	// CompatNote is NVIDIA's note .note.cuda.fwd_compatibility; nil where the file has none.
 	CompatNote *driver.CompatNote `json:"compat_note,omitempty"`
@@ -142,6 +148,15 @@ func (r *shownFile) read(f *tree.File) error {
 		return err
 	}
 	r.CompatNote = driver.FirstCompatNote(descriptors)
+	note, err := im.ResolutionCache()
+	if err != nil {
+		return err
+	}
+	if note != nil {
+		if r.Note, err = resolution.Parse([]byte(note.Description)); err != nil {
+			r.NoteError = err.Error()
+		}
+	}
 	r.Interpreter, err = im.Interpreter()
 	return err
 }
@@ -175,6 +190,16 @@ func (r *shownFile) print(w io.Writer, only string) error {
 	}
 	if r.Interpreter != "" {
 		line("interpreter", r.Interpreter)
+	}
+	for _, e := range r.Note {
+		places := make([]string, len(e.Places))
+		for i, p := range e.Places {
+			places[i] = string(p)
+		}
+		line("note", e.Name+" "+strings.Join(places, ":"))
+	}
+	if r.NoteError != "" {
+		line("note", "("+r.NoteError+")")
 	}
 	if r.CompatNote != nil {
 		line("compat note", r.CompatNote.String())

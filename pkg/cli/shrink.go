@@ -27,6 +27,7 @@ stays only for a library that no other entry holds.`,
 			driverLinkFlag, compatFlag,
 			forceRPathFlag,
 			keepEmptyFlag,
+			noteFlag,
 			DryRunFlag,
 		}, treeFlags...),
 		Action: func(c *command.Line) error {

@@ -4,6 +4,7 @@
 package edit
 
 import (
+	"errors"
 	"fmt"
 
 	"cuda-runpath/pkg/elfedit"
@@ -29,6 +30,9 @@ type Options struct {
 	// links to the copy: see [tree.File.WriteCopy].
 	Copy bool
 	Also []tree.Target
+	// Note says what becomes of a file's resolution note. Where it is nil, one that the edit
+	// makes stale goes.
+	Note *Note
 }
 
 // A Result is what came of a file.
@@ -38,6 +42,9 @@ type Result struct {
 	Reason string // why it was skipped
 	// MovedNotes names notes that have another place now: see [elfedit.Edit.MovedNotes].
 	MovedNotes []string
+	// Note is what became of its resolution note.
+	Note   NoteResult
+	NoNote error // why that is NoteImpossible
 	// LeftLinks is how many hard links to the file lead to what it was before.
 	LeftLinks int
 }
@@ -57,23 +64,28 @@ func File(f *tree.File, o Options, decide Decide) (r Result) {
 	case f.SameAs != "":
 		return Result{Action: Skipped, Reason: "the same file as " + f.SameAs}
 	}
-	p, err := Read(f, decide)
+	p, err := read(f, o.Note.with(f.Path, decide, &r.Note), o.Note != nil)
 	if err != nil {
 		return Result{Action: Failed, Err: err}
 	}
 	defer p.Release()
+	if p.noNote != nil {
+		r.Note, r.NoNote = NoteImpossible, p.noNote
+	}
 	switch {
 	case p.Skip != "":
-		return Result{Action: Skipped, Reason: p.Skip}
+		r.Action, r.Reason = Skipped, p.Skip
+		return r
 	case p.Edit == nil:
-		return Result{Action: Unchanged}
+		r.Action = Unchanged
+		return r
 	}
 	if !o.DryRun {
 		if err := p.Write(f, o); err != nil {
 			return Result{Action: Failed, Err: err}
 		}
 	}
-	r = Result{Action: Edited, MovedNotes: p.Edit.MovedNotes()}
+	r.Action, r.MovedNotes = Edited, p.Edit.MovedNotes()
 	if o.Copy {
 		r.LeftLinks = f.OtherLinks()
 	}
@@ -85,11 +97,17 @@ type Planned struct {
 	Skip string
 	Edit *elfedit.Edit // nil where nothing changes
 	im   *elfimage.Image
+	// noNote says why the edit is made without the resolution note that was asked for.
+	noNote error
 }
 
 // Read reads an ELF file and plans its edit. It changes nothing. The result is to be
 // released while the file is still open.
-func Read(f *tree.File, decide Decide) (p *Planned, err error) {
+func Read(f *tree.File, decide Decide) (*Planned, error) { return read(f, decide, false) }
+
+// read is Read. noteless says that a file in which a resolution note has no place is to be
+// edited without.
+func read(f *tree.File, decide Decide, noteless bool) (p *Planned, err error) {
 	p = &Planned{}
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -109,7 +127,10 @@ func Read(f *tree.File, decide Decide) (p *Planned, err error) {
 	if p.Skip = skip; change == nil {
 		return p, nil
 	}
-	p.Edit, err = elfedit.Plan(p.im, *change)
+	if p.Edit, err = elfedit.Plan(p.im, *change); noteless && errors.Is(err, elfedit.ErrNoNote) {
+		p.noNote, change.ResolutionNote = err, new(string)
+		p.Edit, err = elfedit.Plan(p.im, *change)
+	}
 	return p, err
 }
 

@@ -126,7 +126,7 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 	if err != nil {
 		return nil, "", err
 	}
-	d.Before, d.After = before, before
+	d.Before, d.After, d.planned = before, before, before
 	maps, rewrites := d.Maps, true
 	if d.WhenNeeds {
 		needs, err := normal.NeedsDriver(im)
@@ -145,7 +145,6 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 			return nil, "", nil
 		}
 	}
-	d.planned = before
 	change := &elfedit.Change{}
 	if rewrites {
 		after, notes, err := d.rewrite(im, before.List, maps)

@@ -179,7 +179,7 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 	if it.Help == driver.Harms {
 		v.Good, v.Kind, v.Answer = false, CompatHarms, 803
 		v.Remedy = c.offTheSearch(o, func(file string) remedy.Remedy {
-			return remedy.Run("runpath", "edit", "--remove-entry", o.Entry, file)
+			return remedy.Run("runpath", "edit", "--remove-entry", listed(o), file)
 		})
 		v.Text = strings.TrimSuffix(v.Text, ".") + "; hostDriver run starts the program without it."
 	}
@@ -198,14 +198,18 @@ func (l *Layout) Edit(file string, tool ...string) remedy.Remedy {
 
 // ReplaceStubs is the remedy of taking stub directories out of a file's run path.
 func (l *Layout) ReplaceStubs(file string) remedy.Remedy {
-	tool := []string{"stubReplace"}
+	return l.Edit(file, append([]string{"stubReplace"}, l.stubFlags()...)...)
+}
+
+// stubFlags are the flags that name what else counts as stubs.
+func (l *Layout) stubFlags() (flags []string) {
 	for _, p := range l.StubDirs.Patterns {
-		tool = append(tool, "--stub", p)
+		flags = append(flags, "--stub", p)
 	}
 	if l.StubDirs.Store != "" {
-		tool = append(tool, "--store", l.StubDirs.Store)
+		flags = append(flags, "--store", l.StubDirs.Store)
 	}
-	return l.Edit(file, tool...)
+	return flags
 }
 
 // Asker returns the object that asks for a library, and whether the driver link is among
@@ -253,6 +257,15 @@ func (c *Case) OfNix() bool {
 	return c.Nix || store.Contains(s.Inside(s.Main.File.Path)) || s.Interp != nil && s.Interp.Store
 }
 
+// listed returns the entry of a run path by which an object was found; a place of a resolution note
+// may be one, too.
+func listed(o *loader.Object) string {
+	if o.Rule == loader.ByNote {
+		return strings.TrimPrefix(o.Entry, "?")
+	}
+	return o.Entry
+}
+
 // offTheSearch is the remedy of taking the directory that an object was found in off the search.
 // edit is what to do with a file where it is an entry of that file's run path.
 func (c *Case) offTheSearch(o *loader.Object, edit func(file string) remedy.Remedy) remedy.Remedy {
@@ -262,7 +275,9 @@ func (c *Case) offTheSearch(o *loader.Object, edit func(file string) remedy.Reme
 		return c.byName(o)
 	case o.Rule == loader.ByEnv:
 		return remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
-	case o.Rule.InRunPath() && o.List != nil && o.List.File != nil:
+	case o.Rule == loader.ByNote && !slices.Contains(runpath.Parse(o.List.File.List), listed(o)):
+		return c.rewriteNote(o.List)
+	case (o.Rule.InRunPath() || o.Rule == loader.ByNote) && o.List != nil && o.List.File != nil:
 		return edit(c.operand(o.List))
 	}
 	return remedy.Do("take " + dir + " off the search")

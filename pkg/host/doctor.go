@@ -391,6 +391,13 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 		}
 		d.addRemedy(subject, Bad, from, fix, "%s", p.Text)
 	}
+	for _, o := range load.Objects {
+		for _, p := range its.Note(o) {
+			if p.Kind != explain.UnreadNote {
+				d.addRemedy("resolution note", Warning, o.Path, p.Remedy, "%s", p.Text)
+			}
+		}
+	}
 	// What it may open later counts as far as the driver is concerned.
 	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
 	h.doctorRuntime(d, load, drv, cuda)

@@ -909,6 +909,17 @@ func (s *Load) In(dir, name string) (f *File, why string) {
 	return f, ""
 }
 
+// Noted returns the file that an object's own resolution note leads to for a name, and where it was
+// found, whether the loader reads notes or not; nil for none.
+func (s *Load) Noted(o *Object, name string) (f *File, path string) {
+	if s.Interp == nil || s.Interp.Kind != GLibc {
+		return nil, ""
+	}
+	of, r := *o, &outcome{}
+	s.byNote(name, &of, r)
+	return r.file, r.path
+}
+
 // Own returns the file that an object's own run path leads to for a name without a slash,
 // where it was found, and the entry; nil for none.
 func (s *Load) Own(o *Object, name string) (f *File, path, entry string) {

@@ -44,7 +44,7 @@ func TestResolutionNote(t *testing.T) {
 			return s.noted(runpath(prog("liba.so")), "liba.so", "=~/note/liba.so")
 		}, "~/note/liba.so", ByNote, "=~/note/liba.so"},
 		"a directory": {func(s *stage) tinyelf.Object { return s.noted(runpath(prog("liba.so")), "liba.so", "?~/note") }, "~/note/liba.so", ByNote, "?~/note"},
-		"a token": {func(s *stage) tinyelf.Object { return s.noted(runpath(prog("liba.so")), "liba.so", "?$ORIGIN/note") }, "~/note/liba.so", ByNote, "?$ORIGIN/note"},
+		"a token":     {func(s *stage) tinyelf.Object { return s.noted(runpath(prog("liba.so")), "liba.so", "?$ORIGIN/note") }, "~/note/liba.so", ByNote, "?$ORIGIN/note"},
 		"no token in a file": {func(s *stage) tinyelf.Object {
 			return s.noted(runpath(prog("liba.so")), "liba.so", "=$ORIGIN/note/liba.so")
 		}, "~/list/liba.so", ByRunPath, "~/list"},

@@ -8,7 +8,7 @@ import (
 )
 
 // Compatible is the version of patchelf whose command line this is.
-const Compatible = "0.19.0"
+const Compatible = "0.19.1"
 
 // Command is a command line, parsed.
 type Command struct {
@@ -40,6 +40,8 @@ type Command struct {
 	ClearVersions []string
 	NoDefaultLib  bool
 	DebugTag      bool
+
+	ResolutionCache bool
 }
 
 // Unsupported names an option that is understood and not carried out.
@@ -152,8 +154,8 @@ func (p *parser) option(arg string) {
 			p.fail(errors.New("invalid argument to --page-size"))
 		}
 	case "--no-sort", "--no-clobber-old-sections":
-	case "--build-resolution-cache":
-		p.refused = append(p.refused, arg)
+	case cacheOption:
+		c.ResolutionCache = true
 	case "--rename-dynamic-symbols":
 		p.plain()
 		p.refused = append(p.refused, arg)
@@ -168,6 +170,8 @@ func (p *parser) check() error {
 	switch {
 	case len(c.Files) == 0:
 		return errors.New("missing filename")
+	case c.ForceRPath && c.ResolutionCache:
+		return errors.New(cacheOption + " cannot be combined with --force-rpath")
 	case c.Output != "" && len(c.Files) != 1:
 		return errors.New("--output takes a single file")
 	case c.SetRunPath && c.AddRunPath:

@@ -14,15 +14,15 @@ import (
 // Do carries the command out on one image, in patchelf's order: it writes what is to
 // be printed to w and returns the change that the options ask for; ok is false where
 // they ask for none, or the file says all of it already. What was printed before an
-// error is printed.
-func (c *Command) Do(im *elfimage.Image, machineOf Machine, w io.Writer) (change elfedit.Change, ok bool, err error) {
+// error is printed, and so are the warnings.
+func (c *Command) Do(im *elfimage.Image, machineOf Machine, w, warnings io.Writer) (change elfedit.Change, ok bool, err error) {
 	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
 		return change, false, errors.New("wrong ELF type: neither a program nor a shared library")
 	}
-	d := &doing{c: c, im: im, machineOf: machineOf, w: w}
+	d := &doing{c: c, im: im, machineOf: machineOf, w: w, warnings: warnings}
 	for _, step := range []func() error{
 		d.printInterpreter, d.osABI, d.soname, d.interpreter, d.printRunPath, d.execStack, d.runPath,
-		d.printNeeded, d.needed, d.clearVersions, d.flags,
+		d.printNeeded, d.needed, d.clearVersions, d.flags, d.resolutionCache,
 	} {
 		if err := step(); err != nil {
 			return change, false, err
@@ -36,6 +36,7 @@ type doing struct {
 	im        *elfimage.Image
 	machineOf Machine
 	w         io.Writer
+	warnings  io.Writer
 
 	change  elfedit.Change
 	changed bool

@@ -19,11 +19,12 @@ what is printed is what the file said before. "@FILE" for an argument stands for
   --clear-symbol-version SYMBOL  take the version off a dynamic symbol (repeatable)
   --no-default-lib               do not search the loader's default directories (DF_1_NODEFLIB)
   --add-debug-tag                add DT_DEBUG, for debuggers of a library that is run as a program
+  --build-resolution-cache       write where each needed library is (.note.nixos.ldcache), for loaders that read it
   --output FILE                  write the edited file there; FILE is written even where nothing changes
   --debug, --help, --version
 
 Accepted, without effect here: --page-size SIZE, --no-sort, --no-clobber-old-sections.
-Refused: --build-resolution-cache, --rename-dynamic-symbols FILE.
+Refused: --rename-dynamic-symbols FILE.
 
 Exit status: 0 all is well; 1 something failed, and the files after it were not looked at.
 `

@@ -56,21 +56,21 @@ func TestParse(t *testing.T) {
 
 func TestParseRefuses(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                                 "missing filename",
-		"--print-rpath":                    "missing filename",
-		"f --set-rpath":                    "missing argument",
-		"f --replace-needed a":             "missing argument(s)",
-		"f --page-size 0":                  "invalid argument to --page-size",
-		"f --page-size -4096":              "invalid argument to --page-size",
-		"f --page-size x":                  "invalid argument to --page-size",
-		"--output o f g":                   "single file",
-		"--set-rpath a --add-rpath b f":    "exclude each other",
-		"--set-rpath @nothing f":           "not exist",
-		"--build-resolution-cache f":       "--build-resolution-cache is not supported",
-		"--rename-dynamic-symbols m f":     "--rename-dynamic-symbols is not supported",
-		"--rename-dynamic-symbols":         "missing argument",
-		"--set-soname a\x00b --help f":     "NUL",
-		"--set-rpath a --add-rpath --help": "missing filename",
+		"":                              "missing filename",
+		"--print-rpath":                 "missing filename",
+		"f --set-rpath":                 "missing argument",
+		"f --replace-needed a":          "missing argument(s)",
+		"f --page-size 0":               "invalid argument to --page-size",
+		"f --page-size -4096":           "invalid argument to --page-size",
+		"f --page-size x":               "invalid argument to --page-size",
+		"--output o f g":                "single file",
+		"--set-rpath a --add-rpath b f": "exclude each other",
+		"--set-rpath @nothing f":        "not exist",
+		"--build-resolution-cache --force-rpath f": "--build-resolution-cache cannot be combined with --force-rpath",
+		"--rename-dynamic-symbols m f":             "--rename-dynamic-symbols is not supported",
+		"--rename-dynamic-symbols":                 "missing argument",
+		"--set-soname a\x00b --help f":             "NUL",
+		"--set-rpath a --add-rpath --help":         "missing filename",
 	} {
 		_, err := Parse(strings.Fields(line), noFile)
 		if err == nil || !strings.Contains(err.Error(), want) {

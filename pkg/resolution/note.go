@@ -22,8 +22,8 @@ type Note []Entry
 
 // An Entry says where the loader looks for a library that the file needs.
 type Entry struct {
-	Name   string
-	Places []Place
+	Name   string  `json:"name"`
+	Places []Place `json:"places"`
 }
 
 // A Place is "=FILE", which is opened, or "?DIRECTORY", which is searched as an entry of a

@@ -30,6 +30,14 @@ func facts(path string) (map[string]string, error) {
 			}
 			s, _, _ := strings.Cut(string(b), "\x00")
 			out["interpreter"] = s
+		case elf.PT_NOTE:
+			b := make([]byte, p.Filesz)
+			if _, err := p.ReadAt(b, 0); err != nil {
+				return nil, fmt.Errorf("PT_NOTE: %w", err)
+			}
+			if note := resolutionNote(f, b, max(p.Align, 4)); note != "" {
+				out["resolution note"] = note
+			}
 		case elf.PT_GNU_STACK:
 			out["stack"] = fmt.Sprint(p.Flags & elf.PF_X)
 		}
@@ -81,6 +89,23 @@ func facts(path string) (map[string]string, error) {
 		out["symbols"] = strings.Join(lines, " ")
 	}
 	return out, nil
+}
+
+// resolutionNote returns the description of the note that patchelf --build-resolution-cache writes, among notes.
+func resolutionNote(f *elf.File, b []byte, align uint64) string {
+	up := func(n uint64) uint64 { return (n + align - 1) / align * align }
+	for len(b) >= 12 {
+		name, desc, kind := uint64(f.ByteOrder.Uint32(b)), uint64(f.ByteOrder.Uint32(b[4:])), f.ByteOrder.Uint32(b[8:])
+		start := up(12 + name)
+		if start+desc > uint64(len(b)) {
+			break
+		}
+		if kind == 0x63a86cb6 && strings.HasPrefix(string(b[12:]), "NixOS\x00") {
+			return string(b[start : start+desc])
+		}
+		b = b[min(up(start+desc), uint64(len(b))):]
+	}
+	return ""
 }
 
 // dynamic returns the dynamic section as the loader finds it, by PT_DYNAMIC, and its string table.

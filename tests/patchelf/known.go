@@ -15,6 +15,7 @@ var concerns = map[string][]string{
 	"DT_FLAGS":        {},
 	"DT_FLAGS_1":      {"--no-default-lib"},
 	"DT_DEBUG":        {"--add-debug-tag"},
+	"resolution note": {"--build-resolution-cache", "--set-rpath", "--add-rpath", "--remove-rpath", "--shrink-rpath", "--add-needed", "--remove-needed", "--replace-needed", "--set-interpreter"},
 	"needed":          {"--add-needed", "--remove-needed", "--replace-needed"},
 	"versions needed": {"--replace-needed"},
 	"symbols":         {"--replace-needed", "--clear-symbol-version"},

@@ -82,6 +82,7 @@ type planned struct {
 	f    *tree.File // nil where it could not be opened
 	read *edit.Planned
 	out  bytes.Buffer // what is to be printed, also before an error
+	warn bytes.Buffer // of stderr
 	err  error
 }
 
@@ -99,7 +100,7 @@ func plan(c *patchelf.Command, path string) *planned {
 		return p
 	}
 	p.read, err = edit.Read(f, func(im *elfimage.Image) (*elfedit.Change, string, error) {
-		change, changes, err := c.Do(im, machineOf(im.Order), &p.out)
+		change, changes, err := c.Do(im, machineOf(im.Order), &p.out, &p.warn)
 		if err != nil || !changes {
 			return nil, "", err
 		}
@@ -135,6 +136,7 @@ func (p *planned) finish(c *patchelf.Command, out, stderr io.Writer) error {
 		*p = *plan(c, p.path)
 		err = p.write(c)
 	}
+	stderr.Write(p.warn.Bytes())
 	if _, err := out.Write(p.out.Bytes()); err != nil {
 		return err
 	}

@@ -15,13 +15,17 @@ import (
 )
 
 // random compares N random graphs of small libraries under a loader.
-func random(interp string, n int) (int, error) {
-	if _, err := os.Stat(interp); err != nil {
+func random(interp string, n int, notes bool) (int, error) {
+	b, err := os.ReadFile(interp)
+	if err != nil {
 		return 0, fmt.Errorf("%w: there is no %s", errSkip, interp)
+	}
+	if notes && !strings.Contains(string(b), "\x00RESCACHE\x00") {
+		return 0, fmt.Errorf("%w: %s does not read resolution notes; --glibc LOADER names one that does, of a glibc with nixpkgs' ldcache.patch", errSkip, interp)
 	}
 	differ, libs, missing, fatal, crashes, lacks := 0, 0, 0, 0, 0, 0
 	for i := range n {
-		g := &graph{Rand: rand.New(rand.NewSource(*seed + int64(i))), interp: interp, musl: strings.Contains(interp, "musl")}
+		g := &graph{Rand: rand.New(rand.NewSource(*seed + int64(i))), interp: interp, musl: strings.Contains(interp, "musl"), notes: notes}
 		d, real, err := g.compare()
 		if err != nil {
 			return i, fmt.Errorf("seed %d: %w", *seed+int64(i), err)
@@ -56,6 +60,7 @@ type graph struct {
 	*rand.Rand
 	interp  string
 	musl    bool
+	notes   bool // with resolution notes
 	root    string
 	program string
 	cwd     string
@@ -175,8 +180,53 @@ func (g *graph) object(soname string, program bool) tinyelf.Object {
 	if g.chance(10) {
 		o.Flags1 |= elf.DF_1_NODEFLIB
 	}
+	if g.notes {
+		g.note(&o)
+	}
 	g.versions(&o)
 	return o
+}
+
+// note gives most objects a resolution note: right ones, stale ones, malformed ones.
+func (g *graph) note(o *tinyelf.Object) {
+	if g.chance(25) {
+		return
+	}
+	place := func() string {
+		switch file := "/" + g.dir() + "/" + g.name(); g.Intn(12) {
+		case 0, 1, 2, 3, 4:
+			return "=" + g.root + file
+		case 5:
+			return "=.." + file
+		case 6:
+			return pick(g, "=$ORIGIN/.."+file, "=", "?", "", g.root+file, "="+g.root+"/file", "="+g.root+"/"+g.dir())
+		}
+		return "?" + g.entry()
+	}
+	pair := func(name string) {
+		places := []string{place()}
+		for g.chance(50) {
+			places = append(places, place())
+		}
+		o.Resolution += name + "\x00" + strings.Join(places, ":") + "\x00"
+	}
+	for _, e := range o.Strings {
+		if e.Tag == elf.DT_NEEDED && g.chance(80) {
+			pair(e.Str)
+		}
+	}
+	for g.chance(30) { // of libraries that are preloaded, or needed no more
+		pair(g.name())
+	}
+	switch g.Intn(30) {
+	case 0:
+		o.Resolution += g.name() + "\x00"
+	case 1:
+		o.Resolution += "\x00after\x00=/the/end\x00"
+	case 2:
+		return // it does not end in two NULs
+	}
+	o.Resolution += "\x00"
 }
 
 // versions gives an object symbol versions, and lets it need some of the libraries that

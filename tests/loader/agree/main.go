@@ -75,9 +75,10 @@ func main() {
 		run("programs and libraries of this machine", func() (int, error) { return system(flag.Args()[1:]) })
 	}
 	if *graphs > 0 {
-		run("random graphs under glibc", func() (int, error) { return random(*glibc, *graphs) })
+		run("random graphs under glibc", func() (int, error) { return random(*glibc, *graphs, false) })
+		run("random graphs with resolution notes under glibc", func() (int, error) { return random(*glibc, *graphs, true) })
 		if *musl != "" {
-			run("random graphs under musl", func() (int, error) { return random(*musl, *graphs) })
+			run("random graphs under musl", func() (int, error) { return random(*musl, *graphs, false) })
 		}
 	}
 	if *lists > 0 {

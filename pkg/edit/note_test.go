@@ -1,0 +1,120 @@
+package edit
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/runpath"
+)
+
+// noteOf returns the description of a file's resolution note.
+func noteOf(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	im, err := elfimage.Parse(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	note, err := im.ResolutionCache()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if note == nil {
+		return ""
+	}
+	return note.Description
+}
+
+// A file that has a note has the right one after each edit, whatever that is about; another one has none, unless
+// it is asked for.
+func TestNote(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"one/liba.so", "two/liba.so", "stubs/liba.so"} {
+		at := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, two, stubs := dir+"/one", dir+"/two", dir+"/stubs"
+	says := func(name, places string) string { return name + "\x00" + places + "\x00\x00" }
+	right := says("liba.so", "="+one+"/liba.so")
+	object := func(list, note string) tinyelf.Object {
+		o := library(tinyelf.Entry{Tag: elf.DT_NEEDED, Str: "liba.so"}, tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: list})
+		o.Resolution = note
+		return o
+	}
+	set := func(list string) RunPaths {
+		return RunPaths{Rewrite: func(runpath.List) runpath.List { return runpath.Parse(list) }}
+	}
+	interpreter := "/nix/ld.so"
+	program := object(one, right)
+	program.Interp = "/lib/ld.so"
+	for name, c := range map[string]struct {
+		object        tinyelf.Object
+		ask           any
+		write, remove bool
+		action        Action
+		note          NoteResult
+		want          string
+	}{
+		"another run path":                 {object(one, right), set(two), false, false, Edited, NoteRewritten, says("liba.so", "="+two+"/liba.so")},
+		"the same run path":                {object(one, right), set(one), false, false, Unchanged, NoteRight, right},
+		"the same run path, a wrong note":  {object(one, says("liba.so", "=/x")), set(one), false, false, Edited, NoteRewritten, right},
+		"a note that the loader ignores":   {object(one, "x"), set(one), false, false, Edited, NoteRewritten, right},
+		"none, and none asked for":         {object(one, ""), set(two), false, false, Edited, NoteNone, ""},
+		"none, and one asked for":          {object(one, ""), set(two), true, false, Edited, NoteWritten, says("liba.so", "="+two+"/liba.so")},
+		"none, with the same run path":     {object(one, ""), set(one), true, false, Edited, NoteWritten, right},
+		"no run path any more":             {object(one, right), set(""), true, false, Edited, NoteRemoved, ""},
+		"nothing to say":                   {object(one, ""), set(""), true, false, Edited, NoteNone, ""},
+		"removed":                          {object(one, right), Parts{}, false, true, Edited, NoteRemoved, ""},
+		"removed where there is none":      {object(one, ""), Parts{}, false, true, Unchanged, NoteNone, ""},
+		"written":                          {object(one, ""), Parts{}, true, false, Edited, NoteWritten, right},
+		"written again":                    {object(one, right), Parts{}, true, false, Unchanged, NoteRight, right},
+		"a stub directory goes":            {object(stubs+":"+one, says("liba.so", "="+stubs+"/liba.so")), RunPaths{Maps: runpath.ReplaceStubs}, false, false, Edited, NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:="+one+"/liba.so")},
+		"a stub directory that stays":      {object(stubs, says("liba.so", "="+stubs+"/liba.so")), RunPaths{Maps: runpath.AddDriverLink}, false, false, Edited, NoteRewritten, says("liba.so", "?/run/opengl-driver/lib:?"+stubs)},
+		"not for the driver, a wrong note": {object(one, says("liba.so", "=/x")), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, Edited, NoteRewritten, right},
+		"not for the driver, a right note": {object(one, right), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, Skipped, NoteRight, right},
+		"one more needed library":          {object(one+":/none", right), Parts{AddNeeded: []string{"libb.so"}}, false, false, Edited, NoteRewritten, "liba.so\x00=" + one + "/liba.so:?/none\x00" + says("libb.so", "?/none")},
+		"another interpreter":              {program, Parts{Interpreter: &interpreter}, false, false, Edited, NoteRight, right},
+		"a file that no run path is for":   {tinyelf.Object{Type: elf.ET_REL, Resolution: right}, set(two), true, false, Skipped, NoteNone, right},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put(t, map[string][]byte{"f": c.object.Bytes()})
+			o := Options{Note: &Note{Maps: normal.New(normal.Settings{}), Write: c.write, Remove: c.remove}}
+			do := func() Result {
+				switch ask := c.ask.(type) {
+				case RunPaths:
+					ask.Options, ask.Normal = o, o.Note.Maps
+					return each(t, ask.File, "f")["f"].Result
+				case Parts:
+					ask.Options = o
+					return each(t, ask.File, "f")["f"].Result
+				}
+				panic(c.ask)
+			}
+			r := do()
+			if r.Action != c.action || r.Note != c.note || r.Err != nil {
+				t.Errorf("%s, the note %q, %v; want %s, %q", r.Action, r.Note, r.Err, c.action, c.note)
+			}
+			if c.object.Type == elf.ET_REL {
+				return
+			}
+			if got := noteOf(t, "f"); got != c.want {
+				t.Errorf("the note says %q, want %q", got, c.want)
+			}
+			if r := do(); r.Action == Edited || r.Note.Changed() {
+				t.Errorf("again: %s, the note %q", r.Action, r.Note)
+			}
+		})
+	}
+}

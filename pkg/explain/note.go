@@ -1,0 +1,122 @@
+package explain
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/resolution"
+	"cuda-runpath/pkg/runpath"
+)
+
+// The kinds of problems of a resolution note, by audit's identifiers.
+const (
+	NoteNamesStub      = "note-names-stub"
+	NoteBypassesDriver = "note-bypasses-driver"
+	StaleNote          = "stale-note"
+	UnreadNote         = "unread-note"
+)
+
+// Note returns what is wrong with the resolution note of an object of the load: a loader that
+// reads it finds something else by it than by the run path.
+func (c *Case) Note(o *loader.Object) (all []Problem) {
+	if o.File == nil || o.File.Note == nil && o.File.NoteErr == nil {
+		return nil
+	}
+	s := c.Load
+	add := func(kind, name, format string, args ...any) {
+		text := fmt.Sprintf("the resolution note of %s, which a glibc that reads it obeys before the run path, %s", c.who(o), fmt.Sprintf(format, args...))
+		p := Problem{Kind: kind, By: o, Text: text, Remedy: c.rewriteNote(o)}
+		if name != "" {
+			p.Object = &loader.Object{Name: name}
+		}
+		all = append(all, p)
+	}
+	if s.Program && o == s.Main && s.Interp.Found && !s.Interp.ReadsNote {
+		return []Problem{{Kind: UnreadNote, By: o, Remedy: remedy.Run("runpath", "cache", "remove", c.operand(o)),
+			Text: fmt.Sprintf("it has a resolution note, which its loader %s does not read", s.Interp.Path)}}
+	}
+	if o.File.NoteErr != nil {
+		add(StaleNote, "", "is malformed: %v", o.File.NoteErr)
+	}
+	list := runpath.Parse(o.File.List)
+	for _, e := range o.File.Note {
+		if stub := c.stubIn(e, list); stub != "" {
+			add(NoteNamesStub, e.Name, "lets it look for %s at %s, a stub", e.Name, stub)
+			continue
+		}
+		if file := c.bypass(e, list); file != "" {
+			add(NoteBypassesDriver, e.Name, "names %s for %s, and does not let it look into the driver link %s before, as the run path does", file, e.Name, c.link(o.File.ELF.Machine))
+			continue
+		}
+		if !slices.Contains(o.File.Needed, e.Name) {
+			add(StaleNote, e.Name, "says where %s is, which %s does not need", e.Name, c.who(o))
+			continue
+		}
+		noted, at := s.Noted(o, e.Name)
+		listed, to, _ := s.Own(o, e.Name)
+		switch {
+		case noted == nil || list.Empties() > 0: // then the run path decides; an empty entry has no place in a note
+		case listed == nil:
+			add(StaleNote, e.Name, "names %s for %s, which the run path does not lead to", at, e.Name)
+		case !noted.Same(listed):
+			add(StaleNote, e.Name, "leads to %s for %s, the run path to %s", at, e.Name, to)
+		}
+	}
+	return all
+}
+
+// rewriteNote is the remedy of having the note of an object's file written anew; stub directories
+// leave its run path in the same edit.
+func (c *Case) rewriteNote(o *loader.Object) remedy.Remedy {
+	if slices.ContainsFunc(runpath.Parse(o.File.List), func(e string) bool { return c.StubDirs.Contains(runpath.Key(e)) }) {
+		return c.ReplaceStubs(c.operand(o))
+	}
+	return c.Edit(c.operand(o), append([]string{"runpath", "cache", "write"}, c.stubFlags()...)...)
+}
+
+// stubIn returns the stub, or the directory of stubs, that a note names and that is not searched
+// by the run path anyway; "" for none.
+func (c *Case) stubIn(e resolution.Entry, list runpath.List) string {
+	for _, p := range e.Places {
+		if file, ok := p.File(); ok && c.StubDirs.Contains(runpath.Key(path.Dir(file))) {
+			return file
+		}
+		if dir, ok := p.Directory(); ok && c.StubDirs.Contains(runpath.Key(dir)) && !slices.Contains(list, dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// bypass returns the file that a note names for a library of the driver although the driver link
+// comes before its directory in the run path; "" for none.
+func (c *Case) bypass(e resolution.Entry, list runpath.List) string {
+	if !driver.Provides(e.Name) {
+		return ""
+	}
+	link := runpath.Key(c.link(c.Load.Main.File.ELF.Machine))
+	index := func(key string) int {
+		return slices.IndexFunc(list, func(entry string) bool { return runpath.Key(entry) == key })
+	}
+	at := index(link)
+	for _, p := range e.Places {
+		if dir, ok := p.Directory(); ok && runpath.Key(dir) == link {
+			return ""
+		}
+		file, ok := p.File()
+		if !ok {
+			continue
+		}
+		dir := runpath.Key(strings.TrimSuffix(file, "/"+e.Name))
+		if i := index(dir); dir == link || at < 0 || i >= 0 && i < at {
+			return ""
+		}
+		return file
+	}
+	return ""
+}
