@@ -130,6 +130,12 @@ rec {
             };
             passthru.shellHook = ''
               ${program}/bin/patch-environment --copy --quiet >/dev/null || echo "patch-environment: see above" >&2
+              ${lib.optionalString driver ''
+                # Triton asks ldconfig for the driver otherwise.
+                if [[ -z ''${TRITON_LIBCUDA_PATH-} && -e /run/opengl-driver/lib/libcuda.so.1 ]]; then
+                  export TRITON_LIBCUDA_PATH=/run/opengl-driver/lib
+                fi
+              ''}
             '';
           }
           ''

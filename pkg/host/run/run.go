@@ -75,7 +75,7 @@ func (r *Run) Exec() error {
 		if unsearched != nil {
 			r.Log("%v", unsearched)
 		}
-		err := r.inNamespace(file, env)
+		err := r.inNamespace(file, tellTriton(env, r.Prefix+"/lib"))
 		if r.Method == Namespace || errors.As(err, new(*StartError)) {
 			return err
 		}
@@ -93,7 +93,22 @@ func (r *Run) Exec() error {
 		}
 	}
 	keepIgnoring()
-	return &StartError{file, execute(file, r.Program, env)}
+	dir := r.Prefix + "/lib"
+	if r.Method != InPlace {
+		dir = r.searched(file)[0]
+	}
+	return &StartError{file, execute(file, r.Program, tellTriton(env, dir))}
+}
+
+// tellTriton sets, unless the user has, the variable by which Triton, the compiler in PyTorch, is told
+// the directory of libcuda.so.1, which it links with: it asks ldconfig otherwise.
+func tellTriton(env []string, dir string) []string {
+	const name = "TRITON_LIBCUDA_PATH"
+	if os.Getenv(name) != "" {
+		return env
+	}
+	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") }) // it is empty
+	return append(env, name+"="+dir)
 }
 
 // withLibraryPath returns the environment in which LD_LIBRARY_PATH begins with the directories for a

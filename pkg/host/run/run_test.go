@@ -90,6 +90,28 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// Triton asks ldconfig for the driver's directory, unless it is told.
+func TestTritonIsTold(t *testing.T) {
+	show := []string{"sh", "-c", `echo "$TRITON_LIBCUDA_PATH,$LD_LIBRARY_PATH"`}
+	t.Setenv("LD_LIBRARY_PATH", "")
+	for _, method := range []Method{LibraryPath, Namespace, InPlace} {
+		t.Setenv("TRITON_LIBCUDA_PATH", "")
+		out, status := runs(t, method, show...)
+		if status != 0 && method == Namespace {
+			t.Log("no mount namespace here")
+			continue
+		}
+		told, libraryPath, _ := strings.Cut(strings.TrimSpace(out), ",")
+		if want := map[Method]string{LibraryPath: libraryPath, Namespace: driver.Link, InPlace: driver.Link}[method]; told != want || told == "" {
+			t.Errorf("%s: %q, not %q", method, told, want)
+		}
+		t.Setenv("TRITON_LIBCUDA_PATH", "/mine")
+		if out, _ := runs(t, method, show...); !strings.HasPrefix(out, "/mine,") {
+			t.Errorf("%s: the user's own became %q", method, out)
+		}
+	}
+}
+
 func TestLibraryPathHasNoEmptyEntry(t *testing.T) {
 	for _, test := range []struct{ env, want []string }{
 		{[]string{"A=b"}, []string{"A=b", "LD_LIBRARY_PATH=/x:/y"}},
