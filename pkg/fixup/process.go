@@ -80,9 +80,13 @@ func (u *union) settle(name string, a *asks) (changed bool) {
 	if len(lacks) == 0 {
 		return false
 	}
-	if a.chosen() {
+	meet := u.meet
+	if a.need != nil && a.need.Outcome == BySystem {
+		meet = u.together // which plugins are opened together is not known
+	}
+	if a.chosen() && slices.ContainsFunc(lacks, func(b asks) bool { return meet(a.by, b.by) }) {
 		again := *a.need
-		again.others = u.with(name, a)
+		again.others = u.with(name, a, meet)
 		if c, ok := u.r.chooseAgain(a.plan, &again); ok {
 			again.Outcome = Found
 			*a.need, a.takes = again, c.Object
@@ -261,9 +265,9 @@ func (ix *Index) byItself(o *Object, name string) *Object {
 }
 
 // with returns those that ask for a name in a process with a, and need versions of it.
-func (u *union) with(name string, a *asks) (out []asks) {
+func (u *union) with(name string, a *asks, meet func(a, b *Object) bool) (out []asks) {
 	for _, b := range u.names[name] {
-		if b.by != a.by && b.by.needsVersions(name) && u.meet(a.by, b.by) {
+		if b.by != a.by && b.by.needsVersions(name) && meet(a.by, b.by) {
 			out = append(out, b)
 		}
 	}
