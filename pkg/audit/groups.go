@@ -49,21 +49,27 @@ func (g *Group) Names() string {
 }
 
 // Fix returns what to do for all files of the group: one command with all of them,
-// where their commands differ in the file alone.
-func (g *Group) Fix() string {
+// where their commands differ in the file alone. Many files are named by their directory, where
+// the command leaves alone what is right.
+func (g *Group) Fix() remedy.Remedy {
 	f := &g.Finding
 	n := len(f.Command)
 	if len(g.Files) == 1 || n == 0 {
-		return f.Fix
+		return f.Remedy
 	}
 	all := slices.Clone(f.Command)
 	for _, c := range g.commands[1:] {
 		if len(c) != n || !slices.Equal(c[:n-1], f.Command[:n-1]) {
-			return f.Fix + " (similarly for the others: see --json)"
+			return f.And(" (similarly for the others: see --json)")
 		}
 		all = append(all, c[n-1])
 	}
-	return remedy.Quote(all...) + strings.TrimPrefix(f.Fix, remedy.Quote(f.Command...))
+	if tool := strings.Join(all[:n-1], " "); len(g.Files) > namedFiles && (tool == "stubReplace" || tool == "runpath normalize") {
+		if dir := remedy.Common(all[n-1:]); dir != "/" && dir != "." {
+			all = append(all[:n-1], dir)
+		}
+	}
+	return remedy.Run(all...).And(f.Words())
 }
 
 // Counts says how often each kind of finding occurs, the most frequent first;

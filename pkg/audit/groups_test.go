@@ -24,7 +24,7 @@ func TestGroups(t *testing.T) {
 	if got := g.Names(); got != "p0, p1, p2 and 2 more" {
 		t.Error(got)
 	}
-	if got := g.Fix(); got != "runpath normalize p0 p1 p2 p3 p4; or not" {
+	if got := g.Fix().Fix; got != "runpath normalize p0 p1 p2 p3 p4; or not" {
 		t.Error(got)
 	}
 	if got := Counts(groups, false); got != "5 empty-entry, 5 unresolved-library" {
@@ -32,7 +32,7 @@ func TestGroups(t *testing.T) {
 	}
 	// Other settings in one of the commands: they are not one command.
 	reports[1].Findings[0].Remedy = remedy.Run("runpath", "normalize", "--compat", "/c", "p1")
-	if got := Groups(reports)[0].Fix(); got == "runpath normalize p0 p1 p2 p3 p4; or not" {
+	if got := Groups(reports)[0].Fix().Fix; got == "runpath normalize p0 p1 p2 p3 p4; or not" {
 		t.Error(got)
 	}
 }

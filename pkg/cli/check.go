@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
@@ -20,6 +22,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -164,9 +167,9 @@ func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 				sum.Count(c.report)
 			}
 			for _, f := range c.Findings {
-				fix := f.Fix
-				if s.InPackage {
-					fix = f.FixInPackage()
+				fix := f.Remedy
+				if text := f.FixInPackage(); s.InPackage && text != f.Fix {
+					fix = remedy.Do(text)
 				}
 				printFinding(s, c.Path, &f, fix)
 			}
@@ -196,14 +199,23 @@ func unexamined(f *tree.File, in *rooted) *audit.Report {
 	return nil
 }
 
-// printFinding prints a line, where stdout is for text.
-func printFinding(s *session, path string, f *audit.Finding, fix string) {
+// printFinding prints a line, where stdout is for text, and where one command is the fix a second
+// one that is nothing else.
+func printFinding(s *session, path string, f *audit.Finding, fix remedy.Remedy) {
 	what := string(f.Severity)
 	if f.Accepted {
 		what = "accepted"
 	}
 	if shown := s.Verbose || !f.Accepted && f.Severity != audit.Note; shown {
-		s.say("%s: %s: %s. fix: %s [%s]", command.Printable(path), what, command.Printable(f.Message), command.Printable(fix), f.ID)
+		line := fmt.Sprintf("%s: %s: %s", command.Printable(path), what, command.Printable(f.Message))
+		if fix.Command == nil {
+			s.say("%s. fix: %s [%s]", line, command.Printable(fix.Fix), f.ID)
+			return
+		}
+		s.say("%s [%s]; fix:\n    %s", line, f.ID, remedy.Quote(fix.Command...))
+		if words := strings.TrimLeft(fix.Words(), " ,;:"); words != "" {
+			s.say("    # %s", command.Printable(words))
+		}
 	}
 }
 
@@ -260,6 +272,9 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 					return command.Misuse("stdout takes one document: give all but one of them a FILE")
 				}
 				s.Document = s.Document || f.name == "-"
+				if st, err := os.Stat(f.name); err == nil && st.IsDir() {
+					return command.Misusef("%s is a directory: name a file in it, such as %s", f.name, filepath.Join(f.name, "audit"))
+				}
 			}
 			if c.Bool("closure") {
 				if s.Paths, err = audit.Closure(c.String("root"), s.Paths); err != nil {

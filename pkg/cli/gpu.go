@@ -193,7 +193,7 @@ func (l *gpuList) run(s *session) error {
 				default:
 					sum.Notes++
 				}
-				printFinding(s, r.Path, &r.Findings[i], r.Findings[i].Fix)
+				printFinding(s, r.Path, &r.Findings[i], r.Findings[i].Remedy)
 			}
 			if l.table && !s.JSON {
 				files = append(files, r)

@@ -9,6 +9,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -122,10 +123,23 @@ type telling struct {
 	*session
 	doc *jsonDocument // nil where stdout is for text
 	sum runSummary
+	// Of edits, how many there are with one line in the log, and the paths of those that are not
+	// listed for that; in lines, the order.
+	edits map[string]*alike
+	lines []string
 }
 
+type alike struct {
+	n    int
+	more []string
+}
+
+// listed is how many edits with one line are listed without --verbose, and how many different
+// lines there are before all others are counted as one.
+const listed, different = 20, 200
+
 func (s *session) telling() *telling {
-	t := &telling{session: s, sum: runSummary{DryRun: s.DryRun}}
+	t := &telling{session: s, sum: runSummary{DryRun: s.DryRun}, edits: map[string]*alike{}}
 	if s.JSON {
 		t.doc = newDocument(s.Stdout)
 	}
@@ -136,9 +150,29 @@ func (s *session) telling() *telling {
 func (t *telling) file(r report) {
 	f := r.common()
 	t.sum.count(f.Action)
+	if f.Action == edit.Edited && !t.Verbose && !t.Quiet {
+		t.gather(f)
+	}
 	f.log(t.Log)
 	if t.doc != nil {
 		t.doc.file(r)
+	}
+}
+
+// gather takes the line of an edit that is like many others, to be counted at the end.
+func (t *telling) gather(f *fileReport) {
+	g := t.edits[f.line]
+	if g == nil && len(t.edits) >= different {
+		f.line = "other edits"
+		g = t.edits[f.line]
+	}
+	if g == nil {
+		g = &alike{}
+		t.edits[f.line], t.lines = g, append(t.lines, f.line)
+	}
+	if g.n++; g.n > listed || f.line == "other edits" {
+		g.more = append(g.more, f.Path)
+		f.line = ""
 	}
 }
 
@@ -153,6 +187,11 @@ func (t *telling) stop(err error) {
 // end writes the summary, and returns command.ErrFailed where a file failed or not all is done.
 // line, where it is not nil, returns what ends the text on stdout.
 func (t *telling) end(summary any, line func(*runSummary) string) error {
+	for _, line := range t.lines {
+		if more := t.edits[line].more; len(more) > 0 {
+			t.Log.WithField("path", remedy.Common(more)).Infof("%s: %s (-v lists them)", count(len(more), "more file", "more files"), line)
+		}
+	}
 	if t.doc != nil {
 		if err := t.doc.close(summary); err != nil {
 			return fmt.Errorf("writing the JSON document: %w", err)

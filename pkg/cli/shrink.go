@@ -28,7 +28,7 @@ stays only for a library that no other entry holds.`,
 			forceRPathFlag,
 			keepEmptyFlag,
 			noteFlag,
-			DryRunFlag,
+			copyFlag, DryRunFlag,
 		}, treeFlags...),
 		Action: func(c *command.Line) error {
 			session, err := start(c, c.Args)

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"io/fs"
@@ -287,6 +288,9 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 	}
 }
 
+// sudo begins a command of hostDriver for root.
+func (h *Host) sudo() string { return "sudo " + remedy.Quote(cmp.Or(h.Program, "hostDriver")) }
+
 // doctorLink says what the driver link holds, and returns whether it leads to the host's driver.
 func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, prefix string, matters bool) bool {
 	link := m.Link(prefix)
@@ -294,7 +298,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 	if matters {
 		verdict = Bad
 	}
-	install := "sudo hostDriver install" + prefixFlag(prefix) + ", or start programs with: hostDriver run PROGRAM"
+	install := h.sudo() + " install" + prefixFlag(prefix) + ", or start programs with: hostDriver run PROGRAM"
 	entries, err := h.Root.ReadDir(link)
 	if err != nil {
 		d.add("driver link", verdict, link, install, "%s does not exist: programs built with Nix find no driver", link)
@@ -333,7 +337,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 		return false
 	case len(stray) > 0 && !managed:
 		sort.Strings(stray)
-		d.add("driver link", Warning, link, "remove them, or: sudo hostDriver install"+prefixFlag(prefix), "%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
+		d.add("driver link", Warning, link, "remove them, or: "+h.sudo()+" install"+prefixFlag(prefix), "%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
 	default:
 		d.add("driver link", Good, cuda, "", "%s holds %d names; %s leads to %s", link, len(entries), driver.LibCUDA, at)
 	}
@@ -534,7 +538,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, its *explain.Case, prefix string, gpu
 		from = o.NeededBy.Path
 	}
 	run := remedy.Quote("hostDriver", "run", d.Program)
-	install := "sudo hostDriver install" + prefixFlag(prefix)
+	install := h.sudo() + " install" + prefixFlag(prefix)
 	switch {
 	case v.Origin == explain.FromCompat:
 		subject = "compat package"
@@ -548,7 +552,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, its *explain.Case, prefix string, gpu
 		inside := load.Inside(o.File.Path)
 		d.add(subject, Good, from, "", "%s%s", o.Path, resolved(o.Path, inside))
 		if load.Interp.Store && o.File.List == "" && o.Rule != loader.ByEnv {
-			d.add("PTX compiler", Warning, o.Path, "sudo hostDriver install --copy"+prefixFlag(prefix)+", or: "+run,
+			d.add("PTX compiler", Warning, o.Path, h.sudo()+" install --copy"+prefixFlag(prefix)+", or: "+run,
 				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(o.Path))
 		}
 		return

@@ -27,6 +27,8 @@ type Host struct {
 	From []string
 	// Without are directories that are not looked in: those that are being made.
 	Without []string
+	// Program is the path of hostDriver, for what root is to run: sudo may not look where it is found.
+	Program string
 	// GPUs, where not nil, are the compute capabilities of the GPUs; else they are found out.
 	GPUs []gpucode.Capability
 

@@ -2,7 +2,10 @@
 // command does it, that command, so that tests and programs can follow it.
 package remedy
 
-import "strings"
+import (
+	"path"
+	"strings"
+)
 
 // Remedy is embedded in what reports a problem; the zero value is none.
 type Remedy struct {
@@ -17,6 +20,20 @@ func Run(argv ...string) Remedy { return Remedy{Fix: Quote(argv...), Command: ar
 
 // Do returns a remedy that is not one command: words.
 func Do(what string) Remedy { return Remedy{Fix: what} }
+
+// Words returns what Fix says beside the command.
+func (r Remedy) Words() string { return strings.TrimPrefix(r.Fix, Quote(r.Command...)) }
+
+// Common returns the directory that paths are below, all of them.
+func Common(paths []string) string {
+	dir := path.Dir(paths[0])
+	for _, p := range paths[1:] {
+		for dir != "/" && dir != "." && !strings.HasPrefix(p, dir+"/") {
+			dir = path.Dir(dir)
+		}
+	}
+	return dir
+}
 
 // And returns the remedy with more words: a condition, or another way.
 func (r Remedy) And(words string) Remedy {

@@ -27,7 +27,7 @@ var (
 
 // system returns the host and the machine that the flags ask for.
 func system(c *command.Line) (*host.Host, host.Machine, error) {
-	h := &host.Host{}
+	h := &host.Host{Program: thisProgram()}
 	if c.IsSet("root") {
 		var err error
 		if h.Root, err = sysroot.Open(c.String("root")); errors.Is(err, unix.ENOTDIR) {

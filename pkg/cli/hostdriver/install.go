@@ -3,6 +3,7 @@ package hostdriver
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,6 +47,9 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 		done, faults, err := installAll(c, h, m, to)
 		for i := 0; i < 3 && errors.Is(err, offer.ErrChanging); i++ {
 			done, faults, err = installAll(c, h, m, to)
+		}
+		if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+			err = fmt.Errorf("%w: needs root; without it: hostDriver run PROGRAM", err)
 		}
 		if err != nil {
 			return err
