@@ -84,7 +84,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		stubFlag, storeFlag, driverLinkFlag, compatFlag,
 		positionFlag,
 		forceRPathFlag,
-		copyFlag, DryRunFlag,
+		noteFlag, copyFlag, DryRunFlag,
 	)
 	app.Flags = append(app.Flags, treeFlags...)
 	app.Arguments = func(args []string) ([]string, error) {
@@ -290,6 +290,13 @@ func (a *autoPatchelf) tools(c *command.Line) (err error) {
 	a.settings.Machines = ownMachines()
 	a.settings.Driver = c.Bool("expect-driver")
 	a.editor.StubDirs = a.sources.Stubs
+	forms := normal.New(a.editor.Settings)
+	a.settings.Note = func(o *fixup.Object, l runpath.List) string {
+		if o.Note == "" && !a.Note.Write {
+			return ""
+		}
+		return string(forms.Resolution(normal.File{Path: o.Real, ABI: o.ABI}, o.Needed, l).Bytes())
+	}
 	if a.maps == 0 {
 		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
 			if c.IsSet(flag) {
@@ -299,7 +306,6 @@ func (a *autoPatchelf) tools(c *command.Line) (err error) {
 		return nil
 	}
 	a.settings.Driver = a.settings.Driver || a.maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
-	forms := normal.New(a.editor.Settings)
 	a.settings.Map = func(o *fixup.Object, l runpath.List) runpath.List {
 		maps := a.maps
 		if a.editor.WhenNeeds && !o.NeedsDriver {
@@ -602,6 +608,12 @@ func reportOf(res *fixup.Result) *patchReport {
 	if now.Interpreter != found.Interpreter {
 		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
 		parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(found.Interpreter), command.Printable(now.Interpreter)))
+	}
+	if r.ResolutionNote = edit.NoteChange(found.Note, now.Note); r.ResolutionNote.Changed() {
+		parts = append(parts, noteLine(r.ResolutionNote))
+	}
+	if res.NoNote != nil {
+		r.ResolutionNote, r.warn = edit.NoteImpossible, append(r.warn, res.NoNote.Error())
 	}
 	if now.List != found.List || now.Tag != found.Tag || len(parts) == 0 {
 		parts = append(parts, changeLine(found.Tag, now.Tag, found.List, now.List, nil))

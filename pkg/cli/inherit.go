@@ -39,6 +39,7 @@ func (n *inheritance) tell(s *session) {
 		l, _ := loader.New(loader.Options{NoTries: true, Edited: func(f *loader.File) {
 			if t, ok := states[f.Path]; ok {
 				f.Tag, f.List, f.RPath, f.Shadow = t.Tag, t.List.String(), "", false
+				f.Note, f.NoteErr = nil, nil // a right one leads nowhere else
 			}
 		}})
 		return l

@@ -64,7 +64,7 @@ func File(f *tree.File, o Options, decide Decide) (r Result) {
 	case f.SameAs != "":
 		return Result{Action: Skipped, Reason: "the same file as " + f.SameAs}
 	}
-	p, err := read(f, o.Note.with(f.Path, decide, &r.Note), o.Note != nil)
+	p, err := read(f, o.Note.with(f.Path, decide, &r.Note), true)
 	if err != nil {
 		return Result{Action: Failed, Err: err}
 	}

@@ -29,6 +29,21 @@ const (
 	NoteImpossible NoteResult = "impossible"
 )
 
+// NoteChange returns what becomes of a note by what it says before and after; "": there is none.
+func NoteChange(before, after string) NoteResult {
+	switch {
+	case before == "" && after == "":
+		return NoteNone
+	case before == "":
+		return NoteWritten
+	case after == "":
+		return NoteRemoved
+	case before != after:
+		return NoteRewritten
+	}
+	return NoteRight
+}
+
 // Changed reports whether the file has another note now.
 func (r NoteResult) Changed() bool {
 	return r == NoteWritten || r == NoteRewritten || r == NoteRemoved
@@ -58,18 +73,13 @@ func (n *Note) with(path string, decide Decide, r *NoteResult) Decide {
 		if err != nil {
 			return nil, "", err
 		}
-		change.ResolutionNote = &want
-		switch {
-		case old == nil && want != "":
-			*r = NoteWritten
-		case old == nil:
-		case want == "":
-			*r = NoteRemoved
-		case want != old.Description:
-			*r = NoteRewritten
-		default:
-			*r = NoteRight
+		was := ""
+		if old != nil {
+			if was = old.Description; was == "" {
+				was = "\x00" // one that says nothing
+			}
 		}
+		change.ResolutionNote, *r = &want, NoteChange(was, want)
 		if skip != "" && !r.Changed() {
 			return nil, skip, nil
 		}

@@ -16,6 +16,25 @@ type State struct {
 	Tag         elf.DynTag // DT_RUNPATH, DT_RPATH or DT_NULL
 	List        string
 	Interpreter string
+	Note        string // the description of the resolution note
+}
+
+// is reports whether a file that is in a state is in the one that is expected. That it has lost
+// its note, which may have had no place in it, does not count.
+func (s State) is(expected State) bool {
+	if s.Note == "" {
+		expected.Note = ""
+	}
+	return s == expected
+}
+
+// noteOf returns the description of a file's resolution note, "" where there is none.
+func noteOf(im *elfimage.Image) (string, error) {
+	note, err := im.ResolutionCache()
+	if note == nil || err != nil {
+		return "", err
+	}
+	return note.Description, nil
 }
 
 // stateOf reads the state of a file.
@@ -23,16 +42,19 @@ func stateOf(im *elfimage.Image) (s State, err error) {
 	if s.Tag, s.List, err = im.RunPath(); err != nil {
 		return s, err
 	}
-	s.Interpreter, err = im.Interpreter()
+	if s.Interpreter, err = im.Interpreter(); err != nil {
+		return s, err
+	}
+	s.Note, err = noteOf(im)
 	return s, err
 }
 
 // State is what the file is like before the plan.
-func (o *Object) State() State { return State{o.Tag, o.List, o.Interp} }
+func (o *Object) State() State { return State{o.Tag, o.List, o.Interp, o.Note} }
 
 // State is what the file is like after the plan.
 func (p *Plan) State() State {
-	s := State{p.Tag, p.After.String(), p.Object.Interp}
+	s := State{p.Tag, p.After.String(), p.Object.Interp, p.Note}
 	if p.Interpreter != "" {
 		s.Interpreter = p.Interpreter
 	}
@@ -66,7 +88,8 @@ type Result struct {
 	// Known: the file could be read. Before and After are then what it had and what it has.
 	Known         bool
 	Before, After State
-	Edited        bool // in a dry run: would be
+	Edited        bool  // in a dry run: would be
+	NoNote        error // why it has no resolution note although one was asked for
 	Err           error
 }
 
@@ -117,13 +140,13 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 		}
 		r.Known, r.Before, r.After = true, now, now
 		switch {
-		case now == s.From:
+		case now.is(s.From):
 		case now == s.To: // an earlier run, which was killed, came this far
 			return nil, "", nil
 		case !s.Force:
 			return nil, "", errMeanwhile
 		}
-		change := &elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}}
+		change := &elfedit.Change{RunPath: &elfedit.RunPath{Tag: s.To.Tag, List: s.To.List}, ResolutionNote: &s.To.Note}
 		if s.To.Interpreter != now.Interpreter {
 			change.Interpreter = &s.To.Interpreter
 		}
@@ -131,7 +154,9 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 	})
 	switch done.Action {
 	case edit.Edited:
-		r.Edited, r.After = true, s.To
+		if r.Edited, r.After = true, s.To; done.NoNote != nil {
+			r.After.Note, r.NoNote = "", done.NoNote
+		}
 	case edit.Skipped: // it is no ELF file any more
 		r.Err = errMeanwhile
 	case edit.Failed:

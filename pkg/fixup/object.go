@@ -31,6 +31,7 @@ type Object struct {
 	Needed []string
 	Tag    elf.DynTag // DT_RUNPATH, DT_RPATH or DT_NULL
 	List   string     // the run path
+	Note   string     // the description of the resolution note
 	PIE    bool       // DF_1_PIE: a program, though its type is ET_DYN
 	// Uncommon is set where the loader does more for the file than to look for what
 	// DT_NEEDED names: filters, audit modules, DF_1_NODEFLIB.
@@ -86,6 +87,9 @@ func (o *Object) read(im *elfimage.Image, literals func(name string) bool) (err 
 		return err
 	}
 	if _, o.Shadowed, err = im.Shadowed(); err != nil {
+		return err
+	}
+	if o.Note, err = noteOf(im); err != nil {
 		return err
 	}
 	if d, ok := im.Dyn(elf.DT_FLAGS_1); ok {

@@ -62,6 +62,7 @@ type Snapshot struct {
 	Tag         string `json:"tag"` // DT_RUNPATH, DT_RPATH or ""
 	RunPath     text   `json:"run_path"`
 	Interpreter text   `json:"interpreter"`
+	Note        text   `json:"resolution_note,omitempty"`
 }
 
 // text is a string of any bytes. In JSON it is a string or, where it is not valid UTF-8, an
@@ -91,7 +92,9 @@ func (t *text) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-func snapshot(s State) Snapshot { return Snapshot{tagName(s.Tag), text(s.List), text(s.Interpreter)} }
+func snapshot(s State) Snapshot {
+	return Snapshot{tagName(s.Tag), text(s.List), text(s.Interpreter), text(s.Note)}
+}
 
 func tagName(tag elf.DynTag) string {
 	if tag == elf.DT_NULL {
@@ -108,7 +111,7 @@ func (s Snapshot) state() State {
 	case elf.DT_RPATH.String():
 		tag = elf.DT_RPATH
 	}
-	return State{tag, string(s.RunPath), string(s.Interpreter)}
+	return State{tag, string(s.RunPath), string(s.Interpreter), string(s.Note)}
 }
 
 // recordSuffix is what follows the tree's name in that of its record.

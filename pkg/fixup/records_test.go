@@ -274,7 +274,7 @@ func TestRecordGoesBackToTheStart(t *testing.T) {
 func (s *stage) edit(file, list string) {
 	s.Helper()
 	err := tree.Walk(context.Background(), []string{s.dir + "/" + file}, tree.Options{}, func(f *tree.File) (error, bool) {
-		step := Step{At: f.Target(), To: State{elf.DT_RUNPATH, list, ""}, Force: true}
+		step := Step{At: f.Target(), To: State{Tag: elf.DT_RUNPATH, List: list}, Force: true}
 		var r Result
 		step.apply(f, false, &r)
 		return r.Err, true
@@ -411,7 +411,7 @@ func (s *stage) claim(tree string, files ...Change) *Record {
 // A record is not believed that is of another tree, that someone else could have written, or
 // that is no record of a tree; and nothing of it is kept by a run.
 func TestRecordsThatAreNotBelieved(t *testing.T) {
-	state := func(list string) Snapshot { return Snapshot{"DT_RUNPATH", text(list), ""} }
+	state := func(list string) Snapshot { return Snapshot{Tag: "DT_RUNPATH", RunPath: text(list)} }
 	at := func(paths ...string) func(*stage, *Record) {
 		return func(_ *stage, r *Record) {
 			for _, p := range paths {
@@ -797,14 +797,14 @@ func TestHardLinksOfAFileThatFails(t *testing.T) {
 	}
 	var steps []Step
 	err := tree.Walk(context.Background(), []string{s.dir + "/out"}, tree.Options{}, func(f *tree.File) (Step, bool) {
-		return Step{At: f.Target(), From: State{elf.DT_RUNPATH, "/another", ""}, To: State{elf.DT_RUNPATH, "/new", ""}}, true
+		return Step{At: f.Target(), From: State{Tag: elf.DT_RUNPATH, List: "/another"}, To: State{Tag: elf.DT_RUNPATH, List: "/new"}}, true
 	}, func(step Step) { steps = append(steps, step) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := 0
 	err = Apply(context.Background(), steps, Carrying{Jobs: 1}, func(r Result) {
-		if n++; r.Err == nil || r.After == (State{elf.DT_RUNPATH, "/new", ""}) {
+		if n++; r.Err == nil || r.After == (State{Tag: elf.DT_RUNPATH, List: "/new"}) {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -83,6 +83,9 @@ type Settings struct {
 	Today bool
 	// Map is applied to every run path at the end. It is called from several goroutines.
 	Map func(o *Object, l runpath.List) runpath.List
+	// Note returns the description of the resolution note that is right for a file with a run
+	// path, "" for none. nil: one that a file has goes with its run path.
+	Note func(o *Object, l runpath.List) string
 	// Patterns are names of libraries that may be missing (Python's fnmatch).
 	Ignore []string
 	// KeepInterpreter leaves interpreters as they are; Interpreters still tell machine and C library.
@@ -173,6 +176,7 @@ type Plan struct {
 	After       runpath.List
 	Tag         elf.DynTag // afterwards
 	Interpreter string     // afterwards, "" where it stays
+	Note        string     // afterwards: the description of the resolution note
 	// Set is the run path that the needs ask for; nil where they ask for none and the
 	// one that the file has stays.
 	Set      runpath.List
@@ -207,7 +211,7 @@ func (p *Plan) differs() bool {
 	if p.Skip != "" || p.Err != nil {
 		return false
 	}
-	if p.Interpreter != "" && p.Interpreter != o.Interp {
+	if p.Interpreter != "" && p.Interpreter != o.Interp || p.Note != o.Note {
 		return true
 	}
 	if p.stays {
@@ -391,6 +395,13 @@ func (r *Resolver) finish(p *Plan) {
 	}
 	if p.Err == nil {
 		p.Err = r.temporary(p.Object, p)
+	}
+	switch p.Note = p.Object.Note; {
+	case p.Err != nil:
+	case r.s.Note != nil:
+		p.Note = r.s.Note(p.Object, p.After)
+	case p.differs():
+		p.Note = ""
 	}
 	p.changes = p.differs()
 }

@@ -284,15 +284,15 @@ func TestRule6AFileThatOthersChangedStays(t *testing.T) {
 	s := newStage(t)
 	s.put("out/main", prog().with(elf.DT_RUNPATH, "/theirs").Object)
 	main := s.resolve().plan("out/main").Object
-	now := State{elf.DT_RUNPATH, "/theirs", "/lib64/ld-linux-x86-64.so.2"}
+	now := State{Tag: elf.DT_RUNPATH, List: "/theirs", Interpreter: "/lib64/ld-linux-x86-64.so.2"}
 	for _, c := range []struct {
 		step Step
 		err  error
 		then string
 	}{
-		{step(main, State{Tag: elf.DT_RUNPATH, List: "/mine"}, State{elf.DT_RUNPATH, "/new", now.Interpreter}), errMeanwhile, "/theirs"},
+		{step(main, State{Tag: elf.DT_RUNPATH, List: "/mine"}, State{Tag: elf.DT_RUNPATH, List: "/new", Interpreter: now.Interpreter}), errMeanwhile, "/theirs"},
 		{step(main, State{Tag: elf.DT_RUNPATH, List: "/mine"}, now), nil, "/theirs"}, // an earlier run came this far
-		{step(main, now, State{elf.DT_RUNPATH, "/new", now.Interpreter}), nil, "/new"},
+		{step(main, now, State{Tag: elf.DT_RUNPATH, List: "/new", Interpreter: now.Interpreter}), nil, "/new"},
 	} {
 		err := Apply(t.Context(), []Step{c.step}, Carrying{}, func(r Result) {
 			if edited := c.then == "/new"; r.Err != c.err || r.Edited != edited || r.Before != now || r.After.List != c.then {

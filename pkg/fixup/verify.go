@@ -46,6 +46,7 @@ func Verify(plans []*Plan, jobs int) ([]Surprise, error) {
 	return verify(plans, loader.Options{NoTries: true, Edited: func(f *loader.File) {
 		if s, ok := edited[f.Path]; ok {
 			f.Tag, f.List, f.Interp, f.RPath, f.Shadow = s.Tag, s.List, s.Interpreter, "", false
+			f.Note, f.NoteErr = nil, nil // a right one leads nowhere else
 		}
 	}}, jobs)
 }

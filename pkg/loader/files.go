@@ -414,10 +414,7 @@ func (fs *Files) parsed(host string, fd int) *File {
 		defer im.Release()
 	}
 	if fs.edited != nil && f.ELF != nil {
-		tag, list := f.Tag, f.List
-		if fs.edited(f); f.Tag != tag || f.List != list {
-			f.Note, f.NoteErr = nil, nil // an edit keeps it right, or takes it out: it then leads nowhere else
-		}
+		fs.edited(f)
 	}
 	if fs.look != nil && im != nil {
 		f.Seen = fs.look(f, descriptor(fd), head[:min(f.Size, headSize)])

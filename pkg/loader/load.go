@@ -70,7 +70,7 @@ type Options struct {
 	// Look is called with each ELF file while it is open, of which head is the beginning; what it
 	// returns is kept in File.Seen. It is called from several goroutines.
 	Look func(f *File, r io.ReaderAt, head []byte) any
-	// Edited makes a file what it will be once it is edited: it sets Tag, List and Interp of
+	// Edited makes a file what it will be once it is edited: it sets Tag, List, Interp and Note of
 	// those of File.Path that it knows. It is called from several goroutines.
 	Edited func(*File)
 }
