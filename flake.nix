@@ -42,6 +42,11 @@
           default = oursFor.${system}.cuda-runpath;
           # All checks at once: `nix build .#checks`.
           checks = (pkgsFor system).linkFarm "checks" checksFor.${system};
+          # What pull requests to nixpkgs would hold.
+          upstream = import ./nix/upstream {
+            pkgs = pkgsFor system;
+            inherit (self) narHash;
+          };
           # The template's program. Its GPU check is `nix build .#example.gpuCheck`.
           example =
             (import nixpkgs {

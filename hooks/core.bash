@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 #
 # What the hooks share. Nix puts this text in front of each hook's own lines
-# (nix/hooks.nix), so it may be sourced many times in one build, in any order: it
+# (hooks.nix), so it may be sourced many times in one build, in any order: it
 # only defines functions and keeps what is in its tables. Values that differ from
 # hook to hook come in as arguments of the registration, never by substitution
 # into this text.

@@ -8,6 +8,12 @@ let
     meta = { inherit description; };
   };
 
+  installed = map (tool: tool.name) (
+    builtins.filter (tool: tool.install or true) (
+      builtins.fromJSON (builtins.readFile ../cmd/tools.json)
+    )
+  );
+
   # The NAR hash of what `go mod vendor` writes for the package's own source as it is
   # now (with its tests, the tree needs more modules than the package does).
   update-vendor-hash = pkgs.writeShellApplication {
@@ -35,7 +41,7 @@ let
     '';
   };
 in
-lib.genAttrs cuda-runpath.commands (name: app "${cuda-runpath}/bin/${name}" "Runs ${name}")
+lib.genAttrs (installed ++ [ "hostDriver" ]) (name: app "${cuda-runpath}/bin/${name}" "Runs ${name}")
 // {
   default = app "${cuda-runpath}/bin/runpath" "Shows and edits run paths";
   update-vendor-hash = app "${update-vendor-hash}/bin/update-vendor-hash" "Writes the hash of the Go modules into nix/package.nix";

@@ -13,68 +13,45 @@ let
     buildPlatform.system == hostPlatform.system && hostPlatform.system == targetPlatform.system;
   # The same for the build machine, where the tools run.
   onBuild = if isNative then self else import ./. { pkgs = pkgs.pkgsBuildBuild; };
-  # What a hook of these packages edits files for: a hook on the build machine of a cross
-  # build has the other machine as its target.
-  forHost = hostPlatform.system == targetPlatform.system;
-  edited = if forHost then pkgs else pkgs.targetPackages;
-
-  # A set of the other machine's with the same version of CUDA, whatever it is called
-  # there; or the reason for which there is none. Sets that have been removed throw.
-  sameSet =
-    cudaPackages:
-    let
-      version = cudaPackages.cudaMajorMinorVersion or "";
-      parts = builtins.splitVersion version;
-      candidates = map (n: "cudaPackages" + lib.concatMapStrings (part: "_" + part) (lib.take n parts)) [
-        2
-        1
-        0
-      ];
-      isSame =
-        name:
-        let
-          result = builtins.tryEval (
-            edited ? ${name} && edited.${name}.cudaMajorMinorVersion or "" == version
-          );
-        in
-        result.success && result.value;
-      found = builtins.filter isSame candidates;
-    in
-    if found != [ ] then
-      edited.${builtins.head found}
-    else
-      {
-        cuda_compat.unknown = "there is no set of CUDA ${version} for ${targetPlatform.system}, so nobody knows its cuda_compat";
-      };
-
-  # The hooks of one CUDA set, with that set's compat package. Where it has none, or none
-  # for this platform, that hook is off.
-  hooksFor =
-    cudaPackages:
-    import ./hooks.nix {
-      inherit lib;
+  inherit
+    (import ../hooks/package.nix {
+      inherit lib pkgs;
       inherit (pkgs) makeSetupHook writeText;
-      inherit hostPlatform targetPlatform;
-      inherit (onBuild) cuda-runpath;
-      cuda_compat =
-        let
-          compat = (if forHost then cudaPackages else sameSet cudaPackages).cuda_compat or null;
-          systemOf = package: package.stdenv.hostPlatform.system;
-        in
-        # nixpkgs makes its CUDA sets with pkgs.extend. For the build machine of a cross
-        # build that gives the other machine's, whose files are of no use there.
-        if compat ? stdenv && systemOf compat != systemOf edited then null else compat;
-      cudaCapabilities = import ./capabilities.nix { inherit lib cudaPackages; };
-      addDriverRunpath = edited.addDriverRunpath or null;
-      bintools = pkgs.bintools or null;
-    };
+      program = onBuild.cuda-runpath;
+    })
+    hooksFor
+    ;
   hooks = hooksFor (pkgs.cudaPackages or { });
+
+  # Only what the compiler reads: editing tests, documentation or Nix rebuilds nothing.
+  src = lib.cleanSourceWith {
+    src = ../.;
+    name = "cuda-runpath-source";
+    filter =
+      path: type:
+      let
+        name = baseNameOf path;
+        relative = lib.removePrefix (toString ../. + "/") (toString path);
+        below = directory: relative == directory || lib.hasPrefix (directory + "/") relative;
+        isCode = below "cmd" || below "pkg";
+      in
+      if type == "directory" then
+        isCode && name != "testdata"
+      else
+        relative == "go.mod"
+        || relative == "go.sum"
+        || (
+          isCode
+          && !(lib.hasSuffix "_test.go" name)
+          && !(lib.hasSuffix ".md" name)
+          && !(lib.hasSuffix ".png" name)
+        );
+  };
 
   self = hooks // {
     inherit hooksFor;
-    cuda-runpath = pkgs.callPackage ./package.nix {
-      # The packages of nix/checks that look at the hooks, one derivation each.
-      tests = import ./checks/hooks.nix { pkgs = pkgs.extend (import ./overlays.nix).default; };
+    cuda-runpath = (pkgs.callPackage ./package.nix {
+      inherit (hooks) cudaRunpathHook;
       # go.mod asks for Go 1.25. Where nixpkgs' default is older, it may have that too.
       buildGoModule =
         if lib.versionAtLeast pkgs.go.version "1.25" then
@@ -82,7 +59,7 @@ let
         else
           pkgs.buildGo125Module
             or (throw "cuda-runpath needs Go 1.25 and this nixpkgs has ${pkgs.go.version}: take nixos-25.11 or later");
-    };
+    }).overrideAttrs { inherit src; };
     # The one tool for users, without the others.
     hostDriver =
       let

@@ -2,59 +2,39 @@
 # the output "tools" and hostDriver in one of its own, both linked from $out/bin: a build
 # that uses hooks fetches their tools and nothing else. Only the output "patchelf" has a
 # program of that name, so that nobody shadows the real one by accident.
+#
+# This is the text of pkgs/by-name/cu/cuda-runpath/package.nix too (upstream/README.md), so it
+# reads nothing beside it; ./default.nix gives it the source that it lies in.
 {
   lib,
-  stdenv,
   buildGoModule,
+  fetchFromGitHub,
+  cudaRunpathHook,
   installShellFiles,
+  jq,
+  nix-update-script,
   nukeReferences,
-  nix-update-script ? null,
-  testers,
-  # Checks of the hooks, for passthru.tests.
-  tests ? { },
+  versionCheckHook,
 }:
-let
-  root = toString ../.;
-  # The tools: one program, installed under all of these names.
-  tools = map (tool: tool.name) (
-    builtins.filter (tool: tool.install or true) (builtins.fromJSON (builtins.readFile ../cmd/tools.json))
-  );
-  # hostDriver runs as root, so it is a program of its own.
-  programs = [
-    "runpath"
-    "hostDriver"
-  ];
-  commands = tools ++ [ "hostDriver" ];
-
-  # Only what the compiler reads: editing tests, documentation or Nix rebuilds nothing.
-  sourceFilter =
-    path: type:
-    let
-      name = baseNameOf path;
-      relative = lib.removePrefix (root + "/") (toString path);
-      below = directory: relative == directory || lib.hasPrefix (directory + "/") relative;
-    in
-    if type == "directory" then
-      (below "cmd" || below "pkg") && name != "testdata"
-    else
-      relative == "go.mod"
-      || relative == "go.sum"
-      || (
-        (below "cmd" || below "pkg")
-        && !(lib.hasSuffix "_test.go" name)
-        && !(lib.hasSuffix ".md" name)
-        && !(lib.hasSuffix ".png" name)
-      );
-in
 buildGoModule (finalAttrs: {
   pname = "cuda-runpath";
   version = "0.1.0";
 
-  src = lib.cleanSourceWith {
-    src = ../.;
-    filter = sourceFilter;
-    name = "cuda-runpath-source";
+  __structuredAttrs = true;
+  strictDeps = true;
+
+  src = fetchFromGitHub {
+    owner = "cuda-runpath";
+    repo = "cuda-runpath";
+    tag = "v${finalAttrs.version}";
+    hash = lib.fakeHash;
   };
+
+  # They need more modules than the programs do.
+  postPatch = ''
+    rm -rf tests
+    find . -name '*_test.go' -delete
+  '';
 
   # `nix run .#update-vendor-hash` after a change of go.mod or go.sum.
   vendorHash = "sha256-NvXXlzM+A1z9yAkVGQgbex+PyY4iaxAbro0jLNhXyBg=";
@@ -67,7 +47,11 @@ buildGoModule (finalAttrs: {
     "patchelf"
   ];
 
-  subPackages = map (name: "cmd/${name}") programs;
+  # hostDriver runs as root, so it is a program of its own.
+  subPackages = [
+    "cmd/runpath"
+    "cmd/hostDriver"
+  ];
   # urfave/cli's own man pages, which are not used, need a Markdown parser, which takes a quarter of the start.
   tags = [ "urfave_cli_no_docs" ];
   env.CGO_ENABLED = "0";
@@ -79,31 +63,28 @@ buildGoModule (finalAttrs: {
 
   nativeBuildInputs = [
     installShellFiles
+    jq
     nukeReferences
   ];
   # The tests run the compilers and editors of tests/packages; `tests/run` is their place.
   doCheck = false;
 
   # Each program is what it is called, and has this version.
-  doInstallCheck = stdenv.buildPlatform.canExecute stdenv.hostPlatform;
-  installCheckPhase = ''
-    runHook preInstallCheck
-    for command in ${toString commands}; do
-      if [[ $("$out/bin/$command" --version) != "$command version ${finalAttrs.version}" ]]; then
-        echo "$command --version says: $("$out/bin/$command" --version)" >&2
+  doInstallCheck = true;
+  nativeInstallCheckInputs = [ versionCheckHook ];
+  postInstallCheck = ''
+    for program in $out/bin/*; do
+      if [[ $("$program" --version) != "''${program##*/} version $version" ]]; then
+        echo "$program --version says: $("$program" --version)" >&2
         exit 1
       fi
     done
-    runHook postInstallCheck
   '';
 
   passthru = {
-    inherit commands;
-    tests = tests // {
-      version = testers.testVersion { package = finalAttrs.finalPackage; };
-    };
-  }
-  // lib.optionalAttrs (nix-update-script != null) { updateScript = nix-update-script { }; };
+    inherit (cudaRunpathHook) tests;
+    updateScript = nix-update-script { };
+  };
 
   # The man pages and the completions are printed by a build for the machine that builds.
   postBuild = ''
@@ -113,10 +94,12 @@ buildGoModule (finalAttrs: {
   '';
 
   postInstall = ''
-    for command in ${toString tools}; do
+    # One program, installed under all of these names.
+    mapfile -t names < <(jq -r '.[] | select(.install != false).name' cmd/tools.json)
+    for command in "''${names[@]}"; do
       if [[ ! -e documents/$command ]]; then ln -s runpath documents/$command; fi
     done
-    for command in ${toString commands}; do
+    for command in "''${names[@]}" hostDriver; do
       for page in "" $(documents/$command --generate-bash-completion); do
         documents/$command --man $page > "documents/$command''${page:+-$page}.1"
         installManPage "documents/$command''${page:+-$page}.1"
@@ -134,7 +117,7 @@ buildGoModule (finalAttrs: {
     # In a cross build Go has put them into a directory of the platform's.
     mv "$(find $out/bin -name runpath)" $tools/bin/runpath
     mv "$(find $out/bin -name hostDriver)" $hostDriver/bin/hostDriver
-    for command in ${toString tools}; do
+    for command in "''${names[@]}"; do
       if [[ ! -e $tools/bin/$command ]]; then ln -s runpath $tools/bin/$command; fi
       ln -s $tools/bin/$command $out/bin/$command
     done
@@ -164,6 +147,8 @@ buildGoModule (finalAttrs: {
       in which the tools run, and finds run paths where the order decides which library
       is loaded. The edit happens in place, in a few writes, also in very large files.
     '';
+    homepage = "https://github.com/cuda-runpath/cuda-runpath";
+    changelog = "${finalAttrs.meta.homepage}/blob/v${finalAttrs.version}/CHANGELOG.md";
     license = lib.licenses.mit;
     mainProgram = "runpath";
     platforms = lib.platforms.linux;

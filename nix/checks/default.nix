@@ -8,9 +8,13 @@
   systemManagerModules,
 }@flake:
 let
-  support = import ./support.nix { inherit pkgs; };
+  support = import ../../hooks/tests/support.nix {
+    inherit pkgs;
+    ours = pkgs.cudaRunpath;
+  };
 in
-import ./hooks.nix { inherit pkgs; }
+import ../../hooks/tests support
+// import ./cross.nix support
 // import ./flake.nix support flake
 // import ./drop-in.nix support flake
 // import ./auto-patchelf.nix support flake

@@ -122,11 +122,10 @@ let
   audit = flake.lib.auditPackages { inherit clean ambiguous; };
 in
 {
-  # passthru.tests, as nixpkgs' reviewers ask for it.
-  version = tools.tests.version;
-
   packageIsComplete = check "package" ''
-    for command in ${toString tools.commands}; do
+    same "programs" "$(cd ${tools}/bin && echo *)" \
+      "$(jq -r '.[] | select(.install != false).name' ${../../cmd/tools.json} | cat - <(echo hostDriver) | LC_ALL=C sort | paste -sd ' ')"
+    for command in $(ls ${tools}/bin); do
       same "$command is static" "$(readelf -lW ${tools}/bin/$command | grep -c INTERP)" 0
       contains "$command --version" "$(${tools}/bin/$command --version)" ${tools.version}
       holds "man page of $command" test -s ${lib.getOutput "man" tools}/share/man/man1/$command.1*
@@ -139,12 +138,14 @@ in
     same "meta" "${
       lib.concatMapStringsSep " " (name: if tools.meta ? ${name} then name else "no ${name}") [
         "description"
+        "homepage"
+        "changelog"
         "longDescription"
         "license"
         "mainProgram"
         "platforms"
       ]
-    }" "description longDescription license mainProgram platforms"
+    }" "description homepage changelog longDescription license mainProgram platforms"
     # Only what the compiler reads: no tests, documentation or Nix.
     same "the source" "$(cd ${tools.src} && echo *)" "cmd go.mod go.sum pkg"
     same "tests and documentation in the source" \

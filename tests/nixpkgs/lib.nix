@@ -258,6 +258,7 @@ rec {
       inherit config options;
     };
 
+  fakeHash = "sha256-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
   licenses.mit = {
     spdxId = "MIT";
     free = true;

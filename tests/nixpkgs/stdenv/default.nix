@@ -102,7 +102,9 @@ let
       name =
         (attrs.name or "${attrs.pname}-${attrs.version}")
         + lib.optionalString (build.system != host.system && !(attrs ? outputHash)) "-${host.config}";
-      env = attrs.env or { };
+      env =
+        (if attrs ? meta.mainProgram then { NIX_MAIN_PROGRAM = attrs.meta.mainProgram; } else { })
+        // attrs.env or { };
     in
     builtins.removeAttrs attrs [
       "meta"

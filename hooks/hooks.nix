@@ -1,5 +1,5 @@
 # The hooks of one CUDA set: the shared text, then a few lines of each one's own
-# (../hooks). They differ from each other only in those lines, so any number of them in
+# They differ from each other only in those lines, so any number of them in
 # one build agree on everything else.
 {
   lib,
@@ -18,9 +18,11 @@
   bintools ? null,
   # nixpkgs', for that machine; null: nixpkgs has none.
   addDriverRunpath,
+  # More of cudaRunpathHook's attributes.
+  passthru ? { },
 }:
 let
-  core = builtins.readFile ../hooks/core.bash;
+  core = builtins.readFile ./core.bash;
 
   # Where no file that is built can be an ELF file, as on Darwin, the hooks are there and
   # do nothing, as nixpkgs' do: packages list them without asking for the platform.
@@ -38,7 +40,7 @@ let
       "/run/opengl-driver-32"
     ];
 
-  # A hook that is made of PARTS, files of ../hooks. All tools are one program, so the
+  # A hook that is made of PARTS, NAME.bash here. All tools are one program, so the
   # closure of a hook is its text and that program. It is overridden as nixpkgs' hook of the
   # same name is, with that one's arguments.
   hook =
@@ -73,7 +75,7 @@ let
           && cuda_compat.meta.available or true
           && !(cuda_compat.meta.unsupported or false);
         usesCompat = builtins.any (part: lib.hasSuffix "CudaCompatRunpath" part) parts;
-        textOf = lib.concatMapStrings (part: "\n" + builtins.readFile (../hooks + "/${part}.bash"));
+        textOf = lib.concatMapStrings (part: "\n" + builtins.readFile (./. + "/${part}.bash"));
         text =
           if hasELF then
             core
@@ -160,6 +162,7 @@ let
         "addCudaCompatRunpath"
         "noRunpathAmbiguity"
       ];
+      inherit passthru;
       # For autoPatchelf: what the standard environment says. A linker of its own would be
       # in the closure of every package's build.
       substitutions = _: { bintools = ""; };

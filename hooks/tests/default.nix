@@ -1,12 +1,8 @@
-# The checks that need nothing but packages with overlays.default: cuda-runpath.tests.
-{ pkgs }:
-let
-  support = import ./support.nix { inherit pkgs; };
-in
+# The checks that need nothing but the hooks: cuda-runpath.tests.
+support:
 import ./order.nix support
 // import ./outputs.nix support
 // import ./settings.nix support
 // import ./stubs.nix support
 // import ./failure.nix support
 // import ./capabilities.nix support
-// import ./cross.nix support

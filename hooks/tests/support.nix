@@ -1,9 +1,12 @@
 # What the checks build with: a toolkit and a compat package in small, files as a
 # compiler leaves them, and functions to make packages and to look at them.
-{ pkgs }:
+{
+  pkgs,
+  # The hooks, hooksFor, and the program as cuda-runpath.
+  ours,
+}:
 let
   inherit (pkgs) lib stdenv;
-  ours = pkgs.cudaRunpath;
 
   hookNames = [
     "stubReplace"

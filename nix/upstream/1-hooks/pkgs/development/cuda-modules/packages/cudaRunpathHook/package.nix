@@ -1,0 +1,1 @@
+{ cudaPackages, pkgs }: (pkgs.cudaRunpathHook.hooksFor cudaPackages).cudaRunpathHook

@@ -1,0 +1,2 @@
+{ bintools, cudaRunpathHook }:
+(cudaRunpathHook.hooksFor { }).autoPatchelfHook.override { inherit bintools; }

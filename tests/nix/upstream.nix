@@ -1,0 +1,78 @@
+# The checks, where the hooks are not this repository's overlays but the files of the pull
+# requests to nixpkgs (nix/upstream), found as nixpkgs finds them.
+{
+  # What `nix build .#upstream` makes.
+  tree,
+  # The repository, as its tag has it.
+  source,
+}:
+let
+  lib = import ../nixpkgs/lib.nix;
+  # Directories that are packages by their names, of the steps in order.
+  packages =
+    directory:
+    builtins.foldl' (
+      found: step:
+      let
+        here = tree + "/${step}/${directory}";
+      in
+      found
+      // lib.genAttrs (if builtins.pathExists here then builtins.attrNames (builtins.readDir here) else [ ]) (
+        name: here + "/${name}/package.nix"
+      )
+    ) { } (builtins.attrNames (builtins.readDir tree));
+  byName = packages "pkgs/by-name/au" // packages "pkgs/by-name/cu";
+  inSets = packages "pkgs/development/cuda-modules/packages";
+
+  nixpkgs =
+    final: prev:
+    builtins.mapAttrs (_: file: final.callPackage file { }) byName
+    // {
+      cuda-runpath = (final.callPackage byName.cuda-runpath { }).overrideAttrs { src = source; };
+      _cuda = prev._cuda.extend (
+        _: cuda: {
+          extensions = cuda.extensions ++ [
+            (set: _: builtins.mapAttrs (_: file: set.callPackage file { inherit (final) pkgs; }) inSets)
+          ];
+        }
+      );
+    };
+  overlays = import ../../nix/overlays.nix // {
+    dropIn = nixpkgs;
+  };
+  pkgs = (import ../nixpkgs { }).extend overlays.default;
+  upstream = pkgs.extend nixpkgs;
+  checks = import ../../nix/checks {
+    inherit pkgs overlays;
+    lib = import ../../nix/lib.nix {
+      packagesFor = _: pkgs.cudaRunpath;
+      pkgsFor = _: pkgs;
+      inherit overlays;
+    };
+    homeModules = null;
+    systemManagerModules = null;
+  };
+in
+{
+  # Also what the package asks for as its tests, and the program from the whole source.
+  tests = {
+    inherit (checks)
+      autoPatchelfBintools
+      driverLinkOfAnOverlay
+      driverLinkOfTheLinker
+      dropInReplacesNixpkgsHooks
+      nixpkgsFunctionIsNoOptOut
+      nixpkgsOptOuts
+      openedByName
+      overridesOfNixpkgsHooks
+      redistributablesWithDropIn
+      ;
+    inherit (upstream.cuda-runpath.tests) eachHookOnceHoweverOftenItComes noTraceOfTheStubIsLeft;
+  };
+  program = upstream.cuda-runpath;
+  hooks = {
+    inherit (upstream) autoAddDriverRunpath autoPatchelfHook cudaRunpathHook;
+    inherit (upstream.cudaPackages) autoAddCudaCompatRunpath removeStubsFromRunpathHook;
+    ofTheSet = upstream.cudaPackages.cudaRunpathHook;
+  };
+}
