@@ -19,7 +19,7 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// editor is what an editing binary does to the run path of each file.
+// editor carries out what an editing tool is asked to do to the run path of each file.
 type editor struct {
 	edit.RunPaths
 	normal.Settings
@@ -81,7 +81,8 @@ func checkLayout(c *command.Line) error {
 	return nil
 }
 
-// checkEntry tells what cannot be one entry of a run path that is safe to search.
+// checkEntry returns why a directory cannot be one entry of a run path, or is not safe to search;
+// nil where it can.
 func checkEntry(dir string) error {
 	switch {
 	case dir == "":

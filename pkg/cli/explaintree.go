@@ -18,7 +18,7 @@ import (
 type treeStyle struct {
 	color bool
 	tries bool // show the places that were tried for what is not found
-	// all also shows the C library's family, libraries that are loaded already, and the
+	// all also shows libc and its companions, libraries that are loaded already, and the
 	// places that were tried for what is found.
 	all   bool
 	depth int // levels of the tree; 0 for all
@@ -41,7 +41,7 @@ type printer struct {
 	w      *bytes.Buffer
 	s      *loader.Load
 	shown  map[*loader.Object]bool
-	hidden []string // names of the C library's family that were left out
+	hidden []string // names of libc and its companions that were left out
 	ways   map[*loader.Object]bool
 	indent []byte
 	uses   []loader.Use // to be printed, of all levels above
@@ -169,7 +169,7 @@ func (p *printer) audits() {
 	}
 }
 
-// family reports whether an object is of the C library's family, and just what and
+// family reports whether an object is libc or one of its companions, and just what and
 // where one expects it to be.
 func (p *printer) family(u loader.Use) bool {
 	o := u.To

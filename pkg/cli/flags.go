@@ -72,7 +72,7 @@ func QuietFlag(usage string) *command.Flag {
 }
 
 // driverLinkFlag names the driver link.
-var driverLinkFlag = &command.Flag{Kind: command.String, Name: "driver-link", Usage: "the host's driver is in `DIR`", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
+var driverLinkFlag = &command.Flag{Kind: command.String, Name: "driver-link", Usage: "use `DIR` as the driver link", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
 
 // compatFlag names the compat directory.
 var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "`DIR` is the compat directory, whatever it is called: its libcuda.so.1 comes before the driver's"}
@@ -93,7 +93,7 @@ func stubDirs(c *command.Line) driver.StubDirs {
 }
 
 // assumeDriverFlag names a directory that stands for the driver link.
-var assumeDriverFlag = &command.Flag{Kind: command.String, Name: "assume-driver", Usage: "the driver link leads to `DIR`"}
+var assumeDriverFlag = &command.Flag{Kind: command.String, Name: "assume-driver", Usage: "pretend that the driver link leads to `DIR`"}
 
 // cpuFlag names the processor that the loader would run on.
 var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native", Values: []string{"native", "baseline", "x86-64-v2", "x86-64-v3", "x86-64-v4"}, Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}

@@ -76,7 +76,7 @@ that none of the GPUs can use, are notes, which --verbose shows. It says of a fi
 	return app
 }
 
-// gpuList is what is told of the GPU code of files.
+// gpuList is what is asked of the GPU code of files.
 type gpuList struct {
 	targets []gpucode.Target // that it is compared with; nil: none
 	cuda    gpucode.Version  // that their driver supports; zero: not known
@@ -148,7 +148,7 @@ func (s *gpuSummary) String() string {
 	return line
 }
 
-// run tells of the GPU code of each file and of all together. It returns
+// run lists the GPU code of each file and of all together. It returns
 // command.ErrFailed where a file could not be read, or has no code for one of the targets.
 func (l *gpuList) run(s *session) error {
 	var sum gpuSummary

@@ -8,7 +8,7 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// inheritance tells what a walk does to libraries that inherit a DT_RPATH: those do not that
+// inheritance finds out what a walk does to libraries that inherit a DT_RPATH: those do not that
 // have a DT_RUNPATH, and nothing inherits one (elf/dl-load.c).
 type inheritance struct {
 	edited []*outcome

@@ -6,8 +6,8 @@ import "sync"
 const maxWaiting = 64
 
 // inOrder calls do for 0 to n-1, in several goroutines, the caller's one of them, and tell
-// with what each call returns: in order, one at a time. Whoever has the result that comes
-// next tells it, and nobody is woken for that.
+// with what each call returns: in order, one at a time. The goroutine that has the next result
+// calls tell itself.
 func inOrder[T any](jobs, n int, do func(i int) T, tell func(T)) {
 	var (
 		mutex   sync.Mutex

@@ -99,7 +99,7 @@ func (s *referenceSummary) String() string {
 	return b.String()
 }
 
-// listReferences tells what the session's files name, or of that what is in one store path.
+// listReferences prints what the session's files name, or of that what is in one store path.
 func listReferences(s *session, to string) error {
 	var sum referenceSummary
 	saved := audit.Saved("")

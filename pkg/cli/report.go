@@ -146,7 +146,7 @@ func (s *session) telling() *telling {
 	return t
 }
 
-// file tells of one file.
+// file logs one file, and writes its element of the document.
 func (t *telling) file(r report) {
 	f := r.common()
 	t.sum.count(f.Action)

@@ -17,7 +17,7 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// shownFile is what showFiles tells of a file, and an element of its JSON document's "files".
+// shownFile is what showFiles prints of a file, and an element of its JSON document's "files".
 // It counts as skipped where an editor would skip it.
 type shownFile struct {
 	fileReport
@@ -61,7 +61,7 @@ runpath show --json app/lib/libx.so`,
 	}
 }
 
-// showFiles tells what the loader reads of each ELF file; where only is interpreter,
+// showFiles prints what the loader reads of each ELF file; where only is interpreter,
 // needed, soname or execstack, no more than that. Files that are not ELF are told of
 // where the command line names them, or under --verbose.
 func showFiles(s *session, only string) error {

@@ -2,7 +2,7 @@ package command
 
 import "strings"
 
-// Completes reports whether a shell asks which words fit.
+// Completes reports whether a command line is a shell's question which words would fit at its end.
 func Completes(args []string) bool {
 	return len(args) > 0 && args[len(args)-1] == "--generate-bash-completion"
 }

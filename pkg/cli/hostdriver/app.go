@@ -35,7 +35,8 @@ program with them; "hostDriver doctor" says whether a CUDA program can work here
 	return app
 }
 
-// ownArguments marks where the arguments of run's PROGRAM begin, which are not for us.
+// ownArguments returns a command line with "--" before run's PROGRAM, whose arguments are not
+// hostDriver's.
 func ownArguments(args []string) []string {
 	for i := 1; i < len(args); i++ {
 		if args[i] != "run" {

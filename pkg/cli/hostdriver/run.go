@@ -12,7 +12,7 @@ import (
 	"cuda-runpath/pkg/host/run"
 )
 
-// notStarted is why run's program could not be started; main tells it by the exit status.
+// notStarted is why run's program could not be started, for the exit status.
 var notStarted error
 
 var runCommand = &command.Command{
