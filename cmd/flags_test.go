@@ -58,6 +58,7 @@ var obeyed = map[string]map[string]flagUse{
 	},
 	"runpath gpu":           {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}},
 	"cudaCapabilitiesCheck": {"for": {given: "--for 7.0"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "verbose": {given: "-v --for 8.0", without: "--for 8.0"}},
+	"runpath thin":          {"for": {given: "--for 9.0 --blank-options", without: "--blank-options"}, "blank-options": {given: "--for 9.0 --blank-options", without: "--for 9.0"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
 	"runpath references":    {"to": {given: "--to /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib"}},
 	"runpath scripts":       {"fix": {given: "--fix", without: "--substitute"}, "substitute": {given: "--substitute", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}, "libs": {given: "--libs ."}},
 	"runpath shrink":        {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
@@ -119,7 +120,7 @@ var commandLines = []string{
 	"autoPatchelf --libs D/x -- ap", "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so more", "runpath add -- /a lib.so plain.so more",
 	"runpath remove -- D/y lib.so plain.so more",
 	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
-	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath references -- references", "runpath scripts -- scripts", "runpath shrink -- lib.so plain.so more",
+	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath references -- references", "runpath thin -- cubin.so lib.so", "runpath scripts -- scripts", "runpath shrink -- lib.so plain.so more",
 	"runpath edit --add-needed libq.so.1 -- lib.so plain.so more",
 	"runpath interpreter show -- program lib.so", "runpath interpreter set -- /ld.so program lib.so", "runpath needed show -- lib.so", "runpath needed add -- libq.so lib.so more",
 	"runpath needed remove -- libx.so.1 lib.so more", "runpath needed replace -- libx.so.1 libq.so.1 lib.so more", "runpath soname show -- lib.so",
@@ -187,7 +188,7 @@ func fixture(t *testing.T) (again func()) {
 
 // entryOf is a cubin (2), or PTX (1) of ISA 8.7, for an architecture, in assembler.
 func entryOf(kind, arch int) string {
-	return fmt.Sprintf(".2byte %d, 0x101; .4byte 64; .8byte 2000; .8byte 0; .2byte 7, 8; .4byte %d; .8byte 0, 0x11, 0, 0; .zero 2000; ", kind, arch)
+	return fmt.Sprintf(".2byte %d, 0x101; .4byte 128; .8byte 2000; .8byte 0; .2byte 7, 8; .4byte %d; .8byte 0, 0x11, 0, 0; .ascii \"-L/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-cuda_nvcc/lib\"; .zero 2005; ", kind, arch)
 }
 
 // prebuilt makes a tree for autoPatchelf, in ap.

@@ -93,6 +93,7 @@ type gpuFile struct {
 	Sections   []gpuSection    `json:"sections"`
 	Damaged    []string        `json:"damaged"` // what is wrong with containers
 	NoSections bool            `json:"no_sections,omitempty"`
+	Thinned    []string        `json:"thinned,omitempty"` // for which GPUs "runpath thin" has left code
 	Findings   []audit.Finding `json:"findings,omitempty"`
 
 	sum gpucode.Sum
@@ -224,7 +225,7 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 	if err != nil {
 		return f.Blame(err)
 	}
-	r.Containers, r.Bytes, r.NoSections = len(code.Containers), code.Bytes(), code.Sectionless
+	r.Containers, r.Bytes, r.NoSections, r.Thinned = len(code.Containers), code.Bytes(), code.Sectionless, code.ThinnedFor()
 	for i := range code.Containers {
 		c := &code.Containers[i]
 		at := slices.IndexFunc(r.Sections, func(s gpuSection) bool { return s.Name == c.Section && s.Relocatable == c.Relocatable })
@@ -258,6 +259,14 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 	return nil
 }
 
+// thinned says for which GPUs a file has been thinned.
+func (r *gpuFile) thinned() string {
+	if len(r.Thinned) == 0 {
+		return ""
+	}
+	return ", thinned for " + strings.Join(r.Thinned, " and ")
+}
+
 // codeOf returns a sum as the JSON document has it.
 func codeOf(sum gpucode.Sum) []gpuCode {
 	out := make([]gpuCode, len(sum))
@@ -287,7 +296,7 @@ func gpuTable(files []*gpuFile, sum gpucode.Sum) string {
 			}
 			rows = append(rows, []string{c.Arch, c.Kind, isa, fmt.Sprint(c.Entries), gpucode.Megabytes(c.Bytes)})
 		}
-		return command.Printable(f.Path) + "\n" + columns(rows, 3)
+		return command.Printable(f.Path) + f.thinned() + "\n" + columns(rows, 3)
 	}
 	// One column for PTX of an architecture, whatever its ISA.
 	var heads []gpucode.Code
@@ -324,7 +333,7 @@ func gpuTable(files []*gpuFile, sum gpucode.Sum) string {
 	var total uint64
 	for _, f := range files {
 		total += f.Bytes
-		rows = append(rows, row(fmt.Sprintf("%.1f", float64(f.Bytes)/1e6), f.sum, command.Printable(f.Path)))
+		rows = append(rows, row(fmt.Sprintf("%.1f", float64(f.Bytes)/1e6), f.sum, command.Printable(f.Path)+f.thinned()))
 	}
 	rows = append(rows, row(fmt.Sprintf("%.1f", float64(total)/1e6), sum, "together"))
 	return columns(rows, 0)

@@ -10,6 +10,6 @@ The run path of a program or library is the list of directories in which the loa
 	app.OfFile = "show"
 	app.Commands = append([]*command.Command{showCommand()}, listCommands()...)
 	app.Commands = append(app.Commands, partCommands()...)
-	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), referencesCommand(), scriptsCommand())
+	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), thinCommand(), referencesCommand(), scriptsCommand())
 	return app
 }

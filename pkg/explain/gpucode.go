@@ -34,17 +34,21 @@ func Code(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) (fo
 			missing.add("GPUs after "+t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
 		}
 	}
+	has, fix := strings.Join(madeFor(f), ", "), buildForThese
+	if thinned := f.ThinnedFor(); thinned != nil {
+		has, fix = fmt.Sprintf("%s (it has been thinned for %s)", has, strings.Join(thinned, " and ")), thinForThese
+	}
 	for _, a := range missing {
 		report(Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNoBinaryForGPU,
 			Text: fmt.Sprintf("has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
-				a, strings.Join(madeFor(f), ", "), gpucode.ErrNoBinaryForGPU),
-			Remedy: buildForThese})
+				a, has, gpucode.ErrNoBinaryForGPU),
+			Remedy: fix})
 	}
 	for _, a := range unlinked {
 		report(Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNotFound,
 			Text: fmt.Sprintf("has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On such a GPU the program stops with error %d, named symbol not found",
-				a, strings.Join(madeFor(f), ", "), gpucode.ErrNotFound),
-			Remedy: buildForThese})
+				a, has, gpucode.ErrNotFound),
+			Remedy: fix})
 	}
 	for _, a := range refused {
 		report(Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrUnsupportedPTXVersion,
@@ -64,7 +68,7 @@ func Code(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) (fo
 		}
 		report(Problem{Kind: GPUCodeUnasked, Bytes: all,
 			Text:   fmt.Sprintf("has %s of code that none of the GPUs asked for can use: %s", gpucode.Megabytes(all), strings.Join(names(unasked), ", ")),
-			Remedy: remedy.Do("build it for the GPUs that are asked for alone, if it is to be smaller")})
+			Remedy: remedy.Do("build it for the GPUs that are asked for alone, or use runpath thin, if it is to be smaller")})
 	}
 	for i := range f.Containers {
 		if c := &f.Containers[i]; c.Damage != nil {
@@ -76,6 +80,8 @@ func Code(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) (fo
 }
 
 var buildForThese = remedy.Do("build it for these too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has them")
+
+var thinForThese = remedy.Do("install it again, and thin it for these too, or not at all")
 
 // affected are GPUs for which something holds of the same number of a file's containers.
 type affected []share

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -104,10 +105,65 @@ const (
 	entryHeader     = 64 // at least
 	entryVersion    = 0x0101
 
+	flag64       = 1
+	flagLinux    = 1 << 4
+	flagLZ4      = 1 << 13 // compressed
 	flagZstd     = 1 << 15 // compressed, by CUDA 12.8 and later
 	flagSpecific = 1 << 20 // the a of sm_90a
 	flagFamily   = 1 << 21 // the f of sm_100f
 )
+
+// Mark is what "runpath thin" leaves in a file from which it has taken code: behind a container
+// one of its own, with one entry, of a kind that nothing else has, and in that the GPUs that code
+// was left for. cuobjdump passes over it (11.8 and 13.0 do; text between containers they refuse,
+// and 13.0 a longer header), and no program knows of it.
+type Mark struct {
+	GPUs string // as Target.String writes them, separated by commas
+	Off  uint64 // in the file
+	Size uint64 // in bytes
+}
+
+const (
+	kindMark Kind = 0x1000
+	// markText is what the entry's content begins with; it ends with a zero.
+	markText = "runpath thin "
+	// maxMark bounds a mark's content in bytes.
+	maxMark = 1024
+)
+
+// join writes a list of targets as ParseTargets reads it.
+func join(targets []Target) string {
+	list := make([]string, 0, len(targets))
+	for _, t := range targets {
+		list = append(list, t.String())
+	}
+	return strings.Join(list, ",")
+}
+
+// NewMark returns a mark's bytes; nil where there is no room for so many GPUs, or none are named.
+func NewMark(targets []Target) []byte {
+	text := markText + join(targets) + "\x00"
+	text += strings.Repeat("\x00", -len(text)&7)
+	if len(targets) == 0 || len(text) > maxMark {
+		return nil
+	}
+	const head = containerHeader + entryHeader
+	le, b := binary.LittleEndian, append(make([]byte, head), text...)
+	le.PutUint32(b, magic)
+	le.PutUint16(b[4:], 1)
+	le.PutUint16(b[6:], containerHeader)
+	le.PutUint64(b[8:], uint64(len(b)-containerHeader))
+	e := b[containerHeader:]
+	le.PutUint16(e, uint16(kindMark))
+	le.PutUint16(e[2:], entryVersion)
+	le.PutUint32(e[4:], entryHeader)
+	le.PutUint64(e[8:], uint64(len(text)))
+	le.PutUint16(e[24:], 7) // a cubin's version and architecture, which cuobjdump asks for
+	le.PutUint16(e[26:], 1)
+	le.PutUint32(e[28:], uint32(targets[0].Capability))
+	le.PutUint64(e[40:], flag64|flagLinux)
+	return b
+}
 
 // magicBytes are the first bytes of a container.
 const magicBytes = "\x50\xED\x55\xBA"
@@ -128,6 +184,41 @@ func decodeEntry(b []byte, off uint64) (e Entry, known bool) {
 		e.Unpacked = e.Size
 	}
 	return e, le.Uint16(b[2:]) == entryVersion
+}
+
+// toolInfo is the section of a cubin in which ptxas and nvlink of CUDA 12.8 and later note their
+// command lines, nvlink's with each -L of nvcc's.
+const toolInfo = ".note.nv.tkinfo"
+
+// Span is a part of the file.
+type Span struct{ Off, End uint64 }
+
+// Options returns where in the file at r, in which the entry was found, the options stand with
+// which it was made: behind its header's first bytes, and in a cubin that is not compressed where
+// the tools note them.
+func (e *Entry) Options(r io.ReaderAt) (spans []Span, err error) {
+	if e.Header > entryHeader {
+		spans = append(spans, Span{e.Off + entryHeader, e.Off + uint64(e.Header)})
+	}
+	if e.Kind != Cubin || e.Flags&(flagLZ4|flagZstd) != 0 {
+		return spans, nil
+	}
+	code := io.NewSectionReader(r, int64(e.Off)+int64(e.Header), int64(e.Size))
+	head := make([]byte, min(e.Size, elfimage.HeadSize))
+	if err := elfimage.ReadFull(code, head, 0); err != nil {
+		return nil, err
+	}
+	im, err := elfimage.ParseSections(code, int64(e.Size), head)
+	if err != nil {
+		return spans, nil //nolint:nilerr // it is no ELF file that can be read
+	}
+	defer im.Release()
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.Type == elf.SHT_NOTE && s.Off <= e.Size && s.Size <= e.Size-s.Off && sectionName(im, s) == toolInfo {
+			spans = append(spans, Span{e.Off + uint64(e.Header) + s.Off, e.Off + uint64(e.Header) + s.Off + s.Size})
+		}
+	}
+	return spans, nil
 }
 
 // smallCubin is the size in bytes up to which a cubin may be one without instructions. One

@@ -22,6 +22,18 @@ type File struct {
 	// Sectionless says that the file has no section headers: all that is loaded of it was
 	// searched, and of no container is known what it is for.
 	Sectionless bool
+	// Marks are those of thinning, in the order of the file.
+	Marks []Mark
+}
+
+// ThinnedFor returns for which GPUs code was left where a file has been thinned, each list once.
+func (f *File) ThinnedFor() (lists []string) {
+	for _, m := range f.Marks {
+		if !slices.Contains(lists, m.GPUs) {
+			lists = append(lists, m.GPUs)
+		}
+	}
+	return lists
 }
 
 // Bytes returns what the containers take in the file.
@@ -300,6 +312,10 @@ func (s *scan) container(p span, at, end uint64) (next uint64, err error) {
 		if p.own {
 			next = at + c.Size
 		}
+		if marked, err := s.mark(s.entries[first:], &c); err != nil || marked {
+			s.entries = s.entries[:first]
+			return at + c.Size, err
+		}
 	}
 	if c.Damage != nil {
 		s.entries = s.entries[:first]
@@ -312,6 +328,25 @@ func (s *scan) container(p span, at, end uint64) (next uint64, err error) {
 		return at, elfimage.Malformed(at, "more than %d containers and entries of GPU code", maxEntries)
 	}
 	return next, nil
+}
+
+// mark reads a mark, where a container is one.
+func (s *scan) mark(entries []Entry, c *Container) (bool, error) {
+	if len(entries) != 1 || entries[0].Kind != kindMark || entries[0].Size > maxMark || c.Damage != nil {
+		return false, nil
+	}
+	text := make([]byte, entries[0].Size)
+	if err := elfimage.ReadFull(s.r, text, entries[0].Off+uint64(entries[0].Header)); err != nil {
+		return false, err
+	}
+	text, _, _ = bytes.Cut(text, []byte{0})
+	list, ok := strings.CutPrefix(string(text), markText)
+	targets, err := ParseTargets(list)
+	if !ok || err != nil || len(s.file.Marks) >= maxEntries {
+		return false, nil //nolint:nilerr // then it is none
+	}
+	s.file.Marks = append(s.file.Marks, Mark{join(targets), c.Off, c.Size})
+	return true, nil
 }
 
 // list reads the entries of a container between two offsets, and returns how far it came; b

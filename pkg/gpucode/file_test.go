@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -373,4 +374,52 @@ func TestAgreesWithCuobjdump(t *testing.T) {
 			t.Errorf("%s: %v, and cuobjdump has %v", flags, ours, theirs)
 		}
 	}
+}
+
+// What "runpath thin" leaves behind a container is read, and is no container; what only resembles it is.
+func TestMarks(t *testing.T) {
+	targets, err := ParseTargets("8.6+PTX,9.0a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mark := NewMark(targets)
+	if len(mark)%8 != 0 {
+		t.Errorf("a mark of %d bytes", len(mark))
+	}
+	const at = containerHeader + entryHeader // of the text
+	change := func(at int, by string) []byte {
+		return append(append(bytes.Clone(mark[:at]), by...), mark[at+len(by):]...)
+	}
+	for name, c := range map[string]struct {
+		mark       []byte
+		lists      []string
+		containers int
+	}{
+		"as it is written":   {mark, []string{"8.6+PTX,9.0a"}, 2},
+		"twice":              {append(bytes.Clone(mark), mark...), []string{"8.6+PTX,9.0a"}, 2},
+		"other text":         {change(at, "T"), nil, 3},
+		"no list":            {change(at+len(markText), "\x00"), nil, 3},
+		"no list of GPUs":    {change(at+len(markText), "\x1b"), nil, 3},
+		"another kind":       {change(16, "\x01"), nil, 3},
+		"nothing but a head": {[]byte("\x50\xED\x55\xBA\x01\x00\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00"), nil, 3},
+	} {
+		b := append(append(row([]piece{cubin(80), cubin(90)}), c.mark...), row([]piece{cubin(90)})...)
+		f, err := Read(bytes.NewReader(b), int64(len(b)), b[:min(len(b), 4096)])
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := f.ThinnedFor(); !slices.Equal(got, c.lists) || len(f.Containers) != c.containers {
+			t.Errorf("%s: %q, %d containers", name, got, len(f.Containers))
+		}
+	}
+	if long, _ := ParseTargets(strings.Join(allTargets(), ",")); NewMark(long) != nil {
+		t.Error("a mark that is not read is written")
+	}
+}
+
+func allTargets() (all []string) {
+	for n := 20; n < 1000; n++ {
+		all = append(all, fmt.Sprintf("sm_%d", n))
+	}
+	return all
 }

@@ -282,7 +282,7 @@ func (f *File) Unasked(targets []Target) Sum {
 	var sum Sum
 	for i := range f.Containers {
 		for k := range f.Containers[i].Entries {
-			if e := &f.Containers[i].Entries[k]; !e.asked(targets) {
+			if e := &f.Containers[i].Entries[k]; !e.Asked(targets) {
 				sum.add(Code{Kind: e.Kind, Arch: e.Arch, Entries: 1, Bytes: e.Bytes()})
 			}
 		}
@@ -290,8 +290,8 @@ func (f *File) Unasked(targets []Target) Sum {
 	return sum
 }
 
-// asked reports whether a GPU of the targets could use the entry.
-func (e *Entry) asked(targets []Target) bool {
+// Asked reports whether a GPU of the targets could use the entry. What is neither a cubin nor PTX, any could.
+func (e *Entry) Asked(targets []Target) bool {
 	return slices.ContainsFunc(targets, func(t Target) bool {
 		switch e.Kind {
 		case Cubin:

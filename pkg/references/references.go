@@ -35,7 +35,7 @@ const (
 	ResolutionNote Place = "resolution note"
 	ReadOnly       Place = "read-only data"
 	Data           Place = "data"
-	GPUOptions     Place = "options of GPU code" // nvcc's command line, since CUDA 12.8
+	GPUOptions     Place = "options of GPU code" // the command lines of nvcc and nvlink, since CUDA 12.8
 	Debug          Place = "debug information"
 	Script         Place = "script" // the rest of it too
 	Other          Place = "other"
@@ -166,7 +166,7 @@ func names(p string) (object string, ok bool) {
 
 // places are what is known of the parts of a file.
 type places struct {
-	code   []part // headers of GPU code, in order
+	code   []part // options of GPU code, in order
 	parts  []part // the narrow before the wide
 	rest   Place
 	needed []string
@@ -222,9 +222,16 @@ func placesOf(r io.ReaderAt, size int64, head []byte) (*places, error) {
 	if code, err := gpucode.Read(r, size, head); err == nil {
 		for i := range code.Containers {
 			for _, e := range code.Containers[i].Entries {
-				p.code = append(p.code, part{e.Off, e.Off + uint64(e.Header), GPUOptions})
+				spans, err := e.Options(r)
+				if err != nil {
+					return nil, err
+				}
+				for _, s := range spans {
+					p.code = append(p.code, part{s.Off, s.End, GPUOptions})
+				}
 			}
 		}
+		slices.SortFunc(p.code, func(a, b part) int { return cmp.Compare(a.off, b.off) })
 	}
 	for i := range im.Progs {
 		if prog := &im.Progs[i]; prog.Type == elf.PT_INTERP {

@@ -267,3 +267,58 @@ func (f *File) copyData(to *os.File) error {
 	}
 	return to.Truncate(size)
 }
+
+// Copy is what [File.EditCopy] writes to: it can be read again, and made sparse.
+type Copy interface {
+	Writer
+	io.ReaderAt
+	// Zero makes n bytes zeros; whole pages of them take no room on a file system that knows holes.
+	Zero(off, n int64) error
+}
+
+// EditCopy is [File.Write] with Options.Copy, for an edit that looks at what it has written.
+func (f *File) EditCopy(apply func(Copy) error) error {
+	if f.ctx != nil {
+		_ = f.ctx.Err() // as in Write
+	}
+	return f.writeCopy(nil, func(w Writer) error { return apply(w.(*output)) })
+}
+
+func (w *output) ReadAt(p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		m, err := unix.Pread(w.fd, p[n:], off+int64(n))
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return n, err
+		case m == 0:
+			return n, io.EOF
+		}
+		n += m
+	}
+	return n, nil
+}
+
+// Zero punches a hole (fallocate(2): what of a page is not whole is filled with zeros), or writes.
+func (w *output) Zero(off, n int64) error {
+	w.wrote = true
+	if n == 0 {
+		return nil
+	}
+	err := ignoringEINTR(func() error {
+		return unix.Fallocate(w.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+	})
+	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	zeros := make([]byte, min(n, 1<<20))
+	for ; n > 0; n -= int64(len(zeros)) {
+		zeros = zeros[:min(n, int64(len(zeros)))]
+		if _, err := w.WriteAt(zeros, off); err != nil {
+			return err
+		}
+		off += int64(len(zeros))
+	}
+	return nil
+}

@@ -2,6 +2,7 @@
 
     gpucode.py agree GPU.JSON DETAILS JOBS   "runpath gpu --json" beside "cuobjdump -lelf -lptx -all", file by file
     gpucode.py missing GPU.JSON GPU DETAILS  the files with gpu-code-missing
+    gpucode.py asked GPU.JSON GPU THIN.JSON  the code that a file has for other GPUs is in containers that thin left
     gpucode.py verdict <GPU.JSON             209, 222, compiled or 0
     gpucode.py doctor <DOCTOR.JSON           the same, of hostDriver doctor
     gpucode.py archs <GPU.JSON               the architectures of cubins
@@ -88,6 +89,29 @@ def missing(document, gpu, details):
     names = ", ".join(os.path.basename(p) for p, _ in found)
     print(f"      {gpu}: {len(found)} of {len(document['files'])} files{': ' + names[:500] if found else ''}")
     return 0
+
+
+def asked(document, gpu, thinned):
+    """Cubins for others are in containers of them alone, or in what the library's own code looks up: no more than thin says."""
+    left = {r["path"]: sum(r["left"].values()) for r in json.load(open(thinned))["files"]}
+    number, more, total, files = int(gpu.replace(".", "")), 0, 0, 0
+    for record in json.load(open(document))["files"]:
+        if not record.get("thinned"):
+            continue
+        files += 1
+        others = {}
+        for section in record["sections"]:
+            for code in section["code"]:
+                arch = int(code["arch"].split("_")[1].rstrip("af"))
+                fits = code["kind"] not in ("cubin", "PTX") or (arch // 10 == number // 10 and arch <= number if code["kind"] == "cubin" else arch <= number)
+                total += code["entries"]
+                if not fits:
+                    others[code["arch"]] = others.get(code["arch"], 0) + code["entries"]
+        if others:
+            print(f"      {os.path.basename(record['path'])}: {others} in {left.get(record['path'])} containers that were left")
+        more += bool(others) and not left.get(record["path"])
+    print(f"      {files} thinned files, {total} entries")
+    return 0 if files and not more else 1
 
 
 def verdict():

@@ -1,0 +1,267 @@
+// Package thin takes the code for GPUs that nobody asked for out of programs and libraries.
+//
+// Each container of .nv_fatbin and __nv_relfatbin keeps its address, and in it the entries that a
+// GPU asked for could use, one behind the other; what is behind them becomes zeros, which on most
+// file systems take no room, but for one [gpucode.Mark] that says for which GPUs it was done. So no
+// reference into the file changes, and the file keeps its length.
+//
+// What goes: cubins that run on no GPU asked for; PTX that can be compiled for none, or that
+// stands beside a cubin for each, unless PTX was asked for. What stays: kinds and flags that are
+// not known, LTO-IR, a container of which nothing would be left, one that is damaged, and what a
+// library's own code looks up in its data. Of relocatable device code all stays that could be
+// used: where no linked cubin fits, the driver links it again.
+//
+// [Check] compares the file before and after without knowing the plan.
+package thin
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"regexp"
+	"slices"
+
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/gpucode"
+)
+
+// Options say what is to be done.
+type Options struct {
+	// Targets are the GPUs whose code stays; nil: all of it does.
+	Targets []gpucode.Target
+	KeepPTX bool // all PTX stays
+	// Blank overwrites the hashes of store paths in the options that are noted in the code
+	// ([gpucode.Entry.Options]). Nix then sees no reference there.
+	Blank bool
+}
+
+// Plan is what goes of a file.
+type Plan struct {
+	options    Options
+	containers []container
+	// Bytes are those that become zeros, Entries the pieces of code that they are, Blanked the
+	// store paths whose hash goes.
+	Bytes   uint64
+	Entries int
+	Blanked int
+	// Left are containers that would have been thinned, and why they were not: see [Reason].
+	Left map[Reason]int
+}
+
+// Empty reports whether nothing is to be done.
+func (p *Plan) Empty() bool { return len(p.containers) == 0 }
+
+// Reason says why a container is left as it is.
+type Reason string
+
+// The reasons.
+const (
+	Resource Reason = "code that the library's own code looks up"
+	Nothing  Reason = "nothing would be left of it"
+	Damaged  Reason = "it cannot be read to its end"
+)
+
+// container is one that changes.
+type container struct {
+	*gpucode.Container
+	keep   []gpucode.Entry
+	end    uint64              // of the container, and of the mark that it has
+	blanks map[uint64][]uint64 // offset of an entry to those of hashes in its options, from the entry on
+}
+
+// knownFlags are those of an entry that were seen in NVIDIA's files and say nothing of which
+// GPU takes it but what gpucode reads: 64 bits, Linux, compressed, a and f, and one that all
+// code from 10.0 on has.
+const knownFlags = 0x1 | 0x10 | 0x2000 | 0x8000 | 1<<20 | 1<<21 | 1<<24
+
+// New plans what goes of the file at r.
+func New(r io.ReaderAt, f *gpucode.File, o Options) (*Plan, error) {
+	p := &Plan{options: o, Left: map[Reason]int{}}
+	marks := map[uint64]uint64{}
+	for _, m := range f.Marks {
+		marks[m.Off] = m.Off + m.Size
+	}
+	for i := range f.Containers {
+		c := container{Container: &f.Containers[i]}
+		if c.Damage != nil {
+			p.Left[Damaged]++
+			continue
+		}
+		c.keep = p.keep(c.Container)
+		if o.Blank {
+			if err := c.findBlanks(r); err != nil {
+				return nil, err
+			}
+		}
+		if gone := len(c.Entries) - len(c.keep); gone > 0 {
+			p.Entries += gone
+			p.Bytes += c.Size - size(c.keep) - headerSize(c.Container)
+		} else if len(c.blanks) == 0 {
+			continue
+		}
+		for _, at := range c.blanks {
+			p.Blanked += len(at)
+		}
+		c.end = c.Off + c.Size
+		if end, marked := marks[c.next(c.end)]; marked {
+			c.end = end
+		}
+		p.containers = append(p.containers, c)
+	}
+	return p, nil
+}
+
+// keep returns the entries of a container that stay.
+func (p *Plan) keep(c *gpucode.Container) []gpucode.Entry {
+	if p.options.Targets == nil {
+		return c.Entries
+	}
+	keep := slices.DeleteFunc(slices.Clone(c.Entries), func(e gpucode.Entry) bool { return goes(c, &e, &p.options) })
+	switch {
+	case len(keep) == len(c.Entries):
+	case c.Resource || c.Section != ".nv_fatbin" && c.Section != "__nv_relfatbin":
+		p.Left[Resource]++
+	case len(keep) == 0:
+		p.Left[Nothing]++
+	default:
+		return keep
+	}
+	return c.Entries
+}
+
+// headerSize is the size of a container's header in bytes.
+func headerSize(c *gpucode.Container) uint64 { return c.Entries[0].Off - c.Off }
+
+// size is what entries take together.
+func size(entries []gpucode.Entry) (n uint64) {
+	for i := range entries {
+		n += entries[i].Bytes()
+	}
+	return n
+}
+
+// next returns the first offset from off on at which a container behind c may begin.
+func (c *container) next(off uint64) uint64 { return c.Off + (off-c.Off+7)&^7 }
+
+// goes reports whether no GPU that was asked for needs an entry of a container.
+func goes(c *gpucode.Container, e *gpucode.Entry, o *Options) bool {
+	if e.Flags&^uint64(knownFlags) != 0 {
+		return false
+	}
+	switch e.Kind {
+	case gpucode.Cubin:
+		return !e.Asked(o.Targets)
+	case gpucode.PTX:
+		return !o.KeepPTX && (!e.Asked(o.Targets) || !c.Relocatable && !slices.ContainsFunc(o.Targets, func(t gpucode.Target) bool {
+			return t.Virtual || !slices.ContainsFunc(c.Entries, func(o gpucode.Entry) bool { return o.Kind == gpucode.Cubin && o.RunsOn(t.Capability) })
+		}))
+	}
+	return false
+}
+
+// hash is what Nix looks for in a store path: 32 letters of its base 32, which has no e. What is
+// blanked has 32 of these.
+var hash = regexp.MustCompile(`/store/([0-9a-df-np-sv-z]{32})-`)
+
+var blank = bytes.Repeat([]byte("e"), 32)
+
+// maxOptions bounds the options of an entry that are looked at, in bytes.
+const maxOptions = 1 << 20
+
+// findBlanks looks for hashes of store paths in the options of the entries that stay.
+func (c *container) findBlanks(r io.ReaderAt) error {
+	for i := range c.keep {
+		e := &c.keep[i]
+		spans, err := e.Options(r)
+		if err != nil {
+			return err
+		}
+		for _, span := range spans {
+			if span.End-span.Off > maxOptions {
+				continue
+			}
+			b := make([]byte, span.End-span.Off)
+			if err := elfimage.ReadFull(r, b, span.Off); err != nil {
+				return err
+			}
+			for _, hit := range hash.FindAllSubmatchIndex(b, -1) {
+				if c.blanks == nil {
+					c.blanks = map[uint64][]uint64{}
+				}
+				c.blanks[e.Off] = append(c.blanks[e.Off], span.Off-e.Off+uint64(hit[2]))
+			}
+		}
+	}
+	return nil
+}
+
+// Writer is a copy of the file.
+type Writer interface {
+	io.WriterAt
+	Zero(off, n int64) error
+}
+
+// Apply makes of w, a copy of the file at r, what was planned.
+func (p *Plan) Apply(r io.ReaderAt, w Writer) error {
+	buf := make([]byte, 1<<20)
+	mark := gpucode.NewMark(p.options.Targets)
+	for i := range p.containers {
+		marked, err := p.containers[i].apply(r, w, mark, buf)
+		if err != nil {
+			return err
+		}
+		if marked {
+			mark = nil
+		}
+	}
+	return nil
+}
+
+// apply writes a container, and behind it a mark where there is one, and room for it.
+func (c *container) apply(r io.ReaderAt, w Writer, mark, buf []byte) (marked bool, err error) {
+	at := c.Off + headerSize(c.Container)
+	for k := range c.keep {
+		e := &c.keep[k]
+		if e.Off != at {
+			if err := move(r, w, e.Off, at, e.Bytes(), buf); err != nil {
+				return false, err
+			}
+		}
+		for _, off := range c.blanks[e.Off] {
+			if _, err := w.WriteAt(blank, int64(at+off)); err != nil {
+				return false, err
+			}
+		}
+		at += e.Bytes()
+	}
+	if len(c.keep) == len(c.Entries) {
+		return false, nil
+	}
+	var length [8]byte
+	binary.LittleEndian.PutUint64(length[:], size(c.keep))
+	if _, err := w.WriteAt(length[:], int64(c.Off)+8); err != nil {
+		return false, err
+	}
+	if err := w.Zero(int64(at), int64(c.end-at)); err != nil {
+		return false, err
+	}
+	if at = c.next(at); mark == nil || at+uint64(len(mark)) > c.end {
+		return false, nil
+	}
+	_, err = w.WriteAt(mark, int64(at))
+	return true, err
+}
+
+func move(r io.ReaderAt, w io.WriterAt, from, to, n uint64, buf []byte) error {
+	for n > 0 {
+		b := buf[:min(n, uint64(len(buf)))]
+		if err := elfimage.ReadFull(r, b, from); err != nil {
+			return err
+		}
+		if _, err := w.WriteAt(b, int64(to)); err != nil {
+			return err
+		}
+		from, to, n = from+uint64(len(b)), to+uint64(len(b)), n-uint64(len(b))
+	}
+	return nil
+}

@@ -1,0 +1,313 @@
+package thin
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"cuda-runpath/pkg/gpucode"
+)
+
+// piece is an entry to be made: its header of 64 bytes, options, and code that no other has.
+type piece struct {
+	kind    gpucode.Kind
+	arch    uint32
+	flags   uint64
+	size    int
+	options string // behind its header
+}
+
+func cubin(arch uint32) piece { return piece{kind: gpucode.Cubin, arch: arch, flags: 0x11, size: 5000} }
+func ptx(arch uint32) piece   { return piece{kind: gpucode.PTX, arch: arch, flags: 0x11, size: 704} }
+
+// file makes a file of nvcc -fatbin's form: a row of containers.
+func file(containers ...[]piece) []byte {
+	le := binary.LittleEndian
+	var b []byte
+	n := 0
+	for _, pieces := range containers {
+		var body []byte
+		for _, p := range pieces {
+			size := (p.size + 7) &^ 7
+			h := append(make([]byte, 64), p.options...)
+			h = append(h, make([]byte, -len(h)&7)...)
+			le.PutUint16(h, uint16(p.kind))
+			le.PutUint16(h[2:], 0x0101)
+			le.PutUint32(h[4:], uint32(len(h)))
+			le.PutUint64(h[8:], uint64(size))
+			le.PutUint16(h[26:], 8)
+			le.PutUint32(h[28:], p.arch)
+			le.PutUint64(h[40:], p.flags)
+			n++
+			body = append(append(body, h...), bytes.Repeat([]byte{byte(n)}, size)...)
+		}
+		head := make([]byte, 16)
+		le.PutUint32(head, 0xBA55ED50)
+		le.PutUint16(head[4:], 1)
+		le.PutUint16(head[6:], 16)
+		le.PutUint64(head[8:], uint64(len(body)))
+		b = append(append(append(b, head...), body...), make([]byte, 16)...)
+	}
+	return b
+}
+
+// read lists b's containers as those of a linked file's .nv_fatbin.
+func read(b []byte) *gpucode.File {
+	f, err := gpucode.Read(bytes.NewReader(b), int64(len(b)), b[:min(len(b), 4096)])
+	if err != nil {
+		panic(err)
+	}
+	for i := range f.Containers {
+		f.Containers[i].Section = ".nv_fatbin"
+	}
+	return f
+}
+
+// memory is a copy in memory.
+type memory []byte
+
+func (m memory) WriteAt(p []byte, off int64) (int, error) { return copy(m[off:], p), nil }
+func (m memory) Zero(off, n int64) error                  { clear(m[off : off+n]); return nil }
+func (m memory) ReadAt(p []byte, off int64) (int, error)  { return copy(p, m[off:]), nil }
+
+// plan plans what goes of b.
+func plan(t interface{ Fatal(...any) }, b []byte, o Options) *Plan {
+	p, err := New(bytes.NewReader(b), read(b), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func targets(t interface{ Fatal(...any) }, list string) []gpucode.Target {
+	all, err := gpucode.ParseTargets(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// names lists what is left, a container a line.
+func names(f *gpucode.File) string {
+	var lines []string
+	for _, c := range f.Containers {
+		var all []string
+		for _, e := range c.Entries {
+			all = append(all, e.Name())
+		}
+		lines = append(lines, strings.Join(all, " "))
+	}
+	return strings.Join(lines, "; ")
+}
+
+func TestWhatGoes(t *testing.T) {
+	lto, unknown, odd := piece{gpucode.LTO, 75, 0x11, 800, ""}, piece{0x40, 120, 0x11, 800, ""}, piece{gpucode.Cubin, 75, 0x11 | 1<<40, 5000, ""}
+	a := piece{gpucode.Cubin, 90, 0x100011, 5000, ""}
+	for _, c := range []struct {
+		of   []piece
+		list string
+		want string
+	}{
+		{[]piece{cubin(75), cubin(80), cubin(90), ptx(90)}, "9.0", "sm_90"},
+		{[]piece{cubin(75), cubin(80), cubin(90), ptx(90)}, "9.0+PTX", "sm_90 compute_90"},
+		{[]piece{ptx(90), cubin(75), cubin(80), cubin(90)}, "8.0,8.6", "sm_80"},
+		{[]piece{cubin(75), ptx(80)}, "9.0", "compute_80"},
+		{[]piece{cubin(90), ptx(80)}, "8.6,9.0", "sm_90 compute_80"},
+		{[]piece{cubin(80), cubin(86), cubin(90)}, "8.6", "sm_80 sm_86"},
+		{[]piece{cubin(80), ptx(80)}, "8.7", "sm_80 compute_80"}, // not promised to run on Jetson
+		{[]piece{cubin(90), ptx(120)}, "9.0", "sm_90"},
+		{[]piece{cubin(100), cubin(120)}, "9.0", "sm_100 sm_120"}, // nothing would be left
+		{[]piece{cubin(75), cubin(90), a, lto, unknown, odd}, "9.0", "sm_90 sm_90a lto_75 sm_120 sm_75"},
+		{[]piece{cubin(75), cubin(90), a}, "10.0", "sm_75 sm_90 sm_90a"},
+	} {
+		b := file(c.of)
+		p := plan(t, b, Options{Targets: targets(t, c.list)})
+		out := memory(bytes.Clone(b))
+		if err := p.Apply(bytes.NewReader(b), out); err != nil {
+			t.Fatal(err)
+		}
+		if got := names(read(out)); got != c.want {
+			t.Errorf("%v for %s: %s, not %s", c.of, c.list, got, c.want)
+		}
+	}
+	f := read(file([]piece{cubin(80), cubin(90), ptx(90), ptx(100)}))
+	for reason, change := range map[Reason]func(*gpucode.Container){Resource: func(c *gpucode.Container) { c.Resource = true },
+		Damaged: func(c *gpucode.Container) { c.Damage = errors.New("damaged") }} {
+		g := *f
+		g.Containers = append([]gpucode.Container(nil), f.Containers...)
+		change(&g.Containers[0])
+		p, err := New(nil, &g, Options{Targets: targets(t, "9.0")})
+		if err != nil || !p.Empty() || p.Left[reason] != 1 {
+			t.Errorf("%s: %+v, %v", reason, p, err)
+		}
+	}
+	// Relocatable code may be linked again, so PTX that could be used stays.
+	f.Containers[0].Relocatable = true
+	f.Containers[0].Section = "__nv_relfatbin"
+	p, err := New(nil, f, Options{Targets: targets(t, "9.0")})
+	if err != nil || p.Entries != 2 || len(p.containers[0].keep) != 2 {
+		t.Errorf("relocatable: %+v, %v", p, err)
+	}
+	if p := plan(t, file([]piece{cubin(90), ptx(90)}), Options{Targets: targets(t, "9.0"), KeepPTX: true}); !p.Empty() {
+		t.Errorf("PTX that is to be kept goes: %+v", p)
+	}
+}
+
+const (
+	options = "-arch sm_90 -L /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-cuda_nvcc/lib -L/gnu/store/1c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc/lib "
+	blanked = "-arch sm_90 -L /nix/store/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-cuda_nvcc/lib -L/gnu/store/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-gcc/lib "
+)
+
+func TestBlank(t *testing.T) {
+	with := func(p piece, options string) piece { p.options = options; return p }
+	b := file([]piece{with(cubin(80), options), cubin(90), with(ptx(90), options)}, []piece{with(cubin(75), options)}, []piece{with(cubin(90), "/nix/store/short-x")})
+	for _, o := range []Options{{Blank: true}, {Blank: true, Targets: targets(t, "9.0+PTX")}} {
+		out := memory(bytes.Clone(b))
+		p := plan(t, b, o)
+		if err := errors.Join(p.Apply(bytes.NewReader(b), out), Check(bytes.NewReader(b), out, int64(len(b)), o)); err != nil {
+			t.Fatal(err)
+		}
+		want := 2 * len(read(out).Containers[0].Entries)
+		if p.Blanked != want || bytes.Contains(out, []byte(options)) || bytes.Count(out, []byte(blanked)) != want/2 {
+			t.Errorf("%v: %d blanked, not %d", o, p.Blanked, want)
+		}
+		if p := plan(t, out, o); !p.Empty() {
+			t.Errorf("%v: again: %+v", o, p)
+		}
+	}
+	out := memory(bytes.Clone(b))
+	o := Options{Targets: targets(t, "9.0+PTX")}
+	if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), out), Check(bytes.NewReader(b), out, int64(len(b)), o)); err != nil || !bytes.Contains(out, []byte(options)) {
+		t.Errorf("options are blanked unasked, or %v", err)
+	}
+}
+
+// A file that is thinned for fewer GPUs has a new mark, and none of the old one where that container was thinned again.
+func TestMarks(t *testing.T) {
+	b := file([]piece{cubin(75), cubin(80), cubin(90)}, []piece{cubin(75), cubin(90)}, []piece{cubin(75)})
+	marks := func(list string) {
+		o := Options{Targets: targets(t, list)}
+		out := memory(bytes.Clone(b))
+		if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), out), Check(bytes.NewReader(b), out, int64(len(b)), o)); err != nil {
+			t.Fatal(err)
+		}
+		b = out
+	}
+	marks("8.0,9.0")
+	if got := read(b).ThinnedFor(); !slices.Equal(got, []string{"8.0,9.0"}) || len(read(b).Marks) != 1 {
+		t.Errorf("marks %q", got)
+	}
+	marks("90-real")
+	if got := read(b).ThinnedFor(); !slices.Equal(got, []string{"9.0"}) || len(read(b).Marks) != 1 || bytes.Count(b, []byte("runpath thin")) != 1 {
+		t.Errorf("marks %q", got)
+	}
+}
+
+// Whatever is planned, the check agrees, each GPU takes what it took, and a second time nothing goes.
+func TestPlanAndCheckAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		piece := rapid.Custom(func(t *rapid.T) piece {
+			return piece{rapid.SampledFrom([]gpucode.Kind{gpucode.PTX, gpucode.Cubin, gpucode.Cubin, gpucode.LTO, 0x40}).Draw(t, "kind"),
+				rapid.SampledFrom([]uint32{75, 80, 86, 87, 89, 90, 100, 120}).Draw(t, "arch"), rapid.SampledFrom([]uint64{0x11, 0x11, 0x100011, 0x1200011, 1 << 33}).Draw(t, "flags"),
+				rapid.IntRange(8, 9000).Draw(t, "size"), rapid.SampledFrom([]string{"", "lto", options, blanked}).Draw(t, "options")}
+		})
+		b := file(rapid.SliceOfN(rapid.SliceOfN(piece, 0, 8), 1, 5).Draw(t, "containers")...)
+		asked := targets(t, rapid.SampledFrom([]string{"9.0", "8.6,9.0", "8.0+PTX", "12.0", "8.7", "90-virtual", "7.5,8.9,10.0"}).Draw(t, "list"))
+		o := Options{Targets: asked, KeepPTX: rapid.Bool().Draw(t, "keepPTX"), Blank: rapid.Bool().Draw(t, "blank")}
+		thin := func() {
+			out := memory(bytes.Clone(b))
+			if err := plan(t, b, o).Apply(bytes.NewReader(b), out); err != nil {
+				t.Fatal(err)
+			}
+			if err := Check(bytes.NewReader(b), out, int64(len(b)), o); err != nil {
+				t.Fatal(err)
+			}
+			b = out
+		}
+		thin()
+		if again := plan(t, b, o); !again.Empty() {
+			t.Fatalf("%d more bytes go the second time", again.Bytes)
+		}
+		o.Targets = asked[:1]
+		thin()
+		if again := plan(t, b, o); !again.Empty() {
+			t.Fatalf("for fewer GPUs: %d more bytes go the second time", again.Bytes)
+		}
+	})
+}
+
+// What a broken planner or emitter could do, the check finds.
+func TestCheckFindsBreakages(t *testing.T) {
+	named := cubin(90)
+	named.options = options
+	b := file([]piece{cubin(75), cubin(80), ptx(80), named, ptx(90)}, []piece{cubin(80), cubin(90)}, []piece{cubin(75)})
+	o := Options{Targets: targets(t, "8.0,9.0+PTX"), Blank: true}
+	good := memory(bytes.Clone(b))
+	if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), good), Check(bytes.NewReader(b), good, int64(len(b)), o)); err != nil {
+		t.Fatal(err)
+	}
+	c := read(good).Containers
+	le := binary.LittleEndian
+	first, last := int(c[0].Entries[0].Off), c[0].Entries[len(c[0].Entries)-1]
+	end := int(c[0].Off + c[0].Size)
+	mark, old := gpucode.NewMark(o.Targets), read(b).Containers[0]
+	hash := bytes.Index(good, blank)
+	drop := func(m memory, pieces ...gpucode.Entry) { // leaves of the first container what is given
+		at := int(c[0].Off) + 16
+		for _, e := range pieces {
+			at += copy(m[at:], bytes.Clone(good[e.Off:e.Off+e.Bytes()]))
+		}
+		clear(m[at : old.Off+old.Size])
+		copy(m[at:], mark)
+		le.PutUint64(m[c[0].Off+8:], uint64(at)-c[0].Off-16)
+	}
+	all := c[0].Entries
+	for name, broken := range map[string]func(m memory){
+		"a byte of code":              func(m memory) { m[first+100]++ },
+		"a byte of an entry's header": func(m memory) { m[first+28]++ },
+		"another order":               func(m memory) { drop(m, all[1], all[0], all[2], all[3]) },
+		"a cubin too many gone":       func(m memory) { drop(m, all[1:]...) },
+		"the asked PTX gone":          func(m memory) { drop(m, all[:len(all)-1]...) },
+		"all gone":                    func(m memory) { drop(m) },
+		"an entry twice":              func(m memory) { drop(m, all[0], all[0], all[1], all[2], all[3]) },
+		"the length too small":        func(m memory) { le.PutUint64(m[c[0].Off+8:], c[0].Size-16-last.Bytes()) },
+		"the length too large":        func(m memory) { le.PutUint64(m[c[0].Off+8:], c[0].Size-16+8) },
+		"the length as before":        func(m memory) { le.PutUint64(m[c[0].Off+8:], le.Uint64(b[8:])) },
+		"no zeros behind it":          func(m memory) { m[end+len(mark)] = 1 },
+		"the old code behind it":      func(m memory) { copy(m[end+len(mark):], b[end+len(mark):end+4000]) },
+		"the next container's magic":  func(m memory) { m[c[1].Off] = 0 },
+		"the next container's code":   func(m memory) { m[c[1].Entries[0].Off+80]++ },
+		"the container that stays":    func(m memory) { m[c[2].Entries[0].Off+70]++ },
+		"between containers":          func(m memory) { m[c[2].Off-8] = 1 },
+		"the end of the file":         func(m memory) { m[len(m)-1] = 1 },
+		"zeros one byte early":        func(m memory) { m[end-1] = 0 },
+		"zeros one page early":        func(m memory) { clear(m[end-600 : end]) },
+		"no mark":                     func(m memory) { clear(m[end : end+len(mark)]) },
+		"a mark for other GPUs":       func(m memory) { copy(m[end:], gpucode.NewMark(targets(t, "8.0,9.0"))) },
+		"a mark too many":             func(m memory) { copy(m[end+len(mark):], mark) },
+		"a second mark":               func(m memory) { copy(m[c[1].Off+c[1].Size:], mark) },
+		"the mark elsewhere":          func(m memory) { clear(m[end : end+len(mark)]); copy(m[end+8:], mark) },
+		"a hash left":                 func(m memory) { copy(m[hash:], options[len("-arch sm_90 -L /nix/store/"):][:32]) },
+		"half a hash left":            func(m memory) { copy(m[hash:], options[len("-arch sm_90 -L /nix/store/"):][:16]) },
+		"another letter of options":   func(m memory) { m[hash-1]++ },
+		"a name blanked":              func(m memory) { m[hash+33] = 'e' },
+		"a container too many":        func(m memory) { copy(m[end+len(mark):], file([]piece{{gpucode.PTX, 75, 0x11, 8, ""}})) },
+	} {
+		m := memory(bytes.Clone(good))
+		broken(m)
+		if bytes.Equal(m, good) {
+			t.Errorf("%s: breaks nothing", name)
+		} else if err := Check(bytes.NewReader(b), m, int64(len(b)), o); err == nil {
+			t.Errorf("%s: not found", name)
+		}
+	}
+	if got, want := names(read(good)), fmt.Sprint("sm_80 compute_80 sm_90 compute_90; sm_80 sm_90; sm_75"); got != want {
+		t.Errorf("%s, not %s", got, want)
+	}
+}
