@@ -26,11 +26,13 @@ func thinCommand() *command.Command {
 keeps its length, and takes less room on the disk. No address changes. An edited copy takes the file's place, after it has been compared
 with the file. On any other GPU the program then stops with error 209, and a mark in the file says why. Installing the package again
 undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`,
+		Examples: `runpath thin --dry-run --for 9.0 .venv
+runpath thin --for 8.6,9.0+PTX .venv/lib`,
 		Flags: []*command.Flag{
 			{Kind: command.String, Name: "for", Usage: "the GPUs: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual; +PTX keeps PTX for later ones"},
 			{Name: "keep-ptx", Usage: "keep all PTX"},
-			{Name: "blank-options", Usage: "blank the hashes of store paths in the options that nvcc has written into GPU code, also of objects and archives"},
-			DryRunFlag, JSONFlag, jobsFlag, VerboseFlag("also say what is left, and why"), QuietFlag("report problems only"),
+			{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
+			malformedFlag, DryRunFlag, JSONFlag, jobsFlag, VerboseFlag("also say what is left, and why"), QuietFlag("report problems only"),
 		},
 		Action: func(c *command.Line) error {
 			s, err := start(c, c.Args)

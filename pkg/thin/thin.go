@@ -15,11 +15,11 @@
 package thin
 
 import (
-	"bytes"
 	"encoding/binary"
 	"io"
 	"regexp"
 	"slices"
+	"sync"
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/gpucode"
@@ -161,9 +161,9 @@ func goes(c *gpucode.Container, e *gpucode.Entry, o *Options) bool {
 
 // hash is what Nix looks for in a store path: 32 letters of its base 32, which has no e. What is
 // blanked has 32 of these.
-var hash = regexp.MustCompile(`/store/([0-9a-df-np-sv-z]{32})-`)
+var hash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`/store/([0-9a-df-np-sv-z]{32})-`) })
 
-var blank = bytes.Repeat([]byte("e"), 32)
+const blank = "eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee"
 
 // maxOptions bounds the options of an entry that are looked at, in bytes.
 const maxOptions = 1 << 20
@@ -184,7 +184,7 @@ func (c *container) findBlanks(r io.ReaderAt) error {
 			if err := elfimage.ReadFull(r, b, span.Off); err != nil {
 				return err
 			}
-			for _, hit := range hash.FindAllSubmatchIndex(b, -1) {
+			for _, hit := range hash().FindAllSubmatchIndex(b, -1) {
 				if c.blanks == nil {
 					c.blanks = map[uint64][]uint64{}
 				}
@@ -228,7 +228,7 @@ func (c *container) apply(r io.ReaderAt, w Writer, mark, buf []byte) (marked boo
 			}
 		}
 		for _, off := range c.blanks[e.Off] {
-			if _, err := w.WriteAt(blank, int64(at+off)); err != nil {
+			if _, err := w.WriteAt([]byte(blank), int64(at+off)); err != nil {
 				return false, err
 			}
 		}

@@ -257,7 +257,7 @@ func TestCheckFindsBreakages(t *testing.T) {
 	first, last := int(c[0].Entries[0].Off), c[0].Entries[len(c[0].Entries)-1]
 	end := int(c[0].Off + c[0].Size)
 	mark, old := gpucode.NewMark(o.Targets), read(b).Containers[0]
-	hash := bytes.Index(good, blank)
+	hash := bytes.Index(good, []byte(blank))
 	drop := func(m memory, pieces ...gpucode.Entry) { // leaves of the first container what is given
 		at := int(c[0].Off) + 16
 		for _, e := range pieces {
