@@ -92,7 +92,7 @@ func (im *image) extents() []extent {
 	if im.all != nil {
 		return im.all
 	}
-	all := im.extentsMade.Empty(len(im.Sections) + len(im.Progs) + len(dynamicPointers) + 2)
+	all := make([]extent, 0, len(im.Sections)+len(im.Progs)+len(dynamicPointers)+2)
 	interp := im.Prog(elf.PT_INTERP)
 	anchor := im.anchorSection()
 	for i := range im.Sections {
@@ -178,7 +178,7 @@ func (im *image) joined(all []extent) []extent {
 // members finds the headers of what is in a block. Overlaps are joined, so what
 // begins in it ends in it.
 func (im *image) members(b *block) {
-	b.sections, b.progs = im.indices.Empty(4), im.indices.Empty(4)
+	b.sections, b.progs = make([]int, 0, 4), make([]int, 0, 4)
 	for i := range im.Sections {
 		if s := &im.Sections[i]; s.HasBytes() && s.Off >= b.off && s.Off < b.end() {
 			b.sections = append(b.sections, i)
@@ -234,7 +234,7 @@ func (im *image) dynamicRanges(out []extent) []extent {
 // [from, x), x at most to.
 func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 	im := p.im
-	extents, out := im.extents(), im.blocks.Empty(8)
+	extents, out := im.extents(), make([]block, 0, 8)
 	var err error
 	free := from // up to here the range is accounted for
 	if from == im.tableEnd() {

@@ -46,8 +46,8 @@ type pair struct{ was, is place }
 
 // check returns a *BugError where the edit would damage the file that it leaves.
 func (e *Edit) check(c Change, after *elfimage.Image) error {
-	k := &checker{e: e, c: c, before: e.im, after: &image{Image: after, workspace: e.im.workspace, size: uint64(after.Size())}, owners: e.im.Owners()}
-	k.strings, k.same = e.im.spans.Empty(16), k.few[:0]
+	k := &checker{e: e, c: c, before: e.im, after: &image{Image: after, size: uint64(after.Size())}, owners: e.im.Owners()}
+	k.strings, k.same = make([]span, 0, 16), k.few[:0]
 	if err := k.resolutionNote(); err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (k *checker) relocated() error {
 			return bug("moves the segment at address %#x", p.Vaddr)
 		}
 		k.moving = true
-		b := k.before.Room(piece)
+		b := make([]byte, piece)
 		for at := uint64(0); at < p.Filesz; at += piece {
 			part := b[:min(piece, p.Filesz-at)]
 			if err := elfimage.ReadFull(overlay{k.e, len(k.e.writes)}, part, now.Off+at); err != nil {
@@ -528,7 +528,7 @@ func (k *checker) moved(o elfimage.Owner) error {
 		b, held := k.after.View(now.off+at, n)
 		if !held {
 			if k.buf == nil {
-				k.buf = k.before.Room(piece)
+				k.buf = make([]byte, piece)
 			}
 			b = k.buf[:n]
 			if err := elfimage.ReadFull(k.after, b, now.off+at); err != nil {
@@ -633,7 +633,7 @@ func (k *checker) sections() error {
 
 // segments checks that no PT_LOAD that is new or has grown shares a page of memory with another.
 func (k *checker) segments() error {
-	loads := k.after.progs.Empty(len(k.after.Progs))
+	loads := make([]elfimage.Prog, 0, len(k.after.Progs))
 	for _, p := range k.after.Progs {
 		if p.Type == elf.PT_LOAD && p.Memsz > 0 {
 			loads = append(loads, p)
@@ -813,7 +813,7 @@ func (k *checker) ownStrings() error {
 	if len(k.strings) == 0 {
 		return nil
 	}
-	own := k.before.spans.Empty(8)
+	own := make([]span, 0, 8)
 	if r, ok, err := (&planner{im: k.before}).findRoom(); err != nil {
 		return err
 	} else if ok {

@@ -27,13 +27,17 @@ func (p *planner) covered(l *layout, heads []write) (first, then []write, err er
 		first, err = p.header(progs, im.Shoff, len(im.said))
 		return first, heads, err
 	}
-	all := append(append(im.sections.Empty(len(l.sections)+len(covers)), l.sections...), covers...)
-	table := write{off: alignUp(l.size, 8), data: im.Bytes(uint64(len(all)) * im.ShdrSize())}
-	for i, s := range all {
-		im.EncodeSection(table.data[uint64(i)*im.ShdrSize():], s)
+	n := len(l.sections) + len(covers)
+	table := write{off: alignUp(l.size, 8), data: make([]byte, uint64(n)*im.ShdrSize())}
+	rest := table.data
+	for _, sections := range [][]elfimage.Section{l.sections, covers} {
+		for _, s := range sections {
+			im.EncodeSection(rest, s)
+			rest = rest[im.ShdrSize():]
+		}
 	}
 	l.fresh = append(l.fresh, table)
-	if first, err = p.header(progs, table.off, len(all)); err == nil {
+	if first, err = p.header(progs, table.off, n); err == nil {
 		then, err = p.header(l.progs, l.shoff, len(l.sections))
 	}
 	return first, then, err

@@ -100,7 +100,7 @@ func (s *dynScript) writes() []write {
 	var out []write
 	for _, st := range s.steps {
 		at := s.im.DynOff + uint64(st.index)*es
-		b := s.im.Bytes(es)
+		b := make([]byte, es)
 		s.encode(b, st.Dyn)
 		was, known := elf.DT_NULL, st.index < len(now) // after the terminator may be anything, which nobody reads
 		if known {
@@ -119,7 +119,7 @@ func (s *dynScript) writes() []write {
 		case was == elf.DT_NULL, isRunPath(was) && isRunPath(st.Tag):
 			out = append(out, value, tag)
 		default: // what stood here stands one entry further up by now, or is to go
-			nothing := s.im.Bytes(es / 2)
+			nothing := make([]byte, es/2)
 			s.im.PutWord(nothing, uint64(tagNothing))
 			out = append(out, write{off: at, data: nothing}, value, tag)
 		}
@@ -186,11 +186,11 @@ func (p *planner) switchDynamic(l *layout) (writes []write, ok bool) {
 	}
 	off, n := im.DynOff+uint64(first)*es, uint64(last-first+1)*es
 	if samePage(off, n) {
-		b := im.Bytes(n)
+		b := make([]byte, n)
 		for i := first; i <= last; i++ { // unchanged entries between are written as they were
 			im.encodeDyn(b[uint64(i-first)*es:], at(now, i))
 		}
-		return append(im.writes.Empty(1), write{off: off, data: b}), true
+		return append(make([]write, 0, 1), write{off: off, data: b}), true
 	}
 	s := newDynScript(im)
 	switch {

@@ -60,7 +60,7 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.writes = append(p.im.writes.Empty(16), l.fresh...)
+	e.writes = append(make([]write, 0, 16), l.fresh...)
 	e.prepared = len(e.writes)
 	e.writes = append(e.writes, firstNote...)
 	e.writes = append(e.writes, first...)
@@ -71,10 +71,10 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	e.writes = append(e.writes, then...)
 	e.writes = append(e.writes, lastNote...)
 	if scrubs == nil {
-		scrubs = p.im.writes.Empty(len(l.dead))
+		scrubs = make([]write, 0, len(l.dead))
 	}
 	for _, s := range l.dead {
-		scrubs = append(scrubs, write{off: s.off, data: p.im.Bytes(s.size)})
+		scrubs = append(scrubs, write{off: s.off, data: make([]byte, s.size)})
 	}
 	if e.writes, err = e.joined(append(e.writes, l.quiet...), scrubs); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (e *Edit) joined(writes, zeros []write) ([]write, error) {
 			n++
 		}
 		if n > 1 && end <= e.im.size {
-			data := e.im.Bytes(end - first.off)
+			data := make([]byte, end-first.off)
 			if err := elfimage.ReadFull(by, data, first.off); err != nil {
 				return nil, err
 			}
@@ -131,7 +131,7 @@ func (p *planner) sectionWrites(l *layout) []write {
 		if s == im.said[i] {
 			continue
 		}
-		w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: im.Bytes(im.ShdrSize())}
+		w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: make([]byte, im.ShdrSize())}
 		im.EncodeSection(w.data, s)
 		if n := len(out) - 1; n >= 0 && out[n].off+out[n].len() == w.off {
 			out[n].data = append(out[n].data, w.data...) // neighbours change together
@@ -160,7 +160,7 @@ func (p *planner) heads(l *layout, progs []elfimage.Prog) ([]write, error) {
 	case changed == 0:
 		return []write{{off: elf.EI_OSABI, data: []byte{*p.goal.osabi}}}, nil
 	case changed == 1 && p.goal.osabi == nil:
-		b := im.Bytes(im.PhdrSize())
+		b := make([]byte, im.PhdrSize())
 		im.EncodeProg(b, progs[last])
 		return []write{{off: im.Phoff + uint64(last)*im.PhdrSize(), data: b}}, nil
 	}
@@ -175,7 +175,7 @@ func (im *image) sectionCountAt() uint64 { return 24 + 3*im.WordSize() + 12 }
 // many of them.
 func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]write, error) {
 	im := p.im
-	whole := im.Bytes(im.EhdrSize() + uint64(len(progs))*im.PhdrSize())
+	whole := make([]byte, im.EhdrSize()+uint64(len(progs))*im.PhdrSize())
 	ehdr, table := whole[:im.EhdrSize()], whole[im.EhdrSize():]
 	if err := elfimage.ReadFull(im, ehdr, 0); err != nil {
 		return nil, err

@@ -59,7 +59,7 @@ func (g *goal) renamesAt(off uint64) bool {
 // where that is the same.
 func (im *image) newGoal(c Change) (*goal, error) {
 	g := &goal{slot: -1, slotAfter: -1, onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
-	g.entries, g.texts = im.entries.Empty(len(im.Dynamic)+4), g.few[:0]
+	g.entries, g.texts = make([]entry, 0, len(im.Dynamic)+4), g.few[:0]
 	for _, d := range im.Dynamic {
 		g.entries = append(g.entries, entry{d, -1})
 	}
@@ -107,7 +107,7 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	}
 	g.squeeze(im)
 	g.retire(im)
-	g.textAt = im.numbers.Take(len(g.texts))
+	g.textAt = make([]uint64, len(g.texts))
 	at := uint64(0)
 	for i, s := range g.texts {
 		g.textAt[i] = at
@@ -267,7 +267,7 @@ func (g *goal) needed(im *image, n *Needed) error {
 		return e
 	}
 	names := n.Names
-	kept, i := im.entries.Empty(len(g.entries)+len(names)), 0
+	kept, i := make([]entry, 0, len(g.entries)+len(names)), 0
 	for _, e := range g.entries {
 		if e.Tag != elf.DT_NEEDED {
 			kept = append(kept, e)
@@ -352,7 +352,7 @@ func (g *goal) clearVersions(im *image, names []string) error {
 				failed = err
 			}
 			if wanted[s] {
-				w := im.Bytes(2)
+				w := make([]byte, 2)
 				im.Order.PutUint16(w, global)
 				g.unversion = append(g.unversion, write{off: at + 2*i, data: w})
 			}
@@ -413,14 +413,14 @@ func (g *goal) squeeze(im *image) {
 // retire finds the strings that no dynamic entry and no version need refers to
 // afterwards, of those that one does now and that change.
 func (g *goal) retire(im *image) {
-	stays := im.numbers.Empty(len(g.entries))
+	stays := make([]uint64, 0, len(g.entries))
 	for _, e := range g.entries {
 		if e.text < 0 && elfimage.IsStringTag(e.Tag) {
 			stays = append(stays, e.Val)
 		}
 	}
 	slices.Sort(stays)
-	g.retired = im.numbers.Empty(4)
+	g.retired = make([]uint64, 0, 4)
 	retire := func(off uint64) {
 		if _, found := slices.BinarySearch(stays, off); !found && !slices.Contains(g.retired, off) {
 			g.retired = append(g.retired, off)

@@ -145,7 +145,7 @@ func (n *newSegment) beginAt(r *relocation) {
 		n.off = alignUp(im.size, 16)
 		n.addr = n.off - r.off + r.addr
 	}
-	n.data = im.Room(im.StrSize + 8<<10)
+	n.data = make([]byte, 0, im.StrSize+8<<10)
 }
 
 // relocatedDynamic is .dynamic where it is in the relocated segment: it is

@@ -10,7 +10,6 @@ import (
 // image is the file that is edited, with what only an editor asks of it.
 type image struct {
 	*elfimage.Image
-	*workspace
 	size uint64 // of the file, bytes
 	// said are the section headers as the file has them. Sections are those that an edit begins
 	// with: see takeBack.
@@ -25,7 +24,7 @@ type image struct {
 }
 
 func newImage(im *elfimage.Image) *image {
-	x := &image{Image: im, workspace: workspaceOf(im), size: uint64(im.Size()), said: im.Sections}
+	x := &image{Image: im, size: uint64(im.Size()), said: im.Sections}
 	x.takeBack()
 	return x
 }

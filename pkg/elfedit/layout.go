@@ -81,8 +81,8 @@ func (s span) end() uint64 { return s.off + s.size }
 // asItIs is the layout of the file as it is, but for what a goal changes in place.
 func (p *planner) asItIs() *layout {
 	im := p.im
-	l := &layout{size: im.size, progs: im.progs.Clone(im.Progs), sections: im.Sections, shoff: im.Shoff,
-		table: place{im.StrOff, im.StrAddr, im.StrSize}, dead: im.spans.Empty(8)}
+	l := &layout{size: im.size, progs: slices.Clone(im.Progs), sections: im.Sections, shoff: im.Shoff,
+		table: place{im.StrOff, im.StrAddr, im.StrSize}, dead: make([]span, 0, 8)}
 	l.tags = l.few[:0]
 	if p.goal.stack != nil {
 		l.setStack(*p.goal.stack, p.unusedProg(l))
@@ -128,7 +128,7 @@ func (l *layout) setStack(flags elf.ProgFlag, unused int) {
 // ownSections makes the section headers ones that may be changed.
 func (l *layout) ownSections(im *image) {
 	if &l.sections[0] == &im.Sections[0] {
-		l.sections = im.sections.Clone(l.sections)
+		l.sections = slices.Clone(l.sections)
 	}
 }
 
@@ -193,7 +193,7 @@ func (p *planner) entries(l *layout) []elfimage.Dyn {
 	if l.dynamic != nil && l.dynamic.newAddr != l.dynamic.addr {
 		from, delta = p.goal.entries, l.dynamic.newAddr-l.dynamic.addr
 	}
-	out := im.dynamic.Take(len(from))
+	out := make([]elfimage.Dyn, len(from))
 	for i, e := range from {
 		d := e.Dyn
 		if e.text >= 0 {

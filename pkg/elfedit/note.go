@@ -284,7 +284,7 @@ func (p *planner) noteWrites(l *layout, dynamic bool) (fresh, first, last []writ
 	}
 	size := noteSize(p.goal.desc)
 	at := l.relocated.at(n.off, n.size)
-	word := im.Bytes(4)
+	word := make([]byte, 4)
 	im.Order.PutUint32(word, elfimage.CacheType)
 	if n.fresh {
 		if !dynamic { // what counts switches with the headers
@@ -293,12 +293,12 @@ func (p *planner) noteWrites(l *layout, dynamic bool) (fresh, first, last []writ
 		}
 		return nil, nil, []write{{off: at + noteTypeAt, data: word}}
 	}
-	b := im.Bytes(max(size, n.said))
+	b := make([]byte, max(size, n.said))
 	whole := n.said > 0 && !dynamic && samePage(at, uint64(len(b)))
 	im.putNote(b, p.goal.desc, !whole)
 	content, active := write{off: at, data: b}, write{off: at + noteTypeAt, data: word}
 	if n.said > 0 && !whole {
-		first = append(first, write{off: at + noteTypeAt, data: im.Bytes(noteHead - noteTypeAt)})
+		first = append(first, write{off: at + noteTypeAt, data: make([]byte, noteHead-noteTypeAt)})
 	}
 	switch {
 	case n.said == 0 && len(im.Sections) > 0:
@@ -359,7 +359,7 @@ func (l *layout) silence(im *image, g *goal) {
 	}
 	at := l.relocated.at(c.Off, c.Size)
 	if from > 0 {
-		l.live = append(l.live, write{off: at + noteTypeAt, data: im.Bytes(noteHead - noteTypeAt)})
+		l.live = append(l.live, write{off: at + noteTypeAt, data: make([]byte, noteHead-noteTypeAt)})
 	}
 	l.dead = append(l.dead, span{at + from, c.Size - from})
 }

@@ -110,7 +110,7 @@ func (p *planner) interpreterInPlace(l *layout) bool {
 		return true
 	}
 	old := p.im.Prog(elf.PT_INTERP)
-	b := p.im.Bytes(old.Filesz)
+	b := make([]byte, old.Filesz)
 	copy(b, *p.goal.interp)
 	l.live = append(l.live, write{off: old.Off, data: b})
 	return true

@@ -218,7 +218,7 @@ func (p *planner) inPlace() (*layout, error) {
 		return nil, err
 	}
 	l := p.asItIs()
-	b := im.Bytes(uint64(len(old)))
+	b := make([]byte, uint64(len(old)))
 	copy(b, g.blob)
 	l.live = append(l.live, write{off: at, data: b})
 	l.strings = off

@@ -26,9 +26,9 @@ func (p *planner) scrubs(l *layout) ([]write, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := p.im.writes.Empty(len(free) + len(l.dead))
+	out := make([]write, 0, len(free)+len(l.dead))
 	for _, s := range free {
-		out = append(out, write{off: l.table.off + s.off, data: p.im.Bytes(s.size)})
+		out = append(out, write{off: l.table.off + s.off, data: make([]byte, s.size)})
 	}
 	return out, nil
 }
@@ -88,7 +88,7 @@ func (p *planner) unshared(retired []uint64) ([]span, error) {
 			return nil, err
 		}
 	}
-	out := p.im.spans.Empty(len(all))
+	out := make([]span, 0, len(all))
 	for _, t := range all {
 		if t.keep > t.off {
 			out = append(out, span{t.off, t.keep - t.off})

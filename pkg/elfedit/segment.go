@@ -41,7 +41,7 @@ const (
 // sections that come after offset end now.
 func (p *planner) trailer(end uint64) (*trailer, error) {
 	im := p.im
-	sections := append(im.sections.Empty(len(im.Sections)+1), im.Sections...) // one more may be added: see anchor
+	sections := append(make([]elfimage.Section, 0, len(im.Sections)+1), im.Sections...) // one more may be added: see anchor
 	t := &trailer{sections: sections, tailOff: im.imageEnd()}
 	left := uint64(maxMoving)
 	for i := range im.Sections {
@@ -82,7 +82,7 @@ func (im *image) firstData(off, n uint64) (uint64, error) {
 		return off + n - uint64(len(bytes.TrimLeft(b, "\x00"))), nil
 	}
 	size := min(n, 64<<10)
-	buf := im.Room(size)[:size]
+	buf := make([]byte, size)
 	end := off + n
 	for off < end {
 		if off = im.NextData(off); off >= end {
@@ -118,7 +118,7 @@ func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 		l.shoff = alignUp(at, 8)
 		at = l.shoff + uint64(len(t.sections))*im.ShdrSize()
 	}
-	data := im.Bytes(at - end)
+	data := make([]byte, at-end)
 	for _, i := range t.moving {
 		s := &t.sections[i]
 		old := &im.Sections[i]
@@ -257,7 +257,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &newSegment{p: p, t: t, l: l, blocks: im.blocks.Empty(len(moving) + 1)} // .dynamic may be one more
+	n := &newSegment{p: p, t: t, l: l, blocks: make([]block, 0, len(moving)+1)} // .dynamic may be one more
 	if p.spot != nil && slices.ContainsFunc(moving, func(b block) bool { return b.off < p.spot.off+p.spot.size && p.spot.off < b.end() }) {
 		p.spot, p.newNote = nil, true
 		return p.inNewSegment(moveDynamic)
@@ -629,8 +629,7 @@ func (n *newSegment) begin() {
 	const gap = 64 << 10 // closer, eu-elflint takes the new sections for parts of the segment below
 	n.off = alignUp(im.size, 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
-	n.data = im.Room(segmentHead + im.StrSize + 24<<10)[:segmentHead]
-	clear(n.data)
+	n.data = make([]byte, segmentHead, segmentHead+im.StrSize+24<<10)
 }
 
 // reserve returns the offset of n more bytes that is at the same place modulo align as at does.
@@ -876,7 +875,7 @@ func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop i
 	if load := progs[last]; load.Paddr == load.Vaddr || load.Paddr != 0 {
 		segment.Paddr = segment.Vaddr + (load.Paddr - load.Vaddr)
 	}
-	out := n.p.im.progs.Empty(len(progs) + 1)
+	out := make([]elfimage.Prog, 0, len(progs)+1)
 	for i, q := range progs {
 		if i != drop {
 			out = append(out, q)
@@ -924,8 +923,7 @@ type move struct{ addr, off uint64 }
 // is the new address of the string table.
 func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	im := p.im
-	moves := im.moves.Take(len(im.Sections))
-	clear(moves)
+	moves := make([]move, len(im.Sections))
 	var dynamic *block // old linkers make _DYNAMIC absolute
 	for k, b := range moved {
 		for _, i := range b.sections {
@@ -964,7 +962,7 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 					by = dynamic.newAddr - dynamic.addr
 				}
 				if by != 0 {
-					v := im.Bytes(w)
+					v := make([]byte, w)
 					im.PutWord(v, value+by)
 					out = append(out, write{off: off + moves[i].off + at, data: v})
 				}

@@ -15,7 +15,8 @@ import (
 // not reach the file.
 func (e *Edit) verify(c Change) error {
 	planned := overlay{e, len(e.writes)}
-	head := e.im.Bytes(uint64(min(e.size, elfimage.HeadSize)))
+	const most = 1 << 10 // bytes, of some fifteen program headers; the image is kept anyway
+	head := make([]byte, min(e.size, most))
 	if err := elfimage.ReadFull(planned, head, 0); err != nil {
 		return err
 	}
@@ -212,7 +213,7 @@ func (e *Edit) verifyCleared(after *elfimage.Image, names []string) error {
 // before, whatever their order, and that each PT_LOAD maps at least what it mapped.
 func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 	fixed := func(progs []elfimage.Prog) []elfimage.Prog {
-		out := e.im.progs.Empty(len(progs))
+		out := make([]elfimage.Prog, 0, len(progs))
 		for i := range progs {
 			q := &progs[i]
 			_, moves := movableProg(q.Type)

@@ -146,10 +146,9 @@ func TestSmallFileIsReadOnce(t *testing.T) {
 	}
 }
 
-// The plans of a tree's files are made in the same memory: what one takes of its own is
-// little, however many sections and program headers there are.
+// A plan takes little memory of its own: what is read of the file is in that of the image before.
 func TestPlansUseMemoryAgain(t *testing.T) {
-	const most = 50 // allocations; some twenty where the pool has dropped nothing
+	const most = 120 // allocations; some sixty where the pool has dropped nothing
 	interpreter := "/lib/another-loader.so"
 	for name, c := range map[string]Change{
 		"run path": setPath(elf.DT_RUNPATH, lists[0]),

@@ -140,7 +140,7 @@ func (im *Image) eachWord(addr, n uint64, do func(uint32) bool) bool {
 		b, held := im.View(off, want)
 		if !held {
 			if uint64(len(own)) < want {
-				own = im.Bytes(size)
+				own = make([]byte, size)
 			}
 			b = own[:want]
 			if ReadFull(im.r, b, off) != nil {

@@ -201,7 +201,7 @@ func (im *Image) chain(d Dyn, addr, size, nextAt uint64, budget *uint64, do func
 		b, held := im.View(off, size)
 		if ok && !held {
 			if own == nil {
-				own = im.Bytes(size)
+				own = make([]byte, size)
 			}
 			b = own
 			ok = ReadFull(im.r, b, off) == nil

@@ -32,13 +32,11 @@ type buffers struct {
 	blocks   [2][windowSize]byte
 	whole    []byte // a small file
 	table    []byte
-	arena    []byte // handed out up to its length
 	progs    []Prog
 	sections []Section
 	dynamic  []Dyn
 	versions []Version
 	owners   []Owner
-	kept     Keeper
 
 	// What a small file takes of them: an allocation of another size costs two page faults.
 	firstTable   [4096]byte
@@ -51,17 +49,6 @@ func newBuffers() any {
 	b.table, b.progs, b.dynamic = b.firstTable[:], b.firstProgs[:0], b.firstDynamic[:0]
 	return b
 }
-
-// A Keeper is memory that a user of images keeps with one, and finds again with the next.
-type Keeper interface {
-	Reset() // its content is not needed any more
-}
-
-// Kept returns what Keep was given for this image, or for an earlier one that was released; else nil.
-func (im *Image) Kept() Keeper { return im.spare().kept }
-
-// Keep leaves memory with the image. It is reset when the image is released.
-func (im *Image) Keep(k Keeper) { im.spare().kept = k }
 
 var free = sync.Pool{New: newBuffers}
 
@@ -94,10 +81,6 @@ func reuse[T any](old *[]T, n int) []T {
 // be called; after it the image must not be used any more.
 func (im *Image) Release() {
 	if w, ok := im.r.(*window); ok && w.own != nil {
-		w.own.arena = w.own.arena[:0]
-		if w.own.kept != nil {
-			w.own.kept.Reset()
-		}
 		free.Put(w.own)
 		w.own, w.buf, w.last, w.held, w.loaded = nil, nil, block{}, false, 0
 	}
@@ -117,37 +100,13 @@ func (im *Image) scratch(n uint64) []byte {
 	return own.table[:n]
 }
 
-// arenaSize is the size in bytes of the memory that the plan of a small file's edit takes.
-const arenaSize = 256 << 10
-
-// Bytes returns n zero bytes for use until the image is released.
-func (im *Image) Bytes(n uint64) []byte {
-	b := im.Room(n)[:n]
-	clear(b)
-	return b
-}
-
-// Room returns no bytes, with room for n, for use until the image is released.
-func (im *Image) Room(n uint64) []byte {
-	if n > arenaSize/2 {
-		return make([]byte, 0, n)
-	}
-	own := im.spare()
-	at := uint64(len(own.arena))
-	if at+n > uint64(cap(own.arena)) { // what was handed out of the full one lives on by itself
-		own.arena, at = make([]byte, 0, arenaSize), 0
-	}
-	own.arena = own.arena[:at+n]
-	return own.arena[at : at : at+n]
-}
-
 // Read returns n bytes of the file, which the caller must not change, for use until
 // the image is released.
 func (im *Image) Read(off, n uint64) ([]byte, error) {
 	if b, ok := im.View(off, n); ok {
 		return b, nil
 	}
-	b := im.Room(n)[:n]
+	b := make([]byte, n)
 	return b, ReadFull(im.r, b, off)
 }
 
@@ -195,7 +154,7 @@ func (im *Image) EachPiece(off, n, size uint64, do func(off uint64, entries []by
 		return nil
 	}
 	const most = 4096
-	buf := im.Bytes(min(n, most) * size)
+	buf := make([]byte, min(n, most)*size)
 	for n > 0 {
 		b := buf[:min(n, most)*size]
 		if err := ReadFull(im.r, b, off); err != nil {
