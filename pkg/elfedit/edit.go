@@ -177,6 +177,27 @@ func (im *image) planned(g *goal, c Change) (*Edit, error) {
 	return e, e.verify(c)
 }
 
+// verify parses the image as the edit will leave it and compares it with the one of before. A
+// mistake in a plan must not reach the file.
+func (e *Edit) verify(c Change) error {
+	planned := overlay{e, len(e.writes)}
+	const most = 1 << 10 // bytes, of some fifteen program headers; the image is kept anyway
+	head := make([]byte, min(e.size, most))
+	if err := elfimage.ReadFull(planned, head, 0); err != nil {
+		return err
+	}
+	after, err := elfimage.ParseKept(planned, e.size, head)
+	if err != nil {
+		return fmt.Errorf("planned edit does not read back: %w", err)
+	}
+	defer after.Release()
+	changed := make([]span, len(e.writes))
+	for i, w := range e.writes {
+		changed[i] = span{w.off, w.len()}
+	}
+	return verify(e.im, after, c, changed)
+}
+
 // blame tells whether the file is at fault for an edit that cannot be made: where its
 // headers contradict each other, that is the error; else it is the one given.
 func (im *image) blame(err error) error {

@@ -1,8 +1,7 @@
 package elfedit
 
 import (
-	"debug/elf"
-	"slices"
+	"bytes"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -17,6 +16,7 @@ type image struct {
 	taken bool     // the two differ
 	room  room     // the last one in the string table, once looked for; of size 0 where there is none
 	all   []extent // once looked for; see extents
+	table []byte   // the dynamic string table, once read
 
 	lookedForRoom bool
 	strings       int // 2 + StringSection, or 0 before that was asked
@@ -27,42 +27,6 @@ func newImage(im *elfimage.Image) *image {
 	x := &image{Image: im, size: uint64(im.Size()), said: im.Sections}
 	x.takeBack()
 	return x
-}
-
-// takeBack lets section headers that are ahead of .dynamic say where the tables are that it
-// points to: an edit that was stopped between the two had copied them elsewhere. What the
-// loader reads counts, and the next edit begins there.
-func (im *image) takeBack() {
-	n := len(im.said)
-	for n > 0 && isCover(&im.said[n-1]) {
-		n--
-	}
-	im.taken, im.Sections = n < len(im.said), im.said[:n]
-	for i := range im.Sections {
-		s := im.said[i]
-		for _, table := range elfimage.TableSections {
-			if s.Type != table.Type || s.Flags&elf.SHF_ALLOC == 0 || table.Tag == elf.DT_STRTAB && i != im.StringSection() {
-				continue
-			}
-			d, ok := im.Dyn(table.Tag)
-			size := s.Size
-			if table.Tag == elf.DT_STRTAB {
-				size = im.StrSize
-			}
-			off, mapped := im.FileOffset(d.Val, size)
-			if !ok || !mapped || d.Val == s.Addr {
-				continue
-			}
-			if &im.Sections[0] == &im.said[0] {
-				im.taken, im.Sections = true, slices.Clone(im.Sections)
-			}
-			now := &im.Sections[i]
-			now.Off, now.Addr, now.Size = off, d.Val, size
-		}
-	}
-	if anchor := im.anchorSection(); im.taken && anchor >= 0 {
-		im.Sections[anchor].Size = 0
-	}
 }
 
 // hasDynamic reports whether the dynamic section has been read.
@@ -81,4 +45,75 @@ func pick(long bool, a, b uint64) uint64 {
 		return a
 	}
 	return b
+}
+
+// sectionNamed reports whether section i has that name, whatever the length of the one
+// that it has.
+func (im *image) sectionNamed(i int, name string) bool {
+	return im.nameAt(im.Sections[i].NameOff, name)
+}
+
+// nameAt reports whether a name of sections is at an offset of their table.
+func (im *image) nameAt(at uint32, name string) bool {
+	if int(im.Shstrndx) >= len(im.Sections) {
+		return false
+	}
+	t := &im.Sections[im.Shstrndx]
+	off, n := uint64(at), uint64(len(name)+1)
+	if !t.InFile() || t.Size < n || off > t.Size-n || t.Off > im.size {
+		return false
+	}
+	b, err := im.Read(t.Off+off, n)
+	return err == nil && string(b) == name+"\x00"
+}
+
+// readTable reads the dynamic string table, which a new place needs whole.
+func (im *image) readTable() (_ []byte, err error) {
+	if im.table == nil {
+		im.table, err = im.Read(im.StrOff, im.StrSize)
+	}
+	return im.table, err
+}
+
+// stringStart returns the offset after the last NUL before off.
+func (im *image) stringStart(off uint64) (uint64, error) {
+	for end := off; end > 0; {
+		start := end - min(end, 512)
+		b, err := im.Read(im.StrOff+start, end-start)
+		if err != nil {
+			return 0, err
+		}
+		if i := bytes.LastIndexByte(b, 0); i >= 0 {
+			return start + uint64(i) + 1, nil
+		}
+		end = start
+	}
+	return 0, nil
+}
+
+// zeros reports whether n bytes at off are all zero.
+func (im *image) zeros(off, n uint64) (bool, error) {
+	first, err := im.firstData(off, n)
+	return first == off+n, err
+}
+
+// firstData returns the offset of the first of n bytes at off that is not zero, or off+n.
+func (im *image) firstData(off, n uint64) (uint64, error) {
+	size := min(n, 64<<10)
+	buf := make([]byte, size)
+	end := off + n
+	for off < end {
+		if off = im.NextData(off); off >= end {
+			break
+		}
+		b := buf[:min(end-off, uint64(len(buf)))]
+		if err := elfimage.ReadFull(im, b, off); err != nil {
+			return 0, err
+		}
+		if rest := bytes.TrimLeft(b, "\x00"); len(rest) > 0 {
+			return off + uint64(len(b)-len(rest)), nil
+		}
+		off += uint64(len(b))
+	}
+	return end, nil
 }

@@ -170,6 +170,9 @@ func TestEveryPrefixOfANoteIsOldOrNew(t *testing.T) {
 		first := l.build(t)
 		starts := map[string][]byte{"": first, ", after an edit": edit(t, first, Change{ResolutionNote: ptr(noteOf("11111111-old", 30)), RunPath: &RunPath{elf.DT_RUNPATH, "/old/one"}})}
 		starts[", after its end"] = edit(t, starts[", after an edit"], Change{ResolutionNote: ptr("")})
+		if _, other := shapes[name]; other && len(name)%3 > 0 { // a third of those is enough
+			starts = map[string][]byte{"": first}
+		}
 		for when, old := range starts {
 			for what, c := range map[string]Change{
 				"shorter": {ResolutionNote: ptr(noteOf("new", 1)), RunPath: &RunPath{elf.DT_RUNPATH, "/new/one"}},

@@ -10,36 +10,48 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// verify parses the image as the edit will leave it: it says what was asked for, and
-// nothing else that the loader reads by name has changed. A mistake in a plan must
-// not reach the file.
-func (e *Edit) verify(c Change) error {
-	planned := overlay{e, len(e.writes)}
-	const most = 1 << 10 // bytes, of some fifteen program headers; the image is kept anyway
-	head := make([]byte, min(e.size, most))
-	if err := elfimage.ReadFull(planned, head, 0); err != nil {
-		return err
-	}
-	after, err := elfimage.ParseKept(planned, e.size, head)
-	if err != nil {
-		return fmt.Errorf("planned edit does not read back: %w", err)
-	}
-	defer after.Release()
-	if e.im.hasDynamic() {
-		if err := e.verifyDynamic(after, c); err != nil {
+// A verifier compares two images, before an edit and after it, with the change that was asked
+// for. It knows nothing of how the second was planned, and asks what made it nothing.
+type verifier struct {
+	c      Change
+	before *image
+	after  *image
+	owners []elfimage.Owner // of what there was before
+
+	moving  bool                      // what is compared is the copy of a segment
+	cache   *elfimage.ResolutionCache // that goes or is replaced, or nil
+	note    *elfimage.ResolutionCache // that is new, or nil
+	same    []pair                    // ranges at the last owner's offset that have been compared: a section's is mostly a dynamic entry's too
+	few     [4]pair
+	strings []span // ranges of the dynamic string table that change, as offsets in it
+}
+
+// A pair is where something was and where it is.
+type pair struct{ was, is place }
+
+// verify returns an error where the image after an edit does not say what was asked for, or
+// where anything else that the loader reads by name has changed; and a *BugError where bytes
+// have that the change is not about. changed are the ranges in which the two differ.
+func verify(before *image, after *elfimage.Image, c Change, changed []span) error {
+	v := &verifier{c: c, before: before, after: &image{Image: after, size: uint64(after.Size())}, owners: before.Owners()}
+	v.same = v.few[:0]
+	if before.hasDynamic() {
+		if err := v.dynamicStrings(); err != nil {
 			return err
 		}
 	}
-	if c.OSABI != nil && after.OSABI != elf.OSABI(*c.OSABI) || c.OSABI == nil && after.OSABI != e.im.OSABI {
+	if c.OSABI != nil && after.OSABI != elf.OSABI(*c.OSABI) || c.OSABI == nil && after.OSABI != before.OSABI {
 		return fmt.Errorf("planned edit reads back with OS ABI %v", after.OSABI)
 	}
-	if err := e.verifyProgs(after.Progs, c.ExecStack); err != nil {
+	if err := v.progs(); err != nil {
 		return err
 	}
-	return e.check(c, after)
+	return v.allBytes(changed)
 }
 
-func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
+// dynamicStrings makes sure that what .dynamic names, and PT_INTERP, is what the change says, or else what it was.
+func (v *verifier) dynamicStrings() error {
+	c, after := v.c, v.after
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY, elf.DT_FILTER} {
 		var few [1]string
 		want, unchanged := few[:0], false
@@ -50,7 +62,7 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 		case tag == elf.DT_NEEDED && c.Needed != nil:
 			want = c.Needed.Names
 		case tag == elf.DT_SONAME && c.Soname != nil:
-			was, err := e.im.DynStrings(tag)
+			was, err := v.before.DynStrings(tag)
 			if err != nil {
 				return err
 			}
@@ -61,9 +73,9 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 		var same bool
 		var err error
 		if unchanged {
-			same, err = e.sameStrings(after, tag)
+			same, err = v.sameStrings(tag)
 		} else {
-			same, err = tagSays(after, tag, want)
+			same, err = tagSays(after.Image, tag, want)
 		}
 		if err != nil {
 			return fmt.Errorf("planned edit: %v cannot be read back: %w", tag, err)
@@ -73,7 +85,7 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 			return fmt.Errorf("planned edit reads back with %v %.200q", tag, now)
 		}
 	}
-	want, err := e.im.InterpreterText()
+	want, err := v.before.InterpreterText()
 	if err != nil {
 		return err
 	}
@@ -88,26 +100,26 @@ func (e *Edit) verifyDynamic(after *elfimage.Image, c Change) error {
 	} else if !bytes.Equal(now, want) {
 		return fmt.Errorf("planned edit reads back with interpreter %q", now)
 	}
-	flags, hadFlags := e.im.Dyn(elf.DT_FLAGS_1)
+	flags, hadFlags := v.before.Dyn(elf.DT_FLAGS_1)
 	if c.NoDefaultLib {
 		flags.Val, hadFlags = flags.Val|uint64(elf.DF_1_NODEFLIB), true
 	}
 	if now, has := after.Dyn(elf.DT_FLAGS_1); now.Val != flags.Val || has != hadFlags {
 		return fmt.Errorf("planned edit reads back with DT_FLAGS_1 %#x", now.Val)
 	}
-	_, had := e.im.Dyn(elf.DT_DEBUG)
+	_, had := v.before.Dyn(elf.DT_DEBUG)
 	if _, has := after.Dyn(elf.DT_DEBUG); has != (had || c.DebugTag) {
 		return fmt.Errorf("planned edit adds or removes DT_DEBUG")
 	}
 	if len(c.ClearVersions) > 0 {
-		if err := e.verifyCleared(after, c.ClearVersions); err != nil {
+		if err := v.cleared(); err != nil {
 			return err
 		}
 	}
 	if c.Needed == nil || len(c.Needed.Renamed) == 0 {
 		return nil
 	}
-	was, err := e.im.VersionsNeeded()
+	was, err := v.before.VersionsNeeded()
 	if err != nil {
 		return err
 	}
@@ -145,14 +157,15 @@ func tagSays(im *elfimage.Image, tag elf.DynTag, want []string) (bool, error) {
 
 // sameStrings reports whether the entries with a tag say what they said, which may be
 // nothing that can be read.
-func (e *Edit) sameStrings(after *elfimage.Image, tag elf.DynTag) (bool, error) {
+func (v *verifier) sameStrings(tag elf.DynTag) (bool, error) {
+	after := v.after
 	var few [256]byte
 	next := 0
-	for _, d := range e.im.Dynamic {
+	for _, d := range v.before.Dynamic {
 		if d.Tag != tag {
 			continue
 		}
-		was, unread := e.im.DynText(d)
+		was, unread := v.before.DynText(d)
 		was = append(few[:0], was...) // reading the other image may overwrite it
 		for next < len(after.Dynamic) && after.Dynamic[next].Tag != tag {
 			next++
@@ -169,12 +182,13 @@ func (e *Edit) sameStrings(after *elfimage.Image, tag elf.DynTag) (bool, error) 
 	return !slices.ContainsFunc(after.Dynamic[next:], func(d elfimage.Dyn) bool { return d.Tag == tag }), nil
 }
 
-// verifyCleared makes sure that each symbol has the version that it had, or, where its
-// name is among the given ones, none.
-func (e *Edit) verifyCleared(after *elfimage.Image, names []string) error {
+// cleared makes sure that each symbol has the version that it had, or, where its
+// name is among those of the change, none.
+func (v *verifier) cleared() error {
+	after, names := v.after, v.c.ClearVersions
 	tables := [2][]byte{}
 	symbols := uint64(0)
-	for i, im := range []*elfimage.Image{e.im.Image, after} {
+	for i, im := range []*image{v.before, after} {
 		d, ok := im.Dyn(elf.DT_VERSYM)
 		if !ok {
 			return nil // there was nothing to clear
@@ -191,7 +205,7 @@ func (e *Edit) verifyCleared(after *elfimage.Image, names []string) error {
 	var failed error
 	err := after.EachPiece(off, n, size, func(at uint64, b []byte) {
 		for ; len(b) > 0; b, i = b[size:], i+1 {
-			was, now := e.im.Order.Uint16(tables[0][2*i:]), after.Order.Uint16(tables[1][2*i:])
+			was, now := v.before.Order.Uint16(tables[0][2*i:]), after.Order.Uint16(tables[1][2*i:])
 			const local, global = 0, 1
 			if was != local && was != global {
 				name, err := after.DynString(elfimage.Dyn{Tag: elf.DT_SYMTAB, Val: uint64(after.Order.Uint32(b)), Off: at})
@@ -209,9 +223,10 @@ func (e *Edit) verifyCleared(after *elfimage.Image, names []string) error {
 	return cmp.Or(err, failed)
 }
 
-// verifyProgs makes sure that the program headers which no edit moves are those of
+// progs makes sure that the program headers which no edit moves are those of
 // before, whatever their order, and that each PT_LOAD maps at least what it mapped.
-func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
+func (v *verifier) progs() error {
+	after, stack := v.after.Progs, v.c.ExecStack
 	fixed := func(progs []elfimage.Prog) []elfimage.Prog {
 		out := make([]elfimage.Prog, 0, len(progs))
 		for i := range progs {
@@ -224,8 +239,8 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 		slices.SortStableFunc(out, func(a, b elfimage.Prog) int { return cmp.Compare(a.Type, b.Type) })
 		return out
 	}
-	was, is := fixed(e.im.Progs), fixed(after)
-	if stack != nil && e.im.Stack() == nil {
+	was, is := fixed(v.before.Progs), fixed(after)
+	if stack != nil && v.before.Stack() == nil {
 		i := slices.IndexFunc(is, func(q elfimage.Prog) bool { return q.Type == elf.PT_GNU_STACK })
 		if i < 0 || *stack != (is[i].Flags&elf.PF_X != 0) || is[i].Memsz != 0 {
 			return fmt.Errorf("planned edit leaves no PT_GNU_STACK")
@@ -246,9 +261,9 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 	for i, q := range was {
 		n := is[i]
 		switch {
-		case q.Type == elf.PT_LOAD && n.Off >= e.im.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz: // moved in the file, .bss with it: check compares the bytes
+		case q.Type == elf.PT_LOAD && n.Off >= v.before.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz: // moved in the file, .bss with it: check compares the bytes
 			n.Off, n.Filesz, n.Memsz = q.Off, q.Filesz, q.Memsz
-			if n.Align >= elfimage.PageSize && n.Align < q.Align && imageAlign(after) >= imageAlign(e.im.Progs) {
+			if n.Align >= elfimage.PageSize && n.Align < q.Align && imageAlign(after) >= imageAlign(v.before.Progs) {
 				n.Align = q.Align
 			}
 			if n.Flags&elf.PF_X == 0 {
@@ -259,7 +274,7 @@ func (e *Edit) verifyProgs(after []elfimage.Prog, stack *bool) error {
 				n.Flags = n.Flags&^elf.PF_W | q.Flags&elf.PF_W
 			}
 			n.Filesz, n.Memsz = q.Filesz, q.Memsz
-		case q.Type != elf.PT_LOAD && n.Off >= e.im.size && followsSegment(n, after): // with its segment
+		case q.Type != elf.PT_LOAD && n.Off >= v.before.size && followsSegment(n, after): // with its segment
 			n.Off = q.Off
 		}
 		if q.Type == elf.PT_GNU_STACK && stack != nil && *stack == (n.Flags&elf.PF_X != 0) {

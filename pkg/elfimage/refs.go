@@ -80,7 +80,7 @@ func (im *Image) Memory(addr, n uint64) ([]byte, bool) {
 	if !ok || n > im.size {
 		return nil, false
 	}
-	if b, ok := im.View(off, n); ok {
+	if b, ok := im.view(off, n); ok {
 		return b, true
 	}
 	b := make([]byte, n)
@@ -137,7 +137,7 @@ func (im *Image) eachWord(addr, n uint64, do func(uint32) bool) bool {
 				return false
 			}
 		}
-		b, held := im.View(off, want)
+		b, held := im.view(off, want)
 		if !held {
 			if uint64(len(own)) < want {
 				own = make([]byte, size)

@@ -198,7 +198,7 @@ func (im *Image) chain(d Dyn, addr, size, nextAt uint64, budget *uint64, do func
 	var own []byte
 	for {
 		off, ok := im.FileOffset(addr, size)
-		b, held := im.View(off, size)
+		b, held := im.view(off, size)
 		if ok && !held {
 			if own == nil {
 				own = make([]byte, size)

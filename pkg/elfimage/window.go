@@ -103,15 +103,15 @@ func (im *Image) scratch(n uint64) []byte {
 // Read returns n bytes of the file, which the caller must not change, for use until
 // the image is released.
 func (im *Image) Read(off, n uint64) ([]byte, error) {
-	if b, ok := im.View(off, n); ok {
+	if b, ok := im.view(off, n); ok {
 		return b, nil
 	}
 	b := make([]byte, n)
 	return b, ReadFull(im.r, b, off)
 }
 
-// View returns n bytes of the file, to be read only, where they are in memory anyway.
-func (im *Image) View(off, n uint64) ([]byte, bool) {
+// view returns n bytes of the file, to be read only, where they are in memory anyway.
+func (im *Image) view(off, n uint64) ([]byte, bool) {
 	w, ok := im.r.(*window)
 	if !ok || !w.held || off > w.size || n > w.size-off || w.load(off, n) != nil {
 		return nil, false
@@ -128,7 +128,7 @@ func (im *Image) peek(off, n uint64) []byte {
 	}
 	n = min(n, im.size-off)
 	if w.held {
-		b, _ := im.View(off, min(n, 256))
+		b, _ := im.view(off, min(n, 256))
 		return b
 	}
 	if off+min(n, 64) > uint64(len(w.head)) && !w.has(off, min(n, 64)) {
@@ -149,7 +149,7 @@ func (im *Image) peek(off, n uint64) []byte {
 // EachPiece reads n entries of size bytes each from off on and calls do for some
 // thousand of them at a time, with their offset: a symbol table can have millions.
 func (im *Image) EachPiece(off, n, size uint64, do func(off uint64, entries []byte)) error {
-	if b, ok := im.View(off, n*size); ok {
+	if b, ok := im.view(off, n*size); ok {
 		do(off, b)
 		return nil
 	}

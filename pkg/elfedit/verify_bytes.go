@@ -20,48 +20,25 @@ func (e *BugError) Error() string {
 
 func bug(format string, args ...any) error { return &BugError{fmt.Sprintf(format, args...)} }
 
-// A checker compares the writes of an edit with what the bytes of the file belonged
-// to before it. It knows neither layouts nor strategies, only the two images: a byte
-// that somebody owns may change where its owner is elsewhere afterwards with the
-// same content, or where the change is about it; a byte of a segment that nobody owns
-// may not change at all, for somebody may.
-type checker struct {
-	e      *Edit
-	c      Change
-	before *image
-	after  *image
-	owners []elfimage.Owner
-
-	moving  bool                      // what is compared is the copy of a segment
-	cache   *elfimage.ResolutionCache // that goes or is replaced, or nil
-	note    *elfimage.ResolutionCache // that is new, or nil
-	buf     []byte
-	same    []pair // ranges at the last owner's offset that have been compared: a section's is mostly a dynamic entry's too
-	few     [4]pair
-	strings []span // ranges of the dynamic string table that change, as offsets in it
-}
-
-// A pair is where something was and where it is.
-type pair struct{ was, is place }
-
-// check returns a *BugError where the edit would damage the file that it leaves.
-func (e *Edit) check(c Change, after *elfimage.Image) error {
-	k := &checker{e: e, c: c, before: e.im, after: &image{Image: after, size: uint64(after.Size())}, owners: e.im.Owners()}
-	k.strings, k.same = make([]span, 0, 16), k.few[:0]
-	if err := k.resolutionNote(); err != nil {
+// allBytes compares what has changed with what the bytes of the file belonged to before: a byte
+// that somebody owns may change where its owner is elsewhere afterwards with the same content,
+// or where the change is about it; a byte of a segment that nobody owns may not change at all,
+// for somebody may.
+func (v *verifier) allBytes(changed []span) error {
+	if err := v.resolutionNote(); err != nil {
 		return err
 	}
-	for _, w := range e.writes {
-		if err := k.write(w); err != nil {
+	for _, s := range changed {
+		if err := v.changes(s); err != nil {
 			return err
 		}
 	}
-	for _, o := range k.owners {
-		if err := k.moved(o); err != nil {
+	for _, o := range v.owners {
+		if err := v.moved(o); err != nil {
 			return err
 		}
 	}
-	for _, step := range []func() error{k.relocated, k.sections, k.segments, k.dynamic, k.sharedStrings} {
+	for _, step := range []func() error{v.relocated, v.sections, v.segments, v.dynamic, v.sharedStrings} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -71,18 +48,18 @@ func (e *Edit) check(c Change, after *elfimage.Image) error {
 
 // resolutionNote checks that the resolution note says what the change asks for: what it said
 // where that contradicts nothing that changes, or else nothing.
-func (k *checker) resolutionNote() error {
-	c := k.c
-	was, err := k.before.resolutionNote()
+func (v *verifier) resolutionNote() error {
+	c := v.c
+	was, err := v.before.resolutionNote()
 	if err != nil {
 		return err
 	}
-	interp, err := k.before.InterpreterText()
+	interp, err := v.before.InterpreterText()
 	if err != nil {
 		return err
 	}
 	same := c.Interpreter == nil || *c.Interpreter == string(interp)
-	is, err := k.after.ResolutionCache()
+	is, err := v.after.ResolutionCache()
 	if err != nil {
 		return bug("leaves notes that cannot be read: %v", err)
 	}
@@ -103,27 +80,27 @@ func (k *checker) resolutionNote() error {
 	} else if want != "" {
 		return bug("leaves no resolution note")
 	}
-	if was != nil && was.Description == want && !was.Silent && (was.Section < 0 || k.before.Sections[was.Section].Size == was.Size) {
+	if was != nil && was.Description == want && !was.Silent && (was.Section < 0 || v.before.Sections[was.Section].Size == was.Size) {
 		return nil
 	}
-	k.cache, k.note = was, is
+	v.cache, v.note = was, is
 	if is == nil {
 		return nil
 	}
 	// It has a program header and, where there are sections, one of these for itself, is mapped, and takes no place that is another's.
-	if is.Prog < 0 || is.Section < 0 && len(k.after.Sections) > 0 {
+	if is.Prog < 0 || is.Section < 0 && len(v.after.Sections) > 0 {
 		return bug("leaves the resolution note without headers of its own")
 	}
-	p := &k.after.Progs[is.Prog]
-	if off, ok := k.after.FileOffset(p.Vaddr, p.Filesz); !ok || off != p.Off || p.Align != 4 || p.Flags != elf.PF_R || p.Memsz != p.Filesz {
+	p := &v.after.Progs[is.Prog]
+	if off, ok := v.after.FileOffset(p.Vaddr, p.Filesz); !ok || off != p.Off || p.Align != 4 || p.Flags != elf.PF_R || p.Memsz != p.Filesz {
 		return bug("leaves a resolution note that is not mapped")
 	}
 	if is.Section >= 0 {
-		if s := &k.after.Sections[is.Section]; s.Flags != elf.SHF_ALLOC || s.Addr != p.Vaddr || s.Size != is.Size || s.Addralign != 4 {
+		if s := &v.after.Sections[is.Section]; s.Flags != elf.SHF_ALLOC || s.Addr != p.Vaddr || s.Size != is.Size || s.Addralign != 4 {
 			return bug("leaves a section of the resolution note that is elsewhere")
 		}
 	}
-	for _, o := range k.after.Owners() {
+	for _, o := range v.after.Owners() {
 		own := o.Kind == elfimage.OfSection && o.Index == is.Section || o.Kind == elfimage.OfSegment && o.Index == is.Prog
 		if !own && o.Off < p.Off+p.Filesz && p.Off < o.End() {
 			return bug("puts the resolution note over what is at offset %#x", o.Off)
@@ -134,34 +111,37 @@ func (k *checker) resolutionNote() error {
 
 // ofNote reports whether bytes of before differ from others, from an offset on, only in those of
 // a resolution note that goes, and in zeros where one comes.
-func (k *checker) ofNote(off uint64, was, is []byte) bool {
-	if k.cache == nil && k.note == nil {
+func (v *verifier) ofNote(off uint64, was, is []byte) bool {
+	if v.cache == nil && v.note == nil {
 		return false
 	}
 	within := func(c *elfimage.ResolutionCache, at uint64) bool { return c != nil && at >= c.Off && at < c.Off+c.Size }
 	for i, b := range was {
-		if at := off + uint64(i); b != is[i] && !within(k.cache, at) && !(b == 0 && within(k.note, at)) {
+		if at := off + uint64(i); b != is[i] && !within(v.cache, at) && !(b == 0 && within(v.note, at)) {
 			return false
 		}
 	}
 	return true
 }
 
-// write checks the bytes that a write changes.
-func (k *checker) write(w write) error {
-	size := k.before.size
-	if w.off >= size {
-		return nil
+// changes checks the bytes of a range that the file had before.
+func (v *verifier) changes(s span) error {
+	const piece = 64 << 10
+	for end := min(s.end(), v.before.size); s.off < end; s.off += piece {
+		b, err := v.after.Read(s.off, min(piece, end-s.off))
+		if err == nil {
+			err = v.bytes(s.off, b)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if w.data == nil {
-		return bug("copies over what is at offset %#x", w.off)
-	}
-	return k.bytes(w.off, w.data[:min(uint64(len(w.data)), size-w.off)])
+	return nil
 }
 
 // bytes checks a change of what the file has at an offset.
-func (k *checker) bytes(off uint64, b []byte) error {
-	old, err := k.before.Read(off, uint64(len(b)))
+func (v *verifier) bytes(off uint64, b []byte) error {
+	old, err := v.before.Read(off, uint64(len(b)))
 	if err != nil {
 		return err
 	}
@@ -173,10 +153,10 @@ func (k *checker) bytes(off uint64, b []byte) error {
 	at, end := off, off+uint64(len(b)) // up to at the bytes have an owner
 	between := func(to uint64) error {
 		was, is := part(at, to)
-		return eachDifference(was, is, func(x, y uint64) error { return k.unowned(at+x, at+y, was[x:y]) })
+		return eachDifference(was, is, func(x, y uint64) error { return v.unowned(at+x, at+y, was[x:y]) })
 	}
-	for i := range k.owners {
-		o := &k.owners[i]
+	for i := range v.owners {
+		o := &v.owners[i]
 		if o.Off >= end { // so are all others
 			break
 		}
@@ -191,7 +171,7 @@ func (k *checker) bytes(off uint64, b []byte) error {
 		}
 		at = max(at, to)
 		if was, is := part(from, to); !bytes.Equal(was, is) {
-			if err := k.touch(*o, from, was, is); err != nil {
+			if err := v.touch(*o, from, was, is); err != nil {
 				return err
 			}
 		}
@@ -203,36 +183,35 @@ func (k *checker) bytes(off uint64, b []byte) error {
 }
 
 // hasMoved reports whether a PT_LOAD is elsewhere in the file afterwards.
-func (k *checker) hasMoved(i int) bool {
-	p := k.sameProg(i)
-	return p != nil && p.Off != k.before.Progs[i].Off
+func (v *verifier) hasMoved(i int) bool {
+	p := v.sameProg(i)
+	return p != nil && p.Off != v.before.Progs[i].Off
 }
 
 // relocated checks that a segment that is elsewhere in the file afterwards has the
 // bytes of before, but for what the change is about, and zeros where it had none.
-func (k *checker) relocated() error {
+func (v *verifier) relocated() error {
 	const piece = 64 << 10
-	for i, p := range k.before.Progs {
-		if p.Type != elf.PT_LOAD || !k.hasMoved(i) {
+	for i, p := range v.before.Progs {
+		if p.Type != elf.PT_LOAD || !v.hasMoved(i) {
 			continue
 		}
-		now := k.sameProg(i)
+		now := v.sameProg(i)
 		if now.Vaddr != p.Vaddr || now.Filesz < p.Memsz {
 			return bug("moves the segment at address %#x", p.Vaddr)
 		}
-		k.moving = true
-		b := make([]byte, piece)
+		v.moving = true
 		for at := uint64(0); at < p.Filesz; at += piece {
-			part := b[:min(piece, p.Filesz-at)]
-			if err := elfimage.ReadFull(overlay{k.e, len(k.e.writes)}, part, now.Off+at); err != nil {
+			part, err := v.after.Read(now.Off+at, min(piece, p.Filesz-at))
+			if err != nil {
 				return err
 			}
-			if err := k.bytes(p.Off+at, part); err != nil {
+			if err := v.bytes(p.Off+at, part); err != nil {
 				return err
 			}
 		}
-		k.moving = false
-		if zero, err := k.after.zeros(now.Off+p.Filesz, p.Memsz-p.Filesz); !zero || err != nil {
+		v.moving = false
+		if zero, err := v.after.zeros(now.Off+p.Filesz, p.Memsz-p.Filesz); !zero || err != nil {
 			return bug("leaves .bss with something in it")
 		}
 	}
@@ -262,85 +241,79 @@ func eachDifference(a, b []byte, do func(from, to uint64) error) error {
 
 // unowned checks a change of bytes that have no owner: zeros between what has one, and
 // what patchelf fills holes with.
-func (k *checker) unowned(from, to uint64, old []byte) error {
+func (v *verifier) unowned(from, to uint64, old []byte) error {
 	const padding = 16 // bytes, the largest alignment that tables have
 	mapped, left := false, false
-	for i, p := range k.before.Progs {
+	for i, p := range v.before.Progs {
 		if p.Type == elf.PT_LOAD && from < p.Off+p.Filesz && p.Off < to {
-			mapped, left = mapped || !k.hasMoved(i), left || k.hasMoved(i)
+			mapped, left = mapped || !v.hasMoved(i), left || v.hasMoved(i)
 		}
 	}
-	if k.moving {
+	if v.moving {
 		mapped = true
 	} else if left && !mapped { // relocated compares the copy
 		return nil
 	}
 	zero := len(bytes.Trim(old, "\x00")) == 0
-	sections := len(k.before.Sections) > 0
+	sections := len(v.before.Sections) > 0
 	switch {
 	case zero && (!mapped || sections || to-from < padding):
 		return nil
-	case zero && from >= k.before.Phoff && k.before.hasRoom(): // the hole that our last edit has left behind the program headers
+	case zero && from >= v.before.Phoff && v.before.hasRoom(): // the hole that our last edit has left behind the program headers
 		return nil
 	case sections && mapped && len(bytes.Trim(old, "\x00XZ")) == 0:
 		return nil
 	}
-	if stale, err := k.before.staleHeaders(); err != nil || from >= k.before.tableEnd() && to <= stale {
+	if stale, err := v.before.staleHeaders(); err != nil || from >= v.before.tableEnd() && to <= stale {
 		return err
 	}
 	return bug("changes bytes of unknown use at offset %#x", from)
 }
 
-// hasRoom reports whether an earlier edit has left room in the string table.
-func (im *image) hasRoom() bool {
-	_, ok, err := (&planner{im: im}).findRoom()
-	return ok && err == nil
-}
-
 // touch checks a change of an owner's bytes from an offset on.
-func (k *checker) touch(o elfimage.Owner, from uint64, was, is []byte) error {
-	if k.staleStrings(o) || k.ofNote(from, was, is) {
+func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
+	if v.staleStrings(o) || v.ofNote(from, was, is) {
 		return nil
 	}
-	if k.isStrings(o) {
-		if k.after.StrAddr != k.before.StrAddr || k.after.StrOff != k.before.StrOff {
+	if v.isStrings(o) {
+		if v.after.StrAddr != v.before.StrAddr || v.after.StrOff != v.before.StrOff {
 			return nil // moved compares the copy
 		}
 		return eachDifference(was, is, func(x, y uint64) error {
-			k.strings = append(k.strings, span{from - k.before.StrOff + x, y - x})
+			v.strings = append(v.strings, span{from - v.before.StrOff + x, y - x})
 			return nil
 		})
 	}
 	switch {
 	case o.Kind == elfimage.FileHeader:
-		return eachDifference(was, is, func(x, y uint64) error { return k.fileHeader(from+x, from+y) })
-	case o.Kind == elfimage.ProgramHeaders, o.Kind == elfimage.SectionHeaders, k.isDynamic(o):
+		return eachDifference(was, is, func(x, y uint64) error { return v.fileHeader(from+x, from+y) })
+	case o.Kind == elfimage.ProgramHeaders, o.Kind == elfimage.SectionHeaders, v.isDynamic(o):
 		return nil // compared as values
-	case (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && from >= k.before.Phoff && from+uint64(len(was)) <= k.before.tableEnd():
+	case (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && from >= v.before.Phoff && from+uint64(len(was)) <= v.before.tableEnd():
 		return nil // something of another tool's over the program headers, which are compared as values
-	case k.c.Interpreter != nil && k.isInterpreter(o):
+	case v.c.Interpreter != nil && v.isInterpreter(o):
 		return nil
-	case k.isVersym(o) && len(k.c.ClearVersions) > 0:
+	case v.isVersym(o) && len(v.c.ClearVersions) > 0:
 		return nil
-	case o.Kind == elfimage.OfSection && o.Index == k.before.anchorSection():
+	case o.Kind == elfimage.OfSection && o.Index == v.before.anchorSection():
 		return nil // a hole
-	case k.overgrown(o):
+	case v.overgrown(o):
 		return nil
 	}
-	now, there := k.now(o)
+	now, there := v.now(o)
 	switch {
 	case o.Kind == elfimage.OfSegment && !there:
 		return nil // a program header that gives up its place; what it describes has other owners
 	case now.off != o.Off:
 		return nil // it is elsewhere: see moved
-	case k.isSymbols(o):
-		return eachDifference(was, is, func(x, y uint64) error { return k.symbols(o, now, from-o.Off+x, from-o.Off+y) })
+	case v.isSymbols(o):
+		return eachDifference(was, is, func(x, y uint64) error { return v.symbols(o, now, from-o.Off+x, from-o.Off+y) })
 	}
-	return bug("overwrites %s at offset %#x", k.name(o), from)
+	return bug("overwrites %s at offset %#x", v.name(o), from)
 }
 
-func (k *checker) fileHeader(from, to uint64) error {
-	w := k.before.WordSize()
+func (v *verifier) fileHeader(from, to uint64) error {
+	w := v.before.WordSize()
 	for _, field := range []span{{elf.EI_OSABI, 1}, {24 + 2*w, w}, {24 + 3*w + 8, 2}, {24 + 3*w + 12, 2}} { // e_shoff, e_phnum, e_shnum
 		if from >= field.off && to <= field.end() {
 			return nil
@@ -349,48 +322,48 @@ func (k *checker) fileHeader(from, to uint64) error {
 	return bug("changes the ELF header at offset %#x", from)
 }
 
-func (k *checker) isStrings(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_STRTAB || o.Kind == elfimage.OfSection && o.Index == k.before.StringSection()
+func (v *verifier) isStrings(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_STRTAB || o.Kind == elfimage.OfSection && o.Index == v.before.StringSection()
 }
 
 // staleStrings tells the section header of a string table that an edit was killed over:
 // it says something else than DT_STRTAB and DT_STRSZ.
-func (k *checker) staleStrings(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfSection && o.Index == k.before.StringSection() && (o.Addr != k.before.StrAddr || o.Size != k.before.StrSize)
+func (v *verifier) staleStrings(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfSection && o.Index == v.before.StringSection() && (o.Addr != v.before.StrAddr || o.Size != v.before.StrSize)
 }
 
-func (k *checker) isDynamic(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfSection && k.before.Sections[o.Index].Type == elf.SHT_DYNAMIC && o.Off == k.before.DynOff ||
-		o.Kind == elfimage.OfSegment && k.before.Progs[o.Index].Type == elf.PT_DYNAMIC
+func (v *verifier) isDynamic(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfSection && v.before.Sections[o.Index].Type == elf.SHT_DYNAMIC && o.Off == v.before.DynOff ||
+		o.Kind == elfimage.OfSegment && v.before.Progs[o.Index].Type == elf.PT_DYNAMIC
 }
 
-func (k *checker) isInterpreter(o elfimage.Owner) bool {
-	p := k.before.Prog(elf.PT_INTERP)
-	return p != nil && (o.Kind == elfimage.OfSection && o.Index == k.before.interpSection() || (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && o.Off == p.Off && o.Size == p.Filesz)
+func (v *verifier) isInterpreter(o elfimage.Owner) bool {
+	p := v.before.Prog(elf.PT_INTERP)
+	return p != nil && (o.Kind == elfimage.OfSection && o.Index == v.before.interpSection() || (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && o.Off == p.Off && o.Size == p.Filesz)
 }
 
-func (k *checker) isVersym(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_VERSYM || o.Kind == elfimage.OfSection && k.before.Sections[o.Index].Type == elf.SHT_GNU_VERSYM
+func (v *verifier) isVersym(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_VERSYM || o.Kind == elfimage.OfSection && v.before.Sections[o.Index].Type == elf.SHT_GNU_VERSYM
 }
 
-func (k *checker) isVerneed(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_VERNEED || o.Kind == elfimage.OfSection && k.before.Sections[o.Index].Type == elf.SHT_GNU_VERNEED
+func (v *verifier) isVerneed(o elfimage.Owner) bool {
+	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_VERNEED || o.Kind == elfimage.OfSection && v.before.Sections[o.Index].Type == elf.SHT_GNU_VERNEED
 }
 
-func (k *checker) isSymbols(o elfimage.Owner) bool {
+func (v *verifier) isSymbols(o elfimage.Owner) bool {
 	if o.Kind == elfimage.OfSection {
-		t := k.before.Sections[o.Index].Type
+		t := v.before.Sections[o.Index].Type
 		return t == elf.SHT_SYMTAB || t == elf.SHT_DYNSYM
 	}
 	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_SYMTAB
 }
 
-func (k *checker) name(o elfimage.Owner) string {
+func (v *verifier) name(o elfimage.Owner) string {
 	switch o.Kind {
 	case elfimage.OfSection:
-		return "section " + k.before.SectionName(o.Index)
+		return "section " + v.before.SectionName(o.Index)
 	case elfimage.OfSegment:
-		return "what " + k.before.Progs[o.Index].Type.String() + " describes"
+		return "what " + v.before.Progs[o.Index].Type.String() + " describes"
 	case elfimage.OfDynamic:
 		return "what " + o.Tag.String() + " points to"
 	}
@@ -398,21 +371,21 @@ func (k *checker) name(o elfimage.Owner) string {
 }
 
 // now returns where an owner stands afterwards.
-func (k *checker) now(o elfimage.Owner) (place, bool) {
+func (v *verifier) now(o elfimage.Owner) (place, bool) {
 	switch o.Kind {
 	case elfimage.OfSection:
-		s := &k.after.Sections[o.Index]
+		s := &v.after.Sections[o.Index]
 		if !s.HasBytes() { // zeros that the file holds
-			off, mapped := k.after.FileOffset(s.Addr, s.Size)
+			off, mapped := v.after.FileOffset(s.Addr, s.Size)
 			return place{off, s.Addr, s.Size}, mapped
 		}
 		return place{s.Off, s.Addr, s.Size}, true
 	case elfimage.OfDynamic:
-		d, ok := k.after.Dyn(o.Tag)
-		off, mapped := k.after.FileOffset(d.Val, o.Size)
+		d, ok := v.after.Dyn(o.Tag)
+		off, mapped := v.after.FileOffset(d.Val, o.Size)
 		return place{off, d.Val, o.Size}, ok && mapped
 	case elfimage.OfSegment:
-		if p := k.sameProg(o.Index); p != nil {
+		if p := v.sameProg(o.Index); p != nil {
 			return place{p.Off, p.Vaddr, p.Filesz}, true
 		}
 		return place{}, false
@@ -422,18 +395,18 @@ func (k *checker) now(o elfimage.Owner) (place, bool) {
 
 // sameProg returns the program header afterwards that is the one of before with an
 // index: of those of its type, the one at the same position. nil: there is none.
-func (k *checker) sameProg(i int) *elfimage.Prog {
+func (v *verifier) sameProg(i int) *elfimage.Prog {
 	n := 0
-	if k.isCache(i) {
+	if v.isCache(i) {
 		return nil
 	}
 	for j := range i {
-		if k.before.Progs[j].Type == k.before.Progs[i].Type && !k.isCache(j) {
+		if v.before.Progs[j].Type == v.before.Progs[i].Type && !v.isCache(j) {
 			n++
 		}
 	}
-	for j := range k.after.Progs {
-		if p := &k.after.Progs[j]; p.Type == k.before.Progs[i].Type && !k.isNew(j) {
+	for j := range v.after.Progs {
+		if p := &v.after.Progs[j]; p.Type == v.before.Progs[i].Type && !v.isNew(j) {
 			if n == 0 {
 				return p
 			}
@@ -445,112 +418,106 @@ func (k *checker) sameProg(i int) *elfimage.Prog {
 
 // overgrown tells a note that patchelf has let the program header table grow over and
 // whose program header it has left: nothing is left of what that describes.
-func (k *checker) overgrown(o elfimage.Owner) bool {
-	end := k.before.Phoff + uint64(len(k.before.Progs))*k.before.PhdrSize()
+func (v *verifier) overgrown(o elfimage.Owner) bool {
+	end := v.before.Phoff + uint64(len(v.before.Progs))*v.before.PhdrSize()
 	_, moves := movableProg(elf.PT_NULL)
 	if o.Kind == elfimage.OfSegment {
-		_, moves = movableProg(k.before.Progs[o.Index].Type)
+		_, moves = movableProg(v.before.Progs[o.Index].Type)
 	}
-	return moves && o.Off < end && k.before.Phoff < o.End()
+	return moves && o.Off < end && v.before.Phoff < o.End()
 }
 
 // isNew reports whether a program header of afterwards is that of a resolution note in a place where none was.
-func (k *checker) isNew(prog int) bool {
-	return k.note != nil && k.note.Prog == prog && (k.cache != nil && k.cache.Prog >= 0 || !slices.ContainsFunc(k.before.Progs, func(p elfimage.Prog) bool {
-		return p.Type == elf.PT_NOTE && p.Off == k.note.Off
+func (v *verifier) isNew(prog int) bool {
+	return v.note != nil && v.note.Prog == prog && (v.cache != nil && v.cache.Prog >= 0 || !slices.ContainsFunc(v.before.Progs, func(p elfimage.Prog) bool {
+		return p.Type == elf.PT_NOTE && p.Off == v.note.Off
 	}))
 }
 
 // isNames reports whether an owner is the names of sections, which a new one's is added to.
-func (k *checker) isNames(o elfimage.Owner) bool {
-	return k.note != nil && o.Kind == elfimage.OfSection && o.Index == int(k.before.Shstrndx)
+func (v *verifier) isNames(o elfimage.Owner) bool {
+	return v.note != nil && o.Kind == elfimage.OfSection && o.Index == int(v.before.Shstrndx)
 }
 
 // isNoteSection tells the section of a resolution note that goes or comes, and of its room.
-func (k *checker) isNoteSection(i int) bool {
-	if k.cache == nil && k.note == nil {
+func (v *verifier) isNoteSection(i int) bool {
+	if v.cache == nil && v.note == nil {
 		return false
 	}
-	hole, err := k.before.isNoteHole(i)
-	return err == nil && hole || k.cache != nil && k.cache.Section == i || k.note != nil && k.note.Section == i
+	hole, err := v.before.isNoteHole(i)
+	return err == nil && hole || v.cache != nil && v.cache.Section == i || v.note != nil && v.note.Section == i
 }
 
 // isCache tells the program header of a resolution cache that goes.
-func (k *checker) isCache(prog int) bool { return k.cache != nil && k.cache.Prog == prog }
+func (v *verifier) isCache(prog int) bool { return v.cache != nil && v.cache.Prog == prog }
 
 // moved checks that what is elsewhere afterwards has its content there.
-func (k *checker) moved(o elfimage.Owner) error {
-	if o.Kind == elfimage.FileHeader || o.Kind == elfimage.ProgramHeaders || o.Kind == elfimage.SectionHeaders || k.isDynamic(o) {
+func (v *verifier) moved(o elfimage.Owner) error {
+	if o.Kind == elfimage.FileHeader || o.Kind == elfimage.ProgramHeaders || o.Kind == elfimage.SectionHeaders || v.isDynamic(o) {
 		return nil
 	}
-	now, there := k.now(o)
+	now, there := v.now(o)
 	switch {
-	case o.Kind == elfimage.OfSection && o.Index == k.before.anchorSection() || k.staleStrings(o) || k.overgrown(o):
+	case o.Kind == elfimage.OfSection && o.Index == v.before.anchorSection() || v.staleStrings(o) || v.overgrown(o):
 		return nil
-	case !there && o.Kind == elfimage.OfSegment && (o.Index == k.before.expendable() || k.isCache(o.Index)):
+	case !there && o.Kind == elfimage.OfSegment && (o.Index == v.before.expendable() || v.isCache(o.Index)):
 		return nil
 	case !there:
-		return bug("loses %s", k.name(o))
-	case o.Kind == elfimage.OfSection && k.isNoteSection(o.Index) && now.off-o.Off == now.addr-o.Addr:
+		return bug("loses %s", v.name(o))
+	case o.Kind == elfimage.OfSection && v.isNoteSection(o.Index) && now.off-o.Off == now.addr-o.Addr:
 		return nil
 	case now.off == o.Off && now.addr == o.Addr:
-		if now.size != o.Size && !k.isStrings(o) && !(k.isInterpreter(o) && k.c.Interpreter != nil) {
-			return bug("changes the size of %s", k.name(o))
+		if now.size != o.Size && !v.isStrings(o) && !(v.isInterpreter(o) && v.c.Interpreter != nil) {
+			return bug("changes the size of %s", v.name(o))
 		}
 		return nil
-	case k.c.Interpreter != nil && k.isInterpreter(o):
+	case v.c.Interpreter != nil && v.isInterpreter(o):
 		return nil // read back as a value
 	}
-	loaded := o.Kind != elfimage.OfSection || k.before.Sections[o.Index].Flags&elf.SHF_ALLOC != 0 // patchelf gives others an address too
+	loaded := o.Kind != elfimage.OfSection || v.before.Sections[o.Index].Flags&elf.SHF_ALLOC != 0 // patchelf gives others an address too
 	if loaded && o.Addr != 0 && now.addr != 0 {
-		if off, ok := k.after.FileOffset(now.addr, o.Size); !ok || off != now.off && o.Size > 0 {
-			return bug("moves %s to an address that is not mapped to it", k.name(o))
+		if off, ok := v.after.FileOffset(now.addr, o.Size); !ok || off != now.off && o.Size > 0 {
+			return bug("moves %s to an address that is not mapped to it", v.name(o))
 		}
 	}
-	if now.size < o.Size || now.size > o.Size && !k.isStrings(o) && !k.isNames(o) {
-		return bug("changes the size of %s", k.name(o))
+	if now.size < o.Size || now.size > o.Size && !v.isStrings(o) && !v.isNames(o) {
+		return bug("changes the size of %s", v.name(o))
 	}
 	both := pair{place{o.Off, o.Addr, o.Size}, place{now.off, now.addr, o.Size}}
-	if len(k.same) > 0 && k.same[0].was.off != o.Off { // owners come in order of offset
-		k.same = k.same[:0]
+	if len(v.same) > 0 && v.same[0].was.off != o.Off { // owners come in order of offset
+		v.same = v.same[:0]
 	}
-	if slices.Contains(k.same, both) {
+	if slices.Contains(v.same, both) {
 		return nil
 	}
-	k.same = append(k.same, both)
+	v.same = append(v.same, both)
 	const piece = 16 << 10
 	for at := uint64(0); at < o.Size; at += piece {
 		n := min(piece, o.Size-at)
-		old, err := k.before.Read(o.Off+at, n)
+		old, err := v.before.Read(o.Off+at, n)
 		if err != nil {
 			return err
 		}
-		b, held := k.after.View(now.off+at, n)
-		if !held {
-			if k.buf == nil {
-				k.buf = make([]byte, piece)
-			}
-			b = k.buf[:n]
-			if err := elfimage.ReadFull(k.after, b, now.off+at); err != nil {
-				return err
-			}
+		b, err := v.after.Read(now.off+at, n)
+		if err != nil {
+			return err
 		}
 		err = eachDifference(old, b, func(from, to uint64) error {
 			switch {
-			case k.isStrings(o):
-				k.strings = append(k.strings, span{at + from, to - from})
+			case v.isStrings(o):
+				v.strings = append(v.strings, span{at + from, to - from})
 				return nil
-			case k.isSymbols(o):
-				return k.symbols(o, now, at+from, at+to)
-			case k.isVersym(o) && len(k.c.ClearVersions) > 0:
+			case v.isSymbols(o):
+				return v.symbols(o, now, at+from, at+to)
+			case v.isVersym(o) && len(v.c.ClearVersions) > 0:
 				return nil
-			case k.isVerneed(o) && k.c.Needed != nil && len(k.c.Needed.Renamed) > 0:
+			case v.isVerneed(o) && v.c.Needed != nil && len(v.c.Needed.Renamed) > 0:
 				return nil // read back as values
 			}
-			if k.ofNote(o.Off+at+from, old[from:to], b[from:to]) {
+			if v.ofNote(o.Off+at+from, old[from:to], b[from:to]) {
 				return nil
 			}
-			return bug("moves %s and changes it", k.name(o))
+			return bug("moves %s and changes it", v.name(o))
 		})
 		if err != nil {
 			return err
@@ -561,10 +528,10 @@ func (k *checker) moved(o elfimage.Owner) error {
 
 // symbols checks that a change in a symbol table, from one offset in it to another, is
 // one of the values of symbols that name what has moved.
-func (k *checker) symbols(o elfimage.Owner, now place, from, to uint64) error {
-	im, size := k.before, k.before.SymSize()
+func (v *verifier) symbols(o elfimage.Owner, now place, from, to uint64) error {
+	im, size := v.before, v.before.SymSize()
 	first, end := from/size, (to+size-1)/size
-	b, err := k.after.Read(now.off+first*size, (end-first)*size)
+	b, err := v.after.Read(now.off+first*size, (end-first)*size)
 	if err != nil {
 		return err
 	}
@@ -583,79 +550,79 @@ func (k *checker) symbols(o elfimage.Owner, now place, from, to uint64) error {
 		switch {
 		case int(shndx) == im.StringSection():
 			// Where an earlier edit was killed between its headers and .dynamic, the header of the section is ahead.
-			by = k.after.StrAddr - im.StrAddr
+			by = v.after.StrAddr - im.StrAddr
 		case shndx < elf.SHN_LORESERVE && int(shndx) < len(im.Sections):
 			if s := &im.Sections[shndx]; was >= s.Addr && was-s.Addr < max(s.Size, 1) {
-				by = k.after.Sections[shndx].Addr - s.Addr
+				by = v.after.Sections[shndx].Addr - s.Addr
 			}
 		case shndx == elf.SHN_ABS && was == im.Prog(elf.PT_DYNAMIC).Vaddr:
-			by = k.after.Prog(elf.PT_DYNAMIC).Vaddr - was
+			by = v.after.Prog(elf.PT_DYNAMIC).Vaddr - was
 		}
-		if !bytes.Equal(rest, old[:size]) || is != was && !k.sameAddress(is-was, by) {
-			return bug("changes a symbol in %s", k.name(o))
+		if !bytes.Equal(rest, old[:size]) || is != was && !v.sameAddress(is-was, by) {
+			return bug("changes a symbol in %s", v.name(o))
 		}
 	}
 	return nil
 }
 
 // sections checks what section headers say beside places.
-func (k *checker) sections() error {
-	was, is := k.before.Sections, k.after.Sections
+func (v *verifier) sections() error {
+	was, is := v.before.Sections, v.after.Sections
 	added := 1 // see anchor
-	if k.note != nil {
+	if v.note != nil {
 		added += 2 // see nameNote
 	}
 	if len(is) < len(was) || len(is) > len(was)+added {
 		return bug("leaves %d section headers of %d", len(is), len(was))
 	}
-	anchor := k.before.anchorSection()
+	anchor := v.before.anchorSection()
 	for i := range was {
 		a, b := was[i], is[i]
 		b.Off, b.Addr, b.Size = a.Off, a.Addr, a.Size
 		if !was[i].HasBytes() && (is[i].Addr != was[i].Addr || is[i].Size != was[i].Size) && i != anchor {
-			return bug("changes the section header of %s", k.before.SectionName(i))
+			return bug("changes the section header of %s", v.before.SectionName(i))
 		}
-		if i == k.before.StringSection() && b.Addralign == 1 { // another tool's alignment, which strings do not need
+		if i == v.before.StringSection() && b.Addralign == 1 { // another tool's alignment, which strings do not need
 			b.Addralign = a.Addralign
 		}
-		if k.isNoteSection(i) {
+		if v.isNoteSection(i) {
 			b.NameOff, b.Type, b.Addralign = a.NameOff, a.Type, a.Addralign
 		}
 		if a != b && i != anchor {
-			return bug("changes the section header of %s", k.before.SectionName(i))
+			return bug("changes the section header of %s", v.before.SectionName(i))
 		}
 		if is[i].Addr != was[i].Addr && was[i].Addralign > 1 && (is[i].Addr-was[i].Addr)%min(was[i].Addralign, elfimage.PageSize) != 0 && was[i].Type != elf.SHT_DYNAMIC && was[i].Type != elf.SHT_STRTAB {
-			return bug("moves %s to an address of another alignment", k.before.SectionName(i))
+			return bug("moves %s to an address of another alignment", v.before.SectionName(i))
 		}
 	}
 	return nil
 }
 
 // segments checks that no PT_LOAD that is new or has grown shares a page of memory with another.
-func (k *checker) segments() error {
-	loads := make([]elfimage.Prog, 0, len(k.after.Progs))
-	for _, p := range k.after.Progs {
+func (v *verifier) segments() error {
+	loads := make([]elfimage.Prog, 0, len(v.after.Progs))
+	for _, p := range v.after.Progs {
 		if p.Type == elf.PT_LOAD && p.Memsz > 0 {
 			loads = append(loads, p)
 		}
 	}
-	for i, p := range k.before.Progs { // those whose place may change, which is compared elsewhere
+	for i, p := range v.before.Progs { // those whose place may change, which is compared elsewhere
 		if _, moves := movableProg(p.Type); !moves && p.Type != elf.PT_PHDR && p.Type != elf.PT_DYNAMIC {
 			continue
 		}
-		n := k.sameProg(i)
+		n := v.sameProg(i)
 		switch {
-		case n == nil && i != k.before.expendable() && !k.isCache(i):
+		case n == nil && i != v.before.expendable() && !v.isCache(i):
 			return bug("loses %v", p.Type)
 		case n == nil:
-		case n.Flags != p.Flags || n.Align != p.Align || !k.sameAddress(n.Vaddr-n.Paddr, p.Vaddr-p.Paddr):
+		case n.Flags != p.Flags || n.Align != p.Align || !v.sameAddress(n.Vaddr-n.Paddr, p.Vaddr-p.Paddr):
 			return bug("changes %v", p.Type)
-		case p.Type == elf.PT_PHDR && (n.Off != p.Off || n.Filesz != uint64(len(k.after.Progs))*k.after.PhdrSize() || n.Memsz != n.Filesz || n.Vaddr != p.Vaddr):
+		case p.Type == elf.PT_PHDR && (n.Off != p.Off || n.Filesz != uint64(len(v.after.Progs))*v.after.PhdrSize() || n.Memsz != n.Filesz || n.Vaddr != p.Vaddr):
 			return bug("changes PT_PHDR")
 		case n.Filesz != n.Memsz && n.Memsz != p.Memsz:
 			return bug("changes the size of %v", p.Type)
 		case p.Type == elf.PT_DYNAMIC && n.Off == p.Off && n.Filesz != p.Filesz,
-			p.Type == elf.PT_DYNAMIC && n.Off != p.Off && n.Filesz > uint64(len(k.after.Dynamic)+8)*k.after.DynSize():
+			p.Type == elf.PT_DYNAMIC && n.Off != p.Off && n.Filesz > uint64(len(v.after.Dynamic)+8)*v.after.DynSize():
 			return bug("changes the size of the dynamic section")
 		}
 	}
@@ -663,8 +630,8 @@ func (k *checker) segments() error {
 	for i := 1; i < len(loads); i++ {
 		a, b := loads[i-1], loads[i]
 		const page = elfimage.PageSize
-		began := slices.ContainsFunc(k.before.Progs, func(p elfimage.Prog) bool { return p.Type == elf.PT_LOAD && p.Vaddr == b.Vaddr && p.Off == b.Off })
-		if alignUp(a.Vaddr+a.Memsz, page) > b.Vaddr&^(page-1) && !(slices.Contains(k.before.Progs, a) && began) {
+		began := slices.ContainsFunc(v.before.Progs, func(p elfimage.Prog) bool { return p.Type == elf.PT_LOAD && p.Vaddr == b.Vaddr && p.Off == b.Off })
+		if alignUp(a.Vaddr+a.Memsz, page) > b.Vaddr&^(page-1) && !(slices.Contains(v.before.Progs, a) && began) {
 			return bug("lets the segment at address %#x run into the one at %#x", a.Vaddr, b.Vaddr)
 		}
 	}
@@ -672,8 +639,8 @@ func (k *checker) segments() error {
 }
 
 // sameAddress compares addresses, or differences of them, which wrap in the class's size.
-func (k *checker) sameAddress(a, b uint64) bool {
-	return a == b || !k.before.Is64() && uint32(a) == uint32(b)
+func (v *verifier) sameAddress(a, b uint64) bool {
+	return a == b || !v.before.Is64() && uint32(a) == uint32(b)
 }
 
 // isPointer reports whether a dynamic entry says where something is: moved compares
@@ -683,8 +650,8 @@ func isPointer(t elf.DynTag) bool {
 }
 
 // dynamic checks the entries that the change is not about.
-func (k *checker) dynamic() error {
-	c := k.c
+func (v *verifier) dynamic() error {
+	c := v.c
 	about := func(d elfimage.Dyn) bool {
 		switch d.Tag {
 		case elf.DT_RUNPATH, elf.DT_RPATH:
@@ -700,7 +667,7 @@ func (k *checker) dynamic() error {
 		}
 		return false
 	}
-	is := k.after.Dynamic // those that come next
+	is := v.after.Dynamic // those that come next
 	skip := func() {
 		for len(is) > 0 && about(is[0]) {
 			is = is[1:]
@@ -709,7 +676,7 @@ func (k *checker) dynamic() error {
 	hint := func(d elfimage.Dyn) bool {
 		return d.Tag == elf.DT_RELACOUNT || d.Tag == elf.DT_RELCOUNT || d.Tag == elf.DT_FLAGS && elf.DynFlag(d.Val) == elf.DF_BIND_NOW
 	}
-	for _, d := range k.before.Dynamic {
+	for _, d := range v.before.Dynamic {
 		if about(d) {
 			continue
 		}
@@ -724,7 +691,7 @@ func (k *checker) dynamic() error {
 		if now.Val == d.Val || isPointer(d.Tag) {
 			continue
 		}
-		if k.before.isRelative(d.Tag) && k.address(k.before, d) == k.address(k.after, now) {
+		if v.before.isRelative(d.Tag) && v.address(v.before, d) == v.address(v.after, now) {
 			continue
 		}
 		return bug("changes %v", d.Tag)
@@ -736,37 +703,36 @@ func (k *checker) dynamic() error {
 }
 
 // address is what an entry whose value is relative to itself points to.
-func (k *checker) address(im *image, d elfimage.Dyn) uint32 {
+func (v *verifier) address(im *image, d elfimage.Dyn) uint32 {
 	return uint32(im.Prog(elf.PT_DYNAMIC).Vaddr + d.Off - im.DynOff + d.Val)
 }
 
 // sharedStrings checks that no string which a symbol, a version or a section name
 // refers to is among those that change.
-func (k *checker) sharedStrings() error {
-	p := &planner{im: k.before}
-	onlyRunPath := k.c.Needed == nil && k.c.Soname == nil
-	if err := k.ownStrings(); err != nil {
+func (v *verifier) sharedStrings() error {
+	onlyRunPath := v.c.Needed == nil && v.c.Soname == nil
+	if err := v.ownStrings(); err != nil {
 		return err
 	}
-	if k.after.StrSize != k.before.StrSize {
-		if k.after.StrSize < k.before.StrSize {
+	if v.after.StrSize != v.before.StrSize {
+		if v.after.StrSize < v.before.StrSize {
 			return bug("leaves a shorter string table")
 		}
-		added, err := k.after.Read(k.after.StrOff+k.before.StrSize, k.after.StrSize-k.before.StrSize)
+		added, err := v.after.Read(v.after.StrOff+v.before.StrSize, v.after.StrSize-v.before.StrSize)
 		if err != nil {
 			return err
 		}
-		if r, ok := lastRoom(added, k.before.StrSize, k.after.StrSize); !ok || r.off+r.size != k.after.StrSize {
+		if r, ok := lastRoom(added, v.before.StrSize, v.after.StrSize); !ok || r.off+r.size != v.after.StrSize {
 			return bug("leaves a string table that does not end with its room")
 		}
 	}
-	ranges := slices.DeleteFunc(k.strings, func(s span) bool { return onlyRunPath && p.inOurRoom(s.off) && p.inOurRoom(s.end()-1) })
+	ranges := slices.DeleteFunc(v.strings, func(s span) bool { return onlyRunPath && v.before.inOurRoom(s.off) && v.before.inOurRoom(s.end()-1) })
 	if len(ranges) == 0 {
 		return nil
 	}
 	low, high := ^uint64(0), uint64(0)
 	for i, s := range ranges {
-		start, err := p.stringStart(s.off)
+		start, err := v.before.stringStart(s.off)
 		if err != nil {
 			return err
 		}
@@ -774,12 +740,12 @@ func (k *checker) sharedStrings() error {
 		low, high = min(low, start), max(high, s.end())
 	}
 	var renamed map[uint64]bool
-	if k.c.Needed != nil && len(k.c.Needed.Renamed) > 0 {
+	if v.c.Needed != nil && len(v.c.Needed.Renamed) > 0 {
 		renamed = map[uint64]bool{}
-		err := k.before.EachVersionRef(func(r elfimage.VersionRef) error {
+		err := v.before.EachVersionRef(func(r elfimage.VersionRef) error {
 			if r.Library {
-				name, err := k.before.DynString(elfimage.Dyn{Tag: elf.DT_VERNEED, Val: r.Str, Off: r.Off})
-				if to, ok := k.c.Needed.Renamed[name]; ok && to != name {
+				name, err := v.before.DynString(elfimage.Dyn{Tag: elf.DT_VERNEED, Val: r.Str, Off: r.Off})
+				if to, ok := v.c.Needed.Renamed[name]; ok && to != name {
 					renamed[r.Off] = true
 				}
 				return err
@@ -791,7 +757,7 @@ func (k *checker) sharedStrings() error {
 		}
 	}
 	shared := false
-	complete, err := k.before.EachStringRef(func(off, at uint64) {
+	complete, err := v.before.EachStringRef(func(off, at uint64) {
 		if off >= low && off < high && (renamed == nil || !renamed[at]) {
 			shared = shared || slices.ContainsFunc(ranges, func(s span) bool { return off >= s.off && off < s.end() })
 		}
@@ -801,7 +767,7 @@ func (k *checker) sharedStrings() error {
 		return err
 	case shared:
 		return bug("changes a string that something else refers to")
-	case !complete && !k.zeros(ranges):
+	case !complete && !v.zeros(ranges):
 		return bug("changes strings that symbols may refer to")
 	}
 	return nil
@@ -809,30 +775,30 @@ func (k *checker) sharedStrings() error {
 
 // ownStrings checks that what changes in the string table is in our room, or is of a
 // string that the change replaces.
-func (k *checker) ownStrings() error {
-	if len(k.strings) == 0 {
+func (v *verifier) ownStrings() error {
+	if len(v.strings) == 0 {
 		return nil
 	}
 	own := make([]span, 0, 8)
-	if r, ok, err := (&planner{im: k.before}).findRoom(); err != nil {
+	if r, ok, err := v.before.findRoom(); err != nil {
 		return err
 	} else if ok {
 		own = append(own, span(r))
 	}
 	add := func(off uint64) error {
-		s, err := k.before.DynText(elfimage.Dyn{Tag: elf.DT_STRTAB, Val: off, Off: k.before.DynOff})
+		s, err := v.before.DynText(elfimage.Dyn{Tag: elf.DT_STRTAB, Val: off, Off: v.before.DynOff})
 		own = append(own, span{off, uint64(len(s))})
 		return err
 	}
-	for _, d := range k.before.Dynamic {
-		if isRunPath(d.Tag) && k.c.RunPath != nil || d.Tag == elf.DT_NEEDED && k.c.Needed != nil || d.Tag == elf.DT_SONAME && k.c.Soname != nil {
+	for _, d := range v.before.Dynamic {
+		if isRunPath(d.Tag) && v.c.RunPath != nil || d.Tag == elf.DT_NEEDED && v.c.Needed != nil || d.Tag == elf.DT_SONAME && v.c.Soname != nil {
 			if err := add(d.Val); err != nil {
 				return err
 			}
 		}
 	}
-	if k.c.Needed != nil && len(k.c.Needed.Renamed) > 0 {
-		err := k.before.EachVersionRef(func(r elfimage.VersionRef) error {
+	if v.c.Needed != nil && len(v.c.Needed.Renamed) > 0 {
+		err := v.before.EachVersionRef(func(r elfimage.VersionRef) error {
 			if r.Library {
 				return add(r.Str)
 			}
@@ -842,8 +808,8 @@ func (k *checker) ownStrings() error {
 			return err
 		}
 	}
-	for _, s := range k.strings {
-		if s.off < k.before.StrSize && !slices.ContainsFunc(own, func(o span) bool { return o.off <= s.off && s.end() <= o.end() }) {
+	for _, s := range v.strings {
+		if s.off < v.before.StrSize && !slices.ContainsFunc(own, func(o span) bool { return o.off <= s.off && s.end() <= o.end() }) {
 			return bug("changes another string, at %#x of the string table", s.off)
 		}
 	}
@@ -851,9 +817,9 @@ func (k *checker) ownStrings() error {
 }
 
 // zeros reports whether there was nothing in ranges of the string table.
-func (k *checker) zeros(ranges []span) bool {
+func (v *verifier) zeros(ranges []span) bool {
 	for _, s := range ranges {
-		if zero, err := k.before.zeros(k.before.StrOff+s.off, s.size); !zero || err != nil {
+		if zero, err := v.before.zeros(v.before.StrOff+s.off, s.size); !zero || err != nil {
 			return false
 		}
 	}

@@ -156,7 +156,7 @@ func (p *planner) noteSpot() (*noteSpot, error) {
 // isNoteHole reports whether a section is one of zeros, where a resolution note was or can grow.
 func (im *image) isNoteHole(i int) (bool, error) {
 	s := &im.Sections[i]
-	if s.Type != elf.SHT_PROGBITS || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom || s.Off > im.size-s.Size || !im.SectionNamed(i, cacheName) {
+	if s.Type != elf.SHT_PROGBITS || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom || s.Off > im.size-s.Size || !im.sectionNamed(i, cacheName) {
 		return false, nil
 	}
 	return im.zeros(s.Off, s.Size)
@@ -333,7 +333,7 @@ func (l *layout) dropNote(im *image, g *goal) {
 		l.ownSections(im)
 		s := &l.sections[c.Section]
 		s.Type = elf.SHT_PROGBITS
-		if im.SectionNamed(c.Section, cacheSection) {
+		if im.sectionNamed(c.Section, cacheSection) {
 			s.NameOff += uint32(len(cacheSection) - len(cacheName))
 		}
 	}

@@ -1,23 +1,10 @@
 package elfedit
 
 import (
-	"bytes"
 	"debug/elf"
 
 	"cuda-runpath/pkg/elfimage"
 )
-
-// readTable reads the dynamic string table, which a new place needs whole.
-func (p *planner) readTable() ([]byte, error) {
-	if p.table == nil {
-		table, err := p.im.Read(p.im.StrOff, p.im.StrSize)
-		if err != nil {
-			return nil, err
-		}
-		p.table = table
-	}
-	return p.table, nil
-}
 
 // scrubs returns writes that zero the retired strings in the table of a layout, but for bytes that another string shares: the linker stores a
 // string that is the tail of another only once (patchelf 162).
@@ -44,12 +31,12 @@ func (p *planner) unshared(retired []uint64) ([]span, error) {
 		if err != nil {
 			return nil, err
 		}
-		start, err := p.stringStart(off)
+		start, err := p.im.stringStart(off)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, text{start, off, off + uint64(len(s))})
-		ours = ours && p.inOurRoom(off)
+		ours = ours && p.im.inOurRoom(off)
 	}
 	if len(all) == 0 {
 		return nil, nil
@@ -95,20 +82,4 @@ func (p *planner) unshared(retired []uint64) ([]span, error) {
 		}
 	}
 	return out, nil
-}
-
-// stringStart returns the offset after the last NUL before off.
-func (p *planner) stringStart(off uint64) (uint64, error) {
-	for end := off; end > 0; {
-		start := end - min(end, 512)
-		b, err := p.im.Read(p.im.StrOff+start, end-start)
-		if err != nil {
-			return 0, err
-		}
-		if i := bytes.LastIndexByte(b, 0); i >= 0 {
-			return start + uint64(i) + 1, nil
-		}
-		end = start
-	}
-	return 0, nil
 }

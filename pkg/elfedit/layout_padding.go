@@ -188,7 +188,7 @@ func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	if n < skip+p.im.StrSize+uint64(roomHead)+leastRoom(len(p.goal.blob)) {
 		return nil, nil
 	}
-	old, err := p.readTable()
+	old, err := p.im.readTable()
 	if err != nil {
 		return nil, err
 	}

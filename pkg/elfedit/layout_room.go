@@ -49,27 +49,27 @@ func appendRoom(table []byte, list string, size uint64) (grown []byte, at uint64
 }
 
 // findRoom returns the last room in the string table.
-func (p *planner) findRoom() (r room, ok bool, err error) {
-	if p.im.lookedForRoom {
-		return p.im.room, p.im.room.size > 0, nil
+func (im *image) findRoom() (r room, ok bool, err error) {
+	if im.lookedForRoom {
+		return im.room, im.room.size > 0, nil
 	}
 	const near = 64 << 10 // our room is at the end of the table unless another tool added to it
-	if p.table == nil && p.im.StrSize > near {
-		base := p.im.StrSize - near
-		b, err := p.im.Read(p.im.StrOff+base, near)
+	if im.table == nil && im.StrSize > near {
+		base := im.StrSize - near
+		b, err := im.Read(im.StrOff+base, near)
 		if err != nil {
 			return room{}, false, err
 		}
-		r, ok = lastRoom(b, base, p.im.StrSize)
+		r, ok = lastRoom(b, base, im.StrSize)
 	}
 	if !ok {
-		table, err := p.readTable()
+		table, err := im.readTable()
 		if err != nil {
 			return room{}, false, err
 		}
-		r, ok = lastRoom(table, 0, p.im.StrSize)
+		r, ok = lastRoom(table, 0, im.StrSize)
 	}
-	p.im.room, p.im.lookedForRoom = r, true
+	im.room, im.lookedForRoom = r, true
 	return r, ok, nil
 }
 
@@ -95,15 +95,21 @@ func lastRoom(b []byte, base, size uint64) (last room, ok bool) {
 
 // inOurRoom reports whether a string of the table is in a room of ours, where
 // nothing that a linker made can share its bytes.
-func (p *planner) inOurRoom(off uint64) bool {
-	r, ok, err := p.findRoom()
+func (im *image) inOurRoom(off uint64) bool {
+	r, ok, err := im.findRoom()
 	return err == nil && ok && off >= r.off && off < r.off+r.size
+}
+
+// hasRoom reports whether an earlier edit has left room in the string table.
+func (im *image) hasRoom() bool {
+	_, ok, err := im.findRoom()
+	return ok && err == nil
 }
 
 // inRoom places the new strings in the room of an earlier edit: no header
 // changes, only dynamic entries.
 func (p *planner) inRoom() (*layout, error) {
-	if _, ok, err := p.findRoom(); !ok || err != nil {
+	if _, ok, err := p.im.findRoom(); !ok || err != nil {
 		return nil, err
 	}
 	l := p.asItIs()
@@ -116,7 +122,7 @@ func (p *planner) inRoom() (*layout, error) {
 // useRoom puts the new strings where nothing lives in the room, at one of its ends
 // if it can be: there the next ones find the other end free.
 func (p *planner) useRoom(l *layout) (bool, error) {
-	r, ok, err := p.findRoom()
+	r, ok, err := p.im.findRoom()
 	if !ok || err != nil {
 		return false, err
 	}
@@ -210,7 +216,7 @@ func (p *planner) inPlace() (*layout, error) {
 		return nil, err
 	}
 	at := im.StrOff + off
-	if len(g.blob) > len(old) || !samePage(at, uint64(len(old))) || p.inOurRoom(off) {
+	if len(g.blob) > len(old) || !samePage(at, uint64(len(old))) || p.im.inOurRoom(off) {
 		return nil, nil
 	}
 	free, err := p.unshared(g.retired)

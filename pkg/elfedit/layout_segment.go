@@ -1,8 +1,6 @@
 package elfedit
 
 import (
-	"bytes"
-	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -16,130 +14,6 @@ import (
 // llvm-strip takes a PT_INTERP or PT_NOTE that begins where the PT_LOAD does for
 // its parent and loses the PT_LOAD.
 const segmentHead = 64
-
-// A trailer is what comes after the last segment: sections that are not loaded,
-// the section headers, and what somebody appended to the file.
-type trailer struct {
-	sections []elfimage.Section // with their new places
-	moving   []int              // indices of those that move along, by offset
-	names    string             // that those of sections get, with their NULs
-	tailOff  uint64             // where appended data begins now
-	tail     uint64             // its size, bytes
-	zeros    uint64             // with which it begins and which its copy leaves out, bytes
-}
-
-const maxMoving = 64 << 10 // sections that move along, bytes in all
-
-// Room for strings in a file with appended data: a part of that, but no more than any file
-// needs. It is bytes, as maxTailRoom is.
-const (
-	tailPart    = 64
-	maxTailRoom = 256 << 10
-)
-
-// trailer describes what has to follow a segment that is to end the file, with the
-// sections that come after offset end now.
-func (p *planner) trailer(end uint64) (*trailer, error) {
-	im := p.im
-	sections := append(make([]elfimage.Section, 0, len(im.Sections)+1), im.Sections...) // one more may be added: see anchor
-	t := &trailer{sections: sections, tailOff: im.imageEnd()}
-	left := uint64(maxMoving)
-	for i := range im.Sections {
-		s := &im.Sections[i]
-		// patchelf insists on a section after the string table in an ET_EXEC file
-		// (rewriteSectionsExecutable), so the section names go with the headers.
-		names := i == int(im.Shstrndx) && s.Type == elf.SHT_STRTAB
-		if (names || s.Off >= end) && s.HasBytes() && s.Flags&elf.SHF_ALLOC == 0 && s.Addralign <= 64 &&
-			s.Size <= min(left, im.size) && s.Off <= im.size-s.Size {
-			t.moving = append(t.moving, i)
-			left -= s.Size
-		}
-	}
-	slices.SortFunc(t.moving, func(i, j int) int { return cmp.Compare(im.Sections[i].Off, im.Sections[j].Off) })
-	first, err := im.firstData(t.tailOff, im.size-t.tailOff)
-	if err != nil {
-		return nil, err
-	}
-	if first < im.size {
-		t.tail = im.size - t.tailOff
-		// File systems begin with up to 64 KiB of zeros, and who finds one by where the
-		// section headers end wants them. A hole of gigabytes is nobody's beginning.
-		const most = 1 << 20
-		t.zeros = (first - t.tailOff) - min(first-t.tailOff, most)
-	}
-	return t, nil
-}
-
-// zeros reports whether n bytes at off are all zero.
-func (im *image) zeros(off, n uint64) (bool, error) {
-	first, err := im.firstData(off, n)
-	return first == off+n, err
-}
-
-// firstData returns the offset of the first of n bytes at off that is not zero, or off+n.
-func (im *image) firstData(off, n uint64) (uint64, error) {
-	if b, held := im.View(off, n); held {
-		return off + n - uint64(len(bytes.TrimLeft(b, "\x00"))), nil
-	}
-	size := min(n, 64<<10)
-	buf := make([]byte, size)
-	end := off + n
-	for off < end {
-		if off = im.NextData(off); off >= end {
-			break
-		}
-		b := buf[:min(end-off, uint64(len(buf)))]
-		if err := elfimage.ReadFull(im, b, off); err != nil {
-			return 0, err
-		}
-		if rest := bytes.TrimLeft(b, "\x00"); len(rest) > 0 {
-			return off + uint64(len(b)-len(rest)), nil
-		}
-		off += uint64(len(b))
-	}
-	return end, nil
-}
-
-// write lays the trailer out after offset end. What it returns follows end directly;
-// appended data comes as a copy, so that it is found from its old offset as well as
-// from the end.
-func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
-	at := end
-	for _, i := range t.moving {
-		s := &t.sections[i]
-		s.Off = alignUp(at, s.Addralign)
-		if i == int(im.Shstrndx) {
-			s.Size += uint64(len(t.names))
-		}
-		at = s.Off + s.Size
-	}
-	l.sections = t.sections
-	if len(t.sections) > 0 {
-		l.shoff = alignUp(at, 8)
-		at = l.shoff + uint64(len(t.sections))*im.ShdrSize()
-	}
-	data := make([]byte, at-end)
-	for _, i := range t.moving {
-		s := &t.sections[i]
-		old := &im.Sections[i]
-		if err := elfimage.ReadFull(im, data[s.Off-end:][:old.Size], old.Off); err != nil {
-			return nil, err
-		}
-		copy(data[s.Off-end:][old.Size:s.Size], t.names) // of their table only
-	}
-	for i, s := range t.sections {
-		im.EncodeSection(data[l.shoff-end+uint64(i)*im.ShdrSize():], s)
-	}
-	out := []write{{off: end, data: data}}
-	if t.tail > 0 {
-		out = append(out, write{off: at, from: t.tailOff + t.zeros, n: t.tail - t.zeros})
-	}
-	l.size = at + t.tail - t.zeros
-	if !im.Is64() && l.size > math.MaxUint32 {
-		return nil, cannot("the file would exceed 4 GiB")
-	}
-	return out, nil
-}
 
 // inLastSegment lets the segment that ends the file grow where the string table
 // ends it: only little that is not loaded comes after it, and that moves on.
@@ -181,7 +55,7 @@ func (p *planner) inLastSegment() (*layout, error) {
 	// end of the file and a failed write can be taken back; and by as much again
 	// as the room had, so that growing stops soon.
 	n := max(uint64(roomHead)+roomFor(len(p.goal.blob)), im.size-end)
-	if r, ok, err := p.findRoom(); err != nil {
+	if r, ok, err := p.im.findRoom(); err != nil {
 		return nil, err
 	} else if ok {
 		n = max(n, 2*r.size)
@@ -309,7 +183,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	}
 	p.anchor(t, tableEnd, moving, copyTable)
 	if copyTable {
-		table, err := p.readTable()
+		table, err := p.im.readTable()
 		if err != nil {
 			return nil, err
 		}
@@ -362,13 +236,6 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 	if p.sparing {
 		expendable = -1
 	}
-	// "bun build --compile" lets the segment that holds its section grow over what follows
-	// it in the file, and takes only sections that are not loaded along.
-	grows := false
-	for i := range im.Sections {
-		s := &im.Sections[i]
-		grows = grows || s.Type == elf.SHT_PROGBITS && s.Size == 8 && s.Flags == elf.SHF_ALLOC|elf.SHF_WRITE && im.SectionNamed(i, ".bun")
-	}
 	var first error
 	var foreign *headerPlace // the last resort
 	tries := []struct {
@@ -381,7 +248,7 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 		{null < 0 && expendable >= 0, expendable, 0, false},
 		{true, -1, 0, true},
 	}
-	if grows {
+	if im.isBun() {
 		slices.Reverse(tries)
 	}
 	for _, try := range tries {
@@ -440,31 +307,6 @@ func (p *planner) tableFits(l *layout) bool {
 
 // tableEnd is the offset after the program headers.
 func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.PhdrSize() }
-
-// staleHeaders returns the offset after the program headers that nothing counts any more and
-// that follow the table: patchelf 0.19 leaves one where it takes a resolution note away, the
-// note's own over zeros, or the last of the table once more.
-func (im *image) staleHeaders() (uint64, error) {
-	end, size := im.tableEnd(), im.PhdrSize()
-	for len(im.Sections) > 0 && len(im.Progs) > 0 && end+size <= im.size {
-		b, err := im.Read(end, size)
-		if err != nil {
-			return 0, err
-		}
-		q := im.DecodeProg(b)
-		stale := q == im.Progs[len(im.Progs)-1]
-		if off, mapped := im.FileOffset(q.Vaddr, q.Filesz); q.Type == elf.PT_NOTE && q.Filesz > 0 && mapped { // strip may have moved them
-			if stale, err = im.zeros(off, q.Filesz); err != nil {
-				return 0, err
-			}
-		}
-		if !stale {
-			break
-		}
-		end += size
-	}
-	return end, nil
-}
 
 // alsoMoving adds to the blocks that make room for a program header those that a
 // goal moves: a longer interpreter, and the version needs of a renamed library.
@@ -913,69 +755,4 @@ func appendDead(out []span, moved []block, from uint64) []span {
 		}
 	}
 	return out
-}
-
-// A move is by how much something moves.
-type move struct{ addr, off uint64 }
-
-// symbolWrites repairs the symbols that name something that moved, such as
-// __abi_tag, _DYNAMIC or a section symbol; the loader looks none of them up. strtab
-// is the new address of the string table.
-func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
-	im := p.im
-	moves := make([]move, len(im.Sections))
-	var dynamic *block // old linkers make _DYNAMIC absolute
-	for k, b := range moved {
-		for _, i := range b.sections {
-			moves[i] = move{b.newAddr - b.addr, b.newOff - b.off}
-		}
-		if b.rank == rankDynamic {
-			dynamic = &moved[k]
-		}
-	}
-	table := im.StringSection()
-	if table >= 0 {
-		moves[table].addr = strtab - im.StrAddr
-	}
-	var out []write
-	size, at, w := im.SymSize(), im.SymbolValueAt(), im.WordSize()
-	for i := range im.Sections {
-		s := &im.Sections[i]
-		if s.Type != elf.SHT_SYMTAB && s.Type != elf.SHT_DYNSYM {
-			continue
-		}
-		if s.Size > im.size || s.Off > im.size-s.Size {
-			return nil, elfimage.Malformed(im.Shoff+uint64(i)*im.ShdrSize(), "symbol table of %d bytes at %#x is outside the file", s.Size, s.Off)
-		}
-		err := im.EachPiece(s.Off, s.Size/size, size, func(off uint64, b []byte) {
-			for ; len(b) > 0; off, b = off+size, b[size:] {
-				shndx, value := im.Symbol(b)
-				by := uint64(0)
-				switch {
-				case shndx < elf.SHN_LORESERVE && int(shndx) < len(moves):
-					// gold lets _edata name a section that it is not in. The header of the string table's can be
-					// ahead of .dynamic, where an edit was killed between the two.
-					if named := &im.Sections[shndx]; inside(value, named.Addr, named.Size) || int(shndx) == table && inside(value, im.StrAddr, im.StrSize) {
-						by = moves[shndx].addr
-					}
-				case dynamic != nil && shndx == elf.SHN_ABS && value == dynamic.addr:
-					by = dynamic.newAddr - dynamic.addr
-				}
-				if by != 0 {
-					v := make([]byte, w)
-					im.PutWord(v, value+by)
-					out = append(out, write{off: off + moves[i].off + at, data: v})
-				}
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
-// inside reports whether an address is in a range, or its begin.
-func inside(addr, begin, size uint64) bool {
-	return addr == begin || addr >= begin && addr-begin < size
 }

@@ -80,8 +80,3 @@ func (p *planner) covers(l *layout) (covers []elfimage.Section) {
 func coverOf(off, addr, size uint64) elfimage.Section {
 	return elfimage.Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Off: off, Addr: addr, Size: size, Addralign: 1}
 }
-
-// isCover reports whether a section is one of coverOf's, of an edit that has stopped.
-func isCover(s *elfimage.Section) bool {
-	return s.NameOff == 0 && *s == coverOf(s.Off, s.Addr, s.Size)
-}

@@ -10,9 +10,8 @@ import (
 
 // planner is an edit in the making.
 type planner struct {
-	im    *image
-	goal  *goal
-	table []byte // the dynamic string table, once read
+	im   *image
+	goal *goal
 
 	spot    *noteSpot // where the resolution note can be, where that is in the file already
 	newNote bool      // it cannot stay there

@@ -1,0 +1,72 @@
+package elfedit
+
+import (
+	"debug/elf"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// A move is by how much something moves.
+type move struct{ addr, off uint64 }
+
+// symbolWrites repairs the symbols that name something that moved, such as
+// __abi_tag, _DYNAMIC or a section symbol; the loader looks none of them up. strtab
+// is the new address of the string table.
+func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
+	im := p.im
+	moves := make([]move, len(im.Sections))
+	var dynamic *block // old linkers make _DYNAMIC absolute
+	for k, b := range moved {
+		for _, i := range b.sections {
+			moves[i] = move{b.newAddr - b.addr, b.newOff - b.off}
+		}
+		if b.rank == rankDynamic {
+			dynamic = &moved[k]
+		}
+	}
+	table := im.StringSection()
+	if table >= 0 {
+		moves[table].addr = strtab - im.StrAddr
+	}
+	var out []write
+	size, at, w := im.SymSize(), im.SymbolValueAt(), im.WordSize()
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if s.Type != elf.SHT_SYMTAB && s.Type != elf.SHT_DYNSYM {
+			continue
+		}
+		if s.Size > im.size || s.Off > im.size-s.Size {
+			return nil, elfimage.Malformed(im.Shoff+uint64(i)*im.ShdrSize(), "symbol table of %d bytes at %#x is outside the file", s.Size, s.Off)
+		}
+		err := im.EachPiece(s.Off, s.Size/size, size, func(off uint64, b []byte) {
+			for ; len(b) > 0; off, b = off+size, b[size:] {
+				shndx, value := im.Symbol(b)
+				by := uint64(0)
+				switch {
+				case shndx < elf.SHN_LORESERVE && int(shndx) < len(moves):
+					// gold lets _edata name a section that it is not in. The header of the string table's can be
+					// ahead of .dynamic, where an edit was killed between the two.
+					if named := &im.Sections[shndx]; inside(value, named.Addr, named.Size) || int(shndx) == table && inside(value, im.StrAddr, im.StrSize) {
+						by = moves[shndx].addr
+					}
+				case dynamic != nil && shndx == elf.SHN_ABS && value == dynamic.addr:
+					by = dynamic.newAddr - dynamic.addr
+				}
+				if by != 0 {
+					v := make([]byte, w)
+					im.PutWord(v, value+by)
+					out = append(out, write{off: off + moves[i].off + at, data: v})
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// inside reports whether an address is in a range, or its begin.
+func inside(addr, begin, size uint64) bool {
+	return addr == begin || addr >= begin && addr-begin < size
+}
