@@ -2,6 +2,28 @@
 // afterwards, [Plan] makes of it an [Edit], a list of writes in an order that leaves
 // the image loadable after each of them.
 //
+// An edit passes through rooms, and each has files of its name:
+//
+//	Change ──► goal: what differs from what the file says
+//	             │
+//	           layout_…: where everything is afterwards     quirks: what other tools
+//	             │                                          leave and expect
+//	           emit_…: writes, in an order that leaves
+//	             │     the file loadable after each
+//	           verify_…: the image before, the image after
+//	             │       and the change; it asks no planner
+//	           Edit ──► Apply
+//
+// For example, a library with the run path /a gets /a/longer/one. Before and after:
+//
+//	0      ELF header, 7 program headers       ELF header, 8 program headers   one write
+//	0x1c8  .note  .gnu.hash  .dynsym           zeros     .gnu.hash .dynsym
+//	0x300  .dynstr "…/a"                       zeros
+//	0x1000 .text … .dynamic (STRTAB, RUNPATH)  … .dynamic                      one write
+//	0x2000 .shstrtab, section headers          (as they were, dead)
+//	0x3000                                     PT_LOAD: .note, .dynstr with room "/a/longer/one",
+//	                                           .shstrtab, section headers      first of all
+//
 // Section headers, which the loader never reads, are kept consistent for the tools
 // that do: strip, objcopy, readelf, gdb, patchelf.
 //
@@ -42,7 +64,7 @@
 // versions when a library in it gets another name: it is switched with DT_NEEDED.
 //
 // A resolution note (.note.nixos.ldcache) goes where one is or was, if it fits, else into a new
-// segment, with a PT_NOTE, a section and room of its own. See note.go for why nothing is loaded
+// segment, with a PT_NOTE, a section and room of its own. See layout_note.go for why nothing is loaded
 // by an old note and a new run path, or the other way round, at any moment.
 //
 // # What an edit writes, in order

@@ -9,7 +9,7 @@ import (
 
 // A layout is a value: where everything is after an edit. A strategy is a function
 // from an image and a goal to a layout, or the reason why there is none; emit makes
-// ordered writes of it, and check compares these with the owners of the bytes.
+// ordered writes of it, and verify compares what they leave with the owners of the bytes.
 type layout struct {
 	size     uint64 // of the file, bytes
 	progs    []elfimage.Prog

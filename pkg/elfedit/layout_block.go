@@ -253,7 +253,7 @@ func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 		if err != nil {
 			return err
 		}
-		const padding = 16 // bytes: see check
+		const padding = 16 // bytes: see unowned
 		if uint64(len(b)) >= padding && len(im.Sections) == 0 && !im.hasRoom() {
 			return cannot("unknown data after the program headers at offset %#x", free)
 		}

@@ -261,7 +261,7 @@ func (v *verifier) progs() error {
 	for i, q := range was {
 		n := is[i]
 		switch {
-		case q.Type == elf.PT_LOAD && n.Off >= v.before.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz: // moved in the file, .bss with it: check compares the bytes
+		case q.Type == elf.PT_LOAD && n.Off >= v.before.size && n.Filesz == n.Memsz && n.Memsz >= q.Memsz: // moved in the file, .bss with it: relocated compares the bytes
 			n.Off, n.Filesz, n.Memsz = q.Off, q.Filesz, q.Memsz
 			if n.Align >= elfimage.PageSize && n.Align < q.Align && imageAlign(after) >= imageAlign(v.before.Progs) {
 				n.Align = q.Align
