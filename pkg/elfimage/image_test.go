@@ -1,0 +1,383 @@
+package elfimage
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const librarySource = `
+int answer_one(void) { return 1; }
+int answer_two(void) { return 2; }
+__asm__(".symver answer_one,answer@ONE"); __asm__(".symver answer_two,answer@@TWO");
+extern int puts(const char *);
+char zeros[70000], *strings[] = {"libplugin.so.3"};
+__thread int local = 1;
+int say(void) { return puts(strings[0]) + zeros[3] + local; }
+__asm__(".section .note.dlopen,\"a\",%note\n.align 4\n.long 4, 2f-1f, 0x407c0c0a\n.asciz \"FDO\"\n"
+	"1: .asciz \"[{\\\"soname\\\":[\\\"libdl-one.so\\\"],\\\"feature\\\":\\\"f\\\",\\\"priority\\\":\\\"required\\\"}]\"\n2: .align 4\n"
+	".section .note.nixos.ldcache,\"a\",%note\n.align 4\n.long 6, 4f-3f, 0x63a86cb6\n.asciz \"NixOS\"\n.align 4\n"
+	"3: .asciz \"libc.so.6\"\n.asciz \"=/nix/store/x/libc.so.6:?/nix/store/y\"\n.asciz \"\"\n4: .align 4\n.text\n");
+`
+
+// linked builds a library, or with -pie a program, and returns it; hash is --hash-style.
+func linked(t *testing.T, flags ...string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	source := librarySource
+	if slices.Contains(flags, "-pie") {
+		source = strings.Replace(librarySource, "__asm__(\".symver answer_one,answer@ONE\"); __asm__(\".symver answer_two,answer@@TWO\");", "int main(void) { return 0; }", 1)
+	}
+	for name, text := range map[string]string{"a.c": source, "map": "ONE { global: answer; local: *_one; *_two; };\nTWO { global: answer; } ONE;\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := append([]string{"-O1", "-g", "-fPIC", "-o", filepath.Join(dir, "out"), filepath.Join(dir, "a.c"), "-Wl,-rpath,/one:/two"}, flags...)
+	if !slices.Contains(flags, "-pie") {
+		args = append(args, "-shared", "-Wl,-soname,liba.so.1,--version-script="+filepath.Join(dir, "map"))
+	}
+	if out, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		t.Skipf("gcc: %v, %.300s", err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// readings are the ways to parse the same bytes, which read it in pieces or keep it.
+func readings(t *testing.T, b []byte) map[string]*Image {
+	t.Helper()
+	all := map[string]*Image{}
+	for name, parse := range map[string]func(io.ReaderAt, int64, []byte) (*Image, error){
+		"in pieces": ParseHead, "kept": ParseKept,
+		"with a short head": func(r io.ReaderAt, n int64, head []byte) (*Image, error) { return ParseKept(r, n, head[:100]) },
+		"as the loader": func(r io.ReaderAt, n int64, head []byte) (*Image, error) {
+			im, err := ParseLoad(r, n, head)
+			if err == nil {
+				if len(im.Sections) > 0 || !im.HasSections() {
+					t.Errorf("ParseLoad has read %d sections", len(im.Sections))
+				}
+				im.ReadSections()
+			}
+			return im, err
+		},
+	} {
+		im, err := parse(bytes.NewReader(b), int64(len(b)), b[:min(len(b), HeadSize)])
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		all[name] = im
+	}
+	return all
+}
+
+// An image says of a linker's file what the standard library's reader says.
+func TestImageSaysWhatIsThere(t *testing.T) {
+	for _, flags := range [][]string{{"-Wl,--hash-style=gnu"}, {"-Wl,--hash-style=sysv"}, {"-Wl,--hash-style=both", "-Wl,--disable-new-dtags"}, {"-pie"}} {
+		b := linked(t, flags...)
+		std, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for how, im := range readings(t, b) {
+			same := func(what string, got, want any) {
+				t.Helper()
+				if d := cmp.Diff(want, got); d != "" {
+					t.Errorf("%v, %s: %s: %s", flags, how, what, d)
+				}
+			}
+			needed, err := im.Needed()
+			want, _ := std.ImportedLibraries()
+			same("needed", needed, want)
+			same("error", err, nil)
+			tag, list, err := im.RunPath()
+			wantTag := elf.DT_RUNPATH
+			if slices.Contains(flags, "-Wl,--disable-new-dtags") {
+				wantTag = elf.DT_RPATH
+			}
+			same("run path", []any{tag, list, err}, []any{wantTag, "/one:/two", nil})
+			_, shadowed, _ := im.Shadowed()
+			same("shadowed", shadowed, false)
+			soname, _ := im.Soname()
+			interpreter, _ := im.Interpreter()
+			if flags[0] == "-pie" {
+				same("soname", soname, "")
+				same("interpreter", interpreter, strings.TrimRight(string(b[im.Prog(elf.PT_INTERP).Off:][:im.Prog(elf.PT_INTERP).Filesz]), "\x00"))
+			} else {
+				same("soname, interpreter", []string{soname, interpreter}, []string{"liba.so.1", ""})
+			}
+			same("reason", im.SkipReason(), Reason(""))
+			same("loadable", im.Loadable(), true)
+			same("stack", im.Stack() == nil, false)
+			same("size", im.Size(), int64(len(b)))
+			for i, s := range std.Sections {
+				h := im.Sections[i]
+				same("section", []any{im.SectionName(i), h.Type, h.Flags, h.Addr, h.Off, h.Size, h.Link, h.Info, h.Addralign, h.Entsize},
+					[]any{s.Name, s.Type, s.Flags, s.Addr, s.Offset, s.FileSize, s.Link, s.Info, s.Addralign, s.Entsize})
+				coded := make([]byte, im.ShdrSize())
+				im.EncodeSection(coded, h)
+				same("encoded section", coded, b[im.Shoff+uint64(i)*im.ShdrSize():][:im.ShdrSize()])
+			}
+			for i, p := range std.Progs {
+				coded := make([]byte, im.PhdrSize())
+				im.EncodeProg(coded, im.Progs[i])
+				same("program header", []any{im.Progs[i].Type, im.Progs[i].Off, im.Progs[i].Vaddr}, []any{p.Type, p.Off, p.Vaddr})
+				same("encoded program header", coded, b[im.Phoff+uint64(i)*im.PhdrSize():][:im.PhdrSize()])
+			}
+			same("string section", im.SectionName(im.StringSection()), ".dynstr")
+
+			symbols, known, err := im.DynamicSymbols()
+			same("symbols known", []any{known, err}, []any{true, nil})
+			stdSymbols, _ := std.DynamicSymbols()
+			for i, s := range stdSymbols {
+				got := symbols.Symbols[i+1]
+				version := ""
+				if got.Version != nil {
+					version = got.Version.Name
+				}
+				same("symbol", []any{got.Name, got.Value, byte(got.Bind)<<4 | byte(got.Type), got.Defined, version},
+					[]any{s.Name, s.Value, s.Info, s.Section != elf.SHN_UNDEF, s.Version})
+			}
+			same("number of symbols", len(symbols.Symbols), len(stdSymbols)+1)
+			same("puts is looked up", slices.ContainsFunc(symbols.References, func(r Reference) bool { return symbols.Symbols[r.Symbol].Name == "puts" }), true)
+
+			versions, err := im.VersionsNeeded()
+			same("error", err, nil)
+			stdVersions, _ := std.DynamicVersionNeeds()
+			n := 0
+			for _, v := range stdVersions {
+				for _, d := range v.Needs {
+					same("version", slices.ContainsFunc(versions, func(w Version) bool { return w.Library == v.Name && w.Name == d.Dep }), true)
+					n++
+				}
+			}
+			same("number of versions", len(versions), n)
+			refs := 0
+			same("refs", im.EachVersionRef(func(r VersionRef) error { refs++; return nil }), nil)
+			if refs < n+len(stdVersions) {
+				t.Errorf("%d version references of at least %d", refs, n+len(stdVersions))
+			}
+			strs := map[uint64]bool{}
+			complete, err := im.EachStringRef(func(off, at uint64) { strs[off] = true })
+			same("string references", []any{complete, err}, []any{true, nil})
+			for _, s := range stdSymbols {
+				at := bytes.Index(b[im.StrOff:im.StrOff+im.StrSize], []byte("\x00"+s.Name+"\x00"))
+				same("reference of "+s.Name, at < 0 || strs[uint64(at+1)], true)
+			}
+
+			notes, err := im.DlopenNotes()
+			same("dlopen notes", []any{len(notes), err}, []any{1, nil})
+			same("dlopen note", notes[0], DlopenNote{Sonames: []string{"libdl-one.so"}, Feature: "f", Priority: "required"})
+			raw, err := im.NoteDescriptors("GNU", 3)
+			id, _ := std.Section(".note.gnu.build-id").Data()
+			same("build ID", []any{raw[0], err}, []any{id[16:], nil})
+			cache, err := im.ResolutionCache()
+			same("cache", []any{cache.Entries, cache.Silent, cache.Blank(), err}, []any{[]CacheEntry{{"libc.so.6", []string{"=/nix/store/x/libc.so.6", "?/nix/store/y"}}}, false, false, nil})
+			s := std.Section(".note.nixos.ldcache")
+			same("place of the cache", []any{cache.Off, im.SectionName(cache.Section)}, []any{s.Offset, s.Name})
+			of, err := im.NotesAreOf([]string{"NixOS"}, s.Offset, s.FileSize, 4)
+			same("owner", []any{of, err}, []any{true, nil})
+			of, _ = im.NotesAreOf([]string{"GNU", "FDO"}, s.Offset, s.FileSize, 4)
+			same("other owners", of, false)
+
+			same("contradiction", im.Contradiction(), nil)
+			im.Release()
+			im.Release()
+		}
+	}
+}
+
+// Each byte that a header or a dynamic entry names has an owner, in order of offset.
+func TestOwners(t *testing.T) {
+	b := linked(t, "-Wl,--hash-style=both")
+	im, err := Parse(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners := im.Owners()
+	if !slices.IsSortedFunc(owners, func(a, b Owner) int { return int(a.Off) - int(b.Off) }) {
+		t.Error("owners are not in order")
+	}
+	has := func(kind OwnerKind, off, size uint64) {
+		t.Helper()
+		if !slices.ContainsFunc(owners, func(o Owner) bool { return o.Kind == kind && o.Off == off && o.Size == size }) {
+			t.Errorf("no owner of kind %d at %#x, %d bytes", kind, off, size)
+		}
+	}
+	has(FileHeader, 0, 64)
+	has(ProgramHeaders, im.Phoff, uint64(len(im.Progs))*56)
+	has(SectionHeaders, im.Shoff, uint64(len(im.Sections))*64)
+	for i := range im.Sections {
+		s := &im.Sections[i]
+		if s.HasBytes() {
+			has(OfSection, s.Off, s.Size)
+		}
+		switch s.Type {
+		case elf.SHT_DYNSYM, elf.SHT_GNU_VERSYM, elf.SHT_GNU_VERNEED, elf.SHT_GNU_VERDEF, elf.SHT_HASH, elf.SHT_GNU_HASH, elf.SHT_INIT_ARRAY:
+			has(OfDynamic, s.Off, s.Size)
+		case elf.SHT_NOTE:
+			if s.Size > 0 && im.SectionName(i) == ".note.gnu.property" {
+				has(OfSegment, s.Off, s.Size)
+			}
+		case elf.SHT_RELA:
+			if strings.HasSuffix(im.SectionName(i), "plt") {
+				has(OfDynamic, s.Off, s.Size)
+			}
+		}
+	}
+}
+
+func TestSortMostly(t *testing.T) {
+	for _, n := range []int{0, 1, 5, 200, 400} { // both ways
+		var all [][2]uint64
+		for i := range n {
+			all = append(all, [2]uint64{uint64(i*7919%97) / 3, uint64(i * 31 % 5)})
+		}
+		want := slices.Clone(all)
+		slices.SortStableFunc(want, func(a, b [2]uint64) int { return slices.Compare(a[:], b[:]) })
+		SortMostly(all, func(v *[2]uint64) (uint64, uint64) { return v[0], v[1] })
+		if !slices.Equal(all, want) {
+			t.Errorf("%d elements are in another order", n)
+		}
+	}
+}
+
+// A field that contradicts the others is named, and where it stands.
+func TestContradictions(t *testing.T) {
+	b := linked(t, "-Wl,--hash-style=both")
+	parse := func(b []byte) *Image {
+		im, err := Parse(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return im
+	}
+	sound := parse(b)
+	section := func(name string, change func(s *Section)) func(b []byte) {
+		return func(b []byte) {
+			for i := range sound.Sections {
+				if sound.SectionName(i) == name {
+					s := sound.Sections[i]
+					change(&s)
+					sound.EncodeSection(b[sound.Shoff+uint64(i)*64:], s)
+					return
+				}
+			}
+			t.Fatalf("no section %s", name)
+		}
+	}
+	prog := func(typ elf.ProgType, change func(p *Prog)) func(b []byte) {
+		return func(b []byte) {
+			for i, p := range sound.Progs {
+				if p.Type == typ {
+					change(&p)
+					sound.EncodeProg(b[sound.Phoff+uint64(i)*56:], p)
+					return
+				}
+			}
+			t.Fatalf("no %v", typ)
+		}
+	}
+	dyn := func(tag, to elf.DynTag, add uint64) func(b []byte) {
+		return func(b []byte) {
+			d, ok := sound.Dyn(tag)
+			if !ok {
+				t.Fatalf("no %v", tag)
+			}
+			binary.LittleEndian.PutUint64(b[d.Off:], uint64(to))
+			binary.LittleEndian.PutUint64(b[d.Off+8:], d.Val+add)
+		}
+	}
+	for want, damage := range map[string]func(b []byte){
+		"sh_addralign 0x3, not a power of two":   section(".dynsym", func(s *Section) { s.Addralign = 3 }),
+		"outside the file of":                    section(".comment", func(s *Section) { s.Off = 1 << 40 }),
+		"which is in no PT_LOAD":                 section(".hash", func(s *Section) { s.Addr = 1 << 40 }),
+		"is mapped to offset":                    section(".hash", func(s *Section) { s.Off += 8 }),
+		"and PT_DYNAMIC has p_filesz":            section(".dynamic", func(s *Section) { s.Size -= 16 }),
+		"p_align 0x3, not a power of two":        prog(elf.PT_GNU_EH_FRAME, func(p *Prog) { p.Align = 3 }),
+		"PT_GNU_STACK has p_filesz":              prog(elf.PT_GNU_STACK, func(p *Prog) { p.Filesz, p.Off = 16, 64 }),
+		"PT_GNU_EH_FRAME of 1099511627776 bytes": prog(elf.PT_GNU_EH_FRAME, func(p *Prog) { p.Filesz = 1 << 40 }),
+		"PT_GNU_EH_FRAME has p_offset":           prog(elf.PT_GNU_EH_FRAME, func(p *Prog) { p.Off += 8 }),
+		"PT_DYNAMIC has p_filesz":                prog(elf.PT_DYNAMIC, func(p *Prog) { p.Memsz += 8 }),
+		"DT_SYMENT is":                           dyn(elf.DT_SYMENT, elf.DT_SYMENT, 8),
+		"is there twice":                         dyn(elf.DT_FINI_ARRAY, elf.DT_INIT_ARRAY, 0),
+		"unterminated string":                    dyn(elf.DT_STRSZ, elf.DT_STRSZ, ^uint64(3)),
+		"DT_GNU_HASH is":                         dyn(elf.DT_HASH, elf.DT_GNU_HASH, 0),
+		"are in no PT_LOAD":                      dyn(elf.DT_INIT_ARRAY, elf.DT_INIT_ARRAY, 1<<40),
+		"overlaps":                               section(".gnu.version", func(s *Section) { s.Size += 400 }),
+		"of a string table of":                   dyn(elf.DT_SONAME, elf.DT_SONAME, 1<<40),
+	} {
+		damaged := bytes.Clone(b)
+		damage(damaged)
+		if err := parse(damaged).Contradiction(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	if err := sound.Contradiction(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Entries in pieces are all entries, whole, also where they are not kept.
+func TestPieces(t *testing.T) {
+	data := make([]byte, 24*9000)
+	for i := range data {
+		data[i] = byte(i * 7)
+	}
+	im := &Image{r: newWindow(bytes.NewReader(data), uint64(len(data)), nil), size: uint64(len(data))}
+	for range 2 {
+		var got []byte
+		if err := im.EachPiece(24, 8990, 24, func(off uint64, b []byte) {
+			if len(b)%24 != 0 || off != 24+uint64(len(got)) {
+				t.Errorf("a piece of %d bytes at %d", len(b), off)
+			}
+			got = append(got, b...)
+		}); err != nil || !bytes.Equal(got, data[24:24*8991]) {
+			t.Errorf("%d bytes of %d (%v)", len(got), 24*8990, err)
+		}
+		if err := im.EachPiece(24, 9001, 24, func(uint64, []byte) {}); err == nil {
+			t.Error("entries beyond the end of the file are read")
+		}
+		im.Hold()
+	}
+	if off := im.NextData(100); off != 100 {
+		t.Errorf("a file without holes has its next data at %d", off)
+	}
+}
+
+// What is not edited is told by its kind.
+func TestSkipReasonOfALinkersFile(t *testing.T) {
+	b := linked(t, "-pie")
+	for want, change := range map[Reason]func(b []byte){
+		Relocatable: func(b []byte) { b[16] = byte(elf.ET_REL) },
+		Core:        func(b []byte) { b[16] = byte(elf.ET_CORE) },
+		OtherType:   func(b []byte) { b[16] = 9 },
+		CUDACode:    func(b []byte) { b[18] = 190 },
+		AMDCode:     func(b []byte) { b[18] = 224 },
+		IntelCode:   func(b []byte) { b[18] = 205 },
+		OtherLoader: func(b []byte) { b[18], b[7] = 0, 255 },
+	} {
+		damaged := bytes.Clone(b)
+		change(damaged)
+		im, err := Parse(bytes.NewReader(damaged), int64(len(b)))
+		if err != nil || im.SkipReason() != want || im.Loadable() {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	im, err := ParseSections(bytes.NewReader(b), int64(len(b)), b[:HeadSize])
+	if err != nil || im.SectionName(1) == "" || im.Dynamic != nil {
+		t.Errorf("sections alone: %v", err)
+	}
+}
