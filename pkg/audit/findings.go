@@ -286,7 +286,7 @@ func (s *subject) driver(objects []*loader.Object) {
 		if v == nil || v.Kind != StubLoaded && v.Kind != CompatHarms {
 			continue
 		}
-		f := Finding{ID: v.Kind, Library: o.Name, Message: v.Text, Remedy: v.Remedy}
+		f := Finding{ID: v.Kind, Library: o.Name, Message: strings.TrimSuffix(v.Text, "."), Remedy: v.Remedy}
 		if !o.Cause.Certain() {
 			f.Severity = Warning
 		}
@@ -446,7 +446,7 @@ func (s *subject) unresolved(c *knowledge) {
 		case c.satisfied[s.request(p.By, name)]:
 			// A program loads this library and what it needs: it is never loaded alone.
 		case p.Kind == MissingVersion:
-			if f := Concluded(p); s.load.Interp.Found && (direct || s.load.Program) {
+			if f := Concluded(p); direct || s.load.Program {
 				if !s.load.Program {
 					f.Severity = Warning // a program may have loaded a newer one before
 				}
@@ -481,7 +481,7 @@ func (s *subject) notFound(p explain.Problem, c *knowledge) {
 
 // driverMissing: a library of the driver, which no build machine has.
 func (s *subject) driverMissing(v *explain.Verdict) {
-	f := Finding{ID: v.Kind, Library: path.Base(v.Soname), Message: v.Text, Remedy: v.Remedy}
+	f := Finding{ID: v.Kind, Library: path.Base(v.Soname), Message: strings.TrimSuffix(v.Text, "."), Remedy: v.Remedy}
 	switch {
 	case v.Kind == DriverAbsent:
 	case strings.Contains(v.Soname, "/"):

@@ -62,20 +62,29 @@ type Verdict struct {
 	Object *loader.Object `json:"-"`
 }
 
-// Driver returns a verdict for each driver-provided library of a load.
+// Driver returns the [Case.Verdicts] of a load, with the fix at the end of their texts.
 func (l *Layout) Driver(s *loader.Load) []Verdict {
 	var out []Verdict
-	c, seen := &Case{Layout: l, Load: s}, map[string]bool{}
-	for _, o := range s.Objects[1:] {
-		if v := c.Verdict(o); v != nil && !seen[o.Name] {
-			seen[o.Name] = true
-			if v.Fix != "" {
-				v.Text += " Fix: " + v.Fix + "."
-			}
-			out = append(out, *v)
+	for _, v := range (&Case{Layout: l, Load: s}).Verdicts() {
+		if v.Fix != "" {
+			v.Text += " Fix: " + v.Fix + "."
 		}
+		out = append(out, *v)
 	}
 	return out
+}
+
+// Verdicts returns a verdict for each driver-provided library of the load: one for each file that a
+// name leads to, and one where it leads nowhere.
+func (c *Case) Verdicts() (all []*Verdict) {
+	seen := map[[2]string]bool{}
+	for _, o := range c.Load.Objects[1:] {
+		if v := c.Verdict(o); v != nil && !seen[[2]string{o.Name, o.Path}] {
+			seen[[2]string{o.Name, o.Path}] = true
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // Verdict returns what there is to say of an object; nil where it is none of the driver's.

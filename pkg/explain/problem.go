@@ -78,7 +78,7 @@ func (c *Case) Problems() (all []Problem) {
 			all = append(all, c.stops(o))
 		}
 		for i, lack := range o.Lacks {
-			if o.Certain() && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
+			if o.Certain() && s.Interp.Found && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
 				all = append(all, c.tooOld(o, lack.By))
 			}
 		}

@@ -45,6 +45,9 @@ type Fact struct {
 	// Error is what CUDA answers where this is in the way, one of driver.Errors; 0: not known.
 	Error int `json:"error,omitempty"`
 	remedy.Remedy
+	// Kind is explain's of what is wrong with the program, and Library the one that it is about.
+	Kind    string `json:"-"`
+	Library string `json:"-"`
 }
 
 // Diagnosis is what Doctor finds.
@@ -64,6 +67,14 @@ func (d *Diagnosis) addRemedy(subject string, v Verdict, source string, r remedy
 	d.Facts = append(d.Facts, Fact{Subject: subject, Verdict: v, Text: fmt.Sprintf(format, args...), Source: source, Remedy: r})
 	if v == Bad {
 		d.Works = false
+	}
+}
+
+// concludes says which problem the last fact is.
+func (d *Diagnosis) concludes(kind string, o *loader.Object) {
+	f := &d.Facts[len(d.Facts)-1]
+	if f.Kind = kind; o != nil {
+		f.Library = o.Name
 	}
 }
 
@@ -394,6 +405,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 			fix = fix.And("; where it is looked for: " + remedy.Quote("runpath", "explain", program))
 		}
 		d.addRemedy(subject, Bad, from, fix, "%s", p.Text)
+		d.concludes(p.Kind, p.Object)
 	}
 	for _, o := range load.Objects {
 		for _, p := range its.Note(o) {
@@ -405,7 +417,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	// What it may open later counts as far as the driver is concerned.
 	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
 	h.doctorRuntime(d, load, drv, cuda)
-	h.doctorLibCUDA(d, its, prefix, gpus, linkWorks)
+	h.doctorDriver(d, its, prefix, gpus, linkWorks)
 	h.doctorGPUCode(d, load, gpus, cuda)
 	return glibc
 }
@@ -507,30 +519,30 @@ func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver) *expla
 	if prefix != DefaultPrefix {
 		l.DriverLink = prefix + "/lib"
 	}
-	return &explain.Case{Layout: l, Load: load}
+	its := &explain.Case{Layout: l, Load: load}
+	if programs, err := h.loader(); err == nil {
+		its.Provider = explain.Beside(programs, nil)
+	}
+	return its
 }
 
-// doctorLibCUDA says which libcuda.so.1 the program loads.
-func (h *Host) doctorLibCUDA(d *Diagnosis, its *explain.Case, prefix string, gpus []gpu, linkWorks bool) {
-	load, subject := its.Load, driver.LibCUDA
-	var o *loader.Object // the one that is found, if any is
-	needsIt := false
-	for _, x := range load.Objects {
-		if (path.Base(x.Name) == driver.LibCUDA || path.Base(x.Path) == driver.LibCUDA) && (o == nil || !o.Found() && x.Found()) {
-			o = x
-		}
-		needsIt = needsIt || driver.NeedsDriver(path.Base(x.Name))
+// doctorDriver says of each library of the driver which one the program loads.
+func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, prefix string, gpus []gpu, linkWorks bool) {
+	load, all := its.Load, its.Verdicts()
+	switch needsIt := func(o *loader.Object) bool { return driver.NeedsDriver(path.Base(o.Name)) }; {
+	case !slices.ContainsFunc(load.Objects, needsIt):
+		d.add(driver.LibCUDA, Note, load.Main.Path, "", "neither it nor its libraries need the driver")
+	case len(all) == 0: // the toolkit's libraries open it
+		all = append(all, its.Verdict(explain.Find(load, driver.LibCUDA)))
 	}
-	if o == nil && !needsIt {
-		d.add(subject, Note, load.Main.Path, "", "neither it nor its libraries need the driver")
-		return
-	} else if o == nil {
-		o = explain.Find(load, driver.LibCUDA)
+	for _, v := range all {
+		h.doctorLibrary(d, its, v, prefix, gpus, linkWorks)
 	}
-	v := its.Verdict(o)
-	if v == nil { // its own name is another
-		return
-	}
+}
+
+// doctorLibrary says what a verdict on a library of the driver means on this host.
+func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict, prefix string, gpus []gpu, linkWorks bool) {
+	load, o, subject := its.Load, v.Object, v.Soname
 	from, fix, bad := load.Main.Path, v.Remedy, Bad
 	if o.Found() {
 		from = o.How(nil)
@@ -551,7 +563,7 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, its *explain.Case, prefix string, gpu
 	case v.Good:
 		inside := load.Inside(o.File.Path)
 		d.add(subject, Good, from, "", "%s%s", o.Path, resolved(o.Path, inside))
-		if load.Interp.Store && o.File.List == "" && o.Rule != loader.ByEnv {
+		if load.Interp.Store && o.File.List == "" && o.Rule != loader.ByEnv && subject == driver.LibCUDA {
 			d.add("PTX compiler", Warning, o.Path, h.sudo()+" install --copy"+prefixFlag(prefix)+", or: "+run,
 				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(o.Path))
 		}
@@ -571,7 +583,8 @@ func (h *Host) doctorLibCUDA(d *Diagnosis, its *explain.Case, prefix string, gpu
 	default:
 		fix = remedy.Do(run + ", or for all programs: " + install)
 	}
-	d.addRemedy(subject, bad, from, fix, "%s", strings.TrimPrefix(v.Text, v.Soname+": "))
+	d.addRemedy(subject, bad, from, fix, "%s", strings.TrimLeft(strings.TrimPrefix(v.Text, v.Soname), ": "))
+	d.concludes(v.Kind, o)
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
 		d.answers(v.Answer)
 	}
