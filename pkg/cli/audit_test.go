@@ -78,7 +78,21 @@ func TestOutputsOfHostileNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var log sarifLog
+	var log struct {
+		Version string
+		Runs    []struct {
+			Tool struct {
+				Driver struct{ Rules []struct{ ID string } }
+			}
+			Results []struct {
+				RuleID    string
+				RuleIndex int
+				Locations []struct {
+					PhysicalLocation struct{ ArtifactLocation struct{ URI string } }
+				}
+			}
+		}
+	}
 	if err := json.Unmarshal(b, &log); err != nil || log.Version != "2.1.0" || len(log.Runs[0].Results) == 0 {
 		t.Errorf("%v: %+v", err, log)
 	}
@@ -86,8 +100,8 @@ func TestOutputsOfHostileNames(t *testing.T) {
 		if log.Runs[0].Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID {
 			t.Errorf("rule %d is not %s", r.RuleIndex, r.RuleID)
 		}
-		if strings.ContainsAny(r.Locations[0].Physical.Artifact.URI, " <>\"\x01") {
-			t.Errorf("not a URI: %s", r.Locations[0].Physical.Artifact.URI)
+		if uri := r.Locations[0].PhysicalLocation.ArtifactLocation.URI; strings.ContainsAny(uri, " <>\"\x01") {
+			t.Errorf("not a URI: %s", uri)
 		}
 	}
 }

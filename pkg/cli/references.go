@@ -49,16 +49,7 @@ which only the hash is there, are not found.`,
 // referringFile is one element of "files" in the JSON document of references.
 type referringFile struct {
 	fileReport
-	References []reference `json:"references"`
-}
-
-type reference struct {
-	Path   string           `json:"path"`
-	Object string           `json:"object,omitempty"` // the store path; "" for a build directory
-	Place  references.Place `json:"place"`
-	Offset uint64           `json:"offset"`
-	Times  int              `json:"times"`
-	Unused bool             `json:"unused,omitempty"` // an entry of a run path that holds nothing that is needed
+	References []references.Reference `json:"references"`
 }
 
 // referredObject is one element of "objects" in the summary of references.
@@ -106,7 +97,7 @@ func listReferences(s *session, to string) error {
 	run := sweep[*referringFile]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*referringFile, bool) {
-			r := &referringFile{newReport(f.Path, nil), []reference{}}
+			r := &referringFile{newReport(f.Path, nil), []references.Reference{}}
 			if f.Err == nil && f.SameAs != "" {
 				return nil, false
 			}
@@ -146,7 +137,7 @@ func (r *referringFile) read(f *tree.File, to string) error {
 	own := store.Path(f.Path)
 	for _, x := range all {
 		if to != "" && x.Object == to || to == "" && (x.Object == "" || x.Object != own) {
-			r.References = append(r.References, reference{x.Path, x.Object, x.Place, x.Off, x.Times, x.Unused})
+			r.References = append(r.References, x)
 		}
 	}
 	return nil

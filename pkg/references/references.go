@@ -43,14 +43,14 @@ const (
 
 // Reference is a path that a file names in a place.
 type Reference struct {
-	Path string // as it stands there, cut at the first byte that is not one of a file's usual name
+	Path string `json:"path"` // as it stands there, cut at the first byte that is not one of a file's usual name
 	// Object is the store path that it is in; "" for a build directory.
-	Object string
-	Place  Place
-	Off    uint64 // in the file, of the first
-	Times  int    // how often the path stands in that place
+	Object string `json:"object,omitempty"`
+	Place  Place  `json:"place"`
+	Off    uint64 `json:"offset"` // in the file, of the first
+	Times  int    `json:"times"`  // how often the path stands in that place
 	// Unused says of an entry of a run path that it holds none of the libraries that are needed.
-	Unused bool
+	Unused bool `json:"unused,omitempty"`
 }
 
 // longest bounds a path, in bytes (PATH_MAX of Linux).
