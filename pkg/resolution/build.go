@@ -1,6 +1,7 @@
 package resolution
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -11,30 +12,52 @@ import (
 // Files answers what Build asks of this machine's file system, and remembers the answers. It
 // serves several goroutines. The zero value is ready for use.
 type Files struct {
-	directories sync.Map // entry → bool: it can be searched, and has no directory glibc-hwcaps
-	readable    sync.Map // path → bool
+	directories sync.Map // entry → func() *directory
 }
 
-// fixed reports whether what an entry holds is known now: it is a directory that can be
-// searched, and the loader looks in no other one below it.
-func (f *Files) fixed(entry string) bool {
-	return remembered(&f.directories, entry, func() bool {
-		var st unix.Stat_t
-		return unix.Access(entry+"/glibc-hwcaps", unix.F_OK) != nil &&
-			unix.Stat(entry, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && unix.Access(entry, unix.X_OK) == nil
-	})
+// directory is a directory that an entry names.
+type directory struct {
+	// fixed: what the entry holds is known now. It can be searched, and the loader looks in no
+	// other one below it.
+	fixed bool
+	names map[string]bool // nil where it cannot be read
 }
 
-func (f *Files) has(path string) bool {
-	return remembered(&f.readable, path, func() bool { return unix.Access(path, unix.R_OK) == nil })
-}
-
-func remembered(m *sync.Map, key string, ask func() bool) bool {
-	v, ok := m.Load(key)
+func (f *Files) directory(entry string) *directory {
+	v, ok := f.directories.Load(entry)
 	if !ok {
-		v, _ = m.LoadOrStore(key, ask())
+		v, _ = f.directories.LoadOrStore(entry, sync.OnceValue(func() *directory { return newDirectory(entry) }))
 	}
-	return v.(bool)
+	return v.(func() *directory)()
+}
+
+func newDirectory(entry string) *directory {
+	var st unix.Stat_t
+	d := &directory{fixed: unix.Access(entry+"/glibc-hwcaps", unix.F_OK) != nil &&
+		unix.Stat(entry, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR && unix.Access(entry, unix.X_OK) == nil}
+	if !d.fixed {
+		return d
+	}
+	dir, err := os.OpenFile(entry, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return d
+	}
+	defer dir.Close()
+	if names, err := dir.Readdirnames(-1); err == nil {
+		d.names = make(map[string]bool, len(names))
+		for _, name := range names {
+			d.names[name] = true
+		}
+	}
+	return d
+}
+
+// holds reports whether the directory that an entry names has a file of a name that can be read.
+func (d *directory) holds(entry, name string) bool {
+	if d.names != nil && !d.names[name] && name != "" && name != "." && name != ".." {
+		return false // most names are in few of the directories
+	}
+	return unix.Access(entry+"/"+name, unix.R_OK) == nil
 }
 
 // Build returns the note for a file that needs some libraries and has a run path, as
@@ -44,14 +67,19 @@ func remembered(m *sync.Map, key string, ask func() bool) bool {
 func (f *Files) Build(needed, list []string, searched func(entry string) bool) Note {
 	places := map[string][]Place{}
 	for _, entry := range list {
-		search := !strings.HasPrefix(entry, "/") || strings.Contains(entry, "$") || searched(entry) || !f.fixed(entry)
+		search := !strings.HasPrefix(entry, "/") || strings.Contains(entry, "$") || searched(entry)
+		var dir *directory
+		if !search {
+			dir = f.directory(entry)
+			search = !dir.fixed
+		}
 		for _, name := range needed {
-			switch file := entry + "/" + name; {
+			switch {
 			case strings.Contains(name, "/"): // a path, for which nothing is searched
 			case search:
 				places[name] = append(places[name], Place("?"+entry))
-			case f.has(file):
-				places[name] = append(places[name], Place("="+file))
+			case dir.holds(entry, name):
+				places[name] = append(places[name], Place("="+entry+"/"+name))
 			}
 		}
 	}
