@@ -129,6 +129,7 @@ cudaRunpathListen() {
 cudaRunpathComeLast() {
     cudaRunpathMoveLast fixupOutputHooks "cudaRunpathPlainly cudaRunpathAfterOutput"
     cudaRunpathMoveLast postFixupHooks "cudaRunpathPlainly cudaRunpathFixup"
+    cudaRunpathTakeNotes
 }
 
 cudaRunpathAfterOutput() {
@@ -167,6 +168,8 @@ cudaRunpathFixup() {
         done
     elif ((${#cudaRunpathEditors[@]})); then
         cudaRunpathRun "${cudaRunpathEditors[@]}"
+    elif [[ -n ${cudaRunpathNotesTaken-} ]]; then
+        _generateLDCacheAllOutputs # nothing of ours edits
     fi
     cudaRunpathNoteOpened
     for __crTool in "${cudaRunpathChecks[@]}"; do
@@ -198,6 +201,34 @@ cudaRunpathChoose() {
             cudaRunpathAlone["$__crTool"]=1
         fi
     done
+}
+
+# Where stdenv writes resolution notes (nixpkgs' generate-ld-cache.sh, whose entry comes to
+# postFixupHooks in preFixup), our walk does it, in one edit with the run paths that it
+# leaves. A note that was written before them would be gone, or lead past the driver.
+cudaRunpathTakeNotes() {
+    local __crEntry
+    local -a __crRest=()
+    for __crEntry in "${postFixupHooks[@]}"; do
+        if [[ $__crEntry == _generateLDCacheAllOutputs ]]; then
+            declare -g cudaRunpathNotesTaken=1
+        else
+            __crRest+=("$__crEntry")
+        fi
+    done
+    postFixupHooks=("${__crRest[@]}")
+}
+
+# Whether files get resolution notes: with stdenv's hook unless its own switches say no, else
+# where the setting cudaResolutionNote is true.
+cudaRunpathWantsNotes() {
+    if [[ -z ${cudaRunpathNotesTaken-} ]]; then
+        [[ -n ${cudaResolutionNote-} ]]
+    elif [[ -n ${dontGenerateLDCache-} ]]; then
+        return 1
+    else
+        [[ -z ${dontPatchELF-} ]] || { [[ -z ${dontAutoPatchelf-} ]] && declare -F autoPatchelf >/dev/null; }
+    fi
 }
 
 # Whoever switches fixup off, by dontFixup or by phases of their own, switches us
@@ -419,6 +450,9 @@ cudaRunpathArguments() { # TOOL…
             cudaRunpathArguments+=(--position "$driverLinkPosition")
         fi
         cudaRunpathSwitch cudaRunpathArguments clearExecutableStacks --clear-execstack
+        if cudaRunpathWantsNotes; then
+            cudaRunpathArguments+=(--resolution-note)
+        fi
     fi
     while (($#)); do
         cudaRunpathWords cudaRunpathArguments "${1}Flags" "${1}FlagsArray"

@@ -329,6 +329,57 @@ in
       )
     );
 
+  # Resolution notes: written in the hooks' own walk where stdenv's hook would write them or the package asks for
+  # them, and else not. stdenv's hook here only says that it ran.
+  resolutionNotes =
+    let
+      asks =
+        args:
+        with' (
+          {
+            pname = "with-resolution-notes";
+            dontPatchELF = null;
+            build = installCompiled;
+          }
+          // args
+        );
+      withStdenvs =
+        args:
+        asks (
+          {
+            build = installCompiled + ''
+              _registerGenerateLDCache() { postFixupHooks+=(_generateLDCacheAllOutputs); }
+              _generateLDCacheAllOutputs() {
+                if [ -z "''${dontGenerateLDCache-}" ]; then mkdir -p $out/by-stdenv; fi
+              }
+              preFixupHooks+=(_registerGenerateLDCache)
+            '';
+          }
+          // args
+        );
+      notes = built: "$(readelf -SW ${built}/bin/program | grep -c '\\.note\\.nixos\\.ldcache')";
+      off = {
+        dontStubReplace = true;
+        dontAutoAddDriverRunpath = true;
+        dontAddCudaCompatRunpath = true;
+        dontNoRunpathAmbiguity = true;
+      };
+    in
+    check "resolution-notes" (
+      both (mode: ''
+        same "notes" "${notes (asks mode)}" 0
+        same "notes, asked for" "${notes (asks (mode // { cudaResolutionNote = true; }))}" 1
+        runPathIs ${asks (mode // { cudaResolutionNote = true; })}/bin/program ${inNormalForm}
+        same "notes with stdenv's hook" "${notes (withStdenvs mode)}" 1
+        runPathIs ${withStdenvs mode}/bin/program ${inNormalForm}
+        same "stdenv's hook ran" "$(find ${withStdenvs mode} -name by-stdenv)" ""
+        same "notes, switched off" "${notes (withStdenvs (mode // { dontGenerateLDCache = true; }))}" 0
+        same "notes, not to be patched" "${notes (withStdenvs (mode // { dontPatchELF = true; }))}" 0
+        same "stdenv's hook where none of ours edits" \
+          "$(find ${withStdenvs (mode // off)} -name by-stdenv -printf '%f')" by-stdenv
+      '')
+    );
+
   # Two hooks with different compat packages are told apart, and one may be chosen.
   compatPackagesThatDisagree =
     let
