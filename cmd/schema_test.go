@@ -68,6 +68,8 @@ func schemaOf(args []string) string {
 		return "check"
 	case name == "cudaCapabilitiesCheck":
 		return "gpu"
+	case name == "thinCuda":
+		return "thin"
 	case name != "runpath" && name != "hostDriver":
 		return "edit"
 	}

@@ -18,10 +18,10 @@
 # condition, errexit does not work. What setup.sh and packages call goes through
 # cudaRunpathPlainly, since packages set the shell as they like.
 
-# Those that edit, in the order in which they run, with whatever a package links against
-# first; then those that check what these leave.
+# Those that edit run paths, in the order in which they run, with whatever a package links
+# against first; then what runs by itself: thinCuda, and those that check what these leave.
 declare -ga cudaRunpathOrder=(stubReplace autoAddDriverRunpath addCudaCompatRunpath)
-declare -ga cudaRunpathChecks=(noRunpathAmbiguity cudaCapabilitiesCheck)
+declare -ga cudaRunpathThen=(thinCuda noRunpathAmbiguity cudaCapabilitiesCheck)
 # TOOL to the absolute path of its binary; and those that a hook asked for.
 declare -gA cudaRunpathBinary cudaRunpathAsked
 # Compat directories, driver links and GPUs that the hooks' derivations brought.
@@ -154,7 +154,7 @@ cudaRunpathBeforeFixup() {
     cudaRunpathCollectStubs
 }
 
-# One walk for all that edit, where their own flags allow it; then the checks.
+# One walk for all that edit run paths, where their own flags allow it; then the others.
 cudaRunpathFixup() {
     local __crTool
     declare -g cudaRunpathRan=1
@@ -172,7 +172,7 @@ cudaRunpathFixup() {
         _generateLDCacheAllOutputs # nothing of ours edits
     fi
     cudaRunpathNoteOpened
-    for __crTool in "${cudaRunpathChecks[@]}"; do
+    for __crTool in "${cudaRunpathThen[@]}"; do
         if [[ -n ${cudaRunpathAsked["$__crTool"]-} ]] && ! cudaRunpathIsOff "$__crTool"; then
             cudaRunpathRun "$__crTool"
         fi
@@ -372,7 +372,7 @@ cudaRunpathFindCapabilities() {
         cudaRunpathWords __crList cudaCapabilities
         cudaRunpathGPUs=${__crList[*]}
     elif ((${#cudaRunpathCapabilities[@]} > 1)); then
-        cudaRunpathFailure "cudaCapabilitiesCheck came with different lists of GPUs: ${!cudaRunpathCapabilities[*]}; say which one counts by setting cudaCapabilities"
+        cudaRunpathFailure "the hooks came with different lists of GPUs: ${!cudaRunpathCapabilities[*]}; say which one counts by setting cudaCapabilities"
         exit 1
     else
         cudaRunpathGPUs=${!cudaRunpathCapabilities[*]}
@@ -437,6 +437,16 @@ cudaRunpathArguments() { # TOOL…
         cudaRunpathWords cudaRunpathArguments cudaCapabilitiesCheckFlags cudaCapabilitiesCheckFlagsArray
         return 0
     fi
+    if [[ $1 == thinCuda ]]; then
+        if [[ -n ${cudaRunpathGPUs-} ]]; then
+            cudaRunpathArguments+=(--for "$cudaRunpathGPUs")
+        fi
+        if [[ -n ${cudaBlankOptions-} ]]; then
+            cudaRunpathArguments+=(--blank-options)
+        fi
+        cudaRunpathWords cudaRunpathArguments thinCudaFlags thinCudaFlagsArray
+        return 0
+    fi
     cudaRunpathFindPlaces
     cudaRunpathArguments+=("${cudaRunpathPlaces[@]}")
     if [[ $1 == noRunpathAmbiguity ]]; then
@@ -485,11 +495,12 @@ cudaRunpathRun() { # TOOL…
         cudaRunpathHook "$__crNames: no outputs to look at"
         return 0
     fi
-    if [[ $1 == cudaCapabilitiesCheck ]]; then
+    declare -g cudaRunpathGPUs=
+    if [[ $1 == cudaCapabilitiesCheck || $1 == thinCuda && (-n ${cudaThin-} || -z ${cudaBlankOptions-}) ]]; then
         cudaRunpathFindCapabilities
         if [[ -z $cudaRunpathGPUs ]]; then
-            cudaRunpathHook "cudaCapabilitiesCheck: neither the setting cudaCapabilities nor the CUDA set names GPUs, nothing to check"
-            return 0
+            cudaRunpathHook "$1: neither the setting cudaCapabilities nor the CUDA set names GPUs: nothing to do for them"
+            if [[ $1 == cudaCapabilitiesCheck || -z ${cudaBlankOptions-} ]]; then return 0; fi
         fi
     fi
     cudaRunpathArguments "$@"

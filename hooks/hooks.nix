@@ -172,6 +172,8 @@ let
         "autoPatchelf"
       ];
       onSetting.cudaRunpathCheckCapabilities = [ "cudaCapabilitiesCheck" ];
+      onSetting.cudaThin = [ "thinCuda" ];
+      onSetting.cudaBlankOptions = [ "thinCuda" ];
     };
 
     # nixpkgs' hook of this name, with its functions and settings.

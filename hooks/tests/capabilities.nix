@@ -124,7 +124,7 @@ in
         logOfSuccess (
           kernels { nativeBuildInputs = [ (ours.hooksFor { }).cudaCapabilitiesCheck ]; } wrong
         )
-      })" "nothing to check"
+      })" "nothing to do"
     ''
   );
 

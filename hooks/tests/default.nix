@@ -6,3 +6,4 @@ import ./order.nix support
 // import ./stubs.nix support
 // import ./failure.nix support
 // import ./capabilities.nix support
+// import ./thin.nix support

@@ -19,36 +19,47 @@ import (
 // thinCommand returns the command thin.
 func thinCommand() *command.Command {
 	return &command.Command{
-		Name:      "thin",
-		Usage:     "take the code for GPUs that are not asked for out of programs and libraries",
-		ArgsUsage: "PATH...",
-		Description: `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind them becomes a hole: the file
+		Name: "thin", ArgsUsage: "PATH...", Usage: thinUsage, Description: thinDescription,
+		Examples: "runpath thin --dry-run --for 9.0 .venv\nrunpath thin --for 8.6,9.0+PTX .venv/lib", Flags: thinFlags, Action: thinAction,
+	}
+}
+
+// ThinCuda returns the app that is that command.
+func ThinCuda() *command.Command {
+	app := New("thinCuda", "PATH...", thinUsage, thinDescription+exitStatus, "thinCuda --for 8.6,9.0+PTX lib")
+	app.Flags = append(app.Flags, thinFlags...)
+	app.Action = thinAction
+	return app
+}
+
+const (
+	thinUsage       = "take the code for GPUs that are not asked for out of programs and libraries"
+	thinDescription = `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind them becomes a hole: the file
 keeps its length, and takes less room on the disk. No address changes. An edited copy takes the file's place, after it has been compared
 with the file. On any other GPU the program then stops with error 209, and a mark in the file says why. Installing the package again
-undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`,
-		Examples: `runpath thin --dry-run --for 9.0 .venv
-runpath thin --for 8.6,9.0+PTX .venv/lib`,
-		Flags: []*command.Flag{
-			{Kind: command.String, Name: "for", Usage: "the GPUs: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual; +PTX keeps PTX for later ones"},
-			{Name: "keep-ptx", Usage: "keep all PTX"},
-			{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
-			malformedFlag, DryRunFlag, JSONFlag, jobsFlag, VerboseFlag("also say what is left, and why"), QuietFlag("report problems only"),
-		},
-		Action: func(c *command.Line) error {
-			s, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
-			targets, err := gpuTargets(c, "for")
-			if err != nil {
-				return err
-			}
-			if targets == nil && !c.Bool("blank-options") {
-				return command.Misuse("--for LIST is required, or --blank-options")
-			}
-			return runThin(s, thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options")})
-		},
+undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`
+)
+
+var thinFlags = []*command.Flag{
+	{Kind: command.String, Name: "for", Usage: "the GPUs: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual; +PTX keeps PTX for later ones"},
+	{Name: "keep-ptx", Usage: "keep all PTX"},
+	{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
+	malformedFlag, DryRunFlag, JSONFlag, jobsFlag, VerboseFlag("also say what is left, and why"), QuietFlag("report problems only"),
+}
+
+func thinAction(c *command.Line) error {
+	s, err := start(c, c.Args)
+	if err != nil {
+		return err
 	}
+	targets, err := gpuTargets(c, "for")
+	if err != nil {
+		return err
+	}
+	if targets == nil && !c.Bool("blank-options") {
+		return command.Misuse("--for LIST is required, or --blank-options")
+	}
+	return runThin(s, thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options")})
 }
 
 // thinned is one element of "files" in the JSON document of thin.

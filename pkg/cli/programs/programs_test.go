@@ -77,7 +77,7 @@ func TestManifestOrderIsTheHooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`cudaRunpathOrder=\(([^)]*)\)\n.*cudaRunpathChecks=\(([^)]*)\)`).FindSubmatch(core)
+	m := regexp.MustCompile(`cudaRunpathOrder=\(([^)]*)\)\n.*cudaRunpathThen=\(([^)]*)\)`).FindSubmatch(core)
 	if m == nil || string(m[1])+" "+string(m[2]) != strings.Join(order, " ") {
 		t.Errorf("hooks/core.bash runs %q, the manifest has %q", m, order)
 	}

@@ -1,0 +1,162 @@
+# cudaThin and cudaBlankOptions: code for other GPUs than the CUDA set's, and what keeps a compiler in a closure.
+support:
+let
+  inherit (support)
+    check
+    lib
+    logOfSuccess
+    ours
+    package
+    pkgs
+    ;
+  set = ours.hooksFor {
+    flags = {
+      cudaCapabilities = [ "9.0" ];
+      cudaForwardCompat = false;
+    };
+  };
+
+  # What nvlink was told of with -L.
+  compiler = package {
+    pname = "compiler";
+    dontFixup = true;
+    build = ''
+      mkdir -p $out/lib
+      echo compiler > $out/lib/compiler
+    '';
+  };
+
+  # Two cubins as nvlink of CUDA 12.8 leaves them, with its command line in a note.
+  kernels =
+    args:
+    package (
+      {
+        pname = "kernels";
+        nativeBuildInputs = [ set.cudaRunpathHook ];
+        build = ''
+          mkdir -p $out/lib
+          cat > cubin.s <<'END'
+          .section .text.k,"ax",%progbits
+          .zero 300000
+          .section .note.nv.tkinfo,"",%note
+          .4byte 12, 2f - 1f, 2000
+          .asciz "NVIDIA Corp"
+          1: .ascii "-m 64 -L ${compiler}/lib\0"
+          2:
+          END
+          $CC -c -o cubin.o cubin.s
+          cat > kernels.s <<'END'
+          .macro entry arch
+            .2byte 2, 0x101
+            .4byte 64
+            .8byte 5f - 4f
+            .4byte 0, 0
+            .2byte 0, 8
+            .4byte \arch, 0, 0
+            .8byte 0x11, 0, 0
+            4: .incbin "cubin.o"
+            .balign 8
+            5:
+          .endm
+          .section .nv_fatbin,"a",%progbits
+          .balign 8
+          .4byte 0xBA55ED50
+          .2byte 1, 16
+          .8byte 9f - 1f
+          1:
+          entry 80
+          entry 90
+          9:
+          END
+          $CC -shared -nostdlib -o $out/lib/libkernels.so kernels.s
+        '';
+      }
+      // args
+    );
+  closure =
+    kernels:
+    "$(< ${
+      pkgs.runCommand "closure" { exportReferencesGraph = [ "graph" kernels ]; } "cp graph $out"
+    })";
+  mentions = what: kernels: ''contains "${what}" "${closure kernels}" ${compiler}'';
+  mentionsNot = what: kernels: ''
+    case "${closure kernels}" in
+    *${compiler}*) same "${what}" "the compiler is in the closure" "it is not" ;;
+    *) same "${what}" "" "" ;;
+    esac
+  '';
+  architectures = kernels: "$(runpath gpu ${kernels}/lib/libkernels.so | tr -s ' ')";
+  modes = [
+    { }
+    {
+      __structuredAttrs = true;
+      strictDeps = true;
+    }
+  ];
+in
+{
+  thin = check "thin" (
+    lib.concatMapStrings (
+      mode:
+      let
+        plain = kernels mode;
+        thin = kernels (mode // { cudaThin = true; });
+        blank = kernels (mode // { cudaBlankOptions = true; });
+        both = kernels (
+          mode
+          // {
+            cudaThin = true;
+            cudaBlankOptions = true;
+            cudaRunpathCheckCapabilities = true;
+          }
+        );
+      in
+      ''
+        contains "plain" "${architectures plain}" "sm_80 cubin"
+        ${mentions "plain" plain}
+        contains "thin" "${architectures thin}" "libkernels.so, thinned for 9.0"
+        same "length" "$(stat -c %s ${thin}/lib/libkernels.so)" "$(stat -c %s ${plain}/lib/libkernels.so)"
+        ${mentions "thin alone" thin}
+        contains "blank" "${architectures blank}" "sm_80 cubin"
+        ${mentionsNot "blank" blank}
+        contains "both" "${architectures both}" "libkernels.so, thinned for 9.0"
+        ${mentionsNot "both" both}
+        contains "switched off" "${
+          architectures (
+            kernels (
+              mode
+              // {
+                cudaThin = true;
+                dontThinCuda = true;
+              }
+            )
+          )
+        }" "sm_80 cubin"
+        contains "its own list" "${
+          architectures (
+            kernels (
+              mode
+              // {
+                cudaThin = true;
+                cudaCapabilities = [
+                  "8.0"
+                  "9.0"
+                ];
+              }
+            )
+          )
+        }" "sm_80 cubin"
+      ''
+    ) modes
+    + ''
+      contains "no list" "$(< ${
+        logOfSuccess (
+          kernels {
+            nativeBuildInputs = [ (ours.hooksFor { }).cudaRunpathHook ];
+            cudaThin = true;
+          }
+        )
+      })" "nothing to do"
+    ''
+  );
+}
