@@ -101,6 +101,9 @@ func (c *comparison) remark(kind, format string, args ...any) {
 // Compare returns what differs and should not. The files may be the same one.
 func Compare(before, after *File, want Expect) []Finding {
 	c := &comparison{a: before, b: after, want: want, retired: map[uint64]bool{}, gone: map[int]bool{}}
+	if desc, ok := rewritten(before, after); want.Note == nil && ok {
+		c.want.Note = &desc
+	}
 	for _, step := range []func(){
 		c.header, c.dynamic, c.programHeaders, c.aligned, c.tables, c.notes, c.strings, c.sections, c.memory, c.pointers,
 		c.symbols, c.lookups, c.versions, c.relocations, c.layout, c.file, c.scrubbed,
@@ -710,6 +713,30 @@ func (c *comparison) cacheGone() bool {
 		return !slices.ContainsFunc(c.b.notes(), isCache) && slices.ContainsFunc(c.a.notes(), isCache)
 	}
 	return slices.ContainsFunc(c.a.notes(), isCache)
+}
+
+// rewritten returns the description of a cache that has become another one, which fits the file that it is in: it
+// says of needed libraries alone where they are, and names no directory that is not in the run path.
+func rewritten(a, b *File) (desc string, ok bool) {
+	x, y := slices.IndexFunc(a.notes(), isCache), slices.IndexFunc(b.notes(), isCache)
+	if x < 0 || y < 0 || a.notes()[x].desc == b.notes()[y].desc || !strings.HasSuffix(b.notes()[y].desc, "\x00\x00") {
+		return "", false
+	}
+	desc = b.notes()[y].desc
+	list := strings.Split(strings.Join(append(b.names(dtRunpath), b.names(dtRpath)...), ":"), ":")
+	texts := strings.Split(strings.TrimSuffix(desc, "\x00\x00"), "\x00")
+	for i := 0; i+1 < len(texts); i += 2 {
+		if !slices.Contains(b.names(dtNeeded), texts[i]) {
+			return "", false
+		}
+		for place := range strings.SplitSeq(texts[i+1], ":") {
+			dir := strings.TrimSuffix(place, "/"+texts[i])
+			if dir == "" || !slices.Contains(list, dir[1:]) || (dir[0] == '?') != (dir == place) {
+				return "", false
+			}
+		}
+	}
+	return desc, len(texts)%2 == 0
 }
 
 func isCache(n note) bool { return n.owner == cacheOwner && n.kind == cacheKind }
