@@ -52,7 +52,7 @@ func file(containers ...[]piece) []byte {
 		le.PutUint16(head[4:], 1)
 		le.PutUint16(head[6:], 16)
 		le.PutUint64(head[8:], uint64(len(body)))
-		b = append(append(append(b, head...), body...), make([]byte, 16)...)
+		b = append(append(append(b, head...), body...), make([]byte, 8*(n%3))...)
 	}
 	return b
 }
@@ -125,12 +125,14 @@ func TestWhatGoes(t *testing.T) {
 		{[]piece{cubin(100), cubin(120)}, "9.0", "sm_100 sm_120"}, // nothing would be left
 		{[]piece{cubin(75), cubin(90), a, lto, unknown, odd}, "9.0", "sm_90 sm_90a lto_75 sm_120 sm_75"},
 		{[]piece{cubin(75), cubin(90), a}, "10.0", "sm_75 sm_90 sm_90a"},
+		{[]piece{cubin(75), {kind: gpucode.Cubin, arch: 90, flags: 0x11, size: 5 << 19}}, "9.0", "sm_90"}, // is moved in parts
 	} {
 		b := file(c.of)
 		p := plan(t, b, Options{Targets: targets(t, c.list)})
 		out := memory(bytes.Clone(b))
-		if err := p.Apply(bytes.NewReader(b), out); err != nil {
-			t.Fatal(err)
+		o := Options{Targets: targets(t, c.list)}
+		if err := errors.Join(p.Apply(bytes.NewReader(b), out), Check(bytes.NewReader(b), out, int64(len(b)), o)); err != nil {
+			t.Error(err)
 		}
 		if got := names(read(out)); got != c.want {
 			t.Errorf("%v for %s: %s, not %s", c.of, c.list, got, c.want)
