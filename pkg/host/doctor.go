@@ -333,7 +333,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 	}
 	var stray []string
 	for _, e := range entries {
-		if !driver.Provides(e.Name()) && e.Name() != HostDir {
+		if !driver.Provides(e.Name()) && !isOwn(e.Name()) {
 			stray = append(stray, e.Name())
 		}
 	}

@@ -71,6 +71,9 @@ type Driver struct {
 	Rejected []Rejected `json:"rejected"`
 	// Compat is the compat package's directory whose libraries stand in for the driver's own; "" for none.
 	Compat string `json:"compat,omitempty"`
+	// Vendors are the files by which loaders of OpenCL, Vulkan and EGL find the libraries; Optix is OptiX's data, or "".
+	Vendors []*Vendor `json:"-"`
+	Optix   string    `json:"-"`
 }
 
 // Link returns the driver link of the driver's programs below a prefix that stands for /run/opengl-driver.
@@ -124,7 +127,13 @@ func (h *Host) Find(m Machine) (*Driver, error) {
 		}
 	}
 	d.Version, d.Directory, d.Source = chosen.Version, path.Dir(chosen.Path), chosen.Source
+	for _, dir := range []string{d.Directory, path.Dir(chosen.File)} {
+		video := path.Join(dir, "vdpau") // libvdpau's own directory
+		h.saw(video)
+		h.look(place{video, chosen.Source}, m, found, d)
+	}
 	d.Libraries = append(d.Libraries, h.complete(chosen, found)...)
+	d.Vendors, d.Optix = h.vendors(d), h.optixData(d)
 	d.Needs = append(d.Needs, h.needs(d, m, cache, places)...)
 	return d, nil
 }

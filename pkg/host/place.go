@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/driver"
@@ -86,6 +87,15 @@ func (m Machine) Link(prefix string) string {
 // the driver's. It is on no search path but those of the driver's own copies, so
 // that the program's libX11.so.6 and not the host's is the one that it loads.
 const HostDir = "host"
+
+// Beside are the subdirectories that belong beside the one of the libraries, as /run/opengl-driver/share. There they are
+// links into it, so that all of them are exchanged with it.
+var Beside = []string{"etc", "share"}
+
+// isOwn reports whether a name in a driver link is that of a subdirectory that hostDriver makes.
+func isOwn(name string) bool {
+	return name == HostDir || name == "vdpau" || name == "gbm" || slices.Contains(Beside, name)
+}
 
 // DefaultPrefix is where programs built with Nix look for the driver.
 const DefaultPrefix = driver.Prefix

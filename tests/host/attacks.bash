@@ -215,8 +215,8 @@ is "install: there" "$attacks/searched/tree/usr/lib64/libcuda.so.1" "$(readlink 
 # --- what a killed process leaves ----------------------------------------------------------------------------------------
 tiny "$attacks/killed"
 prefix=$attacks/killed/run/opengl-driver
-# rest: what is in the prefix besides lib and the one directory that it leads to.
-rest() { find "$prefix" -mindepth 1 -maxdepth 1 ! -name lib ! -name "$(readlink "$prefix/lib" 2>/dev/null || echo none)" 2>/dev/null; }
+# rest: what is in the prefix besides lib, links into it and the one directory that it leads to.
+rest() { find "$prefix" -mindepth 1 -maxdepth 1 ! -name lib ! -lname 'lib/*' ! -name "$(readlink "$prefix/lib" 2>/dev/null || echo none)" 2>/dev/null; }
 whole() { # does every name in the link lead to a file, as seen from inside the tree?
   python3 - "$attacks/killed" /run/opengl-driver/lib <<'PY'
 import os, sys

@@ -26,7 +26,7 @@ var installCommand = &command.Command{
 	Name:     "install",
 	Usage:    "make /run/opengl-driver/lib a directory of links to the driver's libraries",
 	Examples: `sudo "$(command -v hostDriver)" install --copy`,
-	Description: `The set is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
+	Description: `The set has also the files by which loaders of OpenCL, Vulkan and EGL find these, in share and etc beside lib. It is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
 done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the driver's 32-bit libraries. "hostDriver
 tmpfiles" is for repeating it at boot, when /run is empty.
 
@@ -151,8 +151,13 @@ func report(c *command.Line, done []*install.Link) error {
 		if c.Bool("verbose") || c.Bool("dry-run") {
 			for _, e := range in.Entries {
 				what := "-> " + e.Target
-				if e.Copy != "" {
+				switch {
+				case e.Copy != "":
 					what = "a copy of " + e.Copy + " with run path " + e.RunPath
+				case e.Vendor != nil && e.Vendor.Path != "":
+					what = "as " + e.Vendor.Path
+				case e.Vendor != nil:
+					what = "for " + e.Vendor.Libraries[0]
 				}
 				fmt.Fprintf(c.Stderr, "%s/%s %s\n", command.Printable(in.Path), command.Printable(e.Name), command.Printable(what))
 			}

@@ -38,11 +38,12 @@ type Link struct {
 // new one. It changes nothing where the right set is there already. The error is
 // [offer.ErrChanging] where the driver was upgraded meanwhile.
 func Make(h *host.Host, d *host.Driver, o *offer.Offer, prefix string, dryRun bool) (*Link, error) {
+	link := d.Link(prefix)
+	o.Seen = link
 	key, err := o.Digest()
 	if err != nil {
 		return nil, err
 	}
-	link := d.Link(prefix)
 	in := &Link{Machine: d.Machine, Version: d.Version, Path: link, Generation: path.Join(path.Dir(link), generation+key), Entries: o.Entries}
 	p, err := openPrefix(h, link)
 	if err != nil {
@@ -92,7 +93,7 @@ func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 		case errors.Is(err, unix.EINVAL): // it is not a link
 		case err != nil:
 			return err
-		case target == gen && o.Same(dir, gen):
+		case target == gen && o.Same(dir, gen) && besideIsRight(dir, o):
 			in.Action = "unchanged"
 			return nil
 		case isGeneration(target):
@@ -113,6 +114,35 @@ func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 		}
 		return fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", in.Path)
 	}
+}
+
+// besideIsRight reports whether what belongs beside lib is there, or something that somebody else put there.
+func besideIsRight(dir *os.Root, o *offer.Offer) bool {
+	for _, name := range host.Beside {
+		target, err := dir.Readlink(name)
+		if o.Has(name) == errors.Is(err, fs.ErrNotExist) || !o.Has(name) && target == "lib/"+name {
+			return false
+		}
+	}
+	return true
+}
+
+// putBeside makes links into lib beside it of what is to be there; other links into it of these names go.
+func putBeside(dir *os.Root, has func(name string) bool) error {
+	for _, name := range host.Beside {
+		target, err := dir.Readlink(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && has(name):
+			if err := dir.Symlink("lib/"+name, name); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		case err == nil && target == "lib/"+name && !has(name):
+			if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func isGeneration(name string) bool {
@@ -174,6 +204,9 @@ func switchTo(dir *os.Root, o *offer.Offer, key string) error {
 	err := dir.Rename(link, "lib")
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
 		err = opened.Exchange(dir, link, "lib") // a real directory of links is there
+	}
+	if err == nil {
+		err = putBeside(dir, o.Has)
 	}
 	if err != nil {
 		return err
@@ -300,6 +333,9 @@ func uninstall(h *host.Host, m host.Machine, prefix string, dryRun bool) (*Link,
 		return nil, err
 	}
 	if target != "" {
+		if err := putBeside(locked, func(string) bool { return false }); err != nil {
+			return nil, err
+		}
 		if err := locked.Remove("lib"); err != nil {
 			return nil, err
 		}

@@ -222,3 +222,63 @@ func withDriver(t *testing.T) (*host.Host, host.Machine) {
 	}
 	return h, m
 }
+
+// Vendors' files are exchanged with the libraries, and what somebody else has beside them stays.
+func TestBesideTheLibraries(t *testing.T) {
+	h, m := withDriver(t)
+	opencl := tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-opencl.so.1").Bytes()
+	at := filepath.Join(h.Root.Dir, "usr/lib64/libnvidia-opencl.so.535.1.2")
+	if err := os.WriteFile(at, opencl, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	top := filepath.Join(h.Root.Dir, "usr/driver")
+	step := func(what, action string, icd bool) {
+		t.Helper()
+		d, err := h.Find(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := Make(h, d, offer.Links(d), "/usr/driver", false)
+		if err != nil || in.Action != action {
+			t.Errorf("%s: %+v, %v", what, in, err)
+		}
+		b, err := os.ReadFile(filepath.Join(top, "etc/OpenCL/vendors/nvidia.icd"))
+		if want := "/usr/driver/lib/libnvidia-opencl.so.1\n"; icd && string(b) != want || !icd && !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %q, %v", what, b, err)
+		}
+	}
+	step("at first", "made", true)
+	step("again", "unchanged", true)
+	if err := os.Remove(filepath.Join(top, "etc")); err != nil {
+		t.Fatal(err)
+	}
+	step("after a kill before the link", "replaced", true)
+	if err := os.Rename(at, at+".old"); err != nil {
+		t.Fatal(err)
+	}
+	step("a driver without it", "replaced", false)
+	if left, err := os.ReadDir(top); err != nil || len(left) != 2 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := errors.Join(os.Rename(at+".old", at), os.Mkdir(filepath.Join(top, "etc"), 0o755), os.WriteFile(filepath.Join(top, "etc/mine"), nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	step("somebody's directory", "replaced", false)
+	step("somebody's directory, again", "unchanged", false)
+	if _, err := Remove(h, "/usr/driver", false); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(top); err != nil || len(left) != 1 || left[0].Name() != "etc" {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if err := os.RemoveAll(filepath.Join(top, "etc")); err != nil {
+		t.Fatal(err)
+	}
+	step("once more", "made", true)
+	if _, err := Remove(h, "/usr/driver", false); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(top); err == nil {
+		t.Error("Remove leaves something")
+	}
+}

@@ -3,6 +3,8 @@
 package offer
 
 import (
+	"bytes"
+	"cmp"
 	"debug/elf"
 	"encoding/hex"
 	"errors"
@@ -12,6 +14,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -37,6 +40,8 @@ type Offer struct {
 
 	// Root is the system whose driver it is.
 	Root sysroot.Root `json:"-"`
+	// Seen is where programs will see the directory; "" for where it is made.
+	Seen string `json:"-"`
 }
 
 // Entry is one name in the directory.
@@ -47,6 +52,44 @@ type Entry struct {
 	// Copy is the file that is copied, RunPath the run path that the copy gets.
 	Copy    string `json:"copy,omitempty"`
 	RunPath string `json:"run_path,omitempty"`
+	// Vendor is the file that is written; nil for a link or a copy.
+	Vendor *host.Vendor `json:"vendor,omitempty"`
+}
+
+// IsBeside reports whether a name in an offer is in one of [host.Beside].
+func IsBeside(name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	return slices.Contains(host.Beside, top)
+}
+
+// Has reports whether anything of an offer is in a directory.
+func (o *Offer) Has(dir string) bool {
+	return slices.ContainsFunc(o.Entries, func(e Entry) bool { return strings.HasPrefix(e.Name, dir+"/") })
+}
+
+// vendors adds the files by which loaders find the driver's libraries, and the directories in which libvdpau and libgbm
+// look, as NixOS has them in /run/opengl-driver.
+func (o *Offer) vendors(d *host.Driver) {
+	for _, v := range d.Vendors {
+		o.Entries = append(o.Entries, Entry{Name: v.Name(), Vendor: v})
+	}
+	if d.Optix != "" {
+		o.Entries = append(o.Entries, Entry{Name: "share" + strings.TrimPrefix(d.Optix, "/usr/share"), Target: o.Root.Path(d.Optix)})
+	}
+	for _, e := range slices.Clone(o.Entries) {
+		switch e.Name {
+		case "libnvidia-allocator.so.1":
+			o.Entries = append(o.Entries, Entry{Name: "gbm/nvidia-drm_gbm.so", Target: "../" + e.Name})
+		case "libvdpau_nvidia.so.1":
+			// Its $ORIGIN is the directory by whose name it is opened.
+			v := Entry{Name: "vdpau/" + e.Name, Copy: e.Copy, RunPath: strings.ReplaceAll(e.RunPath, "$ORIGIN", "$ORIGIN/..")}
+			if e.Copy == "" {
+				v.Target = "../" + e.Name
+			}
+			o.Entries = append(o.Entries, v)
+		}
+	}
+	o.sort()
 }
 
 // Links plans a directory of links to exactly the driver's libraries.
@@ -66,7 +109,7 @@ func Links(d *host.Driver) *Offer {
 			o.Entries = append(o.Entries, Entry{Name: name, Target: target})
 		}
 	}
-	o.sort()
+	o.vendors(d)
 	return o
 }
 
@@ -128,7 +171,7 @@ func Private(h *host.Host, d *host.Driver) *Offer {
 		}
 		add(e)
 	}
-	o.sort()
+	o.vendors(d)
 	return o
 }
 
@@ -188,6 +231,9 @@ func (o *Offer) key(content func(Entry) ([]byte, error)) (string, error) {
 	sum := fnv.New128a()
 	for _, e := range o.Entries {
 		fmt.Fprintf(sum, "%q %q %q ", e.Name, e.Target, e.RunPath)
+		if e.Vendor != nil {
+			fmt.Fprintf(sum, "%q", e.Vendor.Text(o.Seen))
+		}
 		if e.Copy != "" {
 			c, err := content(e)
 			if err != nil {
@@ -204,7 +250,7 @@ func (o *Offer) key(content func(Entry) ([]byte, error)) (string, error) {
 // upgrade changes them: look for the driver again.
 var ErrChanging = errors.New("the driver was changed while it was copied")
 
-// Make writes the offer into a new directory in an open one, and syncs it. What is
+// Make writes the offer into a new directory in an open one, where it will be called key, and syncs it. What is
 // copied must be what key was made of, else the error is ErrChanging.
 func (o *Offer) Make(in *os.Root, name, key string) error {
 	if err := opened.MakeIn(in, name); err != nil {
@@ -216,7 +262,7 @@ func (o *Offer) Make(in *os.Root, name, key string) error {
 	}
 	defer dir.Close()
 	for _, e := range o.Entries {
-		if sub := path.Dir(e.Name); sub != "." {
+		for _, sub := range above(e.Name) {
 			if err := opened.MakeIn(dir, sub); err != nil && !errors.Is(err, fs.ErrExist) {
 				return err
 			}
@@ -234,10 +280,15 @@ func (o *Offer) Make(in *os.Root, name, key string) error {
 		return err
 	}
 	for _, e := range o.Entries {
-		if e.Copy == "" {
-			if err := dir.Symlink(e.Target, e.Name); err != nil {
-				return err
-			}
+		var err error
+		switch {
+		case e.Vendor != nil:
+			err = writeIn(dir, e.Name, o.text(in, key, e))
+		case e.Copy == "":
+			err = dir.Symlink(e.Target, e.Name)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if made != key {
@@ -254,6 +305,31 @@ func (o *Offer) Make(in *os.Root, name, key string) error {
 		defer f.Close()
 		return f.Sync()
 	})
+}
+
+// above returns the directories above a name, the outermost first.
+func above(name string) (dirs []string) {
+	for i, c := range name {
+		if c == '/' {
+			dirs = append(dirs, name[:i])
+		}
+	}
+	return dirs
+}
+
+// text returns the contents of a vendor's file in an offer that is a directory of the name key in an open one.
+func (o *Offer) text(in *os.Root, key string, e Entry) []byte {
+	return e.Vendor.Text(cmp.Or(o.Seen, filepath.Join(in.Name(), key)))
+}
+
+// writeIn writes a file that others may read.
+func writeIn(dir *os.Root, name string, b []byte) error {
+	sub, err := opened.Below(dir, path.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer sub.Close()
+	return opened.WriteFile(sub, path.Base(name), 0o444, b)
 }
 
 // copyWithRunPath copies a library, gives the copy a run path of its own and syncs
@@ -301,22 +377,29 @@ func (o *Offer) Same(in *os.Root, name string) bool {
 	want := map[string]Entry{}
 	for _, e := range o.Entries {
 		want[e.Name] = e
-		if sub := path.Dir(e.Name); sub != "." {
+		for _, sub := range above(e.Name) {
 			want[sub] = Entry{Name: sub}
 		}
 	}
 	n := 0
-	err = fs.WalkDir(dir.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || name == "." {
+	err = fs.WalkDir(dir.FS(), ".", func(at string, entry fs.DirEntry, err error) error {
+		if err != nil || at == "." {
 			return err
 		}
-		e, ok := want[name]
+		e, ok := want[at]
 		n++
 		switch {
 		case !ok:
 			return errDiffers
 		case e.Target != "":
-			if target, err := dir.Readlink(name); err != nil || target != e.Target {
+			if target, err := dir.Readlink(at); err != nil || target != e.Target {
+				return errDiffers
+			}
+		case e.Vendor != nil:
+			if !entry.Type().IsRegular() {
+				return errDiffers
+			}
+			if b, err := dir.ReadFile(at); err != nil || !bytes.Equal(b, o.text(in, name, e)) {
 				return errDiffers
 			}
 		case e.Copy != "" && !(entry.Type().IsRegular() && goodCopy(dir, e)), e.Copy == "" && !entry.IsDir():

@@ -153,7 +153,8 @@ func TestPrivate(t *testing.T) {
 		"libnvidia-ptxjitcompiler.so": "libnvidia-ptxjitcompiler.so.1 ", "libnvidia-ptxjitcompiler.so.1": "/usr/lib64/libnvidia-ptxjitcompiler.so.535.1.2 ", "libnvidia-ptxjitcompiler.so.535.1.2": "libnvidia-ptxjitcompiler.so.1 ",
 		"libGLX_nvidia.so.0": "/usr/lib64/libGLX_nvidia.so.535.1.2 $ORIGIN:$ORIGIN/host", "libGLX_nvidia.so.535.1.2": "libGLX_nvidia.so.0 ",
 		"libEGL_nvidia.so.0": "/usr/lib64/libEGL_nvidia.so.535.1.2 ", "libEGL_nvidia.so.535.1.2": "libEGL_nvidia.so.0 ",
-		"host/libX11.so.6": "/usr/lib64/libX11.so.6 $ORIGIN", "host/libxcb.so.1": "/usr/lib64/libxcb.so.1 ",
+		"share/glvnd/egl_vendor.d/10_nvidia.json": " ",
+		"host/libX11.so.6":                        "/usr/lib64/libX11.so.6 $ORIGIN", "host/libxcb.so.1": "/usr/lib64/libxcb.so.1 ",
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok && strings.HasSuffix(name, ".so") {
@@ -171,22 +172,22 @@ func TestPrivate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := o.Make(in, "made", key); err != nil || !o.Same(in, "made") {
+	if err := o.Make(in, key, key); err != nil || !o.Same(in, key) {
 		t.Fatal(err)
 	}
-	if b, err := in.ReadFile("made/libcuda.so.1"); err != nil || !strings.Contains(string(b), "$ORIGIN\x00") {
+	if b, err := in.ReadFile(key + "/libcuda.so.1"); err != nil || !strings.Contains(string(b), "$ORIGIN\x00") {
 		t.Errorf("the copy has no run path of its own: %v", err)
 	}
 	for what, spoil := range map[string]func(string) error{
 		"a copy cut off":        func(at string) error { return os.Truncate(at, 200) },
 		"a copy that is a link": func(at string) error { return relink(at, "/etc/passwd") },
 	} {
-		at := filepath.Join(in.Name(), "made/libcuda.so.1")
+		at := filepath.Join(in.Name(), key, "libcuda.so.1")
 		whole, _ := os.ReadFile(at)
-		if err := spoil(at); err != nil || o.Same(in, "made") {
+		if err := spoil(at); err != nil || o.Same(in, key) {
 			t.Errorf("%s was not seen, %v", what, err)
 		}
-		if err := errors.Join(os.Remove(at), os.WriteFile(at, whole, 0o755)); err != nil || !o.Same(in, "made") {
+		if err := errors.Join(os.Remove(at), os.WriteFile(at, whole, 0o755)); err != nil || !o.Same(in, key) {
 			t.Fatal(err)
 		}
 	}

@@ -38,6 +38,9 @@ type Dir struct {
 type Cache struct {
 	// Dir is the directory in use: once [Cache.Prepare] has returned, the one of what it returned.
 	Dir string
+	// Seen is the machine's driver link where programs see the directories as that one alone; "" where they see them
+	// under their own names too.
+	Seen string
 	// Log is told what is worth knowing; nil for nothing.
 	Log func(format string, args ...any)
 	// Warn is told what everybody should know; nil for nothing.
@@ -47,7 +50,7 @@ type Cache struct {
 }
 
 const (
-	cacheSchema = 2                   // of state, and of how an offer is planned and made
+	cacheSchema = 3                   // of state, and of how an offer is planned and made
 	keepUnused  = 30 * 24 * time.Hour // how long a directory of an older driver stays
 	maxState    = 16 << 20            // bytes of a state or a manifest
 	touchAfter  = 24 * time.Hour      // how exact the time of the last use is
@@ -183,7 +186,7 @@ func (c *Cache) warnf(format string, args ...any) {
 // it made.
 func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice) (*Prepared, error) {
 	id := fnv.New64a()
-	io.WriteString(id, strings.Join([]string{h.Root.Path("/"), m.Name, strings.Join(h.From, "\x00"), strings.Join(dirs, "\x00"), string(choice)}, "\x00\x00"))
+	io.WriteString(id, strings.Join([]string{h.Root.Path("/"), m.Name, strings.Join(h.From, "\x00"), strings.Join(dirs, "\x00"), string(choice), c.Seen}, "\x00\x00"))
 	name := fmt.Sprintf("state-%016x.json", id.Sum64())
 	for _, dir := range append(append([]string{}, c.readOnly...), c.Dir) {
 		if dir == "" {
@@ -281,6 +284,9 @@ func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string, c
 			}
 		}
 		o := offer.Private(h, d)
+		if i == 0 {
+			o.Seen = c.Seen
+		}
 		for _, n := range o.Notes {
 			c.logf("%s", n)
 		}

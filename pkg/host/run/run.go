@@ -91,6 +91,7 @@ func (r *Run) Exec() error {
 		if r.Warn != nil {
 			r.Warn()
 		}
+		env = r.withVendors(env, file)
 	}
 	keepIgnoring()
 	dir := r.Prefix + "/lib"
@@ -204,6 +205,50 @@ func withLibraryPath(env []string, dirs []string) []string {
 	return append(rest, name+list)
 }
 
+// vendorVariables are those by which loaders find what they find in a namespace through /run/opengl-driver, each with
+// the directory below ours and those that the variable takes the place of: programs may have other drivers too.
+// Sources: Vulkan-Loader's LoaderInterfaceArchitecture.md, "Table of Debug Environment Variables"; libglvnd's
+// EGL/icd_enumeration.md; libOpenCL(7) of ocl-icd, and Khronos' loader's README; libvdpau's src/vdpau_wrapper.c; Mesa's
+// docs/envvars.rst and src/gbm/main/backend.c; the driver's README for EGL's external platforms.
+var vendorVariables = []struct {
+	name, dir string
+	unless    []string // variables that the user chooses the same thing by
+	others    []string
+}{
+	{"VK_ADD_DRIVER_FILES", "share/vulkan/icd.d", []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}, nil},
+	{"VK_ADD_IMPLICIT_LAYER_PATH", "share/vulkan/implicit_layer.d", []string{"VK_IMPLICIT_LAYER_PATH"}, nil},
+	{"__EGL_VENDOR_LIBRARY_DIRS", "share/glvnd/egl_vendor.d", []string{"__EGL_VENDOR_LIBRARY_FILENAMES"},
+		[]string{"share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d", "/usr/share/glvnd/egl_vendor.d"}},
+	{"__EGL_EXTERNAL_PLATFORM_CONFIG_DIRS", "share/egl/egl_external_platform.d", []string{"__EGL_EXTERNAL_PLATFORM_CONFIG_FILENAMES"}, nil},
+	{"OCL_ICD_VENDORS", "etc/OpenCL/vendors", []string{"OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES"}, nil},
+	{"VDPAU_DRIVER_PATH", "vdpau", nil, nil},
+	{"GBM_BACKENDS_PATH", "gbm", nil, []string{"lib/gbm", "/usr/lib/x86_64-linux-gnu/gbm", "/usr/lib/aarch64-linux-gnu/gbm", "/usr/lib64/gbm", "/usr/lib/gbm"}},
+}
+
+// withVendors returns an environment in which loaders find the driver's files for them, where the user has not said
+// where to find any.
+func (r *Run) withVendors(env []string, file string) []string {
+	dir := r.searched(file)[0] // of the program's machine; of a script, of this one
+	for _, v := range vendorVariables {
+		ours := filepath.Join(dir, v.dir)
+		set := func(name string) bool {
+			return slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
+		}
+		if _, err := os.Stat(ours); err != nil || slices.ContainsFunc(append(v.unless, v.name), set) {
+			continue
+		}
+		list := []string{ours}
+		for _, other := range v.others {
+			if !filepath.IsAbs(other) {
+				other = filepath.Join(r.Prefix, other)
+			}
+			list = append(list, other)
+		}
+		env = append(env, v.name+"="+strings.Join(list, ":"))
+	}
+	return env
+}
+
 // enterName is this program's argv[0] where it is to finish a namespace from inside.
 const enterName = "hostDriver-namespace"
 
@@ -217,7 +262,13 @@ func (r *Run) placements() ([]placement, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, placement{m.Link(r.Prefix), o.Path})
+		link := m.Link(r.Prefix)
+		all = append(all, placement{link, o.Path})
+		for _, name := range host.Beside {
+			if dir := filepath.Join(o.Path, name); isDir(dir) {
+				all = append(all, placement{filepath.Join(filepath.Dir(link), name), dir})
+			}
+		}
 	}
 	for _, dir := range r.Hide {
 		all = append(all, placement{dir, r.Offers[0].Path})
@@ -548,22 +599,48 @@ func placeAll(all []placement, stage string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}
-	for _, p := range all {
-		if err := placeAt(p.at, p.dir, stage); err != nil {
+	for len(all) > 0 {
+		n := 1 // those of one directory
+		for n < len(all) && filepath.Dir(all[n].at) == filepath.Dir(all[0].at) {
+			n++
+		}
+		if err := placeBeside(all[:n], stage); err != nil {
 			return err
 		}
+		all = all[n:]
 	}
 	return nil
 }
 
-// placeAt lets a path lead to a directory, in this mount namespace.
-func placeAt(link, dir, stage string) error {
-	if info, err := os.Stat(link); err == nil && info.IsDir() {
-		if err := unix.Mount(dir, link, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-			return fmt.Errorf("mounting %s on %s: %w", dir, link, err)
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
+// placeBeside lets paths in one directory lead to directories, in this mount namespace. The first is needed.
+func placeBeside(all []placement, stage string) error {
+	var missing []placement
+	for _, p := range all {
+		if !isDir(p.at) {
+			missing = append(missing, p)
+			continue
 		}
+		if err := unix.Mount(p.dir, p.at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("mounting %s on %s: %w", p.dir, p.at, err)
+		}
+	}
+	if len(missing) == 0 {
 		return nil
 	}
+	if above, err := os.Lstat(filepath.Dir(all[0].at)); err == nil && !above.IsDir() && missing[0] != all[0] {
+		return nil // what is there is another's, such as NixOS's link into its store
+	}
+	return placeMissing(missing, stage)
+}
+
+// placeMissing does so where the paths lead nowhere yet.
+func placeMissing(all []placement, stage string) error {
+	link := all[0].at
 	// The first directory on the way that is there gets a new entry.
 	parent := filepath.Dir(link)
 	for {
@@ -590,10 +667,17 @@ func placeAt(link, dir, stage string) error {
 	if err := opened.MakeAll(filepath.Dir(at), 0o755); err != nil {
 		return err
 	}
-	if err := os.Symlink(dir, at); err != nil {
-		return err
+	but := []string{strings.Split(rest, "/")[0]}
+	for _, p := range all {
+		name := filepath.Base(p.at)
+		if err := os.Symlink(p.dir, filepath.Join(filepath.Dir(at), name)); err != nil {
+			return err
+		}
+		if rest == filepath.Base(link) {
+			but = append(but, name)
+		}
 	}
-	if err := showAll(parent, stage, strings.Split(rest, "/")[0]); err != nil {
+	if err := showAll(parent, stage, but); err != nil {
 		return err
 	}
 	// As little can be written in it as in the directory that it stands for.
@@ -606,15 +690,15 @@ func placeAt(link, dir, stage string) error {
 	return nil
 }
 
-// showAll gives a new directory every entry of an old one but one: directories,
+// showAll gives a new directory every entry of an old one but some: directories,
 // sockets and files as mounts of the very same ones, so that what is written there is seen outside.
-func showAll(old, fresh, but string) error {
+func showAll(old, fresh string, but []string) error {
 	entries, err := os.ReadDir(old)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() == but {
+		if slices.Contains(but, e.Name()) {
 			continue
 		}
 		from, to := filepath.Join(old, e.Name()), filepath.Join(fresh, e.Name())

@@ -39,7 +39,8 @@ func runs(t *testing.T, method Method, program ...string) (out string, status in
 	t.Helper()
 	top := t.TempDir()
 	offer, stage := filepath.Join(top, "offer"), filepath.Join(top, "stage")
-	if err := errors.Join(os.Mkdir(offer, 0o755), os.Mkdir(stage, 0o700), os.WriteFile(filepath.Join(offer, "offered"), []byte("yes"), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Join(offer, "etc"), 0o755), os.Mkdir(stage, 0o700), os.WriteFile(filepath.Join(offer, "offered"), []byte("yes"), 0o644),
+		os.WriteFile(filepath.Join(offer, "etc/vendors"), []byte("theirs"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe", program...)
@@ -65,6 +66,9 @@ func TestExec(t *testing.T) {
 				continue
 			}
 			dir = driver.Link
+			if out, status := runs(t, method, "cat", driver.Prefix+"/etc/vendors"); out != "theirs" || status != 0 {
+				t.Errorf("%s: beside the libraries: %q, %d", method, out, status)
+			}
 		}
 		if method == InPlace {
 			dir = "/dev/null/"
@@ -154,5 +158,34 @@ func TestStartErrors(t *testing.T) {
 		if got := (&StartError{"/p", err}).Status(); got != want {
 			t.Errorf("%v: %d", err, got)
 		}
+	}
+}
+
+// Loaders find the driver's files for them, by variables or below the driver link; what the user set stays.
+func TestVendorsOfAProgram(t *testing.T) {
+	dir := t.TempDir()
+	for _, v := range vendorVariables {
+		if err := os.MkdirAll(filepath.Join(dir, v.dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := &Run{Prefix: "/p", Offers: []private.Dir{{Machine: "x86_64", Path: dir}}}
+	env := r.withVendors([]string{"VDPAU_DRIVER_PATH=", "VK_ICD_FILENAMES=/mine.json", "A=b"}, "/none")
+	want := []string{"VDPAU_DRIVER_PATH=", "VK_ICD_FILENAMES=/mine.json", "A=b",
+		"VK_ADD_IMPLICIT_LAYER_PATH=" + dir + "/share/vulkan/implicit_layer.d",
+		"__EGL_VENDOR_LIBRARY_DIRS=" + dir + "/share/glvnd/egl_vendor.d:/p/share/glvnd/egl_vendor.d:/etc/glvnd/egl_vendor.d:/usr/share/glvnd/egl_vendor.d",
+		"__EGL_EXTERNAL_PLATFORM_CONFIG_DIRS=" + dir + "/share/egl/egl_external_platform.d",
+		"OCL_ICD_VENDORS=" + dir + "/etc/OpenCL/vendors",
+		"GBM_BACKENDS_PATH=" + dir + "/gbm:/p/lib/gbm:/usr/lib/x86_64-linux-gnu/gbm:/usr/lib/aarch64-linux-gnu/gbm:/usr/lib64/gbm:/usr/lib/gbm"}
+	if !slices.Equal(env, want) {
+		t.Errorf("%q\nwant %q", env, want)
+	}
+	all, err := r.placements()
+	if want := []placement{{"/p/lib", dir}, {"/p/etc", dir + "/etc"}, {"/p/share", dir + "/share"}}; err != nil || !slices.Equal(all, want) {
+		t.Errorf("%v, %v", all, err)
+	}
+	r.Offers[0].Path = t.TempDir()
+	if env := r.withVendors([]string{"A=b"}, "/none"); len(env) != 1 {
+		t.Errorf("a driver without any: %q", env)
 	}
 }

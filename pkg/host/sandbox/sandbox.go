@@ -20,6 +20,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/nixconf"
+	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/plainfile"
@@ -133,6 +134,7 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 		if err != nil {
 			return nil, err
 		}
+		cache.Seen = link
 		ready, err := cache.Prepare(h.Excluding(m, prefix), m, nil, host.CompatAuto)
 		if err != nil {
 			return nil, err
@@ -142,7 +144,14 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 		}
 	}
 	for name, file := range files {
-		all = append(all, Path{path.Join(link, name), file})
+		at := link
+		if offer.IsBeside(name) {
+			at = path.Dir(link)
+		}
+		all = append(all, Path{path.Join(at, name), file})
+		if name == "share/nvidia/"+path.Base(host.OptixData) {
+			all = append(all, Path{host.OptixData, file})
+		}
 	}
 	sort.Slice(all, func(i, j int) bool { return all[i].Guest < all[j].Guest })
 	for _, p := range all {
@@ -154,26 +163,31 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 	return all, nil
 }
 
-// realFiles returns, for each name in a directory and its subdirectory of the
-// host's libraries, the file on this machine that it leads to.
+// realFiles returns, for each name in a directory of driver libraries, the file on this machine that it leads to.
 func realFiles(root sysroot.Root, dir string) (map[string]string, error) {
 	files := map[string]string{}
-	for _, sub := range []string{"", host.HostDir} {
+	var look func(sub string) error
+	look = func(sub string) error {
 		entries, err := root.ReadDir(path.Join(dir, sub))
-		if err != nil && sub == "" {
-			return nil, err
+		if err != nil {
+			return err
 		}
 		for _, e := range entries {
-			at, err := root.Resolve(path.Join(dir, sub, e.Name()))
+			name := path.Join(sub, e.Name())
+			at, err := root.Resolve(path.Join(dir, name))
 			if err != nil {
 				continue // dangling
 			}
 			if info, err := root.Lstat(at); err == nil && info.Mode().IsRegular() {
-				files[path.Join(sub, e.Name())] = root.Path(at)
+				files[name] = root.Path(at)
+			}
+			if e.IsDir() { // and no link, which could lead to anything
+				_ = look(name)
 			}
 		}
+		return nil
 	}
-	return files, nil
+	return files, look("")
 }
 
 // hookMark is in every hook that Configure made.

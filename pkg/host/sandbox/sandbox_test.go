@@ -43,6 +43,14 @@ func TestPaths(t *testing.T) {
 		"private copies": {want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl",
 			"/run/opengl-driver/lib/libcuda.so=CACHE/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=CACHE/libcuda.so.1",
 			"/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1=/usr/lib64/libnvidia-ptxjitcompiler.so.1"}},
+		"vendors' files": {more: map[string]string{"usr/lib64/libnvidia-opencl.so.1": string(tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-opencl.so.1").Bytes()),
+			"usr/lib64/libnvoptix.so.1": string(tinyelf.Object{}.With(elf.DT_SONAME, "libnvoptix.so.1").Bytes()), "usr/share/nvidia/nvoptix.bin": "x"},
+			want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl", "/run/opengl-driver/etc/OpenCL/vendors/nvidia.icd=CACHE/etc/OpenCL/vendors/nvidia.icd",
+				"/run/opengl-driver/lib/libcuda.so=CACHE/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=CACHE/libcuda.so.1",
+				"/run/opengl-driver/lib/libnvidia-opencl.so=/usr/lib64/libnvidia-opencl.so.1", "/run/opengl-driver/lib/libnvidia-opencl.so.1=/usr/lib64/libnvidia-opencl.so.1",
+				"/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1=/usr/lib64/libnvidia-ptxjitcompiler.so.1",
+				"/run/opengl-driver/lib/libnvoptix.so=/usr/lib64/libnvoptix.so.1", "/run/opengl-driver/lib/libnvoptix.so.1=/usr/lib64/libnvoptix.so.1",
+				"/run/opengl-driver/share/nvidia/nvoptix.bin=/usr/share/nvidia/nvoptix.bin", "/usr/share/nvidia/nvoptix.bin=/usr/share/nvidia/nvoptix.bin"}},
 		"copies in the driver link": {more: map[string]string{"run/opengl-driver/lib/libcuda.so.1": cuda, "run/opengl-driver/lib/host/libX11.so.6": "x"}, links: map[string]string{"run/opengl-driver/lib/libcuda.so": "libcuda.so.1", "run/opengl-driver/lib/dangling": "none"},
 			want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl", "/run/opengl-driver/lib/host/libX11.so.6=/run/opengl-driver/lib/host/libX11.so.6",
 				"/run/opengl-driver/lib/libcuda.so=/run/opengl-driver/lib/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=/run/opengl-driver/lib/libcuda.so.1"}},
@@ -81,6 +89,9 @@ func TestPaths(t *testing.T) {
 				from = "CACHE/" + file
 			}
 			got = append(got, p.Guest+"="+from)
+			if b, _ := os.ReadFile(p.Host); strings.HasSuffix(p.Guest, ".icd") && string(b) != "/run/opengl-driver/lib/libnvidia-opencl.so.1\n" {
+				t.Errorf("%s: %s names %q", name, p.Guest, b)
+			}
 		}
 		if err != nil || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v\n%s", name, err, strings.Join(got, "\n"))
