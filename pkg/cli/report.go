@@ -176,8 +176,13 @@ func (t *telling) gather(f *fileReport) {
 	}
 }
 
-// stop says why not all is done.
+// stop says of the edits that were not listed how many they were, and then why not all is done.
 func (t *telling) stop(err error) {
+	for _, line := range t.lines {
+		if more := t.edits[line].more; len(more) > 0 {
+			t.Log.WithField("path", remedy.Common(more)).Infof("%s: %s (-v lists them)", count(len(more), "more file", "more files"), line)
+		}
+	}
 	if err != nil {
 		t.sum.Stopped = err.Error()
 		t.Log.Error(err)
@@ -187,11 +192,6 @@ func (t *telling) stop(err error) {
 // end writes the summary, and returns command.ErrFailed where a file failed or not all is done.
 // line, where it is not nil, returns what ends the text on stdout.
 func (t *telling) end(summary any, line func(*runSummary) string) error {
-	for _, line := range t.lines {
-		if more := t.edits[line].more; len(more) > 0 {
-			t.Log.WithField("path", remedy.Common(more)).Infof("%s: %s (-v lists them)", count(len(more), "more file", "more files"), line)
-		}
-	}
 	if t.doc != nil {
 		if err := t.doc.close(summary); err != nil {
 			return fmt.Errorf("writing the JSON document: %w", err)
