@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -309,7 +308,7 @@ func TestCheckFindsBreakages(t *testing.T) {
 			t.Errorf("%s: not found", name)
 		}
 	}
-	if got, want := names(read(good)), fmt.Sprint("sm_80 compute_80 sm_90 compute_90; sm_80 sm_90; sm_75"); got != want {
+	if got, want := names(read(good)), "sm_80 compute_80 sm_90 compute_90; sm_80 sm_90; sm_75"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
 }

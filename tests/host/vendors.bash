@@ -1,6 +1,9 @@
+# shellcheck shell=bash
 # Sourced by tests/host/run. What the loaders of Vulkan, EGL, OpenCL and VDPAU, as Debian has them, open of a driver that is
 # made up here and hidden from them, judged by strace. Debian's look in other directories than nixpkgs': in the namespace,
 # their variables name those that are compiled into nixpkgs'.
+: "${work:=}" "${hostDriver:=}"
+declare -a nobody
 vendors=$work/vendors
 mkdir -p "$vendors"/usr/lib64/vdpau "$vendors"/usr/share/{vulkan/icd.d,vulkan/implicit_layer.d,glvnd/egl_vendor.d,egl/egl_external_platform.d} \
   "$vendors"/{run,sys/module/nvidia,proc/driver/nvidia,bin}

@@ -191,8 +191,7 @@ func machineOf(order binary.ByteOrder) patchelf.Machine {
 		}
 		defer f.Close()
 		var head [20]byte
-		n, err := f.ReadAt(head[:], 0)
-		if n < len(head) || string(head[:4]) != "\x7fELF" {
+		if n, _ := f.ReadAt(head[:], 0); n < len(head) || string(head[:4]) != "\x7fELF" {
 			return 0, false, nil // nothing that the loader would take for a library
 		}
 		return order.Uint16(head[18:]), true, nil
