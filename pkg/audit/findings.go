@@ -29,6 +29,11 @@ func (s *subject) all() {
 	s.loadedElsewhere()
 	s.libraries()
 	s.stack()
+	if s.file.Stopped {
+		s.report(Finding{ID: StoppedEdit,
+			Message: "an edit of the file by these tools was stopped in its middle: it loads, but is not finished",
+			Remedy:  s.normalize().And(" finishes it, as any edit does; then make the edit that was stopped again, unless the run path is the new one")})
+	}
 	s.gpuCode()
 	if s.file.Shadow {
 		s.report(Finding{ID: ShadowedRPath,

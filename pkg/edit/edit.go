@@ -124,6 +124,9 @@ func read(f *tree.File, decide Decide, noteless bool) (p *Planned, err error) {
 	if err != nil {
 		return p, err
 	}
+	if change == nil && skip == "" && elfedit.Stopped(p.im) {
+		change = new(elfedit.Change) // nothing but to finish the edit that was stopped
+	}
 	if p.Skip = skip; change == nil {
 		return p, nil
 	}

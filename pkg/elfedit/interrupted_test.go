@@ -106,6 +106,43 @@ func stopped(t *testing.T, dir string, b []byte, c Change, what string) []byte {
 	return states[len(states)-1]
 }
 
+// An edit leaves a file that Stopped knows from the write that switches the headers to the one
+// that takes the covers away, without a gap, and no other; what finishes it is an edit of nothing.
+func TestStopped(t *testing.T) {
+	known := 0
+	for name, l := range shapes {
+		e, err := parse(t, l.build(t)).plan(setPath(elf.DT_RUNPATH, lists[1]))
+		if err != nil || e == nil {
+			t.Fatalf("%s: %v, %v", name, e, err)
+		}
+		said := ""
+		for _, state := range statesOf(t, e) {
+			im := parse(t, state)
+			if !Stopped(asItIs(t, state)) {
+				said += "-"
+				continue
+			}
+			said += "S"
+			_, list, err := im.RunPath()
+			if err != nil {
+				t.Fatal(err)
+			}
+			again := statesOf(t, planned(t, state, setPath(elf.DT_RUNPATH, list)))
+			if Stopped(asItIs(t, again[len(again)-1])) {
+				t.Errorf("%s, %s: the next edit does not finish it", name, said)
+			}
+		}
+		if inside := strings.Trim(said, "-"); strings.Contains(inside, "-") || strings.HasPrefix(said, "S") || strings.HasSuffix(said, "S") {
+			t.Errorf("%s: %s", name, said)
+		} else if inside != "" {
+			known++
+		}
+	}
+	if known < len(shapes)/3 {
+		t.Errorf("stopped in its middle, %d of %d files are known", known, len(shapes))
+	}
+}
+
 // starts runs a program, where it is said so after strip.
 func starts(t *testing.T, dir string, b []byte, what string, stripped bool) {
 	t.Helper()

@@ -60,6 +60,14 @@ func (im *image) takeBack() {
 	}
 }
 
+// Stopped reports whether an edit of a file was stopped between the write that switches the headers
+// and the one that takes the sections for that time away again: the file loads, and any edit, of
+// nothing too, finishes it. im has its section headers.
+func Stopped(im *elfimage.Image) bool {
+	n := len(im.Sections)
+	return n > 0 && isCover(&im.Sections[n-1])
+}
+
 // isCover reports whether a section is one of coverOf's, of an edit that has stopped.
 func isCover(s *elfimage.Section) bool {
 	return s.NameOff == 0 && *s == coverOf(s.Off, s.Addr, s.Size)

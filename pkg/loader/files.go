@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/resolution"
@@ -265,7 +266,8 @@ type File struct {
 
 	dangling bool // a symbolic link that leads nowhere
 
-	Seen any // what [Options.Look] returned
+	Seen    any  // what [Options.Look] returned
+	Stopped bool // with [Options.Opened]: see [elfedit.Stopped]
 
 	// Err says why ELF is nil, or why what is in the file could not be read.
 	Err error
@@ -498,6 +500,7 @@ func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im 
 	}
 	if opened {
 		im.ReadSections()
+		f.Stopped = elfedit.Stopped(im)
 	}
 	f.Err = f.read(im)
 	f.capable = f.Interp != "" && f.Mode&0o111 != 0 && capable(fd)
