@@ -330,6 +330,89 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
+// Of two claims on the same bytes, those of a section and what points to it go together, those
+// of relocations of two kinds, and notes in notes; nothing else does, and nothing that crosses.
+func TestWhatSharesBytes(t *testing.T) {
+	names := []byte("\x00dynstr\x00.text\x00")
+	im := &Image{Class: elf.ELFCLASS64, Order: binary.LittleEndian, Type: elf.ET_DYN, r: bytes.NewReader(names), size: uint64(len(names)), Shstrndx: 5,
+		Sections: []Section{{Type: elf.SHT_DYNAMIC, NameOff: 8, Addralign: 8}, {Type: elf.SHT_DYNSYM, NameOff: 8, Addralign: 8},
+			{Type: elf.SHT_PROGBITS, NameOff: 8, Addralign: 1}, {Type: elf.SHT_PROGBITS, Addralign: 1}, {Type: elf.SHT_PROGBITS, NameOff: 1, Addralign: 1},
+			{Type: elf.SHT_STRTAB, Size: uint64(len(names))}}}
+	const dynamic, symbols, text, cover, hole = 0, 1, 2, 3, 4
+	section := func(i int) claim { return claim{kind: claimSection, index: i} }
+	table := func(tag elf.DynTag) claim { return claim{kind: claimTable, tag: tag} }
+	type with struct{ same, within, crossing bool }
+	always, inside, never := with{true, true, true}, with{true, true, false}, with{}
+	for _, c := range []struct {
+		what string
+		a, b claim
+		typ  elf.Type
+		want with
+	}{
+		{"PT_DYNAMIC, its section", claim{kind: claimDynamic}, section(dynamic), elf.ET_DYN, always},
+		{"PT_DYNAMIC, another section", claim{kind: claimDynamic}, section(text), elf.ET_DYN, never},
+		{"PT_DYNAMIC, a segment", claim{kind: claimDynamic}, claim{kind: claimSegment}, elf.ET_DYN, never},
+		{"PT_DYNAMIC, a table", claim{kind: claimDynamic}, table(elf.DT_RELA), elf.ET_DYN, never},
+		{"the symbols, their section", table(elf.DT_SYMTAB), section(symbols), elf.ET_DYN, inside},
+		{"the symbols, another section", table(elf.DT_SYMTAB), section(text), elf.ET_DYN, never},
+		{"the versions, the section of the symbols", table(elf.DT_VERSYM), section(symbols), elf.ET_DYN, never},
+		{"relocations, any section", table(elf.DT_RELA), section(text), elf.ET_DYN, inside},
+		{"the symbols, a section for the time of an edit", table(elf.DT_SYMTAB), section(cover), elf.ET_DYN, always},
+		{"the symbols, an edit's section over a hole", table(elf.DT_SYMTAB), section(hole), elf.ET_EXEC, always},
+		{"the symbols, a section of that name in a library", table(elf.DT_SYMTAB), section(hole), elf.ET_DYN, never},
+		{"the symbols, another section of a program", table(elf.DT_SYMTAB), section(text), elf.ET_EXEC, never},
+		{"a segment, a section", claim{kind: claimSegment}, section(text), elf.ET_DYN, inside},
+		{"two segments", claim{kind: claimSegment}, claim{kind: claimSegment}, elf.ET_DYN, inside},
+		{"a table, a segment", table(elf.DT_RELA), claim{kind: claimSegment}, elf.ET_DYN, never},
+		{"relocations of two kinds", table(elf.DT_RELA), table(elf.DT_JMPREL), elf.ET_DYN, inside},
+		{"relocations, symbols", table(elf.DT_RELA), table(elf.DT_SYMTAB), elf.ET_DYN, never},
+		{"symbols, versions", table(elf.DT_SYMTAB), table(elf.DT_VERSYM), elf.ET_DYN, never},
+		{"two sections", section(text), section(symbols), elf.ET_DYN, never},
+		{"a header, a section", claim{}, section(text), elf.ET_DYN, never},
+		{"a header, a segment", claim{}, claim{kind: claimSegment}, elf.ET_DYN, never},
+		{"a header, a table", claim{}, table(elf.DT_RELA), elf.ET_DYN, never},
+	} {
+		im.Type = c.typ
+		for how, want := range map[[2]uint64]bool{{100, 200}: c.want.same, {120, 180}: c.want.within, {100, 180}: c.want.within, {120, 200}: c.want.within,
+			{50, 250}: c.want.within, {150, 250}: c.want.crossing, {50, 150}: c.want.crossing} {
+			a, b := c.a, c.b
+			a.off, a.end, b.off, b.end = 100, 200, how[0], how[1]
+			if got, turned := im.share(a, b), im.share(b, a); got != want || turned != want {
+				t.Errorf("%s, at %d and %d: %v, and the other way round %v", c.what, a.off, how, got, turned)
+			}
+		}
+	}
+}
+
+// Without section headers the number of symbols follows from either hash table.
+func TestSymbolsWithoutSections(t *testing.T) {
+	for _, style := range []string{"gnu", "sysv", "both"} {
+		b := linked(t, "-Wl,--hash-style="+style)
+		std, err := elf.NewFile(bytes.NewReader(b))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := std.DynamicSymbols()
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(b[40:48]) // e_shoff
+		clear(b[60:64]) // e_shnum, e_shstrndx
+		im, err := Parse(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		off, n, known := im.DynSymbols()
+		if s := std.Section(".dynsym"); off != s.Offset || n != uint64(len(want))+1 || !known {
+			t.Errorf("%s: %d symbols at %#x (%v) of %d at %#x", style, n, off, known, len(want)+1, s.Offset)
+		}
+		symbols, known, err := im.DynamicSymbols()
+		if len(symbols.Symbols) != len(want)+1 || !known || err != nil {
+			t.Errorf("%s: %d symbols of %d (%v, %v)", style, len(symbols.Symbols), len(want)+1, known, err)
+		}
+	}
+}
+
 // Entries in pieces are all entries, whole, also where they are not kept.
 func TestPieces(t *testing.T) {
 	data := make([]byte, 24*9000)
