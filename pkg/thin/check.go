@@ -15,8 +15,8 @@ var ErrCheck = errors.New("the thinned copy is not what was asked for")
 
 // Check compares a file of size bytes with its thinned copy, both read anew: the same
 // containers at the same places; of each the same entries, byte for byte but for blanked
-// hashes, in their order, but for some that are gone; behind them zeros, and once a mark; for each GPU
-// asked for the same taken as before; and everything else the same.
+// hashes, in their order, but for some that are gone, and were of a kind that may go; behind them
+// zeros, and once a mark; for each GPU asked for the same taken as before; and everything else the same.
 func Check(before, after io.ReaderAt, size int64, o Options) error {
 	var files [2]*gpucode.File
 	for i, r := range []io.ReaderAt{before, after} {
@@ -29,13 +29,18 @@ func Check(before, after io.ReaderAt, size int64, o Options) error {
 			return err
 		}
 	}
-	if len(files[0].Containers) != len(files[1].Containers) {
-		return fmt.Errorf("%w: %d containers, and %d before", ErrCheck, len(files[1].Containers), len(files[0].Containers))
+	return compare(before, after, files[0], files[1], size, o)
+}
+
+// compare is Check of files that have been read.
+func compare(before, after io.ReaderAt, a, b *gpucode.File, size int64, o Options) error {
+	if len(a.Containers) != len(b.Containers) {
+		return fmt.Errorf("%w: %d containers, and %d before", ErrCheck, len(b.Containers), len(a.Containers))
 	}
-	c := comparer{before: before, after: after, options: o, marks: files[0].Marks}
-	for i := range files[0].Containers {
-		if err := c.container(&files[0].Containers[i], &files[1].Containers[i]); err != nil {
-			return fmt.Errorf("%w: the container at %#x: %w", ErrCheck, files[0].Containers[i].Off, err)
+	c := comparer{before: before, after: after, options: o, marks: a.Marks}
+	for i := range a.Containers {
+		if err := c.container(&a.Containers[i], &b.Containers[i]); err != nil {
+			return fmt.Errorf("%w: the container at %#x: %w", ErrCheck, a.Containers[i].Off, err)
 		}
 	}
 	if err := c.same(c.done, c.done, uint64(size)-c.done); err != nil {
@@ -73,13 +78,20 @@ func (c *comparer) container(a, b *gpucode.Container) error {
 	}
 	k, at := 0, first
 	for _, e := range b.Entries {
-		for k < len(a.Entries) && !c.sameEntry(&a.Entries[k], &e) {
-			k++
+		for ; k < len(a.Entries) && !c.sameEntry(&a.Entries[k], &e); k++ {
+			if err := c.mayGo(a, &a.Entries[k]); err != nil {
+				return err
+			}
 		}
 		if k == len(a.Entries) || e.Off != at {
 			return fmt.Errorf("the entry at %#x was not there before", e.Off)
 		}
 		k, at = k+1, at+e.Bytes()
+	}
+	for ; k < len(a.Entries); k++ {
+		if err := c.mayGo(a, &a.Entries[k]); err != nil {
+			return err
+		}
 	}
 	if at != b.Off+b.Size || b.Size > a.Size || len(b.Entries) == 0 {
 		return fmt.Errorf("ends at %#x", b.Off+b.Size)
@@ -109,6 +121,19 @@ func (c *comparer) container(a, b *gpucode.Container) error {
 	return c.zeros(at, c.done)
 }
 
+// seenFlags are those that entries of NVIDIA's files have; the planner has a list of its own.
+const seenFlags = 0x130a011
+
+// mayGo returns an error where an entry of a container must not go, whatever the GPUs.
+func (c *comparer) mayGo(a *gpucode.Container, e *gpucode.Entry) error {
+	switch {
+	case c.options.Targets == nil, a.Resource, a.Section != ".nv_fatbin" && a.Section != "__nv_relfatbin",
+		e.Kind != gpucode.Cubin && e.Kind != gpucode.PTX, e.Flags&^uint64(seenFlags) != 0, e.Kind == gpucode.PTX && c.options.KeepPTX:
+		return fmt.Errorf("%s (%v, flags %#x), which must stay, is gone", e.Name(), e.Kind, e.Flags)
+	}
+	return nil
+}
+
 // sameFor compares what a GPU takes of a container before and after.
 func sameFor(a, b *gpucode.Container, t gpucode.Target) error {
 	was, old := a.On(t.Capability, gpucode.Version{})
@@ -116,9 +141,15 @@ func sameFor(a, b *gpucode.Container, t gpucode.Target) error {
 	if was != is || (old == nil) != (now == nil) || old != nil && (old.Kind != now.Kind || old.Arch != now.Arch || old.Version != now.Version || old.Unpacked != now.Unpacked) {
 		return fmt.Errorf("a GPU of %v takes other code than before", t.Capability)
 	}
+	covered := false // by a cubin of which all is known
+	for i := range a.Entries {
+		e := &a.Entries[i]
+		covered = covered || e.Kind == gpucode.Cubin && e.Flags|seenFlags == seenFlags && e.RunsOn(t.Capability)
+	}
 	for i := range a.Entries { // nothing else that it could use has gone either
 		e := &a.Entries[i]
-		uses := e.Kind == gpucode.Cubin && e.MayRunOn(t.Capability) || e.Kind == gpucode.PTX && (t.Virtual || a.Relocatable && e.CompilesFor(t.Capability))
+		uses := e.Kind == gpucode.Cubin && e.MayRunOn(t.Capability) ||
+			e.Kind == gpucode.PTX && (t.Virtual || (a.Relocatable || !covered) && e.CompilesFor(t.Capability))
 		if uses && count(a, e) != count(b, e) {
 			return fmt.Errorf("%s for %v is gone", e.Name(), t.Capability)
 		}

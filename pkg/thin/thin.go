@@ -153,7 +153,9 @@ func goes(c *gpucode.Container, e *gpucode.Entry, o *Options) bool {
 		return !e.Asked(o.Targets)
 	case gpucode.PTX:
 		return !o.KeepPTX && (!e.Asked(o.Targets) || !c.Relocatable && !slices.ContainsFunc(o.Targets, func(t gpucode.Target) bool {
-			return t.Virtual || !slices.ContainsFunc(c.Entries, func(o gpucode.Entry) bool { return o.Kind == gpucode.Cubin && o.RunsOn(t.Capability) })
+			return t.Virtual || !slices.ContainsFunc(c.Entries, func(o gpucode.Entry) bool {
+				return o.Kind == gpucode.Cubin && o.Flags&^uint64(knownFlags) == 0 && o.RunsOn(t.Capability)
+			})
 		}))
 	}
 	return false

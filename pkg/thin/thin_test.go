@@ -75,6 +75,11 @@ func (m memory) WriteAt(p []byte, off int64) (int, error) { return copy(m[off:],
 func (m memory) Zero(off, n int64) error                  { clear(m[off : off+n]); return nil }
 func (m memory) ReadAt(p []byte, off int64) (int, error)  { return copy(p, m[off:]), nil }
 
+// check is Check of b's copy, with the sections that read gives them.
+func check(b, out []byte, o Options) error {
+	return compare(bytes.NewReader(b), memory(out), read(b), read(out), int64(len(b)), o)
+}
+
 // plan plans what goes of b.
 func plan(t interface{ Fatal(...any) }, b []byte, o Options) *Plan {
 	p, err := New(bytes.NewReader(b), read(b), o)
@@ -124,13 +129,14 @@ func TestWhatGoes(t *testing.T) {
 		{[]piece{cubin(100), cubin(120)}, "9.0", "sm_100 sm_120"}, // nothing would be left
 		{[]piece{cubin(75), cubin(90), a, lto, unknown, odd}, "9.0", "sm_90 sm_90a lto_75 sm_120 sm_75"},
 		{[]piece{cubin(75), cubin(90), a}, "10.0", "sm_75 sm_90 sm_90a"},
-		{[]piece{cubin(75), {kind: gpucode.Cubin, arch: 90, flags: 0x11, size: 5 << 19}}, "9.0", "sm_90"}, // is moved in parts
+		{[]piece{{gpucode.Cubin, 90, 0x11 | 1<<31, 5000, ""}, ptx(90), cubin(75)}, "9.0", "sm_90 compute_90"}, // who knows whether it runs
+		{[]piece{cubin(75), {kind: gpucode.Cubin, arch: 90, flags: 0x11, size: 5 << 19}}, "9.0", "sm_90"},     // is moved in parts
 	} {
 		b := file(c.of)
 		p := plan(t, b, Options{Targets: targets(t, c.list)})
 		out := memory(bytes.Clone(b))
 		o := Options{Targets: targets(t, c.list)}
-		if err := errors.Join(p.Apply(bytes.NewReader(b), out), Check(bytes.NewReader(b), out, int64(len(b)), o)); err != nil {
+		if err := errors.Join(p.Apply(bytes.NewReader(b), out), check(b, out, o)); err != nil {
 			t.Error(err)
 		}
 		if got := names(read(out)); got != c.want {
@@ -171,7 +177,7 @@ func TestBlank(t *testing.T) {
 	for _, o := range []Options{{Blank: true}, {Blank: true, Targets: targets(t, "9.0+PTX")}} {
 		out := memory(bytes.Clone(b))
 		p := plan(t, b, o)
-		if err := errors.Join(p.Apply(bytes.NewReader(b), out), Check(bytes.NewReader(b), out, int64(len(b)), o)); err != nil {
+		if err := errors.Join(p.Apply(bytes.NewReader(b), out), check(b, out, o)); err != nil {
 			t.Fatal(err)
 		}
 		want := 2 * len(read(out).Containers[0].Entries)
@@ -184,7 +190,7 @@ func TestBlank(t *testing.T) {
 	}
 	out := memory(bytes.Clone(b))
 	o := Options{Targets: targets(t, "9.0+PTX")}
-	if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), out), Check(bytes.NewReader(b), out, int64(len(b)), o)); err != nil || !bytes.Contains(out, []byte(options)) {
+	if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), out), check(b, out, o)); err != nil || !bytes.Contains(out, []byte(options)) {
 		t.Errorf("options are blanked unasked, or %v", err)
 	}
 }
@@ -195,7 +201,7 @@ func TestMarks(t *testing.T) {
 	marks := func(list string) {
 		o := Options{Targets: targets(t, list)}
 		out := memory(bytes.Clone(b))
-		if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), out), Check(bytes.NewReader(b), out, int64(len(b)), o)); err != nil {
+		if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), out), check(b, out, o)); err != nil {
 			t.Fatal(err)
 		}
 		b = out
@@ -226,7 +232,7 @@ func TestPlanAndCheckAgree(t *testing.T) {
 			if err := plan(t, b, o).Apply(bytes.NewReader(b), out); err != nil {
 				t.Fatal(err)
 			}
-			if err := Check(bytes.NewReader(b), out, int64(len(b)), o); err != nil {
+			if err := check(b, out, o); err != nil {
 				t.Fatal(err)
 			}
 			b = out
@@ -247,10 +253,11 @@ func TestPlanAndCheckAgree(t *testing.T) {
 func TestCheckFindsBreakages(t *testing.T) {
 	named := cubin(90)
 	named.options = options
-	b := file([]piece{cubin(75), cubin(80), ptx(80), named, ptx(90)}, []piece{cubin(80), cubin(90)}, []piece{cubin(75)})
+	b := file([]piece{cubin(75), cubin(80), ptx(80), named, ptx(90)}, []piece{cubin(80), cubin(90)}, []piece{cubin(75)},
+		[]piece{{gpucode.LTO, 75, 0x11, 800, ""}, {0x40, 75, 0x11, 800, ""}, {gpucode.Cubin, 75, 0x11 | 1<<40, 800, ""}, cubin(90)})
 	o := Options{Targets: targets(t, "8.0,9.0+PTX"), Blank: true}
 	good := memory(bytes.Clone(b))
-	if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), good), Check(bytes.NewReader(b), good, int64(len(b)), o)); err != nil {
+	if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), good), check(b, good, o)); err != nil {
 		t.Fatal(err)
 	}
 	c := read(good).Containers
@@ -268,7 +275,17 @@ func TestCheckFindsBreakages(t *testing.T) {
 		copy(m[at:], mark)
 		le.PutUint64(m[c[0].Off+8:], uint64(at)-c[0].Off-16)
 	}
-	all := c[0].Entries
+	all, odd := c[0].Entries, c[3].Entries
+	dropOdd := func(m memory, gone int) {
+		at := int(c[3].Off) + 16
+		for i, e := range odd {
+			if i != gone {
+				at += copy(m[at:], good[e.Off:e.Off+e.Bytes()])
+			}
+		}
+		clear(m[at : c[3].Off+c[3].Size])
+		le.PutUint64(m[c[3].Off+8:], uint64(at)-c[3].Off-16)
+	}
 	for name, broken := range map[string]func(m memory){
 		"a byte of code":              func(m memory) { m[first+100]++ },
 		"a byte of an entry's header": func(m memory) { m[first+28]++ },
@@ -298,17 +315,41 @@ func TestCheckFindsBreakages(t *testing.T) {
 		"half a hash left":            func(m memory) { copy(m[hash:], options[len("-arch sm_90 -L /nix/store/"):][:16]) },
 		"another letter of options":   func(m memory) { m[hash-1]++ },
 		"a name blanked":              func(m memory) { m[hash+33] = 'e' },
+		"LTO gone":                    func(m memory) { dropOdd(m, 0) },
+		"unknown kind gone":           func(m memory) { dropOdd(m, 1) },
+		"unknown flag gone":           func(m memory) { dropOdd(m, 2) },
 		"a container too many":        func(m memory) { copy(m[end+len(mark):], file([]piece{{gpucode.PTX, 75, 0x11, 8, ""}})) },
 	} {
 		m := memory(bytes.Clone(good))
 		broken(m)
 		if bytes.Equal(m, good) {
 			t.Errorf("%s: breaks nothing", name)
-		} else if err := Check(bytes.NewReader(b), m, int64(len(b)), o); err == nil {
+		} else if err := check(b, m, o); err == nil {
 			t.Errorf("%s: not found", name)
 		}
 	}
-	if got, want := names(read(good)), "sm_80 compute_80 sm_90 compute_90; sm_80 sm_90; sm_75"; got != want {
+	other := file([]piece{cubin(90), ptx(90), ptx(80), cubin(75)}) // what is right, and asked for otherwise
+	o = Options{Targets: targets(t, "9.0")}
+	thinned := memory(bytes.Clone(other))
+	if err := errors.Join(plan(t, other, o).Apply(bytes.NewReader(other), thinned), check(other, thinned, o)); err != nil {
+		t.Fatal(err)
+	}
+	if check(other, thinned, Options{Targets: o.Targets, KeepPTX: true}) == nil {
+		t.Error("PTX gone with KeepPTX: not found")
+	}
+	if check(other, thinned, Options{Blank: true}) == nil {
+		t.Error("code gone where no GPU was asked for: not found")
+	}
+	for name, change := range map[string]func(*gpucode.Container){"a resource": func(c *gpucode.Container) { c.Resource = true },
+		"another section": func(c *gpucode.Container) { c.Section = ".data" }} {
+		was, is := read(other), read(thinned)
+		change(&was.Containers[0])
+		change(&is.Containers[0])
+		if compare(bytes.NewReader(other), thinned, was, is, int64(len(other)), o) == nil {
+			t.Errorf("code gone of %s: not found", name)
+		}
+	}
+	if got, want := names(read(good)), "sm_80 compute_80 sm_90 compute_90; sm_80 sm_90; sm_75; lto_75 sm_75 sm_75 sm_90"; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
 }
