@@ -106,6 +106,9 @@ var obeyed = map[string]map[string]flagUse{
 		"from":  {given: "--from none D/gpu.drv", without: "D/gpu.drv"},
 		"cache": {reason: "copies are only made where the driver link's are not to be used"},
 	},
+	"hostDriver cdi": {
+		"root": {given: "--root D/none"}, "machine": {given: "--machine none"}, "cache": {given: "--cache D/cache/other"},
+	},
 	"runpath execstack set": {"resolution-note": {given: "--resolution-note lib.so", without: "lib.so"}},
 	"runpath cache write": {
 		"driver-link": {given: "--driver-link D/y"}, "compat": {given: "--compat D/y"}, "stub": {given: "--stub y"}, "store": {given: "--store D/pkgs gpu.so", without: "gpu.so"},
@@ -128,7 +131,7 @@ var commandLines = []string{
 	"runpath soname set -- libq.so lib.so more", "runpath execstack show -- lib.so", "runpath execstack set -- plain.so more", "runpath execstack clear -- lib.so more",
 	"runpath cache show -- lib.so", "runpath cache write -- lib.so more", "runpath cache remove -- noted.so more",
 	"hostDriver find --root D/tree --", "hostDriver install --root D/tree --", "hostDriver uninstall --root D/installed --", "hostDriver tmpfiles --root D/tree --",
-	"hostDriver run --root D/tree --cache D/cache -- true", "hostDriver sandbox --root D/tree --cache D/cache --", "hostDriver doctor --root D/tree --",
+	"hostDriver run --root D/tree --cache D/cache -- true", "hostDriver sandbox --root D/tree --cache D/cache --", "hostDriver cdi --root D/tree --cache D/cache --", "hostDriver doctor --root D/tree --",
 }
 
 // inStore is a directory of stubs where pkgs is the Nix store; the hash is as nuke-refs leaves it.

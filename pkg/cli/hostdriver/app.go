@@ -31,7 +31,7 @@ Programs built with Nix look for the GPU driver in /run/opengl-driver/lib, which
 "hostDriver install" (root) puts links to the driver's libraries there, and "hostDriver run PROGRAM" (anybody) starts one
 program with them; "hostDriver doctor" says whether a CUDA program can work here and what to do if it cannot.`, "hostDriver run ./app\nhostDriver doctor ./app")
 	app.OfFile = "run"
-	app.Commands = []*command.Command{findCommand, installCommand, uninstallCommand, tmpfilesCommand, runCommand, sandboxCommand, doctorCommand}
+	app.Commands = []*command.Command{findCommand, installCommand, uninstallCommand, tmpfilesCommand, runCommand, sandboxCommand, cdiCommand, doctorCommand}
 	return app
 }
 

@@ -7,12 +7,15 @@ import (
 	"path/filepath"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/host/sandbox"
 )
 
 const nixConf = "/etc/nix/nix.conf"
+
+var copiesFlag = &command.Flag{Kind: command.String, Name: "cache", Usage: "keep copies of the driver's libraries in `DIR`, where they are needed", DefaultText: "~/.cache/hostDriver"}
 
 var sandboxCommand = &command.Command{
 	Name:      "sandbox",
@@ -26,8 +29,7 @@ error fails only a build that asks for a GPU.
 --configure prints the lines for nix.conf and, because Nix wants a program without arguments, a script hostDriver-sandbox beside it.
 --write puts them there: the lines at the end, where they add to the system features, and what is there stays. Then restart the
 daemon: systemctl restart nix-daemon.`,
-	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
-		{Kind: command.String, Name: "cache", Usage: "keep copies of the driver's libraries in `DIR`, where they are needed", DefaultText: "~/.cache/hostDriver"},
+	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copiesFlag,
 		{Name: "configure", Usage: "print the lines for nix.conf"},
 		{Name: "write", Usage: "with --configure: write them"},
 		{Kind: command.String, Name: "conf", Default: nixConf, Usage: "with --configure: nix.conf is `FILE`"},
@@ -59,13 +61,7 @@ daemon: systemctl restart nix-daemon.`,
 		if err != nil {
 			return err
 		}
-		paths, err := sandbox.Paths(h, m, at, func() (*private.Cache, error) {
-			cache, err := private.OpenCache(c.String("cache"))
-			if err == nil {
-				cache.Warn = func(format string, args ...any) { complain(c, format, args...) }
-			}
-			return cache, err
-		})
+		paths, err := visible(c, h, m, at)
 		if err != nil {
 			return fmt.Errorf("%s asks for a GPU: %w", path.Base(c.Arg(0)), err)
 		}
@@ -77,6 +73,17 @@ daemon: systemctl restart nix-daemon.`,
 		fmt.Fprintln(w)
 		return w.Flush()
 	},
+}
+
+// visible returns what a build or a container is to see.
+func visible(c *command.Line, h *host.Host, m host.Machine, at string) ([]sandbox.Path, error) {
+	return sandbox.Paths(h, m, at, func() (*private.Cache, error) {
+		cache, err := private.OpenCache(c.String("cache"))
+		if err == nil {
+			cache.Warn = func(format string, args ...any) { complain(c, format, args...) }
+		}
+		return cache, err
+	})
 }
 
 func configure(c *command.Line) error {

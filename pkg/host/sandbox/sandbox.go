@@ -1,5 +1,5 @@
 // Package sandbox is hostDriver's side of Nix's pre-build-hook: which derivations ask for
-// a GPU, what their builds must see, and the hook itself.
+// a GPU, what their builds must see, and the hook itself; and what containers see, as CDI says it.
 package sandbox
 
 import (
@@ -123,7 +123,7 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 	var files map[string]string
 	var err error
 	if at, _ := h.Root.Resolve(path.Join(link, driver.LibCUDA)); strings.HasPrefix(at, "/nix/store/") {
-		return nil, fmt.Errorf("%s leads into the Nix store: what it needs there is not known; on NixOS, use programs.nix-required-mounts", link)
+		return nil, fmt.Errorf("%s leads into the Nix store: what it needs there is not known; on NixOS, use programs.nix-required-mounts, for containers hardware.nvidia-container-toolkit", link)
 	}
 	if h.LinkServes(m, prefix) {
 		if files, err = realFiles(h.Root, link); err != nil {
