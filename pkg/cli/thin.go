@@ -159,6 +159,6 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 		}
 	}
 	r.Freed, r.Entries, r.Blanked = plan.Bytes, plan.Entries, plan.Blanked
-	result.Action, result.LeftLinks = edit.Edited, f.OtherLinks()
+	result.Action, result.LeftLinks = edit.Edited, f.OutsideLinks()
 	return nil
 }

@@ -87,7 +87,7 @@ func File(f *tree.File, o Options, decide Decide) (r Result) {
 	}
 	r.Action, r.MovedNotes = Edited, p.Edit.MovedNotes()
 	if o.Copy {
-		r.LeftLinks = f.OtherLinks()
+		r.LeftLinks = f.OutsideLinks()
 	}
 	return r
 }

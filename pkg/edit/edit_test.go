@@ -134,11 +134,16 @@ func TestFileOfAWalk(t *testing.T) {
 	}
 	p := RunPaths{Options: Options{Copy: true}, Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List { return runpath.List{"/new"} }}
 	got := each(t, p.File, ".")
-	if r := got["./a.so"]; r == nil || r.Action != Edited || r.LeftLinks != 1 {
+	if r := got["./a.so"]; r == nil || r.Action != Edited || r.LeftLinks != 0 {
 		t.Errorf("%+v", r)
 	}
 	if r := got["./b.so"]; r == nil || r.Action != Skipped || !strings.Contains(r.Reason, "a.so") {
 		t.Errorf("%+v", r)
+	}
+	a, err := os.Stat("a.so")
+	b, err2 := os.Stat("b.so")
+	if err != nil || err2 != nil || !os.SameFile(a, b) {
+		t.Errorf("the names of one file in the walk are torn apart: %v, %v", err, err2)
 	}
 	// What a failed write left is what is reported, and nothing that was planned.
 	p = RunPaths{Normal: normal.New(normal.Settings{}), Rewrite: func(runpath.List) runpath.List {

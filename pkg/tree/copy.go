@@ -14,13 +14,22 @@ import (
 	"cuda-runpath/pkg/plainfile"
 )
 
-// OtherLinks returns how many other hard links lead to the file. An edit of a copy
-// ([File.WriteCopy]) leaves them with the old file.
+// OtherLinks returns how many other hard links lead to the file.
 func (f *File) OtherLinks() int { return int(max(f.stat.Nlink, 1)) - 1 }
 
+// OutsideLinks returns how many other hard links lead to the file that the walk does not come to. An
+// edit of a copy ([File.WriteCopy]) leaves them with the old file.
+func (f *File) OutsideLinks() int {
+	n := f.OtherLinks()
+	if n > 0 && f.others != nil {
+		n = max(n-len(f.others(f)), 0)
+	}
+	return n
+}
+
 // WriteCopy edits a copy beside the file, writes it through to the disk and renames it over the
-// file; all else is as with [File.Write]. The other names, each below a root, are those of hard
-// links to the file that lead to the copy afterwards. No symbolic link below a root is followed.
+// file; all else is as with [File.Write]. The file's other names in the walk lead to the copy
+// afterwards, and so do those that are given, each below a root. No symbolic link below a root is followed.
 func (f *File) WriteCopy(also []Target, apply func(Writer) error) error {
 	if f.ctx != nil {
 		_ = f.ctx.Err() // as in Write
@@ -73,6 +82,9 @@ func removeLeftover(d *dir, name string) (removed bool, err error) {
 // is held until all names lead to the new one, which is locked before it has a name.
 func (f *File) writeCopy(also []Target, apply func(Writer) error) error {
 	f.writes = true
+	if f.others != nil {
+		also = append(f.others(f), also...)
+	}
 	if err := f.lock(f.fd); err != nil {
 		return err
 	}
@@ -104,6 +116,10 @@ func (f *File) writeCopy(also []Target, apply func(Writer) error) error {
 			err = errors.Join(err, ignoringEINTR(func() error { return unix.Unlinkat(at, temp, 0) }))
 		}
 		return err
+	}
+	var now unix.Stat_t
+	if unix.Fstat(int(out.Fd()), &now) == nil {
+		f.copied = inode{uint64(now.Dev), now.Ino} //nolint:unconvert // as in id
 	}
 	for _, other := range also {
 		if failed := f.relink(at, base, other); failed != nil {

@@ -32,6 +32,9 @@ type File struct {
 	buf    []byte          // that head is a part of
 	pooled *[headSize]byte // buf, where it is given back with Close
 
+	others func(*File) []Target // its other names in the walk; nil: it has one
+	copied inode                // the edited copy that the name leads to now
+
 	ctx     context.Context // of the walk; nil outside of one
 	alone   bool            // the walk's only file: a signal may end the process, which leaves it old or new
 	changed bool            // another editor came between reading and writing

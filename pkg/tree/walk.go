@@ -145,7 +145,8 @@ func (w *walker[R]) keep(n *node[R], f *File) {
 }
 
 func newWalker[R any](ctx context.Context, o Options, visit func(*File) (R, bool)) *walker[R] {
-	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{}}
+	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{},
+		links: map[inode][]Target{}}
 	w.wake.L = &w.mu
 	return w
 }
@@ -200,6 +201,7 @@ type walker[R any] struct {
 
 	claims  sync.Mutex
 	claimed map[inode]string
+	links   map[inode][]Target // of ELF files with several hard links
 }
 
 type task interface{ run(buf *buffers) }
@@ -411,6 +413,7 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 			if f.Err == nil {
 				f.SameAs = w.claim(f)
 			}
+			f.others = w.others
 			if r, keep := w.see(f); keep {
 				emit(r)
 			}
@@ -428,6 +431,11 @@ func (w *walker[R]) see(f *File) (R, bool) {
 		f.ctx, f.alone = w.ctx, w.single
 		r, keep := w.visit(f)
 		f.close()
+		if f.others != nil && f.copied != (inode{}) {
+			w.claims.Lock()
+			w.claimed[f.copied] = f.Path
+			w.claims.Unlock()
+		}
 		if !f.changed || w.ctx.Err() != nil || !Retry(tries) {
 			return r, keep
 		}
@@ -436,13 +444,35 @@ func (w *walker[R]) see(f *File) (R, bool) {
 			again.close()
 			return r, keep
 		}
-		again.SameAs, again.root, again.only = f.SameAs, f.root, f.only
+		again.SameAs, again.root, again.only, again.others = f.SameAs, f.root, f.only, f.others
 		if again.id() != f.id() { // what other names the old file has are visited by themselves
 			w.disclaim(f)
 			again.SameAs = w.claim(again)
 		}
 		f = again
 	}
+}
+
+// linked returns the place of an ELF file with several hard links, and remembers it as one of its names.
+func (w *walker[R]) linked(f *File) Target {
+	t := Target{Path: f.Path, root: f.root}
+	w.claims.Lock()
+	defer w.claims.Unlock()
+	w.links[f.id()] = append(w.links[f.id()], t)
+	return t
+}
+
+// others returns the other names of a file that the walk comes to. It is for the collector, and
+// waits until all directories have been read.
+func (w *walker[R]) others(f *File) []Target {
+	w.mu.Lock()
+	for w.open > 0 {
+		w.wake.Wait()
+	}
+	w.mu.Unlock()
+	w.claims.Lock()
+	defer w.claims.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.links[f.id()]), func(o Target) bool { return o.Path == f.Path })
 }
 
 // claim makes a file this walk's own. It returns the path under which it already was.
@@ -628,7 +658,7 @@ func (t *filesTask[R]) run(buf *buffers) {
 		f.root = t.root
 		if f.Err == nil && f.ELF() && f.stat.Nlink > 1 {
 			f.close()
-			t.node.items = append(t.node.items, item[R]{linked: Target{Path: f.Path, root: f.root}})
+			t.node.items = append(t.node.items, item[R]{linked: t.w.linked(f)})
 			continue
 		}
 		t.w.keep(t.node, f)
