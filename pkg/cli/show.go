@@ -62,7 +62,7 @@ runpath show --json app/lib/libx.so`,
 }
 
 // showFiles prints what the loader reads of each ELF file; where only is interpreter,
-// needed, soname or execstack, no more than that. Files that are not ELF are told of
+// needed, soname, execstack or note, no more than that. Files that are not ELF are told of
 // where the command line names them, or under --verbose.
 func showFiles(s *session, only string) error {
 	named := map[string]bool{}

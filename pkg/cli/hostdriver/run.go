@@ -26,7 +26,8 @@ hostDriver run --method library-path ./app`,
 directory as /run/opengl-driver/lib. (Inside, set-user-ID programs such as sudo have no effect.) LD_LIBRARY_PATH gets that directory
 too, for the program and what it starts, unless the program and its libraries ask for the driver and look for it there: an
 interpreter, a shell, or a program without the driver link in its run path would not find it otherwise. Where the kernel allows no
-namespace, it is LD_LIBRARY_PATH alone. --method namespace leaves the environment as it is.
+namespace, it is LD_LIBRARY_PATH alone. --method namespace adds no LD_LIBRARY_PATH.
+TRITON_LIBCUDA_PATH is set either way, where it is not: Triton would ask ldconfig.
 
 A compat package in the program's run path, or in one of its libraries', is used where it helps: its CUDA version is greater than
 the driver's, and it is made for drivers like that one. Otherwise the program gets the driver's own libcuda.so.1, because the
