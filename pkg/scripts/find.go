@@ -138,11 +138,11 @@ type finder struct {
 	toolkit func(name string) string
 	tokens  []token
 	// See survey.
-	os               string // how the module os is written
-	cython, requires bool
-	loaders          []string
-	places           []Place
-	joined           []bool // by token
+	cython  bool
+	bound   int // from where on os, or require, is what its name says; 0 for nowhere
+	loaders []string
+	places  []Place
+	joined  []bool // by token
 	functions
 	// carriers are the variables and functions that carry a literal's value: name to
 	// indices of places.

@@ -38,37 +38,93 @@ func (f *finder) replace(p *Place, open string) {
 	old := f.text[p.Start:p.End]
 	switch {
 	case f.lang == Python && !f.cython:
-		p.Replace = "(" + path + " if " + f.os + ".path.exists(" + path + ") else " + old + ")"
-	case f.lang == JavaScript && f.requires:
+		p.Replace = "(" + path + " if " + f.os(p.Start) + ".path.exists(" + path + ") else " + old + ")"
+	case f.lang == JavaScript && f.bound > 0 && f.bound < p.Start:
 		p.Replace = "(require(\"fs\").existsSync(" + path + ") ? " + path + " : " + old + ")"
 	default:
 		p.Replace, p.Alone = path, true
 	}
 }
 
-// survey notes what is known of a whole script.
+// survey notes what is known of a whole script: above all from where on a name in it is certainly
+// the module os, or the function require.
 func (f *finder) survey() {
-	f.os = `__import__("os")`
+	switch f.lang {
+	case Python:
+		f.cython = slices.ContainsFunc(f.tokens, func(t token) bool { // there, what needs Python may not stand everywhere
+			return t.kind == identifier && slices.Contains([]string{"cdef", "cpdef", "cimport"}, t.text)
+		})
+		f.bound = f.imported()
+	case JavaScript:
+		f.bound = f.required()
+	}
+}
+
+// is reports whether the token at i is one of these, and no string.
+func (f *finder) is(i int, texts ...string) bool {
+	return i >= 0 && i < len(f.tokens) && f.tokens[i].kind != literal && slices.Contains(texts, f.tokens[i].text)
+}
+
+// outermost reports whether a statement begins at the token at i, and in the first column: it has
+// been run before what is below it.
+func (f *finder) outermost(i int) bool {
+	return (i == 0 || f.tokens[i-1].kind == end) && (f.tokens[i].start == 0 || f.text[f.tokens[i].start-1] == '\n')
+}
+
+// imported returns the end of "import os", and 0 if there is none, or if anything else may be
+// called os: whatever os is followed by no dot, and an import elsewhere, is taken for that.
+func (f *finder) imported() (bound int) {
+	within, whole := false, false // an import, and one for the whole file
 	for i, t := range f.tokens {
-		if t.kind != identifier {
-			continue
-		}
-		switch t.text {
-		case "cdef", "cpdef", "cimport": // there, what needs Python may not stand everywhere
-			f.cython = true
-		case "require":
-			f.requires = true
-		case "import":
-			if t.start > 0 && f.text[t.start-1] != '\n' {
-				continue // not for the whole file
+		switch {
+		case t.kind == end:
+			within = false
+		case f.is(i, "import"):
+			within, whole = true, f.outermost(i)
+		case within && f.is(i, "*"):
+			return 0
+		case !f.is(i, "os") || f.is(i-1, "."):
+		case within && whole && f.is(i-1, "import", ",") && (f.is(i+1, ".", ",") || f.tokens[i+1].kind == end):
+			if bound == 0 && !f.is(i+1, ".") { // "import os.path as p" binds p alone
+				bound = t.end
 			}
-			for j := i + 1; j+1 < len(f.tokens) && f.tokens[j].kind != end; j++ {
-				if f.tokens[j].text == "os" && (j == i+1 || f.tokens[j-1].text == ",") && (f.tokens[j+1].text == "," || f.tokens[j+1].kind == end) {
-					f.os = "os"
-				}
-			}
+		case within, !f.is(i+1, ".") && !f.is(i-1, "from"):
+			return 0
 		}
 	}
+	return bound
+}
+
+// required returns the end of the first call of require, which only CommonJS has, or in whichever
+// module that of its declaration by createRequire; and 0 if there is none, or if anything else may
+// be called require: whatever is not called, nor followed by a dot, is taken for that.
+func (f *finder) required() int {
+	called, declared, module := 0, 0, false
+	for i, t := range f.tokens {
+		switch {
+		case f.is(i, "import", "export") && (i == 0 || f.tokens[i-1].kind == end || f.is(i-1, "}")) && !f.is(i+1, "(", "."):
+			module = true
+		case !f.is(i, "require") || f.is(i-1, "."):
+		case f.is(i+1, "=") && f.is(i-1, "const", "let", "var") && f.outermost(i-1) && (f.is(i+2, "createRequire") || f.is(i+3, ".") && f.is(i+4, "createRequire")):
+			declared = t.end
+		case f.is(i-1, "function") || !f.is(i+1, "(", "."):
+			return 0
+		case called == 0:
+			called = t.end
+		}
+	}
+	if declared > 0 || module {
+		return declared
+	}
+	return called
+}
+
+// os returns how the module os is written at an offset of a script of Python.
+func (f *finder) os(at int) string {
+	if f.bound > 0 && f.bound < at {
+		return "os"
+	}
+	return `__import__("os")`
 }
 
 // quoted returns the bounds of a literal with its quotes, and the letters before them.
@@ -155,7 +211,7 @@ func (f *finder) ldconfig(i, statement int) {
 		if name := f.tokens[j].text; f.tokens[j].kind == literal && driver.Provides(name) {
 			indent := f.text[first.start-column : first.start]
 			p.Start, p.End = first.start, first.end
-			p.Replace = "if " + f.os + ".path.exists(\"" + f.path(name) + "\"):\n" + indent + "    return [\"" + mark + "\"]\n\n" + indent + first.text
+			p.Replace = "if " + f.os(p.Start) + ".path.exists(\"" + f.path(name) + "\"):\n" + indent + "    return [\"" + mark + "\"]\n\n" + indent + first.text
 			return
 		}
 	}

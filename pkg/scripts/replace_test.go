@@ -180,3 +180,87 @@ func TestNameBehindPath(t *testing.T) {
 		}
 	}
 }
+
+// What ran before the fix runs after it, and finds the library that is in the driver link.
+func TestFixedScriptsRun(t *testing.T) {
+	const load = "const koffi = {load(path) { console.log(path) }}\n"
+	for _, c := range []struct{ name, program, text, writes string }{
+		{"imported below", "python3", `
+import ctypes
+try:
+    lib = ctypes.CDLL("libcuda.so.1")
+except OSError:
+    lib = None
+import os
+print("ran", os.sep)
+`, `__import__("os").path`},
+		{"a parameter", "python3", `
+import os
+def CDLL(path):
+    print("ran", path)
+def load(os="linux"):
+    return CDLL("libcuda.so.1")
+load()
+`, `__import__("os").path`},
+		{"imported in the function, below", "python3", `
+import os
+def CDLL(path):
+    print("ran", path)
+def load():
+    CDLL("libcuda.so.1")
+    import os.path
+load()
+`, `__import__("os").path`},
+		{"assigned", "python3", "import os\nos = 'linux'\ndef CDLL(path):\n    print('ran', path)\nCDLL('libcuda.so.1')\n", `__import__("os").path`},
+		{"another's", "python3", "import os\nimport sys as os\ndef CDLL(path):\n    print('ran', path)\nCDLL('libcuda.so.1')\n", `__import__("os").path`},
+		{"all of another's", "python3", "import os\nfrom ctypes import *\ndef CDLL(path):\n    print('ran', path)\nCDLL('libcuda.so.1')\n", `__import__("os").path`},
+		{"deleted", "python3", "import os\ndel os\ndef CDLL(path):\n    print('ran', path)\nCDLL('libcuda.so.1')\n", `__import__("os").path`},
+		{"a directory of the driver, before the import", "python3", strings.NewReplacer("import os, subprocess", "import subprocess\nfrom os import getenv", "os.getenv", "getenv").Replace(triton) + "\nimport os\n", `__import__("os").path`},
+		{"imported above", "python3", "import sys, os\nfrom os import path\nsys.os = os.sep\ndef CDLL(path):\n    print('ran', path)\nCDLL('libcuda.so.1')\n", "if os.path"},
+		{"from another", "python3", "import os\nfrom sys import \\\nplatform as os\ndef CDLL(path):\n    print('ran', path)\nCDLL('libcuda.so.1')\n", `__import__("os").path`},
+		{"required below", "node", "import { createRequire } from 'module'\n" + load + `koffi.load("libcuda.so.1")
+const require = createRequire(import.meta.url)
+require("fs")
+`, `load("@/libcuda.so.1")`},
+		{"required in a function above", "node", "import { createRequire } from 'module'\n" + load + `function later() { return require("fs") }
+koffi.load("libcuda.so.1")
+const require = createRequire(import.meta.url)
+`, `load("@/libcuda.so.1")`},
+		{"tried in a module", "node", "import 'module'\n" + load + `try { require("fs") } catch {}
+koffi.load("libcuda.so.1")
+`, `load("@/libcuda.so.1")`},
+		{"a parameter of JavaScript's", "node", "require('fs')\n" + load + `function f(require) { koffi.load("libcuda.so.1") }
+f()
+`, `load("@/libcuda.so.1")`},
+		{"made above", "node", "import { createRequire } from 'module'\n" + load + `const require = createRequire(import.meta.url)
+koffi.load("libcuda.so.1")
+`, "existsSync("},
+		{"required above", "node", "require('fs')\n" + load + `koffi.load("libcuda.so.1")` + "\n", "existsSync("},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			lang, dir := Python, t.TempDir()
+			file := filepath.Join(dir, "script")
+			if c.program == "node" {
+				lang, file = JavaScript, file+".cjs"
+				if strings.HasPrefix(c.text, "import ") {
+					file = strings.TrimSuffix(file, ".cjs") + ".mjs"
+				}
+			}
+			os.WriteFile(filepath.Join(dir, "libcuda.so.1"), nil, 0o644)
+			fixed := Fix(c.text, Find(c.text, lang, nil), dir)
+			if want := strings.ReplaceAll(c.writes, "@", dir); !strings.Contains(fixed, want) {
+				t.Errorf("no %s in:\n%s", want, fixed)
+			}
+			if _, err := exec.LookPath(c.program); err != nil {
+				t.Skip("no " + c.program)
+			}
+			os.WriteFile(file, []byte(fixed), 0o644)
+			cmd := exec.Command(c.program, file)
+			cmd.Env = append(os.Environ(), "TRITON_LIBCUDA_PATH=")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), dir) && c.name != "imported below" {
+				t.Errorf("%v: %s\n%s", err, out, fixed)
+			}
+		})
+	}
+}
