@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 
@@ -59,17 +60,23 @@ func thinAction(c *command.Line) error {
 	if targets == nil && !c.Bool("blank-options") {
 		return command.Misuse("--for LIST is required, or --blank-options")
 	}
+	if targets == nil && c.Bool("keep-ptx") {
+		return command.Misuse("--keep-ptx says what stays of what --for LIST takes out, and that is not given")
+	}
 	return runThin(s, thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options")})
 }
 
 // thinned is one element of "files" in the JSON document of thin.
 type thinned struct {
 	fileReport
-	Code    uint64              `json:"code"`    // bytes of GPU code before
-	Freed   uint64              `json:"freed"`   // of these, bytes that are a hole now
-	Entries int                 `json:"entries"` // that are gone
-	Blanked int                 `json:"blanked"` // store paths in options
-	Left    map[thin.Reason]int `json:"left"`    // containers with code that was not asked for, all the same
+	Code    uint64              `json:"code"`             // bytes of GPU code before
+	Freed   uint64              `json:"freed"`            // of these, bytes that are a hole now
+	Entries int                 `json:"entries"`          // that are gone
+	Marked  *bool               `json:"marked,omitempty"` // a mark says for which GPUs; nil where nothing is gone
+	Blanked int                 `json:"blanked"`          // store paths in options
+	Left    map[thin.Reason]int `json:"left"`             // containers with code that was not asked for, all the same
+
+	all int // cubins and PTX before
 }
 
 // thinSummary ends the JSON document of thin.
@@ -80,70 +87,106 @@ type thinSummary struct {
 	Blanked int    `json:"blanked"`
 }
 
-// freedLine says how much of the GPU code of a file, or of several, is a hole, and of how many
-// store paths the hash is gone.
-func freedLine(freed, code uint64, blanked int) string {
-	line := fmt.Sprintf("%s of %s of GPU code freed", gpucode.Megabytes(freed), gpucode.Megabytes(code))
-	if blanked > 0 {
-		line += ", " + count(blanked, "store path", "store paths") + " blanked"
+// removed says how much of the GPU code of a file, or of several, is a hole, and of how many store
+// paths the hash is gone.
+func (s *session) removed(entries, all int, freed, code uint64, blanked int) string {
+	var parts []string
+	if entries > 0 || blanked == 0 {
+		verb := "removed"
+		if s.DryRun {
+			verb = "would remove"
+		}
+		parts = append(parts, fmt.Sprintf("%s %d of %s: %s", verb, entries, count(all, "cubin or PTX", "cubins and PTX"), gpucode.PartOf(freed, code)))
 	}
-	return line
+	if blanked > 0 {
+		parts = append(parts, count(blanked, "store path", "store paths")+" blanked")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // runThin thins the session's files. It returns command.ErrFailed where one failed.
 func runThin(s *session, o thin.Options) error {
 	var sum thinSummary
+	entries, all := 0, 0
+	named := map[string]bool{}
+	for _, p := range s.Paths {
+		named[p] = true
+	}
 	return (&sweep[*thinned]{
 		options: tree.Options{Leftover: s.leftover()},
 		visit: func(f *tree.File) (*thinned, bool) {
 			r := &thinned{Left: map[thin.Reason]int{}}
 			result := edit.Result{Action: edit.Unchanged}
 			if err := r.thin(f, o, s.DryRun, &result); err != nil {
-				result, r.Freed, r.Entries, r.Blanked = edit.Result{Action: edit.Failed, Err: f.Blame(err)}, 0, 0, 0
+				result, r.Freed, r.Entries, r.Blanked, r.Marked = edit.Result{Action: edit.Failed, Err: f.Blame(err)}, 0, 0, 0, nil
 			}
+			passedOver := result.Action == edit.Skipped
 			r.fileReport = s.edited(f, &result, edit.State{}, edit.State{})
-			if r.Action == edit.Edited {
-				r.line = count(r.Entries, "piece", "pieces") + ": " + freedLine(r.Freed, r.Code, r.Blanked)
+			switch {
+			case passedOver && named[f.Path]:
+				r.level = logrus.InfoLevel
+			case r.Action == edit.Edited:
+				r.line = s.removed(r.Entries, r.all, r.Freed, r.Code, r.Blanked)
+			}
+			if r.Marked != nil && !*r.Marked {
+				r.warn = append(r.warn, "there is no room for the mark that says for which GPUs it was thinned")
 			}
 			if s.Log.IsLevelEnabled(logrus.DebugLevel) {
 				for _, reason := range slices.Sorted(maps.Keys(r.Left)) {
-					r.info = append(r.info, fmt.Sprintf("left: %s: %s", count(r.Left[reason], "container", "containers"), reason))
+					r.info = append(r.info, fmt.Sprintf("left: %s: %s", count(r.Left[reason], "container", "containers"), reason.Text()))
 				}
 			}
-			return r, r.Action != edit.Unchanged || r.Code > 0
+			return r, !passedOver || named[f.Path] || s.Verbose
 		},
 		tell: func(r *thinned) {
 			sum.Code += r.Code
 			sum.Freed += r.Freed
 			sum.Blanked += r.Blanked
+			entries += r.Entries
+			all += r.all
 		},
-		end: func(all *runSummary, _ int) any {
-			sum.runSummary = *all
+		end: func(of *runSummary, dropped int) any {
+			of.Skipped += dropped
+			sum.runSummary = *of
 			return &sum
 		},
-		line: func(all *runSummary) string { return all.String() + ": " + freedLine(sum.Freed, sum.Code, sum.Blanked) },
+		line: func(of *runSummary) string {
+			return of.String() + ": " + s.removed(entries, all, sum.Freed, sum.Code, sum.Blanked)
+		},
 	}).run(s)
 }
 
 // thin thins one file. Of what is no program or library, options are blanked alone.
 func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.Result) error {
-	if f.Err != nil || f.SameAs != "" || !gpucode.IsFile(f.Head()) {
+	skip := func(reason string) error {
+		result.Action, result.Reason = edit.Skipped, reason
+		return nil
+	}
+	switch {
+	case f.Err != nil:
 		return f.Err
+	case f.SameAs != "":
+		return skip("the same file as " + f.SameAs)
+	case !gpucode.IsFile(f.Head()):
+		return skip(gpucode.ErrNotCode.Error())
 	}
 	if h, isELF, whole := elfimage.DecodeHeader(f.Head()); !isELF || whole && h.Type != elf.ET_EXEC && h.Type != elf.ET_DYN {
 		if o.Targets = nil; !o.Blank {
-			return nil
+			return skip("neither a program nor a library; in others --blank-options blanks options")
 		}
 	}
 	code, err := gpucode.Read(f, f.Size(), f.Head())
 	if err != nil {
 		return err
 	}
+	if len(code.Containers) == 0 {
+		return skip("no GPU code")
+	}
 	plan, err := thin.New(f, code, o)
 	if err != nil {
 		return err
 	}
-	r.Code, r.Left = code.Bytes(), plan.Left
+	r.Code, r.Left, r.all = code.Bytes(), plan.Left, plan.All
 	if plan.Empty() {
 		return nil
 	}
@@ -158,7 +201,9 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 			return err
 		}
 	}
-	r.Freed, r.Entries, r.Blanked = plan.Bytes, plan.Entries, plan.Blanked
+	if r.Freed, r.Entries, r.Blanked = plan.Bytes, plan.Entries, plan.Blanked; r.Entries > 0 {
+		r.Marked = &plan.Marked
+	}
 	result.Action, result.LeftLinks = edit.Edited, f.OutsideLinks()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Outcome says what a GPU takes of a container, from the worst to the best.
@@ -217,6 +218,16 @@ func Megabytes(n uint64) string {
 		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
 	}
 	return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+}
+
+// PartOf writes a number of bytes as a part of another, in that one's unit.
+func PartOf(part, all uint64) string {
+	whole := Megabytes(all)
+	unit := 1e6
+	if strings.HasSuffix(whole, "kB") {
+		unit = 1e3
+	}
+	return fmt.Sprintf("%.1f of %s", float64(part)/unit, whole)
 }
 
 // Code is what a file, or several, have for one architecture in one form.

@@ -39,11 +39,14 @@ type Options struct {
 type Plan struct {
 	options    Options
 	containers []container
-	// Bytes are those that become zeros, Entries the pieces of code that they are, Blanked the
-	// store paths whose hash goes.
+	// Bytes are those that become zeros, Entries the cubins and PTX that they are, of All, Blanked
+	// the store paths whose hash goes.
 	Bytes   uint64
 	Entries int
+	All     int
 	Blanked int
+	// Marked says that there is room for a mark, where any entry goes.
+	Marked bool
 	// Left are containers that would have been thinned, and why they were not: see [Reason].
 	Left map[Reason]int
 }
@@ -56,16 +59,28 @@ type Reason string
 
 // The reasons.
 const (
-	Resource Reason = "code that the library's own code looks up"
-	Nothing  Reason = "nothing would be left of it"
-	Damaged  Reason = "it cannot be read to its end"
+	Resource Reason = "resource"
+	Nothing  Reason = "nothing-left"
+	Damaged  Reason = "damaged"
 )
+
+// Text returns the reason in words.
+func (r Reason) Text() string {
+	switch r {
+	case Resource:
+		return "code that the library's own code looks up"
+	case Nothing:
+		return "nothing would be left of it"
+	}
+	return "it cannot be read to its end"
+}
 
 // container is one that changes.
 type container struct {
 	*gpucode.Container
 	keep   []gpucode.Entry
 	end    uint64              // of the container, and of the mark that it has
+	mark   []byte              // that it gets, or nil
 	blanks map[uint64][]uint64 // offset of an entry to those of hashes in its options, from the entry on
 }
 
@@ -77,7 +92,7 @@ const knownFlags = 0x1 | 0x10 | 0x2000 | 0x8000 | 1<<20 | 1<<21 | 1<<24
 // New plans what goes of the file at r.
 func New(r io.ReaderAt, f *gpucode.File, o Options) (*Plan, error) {
 	p := &Plan{options: o, Left: map[Reason]int{}}
-	marks := map[uint64]uint64{}
+	marks, mark := map[uint64]uint64{}, gpucode.NewMark(o.Targets)
 	for _, m := range f.Marks {
 		marks[m.Off] = m.Off + m.Size
 	}
@@ -87,13 +102,19 @@ func New(r io.ReaderAt, f *gpucode.File, o Options) (*Plan, error) {
 			p.Left[Damaged]++
 			continue
 		}
+		for k := range c.Entries {
+			if kind := c.Entries[k].Kind; kind == gpucode.Cubin || kind == gpucode.PTX {
+				p.All++
+			}
+		}
 		c.keep = p.keep(c.Container)
 		if o.Blank {
 			if err := c.findBlanks(r); err != nil {
 				return nil, err
 			}
 		}
-		if gone := len(c.Entries) - len(c.keep); gone > 0 {
+		gone := len(c.Entries) - len(c.keep)
+		if gone > 0 {
 			p.Entries += gone
 			p.Bytes += c.Size - size(c.keep) - headerSize(c.Container)
 		} else if len(c.blanks) == 0 {
@@ -105,6 +126,9 @@ func New(r io.ReaderAt, f *gpucode.File, o Options) (*Plan, error) {
 		c.end = c.Off + c.Size
 		if end, marked := marks[c.next(c.end)]; marked {
 			c.end = end
+		}
+		if at := c.next(c.Off + headerSize(c.Container) + size(c.keep)); gone > 0 && mark != nil && !p.Marked && at+uint64(len(mark)) <= c.end {
+			c.mark, p.Marked = mark, true
 		}
 		p.containers = append(p.containers, c)
 	}
@@ -206,52 +230,47 @@ type Writer interface {
 // Apply makes of w, a copy of the file at r, what was planned.
 func (p *Plan) Apply(r io.ReaderAt, w Writer) error {
 	buf := make([]byte, 1<<20)
-	mark := gpucode.NewMark(p.options.Targets)
 	for i := range p.containers {
-		marked, err := p.containers[i].apply(r, w, mark, buf)
-		if err != nil {
+		if err := p.containers[i].apply(r, w, buf); err != nil {
 			return err
-		}
-		if marked {
-			mark = nil
 		}
 	}
 	return nil
 }
 
-// apply writes a container, and behind it a mark where there is one, and room for it.
-func (c *container) apply(r io.ReaderAt, w Writer, mark, buf []byte) (marked bool, err error) {
+// apply writes a container, and behind it the mark that it gets.
+func (c *container) apply(r io.ReaderAt, w Writer, buf []byte) error {
 	at := c.Off + headerSize(c.Container)
 	for k := range c.keep {
 		e := &c.keep[k]
 		if e.Off != at {
 			if err := move(r, w, e.Off, at, e.Bytes(), buf); err != nil {
-				return false, err
+				return err
 			}
 		}
 		for _, off := range c.blanks[e.Off] {
 			if _, err := w.WriteAt([]byte(blank), int64(at+off)); err != nil {
-				return false, err
+				return err
 			}
 		}
 		at += e.Bytes()
 	}
 	if len(c.keep) == len(c.Entries) {
-		return false, nil
+		return nil
 	}
 	var length [8]byte
 	binary.LittleEndian.PutUint64(length[:], size(c.keep))
 	if _, err := w.WriteAt(length[:], int64(c.Off)+8); err != nil {
-		return false, err
+		return err
 	}
 	if err := w.Zero(int64(at), int64(c.end-at)); err != nil {
-		return false, err
+		return err
 	}
-	if at = c.next(at); mark == nil || at+uint64(len(mark)) > c.end {
-		return false, nil
+	if c.mark == nil {
+		return nil
 	}
-	_, err = w.WriteAt(mark, int64(at))
-	return true, err
+	_, err := w.WriteAt(c.mark, int64(c.next(at)))
+	return err
 }
 
 func move(r io.ReaderAt, w io.WriterAt, from, to, n uint64, buf []byte) error {
