@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/resolution"
 )
 
 func lib(soname string, needed ...string) tinyelf.Object {
@@ -107,5 +108,19 @@ func TestFindAndWays(t *testing.T) {
 	}
 	if o := Find(s, "libnone.so"); o.Found() || o.Cause != loader.DlopenAsked {
 		t.Errorf("%+v", o)
+	}
+}
+
+func TestNoteThatNamesAStub(t *testing.T) {
+	s := load(t, map[string]tinyelf.Object{"/p": program("", 0, driver.LibCUDA)})
+	for place, want := range map[resolution.Place]string{
+		"=/cuda/stubs/libcuda.so.1": "look for libcuda.so.1 at /cuda/stubs/libcuda.so.1, a stub",
+		"?/cuda/stubs":              "look for libcuda.so.1 in /cuda/stubs, a directory of stubs",
+	} {
+		s.Main.File.Note = resolution.Note{{Name: driver.LibCUDA, Places: []resolution.Place{place}}}
+		all := (&Case{Layout: &Layout{}, Load: s}).Note(s.Main)
+		if len(all) != 1 || all[0].Kind != NoteNamesStub || !strings.HasSuffix(all[0].Text, want) {
+			t.Errorf("%s: %+v", place, all)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func (c *Case) Note(o *loader.Object) (all []Problem) {
 	list := runpath.Parse(o.File.List)
 	for _, e := range o.File.Note {
 		if stub := c.stubIn(e, list); stub != "" {
-			add(NoteNamesStub, e.Name, "lets it look for %s at %s, a stub", e.Name, stub)
+			add(NoteNamesStub, e.Name, "lets it look for %s %s", e.Name, stub)
 			continue
 		}
 		if file := c.bypass(e, list); file != "" {
@@ -79,15 +79,15 @@ func (c *Case) rewriteNote(o *loader.Object) remedy.Remedy {
 	return c.Edit(c.operand(o), append([]string{"runpath", "cache", "write"}, c.stubFlags()...)...)
 }
 
-// stubIn returns the stub, or the directory of stubs, that a note names and that is not searched
-// by the run path anyway; "" for none.
+// stubIn says where the stub, or the directory of stubs, is that a note names and that is not
+// searched by the run path anyway; "" for none.
 func (c *Case) stubIn(e resolution.Entry, list runpath.List) string {
 	for _, p := range e.Places {
 		if file, ok := p.File(); ok && c.StubDirs.Contains(runpath.Key(path.Dir(file))) {
-			return file
+			return "at " + file + ", a stub"
 		}
 		if dir, ok := p.Directory(); ok && c.StubDirs.Contains(runpath.Key(dir)) && !slices.Contains(list, dir) {
-			return dir
+			return "in " + dir + ", a directory of stubs"
 		}
 	}
 	return ""

@@ -1,22 +1,21 @@
 # shellcheck shell=bash
-# Sourced by tests/host/run. What the loaders of Vulkan, EGL, OpenCL and VDPAU, as Debian has them, open of a driver that is
+# Sourced by tests/host/run. What the loaders of Vulkan, EGL and OpenCL, as Debian has them, open of a driver that is
 # made up here and hidden from them, judged by strace. Debian's look in other directories than nixpkgs': in the namespace,
 # their variables name those that are compiled into nixpkgs'.
 : "${work:=}" "${hostDriver:=}"
 declare -a nobody
 vendors=$work/vendors
-mkdir -p "$vendors"/usr/lib64/vdpau "$vendors"/usr/share/{vulkan/icd.d,vulkan/implicit_layer.d,glvnd/egl_vendor.d,egl/egl_external_platform.d} \
+mkdir -p "$vendors"/usr/lib64 "$vendors"/usr/share/{vulkan/icd.d,vulkan/implicit_layer.d,glvnd/egl_vendor.d,egl/egl_external_platform.d} \
   "$vendors"/{run,sys/module/nvidia,proc/driver/nvidia,bin}
-made_up() { # SONAME FUNCTION [DIRECTORY]: a library that says nothing, and that loaders can open
+made_up() { # SONAME FUNCTION: a library that says nothing, and that loaders can open
   printf 'void *%s(void) { return 0; }\n' "$2" |
-    gcc -shared -fPIC -Wl,-soname,"$1" -o "$vendors/usr/lib64/${3-}${1%.so.*}.so.535.1.2" -x c - &&
-    ln -s "${1%.so.*}.so.535.1.2" "$vendors/usr/lib64/${3-}$1"
+    gcc -shared -fPIC -Wl,-soname,"$1" -o "$vendors/usr/lib64/${1%.so.*}.so.535.1.2" -x c - &&
+    ln -s "${1%.so.*}.so.535.1.2" "$vendors/usr/lib64/$1"
 }
 made_up libcuda.so.1 cuInit
 made_up libGLX_nvidia.so.0 vk_icdGetInstanceProcAddr
 made_up libEGL_nvidia.so.0 __egl_Main
 made_up libnvidia-opencl.so.1 clGetExtensionFunctionAddress
-made_up libvdpau_nvidia.so.1 vdp_imp_device_create_x11 vdpau/
 made_up libnvidia-allocator.so.1 f
 cp /bin/sh "$vendors/bin/sh"
 echo '{"file_format_version": "1.0.0", "ICD": {"library_path": "libGLX_nvidia.so.0", "api_version": "1.3.242"}}' >"$vendors/usr/share/vulkan/icd.d/nvidia_icd.json"
@@ -36,7 +35,7 @@ opens() {
   timeout 60 strace -f -qq -e trace=openat,open -o "$work/opened" \
     "${nobody[@]}" "$hostDriver" run --root "$vendors" --method "$method" -- "${how[@]}" "$program" >"$work/said" 2>&1 </dev/null
   like "vendors: run --method $method: $program opens the driver's $library" \
-    "open(at)?\(.*\"[^\"]*(hostDriver/[0-9a-f]{32}|/run/opengl-driver/lib)/(vdpau/)?$library\", .*\) = [0-9]+" "$(grep -F "$library" "$work/opened")"
+    "open(at)?\(.*\"[^\"]*(hostDriver/[0-9a-f]{32}|/run/opengl-driver/lib)/$library\", .*\) = [0-9]+" "$(grep -F "$library" "$work/opened")"
 }
 link_dir=/run/opengl-driver
 for method in library-path namespace; do

@@ -73,3 +73,24 @@ func TestJSON(t *testing.T) {
 		}
 	}
 }
+
+func TestNamesInJSON(t *testing.T) {
+	text, err := JSON(map[string]any{"a\x07\x00\u202e\"": "\xff"}, "")
+	var got map[string]any
+	if err == nil {
+		err = json.Unmarshal(text, &got)
+	}
+	if want := map[string]any{"a\x07\x00\u202e\"": "\ufffd", "a\x07\x00\u202e\"_base64": "/w=="}; err != nil || !cmp.Equal(want, got) {
+		t.Errorf("%s: %v", text, err)
+	}
+}
+
+// man shows that in the middle of a line between the page's name, twice.
+func TestPageHasTheReleaseAlone(t *testing.T) {
+	for version, want := range map[string]string{"1.2.3 (commit 0123456789ab of 2026-01-02T18:12:52Z)": "tool 1.2.3", "1.2.3": "tool 1.2.3", "(devel)": "tool (devel)"} {
+		page, err := Man(&Command{Name: "tool", Version: version}, nil)
+		if first, _, _ := strings.Cut(page, "\n"); err != nil || first != `.TH tool 1 "" "`+want+`"` {
+			t.Errorf("%s, %v", first, err)
+		}
+	}
+}

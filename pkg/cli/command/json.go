@@ -52,6 +52,10 @@ type member struct {
 func (o object) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, m := range o {
+		name, err := marshal(m.name, "")
+		if err != nil {
+			return nil, err
+		}
 		value, err := marshal(m.value, "")
 		if err != nil {
 			return nil, err
@@ -59,7 +63,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = append(fmt.Appendf(b, "%q:", m.name), value...)
+		b = slices.Concat(b, name, []byte{':'}, value)
 	}
 	return append(b, '}'), nil
 }

@@ -23,7 +23,8 @@ func Man(app *Command, words []string) (string, error) {
 		name += "-" + c.Name
 	}
 	p := &page{}
-	p.add(".TH %s 1 \"\" %q", roff(name), app.Name+" "+app.Version)
+	release, _, _ := strings.Cut(app.Version, " ") // without the commit, which has no room between the page's name, twice
+	p.add(".TH %s 1 \"\" %q", roff(name), app.Name+" "+release)
 	p.add(".SH NAME\n%s \\- %s\n.SH SYNOPSIS", roff(name), roff(c.Usage))
 	p.literal(c.Synopsis(strings.ReplaceAll(name, "-", " ")))
 	if c.Description != "" {
