@@ -53,7 +53,7 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 			l = slices.Clone(p.Before) // which nothing replaces
 		}
 		for _, c := range p.Opens {
-			l, asked = append(l, c.Dir), true
+			l, asked = append(l, r.spell(o, c.Dir, origins)), true
 		}
 	}
 	switch {
@@ -104,14 +104,17 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 // opened returns, of the CUDA toolkit's libraries that a file names in read-only data, those that
 // an input has and no entry of a list leads to.
 func (r *Resolver) opened(o *Object, p *Plan, l runpath.List) (out []Candidate) {
-	entries := r.entries(nil, o, append(slices.Clone(l), p.Before...))
+	if len(l) == 0 {
+		l = p.Before // which nothing replaces
+	}
+	entries := r.entries(nil, o, l)
 	for _, name := range o.Literals {
 		if !driver.Toolkit(name) || slices.Contains(o.Needed, name) ||
 			slices.ContainsFunc(entries, func(e entry) bool { return r.ix.takesIn(o, e, name) != nil }) {
 			continue
 		}
 		c, ok := r.choose(o, p.in, &Need{}, name, false)
-		if !ok || c.Own || slices.ContainsFunc(out, func(had Candidate) bool { return had.Dir == c.Dir }) {
+		if !ok || slices.ContainsFunc(out, func(had Candidate) bool { return had.Dir == c.Dir }) {
 			continue
 		}
 		out = append(out, c)
