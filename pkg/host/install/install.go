@@ -107,9 +107,12 @@ func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 			in.Action = "replaced"
 			return nil
 		}
-		info, serr := dir.Lstat("lib")
-		exchanged := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, opened.ErrExchanged)
-		if errors.Is(serr, fs.ErrNotExist) || serr == nil && (info.Mode()&fs.ModeSymlink != 0 || info.IsDir() && exchanged) {
+		exchanged := errors.Is(err, fs.ErrNotExist)
+		if errors.Is(err, unix.ENOTDIR) {
+			info, serr := dir.Lstat("lib")
+			exchanged = errors.Is(serr, fs.ErrNotExist) || serr == nil && (info.IsDir() || info.Mode()&fs.ModeSymlink != 0)
+		}
+		if exchanged {
 			continue
 		}
 		return fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", in.Path)

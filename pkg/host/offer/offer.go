@@ -428,19 +428,27 @@ func goodCopy(dir *os.Root, e Entry) bool {
 var errDiffers = errors.New("differs")
 
 // OnlyDriverLinks reports whether a directory in an open one holds nothing but links under
-// the names of the driver's libraries, as tmpfiles.d lines and hands make it.
+// the names of the driver's libraries, as tmpfiles.d lines and hands make it. The error is
+// unix.ENOTDIR where the name is no directory's, a link's neither.
 func OnlyDriverLinks(in *os.Root, name string) (bool, error) {
-	dir, err := opened.Enter(in, name)
+	at, err := in.Open(".")
 	if err != nil {
 		return false, err
 	}
+	defer at.Close()
+	// One call, that follows no link: between two, the name may be given to something else.
+	fd, err := unix.Openat(int(at.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), name)
 	defer dir.Close()
-	entries, err := fs.ReadDir(dir.FS(), ".")
+	names, err := dir.Readdirnames(-1)
 	if err != nil {
 		return false, err
 	}
-	for _, e := range entries {
-		if e.Type() != fs.ModeSymlink || !driver.Provides(e.Name()) {
+	for _, n := range names {
+		if _, err := unix.Readlinkat(fd, n, make([]byte, 1)); err != nil || !driver.Provides(n) {
 			return false, nil
 		}
 	}
