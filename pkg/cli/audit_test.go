@@ -71,6 +71,11 @@ func TestOutputsOfHostileNames(t *testing.T) {
 	if err := json.Unmarshal(data, &page); err != nil || len(page.Files) != 1 || len(page.Files[0].Findings) == 0 {
 		t.Errorf("%v: %d files", err, len(page.Files))
 	}
+	for _, finding := range page.Files[0].Findings {
+		if command, ok := strings.CutSuffix(finding.Fix, finding.Words); !ok || (command == "") != (finding.Command == nil) || strings.Contains(command, " if it ") {
+			t.Errorf("%q is not a command and %q", finding.Fix, finding.Words)
+		}
+	}
 	if strings.Contains(string(html), "http://") || strings.Contains(string(html), "https://") {
 		t.Error("the page refers to the network")
 	}
