@@ -76,6 +76,30 @@ func situation(seed uint64) map[string][]byte {
 	if is(2) {
 		p.Interp = ""
 	}
+	// A resolution note, and a loader that reads it; of another sequence, so that situations stay what they were.
+	rest := r
+	r = rand.New(rand.NewPCG(seed, 2))
+	if is(50) {
+		for _, n := range []string{"liba.so.1", cuda, "libc.so.6"} {
+			var places []string
+			for range r.IntN(3) {
+				dir := dirs[r.IntN(len(dirs))]
+				places = append(places, []string{"?" + dir, "=" + dir + "/" + n}[r.IntN(2)])
+			}
+			if places != nil {
+				p.Resolution += n + "\x00" + strings.Join(places, ":") + "\x00"
+			}
+		}
+		if p.Resolution != "" && is(95) {
+			p.Resolution += "\x00"
+		}
+	}
+	if files[interp] != nil && is(50) {
+		reader := lib("ld-linux-x86-64.so.2")
+		reader.Data = "\x00RESCACHE\x00"
+		files[interp] = reader.Bytes()
+	}
+	r = rest
 	put("/app/p", p)
 	for _, dir := range []string{"/app/lib", "/other/lib"} {
 		if is(70) {
@@ -140,6 +164,7 @@ var kinds = map[string]string{
 	explain.Unresolved: "missing", explain.UnresolvedIndirect: "missing", explain.LibcMismatch: "missing", explain.MissingVersion: "too old",
 	explain.NoInterpreter: "no interpreter", explain.LoadError: "stops", explain.StubLoaded: "stub", explain.CompatHarms: "harms",
 	explain.NoDriverLink: "nowhere", explain.DriverAbsent: "nowhere",
+	explain.NoteNamesStub: "note-stub", explain.NoteBypassesDriver: "note-bypass", explain.StaleNote: "note-stale", explain.UnreadNote: "note-unread",
 	audit.RelativeNeeded: "missing", // as none of these names leads to a file
 }
 
@@ -229,6 +254,7 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 	}
 	load.DlopenAll(explain.Likely(load, false), driver.NeedsDriver)
 	e, ofMain := explained(load, &layout)
+	said = conclusions{}
 
 	auditor := audit.New(l, audit.Options{Layout: layout})
 	u := auditor.Begin()
@@ -249,6 +275,22 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 	doc := conclusions{}
 	for _, f := range d.Facts {
 		doc.add(f.Kind, f.Library)
+	}
+
+	// Of notes the program alone has one here. The document of explain has no word for them.
+	notes := func(c conclusions) (out []string) {
+		for k := range c {
+			if strings.HasPrefix(k, "note-") {
+				out = append(out, k)
+				said[k] = true
+				delete(c, k)
+			}
+		}
+		slices.Sort(out)
+		return out
+	}
+	if x, y := notes(a), notes(doc); !slices.Equal(x, y) {
+		wrong("audit says %q\ndoctor says %q", x, y)
 	}
 
 	// What is missing, too old or broken, and whether the program starts, is everybody's question.
@@ -295,9 +337,12 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 	}
 	for _, o := range load.Objects {
 		if v := (&explain.Case{Layout: &layout, Load: load}).Verdict(o); v != nil && o.Found() && o.List == load.Main && layout.StubDirs.Contains(path.Dir(o.Path)) &&
-			!slices.ContainsFunc(ambiguity.Findings, func(f audit.Finding) bool { return f.ID == audit.StubEntry && *f.Entry == o.Entry }) {
-			wrong("%s is loaded from a stub directory of the run path, and noRunpathAmbiguity has nothing", o.Name)
+			!slices.ContainsFunc(ambiguity.Findings, func(f audit.Finding) bool {
+				return f.ID == audit.StubEntry && *f.Entry == strings.TrimPrefix(o.Entry, "?") || f.ID == audit.NoteNamesStub && f.Library == o.Name && o.Rule == loader.ByNote
+			}) {
+			wrong("%s is loaded from a stub directory of the run path or the note, and noRunpathAmbiguity has nothing", o.Name)
 		}
 	}
-	return e, failed
+	maps.Copy(said, e)
+	return said, failed
 }

@@ -124,3 +124,23 @@ func TestNoteThatNamesAStub(t *testing.T) {
 		}
 	}
 }
+
+// A place that the run path does not have is one of a run path of before, also where nothing is there yet.
+func TestNoteOfAnotherRunPath(t *testing.T) {
+	s := load(t, map[string]tinyelf.Object{"/p": program("/gone:/l", elf.DT_RUNPATH, "liba.so"), "/l/liba.so": lib("liba.so")})
+	for place, want := range map[resolution.Place]string{
+		"=/l/liba.so":      "",
+		"?/gone":           "",
+		"?/l":              "",
+		"?/none":           "lets it look for liba.so in /none, which is not in the run path",
+		"=/none/liba.so":   "lets it look for liba.so at /none/liba.so, which the run path does not lead to",
+		"=/l/../l/liba.so": "lets it look for liba.so at /l/../l/liba.so, which the run path does not lead to",
+		"neither":          "",
+	} {
+		s.Main.File.Note = resolution.Note{{Name: "liba.so", Places: []resolution.Place{place, "=/l/liba.so"}}}
+		all := (&Case{Layout: &Layout{}, Load: s}).Note(s.Main)
+		if want == "" && len(all) > 0 || want != "" && (len(all) != 1 || all[0].Kind != StaleNote || !strings.HasSuffix(all[0].Text, want)) {
+			t.Errorf("%s: %+v", place, all)
+		}
+	}
+}

@@ -59,7 +59,10 @@ func (c *Case) Note(o *loader.Object) (all []Problem) {
 		}
 		noted, at := s.Noted(o, e.Name)
 		listed, to, _ := s.Own(o, e.Name)
+		stray := strayPlace(e, list)
 		switch {
+		case stray != "":
+			add(StaleNote, e.Name, "lets it look for %s %s", e.Name, stray)
 		case noted == nil || list.Empties() > 0: // then the run path decides; an empty entry has no place in a note
 		case listed == nil:
 			add(StaleNote, e.Name, "names %s for %s, which the run path does not lead to", at, e.Name)
@@ -88,6 +91,22 @@ func (c *Case) stubIn(e resolution.Entry, list runpath.List) string {
 		}
 		if dir, ok := p.Directory(); ok && c.StubDirs.Contains(runpath.Key(dir)) && !slices.Contains(list, dir) {
 			return "in " + dir + ", a directory of stubs"
+		}
+	}
+	return ""
+}
+
+// strayPlace says where the first place of a note's entry is that the run path does not have; "" for none.
+func strayPlace(e resolution.Entry, list runpath.List) string {
+	has := func(dir string) bool {
+		return slices.ContainsFunc(list, func(entry string) bool { return runpath.Key(entry) == runpath.Key(dir) })
+	}
+	for _, p := range e.Places {
+		if dir, ok := p.Directory(); ok && !has(dir) {
+			return "in " + dir + ", which is not in the run path"
+		}
+		if file, ok := p.File(); ok && !has(strings.TrimSuffix(file, "/"+e.Name)) {
+			return "at " + file + ", which the run path does not lead to"
 		}
 	}
 	return ""

@@ -68,8 +68,10 @@ func TestDiagnosis(t *testing.T) {
 		"a program that loads a stub": {files: good.with(interp).with(tree{"cuda/lib64/stubs/libcuda.so.1": lib("libcuda.so.1"), "app": program("/cuda/lib64/stubs:/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app",
 			says: []string{"bad libcuda.so.1: a stub, /cuda/lib64/stubs/libcuda.so.1", "stubReplace"}},
 		"a program without its loader": {files: good.with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app", says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist", "runpath interpreter set"}},
-		"a program that is none":       {files: good, program: "/none", says: []string{"bad program: does not exist"}},
-		"a program without its libc":   {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libgone.so.1")}), program: "/app", says: []string{"libgone.so.1"}},
+		"a note that its loader does not read": {files: good.with(interp).with(tree{"app": tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2", Resolution: "libc.so.6\x00?/x\x00\x00"}.With(elf.DT_RUNPATH, "/x").Needs("libc.so.6")}), program: "/app", works: true,
+			says: []string{"note resolution note: it has a resolution note, which its loader /lib64/ld-linux-x86-64.so.2 does not read [/app] -> runpath cache remove"}},
+		"a program that is none":     {files: good, program: "/none", says: []string{"bad program: does not exist"}},
+		"a program without its libc": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1", "libgone.so.1")}), program: "/app", says: []string{"libgone.so.1"}},
 	} {
 		files := tree{}
 		for at, what := range c.files {

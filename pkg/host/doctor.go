@@ -409,9 +409,12 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	}
 	for _, o := range load.Objects {
 		for _, p := range its.Note(o) {
-			if p.Kind != explain.UnreadNote {
-				d.addRemedy("resolution note", Warning, o.Path, p.Remedy, "%s", p.Text)
+			verdict := Warning
+			if p.Kind == explain.UnreadNote {
+				verdict = Note
 			}
+			d.addRemedy("resolution note", verdict, o.Path, p.Remedy, "%s", p.Text)
+			d.concludes(p.Kind, p.Object)
 		}
 	}
 	// What it may open later counts as far as the driver is concerned.
