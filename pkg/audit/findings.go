@@ -457,8 +457,6 @@ func (s *subject) unresolved(c *knowledge) {
 				}
 				s.report(f)
 			}
-		case direct && s.load.Interp.Store && !s.load.Program && name == "libc.so.6":
-			// A library without a run path takes its program's.
 		case direct, (s.load.Program || !c.examined[p.By.File.Path]) && !indirect[name]:
 			indirect[name] = indirect[name] || !direct
 			s.notFound(p, c)

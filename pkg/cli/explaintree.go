@@ -91,15 +91,18 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 		return
 	}
 	in := s.Interp
-	missing, secure := "", ""
-	if !in.Found {
-		missing = ", which does not exist here"
+	where, secure := in.Path, ""
+	switch {
+	case in.Path == "":
+		where = "that of the program which loads it"
+	case !in.Found:
+		where += ", which does not exist here"
 	}
 	if s.Secure {
 		secure = "; " + s.SecureWhy + ": LD_LIBRARY_PATH is ignored"
 	}
 	p.w.WriteString("  ")
-	p.write(dim, "(", in.Describe(), ", ", in.Path, missing, secure, ")")
+	p.write(dim, "(", in.Describe(), ", ", where, secure, ")")
 	p.w.WriteByte('\n')
 	if st.only != nil {
 		p.ways = explain.Ways(s, st.only)

@@ -21,6 +21,12 @@ func lib(soname string, needed ...string) tinyelf.Object {
 // load puts files into a root and loads /p in it.
 func load(t *testing.T, files map[string]tinyelf.Object) *loader.Load {
 	t.Helper()
+	return loadFrom(t, "/p", files)
+}
+
+// loadFrom is load for another file.
+func loadFrom(t *testing.T, file string, files map[string]tinyelf.Object) *loader.Load {
+	t.Helper()
 	root := t.TempDir()
 	for name, o := range files {
 		os.MkdirAll(filepath.Dir(root+name), 0o755)
@@ -32,7 +38,7 @@ func load(t *testing.T, files map[string]tinyelf.Object) *loader.Load {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := l.Load("/p")
+	s, err := l.Load(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +147,34 @@ func TestNoteOfAnotherRunPath(t *testing.T) {
 		all := (&Case{Layout: &Layout{}, Load: s}).Note(s.Main)
 		if want == "" && len(all) > 0 || want != "" && (len(all) != 1 || all[0].Kind != StaleNote || !strings.HasSuffix(all[0].Text, want)) {
 			t.Errorf("%s: %+v", place, all)
+		}
+	}
+}
+
+// A library of a store that names no loader: which glibc its program has is not known, and nothing of
+// it is missing; it has no default directories.
+func TestLibraryInAStoreWithoutALoader(t *testing.T) {
+	const dir = "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-nvidia-cublas/lib"
+	s := loadFrom(t, dir+"/python/libcublas.so.12", map[string]tinyelf.Object{
+		dir + "/python/libcublas.so.12": lib("libcublas.so.12", "libc.so.6", "ld-linux-x86-64.so.2", "libcublasLt.so.12"),
+		dir + "/libcublasLt.so.12":      lib("libcublasLt.so.12"),
+	})
+	f := Describe(s, &Layout{})
+	var got []string
+	for _, l := range f.Libraries {
+		where := "nowhere"
+		if l.Path != nil {
+			where = *l.Path
+		}
+		got = append(got, l.Soname+" "+where+" "+l.Rule)
+	}
+	want := []string{"libc.so.6 libc.so.6 the program's glibc", "ld-linux-x86-64.so.2 ld-linux-x86-64.so.2 the loader itself", "libcublasLt.so.12 nowhere not found"}
+	if !slices.Equal(got, want) || f.Missing != 1 || f.Interpreter != "" || f.Loader != "glibc" {
+		t.Errorf("%q, %d missing, %q %q", got, f.Missing, f.Interpreter, f.Loader)
+	}
+	for _, p := range (&Case{Layout: &Layout{}, Load: s}).Problems() {
+		if p.Object.Name != "libcublasLt.so.12" {
+			t.Errorf("%s", p.Text)
 		}
 	}
 }

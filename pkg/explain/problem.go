@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"path"
@@ -142,7 +143,7 @@ func (c *Case) otherLibc(name string) bool {
 // mixed: a file that was built against musl, where glibc's loader loads it.
 func (c *Case) mixed(o *loader.Object, more string) Problem {
 	return Problem{Kind: LibcMismatch, Object: o, By: o.NeededBy,
-		Text:   fmt.Sprintf("%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both", c.who(o.NeededBy), o.Name, more, c.Load.Interp.Path),
+		Text:   fmt.Sprintf("%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both", c.who(o.NeededBy), o.Name, more, cmp.Or(c.Load.Interp.Path, c.Load.Interp.Soname)),
 		Remedy: remedy.Do(fmt.Sprintf("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path)))}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -41,7 +42,7 @@ var newest = Version{2, 99}
 
 // Interpreter is a dynamic loader and what was compiled into it.
 type Interpreter struct {
-	Path  string // as PT_INTERP names it, or as guessed where there is none
+	Path  string // as PT_INTERP names it, or as guessed where there is none; "" where that is not known
 	Kind  Kind
 	Found bool // its file was there to be read
 	Store bool // it is in a Nix store: nixpkgs' patched glibc
@@ -91,7 +92,11 @@ func (l *Loader) interpreter(p string, a ABI) *Interpreter {
 }
 
 func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
-	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: store.Contains(p)}
+	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
+	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
+		in.Soname, in.Store, in.Lib, in.file = path.Base(usualInterpreter(a)), true, "lib", &File{errno: syscall.ENOENT}
+		return in
+	}
 	if strings.HasPrefix(path.Base(p), "ld-musl") {
 		in.Kind = Musl
 	}
@@ -117,7 +122,7 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 		in.Version = v
 	}
 	// What it calls the list of a directory that a note names.
-	in.ReadsNote = l.o.ReadsNote == "yes" || l.o.ReadsNote == "" && bytes.Contains(data, []byte("\x00RESCACHE\x00"))
+	in.ReadsNote = in.ReadsNote || l.o.ReadsNote == "" && bytes.Contains(data, []byte("\x00RESCACHE\x00"))
 	in.Dirs = systemDirs(data)
 	if in.Dirs == nil {
 		in.Dirs = defaultDirs(in, a)
@@ -305,7 +310,8 @@ func (fs *Files) read(p string, limit int64) ([]byte, error) {
 
 // guess returns the loader of a library, which names none: the one beside the
 // libc.so.6 that its run path leads to, else the one that the file needs by
-// name, else the machine's usual one.
+// name, else the machine's usual one; "" for one of a store, of whose programs
+// the glibc is not known.
 func (l *Loader) guess(f *File, origin string) string {
 	a := abiOf(f)
 	usual := usualInterpreter(a)
@@ -336,16 +342,14 @@ func (l *Loader) guess(f *File, origin string) string {
 			}
 		}
 	}
-	if l.files.place(usual).errno != 0 && !store.Contains(f.Path) {
+	if store.Contains(l.Inside(f.Path)) {
+		return ""
+	}
+	if l.files.place(usual).errno != 0 {
 		// A system of musl's only.
 		if m := muslInterpreter(a); l.files.place(m).errno == 0 {
 			return m
 		}
-	}
-	if store.Contains(f.Path) {
-		// Which glibc would load it is not known; but it is nixpkgs', which
-		// has no default directories outside the store.
-		return store.Path(f.Path) + "/lib/" + path.Base(usual)
 	}
 	// glibc's cross packages keep the loader of another machine elsewhere.
 	return usual

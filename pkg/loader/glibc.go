@@ -372,7 +372,12 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	o.found(name, &r)
 	o.NeededBy, o.Cause, o.loader = loader, cause, loader
 	s.add(o)
-	if r.file == nil {
+	switch {
+	case r.file != nil:
+	case s.guessed && !s.Interp.Found && slices.Contains(GLibcLibraries, name):
+		o.Path, o.Rule, o.names = name, ByProcess, append(o.names, name)
+		return o, false
+	default:
 		o.Rule, o.missing = NotFound, true
 		return o, false
 	}

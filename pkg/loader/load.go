@@ -254,6 +254,7 @@ type Load struct {
 	started      bool // all that is loaded at start is there
 	crashed      bool // the loader fails at an assertion
 	direct       bool // only what the file itself asks for
+	guessed      bool // the file names no loader
 
 	l         *Loader
 	room      *room // its memory; nil for a module's
@@ -347,13 +348,13 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	if interp == "" {
 		interp = f.Interp
 	}
-	if interp == "" {
+	if s.guessed = interp == ""; s.guessed {
 		interp = l.guess(f, main.origin)
 	}
 	s.Interp = l.interpreter(interp, s.abi)
 	self := s.object()
-	self.Name, self.Path, self.File, self.Rule, self.Cause = s.Interp.Soname, s.Interp.Path, s.Interp.file, ByLoader, Needed
-	self.names, self.origin = append(self.names, s.Interp.Soname, s.Interp.Path), originOf(s.Interp.Path)
+	self.Name, self.Path, self.File, self.Rule, self.Cause = s.Interp.Soname, cmp.Or(s.Interp.Path, s.Interp.Soname), s.Interp.file, ByLoader, Needed
+	self.names, self.origin = append(self.names, s.Interp.Soname, self.Path), originOf(s.Interp.Path)
 	s.self = self
 	if f.ELF.SkipReason() == elfimage.Loader {
 		s.Static = true

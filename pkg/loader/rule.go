@@ -10,6 +10,7 @@ const (
 	ByProgram  Rule = "program"             // the file that was asked about
 	ByLoader   Rule = "the loader itself"   // ld.so, or musl's libc, which are one with the loader
 	ByKernel   Rule = "the kernel"          // the vDSO, which is in every process and has no file
+	ByProcess  Rule = "the program's glibc" // of a library whose loader is not known: it is loaded before
 	ByPath     Rule = "path"                // the name has a slash: no search
 	ByRPath    Rule = "DT_RPATH"            // of the object that needs it, of those that loaded that one, of the program
 	ByEnv      Rule = "LD_LIBRARY_PATH"     //
