@@ -265,9 +265,6 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 			a.element, err = command.JSON(explainedFile{&a.fileReport, f}, "")
 			a.fail(err)
 		}
-		if load != nil && a.load == nil {
-			load.Release()
-		}
 	}()
 	if err != nil {
 		a.fail(err)

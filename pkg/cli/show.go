@@ -198,11 +198,8 @@ func (r *shownFile) print(w io.Writer, only string) error {
 		}
 		line("note", e.Name+" "+strings.Join(places, ":"))
 	}
-	switch {
-	case r.NoteError != "":
+	if r.NoteError != "" {
 		line("note", "("+r.NoteError+")")
-	case r.Note == nil && only == "note" && r.Reason == "":
-		line("note", "(none)")
 	}
 	if r.CompatNote != nil {
 		line("compat note", r.CompatNote.String())

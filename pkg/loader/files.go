@@ -83,7 +83,6 @@ type place struct {
 	host  string
 	mode  uint32
 	errno syscall.Errno
-	links int // symbolic links on the way
 }
 
 // Resolve returns the path on this machine that an absolute path below the root
@@ -96,74 +95,17 @@ func (fs *Files) Resolve(p string) (host string, mode uint32, err error) {
 	return at.host, at.mode, nil
 }
 
-func (fs *Files) place(p string) place { return fs.placeAfter(p, 0) }
-
-// placeAfter is place for a path to which a number of symbolic links led.
-func (fs *Files) placeAfter(p string, links int) place {
+func (fs *Files) place(p string) place {
 	if at, ok := fs.resolve.Load(p); ok {
 		return at.(place)
 	}
-	at, ok := fs.below(p, links)
-	if !ok {
-		at = fs.follow(p)
+	var at place
+	var err error
+	if at.host, at.mode, err = sysroot.Follow(p, fs.start, fs.lstat); err != nil {
+		at.errno = errnoOf(err)
 	}
 	fs.resolve.Store(p, at)
 	return at
-}
-
-func (fs *Files) follow(p string) (at place) {
-	lstat := func(host string) (mode uint32, target string, err error) {
-		if mode, target, err = fs.lstat(host); err == nil && mode&unix.S_IFMT == unix.S_IFLNK {
-			at.links++
-		}
-		return mode, target, err
-	}
-	var err error
-	if at.host, at.mode, err = sysroot.Follow(p, fs.start, lstat); err != nil {
-		at.errno = errnoOf(err)
-	}
-	return at
-}
-
-// plain reports whether a path is one from the root, and the same in the kernel's eyes as
-// where its parts lead one by one.
-func (fs *Files) plain(p string) bool {
-	return len(fs.mounts) == 0 && len(p) < unix.PathMax && strings.HasPrefix(p, "/") && !strings.HasSuffix(p, "/") &&
-		!strings.Contains(p, "/.") && !strings.Contains(p, "//")
-}
-
-// below gives follow's answer for most paths from where the path's directory leads, which
-// as a rule is known.
-func (fs *Files) below(p string, before int) (at place, ok bool) {
-	i := strings.LastIndexByte(p, '/')
-	if i <= 0 || !fs.plain(p) {
-		return at, false
-	}
-	dir := fs.placeAfter(p[:i], before)
-	switch {
-	case dir.errno != 0:
-		return dir, true
-	case dir.mode&unix.S_IFMT != unix.S_IFDIR:
-		return place{errno: syscall.ENOTDIR}, true
-	}
-	at.host, at.links = strings.TrimSuffix(dir.host, "/")+p[i:], dir.links
-	mode, target, err := sysroot.Lstat(at.host)
-	switch {
-	case err != nil:
-		return place{errno: errnoOf(err)}, true
-	case mode&unix.S_IFMT != unix.S_IFLNK:
-		at.mode = mode
-		return at, true
-	}
-	if !strings.HasPrefix(target, "/") {
-		target, at.links = p[:i+1]+target, 0 // the directory's links are counted again
-	}
-	if before += at.links + 1; before > sysroot.MaxLinks || strings.HasSuffix(target, "/") {
-		return at, false
-	}
-	to := fs.placeAfter(target, before)
-	to.links += at.links + 1
-	return to, to.errno == 0 && to.links <= sysroot.MaxLinks
 }
 
 func (fs *Files) start(p string) (cur, rest string) {
@@ -328,9 +270,6 @@ type fileID struct{ dev, ino uint64 }
 // Open opens and parses the file that a path leads to, once. Where that fails,
 // the file returned says why: see [File.Problem].
 func (fs *Files) Open(p string) *File {
-	if f := fs.openPlain(p, 0); f != nil {
-		return f
-	}
 	at := fs.place(p)
 	if at.errno != 0 {
 		return &File{errno: at.errno}
@@ -345,65 +284,6 @@ func (fs *Files) Open(p string) *File {
 	}
 	defer unix.Close(fd)
 	return fs.parsed(at.host, fd)
-}
-
-// fewLinks is how many symbolic links openPlain follows: two such ways, one after the other,
-// are not more than the kernel follows.
-const fewLinks = sysroot.MaxLinks / 2
-
-// openPlain opens a file in a directory that is known, to which a number of links led; nil
-// where there is none, or it takes more to find it. It asks the kernel once where place asks
-// for each part, and again for each link in the place of the file.
-func (fs *Files) openPlain(p string, links int) *File {
-	i := strings.LastIndexByte(p, '/')
-	if i <= 0 || p[0] != '/' || len(p) >= unix.PathMax || len(fs.mounts) > 0 {
-		return nil
-	}
-	if name := p[i+1:]; name == "" || name == "." || name == ".." {
-		return nil
-	}
-	dir := fs.place(p[:i])
-	if links += dir.links; dir.errno != 0 || dir.mode&unix.S_IFMT != unix.S_IFDIR || links > fewLinks {
-		return nil
-	}
-	host := p
-	if dir.host != p[:i] {
-		host = strings.TrimSuffix(dir.host, "/") + p[i:]
-	}
-	if v, ok := fs.files.Load(host); ok {
-		return v.(*File)
-	}
-	fd, err := open(host, unix.O_NOFOLLOW)
-	if errors.Is(err, unix.ELOOP) && links < fewLinks {
-		target := readlink(host)
-		if target == "" || strings.HasSuffix(target, "/") {
-			return nil
-		}
-		if target[0] != '/' {
-			links -= dir.links // they are counted again
-			target = p[:i+1] + target
-		}
-		f := fs.openPlain(target, links+1)
-		if f != nil {
-			fs.files.Store(host, f)
-		}
-		return f
-	}
-	if err != nil {
-		return nil
-	}
-	defer unix.Close(fd)
-	return fs.parsed(host, fd)
-}
-
-// readlink returns what a symbolic link holds, or "".
-func readlink(host string) string {
-	var buf [256]byte
-	n, err := unix.Readlink(host, buf[:])
-	if err != nil || n == len(buf) {
-		return ""
-	}
-	return string(buf[:n])
 }
 
 // parsed returns what is in an open file. Two that look at the same time may both read it,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"cuda-runpath/pkg/ldcache"
@@ -16,7 +15,7 @@ import (
 func (s *Load) startGLibc() {
 	in := s.Interp
 	s.common = s.l.system(in, s.abi, s.CPU)
-	s.subdirs, s.subsKey, s.processor, s.system = s.common.subdirs, s.common.subsKey, s.common.processor, s.common.dirs
+	s.subdirs, s.processor, s.system = s.common.subdirs, s.common.processor, s.common.dirs
 	if !s.Secure {
 		s.env = elements(s.l.o.LibraryPath, ":;", s.tokens(s.Main))
 	}
@@ -54,17 +53,12 @@ func (s *Load) startGLibc() {
 	}
 }
 
-// system is what a search depends on beside the objects and the environment, and what
-// came of searching there. It is the same for all programs of a loader and an ABI.
+// system is what a search depends on beside the objects and the environment. It is the same for all programs of a loader and an ABI.
 type system struct {
 	dirs      []element // the default directories
 	preload   []string  // ld.so.preload's names
 	subdirs   []string
-	subsKey   string
 	processor ldcache.Processor
-
-	mutex sync.RWMutex
-	found map[string]*outcome // by the name, see Load.fromSystem
 }
 
 type systemKey struct {
@@ -78,8 +72,7 @@ func (l *Loader) system(in *Interpreter, a ABI, cpu CPU) *system {
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
 	}
-	y := &system{subdirs: cpu.subdirs(in.Version), processor: cpu.processor(in.Version, a.Machine), found: map[string]*outcome{}}
-	y.subsKey = in.Version.String() + cpu.Name + cpu.Platform + "\x00"
+	y := &system{subdirs: cpu.subdirs(in.Version), processor: cpu.processor(in.Version, a.Machine)}
 	for _, dir := range in.Dirs {
 		y.dirs = append(y.dirs, element{dir, strings.TrimSuffix(dir, "/"), ""})
 	}
@@ -97,28 +90,8 @@ func (l *Loader) system(in *Interpreter, a ABI, cpu CPU) *system {
 
 // fromSystem looks for a name in the loader's cache and in the default directories.
 func (s *Load) fromSystem(name string, r *outcome) {
-	y := s.common
-	y.mutex.RLock()
-	known := y.found[name]
-	y.mutex.RUnlock()
-	if known == nil {
-		known = &outcome{}
-		tries := s.tries
-		s.tries = 0
-		if s.Interp.Cache == "" || !s.fromCache(name, false, known) {
-			s.openPath(name, s.system, ByDefault, nil, known)
-		}
-		s.tries = tries
-		if !s.Truncated {
-			y.mutex.Lock()
-			y.found[name] = known
-			y.mutex.Unlock()
-		}
-	}
-	s.step(1)
-	r.path, r.file, r.rule, r.entry, r.fatal = known.path, known.file, known.rule, known.entry, known.fatal
-	for _, t := range known.tried {
-		s.try(r, t)
+	if s.Interp.Cache == "" || !s.fromCache(name, false, r) {
+		s.openPath(name, s.system, ByDefault, nil, r)
 	}
 }
 
@@ -136,7 +109,7 @@ func (s *Load) startAudits() {
 				continue
 			}
 			n := &Load{l: s.l, common: s.common, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, system: s.system,
-				subdirs: s.subdirs, subsKey: s.subsKey, processor: s.processor, base: s.Main}
+				subdirs: s.subdirs, processor: s.processor, base: s.Main}
 			self := *s.self
 			self.names, self.Uses = slices.Clip(self.names), slices.Clip(self.Uses)
 			n.self = &self
@@ -183,7 +156,7 @@ func (s *Load) deps(roots []*Object) bool {
 	list := func(o *Object) { o.round = s.rounds }
 	var head, tail *item
 	for _, o := range roots {
-		it := s.item(o)
+		it := &item{o: o}
 		list(o)
 		if head == nil {
 			head = it
@@ -245,7 +218,7 @@ func (s *Load) deps(roots []*Object) bool {
 				if d.tag == elf.DT_NEEDED {
 					if !listed(to) {
 						list(to)
-						tail.next = s.item(to)
+						tail.next = &item{o: to}
 						tail = tail.next
 					}
 					continue
@@ -268,7 +241,7 @@ func (s *Load) deps(roots []*Object) bool {
 				}
 				list(to)
 				s.moveBefore(to, o)
-				moved := s.item(at.o)
+				moved := &item{o: at.o}
 				moved.done, moved.next = at.done, at.next
 				at.o, at.done, at.next = to, false, moved
 				if tail == at {
@@ -325,7 +298,7 @@ func (s *Load) moveBefore(o, by *Object) {
 
 // notAllowed records a name at which the loader stops without looking for it.
 func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
-	o := s.object()
+	o := new(Object)
 	o.Name, o.Rule, o.NeededBy, o.Cause, o.Why, o.missing = name, NotFound, by, cause, why, true
 	s.add(o)
 	by.Uses = append(by.Uses, Use{name, cause, "", o, false})
@@ -353,7 +326,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 		}
 	}
 	if name == vdso(s.abi) && s.base == s.Main { // not in other namespaces
-		o := s.object()
+		o := new(Object)
 		o.Name, o.Path, o.Rule, o.NeededBy, o.Cause, o.names = name, name, ByKernel, loader, cause, append(o.names, name)
 		s.add(o)
 		return o, false
@@ -368,7 +341,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 			}
 		}
 	}
-	o = s.object()
+	o = new(Object)
 	o.found(name, &r)
 	o.NeededBy, o.Cause, o.loader = loader, cause, loader
 	s.add(o)
@@ -541,7 +514,7 @@ func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
 }
 
 func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
-	cache, err := s.l.cache(s.Interp.Cache)
+	cache, err := s.l.Cache(s.Interp.Cache)
 	if cache == nil {
 		why := "does not exist"
 		if err != nil && !errors.Is(err, syscall.ENOENT) {

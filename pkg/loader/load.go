@@ -80,8 +80,7 @@ type Loader struct {
 	o       Options
 	files   *Files
 	interps sync.Map // interpreterKey → *Interpreter
-	subs    sync.Map // string → []string
-	caches  sync.Map // string → *cacheOnce
+	caches  sync.Map // string → func() (*ldcache.Cache, error)
 	systems sync.Map // systemKey → *system
 	cwd     string
 }
@@ -137,9 +136,6 @@ func (l *Loader) Take(p string, fd int) {
 		l.files.parsed(at.host, fd)
 	}
 }
-
-// Cache returns the ld.so.cache at a path below the root.
-func (l *Loader) Cache(p string) (*ldcache.Cache, error) { return l.cache(p) }
 
 // Path returns the path below the root of a file of this machine.
 func (l *Loader) Path(host string) string {
@@ -257,7 +253,6 @@ type Load struct {
 	guessed      bool // the file names no loader
 
 	l         *Loader
-	room      *room // its memory; nil for a module's
 	abi       ABI
 	env       []element
 	system    []element
@@ -268,7 +263,6 @@ type Load struct {
 	order     []*Object // in which the loader compares names, where that is not Objects
 	subdirs   []string
 	processor ldcache.Processor
-	subsKey   string
 }
 
 // Bounds of one load, far above what real programs need, for files made to keep
@@ -328,10 +322,10 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	default:
 		return nil, &NotLoadable{why}
 	}
-	s := newLoad()
+	s := &Load{}
 	s.l, s.abi, s.direct = l, abiOf(f), direct
 	s.CPU = cpuFor(l.o.CPU, f.machine)
-	main := s.object()
+	main := new(Object)
 	main.Name, main.Path, main.File, main.Rule, main.program = p, p, f, ByProgram, true
 	s.Main, s.base, s.Objects = main, main, append(s.Objects, main)
 	main.origin = originOf(l.abs(p))
@@ -352,7 +346,7 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 		interp = l.guess(f, main.origin)
 	}
 	s.Interp = l.interpreter(interp, s.abi)
-	self := s.object()
+	self := new(Object)
 	self.Name, self.Path, self.File, self.Rule, self.Cause = s.Interp.Soname, cmp.Or(s.Interp.Path, s.Interp.Soname), s.Interp.file, ByLoader, Needed
 	self.names, self.origin = append(self.names, s.Interp.Soname, self.Path), originOf(s.Interp.Path)
 	s.self = self
@@ -581,23 +575,15 @@ func (s *Load) step(n int) bool {
 }
 
 // existing returns which subdirectories of an absolute directory there are.
-func (l *Loader) existing(dir string, subs []string, key string) []string {
-	id := key + dir
-	if v, ok := l.subs.Load(id); ok {
-		return v.([]string)
-	}
-	var out []string
+func (l *Loader) existing(dir string, subs []string) (out []string) {
 	names := l.files.Names(dir)
 	for _, sub := range subs {
 		// The listing, which the search needs anyway, spares a look for each.
-		if first, _, _ := strings.Cut(sub, "/"); sub != "" && names != nil && !names[first] {
-			continue
-		}
-		if l.files.IsDir(dir + sub) {
+		first, _, _ := strings.Cut(sub, "/")
+		if (sub == "" || names == nil || names[first]) && l.files.IsDir(dir+sub) {
 			out = append(out, sub)
 		}
 	}
-	l.subs.Store(id, out)
 	return out
 }
 
@@ -618,7 +604,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 		}
 		subs := s.subdirs
 		if !relative {
-			subs = s.l.existing(dir, s.subdirs, s.subsKey)
+			subs = s.l.existing(dir, s.subdirs)
 		}
 		if len(subs) == 0 {
 			why := "the directory does not exist"
@@ -839,31 +825,21 @@ func (o *Object) uses(name string) bool {
 	return false
 }
 
-type cacheOnce struct {
-	once  sync.Once
-	cache *ldcache.Cache
-	err   error
-}
-
-// cache returns the parsed ld.so.cache at a path; nil where there is none that the loader could use.
-func (l *Loader) cache(p string) (*ldcache.Cache, error) {
-	v, _ := l.caches.LoadOrStore(p, &cacheOnce{})
-	c := v.(*cacheOnce)
-	c.once.Do(func() {
+// Cache returns the ld.so.cache at a path below the root; nil where there is none that the loader could use.
+func (l *Loader) Cache(p string) (*ldcache.Cache, error) {
+	v, _ := l.caches.LoadOrStore(p, sync.OnceValues(func() (*ldcache.Cache, error) {
 		at := l.files.place(p)
 		if at.errno != 0 {
-			c.err = at.errno
-			return
+			return nil, at.errno
 		}
 		fd, size, err := openRegular(at.host)
 		if err != nil {
-			c.err = err
-			return
+			return nil, err
 		}
 		defer unix.Close(fd)
-		c.cache, c.err = ldcache.Parse(descriptor(fd), size)
-	})
-	return c.cache, c.err
+		return ldcache.Parse(descriptor(fd), size)
+	}))
+	return v.(func() (*ldcache.Cache, error))()
 }
 
 // Expand returns the directory that an entry of an object's run path names, with
@@ -992,7 +968,7 @@ func (s *Load) OfTheHost(name string) string {
 	if s.Interp.Cache == ldcache.Path {
 		return ""
 	}
-	if cache, _ := s.l.cache(ldcache.Path); cache != nil {
+	if cache, _ := s.l.Cache(ldcache.Path); cache != nil {
 		if e, ok := cache.Resolve(name, s.abi.cache(), s.processor); ok {
 			if skip, fatal := s.abi.verify(s.l.files.Open(e.Path)); skip == "" && fatal == "" {
 				return e.Path

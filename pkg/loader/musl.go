@@ -61,7 +61,7 @@ func MuslOnly(name string) bool {
 // the path at which it was found, not to its soname.
 func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again bool) {
 	miss := func(r *outcome) (*Object, bool) {
-		o := s.object()
+		o := new(Object)
 		o.Name, o.Rule, o.NeededBy, o.Cause, o.Tried, o.missing = name, NotFound, by, cause, r.tried, true
 		s.Objects = append(s.Objects, o)
 		return o, false
@@ -107,7 +107,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 			return known, true
 		}
 	}
-	o = s.object()
+	o = new(Object)
 	o.found(name, r)
 	o.NeededBy, o.Cause, o.loader, o.origin = by, cause, by, muslOrigin(r.path)
 	if r.rule != ByPath {

@@ -4,7 +4,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"strings"
-	"sync/atomic"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -21,16 +20,8 @@ const maxLacks = 1000
 // versions is what a file says about symbol versions.
 type versions struct {
 	needs   []elfimage.Version  // DT_VERNEED
-	groups  []needs             // the same
 	defines map[definition]bool // DT_VERDEF; nil where there is none
 	relr    bool                // there is a DT_RELR
-}
-
-// needs are a file's versions of one library.
-type needs struct {
-	library  string
-	versions []elfimage.Version
-	met      atomic.Pointer[File] // a file that defines them all
 }
 
 // definition is what the loader compares: the hash, and the name.
@@ -61,7 +52,6 @@ func (f *File) Defines(version string) bool {
 func readVersions(im *elfimage.Image) (v versions) {
 	if needs, err := im.VersionsNeeded(); err == nil {
 		v.needs = needs
-		v.groups = group(needs)
 	}
 	if defined, ok, err := im.VersionsDefined(); ok && err == nil {
 		v.defines = make(map[definition]bool, len(defined))
@@ -73,85 +63,41 @@ func readVersions(im *elfimage.Image) (v versions) {
 	return v
 }
 
-// group splits versions by their library; they stand together as a rule.
-func group(versions []elfimage.Version) (out []needs) {
-	n := 0
-	for i := range versions {
-		if i == 0 || versions[i].Library != versions[i-1].Library {
-			n++
-		}
-	}
-	out = make([]needs, n)
-	n = -1
-	for i := range versions {
-		if i == 0 || versions[i].Library != versions[i-1].Library {
-			n++
-			out[n].library, out[n].versions = versions[i].Library, versions[i:i]
-		}
-		out[n].versions = out[n].versions[:len(out[n].versions)+1]
-	}
-	return out
-}
-
 // checkVersions is _dl_check_map_versions of elf/dl-version.c for each of some objects,
 // to be called once all of them are there. musl checks no versions.
 func (s *Load) checkVersions(objects []*Object) {
 	named := map[string]*Object{}
-	complete := len(s.Missing()) == 0 && s.order == nil // else what is missing, or moved, answers to the name
 	for _, o := range objects {
-		if o.missing || o.Err != "" || o.File == nil || len(o.File.versions.groups) == 0 {
+		if o.missing || o.Err != "" || o.File == nil || len(o.File.versions.needs) == 0 {
 			continue
 		}
 		relr := false
-		for i := range o.File.versions.groups {
-			g := &o.File.versions.groups[i]
-			if o.File.versions.relr {
-				for _, v := range g.versions {
-					relr = relr || v.Name == relrVersion
-				}
-			}
-			var to *Object
-			if complete {
-				to = o.used(g.library)
-			}
-			if to == nil {
-				var known bool
-				if to, known = named[g.library]; !known {
-					to = s.named(g.library)
-					named[g.library] = to
-					s.step(len(s.Objects) / 8)
-				}
-			}
-			if to == nil && s.direct {
-				continue // something that the file needs may bring it
-			}
-			if to == nil {
-				s.step(1)
-				first := s.Err == ""
-				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", g.versions[0].Name, g.library)
-				s.crashed = s.crashed || first && s.Err != ""
+		for _, v := range o.File.versions.needs {
+			if !s.step(1) {
 				return
 			}
-			if to.missing || to.File == nil || to.File.versions.defines == nil || g.met.Load() == to.File {
+			relr = relr || v.Name == relrVersion
+			to, known := named[v.Library]
+			if !known {
+				to = s.named(v.Library)
+				named[v.Library] = to
+				s.step(len(s.Objects) / 8)
+			}
+			switch {
+			case to == nil && s.direct:
+				continue // something that the file needs may bring it
+			case to == nil:
+				first := s.Err == ""
+				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", v.Name, v.Library)
+				s.crashed = s.crashed || first && s.Err != ""
+				return
+			case to.missing || to.File == nil || to.File.versions.defines == nil || v.Weak || to.File.versions.defines[definition{v.Hash, v.Name}]:
 				continue
 			}
-			lacks := false
-			for _, v := range g.versions {
-				if !s.step(1) {
-					return
-				}
-				if v.Weak || to.File.versions.defines[definition{v.Hash, v.Name}] {
-					continue
-				}
-				lacks = true
-				if len(to.Lacks) < maxLacks {
-					to.Lacks = append(to.Lacks, Lack{v.Name, o})
-				}
-				s.stop("%s: version `%s' not found (required by %s)", to.Path, v.Name, o.Path)
+			if len(to.Lacks) < maxLacks {
+				to.Lacks = append(to.Lacks, Lack{v.Name, o})
 			}
-			if !lacks {
-				g.met.Store(to.File)
-			}
+			s.stop("%s: version `%s' not found (required by %s)", to.Path, v.Name, o.Path)
 		}
 		if o.File.versions.relr && !relr && s.Interp.Version.atLeast(2, 36) {
 			for _, name := range o.File.Needed {
@@ -162,17 +108,6 @@ func (s *Load) checkVersions(objects []*Object) {
 			}
 		}
 	}
-}
-
-// used returns the library that is loaded for a name of the object's DT_NEEDED; nil where
-// there is none. No object before it in the load answers to the name: that would have been taken.
-func (o *Object) used(name string) *Object {
-	for i := range o.Uses {
-		if u := &o.Uses[i]; u.Name == name && !u.To.missing && u.To.Err == "" {
-			return u.To
-		}
-	}
-	return nil
 }
 
 // refuse records that the loader stops at an object at once, where it only counts the
