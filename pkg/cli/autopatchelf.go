@@ -26,6 +26,7 @@ import (
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/fixup"
 	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
@@ -295,7 +296,8 @@ func (a *autoPatchelf) tools(c *command.Line) (err error) {
 		if o.Note == "" && !a.Note.Write {
 			return ""
 		}
-		return string(forms.Resolution(normal.File{Path: o.Real, ABI: o.ABI}, o.Needed, l).Bytes())
+		kept, _ := resolution.Parse([]byte(o.Note)) // of one that is malformed, what the loader reads
+		return string(forms.Resolution(normal.File{Path: o.Real, ABI: o.ABI}, o.Needed, l, kept).Bytes())
 	}
 	if a.maps == 0 {
 		for _, flag := range []string{"driver-link", "compat", "position", "when"} {

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/tree"
 )
@@ -12,6 +15,8 @@ import (
 type partsReport struct {
 	fileReport
 	Changes []edit.PartChange `json:"changes"`
+
+	interpreter string
 }
 
 // runParts edits the session's files. It returns command.ErrFailed where a file failed, after
@@ -21,9 +26,10 @@ func runParts(p *edit.Parts, s *session) error {
 	if p.Note.Maps == nil {
 		p.Note.Maps = normal.New(normal.Settings{})
 	}
+	programs := map[string]int{} // that have a note, by their loaders
 	return edits(s, func(f *tree.File) *partsReport {
 		result := p.File(f)
-		r := &partsReport{s.edited(f, &result.Result, result.Before, result.After), append([]edit.PartChange{}, result.Changes...)}
+		r := &partsReport{s.edited(f, &result.Result, result.Before, result.After), append([]edit.PartChange{}, result.Changes...), result.Interpreter}
 		r.warn = append(result.Notes, r.warn...)
 		r.Notes = r.warn
 		var changes []string
@@ -37,7 +43,17 @@ func runParts(p *edit.Parts, s *session) error {
 			r.line = strings.Join(changes, "; ")
 		}
 		return r
-	}, nil, func() {})
+	}, func(r *partsReport) {
+		if p.Note.Write && r.ResolutionNote != edit.NoteNone && r.ResolutionNote != edit.NoteRemoved {
+			programs[r.interpreter]++
+		}
+	}, func() {
+		for _, at := range slices.Sorted(maps.Keys(programs)) {
+			if reads, known := loader.ReadsNotes(at); known && !reads {
+				s.Log.Infof("%s, the loader of %d of these files, does not read resolution notes", at, programs[at])
+			}
+		}
+	})
 }
 
 func partText(v any) string {

@@ -75,7 +75,7 @@ func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *comm
 			if err != nil {
 				return err
 			}
-			session.Note = &edit.Note{Write: !remove, Remove: remove, Maps: normal.New(normal.Settings{
+			session.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
 				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: stubDirs(c),
 			})}
 			return runParts(&edit.Parts{}, session)

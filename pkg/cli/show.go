@@ -198,8 +198,11 @@ func (r *shownFile) print(w io.Writer, only string) error {
 		}
 		line("note", e.Name+" "+strings.Join(places, ":"))
 	}
-	if r.NoteError != "" {
+	switch {
+	case r.NoteError != "":
 		line("note", "("+r.NoteError+")")
+	case r.Note == nil && only == "note" && r.Reason == "":
+		line("note", "(none)")
 	}
 	if r.CompatNote != nil {
 		line("compat note", r.CompatNote.String())

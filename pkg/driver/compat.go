@@ -19,7 +19,7 @@ type CompatNote struct {
 	CUDA string `json:"CUDA version"`
 	// Drivers are the driver branches beside which it can stand in for the driver's own.
 	Drivers []int `json:"driver"`
-	// Devices is not documented.
+	// Devices is not documented. It says nothing of architectures: 13.1's, which dropped three, has 13.0's numbers.
 	Devices []int `json:"device"`
 }
 
@@ -96,16 +96,99 @@ type Help string
 // The answers.
 const (
 	Helps     Help = "helps"
+	MayHelp   Help = "helps, if this GPU may (not known)"
+	Cannot    Help = "cannot" // for the GPU's sake
 	NotNeeded Help = "not needed"
 	Harms     Help = "harms"
 	Unknown   Help = "unknown"
 )
+
+// Use reports whether a program is better off with the package than without.
+func (h Help) Use() bool { return h == Helps || h == MayHelp }
 
 // CompatVerdict is the answer, with the reason in words and where the rule is from.
 type CompatVerdict struct {
 	Help   Help
 	Reason string
 	Source string
+	// Answer is the error that CUDA answers, one of Errors; 0: none.
+	Answer int
+}
+
+// GPU is what is known of a GPU of the host's.
+type GPU struct {
+	Capability uint32 // of compute, 90 for 9.0
+	Name       string // as the driver calls it, "NVIDIA H100 80GB HBM3"; "" where it does not tell
+}
+
+func (g GPU) String() string {
+	capability := fmt.Sprintf("compute capability %d.%d", g.Capability/10, g.Capability%10)
+	if g.Name == "" {
+		return "of " + capability
+	}
+	return g.Name + " (" + capability + ")"
+}
+
+// lastBranch returns the last driver branch that knows a GPU, 0 where there is a newer one with each release. Source:
+// NVIDIA's "CUDA Toolkit, Driver, and Architecture Matrix".
+func (g GPU) lastBranch() int {
+	switch {
+	case g.Capability < 50: // Kepler
+		return 470
+	case g.Capability < 75: // Maxwell, Pascal, Volta
+		return 580
+	}
+	return 0
+}
+
+// dataCentre are the products, but Tesla's, that NVIDIA's page "CUDA GPU Compute Capability" and that of legacy GPUs have
+// in the column Data Center, and whose chips are in others too.
+var dataCentre = []string{"A2", "A10", "A16", "A30", "A40", "A100", "L4", "L40", "L40S", "T4", "V100"}
+
+// mayUseCompat reports whether forward compatibility is for a GPU, or that this is not known: it is for those of data
+// centres, "select NGC-Ready server SKUs of RTX cards" and Jetson (NVIDIA's "CUDA Compatibility", "Forward Compatibility").
+// The PCI class tells nothing: laptops' GPUs are 3D controllers as well.
+func (g GPU) mayUseCompat() (may, known bool) {
+	switch g.Capability {
+	case 90, 100, 103: // GH100, GB100, GB110, which are in nothing else
+		return true, true
+	case 32, 53, 62, 72, 87, 101, 110: // Jetson
+		return true, true
+	}
+	name := strings.TrimPrefix(g.Name, "NVIDIA ")
+	product, _, _ := strings.Cut(strings.ReplaceAll(name, "-", " "), " ")
+	switch {
+	case strings.Contains(name, "GeForce"), product == "TITAN":
+		return false, true
+	case product == "Tesla", strings.HasSuffix(name, "Server Edition"), slices.Contains(dataCentre, product):
+		return true, true
+	}
+	return true, false
+}
+
+// on returns a verdict of [Helps] as it is on these GPUs. It cannot help where none of them may use it.
+func (v CompatVerdict) on(gpus []GPU, p CUDALibrary) CompatVerdict {
+	cannot, failing, sure := CompatVerdict{}, 0, len(gpus) > 0
+	for _, g := range gpus {
+		may, known := g.mayUseCompat()
+		last, version := g.lastBranch(), versionNumbers(p.Version)
+		switch {
+		case last != 0 && version != nil && version[0] > last:
+			cannot = CompatVerdict{Cannot, fmt.Sprintf("this GPU is %s, and driver %d was the last for it; %s", g, last, v.Reason), compatMatrix, 100}
+			failing++
+		case !may:
+			cannot = CompatVerdict{Cannot, fmt.Sprintf("this GPU is %s, and compat packages are for data-centre GPUs; %s", g, v.Reason), compatByGPU, 804}
+			failing++
+		}
+		sure = sure && known
+	}
+	switch {
+	case failing > 0 && failing == len(gpus):
+		return cannot
+	case failing > 0 || !sure:
+		v.Help = MayHelp
+	}
+	return v
 }
 
 // The sources of the rules.
@@ -113,9 +196,23 @@ const (
 	compatByNote    = "note .note.cuda.fwd_compatibility"
 	compatByVersion = "version numbers in the files' names"
 	compatByCUDA    = "CUDA versions named in the libraries"
+	compatByGPU     = "NVIDIA's CUDA Compatibility, Forward Compatibility"
+	compatMatrix    = "NVIDIA's CUDA Toolkit, Driver, and Architecture Matrix"
 )
 
-// Compat reports whether a compat package's libcuda.so.1 helps on a host.
+// Compat reports whether a compat package's libcuda.so.1 helps on a host with these GPUs, none where they are not known.
+func Compat(p, host CUDALibrary, gpus []GPU) CompatVerdict {
+	v := compatBeside(p, host)
+	switch {
+	case v.Help == Helps && !host.Tegra:
+		return v.on(gpus, p)
+	case v.Help == Harms:
+		v.Answer = 803
+	}
+	return v
+}
+
+// compatBeside reports whether it helps beside the host's driver, as far as that decides.
 //
 // It helps where its CUDA version is greater than the host driver's and its note
 // names the branch of the host's driver. Where both are of one CUDA version it is
@@ -129,7 +226,7 @@ const (
 // decide, which is that toolkit's rule there (1271, 1784). Whether a package is for
 // that board its files do not tell: Orin needs packages of its own (compat_orin), and
 // from Thor on the rule is the general one.
-func Compat(p, host CUDALibrary) CompatVerdict {
+func compatBeside(p, host CUDALibrary) CompatVerdict {
 	both := fmt.Sprintf("it is %s, the host's driver %s", p, host)
 	mismatch := both + ": CUDA will fail with error 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)"
 	branch := 0
@@ -140,37 +237,37 @@ func Compat(p, host CUDALibrary) CompatVerdict {
 	case p.Note != nil && host.CUDA != "":
 		switch order := compareVersions(p.Note.CUDA, host.CUDA); {
 		case order > 0 && branch == 0 && host.Tegra:
-			return CompatVerdict{Helps, both + "; on Jetson the CUDA versions decide, and nothing in its files says whether it is for this board", compatByNote}
+			return CompatVerdict{Helps, both + "; on Jetson the CUDA versions decide, and nothing in its files says whether it is for this board", compatByNote, 0}
 		case order > 0 && branch == 0:
-			return CompatVerdict{Helps, both + "; the branch of the host's driver is not known", compatByNote}
+			return CompatVerdict{Helps, both + "; the branch of the host's driver is not known", compatByNote, 0}
 		case order > 0 && len(p.Note.Drivers) > 0 && !slices.Contains(p.Note.Drivers, branch):
-			return CompatVerdict{Harms, fmt.Sprintf("%s, and it is not made for drivers %d", both, branch), compatByNote}
+			return CompatVerdict{Harms, fmt.Sprintf("%s, and it is not made for drivers %d", both, branch), compatByNote, 0}
 		case order > 0:
-			return CompatVerdict{Helps, both, compatByNote}
+			return CompatVerdict{Helps, both, compatByNote, 0}
 		case order < 0:
-			return CompatVerdict{Harms, mismatch, compatByNote}
+			return CompatVerdict{Harms, mismatch, compatByNote, 0}
 		case p.Version != "" && host.Version != "" && compareVersions(p.Version, host.Version) < 0:
-			return CompatVerdict{Harms, mismatch, compatByNote + ", " + compatByVersion}
+			return CompatVerdict{Harms, mismatch, compatByNote + ", " + compatByVersion, 0}
 		}
-		return CompatVerdict{NotNeeded, both, compatByNote}
+		return CompatVerdict{NotNeeded, both, compatByNote, 0}
 	case p.Version != "" && host.Version != "":
 		switch order := compareVersions(p.Version, host.Version); {
 		case order < 0:
-			return CompatVerdict{Harms, mismatch, compatByVersion}
+			return CompatVerdict{Harms, mismatch, compatByVersion, 0}
 		case versionNumbers(p.Version)[0] == branch:
-			return CompatVerdict{NotNeeded, both, compatByVersion}
+			return CompatVerdict{NotNeeded, both, compatByVersion, 0}
 		}
-		return CompatVerdict{Helps, both + "; no note says for which drivers it is", compatByVersion}
+		return CompatVerdict{Helps, both + "; no note says for which drivers it is", compatByVersion, 0}
 	case p.CUDA != "" && host.CUDA != "":
 		switch order := compareVersions(p.CUDA, host.CUDA); {
 		case order > 0:
-			return CompatVerdict{Helps, both + "; no note says for which drivers it is", compatByCUDA}
+			return CompatVerdict{Helps, both + "; no note says for which drivers it is", compatByCUDA, 0}
 		case order < 0:
-			return CompatVerdict{Harms, mismatch, compatByCUDA}
+			return CompatVerdict{Harms, mismatch, compatByCUDA, 0}
 		}
-		return CompatVerdict{NotNeeded, both, compatByCUDA}
+		return CompatVerdict{NotNeeded, both, compatByCUDA, 0}
 	}
-	return CompatVerdict{Unknown, both, "neither a note nor version numbers"}
+	return CompatVerdict{Unknown, both, "neither a note nor version numbers", 0}
 }
 
 // compareVersions returns -1, 0 or 1 as a is the older, the same or the newer version, number by number.

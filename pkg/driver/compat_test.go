@@ -58,7 +58,7 @@ func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
 			}
 			p.Note, p.CUDA = &n, n.CUDA
 		}
-		got := Compat(p, CUDALibrary{Version: test.host, CUDA: test.hostCUDA, Tegra: test.tegra})
+		got := Compat(p, CUDALibrary{Version: test.host, CUDA: test.hostCUDA, Tegra: test.tegra}, []GPU{{90, ""}})
 		if got.Help != test.want || !strings.Contains(got.Reason, test.reason) || !strings.Contains(got.Source, test.fromWhere) {
 			t.Errorf("%s: %+v, want %s", test.name, got, test.want)
 		}
@@ -75,5 +75,44 @@ func TestCompatNote(t *testing.T) {
 		if n, err := parseCompatNote([]byte(b)); err == nil {
 			t.Errorf("%q: %+v", b, n)
 		}
+	}
+}
+
+// Forward compatibility is for data-centre GPUs, and newer packages do not know older ones.
+func TestCompatAsksTheGPU(t *testing.T) {
+	h100, geforce := GPU{90, "NVIDIA H100 80GB HBM3"}, GPU{89, "NVIDIA GeForce RTX 4090"}
+	for _, test := range []struct {
+		pkg    string
+		gpus   []GPU
+		want   Help
+		reason string
+		answer int
+	}{
+		{"580.95.05", []GPU{h100}, Helps, "it is CUDA 13.0", 0},
+		{"580.95.05", nil, MayHelp, "", 0},
+		{"580.95.05", []GPU{geforce}, Cannot, "this GPU is NVIDIA GeForce RTX 4090 (compute capability 8.9), and compat packages are for data-centre GPUs; it is", 804},
+		{"580.95.05", []GPU{h100, geforce}, MayHelp, "", 0},
+		{"580.95.05", []GPU{{70, "NVIDIA TITAN V"}}, Cannot, "data-centre", 804},
+		{"580.95.05", []GPU{{89, "NVIDIA L40S"}, {80, "NVIDIA A100-SXM4-40GB"}, {75, "Tesla T4"}}, Helps, "", 0},
+		{"580.95.05", []GPU{{120, "NVIDIA RTX PRO 6000 Blackwell Server Edition"}}, Helps, "", 0},
+		{"580.95.05", []GPU{{120, "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"}}, MayHelp, "", 0},
+		{"580.95.05", []GPU{{86, "NVIDIA RTX A2000"}}, MayHelp, "", 0},
+		{"580.95.05", []GPU{{75, "NVIDIA T400 4GB"}}, MayHelp, "", 0},
+		{"580.95.05", []GPU{{110, ""}}, Helps, "", 0}, // Thor
+		{"580.95.05", []GPU{{70, "Tesla V100-SXM2-16GB"}}, Helps, "", 0},
+		{"590.44.01", []GPU{{70, "Tesla V100-SXM2-16GB"}}, Cannot, "this GPU is Tesla V100-SXM2-16GB (compute capability 7.0), and driver 580 was the last for it; it is", 100},
+		{"590.44.01", []GPU{{52, ""}}, Cannot, "this GPU is of compute capability 5.2, and driver 580", 100},
+		{"590.44.01", []GPU{{75, "Tesla T4"}}, Helps, "", 0},
+		{"590.44.01", []GPU{{70, ""}, {75, "Tesla T4"}}, MayHelp, "", 0},
+		{"545.23.06", []GPU{{37, "Tesla K80"}}, Cannot, "driver 470", 100},
+	} {
+		got := Compat(CUDALibrary{Version: test.pkg, CUDA: "13.0"}, CUDALibrary{Version: "535.261.03", CUDA: "12.2"}, test.gpus)
+		if got.Help != test.want || !strings.Contains(got.Reason, test.reason) || got.Answer != test.answer {
+			t.Errorf("%s on %v: %+v, want %s", test.pkg, test.gpus, got, test.want)
+		}
+	}
+	harms := Compat(CUDALibrary{Version: "525.60.13"}, CUDALibrary{Version: "535.261.03"}, []GPU{geforce})
+	if harms.Help != Harms || harms.Answer != 803 {
+		t.Errorf("an older one: %+v", harms)
 	}
 }

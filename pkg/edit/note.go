@@ -4,6 +4,7 @@ import (
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -13,6 +14,9 @@ type Note struct {
 	Maps *normal.Maps // know the directories whose libraries no note names
 	// Write gives one to the other files, too. Remove leaves none.
 	Write, Remove bool
+	// Anew looks again into directories that a file's note searches. Without it they stay searched: the
+	// flags that said which are the host's came with the command that wrote the note.
+	Anew bool
 }
 
 // NoteResult says what became of a file's resolution note.
@@ -69,15 +73,15 @@ func (n *Note) with(path string, decide Decide, r *NoteResult) Decide {
 		if change == nil {
 			change = &elfedit.Change{}
 		}
-		want, err := n.want(path, im, change)
-		if err != nil {
-			return nil, "", err
-		}
 		was := ""
 		if old != nil {
 			if was = old.Description; was == "" {
 				was = "\x00" // one that says nothing
 			}
+		}
+		want, err := n.want(path, im, change, was)
+		if err != nil {
+			return nil, "", err
 		}
 		change.ResolutionNote, *r = &want, NoteChange(was, want)
 		if skip != "" && !r.Changed() {
@@ -87,8 +91,8 @@ func (n *Note) with(path string, decide Decide, r *NoteResult) Decide {
 	}
 }
 
-// want returns the description of the note that a file is to have once it is changed.
-func (n *Note) want(path string, im *elfimage.Image, change *elfedit.Change) (string, error) {
+// want returns the description of the note that a file is to have once it is changed; was is that of the one it has.
+func (n *Note) want(path string, im *elfimage.Image, change *elfedit.Change, was string) (string, error) {
 	if n.Remove {
 		return "", nil
 	}
@@ -106,5 +110,9 @@ func (n *Note) want(path string, im *elfimage.Image, change *elfedit.Change) (st
 	if change.RunPath != nil {
 		list = change.RunPath.List
 	}
-	return string(n.Maps.Resolution(normal.FileOf(path, im), needed, runpath.Parse(list)).Bytes()), nil
+	var kept resolution.Note
+	if !n.Anew {
+		kept, _ = resolution.Parse([]byte(was)) // of one that is malformed, what the loader reads
+	}
+	return string(n.Maps.Resolution(normal.FileOf(path, im), needed, runpath.Parse(list), kept).Bytes()), nil
 }

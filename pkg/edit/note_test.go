@@ -85,6 +85,7 @@ func TestNote(t *testing.T) {
 		"not for the driver, a wrong note": {object(one, says("liba.so", "=/x")), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, Edited, NoteRewritten, right},
 		"not for the driver, a right note": {object(one, right), RunPaths{Maps: runpath.AddDriverLink, WhenNeeds: true}, false, false, Skipped, NoteRight, right},
 		"one more needed library":          {object(one+":/none", right), Parts{AddNeeded: []string{"libb.so"}}, false, false, Edited, NoteRewritten, "liba.so\x00=" + one + "/liba.so:?/none\x00" + says("libb.so", "?/none")},
+		"what is searched stays searched":  {object(one, says("liba.so", "?"+one)), Parts{}, true, false, Unchanged, NoteRight, says("liba.so", "?"+one)},
 		"another interpreter":              {program, Parts{Interpreter: &interpreter}, false, false, Edited, NoteRight, right},
 		"a file that no run path is for":   {tinyelf.Object{Type: elf.ET_REL, Resolution: right}, set(two), true, false, Skipped, NoteNone, right},
 	} {

@@ -38,7 +38,8 @@ type PartChange struct {
 // PartsResult is what came of a file.
 type PartsResult struct {
 	Result
-	Before, After State // the run path
+	Before, After State  // the run path
+	Interpreter   string // as the edit leaves it; "" where there is none
 	Changes       []PartChange
 	Notes         []string // what the changes may break, a sentence each
 }
@@ -82,6 +83,10 @@ func (r *PartsResult) decide(p *Parts, im *elfimage.Image) (*elfedit.Change, str
 	var err error
 	if r.Before, err = stateOf(im); err != nil {
 		return nil, "", err
+	}
+	r.Interpreter, _ = im.Interpreter() // who is asked to change it hears of a malformed one
+	if p.Interpreter != nil && r.Interpreter != "" {
+		r.Interpreter = *p.Interpreter
 	}
 	change, inapplicable, err := r.change(p, im)
 	if err != nil || len(r.Changes) == 0 {

@@ -183,10 +183,11 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 		return
 	}
 	v.Help = it.Help
-	does := map[driver.Help]string{driver.Helps: "helps", driver.NotNeeded: "is not needed", driver.Harms: "harms"}[it.Help]
-	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s here: %s (%s).", where, dir, does, it.Reason, it.Source)
-	if it.Help == driver.Harms {
-		v.Good, v.Kind, v.Answer = false, CompatHarms, 803
+	does := map[driver.Help]string{driver.Helps: "helps here", driver.MayHelp: "helps here, if this GPU may (not known)", driver.Cannot: "cannot help here",
+		driver.NotNeeded: "is not needed here", driver.Harms: "harms here"}[it.Help]
+	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s: %s (%s).", where, dir, does, it.Reason, it.Source)
+	if it.Answer != 0 {
+		v.Good, v.Kind, v.Answer = false, CompatHarms, it.Answer
 		v.Remedy = c.offTheSearch(o, func(file string) remedy.Remedy {
 			return remedy.Run("runpath", "edit", "--remove-entry", listed(o), file)
 		})

@@ -149,7 +149,7 @@ func TestPTXAndDriver(t *testing.T) {
 func TestOfDevice(t *testing.T) {
 	// As nvidia-smi, or NVIDIA's list of supported chips, names them.
 	for id, want := range map[uint16]Capability{0x15f8: 60, 0x1b06: 61, 0x1db6: 70, 0x1eb8: 75, 0x1f82: 75, 0x2184: 75, 0x20b2: 80, 0x2204: 86, 0x25b6: 86, 0x2684: 89, 0x27b8: 89,
-		0x2330: 90, 0x2335: 90, 0x2901: 100, 0x3182: 103, 0x2b85: 120, 0x2f04: 120, 0x2e12: 121, 0x0fc0: 0, 0x22a3: 0, 0xffff: 0} {
+		0x2330: 90, 0x2335: 90, 0x2901: 100, 0x3182: 103, 0x2b85: 120, 0x2f04: 120, 0x2e12: 121, 0x0fc0: 0, 0x1381: 50, 0x13c0: 52, 0x1401: 52, 0x17c2: 52, 0x22a3: 0, 0xffff: 0} {
 		if got, ok := OfDevice(id); got != want || ok != (want != 0) {
 			t.Errorf("%04x is %v, not %v", id, got, want)
 		}

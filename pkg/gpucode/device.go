@@ -1,12 +1,13 @@
 package gpucode
 
-// devices lists the compute capabilities of NVIDIA's PCI devices from Pascal on, by their
-// numbers: each chip has blocks of 128. Sources: the chips' names in pci.ids of 2026-08-22,
+// devices lists the compute capabilities of NVIDIA's PCI devices from Maxwell on, by their
+// numbers: each chip has blocks of 64 or 128. Sources: the chips' names in pci.ids of 2026-08-22,
 // and NVIDIA's page "CUDA GPU Compute Capability".
 var devices = [...]struct {
 	first, last uint16
 	Capability
 }{
+	{0x1340, 0x13bf, 50}, {0x13c0, 0x143f, 52}, {0x17c0, 0x17ff, 52}, // GM108, GM107; GM204, GM206; GM200
 	{0x1580, 0x15ff, 60}, {0x1b00, 0x1d7f, 61}, // GP100; GP102 to GP108
 	{0x1d80, 0x1dff, 70},                       // GV100
 	{0x1e00, 0x1fff, 75}, {0x2180, 0x21ff, 75}, // TU102 to TU106, TU117; TU116

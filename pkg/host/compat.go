@@ -70,14 +70,14 @@ func (h *Host) cuda(d *Driver) driver.CUDALibrary {
 	return driver.CUDALibrary{}
 }
 
-// Compat says what a compat package in a directory does for the host whose driver is d.
+// Compat says what a compat package in a directory does for the host whose driver is d, and for the GPUs that the kernel lists.
 func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
 	c := Compat{Dir: dir}
 	l, err := cudaLibraryAt(h.Root, path.Join(dir, driver.LibCUDA))
 	if err != nil {
 		return c, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, Reason(err))
 	}
-	v := driver.Compat(l, h.cuda(d))
+	v := driver.Compat(l, h.cuda(d), kinds(h.pciGPUs()))
 	c.Library, c.Verdict, c.Reason, c.Source = l, v.Help, v.Reason, v.Source
 	return c, nil
 }
@@ -112,7 +112,11 @@ func CompatJudge(root, from string) func(file string) (driver.CompatVerdict, boo
 			}
 			known[m.Name] = own
 		}
-		return driver.Compat(p, own), own.Path != ""
+		var gpus []driver.GPU
+		if from == "" { // else it is another host's driver, and so are the GPUs
+			gpus = kinds(h.pciGPUs())
+		}
+		return driver.Compat(p, own, gpus), own.Path != ""
 	}
 }
 
@@ -226,7 +230,7 @@ func (h *Host) Choose(d *Driver, dirs []string, choice CompatChoice) (*Driver, [
 		}
 		all = append(all, c)
 		// One of which nothing is known stays first where the program names it first.
-		wanted := choice == CompatAlways || choice != CompatNever && (c.Verdict == driver.Helps || c.Verdict == driver.Unknown)
+		wanted := choice == CompatAlways || choice != CompatNever && (c.Verdict.Use() || c.Verdict == driver.Unknown)
 		if !wanted || chosen != d {
 			continue
 		}

@@ -395,7 +395,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	} else if load.Interp.Version.Minor < 99 {
 		glibc = load.Interp.Version.String()
 	}
-	its := h.conclusions(load, prefix, drv)
+	its := h.conclusions(load, prefix, drv, gpus)
 	for _, p := range its.Problems() {
 		from, fix := load.Main.Path, p.Remedy
 		if p.By != nil {
@@ -420,7 +420,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	// What it may open later counts as far as the driver is concerned.
 	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
 	h.doctorRuntime(d, load, drv, cuda)
-	h.doctorDriver(d, its, prefix, gpus, linkWorks)
+	h.doctorDriver(d, its, prefix, linkWorks)
 	h.doctorGPUCode(d, load, gpus, cuda)
 	return glibc
 }
@@ -506,11 +506,11 @@ func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda 
 }
 
 // conclusions returns what is concluded of a program's load beside this host's driver.
-func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver) *explain.Case {
+func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver, gpus []gpu) *explain.Case {
 	l := &explain.Layout{
 		CompatVerdict: func(file string) (driver.CompatVerdict, bool) {
 			lib, err := cudaLibraryAt(sysroot.Root{}, file)
-			return driver.Compat(lib, h.cuda(drv)), err == nil
+			return driver.Compat(lib, h.cuda(drv), kinds(gpus)), err == nil
 		},
 		Unfit: func(file string) string {
 			if version := VersionIn(file); len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version {
@@ -530,7 +530,7 @@ func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver) *expla
 }
 
 // doctorDriver says of each library of the driver which one the program loads.
-func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, prefix string, gpus []gpu, linkWorks bool) {
+func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, prefix string, linkWorks bool) {
 	load, all := its.Load, its.Verdicts()
 	switch needsIt := func(o *loader.Object) bool { return driver.NeedsDriver(path.Base(o.Name)) }; {
 	case !slices.ContainsFunc(load.Objects, needsIt):
@@ -539,12 +539,12 @@ func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, prefix string, gpus
 		all = append(all, its.Verdict(explain.Find(load, driver.LibCUDA)))
 	}
 	for _, v := range all {
-		h.doctorLibrary(d, its, v, prefix, gpus, linkWorks)
+		h.doctorLibrary(d, its, v, prefix, linkWorks)
 	}
 }
 
 // doctorLibrary says what a verdict on a library of the driver means on this host.
-func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict, prefix string, gpus []gpu, linkWorks bool) {
+func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict, prefix string, linkWorks bool) {
 	load, o, subject := its.Load, v.Object, v.Soname
 	from, fix, bad := load.Main.Path, v.Remedy, Bad
 	if o.Found() {
@@ -590,10 +590,6 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 	d.concludes(v.Kind, o)
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
 		d.answers(v.Answer)
-	}
-	if geforce := slices.IndexFunc(gpus, func(g gpu) bool { return strings.Contains(g.name, "GeForce") }); geforce >= 0 && v.Help == driver.Helps {
-		d.add(subject, Bad, "nvidia-smi", "use a newer driver", "compat packages are for data-centre GPUs, and this one is %s", gpus[geforce].name)
-		d.answers(804)
 	}
 }
 

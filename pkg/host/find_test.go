@@ -305,18 +305,35 @@ func TestCompatPackages(t *testing.T) {
 	for name, c := range map[string]struct {
 		version, cuda string
 		choice        CompatChoice
+		device, model string // of the GPU: its PCI number, as the driver calls it
 		verdict       driver.Help
 		taken         bool
 	}{
-		"newer":         {"560.35.03", "12.6", CompatAuto, driver.Helps, true},
-		"newer, never":  {"560.35.03", "12.6", CompatNever, driver.Helps, false},
-		"older":         {"525.60.13", "12.0", CompatAuto, driver.Harms, false},
-		"older, always": {"525.60.13", "12.0", CompatAlways, driver.Harms, true},
+		"newer":                          {"560.35.03", "12.6", CompatAuto, "", "", driver.MayHelp, true},
+		"newer, never":                   {"560.35.03", "12.6", CompatNever, "", "", driver.MayHelp, false},
+		"older":                          {"525.60.13", "12.0", CompatAuto, "", "", driver.Harms, false},
+		"older, always":                  {"525.60.13", "12.0", CompatAlways, "", "", driver.Harms, true},
+		"newer, a GPU of a data centre":  {"560.35.03", "12.6", CompatAuto, "0x2330", "", driver.Helps, true},
+		"newer, a GPU for games":         {"560.35.03", "12.6", CompatAuto, "0x2684", "NVIDIA GeForce RTX 4090", driver.Cannot, false},
+		"newer, one of unknown name":     {"560.35.03", "12.6", CompatAuto, "0x2684", "", driver.MayHelp, true},
+		"newer, for games, always":       {"560.35.03", "12.6", CompatAlways, "0x2684", "NVIDIA GeForce RTX 4090", driver.Cannot, true},
+		"too new for the GPU":            {"590.44.01", "13.1", CompatAuto, "0x1db6", "Tesla V100-PCIE-32GB", driver.Cannot, false},
+		"the last branch for it, Tesla":  {"580.95.05", "13.0", CompatAuto, "0x1db6", "Tesla V100-PCIE-32GB", driver.Helps, true},
+		"older than the driver, any GPU": {"525.60.13", "12.0", CompatAuto, "0x2330", "", driver.Harms, false},
 	} {
+		const slot = "0000:01:00.0"
+		gpu := tree{}
+		if c.device != "" {
+			at := "sys/bus/pci/devices/" + slot + "/"
+			gpu = tree{at + "vendor": "0x10de\n", at + "class": "0x030200\n", at + "device": c.device + "\n"}
+		}
+		if c.model != "" {
+			gpu["proc/driver/nvidia/gpus/"+slot+"/information"] = "Model: \t\t " + c.model + "\nIRQ:   \t\t 35\n"
+		}
 		h := core("usr/lib64", version).with(tree{
 			"usr/lib64/libcuda.so." + version: with("libcuda.so.1", "12.2"),
 			"opt/compat/libcuda.so.1":         "-> libcuda.so." + c.version, "opt/compat/libcuda.so." + c.version: with("libcuda.so.1", c.cuda),
-		}).make(t)
+		}).with(gpu).make(t)
 		d, err := h.Find(m)
 		if err != nil {
 			t.Fatal(err)

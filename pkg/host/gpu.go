@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -23,6 +24,14 @@ type gpu struct {
 	name, source string
 }
 
+// kinds returns what a verdict on a compat package asks of GPUs.
+func kinds(gpus []gpu) (all []driver.GPU) {
+	for _, g := range gpus {
+		all = append(all, driver.GPU{Capability: uint32(g.Capability), Name: g.name})
+	}
+	return all
+}
+
 // gpus returns the kinds of GPUs that programs are to run on: those that were asked for, else
 // those that the driver's nvidia-smi names, else those that the kernel lists.
 func (h *Host) gpus(drv *Driver) (all []gpu) {
@@ -35,8 +44,10 @@ func (h *Host) gpus(drv *Driver) (all []gpu) {
 	if all = h.askSMI(drv); all == nil {
 		all = h.pciGPUs()
 	}
-	slices.SortFunc(all, func(a, b gpu) int { return int(a.Capability) - int(b.Capability) })
-	return slices.CompactFunc(all, func(a, b gpu) bool { return a.Capability == b.Capability })
+	slices.SortFunc(all, func(a, b gpu) int {
+		return cmp.Or(int(a.Capability)-int(b.Capability), strings.Compare(a.name, b.name))
+	})
+	return slices.CompactFunc(all, func(a, b gpu) bool { return a.Capability == b.Capability && a.name == b.name })
 }
 
 // askSMI asks the nvidia-smi that came with the driver, on this host alone. It sees what the
@@ -70,7 +81,8 @@ func smiGPUs(out, source string) (all []gpu) {
 	return all
 }
 
-// pciGPUs returns the GPUs that the kernel lists on the PCI bus, and that the table knows.
+// pciGPUs returns the GPUs that the kernel lists on the PCI bus, and that the table knows, by the names that the driver
+// gives them (its README, chapter "The /proc Interface").
 func (h *Host) pciGPUs() (all []gpu) {
 	slots, _ := h.Root.Glob("/sys/bus/pci/devices/*")
 	for _, slot := range slots {
@@ -84,7 +96,15 @@ func (h *Host) pciGPUs() (all []gpu) {
 		}
 		id := uint16(number("device"))
 		if c, ok := gpucode.OfDevice(id); ok {
-			all = append(all, gpu{c, fmt.Sprintf("PCI device 10de:%04x", id), slot + ", " + gpucode.DeviceTable})
+			h.saw(path.Join(slot, "device"))
+			name := fmt.Sprintf("PCI device 10de:%04x", id)
+			b, _ := h.Root.ReadFile(path.Join("/proc/driver/nvidia/gpus", path.Base(slot), "information"), 4<<10)
+			for line := range strings.Lines(string(b)) {
+				if model, ok := strings.CutPrefix(line, "Model:"); ok {
+					name = strings.TrimSpace(model)
+				}
+			}
+			all = append(all, gpu{c, name, slot + ", " + gpucode.DeviceTable})
 		}
 	}
 	return all
@@ -108,8 +128,10 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 	const subject = "GPU code"
 	version, _ := gpucode.ParseVersion(h.cudaOf(load, cuda))
 	var targets []gpucode.Target
-	for _, g := range gpus {
-		targets = append(targets, gpucode.Target{Arch: gpucode.Arch{Capability: g.Capability}, Real: true})
+	for i, g := range gpus { // sorted by it
+		if i == 0 || gpus[i-1].Capability != g.Capability {
+			targets = append(targets, gpucode.Target{Arch: gpucode.Arch{Capability: g.Capability}, Real: true})
+		}
 	}
 	var with, compiled []string
 	for _, o := range load.Objects {
@@ -133,7 +155,7 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 			case p.Kind == explain.GPUCodeJIT && !slices.Contains(compiled, path.Base(o.Path)):
 				compiled = append(compiled, path.Base(o.Path))
 			case p.Kind == explain.GPUCodeMissing:
-				if failing == len(gpus) && o.Certain() {
+				if failing == len(targets) && o.Certain() {
 					verdict = Bad
 				}
 				d.addRemedy(subject, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Text)

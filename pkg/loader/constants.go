@@ -121,8 +121,7 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	if v, ok := releaseVersion(data); ok {
 		in.Version = v
 	}
-	// What it calls the list of a directory that a note names.
-	in.ReadsNote = in.ReadsNote || l.o.ReadsNote == "" && bytes.Contains(data, []byte("\x00RESCACHE\x00"))
+	in.ReadsNote = in.ReadsNote || l.o.ReadsNote == "" && readsNotes(data)
 	in.Dirs = systemDirs(data)
 	if in.Dirs == nil {
 		in.Dirs = defaultDirs(in, a)
@@ -140,6 +139,15 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 		in.Lib = rest
 	}
 	return in
+}
+
+// readsNotes tells by what a loader calls the list of a directory that a note names.
+func readsNotes(data []byte) bool { return bytes.Contains(data, []byte("\x00RESCACHE\x00")) }
+
+// ReadsNotes reports whether the loader at a path reads resolution notes; known is false where there is none to be read.
+func ReadsNotes(p string) (reads, known bool) {
+	b, err := plainfile.Read(p, maxLoader)
+	return readsNotes(b), err == nil
 }
 
 // releaseVersion finds glibc's version in a loader's constants, as ld.so --version prints it.

@@ -190,7 +190,7 @@ func TestResolutionNote(t *testing.T) {
 	} {
 		full := func(s string) string { return strings.ReplaceAll(s, "D/", dir+"/") }
 		c.settings.DriverLink, c.settings.Compat = full(c.settings.DriverLink), full(c.settings.Compat)
-		n := New(c.settings).Resolution(File{Path: filepath.Join(dir, "bin/program")}, []string{"libcuda.so.1", "", "a:b"}, runpath.Parse(full(c.list)))
+		n := New(c.settings).Resolution(File{Path: filepath.Join(dir, "bin/program")}, []string{"libcuda.so.1", "", "a:b"}, runpath.Parse(full(c.list)), nil)
 		if got, want := string(n.Bytes()), "libcuda.so.1\x00"+full(c.want)+"\x00\x00"; got != want {
 			t.Errorf("%s: %q, want %q", c.list, got, want)
 		}

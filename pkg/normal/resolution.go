@@ -11,13 +11,14 @@ import (
 
 // Resolution returns the resolution note for a file that needs some libraries and has a
 // run path. What a directory of the host's driver, a compat or a stub directory holds is the
-// host's business, and is not said whatever it holds now: the loader looks into it.
-func (m *Maps) Resolution(f File, needed []string, list runpath.List) resolution.Note {
+// host's business, and is not said whatever it holds now: the loader looks into it, as it does into
+// what the note kept searches.
+func (m *Maps) Resolution(f File, needed []string, list runpath.List, kept resolution.Note) resolution.Note {
 	o := newOrigin(f.Path)
 	links := []string{runpath.Key(m.DriverLink), driver.Link, driver.Link32}
 	hosts := func(entry string) bool {
 		key := runpath.Key(entry)
-		return slices.Contains(links, key) || m.isCompat(o, key) || m.Compat != "" && key == runpath.Key(m.Compat) || m.StubDirs.Contains(key)
+		return slices.Contains(links, key) || m.isCompat(o, key) || m.Compat != "" && key == runpath.Key(m.Compat) || m.StubDirs.Contains(key) || kept.Searches(entry)
 	}
 	// A name with a colon would be two places, and an empty one is the note's end.
 	needed = slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return name == "" || strings.Contains(name, ":") })

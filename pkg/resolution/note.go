@@ -6,6 +6,7 @@ package resolution
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -89,6 +90,11 @@ func (n Note) Bytes() []byte {
 		b = append(b, 0)
 	}
 	return append(b, 0)
+}
+
+// Searches reports whether an entry of the run path is searched for some name.
+func (n Note) Searches(entry string) bool {
+	return slices.ContainsFunc(n, func(e Entry) bool { return slices.Contains(e.Places, Place("?"+entry)) })
 }
 
 // Lookup returns where the loader looks for a name.

@@ -42,6 +42,7 @@ C
 n=0
 while read -r name package_version cuda drivers verdict want; do
   n=$((n + 1)) verdict=${verdict/notneeded/not needed}
+  said=${verdict/helps/'helps(, if this GPU may \(not known\))?'}
   dir=$compat/$name/compat
   text=
   [[ $cuda == - ]] || text=$(note "$cuda" "$drivers")
@@ -74,7 +75,7 @@ while read -r name package_version cuda drivers verdict want; do
     "$(hostDriver run --compat never --method library-path --from "$compat/driver" -- "$compat/bin/$name-enable" 2>&1)"
   like "compat: $name, DT_RPATH and library-path: it says that it cannot hide it" "DT_RPATH, which comes before LD_LIBRARY_PATH" \
     "$(hostDriver run --compat never --method library-path --from "$compat/driver" -- "$compat/bin/$name-disable" 2>&1)"
-  like "compat: $name, run --verbose says why" "compat package $dir: $verdict: it is .*$package_version, the host's driver CUDA 12\.4, 550\.54\.14" \
+  like "compat: $name, run --verbose says why" "compat package $dir: $said: it is .*$package_version, the host's driver CUDA 12\.4, 550\.54\.14" \
     "$(hostDriver run -v --from "$compat/driver" -- "$compat/bin/$name-enable" 2>&1)"
   # A program whose run path does not name it.
   gcc -o "$compat/bin/plain" "$compat/program.c" "$compat/driver/libcuda.so.1" -Wl,--enable-new-dtags,-rpath,/run/opengl-driver/lib
@@ -83,9 +84,10 @@ while read -r name package_version cuda drivers verdict want; do
     is "compat: $name, run --compat DIR --method $method" "$want, PTX compiler $want" \
       "$(hostDriver run --compat "$dir" --method "$method" --from "$compat/driver" -- "$compat/bin/plain" 2>&1)"
   done
-  word=$verdict
-  [[ $verdict != "not needed" ]] || word="is not needed"
-  like "compat: $name, doctor" "compat package +the compat directory $dir, which $word here: it is .*$package_version, the host's driver CUDA 12\.4, 550\.54\.14.*\(.*($([[ $cuda == - ]] && echo 'version numbers' || echo 'note \.note\.cuda'))" \
+  word="$verdict here"
+  [[ $verdict != "not needed" ]] || word="is not needed here"
+  [[ $verdict != helps ]] || word="helps here(, if this GPU may \(not known\))?"
+  like "compat: $name, doctor" "compat package +the compat directory $dir, which $word: it is .*$package_version, the host's driver CUDA 12\.4, 550\.54\.14.*\(.*($([[ $cuda == - ]] && echo 'version numbers' || echo 'note \.note\.cuda'))" \
     "$(hostDriver doctor --from "$compat/driver" "$compat/bin/$name-enable" 2>&1)"
 
   # install: with the package, then again, then after an upgrade of the driver to one that needs it no more.
@@ -97,7 +99,7 @@ while read -r name package_version cuda drivers verdict want; do
   for copy in "" --copy; do
     # shellcheck disable=SC2086
     out=$(hostDriver install --root "$tree" --compat /opt/compat $copy 2>&1) || no "compat: $name, install $copy"
-    like "compat: $name, install $copy --compat says it" "compat package /opt/compat: $verdict: " "$out"
+    like "compat: $name, install $copy --compat says it" "compat package /opt/compat: $said: " "$out"
     at=$tree/run/opengl-driver/lib/libcuda.so.1
     [[ -n $copy ]] || at=$tree$(leads "$tree" /run/opengl-driver/lib | sed -n 's/^libcuda.so.1 //p')
     is "compat: $name, install $copy --compat: whose libcuda.so.1 is in the driver link" 1 "$(strings -a "$at" | grep -c -x "$want")"

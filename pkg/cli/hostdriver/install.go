@@ -85,7 +85,7 @@ func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done 
 	for i, d := range all {
 		if dir := c.String("compat"); dir != "" && i == 0 {
 			compat, err := h.Compat(d, dir)
-			if err == nil && compat.Verdict == driver.Helps {
+			if err == nil && compat.Verdict.Use() {
 				d, err = h.WithCompat(d, dir)
 			}
 			if err != nil {
