@@ -190,17 +190,10 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 	if err := a.tools(c); err != nil {
 		return nil, err
 	}
-	if a.settings.Opened = c.Bool("opened"); a.settings.Opened {
-		a.sources.Literals = driver.Toolkit
-	}
-	if a.settings.Dlopen {
-		a.sources.Literals = driver.NeedsDriver
-	}
+	a.settings.Opened = c.Bool("opened")
+	a.sources.Literals = a.literals
 	if a.editor.WhenNeeds {
 		a.sources.NeedsDriver = normal.NeedsDriver
-	}
-	if a.settings.Minimal && a.settings.KeepEntries { // a file's own entries may be there for what it opens
-		a.sources.Literals = func(string) bool { return true }
 	}
 	if err := a.interpreters(c.StringSlice("interpreter")); err != nil {
 		return nil, err
@@ -212,6 +205,19 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 	}
 	a.paths()
 	return a, nil
+}
+
+// literals says which names of libraries count among a file's constants.
+func (a *autoPatchelf) literals(o *fixup.Object) func(name string) bool {
+	switch s := &a.settings; {
+	case s.Minimal && s.KeepEntries: // a file's own entries may be there for what it opens
+		return func(string) bool { return true }
+	case s.Dlopen:
+		return driver.NeedsDriver
+	case s.Opened, !s.KeepEntries && fixup.OpensItsParts(o):
+		return driver.Toolkit
+	}
+	return nil
 }
 
 // paths leaves out what nixpkgs' program passes over in a build: what is not there, and
@@ -473,16 +479,16 @@ func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
 				continue
 			}
 			told[c.Dir] = true
-			a.Log.Info(openedLine(path.Base(c.Path), c.Dir))
+			a.Log.Info(openedLine(c.Why, c.Dir))
 		}
 	}
 }
 
-// openedLine says what an entry for a library that is opened by name adds.
-func openedLine(library, dir string) string {
+// openedLine says what an entry for libraries that are opened by name adds.
+func openedLine(why, dir string) string {
 	root := cmp.Or(store.Path(dir), dir)
 	size, _ := sizes.LoadOrStore(root, sync.OnceValue(func() int64 { return sizeBelow(root) }))
-	return fmt.Sprintf("%s is opened by name: %s is added, a package of %d bytes", library, root, size.(func() int64)())
+	return fmt.Sprintf("%s: %s is added, a package of %d bytes", why, root, size.(func() int64)())
 }
 
 // sizes are functions that return [sizeBelow], by directory: many files name one library.

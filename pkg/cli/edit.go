@@ -224,7 +224,7 @@ func (e *editor) notes(result *edit.RunPathResult) (notes []string) {
 		add("removed %s, which nothing uses", dir)
 	}
 	for i, name := range result.Opens {
-		add("%s", openedLine(name, result.OpenDirs[i]))
+		add("%s", openedLine(name+" is opened by name", result.OpenDirs[i]))
 	}
 	for _, name := range n.DriverFor {
 		add("needs %s, which no other entry holds", name)

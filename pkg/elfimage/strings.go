@@ -24,16 +24,29 @@ const (
 
 // LibraryNames calls yield for each name that [Image.LibraryStrings] finds, once. Where a
 // name is not a string of its own (Rust and Go keep strings side by side), digits at its
-// end may be the next string's: the name without them comes too.
+// end may be the next string's: the name without them comes too. A name without a version
+// comes with that of the file's own soname too, which cuDNN puts behind the names of its parts.
 func (im *Image) LibraryNames(yield func(name string) bool) error {
+	soname, err := im.Soname()
+	if err != nil {
+		return err
+	}
+	_, version, _ := strings.Cut(soname, ".so")
 	seen := map[string]bool{}
+	once := func(name string) bool {
+		if seen[name] {
+			return true
+		}
+		seen[name] = true
+		return yield(name)
+	}
 	return im.LibraryStrings(func(name string, exact bool) bool {
+		if strings.HasSuffix(name, ".so") && !once(name+version) {
+			return false
+		}
 		for {
-			if !seen[name] {
-				seen[name] = true
-				if !yield(name) {
-					return false
-				}
+			if !once(name) {
+				return false
 			}
 			n := len(name) - 1
 			if exact || !digit(name[n]) || !digit(name[n-1]) {

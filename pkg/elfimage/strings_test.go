@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"cuda-runpath/pkg/loader/tinyelf"
 )
 
 // fromBytes makes an image of which nothing is known but one section's contents.
@@ -61,6 +63,33 @@ func TestLibraryStrings(t *testing.T) {
 		}
 		if diff := cmp.Diff([][]string{c.exact, c.loose}, [][]string{exact, loose}); diff != "" {
 			t.Errorf("%q: %s", c.data, diff)
+		}
+	}
+}
+
+// A name without a version comes with that of the file's own soname too.
+func TestLibraryNames(t *testing.T) {
+	for soname, want := range map[string][]string{
+		"libcudnn.so.9":   {"libcudnn_ops.so.9", "libcudnn_ops.so", "libx.so.17", "libx.so.1"},
+		"libcudnn.so":     {"libcudnn_ops.so", "libx.so.17", "libx.so.1"},
+		"libcudnn.node.9": {"libcudnn_ops.so", "libx.so.17", "libx.so.1"},
+		"":                {"libcudnn_ops.so", "libx.so.17", "libx.so.1"},
+	} {
+		o := tinyelf.Object{Data: "\x00libcudnn_ops.so\x00open libx.so.17 of them\x00"}
+		if soname != "" {
+			o.Strings = []tinyelf.Entry{{Tag: elf.DT_SONAME, Str: soname}}
+		}
+		b := o.Bytes()
+		im, err := Parse(bytes.NewReader(b), int64(len(b)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		if err := im.LibraryNames(func(name string) bool { got = append(got, name); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: %s", soname, diff)
 		}
 	}
 }

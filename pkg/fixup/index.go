@@ -27,8 +27,9 @@ type Sources struct {
 	// Store is the directory below which run paths of libraries are followed.
 	Store string
 	Stubs driver.StubDirs
-	// Literals asks for those names in read-only data of the tree's files that it agrees to.
-	Literals func(name string) bool
+	// Literals asks for those names in read-only data of a file of the tree that the function
+	// agrees to which it returns; nil asks for none. It is called from several goroutines.
+	Literals func(*Object) func(name string) bool
 	// NeedsDriver answers Object.NeedsDriver for the tree's files; nil where nothing depends on that.
 	NeedsDriver func(*elfimage.Image) (bool, error)
 	Jobs        int

@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
 )
 
 // list makes the run path that the needs ask for: RuntimeDependencies, the directory
@@ -42,18 +43,11 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 			l = append(l, e)
 		}
 	}
+	l = r.opened(o, p, l, origins)
+	asked = asked || len(p.Opens) > 0
 	if r.s.Relativize && !r.s.KeepEntries {
 		for i, e := range l {
 			l[i] = r.relative(o, e)
-		}
-	}
-	if r.s.Opened {
-		p.Opens = r.opened(o, p, l)
-		if len(p.Opens) > 0 && len(l) == 0 {
-			l = slices.Clone(p.Before) // which nothing replaces
-		}
-		for _, c := range p.Opens {
-			l, asked = append(l, r.spell(o, c.Dir, origins)), true
 		}
 	}
 	switch {
@@ -101,25 +95,68 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	}
 }
 
-// opened returns, of the CUDA toolkit's libraries that a file names in read-only data, those that
-// an input has and no entry of a list leads to.
-func (r *Resolver) opened(o *Object, p *Plan, l runpath.List) (out []Candidate) {
-	if len(l) == 0 {
-		l = p.Before // which nothing replaces
+// OpensItsParts reports whether a file may find parts of its own beside it, by an entry that a
+// build takes out: cuDNN its engines, libnvrtc its built-in functions.
+func OpensItsParts(o *Object) bool {
+	return strings.Contains(o.List, "ORIGIN") && driver.Toolkit(o.Soname)
+}
+
+// opened puts into a list the directories of the CUDA toolkit's libraries that a file names in
+// read-only data: the tree's before others that hold such a library, the rest behind all, and
+// with Settings.Opened those to which its $ORIGIN entries lead. Without it, only what the file
+// names and finds by an $ORIGIN entry stays.
+func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) runpath.List {
+	if p.Opens = nil; len(o.Literals) == 0 && !r.s.Opened {
+		return l
 	}
-	entries := r.entries(nil, o, l)
+	now := l
+	if len(now) == 0 {
+		now = p.Before // which nothing replaces
+	}
+	entries := r.entries(nil, o, now)
+	add := func(at int, dir, why string, own bool) {
+		entries = slices.Insert(entries, at, r.ix.entry(o, r.spell(o, dir, origins)))
+		p.Opens = append(p.Opens, Opened{dir, why, own})
+	}
 	for _, name := range o.Literals {
-		if !driver.Toolkit(name) || slices.Contains(o.Needed, name) ||
-			slices.ContainsFunc(entries, func(e entry) bool { return r.ix.takesIn(o, e, name) != nil }) {
+		if !driver.Toolkit(name) || slices.Contains(o.Needed, name) {
 			continue
 		}
-		c, ok := r.choose(o, p.in, &Need{}, name, false)
-		if !ok || slices.ContainsFunc(out, func(had Candidate) bool { return had.Dir == c.Dir }) {
+		at := slices.IndexFunc(entries, func(e entry) bool { return r.ix.takesIn(o, e, name) != nil })
+		if at >= 0 && r.s.KeepEntries {
 			continue
 		}
-		out = append(out, c)
+		c, ok := r.choose(o, p.in, &Need{}, name, !r.s.Opened)
+		switch {
+		case !ok, !r.s.Opened && !slices.ContainsFunc(r.entries(nil, o, origins), func(e entry) bool { return r.ix.takesIn(o, e, name) == c.Object }):
+			continue
+		case at < 0:
+			at = len(entries)
+		case !c.Own || r.ix.takesIn(o, entries[at], name) == c.Object:
+			continue
+		}
+		add(at, c.Dir, name+" is opened by name", c.Own)
 	}
-	return out
+	led := func(text string, d *dir, own bool) {
+		if slices.ContainsFunc(d.list().names, func(n tree.Name) bool { return driver.Toolkit(n.Name) }) &&
+			!r.ix.sources.Stubs.Contains(d.real) && !slices.ContainsFunc(entries, func(e entry) bool { return e.dir != nil && e.dir.real == d.real }) {
+			add(len(entries), d.real, text+" leads to another wheel", own)
+		}
+	}
+	if r.s.Opened {
+		for _, e := range r.entries(nil, o, origins) {
+			if e.dir != nil && e.dir.real != path.Dir(o.Real) {
+				led(e.text, e.dir, true)
+			}
+		}
+		for text, d := range r.inWheels(o) {
+			led(text, d, false)
+		}
+	}
+	if len(p.Opens) == 0 {
+		return l
+	}
+	return texts(entries, now)
 }
 
 // foresee says for which library an entry that a map has put in stands before the one

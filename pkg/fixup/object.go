@@ -63,8 +63,8 @@ const (
 	Musl        LibC = "musl"
 )
 
-// readObject reads what the index keeps. literals asks for the names in read-only data too.
-func readObject(o *Object, im *elfimage.Image, literals func(name string) bool) {
+// readObject reads what the index keeps. literals: see Sources.Literals.
+func readObject(o *Object, im *elfimage.Image, literals func(*Object) func(name string) bool) {
 	o.Type, o.OSABI = im.Type, im.OSABI
 	o.ABI = loader.ABIOf(im)
 	if o.SkipReason = im.SkipReason(); o.SkipReason != "" && o.SkipReason != elfimage.Loader {
@@ -73,7 +73,7 @@ func readObject(o *Object, im *elfimage.Image, literals func(name string) bool) 
 	o.Err = o.read(im, literals)
 }
 
-func (o *Object) read(im *elfimage.Image, literals func(name string) bool) (err error) {
+func (o *Object) read(im *elfimage.Image, literals func(*Object) func(name string) bool) (err error) {
 	if o.Interp, err = im.Interpreter(); err != nil {
 		return err
 	}
@@ -114,15 +114,19 @@ func (o *Object) read(im *elfimage.Image, literals func(name string) bool) (err 
 		return err
 	}
 	o.LibC = libCOf(o)
-	if literals != nil {
-		err = im.LibraryNames(func(name string) bool {
-			if name != o.Soname && literals(name) {
-				o.Literals = append(o.Literals, name)
-			}
-			return len(o.Literals) < maxLiterals
-		})
+	if literals == nil {
+		return nil
 	}
-	return err
+	wanted := literals(o)
+	if wanted == nil {
+		return nil
+	}
+	return im.LibraryNames(func(name string) bool {
+		if name != o.Soname && wanted(name) {
+			o.Literals = append(o.Literals, name)
+		}
+		return len(o.Literals) < maxLiterals
+	})
 }
 
 // maxLiterals bounds the names that are kept of one file's read-only data.

@@ -70,7 +70,8 @@ type Settings struct {
 	// name in read-only data (see Sources.Literals), and libraries the RuntimeDependencies too.
 	Dlopen bool
 	// Opened puts the directories of the CUDA toolkit's libraries that a file names in
-	// read-only data (see Sources.Literals), and that an input has, behind the others.
+	// read-only data (see Sources.Literals), and that an input has, behind the others; then
+	// those with such libraries to which its $ORIGIN entries lead, also in wheels of inputs.
 	Opened bool
 	// Minimal drops entries that nothing uses.
 	Minimal bool
@@ -190,8 +191,8 @@ type Plan struct {
 	Surprises []string
 	Result    Result
 	Copied    bool
-	// Opens are the libraries for which Settings.Opened has added their directories.
-	Opens []Candidate
+	// Opens are the directories that were added for what the file opens by name.
+	Opens []Opened
 
 	changes   bool
 	stays     bool // the run path, and its tag
@@ -201,6 +202,13 @@ type Plan struct {
 	loader    string  // the interpreter that the file is for; "" where that is not known
 	// foreseen is what the loader does instead, as far as the entries' order tells.
 	foreseen string
+}
+
+// Opened is a directory with libraries that a file opens by name.
+type Opened struct {
+	Dir string
+	Why string
+	Own bool // in the tree
 }
 
 // Changes reports whether the file is not yet as planned.

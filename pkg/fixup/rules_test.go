@@ -18,6 +18,11 @@ import (
 
 // The numbers are those of the table in cmd/autoPatchelf/README.md.
 
+// forNames makes a Sources.Literals that asks all files for the same names.
+func forNames(f func(string) bool) func(*Object) func(string) bool {
+	return func(*Object) func(string) bool { return f }
+}
+
 // ------------------------------------------------------------------- 1 to 3: as nixpkgs' program does
 
 func TestRule2FilesThatAreSkipped(t *testing.T) {
@@ -145,7 +150,7 @@ func TestRule2OrderOfTheRunPath(t *testing.T) {
 		t.Error("alone.so is changed")
 	}
 	s.set.Dlopen = true
-	s.src.Literals = driver.NeedsDriver
+	s.src.Literals = forNames(driver.NeedsDriver)
 	s.resolve().list("out/plugin.so", "~/late/lib:~/a/lib")
 }
 
@@ -1039,7 +1044,7 @@ func TestDlopen(t *testing.T) {
 	o := lib("x.so")
 	o.Data = "\x00libnvrtc.so.12\x00libcublasLt.so.12\x00libplain.so.1\x00libnvrtc.so.12\x00opening libcudart.so.12: failed\x00"
 	s.put("out/x.so", o.Object)
-	s.src.Literals = driver.NeedsDriver
+	s.src.Literals = forNames(driver.NeedsDriver)
 	r := s.resolve()
 	r.list("out/x.so", "")
 	s.set.Dlopen = true
@@ -1054,6 +1059,36 @@ func TestDlopen(t *testing.T) {
 	if p := s.resolve().plan("out/x.so"); len(p.Needs) != 4 || p.Needs[0].Priority != Required {
 		t.Errorf("needs %v", p.Needs)
 	}
+}
+
+// In a build, a CUDA library's own parts stay findable, before another's, also where nothing was asked for.
+func TestALibrarysOwnParts(t *testing.T) {
+	s := newStage(t)
+	for _, dir := range []string{"out/lib", "foo/lib", "out/other"} {
+		s.put(dir+"/libcudnn_ops.so.9", lib("libcudnn_ops.so.9").Object)
+	}
+	s.put("foo/lib/libfoo.so", lib("libfoo.so").Object)
+	s.libs("~/foo/lib")
+	o := lib("libcudnn.so.9", "libfoo.so").with(elf.DT_RUNPATH, "$ORIGIN")
+	o.Data = "\x00libcudnn_ops.so\x00libcudnn.so\x00"
+	s.put("out/lib/libcudnn.so.9", o.Object)
+	s.put("out/other/libcudnn.so.9", lib("libcudnn.so.9", "libfoo.so").with(elf.DT_RUNPATH, "$ORIGIN").Object) // names no part
+	s.src.Literals = func(o *Object) func(string) bool {
+		if OpensItsParts(o) {
+			return driver.Toolkit
+		}
+		return nil
+	}
+	r := s.resolve()
+	r.list("out/lib/libcudnn.so.9", "~/out/lib:~/foo/lib")
+	r.list("out/other/libcudnn.so.9", "~/foo/lib")
+	s.set.Relativize = true
+	s.resolve().list("out/lib/libcudnn.so.9", "$ORIGIN:~/foo/lib")
+	s.set.Relativize, s.set.PreserveOrigin = false, true
+	s.resolve().list("out/lib/libcudnn.so.9", "$ORIGIN:~/foo/lib")
+	s.src.WithoutTree = true // nothing of the tree is to be found
+	s.set.PreserveOrigin = false
+	s.resolve().list("out/lib/libcudnn.so.9", "~/foo/lib")
 }
 
 func TestMinimal(t *testing.T) {
@@ -1116,7 +1151,7 @@ func TestMinimalKeepsWhatIsOpenedByName(t *testing.T) {
 	o.Data = "\x00libexact.so.1\x00open librust.so.17 of them\x00"
 	s.put("out/main", o)
 	s.set.KeepEntries, s.set.PreserveOrigin, s.set.Minimal = true, true, true
-	s.src.Literals = func(string) bool { return true }
+	s.src.Literals = forNames(func(string) bool { return true })
 	s.resolve().list("out/main", "~/exact:~/rust")
 }
 

@@ -1,6 +1,7 @@
 package fixup
 
 import (
+	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -37,33 +38,37 @@ func globEscape(s string) string {
 }
 
 // fromOtherWheels returns the candidates for a name in the wheels of the inputs to which the
-// entries of a file's run path lead, were all wheels in one place.
+// entries of a file's run path lead.
 func (r *Resolver) fromOtherWheels(o *Object, name string) (out []Candidate) {
-	if !strings.Contains(o.List, "ORIGIN") || len(r.ix.sitePackages()) == 0 {
-		return nil
-	}
-	_, own := inSitePackages(o.Real)
-	if own == "" {
-		return nil
-	}
-	for _, e := range runpath.Parse(o.List) {
-		dir, ok := expand(o, e)
-		if !ok || !strings.Contains(e, "ORIGIN") {
-			continue
+	for _, d := range r.inWheels(o) {
+		if c, ok := r.ix.candidate(d, name, wheelLevel); ok {
+			out = append(out, c)
 		}
-		wheel, ok := strings.CutPrefix(path.Clean(dir), own+"/")
-		if !ok {
-			continue
+	}
+	return out
+}
+
+// inWheels yields the directories in wheels of the inputs to which the entries of a file's run
+// path would lead, were all wheels in one place, each with the entry.
+func (r *Resolver) inWheels(o *Object) iter.Seq2[string, *dir] {
+	return func(yield func(string, *dir) bool) {
+		_, own := inSitePackages(o.Real)
+		if own == "" || !strings.Contains(o.List, "ORIGIN") {
+			return
 		}
-		for _, site := range r.ix.sitePackages() {
-			if d := r.ix.dir(site + "/" + wheel); d.has(name) {
-				if c, ok := r.ix.candidate(d, name, wheelLevel); ok {
-					out = append(out, c)
+		for _, e := range runpath.Parse(o.List) {
+			at, ok := expand(o, e)
+			wheel, in := strings.CutPrefix(path.Clean(at), own+"/")
+			if !ok || !in || !strings.Contains(e, "ORIGIN") {
+				continue
+			}
+			for _, site := range r.ix.sitePackages() {
+				if !yield(e, r.ix.dir(site+"/"+wheel)) {
+					return
 				}
 			}
 		}
 	}
-	return out
 }
 
 // inSitePackages splits the path of a file in an installed wheel.
