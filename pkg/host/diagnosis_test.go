@@ -114,3 +114,73 @@ func TestDiagnosis(t *testing.T) {
 		}
 	}
 }
+
+// Which ways to use a GPU a program has, and whether the files that lead from there to the driver are there.
+func TestInterfacesOfAProgram(t *testing.T) {
+	const store = "nix/store/00000000000000000000000000000000-x/"
+	interp := tree{store + "ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2"), "lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2"),
+		store + "libc.so.6": lib("libc.so.6"), "usr/lib64/libc.so.6": lib("libc.so.6")}
+	set := core("usr/lib64", version)
+	for _, name := range []string{"libGLX_nvidia.so.0", "libEGL_nvidia.so.0", "libnvidia-opencl.so.1", "libnvidia-encode.so.1", "libvdpau_nvidia.so.1"} {
+		set["usr/lib64/"+name] = lib(name)
+	}
+	set["usr/share/vulkan/icd.d/nvidia_icd.json"] = `{"file_format_version": "1.0.0", "ICD": {"library_path": "libGLX_nvidia.so.0", "api_version": "1.3"}}`
+	link := tree{}
+	for _, name := range []string{"libcuda.so.1", "libGLX_nvidia.so.0", "libEGL_nvidia.so.0", "libnvidia-opencl.so.1", "libnvidia-encode.so.1", "libvdpau_nvidia.so.1"} {
+		link["run/opengl-driver/lib/"+name] = "-> /usr/lib64/" + name
+	}
+	link["run/opengl-driver/lib/vdpau/libvdpau_nvidia.so.1"] = "-> ../libvdpau_nvidia.so.1"
+	link["run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json"] = `{"ICD": {"library_path": "/run/opengl-driver/lib/libGLX_nvidia.so.0"}}`
+	link["run/opengl-driver/share/glvnd/egl_vendor.d/10_nvidia.json"] = `{"ICD": {"library_path": "libEGL_nvidia.so.0"}}`
+	link["run/opengl-driver/etc/OpenCL/vendors/nvidia.icd"] = "/run/opengl-driver/lib/libnvidia-opencl.so.1\n"
+	program := func(interp, text string, needs ...string) tinyelf.Object {
+		return tinyelf.Object{Interp: interp, Data: text}.With(elf.DT_RUNPATH, "/"+store).Needs(needs...)
+	}
+	front := func(names ...string) tree {
+		files := tree{}
+		for _, name := range names {
+			files[store+name], files["usr/lib64/"+name] = lib(name), lib(name)
+		}
+		return files
+	}
+	all := front("libGL.so.1", "libEGL.so.1", "libOpenCL.so.1", "libvdpau.so.1", "libva.so.2")
+	nix := program("/"+store+"ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libGL.so.1", "libEGL.so.1", "libOpenCL.so.1", "libvdpau.so.1", "libva.so.2", "libc.so.6")
+	host := program("/lib64/ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libGL.so.1", "libEGL.so.1", "libc.so.6")
+	for name, c := range map[string]struct {
+		files tree
+		says  []string
+	}{
+		"from Nix, all there": {set.with(link).with(all).with(tree{"app": nix}), []string{
+			"ok OpenGL: app asks for libGL.so.1, which finds /run/opengl-driver/lib/libGLX_nvidia.so.0",
+			"ok EGL: app asks for libEGL.so.1, which finds /run/opengl-driver/share/glvnd/egl_vendor.d/10_nvidia.json",
+			"ok Vulkan: app asks for libvulkan.so.1, which finds /run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json",
+			"ok OpenCL: app asks for libOpenCL.so.1, which finds /run/opengl-driver/etc/OpenCL/vendors/nvidia.icd",
+			"ok VDPAU: app asks for libvdpau.so.1, which finds /run/opengl-driver/lib/vdpau/libvdpau_nvidia.so.1",
+			"note VA-API: app asks for libva.so.2, for which NVIDIA's driver has no nvidia_drv_video.so"}},
+		"from Nix, nothing installed": {set.with(all).with(tree{"app": nix}), []string{
+			"warning OpenGL: app asks for libGL.so.1, and finds no libGLX_nvidia.so.0 [] -> hostDriver run /app, or for all programs: sudo hostDriver install",
+			"warning EGL: app asks for libEGL.so.1, and finds no libEGL_nvidia.so.0 by a file in share/glvnd/egl_vendor.d",
+			"warning Vulkan: app asks for libvulkan.so.1, and finds no file of the driver's in share/vulkan/icd.d"}},
+		"a file that leads nowhere": {set.with(link).with(all).with(tree{"app": nix, "run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json": `{"ICD": {"library_path": "/gone/libGLX_nvidia.so.0"}}`}),
+			[]string{"warning Vulkan: app asks for libvulkan.so.1, and finds no file"}},
+		"a driver without it": {core("usr/lib64", version).with(link).with(all).with(tree{"app": nix}), []string{"warning EGL: app asks for libEGL.so.1, and there is no libEGL_nvidia.so.0 by a file in share/glvnd/egl_vendor.d on this host",
+			"warning Vulkan: app asks for libvulkan.so.1, and there is no file of the driver's in share/vulkan/icd.d on this host"}},
+		"the host's own program": {set.with(all).with(tree{"app": host}), []string{"ok OpenGL: app asks for libGL.so.1, which finds /usr/lib64/libGLX_nvidia.so.0",
+			"ok Vulkan: app asks for libvulkan.so.1, which finds /usr/share/vulkan/icd.d/nvidia_icd.json", "warning EGL: app asks for libEGL.so.1, and finds no libEGL_nvidia.so.0 by a file"}},
+		"a name in a library": {set.with(tree{"app": program("/"+store+"ld-linux-x86-64.so.2", "", "liba.so"), store + "liba.so": tinyelf.Object{Data: "x\x00libnvidia-encode.so.1\x00"}.With(elf.DT_SONAME, "liba.so")}),
+			[]string{"note NVENC: liba.so may open libnvidia-encode.so.1, and finds no libnvidia-encode.so.1"}},
+	} {
+		h := c.files.with(interp).make(t)
+		m, _ := MachineNamed("x86_64")
+		d := h.Excluding(m, DefaultPrefix).Doctor(m, "/app", DefaultPrefix)
+		var said strings.Builder
+		for _, f := range d.Facts {
+			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(said.String(), want) {
+				t.Errorf("%s: not said: %s\n%s", name, want, &said)
+			}
+		}
+	}
+}

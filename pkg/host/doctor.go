@@ -421,6 +421,9 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
 	h.doctorRuntime(d, load, drv, cuda)
 	h.doctorDriver(d, its, prefix, linkWorks)
+	if drv.Directory != "" {
+		h.doctorInterfaces(d, load, drv, prefix)
+	}
 	h.doctorGPUCode(d, load, gpus, cuda)
 	return glibc
 }

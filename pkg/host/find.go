@@ -84,6 +84,17 @@ func (d *Driver) machine() Machine {
 	return m
 }
 
+// Names returns the names of the driver's libraries, all that each has.
+func (d *Driver) Names() map[string]bool {
+	own := map[string]bool{}
+	for _, lib := range d.Libraries {
+		for _, name := range lib.Links {
+			own[name] = true
+		}
+	}
+	return own
+}
+
 // Need is a library of the host's that one of the driver's needs.
 type Need struct {
 	Soname string   `json:"soname"`
@@ -323,12 +334,7 @@ func (h *Host) complete(chosen Library, found candidates) []Library {
 
 // needs follows DT_NEEDED from the driver's libraries into the host's own.
 func (h *Host) needs(d *Driver, m Machine, cache *ldcache.Cache, places []place) []Need {
-	own := map[string]bool{}
-	for _, lib := range d.Libraries {
-		for _, name := range lib.Links {
-			own[name] = true
-		}
-	}
+	own := d.Names()
 	found := map[string]*Need{}
 	var order []string
 	var follow func(by string, sonames []string)

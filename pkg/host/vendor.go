@@ -19,6 +19,7 @@ type Vendor struct {
 	// Libraries are the names in it, of the driver's libraries.
 	Libraries []string `json:"libraries"`
 
+	names   []string         // as the file has them
 	name    string           // below the directory of the libraries
 	doc     map[string]any   // nil for OpenCL's, which are one line
 	entries []map[string]any // those in doc that have a library_path
@@ -82,12 +83,7 @@ var vendorName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // vendors returns the files by which loaders find the driver's libraries.
 func (h *Host) vendors(d *Driver) []*Vendor {
 	var all []*Vendor
-	own := map[string]bool{}
-	for _, lib := range d.Libraries {
-		for _, name := range lib.Links {
-			own[name] = true
-		}
-	}
+	own := d.Names()
 	for _, kind := range vendorKinds {
 		seen := map[string]bool{}
 		for _, dir := range kind.hosts {
@@ -163,7 +159,8 @@ func (h *Host) vendor(at string, kind vendorKind, m Machine, own map[string]bool
 	}
 	for _, name := range names {
 		s, _ := name.(string)
-		if s = path.Base(s); !own[s] {
+		v.names, s = append(v.names, s), path.Base(s)
+		if !own[s] {
 			return nil, nil // another vendor's
 		}
 		v.Libraries = append(v.Libraries, s)

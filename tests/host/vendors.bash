@@ -38,6 +38,12 @@ opens() {
     "open(at)?\(.*\"[^\"]*(hostDriver/[0-9a-f]{32}|/run/opengl-driver/lib)/$library\", .*\) = [0-9]+" "$(grep -F "$library" "$work/opened")"
 }
 link_dir=/run/opengl-driver
+# What a program opens is what doctor says that it asks for.
+for asks in vulkaninfo:Vulkan eglinfo:EGL clinfo:OpenCL; do
+  command -v "${asks%:*}" >/dev/null || continue
+  like "vendors: doctor: ${asks%:*} uses ${asks#*:}" "(ok  |WARN)  ${asks#*:} +${asks%:*} asks for lib" \
+    "$(hostDriver doctor --from "$vendors/usr/lib64" "$(command -v "${asks%:*}")")"
+done
 for method in library-path namespace; do
   opens vulkaninfo libGLX_nvidia.so.0 $method VK_DRIVER_FILES=$link_dir/share/vulkan/icd.d/nvidia_icd.json
   opens eglinfo libEGL_nvidia.so.0 $method __EGL_VENDOR_LIBRARY_DIRS=$link_dir/share/glvnd/egl_vendor.d

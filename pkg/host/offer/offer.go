@@ -118,12 +118,7 @@ func Links(d *host.Driver) *Offer {
 // search the directory itself ($ORIGIN); the rest are links.
 func Private(h *host.Host, d *host.Driver) *Offer {
 	o := &Offer{Notes: []string{}, Root: h.Root}
-	own := map[string]bool{}
-	for _, lib := range d.Libraries {
-		for _, name := range lib.Links {
-			own[name] = true
-		}
-	}
+	own := d.Names()
 	needed := map[string]host.Need{}
 	for _, n := range d.Needs {
 		if n.Path != "" {

@@ -1,0 +1,154 @@
+package host
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+)
+
+// An api is a way to use a GPU beside CUDA: which libraries programs ask for, and what these must find of the driver.
+type api struct {
+	name    string
+	asks    []string
+	library string // the driver's; "" where the vendor's file says which
+	// file is what leads there, below the driver link: the directory of a [vendorKind], or a name of its own. "" where
+	// programs open the library itself.
+	file string
+}
+
+// apis are those. Sources: vendorKinds' and, for what has no file, libglvnd's README, libvdpau's src/vdpau_wrapper.c,
+// Mesa's src/gbm/main/backend.c, libva's va/va.c (NVIDIA has no module for it, elFarto's nvidia-vaapi-driver is one), NVIDIA's
+// Video Codec SDK and OptiX's optix_stubs.h.
+var apis = []api{
+	{"OpenGL", []string{"libGL.so.1", "libGLX.so.0", "libOpenGL.so.0"}, "libGLX_nvidia.so.0", ""},
+	{"EGL", []string{"libEGL.so.1"}, "libEGL_nvidia.so.0", "share/glvnd/egl_vendor.d"},
+	{"Vulkan", []string{"libvulkan.so.1"}, "", "share/vulkan/icd.d"},
+	{"OpenCL", []string{"libOpenCL.so.1"}, "libnvidia-opencl.so.1", openCL},
+	{"VDPAU", []string{"libvdpau.so.1"}, "libvdpau_nvidia.so.1", "vdpau/libvdpau_nvidia.so.1"},
+	{"VA-API", []string{"libva.so.2"}, "nvidia_drv_video.so", "dri/nvidia_drv_video.so"},
+	{"GBM", []string{"libgbm.so.1"}, "libnvidia-allocator.so.1", "gbm/nvidia-drm_gbm.so"},
+	{"NVENC", []string{"libnvidia-encode.so.1"}, "libnvidia-encode.so.1", ""},
+	{"NVDEC", []string{"libnvcuvid.so.1"}, "libnvcuvid.so.1", ""},
+	{"OptiX", []string{"libnvoptix.so.1"}, "libnvoptix.so.1", ""},
+}
+
+// askedBy returns the object of a load that asks for a library of an API, nil where none does. It is certain where the
+// program needs it, or has its name itself: libraries have names of much that their programs never use.
+func (a *api) askedBy(load *loader.Load) (by *loader.Object, asks string, certain bool) {
+	for _, o := range load.Objects {
+		if o.File == nil || !o.Found() || driver.Provides(path.Base(o.Path)) {
+			continue
+		}
+		for _, name := range o.File.Needed {
+			if slices.Contains(a.asks, name) {
+				return o, name, o.Certain()
+			}
+		}
+		for _, l := range o.File.Literals() {
+			if l.Exact && slices.Contains(a.asks, l.Name) && (by == nil || o == load.Main) {
+				by, asks, certain = o, l.Name, o == load.Main
+			}
+		}
+	}
+	return by, asks, certain
+}
+
+// doctorInterfaces says which APIs beside CUDA the program uses, and whether each finds the driver.
+func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, prefix string) {
+	run := remedy.Quote("hostDriver", "run", d.Program) + ", or for all programs: " + h.sudo() + " install" + prefixFlag(prefix)
+	for i := range apis {
+		a := &apis[i]
+		by, asks, certain := a.askedBy(load)
+		if by == nil {
+			continue
+		}
+		verdict, does := Note, "may open"
+		if certain {
+			verdict, does = Warning, "asks for"
+		}
+		says := path.Base(by.Path) + " " + does + " " + asks
+		// Where nixpkgs' loaders look, else where the host's do.
+		at, fix := a.leads(h, drv, drv.machine().Link(prefix)), run
+		if !load.Interp.Store {
+			at, fix = a.hosts(h, drv), "install that part of the driver"
+		}
+		switch {
+		case at != "":
+			d.add(a.name, Good, at, "", "%s, which finds %s", says, at)
+		case a.name == "VA-API":
+			d.add(a.name, Note, "", "nvidia-vaapi-driver, and LIBVA_DRIVERS_PATH", "%s, for which NVIDIA's driver has no %s", says, a.library)
+		case a.library != "" && !drv.Names()[a.library], a.library == "" && a.hosts(h, drv) == "":
+			d.add(a.name, verdict, drv.Directory, "install that part of the driver", "%s, and there is no %s on this host", says, a.what())
+		default:
+			d.add(a.name, verdict, "", fix, "%s, and finds no %s", says, a.what())
+		}
+	}
+}
+
+func (a *api) what() string {
+	switch {
+	case a.library == "":
+		return "file of the driver's in " + a.file
+	case a.kind() != nil:
+		return a.library + " by a file in " + a.file
+	}
+	return a.library
+}
+
+// kind returns the kind of files that lead to the library, nil where there is none.
+func (a *api) kind() *vendorKind {
+	if i := slices.IndexFunc(vendorKinds, func(k vendorKind) bool { return k.dir == a.file }); i >= 0 {
+		return &vendorKinds[i]
+	}
+	return nil
+}
+
+// hosts returns which of the host's files leads to the library, "" where none does.
+func (a *api) hosts(h *Host, drv *Driver) string {
+	for _, v := range drv.Vendors {
+		if path.Dir(v.name) == a.file && v.Path != "" {
+			return v.Path
+		}
+	}
+	for _, lib := range drv.Libraries {
+		if a.kind() == nil && slices.Contains(lib.Links, a.library) {
+			return lib.Path
+		}
+	}
+	if found, _ := h.Root.Glob("/usr/lib*/" + a.file); a.name == "VA-API" && len(found) > 0 {
+		return found[0]
+	}
+	return ""
+}
+
+// leads returns which file of a driver link leads to the library, "" where none does.
+func (a *api) leads(h *Host, drv *Driver, link string) string {
+	kind := a.kind()
+	if kind == nil {
+		file := a.file
+		if file == "" {
+			file = a.library
+		}
+		if at := path.Join(link, file); h.exists(at) {
+			return at
+		}
+		return ""
+	}
+	dir := path.Join(path.Dir(link), kind.dir)
+	entries, _ := h.Root.ReadDir(dir)
+	own := drv.Names()
+	for _, e := range entries[:min(len(entries), maxVendorFiles)] {
+		at := path.Join(dir, e.Name())
+		v, err := h.vendor(at, *kind, drv.machine(), own)
+		if err == nil && v != nil && !slices.ContainsFunc(v.names, func(name string) bool {
+			return !h.exists(name) && (strings.Contains(name, "/") || !h.exists(path.Join(link, name)))
+		}) {
+			return at
+		}
+	}
+	return ""
+}
