@@ -438,15 +438,12 @@ func (s *Load) Missing() []*Object {
 	return out
 }
 
-// Fails says why opening the object would fail, for itself or for what it needs; "" where
-// it would not.
+// Fails says why opening the object would fail, for itself or for what it needs, the nearer
+// first; "" where it would not.
 func (o *Object) Fails() string {
-	seen := map[*Object]bool{}
-	var look func(o *Object) string
-	look = func(o *Object) string {
-		switch {
-		case seen[o]:
-			return ""
+	all, seen := []*Object{o}, map[*Object]bool{o: true}
+	for i := 0; i < len(all); i++ {
+		switch o := all[i]; {
 		case o.Why != "":
 			return o.Name + ": " + o.Why
 		case o.missing && o.NeededBy != nil:
@@ -458,17 +455,14 @@ func (o *Object) Fails() string {
 		case len(o.Lacks) > 0:
 			return o.Path + ": " + o.LackText()
 		}
-		seen[o] = true
-		for _, u := range o.Uses {
-			if u.Cause.Certain() && !u.Cause.optional() {
-				if why := look(u.To); why != "" {
-					return why
-				}
+		for _, u := range all[i].Uses {
+			if u.Cause.Certain() && !seen[u.To] && !(u.Cause.optional() && (u.To.missing || u.To.Err != "")) {
+				seen[u.To] = true
+				all = append(all, u.To)
 			}
 		}
-		return ""
 	}
-	return look(o)
+	return ""
 }
 
 // Passed says what is wrong with the first file of the name that is there, and was passed
@@ -668,9 +662,11 @@ func (s *Load) Dlopen(name string, from *Object, cause Cause, feature string) *O
 			s.muslDeps(before)
 		} else {
 			if s.deps([]*Object{o}) {
-				s.checkVersions(s.Objects[before:])
-				s.checkISA(s.Objects[before:])
 				s.checkStack(s.Objects[before:])
+				if o.Fails() == "" { // else the loader comes no further
+					s.checkVersions(s.Objects[before:])
+					s.checkISA(s.Objects[before:])
+				}
 			}
 		}
 	}

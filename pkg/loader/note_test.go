@@ -127,6 +127,27 @@ func TestResolutionNoteOfDlopen(t *testing.T) {
 	}
 }
 
+// What dlopen answers is the first of what fails: the loader maps what is needed, the nearer first, and then looks at versions.
+func TestFirstFailureOfDlopen(t *testing.T) {
+	s := newStage(t)
+	old := lib("libold.so")
+	old.Defines = []string{"V_1"}
+	s.put("libold.so", old)
+	far := lib("libfar.so").Needs("libgone.so", "libold.so")
+	far.Requires = []tinyelf.Requirement{{Library: "libold.so", Version: "V_2"}}
+	s.put("libfar.so", far.With(elf.DT_RUNPATH, "~"))
+	s.put("libnear.so", lib("libnear.so").Needs("libold.so").With(elf.DT_RUNPATH, "~"))
+	s.put("liba.so", lib("liba.so").Needs("libfar.so", "libnear.so", "libmissing.so").With(elf.DT_RUNPATH, "~"))
+	s.put("libb.so", lib("libb.so").With(elf.DT_AUXILIARY, "libfar.so").With(elf.DT_AUXILIARY, "libno.so").With(elf.DT_RUNPATH, "~"))
+	s.put("program", prog("libc.so.6").With(elf.DT_RUNPATH, "~"))
+	load := s.load("program")
+	for name, want := range map[string]string{"liba.so": "libmissing.so, which ~/liba.so needs, is not found", "libb.so": "libgone.so, which ~/libfar.so needs, is not found"} {
+		if got := load.Dlopen(name, load.Main, DlopenAsked, "").Fails(); got != s.path(want) {
+			t.Errorf("%s: %q, want %q", name, got, s.path(want))
+		}
+	}
+}
+
 // A file that is no library stops the load, as in any other place; how it was found is said.
 func TestResolutionNoteIsSaid(t *testing.T) {
 	s := noteStage(t)

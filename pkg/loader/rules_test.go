@@ -245,12 +245,14 @@ func TestGLibc(t *testing.T) {
 		}},
 		{"what dlopen cannot load does not keep the program from starting", func(s *stage) {
 			s.put("a/liba.so.1", tinyelf.Object{Defines: []string{"V_1"}}.With(elf.DT_SONAME, "liba.so.1"))
-			b := lib("libb.so.1").Needs("liba.so.1", "libnone.so.1").With(elf.DT_RUNPATH, "~/a")
+			b := lib("libb.so.1").Needs("liba.so.1").With(elf.DT_RUNPATH, "~/a")
 			b.Requires = []tinyelf.Requirement{{Library: "liba.so.1", Version: "V_2"}}
 			s.put("a/libb.so.1", b)
+			s.put("a/libd.so.1", lib("libd.so.1").Needs("libnone.so.1"))
 			s.put("p", prog("libc.so.6").With(elf.DT_RUNPATH, "~/a"))
 			l := s.load("p")
 			o := l.Dlopen("libb.so.1", l.Main, DlopenAsked, "")
+			l.Dlopen("libd.so.1", l.Main, DlopenAsked, "")
 			if !o.Found() || l.Err != "" || len(l.Missing()) > 0 {
 				s.Errorf("found: %v, error: %q, missing: %v", o.Found(), l.Err, l.Missing())
 			}
@@ -261,7 +263,7 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("opening %s fails for %q", l.Objects[1].Name, why)
 			}
 			for _, o := range l.Objects {
-				late := o.Name == "liba.so.1" || o.Name == "libb.so.1" || o.Name == "libnone.so.1"
+				late := o.Name == "liba.so.1" || o.Name == "libb.so.1" || o.Name == "libd.so.1" || o.Name == "libnone.so.1"
 				if o.Certain() == late || (len(o.Lacks) == 1) != (o.Name == "liba.so.1") || o.Found() == (o.Name == "libnone.so.1") {
 					s.Errorf("%s: certain: %v, found: %v, lacks %v", o.Name, o.Certain(), o.Found(), o.Lacks)
 				}

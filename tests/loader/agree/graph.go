@@ -61,6 +61,7 @@ type graph struct {
 	interp  string
 	musl    bool
 	notes   bool // with resolution notes
+	runs    bool // the program is really started
 	root    string
 	program string
 	cwd     string
@@ -148,10 +149,17 @@ func (g *graph) list(separators string) string {
 // stands after it: there is nothing to compare then.
 func (g *graph) object(soname string, program bool) tinyelf.Object {
 	var o tinyelf.Object
+	if g.runs {
+		o.Stack = elf.PF_R | elf.PF_W // by default it is executable, which new versions refuse
+	}
 	if soname != "" {
 		o = o.With(elf.DT_SONAME, soname)
 	}
-	for range g.Intn(4) {
+	needs := g.Intn(4)
+	if g.runs && needs > 1 { // or nearly all fail
+		needs -= 2
+	}
+	for range needs {
 		switch {
 		case program:
 			o = o.Needs(g.needed())

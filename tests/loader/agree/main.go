@@ -3,7 +3,7 @@
 // random graphs of small libraries; where it searches with the loader's own account;
 // and what it says of symbols with ldd.
 //
-//	agree [--all] [--graphs N] [--lists N] [--ldd N] [--seed S] [--glibc LOADER] [--musl LOADER] RUNPATH [DIR…]
+//	agree [--all] [--graphs N] [--dlopen N] [--lists N] [--ldd N] [--seed S] [--glibc LOADER] [--musl LOADER] RUNPATH [DIR…]
 //
 // It prints each difference, and how many files, libraries and graphs agreed.
 package main
@@ -37,6 +37,7 @@ var (
 	musl    = flag.String("musl", "/lib/ld-musl-x86_64.so.1", "musl's loader; empty: leave it out")
 	lddOf   = flag.Int("ldd", 0, "compare symbols of so many programs, and of as many random ones, with ldd")
 	lists   = flag.Int("lists", 60, "compare so many random search lists with the loader's own account, dlinfo")
+	opening = flag.Int("dlopen", 40, "random graphs in which something is opened by dlopen")
 	keep    = flag.Bool("keep", false, "keep the folders of graphs that differ")
 	runpath string
 )
@@ -80,6 +81,10 @@ func main() {
 		if *musl != "" {
 			run("random graphs under musl", func() (int, error) { return random(*musl, *graphs, false) })
 		}
+	}
+	if *opening > 0 {
+		run("random graphs with dlopen under glibc", func() (int, error) { return dlopens(*glibc, *opening, false) })
+		run("random graphs with dlopen and resolution notes under glibc", func() (int, error) { return dlopens(*glibc, *opening, true) })
 	}
 	if *lists > 0 {
 		run("search lists, as dlinfo has them", func() (int, error) { return searchLists(*lists) })
