@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -68,14 +66,6 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			symbols := explain.Symbols{Unused: c.Bool("unused"), Undefined: c.Bool("undefined"), Versions: c.Bool("versions")}
 			if symbols.Any() && (c.Bool("dot") || c.String("lib") != "") {
 				return command.Misusef("--unused, --undefined and --versions apply to whole files and cannot be combined with --dot or --lib")
-			}
-			// The trees are small and short-lived: collecting garbage among them takes longer.
-			// Those of a file that is made to be large are not.
-			if os.Getenv("GOGC") == "" {
-				debug.SetGCPercent(800)
-			}
-			if os.Getenv("GOMEMLIMIT") == "" {
-				debug.SetMemoryLimit(96 << 20)
 			}
 			search, err := loaderOptions(c)
 			if err != nil {
@@ -171,7 +161,7 @@ type answer struct {
 	fileReport
 	load    *loader.Load    // only for a graph
 	element json.RawMessage // made where the file is examined, by several goroutines
-	end     int             // of its text, in its batch's
+	text    bytes.Buffer
 	missing int
 	bad     bool
 }
@@ -188,7 +178,7 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 	var sum explained
 	var graph []*loader.Load
 	bad := false
-	tell := func(a *answer, text []byte) {
+	tell := func(a *answer) {
 		sum.Files++
 		sum.Missing += a.missing
 		bad = bad || a.bad
@@ -199,25 +189,14 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 		switch {
 		case o.dot && a.load != nil:
 			graph = append(graph, a.load)
-		case len(text) > 0:
+		case a.text.Len() > 0:
 			if sum.Files > 1 {
 				out.WriteByte('\n')
 			}
-			out.Write(text)
+			a.text.WriteTo(out)
 		}
 	}
-	size := min(max(1, len(s.Paths)/(16*s.Jobs)), 16)
-	chunks := slices.Collect(slices.Chunk(s.Paths, size))
-	inOrder(s.Jobs, len(chunks), func(i int) *batch { return o.batch(s, l, chunks[i], color) }, func(b *batch) {
-		from := 0
-		for i := range b.answers {
-			a := &b.answers[i]
-			tell(a, b.text.Bytes()[from:a.end])
-			from = a.end
-		}
-		b.text.Reset()
-		texts.Put(b.text)
-	})
+	inOrder(s.Jobs, len(s.Paths), func(i int) *answer { return o.explain(s, l, s.Paths[i], color) }, tell)
 	if err := out.Flush(); err != nil {
 		return err
 	}
@@ -234,29 +213,9 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 	return err
 }
 
-// batch is the answers for some files that follow each other on the command line: a file
-// takes so little time that handing each over by itself would cost more.
-type batch struct {
-	answers []answer
-	text    *bytes.Buffer
-}
-
-var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// batch explains some files.
-func (o *explainOptions) batch(s *session, l *loader.Loader, paths []string, color bool) *batch {
-	b := &batch{make([]answer, 0, len(paths)), texts.Get().(*bytes.Buffer)}
-	for _, arg := range paths {
-		a := o.explain(s, l, arg, color, b.text)
-		a.end = b.text.Len()
-		b.answers = append(b.answers, a)
-	}
-	return b
-}
-
-// explain explains one file, its tree in text. It runs in several goroutines.
-func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color bool, text *bytes.Buffer) (a answer) {
-	a.fileReport = newReport(arg, nil)
+// explain explains one file. It runs in several goroutines.
+func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color bool) *answer {
+	a := &answer{fileReport: newReport(arg, nil)}
 	f := &explain.File{Libraries: []explain.Library{}, Driver: []explain.Verdict{}}
 	load, err := l.Load(l.Path(arg))
 	defer func() {
@@ -307,10 +266,10 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	case o.dot:
 		a.load = load
 	default:
-		writeTree(text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only, provider: explain.Beside(l, s.Paths)})
-		writeSymbols(text, &symbols)
+		writeTree(&a.text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only, provider: explain.Beside(l, s.Paths)})
+		writeSymbols(&a.text, &symbols)
 		for _, c := range code {
-			fmt.Fprintf(text, "GPU code: %s %s\n", command.Printable(c.Path), command.Printable(c.Text))
+			fmt.Fprintf(&a.text, "GPU code: %s %s\n", command.Printable(c.Path), command.Printable(c.Text))
 		}
 	}
 	return a

@@ -6,7 +6,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/explain"
@@ -47,17 +46,6 @@ type printer struct {
 	uses   []loader.Use // to be printed, of all levels above
 }
 
-var printers = sync.Pool{New: func() any { return &printer{shown: map[*loader.Object]bool{}} }}
-
-// release lets the next tree use the printer's memory.
-func (p *printer) release() {
-	clear(p.shown)
-	clear(p.hidden)
-	clear(p.uses[:cap(p.uses)])
-	*p = printer{shown: p.shown, hidden: p.hidden[:0], indent: p.indent[:0], uses: p.uses[:0]}
-	printers.Put(p)
-}
-
 func (p *printer) paint(hue, text string) string {
 	text = command.Printable(text)
 	if !p.color || hue == "" || text == "" {
@@ -82,9 +70,7 @@ func (p *printer) write(hue string, parts ...string) {
 
 // writeTree prints a load as a tree, with what there is to say about the driver below it.
 func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle) {
-	p := printers.Get().(*printer)
-	defer p.release()
-	p.treeStyle, p.w, p.s = st, w, s
+	p := &printer{treeStyle: st, w: w, s: s, shown: map[*loader.Object]bool{}}
 	p.write(bold, s.Main.Path)
 	if s.Static {
 		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.SkipReason())))
