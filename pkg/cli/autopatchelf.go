@@ -54,7 +54,7 @@ It also reads the command line of nixpkgs' auto-patchelf: with --paths, the opti
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
 the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+exitStatus, "autoPatchelf --libs /nix/store/...-gcc-lib/lib --tool autoAddDriverRunpath .venv\nautoPatchelf --undo .venv")
 	app.Flags = append(app.Flags,
-		&command.Flag{Kind: command.List, Name: "libs", Usage: "look for libraries in `DIR` (repeatable)"},
+		&command.Flag{Kind: command.List, Name: "libs", Check: someDirectory, Usage: "look for libraries in `DIR` (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "interpreter", Usage: "use `LOADER` as the interpreter of programs for its machine (repeatable)", DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},
 		&command.Flag{Kind: command.List, Name: "runtime-dependencies", Usage: "begin the run path of each program with `DIR` (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "append-rpaths", Usage: "end each run path with `ENTRY` (repeatable)"},
@@ -81,7 +81,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Name: "in-build", Hidden: true},
 		&command.Flag{Kind: command.List, Name: "or-path", Hidden: true, Usage: "take `PATH`, if it is there, where no PATH is given (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "extra-arg", Hidden: true},
-		&command.Flag{Kind: command.String, Name: "when", Default: "always", Usage: "autoAddDriverRunpath: which files, `always|needed`"},
+		&command.Flag{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"}, Usage: "autoAddDriverRunpath: which files, `always|needed`"},
 		stubFlag, storeFlag, driverLinkFlag, compatFlag,
 		positionFlag,
 		forceRPathFlag,
@@ -142,7 +142,6 @@ type autoPatchelf struct {
 	keepLinks  bool
 
 	editor *editor
-	maps   runpath.Map
 }
 
 func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
@@ -151,15 +150,7 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 	if a.structured && s.JSON {
 		return nil, command.Misuse("--structured-logs and --json both print to stdout: give one of them")
 	}
-	priority, ok := fixup.ParsePriority(c.String("enforce-priority"))
-	if !ok {
-		return nil, command.Misusef("--enforce-priority %q: suggested, recommended or required", c.String("enforce-priority"))
-	}
-	for _, dir := range c.StringSlice("libs") {
-		if dir == "" {
-			return nil, command.Misuse("--libs: no directory is given")
-		}
-	}
+	priority, _ := fixup.ParsePriority(c.String("enforce-priority"))
 	a.sources = fixup.Sources{
 		Libs:        c.StringSlice("libs"),
 		Shallow:     c.Bool("no-recurse"),
@@ -281,22 +272,11 @@ func (a *autoPatchelf) tools(c *command.Line) (err error) {
 	if a.editor, err = newEditor(c); err != nil {
 		return err
 	}
-	all := Tools()
-	for _, name := range c.StringSlice("tool") {
-		i := slices.IndexFunc(all, func(t *Tool) bool { return t.Name == name })
-		if i < 0 {
-			return command.Misusef("--tool %s: %s", name, toolList())
-		}
-		a.maps |= all[i].Map
-		if all[i].Configure != nil {
-			if err := all[i].Configure(c, a.editor); err != nil {
-				return err
-			}
-		}
+	if err := a.editor.apply(c.StringSlice("tool")); err != nil {
+		return err
 	}
 	a.settings.Machines = ownMachines()
 	a.settings.Driver = c.Bool("expect-driver")
-	a.editor.StubDirs = a.sources.Stubs
 	forms := normal.New(a.editor.Settings)
 	a.settings.Note = func(o *fixup.Object, l runpath.List) string {
 		if o.Note == "" && !a.Note.Write {
@@ -305,7 +285,7 @@ func (a *autoPatchelf) tools(c *command.Line) (err error) {
 		kept, _ := resolution.Parse([]byte(o.Note)) // of one that is malformed, what the loader reads
 		return string(forms.Resolution(normal.File{Path: o.Real, ABI: o.ABI}, o.Needed, l, kept).Bytes())
 	}
-	if a.maps == 0 {
+	if a.editor.Maps == 0 {
 		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
 			if c.IsSet(flag) {
 				return command.Misusef("--%s is for a --tool: name the tool too", flag)
@@ -313,9 +293,9 @@ func (a *autoPatchelf) tools(c *command.Line) (err error) {
 		}
 		return nil
 	}
-	a.settings.Driver = a.settings.Driver || a.maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
+	a.settings.Driver = a.settings.Driver || a.editor.Maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
 	a.settings.Map = func(o *fixup.Object, l runpath.List) runpath.List {
-		maps := a.maps
+		maps := a.editor.Maps
 		if a.editor.WhenNeeds && !o.NeedsDriver {
 			maps &^= runpath.AddDriverLink
 		}

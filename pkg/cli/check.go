@@ -35,9 +35,6 @@ func auditOptions(c *command.Line) (audit.Options, error) {
 		Strict: c.Bool("strict"),
 		Loads:  c.String("html") != "",
 	}
-	if err := checkLayout(c); err != nil {
-		return o, err
-	}
 	if err := o.Validate(); err != nil {
 		return o, command.Misusef("--ignore: %v", err)
 	}
@@ -93,11 +90,7 @@ that both a compat directory and the driver link provide is not ambiguous when t
 		if err != nil {
 			return err
 		}
-		notes, err := readsNote(c)
-		if err != nil {
-			return err
-		}
-		l, err := loader.New(loader.Options{NoTries: true, Opened: true, Root: c.String("root"), ReadsNote: notes})
+		l, err := loader.New(loader.Options{NoTries: true, Opened: true, Root: c.String("root"), ReadsNote: c.String("loader-reads-note")})
 		if err != nil {
 			return err
 		}
@@ -251,9 +244,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			if err != nil {
 				return err
 			}
-			if options.GPUs, err = gpuTargets(c, "gpu"); err != nil {
-				return err
-			}
+			options.GPUs = gpuTargets(c, "gpu")
 			options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
 			out := auditOutput{closure: c.Bool("closure"), sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
 			if out.accepted.Update = c.Bool("update-baseline"); out.accepted.Update && out.baseline == "" {

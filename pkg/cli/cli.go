@@ -129,14 +129,8 @@ func start(c *command.Line, paths []string) (*session, error) {
 		Quiet:     c.Bool("quiet"),
 		Jobs:      c.Int("jobs"),
 		InPackage: c.Bool("nix-build"),
+		Tolerant:  c.String("malformed") == "warn",
 		Stdout:    c.Stdout,
-	}
-	switch malformed := c.String("malformed"); malformed {
-	case "", "fail":
-	case "warn":
-		s.Tolerant = true
-	default:
-		return nil, command.Misusef("--malformed %q: fail or warn", malformed)
 	}
 	switch {
 	case len(paths) == 0:

@@ -34,7 +34,9 @@ func newEditor(c *command.Line) (*editor, error) {
 	e := &editor{
 		Settings: normal.Settings{
 			DriverLink: c.String("driver-link"),
+			DriverLast: c.String("position") == "last",
 			Compat:     c.String("compat"),
+			StubDirs:   stubDirs(c),
 			KeepEmpty:  c.Bool("keep-empty"),
 			Dedupe:     c.Bool("dedupe"),
 		},
@@ -42,17 +44,9 @@ func newEditor(c *command.Line) (*editor, error) {
 			ForceRPath:     c.Bool("force-rpath"),
 			ClearExecStack: c.Bool("clear-execstack"),
 			Temporary:      temporaryDirs(),
+			WhenNeeds:      c.String("when") == "needed",
 		},
-	}
-	switch position := c.String("position"); {
-	case position == "first", !c.IsSet("position"):
-	case position == "last":
-		e.DriverLast = true
-	default:
-		return nil, command.Misusef("--position %q: first or last", position)
-	}
-	if err := checkLayout(c); err != nil {
-		return nil, err
+		Offer: c.String("offer"),
 	}
 	for _, link := range []string{e.DriverLink, driver.Link, driver.Link32} {
 		if e.Compat != "" && runpath.Key(e.Compat) == runpath.Key(link) {
@@ -62,21 +56,9 @@ func newEditor(c *command.Line) (*editor, error) {
 	return e, nil
 }
 
-// checkLayout refuses a --driver-link, --compat or --store that no run path should name, and a
-// --stub that is not a valid pattern.
-func checkLayout(c *command.Line) error {
-	for _, flag := range []string{"driver-link", "compat", "store"} {
-		if !c.IsSet(flag) {
-			continue
-		}
-		if err := checkEntry(c.String(flag)); err != nil {
-			return command.Misusef("--%s: %v", flag, err)
-		}
-	}
-	for _, pattern := range c.StringSlice("stub") {
-		if err := driver.CheckPattern(pattern); err != nil {
-			return command.Misusef("--stub %v", err)
-		}
+func someDirectory(dir string) error {
+	if dir == "" {
+		return errors.New("no directory is given")
 	}
 	return nil
 }
@@ -104,6 +86,35 @@ type outcome struct {
 
 	stubs    []string   // stub directories to offer from, expanded
 	from, to edit.State // the run path before the edit and after it
+}
+
+// editFiles edits files as the editing flags and configure say.
+func editFiles(c *command.Line, paths []string, configure func(*editor) error) error {
+	s, err := start(c, paths)
+	if err != nil {
+		return err
+	}
+	e, err := newEditor(c)
+	if err != nil {
+		return err
+	}
+	if err := configure(e); err != nil {
+		return err
+	}
+	return e.run(s)
+}
+
+// apply adds the maps of tools to what is done.
+func (e *editor) apply(names []string) error {
+	for _, t := range Tools() {
+		if slices.Contains(names, t.Name) {
+			e.Maps |= t.Map
+		}
+	}
+	if e.Maps&runpath.AddCompat != 0 && e.Compat == "" {
+		return command.Misuse("--compat DIR is required")
+	}
+	return nil
 }
 
 // run edits the session's files. It returns command.ErrFailed where a file failed, after

@@ -57,9 +57,6 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			if err := checkLayout(c); err != nil {
-				return err
-			}
 			if c.Int("depth") < 0 {
 				return command.Misusef("--depth %d: a number of levels", c.Int("depth"))
 			}
@@ -71,10 +68,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			gpus, err := gpuTargets(c, "gpu")
-			if err != nil {
-				return err
-			}
+			gpus := gpuTargets(c, "gpu")
 			for _, name := range []string{"LD_LIBRARY_PATH", "LD_PRELOAD"} {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
 				if os.Getenv(name) != "" && !given && search.Root == "" {
@@ -106,14 +100,8 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 
 // loaderOptions reads the flags that the search depends on.
 func loaderOptions(c *command.Line) (loader.Options, error) {
-	o := loader.Options{Root: c.String("root"), AssumeDriver: c.String("assume-driver"), DriverLink: c.String("driver-link"), CPU: c.String("cpu")}
-	if o.CPU != "native" && o.CPU != "baseline" && !slices.Contains(loader.CPUNames, o.CPU) {
-		return o, command.Misusef("--cpu %s: native, baseline, %s", o.CPU, strings.Join(loader.CPUNames, ", "))
-	}
-	var err error
-	if o.ReadsNote, err = readsNote(c); err != nil {
-		return o, err
-	}
+	o := loader.Options{Root: c.String("root"), AssumeDriver: c.String("assume-driver"), DriverLink: c.String("driver-link"), CPU: c.String("cpu"),
+		ReadsNote: c.String("loader-reads-note")}
 	for _, assignment := range c.StringSlice("env") {
 		name, value, given := strings.Cut(assignment, "=")
 		if !given {

@@ -8,6 +8,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/loader"
 )
 
 // Each flag is defined here, once. A command lists the ones that it obeys, and no others.
@@ -45,8 +46,7 @@ var (
 	dedupeFlag     = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
 )
 
-// searchFlags say which directories are the driver's, the compat package's and stubs; see
-// [checkLayout].
+// searchFlags say which directories are the driver's, the compat package's and stubs.
 var searchFlags = []*command.Flag{driverLinkFlag, compatFlag, stubFlag, storeFlag}
 
 // JSONFlag asks for a JSON document.
@@ -72,16 +72,16 @@ func QuietFlag(usage string) *command.Flag {
 }
 
 // driverLinkFlag names the driver link.
-var driverLinkFlag = &command.Flag{Kind: command.String, Name: "driver-link", Usage: "use `DIR` as the driver link", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
+var driverLinkFlag = &command.Flag{Kind: command.String, Name: "driver-link", Check: checkEntry, Usage: "use `DIR` as the driver link", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
 
 // compatFlag names the compat directory.
-var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "`DIR` is the compat directory, whatever it is called: its libcuda.so.1 comes before the driver's"}
+var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Check: checkEntry, Usage: "`DIR` is the compat directory, whatever it is called: its libcuda.so.1 comes before the driver's"}
 
 // stubFlag names more stub directories.
-var stubFlag = &command.Flag{Kind: command.List, Name: "stub", Usage: "also count directories that match `PATTERN` as stubs (repeatable)"}
+var stubFlag = &command.Flag{Kind: command.List, Name: "stub", Check: driver.CheckPattern, Usage: "also count directories that match `PATTERN` as stubs (repeatable)"}
 
 // storeFlag says where the store is whose packages named …-stubs are stubs.
-var storeFlag = &command.Flag{Kind: command.String, Name: "store", Usage: "the Nix store is `DIR`: its packages whose names end in -stubs are stubs", DefaultText: "$NIX_STORE"}
+var storeFlag = &command.Flag{Kind: command.String, Name: "store", Check: checkEntry, Usage: "the Nix store is `DIR`: its packages whose names end in -stubs are stubs", DefaultText: "$NIX_STORE"}
 
 // stubDirs reads [stubFlag] and [storeFlag]. A store called "store" is known as one.
 func stubDirs(c *command.Line) driver.StubDirs {
@@ -96,36 +96,23 @@ func stubDirs(c *command.Line) driver.StubDirs {
 var assumeDriverFlag = &command.Flag{Kind: command.String, Name: "assume-driver", Usage: "pretend that the driver link leads to `DIR`"}
 
 // cpuFlag names the processor that the loader would run on.
-var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native", Values: []string{"native", "baseline", "x86-64-v2", "x86-64-v3", "x86-64-v4"}, Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
+var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native", Values: append([]string{"native", "baseline"}, loader.CPUNames...), Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
 
 // gpuFlag names the GPUs that code is to be for.
 func gpuFlag(name string) *command.Flag {
-	return &command.Flag{Kind: command.String, Name: name, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual"}
+	return &command.Flag{Kind: command.String, Name: name, Check: checkGPUs, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual"}
 }
 
-// gpuTargets returns the GPUs that a flag names.
-func gpuTargets(c *command.Line, name string) ([]gpucode.Target, error) {
-	if !c.IsSet(name) {
-		return nil, nil
-	}
-	targets, err := gpucode.ParseTargets(c.String(name))
-	if err != nil {
-		return nil, command.Misusef("--%s: %v", name, err)
-	}
-	return targets, nil
+func checkGPUs(list string) error { _, err := gpucode.ParseTargets(list); return err }
+
+// gpuTargets returns the GPUs that a flag names, of which the command line was checked.
+func gpuTargets(c *command.Line, name string) []gpucode.Target {
+	targets, _ := gpucode.ParseTargets(c.String(name))
+	return targets
 }
 
 // readsNoteFlag says what the loader's file would tell.
 var readsNoteFlag = &command.Flag{Kind: command.String, Name: "loader-reads-note", Values: []string{"yes", "no"}, Usage: "whether glibc reads resolution notes: `yes|no`", DefaultText: "what the loader's own file tells"}
-
-// readsNote returns what it says.
-func readsNote(c *command.Line) (string, error) {
-	answer := c.String("loader-reads-note")
-	if c.IsSet("loader-reads-note") && answer != "yes" && answer != "no" {
-		return "", command.Misusef("--loader-reads-note %q: yes or no", answer)
-	}
-	return answer, nil
-}
 
 // ignoreFlag names libraries whose ambiguity is intended.
 var ignoreFlag = &command.Flag{Kind: command.List, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}

@@ -26,7 +26,7 @@ runpath gpu --for 8.6,9.0+PTX app`,
 		Description: `Programs, libraries, objects, static archives and files of nvcc -fatbin are read, and of them the headers alone: nothing
 is unpacked. With --for the exit status is 1 where a file has no code for one of the GPUs.`,
 		Flags: []*command.Flag{gpuFlag("for"),
-			{Kind: command.String, Name: "cuda", Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
+			{Kind: command.String, Name: "cuda", Check: checkCUDA, Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
 			JSONFlag, jobsFlag,
 			VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), QuietFlag("report problems only")},
 		Action: func(c *command.Line) error {
@@ -34,23 +34,17 @@ is unpacked. With --for the exit status is 1 where a file has no code for one of
 			if err != nil {
 				return err
 			}
-			targets, err := gpuTargets(c, "for")
-			if err != nil {
-				return err
+			targets := gpuTargets(c, "for")
+			if c.IsSet("cuda") && targets == nil {
+				return command.Misuse("--cuda is for --for")
 			}
-			var cuda gpucode.Version
-			if c.IsSet("cuda") {
-				if targets == nil {
-					return command.Misuse("--cuda is for --for")
-				}
-				if cuda, err = gpucode.ParseVersion(c.String("cuda")); err != nil {
-					return command.Misusef("--cuda: %v", err)
-				}
-			}
+			cuda, _ := gpucode.ParseVersion(c.String("cuda"))
 			return (&gpuList{targets: targets, cuda: cuda, table: true}).run(s)
 		},
 	}
 }
+
+func checkCUDA(version string) error { _, err := gpucode.ParseVersion(version); return err }
 
 // CudaCapabilitiesCheck returns the app of that check.
 func CudaCapabilitiesCheck() *command.Command {
@@ -64,10 +58,7 @@ that none of the GPUs can use, are notes, which --verbose shows. It says of a fi
 		if err != nil {
 			return err
 		}
-		targets, err := gpuTargets(c, "for")
-		if err != nil {
-			return err
-		}
+		targets := gpuTargets(c, "for")
 		if targets == nil {
 			return command.Misuse("--for LIST is required")
 		}

@@ -112,14 +112,5 @@ func checkOrder(c *command.Line, what, word string) error {
 
 // rewrite lets a function rewrite the run path of each file.
 func rewrite(c *command.Line, paths []string, f func(runpath.List) runpath.List) error {
-	session, err := start(c, paths)
-	if err != nil {
-		return err
-	}
-	editor, err := newEditor(c)
-	if err != nil {
-		return err
-	}
-	editor.Rewrite = f
-	return editor.run(session)
+	return editFiles(c, paths, func(e *editor) error { e.Rewrite = f; return nil })
 }

@@ -68,9 +68,6 @@ func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *comm
 		ArgsUsage: "PATH...",
 		Flags:     slices.Concat(flags, []*command.Flag{copyFlag, DryRunFlag}, treeFlags),
 		Action: func(c *command.Line) error {
-			if err := checkLayout(c); err != nil {
-				return err
-			}
 			session, err := start(c, c.Args)
 			if err != nil {
 				return err

@@ -44,9 +44,6 @@ toolkit's libraries that are in a DIR. With --substitute the arguments of substi
 			if err != nil {
 				return err
 			}
-			if err := checkLayout(c); err != nil {
-				return err
-			}
 			o := scriptOptions{fix: c.Bool("fix"), substitute: c.Bool("substitute"), link: c.String("driver-link")}
 			if c.IsSet("libs") {
 				if o.toolkit, err = toolkitIn(c.StringSlice("libs")); err != nil {

@@ -31,19 +31,13 @@ stays only for a library that no other entry holds.`,
 			copyFlag, DryRunFlag,
 		}, treeFlags...),
 		Action: func(c *command.Line) error {
-			session, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
-			editor, err := newEditor(c)
-			if err != nil {
-				return err
-			}
-			keep := append(c.StringSlice("keep"), driver.Link, driver.Link32, editor.DriverLink, editor.Compat)
-			editor.Shrink = func(e string) bool {
-				return e != "" && slices.ContainsFunc(keep, func(k string) bool { return runpath.Key(k) == runpath.Key(e) })
-			}
-			return editor.run(session)
+			return editFiles(c, c.Args, func(e *editor) error {
+				keep := append(c.StringSlice("keep"), driver.Link, driver.Link32, e.DriverLink, e.Compat)
+				e.Shrink = func(entry string) bool {
+					return entry != "" && slices.ContainsFunc(keep, func(k string) bool { return runpath.Key(k) == runpath.Key(entry) })
+				}
+				return nil
+			})
 		},
 	}
 }

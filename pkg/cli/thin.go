@@ -42,7 +42,7 @@ undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says 
 )
 
 var thinFlags = []*command.Flag{
-	{Kind: command.String, Name: "for", Usage: "the GPUs: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual; +PTX keeps PTX for later ones"},
+	{Kind: command.String, Name: "for", Check: checkGPUs, Usage: "the GPUs: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual; +PTX keeps PTX for later ones"},
 	{Name: "keep-ptx", Usage: "keep all PTX"},
 	{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
 	malformedFlag, DryRunFlag, JSONFlag, jobsFlag, VerboseFlag("also say what is left, and why"), QuietFlag("report problems only"),
@@ -53,10 +53,7 @@ func thinAction(c *command.Line) error {
 	if err != nil {
 		return err
 	}
-	targets, err := gpuTargets(c, "for")
-	if err != nil {
-		return err
-	}
+	targets := gpuTargets(c, "for")
 	if targets == nil && !c.Bool("blank-options") {
 		return command.Misuse("--for LIST is required, or --blank-options")
 	}

@@ -15,8 +15,6 @@ type Tool struct {
 	Map                                runpath.Map
 	// Flags are those beside treeFlags and editFlags.
 	Flags []*command.Flag
-	// Configure reads the tool's own flags into the editor.
-	Configure func(*command.Line, *editor) error
 }
 
 // Tools returns the three editing tools.
@@ -48,14 +46,7 @@ entry holds. Libraries that only the removed stubs offered and that do not come 
 	Map:      runpath.ReplaceStubs,
 	Flags: []*command.Flag{
 		stubFlag, storeFlag,
-		{Kind: command.String, Name: "offer", Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
-	},
-	Configure: func(c *command.Line, e *editor) error {
-		e.StubDirs, e.Offer = stubDirs(c), c.String("offer")
-		if c.IsSet("offer") && e.Offer == "" {
-			return command.Misuse("--offer: no directory is given")
-		}
-		return nil
+		{Kind: command.String, Name: "offer", Check: someDirectory, Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
 	},
 }
 
@@ -72,16 +63,6 @@ first entry of the run path, after a compat directory, once.` + exitStatus,
 	Flags: []*command.Flag{
 		{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"}, Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
 	},
-	Configure: func(c *command.Line, e *editor) error {
-		switch when := c.String("when"); when {
-		case "always":
-		case "needed":
-			e.WhenNeeds = true
-		default:
-			return command.Misusef("--when %q: always or needed", when)
-		}
-		return nil
-	},
 }
 
 // AddCudaCompatRunpath adds the compat directory.
@@ -94,60 +75,26 @@ kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addC
 --compat names, which is required, the first entry of the run path, once.` + exitStatus,
 	Examples: "addCudaCompatRunpath --compat /nix/store/...-cuda_compat-12.4/compat app",
 	Map:      runpath.AddCompat,
-	Configure: func(c *command.Line, e *editor) error {
-		if e.Compat == "" {
-			return command.Misuse("--compat DIR is required")
-		}
-		return nil
-	},
 }
 
 // Command returns the tool as a program.
 func (t *Tool) Command() *command.Command {
 	app := New(t.Name, "PATH...", t.Usage, t.Description, t.Examples)
 	app.Flags = slices.Concat(app.Flags, t.Flags, editFlags, treeFlags)
-	app.Action = func(c *command.Line) error { return runTools(c, []*Tool{t}) }
+	app.Action = func(c *command.Line) error {
+		return editFiles(c, c.Args, func(e *editor) error { return e.apply([]string{t.Name}) })
+	}
 	return app
-}
-
-// runTools applies the maps of tools at once: one walk, one open and at most one
-// edit for each file, with the result of one tool after the other.
-func runTools(c *command.Line, tools []*Tool, opened ...string) error {
-	session, err := start(c, c.Args)
-	if err != nil {
-		return err
-	}
-	editor, err := newEditor(c)
-	if err != nil {
-		return err
-	}
-	for _, t := range tools {
-		editor.Maps |= t.Map
-		if t.Configure == nil {
-			continue
-		}
-		if err := t.Configure(c, editor); err != nil {
-			return err
-		}
-	}
-	for _, dir := range opened {
-		if err := checkEntry(dir); err != nil {
-			return command.Misusef("--libs: %v", err)
-		}
-	}
-	editor.Opened = opened
-	return editor.run(session)
 }
 
 // normalizeCommand returns a command that does the work of several tools in one walk.
 func normalizeCommand() *command.Command {
-	tools, names := Tools(), toolNames()
 	flags := []*command.Flag{
-		{Kind: command.List, Name: "tool", Values: names, Usage: "do what `NAME` does (repeatable); without it only the normal form"},
+		{Kind: command.List, Name: "tool", Values: toolNames(), Usage: "do what `NAME` does (repeatable); without it only the normal form"},
 		{Name: "opened", Usage: "also find the CUDA toolkit's libraries that a file names in read-only data and that --libs have, by entries behind all others"},
-		{Kind: command.List, Name: "libs", Usage: "with --opened, look in `DIR` (repeatable)"},
+		{Kind: command.List, Name: "libs", Check: checkEntry, Usage: "with --opened, look in `DIR` (repeatable)"},
 	}
-	for _, t := range tools {
+	for _, t := range Tools() {
 		flags = append(flags, t.Flags...)
 	}
 	return &command.Command{
@@ -158,20 +105,9 @@ func normalizeCommand() *command.Command {
 		Description: "The tools are " + toolList() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
 		Flags:       append(append(flags, editFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
-			var chosen []*Tool
-			for _, name := range c.StringSlice("tool") {
-				i := slices.Index(names, name)
-				if i < 0 {
-					return command.Misusef("--tool %s: %s", name, toolList())
-				}
-				chosen = append(chosen, tools[i])
-			}
-			for i, t := range tools {
-				if slices.Contains(c.StringSlice("tool"), names[i]) {
-					continue
-				}
+			for _, t := range Tools() {
 				for _, f := range t.Flags {
-					if c.IsSet(f.Name) {
+					if c.IsSet(f.Name) && !slices.Contains(c.StringSlice("tool"), t.Name) {
 						return command.Misusef("--%s is for %s: give --tool %s too", f.Name, t.Name, t.Name)
 					}
 				}
@@ -179,7 +115,10 @@ func normalizeCommand() *command.Command {
 			if c.Bool("opened") != c.IsSet("libs") {
 				return command.Misuse("--opened and --libs DIR go together")
 			}
-			return runTools(c, chosen, c.StringSlice("libs")...)
+			return editFiles(c, c.Args, func(e *editor) error {
+				e.Opened = c.StringSlice("libs")
+				return e.apply(c.StringSlice("tool"))
+			})
 		},
 	}
 }

@@ -57,7 +57,9 @@ type Flag struct {
 	DefaultText string
 	Usage       string
 	Values      []string // that there are, where they are few
-	Hidden      bool     // from help and completion
+	// Check, where it is not nil, returns why a value is none for the flag.
+	Check  func(value string) error
+	Hidden bool // from help and completion
 }
 
 // named reports whether a flag goes by a name.

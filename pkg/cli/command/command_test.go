@@ -2,6 +2,7 @@ package command
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -91,6 +92,44 @@ func TestPageHasTheReleaseAlone(t *testing.T) {
 		page, err := Man(&Command{Name: "tool", Version: version}, nil)
 		if first, _, _ := strings.Cut(page, "\n"); err != nil || first != `.TH tool 1 "" "`+want+`"` {
 			t.Errorf("%s, %v", first, err)
+		}
+	}
+}
+
+type given map[string][]string
+
+func (g given) Bool(string) bool                 { return false }
+func (g given) Int(string) int                   { return 0 }
+func (g given) String(name string) string        { return strings.Join(g[name], "") }
+func (g given) StringSlice(name string) []string { return g[name] }
+func (g given) IsSet(name string) bool           { return g[name] != nil }
+
+func TestValuesThatAFlagDoesNotHave(t *testing.T) {
+	even := func(v string) error {
+		if len(v)%2 != 0 {
+			return errors.New("not even")
+		}
+		return nil
+	}
+	flags := []*Flag{{Name: "one", Kind: String, Values: []string{"a", "b", "c"}}, {Name: "more", Kind: List, Values: []string{"a", "b"}}, {Name: "even", Kind: String, Check: even}, {Name: "all", Kind: List, Check: even}}
+	for _, c := range []struct {
+		values given
+		want   string
+	}{
+		{given{}, ""},
+		{given{"one": {"c"}, "more": {"b", "a"}, "even": {"xx"}, "all": {"", "xx"}}, ""},
+		{given{"one": {"d"}}, `--one "d": a, b or c`},
+		{given{"one": {""}}, `--one "": a, b or c`},
+		{given{"more": {"a", "c"}}, `--more "c": a or b`},
+		{given{"even": {"x"}}, "--even: not even"},
+		{given{"all": {"xx", "x"}}, "--all: not even"},
+	} {
+		said := ""
+		if err := (&Line{Flags: flags, Values: c.values}).Check(); err != nil {
+			said = err.Error()
+		}
+		if said != c.want {
+			t.Errorf("%v: %q, want %q", c.values, said, c.want)
 		}
 	}
 }

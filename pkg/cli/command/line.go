@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"io"
+	"slices"
+	"strings"
 )
 
 // Line is a command line that was read: what an action acts on.
@@ -23,6 +25,35 @@ func (l *Line) Arg(i int) string {
 		return l.Args[i]
 	}
 	return ""
+}
+
+// Check refuses values that a flag does not have.
+func (l *Line) Check() error {
+	for _, f := range l.Flags {
+		for _, value := range l.given(f) {
+			if last := len(f.Values) - 1; last > 0 && !slices.Contains(f.Values, value) {
+				return Misusef("--%s %q: %s or %s", f.Name, value, strings.Join(f.Values[:last], ", "), f.Values[last])
+			}
+			if f.Check == nil {
+				continue
+			}
+			if err := f.Check(value); err != nil {
+				return Misusef("--%s: %v", f.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// given returns the values that a flag has on the command line.
+func (l *Line) given(f *Flag) []string {
+	switch {
+	case f.Kind == String && l.IsSet(f.Name):
+		return []string{l.String(f.Name)}
+	case f.Kind == List:
+		return l.StringSlice(f.Name)
+	}
+	return nil
 }
 
 // Values are those of flags, by their names. A flag that the command does not have is not

@@ -55,14 +55,7 @@ func MeantFlag(flags []*Flag, err error) Misuse {
 // "prog"".
 func (l *Line) Swallowed() (said string) {
 	for _, f := range l.Flags {
-		if f.Kind != String && f.Kind != List || !l.IsSet(f.Name) {
-			continue
-		}
-		values := []string{l.String(f.Name)}
-		if f.Kind == List {
-			values = l.StringSlice(f.Name)
-		}
-		for _, value := range values {
+		for _, value := range l.given(f) {
 			if _, err := os.Stat(value); err == nil {
 				said += "; --" + f.Name + " took " + Printable(value)
 			}

@@ -99,6 +99,9 @@ func action(c *command.Command) cli.ActionFunc {
 	return func(ctx *cli.Context) error {
 		l := line(ctx)
 		l.Flags = c.Flags
+		if err := l.Check(); err != nil {
+			return err
+		}
 		return do(l)
 	}
 }
