@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"tree"},
 	{"sysroot"},
 	{"elfedit", "ldcache", "driver", "gpucode"},
-	{"loader", "scripts", "patchelf"},
+	{"loader", "scripts", "patchelf", "references"},
 	{"explain", "normal", "host/nixconf", "host/opened"},
 	{"edit"},
 	{"fixup"},

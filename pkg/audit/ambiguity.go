@@ -42,15 +42,14 @@ type Auditor struct {
 	Options
 	Loader *loader.Loader
 
-	shared   sync.Map // directories → names that several of them hold
-	same     sync.Map // pair of paths → bool
-	closures closures
-	hashes   sync.Map // file → store hashes outside its run path
+	shared sync.Map // directories → names that several of them hold
+	same   sync.Map // pair of paths → bool
+	saved  func(pkg, ref string) (bytes int64, ok bool)
 }
 
 // New returns an auditor.
 func New(l *loader.Loader, o Options) *Auditor {
-	return &Auditor{Options: o, Loader: l, closures: closures{root: strings.TrimSuffix(l.Host("/"), "/")}}
+	return &Auditor{Options: o, Loader: l, saved: Saved(strings.TrimSuffix(l.Host("/"), "/"))}
 }
 
 // entry is one entry of a file's run path, looked at.

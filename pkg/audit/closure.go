@@ -5,11 +5,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -33,11 +36,7 @@ func Closure(root string, paths []string) ([]string, error) {
 		}
 		roots = append(roots, object)
 	}
-	out, err := nixStore(root, append([]string{"-qR"}, roots...)...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return nixStore(root, append([]string{"-qR"}, roots...)...)
 }
 
 // nixStore asks the store of a root, "" for this machine's.
@@ -62,73 +61,41 @@ func nixStore(root string, args ...string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// closures asks Nix what a store path brings along, once each.
-type closures struct {
-	root     string
-	mu       sync.Mutex
-	off      bool
-	requires map[string][]string
-	sizes    map[string]int64
-}
-
 // Saved returns what says how many bytes a store path's closure would lose without one of its
-// references; false where the store of a root, "" for this machine's, does not know.
+// references, where nothing else in that path refers to it; false where the store of a root, "" for
+// this machine's, does not know. The store is asked once about two paths, and no more once it has failed.
 func Saved(root string) func(pkg, ref string) (bytes int64, ok bool) {
-	return (&closures{root: root}).saved
-}
-
-func (c *closures) of(p string) []string {
-	if r, ok := c.requires[p]; ok {
-		return r
+	var mu sync.Mutex
+	known := map[[2]string]int64{}
+	var failed error
+	ask := func(args ...string) (out []string) {
+		if failed == nil {
+			out, failed = nixStore(root, args...)
+		}
+		return out
 	}
-	if c.requires == nil {
-		c.requires, c.sizes = map[string][]string{}, map[string]int64{}
-	}
-	r, err := nixStore(c.root, "-qR", p)
-	if err != nil {
-		c.off = true
-	}
-	c.requires[p] = r
-	return r
-}
-
-// saved returns the bytes that a package's closure would lose with a reference,
-// where nothing else in the package refers to that path; ok is false where Nix
-// does not know.
-func (c *closures) saved(pkg, ref string) (bytes int64, ok bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.off {
-		return 0, false
-	}
-	direct, err := nixStore(c.root, "-q", "--references", pkg)
-	if err != nil {
-		c.off = true
-		return 0, false
-	}
-	keep := map[string]bool{pkg: true}
-	for _, d := range direct {
-		if d != ref && d != pkg {
-			for _, p := range c.of(d) {
-				keep[p] = true
+	return func(pkg, ref string) (bytes int64, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if bytes, ok = known[[2]string{pkg, ref}]; ok {
+			return bytes, true
+		}
+		keep := []string{pkg}
+		if others := slices.DeleteFunc(ask("-q", "--references", pkg), func(p string) bool { return p == ref || p == pkg }); len(others) > 0 {
+			keep = append(keep, ask(append([]string{"-qR"}, others...)...)...)
+		}
+		if lost := slices.DeleteFunc(ask("-qR", ref), func(p string) bool { return slices.Contains(keep, p) }); len(lost) > 0 {
+			for _, size := range ask(append([]string{"-q", "--size"}, lost...)...) {
+				n, _ := strconv.ParseInt(size, 10, 64)
+				bytes += n
 			}
 		}
-	}
-	for _, p := range c.of(ref) {
-		if keep[p] {
-			continue
+		if failed != nil {
+			return 0, false
 		}
-		if _, known := c.sizes[p]; !known {
-			out, err := nixStore(c.root, "-q", "--size", p)
-			if err != nil || len(out) != 1 {
-				c.off = true
-				return 0, false
-			}
-			c.sizes[p], _ = strconv.ParseInt(out[0], 10, 64)
-		}
-		bytes += c.sizes[p]
+		known[[2]string{pkg, ref}] = bytes
+		return bytes, true
 	}
-	return bytes, !c.off
 }
 
 func size(n int64) string {
@@ -147,35 +114,17 @@ var buildTools = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$|-stubs$|-dev$`)
 })
 
-// refersElsewhere reports whether a file has a store path's hash outside its run path.
-func (a *Auditor) refersElsewhere(file, hash, list string) bool {
-	key := file + "\x00" + hash
-	if v, ok := a.hashes.Load(key); ok {
-		return v.(bool)
-	}
-	elsewhere := countIn(file, hash) > strings.Count(list, hash)
-	a.hashes.Store(key, elsewhere)
-	return elsewhere
-}
-
-// countIn counts occurrences of a short text in a file.
-func countIn(file, text string) int {
-	f, _, err := plainfile.Open(file)
+// onlyInRunPath reports whether a file names a store path nowhere but in its run path; not where it cannot be read.
+func onlyInRunPath(file, object string) bool {
+	f, st, err := plainfile.Open(file)
 	if err != nil {
-		return 0
+		return false
 	}
 	defer f.Close()
-	n := 0
-	buf := make([]byte, 0, 1<<20)
-	for {
-		m, err := f.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+m]
-		n += strings.Count(string(buf), text)
-		// Keep what could be the beginning of an occurrence; it cannot be a whole one.
-		keep := min(len(buf), len(text)-1)
-		buf = buf[:copy(buf[:cap(buf)], buf[len(buf)-keep:])]
-		if err != nil {
-			return n
-		}
+	head := make([]byte, min(st.Size(), elfimage.HeadSize))
+	if elfimage.ReadFull(f, head, 0) != nil {
+		return false
 	}
+	all, err := references.Find(f, st.Size(), head)
+	return err == nil && !slices.ContainsFunc(all, func(r references.Reference) bool { return r.Object == object && r.Place != references.RunPath })
 }

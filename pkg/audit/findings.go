@@ -224,7 +224,7 @@ func (s *subject) unused(e *entry, host string, fix remedy.Remedy) {
 	if ref != "" && ref != own {
 		msg += ", and keeps " + ref + " alive"
 		if own != "" && s.Loader.Files().IsDir("/nix/store") {
-			if bytes, ok := s.closures.saved(own, ref); ok {
+			if bytes, ok := s.saved(own, ref); ok {
 				msg += fmt.Sprintf("; without it the closure of %s would be %s smaller, if nothing else in it refers there", path.Base(own), size(bytes))
 			}
 		}
@@ -237,11 +237,8 @@ func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 	if object == "" || object == store.Path(s.at) {
 		return
 	}
-	hash, name := store.Split(object)
-	if !buildTools().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") {
-		return
-	}
-	if s.refersElsewhere(s.file.Path, hash, s.file.List) {
+	name := store.Name(object)
+	if !buildTools().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") || !onlyInRunPath(s.file.Path, object) {
 		return
 	}
 	s.report(e.in(Finding{ID: KeptReference,

@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/tree"
 )
 
 // File is the GPU code of one file.
@@ -68,17 +67,6 @@ func IsFile(head []byte) bool {
 
 // ErrNotCode is what Read returns for a file that is neither ELF nor an archive nor containers.
 var ErrNotCode = errors.New("neither an ELF file nor a static archive nor a file of containers")
-
-// Open lists the containers of the file at a path. It returns what [Read] does, and the
-// error of opening it.
-func Open(path string) (*File, error) {
-	f, err := tree.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return Read(f, f.Size(), f.Head())
-}
 
 // Read lists the containers of the size bytes at r, which begin with head: 4096 of them, or
 // all. It returns ErrNotCode, an [elfimage.FormatError] where headers contradict the file's

@@ -197,14 +197,11 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 		add(p)
 	}
 	if cacheErr == nil {
-		for _, e := range cache.Lookup(driver.LibCUDA) {
-			if e.Fits(m.ABI) {
-				add(place{path.Dir(e.Path), ldcache.Path})
-			}
-		}
-		for _, e := range cache.Entries {
-			if e.Fits(m.ABI) && driver.Provides(e.Soname) {
-				add(place{path.Dir(e.Path), ldcache.Path})
+		for _, of := range []func(name string) bool{func(name string) bool { return name == driver.LibCUDA }, driver.Provides} {
+			for _, e := range cache.Entries {
+				if e.Fits(m.ABI) && of(e.Soname) {
+					add(place{path.Dir(e.Path), ldcache.Path})
+				}
 			}
 		}
 	}
@@ -520,7 +517,7 @@ func (h *Host) MachineOfProgram(program string, m Machine) Machine {
 	if err != nil {
 		return m
 	}
-	abi := l.Files().Open(program).ABI()
+	abi, _ := l.Files().Open(program).ABI()
 	for _, other := range Machines {
 		if other.Machine == abi.Machine && other.Class == abi.Class {
 			return other

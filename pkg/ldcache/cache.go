@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 )
 
 // Path is where the loader looks for its cache.
@@ -50,32 +49,18 @@ func malformed(off int64, format string, args ...any) error {
 	return &FormatError{off, fmt.Sprintf(format, args...)}
 }
 
-// Format is the layout of a cache file.
-type Format string
-
-// The layouts that ldconfig writes, by the names of its option --format.
-const (
-	Old    Format = "old"    // libc5 and glibc 2.0 and 2.1; glibc still reads it
-	Compat Format = "compat" // the new one after the old one; the default before glibc 2.32
-	New    Format = "new"
-)
-
 // Cache is the loader's cache of a system.
 type Cache struct {
-	Format Format
-	Order  binary.ByteOrder
-	// Generator is the version of ldconfig that wrote the file, "" if it does not say.
-	Generator string
 	// Entries are in file order, which is the loader's: by soname downwards, then by flags downwards.
 	Entries []Entry
 	// Damage is the first thing that is wrong with an entry or with the extensions;
 	// nil where the cache is whole. The loader uses what is not damaged.
 	Damage error
 
-	named   sync.Once
-	byName  map[string][]int // indices of Entries by canonical soname
-	text    string           // the file, of which all strings are parts
-	damaged map[int]damage   // entries whose strings are outside the file
+	old     bool // the layout of libc5 and glibc 2.0 and 2.1, without the new one
+	order   binary.ByteOrder
+	text    string         // the file, of which all strings are parts
+	damaged map[int]damage // entries whose strings are outside the file
 }
 
 // damage says which strings of an entry are outside the file.
@@ -125,7 +110,6 @@ func Parse(r io.ReaderAt, size int64) (*Cache, error) {
 	c := &Cache{text: string(b)}
 	var err error
 	if isNew {
-		c.Format = New
 		err = c.parseNew(b, 0)
 	} else {
 		err = c.parseOld(b)
@@ -144,23 +128,22 @@ func (c *Cache) parseOld(b []byte) error {
 	// The old layout does not tell its byte order: take the one in which the table fits.
 	switch {
 	case fits(binary.LittleEndian):
-		c.Order = binary.LittleEndian
+		c.order = binary.LittleEndian
 	case fits(binary.BigEndian):
-		c.Order = binary.BigEndian
+		c.order = binary.BigEndian
 	default:
 		return malformed(12, "%d entries do not fit into %d bytes", binary.LittleEndian.Uint32(b[12:]), len(b))
 	}
-	n := int(c.Order.Uint32(b[12:]))
+	n := int(c.order.Uint32(b[12:]))
 	end := headerOld + n*entryOld
 	// ALIGN_CACHE: the new header is aligned as 64-bit integers are on the machine, to 8 or (i386, m68k) to 4.
 	for _, align := range []int{8, 4} {
 		at := (end + align - 1) &^ (align - 1)
 		if at+headerNew <= len(b) && string(b[at:at+len(magicNew)]) == magicNew {
-			c.Format = Compat
 			return c.parseNew(b, at)
 		}
 	}
-	c.Format = Old
+	c.old = true
 	c.Entries = make([]Entry, 0, n)
 	for i := range n {
 		c.entry(b, headerOld+i*entryOld, end)
@@ -177,24 +160,24 @@ func (c *Cache) parseNew(b []byte, start int) error {
 	room := uint64(len(h)-headerNew) / entryNew
 	switch h[28] & endianMask {
 	case endianLittle:
-		c.Order = binary.LittleEndian
+		c.order = binary.LittleEndian
 	case endianBig:
-		c.Order = binary.BigEndian
+		c.order = binary.BigEndian
 	case 1:
 		return malformed(int64(start+28), "the cache is marked invalid")
 	default: // written before glibc 2.33
-		if c.Order == nil {
-			c.Order = binary.LittleEndian
-			if uint64(c.Order.Uint32(h[20:])) > room {
-				c.Order = binary.BigEndian
+		if c.order == nil {
+			c.order = binary.LittleEndian
+			if uint64(c.order.Uint32(h[20:])) > room {
+				c.order = binary.BigEndian
 			}
 		}
 	}
-	n := uint64(c.Order.Uint32(h[20:]))
+	n := uint64(c.order.Uint32(h[20:]))
 	if n > room {
 		return malformed(int64(start+20), "%d entries do not fit into %d bytes", n, len(h))
 	}
-	names, err := c.extensions(b, int64(c.Order.Uint32(h[32:])))
+	names, err := c.extensions(b, int64(c.order.Uint32(h[32:])))
 	if err != nil {
 		names = nil
 		c.Damage = err
@@ -203,7 +186,7 @@ func (c *Cache) parseNew(b []byte, start int) error {
 	for i := range int(n) {
 		at := start + headerNew + i*entryNew
 		e := c.entry(b, at, start)
-		e.HWCap = c.Order.Uint64(b[at+16:])
+		e.HWCap = c.order.Uint64(b[at+16:])
 		if index := e.HWCap & (1<<32 - 1); e.named() && index < uint64(len(names)) {
 			e.HWCapName = names[index]
 		}
@@ -215,7 +198,7 @@ func (c *Cache) parseNew(b []byte, start int) error {
 func (c *Cache) entry(b []byte, at, strings int) *Entry {
 	var d damage
 	read := func(at int, bad *bool) string {
-		text, err := c.str(uint64(strings)+uint64(c.Order.Uint32(b[at:])), at)
+		text, err := c.str(uint64(strings)+uint64(c.order.Uint32(b[at:])), at)
 		if err != nil {
 			*bad = true
 			if c.Damage == nil {
@@ -224,7 +207,7 @@ func (c *Cache) entry(b []byte, at, strings int) *Entry {
 		}
 		return text
 	}
-	c.Entries = append(c.Entries, Entry{Flags: c.Order.Uint32(b[at:]), Soname: read(at+4, &d.soname), Path: read(at+8, &d.path)})
+	c.Entries = append(c.Entries, Entry{Flags: c.order.Uint32(b[at:]), Soname: read(at+4, &d.soname), Path: read(at+8, &d.path)})
 	if d != (damage{}) {
 		if c.damaged == nil {
 			c.damaged = map[int]damage{}
@@ -244,7 +227,7 @@ func (c *Cache) str(off uint64, from int) (string, error) {
 	return s, nil
 }
 
-// extensions reads the extension directory at offset at: the generator, and the
+// extensions reads from the extension directory at offset at the
 // names of the glibc-hwcaps directories by index. glibc counts the offsets of these
 // names from the start of the file, but ldconfig writes them counted from the new
 // header, so in the compat layout the loader finds none of them: neither do we.
@@ -256,31 +239,29 @@ func (c *Cache) extensions(b []byte, at int64) (names []string, err error) {
 	if at%4 != 0 || at+8 > size {
 		return nil, malformed(at, "no room for the extension directory")
 	}
-	if c.Order.Uint32(b[at:]) != extensionMagic {
+	if c.order.Uint32(b[at:]) != extensionMagic {
 		return nil, malformed(at, "the extension directory has the wrong magic number")
 	}
-	n := int64(c.Order.Uint32(b[at+4:]))
+	n := int64(c.order.Uint32(b[at+4:]))
 	if n > (size-at-8)/16 {
 		return nil, malformed(at+4, "%d extensions do not fit", n)
 	}
 	var hwcaps, hwcapsEnd int64 // of the last such extension, which is the loader's
 	for i := range n {
 		s := at + 8 + i*16
-		tag, off, length := c.Order.Uint32(b[s:]), int64(c.Order.Uint32(b[s+8:])), int64(c.Order.Uint32(b[s+12:]))
+		tag, off, length := c.order.Uint32(b[s:]), int64(c.order.Uint32(b[s+8:])), int64(c.order.Uint32(b[s+12:]))
 		if off+length > size {
 			return nil, malformed(s+8, "an extension ends at %#x, outside the file", off+length)
 		}
-		switch tag {
-		case 0:
-			c.Generator = strings.ToValidUTF8(string(b[off:off+min(length, maxString)]), "?")
-		case extensionHWCaps:
-			if hwcaps, hwcapsEnd = off, off+length; length%4 != 0 || off%4 != 0 {
-				hwcapsEnd = hwcaps
-			}
+		if tag != extensionHWCaps { // such as the generator's name
+			continue
+		}
+		if hwcaps, hwcapsEnd = off, off+length; length%4 != 0 || off%4 != 0 {
+			hwcapsEnd = hwcaps
 		}
 	}
 	for p := hwcaps; p < hwcapsEnd; p += 4 {
-		name, err := c.str(uint64(c.Order.Uint32(b[p:])), int(p))
+		name, err := c.str(uint64(c.order.Uint32(b[p:])), int(p))
 		if err != nil {
 			name = "" // the loader gives such a directory no priority, and uses none of its libraries
 		}

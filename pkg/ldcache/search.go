@@ -1,41 +1,6 @@
 package ldcache
 
-import (
-	"slices"
-	"sort"
-	"strings"
-)
-
-// Lookup returns the entries for a soname, in the order in which the loader
-// prefers them: glibc-hwcaps directories first, the best one first, then the
-// others in file order. An entry may be for another machine: see [Entry.Fits].
-func (c *Cache) Lookup(soname string) []Entry {
-	c.named.Do(func() {
-		c.byName = make(map[string][]int, len(c.Entries))
-		for i, e := range c.Entries {
-			if !c.damaged[i].soname {
-				key := canonical(e.Soname)
-				c.byName[key] = append(c.byName[key], i)
-			}
-		}
-	})
-	indices := c.byName[canonical(soname)]
-	if len(indices) == 0 {
-		return nil
-	}
-	found := make([]Entry, len(indices))
-	for i, index := range indices {
-		found[i] = c.Entries[index]
-	}
-	sort.SliceStable(found, func(i, j int) bool {
-		a, b := found[i], found[j]
-		if a.named() != b.named() {
-			return a.named()
-		}
-		return a.named() && hwcapRank(a.HWCapName) < hwcapRank(b.HWCapName)
-	})
-	return found
-}
+import "slices"
 
 // Processor says which entries for hardware directories a loader uses. The zero
 // value uses none.
@@ -109,7 +74,7 @@ func (c *Cache) Resolve(soname string, abi ABI, cpu Processor) (best Entry, ok b
 				continue
 			}
 			named := e.named() && len(cpu.Subdirs) > 0
-			if !named && ok && c.Format != Old {
+			if !named && ok && !c.old {
 				break
 			}
 			rank, usable := cpu.uses(e)
@@ -161,47 +126,6 @@ func compare(p, q string) int {
 		}
 	}
 	return -int(int8(at(q, j)))
-}
-
-// hwcapsByPreference are the glibc-hwcaps directories, the best first (each machine's dl-hwcaps-subdirs.c).
-var hwcapsByPreference = []string{
-	"x86-64-v4", "x86-64-v3", "x86-64-v2", "power10", "power9", "z17", "z16", "z15", "z14", "z13",
-}
-
-func hwcapRank(name string) int {
-	for i, n := range hwcapsByPreference {
-		if n == name {
-			return i
-		}
-	}
-	return len(hwcapsByPreference)
-}
-
-// canonical returns a form of a soname in which two names are the same exactly
-// where _dl_cache_libcmp says so: it compares runs of digits as numbers.
-func canonical(soname string) string {
-	if !strings.Contains(soname, "0") {
-		return soname
-	}
-	var s strings.Builder
-	for i := 0; i < len(soname); {
-		j := i
-		for j < len(soname) && digit(soname[j]) {
-			j++
-		}
-		if j == i {
-			s.WriteByte(soname[i])
-			i++
-			continue
-		}
-		number := strings.TrimLeft(soname[i:j], "0")
-		if number == "" {
-			number = "0"
-		}
-		s.WriteString(number)
-		i = j
-	}
-	return s.String()
 }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }

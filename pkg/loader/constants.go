@@ -94,7 +94,7 @@ func (l *Loader) interpreter(p string, a ABI) *Interpreter {
 func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
-		in.Soname, in.Store, in.Lib, in.file = path.Base(usualInterpreter(a)), true, "lib", &File{errno: syscall.ENOENT}
+		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib", &File{errno: syscall.ENOENT}
 		return in
 	}
 	if strings.HasPrefix(path.Base(p), "ld-musl") {
@@ -153,24 +153,11 @@ func ReadsNotes(p string) (reads, known bool) {
 // releaseVersion finds glibc's version in a loader's constants, as ld.so --version prints it.
 // It does without a regular expression: to compile one takes longer than the search.
 func releaseVersion(data []byte) (v Version, ok bool) {
-	number := func() (n int, ok bool) {
-		i := 0
-		for i < len(data) && data[i] >= '0' && data[i] <= '9' {
-			i++
-		}
-		n, err := strconv.Atoi(string(data[:i]))
-		data = data[i:]
-		return n, err == nil
-	}
 	for {
 		if _, data, ok = bytes.Cut(data, []byte("release version ")); !ok {
 			return Version{}, false
 		}
-		if v.Major, ok = number(); !ok || len(data) == 0 || data[0] != '.' {
-			continue
-		}
-		data = data[1:]
-		if v.Minor, ok = number(); ok {
+		if n, _ := fmt.Sscanf(string(data[:min(len(data), 20)]), "%d.%d", &v.Major, &v.Minor); n == 2 {
 			return v, true
 		}
 	}
@@ -228,42 +215,21 @@ func constant(data []byte, ending string) string {
 }
 
 // defaultDirs is for a loader whose file is not there to be read.
-func defaultDirs(in *Interpreter, a ABI) []string {
+func defaultDirs(in *Interpreter, a ABI) (dirs []string) {
 	if in.Store {
 		return []string{path.Dir(in.Path) + "/"}
 	}
-	if a.Class == elf.ELFCLASS64 && a.Machine != elf.EM_ALPHA {
-		dirs := []string{"/lib64/", "/usr/lib64/"}
-		if triplet := debianTriplet(a); triplet != "" {
-			dirs = append([]string{"/lib/" + triplet + "/", "/usr/lib/" + triplet + "/", "/lib/", "/usr/lib/"}, dirs...)
-		}
-		return dirs
+	triplet, long := systemOf(a).triplet, a.Class == elf.ELFCLASS64 && a.Machine != elf.EM_ALPHA
+	if triplet != "" {
+		dirs = append(dirs, "/lib/"+triplet+"/", "/usr/lib/"+triplet+"/")
 	}
-	dirs := []string{"/lib/", "/usr/lib/"}
-	if triplet := debianTriplet(a); triplet != "" {
-		dirs = append([]string{"/lib/" + triplet + "/", "/usr/lib/" + triplet + "/"}, dirs...)
+	if triplet != "" || !long {
+		dirs = append(dirs, "/lib/", "/usr/lib/")
+	}
+	if long {
+		dirs = append(dirs, "/lib64/", "/usr/lib64/")
 	}
 	return dirs
-}
-
-func debianTriplet(a ABI) string {
-	switch a.Machine {
-	case elf.EM_X86_64:
-		return "x86_64-linux-gnu"
-	case elf.EM_386:
-		return "i386-linux-gnu"
-	case elf.EM_AARCH64:
-		return "aarch64-linux-gnu"
-	case elf.EM_ARM:
-		return "arm-linux-gnueabihf"
-	case elf.EM_PPC64:
-		return "powerpc64le-linux-gnu"
-	case elf.EM_S390:
-		return "s390x-linux-gnu"
-	case elf.EM_RISCV:
-		return "riscv64-linux-gnu"
-	}
-	return ""
 }
 
 // muslConstants: the default list, or the one in PREFIX/etc/ld-musl-ARCH.path,
@@ -322,7 +288,7 @@ func (fs *Files) read(p string, limit int64) ([]byte, error) {
 // the glibc is not known.
 func (l *Loader) guess(f *File, origin string) string {
 	a := abiOf(f)
-	usual := usualInterpreter(a)
+	usual := systemOf(a).interpreter
 	for _, n := range f.Needed {
 		if strings.HasPrefix(n, "libc.musl-") {
 			return "/lib/ld-musl-" + strings.TrimSuffix(strings.TrimPrefix(n, "libc.musl-"), ".so.1") + ".so.1"
@@ -355,62 +321,10 @@ func (l *Loader) guess(f *File, origin string) string {
 	}
 	if l.files.place(usual).errno != 0 {
 		// A system of musl's only.
-		if m := muslInterpreter(a); l.files.place(m).errno == 0 {
+		if m := "/lib/ld-musl-" + systemOf(a).musl + ".so.1"; l.files.place(m).errno == 0 {
 			return m
 		}
 	}
 	// glibc's cross packages keep the loader of another machine elsewhere.
 	return usual
-}
-
-func usualInterpreter(a ABI) string {
-	long := a.Class == elf.ELFCLASS64
-	switch a.Machine {
-	case elf.EM_X86_64:
-		if long {
-			return "/lib64/ld-linux-x86-64.so.2"
-		}
-		return "/libx32/ld-linux-x32.so.2"
-	case elf.EM_386:
-		return "/lib/ld-linux.so.2"
-	case elf.EM_AARCH64:
-		if a.Data == elf.ELFDATA2MSB {
-			return "/lib/ld-linux-aarch64_be.so.1"
-		}
-		return "/lib/ld-linux-aarch64.so.1"
-	case elf.EM_ARM:
-		if a.Flags&0x200 != 0 { // EF_ARM_ABI_FLOAT_SOFT
-			return "/lib/ld-linux.so.3"
-		}
-		return "/lib/ld-linux-armhf.so.3"
-	case elf.EM_PPC64:
-		if a.Data == elf.ELFDATA2LSB {
-			return "/lib64/ld64.so.2"
-		}
-		return "/lib64/ld64.so.1"
-	case elf.EM_S390:
-		if long {
-			return "/lib/ld64.so.1"
-		}
-		return "/lib/ld.so.1"
-	case elf.EM_RISCV:
-		if long {
-			return "/lib/ld-linux-riscv64-lp64d.so.1"
-		}
-		return "/lib/ld-linux-riscv32-ilp32d.so.1"
-	case elf.EM_LOONGARCH:
-		return "/lib64/ld-linux-loongarch-lp64d.so.1"
-	case elf.EM_MIPS:
-		if long {
-			return "/lib64/ld.so.1"
-		}
-		return "/lib/ld.so.1"
-	}
-	return "/lib/ld.so.1"
-}
-
-func muslInterpreter(a ABI) string {
-	arch := map[elf.Machine]string{elf.EM_X86_64: "x86_64", elf.EM_386: "i386", elf.EM_AARCH64: "aarch64", elf.EM_ARM: "armhf",
-		elf.EM_PPC64: "powerpc64le", elf.EM_S390: "s390x", elf.EM_RISCV: "riscv64", elf.EM_LOONGARCH: "loongarch64"}[a.Machine]
-	return "/lib/ld-musl-" + arch + ".so.1"
 }

@@ -325,7 +325,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 			return o, true
 		}
 	}
-	if name == vdso(s.abi) && s.base == s.Main { // not in other namespaces
+	if name != "" && name == systemOf(s.abi).vdso && s.base == s.Main { // not in other namespaces
 		o := new(Object)
 		o.Name, o.Path, o.Rule, o.NeededBy, o.Cause, o.names = name, name, ByKernel, loader, cause, append(o.names, name)
 		s.add(o)
@@ -364,23 +364,6 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 // found sets what a search for a name has found.
 func (o *Object) found(name string, r *outcome) {
 	o.Name, o.Path, o.File, o.Rule, o.Entry, o.List, o.Tried = name, r.path, r.file, r.rule, r.entry, r.list, r.tried
-}
-
-// vdso returns the soname of the library that the kernel maps into each process of an
-// ABI, under which the loader knows it (setup_vdso of elf/setup-vdso.h, vdso(7)).
-func vdso(a ABI) string {
-	switch a.Machine {
-	case elf.EM_386:
-		return "linux-gate.so.1"
-	case elf.EM_PPC64, elf.EM_S390:
-		if a.Class == elf.ELFCLASS64 {
-			return "linux-vdso64.so.1"
-		}
-		return "linux-vdso32.so.1"
-	case elf.EM_X86_64, elf.EM_AARCH64, elf.EM_ARM, elf.EM_RISCV, elf.EM_LOONGARCH, elf.EM_MIPS:
-		return "linux-vdso.so.1"
-	}
-	return ""
 }
 
 func contains(all []*Object, o *Object) bool {

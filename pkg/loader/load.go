@@ -951,7 +951,7 @@ func (s *Load) Ignored(o *Object, name string) (dir string) {
 // UsualInterpreter returns where programs of the file's machine have their loader on
 // distributions, glibc's; "" where there is none.
 func (s *Load) UsualInterpreter() string {
-	usual := usualInterpreter(s.abi)
+	usual := systemOf(s.abi).interpreter
 	if s.l.files.place(usual).errno != 0 {
 		return ""
 	}

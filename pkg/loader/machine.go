@@ -19,12 +19,10 @@ func abiOf(f *File) ABI {
 	return ABI{elf.Class(f.ident[elf.EI_CLASS]), elf.Data(f.ident[elf.EI_DATA]), f.machine, f.eflags}
 }
 
-// ABI returns the file's, the zero value where it is no ELF file.
-func (f *File) ABI() ABI {
-	if f.ELF == nil {
-		return ABI{}
-	}
-	return abiOf(f)
+// ABI returns what the file's header says; ok is false where it has none.
+func (f *File) ABI() (a ABI, ok bool) {
+	ok = f.errno == 0 && !f.short && string(f.ident[:len(elf.ELFMAG)]) == elf.ELFMAG
+	return abiOf(f), ok
 }
 
 func (a ABI) cache() ldcache.ABI {

@@ -30,7 +30,7 @@ type Maps struct {
 }
 
 // New returns the maps with some settings.
-func New(s Settings) *Maps { return &Maps{Settings: s} }
+func New(s Settings) *Maps { return &Maps{Settings: s, dirs: directories{files: loader.NewFiles("")}} }
 
 // File is what the maps need to know of a file.
 type File struct {

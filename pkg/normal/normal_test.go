@@ -31,7 +31,7 @@ func TestDirectoryHoldsWhatTheLoaderWouldTake(t *testing.T) {
 	}
 	os.Symlink("x86-64.so", filepath.Join(dir, "link.so"))
 	os.Symlink("nothing", filepath.Join(dir, "dangling.so"))
-	d := &directories{}
+	d := &directories{files: loader.NewFiles("")}
 	os.MkdirAll(filepath.Join(dir, "far", "away"), 0o755)
 	os.Symlink("far/away", filepath.Join(dir, "near"))
 	if d.has([]string{dir + "/near/.."}, "text.so") || !d.has([]string{dir + "/near/../.."}, "text.so") {

@@ -41,8 +41,8 @@ func (o *Offer) From(stubDirs []string) {
 		o.done[dir] = true
 		sonames := o.maps.dirs.sonames(dir)
 		for _, path := range slices.Compact(slices.Sorted(maps.Values(sonames))) {
-			soname, err := sonameOf(path)
-			if soname == "" || err != nil || o.links[soname] != "" || !driver.Provides(soname) {
+			soname, _ := o.maps.dirs.soname(path)
+			if soname == "" || o.links[soname] != "" || !driver.Provides(soname) {
 				continue
 			}
 			if err := o.link(path, soname); err != nil {

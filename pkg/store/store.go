@@ -59,9 +59,3 @@ func isName(name string) bool {
 		return (c < '0' || c > '9') && (c < 'a' || c > 'z')
 	})
 }
-
-// Split returns hash and name of a path that [Path] returned: "0c0n…" and "hello-2.12".
-func Split(object string) (hash, name string) {
-	base := path.Base(object)
-	return base[:digits], base[digits+1:]
-}

@@ -62,9 +62,3 @@ func TestName(t *testing.T) {
 		}
 	}
 }
-
-func TestSplit(t *testing.T) {
-	if hash, name := Split("/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-hello-2.12"); hash != "0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q" || name != "hello-2.12" {
-		t.Errorf("%q and %q", hash, name)
-	}
-}
