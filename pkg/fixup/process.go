@@ -16,7 +16,7 @@ import (
 // A process loads one file for a name: the first that something asks for. So what one file
 // takes must do for all that can be in a process with it: a program with what it needs, the
 // plugins beside each other and with every program. Plugins are what no program of the tree
-// loads. Where what one takes lacks a version that another needs, it gets the first candidate
+// loads. A library of the tree that needs what is missing comes behind those that do not. Where what one takes lacks a version that another needs, it gets the first candidate
 // that has them all. Where it is not for the run to say what that one takes, because its run
 // path stays or it is not in the tree, another candidate is looked for that does not bring the
 // two together. Where none is left, a warning names both.
@@ -54,6 +54,9 @@ func (r *Resolver) uniteOnce(plans []*Plan) (changed bool) {
 			u.list = append(u.list, p)
 		}
 	}
+	if u.avoidBroken() {
+		return true
+	}
 	if !u.collect() {
 		return false
 	}
@@ -73,6 +76,48 @@ func (r *Resolver) uniteOnce(plans []*Plan) (changed bool) {
 	return false
 }
 
+// avoidBroken takes other libraries for those of the tree that need what is missing, where there
+// are such. It reports whether there were.
+func (u *union) avoidBroken() (changed bool) {
+	broken := map[*Object]string{}
+	for _, p := range u.list {
+		u.broken(p.Object, broken)
+	}
+	u.r.broken = broken
+	for _, p := range u.list {
+		for _, n := range p.Needs {
+			if n.Outcome == Found && broken[n.Candidate.Object] != "" {
+				changed = u.r.chooseAgain(p, n) || changed
+			}
+		}
+	}
+	return changed
+}
+
+// broken says, in all too, what is missing that a file of the tree needs, or what it loads; or "".
+func (u *union) broken(o *Object, all map[*Object]string) string {
+	p := u.plans[o]
+	if why, known := all[o]; known || p == nil {
+		return why
+	}
+	all[o] = ""
+	for _, n := range p.Needs {
+		if n.Outcome == Missing && n.Cause == loader.Needed {
+			all[o] = fmt.Sprintf("needs %s, which is missing", n.Label())
+			return all[o]
+		}
+	}
+	for _, n := range p.Needs {
+		if n.Outcome == Found && n.Cause == loader.Needed {
+			if why := u.broken(n.Candidate.Object, all); why != "" {
+				all[o] = fmt.Sprintf("needs %s, which %s", n.Name, why)
+				return all[o]
+			}
+		}
+	}
+	return ""
+}
+
 // settle looks for something else where what one takes does not do for all. It reports whether
 // there was something.
 func (u *union) settle(name string, a *asks) (changed bool) {
@@ -85,13 +130,13 @@ func (u *union) settle(name string, a *asks) (changed bool) {
 		meet = u.together // which plugins are opened together is not known
 	}
 	if a.chosen() && slices.ContainsFunc(lacks, func(b asks) bool { return meet(a.by, b.by) }) {
-		again := *a.need
-		again.others = u.with(name, a, meet)
-		if c, ok := u.r.chooseAgain(a.plan, &again); ok {
-			again.Outcome = Found
-			*a.need, a.takes = again, c.Object
+		had := a.need.others
+		a.need.others = u.with(name, a, meet)
+		if u.r.chooseAgain(a.plan, a.need) {
+			a.takes = a.need.Candidate.Object
 			return true
 		}
+		a.need.others = had
 	}
 	for _, b := range lacks {
 		why := fmt.Sprintf("%s, which lacks %s that %s needs", a.takes.Path, strings.Join(a.takes.lacks(b.by, name), ", "), b.by.Path)
@@ -116,14 +161,16 @@ func (u *union) without(o, other *Object, why string) (changed bool) {
 			if n.Outcome != Found || n.Cause != loader.Needed || !u.brings(n.Candidate.Object, o) || !u.meet(p.Object, other) {
 				continue
 			}
-			again := *n
-			again.refused = maps.Clone(n.refused)
-			if again.refused == nil {
-				again.refused = map[*Object]string{}
+			had := n.refused
+			n.refused = maps.Clone(had)
+			if had == nil {
+				n.refused = map[*Object]string{}
 			}
-			again.refused[n.Candidate.Object] = why
-			if _, ok := u.r.chooseAgain(p, &again); ok {
-				*n, changed = again, true
+			n.refused[n.Candidate.Object] = why
+			if u.r.chooseAgain(p, n) {
+				changed = true
+			} else {
+				n.refused = had
 			}
 		}
 	}
@@ -144,18 +191,23 @@ func (u *union) brings(lib, o *Object) bool {
 	return search(lib)
 }
 
-// chooseAgain looks for another candidate for a need that has one.
-func (r *Resolver) chooseAgain(p *Plan, n *Need) (Candidate, bool) {
+// chooseAgain takes another candidate for a need, and reports whether there is one.
+func (r *Resolver) chooseAgain(p *Plan, n *Need) bool {
+	again := *n
+	again.Rejected = nil
+	c, ok := r.choose(p.Object, p.in, &again, path.Base(n.Name), false)
+	if !ok {
+		return false
+	}
+	n.Outcome, n.Candidate = Found, c
 	had := n.Rejected
-	n.Rejected = nil
-	c, ok := r.choose(p.Object, p.in, n, path.Base(n.Name), false)
+	n.Rejected = again.Rejected
 	for _, reject := range had {
 		if !slices.Contains(n.Rejected, reject) {
 			n.Rejected = append(n.Rejected, reject)
 		}
 	}
-	n.Candidate = c
-	return c, ok
+	return true
 }
 
 // union is one round.
@@ -167,9 +219,9 @@ type union struct {
 	names map[string][]asks     // of libraries with versions that the plans bring in
 	order []string
 
-	reached  bool
-	programs map[*Object]map[*Object]bool // which programs load a file
-	plugins  map[*Object]bool             // what plugins load, and they themselves
+	reached bool
+	roots   map[*Object]map[*Object]bool // which programs and plugins load a file
+	plugins map[*Object]bool             // what plugins load, and they themselves
 }
 
 // takes returns the file that a file of the tree gets for a need; nil where it takes none.
@@ -299,13 +351,13 @@ func (u *union) meet(a, b *Object) bool {
 	return u.together(a, b) || u.plugins[a] || u.plugins[b]
 }
 
-// together reports whether a program of the tree loads two files.
+// together reports whether a program of the tree, or a plugin, loads two files.
 func (u *union) together(a, b *Object) bool {
 	if !u.reached {
 		u.reach()
 	}
-	for p := range u.programs[a] {
-		if u.programs[b][p] {
+	for p := range u.roots[a] {
+		if u.roots[b][p] {
 			return true
 		}
 	}
@@ -314,35 +366,34 @@ func (u *union) together(a, b *Object) bool {
 
 // reach finds what each program and the plugins load.
 func (u *union) reach() {
-	u.reached, u.programs, u.plugins = true, map[*Object]map[*Object]bool{}, map[*Object]bool{}
-	var walk func(o *Object, seen func(*Object) bool)
-	walk = func(o *Object, seen func(*Object) bool) {
-		if o != nil && !seen(o) {
-			for _, lib := range u.loads(o) {
-				walk(lib, seen)
-			}
+	u.reached, u.roots, u.plugins = true, map[*Object]map[*Object]bool{}, map[*Object]bool{}
+	var walk func(root, o *Object)
+	walk = func(root, o *Object) {
+		if o == nil || u.roots[o][root] {
+			return
+		}
+		if u.roots[o] == nil {
+			u.roots[o] = map[*Object]bool{}
+		}
+		u.roots[o][root] = true
+		u.plugins[o] = u.plugins[o] || !root.program()
+		for _, lib := range u.loads(o) {
+			walk(root, lib)
 		}
 	}
 	for o := range u.plans {
 		if o.program() {
-			walk(o, func(lib *Object) bool {
-				if u.programs[lib] == nil {
-					u.programs[lib] = map[*Object]bool{}
-				}
-				done := u.programs[lib][o]
-				u.programs[lib][o] = true
-				return done
-			})
+			walk(o, o)
 		}
 	}
+	var plugins []*Object
 	for o := range u.plans {
-		if u.programs[o] == nil {
-			walk(o, func(lib *Object) bool {
-				done := u.plugins[lib]
-				u.plugins[lib] = true
-				return done
-			})
+		if u.roots[o] == nil {
+			plugins = append(plugins, o)
 		}
+	}
+	for _, o := range plugins {
+		walk(o, o)
 	}
 }
 

@@ -243,6 +243,7 @@ type Resolver struct {
 	inputs       sync.Once
 	deep         map[string][]string // see belowInputs
 	libC         LibC                // with Settings.Today and no interpreters, that of the host
+	broken       map[*Object]string  // libraries of the tree that need what is missing, and what that is; see unite
 
 	mu    sync.Mutex
 	named map[string]bool // names that something needs, for UnusedPatterns
@@ -292,7 +293,32 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 		}
 	}
 	r.disinherit(plans, jobs)
+	for _, p := range plans {
+		r.remark(p)
+	}
 	return plans
+}
+
+// remark says what of the choices the reader may not expect.
+func (r *Resolver) remark(p *Plan) {
+	var warnings []string
+	for _, n := range p.Needs {
+		if n.Outcome != Found {
+			continue
+		}
+		for _, reject := range n.Rejected {
+			if reject.Own && !n.Candidate.Own {
+				warnings = append(warnings, fmt.Sprintf("%s: the package's own %s %s; %s is used instead", n.Name, reject.Path, reject.Why, n.Candidate.Path))
+			}
+		}
+		if n.Candidate.level == wheelLevel {
+			p.Notes = append(p.Notes, fmt.Sprintf("%s is found in a wheel: %s", n.Name, n.Candidate.Path))
+		}
+		if r.elsewhere(p.Object, n.Candidate) {
+			warnings = append(warnings, fmt.Sprintf("%s is found in another package only: %s", n.Name, n.Candidate.Path))
+		}
+	}
+	p.Warnings = append(warnings, p.Warnings...)
 }
 
 // disinherit gives libraries entries for what they find today because of a program that will
@@ -480,17 +506,6 @@ func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
 		r.meet(p, in, n)
 		if n.Outcome == Missing {
 			r.excuse(n)
-		}
-		for _, reject := range n.Rejected {
-			if n.Outcome == Found && reject.Own && !n.Candidate.Own {
-				p.Warnings = append(p.Warnings, fmt.Sprintf("%s: the package's own %s %s; %s is used instead", n.Name, reject.Path, reject.Why, n.Candidate.Path))
-			}
-		}
-		if n.Outcome == Found && n.Candidate.level == wheelLevel {
-			p.Notes = append(p.Notes, fmt.Sprintf("%s is found in a wheel: %s", n.Name, n.Candidate.Path))
-		}
-		if n.Outcome == Found && r.elsewhere(o, n.Candidate) {
-			p.Warnings = append(p.Warnings, fmt.Sprintf("%s is found in another package only: %s", n.Name, n.Candidate.Path))
 		}
 	}
 }
@@ -698,7 +713,7 @@ func (r *Resolver) refuseFor(o *Object, in *Interpreter, n *Need, name string, c
 	if why := r.refuse(o, in, name, c); why != "" {
 		return why
 	}
-	if why := n.refused[c.Object]; why != "" {
+	if why := cmp.Or(r.broken[c.Object], n.refused[c.Object]); why != "" {
 		return why
 	}
 	for _, other := range n.others {
