@@ -172,7 +172,7 @@ func (s *subject) safety() {
 			if names := s.heldNames(e); len(names) > 0 {
 				msg += ", and the loader looks for " + remedy.List(names) + " there"
 			}
-			s.report(e.in(Finding{ID: StubEntry, Message: msg, Remedy: s.replaceStubs()}))
+			s.report(e.in(Finding{ID: StubEntry, Message: msg, Remedy: s.ReplaceStubs(s.operand())}))
 		}
 	}
 	s.neededPaths()
@@ -236,15 +236,10 @@ func (s *subject) heldNames(e *entry) []string {
 
 // ignored tells names that the caller does not want to hear of.
 func (a *Auditor) ignored(name string) bool {
-	for _, pattern := range a.Ignore {
-		if pattern == name {
-			return true
-		}
-		if ok, err := path.Match(pattern, name); ok && err == nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Ignore, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return pattern == name || ok && err == nil
+	})
 }
 
 // candidate is a file that one entry offers for a name.

@@ -174,11 +174,6 @@ func (s *subject) stack() {
 			what = "it gets one, and so do all its threads"
 		}
 		s.report(Finding{ID: ExecutableStack, Message: fmt.Sprintf("the file asks for an executable stack (%s): %s", why, what),
-			Remedy: s.command("runpath", "execstack", "clear").And(" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
+			Remedy: remedy.Run("runpath", "execstack", "clear", s.operand()).And(" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
 	}
-}
-
-// command is the remedy of running a command on the file that takes no settings.
-func (s *subject) command(words ...string) remedy.Remedy {
-	return remedy.Run(append(words, s.operand())...)
 }

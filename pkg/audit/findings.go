@@ -133,20 +133,28 @@ func unknownToken(entry string) string {
 	return ""
 }
 
-// workspaces are where root, and the runners of GitHub, GitLab, Jenkins and conda-build, build.
-var workspaces = []string{"/root", "/workspace", "/workspaces", "/github/workspace", "/github/home", "/__w", "/builds", "/var/lib/jenkins", "/var/jenkins_home", "/croot", "/opt/conda/conda-bld"}
+// builds are the directories that only the build, or one user, had, and what they are. Not for files below the same
+// one: they are there for the time being, or that user's.
+var builds = []struct {
+	dirs []string
+	what string
+	own  bool // also for files below it
+}{
+	{[]string{"/build", "/homeless-shelter", "/nix/var/nix/builds", "/private/tmp"}, "a directory of the Nix build sandbox, left over", true},
+	{[]string{"/tmp", "/var/tmp"}, "a temporary directory, left over from the build; anyone can create it", false},
+	// Where root, and the runners of GitHub, GitLab, Jenkins and conda-build, build.
+	{[]string{"/root", "/workspace", "/workspaces", "/github/workspace", "/github/home", "/__w", "/builds", "/var/lib/jenkins", "/var/jenkins_home", "/croot", "/opt/conda/conda-bld"},
+		"a directory in which only builds run, left over", false},
+}
 
-// leftover tells directories that only the build, or one user, had.
+// leftover says what kind of directory an entry names that only the build, or one user, had; "" for any other.
 func (s *subject) leftover(text string) string {
-	under := func(dir string) bool { return text == dir || strings.HasPrefix(text, dir+"/") }
-	switch {
-	case under("/build"), under("/homeless-shelter"), under("/nix/var/nix/builds"), under("/private/tmp"):
-		return "a directory of the Nix build sandbox, left over"
-	case under("/tmp"), under("/var/tmp"):
-		if under("/tmp") && strings.HasPrefix(s.at, "/tmp/") || strings.HasPrefix(s.at, "/var/tmp/") && under("/var/tmp") {
-			return "" // the file itself is only there for the time being
+	for _, b := range builds {
+		for _, dir := range b.dirs {
+			if isBelow(text, dir) && (b.own || !strings.HasPrefix(s.at, dir+"/")) {
+				return b.what
+			}
 		}
-		return "a temporary directory, left over from the build; anyone can create it"
 	}
 	for _, home := range []string{"/home/", "/Users/"} {
 		if rest, ok := strings.CutPrefix(text, home); ok {
@@ -156,21 +164,11 @@ func (s *subject) leftover(text string) string {
 			}
 		}
 	}
-	for _, dir := range workspaces {
-		if under(dir) && !strings.HasPrefix(s.at, dir+"/") {
-			return "a directory in which only builds run, left over"
-		}
-	}
 	return ""
 }
 
 func isFHS(key string) bool {
-	for _, dir := range []string{"/usr", "/lib", "/lib32", "/lib64", "/opt"} {
-		if key == dir || strings.HasPrefix(key, dir+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"/usr", "/lib", "/lib32", "/lib64", "/opt"}, func(dir string) bool { return isBelow(key, dir) })
 }
 
 // writable looks for a directory on the way that anyone can write to: the

@@ -23,17 +23,10 @@ func (s *subject) operand() string {
 	return at
 }
 
-// edit is the remedy of running an editing tool on the file with the settings that
-// the examination had.
-func (s *subject) edit(tool ...string) remedy.Remedy { return s.Edit(s.operand(), tool...) }
-
 // normalize is the remedy of bringing the run path into its normal form.
 func (s *subject) normalize(flags ...string) remedy.Remedy {
-	return s.edit(append([]string{"runpath", "normalize"}, flags...)...)
+	return s.Edit(s.operand(), append([]string{"runpath", "normalize"}, flags...)...)
 }
-
-// replaceStubs is the remedy of taking stub directories out.
-func (s *subject) replaceStubs() remedy.Remedy { return s.ReplaceStubs(s.operand()) }
 
 // without is the remedy of taking entries out of the run path; where a library is
 // found in one of them and in no other, that has to be dealt with first.

@@ -15,75 +15,51 @@ type ABI struct {
 	Flags   uint32 // e_flags
 }
 
-// Bits of e_flags that choose an ABI (the processor supplements; glibc's elf/elf.h).
+// The flags of 32-bit ARM's two floating-point ABIs.
 const (
-	armFloatSoft   = 0x200  // EF_ARM_ABI_FLOAT_SOFT
-	armFloatHard   = 0x400  // EF_ARM_ABI_FLOAT_HARD
-	mipsABI2       = 0x20   // EF_MIPS_ABI2: N32
-	mipsNaN2008    = 0x400  // EF_MIPS_NAN2008
-	riscvFloat     = 0x6    // EF_RISCV_FLOAT_ABI
-	riscvDouble    = 0x4    // EF_RISCV_FLOAT_ABI_DOUBLE
-	larchFloat     = 0x7    // EF_LARCH_ABI_MODIFIER_MASK
-	larchDouble    = 0x3    // EF_LARCH_ABI_DOUBLE_FLOAT
-	flagSparc64    = 0x0100 // and so on: the FLAG_* of ldconfig.h
-	flagX8664      = 0x0300
-	flagS390x      = 0x0400
-	flagPPC64      = 0x0500
-	flagMIPSN32    = 0x0600
-	flagMIPSN64    = 0x0700
-	flagX32        = 0x0800
-	flagARMHard    = 0x0900
-	flagAArch64    = 0x0a00
-	flagARMSoft    = 0x0b00
-	flagMIPSNaN    = 0x0c00
-	flagMIPSN32NaN = 0x0d00
-	flagMIPSN64NaN = 0x0e00
-	flagRISCVSoft  = 0x0f00
-	flagRISCVHard  = 0x1000
-	flagLarchSoft  = 0x1100
-	flagLarchHard  = 0x1200
+	flagARMHard = 0x0900
+	flagARMSoft = 0x0b00
 )
+
+// required are the FLAG_* of glibc's ldconfig.h by ABI, the first row that fits: bits of e_flags that choose it
+// (the processor supplements; glibc's elf/elf.h) have a value. An ABI that is in no row has none.
+var required = [...]struct {
+	machine    elf.Machine
+	class      elf.Class // 0: any
+	mask, bits uint32
+	flag       uint32
+}{
+	{elf.EM_X86_64, elf.ELFCLASS64, 0, 0, 0x0300},
+	{elf.EM_X86_64, 0, 0, 0, 0x0800}, // x32
+	{elf.EM_AARCH64, 0, 0, 0, 0x0a00},
+	{elf.EM_S390, elf.ELFCLASS64, 0, 0, 0x0400},
+	{elf.EM_PPC64, 0, 0, 0, 0x0500},
+	{elf.EM_SPARCV9, 0, 0, 0, 0x0100},
+	{elf.EM_ARM, 0, 0x400, 0x400, flagARMHard}, // EF_ARM_ABI_FLOAT_HARD
+	{elf.EM_ARM, 0, 0x200, 0x200, flagARMSoft},
+	{elf.EM_MIPS, elf.ELFCLASS64, 0x400, 0x400, 0x0e00}, // EF_MIPS_NAN2008
+	{elf.EM_MIPS, elf.ELFCLASS64, 0, 0, 0x0700},
+	{elf.EM_MIPS, 0, 0x420, 0x420, 0x0d00}, // EF_MIPS_ABI2: N32
+	{elf.EM_MIPS, 0, 0x420, 0x020, 0x0600},
+	{elf.EM_MIPS, 0, 0x420, 0x400, 0x0c00},
+	{elf.EM_RISCV, 0, 0x6, 0x4, 0x1000}, // EF_RISCV_FLOAT_ABI_DOUBLE
+	{elf.EM_RISCV, 0, 0, 0, 0x0f00},
+	{elf.EM_LOONGARCH, 0, 0x7, 0x3, 0x1200}, // EF_LARCH_ABI_DOUBLE_FLOAT
+	{elf.EM_LOONGARCH, 0, 0, 0, 0x1100},
+}
 
 // defaultFlags returns the flags with which ldconfig enters a library of the ABI,
 // and which its loader prefers (_DL_CACHE_DEFAULT_ID in each machine's dl-cache.h).
 func (a ABI) defaultFlags() uint32 {
-	long := a.Class == elf.ELFCLASS64
-	choose := func(ok bool, yes, no uint32) uint32 {
-		if ok {
-			return yes
-		}
-		return no
+	if a.Machine == elf.EM_MIPS_RS3_LE {
+		a.Machine = elf.EM_MIPS
 	}
-	var required uint32
-	switch a.Machine {
-	case elf.EM_X86_64:
-		required = choose(long, flagX8664, flagX32)
-	case elf.EM_AARCH64:
-		required = flagAArch64
-	case elf.EM_S390:
-		required = choose(long, flagS390x, 0)
-	case elf.EM_PPC64:
-		required = flagPPC64
-	case elf.EM_SPARCV9:
-		required = flagSparc64
-	case elf.EM_ARM:
-		required = choose(a.Flags&armFloatHard != 0, flagARMHard, choose(a.Flags&armFloatSoft != 0, flagARMSoft, 0))
-	case elf.EM_MIPS, elf.EM_MIPS_RS3_LE:
-		nan := a.Flags&mipsNaN2008 != 0
-		switch {
-		case long:
-			required = choose(nan, flagMIPSN64NaN, flagMIPSN64)
-		case a.Flags&mipsABI2 != 0:
-			required = choose(nan, flagMIPSN32NaN, flagMIPSN32)
-		default:
-			required = choose(nan, flagMIPSNaN, 0)
+	for _, r := range required {
+		if r.machine == a.Machine && (r.class == 0 || r.class == a.Class) && a.Flags&r.mask == r.bits {
+			return r.flag | flagLibc6
 		}
-	case elf.EM_RISCV:
-		required = choose(a.Flags&riscvFloat == riscvDouble, flagRISCVHard, flagRISCVSoft)
-	case elf.EM_LOONGARCH:
-		required = choose(a.Flags&larchFloat == larchDouble, flagLarchHard, flagLarchSoft)
 	}
-	return required | flagLibc6
+	return flagLibc6
 }
 
 // accepts is _dl_cache_check_flags.

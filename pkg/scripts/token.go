@@ -1,8 +1,8 @@
 package scripts
 
 import (
-	"bytes"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -21,34 +21,28 @@ const (
 	Ruby
 )
 
-// LanguageOf tells a script's language by its file name, or by the interpreter
+// languages are told by the ending of a file's name, and where it has none by a part of the line that names the interpreter.
+var languages = []struct {
+	Language
+	endings, interpreters []string
+}{
+	{Python, []string{".py", ".pyx", ".pxi", ".pxd", ".pyx.in", ".py.in"}, []string{"python"}},
+	{JavaScript, []string{".js", ".mjs", ".cjs", ".ts", ".mts"}, []string{"node", "deno", "bun"}},
+	{C, []string{".c", ".cc", ".cpp", ".h", ".hpp", ".cu"}, nil},
+	{Notebook, []string{".ipynb"}, nil},
+	{Julia, []string{".jl"}, nil},
+	{Lua, []string{".lua"}, nil},
+	{Ruby, []string{".rb"}, nil},
+}
+
+// LanguageOf returns a script's language by its file name, or by the interpreter
 // that its first line names.
 func LanguageOf(name string, head []byte) Language {
-	switch path.Ext(name) {
-	case ".py", ".pyx", ".pxi", ".pxd", ".in":
-		if path.Ext(name) != ".in" || strings.HasSuffix(name, ".pyx.in") || strings.HasSuffix(name, ".py.in") {
-			return Python
-		}
-	case ".js", ".mjs", ".cjs", ".ts", ".mts":
-		return JavaScript
-	case ".ipynb":
-		return Notebook
-	case ".jl":
-		return Julia
-	case ".lua":
-		return Lua
-	case ".rb":
-		return Ruby
-	case ".c", ".cc", ".cpp", ".h", ".hpp", ".cu":
-		return C
-	case "":
-		if line, _, _ := bytes.Cut(head, []byte("\n")); bytes.HasPrefix(line, []byte("#!")) {
-			switch {
-			case bytes.Contains(line, []byte("python")):
-				return Python
-			case bytes.Contains(line, []byte("node")), bytes.Contains(line, []byte("deno")), bytes.Contains(line, []byte("bun")):
-				return JavaScript
-			}
+	line, _, _ := strings.Cut(string(head[:min(len(head), 256)]), "\n")
+	for _, l := range languages {
+		if slices.ContainsFunc(l.endings, func(e string) bool { return strings.HasSuffix(name, e) }) ||
+			path.Ext(name) == "" && strings.HasPrefix(line, "#!") && slices.ContainsFunc(l.interpreters, func(i string) bool { return strings.Contains(line, i) }) {
+			return l.Language
 		}
 	}
 	return Unknown
