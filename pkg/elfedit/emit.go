@@ -28,7 +28,7 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		return nil, cannot(".dynamic crosses a page")
 	}
 	if d := l.dynamic; d != nil {
-		p.encodeEntries(l.written(d.newOff, d.newSize), p.entries(l))
+		p.encodeEntries(l.written(d.newOff, d.newSize), p.entries(nil, l))
 	}
 	if err := p.renameNeeds(l); err != nil {
 		return nil, err
@@ -50,33 +50,21 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		for _, s := range scrubs {
 			clear(l.written(s.off, s.len()))
 		}
-		scrubs = nil
+		scrubs = scrubs[:0]
 	}
-	heads, err := p.heads(l, l.progs)
+	first, then, err := p.covered(l)
 	if err != nil {
 		return nil, err
 	}
-	first, then, err := p.covered(l, heads)
-	if err != nil {
-		return nil, err
-	}
-	e.writes = append(make([]write, 0, 16), l.fresh...)
-	e.prepared = len(e.writes)
-	e.writes = append(e.writes, firstNote...)
-	e.writes = append(e.writes, first...)
-	e.writes = append(e.writes, p.sectionWrites(l)...)
-	e.writes = append(e.writes, l.late...)
-	e.writes = append(e.writes, l.live...)
-	e.writes = append(e.writes, dynamic...)
-	e.writes = append(e.writes, then...)
-	e.writes = append(e.writes, lastNote...)
-	if scrubs == nil {
-		scrubs = make([]write, 0, len(l.dead))
-	}
+	e.prepared = len(l.fresh)
 	for _, s := range l.dead {
-		scrubs = append(scrubs, write{off: s.off, data: make([]byte, s.size)})
+		scrubs = append(scrubs, write{off: s.off, data: zero(s.size)})
 	}
-	if e.writes, err = e.joined(append(e.writes, l.quiet...), scrubs); err != nil {
+	e.writes = make([]write, 0, 12)
+	for _, some := range [][]write{l.fresh, firstNote, first, p.sectionWrites(l), l.late, l.live, dynamic, then, lastNote, l.quiet} {
+		e.writes = append(e.writes, some...)
+	}
+	if e.writes, err = e.joined(e.writes, scrubs); err != nil {
 		return nil, err
 	}
 	for _, b := range l.moved {
@@ -88,6 +76,16 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	}
 	return e, nil
 }
+
+// zero returns n zeros, which nobody may change.
+func zero(n uint64) []byte {
+	if n <= uint64(len(someZeros)) {
+		return someZeros[:n:n]
+	}
+	return make([]byte, n)
+}
+
+var someZeros [256 << 10]byte // no memory until it is read, and then the kernel's one page of zeros
 
 // joined appends to writes those of zeros, of which neighbours become one: what stands
 // between them is written as it is by then. Their order is of no importance, for nothing
@@ -131,7 +129,7 @@ func (p *planner) sectionWrites(l *layout) []write {
 		if s == im.said[i] {
 			continue
 		}
-		w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: make([]byte, im.ShdrSize())}
+		w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: im.Alloc(im.ShdrSize())}
 		im.EncodeSection(w.data, s)
 		if n := len(out) - 1; n >= 0 && out[n].off+out[n].len() == w.off {
 			out[n].data = append(out[n].data, w.data...) // neighbours change together
@@ -142,75 +140,61 @@ func (p *planner) sectionWrites(l *layout) []write {
 	return out
 }
 
-// heads writes what changes of the ELF header and the program headers.
-func (p *planner) heads(l *layout, progs []elfimage.Prog) ([]write, error) {
+// heads writes the ELF header and the program headers, where any of them changes.
+func (p *planner) heads(l *layout) ([]write, error) {
 	im := p.im
-	if l.shoff != im.Shoff || len(l.sections) != len(im.said) || len(progs) != len(im.Progs) || l.lent != nil {
-		return p.header(progs, l.shoff, len(l.sections))
-	}
-	changed, last := 0, -1
-	for i := range progs {
-		if progs[i] != im.Progs[i] {
-			changed, last = changed+1, i
-		}
-	}
-	switch {
-	case changed == 0 && p.goal.osabi == nil:
+	if l.shoff == im.Shoff && len(l.sections) == len(im.said) && p.goal.osabi == nil && slices.Equal(l.progs, im.Progs) {
 		return nil, nil
-	case changed == 0:
-		return []write{{off: elf.EI_OSABI, data: []byte{*p.goal.osabi}}}, nil
-	case changed == 1 && p.goal.osabi == nil:
-		b := make([]byte, im.PhdrSize())
-		im.EncodeProg(b, progs[last])
-		return []write{{off: im.Phoff + uint64(last)*im.PhdrSize(), data: b}}, nil
 	}
-	return p.header(progs, l.shoff, len(l.sections))
+	return p.header(l.progs, l.shoff, len(l.sections))
 }
-
-// sectionCountAt is the offset of e_shnum, after e_phnum and e_shentsize.
-func (im *image) sectionCountAt() uint64 { return 24 + 3*im.WordSize() + 12 }
 
 // header writes the ELF header and the program headers, in one piece where they
 // are neighbours: both then change at once. The section headers are at shoff, so
 // many of them.
 func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]write, error) {
 	im := p.im
-	whole := make([]byte, im.EhdrSize()+uint64(len(progs))*im.PhdrSize())
+	whole := im.Alloc(im.EhdrSize() + uint64(len(progs))*im.PhdrSize())
 	ehdr, table := whole[:im.EhdrSize()], whole[im.EhdrSize():]
-	if err := elfimage.ReadFull(im, ehdr, 0); err != nil {
+	if err := p.fileHeader(ehdr, len(progs), shoff, sections); err != nil {
 		return nil, err
 	}
-	w := im.WordSize()
+	if im.Phoff != im.EhdrSize() && len(progs) != len(im.Progs) {
+		// BOLT puts the table at the end. Between the two writes the loader sees the
+		// new table without its last entry: let that be one that it can do without.
+		lent := lendable(progs, elfimage.Prog{})
+		if lent < 0 {
+			return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
+		}
+		progs = append(append(slices.Clone(progs[:lent]), progs[lent+1:]...), progs[lent])
+	}
+	for i, q := range progs {
+		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
+	}
+	if im.Phoff == im.EhdrSize() {
+		return []write{{data: whole}}, nil
+	}
+	return []write{{off: im.Phoff, data: table}, {data: ehdr}}, nil
+}
+
+// fileHeader makes b the ELF header with so many program headers, and the section headers at
+// shoff, so many of them.
+func (p *planner) fileHeader(b []byte, progs int, shoff uint64, sections int) error {
+	im, w := p.im, p.im.WordSize()
+	if err := elfimage.ReadFull(im, b, 0); err != nil {
+		return err
+	}
 	if p.goal.osabi != nil {
-		ehdr[elf.EI_OSABI] = *p.goal.osabi
+		b[elf.EI_OSABI] = *p.goal.osabi
 	}
 	if len(im.Sections) > 0 {
-		im.PutWord(ehdr[24+2*w:], shoff)
+		im.PutWord(b[24+2*w:], shoff)
 	}
 	if sections != len(im.said) {
-		im.Order.PutUint16(ehdr[im.sectionCountAt():], uint16(sections))
+		im.Order.PutUint16(b[24+3*w+12:], uint16(sections)) // e_shnum, after e_phnum and e_shentsize
 	}
-	im.Order.PutUint16(ehdr[24+3*w+8:], uint16(len(progs))) // after e_flags, e_ehsize, e_phentsize
-	for i, q := range progs {
-		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
-	}
-	switch {
-	case im.Phoff == im.EhdrSize():
-		return []write{{off: 0, data: whole}}, nil
-	case len(progs) == len(im.Progs):
-		return []write{{off: im.Phoff, data: table}, {off: 0, data: ehdr}}, nil
-	}
-	// BOLT puts the table at the end. Between the two writes the loader sees the
-	// new table without its last entry: let that be one that it can do without.
-	lent := lendable(progs, elfimage.Prog{})
-	if lent < 0 {
-		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
-	}
-	progs = append(append(slices.Clone(progs[:lent]), progs[lent+1:]...), progs[lent])
-	for i, q := range progs {
-		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
-	}
-	return []write{{off: im.Phoff, data: table}, {off: 0, data: ehdr}}, nil
+	im.Order.PutUint16(b[24+3*w+8:], uint16(progs)) // after e_flags, e_ehsize, e_phentsize
+	return nil
 }
 
 // renameNeeds gives version needs the names of other libraries, in the copy of their

@@ -7,40 +7,43 @@ import (
 )
 
 // covered returns the headers until .dynamic has been switched, and those from then on, where
-// these are others: heads, which say what the layout does.
+// these are others: they say what the layout does.
 //
 // Between the two, strip has to find what .dynamic refers to, and it keeps of a file what has
 // a section. Section headers for that time stand at the end of the file, which is cut off
 // afterwards: those of the layout, and others over the old places of what has moved. Should
 // the edit stop there, they are what the next one takes back: see takeBack.
-func (p *planner) covered(l *layout, heads []write) (first, then []write, err error) {
-	im := p.im
-	covers := p.covers(l)
-	progs := l.progs
+func (p *planner) covered(l *layout) (first, then []write, err error) {
+	im, covers := p.im, p.covers(l)
+	if l.lent == nil && len(covers) == 0 {
+		first, err = p.heads(l)
+		return first, nil, err
+	}
+	progs, shoff, n := l.progs, im.Shoff, len(im.said)
 	if l.lent != nil {
 		progs = l.lent
 	}
-	if len(covers) == 0 {
-		if l.lent == nil {
-			return heads, nil, nil
+	if len(covers) > 0 {
+		shoff, n = alignUp(l.size, 8), len(l.sections)+len(covers)
+		table := im.Alloc(uint64(n) * im.ShdrSize())
+		rest := table
+		for _, sections := range [][]elfimage.Section{l.sections, covers} {
+			for _, s := range sections {
+				im.EncodeSection(rest, s)
+				rest = rest[im.ShdrSize():]
+			}
 		}
-		first, err = p.header(progs, im.Shoff, len(im.said))
-		return first, heads, err
+		l.fresh = append(l.fresh, write{off: shoff, data: table})
 	}
-	n := len(l.sections) + len(covers)
-	table := write{off: alignUp(l.size, 8), data: make([]byte, uint64(n)*im.ShdrSize())}
-	rest := table.data
-	for _, sections := range [][]elfimage.Section{l.sections, covers} {
-		for _, s := range sections {
-			im.EncodeSection(rest, s)
-			rest = rest[im.ShdrSize():]
-		}
+	if first, err = p.header(progs, shoff, n); err != nil {
+		return nil, nil, err
 	}
-	l.fresh = append(l.fresh, table)
-	if first, err = p.header(progs, table.off, n); err == nil {
+	if l.lent != nil {
 		then, err = p.header(l.progs, l.shoff, len(l.sections))
+		return first, then, err
 	}
-	return first, then, err
+	ehdr := im.Alloc(im.EhdrSize())
+	return first, []write{{data: ehdr}}, p.fileHeader(ehdr, len(progs), l.shoff, len(l.sections))
 }
 
 // covers are sections over the old places of what .dynamic refers to until it is switched,

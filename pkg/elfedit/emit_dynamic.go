@@ -162,7 +162,8 @@ func (p *planner) switchDynamic(l *layout) (writes []write, ok bool) {
 	if p.goal.squeezed == nil {
 		return nil, false
 	}
-	old, now, es := im.Dynamic, p.entries(l), im.DynSize()
+	var few [48]elfimage.Dyn
+	old, now, es := im.Dynamic, p.entries(few[:0], l), im.DynSize()
 	at := func(entries []elfimage.Dyn, i int) elfimage.Dyn {
 		if i < len(entries) {
 			return elfimage.Dyn{Tag: entries[i].Tag, Val: entries[i].Val}
@@ -186,7 +187,7 @@ func (p *planner) switchDynamic(l *layout) (writes []write, ok bool) {
 	}
 	off, n := im.DynOff+uint64(first)*es, uint64(last-first+1)*es
 	if samePage(off, n) {
-		b := make([]byte, n)
+		b := im.Alloc(n)
 		for i := first; i <= last; i++ { // unchanged entries between are written as they were
 			im.encodeDyn(b[uint64(i-first)*es:], at(now, i))
 		}

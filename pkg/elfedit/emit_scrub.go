@@ -13,9 +13,9 @@ func (p *planner) scrubs(l *layout) ([]write, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]write, 0, len(free)+len(l.dead))
+	out := make([]write, 0, len(free)+len(l.dead)) // those come after
 	for _, s := range free {
-		out = append(out, write{off: l.table.off + s.off, data: make([]byte, s.size)})
+		out = append(out, write{off: l.table.off + s.off, data: zero(s.size)})
 	}
 	return out, nil
 }

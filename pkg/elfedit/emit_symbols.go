@@ -14,7 +14,8 @@ type move struct{ addr, off uint64 }
 // is the new address of the string table.
 func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	im := p.im
-	moves := make([]move, len(im.Sections))
+	var few [64]move
+	moves := append(few[:0], make([]move, len(im.Sections))...)
 	var dynamic *block // old linkers make _DYNAMIC absolute
 	for k, b := range moved {
 		for _, i := range b.sections {
@@ -53,7 +54,7 @@ func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 					by = dynamic.newAddr - dynamic.addr
 				}
 				if by != 0 {
-					v := make([]byte, w)
+					v := im.Alloc(w)
 					im.PutWord(v, value+by)
 					out = append(out, write{off: off + moves[i].off + at, data: v})
 				}

@@ -187,13 +187,12 @@ func (l *layout) written(off, n uint64) []byte {
 	return nil
 }
 
-// entries returns the dynamic section afterwards.
-func (p *planner) entries(l *layout) []elfimage.Dyn {
+// entries appends the dynamic section afterwards to out.
+func (p *planner) entries(out []elfimage.Dyn, l *layout) []elfimage.Dyn {
 	im, from, delta := p.im, p.goal.squeezed, uint64(0)
 	if l.dynamic != nil && l.dynamic.newAddr != l.dynamic.addr {
 		from, delta = p.goal.entries, l.dynamic.newAddr-l.dynamic.addr
 	}
-	out := make([]elfimage.Dyn, len(from))
 	for i, e := range from {
 		d := e.Dyn
 		if e.text >= 0 {
@@ -205,7 +204,7 @@ func (p *planner) entries(l *layout) []elfimage.Dyn {
 		if im.isRelative(d.Tag) { // to its own address
 			d.Val += d.Off - im.DynOff - uint64(i)*im.DynSize() - delta
 		}
-		out[i] = d
+		out = append(out, d)
 	}
 	return out
 }

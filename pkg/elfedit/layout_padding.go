@@ -194,7 +194,7 @@ func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	}
 	l := p.asItIs()
 	off, addr = off+skip, addr+skip
-	table := append(make([]byte, 0, n), old...)
+	table := append(p.im.Alloc(n)[:0], old...)
 	table, at := appendRoom(table, p.goal.blob, n-skip-p.im.StrSize-uint64(roomHead))
 	symbols, err := p.symbolWrites(nil, addr)
 	if err != nil {

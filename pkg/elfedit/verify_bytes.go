@@ -600,7 +600,8 @@ func (v *verifier) sections() error {
 
 // segments checks that no PT_LOAD that is new or has grown shares a page of memory with another.
 func (v *verifier) segments() error {
-	loads := make([]elfimage.Prog, 0, len(v.after.Progs))
+	var few [16]elfimage.Prog
+	loads := few[:0]
 	for _, p := range v.after.Progs {
 		if p.Type == elf.PT_LOAD && p.Memsz > 0 {
 			loads = append(loads, p)

@@ -24,16 +24,17 @@ func (im *Image) parseDynamic(dyn *Prog) error {
 	terminated := false
 	own := im.spare()
 	im.Dynamic = own.dynamic[:0]
-	for i := 0; i < im.DynCap && !terminated; {
-		b := im.scratch(uint64(min(im.DynCap-i, 64)) * es)
-		if err := ReadFull(im.r, b, off+uint64(i)*es); err != nil {
-			return err
-		}
-		for ; len(b) > 0 && !terminated; i, b = i+1, b[es:] {
-			d := Dyn{Tag: elf.DynTag(im.Word(b)), Val: im.Word(b[es/2:]), Off: off + uint64(i)*es}
-			if terminated = d.Tag == elf.DT_NULL; !terminated {
-				im.Dynamic = append(im.Dynamic, d)
+	for i := 0; i < im.DynCap && !terminated; i += 64 {
+		err := im.EachPiece(off+uint64(i)*es, uint64(min(im.DynCap-i, 64)), es, func(at uint64, b []byte) {
+			for ; len(b) > 0 && !terminated; at, b = at+es, b[es:] {
+				d := Dyn{Tag: elf.DynTag(im.Word(b)), Val: im.Word(b[es/2:]), Off: at}
+				if terminated = d.Tag == elf.DT_NULL; !terminated {
+					im.Dynamic = append(im.Dynamic, d)
+				}
 			}
+		})
+		if err != nil {
+			return err
 		}
 	}
 	own.dynamic, im.Dynamic = im.Dynamic, slices.Clip(im.Dynamic)

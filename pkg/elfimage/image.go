@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
 // ErrNotELF is what Parse returns for input that does not begin with the ELF magic.
@@ -107,15 +108,11 @@ type Image struct {
 	loads    bool   // judged as the loader does: see ParseLoad
 	unread   int    // section headers that ParseLoad has left
 
-	r    io.ReaderAt
-	size uint64
+	window // what is read of the file
 }
 
-// ReadAt reads from the file; see [io.ReaderAt].
-func (im *Image) ReadAt(p []byte, off int64) (int, error) { return im.r.ReadAt(p, off) }
-
 // Size returns the size of the file in bytes.
-func (im *Image) Size() int64 { return int64(im.size) }
+func (w *window) Size() int64 { return int64(w.size) }
 
 // Is64 reports whether the image is of ELFCLASS64.
 func (im *Image) Is64() bool { return im.Class == elf.ELFCLASS64 }
@@ -181,15 +178,11 @@ func Parse(r io.ReaderAt, size int64) (*Image, error) {
 	if size < 0 {
 		return nil, fmt.Errorf("negative file size %d", size)
 	}
-	head := make([]byte, min(size, HeadSize))
-	if err := ReadFull(r, head, 0); err != nil {
-		return nil, err
-	}
-	return ParseHead(r, size, head)
+	return ParseHead(r, size, nil)
 }
 
-// ParseHead is Parse for a caller that has already read the beginning of the file.
-// head is read from until the image is released, and not written to.
+// ParseHead is Parse for a caller that has already read the beginning of the file, or not
+// where head is nil. It is read from until the image is released, and not written to.
 func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	im, done, err := parseHead(r, size, head, false)
 	if done {
@@ -218,7 +211,7 @@ func ParseLoad(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 		return im, err
 	}
 	sections := im.Sections
-	im.r.(*window).most = 2 << 10 // the dynamic section, and what the head does not hold of the strings
+	im.most = 2 << 10 // the dynamic section, and what the head does not hold of the strings
 	if dyn := im.dynamicHeader(); dyn == nil || dyn.Filesz > 0 && im.checkSegments() == nil && im.parseDynamic(dyn) == nil {
 		im.Sections, im.unread = nil, len(sections)
 		if dyn == nil && im.Prog(elf.PT_INTERP) != nil {
@@ -245,7 +238,7 @@ func (im *Image) dynamicHeader() (dyn *Prog) {
 
 // ReadSections reads the section headers that ParseLoad has left, where they can be read.
 func (im *Image) ReadSections() {
-	im.r.(*window).most = windowSize
+	im.most = windowSize
 	im.Sections = reuse(&im.spare().sections, im.unread)
 	if im.parseSections() != nil {
 		im.Sections = nil
@@ -304,11 +297,18 @@ func (im *Image) parse() (*Image, error) {
 
 // parseHeader reads the ELF header, and judges of it what every file must have right.
 func parseHeader(r io.ReaderAt, size int64, head []byte, loads bool) (*Image, Header, error) {
+	im := &Image{window: newWindow(r, uint64(size), head), loads: loads}
+	if head == nil {
+		head = im.spare().head[:min(size, HeadSize)]
+		if err := ReadFull(r, head, 0); err != nil {
+			return nil, Header{}, err
+		}
+		im.head = head
+	}
 	h, isELF, whole := DecodeHeader(head)
 	if !isELF {
 		return nil, h, ErrNotELF
 	}
-	im := &Image{r: newWindow(r, uint64(size), head), size: uint64(size), loads: loads}
 	if err := im.take(h, head, whole); err != nil {
 		return nil, h, err
 	}
@@ -374,28 +374,27 @@ func (im *Image) parseTables(h Header) error {
 	return err
 }
 
-// table returns the bytes of a table of n entries, checked against the file's size.
-func (im *Image) table(off, n, entsize uint64, what string) ([]byte, error) {
+// table calls do for each entry of a table of n entries, which is checked against the file's size.
+func (im *Image) table(off, n, entsize uint64, what string, do func(entry []byte)) error {
 	if n > im.size/entsize || off > im.size-n*entsize {
-		return nil, Malformed(off, "%s of %d entries is outside the file of %d bytes", what, n, im.size)
+		return Malformed(off, "%s of %d entries is outside the file of %d bytes", what, n, im.size)
 	}
-	b := im.scratch(n * entsize) // its entries are decoded before the next table is read
-	return b, ReadFull(im.r, b, off)
+	return im.EachPiece(off, n, entsize, func(_ uint64, b []byte) {
+		for ; len(b) > 0; b = b[entsize:] {
+			do(b)
+		}
+	})
 }
 
 func (im *Image) parseProgs(n uint64) error {
 	if n == 0 {
 		return nil
 	}
-	b, err := im.table(im.Phoff, n, im.PhdrSize(), "program header table")
-	if err != nil {
-		return err
-	}
-	im.Progs = reuse(&im.spare().progs, int(n))
-	for i := range im.Progs {
-		im.Progs[i] = im.DecodeProg(b[uint64(i)*im.PhdrSize():])
-	}
-	return nil
+	own := im.spare()
+	progs := own.progs[:0]
+	err := im.table(im.Phoff, n, im.PhdrSize(), "program header table", func(b []byte) { progs = append(progs, im.DecodeProg(b)) })
+	own.progs, im.Progs = progs, slices.Clip(progs)
+	return err
 }
 
 // DecodeProg returns the program header at the beginning of b.
@@ -434,11 +433,11 @@ func (im *Image) countSections(at, n uint64) error {
 		return nil
 	}
 	if n == 0 || im.Shstrndx == uint32(elf.SHN_XINDEX) {
-		b, err := im.table(im.Shoff, 1, im.ShdrSize(), "section header table")
+		var first Section
+		err := im.table(im.Shoff, 1, im.ShdrSize(), "section header table", func(b []byte) { first = im.decodeSection(b) })
 		if err != nil {
 			return err
 		}
-		first := im.decodeSection(b)
 		if n == 0 {
 			n = first.Size
 		}
@@ -478,14 +477,11 @@ func (im *Image) parseSections() error {
 	if err := im.checkSections(); err != nil {
 		return err
 	}
-	b, err := im.table(im.Shoff, n, im.ShdrSize(), "section header table")
-	if err != nil {
-		return err
-	}
-	for i := range im.Sections {
-		im.Sections[i] = im.decodeSection(b[uint64(i)*im.ShdrSize():])
-	}
-	return nil
+	i := 0
+	return im.table(im.Shoff, n, im.ShdrSize(), "section header table", func(b []byte) {
+		im.Sections[i] = im.decodeSection(b)
+		i++
+	})
 }
 
 func (im *Image) decodeSection(b []byte) Section {

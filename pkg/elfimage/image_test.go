@@ -334,7 +334,7 @@ func TestContradictions(t *testing.T) {
 // of relocations of two kinds, and notes in notes; nothing else does, and nothing that crosses.
 func TestWhatSharesBytes(t *testing.T) {
 	names := []byte("\x00dynstr\x00.text\x00")
-	im := &Image{Class: elf.ELFCLASS64, Order: binary.LittleEndian, Type: elf.ET_DYN, r: bytes.NewReader(names), size: uint64(len(names)), Shstrndx: 5,
+	im := &Image{Class: elf.ELFCLASS64, Order: binary.LittleEndian, Type: elf.ET_DYN, window: newWindow(bytes.NewReader(names), uint64(len(names)), nil), Shstrndx: 5,
 		Sections: []Section{{Type: elf.SHT_DYNAMIC, NameOff: 8, Addralign: 8}, {Type: elf.SHT_DYNSYM, NameOff: 8, Addralign: 8},
 			{Type: elf.SHT_PROGBITS, NameOff: 8, Addralign: 1}, {Type: elf.SHT_PROGBITS, Addralign: 1}, {Type: elf.SHT_PROGBITS, NameOff: 1, Addralign: 1},
 			{Type: elf.SHT_STRTAB, Size: uint64(len(names))}}}
@@ -419,7 +419,7 @@ func TestPieces(t *testing.T) {
 	for i := range data {
 		data[i] = byte(i * 7)
 	}
-	im := &Image{r: newWindow(bytes.NewReader(data), uint64(len(data)), nil), size: uint64(len(data))}
+	im := &Image{window: newWindow(bytes.NewReader(data), uint64(len(data)), nil)}
 	for range 2 {
 		var got []byte
 		if err := im.EachPiece(24, 8990, 24, func(off uint64, b []byte) {

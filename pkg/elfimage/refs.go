@@ -80,11 +80,8 @@ func (im *Image) Memory(addr, n uint64) ([]byte, bool) {
 	if !ok || n > im.size {
 		return nil, false
 	}
-	if b, ok := im.view(off, n); ok {
-		return b, true
-	}
-	b := make([]byte, n)
-	return b, ReadFull(im.r, b, off) == nil
+	b, err := im.Read(off, n)
+	return b, err == nil
 }
 
 // GNUHash returns the number of dynamic symbols that follows from a DT_GNU_HASH table,
@@ -127,7 +124,6 @@ const maxChain = 1 << 24
 func (im *Image) eachWord(addr, n uint64, do func(uint32) bool) bool {
 	const most = 16 << 10
 	size := uint64(64) // a chain is short
-	var own []byte
 	for n > 0 {
 		want := min(4*n, size)
 		off, ok := im.FileOffset(addr, want)
@@ -137,15 +133,9 @@ func (im *Image) eachWord(addr, n uint64, do func(uint32) bool) bool {
 				return false
 			}
 		}
-		b, held := im.view(off, want)
-		if !held {
-			if uint64(len(own)) < want {
-				own = make([]byte, size)
-			}
-			b = own[:want]
-			if ReadFull(im.r, b, off) != nil {
-				return false
-			}
+		b, err := im.Read(off, want)
+		if err != nil {
+			return false
 		}
 		addr, n = addr+want, n-want/4
 		for ; len(b) > 0; b = b[4:] {

@@ -132,13 +132,13 @@ func (im *Image) callsNobody() bool {
 
 // libraries yields the names in a part of the file, until yield returns false.
 func (im *Image) libraries(s span, yield func(string, bool) bool) (more bool, err error) {
-	if w, ok := im.r.(*window); ok && s.size >= manyBlocks*stringBlock && runtime.GOMAXPROCS(0) > 1 {
-		return searchTogether(w.r, s, yield) // w itself is for one goroutine
+	if s.size >= manyBlocks*stringBlock && runtime.GOMAXPROCS(0) > 1 {
+		return searchTogether(im.r, s, yield) // im itself is for one goroutine
 	}
 	buf := stringBuffers.Get().(*stringBuffer)
 	defer stringBuffers.Put(buf)
 	for at := uint64(0); at < s.size; at += stringBlock {
-		if more, err := buf.search(im.r, s, at, yield); err != nil || !more {
+		if more, err := buf.search(im, s, at, yield); err != nil || !more {
 			return false, err
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // fromBytes makes an image of which nothing is known but one section's contents.
 func fromBytes(data []byte, s Section) *Image {
 	s.Size = uint64(len(data))
-	return &Image{Class: elf.ELFCLASS64, Order: binary.LittleEndian, r: bytes.NewReader(data), size: uint64(len(data)), Sections: []Section{s}}
+	return &Image{Class: elf.ELFCLASS64, Order: binary.LittleEndian, window: newWindow(bytes.NewReader(data), uint64(len(data)), nil), Sections: []Section{s}}
 }
 
 func rodata(data []byte) *Image {
@@ -130,7 +130,7 @@ func TestLibraryStringsOfAFileThatIsCut(t *testing.T) {
 	copy(data[manyBlocks*stringBlock:], "libcuda.so.1")
 	for _, left := range []int{len(data), manyBlocks * stringBlock, 4096, 0} {
 		im := rodata(data)
-		im.r = newWindow(bytes.NewReader(data[:left]), uint64(len(data)), nil)
+		im.window = newWindow(bytes.NewReader(data[:left]), uint64(len(data)), nil)
 		var got []string
 		err := im.LibraryStrings(func(name string, _ bool) bool { got = append(got, name); return true })
 		if whole := left == len(data); whole != (err == nil) || whole && len(got) != 2 {
@@ -178,11 +178,11 @@ func TestLibraryStringsOfALargeFile(t *testing.T) {
 	for round := range 4 { // names enough for more than one time round
 		copy(data[round<<20+777:], "libm.so\x00liba.so.1")
 	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	exact, loose := libraries(t, rodata(data))
 	for _, processors := range []int{1, 2, 7} {
-		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(processors))
-		want, got := rodata(data), rodata(data)
-		got.r = newWindow(bytes.NewReader(data), uint64(len(data)), nil)
-		exact, loose := libraries(t, want)
+		runtime.GOMAXPROCS(processors)
+		got := rodata(data)
 		gotExact, gotLoose := libraries(t, got)
 		if diff := cmp.Diff(exact, gotExact) + cmp.Diff(loose, gotLoose); diff != "" || len(exact) < 5000 {
 			t.Errorf("%d processors: %s", processors, diff)

@@ -79,7 +79,7 @@ func (im *Image) DynamicSymbols() (out Symbols, known bool, err error) {
 	}
 	// A string for all names: symbols are many.
 	b := make([]byte, im.StrSize)
-	if err := ReadFull(im.r, b, im.StrOff); err != nil {
+	if err := ReadFull(im, b, im.StrOff); err != nil {
 		return out, true, err
 	}
 	names := unsafe.String(unsafe.SliceData(b), len(b)) // b is not written to any more

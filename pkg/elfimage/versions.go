@@ -195,17 +195,8 @@ func (im *Image) VersionTableSize(tag elf.DynTag) (size uint64, ok bool) {
 // nextAt how far it is to the next one, 0 at the end. Chains that overlap are not
 // followed without end: budget counts the records that there may be.
 func (im *Image) chain(d Dyn, addr, size, nextAt uint64, budget *uint64, do func(at uint64, b []byte) error) error {
-	var own []byte
 	for {
-		off, ok := im.FileOffset(addr, size)
-		b, held := im.view(off, size)
-		if ok && !held {
-			if own == nil {
-				own = make([]byte, size)
-			}
-			b = own
-			ok = ReadFull(im.r, b, off) == nil
-		}
+		b, ok := im.Memory(addr, size)
 		if !ok {
 			return Malformed(d.Off, "%v record at address %#x is in no PT_LOAD", d.Tag, addr)
 		}

@@ -31,7 +31,9 @@ const windowSize = 8 << 10 // bytes: the structures at the end of a small librar
 type buffers struct {
 	blocks   [2][windowSize]byte
 	whole    []byte // a small file
-	table    []byte
+	head     [HeadSize]byte
+	piece    []byte // see EachPiece
+	bytes    []byte // see Alloc
 	progs    []Prog
 	sections []Section
 	dynamic  []Dyn
@@ -39,32 +41,38 @@ type buffers struct {
 	owners   []Owner
 
 	// What a small file takes of them: an allocation of another size costs two page faults.
-	firstTable   [4096]byte
+	firstPiece   [4096]byte
 	firstProgs   [16]Prog
 	firstDynamic [48]Dyn
 }
 
 func newBuffers() any {
 	b := new(buffers)
-	b.table, b.progs, b.dynamic = b.firstTable[:], b.firstProgs[:0], b.firstDynamic[:0]
+	b.piece, b.progs, b.dynamic = b.firstPiece[:], b.firstProgs[:0], b.firstDynamic[:0]
 	return b
 }
 
 var free = sync.Pool{New: newBuffers}
 
-func (w *window) buffers() *buffers {
+// spare returns the buffers that the image may use.
+func (w *window) spare() *buffers {
 	if w.own == nil {
 		w.own = free.Get().(*buffers)
 	}
 	return w.own
 }
 
-// spare returns the buffers that the image may use.
-func (im *Image) spare() *buffers {
-	if w, ok := im.r.(*window); ok {
-		return w.buffers()
+// Alloc returns n zeros to write to, for use until the image is released. Edits of a thousand
+// small files in one run take a seventh less time than with memory of their own.
+func (w *window) Alloc(n uint64) []byte {
+	own, at := w.spare(), uint64(len(w.spare().bytes))
+	if n > uint64(cap(own.bytes))-at { // what is in use stays with who has it
+		own.bytes, at = make([]byte, 0, max(n, 2*uint64(cap(own.bytes)), 4<<10)), 0
 	}
-	return &buffers{}
+	own.bytes = own.bytes[:at+n]
+	b := own.bytes[at : at+n : at+n]
+	clear(b)
+	return b
 }
 
 // reuse returns a slice of n elements in the memory of an earlier image's, or else
@@ -80,24 +88,11 @@ func reuse[T any](old *[]T, n int) []T {
 // Release hands the image's buffers to the next one that is parsed. It need not
 // be called; after it the image must not be used any more.
 func (im *Image) Release() {
-	if w, ok := im.r.(*window); ok && w.own != nil {
-		free.Put(w.own)
-		w.own, w.buf, w.last, w.held, w.loaded = nil, nil, block{}, false, 0
+	if im.own != nil {
+		im.own.bytes = im.own.bytes[:0]
+		free.Put(im.own)
 	}
-	im.r, im.Progs, im.Sections, im.Dynamic = nil, nil, nil, nil
-}
-
-// scratch returns n bytes that the next call of scratch overwrites.
-func (im *Image) scratch(n uint64) []byte {
-	w, ok := im.r.(*window)
-	if !ok || n > 4*windowSize {
-		return make([]byte, n)
-	}
-	own := w.buffers()
-	if uint64(cap(own.table)) < n {
-		own.table = make([]byte, max(n, 4096))
-	}
-	return own.table[:n]
+	im.window, im.Progs, im.Sections, im.Dynamic = window{size: im.size}, nil, nil, nil
 }
 
 // Read returns n bytes of the file, which the caller must not change, for use until
@@ -107,28 +102,30 @@ func (im *Image) Read(off, n uint64) ([]byte, error) {
 		return b, nil
 	}
 	b := make([]byte, n)
-	return b, ReadFull(im.r, b, off)
+	return b, ReadFull(im, b, off)
 }
 
-// view returns n bytes of the file, to be read only, where they are in memory anyway.
-func (im *Image) view(off, n uint64) ([]byte, bool) {
-	w, ok := im.r.(*window)
-	if !ok || !w.held || off > w.size || n > w.size-off || w.load(off, n) != nil {
-		return nil, false
+// view is Read where that takes no memory.
+func (w *window) view(off, n uint64) ([]byte, bool) {
+	switch {
+	case off > w.size || n > w.size-off:
+	case off+n <= uint64(len(w.head)):
+		return w.head[off : off+n : off+n], true
+	case w.held && w.load(off, n) == nil:
+		return w.buf[off : off+n : off+n], true
 	}
-	return w.buf[off : off+n : off+n], true
+	return nil, false
 }
 
 // peek returns the bytes of the file from off on, as far as they are in memory anyway and
 // n at most, for use until the next read; nil for none. It reads a block where there is none.
-func (im *Image) peek(off, n uint64) []byte {
-	w, ok := im.r.(*window)
-	if !ok || off >= im.size {
+func (w *window) peek(off, n uint64) []byte {
+	if off >= w.size {
 		return nil
 	}
-	n = min(n, im.size-off)
+	n = min(n, w.size-off)
 	if w.held {
-		b, _ := im.view(off, min(n, 256))
+		b, _ := w.view(off, min(n, 256))
 		return b
 	}
 	if off+min(n, 64) > uint64(len(w.head)) && !w.has(off, min(n, 64)) {
@@ -146,18 +143,22 @@ func (im *Image) peek(off, n uint64) []byte {
 	return nil
 }
 
-// EachPiece reads n entries of size bytes each from off on and calls do for some
-// thousand of them at a time, with their offset: a symbol table can have millions.
+// EachPiece reads n entries of size bytes each from off on and calls do for some of them
+// at a time, with their offset: a symbol table can have millions.
 func (im *Image) EachPiece(off, n, size uint64, do func(off uint64, entries []byte)) error {
 	if b, ok := im.view(off, n*size); ok {
 		do(off, b)
 		return nil
 	}
-	const most = 4096
-	buf := make([]byte, min(n, most)*size)
-	for n > 0 {
+	own := im.spare()
+	buf := own.piece
+	if own.piece = nil; n*size > 8*uint64(len(buf)) || buf == nil { // nil: do calls EachPiece
+		buf = make([]byte, min(n, 4096)*size)
+	}
+	defer func() { own.piece = buf }()
+	for most := uint64(len(buf)) / size; n > 0; {
 		b := buf[:min(n, most)*size]
-		if err := ReadFull(im.r, b, off); err != nil {
+		if err := ReadFull(im, b, off); err != nil {
 			return err
 		}
 		do(off, b)
@@ -166,10 +167,11 @@ func (im *Image) EachPiece(off, n, size uint64, do func(off uint64, entries []by
 	return nil
 }
 
-func newWindow(r io.ReaderAt, size uint64, head []byte) *window {
-	return &window{r: r, size: size, head: head, most: windowSize}
+func newWindow(r io.ReaderAt, size uint64, head []byte) window {
+	return window{r: r, size: size, head: head, most: windowSize}
 }
 
+// ReadAt reads from the file; see [io.ReaderAt].
 func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	off, n := uint64(at), uint64(len(p))
 	if at < 0 || off > w.size {
@@ -196,7 +198,7 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	}
 	w.turn()
 	if w.buf == nil {
-		own := w.buffers()
+		own := w.spare()
 		w.buf = own.blocks[0][:0]
 		if w.last.buf != nil {
 			w.buf = own.blocks[1][:0]
@@ -240,12 +242,11 @@ func (w *window) has(off, n uint64) bool {
 const wholeSize = 64 * PageSize // loaded has a bit for each page
 
 // Hold keeps what is read of a small file from then on, so that it is read once.
-func (im *Image) Hold() {
-	w, ok := im.r.(*window)
-	if !ok || w.size > wholeSize || w.held {
+func (w *window) Hold() {
+	if w.size > wholeSize || w.held {
 		return
 	}
-	buf := reuse(&w.buffers().whole, int(w.size))
+	buf := reuse(&w.spare().whole, int(w.size))
 	keep := func(off uint64, b []byte) { // the pages that are in memory whole
 		for len(b) > 0 && off%PageSize != 0 {
 			n := min(PageSize-off%PageSize, uint64(len(b)))
@@ -256,15 +257,9 @@ func (im *Image) Hold() {
 			off += PageSize
 		}
 	}
-	if len(w.head) > 0 {
-		keep(0, w.head)
-	}
-	if len(w.buf) > 0 {
-		keep(w.off, w.buf)
-	}
-	if len(w.last.buf) > 0 {
-		keep(w.last.off, w.last.buf)
-	}
+	keep(0, w.head)
+	keep(w.off, w.buf)
+	keep(w.last.off, w.last.buf)
 	w.off, w.buf, w.last, w.held = 0, buf, block{}, true
 }
 
@@ -291,11 +286,9 @@ func (w *window) load(off, n uint64) error {
 
 // NextData returns the lowest offset from off on that is not in a hole of the file, or
 // the file's size, where the reader can tell; else off. A hole reads as zeros.
-func (im *Image) NextData(off uint64) uint64 {
-	if w, ok := im.r.(*window); ok && !w.held {
-		if s, ok := w.r.(interface{ NextData(off int64) int64 }); ok {
-			return min(max(off, uint64(s.NextData(int64(off)))), max(off, im.size))
-		}
+func (w *window) NextData(off uint64) uint64 {
+	if s, ok := w.r.(interface{ NextData(off int64) int64 }); ok && !w.held {
+		return min(max(off, uint64(s.NextData(int64(off)))), max(off, w.size))
 	}
 	return off
 }
