@@ -601,3 +601,44 @@ func TestWhatIsReportedOfARunThatIsStopped(t *testing.T) {
 	}
 	t.Logf("%d of 3 runs were stopped before their end", cut)
 }
+
+// An edit that only finishes one that was interrupted says that, and not that a run path becomes what it is.
+func TestAnInterruptedEditIsFinished(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	os.Mkdir("x", 0o755)
+	library(t, "x/libx.so.1", "libx.so.1", "")
+	stopsAnEdit(t, dir)
+	stopped, err := os.ReadFile("file.so")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "finished an edit that was interrupted"
+	for _, command := range [][]string{
+		{"runpath", "normalize"}, {"runpath", "set", shownList(t, "file.so")}, {"runpath", "needed", "remove", "libnone.so.1"},
+	} {
+		for _, flag := range []string{"-v", "--json"} {
+			os.WriteFile("file.so", stopped, 0o755)
+			args := slices.Concat(command[1:], []string{"file.so"})
+			args = slices.Insert(args, max(len(command)-2, 1), flag)
+			cmd := exec.Command(command[0], args...)
+			var stderr bytes.Buffer
+			cmd.Stderr = &stderr
+			out, err := cmd.Output()
+			said := stderr.String()
+			if flag == "--json" {
+				var doc struct {
+					Files []struct{ Action, Reason string }
+				}
+				if json.Unmarshal(out, &doc) != nil || len(doc.Files) != 1 || doc.Files[0].Action != "edited" {
+					t.Errorf("%s %q: %s", command[0], args, out)
+					continue
+				}
+				said = doc.Files[0].Reason
+			}
+			if err != nil || !strings.Contains(said, want) || strings.Contains(said, " -> ") {
+				t.Errorf("%s %q: %v, %s", command[0], args, err, said)
+			}
+		}
+	}
+}

@@ -185,6 +185,7 @@ func (e *editor) visit(f *tree.File) *outcome {
 	case r.Action == edit.Unchanged && notes != "":
 		o.line += " (" + command.Printable(notes) + ")"
 	case r.Action == edit.Edited && e.session.Quiet: // the line need not be put together
+	case r.Reason == edit.Finished:
 	case r.Action == edit.Edited && (r.ClearedStack || r.Note.Changed()) && r.Before.Tag == r.After.Tag && slices.Equal(r.Before.List, r.After.List):
 		o.line = command.Printable(notes)
 	case r.Action == edit.Edited:
@@ -208,6 +209,8 @@ func (s *session) edited(f *tree.File, r *edit.Result, before, after edit.State)
 		}
 	case edit.Unchanged:
 		o.line = "unchanged"
+	case edit.Edited:
+		o.line = r.Reason
 	}
 	for _, name := range r.MovedNotes {
 		o.warn = append(o.warn, "moved the note "+name+", whose owner may have relied on its place")

@@ -39,7 +39,7 @@ func runParts(p *edit.Parts, s *session) error {
 		if result.Note.Changed() {
 			changes = append(changes, noteLine(result.Note))
 		}
-		if r.Action == edit.Edited {
+		if r.Action == edit.Edited && r.Reason == "" {
 			r.line = strings.Join(changes, "; ")
 		}
 		return r

@@ -18,7 +18,7 @@ import (
 type fileReport struct {
 	Path   string      `json:"path"`
 	Action edit.Action `json:"action"`
-	Reason string      `json:"reason,omitempty"` // why it was skipped or failed
+	Reason string      `json:"reason,omitempty"` // why it was skipped or failed, or edit.Finished
 	Tag    string      `json:"tag,omitempty"`    // DT_RUNPATH or DT_RPATH: what the file has afterwards
 	Before []string    `json:"before"`
 	After  []string    `json:"after"`

@@ -39,7 +39,7 @@ type Options struct {
 type Result struct {
 	Action Action
 	Err    error  // of Failed
-	Reason string // why it was skipped
+	Reason string // why it was skipped, or [Finished]
 	// MovedNotes names notes that have another place now: see [elfedit.Edit.MovedNotes].
 	MovedNotes []string
 	// Note is what became of its resolution note.
@@ -48,6 +48,9 @@ type Result struct {
 	// LeftLinks is how many hard links to the file lead to what it was before.
 	LeftLinks int
 }
+
+// Finished is the reason of an edit by which the file says what it said: see [elfedit.Stopped].
+const Finished = "finished an edit that was interrupted"
 
 // Decide returns what is to change in a file, or nil for nothing; then skip, where it is not
 // empty, is the reason why what was asked for has no place in this file.
@@ -84,6 +87,9 @@ func File(f *tree.File, o Options, decide Decide) (r Result) {
 		if err := p.Write(f, o); err != nil {
 			return Result{Action: Failed, Err: err}
 		}
+	}
+	if p.Edit.Finishes() {
+		r.Reason = Finished
 	}
 	r.Action, r.MovedNotes = Edited, p.Edit.MovedNotes()
 	if o.Copy {

@@ -20,6 +20,7 @@ type Edit struct {
 	prepared int
 	size     int64 // of the file afterwards
 	moved    []string
+	finishes bool
 }
 
 // A write is data at an offset, or where data is nil a copy of n bytes from
@@ -48,6 +49,10 @@ type Writer interface {
 // MovedNotes names the sections of notes that had to move and whose owners may have
 // counted on their place.
 func (e *Edit) MovedNotes() []string { return e.moved }
+
+// Finishes reports whether the file says all that was asked for already, and the edit does
+// nothing but finish one that was stopped: see [Stopped].
+func (e *Edit) Finishes() bool { return e.finishes }
 
 // Growth returns by how many bytes the file becomes larger.
 func (e *Edit) Growth() int64 { return e.size - int64(e.im.size) }

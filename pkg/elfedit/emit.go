@@ -22,7 +22,7 @@ import (
 //  10. what only tools read;
 //  11. zeros over what is dead.
 func (p *planner) emit(l *layout) (*Edit, error) {
-	e := &Edit{im: p.im, size: int64(l.size)}
+	e := &Edit{im: p.im, size: int64(l.size), finishes: p.goal.finishes}
 	dynamic, ok := p.dynamicWrites(l)
 	if !ok {
 		return nil, cannot(".dynamic crosses a page")

@@ -31,6 +31,7 @@ type goal struct {
 	cache *elfimage.ResolutionCache
 	desc  string // of the one that comes, or ""
 
+	finishes    bool // nothing but an edit that was stopped
 	onlyRunPath bool
 	slot        int // index of the entry that becomes the run path, before others are removed; or -1
 	slotAfter   int // its index afterwards
@@ -95,15 +96,14 @@ func (im *image) newGoal(c Change) (*goal, error) {
 			return nil, err
 		}
 	}
-	if !g.changesDynamic(im) && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0 && !im.taken {
-		if c.ResolutionNote == nil {
-			return nil, nil
-		}
-		if err := g.note(im, c); g.cache == nil && g.desc == "" || err != nil {
+	same := !g.changesDynamic(im) && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0
+	if !same || im.taken || c.ResolutionNote != nil {
+		if err := g.note(im, c); err != nil {
 			return nil, err
 		}
-	} else if err := g.note(im, c); err != nil {
-		return nil, err
+	}
+	if g.finishes = same && g.cache == nil && g.desc == ""; g.finishes && !im.taken {
+		return nil, nil
 	}
 	g.squeeze(im)
 	g.retire(im)
