@@ -133,16 +133,16 @@ func (im *Image) eachWord(addr, n uint64, do func(uint32) bool) bool {
 				return false
 			}
 		}
-		b, err := im.Read(off, want)
-		if err != nil {
-			return false
+		more := true
+		err := im.EachPiece(off, want/4, 4, func(_ uint64, b []byte) {
+			for ; len(b) > 0 && more; b = b[4:] {
+				more = do(im.Order.Uint32(b))
+			}
+		})
+		if err != nil || !more {
+			return err == nil
 		}
 		addr, n = addr+want, n-want/4
-		for ; len(b) > 0; b = b[4:] {
-			if !do(im.Order.Uint32(b)) {
-				return true
-			}
-		}
 		size = most
 	}
 	return true
