@@ -23,6 +23,7 @@ type Options struct {
 	Ignore []string // sonames, or patterns of path.Match, that are no ambiguity
 	Strict bool     // warnings count as errors
 	Loads  bool     // keep what each file loads in its report
+	Noted  bool     // keep there what its resolution note alone names
 	// GPUs are those that the files' GPU code is to be for; none: it is not looked at.
 	GPUs []gpucode.Target
 }

@@ -61,6 +61,7 @@ type Pending struct {
 	report  *Report
 	subject *subject // nil where nothing is left to report
 	load    *explain.File
+	noted   []string
 }
 
 // NewPending takes up a report that needs no examination.
@@ -94,11 +95,14 @@ func (u *Audit) Examine(p *Pending) int {
 		if s.lacks() {
 			p.subject = s
 		}
+		if a.Noted {
+			p.noted = s.noted()
+		}
 		if a.Loads {
 			p.load = explain.Describe(s.load, &a.Layout)
 		}
 	})
-	p.report.Load = p.load
+	p.report.Load, p.report.Noted = p.load, p.noted
 	if r := p.report; r.Outcome == Failed {
 		id, do := Malformed, "the loader may still load it; restore the file if it is meant to work"
 		if errors.As(r.Err, new(loader.Unreadable)) {

@@ -750,7 +750,7 @@ func TestFingerprintsOutliveARebuild(t *testing.T) {
 }
 
 func TestClosureNeedsAStorePath(t *testing.T) {
-	if _, err := Closure("", []string{t.TempDir()}); err == nil {
+	if _, _, err := Closure("", []string{t.TempDir()}); err == nil {
 		t.Error("a folder outside any store was accepted")
 	}
 	if _, err := exec.LookPath("nix-store"); err != nil {

@@ -2,6 +2,9 @@ package audit
 
 import (
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -13,30 +16,117 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/references"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
 )
 
-// Closure returns the store paths that paths need at run time, themselves
-// included, as nix-store -qR says. Arguments may be inside a store path. With a
-// root other than "" they are paths below it, and it is that root's store which is asked.
-func Closure(root string, paths []string) ([]string, error) {
-	var roots []string
+// Closure returns the store paths that paths are in, and all that these need at run time, themselves
+// included, as nix-store -qR says. With a root other than "" the paths are below it, and it is that
+// root's store which is asked.
+func Closure(root string, paths []string) (roots, all []string, err error) {
 	for _, p := range paths {
 		real, err := sysroot.Realpath(p)
 		if root != "" {
 			real, err = sysroot.Root{Dir: root}.Resolve(p)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", p, err)
+			return nil, nil, fmt.Errorf("%s: %w", p, err)
 		}
 		object := store.Path(real)
 		if object == "" {
-			return nil, fmt.Errorf("%s is not in a Nix store", p)
+			return nil, nil, fmt.Errorf("%s is not in a Nix store", p)
 		}
 		roots = append(roots, object)
 	}
-	return nixStore(root, append([]string{"-qR"}, roots...)...)
+	all, err = nixStore(root, append([]string{"-qR"}, roots...)...)
+	return roots, all, err
+}
+
+// Kept is a store path that nothing but resolution notes keeps in a closure.
+type Kept struct {
+	Object string   `json:"object"`
+	Files  []string `json:"files"` // whose notes name it
+	Bytes  int64    `json:"bytes"` // that the closure would lose without it
+}
+
+// KeptByNotes returns what resolution notes alone keep in the closure, all, of the store paths roots of
+// a root: what no file there names in another place, of what the notes of some files alone name.
+func KeptByNotes(root string, roots, all []string, reports []*Report) (kept []Kept, err error) {
+	files := map[string][]string{} // whose notes alone name a store path
+	for _, r := range reports {
+		for _, object := range r.Noted {
+			if !slices.Contains(roots, object) {
+				files[object] = append(files[object], r.Path)
+			}
+		}
+	}
+	refers := map[string][]string{}
+	for _, p := range all {
+		if len(files) == 0 {
+			break
+		}
+		if refers[p], err = nixStore(root, "-q", "--references", p); err != nil {
+			return nil, err
+		}
+	}
+	for _, object := range slices.Sorted(maps.Keys(files)) {
+		if slices.ContainsFunc(all, func(p string) bool {
+			return p != object && slices.Contains(refers[p], object) && namedBelow(root+p, object)
+		}) {
+			continue
+		}
+		stay := map[string]bool{object: true}
+		var reach func(paths []string)
+		reach = func(paths []string) {
+			for _, p := range paths {
+				if !stay[p] {
+					stay[p] = true
+					reach(refers[p])
+				}
+			}
+		}
+		reach(roots)
+		k := Kept{Object: object, Files: files[object]}
+		lost := append(slices.DeleteFunc(slices.Clone(all), func(p string) bool { return stay[p] }), object)
+		sizes, err := nixStore(root, append([]string{"-q", "--size"}, lost...)...)
+		if err != nil {
+			return nil, err
+		}
+		for _, size := range sizes {
+			n, _ := strconv.ParseInt(size, 10, 64)
+			k.Bytes += n
+		}
+		kept = append(kept, k)
+	}
+	return kept, nil
+}
+
+// namedBelow reports whether a file or link of a package names a store path elsewhere than in a resolution note.
+func namedBelow(dir, object string) (named bool) {
+	filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			named = true // nobody knows
+		case d.Type().IsRegular():
+			named = named || namedBeside(p, object, references.ResolutionNote)
+		case d.Type()&fs.ModeSymlink != 0:
+			target, _ := os.Readlink(p)
+			named = named || strings.Contains(target, object)
+		}
+		return nil
+	})
+	return named
+}
+
+// KeptText says what was counted, a line for each.
+func KeptText(kept []Kept) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "resolution notes alone keep %s in the closure:", remedy.Count(len(kept), "store path"))
+	for _, k := range kept {
+		fmt.Fprintf(&b, "\n  %s, %s: %s", k.Object, size(k.Bytes), strings.Join(k.Files, ", "))
+	}
+	return b.String()
 }
 
 // nixStore asks the store of a root, "" for this machine's.
@@ -114,17 +204,17 @@ var buildTools = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$|-stubs$|-dev$`)
 })
 
-// onlyInRunPath reports whether a file names a store path nowhere but in its run path; not where it cannot be read.
-func onlyInRunPath(file, object string) bool {
+// namedBeside reports whether a file names a store path in another place; also where it cannot be read.
+func namedBeside(file, object string, place references.Place) bool {
 	f, st, err := plainfile.Open(file)
 	if err != nil {
-		return false
+		return true
 	}
 	defer f.Close()
 	head := make([]byte, min(st.Size(), elfimage.HeadSize))
 	if elfimage.ReadFull(f, head, 0) != nil {
-		return false
+		return true
 	}
 	all, err := references.Find(f, st.Size(), head)
-	return err == nil && !slices.ContainsFunc(all, func(r references.Reference) bool { return r.Object == object && r.Place != references.RunPath })
+	return err != nil || slices.ContainsFunc(all, func(r references.Reference) bool { return r.Object == object && r.Place != place })
 }

@@ -16,6 +16,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
 )
@@ -236,12 +237,26 @@ func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 		return
 	}
 	name := store.Name(object)
-	if !buildTools().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") || !onlyInRunPath(s.file.Path, object) {
+	if !buildTools().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") || namedBeside(s.file.Path, object, references.RunPath) {
 		return
 	}
 	s.report(e.in(Finding{ID: KeptReference,
 		Message: fmt.Sprintf("entry %d, %s, is the only reference in this file to %s, which is needed only to build", e.position, e.text, object),
 		Remedy:  fix}))
+}
+
+// noted returns the store paths that the file's resolution note names, and nothing else of it.
+func (s *subject) noted() (named []string) {
+	for _, e := range s.file.Note {
+		for _, p := range e.Places {
+			object := store.Path(strings.TrimLeft(string(p), "=?"))
+			if object != "" && object != store.Path(s.at) && !slices.Contains(named, object) && !strings.Contains(s.file.List, object) &&
+				!namedBeside(s.file.Path, object, references.ResolutionNote) {
+				named = append(named, object)
+			}
+		}
+	}
+	return named
 }
 
 // libraries looks at what is loaded.

@@ -29,6 +29,9 @@ type Report struct {
 	Tag      string       // DT_RUNPATH, DT_RPATH or ""
 	Entries  runpath.List // of the run path; nil where there is none
 	Findings []Finding
+	// Noted are the store paths that its resolution note names, and nothing else of it, where
+	// [Options.Noted] asks for them.
+	Noted []string
 	// Load is what the loader would load, where [Options.Loads] asks for it.
 	Load *explain.File
 }
@@ -63,6 +66,8 @@ type Summary struct {
 	Notes    int `json:"notes"`
 	Accepted int `json:"accepted,omitempty"` // findings that the baseline has
 	Gone     int `json:"gone,omitempty"`     // findings that the baseline has and no file any more
+	// KeptByNotes is what resolution notes alone keep in the closure, where that is examined.
+	KeptByNotes []Kept `json:"kept_by_notes,omitempty"`
 	// Stopped says how far a run came that was interrupted.
 	Stopped string `json:"stopped,omitempty"`
 }

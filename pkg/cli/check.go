@@ -267,10 +267,12 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 					return command.Misusef("%s is a directory: name a file in it, such as %s", f.name, filepath.Join(f.name, "audit"))
 				}
 			}
-			if c.Bool("closure") {
-				if s.Paths, err = audit.Closure(c.String("root"), s.Paths); err != nil {
+			if options.Noted = c.Bool("closure"); options.Noted {
+				out.root = strings.TrimSuffix(c.String("root"), "/")
+				if out.roots, out.all, err = audit.Closure(out.root, s.Paths); err != nil {
 					return err
 				}
+				s.Paths = slices.Clone(out.all)
 			}
 			search, err := loaderOptions(c)
 			if err != nil {
@@ -316,6 +318,8 @@ type auditOutput struct {
 	accepted    audit.Baseline
 	ignore      []string // kinds of findings
 	closure     bool     // the paths are not those that were named
+	root        string   // the store's
+	roots, all  []string // where closure: the store paths that were named, and with what they need
 }
 
 // runAudit reports everything that is wrong with the run path of each file. It
@@ -414,6 +418,15 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			}
 			if counts := audit.Counts(groups, s.Verbose); counts != "" && !s.Quiet {
 				s.say("%s", counts)
+			}
+			if o.closure && sum.Stopped == "" {
+				var err error
+				if sum.KeptByNotes, err = audit.KeptByNotes(o.root, o.roots, o.all, found.reports); err != nil {
+					s.Log.Error(err)
+					sum.Failed++
+				} else if len(sum.KeptByNotes) > 0 && !s.Quiet {
+					s.say("%s", audit.KeptText(sum.KeptByNotes))
+				}
 			}
 			return sum
 		},

@@ -238,6 +238,10 @@ func placesOf(r io.ReaderAt, size int64, head []byte) (*places, error) {
 			p.parts = append(p.parts, part{prog.Off, prog.Off + prog.Filesz, Interpreter})
 		}
 	}
+	caches, _ := im.ResolutionCaches()
+	for _, c := range caches {
+		p.parts = append(p.parts, part{c.Off, c.Off + c.Size, ResolutionNote})
+	}
 	for i := range im.Sections[:min(len(im.Sections), maxSections)] {
 		s := &im.Sections[i]
 		if s.Type != elf.SHT_NOBITS && s.Type != elf.SHT_NULL {
@@ -249,8 +253,6 @@ func placesOf(r io.ReaderAt, size int64, head []byte) (*places, error) {
 
 func placeOf(name string, s *elfimage.Section) Place {
 	switch {
-	case s.Type == elf.SHT_NOTE && name == ".note.nixos.ldcache":
-		return ResolutionNote
 	case s.Type == elf.SHT_NOTE:
 		return Note
 	case strings.HasPrefix(name, ".debug_"), strings.HasPrefix(name, ".zdebug_"), name == ".gnu_debuglink", name == ".stabstr":

@@ -19,8 +19,9 @@ type Files struct {
 type directory struct {
 	// fixed: what the entry holds is known now. It can be searched, and the loader looks in no
 	// other one below it.
-	fixed bool
-	names map[string]bool // nil where it cannot be read
+	fixed    bool
+	names    map[string]bool // nil where it cannot be read
+	readable sync.Map        // name → bool, of the names that were asked for
 }
 
 func (f *Files) directory(entry string) *directory {
@@ -57,7 +58,12 @@ func (d *directory) holds(entry, name string) bool {
 	if d.names != nil && !d.names[name] && name != "" && name != "." && name != ".." {
 		return false // most names are in few of the directories
 	}
-	return unix.Access(entry+"/"+name, unix.R_OK) == nil
+	can, known := d.readable.Load(name)
+	if !known {
+		can = unix.Access(entry+"/"+name, unix.R_OK) == nil
+		d.readable.Store(name, can)
+	}
+	return can.(bool)
 }
 
 // Build returns the note for a file that needs some libraries and has a run path, as
