@@ -68,14 +68,14 @@ type entry struct {
 type subject struct {
 	*Auditor
 	path    string
-	at      string // the same below the root, links resolved
+	at      string // path below the root, links resolved
 	long    bool   // there are more entries than entries has
 	load    *loader.Load
 	file    *loader.File
 	entries []entry
 	// own are the names that the loader looks up through the file's run path.
 	own   map[string]bool
-	maybe map[string]bool // the same, guessed from parts of longer strings
+	maybe map[string]bool // further such names, guessed from parts of longer strings
 	found []Finding
 	its   *explain.Case // what is concluded of the load
 }
@@ -235,7 +235,7 @@ func (s *subject) heldNames(e *entry) []string {
 	return names
 }
 
-// ignored tells names that the caller does not want to hear of.
+// ignored reports whether the caller does not want to hear of a name.
 func (a *Auditor) ignored(name string) bool {
 	return slices.ContainsFunc(a.Ignore, func(pattern string) bool {
 		ok, err := path.Match(pattern, name)
@@ -366,7 +366,7 @@ func (s *subject) loads(name string) *loader.Object {
 	return nil
 }
 
-// settled tells ambiguities that are meant, or always there.
+// settled reports whether an ambiguity is meant, or always there.
 func (s *subject) settled(name string, all []candidate) bool {
 	// Compat before the driver link is the order that this project makes.
 	if all[0].entry.compat {
@@ -394,7 +394,7 @@ func (s *subject) settled(name string, all []candidate) bool {
 func (s *subject) shadowing() {
 	i := slices.IndexFunc(s.entries, func(e entry) bool { return e.driver })
 	if i < 1 || s.Loader.Files().IsDir(s.entries[i].dir) {
-		return // where the driver is there, ambiguity tells
+		return // where the driver is installed, ambiguity reports it
 	}
 	for j := range s.entries[:i] {
 		e := &s.entries[j]

@@ -65,7 +65,7 @@ func (s *subject) duplicates() {
 	}
 }
 
-// directories looks at each entry for itself.
+// directories reports what is wrong with each entry by itself.
 func (s *subject) directories() {
 	for i := range s.entries {
 		e := &s.entries[i]
@@ -213,7 +213,7 @@ func (s *subject) holdsAny(e *entry) bool {
 		}
 	}
 	// Libraries of hardware subdirectories count; so do plugins that a program
-	// finds by listing directories of its own, which nobody can tell.
+	// finds by listing directories of its own, which the file does not say.
 	return names["glibc-hwcaps"]
 }
 
@@ -259,7 +259,7 @@ func (s *subject) noted() (named []string) {
 	return named
 }
 
-// libraries looks at what is loaded.
+// libraries reports what is wrong with the libraries that are loaded.
 func (s *subject) libraries() {
 	foreign := store.Contains(s.at) && !store.Contains(s.file.Interp) // reported as FHSInterpreter
 	for _, p := range s.its.Problems() {

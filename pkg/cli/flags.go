@@ -112,7 +112,7 @@ func gpuTargets(c *command.Line, name string) []gpucode.Target {
 }
 
 // readsNoteFlag says what the loader's file would tell.
-var readsNoteFlag = &command.Flag{Kind: command.String, Name: "loader-reads-note", Values: []string{"yes", "no"}, Usage: "whether glibc reads resolution notes: `yes|no`", DefaultText: "what the loader's own file tells"}
+var readsNoteFlag = &command.Flag{Kind: command.String, Name: "loader-reads-note", Values: []string{"yes", "no"}, Usage: "whether glibc reads resolution notes: `yes|no`", DefaultText: "what the loader's own file says"}
 
 // ignoreFlag names libraries whose ambiguity is intended.
 var ignoreFlag = &command.Flag{Kind: command.List, Name: "ignore", Usage: "ambiguity of `SONAME`, which may be a pattern such as 'libnpp*', is intended (repeatable)"}

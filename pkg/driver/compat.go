@@ -23,7 +23,7 @@ type CompatNote struct {
 	Devices []int `json:"device"`
 }
 
-// CompatNoteOwner and CompatNoteType tell the note among others.
+// CompatNoteOwner and CompatNoteType identify the note.
 const (
 	CompatNoteOwner = "NVIDIA Corporation"
 	CompatNoteType  = 0

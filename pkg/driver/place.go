@@ -25,7 +25,7 @@ func LinkFor(m elf.Machine) string {
 	return Link
 }
 
-// StubDirs tells directories of link-time stubs, which must never be searched at
+// StubDirs recognizes directories of link-time stubs, which must never be searched at
 // run time. The zero value knows the layouts of the CUDA toolkit and of nixpkgs.
 type StubDirs struct {
 	// Patterns are further directories that count as stubs, in the syntax of
@@ -91,7 +91,7 @@ func (s StubDirs) inStore(entry string) string {
 // LibCUDA is the soname of the CUDA driver API, by which compat directories are known.
 const LibCUDA = "libcuda.so.1"
 
-// CompatDirs tells compat directories, whose libcuda.so.1 must win over the host
+// CompatDirs recognizes compat directories, whose libcuda.so.1 must win over the host
 // driver's. The zero value knows the layouts of nixpkgs (${cuda_compat}/compat), of
 // NVIDIA's packages (/usr/local/cuda-13.0/compat) and of its container images (lib and
 // lib.real below that).

@@ -15,6 +15,6 @@
 // for their magic; other files' data is not. In a file without section headers all that is
 // loaded is searched.
 //
-// What code runs where is NVIDIA's rule: [Arch.RunsOn], [Arch.CompilesFor]. [File.Judge] asks
-// it of a file's containers.
+// NVIDIA's rules say which code runs where: [Arch.RunsOn], [Arch.CompilesFor]. [File.Judge] applies
+// them to a file's containers.
 package gpucode

@@ -125,7 +125,7 @@ func (c *Cache) parseOld(b []byte) error {
 	fits := func(order binary.ByteOrder) bool {
 		return uint64(order.Uint32(b[12:])) <= uint64(len(b)-headerOld)/entryOld
 	}
-	// The old layout does not tell its byte order: take the one in which the table fits.
+	// The old layout does not say which byte order it has: take the one in which the table fits.
 	switch {
 	case fits(binary.LittleEndian):
 		c.order = binary.LittleEndian

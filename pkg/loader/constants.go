@@ -141,7 +141,7 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	return in
 }
 
-// readsNotes tells by what a loader calls the list of a directory that a note names.
+// readsNotes reports whether a loader reads resolution notes, by the name that it has for the list of a directory which a note names.
 func readsNotes(data []byte) bool { return bytes.Contains(data, []byte("\x00RESCACHE\x00")) }
 
 // ReadsNotes reports whether the loader at a path reads resolution notes; known is false where there is none to be read.

@@ -3,8 +3,8 @@
 // its comparison of symbol versions (elf/dl-version.c), and musl's
 // (ldso/dynlink.c), without running anything.
 //
-// What differs from one build of glibc to the next (the default directories, the
-// path of ld.so.cache, the value of $LIB, the version) is read from the dynamic
+// The constants of a build of glibc (the default directories, the path of
+// ld.so.cache, the value of $LIB, the version) are read from the dynamic
 // loader's own file, the one that PT_INTERP names. So a program from a Nix store
 // is searched for by the rules of nixpkgs' patched glibc, one from Debian by
 // Debian's.

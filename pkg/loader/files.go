@@ -28,7 +28,7 @@ type Files struct {
 	root   string            // path of the root on this machine, without a trailing slash
 	mounts map[string]string // directories (by runpath.Key) that stand for directories of this machine
 
-	links   sync.Map // string → *link: path on this machine → what is there
+	links   sync.Map // string → *link, by the path on this machine
 	dirs    sync.Map // string → *directory
 	files   sync.Map // string → *File
 	resolve sync.Map // string → place

@@ -306,7 +306,7 @@ func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
 }
 
 // mapObject is _dl_map_object of elf/dl-load.c with the part of
-// _dl_map_object_from_fd that tells files that are loaded already.
+// _dl_map_object_from_fd that recognizes files which are loaded already.
 func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, again bool) {
 	if s.Main.answersTo(name) || name == "" && s.Main.program { // the program's l_name is ""
 		return s.Main, true

@@ -34,7 +34,7 @@ const (
 	DlopenString Cause = "string"       // a name in read-only data: a guess
 	DlopenAsked  Cause = "dlopen"       // the caller of this package asked
 	Audit        Cause = "DT_AUDIT"     // an auditing module, in a namespace of its own
-	DepAudit     Cause = "DT_DEPAUDIT"  // the same
+	DepAudit     Cause = "DT_DEPAUDIT"  // likewise, for a library that the program needs
 )
 
 // Certain reports whether it makes the loader load a library at start, or together with
@@ -57,12 +57,12 @@ type Options struct {
 	// DriverLink replaces the usual driver link as the directory that AssumeDriver stands for.
 	DriverLink string
 	CPU        string // "native" (also ""), "baseline", or one of CPUNames
-	// Secure makes every program count as set-user-ID (AT_SECURE); otherwise the mode tells.
+	// Secure makes every program count as set-user-ID (AT_SECURE); otherwise its mode decides.
 	Secure bool
 	// ReadsNote says whether glibc's loaders read resolution notes: "yes", "no", or "" for what
-	// each one's file tells.
+	// each loader's file says.
 	ReadsNote string
-	// Opened tells that [Load.DlopenAll] will be called for every file: what it needs is
+	// Opened says that [Load.DlopenAll] will be called for every file: what it needs is
 	// then read at once.
 	Opened bool
 	// NoTries leaves out Object.Tried, which makes a run over many files faster.
@@ -237,7 +237,7 @@ type Load struct {
 	SecureWhy string
 	// Audits are the loads of auditing modules, each in a namespace of its own.
 	Audits []*Load
-	// SymbolsErr says why Unused or Undefined, the last one that was called, could not tell.
+	// SymbolsErr says why Unused or Undefined, the last one that was called, gave no answer.
 	SymbolsErr error
 	Err        string // why the program would not start: the first fatal error
 	Static     bool   // the file loads nothing
@@ -582,7 +582,7 @@ func (l *Loader) existing(dir string, subs []string) (out []string) {
 }
 
 // openPath looks for a name without a slash in a list of directories: open_path of
-// elf/dl-load.c. done tells that a file was found or the load has failed.
+// elf/dl-load.c. done reports that a file was found or the load has failed.
 func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r *outcome) (done bool) {
 	for _, e := range dirs {
 		if !s.step(1) {

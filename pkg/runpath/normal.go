@@ -30,14 +30,14 @@ type Settings struct {
 	KeepEmpty  bool   // keep empty entries, which mean the working directory
 	Dedupe     bool   // keep only the first of entries that name one directory
 
-	// IsStub tells stub directories.
+	// IsStub reports whether an entry is a stub directory.
 	IsStub func(entry string) bool
-	// IsCompat tells compat directories other than Compat.
+	// IsCompat reports whether an entry is a compat directory other than Compat.
 	IsCompat func(entry string) bool
 
 	// Needed is the file's DT_NEEDED.
 	Needed []string
-	// IsDriverLibrary tells driver-provided libraries by name.
+	// IsDriverLibrary reports whether a library of that name ships with the driver.
 	IsDriverLibrary func(soname string) bool
 	// Holds reports whether the directory now holds a library that the loader
 	// would take for this file.

@@ -12,9 +12,9 @@ type Use struct {
 	// Holds reports whether a directory holds a library of a name that the loader
 	// would take for the file. It is given the entry's Key.
 	Holds func(entry, name string) bool
-	// Keep tells entries that stay whatever they hold; nil: none.
+	// Keep reports whether an entry stays whatever it holds; nil: none does.
 	Keep func(entry string) bool
-	// Temporary tells directories that will not be there at run time: an entry of
+	// Temporary reports whether a directory will not be there at run time: an entry of
 	// one stays only for a name that no other entry holds. Nil: none.
 	Temporary func(entry string) bool
 }
@@ -23,8 +23,8 @@ type Use struct {
 // that were dropped: an absolute entry stays where it is the first to hold a name.
 // Entries with a token ($ORIGIN), relative and empty ones stay, for what they hold
 // depends on more than the file (patchelf's --shrink-rpath has these rules too), and
-// so do those that Keep tells. It asks nothing of an entry's place, and adds none:
-// Shrink commutes with the maps of [Settings] whose entries Keep tells.
+// so do those that Keep reports. It asks nothing of an entry's place, and adds none:
+// Shrink commutes with the maps of [Settings] whose entries Keep reports.
 func Shrink(l List, u Use) (kept List, dropped []string) {
 	uses := make([]bool, len(l))
 	for _, name := range u.Names {

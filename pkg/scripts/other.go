@@ -32,7 +32,7 @@ func codeOf(document string) string {
 	return b.String()
 }
 
-// What loads a library in Julia, Lua and Ruby, and the strings and symbols of a line.
+// The calls that load a library in Julia, Lua and Ruby, and the strings and symbols of a line.
 var (
 	otherCall = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\b(?:dlopen|ccall|ffi\.load|loadlib|ffi_lib|dlload)\b`)

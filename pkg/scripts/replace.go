@@ -144,7 +144,7 @@ func (f *finder) quoted(t token) (start, end int) {
 	return start, end
 }
 
-// What [finder.replace] writes before what stood there.
+// The text that [finder.replace] puts before the old one.
 var (
 	existsElse = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`exists(?:Sync)?\([bBuUrR]?["'](?:/|` + mark + `)[^"']*["']\) (?:else|\? ["'][^"']*["'] :) $`)

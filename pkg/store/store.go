@@ -1,4 +1,4 @@
-// Package store tells paths in a Nix or Guix store from others.
+// Package store recognizes paths in a Nix or Guix store.
 package store
 
 import (
