@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/sirupsen/logrus"
@@ -115,6 +116,20 @@ type session struct {
 	Stdout    io.Writer
 	Log       *logrus.Logger
 }
+
+// with returns an action on the session of a command line whose arguments are files.
+func with(do func(*session, *command.Line) error) func(*command.Line) error {
+	return func(c *command.Line) error {
+		s, err := start(c, c.Args)
+		if err != nil {
+			return err
+		}
+		return do(s, c)
+	}
+}
+
+// named reports whether a file is an argument.
+func (s *session) named(path string) bool { return slices.Contains(s.Paths, path) }
 
 // start reads the common flags. paths are the arguments that name files or
 // directories; there must be one.

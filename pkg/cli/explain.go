@@ -52,11 +52,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			VerboseFlag("also follow names that a library might open"),
 			QuietFlag("leave out where the loader looked for what it did not find"),
 		}, searchFlags...),
-		Action: func(c *command.Line) error {
-			s, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
+		Action: with(func(s *session, c *command.Line) error {
 			if c.Int("depth") < 0 {
 				return command.Misusef("--depth %d: a number of levels", c.Int("depth"))
 			}
@@ -94,7 +90,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))},
 				symbols: symbols, gpus: gpus, lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"), all: c.Bool("all"), depth: c.Int("depth"),
 			})
-		},
+		}),
 	}
 }
 

@@ -29,18 +29,14 @@ is unpacked. With --for the exit status is 1 where a file has no code for one of
 			{Kind: command.String, Name: "cuda", Check: checkCUDA, Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
 			JSONFlag, jobsFlag,
 			VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), QuietFlag("report problems only")},
-		Action: func(c *command.Line) error {
-			s, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
+		Action: with(func(s *session, c *command.Line) error {
 			targets := gpuTargets(c, "for")
 			if c.IsSet("cuda") && targets == nil {
 				return command.Misuse("--cuda is for --for")
 			}
 			cuda, _ := gpucode.ParseVersion(c.String("cuda"))
 			return (&gpuList{targets: targets, cuda: cuda, table: true}).run(s)
-		},
+		}),
 	}
 }
 
@@ -53,17 +49,13 @@ A program or library that carries GPU code, but none that one of the GPUs can ta
 error 209, "no kernel image is available", or 500, "named symbol not found". What the driver compiles at the first start, and code
 that none of the GPUs can use, are notes, which --verbose shows. It says of a file what "runpath gpu --for" says.`+exitStatus, "cudaCapabilitiesCheck --for 8.6,9.0+PTX app")
 	app.Flags = append(append(app.Flags, gpuFlag("for"), malformedFlag, &command.Flag{Name: "warn", Usage: "code that is missing is a warning"}), treeFlags...)
-	app.Action = func(c *command.Line) error {
-		s, err := start(c, c.Args)
-		if err != nil {
-			return err
-		}
+	app.Action = with(func(s *session, c *command.Line) error {
 		targets := gpuTargets(c, "for")
 		if targets == nil {
 			return command.Misuse("--for LIST is required")
 		}
 		return (&gpuList{targets: targets, warn: c.Bool("warn")}).run(s)
-	}
+	})
 	return app
 }
 

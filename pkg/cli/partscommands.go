@@ -67,16 +67,12 @@ func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *comm
 		Usage:     usage,
 		ArgsUsage: "PATH...",
 		Flags:     slices.Concat(flags, []*command.Flag{copyFlag, DryRunFlag}, treeFlags),
-		Action: func(c *command.Line) error {
-			session, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
-			session.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
+		Action: with(func(s *session, c *command.Line) error {
+			s.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
 				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: stubDirs(c),
 			})}
-			return runParts(&edit.Parts{}, session)
-		},
+			return runParts(&edit.Parts{}, s)
+		}),
 	}
 }
 
@@ -91,13 +87,7 @@ func partShow(what, usage string) *command.Command {
 		Usage:     usage,
 		ArgsUsage: "PATH...",
 		Flags:     []*command.Flag{JSONFlag, jobsFlag},
-		Action: func(c *command.Line) error {
-			session, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
-			return showFiles(session, what)
-		},
+		Action:    with(func(s *session, _ *command.Line) error { return showFiles(s, what) }),
 	}
 }
 
@@ -190,17 +180,13 @@ func editCommand() *command.Command {
 			copyFlag,
 			DryRunFlag,
 		}, treeFlags...),
-		Action: func(c *command.Line) error {
+		Action: with(func(s *session, c *command.Line) error {
 			p, err := partsFromFlags(c)
 			if err != nil {
 				return err
 			}
-			session, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
-			return runParts(p, session)
-		},
+			return runParts(p, s)
+		}),
 	}
 }
 

@@ -30,11 +30,7 @@ which only the hash is there, are not found.`,
 			{Kind: command.String, Name: "to", Usage: "only of `STOREPATH`, which may be a path below one, or the file's own"},
 			JSONFlag, jobsFlag, QuietFlag("report problems only"),
 		},
-		Action: func(c *command.Line) error {
-			s, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
+		Action: with(func(s *session, c *command.Line) error {
 			to := ""
 			if c.IsSet("to") {
 				if to = store.Path(c.String("to")); to == "" {
@@ -42,7 +38,7 @@ which only the hash is there, are not found.`,
 				}
 			}
 			return listReferences(s, to)
-		},
+		}),
 	}
 }
 

@@ -39,13 +39,10 @@ toolkit's libraries that are in a DIR. With --substitute the arguments of substi
 			driverLinkFlag, DryRunFlag, JSONFlag, jobsFlag,
 			VerboseFlag("also list names that are not known to be opened"), QuietFlag("report problems only"),
 		},
-		Action: func(c *command.Line) error {
-			s, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
+		Action: with(func(s *session, c *command.Line) error {
 			o := scriptOptions{fix: c.Bool("fix"), substitute: c.Bool("substitute"), link: c.String("driver-link")}
 			if c.IsSet("libs") {
+				var err error
 				if o.toolkit, err = toolkitIn(c.StringSlice("libs")); err != nil {
 					return err
 				}
@@ -60,7 +57,7 @@ toolkit's libraries that are in a DIR. With --substitute the arguments of substi
 				o.link = driver.Link
 			}
 			return runScripts(s, o)
-		},
+		}),
 	}
 }
 

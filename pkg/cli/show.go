@@ -51,13 +51,7 @@ func showCommand() *command.Command {
 runpath show --json app/lib/libx.so`,
 		ArgsUsage: "PATH...",
 		Flags:     []*command.Flag{JSONFlag, jobsFlag, VerboseFlag("also show files that are not ELF")},
-		Action: func(c *command.Line) error {
-			session, err := start(c, c.Args)
-			if err != nil {
-				return err
-			}
-			return showFiles(session, "")
-		},
+		Action:    with(func(s *session, _ *command.Line) error { return showFiles(s, "") }),
 	}
 }
 
@@ -65,15 +59,11 @@ runpath show --json app/lib/libx.so`,
 // needed, soname, execstack or note, no more than that. Files that are not ELF are told of
 // where the command line names them, or under --verbose.
 func showFiles(s *session, only string) error {
-	named := map[string]bool{}
-	for _, p := range s.Paths {
-		named[p] = true
-	}
 	var unwritten error
 	run := sweep[*shownFile]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*shownFile, bool) {
-			if f.Err == nil && !named[f.Path] && (f.SameAs != "" || !f.ELF() && !s.Verbose) {
+			if f.Err == nil && (f.SameAs != "" || !f.ELF() && !s.Verbose) && !s.named(f.Path) {
 				return nil, false
 			}
 			r := &shownFile{fileReport: newReport(f.Path, nil), Needed: []string{}}

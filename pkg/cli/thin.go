@@ -21,7 +21,7 @@ import (
 func thinCommand() *command.Command {
 	return &command.Command{
 		Name: "thin", ArgsUsage: "PATH...", Usage: thinUsage, Description: thinDescription,
-		Examples: "runpath thin --dry-run --for 9.0 .venv\nrunpath thin --for 8.6,9.0+PTX .venv/lib", Flags: thinFlags, Action: thinAction,
+		Examples: "runpath thin --dry-run --for 9.0 .venv\nrunpath thin --for 8.6,9.0+PTX .venv/lib", Flags: thinFlags, Action: with(thinAction),
 	}
 }
 
@@ -29,7 +29,7 @@ func thinCommand() *command.Command {
 func ThinCuda() *command.Command {
 	app := New("thinCuda", "PATH...", thinUsage, thinDescription+exitStatus, "thinCuda --for 8.6,9.0+PTX lib")
 	app.Flags = append(app.Flags, thinFlags...)
-	app.Action = thinAction
+	app.Action = with(thinAction)
 	return app
 }
 
@@ -48,11 +48,7 @@ var thinFlags = []*command.Flag{
 	malformedFlag, DryRunFlag, JSONFlag, jobsFlag, VerboseFlag("also say what is left, and why"), QuietFlag("report problems only"),
 }
 
-func thinAction(c *command.Line) error {
-	s, err := start(c, c.Args)
-	if err != nil {
-		return err
-	}
+func thinAction(s *session, c *command.Line) error {
 	targets := gpuTargets(c, "for")
 	if targets == nil && !c.Bool("blank-options") {
 		return command.Misuse("--for LIST is required, or --blank-options")
@@ -105,10 +101,6 @@ func (s *session) removed(entries, all int, freed, code uint64, blanked int) str
 func runThin(s *session, o thin.Options) error {
 	var sum thinSummary
 	entries, all := 0, 0
-	named := map[string]bool{}
-	for _, p := range s.Paths {
-		named[p] = true
-	}
 	return (&sweep[*thinned]{
 		options: tree.Options{Leftover: s.leftover()},
 		visit: func(f *tree.File) (*thinned, bool) {
@@ -120,7 +112,7 @@ func runThin(s *session, o thin.Options) error {
 			passedOver := result.Action == edit.Skipped
 			r.fileReport = s.edited(f, &result, edit.State{}, edit.State{})
 			switch {
-			case passedOver && named[f.Path]:
+			case passedOver && s.named(f.Path):
 				r.level = logrus.InfoLevel
 			case r.Action == edit.Edited:
 				r.line = s.removed(r.Entries, r.all, r.Freed, r.Code, r.Blanked)
@@ -133,7 +125,7 @@ func runThin(s *session, o thin.Options) error {
 					r.info = append(r.info, fmt.Sprintf("left: %s: %s", count(r.Left[reason], "container", "containers"), reason.Text()))
 				}
 			}
-			return r, !passedOver || named[f.Path] || s.Verbose
+			return r, !passedOver || s.named(f.Path) || s.Verbose
 		},
 		tell: func(r *thinned) {
 			sum.Code += r.Code

@@ -30,15 +30,17 @@ func (l *Line) Arg(i int) string {
 // Check refuses values that a flag does not have.
 func (l *Line) Check() error {
 	for _, f := range l.Flags {
+		if f.Values == nil && f.Check == nil {
+			continue
+		}
 		for _, value := range l.given(f) {
 			if last := len(f.Values) - 1; last > 0 && !slices.Contains(f.Values, value) {
 				return Misusef("--%s %q: %s or %s", f.Name, value, strings.Join(f.Values[:last], ", "), f.Values[last])
 			}
-			if f.Check == nil {
-				continue
-			}
-			if err := f.Check(value); err != nil {
-				return Misusef("--%s: %v", f.Name, err)
+			if f.Check != nil {
+				if err := f.Check(value); err != nil {
+					return Misusef("--%s: %v", f.Name, err)
+				}
 			}
 		}
 	}
