@@ -15,16 +15,12 @@ where "install" has changed something: it names the files that are there now.
 "--device cuda-runpath/driver=all" then gives a container of any image the GPU's devices and /run/opengl-driver, with the driver's
 libraries and the files of OpenCL, Vulkan and EGL, read-only.`,
 	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copiesFlag},
-	Action: func(c *command.Line) error {
-		at, h, m, err := target(c)
+	Action: on(func(c *call) error {
+		paths, err := c.visible()
 		if err != nil {
 			return err
 		}
-		paths, err := visible(c, h, m, at)
-		if err != nil {
-			return err
-		}
-		spec, err := sandbox.CDI(h.Root, paths)
+		spec, err := sandbox.CDI(c.host.Root, paths)
 		if err != nil {
 			return err
 		}
@@ -33,5 +29,5 @@ libraries and the files of OpenCL, Vulkan and EGL, read-only.`,
 			_, err = c.Stdout.Write(append(text, '\n'))
 		}
 		return err
-	},
+	}),
 }

@@ -2,7 +2,6 @@ package hostdriver
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 
 	"cuda-runpath/pkg/cli/command"
@@ -20,18 +19,15 @@ hostDriver doctor ./app`,
 	Description: `Prints a line for each fact, with its source, and below it the fix. The exit status is 0 if nothing was found that keeps
 a CUDA program from working, else 1. Of the program nothing is run or loaded; which GPU there is, the driver's nvidia-smi is asked.`,
 	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, prefixFlag, gpuFlag, jsonFlag},
-	Action: func(c *command.Line) error {
-		if len(c.Args) > 1 {
-			return command.Misusef("one program at a time: %q", c.Arg(1))
+	Action: func(l *command.Line) error {
+		if len(l.Args) > 1 {
+			return command.Misusef("one program at a time: %q", l.Arg(1))
 		}
-		at, err := prefix(c)
+		c, err := about(l)
 		if err != nil {
 			return err
 		}
-		h, m, err := system(c)
-		if err != nil {
-			return err
-		}
+		h, m := c.host, c.machine
 		if c.IsSet("gpu") {
 			targets, err := gpucode.ParseTargets(c.String("gpu"))
 			if err != nil {
@@ -43,26 +39,22 @@ a CUDA program from working, else 1. Of the program nothing is run or loaded; wh
 		}
 		program := c.Arg(0)
 		if program != "" && h.Root.IsHost() {
-			file, err := exec.LookPath(program)
-			if err != nil {
-				file = program // a library has no mode to be found by
-			}
-			if program, err = filepath.Abs(file); err != nil {
+			if program, err = filepath.Abs(whole(program)); err != nil { // a library has no mode to be found by
 				return err
 			}
 		}
 		if program != "" && !c.IsSet("machine") {
 			m = h.MachineOfProgram(program, m)
 		}
-		d := h.Excluding(m, at).Doctor(m, program, at)
+		d := h.Excluding(m, c.prefix).Doctor(m, program, c.prefix)
 		if c.Bool("json") {
 			fields := map[string]any{"machine": d.Machine, "works": d.Works, "facts": d.Facts}
 			if d.Program != "" {
 				fields["program"] = d.Program
 			}
-			err = printJSON(c, fields)
+			err = c.printJSON(fields)
 		} else {
-			showDiagnosis(c, d)
+			c.showDiagnosis(d)
 		}
 		if err == nil && !d.Works {
 			err = command.ErrFailed
@@ -71,7 +63,7 @@ a CUDA program from working, else 1. Of the program nothing is run or loaded; wh
 	},
 }
 
-func showDiagnosis(c *command.Line, d *host.Diagnosis) {
+func (c *call) showDiagnosis(d *host.Diagnosis) {
 	w := c.Stdout
 	marks := map[host.Verdict]string{host.Good: "ok  ", host.Note: "note", host.Warning: "WARN", host.Bad: "BAD "}
 	for _, f := range d.Facts {

@@ -15,44 +15,37 @@ var findCommand = &command.Command{
 	Description: `Looks in the loader's cache and in the places that distributions, WSL, Jetson and containers use. Stubs for linking,
 compat packages, libraries for other machines and files that someone else could replace are left out.`,
 	Flags: []*command.Flag{rootFlag, machineFlag, fromFlag, jsonFlag, verboseFlag},
-	Action: func(c *command.Line) error {
-		if err := noArguments(c); err != nil {
-			return err
-		}
-		h, m, err := system(c)
-		if err != nil {
-			return err
-		}
-		all, findErr := drivers(c, h, m)
+	Action: on(func(c *call) error {
+		all, findErr := c.drivers(c.host)
 		if c.Bool("json") {
 			fields := map[string]any{"drivers": all, "error": nil}
 			if findErr != nil {
 				fields["drivers"], fields["error"] = []any{}, findErr.Error()
 				fields["rejected"] = all[0].Rejected
 			}
-			if err := printJSON(c, fields); err != nil {
+			if err := c.printJSON(fields); err != nil {
 				return err
 			}
 		}
 		for _, d := range all {
 			if findErr == nil && !c.Bool("json") {
-				show(c, d)
+				c.show(d)
 			}
 			for _, r := range d.Rejected {
 				if c.Bool("verbose") || findErr != nil {
-					complain(c, "%s: not used: %s", command.Printable(r.Path), command.Printable(r.Reason))
+					c.complain("%s: not used: %s", command.Printable(r.Path), command.Printable(r.Reason))
 				}
 			}
 		}
 		if findErr != nil {
-			complain(c, "%v", findErr)
+			c.complain("%v", findErr)
 			return command.ErrFailed
 		}
 		return nil
-	},
+	}),
 }
 
-func show(c *command.Line, d *host.Driver) {
+func (c *call) show(d *host.Driver) {
 	version := d.Version
 	if version == "" {
 		version = "(version unknown)"
@@ -70,7 +63,7 @@ func show(c *command.Line, d *host.Driver) {
 	}
 	if c.Bool("verbose") {
 		for _, o := range d.Others {
-			complain(c, "%s: another driver, not used", command.Printable(o))
+			c.complain("%s: another driver, not used", command.Printable(o))
 		}
 	}
 }

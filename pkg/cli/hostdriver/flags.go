@@ -25,55 +25,56 @@ var (
 	quietFlag   = cli.QuietFlag("report problems only")
 )
 
-// system returns the host and the machine that the flags ask for.
-func system(c *command.Line) (*host.Host, host.Machine, error) {
-	h := &host.Host{Program: thisProgram()}
-	if c.IsSet("root") {
-		var err error
-		if h.Root, err = sysroot.Open(c.String("root")); errors.Is(err, unix.ENOTDIR) {
-			err = command.Misusef("--root %s: not a directory", c.String("root"))
+// call is a command line that is about a host.
+type call struct {
+	*command.Line
+	host    *host.Host
+	machine host.Machine
+	prefix  string // the directory that stands for /run/opengl-driver
+}
+
+// on returns the action of a command that takes no arguments.
+func on(do func(*call) error) func(*command.Line) error {
+	return func(l *command.Line) error {
+		if err := noArguments(l); err != nil {
+			return err
+		}
+		c, err := about(l)
+		if err != nil {
+			return err
+		}
+		return do(c)
+	}
+}
+
+// about reads which host and machine the flags ask for.
+func about(l *command.Line) (c *call, err error) {
+	c = &call{Line: l, host: &host.Host{Program: thisProgram()}, prefix: path.Clean(l.String("prefix"))}
+	if l.IsSet("prefix") && (!path.IsAbs(c.prefix) || c.prefix == "/") {
+		return nil, command.Misusef("--prefix %q: an absolute path is needed", l.String("prefix"))
+	}
+	if l.IsSet("root") {
+		if c.host.Root, err = sysroot.Open(l.String("root")); errors.Is(err, unix.ENOTDIR) {
+			err = command.Misusef("--root %s: not a directory", l.String("root"))
 		}
 		if err != nil {
-			return nil, host.Machine{}, err
+			return nil, err
 		}
 	}
-	for _, dir := range c.StringSlice("from") {
+	c.host.From = l.StringSlice("from")
+	for _, dir := range c.host.From {
 		if !path.IsAbs(dir) {
-			return nil, host.Machine{}, command.Misusef("--from %q: not an absolute path", dir)
+			return nil, command.Misusef("--from %q: not an absolute path", dir)
 		}
-		h.From = append(h.From, dir)
 	}
-	if c.IsSet("machine") {
-		m, err := host.MachineNamed(c.String("machine"))
-		if err != nil {
+	if l.IsSet("machine") {
+		if c.machine, err = host.MachineNamed(l.String("machine")); err != nil {
 			err = command.Misusef("--machine: %v", err)
 		}
-		return h, m, err
+		return c, err
 	}
-	m, err := host.MachineOf(h.Root)
-	return h, m, err
-}
-
-// prefix returns the directory that stands for /run/opengl-driver.
-func prefix(c *command.Line) (string, error) {
-	p := c.String("prefix")
-	if !path.IsAbs(p) || path.Clean(p) == "/" {
-		return "", command.Misusef("--prefix %q: an absolute path is needed", p)
-	}
-	return path.Clean(p), nil
-}
-
-// target returns what install, uninstall and tmpfiles work on: the directory that stands
-// for /run/opengl-driver, on which host, for which machine. They take no arguments.
-func target(c *command.Line) (to string, h *host.Host, m host.Machine, err error) {
-	if err = noArguments(c); err != nil {
-		return "", nil, m, err
-	}
-	if to, err = prefix(c); err != nil {
-		return "", nil, m, err
-	}
-	h, m, err = system(c)
-	return to, h, m, err
+	c.machine, err = host.MachineOf(c.host.Root)
+	return c, err
 }
 
 func noArguments(c *command.Line) error {
@@ -83,8 +84,8 @@ func noArguments(c *command.Line) error {
 	return nil
 }
 
-// print writes one JSON document, a field a key of fields, with its version.
-func printJSON(c *command.Line, fields map[string]any) error {
+// printJSON writes one JSON document, a field a key of fields, with its version.
+func (c *call) printJSON(fields map[string]any) error {
 	fields["version"] = 1
 	b, err := command.JSON(fields, "  ")
 	if err == nil {
@@ -95,13 +96,13 @@ func printJSON(c *command.Line, fields map[string]any) error {
 
 // drivers finds the driver for a machine and, where the caller named none and the
 // host has one, for the programs of the second kind that run there (i386 on x86-64).
-func drivers(c *command.Line, h *host.Host, m host.Machine) ([]*host.Driver, error) {
-	d, err := h.Find(m)
+func (c *call) drivers(h *host.Host) ([]*host.Driver, error) {
+	d, err := h.Find(c.machine)
 	all := []*host.Driver{d}
 	if err != nil || c.IsSet("machine") {
 		return all, err
 	}
-	if other, ok := m.Second(); ok {
+	if other, ok := c.machine.Second(); ok {
 		switch d, err := h.Find(other); {
 		case err == nil:
 			all = append(all, d)
@@ -112,7 +113,9 @@ func drivers(c *command.Line, h *host.Host, m host.Machine) ([]*host.Driver, err
 	return all, nil
 }
 
-func complain(c *command.Line, format string, args ...any) {
+func complain(l *command.Line, format string, args ...any) {
 	// Names and link targets may hold anything; none of it is for the terminal to obey.
-	fmt.Fprintln(c.Stderr, "hostDriver: "+command.Printable(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(l.Stderr, "hostDriver: "+command.Printable(fmt.Sprintf(format, args...)))
 }
+
+func (c *call) complain(format string, args ...any) { complain(c.Line, format, args...) }

@@ -1,6 +1,7 @@
 package hostdriver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,6 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/install"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/sysroot"
@@ -39,14 +39,10 @@ a driver; where it would not help, that is said, and the driver's own are instal
 A library of the driver that cannot be used (truncated, not readable) is named, and the exit status is 1; the rest is installed.`,
 	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
 		copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
-	Action: func(c *command.Line) error {
-		to, h, m, err := target(c)
-		if err != nil {
-			return err
-		}
-		done, faults, err := installAll(c, h, m, to)
+	Action: on(func(c *call) error {
+		done, faults, err := c.install()
 		for i := 0; i < 3 && errors.Is(err, offer.ErrChanging); i++ {
-			done, faults, err = installAll(c, h, m, to)
+			done, faults, err = c.install()
 		}
 		if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
 			err = fmt.Errorf("%w: needs root; without it: hostDriver run PROGRAM", err)
@@ -54,27 +50,27 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 		if err != nil {
 			return err
 		}
-		if err := report(c, done); err != nil {
+		if err := c.report(done); err != nil {
 			return err
 		}
 		if faults > 0 {
 			return command.ErrFailed
 		}
 		return nil
-	},
+	}),
 }
 
-// installAll installs for every machine that the host has a driver for. It returns
+// install installs for every machine that the host has a driver for. It returns
 // what was done, and how many things should have been offered and are not.
-func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done []*install.Link, faults int, err error) {
-	h = h.Excluding(m, to)
-	all, err := drivers(c, h, m)
+func (c *call) install() (done []*install.Link, faults int, err error) {
+	h := c.host.Excluding(c.machine, c.prefix)
+	all, err := c.drivers(h)
 	for _, d := range all {
 		broken := d.Damaged()
 		faults += len(broken)
 		for _, r := range d.Rejected {
 			if c.Bool("verbose") || err != nil || slices.Contains(broken, r) {
-				complain(c, "%s: not used: %s", command.Printable(r.Path), command.Printable(r.Reason))
+				c.complain("%s: not used: %s", command.Printable(r.Path), command.Printable(r.Reason))
 			}
 		}
 	}
@@ -89,30 +85,30 @@ func installAll(c *command.Line, h *host.Host, m host.Machine, to string) (done 
 				d, err = h.WithCompat(d, dir)
 			}
 			if err != nil {
-				complain(c, "%v", err)
+				c.complain("%v", err)
 				faults++
 			} else if compat.Verdict != driver.Helps || !c.Bool("quiet") {
-				complain(c, "compat package %s: %s: %s", dir, compat.Verdict, compat.Reason)
+				c.complain("compat package %s: %s: %s", dir, compat.Verdict, compat.Reason)
 			}
 		}
 		set := offer.Links(d)
 		if c.Bool("copy") {
 			set = offer.Private(h, d)
 			for _, n := range set.Notes {
-				complain(c, "%s", n)
+				c.complain("%s", n)
 			}
 		}
-		in, err := install.Make(h, d, set, to, c.Bool("dry-run"))
+		in, err := install.Make(h, d, set, c.prefix, c.Bool("dry-run"))
 		if err != nil {
 			return nil, faults, err
 		}
 		done = append(done, in)
 	}
-	if other, ok := m.Second(); ok && len(all) == 1 && !c.IsSet("machine") && !c.IsSet("from") {
+	if other, ok := c.machine.Second(); ok && len(all) == 1 && !c.IsSet("machine") && !c.IsSet("from") {
 		// The driver's 32-bit libraries may have been there the last time.
-		switch in, err := install.Withdraw(h, other, to, c.Bool("dry-run")); {
+		switch in, err := install.Withdraw(h, other, c.prefix, c.Bool("dry-run")); {
 		case err != nil:
-			complain(c, "%v", err)
+			c.complain("%v", err)
 			faults++
 		case in != nil:
 			done = append(done, in)
@@ -126,22 +122,18 @@ var uninstallCommand = &command.Command{
 	Usage:    "remove what install made",
 	Examples: `sudo "$(command -v hostDriver)" uninstall`,
 	Flags:    []*command.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
-	Action: func(c *command.Line) error {
-		from, h, _, err := target(c)
+	Action: on(func(c *call) error {
+		done, err := install.Remove(c.host, c.prefix, c.Bool("dry-run"))
 		if err != nil {
 			return err
 		}
-		done, err := install.Remove(h, from, c.Bool("dry-run"))
-		if err != nil {
-			return err
-		}
-		return report(c, done)
-	},
+		return c.report(done)
+	}),
 }
 
-func report(c *command.Line, done []*install.Link) error {
+func (c *call) report(done []*install.Link) error {
 	if c.Bool("json") {
-		return printJSON(c, map[string]any{"dry_run": c.Bool("dry-run"), "links": done})
+		return c.printJSON(map[string]any{"dry_run": c.Bool("dry-run"), "links": done})
 	}
 	would := ""
 	if c.Bool("dry-run") {
@@ -189,29 +181,22 @@ var tmpfilesCommand = &command.Command{
 install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
 With --copy or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,
 	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag, compatFlag,
-		{Kind: command.String, Name: "part", Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
+		{Kind: command.String, Name: "part", Values: []string{"tmpfiles", "service", "path"}, Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
 		{Kind: command.String, Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
 		{Kind: command.String, Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
 		jsonFlag},
-	Action: func(c *command.Line) error {
-		to, h, m, err := target(c)
+	Action: on(func(c *call) error {
+		all, err := c.drivers(c.host.Excluding(c.machine, c.prefix))
 		if err != nil {
 			return err
 		}
-		all, err := drivers(c, h.Excluding(m, to), m)
-		if err != nil {
-			return err
-		}
-		program := c.String("program")
-		if program == "" {
-			program = thisProgram()
-		}
-		files := install.BootFiles(all, to, program, c.Bool("copy"), c.String("compat"))
+		program := cmp.Or(c.String("program"), thisProgram())
+		files := install.BootFiles(all, c.prefix, program, c.Bool("copy"), c.String("compat"))
 		if c.Bool("json") {
-			return printJSON(c, map[string]any{"files": files})
+			return c.printJSON(map[string]any{"files": files})
 		}
-		return printBoot(c, files)
-	},
+		return c.printBoot(files)
+	}),
 }
 
 // thisProgram returns how a unit can start this program: under the name it was
@@ -226,12 +211,9 @@ func thisProgram() string {
 	return at
 }
 
-func printBoot(c *command.Line, files []install.BootFile) error {
+func (c *call) printBoot(files []install.BootFile) error {
 	part, found := c.String("part"), false
 	parts := map[string]string{"tmpfiles": ".conf", "service": ".service", "path": ".path"}
-	if _, ok := parts[part]; part != "" && !ok {
-		return command.Misusef("--part %s: tmpfiles, service or path", part)
-	}
 	if part == "tmpfiles" && (c.Bool("copy") || c.IsSet("compat")) {
 		return command.Misuse("--part tmpfiles: lines for tmpfiles.d cannot do what --copy and --compat do")
 	}

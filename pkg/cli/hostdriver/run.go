@@ -35,51 +35,40 @@ other one would answer error 803.
 
 The exit status is the program's; 127 where it is not found, 126 where it cannot be started.`,
 	Flags: []*command.Flag{
-		{Kind: command.String, Name: "method", Default: string(run.Auto), Usage: "offer them through `METHOD`: auto, namespace or library-path"},
+		{Kind: command.String, Name: "method", Default: string(run.Auto), Values: []string{string(run.Auto), string(run.Namespace), string(run.LibraryPath)}, Usage: "offer them through `METHOD`: auto, namespace or library-path"},
 		{Kind: command.String, Name: "cache", Usage: "keep the libraries in `DIR`", DefaultText: "~/.cache/hostDriver"},
 		{Kind: command.String, Name: "compat", Default: string(host.CompatAuto), Usage: "`WHICH` compat packages to use: auto, always, never, or the one in this directory if it helps"},
 		prefixFlag, rootFlag, machineFlag, fromFlag, verboseFlag},
-	Action: func(c *command.Line) error {
-		if len(c.Args) == 0 {
+	Action: func(l *command.Line) error {
+		if len(l.Args) == 0 {
 			return command.Misuse("no program is given")
 		}
-		method := run.Method(c.String("method"))
-		if method != run.Auto && method != run.Namespace && method != run.LibraryPath {
-			return command.Misusef("--method %s: auto, namespace or library-path", method)
-		}
-		choice, err := host.ParseCompatChoice(c.String("compat"))
+		method := run.Method(l.String("method"))
+		choice, err := host.ParseCompatChoice(l.String("compat"))
 		if err != nil {
-			return command.Misusef("--compat %s: %v", c.String("compat"), err)
+			return command.Misusef("--compat %s: %v", l.String("compat"), err)
 		}
-		at, err := prefix(c)
+		c, err := about(l)
 		if err != nil {
 			return err
 		}
-		h, m, err := system(c)
-		if err != nil {
-			return err
-		}
-		log := func(format string, args ...any) {
-			if c.Bool("verbose") {
-				complain(c, format, args...)
-			}
-		}
-		r := &run.Run{Method: method, Prefix: at, Program: c.Args, Log: log}
-		wants := host.Wanted(whole(r.Program[0]), m.Link(at))
+		r := &run.Run{Method: method, Prefix: c.prefix, Program: c.Args, Log: c.log}
+		link := c.machine.Link(c.prefix)
+		wants := host.Wanted(whole(r.Program[0]), link)
 		dirs := wants.Compat
 		r.Search = method == run.Auto && !wants.Linked
 		if path.IsAbs(string(choice)) {
 			dirs = append([]string{string(choice)}, dirs...)
 		}
-		if method == run.Auto && len(dirs) == 0 && h.InPlace(m, at) {
-			log("%s already holds the right driver", at)
-			r.Method, r.Offers = run.InPlace, []private.Dir{{Machine: m.Name, Path: m.Link(at)}}
-		} else if err := prepare(c, r, h.Excluding(m, at), m, dirs, choice, log); err != nil {
+		if method == run.Auto && len(dirs) == 0 && c.host.InPlace(c.machine, c.prefix) {
+			c.log("%s already holds the right driver", c.prefix)
+			r.Method, r.Offers = run.InPlace, []private.Dir{{Machine: c.machine.Name, Path: link}}
+		} else if err := c.prepare(r, dirs, choice); err != nil {
 			return err
 		}
 		if wants.RPath && len(r.Hide) > 0 {
 			r.Warn = func() {
-				complain(c, "%s names a compat directory in DT_RPATH, which comes before LD_LIBRARY_PATH: it is used whether or not it helps", r.Program[0])
+				c.complain("%s names a compat directory in DT_RPATH, which comes before LD_LIBRARY_PATH: it is used whether or not it helps", r.Program[0])
 			}
 		}
 		err = r.Exec()
@@ -91,19 +80,26 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 	},
 }
 
+// log says what --verbose asks for.
+func (c *call) log(format string, args ...any) {
+	if c.Bool("verbose") {
+		c.complain(format, args...)
+	}
+}
+
 // prepare makes what the program is to see.
-func prepare(c *command.Line, r *run.Run, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice, log func(string, ...any)) error {
+func (c *call) prepare(r *run.Run, dirs []string, choice host.CompatChoice) error {
 	cache, err := private.OpenCache(c.String("cache"))
 	if err != nil {
 		return err
 	}
-	cache.Log, cache.Warn = log, func(format string, args ...any) { complain(c, format, args...) }
-	ready, err := cache.Prepare(h, m, dirs, choice)
+	cache.Log, cache.Warn = c.log, c.complain
+	ready, err := cache.Prepare(c.host.Excluding(c.machine, c.prefix), c.machine, dirs, choice)
 	if err != nil {
 		return err
 	}
 	for _, compat := range ready.Compat {
-		log("compat package %s: %s: %s", compat.Dir, compat.Verdict, compat.Reason)
+		c.log("compat package %s: %s: %s", compat.Dir, compat.Verdict, compat.Reason)
 		r.Hide = append(r.Hide, compat.Dir)
 	}
 	r.Offers = ready.Offers

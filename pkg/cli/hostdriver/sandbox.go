@@ -2,12 +2,12 @@ package hostdriver
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/host/sandbox"
@@ -34,34 +34,30 @@ daemon: systemctl restart nix-daemon.`,
 		{Name: "write", Usage: "with --configure: write them"},
 		{Kind: command.String, Name: "conf", Default: nixConf, Usage: "with --configure: nix.conf is `FILE`"},
 		{Kind: command.String, Name: "program", Usage: "with --configure: the hook starts `FILE`", DefaultText: "this program"}},
-	Action: func(c *command.Line) error {
-		if c.Bool("configure") {
-			return configure(c)
+	Action: func(l *command.Line) error {
+		if l.Bool("configure") {
+			return configure(l)
 		}
-		if len(c.Args) < 1 || len(c.Args) > 2 {
+		if len(l.Args) < 1 || len(l.Args) > 2 {
 			return command.Misuse("a derivation is needed, as Nix passes it to a pre-build-hook")
 		}
-		drv, err := sandbox.ReadDerivation(c.Arg(0), c.Arg(1))
+		drv, err := sandbox.ReadDerivation(l.Arg(0), l.Arg(1))
 		asks := false
 		if err == nil {
 			asks, err = sandbox.AsksForGPU(drv)
 		}
 		if err != nil {
-			complain(c, "%s: cannot find out whether it asks for a GPU: %v", c.Arg(0), err)
+			complain(l, "%s: cannot find out whether it asks for a GPU: %v", l.Arg(0), err)
 			return nil
 		}
 		if !asks {
 			return nil
 		}
-		at, err := prefix(c)
+		c, err := about(l)
 		if err != nil {
 			return err
 		}
-		h, m, err := system(c)
-		if err != nil {
-			return err
-		}
-		paths, err := visible(c, h, m, at)
+		paths, err := c.visible()
 		if err != nil {
 			return fmt.Errorf("%s asks for a GPU: %w", path.Base(c.Arg(0)), err)
 		}
@@ -76,11 +72,11 @@ daemon: systemctl restart nix-daemon.`,
 }
 
 // visible returns what a build or a container is to see.
-func visible(c *command.Line, h *host.Host, m host.Machine, at string) ([]sandbox.Path, error) {
-	return sandbox.Paths(h, m, at, func() (*private.Cache, error) {
+func (c *call) visible() ([]sandbox.Path, error) {
+	return sandbox.Paths(c.host, c.machine, c.prefix, func() (*private.Cache, error) {
 		cache, err := private.OpenCache(c.String("cache"))
 		if err == nil {
-			cache.Warn = func(format string, args ...any) { complain(c, format, args...) }
+			cache.Warn = c.complain
 		}
 		return cache, err
 	})
@@ -94,10 +90,7 @@ func configure(c *command.Line) error {
 	if err != nil {
 		return err
 	}
-	program := c.String("program")
-	if program == "" {
-		program = thisProgram()
-	}
+	program := cmp.Or(c.String("program"), thisProgram())
 	hook := filepath.Join(filepath.Dir(conf), nixconf.Hook)
 	if !c.Bool("write") {
 		fmt.Fprintf(c.Stdout, "# %s, mode 755\n%s\n# %s\n%s", hook, sandbox.Hook(program), conf, nixconf.Lines(hook))
