@@ -545,10 +545,6 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		if p.Result.Edited && p.Copied && p.Object.LinkedOutside() > 0 {
 			copied++
 		}
-		if !a.JSON && a.uneventful(p) {
-			t.sum.Unchanged++
-			continue
-		}
 		t.file(a.file(p))
 	}
 	if !a.DryRun {
@@ -603,10 +599,10 @@ func reportOf(res *fixup.Result) *patchReport {
 	if res.NoNote != nil {
 		r.ResolutionNote, r.warn = edit.NoteImpossible, append(r.warn, res.NoNote.Error())
 	}
-	if now.List != found.List || now.Tag != found.Tag || len(parts) == 0 {
-		parts = append(parts, changeLine(found.Tag, now.Tag, found.List, now.List, nil))
-	}
 	if r.line = "unchanged"; res.Edited {
+		if now.List != found.List || now.Tag != found.Tag || len(parts) == 0 {
+			parts = append(parts, changeLine(found.Tag, now.Tag, found.List, now.List, nil))
+		}
 		r.Action, r.line = edit.Edited, strings.Join(parts, "; ")
 	}
 	return r
@@ -621,15 +617,6 @@ func (a *autoPatchelf) absences(resolver *fixup.Resolver, plans []*fixup.Plan) [
 		a.Log.Warn(text)
 	}
 	return resolver.Absences(plans, a.hints)
-}
-
-// uneventful reports whether file has nothing to say of a file but that it is unchanged,
-// which nobody asked for: in most runs that is so for most files.
-func (a *autoPatchelf) uneventful(p *fixup.Plan) bool {
-	if a.Verbose || p.Skip != "" || p.Err != nil || p.Changes() || len(p.Warnings) > 0 || len(p.Lost) > 0 || len(p.Dropped) > 0 {
-		return false
-	}
-	return !slices.ContainsFunc(p.Needs, func(n *fixup.Need) bool { return len(n.Rejected) > 0 })
 }
 
 // someOf lists who needs a library: "x needs", "x, y and 3 more need".
@@ -706,6 +693,14 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 		b, _ := command.JSON(map[string]any{kind: fields}, "") // what cannot be written is known to [command.Run]
 		a.Stdout.Write(append(b, '\n'))
 	}
+	type of struct {
+		File        string  `json:"file"`
+		Reason      string  `json:"reason,omitempty"`
+		Interpreter string  `json:"interpreter_path,omitempty"`
+		RPath       *string `json:"rpath,omitempty"`
+		Name        string  `json:"name,omitempty"`
+		Pattern     string  `json:"pattern,omitempty"`
+	}
 	type dependency struct {
 		File     string  `json:"file"`
 		Name     string  `json:"name"`
@@ -718,17 +713,11 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 			continue
 		}
 		if p.Skip != "" {
-			event("SkipFile", struct {
-				File   string `json:"file"`
-				Reason string `json:"reason"`
-			}{file, p.Skip})
+			event("SkipFile", of{File: file, Reason: p.Skip})
 			continue
 		}
 		if p.Interpreter != "" {
-			event("SetInterpreter", struct {
-				File string `json:"file"`
-				Path string `json:"interpreter_path"`
-			}{file, p.Interpreter})
+			event("SetInterpreter", of{File: file, Interpreter: p.Interpreter})
 		}
 		for _, n := range p.Needs {
 			switch n.Outcome {
@@ -739,20 +728,14 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 			}
 		}
 		if p.Set != nil {
-			event("SetRpath", struct {
-				File  string `json:"file"`
-				RPath string `json:"rpath"`
-			}{file, p.After.String()})
+			list := p.After.String()
+			event("SetRpath", of{File: file, RPath: &list})
 		}
 	}
 	for _, p := range plans {
 		for _, n := range p.Needs {
 			if n.Outcome == fixup.Ignored {
-				event("IgnoredDependency", struct {
-					File    string `json:"file"`
-					Name    string `json:"name"`
-					Pattern string `json:"pattern"`
-				}{p.Object.Path, n.Label(), n.Pattern})
+				event("IgnoredDependency", of{File: p.Object.Path, Name: n.Label(), Pattern: n.Pattern})
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -134,24 +133,15 @@ type explained struct {
 	Missing int `json:"missing"` // libraries not found
 }
 
-// explainedFile is one element of "files" in the JSON document of explain.
-type explainedFile struct {
-	*fileReport
-	*explain.File
-}
-
-// answer is what explain has to say of one file.
+// answer is what explain has to say of one file, and one element of "files" in its JSON document.
 type answer struct {
 	fileReport
-	load    *loader.Load    // only for a graph
-	element json.RawMessage // made where the file is examined, by several goroutines
+	*explain.File
+	load    *loader.Load // only for a graph
 	text    bytes.Buffer
 	missing int
 	bad     bool
 }
-
-// MarshalJSON implements [json.Marshaler].
-func (a *answer) MarshalJSON() ([]byte, error) { return a.element, nil }
 
 // runExplain explains the session's files. It returns command.ErrFailed where a file
 // could not be examined, or would not start.
@@ -199,16 +189,8 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 
 // explain explains one file. It runs in several goroutines.
 func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color bool) *answer {
-	a := &answer{fileReport: newReport(arg, nil)}
-	f := &explain.File{Libraries: []explain.Library{}, Driver: []explain.Verdict{}}
+	a := &answer{fileReport: newReport(arg, nil), File: &explain.File{Libraries: []explain.Library{}, Driver: []explain.Verdict{}}}
 	load, err := l.Load(l.Path(arg))
-	defer func() {
-		if s.JSON {
-			var err error
-			a.element, err = command.JSON(explainedFile{&a.fileReport, f}, "")
-			a.fail(err)
-		}
-	}()
 	if err != nil {
 		a.fail(err)
 		a.line = err.Error() + hint(l, arg, err)
@@ -237,15 +219,16 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	a.bad = a.bad || slices.ContainsFunc(code, func(c explain.GPUCode) bool { return c.Kind == explain.GPUCodeMissing })
 	switch {
 	case s.JSON:
-		f = explain.Describe(load, &o.Layout)
+		f := explain.Describe(load, &o.Layout)
+		a.File = f
 		f.Unused, f.Undefined, f.Versions, f.GPUCode = symbols.Unused, symbols.Undefined, symbols.Versions, code
 		if only != nil {
 			f.Only(only)
 		}
 		list := entriesOf(runpath.Parse(f.RunPath))
-		a.Tag, a.Before, a.After = f.Tag, list, list
+		a.fileReport.Tag, a.Before, a.After = f.Tag, list, list
 		if f.Reason != "" && a.Action != edit.Failed {
-			a.Action, a.Reason, a.level = edit.Skipped, f.Reason, logrus.TraceLevel
+			a.Action, a.fileReport.Reason, a.level = edit.Skipped, f.Reason, logrus.TraceLevel
 		}
 	case o.dot:
 		a.load = load
@@ -293,14 +276,12 @@ func hint(l *loader.Loader, arg string, err error) string {
 		return ""
 	}
 	defer f.Close()
-	head := make([]byte, 256)
-	n, _ := io.ReadFull(f, head)
-	program, byEnv := scripts.Interpreter(head[:n])
+	text, _ := io.ReadAll(io.LimitReader(f, 1<<20))
+	program, byEnv := scripts.Interpreter(text[:min(len(text), 256)])
 	if program == "" {
 		return ""
 	}
-	rest, _ := io.ReadAll(io.LimitReader(f, 1<<20))
-	if wrapped := scripts.Wrapped(append(head[:n], rest...)); wrapped != "" {
+	if wrapped := scripts.Wrapped(text); wrapped != "" {
 		program, byEnv = wrapped, ""
 	}
 	see := ": see " + remedy.Quote("runpath", "explain", program)
@@ -338,8 +319,13 @@ func writeSymbols(w *bytes.Buffer, f *explain.File) {
 
 // colored reports whether a writer is a terminal that shows colours.
 func colored(w io.Writer) bool {
+	return terminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// terminal reports whether a writer is a terminal.
+func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+	if !ok {
 		return false
 	}
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)

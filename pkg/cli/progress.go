@@ -2,22 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // progress shows a line about how far a run is, on a terminal, once it has taken a second.
 func progress(s *session, line func() string) (stop func()) {
-	if s.Quiet {
-		return func() {}
-	}
-	w, ok := s.Log.Out.(*os.File)
-	if !ok {
-		return func() {}
-	}
-	if _, err := unix.IoctlGetTermios(int(w.Fd()), unix.TCGETS); err != nil {
+	w := s.Log.Out
+	if s.Quiet || !terminal(w) {
 		return func() {}
 	}
 	quit, gone := make(chan struct{}), make(chan struct{})
