@@ -455,7 +455,7 @@ func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
 	told := map[string]bool{}
 	for _, p := range plans {
 		for _, c := range p.Opens {
-			if told[c.Dir] || c.Own || !p.Result.Edited {
+			if told[c.Dir] || !p.Result.Edited {
 				continue
 			}
 			told[c.Dir] = true

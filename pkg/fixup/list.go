@@ -43,8 +43,8 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 			l = append(l, e)
 		}
 	}
-	l = r.opened(o, p, l, origins)
-	asked = asked || len(p.Opens) > 0
+	l, opens := r.opened(o, p, l, origins)
+	asked = asked || opens
 	if r.s.Relativize && !r.s.KeepEntries {
 		for i, e := range l {
 			l[i] = r.relative(o, e)
@@ -104,19 +104,21 @@ func OpensItsParts(o *Object) bool {
 // opened puts into a list the directories of the CUDA toolkit's libraries that a file names in
 // read-only data: the tree's before others that hold such a library, the rest behind all, and
 // with Settings.Opened those to which its $ORIGIN entries lead. Without it, only what the file
-// names and finds by an $ORIGIN entry stays.
-func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) runpath.List {
+// names and finds by an $ORIGIN entry stays. asked reports whether it has put in some.
+func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) (after runpath.List, asked bool) {
 	if p.Opens = nil; len(o.Literals) == 0 && !r.s.Opened {
-		return l
+		return l, false
 	}
 	now := l
 	if len(now) == 0 {
 		now = p.Before // which nothing replaces
 	}
-	entries := r.entries(nil, o, now)
+	entries, led := r.entries(nil, o, now), r.entries(nil, o, origins)
 	add := func(at int, dir, why string, own bool) {
 		entries = slices.Insert(entries, at, r.ix.entry(o, r.spell(o, dir, origins)))
-		p.Opens = append(p.Opens, Opened{dir, why, own})
+		if !own {
+			p.Opens = append(p.Opens, Opened{dir, why})
+		}
 	}
 	for _, name := range o.Literals {
 		if !driver.Toolkit(name) || slices.Contains(o.Needed, name) {
@@ -128,7 +130,7 @@ func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) 
 		}
 		c, ok := r.choose(o, p.in, &Need{}, name, !r.s.Opened)
 		switch {
-		case !ok, !r.s.Opened && !slices.ContainsFunc(r.entries(nil, o, origins), func(e entry) bool { return r.ix.takesIn(o, e, name) == c.Object }):
+		case !ok, !r.s.Opened && !slices.ContainsFunc(led, func(e entry) bool { return r.ix.takesIn(o, e, name) == c.Object }):
 			continue
 		case at < 0:
 			at = len(entries)
@@ -137,26 +139,20 @@ func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) 
 		}
 		add(at, c.Dir, name+" is opened by name", c.Own)
 	}
-	led := func(text string, d *dir, own bool) {
-		if slices.ContainsFunc(d.list().names, func(n tree.Name) bool { return driver.Toolkit(n.Name) }) &&
-			!r.ix.sources.Stubs.Contains(d.real) && !slices.ContainsFunc(entries, func(e entry) bool { return e.dir != nil && e.dir.real == d.real }) {
-			add(len(entries), d.real, text+" leads to another wheel", own)
-		}
-	}
 	if r.s.Opened {
-		for _, e := range r.entries(nil, o, origins) {
-			if e.dir != nil && e.dir.real != path.Dir(o.Real) {
-				led(e.text, e.dir, true)
+		own := len(led)
+		for i, e := range append(led, r.inWheels(o)...) {
+			if e.dir != nil && e.dir.real != path.Dir(o.Real) && !r.ix.sources.Stubs.Contains(e.dir.real) &&
+				slices.ContainsFunc(e.dir.list().names, func(n tree.Name) bool { return driver.Toolkit(n.Name) }) &&
+				!slices.ContainsFunc(entries, func(had entry) bool { return had.dir != nil && had.dir.real == e.dir.real }) {
+				add(len(entries), e.dir.real, e.text+" leads to another wheel", i < own)
 			}
 		}
-		for text, d := range r.inWheels(o) {
-			led(text, d, false)
-		}
 	}
-	if len(p.Opens) == 0 {
-		return l
+	if len(entries) == len(now) {
+		return l, false
 	}
-	return texts(entries, now)
+	return texts(entries, now), true
 }
 
 // foresee says for which library an entry that a map has put in stands before the one

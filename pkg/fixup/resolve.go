@@ -204,12 +204,8 @@ type Plan struct {
 	foreseen string
 }
 
-// Opened is a directory with libraries that a file opens by name.
-type Opened struct {
-	Dir string
-	Why string
-	Own bool // in the tree
-}
+// Opened is a directory outside the tree with libraries that a file opens by name.
+type Opened struct{ Dir, Why string }
 
 // Changes reports whether the file is not yet as planned.
 func (p *Plan) Changes() bool { return p.changes }

@@ -1,7 +1,6 @@
 package fixup
 
 import (
-	"iter"
 	"os"
 	"path"
 	"path/filepath"
@@ -40,35 +39,32 @@ func globEscape(s string) string {
 // fromOtherWheels returns the candidates for a name in the wheels of the inputs to which the
 // entries of a file's run path lead.
 func (r *Resolver) fromOtherWheels(o *Object, name string) (out []Candidate) {
-	for _, d := range r.inWheels(o) {
-		if c, ok := r.ix.candidate(d, name, wheelLevel); ok {
+	for _, e := range r.inWheels(o) {
+		if c, ok := r.ix.candidate(e.dir, name, wheelLevel); ok {
 			out = append(out, c)
 		}
 	}
 	return out
 }
 
-// inWheels yields the directories in wheels of the inputs to which the entries of a file's run
-// path would lead, were all wheels in one place, each with the entry.
-func (r *Resolver) inWheels(o *Object) iter.Seq2[string, *dir] {
-	return func(yield func(string, *dir) bool) {
-		_, own := inSitePackages(o.Real)
-		if own == "" || !strings.Contains(o.List, "ORIGIN") {
-			return
+// inWheels returns the directories in wheels of the inputs to which the entries of a file's run
+// path would lead, were all wheels in one place.
+func (r *Resolver) inWheels(o *Object) (out []entry) {
+	_, own := inSitePackages(o.Real)
+	if own == "" || !strings.Contains(o.List, "ORIGIN") {
+		return nil
+	}
+	for _, e := range runpath.Parse(o.List) {
+		at, ok := expand(o, e)
+		wheel, in := strings.CutPrefix(path.Clean(at), own+"/")
+		if !ok || !in || !strings.Contains(e, "ORIGIN") {
+			continue
 		}
-		for _, e := range runpath.Parse(o.List) {
-			at, ok := expand(o, e)
-			wheel, in := strings.CutPrefix(path.Clean(at), own+"/")
-			if !ok || !in || !strings.Contains(e, "ORIGIN") {
-				continue
-			}
-			for _, site := range r.ix.sitePackages() {
-				if !yield(e, r.ix.dir(site+"/"+wheel)) {
-					return
-				}
-			}
+		for _, site := range r.ix.sitePackages() {
+			out = append(out, entry{text: e, dir: r.ix.dir(site + "/" + wheel)})
 		}
 	}
+	return out
 }
 
 // inSitePackages splits the path of a file in an installed wheel.
