@@ -42,7 +42,7 @@ func (f auditFolder) audit(o auditOutput, paths ...string) {
 		f.Fatal(err)
 	}
 	s := &session{Context: context.Background(), Paths: paths, JSON: true, Jobs: 2, Stdout: io.Discard, Log: newLog(io.Discard, false, false)}
-	if err := runAudit(s, audit.New(l, audit.Options{Loads: o.html != ""}), nil, o); err != nil && err != command.ErrFailed {
+	if err := runAudit(s, audit.New(l, audit.Options{Loads: o.html != ""}), func(p string) string { return p }, o); err != nil && err != command.ErrFailed {
 		f.Fatal(err)
 	}
 }

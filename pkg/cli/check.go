@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +95,7 @@ that both a compat directory and the driver link provide is not ambiguous when t
 		if err != nil {
 			return err
 		}
-		return checkAmbiguity(s, audit.New(l, options), newRooted(c, l, s))
+		return checkAmbiguity(s, audit.New(l, options), rooted(c, l, s))
 	}
 	return app
 }
@@ -107,35 +108,23 @@ func rootOr(c *command.Line) []string {
 	return c.Args
 }
 
-// rooted names files as the system below a root does; nil where it is this machine's.
-type rooted struct{ l *loader.Loader }
-
-// newRooted turns the session's paths, which may be given as below the root or as on
-// this machine, into those of this machine.
-func newRooted(c *command.Line, l *loader.Loader, s *session) *rooted {
+// rooted turns the session's paths, which may be given as below the root or as on this machine,
+// into those of this machine. It returns what names files as the system below the root does.
+func rooted(c *command.Line, l *loader.Loader, s *session) func(host string) string {
 	if c.String("root") == "" {
-		return nil
+		return func(host string) string { return host }
 	}
 	for i, p := range s.Paths {
 		inside := l.Path(p)
-		if s.Paths[i] = l.Host(inside); s.Paths[i] == "" {
-			s.Paths[i] = "/"
-		}
+		s.Paths[i] = cmp.Or(l.Host(inside), "/")
 		if host, _, err := l.Files().Resolve(inside); err == nil {
 			s.Paths[i] = host
 		}
 	}
-	return &rooted{l}
+	return l.Inside
 }
 
-func (r *rooted) name(host string) string {
-	if r == nil || host == "" {
-		return host
-	}
-	return r.l.Inside(host)
-}
-
-func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
+func checkAmbiguity(s *session, a *audit.Auditor, in func(string) string) error {
 	var sum audit.Summary
 	var notELF atomic.Int64
 	run := sweep[*checked]{
@@ -143,12 +132,12 @@ func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 		visit: func(f *tree.File) (*checked, bool) {
 			if f.Err == nil && !f.ELF() {
 				notELF.Add(1)
-				return checkedFile(audit.NewSkipped(in.name(f.Path), string(elfimage.NotELF))), s.JSON || s.Verbose
+				return checkedFile(audit.NewSkipped(in(f.Path), string(elfimage.NotELF))), s.JSON || s.Verbose
 			}
 			r := unexamined(f, in)
 			if r == nil {
-				a.Loader.Take(in.name(f.Path), f.FD())
-				r = a.Ambiguity(in.name(f.Path))
+				a.Loader.Take(in(f.Path), f.FD())
+				r = a.Ambiguity(in(f.Path))
 			}
 			if r.Outcome == audit.Failed && (s.tolerates(f, r.Err) || s.tolerates(f, parseError(f))) {
 				r.Outcome = audit.Skipped
@@ -182,12 +171,12 @@ func checkAmbiguity(s *session, a *audit.Auditor, in *rooted) error {
 }
 
 // unexamined returns the report of an ELF file that cannot, or need not, be examined.
-func unexamined(f *tree.File, in *rooted) *audit.Report {
+func unexamined(f *tree.File, in func(string) string) *audit.Report {
 	switch {
 	case f.Err != nil:
-		return audit.NewFailed(in.name(f.Path), f.Err)
+		return audit.NewFailed(in(f.Path), f.Err)
 	case f.SameAs != "":
-		return audit.NewSkipped(in.name(f.Path), "the same file as "+in.name(f.SameAs))
+		return audit.NewSkipped(in(f.Path), "the same file as "+in(f.SameAs))
 	}
 	return nil
 }
@@ -246,11 +235,11 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			}
 			options.GPUs = gpuTargets(c, "gpu")
 			options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
-			out := auditOutput{closure: c.Bool("closure"), sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
+			out := auditOutput{closure: c.Bool("closure"), rooted: c.String("root") != "", sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
 			if out.accepted.Update = c.Bool("update-baseline"); out.accepted.Update && out.baseline == "" {
 				return command.Misuse("--update-baseline needs --baseline FILE")
 			}
-			if c.String("root") == "" {
+			if !out.rooted {
 				out.accepted.Dir = filepath.Dir(out.baseline)
 			}
 			for _, id := range out.ignore {
@@ -286,7 +275,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			if err != nil {
 				return err
 			}
-			return runAudit(s, audit.New(l, options), newRooted(c, l, s), out)
+			return runAudit(s, audit.New(l, options), rooted(c, l, s), out)
 		},
 	}
 }
@@ -318,6 +307,7 @@ type auditOutput struct {
 	accepted    audit.Baseline
 	ignore      []string // kinds of findings
 	closure     bool     // the paths are not those that were named
+	rooted      bool     // they are below another system's root
 	root        string   // the store's
 	roots, all  []string // where closure: the store paths that were named, and with what they need
 }
@@ -325,7 +315,7 @@ type auditOutput struct {
 // runAudit reports everything that is wrong with the run path of each file. It
 // returns command.ErrFailed where there is an error that the baseline does not have, or a
 // file could not be examined.
-func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
+func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutput) error {
 	if err := o.read(); err != nil {
 		return err
 	}
@@ -335,14 +325,9 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 	})
 	found := &audited{paths: s.Paths}
 	sum := &found.summary
-	named := map[string]bool{}
-	if !o.closure {
-		for _, p := range s.Paths {
-			named[p] = true
-		}
-	}
+	named := func(path string) bool { return !o.closure && slices.Contains(found.paths, path) }
 	var links []string
-	if in == nil {
+	if !o.rooted {
 		links = audit.Farm(s.Paths)
 		s.Paths = slices.Concat(s.Paths, links)
 	}
@@ -355,10 +340,10 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			if f.Err == nil && !f.ELF() {
 				text, lang, err := scriptText(f)
 				if err != nil {
-					return pending(audit.NewPending(audit.NewFailed(in.name(f.Path), err))), true
+					return pending(audit.NewPending(audit.NewFailed(in(f.Path), err))), true
 				}
-				r := a.Script(in.name(f.Path), string(text), lang)
-				if r == nil && named[f.Path] {
+				r := a.Script(in(f.Path), string(text), lang)
+				if r == nil && named(f.Path) {
 					r = audit.NewSkipped(f.Path, string(elfimage.NotELF))
 				}
 				return pending(audit.NewPending(r)), r != nil
@@ -366,7 +351,7 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			if r := unexamined(f, in); r != nil {
 				return pending(audit.NewPending(r)), true
 			}
-			return pending(whole.Take(in.name(f.Path), f.FD())), true
+			return pending(whole.Take(in(f.Path), f.FD())), true
 		},
 		together: func(all []*checked) ([]*checked, error) {
 			sum.Skipped = int(visited.Load()) - len(all)
@@ -391,7 +376,7 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			if !o.closure {
 				inside := make([]string, len(found.paths))
 				for i, p := range found.paths {
-					inside[i] = in.name(p)
+					inside[i] = in(p)
 				}
 				seen = append(seen, whole.Unchecked(inside, seen)...)
 			}
@@ -405,7 +390,7 @@ func runAudit(s *session, a *audit.Auditor, in *rooted, o auditOutput) error {
 			r.Ignore(o.ignore)
 			o.accepted.Accept(r)
 			sum.Count(r)
-			if *c = *checkedFile(r); named[r.Path] && c.Action == edit.Skipped && c.level == 0 {
+			if *c = *checkedFile(r); c.Action == edit.Skipped && c.level == 0 && named(r.Path) {
 				c.level = logrus.InfoLevel
 			}
 			found.reports = append(found.reports, r)

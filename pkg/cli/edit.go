@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func (e *editor) run(s *session) error {
 			s.Log.Errorf("--offer %s: %v", e.Offer, err)
 		}
 		if e.Offer != "" {
-			s.Log.Infof("offered in %s: %s", e.Offer, listOr(offered.Names(), "no driver-provided stub found"))
+			s.Log.Infof("offered in %s: %s", e.Offer, cmp.Or(strings.Join(offered.Names(), ", "), "no driver-provided stub found"))
 		}
 	})
 	if err == nil && len(offered.Errs) > 0 {
@@ -164,13 +165,6 @@ func edits[R report](s *session, visit func(*tree.File) R, tell func(R), end fun
 		},
 		line: (*runSummary).String,
 	}).run(s)
-}
-
-func listOr(names []string, none string) string {
-	if len(names) == 0 {
-		return none
-	}
-	return strings.Join(names, ", ")
 }
 
 // visit edits one file. It runs in several goroutines.

@@ -42,8 +42,7 @@ type printer struct {
 	shown  map[*loader.Object]bool
 	hidden []string // names of libc and its companions that were left out
 	ways   map[*loader.Object]bool
-	indent []byte
-	uses   []loader.Use // to be printed, of all levels above
+	indent string
 }
 
 func (p *printer) paint(hue, text string) string {
@@ -193,21 +192,13 @@ func (p *printer) children(o *loader.Object, level int) {
 		fmt.Fprintf(p.w, "%s…\n", p.indent)
 		return
 	}
-	first := len(p.uses)
-	var seen map[string]bool
-	if len(o.Uses) > 64 {
-		seen = make(map[string]bool, len(o.Uses))
-	}
-	for i, u := range o.Uses {
-		if p.ways != nil && !p.ways[u.To] {
+	var uses []loader.Use
+	seen := map[string]bool{}
+	for _, u := range o.Uses {
+		if p.ways != nil && !p.ways[u.To] || seen[u.Name] {
 			continue
 		}
-		if seen != nil && seen[u.Name] || seen == nil && repeats(o.Uses[:i], u.Name) {
-			continue
-		}
-		if seen != nil {
-			seen[u.Name] = true
-		}
+		seen[u.Name] = true
 		if !p.all && p.only == nil && p.family(u) {
 			if !slices.Contains(p.hidden, u.Name) {
 				p.hidden = append(p.hidden, u.Name)
@@ -217,17 +208,14 @@ func (p *printer) children(o *loader.Object, level int) {
 		if !p.all && p.only == nil && (u.Again || p.shown[u.To]) {
 			continue // it has a line already
 		}
-		p.uses = append(p.uses, u)
+		uses = append(uses, u)
 	}
-	last := len(p.uses) - 1
-	for i := first; i <= last; i++ {
-		u := p.uses[i] // which grows below
+	for i, u := range uses {
 		branch, below := "├── ", "│   "
-		if i == last {
+		if i == len(uses)-1 {
 			branch, below = "└── ", "    "
 		}
-		p.w.Write(p.indent)
-		p.w.WriteString(branch)
+		p.w.WriteString(p.indent + branch)
 		p.line(u)
 		p.w.WriteByte('\n')
 		fresh := !p.shown[u.To] && !u.Again
@@ -241,23 +229,12 @@ func (p *printer) children(o *loader.Object, level int) {
 			}
 		}
 		if !u.Again {
-			above := len(p.indent)
-			p.indent = append(p.indent, below...)
+			above := p.indent
+			p.indent += below
 			p.children(u.To, level+1)
-			p.indent = p.indent[:above]
+			p.indent = above
 		}
 	}
-	p.uses = p.uses[:first]
-}
-
-// repeats reports whether a name is asked for before.
-func repeats(uses []loader.Use, name string) bool {
-	for i := range uses {
-		if uses[i].Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // line writes a library's line.

@@ -23,10 +23,10 @@ func partCommands() []*command.Command {
 			})),
 		part("needed", "show or change the needed libraries (DT_NEEDED)", "runpath needed add --first libx.so.1 app/bin/app\nrunpath needed replace build/libx.so libx.so.1 app/bin/app",
 			partShow("needed", "show the needed libraries, in load order"),
-			withFlags(partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is already there", func(p *edit.Parts, names []string) error {
+			partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is already there", func(p *edit.Parts, names []string) error {
 				p.AddNeeded = names
 				return checkName("NAME", names[0])
-			}), firstFlag()),
+			}, firstFlag),
 			partSet("remove", "NAME", "remove NAME from the needed libraries", func(p *edit.Parts, names []string) error {
 				p.RemoveNeeded = names
 				return nil
@@ -92,13 +92,13 @@ func partShow(what, usage string) *command.Command {
 }
 
 // partSet makes a command that takes as many names as words has, and then files.
-func partSet(name, words, usage string, ask func(*edit.Parts, []string) error) *command.Command {
+func partSet(name, words, usage string, ask func(*edit.Parts, []string) error, flags ...*command.Flag) *command.Command {
 	n := len(strings.Fields(words))
 	return &command.Command{
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     append([]*command.Flag{noteFlag, copyFlag, DryRunFlag}, treeFlags...),
+		Flags:     slices.Concat(flags, []*command.Flag{noteFlag, copyFlag, DryRunFlag}, treeFlags),
 		Action: func(c *command.Line) error {
 			if len(c.Args) < n+1 {
 				return command.Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
@@ -138,14 +138,7 @@ func noName(words, word string) string {
 	return ""
 }
 
-func withFlags(c *command.Command, flags ...*command.Flag) *command.Command {
-	c.Flags = append(flags, c.Flags...)
-	return c
-}
-
-func firstFlag() *command.Flag {
-	return &command.Flag{Name: "first", Usage: "put additions before the others"}
-}
+var firstFlag = &command.Flag{Name: "first", Usage: "put additions before the others"}
 
 func checkName(what, name string) error {
 	switch {
@@ -169,7 +162,7 @@ func editCommand() *command.Command {
 			{Kind: command.List, Name: "remove-needed", Usage: "remove `NAME` from the needed libraries (repeatable)"},
 			{Kind: command.List, Name: "replace-needed", Usage: "replace OLD with NEW, given as `OLD=NEW` (repeatable)"},
 			{Kind: command.List, Name: "add-needed", Usage: "add `NAME` to the needed libraries, unless it is already there (repeatable)"},
-			firstFlag(),
+			firstFlag,
 			{Name: "clear-execstack", Usage: "ask for no executable stack"},
 			{Name: "set-execstack", Usage: "ask for an executable stack"},
 			{Kind: command.String, Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},

@@ -244,16 +244,13 @@ func (d *jsonDocument) close(summary any) error {
 	return d.w.Flush()
 }
 
-func (d *jsonDocument) text(s string) {
-	if _, err := d.w.WriteString(s); d.err == nil {
-		d.err = err
-	}
-}
+// text writes a part, of which close says whether it could be written.
+func (d *jsonDocument) text(s string) { d.w.WriteString(s) }
 
 func (d *jsonDocument) value(v any) {
 	b, err := command.JSON(v, "")
 	if d.err == nil {
 		d.err = err
 	}
-	d.text(string(b))
+	d.w.Write(b)
 }

@@ -51,13 +51,9 @@ func Called(args []string) (Program, []string) {
 	if name == "auto-patchelf" { // as nixpkgs calls it
 		name = "autoPatchelf"
 	}
-	for _, t := range cli.Tools() {
-		if t.Name == name {
-			return Program{Name: name, Command: t.Command}, args
-		}
-	}
-	if i := slices.IndexFunc(others, func(p Program) bool { return p.Name == name }); i >= 0 {
-		return others[i], args
+	all := All()
+	if i := slices.IndexFunc(all, func(p Program) bool { return p.Name == name }); i >= 0 {
+		return all[i], args
 	}
 	return others[0], args
 }

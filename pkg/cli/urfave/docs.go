@@ -13,19 +13,17 @@ import (
 // document answers --man and --completion.
 func document(program *command.Command, c *cli.Context) (done bool, err error) {
 	var text string
-	switch shell := c.String("completion"); {
+	shell := c.String("completion")
+	script, known := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[shell]
+	switch {
 	case c.Bool("man"):
 		text, err = command.Man(program, slices.DeleteFunc(c.Args().Slice(), func(word string) bool { return word == "--" }))
+	case known:
+		text = strings.ReplaceAll(script, "NAME", c.App.Name)
 	case shell == "":
 		return false, nil
-	case shell == "bash":
-		text = strings.ReplaceAll(bashCompletion, "NAME", c.App.Name)
-	case shell == "zsh":
-		text = strings.ReplaceAll(zshCompletion, "NAME", c.App.Name)
-	case shell == "fish":
-		text = strings.ReplaceAll(fishCompletion, "NAME", c.App.Name)
 	default:
-		return false, command.Misusef("--completion %s: bash, zsh or fish", shell)
+		err = command.Misusef("--completion %s: bash, zsh or fish", shell)
 	}
 	if err != nil {
 		return false, err
