@@ -58,8 +58,8 @@ var obeyed = map[string]map[string]flagUse{
 	},
 	"runpath gpu":           {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}},
 	"cudaCapabilitiesCheck": {"for": {given: "--for 7.0"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "verbose": {given: "-v --for 8.0", without: "--for 8.0"}},
-	"runpath thin":          {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
-	"thinCuda":              {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
+	"runpath thin":          {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut cut.so", without: "--for 7.0 cut.so"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
+	"thinCuda":              {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut cut.so", without: "--for 7.0 cut.so"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
 	"runpath references":    {"to": {given: "--to /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib"}},
 	"runpath scripts":       {"fix": {given: "--fix", without: "--substitute"}, "substitute": {given: "--substitute", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}, "libs": {given: "--libs ."}},
 	"runpath shrink":        {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
@@ -159,6 +159,8 @@ func fixture(t *testing.T) (again func()) {
 	library(t, "gpu.so", "", d+"/"+inStore, inStore+"/libcuda.so.1")
 	text("keep/cubin.s", ".section .nv_fatbin,\"a\"; .4byte 0xBA55ED50; .2byte 1, 16; .8byte 2f-1f; 1: "+entryOf(2, 80)+entryOf(2, 75)+entryOf(1, 89)+"2:\n")
 	library(t, "cubin.so", "", "", "keep/cubin.s")
+	text("keep/cut.s", ".section .nv_fatbin,\"a\"; .4byte 0xBA55ED50; .2byte 1, 16; .8byte 2f-1f; 1: "+entryOf(2, 70)+strings.Repeat(entryOf(2, 80), 1000)+"2:\n")
+	library(t, "cut.so", "", "", "keep/cut.s")
 	library(t, "linked.so", "", "/run/opengl-driver/lib", inStore+"/libcuda.so.1")
 	library(t, "assumed/libcuda.so.1", "libcuda.so.1", "")
 	entries := "D/x:D/y:/opt/fakes:D/stubs::D/x/:/run/opengl-driver/lib:D/cuda/compat:D/" + inStore

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,7 +37,7 @@ func ThinCuda() *command.Command {
 const (
 	thinUsage       = "take the code for GPUs that are not asked for out of programs and libraries"
 	thinDescription = `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind them becomes a hole: the file
-keeps its length, and takes less room on the disk. No address changes. An edited copy takes the file's place, after it has been compared
+keeps its length, and takes less room on the disk; --cut also cuts pages of holes out of it. No address changes. An edited copy takes the file's place, after it has been compared
 with the file. On any other GPU the program then stops with error 209, and a mark in the file says why. Installing the package again
 undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`
 )
@@ -45,6 +46,7 @@ var thinFlags = []*command.Flag{
 	{Kind: command.String, Name: "for", Check: checkGPUs, Usage: "the GPUs: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual; +PTX keeps PTX for later ones"},
 	{Name: "keep-ptx", Usage: "keep all PTX"},
 	{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
+	{Name: "cut", Usage: "also cut whole pages that hold nothing out of programs and libraries, which become shorter"},
 	malformedFlag, DryRunFlag, JSONFlag, jobsFlag, VerboseFlag("also say what is left, and why"), QuietFlag("report problems only"),
 }
 
@@ -56,14 +58,16 @@ func thinAction(s *session, c *command.Line) error {
 	if targets == nil && c.Bool("keep-ptx") {
 		return command.Misuse("--keep-ptx says what stays of what --for LIST takes out, and that is not given")
 	}
-	return runThin(s, thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options")})
+	return runThin(s, thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options"), Cut: c.Bool("cut")})
 }
 
 // thinned is one element of "files" in the JSON document of thin.
 type thinned struct {
 	fileReport
 	Code    uint64              `json:"code"`             // bytes of GPU code before
-	Freed   uint64              `json:"freed"`            // of these, bytes that are a hole now
+	Cut     uint64              `json:"cut"`              // bytes by which the file is shorter
+	Uncut   string              `json:"uncut,omitempty"`  // why it is not, though that was asked for
+	Freed   uint64              `json:"freed"`            // of these, bytes that are gone, or a hole now
 	Entries int                 `json:"entries"`          // that are gone
 	Marked  *bool               `json:"marked,omitempty"` // a mark says for which GPUs; nil where nothing is gone
 	Blanked int                 `json:"blanked"`          // store paths in options
@@ -77,19 +81,24 @@ type thinSummary struct {
 	runSummary
 	Code    uint64 `json:"code"`
 	Freed   uint64 `json:"freed"`
+	Cut     uint64 `json:"cut"`
 	Blanked int    `json:"blanked"`
 }
 
 // removed says how much of the GPU code of a file, or of several, is a hole, and of how many store
 // paths the hash is gone.
-func (s *session) removed(entries, all int, freed, code uint64, blanked int) string {
+func (s *session) removed(entries, all int, sum *thinSummary) string {
+	freed, code, blanked := sum.Freed, sum.Code, sum.Blanked
 	var parts []string
-	if entries > 0 || blanked == 0 {
+	if entries > 0 || blanked == 0 && sum.Cut == 0 {
 		verb := "removed"
 		if s.DryRun {
 			verb = "would remove"
 		}
 		parts = append(parts, fmt.Sprintf("%s %d of %s: %s", verb, entries, count(all, "cubin or PTX", "cubins and PTX"), gpucode.PartOf(freed, code)))
+	}
+	if sum.Cut > 0 {
+		parts = append(parts, gpucode.Megabytes(sum.Cut)+" shorter")
 	}
 	if blanked > 0 {
 		parts = append(parts, count(blanked, "store path", "store paths")+" blanked")
@@ -107,7 +116,7 @@ func runThin(s *session, o thin.Options) error {
 			r := &thinned{Left: map[thin.Reason]int{}}
 			result := edit.Result{Action: edit.Unchanged}
 			if err := r.thin(f, o, s.DryRun, &result); err != nil {
-				result, r.Freed, r.Entries, r.Blanked, r.Marked = edit.Result{Action: edit.Failed, Err: f.Blame(err)}, 0, 0, 0, nil
+				result, r.Freed, r.Cut, r.Entries, r.Blanked, r.Marked = edit.Result{Action: edit.Failed, Err: f.Blame(err)}, 0, 0, 0, 0, nil
 			}
 			passedOver := result.Action == edit.Skipped
 			r.fileReport = s.edited(f, &result, edit.State{}, edit.State{})
@@ -115,10 +124,13 @@ func runThin(s *session, o thin.Options) error {
 			case passedOver && s.named(f.Path):
 				r.level = logrus.InfoLevel
 			case r.Action == edit.Edited:
-				r.line = s.removed(r.Entries, r.all, r.Freed, r.Code, r.Blanked)
+				r.line = s.removed(r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
 			}
 			if r.Marked != nil && !*r.Marked {
 				r.warn = append(r.warn, "there is no room for the mark that says for which GPUs it was thinned")
+			}
+			if r.Uncut != "" {
+				r.info = append(r.info, r.Uncut)
 			}
 			if s.Log.IsLevelEnabled(logrus.DebugLevel) {
 				for _, reason := range slices.Sorted(maps.Keys(r.Left)) {
@@ -130,6 +142,7 @@ func runThin(s *session, o thin.Options) error {
 		tell: func(r *thinned) {
 			sum.Code += r.Code
 			sum.Freed += r.Freed
+			sum.Cut += r.Cut
 			sum.Blanked += r.Blanked
 			entries += r.Entries
 			all += r.all
@@ -140,7 +153,7 @@ func runThin(s *session, o thin.Options) error {
 			return &sum
 		},
 		line: func(of *runSummary) string {
-			return of.String() + ": " + s.removed(entries, all, sum.Freed, sum.Code, sum.Blanked)
+			return of.String() + ": " + s.removed(entries, all, &sum)
 		},
 	}).run(s)
 }
@@ -160,7 +173,7 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 		return skip(gpucode.ErrNotCode.Error())
 	}
 	if h, isELF, whole := elfimage.DecodeHeader(f.Head()); !isELF || whole && h.Type != elf.ET_EXEC && h.Type != elf.ET_DYN {
-		if o.Targets = nil; !o.Blank {
+		if o.Targets, o.Cut = nil, false; !o.Blank {
 			return skip("neither a program nor a library; in others --blank-options blanks options")
 		}
 	}
@@ -176,10 +189,34 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 		return err
 	}
 	r.Code, r.Left, r.all = code.Bytes(), plan.Left, plan.All
-	if plan.Empty() {
+	var cut *thin.Cut
+	if o.Cut {
+		cut, err = plan.Cut(f, f.Size(), code)
+		if errors.Is(err, thin.ErrNoCut) {
+			r.Uncut = err.Error()
+		} else if err != nil {
+			return err
+		}
+	}
+	if cut == nil && plan.Empty() {
 		return nil
 	}
-	if !dryRun {
+	if cut != nil {
+		r.Cut = uint64(f.Size() - cut.Size())
+	}
+	switch {
+	case dryRun:
+	case cut != nil:
+		err := f.Rewrite(func(w tree.Copy) error {
+			if err := cut.Apply(w); err != nil {
+				return err
+			}
+			return cut.Check(w, cut.Size())
+		})
+		if err != nil {
+			return err
+		}
+	default:
 		err := f.EditCopy(func(w tree.Copy) error {
 			if err := plan.Apply(f, w); err != nil {
 				return err

@@ -21,6 +21,9 @@ type Change struct {
 	ClearVersions []string
 	NoDefaultLib  bool // sets DF_1_NODEFLIB
 	DebugTag      bool // adds a DT_DEBUG where there is none
+	// Spare is the number of unused program headers (PT_NULL) that there are to be at least: room
+	// for who makes more segments of those that there are.
+	Spare int
 
 	// ResolutionNote is the description of .note.nixos.ldcache afterwards, as the loader
 	// reads it, "" for no such note. nil leaves the note as it is, unless the run path, the

@@ -119,6 +119,9 @@ func writeFull(w io.WriterAt, b []byte, off uint64) error {
 	return nil
 }
 
+// Planned returns the file as Apply will leave it, and its size.
+func (e *Edit) Planned() (io.ReaderAt, int64) { return overlay{e, len(e.writes)}, e.size }
+
 // undo takes back writes to bytes that were zero or beyond the end of the file.
 func (e *Edit) undo(w Writer, writes []write, cause error) error {
 	for _, wr := range writes {

@@ -22,6 +22,7 @@ type goal struct {
 	retired []uint64 // offsets in the string table of strings that a dynamic entry or a version need refers to no longer
 	renames []rename
 
+	spare     int     // unused program headers that are missing
 	interp    *string // nil: as it is
 	stack     *elf.ProgFlag
 	osabi     *byte
@@ -96,7 +97,10 @@ func (im *image) newGoal(c Change) (*goal, error) {
 			return nil, err
 		}
 	}
-	same := !g.changesDynamic(im) && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0
+	if g.spare = max(0, c.Spare-im.unusedProgs()); g.spare > 0 && im.Phoff != im.EhdrSize() {
+		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
+	}
+	same := !g.changesDynamic(im) && g.spare == 0 && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0
 	if !same || im.taken || c.ResolutionNote != nil {
 		if err := g.note(im, c); err != nil {
 			return nil, err

@@ -84,6 +84,9 @@ func (p *planner) asItIs() *layout {
 	l := &layout{size: im.size, progs: slices.Clone(im.Progs), sections: im.Sections, shoff: im.Shoff,
 		table: place{im.StrOff, im.StrAddr, im.StrSize}, dead: make([]span, 0, 8)}
 	l.tags = l.few[:0]
+	for range p.goal.spare {
+		l.progs = append(l.progs, elfimage.Prog{Type: elf.PT_NULL})
+	}
 	if p.goal.stack != nil {
 		l.setStack(*p.goal.stack, p.unusedProg(l))
 	}

@@ -232,6 +232,9 @@ type headerPlace struct {
 func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 	im := p.im
 	null := slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NULL })
+	if p.goal.spare > 0 { // they are somebody else's
+		null = -1
+	}
 	expendable := im.expendable()
 	if p.sparing {
 		expendable = -1
@@ -403,7 +406,7 @@ func (p *planner) clear(tableEnd uint64) ([]block, error) {
 // between two writes, or -1; keep is none. It is the last of its type: at the end of the table it
 // keeps its place among them.
 func lendable(progs []elfimage.Prog, keep elfimage.Prog) int {
-	for _, t := range []elf.ProgType{elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
+	for _, t := range []elf.ProgType{elf.PT_NULL, elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
 		for i := len(progs) - 1; i >= 0; i-- {
 			if progs[i].Type == t && progs[i] != keep {
 				return i
@@ -728,6 +731,16 @@ func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop i
 	}
 	n.p.im.fitTable(out)
 	return out
+}
+
+// unusedProgs counts the program headers that say nothing.
+func (im *image) unusedProgs() (n int) {
+	for i := range im.Progs {
+		if im.Progs[i].Type == elf.PT_NULL {
+			n++
+		}
+	}
+	return n
 }
 
 // fitTable lets PT_PHDR and the segment that holds the program headers hold all of them.

@@ -18,18 +18,23 @@ var ErrCheck = errors.New("the thinned copy is not what was asked for")
 // hashes, in their order, but for some that are gone, and were of a kind that may go; behind them
 // zeros, and once a mark; for each GPU asked for the same taken as before; and everything else the same.
 func Check(before, after io.ReaderAt, size int64, o Options) error {
-	var files [2]*gpucode.File
-	for i, r := range []io.ReaderAt{before, after} {
-		head := make([]byte, min(size, elfimage.HeadSize))
-		if err := elfimage.ReadFull(r, head, 0); err != nil {
-			return err
-		}
-		var err error
-		if files[i], err = gpucode.Read(r, size, head); err != nil {
-			return err
-		}
+	a, err := listed(before, size)
+	if err != nil {
+		return err
 	}
-	return compare(before, after, files[0], files[1], size, o)
+	b, err := listed(after, size)
+	if err != nil {
+		return err
+	}
+	return compare(before, after, a, b, size, o)
+}
+
+func listed(r io.ReaderAt, size int64) (*gpucode.File, error) {
+	head := make([]byte, min(size, elfimage.HeadSize))
+	if err := elfimage.ReadFull(r, head, 0); err != nil {
+		return nil, err
+	}
+	return gpucode.Read(r, size, head)
 }
 
 // compare is Check of files that have been read.

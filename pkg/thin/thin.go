@@ -3,7 +3,8 @@
 // Each container of .nv_fatbin and __nv_relfatbin keeps its address, and in it the entries that a
 // GPU asked for could use, one behind the other; what is behind them becomes zeros, which on most
 // file systems take no room, but for one [gpucode.Mark] that says for which GPUs it was done. So no
-// reference into the file changes, and the file keeps its length.
+// reference into the file changes, and the file keeps its length, unless pages of zeros are cut out of
+// it ([Plan.Cut]).
 //
 // What goes: cubins that run on no GPU asked for; PTX that can be compiled for none, or that
 // stands beside a cubin for each, unless PTX was asked for. What stays: kinds and flags that are
@@ -11,7 +12,7 @@
 // library's own code looks up in its data. Of relocatable device code all stays that could be
 // used: where no linked cubin fits, the driver links it again.
 //
-// [Check] compares the file before and after without knowing the plan.
+// [Check] and [Cut.Check] compare the file before and after without knowing the plan.
 package thin
 
 import (
@@ -33,6 +34,7 @@ type Options struct {
 	// Blank overwrites the hashes of store paths in the options that are noted in the code
 	// ([gpucode.Entry.Options]). Nix then sees no reference there.
 	Blank bool
+	Cut   bool // see [Plan.Cut]
 }
 
 // Plan is what goes of a file.

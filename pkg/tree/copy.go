@@ -31,10 +31,7 @@ func (f *File) OutsideLinks() int {
 // file; all else is as with [File.Write]. The file's other names in the walk lead to the copy
 // afterwards, and so do those that are given, each below a root. No symbolic link below a root is followed.
 func (f *File) WriteCopy(also []Target, apply func(Writer) error) error {
-	if f.ctx != nil {
-		_ = f.ctx.Err() // as in Write
-	}
-	return f.writeCopy(also, apply)
+	return f.copyWith(also, f.edited(func(w *output) error { return apply(w) }))
 }
 
 // copyName is the beginning of the name of a copy that is being edited.
@@ -80,7 +77,7 @@ func removeLeftover(d *dir, name string) (removed bool, err error) {
 // writeCopy edits a copy beside the file, writes it through to the disk and renames it
 // over the file. Processes that have the old file mapped keep that. The lock of the old file
 // is held until all names lead to the new one, which is locked before it has a name.
-func (f *File) writeCopy(also []Target, apply func(Writer) error) error {
+func (f *File) writeCopy(also []Target, fill func(*os.File) error) error {
 	f.writes = true
 	if f.others != nil {
 		also = append(f.others(f), also...)
@@ -103,7 +100,7 @@ func (f *File) writeCopy(also []Target, apply func(Writer) error) error {
 		return fmt.Errorf("making a copy beside it: %w", err)
 	}
 	defer out.Close()
-	if err = f.fillCopy(out, apply); err == nil {
+	if err = f.fillCopy(out, fill); err == nil {
 		if temp == "" {
 			temp, err = nameCopy(out, at, base)
 		}
@@ -220,15 +217,22 @@ func (f *File) relink(at int, name string, other Target) error {
 	return nil
 }
 
-// fillCopy makes out what the file is, edits it, and gives it what else the file has.
-func (f *File) fillCopy(out *os.File, apply func(Writer) error) error {
-	if err := f.CopyTo(out); err != nil {
-		return fmt.Errorf("copying: %w", err)
+// edited makes out what the file is, and edits it.
+func (f *File) edited(apply func(*output) error) func(out *os.File) error {
+	return func(out *os.File) error {
+		if err := f.CopyTo(out); err != nil {
+			return fmt.Errorf("copying: %w", err)
+		}
+		return apply(&output{fd: int(out.Fd())})
 	}
-	fd := int(out.Fd())
-	if err := apply(&output{fd: fd}); err != nil {
+}
+
+// fillCopy fills out, and gives it what else the file has.
+func (f *File) fillCopy(out *os.File, fill func(*os.File) error) error {
+	if err := fill(out); err != nil {
 		return err
 	}
+	fd := int(out.Fd())
 	if err := ignoringEINTR(func() error { return unix.Fchown(fd, int(f.stat.Uid), int(f.stat.Gid)) }); err != nil {
 		return fmt.Errorf("giving the copy the file's owner: %w", err)
 	}
@@ -292,12 +296,21 @@ type Copy interface {
 	Zero(off, n int64) error
 }
 
-// EditCopy is [File.Write] with Options.Copy, for an edit that looks at what it has written.
+// EditCopy is [File.WriteCopy], for an edit that looks at what it has written.
 func (f *File) EditCopy(apply func(Copy) error) error {
+	return f.copyWith(nil, f.edited(func(w *output) error { return apply(w) }))
+}
+
+// Rewrite is EditCopy for what begins with an empty file.
+func (f *File) Rewrite(apply func(Copy) error) error {
+	return f.copyWith(nil, func(out *os.File) error { return apply(&output{fd: int(out.Fd())}) })
+}
+
+func (f *File) copyWith(also []Target, fill func(*os.File) error) error {
 	if f.ctx != nil {
 		_ = f.ctx.Err() // as in Write
 	}
-	return f.writeCopy(nil, func(w Writer) error { return apply(w.(*output)) })
+	return f.writeCopy(also, fill)
 }
 
 func (w *output) ReadAt(p []byte, off int64) (n int, err error) {

@@ -235,7 +235,7 @@ func (f *File) Write(apply func(Writer) error) error {
 		if f.OtherLinks() > 0 {
 			return errPrivileged
 		}
-		return f.writeCopy(nil, apply)
+		return f.writeCopy(nil, f.edited(func(w *output) error { return apply(w) }))
 	}
 	f.writes = true
 	fd, err := f.openForWriting()

@@ -1,0 +1,48 @@
+package elfedit
+
+import (
+	"strings"
+	"testing"
+)
+
+// Unused program headers are added in all kinds of files that can have them, and change nothing else.
+func TestSpareHeaders(t *testing.T) {
+	made := 0
+	for name, l := range shapes {
+		want := l.pad / 100 // what the shape has room for
+		want = max(want, 2)
+		old := l.build(t)
+		im := parse(t, old)
+		before := mustView(t, im)
+		e, err := im.plan(Change{Spare: want})
+		if err != nil {
+			if !strings.Contains(err.Error(), "no room for what is new") {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		made++
+		for n, b := range statesOf(t, e) {
+			if view, err := loaderView(parse(t, b)); strip(view) != strip(before) || err != nil {
+				t.Errorf("%s: after %d of %d writes the loader sees\n%s(%v)\nbefore\n%s", name, n, len(e.writes), view, err, before)
+			}
+		}
+		b := edit(t, old, Change{Spare: want})
+		after := parse(t, b)
+		if n := after.unusedProgs(); n != want {
+			t.Errorf("%s: %d unused program headers", name, n)
+		}
+		if view := mustView(t, after); view != before {
+			t.Errorf("%s: the loader sees\n%s\nbefore\n%s", name, view, before)
+		}
+		checkSections(t, after)
+		for _, n := range []int{0, want} {
+			if e, err := after.plan(Change{Spare: n}); e != nil || err != nil {
+				t.Errorf("%s: again: %v, %v", name, e, err)
+			}
+		}
+	}
+	if made < len(shapes)*2/3 {
+		t.Errorf("only %d of %d shapes", made, len(shapes))
+	}
+}
