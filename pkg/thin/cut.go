@@ -154,7 +154,7 @@ func (p *Plan) holes(r io.ReaderAt, im *elfimage.Image, f *gpucode.File) (holes 
 			if u.off < s.Off || u.end() > s.Off+s.Size {
 				continue
 			}
-			end := s.Off + s.Size
+			end := s.Off + s.Size - 1 // some of it stays behind each hole
 			if k+1 < len(used) {
 				end = min(end, used[k+1].off)
 			}
@@ -230,7 +230,7 @@ func cuttable(im *elfimage.Image, h hole) bool {
 	for i := range im.Sections {
 		switch s := &im.Sections[i]; {
 		case !s.HasBytes() || s.Off >= h.end() || s.Off+s.Size <= h.off:
-		case s.Off >= h.off || s.Off+s.Size < h.end():
+		case s.Off >= h.off || s.Off+s.Size <= h.end():
 			return false
 		default:
 			in++

@@ -224,6 +224,22 @@ func TestCutOfThinned(t *testing.T) {
 	}
 }
 
+// A section that ends with a page keeps its last one: each hole has a piece of it behind it.
+func TestCutAtTheEndOfASection(t *testing.T) {
+	for size := 90000; size < 90000+4096; size += 8 {
+		code := file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, size, ""}})
+		if (0x3008+len(code))%4096 > 0 {
+			continue
+		}
+		b := library(code)
+		if c, out := cutOf(t, b, Options{Targets: targets(t, "9.0")}); c.Check(bytes.NewReader(out), int64(len(out))) != nil || len(out) > 30000 {
+			t.Errorf("%d bytes, then %d: %v", len(b), len(out), c.Check(bytes.NewReader(out), int64(len(out))))
+		}
+		return
+	}
+	t.Error("no such file")
+}
+
 // What is not cut, and why.
 func TestNotCut(t *testing.T) {
 	good := library(file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}, []piece{cubin(90)}))

@@ -8,18 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct span { uintptr_t base, end; };
+
+/* extend lets a span end where the library does that begins with it. */
+static int extend(struct dl_phdr_info *info, size_t size, void *arg) {
+  struct span *span = arg;
+  for (int i = 0; size && info->dlpi_addr == span->base && i < info->dlpi_phnum; i++) {
+    uintptr_t end = span->base + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+    if (info->dlpi_phdr[i].p_type == PT_LOAD && end > span->end) span->end = end;
+  }
+  return 0;
+}
+
 int main(int n, char **arg) {
   void *library = n > 2 ? dlopen(arg[1], RTLD_NOW) : 0;
   struct link_map *map;
   if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map)) return fprintf(stderr, "%s\n", dlerror()), 1;
   unsigned long (*digest)(void) = (unsigned long (*)(void))dlsym(library, "digest");
   if (digest) printf("%lx\n", digest());
-  uintptr_t base = map->l_addr, end = base;
-  const ElfW(Ehdr) *head = (void *)base;
-  const ElfW(Phdr) *p = (void *)(base + head->e_phoff);
-  for (int i = 0; i < head->e_phnum; i++)
-    if (p[i].p_type == PT_LOAD && base + p[i].p_vaddr + p[i].p_memsz > end) end = base + p[i].p_vaddr + p[i].p_memsz;
-  end = (end + 4095) & -4096UL;
+  uintptr_t base = map->l_addr, end;
+  struct span span = {base, base};
+  dl_iterate_phdr(extend, &span);
+  end = (span.end + 4095) & -4096UL;
   char *readable = calloc((end - base) / 4096, 1), line[4096];
   FILE *maps = fopen("/proc/self/maps", "r"), *out = fopen(arg[2], "w");
   while (fgets(line, sizeof line, maps)) {
