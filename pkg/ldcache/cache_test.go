@@ -528,3 +528,30 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// The old layout is searched to its end for the loader's own flags, the new one is in order.
+func TestOldLayoutIsSearchedToItsEnd(t *testing.T) {
+	entries := []Entry{{Soname: "libq.so", Path: "/a/libq.so", Flags: flagELF}, {Soname: "libq.so", Path: "/b/libq.so", Flags: flagLibc6}}
+	for format, want := range map[Format]string{Old: "/b/libq.so", New: "/a/libq.so"} {
+		c := parse(t, cacheFile{binary.LittleEndian, format, 0, true, entries}.bytes())
+		if e, ok := c.Resolve("libq.so", i386, Processor{}); !ok || e.Path != want {
+			t.Errorf("%s: %q, want %q", format, e.Path, want)
+		}
+	}
+}
+
+// glibc uses no list of glibc-hwcaps directories that is not aligned.
+func TestNamesOfDirectoriesAreAligned(t *testing.T) {
+	b := cacheFile{binary.LittleEndian, New, 0, true, sample}.bytes()
+	for s := binary.LittleEndian.Uint32(b[32:]) + 8; ; s += 16 {
+		if binary.LittleEndian.Uint32(b[s:]) == extensionHWCaps {
+			binary.LittleEndian.PutUint32(b[s+8:], binary.LittleEndian.Uint32(b[s+8:])+1)
+			binary.LittleEndian.PutUint32(b[s+12:], binary.LittleEndian.Uint32(b[s+12:])-4)
+			break
+		}
+	}
+	c := parse(t, b)
+	if named := slices.ContainsFunc(c.Entries, func(e Entry) bool { return e.HWCapName != "" }); named || c.Damage != nil {
+		t.Errorf("%v %v", named, c.Damage)
+	}
+}
