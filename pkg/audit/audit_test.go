@@ -757,3 +757,71 @@ func TestClosureNeedsAStorePath(t *testing.T) {
 		t.Skip("no nix-store")
 	}
 }
+
+func TestWhatAMangledEntryWasMeantToBe(t *testing.T) {
+	for entry, want := range map[string]string{
+		"RIGIN/../lib": "$ORIGIN/../lib", "$(ORIGIN)": "$ORIGIN", "@loader_path/x": "$ORIGIN/x", `\$ORIGIN/lib`: "$ORIGIN/lib", "'/opt/lib'": "/opt/lib",
+		"/a;RIGIN/b;": "/a:$ORIGIN/b", "~/lib": "", "/opt/lib ": "/opt/lib",
+	} {
+		if got, ok := meant(entry); !ok || strings.Join(got, ":") != want {
+			t.Errorf("%q: %q, want %q", entry, got, want)
+		}
+	}
+	for _, entry := range []string{"/opt/lib", "$ORIGIN", "$ORIGIN/../lib", "ORIGINAL", "RIGINS/x"} {
+		if got, ok := meant(entry); ok {
+			t.Errorf("%q is one: %q", entry, got)
+		}
+	}
+}
+
+// Who needs a library that it does not find works where that was loaded before: by a program, or by luck.
+func TestWhoLoadsALibraryBefore(t *testing.T) {
+	f := newFolder(t)
+	f.put("lib/libcore.so", lib("libcore.so", ""))
+	f.put("plugin.so", lib("plugin.so", "").Needs("libcore.so"))
+	f.put("other.so", lib("other.so", "").Needs("libcore.so").With(elf.DT_RUNPATH, "$ORIGIN/lib"))
+	doc := f.audit(loader.Options{}, f.dir)
+	f.want(doc.of(f.dir+"/plugin.so"), "warning unresolved-library")
+	p := needs("$ORIGIN/lib", "libcore.so")
+	p.Interp = loader64
+	f.put("p", p)
+	doc = f.audit(loader.Options{}, f.dir)
+	f.want(doc.of(f.dir+"/plugin.so"), "note unresolved-library")
+}
+
+// A name that the file needs is no guess because it is in a longer string too.
+func TestNeededNameInALongerString(t *testing.T) {
+	f := newFolder(t)
+	f.put("a/liba.so.1", lib("liba.so.1", "a"))
+	f.put("b/liba.so.1", lib("liba.so.1", "b"))
+	p := needs("~/a:~/b", "liba.so.1")
+	p.Data = "\x00cannot open liba.so.1 here\x00"
+	f.put("p", p)
+	f.want(f.ambiguity("p"), "error ambiguous-library")
+}
+
+func TestWhatAClosureWouldLose(t *testing.T) {
+	dir := t.TempDir()
+	const answers = `#!/bin/sh
+case "$*" in
+"-q --references /s/p") echo /s/p /s/a /s/b ;;
+"-qR /s/b") echo /s/b /s/c ;;
+"-qR /s/a") echo /s/a /s/c /s/d ;;
+"-q --size /s/a /s/d") echo 30; echo 12 ;;
+*) exit 1 ;;
+esac
+`
+	if err := os.WriteFile(dir+"/nix-store", []byte(answers), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	saved := Saved("")
+	for range 2 {
+		if n, ok := saved("/s/p", "/s/a"); n != 42 || !ok {
+			t.Errorf("%d, %v", n, ok)
+		}
+		if n, ok := saved("/s/none", "/s/a"); n != 0 || ok {
+			t.Errorf("a path that the store does not have: %d, %v", n, ok)
+		}
+	}
+}

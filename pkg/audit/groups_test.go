@@ -36,3 +36,45 @@ func TestGroups(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Commands that differ in more than the file are not one command for all.
+func TestGroupOfDifferentCommands(t *testing.T) {
+	report := func(path, entry string) *Report {
+		return &Report{Path: path, Findings: []Finding{{ID: UnusedEntry, Severity: Note, Message: "m", Remedy: remedy.Run("runpath", "edit", "--remove-entry", entry, path)}}}
+	}
+	for other, want := range map[string]string{
+		"/x": "runpath edit --remove-entry /x /a /b",
+		"/y": "runpath edit --remove-entry /x /a (similarly for the others: see --json)",
+	} {
+		groups := Groups([]*Report{report("/a", "/x"), report("/b", other)})
+		if len(groups) != 1 || groups[0].Fix().Fix != want {
+			t.Errorf("%d groups: %q, want %q", len(groups), groups[0].Fix().Fix, want)
+		}
+	}
+}
+
+func TestPathsBelowADirectory(t *testing.T) {
+	for p, want := range map[string]bool{"/a": true, "/a/b": true, "/ab": false, "/": false, "a/b": false} {
+		if isBelow(p, "/a") != want {
+			t.Errorf("%s below /a: %v", p, !want)
+		}
+	}
+}
+
+// A file that could not be examined passes only where that, and all else of it, is accepted.
+func TestBaselineAndAFileThatFails(t *testing.T) {
+	failed := func(more ...Finding) *Report {
+		return &Report{Path: "/a", Outcome: Failed, Findings: append([]Finding{{ID: Malformed, Severity: Error}}, more...)}
+	}
+	b := &Baseline{Update: true}
+	b.Accept(failed())
+	b.Update = false
+	for _, c := range []struct {
+		report *Report
+		want   Outcome
+	}{{failed(), Checked}, {failed(Finding{ID: EmptyEntry, Severity: Error}), Failed}, {&Report{Path: "/a", Outcome: Failed}, Failed}} {
+		if b.Accept(c.report); c.report.Outcome != c.want {
+			t.Errorf("%+v: %s, want %s", c.report.Findings, c.report.Outcome, c.want)
+		}
+	}
+}

@@ -178,3 +178,132 @@ func TestLibraryInAStoreWithoutALoader(t *testing.T) {
 		}
 	}
 }
+
+// What is wrong with a load, of which library, and which file the remedy is for.
+func TestProblems(t *testing.T) {
+	const glibc = "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-glibc-2.40/lib"
+	ld := lib("ld-linux-x86-64.so.2")
+	nix := tinyelf.Object{Interp: glibc + "/ld-linux-x86-64.so.2"}
+	for name, c := range map[string]struct {
+		files map[string]tinyelf.Object
+		want  []string
+	}{
+		"a program from a store whose loader is not here": {map[string]tinyelf.Object{"/p": nix.Needs("libc.so.6", "libx.so")},
+			[]string{"missing-interpreter  of /p", "unresolved-library libx.so of the file"}},
+		"a program from elsewhere whose loader is not here": {map[string]tinyelf.Object{"/p": program("", 0, "libc.so.6", "libx.so")},
+			[]string{"missing-interpreter  of /p"}},
+		"missing": {map[string]tinyelf.Object{"/p": program("", 0, "libx.so"), "/lib64/ld-linux-x86-64.so.2": ld},
+			[]string{"unresolved-library libx.so of the file"}},
+		"missing for a library that has the program's DT_RPATH": {map[string]tinyelf.Object{"/p": program("/l", elf.DT_RPATH, "liba.so"), "/l/liba.so": lib("liba.so", "libx.so"), "/lib64/ld-linux-x86-64.so.2": ld},
+			[]string{"unresolved-dependency libx.so of the file"}},
+		"missing for a library by itself": {map[string]tinyelf.Object{"/p": program("/l", elf.DT_RUNPATH, "liba.so"), "/l/liba.so": lib("liba.so", "libx.so"), "/lib64/ld-linux-x86-64.so.2": ld},
+			[]string{"unresolved-dependency libx.so of /l/liba.so"}},
+		"beside what is loaded": {map[string]tinyelf.Object{"/p": program("/l/libb.so:/l", elf.DT_RUNPATH, "liba.so"), "/l/liba.so": lib("liba.so", "libb.so"), "/l/libb.so": lib("libb.so"), "/lib64/ld-linux-x86-64.so.2": ld},
+			[]string{"unresolved-dependency libb.so runpath add /l"}},
+		"by a path": {map[string]tinyelf.Object{"/p": program("", 0, "sub/libx.so"), "/lib64/ld-linux-x86-64.so.2": ld},
+			[]string{"unresolved-library sub/libx.so runpath needed replace"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := load(t, c.files)
+			var got []string
+			for _, p := range (&Case{Layout: &Layout{}, Load: s}).Problems() {
+				what := p.Kind + " "
+				if p.Object != nil {
+					what += p.Object.Name
+				}
+				switch {
+				case p.Object == nil:
+					what += " of /p"
+				case len(p.Command) > 3:
+					what += " " + strings.Join(p.Command[:3], " ")
+				case strings.Contains(p.Fix, "the run path of /l/liba.so"):
+					what += " of /l/liba.so"
+				default:
+					what += " of the file"
+				}
+				got = append(got, what)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What fails only where it is opened later stops no program.
+func TestLibraryThatDlopenFailsAt(t *testing.T) {
+	bad := lib("libbad.so")
+	bad.Type = elf.ET_EXEC
+	s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RUNPATH), "/l/libbad.so": bad, "/lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2")})
+	if o := s.Dlopen("libbad.so", s.Main, loader.DlopenAsked, ""); o.Err == "" {
+		t.Fatalf("%+v", o)
+	}
+	if all := (&Case{Layout: &Layout{}, Load: s}).Problems(); len(all) > 0 {
+		t.Errorf("%+v", all)
+	}
+}
+
+// Where a library may be that is missing: beside the file, above it, in NVIDIA's wheels; it has to fit.
+func TestBesideAFile(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"/v/site/a/l.so", "/v/site/nvidia/cublas/lib/libcublas.so", "/v/site/other/lib/libo.so", "/v/site/a/libown.so", "/named/libn.so"} {
+		os.MkdirAll(filepath.Dir(root+name), 0o755)
+		os.WriteFile(root+name, nil, 0o644)
+	}
+	l, err := loader.New(loader.Options{Root: root})
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := Beside(l, []string{root + "/named/x"})
+	for name, want := range map[string]string{"libcublas.so": "/v/site/nvidia/cublas/lib/libcublas.so", "libo.so": "/v/site/other/lib/libo.so", "libown.so": "/v/site/a/libown.so", "libn.so": "/named/libn.so", "libnone.so": ""} {
+		if got := find(name, root+"/v/site/a/l.so", func(string) bool { return true }); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+		if got := find(name, root+"/v/site/a/l.so", func(string) bool { return false }); got != "" {
+			t.Errorf("%s does not fit: %q", name, got)
+		}
+	}
+}
+
+// A directory is what it leads to: a driver link to a compat package, a directory to stubs.
+func TestVerdictsBehindLinks(t *testing.T) {
+	const cuda = driver.LibCUDA
+	for name, c := range map[string]struct {
+		list, at, link, to, env string
+		origin                  Origin
+		fix                     string
+	}{
+		"a stub behind a link":             {list: "/cuda/lib", at: "/cuda/stubs/" + cuda, link: "/cuda/lib", to: "stubs", origin: FromStub, fix: "stubReplace /p"},
+		"a compat package behind the link": {list: driver.Link, at: "/opt/compat/" + cuda, link: driver.Link, to: "/opt/compat", origin: FromCompat},
+		"the driver behind the link":       {list: driver.Link, at: "/opt/driver/" + cuda, link: driver.Link, to: "/opt/driver", origin: FromDriver},
+		"a stub by LD_LIBRARY_PATH":        {env: "/cuda/stubs", at: "/cuda/stubs/" + cuda, origin: FromStub, fix: "remove /cuda/stubs from LD_LIBRARY_PATH"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			for file, o := range map[string]tinyelf.Object{"/p": program(c.list, elf.DT_RUNPATH, cuda), c.at: lib(cuda)} {
+				os.MkdirAll(filepath.Dir(root+file), 0o755)
+				if err := os.WriteFile(root+file, o.Bytes(), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.link != "" {
+				os.MkdirAll(filepath.Dir(root+c.link), 0o755)
+				if err := os.Symlink(c.to, root+c.link); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l, err := loader.New(loader.Options{Root: root, LibraryPath: c.env})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := l.Load("/p")
+			if err != nil {
+				t.Fatal(err)
+			}
+			all := (&Case{Layout: &Layout{}, Load: s, Operand: "/p"}).Verdicts()
+			if len(all) != 1 || all[0].Origin != c.origin || all[0].Fix != c.fix {
+				t.Errorf("%+v", all[0])
+			}
+		})
+	}
+}
