@@ -33,9 +33,9 @@ func writeGraph(w io.Writer, loads []*loader.Load, l *explain.Layout) error {
 		for _, o := range s.Objects {
 			if n := id(o); !nodes[n] {
 				nodes[n] = true
-				fill, label := "", quote(o.Path)
+				fill, label := "", o.Path
 				if !o.Found() {
-					fill, label = "mistyrose", quote(o.Name+"\nnot found")
+					fill, label = "mistyrose", o.Name+"\nnot found"
 				}
 				if o == s.Main {
 					fill = "lightblue"
@@ -43,13 +43,13 @@ func writeGraph(w io.Writer, loads []*loader.Load, l *explain.Layout) error {
 				if v, ok := verdicts[o.Name]; ok {
 					fill = map[bool]string{true: "palegreen", false: "lightsalmon"}[v.Good]
 					if v.Origin == explain.FromStub {
-						label = quote(o.Path + "\na stub")
+						label = o.Path + "\na stub"
 					}
 				}
 				if why := o.Err + o.LackText(); why != "" {
-					fill, label = "mistyrose", quote(o.Path+"\n"+why)
+					fill, label = "mistyrose", o.Path+"\n"+why
 				}
-				attr := "label=" + label
+				attr := "label=" + quote(label)
 				if fill != "" {
 					attr += ", fillcolor=" + fill
 				}

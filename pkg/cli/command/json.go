@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -18,7 +19,11 @@ import (
 func JSON(v any, indent string) ([]byte, error) {
 	text, err := marshal(v, indent)
 	if err == nil && bytes.Contains(text, []byte(`\ufffd`)) { // as package json writes bytes that are no UTF-8
-		text, err = marshal(withBytes(reflect.ValueOf(v)), indent)
+		var b bytes.Buffer
+		if text = withBytes(nil, reflect.ValueOf(v)); indent != "" {
+			err = json.Indent(&b, text, "", indent)
+			text = b.Bytes()
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -40,115 +45,89 @@ func marshal(v any, indent string) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// object is a JSON object whose members keep their order.
-type object []member
+// withBytes appends a value, which package json can write, as that does, with the bytes of the
+// strings that are not UTF-8.
+func withBytes(b []byte, v reflect.Value) []byte {
+	switch kind := v.Kind(); {
+	case kind == reflect.Invalid:
+		return append(b, "null"...)
+	case v.Type().Implements(reflect.TypeFor[json.Marshaler]()):
+	case kind == reflect.Pointer || kind == reflect.Interface:
+		return withBytes(b, v.Elem())
+	case kind == reflect.Struct || kind == reflect.Map && !v.IsNil():
+		b = append(b, '{')
+		for _, m := range members(v) {
+			b = append(withBytes(append(withBytes(b, reflect.ValueOf(m.name)), ':'), m.value), ',')
+			if raw := contents(m.value); raw != nil {
+				b = append(withBytes(append(withBytes(b, reflect.ValueOf(m.name+"_base64")), ':'), reflect.ValueOf(raw)), ',')
+			}
+		}
+		return append(bytes.TrimSuffix(b, []byte{','}), '}')
+	case kind == reflect.Slice && !v.IsNil() && v.Type().Elem().Kind() != reflect.Uint8:
+		b = append(b, '[')
+		for i := range v.Len() {
+			b = append(withBytes(b, v.Index(i)), ',')
+		}
+		return append(bytes.TrimSuffix(b, []byte{','}), ']')
+	}
+	text, _ := marshal(v.Interface(), "")
+	return append(b, text...)
+}
 
 type member struct {
 	name  string
-	value any
+	value reflect.Value
 }
 
-// MarshalJSON implements [json.Marshaler].
-func (o object) MarshalJSON() ([]byte, error) {
-	b := []byte{'{'}
-	for i, m := range o {
-		name, err := marshal(m.name, "")
-		if err != nil {
-			return nil, err
-		}
-		value, err := marshal(m.value, "")
-		if err != nil {
-			return nil, err
-		}
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = slices.Concat(b, name, []byte{':'}, value)
-	}
-	return append(b, '}'), nil
-}
-
-// withBytes returns a value as package json writes it, with the bytes of the strings that are
-// not UTF-8.
-func withBytes(v reflect.Value) any {
-	if v.IsValid() && v.CanInterface() {
-		if m, ok := v.Interface().(json.Marshaler); ok {
-			return m
-		}
-	}
-	switch v.Kind() {
-	case reflect.Invalid:
-		return nil
-	case reflect.Pointer, reflect.Interface:
-		return withBytes(v.Elem())
-	case reflect.Struct:
-		var o object
-		o.fields(v)
-		return o
-	case reflect.Map:
-		var o object
+// members returns those of a map, and those of a struct that package json writes.
+func members(v reflect.Value) (all []member) {
+	if v.Kind() == reflect.Map {
 		for _, key := range v.MapKeys() {
-			o.add(key.String(), v.MapIndex(key))
+			all = append(all, member{key.String(), v.MapIndex(key)})
 		}
-		slices.SortFunc(o, func(a, b member) int { return strings.Compare(a.name, b.name) })
-		return o
-	case reflect.Slice:
-		if v.IsNil() || v.Type().Elem().Kind() == reflect.Uint8 {
-			return v.Interface()
-		}
-		list := make([]any, v.Len())
-		for i := range list {
-			list[i] = withBytes(v.Index(i))
-		}
-		return list
+		slices.SortFunc(all, func(a, b member) int { return strings.Compare(a.name, b.name) })
+		return all
 	}
-	return v.Interface()
-}
-
-// fields adds those of a struct that package json writes.
-func (o *object) fields(v reflect.Value) {
 	for i := range v.NumField() {
 		field, value := v.Type().Field(i), v.Field(i)
 		tag := strings.Split(field.Tag.Get("json"), ",")
-		if field.Anonymous && tag[0] == "" {
-			if value = reflect.Indirect(value); value.IsValid() {
-				o.fields(value)
-			}
-			continue
-		}
 		empty := value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0
 		switch {
+		case field.Anonymous && tag[0] == "":
+			if value = reflect.Indirect(value); value.IsValid() {
+				all = append(all, members(value)...)
+			}
 		case !field.IsExported() || tag[0] == "-",
 			slices.Contains(tag, "omitempty") && empty, slices.Contains(tag, "omitzero") && value.IsZero():
-			continue
-		case tag[0] == "":
-			tag[0] = field.Name
+		default:
+			all = append(all, member{cmp.Or(tag[0], field.Name), value})
 		}
-		o.add(tag[0], value)
 	}
+	return all
 }
 
-// add adds a member, and the one with its bytes.
-func (o *object) add(name string, value reflect.Value) {
-	v := withBytes(value)
-	*o = append(*o, member{name, v})
-	switch v := v.(type) {
-	case []any:
-		all, valid := [][]byte{}, true
-		for _, element := range v {
-			if s, ok := element.(string); ok {
-				all, valid = append(all, []byte(s)), valid && utf8.ValidString(s)
-			}
-		}
-		if !valid {
-			*o = append(*o, member{name + "_base64", all})
-		}
-	case nil:
-	default:
-		if s := reflect.ValueOf(v); s.Kind() == reflect.String && !utf8.ValidString(s.String()) {
-			*o = append(*o, member{name + "_base64", []byte(s.String())})
+// contents returns the bytes of a string that is not UTF-8, or of a list with such a string; nil for
+// everything else.
+func contents(v reflect.Value) any {
+	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
+		v = v.Elem()
+	}
+	if v.Kind() == reflect.String && !utf8.ValidString(v.String()) {
+		return []byte(v.String())
+	}
+	if v.Kind() != reflect.Slice {
+		return nil
+	}
+	all, valid := [][]byte{}, true
+	for i := range v.Len() {
+		if s, ok := v.Index(i).Interface().(string); ok {
+			all, valid = append(all, []byte(s)), valid && utf8.ValidString(s)
 		}
 	}
+	if valid {
+		return nil
+	}
+	return all
 }
 
 // escaped is JSON with the characters from an offset on that are not seen escaped. They stand
