@@ -48,30 +48,21 @@ type Index struct {
 	sources Sources
 	roots   tree.Roots // of Sources.Paths
 
-	mu      sync.Mutex         // for what follows, after Read
-	objects map[string]*Object // by Object.Real
-	dirsMu  sync.RWMutex       // taken after mu
-	dirs    map[string]*dir    // by path
+	objects sync.Map           // string, Object.Real → func() *Object, which reads the file once
+	dirs    sync.Map           // string, its path → *dir
 	own     map[string][]place // by file name: the tree's
-	places  []place            // memory for own
-	levels  []*level           // in the order in which they are searched; the tree is level 0
-	closed  bool               // there are no more levels
-	seen    map[string]bool    // directories in levels
-	stubs   []*dir             // stub directories that were left out
-	found   map[string]*known
-	links   map[string]link // what lstat has seen
-	outside []place         // symbolic links of the tree that may lead outside it
+	outside []place            // symbolic links of the tree that may lead outside it
 	linked  func() map[string]bool
+
+	mu     sync.Mutex        // for what follows
+	levels []*level          // in the order in which they are searched; the tree is level 0
+	closed bool              // there are no more levels
+	seen   map[string]bool   // directories in levels
+	stubs  []*dir            // stub directories that were left out
+	found  map[string]*known // candidates
 
 	sites     sync.Once
 	wheelDirs []string // of the inputs; see sitePackages
-}
-
-// link is what is at a path: st_mode, and of a symbolic link what it holds.
-type link struct {
-	mode   uint32
-	target string
-	err    error
 }
 
 // place is a name in a directory of the tree.
@@ -88,15 +79,7 @@ type Candidate struct {
 
 // Read reads the tree. Its directories stay open for [Index.Change], until Close.
 func Read(ctx context.Context, s Sources) (*Index, error) {
-	ix := &Index{
-		sources: s,
-		objects: map[string]*Object{},
-		dirs:    map[string]*dir{},
-		own:     map[string][]place{},
-		seen:    map[string]bool{},
-		found:   map[string]*known{},
-		links:   map[string]link{},
-	}
+	ix := &Index{sources: s, own: map[string][]place{}, seen: map[string]bool{}, found: map[string]*known{}}
 	var mu sync.Mutex
 	var links []place
 	var others int
@@ -158,7 +141,6 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	ix.levels = []*level{{}}
 	ix.level(ix.runPaths(func(o *Object) bool { return !s.WithoutTree && libraryName(path.Base(o.Path)) }))
 	ix.level(libs)
-	ix.readNeeded()
 	return ix, nil
 }
 
@@ -193,20 +175,10 @@ func (ix *Index) add(o *Object) {
 	ix.Files = append(ix.Files, o)
 	dir, name := path.Split(o.Path)
 	o.Real = ix.dir(strings.TrimSuffix(dir, "/")).real + "/" + name
-	ix.objects[o.Real] = o
-	if ix.sources.WithoutTree {
-		return
+	ix.objects.Store(o.Real, func() *Object { return o })
+	if !ix.sources.WithoutTree {
+		ix.own[name] = append(ix.own[name], place{dir, name})
 	}
-	if same := ix.own[name]; same != nil {
-		ix.own[name] = append(same, place{dir, name})
-		return
-	}
-	if len(ix.places) == cap(ix.places) {
-		ix.places = make([]place, 0, 256)
-	}
-	n := len(ix.places)
-	ix.places = append(ix.places, place{dir, name})
-	ix.own[name] = ix.places[n : n+1 : n+1]
 }
 
 // findLinks tells each file which other paths in the tree are the same file.
@@ -278,36 +250,20 @@ func absolute(p string) string {
 // level is some directories that are searched before those of the next level.
 type level struct {
 	dirs []*dir
-	// first and more say which of the directories have a name, in their order: first is
-	// where in more the name begins. Nil before the first question.
-	first map[string]int32
-	more  []posting
+	by   map[string][]*dir // those of a name, in their order; nil before the first question
 }
 
-// posting is a directory that has a name, and where the next one is; 0: there is none.
-type posting struct {
-	dir  *dir
-	next int32
-}
-
-// holding calls yield for each directory of the level that has a name.
-func (l *level) holding(name string, yield func(*dir)) {
-	if l.first == nil {
-		n := 0
+// holding returns the directories of the level that have a name.
+func (l *level) holding(name string) []*dir {
+	if l.by == nil {
+		l.by = map[string][]*dir{}
 		for _, d := range l.dirs {
-			n += len(d.list().names)
-		}
-		l.first, l.more = make(map[string]int32, n), make([]posting, 1, n+1)
-		for _, d := range slices.Backward(l.dirs) {
-			for _, n := range d.names {
-				l.more = append(l.more, posting{d, l.first[n.Name]})
-				l.first[n.Name] = int32(len(l.more) - 1)
+			for _, n := range d.list().names {
+				l.by[n.Name] = append(l.by[n.Name], d)
 			}
 		}
 	}
-	for i := l.first[name]; i != 0; i = l.more[i].next {
-		yield(l.more[i].dir)
-	}
+	return l.by[name]
 }
 
 // level appends a level: those of the directories that were not seen before.
@@ -319,10 +275,10 @@ func (ix *Index) level(dirs []string) {
 		}
 		ix.seen[d] = true
 		if ix.sources.Stubs.Contains(d) {
-			ix.stubs = append(ix.stubs, ix.dirLocked(d))
+			ix.stubs = append(ix.stubs, ix.dir(d))
 			continue
 		}
-		next.dirs = append(next.dirs, ix.dirLocked(d))
+		next.dirs = append(next.dirs, ix.dir(d))
 	}
 	ix.levels = append(ix.levels, next)
 }
@@ -370,20 +326,15 @@ func (ix *Index) deeper() bool {
 	case wheelLevel + 1:
 		from = slices.Concat(ix.levels[1].dirs, ix.levels[2].dirs)
 	}
-	var all []file
-	for _, d := range from {
-		for _, n := range d.list().names {
-			all = append(all, file{d, n.Name})
+	dirs := make([][]string, len(from))
+	several(len(from), ix.sources.Jobs, func(i int) {
+		for _, n := range from[i].list().names {
+			if o := ix.open(from[i], n.Name); o != nil && o.Err == nil {
+				dirs[i] = ix.follow(dirs[i], o)
+			}
 		}
-	}
-	ix.readAll(all)
-	var dirs []string
-	for _, f := range all {
-		if o := ix.openLocked(f.dir, f.name); o != nil && o.Err == nil {
-			dirs = ix.follow(dirs, o)
-		}
-	}
-	ix.level(dirs)
+	})
+	ix.level(slices.Concat(dirs...))
 	if last := len(ix.levels) - 1; len(ix.levels[last].dirs) == 0 {
 		ix.closed = true
 		ix.levels = ix.levels[:last]
@@ -414,10 +365,12 @@ func (ix *Index) candidates(name string, level int) (all []Candidate, ok bool) {
 		}
 		if k.levels == 0 {
 			for _, p := range ix.own[name] {
-				k.add(ix.candidateLocked(ix.dirLocked(strings.TrimSuffix(p.dir, "/")), name, 0))
+				k.add(ix.candidate(ix.dir(strings.TrimSuffix(p.dir, "/")), name, 0))
 			}
 		}
-		ix.levels[k.levels].holding(name, func(d *dir) { k.add(ix.candidateLocked(d, name, k.levels)) })
+		for _, d := range ix.levels[k.levels].holding(name) {
+			k.add(ix.candidate(d, name, k.levels))
+		}
 		k.levels++
 	}
 	return k.candidates, true
@@ -433,13 +386,7 @@ func (k *known) add(c Candidate, ok bool) {
 // candidate returns the file of a name in a directory, and the directory as a run
 // path names it: with its links resolved where the file's own name stays.
 func (ix *Index) candidate(d *dir, name string, level int) (Candidate, bool) {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	return ix.candidateLocked(d, name, level)
-}
-
-func (ix *Index) candidateLocked(d *dir, name string, level int) (Candidate, bool) {
-	o := ix.openLocked(d, name)
+	o := ix.open(d, name)
 	if o == nil {
 		return Candidate{}, false
 	}

@@ -269,14 +269,14 @@ func (r *Resolver) near(o *Object, name string) []string {
 // another than their soname, and nothing beside them has it.
 func (r *Resolver) withSoname(p *Plan, soname string) []Named {
 	var out []Named
-	for _, lib := range r.ix.objects {
-		if lib == nil || lib.Soname != soname || path.Base(lib.Real) == soname || r.ix.dir(path.Dir(lib.Real)).has(soname) {
-			continue
-		}
-		if r.refuse(p.Object, p.in, soname, Candidate{Dir: path.Dir(lib.Real), Path: lib.Path, Object: lib}) == "" {
+	r.ix.objects.Range(func(_, read any) bool {
+		lib := read.(func() *Object)()
+		if lib != nil && lib.Soname == soname && path.Base(lib.Real) != soname && !r.ix.dir(path.Dir(lib.Real)).has(soname) &&
+			r.refuse(p.Object, p.in, soname, Candidate{Dir: path.Dir(lib.Real), Path: lib.Path, Object: lib}) == "" {
 			out = append(out, Named{lib.Path, soname})
 		}
-	}
+		return true
+	})
 	// sort, not slices: made for one more type, the functions of slices are 15 kB of program.
 	sort.Slice(out, func(i, j int) bool { return out[i].Path < out[j].Path })
 	return out[:min(len(out), maxNear)]

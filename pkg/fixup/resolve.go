@@ -347,19 +347,12 @@ func (r *Resolver) disinherit(plans []*Plan, jobs int) {
 
 // several calls do for 0 to n-1, up to jobs at a time.
 func several(n, jobs int, do func(i int)) {
-	const chunk = 8
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range min(max(jobs, 1), (n+chunk-1)/chunk) {
+	for range min(max(jobs, 1), n) {
 		workers.Go(func() {
-			for {
-				to := int(next.Add(chunk))
-				for i := to - chunk; i < min(to, n); i++ {
-					do(i)
-				}
-				if to >= n {
-					return
-				}
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
+				do(int(i - 1))
 			}
 		})
 	}
