@@ -2,7 +2,6 @@ package fixup
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"path"
 	"path/filepath"
@@ -79,7 +78,8 @@ func (d *dir) follow(name string) (real string, ok bool) {
 	if i, ok := d.find(name); ok && !d.names[i].Link {
 		return d.real + "/" + name, true
 	}
-	return resolveIn(d.real, name)
+	real, err := filepath.EvalSymlinks(d.real + "/" + name)
+	return real, err == nil
 }
 
 // open reads the library of a name in a directory, once; nil where there is none.
@@ -97,26 +97,6 @@ func (ix *Index) open(d *dir, name string) *Object {
 		o, _ = d.files.LoadOrStore(name, lib)
 	}
 	return o.(*Object)
-}
-
-// resolveIn follows the links of a name in a directory that is free of links.
-func resolveIn(dir, name string) (string, bool) {
-	p := dir + "/" + name
-	for range 40 {
-		target, err := os.Readlink(p)
-		if errors.Is(err, unix.EINVAL) {
-			return p, true
-		}
-		if err != nil {
-			return "", false
-		}
-		if target == "" || strings.Contains(target, "/") || target == "." || target == ".." {
-			real, err := filepath.EvalSymlinks(p)
-			return real, err == nil
-		}
-		p = dir + "/" + target
-	}
-	return "", false
 }
 
 // readFile reads a file that is not the tree's; nil where it is no ELF file.

@@ -6,6 +6,7 @@ import (
 	"debug/elf"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -206,7 +207,7 @@ func (ix *Index) linkedElsewhere(links []place) map[string]bool {
 	out := map[string]bool{}
 	for _, l := range links {
 		dir := ix.dir(strings.TrimSuffix(l.dir, "/")).real
-		if real, ok := resolveIn(dir, l.name); ok && path.Dir(real) != dir {
+		if real, err := filepath.EvalSymlinks(dir + "/" + l.name); err == nil && path.Dir(real) != dir {
 			out[real] = true
 		}
 	}

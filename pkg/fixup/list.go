@@ -66,10 +66,9 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 		}
 	}
 	l = unique(l)
-	var buf [16]entry
-	entries := buf[:0]
+	var entries []entry
 	if len(l) > 0 || len(p.Lost) > 0 {
-		entries = r.order(o, in, p, r.entries(entries, o, l))
+		entries = r.order(o, in, p, r.entries(o, l))
 		l = texts(entries, l)
 		if r.s.Minimal {
 			l, p.Dropped = r.minimal(o, p, l, entries)
@@ -113,7 +112,7 @@ func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) 
 	if len(now) == 0 {
 		now = p.Before // which nothing replaces
 	}
-	entries, led := r.entries(nil, o, now), r.entries(nil, o, origins)
+	entries, led := r.entries(o, now), r.entries(o, origins)
 	add := func(at int, dir, why string, own bool) {
 		entries = slices.Insert(entries, at, r.ix.entry(o, r.spell(o, dir, origins)))
 		if !own {
@@ -162,8 +161,7 @@ func (r *Resolver) foresee(o *Object, p *Plan, known []entry) string {
 	if len(p.After) == len(p.Set) {
 		return ""
 	}
-	var buf [16]entry
-	entries := buf[:0]
+	entries := make([]entry, 0, len(p.After))
 	for _, e := range p.After {
 		if at := slices.IndexFunc(known, func(k entry) bool { return k.text == e }); at >= 0 {
 			entries = append(entries, known[at])
@@ -250,18 +248,8 @@ func clean(dirs []string) []string {
 // unique keeps the first of equal entries, in place.
 func unique(l runpath.List) runpath.List {
 	out := l[:0]
-	if len(l) <= 16 { // as most are: a map would cost more
-		for _, e := range l {
-			if !slices.Contains(out, e) {
-				out = append(out, e)
-			}
-		}
-		return out
-	}
-	seen := make(map[string]bool, len(l))
 	for _, e := range l {
-		if !seen[e] {
-			seen[e] = true
+		if !slices.Contains(out, e) {
 			out = append(out, e)
 		}
 	}
@@ -354,12 +342,13 @@ type entry struct {
 	used bool
 }
 
-// entries looks for where the entries of a file's run path lead, and appends them to to.
-func (r *Resolver) entries(to []entry, o *Object, l runpath.List) []entry {
+// entries looks for where the entries of a file's run path lead.
+func (r *Resolver) entries(o *Object, l runpath.List) []entry {
+	out := make([]entry, 0, len(l)+1)
 	for _, e := range l {
-		to = append(to, r.ix.entry(o, e))
+		out = append(out, r.ix.entry(o, e))
 	}
-	return to
+	return out
 }
 
 func (ix *Index) entry(o *Object, text string) entry {

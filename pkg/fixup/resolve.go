@@ -329,17 +329,12 @@ func (r *Resolver) disinherit(plans []*Plan, jobs int) {
 		return // which the caller will see
 	}
 	for _, s := range surprises {
-		p := s.Plan
-		if p.Err != nil || !inherits(p) {
+		p, n := s.Plan, s.Need
+		if p.Err != nil || n == nil || !n.inherited || !slices.Contains(p.Needs, n) {
 			continue
 		}
-		for _, n := range p.Needs {
-			if !n.inherited || !strings.HasPrefix(s.Text, n.Name+" is ") {
-				continue
-			}
-			if c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1); ok {
-				n.Outcome, n.Candidate, n.inherited = Found, c, false
-			}
+		if c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1); ok {
+			n.Outcome, n.Candidate, n.inherited = Found, c, false
 		}
 		r.finish(p)
 	}

@@ -17,6 +17,7 @@ import (
 type Surprise struct {
 	Program string // by starting which it shows; "" where the file shows it by itself
 	Plan    *Plan  // of the file that asks for it
+	Need    *Need  // nil where only the order of the file's entries tells
 	Text    string // what happens instead
 	// Err is set instead of Text where the loader cannot be asked about the file.
 	Err error
@@ -118,6 +119,7 @@ type verification struct {
 // finding is what was found to differ from a plan; text is "" where nothing does.
 type finding struct {
 	plan *Plan
+	need *Need
 	text string
 }
 
@@ -146,9 +148,9 @@ func (v *verification) note(found []finding, program string) {
 		if f.text != "" {
 			v.surprised[f.plan] = true
 		}
-		if once := (Surprise{Plan: f.plan, Text: f.text}); f.text != "" && !v.seen[once] {
+		if once := (Surprise{Plan: f.plan, Need: f.need, Text: f.text}); f.text != "" && !v.seen[once] {
 			v.seen[once] = true
-			v.out = append(v.out, Surprise{Program: program, Plan: f.plan, Text: f.text})
+			v.out = append(v.out, Surprise{Program: program, Plan: f.plan, Need: f.need, Text: f.text})
 		}
 	}
 }
@@ -173,7 +175,7 @@ func (v *verification) start(p *Plan) (found []finding, err error) {
 // open looks at a library as a program that opens it.
 func (v *verification) open(p *Plan) ([]finding, error) {
 	if like := v.alike[p]; like != nil && !v.surprised[like] {
-		return []finding{{p, p.foreseen}}, nil
+		return []finding{{p, nil, p.foreseen}}, nil
 	}
 	load, err := v.l.Direct(p.Object.Real, p.loader)
 	if err != nil {
@@ -185,7 +187,7 @@ func (v *verification) open(p *Plan) ([]finding, error) {
 // compare says how what a file loads differs from its plan; at least that it was loaded. What
 // it does not load by itself, but others of the program that is started, is the program's.
 func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) []finding {
-	found := []finding{{plan, ""}}
+	found := []finding{{plan, nil, ""}}
 	for _, n := range plan.Needs {
 		if n.Cause != loader.Needed {
 			continue
@@ -199,9 +201,9 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) 
 		switch text, own := n.compare(from); {
 		case text == "":
 		case own:
-			found = append(found, finding{plan, text})
+			found = append(found, finding{plan, n, text})
 		default:
-			found = append(found, finding{started, text})
+			found = append(found, finding{started, n, text})
 		}
 	}
 	return found
