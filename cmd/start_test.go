@@ -44,34 +44,67 @@ func TestFilesAreOpenedOnce(t *testing.T) {
 		{"runpath", "audit", "tree"}, {"runpath", "audit", "--gpu", "9.0", "tree"}, {"runpath", "explain", "--gpu", "9.0", "tree/prog"}, {"hostDriver", "doctor", "tree/prog"},
 		{"noRunpathAmbiguity", "tree/prog"},
 	} {
-		program, err := exec.LookPath(command[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(strace, slices.Concat([]string{"-f", "-y", "-o", "log", "-e", "trace=open,openat,openat2", program}, command[1:])...)
-		out, _ := cmd.CombinedOutput() // the status says what is found
-		log, err := os.ReadFile("log")
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		opens := map[string]int{}
-		for line := range strings.Lines(string(log)) {
-			// O_PATH alone reads nothing; /etc/ld.so.cache is also opened where the tool is linked dynamically.
-			if _, at, ok := strings.Cut(line, " = "); ok && !strings.Contains(line, "O_PATH") {
-				_, at, _ = strings.Cut(at, "<")
-				at, _, _ = strings.Cut(at, ">")
-				opens[at]++
-			}
-		}
+		opens, out := opened(t, strace, command...)
 		for _, file := range []string{dir + "/tree/prog", dir + "/tree/lib/liba.so.1"} {
 			if opens[file] != 1 && (command[0] != "noRunpathAmbiguity" || strings.HasSuffix(file, "prog")) {
 				t.Errorf("%q opens %s %d times\n%s", command, file, opens[file], out)
 			}
 		}
+		program, _ := exec.LookPath(command[0])
 		if built, _ := exec.Command("file", "-L", program).Output(); opens["/etc/ld.so.cache"] > 1 && !strings.Contains(string(built), "dynamically") {
 			t.Errorf("%q opens ld.so.cache %d times", command, opens["/etc/ld.so.cache"])
 		}
 	}
+}
+
+// autoPatchelf opens a file that it changes to read it, to write it, and to look at it then.
+func TestAutoPatchelfOpensAFileThreeTimes(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("no strace here: ", err)
+	}
+	dir, _ := filepath.EvalSymlinks(t.TempDir())
+	t.Chdir(dir)
+	os.MkdirAll("libs", 0o755)
+	shared(t, "libs/libb.so.1", "-Wl,-soname,libb.so.1")
+	for _, tree := range []string{"hand", "build"} {
+		os.MkdirAll(tree, 0o755)
+		shared(t, tree+"/liba.so.1", "-Wl,--no-as-needed,libs/libb.so.1")
+	}
+	for tree, more := range map[string][]string{"hand": {"--no-record"}, "build": {"--in-build", "--interpreter", "/lib64/ld-linux-x86-64.so.2"}} {
+		opens, out := opened(t, strace, slices.Concat([]string{"autoPatchelf", "--libs", dir + "/libs", tree}, more)...)
+		if n := opens[dir+"/"+tree+"/liba.so.1"]; n != 3 {
+			t.Errorf("a changed file is opened %d times (%s)\n%s", n, tree, out)
+		}
+		if n := opens[dir+"/libs/libb.so.1"]; n != 1 {
+			t.Errorf("a library is opened %d times (%s)\n%s", n, tree, out)
+		}
+	}
+}
+
+// opened returns how often a command opens each file, O_PATH aside, and what it prints.
+func opened(t *testing.T, strace string, command ...string) (map[string]int, []byte) {
+	t.Helper()
+	program, err := exec.LookPath(command[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(strace, slices.Concat([]string{"-f", "-y", "-o", "log", "-e", "trace=open,openat,openat2", program}, command[1:])...)
+	out, _ := cmd.CombinedOutput() // the status says what is found
+	log, err := os.ReadFile("log")
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	opens := map[string]int{}
+	for line := range strings.Lines(string(log)) {
+		// O_PATH alone reads nothing; /etc/ld.so.cache is also opened where the tool is linked dynamically.
+		if _, at, ok := strings.Cut(line, " = "); ok && !strings.Contains(line, "O_PATH") {
+			_, at, _ = strings.Cut(at, "<")
+			at, _, _ = strings.Cut(at, ">")
+			opens[at]++
+		}
+	}
+	return opens, out
 }
 
 func TestWhatEveryStartPaysFor(t *testing.T) {

@@ -35,18 +35,21 @@ func (n *inheritance) tell(s *session) {
 			}
 		}
 	}
+	l, err := loader.New(loader.Options{NoTries: true})
+	if err != nil {
+		return
+	}
 	as := func(states map[string]edit.State) *loader.Loader {
-		l, _ := loader.New(loader.Options{NoTries: true, Edited: func(f *loader.File) {
+		return l.Edited(func(f *loader.File) {
 			if t, ok := states[f.Path]; ok {
 				f.Tag, f.List, f.RPath, f.Shadow = t.Tag, t.List.String(), "", false
 				f.Note, f.NoteErr = nil, nil // a right one leads nowhere else
 			}
-		}})
-		return l
+		})
 	}
 	before, after := as(from), as(to)
 	for _, o := range n.edited {
-		if o.from.Tag != elf.DT_RPATH || o.to.Tag != elf.DT_RUNPATH || before == nil || after == nil {
+		if o.from.Tag != elf.DT_RPATH || o.to.Tag != elf.DT_RUNPATH {
 			continue
 		}
 		missed := map[string]bool{}

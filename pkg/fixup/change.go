@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"cuda-runpath/pkg/loader"
 )
 
 // Changing says how plans are carried out.
@@ -23,9 +25,7 @@ type Changing struct {
 // in [Plan.Err], [Plan.Skip], [Plan.Surprises] and [Plan.Result]. After err nothing was
 // changed; stopped, which may be a *[tree.Stopped], is why not all is done.
 func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped, err error) {
-	if err := confirm(plans, c.Jobs); err != nil {
-		return nil, err
-	}
+	ix.confirm(plans, c.Jobs)
 	var steps []Step
 	byPath := map[string]*Plan{}
 	for _, p := range plans {
@@ -76,7 +76,9 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 		}
 	}
 	if again && stopped == nil { // files were counted on that are not as planned
-		stopped = confirm(plans, c.Jobs)
+		if ix.loader, stopped = loader.New(loader.Options{NoTries: true}); stopped == nil {
+			ix.confirm(plans, c.Jobs)
+		}
 	}
 	return stopped, nil
 }
@@ -85,14 +87,10 @@ var errStopped = errors.New("was not come to before the run was stopped; it is l
 
 // confirm asks the loader about the plans, and makes those fail of which it would do something
 // else, until it would do what the others say.
-func confirm(plans []*Plan, jobs int) error {
+func (ix *Index) confirm(plans []*Plan, jobs int) {
 	for again := true; again; {
 		again = false
-		surprises, err := Verify(plans, jobs)
-		if err != nil {
-			return fmt.Errorf("looking at the result as the loader does: %w", err)
-		}
-		for _, s := range surprises {
+		for _, s := range ix.Verify(plans, jobs) {
 			p := s.Plan
 			again = again || p.Changes()
 			switch {
@@ -106,5 +104,4 @@ func confirm(plans []*Plan, jobs int) error {
 			}
 		}
 	}
-	return nil
 }

@@ -90,7 +90,7 @@ func (ix *Index) open(d *dir, name string) *Object {
 		if real, found := d.follow(name); found {
 			read, known := ix.objects.Load(real)
 			if !known {
-				read, _ = ix.objects.LoadOrStore(real, sync.OnceValue(func() *Object { return readFile(real) }))
+				read, _ = ix.objects.LoadOrStore(real, sync.OnceValue(func() *Object { return ix.readFile(real) }))
 			}
 			lib = read.(func() *Object)()
 		}
@@ -100,7 +100,7 @@ func (ix *Index) open(d *dir, name string) *Object {
 }
 
 // readFile reads a file that is not the tree's; nil where it is no ELF file.
-func readFile(real string) *Object {
+func (ix *Index) readFile(real string) *Object {
 	f, err := tree.Open(real)
 	if f != nil {
 		defer f.Close()
@@ -108,13 +108,13 @@ func readFile(real string) *Object {
 	if err != nil || !f.ELF() {
 		return nil
 	}
-	o := &Object{Path: real, Real: real}
+	o := &Object{Path: real, Real: real, File: unread}
 	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
 	if err != nil {
 		o.Err = err
 		return o
 	}
-	readObject(o, im, nil)
+	ix.take(o, f, im, nil)
 	im.Release()
 	return o
 }

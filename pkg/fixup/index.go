@@ -13,6 +13,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
@@ -47,7 +48,8 @@ type Index struct {
 	Others int
 
 	sources Sources
-	roots   tree.Roots // of Sources.Paths
+	loader  *loader.Loader // to which the files are what they were when they were read
+	roots   tree.Roots     // of Sources.Paths
 
 	objects sync.Map           // string, Object.Real → func() *Object, which reads the file once
 	dirs    sync.Map           // string, its path → *dir
@@ -81,6 +83,10 @@ type Candidate struct {
 // Read reads the tree. Its directories stay open for [Index.Change], until Close.
 func Read(ctx context.Context, s Sources) (*Index, error) {
 	ix := &Index{sources: s, own: map[string][]place{}, seen: map[string]bool{}, found: map[string]*known{}}
+	var err error
+	if ix.loader, err = loader.New(loader.Options{NoTries: true}); err != nil {
+		return ix, err
+	}
 	var mu sync.Mutex
 	var links []place
 	var others int
@@ -97,7 +103,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 			}
 		}
 	}()
-	err := tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover,
+	err = tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover,
 		Link: func(dir, name string) {
 			library, outside := libraryName(name) || strings.HasSuffix(name, ".node"), s.mayLeadOutside(dir, name)
 			mu.Lock()
@@ -113,7 +119,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 			if f.Err == nil && !f.ELF() {
 				return nil, true
 			}
-			return s.object(f), true
+			return ix.object(f), true
 		}, func(o *Object) {
 			if o == nil {
 				others++
@@ -149,8 +155,11 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 func (ix *Index) Close() { ix.roots.Close() }
 
 // object reads one file of the walk.
-func (s *Sources) object(f *tree.File) *Object {
-	o := &Object{Path: f.Path, Err: f.Err, SameAs: f.SameAs}
+func (ix *Index) object(f *tree.File) *Object {
+	s := &ix.sources
+	o := &Object{Path: f.Path, File: unread, Err: f.Err, SameAs: f.SameAs}
+	dir, name := path.Split(f.Path)
+	o.Real = ix.dir(strings.TrimSuffix(dir, "/")).real + "/" + name
 	if f.Err != nil {
 		return o
 	}
@@ -163,7 +172,7 @@ func (s *Sources) object(f *tree.File) *Object {
 		return o
 	}
 	o.Links = f.OtherLinks()
-	readObject(o, im, s.Literals)
+	ix.take(o, f, im, s.Literals)
 	if o.Err == nil && o.SkipReason == "" && s.NeedsDriver != nil {
 		o.NeedsDriver, o.Err = s.NeedsDriver(im)
 	}
@@ -175,7 +184,6 @@ func (s *Sources) object(f *tree.File) *Object {
 func (ix *Index) add(o *Object) {
 	ix.Files = append(ix.Files, o)
 	dir, name := path.Split(o.Path)
-	o.Real = ix.dir(strings.TrimSuffix(dir, "/")).real + "/" + name
 	ix.objects.Store(o.Real, func() *Object { return o })
 	if !ix.sources.WithoutTree {
 		ix.own[name] = append(ix.own[name], place{dir, name})
@@ -405,7 +413,7 @@ func (o *Object) usable() string {
 		return "is malformed: " + o.Err.Error()
 	case o.SkipReason != "" && o.SkipReason != elfimage.Loader:
 		return "is " + string(o.SkipReason)
-	case o.Type == elf.ET_EXEC || o.PIE:
+	case o.ELF.Type == elf.ET_EXEC || o.PIE():
 		return "is a program, not a library"
 	}
 	return ""

@@ -22,29 +22,13 @@ type Object struct {
 	Links int
 	Also  []*Object
 
-	Type   elf.Type
-	OSABI  elf.OSABI
-	ABI    loader.ABI
-	LibC   LibC
-	Interp string
-	Soname string
-	Needed []string
-	Tag    elf.DynTag // DT_RUNPATH, DT_RPATH or DT_NULL
-	List   string     // the run path
-	Note   string     // the description of the resolution note
-	PIE    bool       // DF_1_PIE: a program, though its type is ET_DYN
-	// Uncommon is set where the loader does more for the file than to look for what
-	// DT_NEEDED names: filters, audit modules, DF_1_NODEFLIB.
-	Uncommon bool
-	// Shadowed is set where there is a DT_RPATH beside the DT_RUNPATH.
-	Shadowed bool
-	// Needs are the symbol versions that the file needs, Defines those that it defines;
-	// a file with no DT_VERDEF (Versioned is false) is taken to have every version.
-	Needs     []elfimage.Version
-	Defines   []elfimage.Version
-	Versioned bool
-	Notes     []elfimage.DlopenNote
-	Literals  []string // names of libraries in read-only data, where they were asked for
+	*loader.File // what the loader knows of it; one without anything where it was not read
+	ABI          loader.ABI
+	LibC         LibC
+	Note         string // the description of the resolution note
+
+	Notes    []elfimage.DlopenNote
+	Literals []string // names of libraries in read-only data, where they were asked for
 	// NeedsDriver reports whether the file needs the GPU driver, where Sources asked.
 	NeedsDriver bool
 
@@ -63,53 +47,27 @@ const (
 	Musl        LibC = "musl"
 )
 
-// readObject reads what the index keeps. literals: see Sources.Literals.
-func readObject(o *Object, im *elfimage.Image, literals func(*Object) func(name string) bool) {
-	o.Type, o.OSABI = im.Type, im.OSABI
+// unread is what is known of a file that was not read.
+var unread = &loader.File{ELF: &loader.Header{}}
+
+// take reads what the index keeps of an open file, and the loader as well. literals: see Sources.Literals.
+func (ix *Index) take(o *Object, f *tree.File, im *elfimage.Image, literals func(*Object) func(name string) bool) {
 	o.ABI = loader.ABIOf(im)
-	if o.SkipReason = im.SkipReason(); o.SkipReason != "" && o.SkipReason != elfimage.Loader {
+	o.File = ix.loader.Files().Take(o.Real, f.FD(), f.Head(), im)
+	if o.SkipReason = o.ELF.SkipReason(); o.SkipReason != "" && o.SkipReason != elfimage.Loader {
 		return
 	}
 	o.Err = o.read(im, literals)
 }
 
 func (o *Object) read(im *elfimage.Image, literals func(*Object) func(name string) bool) (err error) {
-	if o.Interp, err = im.Interpreter(); err != nil {
+	if o.File.Err != nil {
+		return o.File.Err
+	}
+	if _, err = im.Interpreter(); err != nil {
 		return err
 	}
-	if o.Needed, err = im.Needed(); err != nil {
-		return err
-	}
-	if o.Soname, err = im.Soname(); err != nil {
-		return err
-	}
-	if o.Tag, o.List, err = im.RunPath(); err != nil {
-		return err
-	}
-	if _, o.Shadowed, err = im.Shadowed(); err != nil {
-		return err
-	}
-	if o.Note, err = noteOf(im); err != nil {
-		return err
-	}
-	if d, ok := im.Dyn(elf.DT_FLAGS_1); ok {
-		o.PIE = elf.DynFlag1(d.Val)&elf.DF_1_PIE != 0
-	}
-	for _, d := range im.Dynamic {
-		switch d.Tag {
-		case elf.DT_AUXILIARY, elf.DT_FILTER, elf.DT_AUDIT, elf.DT_DEPAUDIT:
-			o.Uncommon = true
-		case elf.DT_FLAGS_1:
-			o.Uncommon = o.Uncommon || elf.DynFlag1(d.Val)&elf.DF_1_NODEFLIB != 0
-		}
-	}
-	// Version tables that contradict themselves count as none, as in the loader.
-	if needs, err := im.VersionsNeeded(); err == nil {
-		o.Needs = needs
-	}
-	if defines, ok, err := im.VersionsDefined(); ok && err == nil {
-		o.Defines, o.Versioned = defines, true
-	}
+	o.Note = o.Description
 	if o.Notes, err = im.DlopenNotes(); err != nil {
 		return err
 	}
@@ -176,28 +134,7 @@ func malformed(err error) bool {
 func (o *Object) program() bool { return o.Interp != "" }
 
 // lacks returns the versions that from needs of a library named name and that o does not define.
-func (o *Object) lacks(from *Object, name string) []string {
-	if !o.Versioned {
-		return nil
-	}
-	var out []string
-	for _, v := range from.Needs {
-		if v.Library != name || v.Weak {
-			continue
-		}
-		found := false
-		for _, d := range o.Defines {
-			if d.Hash == v.Hash && d.Name == v.Name {
-				found = true
-				break
-			}
-		}
-		if !found {
-			out = append(out, v.Name)
-		}
-	}
-	return out
-}
+func (o *Object) lacks(from *Object, name string) []string { return o.Lacks(from.File, name) }
 
 // compatible reports whether files of two OS ABIs go together as nixpkgs sees it:
 // System V's goes with every other.

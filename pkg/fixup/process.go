@@ -267,7 +267,7 @@ func (u *union) collect() bool {
 		}
 	}
 	names := func(name string, lib *Object) {
-		if lib != nil && lib.Versioned && u.names[name] == nil {
+		if lib != nil && lib.Versioned() && u.names[name] == nil {
 			u.names[name] = []asks{}
 			u.order = append(u.order, name)
 		}
@@ -328,7 +328,7 @@ func (u *union) with(name string, a *asks, meet func(a, b *Object) bool) (out []
 
 // unmet returns those of with that a file does not do for.
 func (u *union) unmet(name string, a *asks, takes *Object) (out []asks) {
-	if takes == nil || !takes.Versioned {
+	if takes == nil || !takes.Versioned() {
 		return nil
 	}
 	for _, b := range u.names[name] {
@@ -340,7 +340,7 @@ func (u *union) unmet(name string, a *asks, takes *Object) (out []asks) {
 }
 
 func (o *Object) needsVersions(name string) bool {
-	return slices.ContainsFunc(o.Needs, func(v elfimage.Version) bool { return v.Library == name && !v.Weak })
+	return slices.ContainsFunc(o.VersionsNeeded(), func(v elfimage.Version) bool { return v.Library == name && !v.Weak })
 }
 
 // meet reports whether two files can be in one process.

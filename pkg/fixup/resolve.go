@@ -224,7 +224,7 @@ func (p *Plan) differs() bool {
 	if len(p.After) == 0 {
 		return o.List != ""
 	}
-	return o.Tag != p.Tag || o.Shadowed || !slices.Equal(p.After, p.Before) && p.After.String() != o.List
+	return o.Tag != p.Tag || o.Shadow || !slices.Equal(p.After, p.Before) && p.After.String() != o.List
 }
 
 // Resolver makes plans for the files of an index.
@@ -253,7 +253,7 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 		if err != nil {
 			return nil, fmt.Errorf("interpreter %w", err)
 		}
-		if in.object = readFile(real); in.object == nil || in.object.Err != nil {
+		if in.object = ix.readFile(real); in.object == nil || in.object.Err != nil {
 			return nil, fmt.Errorf("interpreter %s is not a dynamic loader", in.Path)
 		}
 		if in.LibC == "" {
@@ -266,10 +266,7 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 		r.ignore = append(r.ignore, newPattern(p))
 	}
 	if s.Today {
-		var err error
-		if r.today, err = newToday(ix, s.Map != nil); err != nil {
-			return nil, err
-		}
+		r.today = newToday(ix, s.Map != nil)
 		if len(s.Interpreters) == 0 {
 			r.libC = ix.cLibrary()
 		}
@@ -324,10 +321,7 @@ func (r *Resolver) disinherit(plans []*Plan, jobs int) {
 	if !slices.ContainsFunc(plans, (*Plan).Changes) || !slices.ContainsFunc(plans, inherits) {
 		return
 	}
-	surprises, err := Verify(plans, jobs)
-	if err != nil {
-		return // which the caller will see
-	}
+	surprises := r.ix.Verify(plans, jobs)
 	for _, s := range surprises {
 		p, n := s.Plan, s.Need
 		if p.Err != nil || n == nil || !n.inherited || !slices.Contains(p.Needs, n) {
@@ -441,8 +435,8 @@ func (r *Resolver) interpreter(o *Object, p *Plan) *Interpreter {
 		switch {
 		case have.ABI.Refuses(o.ABI) != "":
 			why = cmp.Or(why, fmt.Sprintf("its architecture (%s) differs from target (%s)", arch(o), arch(have)))
-		case !compatible(have.OSABI, o.OSABI) || o.OSABI == elf.OSABI(255):
-			why = cmp.Or(why, fmt.Sprintf("its OS ABI (%v) is not compatible with target (%v)", o.OSABI, have.OSABI))
+		case !compatible(have.ELF.OSABI, o.ELF.OSABI) || o.ELF.OSABI == elf.OSABI(255):
+			why = cmp.Or(why, fmt.Sprintf("its OS ABI (%v) is not compatible with target (%v)", o.ELF.OSABI, have.ELF.OSABI))
 		case o.LibC != UnknownLibC && in.libC != UnknownLibC && o.LibC != in.libC:
 			why, p.SkipWarn = fmt.Sprintf("it was linked against %s, and the C library of the target is %s", o.LibC, in.libC), true
 		default:
@@ -836,8 +830,8 @@ func (r *Resolver) refuse(o *Object, in *Interpreter, name string, c Candidate) 
 	} else if why != "" {
 		return why
 	}
-	if !compatible(o.OSABI, lib.OSABI) {
-		return fmt.Sprintf("is for another OS ABI: %v", lib.OSABI)
+	if !compatible(o.ELF.OSABI, lib.ELF.OSABI) {
+		return fmt.Sprintf("is for another OS ABI: %v", lib.ELF.OSABI)
 	}
 	if stubs := r.ix.sources.Stubs; stubs.Contains(c.Dir) || stubs.Contains(path.Dir(c.Path)) || stubs.Contains(path.Dir(lib.Real)) {
 		return "is a stub, for linking only"

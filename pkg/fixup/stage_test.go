@@ -151,11 +151,8 @@ type surprise struct{ Program, File, Text string }
 // returns what it would do instead. That is the same before the edit and after it.
 func (r *run) apply() []surprise {
 	r.Helper()
-	told := func(all []Surprise, err error) (out []surprise) {
+	told := func(all []Surprise) (out []surprise) {
 		r.Helper()
-		if err != nil {
-			r.Fatal(err)
-		}
 		for _, s := range all {
 			if s.Err != nil {
 				r.Errorf("%s: %v", s.Plan.Object.Path, s.Err)
@@ -164,7 +161,7 @@ func (r *run) apply() []surprise {
 		}
 		return out
 	}
-	before := told(Verify(r.plans, 2))
+	before := told(r.index.Verify(r.plans, 2))
 	var steps []Step
 	for _, p := range r.plans {
 		if p.Changes() {
@@ -179,7 +176,11 @@ func (r *run) apply() []surprise {
 	if err != nil {
 		r.Fatal(err)
 	}
-	after := told(verify(r.plans, loader.Options{NoTries: true}, 2))
+	l, err := loader.New(loader.Options{NoTries: true})
+	if err != nil {
+		r.Fatal(err)
+	}
+	after := told(verify(r.plans, l, 2))
 	if diff := cmp.Diff(after, before); diff != "" {
 		r.Errorf("what was foreseen differs from what is (-is +foreseen):\n%s", diff)
 	}

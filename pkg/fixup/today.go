@@ -26,19 +26,15 @@ type today struct {
 
 // newToday returns what the loader finds for the files of an index. With asRunPath every
 // DT_RPATH of theirs counts as a DT_RUNPATH, as it will be.
-func newToday(ix *Index, asRunPath bool) (*today, error) {
-	o := loader.Options{NoTries: true}
+func newToday(ix *Index, asRunPath bool) *today {
+	l := ix.loader
 	if asRunPath {
 		own := ix.real()
-		o.Edited = func(f *loader.File) {
+		l = l.Edited(func(f *loader.File) {
 			if f.Tag == elf.DT_RPATH && own[f.Path] {
 				f.Tag = elf.DT_RUNPATH
 			}
-		}
-	}
-	l, err := loader.New(o)
-	if err != nil {
-		return nil, err
+		})
 	}
 	t := &today{ix: ix, l: l}
 	t.programs = sync.OnceValue(t.loadPrograms)
@@ -50,7 +46,7 @@ func newToday(ix *Index, asRunPath bool) (*today, error) {
 		}
 		return out
 	})
-	return t, nil
+	return t
 }
 
 // found is a library that the loader finds.
@@ -203,7 +199,7 @@ func (ix *Index) cLibrary() LibC {
 	if err != nil {
 		return UnknownLibC
 	}
-	sh := readFile(real)
+	sh := ix.readFile(real)
 	if sh == nil || !slices.ContainsFunc(ix.Files, func(o *Object) bool { return o.LibC == sh.LibC }) {
 		return UnknownLibC
 	}

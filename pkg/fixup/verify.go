@@ -33,7 +33,7 @@ type Surprise struct {
 // many, in a tree in which nothing changes: of those that ask the same of the loader's own
 // directories one is looked at. For the others the order of their entries counts, unless
 // the one was a surprise.
-func Verify(plans []*Plan, jobs int) ([]Surprise, error) {
+func (ix *Index) Verify(plans []*Plan, jobs int) []Surprise {
 	edited := map[string]State{} // by Object.Real
 	for _, p := range plans {
 		if p.Skip != "" || p.Err != nil || !p.Changes() {
@@ -44,19 +44,15 @@ func Verify(plans []*Plan, jobs int) ([]Surprise, error) {
 			edited[same.Real] = p.State()
 		}
 	}
-	return verify(plans, loader.Options{NoTries: true, Edited: func(f *loader.File) {
+	return verify(plans, ix.loader.Edited(func(f *loader.File) {
 		if s, ok := edited[f.Path]; ok {
 			f.Tag, f.List, f.Interp, f.RPath, f.Shadow = s.Tag, s.List, s.Interpreter, "", false
 			f.Note, f.NoteErr = nil, nil // a right one leads nowhere else
 		}
-	}}, jobs)
+	}), jobs)
 }
 
-func verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
-	l, err := loader.New(o)
-	if err != nil {
-		return nil, err
-	}
+func verify(plans []*Plan, l *loader.Loader, jobs int) []Surprise {
 	v := verification{l: l, jobs: max(jobs, 1), planned: map[string]*Plan{}, loaded: map[*Plan]bool{}, alike: map[*Plan]*Plan{}, surprised: map[*Plan]bool{}, seen: map[Surprise]bool{}}
 	var programs, libraries []*Plan
 	for _, p := range plans {
@@ -100,7 +96,7 @@ func verify(plans []*Plan, o loader.Options, jobs int) ([]Surprise, error) {
 	v.each(firsts, v.open)
 	others = slices.DeleteFunc(others, func(p *Plan) bool { return p.foreseen == "" && !v.surprised[v.alike[p]] })
 	v.each(others, v.open)
-	return v.out, nil
+	return v.out
 }
 
 // verification is one call of Verify.
@@ -213,7 +209,7 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) 
 // with which they are compared; "" where there is more to it.
 func (p *Plan) kind() string {
 	o := p.Object
-	if o.Uncommon {
+	if o.Uncommon() {
 		return ""
 	}
 	var b bytes.Buffer
@@ -226,7 +222,7 @@ func (p *Plan) kind() string {
 	}
 	state := p.State()
 	text("kind", p.loader, state.Interpreter, state.List)
-	for _, n := range []uint64{uint64(state.Tag), uint64(o.ABI.Class), uint64(o.ABI.Data), uint64(o.ABI.Machine), uint64(o.ABI.Flags), uint64(o.OSABI)} {
+	for _, n := range []uint64{uint64(state.Tag), uint64(o.ABI.Class), uint64(o.ABI.Data), uint64(o.ABI.Machine), uint64(o.ABI.Flags), uint64(o.ELF.OSABI)} {
 		b.Write(binary.AppendUvarint(b.AvailableBuffer(), n))
 	}
 	tokens := strings.Contains(state.List, "$")
@@ -244,7 +240,7 @@ func (p *Plan) kind() string {
 			text(n.Candidate.Object.Real)
 		}
 	}
-	for _, v := range o.Needs {
+	for _, v := range o.VersionsNeeded() {
 		text("", v.Library, v.Name)
 		if v.Weak {
 			text("weak")

@@ -94,7 +94,7 @@ func (l *Loader) interpreter(p string, a ABI) *Interpreter {
 func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
-		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib", &File{errno: syscall.ENOENT}
+		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib", unread(syscall.ENOENT)
 		return in
 	}
 	if strings.HasPrefix(path.Base(p), "ld-musl") {

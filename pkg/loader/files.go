@@ -25,16 +25,22 @@ import (
 // a root, absolute symbolic links too. It remembers what it has seen, for good,
 // and is safe for concurrent use.
 type Files struct {
+	*places
+	files  sync.Map // string → *File
+	opened bool     // see Options
+	look   func(f *File, r io.ReaderAt, head []byte) any
+	base   *Files // whose files these are, but for what edited has made of them
+	edited func(*File)
+}
+
+// places are what is where in a file system.
+type places struct {
 	root   string            // path of the root on this machine, without a trailing slash
 	mounts map[string]string // directories (by runpath.Key) that stand for directories of this machine
 
 	links   sync.Map // string → *link, by the path on this machine
 	dirs    sync.Map // string → *directory
-	files   sync.Map // string → *File
 	resolve sync.Map // string → place
-	opened  bool     // see Options
-	edited  func(*File)
-	look    func(f *File, r io.ReaderAt, head []byte) any
 }
 
 // NewFiles returns a view of the tree below root ("" or "/": all of it).
@@ -46,7 +52,7 @@ func NewFiles(root string) *Files {
 			root = strings.TrimRight(real, "/")
 		}
 	}
-	return &Files{root: root, mounts: map[string]string{}}
+	return &Files{places: &places{root: root, mounts: map[string]string{}}}
 }
 
 // mount lets a directory stand for one of this machine's.
@@ -174,17 +180,17 @@ func (fs *Files) Names(dir string) map[string]bool { return fs.dir(dir).names }
 func (fs *Files) openIn(dir, name string) *File {
 	d := fs.dir(dir)
 	if d.errno != 0 {
-		return &File{errno: d.errno}
+		return unread(d.errno)
 	}
 	if d.names != nil && !d.names[name] {
-		return &File{errno: syscall.ENOENT}
+		return unread(syscall.ENOENT)
 	}
 	if dir == "" {
 		dir = "/"
 	}
 	f := fs.Open(strings.TrimRight(dir, "/") + "/" + name)
 	if f.errno == syscall.ENOENT && d.names != nil {
-		return &File{errno: f.errno, dangling: true}
+		return &File{errno: f.errno, dangling: true, later: &later{}}
 	}
 	return f
 }
@@ -226,9 +232,11 @@ type File struct {
 	Interp  string
 	Note    resolution.Note // the resolution note, where the loader reads one
 	NoteErr error           // why the loader reads no more of it, or nothing
-	deps    []dep
-	flags1  elf.DynFlag1
-	dynamic bool
+	// Description is the resolution note as it stands in the file.
+	Description string
+	deps        []dep
+	flags1      elf.DynFlag1
+	dynamic     bool
 
 	versions versions
 	audit    [2]string // DT_AUDIT, DT_DEPAUDIT
@@ -237,6 +245,11 @@ type File struct {
 	first    uint64 // addresses of the first byte that is loaded, and of the end
 	end      uint64
 
+	*later
+}
+
+// later is what is read of a file once it is asked for.
+type later struct {
 	dlopen sync.Once
 	notes  []elfimage.DlopenNote
 	names  sync.Once
@@ -245,6 +258,9 @@ type File struct {
 	symbolsOnce sync.Once
 	table       *symbolTable
 }
+
+// unread returns a file that could not be opened.
+func unread(errno syscall.Errno) *File { return &File{errno: errno, later: &later{}} }
 
 // Header is what is kept of a parsed image, which has buffers of its own.
 type Header struct {
@@ -272,18 +288,40 @@ type fileID struct{ dev, ino uint64 }
 func (fs *Files) Open(p string) *File {
 	at := fs.place(p)
 	if at.errno != 0 {
-		return &File{errno: at.errno}
+		return unread(at.errno)
 	}
 	if v, ok := fs.files.Load(at.host); ok {
 		return v.(*File)
 	}
+	if fs.base != nil {
+		f := fs.base.Open(p)
+		if f.ELF != nil {
+			edited := *f
+			fs.edited(&edited)
+			f = &edited
+		}
+		v, _ := fs.files.LoadOrStore(at.host, f)
+		return v.(*File)
+	}
 	fd, err := open(at.host, 0)
 	if err != nil {
-		f, _ := fs.files.LoadOrStore(at.host, &File{Path: at.host, errno: errnoOf(err)})
+		f, _ := fs.files.LoadOrStore(at.host, &File{Path: at.host, errno: errnoOf(err), later: &later{}})
 		return f.(*File)
 	}
 	defer unix.Close(fd)
 	return fs.parsed(at.host, fd)
+}
+
+// Take keeps what the image of an open file says, of which head is the beginning and host the
+// path, free of symbolic links, so that the file need not be opened again.
+func (fs *Files) Take(host string, fd int, head []byte, im *elfimage.Image) *File {
+	f := &File{Path: host, later: &later{}}
+	if f.stat(fd) {
+		f.header(head)
+		f.take(im, fd)
+	}
+	v, _ := fs.files.LoadOrStore(host, f)
+	return v.(*File)
 }
 
 // parsed returns what is in an open file. Two that look at the same time may both read it,
@@ -294,9 +332,6 @@ func (fs *Files) parsed(host string, fd int) *File {
 	f, im := parse(host, fd, fs.opened, head)
 	if im != nil {
 		defer im.Release()
-	}
-	if fs.edited != nil && f.ELF != nil {
-		fs.edited(f)
 	}
 	if fs.look != nil && im != nil {
 		f.Seen = fs.look(f, descriptor(fd), head[:min(f.Size, headSize)])
@@ -339,11 +374,46 @@ var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 // parse reads an open file. The image, nil where there is none, can be read from until head
 // is used again; it has section headers where the names in the file will be asked for.
 func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im *elfimage.Image) {
-	f = &File{Path: host}
+	f = &File{Path: host, later: &later{}}
+	if !f.stat(fd) {
+		return f, nil
+	}
+	r := descriptor(fd)
+	head := room[:min(f.Size, headSize)]
+	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
+		f.Err = errReading(errnoOf(err))
+		return f, nil
+	}
+	f.header(head)
+	if f.short || string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG {
+		return f, nil
+	}
+	im, err := elfimage.ParseLoad(r, f.Size, head)
+	if err != nil {
+		f.Err = err
+		return f, nil
+	}
+	if opened {
+		im.ReadSections()
+		f.Stopped = elfedit.Stopped(im)
+	}
+	f.take(im, fd)
+	return f, im
+}
+
+// take reads what an image says.
+func (f *File) take(im *elfimage.Image, fd int) {
+	f.Err = f.read(im)
+	f.capable = f.Interp != "" && f.Mode&0o111 != 0 && capable(fd)
+	f.ELF = &Header{im.Type, im.Machine, im.OSABI, im.SkipReason(), hasNotes(im)}
+}
+
+// stat looks at an open file, and reports whether it is a regular one.
+func (f *File) stat(fd int) bool {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		f.errno = errnoOf(err)
-		return f, nil
+		return false
 	}
 	f.id = fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev is 32 bits wide on MIPS
 	f.Size = st.Size
@@ -356,36 +426,13 @@ func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im 
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
+		return true
 	case unix.S_IFDIR:
 		f.Err = errReading(syscall.EISDIR)
-		return f, nil
 	default:
 		f.Err = plainfile.ErrNotRegular
-		return f, nil
 	}
-	r := descriptor(fd)
-	head := room[:min(st.Size, headSize)]
-	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
-		f.Err = errReading(errnoOf(err))
-		return f, nil
-	}
-	f.header(head)
-	if f.short || string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG {
-		return f, nil
-	}
-	im, err := elfimage.ParseLoad(r, st.Size, head)
-	if err != nil {
-		f.Err = err
-		return f, nil
-	}
-	if opened {
-		im.ReadSections()
-		f.Stopped = elfedit.Stopped(im)
-	}
-	f.Err = f.read(im)
-	f.capable = f.Interp != "" && f.Mode&0o111 != 0 && capable(fd)
-	f.ELF = &Header{im.Type, im.Machine, im.OSABI, im.SkipReason(), hasNotes(im)}
-	return f, im
+	return false
 }
 
 // secure says by what a program that is started from the file gets more rights than
@@ -455,6 +502,7 @@ func (f *File) read(im *elfimage.Image) (err error) {
 	f.versions = readVersions(im)
 	note, err := im.ResolutionCache()
 	if note != nil {
+		f.Description = note.Description
 		f.Note, f.NoteErr = resolution.Parse([]byte(note.Description))
 	}
 	return err

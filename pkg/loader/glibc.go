@@ -478,7 +478,7 @@ func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
 		if !ok || !s.step(1) {
 			continue
 		}
-		f := &File{errno: syscall.ENOENT}
+		f := unread(syscall.ENOENT)
 		if file != "" {
 			f = s.l.files.Open(s.l.abs(file))
 		}

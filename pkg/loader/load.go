@@ -70,9 +70,6 @@ type Options struct {
 	// Look is called with each ELF file while it is open, of which head is the beginning; what it
 	// returns is kept in File.Seen. It is called from several goroutines.
 	Look func(f *File, r io.ReaderAt, head []byte) any
-	// Edited makes a file what it will be once it is edited: it sets Tag, List, Interp and Note of
-	// those of File.Path that it knows. It is called from several goroutines.
-	Edited func(*File)
 }
 
 // Loader answers for many files, with what it has read kept. It is safe for concurrent use.
@@ -88,7 +85,7 @@ type Loader struct {
 // New returns a loader for the options.
 func New(o Options) (*Loader, error) {
 	l := &Loader{o: o, files: NewFiles(o.Root)}
-	l.files.opened, l.files.edited, l.files.look = o.Opened, o.Edited, o.Look
+	l.files.opened, l.files.look = o.Opened, o.Look
 	if o.Root != "" {
 		st, err := os.Stat(o.Root)
 		if err != nil {
@@ -120,6 +117,13 @@ func New(o Options) (*Loader, error) {
 		l.cwd = "/" + l.cwd
 	}
 	return l, nil
+}
+
+// Edited returns a loader like this one to which files are what edit makes of them: it sets Tag,
+// List, Interp and Note of those of File.Path that it knows. What either reads need not be read
+// again. edit is called from several goroutines.
+func (l *Loader) Edited(edit func(*File)) *Loader {
+	return &Loader{o: l.o, cwd: l.cwd, files: &Files{places: l.files.places, base: l.files, edited: edit}}
 }
 
 // Files returns the view of the file system.

@@ -19,6 +19,15 @@ func abiOf(f *File) ABI {
 	return ABI{elf.Class(f.ident[elf.EI_CLASS]), elf.Data(f.ident[elf.EI_DATA]), f.machine, f.eflags}
 }
 
+// PIE reports whether the file says that it is a program (DF_1_PIE), though its type is ET_DYN.
+func (f *File) PIE() bool { return f.flags1&elf.DF_1_PIE != 0 }
+
+// Uncommon reports whether the loader does more for the file than to look for what DT_NEEDED
+// names: filters, audit modules, DF_1_NODEFLIB.
+func (f *File) Uncommon() bool {
+	return len(f.deps) > len(f.Needed) || f.audit != [2]string{} || f.flags1&elf.DF_1_NODEFLIB != 0
+}
+
 // ABI returns what the file's header says; ok is false where it has none.
 func (f *File) ABI() (a ABI, ok bool) {
 	ok = f.errno == 0 && !f.short && string(f.ident[:len(elf.ELFMAG)]) == elf.ELFMAG

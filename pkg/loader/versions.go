@@ -37,6 +37,26 @@ const relrVersion = "GLIBC_ABI_DT_RELR"
 // dtRELR is DT_RELR, for which debug/elf has no name.
 const dtRELR elf.DynTag = 36
 
+// VersionsNeeded returns the symbol versions that the file needs of others.
+func (f *File) VersionsNeeded() []elfimage.Version { return f.versions.needs }
+
+// Versioned reports whether the file says which versions it defines: else it is taken to have every one.
+func (f *File) Versioned() bool { return f.versions.defines != nil }
+
+// Lacks returns the versions that another file needs of a library of a name and that this one
+// does not define.
+func (f *File) Lacks(by *File, name string) (out []string) {
+	if !f.Versioned() {
+		return nil
+	}
+	for _, v := range by.versions.needs {
+		if v.Library == name && !v.Weak && !f.versions.defines[definition{v.Hash, v.Name}] {
+			out = append(out, v.Name)
+		}
+	}
+	return out
+}
+
 // Defines reports whether the file defines a symbol version, by its name.
 func (f *File) Defines(version string) bool {
 	for d := range f.versions.defines {
