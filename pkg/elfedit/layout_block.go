@@ -1,6 +1,7 @@
 package elfedit
 
 import (
+	"cmp"
 	"debug/elf"
 	"math"
 	"slices"
@@ -88,64 +89,66 @@ var dynamicPointers = []elf.DynTag{
 
 // extents returns everything in the file that has a header or a dynamic entry of
 // its own, in order of offset, ranges that overlap joined. The caller must not change them.
+// What .dynamic points to counts for itself: there may be no section headers, or
+// the ones of an edit that was killed before it had switched .dynamic.
 func (im *image) extents() []extent {
 	if im.all != nil {
 		return im.all
 	}
-	all := make([]extent, 0, len(im.Sections)+len(im.Progs)+len(dynamicPointers)+2)
-	interp := im.Prog(elf.PT_INTERP)
-	anchor := im.anchorSection()
-	for i := range im.Sections {
-		s := &im.Sections[i]
-		if i == anchor { // a hole
-			continue
-		}
-		if !s.HasBytes() {
-			// patchelf, on mold's no-PIE programs, puts .bss where it leaves room in the file.
-			if off, ok := im.FileOffset(s.Addr, s.Size); ok && s.IsZeros() {
-				all = append(all, extent{off: off, size: s.Size, addr: s.Addr})
+	owners := im.Owners()
+	all := make([]extent, 0, len(owners)+1)
+	interp, anchor, word := im.Prog(elf.PT_INTERP), im.anchorSection(), im.WordSize()
+	for _, o := range owners {
+		e := extent{off: o.Off, size: o.Size, addr: o.Addr}
+		switch o.Kind {
+		case elfimage.OfSection:
+			s := &im.Sections[o.Index]
+			if o.Index == anchor { // a hole
+				continue
 			}
+			if !s.HasBytes() { // patchelf, on mold's no-PIE programs, puts .bss where it leaves room in the file
+				break
+			}
+			rank, ok := movableSection(s.Type)
+			if interp != nil && s.Type == elf.SHT_PROGBITS && s.Off == interp.Off && s.Size == interp.Filesz {
+				rank, ok = rankInterp, true
+			}
+			if s.Type == elf.SHT_STRTAB && s.Addr == im.StrAddr {
+				rank, ok = rankStrings, true
+			}
+			if (s.Type == elf.SHT_REL || s.Type == elf.SHT_RELA) && !im.pointedTo(s) { // code may refer to it: __rela_iplt_start of a static program
+				ok = false
+			}
+			e.align, e.rank, e.dynamic = s.Addralign, rank, rank >= rankDynamicData
+			e.movable = ok && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&(elf.SHF_WRITE|elf.SHF_EXECINSTR) == 0
+		case elfimage.OfSegment:
+			p := &im.Progs[o.Index]
+			e.align = p.Align
+			e.rank, e.movable = movableProg(p.Type)
+		case elfimage.OfDynamic:
+			e.align, e.rank, e.movable, e.dynamic = word, rankDynamicData, true, true
+			switch {
+			case o.Tag == elf.DT_STRTAB:
+				e.align, e.rank = 1, rankStrings
+			case o.Tag == elf.DT_VERSYM:
+				e.align = 2
+			case o.Tag == elf.DT_VERNEED, o.Tag == elf.DT_VERDEF: // of 32-bit words in both classes
+				e.align = 4
+			case o.Tag == elf.DT_HASH:
+				e.align = im.HashWord()
+			case !slices.Contains(dynamicPointers, o.Tag):
+				continue
+			}
+		default:
 			continue
 		}
-		b := extent{off: s.Off, size: s.Size, addr: s.Addr, align: s.Addralign}
-		rank, ok := movableSection(s.Type)
-		if interp != nil && s.Type == elf.SHT_PROGBITS && s.Off == interp.Off && s.Size == interp.Filesz {
-			rank, ok = rankInterp, true
-		}
-		if s.Type == elf.SHT_STRTAB && s.Addr == im.StrAddr {
-			rank, ok = rankStrings, true
-		}
-		if (s.Type == elf.SHT_REL || s.Type == elf.SHT_RELA) && !im.pointedTo(s) { // code may refer to it: __rela_iplt_start of a static program
-			ok = false
-		}
-		b.rank, b.dynamic = rank, rank >= rankDynamicData
-		b.movable = ok && s.Flags&elf.SHF_ALLOC != 0 && s.Flags&(elf.SHF_WRITE|elf.SHF_EXECINSTR) == 0
-		all = append(all, b)
+		all = append(all, e)
 	}
-	for i := range im.Progs {
-		if p := &im.Progs[i]; p.HasBytes() {
-			b := extent{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align}
-			b.rank, b.movable = movableProg(p.Type)
-			all = withExtent(all, b)
-		}
+	if p := im.Prog(elf.PT_GNU_RELRO); p != nil && p.HasBytes() {
+		all = append(all, extent{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align})
 	}
-	// What .dynamic points to counts for itself: there may be no section headers, or
-	// the ones of an edit that was killed before it had switched .dynamic.
-	im.all = im.joined(im.dynamicRanges(all))
+	im.all = joined(all)
 	return im.all
-}
-
-// withExtent adds an extent, or joins it to one of the same range: what a program header
-// or a dynamic entry names is mostly a section.
-func withExtent(all []extent, e extent) []extent {
-	const many = 256
-	for i := 0; i < len(all) && len(all) < many; i++ {
-		if all[i].off == e.off && all[i].size == e.size {
-			all[i].join(&e)
-			return all
-		}
-	}
-	return append(all, e)
 }
 
 // pointedTo reports whether a dynamic entry points to a section.
@@ -162,8 +165,8 @@ func (im *image) pointedTo(s *elfimage.Section) bool {
 }
 
 // joined sorts extents and joins those that overlap, in the memory that they are in.
-func (im *image) joined(all []extent) []extent {
-	elfimage.SortMostly(all, func(b *extent) (uint64, uint64) { return b.off, ^b.size })
+func joined(all []extent) []extent {
+	slices.SortFunc(all, func(a, b extent) int { return cmp.Or(cmp.Compare(a.off, b.off), cmp.Compare(b.size, a.size)) })
 	out := all[:0]
 	for i := range all {
 		if n := len(out); n > 0 && all[i].off < out[n-1].end() {
@@ -189,44 +192,6 @@ func (im *image) members(b *block) {
 			b.progs = append(b.progs, i)
 		}
 	}
-}
-
-// dynamicRanges appends the ranges that dynamic entries point to.
-func (im *image) dynamicRanges(out []extent) []extent {
-	add := func(tag elf.DynTag, align uint64, size func(addr uint64) (uint64, bool)) {
-		d, ok := im.Dyn(tag)
-		if !ok {
-			return
-		}
-		n, ok := size(d.Val)
-		off, mapped := im.FileOffset(d.Val, n)
-		if ok && mapped && n > 0 {
-			rank := rankDynamicData
-			if tag == elf.DT_STRTAB {
-				rank = rankStrings
-			}
-			out = withExtent(out, extent{off: off, size: n, addr: d.Val, align: align, movable: true, dynamic: true, rank: rank})
-		}
-	}
-	_, symbols, known := im.DynSymbols()
-	w := im.WordSize()
-	add(elf.DT_HASH, im.HashWord(), im.HashSize)
-	add(elf.DT_GNU_HASH, w, func(addr uint64) (uint64, bool) {
-		_, n, ok := im.GNUHash(addr)
-		return n, ok
-	})
-	add(elf.DT_SYMTAB, w, func(uint64) (uint64, bool) { return symbols * im.SymSize(), known })
-	add(elf.DT_VERSYM, 2, func(uint64) (uint64, bool) { return symbols * 2, known })
-	add(elf.DT_STRTAB, 1, func(uint64) (uint64, bool) { return im.StrSize, true })
-	if len(im.Sections) == 0 { // else their headers say where they are
-		for _, tag := range []elf.DynTag{elf.DT_VERNEED, elf.DT_VERDEF} {
-			add(tag, w, func(uint64) (uint64, bool) { return im.VersionTableSize(tag) })
-		}
-	}
-	for _, t := range [][2]elf.DynTag{{elf.DT_RELA, elf.DT_RELASZ}, {elf.DT_REL, elf.DT_RELSZ}, {elf.DT_JMPREL, elf.DT_PLTRELSZ}, {36, 35}} { // DT_RELR, DT_RELRSZ
-		add(t[0], w, func(uint64) (uint64, bool) { n, ok := im.Dyn(t[1]); return n.Val, ok }) // several sections can make one table
-	}
-	return out
 }
 
 // movingFor returns those of the file's extents that have to make room for the bytes

@@ -239,21 +239,6 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func TestSortMostly(t *testing.T) {
-	for _, n := range []int{0, 1, 5, 200, 400} { // both ways
-		var all [][2]uint64
-		for i := range n {
-			all = append(all, [2]uint64{uint64(i*7919%97) / 3, uint64(i * 31 % 5)})
-		}
-		want := slices.Clone(all)
-		slices.SortStableFunc(want, func(a, b [2]uint64) int { return slices.Compare(a[:], b[:]) })
-		SortMostly(all, func(v *[2]uint64) (uint64, uint64) { return v[0], v[1] })
-		if !slices.Equal(all, want) {
-			t.Errorf("%d elements are in another order", n)
-		}
-	}
-}
-
 // A field that contradicts the others is named, and where it stands.
 func TestContradictions(t *testing.T) {
 	b := linked(t, "-Wl,--hash-style=both")

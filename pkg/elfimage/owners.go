@@ -102,45 +102,11 @@ func (im *Image) Owners() []Owner {
 			out = append(out, Owner{Off: off, Size: n, Addr: d.Val, Kind: OfDynamic, Tag: d.Tag})
 		}
 	}
-	SortMostly(out, func(o *Owner) (uint64, uint64) { return o.Off, 0 })
+	slices.SortFunc(out, func(a, b Owner) int {
+		return cmp.Or(cmp.Compare(a.Off, b.Off), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Index, b.Index), cmp.Compare(a.Tag, b.Tag))
+	})
 	own.owners = out
 	return slices.Clip(out)
-}
-
-// SortMostly sorts by the two numbers that key returns, the second where the first are
-// equal, and keeps the order of those with the same. It is made for what is mostly in
-// order, as what linkers write is.
-func SortMostly[T any](all []T, key func(*T) (major, minor uint64)) {
-	const many = 256
-	if len(all) > many {
-		slices.SortStableFunc(all, func(a, b T) int {
-			a1, a2 := key(&a)
-			b1, b2 := key(&b)
-			return cmp.Or(cmp.Compare(a1, b1), cmp.Compare(a2, b2))
-		})
-		return
-	}
-	after := func(i int, major, minor uint64) bool {
-		m, n := key(&all[i])
-		return m > major || m == major && n > minor
-	}
-	for i := 1; i < len(all); i++ {
-		major, minor := key(&all[i])
-		if !after(i-1, major, minor) {
-			continue
-		}
-		at, end := 0, i-1 // the first that comes after it is in [at, end]
-		for at < end {
-			if middle := int(uint(at+end) / 2); after(middle, major, minor) {
-				end = middle
-			} else {
-				at = middle + 1
-			}
-		}
-		v := all[i]
-		copy(all[at+1:i+1], all[at:i])
-		all[at] = v
-	}
 }
 
 // tableSize returns the size in bytes of what a dynamic entry points to.
@@ -151,7 +117,7 @@ func (im *Image) tableSize(d Dyn) (uint64, bool) {
 	}
 	switch d.Tag {
 	case elf.DT_HASH:
-		return im.HashSize(d.Val)
+		return im.hashSize(d.Val)
 	case elf.DT_GNU_HASH:
 		_, n, ok := im.GNUHash(d.Val)
 		return n, ok
@@ -167,8 +133,8 @@ func (im *Image) tableSize(d Dyn) (uint64, bool) {
 	return 0, false
 }
 
-// HashSize returns the size in bytes of a DT_HASH table at an address.
-func (im *Image) HashSize(addr uint64) (uint64, bool) {
+// hashSize returns the size in bytes of a DT_HASH table at an address.
+func (im *Image) hashSize(addr uint64) (uint64, bool) {
 	w := im.HashWord()
 	b, ok := im.Memory(addr, 2*w)
 	if !ok {

@@ -3,9 +3,7 @@ package elfimage
 import (
 	"bytes"
 	"debug/elf"
-	"encoding/binary"
 	"io"
-	"iter"
 	"runtime"
 	"strings"
 	"sync"
@@ -244,7 +242,13 @@ func (im *Image) readOnlyData() []span {
 
 // eachLibrary yields the library names whose ".so" begins at from or after it, and before limit.
 func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool {
-	for dot := range eachSuffix(b, from, limit) {
+	suffix := []byte(".so")
+	for dot := from; ; dot++ {
+		next := bytes.Index(b[dot:min(limit+len(suffix)-1, len(b))], suffix)
+		if next < 0 {
+			return true
+		}
+		dot += next
 		start := dot
 		for start > 0 && dot-start < maxName && nameByte(b[start-1]) {
 			start--
@@ -269,73 +273,6 @@ func eachLibrary(b []byte, from, limit int, yield func(string, bool) bool) bool 
 			return false
 		}
 	}
-	return true
-}
-
-const (
-	suffixBlock = 2 << 10 // bytes whose periods are counted
-	manyPeriods = 16      // in a block: more are not looked at one by one
-	suffixStep  = 32      // bytes that anySuffix looks at
-)
-
-// eachSuffix yields where each ".so" begins, at from or after it, and before limit.
-//
-// Constants are tables, with few periods, and text, in which they stand so close that going
-// from one to the next takes longer than all else. Counting tells the two apart, in less time
-// than it takes to read the bytes.
-func eachSuffix(b []byte, from, limit int) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for ; from < limit; from += suffixBlock {
-			end := min(from+suffixBlock, limit)
-			periods := bytes.Count(b[from:end], []byte{'.'})
-			i := from
-			for ; periods > manyPeriods && i+suffixStep <= end && i+suffixStep+2 <= len(b); i += suffixStep {
-				if !anySuffix(b[i : i+suffixStep+2]) {
-					continue
-				}
-				for j := i; j < i+suffixStep; j++ {
-					if hasSuffix(b, j) && !yield(j) {
-						return
-					}
-				}
-			}
-			for ; periods > 0 && i < end; i++ {
-				// Not bytes.Index: it takes to comparing byte by byte where periods are many.
-				j := bytes.IndexByte(b[i:end], '.')
-				if j < 0 {
-					break
-				}
-				if i += j; hasSuffix(b, i) && !yield(i) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// hasSuffix reports whether ".so" begins at i.
-func hasSuffix(b []byte, i int) bool {
-	return i+2 < len(b) && b[i] == '.' && b[i+1] == 's' && b[i+2] == 'o'
-}
-
-// anySuffix reports whether ".so" begins in the first suffixStep bytes of b, which has two
-// more. It compares eight places at once: a byte of w is 0 where ".so" begins, and
-// (w-ones)&^w has the highest bit of the lowest such byte set, and none where there is none.
-func anySuffix(b []byte) bool {
-	const (
-		ones   = 0x0101010101010101
-		highs  = 0x80 * ones
-		period = '.' * ones
-		s      = 's' * ones
-		o      = 'o' * ones
-	)
-	le := binary.LittleEndian
-	_ = b[suffixStep+1]
-	w0 := (le.Uint64(b) ^ period) | (le.Uint64(b[1:]) ^ s) | (le.Uint64(b[2:]) ^ o)
-	w1 := (le.Uint64(b[8:]) ^ period) | (le.Uint64(b[9:]) ^ s) | (le.Uint64(b[10:]) ^ o)
-	w2 := (le.Uint64(b[16:]) ^ period) | (le.Uint64(b[17:]) ^ s) | (le.Uint64(b[18:]) ^ o)
-	w3 := (le.Uint64(b[24:]) ^ period) | (le.Uint64(b[25:]) ^ s) | (le.Uint64(b[26:]) ^ o)
-	return ((w0-ones)&^w0|(w1-ones)&^w1|(w2-ones)&^w2|(w3-ones)&^w3)&highs != 0
 }
 
 // withDirectory returns where the string begins that has a name at start, where it is a path,

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -135,31 +134,6 @@ func TestLibraryStringsOfAFileThatIsCut(t *testing.T) {
 		err := im.LibraryStrings(func(name string, _ bool) bool { got = append(got, name); return true })
 		if whole := left == len(data); whole != (err == nil) || whole && len(got) != 2 {
 			t.Errorf("%d bytes left: %q, %v", left, got, err)
-		}
-	}
-}
-
-// eachSuffix finds what bytes.Index finds, in text, in tables, and where one becomes the other.
-func TestEachSuffix(t *testing.T) {
-	rng := rand.New(rand.NewSource(3))
-	for round := range 300 {
-		b := make([]byte, rng.Intn(5*suffixBlock))
-		for i := 0; i < len(b); {
-			letters := []string{"\x00\x01\xff", ".so", "..so.s..o\x00\xae", "etaoin .so"}[rng.Intn(4)]
-			for end := min(len(b), i+rng.Intn(2*suffixBlock)); i < end; i++ {
-				b[i] = letters[rng.Intn(len(letters))]
-			}
-		}
-		from := rng.Intn(len(b) + 1)
-		limit := from + rng.Intn(len(b)-from+1)
-		var want []int
-		for i := from; i < limit; i++ {
-			if bytes.HasPrefix(b[i:], []byte(".so")) {
-				want = append(want, i)
-			}
-		}
-		if diff := cmp.Diff(want, slices.Collect(eachSuffix(b, from, limit))); diff != "" {
-			t.Fatalf("round %d: %d bytes from %d to %d: %s", round, len(b), from, limit, diff)
 		}
 	}
 }

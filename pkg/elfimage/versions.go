@@ -39,11 +39,11 @@ func (im *Image) VersionsNeeded() ([]Version, error) {
 	own := im.spare()
 	out := own.versions[:0]
 	var library uint32
-	err := im.verneed(d, min(im.size/16, maxVersions), func(_ uint64, need []byte) {
-		library = im.Order.Uint32(need[verneedFile:])
+	err := im.records(d, min(im.size/16, maxVersions), func(_ uint64, need []byte) {
+		library = im.Order.Uint32(need[verneed.str:])
 	}, func(_ uint64, aux []byte) {
 		out = append(out, Version{Hash: im.Order.Uint32(aux), Weak: im.Order.Uint16(aux[4:])&verFlagWeak != 0,
-			library: library, name: im.Order.Uint32(aux[vernauxName:]), index: im.Order.Uint16(aux[6:])})
+			library: library, name: im.Order.Uint32(aux[verneed.auxStr:]), index: im.Order.Uint16(aux[6:])})
 	})
 	own.versions = out
 	if err != nil {
@@ -62,7 +62,7 @@ func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 	}
 	// The first name is the version's own, the others are those of its predecessors.
 	first := false
-	err = im.verdef(d, min(im.size/16, maxVersions), func(_ uint64, def []byte) {
+	err = im.records(d, min(im.size/16, maxVersions), func(_ uint64, def []byte) {
 		out, first = append(out, Version{Hash: im.Order.Uint32(def[8:]), index: im.Order.Uint16(def[4:]),
 			base: im.Order.Uint16(def[2:])&verFlagBase != 0}), true
 	}, func(_ uint64, aux []byte) {
@@ -99,32 +99,36 @@ func (im *Image) nameVersions(versions []Version) (err error) {
 	return nil
 }
 
-// Records of the version tables (LSB, "Symbol Versioning"; the same in both classes):
-// their sizes and where fields stand in them, in bytes.
-const (
-	verneedSize, verneedFile, verneedAux, verneedNext = 16, 4, 8, 12
-	vernauxSize, vernauxName, vernauxNext             = 16, 8, 12
-	verdefSize, verdefAux, verdefNext                 = 20, 12, 16
-	verdauxSize, verdauxName, verdauxNext             = 8, 0, 4
-)
-
-// verneed calls need for each Verneed record of DT_VERNEED and aux for each Vernaux
-// of it, with their addresses. The loader follows vn_next and vna_next and does not
-// look at the counts (glibc elf/dl-version.c); there may be budget records in all.
-func (im *Image) verneed(d Dyn, budget uint64, need, aux func(addr uint64, b []byte)) error {
-	return im.chain(d, d.Val, verneedSize, verneedNext, &budget, func(at uint64, b []byte) error {
-		need(at, b)
-		first := at + uint64(im.Order.Uint32(b[verneedAux:]))
-		return im.chain(d, first, vernauxSize, vernauxNext, &budget, func(at uint64, b []byte) error { aux(at, b); return nil })
-	})
+// A versionTable says how records of a version table look (LSB, "Symbol Versioning"; the same in
+// both classes): their sizes and where fields stand in them, in bytes.
+type versionTable struct {
+	count                    elf.DynTag
+	size, str, aux, next     uint64
+	auxSize, auxStr, auxNext uint64
 }
 
-// verdef does the same for DT_VERDEF.
-func (im *Image) verdef(d Dyn, budget uint64, def, aux func(addr uint64, b []byte)) error {
-	return im.chain(d, d.Val, verdefSize, verdefNext, &budget, func(at uint64, b []byte) error {
-		def(at, b)
-		first := at + uint64(im.Order.Uint32(b[verdefAux:]))
-		return im.chain(d, first, verdauxSize, verdauxNext, &budget, func(at uint64, b []byte) error { aux(at, b); return nil })
+var (
+	verneed = versionTable{count: elf.DT_VERNEEDNUM, size: 16, str: 4, aux: 8, next: 12, auxSize: 16, auxStr: 8, auxNext: 12}
+	verdef  = versionTable{count: elf.DT_VERDEFNUM, size: 20, aux: 12, next: 16, auxSize: 8, auxNext: 4}
+)
+
+// versionTableOf returns how the table of DT_VERNEED or DT_VERDEF looks.
+func versionTableOf(tag elf.DynTag) *versionTable {
+	if tag == elf.DT_VERDEF {
+		return &verdef
+	}
+	return &verneed
+}
+
+// records calls head for each Verneed or Verdef record of the table that d points to, and aux for
+// each Vernaux or Verdaux of it, with their addresses. The loader follows vn_next and vna_next and
+// does not look at the counts (glibc elf/dl-version.c); there may be budget records in all.
+func (im *Image) records(d Dyn, budget uint64, head, aux func(addr uint64, b []byte)) error {
+	t := versionTableOf(d.Tag)
+	return im.chain(d, d.Val, t.size, t.next, &budget, func(at uint64, b []byte) error {
+		head(at, b)
+		first := at + uint64(im.Order.Uint32(b[t.aux:]))
+		return im.chain(d, first, t.auxSize, t.auxNext, &budget, func(at uint64, b []byte) error { aux(at, b); return nil })
 	})
 }
 
@@ -138,42 +142,37 @@ type VersionRef struct {
 // EachVersionRef reports the strings that DT_VERNEED and DT_VERDEF refer to.
 func (im *Image) EachVersionRef(do func(VersionRef) error) error {
 	var failed error
-	ref := func(at uint64, b []byte, field uint64, library bool) {
-		off, _ := im.FileOffset(at+field, 4)
-		if err := do(VersionRef{off, uint64(im.Order.Uint32(b[field:])), library}); err != nil && failed == nil {
-			failed = err
+	for _, table := range []elf.DynTag{elf.DT_VERNEED, elf.DT_VERDEF} {
+		t := versionTableOf(table)
+		ref := func(at uint64, b []byte, field uint64, library bool) {
+			off, _ := im.FileOffset(at+field, 4)
+			if err := do(VersionRef{off, uint64(im.Order.Uint32(b[field:])), library}); err != nil && failed == nil {
+				failed = err
+			}
+		}
+		err := im.eachVersionRecord(table, func(at uint64, b []byte) {
+			if table == elf.DT_VERNEED { // a Verdef record has no string of its own
+				ref(at, b, t.str, true)
+			}
+		}, func(at uint64, b []byte) { ref(at, b, t.auxStr, false) })
+		if err != nil {
+			return err
 		}
 	}
-	err := im.eachVersionRecord(elf.DT_VERNEED, func(at uint64, b []byte) { ref(at, b, verneedFile, true) },
-		func(at uint64, b []byte) { ref(at, b, vernauxName, false) })
-	if err != nil {
-		return err
-	}
-	err = im.eachVersionRecord(elf.DT_VERDEF, func(uint64, []byte) {}, func(at uint64, b []byte) { ref(at, b, verdauxName, false) })
-	if err == nil {
-		err = failed
-	}
-	return err
+	return failed
 }
 
 // eachVersionRecord calls head and aux for the records of DT_VERNEED or DT_VERDEF.
 func (im *Image) eachVersionRecord(table elf.DynTag, head, aux func(addr uint64, b []byte)) error {
-	budget := im.size / verdauxSize // records that fit in the file; overlapping ones are not followed without end
 	d, ok := im.Dyn(table)
 	if !ok {
 		return nil
 	}
-	count, size := elf.DT_VERNEEDNUM, uint64(verneedSize)
-	if table == elf.DT_VERDEF {
-		count, size = elf.DT_VERDEFNUM, verdefSize
+	t := versionTableOf(table)
+	if num, _ := im.Dyn(t.count); num.Val > im.size/t.size {
+		return Malformed(num.Off, "%v is %d in a file of %d bytes", t.count, num.Val, im.size)
 	}
-	if num, _ := im.Dyn(count); num.Val > im.size/size {
-		return Malformed(num.Off, "%v is %d in a file of %d bytes", count, num.Val, im.size)
-	}
-	if table == elf.DT_VERDEF {
-		return im.verdef(d, budget, head, aux)
-	}
-	return im.verneed(d, budget, head, aux)
+	return im.records(d, im.size/8, head, aux) // records that fit in the file; overlapping ones are not followed without end
 }
 
 // VersionTableSize returns the size in bytes of what DT_VERNEED or DT_VERDEF names:
