@@ -327,22 +327,32 @@ type nameless struct {
 	has  bool   // it has that name
 }
 
+// Nameless makes an empty file of mode 600 in an open directory, without a name and locked: nothing
+// is left of it where the process is killed. EOPNOTSUPP is among the errors of a file system that cannot
+// do so, and there is also where there is no /proc, which [Name] needs.
+func Nameless(at int) (fd int, err error) {
+	if unix.Access(descriptors, unix.X_OK) != nil {
+		return -1, unix.EOPNOTSUPP
+	}
+	if fd, err = open(at, ".", unix.O_TMPFILE|unix.O_RDWR); err == nil {
+		if err = lock(fd); err != nil {
+			unix.Close(fd)
+		}
+	}
+	return fd, err
+}
+
+// Name gives a nameless file a name in an open directory that nothing there has.
+func Name(fd, at int, name string) error {
+	return unix.Linkat(unix.AT_FDCWD, ProcPath(fd), at, name, unix.AT_SYMLINK_FOLLOW)
+}
+
 // newNameless makes an empty file of mode 600 in the directory at, for base.
 func newNameless(at int, base string) (*nameless, error) {
 	n := &nameless{at: at, temp: fmt.Sprintf(Temporary+"%.200s", base)}
 	var err error
-	err = unix.EOPNOTSUPP
-	if unix.Access(descriptors, unix.X_OK) == nil { // linkTo needs it
-		n.fd, err = open(at, ".", unix.O_TMPFILE|unix.O_RDWR)
-	}
-	if err == nil {
-		if err = lock(n.fd); err != nil {
-			n.close()
-		}
+	if n.fd, err = Nameless(at); err == nil || !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EINVAL) {
 		return n, err
-	}
-	if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EINVAL) {
-		return nil, err
 	}
 	err = n.claim(func() error {
 		n.fd, err = open(at, n.temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW)
@@ -458,7 +468,7 @@ func (n *nameless) linkTo(name string) error {
 	if n.has {
 		return unix.Linkat(n.at, n.temp, n.at, name, 0)
 	}
-	return unix.Linkat(unix.AT_FDCWD, ProcPath(n.fd), n.at, name, unix.AT_SYMLINK_FOLLOW)
+	return Name(n.fd, n.at, name)
 }
 
 func (n *nameless) close() {

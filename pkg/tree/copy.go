@@ -31,7 +31,7 @@ func (f *File) OutsideLinks() int {
 // file; all else is as with [File.Write]. The file's other names in the walk lead to the copy
 // afterwards, and so do those that are given, each below a root. No symbolic link below a root is followed.
 func (f *File) WriteCopy(also []Target, apply func(Writer) error) error {
-	return f.copyWith(also, f.edited(func(w *output) error { return apply(w) }))
+	return f.writeCopy(also, f.edited(func(w *output) error { return apply(w) }))
 }
 
 // copyName is the beginning of the name of a copy that is being edited.
@@ -78,6 +78,7 @@ func removeLeftover(d *dir, name string) (removed bool, err error) {
 // over the file. Processes that have the old file mapped keep that. The lock of the old file
 // is held until all names lead to the new one, which is locked before it has a name.
 func (f *File) writeCopy(also []Target, fill func(*os.File) error) error {
+	f.alone = false
 	f.writes = true
 	if f.others != nil {
 		also = append(f.others(f), also...)
@@ -132,27 +133,15 @@ func (f *File) writeCopy(also []Target, fill func(*os.File) error) error {
 // createCopy creates an empty file, locked and without a name: nothing is left of it where the
 // process is killed. On a file system that cannot do so it gets one, which is returned.
 func createCopy(at int, base string) (out *os.File, temp string, err error) {
-	const flags = unix.O_RDWR | unix.O_CLOEXEC
-	const mode = 0o600
-	var fd int
-	err = ignoringEINTR(func() error {
-		fd, err = unix.Openat(at, ".", flags|unix.O_TMPFILE, mode)
-		return err
-	})
-	if err == nil && unix.Access(plainfile.ProcPath(fd), unix.F_OK) != nil { // without /proc it could not get a name
-		unix.Close(fd)
-		err = unix.EOPNOTSUPP
-	}
-	if err == nil {
-		_ = unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+	if fd, err := plainfile.Nameless(at); err == nil {
 		return os.NewFile(uintptr(fd), base), "", nil
 	}
-	for try := 0; ; try++ {
-		temp = tempName(try, base)
-		fd, err = unix.Openat(at, temp, flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
-		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.EEXIST) && try < 100 {
-			continue
-		}
+	for {
+		fd := -1
+		temp, err = unusedName(base, func(temp string) error {
+			fd, err = unix.Openat(at, temp, unix.O_RDWR|unix.O_CLOEXEC|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+			return err
+		})
 		if err != nil {
 			return nil, "", err
 		}
@@ -166,16 +155,21 @@ func createCopy(at int, base string) (out *os.File, temp string, err error) {
 	}
 }
 
-// nameCopy gives a copy a name in the directory at (open(2), O_TMPFILE).
-func nameCopy(out *os.File, at int, base string) (temp string, err error) {
+// nameCopy gives a copy a name in the directory at.
+func nameCopy(out *os.File, at int, base string) (string, error) {
+	temp, err := unusedName(base, func(temp string) error { return plainfile.Name(int(out.Fd()), at, temp) })
+	if err != nil {
+		return "", fmt.Errorf("giving the copy a name: %w", err)
+	}
+	return temp, nil
+}
+
+// unusedName calls do with names of copies until it finds one that nothing has, and returns that.
+func unusedName(base string, do func(temp string) error) (temp string, err error) {
 	for try := 0; ; try++ {
 		temp = tempName(try, base)
-		err = unix.Linkat(unix.AT_FDCWD, plainfile.ProcPath(int(out.Fd())), at, temp, unix.AT_SYMLINK_FOLLOW)
-		switch {
-		case err == nil:
-			return temp, nil
-		case !errors.Is(err, unix.EINTR) && !(errors.Is(err, unix.EEXIST) && try < 100):
-			return "", fmt.Errorf("giving the copy a name: %w", err)
+		if err = do(temp); !errors.Is(err, unix.EINTR) && (try == 100 || !errors.Is(err, unix.EEXIST)) {
+			return temp, err
 		}
 	}
 }
@@ -200,16 +194,9 @@ func (f *File) relink(at int, name string, other Target) error {
 	if err != nil {
 		return err
 	}
-	var temp string
-	for try := 0; ; try++ {
-		temp = tempName(try, base)
-		err = unix.Linkat(at, name, in.fd, temp, 0)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, unix.EINTR) && !(errors.Is(err, unix.EEXIST) && try < 100) {
-			return err
-		}
+	temp, err := unusedName(base, func(temp string) error { return unix.Linkat(at, name, in.fd, temp, 0) })
+	if err != nil {
+		return err
 	}
 	if err := f.replace(in.fd, temp, base); err != nil {
 		return errors.Join(err, unix.Unlinkat(in.fd, temp, 0))
@@ -298,36 +285,15 @@ type Copy interface {
 
 // EditCopy is [File.WriteCopy], for an edit that looks at what it has written.
 func (f *File) EditCopy(apply func(Copy) error) error {
-	return f.copyWith(nil, f.edited(func(w *output) error { return apply(w) }))
+	return f.writeCopy(nil, f.edited(func(w *output) error { return apply(w) }))
 }
 
 // Rewrite is EditCopy for what begins with an empty file.
 func (f *File) Rewrite(apply func(Copy) error) error {
-	return f.copyWith(nil, func(out *os.File) error { return apply(&output{fd: int(out.Fd())}) })
+	return f.writeCopy(nil, func(out *os.File) error { return apply(&output{fd: int(out.Fd())}) })
 }
 
-func (f *File) copyWith(also []Target, fill func(*os.File) error) error {
-	if f.ctx != nil {
-		_ = f.ctx.Err() // as in Write
-	}
-	return f.writeCopy(also, fill)
-}
-
-func (w *output) ReadAt(p []byte, off int64) (n int, err error) {
-	for n < len(p) {
-		m, err := unix.Pread(w.fd, p[n:], off+int64(n))
-		switch {
-		case err == unix.EINTR:
-			continue
-		case err != nil:
-			return n, err
-		case m == 0:
-			return n, io.EOF
-		}
-		n += m
-	}
-	return n, nil
-}
+func (w *output) ReadAt(p []byte, off int64) (int, error) { return (&File{fd: w.fd}).ReadAt(p, off) }
 
 // Zero punches a hole (fallocate(2): what of a page is not whole is filled with zeros), or writes.
 func (w *output) Zero(off, n int64) error {

@@ -228,9 +228,6 @@ var (
 // Other editors of the file are waited for, as long as the walk is not cancelled; a
 // walk visits a file again that they have changed or replaced.
 func (f *File) Write(apply func(Writer) error) error {
-	if f.ctx != nil && !f.alone {
-		_ = f.ctx.Err() // a context that listens for signals does so from here on
-	}
 	if f.othersWrite() && f.privileged() {
 		if f.OtherLinks() > 0 {
 			return errPrivileged
@@ -317,6 +314,9 @@ func (f *File) openReadOnly(flags int) (fd int, err error) {
 // that its name still leads to it: the edit of a copy gives that to another file.
 // Closing the descriptor gives the lock back.
 func (f *File) lock(fd int) error {
+	if f.ctx != nil && !f.alone {
+		_ = f.ctx.Err() // a context that listens for signals does so from here on
+	}
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		err := ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
 		if !errors.Is(err, unix.EWOULDBLOCK) { // else it is ours, or the file system has no locks
