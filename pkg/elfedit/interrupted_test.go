@@ -1,14 +1,18 @@
 package elfedit
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // A program of each linker, whose edit stops after each of its writes: it starts, also when
@@ -140,6 +144,48 @@ func TestStopped(t *testing.T) {
 	}
 	if known < len(shapes)/3 {
 		t.Errorf("stopped in its middle, %d of %d files are known", known, len(shapes))
+	}
+}
+
+// In every state of an edit, what .dynamic and the program headers refer to has a section: strip keeps nothing else. A state
+// from the first write of the headers on may lack none that the file has before.
+func TestWhatIsReferredToHasASection(t *testing.T) {
+	lacking := func(im *elfimage.Image) (all []string) {
+		var loaded []span
+		for i := range im.Sections {
+			if s := &im.Sections[i]; s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 {
+				loaded = append(loaded, span{s.Off, s.Size})
+			}
+		}
+		slices.SortFunc(loaded, func(a, b span) int { return cmp.Compare(a.off, b.off) })
+		for _, o := range im.Owners() {
+			at := o.Off
+			for _, s := range loaded {
+				if s.off <= at {
+					at = max(at, s.end())
+				}
+			}
+			if at < o.End() && (o.Kind == elfimage.OfDynamic || o.Kind == elfimage.OfSegment) {
+				all = append(all, fmt.Sprint(o.Kind, o.Tag))
+			}
+		}
+		return all
+	}
+	for name, l := range shapes {
+		if l.noSections || l.tail != "" { // which is to end the file
+			continue
+		}
+		for _, list := range lists {
+			states := statesOf(t, planned(t, l.build(t), setPath(elf.DT_RUNPATH, list)))
+			before := lacking(asItIs(t, states[0]))
+			for i, state := range states {
+				for _, what := range lacking(asItIs(t, state)) {
+					if !slices.Contains(before, what) {
+						t.Errorf("%s, %d bytes: after %d writes of %d, %s has no section", name, len(list), i, len(states)-1, what)
+					}
+				}
+			}
+		}
 	}
 }
 
