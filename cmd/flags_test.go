@@ -39,7 +39,7 @@ var obeyed = map[string]map[string]flagUse{
 		"tool":              {reason: "is among what is given anyway"},
 		"assume-driver":     {given: "--assume-driver D/assumed"}, "cpu": {given: "--cpu baseline"},
 		"prefix": {given: "--prefix D/tree/opt/link"}, "machine": {given: "--machine aarch64"}, "from": {given: "--from /opt/driver"},
-		"program": {given: "--program /bin/other"}, "cache": {given: "--cache D/out"},
+		"program": {given: "--program /bin/other"}, "cache": {given: "--cache D/out"}, "beside": {given: "--beside"},
 	},
 	"addCudaCompatRunpath": {"compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},
 	"runpath normalize":    {"opened": {given: "--opened --libs D/toolkit"}, "libs": {given: "--opened --libs D/toolkit", without: "--opened --libs D/fakes"}, "compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},

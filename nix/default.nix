@@ -72,6 +72,7 @@ let
           mainProgram = "hostDriver";
         };
       };
+    hostDriverLinks = pkgs.callPackage ./host-driver-links.nix { };
     # The program under patchelf's name, with patchelf's command line. The overlays do not
     # put it in patchelf's place: `cudaRunpath.patchelf`.
     patchelf =

@@ -110,6 +110,18 @@ let
     systemd.services = units;
     systemd.paths = units;
   } flake.systemManagerModules.default;
+  # As nix-system-graphics has them.
+  withGraphics = evaluate {
+    environment.systemPackages = packages;
+    systemd.services = units;
+    systemd.paths = units;
+    system-graphics.enable = lib.mkEnableOption "graphics";
+    system-graphics.extraPackages = packages;
+  } flake.systemManagerModules.default;
+  beside = withGraphics {
+    services.hostDriver.enable = true;
+    system-graphics.enable = true;
+  };
   off = system { };
   on = system { services.hostDriver.enable = true; };
   sandboxed = system {
@@ -187,6 +199,16 @@ in
     holds "the tool knows these arguments" ${on.systemd.services.hostDriver.serviceConfig.ExecStart} --help
     same "the path unit starts the service of its name" \
       '${toString (builtins.attrNames on.systemd.paths)}' '${toString (builtins.attrNames on.systemd.services)}'
+    same "beside nix-system-graphics" \
+      '${beside.systemd.services.hostDriver.serviceConfig.ExecStart} ${toString beside.system-graphics.extraPackages}' \
+      '${hostDriver}/bin/hostDriver install --beside ${ours.hostDriverLinks}'
+    same "nix-system-graphics, not enabled" \
+      '${
+        toString
+          (withGraphics { services.hostDriver.enable = true; }).systemd.services.hostDriver.serviceConfig.ExecStart
+      }' '${hostDriver}/bin/hostDriver install --copy'
+    same "its links" "$(readlink ${ours.hostDriverLinks}/{lib/libcuda.so.1,share/glvnd/egl_vendor.d/10_nvidia.json} | paste -sd ' ')" \
+      "/run/hostDriver/lib/libcuda.so.1 /run/hostDriver/share/glvnd/egl_vendor.d/10_nvidia.json"
     same "the GPU in the sandbox" '${toString (builtins.attrNames sandboxed.systemd.services)}' "hostDriver hostDriver-sandbox"
     line='${sandboxed.systemd.services.hostDriver-sandbox.serviceConfig.ExecStart}'
     holds "the tool knows these arguments too" $line --conf "$PWD/nix.conf"

@@ -1,14 +1,18 @@
 # For system-manager on a host other than NixOS: /run/opengl-driver/lib holds the host's
-# driver, made again at each boot and after each upgrade of the driver.
+# driver, made again at each boot and after each upgrade of the driver. Beside
+# nix-system-graphics, its Mesa and the host's NVIDIA driver are there.
 { self }:
 {
   config,
   lib,
+  options,
   pkgs,
   ...
 }:
 let
-  hostDriver = self.packages.${pkgs.stdenv.hostPlatform.system}.hostDriver;
+  inherit (self.packages.${pkgs.stdenv.hostPlatform.system}) hostDriver hostDriverLinks;
+  # nix-system-graphics owns /run/opengl-driver.
+  beside = options ? system-graphics && config.system-graphics.enable;
 in
 {
   options.services.hostDriver = {
@@ -19,7 +23,7 @@ in
     '';
   };
 
-  config = lib.mkIf config.services.hostDriver.enable {
+  config = lib.mkIf config.services.hostDriver.enable ({
     environment.systemPackages = [ hostDriver ];
     systemd.services = {
       hostDriver = {
@@ -34,7 +38,7 @@ in
           # Copies of the libraries that load others: a program's own loader does not know
           # where the host keeps those, and what is compiled for the GPU at run time fails
           # with links alone.
-          ExecStart = "${hostDriver}/bin/hostDriver install --copy";
+          ExecStart = "${hostDriver}/bin/hostDriver install ${if beside then "--beside" else "--copy"}";
         };
       };
     }
@@ -57,5 +61,8 @@ in
       wantedBy = [ "system-manager.target" ];
       pathConfig.PathChanged = "/etc/ld.so.cache";
     };
-  };
+  }
+  // lib.optionalAttrs (options ? system-graphics) {
+    system-graphics.extraPackages = lib.optional beside hostDriverLinks;
+  });
 }

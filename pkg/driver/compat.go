@@ -235,7 +235,7 @@ func compatBeside(p, host CUDALibrary) CompatVerdict {
 	}
 	switch {
 	case p.Note != nil && host.CUDA != "":
-		switch order := compareVersions(p.Note.CUDA, host.CUDA); {
+		switch order := CompareVersions(p.Note.CUDA, host.CUDA); {
 		case order > 0 && branch == 0 && host.Tegra:
 			return CompatVerdict{Helps, both + "; on Jetson the CUDA versions decide, and nothing in its files says whether it is for this board", compatByNote, 0}
 		case order > 0 && branch == 0:
@@ -246,12 +246,12 @@ func compatBeside(p, host CUDALibrary) CompatVerdict {
 			return CompatVerdict{Helps, both, compatByNote, 0}
 		case order < 0:
 			return CompatVerdict{Harms, mismatch, compatByNote, 0}
-		case p.Version != "" && host.Version != "" && compareVersions(p.Version, host.Version) < 0:
+		case p.Version != "" && host.Version != "" && CompareVersions(p.Version, host.Version) < 0:
 			return CompatVerdict{Harms, mismatch, compatByNote + ", " + compatByVersion, 0}
 		}
 		return CompatVerdict{NotNeeded, both, compatByNote, 0}
 	case p.Version != "" && host.Version != "":
-		switch order := compareVersions(p.Version, host.Version); {
+		switch order := CompareVersions(p.Version, host.Version); {
 		case order < 0:
 			return CompatVerdict{Harms, mismatch, compatByVersion, 0}
 		case versionNumbers(p.Version)[0] == branch:
@@ -259,7 +259,7 @@ func compatBeside(p, host CUDALibrary) CompatVerdict {
 		}
 		return CompatVerdict{Helps, both + "; no note says for which drivers it is", compatByVersion, 0}
 	case p.CUDA != "" && host.CUDA != "":
-		switch order := compareVersions(p.CUDA, host.CUDA); {
+		switch order := CompareVersions(p.CUDA, host.CUDA); {
 		case order > 0:
 			return CompatVerdict{Helps, both + "; no note says for which drivers it is", compatByCUDA, 0}
 		case order < 0:
@@ -270,8 +270,8 @@ func compatBeside(p, host CUDALibrary) CompatVerdict {
 	return CompatVerdict{Unknown, both, "neither a note nor version numbers", 0}
 }
 
-// compareVersions returns -1, 0 or 1 as a is the older, the same or the newer version, number by number.
-func compareVersions(a, b string) int {
+// CompareVersions returns -1, 0 or 1 as a is the older, the same or the newer version, number by number.
+func CompareVersions(a, b string) int {
 	x, y := versionNumbers(a), versionNumbers(b)
 	for len(x) < len(y) {
 		x = append(x, 0)

@@ -2,7 +2,9 @@ package driver
 
 import (
 	"debug/elf"
+	"os"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -209,5 +211,24 @@ func TestCheckPattern(t *testing.T) {
 		if err := CheckPattern(pattern); (err == nil) != ok {
 			t.Errorf("%q: %v", pattern, err)
 		}
+	}
+}
+
+// nix/host-driver-links.nix has links to all libraries of the table whose sonames are the same for all drivers.
+func TestLinksInNixAreTheTables(t *testing.T) {
+	text, err := os.ReadFile("../../nix/host-driver-links.nix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(text), "libraries = [")
+	list, _, _ = strings.Cut(list, "]")
+	var want []string
+	for _, l := range libraries {
+		if l.Soname != "" && l.Class != Tegra && l.Class != WSL {
+			want = append(want, `"`+l.Soname+`"`)
+		}
+	}
+	if got := strings.Fields(list); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

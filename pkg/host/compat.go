@@ -17,11 +17,10 @@ import (
 
 // Compat is a compat package's directory, and what it does for a host.
 type Compat struct {
-	Dir     string             `json:"dir"`
-	Library driver.CUDALibrary `json:"-"`
-	Verdict driver.Help        `json:"verdict"`
-	Reason  string             `json:"reason"`
-	Source  string             `json:"source"`
+	Dir     string      `json:"dir"`
+	Verdict driver.Help `json:"verdict"`
+	Reason  string      `json:"reason"`
+	Source  string      `json:"source"`
 }
 
 // cudaLibraryAt reads what a libcuda.so.1 says of itself: its note, the version in
@@ -72,14 +71,12 @@ func (h *Host) cuda(d *Driver) driver.CUDALibrary {
 
 // Compat says what a compat package in a directory does for the host whose driver is d, and for the GPUs that the kernel lists.
 func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
-	c := Compat{Dir: dir}
 	l, err := cudaLibraryAt(h.Root, path.Join(dir, driver.LibCUDA))
 	if err != nil {
-		return c, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, Reason(err))
+		return Compat{}, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, Reason(err))
 	}
 	v := driver.Compat(l, h.cuda(d), kinds(h.pciGPUs()))
-	c.Library, c.Verdict, c.Reason, c.Source = l, v.Help, v.Reason, v.Source
-	return c, nil
+	return Compat{dir, v.Help, v.Reason, v.Source}, nil
 }
 
 // CompatJudge returns what says of a compat package, by its libcuda.so.1, what it

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -21,7 +20,6 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
-	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -309,7 +307,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 	if matters {
 		verdict = Bad
 	}
-	install := h.sudo() + " install" + prefixFlag(prefix) + ", or start programs with: hostDriver run PROGRAM"
+	install := h.installing(m, prefix) + ", or start programs with: hostDriver run PROGRAM"
 	entries, err := h.Root.ReadDir(link)
 	if err != nil {
 		d.add("driver link", verdict, link, install, "%s does not exist: programs built with Nix find no driver", link)
@@ -337,20 +335,23 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 			stray = append(stray, e.Name())
 		}
 	}
-	managed := store.Contains(at)
+	owner := h.LinkOwner(link)
 	switch {
 	case kernel.Version != "" && lib.Version != "" && lib.Version != kernel.Version:
 		fix := install
-		if managed {
+		if owner == "NixOS" {
 			fix = "reboot: nixos-rebuild switch has installed a newer driver than the loaded kernel module's"
 		}
 		d.add("driver link", verdict, cuda, fix, "%s leads to driver %s, but the kernel module is %s", link, lib.Version, kernel.Version)
 		return false
-	case len(stray) > 0 && !managed:
+	case len(stray) > 0 && owner == "":
 		sort.Strings(stray)
 		d.add("driver link", Warning, link, "remove them, or: "+h.sudo()+" install"+prefixFlag(prefix), "%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
 	default:
-		d.add("driver link", Good, cuda, "", "%s holds %d names; %s leads to %s", link, len(entries), driver.LibCUDA, at)
+		if owner != "" {
+			owner = " (made by " + owner + ")"
+		}
+		d.add("driver link", Good, cuda, "", "%s holds %d names; %s leads to %s%s", link, len(entries), driver.LibCUDA, at, owner)
 	}
 	return true
 }
@@ -420,7 +421,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	// What it may open later counts as far as the driver is concerned.
 	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
 	h.doctorRuntime(d, load, drv, cuda)
-	h.doctorDriver(d, its, prefix, linkWorks)
+	h.doctorDriver(d, its, drv.machine(), prefix, linkWorks)
 	if drv.Directory != "" {
 		h.doctorInterfaces(d, load, drv, prefix)
 	}
@@ -466,15 +467,14 @@ func (h *Host) libraryPath() string {
 
 // doctorRuntime compares the CUDA version that the program was built for with the driver's.
 func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda string) {
+	const runtime = "libcudart.so."
 	built, from := "", ""
 	for _, o := range load.Objects {
-		if strings.HasPrefix(o.Name, "libcudart.so.") || strings.HasPrefix(path.Base(o.Path), "libcudart.so.") {
-			built, from = strings.TrimPrefix(path.Base(o.Name), "libcudart.so."), o.Name
-			if o.File != nil {
-				// The file's name has the whole version: libcudart.so.12.4.127.
-				if v := strings.TrimPrefix(filepath.Base(o.File.Path), "libcudart.so."); strings.Count(v, ".") >= 1 {
-					built, from = v, o.Path
-				}
+		if strings.HasPrefix(path.Base(o.Name), runtime) || strings.HasPrefix(path.Base(o.Path), runtime) {
+			built, from = strings.TrimPrefix(path.Base(o.Name), runtime), o.Name
+			// The file's name has the whole version: libcudart.so.12.4.127.
+			if o.File != nil && strings.Contains(strings.TrimPrefix(path.Base(o.File.Path), runtime), ".") {
+				built, from = strings.TrimPrefix(path.Base(o.File.Path), runtime), o.Path
 			}
 			break
 		}
@@ -488,10 +488,8 @@ func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda 
 		return
 	}
 	major := func(v string) string { m, _, _ := strings.Cut(v, "."); return m }
-	short := built
-	if parts := strings.Split(built, "."); len(parts) > 2 {
-		short = strings.Join(parts[:2], ".")
-	}
+	parts := strings.Split(built, ".")
+	short := strings.Join(parts[:min(2, len(parts))], ".")
 	compat := "upgrade the driver, or on a data-centre GPU build the program with a cuda_compat package"
 	switch {
 	case newerVersion(major(built), major(cuda)):
@@ -533,7 +531,7 @@ func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver, gpus [
 }
 
 // doctorDriver says of each library of the driver which one the program loads.
-func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, prefix string, linkWorks bool) {
+func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, m Machine, prefix string, linkWorks bool) {
 	load, all := its.Load, its.Verdicts()
 	switch needsIt := func(o *loader.Object) bool { return driver.NeedsDriver(path.Base(o.Name)) }; {
 	case !slices.ContainsFunc(load.Objects, needsIt):
@@ -542,12 +540,12 @@ func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, prefix string, link
 		all = append(all, its.Verdict(explain.Find(load, driver.LibCUDA)))
 	}
 	for _, v := range all {
-		h.doctorLibrary(d, its, v, prefix, linkWorks)
+		h.doctorLibrary(d, its, v, m, prefix, linkWorks)
 	}
 }
 
 // doctorLibrary says what a verdict on a library of the driver means on this host.
-func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict, prefix string, linkWorks bool) {
+func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict, m Machine, prefix string, linkWorks bool) {
 	load, o, subject := its.Load, v.Object, v.Soname
 	from, fix, bad := load.Main.Path, v.Remedy, Bad
 	if o.Found() {
@@ -556,7 +554,7 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		from = o.NeededBy.Path
 	}
 	run := remedy.Quote("hostDriver", "run", d.Program)
-	install := h.sudo() + " install" + prefixFlag(prefix)
+	install := h.installing(m, prefix)
 	switch {
 	case v.Origin == explain.FromCompat:
 		subject = "compat package"
@@ -656,23 +654,12 @@ func (h *Host) hostGLIBC(m Machine) string {
 // newestGLIBC returns the newest of a file's versions that is one of glibc's releases
 // (GLIBC_2.34, not GLIBC_PRIVATE), "" where there is none or the file cannot be read.
 func (h *Host) newestGLIBC(name string, versions func(*elfimage.Image) ([]elfimage.Version, error)) (newest string) {
-	f, err := h.Root.Open(name)
+	im, f, err := OpenImage(h.Root, name)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return ""
-	}
-	im, err := elfimage.Parse(f, info.Size())
-	if err != nil {
-		return ""
-	}
-	all, err := versions(im)
-	if err != nil {
-		return ""
-	}
+	all, _ := versions(im)
 	for _, version := range all {
 		if v, ok := strings.CutPrefix(version.Name, "GLIBC_"); ok && v != "" && v[0] <= '9' && (newest == "" || newerVersion(v, newest)) {
 			newest = v

@@ -193,9 +193,9 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 		}
 		return cache, all
 	}
-	for _, p := range m.first() {
-		add(p)
-	}
+	// Before what the loader's cache says: WSL mounts the Windows driver here, and a Linux driver that was installed beside
+	// it by mistake does not work.
+	add(place{"/usr/lib/wsl/lib", "Windows' driver under WSL"})
 	if cacheErr == nil {
 		for _, of := range []func(name string) bool{func(name string) bool { return name == driver.LibCUDA }, driver.Provides} {
 			for _, e := range cache.Entries {
@@ -225,6 +225,12 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 		add(p)
 	}
 	return cache, all
+}
+
+// OnlyDriver reports whether a directory holds nothing but the driver's libraries, and directories.
+func (h *Host) OnlyDriver(dir string) bool {
+	entries, err := h.Root.ReadDir(dir)
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && !driver.Provides(e.Name()) })
 }
 
 // digits returns the numbers in a path, joined by points.
@@ -271,6 +277,9 @@ func (h *Host) look(p place, m Machine, found candidates, d *Driver) {
 		if err != nil {
 			d.Rejected = append(d.Rejected, Rejected{lib.Path, err.Error(), errors.As(err, new(damaged))})
 			continue
+		}
+		if strings.HasPrefix(lib.File, BesidePrefix+"/") {
+			continue // hostDriver made it
 		}
 		lib.Source = p.source
 		key := row.Name

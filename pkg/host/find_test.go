@@ -107,6 +107,11 @@ func TestFind(t *testing.T) {
 		"Jetson": {machine: "aarch64", directory: "/usr/lib/aarch64-linux-gnu/tegra", names: []string{"libEGL_nvidia.so.0", "libcuda.so.1", "libnvrm_gpu.so"}, files: tree{
 			"usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1": arm("libcuda.so.1"), "usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1": "-> libcuda.so.1.1",
 			"usr/lib/aarch64-linux-gnu/tegra/libnvrm_gpu.so": arm("libnvrm_gpu.so"), "usr/lib/aarch64-linux-gnu/tegra-egl/libEGL_nvidia.so.0": arm("libEGL_nvidia.so.0")}},
+		// L4T 39, where ld.so.conf.d/000-nvidia-gpu-libs.conf says which of two drivers is the board's (Thor's; Orin's is nvgpu).
+		"Jetson, L4T 39": {machine: "aarch64", directory: "/opt/nvidia/l4t-gpu-libs/openrm", names: []string{"libcuda.so.1", "libnvcuvid.so.1"}, files: tree{
+			"opt/nvidia/l4t-gpu-libs/openrm/libcuda.so.1.1": arm("libcuda.so.1"), "opt/nvidia/l4t-gpu-libs/openrm/libcuda.so.1": "-> libcuda.so.1.1",
+			"opt/nvidia/l4t-gpu-libs/openrm/libnvcuvid.so.1": arm("libnvcuvid.so.1"), "opt/nvidia/l4t-gpu-libs/nvgpu/libcuda.so.1": arm("libcuda.so.1"),
+			"etc/ld.so.conf": "include /etc/ld.so.conf.d/*.conf\n", "etc/ld.so.conf.d/000-nvidia-gpu-libs.conf": "/opt/nvidia/l4t-gpu-libs/openrm\n"}},
 		"Kubernetes": {files: core("usr/local/nvidia/lib64", version), directory: "/usr/local/nvidia/lib64", version: version, names: coreNames},
 		"NVIDIA's container toolkit": {files: tree{"usr/lib64/libcuda.so." + version: lib("libcuda.so.1"), "usr/lib64/libcuda.so.470.57.02": "", "usr/lib64/libcuda.so.1": "-> libcuda.so.470.57.02"},
 			directory: "/usr/lib64", version: version, names: coreNames[:1], rejected: "an empty file, such as a container's runtime leaves"},
@@ -360,6 +365,15 @@ func TestCompatPackages(t *testing.T) {
 	for in, want := range map[string]CompatChoice{"auto": CompatAuto, "always": CompatAlways, "never": CompatNever, "/a/../b": "/b", "a": "", "": ""} {
 		if got, err := ParseCompatChoice(in); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", in, got, err)
+		}
+	}
+}
+
+func TestDirectoryOfTheDriverAlone(t *testing.T) {
+	h := core("a", version).with(core("b", version)).with(tree{"a/vdpau/x": "", "b/libc.so.6": ""}).make(t)
+	for dir, want := range map[string]bool{"/a": true, "/b": false, "/none": false} {
+		if got := h.OnlyDriver(dir); got != want {
+			t.Errorf("%s: %v", dir, got)
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (a *api) askedBy(load *loader.Load) (by *loader.Object, asks string, certai
 
 // doctorInterfaces says which APIs beside CUDA the program uses, and whether each finds the driver.
 func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, prefix string) {
-	run := remedy.Quote("hostDriver", "run", d.Program) + ", or for all programs: " + h.sudo() + " install" + prefixFlag(prefix)
+	run := remedy.Quote("hostDriver", "run", d.Program) + ", or for all programs: " + h.installing(drv.machine(), prefix)
 	for i := range apis {
 		a := &apis[i]
 		by, asks, certain := a.askedBy(load)

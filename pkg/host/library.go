@@ -63,23 +63,8 @@ func VersionIn(name string) string {
 	return ""
 }
 
-// newerVersion reports whether a version is newer than another one, number by number.
-func newerVersion(a, b string) bool {
-	x, y := strings.Split(a, "."), strings.Split(b, ".")
-	for i := 0; i < len(x) || i < len(y); i++ {
-		var m, n int
-		if i < len(x) {
-			m, _ = strconv.Atoi(x[i])
-		}
-		if i < len(y) {
-			n, _ = strconv.Atoi(y[i])
-		}
-		if m != n {
-			return m > n
-		}
-	}
-	return false
-}
+// newerVersion reports whether a version is newer than another one.
+func newerVersion(a, b string) bool { return driver.CompareVersions(a, b) > 0 }
 
 var errEmpty = errors.New("an empty file, such as a container's runtime leaves where it mounted a library")
 
@@ -170,22 +155,15 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 
 // linkNames returns the names that programs, linkers and other libraries know a library by.
 func (h *Host) linkNames(lib Library, row driver.Library) []string {
-	var names []string
-	add := func(name string) {
-		for _, n := range names {
-			if n == name {
-				return
-			}
-		}
-		if row.Match(name) {
-			names = append(names, name)
-		}
-	}
-	add(lib.Soname)
-	add(path.Base(lib.File))
-	add(path.Base(lib.Path))
+	all := []string{lib.Soname, path.Base(lib.File), path.Base(lib.Path)}
 	if !strings.Contains(row.Name, "*") && row.Soname != "" {
-		add(row.Name) // for -lcuda at run time, as Triton links
+		all = append(all, row.Name) // for -lcuda at run time, as Triton links
+	}
+	var names []string
+	for _, name := range all {
+		if row.Match(name) {
+			names = addOnce(names, name)
+		}
 	}
 	return names
 }

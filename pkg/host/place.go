@@ -3,6 +3,7 @@ package host
 import (
 	"debug/elf"
 	"fmt"
+	"os"
 	"path"
 	"runtime"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -100,17 +102,40 @@ func isOwn(name string) bool {
 // DefaultPrefix is where programs built with Nix look for the driver.
 const DefaultPrefix = driver.Prefix
 
+// BesidePrefix is where the driver is kept where another module owns the driver link: links among its packages lead there.
+const BesidePrefix = "/run/hostDriver"
+
+// LinkOwner returns what made a driver link, or the directory that it is in, a link into a Nix store, "" where it is none. The names are
+// those of the packages in NixOS's hardware.graphics, nix-system-graphics' graphics.nix and Home Manager's gpu-libs-env.nix.
+func (h *Host) LinkOwner(link string) string {
+	target, err := os.Readlink(h.Root.Path(path.Dir(link)))
+	switch {
+	case err != nil || !store.Contains(target):
+		return ""
+	case h.exists("/etc/NIXOS"):
+		return "NixOS"
+	case strings.HasSuffix(target, "-non-nixos-gpu"):
+		return "Home Manager's targets.genericLinux.gpu"
+	case strings.HasSuffix(target, "-graphics-drivers"):
+		return "nix-system-graphics"
+	}
+	return "another module"
+}
+
+// installing returns what root is to run so that all programs find the driver.
+func (h *Host) installing(m Machine, prefix string) string {
+	switch owner := h.LinkOwner(m.Link(prefix)); owner {
+	case "", "NixOS":
+		return h.sudo() + " install" + prefixFlag(prefix)
+	default:
+		return h.sudo() + " install --beside, and hostDriverLinks among the packages of " + owner
+	}
+}
+
 // A place is a directory where a driver may be, and why it is looked at.
 type place struct {
 	dir    string
 	source string
-}
-
-// first are the places that count before what the loader's cache says: they are
-// there only where nothing else can work.
-func (m Machine) first() []place {
-	// WSL mounts the Windows driver here; a Linux driver installed beside it by mistake does not work.
-	return []place{{"/usr/lib/wsl/lib", "Windows' driver under WSL"}}
 }
 
 // known returns the places that distributions, installers and container runtimes

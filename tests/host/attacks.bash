@@ -151,7 +151,10 @@ if [[ -n $mounts ]]; then
     "${nobody[@]}" env -u XDG_CACHE_HOME "HOME=$victim_home" "$@"; }
   status "cache: a warm start with a read-only home" 0 read_only env -u XDG_RUNTIME_DIR "$hostDriver" run --root "$tree" -- true
   rm -rf "$victim_home/.cache"
-  status "cache: a first start with a read-only home" 1 read_only env -u XDG_RUNTIME_DIR "$hostDriver" run --root "$tree" -- true
+  status "cache: a first start with a read-only home, where the driver's directory holds nothing else" 0 read_only env -u XDG_RUNTIME_DIR "$hostDriver" run --root "$tree" -- true
+  : >"$tree/usr/lib64/libother.so"
+  status "cache: the same where it holds more" 1 read_only env -u XDG_RUNTIME_DIR "$hostDriver" run --root "$tree" -- true
+  rm "$tree/usr/lib64/libother.so"
   mkdir "$attacks/runtime" && chown 65534 "$attacks/runtime" && chmod 700 "$attacks/runtime"
   status "cache: the same with XDG_RUNTIME_DIR" 0 read_only env "XDG_RUNTIME_DIR=$attacks/runtime" "$hostDriver" run --root "$tree" -- true
 else
@@ -213,7 +216,15 @@ status "install: below one" 0 as_victim "$hostDriver" install --from "$attacks/s
 is "install: there" "$attacks/searched/tree/usr/lib64/libcuda.so.1" "$(readlink "$attacks/searched/mine/link/lib/libcuda.so.1")"
 
 # --- what a killed process leaves ----------------------------------------------------------------------------------------
-tiny "$attacks/killed"
+# with_vendors TREE [CONTENTS]: tiny, with libraries for which EGL's and OpenCL's files are made.
+with_vendors() {
+  local name
+  tiny "$@"
+  for name in libEGL_nvidia.so.0 libnvidia-opencl.so.1; do
+    tiny_library "$1/usr/lib64/${name%.so*}.so.$version" "$name" "${2-}" && ln -sfn "${name%.so*}.so.$version" "$1/usr/lib64/$name"
+  done
+}
+with_vendors "$attacks/killed"
 prefix=$attacks/killed/run/opengl-driver
 # rest: what is in the prefix besides lib, links into it and the one directory that it leads to.
 rest() { find "$prefix" -mindepth 1 -maxdepth 1 ! -name lib ! -lname 'lib/*' ! -name "$(readlink "$prefix/lib" 2>/dev/null || echo none)" 2>/dev/null; }
@@ -235,16 +246,24 @@ def resolve(path):
         todo = target.split("/") + todo
     return at
 at = resolve(directory)
-names = sorted(os.listdir(root + at))
-assert "libcuda.so.1" in names and len(names) == 9, names
+names = sorted(set(os.listdir(root + at)) - {"etc", "share"})
+assert "libcuda.so.1" in names and len(names) == 15, names
 for name in names:
     assert os.path.getsize(root + resolve(at + "/" + name)) > 20000, name
+named = set()
+for file in ("share/glvnd/egl_vendor.d/10_nvidia.json", "etc/OpenCL/vendors/nvidia.icd"):
+    text = open(root + at + "/" + file).read()
+    named |= {n for n in names if f"{directory}/{n}" in text.replace('"', "\n").split("\n")}
+    beside = root + os.path.dirname(directory) + "/" + file.split("/")[0]  # made after lib, and never before
+    assert not os.path.lexists(beside) or os.readlink(beside) == "lib/" + file.split("/")[0], beside
+assert named == {"libEGL_nvidia.so.0", "libnvidia-opencl.so.1"}, named
 PY
 }
 hostDriver install -q --root "$attacks/killed"
 mkdir "$prefix/.new-0123456789abcdef" "$prefix/.hostDriver-00000000000000000000000000000000" && : >"$prefix/.new-0123456789abcdef/libcuda.so.1" && ln -s x "$prefix/.link-0123456789abcdef"
 status "install: where the right set is there" 0 hostDriver install --root "$attacks/killed"
 is "install: what a killed one left is taken away" "" "$(rest)"
+if whole; then ok "install: (what is looked at after a kill is whole)"; else no "install: (what is looked at after a kill is whole)"; fi
 mkdir "$prefix/.new-0123456789abcdef" && ln -s x "$prefix/.link-0123456789abcdef"
 status "uninstall: with something left over" 0 hostDriver uninstall --root "$attacks/killed"
 is "uninstall: nothing stays" "" "$(find "$attacks/killed/run" -mindepth 1)"
@@ -286,7 +305,7 @@ fi
 
 # Two installs and an uninstall at once, and a reader.
 rm -rf "$prefix"
-tiny "$attacks/other" two
+with_vendors "$attacks/other" two
 mkdir -p "$attacks/killed/opt/other" && cp -a "$attacks/other/usr/lib64"/lib* "$attacks/killed/opt/other/"
 wrong=0 left=0 failed_ones=0
 for round in {1..100}; do
@@ -311,6 +330,46 @@ if ((EUID == 0)); then
   status "install: a user's lock on the directory does not hold it up" 0 timeout 10 "$hostDriver" install --copy --root "$attacks/killed"
   kill "$holder"; wait "$holder" 2>/dev/null
 fi
+
+# --- an upgrade while programs run ----------------------------------------------------------------------------------------
+# What they have loaded stays, and is never mixed with what is new; the next start has the new driver alone.
+cat >"$attacks/late.c" <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+static const char *build(const char *name) {
+	void *l = dlopen(name, RTLD_NOW);
+	const char *of = l ? dlsym(l, "build") : 0;
+	return of ? of : "none";
+}
+int main(void) {
+	printf("%s, ", build("libcuda.so.1"));
+	fflush(stdout);
+	getchar();
+	printf("%s, %s\n", build("libcuda.so.1"), build("libnvidia-ml.so.1"));
+	return 0;
+}
+C
+gcc -o "$attacks/late" "$attacks/late.c" -ldl -Wl,--enable-new-dtags,-rpath,/run/opengl-driver/lib
+for method in namespace library-path; do
+  [[ $method == library-path || -n $namespaces ]] || continue
+  rm -rf "$attacks/up" "$attacks/late-"* && tiny "$attacks/up" one && mkfifo "$attacks/late-go"
+  exec 8<>"$attacks/late-go"
+  pids=()
+  for n in {1..50}; do
+    XDG_CACHE_HOME=$attacks/late-cache "$hostDriver" run --method "$method" --root "$attacks/up" -- "$attacks/late" <"$attacks/late-go" >"$attacks/late-$n" 2>&1 8>&- &
+    pids+=($!)
+  done
+  for _ in {1..600}; do (($(cat "$attacks"/late-[0-9]* | grep -c 'build one, ') == 50)) && break; sleep 0.1; done
+  (version=545.23.06 && tiny "$attacks/up-new" two) && rm "$attacks/up/usr/lib64"/lib* && cp -a "$attacks/up-new/usr/lib64"/lib* "$attacks/up/usr/lib64/" &&
+    echo 545.23.06 >"$attacks/up/sys/module/nvidia/version" && sed -i "s/$version/545.23.06/" "$attacks/up/proc/driver/nvidia/version"
+  is "upgrade, run --method $method: a start after it has the new driver" "build two, build two, build two" \
+    "$(echo | XDG_CACHE_HOME=$attacks/late-cache "$hostDriver" run --method "$method" --root "$attacks/up" -- "$attacks/late" 2>&1)"
+  printf '%50s' '' >&8
+  exec 8>&-
+  wait "${pids[@]}"
+  is "upgrade, run --method $method: 50 programs that run keep what they have, and what is gone is no other build's" "50 build one, build one, none" \
+    "$(sort "$attacks"/late-[0-9]* | uniq -c | sed 's/^ *//')"
+done
 
 # --- boot files ----------------------------------------------------------------------------------------------------------
 for odd in $'a\nL+ /tmp/planted - - - - x' 'with space' 'per%cent' 'quo"te' "quo'te" 'back\slash' $'tab\there' 'ünï'; do

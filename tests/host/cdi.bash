@@ -5,10 +5,10 @@
 : "${root:=}" "${work:=}" "${hostDriver:=}" "${out:=}"
 
 cdi=$work/cdi
-mkdir -p "$cdi/spec" "$cdi/bad" && tiny "$cdi/tree"
+mkdir -p "$cdi/spec" "$cdi/bad" && tiny "$cdi/tree" one one
 rm -f "$cdi"/tree/dev/nvidia* && mkdir -p "$cdi/tree/dev/nvidia-caps"
 cdi_inject() { (cd "$root" && go run -modfile=tests/tools.mod tests/host/cdi.go "$1" cuda-runpath/driver=all); }
-if ! mknod "$cdi/tree/dev/nvidia0" c 1 3 || ! mknod "$cdi/tree/dev/nvidia-caps/nvidia-cap1" c 1 7; then
+if ! mknod "$cdi/tree/dev/nvidia0" c 1 3 || ! mknod "$cdi/tree/dev/nvidia-caps/nvidia-cap1" c 1 7 || ! chmod 666 "$cdi/tree/dev/nvidia0"; then
   skip "cdi: device nodes cannot be made here"
 elif ! (cd "$root" && go list -modfile=tests/tools.mod -deps tests/host/cdi.go) >"$cdi/log" 2>&1; then
   skip "cdi: CDI's library cannot be had: $(tail -n 1 "$cdi/log")"

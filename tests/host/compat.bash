@@ -84,12 +84,6 @@ while read -r name package_version cuda drivers verdict want; do
     is "compat: $name, run --compat DIR --method $method" "$want, PTX compiler $want" \
       "$(hostDriver run --compat "$dir" --method "$method" --from "$compat/driver" -- "$compat/bin/plain" 2>&1)"
   done
-  word="$verdict here"
-  [[ $verdict != "not needed" ]] || word="is not needed here"
-  [[ $verdict != helps ]] || word="helps here(, if this GPU may \(not known\))?"
-  like "compat: $name, doctor" "compat package +the compat directory $dir, which $word: it is .*$package_version, the host's driver CUDA 12\.4, 550\.54\.14.*\(.*($([[ $cuda == - ]] && echo 'version numbers' || echo 'note \.note\.cuda'))" \
-    "$(hostDriver doctor --from "$compat/driver" "$compat/bin/$name-enable" 2>&1)"
-
   # install: with the package, then again, then after an upgrade of the driver to one that needs it no more.
   tree=$compat/tree-$name
   skeleton "$tree"

@@ -195,7 +195,7 @@ rec {
         if isFunction module then
           module (
             {
-              inherit config;
+              inherit config options;
               lib = import ./lib.nix;
             }
             // specialArgs

@@ -50,7 +50,7 @@ func TestCommands(t *testing.T) {
 		{"tmpfiles --root TREE --program /p", 0, `^# /etc/tmpfiles\.d/hostDriver\.conf\n# Links to(.*\n)+L\+ /run/opengl-driver/lib/libcuda\.so\.1 - - - - /usr/lib64/libcuda\.so\.1\n(.*\n)+# /etc/systemd/system/hostDriver\.path\n`},
 		{"tmpfiles --root TREE --part path", 0, `^\[Unit\]\n(.*\n)+PathChanged=/etc/ld\.so\.cache\n`},
 		{"tmpfiles --root TREE --part more", 2, `--part "more": tmpfiles, service or path`},
-		{"tmpfiles --root TREE --copy --part tmpfiles", 2, `cannot do what --copy and --compat do`},
+		{"tmpfiles --root TREE --copy --part tmpfiles", 2, `cannot do what --copy, --beside and --compat do`},
 		{"tmpfiles --root TREE --copy --program /p --part service", 0, `\nExecStart=/p install --copy\n`},
 		{"tmpfiles --root TREE --compat /opt/compat --program /p --part service", 0, `\nExecStart=/p install --compat /opt/compat\n`},
 		{"tmpfiles --root TREE --json", 0, `"path": "/etc/systemd/system/hostDriver\.path"`},

@@ -18,6 +18,7 @@ var (
 	machineFlag = &command.Flag{Kind: command.String, Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
 	fromFlag    = &command.Flag{Kind: command.List, Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
 	prefixFlag  = &command.Flag{Kind: command.String, Name: "prefix", Default: host.DefaultPrefix, Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
+	besideFlag  = &command.Flag{Name: "beside", Usage: "work on " + host.BesidePrefix + ", for links of another module that owns the driver link"}
 	gpuFlag     = &command.Flag{Kind: command.String, Name: "gpu", Usage: "the GPUs have the compute capabilities of `LIST`: 9.0,12.0", DefaultText: "what nvidia-smi or the PCI bus says"}
 	jsonFlag    = cli.JSONFlag
 	dryRunFlag  = cli.DryRunFlag
@@ -52,6 +53,12 @@ func about(l *command.Line) (c *call, err error) {
 	c = &call{Line: l, host: &host.Host{Program: thisProgram()}, prefix: path.Clean(l.String("prefix"))}
 	if l.IsSet("prefix") && (!path.IsAbs(c.prefix) || c.prefix == "/") {
 		return nil, command.Misusef("--prefix %q: an absolute path is needed", l.String("prefix"))
+	}
+	if l.Bool("beside") {
+		if l.IsSet("prefix") {
+			return nil, command.Misuse("--beside and --prefix name two places")
+		}
+		c.prefix = host.BesidePrefix
 	}
 	if l.IsSet("root") {
 		if c.host.Root, err = sysroot.Open(l.String("root")); errors.Is(err, unix.ENOTDIR) {

@@ -33,11 +33,14 @@ tmpfiles" is for repeating it at boot, when /run is empty.
 With --copy, libraries that load others are copied and get a run path of $ORIGIN: a program's own glibc does not know where
 the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX compiler that it opens.
 
+With --beside, where Home Manager or nix-system-graphics owns /run/opengl-driver, nothing of theirs is touched: copies are kept in
+/run/hostDriver, to which the links of Nix's package hostDriverLinks lead, once it is among their packages.
+
 With --compat, a compat package's libraries stand in for the driver's where its CUDA version is greater and it is made for such
 a driver; where it would not help, that is said, and the driver's own are installed. The next install decides again.
 
 A library of the driver that cannot be used (truncated, not readable) is named, and the exit status is 1; the rest is installed.`,
-	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag,
+	Flags: []*command.Flag{prefixFlag, besideFlag, rootFlag, machineFlag, fromFlag,
 		copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
 	Action: on(func(c *call) error {
 		done, faults, err := c.install()
@@ -92,8 +95,11 @@ func (c *call) install() (done []*install.Link, faults int, err error) {
 			}
 		}
 		set := offer.Links(d)
-		if c.Bool("copy") {
+		if c.copies() {
 			set = offer.Private(h, d)
+			if c.Bool("beside") {
+				set.Reach(d.Link(c.prefix))
+			}
 			for _, n := range set.Notes {
 				c.complain("%s", n)
 			}
@@ -121,7 +127,7 @@ var uninstallCommand = &command.Command{
 	Name:     "uninstall",
 	Usage:    "remove what install made",
 	Examples: `sudo "$(command -v hostDriver)" uninstall`,
-	Flags:    []*command.Flag{prefixFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
+	Flags:    []*command.Flag{prefixFlag, besideFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
 	Action: on(func(c *call) error {
 		done, err := install.Remove(c.host, c.prefix, c.Bool("dry-run"))
 		if err != nil {
@@ -179,8 +185,8 @@ var tmpfilesCommand = &command.Command{
 	Examples: `sudo "$(command -v hostDriver)" tmpfiles --write /`,
 	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
 install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
-With --copy or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,
-	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copyFlag, compatFlag,
+With --copy, --beside or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,
+	Flags: []*command.Flag{prefixFlag, besideFlag, rootFlag, machineFlag, fromFlag, copyFlag, compatFlag,
 		{Kind: command.String, Name: "part", Values: []string{"tmpfiles", "service", "path"}, Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
 		{Kind: command.String, Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
 		{Kind: command.String, Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
@@ -191,13 +197,25 @@ With --copy or --compat the units run "hostDriver install" with these, and there
 			return err
 		}
 		program := cmp.Or(c.String("program"), thisProgram())
-		files := install.BootFiles(all, c.prefix, program, c.Bool("copy"), c.String("compat"))
+		var more []string
+		for _, flag := range []*command.Flag{besideFlag, copyFlag} {
+			if c.Bool(flag.Name) {
+				more = append(more, "--"+flag.Name)
+			}
+		}
+		if dir := c.String("compat"); dir != "" {
+			more = append(more, "--compat", dir)
+		}
+		files := install.BootFiles(all, c.prefix, program, more...)
 		if c.Bool("json") {
 			return c.printJSON(map[string]any{"files": files})
 		}
 		return c.printBoot(files)
 	}),
 }
+
+// copies reports whether libraries that load others are to be copied. Through links beside it, they are found no other way.
+func (c *call) copies() bool { return c.Bool("copy") || c.Bool("beside") }
 
 // thisProgram returns how a unit can start this program: under the name it was
 // found by where that outlives an upgrade (a profile's link), not the store's.
@@ -214,8 +232,8 @@ func thisProgram() string {
 func (c *call) printBoot(files []install.BootFile) error {
 	part, found := c.String("part"), false
 	parts := map[string]string{"tmpfiles": ".conf", "service": ".service", "path": ".path"}
-	if part == "tmpfiles" && (c.Bool("copy") || c.IsSet("compat")) {
-		return command.Misuse("--part tmpfiles: lines for tmpfiles.d cannot do what --copy and --compat do")
+	if part == "tmpfiles" && (c.copies() || c.IsSet("compat")) {
+		return command.Misuse("--part tmpfiles: lines for tmpfiles.d cannot do what --copy, --beside and --compat do")
 	}
 	var below sysroot.Root
 	if c.IsSet("write") {

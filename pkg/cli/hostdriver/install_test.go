@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // library writes a library of the driver into a tree, with the link of its soname.
@@ -83,6 +85,84 @@ func TestProgramOfTheUnit(t *testing.T) {
 		}
 	}
 	if _, said := runs("tmpfiles", "--root", tree, "--prefix", "/a$b", "--program", "/p", "--part", "service"); !strings.Contains(said, "\nExecStart=/p install --prefix /a$$b\n") {
+		t.Error(said)
+	}
+}
+
+// Where Home Manager or nix-system-graphics owns the driver link, hostDriver keeps a directory of its own, to which links
+// among their packages lead. Nothing of theirs is changed, and their next generation finds the driver as this one does.
+func TestInstallBesideAnothersLink(t *testing.T) {
+	tree := hostTree(t)
+	generation := func(n string) string {
+		at := "/nix/store/" + strings.Repeat(n, 32) + "-non-nixos-gpu"
+		for _, name := range []string{"libcuda.so.1", "libnvidia-ptxjitcompiler.so.1"} {
+			file := filepath.Join(tree, at, "lib", name)
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink("/run/hostDriver/lib/"+name, file); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return at
+	}
+	link := filepath.Join(tree, "run/opengl-driver")
+	theirs := func(target string) { // as "ln -nsf" and tmpfiles' "\nL+" do
+		if err := os.Symlink(target, link+".new"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(link+".new", link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, second := generation("0"), generation("1")
+	theirs(first)
+	if status, said := runs("install", "--root", tree); status != 1 || !strings.Contains(said, "made by Home Manager's targets.genericLinux.gpu: hostDriver install --beside); hostDriver leaves it alone") {
+		t.Errorf("status %d, %q", status, said)
+	}
+	if _, said := runs("doctor", "--root", tree); !strings.Contains(said, "BAD   driver link       /run/opengl-driver/lib holds no libcuda.so.1") ||
+		!strings.Contains(said, "install --beside, and hostDriverLinks among the packages of Home Manager's targets.genericLinux.gpu") {
+		t.Error(said)
+	}
+	for _, action := range []string{"made", "unchanged"} {
+		if status, said := runs("install", "--root", tree, "--beside"); status != 0 || !strings.Contains(said, "/run/hostDriver/lib: "+action) {
+			t.Errorf("status %d, %q", status, said)
+		}
+	}
+	for _, target := range []string{first, second} {
+		theirs(target)
+		if at, err := os.Readlink(link); at != target {
+			t.Error(at, err)
+		}
+		if _, said := runs("doctor", "--root", tree); !strings.Contains(said, "/run/opengl-driver/lib holds 2 names; libcuda.so.1 leads to /run/hostDriver/.hostDriver-") ||
+			!strings.Contains(said, "(made by Home Manager's targets.genericLinux.gpu)") {
+			t.Error(said)
+		}
+	}
+	// Opened through their links, $ORIGIN is their directory, which has not all of the driver's libraries.
+	im, f, err := host.OpenImage(sysroot.Root{Dir: tree}, "/run/hostDriver/lib/libcuda.so.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, list, err := im.RunPath(); list != "$ORIGIN:/run/hostDriver/lib" {
+		t.Error(list, err)
+	}
+	// What hostDriver made is no source for it: without the driver, there is none.
+	if err := os.RemoveAll(filepath.Join(tree, "usr/lib64")); err != nil {
+		t.Fatal(err)
+	}
+	if status, said := runs("find", "--root", tree); status != 1 {
+		t.Errorf("status %d, %q", status, said)
+	}
+	if status, said := runs("uninstall", "--root", tree, "--beside"); status != 0 || !strings.Contains(said, "/run/hostDriver/lib: removed") {
+		t.Errorf("status %d, %q", status, said)
+	}
+	if status, said := runs("install", "--root", tree, "--beside", "--prefix", "/x"); status != 2 {
+		t.Errorf("status %d, %q", status, said)
+	}
+	_, said := runs("tmpfiles", "--root", hostTree(t), "--beside", "--program", "/p")
+	if !strings.Contains(said, "\nExecStart=/p install --beside\n") || strings.Contains(said, "\nL+") {
 		t.Error(said)
 	}
 }

@@ -87,8 +87,25 @@ func (c *call) log(format string, args ...any) {
 	}
 }
 
-// prepare makes what the program is to see.
+// prepare makes what the program is to see. Where there is no place to make it in, as in a container with a read-only
+// root, the driver's own directory serves if nothing else is in it: container runtimes mount the libraries into an
+// image's /usr/lib64, which is empty in images made by Nix.
 func (c *call) prepare(r *run.Run, dirs []string, choice host.CompatChoice) error {
+	err := c.inCache(r, dirs, choice)
+	if err == nil || c.IsSet("cache") || len(dirs) > 0 || r.Method == run.Namespace {
+		return err
+	}
+	h := c.host.Excluding(c.machine, c.prefix)
+	d, findErr := h.Find(c.machine)
+	if findErr != nil || !h.OnlyDriver(d.Directory) {
+		return err
+	}
+	c.log("%v; %s holds nothing but the driver", err, d.Directory)
+	r.Method, r.Offers = run.LibraryPath, []private.Dir{{Machine: d.Machine, Version: d.Version, Path: h.Root.Path(d.Directory)}}
+	return nil
+}
+
+func (c *call) inCache(r *run.Run, dirs []string, choice host.CompatChoice) error {
 	cache, err := private.OpenCache(c.String("cache"))
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 
@@ -22,10 +23,10 @@ type BootFile struct {
 // BootFiles returns what redoes an installation: lines for systemd-tmpfiles, which
 // work at boot without hostDriver, and a unit that runs program (hostDriver's path)
 // at boot and whenever ldconfig has written its cache again, as it does after an
-// upgrade of the driver. /run, where the link lies, is empty after each boot. With
-// copies, or a compat package's directory, the unit installs these, and there are no
-// lines, which can only link to what is right today.
-func BootFiles(drivers []*host.Driver, prefix, program string, copies bool, compat string) []BootFile {
+// upgrade of the driver. /run, where the link lies, is empty after each boot. more are
+// arguments of "install" that say where or what else than links to the driver: with them
+// there are no lines, which can only link to what is right today.
+func BootFiles(drivers []*host.Driver, prefix, program string, more ...string) []BootFile {
 	var lines strings.Builder
 	fmt.Fprintf(&lines, "# Links to the host's GPU driver for programs built with Nix. Made by: hostDriver tmpfiles\n")
 	for _, d := range drivers {
@@ -37,14 +38,11 @@ func BootFiles(drivers []*host.Driver, prefix, program string, copies bool, comp
 		}
 	}
 	flags := ""
-	if prefix != host.DefaultPrefix {
+	if prefix != host.DefaultPrefix && prefix != host.BesidePrefix {
 		flags = " --prefix " + unitWord(prefix)
 	}
-	if copies {
-		flags += " --copy"
-	}
-	if compat != "" {
-		flags += " --compat " + unitWord(compat)
+	for _, word := range more {
+		flags += " " + unitWord(word)
 	}
 	files := []BootFile{
 		{"/etc/tmpfiles.d/hostDriver.conf", lines.String()},
@@ -69,7 +67,7 @@ PathChanged=/etc/ld.so.cache
 WantedBy=multi-user.target
 `},
 	}
-	if copies || compat != "" {
+	if len(more) > 0 {
 		return files[1:]
 	}
 	return files
@@ -121,7 +119,11 @@ func WriteBootFile(root sysroot.Root, f BootFile) (string, error) {
 		next := path.Join(inside, c)
 		at, err := root.Resolve(next)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = opened.MakeBelow(top, inside, c)
+			var in *os.Root
+			if in, err = opened.Below(top, inside); err == nil {
+				err = opened.MakeIn(in, c)
+				in.Close()
+			}
 			if at = next; errors.Is(err, fs.ErrExist) {
 				if at, err = root.Resolve(next); err != nil {
 					return "", fmt.Errorf("%s: a link that leads nowhere", next)

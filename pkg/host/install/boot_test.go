@@ -17,12 +17,12 @@ import (
 
 // The units: at boot, and when ldconfig has written the loader's cache again.
 func TestBootFiles(t *testing.T) {
-	files := BootFiles(nil, "/opt/gpu driver", "/usr/bin/hostDriver", true, "")
+	files := BootFiles(nil, "/opt/gpu driver", "/usr/bin/hostDriver", "--copy")
 	if len(files) != 2 || !strings.Contains(files[0].Text, "\nExecStart=/usr/bin/hostDriver install --prefix /opt/gpu\\x20driver --copy\n") ||
 		!strings.Contains(files[1].Text, "\nPathChanged=/etc/ld.so.cache\n") {
 		t.Errorf("%+v", files)
 	}
-	if files := BootFiles(nil, host.DefaultPrefix, "/x$y%", false, ""); len(files) != 3 || !strings.Contains(files[1].Text, "\nExecStart=/x$y%% install\n") {
+	if files := BootFiles(nil, host.DefaultPrefix, "/x$y%"); len(files) != 3 || !strings.Contains(files[1].Text, "\nExecStart=/x$y%% install\n") {
 		t.Errorf("%+v", files)
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
-	"cuda-runpath/pkg/store"
 )
 
 // generation is what the names of the directories begin with that lib is a link to.
@@ -171,8 +170,12 @@ func openPrefix(h *host.Host, link string) (*prefix, error) {
 	if target, err := in.Readlink(path.Base(at)); err == nil {
 		in.Close()
 		hint := ""
-		if store.Contains(target) {
-			hint = " (NixOS makes it: there, nothing needs to be installed)"
+		switch owner := h.LinkOwner(link); owner {
+		case "":
+		case "NixOS":
+			hint = " (made by NixOS: there, nothing needs to be installed)"
+		default:
+			hint = " (made by " + owner + ": hostDriver install --beside)"
 		}
 		return nil, fmt.Errorf("%s is a link to %s%s; hostDriver leaves it alone", at, target, hint)
 	}

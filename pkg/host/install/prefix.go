@@ -23,7 +23,7 @@ type prefix struct {
 
 // open opens the prefix; nil where it does not exist.
 func (p *prefix) open() (*os.Root, error) {
-	dir, err := opened.Enter(p.in, p.name)
+	dir, err := opened.Below(p.in, p.name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

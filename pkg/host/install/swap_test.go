@@ -1,6 +1,7 @@
 package install
 
 import (
+	"debug/elf"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/offer"
+	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
 	"golang.org/x/sys/unix"
 )
@@ -73,9 +75,19 @@ func TestNothingIsWrittenOutsideWhileADirectoryIsSwapped(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A driver for which files are written too.
+	from := t.TempDir()
+	for _, name := range []string{"libcuda.so.1", "libEGL_nvidia.so.0"} {
+		if err := os.WriteFile(filepath.Join(from, name), tinyelf.Object{}.With(elf.DT_SONAME, name).Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := (&host.Host{Root: sysroot.Root{Dir: from}, From: []string{"/"}}).Find(m)
+	if err != nil || len(d.Vendors) != 1 {
+		t.Fatal(d, err)
+	}
 	write := func(h *host.Host) error {
-		d := &host.Driver{Machine: m.Name}
-		_, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: "libcuda.so.1", Target: "/x"}}}, "/srv/a/driver", false)
+		_, err := Make(h, d, offer.Links(d), "/srv/a/driver", false)
 		return err
 	}
 	remove := func(h *host.Host) error {

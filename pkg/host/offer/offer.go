@@ -170,6 +170,15 @@ func Private(h *host.Host, d *host.Driver) *Offer {
 	return o
 }
 
+// Reach lets the copies find the others by the directory's name as well, for programs that open them through links elsewhere.
+func (o *Offer) Reach(dir string) {
+	for i, e := range o.Entries {
+		if e.RunPath != "" {
+			o.Entries[i].RunPath += ":" + dir
+		}
+	}
+}
+
 // loads reports whether a library loads others of the driver's, and others of the
 // host's, by DT_NEEDED or by a name in its constants.
 func loads(h *host.Host, lib host.Library, own map[string]bool, needed map[string]host.Need) (inside, outside bool) {
@@ -251,7 +260,7 @@ func (o *Offer) Make(in *os.Root, name, key string) error {
 	if err := opened.MakeIn(in, name); err != nil {
 		return err
 	}
-	dir, err := opened.Enter(in, name)
+	dir, err := opened.Below(in, name)
 	if err != nil {
 		return err
 	}
@@ -364,7 +373,7 @@ func copyWithRunPath(in io.Reader, dir *os.Root, e Entry) ([]byte, error) {
 // copies and nothing else. Of a copy it looks at the run path and that it is not cut off;
 // its bytes are taken to be what the directory's key says they are.
 func (o *Offer) Same(in *os.Root, name string) bool {
-	dir, err := opened.Enter(in, name)
+	dir, err := opened.Below(in, name)
 	if err != nil {
 		return false
 	}

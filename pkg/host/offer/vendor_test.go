@@ -13,6 +13,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -171,7 +172,9 @@ func TestHostileVendorFiles(t *testing.T) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 	writable := filepath.Join(h.Root.Dir, "etc/vulkan/icd.d/nvidia_icd.json")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(writable), 0o755), os.WriteFile(writable, []byte(icd), 0o666), os.Chmod(writable, 0o666)); err != nil {
+	dir := filepath.Dir(writable)
+	if err := errors.Join(os.MkdirAll(dir, 0o755), unix.Mkfifo(filepath.Join(dir, "fifo.json"), 0o644), os.Symlink("fifo.json", filepath.Join(dir, "link.json")),
+		os.Symlink("loop.json", filepath.Join(dir, "loop.json")), os.Symlink("/dev/zero", filepath.Join(dir, "zero.json")), os.WriteFile(writable, []byte(icd), 0o666), os.Chmod(writable, 0o666)); err != nil {
 		t.Fatal(err)
 	}
 	if d, err := h.Find(machine(t)); err != nil || len(d.Vendors) != 2 {

@@ -35,9 +35,6 @@ func MakeAll(dir string, mode fs.FileMode) error {
 	return unmasked(func() error { return os.MkdirAll(dir, mode) })
 }
 
-// ErrExchanged is the error where a name leads to something else than a moment before.
-var ErrExchanged = errors.New("was exchanged for something else meanwhile")
-
 // Top opens the directory that a root is. What is done below it is done from there: whoever exchanges names on the
 // way exchanges nothing outside.
 func Top(root sysroot.Root) (*os.Root, error) {
@@ -46,79 +43,41 @@ func Top(root sysroot.Root) (*os.Root, error) {
 		return nil, err
 	}
 	top, err := os.OpenRoot(root.Path("/"))
-	return unexchanged(top, err, root.Path("/"), before)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := top.Stat("."); err != nil || !os.SameFile(before, now) {
+		top.Close()
+		return nil, &fs.PathError{Op: "open", Path: root.Path("/"), Err: errors.New("was exchanged for something else meanwhile")}
+	}
+	return top, nil
 }
 
-// unexchanged returns a directory that was opened if it is the one that was there before.
-func unexchanged(dir *os.Root, err error, name string, before fs.FileInfo) (*os.Root, error) {
-	if err != nil {
-		return nil, err
-	}
-	now, err := dir.Stat(".")
-	if err == nil && !os.SameFile(before, now) {
-		err = &fs.PathError{Op: "open", Path: name, Err: ErrExchanged}
-	}
-	if err != nil {
-		dir.Close()
-		return nil, err
-	}
-	return dir, nil
-}
+// ofDescriptor returns the directory that is open as a descriptor.
+func ofDescriptor(fd int) (*os.Root, error) { return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd)) }
 
 // Below opens a directory by a path below an open one, which is without links: what Resolve of a sysroot.Root
-// returned. A link that took the place of a directory since is an error.
-func Below(top *os.Root, inside string) (*os.Root, error) {
-	at, err := top.OpenRoot(".")
-	for name := range strings.SplitSeq(strings.Trim(inside, "/"), "/") {
-		if err != nil || name == "" {
-			break
-		}
-		above := at
-		at, err = Enter(above, name)
-		above.Close()
+// returned. A link that took the place of a directory since is an error. Directories on the way may be such as can be
+// searched and not read, as homes are.
+func Below(top *os.Root, inside string) (at *os.Root, err error) {
+	if inside = strings.Trim(inside, "/"); inside == "" || inside == "." {
+		return top.OpenRoot(".")
 	}
-	if !errors.Is(err, fs.ErrPermission) {
-		return at, err
-	}
-	// A directory on the way may be searched and not read, as homes are.
 	err = withFile(top, func(f *os.File) error {
-		fd, err := tree.OpenBelow(int(f.Fd()), strings.Trim(inside, "/"), unix.O_PATH|unix.O_DIRECTORY)
+		fd, err := tree.OpenBelow(int(f.Fd()), inside, unix.O_PATH|unix.O_DIRECTORY)
 		if err != nil {
-			return err
+			return &fs.PathError{Op: "open", Path: inside, Err: err}
 		}
 		defer unix.Close(fd)
-		at, err = os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd))
+		at, err = ofDescriptor(fd)
 		return err
 	})
 	return at, err
 }
 
-// Enter opens a directory in an open one. A link is not followed.
-func Enter(in *os.Root, name string) (*os.Root, error) {
-	before, err := in.Lstat(name)
-	if err != nil {
-		return nil, err
-	}
-	if !before.IsDir() {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: unix.ENOTDIR}
-	}
-	dir, err := in.OpenRoot(name)
-	return unexchanged(dir, err, name, before)
-}
-
 // MakeIn makes a directory of mode 755 in an open one.
 func MakeIn(in *os.Root, name string) error {
 	return unmasked(func() error { return in.Mkdir(name, 0o755) })
-}
-
-// MakeBelow makes a directory of mode 755 in one by a path as for Below.
-func MakeBelow(top *os.Root, inside, name string) error {
-	in, err := Below(top, inside)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	return MakeIn(in, name)
 }
 
 // withFile calls f with an open directory as a file.

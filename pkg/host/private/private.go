@@ -41,10 +41,8 @@ type Cache struct {
 	// Seen is the machine's driver link where programs see the directories as that one alone; "" where they see them
 	// under their own names too.
 	Seen string
-	// Log is told what is worth knowing; nil for nothing.
-	Log func(format string, args ...any)
-	// Warn is told what everybody should know; nil for nothing.
-	Warn func(format string, args ...any)
+	// Log is told what is worth knowing, Warn what everybody should know.
+	Log, Warn func(format string, args ...any)
 
 	readOnly []string // directories before Dir that may hold what is needed, but cannot be written
 }
@@ -71,7 +69,6 @@ type Prepared struct {
 type state struct {
 	Schema int `json:"schema"`
 	Prepared
-	Notes  []string     `json:"notes"`
 	Inputs []host.Input `json:"inputs"`
 }
 
@@ -102,7 +99,8 @@ func OpenCache(dir string) (*Cache, error) {
 	if len(tries) == 0 {
 		return nil, errors.New("no place for the libraries: neither XDG_CACHE_HOME, HOME nor XDG_RUNTIME_DIR is set; name one with --cache")
 	}
-	c := &Cache{}
+	silent := func(string, ...any) {}
+	c := &Cache{Log: silent, Warn: silent}
 	var failed []error
 	if os.Geteuid() == 0 && dir == "" {
 		// A program that gives up being root still needs its libraries.
@@ -168,18 +166,6 @@ func usableCache(dir string) (at string, writable bool, err error) {
 	return at, unix.Access(at, unix.W_OK) == nil, nil
 }
 
-func (c *Cache) logf(format string, args ...any) {
-	if c.Log != nil {
-		c.Log(format, args...)
-	}
-}
-
-func (c *Cache) warnf(format string, args ...any) {
-	if c.Warn != nil {
-		c.Warn(format, args...)
-	}
-}
-
 // Prepare returns the private directories for a host, that of m first, making them
 // where they are not there yet; dirs are the compat packages that the program may
 // use. Many processes may do so at once: one works, the others wait and take what
@@ -212,9 +198,9 @@ func (c *Cache) Prepare(h *host.Host, m host.Machine, dirs []string, choice host
 	defer held.Close()
 	// Without the lock, several may do the same work; renames keep that safe.
 	if !opened.Lock(held, func() {
-		c.warnf("waiting for another start, which prepares the driver's libraries (lock: %s)", held.Name())
+		c.Warn("waiting for another start, which prepares the driver's libraries (lock: %s)", held.Name())
 	}) {
-		c.warnf("going on without %s, which another process has kept for %v", held.Name(), opened.LockWait)
+		c.Warn("going on without %s, which another process has kept for %v", held.Name(), opened.LockWait)
 	}
 	if s := c.load(h, c.Dir, name); s != nil {
 		return &s.Prepared, nil
@@ -245,13 +231,13 @@ func (c *Cache) load(h *host.Host, dir, name string) *state {
 	}
 	for _, in := range s.Inputs {
 		if h.Identity(in.Path) != in.ID {
-			c.logf("%s has changed: looking for the driver again", in.Path)
+			c.Log("%s has changed: looking for the driver again", in.Path)
 			return nil
 		}
 	}
 	for _, o := range s.Offers {
 		if filepath.Dir(o.Path) != dir || !c.whole(o.Path) {
-			c.logf("%s has been modified: making it again", o.Path)
+			c.Log("%s has been modified: making it again", o.Path)
 			return nil
 		}
 		info, err := os.Lstat(o.Path)
@@ -265,7 +251,7 @@ func (c *Cache) load(h *host.Host, dir, name string) *state {
 // make finds the driver and makes its directories.
 func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice) (*state, error) {
 	h.Inputs = nil
-	s := &state{Schema: cacheSchema, Notes: []string{}, Prepared: Prepared{Compat: []host.Compat{}}}
+	s := &state{Schema: cacheSchema, Prepared: Prepared{Compat: []host.Compat{}}}
 	all := []host.Machine{m}
 	if other, ok := m.Second(); ok {
 		all = append(all, other)
@@ -288,14 +274,13 @@ func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string, c
 			o.Seen = c.Seen
 		}
 		for _, n := range o.Notes {
-			c.logf("%s", n)
+			c.Log("%s", n)
 		}
 		dir, err := c.offer(in, o)
 		if err != nil {
 			return nil, err
 		}
 		s.Offers = append(s.Offers, Dir{machine.Name, d.Version, dir, d.Compat})
-		s.Notes = append(s.Notes, o.Notes...)
 	}
 	s.Inputs = h.Inputs
 	c.removeUnused(s.Offers)
@@ -331,7 +316,7 @@ func (c *Cache) offer(in *os.Root, o *offer.Offer) (string, error) {
 			return "", fmt.Errorf("%s: %w", dir, err)
 		}
 	}
-	c.logf("made %s: %d names", dir, len(o.Entries))
+	c.Log("made %s: %d names", dir, len(o.Entries))
 	return dir, opened.Sync(in)
 }
 
