@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/resolution"
@@ -305,5 +306,62 @@ func TestVerdictsBehindLinks(t *testing.T) {
 				t.Errorf("%+v", all[0])
 			}
 		})
+	}
+}
+
+// Who has the name of a library among its strings is who opens it.
+func TestFindAsksWhoHasTheName(t *testing.T) {
+	a := lib("liba.so").With(elf.DT_RUNPATH, "/own")
+	a.Data = "\x00libopened.so\x00"
+	s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RUNPATH, "liba.so"), "/l/liba.so": a, "/own/libopened.so": lib("libopened.so")})
+	if o := Find(s, "libopened.so"); o.Path != "/own/libopened.so" || o.Cause != loader.DlopenString || o.NeededBy.Path != "/l/liba.so" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestVersionsOfSymbols(t *testing.T) {
+	a, p := lib("liba.so"), program("/l", elf.DT_RUNPATH, "liba.so")
+	a.Defines = []string{"V_1"}
+	p.Requires = []tinyelf.Requirement{{Library: "liba.so", Version: "V_1"}, {Library: "liba.so", Version: "V_2"}}
+	var f File
+	if unknown := (Symbols{Versions: true}).Answer(&f, load(t, map[string]tinyelf.Object{"/p": p, "/l/liba.so": a})); unknown != nil || len(f.Versions) != 2 || f.Unused != nil || f.Undefined != nil {
+		t.Fatalf("%q, %+v", unknown, f)
+	}
+	if v := f.Versions[0]; v.Version != "V_1" || v.From == nil || *v.From != "/l/liba.so" || v.Path != "/p" {
+		t.Errorf("%+v", v)
+	}
+	if v := f.Versions[1]; v.Version != "V_2" || v.From != nil {
+		t.Errorf("%+v", v)
+	}
+}
+
+// What is said of a file's GPU code, by what was asked for.
+func TestGPUCodeThatIsAskedFor(t *testing.T) {
+	entry := func(k gpucode.Kind, c gpucode.Capability) gpucode.Entry {
+		return gpucode.Entry{Kind: k, Arch: gpucode.Arch{Capability: c}, Version: gpucode.Version{Major: 8, Minor: 5}, Size: 5000, Unpacked: 5000}
+	}
+	f := &gpucode.File{Containers: []gpucode.Container{{Section: ".nv_fatbin", Entries: []gpucode.Entry{entry(gpucode.Cubin, 80), entry(gpucode.PTX, 80)}}}}
+	for targets, want := range map[string]string{
+		"8.0":        "",
+		"9.0":        GPUCodeJIT + " " + GPUCodeUnasked,
+		"compute_90": GPUCodeUnasked,
+		"7.5":        GPUCodeMissing + " " + GPUCodeUnasked,
+		"8.0+PTX":    "",
+	} {
+		asked, err := gpucode.ParseTargets(targets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, p := range Code(f, asked, gpucode.Version{}) {
+			got = append(got, p.Kind)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q, want %q", targets, got, want)
+		}
+	}
+	asked, _ := gpucode.ParseTargets("9.0")
+	if all := Code(f, asked, gpucode.Version{Major: 11, Minor: 8}); all[0].Answer != gpucode.ErrUnsupportedPTXVersion {
+		t.Errorf("PTX newer than the driver: %+v", all[0])
 	}
 }
