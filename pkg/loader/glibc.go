@@ -271,7 +271,7 @@ func (s *Load) add(o *Object) {
 // drop takes back the objects from an index on.
 func (s *Load) drop(from int) {
 	if s.order != nil {
-		s.order = slices.DeleteFunc(s.order, func(o *Object) bool { return contains(s.Objects[from:], o) })
+		s.order = slices.DeleteFunc(s.order, func(o *Object) bool { return slices.Contains(s.Objects[from:], o) })
 	}
 	s.Objects = s.Objects[:from]
 }
@@ -312,7 +312,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 		return s.Main, true
 	}
 	if s.self.answersTo(name) {
-		if contains(s.Objects, s.self) {
+		if slices.Contains(s.Objects, s.self) {
 			return s.self, true
 		}
 		s.self.NeededBy = loader
@@ -366,34 +366,17 @@ func (o *Object) found(name string, r *outcome) {
 	o.Name, o.Path, o.File, o.Rule, o.Entry, o.List, o.Tried = name, r.path, r.file, r.rule, r.entry, r.list, r.tried
 }
 
-func contains(all []*Object, o *Object) bool {
-	for _, x := range all {
-		if x == o {
-			return true
-		}
-	}
-	return false
-}
-
 func (o *Object) answersTo(name string) bool {
 	if o.missing || o.Err != "" {
 		return false
 	}
-	for _, n := range o.names {
-		if n == name {
-			return true
-		}
-	}
-	return !o.program && o.Path == name || o.File != nil && o.File.Soname == name && name != ""
+	return slices.Contains(o.names, name) || !o.program && o.Path == name || o.File != nil && o.File.Soname == name && name != ""
 }
 
 func (o *Object) addName(name string) {
-	for _, n := range o.names {
-		if n == name {
-			return
-		}
+	if !slices.Contains(o.names, name) {
+		o.names = append(o.names, name)
 	}
-	o.names = append(o.names, name)
 }
 
 // search is the middle part of _dl_map_object.

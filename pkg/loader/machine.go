@@ -321,25 +321,8 @@ func (c CPU) subdirs(v Version) []string {
 
 // The bits of hardware and platforms in entries of ld.so.cache before glibc 2.37
 // (sysdeps/x86/dl-hwcap.h, _DL_FIRST_PLATFORM).
-func x86HWCap(name string) uint64 {
-	switch name {
-	case "sse2":
-		return 1 << 0
-	case "x86_64":
-		return 1 << 1
-	case "avx512_1":
-		return 1 << 2
-	case "i586":
-		return 1 << 48
-	case "i686":
-		return 1 << 49
-	case "haswell":
-		return 1 << 50
-	case "xeon_phi":
-		return 1 << 51
-	}
-	return 0
-}
+var x86HWCap = map[string]uint64{"sse2": 1 << 0, "x86_64": 1 << 1, "avx512_1": 1 << 2,
+	"i586": 1 << 48, "i686": 1 << 49, "haswell": 1 << 50, "xeon_phi": 1 << 51}
 
 // processor says which entries of ld.so.cache the loader of a version and machine uses.
 func (c CPU) processor(v Version, m elf.Machine) ldcache.Processor {
@@ -355,9 +338,9 @@ func (c CPU) processor(v Version, m elf.Machine) ldcache.Processor {
 		p.Platforms = 3 << 48
 	}
 	for _, name := range c.legacy[:len(c.legacy)-1] {
-		p.HWCaps |= x86HWCap(name)
+		p.HWCaps |= x86HWCap[name]
 	}
-	if p.Platform = x86HWCap(c.Platform) & p.Platforms; p.Platform == 0 {
+	if p.Platform = x86HWCap[c.Platform] & p.Platforms; p.Platform == 0 {
 		p.Platform = 1 // of no entry
 	}
 	return p

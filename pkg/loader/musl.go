@@ -68,7 +68,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 	}
 	self := name == s.Interp.Path || MuslItself(name)
 	if self {
-		if contains(s.Objects, s.self) {
+		if slices.Contains(s.Objects, s.self) {
 			return s.self, true
 		}
 		s.self.NeededBy, s.self.Name = by, name
@@ -89,10 +89,8 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 		r.path, r.file, r.rule = name, f, ByPath
 	} else {
 		for _, o := range s.Objects[1:] {
-			for _, n := range o.names {
-				if n == name && o != s.self && o.Err == "" {
-					return o, true
-				}
+			if slices.Contains(o.names, name) && o != s.self && o.Err == "" {
+				return o, true
 			}
 		}
 		if len(name) > 255 || !s.muslSearchFor(name, by, r) {

@@ -3,6 +3,7 @@ package loader
 import (
 	"debug/elf"
 	"fmt"
+	"slices"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -136,7 +137,7 @@ func (s *Load) checkStack(objects []*Object) {
 		return
 	}
 	for _, o := range s.Objects {
-		if !o.late && !contains(objects, o) && o.File != nil && o != s.self && o.File.needsExecutableStack() {
+		if !o.late && !slices.Contains(objects, o) && o.File != nil && o != s.self && o.File.needsExecutableStack() {
 			return // it has an executable stack from the start
 		}
 	}

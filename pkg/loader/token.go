@@ -1,6 +1,10 @@
 package loader
 
-import "strings"
+import (
+	"path"
+	"slices"
+	"strings"
+)
 
 // tokens is what the dynamic string tokens of one object's strings stand for.
 type tokens struct {
@@ -15,13 +19,10 @@ type tokens struct {
 func hasToken(s string) bool {
 	for {
 		i := strings.IndexByte(s, '$')
-		if i < 0 {
-			return false
+		if i < 0 || TokenAt(s[i:]) != "" {
+			return i >= 0
 		}
 		s = s[i+1:]
-		if token(s, "ORIGIN") > 0 || token(s, "PLATFORM") > 0 || token(s, "LIB") > 0 {
-			return true
-		}
 	}
 }
 
@@ -45,38 +46,30 @@ func (t tokens) expand(s string) string {
 	}
 	var b strings.Builder
 	check := false
-	for i := 0; i < len(s); {
-		if s[i] != '$' {
+	for i := 0; i < len(s) && b.Len() <= maxExpanded; {
+		token := TokenAt(s[i:])
+		var value string
+		switch strings.Trim(token, "${}") {
+		case "":
 			b.WriteByte(s[i])
 			i++
 			continue
-		}
-		rest := s[i+1:]
-		var value string
-		var n int
-		if n = token(rest, "ORIGIN"); n > 0 {
+		case "ORIGIN":
 			// In a set-user-ID program $ORIGIN counts only as the first component.
-			if value = t.origin; t.secure && !(i == 0 && (len(rest) == n || rest[n] == '/')) {
-				value = ""
+			if rest := s[i+len(token):]; !t.secure || i == 0 && (rest == "" || rest[0] == '/') {
+				value = t.origin
 			}
 			check = t.secure && t.executable
-		} else if n = token(rest, "PLATFORM"); n > 0 {
+		case "PLATFORM":
 			value = t.platform
-		} else if n = token(rest, "LIB"); n > 0 {
+		case "LIB":
 			value = t.lib
-		} else {
-			b.WriteByte('$')
-			i++
-			continue
 		}
 		if value == "" {
 			return ""
 		}
 		b.WriteString(value)
-		i += 1 + n
-		if b.Len() > maxExpanded {
-			break
-		}
+		i += len(token)
 	}
 	// … and the result must be in a default directory (is_trusted_path_normalize).
 	if out := b.String(); !check || t.isTrusted(out) {
@@ -110,28 +103,8 @@ func token(s, name string) int {
 }
 
 func (t tokens) isTrusted(p string) bool {
-	var parts []string
-	for part := range strings.SplitSeq(p, "/") {
-		switch part {
-		case "", ".":
-		case "..":
-			if len(parts) > 0 {
-				parts = parts[:len(parts)-1]
-			}
-		default:
-			parts = append(parts, part)
-		}
-	}
-	normal := "/" + strings.Join(parts, "/")
-	if len(parts) > 0 {
-		normal += "/"
-	}
-	for _, dir := range t.trusted {
-		if strings.HasPrefix(normal, dir) {
-			return true
-		}
-	}
-	return false
+	normal := strings.TrimSuffix(path.Clean("/"+p), "/") + "/"
+	return slices.ContainsFunc(t.trusted, func(dir string) bool { return strings.HasPrefix(normal, dir) })
 }
 
 // splitList splits a list at any of the separators. An empty list has no entries.
@@ -139,14 +112,10 @@ func splitList(list, separators string) []string {
 	if list == "" {
 		return nil
 	}
-	out := []string{}
-	for {
-		i := strings.IndexAny(list, separators)
-		if i < 0 {
-			return append(out, list)
-		}
-		out, list = append(out, list[:i]), list[i+1:]
+	for _, other := range separators[1:] {
+		list = strings.ReplaceAll(list, string(other), separators[:1])
 	}
+	return strings.Split(list, separators[:1])
 }
 
 // TokenAt returns the dynamic string token that a text begins with, its dollar and
