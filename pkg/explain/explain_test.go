@@ -365,3 +365,24 @@ func TestGPUCodeThatIsAskedFor(t *testing.T) {
 		t.Errorf("PTX newer than the driver: %+v", all[0])
 	}
 }
+
+func TestNamesThatAreFollowed(t *testing.T) {
+	s := load(t, map[string]tinyelf.Object{"/p": program("", 0)})
+	for _, c := range []struct {
+		name, lit string
+		exact     bool
+		one, all  bool
+	}{
+		{"liba.so", driver.LibCUDA, true, true, true}, {"liba.so", "libother.so", true, false, true}, {"liba.so", "libother.so", false, false, false},
+		{driver.LibCUDA, "libnvidia-ml.so.1", true, false, true}, {"", "libother.so", true, true, true}, {"", "libother.so", false, false, false},
+	} {
+		o := &loader.Object{Name: c.name}
+		if c.name == "" {
+			o = s.Main
+		}
+		l := loader.Literal{Name: c.lit, Exact: c.exact, Driver: driver.NeedsDriver(c.lit)}
+		if one, all := Likely(s, false)(o, l), Likely(s, true)(o, l); one != c.one || all != c.all {
+			t.Errorf("%+v: %v, %v", c, one, all)
+		}
+	}
+}

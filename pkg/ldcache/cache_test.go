@@ -539,19 +539,3 @@ func TestOldLayoutIsSearchedToItsEnd(t *testing.T) {
 		}
 	}
 }
-
-// glibc uses no list of glibc-hwcaps directories that is not aligned.
-func TestNamesOfDirectoriesAreAligned(t *testing.T) {
-	b := cacheFile{binary.LittleEndian, New, 0, true, sample}.bytes()
-	for s := binary.LittleEndian.Uint32(b[32:]) + 8; ; s += 16 {
-		if binary.LittleEndian.Uint32(b[s:]) == extensionHWCaps {
-			binary.LittleEndian.PutUint32(b[s+8:], binary.LittleEndian.Uint32(b[s+8:])+1)
-			binary.LittleEndian.PutUint32(b[s+12:], binary.LittleEndian.Uint32(b[s+12:])-4)
-			break
-		}
-	}
-	c := parse(t, b)
-	if named := slices.ContainsFunc(c.Entries, func(e Entry) bool { return e.HWCapName != "" }); named || c.Damage != nil {
-		t.Errorf("%v %v", named, c.Damage)
-	}
-}
