@@ -1,8 +1,11 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -131,5 +134,164 @@ func TestValuesThatAFlagDoesNotHave(t *testing.T) {
 		if said != c.want {
 			t.Errorf("%v: %q, want %q", c.values, said, c.want)
 		}
+	}
+}
+
+var example = &Command{Name: "tool", Usage: "look at files", Description: "First.\n\n    an example\n\nSecond.", Examples: "tool show a\n", See: []string{"ld.so(8)"}, Version: "1.0 (commit x)",
+	Flags: DocumentFlags(), OfFile: "show",
+	Commands: []*Command{
+		{Name: "show", Also: []string{"print"}, Usage: "show -them", ArgsUsage: "PATH...", Flags: []*Flag{{Name: "json", Aliases: []string{"j"}, Usage: "print JSON"}, {Name: "hidden", Hidden: true}}},
+		{Name: "part", Usage: "a part", Commands: []*Command{{Name: "set", Usage: "set it", ArgsUsage: "NAME PATH...", Flags: []*Flag{
+			{Name: "position", Kind: String, Default: "first", Values: []string{"first", "last"}, Usage: "put it `first|last`"}, {Name: "jobs", Kind: Int, Usage: "so many"}}}}},
+	}}
+
+func TestMan(t *testing.T) {
+	for words, want := range map[string]string{
+		"": `.TH tool 1 "" "tool 1.0"
+.SH NAME
+tool \- look at files
+.SH SYNOPSIS
+.EX
+tool [flags]
+.EE
+.SH DESCRIPTION
+First.
+.EX
+    an example
+.EE
+.PP
+Second.
+.SH COMMANDS
+.TP
+\fBshow\fR
+show \-them
+.TP
+\fBpart\fR
+a part
+.SH OPTIONS
+.TP
+\fB\-\-man\fR
+print the man page, or that of the COMMAND that follows
+.TP
+\fB\-\-completion\fR \fIbash|zsh|fish\fR
+print the completion script for a shell: \fIbash|zsh|fish\fR
+.SH EXAMPLES
+.EX
+tool show a
+.EE
+.SH SEE ALSO
+ld.so(8), tool\-show(1), tool\-part(1)
+`,
+		"show": `.TH tool\-show 1 "" "tool 1.0"
+.SH NAME
+tool\-show \- show \-them
+.SH SYNOPSIS
+.EX
+tool show [flags] PATH...
+.EE
+.SH OPTIONS
+.TP
+\fB\-\-json\fR, \fB\-j\fR
+print JSON
+.SH SEE ALSO
+tool(1), ld.so(8)
+`,
+		"part": `.TH tool\-part 1 "" "tool 1.0"
+.SH NAME
+tool\-part \- a part
+.SH SYNOPSIS
+.EX
+tool part [flags]
+.EE
+.SH COMMANDS
+.SS part set [flags] NAME PATH...
+set it
+.TP
+\fB\-\-position\fR \fIfirst|last\fR
+put it \fIfirst|last\fR (default: first)
+.TP
+\fB\-\-jobs\fR \fIVALUE\fR
+so many
+.SH SEE ALSO
+tool(1), ld.so(8)
+`,
+	} {
+		got, err := Man(example, strings.Fields(words))
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%q: %v %s", words, err, diff)
+		}
+	}
+	if _, err := Man(example, []string{"none"}); err == nil || err.Error() != "--man none: there is no such page" {
+		t.Error(err)
+	}
+}
+
+func TestFitting(t *testing.T) {
+	for line, want := range map[string]string{
+		"": "show part", "show": "", "show -": "--json --help", "part": "set", "part set --position": "first last", "part set --position last -": "--position --jobs --help",
+		"-": "--man --completion --help", "--completion": "bash zsh fish", "--man": "show part", "show -- -": "",
+	} {
+		if got := strings.Join(Fitting(example, strings.Fields(line)), " "); got != want {
+			t.Errorf("%q: %q fit, want %q", line, got, want)
+		}
+	}
+}
+
+func TestWhatMayBeMeant(t *testing.T) {
+	t.Chdir(t.TempDir())
+	os.WriteFile("lib.so", nil, 0o644)
+	for word, want := range map[string]string{
+		"": "no command is given", "print": `there is no command "print": did you mean show?`, "prat": `there is no command "prat": did you mean part?`,
+		"lib.so": `there is no command "lib.so": did you mean tool show lib.so?`, "nothing-like-it": `there is no command "nothing-like-it"`,
+	} {
+		if err := example.NoCommand(&Line{Args: strings.Fields(word)}); err == nil || err.Error() != want {
+			t.Errorf("%q: %v", word, err)
+		}
+	}
+	for name, want := range map[string]string{"jsn": "flag provided but not defined: -jsn: did you mean --json?", "hiddn": "flag provided but not defined: -hiddn"} {
+		if got := MeantFlag(example.Commands[0].Flags, errors.New("flag provided but not defined: -"+name)); string(got) != want {
+			t.Errorf("%q: %s", name, got)
+		}
+	}
+	l := &Line{Flags: []*Flag{{Name: "lib", Kind: String}, {Name: "more", Kind: List}}, Values: given{"lib": {"lib.so"}, "more": {"x", "lib.so"}}}
+	if got := l.Swallowed(); got != "; --lib took lib.so; --more took lib.so" {
+		t.Error(got)
+	}
+}
+
+// What a program answers with what it is asked for: the status, stdout, stderr.
+func TestRun(t *testing.T) {
+	for _, c := range []struct {
+		err            error
+		status         int
+		stdout, stderr string
+	}{
+		{nil, 0, "text", ""},
+		{ErrFailed, 1, "text", ""},
+		{errors.New("a\nb"), 1, "text", "tool: a; b\n"},
+		{Misuse("no"), 2, "text", "tool: no (see tool --help)\n"},
+		{Of("tool part", Of("tool part set", Misusef("%d", 1))), 2, "text", "tool: 1 (see tool part set --help)\n"},
+	} {
+		var stdout, stderr strings.Builder
+		status := Run(example, []string{"tool", "x"}, &stdout, &stderr, func(ctx context.Context, args []string, w io.Writer) error {
+			io.WriteString(w, "text")
+			return c.err
+		})
+		if status != c.status || stdout.String() != c.stdout || stderr.String() != c.stderr {
+			t.Errorf("%v: %d, %q, %q", c.err, status, stdout.String(), stderr.String())
+		}
+	}
+	var stderr strings.Builder
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	status := Run(example, []string{"tool"}, full, &stderr, func(_ context.Context, _ []string, w io.Writer) error {
+		io.WriteString(w, "text")
+		return nil
+	})
+	if status != 1 || !strings.Contains(stderr.String(), "writing to stdout: ") {
+		t.Errorf("%d, %s", status, stderr.String())
 	}
 }
