@@ -14,16 +14,8 @@ type ResolutionCache struct {
 	Off, Size   uint64 // of the note in the file, bytes
 	Prog        int    // index of the PT_NOTE that is this note and nothing else but zeros after it, or -1
 	Section     int    // index of the section that is this note, or -1; where Prog is not -1 its size may be another
-	Description string // the bytes of the note that Entries are decoded from
-	Entries     []CacheEntry
-	Silent      bool // of type 0, which no loader reads: it is Blank, or of an edit that was killed
-}
-
-// A CacheEntry is what the cache says of a needed library: paths, each "=FILE" or
-// "?DIRECTORY".
-type CacheEntry struct {
-	Needed string
-	Paths  []string
+	Description string // what it says: see package resolution
+	Silent      bool   // of type 0, which no loader reads: it is Blank, or of an edit that was killed
 }
 
 // Owner and type of a resolution cache (patchelf 0.19, src/patchelf.cc; the loader's
@@ -65,10 +57,6 @@ func (im *Image) ResolutionCaches() (all []ResolutionCache, err error) {
 				continue
 			}
 			c := ResolutionCache{Off: p.Off + n.start, Size: n.end - n.start, Prog: -1, Silent: n.typ == 0, Description: string(b[n.desc : n.desc+n.size])}
-			texts := strings.Split(strings.TrimRight(c.Description, "\x00"), "\x00")
-			for i := 0; i+1 < len(texts); i += 2 {
-				c.Entries = append(c.Entries, CacheEntry{texts[i], strings.Split(texts[i+1], ":")})
-			}
 			if n.start == 0 && len(bytes.Trim(b[n.end:], "\x00")) == 0 {
 				c.Prog = i
 			}

@@ -10,12 +10,8 @@ import (
 	"strings"
 )
 
-// What tells the note among others: the name of its section, its owner and type.
-const (
-	Section = ".note.nixos.ldcache"
-	Owner   = "NixOS"
-	Type    = 0x63a86cb6
-)
+// Section is the name of its section; by what the loader knows it is in package elfimage.
+const Section = ".note.nixos.ldcache"
 
 // A Note is what a resolution note says, in the order in which it is written. A nil Note
 // says nothing, and stands for none.
