@@ -413,3 +413,10 @@ func edit(t testing.TB, b []byte, c Change) []byte {
 	}
 	return f.b
 }
+
+func pick(long bool, a, b uint64) uint64 {
+	if long {
+		return a
+	}
+	return b
+}

@@ -249,21 +249,13 @@ func (g *goal) needed(im *image, n *Needed) error {
 			offs = append(offs, d.Val)
 		}
 	}
-	var first map[string]int // index of each name, where they are many
-	if len(was)*len(n.Names) > 1024 {
-		first = map[string]int{}
-		for i, s := range slices.Backward(was) {
-			first[s] = i
-		}
+	first := map[string]int{} // index of each name
+	for i, s := range slices.Backward(was) {
+		first[s] = i
 	}
 	name := func(s string) entry {
 		e := entry{elfimage.Dyn{Tag: elf.DT_NEEDED}, -1}
-		i, known := first[s]
-		if first == nil {
-			i = slices.Index(was, s)
-			known = i >= 0
-		}
-		if known {
+		if i, known := first[s]; known {
 			e.Val = offs[i]
 		} else {
 			e.text = g.text(s)

@@ -14,7 +14,7 @@ type image struct {
 	// with: see takeBack.
 	said  []elfimage.Section
 	taken bool     // the two differ
-	room  room     // the last one in the string table, once looked for; of size 0 where there is none
+	room  span     // the last one in the string table, once looked for; of size 0 where there is none
 	all   []extent // once looked for; see extents
 	table []byte   // the dynamic string table, once read
 
@@ -38,13 +38,6 @@ func (im *image) StringSection() int {
 		im.strings = 2 + im.Image.StringSection()
 	}
 	return im.strings - 2
-}
-
-func pick(long bool, a, b uint64) uint64 {
-	if long {
-		return a
-	}
-	return b
 }
 
 // sectionNamed reports whether section i has that name, whatever the length of the one

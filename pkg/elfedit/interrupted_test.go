@@ -1,6 +1,7 @@
 package elfedit
 
 import (
+	"bytes"
 	"cmp"
 	"debug/elf"
 	"errors"
@@ -172,11 +173,20 @@ func TestWhatIsReferredToHasASection(t *testing.T) {
 		return all
 	}
 	for name, l := range shapes {
-		if l.noSections || l.tail != "" { // which is to end the file
+		if l.noSections {
 			continue
 		}
 		for _, list := range lists {
-			states := statesOf(t, planned(t, l.build(t), setPath(elf.DT_RUNPATH, list)))
+			e := planned(t, l.build(t), setPath(elf.DT_RUNPATH, list))
+			states := statesOf(t, e)
+			if l.tail != "" { // ends the file instead
+				for i, state := range states[e.prepared:] {
+					if !bytes.HasSuffix(state, []byte(l.tail)) {
+						t.Errorf("%s, %d bytes: after %d writes, appended data does not end the file", name, len(list), e.prepared+i)
+					}
+				}
+				continue
+			}
 			before := lacking(asItIs(t, states[0]))
 			for i, state := range states {
 				for _, what := range lacking(asItIs(t, state)) {

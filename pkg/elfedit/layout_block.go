@@ -219,7 +219,7 @@ func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 			return err
 		}
 		const padding = 16 // bytes: see unowned
-		if uint64(len(b)) >= padding && len(im.Sections) == 0 && !im.hasRoom() {
+		if uint64(len(b)) >= padding && len(im.Sections) == 0 && im.findRoom().size == 0 {
 			return cannot("unknown data after the program headers at offset %#x", free)
 		}
 		for i, c := range b {
@@ -336,7 +336,7 @@ func (p *planner) unreferenced(blocks ...block) error {
 				continue
 			}
 			// The value of a TLS symbol is no address but an offset in its segment.
-			if elf.ST_TYPE(s[pick(im.Is64(), 4, 12)]) == elf.STT_TLS {
+			if info, _ := im.SymbolInfo(s); elf.ST_TYPE(info) == elf.STT_TLS {
 				continue
 			}
 			for _, b := range blocks {

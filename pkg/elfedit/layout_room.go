@@ -23,11 +23,6 @@ const (
 
 var roomMarkBytes = []byte(roomMark)
 
-// A room is the bytes after a marker.
-type room struct {
-	off, size uint64 // in the string table, bytes
-}
-
 // roomFor returns the size of the room for a run path of n bytes: it and another
 // of its length fit side by side, with enough to spare for the usual additions (a
 // driver link, a compat directory in the store).
@@ -48,37 +43,33 @@ func appendRoom(table []byte, list string, size uint64) (grown []byte, at uint64
 	return append(table, make([]byte, size-uint64(len(list)))...), at
 }
 
-// findRoom returns the last room in the string table.
-func (im *image) findRoom() (r room, ok bool, err error) {
+// findRoom returns the last room, the bytes after a marker, as a range of the string table; of size
+// 0 where there is none, or where it cannot be read, as who needs it will find.
+func (im *image) findRoom() span {
 	if im.lookedForRoom {
-		return im.room, im.room.size > 0, nil
+		return im.room
 	}
+	im.lookedForRoom = true
 	const near = 64 << 10 // our room is at the end of the table unless another tool added to it
-	if im.table == nil && im.StrSize > near {
-		base := im.StrSize - near
-		b, err := im.Read(im.StrOff+base, near)
-		if err != nil {
-			return room{}, false, err
+	if base := im.StrSize - near; im.table == nil && im.StrSize > near {
+		if b, err := im.Read(im.StrOff+base, near); err == nil {
+			im.room = lastRoom(b, base, im.StrSize)
 		}
-		r, ok = lastRoom(b, base, im.StrSize)
 	}
-	if !ok {
-		table, err := im.readTable()
-		if err != nil {
-			return room{}, false, err
+	if im.room.size == 0 {
+		if table, err := im.readTable(); err == nil {
+			im.room = lastRoom(table, 0, im.StrSize)
 		}
-		r, ok = lastRoom(table, 0, im.StrSize)
 	}
-	im.room, im.lookedForRoom = r, true
-	return r, ok, nil
+	return im.room
 }
 
-// lastRoom finds the last valid marker in b, which stands at offset base of a table of size bytes.
-func lastRoom(b []byte, base, size uint64) (last room, ok bool) {
+// lastRoom finds the room of the last valid marker in b, which stands at offset base of a table of size bytes.
+func lastRoom(b []byte, base, size uint64) (last span) {
 	for from := 0; ; { // forwards: bytes.LastIndex is no match for Index in a table of megabytes
 		i := bytes.Index(b[from:], roomMarkBytes)
 		if i < 0 {
-			return last, ok
+			return last
 		}
 		nul := from + i - 1 // before the mark, which is a string
 		at := nul + roomHead
@@ -88,7 +79,7 @@ func lastRoom(b []byte, base, size uint64) (last room, ok bool) {
 		}
 		n, err := strconv.ParseUint(string(b[at-1-roomDigits:at-1]), 16, 64)
 		if err == nil && n > 0 && base+uint64(at)+n <= size {
-			last, ok = room{base + uint64(at), n}, true
+			last = span{base + uint64(at), n}
 		}
 	}
 }
@@ -96,21 +87,15 @@ func lastRoom(b []byte, base, size uint64) (last room, ok bool) {
 // inOurRoom reports whether a string of the table is in a room of ours, where
 // nothing that a linker made can share its bytes.
 func (im *image) inOurRoom(off uint64) bool {
-	r, ok, err := im.findRoom()
-	return err == nil && ok && off >= r.off && off < r.off+r.size
-}
-
-// hasRoom reports whether an earlier edit has left room in the string table.
-func (im *image) hasRoom() bool {
-	_, ok, err := im.findRoom()
-	return ok && err == nil
+	r := im.findRoom()
+	return off >= r.off && off < r.end()
 }
 
 // inRoom places the new strings in the room of an earlier edit: no header
 // changes, only dynamic entries.
 func (p *planner) inRoom() (*layout, error) {
-	if _, ok, err := p.im.findRoom(); !ok || err != nil {
-		return nil, err
+	if p.im.findRoom().size == 0 {
+		return nil, nil
 	}
 	l := p.asItIs()
 	if ok, err := p.useRoom(l); !ok || err != nil {
@@ -122,11 +107,10 @@ func (p *planner) inRoom() (*layout, error) {
 // useRoom puts the new strings where nothing lives in the room, at one of its ends
 // if it can be: there the next ones find the other end free.
 func (p *planner) useRoom(l *layout) (bool, error) {
-	r, ok, err := p.im.findRoom()
-	if !ok || err != nil {
-		return false, err
+	im, r := p.im, p.im.findRoom()
+	if r.size == 0 {
+		return false, nil
 	}
-	im := p.im
 	b, err := im.Read(im.StrOff+r.off, r.size)
 	if err != nil {
 		return false, err

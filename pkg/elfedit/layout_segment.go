@@ -55,11 +55,7 @@ func (p *planner) inLastSegment() (*layout, error) {
 	// end of the file and a failed write can be taken back; and by as much again
 	// as the room had, so that growing stops soon.
 	n := max(uint64(roomHead)+roomFor(len(p.goal.blob)), im.size-end)
-	if r, ok, err := p.im.findRoom(); err != nil {
-		return nil, err
-	} else if ok {
-		n = max(n, 2*r.size)
-	}
+	n = max(n, 2*im.findRoom().size)
 	gap := uint64(0)
 	if t.tail > 0 { // appended data is found at its old offset as well: the table takes it in
 		gap = im.size - end

@@ -259,7 +259,7 @@ func (v *verifier) unowned(from, to uint64, old []byte) error {
 	switch {
 	case zero && (!mapped || sections || to-from < padding):
 		return nil
-	case zero && from >= v.before.Phoff && v.before.hasRoom(): // the hole that our last edit has left behind the program headers
+	case zero && from >= v.before.Phoff && v.before.findRoom().size > 0: // the hole that our last edit has left behind the program headers
 		return nil
 	case sections && mapped && len(bytes.Trim(old, "\x00XZ")) == 0:
 		return nil
@@ -723,7 +723,7 @@ func (v *verifier) sharedStrings() error {
 		if err != nil {
 			return err
 		}
-		if r, ok := lastRoom(added, v.before.StrSize, v.after.StrSize); !ok || r.off+r.size != v.after.StrSize {
+		if r := lastRoom(added, v.before.StrSize, v.after.StrSize); r.end() != v.after.StrSize {
 			return bug("leaves a string table that does not end with its room")
 		}
 	}
@@ -780,12 +780,7 @@ func (v *verifier) ownStrings() error {
 	if len(v.strings) == 0 {
 		return nil
 	}
-	own := make([]span, 0, 8)
-	if r, ok, err := v.before.findRoom(); err != nil {
-		return err
-	} else if ok {
-		own = append(own, span(r))
-	}
+	own := append(make([]span, 0, 8), v.before.findRoom())
 	add := func(off uint64) error {
 		s, err := v.before.DynText(elfimage.Dyn{Tag: elf.DT_STRTAB, Val: off, Off: v.before.DynOff})
 		own = append(own, span{off, uint64(len(s))})

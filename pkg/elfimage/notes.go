@@ -30,7 +30,7 @@ const maxNotes = 1 << 20
 // SHT_NOTE. A note that is not as specified is passed over: notes are hints.
 func (im *Image) DlopenNotes() ([]DlopenNote, error) {
 	var found []DlopenNote
-	err := im.eachNote(dlopenOwner, dlopenType, func(desc []byte) {
+	err := im.eachNote(0, dlopenOwner, dlopenType, func(desc []byte) {
 		var notes []DlopenNote
 		if json.Unmarshal(bytes.TrimRight(desc, "\x00"), &notes) == nil {
 			found = append(found, notes...)
@@ -46,7 +46,7 @@ func (im *Image) DlopenNotes() ([]DlopenNote, error) {
 func (im *Image) NoteDescriptors(owner string, typ uint32) ([][]byte, error) {
 	var all [][]byte
 	for _, align := range []uint64{0, 4, 8, 1} {
-		err := im.eachNoteAligned(align, owner, typ, func(desc []byte) { all = append(all, slices.Clone(desc)) })
+		err := im.eachNote(align, owner, typ, func(desc []byte) { all = append(all, slices.Clone(desc)) })
 		if err != nil {
 			return nil, err
 		}
@@ -55,13 +55,8 @@ func (im *Image) NoteDescriptors(owner string, typ uint32) ([][]byte, error) {
 }
 
 // eachNote calls a function with the descriptor of each note of an owner and type, which
-// is not for keeping.
-func (im *Image) eachNote(owner string, typ uint32, use func(desc []byte)) error {
-	return im.eachNoteAligned(0, owner, typ, use)
-}
-
-// eachNoteAligned is the same where name and descriptor are padded to align, or for 0 as the gABI says.
-func (im *Image) eachNoteAligned(align uint64, owner string, typ uint32, use func(desc []byte)) error {
+// is not for keeping. Name and descriptor are padded to align, or for 0 as the gABI says.
+func (im *Image) eachNote(align uint64, owner string, typ uint32, use func(desc []byte)) error {
 	type area struct{ off, size, align uint64 }
 	var spans []area
 	for _, p := range im.Progs {
@@ -84,22 +79,13 @@ func (im *Image) eachNoteAligned(align uint64, owner string, typ uint32, use fun
 		if align != 0 {
 			padding = align
 		}
-		for desc := range im.notes(b, padding, owner, typ) {
-			use(desc)
-		}
-	}
-	return nil
-}
-
-// notes yields the descriptors of the notes of an owner and type.
-func (im *Image) notes(b []byte, align uint64, owner string, typ uint32) func(func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for n := range im.eachNoteIn(b, align) {
-			if n.typ == typ && string(n.owner) == owner && !yield(b[n.desc:n.desc+n.size]) {
-				return
+		for n := range im.eachNoteIn(b, padding) {
+			if n.typ == typ && string(n.owner) == owner {
+				use(b[n.desc : n.desc+n.size])
 			}
 		}
 	}
+	return nil
 }
 
 // A noteIn is one of a segment's: its owner without the NUL, and offsets in the segment,

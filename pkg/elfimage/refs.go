@@ -248,5 +248,11 @@ func (im *Image) Symbol(b []byte) (elf.SectionIndex, uint64) {
 	return elf.SectionIndex(im.Order.Uint16(b[14:])), uint64(im.Order.Uint32(b[4:]))
 }
 
+// SymbolInfo returns st_info and st_other.
+func (im *Image) SymbolInfo(b []byte) (info, other byte) {
+	at := pick(im.Is64(), 4, 12)
+	return b[at], b[at+1]
+}
+
 // SymbolValueAt is the offset of st_value in a symbol, in bytes.
 func (im *Image) SymbolValueAt() uint64 { return pick(im.Is64(), 8, 4) }

@@ -116,11 +116,8 @@ func (im *Image) callsNobody() bool {
 	nobody := true
 	err := im.EachPiece(off, n, size, func(at uint64, b []byte) {
 		for ; uint64(len(b)) >= size; b, at = b[size:], at+size {
-			info, section := b[4], im.Order.Uint16(b[6:])
-			if !im.Is64() {
-				info, section = b[12], im.Order.Uint16(b[14:])
-			}
-			if at > off && section == uint16(elf.SHN_UNDEF) && elf.ST_BIND(info) != elf.STB_WEAK {
+			info, _ := im.SymbolInfo(b)
+			if section, _ := im.Symbol(b); at > off && section == elf.SHN_UNDEF && elf.ST_BIND(info) != elf.STB_WEAK {
 				nobody = false
 			}
 		}

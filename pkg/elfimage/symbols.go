@@ -92,13 +92,11 @@ func (im *Image) DynamicSymbols() (out Symbols, known bool, err error) {
 	err = im.EachPiece(off, n, size, func(at uint64, piece []byte) {
 		for ; uint64(len(piece)) >= size && failed == nil; piece, at = piece[size:], at+size {
 			var s Symbol
-			info, other, section := piece[4], piece[5], im.Order.Uint16(piece[6:])
-			if !im.Is64() {
-				info, other, section = piece[12], piece[13], im.Order.Uint16(piece[14:])
-			}
-			s.Value = im.Word(piece[im.SymbolValueAt():])
+			info, other := im.SymbolInfo(piece)
+			var section elf.SectionIndex
+			section, s.Value = im.Symbol(piece)
 			s.Bind, s.Type, s.Vis = elf.ST_BIND(info), elf.ST_TYPE(info), elf.ST_VISIBILITY(other)
-			s.Defined, s.Absolute = section != uint16(elf.SHN_UNDEF), section == uint16(elf.SHN_ABS)
+			s.Defined, s.Absolute = section != elf.SHN_UNDEF, section == elf.SHN_ABS
 			name := uint64(im.Order.Uint32(piece))
 			if name >= uint64(len(names)) {
 				failed = Malformed(at, "a symbol's name is offset %#x of a string table of %d bytes", name, len(names))
