@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // One byte too many in the list of writes, anywhere in the file, is noticed before
@@ -36,5 +38,47 @@ func TestCheckNoticesOneByteTooMany(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a plan could do wrong in more than one byte is noticed for what it is.
+func TestCheckNotices(t *testing.T) {
+	for want, c := range map[string]struct {
+		shape  shape
+		tamper func(before, after *image) write // what comes after the edit's own writes
+	}{
+		"loses DT_SYMENT": {plain(), func(_, after *image) write {
+			w := write{off: after.DynOff, data: make([]byte, uint64(len(after.Dynamic)+1)*after.DynSize())}
+			rest := w.data
+			for _, d := range after.Dynamic {
+				if d.Tag != elf.DT_SYMENT {
+					after.encodeDyn(rest, d)
+					rest = rest[after.DynSize():]
+				}
+			}
+			return w
+		}},
+		"lets the segment": {plain().with(func(l *shape) { l.tail, l.skew = strings.Repeat("x", 9000), 256 }), func(_, after *image) write {
+			i := slices.IndexFunc(after.Progs, func(p elfimage.Prog) bool { return p.Type == elf.PT_LOAD })
+			q, next := after.Progs[i], after.Progs[i+1]
+			q.Filesz = next.Vaddr&^0xfff + 1 - q.Vaddr // into the first page of the next one
+			q.Memsz = q.Filesz
+			w := write{off: after.Phoff + uint64(i)*after.PhdrSize(), data: make([]byte, after.PhdrSize())}
+			after.EncodeProg(w.data, q)
+			return w
+		}},
+		"changes a string that something else refers to": {shapes["shared tail"], func(before, after *image) write {
+			d, _ := before.Dyn(elf.DT_RUNPATH)
+			return write{off: after.StrOff + d.Val, data: make([]byte, len(shapes["shared tail"].runpath))}
+		}},
+	} {
+		b := c.shape.build(t)
+		change := setPath(elf.DT_RUNPATH, lists[1])
+		e := planned(t, b, change)
+		states := statesOf(t, e)
+		e.writes = append(slices.Clone(e.writes), c.tamper(parse(t, b), parse(t, states[len(states)-1])))
+		if err := e.verify(change); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
 	}
 }
