@@ -43,6 +43,7 @@ func TestCheckNoticesOneByteTooMany(t *testing.T) {
 
 // What a plan could do wrong in more than one byte is noticed for what it is.
 func TestCheckNotices(t *testing.T) {
+	other := "/lib/another-loader.so"
 	for want, c := range map[string]struct {
 		shape  shape
 		tamper func(before, after *image) write // what comes after the edit's own writes
@@ -71,9 +72,16 @@ func TestCheckNotices(t *testing.T) {
 			d, _ := before.Dyn(elf.DT_RUNPATH)
 			return write{off: after.StrOff + d.Val, data: make([]byte, len(shapes["shared tail"].runpath))}
 		}},
+		"reads back with interpreter": {plain(), func(_, after *image) write {
+			return write{off: after.interpText().off + 5, data: []byte("y")}
+		}},
 	} {
 		b := c.shape.build(t)
 		change := setPath(elf.DT_RUNPATH, lists[1])
+		change.Interpreter = &other
+		if !c.shape.program {
+			change.Interpreter = nil
+		}
 		e := planned(t, b, change)
 		states := statesOf(t, e)
 		e.writes = append(slices.Clone(e.writes), c.tamper(parse(t, b), parse(t, states[len(states)-1])))
