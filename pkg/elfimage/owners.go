@@ -103,7 +103,10 @@ func (im *Image) Owners() []Owner {
 		}
 	}
 	slices.SortFunc(out, func(a, b Owner) int {
-		return cmp.Or(cmp.Compare(a.Off, b.Off), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Index, b.Index), cmp.Compare(a.Tag, b.Tag))
+		if a.Off != b.Off {
+			return cmp.Compare(a.Off, b.Off)
+		}
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Index, b.Index), cmp.Compare(a.Tag, b.Tag))
 	})
 	own.owners = out
 	return slices.Clip(out)
