@@ -35,6 +35,7 @@ func TestCommands(t *testing.T) {
 		{"find --root TREE/program", 2, `not a directory`},
 		{"find more", 2, `find takes no arguments: "more"`},
 		{"install --root TREE --prefix lib", 2, `--prefix "lib": an absolute path is needed`},
+		{"install --root TREE --prefix //", 2, `--prefix "//": an absolute path is needed`},
 		{"install --root TREE --dry-run", 0, `/run/opengl-driver/lib: would be made \(x86_64 driver 535\.1\.2, 9 names\)\n/run/opengl-driver/lib/libcuda\.so -> /usr/lib64/libcuda\.so\.1\n`},
 		{"install --root TREE --dry-run --copy", 0, `/run/opengl-driver/lib/libcuda\.so\.1 a copy of .*/usr/lib64/libcuda\.so\.535\.1\.2 with run path \$ORIGIN\n`},
 		{"install --root TREE --json --compat /opt/none", 1, `^\{\n.*"dry_run": false(.*\n)+hostDriver: no compat package in /opt/none: libcuda\.so\.1: no such file or directory\n$`},
