@@ -391,7 +391,7 @@ func (a *autoPatchelf) run() error {
 	if err != nil {
 		return a.report(index, nil, nil, err)
 	}
-	a.tellOutside(index.LibrariesOutside(a.Context))
+	a.tellOutside(index.LibrariesOutside())
 	for _, dir := range index.LibsBelow() {
 		a.Log.Warnf("--libs %s: there is no library in it, but in its lib: --libs %s/lib", dir, dir)
 	}

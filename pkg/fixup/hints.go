@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"io"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -46,8 +45,6 @@ func (h *Hints) attribute(soname string) []string {
 	return nil
 }
 
-var spaces = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[ \t]+`) })
-
 // Read adds hints: lines "SONAME ATTRIBUTE", or what nix-locate prints ("ATTRIBUTE.OUTPUT
 // SIZE TYPE PATH"). Other lines are passed over, and counted.
 func (h *Hints) Read(r io.Reader) error {
@@ -61,7 +58,7 @@ func (h *Hints) Read(r io.Reader) error {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		fields := spaces().Split(line, -1)
+		fields := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' })
 		soname, attribute := fields[0], ""
 		switch {
 		case len(fields) == 2:

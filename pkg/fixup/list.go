@@ -19,7 +19,7 @@ import (
 // of each library in the order of the needs, AppendRunpaths; each once. With KeepEntries
 // what the file has stands before the needs. Where nothing is asked for, the run path stays.
 func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
-	p.Set, p.After, p.Tag, p.Dropped, p.Lost, p.foreseen = nil, p.Before, o.Tag, nil, nil, ""
+	p.Set, p.After, p.Tag, p.Dropped, p.Lost = nil, p.Before, o.Tag, nil, nil
 	l := make(runpath.List, 0, len(r.first)+len(p.Needs)+len(r.last)+2)
 	if o.program() || r.s.Dlopen {
 		l = append(l, r.first...)
@@ -80,7 +80,7 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	}
 	if r.s.Map != nil {
 		p.After = r.s.Map(o, p.After)
-		p.foreseen = r.foresee(o, p, entries)
+		p.mapped = len(p.After) != len(p.Set)
 	}
 	p.stays = r.s.KeepEntries && !r.s.ForceRPath && slices.Equal(p.After, p.Before)
 	if !p.stays && (p.Tag == elf.DT_NULL && len(p.After) > 0 || r.s.Map != nil) {
@@ -152,39 +152,6 @@ func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) 
 		return l, false
 	}
 	return texts(entries, now), true
-}
-
-// foresee says for which library an entry that a map has put in stands before the one
-// that was chosen and holds another file of the name, or "". known are the entries as
-// they were before.
-func (r *Resolver) foresee(o *Object, p *Plan, known []entry) string {
-	if len(p.After) == len(p.Set) {
-		return ""
-	}
-	entries := make([]entry, 0, len(p.After))
-	for _, e := range p.After {
-		if at := slices.IndexFunc(known, func(k entry) bool { return k.text == e }); at >= 0 {
-			entries = append(entries, known[at])
-		} else {
-			entries = append(entries, r.ix.entry(o, e))
-		}
-	}
-	for _, n := range p.Needs {
-		if n.Outcome != Found || n.Cause != loader.Needed {
-			continue
-		}
-		name := path.Base(n.Name)
-		for _, e := range entries {
-			took := r.ix.takesIn(o, e, name)
-			if took == n.Candidate.Object {
-				break
-			}
-			if took != nil && !sameFile(took.Real, n.Candidate.Object.Real) {
-				return fmt.Sprintf("%s is %s/%s (entry %s); the plan is %s", name, e.dir.path, name, e.text, n.Candidate.Object.Real)
-			}
-		}
-	}
-	return ""
 }
 
 // temporary says which entry would lead into a directory of the build.

@@ -133,9 +133,6 @@ func malformed(err error) bool {
 // program reports whether the file has an interpreter to set.
 func (o *Object) program() bool { return o.Interp != "" }
 
-// lacks returns the versions that from needs of a library named name and that o does not define.
-func (o *Object) lacks(from *Object, name string) []string { return o.Lacks(from.File, name) }
-
 // compatible reports whether files of two OS ABIs go together as nixpkgs sees it:
 // System V's goes with every other.
 func compatible(a, b elf.OSABI) bool {

@@ -1,16 +1,11 @@
 package fixup
 
 import (
-	"context"
-	"debug/elf"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 
-	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/store"
-	"cuda-runpath/pkg/tree"
 )
 
 // mayLeadOutside reports whether what a symbolic link of the tree holds is, read as text, a
@@ -35,7 +30,7 @@ func (s *Sources) mayLeadOutside(dir, name string) bool {
 // LibrariesOutside returns the symbolic links of the tree that lead outside it to a library,
 // or to a directory with one, in no order. Links are not followed, so these files are left
 // as they are. Links into a Nix store lead to other packages, and do not count.
-func (ix *Index) LibrariesOutside(ctx context.Context) (out []string) {
+func (ix *Index) LibrariesOutside() (out []string) {
 	var roots []string
 	for _, root := range ix.sources.Paths {
 		if real, err := filepath.EvalSymlinks(root); err == nil {
@@ -66,7 +61,7 @@ func (ix *Index) LibrariesOutside(ctx context.Context) (out []string) {
 		}
 		has, known := holds[real]
 		if !known {
-			has = hasLibrary(ctx, real)
+			has = ix.hasLibrary(real, st)
 			holds[real] = has
 		}
 		if has {
@@ -77,32 +72,27 @@ func (ix *Index) LibrariesOutside(ctx context.Context) (out []string) {
 }
 
 // hasLibrary reports whether a file is a library, or one of the first files of a directory is.
-func hasLibrary(ctx context.Context, path string) bool {
-	const most = 2000 // files: a link may lead to "/"
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var files atomic.Int64
-	var found atomic.Bool
-	_ = tree.Walk(ctx, []string{path}, tree.Options{Jobs: 1}, func(f *tree.File) (bool, bool) {
-		if files.Add(1) > most {
-			cancel()
-			return false, false
+func (ix *Index) hasLibrary(p string, st os.FileInfo) (found bool) {
+	is := func(p string) bool {
+		lib := ix.readFile(p)
+		return lib != nil && lib.Err == nil && lib.SkipReason == "" && !lib.program()
+	}
+	if !st.IsDir() {
+		return st.Mode().IsRegular() && is(p)
+	}
+	left := 2000 // files: a link may lead to "/"
+	belowDir(p, func(dir string, names []os.DirEntry) bool {
+		for _, e := range names {
+			if e.Type().IsRegular() {
+				if left--; left < 0 {
+					return false
+				}
+				found = found || is(dir+"/"+e.Name())
+			}
 		}
-		if f.Err != nil || !f.ELF() || f.SameAs != "" {
-			return false, false
-		}
-		im, err := elfimage.ParseHead(f, f.Size(), f.Head())
-		if err != nil {
-			return false, false
-		}
-		defer im.Release()
-		if im.SkipReason() == "" && im.Prog(elf.PT_INTERP) == nil {
-			found.Store(true)
-			cancel()
-		}
-		return false, false
-	}, func(bool) {})
-	return found.Load()
+		return !found
+	})
+	return found
 }
 
 // LibsBelow returns those of Sources.Libs that hold no library, and have a lib that does.

@@ -139,7 +139,7 @@ func (u *union) settle(name string, a *asks) (changed bool) {
 		a.need.others = had
 	}
 	for _, b := range lacks {
-		why := fmt.Sprintf("%s, which lacks %s that %s needs", a.takes.Path, strings.Join(a.takes.lacks(b.by, name), ", "), b.by.Path)
+		why := fmt.Sprintf("%s, which lacks %s that %s needs", a.takes.Path, strings.Join(a.takes.Lacks(b.by.File, name), ", "), b.by.Path)
 		if !a.chosen() && u.without(a.by, b.by, "brings "+why+" in the same process") {
 			changed = true
 		} else if u.without(b.by, a.by, "meets "+why) {
@@ -332,7 +332,7 @@ func (u *union) unmet(name string, a *asks, takes *Object) (out []asks) {
 		return nil
 	}
 	for _, b := range u.names[name] {
-		if b.by != a.by && b.takes != takes && len(takes.lacks(b.by, name)) > 0 && u.meet(a.by, b.by) {
+		if b.by != a.by && b.takes != takes && len(takes.Lacks(b.by.File, name)) > 0 && u.meet(a.by, b.by) {
 			out = append(out, b)
 		}
 	}
@@ -421,7 +421,7 @@ func (u *union) conflict(name string) (*Plan, string) {
 				}
 			}
 			return p, fmt.Sprintf("%s: %s takes %s, which lacks %s that %s needs: in a process that loads both, this one fails if the other comes first",
-				name, a.by.Path, a.takes.Path, strings.Join(a.takes.lacks(b.by, name), ", "), b.by.Path)
+				name, a.by.Path, a.takes.Path, strings.Join(a.takes.Lacks(b.by.File, name), ", "), b.by.Path)
 		}
 	}
 	return nil, ""

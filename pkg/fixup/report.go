@@ -214,7 +214,7 @@ func (r *Resolver) loaderWith(p *Plan, name string) string {
 	for _, level := range r.ix.levels[1:] {
 		for _, d := range level.dirs {
 			if d.has(name) && d.has(base) {
-				if lib := r.ix.open(d, name); lib != nil && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" && len(lib.lacks(o, name)) == 0 {
+				if lib := r.ix.open(d, name); lib != nil && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" && len(lib.Lacks(o.File, name)) == 0 {
 					return d.path + "/" + base
 				}
 			}

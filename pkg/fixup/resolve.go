@@ -196,12 +196,11 @@ type Plan struct {
 
 	changes   bool
 	stays     bool // the run path, and its tag
+	mapped    bool // Settings.Map has put entries in, or has taken some out
 	untangled bool // finish has chosen again, which the other files have not heard of
 	in        *Interpreter
 	hidden    []*Need // see shadowed
 	loader    string  // the interpreter that the file is for; "" where that is not known
-	// foreseen is what the loader does instead, as far as the entries' order tells.
-	foreseen string
 }
 
 // Opened is a directory outside the tree with libraries that a file opens by name.
@@ -607,7 +606,7 @@ func (r *Resolver) inLibC(p *Plan, in *Interpreter, name string) (ok bool, why *
 	if lib == nil {
 		return false, nil // a linker script, say
 	}
-	if lacks := lib.lacks(o, name); len(lacks) > 0 {
+	if lacks := lib.Lacks(o.File, name); len(lacks) > 0 {
 		return true, &Rejection{Path: in.LibC + "/" + name, Why: "lacks " + strings.Join(lacks, ", ")}
 	}
 	return true, nil
@@ -695,7 +694,7 @@ func (r *Resolver) refuseFor(o *Object, in *Interpreter, n *Need, name string, c
 		return why
 	}
 	for _, other := range n.others {
-		if lacks := c.Object.lacks(other.by, name); len(lacks) > 0 {
+		if lacks := c.Object.Lacks(other.by.File, name); len(lacks) > 0 {
 			return fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), other.by.Path)
 		}
 	}
@@ -843,7 +842,7 @@ func (r *Resolver) refuse(o *Object, in *Interpreter, name string, c Candidate) 
 	if mine != UnknownLibC && lib.LibC != UnknownLibC && lib.LibC != mine {
 		return fmt.Sprintf("was linked against %s, not %s", lib.LibC, mine)
 	}
-	if lacks := lib.lacks(o, name); len(lacks) > 0 {
+	if lacks := lib.Lacks(o.File, name); len(lacks) > 0 {
 		return "lacks " + strings.Join(lacks, ", ")
 	}
 	return ""

@@ -17,7 +17,7 @@ import (
 type Surprise struct {
 	Program string // by starting which it shows; "" where the file shows it by itself
 	Plan    *Plan  // of the file that asks for it
-	Need    *Need  // nil where only the order of the file's entries tells
+	Need    *Need  // nil with Err
 	Text    string // what happens instead
 	// Err is set instead of Text where the loader cannot be asked about the file.
 	Err error
@@ -31,8 +31,8 @@ type Surprise struct {
 // has loaded before is not known. Of libraries for which the loader has the same to go by
 // and the plan says the same, one is looked at so. Libraries that were right already are
 // many, in a tree in which nothing changes: of those that ask the same of the loader's own
-// directories one is looked at. For the others the order of their entries counts, unless
-// the one was a surprise.
+// directories, and whose entries are those that were chosen, one is looked at. Where the one
+// was a surprise, all are.
 func (ix *Index) Verify(plans []*Plan, jobs int) []Surprise {
 	edited := map[string]State{} // by Object.Real
 	for _, p := range plans {
@@ -80,7 +80,7 @@ func verify(plans []*Plan, l *loader.Loader, jobs int) []Surprise {
 			continue
 		}
 		var key string
-		if p.Changes() {
+		if p.Changes() || p.mapped {
 			key = p.kind()
 		} else {
 			key = p.ofLoader()
@@ -94,7 +94,7 @@ func verify(plans []*Plan, l *loader.Loader, jobs int) []Surprise {
 		}
 	}
 	v.each(firsts, v.open)
-	others = slices.DeleteFunc(others, func(p *Plan) bool { return p.foreseen == "" && !v.surprised[v.alike[p]] })
+	others = slices.DeleteFunc(others, func(p *Plan) bool { return !v.surprised[v.alike[p]] })
 	v.each(others, v.open)
 	return v.out
 }
@@ -170,9 +170,6 @@ func (v *verification) start(p *Plan) (found []finding, err error) {
 
 // open looks at a library as a program that opens it.
 func (v *verification) open(p *Plan) ([]finding, error) {
-	if like := v.alike[p]; like != nil && !v.surprised[like] {
-		return []finding{{p, nil, p.foreseen}}, nil
-	}
 	load, err := v.l.Direct(p.Object.Real, p.loader)
 	if err != nil {
 		return nil, err
