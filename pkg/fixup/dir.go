@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -45,7 +44,7 @@ func (ix *Index) newDir(p string) *dir {
 			d.real = strings.TrimSuffix(wd, "/") + "/" + p
 		}
 	}
-	real, mode, err := sysroot.Follow(d.real, func(p string) (string, string) { return "", p }, sysroot.Lstat)
+	real, mode, err := ix.loader.Files().Resolve(d.real)
 	if err == nil {
 		d.real = real
 	}

@@ -53,7 +53,7 @@ var unread = &loader.File{ELF: &loader.Header{}}
 // take reads what the index keeps of an open file, and the loader as well. literals: see Sources.Literals.
 func (ix *Index) take(o *Object, f *tree.File, im *elfimage.Image, literals func(*Object) func(name string) bool) {
 	o.ABI = loader.ABIOf(im)
-	o.File = ix.loader.Files().Take(o.Real, f.FD(), f.Head(), im)
+	o.File = ix.loader.Files().Take(o.Real, f.FD(), f.Stat(), f.Head(), im)
 	if o.SkipReason = o.ELF.SkipReason(); o.SkipReason != "" && o.SkipReason != elfimage.Loader {
 		return
 	}

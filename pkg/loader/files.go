@@ -312,11 +312,11 @@ func (fs *Files) Open(p string) *File {
 	return fs.parsed(at.host, fd)
 }
 
-// Take keeps what the image of an open file says, of which head is the beginning and host the
-// path, free of symbolic links, so that the file need not be opened again.
-func (fs *Files) Take(host string, fd int, head []byte, im *elfimage.Image) *File {
+// Take keeps what the image of an open file says, of which st is the state, head the beginning
+// and host the path, free of symbolic links, so that the file need not be opened again.
+func (fs *Files) Take(host string, fd int, st *unix.Stat_t, head []byte, im *elfimage.Image) *File {
 	f := &File{Path: host, later: &later{}}
-	if f.stat(fd) {
+	if f.stat(st) {
 		f.header(head)
 		f.take(im, fd)
 	}
@@ -375,7 +375,12 @@ var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 // is used again; it has section headers where the names in the file will be asked for.
 func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im *elfimage.Image) {
 	f = &File{Path: host, later: &later{}}
-	if !f.stat(fd) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		f.errno = errnoOf(err)
+		return f, nil
+	}
+	if !f.stat(&st) {
 		return f, nil
 	}
 	r := descriptor(fd)
@@ -408,13 +413,8 @@ func (f *File) take(im *elfimage.Image, fd int) {
 	f.ELF = &Header{im.Type, im.Machine, im.OSABI, im.SkipReason(), hasNotes(im)}
 }
 
-// stat looks at an open file, and reports whether it is a regular one.
-func (f *File) stat(fd int) bool {
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		f.errno = errnoOf(err)
-		return false
-	}
+// stat takes over a file's state, and reports whether it is a regular one.
+func (f *File) stat(st *unix.Stat_t) bool {
 	f.id = fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev is 32 bits wide on MIPS
 	f.Size = st.Size
 	f.Mode = os.FileMode(st.Mode & 0o777)

@@ -132,6 +132,9 @@ func (f *File) FD() int { return f.fd }
 // Size returns the size of an ELF file in bytes.
 func (f *File) Size() int64 { return f.stat.Size }
 
+// Stat is what the file was when it was opened, if it is an ELF file.
+func (f *File) Stat() *unix.Stat_t { return &f.stat }
+
 // ReadAt reads from the file; see [io.ReaderAt].
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.pread(p, off)
