@@ -17,10 +17,9 @@ import (
 
 // Compat is a compat package's directory, and what it does for a host.
 type Compat struct {
-	Dir     string      `json:"dir"`
-	Verdict driver.Help `json:"verdict"`
-	Reason  string      `json:"reason"`
-	Source  string      `json:"source"`
+	Dir            string
+	Verdict        driver.Help
+	Reason, Source string
 }
 
 // cudaLibraryAt reads what a libcuda.so.1 says of itself: its note, the version in
@@ -240,8 +239,6 @@ func (h *Host) Choose(d *Driver, dirs []string, choice CompatChoice) (*Driver, [
 	return chosen, all, nil
 }
 
-var errNoCompat = errors.New("a compat directory is needed: an absolute path, auto, always or never")
-
 // ParseCompatChoice reads the value of --compat.
 func ParseCompatChoice(s string) (CompatChoice, error) {
 	switch c := CompatChoice(s); {
@@ -250,5 +247,5 @@ func ParseCompatChoice(s string) (CompatChoice, error) {
 	case path.IsAbs(s):
 		return CompatChoice(path.Clean(s)), nil
 	}
-	return "", errNoCompat
+	return "", errors.New("a compat directory is needed: an absolute path, auto, always or never")
 }

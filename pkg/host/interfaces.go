@@ -15,25 +15,24 @@ type api struct {
 	name    string
 	asks    []string
 	library string // the driver's; "" where the vendor's file says which
-	// file is what leads there, below the driver link: the directory of a [vendorKind], or a name of its own. "" where
-	// programs open the library itself.
-	file string
+	kind    string // the directory of the [vendorKind] whose files lead there; "" for none
+	file    string // what programs open, below the driver link, where there is no such kind
 }
 
 // apis are those. Sources: vendorKinds' and, for what has no file, libglvnd's README, libvdpau's src/vdpau_wrapper.c,
 // Mesa's src/gbm/main/backend.c, libva's va/va.c (NVIDIA has no module for it, elFarto's nvidia-vaapi-driver is one), NVIDIA's
 // Video Codec SDK and OptiX's optix_stubs.h.
 var apis = []api{
-	{"OpenGL", []string{"libGL.so.1", "libGLX.so.0", "libOpenGL.so.0"}, "libGLX_nvidia.so.0", ""},
-	{"EGL", []string{"libEGL.so.1"}, "libEGL_nvidia.so.0", "share/glvnd/egl_vendor.d"},
-	{"Vulkan", []string{"libvulkan.so.1"}, "", "share/vulkan/icd.d"},
-	{"OpenCL", []string{"libOpenCL.so.1"}, "libnvidia-opencl.so.1", openCL},
-	{"VDPAU", []string{"libvdpau.so.1"}, "libvdpau_nvidia.so.1", "vdpau/libvdpau_nvidia.so.1"},
-	{"VA-API", []string{"libva.so.2"}, "nvidia_drv_video.so", "dri/nvidia_drv_video.so"},
-	{"GBM", []string{"libgbm.so.1"}, "libnvidia-allocator.so.1", "gbm/nvidia-drm_gbm.so"},
-	{"NVENC", []string{"libnvidia-encode.so.1"}, "libnvidia-encode.so.1", ""},
-	{"NVDEC", []string{"libnvcuvid.so.1"}, "libnvcuvid.so.1", ""},
-	{"OptiX", []string{"libnvoptix.so.1"}, "libnvoptix.so.1", ""},
+	{"OpenGL", []string{"libGL.so.1", "libGLX.so.0", "libOpenGL.so.0"}, "libGLX_nvidia.so.0", "", "libGLX_nvidia.so.0"},
+	{"EGL", []string{"libEGL.so.1"}, "libEGL_nvidia.so.0", "share/glvnd/egl_vendor.d", ""},
+	{"Vulkan", []string{"libvulkan.so.1"}, "", "share/vulkan/icd.d", ""},
+	{"OpenCL", []string{"libOpenCL.so.1"}, "libnvidia-opencl.so.1", openCL, ""},
+	{"VDPAU", []string{"libvdpau.so.1"}, "libvdpau_nvidia.so.1", "", "vdpau/libvdpau_nvidia.so.1"},
+	{"VA-API", []string{"libva.so.2"}, "nvidia_drv_video.so", "", "dri/nvidia_drv_video.so"},
+	{"GBM", []string{"libgbm.so.1"}, "libnvidia-allocator.so.1", "", "gbm/nvidia-drm_gbm.so"},
+	{"NVENC", []string{"libnvidia-encode.so.1"}, "libnvidia-encode.so.1", "", "libnvidia-encode.so.1"},
+	{"NVDEC", []string{"libnvcuvid.so.1"}, "libnvcuvid.so.1", "", "libnvcuvid.so.1"},
+	{"OptiX", []string{"libnvoptix.so.1"}, "libnvoptix.so.1", "", "libnvoptix.so.1"},
 }
 
 // askedBy returns the object of a load that asks for a library of an API, nil where none does. It is certain where the
@@ -92,30 +91,22 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 func (a *api) what() string {
 	switch {
 	case a.library == "":
-		return "file of the driver's in " + a.file
-	case a.kind() != nil:
-		return a.library + " by a file in " + a.file
+		return "file of the driver's in " + a.kind
+	case a.kind != "":
+		return a.library + " by a file in " + a.kind
 	}
 	return a.library
-}
-
-// kind returns the kind of files that lead to the library, nil where there is none.
-func (a *api) kind() *vendorKind {
-	if i := slices.IndexFunc(vendorKinds, func(k vendorKind) bool { return k.dir == a.file }); i >= 0 {
-		return &vendorKinds[i]
-	}
-	return nil
 }
 
 // hosts returns which of the host's files leads to the library, "" where none does.
 func (a *api) hosts(h *Host, drv *Driver) string {
 	for _, v := range drv.Vendors {
-		if path.Dir(v.name) == a.file && v.Path != "" {
+		if path.Dir(v.name) == a.kind && v.Path != "" {
 			return v.Path
 		}
 	}
 	for _, lib := range drv.Libraries {
-		if a.kind() == nil && slices.Contains(lib.Links, a.library) {
+		if a.kind == "" && slices.Contains(lib.Links, a.library) {
 			return lib.Path
 		}
 	}
@@ -127,27 +118,20 @@ func (a *api) hosts(h *Host, drv *Driver) string {
 
 // leads returns which file of a driver link leads to the library, "" where none does.
 func (a *api) leads(h *Host, drv *Driver, link string) string {
-	kind := a.kind()
-	if kind == nil {
-		file := a.file
-		if file == "" {
-			file = a.library
-		}
-		if at := path.Join(link, file); h.exists(at) {
-			return at
-		}
-		return ""
+	if at := path.Join(link, a.file); a.kind == "" && h.exists(at) {
+		return at
 	}
-	dir := path.Join(path.Dir(link), kind.dir)
-	entries, _ := h.Root.ReadDir(dir)
-	own := drv.Names()
-	for _, e := range entries[:min(len(entries), maxVendorFiles)] {
-		at := path.Join(dir, e.Name())
-		v, err := h.vendor(at, *kind, drv.machine(), own)
-		if err == nil && v != nil && !slices.ContainsFunc(v.names, func(name string) bool {
-			return !h.exists(name) && (strings.Contains(name, "/") || !h.exists(path.Join(link, name)))
-		}) {
-			return at
+	for _, kind := range vendorKinds {
+		if kind.dir != a.kind {
+			continue
+		}
+		found, _ := h.vendorsIn(kind, []string{path.Join(path.Dir(link), kind.dir)}, &Driver{Machine: drv.Machine}, drv.Names())
+		for _, v := range found {
+			if !slices.ContainsFunc(v.names, func(name string) bool {
+				return !h.exists(name) && (strings.Contains(name, "/") || !h.exists(path.Join(link, name)))
+			}) {
+				return v.Path
+			}
 		}
 	}
 	return ""

@@ -85,29 +85,8 @@ func (h *Host) vendors(d *Driver) []*Vendor {
 	var all []*Vendor
 	own := d.Names()
 	for _, kind := range vendorKinds {
-		seen := map[string]bool{}
-		for _, dir := range kind.hosts {
-			h.saw(dir)
-			entries, err := h.Root.ReadDir(dir)
-			if err != nil {
-				continue
-			}
-			for _, e := range entries[:min(len(entries), maxVendorFiles)] {
-				at := path.Join(dir, e.Name())
-				if !vendorName().MatchString(e.Name()) || seen[e.Name()] {
-					continue
-				}
-				v, err := h.vendor(at, kind, d.machine(), own)
-				if err != nil {
-					d.Rejected = append(d.Rejected, Rejected{at, err.Error(), false})
-				}
-				if v == nil || kind.one && seen[v.Libraries[0]] {
-					continue
-				}
-				seen[e.Name()], seen[v.Libraries[0]] = true, true
-				all = append(all, v)
-			}
-		}
+		found, seen := h.vendorsIn(kind, kind.hosts, d, own)
+		all = append(all, found...)
 		if kind.make != "" && own[kind.make] && !seen[kind.make] {
 			v := &Vendor{name: path.Join(kind.dir, kind.name), Libraries: []string{kind.make}}
 			if kind.dir != openCL {
@@ -118,6 +97,32 @@ func (h *Host) vendors(d *Driver) []*Vendor {
 		}
 	}
 	return all
+}
+
+// vendorsIn returns the files of a kind in some directories that lead to the driver's libraries, and which names and
+// libraries they have.
+func (h *Host) vendorsIn(kind vendorKind, dirs []string, d *Driver, own map[string]bool) (all []*Vendor, seen map[string]bool) {
+	seen = map[string]bool{}
+	for _, dir := range dirs {
+		h.saw(dir)
+		entries, _ := h.Root.ReadDir(dir)
+		for _, e := range entries[:min(len(entries), maxVendorFiles)] {
+			at := path.Join(dir, e.Name())
+			if !vendorName().MatchString(e.Name()) || seen[e.Name()] {
+				continue
+			}
+			v, err := h.vendor(at, kind, d.machine(), own)
+			if err != nil {
+				d.Rejected = append(d.Rejected, Rejected{at, err.Error(), false})
+			}
+			if v == nil || kind.one && seen[v.Libraries[0]] {
+				continue
+			}
+			seen[e.Name()], seen[v.Libraries[0]] = true, true
+			all = append(all, v)
+		}
+	}
+	return all, seen
 }
 
 // vendor reads one of the host's files. It returns nil for one that is not the driver's.

@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"io"
 	"regexp"
 	"strings"
 	"sync"
@@ -69,29 +68,19 @@ func cudaInLibrary(root sysroot.Root, file string) string {
 	}
 	defer f.Close()
 	best := ""
-	const piece, overlap = 1 << 20, 128
-	buf := make([]byte, piece+overlap)
-	kept := 0
-	for {
-		n, err := io.ReadFull(f, buf[kept:])
-		b := buf[:kept+n]
-		for rest := b; ; {
-			// Most of the file holds no such text: look for its beginning first.
-			i := bytes.Index(rest, []byte("Cuda compilation tools, release "))
-			if i < 0 {
-				break
+	// In pieces that overlap by more than the text has; the pattern begins with text, which most of the file does not hold.
+	const overlap = 128
+	buf := make([]byte, 1<<20)
+	for at := int64(0); ; at += int64(len(buf) - overlap) {
+		n, err := f.ReadAt(buf, at)
+		for _, m := range compilerRelease().FindAllSubmatch(buf[:n], -1) {
+			if v := string(m[1]); best == "" || newerVersion(v, best) {
+				best = v
 			}
-			if m := compilerRelease().FindSubmatch(rest[i:min(i+overlap, len(rest))]); m != nil {
-				if v := string(m[1]); best == "" || newerVersion(v, best) {
-					best = v
-				}
-			}
-			rest = rest[i+1:]
 		}
 		if err != nil {
 			return best
 		}
-		kept = copy(buf, b[len(b)-overlap:])
 	}
 }
 
