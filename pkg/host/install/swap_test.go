@@ -82,12 +82,14 @@ func TestNothingIsWrittenOutsideWhileADirectoryIsSwapped(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d, err := (&host.Host{Root: sysroot.Root{Dir: from}, From: []string{"/"}}).Find(m)
-	if err != nil || len(d.Vendors) != 1 {
-		t.Fatal(d, err)
-	}
 	write := func(h *host.Host) error {
-		_, err := Make(h, d, offer.Links(d), "/srv/a/driver", false)
+		// Each its own: a Driver is for one goroutine.
+		d, err := (&host.Host{Root: sysroot.Root{Dir: from}, From: []string{"/"}}).Find(m)
+		if err != nil || len(d.Vendors) != 1 {
+			t.Errorf("%+v, %v", d, err)
+			return err
+		}
+		_, err = Make(h, d, offer.Links(d), "/srv/a/driver", false)
 		return err
 	}
 	remove := func(h *host.Host) error {
