@@ -19,9 +19,9 @@ def entry(kind, arch, size):
 
 print('.section .nv_fatbin,"a",%progbits\n.balign 8')
 for i in range(count):
-    size = 8 * random.randrange(20, 600) if i % 4 == 3 else 8 * random.randrange(1000, 40000)
+    size = 8 * random.randrange(20, 600) if i % 4 == 3 else 8 * random.randrange(1000, 12000)
     print(f".balign 8\ncode{i}: .4byte 0xBA55ED50; .2byte 1, 16; .8byte 9f - . - 8\n")
-    print(entry(2, 80, size), entry(2, 90, 8 * random.randrange(20, 3000)), entry(1, 120, size), "9:", sep="\n")
+    print(entry(2, 80, size), entry(2, 90, 8 * random.randrange(20, 1500)), entry(1, 120, size), "9:", sep="\n")
 print('.globl wrappers, wrappers_end\n.hidden wrappers, wrappers_end\n.section .nvFatBinSegment,"aw",%progbits\n.balign 8\nwrappers:')
 for i in range(count):
     print(f".4byte 0x466243B1, 1; .8byte code{i}, 0")
