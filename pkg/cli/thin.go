@@ -177,7 +177,14 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 			return skip("neither a program nor a library; in others --blank-options blanks options")
 		}
 	}
-	code, err := gpucode.Read(f, f.Size(), f.Head())
+	size, err := f.Length()
+	if err != nil {
+		return err
+	}
+	if !f.ELF() && f.OtherLinks() > 0 { // which a walk does not know
+		return skip("it has several names, of which one would lead to the edited copy")
+	}
+	code, err := gpucode.Read(f, size, f.Head())
 	if err != nil {
 		return err
 	}
@@ -191,7 +198,7 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 	r.Code, r.Left, r.all = code.Bytes(), plan.Left, plan.All
 	var cut *thin.Cut
 	if o.Cut {
-		cut, err = plan.Cut(f, f.Size(), code)
+		cut, err = plan.Cut(f, size, code)
 		if errors.Is(err, thin.ErrNoCut) {
 			r.Uncut = err.Error()
 		} else if err != nil {
@@ -202,7 +209,7 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 		return nil
 	}
 	if cut != nil {
-		r.Cut = uint64(f.Size() - cut.Size())
+		r.Cut = uint64(size - cut.Size())
 	}
 	switch {
 	case dryRun:
@@ -221,7 +228,7 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 			if err := plan.Apply(f, w); err != nil {
 				return err
 			}
-			return thin.Check(f, w, f.Size(), o)
+			return thin.Check(f, w, size, o)
 		})
 		if err != nil {
 			return err

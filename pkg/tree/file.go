@@ -93,16 +93,26 @@ func open(d *dir, name, path string, follow bool, na *noatime, buf []byte) *File
 		return f
 	}
 	if f.ELF() {
-		if err := ignoringEINTR(func() error { return unix.Fstat(f.fd, &f.stat) }); err != nil {
+		if err := f.look(); err != nil {
 			f.fail(err)
-		} else if f.stat.Mode&unix.S_IFMT != unix.S_IFREG {
-			f.fail(plainfile.ErrNotRegular)
-		} else if time.Since(time.Unix(f.stat.Ctim.Unix())) < tick {
-			f.racy = true
-			f.remember(f.head, 0)
 		}
 	}
 	return f
+}
+
+// look asks what the file is whose head has been read.
+func (f *File) look() error {
+	if err := ignoringEINTR(func() error { return unix.Fstat(f.fd, &f.stat) }); err != nil {
+		return err
+	}
+	if f.stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return plainfile.ErrNotRegular
+	}
+	if time.Since(time.Unix(f.stat.Ctim.Unix())) < tick {
+		f.racy = true
+		f.remember(f.head, 0)
+	}
+	return nil
 }
 
 func (f *File) fail(err error) {

@@ -2,11 +2,6 @@ package tree
 
 import (
 	"errors"
-	"time"
-
-	"golang.org/x/sys/unix"
-
-	"cuda-runpath/pkg/plainfile"
 )
 
 // ErrTooLarge says that a file is larger than what was asked for.
@@ -15,12 +10,9 @@ var ErrTooLarge = errors.New("is too large")
 // Length returns the size in bytes of a file that need not be ELF.
 func (f *File) Length() (int64, error) {
 	if f.stat.Mode == 0 {
-		if err := ignoringEINTR(func() error { return unix.Fstat(f.fd, &f.stat) }); err != nil {
+		if err := f.look(); err != nil {
 			return 0, err
 		}
-	}
-	if f.stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return 0, plainfile.ErrNotRegular
 	}
 	return f.stat.Size, nil
 }
@@ -41,8 +33,7 @@ func (f *File) Whole(limit int64) ([]byte, error) {
 		b = make([]byte, size)
 	}
 	n, err := f.pread(b[:size], 0)
-	if time.Since(time.Unix(f.stat.Ctim.Unix())) < tick {
-		f.racy = true
+	if f.racy {
 		f.remember(b[:n], 0)
 	}
 	return b[:n], err
