@@ -174,7 +174,7 @@ in
       '') (builtins.attrNames compatless)
       + ''
         program=$(wc -c < ${lib.getOutput "tools" tools}/bin/runpath)
-        holds "the program has $program bytes, at most 8,000,000" test "$program" -le 8000000
+        holds "the program has $program bytes, at most 8,500,000" test "$program" -le 8500000
         for name in ${toString hookNames}; do
           same "$name" "$(readlink ${lib.getOutput "tools" tools}/bin/$name)" runpath
         done
