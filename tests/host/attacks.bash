@@ -360,7 +360,7 @@ for method in namespace library-path; do
     pids+=($!)
   done
   for _ in {1..600}; do (($(cat "$attacks"/late-[0-9]* | grep -c 'build one, ') == 50)) && break; sleep 0.1; done
-  (version=545.23.06 && tiny "$attacks/up-new" two) && rm "$attacks/up/usr/lib64"/lib* && cp -a "$attacks/up-new/usr/lib64"/lib* "$attacks/up/usr/lib64/" &&
+  version=545.23.06 tiny "$attacks/up-new" two && rm "$attacks/up/usr/lib64"/lib* && cp -a "$attacks/up-new/usr/lib64"/lib* "$attacks/up/usr/lib64/" &&
     echo 545.23.06 >"$attacks/up/sys/module/nvidia/version" && sed -i "s/$version/545.23.06/" "$attacks/up/proc/driver/nvidia/version"
   is "upgrade, run --method $method: a start after it has the new driver" "build two, build two, build two" \
     "$(echo | XDG_CACHE_HOME=$attacks/late-cache "$hostDriver" run --method "$method" --root "$attacks/up" -- "$attacks/late" 2>&1)"
