@@ -190,7 +190,7 @@ func (ix *Index) add(o *Object) {
 	}
 }
 
-// findLinks tells each file which other paths in the tree are the same file.
+// findLinks tells each file which other paths in the tree are the same file, and those what it is.
 func (ix *Index) findLinks() {
 	var first map[string]*Object
 	for _, o := range ix.Files {
@@ -205,6 +205,7 @@ func (ix *Index) findLinks() {
 		}
 		if f := first[o.SameAs]; f != nil {
 			f.Also = append(f.Also, o)
+			o.File, o.ABI, o.LibC, o.SkipReason, o.Err = f.File, f.ABI, f.LibC, f.SkipReason, f.Err
 		}
 	}
 }

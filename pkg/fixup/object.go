@@ -16,7 +16,7 @@ type Object struct {
 	Path   string      // as the walk has it; of a library outside of the tree, Real
 	At     tree.Target // of a file of the tree
 	Real   string      // absolute, free of symbolic links
-	SameAs string      // another path of the same file, which was read before; nothing else is set
+	SameAs string      // another path of the same file, which was read before: what is in it is said there
 	// Links are the other hard links that lead to a file of the tree, Also those of them
 	// that are in the tree: those whose SameAs is this one.
 	Links int

@@ -359,6 +359,9 @@ func (p *Plan) SkipMalformed(err error) bool {
 
 // look finds what one file of the index needs. It serves several goroutines.
 func (r *Resolver) look(o *Object) *Plan {
+	if o.SameAs != "" {
+		return &Plan{Object: o, Skip: "the same file as " + o.SameAs}
+	}
 	p := &Plan{Object: o, Before: runpath.Parse(o.List), Tag: o.Tag}
 	p.After = p.Before
 	switch {
@@ -366,9 +369,6 @@ func (r *Resolver) look(o *Object) *Plan {
 		return p
 	case o.Err != nil:
 		p.Err = o.Err
-		return p
-	case o.SameAs != "":
-		p.Skip = "the same file as " + o.SameAs
 		return p
 	case o.SkipReason != "":
 		p.Skip = "it is " + strings.TrimPrefix(string(o.SkipReason), "it is ")

@@ -315,6 +315,31 @@ func TestRule6AFileThatOthersChangedStays(t *testing.T) {
 
 // Files that a package manager has linked from its cache: a copy takes the place of all
 // names in the tree, and the cache stays.
+// The walk reads a file once, by the first of its names; each name in the tree may be the one that is needed.
+func TestRule6AnotherNameOfAFileIsALibrary(t *testing.T) {
+	for first, second := range map[string]string{"a/real.so": "b/libfoo.so.1", "b/real.so": "a/libfoo.so.1"} {
+		t.Run(second, func(t *testing.T) {
+			s := newStage(t)
+			s.put("out/"+first, lib("libfoo.so.1").Object)
+			s.mkdir("out/" + path.Dir(second))
+			if err := os.Link(s.dir+"/out/"+first, s.dir+"/out/"+second); err != nil {
+				t.Fatal(err)
+			}
+			s.put("out/main", prog("libfoo.so.1", "libc.so.6").Object)
+			r := s.resolve()
+			if surprises := r.apply(); len(surprises) > 0 {
+				t.Errorf("%+v", surprises)
+			}
+			r.list("out/main", "~/out/"+path.Dir(second))
+			for _, p := range r.plans {
+				if o := p.Object; o.SameAs != "" && (p.Changes() || p.Skip == "" || len(p.Before) > 0) {
+					t.Errorf("%s: %+v", o.Path, p)
+				}
+			}
+		})
+	}
+}
+
 func TestRule6HardLinks(t *testing.T) {
 	s := newStage(t)
 	link := func(old, new string) {
