@@ -159,6 +159,9 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 			}
 		}
 	}
+	if overwritten && !im.hasDynamic() { // what its type alone says: .MIPS.options of a static program
+		return nil, cannot("something would have to move in a file without a dynamic section to say where")
+	}
 	if overwritten && relocated != nil { // .dynamic switches with the headers
 		moveDynamic = moveDynamic || relocated.stays() || !relocated.holds(im.DynOff, im.Prog(elf.PT_DYNAMIC).Filesz)
 	} else if overwritten && !moveDynamic {

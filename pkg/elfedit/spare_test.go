@@ -1,8 +1,11 @@
 package elfedit
 
 import (
+	"debug/elf"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/elfimage"
 )
 
 // Unused program headers are added in all kinds of files that can have them, and change nothing else.
@@ -44,5 +47,29 @@ func TestSpareHeaders(t *testing.T) {
 	}
 	if made < len(shapes)*2/3 {
 		t.Errorf("only %d of %d shapes", made, len(shapes))
+	}
+}
+
+// A file without .dynamic, such as a static program of MIPS with .MIPS.options behind its headers, has them or is refused.
+func TestSpareHeadersWithoutDynamic(t *testing.T) {
+	refused := 0
+	for name, l := range shapes {
+		if l.class != elf.ELFCLASS64 || l.order != littleOrder {
+			continue
+		}
+		b := l.build(t)
+		damage{b, parse(t, b)}.prog(elf.PT_DYNAMIC, 0, func(p *elfimage.Prog) { *p = elfimage.Prog{} })
+		im := parse(t, b)
+		for n := 1; n < 6; n++ {
+			if _, err := im.plan(Change{Spare: n}); err == nil {
+			} else if !strings.Contains(err.Error(), "no room for what is new") {
+				t.Errorf("%s: %v", name, err)
+			} else if strings.Contains(err.Error(), "in a file without a dynamic section") {
+				refused++
+			}
+		}
+	}
+	if refused == 0 {
+		t.Error("no shape has something in front")
 	}
 }
