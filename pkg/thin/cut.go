@@ -148,7 +148,7 @@ func (p *Plan) holes(r io.ReaderAt, im *elfimage.Image, f *gpucode.File) (holes 
 	size := page(im.Machine)
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		if name := im.SectionName(i); s.Type != elf.SHT_PROGBITS || name != ".nv_fatbin" && name != "__nv_relfatbin" {
+		if name := im.SectionName(i); s.Type != elf.SHT_PROGBITS || name != ".nv_fatbin" && name != "__nv_relfatbin" || damaged(s, f) {
 			continue
 		}
 		for k, u := range used {
@@ -174,6 +174,13 @@ func (p *Plan) holes(r io.ReaderAt, im *elfimage.Image, f *gpucode.File) (holes 
 		}
 	}
 	return holes, nil
+}
+
+// damaged reports whether a section holds a container that cannot be read to its end, which may be anywhere.
+func damaged(s *elfimage.Section, f *gpucode.File) bool {
+	return slices.ContainsFunc(f.Containers, func(c gpucode.Container) bool {
+		return c.Damage != nil && s.Off <= c.Off && c.Off < s.Off+s.Size
+	})
 }
 
 // freeFrom returns where what is free behind a container begins once it is thinned, behind its mark.

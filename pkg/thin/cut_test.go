@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -280,6 +281,48 @@ func TestNotCut(t *testing.T) {
 	_, out := cutOf(t, library(file(pieces...)), Options{Targets: targets(t, "9.0")})
 	if n := le.Uint16(out[56:]); n > maxHeaders || n < maxHeaders-2 {
 		t.Errorf("%d program headers", n)
+	}
+}
+
+// Where a container cannot be read to its end nobody knows where it ends: nothing is cut in its section, and who forgets
+// that is told by the check.
+func TestNotCutBesideDamage(t *testing.T) {
+	le := binary.LittleEndian
+	good := []piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}
+	for name, broken := range map[string]func(head []byte){
+		"another version":           func(head []byte) { le.PutUint16(head[4:], 7) },
+		"longer than the section":   func(head []byte) { le.PutUint64(head[8:], 1<<40) },
+		"an entry of no known form": func(head []byte) { le.PutUint16(head[18:], 0x0909) },
+	} {
+		code := file(good, []piece{cubin(90)}, good)
+		all := listRaw(code)
+		head, behind := code[all[1].Off:], all[2].Off
+		clear(head[16+64+64 : behind-all[1].Off])
+		broken(head)
+		code = slices.Insert(code, int(behind), make([]byte, 200000)...) // the damaged one's
+		b := library(code)
+		f := read2(t, b)
+		p, err := New(bytes.NewReader(b), f, Options{Targets: targets(t, "9.0")})
+		if err != nil || p.Left[Damaged] != 1 {
+			t.Fatalf("%s: %v, %v", name, p.Left, err)
+		}
+		if c, err := p.Cut(bytes.NewReader(b), int64(len(b)), f); c != nil || err != nil {
+			t.Errorf("%s: %v, %v", name, c, err)
+		}
+		for i := range f.Containers {
+			f.Containers[i].Damage = nil
+		}
+		c, err := p.Cut(bytes.NewReader(b), int64(len(b)), f)
+		if err != nil || c == nil {
+			t.Fatalf("%s: no cut: %v", name, err)
+		}
+		var out growing
+		if err := c.Apply(&out); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Check(bytes.NewReader(out.b), int64(len(out.b))); !errors.Is(err, ErrCheck) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -34,6 +34,15 @@ func (c *Cut) Check(copied io.ReaderAt, size int64) error {
 	for i := range code.Containers {
 		used = append(used, gpucode.Mark{Off: code.Containers[i].Off, Size: code.Containers[i].Size})
 	}
+	for i := range c.im.Sections {
+		s := &c.im.Sections[i]
+		cut := s.HasBytes() && slices.ContainsFunc(u.gaps, func(gap hole) bool { return s.Off < gap.end() && gap.off < s.Off+s.Size })
+		for k := 0; cut && k < len(code.Containers); k++ {
+			if o := &code.Containers[k]; o.Damage != nil && o.Off >= s.Off && o.Off-s.Off < s.Size {
+				return fmt.Errorf("%w: what is cut may be of the container at %#x, which cannot be read to its end", ErrCheck, o.Off)
+			}
+		}
+	}
 	for _, m := range used {
 		for _, gap := range u.gaps {
 			if m.Off < gap.end() && gap.off < m.Off+m.Size {
