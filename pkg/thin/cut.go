@@ -83,6 +83,9 @@ func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 			return nil, fmt.Errorf("%w: %w", ErrNoCut, err)
 		}
 	}
+	if c.im.Phoff != c.im.EhdrSize() { // as BOLT's table of many unused ones, which could be cut itself
+		return nil, fmt.Errorf("%w: its program headers are at %#x, not behind the ELF header", ErrNoCut, c.im.Phoff)
+	}
 	c.holes = holes[:n]
 	slices.SortFunc(c.holes, func(a, b hole) int { return cmp.Compare(a.off, b.off) })
 	for _, h := range c.holes {

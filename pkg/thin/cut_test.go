@@ -256,9 +256,15 @@ func TestNotCut(t *testing.T) {
 			le.PutUint64(b[64+2*56+8:], 0x8000)
 			return b
 		}, false},
-		"another section in it":       {func(b []byte) []byte { le.PutUint64(b[shoff+8*64+24:], 0x8000); return b }, false},
-		"no room behind the headers":  {func(b []byte) []byte { b[64+3*56] = 1; return b }, true},
-		"headers elsewhere":           {func(b []byte) []byte { copy(b[0x1000:], b[64:64+3*56]); le.PutUint64(b[32:], 0x1000); return b }, true},
+		"another section in it":      {func(b []byte) []byte { le.PutUint64(b[shoff+8*64+24:], 0x8000); return b }, false},
+		"no room behind the headers": {func(b []byte) []byte { b[64+3*56] = 1; return b }, true},
+		"headers elsewhere":          {func(b []byte) []byte { copy(b[0x1000:], b[64:64+3*56]); le.PutUint64(b[32:], 0x1000); return b }, true},
+		"unused headers elsewhere, of BOLT": {func(b []byte) []byte {
+			copy(b[0x1000:], b[64:64+3*56])
+			le.PutUint64(b[32:], 0x1000)
+			b[56] = 30
+			return b
+		}, true},
 		"a segment that ends with it": {func(b []byte) []byte { le.PutUint64(b[64+32:], 0x8000); le.PutUint64(b[64+40:], 0x8000); return b }, false},
 		"addresses that no page has":  {func(b []byte) []byte { le.PutUint64(b[64+16:], 8); return b }, false},
 	} {
