@@ -117,22 +117,27 @@ type CompatVerdict struct {
 
 // GPU is what is known of a GPU of the host's.
 type GPU struct {
-	Capability uint32 // of compute, 90 for 9.0
+	Capability uint32 // of compute, 90 for 9.0; 0 where it is not known
 	Name       string // as the driver calls it, "NVIDIA H100 80GB HBM3"; "" where it does not tell
 }
 
 func (g GPU) String() string {
 	capability := fmt.Sprintf("compute capability %d.%d", g.Capability/10, g.Capability%10)
-	if g.Name == "" {
+	switch {
+	case g.Capability == 0:
+		return g.Name
+	case g.Name == "":
 		return "of " + capability
 	}
 	return g.Name + " (" + capability + ")"
 }
 
-// lastBranch returns the last driver branch that knows a GPU, 0 where there is a newer one with each release. Source:
+// lastBranch returns the last driver branch that knows a GPU, 0 where there is a newer one with each release or this is not known. Source:
 // NVIDIA's "CUDA Toolkit, Driver, and Architecture Matrix".
 func (g GPU) lastBranch() int {
 	switch {
+	case g.Capability == 0:
+		return 0
 	case g.Capability < 50: // Kepler
 		return 470
 	case g.Capability < 75: // Maxwell, Pascal, Volta

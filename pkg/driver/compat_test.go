@@ -105,6 +105,10 @@ func TestCompatAsksTheGPU(t *testing.T) {
 		{"590.44.01", []GPU{{75, "Tesla T4"}}, Helps, "", 0},
 		{"590.44.01", []GPU{{70, ""}, {75, "Tesla T4"}}, MayHelp, "", 0},
 		{"545.23.06", []GPU{{37, "Tesla K80"}}, Cannot, "driver 470", 100},
+		// One that no table knows yet may be a data centre's.
+		{"580.95.05", []GPU{{0, "PCI device 10de:ffff"}}, MayHelp, "", 0},
+		{"580.95.05", []GPU{{0, "PCI device 10de:ffff"}, geforce}, MayHelp, "", 0},
+		{"580.95.05", []GPU{{0, "NVIDIA GeForce RTX 9090"}}, Cannot, "this GPU is NVIDIA GeForce RTX 9090, and compat", 804},
 	} {
 		got := Compat(CUDALibrary{Version: test.pkg, CUDA: "13.0"}, CUDALibrary{Version: "535.261.03", CUDA: "12.2"}, test.gpus)
 		if got.Help != test.want || !strings.Contains(got.Reason, test.reason) || got.Answer != test.answer {

@@ -20,8 +20,8 @@ import (
 
 // gpu is a kind of GPU of the host.
 type gpu struct {
-	gpucode.Capability
-	name, source string
+	gpucode.Capability // 0 where it is not known, and then there is a name
+	name, source       string
 }
 
 // kinds returns what a verdict on a compat package asks of GPUs.
@@ -81,8 +81,8 @@ func smiGPUs(out, source string) (all []gpu) {
 	return all
 }
 
-// pciGPUs returns the GPUs that the kernel lists on the PCI bus, and that the table knows, by the names that the driver
-// gives them (its README, chapter "The /proc Interface").
+// pciGPUs returns the GPUs that the kernel lists on the PCI bus, by the names that the driver gives them (its README,
+// chapter "The /proc Interface"). Those that the table does not know, which may be newer, have no capability.
 func (h *Host) pciGPUs() (all []gpu) {
 	slots, _ := h.Root.Glob("/sys/bus/pci/devices/*")
 	for _, slot := range slots {
@@ -95,17 +95,16 @@ func (h *Host) pciGPUs() (all []gpu) {
 			continue
 		}
 		id := uint16(number("device"))
-		if c, ok := gpucode.OfDevice(id); ok {
-			h.saw(path.Join(slot, "device"))
-			name := fmt.Sprintf("PCI device 10de:%04x", id)
-			b, _ := h.Root.ReadFile(path.Join("/proc/driver/nvidia/gpus", path.Base(slot), "information"), 4<<10)
-			for line := range strings.Lines(string(b)) {
-				if model, ok := strings.CutPrefix(line, "Model:"); ok {
-					name = strings.TrimSpace(model)
-				}
+		h.saw(path.Join(slot, "device"))
+		name := fmt.Sprintf("PCI device 10de:%04x", id)
+		b, _ := h.Root.ReadFile(path.Join("/proc/driver/nvidia/gpus", path.Base(slot), "information"), 4<<10)
+		for line := range strings.Lines(string(b)) {
+			if model, ok := strings.CutPrefix(line, "Model:"); ok {
+				name = strings.TrimSpace(model)
 			}
-			all = append(all, gpu{c, name, slot + ", " + gpucode.DeviceTable})
 		}
+		c, _ := gpucode.OfDevice(id)
+		all = append(all, gpu{c, name, slot + ", " + gpucode.DeviceTable})
 	}
 	return all
 }
@@ -114,6 +113,10 @@ func (h *Host) pciGPUs() (all []gpu) {
 func (h *Host) doctorGPUs(d *Diagnosis, drv *Driver) []gpu {
 	gpus := h.gpus(drv)
 	for _, g := range gpus {
+		if g.Capability == 0 {
+			d.add("GPU", Note, g.source, "name the GPU: --gpu 9.0", "%s, whose compute capability is not known", g.name)
+			continue
+		}
 		name := g.Capability.String()
 		if g.name != "" {
 			name += " (" + g.name + ")"
@@ -123,16 +126,26 @@ func (h *Host) doctorGPUs(d *Diagnosis, drv *Driver) []gpu {
 	return gpus
 }
 
+// targets returns what GPU code is asked of GPUs, which are sorted, and whether these are all of them: not where one's
+// capability is not known.
+func targets(gpus []gpu) (list []gpucode.Target, all bool) {
+	all = true
+	for i, g := range gpus {
+		switch {
+		case g.Capability == 0:
+			all = false
+		case i == 0 || gpus[i-1].Capability != g.Capability:
+			list = append(list, gpucode.Target{Arch: gpucode.Arch{Capability: g.Capability}, Real: true})
+		}
+	}
+	return list, all
+}
+
 // doctorGPUCode says what each GPU takes of the code of a program and its libraries.
 func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda string) {
 	const subject = "GPU code"
 	version, _ := gpucode.ParseVersion(h.cudaOf(load, cuda))
-	var targets []gpucode.Target
-	for i, g := range gpus { // sorted by it
-		if i == 0 || gpus[i-1].Capability != g.Capability {
-			targets = append(targets, gpucode.Target{Arch: gpucode.Arch{Capability: g.Capability}, Real: true})
-		}
-	}
+	targets, all := targets(gpus)
 	var with, compiled []string
 	for _, o := range load.Objects {
 		if !o.Found() || o.File == nil || driver.Provides(path.Base(o.Path)) {
@@ -155,7 +168,7 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 			case p.Kind == explain.GPUCodeJIT && !slices.Contains(compiled, path.Base(o.Path)):
 				compiled = append(compiled, path.Base(o.Path))
 			case p.Kind == explain.GPUCodeMissing:
-				if failing == len(targets) && o.Certain() {
+				if all && failing == len(targets) && o.Certain() {
 					verdict = Bad
 				}
 				d.addRemedy(subject, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Text)
@@ -164,7 +177,7 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 		}
 	}
 	switch {
-	case len(with) > 0 && len(gpus) == 0:
+	case len(with) > 0 && len(targets) == 0:
 		d.add(subject, Note, load.Main.Path, "name the GPU: --gpu 9.0", "which GPU it is to run on is not known, so the code in %s is not examined", few(with))
 	case len(with) > 0:
 		d.add(subject, Good, "headers of GPU code", "", "examined in %s", few(with))

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host/install"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/sysroot"
@@ -90,7 +89,7 @@ func (c *call) install() (done []*install.Link, faults int, err error) {
 			if err != nil {
 				c.complain("%v", err)
 				faults++
-			} else if compat.Verdict != driver.Helps || !c.Bool("quiet") {
+			} else if !compat.Verdict.Use() || !c.Bool("quiet") {
 				c.complain("compat package %s: %s: %s", dir, compat.Verdict, compat.Reason)
 			}
 		}

@@ -73,6 +73,22 @@ func TestInstallWithdrawsADriverThatIsGone(t *testing.T) {
 	}
 }
 
+// --quiet says of a compat package what is a problem: not that it is used.
+func TestQuietOfACompatPackage(t *testing.T) {
+	tree := hostTree(t)
+	library(t, filepath.Join(tree, "opt/newer"), "libcuda.so.1", "545.1.2", tinyelf.Object{})
+	library(t, filepath.Join(tree, "opt/older"), "libcuda.so.1", "525.1.2", tinyelf.Object{})
+	if status, said := runs("install", "--root", tree, "--quiet", "--compat", "/opt/newer"); status != 0 || said != "" {
+		t.Errorf("status %d, %q", status, said)
+	}
+	if _, said := runs("install", "--root", tree, "--compat", "/opt/newer"); !strings.Contains(said, "/opt/newer: helps, if this GPU may") {
+		t.Error(said)
+	}
+	if _, said := runs("install", "--root", tree, "--quiet", "--compat", "/opt/older"); !strings.Contains(said, "/opt/older: harms") {
+		t.Error(said)
+	}
+}
+
 // systemd takes "$" in the path of a program as it is, and "%" and what ends a word as written here (systemd-analyze verify).
 func TestProgramOfTheUnit(t *testing.T) {
 	tree := hostTree(t)
