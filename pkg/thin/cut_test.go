@@ -332,6 +332,36 @@ func TestNotCutBesideDamage(t *testing.T) {
 	}
 }
 
+// A program header of what nothing maps, as RISC-V's of .riscv.attributes, goes where its bytes go, and the check finds where it does not.
+func TestCutWithUnmappedHeader(t *testing.T) {
+	le := binary.LittleEndian
+	for _, vaddr := range []uint64{0, 0x100, 1 << 40} { // also one at which something else is
+		b := library(file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}, []piece{cubin(90)}))
+		comment := bytes.Index(b, []byte("made by hand"))
+		le.PutUint16(b[56:], 4)
+		codec.EncodeProg(b[64+3*56:], elfimage.Prog{Type: 0x70000003, Flags: elf.PF_R, Off: uint64(comment), Vaddr: vaddr, Filesz: 12, Align: 1})
+		c, out := cutOf(t, b, Options{Targets: targets(t, "9.0")})
+		if err := c.Check(bytes.NewReader(out), int64(len(out))); err != nil {
+			t.Error(err)
+		}
+		at := 0
+		for i := range int(le.Uint16(out[56:])) {
+			if h := out[64+56*i:]; le.Uint32(h) == 0x70000003 {
+				at = 64 + 56*i
+			}
+		}
+		if off := le.Uint64(out[at+8:]); !bytes.HasPrefix(out[off:], []byte("made by hand")) {
+			t.Errorf("is at %#x", off)
+		}
+		for _, wrong := range []uint64{uint64(comment), 0x100, 1 << 50} {
+			le.PutUint64(out[at+8:], wrong)
+			if err := c.Check(bytes.NewReader(out), int64(len(out))); !errors.Is(err, ErrCheck) {
+				t.Errorf("at %#x: %v", wrong, err)
+			}
+		}
+	}
+}
+
 // What a broken plan could do to headers and bytes, the check finds.
 func TestCheckFindsBrokenCuts(t *testing.T) {
 	b := library(file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}, []piece{{gpucode.Cubin, 80, 0x11, 70000, ""}, cubin(90)}, []piece{cubin(90)}))

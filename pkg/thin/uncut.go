@@ -98,7 +98,11 @@ func (u *uncut) progs() error {
 	for i, p := range was {
 		q := is[i]
 		if p.HasBytes() {
-			if off, ok := b.FileOffset(p.Vaddr, p.Filesz); !ok || off != q.Off {
+			if off, ok := a.FileOffset(p.Vaddr, p.Filesz); !ok || off != p.Off { // of what nothing maps: RISC-V's attributes
+				if err := (&comparer{before: a, after: b}).same(p.Off, q.Off, p.Filesz); err != nil {
+					return fmt.Errorf("%v: %w", p.Type, err)
+				}
+			} else if off, ok := b.FileOffset(p.Vaddr, p.Filesz); !ok || off != q.Off {
 				return fmt.Errorf("%v at %#x is not where it is mapped", p.Type, q.Off)
 			}
 		}
