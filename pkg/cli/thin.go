@@ -37,7 +37,7 @@ func ThinCuda() *command.Command {
 const (
 	thinUsage       = "take the code for GPUs that are not asked for out of programs and libraries"
 	thinDescription = `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind them becomes a hole: the file
-keeps its length, and takes less room on the disk; --cut also cuts pages of holes out of it. No address changes. An edited copy takes the file's place, after it has been compared
+keeps its length, and takes less room on the disk; --cut also cuts pages of holes out of it. No address of code or data changes. An edited copy takes the file's place, after it has been compared
 with the file. On any other GPU the program then stops with error 209, and a mark in the file says why. Installing the package again
 undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`
 )
@@ -209,7 +209,7 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 		return nil
 	}
 	if cut != nil {
-		r.Cut = uint64(size - cut.Size())
+		r.Cut, result.MovedNotes = uint64(size-cut.Size()), cut.MovedNotes
 	}
 	switch {
 	case dryRun:

@@ -35,6 +35,8 @@ type Cut struct {
 	from  io.ReaderAt // the file, with program headers to spare
 	im    *elfimage.Image
 	holes []hole // in order of offset
+	// MovedNotes names notes that give their place to program headers: see [elfedit.Edit.MovedNotes].
+	MovedNotes []string
 }
 
 // hole is a part of the file that is cut, whole pages, in the offsets of before.
@@ -78,7 +80,7 @@ func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 	if n <= 0 {
 		return nil, nil
 	}
-	for c.from, c.im, err = spare(r, im, n); err != nil; c.from, c.im, err = spare(r, im, n) {
+	for err = c.spare(r, im, n); err != nil; err = c.spare(r, im, n) {
 		if n--; n == 0 {
 			return nil, fmt.Errorf("%w: %w", ErrNoCut, err)
 		}
@@ -99,15 +101,17 @@ func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 	return c, nil
 }
 
-// spare returns a file with n unused program headers.
-func spare(r io.ReaderAt, im *elfimage.Image, n int) (io.ReaderAt, *elfimage.Image, error) {
+// spare plans a file with n unused program headers.
+func (c *Cut) spare(r io.ReaderAt, im *elfimage.Image, n int) error {
+	c.from, c.im = r, im
 	edit, err := elfedit.Plan(im, elfedit.Change{Spare: n})
 	if err != nil || edit == nil {
-		return r, im, err
+		return err
 	}
-	r, size := edit.Planned()
-	im, err = elfimage.Parse(r, size)
-	return r, im, err
+	from, size := edit.Planned()
+	c.from, c.MovedNotes = from, edit.MovedNotes()
+	c.im, err = elfimage.Parse(from, size)
+	return err
 }
 
 // described returns where what the headers describe ends.
