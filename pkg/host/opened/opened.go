@@ -35,6 +35,8 @@ func MakeAll(dir string, mode fs.FileMode) error {
 	return unmasked(func() error { return os.MkdirAll(dir, mode) })
 }
 
+var errExchanged = errors.New("was exchanged for something else meanwhile")
+
 // Top opens the directory that a root is. What is done below it is done from there: whoever exchanges names on the
 // way exchanges nothing outside.
 func Top(root sysroot.Root) (*os.Root, error) {
@@ -48,13 +50,10 @@ func Top(root sysroot.Root) (*os.Root, error) {
 	}
 	if now, err := top.Stat("."); err != nil || !os.SameFile(before, now) {
 		top.Close()
-		return nil, &fs.PathError{Op: "open", Path: root.Path("/"), Err: errors.New("was exchanged for something else meanwhile")}
+		return nil, &fs.PathError{Op: "open", Path: root.Path("/"), Err: errExchanged}
 	}
 	return top, nil
 }
-
-// ofDescriptor returns the directory that is open as a descriptor.
-func ofDescriptor(fd int) (*os.Root, error) { return os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd)) }
 
 // Below opens a directory by a path below an open one, which is without links: what Resolve of a sysroot.Root
 // returned. A link that took the place of a directory since is an error. Directories on the way may be such as can be
@@ -68,11 +67,36 @@ func Below(top *os.Root, inside string) (at *os.Root, err error) {
 		if err != nil {
 			return &fs.PathError{Op: "open", Path: inside, Err: err}
 		}
-		defer unix.Close(fd)
-		at, err = ofDescriptor(fd)
+		it := os.NewFile(uintptr(fd), inside)
+		defer it.Close()
+		if at, err = sameAs(it, top, inside); err == nil {
+			return nil
+		}
+		// It is another one meanwhile, or os.Root may not read what is on the way.
+		direct := err
+		if at, err = os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", fd)); errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w, and there is no /proc to open it by", direct)
+		}
 		return err
 	})
 	return at, err
+}
+
+// sameAs opens a directory by its path below an open one, if that still leads to what is open already.
+func sameAs(it *os.File, top *os.Root, inside string) (*os.Root, error) {
+	want, err := it.Stat()
+	if err != nil {
+		return nil, err
+	}
+	at, err := top.OpenRoot(inside)
+	if err != nil {
+		return nil, err
+	}
+	if now, err := at.Stat("."); err != nil || !os.SameFile(want, now) {
+		at.Close()
+		return nil, &fs.PathError{Op: "open", Path: inside, Err: errExchanged}
+	}
+	return at, nil
 }
 
 // MakeIn makes a directory of mode 755 in an open one.

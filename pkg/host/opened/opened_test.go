@@ -2,9 +2,11 @@ package opened
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -178,3 +180,41 @@ func TestBelowWhileNamesAreExchanged(t *testing.T) {
 		t.Errorf("the test tests nothing: entered %d times, refused %d", entered, exchanged)
 	}
 }
+
+// In a chroot or early at boot there may be no /proc.
+func TestBelowWithoutProc(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "a/b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and the thread ends with its root
+		err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Chroot(dir))
+		if err == nil {
+			err = func() error {
+				top, err := os.OpenRoot("/")
+				if err != nil {
+					return err
+				}
+				defer top.Close()
+				at, err := Below(top, "/a/b")
+				if err != nil {
+					return err
+				}
+				defer at.Close()
+				return errors.Join(MakeIn(at, "c"), os.Remove("/a/b/c"))
+			}()
+		} else {
+			err = fmt.Errorf("%w: %w", errNoChroot, err)
+		}
+		done <- err
+	}()
+	if err := <-done; errors.Is(err, errNoChroot) {
+		t.Skip(err)
+	} else if err != nil {
+		t.Error(err)
+	}
+}
+
+var errNoChroot = errors.New("no chroot here")
