@@ -152,6 +152,7 @@ func TestInterfacesOfAProgram(t *testing.T) {
 	all := front("libGL.so.1", "libEGL.so.1", "libOpenCL.so.1", "libvdpau.so.1", "libva.so.2")
 	nix := program("/"+store+"ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libGL.so.1", "libEGL.so.1", "libOpenCL.so.1", "libvdpau.so.1", "libva.so.2", "libc.so.6")
 	host := program("/lib64/ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libGL.so.1", "libEGL.so.1", "libc.so.6")
+	modules := program("/lib64/ld-linux-x86-64.so.2", "", "libva.so.2", "libgbm.so.1", "libc.so.6")
 	for name, c := range map[string]struct {
 		files tree
 		says  []string
@@ -173,6 +174,14 @@ func TestInterfacesOfAProgram(t *testing.T) {
 			"warning Vulkan: app asks for libvulkan.so.1, and there is no file of the driver's in share/vulkan/icd.d on this host"}},
 		"the host's own program": {set.with(all).with(tree{"app": host}), []string{"ok OpenGL: app asks for libGL.so.1, which finds /usr/lib64/libGLX_nvidia.so.0",
 			"ok Vulkan: app asks for libvulkan.so.1, which finds /usr/share/vulkan/icd.d/nvidia_icd.json", "warning EGL: app asks for libEGL.so.1, and finds no libEGL_nvidia.so.0 by a file"}},
+		"modules of the host's, Debian's directory": {set.with(front("libva.so.2", "libgbm.so.1", "libnvidia-allocator.so.1")).with(tree{"app": modules,
+			"usr/lib/x86_64-linux-gnu/dri/nvidia_drv_video.so": lib("nvidia_drv_video.so"), "usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so": lib("libnvidia-allocator.so.1")}), []string{
+			"ok VA-API: app asks for libva.so.2, which finds /usr/lib/x86_64-linux-gnu/dri/nvidia_drv_video.so",
+			"ok GBM: app asks for libgbm.so.1, which finds /usr/lib/x86_64-linux-gnu/gbm/nvidia-drm_gbm.so"}},
+		"modules of another machine's, or none": {set.with(front("libva.so.2", "libgbm.so.1", "libnvidia-allocator.so.1")).with(tree{"app": modules,
+			"usr/lib32/dri/nvidia_drv_video.so": lib("nvidia_drv_video.so")}), []string{
+			"note VA-API: app asks for libva.so.2, for which NVIDIA's driver has no nvidia_drv_video.so",
+			"warning GBM: app asks for libgbm.so.1, and finds no libnvidia-allocator.so.1 by gbm/nvidia-drm_gbm.so [] -> install that part of the driver"}},
 		"a name in a library": {set.with(tree{"app": program("/"+store+"ld-linux-x86-64.so.2", "", "liba.so"), store + "liba.so": tinyelf.Object{Data: "x\x00libnvidia-encode.so.1\x00"}.With(elf.DT_SONAME, "liba.so")}),
 			[]string{"note NVENC: liba.so may open libnvidia-encode.so.1, and finds no libnvidia-encode.so.1"}},
 	} {

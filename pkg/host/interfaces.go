@@ -94,12 +94,23 @@ func (a *api) what() string {
 		return "file of the driver's in " + a.kind
 	case a.kind != "":
 		return a.library + " by a file in " + a.kind
+	case path.Base(a.file) != a.library:
+		return a.library + " by " + a.file
 	}
 	return a.library
 }
 
 // hosts returns which of the host's files leads to the library, "" where none does.
 func (a *api) hosts(h *Host, drv *Driver) string {
+	if dir := path.Dir(a.file); dir == "dri" || dir == "gbm" { // where libva and libgbm look, whatever else there is of the driver
+		m := drv.machine()
+		for _, dir := range append([]string{"/usr/lib/" + m.triple}, m.libs...) {
+			if at := path.Join(dir, a.file); h.exists(at) {
+				return at
+			}
+		}
+		return ""
+	}
 	for _, v := range drv.Vendors {
 		if path.Dir(v.name) == a.kind && v.Path != "" {
 			return v.Path
@@ -109,9 +120,6 @@ func (a *api) hosts(h *Host, drv *Driver) string {
 		if a.kind == "" && slices.Contains(lib.Links, a.library) {
 			return lib.Path
 		}
-	}
-	if found, _ := h.Root.Glob("/usr/lib*/" + a.file); a.name == "VA-API" && len(found) > 0 {
-		return found[0]
 	}
 	return ""
 }
