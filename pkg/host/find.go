@@ -435,8 +435,17 @@ func (h *Host) saw(name string) {
 // Identity says which file a path leads to and in which state it is: a change of
 // contents, of a directory's entries or of a link on the way gives another one.
 func (h *Host) Identity(name string) string {
-	if strings.HasPrefix(name, "/sys/") || strings.HasPrefix(name, "/proc/") {
-		// The times of these files say nothing.
+	switch {
+	case name == pciSlots, name == procGPUs: // whose times say nothing
+		entries, _ := h.Root.ReadDir(name)
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return strings.Join(names, " ")
+	case strings.HasPrefix(name, procGPUs+"/"): // the rest changes with its use, as the UUID, which is not known before
+		return h.model(name)
+	case strings.HasPrefix(name, "/sys/"), strings.HasPrefix(name, "/proc/"):
 		b, err := h.Root.ReadFile(name, 4<<10)
 		if err != nil {
 			return "none"

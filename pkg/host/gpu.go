@@ -81,10 +81,29 @@ func smiGPUs(out, source string) (all []gpu) {
 	return all
 }
 
+// The directories in which the kernel lists what is on the PCI bus, and the driver its GPUs.
+const (
+	pciSlots = "/sys/bus/pci/devices"
+	procGPUs = "/proc/driver/nvidia/gpus"
+)
+
+// model returns the driver's name of a GPU, "" where it tells none.
+func (h *Host) model(information string) string {
+	b, _ := h.Root.ReadFile(information, 4<<10)
+	for line := range strings.Lines(string(b)) {
+		if model, ok := strings.CutPrefix(line, "Model:"); ok {
+			return strings.TrimSpace(model)
+		}
+	}
+	return ""
+}
+
 // pciGPUs returns the GPUs that the kernel lists on the PCI bus, by the names that the driver gives them (its README,
 // chapter "The /proc Interface"). Those that the table does not know, which may be newer, have no capability.
 func (h *Host) pciGPUs() (all []gpu) {
-	slots, _ := h.Root.Glob("/sys/bus/pci/devices/*")
+	h.saw(pciSlots)
+	h.saw(procGPUs)
+	slots, _ := h.Root.Glob(pciSlots + "/*")
 	for _, slot := range slots {
 		number := func(file string) uint64 {
 			b, _ := h.Root.ReadFile(path.Join(slot, file), 64)
@@ -96,13 +115,9 @@ func (h *Host) pciGPUs() (all []gpu) {
 		}
 		id := uint16(number("device"))
 		h.saw(path.Join(slot, "device"))
-		name := fmt.Sprintf("PCI device 10de:%04x", id)
-		b, _ := h.Root.ReadFile(path.Join("/proc/driver/nvidia/gpus", path.Base(slot), "information"), 4<<10)
-		for line := range strings.Lines(string(b)) {
-			if model, ok := strings.CutPrefix(line, "Model:"); ok {
-				name = strings.TrimSpace(model)
-			}
-		}
+		information := path.Join(procGPUs, path.Base(slot), "information")
+		h.saw(information)
+		name := cmp.Or(h.model(information), fmt.Sprintf("PCI device 10de:%04x", id))
 		c, _ := gpucode.OfDevice(id)
 		all = append(all, gpu{c, name, slot + ", " + gpucode.DeviceTable})
 	}

@@ -1,6 +1,9 @@
 package host
 
 import (
+	"maps"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"cuda-runpath/pkg/driver"
@@ -15,9 +18,7 @@ func pci(slot, id string) map[string]string {
 // A GPU newer than the table may be one that a compat package helps, whatever is beside it. It is no target of GPU code.
 func TestGPUThatTheTableDoesNotKnow(t *testing.T) {
 	files := pci("0000:01:00.0", "0x2684")
-	for name, text := range pci("0000:02:00.0", "0xffff") {
-		files[name] = text
-	}
+	maps.Copy(files, pci("0000:02:00.0", "0xffff"))
 	files["proc/driver/nvidia/gpus/0000:01:00.0/information"] = "Model: \t NVIDIA GeForce RTX 4090\n"
 	h := host(t, files)
 	gpus := h.gpus(&Driver{})
@@ -36,5 +37,53 @@ func TestGPUThatTheTableDoesNotKnow(t *testing.T) {
 	h.doctorGPUs(d, &Driver{})
 	if f := d.Facts[0]; len(d.Facts) != 2 || f.Verdict != Note || f.Text != "PCI device 10de:ffff, whose compute capability is not known" {
 		t.Errorf("%+v", d.Facts)
+	}
+}
+
+// What the list of GPUs depends on is noticed when it changes, as another GPU, and nothing else is.
+func TestInputsOfGPUs(t *testing.T) {
+	const information = "proc/driver/nvidia/gpus/0000:01:00.0/information"
+	one := pci("0000:01:00.0", "0x2684")
+	named := maps.Clone(one)
+	named[information] = "Model: \t NVIDIA L4\nGPU UUID: \t GPU-????????\n"
+	for what, c := range map[string]struct {
+		before, after map[string]string
+		changes       bool
+	}{
+		"none, then one":      {map[string]string{"sys/bus/pci/devices/0000:00:1f.0/vendor": "0x8086\n"}, one, true},
+		"one, then another":   {one, pci("0000:01:00.0", "0x2330"), true},
+		"one, then two":       {one, pci("0000:02:00.0", "0x2330"), true},
+		"no /sys, then one":   {nil, one, true},
+		"another in its slot": {map[string]string{"sys/bus/pci/devices/0000:01:00.0/vendor": "0x1002\n"}, named, true},
+		"the driver names it": {one, named, true},
+		"another name":        {named, map[string]string{information: "Model: \t NVIDIA GeForce RTX 4090\n"}, true},
+		"it is used":          {named, map[string]string{information: "Model: \t NVIDIA L4\nGPU UUID: \t GPU-01234567\n"}, false},
+		"something else":      {named, map[string]string{"sys/bus/pci/devices/0000:01:00.0/power": "on\n"}, false},
+	} {
+		h := host(t, c.before)
+		h.pciGPUs()
+		changed := func() (names []string) {
+			for _, in := range h.Inputs {
+				if h.Identity(in.Path) != in.ID {
+					names = append(names, in.Path)
+				}
+			}
+			return names
+		}
+		if names := changed(); names != nil {
+			t.Errorf("%s: %q before", what, names)
+		}
+		for name, text := range c.after {
+			at := filepath.Join(h.Root.Dir, name)
+			if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(at, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if names := changed(); (names != nil) != c.changes {
+			t.Errorf("%s: %q", what, names)
+		}
 	}
 }
