@@ -89,7 +89,7 @@ func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 		return nil, fmt.Errorf("%w: its program headers are at %#x, not behind the ELF header", ErrNoCut, c.im.Phoff)
 	}
 	c.holes = holes[:n]
-	slices.SortFunc(c.holes, func(a, b hole) int { return cmp.Compare(a.off, b.off) })
+	sort(c.holes)
 	for _, h := range c.holes {
 		if !cuttable(c.im, h) {
 			return nil, fmt.Errorf("%w: something else refers to the GPU code at %#x", ErrNoCut, h.off)
@@ -130,35 +130,47 @@ func described(im *elfimage.Image) uint64 {
 
 // holes returns what is between the containers of sections that are for them alone.
 func (p *Plan) holes(r io.ReaderAt, im *elfimage.Image, f *gpucode.File) (holes []hole, err error) {
-	var used []hole // by containers and marks
+	var thinned, free []hole // containers that become shorter, and what they leave
+	var used, damaged []hole // by containers and marks; where damaged ones end nobody knows
+	for i := range p.containers {
+		if c := &p.containers[i]; c.freeFrom() < c.end {
+			thinned = append(thinned, hole{c.Off, c.end - c.Off})
+			free = append(free, hole{c.freeFrom(), c.end - c.freeFrom()})
+			used = append(used, hole{c.Off, c.freeFrom() - c.Off})
+		}
+	}
+	sort(thinned)
+	sort(free)
+	use := func(off, size uint64) {
+		if k := firstBehind(thinned, off); k == len(thinned) || off < thinned[k].off {
+			used = append(used, hole{off, size})
+		}
+	}
 	for i := range f.Containers {
-		if c := &f.Containers[i]; c.Section == ".nv_fatbin" || c.Section == "__nv_relfatbin" {
-			used = append(used, hole{c.Off, c.Size})
+		c := &f.Containers[i]
+		if c.Section == ".nv_fatbin" || c.Section == "__nv_relfatbin" {
+			use(c.Off, c.Size)
+		}
+		if c.Damage != nil {
+			damaged = append(damaged, hole{c.Off, 1})
 		}
 	}
 	for _, m := range f.Marks {
-		used = append(used, hole{m.Off, m.Size})
+		use(m.Off, m.Size)
 	}
-	var free []hole // by the plan
-	for i := range p.containers {
-		c := &p.containers[i]
-		at := c.freeFrom()
-		if at >= c.end {
-			continue
-		}
-		used = slices.DeleteFunc(used, func(h hole) bool { return h.off >= c.Off && h.off < c.end })
-		used = append(used, hole{c.Off, at - c.Off})
-		free = append(free, hole{at, c.end - at})
-	}
-	slices.SortFunc(used, func(a, b hole) int { return cmp.Compare(a.off, b.off) })
-	slices.SortFunc(free, func(a, b hole) int { return cmp.Compare(a.off, b.off) })
+	sort(used)
+	sort(damaged)
 	size := page(im.Machine)
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		if name := im.SectionName(i); s.Type != elf.SHT_PROGBITS || name != ".nv_fatbin" && name != "__nv_relfatbin" || damaged(s, f) {
+		if name := im.SectionName(i); s.Type != elf.SHT_PROGBITS || name != ".nv_fatbin" && name != "__nv_relfatbin" {
 			continue
 		}
-		for k, u := range used {
+		if k := firstBehind(damaged, s.Off); k < len(damaged) && damaged[k].off < s.Off+s.Size {
+			continue
+		}
+		for k := firstBehind(used, s.Off); k < len(used) && used[k].off < s.Off+s.Size; k++ {
+			u := used[k]
 			if u.off < s.Off || u.end() > s.Off+s.Size {
 				continue
 			}
@@ -183,11 +195,20 @@ func (p *Plan) holes(r io.ReaderAt, im *elfimage.Image, f *gpucode.File) (holes 
 	return holes, nil
 }
 
-// damaged reports whether a section holds a container that cannot be read to its end, which may be anywhere.
-func damaged(s *elfimage.Section, f *gpucode.File) bool {
-	return slices.ContainsFunc(f.Containers, func(c gpucode.Container) bool {
-		return c.Damage != nil && s.Off <= c.Off && c.Off < s.Off+s.Size
+// sort puts parts of a file in order of offset.
+func sort(parts []hole) {
+	slices.SortFunc(parts, func(a, b hole) int { return cmp.Compare(a.off, b.off) })
+}
+
+// firstBehind returns the index of the first of sorted parts that ends behind an offset.
+func firstBehind(parts []hole, off uint64) int {
+	k, _ := slices.BinarySearchFunc(parts, off, func(h hole, off uint64) int {
+		if h.end() <= off {
+			return -1
+		}
+		return 1
 	})
+	return k
 }
 
 // freeFrom returns where what is free behind a container begins once it is thinned, behind its mark.
@@ -207,14 +228,10 @@ func zerosBut(r io.ReaderAt, h hole, free []hole) (bool, error) {
 	buf := make([]byte, 64<<10)
 	for at := h.off; at < h.end(); {
 		n := min(uint64(len(buf)), h.end()-at)
-		for _, f := range free {
-			if f.off <= at && at < f.end() {
-				at, n = f.end(), 0
-				break
-			} else if f.off > at {
-				n = min(n, f.off-at)
-				break
-			}
+		if k := firstBehind(free, at); k < len(free) && free[k].off <= at {
+			at, n = free[k].end(), 0
+		} else if k < len(free) {
+			n = min(n, free[k].off-at)
 		}
 		if err := elfimage.ReadFull(r, buf[:n], at); err != nil {
 			return false, err
@@ -410,7 +427,7 @@ func (c *Cut) copy(to shifted) error {
 			skip = append(skip[:len(skip):len(skip)], hole{p.freeFrom(), p.end - p.freeFrom()})
 		}
 	}
-	slices.SortFunc(skip, func(a, b hole) int { return cmp.Compare(a.off, b.off) })
+	sort(skip)
 	skip = append(skip, hole{off: uint64(c.im.Size())})
 	at := uint64(0)
 	for _, s := range skip {
