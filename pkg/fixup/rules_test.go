@@ -1271,6 +1271,32 @@ func TestByHandWhatProgramsOfTheTreeLoad(t *testing.T) {
 	s.resolve().list("out/lib/libouter.so", "$ORIGIN")
 }
 
+// A program whose DT_RPATH its libraries inherit may get another run path because it was asked for: those get the entry then.
+func TestALibraryThatWouldInheritNoMore(t *testing.T) {
+	for name, ask := range map[string]func(*stage){
+		"an entry before it hides what they find": func(s *stage) { s.byHand(); s.set.RuntimeDependencies = []string{s.path("~/old/lib")} },
+		"it becomes a DT_RUNPATH": func(s *stage) {
+			s.set.Interpreters, s.set.Today, s.src.Store = nil, true, "/none"
+			s.libs("~/other/lib")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.put("deps/lib/libinner.so", lib("libinner.so").defines("V_1", "V_2").Object)
+			s.put("old/lib/libinner.so", lib("libinner.so").defines("V_1").Object)
+			s.put("other/lib/libother.so", lib("libother.so").Object)
+			s.put("out/lib/libouter.so", lib("libouter.so", "libinner.so").requires("libinner.so", "V_2").Object)
+			s.put("out/main", onStage("libouter.so", "libother.so").with(elf.DT_RPATH, "$ORIGIN/lib:~/deps/lib:~/other/lib").Object)
+			ask(s)
+			r := s.resolve()
+			r.list("out/lib/libouter.so", "~/deps/lib")
+			if surprises := r.apply(); len(surprises) > 0 {
+				t.Errorf("%+v", surprises)
+			}
+		})
+	}
+}
+
 func TestByHandFilesForOtherMachines(t *testing.T) {
 	s := newStage(t)
 	s.put("out/main", prog("libc.so.6").Object)
