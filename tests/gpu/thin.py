@@ -2,11 +2,20 @@
 
     thin.py torch|more|jax|cupy|nccl
 """
+import atexit
 import hashlib
 import os
 import resource
+import shutil
 import sys
+import tempfile
 import time
+
+# torch.compile chooses between kernels by timing them, and sums come out in another order: a run compiles for itself, without.
+os.environ.setdefault("TORCHINDUCTOR_DETERMINISTIC", "1")
+compiled = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, compiled, ignore_errors=True)
+os.environ.update(TORCHINDUCTOR_CACHE_DIR=compiled + "/inductor", TRITON_CACHE_DIR=compiled + "/triton")
 
 
 def digest(*arrays):
