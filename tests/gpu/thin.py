@@ -1,6 +1,6 @@
 """Programs on the GPU, for thin-check: each prints its name and a digest of what it computed.
 
-    thin.py torch|more|jax|cupy|nccl
+    thin.py torch|more|lt|jax|cupy|nccl [NAME...]    only those whose names begin so
 """
 import atexit
 import hashlib
@@ -31,6 +31,8 @@ def digest(*arrays):
 
 def run(programs):
     for f in programs:
+        if sys.argv[2:] and not f.__name__.startswith(tuple(sys.argv[2:])):
+            continue
         began = time.time()
         try:
             said = f()
@@ -119,12 +121,6 @@ def torch_programs():
     def sparse():
         m = rand(200, 200) * (rand(200, 200) > 1)
         return digest(m.to_sparse_csr() @ rand(200, 50), torch.sparse.mm(m.to_sparse_coo(), rand(200, 50)))
-
-    @program
-    def semi_structured():
-        from torch.sparse import to_sparse_semi_structured
-        a = torch.tensor([0, 0, 1, 1], device=d).tile(128, 32).half()
-        return digest(F.linear(rand(128, 128, dtype=torch.float16), to_sparse_semi_structured(a)).float())
 
     @program
     def recurrent():
@@ -325,6 +321,101 @@ def more_programs():
     run(all)
 
 
+def lt_programs():
+    """What loads code by its own means: cuSPARSELt, cuBLASLt in 8 bits, and all engines that cuDNN proposes."""
+    import torch
+    import torch.nn.functional as F
+    d = "cuda"
+
+    def rand(*shape, dtype=torch.float32):
+        g = torch.Generator().manual_seed(sum(shape))
+        return torch.randn(*shape, generator=g).to(d).to(dtype)
+
+    all = []
+
+    def program(f):
+        all.append(f)
+        return f
+
+    def ran(work):
+        """The names of the kernels that ran, each once, and their digest."""
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as p:
+            work()
+            torch.cuda.synchronize()
+        names = sorted({e.name for e in p.events() if e.device_type == torch.autograd.DeviceType.CUDA})
+        return f"{len(names)} {hashlib.sha256(repr(names).encode()).hexdigest()[:16]}"
+
+    @program
+    def semi_structured():
+        from torch.sparse import to_sparse_semi_structured
+        a = torch.tensor([0, 0, 1, 1], device=d).tile(128, 32).half()
+        return digest(F.linear(rand(128, 128, dtype=torch.float16), to_sparse_semi_structured(a)).float())
+
+    for dtype in (torch.float16, torch.bfloat16, torch.int8, torch.float8_e4m3fn):
+        def cslt(dtype=dtype):
+            out = []
+            for n, k, m in ((128, 128, 64), (256, 512, 128), (1024, 256, 320)):
+                a = (rand(n, k) * torch.tensor([0, 0, 1, 1], device=d).tile(n, k // 4) * 4).to(dtype)
+                b = (rand(m, k) * 4).to(dtype).t()
+                more = {"out_dtype": torch.bfloat16} if dtype == torch.float8_e4m3fn else {}
+                packed = torch._cslt_compress(a)
+                out.append(torch._cslt_sparse_mm(packed, b, **more).float())
+            return digest(*out)
+        cslt.__name__ = f"cslt_{dtype}"
+        program(cslt)
+
+    sizes = [(16 * (1 + i % 23), 16 * (1 + i * 7 % 41), 16 * (1 + i * 3 % 29)) for i in range(150)] + [(2048, 2048, 2048), (4096, 512, 1024)]
+    for name, left, right, out_dtype in (("e4m3", torch.float8_e4m3fn, torch.float8_e4m3fn, torch.bfloat16), ("e4m3_e5m2", torch.float8_e4m3fn, torch.float8_e5m2, torch.float16),
+                                         ("e5m2_e4m3", torch.float8_e5m2, torch.float8_e4m3fn, torch.float32)):
+        def fp8(left=left, right=right, out_dtype=out_dtype):
+            one, h = torch.ones((), device=d), hashlib.sha256()
+
+            def work():
+                for n, k, m in sizes:
+                    for fast in (False, True):
+                        h.update(digest(torch._scaled_mm(rand(n, k, dtype=left), rand(m, k, dtype=right).t(), scale_a=one, scale_b=one, out_dtype=out_dtype, use_fast_accum=fast).float()).encode())
+            return f"{ran(work)} {h.hexdigest()[:16]}"
+        fp8.__name__ = f"fp8_{name}"
+        program(fp8)
+
+    @program
+    def int8():
+        h = hashlib.sha256()
+
+        def work():
+            for n, k, m in sizes:
+                h.update(digest(torch._int_mm((rand(n + 32, k) * 9).to(torch.int8), (rand(m, k) * 9).to(torch.int8).t())).encode())
+        return f"{ran(work)} {h.hexdigest()[:16]}"
+
+    for dtype in (torch.float16, torch.bfloat16, torch.float32):
+        def engines_tried(dtype=dtype):
+            def work():
+                for size, stride, groups in ((1, 1, 1), (3, 1, 1), (5, 2, 1), (3, 2, 4)):
+                    x, w = torch.ones(4, 32, 28, 28, dtype=dtype, device=d, requires_grad=True), torch.ones(64, 32 // groups, size, size, dtype=dtype, device=d, requires_grad=True)
+                    for layout in (torch.contiguous_format, torch.channels_last):
+                        F.conv2d(x.to(memory_format=layout), w.to(memory_format=layout), stride=stride, groups=groups).sum().backward()
+                F.conv3d(torch.ones(1, 8, 12, 12, 12, dtype=dtype, device=d), torch.ones(16, 8, 3, 3, 3, dtype=dtype, device=d))
+            torch.backends.cudnn.benchmark, torch.backends.cudnn.benchmark_limit = True, 0
+            try:
+                return ran(work)
+            finally:
+                torch.backends.cudnn.benchmark = False
+        engines_tried.__name__ = f"engines_tried_{dtype}"
+        program(engines_tried)
+
+    @program
+    def graphed_training():
+        torch.manual_seed(4)
+        net = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 16)).to(d)
+        x = rand(32, 64)
+        graphed = torch.cuda.make_graphed_callables(net, (x,))
+        for _ in range(3):
+            graphed(x).square().sum().backward()
+        return digest(*[p.grad for p in net.parameters()])
+
+    run(all)
+
+
 def jax_programs():
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     import jax
@@ -338,7 +429,25 @@ def jax_programs():
     def fft(): return d(jnp.fft.fft2(x))
     def solvers(): return d(jnp.linalg.cholesky(x @ x.T + 300 * jnp.eye(256)), jnp.linalg.qr(x)[1], jnp.linalg.svd(x[:32, :32])[1])
     def sort(): return d(jnp.sort(x, 1), jnp.cumsum(x, 0), jax.grad(lambda v: (v ** 3).sum())(x))
-    run([matmul, conv, fft, solvers, sort])
+
+    def attention():
+        q = jax.random.normal(jax.random.key(2), (2, 128, 4, 64), jnp.bfloat16)
+        return d(jax.nn.dot_product_attention(q, q, q, implementation="cudnn").astype(jnp.float32))
+
+    def numba():
+        if not hasattr(np, "row_stack"):  # numba 0.68 asks for it, and NumPy 2.5 has none
+            np.row_stack = np.vstack
+        from numba import cuda
+
+        @cuda.jit
+        def k(a, b):
+            i = cuda.grid(1)
+            if i < a.size:
+                cuda.atomic.add(b, i % 7, a[i] * 2)
+        b = cuda.to_device(np.zeros(7, np.int32))
+        k[8, 64](cuda.to_device(np.arange(500, dtype=np.int32)), b)
+        return d(b.copy_to_host())
+    run([matmul, conv, fft, solvers, sort, attention, numba])
 
 
 def cupy_programs():
