@@ -357,7 +357,7 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 			sum.Skipped = int(visited.Load()) - len(all)
 			var seen []*audit.Pending
 			// What the walk has opened is read by now, and so is not opened again.
-			inOrder(s.Jobs, len(all), func(i int) bool {
+			tree.InOrder(s.Jobs, len(all), func(i int) bool {
 				if s.Context.Err() != nil {
 					return false
 				}

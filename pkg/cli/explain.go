@@ -25,6 +25,7 @@ import (
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/tree"
 )
 
 // explainCommand returns the command explain.
@@ -170,7 +171,7 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 			a.text.WriteTo(out)
 		}
 	}
-	inOrder(s.Jobs, len(s.Paths), func(i int) *answer { return o.explain(s, l, s.Paths[i], color) }, tell)
+	tree.InOrder(s.Jobs, len(s.Paths), func(i int) *answer { return o.explain(s, l, s.Paths[i], color) }, tell)
 	if err := out.Flush(); err != nil {
 		return err
 	}

@@ -58,10 +58,15 @@ func (u Unsupported) Error() string {
 // There is no "--option=value" and no "--".
 func Parse(args []string, readFile func(string) ([]byte, error)) (*Command, error) {
 	p := &parser{args: args, readFile: readFile}
+	switches := p.switches()
 	for p.err == nil && len(p.args) > 0 && !p.c.Help && !p.c.Version {
 		arg := p.args[0]
 		p.args = p.args[1:]
-		p.option(arg)
+		if is := switches[arg]; is != nil {
+			*is = true
+		} else {
+			p.option(arg)
+		}
 	}
 	if p.err != nil || p.c.Help || p.c.Version {
 		return &p.c, p.err
@@ -80,53 +85,22 @@ type parser struct {
 func (p *parser) option(arg string) {
 	c := &p.c
 	switch arg {
-	case "--help", "-h":
-		c.Help = true
-	case "--version":
-		c.Version = true
-	case "--debug":
-		c.Debug = true
 	case "--output":
 		c.Output, c.Copy = p.text(), true
-
-	case "--print-interpreter":
-		c.PrintInterpreter = true
 	case "--set-interpreter", "--interpreter":
 		c.Interpreter = p.text()
-	case "--print-os-abi":
-		c.PrintOSABI = true
 	case "--set-os-abi":
 		name := p.text()
 		c.SetOSABI = &name
-	case "--print-soname":
-		c.PrintSoname = true
 	case "--set-soname":
 		name := p.text()
 		c.SetSoname = &name
-	case "--print-execstack":
-		c.PrintExecStack = true
-	case "--clear-execstack":
-		c.ClearExecStack = true
-	case "--set-execstack":
-		c.SetExecStack = true
-
-	case "--print-rpath":
-		c.PrintRunPath = true
-	case "--shrink-rpath":
-		c.ShrinkRunPath = true
 	case "--allowed-rpath-prefixes":
 		c.AllowedPrefixes = split(p.plain())
-	case "--remove-rpath":
-		c.RemoveRunPath = true
 	case "--set-rpath":
 		c.SetRunPath, c.RunPath = true, p.text()
 	case "--add-rpath":
 		c.AddRunPath, c.RunPath = true, p.text()
-	case "--force-rpath":
-		c.ForceRPath = true
-
-	case "--print-needed":
-		c.PrintNeeded = true
 	case "--add-needed":
 		c.AddNeeded = append(c.AddNeeded, p.text())
 	case "--remove-needed":
@@ -141,26 +115,42 @@ func (p *parser) option(arg string) {
 		}
 		old := p.plain()
 		c.ReplaceNeeded[old] = p.plain()
-
 	case "--clear-symbol-version":
 		c.ClearVersions = append(c.ClearVersions, p.text())
-	case "--no-default-lib":
-		c.NoDefaultLib = true
-	case "--add-debug-tag":
-		c.DebugTag = true
-
 	case "--page-size":
-		if size := p.plain(); p.err == nil && leadingNumber(size) <= 0 {
+		var size int // as C's atoi reads it: what begins with a number is one
+		fmt.Sscanf(strings.TrimLeft(p.plain(), " \t\n\v\f\r"), "%d", &size)
+		if size <= 0 {
 			p.fail(errors.New("invalid argument to --page-size"))
 		}
 	case "--no-sort", "--no-clobber-old-sections":
-	case cacheOption:
-		c.ResolutionCache = true
 	case "--rename-dynamic-symbols":
 		p.plain()
 		p.refused = append(p.refused, arg)
 	default:
 		c.Files = append(c.Files, arg)
+	}
+}
+
+// switches are the options without an argument.
+func (p *parser) switches() map[string]*bool {
+	c := &p.c
+	return map[string]*bool{
+		"--help": &c.Help, "-h": &c.Help, "--version": &c.Version, "--debug": &c.Debug,
+		"--print-interpreter": &c.PrintInterpreter,
+		"--print-os-abi":      &c.PrintOSABI,
+		"--print-soname":      &c.PrintSoname,
+		"--print-execstack":   &c.PrintExecStack,
+		"--clear-execstack":   &c.ClearExecStack,
+		"--set-execstack":     &c.SetExecStack,
+		"--print-rpath":       &c.PrintRunPath,
+		"--shrink-rpath":      &c.ShrinkRunPath,
+		"--remove-rpath":      &c.RemoveRunPath,
+		"--force-rpath":       &c.ForceRPath,
+		"--print-needed":      &c.PrintNeeded,
+		"--no-default-lib":    &c.NoDefaultLib,
+		"--add-debug-tag":     &c.DebugTag,
+		cacheOption:           &c.ResolutionCache,
 	}
 }
 
@@ -218,35 +208,11 @@ func (p *parser) text() string {
 	return arg
 }
 
-// leadingNumber is C's atoi, as far as its sign matters.
-func leadingNumber(s string) int {
-	s = strings.TrimLeft(s, " \t\n\v\f\r")
-	sign := 1
-	switch {
-	case strings.HasPrefix(s, "-"):
-		sign, s = -1, s[1:]
-	case strings.HasPrefix(s, "+"):
-		s = s[1:]
-	}
-	n := 0
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' || n > 1<<20 {
-			break
-		}
-		n = 10*n + int(c-'0')
-	}
-	return sign * n
-}
-
 // split separates a list at its colons. A colon at the end ends the last entry and
 // begins no other.
 func split(list string) []string {
 	if list == "" {
 		return nil
 	}
-	parts := strings.Split(list, ":")
-	if parts[len(parts)-1] == "" {
-		parts = parts[:len(parts)-1]
-	}
-	return parts
+	return strings.Split(strings.TrimSuffix(list, ":"), ":")
 }

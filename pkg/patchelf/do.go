@@ -1,10 +1,10 @@
 package patchelf
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"cuda-runpath/pkg/elfedit"
@@ -15,16 +15,40 @@ import (
 // be printed to w and returns the change that the options ask for; ok is false where
 // they ask for none, or the file says all of it already. What was printed before an
 // error is printed, and so are the warnings.
-func (c *Command) Do(im *elfimage.Image, machineOf Machine, w, warnings io.Writer) (change elfedit.Change, ok bool, err error) {
+func (c *Command) Do(im *elfimage.Image, machineOf Machine, w, warnings *bytes.Buffer) (change elfedit.Change, ok bool, err error) {
 	if im.Type != elf.ET_EXEC && im.Type != elf.ET_DYN {
 		return change, false, errors.New("wrong ELF type: neither a program nor a shared library")
 	}
 	d := &doing{c: c, im: im, machineOf: machineOf, w: w, warnings: warnings}
-	for _, step := range []func() error{
-		d.printInterpreter, d.osABI, d.soname, d.interpreter, d.printRunPath, d.execStack, d.runPath,
-		d.printNeeded, d.needed, d.clearVersions, d.flags, d.resolutionCache,
+	// Of what a detached file's dynamic section was, patchelf has nothing to say, and no error; but it cannot be given anything.
+	here := !d.detached()
+	needed := len(c.RemoveNeeded) > 0 || len(c.ReplaceNeeded) > 0
+	for _, step := range []struct {
+		asked, dynamic bool // dynamic: it is about the dynamic section
+		do             func() error
+	}{
+		{c.PrintInterpreter, false, d.printInterpreter},
+		{c.PrintOSABI || c.SetOSABI != nil, false, d.osABI},
+		{im.Type == elf.ET_DYN && (c.PrintSoname && here || c.SetSoname != nil), true, d.soname},
+		{c.Interpreter != "", false, d.interpreter},
+		{c.PrintRunPath && here, true, d.printRunPath},
+		{c.PrintExecStack || c.ClearExecStack || c.SetExecStack, false, d.execStack},
+		{(c.ShrinkRunPath || c.RemoveRunPath || c.SetRunPath || c.AddRunPath) && here, true, d.runPath},
+		{c.PrintNeeded && here, true, d.printNeeded},
+		{needed && here || len(c.AddNeeded) > 0, true, d.needed},
+		{len(c.ClearVersions) > 0, true, d.clearVersions},
+		{c.NoDefaultLib || c.DebugTag, true, d.flags},
+		{c.ResolutionCache, false, d.resolutionCache},
 	} {
-		if err := step(); err != nil {
+		switch {
+		case !step.asked:
+			continue
+		case step.dynamic && im.Dynamic == nil:
+			err = &MissingError{Section: ".dynamic", Why: static}
+		default:
+			err = step.do()
+		}
+		if err != nil {
 			return change, false, err
 		}
 	}
@@ -35,17 +59,14 @@ type doing struct {
 	c         *Command
 	im        *elfimage.Image
 	machineOf Machine
-	w         io.Writer
-	warnings  io.Writer
+	w         *bytes.Buffer
+	warnings  *bytes.Buffer
 
 	change  elfedit.Change
 	changed bool
 }
 
-func (d *doing) print(line string) error {
-	_, err := io.WriteString(d.w, line+"\n")
-	return err
-}
+func (d *doing) print(line string) { d.w.WriteString(line + "\n") }
 
 // A MissingError says that a file lacks what an option is about, in words that scripts
 // look for.
@@ -61,23 +82,12 @@ func (e *MissingError) Error() string {
 
 const static = "is most likely statically linked"
 
-// dynamic is an error where the file has no dynamic section.
-func (d *doing) dynamic() error {
-	if d.im.Dynamic != nil {
-		return nil
-	}
-	return &MissingError{Section: ".dynamic", Why: static}
-}
-
 func (d *doing) printInterpreter() error {
-	if !d.c.PrintInterpreter {
-		return nil
-	}
 	interpreter, err := d.currentInterpreter()
-	if err != nil {
-		return err
+	if err == nil {
+		d.print(interpreter)
 	}
-	return d.print(interpreter)
+	return err
 }
 
 func (d *doing) currentInterpreter() (string, error) {
@@ -89,9 +99,7 @@ func (d *doing) currentInterpreter() (string, error) {
 
 func (d *doing) osABI() error {
 	if d.c.PrintOSABI {
-		if err := d.print(osABIName(d.im.OSABI)); err != nil {
-			return err
-		}
+		d.print(osABIName(d.im.OSABI))
 	}
 	if d.c.SetOSABI == nil {
 		return nil
@@ -105,20 +113,12 @@ func (d *doing) osABI() error {
 
 // soname concerns libraries, and programs that could be one.
 func (d *doing) soname() error {
-	if !d.c.PrintSoname && d.c.SetSoname == nil || d.im.Type != elf.ET_DYN || d.c.SetSoname == nil && d.detached() {
-		return nil
-	}
-	if err := d.dynamic(); err != nil {
-		return err
-	}
 	old, err := d.im.Soname()
 	if err != nil {
 		return err
 	}
 	if d.c.PrintSoname && old != "" {
-		if err := d.print(old); err != nil {
-			return err
-		}
+		d.print(old)
 	}
 	if _, has := d.im.Dyn(elf.DT_SONAME); d.c.SetSoname != nil && (!has || *d.c.SetSoname != old) {
 		d.change.Soname, d.changed = d.c.SetSoname, true
@@ -127,9 +127,6 @@ func (d *doing) soname() error {
 }
 
 func (d *doing) interpreter() error {
-	if d.c.Interpreter == "" {
-		return nil
-	}
 	old, err := d.currentInterpreter()
 	if err == nil && old != d.c.Interpreter {
 		d.change.Interpreter, d.changed = &d.c.Interpreter, true
@@ -138,17 +135,11 @@ func (d *doing) interpreter() error {
 }
 
 func (d *doing) printRunPath() error {
-	if !d.c.PrintRunPath || d.detached() {
-		return nil
-	}
-	if err := d.dynamic(); err != nil {
-		return err
-	}
 	_, list, err := d.im.RunPath()
-	if err != nil {
-		return err
+	if err == nil {
+		d.print(list)
 	}
-	return d.print(list)
+	return err
 }
 
 // detached reports whether the file holds no dynamic section because it is debugging
@@ -156,19 +147,18 @@ func (d *doing) printRunPath() error {
 func (d *doing) detached() bool { return d.im.SkipReason() == elfimage.Detached }
 
 func (d *doing) execStack() error {
-	if !d.c.PrintExecStack && !d.c.ClearExecStack && !d.c.SetExecStack {
-		return nil
-	}
 	stack := d.im.Stack()
 	executable := stack != nil && stack.Flags&elf.PF_X != 0
 	if d.c.PrintExecStack {
 		switch {
 		case stack == nil:
-			return d.print("execstack: ?")
+			d.print("execstack: ?")
 		case executable:
-			return d.print("execstack: X")
+			d.print("execstack: X")
+		default:
+			d.print("execstack: -")
 		}
-		return d.print("execstack: -")
+		return nil
 	}
 	want := !d.c.ClearExecStack
 	if stack == nil || executable != want {
@@ -179,12 +169,6 @@ func (d *doing) execStack() error {
 
 func (d *doing) runPath() error {
 	c := d.c
-	if !c.ShrinkRunPath && !c.RemoveRunPath && !c.SetRunPath && !c.AddRunPath || d.detached() {
-		return nil
-	}
-	if err := d.dynamic(); err != nil {
-		return err
-	}
 	tag, old, err := d.im.RunPath()
 	if err != nil {
 		return err
@@ -228,33 +212,16 @@ func (d *doing) setRunPath(tag elf.DynTag, list string) {
 }
 
 func (d *doing) printNeeded() error {
-	if !d.c.PrintNeeded || d.detached() {
-		return nil
-	}
-	if err := d.dynamic(); err != nil {
-		return err
-	}
 	needed, err := d.im.Needed()
-	if err != nil {
-		return err
-	}
 	for _, name := range needed {
-		if err := d.print(name); err != nil {
-			return err
-		}
+		d.print(name)
 	}
-	return nil
+	return err
 }
 
 // needed removes, then replaces, then puts the additions first.
 func (d *doing) needed() error {
 	c := d.c
-	if len(c.RemoveNeeded) == 0 && len(c.ReplaceNeeded) == 0 && len(c.AddNeeded) == 0 || len(c.AddNeeded) == 0 && d.detached() {
-		return nil
-	}
-	if err := d.dynamic(); err != nil {
-		return err
-	}
 	before, err := d.im.Needed()
 	if err != nil {
 		return err
@@ -309,12 +276,6 @@ func (d *doing) renamed(names []string) (map[string]string, error) {
 }
 
 func (d *doing) clearVersions() error {
-	if len(d.c.ClearVersions) == 0 {
-		return nil
-	}
-	if err := d.dynamic(); err != nil {
-		return err
-	}
 	if _, has := d.im.Dyn(elf.DT_VERSYM); !has {
 		return &MissingError{Section: ".gnu.version", Why: "has no versions of symbols"}
 	}
@@ -323,12 +284,6 @@ func (d *doing) clearVersions() error {
 }
 
 func (d *doing) flags() error {
-	if !d.c.NoDefaultLib && !d.c.DebugTag {
-		return nil
-	}
-	if err := d.dynamic(); err != nil {
-		return err
-	}
 	if flags, _ := d.im.Dyn(elf.DT_FLAGS_1); d.c.NoDefaultLib && elf.DynFlag1(flags.Val)&elf.DF_1_NODEFLIB == 0 {
 		d.change.NoDefaultLib, d.changed = true, true
 	}

@@ -2,6 +2,7 @@ package patchelf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +19,8 @@ func shrink(list string, needed []string, machine uint16, prefixes []string, mac
 	kept := ""
 	for _, dir := range split(list) {
 		keep := dir != "" && dir[0] != '/'
-		if !keep && allowed(dir, prefixes) {
+		allowed := len(prefixes) == 0 || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(dir, p) })
+		if !keep && allowed {
 			for i, name := range needed {
 				if found[i] {
 					continue
@@ -37,18 +39,6 @@ func shrink(list string, needed []string, machine uint16, prefixes []string, mac
 		}
 	}
 	return kept, nil
-}
-
-func allowed(dir string, prefixes []string) bool {
-	if len(prefixes) == 0 {
-		return true
-	}
-	for _, p := range prefixes {
-		if strings.HasPrefix(dir, p) {
-			return true
-		}
-	}
-	return false
 }
 
 // join appends an entry to a list.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -64,27 +63,29 @@ func (d *dir) list(buf *buffers) ([]dirent, error) {
 		buf.dirents = make([]byte, 64<<10)
 	}
 	var entries []dirent
+	err := eachDirent(d.fd, buf.dirents, func(e dirent) { entries = append(entries, e) })
+	slices.SortFunc(entries, func(a, b dirent) int { return strings.Compare(a.name, b.name) })
+	return entries, err
+}
+
+// eachDirent calls do with what an open directory has, read into a buffer part by part.
+func eachDirent(fd int, buf []byte, do func(dirent)) error {
 	for {
-		n, err := unix.Getdents(d.fd, buf.dirents)
+		n, err := unix.Getdents(fd, buf)
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil {
-			return nil, err
+		if err != nil || n <= 0 {
+			return err
 		}
-		if n == 0 {
-			break
-		}
-		entries = parseDirents(entries, d.fd, buf.dirents[:n])
+		parseDirents(fd, buf[:n], do)
 	}
-	slices.SortFunc(entries, func(a, b dirent) int { return strings.Compare(a.name, b.name) })
-	return entries, nil
 }
 
-// parseDirents appends the entries of a buffer of struct linux_dirent64
+// parseDirents calls do with the entries of a buffer of struct linux_dirent64
 // (getdents64(2)): d_ino and d_off of 8 bytes each, d_reclen of 2, d_type of 1,
 // and the name with its NUL.
-func parseDirents(entries []dirent, fd int, b []byte) []dirent {
+func parseDirents(fd int, b []byte, do func(dirent)) {
 	const reclenAt, typeAt, nameAt = 16, 18, 19
 	for len(b) >= nameAt {
 		reclen := int(binary.NativeEndian.Uint16(b[reclenAt:]))
@@ -101,11 +102,10 @@ func parseDirents(entries []dirent, fd int, b []byte) []dirent {
 				kind = statKind(fd, s)
 			}
 			if kind == unix.DT_REG || kind == unix.DT_DIR || kind == unix.DT_LNK {
-				entries = append(entries, dirent{s, kind})
+				do(dirent{s, kind})
 			}
 		}
 	}
-	return entries
 }
 
 // A Name is what a directory has under a name.
@@ -123,28 +123,14 @@ func Names(path string, keep func(name string) bool) (names []Name, err error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
-	var entries []dirent
-	buf := namesBuffers.Get().(*[8 << 10]byte)
-	defer namesBuffers.Put(buf)
-	for {
-		n, err := unix.Getdents(fd, buf[:])
-		if err == unix.EINTR {
-			continue
+	err = eachDirent(fd, make([]byte, 8<<10), func(e dirent) {
+		if keep(e.name) {
+			names = append(names, Name{e.name, e.kind == unix.DT_LNK})
 		}
-		if err != nil || n <= 0 {
-			slices.SortFunc(names, func(a, b Name) int { return strings.Compare(a.Name, b.Name) })
-			return names, err
-		}
-		entries = parseDirents(entries[:0], fd, buf[:n])
-		for _, e := range entries {
-			if keep(e.name) {
-				names = append(names, Name{e.name, e.kind == unix.DT_LNK})
-			}
-		}
-	}
+	})
+	slices.SortFunc(names, func(a, b Name) int { return strings.Compare(a.Name, b.Name) })
+	return names, err
 }
-
-var namesBuffers = sync.Pool{New: func() any { return new([8 << 10]byte) }}
 
 // statKind is for file systems that do not tell the type in the directory.
 func statKind(fd int, name string) uint8 {

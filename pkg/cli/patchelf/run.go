@@ -12,7 +12,9 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
@@ -57,18 +59,40 @@ func run(args []string, out io.Writer, stderr io.Writer) error {
 	if os.Getenv("PATCHELF_DEBUG") != "" {
 		c.Debug = true
 	}
-	if jobs := min(runtime.GOMAXPROCS(0), len(c.Files)); jobs > 1 {
-		return several(c, jobs, out, stderr)
+	jobs := runtime.GOMAXPROCS(0)
+	if min(jobs, len(c.Files)) > 1 && os.Getenv("GOGC") == "" { // as the other tools: see cli.tune
+		debug.SetGCPercent(300)
 	}
-	for _, path := range c.Files {
-		p := plan(c, path)
-		err := p.finish(c, out, stderr)
-		p.close()
-		if err != nil {
-			return err
+	// Files are read and edits planned while those before them are written, one after the other: planning changes
+	// nothing, so that where a file fails, those that follow it are as they were.
+	type inode struct{ dev, ino uint64 }
+	written := map[inode]bool{}
+	var failed atomic.Bool
+	tree.InOrder(jobs, len(c.Files), func(i int) *planned {
+		if failed.Load() {
+			return &planned{}
 		}
-	}
-	return nil
+		return plan(c, c.Files[i])
+	}, func(p *planned) {
+		defer func() { p.close() }()
+		if err != nil {
+			return
+		}
+		id := inode{}
+		if p.f != nil {
+			id.dev, id.ino = p.f.ID()
+		}
+		if written[id] { // named twice: what was planned is about what it was before
+			p.close()
+			p = plan(c, p.path)
+		}
+		if err = p.finish(c, out, stderr); err != nil {
+			failed.Store(true)
+		} else if p.changes() {
+			written[id] = true
+		}
+	})
+	return err
 }
 
 func readFile(path string) ([]byte, error) {
@@ -141,7 +165,7 @@ func (p *planned) finish(c *patchelf.Command, out, stderr io.Writer) error {
 		return err
 	}
 	if c.Debug && p.err == nil {
-		debug(stderr, p.path, p.read.Edit)
+		explain(stderr, p.path, p.read.Edit)
 	}
 	return err
 }
@@ -170,7 +194,7 @@ func (p *planned) close() {
 	}
 }
 
-func debug(w io.Writer, path string, edit *elfedit.Edit) {
+func explain(w io.Writer, path string, edit *elfedit.Edit) {
 	if edit == nil {
 		fmt.Fprintf(w, "%s: nothing to change\n", path)
 		return

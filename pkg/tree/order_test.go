@@ -1,4 +1,4 @@
-package cli
+package tree
 
 import (
 	"math/rand"
@@ -12,7 +12,7 @@ func TestInOrder(t *testing.T) {
 		for _, jobs := range []int{1, 2, 5} {
 			var telling atomic.Int32
 			told := 0
-			inOrder(jobs, n, func(i int) int {
+			InOrder(jobs, n, func(i int) int {
 				for range rand.Intn(50) {
 					runtime.Gosched()
 				}
@@ -35,7 +35,7 @@ func TestInOrder(t *testing.T) {
 // However long the first one takes, the results behind it do not pile up.
 func TestInOrderWaits(t *testing.T) {
 	var begun atomic.Int32
-	inOrder(3, 10*maxWaiting, func(i int) bool {
+	InOrder(3, 10*maxWaiting, func(i int) bool {
 		begun.Add(1)
 		if i > 0 {
 			return true

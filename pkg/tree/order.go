@@ -1,11 +1,11 @@
-package cli
+package tree
 
-// maxWaiting is how many results of inOrder may wait for one before them.
+// maxWaiting is how many results of InOrder may wait for one before them.
 const maxWaiting = 64
 
-// inOrder calls do for 0 to n-1, in up to jobs goroutines, and tell, from the caller's, with what
+// InOrder calls do for 0 to n-1, in up to jobs goroutines, and tell, from the caller's, with what
 // each call returns, in order.
-func inOrder[T any](jobs, n int, do func(i int) T, tell func(T)) {
+func InOrder[T any](jobs, n int, do func(i int) T, tell func(T)) {
 	if min(jobs, n) < 2 { // another thread would cost more than the file
 		for i := range n {
 			tell(do(i))
