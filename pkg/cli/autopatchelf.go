@@ -442,12 +442,8 @@ func (a *autoPatchelf) tellOutside(links []string) {
 	if target, err := os.Readlink(first); err == nil {
 		first += " -> " + target
 	}
-	verb := "lead"
-	if len(links) == 1 {
-		verb = "leads"
-	}
-	a.Log.Warnf("%s %s to libraries outside the tree, which are left as they are: %s. Links are not followed; if a package manager made them (uv with --link-mode symlink), let it make copies (--link-mode copy) and run this again",
-		count(len(links), "symbolic link", "symbolic links"), verb, command.Printable(first))
+	a.Log.Warnf("%s to libraries outside the tree, which are left as they are: %s. Links are not followed; if a package manager made them (uv with --link-mode symlink), let it make copies (--link-mode copy) and run this again",
+		count(len(links), "symbolic link leads", "symbolic links lead"), command.Printable(first))
 }
 
 // tellOpened says which packages --opened has added, and how much they add to a closure.
@@ -561,14 +557,19 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		a.Document = true // stdout belongs to the events
 	}
 	missing := []missingReport{}
-	for _, m := range a.absences(resolver, plans) {
-		report := missingReport{m.Name, m.NeededBy, entriesOf(m.Reasons()), entriesOf(m.Attributes), m.Fix(a.inBuild)}
-		missing = append(missing, report)
-		a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
-		for _, reason := range report.Reasons {
-			a.Log.Errorf("  %s", reason)
+	if plans != nil {
+		for _, text := range resolver.UnusedPatterns() {
+			a.Log.Warn(text)
 		}
-		a.Log.Errorf("  fix: %s", report.Fix)
+		for _, m := range resolver.Absences(plans, a.hints) {
+			report := missingReport{m.Name, m.NeededBy, entriesOf(m.Reasons()), entriesOf(m.Attributes), m.Fix(a.inBuild)}
+			missing = append(missing, report)
+			a.Log.Errorf("%s is missing, which %s", m.Name, someOf(m.NeededBy))
+			for _, reason := range report.Reasons {
+				a.Log.Errorf("  %s", reason)
+			}
+			a.Log.Errorf("  fix: %s", report.Fix)
+		}
 	}
 	err := t.end(&patchSummary{&t.sum, missing}, func(sum *runSummary) string {
 		line := sum.String()
@@ -606,17 +607,6 @@ func reportOf(res *fixup.Result) *patchReport {
 		r.Action, r.line = edit.Edited, strings.Join(parts, "; ")
 	}
 	return r
-}
-
-// absences returns what is missing, and warns of patterns that hide nothing.
-func (a *autoPatchelf) absences(resolver *fixup.Resolver, plans []*fixup.Plan) []*fixup.Absence {
-	if plans == nil {
-		return nil
-	}
-	for _, text := range resolver.UnusedPatterns() {
-		a.Log.Warn(text)
-	}
-	return resolver.Absences(plans, a.hints)
 }
 
 // someOf lists who needs a library: "x needs", "x, y and 3 more need".

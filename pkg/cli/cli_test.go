@@ -33,7 +33,7 @@ func TestDocumentIsOneJSONValueWhateverThePaths(t *testing.T) {
 }
 
 func TestEntriesThatAreRefused(t *testing.T) {
-	for _, dir := range []string{"", "lib", "./lib", "/a:/b", "/a\x00"} {
+	for _, dir := range []string{"", "lib", "./lib", "/a:/b"} {
 		if checkEntry(dir) == nil {
 			t.Errorf("%q is taken", dir)
 		}

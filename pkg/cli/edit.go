@@ -72,8 +72,6 @@ func checkEntry(dir string) error {
 		return errors.New("an empty directory would be the working directory")
 	case strings.Contains(dir, ":"):
 		return fmt.Errorf("%q has a colon, which separates entries", dir)
-	case strings.Contains(dir, "\x00"):
-		return fmt.Errorf("%q has a NUL byte", dir)
 	case !strings.HasPrefix(dir, "/") && !strings.HasPrefix(dir, "$"):
 		return fmt.Errorf("%q is relative: the loader would search it below the working directory", dir)
 	}

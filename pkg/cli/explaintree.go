@@ -53,18 +53,8 @@ func (p *printer) paint(hue, text string) string {
 	return "\x1b[" + hue + "m" + text + "\x1b[0m"
 }
 
-// write writes what paint returns for the parts of a text.
 func (p *printer) write(hue string, parts ...string) {
-	painted := p.color && hue != ""
-	if painted {
-		p.w.WriteString("\x1b[" + hue + "m")
-	}
-	for _, part := range parts {
-		p.w.WriteString(command.Printable(part))
-	}
-	if painted {
-		p.w.WriteString("\x1b[0m")
-	}
+	p.w.WriteString(p.paint(hue, strings.Join(parts, "")))
 }
 
 // writeTree prints a load as a tree, with what there is to say about the driver below it.

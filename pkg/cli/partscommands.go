@@ -141,11 +141,8 @@ func noName(words, word string) string {
 var firstFlag = &command.Flag{Name: "first", Usage: "put additions before the others"}
 
 func checkName(what, name string) error {
-	switch {
-	case name == "":
+	if name == "" {
 		return command.Misusef("%s is empty", what)
-	case strings.IndexByte(name, 0) >= 0:
-		return command.Misusef("%s has a NUL byte", what)
 	}
 	return nil
 }

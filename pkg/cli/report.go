@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 
@@ -212,45 +213,33 @@ func (t *telling) end(summary any, line func(*runSummary) string) error {
 // A file is anything that marshals to an object.
 type jsonDocument struct {
 	w   *bufio.Writer
-	n   int
+	sep string // before the next file
 	err error
 }
 
 // newDocument begins a document.
 func newDocument(w io.Writer) *jsonDocument {
 	d := &jsonDocument{w: bufio.NewWriterSize(w, 64<<10)}
-	d.text(`{"version":1,"files":[`)
+	d.w.WriteString(`{"version":1,"files":[`)
 	return d
 }
 
 // file adds an element of "files".
 func (d *jsonDocument) file(file any) {
-	if d.n > 0 {
-		d.text(",")
-	}
-	d.n++
-	d.text("\n")
-	d.value(file)
+	d.add(d.sep+"\n", file)
+	d.sep = ","
 }
 
-// close adds the summary and ends the document.
+// close adds the summary and ends the document. It says what could not be written.
 func (d *jsonDocument) close(summary any) error {
-	d.text("\n],\"summary\":")
-	d.value(summary)
-	d.text("}\n")
-	if d.err != nil {
-		return d.err
-	}
-	return d.w.Flush()
+	d.add("\n],\"summary\":", summary)
+	d.w.WriteString("}\n")
+	return cmp.Or(d.err, d.w.Flush())
 }
 
-// text writes a part, of which close says whether it could be written.
-func (d *jsonDocument) text(s string) { d.w.WriteString(s) }
-
-func (d *jsonDocument) value(v any) {
+func (d *jsonDocument) add(before string, v any) {
 	b, err := command.JSON(v, "")
-	if d.err == nil {
-		d.err = err
-	}
+	d.err = cmp.Or(d.err, err)
+	d.w.WriteString(before)
 	d.w.Write(b)
 }

@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"fmt"
 	"io"
+	"net/url"
 	"path"
 	"strings"
 
@@ -48,21 +48,9 @@ func writeSARIF(w io.Writer, found *audited) error {
 
 // uri is a file's path as a URI: relative where the path is (RFC 3986, sections 3.3 and 4.2).
 func uri(p string) string {
-	var b strings.Builder
-	p = path.Clean(p)
-	switch first, _, _ := strings.Cut(p, "/"); {
-	case path.IsAbs(p):
-		b.WriteString("file://")
-	case strings.Contains(first, ":"):
-		b.WriteString("./") // "a:b" would have the scheme "a"
+	u := url.URL{Path: path.Clean(p)}
+	if path.IsAbs(p) {
+		u.Scheme = "file"
 	}
-	for i := range len(p) {
-		switch c := p[i]; {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', strings.IndexByte("-._~/$&+,:;=@", c) >= 0:
-			b.WriteByte(c)
-		default:
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
+	return u.String()
 }
