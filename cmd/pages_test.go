@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +14,50 @@ import (
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/driver"
 )
+
+// Links between the pages lead to a file that is there, and to one of its headings.
+func TestLinksOfThePages(t *testing.T) {
+	var pages []string
+	for _, pattern := range []string{"*.md", ".github/*.md", "*/*.md", "*/*/*.md"} {
+		found, err := filepath.Glob("../" + pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	read := func(page string) string {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(text), "")
+	}
+	heading := regexp.MustCompile(`(?m)^#+ (.*)$`)
+	links := 0
+	for _, page := range pages {
+		for _, link := range regexp.MustCompile(`\]\(([^:)\s]+)\)`).FindAllStringSubmatch(read(page), -1) {
+			name, part, _ := strings.Cut(link[1], "#")
+			at := page
+			if name != "" {
+				at = filepath.Join(filepath.Dir(page), name)
+			}
+			links++
+			if _, err := os.Stat(at); err != nil {
+				t.Errorf("%s: %s: %v", page, link[1], err)
+			} else if part == "" || strings.HasPrefix(part, "setup-hook-") { // an anchor of nixpkgs' manual
+				continue
+			} else if !slices.ContainsFunc(heading.FindAllStringSubmatch(read(at), -1), func(h []string) bool {
+				// As GitHub does it.
+				return part == strings.ReplaceAll(regexp.MustCompile(`[^\p{L}\p{N}_ -]`).ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")
+			}) {
+				t.Errorf("%s: %s: there is no such heading", page, link[1])
+			}
+		}
+	}
+	if links < 20 {
+		t.Errorf("only %d links in %d pages", links, len(pages))
+	}
+}
 
 // The page of runpath has a row for each kind of finding, with its severity.
 func TestPageNamesEveryFinding(t *testing.T) {

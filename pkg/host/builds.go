@@ -19,7 +19,7 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 		d.add(subject, Note, file, "", "%v", Reason(err))
 		return
 	}
-	configure := h.sudo() + " sandbox --configure --write"
+	configure := h.itself() + " sandbox --configure --write"
 	asks := slices.ContainsFunc(c.Features, func(f string) bool { return slices.Contains(nixconf.Features, f) })
 	switch {
 	case c.Sandbox == "false":

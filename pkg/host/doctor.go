@@ -54,6 +54,16 @@ type Diagnosis struct {
 	Program string `json:"program,omitempty"`
 	Works   bool   `json:"works"` // nothing was found that keeps a CUDA program from working
 	Facts   []Fact `json:"facts"`
+
+	driverless bool // no driver was found
+}
+
+// offer returns a fix that offers the host's driver: where there is none, that comes first.
+func (d *Diagnosis) offer(fix string) string {
+	if d.driverless {
+		return "once the host has a driver: " + fix
+	}
+	return fix
 }
 
 // add adds a fact; fix says in words what to do about it.
@@ -95,7 +105,7 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	drv, err := h.Find(m)
 	k := h.kind(drv)
 	kernel := h.doctorKernel(d, k)
-	if err != nil {
+	if d.driverless = err != nil; d.driverless {
 		d.add("driver libraries", Bad, "ld.so.cache, known directories", "install the distribution's NVIDIA driver package, or the container toolkit in a container", "%v", err)
 		d.answers(35)
 		h.doctorRejected(d, drv)
@@ -147,7 +157,7 @@ func (h *Host) doctorKernel(d *Diagnosis, k kind) Kernel {
 	case k == jetson && h.exists("/sys/module/nvgpu"):
 		d.add(subject, Good, "/sys/module/nvgpu", "", "nvgpu (Jetson)")
 	default:
-		fix := "sudo modprobe nvidia"
+		fix := h.sudo("modprobe nvidia")
 		if h.inContainer() {
 			fix = "load the module on the host, and start the container with its GPUs (podman: --device nvidia.com/gpu=all; docker: --gpus all)"
 		}
@@ -175,7 +185,7 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 		if drv.Version == kernel.Version {
 			d.add("versions", Good, kernel.Source, "", "kernel module and libraries match")
 		} else {
-			fix := "reboot, or without one: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia nvidia_uvm"
+			fix := "reboot, or without one: " + h.sudo("rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia") + " && " + h.sudo("modprobe nvidia nvidia_uvm")
 			if newerVersion(kernel.Version, drv.Version) {
 				fix = "install the libraries of driver " + kernel.Version
 			}
@@ -255,11 +265,11 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 		nodes = []string{"/dev/nvhost-gpu", "/dev/nvhost-ctrl-gpu", "/dev/nvmap"}
 	default:
 		nodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
-		fixes["/dev/nvidiactl"] = "sudo nvidia-modprobe -c=0"
-		fixes["/dev/nvidia-uvm"] = "sudo nvidia-modprobe -u -c=0"
+		fixes["/dev/nvidiactl"] = h.sudo("nvidia-modprobe -c=0")
+		fixes["/dev/nvidia-uvm"] = h.sudo("nvidia-modprobe -u -c=0")
 		gpus, _ := h.Root.Glob("/dev/nvidia[0-9]*")
 		if len(gpus) == 0 {
-			d.add(subject, Bad, "/dev", "sudo nvidia-modprobe -c=0 (in a container: start it with its GPUs)", "there is no GPU: no /dev/nvidia0 or the like")
+			d.add(subject, Bad, "/dev", h.sudo("nvidia-modprobe -c=0")+" (in a container: start it with its GPUs)", "there is no GPU: no /dev/nvidia0 or the like")
 			d.answers(100)
 		}
 		nodes = append(nodes, gpus...)
@@ -283,9 +293,9 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 			d.add(subject, Bad, node, fixes[node], "%s is not a device", node)
 		case h.Root.IsHost() && unix.Access(node, unix.R_OK|unix.W_OK) != nil,
 			!h.Root.IsHost() && info.Mode().Perm()&0o006 != 0o006:
-			fix := "sudo chmod a+rw " + node
+			fix := h.sudo("chmod a+rw " + node)
 			if group := groupOf(info); group != "" {
-				fix = "sudo usermod -a -G " + group + " \"$USER\", then log in again"
+				fix = h.sudo("usermod -a -G "+group) + " \"$USER\", then log in again"
 			}
 			d.add(subject, Bad, node, fix, "you may not read and write %s (%v)", node, info.Mode().Perm())
 		default:
@@ -297,8 +307,16 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 	}
 }
 
-// sudo begins a command of hostDriver for root.
-func (h *Host) sudo() string { return "sudo " + remedy.Quote(cmp.Or(h.Program, "hostDriver")) }
+// sudo returns a command for root as the user can start it.
+func (h *Host) sudo(command string) string {
+	if h.AsRoot {
+		return command
+	}
+	return "sudo " + command
+}
+
+// itself begins a command of hostDriver for root.
+func (h *Host) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Program, "hostDriver"))) }
 
 // doctorLink says what the driver link holds, and returns whether it leads to the host's driver.
 func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, prefix string, matters bool) bool {
@@ -307,7 +325,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 	if matters {
 		verdict = Bad
 	}
-	install := h.installing(m, prefix) + ", or start programs with: hostDriver run PROGRAM"
+	install := d.offer(h.installing(m, prefix) + ", or start programs with: hostDriver run PROGRAM")
 	entries, err := h.Root.ReadDir(link)
 	if err != nil {
 		d.add("driver link", verdict, link, install, "%s does not exist: programs built with Nix find no driver", link)
@@ -346,7 +364,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, p
 		return false
 	case len(stray) > 0 && owner == "":
 		sort.Strings(stray)
-		d.add("driver link", Warning, link, "remove them, or: "+h.sudo()+" install"+prefixFlag(prefix), "%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
+		d.add("driver link", Warning, link, "remove them, or: "+h.itself()+" install"+prefixFlag(prefix), "%s holds libraries that are not the driver's and hide the programs' own: %s", link, few(stray))
 	default:
 		if owner != "" {
 			owner = " (made by " + owner + ")"
@@ -568,7 +586,7 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		inside := load.Inside(o.File.Path)
 		d.add(subject, Good, from, "", "%s%s", o.Path, resolved(o.Path, inside))
 		if load.Interp.Store && o.File.List == "" && o.Rule != loader.ByEnv && subject == driver.LibCUDA {
-			d.add("PTX compiler", Warning, o.Path, h.sudo()+" install --copy"+prefixFlag(prefix)+", or: "+run,
+			d.add("PTX compiler", Warning, o.Path, h.itself()+" install --copy"+prefixFlag(prefix)+", or: "+run,
 				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(o.Path))
 		}
 		return
@@ -583,9 +601,9 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 	case v.Kind == explain.NoDriverLink && linkWorks:
 		fix = remedy.Run(v.Command...)
 	case v.Kind == explain.NoDriverLink:
-		fix = remedy.Do(run + "; or for good: " + remedy.Quote(v.Command...) + ", then " + install)
+		fix = remedy.Do(d.offer(run + "; or for good: " + remedy.Quote(v.Command...) + ", then " + install))
 	default:
-		fix = remedy.Do(run + ", or for all programs: " + install)
+		fix = remedy.Do(d.offer(run + ", or for all programs: " + install))
 	}
 	d.addRemedy(subject, bad, from, fix, "%s", strings.TrimLeft(strings.TrimPrefix(v.Text, v.Soname), ": "))
 	d.concludes(v.Kind, o)

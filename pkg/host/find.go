@@ -27,6 +27,8 @@ type Host struct {
 	From []string
 	// Without are directories that are not looked in: those that are being made.
 	Without []string
+	// AsRoot means that the user is root: containers often have no sudo.
+	AsRoot bool
 	// Program is the path of hostDriver, for what root is to run: sudo may not look where it is found.
 	Program string
 	// GPUs, where not nil, are the compute capabilities of the GPUs; else they are found out.
@@ -121,7 +123,11 @@ func (h *Host) Find(m Machine) (*Driver, error) {
 	}
 	cudas := found["libcuda.so"]
 	if len(cudas) == 0 {
-		return d, fmt.Errorf("%w: no libcuda.so.1 for %s in the loader's cache or any of %d known places", ErrNoDriver, m.Name, len(places))
+		where := fmt.Sprintf("the loader's cache or any of %d known places; --from DIR names another", len(places))
+		if len(h.From) > 0 {
+			where = strings.Join(h.From, " or ")
+		}
+		return d, fmt.Errorf("%w: no libcuda.so.1 for %s in %s", ErrNoDriver, m.Name, where)
 	}
 	chosen := cudas[0]
 	if loaded := h.kernelVersion(); loaded.Version != "" {

@@ -124,11 +124,18 @@ func (h *Host) LinkOwner(link string) string {
 
 // installing returns what root is to run so that all programs find the driver.
 func (h *Host) installing(m Machine, prefix string) string {
-	switch owner := h.LinkOwner(m.Link(prefix)); owner {
-	case "", "NixOS":
-		return h.sudo() + " install" + prefixFlag(prefix)
+	link := m.Link(prefix)
+	install := h.itself() + " install" + prefixFlag(prefix)
+	switch owner := h.LinkOwner(link); owner {
+	case "":
+		if target, err := os.Readlink(h.Root.Path(path.Dir(link))); err == nil { // which install leaves alone
+			return fmt.Sprintf("remove %s, a link to %s, if nothing else needs it, then %s", path.Dir(link), target, install)
+		}
+		return install
+	case "NixOS":
+		return install
 	default:
-		return h.sudo() + " install --beside, and hostDriverLinks among the packages of " + owner
+		return h.itself() + " install --beside, and hostDriverLinks among the packages of " + owner
 	}
 }
 

@@ -14,18 +14,21 @@ import (
 
 // What each command prints, and its status: 0 done, 1 something is wrong, 2 the command line is.
 func TestCommands(t *testing.T) {
-	tree, empty := hostTree(t), t.TempDir()
+	tree, empty, linked := hostTree(t), t.TempDir(), t.TempDir()
+	if err := errors.Join(os.MkdirAll(linked+"/run", 0o755), os.Symlink("/opt/driver", linked+"/run/opengl-driver")); err != nil {
+		t.Fatal(err)
+	}
 	write(t, filepath.Join(tree, "usr/lib64/libcuda.so.99"), "")
 	write(t, filepath.Join(tree, "program"), string(tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Bytes()))
 	for _, c := range []struct {
-		args   string // TREE, EMPTY: these trees
+		args   string // TREE, EMPTY, LINKED: these trees
 		status int
 		prints string // a regular expression
 	}{
 		{"find --root TREE", 0, `^x86_64 driver 535\.1\.2 in /usr/lib64 \(.*\)\n  libcuda\.so\.1 +cuda +/usr/lib64/libcuda\.so\.535\.1\.2\n  libnvidia-ml\.so\.1 (.*\n)+$`},
 		{"find --root TREE --verbose", 0, `hostDriver: /usr/lib64/libcuda\.so\.99: not used: an empty file`},
 		{"find --root TREE --json", 0, `"error": null`},
-		{"find --root EMPTY", 1, `^hostDriver: no NVIDIA driver found: no libcuda\.so\.1 for x86_64 in the loader's cache or any of \d+ known places\n$`},
+		{"find --root EMPTY", 1, `^hostDriver: no NVIDIA driver found: no libcuda\.so\.1 for x86_64 in the loader's cache or any of \d+ known places; --from DIR names another\n$`},
 		{"find --root EMPTY --json", 1, `"error": "no NVIDIA driver found`},
 		{"find --root TREE --machine i386", 1, `no libcuda\.so\.1 for i386`},
 		{"find --root TREE --from /opt", 1, `no libcuda\.so\.1`},
@@ -43,6 +46,8 @@ func TestCommands(t *testing.T) {
 		{"install --root TREE --quiet", 0, `^$`},
 		{"install --root EMPTY", 1, `no NVIDIA driver found`},
 		{"doctor --root TREE", 1, `BAD   device nodes +there is no GPU`},
+		{"doctor --root EMPTY", 1, `driver link .*\n +-> once the host has a driver: (sudo )?\S+ install, or start programs with`},
+		{"doctor --root LINKED", 1, `driver link .*\n +-> .*remove /run/opengl-driver, a link to /opt/driver, if nothing else needs it, then (sudo )?\S+ install`},
 		{"doctor --root TREE --json", 1, `"works": false`},
 		{"doctor --root TREE a b", 2, `one program at a time: "b"`},
 		{"uninstall --root TREE --dry-run", 0, `/run/opengl-driver/lib: would be removed`},
@@ -55,7 +60,7 @@ func TestCommands(t *testing.T) {
 		{"tmpfiles --root TREE --copy --program /p --part service", 0, `\nExecStart=/p install --copy\n`},
 		{"tmpfiles --root TREE --compat /opt/compat --program /p --part service", 0, `\nExecStart=/p install --compat /opt/compat\n`},
 		{"tmpfiles --root TREE --json", 0, `"path": "/etc/systemd/system/hostDriver\.path"`},
-		{"tmpfiles --root TREE --write EMPTY", 0, `^(EMPTY/etc/.*hostDriver\.(conf|service|path)\n){3}$`},
+		{"tmpfiles --root TREE --write EMPTY", 0, `^(EMPTY/etc/.*hostDriver\.(conf|service|path)\n){3}now: systemctl --root=EMPTY enable hostDriver.service hostDriver.path\n$`},
 		{"run --root TREE", 2, `no program is given`},
 		{"run --root TREE --method other -- true", 2, `--method "other": auto, namespace or library-path`},
 		{"run --root TREE --compat nowhere -- true", 2, `--compat nowhere: a compat directory is needed`},
@@ -66,7 +71,7 @@ func TestCommands(t *testing.T) {
 		{"sandbox --configure --conf /x/nix.conf --program /p", 0, `^# /x/hostDriver-sandbox, mode 755\n#!/bin/sh\n(.*\n)+# /x/nix\.conf\n(.*\n)+extra-system-features = cuda gpu nvidia-gpu opengl\n`},
 	} {
 		var args []string
-		replace := strings.NewReplacer("TREE", tree, "EMPTY", empty)
+		replace := strings.NewReplacer("TREE", tree, "EMPTY", empty, "LINKED", linked)
 		for _, arg := range strings.Fields(c.args) {
 			args = append(args, replace.Replace(arg))
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/host/install"
 	"cuda-runpath/pkg/host/offer"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -46,11 +48,8 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 		for i := 0; i < 3 && errors.Is(err, offer.ErrChanging); i++ {
 			done, faults, err = c.install()
 		}
-		if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
-			err = fmt.Errorf("%w: needs root; without it: hostDriver run PROGRAM", err)
-		}
 		if err != nil {
-			return err
+			return needsRoot(err, "; without it: hostDriver run PROGRAM")
 		}
 		if err := c.report(done); err != nil {
 			return err
@@ -130,7 +129,7 @@ var uninstallCommand = &command.Command{
 	Action: on(func(c *call) error {
 		done, err := install.Remove(c.host, c.prefix, c.Bool("dry-run"))
 		if err != nil {
-			return err
+			return needsRoot(err, "")
 		}
 		return c.report(done)
 	}),
@@ -213,6 +212,14 @@ With --copy, --beside or --compat the units run "hostDriver install" with these,
 	}),
 }
 
+// needsRoot returns an error that says so where the user is not root and may not do something.
+func needsRoot(err error, more string) error {
+	if errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 {
+		err = fmt.Errorf("%w: needs root%s", err, more)
+	}
+	return err
+}
+
 // copies reports whether libraries that load others are to be copied. Through links beside it, they are found no other way.
 func (c *call) copies() bool { return c.Bool("copy") || c.Bool("beside") }
 
@@ -234,6 +241,11 @@ func (c *call) printBoot(files []install.BootFile) error {
 	if part == "tmpfiles" && (c.copies() || c.IsSet("compat")) {
 		return command.Misuse("--part tmpfiles: lines for tmpfiles.d cannot do what --copy, --beside and --compat do")
 	}
+	enable := []string{"systemctl", "enable", "--now"}
+	if dir := c.String("write"); filepath.Clean(dir) != "/" {
+		enable = []string{"systemctl", "--root=" + dir, "enable"}
+	}
+	given := len(enable)
 	var below sysroot.Root
 	if c.IsSet("write") {
 		var err error
@@ -249,9 +261,12 @@ func (c *call) printBoot(files []install.BootFile) error {
 		case c.IsSet("write"):
 			at, err := install.WriteBootFile(below, f)
 			if err != nil {
-				return err
+				return needsRoot(err, ", to write "+f.Path)
 			}
 			fmt.Fprintln(c.Stdout, command.Printable(at))
+			if unit := path.Base(f.Path); !strings.HasSuffix(unit, ".conf") {
+				enable = append(enable, unit)
+			}
 		case part != "":
 			fmt.Fprint(c.Stdout, f.Text)
 		default:
@@ -261,6 +276,9 @@ func (c *call) printBoot(files []install.BootFile) error {
 			fmt.Fprintf(c.Stdout, "# %s\n%s", f.Path, f.Text)
 		}
 		found = true
+	}
+	if len(enable) > given {
+		fmt.Fprintln(c.Stdout, "now:", remedy.Quote(enable...))
 	}
 	return nil
 }
