@@ -53,7 +53,7 @@ type checked struct {
 
 // checkedFile is what a report says in the document and in the log, beside its findings.
 func checkedFile(r *audit.Report) *checked {
-	e := &checked{newReport(r.Path, r.Entries), findingsOf(r), r, nil}
+	e := &checked{newReport(r.Path, r.Entries), append([]audit.Finding{}, r.Findings...), r, nil}
 	e.Reason, e.Tag = r.Reason, r.Tag
 	switch {
 	case r.Outcome == audit.Failed:
@@ -485,12 +485,4 @@ func (f *outFile) save(stdout io.Writer, found *audited) error {
 		return err
 	}
 	return plainfile.Write(f.name, 0o666, text.Bytes())
-}
-
-// findingsOf never returns nil: JSON shows no findings as [].
-func findingsOf(r *audit.Report) []audit.Finding {
-	if r.Findings == nil {
-		return []audit.Finding{}
-	}
-	return r.Findings
 }

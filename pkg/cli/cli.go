@@ -101,7 +101,6 @@ func oneFile(paths []string) bool {
 type session struct {
 	edit.Options
 	Context context.Context
-	Name    string
 	Paths   []string
 	JSON    bool
 	// Document says that stdout takes another document than JSON's, and no text.
@@ -137,7 +136,6 @@ func start(c *command.Line, paths []string) (*session, error) {
 	s := &session{
 		Options:   edit.Options{DryRun: c.Bool("dry-run"), Copy: c.Bool("copy"), Note: &edit.Note{Write: c.Bool("resolution-note")}},
 		Context:   c.Context,
-		Name:      c.Program,
 		Paths:     paths,
 		JSON:      c.Bool("json"),
 		Verbose:   c.Bool("verbose"),

@@ -15,6 +15,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
@@ -83,8 +84,7 @@ type outcome struct {
 	fileReport
 	Missing []string `json:"missing,omitempty"` // needed libraries that only a removed stub directory offered
 
-	stubs    []string   // stub directories to offer from, expanded
-	from, to edit.State // the run path before the edit and after it
+	result *edit.RunPathResult
 }
 
 // editFiles edits files as the editing flags and configure say.
@@ -122,12 +122,15 @@ func (e *editor) run(s *session) error {
 	e.Options, e.Normal, e.RunPaths.Offer = s.Options, normal.New(e.Settings), e.Offer != ""
 	e.session, e.Note.Maps = s, e.Normal
 	offered := e.Normal.OfferIn(e.Offer)
-	var inherited inheritance
+	var inherited edit.Inheritance
 	err := edits(s, e.visit, func(o *outcome) {
-		offered.From(o.stubs)
-		inherited.add(o)
+		offered.From(o.result.Stubs)
+		inherited.Add(o.Path, o.result)
 	}, func() {
-		inherited.tell(s)
+		inherited.Lost(func(path string, lib *loader.Object) {
+			s.Log.WithField("path", path).Warnf("%s, which %s needs, was found by the DT_RPATH, which libraries inherit, and is not found any more: they do not inherit a DT_RUNPATH. autoPatchelf gives it an entry of its own",
+				lib.Name, lib.NeededBy.Path)
+		})
 		for _, err := range offered.Errs {
 			s.Log.Errorf("--offer %s: %v", e.Offer, err)
 		}
@@ -168,7 +171,7 @@ func edits[R report](s *session, visit func(*tree.File) R, tell func(R), end fun
 // visit edits one file. It runs in several goroutines.
 func (e *editor) visit(f *tree.File) *outcome {
 	r := e.File(f)
-	o := &outcome{e.session.edited(f, &r.Result, r.Before, r.After), r.Notes.Missing, r.Stubs, r.Before, r.After}
+	o := &outcome{e.session.edited(f, &r.Result, r.Before, r.After), r.Notes.Missing, r}
 	o.Notes = e.notes(r)
 	for _, name := range o.Missing {
 		o.warn = append(o.warn, fmt.Sprintf("missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))

@@ -1,6 +1,8 @@
 package normal
 
 import (
+	"slices"
+
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 )
@@ -9,25 +11,12 @@ import (
 // driver's or the CUDA toolkit's libraries in DT_NEEDED, in a .note.dlopen note or
 // in a string literal in read-only data.
 func NeedsDriver(im *elfimage.Image) (bool, error) {
-	needed, err := im.Needed()
+	names, err := asked(im)
+	if slices.ContainsFunc(names, driver.NeedsDriver) {
+		return true, nil
+	}
 	if err != nil {
 		return false, err
-	}
-	for _, name := range needed {
-		if driver.NeedsDriver(name) {
-			return true, nil
-		}
-	}
-	notes, err := im.DlopenNotes()
-	if err != nil {
-		return false, err
-	}
-	for _, note := range notes {
-		for _, name := range note.Sonames {
-			if driver.NeedsDriver(name) {
-				return true, nil
-			}
-		}
 	}
 	found := false
 	err = im.LibraryStrings(func(name string, _ bool) bool {
@@ -35,4 +24,20 @@ func NeedsDriver(im *elfimage.Image) (bool, error) {
 		return !found
 	})
 	return found, err
+}
+
+// asked returns the libraries that a file asks for, or says that it may open: DT_NEEDED and .note.dlopen. Beside an
+// error are those that come before it.
+func asked(im *elfimage.Image) (names []string, err error) {
+	if names, err = im.Needed(); err != nil {
+		return nil, err
+	}
+	notes, err := im.DlopenNotes()
+	if err != nil {
+		return names, err
+	}
+	for _, n := range notes {
+		names = append(names, n.Sonames...)
+	}
+	return names, nil
 }

@@ -20,6 +20,14 @@ func (m *Maps) Shrink(im *elfimage.Image, path string, before runpath.List, keep
 	if err != nil {
 		return nil, runpath.Notes{}, err
 	}
+	first := len(names)
+	err = im.LibraryNames(func(name string) bool {
+		names = append(names, name)
+		return len(names)-first < maxNames
+	})
+	if err != nil {
+		return nil, runpath.Notes{}, err
+	}
 	o, abi := newOrigin(path), loader.ABIOf(im)
 	after, dropped := runpath.Shrink(before, runpath.Use{
 		Names: names,
@@ -37,26 +45,4 @@ func (m *Maps) Shrink(im *elfimage.Image, path string, before runpath.List, keep
 		after = slices.DeleteFunc(after, func(entry string) bool { return entry == "" })
 	}
 	return after, notes, nil
-}
-
-// asked returns the libraries that a file asks for or may open: DT_NEEDED, .note.dlopen,
-// and the names in its read-only data.
-func asked(im *elfimage.Image) ([]string, error) {
-	names, err := im.Needed()
-	if err != nil {
-		return nil, err
-	}
-	notes, err := im.DlopenNotes()
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range notes {
-		names = append(names, n.Sonames...)
-	}
-	first := len(names)
-	err = im.LibraryNames(func(name string) bool {
-		names = append(names, name)
-		return len(names)-first < maxNames
-	})
-	return names, err
 }

@@ -80,7 +80,7 @@ func Read(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return readAll(f, name, limit)
+	return ReadAll(f, name, limit)
 }
 
 // ReadIn is Read for the file called base in an open directory, as [OpenIn] opens it. What it
@@ -90,11 +90,13 @@ func ReadIn(dir *os.File, base string, limit int64) ([]byte, fs.FileInfo, error)
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := readAll(f, f.Name(), limit)
+	b, err := ReadAll(f, f.Name(), limit)
 	return b, info, err
 }
 
-func readAll(f *os.File, name string, limit int64) ([]byte, error) {
+// ReadAll is Read of an open file, which it closes. name is what errors call it. Files of /proc and /sys say that they are empty, so
+// that their size says nothing.
+func ReadAll(f *os.File, name string, limit int64) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {

@@ -6,8 +6,6 @@ package sysroot
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -259,16 +257,7 @@ func (r Root) ReadFile(name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	// Files of /proc and /sys say that they are empty, so their size says nothing.
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, r.inside("read", name, err)
-	}
-	if int64(len(b)) > limit {
-		return nil, &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("larger than %d bytes", limit)}
-	}
-	return b, nil
+	return plainfile.ReadAll(f, name, limit)
 }
 
 // Stat describes what name leads to.

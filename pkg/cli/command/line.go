@@ -10,8 +10,7 @@ import (
 // Line is a command line that was read: what an action acts on.
 type Line struct {
 	Context context.Context
-	Program string // the program's name
-	Command string // the command's
+	Command string // its name
 	Stdout  io.Writer
 	Stderr  io.Writer
 	Args    []string

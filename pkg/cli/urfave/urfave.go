@@ -130,7 +130,6 @@ func flags(all []*command.Flag) []cli.Flag {
 func line(c *cli.Context) *command.Line {
 	return &command.Line{
 		Context: c.Context,
-		Program: c.App.Name,
 		Command: c.Command.Name,
 		Stdout:  c.App.Writer,
 		Stderr:  c.App.ErrWriter,
