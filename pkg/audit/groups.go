@@ -57,14 +57,17 @@ func (g *Group) Fix() remedy.Remedy {
 	if len(g.Files) == 1 || n == 0 {
 		return f.Remedy
 	}
-	all := slices.Clone(f.Command)
+	all, named := slices.Clone(f.Command), map[string]bool{f.Command[n-1]: true}
 	for _, c := range g.commands[1:] {
 		if len(c) != n || !slices.Equal(c[:n-1], f.Command[:n-1]) {
 			return f.And(" (similarly for the others: see --json)")
 		}
-		all = append(all, c[n-1])
+		if !named[c[n-1]] { // several programs load one file
+			named[c[n-1]] = true
+			all = append(all, c[n-1])
+		}
 	}
-	if tool := strings.Join(all[:n-1], " "); len(g.Files) > namedFiles && (tool == "stubReplace" || tool == "runpath normalize") {
+	if tool := strings.Join(all[:n-1], " "); len(named) > namedFiles && (tool == "stubReplace" || tool == "runpath normalize") {
 		if dir := remedy.Common(all[n-1:]); dir != "/" && dir != "." {
 			all = append(all[:n-1], dir)
 		}

@@ -51,6 +51,13 @@ func TestGroupOfDifferentCommands(t *testing.T) {
 			t.Errorf("%d groups: %q, want %q", len(groups), groups[0].Fix().Fix, want)
 		}
 	}
+	// What several load may be one file, which is named once.
+	same := func(path string) *Report {
+		return &Report{Path: path, Findings: []Finding{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
+	}
+	if got := Groups([]*Report{same("/a"), same("/b")})[0].Fix().Fix; got != "runpath add /l /l/lib.so" {
+		t.Error(got)
+	}
 }
 
 func TestPathsBelowADirectory(t *testing.T) {

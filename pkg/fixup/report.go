@@ -135,9 +135,9 @@ func (a *Absence) Fix(inBuild bool) string {
 	case a.Driver:
 		fixes = append(fixes, "it comes with the host's GPU driver: --tool autoAddDriverRunpath")
 	case len(a.Attributes) > 0 && inBuild:
-		fixes = append(fixes, "add "+a.packages()+" to buildInputs")
+		fixes = append(fixes, "add "+a.packages(inBuild)+" to buildInputs")
 	case len(a.Attributes) > 0:
-		fixes = append(fixes, fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages()))
+		fixes = append(fixes, fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(inBuild)))
 	case inBuild:
 		fixes = append(fixes, "add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath")
 	default:
@@ -158,18 +158,18 @@ func (a *Absence) Fix(inBuild bool) string {
 	return strings.Join(fixes, "; or ")
 }
 
-// packages names the packages that have it. Where one of CUDA's is there in another version,
-// the one of another CUDA is meant.
-func (a *Absence) packages() string {
+// packages names the packages that have it. Those of CUDA are of the set that the name tells:
+// where another version is there, and by hand. Otherwise a package means its own set.
+func (a *Absence) packages(inBuild bool) string {
 	names := slices.Clone(a.Attributes)
 	for i, name := range names {
 		rest, ok := strings.CutPrefix(name, "cudaPackages.")
-		if !ok || len(a.Near) == 0 {
+		if !ok || inBuild && len(a.Near) == 0 {
 			continue
 		}
 		if major := cudaOf(a.Name); major != "" {
 			names[i] = "cudaPackages_" + major + "." + rest
-		} else {
+		} else if len(a.Near) > 0 {
 			names[i] = name + " of another CUDA (cudaPackages_NN)"
 		}
 	}

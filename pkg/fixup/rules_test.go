@@ -563,6 +563,11 @@ func TestRule8Absences(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
+	// Without a library of another version beside it, a package means its own CUDA set; by hand there is none.
+	alone := &Absence{Name: "libcublas.so.12", Attributes: []string{"cudaPackages.libcublas"}}
+	if a, b := alone.Fix(true), alone.Fix(false); !strings.HasPrefix(a, "add cudaPackages.libcublas to buildInputs;") || !strings.Contains(b, "directory of cudaPackages_12.libcublas (nixpkgs);") {
+		t.Errorf("%s\n%s", a, b)
+	}
 	for name, want := range map[string][2]string{
 		"libcudart.so.13": {`add cudaPackages_13.cuda_cudart to buildInputs; or autoPatchelfIgnoreMissingDeps = [ "libcudart.so.13" ] if it is not wanted`,
 			"--libs DIR, where DIR is the lib directory of cudaPackages_13.cuda_cudart (nixpkgs); or --ignore-missing libcudart.so.13 if it is not wanted"},
