@@ -130,43 +130,40 @@ func described(im *elfimage.Image) uint64 {
 
 // holes returns what is between the containers of sections that are for them alone.
 func (p *Plan) holes(r io.ReaderAt, im *elfimage.Image, f *gpucode.File) (holes []hole, err error) {
-	var thinned, free []hole // containers that become shorter, and what they leave
-	var used, damaged []hole // by containers and marks; where damaged ones end nobody knows
+	var used, free []hole // by containers and marks; where one becomes shorter
+	becomes, gone := map[uint64]*container{}, map[uint64]bool{}
 	for i := range p.containers {
-		if c := &p.containers[i]; c.freeFrom() < c.end {
-			thinned = append(thinned, hole{c.Off, c.end - c.Off})
-			free = append(free, hole{c.freeFrom(), c.end - c.freeFrom()})
-			used = append(used, hole{c.Off, c.freeFrom() - c.Off})
-		}
-	}
-	sort(thinned)
-	sort(free)
-	use := func(off, size uint64) {
-		if k := firstBehind(thinned, off); k == len(thinned) || off < thinned[k].off {
-			used = append(used, hole{off, size})
-		}
+		c := &p.containers[i]
+		becomes[c.Off] = c
+		gone[c.next(c.Off+c.Size)] = c.freeFrom() < c.end // a mark that stood there
 	}
 	for i := range f.Containers {
 		c := &f.Containers[i]
-		if c.Section == ".nv_fatbin" || c.Section == "__nv_relfatbin" {
-			use(c.Off, c.Size)
+		u := hole{c.Off, c.Size}
+		if b := becomes[c.Off]; b != nil && b.freeFrom() < b.end {
+			u.size = b.freeFrom() - c.Off
+			free = append(free, hole{b.freeFrom(), b.end - b.freeFrom()})
 		}
-		if c.Damage != nil {
-			damaged = append(damaged, hole{c.Off, 1})
+		if c.Section == ".nv_fatbin" || c.Section == "__nv_relfatbin" {
+			used = append(used, u)
 		}
 	}
 	for _, m := range f.Marks {
-		use(m.Off, m.Size)
+		if !gone[m.Off] {
+			used = append(used, hole{m.Off, m.Size})
+		}
 	}
 	sort(used)
-	sort(damaged)
+	sort(free)
 	size := page(im.Machine)
 	for i := range im.Sections {
 		s := &im.Sections[i]
 		if name := im.SectionName(i); s.Type != elf.SHT_PROGBITS || name != ".nv_fatbin" && name != "__nv_relfatbin" {
 			continue
 		}
-		if k := firstBehind(damaged, s.Off); k < len(damaged) && damaged[k].off < s.Off+s.Size {
+		if slices.ContainsFunc(f.Containers, func(c gpucode.Container) bool {
+			return c.Damage != nil && c.Off >= s.Off && c.Off < s.Off+s.Size // nobody knows where it ends
+		}) {
 			continue
 		}
 		for k := firstBehind(used, s.Off); k < len(used) && used[k].off < s.Off+s.Size; k++ {
@@ -273,16 +270,13 @@ func cuttable(im *elfimage.Image, h hole) bool {
 
 // at returns where in the copy what is at an offset of the file is, or would be.
 func (c *Cut) at(off uint64) uint64 {
-	for i := len(c.holes) - 1; i >= 0; i-- {
-		if h := c.holes[i]; off > h.off {
-			before := uint64(0)
-			for _, h := range c.holes[:i] {
-				before += h.size
-			}
-			return off - before - min(off-h.off, h.size)
+	gone := uint64(0)
+	for _, h := range c.holes {
+		if off > h.off {
+			gone += min(off-h.off, h.size)
 		}
 	}
-	return off
+	return off - gone
 }
 
 // pieces calls f for what is left of a range of the file, and for the holes in it.
