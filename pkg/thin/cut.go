@@ -488,13 +488,9 @@ type shifted struct {
 	c *Cut
 }
 
+// WriteAt takes what is all in front of a hole, or behind it.
 func (s shifted) WriteAt(b []byte, off int64) (n int, err error) {
-	s.c.pieces(uint64(off), uint64(len(b)), func(at, size uint64, hole bool) {
-		if !hole && err == nil {
-			_, err = s.w.WriteAt(b[at-uint64(off):][:size], int64(s.c.at(at)))
-		}
-	})
-	return len(b), err
+	return s.w.WriteAt(b, int64(s.c.at(uint64(off))))
 }
 
 func (s shifted) Zero(off, n int64) (err error) {

@@ -182,6 +182,13 @@ func TestCut(t *testing.T) {
 				t.Fatalf("page %#x differs (mapped: %v)", page*4096, mapped[page])
 			}
 		}
+		for _, used := range read2(t, place).Containers {
+			for _, h := range c.holes {
+				if end := used.Off + used.Size; end <= h.off && h.off-end < 256 {
+					t.Fatalf("%d bytes behind the container at %#x are cut", h.off-end, used.Off)
+				}
+			}
+		}
 		code, err := listed(bytes.NewReader(out), int64(len(out)))
 		if err != nil || names(code) != names(read2(t, place)) || len(code.Marks) != 1 {
 			t.Fatalf("%s\n%s\n%v", names(code), names(read2(t, place)), err)
@@ -213,15 +220,46 @@ func read2(t interface{ Fatal(...any) }, b []byte) *gpucode.File {
 
 // A file that was thinned in place is cut as one that was not.
 func TestCutOfThinned(t *testing.T) {
-	b := library(file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}, []piece{{gpucode.Cubin, 80, 0x11, 70000, ""}, cubin(90)}))
-	o := Options{Targets: targets(t, "9.0")}
-	c, want := cutOf(t, b, o)
-	place := memory(bytes.Clone(b))
-	if err := c.plan.Apply(bytes.NewReader(b), place); err != nil {
-		t.Fatal(err)
+	many := "9.0" // so that the mark has more bytes than the margin
+	for n := range 60 {
+		many += fmt.Sprintf(",%d-real", 200+n)
 	}
-	if _, got := cutOf(t, place, o); !bytes.Equal(got, want) {
-		t.Error("another file")
+	for size := 4000; size < 4000+4096; size += 512 { // wherever in its page the mark ends
+		b := library(file([]piece{{gpucode.Cubin, 90, 0x11, size, ""}, {gpucode.Cubin, 75, 0x11, 90000, ""}}, []piece{{gpucode.Cubin, 80, 0x11, 70000, ""}, cubin(90)}))
+		for _, list := range []string{"9.0", many} {
+			o := Options{Targets: targets(t, list)}
+			c, want := cutOf(t, b, o)
+			place := memory(bytes.Clone(b))
+			if err := c.plan.Apply(bytes.NewReader(b), place); err != nil {
+				t.Fatal(err)
+			}
+			if _, got := cutOf(t, place, o); !bytes.Equal(got, want) || len(read2(t, want).Marks) != 1 {
+				t.Error("another file, or no mark")
+			}
+		}
+	}
+}
+
+// Headers may be anywhere among others: an unused one in front, a section behind the table.
+func TestCutWithOtherHeaders(t *testing.T) {
+	le := binary.LittleEndian
+	for name, change := range map[string]func(b []byte) []byte{
+		"an unused header": func(b []byte) []byte {
+			copy(b[64+56:], bytes.Clone(b[64:64+3*56]))
+			clear(b[64 : 64+56])
+			b[56] = 4
+			return b
+		},
+		"a section behind the table": func(b []byte) []byte {
+			le.PutUint64(b[le.Uint64(b[40:])+8*64+24:], uint64(len(b)))
+			return append(b, "made by hand"...)
+		},
+	} {
+		b := change(library(file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}, []piece{cubin(90)})))
+		c, out := cutOf(t, b, Options{Targets: targets(t, "9.0")})
+		if err := c.Check(bytes.NewReader(out), int64(len(out))); err != nil || le.Uint64(out[40:])%8 != 0 {
+			t.Errorf("%s: %v, section headers at %#x", name, err, le.Uint64(out[40:]))
+		}
 	}
 }
 
@@ -246,6 +284,8 @@ func TestNotCut(t *testing.T) {
 	good := library(file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}, []piece{cubin(90)}))
 	le := binary.LittleEndian
 	shoff := le.Uint64(good[40:])
+	made, _ := cutOf(t, good, Options{Targets: targets(t, "9.0")})
+	end := made.holes[0].end()
 	for name, c := range map[string]struct {
 		broken func(b []byte) []byte
 		err    bool // else there is nothing to cut
@@ -265,8 +305,16 @@ func TestNotCut(t *testing.T) {
 			b[56] = 30
 			return b
 		}, true},
-		"a segment that ends with it": {func(b []byte) []byte { le.PutUint64(b[64+32:], 0x8000); le.PutUint64(b[64+40:], 0x8000); return b }, false},
-		"addresses that no page has":  {func(b []byte) []byte { le.PutUint64(b[64+16:], 8); return b }, false},
+		"another section around it": {func(b []byte) []byte {
+			le.PutUint64(b[shoff+8*64+24:], 0x3008)
+			le.PutUint64(b[shoff+8*64+32:], le.Uint64(b[shoff+2*64+32:]))
+			return b
+		}, false},
+		"a segment that ends where it ends":   {func(b []byte) []byte { le.PutUint64(b[64+32:], end); le.PutUint64(b[64+40:], end); return b }, false},
+		"a segment that ends in it":           {func(b []byte) []byte { le.PutUint64(b[64+32:], 0x8000); le.PutUint64(b[64+40:], 0x8000); return b }, false},
+		"a hole that headers cost as much as": {func([]byte) []byte { return library(file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 20000, ""}})) }, false},
+		"as many headers as there may be":     {func(b []byte) []byte { b[56] = 70; return b }, false},
+		"addresses that no page has":          {func(b []byte) []byte { le.PutUint64(b[64+16:], 8); return b }, false},
 	} {
 		b := c.broken(bytes.Clone(good))
 		code := read2(t, b)
@@ -279,14 +327,19 @@ func TestNotCut(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, cut, err)
 		}
 	}
-	// So many headers that a program's kernel reads, and no more.
+	// So many headers that a program's kernel reads them, with four for later edits and one for a segment that the table
+	// may need, for the largest holes.
 	pieces := make([][]piece, 100)
 	for i := range pieces {
-		pieces[i] = []piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}
+		pieces[i] = []piece{cubin(90), {gpucode.Cubin, 75, 0x11, 40000 + i%2*50000, ""}}
 	}
-	_, out := cutOf(t, library(file(pieces...)), Options{Targets: targets(t, "9.0")})
-	if n := le.Uint16(out[56:]); n > maxHeaders || n < maxHeaders-2 {
+	b := library(file(pieces...))
+	_, out := cutOf(t, b, Options{Targets: targets(t, "9.0")})
+	if n := int(le.Uint16(out[56:])); 64+(n+5)*56 > 4096 || 64+(n+6)*56 <= 4096 {
 		t.Errorf("%d program headers", n)
+	}
+	if len(b)-len(out) < 50*80000 {
+		t.Errorf("%d bytes of %d", len(out), len(b))
 	}
 }
 
@@ -371,8 +424,8 @@ func TestCheckFindsBrokenCuts(t *testing.T) {
 	}
 	le := binary.LittleEndian
 	f, err := elf.NewFile(bytes.NewReader(good))
-	if err != nil || len(f.Progs) != 5 || len(f.Sections) != 11 {
-		t.Fatalf("%d program headers, %d sections, %v", len(f.Progs), len(f.Sections), err)
+	if err != nil || len(f.Progs) != 5 || len(f.Sections) != 11 || f.Progs[0].Flags&elf.PF_X == 0 || f.Progs[1].Flags != elf.PF_R {
+		t.Fatalf("%d program headers, %d sections, flags of a piece without code %v, %v", len(f.Progs), len(f.Sections), f.Progs[1].Flags, err)
 	}
 	prog := func(i, field int) func([]byte) []byte { return func(b []byte) []byte { return b[64+56*i+field:] } }
 	section := func(i, field int) func([]byte) []byte {

@@ -188,6 +188,10 @@ func TestBlank(t *testing.T) {
 			t.Errorf("%v: again: %+v", o, p)
 		}
 	}
+	long := file([]piece{with(cubin(90), strings.Repeat(options, 2+maxOptions/len(options))), with(cubin(90), options)})
+	if p := plan(t, long, Options{Blank: true}); p.Blanked != 2 {
+		t.Errorf("behind long options: %d blanked", p.Blanked)
+	}
 	out := memory(bytes.Clone(b))
 	o := Options{Targets: targets(t, "9.0+PTX")}
 	if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), out), check(b, out, o)); err != nil || !bytes.Contains(out, []byte(options)) {
@@ -213,6 +217,39 @@ func TestMarks(t *testing.T) {
 	marks("90-real")
 	if got := read(b).ThinnedFor(); !slices.Equal(got, []string{"9.0"}) || len(read(b).Marks) != 1 || bytes.Count(b, []byte("runpath thin")) != 1 {
 		t.Errorf("marks %q", got)
+	}
+
+	// A container may end anywhere; the next one, and so a mark, is a multiple of 8 bytes behind where it begins.
+	b = file([]piece{cubin(75), cubin(80), cubin(90)})
+	last := read(b).Containers[0].Entries[2]
+	binary.LittleEndian.PutUint64(b[last.Off+8:], last.Size-3)
+	binary.LittleEndian.PutUint64(b[8:], binary.LittleEndian.Uint64(b[8:])-3)
+	clear(b[len(b)-3:])
+	marks("8.0,9.0")
+	marks("9.0")
+	if got := read(b).ThinnedFor(); !slices.Equal(got, []string{"9.0"}) || bytes.Count(b, []byte("runpath thin")) != 1 {
+		t.Errorf("behind an odd end: marks %q", got)
+	}
+	o := Options{Targets: targets(t, "9.0")}
+	b = append(make([]byte, 4), file([]piece{cubin(75), cubin(90)})...)
+	f := read(b[4:])
+	f.Containers[0].Off += 4
+	for i := range f.Containers[0].Entries {
+		f.Containers[0].Entries[i].Off += 4
+	}
+	p, err := New(bytes.NewReader(b), f, o)
+	if err = errors.Join(err, p.Apply(bytes.NewReader(bytes.Clone(b)), memory(b))); err != nil || len(read(b[4:]).Marks) != 1 {
+		t.Errorf("where no address is a multiple of 8: %+v, %v", read(b[4:]).Marks, err)
+	}
+
+	// There is a mark where there is just room.
+	for _, room := range []int{0, -8} {
+		b := file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, len(gpucode.NewMark(o.Targets)) - 64 + room, ""}})
+		out := memory(bytes.Clone(b))
+		p := plan(t, b, o)
+		if err := errors.Join(p.Apply(bytes.NewReader(b), out), check(b, out, o)); err != nil || p.Marked != (room == 0) || len(read(out).Marks) != 1+room/8 {
+			t.Errorf("room %d: %v, %v", room, p.Marked, err)
+		}
 	}
 }
 
