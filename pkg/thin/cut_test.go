@@ -240,14 +240,28 @@ func TestCutOfThinned(t *testing.T) {
 	}
 }
 
-// Headers may be anywhere among others: an unused one in front, a section behind the table.
+// So is one that was thinned for more GPUs: the mark that it had then is gone.
+func TestCutOfThinnedForMore(t *testing.T) {
+	b := library(file([]piece{cubin(90), {gpucode.Cubin, 80, 0x11, 90000, ""}, {gpucode.Cubin, 75, 0x11, 90000, ""}}, []piece{cubin(90)}))
+	_, want := cutOf(t, b, Options{Targets: targets(t, "9.0")})
+	c, _ := cutOf(t, b, Options{Targets: targets(t, "8.0,9.0")})
+	place := memory(bytes.Clone(b))
+	if err := c.plan.Apply(bytes.NewReader(b), place); err != nil {
+		t.Fatal(err)
+	}
+	if _, got := cutOf(t, place, Options{Targets: targets(t, "9.0")}); !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, not %d", len(got), len(want))
+	}
+}
+
+// Headers may be anywhere among others: unused ones in front, a section behind the table.
 func TestCutWithOtherHeaders(t *testing.T) {
 	le := binary.LittleEndian
 	for name, change := range map[string]func(b []byte) []byte{
-		"an unused header": func(b []byte) []byte {
-			copy(b[64+56:], bytes.Clone(b[64:64+3*56]))
-			clear(b[64 : 64+56])
-			b[56] = 4
+		"unused headers": func(b []byte) []byte {
+			copy(b[64+2*56:], bytes.Clone(b[64:64+3*56]))
+			clear(b[64 : 64+2*56])
+			b[56] = 5
 			return b
 		},
 		"a section behind the table": func(b []byte) []byte {
@@ -313,8 +327,12 @@ func TestNotCut(t *testing.T) {
 		"a segment that ends where it ends":   {func(b []byte) []byte { le.PutUint64(b[64+32:], end); le.PutUint64(b[64+40:], end); return b }, false},
 		"a segment that ends in it":           {func(b []byte) []byte { le.PutUint64(b[64+32:], 0x8000); le.PutUint64(b[64+40:], 0x8000); return b }, false},
 		"a hole that headers cost as much as": {func([]byte) []byte { return library(file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 20000, ""}})) }, false},
-		"as many headers as there may be":     {func(b []byte) []byte { b[56] = 70; return b }, false},
-		"addresses that no page has":          {func(b []byte) []byte { le.PutUint64(b[64+16:], 8); return b }, false},
+		"something between containers": {func([]byte) []byte {
+			code := file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}, []piece{cubin(90)})
+			return library(slices.Insert(code, int(read(code).Containers[1].Off), bytes.Repeat([]byte{0x77}, 90000)...))
+		}, false},
+		"as many headers as there may be": {func(b []byte) []byte { b[56] = 70; return b }, false},
+		"addresses that no page has":      {func(b []byte) []byte { le.PutUint64(b[64+16:], 8); return b }, false},
 	} {
 		b := c.broken(bytes.Clone(good))
 		code := read2(t, b)
