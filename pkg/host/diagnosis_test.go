@@ -168,6 +168,12 @@ func TestInterfacesOfAProgram(t *testing.T) {
 			"warning OpenGL: app asks for libGL.so.1, and finds no libGLX_nvidia.so.0 [] -> hostDriver run /app, or for all programs: sudo hostDriver install",
 			"warning EGL: app asks for libEGL.so.1, and finds no libEGL_nvidia.so.0 by a file in share/glvnd/egl_vendor.d",
 			"warning Vulkan: app asks for libvulkan.so.1, and finds no file of the driver's in share/vulkan/icd.d"}},
+		"links to libraries that load others": {set.with(link).with(all).with(tree{"app": nix, "usr/lib64/libGLX_nvidia.so.0": lib("libGLX_nvidia.so.0", "libX11.so.6"), "usr/lib64/libX11.so.6": lib("libX11.so.6"),
+			"usr/lib64/libnvidia-opencl.so.1": tinyelf.Object{Data: "x\x00libcuda.so.1\x00"}.With(elf.DT_SONAME, "libnvidia-opencl.so.1"), "usr/lib64/libEGL_nvidia.so.0": lib("libEGL_nvidia.so.0", "libnvidia-ml.so.1").With(elf.DT_RUNPATH, "/usr/lib64")}), []string{
+			"warning OpenGL: app asks for libGL.so.1, which finds /run/opengl-driver/lib/libGLX_nvidia.so.0, but that does not find libX11.so.6 [/run/opengl-driver/lib/libGLX_nvidia.so.0] -> sudo hostDriver install --copy, or: hostDriver run /app",
+			"warning Vulkan: app asks for libvulkan.so.1, which finds /run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json, but libGLX_nvidia.so.0 does not find libX11.so.6",
+			"warning OpenCL: app asks for libOpenCL.so.1, which finds /run/opengl-driver/etc/OpenCL/vendors/nvidia.icd, but libnvidia-opencl.so.1 does not find libcuda.so.1",
+			"ok EGL: ", "ok VDPAU: "}},
 		"a file that leads nowhere": {set.with(link).with(all).with(tree{"app": nix, "run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json": `{"ICD": {"library_path": "/gone/libGLX_nvidia.so.0"}}`}),
 			[]string{"warning Vulkan: app asks for libvulkan.so.1, and finds no file"}},
 		"a driver without it": {core("usr/lib64", version).with(link).with(all).with(tree{"app": nix}), []string{"warning EGL: app asks for libEGL.so.1, and there is no libEGL_nvidia.so.0 by a file in share/glvnd/egl_vendor.d on this host",

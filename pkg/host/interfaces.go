@@ -71,11 +71,21 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 		}
 		says := path.Base(by.Path) + " " + does + " " + asks
 		// Where nixpkgs' loaders look, else where the host's do.
-		at, fix := a.leads(h, drv, drv.machine().Link(prefix)), run
-		if !load.Interp.Store {
+		at, opens := a.leads(h, drv, drv.machine().Link(prefix))
+		fix, lost := run, ""
+		if load.Interp.Store {
+			lost = h.lost(drv, load, opens)
+		} else {
 			at, fix = a.hosts(h, drv), "install that part of the driver"
 		}
 		switch {
+		case at != "" && lost != "":
+			but := path.Base(opens)
+			if at == opens {
+				but = "that"
+			}
+			d.add(a.name, verdict, at, h.itself()+" install --copy"+prefixFlag(prefix)+", or: "+remedy.Quote("hostDriver", "run", d.Program),
+				"%s, which finds %s, but %s does not find %s", says, at, but, lost)
 		case at != "":
 			d.add(a.name, Good, at, "", "%s, which finds %s", says, at)
 		case a.name == "VA-API":
@@ -124,10 +134,10 @@ func (a *api) hosts(h *Host, drv *Driver) string {
 	return ""
 }
 
-// leads returns which file of a driver link leads to the library, "" where none does.
-func (a *api) leads(h *Host, drv *Driver, link string) string {
+// leads returns which file of a driver link leads to the library, "" where none does, and what is opened by it.
+func (a *api) leads(h *Host, drv *Driver, link string) (at, opens string) {
 	if at := path.Join(link, a.file); a.kind == "" && h.exists(at) {
-		return at
+		return at, at
 	}
 	for _, kind := range vendorKinds {
 		if kind.dir != a.kind {
@@ -135,11 +145,50 @@ func (a *api) leads(h *Host, drv *Driver, link string) string {
 		}
 		found, _ := h.vendorsIn(kind, []string{path.Join(path.Dir(link), kind.dir)}, &Driver{Machine: drv.Machine}, drv.Names())
 		for _, v := range found {
-			if !slices.ContainsFunc(v.names, func(name string) bool {
-				return !h.exists(name) && (strings.Contains(name, "/") || !h.exists(path.Join(link, name)))
-			}) {
-				return v.Path
+			var all []string
+			for _, name := range v.names {
+				if !strings.Contains(name, "/") {
+					name = path.Join(link, name)
+				}
+				all = append(all, name)
 			}
+			if !slices.ContainsFunc(all, func(file string) bool { return !h.exists(file) }) {
+				return v.Path, all[0]
+			}
+		}
+	}
+	return "", ""
+}
+
+// lost returns a library of the host's that one of the driver's needs or opens and a loader from Nix does not find, because
+// that one has no run path and the program has not loaded it; "" for none.
+func (h *Host) lost(drv *Driver, load *loader.Load, file string) string {
+	l, err := h.loader()
+	if file == "" || err != nil {
+		return ""
+	}
+	f := l.Files().Open(file)
+	if f.ELF == nil || f.List != "" {
+		return ""
+	}
+	names := slices.Clone(f.Needed)
+	for _, s := range f.Literals() {
+		names = append(names, s.Name)
+	}
+	hosts := drv.Names()
+	for _, lib := range drv.Libraries {
+		if lib.Soname == f.Soname {
+			for _, name := range lib.Links {
+				delete(hosts, name) // itself
+			}
+		}
+	}
+	for _, n := range drv.Needs {
+		hosts[n.Soname] = true
+	}
+	for _, name := range names {
+		if hosts[name] && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.Found() && path.Base(o.Name) == name }) {
+			return name
 		}
 	}
 	return ""
