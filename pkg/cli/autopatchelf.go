@@ -558,7 +558,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 	}
 	missing := []missingReport{}
 	if plans != nil {
-		for _, text := range resolver.UnusedPatterns() {
+		for _, text := range resolver.UnusedPatterns(plans) {
 			a.Log.Warn(text)
 		}
 		for _, m := range resolver.Absences(plans, a.hints) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"cuda-runpath/pkg/loader"
 )
@@ -47,9 +48,9 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 	if len(steps) == 0 {
 		return nil, nil
 	}
-	var noted map[*Record][]recorded
+	var steppedIn map[*Record][]recorded
 	if c.Records != nil && !c.DryRun {
-		if noted, err = c.Records.add(steps); err != nil {
+		if steppedIn, err = c.Records.add(steps); err != nil {
 			return nil, err
 		}
 	}
@@ -67,11 +68,12 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 			}
 		}
 	})
-	for r, steps := range noted {
-		if err := r.settle(steps, func(s *Step) bool {
+	for r, steps := range steppedIn {
+		taken := slices.DeleteFunc(steps, func(s recorded) bool {
 			result := byPath[s.At.Path].Result
-			return result.Known && result.After == s.To
-		}); err != nil {
+			return !result.Known || result.After != s.To
+		})
+		if err := r.settle(noted(r.old, taken)); err != nil {
 			stopped = errors.Join(stopped, err)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -36,6 +35,9 @@ func (ix *Index) dir(p string) *dir {
 	}
 	return d.(*dir)
 }
+
+// dirOf is dir for a directory as a walk has it, with a slash at its end.
+func (ix *Index) dirOf(p string) *dir { return ix.dir(strings.TrimSuffix(p, "/")) }
 
 func (ix *Index) newDir(p string) *dir {
 	d := &dir{path: p, real: p}
@@ -108,12 +110,6 @@ func (ix *Index) readFile(real string) *Object {
 		return nil
 	}
 	o := &Object{Path: real, Real: real, File: unread}
-	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
-	if err != nil {
-		o.Err = err
-		return o
-	}
-	ix.take(o, f, im, nil)
-	im.Release()
+	ix.take(o, f, false)
 	return o
 }

@@ -51,10 +51,10 @@ type Index struct {
 	loader  *loader.Loader // to which the files are what they were when they were read
 	roots   tree.Roots     // of Sources.Paths
 
-	objects sync.Map           // string, Object.Real → func() *Object, which reads the file once
-	dirs    sync.Map           // string, its path → *dir
-	own     map[string][]place // by file name: the tree's
-	outside []place            // symbolic links of the tree that may lead outside it
+	objects sync.Map          // string, Object.Real → func() *Object, which reads the file once
+	dirs    sync.Map          // string, its path → *dir
+	own     map[string][]*dir // by file name: the tree's
+	outside []place           // symbolic links of the tree that may lead outside it
 	linked  func() map[string]bool
 
 	mu     sync.Mutex        // for what follows
@@ -64,8 +64,7 @@ type Index struct {
 	stubs  []*dir            // stub directories that were left out
 	found  map[string]*known // candidates
 
-	sites     sync.Once
-	wheelDirs []string // of the inputs; see sitePackages
+	sites func() []string // Sources.sitePackages
 }
 
 // place is a name in a directory of the tree.
@@ -82,7 +81,7 @@ type Candidate struct {
 
 // Read reads the tree. Its directories stay open for [Index.Change], until Close.
 func Read(ctx context.Context, s Sources) (*Index, error) {
-	ix := &Index{sources: s, own: map[string][]place{}, seen: map[string]bool{}, found: map[string]*known{}}
+	ix := &Index{sources: s, own: map[string][]*dir{}, seen: map[string]bool{}, found: map[string]*known{}, sites: sync.OnceValue(s.sitePackages)}
 	var err error
 	if ix.loader, err = loader.New(loader.Options{NoTries: true}); err != nil {
 		return ix, err
@@ -140,7 +139,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	if !s.WithoutTree {
 		for _, l := range links {
 			if libraryName(l.name) {
-				ix.own[l.name] = append(ix.own[l.name], l)
+				ix.own[l.name] = append(ix.own[l.name], ix.dirOf(l.dir))
 			}
 		}
 		ix.sortOwn()
@@ -156,27 +155,17 @@ func (ix *Index) Close() { ix.roots.Close() }
 
 // object reads one file of the walk.
 func (ix *Index) object(f *tree.File) *Object {
-	s := &ix.sources
 	o := &Object{Path: f.Path, File: unread, Err: f.Err, SameAs: f.SameAs}
 	dir, name := path.Split(f.Path)
-	o.Real = ix.dir(strings.TrimSuffix(dir, "/")).real + "/" + name
+	o.Real = ix.dirOf(dir).real + "/" + name
 	if f.Err != nil {
 		return o
 	}
 	if o.At = f.Target(); f.SameAs != "" {
 		return o
 	}
-	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
-	if err != nil {
-		o.Err = err
-		return o
-	}
 	o.Links = f.OtherLinks()
-	ix.take(o, f, im, s.Literals)
-	if o.Err == nil && o.SkipReason == "" && s.NeedsDriver != nil {
-		o.NeedsDriver, o.Err = s.NeedsDriver(im)
-	}
-	im.Release()
+	ix.take(o, f, true)
 	return o
 }
 
@@ -186,7 +175,7 @@ func (ix *Index) add(o *Object) {
 	dir, name := path.Split(o.Path)
 	ix.objects.Store(o.Real, func() *Object { return o })
 	if !ix.sources.WithoutTree {
-		ix.own[name] = append(ix.own[name], place{dir, name})
+		ix.own[name] = append(ix.own[name], ix.dirOf(dir))
 	}
 }
 
@@ -215,7 +204,7 @@ func (ix *Index) findLinks() {
 func (ix *Index) linkedElsewhere(links []place) map[string]bool {
 	out := map[string]bool{}
 	for _, l := range links {
-		dir := ix.dir(strings.TrimSuffix(l.dir, "/")).real
+		dir := ix.dirOf(l.dir).real
 		if real, err := filepath.EvalSymlinks(dir + "/" + l.name); err == nil && path.Dir(real) != dir {
 			out[real] = true
 		}
@@ -226,20 +215,12 @@ func (ix *Index) linkedElsewhere(links []place) map[string]bool {
 // sortOwn puts the tree's names in an order that does not depend on a directory's:
 // that of the arguments, then what is higher up, then the bytes of the path.
 func (ix *Index) sortOwn() {
-	argument := func(dir string) int {
-		return slices.IndexFunc(ix.sources.Paths, func(p string) bool {
-			p = strings.TrimSuffix(p, "/")
-			return strings.HasPrefix(dir, p) && (len(dir) == len(p) || dir[len(p)] == '/' || p == "")
-		})
+	argument := func(d *dir) int {
+		return slices.IndexFunc(ix.sources.Paths, func(p string) bool { return below(d.path, strings.TrimSuffix(p, "/")) })
 	}
-	for _, places := range ix.own {
-		if len(places) < 2 {
-			continue
-		}
-		slices.SortFunc(places, func(a, b place) int {
-			return cmp.Or(cmp.Compare(argument(a.dir), argument(b.dir)),
-				cmp.Compare(strings.Count(strings.TrimSuffix(a.dir, "/"), "/"), strings.Count(strings.TrimSuffix(b.dir, "/"), "/")),
-				cmp.Compare(strings.TrimSuffix(a.dir, "/"), strings.TrimSuffix(b.dir, "/")))
+	for _, dirs := range ix.own {
+		slices.SortFunc(dirs, func(a, b *dir) int {
+			return cmp.Or(cmp.Compare(argument(a), argument(b)), cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), cmp.Compare(a.path, b.path))
 		})
 	}
 }
@@ -374,8 +355,8 @@ func (ix *Index) candidates(name string, level int) (all []Candidate, ok bool) {
 			return k.candidates, false
 		}
 		if k.levels == 0 {
-			for _, p := range ix.own[name] {
-				k.add(ix.candidate(ix.dir(strings.TrimSuffix(p.dir, "/")), name, 0))
+			for _, d := range ix.own[name] {
+				k.add(ix.candidate(d, name, 0))
 			}
 		}
 		for _, d := range ix.levels[k.levels].holding(name) {

@@ -56,12 +56,8 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	case r.s.KeepEntries && o.Tag == elf.DT_NULL:
 		// What has a DT_RUNPATH inherits no DT_RPATH.
 		for _, n := range p.Needs {
-			if !n.inherited {
-				continue
-			}
-			if c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1); ok {
-				n.Outcome, n.Candidate, n.inherited = Found, c, false
-				l = append(l, r.spell(o, c.Dir, origins))
+			if n.inherited && r.pin(n) {
+				l = append(l, r.spell(o, n.Candidate.Dir, origins))
 			}
 		}
 	}

@@ -50,17 +50,22 @@ const (
 // unread is what is known of a file that was not read.
 var unread = &loader.File{ELF: &loader.Header{}}
 
-// take reads what the index keeps of an open file, and the loader as well. literals: see Sources.Literals.
-func (ix *Index) take(o *Object, f *tree.File, im *elfimage.Image, literals func(*Object) func(name string) bool) {
-	o.ABI = loader.ABIOf(im)
-	o.File = ix.loader.Files().Take(o.Real, f.FD(), f.Stat(), f.Head(), im)
-	if o.SkipReason = o.ELF.SkipReason(); o.SkipReason != "" && o.SkipReason != elfimage.Loader {
+// take reads what the index keeps of an open file, and the loader as well.
+func (ix *Index) take(o *Object, f *tree.File, own bool) {
+	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+	if err != nil {
+		o.Err = err
 		return
 	}
-	o.Err = o.read(im, literals)
+	defer im.Release()
+	o.ABI = loader.ABIOf(im)
+	o.File = ix.loader.Files().Take(o.Real, f.FD(), f.Stat(), f.Head(), im)
+	if o.SkipReason = o.ELF.SkipReason(); o.SkipReason == "" || o.SkipReason == elfimage.Loader {
+		o.Err = ix.read(o, im, own)
+	}
 }
 
-func (o *Object) read(im *elfimage.Image, literals func(*Object) func(name string) bool) (err error) {
+func (ix *Index) read(o *Object, im *elfimage.Image, own bool) (err error) {
 	if o.File.Err != nil {
 		return o.File.Err
 	}
@@ -72,19 +77,25 @@ func (o *Object) read(im *elfimage.Image, literals func(*Object) func(name strin
 		return err
 	}
 	o.LibC = libCOf(o)
-	if literals == nil {
+	if !own {
 		return nil
 	}
-	wanted := literals(o)
-	if wanted == nil {
-		return nil
+	var wanted func(name string) bool
+	if ix.sources.Literals != nil {
+		wanted = ix.sources.Literals(o)
 	}
-	return im.LibraryNames(func(name string) bool {
-		if name != o.Soname && wanted(name) {
-			o.Literals = append(o.Literals, name)
-		}
-		return len(o.Literals) < maxLiterals
-	})
+	if wanted != nil {
+		err = im.LibraryNames(func(name string) bool {
+			if name != o.Soname && wanted(name) {
+				o.Literals = append(o.Literals, name)
+			}
+			return len(o.Literals) < maxLiterals
+		})
+	}
+	if err == nil && o.SkipReason == "" && ix.sources.NeedsDriver != nil {
+		o.NeedsDriver, err = ix.sources.NeedsDriver(im)
+	}
+	return err
 }
 
 // maxLiterals bounds the names that are kept of one file's read-only data.

@@ -3,7 +3,6 @@ package fixup
 import (
 	"regexp"
 	"strings"
-	"sync/atomic"
 )
 
 // pattern is a shell pattern as Python's fnmatch reads it: "*", "?", "[seq]" and
@@ -11,10 +10,9 @@ import (
 type pattern struct {
 	text string
 	re   *regexp.Regexp
-	used atomic.Bool
 }
 
-func newPattern(text string) *pattern {
+func newPattern(text string) pattern {
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
 	for i := 0; i < len(text); i++ {
@@ -63,7 +61,7 @@ func newPattern(text string) *pattern {
 	if err != nil { // a range that goes backwards matches nothing, in Python an error
 		re = regexp.MustCompile(`\z.`)
 	}
-	return &pattern{text: text, re: re}
+	return pattern{text, re}
 }
 
-func (p *pattern) match(name string) bool { return p.re.MatchString(name) }
+func (p pattern) match(name string) bool { return p.re.MatchString(name) }

@@ -38,7 +38,7 @@ type Record struct {
 	err  error    // why it cannot be kept
 	// replaces: another tree's record has its name.
 	replaces bool
-	old      []Change // Files before Add
+	old      []Change // Files before Records.add
 }
 
 // identity tells a tree, a directory or a single file, from others.
@@ -234,26 +234,27 @@ func identify(dir *os.File, name string) (id identity, isDir bool, err error) {
 // File returns where the record is kept.
 func (r *Record) File() string { return filepath.Join(filepath.Dir(r.root), r.base) }
 
-// add notes steps that are about to be taken, with their paths in the tree. What was noted of
-// a file before is continued, unless someone else has changed the file since.
-func (r *Record) add(steps []recorded) {
-	at := make(map[text]int, len(r.Files))
-	for i := range r.Files {
-		at[r.Files[i].Path] = i
+// noted returns the files of a record with steps that are about to be taken, with their paths in the
+// tree. What was noted of a file before is continued, unless someone else has changed it since.
+func noted(files []Change, steps []recorded) []Change {
+	files = slices.Clone(files)
+	at := make(map[text]int, len(files))
+	for i := range files {
+		at[files[i].Path] = i
 	}
 	for _, s := range steps {
 		c := Change{Path: text(s.rel), Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.InPlace}
 		i, known := at[c.Path]
 		if !known {
-			r.Files = append(r.Files, c)
+			files = append(files, c)
 			continue
 		}
-		if r.Files[i].After == c.Before {
-			c.Before = r.Files[i].Before
+		if files[i].After == c.Before {
+			c.Before = files[i].Before
 		}
-		r.Files[i] = c
+		files[i] = c
 	}
-	r.Files = slices.DeleteFunc(r.Files, func(c Change) bool { return c.Before == c.After })
+	return slices.DeleteFunc(files, func(c Change) bool { return c.Before == c.After })
 }
 
 // recorded is a step, and the path of its file in a record.
@@ -295,15 +296,11 @@ func (r *Record) write() error {
 	return plainfile.Replace(r.dir, r.base, 0o644, append(b, '\n'))
 }
 
-// settle leaves of the steps that add noted those that were taken, for which taken answers
-// with the path in the tree, and writes the record again where that changes it.
-func (r *Record) settle(steps []recorded, taken func(*Step) bool) error {
-	left := slices.DeleteFunc(slices.Clone(steps), func(s recorded) bool { return !taken(s.Step) })
-	id, err := r.identify()
-	if err == nil && len(left) == len(steps) && id == r.Tree {
+// settle leaves these files in the record, and writes it again where that changes it.
+func (r *Record) settle(files []Change) error {
+	if id, err := r.identify(); err == nil && id == r.Tree && slices.Equal(files, r.Files) {
 		return nil // a single file is another one once a copy of it was edited
 	}
-	r.Files = r.old
-	r.add(left)
+	r.Files = files
 	return r.save()
 }

@@ -219,8 +219,7 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 		if r.replaces {
 			rs.Replaced = append(rs.Replaced, r.File())
 		}
-		r.old = slices.Clone(r.Files)
-		r.add(steps)
+		r.old, r.Files = r.Files, noted(r.Files, steps)
 		if err := r.save(); err != nil {
 			return nil, fmt.Errorf("%w (--no-record does without)", err)
 		}

@@ -113,35 +113,31 @@ func (a *Absence) Reasons() []string {
 // Fix says what to do, for a build with nixpkgs' hook or for a call by hand.
 func (a *Absence) Fix(inBuild bool) string {
 	var fixes []string
+	add := func(build, hand string) {
+		if fixes = append(fixes, hand); inBuild {
+			fixes[0] = build
+		}
+	}
 	switch {
-	case a.LibC && inBuild:
-		fixes = append(fixes, "build it with the stdenv of a newer nixpkgs, whose C library has it")
 	case a.LibC:
 		fix := "--interpreter " + a.Interpreter
 		if strings.HasPrefix(a.Interpreter, "DIR/") {
 			fix += ", where DIR is the lib directory of a newer glibc (nixpkgs)"
 		}
-		fixes = append(fixes, fix+": a program and its C library go together, and a library runs on that of its program")
-	case len(a.Named) > 0 && inBuild:
-		fixes = append(fixes, a.Named[0].link()+" in postInstall")
+		add("build it with the stdenv of a newer nixpkgs, whose C library has it", fix+": a program and its C library go together, and a library runs on that of its program")
 	case len(a.Named) > 0:
-		fixes = append(fixes, a.Named[0].link())
-	case len(a.Below) > 0 && !a.Driver && inBuild:
-		fixes = append(fixes, remedy.Quote("addAutoPatchelfSearchPath", a.Below[0])+" in preFixup, which has it")
+		n := a.Named[0]
+		link := remedy.Quote("ln", "-s", path.Base(n.Path), path.Dir(n.Path)+"/"+n.Soname)
+		add(link+" in postInstall", link)
 	case len(a.Below) > 0 && !a.Driver:
-		fixes = append(fixes, remedy.Quote("--libs", a.Below[0])+", which has it")
-	case a.Driver && inBuild:
-		fixes = append(fixes, "it comes with the host's GPU driver: add autoAddDriverRunpath to nativeBuildInputs")
+		add(remedy.Quote("addAutoPatchelfSearchPath", a.Below[0])+" in preFixup, which has it", remedy.Quote("--libs", a.Below[0])+", which has it")
 	case a.Driver:
-		fixes = append(fixes, "it comes with the host's GPU driver: --tool autoAddDriverRunpath")
-	case len(a.Attributes) > 0 && inBuild:
-		fixes = append(fixes, "add "+a.packages(inBuild)+" to buildInputs")
+		const why = "it comes with the host's GPU driver: "
+		add(why+"add autoAddDriverRunpath to nativeBuildInputs", why+"--tool autoAddDriverRunpath")
 	case len(a.Attributes) > 0:
-		fixes = append(fixes, fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(inBuild)))
-	case inBuild:
-		fixes = append(fixes, "add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath")
+		add("add "+a.packages(inBuild)+" to buildInputs", fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(inBuild)))
 	default:
-		fixes = append(fixes, "--libs DIR, where DIR is the directory that has it")
+		add("add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath", "--libs DIR, where DIR is the directory that has it")
 	}
 	if a.Dlopen != "" && !a.Driver {
 		fixes = append(fixes, fmt.Sprintf("--enforce-priority %s if the file may do without it (its .note.dlopen says %s)", map[string]string{"suggested": "recommended", "recommended": "required"}[a.Dlopen], a.Dlopen))
@@ -192,11 +188,6 @@ func cudaOf(soname string) string {
 	return ""
 }
 
-// link is the command that makes the symbolic link.
-func (n Named) link() string {
-	return remedy.Quote("ln", "-s", path.Base(n.Path), path.Dir(n.Path)+"/"+n.Soname)
-}
-
 // loaderWith returns a loader for a file in one of the directories of libraries, beside a C
 // library that has what the file needs of a name; in "DIR" where there is none.
 func (r *Resolver) loaderWith(p *Plan, name string) string {
@@ -245,8 +236,8 @@ func (r *Resolver) near(o *Object, name string) []string {
 	}
 	slices.Sort(own)
 	for _, other := range own {
-		for _, p := range r.ix.own[other] {
-			add(strings.TrimSuffix(p.dir, "/") + "/" + other)
+		for _, d := range r.ix.own[other] {
+			add(d.path + "/" + other)
 		}
 	}
 	for _, level := range r.ix.levels[1:] {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -233,20 +234,16 @@ type Resolver struct {
 
 	interpreters []Interpreter
 	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
-	ignore       []*pattern
-	today        *today // nil without Settings.Today
-	inputs       sync.Once
-	deep         map[string][]string // see belowInputs
-	libC         LibC                // with Settings.Today and no interpreters, that of the host
-	broken       map[*Object]string  // libraries of the tree that need what is missing, and what that is; see unite
-
-	mu    sync.Mutex
-	named map[string]bool // names that something needs, for UnusedPatterns
+	ignore       []pattern
+	today        *today                     // nil without Settings.Today
+	deep         func() map[string][]string // Sources.deep
+	libC         LibC                       // with Settings.Today and no interpreters, that of the host
+	broken       map[*Object]string         // libraries of the tree that need what is missing, and what that is; see unite
 }
 
 // NewResolver reads the interpreters.
 func NewResolver(ix *Index, s Settings) (*Resolver, error) {
-	r := &Resolver{ix: ix, s: s, named: map[string]bool{}, first: clean(s.RuntimeDependencies), last: clean(s.AppendRunpaths)}
+	r := &Resolver{ix: ix, s: s, deep: sync.OnceValue(ix.sources.deep), first: clean(s.RuntimeDependencies), last: clean(s.AppendRunpaths)}
 	for _, in := range s.Interpreters {
 		real, err := filepath.EvalSymlinks(in.Path)
 		if err != nil {
@@ -326,11 +323,18 @@ func (r *Resolver) disinherit(plans []*Plan, jobs int) {
 		if p.Err != nil || n == nil || !n.inherited || !slices.Contains(p.Needs, n) {
 			continue
 		}
-		if c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1); ok {
-			n.Outcome, n.Candidate, n.inherited = Found, c, false
-		}
+		r.pin(n)
 		r.finish(p)
 	}
+}
+
+// pin gives a file an entry for what it finds today. It reports whether that is there.
+func (r *Resolver) pin(n *Need) bool {
+	c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1)
+	if ok {
+		n.Outcome, n.Candidate, n.inherited = Found, c, false
+	}
+	return ok
 }
 
 // several calls do for 0 to n-1, up to jobs at a time.
@@ -492,11 +496,6 @@ func (r *Resolver) meet(p *Plan, in *Interpreter, n *Need) {
 	o := p.Object
 	for _, name := range n.Names {
 		n.Name = name
-		if len(r.ignore) > 0 {
-			r.mu.Lock()
-			r.named[path.Base(name)] = true
-			r.mu.Unlock()
-		}
 		libC, why := r.inLibC(p, in, name)
 		switch {
 		case strings.HasPrefix(name, "/"):
@@ -854,7 +853,6 @@ func (r *Resolver) excuse(n *Need) {
 		for _, name := range n.Names {
 			if p.match(path.Base(name)) {
 				n.Outcome, n.Pattern = Ignored, p.text
-				p.used.Store(true)
 				return
 			}
 		}
@@ -863,22 +861,30 @@ func (r *Resolver) excuse(n *Need) {
 
 // UnusedPatterns returns, in the order of Settings.Ignore, the patterns by which
 // nothing was ignored, each with why. One for a driver-provided library does no harm.
-func (r *Resolver) UnusedPatterns() []string {
+func (r *Resolver) UnusedPatterns(plans []*Plan) []string {
+	used, named := map[string]bool{}, map[string]bool{}
+	for _, p := range plans {
+		for _, n := range p.Needs {
+			if n.Outcome == Ignored {
+				used[n.Pattern] = true
+			}
+			for _, name := range n.Names {
+				if named[path.Base(name)] = true; name == n.Name {
+					break
+				}
+			}
+		}
+	}
 	var out []string
 	for _, p := range r.ignore {
-		if p.used.Load() {
-			continue
-		}
 		var names []string
-		harmless := driver.Provides(p.text)
-		for name := range r.named {
+		for _, name := range slices.Sorted(maps.Keys(named)) {
 			if p.match(name) {
 				names = append(names, name)
 			}
 		}
-		slices.Sort(names)
 		switch {
-		case harmless:
+		case used[p.text], driver.Provides(p.text):
 		case len(names) == 0:
 			out = append(out, fmt.Sprintf("the ignore pattern %q matches no library that is needed", p.text))
 		case len(names) > 3:

@@ -174,10 +174,11 @@ func (t *undoTree) undo(ctx context.Context, u Undoing, emit func(Undone)) (err 
 	})
 	if !u.DryRun {
 		for _, r := range records {
-			err = errors.Join(err, r.keep(func(path string) bool {
+			err = errors.Join(err, r.settle(slices.DeleteFunc(slices.Clone(r.Files), func(c Change) bool {
+				path := r.path(&c)
 				s := t.steps[path]
-				return s == nil || !s.in[r] || left[path]
-			}))
+				return s != nil && s.in[r] && !left[path]
+			})))
 		}
 	}
 	return err
@@ -189,16 +190,6 @@ func (r *Record) path(c *Change) string {
 		return r.root
 	}
 	return r.root + "/" + string(c.Path)
-}
-
-// keep leaves those files in the record to whose paths want agrees.
-func (r *Record) keep(want func(path string) bool) error {
-	files := slices.DeleteFunc(slices.Clone(r.Files), func(c Change) bool { return !want(r.path(&c)) })
-	if id, err := r.identify(); err == nil && len(files) == len(r.Files) && id == r.Tree {
-		return nil
-	}
-	r.Files = files
-	return r.save()
 }
 
 // add adds the steps that take back what a record tells.

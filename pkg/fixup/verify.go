@@ -1,8 +1,6 @@
 package fixup
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"os"
 	"path"
@@ -112,47 +110,32 @@ type verification struct {
 	out       []Surprise
 }
 
-// finding is what was found to differ from a plan; text is "" where nothing does.
-type finding struct {
-	plan *Plan
-	need *Need
-	text string
-}
-
-// each looks at several files at a time, and notes what was found in their order.
-func (v *verification) each(plans []*Plan, look func(*Plan) ([]finding, error)) {
-	found, errs := make([][]finding, len(plans)), make([]error, len(plans))
+// each looks at several files at a time, and notes in their order what was found to differ, and,
+// without a Text, what was loaded.
+func (v *verification) each(plans []*Plan, look func(*Plan) ([]Surprise, error)) {
+	found, errs := make([][]Surprise, len(plans)), make([]error, len(plans))
 	several(len(plans), v.jobs, func(i int) { found[i], errs[i] = look(plans[i]) })
 	for i, p := range plans {
 		if errs[i] != nil {
 			v.surprised[p] = true
 			v.out = append(v.out, Surprise{Plan: p, Err: errs[i]})
 		}
-		program := ""
-		if p.Object.program() {
-			program = p.Object.Path
-		}
-		v.note(found[i], program)
-	}
-}
-
-func (v *verification) note(found []finding, program string) {
-	for _, f := range found {
-		if program != "" {
-			v.loaded[f.plan] = true
-		}
-		if f.text != "" {
-			v.surprised[f.plan] = true
-		}
-		if once := (Surprise{Plan: f.plan, Need: f.need, Text: f.text}); f.text != "" && !v.seen[once] {
-			v.seen[once] = true
-			v.out = append(v.out, Surprise{Program: program, Plan: f.plan, Need: f.need, Text: f.text})
+		for _, f := range found[i] {
+			v.loaded[f.Plan] = v.loaded[f.Plan] || p.Object.program()
+			if f.Text == "" || v.seen[f] {
+				continue
+			}
+			v.surprised[f.Plan], v.seen[f] = true, true
+			if p.Object.program() {
+				f.Program = p.Object.Path
+			}
+			v.out = append(v.out, f)
 		}
 	}
 }
 
 // start loads a program as the kernel starts it.
-func (v *verification) start(p *Plan) (found []finding, err error) {
+func (v *verification) start(p *Plan) (found []Surprise, err error) {
 	load, err := v.l.Load(p.Object.Real)
 	if err != nil {
 		return nil, err
@@ -169,7 +152,7 @@ func (v *verification) start(p *Plan) (found []finding, err error) {
 }
 
 // open looks at a library as a program that opens it.
-func (v *verification) open(p *Plan) ([]finding, error) {
+func (v *verification) open(p *Plan) ([]Surprise, error) {
 	load, err := v.l.Direct(p.Object.Real, p.loader)
 	if err != nil {
 		return nil, err
@@ -179,8 +162,8 @@ func (v *verification) open(p *Plan) ([]finding, error) {
 
 // compare says how what a file loads differs from its plan; at least that it was loaded. What
 // it does not load by itself, but others of the program that is started, is the program's.
-func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) []finding {
-	found := []finding{{plan, nil, ""}}
+func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) []Surprise {
+	found := []Surprise{{Plan: plan}}
 	for _, n := range plan.Needs {
 		if n.Cause != loader.Needed {
 			continue
@@ -191,12 +174,10 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) 
 		if !load.Interp.Found && n.Outcome != Found {
 			continue // a guess: what that loader finds by itself is not known
 		}
-		switch text, own := n.compare(from); {
-		case text == "":
-		case own:
-			found = append(found, finding{plan, n, text})
-		default:
-			found = append(found, finding{started, n, text})
+		if text, own := n.compare(from); text != "" && own {
+			found = append(found, Surprise{Plan: plan, Need: n, Text: text})
+		} else if text != "" {
+			found = append(found, Surprise{Plan: started, Need: n, Text: text})
 		}
 	}
 	return found
@@ -205,22 +186,14 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) 
 // kind is all on which the loader's answers for a library by itself depend, and the plan
 // with which they are compared; "" where there is more to it.
 func (p *Plan) kind() string {
-	o := p.Object
+	o, state := p.Object, p.State()
 	if o.Uncommon() {
 		return ""
 	}
-	var b bytes.Buffer
-	b.Grow(512)
-	text := func(parts ...string) {
-		for _, s := range parts {
-			b.WriteString(s)
-			b.WriteByte(0)
-		}
-	}
-	state := p.State()
-	text("kind", p.loader, state.Interpreter, state.List)
-	for _, n := range []uint64{uint64(state.Tag), uint64(o.ABI.Class), uint64(o.ABI.Data), uint64(o.ABI.Machine), uint64(o.ABI.Flags), uint64(o.ELF.OSABI)} {
-		b.Write(binary.AppendUvarint(b.AvailableBuffer(), n))
+	var b strings.Builder
+	fmt.Fprintf(&b, "kind %q %q %q %d %v %d", p.loader, state.Interpreter, state.List, state.Tag, o.ABI, o.ELF.OSABI)
+	for _, v := range o.VersionsNeeded() {
+		fmt.Fprintf(&b, " %q %q %t", v.Library, v.Name, v.Weak)
 	}
 	tokens := strings.Contains(state.List, "$")
 	for _, n := range p.Needs {
@@ -232,19 +205,12 @@ func (p *Plan) kind() string {
 			return ""
 		}
 		tokens = tokens || strings.Contains(name, "$")
-		text(name, string(n.Outcome))
-		if n.Outcome == Found {
-			text(n.Candidate.Object.Real)
-		}
-	}
-	for _, v := range o.VersionsNeeded() {
-		text("", v.Library, v.Name)
-		if v.Weak {
-			text("weak")
+		if fmt.Fprintf(&b, " %q %s", name, n.Outcome); n.Outcome == Found {
+			fmt.Fprintf(&b, " %q", n.Candidate.Object.Real)
 		}
 	}
 	if tokens {
-		text("", path.Dir(o.Real))
+		b.WriteString(path.Dir(o.Real))
 	}
 	return b.String()
 }

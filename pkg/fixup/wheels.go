@@ -1,9 +1,10 @@
 package fixup
 
 import (
+	"cmp"
+	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,24 +17,20 @@ import (
 // $ORIGIN/../../nvidia/cublas/lib leads out of the package, to nothing.
 
 // sitePackages returns the directories of wheels of the inputs, in their order.
-func (ix *Index) sitePackages() []string {
-	ix.sites.Do(func() {
-		for _, l := range ix.sources.Libs {
-			l = absolute(l)
-			for _, pattern := range []string{"/python*/site-packages", "/python*/dist-packages", "/lib/python*/site-packages"} {
-				found, _ := filepath.Glob(globEscape(l) + pattern)
-				ix.wheelDirs = append(ix.wheelDirs, found...)
-			}
-			if base := path.Base(l); base == "site-packages" || base == "dist-packages" {
-				ix.wheelDirs = append(ix.wheelDirs, l)
+func (s *Sources) sitePackages() (dirs []string) {
+	for _, l := range s.Libs {
+		l = absolute(l)
+		for _, pattern := range []string{"python*/site-packages", "python*/dist-packages", "lib/python*/site-packages"} {
+			found, _ := fs.Glob(os.DirFS(l), pattern)
+			for _, dir := range found {
+				dirs = append(dirs, l+"/"+dir)
 			}
 		}
-	})
-	return ix.wheelDirs
-}
-
-func globEscape(s string) string {
-	return strings.NewReplacer("\\", "\\\\", "*", "\\*", "?", "\\?", "[", "\\[").Replace(s)
+		if base := path.Base(l); base == "site-packages" || base == "dist-packages" {
+			dirs = append(dirs, l)
+		}
+	}
+	return dirs
 }
 
 // fromOtherWheels returns the candidates for a name in the wheels of the inputs to which the
@@ -50,7 +47,7 @@ func (r *Resolver) fromOtherWheels(o *Object, name string) (out []Candidate) {
 // inWheels returns the directories in wheels of the inputs to which the entries of a file's run
 // path would lead, were all wheels in one place.
 func (r *Resolver) inWheels(o *Object) (out []entry) {
-	_, own := inSitePackages(o.Real)
+	own := siteOf(o.Real)
 	if own == "" || !strings.Contains(o.List, "ORIGIN") {
 		return nil
 	}
@@ -60,21 +57,21 @@ func (r *Resolver) inWheels(o *Object) (out []entry) {
 		if !ok || !in || !strings.Contains(e, "ORIGIN") {
 			continue
 		}
-		for _, site := range r.ix.sitePackages() {
+		for _, site := range r.ix.sites() {
 			out = append(out, entry{text: e, dir: r.ix.dir(site + "/" + wheel)})
 		}
 	}
 	return out
 }
 
-// inSitePackages splits the path of a file in an installed wheel.
-func inSitePackages(file string) (below, site string) {
+// siteOf returns the directory of wheels that the file of an installed one is in, or "".
+func siteOf(file string) string {
 	for _, name := range []string{"/site-packages/", "/dist-packages/"} {
 		if i := strings.LastIndex(file, name); i >= 0 {
-			return file[i+len(name):], file[:i+len(name)-1]
+			return file[:i+len(name)-1]
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // wheelLevel is the level of candidates that are found in wheels: behind the inputs' own directories.
@@ -83,7 +80,7 @@ const wheelLevel = given
 // inWheels returns the directories of the inputs' wheels that hold libraries, those of an
 // input in the order of their paths.
 func (ix *Index) inWheels() (dirs []string) {
-	for _, site := range ix.sitePackages() {
+	for _, site := range ix.sites() {
 		belowDir(site, func(dir string, names []os.DirEntry) bool {
 			if slices.ContainsFunc(names, func(e os.DirEntry) bool { return libraryName(e.Name()) && !e.IsDir() }) {
 				dirs = append(dirs, dir)
@@ -121,32 +118,31 @@ func belowDir(dir string, look func(dir string, names []os.DirEntry) bool) {
 // belowInputs returns libraries of a name that a file could load, somewhere below the inputs'
 // packages, where nothing looks.
 func (r *Resolver) belowInputs(p *Plan, name string) (out []string) {
-	r.inputs.Do(func() {
-		r.deep = map[string][]string{}
-		seen := map[string]bool{}
-		for _, l := range r.ix.sources.Libs {
-			l = absolute(l)
-			if root := store.Path(l); root != "" {
-				l = root
-			}
-			if seen[l] {
-				continue
-			}
-			seen[l] = true
-			belowDir(l, func(dir string, names []os.DirEntry) bool {
-				for _, e := range names {
-					if libraryName(e.Name()) && !e.IsDir() {
-						r.deep[e.Name()] = append(r.deep[e.Name()], dir)
-					}
-				}
-				return true
-			})
-		}
-	})
-	for _, dir := range r.deep[name] {
+	for _, dir := range r.deep()[name] {
 		if c, ok := r.ix.candidate(r.ix.dir(dir), name, -1); ok && len(out) < maxNear && r.refuse(p.Object, p.in, name, c) == "" {
 			out = append(out, dir)
 		}
 	}
 	return out
+}
+
+// deep returns where the libraries below the inputs' packages are, by name.
+func (s *Sources) deep() map[string][]string {
+	deep, seen := map[string][]string{}, map[string]bool{}
+	for _, l := range s.Libs {
+		l = absolute(l)
+		if l = cmp.Or(store.Path(l), l); seen[l] {
+			continue
+		}
+		seen[l] = true
+		belowDir(l, func(dir string, names []os.DirEntry) bool {
+			for _, e := range names {
+				if libraryName(e.Name()) && !e.IsDir() {
+					deep[e.Name()] = append(deep[e.Name()], dir)
+				}
+			}
+			return true
+		})
+	}
+	return deep
 }

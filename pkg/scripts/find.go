@@ -100,36 +100,47 @@ func Find(text string, lang Language, toolkit func(name string) string) []Place 
 	switch lang {
 	case Notebook:
 		f.text, f.lang = codeOf(text), Python
-		defer func() {
-			for i := range f.places { // where that is in the document is not known
-				f.places[i].Replace = ""
-			}
-		}()
+		f.code()
+		for i := range f.places { // where that is in the document is not known
+			f.places[i].Replace = ""
+		}
 	case Julia, Lua, Ruby:
 		f.byLine()
-		return f.places
-	}
-	text, lang = f.text, f.lang
-	f.tokens = tokens(text, lang)
-	f.loaders = slices.Clone(loading)
-	f.aliases()
-	if lang == Python {
-		f.functions = functionsOf(text, f.tokens)
-	}
-	if lang == C {
+	case C:
 		for _, m := range sourceCall().FindAllStringSubmatchIndex(text, -1) {
 			f.source(m, 0, len(text), Call)
 		}
-		return f.places
+	default:
+		f.code()
+	}
+	// sort, not slices: made for one more type, the functions of slices are 15 kB of program.
+	sort.Slice(f.places, func(i, j int) bool { return f.places[i].Start < f.places[j].Start })
+	line, at := 1, 0
+	for i := range f.places {
+		p := &f.places[i]
+		line += strings.Count(f.text[at:p.Start], "\n")
+		p.Line, at = line, p.Start
+		from, to := strings.LastIndexByte(f.text[:at], '\n')+1, lineEnd(f.text, at)
+		if to-from > maxText {
+			from, to = max(from, at-maxText/2), min(to, at+maxText/2)
+		}
+		p.Text = strings.ToValidUTF8(strings.TrimSpace(f.text[from:to]), "")
+	}
+	return f.places
+}
+
+// code finds the places of a script of Python or JavaScript.
+func (f *finder) code() {
+	f.tokens = tokens(f.text, f.lang)
+	f.loaders = slices.Clone(loading)
+	f.aliases()
+	if f.lang == Python {
+		f.functions = functionsOf(f.text, f.tokens)
 	}
 	f.survey()
-	f.markJoined()
 	f.scan()
 	f.follow()
 	f.forOthers()
-	// sort, not slices: made for one more type, the functions of slices are 15 kB of program.
-	sort.Slice(f.places, func(i, j int) bool { return f.places[i].Start < f.places[j].Start })
-	return f.places
 }
 
 type finder struct {
@@ -142,20 +153,21 @@ type finder struct {
 	bound   int // from where on os, or require, is what its name says; 0 for nowhere
 	loaders []string
 	places  []Place
-	joined  []bool // by token
+	// joined are the tokens that are a name in a directory that a path is made of: join(folder, "…"),
+	// folder / "…". That opens the one in that directory, or looks whether it is there.
+	joined []bool
 	functions
 	// carriers are the variables and functions that carry a literal's value: name to
 	// indices of places.
 	carriers map[string][]int
-	// line is the number of the line at an offset.
-	line struct{ number, offset int }
 }
 
 // call is a pair of brackets: the name of what is called, "" for brackets without one.
 type call struct {
 	open string // "(", "[" or "{"
 	name string
-	at   int // the token of the bracket
+	at   int  // the token of the bracket
+	next bool // there was a comma
 }
 
 // aliases adds names that are set to a loading function: dlloader = ctypes.CDLL, also with some
@@ -168,25 +180,19 @@ func (f *finder) aliases() {
 		}
 		return j
 	}
-	loads := func(j int) bool {
-		return j+1 < len(f.tokens) && f.tokens[j].kind == identifier && slices.Contains(loading, f.tokens[j].text)
-	}
 	for i := 0; i+2 < len(f.tokens); i++ {
-		if f.tokens[i].kind != identifier {
-			continue
-		}
-		if f.tokens[i+1].kind == identifier && f.tokens[i+1].text == "as" && loads(i) {
+		switch {
+		case f.tokens[i].kind != identifier:
+		case f.is(i+1, "as") && f.is(i, loading...):
 			f.loaders = append(f.loaders, f.tokens[i+2].text)
-		}
-		if f.tokens[i+1].text != "=" || f.tokens[i+1].kind != symbol {
-			continue
-		}
-		j := member(i + 2)
-		if loads(j) && f.tokens[j+1].kind == end {
-			f.loaders = append(f.loaders, f.tokens[i].text)
-		}
-		if j+2 < len(f.tokens) && f.tokens[j].text == "partial" && f.tokens[j+1].text == "(" {
-			if j = member(j + 2); loads(j) && (f.tokens[j+1].text == "," || f.tokens[j+1].text == ")") {
+		case f.is(i+1, "="):
+			j := member(i + 2)
+			loads := f.is(j, loading...) && f.is(j+1, "")
+			if f.is(j, "partial") && f.is(j+1, "(") {
+				j = member(j + 2)
+				loads = f.is(j, loading...) && f.is(j+1, ",", ")")
+			}
+			if loads {
 				f.loaders = append(f.loaders, f.tokens[i].text)
 			}
 		}
@@ -195,32 +201,25 @@ func (f *finder) aliases() {
 
 // loader reports whether a token is what a loading call begins with, before its bracket.
 func (f *finder) loader(i int) bool {
-	if i < 0 || i+1 >= len(f.tokens) || f.tokens[i].kind != identifier || f.tokens[i+1].kind != symbol {
-		return false
-	}
-	switch name := f.tokens[i].text; f.tokens[i+1].text {
-	case "(":
-		return slices.Contains(f.loaders, name) || name == "load" && i >= 2 && f.tokens[i-1].text == "." && f.tokens[i-2].text == "koffi"
-	case "[":
-		return name == "cdll" || name == "pydll" // ctypes.cdll["…"]
-	}
-	return false
+	return f.is(i+1, "(") && (f.is(i, f.loaders...) || f.is(i, "load") && f.is(i-1, ".") && f.is(i-2, "koffi")) ||
+		f.is(i+1, "[") && f.is(i, "cdll", "pydll") // ctypes.cdll["…"]
 }
 
-// scan looks at each literal where it is.
+// scan looks at each literal where it is, and finds what is joined.
 func (f *finder) scan() {
 	var stack []call
 	function := ""
 	statement := 0 // the token at which it begins
+	joins := 0     // brackets of join, after the first comma
+	f.joined = make([]bool, len(f.tokens))
 	for i, t := range f.tokens {
+		f.joined[i] = joins > 0 || f.is(i-1, "/")
 		switch {
 		case t.kind == end:
-			statement = i + 1
-			stack = stack[:0]
-			continue
+			statement, stack, joins = i+1, stack[:0], 0
 		case t.kind == identifier && (t.text == "def" || t.text == "function") && i+1 < len(f.tokens):
 			function = f.tokens[i+1].text
-		case t.kind == symbol && strings.Contains("([{", t.text):
+		case f.is(i, "(", "[", "{"):
 			c := call{open: t.text, at: i}
 			if f.loader(i - 1) {
 				c.name = loadingCall
@@ -230,10 +229,16 @@ func (f *finder) scan() {
 				c.name = "[]"
 			}
 			stack = append(stack, c)
-		case t.kind == symbol && strings.Contains(")]}", t.text):
-			if len(stack) > 0 {
-				stack = stack[:len(stack)-1]
+		case len(stack) > 0 && f.is(i, ","):
+			if c := &stack[len(stack)-1]; !c.next && c.name == "join" {
+				joins++
 			}
+			stack[len(stack)-1].next = true
+		case len(stack) > 0 && f.is(i, ")", "]", "}"):
+			if c := stack[len(stack)-1]; c.next && c.name == "join" {
+				joins--
+			}
+			stack = stack[:len(stack)-1]
 		case t.kind == literal:
 			f.literal(i, stack[max(0, len(stack)-maxStack):], statement, function)
 		}
@@ -338,13 +343,10 @@ func (f *finder) passes(c call, i int) bool {
 // comparison, a key's colon (which the colon of "if x else 'literal':" is taken for), an
 // operator, a method, another literal.
 func (f *finder) beside(i int) bool {
-	is := func(j int, texts ...string) bool {
-		return j >= 0 && j < len(f.tokens) && f.tokens[j].kind != literal && f.tokens[j].kind != end && slices.Contains(texts, f.tokens[j].text)
-	}
-	if is(i-1, "==", "!=", "in", "+", "%", "is", "case") || is(i+1, "==", "!=", "in", "not", "+", "%", ":") {
+	if f.is(i-1, "==", "!=", "in", "+", "%", "is", "case") || f.is(i+1, "==", "!=", "in", "not", "+", "%", ":") {
 		return true
 	}
-	if is(i+1, ".") && !(i+2 < len(f.tokens) && f.tokens[i+2].text == "encode") {
+	if f.is(i+1, ".") && !f.is(i+2, "encode") {
 		return true
 	}
 	return i > 0 && f.tokens[i-1].kind == literal || i+1 < len(f.tokens) && f.tokens[i+1].kind == literal ||
@@ -365,39 +367,6 @@ func (f *finder) subscript(i int) bool {
 	return false
 }
 
-// markJoined notes which tokens are a name in a directory that a path is made of: join(folder, "…"),
-// folder / "…". That opens the one in that directory, or looks whether it is there.
-func (f *finder) markJoined() {
-	type bracket struct{ join, comma bool }
-	var stack []bracket
-	within := 0 // brackets of join, after the first comma
-	f.joined = make([]bool, len(f.tokens))
-	for i, t := range f.tokens {
-		f.joined[i] = within > 0 || i > 0 && f.tokens[i-1].kind == symbol && f.tokens[i-1].text == "/"
-		if t.kind == end {
-			stack, within = stack[:0], 0
-		}
-		if t.kind != symbol {
-			continue
-		}
-		switch n := len(stack); {
-		case strings.Contains("([{", t.text):
-			stack = append(stack, bracket{join: t.text == "(" && i > 0 && f.tokens[i-1].kind == identifier && f.tokens[i-1].text == "join"})
-		case n == 0:
-		case strings.Contains(")]}", t.text):
-			if stack[n-1].join && stack[n-1].comma {
-				within--
-			}
-			stack = stack[:n-1]
-		case t.text == "," && !stack[n-1].comma:
-			stack[n-1].comma = true
-			if stack[n-1].join {
-				within++
-			}
-		}
-	}
-}
-
 // noLoad is the flag with which dlopen opens only what is loaded already: by its soname,
 // from wherever it was loaded.
 const noLoad = "RTLD_NOLOAD"
@@ -415,7 +384,7 @@ func (f *finder) onlyIfLoaded(stack []call) bool {
 // hasNoLoad reports whether the flag is among the arguments after a bracket.
 func (f *finder) hasNoLoad(open int) bool {
 	for j := open + 1; j < min(len(f.tokens), open+maxReach) && f.tokens[j].depth > f.tokens[open].depth; j++ {
-		if f.tokens[j].kind == identifier && f.tokens[j].text == noLoad {
+		if f.is(j, noLoad) {
 			return true
 		}
 	}
@@ -686,22 +655,9 @@ func (f *finder) runsLdconfig(i int) bool {
 }
 
 func (f *finder) add(p Place) {
-	if len(f.places) == maxPlaces {
-		return
+	if len(f.places) < maxPlaces {
+		f.places = append(f.places, p)
 	}
-	if from := f.line.offset; p.Start >= from {
-		f.line.number += strings.Count(f.text[from:p.Start], "\n")
-	} else {
-		f.line.number -= strings.Count(f.text[p.Start:from], "\n")
-	}
-	f.line.offset = p.Start
-	p.Line = 1 + f.line.number
-	from, to := strings.LastIndexByte(f.text[:p.Start], '\n')+1, lineEnd(f.text, p.Start)
-	if to-from > maxText {
-		from, to = max(from, p.Start-maxText/2), min(to, p.Start+maxText/2)
-	}
-	p.Text = strings.ToValidUTF8(strings.TrimSpace(f.text[from:to]), "")
-	f.places = append(f.places, p)
 }
 
 // Fix returns the text with the driver's directory in the places that open the driver.

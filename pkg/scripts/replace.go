@@ -178,9 +178,8 @@ func (f *finder) stem(text string) string {
 
 // compared reports whether a literal is compared with something.
 func (f *finder) compared(i int) bool {
-	return slices.ContainsFunc([]int{i - 1, i + 1}, func(j int) bool {
-		return j >= 0 && j < len(f.tokens) && slices.Contains([]string{"==", "!=", "in", "not", "is", "case"}, f.tokens[j].text)
-	})
+	operators := []string{"==", "!=", "in", "not", "is", "case"}
+	return f.is(i-1, operators...) || f.is(i+1, operators...)
 }
 
 // ldconfig adds a place where ldconfig is asked. Where that is in a function of directories that
