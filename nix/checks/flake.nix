@@ -336,6 +336,12 @@ in
       runPathIs ${dropInPackage { }}/lib/libuse.so ${inNormalForm}
       same "names" "${dropIn.autoAddDriverRunpath.name} ${dropIn.cudaPackages.removeStubsFromRunpathHook.name} ${dropIn.cudaPackages.autoAddCudaCompatRunpath.name}" \
         "${pkgs.autoAddDriverRunpath.name} ${bareNixpkgs.cudaPackages.removeStubsFromRunpathHook.name} ${bareNixpkgs.cudaPackages.autoAddCudaCompatRunpath.name}"
+      # Without the one that many packages list.
+      same "nixpkgs' autoPatchelfHook" "${
+        (bareNixpkgs.extend (
+          final: prev: removeAttrs (overlays.dropIn final prev) [ "autoPatchelfHook" ]
+        )).autoPatchelfHook
+      }" "${bareNixpkgs.autoPatchelfHook}"
       contains "autoAddDriverRunpath" "$(< ${dropIn.autoAddDriverRunpath}/nix-support/setup-hook)" \
         "cudaRunpathStandIn autoAddDriverRunpath"
     ''

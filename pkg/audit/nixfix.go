@@ -7,7 +7,7 @@ import (
 )
 
 // FixInPackage returns what the author of a Nix package writes to settle a finding of
-// noRunpathAmbiguity: inside a build nobody runs the command that [Finding] names.
+// noRunpathAmbiguity: inside a build, or in a store, nobody runs the command that [Finding] names.
 // The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
 func (f *Finding) FixInPackage() string {
 	switch f.ID {

@@ -24,6 +24,7 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -399,7 +400,11 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 			sum.Stopped, sum.Gone = all.Stopped, o.accepted.Gone(o.ignore)
 			groups := audit.Groups(found.reports)
 			for _, g := range groups {
-				printFinding(s, g.Names(), &g.Finding, g.Fix())
+				fix := g.Fix()
+				if text := g.Finding.FixInPackage(); text != g.Finding.Fix && (s.InPackage || store.Contains(g.Files[0])) {
+					fix = remedy.Do(text) // the command would edit what nobody may
+				}
+				printFinding(s, g.Names(), &g.Finding, fix)
 			}
 			if counts := audit.Counts(groups, s.Verbose); counts != "" && !s.Quiet {
 				s.say("%s", counts)

@@ -72,6 +72,7 @@ func TestCommands(t *testing.T) {
 		{"runpath audit --ignore-finding none .", 2, `--ignore-finding none: there is no such finding \(--list-findings\)`},
 		{"runpath audit --sarif - --html - .", 2, `stdout takes one document`},
 		{"noRunpathAmbiguity bin lib/liba.so", 1, `^bin/app: error: entry 2, /opt/stubs, is a stub directory \[stub-entry\]; fix:\n    stubReplace bin/app\nbin/app: error: entry 3 .*\[empty-entry\]; fix:\n    runpath normalize bin/app\n    # if .*\n2 files checked, 0 skipped: 2 errors, 0 warnings\n$`},
+		{"runpath audit --nix bin", 1, `is a stub directory.*\. fix: add stubReplace to nativeBuildInputs`},
 		{"noRunpathAmbiguity --nix-build bin", 1, `is a stub directory\. fix: add stubReplace to nativeBuildInputs`},
 		{"noRunpathAmbiguity --stub [ bin", 2, `--stub: "\[" is not a valid pattern`},
 		{"runpath gpu .", 1, `^\./lib/cut\.so: program .*\n0 files with GPU code, 0 containers, 0\.0 kB; 1 could not be read\n$`},
