@@ -339,7 +339,7 @@ in
       # Without the one that many packages list.
       same "nixpkgs' autoPatchelfHook" "${
         (bareNixpkgs.extend (
-          final: prev: removeAttrs (overlays.dropIn final prev) [ "autoPatchelfHook" ]
+          final: prev: removeAttrs (flake.overlays.dropIn final prev) [ "autoPatchelfHook" ]
         )).autoPatchelfHook
       }" "${bareNixpkgs.autoPatchelfHook}"
       contains "autoAddDriverRunpath" "$(< ${dropIn.autoAddDriverRunpath}/nix-support/setup-hook)" \

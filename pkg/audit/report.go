@@ -115,7 +115,7 @@ func (s *Summary) Line(verbose bool) string {
 		line += fmt.Sprintf(", %d accepted by the baseline", s.Accepted)
 	}
 	if s.Gone > 0 {
-		line += fmt.Sprintf(", %d in the baseline that do not occur any more", s.Gone)
+		line += fmt.Sprintf(", %d in the baseline no longer found", s.Gone)
 	}
 	if s.Failed > 0 {
 		line += fmt.Sprintf("; %s could not be examined", remedy.Count(s.Failed, "file"))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -450,6 +451,9 @@ func (o *auditOutput) read() error {
 	}
 	const most = 64 << 20
 	text, err := plainfile.Read(o.baseline, most)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("--baseline: %w: --update-baseline makes it", err)
+	}
 	if err != nil {
 		return fmt.Errorf("--baseline: %w", err)
 	}
