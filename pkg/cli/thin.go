@@ -116,7 +116,7 @@ func runThin(s *session, o thin.Options) error {
 			r := &thinned{Left: map[thin.Reason]int{}}
 			result := edit.Result{Action: edit.Unchanged}
 			if err := r.thin(f, o, s.DryRun, &result); err != nil {
-				result, r.Freed, r.Cut, r.Entries, r.Blanked, r.Marked = edit.Result{Action: edit.Failed, Err: f.Blame(err)}, 0, 0, 0, 0, nil
+				result = edit.Result{Action: edit.Failed, Err: f.Blame(err)}
 			}
 			passedOver := result.Action == edit.Skipped
 			r.fileReport = s.edited(f, &result, edit.State{}, edit.State{})
@@ -208,9 +208,6 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 	if cut == nil && plan.Empty() {
 		return nil
 	}
-	if cut != nil {
-		r.Cut, result.MovedNotes = uint64(size-cut.Size()), cut.MovedNotes
-	}
 	switch {
 	case dryRun:
 	case cut != nil:
@@ -233,6 +230,9 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 		if err != nil {
 			return err
 		}
+	}
+	if cut != nil {
+		r.Cut, result.MovedNotes = uint64(size-cut.Size()), cut.MovedNotes
 	}
 	if r.Freed, r.Entries, r.Blanked = plan.Bytes, plan.Entries, plan.Blanked; r.Entries > 0 {
 		r.Marked = &plan.Marked

@@ -144,9 +144,7 @@ func (p *Plan) holes(r io.ReaderAt, im *elfimage.Image, f *gpucode.File) (holes 
 			u.size = b.freeFrom() - c.Off
 			free = append(free, hole{b.freeFrom(), b.end - b.freeFrom()})
 		}
-		if c.Section == ".nv_fatbin" || c.Section == "__nv_relfatbin" {
-			used = append(used, u)
-		}
+		used = append(used, u)
 	}
 	for _, m := range f.Marks {
 		if !gone[m.Off] {

@@ -17,6 +17,7 @@ package thin
 
 import (
 	"encoding/binary"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -231,9 +232,8 @@ type Writer interface {
 
 // Apply makes of w, a copy of the file at r, what was planned.
 func (p *Plan) Apply(r io.ReaderAt, w Writer) error {
-	buf := make([]byte, 1<<20)
 	for i := range p.containers {
-		if err := p.containers[i].apply(r, w, buf); err != nil {
+		if err := p.containers[i].apply(r, w); err != nil {
 			return err
 		}
 	}
@@ -241,13 +241,14 @@ func (p *Plan) Apply(r io.ReaderAt, w Writer) error {
 }
 
 // apply writes a container, and behind it the mark that it gets.
-func (c *container) apply(r io.ReaderAt, w Writer, buf []byte) error {
+func (c *container) apply(r io.ReaderAt, w Writer) error {
 	at := c.Off + headerSize(c.Container)
 	for k := range c.keep {
 		e := &c.keep[k]
 		if e.Off != at {
-			if err := move(r, w, e.Off, at, e.Bytes(), buf); err != nil {
-				return err
+			n := int64(e.Bytes())
+			if _, err := io.CopyN(io.NewOffsetWriter(w, int64(at)), io.NewSectionReader(r, int64(e.Off), n), n); err != nil {
+				return fmt.Errorf("copying the entry at %#x: %w", e.Off, err)
 			}
 		}
 		for _, off := range c.blanks[e.Off] {
@@ -273,18 +274,4 @@ func (c *container) apply(r io.ReaderAt, w Writer, buf []byte) error {
 	}
 	_, err := w.WriteAt(c.mark, int64(c.next(at)))
 	return err
-}
-
-func move(r io.ReaderAt, w io.WriterAt, from, to, n uint64, buf []byte) error {
-	for n > 0 {
-		b := buf[:min(n, uint64(len(buf)))]
-		if err := elfimage.ReadFull(r, b, from); err != nil {
-			return err
-		}
-		if _, err := w.WriteAt(b, int64(to)); err != nil {
-			return err
-		}
-		from, to, n = from+uint64(len(b)), to+uint64(len(b)), n-uint64(len(b))
-	}
-	return nil
 }
