@@ -249,10 +249,10 @@ func (u *uncut) read(b []byte, off uint64) (n int, err error) {
 		}
 		if s.Off <= off && off < s.Off+s.Size {
 			limit(s.Off + s.Size)
-			if err := elfimage.ReadFull(u.after, b, u.after.Sections[i].Off+off-s.Off); err != nil {
-				return 0, err
+			if s.Type == elf.SHT_SYMTAB {
+				return len(b), u.symbols(b, i, off-s.Off)
 			}
-			return len(b), u.symbols(b, i, off-s.Off)
+			return len(b), elfimage.ReadFull(u.after, b, u.after.Sections[i].Off+off-s.Off)
 		}
 		until(s.Off)
 	}
@@ -274,38 +274,28 @@ func (u *uncut) memory(b []byte, addr uint64) (int, error) {
 	return 0, fmt.Errorf("nothing is mapped at address %#x", addr)
 }
 
-// symbols lets the symbols in b, which begin at an offset of section i, name the section of before
-// whose piece they name now.
+// symbols reads symbols, from an offset of section i on: one that names a piece of a section of before names that section.
 func (u *uncut) symbols(b []byte, i int, from uint64) error {
-	if t := u.before.Sections[i].Type; t != elf.SHT_SYMTAB {
-		return nil
+	s, size := &u.after.Sections[i], u.after.SymSize()
+	first := from - from%size
+	whole := make([]byte, min((from+uint64(len(b))+size-1)/size*size, s.Size)-first)
+	if err := elfimage.ReadFull(u.after, whole, s.Off+first); err != nil {
+		return err
 	}
-	size := u.after.SymSize()
-	for k := from / size; k*size < from+uint64(len(b)); k++ {
-		var own [24]byte
-		symbol := own[:]
-		if at := k * size; at >= from && at+size <= from+uint64(len(b)) {
-			symbol = b[at-from:][:size]
-		} else if err := elfimage.ReadFull(u.after, symbol, u.after.Sections[i].Off+at); err != nil {
-			return err
-		}
+	for symbol := whole; uint64(len(symbol)) >= size; symbol = symbol[size:] {
 		index, value := u.after.Symbol(symbol)
 		if int(index) < len(u.before.Sections) || int(index) >= len(u.after.Sections) {
 			continue
 		}
 		p := &u.after.Sections[index]
-		whole := slices.IndexFunc(u.before.Sections, func(s elfimage.Section) bool {
+		of := slices.IndexFunc(u.before.Sections, func(s elfimage.Section) bool {
 			return s.NameOff == p.NameOff && s.Addr <= p.Addr && p.Addr < s.Addr+s.Size
 		})
-		if whole < 0 || value < p.Addr || value >= p.Addr+p.Size {
-			return fmt.Errorf("symbol %d names section %d", k, index)
+		if of < 0 || value < p.Addr || value >= p.Addr+p.Size {
+			return fmt.Errorf("a symbol at address %#x names section %d", value, index)
 		}
-		u.after.Order.PutUint16(symbol[symbolSection:], uint16(whole))
-		for n, c := range symbol {
-			if at := k*size + uint64(n); at >= from && at < from+uint64(len(b)) {
-				b[at-from] = c
-			}
-		}
+		u.after.Order.PutUint16(symbol[symbolSection:], uint16(of))
 	}
+	copy(b, whole[from-first:])
 	return nil
 }
