@@ -405,7 +405,11 @@ cudaRunpathHasCompat() {
         cudaRunpathFailure "addCudaCompatRunpath: $cudaRunpathCompatUnknown; set cudaCompat to its directory, or to nothing for none"
         exit 1
     fi
-    cudaRunpathHook "addCudaCompatRunpath: there is no compat package for this platform, nothing to add"
+    if [[ -n ${cudaCompat+x} ]]; then
+        cudaRunpathHook "addCudaCompatRunpath: cudaCompat is empty, nothing to add"
+    else
+        cudaRunpathHook "addCudaCompatRunpath: there is no compat package for this platform, nothing to add"
+    fi
     return 1
 }
 

@@ -422,6 +422,12 @@ in
     check "compat-off" ''
       runPathIs ${without null}/bin/program ${withoutCompat}
       contains "log" "$(< ${logOfSuccess (without null)})" "no compat package for this platform"
+      contains "log" "$(< ${
+        logOfSuccess (with' {
+          pname = "empty";
+          cudaCompat = "";
+        })
+      })" "cudaCompat is empty"
       runPathIs ${without unavailable}/bin/program ${withoutCompat}
       same "enableHook" "${
         lib.concatMapStringsSep " "
