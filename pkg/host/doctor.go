@@ -66,6 +66,14 @@ func (d *Diagnosis) offer(fix string) string {
 	return fix
 }
 
+// run returns how the program is started with the driver. A library is started by programs.
+func (d *Diagnosis) run(load *loader.Load) string {
+	if load.Main.File.Interp == "" {
+		return "hostDriver run PROGRAM"
+	}
+	return remedy.Quote("hostDriver", "run", d.Program)
+}
+
 // add adds a fact; fix says in words what to do about it.
 func (d *Diagnosis) add(subject string, v Verdict, source, fix, format string, args ...any) {
 	d.addRemedy(subject, v, source, remedy.Do(fix), format, args...)
@@ -571,7 +579,7 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 	} else if o.NeededBy != nil {
 		from = o.NeededBy.Path
 	}
-	run := remedy.Quote("hostDriver", "run", d.Program)
+	run := d.run(load)
 	install := h.installing(m, prefix)
 	switch {
 	case v.Origin == explain.FromCompat:

@@ -7,7 +7,6 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/remedy"
 )
 
 // An api is a way to use a GPU beside CUDA: which libraries programs ask for, and what these must find of the driver.
@@ -58,7 +57,7 @@ func (a *api) askedBy(load *loader.Load) (by *loader.Object, asks string, certai
 
 // doctorInterfaces says which APIs beside CUDA the program uses, and whether each finds the driver.
 func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, prefix string) {
-	run := remedy.Quote("hostDriver", "run", d.Program) + ", or for all programs: " + h.installing(drv.machine(), prefix)
+	run := d.run(load) + ", or for all programs: " + h.installing(drv.machine(), prefix)
 	for i := range apis {
 		a := &apis[i]
 		by, asks, certain := a.askedBy(load)
@@ -84,7 +83,7 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 			if at == opens {
 				but = "that"
 			}
-			d.add(a.name, verdict, at, h.itself()+" install --copy"+prefixFlag(prefix)+", or: "+remedy.Quote("hostDriver", "run", d.Program),
+			d.add(a.name, verdict, at, h.itself()+" install --copy"+prefixFlag(prefix)+", or: "+d.run(load),
 				"%s, which finds %s, but %s does not find %s", says, at, but, lost)
 		case at != "":
 			d.add(a.name, Good, at, "", "%s, which finds %s", says, at)

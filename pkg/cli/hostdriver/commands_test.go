@@ -19,6 +19,7 @@ func TestCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(tree, "usr/lib64/libcuda.so.99"), "")
+	write(t, filepath.Join(linked, "lib.so"), string(tinyelf.Object{}.Needs("libcuda.so.1").Bytes()))
 	write(t, filepath.Join(tree, "program"), string(tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Bytes()))
 	for _, c := range []struct {
 		args   string // TREE, EMPTY, LINKED: these trees
@@ -48,6 +49,7 @@ func TestCommands(t *testing.T) {
 		{"doctor --root TREE", 1, `BAD   device nodes +there is no GPU`},
 		{"doctor --root EMPTY", 1, `driver link .*\n +-> once the host has a driver: (sudo )?\S+ install, or start programs with`},
 		{"doctor --root LINKED", 1, `driver link .*\n +-> .*remove /run/opengl-driver, a link to /opt/driver, if nothing else needs it, then (sudo )?\S+ install`},
+		{"doctor --root LINKED /lib.so", 1, `\nBAD   libcuda\.so\.1 .*\n( .*\n)* +-> once the host has a driver: hostDriver run PROGRAM; or for good`},
 		{"doctor --root TREE --json", 1, `"works": false`},
 		{"doctor --root TREE a b", 2, `one program at a time: "b"`},
 		{"uninstall --root TREE --dry-run", 0, `/run/opengl-driver/lib: would be removed`},
