@@ -3,7 +3,7 @@
 
   inputs = {
     # The one line to change: where you have cuda-runpath from.
-    cuda-runpath.url = "path:/path/to/cuda-runpath";
+    cuda-runpath.url = "git+file:///path/to/clone";
     # The release that it is tested with.
     nixpkgs.follows = "cuda-runpath/nixpkgs";
   };
