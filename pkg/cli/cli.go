@@ -183,8 +183,10 @@ func (s *session) warnOfTypos(c *command.Line) {
 			if dir == "" || dir[0] == '$' {
 				continue
 			}
-			if st, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !st.IsDir() {
+			if st, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 				s.Log.Warnf("--%s %s: there is no such directory", flag, dir)
+			} else if err == nil && !st.IsDir() {
+				s.Log.Warnf("--%s %s: it is a file, not a directory", flag, dir)
 			}
 		}
 	}
