@@ -386,3 +386,25 @@ func TestNamesThatAreFollowed(t *testing.T) {
 		}
 	}
 }
+
+// A compiled wrapper is known by its constants, of a program that calls execv and needs the C library alone.
+func TestCompiledWrapper(t *testing.T) {
+	const text = "\nmakeCWrapper '/bin/app' \\\n"
+	for data, want := range map[string]string{"execv\x00" + text: "/bin/app", "execve\x00" + text: "", text: "", "execv\x00": ""} {
+		for _, needed := range []string{"libc.so.6", "libm.so.6"} {
+			p := program("", elf.DT_NULL, needed)
+			p.Data = data
+			root := t.TempDir()
+			if err := os.WriteFile(root+"/p", p.Bytes(), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			l, _ := loader.New(loader.Options{Root: root, Look: Look(false)})
+			if needed != "libc.so.6" {
+				want = ""
+			}
+			if got := SeenOf(l.Files().Open("/p")).Wraps; got != want {
+				t.Errorf("%q, which needs %s: %q, want %q", data, needed, got, want)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"bytes"
 	"io"
 	"path"
 	"slices"
@@ -25,8 +26,8 @@ func Look(code bool) func(*loader.File, io.ReaderAt, []byte) any {
 		if code && !driver.Provides(path.Base(f.Path)) {
 			s.Code, s.CodeErr = gpucode.Read(r, f.Size, head)
 		}
-		// A wrapper needs the C library alone.
-		if f.Interp != "" && f.Size <= scripts.MaxCompiled && !slices.ContainsFunc(f.Needed, func(n string) bool { return n != "libc.so.6" }) {
+		// A wrapper needs the C library alone, and calls its execv. Most other programs do not, and need not be read.
+		if bytes.Contains(head, []byte("execv\x00")) && f.Interp != "" && f.Size <= scripts.MaxCompiled && !slices.ContainsFunc(f.Needed, func(n string) bool { return n != "libc.so.6" }) {
 			data := make([]byte, f.Size)
 			if n, _ := r.ReadAt(data, 0); n > 0 {
 				s.Wraps = scripts.Compiled(data[:n])

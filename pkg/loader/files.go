@@ -183,7 +183,7 @@ func (fs *Files) openIn(dir, name string) *File {
 		return unread(d.errno)
 	}
 	if d.names != nil && !d.names[name] {
-		return unread(syscall.ENOENT)
+		return absent
 	}
 	if dir == "" {
 		dir = "/"
@@ -261,6 +261,9 @@ type later struct {
 
 // unread returns a file that could not be opened.
 func unread(errno syscall.Errno) *File { return &File{errno: errno, later: &later{}} }
+
+// absent is every file that a directory does not have.
+var absent = unread(syscall.ENOENT)
 
 // Header is what is kept of a parsed image, which has buffers of its own.
 type Header struct {

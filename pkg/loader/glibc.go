@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"cuda-runpath/pkg/ldcache"
@@ -59,6 +60,7 @@ type system struct {
 	preload   []string  // ld.so.preload's names
 	subdirs   []string
 	processor ldcache.Processor
+	cache     func() (*ldcache.Cache, error)
 }
 
 type systemKey struct {
@@ -84,6 +86,7 @@ func (l *Loader) system(in *Interpreter, a ABI, cpu CPU) *system {
 			}
 		}
 	}
+	y.cache = sync.OnceValues(func() (*ldcache.Cache, error) { return l.Cache(in.Cache) })
 	v, _ := l.systems.LoadOrStore(key, y)
 	return v.(*system)
 }
@@ -480,7 +483,7 @@ func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
 }
 
 func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
-	cache, err := s.l.Cache(s.Interp.Cache)
+	cache, err := s.common.cache()
 	if cache == nil {
 		why := "does not exist"
 		if err != nil && !errors.Is(err, syscall.ENOENT) {

@@ -3,7 +3,6 @@ package loader
 import (
 	"bytes"
 	"debug/elf"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -86,8 +85,8 @@ func (a ABI) matches(machine elf.Machine, flags uint32) string {
 // verify is open_verify of elf/dl-load.c for a file that exists: why the loader
 // passes it over (it goes on with the search), or why it gives up (fatal).
 func (a ABI) verify(f *File) (skip, fatal string) {
-	if errors.As(f.Err, new(readError)) {
-		return "", f.Err.Error()
+	if err, ok := f.Err.(readError); ok {
+		return "", err.Error()
 	}
 	need := int64(52)
 	if a.Class == elf.ELFCLASS64 {

@@ -221,9 +221,10 @@ func (s *Load) Versions() (out []VersionNeed) {
 		if o.File == nil || o.missing || o != s.Main && !o.Certain() {
 			continue
 		}
-		for _, v := range o.File.versions.needs {
+		for i := range o.File.versions.needs {
+			v := &o.File.versions.needs[i]
 			to := s.named(v.Library)
-			if to != nil && (to.missing || to.File == nil || !to.File.versions.defines[definition{v.Hash, v.Name}]) {
+			if to != nil && (to.missing || to.File == nil || !to.File.versions.define(v)) {
 				to = nil
 			}
 			out = append(out, VersionNeed{o, v.Library, v.Name, to})

@@ -19,15 +19,15 @@ const maxLacks = 1000
 
 // versions is what a file says about symbol versions.
 type versions struct {
-	needs   []elfimage.Version  // DT_VERNEED
-	defines map[definition]bool // DT_VERDEF; nil where there is none
-	relr    bool                // there is a DT_RELR
+	needs   []elfimage.Version // DT_VERNEED
+	defines map[string]uint32  // DT_VERDEF, by name the hash; nil where there is none
+	relr    bool               // there is a DT_RELR
 }
 
-// definition is what the loader compares: the hash, and the name.
-type definition struct {
-	hash uint32
-	name string
+// define reports whether a version is among those that the file defines. The loader compares both hash and name.
+func (v *versions) define(want *elfimage.Version) bool {
+	hash, ok := v.defines[want.Name]
+	return ok && hash == want.Hash
 }
 
 // relrVersion is what glibc from 2.36 on wants a file to need that has DT_RELR, so
@@ -49,8 +49,8 @@ func (f *File) Lacks(by *File, name string) (out []string) {
 	if !f.Versioned() {
 		return nil
 	}
-	for _, v := range by.versions.needs {
-		if v.Library == name && !v.Weak && !f.versions.defines[definition{v.Hash, v.Name}] {
+	for i := range by.versions.needs {
+		if v := &by.versions.needs[i]; v.Library == name && !v.Weak && !f.versions.define(v) {
 			out = append(out, v.Name)
 		}
 	}
@@ -59,12 +59,8 @@ func (f *File) Lacks(by *File, name string) (out []string) {
 
 // Defines reports whether the file defines a symbol version, by its name.
 func (f *File) Defines(version string) bool {
-	for d := range f.versions.defines {
-		if d.name == version {
-			return true
-		}
-	}
-	return false
+	_, ok := f.versions.defines[version]
+	return ok
 }
 
 // readVersions reads a file's symbol versions. Tables that contradict themselves count
@@ -74,9 +70,9 @@ func readVersions(im *elfimage.Image) (v versions) {
 		v.needs = needs
 	}
 	if defined, ok, err := im.VersionsDefined(); ok && err == nil {
-		v.defines = make(map[definition]bool, len(defined))
+		v.defines = make(map[string]uint32, len(defined))
 		for _, d := range defined {
-			v.defines[definition{d.Hash, d.Name}] = true
+			v.defines[d.Name] = d.Hash
 		}
 	}
 	_, v.relr = im.Dyn(dtRELR)
@@ -92,16 +88,20 @@ func (s *Load) checkVersions(objects []*Object) {
 			continue
 		}
 		relr := false
-		for _, v := range o.File.versions.needs {
+		var to *Object
+		for i := range o.File.versions.needs {
+			v := &o.File.versions.needs[i]
 			if !s.step(1) {
 				return
 			}
 			relr = relr || v.Name == relrVersion
-			to, known := named[v.Library]
-			if !known {
-				to = s.named(v.Library)
-				named[v.Library] = to
-				s.step(len(s.Objects) / 8)
+			if i == 0 || v.Library != o.File.versions.needs[i-1].Library {
+				var known bool
+				if to, known = named[v.Library]; !known {
+					to = s.named(v.Library)
+					named[v.Library] = to
+					s.step(len(s.Objects) / 8)
+				}
 			}
 			switch {
 			case to == nil && s.direct:
@@ -111,7 +111,7 @@ func (s *Load) checkVersions(objects []*Object) {
 				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", v.Name, v.Library)
 				s.crashed = s.crashed || first && s.Err != ""
 				return
-			case to.missing || to.File == nil || to.File.versions.defines == nil || v.Weak || to.File.versions.defines[definition{v.Hash, v.Name}]:
+			case to.missing || to.File == nil || to.File.versions.defines == nil || v.Weak || to.File.versions.define(v):
 				continue
 			}
 			if len(to.Lacks) < maxLacks {
