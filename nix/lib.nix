@@ -198,6 +198,40 @@ rec {
     // lib.genAttrs others (output: package.${output})
     // lib.optionalAttrs (others != [ ]) { outputs = [ "out" ] ++ others; };
 
+  # gpuImage SYSTEM ARGUMENTS: the arguments of dockerTools.buildLayeredImage, streamLayeredImage
+  # or buildImage for an image whose programs find the driver where the runtime mounts it
+  # (NVIDIA's container toolkit: in /usr/lib64), without a shell, with a read-only root and as
+  # any user: `hostDriver run` is the entrypoint, before the image's own.
+  gpuImage =
+    system: arguments:
+    let
+      config = arguments.config or { };
+      own = config.Env or [ ];
+      # What the toolkit is to mount, unless the image says.
+      all =
+        name:
+        let
+          set = "${name}=";
+        in
+        if builtins.any (e: builtins.substring 0 (builtins.stringLength set) e == set) own then
+          [ ]
+        else
+          [ "${set}all" ];
+      hostDriver = (pkgsFor system).lib.getOutput "hostDriver" (packagesFor system).cuda-runpath;
+    in
+    arguments
+    // {
+      config = config // {
+        Entrypoint = [
+          "${hostDriver}/bin/hostDriver"
+          "run"
+          "--"
+        ]
+        ++ config.Entrypoint or [ ];
+        Env = all "NVIDIA_VISIBLE_DEVICES" ++ all "NVIDIA_DRIVER_CAPABILITIES" ++ own;
+      };
+    };
+
   # dropInRebuilds SYSTEM, or PACKAGES: the attributes of this flake's nixpkgs, or of
   # packages with your own configuration, that overlays.dropIn changes, so that are built
   # anew. Looks at every top-level attribute, which takes as long as evaluating all of

@@ -178,6 +178,27 @@ in
       "$(HOME=$PWD ${hostDriver}/bin/hostDriver run -- ${tool}/bin/tool a 'b c' 2>&1 || true)"
   '';
 
+  gpuImage =
+    let
+      image = flake.lib.gpuImage pkgs.stdenv.hostPlatform.system {
+        name = "tool";
+        config = {
+          Entrypoint = [ "${tool}/bin/tool" ];
+          Cmd = [ "a" ];
+          Env = [ "NVIDIA_VISIBLE_DEVICES=0" ];
+        };
+      };
+      plain = flake.lib.gpuImage pkgs.stdenv.hostPlatform.system { name = "plain"; };
+    in
+    check "gpu-image" ''
+      same "the image's own entrypoint is started by hostDriver" "${toString image.config.Entrypoint}" "${hostDriver}/bin/hostDriver run -- ${tool}/bin/tool"
+      same "what else it has" "${image.name} ${toString image.config.Cmd}" "tool a"
+      same "its environment" "${toString image.config.Env}" "NVIDIA_DRIVER_CAPABILITIES=all NVIDIA_VISIBLE_DEVICES=0"
+      same "an image without a configuration" "${plain.name} ${toString plain.config.Entrypoint}" "plain ${hostDriver}/bin/hostDriver run --"
+      contains "it starts what it is given" "$(HOME=$PWD ${toString image.config.Entrypoint} b 2>&1 || true)" \
+        "$(HOME=$PWD ${hostDriver}/bin/hostDriver run -- ${tool}/bin/tool b 2>&1 || true)"
+    '';
+
   hostDriverModules = check "host-driver-modules" ''
     same "Home Manager, without packages" '${toString (home { }).home.packages}' ""
     same "Home Manager" \
