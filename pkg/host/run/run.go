@@ -3,6 +3,8 @@ package run
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +24,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/opened"
@@ -75,7 +78,7 @@ func (r *Run) Exec() error {
 		if unsearched != nil {
 			r.Log("%v", unsearched)
 		}
-		err := r.inNamespace(file, tellTriton(env, r.Prefix+"/lib"))
+		err := r.inNamespace(file, r.withVulkan(tellTriton(env, r.Prefix+"/lib"), file))
 		if r.Method == Namespace || errors.As(err, new(*StartError)) {
 			return err
 		}
@@ -91,7 +94,7 @@ func (r *Run) Exec() error {
 		if r.Warn != nil {
 			r.Warn()
 		}
-		env = r.withVendors(env, file)
+		env = r.withVendors(r.withVulkan(env, file), file)
 	}
 	keepIgnoring()
 	dir := r.Prefix + "/lib"
@@ -247,6 +250,49 @@ func (r *Run) withVendors(env []string, file string) []string {
 		env = append(env, v.name+"="+strings.Join(list, ":"))
 	}
 	return env
+}
+
+// withVulkan returns an environment in which Vulkan's loader finds the driver once. It looks for files of drivers in many
+// directories (LoaderDriverInterface.md, "Driver Discovery on Linux"): by the host's it would find the library that ours has
+// loaded, and show each GPU twice. Where the host has one there, it is told all files but those.
+func (r *Run) withVulkan(env []string, file string) []string {
+	const kind = "vulkan/icd.d"
+	ours, _ := filepath.Glob(filepath.Join(r.searched(file)[0], "share", kind, "*.json"))
+	said := slices.ContainsFunc(env, func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return name == "VK_DRIVER_FILES" || name == "VK_ICD_FILENAMES" || name == "VK_ADD_DRIVER_FILES"
+	})
+	if len(ours) == 0 || said {
+		return env
+	}
+	home := os.Getenv("HOME")
+	dirs := append(filepath.SplitList(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), home+"/.config")+":"+cmp.Or(os.Getenv("XDG_CONFIG_DIRS"), "/etc/xdg")), "/etc", r.Prefix+"/share")
+	dirs = append(dirs, filepath.SplitList(cmp.Or(os.Getenv("XDG_DATA_HOME"), home+"/.local/share")+":"+cmp.Or(os.Getenv("XDG_DATA_DIRS"), "/usr/local/share:/usr/share"))...)
+	twice := false
+	for _, dir := range dirs {
+		entries, _ := os.ReadDir(filepath.Join(dir, kind))
+		for _, e := range entries {
+			at := filepath.Join(dir, kind, e.Name())
+			if !filepath.IsAbs(dir) || filepath.Ext(at) != ".json" || strings.Contains(at, ":") {
+				continue
+			}
+			var manifest struct {
+				ICD struct {
+					Library string `json:"library_path"`
+				}
+			}
+			b, err := plainfile.Read(at, 64<<10)
+			if err == nil && json.Unmarshal(b, &manifest) == nil && driver.Provides(filepath.Base(manifest.ICD.Library)) {
+				twice = true
+			} else if !slices.Contains(ours, at) {
+				ours = append(ours, at)
+			}
+		}
+	}
+	if !twice {
+		return env
+	}
+	return append(env, "VK_DRIVER_FILES="+strings.Join(ours, ":"))
 }
 
 // enterName is this program's argv[0] where it is to finish a namespace from inside.

@@ -189,3 +189,37 @@ func TestVendorsOfAProgram(t *testing.T) {
 		t.Errorf("a driver without any: %q", env)
 	}
 }
+
+// Where the loader of Vulkan would find the driver by the host's file and by ours, it is told the files: it would show each
+// GPU twice.
+func TestVulkanShowsAGPUOnce(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	ours := filepath.Join(dir, "share/vulkan/icd.d/nvidia_icd.json")
+	for name, library := range map[string]string{ours: dir + "/libGLX_nvidia.so.0", data + "/vulkan/icd.d/a_lvp.json": "libvulkan_lvp.so", data + "/vulkan/icd.d/bad.json": "\"",
+		data + "/vulkan/icd.d/nvidia.json": "libGLX_nvidia.so.0"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(`{"ICD": {"library_path": "`+library+`"}}`), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"} {
+		t.Setenv(name, t.TempDir())
+	}
+	t.Setenv("XDG_DATA_DIRS", "relative:"+data)
+	r := &Run{Prefix: "/p", Offers: []private.Dir{{Machine: "x86_64", Path: dir}}}
+	want := []string{"A=b", "VK_DRIVER_FILES=" + ours + ":" + data + "/vulkan/icd.d/a_lvp.json:" + data + "/vulkan/icd.d/bad.json"}
+	if env := r.withVulkan([]string{"A=b"}, "/none"); !slices.Equal(env, want) {
+		t.Errorf("%q\nwant %q", env, want)
+	}
+	if env := r.withVendors(r.withVulkan([]string{"A=b"}, "/none"), "/none"); !slices.Equal(env, want) {
+		t.Errorf("by library path: %q\nwant %q", env, want)
+	}
+	if env := r.withVulkan([]string{"VK_ICD_FILENAMES="}, "/none"); len(env) != 1 {
+		t.Errorf("the user has said: %q", env)
+	}
+	if err := os.Remove(data + "/vulkan/icd.d/nvidia.json"); err != nil {
+		t.Fatal(err)
+	}
+	if env := r.withVulkan([]string{"A=b"}, "/none"); len(env) != 1 {
+		t.Errorf("the host has none: %q", env)
+	}
+}
