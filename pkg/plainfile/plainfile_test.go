@@ -156,7 +156,7 @@ func TestOnlyWhatIsLeftIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	n := &nameless{at: int(d.Fd()), temp: Temporary + "report"}
+	n := &Nameless{at: int(d.Fd()), temp: Temporary + "report"}
 	temp := filepath.Join(dir, n.temp)
 	put(t, temp, "left by a killed process", 0o600)
 	left, err := unix.Open(temp, unix.O_RDONLY, 0)
@@ -167,8 +167,8 @@ func TestOnlyWhatIsLeftIsRemoved(t *testing.T) {
 	if err := os.Rename(filepath.Join(dir, "live"), temp); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.remove(left); err != nil {
-		t.Error(err)
+	if removed, err := n.remove(left); removed || err != nil {
+		t.Error(removed, err)
 	}
 	want(t, temp, "of a process that lives")
 	unix.Close(left)

@@ -18,7 +18,7 @@ import (
 var ErrLink = errors.New("is a symbolic link")
 
 // Temporary is what the names begin with that files have until they are put in their places,
-// where they need one.
+// where they need one. What a killed process has left is removed by the next one that needs the name, and by [RemoveLeft].
 const Temporary = ".cuda-runpath-new."
 
 // descriptors is where the kernel shows this process's own descriptors as links.
@@ -201,11 +201,11 @@ func fresh(dir *os.File, base string, perm fs.FileMode, data []byte) error {
 		return err
 	}
 	at := int(dir.Fd())
-	n, err := newNameless(at, base)
+	n, err := NewNameless(at, base)
 	if err != nil {
 		return err
 	}
-	defer n.close()
+	defer n.Close()
 	if err := writeAll(n.fd, data); err != nil {
 		return err
 	}
@@ -233,14 +233,14 @@ func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte)
 		return err
 	}
 	defer unix.Close(old)
-	n, err := newNameless(at, base)
+	n, err := NewNameless(at, base)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
 		return errInPlace // in a directory that the caller may not write
 	}
 	if err != nil {
 		return err
 	}
-	defer n.close()
+	defer n.Close()
 	if err := writeAll(n.fd, data); err != nil {
 		return err
 	}
@@ -318,68 +318,56 @@ func attributes(fd int) (map[string][]byte, error) {
 	return all, nil
 }
 
-// A nameless is a new file in a directory. It has no name until link or rename gives it
-// one, or, where the file system cannot do that, a name that nothing else has.
-type nameless struct {
+// A Nameless is a new file in an open directory, locked. It has no name until it is put in its place, or, where the file
+// system cannot do that, a name that nothing else has.
+type Nameless struct {
+	File *os.File
 	at   int
-	fd   int
+	fd   int    // of File
 	temp string // the name while it is made and while it is put in its place
 	has  bool   // it has that name
 }
 
-// Nameless makes an empty file of mode 600 in an open directory, without a name and locked: nothing
-// is left of it where the process is killed. EOPNOTSUPP is among the errors of a file system that cannot
-// do so, and there is also where there is no /proc, which [Name] needs.
-func Nameless(at int) (fd int, err error) {
-	if unix.Access(descriptors, unix.X_OK) != nil {
-		return -1, unix.EOPNOTSUPP
+// NewNameless makes an empty file of mode 600 in the directory at, which is to be called base there.
+func NewNameless(at int, base string) (*Nameless, error) {
+	n := &Nameless{at: at, temp: fmt.Sprintf(Temporary+"%.200s", base)}
+	err := error(unix.EOPNOTSUPP)
+	if unix.Access(descriptors, unix.X_OK) == nil { // else it could get no name
+		n.fd, err = open(at, ".", unix.O_TMPFILE|unix.O_RDWR)
 	}
-	if fd, err = open(at, ".", unix.O_TMPFILE|unix.O_RDWR); err == nil {
-		if err = lock(fd); err != nil {
-			unix.Close(fd)
+	n.has = errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EINVAL)
+	for n.has {
+		err = n.claim(func() (err error) {
+			n.fd, err = open(at, n.temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW)
+			return err
+		})
+		// Who came before the lock has taken the file for what a killed process left.
+		var now unix.Stat_t
+		if err != nil || unix.Flock(n.fd, unix.LOCK_EX) != nil || unix.Fstat(n.fd, &now) != nil || now.Nlink > 0 {
+			break
 		}
+		unix.Close(n.fd)
 	}
-	return fd, err
-}
-
-// Name gives a nameless file a name in an open directory that nothing there has.
-func Name(fd, at int, name string) error {
-	return unix.Linkat(unix.AT_FDCWD, ProcPath(fd), at, name, unix.AT_SYMLINK_FOLLOW)
-}
-
-// newNameless makes an empty file of mode 600 in the directory at, for base.
-func newNameless(at int, base string) (*nameless, error) {
-	n := &nameless{at: at, temp: fmt.Sprintf(Temporary+"%.200s", base)}
-	var err error
-	if n.fd, err = Nameless(at); err == nil || !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EINVAL) {
-		return n, err
-	}
-	err = n.claim(func() error {
-		n.fd, err = open(at, n.temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW)
-		return err
-	})
 	if err != nil {
 		return nil, err
 	}
-	n.has = true
-	if err = lock(n.fd); err != nil {
-		n.close()
-	}
-	return n, err
+	_ = lock(n.fd) // nobody knows it yet
+	n.File = os.NewFile(uintptr(n.fd), base)
+	return n, nil
 }
 
 // claim takes the temporary name with f, whose error is unix.EEXIST where something has it.
 // What a killed process left there is removed: nobody holds its lock.
-func (n *nameless) claim(f func() error) error {
+func (n *Nameless) claim(f func() error) error {
 	for wait := time.Millisecond; wait < 4*time.Second; wait *= 2 {
 		if err := f(); !errors.Is(err, unix.EEXIST) {
 			return err
 		}
-		held, err := n.clear()
+		_, err := n.clear()
 		if err == nil {
 			continue
 		}
-		if !held && wait > 10*time.Millisecond { // nobody whom to wait for
+		if !errors.Is(err, unix.EWOULDBLOCK) && wait > 10*time.Millisecond { // nobody whom to wait for
 			return fmt.Errorf("%s is in the way: %w", n.temp, err)
 		}
 		time.Sleep(wait + time.Duration(rand.Int64N(int64(wait))))
@@ -387,38 +375,48 @@ func (n *nameless) claim(f func() error) error {
 	return fmt.Errorf("%s is in the way: another process keeps it; is it stopped?", n.temp)
 }
 
-// clear removes what has the temporary name if nobody works on it; held: somebody does.
-func (n *nameless) clear() (held bool, err error) {
+// RemoveLeft removes the file with a name that begins with [Temporary] from an open directory, if nobody works on it.
+func RemoveLeft(at int, name string) (removed bool, err error) {
+	removed, err = (&Nameless{at: at, temp: name}).clear()
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = nil
+	}
+	return removed, err
+}
+
+// clear removes what has the temporary name; unix.EWOULDBLOCK where somebody works on it.
+func (n *Nameless) clear() (removed bool, err error) {
 	left, err := OpenAt(n.at, n.temp, unix.O_NOFOLLOW)
 	switch {
 	case errors.Is(err, unix.ENOENT):
 		return false, nil
 	case errors.Is(err, unix.ELOOP): // a link, which no process of ours makes
-		return false, unix.Unlinkat(n.at, n.temp, 0)
+		return true, unix.Unlinkat(n.at, n.temp, 0)
 	case err != nil:
 		return false, err
 	}
 	defer unix.Close(left) // and with it the lock
 	if err := lock(left); err != nil {
-		return true, err
+		return false, err
 	}
-	return false, n.remove(left)
+	return n.remove(left)
 }
 
 // remove removes the temporary name if it is that of the file open at left, which is locked.
-func (n *nameless) remove(left int) error {
+func (n *Nameless) remove(left int) (removed bool, err error) {
 	var st unix.Stat_t
 	if unix.Fstatat(n.at, n.temp, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || !sameFile(left, &st) {
-		return nil // it is another's by now, or nobody's
+		return false, nil // it is another's by now, or nobody's
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return ErrNotRegular
+		return false, ErrNotRegular
 	}
-	return unix.Unlinkat(n.at, n.temp, 0)
+	err = unix.Unlinkat(n.at, n.temp, 0)
+	return err == nil, err
 }
 
 // link gives the file a name that nothing has; unix.EEXIST where something has it.
-func (n *nameless) link(at int, base string) error {
+func (n *Nameless) link(at int, base string) error {
 	if err := unix.Fsync(n.fd); err != nil {
 		return err
 	}
@@ -428,29 +426,41 @@ func (n *nameless) link(at int, base string) error {
 	return SyncDir(at)
 }
 
-// rename puts the file in the place of the one that st describes.
-func (n *nameless) rename(at int, base string, st *unix.Stat_t) error {
-	if err := unix.Fsync(n.fd); err != nil {
-		return err
-	}
+// Rename puts the file in the place of what is called base in its directory, if may, called just before, returns nil.
+func (n *Nameless) Rename(base string, may func() error) error {
 	if !n.has {
 		if err := n.claim(func() error { return n.linkTo(n.temp) }); err != nil {
 			return err
 		}
 		n.has = true
 	}
-	var now unix.Stat_t
-	if err := unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
-		return errChanged
-	}
-	err := unix.Renameat(at, n.temp, at, base)
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		return errInPlace // another user's file in a sticky directory
-	}
-	if err != nil {
+	if err := may(); err != nil {
 		return err
 	}
-	n.has = false
+	err := unix.Renameat(n.at, n.temp, n.at, base)
+	n.has = err != nil
+	return err
+}
+
+// rename puts the file in the place of the one that st describes.
+func (n *Nameless) rename(at int, base string, st *unix.Stat_t) error {
+	if err := unix.Fsync(n.fd); err != nil {
+		return err
+	}
+	var now unix.Stat_t
+	err := n.Rename(base, func() error {
+		if err := unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
+			return errChanged
+		}
+		return nil
+	})
+	switch err {
+	case nil:
+	case unix.EPERM, unix.EACCES:
+		return errInPlace // another user's file in a sticky directory
+	default:
+		return err
+	}
 	if err := unix.Fstat(n.fd, &now); err != nil {
 		return err
 	}
@@ -464,18 +474,19 @@ func (n *nameless) rename(at int, base string, st *unix.Stat_t) error {
 }
 
 // linkTo makes a name in the directory a hard link to the file.
-func (n *nameless) linkTo(name string) error {
+func (n *Nameless) linkTo(name string) error {
 	if n.has {
 		return unix.Linkat(n.at, n.temp, n.at, name, 0)
 	}
-	return Name(n.fd, n.at, name)
+	return unix.Linkat(unix.AT_FDCWD, ProcPath(n.fd), n.at, name, unix.AT_SYMLINK_FOLLOW)
 }
 
-func (n *nameless) close() {
+// Close closes the file, and removes it where it has not got its place.
+func (n *Nameless) Close() {
 	if n.has {
 		unix.Unlinkat(n.at, n.temp, 0)
 	}
-	unix.Close(n.fd)
+	n.File.Close()
 }
 
 // lock takes the lock of a file, without waiting. Where there are none, it succeeds.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -34,46 +33,6 @@ func (f *File) WriteCopy(also []Target, apply func(Writer) error) error {
 	return f.writeCopy(also, f.edited(func(w *output) error { return apply(w) }))
 }
 
-// copyName is the beginning of the name of a copy that is being edited.
-const copyName = ".runpath-copy."
-
-// tempName is the name of a copy, or of a link to one, that takes the place of name.
-func tempName(try int, name string) string {
-	return fmt.Sprintf("%s%d.%d.%.100s", copyName, os.Getpid(), try, name)
-}
-
-// isTempName reports whether tempName makes such names.
-func isTempName(name string) bool {
-	rest, ok := strings.CutPrefix(name, copyName)
-	for range 2 {
-		number, after, found := strings.Cut(rest, ".")
-		_, err := strconv.ParseUint(number, 10, 32)
-		ok, rest = ok && found && err == nil, after
-	}
-	return ok && rest != ""
-}
-
-// removeLeftover removes a copy that nobody edits any more: whoever does holds its lock.
-func removeLeftover(d *dir, name string) (removed bool, err error) {
-	f := &File{dir: d, name: name}
-	f.fd, err = openat(d.fd, name, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW|unix.O_NONBLOCK)
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	defer f.close()
-	if err := ignoringEINTR(func() error { return unix.Fstat(f.fd, &f.stat) }); err != nil {
-		return false, err
-	}
-	if errors.Is(unix.Flock(f.fd, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) || !f.leadsTo(d.fd, name) {
-		return false, nil
-	}
-	err = ignoringEINTR(func() error { return unix.Unlinkat(d.fd, name, 0) })
-	return err == nil, err
-}
-
 // writeCopy edits a copy beside the file, writes it through to the disk and renames it
 // over the file. Processes that have the old file mapped keep that. The lock of the old file
 // is held until all names lead to the new one, which is locked before it has a name.
@@ -96,27 +55,19 @@ func (f *File) writeCopy(also []Target, fill func(*os.File) error) error {
 		return fmt.Errorf("opening the directory: %w", err)
 	}
 	defer unix.Close(at)
-	out, temp, err := createCopy(at, base)
+	out, err := plainfile.NewNameless(at, base)
 	if err != nil {
 		return fmt.Errorf("making a copy beside it: %w", err)
 	}
 	defer out.Close()
-	if err = f.fillCopy(out, fill); err == nil {
-		if temp == "" {
-			temp, err = nameCopy(out, at, base)
-		}
-		if err == nil {
-			err = f.replace(at, temp, base)
-		}
-	}
-	if err != nil {
-		if temp != "" {
-			err = errors.Join(err, ignoringEINTR(func() error { return unix.Unlinkat(at, temp, 0) }))
-		}
+	if err := f.fillCopy(out.File, fill); err != nil {
 		return err
 	}
+	if err := out.Rename(base, func() error { return f.still(at, base) }); err != nil {
+		return f.unreplaced(err)
+	}
 	var now unix.Stat_t
-	if unix.Fstat(int(out.Fd()), &now) == nil {
+	if unix.Fstat(int(out.File.Fd()), &now) == nil {
 		f.copied = inode{uint64(now.Dev), now.Ino} //nolint:unconvert // as in id
 	}
 	for _, other := range also {
@@ -130,60 +81,21 @@ func (f *File) writeCopy(also []Target, fill func(*os.File) error) error {
 	return err
 }
 
-// createCopy creates an empty file, locked and without a name: nothing is left of it where the
-// process is killed. On a file system that cannot do so it gets one, which is returned.
-func createCopy(at int, base string) (out *os.File, temp string, err error) {
-	if fd, err := plainfile.Nameless(at); err == nil {
-		return os.NewFile(uintptr(fd), base), "", nil
-	}
-	for {
-		fd := -1
-		temp, err = unusedName(base, func(temp string) error {
-			fd, err = unix.Openat(at, temp, unix.O_RDWR|unix.O_CLOEXEC|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
-			return err
-		})
-		if err != nil {
-			return nil, "", err
-		}
-		// A walk that came before the lock has taken the file for what a killed edit left.
-		_ = ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX) })
-		var now unix.Stat_t
-		if unix.Fstat(fd, &now) != nil || now.Nlink > 0 {
-			return os.NewFile(uintptr(fd), base), temp, nil
-		}
-		unix.Close(fd)
-	}
-}
-
-// nameCopy gives a copy a name in the directory at.
-func nameCopy(out *os.File, at int, base string) (string, error) {
-	temp, err := unusedName(base, func(temp string) error { return plainfile.Name(int(out.Fd()), at, temp) })
-	if err != nil {
-		return "", fmt.Errorf("giving the copy a name: %w", err)
-	}
-	return temp, nil
-}
-
-// unusedName calls do with names of copies until it finds one that nothing has, and returns that.
-func unusedName(base string, do func(temp string) error) (temp string, err error) {
-	for try := 0; ; try++ {
-		temp = tempName(try, base)
-		if err = do(temp); !errors.Is(err, unix.EINTR) && (try == 100 || !errors.Is(err, unix.EEXIST)) {
-			return temp, err
-		}
-	}
-}
-
-// replace renames a file over one that is the file's.
-func (f *File) replace(at int, temp, base string) error {
+// still is errChanged where a name does not lead to the file any more.
+func (f *File) still(at int, base string) error {
 	if !f.leadsTo(at, base) {
 		f.changed = true
 		return errChanged
 	}
-	if err := ignoringEINTR(func() error { return unix.Renameat(at, temp, at, base) }); err != nil {
-		return fmt.Errorf("renaming the copy over the file: %w", err)
-	}
 	return nil
+}
+
+// unreplaced is the error of what would have taken the file's place.
+func (f *File) unreplaced(err error) error {
+	if f.changed {
+		return err
+	}
+	return fmt.Errorf("renaming the copy over the file: %w", err)
 }
 
 // relink makes another name of the file a hard link to what is name in the directory at.
@@ -194,12 +106,21 @@ func (f *File) relink(at int, name string, other Target) error {
 	if err != nil {
 		return err
 	}
-	temp, err := unusedName(base, func(temp string) error { return unix.Linkat(at, name, in.fd, temp, 0) })
+	temp := ""
+	for try := 0; ; try++ { // the name of a copy may be that of a link that a killed edit has left, to a file that is locked now
+		temp = fmt.Sprintf("%s%d.%d.%.100s", plainfile.Temporary, os.Getpid(), try, base)
+		if err = unix.Linkat(at, name, in.fd, temp, 0); try == 100 || !errors.Is(err, unix.EEXIST) {
+			break
+		}
+	}
 	if err != nil {
 		return err
 	}
-	if err := f.replace(in.fd, temp, base); err != nil {
-		return errors.Join(err, unix.Unlinkat(in.fd, temp, 0))
+	if err = f.still(in.fd, base); err == nil {
+		err = ignoringEINTR(func() error { return unix.Renameat(in.fd, temp, in.fd, base) })
+	}
+	if err != nil {
+		return errors.Join(f.unreplaced(err), unix.Unlinkat(in.fd, temp, 0))
 	}
 	return nil
 }

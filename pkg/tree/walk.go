@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/plainfile"
 )
 
 // Options says how to walk.
@@ -586,7 +588,7 @@ func (t *dirTask[R]) run(buf *buffers) {
 	for _, e := range entries {
 		switch e.kind {
 		case unix.DT_REG:
-			if isTempName(e.name) {
+			if strings.HasPrefix(e.name, plainfile.Temporary) {
 				t.w.clean(d, e.name, prefix+e.name)
 				continue
 			}
@@ -623,7 +625,7 @@ func (w *walker[R]) clean(d *dir, name, path string) {
 	if w.leftover == nil {
 		return
 	}
-	if removed, err := removeLeftover(d, name); removed || err != nil {
+	if removed, err := plainfile.RemoveLeft(d.fd, name); removed || err != nil {
 		w.leftover(path, err)
 	}
 }
