@@ -22,7 +22,7 @@ const (
 
 // Settings is what the maps need to know beside the list: what the user asked
 // for, and what is known about the file whose run path it is. The functions must
-// be pure, and are given an entry's Key; nil ones answer false.
+// be pure, and are given an entry's Key. Without ReplaceStubs, Holds and Offers are not called.
 type Settings struct {
 	DriverLink string // the driver link for this file; required
 	Compat     string // the compat directory, "" where none was named
@@ -81,9 +81,9 @@ func (s *Settings) owner(key, driverLink, compatDir string) owner {
 		return driver
 	case compatDir != "" && key == compatDir:
 		return compat
-	case s.IsCompat != nil && s.IsCompat(key):
+	case s.IsCompat(key):
 		return compat
-	case s.IsStub != nil && s.IsStub(key):
+	case s.IsStub(key):
 		return stub
 	}
 	return other
@@ -169,9 +169,6 @@ func (s *Settings) Apply(l List, maps Map) (List, Notes) {
 // unheld returns the needed driver-provided libraries that no entry of rest holds.
 // A stub directory in it holds none: AddDriverLink alone leaves stubs in the list.
 func (s *Settings) unheld(rest List) []string {
-	if s.IsDriverLibrary == nil {
-		return nil
-	}
 	var names []string
 	for _, name := range s.Needed {
 		if s.IsDriverLibrary(name) && !s.held(rest, name) {
@@ -182,16 +179,13 @@ func (s *Settings) unheld(rest List) []string {
 }
 
 func (s *Settings) held(l List, name string) bool {
-	return s.Holds != nil && slices.ContainsFunc(l, func(e string) bool { return e != "" && s.Holds(Key(e), name) })
+	return slices.ContainsFunc(l, func(e string) bool { return e != "" && s.Holds(Key(e), name) })
 }
 
 func (s *Settings) missing(stubs []string, rest List) []string {
-	if s.Offers == nil || len(stubs) == 0 {
-		return nil
-	}
 	var names []string
 	for _, name := range s.Needed {
-		if s.IsDriverLibrary != nil && s.IsDriverLibrary(name) || slices.Contains(names, name) {
+		if s.IsDriverLibrary(name) || slices.Contains(names, name) {
 			continue
 		}
 		offered := slices.ContainsFunc(stubs, func(dir string) bool { return s.Offers(Key(dir), name) })
