@@ -14,6 +14,7 @@ import (
 
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
@@ -349,5 +350,27 @@ func TestTheLastStackCounts(t *testing.T) {
 	}
 	if n != 2 {
 		t.Errorf("%d PT_GNU_STACK", n)
+	}
+}
+
+// What a library finds by its program's DT_RPATH, and not by the DT_RUNPATH that an edit makes of it, is lost; what it did not find before is not.
+func TestInheritance(t *testing.T) {
+	dir := t.TempDir()
+	state := func(tag elf.DynTag) State { return State{tag, runpath.List{dir}} }
+	needs := func(names ...string) (all []tinyelf.Entry) {
+		for _, name := range names {
+			all = append(all, tinyelf.Entry{Tag: elf.DT_NEEDED, Str: name})
+		}
+		return append(all, tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: dir})
+	}
+	put(t, map[string][]byte{"p": library(needs("liba.so")...).Bytes(), dir + "/liba.so": library(needs("libb.so", "libnone.so")[:2]...).Bytes(), dir + "/libb.so": library().Bytes()})
+	for from, want := range map[elf.DynTag]string{elf.DT_RPATH: "p libb.so", elf.DT_RUNPATH: ""} {
+		var n Inheritance
+		n.Add("p", &RunPathResult{Result: Result{Action: Edited}, Before: state(from), After: state(elf.DT_RUNPATH)})
+		lost := ""
+		n.Lost(func(path string, lib *loader.Object) { lost += path + " " + lib.Name })
+		if lost != want {
+			t.Errorf("%s: lost %q, want %q", from, lost, want)
+		}
 	}
 }
