@@ -104,7 +104,6 @@ var byName = map[string]string{
 var writers = map[string]string{
 	"pkg/plainfile/write.go os.OpenFile":       "a link that leads to no file: only the kernel knows whether it may be followed",
 	"pkg/cli/patchelf/output.go os.OpenFile":   "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
-	"pkg/tree/copy.go unix.Openat":             "the copy of an ELF file, by the descriptor of its directory and a name that nothing has",
 	"pkg/normal/offer.go os.MkdirAll":          "the directory of --offer, by the name that was given, which is then opened once",
 	"pkg/host/opened/opened.go os.Mkdir":       "makes what is not there, and changes nothing that is",
 	"pkg/host/opened/opened.go os.MkdirAll":    "makes what is not there, and changes nothing that is",
