@@ -28,15 +28,6 @@ func (s State) is(expected State) bool {
 	return s == expected
 }
 
-// noteOf returns the description of a file's resolution note, "" where there is none.
-func noteOf(im *elfimage.Image) (string, error) {
-	note, err := im.ResolutionCache()
-	if note == nil || err != nil {
-		return "", err
-	}
-	return note.Description, nil
-}
-
 // stateOf reads the state of a file.
 func stateOf(im *elfimage.Image) (s State, err error) {
 	if s.Tag, s.List, err = im.RunPath(); err != nil {
@@ -45,7 +36,10 @@ func stateOf(im *elfimage.Image) (s State, err error) {
 	if s.Interpreter, err = im.Interpreter(); err != nil {
 		return s, err
 	}
-	s.Note, err = noteOf(im)
+	note, err := im.ResolutionCache()
+	if note != nil {
+		s.Note = note.Description
+	}
 	return s, err
 }
 

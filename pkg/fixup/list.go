@@ -326,10 +326,12 @@ func (ix *Index) entry(o *Object, text string) entry {
 // machine, whatever versions that defines. So a directory with another file of the
 // name must stand after the one that was chosen. Where one candidate exists, nothing moves.
 func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, entries []entry) []entry {
-	if in != nil && r.shadowsLibC(o, in, p, entries) {
-		entries = slices.Insert(entries, r.firstWithLibC(o, in, p, entries), entry{text: in.LibC, dir: in.dir})
-		if text := fmt.Sprintf("a directory of the run path holds another C library: %s is put before it, because the program's interpreter works with no other", in.LibC); !slices.Contains(p.Warnings, text) {
-			p.Warnings = append(p.Warnings, text)
+	if in != nil {
+		if i := r.firstWithLibC(o, in, p, entries); i < len(entries) && !slices.ContainsFunc(entries[:i], func(e entry) bool { return e.dir == in.dir }) {
+			entries = slices.Insert(entries, i, entry{text: in.LibC, dir: in.dir})
+			if text := fmt.Sprintf("a directory of the run path holds another C library: %s is put before it, because the program's interpreter works with no other", in.LibC); !slices.Contains(p.Warnings, text) {
+				p.Warnings = append(p.Warnings, text)
+			}
 		}
 	}
 	// before[i] are the entries that must stand before entry i, each with the library.
@@ -472,13 +474,8 @@ func (ix *Index) takesIn(o *Object, e entry, name string) *Object {
 	return lib
 }
 
-// shadowsLibC reports whether a directory of the list holds another file of one of
-// the C library's own names that the file, or what it loads, asks for.
-func (r *Resolver) shadowsLibC(o *Object, in *Interpreter, p *Plan, entries []entry) bool {
-	i := r.firstWithLibC(o, in, p, entries)
-	return i < len(entries) && !slices.ContainsFunc(entries[:i], func(e entry) bool { return e.dir == in.dir })
-}
-
+// firstWithLibC returns which entry is the first to hold another file of one of the C library's
+// own names that the file asks for.
 func (r *Resolver) firstWithLibC(o *Object, in *Interpreter, p *Plan, entries []entry) int {
 	for i, e := range entries {
 		if e.dir == nil || e.dir.real == in.dir.real {

@@ -109,7 +109,7 @@ func libCOf(o *Object) LibC {
 	}
 	for _, name := range o.Needed {
 		switch {
-		case name == "libc.so" || strings.HasPrefix(name, "libc.musl-"):
+		case loader.MuslOnly(name):
 			return Musl
 		case strings.HasPrefix(name, "libc.so.6"): // .6.1 on Alpha
 			return GLibC

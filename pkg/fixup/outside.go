@@ -3,6 +3,7 @@ package fixup
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/store"
@@ -19,12 +20,7 @@ func (s *Sources) mayLeadOutside(dir, name string) bool {
 		target = absolute(dir) + "/" + target
 	}
 	target = filepath.Clean(target)
-	for _, root := range s.Paths {
-		if below(target, filepath.Clean(absolute(root))) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Paths, func(root string) bool { return below(target, filepath.Clean(absolute(root))) })
 }
 
 // LibrariesOutside returns the symbolic links of the tree that lead outside it to a library,
@@ -37,14 +33,6 @@ func (ix *Index) LibrariesOutside() (out []string) {
 			roots = append(roots, absolute(real))
 		}
 	}
-	inside := func(real string) bool {
-		for _, root := range roots {
-			if below(real, root) {
-				return true
-			}
-		}
-		return false
-	}
 	holds := map[string]bool{} // by real path
 	for _, l := range ix.outside {
 		link := strings.TrimSuffix(l.dir, "/") + "/" + l.name
@@ -52,7 +40,7 @@ func (ix *Index) LibrariesOutside() (out []string) {
 		if err != nil {
 			continue
 		}
-		if real = absolute(real); inside(real) || store.Contains(real) {
+		if real = absolute(real); slices.ContainsFunc(roots, func(root string) bool { return below(real, root) }) || store.Contains(real) {
 			continue
 		}
 		st, err := os.Stat(real)

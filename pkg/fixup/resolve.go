@@ -642,8 +642,7 @@ func libCName(name string) bool {
 	if !ok {
 		return false
 	}
-	return slices.Contains(libCNames, stem+".so") || strings.HasPrefix(name, "ld-linux") || strings.HasPrefix(name, "ld64.so.") ||
-		name == "ld.so.1" || strings.HasPrefix(name, "ld-musl-") || strings.HasPrefix(name, "libc.musl-")
+	return slices.Contains(libCNames, stem+".so") || libCOfInterpreter(name) != UnknownLibC || loader.MuslOnly(name)
 }
 
 // choose returns the candidate that the file is to load; with ownOnly, one of the tree.

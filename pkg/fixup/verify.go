@@ -286,22 +286,9 @@ func after(o *loader.Object) string {
 	return fmt.Sprintf(" of %s (entry %s)", path.Base(o.List.Path), o.Entry)
 }
 
-// sameFile reports whether two paths lead to one file, or to files of the same bytes.
+// sameFile reports whether two paths lead to one file, or to ELF files of the same bytes.
 func sameFile(a, b string) bool {
-	x, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	y, err := os.Stat(b)
-	if err != nil {
-		return false
-	}
-	if os.SameFile(x, y) {
-		return true
-	}
-	if x.Size() != y.Size() {
-		return false
-	}
-	f := loader.NewFiles("")
-	return f.Open(a).Same(f.Open(b))
+	files := loader.NewFiles("")
+	f := files.Open(a)
+	return f.ELF != nil && f.Same(files.Open(b))
 }
