@@ -308,7 +308,7 @@ func (s *scan) container(p span, at, end uint64) (next uint64, err error) {
 	if c.Damage != nil {
 		s.entries = s.entries[:first]
 	}
-	if !p.own && len(s.entries) == first { // bytes that happen to be the magic
+	if !p.own && len(s.entries) == first && size > 0 { // bytes that happen to be the magic
 		return next, nil
 	}
 	s.file.Containers, s.counts = append(s.file.Containers, c), append(s.counts, len(s.entries)-first)

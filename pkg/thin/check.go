@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/gpucode"
@@ -50,6 +51,10 @@ func compare(before, after io.ReaderAt, a, b *gpucode.File, size int64, o Option
 	}
 	if err := c.same(c.done, c.done, uint64(size)-c.done); err != nil {
 		return fmt.Errorf("%w: %w", ErrCheck, err)
+	}
+	has := func(c gpucode.Container) bool { return len(c.Entries) > 0 }
+	if slices.ContainsFunc(a.Containers, has) && !slices.ContainsFunc(b.Containers, has) {
+		return fmt.Errorf("%w: no code is left", ErrCheck)
 	}
 	return nil
 }
@@ -98,7 +103,7 @@ func (c *comparer) container(a, b *gpucode.Container) error {
 			return err
 		}
 	}
-	if at != b.Off+b.Size || b.Size > a.Size || len(b.Entries) == 0 {
+	if at != b.Off+b.Size || b.Size > a.Size {
 		return fmt.Errorf("ends at %#x", b.Off+b.Size)
 	}
 	c.done = a.Off + a.Size
@@ -132,7 +137,7 @@ const seenFlags = 0x130a011
 // mayGo returns an error where an entry of a container must not go, whatever the GPUs.
 func (c *comparer) mayGo(a *gpucode.Container, e *gpucode.Entry) error {
 	switch {
-	case c.options.Targets == nil, a.Resource, a.Section != ".nv_fatbin" && a.Section != "__nv_relfatbin",
+	case c.options.Targets == nil, a.Section != ".nv_fatbin" && a.Section != "__nv_relfatbin" && a.Section != ".cask_resource",
 		e.Kind != gpucode.Cubin && e.Kind != gpucode.PTX, e.Flags&^uint64(seenFlags) != 0, e.Kind == gpucode.PTX && c.options.KeepPTX:
 		return fmt.Errorf("%s (%v, flags %#x), which must stay, is gone", e.Name(), e.Kind, e.Flags)
 	}

@@ -156,7 +156,7 @@ func (p *Plan) holes(r io.ReaderAt, im *elfimage.Image, f *gpucode.File) (holes 
 	size := page(im.Machine)
 	for i := range im.Sections {
 		s := &im.Sections[i]
-		if name := im.SectionName(i); s.Type != elf.SHT_PROGBITS || name != ".nv_fatbin" && name != "__nv_relfatbin" {
+		if name := im.SectionName(i); s.Type != elf.SHT_PROGBITS || !isThinned(name) {
 			continue
 		}
 		if slices.ContainsFunc(f.Containers, func(c gpucode.Container) bool {

@@ -42,6 +42,7 @@ type Options struct {
 type Plan struct {
 	options    Options
 	containers []container
+	some       bool // of some container code stays
 	// Bytes are those that become zeros, Entries the cubins and PTX that they are, of All, Blanked
 	// the store paths whose hash goes.
 	Bytes   uint64
@@ -99,6 +100,9 @@ func New(r io.ReaderAt, f *gpucode.File, o Options) (*Plan, error) {
 	for _, m := range f.Marks {
 		marks[m.Off] = m.Off + m.Size
 	}
+	p.some = slices.ContainsFunc(f.Containers, func(c gpucode.Container) bool {
+		return slices.ContainsFunc(c.Entries, func(e gpucode.Entry) bool { return !goes(&c, &e, &o) })
+	})
 	for i := range f.Containers {
 		c := container{Container: &f.Containers[i]}
 		if c.Damage != nil {
@@ -146,14 +150,20 @@ func (p *Plan) keep(c *gpucode.Container) []gpucode.Entry {
 	keep := slices.DeleteFunc(slices.Clone(c.Entries), func(e gpucode.Entry) bool { return goes(c, &e, &p.options) })
 	switch {
 	case len(keep) == len(c.Entries):
-	case c.Resource || c.Section != ".nv_fatbin" && c.Section != "__nv_relfatbin":
+	case !isThinned(c.Section):
 		p.Left[Resource]++
-	case len(keep) == 0:
+	case len(keep) == 0 && !p.some:
 		p.Left[Nothing]++
 	default:
 		return keep
 	}
 	return c.Entries
+}
+
+// isThinned reports whether containers in a section are thinned: those that nvcc makes, and those of which cuBLASLt, cuDNN
+// and cuSPARSELt have an index of their own, in which each has its GPUs.
+func isThinned(section string) bool {
+	return section == ".nv_fatbin" || section == "__nv_relfatbin" || section == ".cask_resource"
 }
 
 // headerSize is the size of a container's header in bytes.

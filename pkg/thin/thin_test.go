@@ -144,7 +144,7 @@ func TestWhatGoes(t *testing.T) {
 		}
 	}
 	f := read(file([]piece{cubin(80), cubin(90), ptx(90), ptx(100)}))
-	for reason, change := range map[Reason]func(*gpucode.Container){Resource: func(c *gpucode.Container) { c.Resource = true },
+	for reason, change := range map[Reason]func(*gpucode.Container){Resource: func(c *gpucode.Container) { c.Section, c.Resource = ".rodata", true },
 		Damaged: func(c *gpucode.Container) { c.Damage = errors.New("damaged") }} {
 		g := *f
 		g.Containers = append([]gpucode.Container(nil), f.Containers...)
@@ -161,6 +161,16 @@ func TestWhatGoes(t *testing.T) {
 	if err != nil || p.Entries != 2 || len(p.containers[0].keep) != 2 {
 		t.Errorf("relocatable: %+v, %v", p, err)
 	}
+	// A container for others alone is emptied, also where a library has an index of its own, if something is left of the file.
+	f = read(file([]piece{cubin(90)}, []piece{cubin(100), ptx(120)}, []piece{cubin(100)}))
+	f.Containers[2].Section, f.Containers[2].Resource = ".cask_resource", true
+	if p, err := New(nil, f, Options{Targets: targets(t, "9.0")}); err != nil || len(p.containers) != 2 || len(p.containers[0].keep)+len(p.containers[1].keep) > 0 {
+		t.Errorf("emptied: %+v, %v", p, err)
+	}
+	f.Containers = f.Containers[1:]
+	if p, err := New(nil, f, Options{Targets: targets(t, "9.0")}); err != nil || !p.Empty() || p.Left[Nothing] != 2 {
+		t.Errorf("nothing left: %+v, %v", p, err)
+	}
 	if p := plan(t, file([]piece{cubin(90), ptx(90)}), Options{Targets: targets(t, "9.0"), KeepPTX: true}); !p.Empty() {
 		t.Errorf("PTX that is to be kept goes: %+v", p)
 	}
@@ -173,7 +183,7 @@ const (
 
 func TestBlank(t *testing.T) {
 	with := func(p piece, options string) piece { p.options = options; return p }
-	b := file([]piece{with(cubin(80), options), cubin(90), with(ptx(90), options)}, []piece{with(cubin(75), options)}, []piece{with(cubin(90), "/nix/store/short-x")})
+	b := file([]piece{with(cubin(80), options), cubin(90), with(ptx(90), options)}, []piece{with(cubin(90), options)}, []piece{with(cubin(90), "/nix/store/short-x")})
 	for _, o := range []Options{{Blank: true}, {Blank: true, Targets: targets(t, "9.0+PTX")}} {
 		out := memory(bytes.Clone(b))
 		p := plan(t, b, o)
@@ -290,8 +300,8 @@ func TestPlanAndCheckAgree(t *testing.T) {
 func TestCheckFindsBreakages(t *testing.T) {
 	named := cubin(90)
 	named.options = options
-	b := file([]piece{cubin(75), cubin(80), ptx(80), named, ptx(90)}, []piece{cubin(80), cubin(90)}, []piece{cubin(75)},
-		[]piece{{gpucode.LTO, 75, 0x11, 800, ""}, {0x40, 75, 0x11, 800, ""}, {gpucode.Cubin, 75, 0x11 | 1<<40, 800, ""}, cubin(90)})
+	b := file([]piece{cubin(75), cubin(80), ptx(80), named, ptx(90)}, []piece{cubin(80), cubin(90)}, []piece{cubin(80)},
+		[]piece{{gpucode.LTO, 75, 0x11, 800, ""}, {0x40, 75, 0x11, 800, ""}, {gpucode.Cubin, 75, 0x11 | 1<<40, 800, ""}, cubin(90)}, []piece{cubin(75), cubin(120)})
 	o := Options{Targets: targets(t, "8.0,9.0+PTX"), Blank: true}
 	good := memory(bytes.Clone(b))
 	if err := errors.Join(plan(t, b, o).Apply(bytes.NewReader(b), good), check(b, good, o)); err != nil {
@@ -353,6 +363,9 @@ func TestCheckFindsBreakages(t *testing.T) {
 		"another letter of options":   func(m memory) { m[hash-1]++ },
 		"a name blanked":              func(m memory) { m[hash+33] = 'e' },
 		"LTO gone":                    func(m memory) { dropOdd(m, 0) },
+		"old code in an empty one":    func(m memory) { m[c[4].Off+100] = 1 },
+		"an empty one gone":           func(m memory) { clear(m[c[4].Off : c[4].Off+16]) },
+		"one emptied that is asked":   func(m memory) { clear(m[c[2].Off+8 : c[2].Off+c[2].Size]) },
 		"unknown kind gone":           func(m memory) { dropOdd(m, 1) },
 		"unknown flag gone":           func(m memory) { dropOdd(m, 2) },
 		"a container too many":        func(m memory) { copy(m[end+len(mark):], file([]piece{{gpucode.PTX, 75, 0x11, 8, ""}})) },
@@ -377,16 +390,20 @@ func TestCheckFindsBreakages(t *testing.T) {
 	if check(other, thinned, Options{Blank: true}) == nil {
 		t.Error("code gone where no GPU was asked for: not found")
 	}
-	for name, change := range map[string]func(*gpucode.Container){"a resource": func(c *gpucode.Container) { c.Resource = true },
-		"another section": func(c *gpucode.Container) { c.Section = ".data" }} {
-		was, is := read(other), read(thinned)
-		change(&was.Containers[0])
-		change(&is.Containers[0])
-		if compare(bytes.NewReader(other), thinned, was, is, int64(len(other)), o) == nil {
-			t.Errorf("code gone of %s: not found", name)
-		}
+	was, is := read(other), read(thinned)
+	was.Containers[0].Section, is.Containers[0].Section = ".data", ".data"
+	if compare(bytes.NewReader(other), thinned, was, is, int64(len(other)), o) == nil {
+		t.Error("code gone of another section: not found")
 	}
-	if got, want := names(read(good)), "sm_80 compute_80 sm_90 compute_90; sm_80 sm_90; sm_75; lto_75 sm_75 sm_75 sm_90"; got != want {
+	none := file([]piece{cubin(75)}, []piece{cubin(120)})
+	empty := memory(bytes.Clone(none))
+	for _, c := range read(none).Containers {
+		clear(empty[c.Off+8 : c.Off+c.Size])
+	}
+	if check(none, empty, o) == nil {
+		t.Error("no code left: not found")
+	}
+	if got, want := names(read(good)), "sm_80 compute_80 sm_90 compute_90; sm_80 sm_90; sm_80; lto_75 sm_75 sm_75 sm_90; "; got != want {
 		t.Errorf("%s, not %s", got, want)
 	}
 }

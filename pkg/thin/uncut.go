@@ -164,7 +164,7 @@ func (u *uncut) sections() error {
 			if !s.HasBytes() || gap.off < s.Off || gap.end() > s.Off+s.Size {
 				continue
 			}
-			if name := a.SectionName(i); len(gaps) == 0 || gaps[0] != gap || len(added) == 0 || name != ".nv_fatbin" && name != "__nv_relfatbin" {
+			if name := a.SectionName(i); len(gaps) == 0 || gaps[0] != gap || len(added) == 0 || name != ".nv_fatbin" && name != "__nv_relfatbin" && name != ".cask_resource" {
 				return fmt.Errorf("section %d has bytes that nothing maps", i)
 			}
 			want := s
