@@ -71,7 +71,12 @@ func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 	if err != nil {
 		return nil, err
 	}
-	if end := described(im); end < uint64(size) && len(holes) > 0 {
+	end := described(im) // behind it patchelf leaves a zero
+	nothing, err := zerosBut(r, hole{end, max(end, uint64(size)) - end}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if !nothing && len(holes) > 0 {
 		return nil, fmt.Errorf("%w: %d bytes are appended to it, which somebody may look for at their place", ErrNoCut, uint64(size)-end)
 	}
 	slices.SortFunc(holes, func(a, b hole) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.off, b.off)) })

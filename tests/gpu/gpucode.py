@@ -174,7 +174,7 @@ def rest(before, after, gpu, measured):
     number, rows = int(gpu.replace(".", "")), []
     for r in documents[1]:
         name = os.path.relpath(r["path"], roots[1])
-        if not r["thinned"] or name not in was:
+        if not r.get("thinned") or name not in was:
             continue
         stat = os.stat(r["path"])
         size = stat.st_size if measured == "length" else stat.st_blocks * 512
