@@ -13,11 +13,16 @@ import (
 	"cuda-runpath/pkg/gpucode"
 )
 
-// maxHeaders bounds the program headers of a file that is cut: with the ELF header, 72 fill a page. Of a
-// program many kernels read no more than a page of them (fs/binfmt_elf.c, load_elf_phdrs, ELF_MIN_ALIGN), and
-// a later edit writes a page at once. Four are left for that. (300 are no trouble for glibc, Linux 6.18, strip,
-// objcopy, llvm-strip, eu-strip, patchelf 0.19 and gdb; CUDA 11.8's cuBLASLt would be 29 MB shorter, of 456.)
-const maxHeaders = 68
+// maxHeaders returns the bound of program headers of a file that is cut: 300 are no trouble for glibc, strip, objcopy,
+// llvm-strip, eu-strip, patchelf 0.19 and gdb (1,000 would make CUDA 11.8's cuBLASLt 9 MB shorter, of 261). Of a program
+// many kernels read no more than a page of them (fs/binfmt_elf.c, load_elf_phdrs, ELF_MIN_ALIGN): with the ELF header, 72
+// fill it. Four are left for later edits.
+func maxHeaders(im *elfimage.Image) int {
+	if im.SkipReason() == "" && im.Prog(elf.PT_INTERP) == nil {
+		return 300
+	}
+	return 68
+}
 
 // leastHole is what is worth a program header and a section header, in bytes.
 const leastHole = 16 << 10
@@ -81,7 +86,7 @@ func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 	}
 	slices.SortFunc(holes, func(a, b hole) int { return cmp.Or(cmp.Compare(b.size, a.size), cmp.Compare(a.off, b.off)) })
 	c := &Cut{plan: p}
-	n := min(len(holes), maxHeaders-1-len(im.Progs)) // the table may need a segment to grow into
+	n := min(len(holes), maxHeaders(im)-1-len(im.Progs)) // the table may need a segment to grow into
 	if n <= 0 {
 		return nil, nil
 	}
@@ -463,7 +468,7 @@ func (c *Cut) symbols(to shifted, sections []elfimage.Section) (err error) {
 		failed := im.EachPiece(s.Off, s.Size/size, size, func(at uint64, b []byte) {
 			for ; len(b) > 0; b, at = b[size:], at+size {
 				shndx, value := im.Symbol(b)
-				if !split[uint64(shndx)] || err != nil {
+				if !split[uint64(shndx)] || value-im.Sections[shndx].Addr >= im.Sections[shndx].Size || err != nil {
 					continue
 				}
 				for k := len(im.Sections); k < len(sections); k++ {

@@ -254,6 +254,26 @@ func TestCutOfThinnedForMore(t *testing.T) {
 	}
 }
 
+// patchelf lets symbols of all sections of a name be of the first (rewriteHeaders). They stay so.
+func TestCutWithSymbolsElsewhere(t *testing.T) {
+	pieces := make([][]piece, 6)
+	for i := range pieces {
+		pieces[i] = []piece{cubin(90), {gpucode.Cubin, 80, 0x11, 90000, ""}, {gpucode.Cubin, 75, 0x11, 90000, ""}}[:3-i%2]
+	}
+	_, b := cutOf(t, library(file(pieces...)), Options{Targets: targets(t, "8.0,9.0")})
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := f.Section(".symtab").Offset + 24; at < f.Section(".symtab").Offset+f.Section(".symtab").Size; at += 24 {
+		binary.LittleEndian.PutUint16(b[at+6:], 2)
+	}
+	c, out := cutOf(t, b, Options{Targets: targets(t, "9.0")})
+	if err := c.Check(bytes.NewReader(out), int64(len(out))); err != nil {
+		t.Error(err)
+	}
+}
+
 // Headers may be anywhere among others: unused ones in front, a section behind the table.
 func TestCutWithOtherHeaders(t *testing.T) {
 	le := binary.LittleEndian

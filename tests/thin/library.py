@@ -1,7 +1,7 @@
 """Makes the source of a library, or program, with GPU code: library.py CONTAINERS SEED >code.s
 
 Each container has a cubin for 8.0, one for 9.0 and PTX for 12.0, of random size and content; those of every
-fourth are small. In .nvFatBinSegment a wrapper leads to each. digest() follows these, and sums up what it finds for
+fourth are small, and every sixth has one for 10.0 alone, as those in .cask_resource have. In .nvFatBinSegment a wrapper leads to each. digest() follows these, and sums up what it finds for
 9.0: it is what a driver would read.
 """
 import random
@@ -21,7 +21,13 @@ print('.section .nv_fatbin,"a",%progbits\n.balign 8')
 for i in range(count):
     size = 8 * random.randrange(20, 600) if i % 4 == 3 else 8 * random.randrange(1000, 12000)
     print(f".balign 8\ncode{i}: .4byte 0xBA55ED50; .2byte 1, 16; .8byte 9f - . - 8\n")
+    if i % 6 == 5:
+        print(entry(2, 100, size), "9:", sep="\n")
+        continue
     print(entry(2, 80, size), entry(2, 90, 8 * random.randrange(20, 1500)), entry(1, 120, size), "9:", sep="\n")
+print('.section .cask_resource,"a",%progbits\n.balign 16\n.quad 1, 2')
+for size in 60000, 800, 30000:
+    print(f".4byte 0xBA55ED50; .2byte 1, 16; .8byte {size + 64}\n{entry(2, 100, size)}")
 print('.globl wrappers, wrappers_end\n.hidden wrappers, wrappers_end\n.section .nvFatBinSegment,"aw",%progbits\n.balign 8\nwrappers:')
 for i in range(count):
     print(f".4byte 0x466243B1, 1; .8byte code{i}, 0")
