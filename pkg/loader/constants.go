@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -165,26 +166,20 @@ func releaseVersion(data []byte) (v Version, ok bool) {
 
 // systemDirs finds SYSTEM_DIRS (elf/trusted-dirs.h) in a loader's constants: one
 // or more strings side by side, each a directory with a slash at its end.
-func systemDirs(data []byte) []string {
-	for len(data) > 0 {
-		i := bytes.Index(data, []byte("\x00/"))
-		if i < 0 {
-			return nil
-		}
-		data = data[i+1:]
-		var dirs []string
-		for rest := data; ; {
-			s, after, ok := bytes.Cut(rest, []byte{0})
-			if !ok || !isSystemDir(s) {
+func systemDirs(data []byte) (dirs []string) {
+	for ok := true; ok && dirs == nil; {
+		_, data, ok = bytes.Cut(data, []byte("\x00/"))
+		for s := range bytes.SplitSeq(data, []byte{0}) {
+			if dirs == nil {
+				s = slices.Concat([]byte("/"), s)
+			}
+			if !isSystemDir(s) {
 				break
 			}
-			dirs, rest = append(dirs, string(s)), after
-		}
-		if dirs != nil {
-			return dirs
+			dirs = append(dirs, string(s))
 		}
 	}
-	return nil
+	return dirs
 }
 
 func isSystemDir(s []byte) bool {
@@ -252,16 +247,15 @@ func (in *Interpreter) muslConstants(data []byte, a ABI) {
 	in.Cache = prefix + "/etc/ld-musl-" + arch + ".path"
 }
 
-// muslSearch returns musl's default list, and where it comes from.
-func (l *Loader) muslSearch(in *Interpreter) (dirs []string, from string) {
-	f, err := l.files.read(in.Cache, 1<<20)
-	if err != nil {
-		if !os.IsNotExist(err) {
-			return nil, in.Cache
-		}
-		return in.Dirs, ""
+// muslSearch sets musl's default list: the loader's own, or what a file says.
+func (l *Loader) muslSearch(in *Interpreter, y *system) {
+	dirs := in.Dirs
+	if f, err := l.files.read(in.Cache, 1<<20); !os.IsNotExist(err) {
+		y.rule, dirs = ByPathFile, strings.FieldsFunc(string(f), muslSeparator) // none where it cannot be read
 	}
-	return strings.FieldsFunc(string(f), func(r rune) bool { return r == ':' || r == '\n' }), in.Cache
+	for _, dir := range dirs {
+		y.dirs = append(y.dirs, element{dir, dir, ""})
+	}
 }
 
 // read returns the contents of a file of at most limit bytes.

@@ -1,7 +1,6 @@
 package loader
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -22,12 +21,16 @@ func TestReleaseVersion(t *testing.T) {
 	}
 }
 
-func TestFirstProcessor(t *testing.T) {
-	if runtime.GOARCH != "amd64" {
-		t.Skip("only asked for on amd64")
-	}
-	text := firstProcessor()
-	if strings.Count(text, "processor\t:") != 1 || strings.Count(text, "\nflags\t") != 1 || strings.Contains(text, "\n\n") {
-		t.Errorf("%q", text)
+func TestSystemDirs(t *testing.T) {
+	for text, want := range map[string]string{
+		"\x00/lib/x86_64-linux-gnu/\x00/usr/lib/\x00/lib/\x00other\x00/lib64/\x00": "/lib/x86_64-linux-gnu/ /usr/lib/ /lib/",
+		"/lib/\x00/etc/ld.so.cache\x00/%s/lib/\x00/nix/store/abc-glibc/lib/\x00":   "/nix/store/abc-glibc/lib/",
+		"\x00/lib\x00/\x00a/lib/\x00/usr/lib64/\x00/l":                             "/usr/lib64/",
+		"\x00/etc/\x00": "",
+		"":              "",
+	} {
+		if got := strings.Join(systemDirs([]byte(text)), " "); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }

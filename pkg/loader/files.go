@@ -262,6 +262,11 @@ type later struct {
 // unread returns a file that could not be opened.
 func unread(errno syscall.Errno) *File { return &File{errno: errno, later: &later{}} }
 
+// there reports whether something has the name, though it may lead nowhere or not be opened.
+func (f *File) there() bool {
+	return f.dangling || f.errno != syscall.ENOENT && f.errno != syscall.ENOTDIR
+}
+
 // absent is every file that a directory does not have.
 var absent = unread(syscall.ENOENT)
 
@@ -389,7 +394,7 @@ func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im 
 	r := descriptor(fd)
 	head := room[:min(f.Size, headSize)]
 	if _, err := r.ReadAt(head, 0); err != nil && !errors.Is(err, io.EOF) {
-		f.Err = errReading(errnoOf(err))
+		f.Err = readError(errnoOf(err))
 		return f, nil
 	}
 	f.header(head)
@@ -431,7 +436,7 @@ func (f *File) stat(st *unix.Stat_t) bool {
 	case unix.S_IFREG:
 		return true
 	case unix.S_IFDIR:
-		f.Err = errReading(syscall.EISDIR)
+		f.Err = readError(syscall.EISDIR)
 	default:
 		f.Err = plainfile.ErrNotRegular
 	}
@@ -605,8 +610,7 @@ func sameBytes(a, b string) bool {
 	}
 }
 
-func errReading(e syscall.Errno) error { return readError(e) }
-
+// readError is why a file that was opened could not be read.
 type readError syscall.Errno
 
 func (e readError) Error() string { return "cannot read file data: " + syscall.Errno(e).Error() }

@@ -14,9 +14,6 @@ import (
 // startGLibc loads the preloaded libraries and then what the program needs
 // (dl_main in elf/rtld.c).
 func (s *Load) startGLibc() {
-	in := s.Interp
-	s.common = s.l.system(in, s.abi, s.CPU)
-	s.subdirs, s.processor, s.system = s.common.subdirs, s.common.processor, s.common.dirs
 	if !s.Secure {
 		s.env = elements(s.l.o.LibraryPath, ":;", s.tokens(s.Main))
 	}
@@ -57,6 +54,7 @@ func (s *Load) startGLibc() {
 // system is what a search depends on beside the objects and the environment. It is the same for all programs of a loader and an ABI.
 type system struct {
 	dirs      []element // the default directories
+	rule      Rule      // by which they are searched
 	preload   []string  // ld.so.preload's names
 	subdirs   []string
 	processor ldcache.Processor
@@ -74,9 +72,14 @@ func (l *Loader) system(in *Interpreter, a ABI, cpu CPU) *system {
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
 	}
-	y := &system{subdirs: cpu.subdirs(in.Version), processor: cpu.processor(in.Version, a.Machine)}
-	for _, dir := range in.Dirs {
-		y.dirs = append(y.dirs, element{dir, strings.TrimSuffix(dir, "/"), ""})
+	y := &system{rule: ByDefault}
+	if in.Kind == Musl {
+		l.muslSearch(in, y)
+	} else {
+		y.subdirs, y.processor = cpu.subdirs(in.Version), cpu.processor(in.Version, a.Machine)
+		for _, dir := range in.Dirs {
+			y.dirs = append(y.dirs, element{dir, strings.TrimSuffix(dir, "/"), ""})
+		}
 	}
 	if in.Preload != "" {
 		if b, err := l.files.read(in.Preload, 1<<20); err == nil {
@@ -94,7 +97,7 @@ func (l *Loader) system(in *Interpreter, a ABI, cpu CPU) *system {
 // fromSystem looks for a name in the loader's cache and in the default directories.
 func (s *Load) fromSystem(name string, r *outcome) {
 	if s.Interp.Cache == "" || !s.fromCache(name, false, r) {
-		s.openPath(name, s.system, ByDefault, nil, r)
+		s.openPath(name, s.common.dirs, ByDefault, nil, r)
 	}
 }
 
@@ -111,8 +114,7 @@ func (s *Load) startAudits() {
 			if name == "" || s.Secure && strings.Contains(name, "/") || len(s.Audits) >= maxAudits {
 				continue
 			}
-			n := &Load{l: s.l, common: s.common, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, system: s.system,
-				subdirs: s.subdirs, processor: s.processor, base: s.Main}
+			n := &Load{l: s.l, common: s.common, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, base: s.Main}
 			self := *s.self
 			self.names, self.Uses = slices.Clip(self.names), slices.Clip(self.Uses)
 			n.self = &self
@@ -141,7 +143,6 @@ const maxAudits = 15
 type item struct {
 	o    *Object
 	done bool
-	next *item
 }
 
 // maxRevisits bounds how often a library that others name by DT_AUXILIARY is moved
@@ -157,20 +158,14 @@ func (s *Load) deps(roots []*Object) bool {
 	s.rounds++
 	listed := func(o *Object) bool { return o.round == s.rounds }
 	list := func(o *Object) { o.round = s.rounds }
-	var head, tail *item
+	var all []item
 	for _, o := range roots {
-		it := &item{o: o}
 		list(o)
-		if head == nil {
-			head = it
-		} else {
-			tail.next = it
-		}
-		tail = it
+		all = append(all, item{o: o})
 	}
-	for run := head; run != nil; {
-		o := run.o
-		run.done = true
+	for run := 0; run < len(all); {
+		o := all[run].o
+		all[run].done = true
 		if o.visited != s.rounds {
 			o.visited, o.visits = s.rounds, 0
 		}
@@ -221,8 +216,7 @@ func (s *Load) deps(roots []*Object) bool {
 				if d.tag == elf.DT_NEEDED {
 					if !listed(to) {
 						list(to)
-						tail.next = &item{o: to}
-						tail = tail.next
+						all = append(all, item{o: to})
 					}
 					continue
 				}
@@ -230,34 +224,23 @@ func (s *Load) deps(roots []*Object) bool {
 					continue
 				}
 				if listed(to) {
-					late := at
-					for late.next != nil && late.next.o != to {
-						late = late.next
-					}
-					if late.next == nil {
+					late := slices.IndexFunc(all[at+1:], func(i item) bool { return i.o == to })
+					if late < 0 {
 						continue // it stands before o already
 					}
-					if tail == late.next {
-						tail = late
-					}
-					late.next = late.next.next
+					all = slices.Delete(all, at+1+late, at+2+late)
 				}
 				list(to)
 				s.moveBefore(to, o)
-				moved := &item{o: at.o}
-				moved.done, moved.next = at.done, at.next
-				at.o, at.done, at.next = to, false, moved
-				if tail == at {
-					tail = moved
-				}
-				at = moved
+				all = slices.Insert(all, at, item{o: to})
+				at++
 			}
 		}
 		if s.direct && o == s.Main {
 			return true
 		}
-		for run != nil && run.done {
-			run = run.next
+		for run < len(all) && all[run].done {
+			run++
 		}
 	}
 	return true
@@ -389,17 +372,7 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 		if p == "" {
 			return
 		}
-		f := s.l.files.Open(s.l.abs(p))
-		if f.errno != 0 {
-			s.try(r, Try{p, ByPath, "", nil, errText(f.errno), false, false})
-			return
-		}
-		skip, fatal := s.abi.verify(f)
-		if skip != "" {
-			s.try(r, Try{p, ByPath, "", nil, skip, true, true})
-			return
-		}
-		r.path, r.file, r.rule, r.fatal = p, f, ByPath, fatal
+		s.take(r, s.l.files.Open(s.l.abs(p)), Try{Path: p, Rule: ByPath})
 		return
 	}
 	if name == "" {
@@ -438,7 +411,7 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 	if !nodeflib {
 		s.fromSystem(name, r)
 	} else if s.Interp.Cache == "" || !s.fromCache(name, nodeflib, r) {
-		s.try(r, Try{"", ByDefault, "", loader, "not searched: the file is marked DF_1_NODEFLIB", false, false})
+		s.try(r, Try{Rule: ByDefault, List: loader, Why: "not searched: the file is marked DF_1_NODEFLIB"})
 	}
 }
 
@@ -468,57 +441,35 @@ func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
 		if file != "" {
 			f = s.l.files.Open(s.l.abs(file))
 		}
-		skip, fatal := errText(f.errno), ""
-		if f.errno == 0 {
-			skip, fatal = s.abi.verify(f)
+		if s.take(r, f, Try{Path: file, Rule: ByNote, Entry: string(p), List: asks, There: f.there()}) {
+			return true
 		}
-		if skip != "" {
-			s.try(r, Try{file, ByNote, string(p), asks, skip, f.errno != syscall.ENOENT && f.errno != syscall.ENOTDIR, f.errno == 0})
-			continue
-		}
-		r.path, r.file, r.rule, r.entry, r.list, r.fatal = file, f, ByNote, string(p), asks, fatal
-		return true
 	}
 	return false
 }
 
 func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
+	t := Try{Path: s.Interp.Cache, Rule: ByCache}
 	cache, err := s.common.cache()
 	if cache == nil {
-		why := "does not exist"
+		t.Why = "does not exist"
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
-			why = err.Error()
+			t.Why = err.Error()
 		}
-		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why, false, false})
-		return false
+		return s.try(r, t)
 	}
-	e, ok := cache.Resolve(name, s.abi.cache(), s.processor)
+	e, ok := cache.Resolve(name, s.abi.cache(), s.common.processor)
 	if !ok {
-		why := "has no entry for " + name
+		t.Why = "has no entry for " + name
 		if cache.Damage != nil {
-			why += "; it is damaged: " + cache.Damage.Error()
+			t.Why += "; it is damaged: " + cache.Damage.Error()
 		}
-		s.try(r, Try{s.Interp.Cache, ByCache, "", nil, why, false, false})
-		return false
+		return s.try(r, t)
 	}
-	if nodeflib {
-		for _, dir := range s.Interp.Dirs {
-			if strings.HasPrefix(e.Path, dir) {
-				s.try(r, Try{e.Path, ByCache, "", nil, "not used: it is in a default directory, and the file is marked DF_1_NODEFLIB", false, false})
-				return false
-			}
-		}
+	t.Path = e.Path
+	if nodeflib && slices.ContainsFunc(s.Interp.Dirs, func(dir string) bool { return strings.HasPrefix(e.Path, dir) }) {
+		t.Why = "not used: it is in a default directory, and the file is marked DF_1_NODEFLIB"
+		return s.try(r, t)
 	}
-	f := s.l.files.Open(e.Path)
-	if f.errno != 0 {
-		s.try(r, Try{e.Path, ByCache, "", nil, errText(f.errno), false, false})
-		return false
-	}
-	skip, fatal := s.abi.verify(f)
-	if skip != "" {
-		s.try(r, Try{e.Path, ByCache, "", nil, skip, true, true})
-		return false
-	}
-	r.path, r.file, r.rule, r.fatal = e.Path, f, ByCache, fatal
-	return true
+	return s.take(r, s.l.files.Open(e.Path), t)
 }

@@ -256,17 +256,13 @@ type Load struct {
 	direct       bool // only what the file itself asks for
 	guessed      bool // the file names no loader
 
-	l         *Loader
-	abi       ABI
-	env       []element
-	system    []element
-	muslFrom  string
-	base      *Object // the program, whose DT_RPATH counts in every namespace
-	self      *Object // the loader
-	common    *system
-	order     []*Object // in which the loader compares names, where that is not Objects
-	subdirs   []string
-	processor ldcache.Processor
+	l      *Loader
+	abi    ABI
+	env    []element
+	base   *Object // the program, whose DT_RPATH counts in every namespace
+	self   *Object // the loader
+	common *system
+	order  []*Object // in which the loader compares names, where that is not Objects
 }
 
 // Bounds of one load, far above what real programs need, for files made to keep
@@ -350,6 +346,7 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 		interp = l.guess(f, main.origin)
 	}
 	s.Interp = l.interpreter(interp, s.abi)
+	s.common = l.system(s.Interp, s.abi, s.CPU)
 	self := new(Object)
 	self.Name, self.Path, self.File, self.Rule, self.Cause = s.Interp.Soname, cmp.Or(s.Interp.Path, s.Interp.Soname), s.Interp.file, ByLoader, Needed
 	self.names, self.origin = append(self.names, s.Interp.Soname, self.Path), originOf(s.Interp.Path)
@@ -552,10 +549,26 @@ type outcome struct {
 	tried []Try
 }
 
-func (s *Load) try(r *outcome, t Try) {
+// try remembers a place where nothing was taken, and answers false.
+func (s *Load) try(r *outcome, t Try) bool {
 	if s.tries++; !s.l.o.NoTries && s.tries <= maxTries {
 		r.tried = append(r.tried, t)
 	}
+	return false
+}
+
+// take takes a file that a rule leads to, or remembers why the loader passes it over.
+func (s *Load) take(r *outcome, f *File, t Try) bool {
+	var fatal string
+	if t.Why = errText(f.errno); f.errno == 0 {
+		t.Why, fatal = s.abi.verify(f)
+		t.There, t.Alien = true, true
+	}
+	if t.Why != "" {
+		return s.try(r, t)
+	}
+	r.path, r.file, r.rule, r.entry, r.list, r.fatal = t.Path, f, t.Rule, t.Entry, t.List, fatal
+	return true
 }
 
 // step counts work; it answers false once there has been too much of it.
@@ -593,47 +606,39 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			return false
 		}
 		if e.ignored != "" {
-			s.try(r, Try{"", rule, e.entry, list, e.ignored, false, false})
+			s.try(r, Try{Rule: rule, Entry: e.entry, List: list, Why: e.ignored})
 			continue
 		}
 		dir, relative := e.dir, false
 		if !strings.HasPrefix(dir, "/") {
 			dir, relative = s.l.abs(dir), true
 		}
-		subs := s.subdirs
+		subs := s.common.subdirs
 		if !relative {
-			subs = s.l.existing(dir, s.subdirs)
+			subs = s.l.existing(dir, s.common.subdirs)
 		}
 		if len(subs) == 0 {
 			why := "the directory does not exist"
 			if s.l.files.place(cmp.Or(strings.TrimRight(dir, "/"), "/")).errno == 0 {
 				why = "the entry is a file, not a directory"
 			}
-			s.try(r, Try{e.dir + name, rule, e.entry, list, why, false, false})
+			s.try(r, Try{Path: e.dir + name, Rule: rule, Entry: e.entry, List: list, Why: why})
 			continue
 		}
 		var last syscall.Errno
 		for _, sub := range subs {
 			f := s.l.files.openIn(dir+sub, name)
-			shown := e.dir + sub + name
-			if last = f.errno; last != 0 {
-				if sub == "" || last != syscall.ENOENT {
-					why := errText(last)
-					if f.dangling {
-						why = "is a symbolic link that leads nowhere"
-					}
-					s.try(r, Try{shown, rule, e.entry, list, why, f.dangling || last != syscall.ENOENT && last != syscall.ENOTDIR, false})
-				}
-				continue
-			}
-			skip, fatal := s.abi.verify(f)
-			if skip != "" {
-				s.try(r, Try{shown, rule, e.entry, list, skip, true, true})
+			t := Try{Path: e.dir + sub + name, Rule: rule, Entry: e.entry, List: list, There: f.there()}
+			switch last = f.errno; {
+			case f.dangling:
+				t.Why = "is a symbolic link that leads nowhere"
+				s.try(r, t)
+			case sub != "" && last == syscall.ENOENT:
+			case s.take(r, f, t):
+				return true
+			case last == 0:
 				last = syscall.ENOENT
-				continue
 			}
-			r.path, r.file, r.rule, r.entry, r.list, r.fatal = shown, f, rule, e.entry, list, fatal
-			return true
 		}
 		// "The file exists and is readable, but something went wrong": this list is given up.
 		if last != syscall.ENOENT && last != syscall.EACCES && !(last == syscall.ENOTDIR && s.Interp.Version.atLeast(2, 39)) {
@@ -922,9 +927,7 @@ func (s *Load) Default(name string) *File {
 	if s.Interp == nil || s.Interp.Kind != GLibc || strings.Contains(name, "/") {
 		return nil
 	}
-	if s.Interp.Cache == "" || !s.fromCache(name, false, r) {
-		s.openPath(name, s.system, ByDefault, nil, r)
-	}
+	s.fromSystem(name, r)
 	if r.fatal != "" {
 		return nil
 	}
@@ -969,7 +972,7 @@ func (s *Load) OfTheHost(name string) string {
 		return ""
 	}
 	if cache, _ := s.l.Cache(ldcache.Path); cache != nil {
-		if e, ok := cache.Resolve(name, s.abi.cache(), s.processor); ok {
+		if e, ok := cache.Resolve(name, s.abi.cache(), s.common.processor); ok {
 			if skip, fatal := s.abi.verify(s.l.files.Open(e.Path)); skip == "" && fatal == "" {
 				return e.Path
 			}

@@ -1,7 +1,7 @@
 package loader
 
 import (
-	"bytes"
+	"bufio"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -229,14 +229,18 @@ var nativeCPU = sync.OnceValue(func() native {
 	}
 	has := map[string]bool{}
 	intel := false
-	for line := range strings.Lines(firstProcessor()) {
-		key, value, _ := strings.Cut(line, ":")
-		switch key = strings.TrimSpace(key); {
-		case key == "vendor_id":
-			intel = strings.TrimSpace(value) == "GenuineIntel"
-		case key == "flags" && len(has) == 0:
-			for _, flag := range strings.Fields(value) {
-				has[flag] = true
+	if f, err := os.Open("/proc/cpuinfo"); err == nil {
+		defer f.Close()
+		// The first processor's part alone: the kernel writes the text while it is read, which takes its time on a machine with many.
+		for lines := bufio.NewScanner(f); lines.Scan() && lines.Text() != ""; {
+			key, value, _ := strings.Cut(lines.Text(), ":")
+			switch strings.TrimSpace(key) {
+			case "vendor_id":
+				intel = strings.TrimSpace(value) == "GenuineIntel"
+			case "flags":
+				for _, flag := range strings.Fields(value) {
+					has[flag] = true
+				}
 			}
 		}
 	}
@@ -271,26 +275,6 @@ var nativeCPU = sync.OnceValue(func() native {
 	cpu.legacy = append(cpu.legacy, cpu.Platform)
 	return native{cpu, elf.EM_X86_64}
 })
-
-// firstProcessor returns what /proc/cpuinfo says of the first processor. The kernel writes
-// the text while it is read, which takes its time on a machine with many.
-func firstProcessor() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	var b []byte
-	buf := make([]byte, 4096)
-	for !bytes.Contains(b, []byte("\n\n")) {
-		n, err := f.Read(buf)
-		if b = append(b, buf[:n]...); err != nil {
-			break
-		}
-	}
-	text, _, _ := strings.Cut(string(b), "\n\n")
-	return text
-}
 
 // subdirs returns the subdirectories, each with a slash at its end, that the
 // loader searches in each directory, the directory itself ("") last
@@ -345,8 +329,11 @@ func (c CPU) processor(v Version, m elf.Machine) ldcache.Processor {
 	return p
 }
 
+// errText says in words why a file cannot be opened; "" for 0.
 func errText(e syscall.Errno) string {
 	switch e {
+	case 0:
+		return ""
 	case syscall.ENOENT:
 		return "does not exist"
 	case syscall.EACCES:

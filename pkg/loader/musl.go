@@ -11,11 +11,6 @@ import (
 
 // startMusl is the loading part of __dls3 in musl's ldso/dynlink.c.
 func (s *Load) startMusl() {
-	dirs, from := s.l.muslSearch(s.Interp)
-	s.muslFrom = from
-	for _, dir := range dirs {
-		s.system = append(s.system, element{dir, dir, ""})
-	}
 	if !s.Secure {
 		for _, name := range strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r:", r) }) {
 			o, again := s.muslLoad(name, nil, Preload) // found without the program's run path
@@ -83,7 +78,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 	if strings.Contains(name, "/") {
 		f := s.l.files.Open(s.l.abs(name))
 		if f.errno != 0 {
-			s.try(r, Try{name, ByPath, "", nil, errText(f.errno), false, false})
+			s.try(r, Try{Path: name, Rule: ByPath, Why: errText(f.errno)})
 			return miss(r)
 		}
 		r.path, r.file, r.rule = name, f, ByPath
@@ -121,8 +116,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 // muslVerify is what map_library refuses, and what it does not check and then fails
 // or crashes at. Unlike glibc it takes programs, for any OS ABI.
 func (s *Load) muslVerify(o *Object, f *File) string {
-	own := File{Size: f.Size, ELF: f.ELF, Err: f.Err, ident: f.ident, etype: f.etype, machine: f.machine, eflags: f.eflags,
-		version: f.version, phent: f.phent, flags1: f.flags1, dynamic: f.dynamic}
+	own := *f
 	if f.ident[elf.EI_CLASS] == byte(s.abi.Class) {
 		clear(own.ident[elf.EI_OSABI:])
 		own.ident[elf.EI_VERSION], own.version = byte(elf.EV_CURRENT), uint32(elf.EV_CURRENT)
@@ -171,11 +165,7 @@ func (s *Load) muslSearchFor(name string, by *Object, r *outcome) bool {
 			return found
 		}
 	}
-	rule := ByDefault
-	if s.muslFrom != "" {
-		rule = ByPathFile
-	}
-	found, _ := s.muslOpen(name, s.system, rule, nil, r)
+	found, _ := s.muslOpen(name, s.common.dirs, s.common.rule, nil, r)
 	return found
 }
 
@@ -236,20 +226,19 @@ func (s *Load) muslOpen(name string, dirs []element, rule Rule, list *Object, r 
 			return false, true
 		}
 		f := s.l.files.openIn(s.l.abs(e.dir), name)
-		shown := e.dir + "/" + name
+		t := Try{Path: e.dir + "/" + name, Rule: rule, Entry: e.entry, List: list, Why: errText(f.errno)}
 		switch {
-		case len(shown) >= 2*255+2: // the buffer in load_library
-			s.try(r, Try{shown, rule, e.entry, list, "the path is too long for musl", false, false})
-			continue
+		case len(t.Path) >= 2*255+2: // the buffer in load_library
+			t.Why = "the path is too long for musl"
 		case f.errno == syscall.ENOENT, f.errno == syscall.ENOTDIR, f.errno == syscall.EACCES, f.errno == syscall.ENAMETOOLONG:
-			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno), false, false})
-			continue
 		case f.errno != 0:
-			s.try(r, Try{shown, rule, e.entry, list, errText(f.errno) + "; the search ends here", false, false})
-			return false, true
+			t.Why += "; the search ends here"
+			return s.try(r, t), true
+		default:
+			r.path, r.file, r.rule, r.entry, r.list = t.Path, f, rule, e.entry, list
+			return true, false
 		}
-		r.path, r.file, r.rule, r.entry, r.list = shown, f, rule, e.entry, list
-		return true, false
+		s.try(r, t)
 	}
 	return false, false
 }
