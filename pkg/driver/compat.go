@@ -208,11 +208,8 @@ const (
 // Compat reports whether a compat package's libcuda.so.1 helps on a host with these GPUs, none where they are not known.
 func Compat(p, host CUDALibrary, gpus []GPU) CompatVerdict {
 	v := compatBeside(p, host)
-	switch {
-	case v.Help == Helps && !host.Tegra:
+	if v.Help == Helps && !host.Tegra {
 		return v.on(gpus, p)
-	case v.Help == Harms:
-		v.Answer = 803
 	}
 	return v
 }
@@ -238,41 +235,39 @@ func compatBeside(p, host CUDALibrary) CompatVerdict {
 	if n := versionNumbers(host.Version); n != nil {
 		branch = n[0]
 	}
+	harm := func(reason, source string) CompatVerdict { return CompatVerdict{Harms, reason, source, 803} }
+	// order compares the versions that decide: of both CUDAs, or of both drivers.
+	order, source, more := 0, compatByCUDA, "; no note says for which drivers it is"
 	switch {
 	case p.Note != nil && host.CUDA != "":
-		switch order := CompareVersions(p.Note.CUDA, host.CUDA); {
+		order, source, more = CompareVersions(p.Note.CUDA, host.CUDA), compatByNote, ""
+		switch {
 		case order > 0 && branch == 0 && host.Tegra:
-			return CompatVerdict{Helps, both + "; on Jetson the CUDA versions decide, and nothing in its files says whether it is for this board", compatByNote, 0}
+			more = "; on Jetson the CUDA versions decide, and nothing in its files says whether it is for this board"
 		case order > 0 && branch == 0:
-			return CompatVerdict{Helps, both + "; the branch of the host's driver is not known", compatByNote, 0}
+			more = "; the branch of the host's driver is not known"
 		case order > 0 && len(p.Note.Drivers) > 0 && !slices.Contains(p.Note.Drivers, branch):
-			return CompatVerdict{Harms, fmt.Sprintf("%s, and it is not made for drivers %d", both, branch), compatByNote, 0}
-		case order > 0:
-			return CompatVerdict{Helps, both, compatByNote, 0}
-		case order < 0:
-			return CompatVerdict{Harms, mismatch, compatByNote, 0}
-		case p.Version != "" && host.Version != "" && CompareVersions(p.Version, host.Version) < 0:
-			return CompatVerdict{Harms, mismatch, compatByNote + ", " + compatByVersion, 0}
+			return harm(fmt.Sprintf("%s, and it is not made for drivers %d", both, branch), source)
+		case order == 0 && p.Version != "" && host.Version != "" && CompareVersions(p.Version, host.Version) < 0:
+			return harm(mismatch, compatByNote+", "+compatByVersion)
 		}
-		return CompatVerdict{NotNeeded, both, compatByNote, 0}
 	case p.Version != "" && host.Version != "":
-		switch order := CompareVersions(p.Version, host.Version); {
-		case order < 0:
-			return CompatVerdict{Harms, mismatch, compatByVersion, 0}
-		case versionNumbers(p.Version)[0] == branch:
-			return CompatVerdict{NotNeeded, both, compatByVersion, 0}
+		order, source = CompareVersions(p.Version, host.Version), compatByVersion
+		if order > 0 && versionNumbers(p.Version)[0] == branch {
+			order = 0
 		}
-		return CompatVerdict{Helps, both + "; no note says for which drivers it is", compatByVersion, 0}
 	case p.CUDA != "" && host.CUDA != "":
-		switch order := CompareVersions(p.CUDA, host.CUDA); {
-		case order > 0:
-			return CompatVerdict{Helps, both + "; no note says for which drivers it is", compatByCUDA, 0}
-		case order < 0:
-			return CompatVerdict{Harms, mismatch, compatByCUDA, 0}
-		}
-		return CompatVerdict{NotNeeded, both, compatByCUDA, 0}
+		order = CompareVersions(p.CUDA, host.CUDA)
+	default:
+		return CompatVerdict{Help: Unknown, Reason: both, Source: "neither a note nor version numbers"}
 	}
-	return CompatVerdict{Unknown, both, "neither a note nor version numbers", 0}
+	switch {
+	case order > 0:
+		return CompatVerdict{Help: Helps, Reason: both + more, Source: source}
+	case order < 0:
+		return harm(mismatch, source)
+	}
+	return CompatVerdict{Help: NotNeeded, Reason: both, Source: source}
 }
 
 // CompareVersions returns -1, 0 or 1 as a is the older, the same or the newer version, number by number.

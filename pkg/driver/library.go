@@ -2,6 +2,7 @@ package driver
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -148,14 +149,7 @@ func (l Library) Match(name string) bool { return matches(l.Name, base(name)) }
 
 // Lookup returns the driver-provided library that a name stands for.
 func Lookup(name string) (Library, bool) {
-	t := names()
-	if len(name) < 4 || !t.fourth[name[3]] { // most names, without a look at the rest
-		return Library{}, false
-	}
-	stem := base(name)
-	if stem == "" {
-		return Library{}, false
-	}
+	stem, t := base(name), names()
 	if i, ok := t.exact[stem]; ok {
 		return libraries[i], true
 	}
@@ -171,19 +165,12 @@ func Lookup(name string) (Library, bool) {
 type index struct {
 	exact    map[string]int
 	patterns []int
-	fourth   [256]bool // the bytes that follow "lib" in the table's names
 }
 
 // names finds rows of the table of the driver's libraries.
 var names = sync.OnceValue(func() *index {
 	t := &index{exact: make(map[string]int, len(libraries))}
 	for i, l := range libraries {
-		if l.Name[3] == '*' {
-			for b := range t.fourth {
-				t.fourth[b] = true
-			}
-		}
-		t.fourth[l.Name[3]] = true
 		if strings.Contains(l.Name, "*") {
 			t.patterns = append(t.patterns, i)
 		} else {
@@ -220,15 +207,7 @@ var toolkit = []string{
 // loads one needs the driver, because these load libcuda.so.1 themselves.
 func Toolkit(name string) bool {
 	stem := base(name)
-	if stem == "" {
-		return false
-	}
-	for _, pattern := range toolkit {
-		if matches(pattern, stem) {
-			return true
-		}
-	}
-	return false
+	return stem != "" && slices.ContainsFunc(toolkit, func(pattern string) bool { return matches(pattern, stem) })
 }
 
 // NeedsDriver reports whether a program that loads a library of that name needs
