@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -71,18 +72,18 @@ func library(t *testing.T, path, soname, list string, args ...string) {
 
 // wordsOnly are the findings whose remedy is no command, and why.
 var wordsOnly = map[string]string{
-	audit.DriverAbsent:       "nothing is to be done on a build machine",
-	audit.UnresolvedIndirect: "where the library is, is not known",
-	audit.MissingVersion:     "a newer library must come from somewhere",
-	audit.LibcMismatch:       "which of the two is right is not known",
-	audit.FHSInterpreter:     "the package is to be built with another hook",
-	audit.LoadError:          "the file is broken",
-	audit.Malformed:          "the file is broken",
-	audit.GPUCodeMissing:     "the package is to be built again",
-	audit.GPUCodeJIT:         "the package is to be built again",
-	audit.GPUCodeUnasked:     "the package is to be built again",
-	audit.NothingChecked:     "which directory was meant is not known",
-	audit.UnreadableFile:     "the file system, or a limit of the process, is in the way",
+	explain.DriverAbsent:       "nothing is to be done on a build machine",
+	explain.UnresolvedIndirect: "where the library is, is not known",
+	explain.MissingVersion:     "a newer library must come from somewhere",
+	explain.LibcMismatch:       "which of the two is right is not known",
+	audit.FHSInterpreter:       "the package is to be built with another hook",
+	explain.LoadError:          "the file is broken",
+	explain.Malformed:          "the file is broken",
+	explain.GPUCodeMissing:     "the package is to be built again",
+	explain.GPUCodeJIT:         "the package is to be built again",
+	explain.GPUCodeUnasked:     "the package is to be built again",
+	audit.NothingChecked:       "which directory was meant is not known",
+	audit.UnreadableFile:       "the file system, or a limit of the process, is in the way",
 }
 
 // Each finding's remedy is followed on a copy: the finding is gone, and no error has come in its place.
@@ -107,12 +108,12 @@ func TestRemediesOfTheChecks(t *testing.T) {
 		{id: audit.FHSEntry, list: "%[1]s/x:/usr/lib/nothing", args: []string{"--nix"}, then: "%[1]s/x"},
 		{id: audit.StubEntry, list: "%[1]s/x:/cuda/lib64/stubs", then: "/run/opengl-driver/lib:%[1]s/x"},
 		{id: audit.StubEntry, list: "%[1]s/x:/opt/fakes", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x"},
-		{id: audit.StubLoaded, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("stubs")},
-		{id: audit.DriverBeforeCompat, list: "/run/opengl-driver/lib:%[1]s/cuda/compat:%[1]s/x", then: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x",
+		{id: explain.StubLoaded, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("stubs")},
+		{id: explain.DriverBeforeCompat, list: "/run/opengl-driver/lib:%[1]s/cuda/compat:%[1]s/x", then: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x",
 			make: needsCUDA("cuda/compat")},
-		{id: audit.DriverBeforeCompat, list: "/drv:%[1]s/newer:%[1]s/x", args: []string{"--driver-link", "/drv", "--compat", "%[1]s/newer"}, then: "%[1]s/newer:/drv:%[1]s/x",
+		{id: explain.DriverBeforeCompat, list: "/drv:%[1]s/newer:%[1]s/x", args: []string{"--driver-link", "/drv", "--compat", "%[1]s/newer"}, then: "%[1]s/newer:/drv:%[1]s/x",
 			make: needsCUDA("newer")},
-		{id: audit.CompatHarms, list: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x", args: []string{"--assume-driver", "%[1]s/drv"},
+		{id: explain.CompatHarms, list: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x", args: []string{"--assume-driver", "%[1]s/drv"},
 			then: "/run/opengl-driver/lib:%[1]s/x", make: func(t *testing.T, d string) {
 				needsCUDA("cuda/compat")(t, d)
 				os.Rename("cuda/compat/libcuda.so.1", "cuda/compat/libcuda.so.470.57.02")
@@ -120,22 +121,22 @@ func TestRemediesOfTheChecks(t *testing.T) {
 				library(t, "drv/libcuda.so.550.54.14", "libcuda.so.1", "")
 				os.Symlink("libcuda.so.550.54.14", "drv/libcuda.so.1")
 			}},
-		{id: audit.NoteNamesStub, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: noted("stubs")},
-		{id: audit.NoteNamesStub, list: "/drv:%[1]s/fakes:%[1]s/x", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x", make: noted("fakes")},
-		{id: audit.NoteBypassesDriver, list: "%[1]s/drv:%[1]s/old:%[1]s/x", args: []string{"--driver-link", "%[1]s/drv"}, then: "%[1]s/drv:%[1]s/old:%[1]s/x",
+		{id: explain.NoteNamesStub, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: noted("stubs")},
+		{id: explain.NoteNamesStub, list: "/drv:%[1]s/fakes:%[1]s/x", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x", make: noted("fakes")},
+		{id: explain.NoteBypassesDriver, list: "%[1]s/drv:%[1]s/old:%[1]s/x", args: []string{"--driver-link", "%[1]s/drv"}, then: "%[1]s/drv:%[1]s/old:%[1]s/x",
 			make: noted("old", "drv")},
-		{id: audit.StaleNote, list: "%[1]s/y:%[1]s/x", then: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) {
+		{id: explain.StaleNote, list: "%[1]s/y:%[1]s/x", then: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) {
 			noted("unused", "y")(t, d)
 			library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1")
 		}},
-		{id: audit.UnreadNote, list: "%[1]s/x", args: []string{"--loader-reads-note", "no"}, then: "%[1]s/x", make: func(t *testing.T, d string) {
+		{id: explain.UnreadNote, list: "%[1]s/x", args: []string{"--loader-reads-note", "no"}, then: "%[1]s/x", make: func(t *testing.T, d string) {
 			if out, err := exec.Command("cc", "-xc", "/dev/null", "-xnone", "-o", "file.so", "-nostdlib", "-Wl,-e,0,--no-as-needed", "x/libx.so.1").CombinedOutput(); err != nil {
 				t.Skipf("%v: %s", err, out)
 			}
 			tool(t, "runpath", "set", "-q", "--resolution-note", d+"/x", "file.so")
 		}},
-		{id: audit.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
-		{id: audit.Unresolved, list: "", then: "%[1]s/x"},
+		{id: explain.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
+		{id: explain.Unresolved, list: "", then: "%[1]s/x"},
 		{id: audit.Ambiguous, list: "%[1]s/x:%[1]s/y", then: "%[1]s/x",
 			make: func(t *testing.T, d string) { library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1") }},
 		{id: audit.Shadowing, list: "%[1]s/old:/run/opengl-driver/lib:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("old")},
@@ -230,16 +231,16 @@ func TestRemediesOfTheChecks(t *testing.T) {
 		}
 		followed[audit.DriverByName] = true
 	})
-	t.Run(audit.NoInterpreter, func(t *testing.T) {
+	t.Run(explain.NoInterpreter, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		os.WriteFile("p.c", []byte("int main(void) { return 0; }\n"), 0o644)
 		if out, err := exec.Command("cc", "-o", "p", "p.c", "-Wl,--dynamic-linker=/none/ld.so").CombinedOutput(); err != nil {
 			t.Skipf("%v: %s", err, out)
 		}
 		for _, f := range examine(t, []string{"runpath", "audit"}, "p")["p"] {
-			if f.ID == audit.NoInterpreter {
+			if f.ID == explain.NoInterpreter {
 				follow(t, f.Remedy)
-				followed[audit.NoInterpreter] = true
+				followed[explain.NoInterpreter] = true
 			}
 		}
 		if out, err := exec.Command("./p").CombinedOutput(); err != nil {
@@ -345,7 +346,7 @@ func TestRemedyForAStubOfALibrary(t *testing.T) {
 	library(t, "x/libx.so.1", "libx.so.1", d+"/fakes", "fakes/libcuda.so.1")
 	library(t, "file.so", "", d+"/x", "x/libx.so.1")
 	for _, f := range examine(t, []string{"runpath", "audit"}, "--stub", "fakes", "--driver-link", "/drv", "file.so")["file.so"] {
-		if f.ID == audit.StubLoaded {
+		if f.ID == explain.StubLoaded {
 			follow(t, f.Remedy)
 			if got := shownList(t, "x/libx.so.1"); got != "/drv" {
 				t.Errorf("%s leaves %q", f.Fix, got)

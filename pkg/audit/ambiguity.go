@@ -128,6 +128,11 @@ func (e *entry) in(f Finding) Finding {
 	return f
 }
 
+// of reports a finding of an entry: what it is.
+func (s *subject) of(e *entry, id string, fix remedy.Remedy, is string, args ...any) {
+	s.report(e.in(Finding{ID: id, Message: fmt.Sprintf("entry %d, %s, ", e.position, e.text) + fmt.Sprintf(is, args...), Remedy: fix}))
+}
+
 // collectNames fills own and maybe. With DT_RUNPATH the loader looks up what the
 // file itself asks for, at start or by dlopen; with DT_RPATH what its libraries
 // ask for too.
@@ -169,11 +174,11 @@ func (s *subject) safety() {
 				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there", e.position, brief(s.file.List)),
 				Remedy:  s.normalize().And("; if the working directory is really meant, write \".\"")}))
 		case e.stub:
-			msg := fmt.Sprintf("entry %d, %s, is a stub directory", e.position, e.text)
+			more := ""
 			if names := s.heldNames(e); len(names) > 0 {
-				msg += ", and the loader looks for " + remedy.List(names) + " there"
+				more = ", and the loader looks for " + remedy.List(names) + " there"
 			}
-			s.report(e.in(Finding{ID: StubEntry, Message: msg, Remedy: s.ReplaceStubs(s.operand())}))
+			s.of(e, StubEntry, s.ReplaceStubs(s.operand()), "is a stub directory%s", more)
 		}
 	}
 	s.neededPaths()
@@ -187,7 +192,7 @@ func (s *subject) safety() {
 			link = e
 		}
 		if e.compat && link != nil {
-			s.report(e.in(Finding{ID: DriverBeforeCompat, Library: driver.LibCUDA,
+			s.report(e.in(Finding{ID: explain.DriverBeforeCompat, Library: driver.LibCUDA,
 				Message: fmt.Sprintf("the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over the newer one",
 					link.text, link.position, e.text, e.position, driver.LibCUDA),
 				Remedy: s.normalize()}))

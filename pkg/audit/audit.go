@@ -104,7 +104,7 @@ func (u *Audit) Examine(p *Pending) int {
 	})
 	p.report.Load, p.report.Noted = p.load, p.noted
 	if r := p.report; r.Outcome == Failed {
-		id, do := Malformed, "the loader may still load it; restore the file if it is meant to work"
+		id, do := explain.Malformed, "the loader may still load it; restore the file if it is meant to work"
 		if errors.As(r.Err, new(loader.Unreadable)) {
 			id, do = UnreadableFile, "run the audit again where the file can be read"
 		}

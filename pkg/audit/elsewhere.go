@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -150,7 +151,7 @@ func (s *subject) libc() {
 			if beside := s.load.Default(o.Name); mine == "" && theirs == "" && (beside == nil || s.isSame(beside, o.File)) {
 				continue
 			}
-			s.report(Finding{ID: LibcMismatch, Library: o.Name,
+			s.report(Finding{ID: explain.LibcMismatch, Library: o.Name,
 				Message: fmt.Sprintf("the program's loader is %s, but its %s is %s (%s)", in.Path, o.Name, o.Path, o.How(nil)),
 				Remedy:  remedy.Do("make both come from the same glibc: set the interpreter, or the run path entry, accordingly")})
 		}

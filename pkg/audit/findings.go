@@ -58,10 +58,7 @@ func (s *subject) duplicates() {
 		last[e.key] = i
 	}
 	for _, key := range again {
-		e := s.entries[last[key]]
-		s.report(e.in(Finding{ID: DuplicateEntry,
-			Message: fmt.Sprintf("entry %d, %s, names a directory that an earlier entry names", e.position, e.text),
-			Remedy:  s.normalize("--dedupe").And(" keeps the first")}))
+		s.of(&s.entries[last[key]], DuplicateEntry, s.normalize("--dedupe").And(" keeps the first"), "names a directory that an earlier entry names")
 	}
 }
 
@@ -77,22 +74,19 @@ func (s *subject) directories() {
 			continue
 		}
 		if token := unknownToken(e.text); token != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc && (e.text[0] == '$' || !s.Loader.Files().IsDir(e.dir)) {
-			s.report(e.in(Finding{ID: UnknownToken,
-				Message: fmt.Sprintf("entry %d, %s, has %s, which the loader does not know: it takes it for a part of a file name", e.position, e.text, token),
-				Remedy:  fix}))
+			s.of(e, UnknownToken, fix, "has %s, which the loader does not know: it takes it for a part of a file name", token)
 			continue
 		}
 		if !strings.HasPrefix(e.text, "/") && !strings.HasPrefix(e.text, "$ORIGIN") && !strings.HasPrefix(e.text, "${ORIGIN}") {
-			s.report(e.in(Finding{ID: RelativeEntry,
-				Message: fmt.Sprintf("entry %d, %s, is relative: it is searched below the working directory", e.position, e.text),
-				Remedy:  s.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")).And(" if it was meant to be relative to the file")}))
+			s.of(e, RelativeEntry, s.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")).And(" if it was meant to be relative to the file"),
+				"is relative: it is searched below the working directory")
 			continue
 		}
 		if e.dir == "" || e.driver {
 			continue
 		}
 		if why := s.leftover(e.text); why != "" {
-			s.report(e.in(Finding{ID: BuildEntry, Message: fmt.Sprintf("entry %d, %s, is %s", e.position, e.text, why), Remedy: fix}))
+			s.of(e, BuildEntry, fix, "is %s", why)
 			continue
 		}
 		files := s.Loader.Files()
@@ -103,15 +97,13 @@ func (s *subject) directories() {
 				Remedy: fix.And("; or take the write permission off the directory")}))
 		}
 		if s.its.OfNix() && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
-			s.report(e.in(Finding{ID: FHSEntry,
-				Message: fmt.Sprintf("entry %d, %s, is a directory of the host's distribution, in a file built by Nix", e.position, e.text),
-				Remedy:  fix.And("; add the package that brings the libraries to buildInputs")}))
+			s.of(e, FHSEntry, fix.And("; add the package that brings the libraries to buildInputs"), "is a directory of the host's distribution, in a file built by Nix")
 		}
 		switch {
 		case !there && err == nil:
-			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, is a file, not a directory", e.position, e.text), Remedy: fix}))
+			s.of(e, DanglingEntry, fix, "is a file, not a directory")
 		case !there && !errors.Is(err, syscall.EACCES):
-			s.report(e.in(Finding{ID: DanglingEntry, Message: fmt.Sprintf("entry %d, %s, does not exist", e.position, e.text), Remedy: fix.And(", unless it is made at run time")}))
+			s.of(e, DanglingEntry, fix.And(", unless it is made at run time"), "does not exist")
 		case there && !e.compat && s.Loader.Inside(host) != path.Dir(s.at) && !s.holdsAny(e):
 			s.unused(e, host, fix)
 		}
@@ -218,17 +210,17 @@ func (s *subject) holdsAny(e *entry) bool {
 }
 
 func (s *subject) unused(e *entry, host string, fix remedy.Remedy) {
-	msg := fmt.Sprintf("entry %d, %s, holds nothing that the file asks for", e.position, e.text)
+	more := ""
 	own, ref := store.Path(s.at), store.Path(s.Loader.Inside(host))
 	if ref != "" && ref != own {
-		msg += ", and keeps " + ref + " alive"
+		more = ", and keeps " + ref + " alive"
 		if own != "" && s.Loader.Files().IsDir("/nix/store") {
 			if bytes, ok := s.saved(own, ref); ok {
-				msg += fmt.Sprintf("; without it the closure of %s would be %s smaller, if nothing else in it refers there", path.Base(own), size(bytes))
+				more += fmt.Sprintf("; without it the closure of %s would be %s smaller, if nothing else in it refers there", path.Base(own), size(bytes))
 			}
 		}
 	}
-	s.report(e.in(Finding{ID: UnusedEntry, Message: msg, Remedy: fix.And("; libraries opened by a name that is computed at run time are not seen here")}))
+	s.of(e, UnusedEntry, fix.And("; libraries opened by a name that is computed at run time are not seen here"), "holds nothing that the file asks for%s", more)
 }
 
 func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
@@ -240,9 +232,7 @@ func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 	if !buildTools().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") || namedBeside(s.file.Path, object, references.RunPath) {
 		return
 	}
-	s.report(e.in(Finding{ID: KeptReference,
-		Message: fmt.Sprintf("entry %d, %s, is the only reference in this file to %s, which is needed only to build", e.position, e.text, object),
-		Remedy:  fix}))
+	s.of(e, KeptReference, fix, "is the only reference in this file to %s, which is needed only to build", object)
 }
 
 // noted returns the store paths that the file's resolution note names, and nothing else of it.
@@ -264,8 +254,8 @@ func (s *subject) libraries() {
 	foreign := store.Contains(s.at) && !store.Contains(s.file.Interp) // reported as FHSInterpreter
 	for _, p := range s.its.Problems() {
 		switch f := Concluded(p); {
-		case open(p), p.Kind == NoInterpreter && foreign:
-		case p.Kind == NoInterpreter && !s.native():
+		case open(p), p.Kind == explain.NoInterpreter && foreign:
+		case p.Kind == explain.NoInterpreter && !s.native():
 			f.Severity = Note
 			f.Message += "; the program is for another system"
 			fallthrough
@@ -298,7 +288,7 @@ func (s *subject) libraries() {
 func (s *subject) driver(objects []*loader.Object) {
 	for _, o := range objects {
 		v := s.its.Verdict(o)
-		if v == nil || v.Kind != StubLoaded && v.Kind != CompatHarms {
+		if v == nil || v.Kind != explain.StubLoaded && v.Kind != explain.CompatHarms {
 			continue
 		}
 		f := Finding{ID: v.Kind, Library: o.Name, Message: strings.TrimSuffix(v.Text, "."), Remedy: v.Remedy}
@@ -434,7 +424,7 @@ func (c *knowledge) provider(name, near string, fits func(file string) bool) str
 
 // open reports whether a problem depends on the other files of the audit.
 func open(p explain.Problem) bool {
-	return p.Kind == Unresolved || p.Kind == UnresolvedIndirect || p.Kind == MissingVersion || p.Kind == LibcMismatch && !p.Object.Found()
+	return p.Kind == explain.Unresolved || p.Kind == explain.UnresolvedIndirect || p.Kind == explain.MissingVersion || p.Kind == explain.LibcMismatch && !p.Object.Found()
 }
 
 // lacks reports whether anything is missing, once the file's own use of dlopen has been followed.
@@ -460,7 +450,7 @@ func (s *subject) unresolved(c *knowledge) {
 		switch {
 		case c.satisfied[s.request(p.By, name)]:
 			// A program loads this library and what it needs: it is never loaded alone.
-		case p.Kind == MissingVersion:
+		case p.Kind == explain.MissingVersion:
 			if f := Concluded(p); direct || s.load.Program {
 				if !s.load.Program {
 					f.Severity = Warning // a program may have loaded a newer one before
@@ -482,7 +472,7 @@ func (s *subject) unresolved(c *knowledge) {
 // notFound reports a library that is not found for the file itself, or for one that it loads.
 func (s *subject) notFound(p explain.Problem, c *knowledge) {
 	f := Concluded(p)
-	if !s.load.Program && f.ID != LibcMismatch {
+	if !s.load.Program && f.ID != explain.LibcMismatch {
 		var who string
 		who, f.Severity = c.before(f.Library, p.By.File, s.load)
 		f.Message += who
@@ -496,7 +486,7 @@ func (s *subject) notFound(p explain.Problem, c *knowledge) {
 func (s *subject) driverMissing(v *explain.Verdict) {
 	f := Finding{ID: v.Kind, Library: path.Base(v.Soname), Message: strings.TrimSuffix(v.Text, "."), Remedy: v.Remedy}
 	switch {
-	case v.Kind == DriverAbsent:
+	case v.Kind == explain.DriverAbsent:
 	case strings.Contains(v.Soname, "/"):
 		f.Severity = Warning
 	case !s.its.OfNix():

@@ -27,7 +27,7 @@ func (s *subject) gpuCode() {
 	}
 	f := Finding{ID: UnreadableFile, Message: "its GPU code cannot be read: " + err.Error(), Remedy: remedy.Do("run the audit again where the file can be read")}
 	if errors.As(err, new(*elfimage.FormatError)) {
-		f.ID, f.Remedy = Malformed, remedy.Do("restore the file")
+		f.ID, f.Remedy = explain.Malformed, remedy.Do("restore the file")
 	}
 	s.report(f)
 }

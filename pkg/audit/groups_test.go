@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -13,7 +14,7 @@ func TestGroups(t *testing.T) {
 		p := fmt.Sprintf("p%d", i)
 		reports = append(reports, &Report{Path: p, Findings: []Finding{
 			{ID: EmptyEntry, Severity: Error, Message: "entry 2 is empty", Remedy: remedy.Run("runpath", "normalize", p).And("; or not")},
-			{ID: Unresolved, Severity: Error, Message: fmt.Sprintf("lib%d.so is not found", i), Remedy: remedy.Do("add it")},
+			{ID: explain.Unresolved, Severity: Error, Message: fmt.Sprintf("lib%d.so is not found", i), Remedy: remedy.Do("add it")},
 		}})
 	}
 	groups := Groups(reports)
@@ -71,7 +72,7 @@ func TestPathsBelowADirectory(t *testing.T) {
 // A file that could not be examined passes only where that, and all else of it, is accepted.
 func TestBaselineAndAFileThatFails(t *testing.T) {
 	failed := func(more ...Finding) *Report {
-		return &Report{Path: "/a", Outcome: Failed, Findings: append([]Finding{{ID: Malformed, Severity: Error}}, more...)}
+		return &Report{Path: "/a", Outcome: Failed, Findings: append([]Finding{{ID: explain.Malformed, Severity: Error}}, more...)}
 	}
 	b := &Baseline{Update: true}
 	b.Accept(failed())

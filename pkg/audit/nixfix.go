@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 )
 
 // FixInPackage returns what the author of a Nix package writes to settle a finding of
@@ -15,7 +16,7 @@ func (f *Finding) FixInPackage() string {
 		return "add autoAddDriverRunpath to nativeBuildInputs, which drops empty entries"
 	case StubEntry:
 		return "add stubReplace to nativeBuildInputs, and do not set dontStubReplace"
-	case DriverBeforeCompat:
+	case explain.DriverBeforeCompat:
 		return "add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath"
 	case Ambiguous:
 		ignore := fmt.Sprintf("noRunpathAmbiguityIgnore = [ %q ];", f.Library)

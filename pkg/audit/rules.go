@@ -18,15 +18,7 @@ const (
 	Note    Severity = "note"    // could be tidier
 )
 
-func (s Severity) rank() int {
-	switch s {
-	case Error:
-		return 2
-	case Warning:
-		return 1
-	}
-	return 0
-}
+func (s Severity) rank() int { return slices.Index([]Severity{Note, Warning, Error}, s) }
 
 // Rule describes one kind of finding.
 type Rule struct {
@@ -36,51 +28,32 @@ type Rule struct {
 	Help     string
 }
 
-// The identifiers of the findings.
+// The identifiers of the findings; of those that [explain.Case] concludes, they are in package explain.
 const (
-	EmptyEntry         = "empty-entry"
-	RelativeEntry      = "relative-entry"
-	UnknownToken       = "unknown-token"
-	MangledEntry       = "mangled-entry"
-	WritableEntry      = "world-writable-entry"
-	RelativeNeeded     = "relative-needed"
-	BuildNeeded        = "build-directory-needed"
-	BuildEntry         = "build-directory-entry"
-	FHSEntry           = "fhs-entry"
-	StubEntry          = "stub-entry"
-	StubLoaded         = explain.StubLoaded
-	NoteNamesStub      = explain.NoteNamesStub
-	NoteBypassesDriver = explain.NoteBypassesDriver
-	StaleNote          = explain.StaleNote
-	UnreadNote         = explain.UnreadNote
-	DriverBeforeCompat = explain.DriverBeforeCompat
-	CompatHarms        = explain.CompatHarms
-	NoDriverLink       = explain.NoDriverLink
-	DriverAbsent       = explain.DriverAbsent
-	Unresolved         = explain.Unresolved
-	UnresolvedIndirect = explain.UnresolvedIndirect
-	MissingVersion     = explain.MissingVersion
-	Ambiguous          = "ambiguous-library"
-	Shadowing          = "driver-shadowed"
-	DuplicateEntry     = "duplicate-entry"
-	DanglingEntry      = "missing-directory"
-	UnusedEntry        = "unused-entry"
-	ShadowedRPath      = "rpath-beside-runpath"
-	KeptReference      = "kept-reference"
-	WrongMachine       = "wrong-machine"
-	LibcMismatch       = explain.LibcMismatch
-	NoInterpreter      = explain.NoInterpreter
-	FHSInterpreter     = "fhs-interpreter"
-	LoadError          = explain.LoadError
-	Malformed          = explain.Malformed
-	UnreadableFile     = "unreadable-file"
-	DriverByName       = "driver-by-name"
-	ExecutableStack    = "executable-stack"
-	GPUCodeMissing     = explain.GPUCodeMissing
-	GPUCodeJIT         = explain.GPUCodeJIT
-	GPUCodeUnasked     = explain.GPUCodeUnasked
-	StoppedEdit        = "stopped-edit"
-	NothingChecked     = "nothing-checked"
+	EmptyEntry      = "empty-entry"
+	RelativeEntry   = "relative-entry"
+	UnknownToken    = "unknown-token"
+	MangledEntry    = "mangled-entry"
+	WritableEntry   = "world-writable-entry"
+	RelativeNeeded  = "relative-needed"
+	BuildNeeded     = "build-directory-needed"
+	BuildEntry      = "build-directory-entry"
+	FHSEntry        = "fhs-entry"
+	StubEntry       = "stub-entry"
+	Ambiguous       = "ambiguous-library"
+	Shadowing       = "driver-shadowed"
+	DuplicateEntry  = "duplicate-entry"
+	DanglingEntry   = "missing-directory"
+	UnusedEntry     = "unused-entry"
+	ShadowedRPath   = "rpath-beside-runpath"
+	KeptReference   = "kept-reference"
+	WrongMachine    = "wrong-machine"
+	FHSInterpreter  = "fhs-interpreter"
+	UnreadableFile  = "unreadable-file"
+	DriverByName    = "driver-by-name"
+	ExecutableStack = "executable-stack"
+	StoppedEdit     = "stopped-edit"
+	NothingChecked  = "nothing-checked"
 )
 
 var rules = []Rule{
@@ -104,29 +77,29 @@ var rules = []Rule{
 		"Libraries from there are built against another C library and differ from machine to machine."},
 	{StubEntry, Error, "stub directory in the run path",
 		"Stubs are for the linker. A program that loads one fails with CUDA_ERROR_STUB_LIBRARY."},
-	{StubLoaded, Error, "a stub is loaded instead of the driver's library",
+	{explain.StubLoaded, Error, "a stub is loaded instead of the driver's library",
 		"The first file of that name on the search is a link-time stub."},
-	{NoteNamesStub, Error, "the resolution note leads to a stub",
+	{explain.NoteNamesStub, Error, "the resolution note leads to a stub",
 		"A loader that reads the note (.note.nixos.ldcache) looks there before the run path, also where the run path has no stub directory any more."},
-	{NoteBypassesDriver, Error, "the resolution note passes over the driver link",
+	{explain.NoteBypassesDriver, Error, "the resolution note passes over the driver link",
 		"A loader that reads the note opens the file that it names for a library of the driver. The driver link, which comes first in the run path, is then not looked into."},
-	{StaleNote, Warning, "the resolution note contradicts the run path",
+	{explain.StaleNote, Warning, "the resolution note contradicts the run path",
 		"A loader that reads the note finds another file by it than one that does not. An edit by a tool that does not know the note leaves it so."},
-	{UnreadNote, Note, "a resolution note that the program's loader does not read",
+	{explain.UnreadNote, Note, "a resolution note that the program's loader does not read",
 		"It is of no use there, and keeps what it names in the closure."},
-	{DriverBeforeCompat, Error, "the driver link comes before a compat directory",
+	{explain.DriverBeforeCompat, Error, "the driver link comes before a compat directory",
 		"The compat directory holds a newer libcuda.so.1, which is meant to take precedence over the host's."},
-	{CompatHarms, Warning, "a compat package that does not work with this host's driver or GPU",
+	{explain.CompatHarms, Warning, "a compat package that does not work with this host's driver or GPU",
 		"A compat library that is older than the host's driver, or not made for it, fails with CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803); on a GPU that it is not for, with 804 or 100. On other hosts it may help."},
-	{NoDriverLink, Error, "the driver is needed, but its directory is not in the run path",
+	{explain.NoDriverLink, Error, "the driver is needed, but its directory is not in the run path",
 		"On NixOS the driver's libraries are in /run/opengl-driver/lib and nowhere else."},
-	{DriverAbsent, Note, "a library of the driver that is not on this machine",
+	{explain.DriverAbsent, Note, "a library of the driver that is not on this machine",
 		"The library comes with the host's GPU driver."},
-	{Unresolved, Error, "a needed library is not found",
+	{explain.Unresolved, Error, "a needed library is not found",
 		"The loader stops with \"cannot open shared object file\"."},
-	{UnresolvedIndirect, Error, "a library that a needed library needs is not found",
+	{explain.UnresolvedIndirect, Error, "a library that a needed library needs is not found",
 		"The file's own libraries are found, but not all of theirs."},
-	{MissingVersion, Error, "a library that is found is too old",
+	{explain.MissingVersion, Error, "a library that is found is too old",
 		"It does not define a symbol version that is needed: the loader stops with \"version `…' not found\"."},
 	{Ambiguous, Error, "different files of one name in several directories of the run path",
 		"Which one is loaded depends on the order of the entries alone."},
@@ -138,21 +111,21 @@ var rules = []Rule{
 	{ShadowedRPath, Note, "DT_RPATH beside DT_RUNPATH", "The loader ignores DT_RPATH where there is a DT_RUNPATH."},
 	{KeptReference, Warning, "a compiler's or stubs' store path that only the run path keeps alive", "It makes the closure larger, often by hundreds of megabytes."},
 	{WrongMachine, Note, "a library for another machine comes first", "The loader passes it over, at the cost of opening it."},
-	{LibcMismatch, Error, "the program's loader and its libc.so.6 come from different builds", "They share private interfaces: the program crashes at start, or says that a GLIBC_PRIVATE symbol is missing."},
-	{NoInterpreter, Error, "the program's loader does not exist", "The kernel reports \"No such file or directory\" although the program is there."},
+	{explain.LibcMismatch, Error, "the program's loader and its libc.so.6 come from different builds", "They share private interfaces: the program crashes at start, or says that a GLIBC_PRIVATE symbol is missing."},
+	{explain.NoInterpreter, Error, "the program's loader does not exist", "The kernel reports \"No such file or directory\" although the program is there."},
 	{FHSInterpreter, Warning, "a program in a Nix package uses the host's loader", "NixOS has no loader there."},
-	{LoadError, Error, "a library that is found cannot be loaded", "The loader stops at it, without looking further."},
+	{explain.LoadError, Error, "a library that is found cannot be loaded", "The loader stops at it, without looking further."},
 	{DriverByName, Warning, "a script opens the driver by name",
 		"The library that calls dlopen is the interpreter's own, so no run path of the package is searched. Only the driver link's path in the script helps."},
 	{ExecutableStack, Warning, "the file asks for an executable stack",
 		"glibc 2.41 and newer refuse to dlopen such a library; every process that loads it at start gets an executable stack."},
 	{StoppedEdit, Warning, "an edit of the file was stopped in its middle",
 		"The file loads, with its old or its new run path, but is not what the edit was to make of it: what is dead may still be in it, and tools that read section headers meet some that are not to stay. A full disk or a kill does that."},
-	{GPUCodeMissing, Error, "no code for a GPU that was asked for",
+	{explain.GPUCodeMissing, Error, "no code for a GPU that was asked for",
 		"The program stops with CUDA_ERROR_NO_BINARY_FOR_GPU (209) on that GPU: no kernel image is available for execution on the device. With relocatable device code it is CUDA_ERROR_NOT_FOUND (500), named symbol not found."},
-	{GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},
-	{GPUCodeUnasked, Note, "code that none of the GPUs asked for can use", "It makes the package larger."},
-	{Malformed, Error, "the file is malformed", "It cannot be examined."},
+	{explain.GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},
+	{explain.GPUCodeUnasked, Note, "code that none of the GPUs asked for can use", "It makes the package larger."},
+	{explain.Malformed, Error, "the file is malformed", "It cannot be examined."},
 	{NothingChecked, Warning, "a directory without an ELF file", "A check of nothing finds nothing: the wrong directory was named, or the build has put nothing there."},
 	{UnreadableFile, Error, "the file cannot be read", "It was not examined."},
 }

@@ -149,7 +149,7 @@ func (l *gpuList) run(s *session) error {
 				r.Action, r.level = edit.Skipped, logrus.WarnLevel
 			}
 			if s.Tolerant { // it is told of as damaged
-				r.Findings = slices.DeleteFunc(r.Findings, func(f audit.Finding) bool { return f.ID == audit.Malformed })
+				r.Findings = slices.DeleteFunc(r.Findings, func(f audit.Finding) bool { return f.ID == explain.Malformed })
 			}
 			return r, r.Reason != "" || r.Containers > 0
 		},
@@ -235,7 +235,7 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 		}
 	}
 	for i := range r.Findings {
-		if f := &r.Findings[i]; l.warn && f.ID == audit.GPUCodeMissing {
+		if f := &r.Findings[i]; l.warn && f.ID == explain.GPUCodeMissing {
 			f.Severity = audit.Warning
 		}
 	}

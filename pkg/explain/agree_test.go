@@ -338,7 +338,7 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 	for _, o := range load.Objects {
 		if v := (&explain.Case{Layout: &layout, Load: load}).Verdict(o); v != nil && o.Found() && o.List == load.Main && layout.StubDirs.Contains(path.Dir(o.Path)) &&
 			!slices.ContainsFunc(ambiguity.Findings, func(f audit.Finding) bool {
-				return f.ID == audit.StubEntry && *f.Entry == strings.TrimPrefix(o.Entry, "?") || f.ID == audit.NoteNamesStub && f.Library == o.Name && o.Rule == loader.ByNote
+				return f.ID == audit.StubEntry && *f.Entry == strings.TrimPrefix(o.Entry, "?") || f.ID == explain.NoteNamesStub && f.Library == o.Name && o.Rule == loader.ByNote
 			}) {
 			wrong("%s is loaded from a stub directory of the run path or the note, and noRunpathAmbiguity has nothing", o.Name)
 		}
