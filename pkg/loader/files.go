@@ -35,8 +35,9 @@ type Files struct {
 
 // places are what is where in a file system.
 type places struct {
-	root   string            // path of the root on this machine, without a trailing slash
-	mounts map[string]string // directories (by runpath.Key) that stand for directories of this machine
+	root   string   // path of the root on this machine, without a trailing slash
+	mounts []string // directories (by runpath.Key) that stand for the directory driver of this machine
+	driver string
 
 	links   sync.Map // string → *link, by the path on this machine
 	dirs    sync.Map // string → *directory
@@ -52,11 +53,8 @@ func NewFiles(root string) *Files {
 			root = strings.TrimRight(real, "/")
 		}
 	}
-	return &Files{places: &places{root: root, mounts: map[string]string{}}}
+	return &Files{places: &places{root: root}}
 }
-
-// mount lets a directory stand for one of this machine's.
-func (fs *Files) mount(dir, host string) { fs.mounts[runpath.Key(dir)] = strings.TrimRight(host, "/") }
 
 type link struct {
 	mode   uint32 // st_mode
@@ -117,9 +115,9 @@ func (fs *Files) place(p string) place {
 func (fs *Files) start(p string) (cur, rest string) {
 	if len(fs.mounts) > 0 {
 		key := runpath.Key(p)
-		for dir, host := range fs.mounts {
+		for _, dir := range fs.mounts {
 			if key == dir || strings.HasPrefix(key, dir+"/") {
-				return host, strings.TrimPrefix(key, dir)
+				return fs.driver, strings.TrimPrefix(key, dir)
 			}
 		}
 	}

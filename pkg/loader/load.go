@@ -17,6 +17,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -100,9 +101,10 @@ func New(o Options) (*Loader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.AssumeDriver, err)
 		}
-		for _, link := range []string{driver.Link, driver.Link32, o.DriverLink} {
+		l.files.driver = strings.TrimRight(dir, "/")
+		for _, link := range []string{o.DriverLink, driver.Link, driver.Link32} {
 			if link != "" {
-				l.files.mount(link, dir)
+				l.files.mounts = append(l.files.mounts, runpath.Key(link))
 			}
 		}
 	}
@@ -375,10 +377,8 @@ func (s *Load) Stops() string {
 
 // Inside returns the path below the root of a resolved path of this machine.
 func (l *Loader) Inside(host string) string {
-	for dir, real := range l.files.mounts {
-		if rest, ok := strings.CutPrefix(host, real+"/"); ok {
-			return dir + "/" + rest
-		}
+	if rest, ok := strings.CutPrefix(host, l.files.driver+"/"); ok && len(l.files.mounts) > 0 {
+		return l.files.mounts[0] + "/" + rest
 	}
 	if l.files.root != "" {
 		if rest, ok := strings.CutPrefix(host, l.files.root+"/"); ok {
