@@ -184,7 +184,8 @@ func (r *Resolver) kept(o *Object, p *Plan) []string {
 			p.Lost = append(p.Lost, e)
 			continue
 		case known:
-			if st, err := os.Stat(dir); (err != nil || !st.IsDir()) && !r.s.keeps(e) {
+			host := runpath.Key(e) == driver.Link || runpath.Key(e) == driver.Link32 // which the host makes
+			if st, err := os.Stat(dir); (err != nil || !st.IsDir()) && !host {
 				p.Lost = append(p.Lost, e)
 				continue
 			}

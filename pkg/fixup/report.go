@@ -36,6 +36,8 @@ type Absence struct {
 	Driver bool
 	// Optional: a .note.dlopen of this priority wants it, DT_NEEDED does not.
 	Dlopen string
+	above  string // the next priority
+	first  string // of the names
 }
 
 // Named is a library by its soname.
@@ -52,7 +54,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 			}
 			a := by[n.Label()]
 			if a == nil {
-				a = &Absence{Name: n.Label()}
+				a = &Absence{Name: n.Label(), first: n.Names[0]}
 				by[a.Name], out = a, append(out, a)
 				for _, name := range n.Names {
 					name = path.Base(name)
@@ -76,7 +78,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 					}
 				}
 				if n.Priority < Required {
-					a.Dlopen = [...]string{"suggested", "recommended"}[n.Priority]
+					a.Dlopen, a.above = priorities[n.Priority], priorities[n.Priority+1]
 				}
 			}
 			if !slices.Contains(a.NeededBy, p.Object.Path) {
@@ -140,16 +142,12 @@ func (a *Absence) Fix(inBuild bool) string {
 		add("add the package that has it to buildInputs, or its directory with addAutoPatchelfSearchPath", "--libs DIR, where DIR is the directory that has it")
 	}
 	if a.Dlopen != "" && !a.Driver {
-		fixes = append(fixes, fmt.Sprintf("--enforce-priority %s if the file may do without it (its .note.dlopen says %s)", map[string]string{"suggested": "recommended", "recommended": "required"}[a.Dlopen], a.Dlopen))
-	}
-	name := a.Name
-	if first, ok := strings.CutPrefix(name, "any("); ok {
-		name, _, _ = strings.Cut(strings.TrimSuffix(first, ")"), ", ")
+		fixes = append(fixes, fmt.Sprintf("--enforce-priority %s if the file may do without it (its .note.dlopen says %s)", a.above, a.Dlopen))
 	}
 	if inBuild {
-		fixes = append(fixes, fmt.Sprintf("autoPatchelfIgnoreMissingDeps = [ %q ] if it is not wanted", name))
+		fixes = append(fixes, fmt.Sprintf("autoPatchelfIgnoreMissingDeps = [ %q ] if it is not wanted", a.first))
 	} else {
-		fixes = append(fixes, fmt.Sprintf("--ignore-missing %s if it is not wanted", name))
+		fixes = append(fixes, fmt.Sprintf("--ignore-missing %s if it is not wanted", a.first))
 	}
 	return strings.Join(fixes, "; or ")
 }

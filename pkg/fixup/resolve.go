@@ -42,9 +42,11 @@ const (
 	Required
 )
 
+var priorities = []string{"suggested", "recommended", "required"}
+
 // ParsePriority reads a priority's name.
 func ParsePriority(s string) (Priority, bool) {
-	i := slices.Index([]string{"suggested", "recommended", "required"}, s)
+	i := slices.Index(priorities, s)
 	return Priority(i), i >= 0
 }
 
@@ -97,12 +99,6 @@ type Settings struct {
 	Temporary []string
 	// ForceRPath asks for DT_RPATH instead of DT_RUNPATH.
 	ForceRPath bool
-}
-
-// keeps reports whether an entry stays though there is no such directory here: the
-// driver link is made by the host.
-func (s *Settings) keeps(entry string) bool {
-	return runpath.Key(entry) == driver.Link || runpath.Key(entry) == driver.Link32
 }
 
 // Outcome is how a need was met.

@@ -95,7 +95,8 @@ type scope struct {
 // undoStep is a step and the records that tell of its file.
 type undoStep struct {
 	Step
-	in map[*Record]bool
+	in           map[*Record]bool
+	linked, done bool // hard links outside the tree lead to the file; it was taken back
 }
 
 func (t *undoTree) undo(ctx context.Context, u Undoing, emit func(Undone)) (err error) {
@@ -143,41 +144,32 @@ func (t *undoTree) undo(ctx context.Context, u Undoing, emit func(Undone)) (err 
 	}
 
 	var steps []Step
-	linked, also := map[string]bool{}, map[string][]tree.Target{}
 	for _, path := range t.order {
-		s := t.steps[path].Step
-		s.Force = u.Force
-		outside := false
+		s := t.steps[path]
 		if l := links[path]; l != nil {
 			for _, other := range l.names {
 				if other != path {
 					s.Also = append(s.Also, t.root.Target(other))
 				}
 			}
-			outside = l.links > len(l.names)
+			s.linked = l.links > len(l.names)
 		}
-		s.Copy = u.Copy || outside && !s.InPlace && !u.KeepLinks
-		linked[path], also[path] = outside && s.Copy, s.Also
-		steps = append(steps, s)
-	}
-	left := map[string]bool{}
-	for path := range t.steps {
-		left[path] = true
+		s.Force, s.Copy = u.Force, u.Copy || s.linked && !s.InPlace && !u.KeepLinks
+		steps = append(steps, s.Step)
 	}
 	err = Apply(ctx, steps, u.Carrying, func(r Result) {
-		to := t.steps[r.Path].To
-		left[r.Path] = !r.Known || r.After != to
-		emit(Undone{Result: r, Linked: linked[r.Path] && r.Edited})
-		for _, other := range also[r.Path] {
+		s := t.steps[r.Path]
+		s.done = r.Known && r.After == s.To
+		emit(Undone{Result: r, Linked: s.linked && s.Copy && r.Edited})
+		for _, other := range s.Also {
 			emit(Undone{Result: Result{Path: other.Path}, SameAs: r.Path})
 		}
 	})
 	if !u.DryRun {
 		for _, r := range records {
 			err = errors.Join(err, r.settle(slices.DeleteFunc(slices.Clone(r.Files), func(c Change) bool {
-				path := r.path(&c)
-				s := t.steps[path]
-				return s != nil && s.in[r] && !left[path]
+				s := t.steps[r.path(&c)]
+				return s != nil && s.in[r] && s.done
 			})))
 		}
 	}
@@ -201,7 +193,7 @@ func (t *undoTree) add(r *Record) {
 			continue
 		}
 		if s := t.steps[path]; s == nil {
-			t.steps[path] = &undoStep{Step{At: t.root.Target(path), From: c.After.state(), To: c.Before.state(), InPlace: c.InPlace}, map[*Record]bool{r: true}}
+			t.steps[path] = &undoStep{Step: Step{At: t.root.Target(path), From: c.After.state(), To: c.Before.state(), InPlace: c.InPlace}, in: map[*Record]bool{r: true}}
 			t.order = append(t.order, path)
 		} else if s.To == c.After.state() {
 			s.To, s.in[r] = c.Before.state(), true
