@@ -191,9 +191,12 @@ func (p *Plan) kind() string {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "kind %q %q %q %d %v %d", p.loader, state.Interpreter, state.List, state.Tag, o.ABI, o.ELF.OSABI)
+	fmt.Fprintf(&b, "kind\x00%s\x00%s\x00%s\x00%d %d %d", p.loader, state.Interpreter, state.List, state.Tag, o.ABI, o.ELF.OSABI)
 	for _, v := range o.VersionsNeeded() {
-		fmt.Fprintf(&b, " %q %q %t", v.Library, v.Name, v.Weak)
+		b.WriteString("\x00" + v.Library + "\x00" + v.Name)
+		if v.Weak {
+			b.WriteString("\x00weak")
+		}
 	}
 	tokens := strings.Contains(state.List, "$")
 	for _, n := range p.Needs {
@@ -205,8 +208,8 @@ func (p *Plan) kind() string {
 			return ""
 		}
 		tokens = tokens || strings.Contains(name, "$")
-		if fmt.Fprintf(&b, " %q %s", name, n.Outcome); n.Outcome == Found {
-			fmt.Fprintf(&b, " %q", n.Candidate.Object.Real)
+		if b.WriteString("\x00" + name + "\x00" + string(n.Outcome)); n.Outcome == Found {
+			b.WriteString("\x00" + n.Candidate.Object.Real)
 		}
 	}
 	if tokens {
