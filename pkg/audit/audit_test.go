@@ -825,3 +825,33 @@ esac
 		}
 	}
 }
+
+// What is said of an entry names it and its place.
+func TestEntriesInWords(t *testing.T) {
+	f := newFolder(t)
+	p := f.put("p", needs("~/gone:lib:$FOO/x:~/gone:~/p:~/stubs:~/other", "liba.so.1"))
+	f.put("stubs/liba.so.1", lib("liba.so.1", "stub"))
+	f.put("other/libb.so.1", lib("libb.so.1", ""))
+	var got []string
+	worst := Error
+	for _, x := range f.audit(loader.Options{}, p).of(p) {
+		if x.Position > 0 {
+			got = append(got, x.Message)
+		}
+		if x.Severity.rank() > worst.rank() {
+			t.Errorf("%s, %s, comes after one that is less bad", x.ID, x.Severity)
+		}
+		worst = x.Severity
+	}
+	slices.Sort(got)
+	want := []string{
+		f.path("entry 1, ~/gone, does not exist"), "entry 2, lib, is relative: it is searched below the working directory",
+		"entry 3, $FOO/x, has $FOO, which the loader does not know: it takes it for a part of a file name",
+		f.path("entry 4, ~/gone, does not exist"), f.path("entry 4, ~/gone, names a directory that an earlier entry names"),
+		f.path("entry 5, ~/p, is a file, not a directory"), f.path("entry 6, ~/stubs, is a stub directory, and the loader looks for liba.so.1 there"),
+		f.path("entry 7, ~/other, holds nothing that the file asks for"),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nwant %s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -120,3 +120,33 @@ func TestCompatAsksTheGPU(t *testing.T) {
 		t.Errorf("an older one: %+v", harms)
 	}
 }
+
+// What is said of a compat package, word for word.
+func TestCompatInWords(t *testing.T) {
+	note := func(cuda string, drivers ...int) *CompatNote { return &CompatNote{CUDA: cuda, Drivers: drivers} }
+	for _, c := range []struct {
+		p, host        CUDALibrary
+		help           Help
+		reason, source string
+		answer         int
+	}{
+		{CUDALibrary{Version: "580.95", CUDA: "13.0", Note: note("13.0", 570)}, CUDALibrary{Version: "570.1", CUDA: "12.8"}, Helps,
+			"it is CUDA 13.0, 580.95, the host's driver CUDA 12.8, 570.1", compatByNote, 0},
+		{CUDALibrary{Version: "560.1", CUDA: "13.0", Note: note("13.0", 570)}, CUDALibrary{Version: "570.1", CUDA: "12.8"}, Helps,
+			"it is CUDA 13.0, 560.1, the host's driver CUDA 12.8, 570.1", compatByNote, 0},
+		{CUDALibrary{Version: "580.95", CUDA: "13.0", Note: note("13.0")}, CUDALibrary{Version: "580.99", CUDA: "13.0"}, Harms,
+			"it is CUDA 13.0, 580.95, the host's driver CUDA 13.0, 580.99: CUDA will fail with error 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)", compatByNote + ", " + compatByVersion, 803},
+		{CUDALibrary{Version: "580.95", CUDA: "13.0", Note: note("13.0")}, CUDALibrary{Version: "590.1", CUDA: "13.1"}, Harms,
+			"it is CUDA 13.0, 580.95, the host's driver CUDA 13.1, 590.1: CUDA will fail with error 803 (CUDA_ERROR_SYSTEM_DRIVER_MISMATCH)", compatByNote, 803},
+		{CUDALibrary{Version: "580.95"}, CUDALibrary{Version: "570.1"}, Helps,
+			"it is 580.95, the host's driver 570.1; no note says for which drivers it is", compatByVersion, 0},
+		{CUDALibrary{Version: "580.95"}, CUDALibrary{Version: "580.1"}, NotNeeded, "it is 580.95, the host's driver 580.1", compatByVersion, 0},
+		{CUDALibrary{CUDA: "13.0"}, CUDALibrary{CUDA: "12.8"}, Helps,
+			"it is CUDA 13.0, the host's driver CUDA 12.8; no note says for which drivers it is", compatByCUDA, 0},
+	} {
+		want := CompatVerdict{c.help, c.reason, c.source, c.answer}
+		if got := Compat(c.p, c.host, []GPU{{Capability: 90}}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	}
+}

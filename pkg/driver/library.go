@@ -207,7 +207,7 @@ var toolkit = []string{
 // loads one needs the driver, because these load libcuda.so.1 themselves.
 func Toolkit(name string) bool {
 	stem := base(name)
-	return stem != "" && slices.ContainsFunc(toolkit, func(pattern string) bool { return matches(pattern, stem) })
+	return slices.ContainsFunc(toolkit, func(pattern string) bool { return matches(pattern, stem) })
 }
 
 // NeedsDriver reports whether a program that loads a library of that name needs
