@@ -433,27 +433,16 @@ func (s *subject) sharedNames() []string {
 	if v, ok := s.shared.Load(key); ok {
 		return v.([]string)
 	}
-	listings := make([]map[string]bool, len(dirs))
-	for i, dir := range dirs {
-		listings[i] = s.Loader.Files().Names(dir)
-	}
-	// A name in two directories is in one that is not the largest.
-	slices.SortStableFunc(listings, func(a, b map[string]bool) int { return len(a) - len(b) })
-	names := map[string]bool{}
-	for i, listing := range listings[:len(listings)-1] {
-		for name := range listing {
-			if !strings.Contains(name, ".so") || names[name] {
-				continue
-			}
-			for _, other := range listings[i+1:] {
-				if other[name] {
-					names[name] = true
-					break
-				}
+	held := map[string]int{} // in how many of the directories
+	for _, dir := range dirs {
+		for name := range s.Loader.Files().Names(dir) {
+			if strings.Contains(name, ".so") {
+				held[name]++
 			}
 		}
 	}
-	out := slices.Sorted(maps.Keys(names))
+	maps.DeleteFunc(held, func(_ string, n int) bool { return n < 2 })
+	out := slices.Sorted(maps.Keys(held))
 	s.shared.Store(key, out)
 	return out
 }

@@ -14,7 +14,7 @@ import (
 
 // Ambiguity examines one file as noRunpathAmbiguity does.
 func (a *Auditor) Ambiguity(p string) *Report {
-	return a.examine(p, func(s *subject) {
+	return a.examine(p, func(s *subject, _ *Report) {
 		s.safety()
 		s.ambiguity()
 		s.byProcessor()
@@ -23,7 +23,7 @@ func (a *Auditor) Ambiguity(p string) *Report {
 	})
 }
 
-func (a *Auditor) examine(p string, look func(*subject)) *Report {
+func (a *Auditor) examine(p string, look func(*subject, *Report)) *Report {
 	load, err := a.Loader.Load(p)
 	var not *loader.NotLoadable
 	switch {
@@ -40,7 +40,7 @@ func (a *Auditor) examine(p string, look func(*subject)) *Report {
 	}
 	s := a.subject(p, load)
 	s.collectNames()
-	look(s)
+	look(s, r)
 	r.Findings = s.found
 	return r
 }
@@ -60,8 +60,6 @@ type Pending struct {
 	path    string // until it is examined
 	report  *Report
 	subject *subject // nil where nothing is left to report
-	load    *explain.File
-	noted   []string
 }
 
 // NewPending takes up a report that needs no examination.
@@ -80,29 +78,26 @@ func (u *Audit) Examine(p *Pending) int {
 		return len(p.report.Findings)
 	}
 	a, path := u.a, p.path
-	p.report = a.examine(path, func(s *subject) {
+	p.report = a.examine(path, func(s *subject, r *Report) {
 		s.all()
 		u.known.learn(s)
 		started := len(s.load.Objects)
-		if !s.load.Static {
-			s.load.DlopenAll(func(o *loader.Object, l loader.Literal) bool {
-				return o == s.load.Main && driver.Provides(l.Name)
-			}, driver.Provides)
-			s.driver(s.load.Objects[started:])
-		}
+		s.load.DlopenAll(func(o *loader.Object, l loader.Literal) bool {
+			return o == s.load.Main && driver.Provides(l.Name)
+		}, driver.Provides)
+		s.driver(s.load.Objects[started:])
 		// Only what is missing depends on the other files: then, and only then, the
 		// load is kept until all have been seen.
 		if s.lacks() {
 			p.subject = s
 		}
 		if a.Noted {
-			p.noted = s.noted()
+			r.Noted = s.noted()
 		}
 		if a.Loads {
-			p.load = explain.Describe(s.load, &a.Layout)
+			r.Load = explain.Describe(s.load, &a.Layout)
 		}
 	})
-	p.report.Load, p.report.Noted = p.load, p.noted
 	if r := p.report; r.Outcome == Failed {
 		id, do := explain.Malformed, "the loader may still load it; restore the file if it is meant to work"
 		if errors.As(r.Err, new(loader.Unreadable)) {

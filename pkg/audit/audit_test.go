@@ -677,7 +677,7 @@ func TestAudit(t *testing.T) {
 					f.Fatal(err)
 				}
 				a.Loader = l
-				return a.examine("/"+hash[1:]+name, func(s *subject) { s.all() }).Findings
+				return a.examine("/"+hash[1:]+name, func(s *subject, _ *Report) { s.all() }).Findings
 			}
 			f.want(look("p-1/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
 			f.want(look("p-2/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")

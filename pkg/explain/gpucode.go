@@ -13,7 +13,6 @@ import (
 // GPUs for which it has none, those for which the driver has to compile it, and code that
 // none of them can use. driver is the CUDA version of their driver; zero: not known.
 func Code(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) (found []Problem) {
-	report := func(p Problem) { found = append(found, p) }
 	var missing, unlinked, refused, compiled affected
 	for _, t := range targets {
 		j := f.Judge(t.Capability, driver)
@@ -39,25 +38,25 @@ func Code(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) (fo
 		has, fix = fmt.Sprintf("%s (it has been thinned for %s)", has, strings.Join(thinned, " and ")), thinForThese
 	}
 	for _, a := range missing {
-		report(Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNoBinaryForGPU,
+		found = append(found, Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNoBinaryForGPU,
 			Text: fmt.Sprintf("has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
 				a, has, gpucode.ErrNoBinaryForGPU),
 			Remedy: fix})
 	}
 	for _, a := range unlinked {
-		report(Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNotFound,
+		found = append(found, Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNotFound,
 			Text: fmt.Sprintf("has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On such a GPU the program stops with error %d, named symbol not found",
 				a, has, gpucode.ErrNotFound),
 			Remedy: fix})
 	}
 	for _, a := range refused {
-		report(Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrUnsupportedPTXVersion,
+		found = append(found, Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrUnsupportedPTXVersion,
 			Text: fmt.Sprintf("has only PTX for %s, which is newer than a driver of CUDA %v knows: there the program stops with error %d, the provided PTX was compiled with an unsupported toolchain",
 				a, driver, gpucode.ErrUnsupportedPTXVersion),
 			Remedy: remedy.Do("build it with machine code for these or with an older CUDA toolkit, or use a newer driver")})
 	}
 	for _, a := range compiled {
-		report(Problem{Kind: GPUCodeJIT, GPUs: a.gpus,
+		found = append(found, Problem{Kind: GPUCodeJIT, GPUs: a.gpus,
 			Text:   fmt.Sprintf("has only PTX for %s: the driver compiles it when the program first starts", a),
 			Remedy: remedy.Do("build it with machine code for these, if the first start is to be quick")})
 	}
@@ -66,13 +65,13 @@ func Code(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) (fo
 		for _, c := range unasked {
 			all += c.Bytes
 		}
-		report(Problem{Kind: GPUCodeUnasked, Bytes: all,
+		found = append(found, Problem{Kind: GPUCodeUnasked, Bytes: all,
 			Text:   fmt.Sprintf("has %s of code that none of the GPUs asked for can use: %s", gpucode.Megabytes(all), strings.Join(names(unasked), ", ")),
 			Remedy: remedy.Do("build it for the GPUs that are asked for alone, or use runpath thin, if it is to be smaller")})
 	}
 	for i := range f.Containers {
 		if c := &f.Containers[i]; c.Damage != nil {
-			report(Problem{Kind: Malformed, Text: "GPU code: " + c.Damage.Error(), Remedy: remedy.Do("restore the file")})
+			found = append(found, Problem{Kind: Malformed, Text: "GPU code: " + c.Damage.Error(), Remedy: remedy.Do("restore the file")})
 			break
 		}
 	}

@@ -68,8 +68,9 @@ const space = " \t\n\v\f\r" // isspace in the C locale
 
 func (c *confReader) line(name string, n int, line string, depth int) error {
 	line = strings.TrimLeft(line, space)
-	if word, rest, ok := cutBlank(line); ok && word == "include" {
-		for _, pattern := range strings.FieldsFunc(rest, func(r rune) bool { return r == ' ' || r == '\t' }) {
+	end := max(0, strings.IndexAny(line, " \t")) // of a first word that a blank follows
+	if word := line[:end]; word == "include" {
+		for _, pattern := range strings.FieldsFunc(line[end:], func(r rune) bool { return r == ' ' || r == '\t' }) {
 			if !strings.HasPrefix(pattern, "/") {
 				pattern = path.Dir(name) + "/" + pattern
 			}
@@ -84,7 +85,7 @@ func (c *confReader) line(name string, n int, line string, depth int) error {
 			}
 		}
 		return nil
-	} else if ok && strings.EqualFold(word, "hwcap") {
+	} else if strings.EqualFold(word, "hwcap") {
 		return nil // ignored since glibc 2.37
 	}
 	dir := strings.TrimRight(strings.TrimRight(line, space), "/")
@@ -99,13 +100,4 @@ func (c *confReader) line(name string, n int, line string, depth int) error {
 	c.seen[dir] = true
 	c.dirs = append(c.dirs, dir)
 	return nil
-}
-
-// cutBlank splits a line after its first word where a blank follows it.
-func cutBlank(line string) (word, rest string, ok bool) {
-	i := strings.IndexAny(line, " \t")
-	if i < 0 {
-		return "", "", false
-	}
-	return line[:i], line[i+1:], true
 }

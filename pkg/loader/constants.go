@@ -75,23 +75,7 @@ const maxLoader = 8 << 20
 
 var muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) })
 
-type interpreterKey struct {
-	path    string
-	machine elf.Machine
-	class   elf.Class
-}
-
-// interpreter reads a loader's constants, once.
-func (l *Loader) interpreter(p string, a ABI) *Interpreter {
-	key := interpreterKey{p, a.Machine, a.Class}
-	if in, ok := l.interps.Load(key); ok {
-		return in.(*Interpreter)
-	}
-	in := l.readInterpreter(p, a)
-	v, _ := l.interps.LoadOrStore(key, in)
-	return v.(*Interpreter)
-}
-
+// readInterpreter reads a loader's constants.
 func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store

@@ -53,6 +53,7 @@ func (s *Load) startGLibc() {
 
 // system is what a search depends on beside the objects and the environment. It is the same for all programs of a loader and an ABI.
 type system struct {
+	interp    *Interpreter
 	dirs      []element // the default directories
 	rule      Rule      // by which they are searched
 	preload   []string  // ld.so.preload's names
@@ -62,17 +63,18 @@ type system struct {
 }
 
 type systemKey struct {
-	in  *Interpreter
-	abi ABI
+	interp string
+	abi    ABI
 }
 
 // system returns the system that a program sees, once for all programs.
-func (l *Loader) system(in *Interpreter, a ABI, cpu CPU) *system {
-	key := systemKey{in, a}
+func (l *Loader) system(interp string, a ABI, cpu CPU) *system {
+	key := systemKey{interp, a}
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
 	}
-	y := &system{rule: ByDefault}
+	in := l.readInterpreter(interp, a)
+	y := &system{interp: in, rule: ByDefault}
 	if in.Kind == Musl {
 		l.muslSearch(in, y)
 	} else {

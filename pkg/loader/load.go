@@ -77,7 +77,6 @@ type Options struct {
 type Loader struct {
 	o       Options
 	files   *Files
-	interps sync.Map // interpreterKey → *Interpreter
 	caches  sync.Map // string → func() (*ldcache.Cache, error)
 	systems sync.Map // systemKey → *system
 	cwd     string
@@ -347,8 +346,8 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	if s.guessed = interp == ""; s.guessed {
 		interp = l.guess(f, main.origin)
 	}
-	s.Interp = l.interpreter(interp, s.abi)
-	s.common = l.system(s.Interp, s.abi, s.CPU)
+	s.common = l.system(interp, s.abi, s.CPU)
+	s.Interp = s.common.interp
 	self := new(Object)
 	self.Name, self.Path, self.File, self.Rule, self.Cause = s.Interp.Soname, cmp.Or(s.Interp.Path, s.Interp.Soname), s.Interp.file, ByLoader, Needed
 	self.names, self.origin = append(self.names, s.Interp.Soname, self.Path), originOf(s.Interp.Path)

@@ -22,36 +22,15 @@ const (
 	NotFound   Rule = "not found"
 )
 
-// list says of what the list is whose directories a rule searches.
-type list int
-
-const (
-	noList    list = iota
-	ofObject       // a run path: an entry of Object.List's
-	ofNote         // a resolution note: a place of Object.List's
-	ofProcess      // the environment's, or the loader's own
-)
-
-// list returns which list of directories the rule searches.
-func (r Rule) list() list {
-	switch r {
-	case ByRPath, ByRunPath:
-		return ofObject
-	case ByNote:
-		return ofNote
-	case ByEnv, ByDefault, ByPathFile:
-		return ofProcess
-	}
-	return noList
-}
-
 // HasEntry reports whether the rule searches a list of directories, one of whose entries
 // [Object.Entry] and [Try.Entry] then are; of a resolution note they are a place.
-func (r Rule) HasEntry() bool { return r.list() != noList }
+func (r Rule) HasEntry() bool {
+	return r.InRunPath() || r == ByNote || r == ByEnv || r == ByDefault || r == ByPathFile
+}
 
 // InRunPath reports whether that list is the run path of an object, which is
 // [Object.List] or [Try.List].
-func (r Rule) InRunPath() bool { return r.list() == ofObject }
+func (r Rule) InRunPath() bool { return r == ByRPath || r == ByRunPath }
 
 // Of says the rule in words; of whose run path, unless it is that of asker.
 func (r Rule) Of(owner, asker *Object) string {
@@ -62,7 +41,7 @@ func (r Rule) Of(owner, asker *Object) string {
 	if r == ByNote {
 		words = "by the note"
 	}
-	if list := r.list(); (list == ofObject || list == ofNote) && owner != nil && owner != asker {
+	if (r.InRunPath() || r == ByNote) && owner != nil && owner != asker {
 		words += " of " + owner.Path
 	}
 	return words

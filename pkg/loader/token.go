@@ -78,30 +78,6 @@ func (t tokens) expand(s string) string {
 	return ""
 }
 
-// token is is_dst of elf/dl-load.c: the length of the name, braces included, at
-// the start of s, or 0.
-func token(s, name string) int {
-	curly := strings.HasPrefix(s, "{")
-	if curly {
-		s = s[1:]
-	}
-	if !strings.HasPrefix(s, name) {
-		return 0
-	}
-	after := s[len(name):]
-	if curly && !strings.HasPrefix(after, "}") {
-		return 0
-	}
-	if after != "" && (after[0] == '_' || after[0] >= '0' && after[0] <= '9' ||
-		after[0] >= 'A' && after[0] <= 'Z' || after[0] >= 'a' && after[0] <= 'z') {
-		return 0
-	}
-	if curly {
-		return len(name) + 2
-	}
-	return len(name)
-}
-
 func (t tokens) isTrusted(p string) bool {
 	normal := strings.TrimSuffix(path.Clean("/"+p), "/") + "/"
 	return slices.ContainsFunc(t.trusted, func(dir string) bool { return strings.HasPrefix(normal, dir) })
@@ -119,13 +95,13 @@ func splitList(list, separators string) []string {
 }
 
 // TokenAt returns the dynamic string token that a text begins with, its dollar and
-// braces included, or "".
+// braces included, or "" (is_dst of elf/dl-load.c).
 func TokenAt(s string) string {
-	for _, name := range []string{"ORIGIN", "PLATFORM", "LIB"} {
-		if strings.HasPrefix(s, "$") {
-			if n := token(s[1:], name); n > 0 {
-				return s[:1+n]
-			}
+	for _, token := range [...]string{"$ORIGIN", "${ORIGIN}", "$PLATFORM", "${PLATFORM}", "$LIB", "${LIB}"} {
+		after, ok := strings.CutPrefix(s, token)
+		if ok && (token[1] == '{' || after == "" || !(after[0] == '_' || after[0] >= '0' && after[0] <= '9' ||
+			after[0] >= 'A' && after[0] <= 'Z' || after[0] >= 'a' && after[0] <= 'z')) {
+			return token
 		}
 	}
 	return ""
