@@ -35,24 +35,23 @@ type shape struct {
 	spare      int      // dynamic entries after the terminator
 	relacount  bool
 
-	relacountFirst bool // DT_RELACOUNT comes before all others
-	rldMap         bool // DT_MIPS_RLD_MAP_REL, which counts from its own entry
-	pad            int  // bytes of zeros after .dynstr
-	bss            uint64
-	noSections     bool
-	null           bool // a PT_NULL entry
-	code           bool // instructions are right after the program headers
-	align          uint64
-	tail           string // appended data
-	typeOfDyn      elf.SectionType
-	owner          string // of the note, 3 letters; "": GNU
-	cache          string // a resolution cache of patchelf's after the note, or where note is 0 alone
-	emptyHash      bool   // DT_GNU_HASH without a symbol in place of DT_HASH
-	after          string // live bytes right after .dynamic
-	skew           uint64 // bytes by which .dynamic is further on
-	versions       bool   // .gnu.version is right after the program headers
-	noStack        bool   // no PT_GNU_STACK
-	junk           bool   // what follows .dynamic's DT_NULL is not zero
+	rldMap     bool // DT_MIPS_RLD_MAP_REL, which counts from its own entry
+	pad        int  // bytes of zeros after .dynstr
+	bss        uint64
+	noSections bool
+	null       bool // a PT_NULL entry
+	code       bool // instructions are right after the program headers
+	align      uint64
+	tail       string // appended data
+	typeOfDyn  elf.SectionType
+	owner      string // of the note, 3 letters; "": GNU
+	cache      string // a resolution cache of patchelf's after the note, or where note is 0 alone
+	emptyHash  bool   // DT_GNU_HASH without a symbol in place of DT_HASH
+	after      string // live bytes right after .dynamic
+	skew       uint64 // bytes by which .dynamic is further on
+	versions   bool   // .gnu.version is right after the program headers
+	noStack    bool   // no PT_GNU_STACK
+	junk       bool   // what follows .dynamic's DT_NULL is not zero
 }
 
 var (
@@ -90,9 +89,6 @@ func (l shape) build(t testing.TB) []byte {
 	w := im.WordSize()
 	str := &strtab{b: []byte{0}}
 	var dyn []elfimage.Dyn
-	if l.relacountFirst {
-		dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_RELACOUNT, Val: 7})
-	}
 	needed := func() {
 		for _, n := range l.needed {
 			dyn = append(dyn, elfimage.Dyn{Tag: elf.DT_NEEDED, Val: str.add(n, false)})

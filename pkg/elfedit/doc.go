@@ -58,8 +58,8 @@
 // 0.19 would take the hole for room that it has, and break the program.
 //
 // The table is never moved: GNU strip and objcopy write it back after the ELF
-// header, and kernels before 5.18 compute AT_PHDR from e_phoff. A file that has no spare
-// dynamic entry gives up DT_RELACOUNT, which is a hint, or its .dynamic moves too.
+// header, and kernels before 5.18 compute AT_PHDR from e_phoff. Where there is no spare
+// dynamic entry, .dynamic moves too, out of what PT_GNU_RELRO protects.
 // A longer interpreter goes into a new segment, and so does the table of needed
 // versions when a library in it gets another name: it is switched with DT_NEEDED.
 //
@@ -71,9 +71,8 @@
 //
 // First what nothing refers to yet, section headers among it; then the ELF header
 // and the program headers, one write in one page (a table that crosses a page, as one of
-// more than 72 headers does, can be torn by a kill); then .dynamic, one write where it
-// is in one page, else entry by entry, or, where more than the run path changes, in
-// another place; then symbols; last, zeros over what is dead,
+// more than 72 headers does, can be torn by a kill); then .dynamic, one write; where
+// what changes in it is not in one page, it has moved; then symbols; last, zeros over what is dead,
 // so that no store path of a removed entry stays in the file. If something fails
 // before the headers change, what was written is taken back.
 //

@@ -46,7 +46,7 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	// One indivisible write of .dynamic (or a new one that the headers switch to)
 	// leaves no state in which the new table is read with the old offset, so the
 	// copy need not hold the old string at all.
-	if l.copied && len(dynamic) <= 1 {
+	if l.copied {
 		for _, s := range scrubs {
 			clear(l.written(s.off, s.len()))
 		}

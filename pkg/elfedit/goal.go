@@ -11,9 +11,8 @@ import (
 // A goal is a change as work: what the dynamic section is to hold, which strings the
 // string table lacks for that, and which strings go.
 type goal struct {
-	// entries are the dynamic section afterwards, without the terminator. squeezed are
-	// the same in the place that the section has now, or nil where it has too few.
-	entries, squeezed []entry
+	entries []entry // the dynamic section afterwards, without the terminator
+	fits    bool    // they do in the place that the section has now
 
 	texts   []string // that the string table has to get
 	few     [4]string
@@ -34,8 +33,6 @@ type goal struct {
 
 	finishes    bool // nothing but an edit that was stopped
 	onlyRunPath bool
-	slot        int // index of the entry that becomes the run path, before others are removed; or -1
-	slotAfter   int // its index afterwards
 }
 
 // An entry of the dynamic section; text is the index of the text that its value is
@@ -60,7 +57,7 @@ func (g *goal) renamesAt(off uint64) bool {
 // newGoal compares what a change asks for with what the file says. It returns nil
 // where that is the same.
 func (im *image) newGoal(c Change) (*goal, error) {
-	g := &goal{slot: -1, slotAfter: -1, onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
+	g := &goal{onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
 	g.entries, g.texts = make([]entry, 0, len(im.Dynamic)+4), g.few[:0]
 	for _, d := range im.Dynamic {
 		g.entries = append(g.entries, entry{d, -1})
@@ -109,7 +106,7 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	if g.finishes = same && g.cache == nil && g.desc == ""; g.finishes && !im.taken {
 		return nil, nil
 	}
-	g.squeeze(im)
+	g.fits = !im.hasDynamic() || len(g.entries) < im.DynCap
 	g.retire(im)
 	g.textAt = make([]uint64, len(g.texts))
 	at := uint64(0)
@@ -216,21 +213,13 @@ func (g *goal) runPath(im *image, r RunPath) error {
 			g.entries[slot] = e
 		}
 	}
-	g.slot, g.slotAfter = slot, slot
 	kept := g.entries[:0]
 	for i, e := range g.entries {
-		if isRunPath(e.Tag) && (i != slot || r.Tag == elf.DT_NULL) {
-			if i < slot {
-				g.slotAfter--
-			}
-			continue
+		if !isRunPath(e.Tag) || i == slot && r.Tag != elf.DT_NULL {
+			kept = append(kept, e)
 		}
-		kept = append(kept, e)
 	}
 	g.entries = kept
-	if r.Tag == elf.DT_NULL {
-		g.slot, g.slotAfter = -1, -1
-	}
 	return nil
 }
 
@@ -358,52 +347,6 @@ func (g *goal) clearVersions(im *image, names []string) error {
 		err = failed
 	}
 	return err
-}
-
-// squeeze makes the entries fit in the place that the section has now, the
-// terminator counted in, at the cost of hints.
-func (g *goal) squeeze(im *image) {
-	over := len(g.entries) + 1 - im.DynCap
-	if over <= 0 || !im.hasDynamic() {
-		g.squeezed = g.entries[:len(g.entries):len(g.entries)]
-		return
-	}
-	// DT_RELACOUNT and DT_RELCOUNT only tell the loader how many relocations it
-	// may do in a tight loop (glibc elf/do-rel.h); DT_FLAGS is said again by
-	// DT_FLAGS_1 where it is DF_BIND_NOW alone. Never DT_DEBUG: gdb reads it.
-	short := slices.Clone(g.entries)
-	flags1, _ := im.Dyn(elf.DT_FLAGS_1)
-	slot := g.slotAfter
-	for i := 0; i < len(short) && over > 0; i++ {
-		d := short[i]
-		spare := d.Tag == elf.DT_RELACOUNT || d.Tag == elf.DT_RELCOUNT ||
-			d.Tag == elf.DT_FLAGS && elf.DynFlag(d.Val) == elf.DF_BIND_NOW && elf.DynFlag1(flags1.Val)&elf.DF_1_NOW != 0
-		if !spare || i >= len(im.Dynamic) || !samePage(im.DynOff+uint64(i)*im.DynSize(), im.DynSize()) {
-			continue
-		}
-		last := len(short) - 1
-		if slot == last { // an appended one: nothing was removed before it
-			slot = i
-		}
-		short[i], short = short[last], short[:last]
-		over--
-	}
-	if over > 0 {
-		return
-	}
-	// The order of loading is that of these entries (gABI, "Shared Object Dependencies").
-	var needed []entry
-	for _, e := range g.entries {
-		if e.Tag == elf.DT_NEEDED {
-			needed = append(needed, e)
-		}
-	}
-	for i := range short {
-		if short[i].Tag == elf.DT_NEEDED {
-			short[i], needed = needed[0], needed[1:]
-		}
-	}
-	g.squeezed, g.slot, g.slotAfter = short, slot, slot
 }
 
 // retire finds the strings that no dynamic entry and no version need refers to

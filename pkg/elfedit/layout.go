@@ -37,10 +37,7 @@ type layout struct {
 	relocated *relocation // a segment that is elsewhere in the file, or nil
 	note      *noteSpot   // where the resolution note of the goal is, or nil
 
-	few        [8]tagValue
-	switches   []write // of .dynamic: see dynamicWrites
-	switchable bool
-	asked      bool
+	few [8]tagValue
 }
 
 // tagValues are new values of dynamic entries.
@@ -192,11 +189,11 @@ func (l *layout) written(off, n uint64) []byte {
 
 // entries appends the dynamic section afterwards to out.
 func (p *planner) entries(out []elfimage.Dyn, l *layout) []elfimage.Dyn {
-	im, from, delta := p.im, p.goal.squeezed, uint64(0)
-	if l.dynamic != nil && l.dynamic.newAddr != l.dynamic.addr {
-		from, delta = p.goal.entries, l.dynamic.newAddr-l.dynamic.addr
+	im, delta := p.im, uint64(0)
+	if l.dynamic != nil {
+		delta = l.dynamic.newAddr - l.dynamic.addr
 	}
-	for i, e := range from {
+	for i, e := range p.goal.entries {
 		d := e.Dyn
 		if e.text >= 0 {
 			d.Val = l.strings + p.goal.textAt[e.text]

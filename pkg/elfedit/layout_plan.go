@@ -63,7 +63,7 @@ func (p *planner) place() (*layout, error) {
 			}
 		}
 	}
-	l, err := p.inNewSegment(g.squeezed == nil)
+	l, err := p.inNewSegment(!g.fits)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (p *planner) place() (*layout, error) {
 // .dynamic: glibc stops at a version need whose library nobody needs
 // (elf/dl-version.c, _dl_check_map_versions).
 func (p *planner) needsSegment() bool {
-	return p.goal.squeezed == nil || len(p.goal.renames) > 0 || p.goal.interp != nil && !p.interpreterFits() || p.goal.desc != "" && p.spot == nil
+	return !p.goal.fits || len(p.goal.renames) > 0 || p.goal.interp != nil && !p.interpreterFits() || p.goal.desc != "" && p.spot == nil
 }
 
 // interpreterFits reports whether the new interpreter fits where the old one is

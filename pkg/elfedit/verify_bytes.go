@@ -674,17 +674,11 @@ func (v *verifier) dynamic() error {
 			is = is[1:]
 		}
 	}
-	hint := func(d elfimage.Dyn) bool {
-		return d.Tag == elf.DT_RELACOUNT || d.Tag == elf.DT_RELCOUNT || d.Tag == elf.DT_FLAGS && elf.DynFlag(d.Val) == elf.DF_BIND_NOW
-	}
 	for _, d := range v.before.Dynamic {
 		if about(d) {
 			continue
 		}
 		if skip(); len(is) == 0 || is[0].Tag != d.Tag {
-			if hint(d) {
-				continue
-			}
 			return bug("loses %v or what comes before it", d.Tag)
 		}
 		now := is[0]

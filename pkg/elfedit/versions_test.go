@@ -113,20 +113,3 @@ func TestOtherVersionsAreNoticed(t *testing.T) {
 		}
 	}
 }
-
-// A hint that gives up its entry to a needed library does not change the order in which
-// they are loaded.
-func TestNeededKeepTheirOrder(t *testing.T) {
-	for _, spare := range []int{0, 1} {
-		b := plain().with(func(l *shape) { l.relacountFirst, l.spare, l.needed = true, spare, []string{"liba.so", "libb.so"} }).build(t)
-		names := []string{"libnew.so", "liba.so", "libb.so", "libc.so"}[:3+spare]
-		after := edit(t, b, Change{Needed: &Needed{Names: names}})
-		im := parse(t, after)
-		if got, err := im.Needed(); err != nil || !slices.Equal(got, names) {
-			t.Errorf("needed %q, not %q (%v)", got, names, err)
-		}
-		if _, stays := im.Dyn(elf.DT_RELACOUNT); stays {
-			t.Error("DT_RELACOUNT stays: the test tests nothing")
-		}
-	}
-}

@@ -270,8 +270,6 @@ func (c *comparison) dynamic() {
 	if slices.Equal(x, y) {
 		return
 	}
-	// What is missing may have been a hint, given up for the sake of the new entry.
-	flags1, _ := b.one(dtFlags1)
 	var gone []entry
 	rest := slices.Clone(y)
 	for _, e := range x {
@@ -282,14 +280,7 @@ func (c *comparison) dynamic() {
 		gone = append(gone, e)
 	}
 	for _, e := range gone {
-		switch {
-		case e.tag == dtRelaCount || e.tag == dtRelCount:
-			c.remark("dynamic hint", "DT_RELACOUNT is gone")
-		case e.tag == dtFlags && e.val == flagBindNow && flags1&flag1Now != 0:
-			c.remark("dynamic hint", "DT_FLAGS, which says what DT_FLAGS_1 says, is gone")
-		default:
-			c.bad("dynamic", "entry %#x, value %#x, is gone", e.tag, e.val)
-		}
+		c.bad("dynamic", "entry %#x, value %#x, is gone", e.tag, e.val)
 	}
 	for _, e := range rest {
 		c.bad("dynamic", "entry %#x, value %#x, is new", e.tag, e.val)

@@ -10,16 +10,16 @@ const (
 	dtNeeded, dtPltRelSz, dtHash, dtStrtab, dtSymtab = 1, 2, 4, 5, 6
 	dtRela, dtRelaSz, dtStrsz, dtSoname, dtRpath     = 7, 8, 10, 14, 15
 	dtRel, dtRelSz, dtPltRel, dtDebug, dtJmpRel      = 17, 18, 20, 21, 23
-	dtRunpath, dtFlags, dtRelrSz, dtRelr             = 29, 30, 35, 36
+	dtRunpath, dtRelrSz, dtRelr                      = 29, 35, 36
 	dtGnuHash, dtVersym                              = 0x6ffffef5, 0x6ffffff0
-	dtRelaCount, dtRelCount, dtFlags1                = 0x6ffffff9, 0x6ffffffa, 0x6ffffffb
+	dtFlags1                                         = 0x6ffffffb
 	dtVerdef, dtVerdefNum, dtVerneed, dtVerneedNum   = 0x6ffffffc, 0x6ffffffd, 0x6ffffffe, 0x6fffffff
 	dtConfig, dtDepAudit, dtAudit                    = 0x6ffffefa, 0x6ffffefb, 0x6ffffefc
 	dtAuxiliary, dtUsed, dtFilter                    = 0x7ffffffd, 0x7ffffffe, 0x7fffffff
 	dtMipsIversion, dtMipsSymtabno                   = 0x70000004, 0x70000011
 	dtMipsOptions, dtMipsRldMapRel, dtMipsXhash      = 0x70000029, 0x70000035, 0x70000036
 
-	flagBindNow, flag1Now, flag1NoDefLib = 8, 1, 0x800
+	flag1NoDefLib = 0x800
 
 	machine386, machineMIPS, machinePPC, machinePPC64, machineS390, machineARM = 3, 8, 20, 21, 22, 40
 	machineAMD64, machineARM64, machineRISCV, machineLoong, machineAlpha       = 62, 183, 243, 258, 0x9026
