@@ -123,7 +123,7 @@ func read(f *tree.File, decide Decide, noteless bool) (p *Planned, err error) {
 			p.Release()
 		}
 	}()
-	if p.im, err = elfimage.ParseKept(f, f.Size(), f.Head()); err != nil {
+	if p.im, err = elfimage.ParseHead(f, f.Size(), f.Head()); err != nil {
 		return p, err
 	}
 	change, skip, err := decide(p.im)

@@ -155,7 +155,6 @@ func (im *image) plan(c Change) (*Edit, error) {
 	if g == nil || err != nil {
 		return nil, err
 	}
-	im.Hold()
 	e, err := im.planned(g, c)
 	if err == nil {
 		return e, nil
@@ -189,7 +188,7 @@ func (im *image) planned(g *goal, c Change) (*Edit, error) {
 // mistake in a plan must not reach the file.
 func (e *Edit) verify(c Change) error {
 	planned := overlay{e, len(e.writes)}
-	after, err := elfimage.ParseKept(planned, e.size, nil)
+	after, err := elfimage.ParseHead(planned, e.size, nil)
 	if err != nil {
 		return fmt.Errorf("planned edit does not read back: %w", err)
 	}

@@ -121,7 +121,7 @@ func TestSmallFileIsReadOnce(t *testing.T) {
 		for i, c := range []Change{setPath(elf.DT_RUNPATH, lists[0]), setPath(elf.DT_RUNPATH, lists[len(lists)-1])} {
 			r := &countingReader{b: b, times: make([]int, len(b))}
 			head := b[:min(len(b), elfimage.HeadSize)]
-			im, err := elfimage.ParseKept(r, int64(len(b)), head)
+			im, err := elfimage.ParseHead(r, int64(len(b)), head)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -157,7 +157,7 @@ func TestPlansUseMemoryAgain(t *testing.T) {
 	} {
 		b := plain().build(t)
 		n := testing.AllocsPerRun(200, func() {
-			im, err := elfimage.ParseKept(bytes.NewReader(b), int64(len(b)), b[:min(len(b), elfimage.HeadSize)])
+			im, err := elfimage.ParseHead(bytes.NewReader(b), int64(len(b)), b[:min(len(b), elfimage.HeadSize)])
 			if err != nil {
 				t.Fatal(err)
 			}

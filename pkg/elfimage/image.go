@@ -188,16 +188,7 @@ func ParseHead(r io.ReaderAt, size int64, head []byte) (*Image, error) {
 	if done {
 		return im, err
 	}
-	return im.parse()
-}
-
-// ParseKept is ParseHead for a caller that will most likely plan an edit: see [Image.Hold].
-func ParseKept(r io.ReaderAt, size int64, head []byte) (*Image, error) {
-	im, done, err := parseHead(r, size, head, false)
-	if done {
-		return im, err
-	}
-	im.Hold()
+	im.hold()
 	return im.parse()
 }
 

@@ -61,8 +61,8 @@ func readings(t *testing.T, b []byte) map[string]*Image {
 	t.Helper()
 	all := map[string]*Image{}
 	for name, parse := range map[string]func(io.ReaderAt, int64, []byte) (*Image, error){
-		"in pieces": ParseHead, "kept": ParseKept,
-		"with a short head": func(r io.ReaderAt, n int64, head []byte) (*Image, error) { return ParseKept(r, n, head[:100]) },
+		"in pieces": inPieces, "kept": ParseHead,
+		"with a short head": func(r io.ReaderAt, n int64, head []byte) (*Image, error) { return ParseHead(r, n, head[:100]) },
 		"as the loader": func(r io.ReaderAt, n int64, head []byte) (*Image, error) {
 			im, err := ParseLoad(r, n, head)
 			if err == nil {
@@ -81,6 +81,15 @@ func readings(t *testing.T, b []byte) map[string]*Image {
 		all[name] = im
 	}
 	return all
+}
+
+// inPieces is ParseHead of a file that is too large to be kept.
+func inPieces(r io.ReaderAt, size int64, head []byte) (*Image, error) {
+	im, done, err := parseHead(r, size, head, false)
+	if done {
+		return im, err
+	}
+	return im.parse()
 }
 
 // An image says of a linker's file what the standard library's reader says.
@@ -418,7 +427,7 @@ func TestPieces(t *testing.T) {
 		if err := im.EachPiece(24, 9001, 24, func(uint64, []byte) {}); err == nil {
 			t.Error("entries beyond the end of the file are read")
 		}
-		im.Hold()
+		im.hold()
 	}
 	if off := im.NextData(100); off != 100 {
 		t.Errorf("a file without holes has its next data at %d", off)

@@ -7,16 +7,14 @@ import (
 	"sync"
 )
 
-// window is a reader that keeps the last two blocks it read, so that the many small
-// reads of a parse (a string here, a header there) cost few system calls. Two: names of
-// versions are read from the strings and their structures from elsewhere, in turns.
+// window is a reader that keeps the last block that it read, of a small file all of them, so that
+// the many small reads of a parse (a string here, a header there) cost few system calls.
 type window struct {
 	r    io.ReaderAt
 	size uint64
 	head []byte // the first bytes of the file
 	off  uint64
 	buf  []byte
-	last block    // the one before
 	most uint64   // size of a block, windowSize at most
 	held bool     // buf is the whole file, as far as loaded says
 	own  *buffers // what buf is a part of
@@ -29,7 +27,8 @@ const windowSize = 8 << 10 // bytes: the structures at the end of a small librar
 // buffers are used again by one image after another: a tool that looks at
 // thousands of small files would otherwise spend its time in the memory allocator.
 type buffers struct {
-	blocks   [2][windowSize]byte
+	block    [windowSize]byte
+	text     [256]byte // a string
 	whole    []byte // a small file
 	head     [HeadSize]byte
 	piece    []byte // see EachPiece
@@ -117,32 +116,6 @@ func (w *window) view(off, n uint64) ([]byte, bool) {
 	return nil, false
 }
 
-// peek returns the bytes of the file from off on, as far as they are in memory anyway and
-// n at most, for use until the next read; nil for none. It reads a block where there is none.
-func (w *window) peek(off, n uint64) []byte {
-	if off >= w.size {
-		return nil
-	}
-	n = min(n, w.size-off)
-	if w.held {
-		b, _ := w.view(off, min(n, 256))
-		return b
-	}
-	if off+min(n, 64) > uint64(len(w.head)) && !w.has(off, min(n, 64)) {
-		var b [1]byte
-		if _, err := w.ReadAt(b[:], int64(off)); err != nil {
-			return nil
-		}
-	}
-	if end := uint64(len(w.head)); off < end {
-		return w.head[off:min(off+n, end)]
-	}
-	if end := w.off + uint64(len(w.buf)); off >= w.off && off < end {
-		return w.buf[off-w.off : min(off+n, end)-w.off]
-	}
-	return nil
-}
-
 // EachPiece reads n entries of size bytes each from off on and calls do for some of them
 // at a time, with their offset: a symbol table can have millions.
 func (im *Image) EachPiece(off, n, size uint64, do func(off uint64, entries []byte)) error {
@@ -185,7 +158,7 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 			return 0, err
 		}
 		return copy(p, w.buf[off:]), nil
-	case w.has(off, n):
+	case off >= w.off && off+n <= w.off+uint64(len(w.buf)):
 		return copy(p, w.buf[off-w.off:]), nil
 	case n > w.most/2 || off+n > w.size:
 		return w.r.ReadAt(p, at)
@@ -196,15 +169,7 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	if start+w.most > w.size {
 		start = max(w.size, w.most) - w.most
 	}
-	w.turn()
-	if w.buf == nil {
-		own := w.spare()
-		w.buf = own.blocks[0][:0]
-		if w.last.buf != nil {
-			w.buf = own.blocks[1][:0]
-		}
-	}
-	buf := w.buf[:min(w.most, w.size-start)]
+	buf := w.spare().block[:min(w.most, w.size-start)]
 	w.buf = w.buf[:0]
 	if err := ReadFull(w.r, buf, start); err != nil {
 		return 0, err
@@ -213,54 +178,20 @@ func (w *window) ReadAt(p []byte, at int64) (int, error) {
 	return copy(p, buf[off-start:]), nil
 }
 
-// block is a part of the file that is kept.
-type block struct {
-	off uint64
-	buf []byte
-}
-
-// turn makes the block before the last the last.
-func (w *window) turn() {
-	w.last, w.off, w.buf = block{w.off, w.buf}, w.last.off, w.last.buf
-}
-
-// has reports whether n bytes are in the last block, which it makes the one of the two that
-// has them.
-func (w *window) has(off, n uint64) bool {
-	if off >= w.off && off+n <= w.off+uint64(len(w.buf)) {
-		return true
-	}
-	if l := w.last; off < l.off || off+n > l.off+uint64(len(l.buf)) {
-		return false
-	}
-	w.turn()
-	return true
-}
-
-// wholeSize is the size in bytes up to which all of a file that has been read is kept once
-// it is to be edited: a plan reads most of a small file's tables, and some of them again.
+// wholeSize is the size in bytes up to which all of a file that has been read is kept: what looks at
+// a small file, and a plan most of all, reads most of its tables, and some of them again.
 const wholeSize = 64 * PageSize // loaded has a bit for each page
 
-// Hold keeps what is read of a small file from then on, so that it is read once.
-func (w *window) Hold() {
-	if w.size > wholeSize || w.held {
+// hold keeps what is read of a small file, so that it is read once. Nothing but the head has been.
+func (w *window) hold() {
+	if w.size > wholeSize {
 		return
 	}
-	buf := reuse(&w.spare().whole, int(w.size))
-	keep := func(off uint64, b []byte) { // the pages that are in memory whole
-		for len(b) > 0 && off%PageSize != 0 {
-			n := min(PageSize-off%PageSize, uint64(len(b)))
-			off, b = off+n, b[n:]
-		}
-		for n := copy(buf[off:], b); n > 0 && (n >= PageSize || off+uint64(n) == w.size); n -= PageSize {
-			w.loaded |= 1 << (off / PageSize)
-			off += PageSize
-		}
+	w.buf, w.held = reuse(&w.spare().whole, int(w.size)), true
+	n := uint64(copy(w.buf, w.head))
+	for off := uint64(0); off < n && (off+PageSize <= n || n == w.size); off += PageSize {
+		w.loaded |= 1 << (off / PageSize)
 	}
-	keep(0, w.head)
-	keep(w.off, w.buf)
-	keep(w.last.off, w.last.buf)
-	w.off, w.buf, w.last, w.held = 0, buf, block{}, true
 }
 
 // load reads those pages of a file that is kept that hold n bytes and have not been read.
@@ -315,23 +246,17 @@ func (im *Image) cstring(off, limit uint64) (string, error) {
 // text is cstring in memory that the next read may overwrite.
 func (im *Image) text(off, limit uint64) ([]byte, error) {
 	limit = min(limit, im.size)
-	if off < limit {
-		b := im.peek(off, limit-off)
-		if i := bytes.IndexByte(b, 0); i >= 0 {
-			return b[:i], nil
-		}
-	}
-	var out []byte
-	for step := uint64(256); off < limit; step *= 2 {
-		b, err := im.Read(off, min(step, limit-off))
-		if err != nil {
+	for b := im.spare().text[:]; off < limit; b = make([]byte, 4*len(b)) {
+		b = b[:min(uint64(len(b)), limit-off)]
+		if err := ReadFull(im, b, off); err != nil {
 			return nil, err
 		}
 		if i := bytes.IndexByte(b, 0); i >= 0 {
-			return append(out, b[:i]...), nil
+			return b[:i], nil
 		}
-		out = append(out, b...)
-		off += uint64(len(b))
+		if uint64(len(b)) == limit-off {
+			break
+		}
 	}
-	return nil, Malformed(off-uint64(len(out)), "unterminated string")
+	return nil, Malformed(off, "unterminated string")
 }

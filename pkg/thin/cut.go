@@ -71,7 +71,6 @@ func (p *Plan) Cut(r io.ReaderAt, size int64, f *gpucode.File) (*Cut, error) {
 	if !im.Is64() {
 		return nil, nil // CUDA has none since 2014
 	}
-	im.Hold()
 	holes, err := p.holes(r, im, f)
 	if err != nil {
 		return nil, err
