@@ -217,126 +217,85 @@ func (im *Image) versionRecords() error {
 	return nil
 }
 
-// A claim is a range of the file, and the header or entry that it belongs to.
-type claim struct {
-	off, end uint64
-	at       uint64 // the offset of the field that says so
-	kind     claimKind
-	index    int        // of a section or program header
-	tag      elf.DynTag // of a table
+// rank orders owners by how much the loader depends on them: of two that contradict each other,
+// the later one is to be named.
+func (im *Image) rank(o Owner) int {
+	switch {
+	case o.Kind == OfSection:
+		return 4
+	case o.Kind == OfSegment && im.Progs[o.Index].Type != elf.PT_DYNAMIC:
+		return 3
+	case o.Kind == OfDynamic:
+		return 2
+	case o.Kind == OfSegment:
+		return 1
+	}
+	return 0
 }
 
-// claimKind orders claims by how much the loader depends on them: of two that contradict
-// each other, the later kind is the one to name.
-type claimKind int
-
-const (
-	claimHeader claimKind = iota
-	claimDynamic
-	claimTable   // a dynamic entry
-	claimSegment // a program header
-	claimSection // a section header
-)
-
-func (im *Image) claims() []claim {
-	word, dynamic := im.WordSize(), im.Prog(elf.PT_DYNAMIC)
-	out := []claim{
-		{end: im.EhdrSize()},
-		{off: im.Phoff, end: im.Phoff + uint64(len(im.Progs))*im.PhdrSize(), at: 24 + word},
-	}
-	if n := uint64(len(im.Sections)); n > 0 {
-		out = append(out, claim{off: im.Shoff, end: im.Shoff + n*im.ShdrSize(), at: 24 + 2*word})
-	}
-	if im.DynCap > 0 {
-		out = append(out, claim{off: im.DynOff, end: im.DynOff + dynamic.Filesz, at: im.DynOff, kind: claimDynamic})
-	}
-	for _, d := range im.Dynamic {
-		if n, ok := im.tableSize(d); ok && n > 0 {
-			if off, mapped := im.FileOffset(d.Val, n); mapped {
-				out = append(out, claim{off: off, end: off + n, at: d.Off + im.DynSize()/2, kind: claimTable, tag: d.Tag})
-			}
+// described returns what an owner is called, and the offset of the field that says where it is.
+func (im *Image) described(o Owner) (name string, at uint64) {
+	switch o.Kind {
+	case ProgramHeaders:
+		return "the program headers", 24 + im.WordSize()
+	case SectionHeaders:
+		return "the section headers", 24 + 2*im.WordSize()
+	case OfSection:
+		if at = im.sectionAt(o.Index); im.Sections[o.Index].IsZeros() { // .bss that the file holds: its address says where
+			at -= im.WordSize()
 		}
-	}
-	for i := range im.Progs {
-		if p := &im.Progs[i]; p.HasBytes() && p.Type != elf.PT_GNU_RELRO && p != dynamic {
-			out = append(out, claim{off: p.Off, end: p.Off + p.Filesz, at: im.Phoff + uint64(i)*im.PhdrSize(), kind: claimSegment, index: i})
+		return im.sectionText(o.Index), at
+	case OfSegment:
+		if p := &im.Progs[o.Index]; p.Type != elf.PT_DYNAMIC {
+			return p.Type.String(), im.Phoff + uint64(o.Index)*im.PhdrSize()
 		}
+		return "PT_DYNAMIC", im.DynOff
+	case OfDynamic:
+		d, _ := im.Dyn(o.Tag)
+		return o.Tag.String(), d.Off + im.DynSize()/2
 	}
-	for i := range im.Sections {
-		s := &im.Sections[i]
-		c := claim{off: s.Off, end: s.Off + s.Size, at: im.sectionAt(i), kind: claimSection, index: i}
-		if s.HasBytes() {
-			out = append(out, c)
-		} else if off, ok := im.FileOffset(s.Addr, s.Size); ok && s.IsZeros() { // .bss that the file holds as zeros
-			c.off, c.end, c.at = off, off+s.Size, c.at-im.WordSize()
-			out = append(out, c)
-		}
-	}
-	return out
+	return "the ELF header", 0
 }
 
-func (im *Image) claimText(c claim) string {
-	switch c.kind {
-	case claimDynamic:
-		return "PT_DYNAMIC"
-	case claimTable:
-		return c.tag.String()
-	case claimSegment:
-		return im.Progs[c.index].Type.String()
-	case claimSection:
-		return im.sectionText(c.index)
-	}
-	switch c.at {
-	case 0:
-		return "the ELF header"
-	case 24 + im.WordSize():
-		return "the program headers"
-	}
-	return "the section headers"
-}
-
-// overlaps looks for two that claim the same bytes and cannot both have them.
+// overlaps looks for two that own the same bytes and cannot both have them.
 func (im *Image) overlaps() error {
 	const most = 1 << 20 // pairs: a hostile file has billions
-	all, pairs := im.claims(), 0
-	slices.SortStableFunc(all, func(a, b claim) int { return cmp.Compare(a.off, b.off) })
+	all, pairs := im.Owners(), 0
 	for i, a := range all {
 		for _, b := range all[i+1:] {
-			if pairs++; b.off >= a.end || pairs > most {
+			if pairs++; b.Off >= a.End() || pairs > most {
 				break
 			}
 			if im.share(a, b) {
 				continue
 			}
-			if a.kind > b.kind {
+			if im.rank(a) > im.rank(b) {
 				a, b = b, a
 			}
-			return Malformed(b.at, "%s is %#x bytes at offset %#x and overlaps %s, %#x bytes at %#x",
-				im.claimText(b), b.end-b.off, b.off, im.claimText(a), a.end-a.off, a.off)
+			what, _ := im.described(a)
+			name, at := im.described(b)
+			return Malformed(at, "%s is %#x bytes at offset %#x and overlaps %s, %#x bytes at %#x", name, b.Size, b.Off, what, a.Size, a.Off)
 		}
 	}
 	return nil
 }
 
-// share reports whether two claims on the same bytes go together: a section and what
+// share reports whether two owners of the same bytes go together: a section and what
 // points to it, relocations of two kinds, notes in notes.
-func (im *Image) share(a, b claim) bool {
-	if a.kind > b.kind {
+func (im *Image) share(a, b Owner) bool {
+	if im.rank(a) > im.rank(b) {
 		a, b = b, a
 	}
-	within := a.off >= b.off && a.end <= b.end
-	around := b.off >= a.off && b.end <= a.end
-	switch {
-	case b.kind == claimSection && a.kind == claimDynamic:
-		return im.Sections[b.index].Type == elf.SHT_DYNAMIC
-	case b.kind == claimSection && a.kind == claimTable:
-		return (within || around) && (!hasSectionType(a.tag) || im.isTable(b.index, a.tag)) || im.isHole(b.index)
-	case b.kind == claimSection && a.kind == claimSegment:
-		return within || around
-	case b.kind == claimSegment && a.kind == claimSegment:
-		return within || around
-	case b.kind == claimTable && a.kind == claimTable:
-		return isRelocations(a.tag) && isRelocations(b.tag) && (within || around)
+	nested := a.Off >= b.Off && a.End() <= b.End() || b.Off >= a.Off && b.End() <= a.End()
+	switch dynamic := im.rank(a) == 1; {
+	case b.Kind == OfSection && dynamic:
+		return im.Sections[b.Index].Type == elf.SHT_DYNAMIC
+	case b.Kind == OfSection && a.Kind == OfDynamic:
+		return nested && (!hasSectionType(a.Tag) || im.isTable(b.Index, a.Tag)) || im.isHole(b.Index)
+	case b.Kind == OfSection && a.Kind == OfSegment, b.Kind == OfSegment && a.Kind == OfSegment && !dynamic:
+		return nested
+	case b.Kind == OfDynamic && a.Kind == OfDynamic:
+		return nested && isRelocations(a.Tag) && isRelocations(b.Tag)
 	}
 	return false
 }
@@ -363,10 +322,5 @@ func (im *Image) isTable(section int, tag elf.DynTag) bool {
 
 // hasSectionType tells the entries whose table has a section type of its own.
 func hasSectionType(tag elf.DynTag) bool {
-	for _, table := range TableSections {
-		if table.Tag == tag {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(TableSections[:], func(t tableSection) bool { return t.Tag == tag })
 }

@@ -333,20 +333,22 @@ func TestWhatSharesBytes(t *testing.T) {
 			{Type: elf.SHT_PROGBITS, NameOff: 8, Addralign: 1}, {Type: elf.SHT_PROGBITS, Addralign: 1}, {Type: elf.SHT_PROGBITS, NameOff: 1, Addralign: 1},
 			{Type: elf.SHT_STRTAB, Size: uint64(len(names))}}}
 	const dynamic, symbols, text, cover, hole = 0, 1, 2, 3, 4
-	section := func(i int) claim { return claim{kind: claimSection, index: i} }
-	table := func(tag elf.DynTag) claim { return claim{kind: claimTable, tag: tag} }
+	im.Progs = []Prog{{Type: elf.PT_DYNAMIC}, {Type: elf.PT_NOTE}}
+	section := func(i int) Owner { return Owner{Kind: OfSection, Index: i} }
+	table := func(tag elf.DynTag) Owner { return Owner{Kind: OfDynamic, Tag: tag} }
+	segment := func(i int) Owner { return Owner{Kind: OfSegment, Index: i} }
 	type with struct{ same, within, crossing bool }
 	always, inside, never := with{true, true, true}, with{true, true, false}, with{}
 	for _, c := range []struct {
 		what string
-		a, b claim
+		a, b Owner
 		typ  elf.Type
 		want with
 	}{
-		{"PT_DYNAMIC, its section", claim{kind: claimDynamic}, section(dynamic), elf.ET_DYN, always},
-		{"PT_DYNAMIC, another section", claim{kind: claimDynamic}, section(text), elf.ET_DYN, never},
-		{"PT_DYNAMIC, a segment", claim{kind: claimDynamic}, claim{kind: claimSegment}, elf.ET_DYN, never},
-		{"PT_DYNAMIC, a table", claim{kind: claimDynamic}, table(elf.DT_RELA), elf.ET_DYN, never},
+		{"PT_DYNAMIC, its section", segment(0), section(dynamic), elf.ET_DYN, always},
+		{"PT_DYNAMIC, another section", segment(0), section(text), elf.ET_DYN, never},
+		{"PT_DYNAMIC, a segment", segment(0), segment(1), elf.ET_DYN, never},
+		{"PT_DYNAMIC, a table", segment(0), table(elf.DT_RELA), elf.ET_DYN, never},
 		{"the symbols, their section", table(elf.DT_SYMTAB), section(symbols), elf.ET_DYN, inside},
 		{"the symbols, another section", table(elf.DT_SYMTAB), section(text), elf.ET_DYN, never},
 		{"the versions, the section of the symbols", table(elf.DT_VERSYM), section(symbols), elf.ET_DYN, never},
@@ -355,24 +357,24 @@ func TestWhatSharesBytes(t *testing.T) {
 		{"the symbols, an edit's section over a hole", table(elf.DT_SYMTAB), section(hole), elf.ET_EXEC, always},
 		{"the symbols, a section of that name in a library", table(elf.DT_SYMTAB), section(hole), elf.ET_DYN, never},
 		{"the symbols, another section of a program", table(elf.DT_SYMTAB), section(text), elf.ET_EXEC, never},
-		{"a segment, a section", claim{kind: claimSegment}, section(text), elf.ET_DYN, inside},
-		{"two segments", claim{kind: claimSegment}, claim{kind: claimSegment}, elf.ET_DYN, inside},
-		{"a table, a segment", table(elf.DT_RELA), claim{kind: claimSegment}, elf.ET_DYN, never},
+		{"a segment, a section", segment(1), section(text), elf.ET_DYN, inside},
+		{"two segments", segment(1), segment(1), elf.ET_DYN, inside},
+		{"a table, a segment", table(elf.DT_RELA), segment(1), elf.ET_DYN, never},
 		{"relocations of two kinds", table(elf.DT_RELA), table(elf.DT_JMPREL), elf.ET_DYN, inside},
 		{"relocations, symbols", table(elf.DT_RELA), table(elf.DT_SYMTAB), elf.ET_DYN, never},
 		{"symbols, versions", table(elf.DT_SYMTAB), table(elf.DT_VERSYM), elf.ET_DYN, never},
 		{"two sections", section(text), section(symbols), elf.ET_DYN, never},
-		{"a header, a section", claim{}, section(text), elf.ET_DYN, never},
-		{"a header, a segment", claim{}, claim{kind: claimSegment}, elf.ET_DYN, never},
-		{"a header, a table", claim{}, table(elf.DT_RELA), elf.ET_DYN, never},
+		{"a header, a section", Owner{}, section(text), elf.ET_DYN, never},
+		{"a header, a segment", Owner{}, segment(1), elf.ET_DYN, never},
+		{"a header, a table", Owner{}, table(elf.DT_RELA), elf.ET_DYN, never},
 	} {
 		im.Type = c.typ
 		for how, want := range map[[2]uint64]bool{{100, 200}: c.want.same, {120, 180}: c.want.within, {100, 180}: c.want.within, {120, 200}: c.want.within,
 			{50, 250}: c.want.within, {150, 250}: c.want.crossing, {50, 150}: c.want.crossing} {
 			a, b := c.a, c.b
-			a.off, a.end, b.off, b.end = 100, 200, how[0], how[1]
+			a.Off, a.Size, b.Off, b.Size = 100, 100, how[0], how[1]-how[0]
 			if got, turned := im.share(a, b), im.share(b, a); got != want || turned != want {
-				t.Errorf("%s, at %d and %d: %v, and the other way round %v", c.what, a.off, how, got, turned)
+				t.Errorf("%s, at %d and %d: %v, and the other way round %v", c.what, a.Off, how, got, turned)
 			}
 		}
 	}

@@ -29,7 +29,7 @@ const windowSize = 8 << 10 // bytes: the structures at the end of a small librar
 type buffers struct {
 	block    [windowSize]byte
 	text     [256]byte // a string
-	whole    []byte // a small file
+	whole    []byte    // a small file
 	head     [HeadSize]byte
 	piece    []byte // see EachPiece
 	bytes    []byte // see Alloc
