@@ -147,14 +147,14 @@ func (g *goal) interpreter(im *image, path *string) error {
 	if path == nil {
 		return nil
 	}
-	now, err := im.InterpreterText()
+	now, err := im.Interpreter()
 	if err != nil {
 		return err
 	}
 	if im.Prog(elf.PT_INTERP) == nil {
 		return errNoInterpreter
 	}
-	if string(now) != *path {
+	if now != *path {
 		g.interp = path
 	}
 	return nil

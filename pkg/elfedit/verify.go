@@ -1,7 +1,6 @@
 package elfedit
 
 import (
-	"bytes"
 	"cmp"
 	"debug/elf"
 	"fmt"
@@ -21,20 +20,14 @@ type verifier struct {
 	moving  bool                      // what is compared is the copy of a segment
 	cache   *elfimage.ResolutionCache // that goes or is replaced, or nil
 	note    *elfimage.ResolutionCache // that is new, or nil
-	same    []pair                    // ranges at the last owner's offset that have been compared: a section's is mostly a dynamic entry's too
-	few     [4]pair
 	strings []span // ranges of the dynamic string table that change, as offsets in it
 }
-
-// A pair is where something was and where it is.
-type pair struct{ was, is place }
 
 // verify returns an error where the image after an edit does not say what was asked for, or
 // where anything else that the loader reads by name has changed; and a *BugError where bytes
 // have that the change is not about. changed are the ranges in which the two differ.
 func verify(before *image, after *elfimage.Image, c Change, changed []span) error {
 	v := &verifier{c: c, before: before, after: &image{Image: after, size: uint64(after.Size())}, owners: before.Owners()}
-	v.same = v.few[:0]
 	if before.hasDynamic() {
 		if err := v.dynamicStrings(); err != nil {
 			return err
@@ -53,51 +46,31 @@ func verify(before *image, after *elfimage.Image, c Change, changed []span) erro
 func (v *verifier) dynamicStrings() error {
 	c, after := v.c, v.after
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY, elf.DT_FILTER} {
-		var few [1]string
-		want, unchanged := few[:0], false
+		want := texts(v.before, tag)
 		switch {
 		case isRunPath(tag) && c.RunPath != nil && c.RunPath.Tag == tag:
-			want = append(want, c.RunPath.List)
+			want = []string{c.RunPath.List}
 		case isRunPath(tag) && c.RunPath != nil:
+			want = nil
 		case tag == elf.DT_NEEDED && c.Needed != nil:
 			want = c.Needed.Names
 		case tag == elf.DT_SONAME && c.Soname != nil:
-			was, err := v.before.DynStrings(tag)
-			if err != nil {
-				return err
-			}
-			want = append(was[:max(0, len(was)-1)], *c.Soname)
-		default:
-			unchanged = true
+			want = append(want[:max(0, len(want)-1)], *c.Soname)
 		}
-		var same bool
-		var err error
-		if unchanged {
-			same, err = v.sameStrings(tag)
-		} else {
-			same, err = tagSays(after.Image, tag, want)
-		}
-		if err != nil {
-			return fmt.Errorf("planned edit: %v cannot be read back: %w", tag, err)
-		}
-		if !same {
-			now, _ := after.DynStrings(tag)
+		if now := texts(after, tag); !slices.Equal(now, want) {
 			return fmt.Errorf("planned edit reads back with %v %.200q", tag, now)
 		}
 	}
-	want, err := v.before.InterpreterText()
+	want, err := v.before.Interpreter()
 	if err != nil {
 		return err
 	}
 	if c.Interpreter != nil {
-		want = []byte(*c.Interpreter)
-	} else if len(want) > 0 {
-		var few [256]byte
-		want = append(few[:0], want...) // reading the other image may overwrite it
+		want = *c.Interpreter
 	}
-	if now, err := after.InterpreterText(); err != nil {
+	if now, err := after.Interpreter(); err != nil {
 		return fmt.Errorf("planned edit reads back without its interpreter: %w", err)
-	} else if !bytes.Equal(now, want) {
+	} else if now != want {
 		return fmt.Errorf("planned edit reads back with interpreter %q", now)
 	}
 	flags, hadFlags := v.before.Dyn(elf.DT_FLAGS_1)
@@ -140,46 +113,18 @@ func (v *verifier) dynamicStrings() error {
 	return nil
 }
 
-// tagSays reports whether an image's entries with a tag say what is wanted, in that order.
-func tagSays(im *elfimage.Image, tag elf.DynTag, want []string) (bool, error) {
+// texts returns what the entries with a tag say; of one that cannot be read, why.
+func texts(im *image, tag elf.DynTag) (out []string) {
 	for _, d := range im.Dynamic {
-		if d.Tag != tag {
-			continue
+		if d.Tag == tag {
+			s, err := im.DynString(d)
+			if err != nil {
+				s = err.Error() + "\x00" // which no string has
+			}
+			out = append(out, s)
 		}
-		now, err := im.DynText(d)
-		if err != nil || len(want) == 0 || string(now) != want[0] {
-			return false, err
-		}
-		want = want[1:]
 	}
-	return len(want) == 0, nil
-}
-
-// sameStrings reports whether the entries with a tag say what they said, which may be
-// nothing that can be read.
-func (v *verifier) sameStrings(tag elf.DynTag) (bool, error) {
-	after := v.after
-	var few [256]byte
-	next := 0
-	for _, d := range v.before.Dynamic {
-		if d.Tag != tag {
-			continue
-		}
-		was, unread := v.before.DynText(d)
-		was = append(few[:0], was...) // reading the other image may overwrite it
-		for next < len(after.Dynamic) && after.Dynamic[next].Tag != tag {
-			next++
-		}
-		if next == len(after.Dynamic) {
-			return false, nil
-		}
-		now, err := after.DynText(after.Dynamic[next])
-		if same := bytes.Equal(was, now); !same || (err == nil) != (unread == nil) || err != nil && err.Error() != unread.Error() {
-			return false, err
-		}
-		next++
-	}
-	return !slices.ContainsFunc(after.Dynamic[next:], func(d elfimage.Dyn) bool { return d.Tag == tag }), nil
+	return out
 }
 
 // cleared makes sure that each symbol has the version that it had, or, where its

@@ -54,11 +54,11 @@ func (v *verifier) resolutionNote() error {
 	if err != nil {
 		return err
 	}
-	interp, err := v.before.InterpreterText()
+	interp, err := v.before.Interpreter()
 	if err != nil {
 		return err
 	}
-	same := c.Interpreter == nil || *c.Interpreter == string(interp)
+	same := c.Interpreter == nil || *c.Interpreter == interp
 	is, err := v.after.ResolutionCache()
 	if err != nil {
 		return bug("leaves notes that cannot be read: %v", err)
@@ -342,20 +342,17 @@ func (v *verifier) isInterpreter(o elfimage.Owner) bool {
 	return p != nil && (o.Kind == elfimage.OfSection && o.Index == v.before.interpSection() || (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && o.Off == p.Off && o.Size == p.Filesz)
 }
 
-func (v *verifier) isVersym(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_VERSYM || o.Kind == elfimage.OfSection && v.before.Sections[o.Index].Type == elf.SHT_GNU_VERSYM
+// is reports whether an owner is the table that a dynamic entry points to, or a section of a type.
+func (v *verifier) is(o elfimage.Owner, tag elf.DynTag, types ...elf.SectionType) bool {
+	return o.Kind == elfimage.OfDynamic && o.Tag == tag || o.Kind == elfimage.OfSection && slices.Contains(types, v.before.Sections[o.Index].Type)
 }
 
-func (v *verifier) isVerneed(o elfimage.Owner) bool {
-	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_VERNEED || o.Kind == elfimage.OfSection && v.before.Sections[o.Index].Type == elf.SHT_GNU_VERNEED
+func (v *verifier) isVersym(o elfimage.Owner) bool {
+	return v.is(o, elf.DT_VERSYM, elf.SHT_GNU_VERSYM)
 }
 
 func (v *verifier) isSymbols(o elfimage.Owner) bool {
-	if o.Kind == elfimage.OfSection {
-		t := v.before.Sections[o.Index].Type
-		return t == elf.SHT_SYMTAB || t == elf.SHT_DYNSYM
-	}
-	return o.Kind == elfimage.OfDynamic && o.Tag == elf.DT_SYMTAB
+	return v.is(o, elf.DT_SYMTAB, elf.SHT_SYMTAB, elf.SHT_DYNSYM)
 }
 
 func (v *verifier) name(o elfimage.Owner) string {
@@ -483,14 +480,6 @@ func (v *verifier) moved(o elfimage.Owner) error {
 	if now.size < o.Size || now.size > o.Size && !v.isStrings(o) && !v.isNames(o) {
 		return bug("changes the size of %s", v.name(o))
 	}
-	both := pair{place{o.Off, o.Addr, o.Size}, place{now.off, now.addr, o.Size}}
-	if len(v.same) > 0 && v.same[0].was.off != o.Off { // owners come in order of offset
-		v.same = v.same[:0]
-	}
-	if slices.Contains(v.same, both) {
-		return nil
-	}
-	v.same = append(v.same, both)
 	const piece = 16 << 10
 	for at := uint64(0); at < o.Size; at += piece {
 		n := min(piece, o.Size-at)
@@ -511,7 +500,7 @@ func (v *verifier) moved(o elfimage.Owner) error {
 				return v.symbols(o, now, at+from, at+to)
 			case v.isVersym(o) && len(v.c.ClearVersions) > 0:
 				return nil
-			case v.isVerneed(o) && v.c.Needed != nil && len(v.c.Needed.Renamed) > 0:
+			case v.is(o, elf.DT_VERNEED, elf.SHT_GNU_VERNEED) && v.c.Needed != nil && len(v.c.Needed.Renamed) > 0:
 				return nil // read back as values
 			}
 			if v.ofNote(o.Off+at+from, old[from:to], b[from:to]) {

@@ -123,20 +123,14 @@ func (im *Image) Soname() (string, error) {
 
 // Interpreter returns the path in PT_INTERP, or "" where there is none.
 func (im *Image) Interpreter() (string, error) {
-	b, err := im.InterpreterText()
-	return string(b), err
-}
-
-// InterpreterText is Interpreter in memory that the next read may overwrite.
-func (im *Image) InterpreterText() ([]byte, error) {
 	p := im.Prog(elf.PT_INTERP)
 	if p == nil || im.detached {
-		return nil, nil
+		return "", nil
 	}
 	if p.Filesz > im.size || p.Off > im.size-p.Filesz {
-		return nil, Malformed(p.Off, "PT_INTERP of %d bytes is outside the file of %d bytes", p.Filesz, im.size)
+		return "", Malformed(p.Off, "PT_INTERP of %d bytes is outside the file of %d bytes", p.Filesz, im.size)
 	}
-	return im.text(p.Off, p.Off+p.Filesz)
+	return im.cstring(p.Off, p.Off+p.Filesz)
 }
 
 // A Reason says why no run path of ours belongs in a file. "" means that one does.
