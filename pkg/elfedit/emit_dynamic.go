@@ -16,14 +16,11 @@ func (p *planner) encodeEntries(b []byte, entries []elfimage.Dyn) {
 }
 
 // dynamicWrites returns the write that switches .dynamic where it is, none where nothing changes. ok is
-// false where it has too few entries, or what changes crosses a page and can be torn by a kill: it has to move.
+// false where what changes crosses a page and can be torn by a kill: it has to move.
 func (p *planner) dynamicWrites(l *layout) (writes []write, ok bool) {
 	im := p.im
 	if l.dynamic != nil || !im.hasDynamic() {
 		return nil, true
-	}
-	if !p.goal.fits {
-		return nil, false
 	}
 	var few [48]elfimage.Dyn
 	old, now, es := im.Dynamic, p.entries(few[:0], l), im.DynSize()
