@@ -72,6 +72,10 @@ func TestCheckNotices(t *testing.T) {
 			d, _ := before.Dyn(elf.DT_RUNPATH)
 			return write{off: after.StrOff + d.Val, data: make([]byte, len(shapes["shared tail"].runpath))}
 		}},
+		"reads back with DT_RUNPATH": {plain(), func(_, after *image) write {
+			d, _ := after.Dyn(elf.DT_RUNPATH)
+			return write{off: after.StrOff + d.Val + 1, data: []byte("y")}
+		}},
 		"reads back with interpreter": {plain(), func(_, after *image) write {
 			return write{off: after.interpText().off + 5, data: []byte("y")}
 		}},

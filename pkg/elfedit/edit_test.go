@@ -431,6 +431,17 @@ func TestOldRunPathIsScrubbedBeforeTheHeaders(t *testing.T) {
 	}
 }
 
+// A copy of the string table does not hold what goes: no write of its own takes that out again.
+func TestCopyLacksWhatGoes(t *testing.T) {
+	const secret = "/nix/store/00000000000000000000000000000000-cuda_cudart-stubs/lib"
+	b := plain().with(func(l *shape) { l.runpath = secret }).build(t)
+	for _, w := range planned(t, b, setPath(elf.DT_RUNPATH, strings.Repeat("/long", 500))).writes {
+		if bytes.Contains(w.data, []byte(secret)) {
+			t.Errorf("%d bytes at %#x hold the old run path", w.len(), w.off)
+		}
+	}
+}
+
 // BOLT leaves both: program headers at the end, and several notes, which are told apart by their order.
 func TestNotesKeepTheirOrderBehindTheFile(t *testing.T) {
 	b := plain().with(func(l *shape) { l.runpath = lists[0] }).build(t)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -321,6 +322,48 @@ func TestContradictions(t *testing.T) {
 	}
 	if err := sound.Contradiction(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Of two that own the same bytes the one is named that the loader depends on less, and where that is said.
+func TestOverlapNamesTheField(t *testing.T) {
+	b := linked(t, "-Wl,--hash-style=both")
+	sound, err := Parse(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	comment := slices.IndexFunc(sound.Sections, func(s Section) bool { return s.Type == elf.SHT_PROGBITS && s.Flags&elf.SHF_ALLOC == 0 })
+	init, _ := sound.Dyn(elf.DT_INIT_ARRAY)
+	for what, c := range map[string]struct{ at, value uint64 }{
+		"overlaps the program headers": {sound.Shoff + uint64(comment)*64 + 24, 64},
+		"overlaps PT_DYNAMIC":          {init.Off + 8, sound.Prog(elf.PT_DYNAMIC).Vaddr},
+	} {
+		damaged := bytes.Clone(b)
+		binary.LittleEndian.PutUint64(damaged[c.at:], c.value)
+		im, err := Parse(bytes.NewReader(damaged), int64(len(damaged)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var format *FormatError
+		if err := im.Contradiction(); !errors.As(err, &format) || !strings.Contains(err.Error(), what) || format.Off != int64(c.at) {
+			t.Errorf("%s, said at %#x: %v", what, c.at, err)
+		}
+	}
+}
+
+// A string is as long as it is, and ends with the file at the latest.
+func TestLongString(t *testing.T) {
+	long := strings.Repeat("a", 3000)
+	data := []byte(long + "\x00" + long)
+	im := &Image{window: newWindow(bytes.NewReader(data), uint64(len(data)), nil)}
+	if s, err := im.cstring(10, 1<<40); err != nil || s != long[10:] {
+		t.Errorf("%d bytes, %v", len(s), err)
+	}
+	var format *FormatError
+	for _, limit := range []uint64{3001, 3100, uint64(len(data)), 1 << 40} {
+		if s, err := im.cstring(3001, limit); !errors.As(err, &format) || format.Off != 3001 {
+			t.Errorf("%d bytes that end at %d: %v", len(s), limit, err)
+		}
 	}
 }
 
