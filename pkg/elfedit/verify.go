@@ -20,7 +20,7 @@ type verifier struct {
 	moving  bool                      // what is compared is the copy of a segment
 	cache   *elfimage.ResolutionCache // that goes or is replaced, or nil
 	note    *elfimage.ResolutionCache // that is new, or nil
-	strings []span // ranges of the dynamic string table that change, as offsets in it
+	strings []span                    // ranges of the dynamic string table that change, as offsets in it
 }
 
 // verify returns an error where the image after an edit does not say what was asked for, or
