@@ -3,33 +3,23 @@ package cli
 import (
 	"bufio"
 	"cmp"
-	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/fixup"
 	"cuda-runpath/pkg/normal"
-	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/store"
-	"cuda-runpath/pkg/tree"
 )
 
 // AutoPatchelf returns the app that makes prebuilt files find their libraries.
@@ -140,8 +130,6 @@ type autoPatchelf struct {
 	record     bool
 	structured bool
 	keepLinks  bool
-
-	editor *editor
 }
 
 func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
@@ -168,8 +156,11 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 		KeepEntries:         !a.inBuild && (c.Bool("preserve-origin") || !c.IsSet("preserve-origin")),
 		Relativize:          c.Bool("relativize-rpath") || !a.inBuild && !c.IsSet("relativize-rpath"),
 		Dlopen:              c.Bool("dlopen"),
+		Opened:              c.Bool("opened"),
 		Minimal:             c.Bool("minimal"),
 		EnforcePriority:     priority,
+		Driver:              c.Bool("expect-driver"),
+		Machines:            fixup.OwnMachines(),
 		KeepInterpreter:     c.Bool("no-set-interpreter"),
 		Ignore:              c.StringSlice("ignore-missing"),
 		ForceRPath:          c.Bool("force-rpath"),
@@ -181,11 +172,7 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 	if err := a.tools(c); err != nil {
 		return nil, err
 	}
-	a.settings.Opened = c.Bool("opened")
-	a.sources.Literals = a.literals
-	if a.editor.WhenNeeds {
-		a.sources.NeedsDriver = normal.NeedsDriver
-	}
+	a.sources.Literals = a.settings.Literals
 	if err := a.interpreters(c.StringSlice("interpreter")); err != nil {
 		return nil, err
 	}
@@ -198,55 +185,19 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 	return a, nil
 }
 
-// literals says which names of libraries count among a file's constants.
-func (a *autoPatchelf) literals(o *fixup.Object) func(name string) bool {
-	switch s := &a.settings; {
-	case s.Minimal && s.KeepEntries: // a file's own entries may be there for what it opens
-		return func(string) bool { return true }
-	case s.Dlopen:
-		return driver.NeedsDriver
-	case s.Opened, !s.KeepEntries && fixup.OpensItsParts(o):
-		return driver.Toolkit
-	}
-	return nil
-}
-
-// paths leaves out what nixpkgs' program passes over in a build: what is not there, and
-// symbolic links. Of those it follows one that leads to a directory; so does this one within
-// the package, where nobody else's files are. By hand the walk refuses links.
+// paths leaves out what nixpkgs' program passes over in a build. By hand the walk refuses links.
 func (a *autoPatchelf) paths() {
 	for _, p := range a.Paths {
-		name := tree.Unslashed(p)
-		if st, err := os.Lstat(name); a.inBuild && errors.Is(err, fs.ErrNotExist) {
-			a.Log.WithField("path", p).Warn("does not exist")
-			continue
-		} else if a.inBuild && err == nil && st.Mode()&fs.ModeSymlink != 0 {
-			to := withinPackage(name)
-			if to == "" {
-				a.Log.WithField("path", p).Warn("is a symbolic link, which is skipped: name what it leads to")
-				continue
-			}
-			p = to
+		to, skipped := p, ""
+		if a.inBuild {
+			to, skipped = fixup.BuildPath(p)
 		}
-		a.sources.Paths = append(a.sources.Paths, p)
+		if skipped != "" {
+			a.Log.WithField("path", p).Warn(skipped)
+			continue
+		}
+		a.sources.Paths = append(a.sources.Paths, to)
 	}
-}
-
-// withinPackage returns the directory that a symbolic link leads to, if it is in the same
-// store path as the link; else "".
-func withinPackage(link string) string {
-	parent, err := filepath.EvalSymlinks(path.Dir(link))
-	if err != nil {
-		return ""
-	}
-	to, err := filepath.EvalSymlinks(link)
-	if err != nil || !store.Contains(to) || store.Path(to) != store.Path(parent+"/") {
-		return ""
-	}
-	if st, err := os.Stat(to); err != nil || !st.IsDir() {
-		return ""
-	}
-	return to
 }
 
 // extraArguments reads what nixpkgs' program would pass on to patchelf.
@@ -268,50 +219,24 @@ func (a *autoPatchelf) extraArguments(args []string) error {
 }
 
 // tools reads which maps are applied in the same edit.
-func (a *autoPatchelf) tools(c *command.Line) (err error) {
-	if a.editor, err = newEditor(c); err != nil {
+func (a *autoPatchelf) tools(c *command.Line) error {
+	e, err := newEditor(c)
+	if err != nil {
 		return err
 	}
-	if err := a.editor.apply(c.StringSlice("tool")); err != nil {
+	if err := e.apply(c.StringSlice("tool")); err != nil {
 		return err
 	}
-	a.settings.Machines = ownMachines()
-	a.settings.Driver = c.Bool("expect-driver")
-	forms := normal.New(a.editor.Settings)
-	a.settings.Note = func(o *fixup.Object, l runpath.List) string {
-		if o.Note == "" && !a.Note.Write {
-			return ""
-		}
-		kept, _ := resolution.Parse([]byte(o.Note)) // of one that is malformed, what the loader reads
-		return string(forms.Resolution(normal.File{Path: o.Real, ABI: o.ABI}, o.Needed, l, kept).Bytes())
+	if e.WhenNeeds {
+		a.sources.NeedsDriver = normal.NeedsDriver
 	}
-	if a.editor.Maps == 0 {
+	a.settings.Apply(normal.New(e.Settings), e.Maps, e.WhenNeeds, a.Note.Write)
+	if e.Maps == 0 {
 		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
 			if c.IsSet(flag) {
 				return command.Misusef("--%s is for a --tool: name the tool too", flag)
 			}
 		}
-		return nil
-	}
-	a.settings.Driver = a.settings.Driver || a.editor.Maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
-	a.settings.Map = func(o *fixup.Object, l runpath.List) runpath.List {
-		maps := a.editor.Maps
-		if a.editor.WhenNeeds && !o.NeedsDriver {
-			maps &^= runpath.AddDriverLink
-		}
-		after, _ := forms.Apply(normal.File{Path: o.Real, ABI: o.ABI, Needed: o.Needed}, l, maps)
-		return after
-	}
-	return nil
-}
-
-// ownMachines are those whose programs run here; nil where that is not known.
-func ownMachines() []elf.Machine {
-	switch runtime.GOARCH {
-	case "amd64", "386":
-		return []elf.Machine{elf.EM_X86_64, elf.EM_386}
-	case "arm64", "arm":
-		return []elf.Machine{elf.EM_AARCH64, elf.EM_ARM}
 	}
 	return nil
 }
@@ -330,25 +255,9 @@ func (a *autoPatchelf) interpreters(given []string) error {
 		a.Log.Warn("$NIX_BINTOOLS is not set and no --interpreter is given: programs keep their interpreters")
 		return nil
 	}
-	read := func(name string) (string, error) {
-		b, err := os.ReadFile(path.Join(bintools, "nix-support", name))
-		return strings.TrimSpace(string(b)), err
-	}
-	interp, err := read("dynamic-linker")
-	if err != nil {
-		return fmt.Errorf("the interpreter of $NIX_BINTOOLS: %w", err)
-	}
-	libc, err := read("orig-libc")
-	if err != nil {
-		return fmt.Errorf("the C library of $NIX_BINTOOLS: %w", err)
-	}
-	a.settings.Interpreters = append(a.settings.Interpreters, fixup.Interpreter{Path: interp, LibC: libc + "/lib"})
-	if interp, err := read("dynamic-linker-m32"); err == nil && interp != "" {
-		if _, err := os.Stat(interp); err == nil {
-			a.settings.Interpreters = append(a.settings.Interpreters, fixup.Interpreter{Path: interp})
-		}
-	}
-	return nil
+	var err error
+	a.settings.Interpreters, err = fixup.BuildInterpreters(bintools)
+	return err
 }
 
 func (a *autoPatchelf) readHints(name string) error {
@@ -462,25 +371,8 @@ func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
 
 // openedLine says what an entry for libraries that are opened by name adds.
 func openedLine(why, dir string) string {
-	root := cmp.Or(store.Path(dir), dir)
-	size, _ := sizes.LoadOrStore(root, sync.OnceValue(func() int64 { return sizeBelow(root) }))
-	return fmt.Sprintf("%s: %s is added, a package of %d bytes", why, root, size.(func() int64)())
-}
-
-// sizes are functions that return [sizeBelow], by directory: many files name one library.
-var sizes sync.Map
-
-// sizeBelow returns the bytes of the files below a directory.
-func sizeBelow(root string) (bytes int64) {
-	filepath.WalkDir(root, func(_ string, e fs.DirEntry, err error) error {
-		if err == nil && e.Type().IsRegular() {
-			if st, err := e.Info(); err == nil {
-				bytes += st.Size()
-			}
-		}
-		return nil
-	})
-	return bytes
+	root, size := normal.Weigh(dir)
+	return fmt.Sprintf("%s: %s is added, a package of %d bytes", why, root, size)
 }
 
 // tellCopies says of how many files a copy was edited because of hard links outside the tree.

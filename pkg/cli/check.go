@@ -340,11 +340,11 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 		visit: func(f *tree.File) (*checked, bool) {
 			visited.Add(1)
 			if f.Err == nil && !f.ELF() {
-				text, lang, err := scriptText(f)
+				text, lang, err := edit.Script(f)
 				if err != nil {
 					return pending(audit.NewPending(audit.NewFailed(in(f.Path), err))), true
 				}
-				r := a.Script(in(f.Path), string(text), lang)
+				r := a.Script(in(f.Path), text, lang)
 				if r == nil && named(f.Path) {
 					r = audit.NewSkipped(f.Path, string(elfimage.NotELF))
 				}

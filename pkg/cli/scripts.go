@@ -1,18 +1,12 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
-	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/tree"
@@ -43,8 +37,8 @@ toolkit's libraries that are in a DIR. With --substitute the arguments of substi
 			o := scriptOptions{fix: c.Bool("fix"), substitute: c.Bool("substitute"), link: c.String("driver-link")}
 			if c.IsSet("libs") {
 				var err error
-				if o.toolkit, err = toolkitIn(c.StringSlice("libs")); err != nil {
-					return err
+				if o.toolkit, err = edit.ToolkitIn(c.StringSlice("libs")); err != nil {
+					return command.Misusef("--libs %v", err)
 				}
 			}
 			if o.fix && o.substitute {
@@ -65,38 +59,6 @@ type scriptOptions struct {
 	fix, substitute bool
 	link            string
 	toolkit         func(name string) string // see [scripts.Find]
-}
-
-// toolkitIn returns the path of a library in the first of some directories that has it: by its
-// name or, where that is without a version, as the only one there that has one.
-func toolkitIn(dirs []string) (func(name string) string, error) {
-	for i, dir := range dirs {
-		dir, err := filepath.Abs(dir)
-		if err != nil || strings.ContainsAny(dir, "\"'`$\\") || !remedy.Seen(dir) {
-			return nil, command.Misusef("--libs %q: a script cannot name it", dirs[i])
-		}
-		dirs[i] = dir
-	}
-	return func(name string) string {
-		for _, dir := range dirs {
-			if st, err := os.Stat(dir + "/" + name); err == nil && !st.IsDir() {
-				return dir + "/" + name
-			}
-			found := map[string]string{} // where they lead to
-			entries, _ := os.ReadDir(dir)
-			for _, e := range entries {
-				if real, err := filepath.EvalSymlinks(dir + "/" + e.Name()); err == nil && strings.HasPrefix(e.Name(), name+".") && (found[real] == "" || len(e.Name()) < len(found[real])) {
-					found[real] = e.Name()
-				}
-			}
-			if len(found) == 1 && strings.HasSuffix(name, ".so") {
-				for _, as := range found {
-					return dir + "/" + as
-				}
-			}
-		}
-		return ""
-	}, nil
 }
 
 // scriptFile is one element of "files" in the JSON document of scripts.
@@ -211,19 +173,14 @@ func runScripts(s *session, o scriptOptions) error {
 
 // visit searches one file. It reports whether it is a script.
 func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool, err error) {
-	text, lang, err := scriptText(f)
-	if text == nil || err != nil {
+	whole, lang, err := edit.Script(f)
+	if whole == "" || err != nil {
 		return lang != scripts.Unknown, err
 	}
-	whole := string(text)
 	places := scripts.Find(whole, lang, o.toolkit)
 	if o.fix {
-		if fixed := scripts.Fix(whole, places, o.link); fixed != whole {
-			if r.Action = edit.Edited; !s.DryRun {
-				if err := f.Write(func(w tree.Writer) error { return overwrite(w, whole, fixed) }); err != nil {
-					return true, err
-				}
-			}
+		if r.Action, err = edit.FixScript(f, whole, scripts.Fix(whole, places, o.link), s.Options); err != nil {
+			return true, err
 		}
 	}
 	for _, p := range places {
@@ -237,37 +194,4 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 		r.Places = append(r.Places, place)
 	}
 	return true, nil
-}
-
-// scriptText returns what is in a script that may open the driver; nil for
-// every other file.
-func scriptText(f *tree.File) ([]byte, scripts.Language, error) {
-	if f.ELF() {
-		return nil, scripts.Unknown, nil
-	}
-	lang := scripts.LanguageOf(path.Base(f.Path), f.Head())
-	if lang == scripts.Unknown {
-		return nil, lang, nil
-	}
-	text, err := f.Whole(scripts.MaxSize)
-	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, plainfile.ErrNotRegular) || !scripts.Worth(text) {
-		return nil, lang, nil
-	}
-	return text, lang, err
-}
-
-// overwrite writes a longer or shorter text over another, from where they differ, in
-// one write.
-func overwrite(w tree.Writer, before, after string) error {
-	same := 0
-	for same < min(len(before), len(after)) && before[same] == after[same] {
-		same++
-	}
-	if _, err := w.WriteAt([]byte(after[same:]), int64(same)); err != nil {
-		return err
-	}
-	if len(after) < len(before) {
-		return w.Truncate(int64(len(after)))
-	}
-	return nil
 }

@@ -90,9 +90,9 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	}
 }
 
-// OpensItsParts reports whether a file may find parts of its own beside it, by an entry that a
+// opensItsParts reports whether a file may find parts of its own beside it, by an entry that a
 // build takes out: cuDNN its engines, libnvrtc its built-in functions.
-func OpensItsParts(o *Object) bool {
+func opensItsParts(o *Object) bool {
 	return strings.Contains(o.List, "ORIGIN") && driver.Toolkit(o.Soname)
 }
 

@@ -1104,7 +1104,7 @@ func TestALibrarysOwnParts(t *testing.T) {
 	s.put("out/lib/libcudnn.so.9", o.Object)
 	s.put("out/other/libcudnn.so.9", lib("libcudnn.so.9", "libfoo.so").with(elf.DT_RUNPATH, "$ORIGIN").Object) // names no part
 	s.src.Literals = func(o *Object) func(string) bool {
-		if OpensItsParts(o) {
+		if opensItsParts(o) {
 			return driver.Toolkit
 		}
 		return nil

@@ -1,0 +1,87 @@
+package edit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/tree"
+)
+
+// Script returns what is in a script that may open the driver; "" for every other file.
+func Script(f *tree.File) (string, scripts.Language, error) {
+	if f.ELF() {
+		return "", scripts.Unknown, nil
+	}
+	lang := scripts.LanguageOf(path.Base(f.Path), f.Head())
+	if lang == scripts.Unknown {
+		return "", lang, nil
+	}
+	text, err := f.Whole(scripts.MaxSize)
+	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, plainfile.ErrNotRegular) || !scripts.Worth(text) {
+		return "", lang, nil
+	}
+	return string(text), lang, err
+}
+
+// FixScript writes a longer or shorter text over another, from where they differ, in
+// one write.
+func FixScript(f *tree.File, before, after string, o Options) (Action, error) {
+	if before == after {
+		return Unchanged, nil
+	}
+	if o.DryRun {
+		return Edited, nil
+	}
+	same := 0
+	for same < min(len(before), len(after)) && before[same] == after[same] {
+		same++
+	}
+	return Edited, f.Write(func(w tree.Writer) error {
+		if _, err := w.WriteAt([]byte(after[same:]), int64(same)); err != nil {
+			return err
+		}
+		if len(after) < len(before) {
+			return w.Truncate(int64(len(after)))
+		}
+		return nil
+	})
+}
+
+// ToolkitIn returns the path of a library in the first of some directories that has it: by its
+// name or, where that is without a version, as the only one there that has one.
+func ToolkitIn(dirs []string) (func(name string) string, error) {
+	for i, dir := range dirs {
+		dir, err := filepath.Abs(dir)
+		if err != nil || strings.ContainsAny(dir, "\"'`$\\") || !remedy.Seen(dir) {
+			return nil, fmt.Errorf("%q: a script cannot name it", dirs[i])
+		}
+		dirs[i] = dir
+	}
+	return func(name string) string {
+		for _, dir := range dirs {
+			if st, err := os.Stat(dir + "/" + name); err == nil && !st.IsDir() {
+				return dir + "/" + name
+			}
+			found := map[string]string{} // where they lead to
+			entries, _ := os.ReadDir(dir)
+			for _, e := range entries {
+				if real, err := filepath.EvalSymlinks(dir + "/" + e.Name()); err == nil && strings.HasPrefix(e.Name(), name+".") && (found[real] == "" || len(e.Name()) < len(found[real])) {
+					found[real] = e.Name()
+				}
+			}
+			if len(found) == 1 && strings.HasSuffix(name, ".so") {
+				for _, as := range found {
+					return dir + "/" + as
+				}
+			}
+		}
+		return ""
+	}, nil
+}

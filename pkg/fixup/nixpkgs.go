@@ -1,0 +1,127 @@
+package fixup
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/resolution"
+	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
+	"cuda-runpath/pkg/tree"
+)
+
+// BuildPath returns the path to walk for one that nixpkgs' program is given in a build. It passes over what is not there, and
+// symbolic links; of those it follows one that leads to a directory, and so does this one within the package, where nobody else's
+// files are. skipped says why there is nothing to walk.
+func BuildPath(p string) (to, skipped string) {
+	name := tree.Unslashed(p)
+	st, err := os.Lstat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", "does not exist"
+	case err != nil || st.Mode()&fs.ModeSymlink == 0:
+		return p, ""
+	}
+	if to = withinPackage(name); to == "" {
+		skipped = "is a symbolic link, which is skipped: name what it leads to"
+	}
+	return to, skipped
+}
+
+// withinPackage returns the directory that a symbolic link leads to, if it is in the same
+// store path as the link; else "".
+func withinPackage(link string) string {
+	parent, err := filepath.EvalSymlinks(path.Dir(link))
+	if err != nil {
+		return ""
+	}
+	to, err := filepath.EvalSymlinks(link)
+	if err != nil || !store.Contains(to) || store.Path(to) != store.Path(parent+"/") {
+		return ""
+	}
+	if st, err := os.Stat(to); err != nil || !st.IsDir() {
+		return ""
+	}
+	return to
+}
+
+// BuildInterpreters returns those of a bintools package of nixpkgs ($NIX_BINTOOLS): its own, and the 32-bit one that multilib
+// toolchains have beside it.
+func BuildInterpreters(bintools string) ([]Interpreter, error) {
+	read := func(name string) (string, error) {
+		b, err := os.ReadFile(path.Join(bintools, "nix-support", name))
+		return strings.TrimSpace(string(b)), err
+	}
+	interp, err := read("dynamic-linker")
+	if err != nil {
+		return nil, fmt.Errorf("the interpreter of $NIX_BINTOOLS: %w", err)
+	}
+	libc, err := read("orig-libc")
+	if err != nil {
+		return nil, fmt.Errorf("the C library of $NIX_BINTOOLS: %w", err)
+	}
+	all := []Interpreter{{Path: interp, LibC: libc + "/lib"}}
+	if interp, err := read("dynamic-linker-m32"); err == nil && interp != "" {
+		if _, err := os.Stat(interp); err == nil {
+			all = append(all, Interpreter{Path: interp})
+		}
+	}
+	return all, nil
+}
+
+// OwnMachines are those whose programs run here; nil where that is not known.
+func OwnMachines() []elf.Machine {
+	switch runtime.GOARCH {
+	case "amd64", "386":
+		return []elf.Machine{elf.EM_X86_64, elf.EM_386}
+	case "arm64", "arm":
+		return []elf.Machine{elf.EM_AARCH64, elf.EM_ARM}
+	}
+	return nil
+}
+
+// Literals says which names of libraries count among a file's constants: see [Sources].
+func (s *Settings) Literals(o *Object) func(name string) bool {
+	switch {
+	case s.Minimal && s.KeepEntries: // a file's own entries may be there for what it opens
+		return func(string) bool { return true }
+	case s.Dlopen:
+		return driver.NeedsDriver
+	case s.Opened, !s.KeepEntries && opensItsParts(o):
+		return driver.Toolkit
+	}
+	return nil
+}
+
+// Apply has the maps of some tools applied in the same edit, with the driver link only where a file needs it, if whenNeeds; and a resolution
+// note written that is right for what comes of it, if write also for files without one.
+func (s *Settings) Apply(forms *normal.Maps, maps runpath.Map, whenNeeds, write bool) {
+	s.Note = func(o *Object, l runpath.List) string {
+		if o.Note == "" && !write {
+			return ""
+		}
+		kept, _ := resolution.Parse([]byte(o.Note)) // of one that is malformed, what the loader reads
+		return string(forms.Resolution(normal.File{Path: o.Real, ABI: o.ABI}, o.Needed, l, kept).Bytes())
+	}
+	if maps == 0 {
+		return
+	}
+	s.Driver = s.Driver || maps&(runpath.AddDriverLink|runpath.ReplaceStubs) != 0
+	s.Map = func(o *Object, l runpath.List) runpath.List {
+		maps := maps
+		if whenNeeds && !o.NeedsDriver {
+			maps &^= runpath.AddDriverLink
+		}
+		after, _ := forms.Apply(normal.File{Path: o.Real, ABI: o.ABI, Needed: o.Needed}, l, maps)
+		return after
+	}
+}
