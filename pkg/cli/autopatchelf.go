@@ -575,14 +575,7 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 		b, _ := command.JSON(map[string]any{kind: fields}, "") // what cannot be written is known to [command.Run]
 		a.Stdout.Write(append(b, '\n'))
 	}
-	type of struct {
-		File        string  `json:"file"`
-		Reason      string  `json:"reason,omitempty"`
-		Interpreter string  `json:"interpreter_path,omitempty"`
-		RPath       *string `json:"rpath,omitempty"`
-		Name        string  `json:"name,omitempty"`
-		Pattern     string  `json:"pattern,omitempty"`
-	}
+	type of map[string]string
 	type dependency struct {
 		File     string  `json:"file"`
 		Name     string  `json:"name"`
@@ -595,11 +588,11 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 			continue
 		}
 		if p.Skip != "" {
-			event("SkipFile", of{File: file, Reason: p.Skip})
+			event("SkipFile", of{"file": file, "reason": p.Skip})
 			continue
 		}
 		if p.Interpreter != "" {
-			event("SetInterpreter", of{File: file, Interpreter: p.Interpreter})
+			event("SetInterpreter", of{"file": file, "interpreter_path": p.Interpreter})
 		}
 		for _, n := range p.Needs {
 			switch n.Outcome {
@@ -610,14 +603,13 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 			}
 		}
 		if p.Set != nil {
-			list := p.After.String()
-			event("SetRpath", of{File: file, RPath: &list})
+			event("SetRpath", of{"file": file, "rpath": p.After.String()})
 		}
 	}
 	for _, p := range plans {
 		for _, n := range p.Needs {
 			if n.Outcome == fixup.Ignored {
-				event("IgnoredDependency", of{File: p.Object.Path, Name: n.Label(), Pattern: n.Pattern})
+				event("IgnoredDependency", of{"file": p.Object.Path, "name": n.Label(), "pattern": n.Pattern})
 			}
 		}
 	}

@@ -1,10 +1,11 @@
 package patchelf
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"os"
+
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/tree"
@@ -52,36 +53,18 @@ func outputRegular(to *os.File, f *tree.File, edit *elfedit.Edit) error {
 
 // outputStream is for what cannot be written at an offset: a pipe, /dev/stdout.
 func outputStream(to io.Writer, f *tree.File, edit *elfedit.Edit) error {
-	b := make(buffer, f.Size())
-	if _, err := f.ReadAt(b, 0); err != nil && !errors.Is(err, io.EOF) {
+	fd, err := unix.MemfdCreate("output", unix.MFD_CLOEXEC)
+	if err != nil {
 		return err
 	}
-	if edit != nil {
-		if err := edit.Apply(&b); err != nil {
-			return err
-		}
+	memory := os.NewFile(uintptr(fd), "output")
+	defer memory.Close()
+	if err := outputRegular(memory, f, edit); err != nil {
+		return err
 	}
-	_, err := io.Copy(to, bytes.NewReader(b))
+	if _, err := memory.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	_, err = io.Copy(to, memory)
 	return err
-}
-
-// buffer is a file in memory.
-type buffer []byte
-
-func (b *buffer) WriteAt(p []byte, off int64) (int, error) {
-	if end := off + int64(len(p)); end > int64(len(*b)) {
-		if err := b.Truncate(end); err != nil {
-			return 0, err
-		}
-	}
-	return copy((*b)[off:], p), nil
-}
-
-func (b *buffer) Truncate(size int64) error {
-	if size <= int64(len(*b)) {
-		*b = (*b)[:size]
-		return nil
-	}
-	*b = append(*b, make([]byte, size-int64(len(*b)))...)
-	return nil
 }
