@@ -212,7 +212,7 @@ func fresh(dir *os.File, base string, perm fs.FileMode, data []byte) error {
 	if err := unix.Fchmod(n.fd, uint32(perm.Perm())); err != nil {
 		return err
 	}
-	if err = n.link(at, base); errors.Is(err, unix.EEXIST) {
+	if err = n.link(base); errors.Is(err, unix.EEXIST) {
 		err = errChanged
 	}
 	return err
@@ -251,7 +251,7 @@ func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte)
 	if err := unix.Fremovexattr(n.fd, "security.capability"); err != nil && err != unix.ENODATA && err != unix.ENOTSUP {
 		return errInPlace
 	}
-	return n.rename(at, base, st)
+	return n.rename(base, st)
 }
 
 // ErrLabel is the error where all is the same but the label of SELinux, which not everybody may set.
@@ -360,11 +360,14 @@ func NewNameless(at int, base string) (*Nameless, error) {
 // What a killed process left there is removed: nobody holds its lock.
 func (n *Nameless) claim(f func() error) error {
 	for wait := time.Millisecond; wait < 4*time.Second; wait *= 2 {
-		if err := f(); !errors.Is(err, unix.EEXIST) {
+		err := f()
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if !errors.Is(err, unix.EEXIST) {
 			return err
 		}
-		_, err := n.clear()
-		if err == nil {
+		if _, err = n.clear(); err == nil {
 			continue
 		}
 		if !errors.Is(err, unix.EWOULDBLOCK) && wait > 10*time.Millisecond { // nobody whom to wait for
@@ -416,14 +419,14 @@ func (n *Nameless) remove(left int) (removed bool, err error) {
 }
 
 // link gives the file a name that nothing has; unix.EEXIST where something has it.
-func (n *Nameless) link(at int, base string) error {
+func (n *Nameless) link(base string) error {
 	if err := unix.Fsync(n.fd); err != nil {
 		return err
 	}
 	if err := n.linkTo(base); err != nil {
 		return err
 	}
-	return SyncDir(at)
+	return SyncDir(n.at)
 }
 
 // Rename puts the file in the place of what is called base in its directory, if may, called just before, returns nil.
@@ -437,19 +440,22 @@ func (n *Nameless) Rename(base string, may func() error) error {
 	if err := may(); err != nil {
 		return err
 	}
-	err := unix.Renameat(n.at, n.temp, n.at, base)
+	err := error(unix.EINTR)
+	for err == unix.EINTR {
+		err = unix.Renameat(n.at, n.temp, n.at, base)
+	}
 	n.has = err != nil
 	return err
 }
 
 // rename puts the file in the place of the one that st describes.
-func (n *Nameless) rename(at int, base string, st *unix.Stat_t) error {
+func (n *Nameless) rename(base string, st *unix.Stat_t) error {
 	if err := unix.Fsync(n.fd); err != nil {
 		return err
 	}
 	var now unix.Stat_t
 	err := n.Rename(base, func() error {
-		if err := unix.Fstatat(at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
+		if err := unix.Fstatat(n.at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
 			return errChanged
 		}
 		return nil
@@ -461,16 +467,10 @@ func (n *Nameless) rename(at int, base string, st *unix.Stat_t) error {
 	default:
 		return err
 	}
-	if err := unix.Fstat(n.fd, &now); err != nil {
-		return err
+	if unix.Fstatat(n.at, base, &now, unix.AT_SYMLINK_NOFOLLOW) == nil && !sameFile(n.fd, &now) {
+		return errChanged
 	}
-	if at, err := open(at, base, unix.O_PATH|unix.O_NOFOLLOW); err == nil {
-		defer unix.Close(at)
-		if !sameFile(at, &now) {
-			return errChanged
-		}
-	}
-	return SyncDir(at)
+	return SyncDir(n.at)
 }
 
 // linkTo makes a name in the directory a hard link to the file.
