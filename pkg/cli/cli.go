@@ -26,19 +26,6 @@ import (
 // -ldflags '-X cuda-runpath/pkg/cli.Version=1.2.3'.
 var Version = ""
 
-// Address is where the program comes from, an absolute URL, which SARIF names; builds
-// set it as they set Version. Without it, it is the module's, where that has one.
-var Address = ""
-
-func address() string {
-	if info, ok := debug.ReadBuildInfo(); ok && Address == "" {
-		if host, _, _ := strings.Cut(info.Main.Path, "/"); strings.Contains(host, ".") {
-			return "https://" + info.Main.Path
-		}
-	}
-	return Address
-}
-
 // version returns Version, else the module's, with the commit of the checkout that it was built in.
 func version() string {
 	info, ok := debug.ReadBuildInfo()

@@ -35,9 +35,6 @@ func writeSARIF(w io.Writer, found *audited) error {
 		}
 	}
 	driver := object{"name": "runpath audit", "version": version(), "rules": rules}
-	if a := address(); a != "" {
-		driver["informationUri"] = a
-	}
 	b, err := command.JSON(object{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
 		"runs": []object{{"tool": object{"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}}}, " ")
 	if err == nil {

@@ -90,12 +90,6 @@ func DocumentFlags() []*Flag {
 	}
 }
 
-// PrintVersion answers --version.
-func PrintVersion(app *Command, l *Line) error {
-	_, err := l.Stdout.Write([]byte(app.Name + " version " + app.Version + "\n"))
-	return err
-}
-
 // Printable returns text from a file's name or contents as it can stand in a line
 // for a terminal.
 func Printable(s string) string { return remedy.Line(s) }

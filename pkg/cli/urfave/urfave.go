@@ -34,7 +34,6 @@ func Run(program *command.Command, args []string, stdout, stderr io.Writer) (sta
 // shell that completes, and [command.DocumentFlags].
 func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
-	cli.VersionPrinter = func(c *cli.Context) { _ = command.PrintVersion(program, line(c)) }
 	return &cli.App{
 		Name:                      program.Name,
 		HelpName:                  program.Name,
