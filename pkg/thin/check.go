@@ -2,6 +2,7 @@ package thin
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -128,7 +129,10 @@ func (c *comparer) container(a, b *gpucode.Container) error {
 		at += uint64(len(got))
 		c.marked = true
 	}
-	return c.zeros(at, c.done)
+	if empty, err := zerosBut(c.after, hole{at, c.done - at}, nil); err != nil || !empty {
+		return cmp.Or(err, fmt.Errorf("behind %#x there are no zeros", at))
+	}
+	return nil
 }
 
 // seenFlags are those that entries of NVIDIA's files have; the planner has a list of its own.
@@ -234,20 +238,6 @@ func (c *comparer) same(from, to, n uint64) error {
 			return fmt.Errorf("the bytes from %#x on differ", to)
 		}
 		from, to, n = from+uint64(len(a)), to+uint64(len(a)), n-uint64(len(a))
-	}
-	return nil
-}
-
-func (c *comparer) zeros(from, end uint64) error {
-	for from < end {
-		b := c.b[:min(end-from, uint64(len(c.b)))]
-		if err := elfimage.ReadFull(c.after, b, from); err != nil {
-			return err
-		}
-		if i := bytes.IndexFunc(b, func(r rune) bool { return r != 0 }); i >= 0 {
-			return fmt.Errorf("at %#x there are no zeros", from+uint64(i))
-		}
-		from += uint64(len(b))
 	}
 	return nil
 }
