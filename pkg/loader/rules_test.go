@@ -545,6 +545,37 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("%s (%s)", o.Path, o.Rule)
 			}
 		}},
+		{"what two DT_AUXILIARY name stands before it in their order", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_AUXILIARY, "libb.so.1").With(elf.DT_AUXILIARY, "libc.so.1"))
+			for _, name := range []string{"b", "c"} {
+				s.put("a/lib"+name+".so.1", lib("lib"+name+".so.1").Needs("libof"+name+".so.1"))
+				s.put("a/libof"+name+".so.1", lib("libof"+name+".so.1"))
+			}
+			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a"))
+			var got []string
+			for _, o := range s.load("p").Objects[1:] {
+				got = append(got, o.Name)
+			}
+			if want := "liba.so.1 libb.so.1 libc.so.1 libofb.so.1 libofc.so.1"; strings.Join(got, " ") != want {
+				s.Errorf("%q, want %s", got, want)
+			}
+		}},
+		{"a place that was looked at is told with what was there", func(s *stage) {
+			s.put("a/glibc-hwcaps/x86-64-v2/libb.so.1", lib("libb.so.1"))
+			s.put("b/liba.so.1", tinyelf.Object{Machine: elf.EM_AARCH64}.With(elf.DT_SONAME, "liba.so.1"))
+			s.raw("file", "")
+			s.put("p", s.noted(prog("liba.so.1"), "liba.so.1", "=~/file/liba.so.1").With(elf.DT_RUNPATH, "~/a:~/b"))
+			s.o.CPU, s.o.ReadsNote, s.noReal = "x86-64-v2", "yes", true
+			o := s.load("p").Objects[1]
+			if len(o.Tried) < 3 {
+				s.Fatalf("%+v", o.Tried)
+			}
+			for i, want := range []Try{{Path: "~/file/liba.so.1"}, {Path: "~/a/liba.so.1"}, {Path: "~/b/liba.so.1", There: true, Alien: true}} {
+				if got := o.Tried[i]; got.Path != s.path(want.Path) || got.There != want.There || got.Alien != want.Alien {
+					s.Errorf("%+v, want %+v", got, want)
+				}
+			}
+		}},
 		{"what DT_AUXILIARY names may be missing", func(s *stage) {
 			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_AUXILIARY, "libx.so.1"))
 			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
