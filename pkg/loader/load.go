@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -821,12 +822,7 @@ func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name st
 }
 
 func (o *Object) uses(name string) bool {
-	for _, u := range o.Uses {
-		if u.Name == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(o.Uses, func(u Use) bool { return u.Name == name })
 }
 
 // Cache returns the ld.so.cache at a path below the root; nil where there is none that the loader could use.

@@ -162,18 +162,16 @@ var x86Levels = []string{"x86-64-v4", "x86-64-v3", "x86-64-v2"}
 // CPUNames are the values that ParseCPU knows beside "native" and "baseline".
 var CPUNames = []string{"x86-64-v2", "x86-64-v3", "x86-64-v4", "power9", "power10", "z13", "z14", "z15", "z16", "z17"}
 
-var preference = [][]string{x86Levels, {"power10", "power9"}, {"z17", "z16", "z15", "z14", "z13"}}
-
 // Levels returns the glibc-hwcaps subdirectories of a machine, the best processor's
 // first; nil where there are none.
 func Levels(m elf.Machine) []string {
 	switch m {
 	case elf.EM_X86_64:
-		return preference[0]
+		return x86Levels
 	case elf.EM_PPC64:
-		return preference[1]
+		return []string{"power10", "power9"}
 	case elf.EM_S390:
-		return preference[2]
+		return []string{"z17", "z16", "z15", "z14", "z13"}
 	}
 	return nil
 }
@@ -204,10 +202,8 @@ func cpuFor(name string, m elf.Machine) CPU {
 	case elf.EM_PPC64:
 		cpu.Platform = "power8"
 	}
-	for _, names := range preference {
-		if i := slices.Index(names, name); i >= 0 && (m == elf.EM_X86_64) == (names[0] == x86Levels[0]) {
-			cpu.Name, cpu.Subdirs = name, names[i:]
-		}
+	if levels := Levels(m); slices.Contains(levels, name) {
+		cpu.Name, cpu.Subdirs = name, levels[slices.Index(levels, name):]
 	}
 	return cpu
 }
@@ -249,14 +245,11 @@ var nativeCPU = sync.OnceValue(func() native {
 	}
 	cpu := CPU{Name: "native", Platform: "x86_64"}
 	levels := 0
-	if all("cx16", "lahf_lm", "popcnt", "pni", "ssse3", "sse4_1", "sse4_2") {
-		levels++
-		if all("avx", "avx2", "f16c", "fma", "abm", "movbe") {
-			levels++
-			if all("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl") {
-				levels++
-			}
+	for _, level := range []string{"cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", "avx avx2 f16c fma abm movbe", "avx512f avx512bw avx512cd avx512dq avx512vl"} {
+		if !all(strings.Fields(level)...) {
+			break
 		}
+		levels++
 	}
 	cpu.Subdirs = x86Levels[len(x86Levels)-levels:]
 	cpu.isa = 1<<(levels+1) - 1

@@ -12,6 +12,9 @@ import (
 // startMusl is the loading part of __dls3 in musl's ldso/dynlink.c.
 func (s *Load) startMusl() {
 	if !s.Secure {
+		for _, dir := range strings.FieldsFunc(s.l.o.LibraryPath, muslSeparator) {
+			s.env = append(s.env, element{dir, dir, ""})
+		}
 		for _, name := range strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r:", r) }) {
 			o, again := s.muslLoad(name, nil, Preload) // found without the program's run path
 			s.Main.Uses = append(s.Main.Uses, Use{name, Preload, "", o, again})
@@ -147,14 +150,8 @@ func (s *Load) muslVerify(o *Object, f *File) string {
 // those that loaded it, then the default list. musl knows no difference between
 // DT_RPATH and DT_RUNPATH.
 func (s *Load) muslSearchFor(name string, by *Object, r *outcome) bool {
-	if !s.Secure && s.l.o.LibraryPath != "" {
-		var env []element
-		for _, dir := range strings.FieldsFunc(s.l.o.LibraryPath, muslSeparator) {
-			env = append(env, element{dir, dir, ""})
-		}
-		if found, stop := s.muslOpen(name, env, ByEnv, nil, r); found || stop {
-			return found
-		}
+	if found, stop := s.muslOpen(name, s.env, ByEnv, nil, r); found || stop {
+		return found
 	}
 	for o := by; o != nil; o = o.loader {
 		rule := ByRunPath
