@@ -172,8 +172,11 @@ func TestInterfacesOfAProgram(t *testing.T) {
 			"usr/lib64/libnvidia-opencl.so.1": tinyelf.Object{Data: "x\x00libcuda.so.1\x00"}.With(elf.DT_SONAME, "libnvidia-opencl.so.1"), "usr/lib64/libEGL_nvidia.so.0": lib("libEGL_nvidia.so.0", "libnvidia-ml.so.1").With(elf.DT_RUNPATH, "/usr/lib64")}), []string{
 			"warning OpenGL: app asks for libGL.so.1, which finds /run/opengl-driver/lib/libGLX_nvidia.so.0, but that does not find libX11.so.6 [/run/opengl-driver/lib/libGLX_nvidia.so.0] -> sudo hostDriver install --copy, or: hostDriver run /app",
 			"warning Vulkan: app asks for libvulkan.so.1, which finds /run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json, but libGLX_nvidia.so.0 does not find libX11.so.6",
-			"warning OpenCL: app asks for libOpenCL.so.1, which finds /run/opengl-driver/etc/OpenCL/vendors/nvidia.icd, but libnvidia-opencl.so.1 does not find libcuda.so.1",
+			"warning OpenCL: app asks for libOpenCL.so.1, which finds /run/opengl-driver/etc/OpenCL/vendors/nvidia.icd, but libnvidia-opencl.so.1 opens libcuda.so.1 by its bare name, which a loader from Nix does not find: what needs it fails",
 			"ok EGL: ", "ok VDPAU: "}},
+		"Vulkan without libglvnd": {set.with(link).with(tree{"app": program("/"+store+"ld-linux-x86-64.so.2", "x\x00libvulkan.so.1\x00", "libc.so.6"),
+			"usr/lib64/libGLX_nvidia.so.0": tinyelf.Object{Data: "x\x00libEGL.so.1\x00"}.With(elf.DT_SONAME, "libGLX_nvidia.so.0").With(elf.DT_RUNPATH, "/usr/lib64")}), []string{
+			"warning Vulkan: app asks for libvulkan.so.1, which finds /run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json, but the driver opens libEGL.so.1, and this host has none"}},
 		"a file that leads nowhere": {set.with(link).with(all).with(tree{"app": nix, "run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json": `{"ICD": {"library_path": "/gone/libGLX_nvidia.so.0"}}`}),
 			[]string{"warning Vulkan: app asks for libvulkan.so.1, and finds no file"}},
 		"a driver without it": {core("usr/lib64", version).with(link).with(all).with(tree{"app": nix}), []string{"warning EGL: app asks for libEGL.so.1, and there is no libEGL_nvidia.so.0 by a file in share/glvnd/egl_vendor.d on this host",

@@ -368,6 +368,11 @@ func (h *Host) needs(d *Driver, m Machine, cache *ldcache.Cache, places []place)
 	}
 	for _, lib := range d.Libraries {
 		follow(lib.Soname, lib.Needs)
+		for _, s := range lib.Opens { // what is not there, it does without
+			if at, _ := h.hostLibrary(s, m, cache, places); at != "" || s == glvndEGL {
+				follow(lib.Soname, []string{s})
+			}
+		}
 	}
 	all := make([]Need, 0, len(order))
 	for _, s := range order {

@@ -77,6 +77,7 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 		} else {
 			at, fix = a.hosts(h, drv), "install that part of the driver"
 		}
+		noEGL := slices.ContainsFunc(drv.Needs, func(n Need) bool { return n.Soname == glvndEGL && n.Path == "" })
 		switch {
 		case at != "" && lost != "":
 			but := path.Base(opens)
@@ -84,7 +85,9 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 				but = "that"
 			}
 			d.add(a.name, verdict, at, h.itself()+" install --copy"+prefixFlag(prefix)+", or: "+d.run(load),
-				"%s, which finds %s, but %s does not find %s", says, at, but, lost)
+				"%s, which finds %s, but %s %s", says, at, but, lost)
+		case at != "" && a.name == "Vulkan" && noEGL && !loads(load, glvndEGL):
+			d.add(a.name, verdict, at, "install libglvnd (Debian: libegl1)", "%s, which finds %s, but the driver opens %s, and this host has none", says, at, glvndEGL)
 		case at != "":
 			d.add(a.name, Good, at, "", "%s, which finds %s", says, at)
 		case a.name == "VA-API":
@@ -159,8 +162,8 @@ func (a *api) leads(h *Host, drv *Driver, link string) (at, opens string) {
 	return "", ""
 }
 
-// lost returns a library of the host's that one of the driver's needs or opens and a loader from Nix does not find, because
-// that one has no run path and the program has not loaded it; "" for none.
+// lost says which library of the host's one of the driver's needs, or opens, and a loader from Nix does not find, because that
+// one has no run path and the program has not loaded it; "" for none.
 func (h *Host) lost(drv *Driver, load *loader.Load, file string) string {
 	l, err := h.loader()
 	if file == "" || err != nil {
@@ -169,10 +172,6 @@ func (h *Host) lost(drv *Driver, load *loader.Load, file string) string {
 	f := l.Files().Open(file)
 	if f.ELF == nil || f.List != "" {
 		return ""
-	}
-	names := slices.Clone(f.Needed)
-	for _, s := range f.Literals() {
-		names = append(names, s.Name)
 	}
 	hosts := drv.Names()
 	for _, lib := range drv.Libraries {
@@ -185,10 +184,21 @@ func (h *Host) lost(drv *Driver, load *loader.Load, file string) string {
 	for _, n := range drv.Needs {
 		hosts[n.Soname] = true
 	}
-	for _, name := range names {
-		if hosts[name] && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.Found() && path.Base(o.Name) == name }) {
-			return name
+	lacks := func(name string) bool { return hosts[name] && !loads(load, name) }
+	for _, name := range f.Needed {
+		if lacks(name) {
+			return "does not find " + name
+		}
+	}
+	for _, s := range f.Literals() {
+		if lacks(s.Name) {
+			return "opens " + s.Name + " by its bare name, which a loader from Nix does not find: what needs it fails"
 		}
 	}
 	return ""
+}
+
+// loads reports whether a program loads a library of a name, which then serves for all that ask for it.
+func loads(load *loader.Load, name string) bool {
+	return slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.Found() && path.Base(o.Name) == name })
 }

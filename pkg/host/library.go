@@ -35,6 +35,8 @@ type Library struct {
 	Links []string `json:"links"`
 	// Needs are the sonames in DT_NEEDED, the C library's own left out.
 	Needs []string `json:"needs"`
+	// Opens are the host's libraries that a graphics library names to open them by name.
+	Opens []string `json:"-"`
 }
 
 // Rejected is a file that bears the name of one of the driver's libraries and is not one, or must not be used.
@@ -146,12 +148,29 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 		return lib, damaged{err}
 	}
 	lib.Needs = withoutLibc(needed)
+	if lib.Class == driver.Graphics {
+		// An error here means a damaged file; what was read until then counts.
+		_ = im.LibraryStrings(func(name string, exact bool) bool {
+			if exact && windows().MatchString(name) {
+				lib.Opens = addOnce(lib.Opens, name)
+			}
+			return true
+		})
+	}
 	if err := h.trusted(name); err != nil {
 		return lib, err
 	}
 	lib.Links = h.linkNames(lib, row)
 	return lib, nil
 }
+
+// windows matches the host's libraries that the driver's graphics libraries open by name: X's and Wayland's for windows, and
+// libglvnd's EGL, without which there is no Vulkan where there is no display.
+var windows = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^lib(EGL|X11-xcb|xcb-[a-z0-9]+|drm|wayland-(client|server))\.so\.[0-9]+$`)
+})
+
+const glvndEGL = "libEGL.so.1"
 
 // linkNames returns the names that programs, linkers and other libraries know a library by.
 func (h *Host) linkNames(lib Library, row driver.Library) []string {

@@ -182,7 +182,7 @@ func (o *Offer) Reach(dir string) {
 // loads reports whether a library loads others of the driver's, and others of the
 // host's, by DT_NEEDED or by a name in its constants.
 func loads(h *host.Host, lib host.Library, own map[string]bool, needed map[string]host.Need) (inside, outside bool) {
-	for _, s := range lib.Needs {
+	for _, s := range slices.Concat(lib.Needs, lib.Opens) {
 		_, isHost := needed[s]
 		inside, outside = inside || own[s], outside || isHost
 	}

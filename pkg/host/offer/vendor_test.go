@@ -190,3 +190,33 @@ func machine(t *testing.T) host.Machine {
 	}
 	return m
 }
+
+// What graphics libraries open by name of the host's is offered to the copies, where the host has it: without libglvnd's EGL
+// there is no Vulkan without a display.
+func TestLibrariesOpenedByName(t *testing.T) {
+	h, _ := graphics(t, nil)
+	for name, o := range map[string]tinyelf.Object{
+		"libGLX_nvidia.so.535.1.2": tinyelf.Object{Data: "x\x00libEGL.so.1\x00libX11-xcb.so.1\x00libevil.so.1\x00"}.With(elf.DT_SONAME, "libGLX_nvidia.so.0"),
+		"libEGL.so.1":              tinyelf.Object{}.With(elf.DT_SONAME, "libEGL.so.1").Needs("libGLdispatch.so.0"),
+		"libGLdispatch.so.0":       tinyelf.Object{}.With(elf.DT_SONAME, "libGLdispatch.so.0"),
+		"libevil.so.1":             tinyelf.Object{}.With(elf.DT_SONAME, "libevil.so.1"),
+	} {
+		if err := os.WriteFile(filepath.Join(h.Root.Dir, "usr/lib64", name), o.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := h.Find(machine(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, e := range Private(h, d).Entries {
+		if e.Name == "libGLX_nvidia.so.0" || strings.HasPrefix(e.Name, host.HostDir) {
+			got[e.Name] = e.RunPath
+		}
+	}
+	want := map[string]string{"libGLX_nvidia.so.0": "$ORIGIN:$ORIGIN/host", "host/libEGL.so.1": "$ORIGIN", "host/libGLdispatch.so.0": "", "host/libX11.so.6": ""}
+	if !maps.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}

@@ -223,7 +223,8 @@ var vendorVariables = []struct {
 	{"__EGL_VENDOR_LIBRARY_DIRS", "share/glvnd/egl_vendor.d", []string{"__EGL_VENDOR_LIBRARY_FILENAMES"},
 		[]string{"share/glvnd/egl_vendor.d", "/etc/glvnd/egl_vendor.d", "/usr/share/glvnd/egl_vendor.d"}},
 	{"__EGL_EXTERNAL_PLATFORM_CONFIG_DIRS", "share/egl/egl_external_platform.d", []string{"__EGL_EXTERNAL_PLATFORM_CONFIG_FILENAMES"}, nil},
-	{"OCL_ICD_VENDORS", "etc/OpenCL/vendors", []string{"OPENCL_VENDOR_PATH", "OCL_ICD_FILENAMES"}, nil},
+	// OCL_ICD_FILENAMES only adds to it.
+	{"OCL_ICD_VENDORS", "etc/OpenCL/vendors", []string{"OPENCL_VENDOR_PATH"}, nil},
 	{"VDPAU_DRIVER_PATH", "vdpau", nil, nil},
 	{"GBM_BACKENDS_PATH", "gbm", nil, []string{"lib/gbm", "/usr/lib/x86_64-linux-gnu/gbm", "/usr/lib/aarch64-linux-gnu/gbm", "/usr/lib64/gbm", "/usr/lib/gbm"}},
 }

@@ -170,8 +170,8 @@ func TestVendorsOfAProgram(t *testing.T) {
 		}
 	}
 	r := &Run{Prefix: "/p", Offers: []private.Dir{{Machine: "x86_64", Path: dir}}}
-	env := r.withVendors([]string{"VDPAU_DRIVER_PATH=", "VK_ICD_FILENAMES=/mine.json", "A=b"}, "/none")
-	want := []string{"VDPAU_DRIVER_PATH=", "VK_ICD_FILENAMES=/mine.json", "A=b",
+	env := r.withVendors([]string{"VDPAU_DRIVER_PATH=", "VK_ICD_FILENAMES=/mine.json", "OCL_ICD_FILENAMES=libpocl.so.2"}, "/none")
+	want := []string{"VDPAU_DRIVER_PATH=", "VK_ICD_FILENAMES=/mine.json", "OCL_ICD_FILENAMES=libpocl.so.2",
 		"VK_ADD_IMPLICIT_LAYER_PATH=" + dir + "/share/vulkan/implicit_layer.d",
 		"__EGL_VENDOR_LIBRARY_DIRS=" + dir + "/share/glvnd/egl_vendor.d:/p/share/glvnd/egl_vendor.d:/etc/glvnd/egl_vendor.d:/usr/share/glvnd/egl_vendor.d",
 		"__EGL_EXTERNAL_PLATFORM_CONFIG_DIRS=" + dir + "/share/egl/egl_external_platform.d",
