@@ -68,12 +68,15 @@ func run(args []string, out io.Writer, stderr io.Writer) error {
 	type inode struct{ dev, ino uint64 }
 	written := map[inode]bool{}
 	var failed atomic.Bool
-	tree.InOrder(jobs, len(c.Files), func(i int) *planned {
-		if failed.Load() {
-			return &planned{}
+	plans := make([]*planned, len(c.Files))
+	tree.InOrder(jobs, len(c.Files), func(i int) int {
+		if plans[i] = (&planned{}); !failed.Load() {
+			plans[i] = plan(c, c.Files[i])
 		}
-		return plan(c, c.Files[i])
-	}, func(p *planned) {
+		return i
+	}, func(i int) {
+		p := plans[i]
+		plans[i] = nil
 		defer func() { p.close() }()
 		if err != nil {
 			return
