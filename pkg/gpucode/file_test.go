@@ -423,3 +423,11 @@ func allTargets() (all []string) {
 	}
 	return all
 }
+
+// What thin has emptied is a container, wherever it is.
+func TestEmptyContainers(t *testing.T) {
+	f, err := read(x86.image(part{".nv_fatbin", row([]piece{cubin(90)}, nil)}, part{".cask_resource", append(make([]byte, 16), row(nil, []piece{cubin(100)}, nil)...)}))
+	if want := ".nv_fatbin sm_90; .nv_fatbin; .cask_resource resource; .cask_resource resource sm_100; .cask_resource resource; "; err != nil || text(f) != want {
+		t.Errorf("%s, %v; want %s", text(f), err, want)
+	}
+}

@@ -400,6 +400,7 @@ func TestCheckFindsBreakages(t *testing.T) {
 	for _, c := range read(none).Containers {
 		clear(empty[c.Off+8 : c.Off+c.Size])
 	}
+	copy(empty[16:], gpucode.NewMark(o.Targets))
 	if check(none, empty, o) == nil {
 		t.Error("no code left: not found")
 	}
