@@ -129,6 +129,9 @@ func TestInsideTheAssumedDriver(t *testing.T) {
 			if got := l.Inside(dir + "/x/y"); got != want {
 				t.Fatalf("with the link %q: %s", link, got)
 			}
+			if host, _, err := l.Files().Resolve("/run/opengl-driver-32/lib"); host != dir {
+				t.Fatal(host, err)
+			}
 		}
 	}
 }

@@ -576,6 +576,20 @@ func TestGLibc(t *testing.T) {
 				}
 			}
 		}},
+		{"versions are those of the library that they are needed of", func(s *stage) {
+			for name, version := range map[string]string{"a": "V_A", "b": "V_B"} {
+				l := lib("lib" + name + ".so.1")
+				l.Defines = []string{version}
+				s.put("a/lib"+name+".so.1", l)
+			}
+			p := prog("liba.so.1", "libb.so.1").With(elf.DT_RUNPATH, "~/a")
+			p.Requires = []tinyelf.Requirement{{Library: "liba.so.1", Version: "V_A"}, {Library: "libb.so.1", Version: "V_B"}}
+			s.put("p", p)
+			s.stops("p", "")
+			p.Requires[1].Version = "V_A"
+			s.put("p", p)
+			s.stops("p", "~/a/libb.so.1: version `V_A' not found (required by ~/p)")
+		}},
 		{"what DT_AUXILIARY names may be missing", func(s *stage) {
 			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_AUXILIARY, "libx.so.1"))
 			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
@@ -935,6 +949,17 @@ func TestMusl(t *testing.T) {
 			s.put("b/libb.so", lib("libb.so"))
 			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/a:~/b"))
 			s.want("p", "libb.so", "~/b/libb.so", ByRunPath)
+		}},
+		{"a link that leads to itself ends the search, a path that is too long does not", func(s *stage) {
+			s.noReal = true
+			s.put("b/liba.so", lib("liba.so"))
+			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/"+strings.Repeat("d/", 256)+":~/b"))
+			s.want("p", "liba.so", "~/b/liba.so", ByRunPath)
+			s.link("liba.so", "a/liba.so")
+			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/a:~/b"))
+			if l := s.load("p"); len(l.Missing()) != 1 {
+				s.Errorf("%+v", l.Objects[1])
+			}
 		}},
 		{"LD_LIBRARY_PATH comes before DT_RPATH too", func(s *stage) {
 			s.put("a/liba.so", lib("liba.so"))
