@@ -3,7 +3,7 @@
 # A container, run by runc, of an image as Nix makes them: a store and nothing else, no shell, a read-only root, a user that is
 # nobody. It gets the driver by the CDI specification, or where a runtime has mounted it by hostDriver as its entrypoint. The
 # libraries and devices are made up. Sourced by tests/host/run after cdi.bash.
-: "${work:=}" "${hostDriver:=}" "${cdi:=}" "${version:=}"
+: "${work:=}" "${hostDriver:=}" "${cdi:=}" "${version:=}" "${mounts:=}" "${no_mounts:=}"
 
 image=$work/container store=/nix/store/00000000000000000000000000000000-image
 mkdir -p "$image/rootfs$store/lib" "$image/rootfs/proc" "$image/rootfs/dev"
@@ -48,4 +48,15 @@ else
   is "container: hostDriver run as the entrypoint finds what a runtime has mounted" "build one, device closed, user 1234, root read-only" \
     "$(contained mounted "$store/hostDriver" run -- "$store/program" <<<"$mounted")"
   like "container: it says how" "/usr/lib64 holds nothing but the driver" "$(contained says "$store/hostDriver" run -v -- "$store/program" <<<"$mounted")"
+  # Podman reads the specification itself, from /run/cdi: in a mount namespace of its own. (The limits that it would set need
+  # rights that not even root may have here.)
+  if [[ -z $mounts ]] || ! command -v podman >/dev/null; then
+    skip "container: podman: it is not installed, or ${no_mounts:-not root}"
+  else
+    is "container: podman, by the same specification" "build one, device open, user 1234, root read-only" "$(unshare --mount sh -euc '
+      mount -t tmpfs -o mode=755 none /run; mkdir /run/cdi; cp "$1"/*.json /run/cdi/; work=$2; shift 2
+      exec timeout 60 podman --root "$work/podman" --runroot "$work/podman-run" --storage-driver vfs --cgroup-manager=cgroupfs --runtime runc run --rm \
+        --ulimit "nofile=$(ulimit -n):$(ulimit -Hn)" --ulimit nproc=100:100 --network none --read-only --user 1234 --device cuda-runpath/driver=all --rootfs "$@"' \
+      sh "$cdi/spec" "$work" "$image/rootfs" "$store/program" 2>&1 </dev/null)"
+  fi
 fi
