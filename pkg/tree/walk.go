@@ -66,46 +66,55 @@ func (e *Stopped) Unwrap() error { return e.Cause }
 //
 // When ctx is cancelled, files in work are finished and Walk returns a *Stopped.
 func Walk[R any](ctx context.Context, paths []string, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
-	w := newWalker(ctx, o, visit)
-	root := newNode[R]()
+	w := newWalker(ctx, o, func(f *File) (any, bool) { return visit(f) })
+	root := newNode()
 	w.arguments(root, paths, o.FollowArguments)
-	return w.run(root, o, emit)
+	return w.run(root, o, emitting(emit))
 }
 
 // WalkRoot is [Walk] for one root, which stays open.
 func WalkRoot[R any](ctx context.Context, r *Root, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
-	w := newWalker(ctx, o, visit)
-	root := newNode[R]()
+	w := newWalker(ctx, o, func(f *File) (any, bool) { return visit(f) })
+	root := newNode()
 	w.push(w.argument(root, r))
 	root.items[0].root = nil
-	return w.run(root, o, emit)
+	return w.run(root, o, emitting(emit))
 }
 
 // Files is [Walk] for files that are known, each another one's: no directory is read. One
 // that is by now not the file that was walked, or that a symbolic link leads to, is
 // visited with [File.Err] set.
 func Files[R any](ctx context.Context, targets []Target, o Options, visit func(*File) (r R, keep bool), emit func(R)) error {
-	w := newWalker(ctx, o, visit)
-	root := newNode[R]()
+	w := newWalker(ctx, o, func(f *File) (any, bool) { return visit(f) })
+	root := newNode()
 	var tasks []task
 	for some := range slices.Chunk(targets, chunk/4) {
-		n := newNode[R]()
-		root.items = append(root.items, item[R]{sub: n})
-		tasks = append(tasks, &targetsTask[R]{w: w, targets: some, node: n})
+		n := newNode()
+		root.items = append(root.items, item{sub: n})
+		tasks = append(tasks, &targetsTask{w: w, targets: some, node: n})
 	}
 	slices.Reverse(tasks)
 	w.push(tasks...)
-	return w.run(root, o, emit)
+	return w.run(root, o, emitting(emit))
+}
+
+// emitting returns emit for results of any type: a walker for each type, which the methods of all that it holds come with,
+// would make the program larger by 120 kB.
+func emitting[R any](emit func(R)) func(any) {
+	return func(result any) {
+		r, _ := result.(R) // nil where R is an interface
+		emit(r)
+	}
 }
 
 // targetsTask visits some files by their places.
-type targetsTask[R any] struct {
-	w       *walker[R]
+type targetsTask struct {
+	w       *walker
 	targets []Target
-	node    *node[R]
+	node    *node
 }
 
-func (t *targetsTask[R]) run(buf *buffers) {
+func (t *targetsTask) run(buf *buffers) {
 	defer close(t.node.done)
 	var o opener
 	defer o.close()
@@ -115,7 +124,7 @@ func (t *targetsTask[R]) run(buf *buffers) {
 		}
 		if f := t.w.reopen(&o, target, buf); f.Err == nil && f.ELF() && f.stat.Nlink > 1 {
 			f.close()
-			t.node.items = append(t.node.items, item[R]{linked: f.Target()})
+			t.node.items = append(t.node.items, item{linked: f.Target()})
 		} else {
 			t.w.keep(t.node, f)
 		}
@@ -123,7 +132,7 @@ func (t *targetsTask[R]) run(buf *buffers) {
 }
 
 // reopen opens a file again; one that is not the same as before cannot be read.
-func (w *walker[R]) reopen(o *opener, t Target, buf *buffers) *File {
+func (w *walker) reopen(o *opener, t Target, buf *buffers) *File {
 	d, name, err := o.of(t)
 	if err != nil {
 		return &File{Path: t.Path, Err: err, root: t.root, fd: -1}
@@ -137,24 +146,24 @@ func (w *walker[R]) reopen(o *opener, t Target, buf *buffers) *File {
 }
 
 // keep visits a file that has one name, and keeps the result if it is wanted.
-func (w *walker[R]) keep(n *node[R], f *File) {
+func (w *walker) keep(n *node, f *File) {
 	if f.Err == nil && f.ELF() {
 		f.SameAs = w.claim(f)
 	}
 	if r, keep := w.see(f); keep {
-		n.items = append(n.items, item[R]{r: r})
+		n.items = append(n.items, item{r: r})
 	}
 }
 
-func newWalker[R any](ctx context.Context, o Options, visit func(*File) (R, bool)) *walker[R] {
-	w := &walker[R]{ctx: ctx, visit: visit, shallow: o.Shallow, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{},
+func newWalker(ctx context.Context, o Options, visit func(*File) (any, bool)) *walker {
+	w := &walker{ctx: ctx, visit: visit, shallow: o.Shallow, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{},
 		links: map[inode][]Target{}}
 	w.wake.L = &w.mu
 	return w
 }
 
 // run works on the tasks and emits the results of root, which is complete.
-func (w *walker[R]) run(root *node[R], o Options, emit func(R)) error {
+func (w *walker) run(root *node, o Options, emit func(any)) error {
 	close(root.done)
 	jobs := o.Jobs
 	if jobs < 1 {
@@ -183,9 +192,9 @@ const maxJobs = 512
 
 type inode struct{ dev, ino uint64 }
 
-type walker[R any] struct {
+type walker struct {
 	ctx     context.Context
-	visit   func(*File) (R, bool)
+	visit   func(*File) (any, bool)
 	visited atomic.Int64
 	cut     atomic.Bool // something was left out because ctx was cancelled
 	single  bool        // there is only one file
@@ -209,26 +218,26 @@ type walker[R any] struct {
 type task interface{ run(buf *buffers) }
 
 // node collects results in order: its items are complete once done is closed.
-type node[R any] struct {
+type node struct {
 	done  chan struct{}
-	items []item[R]
+	items []item
 }
 
 // item is a result, a node of further results, or a file with several hard links,
 // which is left to the collector: only there is the order known, and so which of
 // the links comes first.
-type item[R any] struct {
-	r      R
-	sub    *node[R]
+type item struct {
+	r      any
+	sub    *node
 	root   *Root  // closed when sub, which is all of it, was collected; nil: it stays open
 	linked Target // the first name of which is not known yet
 }
 
-func newNode[R any]() *node[R] { return &node[R]{done: make(chan struct{})} }
+func newNode() *node { return &node{done: make(chan struct{})} }
 
 // arguments turns the paths into the first tasks. A path that the walk of another
 // one comes to is left to that walk.
-func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
+func (w *walker) arguments(root *node, paths []string, follow bool) {
 	type argument struct {
 		path, real string // real: absolute, free of symbolic links
 		dir        bool
@@ -295,7 +304,7 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 		switch {
 		case a.err != nil:
 			if r, keep := w.visit(&File{Path: a.path, Err: a.err}); keep {
-				root.items = append(root.items, item[R]{r: r})
+				root.items = append(root.items, item{r: r})
 			}
 		case within(i):
 		default:
@@ -312,13 +321,13 @@ func (w *walker[R]) arguments(root *node[R], paths []string, follow bool) {
 }
 
 // argument returns the task that visits an argument, the results of which go below root.
-func (w *walker[R]) argument(root *node[R], r *Root) task {
-	n := newNode[R]()
-	root.items = append(root.items, item[R]{sub: n, root: r})
+func (w *walker) argument(root *node, r *Root) task {
+	n := newNode()
+	root.items = append(root.items, item{sub: n, root: r})
 	if r.name == "" {
-		return &dirTask[R]{w: w, root: r, path: r.path, node: n}
+		return &dirTask{w: w, root: r, path: r.path, node: n}
 	}
-	return &filesTask[R]{w: w, root: r, prefix: r.prefix(), names: []string{r.name}, node: n}
+	return &filesTask{w: w, root: r, prefix: r.prefix(), names: []string{r.name}, node: n}
 }
 
 // realPath returns the absolute path, free of symbolic links, of what a path leads
@@ -349,7 +358,7 @@ func realPath(p string, link bool, parents map[string]string) (string, error) {
 	return filepath.Join(parents[parent], name), nil
 }
 
-func (w *walker[R]) push(tasks ...task) {
+func (w *walker) push(tasks ...task) {
 	if len(tasks) == 0 {
 		return
 	}
@@ -364,7 +373,7 @@ func (w *walker[R]) push(tasks ...task) {
 	}
 }
 
-func (w *walker[R]) work() {
+func (w *walker) work() {
 	buf := newBuffers()
 	for {
 		w.mu.Lock()
@@ -390,7 +399,7 @@ func (w *walker[R]) work() {
 }
 
 // collect emits the results of a node and visits what was left to it.
-func (w *walker[R]) collect(n *node[R], emit func(R)) {
+func (w *walker) collect(n *node, emit func(any)) {
 	var buf *buffers
 	var o opener
 	defer o.close()
@@ -427,7 +436,7 @@ func (w *walker[R]) collect(n *node[R], emit func(R)) {
 
 // see visits a file. One that another editor has changed meanwhile is visited again:
 // what was planned does not fit it any more.
-func (w *walker[R]) see(f *File) (R, bool) {
+func (w *walker) see(f *File) (any, bool) {
 	defer w.visited.Add(1)
 	for tries := 1; ; tries++ {
 		f.ctx, f.alone = w.ctx, w.single
@@ -456,7 +465,7 @@ func (w *walker[R]) see(f *File) (R, bool) {
 }
 
 // linked returns the place of an ELF file with several hard links, and remembers it as one of its names.
-func (w *walker[R]) linked(f *File) Target {
+func (w *walker) linked(f *File) Target {
 	t := Target{Path: f.Path, root: f.root}
 	w.claims.Lock()
 	defer w.claims.Unlock()
@@ -466,7 +475,7 @@ func (w *walker[R]) linked(f *File) Target {
 
 // others returns the other names of a file that the walk comes to. It is for the collector, and
 // waits until all directories have been read.
-func (w *walker[R]) others(f *File) []Target {
+func (w *walker) others(f *File) []Target {
 	w.mu.Lock()
 	for w.open > 0 {
 		w.wake.Wait()
@@ -478,7 +487,7 @@ func (w *walker[R]) others(f *File) []Target {
 }
 
 // claim makes a file this walk's own. It returns the path under which it already was.
-func (w *walker[R]) claim(f *File) string {
+func (w *walker) claim(f *File) string {
 	if w.single {
 		return ""
 	}
@@ -493,7 +502,7 @@ func (w *walker[R]) claim(f *File) string {
 }
 
 // disclaim takes back the claim of a file that its name does not lead to any more.
-func (w *walker[R]) disclaim(f *File) {
+func (w *walker) disclaim(f *File) {
 	w.claims.Lock()
 	defer w.claims.Unlock()
 	if w.claimed[f.id()] == f.Path {
@@ -502,15 +511,15 @@ func (w *walker[R]) disclaim(f *File) {
 }
 
 // isSingle reports whether there is one file to visit, and no directory.
-func (w *walker[R]) isSingle() bool {
+func (w *walker) isSingle() bool {
 	if len(w.tasks) != 1 {
 		return false
 	}
-	t, ok := w.tasks[0].(*filesTask[R])
+	t, ok := w.tasks[0].(*filesTask)
 	return ok && len(t.names) == 1
 }
 
-func (w *walker[R]) stopped() bool {
+func (w *walker) stopped() bool {
 	// A single file is visited; asking would start to listen for signals.
 	if w.single || w.ctx.Err() == nil {
 		return false
@@ -520,17 +529,17 @@ func (w *walker[R]) stopped() bool {
 }
 
 // dirTask reads one directory and makes tasks of what it holds.
-type dirTask[R any] struct {
-	w      *walker[R]
+type dirTask struct {
+	w      *walker
 	root   *Root
 	path   string // in reports
 	parent *dir   // the directory is opened from there, so that nobody can swap what lies between; nil for the root itself
 	name   string // in parent
-	node   *node[R]
+	node   *node
 }
 
 // open returns the directory, with one reference.
-func (t *dirTask[R]) open() (*dir, error) {
+func (t *dirTask) open() (*dir, error) {
 	if t.parent == nil {
 		d, err := t.root.open()
 		if err == nil {
@@ -551,7 +560,7 @@ func (t *dirTask[R]) open() (*dir, error) {
 // processors busy.
 const chunk = 32
 
-func (t *dirTask[R]) run(buf *buffers) {
+func (t *dirTask) run(buf *buffers) {
 	defer close(t.node.done)
 	if t.w.stopped() {
 		if t.parent != nil {
@@ -567,7 +576,7 @@ func (t *dirTask[R]) run(buf *buffers) {
 	}
 	if err != nil {
 		if r, keep := t.w.visit(&File{Path: t.path, Err: err}); keep {
-			t.node.items = append(t.node.items, item[R]{r: r})
+			t.node.items = append(t.node.items, item{r: r})
 		}
 		return
 	}
@@ -579,9 +588,9 @@ func (t *dirTask[R]) run(buf *buffers) {
 	var names []string
 	flush := func() {
 		if len(names) > 0 {
-			n := newNode[R]()
-			t.node.items = append(t.node.items, item[R]{sub: n})
-			files = append(files, &filesTask[R]{w: t.w, root: t.root, dir: d.retain(), prefix: prefix, names: names, node: n})
+			n := newNode()
+			t.node.items = append(t.node.items, item{sub: n})
+			files = append(files, &filesTask{w: t.w, root: t.root, dir: d.retain(), prefix: prefix, names: names, node: n})
 			names = nil
 		}
 	}
@@ -607,9 +616,9 @@ func (t *dirTask[R]) run(buf *buffers) {
 				continue
 			}
 			flush()
-			n := newNode[R]()
-			t.node.items = append(t.node.items, item[R]{sub: n})
-			dirs = append(dirs, &dirTask[R]{w: t.w, root: t.root, path: prefix + e.name, parent: d.retain(), name: e.name, node: n})
+			n := newNode()
+			t.node.items = append(t.node.items, item{sub: n})
+			dirs = append(dirs, &dirTask{w: t.w, root: t.root, path: prefix + e.name, parent: d.retain(), name: e.name, node: n})
 		}
 	}
 	flush()
@@ -621,7 +630,7 @@ func (t *dirTask[R]) run(buf *buffers) {
 }
 
 // clean removes the copy of an edit that was killed, if that is to be done.
-func (w *walker[R]) clean(d *dir, name, path string) {
+func (w *walker) clean(d *dir, name, path string) {
 	if w.leftover == nil {
 		return
 	}
@@ -631,16 +640,16 @@ func (w *walker[R]) clean(d *dir, name, path string) {
 }
 
 // filesTask visits some files of one directory.
-type filesTask[R any] struct {
-	w      *walker[R]
+type filesTask struct {
+	w      *walker
 	root   *Root
 	dir    *dir   // nil where the file is the root itself
 	prefix string // of the names, in reports
 	names  []string
-	node   *node[R]
+	node   *node
 }
 
-func (t *filesTask[R]) run(buf *buffers) {
+func (t *filesTask) run(buf *buffers) {
 	defer close(t.node.done)
 	follow := false
 	if t.dir == nil {
@@ -660,7 +669,7 @@ func (t *filesTask[R]) run(buf *buffers) {
 		f.root = t.root
 		if f.Err == nil && f.ELF() && f.stat.Nlink > 1 {
 			f.close()
-			t.node.items = append(t.node.items, item[R]{linked: t.w.linked(f)})
+			t.node.items = append(t.node.items, item{linked: t.w.linked(f)})
 			continue
 		}
 		t.w.keep(t.node, f)
