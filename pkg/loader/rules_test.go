@@ -956,7 +956,7 @@ func TestMusl(t *testing.T) {
 			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/"+strings.Repeat("d/", 256)+":~/b"))
 			s.want("p", "liba.so", "~/b/liba.so", ByRunPath)
 			s.link("liba.so", "a/liba.so")
-			s.put("p", prog("liba.so").With(elf.DT_RUNPATH, "~/a:~/b"))
+			s.o.LibraryPath = "~/a"
 			if l := s.load("p"); len(l.Missing()) != 1 {
 				s.Errorf("%+v", l.Objects[1])
 			}
