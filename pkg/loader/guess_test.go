@@ -118,3 +118,19 @@ func TestLinkThatLeadsNowhereIsSaid(t *testing.T) {
 		t.Errorf("%q %q", at, why)
 	}
 }
+
+// What is remembered of a loader is that loader's.
+func TestProgramsOfTwoLoaders(t *testing.T) {
+	st := newStage(t)
+	st.put("p", prog("libx.so"))
+	st.put("q", tinyelf.Object{Interp: "/lib/ld-musl-x86_64.so.1"}.Needs("libx.so"))
+	l, err := New(st.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]Kind{"p": GLibc, "q": Musl} {
+		if s, err := l.Load(st.dir + "/" + name); err != nil || s.Interp.Kind != want {
+			t.Errorf("%s: %+v, %v", name, s, err)
+		}
+	}
+}
