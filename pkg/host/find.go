@@ -369,7 +369,7 @@ func (h *Host) needs(d *Driver, m Machine, cache *ldcache.Cache, places []place)
 	for _, lib := range d.Libraries {
 		follow(lib.Soname, lib.Needs)
 		for _, s := range lib.Opens { // what is not there, it does without
-			if at, _ := h.hostLibrary(s, m, cache, places); at != "" || s == glvndEGL {
+			if at, _ := h.hostLibrary(s, m, cache, places); at != "" || s == GLVNDEGL {
 				follow(lib.Soname, []string{s})
 			}
 		}

@@ -77,7 +77,7 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 		} else {
 			at, fix = a.hosts(h, drv), "install that part of the driver"
 		}
-		noEGL := slices.ContainsFunc(drv.Needs, func(n Need) bool { return n.Soname == glvndEGL && n.Path == "" })
+		noEGL := slices.ContainsFunc(drv.Needs, func(n Need) bool { return n.Soname == GLVNDEGL && n.Path == "" })
 		switch {
 		case at != "" && lost != "":
 			but := path.Base(opens)
@@ -86,8 +86,8 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 			}
 			d.add(a.name, verdict, at, h.itself()+" install --copy"+prefixFlag(prefix)+", or: "+d.run(load),
 				"%s, which finds %s, but %s %s", says, at, but, lost)
-		case at != "" && a.name == "Vulkan" && noEGL && !loads(load, glvndEGL):
-			d.add(a.name, verdict, at, "install libglvnd (Debian: libegl1)", "%s, which finds %s, but the driver opens %s, and this host has none", says, at, glvndEGL)
+		case at != "" && a.name == "Vulkan" && noEGL && !loads(load, GLVNDEGL):
+			d.add(a.name, verdict, at, "install libglvnd (Debian: libegl1)", "%s, which finds %s, but the driver opens %s, and this host has none", says, at, GLVNDEGL)
 		case at != "":
 			d.add(a.name, Good, at, "", "%s, which finds %s", says, at)
 		case a.name == "VA-API":

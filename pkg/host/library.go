@@ -170,7 +170,8 @@ var windows = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^lib(EGL|X11-xcb|xcb-[a-z0-9]+|drm|wayland-(client|server))\.so\.[0-9]+$`)
 })
 
-const glvndEGL = "libEGL.so.1"
+// GLVNDEGL is libglvnd's EGL, which opens the driver's, libEGL_nvidia.so.0, by name.
+const GLVNDEGL = "libEGL.so.1"
 
 // linkNames returns the names that programs, linkers and other libraries know a library by.
 func (h *Host) linkNames(lib Library, row driver.Library) []string {

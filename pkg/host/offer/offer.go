@@ -163,6 +163,9 @@ func Private(h *host.Host, d *host.Driver) *Offer {
 		e := Entry{Name: host.HostDir + "/" + n.Soname, Target: h.Root.Path(n.Path)}
 		if len(n.Needs) > 0 {
 			e = Entry{Name: e.Name, Copy: e.Target, RunPath: "$ORIGIN"}
+			if n.Soname == host.GLVNDEGL {
+				e.RunPath += ":$ORIGIN/.."
+			}
 		}
 		add(e)
 	}

@@ -215,7 +215,7 @@ func TestLibrariesOpenedByName(t *testing.T) {
 			got[e.Name] = e.RunPath
 		}
 	}
-	want := map[string]string{"libGLX_nvidia.so.0": "$ORIGIN:$ORIGIN/host", "host/libEGL.so.1": "$ORIGIN", "host/libGLdispatch.so.0": "", "host/libX11.so.6": ""}
+	want := map[string]string{"libGLX_nvidia.so.0": "$ORIGIN:$ORIGIN/host", "host/libEGL.so.1": "$ORIGIN:$ORIGIN/..", "host/libGLdispatch.so.0": "", "host/libX11.so.6": ""}
 	if !maps.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
 	}

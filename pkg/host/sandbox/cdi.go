@@ -16,6 +16,7 @@ import (
 // with a device's hostPath.
 func CDI(root sysroot.Root, paths []Path) (map[string]any, error) {
 	nodes, mounts := []map[string]any{}, []map[string]any{}
+	edits := map[string]any{}
 	for _, p := range paths {
 		if !utf8.ValidString(p.Guest + p.Host) {
 			return nil, fmt.Errorf("%q cannot be named in JSON: it is not UTF-8", p.String())
@@ -28,13 +29,18 @@ func CDI(root sysroot.Root, paths []Path) (map[string]any, error) {
 			nodes = append(nodes, found...)
 			continue
 		}
+		if dir := path.Dir(p.Guest); strings.HasSuffix(dir, "/share/glvnd/egl_vendor.d") {
+			// For the host's libEGL, which the driver opens for Vulkan: it searches the other two, which are the image's here.
+			edits["env"] = []string{"__EGL_VENDOR_LIBRARY_DIRS=" + dir + ":/etc/glvnd/egl_vendor.d:/usr/share/glvnd/egl_vendor.d"}
+		}
 		// rbind: below WSL's directory lie mounts of their own. On a file it is bind.
 		mounts = append(mounts, map[string]any{"containerPath": p.Guest, "hostPath": p.Host, "options": []string{"ro", "nosuid", "nodev", "rbind"}})
 	}
+	edits["deviceNodes"], edits["mounts"] = nodes, mounts
 	return map[string]any{
 		"cdiVersion": "0.5.0",
 		"kind":       "cuda-runpath/driver",
-		"devices":    []any{map[string]any{"name": "all", "containerEdits": map[string]any{"deviceNodes": nodes, "mounts": mounts}}},
+		"devices":    []any{map[string]any{"name": "all", "containerEdits": edits}},
 	}, nil
 }
 

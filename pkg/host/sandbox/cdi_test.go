@@ -40,6 +40,12 @@ func TestCDI(t *testing.T) {
 	if spec, err := CDI(sysroot.Root{}, []Path{{"/dev/null", "/dev/null"}}); err != nil || strings.Contains(toJSON(spec), "hostPath") {
 		t.Errorf("a device of this host: %v, %v", spec, err) // hostPath is for those that are elsewhere
 	}
+	const file = "/run/opengl-driver/share/glvnd/egl_vendor.d/10_nvidia.json"
+	spec, err = CDI(sysroot.Root{}, []Path{{file, "/cache/10_nvidia.json"}, {"/run/opengl-driver/share/glvnd/egl_vendor.d/11.json", "/x"}})
+	variable := `"env":["__EGL_VENDOR_LIBRARY_DIRS=/run/opengl-driver/share/glvnd/egl_vendor.d:/etc/glvnd/egl_vendor.d:/usr/share/glvnd/egl_vendor.d"]`
+	if got := toJSON(spec); err != nil || !strings.Contains(got, variable) {
+		t.Errorf("%s, %v\nwithout %s", got, err, variable)
+	}
 	for want, p := range map[string]Path{"not UTF-8": {"/x\xff", "/y"}, "no such file": {"/dev/nvidia1", ""}} {
 		if _, err := CDI(sysroot.Root{Dir: root}, []Path{p}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
