@@ -1,10 +1,7 @@
 package tree
 
-// maxWaiting is how many results of InOrder may wait for one before them.
-const maxWaiting = 64
-
 // InOrder calls do for 0 to n-1, in up to jobs goroutines, and tell, from the caller's, with what
-// each call returns, in order.
+// each call returns, in order. Few results wait for one before them, because files that are open may be among them.
 func InOrder[T any](jobs, n int, do func(i int) T, tell func(T)) {
 	if min(jobs, n) < 2 { // another thread would cost more than the file
 		for i := range n {
@@ -16,7 +13,8 @@ func InOrder[T any](jobs, n int, do func(i int) T, tell func(T)) {
 		i      int
 		result chan T
 	}
-	todo, waiting := make(chan job, maxWaiting), make(chan chan T, maxWaiting)
+	wait := min(4*jobs, 64)
+	todo, waiting := make(chan job, wait), make(chan chan T, wait)
 	for range min(jobs, n) {
 		go func() {
 			for j := range todo {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestInOrder(t *testing.T) {
-	for _, n := range []int{0, 1, 2, maxWaiting, 10 * maxWaiting} {
+	for _, n := range []int{0, 1, 2, 64, 640} {
 		for _, jobs := range []int{1, 2, 5} {
 			var telling atomic.Int32
 			told := 0
@@ -32,23 +32,25 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
-// However long the first one takes, the results behind it do not pile up.
+// However long the first one takes, the results behind it do not pile up, and hold files open: some for each processor.
 func TestInOrderWaits(t *testing.T) {
-	var begun atomic.Int32
-	InOrder(3, 10*maxWaiting, func(i int) bool {
-		begun.Add(1)
-		if i > 0 {
+	for jobs, wait := range map[int]int32{2: 8, 3: 12, 16: 64, 40: 64} {
+		var begun atomic.Int32
+		InOrder(jobs, 640, func(i int) bool {
+			begun.Add(1)
+			if i > 0 {
+				return true
+			}
+			for begun.Load() < wait {
+				runtime.Gosched()
+			}
+			for range 1000 {
+				runtime.Gosched()
+			}
+			if n := begun.Load(); n > wait+2 { // one is told, one is about to wait
+				t.Errorf("%d have begun, %d jobs", n, jobs)
+			}
 			return true
-		}
-		for begun.Load() < maxWaiting {
-			runtime.Gosched()
-		}
-		for range 1000 {
-			runtime.Gosched()
-		}
-		if n := begun.Load(); n > maxWaiting+2 { // one is told, one is about to wait
-			t.Errorf("%d have begun", n)
-		}
-		return true
-	}, func(bool) {})
+		}, func(bool) {})
+	}
 }
