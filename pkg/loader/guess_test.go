@@ -117,6 +117,14 @@ func TestLinkThatLeadsNowhereIsSaid(t *testing.T) {
 	if at, why := s.load("p").Objects[1].Passed(); at != s.dir+"/a/liba.so.1" || why != "is a symbolic link that leads nowhere" {
 		t.Errorf("%q %q", at, why)
 	}
+	// In a subdirectory of a processor's level, few of which hold anything, it is as if there were none.
+	s.o.CPU = "x86-64-v2"
+	s.link("nothing", "b/glibc-hwcaps/x86-64-v2/liba.so.1")
+	s.put("b/liba.so.1", tinyelf.Object{Machine: elf.EM_ALPHA})
+	s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/b"))
+	if at, why := s.load("p").Objects[1].Passed(); at != s.dir+"/b/liba.so.1" {
+		t.Errorf("%q %q", at, why)
+	}
 }
 
 // What is remembered of a loader is that loader's.

@@ -630,10 +630,10 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			f := s.l.files.openIn(dir+sub, name)
 			t := Try{Path: e.dir + sub + name, Rule: rule, Entry: e.entry, List: list, There: f.there()}
 			switch last = f.errno; {
+			case sub != "" && last == syscall.ENOENT: // a dangling link, too
 			case f.dangling:
 				t.Why = "is a symbolic link that leads nowhere"
 				s.try(r, t)
-			case sub != "" && last == syscall.ENOENT:
 			case s.take(r, f, t):
 				return true
 			case last == 0:
