@@ -192,11 +192,10 @@ func (p *Plan) kind() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "kind\x00%s\x00%s\x00%s\x00%d %d %d", p.loader, state.Interpreter, state.List, state.Tag, o.ABI, o.ELF.OSABI)
-	for _, v := range o.VersionsNeeded() {
-		b.WriteString("\x00" + v.Library + "\x00" + v.Name)
-		if v.Weak {
-			b.WriteString("\x00weak")
-		}
+	versions := o.VersionsNeeded()
+	fmt.Fprintf(&b, "\x00%d", len(versions))
+	for _, v := range versions {
+		fmt.Fprintf(&b, "\x00%s\x00%s\x00%t", v.Library, v.Name, v.Weak)
 	}
 	tokens := strings.Contains(state.List, "$")
 	for _, n := range p.Needs {
@@ -213,7 +212,7 @@ func (p *Plan) kind() string {
 		}
 	}
 	if tokens {
-		b.WriteString(path.Dir(o.Real))
+		b.WriteString("\x00" + path.Dir(o.Real))
 	}
 	return b.String()
 }
