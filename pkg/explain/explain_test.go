@@ -390,20 +390,23 @@ func TestNamesThatAreFollowed(t *testing.T) {
 // A compiled wrapper is known by its constants, of a program that calls execv and needs the C library alone.
 func TestCompiledWrapper(t *testing.T) {
 	const text = "\nmakeCWrapper '/bin/app' \\\n"
-	for data, want := range map[string]string{"execv\x00" + text: "/bin/app", "execve\x00" + text: "", text: "", "execv\x00": ""} {
-		for _, needed := range []string{"libc.so.6", "libm.so.6"} {
-			p := program("", elf.DT_NULL, needed)
-			p.Data = data
+	for _, c := range []struct{ calls, data, needed, want string }{
+		{"execv", text, "libc.so.6", "/bin/app"},
+		{"execv", text, "libm.so.6", ""},
+		{"execve", text, "libc.so.6", ""},
+		{"execv", "", "libc.so.6", ""},
+	} {
+		// Edits move the dynamic string table far behind the head that is read at once.
+		for _, before := range []int{1, 20 << 10} {
+			p := program("/"+strings.Repeat("a", before), elf.DT_RUNPATH, c.needed).With(elf.DT_AUXILIARY, c.calls)
+			p.Data = c.data
 			root := t.TempDir()
 			if err := os.WriteFile(root+"/p", p.Bytes(), 0o755); err != nil {
 				t.Fatal(err)
 			}
 			l, _ := loader.New(loader.Options{Root: root, Look: Look(false)})
-			if needed != "libc.so.6" {
-				want = ""
-			}
-			if got := SeenOf(l.Files().Open("/p")).Wraps; got != want {
-				t.Errorf("%q, which needs %s: %q, want %q", data, needed, got, want)
+			if got := SeenOf(l.Files().Open("/p")).Wraps; got != c.want {
+				t.Errorf("%+v, %d bytes before: %q", c, before, got)
 			}
 		}
 	}

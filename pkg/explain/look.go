@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/scripts"
@@ -20,14 +21,14 @@ type Seen struct {
 }
 
 // Look returns a [loader.Options.Look] that returns a *Seen; code says whether GPU code is of interest.
-func Look(code bool) func(*loader.File, io.ReaderAt, []byte) any {
-	return func(f *loader.File, r io.ReaderAt, head []byte) any {
+func Look(code bool) func(*loader.File, *elfimage.Image, io.ReaderAt, []byte) any {
+	return func(f *loader.File, im *elfimage.Image, r io.ReaderAt, head []byte) any {
 		s := &Seen{}
 		if code && !driver.Provides(path.Base(f.Path)) {
 			s.Code, s.CodeErr = gpucode.Read(r, f.Size, head)
 		}
 		// A wrapper needs the C library alone, and calls its execv. Most other programs do not, and need not be read.
-		if bytes.Contains(head, []byte("execv\x00")) && f.Interp != "" && f.Size <= scripts.MaxCompiled && !slices.ContainsFunc(f.Needed, func(n string) bool { return n != "libc.so.6" }) {
+		if f.Interp != "" && f.Size <= scripts.MaxCompiled && !slices.ContainsFunc(f.Needed, func(n string) bool { return n != "libc.so.6" }) && calls(im, "execv") {
 			data := make([]byte, f.Size)
 			if n, _ := r.ReadAt(data, 0); n > 0 {
 				s.Wraps = scripts.Compiled(data[:n])
@@ -35,6 +36,12 @@ func Look(code bool) func(*loader.File, io.ReaderAt, []byte) any {
 		}
 		return s
 	}
+}
+
+// calls reports whether one of a file's dynamic strings ends in a name, as that of every function it imports does.
+func calls(im *elfimage.Image, name string) bool {
+	table, err := im.Read(im.StrOff, im.StrSize)
+	return err == nil && bytes.Contains(table, []byte(name+"\x00"))
 }
 
 // SeenOf returns what [Look] saw of a file.

@@ -28,7 +28,7 @@ type Files struct {
 	*places
 	files  sync.Map // string → *File
 	opened bool     // see Options
-	look   func(f *File, r io.ReaderAt, head []byte) any
+	look   func(f *File, im *elfimage.Image, r io.ReaderAt, head []byte) any
 	base   *Files // whose files these are, but for what edited has made of them
 	edited func(*File)
 }
@@ -340,7 +340,7 @@ func (fs *Files) parsed(host string, fd int) *File {
 		defer im.Release()
 	}
 	if fs.look != nil && im != nil {
-		f.Seen = fs.look(f, descriptor(fd), head[:min(f.Size, headSize)])
+		f.Seen = fs.look(f, im, descriptor(fd), head[:min(f.Size, headSize)])
 	}
 	if v, known := fs.files.LoadOrStore(host, f); known {
 		return v.(*File)

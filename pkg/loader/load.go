@@ -69,9 +69,9 @@ type Options struct {
 	Opened bool
 	// NoTries leaves out Object.Tried, which makes a run over many files faster.
 	NoTries bool
-	// Look is called with each ELF file while it is open, of which head is the beginning; what it
+	// Look is called with each ELF file while it is open, its image, and of which head is the beginning; what it
 	// returns is kept in File.Seen. It is called from several goroutines.
-	Look func(f *File, r io.ReaderAt, head []byte) any
+	Look func(f *File, im *elfimage.Image, r io.ReaderAt, head []byte) any
 }
 
 // Loader answers for many files, with what it has read kept. It is safe for concurrent use.
