@@ -156,7 +156,7 @@ func TestOnlyWhatIsLeftIsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	n := &Nameless{at: int(d.Fd()), temp: Temporary + "report"}
+	n := &Nameless{at: int(d.Fd()), temp: TempName(0, "report")}
 	temp := filepath.Join(dir, n.temp)
 	put(t, temp, "left by a killed process", 0o600)
 	left, err := unix.Open(temp, unix.O_RDONLY, 0)
@@ -557,7 +557,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	dir := memory(t)
 	name := filepath.Join(dir, "report")
 	put(t, name, "old", 0o644)
-	temp := filepath.Join(dir, Temporary+"report")
+	temp := filepath.Join(dir, TempName(0, "report"))
 	for what, put := range map[string]func() error{
 		"a directory": func() error { return os.Mkdir(temp, 0o755) },
 		"a FIFO":      func() error { return unix.Mkfifo(temp, 0o600) },
@@ -567,7 +567,7 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 		}
 		began := time.Now()
 		err := Write(name, 0o666, []byte("new"))
-		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), Temporary+"report is in the way") || took > time.Second {
+		if took := time.Since(began); err == nil || !strings.Contains(err.Error(), TempName(0, "report")+" is in the way") || took > time.Second {
 			t.Errorf("%s: %v, after %v", what, err, took)
 		}
 		want(t, name, "old")
@@ -595,5 +595,24 @@ func TestWhatIsInTheWayIsSaid(t *testing.T) {
 	err := <-done
 	if took := time.Since(began); err == nil || !strings.Contains(err.Error(), "is in the way: permission denied") || took > time.Second {
 		t.Errorf("%v, after %v", err, took)
+	}
+}
+
+// A file whose replacement can get no name, as where links are forbidden, stays as it is: who reads it never sees half of one.
+func TestWhatGetsNoNameIsNotWrittenInPlace(t *testing.T) {
+	dir, err := os.Open(memory(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	put(t, filepath.Join(dir.Name(), "report"), "old", 0o644)
+	var st unix.Stat_t
+	if err := unix.Stat(filepath.Join(dir.Name(), "report"), &st); err != nil {
+		t.Fatal(err)
+	}
+	// Nobody may link a directory.
+	n := &Nameless{at: int(dir.Fd()), fd: int(dir.Fd()), temp: TempName(0, "report")}
+	if err := n.rename("report", &st); !errors.Is(err, unix.EPERM) {
+		t.Errorf("%#v", err)
 	}
 }

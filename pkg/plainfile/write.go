@@ -3,10 +3,12 @@ package plainfile
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,6 +22,27 @@ var ErrLink = errors.New("is a symbolic link")
 // Temporary is what the names begin with that files have until they are put in their places,
 // where they need one. What a killed process has left is removed by the next one that needs the name, and by [RemoveLeft].
 const Temporary = ".cuda-runpath-new."
+
+// TempName returns such a name in place of base, another one for each try. Its checksum tells it from a user's own file of a
+// name like it, which nobody may remove.
+func TempName(try int, base string) string {
+	if len(base) > 200 { // of the 255 bytes that a name has at most, in whole characters
+		base = strings.ToValidUTF8(base[:200], "")
+	}
+	return fmt.Sprintf("%s%d.%08x.%s", Temporary, try, crc32.ChecksumIEEE([]byte(base)), base)
+}
+
+// IsTemporary reports whether TempName returns such a name.
+func IsTemporary(name string) bool {
+	rest, ok := strings.CutPrefix(name, Temporary)
+	if !ok {
+		return false
+	}
+	number, rest, _ := strings.Cut(rest, ".")
+	try, err := strconv.Atoi(number)
+	_, base, _ := strings.Cut(rest, ".")
+	return err == nil && name == TempName(try, base)
+}
 
 // descriptors is where the kernel shows this process's own descriptors as links.
 const descriptors = "/proc/self/fd"
@@ -330,7 +353,7 @@ type Nameless struct {
 
 // NewNameless makes an empty file of mode 600 in the directory at, which is to be called base there.
 func NewNameless(at int, base string) (*Nameless, error) {
-	n := &Nameless{at: at, temp: fmt.Sprintf(Temporary+"%.200s", base)}
+	n := &Nameless{at: at, temp: TempName(0, base)}
 	err := error(unix.EOPNOTSUPP)
 	if unix.Access(descriptors, unix.X_OK) == nil { // else it could get no name
 		n.fd, err = open(at, ".", unix.O_TMPFILE|unix.O_RDWR)
@@ -378,7 +401,7 @@ func (n *Nameless) claim(f func() error) error {
 	return fmt.Errorf("%s is in the way: another process keeps it; is it stopped?", n.temp)
 }
 
-// RemoveLeft removes the file with a name that begins with [Temporary] from an open directory, if nobody works on it.
+// RemoveLeft removes the file with a name that [IsTemporary] from an open directory, if nobody works on it.
 func RemoveLeft(at int, name string) (removed bool, err error) {
 	removed, err = (&Nameless{at: at, temp: name}).clear()
 	if errors.Is(err, unix.EWOULDBLOCK) {
@@ -429,17 +452,18 @@ func (n *Nameless) link(base string) error {
 	return SyncDir(n.at)
 }
 
-// Rename puts the file in the place of what is called base in its directory, if may, called just before, returns nil.
-func (n *Nameless) Rename(base string, may func() error) error {
-	if !n.has {
-		if err := n.claim(func() error { return n.linkTo(n.temp) }); err != nil {
-			return err
-		}
-		n.has = true
+// Name gives the file its temporary name, where it has none yet.
+func (n *Nameless) Name() error {
+	if n.has {
+		return nil
 	}
-	if err := may(); err != nil {
-		return err
-	}
+	err := n.claim(func() error { return n.linkTo(n.temp) })
+	n.has = err == nil
+	return err
+}
+
+// Rename puts the file, which has its temporary name, in the place of what is called base in its directory.
+func (n *Nameless) Rename(base string) error {
 	err := error(unix.EINTR)
 	for err == unix.EINTR {
 		err = unix.Renameat(n.at, n.temp, n.at, base)
@@ -453,14 +477,14 @@ func (n *Nameless) rename(base string, st *unix.Stat_t) error {
 	if err := unix.Fsync(n.fd); err != nil {
 		return err
 	}
+	if err := n.Name(); err != nil {
+		return err
+	}
 	var now unix.Stat_t
-	err := n.Rename(base, func() error {
-		if err := unix.Fstatat(n.at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
-			return errChanged
-		}
-		return nil
-	})
-	switch err {
+	if err := unix.Fstatat(n.at, base, &now, unix.AT_SYMLINK_NOFOLLOW); err != nil || !same(&now, st) {
+		return errChanged
+	}
+	switch err := n.Rename(base); err {
 	case nil:
 	case unix.EPERM, unix.EACCES:
 		return errInPlace // another user's file in a sticky directory

@@ -63,8 +63,11 @@ func (f *File) writeCopy(also []Target, fill func(*os.File) error) error {
 	if err := f.fillCopy(out.File, fill); err != nil {
 		return err
 	}
-	if err := out.Rename(base, func() error { return f.still(at, base) }); err != nil {
-		return f.unreplaced(err)
+	if err := out.Name(); err != nil {
+		return fmt.Errorf("giving the copy a name: %w", err)
+	}
+	if err := f.replace(at, base, func() error { return out.Rename(base) }); err != nil {
+		return err
 	}
 	var now unix.Stat_t
 	if unix.Fstat(int(out.File.Fd()), &now) == nil {
@@ -81,21 +84,16 @@ func (f *File) writeCopy(also []Target, fill func(*os.File) error) error {
 	return err
 }
 
-// still is errChanged where a name does not lead to the file any more.
-func (f *File) still(at int, base string) error {
+// replace renames another file over a name, if that is the file's.
+func (f *File) replace(at int, base string, rename func() error) error {
 	if !f.leadsTo(at, base) {
 		f.changed = true
 		return errChanged
 	}
-	return nil
-}
-
-// unreplaced is the error of what would have taken the file's place.
-func (f *File) unreplaced(err error) error {
-	if f.changed {
-		return err
+	if err := rename(); err != nil {
+		return fmt.Errorf("renaming the copy over the file: %w", err)
 	}
-	return fmt.Errorf("renaming the copy over the file: %w", err)
+	return nil
 }
 
 // relink makes another name of the file a hard link to what is name in the directory at.
@@ -107,8 +105,8 @@ func (f *File) relink(at int, name string, other Target) error {
 		return err
 	}
 	temp := ""
-	for try := 0; ; try++ { // the name of a copy may be that of a link that a killed edit has left, to a file that is locked now
-		temp = fmt.Sprintf("%s%d.%d.%.100s", plainfile.Temporary, os.Getpid(), try, base)
+	for try := 1; ; try++ { // 0 is for a copy; a link that a killed edit has left may lead to a file that is locked now
+		temp = plainfile.TempName(try, base)
 		if err = unix.Linkat(at, name, in.fd, temp, 0); try == 100 || !errors.Is(err, unix.EEXIST) {
 			break
 		}
@@ -116,11 +114,11 @@ func (f *File) relink(at int, name string, other Target) error {
 	if err != nil {
 		return err
 	}
-	if err = f.still(in.fd, base); err == nil {
-		err = ignoringEINTR(func() error { return unix.Renameat(in.fd, temp, in.fd, base) })
-	}
+	err = f.replace(in.fd, base, func() error {
+		return ignoringEINTR(func() error { return unix.Renameat(in.fd, temp, in.fd, base) })
+	})
 	if err != nil {
-		return errors.Join(f.unreplaced(err), unix.Unlinkat(in.fd, temp, 0))
+		return errors.Join(err, unix.Unlinkat(in.fd, temp, 0))
 	}
 	return nil
 }

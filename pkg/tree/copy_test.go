@@ -19,9 +19,16 @@ import (
 // as a file by nobody. One that is being edited, and a package's own file, stay.
 func TestLeftoverCopies(t *testing.T) {
 	dir := t.TempDir()
-	dead, alive := filepath.Join(dir, plainfile.Temporary+"a.so"), filepath.Join(dir, plainfile.Temporary+"b.so")
+	dead, alive := filepath.Join(dir, plainfile.TempName(0, "a.so")), filepath.Join(dir, plainfile.TempName(7, "b.so"))
 	own := []string{".runpath-copy.1.2.a.so", "a.so"}
-	for _, path := range []string{dead, alive, dir + "/" + own[0], dir + "/" + own[1]} {
+	for _, like := range []string{"", "a.so", "0.a.so", "0.0.a.so", "1.2.a.so", "0.01234567.a.so", "x.01234567.a.so"} {
+		own = append(own, plainfile.Temporary+like)
+	}
+	slices.Sort(own)
+	for _, name := range own {
+		elfFile(t, dir+"/"+name, "")
+	}
+	for _, path := range []string{dead, alive} {
 		elfFile(t, path, "")
 	}
 	editor, err := os.Open(alive)
@@ -98,6 +105,43 @@ func TestACopyHasNoNameUntilItIsWhole(t *testing.T) {
 		if n := names(); n != "a" {
 			t.Errorf("left: %q", n)
 		}
+	}
+}
+
+// The name of a copy fits where the file's own does, in whatever characters; and a name that cannot be had is what is said.
+func TestTheNameOfACopy(t *testing.T) {
+	dir := t.TempDir()
+	copies := func() (failed error) {
+		Walk(context.Background(), []string{dir}, Options{}, func(f *File) (error, bool) {
+			if f.SameAs != "" {
+				return nil, false
+			}
+			return f.WriteCopy(nil, func(w Writer) error { _, err := w.WriteAt([]byte("after."), 4); return err }), true
+		}, func(err error) { failed = errors.Join(failed, err) })
+		return failed
+	}
+	long, ascii := strings.Repeat("好", 80)+".so", strings.Repeat("a", 255)
+	link := long[3:] + "....."
+	for _, name := range []string{long, ascii, "a.so"} {
+		elfFile(t, filepath.Join(dir, name), "before")
+	}
+	if err := os.Link(filepath.Join(dir, long), filepath.Join(dir, link)); err != nil {
+		t.Fatal(err)
+	}
+	if err := copies(); err != nil {
+		t.Error(err)
+	}
+	one, err1 := os.Stat(filepath.Join(dir, long))
+	other, err2 := os.Stat(filepath.Join(dir, link))
+	if err := errors.Join(err1, err2); err != nil || !os.SameFile(one, other) {
+		t.Errorf("the links are parted, %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, plainfile.TempName(0, "a.so")), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	err := copies()
+	if err == nil || !strings.HasPrefix(err.Error(), "giving the copy a name: "+plainfile.TempName(0, "a.so")+" is in the way") {
+		t.Error(err)
 	}
 }
 

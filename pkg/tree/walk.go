@@ -597,7 +597,7 @@ func (t *dirTask) run(buf *buffers) {
 	for _, e := range entries {
 		switch e.kind {
 		case unix.DT_REG:
-			if strings.HasPrefix(e.name, plainfile.Temporary) {
+			if plainfile.IsTemporary(e.name) {
 				t.w.clean(d, e.name, prefix+e.name)
 				continue
 			}
