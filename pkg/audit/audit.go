@@ -10,6 +10,7 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
 )
 
 // Ambiguity examines one file as noRunpathAmbiguity does.
@@ -40,6 +41,7 @@ func (a *Auditor) examine(p string, look func(*subject, *Report)) *Report {
 	}
 	s := a.subject(p, load)
 	s.collectNames()
+	r.Stored = store.Contains(s.at)
 	look(s, r)
 	r.Findings = s.found
 	return r

@@ -9,10 +9,11 @@ import (
 	"cuda-runpath/pkg/remedy"
 )
 
-// Group is a finding that several files have, in the same words.
+// Group is a finding that several files have, in the same words and with the same kind of remedy.
 type Group struct {
 	Finding Finding // the first file's
 	Files   []string
+	Stored  bool // all files are in a store: what their packages' authors write differs from Fix
 	// commands are the files' remedies.
 	commands [][]string
 }
@@ -26,10 +27,11 @@ func Groups(reports []*Report) []*Group {
 	known := map[string]*Group{}
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			key := fmt.Sprintf("%s\x00%s\x00%v\x00%s", f.Severity, f.ID, f.Accepted, strings.ReplaceAll(f.Message, r.Path, "\x00"))
+			stored := r.Stored && f.FixInPackage() != f.Fix
+			key := fmt.Sprintf("%s\x00%s\x00%v\x00%v\x00%s", f.Severity, f.ID, f.Accepted, stored, strings.ReplaceAll(f.Message, r.Path, "\x00"))
 			g := known[key]
 			if g == nil {
-				g = &Group{Finding: f}
+				g = &Group{Finding: f, Stored: stored}
 				known[key] = g
 				out = append(out, g)
 			}

@@ -25,7 +25,6 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
-	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -151,11 +150,7 @@ func checkAmbiguity(s *session, a *audit.Auditor, in func(string) string) error 
 				sum.Count(c.report)
 			}
 			for _, f := range c.Findings {
-				fix := f.Remedy
-				if text := f.FixInPackage(); s.InPackage && text != f.Fix {
-					fix = remedy.Do(text)
-				}
-				printFinding(s, c.Path, &f, fix)
+				printFinding(s, c.Path, &f, s.fix(&f, c.report.Stored, f.Remedy))
 			}
 		},
 		end: func(all *runSummary, _ int) any {
@@ -181,6 +176,15 @@ func unexamined(f *tree.File, in func(string) string) *audit.Report {
 		return audit.NewSkipped(in(f.Path), "the same file as "+in(f.SameAs))
 	}
 	return nil
+}
+
+// fix returns what to do about a finding: the remedy or, in a build and of what is in a store, what the
+// package's author writes where that is something else, for the command would edit what nobody may.
+func (s *session) fix(f *audit.Finding, stored bool, r remedy.Remedy) remedy.Remedy {
+	if text := f.FixInPackage(); (s.InPackage || stored) && text != f.Fix {
+		return remedy.Do(text)
+	}
+	return r
 }
 
 // printFinding prints a line, where stdout is for text, and where one command is the fix a second
@@ -401,11 +405,7 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 			sum.Stopped, sum.Gone = all.Stopped, o.accepted.Gone(o.ignore)
 			groups := audit.Groups(found.reports)
 			for _, g := range groups {
-				fix := g.Fix()
-				if text := g.Finding.FixInPackage(); text != g.Finding.Fix && (s.InPackage || store.Contains(g.Files[0])) {
-					fix = remedy.Do(text) // the command would edit what nobody may
-				}
-				printFinding(s, g.Names(), &g.Finding, fix)
+				printFinding(s, g.Names(), &g.Finding, s.fix(&g.Finding, g.Stored, g.Fix()))
 			}
 			if counts := audit.Counts(groups, s.Verbose); counts != "" && !s.Quiet {
 				s.say("%s", counts)

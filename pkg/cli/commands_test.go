@@ -138,3 +138,54 @@ func TestCommands(t *testing.T) {
 		}
 	}
 }
+
+// Of files in a store, which nobody may edit, it is said what the package's author writes; of others, the command. It is
+// where they are that counts, however they are named.
+func TestFixOfFilesInAStore(t *testing.T) {
+	if _, err := os.Stat("/lib64/ld-linux-x86-64.so.2"); err != nil {
+		t.Skip("the files are for x86-64")
+	}
+	t.Chdir(t.TempDir())
+	t.Setenv("NO_COLOR", "1")
+	const object = "store/abcdfghijklmnpqrsvwxyz0123456789-x"
+	for _, name := range []string{"local/a", "local/b", object + "/a", object + "/b"} {
+		os.MkdirAll(filepath.Dir(name), 0o755)
+		if err := os.WriteFile(name, tinyelf.Object{}.With(elf.DT_RUNPATH, "/opt/stubs").Bytes(), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	os.Symlink(object, "result")
+	os.MkdirAll(object+"2", 0o755)
+	os.Symlink("../../local/b", object+"2/to-local")
+	here, _ := os.Getwd()
+	programs := map[string]*command.Command{"audit": cli.RunPath(), "noRunpathAmbiguity": cli.NoRunpathAmbiguity()}
+	const words, run = "fix: add stubReplace to nativeBuildInputs", "    stubReplace "
+	for _, c := range []struct {
+		dir, line string
+		want      []string // what is said, beside the files and the finding
+	}{
+		{"", "audit result/", []string{words}},
+		{"", "audit result/a", []string{words}},
+		{object, "audit a", []string{words}},
+		{"", "audit local", []string{run + "local/a local/b"}},
+		{"", "audit local result", []string{run + "local/a local/b", words}},
+		{"", "audit result local", []string{words, run + "local/a local/b"}},
+		{"", "audit " + object + "2", []string{run + here + "/local/b"}},
+		{"", "noRunpathAmbiguity result/a local/a", []string{words, run + "local/a"}},
+		{object, "noRunpathAmbiguity a", []string{words}},
+	} {
+		t.Run(c.dir+" "+c.line, func(t *testing.T) {
+			t.Chdir("./" + c.dir)
+			argv := strings.Fields(c.line)
+			program := programs[argv[0]]
+			if argv[0] == "audit" {
+				argv = append([]string{"runpath"}, argv...)
+			}
+			var said bytes.Buffer
+			urfave.Run(program, argv, &said, &said)
+			if got := regexp.MustCompile(`fix: add stubReplace to nativeBuildInputs|(?m)^    stubReplace .*$`).FindAllString(said.String(), -1); !slices.Equal(got, c.want) {
+				t.Errorf("%q, not %q:\n%s", got, c.want, said.Bytes())
+			}
+		})
+	}
+}
