@@ -616,3 +616,27 @@ func TestWhatGetsNoNameIsNotWrittenInPlace(t *testing.T) {
 		t.Errorf("%#v", err)
 	}
 }
+
+// An ordinary user may not take the capabilities even from a file that has none. His files are replaced all the same.
+func TestAnOrdinaryUsersFileIsReplaced(t *testing.T) {
+	name := filepath.Join(memory(t), "report")
+	put(t, name, "old", 0o644)
+	was := inode(t, name)
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and the thread ends with the goroutine
+		header, none := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, [2]unix.CapUserData{}
+		if err := unix.Capset(&header, &none[0]); err != nil {
+			done <- err
+			return
+		}
+		done <- Write(name, 0o666, []byte("new"))
+	}()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	want(t, name, "new")
+	if inode(t, name) == was {
+		t.Error("the file was written in place")
+	}
+}

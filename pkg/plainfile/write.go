@@ -271,7 +271,8 @@ func replaceRegular(at int, base string, path int, st *unix.Stat_t, data []byte)
 		SameAttributes(old, n.fd) != nil {
 		return errInPlace
 	}
-	if err := unix.Fremovexattr(n.fd, "security.capability"); err != nil && err != unix.ENODATA && err != unix.ENOTSUP {
+	// Who may not remove them may not where there are none, either.
+	if _, err := unix.Fgetxattr(n.fd, "security.capability", nil); err == nil && unix.Fremovexattr(n.fd, "security.capability") != nil {
 		return errInPlace
 	}
 	return n.rename(base, st)
