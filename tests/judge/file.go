@@ -3,6 +3,7 @@ package judge
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -402,6 +403,31 @@ func (f *File) DynamicAt() uint64 { return f.dynAt.lo }
 
 // Wide reports whether the file is of class 64.
 func (f *File) Wide() bool { return f.wide }
+
+// HeadersAt is the offset of the program headers.
+func (f *File) HeadersAt() uint64 { return f.head.phoff }
+
+// Counted reports whether anything tells how many dynamic symbols there are.
+func (f *File) Counted() bool {
+	_, exact := f.symbolCount()
+	return exact
+}
+
+// Damaged returns what is wrong with a file that only runs by luck.
+func (f *File) Damaged() error {
+	for i, p := range f.loads() {
+		if p.off+p.filesz > uint64(len(f.data)) {
+			return errors.New("a segment ends after the file")
+		}
+		if i > 0 && p.vaddr < f.loads()[i-1].vaddr+f.loads()[i-1].memsz {
+			return errors.New("two segments overlap")
+		}
+	}
+	if _, ok := f.memory(f.strings()); !ok {
+		return errors.New("the dynamic string table is in no segment")
+	}
+	return nil
+}
 
 // RunPath returns the run path that the loader goes by and its tag, "RUNPATH" or
 // "RPATH"; no tag where there is none.

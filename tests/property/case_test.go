@@ -59,30 +59,30 @@ func (s *scenario) play(steps []step) (outcome, error) {
 	if err != nil {
 		return out, err
 	}
-	payload := -1    // offset of the payload, where there is one
 	emptied := false // by patchelf: see below
 	for i, st := range steps {
 		fail := func(format string, args ...any) (outcome, error) {
 			out.failure = &failure{i, fmt.Sprintf(format, args...)}
 			return out, nil
 		}
-		before, err := readELF(w.file)
+		old, err := os.ReadFile(w.file)
 		if err != nil {
 			return out, err
 		}
-		emptyBefore := emptySegment(w.file)
-		info, err := os.Stat(w.file)
-		if err != nil {
-			return out, err
+		before, err := judge.Read(old)
+		if err == nil {
+			err = before.Damaged()
 		}
-		if err := before.damaged(); err != nil {
+		if err != nil {
 			// patchelf 0.14 leaves the string table of an ET_EXEC file in no segment, eu-strip cuts a segment off. It may
 			// run all the same, but to refuse it is right.
 			out.theirs = "another tool has damaged it: " + err.Error()
 			return out, nil
 		}
-		if st.payload != nil {
-			payload = len(before.data)
+		emptyBefore := emptySegment(w.file)
+		info, err := os.Stat(w.file)
+		if err != nil {
+			return out, err
 		}
 		if st.left {
 			side, err := os.ReadFile(w.side)
@@ -108,7 +108,7 @@ func (s *scenario) play(steps []step) (outcome, error) {
 			return out, err
 		}
 		if err != nil {
-			if st.ours && before.symbolsUnknown() && strings.Contains(err.Error(), uncounted) {
+			if st.ours && !before.Counted() && strings.Contains(err.Error(), uncounted) {
 				continue // refused: nobody can tell what refers to what would have to move
 			}
 			if st.ours {
@@ -154,7 +154,7 @@ func (s *scenario) play(steps []step) (outcome, error) {
 					out.theirs = "patchelf had moved all out of a segment: " + st.String()
 					return out, nil
 				}
-				if before.phoff != 64 && !isPatchelf(st) {
+				if before.HeadersAt() != 64 && !isPatchelf(st) {
 					// patchelf 0.15 and newer moves the program headers to the end, and strip and objcopy write them back
 					// after the ELF header, over what is there.
 					out.theirs = "patchelf had moved the program headers: " + st.String()
@@ -218,39 +218,27 @@ func (s *scenario) play(steps []step) (outcome, error) {
 		if !st.ours {
 			continue
 		}
-		after, err := readELF(w.file)
+		edited, err := os.ReadFile(w.file)
 		if err != nil {
 			return fail("%v", err)
 		}
-		if what := s.checkEdit(st, before, after); what != "" {
-			return fail("%s", what)
+		after, err := judge.Read(edited)
+		if err != nil {
+			return fail("%v", err)
 		}
-		if what := judged(st, before.data, after, texts(steps[:i])); what != "" {
+		if what := judged(st, before, after, string(old), steps[:i]); what != "" {
 			return fail("%s", what)
-		}
-		if payload >= 0 {
-			for _, p := range steps[:i] {
-				if p.payload == nil || !bytes.HasSuffix(before.data, p.payload) {
-					continue
-				}
-				if !bytes.HasSuffix(after.data, p.payload) {
-					return fail("the payload is not at the end any more")
-				}
-				if at := len(before.data) - len(p.payload); !bytes.Equal(after.data[at:at+len(p.payload)], p.payload) {
-					return fail("the payload is not where it was any more")
-				}
-			}
 		}
 		if now, err := os.Stat(w.file); err != nil || now.Mode() != info.Mode() {
 			return fail("the mode was %v: %v", info.Mode(), err)
 		}
 		if err := w.do(st); err != nil {
-			if st.parts != nil && st.parts.again && after.symbolsUnknown() && strings.Contains(err.Error(), uncounted) {
+			if st.parts != nil && st.parts.again && !after.Counted() && strings.Contains(err.Error(), uncounted) {
 				continue // the second time asks for more than the first, as a library added twice does
 			}
 			return fail("done once more: %v", err)
 		}
-		if again, err := os.ReadFile(w.file); err != nil || st.args[1] != "add" && (st.parts == nil || !st.parts.again) && !bytes.Equal(after.data, again) {
+		if again, err := os.ReadFile(w.file); err != nil || st.args[1] != "add" && (st.parts == nil || !st.parts.again) && !bytes.Equal(edited, again) {
 			return fail("done once more it changes the file (%v)", err)
 		}
 		out.edits++
@@ -258,96 +246,38 @@ func (s *scenario) play(steps []step) (outcome, error) {
 	return out, nil
 }
 
-// checkEdit compares the file before and after one of our steps. It returns what is wrong, or "".
-func (s *scenario) checkEdit(st step, before, after *elfFile) string {
-	oldTag, old, err := before.runPath()
-	if err != nil {
-		return ""
-	}
-	tag, text, err := after.runPath()
-	if err != nil {
-		return err.Error()
-	}
-	want := split(old)
-	if st.want != nil {
-		want = st.want(want)
-	}
-	if text != strings.Join(want, ":") {
-		return fmt.Sprintf("the run path is %q instead of %q", text, strings.Join(want, ":"))
-	}
-	wantTag := st.tag
-	if st.want == nil {
-		wantTag = oldTag
-	}
-	if len(want) == 0 {
-		wantTag = tag // patchelf leaves an empty one, which the loader ignores
-	}
-	if tag != wantTag {
-		return fmt.Sprintf("the run path is a %v instead of %v", tag, wantTag)
-	}
-	if _, both := after.dynamic[elf.DT_RPATH]; both && tag == elf.DT_RUNPATH && st.want != nil {
-		return "there is a DT_RPATH beside the DT_RUNPATH"
-	}
-	if a, b := before.buildID(), after.buildID(); a != b {
-		return fmt.Sprintf("the build ID was %q and is %q", a, b)
-	}
-	for _, e := range split(old) {
-		if before.symbolsUnknown() {
-			break // symbols that nobody can count may share its bytes
-		}
-		if strings.HasPrefix(e, "/nix/store/") && !slices.Contains(want, e) &&
-			bytes.Count(before.data, []byte(e)) == 1 && bytes.Contains(after.data, []byte(e)) {
-			return fmt.Sprintf("the removed entry %q is still in the file", e)
-		}
-	}
-	// A new segment brings a copy of some tables, never the zeros of .bss or the padding of a page of 2 MiB.
-	if grown := len(after.data) - len(before.data); grown > len(before.data)+len(text)+64<<10 {
-		return fmt.Sprintf("it grew from %d to %d bytes", len(before.data), len(after.data))
-	}
-	return ""
-}
-
-// texts returns what our steps have written, apart from run paths.
-func texts(steps []step) (out []string) {
-	for _, st := range steps {
-		if st.parts != nil {
-			for _, a := range st.args[1:] {
-				out = append(out, a, a[strings.Index(a, "=")+1:])
+// judged asks the judge whether anything is another one than a step of ours, after some others, asks for. text is the file
+// before it.
+func judged(st step, before, after *judge.File, text string, earlier []step) string {
+	// Texts that may make room: what our steps have written, and store paths, which are in these files only by run path
+	// edits. "patchelf --remove-rpath" leaves their text behind.
+	var ours []string
+	for _, e := range earlier {
+		if e.parts != nil {
+			for _, a := range e.args[1:] {
+				ours = append(ours, a, a[strings.Index(a, "=")+1:])
 			}
 		}
 	}
-	return out
-}
-
-// judged asks the judge whether anything is another one than the step asks for. The run path is compared by checkEdit.
-// earlier are texts that earlier steps of ours wrote.
-func judged(st step, old []byte, after *elfFile, earlier []string) string {
-	before, err := judge.Read(old)
-	if err != nil {
-		return ""
-	}
-	now, err := judge.Read(after.data)
-	if err != nil {
-		return err.Error()
-	}
-	list, tag := now.RunPath()
-	// Store paths are in these files only by run path edits. "patchelf --remove-rpath" leaves their text behind.
-	ours := earlier
-	for _, text := range strings.Split(string(old), "\x00") {
-		if (strings.Contains(text, "/nix/store/") || strings.Contains(text, driverLink)) && len(text) < 1<<16 {
-			ours = append(ours, text)
+	for s := range strings.SplitSeq(text, "\x00") {
+		if (strings.Contains(s, "/nix/store/") || strings.Contains(s, driverLink)) && len(s) < 1<<16 {
+			ours = append(ours, s)
 		}
 	}
-	var wrong []string
 	// Over the hole that a moved table leaves in an ET_EXEC file, an edit puts a section that patchelf stops at.
-	want := judge.Expect{RunPath: &judge.RunPath{Tag: tag, List: list}, Reusable: ours, Holes: []string{"dynstr"}}
-	if st.parts != nil {
-		if st.want == nil {
-			want.RunPath = nil
+	want := judge.Expect{Reusable: ours, Holes: []string{"dynstr"}}
+	if st.want != nil {
+		old, _ := before.RunPath()
+		want.RunPath = &judge.RunPath{Tag: st.tag, List: strings.Join(st.want(split(old)), ":")}
+		if want.RunPath.List == "" {
+			_, want.RunPath.Tag = after.RunPath() // patchelf leaves an empty one, which the loader ignores
 		}
+	}
+	if st.parts != nil {
 		st.parts.expect(&want, before.Needed())
 	}
-	for _, f := range judge.Compare(before, now, want) {
+	var wrong []string
+	for _, f := range judge.Compare(before, after, want) {
 		if !f.Remark {
 			wrong = append(wrong, f.String())
 		}
@@ -393,14 +323,15 @@ func (s *scenario) controlByPatchelf(steps []step) (*bench, error) {
 			continue
 		}
 		if st.ours {
-			f, err := readELF(w.file)
+			data, err := os.ReadFile(w.file)
+			if err != nil {
+				return nil, err
+			}
+			f, err := judge.Read(data)
 			if err != nil {
 				return w, nil
 			}
-			_, old, err := f.runPath()
-			if err != nil {
-				return w, nil
-			}
+			old, _ := f.RunPath()
 			args := []string{"patchelf"}
 			if st.parts != nil {
 				args = st.parts.byPatchelf()

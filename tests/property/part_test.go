@@ -117,9 +117,9 @@ func partStep(r *rand.Rand, image string, list func() []string) step {
 			}
 		case kind == "run path":
 			l := list()
-			s.want, s.tag = func([]string) []string { return l }, elf.DT_RUNPATH
+			s.want, s.tag = func([]string) []string { return l }, "RUNPATH"
 			if option("--run-path", "--set-rpath", strings.Join(l, ":")); r.IntN(8) == 0 {
-				s.tag = elf.DT_RPATH
+				s.tag = "RPATH"
 				option("--force-rpath", "--force-rpath")
 			}
 		case kind == "no default":

@@ -1,7 +1,6 @@
 package property
 
 import (
-	"debug/elf"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -18,7 +17,7 @@ type step struct {
 	left bool
 	// want maps the run path before one of our steps to the one after it.
 	want func([]string) []string
-	tag  elf.DynTag // that a run path has after one of our steps
+	tag  string // that a run path has after one of our steps
 	// parts is what one of our steps changes besides the run path, which it leaves alone where want is nil.
 	parts *parts
 }
@@ -113,7 +112,7 @@ func seq(n int) []byte {
 
 // ourStep is one of our tools. The maps in it state the contract again, for the entries that newSteps makes.
 func ourStep(r *rand.Rand, entry func() string, list func() []string) step {
-	s := step{ours: true, tag: elf.DT_RUNPATH}
+	s := step{ours: true, tag: "RUNPATH"}
 	isStub := func(e string) bool { return strings.HasSuffix(e, "/stubs") }
 	tool := func(name string, stubs, driver, compat bool) {
 		s.args = []string{name, "-q", "--compat", compatDir}
@@ -152,7 +151,7 @@ func ourStep(r *rand.Rand, entry func() string, list func() []string) step {
 	case 6:
 		s.args = []string{"runpath", "remove", "--all", "-q"}
 		s.want = func([]string) []string { return nil }
-		s.tag = 0
+		s.tag = ""
 	case 7:
 		tool("stubReplace", true, false, false)
 	case 8:
@@ -160,9 +159,9 @@ func ourStep(r *rand.Rand, entry func() string, list func() []string) step {
 	case 9:
 		tool("addCudaCompatRunpath", false, false, true)
 	}
-	if s.tag != 0 && r.IntN(8) == 0 {
+	if s.tag != "" && r.IntN(8) == 0 {
 		s.args = slices.Insert(s.args, len(s.args), "--force-rpath")
-		s.tag = elf.DT_RPATH
+		s.tag = "RPATH"
 		if s.args[0] == "runpath" { // flags come before the arguments
 			s.args = append(slices.Clone(s.args[:2]), append([]string{"--force-rpath"}, s.args[2:len(s.args)-1]...)...)
 		}
