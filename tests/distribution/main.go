@@ -18,11 +18,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"cuda-runpath/tests/distribution/oracle"
 	"cuda-runpath/tests/judge"
-	"cuda-runpath/tests/judge/sweep"
 )
 
 var (
@@ -72,11 +73,7 @@ func main() {
 	var passed, failed, skipped, refused int
 	var growth [2][]int64
 	reasons := map[string]int{}
-	left := sweep.Each(files, *jobs, *budget, func(worker int, path string) result {
-		dir := filepath.Join(scratch, fmt.Sprint(worker))
-		defer os.RemoveAll(dir)
-		return check(dir, path)
-	}, func(r result) {
+	report := func(r result) {
 		switch {
 		case r.skipped != "":
 			skipped++
@@ -96,12 +93,36 @@ func main() {
 		for i := range growth {
 			growth[i] = append(growth[i], r.growth[i])
 		}
-	})
+	}
+	work, left := make(chan string), 0
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	for i := range *jobs {
+		workers.Go(func() {
+			dir := filepath.Join(scratch, fmt.Sprint(i))
+			for path := range work {
+				r := check(dir, path)
+				os.RemoveAll(dir)
+				mu.Lock()
+				report(r)
+				mu.Unlock()
+			}
+		})
+	}
+	for _, path := range files {
+		if *budget > 0 && time.Since(started) > *budget {
+			left++
+			continue
+		}
+		work <- path
+	}
+	close(work)
+	workers.Wait()
 	for reason, n := range reasons {
 		fmt.Printf("skipped %d: %s\n", n, reason)
 	}
-	if len(left) > 0 {
-		fmt.Printf("%d files were left when the time was over\n", len(left))
+	if left > 0 {
+		fmt.Printf("%d files were left when the time was over\n", left)
 	}
 	fmt.Printf("%d files edited, %d refused, in %s\n", passed+failed-refused, refused, time.Since(started).Round(time.Second))
 	for i, what := range []string{"one short entry more", fmt.Sprintf("%d bytes more", len(long))} {
@@ -119,17 +140,32 @@ func main() {
 	}
 }
 
-// find returns the ELF files below the directories, each inode once.
-func find(roots []string) []string {
-	linked := map[int64][]fs.FileInfo{}
-	return sweep.Files(roots, func(_ string, _ *os.File, st fs.FileInfo) bool {
-		size := st.Size()
-		if slices.ContainsFunc(linked[size], func(other fs.FileInfo) bool { return os.SameFile(st, other) }) {
-			return false
-		}
-		linked[size] = append(linked[size], st)
-		return true
-	})
+// find returns the ELF files below the directories, each inode once; what cannot be read is passed over.
+func find(roots []string) (paths []string) {
+	seen := map[[2]uint64]bool{}
+	for _, root := range roots {
+		filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return nil
+			}
+			var st syscall.Stat_t
+			f, err := os.Open(path)
+			if err != nil {
+				return nil
+			}
+			defer f.Close()
+			var magic [len(elf.ELFMAG)]byte
+			if _, err := io.ReadFull(f, magic[:]); err != nil || string(magic[:]) != elf.ELFMAG || syscall.Fstat(int(f.Fd()), &st) != nil {
+				return nil
+			}
+			if id := [2]uint64{uint64(st.Dev), st.Ino}; !seen[id] {
+				seen[id] = true
+				paths = append(paths, path)
+			}
+			return nil
+		})
+	}
+	return paths
 }
 
 // A subject is one file under test, with what was known of it before the edit.
@@ -257,7 +293,10 @@ func (s *subject) judge() (wrong []string) {
 	}
 	defer after.Close()
 	want := judge.RunPath{Tag: "RUNPATH", List: s.now}
-	if slices.Contains(s.flags, "--force-rpath") {
+	switch {
+	case s.now == "":
+		want.Tag = ""
+	case slices.Contains(s.flags, "--force-rpath"):
 		want.Tag = "RPATH"
 	}
 	for _, f := range judge.Compare(before, after, judge.Expect{RunPath: &want}) {
@@ -328,6 +367,14 @@ func (s *subject) inspect(list string) (wrong []string) {
 		bad("with its own run path again: %v", err)
 	} else if now := s.list(); now != s.listed {
 		bad("with its own run path again ld.so --list says\n%s\nand said\n%s", now, s.listed)
+	}
+	s.now = ""
+	if r := oracle.Run("", nil, *tool, "remove", "--all", "-q", s.file); !r.OK() {
+		bad("runpath remove: %v", r)
+	} else {
+		for _, w := range s.judge() {
+			bad("without a run path: %s", w)
+		}
 	}
 	if b, err := os.ReadFile(s.file); err != nil || len(list) > len(short) && bytes.Contains(b, []byte(list)) {
 		bad("what was removed is still in the file (%v)", err)

@@ -391,19 +391,6 @@ func (f *File) content(s section) ([]byte, bool) {
 	return f.data[s.off : s.off+s.size], true
 }
 
-// Dynamic reports whether the file has a dynamic section with entries, which is
-// what an editor of run paths works on.
-func (f *File) Dynamic() bool { return len(f.dyn) > 0 }
-
-// Machine is e_machine.
-func (f *File) Machine() uint16 { return f.head.machine }
-
-// DynamicAt is the address of the dynamic section.
-func (f *File) DynamicAt() uint64 { return f.dynAt.lo }
-
-// Wide reports whether the file is of class 64.
-func (f *File) Wide() bool { return f.wide }
-
 // HeadersAt is the offset of the program headers.
 func (f *File) HeadersAt() uint64 { return f.head.phoff }
 
