@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"debug/elf"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"cuda-runpath/pkg/loader"
@@ -787,6 +789,47 @@ func TestWhoLoadsALibraryBefore(t *testing.T) {
 	f.put("p", p)
 	doc = f.audit(loader.Options{}, f.dir)
 	f.want(doc.of(f.dir+"/plugin.so"), "note unresolved-library")
+}
+
+// Which of several files is said to load a library before depends on their names, not on which is examined first.
+func TestWhoLoadsALibraryBeforeIsOneOfMany(t *testing.T) {
+	f := newFolder(t)
+	f.put("lib/libcore.so", lib("libcore.so", ""))
+	f.put("lib/libnamed.so", lib("libnamed.so", ""))
+	f.put("lib/libstarted.so", lib("libstarted.so", ""))
+	plugin := f.put("plugin.so", lib("plugin.so", "").Needs("libcore.so", "libnamed.so", "libstarted.so"))
+	files := []string{plugin}
+	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+		files = append(files, f.put(name+".so", lib(name+".so", "").Needs("libcore.so").With(elf.DT_RUNPATH, "$ORIGIN/lib")))
+		opens := lib("n"+name+".so", "\x00libnamed.so\x00")
+		files = append(files, f.put("n"+name+".so", opens))
+		p := needs("$ORIGIN/lib", "libstarted.so")
+		p.Interp = loader64
+		files = append(files, f.put(name, p))
+	}
+	for run := range 50 {
+		rand.New(rand.NewPCG(uint64(run), 1)).Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
+		u := f.auditor(loader.Options{Opened: true}).Begin()
+		var of *Pending
+		var all sync.WaitGroup
+		for _, file := range files {
+			p := u.Take(file, -1)
+			if file == plugin {
+				of = p
+			}
+			all.Go(func() { u.Examine(p) })
+		}
+		all.Wait()
+		var said []string
+		for _, x := range u.Finish(of).Findings {
+			said = append(said, x.Message)
+		}
+		for i, want := range []string{"by " + f.dir + "/a.so", "as " + f.dir + "/na.so may do", "as " + f.dir + "/a does"} {
+			if len(said) != 3 || !strings.Contains(strings.Join(said, "\n"), want) {
+				t.Fatalf("run %d: %d, %q is not in %q", run, i, want, said)
+			}
+		}
+	}
 }
 
 // A name that the file needs is no guess because it is in a longer string too.

@@ -320,9 +320,10 @@ type knowledge struct {
 	// provides are the absolute paths of the examined files by soname and by file name.
 	provides map[string][]string
 	examined map[string]bool // by the path on this machine
-	// loaders are the files in whose loads a name was found: a program wherever there is one.
+	// loaders are the files in whose loads a name was found, of each name one: a program wherever there
+	// is one, the first by its path.
 	loaders map[string]opener
-	// opens are the files that have a name among their strings, at most two of each.
+	// opens are the files that have a name among their strings, the first two by their paths of each.
 	opens map[string][]string
 }
 
@@ -367,8 +368,10 @@ func (c *knowledge) learn(of *subject) {
 	}
 	for _, l := range main.Literals() {
 		name := path.Base(l.Name)
-		if by := c.opens[name]; len(by) < 2 && !slices.Contains(by, main.Path) {
-			c.opens[name] = append(by, main.Path)
+		if by := c.opens[name]; !slices.Contains(by, main.Path) {
+			by = append(by, main.Path)
+			slices.Sort(by)
+			c.opens[name] = by[:min(len(by), 2)]
 		}
 	}
 	for _, o := range of.load.Objects {
@@ -382,7 +385,7 @@ func (c *knowledge) learn(of *subject) {
 			if o != of.load.Main {
 				c.satisfied[of.request(o, u.Name)] = true
 			}
-			if !c.loaders[u.Name].program {
+			if by, known := c.loaders[u.Name]; !known || who.program && !by.program || who.program == by.program && who.path < by.path {
 				c.loaders[u.Name] = who
 			}
 		}

@@ -419,7 +419,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	}
 	if load.Interp.Kind == loader.Musl {
 		d.add(subject, Bad, load.Interp.Path, "build it against glibc: NVIDIA's driver needs it", "its loader is musl's")
-	} else if load.Interp.Version.Minor < 99 {
+	} else if load.Interp.Version != loader.Newest {
 		glibc = load.Interp.Version.String()
 	}
 	its := h.conclusions(load, prefix, drv, gpus)

@@ -29,17 +29,13 @@ const (
 	Musl  Kind = "musl"
 )
 
-// Version is a version of the GNU C Library.
-type Version struct{ Major, Minor int }
+// Version is the N of a version 2.N of the GNU C Library.
+type Version int
 
-func (v Version) atLeast(major, minor int) bool {
-	return v.Major > major || v.Major == major && v.Minor >= minor
-}
+func (v Version) String() string { return "2." + strconv.Itoa(int(v)) }
 
-func (v Version) String() string { return strconv.Itoa(v.Major) + "." + strconv.Itoa(v.Minor) }
-
-// newest is what a loader counts as whose version is not known.
-var newest = Version{2, 99}
+// Newest is what a loader counts as whose version is not known.
+const Newest Version = 99
 
 // Interpreter is a dynamic loader and what was compiled into it.
 type Interpreter struct {
@@ -64,7 +60,7 @@ func (in *Interpreter) Describe() string {
 	switch {
 	case in.Kind == Musl:
 		return "musl"
-	case in.Version == newest:
+	case in.Version == Newest:
 		return "glibc"
 	}
 	return "glibc " + in.Version.String()
@@ -77,7 +73,7 @@ var muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustComp
 
 // readInterpreter reads a loader's constants.
 func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
-	in := &Interpreter{Path: p, Kind: GLibc, Version: newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
+	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
 		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib", unread(syscall.ENOENT)
 		return in
@@ -100,7 +96,7 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 		in.Kind = Musl
 	}
 	if in.Kind == Musl {
-		in.muslConstants(data, a)
+		in.muslConstants(data)
 		return in
 	}
 	if v, ok := releaseVersion(data); ok {
@@ -139,10 +135,10 @@ func ReadsNotes(p string) (reads, known bool) {
 // It does without a regular expression: to compile one takes longer than the search.
 func releaseVersion(data []byte) (v Version, ok bool) {
 	for {
-		if _, data, ok = bytes.Cut(data, []byte("release version ")); !ok {
-			return Version{}, false
+		if _, data, ok = bytes.Cut(data, []byte("release version 2.")); !ok {
+			return 0, false
 		}
-		if n, _ := fmt.Sscanf(string(data[:min(len(data), 20)]), "%d.%d", &v.Major, &v.Minor); n == 2 {
+		if n, _ := fmt.Sscan(string(data[:min(len(data), 20)]), (*int)(&v)); n == 1 {
 			return v, true
 		}
 	}
@@ -213,7 +209,7 @@ func defaultDirs(in *Interpreter, a ABI) (dirs []string) {
 
 // muslConstants: the default list, or the one in PREFIX/etc/ld-musl-ARCH.path,
 // where PREFIX is two directories above the loader (ldso/dynlink.c, load_library).
-func (in *Interpreter) muslConstants(data []byte, a ABI) {
+func (in *Interpreter) muslConstants(data []byte) {
 	list := "/lib:/usr/local/lib:/usr/lib"
 	if m := muslPathText().FindSubmatch(data); m != nil {
 		list = string(m[1])

@@ -107,7 +107,7 @@ func (s *Load) fromSystem(name string, r *outcome) {
 // of its own (load_audit_modules in elf/rtld.c). The program's run path counts for
 // them and for what they need. One that cannot be loaded is ignored, with a message.
 func (s *Load) startAudits() {
-	if !s.Interp.Version.atLeast(2, 32) {
+	if s.Interp.Version < 32 {
 		return
 	}
 	for i, list := range s.Main.File.audit {

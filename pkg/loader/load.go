@@ -501,7 +501,7 @@ func elements(list, separators string, t tokens) []element {
 			if dir = t.expand(entry); dir == "" {
 				if !seen["$"+entry] {
 					seen["$"+entry] = true
-					out = append(out, element{"", entry, t.ignored(entry)})
+					out = append(out, element{"", entry, t.ignored()})
 				}
 				continue
 			}
@@ -641,7 +641,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			}
 		}
 		// "The file exists and is readable, but something went wrong": this list is given up.
-		if last != syscall.ENOENT && last != syscall.EACCES && !(last == syscall.ENOTDIR && s.Interp.Version.atLeast(2, 39)) {
+		if last != syscall.ENOENT && last != syscall.EACCES && !(last == syscall.ENOTDIR && s.Interp.Version >= 39) {
 			return false
 		}
 	}

@@ -143,7 +143,6 @@ func (a ABI) verify(f *File) (skip, fatal string) {
 
 // A CPU is what the processor contributes to the search.
 type CPU struct {
-	Name string
 	// Subdirs are the glibc-hwcaps subdirectories in use, the best first
 	// (each machine's dl-hwcaps-subdirs.c).
 	Subdirs []string
@@ -183,10 +182,10 @@ func cpuFor(name string, m elf.Machine) CPU {
 		if cpu := nativeCPU(); cpu.machine == m {
 			return cpu.CPU
 		} else if cpu.machine == elf.EM_X86_64 && m == elf.EM_386 {
-			return CPU{Name: "native", Platform: "i686", legacy: []string{"sse2", "i686"}, isa: cpu.isa}
+			return CPU{Platform: "i686", legacy: []string{"sse2", "i686"}, isa: cpu.isa}
 		}
 	}
-	cpu := CPU{Name: "baseline"}
+	cpu := CPU{}
 	if i := slices.Index(x86Levels, name); m == elf.EM_X86_64 || m == elf.EM_386 {
 		if cpu.isa = 1; i >= 0 {
 			cpu.isa = 1<<(len(x86Levels)-i+1) - 1
@@ -203,7 +202,7 @@ func cpuFor(name string, m elf.Machine) CPU {
 		cpu.Platform = "power8"
 	}
 	if levels := Levels(m); slices.Contains(levels, name) {
-		cpu.Name, cpu.Subdirs = name, levels[slices.Index(levels, name):]
+		cpu.Subdirs = levels[slices.Index(levels, name):]
 	}
 	return cpu
 }
@@ -218,7 +217,7 @@ type native struct {
 var nativeCPU = sync.OnceValue(func() native {
 	switch runtime.GOARCH {
 	case "arm64":
-		return native{CPU{Name: "native", Platform: "aarch64", legacy: []string{"aarch64"}}, elf.EM_AARCH64}
+		return native{CPU{Platform: "aarch64", legacy: []string{"aarch64"}}, elf.EM_AARCH64}
 	case "amd64":
 	default:
 		return native{}
@@ -243,7 +242,7 @@ var nativeCPU = sync.OnceValue(func() native {
 	all := func(flags ...string) bool {
 		return !slices.ContainsFunc(flags, func(f string) bool { return !has[f] })
 	}
-	cpu := CPU{Name: "native", Platform: "x86_64"}
+	cpu := CPU{Platform: "x86_64"}
 	levels := 0
 	for _, level := range []string{"cx16 lahf_lm popcnt pni ssse3 sse4_1 sse4_2", "avx avx2 f16c fma abm movbe", "avx512f avx512bw avx512cd avx512dq avx512vl"} {
 		if !all(strings.Fields(level)...) {
@@ -274,12 +273,12 @@ var nativeCPU = sync.OnceValue(func() native {
 // (_dl_important_hwcaps in elf/dl-hwcaps.c).
 func (c CPU) subdirs(v Version) []string {
 	var out []string
-	if v.atLeast(2, 33) {
+	if v >= 33 {
 		for _, s := range c.Subdirs {
 			out = append(out, "glibc-hwcaps/"+s+"/")
 		}
 	}
-	if v.atLeast(2, 37) {
+	if v >= 37 {
 		return append(out, "")
 	}
 	names := append(slices.Clone(c.legacy), "tls")
@@ -303,10 +302,10 @@ var x86HWCap = map[string]uint64{"sse2": 1 << 0, "x86_64": 1 << 1, "avx512_1": 1
 // processor says which entries of ld.so.cache the loader of a version and machine uses.
 func (c CPU) processor(v Version, m elf.Machine) ldcache.Processor {
 	p := ldcache.Processor{ISA: c.isa}
-	if v.atLeast(2, 33) {
+	if v >= 33 {
 		p.Subdirs = c.Subdirs
 	}
-	if v.atLeast(2, 37) || m != elf.EM_X86_64 && m != elf.EM_386 {
+	if v >= 37 || m != elf.EM_X86_64 && m != elf.EM_386 {
 		return p
 	}
 	p.Legacy, p.Platforms = true, 15<<48

@@ -96,7 +96,7 @@ func (f *File) properties(im *elfimage.Image) {
 // checkISA is dl_isa_level_check of sysdeps/x86/dl-prop.h: the loader refuses to
 // start, or to open, what is marked for more than the processor has.
 func (s *Load) checkISA(objects []*Object) {
-	if s.CPU.isa == 0 || !s.Interp.Version.atLeast(2, 33) {
+	if s.CPU.isa == 0 || s.Interp.Version < 33 {
 		return
 	}
 	for i := len(objects) - 1; i >= 0; i-- {
@@ -133,7 +133,7 @@ func (f *File) needsExecutableStack() bool {
 // executable stack while the process's is not: it refuses. What is loaded at start
 // still gets one (elf/dl-load.c, glibc's NEWS for 2.41).
 func (s *Load) checkStack(objects []*Object) {
-	if !s.Interp.Version.atLeast(2, 41) || s.Interp.Version == newest {
+	if s.Interp.Version < 41 || s.Interp.Version == Newest {
 		return
 	}
 	for _, o := range s.Objects {

@@ -239,7 +239,7 @@ func TestGLibc(t *testing.T) {
 			s.put("a/liba.so.1", tinyelf.Object{RelR: true, Requires: []tinyelf.Requirement{{Library: "libc.so.6", Version: "GLIBC_2.2.5"}}}.
 				With(elf.DT_SONAME, "liba.so.1").Needs("libc.so.6"))
 			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
-			if l := s.load("p"); l.Interp.Version.atLeast(2, 36) {
+			if l := s.load("p"); l.Interp.Version >= 36 {
 				s.stops("p", "~/a/liba.so.1: DT_RELR without GLIBC_ABI_DT_RELR dependency")
 			}
 		}},
@@ -632,6 +632,21 @@ func TestGLibc(t *testing.T) {
 			s.root("p", "liba.so.1", "/usr/lib64/liba.so.1", ByDefault)
 			s.root("n", "liba.so.1", "", NotFound)
 		}},
+		{"DF_1_NODEFLIB keeps out what ld.so.cache has in the default directories, and nothing else", func(s *stage) {
+			s.realRoot()
+			s.put("none", prog())
+			in := strings.TrimPrefix(s.load("none").Interp.Dirs[0], "/")
+			s.put(in+"liba.so.1", lib("liba.so.1"))
+			s.put("opt/libb.so.1", lib("libb.so.1"))
+			n := prog("liba.so.1", "libb.so.1")
+			s.put("p", n)
+			n.Flags1 = elf.DF_1_NODEFLIB
+			s.put("n", n)
+			s.ldconfig("/"+in, "/opt")
+			s.root("p", "liba.so.1", "/"+in+"liba.so.1", ByCache)
+			s.root("n", "liba.so.1", "", NotFound)
+			s.root("n", "libb.so.1", "/opt/libb.so.1", ByCache)
+		}},
 		{"ld.so.cache comes before the default directories", func(s *stage) {
 			s.o.Root, s.o.Dir = s.dir, "/"
 			s.put("usr/lib64/liba.so.1", lib("liba.so.1"))
@@ -656,7 +671,7 @@ func TestGLibc(t *testing.T) {
 			s.put("p", prog("liba.so.1", "libb.so.1", "libd.so.1", "libe.so.1"))
 			s.ldconfig("/opt")
 			l := s.load("p")
-			if l.Interp.Version.atLeast(2, 37) {
+			if l.Interp.Version >= 37 {
 				s.root("p", "libb.so.1", "/opt/libb.so.1", ByCache)
 				return
 			}
@@ -852,7 +867,7 @@ func TestGLibc(t *testing.T) {
 			s.root("p", "libb.so.1", "/sw/lib/libb.so.1", ByDefault)
 			s.root("p", "libd.so.1", "/opt/libd.so.1", ByCache)
 			s.root("p", "libe.so.1", "/x/lib/sw/libe.so.1", ByRunPath)
-			if v := s.load("p").Interp.Version; v != (Version{2, 36}) {
+			if v := s.load("p").Interp.Version; v != 36 {
 				s.Errorf("version %v", v)
 			}
 		}},

@@ -27,7 +27,7 @@ func hasToken(s string) bool {
 }
 
 // ignored says why an entry of a list for which expand returns "" is not searched.
-func (t tokens) ignored(entry string) string {
+func (t tokens) ignored() string {
 	if t.secure {
 		return "ignored: in a set-user-ID program $ORIGIN counts only at the start of an entry, and in the program's own list only where it leads to a default directory"
 	}

@@ -20,7 +20,7 @@ const maxLacks = 1000
 // versions is what a file says about symbol versions.
 type versions struct {
 	needs   []elfimage.Version // DT_VERNEED
-	defines map[string]uint32  // DT_VERDEF, by name the hash; nil where there is none
+	defines map[string]uint32  // DT_VERDEF, by name the hash, which linkers compute from it; nil where there is none
 	relr    bool               // there is a DT_RELR
 }
 
@@ -119,7 +119,7 @@ func (s *Load) checkVersions(objects []*Object) {
 			}
 			s.stop("%s: version `%s' not found (required by %s)", to.Path, v.Name, o.Path)
 		}
-		if o.File.versions.relr && !relr && s.Interp.Version.atLeast(2, 36) {
+		if o.File.versions.relr && !relr && s.Interp.Version >= 36 {
 			for _, name := range o.File.Needed {
 				if strings.HasPrefix(name, "libc.so.") {
 					s.refuse(o, "DT_RELR without %s dependency", relrVersion)
