@@ -282,7 +282,7 @@ func (a *autoPatchelf) readHints(name string) error {
 }
 
 func (a *autoPatchelf) run() error {
-	signal.Ignore(unix.SIGPIPE) // see editor.run
+	signal.Ignore(unix.SIGPIPE) // see edits
 	var records *fixup.Records
 	if a.record {
 		var err error
@@ -463,13 +463,11 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			a.Log.Errorf("  fix: %s", report.Fix)
 		}
 	}
-	err := t.end(&patchSummary{&t.sum, missing}, func(sum *runSummary) string {
-		line := sum.String()
-		if n := len(missing); n > 0 {
-			line += ", " + count(n, "library missing", "libraries missing")
-		}
-		return line
-	})
+	line := t.sum.String()
+	if n := len(missing); n > 0 {
+		line += ", " + count(n, "library missing", "libraries missing")
+	}
+	err := t.end(&patchSummary{&t.sum, missing}, line)
 	if err == nil && len(missing) > 0 {
 		err = command.ErrFailed
 	}
@@ -639,5 +637,5 @@ func undo(s *session, keepLinks, force bool) error {
 		t.file(r)
 	}))
 	s.tellCopies(copied)
-	return t.end(&t.sum, (*runSummary).String)
+	return t.end(&t.sum, t.sum.String())
 }

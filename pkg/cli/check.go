@@ -153,12 +153,11 @@ func checkAmbiguity(s *session, a *audit.Auditor, in func(string) string) error 
 				printFinding(s, c.Path, &f, s.fix(&f, c.report.Stored, f.Remedy))
 			}
 		},
-		end: func(all *runSummary, _ int) any {
+		end: func(all *runSummary, _ int) (any, string) {
 			sum.Skipped += int(notELF.Load())
 			sum.Stopped = all.Stopped
-			return &sum
+			return &sum, sum.Line(s.Verbose)
 		},
-		line: func(*runSummary) string { return sum.Line(s.Verbose) },
 	}
 	err := run.run(s)
 	if err == nil && sum.Bad() {
@@ -401,7 +400,7 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 			}
 			found.reports = append(found.reports, r)
 		},
-		end: func(all *runSummary, _ int) any {
+		end: func(all *runSummary, _ int) (any, string) {
 			sum.Stopped, sum.Gone = all.Stopped, o.accepted.Gone(o.ignore)
 			groups := audit.Groups(found.reports)
 			for _, g := range groups {
@@ -419,9 +418,8 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 					s.say("%s", audit.KeptText(sum.KeptByNotes))
 				}
 			}
-			return sum
+			return sum, sum.Line(s.Verbose)
 		},
-		line: func(*runSummary) string { return sum.Line(s.Verbose) },
 	}
 	failed := run.run(s)
 	if failed != nil && !errors.Is(failed, command.ErrFailed) {

@@ -3,17 +3,21 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"testing"
+
+	"cuda-runpath/pkg/edit"
 )
 
 func TestDocumentIsOneJSONValueWhateverThePaths(t *testing.T) {
 	var b bytes.Buffer
-	d := newDocument(&b)
+	d := (&session{JSON: true, Stdout: &b, Log: newLog(io.Discard, false, true)}).telling()
 	for _, path := range []string{"a", "\xff\n", "<&>"} {
 		r := newReport(path, nil)
+		r.Action = edit.Skipped
 		d.file(&r)
 	}
-	if err := d.close(&runSummary{Skipped: 3}); err != nil {
+	if err := d.end(&d.sum, ""); err != nil {
 		t.Fatal(err)
 	}
 	var got struct {

@@ -159,12 +159,11 @@ func edits[R report](s *session, visit func(*tree.File) R, tell func(R), end fun
 			return visit(f), true
 		},
 		tell: tell,
-		end: func(sum *runSummary, dropped int) any {
+		end: func(sum *runSummary, dropped int) (any, string) {
 			sum.Skipped += dropped
 			end()
-			return sum
+			return sum, sum.String()
 		},
-		line: (*runSummary).String,
 	}).run(s)
 }
 

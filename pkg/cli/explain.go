@@ -172,15 +172,11 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 		}
 	}
 	tree.InOrder(s.Jobs, len(s.Paths), func(i int) *answer { return o.explain(s, l, s.Paths[i], color) }, tell)
-	if err := out.Flush(); err != nil {
-		return err
-	}
+	out.Flush()
 	sum.Failed = t.sum.Failed
-	err := t.end(&sum, nil)
+	err := t.end(&sum, "")
 	if !s.JSON && o.dot {
-		if err := writeGraph(s.Stdout, graph, &o.Layout); err != nil {
-			return err
-		}
+		writeGraph(s.Stdout, graph, &o.Layout)
 	}
 	if err == nil && (bad || sum.Missing > 0) {
 		err = command.ErrFailed

@@ -182,11 +182,10 @@ func (l *gpuList) run(s *session) error {
 				files = append(files, r)
 			}
 		},
-		end: func(all *runSummary, _ int) any {
+		end: func(all *runSummary, _ int) (any, string) {
 			sum.Failed, sum.Stopped, sum.Code = all.Failed, all.Stopped, codeOf(sum.sum)
-			return &sum
+			return &sum, gpuTable(files, sum.sum) + sum.String()
 		},
-		line: func(*runSummary) string { return gpuTable(files, sum.sum) + sum.String() },
 	}
 	err := run.run(s)
 	if err == nil && sum.Errors > 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // writeGraph writes loads as one graph in Graphviz's language.
-func writeGraph(w io.Writer, loads []*loader.Load, l *explain.Layout) error {
+func writeGraph(w io.Writer, loads []*loader.Load, l *explain.Layout) {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, "digraph load {")
 	fmt.Fprintln(b, "  rankdir=LR; node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\", fontsize=11]; edge [fontname=\"sans-serif\", fontsize=9, color=gray40];")
@@ -68,7 +68,7 @@ func writeGraph(w io.Writer, loads []*loader.Load, l *explain.Layout) error {
 		}
 	}
 	fmt.Fprintln(b, "}")
-	return b.Flush()
+	b.Flush()
 }
 
 func quote(s string) string {

@@ -107,11 +107,10 @@ func listReferences(s *session, to string) error {
 			sum.Files++
 			sum.add(r, saved)
 		},
-		end: func(all *runSummary, _ int) any {
+		end: func(all *runSummary, _ int) (any, string) {
 			sum.Failed, sum.Stopped = all.Failed, all.Stopped
-			return &sum
+			return &sum, sum.String()
 		},
-		line: func(*runSummary) string { return sum.String() },
 	}
 	sum.Objects = []*referredObject{}
 	return run.run(s)

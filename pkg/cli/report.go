@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"fmt"
-	"io"
 
 	"github.com/sirupsen/logrus"
 
@@ -122,8 +121,13 @@ func (s *runSummary) String() string {
 // document, and at the end a summary.
 type telling struct {
 	*session
-	doc *jsonDocument // nil where stdout is for text
 	sum runSummary
+	// The JSON document {"version":1,"files":[…],"summary":…}, which is written as the files come, one file a
+	// line, so that a run over a large tree holds none of it in memory: nil where stdout is for text; what is
+	// before the next file; and what could not be put into it.
+	doc *bufio.Writer
+	sep string
+	err error
 	// Of edits, how many there are with one line in the log, and the paths of those that are not
 	// listed for that; in lines, the order.
 	edits map[string]*alike
@@ -142,7 +146,8 @@ const listed, different = 20, 200
 func (s *session) telling() *telling {
 	t := &telling{session: s, sum: runSummary{DryRun: s.DryRun}, edits: map[string]*alike{}}
 	if s.JSON {
-		t.doc = newDocument(s.Stdout)
+		t.doc = bufio.NewWriterSize(s.Stdout, 64<<10)
+		t.doc.WriteString(`{"version":1,"files":[`)
 	}
 	return t
 }
@@ -156,7 +161,8 @@ func (t *telling) file(r report) {
 	}
 	f.log(t.Log)
 	if t.doc != nil {
-		t.doc.file(r)
+		t.add(t.sep+"\n", r)
+		t.sep = ","
 	}
 }
 
@@ -190,17 +196,18 @@ func (t *telling) stop(err error) {
 	}
 }
 
-// end writes the summary, and returns command.ErrFailed where a file failed or not all is done.
-// line, where it is not nil, returns what ends the text on stdout.
-func (t *telling) end(summary any, line func(*runSummary) string) error {
+// end writes the summary, or the line that ends the text on stdout where that is not "". It returns
+// command.ErrFailed where a file failed or not all is done. [command.Run] knows what could not be written.
+func (t *telling) end(summary any, line string) error {
 	if t.doc != nil {
-		if err := t.doc.close(summary); err != nil {
-			return fmt.Errorf("writing the JSON document: %w", err)
-		}
-	} else if line != nil && !t.Quiet && !t.Document {
-		if _, err := io.WriteString(t.Stdout, line(&t.sum)+"\n"); err != nil {
-			return fmt.Errorf("writing the summary: %w", err)
-		}
+		t.add("\n],\"summary\":", summary)
+		t.doc.WriteString("}\n")
+		t.doc.Flush()
+	} else if line != "" && !t.Quiet {
+		t.say("%s", line)
+	}
+	if t.err != nil {
+		return t.err
 	}
 	if t.sum.Failed > 0 || t.sum.Stopped != "" {
 		return command.ErrFailed
@@ -208,38 +215,9 @@ func (t *telling) end(summary any, line func(*runSummary) string) error {
 	return nil
 }
 
-// jsonDocument writes {"version":1,"files":[…],"summary":…} as the files come, one
-// file a line, so that a run over a large tree holds none of it in memory.
-// A file is anything that marshals to an object.
-type jsonDocument struct {
-	w   *bufio.Writer
-	sep string // before the next file
-	err error
-}
-
-// newDocument begins a document.
-func newDocument(w io.Writer) *jsonDocument {
-	d := &jsonDocument{w: bufio.NewWriterSize(w, 64<<10)}
-	d.w.WriteString(`{"version":1,"files":[`)
-	return d
-}
-
-// file adds an element of "files".
-func (d *jsonDocument) file(file any) {
-	d.add(d.sep+"\n", file)
-	d.sep = ","
-}
-
-// close adds the summary and ends the document. It says what could not be written.
-func (d *jsonDocument) close(summary any) error {
-	d.add("\n],\"summary\":", summary)
-	d.w.WriteString("}\n")
-	return cmp.Or(d.err, d.w.Flush())
-}
-
-func (d *jsonDocument) add(before string, v any) {
+func (t *telling) add(before string, v any) {
 	b, err := command.JSON(v, "")
-	d.err = cmp.Or(d.err, err)
-	d.w.WriteString(before)
-	d.w.Write(b)
+	t.err = cmp.Or(t.err, err)
+	t.doc.WriteString(before)
+	t.doc.Write(b)
 }

@@ -162,11 +162,10 @@ func runScripts(s *session, o scriptOptions) error {
 				say(p, what)
 			}
 		},
-		end: func(all *runSummary, _ int) any {
+		end: func(all *runSummary, _ int) (any, string) {
 			sum.Searched, sum.Edited, sum.Failed, sum.Stopped, sum.dry = int(searched.Load()), all.Edited, all.Failed, all.Stopped, s.DryRun
-			return &sum
+			return &sum, sum.String()
 		},
-		line: func(*runSummary) string { return sum.String() },
 	}
 	return run.run(s)
 }

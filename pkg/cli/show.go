@@ -59,7 +59,6 @@ runpath show --json app/lib/libx.so`,
 // needed, soname, execstack or note, no more than that. Files that are not ELF are told of
 // where the command line names them, or under --verbose.
 func showFiles(s *session, only string) error {
-	var unwritten error
 	run := sweep[*shownFile]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*shownFile, bool) {
@@ -71,16 +70,12 @@ func showFiles(s *session, only string) error {
 			return r, true
 		},
 		tell: func(r *shownFile) {
-			if r.Action != edit.Failed && !s.JSON && unwritten == nil {
-				unwritten = r.print(s.Stdout, only)
+			if r.Action != edit.Failed && !s.JSON {
+				r.print(s.Stdout, only)
 			}
 		},
 	}
-	err := run.run(s)
-	if unwritten != nil {
-		return unwritten
-	}
-	return err
+	return run.run(s)
 }
 
 // skip notes why an editor would skip the file, which the log does not repeat.
@@ -152,7 +147,7 @@ func (r *shownFile) read(f *tree.File) error {
 }
 
 // print writes the file's path and below it one indented line for each thing known.
-func (r *shownFile) print(w io.Writer, only string) error {
+func (r *shownFile) print(w io.Writer, only string) {
 	var b strings.Builder
 	line := func(what, value string) {
 		if only == "" || only == what {
@@ -208,6 +203,5 @@ func (r *shownFile) print(w io.Writer, only string) error {
 	if r.Reason != "" {
 		line("skipped", r.Reason)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	io.WriteString(w, b.String())
 }

@@ -18,11 +18,9 @@ type sweep[R report] struct {
 	// tell, where it is not nil, is called with each result, in the order of the walk, before
 	// that is told.
 	tell func(R)
-	// end, where it is not nil, returns the summary. dropped is how many files were not kept.
-	end func(sum *runSummary, dropped int) any
-	// line, where it is not nil, returns what stands on stdout at the end where there is
-	// no document.
-	line func(*runSummary) string
+	// end, where it is not nil, returns the summary, and what stands on stdout at the end where there is no
+	// document. dropped is how many files were not kept.
+	end func(sum *runSummary, dropped int) (summary any, line string)
 }
 
 // run returns command.ErrFailed where a file failed or the walk did not come to its end.
@@ -58,11 +56,10 @@ func (w *sweep[R]) run(s *session) error {
 		}
 	}
 	t.stop(err)
-	var summary any = &t.sum
-	if w.end != nil {
-		summary = w.end(&t.sum, int(dropped.Load()))
+	if w.end == nil {
+		return t.end(&t.sum, "")
 	}
-	return t.end(summary, w.line)
+	return t.end(w.end(&t.sum, int(dropped.Load())))
 }
 
 // leftover says that a copy was removed that an edit which was killed has left; see [tree.Options].

@@ -147,13 +147,10 @@ func runThin(s *session, o thin.Options) error {
 			entries += r.Entries
 			all += r.all
 		},
-		end: func(of *runSummary, dropped int) any {
+		end: func(of *runSummary, dropped int) (any, string) {
 			of.Skipped += dropped
 			sum.runSummary = *of
-			return &sum
-		},
-		line: func(of *runSummary) string {
-			return of.String() + ": " + s.removed(entries, all, &sum)
+			return &sum, of.String() + ": " + s.removed(entries, all, &sum)
 		},
 	}).run(s)
 }

@@ -180,11 +180,23 @@ func TestPreparedOnce(t *testing.T) {
 	}{
 		"nothing":              {func() error { return nil }, 0, true},
 		"a copy is written to": {func() error { return os.Truncate(copied, 100) }, 1, true},
-		"a copy is exchanged":  {func() error { return os.Rename(filepath.Join(first, "libnvidia-ptxjitcompiler.so.1"), copied) }, 1, true},
-		"a link leads away":    {func() error { return relink(filepath.Join(first, "libcuda.so"), "/etc/passwd") }, 1, true},
-		"a file is gone":       {func() error { return os.Remove(copied) }, 1, true},
-		"its time":             {func() error { return os.Chtimes(copied, time.Now(), time.Now()) }, 1, true},
-		"the whole directory":  {func() error { return os.RemoveAll(first) }, 1, true},
+		"other bytes, its size and time as before": {func() error {
+			st, err := os.Stat(copied)
+			if err != nil {
+				return err
+			}
+			b, err := os.ReadFile(copied)
+			if err != nil {
+				return err
+			}
+			b[len(b)-1] ^= 1
+			return errors.Join(os.WriteFile(copied, b, 0o755), os.Chtimes(copied, st.ModTime(), st.ModTime()))
+		}, 1, true},
+		"a copy is exchanged": {func() error { return os.Rename(filepath.Join(first, "libnvidia-ptxjitcompiler.so.1"), copied) }, 1, true},
+		"a link leads away":   {func() error { return relink(filepath.Join(first, "libcuda.so"), "/etc/passwd") }, 1, true},
+		"a file is gone":      {func() error { return os.Remove(copied) }, 1, true},
+		"its time":            {func() error { return os.Chtimes(copied, time.Now(), time.Now()) }, 1, true},
+		"the whole directory": {func() error { return os.RemoveAll(first) }, 1, true},
 	} {
 		made = 0
 		if err := c.change(); err != nil {

@@ -1,6 +1,48 @@
-# Sourced by the scripts here: where the host's driver is, and how a program runs that cannot see it. They set work, a
-# temporary directory, and ld_so, the loader; hide_driver reads host_driver and sets default_driver.
+# Sourced by the scripts here and by tests/host/gpu: counting, the closing line, a scratch directory, our binaries; where the
+# host's driver is, and how a program runs that cannot see it. Each case prints PASS, FAIL or SKIP with its evidence.
 # shellcheck shell=bash disable=SC2034,SC2154
+set -u -o pipefail
+exec </dev/null
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+here=$root/tests/gpu
+passed=0 failed=0 skipped=0
+pass() { passed=$((passed + 1)); echo "PASS  $*"; }
+fail() { failed=$((failed + 1)); echo "FAIL  $*"; }
+skip() { skipped=$((skipped + 1)); echo "SKIP  $*"; }
+note() { printf '      %s\n' "${@//$'\n'/$'\n'      }"; }
+show() { note "$(tail -n "${2-8}" <<<"$1" | cut -c1-400)"; } # TEXT [LINES]: the last of them
+finish() {
+  echo "# $SECONDS s"
+  echo "$passed passed, $failed failed, $skipped skipped"
+  ((failed == 0))
+  exit
+}
+# says NAME PATTERN COMMAND…: what the command prints matches the extended regular expression.
+says() {
+  local name=$1 pattern=$2 out
+  shift 2
+  out=$("$@" 2>&1)
+  if grep -E -q -- "$pattern" <<<"$out"; then pass "$name"; show "$(grep -E -- "$pattern" <<<"$out")" 3; else fail "$name (expected: $pattern)"; show "$out" 16; fi
+}
+
+# begin NAME: $work, which is removed at the end, with the driver link where $installed says that we made it.
+begin() {
+  work=$(mktemp -d "${TMPDIR:-/tmp}/$1.XXXXXX") || exit 2
+  chmod 755 "$work" # some cases run as another user
+  out=${OUT:-$work/out} installed=
+  mkdir -p "$out" "$work/bin"
+  trap '[[ -z $installed ]] || hostDriver uninstall -q; chmod -R u+w "$work" && rm -rf "$work"' EXIT
+}
+# binaries: our own in PATH, those of CUDA_RUNPATH_BIN or built with Go.
+binaries() {
+  if [[ -n ${CUDA_RUNPATH_BIN-} ]]; then
+    PATH=$CUDA_RUNPATH_BIN:$PATH
+  elif command -v go >/dev/null; then
+    (cd "$root" && CGO_ENABLED=0 GOTOOLCHAIN=local go build -o "$work/bin/" ./cmd/...) || { fail "the binaries build"; finish; }
+    PATH=$work/bin:$PATH
+  fi
+  { command -v runpath && command -v hostDriver; } >/dev/null || { skip "everything: no Go and no CUDA_RUNPATH_BIN, so there are no binaries to try"; finish; }
+}
 
 # find_driver prints the directory of the host's libcuda.so.1.
 find_driver() {
@@ -16,7 +58,8 @@ find_driver() {
 # hidden COMMAND…: run it as on a host whose loader does not know the driver: without LD_LIBRARY_PATH, with an empty
 # ld.so.cache, and with the links to the driver gone from the directories that the loader searches in any case (container
 # runtimes leave some there). Only a run path can find the driver then. All this in a mount namespace of its own, or, where
-# that is not allowed, through the loader's --inhibit-cache, which does less.
+# that is not allowed, through the loader's --inhibit-cache, which does less. hide_driver, before it, reads host_driver and
+# ld_so, the loader, and sets default_driver.
 hide_driver() {
   driver_real=$(readlink -f "$host_driver")
   hide=('')

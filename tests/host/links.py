@@ -1,0 +1,48 @@
+"""links.py leads|whole TREE DIR: the links in a directory of a tree, followed as from inside the tree.
+
+leads prints each link's name and where it leads; whole fails where not all of the driver of attacks.bash is there."""
+import os
+import sys
+
+what, root, directory = sys.argv[1:]
+
+
+def resolve(path):
+    todo, at = path.split("/"), "/"
+    while todo:
+        c = todo.pop(0)
+        if c in ("", "."):
+            continue
+        if c == "..":
+            at = os.path.dirname(at)
+            continue
+        here = os.path.join(at, c)
+        if not os.path.islink(root + here):
+            at = here
+            continue
+        target = os.readlink(root + here)
+        if target.startswith(root + "/"):
+            target = target[len(root):]
+        if target.startswith("/"):
+            at = "/"
+        todo = target.split("/") + todo
+    return at
+
+
+at = resolve(directory)
+names = sorted(set(os.listdir(root + at)) - {"etc", "share"})
+if what == "leads":
+    for name in names:
+        if os.path.islink(root + at + "/" + name):  # not vdpau and gbm
+            print(name, resolve(at + "/" + name))
+    sys.exit()
+assert "libcuda.so.1" in names and len(names) == 15, names
+for name in names:
+    assert os.path.getsize(root + resolve(at + "/" + name)) > 20000, name
+named = set()
+for file in ("share/glvnd/egl_vendor.d/10_nvidia.json", "etc/OpenCL/vendors/nvidia.icd"):
+    text = open(root + at + "/" + file).read()
+    named |= {n for n in names if f"{directory}/{n}" in text.replace('"', "\n").split("\n")}
+    beside = root + os.path.dirname(directory) + "/" + file.split("/")[0]  # made after lib, and never before
+    assert not os.path.lexists(beside) or os.readlink(beside) == "lib/" + file.split("/")[0], beside
+assert named == {"libEGL_nvidia.so.0", "libnvidia-opencl.so.1"}, named
