@@ -87,6 +87,9 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 		p.write(dim, "not shown: ", strings.Join(p.hidden, ", "), ", from where the loader is (--all)")
 		p.w.WriteByte('\n')
 	}
+	if st.only == nil {
+		p.audits()
+	}
 	if why := s.Stops(); why != "" {
 		fmt.Fprintf(p.w, "%s\n", p.paint(red, "The program does not start: "+why))
 	}
@@ -125,6 +128,22 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 			hue = red
 		}
 		fmt.Fprintln(p.w, p.paint(hue, v.Text))
+	}
+}
+
+// audits prints the auditing modules, each of which has a namespace of its own.
+func (p *printer) audits() {
+	for _, a := range p.s.Audits {
+		o := a.Main
+		what := p.paint(green, o.Path)
+		switch {
+		case !o.Found():
+			what = p.paint(yellow, "not found; the loader continues without it")
+		case o.Err != "":
+			what = p.paint(yellow, o.Path+": "+o.Err+"; the loader continues without it")
+		}
+		fmt.Fprintf(p.w, "%s %s → %s\n", p.paint(bold, o.Name), p.paint(dim, "("+string(o.Cause)+", in a namespace of its own)"), what)
+		p.children(o, 1)
 	}
 }
 
@@ -227,8 +246,6 @@ func (p *printer) line(u loader.Use) {
 	switch {
 	case !o.Found() && (u.Cause == loader.Preload || u.Cause == loader.PreloadFile || u.Cause == loader.Auxiliary):
 		p.write(yellow, "not found; the loader continues without it")
-	case u.Cause == loader.Audit:
-		p.write(yellow, o.Why)
 	case o.Why != "":
 		p.write(red, "the loader stops: ", o.Why)
 	case !o.Found():

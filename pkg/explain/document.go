@@ -42,13 +42,15 @@ type Library struct {
 	Rule     string  `json:"rule"`
 	Entry    *string `json:"entry,omitempty"`   // of the list by which it was found
 	ListOf   string  `json:"list_of,omitempty"` // the file whose list that is
-	NeededBy *string `json:"needed_by"`         // the file that asked first; null where a variable or ld.so.preload did
+	NeededBy *string `json:"needed_by"`         // the file that asked first; null for an auditing module
 	Cause    string  `json:"cause"`             // DT_NEEDED, .note.dlopen, string …
 	Certain  bool    `json:"certain"`           // loaded at start, not by a later dlopen
-	Error    string  `json:"error,omitempty"`   // why the loader stops at the file, or why dlopen of it fails
-	Lacks    []Lack  `json:"lacks,omitempty"`   // symbol versions that others need of it
-	Also     []Again `json:"also_needed_by,omitempty"`
-	Tried    []Tried `json:"tried"`
+	// Namespace is 0 for the program's; each auditing module has one of its own.
+	Namespace int     `json:"namespace,omitempty"`
+	Error     string  `json:"error,omitempty"` // why the loader stops at the file, or why dlopen of it fails
+	Lacks     []Lack  `json:"lacks,omitempty"` // symbol versions that others need of it
+	Also      []Again `json:"also_needed_by,omitempty"`
+	Tried     []Tried `json:"tried"`
 }
 
 // Lack is a symbol version that a library does not define, and the file that needs it:
@@ -88,15 +90,18 @@ func Describe(s *loader.Load, l *Layout) *File {
 	for _, lack := range s.Main.Lacks {
 		f.Lacks = append(f.Lacks, Lack{lack.Version, lack.By.Path})
 	}
-	f.libraries(s)
+	f.libraries(s, s.Objects[1:], 0)
+	for i, a := range s.Audits {
+		f.libraries(a, a.Objects, i+1)
+	}
 	if v := l.Driver(s); v != nil {
 		f.Driver = v
 	}
 	return f
 }
 
-// libraries appends the objects of a load.
-func (f *File) libraries(s *loader.Load) {
+// libraries appends objects of a load.
+func (f *File) libraries(s *loader.Load, objects []*loader.Object, namespace int) {
 	also := map[*loader.Object][]Again{}
 	for _, o := range s.Objects {
 		for _, u := range o.Uses {
@@ -105,8 +110,8 @@ func (f *File) libraries(s *loader.Load) {
 			}
 		}
 	}
-	for _, o := range s.Objects[1:] {
-		lib := Library{Soname: o.Name, Rule: string(o.Rule), Cause: string(o.Cause), Certain: o.Certain(), Error: o.Err, Also: also[o], Tried: []Tried{}}
+	for _, o := range objects {
+		lib := Library{Soname: o.Name, Namespace: namespace, Rule: string(o.Rule), Cause: string(o.Cause), Certain: o.Certain(), Error: o.Err, Also: also[o], Tried: []Tried{}}
 		if o.Found() {
 			lib.Path = &o.Path
 			if o.File != nil && o.File.Path != o.Path {

@@ -237,8 +237,8 @@ type File struct {
 	dynamic     bool
 
 	versions versions
-	audit    []string // DT_AUDIT, DT_DEPAUDIT
-	isa      uint32   // GNU_PROPERTY_X86_ISA_1_NEEDED
+	audit    [2]string // DT_AUDIT, DT_DEPAUDIT
+	isa      uint32    // GNU_PROPERTY_X86_ISA_1_NEEDED
 	stack    stack
 	first    uint64 // addresses of the first byte that is loaded, and of the end
 	end      uint64
@@ -535,11 +535,14 @@ func (f *File) readDeps(im *elfimage.Image) error {
 				f.Needed = append(f.Needed, name)
 			}
 		case dtAudit, dtDepAudit:
-			list, err := im.DynString(d)
-			if err != nil {
+			i := 0
+			if d.Tag == dtDepAudit {
+				i = 1
+			}
+			var err error
+			if f.audit[i], err = im.DynString(d); err != nil {
 				return err
 			}
-			f.audit = append(f.audit, splitList(list, ":")...)
 		}
 	}
 	return nil

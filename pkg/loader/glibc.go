@@ -17,14 +17,7 @@ func (s *Load) startGLibc() {
 	if !s.Secure {
 		s.env = elements(s.l.o.LibraryPath, ":;", s.tokens(s.Main))
 	}
-	if s.Interp.Version >= 32 {
-		for _, name := range s.Main.File.audit {
-			if name == "" {
-				continue
-			}
-			s.unsearched(s.Main, name, Audit, "an auditing module is not followed: it may let the loader find anything")
-		}
-	}
+	s.startAudits()
 	queue := []*Object{s.Main}
 	preload := func(names []string, cause Cause) {
 		for _, name := range names {
@@ -110,87 +103,194 @@ func (s *Load) fromSystem(name string, r *outcome) {
 	}
 }
 
-// deps loads what the objects need, and what that needs, breadth first
-// (_dl_map_object_deps in elf/dl-deps.c). What a library that DT_AUXILIARY or DT_FILTER names
-// needs comes right after what the object that names it needs. It answers false where the
-// loader stops, as it does where two libraries name each other so, for its stack is full. That it compares
-// the names of such a library before those of who names it is not modelled.
-func (s *Load) deps(roots []*Object) bool {
-	queue := slices.Clone(roots)
-	var circle *Object
-	for run := 0; run < len(queue); run++ {
-		o, next := queue[run], run+1
-		if o.File == nil || o.missing || o.Err != "" || o == s.self {
-			continue
+// startAudits loads the auditing modules that the program names, each in a namespace
+// of its own (load_audit_modules in elf/rtld.c). The program's run path counts for
+// them and for what they need. One that cannot be loaded is ignored, with a message.
+func (s *Load) startAudits() {
+	if s.Interp.Version < 32 {
+		return
+	}
+	for i, list := range s.Main.File.audit {
+		cause := []Cause{Audit, DepAudit}[i]
+		for _, name := range splitList(list, ":") {
+			if name == "" || s.Secure && strings.Contains(name, "/") || len(s.Audits) >= maxAudits {
+				continue
+			}
+			n := &Load{l: s.l, common: s.common, abi: s.abi, CPU: s.CPU, Secure: s.Secure, Interp: s.Interp, env: s.env, base: s.Main}
+			self := *s.self
+			self.names, self.Uses = slices.Clip(self.names), slices.Clip(self.Uses)
+			n.self = &self
+			caller := *s.self // it is the loader that opens them, with the program's $ORIGIN
+			caller.names, caller.File, caller.origin = nil, nil, s.Main.origin
+			n.Main, n.Objects = &caller, []*Object{&caller}
+			o, _ := n.mapObject(name, &caller, cause)
+			o.NeededBy, o.loader = s.Main, nil // __RTLD_CALLMAP
+			n.Main, n.Objects = o, []*Object{o}
+			if !o.missing && o.Err == "" && n.deps([]*Object{o}) {
+				n.checkVersions(n.Objects)
+			}
+			if n.crashed { // not in a module's namespace alone
+				s.stop("%s", n.Err)
+				s.crashed = true
+			}
+			s.Audits = append(s.Audits, n)
 		}
-		o.Uses = slices.Grow(o.Uses, len(o.File.deps))
-		for _, d := range o.File.deps {
-			if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
-				return false
+	}
+}
+
+// maxAudits bounds the auditing modules of a program: the loader has 16 namespaces.
+const maxAudits = 15
+
+// item is an object in the list of _dl_map_object_deps.
+type item struct {
+	o    *Object
+	done bool
+}
+
+// maxRevisits bounds how often a library that others name by DT_AUXILIARY is moved
+// to the front and looked at again. Where two name each other that has no end:
+// glibc goes on until its stack is full.
+const maxRevisits = 1000
+
+// deps loads what the objects need, and what that needs, breadth first
+// (_dl_map_object_deps in elf/dl-deps.c). A library that DT_AUXILIARY or
+// DT_FILTER names stands before the object that names it. It answers false where the
+// loader stops.
+func (s *Load) deps(roots []*Object) bool {
+	s.rounds++
+	listed := func(o *Object) bool { return o.round == s.rounds }
+	list := func(o *Object) { o.round = s.rounds }
+	var all []item
+	for _, o := range roots {
+		list(o)
+		all = append(all, item{o: o})
+	}
+	for run := 0; run < len(all); {
+		o := all[run].o
+		all[run].done = true
+		if o.visited != s.rounds {
+			o.visited, o.visits = s.rounds, 0
+		}
+		if o.visits++; o.visits > maxRevisits {
+			if len(s.Missing()) > 0 {
+				return false // it stops there, before it has come round once
 			}
-			cause := Needed
-			switch d.tag {
-			case elf.DT_AUXILIARY:
-				cause = Auxiliary
-			case elf.DT_FILTER:
-				cause = Filter
-			}
-			name := d.name
-			if hasToken(name) { // expand_dst of elf/dl-deps.c
-				if name = s.tokens(o).expand(name); s.Secure {
-					s.notAllowed(o, d.name, cause, "DST not allowed in SUID/SGID programs")
+			s.crashed = s.crashed || s.Err == "" && !s.started
+			s.stop("%s: DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes", o.Path)
+			return false
+		}
+		at := run // where o stands, as auxiliary libraries move it back
+		if o.File != nil && !o.missing && o.Err == "" && o != s.self {
+			o.Uses = slices.Grow(o.Uses, len(o.File.deps))
+			for _, d := range o.File.deps {
+				if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
 					return false
-				} else if name == "" && cause != Auxiliary {
-					s.notAllowed(o, d.name, cause, "empty dynamic string token substitution")
+				}
+				cause := Needed
+				switch d.tag {
+				case elf.DT_AUXILIARY:
+					cause = Auxiliary
+				case elf.DT_FILTER:
+					cause = Filter
+				}
+				name := d.name
+				if hasToken(name) { // expand_dst of elf/dl-deps.c
+					if name = s.tokens(o).expand(name); s.Secure {
+						s.notAllowed(o, d.name, cause, "DST not allowed in SUID/SGID programs")
+						return false
+					} else if name == "" && cause != Auxiliary {
+						s.notAllowed(o, d.name, cause, "empty dynamic string token substitution")
+						return false
+					} else if name == "" {
+						continue
+					}
+				}
+				if o.visits > 1 && slices.ContainsFunc(o.Uses, func(u Use) bool { return u.Name == name && u.To.missing }) {
+					continue // it is not there the second time either
+				}
+				to, again := s.mapObject(name, o, cause)
+				if o.visits == 1 {
+					o.Uses = append(o.Uses, Use{name, cause, "", to, again})
+				}
+				if to.Err != "" && cause != Auxiliary {
 					return false
-				} else if name == "" {
+				}
+				if d.tag == elf.DT_NEEDED {
+					if !listed(to) {
+						list(to)
+						all = append(all, item{o: to})
+					}
 					continue
 				}
-			}
-			to, again := s.mapObject(name, o, cause)
-			o.Uses = append(o.Uses, Use{name, cause, "", to, again})
-			if to.Err != "" && cause != Auxiliary {
-				return false
-			}
-			at := slices.Index(queue, to)
-			switch {
-			case cause == Needed && at < 0:
-				queue = append(queue, to)
-			case cause == Needed, to.missing, to.Err != "":
-			case at >= 0 && at < next:
-				if to != o && slices.ContainsFunc(to.Uses, func(u Use) bool { return u.To == o && u.Cause != Needed }) {
-					circle = o
+				if to.missing || to.Err != "" {
+					continue
 				}
-			default:
-				if at > 0 {
-					queue = slices.Delete(queue, at, at+1)
+				if listed(to) {
+					late := slices.IndexFunc(all[at+1:], func(i item) bool { return i.o == to })
+					if late < 0 {
+						continue // it stands before o already
+					}
+					all = slices.Delete(all, at+1+late, at+2+late)
 				}
-				queue = slices.Insert(queue, next, to)
-				next++
+				list(to)
+				s.moveBefore(to, o)
+				all = slices.Insert(all, at, item{o: to})
+				at++
 			}
 		}
 		if s.direct && o == s.Main {
 			return true
 		}
+		for run < len(all) && all[run].done {
+			run++
+		}
 	}
-	if circle == nil || len(s.Missing()) > 0 { // for which it stops before it has come round once
-		return circle == nil
+	return true
+}
+
+// add appends an object.
+func (s *Load) add(o *Object) {
+	s.Objects = append(s.Objects, o)
+	if s.order != nil {
+		s.order = append(s.order, o)
 	}
-	s.stop("%s: DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes", circle.Path)
-	return false
+}
+
+// drop takes back the objects from an index on.
+func (s *Load) drop(from int) {
+	if s.order != nil {
+		s.order = slices.DeleteFunc(s.order, func(o *Object) bool { return slices.Contains(s.Objects[from:], o) })
+	}
+	s.Objects = s.Objects[:from]
+}
+
+// ordered returns the objects in the order in which the loader compares their names.
+func (s *Load) ordered() []*Object {
+	if s.order != nil {
+		return s.order
+	}
+	return s.Objects
+}
+
+// moveBefore lets the loader compare a library's names before those of the library that
+// names it by DT_AUXILIARY or DT_FILTER: it moves it in its list of all objects.
+func (s *Load) moveBefore(o, by *Object) {
+	if by == s.ordered()[0] || !s.step(1+len(s.Objects)/8) { // no linker makes such a program
+		return
+	}
+	order := slices.DeleteFunc(slices.Clone(s.ordered()), func(x *Object) bool { return x == o })
+	if i := slices.Index(order, by); i > 0 {
+		s.order = slices.Insert(order, i, o)
+	}
 }
 
 // notAllowed records a name at which the loader stops without looking for it.
 func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
-	s.unsearched(by, name, cause, why)
-	s.stop("%s: %s", name, why)
-}
-
-// unsearched records a name for which nobody looks.
-func (s *Load) unsearched(by *Object, name string, cause Cause, why string) {
-	o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Why: why, missing: true}
-	s.Objects = append(s.Objects, o)
+	o := new(Object)
+	o.Name, o.Rule, o.NeededBy, o.Cause, o.Why, o.missing = name, NotFound, by, cause, why, true
+	s.add(o)
 	by.Uses = append(by.Uses, Use{name, cause, "", o, false})
+	s.stop("%s: %s", name, why)
 }
 
 // mapObject is _dl_map_object of elf/dl-load.c with the part of
@@ -204,19 +304,19 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 			return s.self, true
 		}
 		s.self.NeededBy = loader
-		s.Objects = append(s.Objects, s.self)
+		s.add(s.self)
 		return s.self, false
 	}
 	s.step(len(s.Objects) / 8)
-	for _, o := range s.Objects[1:] {
+	for _, o := range s.ordered()[1:] {
 		if o.answersTo(name) {
 			return o, true
 		}
 	}
-	if name != "" && name == systemOf(s.abi).vdso {
+	if name != "" && name == systemOf(s.abi).vdso && s.base == s.Main { // not in other namespaces
 		o := new(Object)
 		o.Name, o.Path, o.Rule, o.NeededBy, o.Cause, o.names = name, name, ByKernel, loader, cause, append(o.names, name)
-		s.Objects = append(s.Objects, o)
+		s.add(o)
 		return o, false
 	}
 	var r outcome
@@ -232,7 +332,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	o = new(Object)
 	o.found(name, &r)
 	o.NeededBy, o.Cause, o.loader = loader, cause, loader
-	s.Objects = append(s.Objects, o)
+	s.add(o)
 	switch {
 	case r.file != nil:
 	case s.guessed && !s.Interp.Found && slices.Contains(GLibcLibraries, name):
@@ -289,10 +389,14 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 				if s.openPath(name, dirs, ByRPath, l, r) {
 					return
 				}
-				didMain = didMain || l == s.Main
+				didMain = didMain || l == s.base
 			}
 		}
-		if dirs := s.list(s.Main, elf.DT_RPATH); !didMain && len(dirs) > 0 && s.openPath(name, dirs, ByRPath, s.Main, r) {
+		if dirs := s.list(s.base, elf.DT_RPATH); !didMain && len(dirs) > 0 && s.openPath(name, dirs, ByRPath, s.base, r) {
+			return
+		}
+		// "Also try DT_RUNPATH in the executable for LD_AUDIT dlopen call."
+		if dirs := s.list(s.base, elf.DT_RUNPATH); s.base != s.Main && len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, s.base, r) {
 			return
 		}
 	}

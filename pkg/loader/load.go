@@ -35,7 +35,8 @@ const (
 	DlopenNote   Cause = ".note.dlopen" // the file says that it may open it
 	DlopenString Cause = "string"       // a name in read-only data: a guess
 	DlopenAsked  Cause = "dlopen"       // the caller of this package asked
-	Audit        Cause = "DT_AUDIT"     // an auditing module, or DT_DEPAUDIT
+	Audit        Cause = "DT_AUDIT"     // an auditing module, in a namespace of its own
+	DepAudit     Cause = "DT_DEPAUDIT"  // likewise, for a library that the program needs
 )
 
 // Certain reports whether it makes the loader load a library at start, or together with
@@ -44,7 +45,7 @@ func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c
 
 // optional reports whether the loader continues without it.
 func (c Cause) optional() bool {
-	return c == Auxiliary || c == Preload || c == PreloadFile || c == Audit
+	return c == Auxiliary || c == Preload || c == PreloadFile || c == Audit || c == DepAudit
 }
 
 // Options say what the search depends on beside the files.
@@ -201,6 +202,10 @@ type Object struct {
 	// noteless: the loader has come to where its resolution note is malformed.
 	noteless bool
 	late     bool // loaded by dlopen, or for a library that is
+
+	// Of the last call of deps that came to it, by its number.
+	round, visits int
+	visited       int
 }
 
 // Certain reports whether the loader loads the object, or looks for it, at start.
@@ -236,6 +241,8 @@ type Load struct {
 	// SecureWhy says by what: "set-user-ID", "set-group-ID", "file capabilities".
 	Secure    bool
 	SecureWhy string
+	// Audits are the loads of auditing modules, each in a namespace of its own.
+	Audits []*Load
 	// SymbolsErr says why Unused or Undefined, the last one that was called, gave no answer.
 	SymbolsErr error
 	Err        string // why the program would not start: the first fatal error
@@ -245,15 +252,19 @@ type Load struct {
 	Truncated bool
 
 	steps, tries int
+	rounds       int  // calls of deps
 	started      bool // all that is loaded at start is there
+	crashed      bool // the loader fails at an assertion
 	direct       bool // only what the file itself asks for
 	guessed      bool // the file names no loader
 
 	l      *Loader
 	abi    ABI
 	env    []element
+	base   *Object // the program, whose DT_RPATH counts in every namespace
 	self   *Object // the loader
 	common *system
+	order  []*Object // in which the loader compares names, where that is not Objects
 }
 
 // Bounds of one load, far above what real programs need, for files made to keep
@@ -318,7 +329,7 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	s.CPU = cpuFor(l.o.CPU, f.machine)
 	main := new(Object)
 	main.Name, main.Path, main.File, main.Rule, main.program = p, p, f, ByProgram, true
-	s.Main, s.Objects = main, append(s.Objects, main)
+	s.Main, s.base, s.Objects = main, main, append(s.Objects, main)
 	main.origin = originOf(l.abs(p))
 	// A program's $ORIGIN is the directory of /proc/self/exe, which has no links
 	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
@@ -803,7 +814,7 @@ func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name st
 				name = lit.Path // for a path the loader searches nowhere
 			}
 			if n := len(s.Objects); s.Dlopen(name, o, DlopenString, "").missing && !keep(lit.Name) {
-				s.Objects = s.Objects[:n]
+				s.drop(n)
 				o.Uses = o.Uses[:len(o.Uses)-1]
 			}
 		}

@@ -24,7 +24,7 @@ func (f *File) PIE() bool { return f.flags1&elf.DF_1_PIE != 0 }
 // Uncommon reports whether the loader does more for the file than to look for what DT_NEEDED
 // names: filters, audit modules, DF_1_NODEFLIB.
 func (f *File) Uncommon() bool {
-	return len(f.deps) > len(f.Needed) || f.audit != nil || f.flags1&elf.DF_1_NODEFLIB != 0
+	return len(f.deps) > len(f.Needed) || f.audit != [2]string{} || f.flags1&elf.DF_1_NODEFLIB != 0
 }
 
 // ABI returns what the file's header says; ok is false where it has none.

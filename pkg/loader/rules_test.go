@@ -609,7 +609,7 @@ func TestGLibc(t *testing.T) {
 			s.put("a/liba.so.1", lib("liba.so.1").With(elf.DT_AUXILIARY, "libb.so.1"))
 			s.put("a/libb.so.1", lib("libb.so.1").With(elf.DT_AUXILIARY, "liba.so.1"))
 			s.put("p", prog("liba.so.1").With(elf.DT_RPATH, "~/a"))
-			if l := s.load("p"); !strings.Contains(l.Err, "cycle") || len(l.Objects) != 3 {
+			if l := s.load("p"); !strings.Contains(l.Err, "circle") || len(l.Objects) != 3 {
 				s.Errorf("error %q, %d objects", l.Err, len(l.Objects))
 			}
 		}},
@@ -725,6 +725,22 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("the real loader: %s", out)
 			}
 		}},
+		{"an auxiliary library's names are compared before those of the one that names it", func(s *stage) {
+			s.put("a/libf.so", lib("libf.so").With(elf.DT_RPATH, "~/b").With(elf.DT_AUXILIARY, "libaux.so"))
+			s.put("b/libaux.so", lib("libf.so").With(elf.DT_AUXILIARY, "libf.so")) // itself: no circle
+			s.put("c/libuser.so", lib("libuser.so").Needs("libf.so"))
+			s.put("p", prog("libf.so", "libuser.so").With(elf.DT_RUNPATH, "~/a:~/c"))
+			s.want("p", "libaux.so", "~/b/libaux.so", ByRPath)
+			l := s.load("p")
+			if l.Err != "" || len(l.Missing()) != 0 {
+				s.Errorf("%q, %d missing", l.Err, len(l.Missing()))
+			}
+			for _, o := range l.Objects {
+				if o.Name == "libuser.so" && (len(o.Uses) != 1 || o.Uses[0].To.Path != s.path("~/b/libaux.so")) {
+					s.Errorf("libuser.so gets %s", o.Uses[0].To.Path)
+				}
+			}
+		}},
 		{"relative relocations want a version of libc only of a file that needs versions", func(s *stage) {
 			needs := lib("libr.so.1").Needs("libc.so.6")
 			needs.RelR, needs.Defines = true, []string{"V_1"}
@@ -777,20 +793,32 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("tried %+v", o.Tried)
 			}
 		}},
-		{"auditing modules are named, and not looked for", func(s *stage) {
+		{"auditing modules are found through the program's run path", func(s *stage) {
+			s.put("a/libmodule.so.1", lib("libmodule.so.1").Needs("libdep.so.1").With(elf.DT_RUNPATH, "~/a"))
+			s.put("a/libdep.so.1", lib("libdep.so.1"))
 			s.put("a/libx.so.1", lib("libx.so.1"))
-			s.put("p", prog("libx.so.1").With(elf.DT_RUNPATH, "~/a").With(dtAudit, ":libm1.so:libm2.so").With(dtDepAudit, "libm3.so"))
-			l := s.stops("p", "")
-			var named []string
-			for _, o := range l.Objects {
-				if o.Cause == Audit && o.Why != "" && !o.Found() && l.Interp.Version >= 32 {
-					named = append(named, o.Name)
+			for _, c := range []struct {
+				p    tinyelf.Object
+				want string
+			}{
+				{prog("libx.so.1").With(elf.DT_RUNPATH, "~/a").With(dtAudit, "libmodule.so.1"), "~/a/libmodule.so.1"},
+				{prog("libx.so.1").With(elf.DT_RUNPATH, "~/a").With(dtAudit, "libnone.so.1"), ""},
+				{prog("libx.so.1").With(elf.DT_RPATH, "~/a").With(dtAudit, "libmodule.so.1"), "~/a/libmodule.so.1"},
+				{prog("libx.so.1").With(elf.DT_RUNPATH, "~/a").With(dtDepAudit, "~/a/libmodule.so.1"), "~/a/libmodule.so.1"},
+			} {
+				s.put("p", c.p)
+				l := s.stops("p", "")
+				if len(l.Audits) != 1 || l.Audits[0].Main.Path != s.path(c.want) || l.Audits[0].Main.missing != (c.want == "") {
+					s.Errorf("%+v", l.Audits[0].Main)
+				}
+				out, ok := s.trace("p")
+				if missing := strings.Contains(out, "cannot open shared object file"); ok && missing != (c.want == "") {
+					s.Errorf("the real loader: %s", out)
+				}
+				if c.want != "" && (len(l.Audits[0].Objects) != 2 || l.Audits[0].Objects[1].Path != s.dir+"/a/libdep.so.1") {
+					s.Errorf("%d objects", len(l.Audits[0].Objects))
 				}
 			}
-			if want := "libm1.so libm2.so libm3.so"; l.Interp.Version >= 32 && strings.Join(named, " ") != want || len(l.Missing()) > 0 {
-				s.Errorf("%q, want %s; %d missing", named, want, len(l.Missing()))
-			}
-			s.want("p", "libx.so.1", "~/a/libx.so.1", ByRunPath)
 		}},
 		{"a marker for a newer processor stops the load", func(s *stage) {
 			s.noReal = true // tests/loader asks it, under qemu

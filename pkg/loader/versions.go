@@ -107,7 +107,9 @@ func (s *Load) checkVersions(objects []*Object) {
 			case to == nil && s.direct:
 				continue // something that the file needs may bring it
 			case to == nil:
+				first := s.Err == ""
 				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", v.Name, v.Library)
+				s.crashed = s.crashed || first && s.Err != ""
 				return
 			case to.missing || to.File == nil || to.File.versions.defines == nil || v.Weak || to.File.versions.define(v):
 				continue
@@ -142,7 +144,7 @@ func (s *Load) named(name string) *Object {
 	if name == "" && s.Main.program {
 		return s.Main
 	}
-	for _, o := range s.Objects {
+	for _, o := range s.ordered() {
 		if o.missing && o.Name == name || o.answersTo(name) {
 			return o
 		}

@@ -109,8 +109,9 @@ type answer struct {
 	crash     bool               // the loader itself crashes
 	fatalName string             // the name that was asked for: some of glibc's messages have only that
 	lacks     map[[3]string]bool // files, symbol versions that they lack, and the files that need them
-	untold    bool               // the loader failed at an assertion, of a trace alone
+	untold    bool               // the loader failed at an assertion, of auditing modules or of a trace alone
 	relr      bool               // it stops for lack of the version that guards DT_RELR
+	audits    map[string]bool    // auditing modules, and whether each can be loaded
 }
 
 // document is the part of explain's JSON that is compared.
@@ -126,12 +127,13 @@ type document struct {
 			NeededBy string `json:"needed_by"`
 		}
 		Libraries []struct {
-			Soname  string
-			Path    *string
-			Cause   string
-			Certain bool
-			Error   string
-			Lacks   []struct {
+			Soname    string
+			Path      *string
+			Cause     string
+			Certain   bool
+			Namespace int
+			Error     string
+			Lacks     []struct {
 				Version  string
 				NeededBy string `json:"needed_by"`
 			}
@@ -161,8 +163,19 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	var answers []answer
 	var interps []string
 	for _, f := range doc.Files {
-		a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}}
+		a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}, audits: map[string]bool{}}
+		module := ""
 		for _, l := range f.Libraries {
+			if l.Namespace > 0 { // the module itself comes first
+				if l.Cause == "DT_AUDIT" || l.Cause == "DT_DEPAUDIT" {
+					module = l.Soname
+					a.audits[module] = true
+				}
+				if l.Path == nil && l.Cause != "DT_AUXILIARY" || l.Error != "" && l.Cause != "DT_AUXILIARY" || len(l.Lacks) > 0 {
+					a.audits[module] = false
+				}
+				continue
+			}
 			if !l.Certain {
 				continue
 			}
@@ -202,11 +215,13 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	return answers, interps, &doc, nil
 }
 
+var auditText = regexp.MustCompile("^ERROR: ld.so: object '(.*)' cannot be loaded as audit interface: (.*); ignored.$")
+
 var lackText = regexp.MustCompile("^.*?: (.*): version `(.*)' not found \\(required by (.*)\\)$")
 
 // parse reads what LD_TRACE_LOADED_OBJECTS, or musl's ldd, prints.
 func parse(out, interp string) answer {
-	a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}}
+	a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}, audits: map[string]bool{}}
 	for line := range strings.Lines(out) {
 		line = strings.TrimSuffix(line, "\n")
 		rest, indented := strings.CutPrefix(line, "\t")
@@ -215,6 +230,10 @@ func parse(out, interp string) answer {
 			if _, what, ok := strings.Cut(line, "error while loading shared libraries: "); ok {
 				a.fatal, _, _ = strings.Cut(what, ": ")
 				a.relr = strings.Contains(what, "DT_RELR without")
+			}
+			// glibc: the modules of these graphs have no la_version, which is looked for once they are loaded.
+			if m := auditText.FindStringSubmatch(line); m != nil {
+				a.audits[m[1]] = strings.Contains(m[2], "undefined symbol: la_version")
 			}
 			// glibc: "PROGRAM: FILE: version `V' not found (required by FILE)"
 			if m := lackText.FindStringSubmatch(line); m != nil {
@@ -274,6 +293,16 @@ func difference(ours, theirs answer, interp string) string {
 	}
 	if ours.fatal != theirs.fatal && (ours.fatal == "" || ours.fatalName != theirs.fatal) {
 		out = append(out, fmt.Sprintf("the loader stops at %q, we at %q", theirs.fatal, ours.fatal))
+	}
+	for name, ok := range ours.audits {
+		if was, said := theirs.audits[name]; !said || was != ok {
+			out = append(out, fmt.Sprintf("auditing module %s: loaded: %v, we say %v", name, was, ok))
+		}
+	}
+	for name := range theirs.audits {
+		if _, ok := ours.audits[name]; !ok {
+			out = append(out, "only the loader: auditing module "+name)
+		}
 	}
 	if ours.fatal == "" {
 		for lib := range theirs.libs {
