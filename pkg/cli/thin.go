@@ -218,7 +218,7 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 			return err
 		}
 	default:
-		err := f.EditCopy(func(w tree.Copy) error {
+		err := f.WriteCopy(nil, func(w tree.Copy) error {
 			if err := plan.Apply(f, w); err != nil {
 				return err
 			}

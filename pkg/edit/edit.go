@@ -151,11 +151,10 @@ func (p *Planned) Write(f *tree.File, o Options) (err error) {
 		}
 		err = f.Blame(err)
 	}()
-	apply := func(w tree.Writer) error { return p.Edit.Apply(w) }
 	if o.Copy {
-		return f.WriteCopy(o.Also, apply)
+		return f.WriteCopy(o.Also, func(w tree.Copy) error { return p.Edit.Apply(w) })
 	}
-	return f.Write(apply)
+	return f.Write(func(w tree.Writer) error { return p.Edit.Apply(w) })
 }
 
 // Release gives back what reading took. It may be called twice.

@@ -18,7 +18,8 @@ import (
 // list makes the run path that the needs ask for: RuntimeDependencies, the directory
 // of each library in the order of the needs, AppendRunpaths; each once. With KeepEntries
 // what the file has stands before the needs. Where nothing is asked for, the run path stays.
-func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
+func (r *Resolver) list(p *Plan) {
+	o := p.Object
 	p.Set, p.After, p.Tag, p.Dropped, p.Lost = nil, p.Before, o.Tag, nil, nil
 	l := make(runpath.List, 0, len(r.first)+len(p.Needs)+len(r.last)+2)
 	if o.program() || r.s.Dlopen {
@@ -26,7 +27,7 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 	}
 	origins := r.originEntries(o)
 	if r.s.KeepEntries {
-		l = append(l, r.kept(o, p)...)
+		l = append(l, r.kept(p)...)
 	}
 	asked := len(r.last) > 0 || r.s.ForceRPath || r.s.Minimal || len(r.first) > 0 && (o.program() || r.s.Dlopen)
 	for _, n := range p.Needs {
@@ -43,7 +44,7 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 			l = append(l, e)
 		}
 	}
-	l, opens := r.opened(o, p, l, origins)
+	l, opens := r.opened(p, l, origins)
 	asked = asked || opens
 	if r.s.Relativize && !r.s.KeepEntries {
 		for i, e := range l {
@@ -62,12 +63,10 @@ func (r *Resolver) list(o *Object, in *Interpreter, p *Plan) {
 		}
 	}
 	l = unique(l)
-	var entries []entry
 	if len(l) > 0 || len(p.Lost) > 0 {
-		entries = r.order(o, in, p, r.entries(o, l))
-		l = texts(entries, l)
-		if r.s.Minimal {
-			l, p.Dropped = r.minimal(o, p, l, entries)
+		entries := r.order(p, r.entries(o, l))
+		if l = texts(entries); r.s.Minimal {
+			l, p.Dropped = r.minimal(p, l, entries)
 		}
 		p.Set, p.After = l, l
 		if o.Tag != elf.DT_RPATH || !r.s.KeepEntries {
@@ -100,7 +99,8 @@ func opensItsParts(o *Object) bool {
 // read-only data: the tree's before others that hold such a library, the rest behind all, and
 // with Settings.Opened those to which its $ORIGIN entries lead. Without it, only what the file
 // names and finds by an $ORIGIN entry stays. asked reports whether it has put in some.
-func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) (after runpath.List, asked bool) {
+func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runpath.List, asked bool) {
+	o := p.Object
 	if p.Opens = nil; len(o.Literals) == 0 && !r.s.Opened {
 		return l, false
 	}
@@ -123,7 +123,7 @@ func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) 
 		if at >= 0 && r.s.KeepEntries {
 			continue
 		}
-		c, ok := r.choose(o, p.in, &Need{}, name, !r.s.Opened)
+		c, ok := r.choose(p, &Need{}, name, !r.s.Opened)
 		switch {
 		case !ok, !r.s.Opened && !slices.ContainsFunc(led, func(e entry) bool { return r.ix.takesIn(o, e, name) == c.Object }):
 			continue
@@ -147,13 +147,13 @@ func (r *Resolver) opened(o *Object, p *Plan, l runpath.List, origins []string) 
 	if len(entries) == len(now) {
 		return l, false
 	}
-	return texts(entries, now), true
+	return texts(entries), true
 }
 
 // temporary says which entry would lead into a directory of the build.
-func (r *Resolver) temporary(o *Object, p *Plan) error {
+func (r *Resolver) temporary(p *Plan) error {
 	for _, dir := range r.s.Temporary {
-		if below(o.Real, dir) {
+		if below(p.Object.Real, dir) {
 			continue
 		}
 		for _, e := range p.After {
@@ -169,10 +169,10 @@ func (r *Resolver) temporary(o *Object, p *Plan) error {
 // opens later by name may be found by them alone. Stub directories and what is not
 // there go, and the plan says which; a stub directory stays with which a file starts that
 // would not without it, because nothing else has the library.
-func (r *Resolver) kept(o *Object, p *Plan) []string {
+func (r *Resolver) kept(p *Plan) []string {
 	var out []string
-	for _, e := range runpath.Parse(o.List) {
-		dir, known := expand(o, e)
+	for _, e := range p.Before {
+		dir, known := expand(p.Object, e)
 		switch {
 		case e == "":
 			continue
@@ -302,8 +302,6 @@ func below(p, dir string) bool {
 type entry struct {
 	text string
 	dir  *dir // where it leads; nil where that is not known
-	// used: it is the first to hold a library that is needed. See Resolver.order.
-	used bool
 }
 
 // entries looks for where the entries of a file's run path lead.
@@ -326,100 +324,75 @@ func (ix *Index) entry(o *Object, text string) entry {
 // from the first to the last and takes the first file of the name that is for its
 // machine, whatever versions that defines. So a directory with another file of the
 // name must stand after the one that was chosen. Where one candidate exists, nothing moves.
-func (r *Resolver) order(o *Object, in *Interpreter, p *Plan, entries []entry) []entry {
+func (r *Resolver) order(p *Plan, entries []entry) []entry {
+	o, in := p.Object, p.in
 	if in != nil {
-		if i := r.firstWithLibC(o, in, p, entries); i < len(entries) && !slices.ContainsFunc(entries[:i], func(e entry) bool { return e.dir == in.dir }) {
+		if i := r.firstWithLibC(p, entries); i < len(entries) && !slices.ContainsFunc(entries[:i], func(e entry) bool { return e.dir == in.dir }) {
 			entries = slices.Insert(entries, i, entry{text: in.LibC, dir: in.dir})
 			if text := fmt.Sprintf("a directory of the run path holds another C library: %s is put before it, because the program's interpreter works with no other", in.LibC); !slices.Contains(p.Warnings, text) {
 				p.Warnings = append(p.Warnings, text)
 			}
 		}
 	}
-	// before[i] are the entries that must stand before entry i, each with the library.
-	var before []map[int]string // nil while there are none
-	var others []int            // entries with another file of the name
-	conflict := false
+	// behind has, for pairs of entries, the library for which the first must stand behind the second.
+	behind, conflict := map[[2]int]string{}, false
 	for _, n := range p.Needs {
 		if n.Outcome != Found {
 			continue
 		}
 		name := path.Base(n.Name)
-		at, first := -1, -1
-		for i := range entries {
-			took := r.ix.takesIn(o, entries[i], name)
-			if took == nil {
-				continue
+		at := slices.IndexFunc(entries, func(e entry) bool { return r.ix.takesIn(o, e, name) == n.Candidate.Object })
+		for i, e := range entries {
+			if took := r.ix.takesIn(o, e, name); at >= 0 && took != nil && took != n.Candidate.Object {
+				behind[[2]int{i, at}] = name
+				conflict = conflict || i < at
 			}
-			if first < 0 {
-				first = i
-			}
-			if took == n.Candidate.Object {
-				if at < 0 {
-					at = i
+		}
+	}
+	if conflict {
+		out, left := []entry(nil), slices.Repeat([]bool{true}, len(entries))
+		for len(out) < len(entries) {
+			next := -1
+			var circle []string
+			for i := range entries {
+				ready := left[i]
+				for j := range entries {
+					if name, ok := behind[[2]int{i, j}]; ok && left[i] && left[j] {
+						ready = false
+						circle = append(circle, fmt.Sprintf("%s has to come before %s for %s", entries[j].text, entries[i].text, name))
+					}
 				}
-				continue
+				if ready {
+					next = i
+					break
+				}
 			}
-			others = append(others, i)
-		}
-		if first >= 0 {
-			entries[first].used = true
-		}
-		for _, i := range others {
-			if before == nil {
-				before = make([]map[int]string, len(entries))
+			if next < 0 {
+				p.Err = fmt.Errorf("no order of its run path finds every library: %s", strings.Join(circle, ", and "))
+				return entries
 			}
-			if before[i] == nil {
-				before[i] = map[int]string{}
-			}
-			before[i][at] = name
-			conflict = conflict || i < at
+			left[next] = false
+			out = append(out, entries[next])
 		}
-		others = others[:0]
+		entries = out
 	}
-	if !conflict {
-		p.Err = r.shadowed(o, in, p, entries)
-		return entries
-	}
-	out, left := []entry(nil), make([]bool, len(entries))
-	for i := range left {
-		left[i] = true
-	}
-	for range entries {
-		next := -1
-		for i := range entries {
-			ready := left[i]
-			for j := range before[i] {
-				ready = ready && (j < 0 || !left[j])
-			}
-			if ready {
-				next = i
-				break
-			}
-		}
-		if next < 0 {
-			p.Err = fmt.Errorf("no order of its run path finds every library: %s", circle(entries, left, before))
-			return entries
-		}
-		left[next] = false
-		out = append(out, entries[next])
-	}
-	p.Err = r.shadowed(o, in, p, out)
-	return out
+	p.Err = r.shadowed(p, entries)
+	return entries
 }
 
 // shadowed says which library that the loader finds today it would not find any more, because
 // an entry holds another of the name that does not do.
-func (r *Resolver) shadowed(o *Object, in *Interpreter, p *Plan, entries []entry) error {
+func (r *Resolver) shadowed(p *Plan, entries []entry) error {
 	for _, n := range p.Needs {
 		if n.Outcome != BySystem || !r.s.KeepEntries {
 			continue
 		}
 		for _, e := range entries {
-			lib := r.ix.takesIn(o, e, n.Name)
+			lib := r.ix.takesIn(p.Object, e, n.Name)
 			if lib == nil {
 				continue
 			}
-			if why := r.refuseFor(o, in, n, n.Name, Candidate{Dir: e.text, Path: e.dir.path + "/" + n.Name, Object: lib}); why != "" {
+			if why := r.refuseFor(p, n, n.Name, Candidate{Dir: e.text, Path: e.dir.path + "/" + n.Name, Object: lib}); why != "" {
 				p.hidden = append(p.hidden, n)
 				return fmt.Errorf("no order of its run path finds every library: %s holds a %s, which %s", e.text, n.Name, why)
 			}
@@ -429,32 +402,8 @@ func (r *Resolver) shadowed(o *Object, in *Interpreter, p *Plan, entries []entry
 	return nil
 }
 
-// circle says which entries would each have to stand before the other.
-func circle(entries []entry, left []bool, before []map[int]string) string {
-	var parts []string
-	for i, b := range before {
-		if !left[i] {
-			continue
-		}
-		var first []int
-		for j := range b {
-			if j >= 0 && left[j] {
-				first = append(first, j)
-			}
-		}
-		slices.Sort(first)
-		for _, j := range first {
-			parts = append(parts, fmt.Sprintf("%s has to come before %s for %s", entries[j].text, entries[i].text, b[j]))
-		}
-	}
-	return strings.Join(parts, ", and ")
-}
-
-// texts returns the list of the entries, which is old where they are old's.
-func texts(entries []entry, old runpath.List) runpath.List {
-	if slices.EqualFunc(entries, old, func(e entry, text string) bool { return e.text == text }) {
-		return old
-	}
+// texts returns the list of the entries.
+func texts(entries []entry) runpath.List {
 	l := make(runpath.List, len(entries))
 	for i, e := range entries {
 		l[i] = e.text
@@ -477,16 +426,16 @@ func (ix *Index) takesIn(o *Object, e entry, name string) *Object {
 
 // firstWithLibC returns which entry is the first to hold another file of one of the C library's
 // own names that the file asks for.
-func (r *Resolver) firstWithLibC(o *Object, in *Interpreter, p *Plan, entries []entry) int {
+func (r *Resolver) firstWithLibC(p *Plan, entries []entry) int {
 	for i, e := range entries {
-		if e.dir == nil || e.dir.real == in.dir.real {
+		if e.dir == nil || e.dir.real == p.in.dir.real {
 			continue
 		}
 		for _, n := range p.Needs {
 			if n.Outcome != InLibC || n.Cause != loader.Needed || !libCName(n.Name) {
 				continue
 			}
-			if lib := r.ix.takesIn(o, e, n.Name); lib != nil && lib != r.ix.open(in.dir, n.Name) {
+			if lib := r.ix.takesIn(p.Object, e, n.Name); lib != nil && lib != r.ix.open(p.in.dir, n.Name) {
 				return i
 			}
 		}

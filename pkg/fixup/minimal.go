@@ -9,21 +9,18 @@ import (
 // minimal drops the entries that nothing uses, neither a need nor what the file may open by
 // name (see Sources.Literals); those that were asked for by name stay.
 // entries say where the list leads.
-func (r *Resolver) minimal(o *Object, p *Plan, l runpath.List, entries []entry) (runpath.List, []string) {
-	if !slices.ContainsFunc(entries, func(e entry) bool { return !e.used }) {
-		return l, nil
-	}
+func (r *Resolver) minimal(p *Plan, l runpath.List, entries []entry) (runpath.List, []string) {
 	names := make([]string, 0, len(p.Needs))
 	for _, n := range p.Needs {
 		names = append(names, n.Names...)
 	}
-	names = append(names, o.Literals...)
+	names = append(names, p.Object.Literals...)
 	return runpath.Shrink(l, runpath.Use{
 		Names: names,
 		Keep:  func(e string) bool { return slices.Contains(r.first, e) || slices.Contains(r.last, e) },
 		Holds: func(key, name string) bool {
 			i := slices.IndexFunc(entries, func(e entry) bool { return e.text == key || runpath.Key(e.text) == key })
-			return r.ix.takesIn(o, entries[i], name) != nil
+			return r.ix.takesIn(p.Object, entries[i], name) != nil
 		},
 	})
 }

@@ -195,7 +195,7 @@ func (u *union) brings(lib, o *Object) bool {
 func (r *Resolver) chooseAgain(p *Plan, n *Need) bool {
 	again := *n
 	again.Rejected = nil
-	c, ok := r.choose(p.Object, p.in, &again, path.Base(n.Name), false)
+	c, ok := r.choose(p, &again, path.Base(n.Name), false)
 	if !ok {
 		return false
 	}

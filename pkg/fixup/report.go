@@ -60,7 +60,7 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 					name = path.Base(name)
 					named := r.withSoname(p, name)
 					a.Named = append(a.Named, named...)
-					a.Near = append(a.Near, slices.DeleteFunc(r.near(p.Object, name), func(p string) bool {
+					a.Near = append(a.Near, slices.DeleteFunc(r.near(name), func(p string) bool {
 						return slices.ContainsFunc(named, func(n Named) bool { return n.Path == p })
 					})...)
 					a.Driver = a.Driver || driver.Provides(name)
@@ -219,7 +219,7 @@ func stem(name string) string {
 }
 
 // near returns libraries that have the name but for the version.
-func (r *Resolver) near(o *Object, name string) []string {
+func (r *Resolver) near(name string) []string {
 	var out []string
 	add := func(p string) {
 		if len(out) < maxNear && !slices.Contains(out, p) {
@@ -261,7 +261,7 @@ func (r *Resolver) withSoname(p *Plan, soname string) []Named {
 	r.ix.objects.Range(func(_, read any) bool {
 		lib := read.(func() *Object)()
 		if lib != nil && lib.Soname == soname && path.Base(lib.Real) != soname && !r.ix.dir(path.Dir(lib.Real)).has(soname) &&
-			r.refuse(p.Object, p.in, soname, Candidate{Dir: path.Dir(lib.Real), Path: lib.Path, Object: lib}) == "" {
+			r.refuse(p, soname, Candidate{Dir: path.Dir(lib.Real), Path: lib.Path, Object: lib}) == "" {
 			out = append(out, Named{lib.Path, soname})
 		}
 		return true

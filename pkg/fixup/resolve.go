@@ -377,7 +377,7 @@ func (r *Resolver) look(o *Object) *Plan {
 		}
 		return p
 	}
-	if p.in = r.interpreter(o, p); p.Skip != "" {
+	if p.in = r.interpreter(p); p.Skip != "" {
 		return p
 	}
 	if p.in != nil {
@@ -386,7 +386,7 @@ func (r *Resolver) look(o *Object) *Plan {
 			p.Interpreter = p.in.Path
 		}
 	}
-	r.needs(o, p.in, p)
+	r.needs(p)
 	return p
 }
 
@@ -396,16 +396,16 @@ func (r *Resolver) finish(p *Plan) {
 	if p.Skip != "" || p.Err != nil {
 		return
 	}
-	r.list(p.Object, p.in, p)
+	r.list(p)
 	for p.Err != nil && len(p.hidden) > 0 && r.unhide(p) {
-		r.list(p.Object, p.in, p)
+		r.list(p)
 	}
 	if p.Err != nil && r.untangle(p) {
 		p.Err, p.untangled = nil, true
-		r.list(p.Object, p.in, p)
+		r.list(p)
 	}
 	if p.Err == nil {
-		p.Err = r.temporary(p.Object, p)
+		p.Err = r.temporary(p)
 	}
 	switch p.Note = p.Object.Note; {
 	case p.Err != nil:
@@ -418,7 +418,8 @@ func (r *Resolver) finish(p *Plan) {
 }
 
 // interpreter returns the interpreter for a file's machine; nil where programs keep theirs.
-func (r *Resolver) interpreter(o *Object, p *Plan) *Interpreter {
+func (r *Resolver) interpreter(p *Plan) *Interpreter {
+	o := p.Object
 	if len(r.interpreters) == 0 {
 		if r.s.Machines != nil && !slices.Contains(r.s.Machines, o.ABI.Machine) {
 			p.Skip = fmt.Sprintf("its architecture (%s) is not this machine's", arch(o))
@@ -455,7 +456,8 @@ func arch(o *Object) string {
 	return fmt.Sprintf("%s, %d bits", strings.TrimPrefix(o.ABI.Machine.String(), "EM_"), bits)
 }
 
-func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
+func (r *Resolver) needs(p *Plan) {
+	o := p.Object
 	needed := make([]Need, len(o.Needed))
 	p.Needs = make([]*Need, len(o.Needed), len(o.Needed)+len(o.Notes))
 	for i := range o.Needed {
@@ -480,7 +482,7 @@ func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
 		}
 	}
 	for _, n := range p.Needs {
-		r.meet(p, in, n)
+		r.meet(p, n)
 		if n.Outcome == Missing {
 			r.excuse(n)
 		}
@@ -488,11 +490,11 @@ func (r *Resolver) needs(o *Object, in *Interpreter, p *Plan) {
 }
 
 // meet looks for what a need asks for.
-func (r *Resolver) meet(p *Plan, in *Interpreter, n *Need) {
-	o := p.Object
+func (r *Resolver) meet(p *Plan, n *Need) {
+	in := p.in
 	for _, name := range n.Names {
 		n.Name = name
-		libC, why := r.inLibC(p, in, name)
+		libC, why := r.inLibC(p, name)
 		switch {
 		case strings.HasPrefix(name, "/"):
 			if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
@@ -520,7 +522,7 @@ func (r *Resolver) meet(p *Plan, in *Interpreter, n *Need) {
 		if r.s.KeepEntries && !ofDriver && !(libC && r.s.KeepLibC) && r.findsToday(p, n, name) {
 			return
 		}
-		if c, ok := r.choose(o, in, n, path.Base(name), ofDriver); ok {
+		if c, ok := r.choose(p, n, path.Base(name), ofDriver); ok {
 			n.Outcome, n.Candidate = Found, c
 			return
 		}
@@ -577,8 +579,8 @@ func (r *Resolver) stubAt(library string) bool {
 
 // inLibC reports whether a name belongs to the C library that the file runs on, and
 // which file of it does not do.
-func (r *Resolver) inLibC(p *Plan, in *Interpreter, name string) (ok bool, why *Rejection) {
-	o := p.Object
+func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
+	o, in := p.Object, p.in
 	if in == nil {
 		if !libCName(name) || r.today == nil {
 			return libCName(name), nil
@@ -619,7 +621,7 @@ func (r *Resolver) besideInterpreter(p *Plan, n *Need, name string) bool {
 	if !ok || sameFile(r.today.find(p.Object, p.runsOn(), name).path, c.Object.Real) {
 		return false
 	}
-	if why := r.refuse(p.Object, nil, name, c); why != "" {
+	if why := r.refuse(p, name, c); why != "" {
 		n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why})
 		return false
 	}
@@ -642,10 +644,10 @@ func libCName(name string) bool {
 }
 
 // choose returns the candidate that the file is to load; with ownOnly, one of the tree.
-func (r *Resolver) choose(o *Object, in *Interpreter, n *Need, name string, ownOnly bool) (Candidate, bool) {
+func (r *Resolver) choose(p *Plan, n *Need, name string, ownOnly bool) (Candidate, bool) {
 	take := func(all []Candidate) (Candidate, bool) {
 		for _, c := range all {
-			why := r.refuseFor(o, in, n, name, c)
+			why := r.refuseFor(p, n, name, c)
 			if why == "" && (n.clean == nil || n.clean(c)) {
 				return c, true
 			}
@@ -660,14 +662,14 @@ func (r *Resolver) choose(o *Object, in *Interpreter, n *Need, name string, ownO
 	var later []Candidate
 	for level := 0; ; level++ {
 		all, more := r.ix.candidates(name, level)
-		next := r.prefer(o, all[min(first, len(all)):])
+		next := r.prefer(p.Object, all[min(first, len(all)):])
 		if level == 0 && r.s.KeepEntries {
-			near := slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return r.elsewhere(o, c) })
-			later = slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return !r.elsewhere(o, c) })
+			near := slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return r.elsewhere(p.Object, c) })
+			later = slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return !r.elsewhere(p.Object, c) })
 			next = near
 		}
 		if level == 1 && !ownOnly {
-			next = append(r.fromOtherWheels(o, name), next...)
+			next = append(r.fromOtherWheels(p.Object, name), next...)
 		}
 		if c, ok := take(next); ok {
 			return c, true
@@ -680,8 +682,8 @@ func (r *Resolver) choose(o *Object, in *Interpreter, n *Need, name string, ownO
 }
 
 // refuseFor is refuse for a need that others of the same process have too.
-func (r *Resolver) refuseFor(o *Object, in *Interpreter, n *Need, name string, c Candidate) string {
-	if why := r.refuse(o, in, name, c); why != "" {
+func (r *Resolver) refuseFor(p *Plan, n *Need, name string, c Candidate) string {
+	if why := r.refuse(p, name, c); why != "" {
 		return why
 	}
 	if why := cmp.Or(r.broken[c.Object], n.refused[c.Object]); why != "" {
@@ -723,7 +725,7 @@ func (r *Resolver) untangle(p *Plan) bool {
 				continue
 			}
 			if lib := r.ix.takesIn(p.Object, e, name); lib != nil &&
-				r.refuseFor(p.Object, p.in, n, name, Candidate{Dir: c.Dir, Path: c.Dir + "/" + name, Object: lib}) != "" {
+				r.refuseFor(p, n, name, Candidate{Dir: c.Dir, Path: c.Dir + "/" + name, Object: lib}) != "" {
 				return false
 			}
 		}
@@ -736,7 +738,7 @@ func (r *Resolver) untangle(p *Plan) bool {
 		}
 		again := *n
 		again.clean = clean
-		c, ok := r.choose(p.Object, p.in, &again, path.Base(n.Name), false)
+		c, ok := r.choose(p, &again, path.Base(n.Name), false)
 		if !ok {
 			return false
 		}
@@ -813,8 +815,8 @@ func expand(o *Object, entry string) (string, bool) {
 }
 
 // refuse says why the file could not load a candidate, or "".
-func (r *Resolver) refuse(o *Object, in *Interpreter, name string, c Candidate) string {
-	lib := c.Object
+func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
+	o, lib := p.Object, c.Object
 	if why := lib.usable(); why != "" {
 		return why
 	}
@@ -830,8 +832,8 @@ func (r *Resolver) refuse(o *Object, in *Interpreter, name string, c Candidate) 
 		return "is a stub, for linking only"
 	}
 	mine := o.LibC
-	if in != nil && mine == UnknownLibC {
-		mine = in.libC
+	if p.in != nil && mine == UnknownLibC {
+		mine = p.in.libC
 	}
 	if mine != UnknownLibC && lib.LibC != UnknownLibC && lib.LibC != mine {
 		return fmt.Sprintf("was linked against %s, not %s", lib.LibC, mine)

@@ -787,7 +787,7 @@ func TestRule12Programs(t *testing.T) {
 	s.put("out/main", prog("libfoo.so").Object)
 	s.set.Map = driverFirst(s.path("~/driver"))
 	got := s.resolve().apply()
-	want := []surprise{{s.path("~/out/main"), s.path("~/out/main"),
+	want := []surprise{{s.path("~/out/main"),
 		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of main (entry ~/driver); the plan is ~/foo/lib/libfoo.so")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -804,7 +804,7 @@ func TestRule12LibrariesThatNoProgramLoads(t *testing.T) {
 	s.src.Store = "/nowhere" // the driver's directory is not followed
 	s.set.Map = driverFirst(s.path("~/driver"))
 	got := s.resolve().apply()
-	want := []surprise{{"", s.path("~/out/plugin.so"),
+	want := []surprise{{s.path("~/out/plugin.so"),
 		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of plugin.so (entry ~/driver); the plan is ~/foo/lib/libfoo.so")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -815,7 +815,7 @@ func TestRule12LibrariesThatNoProgramLoads(t *testing.T) {
 	if r.plan("out/plugin.so").Changes() || r.plan("out/plugin2.so").Changes() {
 		t.Fatal("is changed again")
 	}
-	want = append(want, surprise{"", s.path("~/out/plugin2.so"),
+	want = append(want, surprise{s.path("~/out/plugin2.so"),
 		s.path("libfoo.so is ~/driver/libfoo.so, found by DT_RUNPATH of plugin2.so (entry ~/driver); the plan is ~/foo/lib/libfoo.so")})
 	if diff := cmp.Diff(want, r.apply()); diff != "" {
 		t.Error(diff)
@@ -898,7 +898,7 @@ func TestRule12TheCLibraryIsNotWhereTheLoaderLooks(t *testing.T) {
 	s.put("moved/ld-linux-x86-64.so.2", loaderOf("/nowhere/lib"))
 	s.set.Interpreters[0].Path = s.path("~/moved/ld-linux-x86-64.so.2")
 	s.put("out/main", prog("libc.so.6").Object)
-	want := []surprise{{s.path("~/out/main"), s.path("~/out/main"), "libc.so.6 is not found; the plan leaves it to the loader's own directories"}}
+	want := []surprise{{s.path("~/out/main"), "libc.so.6 is not found; the plan leaves it to the loader's own directories"}}
 	if diff := cmp.Diff(want, s.resolve().apply()); diff != "" {
 		t.Error(diff)
 	}

@@ -145,7 +145,7 @@ func (s *stage) resolve() *run {
 }
 
 // surprise is what a test compares of a [Surprise].
-type surprise struct{ Program, File, Text string }
+type surprise struct{ File, Text string }
 
 // apply edits the files, also those of which the loader would not do what is planned, and
 // returns what it would do instead. That is the same before the edit and after it.
@@ -157,7 +157,7 @@ func (r *run) apply() []surprise {
 			if s.Err != nil {
 				r.Errorf("%s: %v", s.Plan.Object.Path, s.Err)
 			}
-			out = append(out, surprise{s.Program, s.Plan.Object.Path, s.Text})
+			out = append(out, surprise{s.Plan.Object.Path, s.Text})
 		}
 		return out
 	}

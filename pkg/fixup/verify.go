@@ -13,10 +13,9 @@ import (
 
 // Surprise is a library for which the loader takes another file than was planned.
 type Surprise struct {
-	Program string // by starting which it shows; "" where the file shows it by itself
-	Plan    *Plan  // of the file that asks for it
-	Need    *Need  // nil with Err
-	Text    string // what happens instead
+	Plan *Plan  // of the file that asks for it
+	Need *Need  // nil with Err
+	Text string // what happens instead
 	// Err is set instead of Text where the loader cannot be asked about the file.
 	Err error
 }
@@ -126,9 +125,6 @@ func (v *verification) each(plans []*Plan, look func(*Plan) ([]Surprise, error))
 				continue
 			}
 			v.surprised[f.Plan], v.seen[f] = true, true
-			if p.Object.program() {
-				f.Program = p.Object.Path
-			}
 			v.out = append(v.out, f)
 		}
 	}

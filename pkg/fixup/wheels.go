@@ -119,7 +119,7 @@ func belowDir(dir string, look func(dir string, names []os.DirEntry) bool) {
 // packages, where nothing looks.
 func (r *Resolver) belowInputs(p *Plan, name string) (out []string) {
 	for _, dir := range r.deep()[name] {
-		if c, ok := r.ix.candidate(r.ix.dir(dir), name, -1); ok && len(out) < maxNear && r.refuse(p.Object, p.in, name, c) == "" {
+		if c, ok := r.ix.candidate(r.ix.dir(dir), name, -1); ok && len(out) < maxNear && r.refuse(p, name, c) == "" {
 			out = append(out, dir)
 		}
 	}

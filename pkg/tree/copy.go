@@ -29,14 +29,24 @@ func (f *File) OutsideLinks() int {
 // WriteCopy edits a copy beside the file, writes it through to the disk and renames it over the
 // file; all else is as with [File.Write]. The file's other names in the walk lead to the copy
 // afterwards, and so do those that are given, each below a root. No symbolic link below a root is followed.
-func (f *File) WriteCopy(also []Target, apply func(Writer) error) error {
-	return f.writeCopy(also, f.edited(func(w *output) error { return apply(w) }))
+func (f *File) WriteCopy(also []Target, apply func(Copy) error) error {
+	return f.writeCopy(also, func(out *output) error {
+		if err := f.CopyTo(out.file); err != nil {
+			return fmt.Errorf("copying: %w", err)
+		}
+		return apply(out)
+	})
+}
+
+// Rewrite is WriteCopy for what begins with an empty file.
+func (f *File) Rewrite(apply func(Copy) error) error {
+	return f.writeCopy(nil, func(out *output) error { return apply(out) })
 }
 
 // writeCopy edits a copy beside the file, writes it through to the disk and renames it
 // over the file. Processes that have the old file mapped keep that. The lock of the old file
 // is held until all names lead to the new one, which is locked before it has a name.
-func (f *File) writeCopy(also []Target, fill func(*os.File) error) error {
+func (f *File) writeCopy(also []Target, fill func(*output) error) error {
 	f.alone = false
 	f.writes = true
 	if f.others != nil {
@@ -123,22 +133,12 @@ func (f *File) relink(at int, name string, other Target) error {
 	return nil
 }
 
-// edited makes out what the file is, and edits it.
-func (f *File) edited(apply func(*output) error) func(out *os.File) error {
-	return func(out *os.File) error {
-		if err := f.CopyTo(out); err != nil {
-			return fmt.Errorf("copying: %w", err)
-		}
-		return apply(&output{fd: int(out.Fd())})
-	}
-}
-
 // fillCopy fills out, and gives it what else the file has.
-func (f *File) fillCopy(out *os.File, fill func(*os.File) error) error {
-	if err := fill(out); err != nil {
+func (f *File) fillCopy(out *os.File, fill func(*output) error) error {
+	fd := int(out.Fd())
+	if err := fill(&output{fd: fd, file: out}); err != nil {
 		return err
 	}
-	fd := int(out.Fd())
 	if err := ignoringEINTR(func() error { return unix.Fchown(fd, int(f.stat.Uid), int(f.stat.Gid)) }); err != nil {
 		return fmt.Errorf("giving the copy the file's owner: %w", err)
 	}
@@ -168,13 +168,7 @@ func (f *File) fillCopy(out *os.File, fill func(*os.File) error) error {
 func (f *File) copyData(to *os.File) error {
 	size := f.Size()
 	for at := int64(0); at < size; {
-		data, err := unix.Seek(f.fd, at, unix.SEEK_DATA)
-		switch {
-		case err == unix.ENXIO: // nothing but a hole
-			data = size
-		case err != nil: // a file system that does not tell
-			data = at
-		}
+		data := f.NextData(at)
 		if data >= size {
 			break
 		}
@@ -194,22 +188,12 @@ func (f *File) copyData(to *os.File) error {
 	return to.Truncate(size)
 }
 
-// Copy is what [File.EditCopy] writes to: it can be read again, and made sparse.
+// Copy is what [File.WriteCopy] writes to: it can be read again, and made sparse.
 type Copy interface {
 	Writer
 	io.ReaderAt
 	// Zero makes n bytes zeros; whole pages of them take no room on a file system that knows holes.
 	Zero(off, n int64) error
-}
-
-// EditCopy is [File.WriteCopy], for an edit that looks at what it has written.
-func (f *File) EditCopy(apply func(Copy) error) error {
-	return f.writeCopy(nil, f.edited(func(w *output) error { return apply(w) }))
-}
-
-// Rewrite is EditCopy for what begins with an empty file.
-func (f *File) Rewrite(apply func(Copy) error) error {
-	return f.writeCopy(nil, func(out *os.File) error { return apply(&output{fd: int(out.Fd())}) })
 }
 
 func (w *output) ReadAt(p []byte, off int64) (int, error) { return (&File{fd: w.fd}).ReadAt(p, off) }

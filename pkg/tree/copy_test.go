@@ -88,7 +88,7 @@ func TestACopyHasNoNameUntilItIsWhole(t *testing.T) {
 	failure := errors.New("failed")
 	for _, fail := range []error{failure, nil} {
 		Walk(context.Background(), []string{dir}, Options{}, func(f *File) (error, bool) {
-			return f.WriteCopy(nil, func(w Writer) error {
+			return f.WriteCopy(nil, func(w Copy) error {
 				if _, err := w.WriteAt([]byte("after."), 4); err != nil {
 					t.Error(err)
 				}
@@ -116,7 +116,7 @@ func TestTheNameOfACopy(t *testing.T) {
 			if f.SameAs != "" {
 				return nil, false
 			}
-			return f.WriteCopy(nil, func(w Writer) error { _, err := w.WriteAt([]byte("after."), 4); return err }), true
+			return f.WriteCopy(nil, func(w Copy) error { _, err := w.WriteAt([]byte("after."), 4); return err }), true
 		}, func(err error) { failed = errors.Join(failed, err) })
 		return failed
 	}
@@ -158,7 +158,7 @@ func TestCopyInADirectoryWithADefaultACL(t *testing.T) {
 	}
 	edit := func() {
 		Walk(context.Background(), []string{path}, Options{}, func(f *File) (error, bool) {
-			return f.WriteCopy(nil, func(w Writer) error { _, err := w.WriteAt([]byte("after."), 4); return err }), true
+			return f.WriteCopy(nil, func(w Copy) error { _, err := w.WriteAt([]byte("after."), 4); return err }), true
 		}, func(err error) {
 			if err != nil {
 				t.Error(err)

@@ -245,7 +245,7 @@ func (f *File) Write(apply func(Writer) error) error {
 		if f.OtherLinks() > 0 {
 			return errPrivileged
 		}
-		return f.writeCopy(nil, f.edited(func(w *output) error { return apply(w) }))
+		return f.WriteCopy(nil, func(w Copy) error { return apply(w) })
 	}
 	f.writes = true
 	fd, err := f.openForWriting()
@@ -442,6 +442,7 @@ func (f *File) restore(fd int, mode uint32, caps []byte) error {
 // output is the file while it is written.
 type output struct {
 	fd    int
+	file  *os.File // of a copy
 	wrote bool
 }
 
