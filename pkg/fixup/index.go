@@ -57,12 +57,11 @@ type Index struct {
 	outside []place           // symbolic links of the tree that may lead outside it
 	linked  func() map[string]bool
 
-	mu     sync.Mutex        // for what follows
-	levels []*level          // in the order in which they are searched; the tree is level 0
-	closed bool              // there are no more levels
-	seen   map[string]bool   // directories in levels
-	stubs  []*dir            // stub directories that were left out
-	found  map[string]*known // candidates
+	mu     sync.Mutex      // for what follows
+	levels []*level        // in the order in which they are searched; the tree is level 0, which has no dirs
+	closed bool            // there are no more levels
+	seen   map[string]bool // directories in levels
+	stubs  []*dir          // stub directories that were left out
 
 	sites func() []string // Sources.sitePackages
 }
@@ -81,7 +80,7 @@ type Candidate struct {
 
 // Read reads the tree. Its directories stay open for [Index.Change], until Close.
 func Read(ctx context.Context, s Sources) (*Index, error) {
-	ix := &Index{sources: s, own: map[string][]*dir{}, seen: map[string]bool{}, found: map[string]*known{}, sites: sync.OnceValue(s.sitePackages)}
+	ix := &Index{sources: s, own: map[string][]*dir{}, seen: map[string]bool{}, sites: sync.OnceValue(s.sitePackages)}
 	var err error
 	if ix.loader, err = loader.New(loader.Options{NoTries: true}); err != nil {
 		return ix, err
@@ -144,7 +143,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 		}
 		ix.sortOwn()
 	}
-	ix.levels = []*level{{}}
+	ix.levels = []*level{{by: ix.own}}
 	ix.level(ix.runPaths(func(o *Object) bool { return !s.WithoutTree && libraryName(path.Base(o.Path)) }))
 	ix.level(libs)
 	return ix, nil
@@ -244,19 +243,6 @@ type level struct {
 	by   map[string][]*dir // those of a name, in their order; nil before the first question
 }
 
-// holding returns the directories of the level that have a name.
-func (l *level) holding(name string) []*dir {
-	if l.by == nil {
-		l.by = map[string][]*dir{}
-		for _, d := range l.dirs {
-			for _, n := range d.list().names {
-				l.by[n.Name] = append(l.by[n.Name], d)
-			}
-		}
-	}
-	return l.by[name]
-}
-
 // level appends a level: those of the directories that were not seen before.
 func (ix *Index) level(dirs []string) {
 	next := &level{}
@@ -334,44 +320,24 @@ func (ix *Index) deeper() bool {
 	return true
 }
 
-// known are the candidates for a name in the first levels.
-type known struct {
-	candidates []Candidate
-	levels     int // that have been searched
-}
-
-// candidates returns the files of a name in the levels down to one, the nearest
-// level first. ok is false where there is no such level.
-func (ix *Index) candidates(name string, level int) (all []Candidate, ok bool) {
+// holding returns the directories of a level that have a name, in their order; ok is false where
+// there is no such level.
+func (ix *Index) holding(name string, level int) (dirs []*dir, ok bool) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	k := ix.found[name]
-	if k == nil {
-		k = &known{}
-		ix.found[name] = k
+	if level == len(ix.levels) && !ix.deeper() {
+		return nil, false
 	}
-	for k.levels <= level {
-		if k.levels == len(ix.levels) && !ix.deeper() {
-			return k.candidates, false
-		}
-		if k.levels == 0 {
-			for _, d := range ix.own[name] {
-				k.add(ix.candidate(d, name, 0))
+	l := ix.levels[level]
+	if l.by == nil {
+		l.by = map[string][]*dir{}
+		for _, d := range l.dirs {
+			for _, n := range d.list().names {
+				l.by[n.Name] = append(l.by[n.Name], d)
 			}
 		}
-		for _, d := range ix.levels[k.levels].holding(name) {
-			k.add(ix.candidate(d, name, k.levels))
-		}
-		k.levels++
 	}
-	return k.candidates, true
-}
-
-// add adds a candidate, unless the file is one already.
-func (k *known) add(c Candidate, ok bool) {
-	if ok && !slices.ContainsFunc(k.candidates, func(have Candidate) bool { return have.Object == c.Object }) {
-		k.candidates = append(k.candidates, c)
-	}
+	return l.by[name], true
 }
 
 // candidate returns the file of a name in a directory, and the directory as a run

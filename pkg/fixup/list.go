@@ -341,12 +341,18 @@ func (r *Resolver) order(p *Plan, entries []entry) []entry {
 			continue
 		}
 		name := path.Base(n.Name)
-		at := slices.IndexFunc(entries, func(e entry) bool { return r.ix.takesIn(o, e, name) == n.Candidate.Object })
+		at, others := -1, []int(nil)
 		for i, e := range entries {
-			if took := r.ix.takesIn(o, e, name); at >= 0 && took != nil && took != n.Candidate.Object {
-				behind[[2]int{i, at}] = name
-				conflict = conflict || i < at
+			switch took := r.ix.takesIn(o, e, name); {
+			case took != n.Candidate.Object && took != nil:
+				others = append(others, i)
+			case took != nil && at < 0:
+				at = i
 			}
+		}
+		for _, i := range others {
+			behind[[2]int{i, at}] = name
+			conflict = conflict || i < at
 		}
 	}
 	if conflict {

@@ -658,11 +658,17 @@ func (r *Resolver) choose(p *Plan, n *Need, name string, ownOnly bool) (Candidat
 		}
 		return Candidate{}, false
 	}
-	first := 0
+	var seen []*Object
 	var later []Candidate
 	for level := 0; ; level++ {
-		all, more := r.ix.candidates(name, level)
-		next := r.prefer(p.Object, all[min(first, len(all)):])
+		dirs, more := r.ix.holding(name, level)
+		var next []Candidate
+		for _, d := range dirs {
+			if c, ok := r.ix.candidate(d, name, level); ok && !slices.Contains(seen, c.Object) {
+				seen, next = append(seen, c.Object), append(next, c)
+			}
+		}
+		next = r.prefer(p.Object, next)
 		if level == 0 && r.s.KeepEntries {
 			near := slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return r.elsewhere(p.Object, c) })
 			later = slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return !r.elsewhere(p.Object, c) })
@@ -674,7 +680,6 @@ func (r *Resolver) choose(p *Plan, n *Need, name string, ownOnly bool) (Candidat
 		if c, ok := take(next); ok {
 			return c, true
 		}
-		first = len(all)
 		if !more || ownOnly {
 			return take(later)
 		}
