@@ -301,9 +301,6 @@ func (a *autoPatchelf) run() error {
 		return a.report(index, nil, nil, err)
 	}
 	a.tellOutside(index.LibrariesOutside())
-	for _, dir := range index.LibsBelow() {
-		a.Log.Warnf("--libs %s: there is no library in it, but in its lib: --libs %s/lib", dir, dir)
-	}
 	a.settings.Today = !a.inBuild || len(a.settings.Interpreters) == 0
 	resolver, err := fixup.NewResolver(index, a.settings)
 	if err != nil {

@@ -82,13 +82,3 @@ func (ix *Index) hasLibrary(p string, st os.FileInfo) (found bool) {
 	})
 	return found
 }
-
-// LibsBelow returns those of Sources.Libs that hold no library, and have a lib that does.
-func (ix *Index) LibsBelow() (out []string) {
-	for _, l := range ix.sources.Libs {
-		if d := ix.dir(absolute(l)); len(d.list().names) == 0 && len(ix.dir(absolute(l)+"/lib").list().names) > 0 {
-			out = append(out, l)
-		}
-	}
-	return out
-}

@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"cuda-runpath/pkg/loader"
@@ -56,32 +57,21 @@ func verify(plans []*Plan, l *loader.Loader, jobs int) []Surprise {
 		if p.Skip != "" || p.Err != nil {
 			continue
 		}
+		v.planned[p.Object.Real] = p
 		if !p.Object.program() {
 			libraries = append(libraries, p)
 		} else if _, err := os.Stat(p.State().Interpreter); err == nil {
 			programs = append(programs, p) // else it keeps an interpreter that is not there: nothing starts it here
 		}
 	}
-	if len(programs) > 0 {
-		for _, p := range plans {
-			if p.Skip == "" && p.Err == nil {
-				v.planned[p.Object.Real] = p
-			}
-		}
-		v.each(programs, v.start)
-	}
+	v.each(programs, v.start)
 	first := map[string]*Plan{}
 	var firsts, others []*Plan
 	for _, p := range libraries {
 		if v.loaded[p] {
 			continue
 		}
-		var key string
-		if p.Changes() || p.mapped {
-			key = p.kind()
-		} else {
-			key = p.ofLoader()
-		}
+		key := p.kind()
 		if like := first[key]; like != nil && key != "" {
 			v.alike[p] = like
 			others = append(others, p)
@@ -179,48 +169,44 @@ func compare(plan *Plan, from *loader.Object, load *loader.Load, started *Plan) 
 	return found
 }
 
-// kind is all on which the loader's answers for a library by itself depend, and the plan
-// with which they are compared; "" where there is more to it.
+// kind is all on which the loader's answers for a library by itself depend, and the plan with which
+// they are compared: of one that is right already, what the plan leaves to the loader's own
+// directories, and to which loader. It is "" where there is more to it.
 func (p *Plan) kind() string {
-	o, state := p.Object, p.State()
-	if o.Uncommon() {
-		return ""
-	}
+	o, state, edited := p.Object, p.State(), p.Changes() || p.mapped
 	var b strings.Builder
-	fmt.Fprintf(&b, "kind\x00%s\x00%s\x00%s\x00%d %d %d", p.loader, state.Interpreter, state.List, state.Tag, o.ABI, o.ELF.OSABI)
-	versions := o.VersionsNeeded()
-	fmt.Fprintf(&b, "\x00%d", len(versions))
-	for _, v := range versions {
-		fmt.Fprintf(&b, "\x00%s\x00%s\x00%t", v.Library, v.Name, v.Weak)
+	write := func(parts ...string) {
+		for _, part := range parts {
+			b.WriteString(part)
+			b.WriteByte(0)
+		}
 	}
+	write(p.loader)
 	tokens := strings.Contains(state.List, "$")
 	for _, n := range p.Needs {
-		if n.Cause != loader.Needed {
-			continue
-		}
 		name := n.Names[0]
-		if name == o.Soname {
+		switch {
+		case n.Cause != loader.Needed, !edited && (n.Outcome == Found || n.Outcome == Absolute):
+			continue
+		case edited && name == o.Soname:
 			return ""
 		}
+		if write(name, string(n.Outcome)); n.Outcome == Found {
+			write(n.Candidate.Object.Real)
+		}
 		tokens = tokens || strings.Contains(name, "$")
-		if b.WriteString("\x00" + name + "\x00" + string(n.Outcome)); n.Outcome == Found {
-			b.WriteString("\x00" + n.Candidate.Object.Real)
-		}
 	}
-	if tokens {
-		b.WriteString("\x00" + path.Dir(o.Real))
+	switch {
+	case !edited:
+		return b.String()
+	case o.Uncommon():
+		return ""
+	case tokens:
+		write(path.Dir(o.Real))
 	}
-	return b.String()
-}
-
-// ofLoader is what the plan leaves to the loader's own directories, and to which loader.
-func (p *Plan) ofLoader() string {
-	var b strings.Builder
-	b.WriteString(p.loader)
-	for _, n := range p.Needs {
-		if n.Cause == loader.Needed && n.Outcome != Found && n.Outcome != Absolute {
-			b.WriteString("\x00" + n.Names[0])
-		}
+	write("", state.Interpreter, state.List, fmt.Sprint(state.Tag, o.ABI, o.ELF.OSABI))
+	for _, v := range o.VersionsNeeded() {
+		write(v.Library, v.Name, strconv.FormatBool(v.Weak))
 	}
 	return b.String()
 }
