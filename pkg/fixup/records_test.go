@@ -838,3 +838,18 @@ func TestManyRecordsInOneDirectory(t *testing.T) {
 	}
 	s.runPaths("/old", files...)
 }
+
+// A part of a tree that is taken back stays one file with its names elsewhere in the tree.
+func TestUndoOfAPartKeepsHardLinks(t *testing.T) {
+	s := environment(t, "out/a/f.so", "out/b/g.so")
+	if err := os.Link(s.dir+"/out/a/f.so", s.dir+"/out/b/f.so"); err != nil {
+		t.Fatal(err)
+	}
+	s.change("one", "~/out")
+	want := map[string]string{"out/a/f.so": "/old", "out/b/f.so": ""}
+	if diff := cmp.Diff(want, s.undo(Undoing{}, "~/out/a", "~/out/a/f.so")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("/old", "out/a/f.so", "out/b/f.so")
+	s.runPaths("~/libs/one", "out/b/g.so")
+}
