@@ -16,6 +16,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
@@ -277,7 +278,44 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	for _, p := range plans {
 		r.remark(p)
 	}
+	if r.s.KeepEntries {
+		r.lacking(plans)
+	}
 	return plans
+}
+
+// lacking says which libraries outside the tree that the plans newly lead to lack libraries
+// themselves which no file of the tree finds: what loads them fails.
+func (r *Resolver) lacking(plans []*Plan) {
+	there := map[string]bool{}
+	for _, p := range plans {
+		for _, n := range p.Needs {
+			there[n.Name] = there[n.Name] || !n.unmet()
+		}
+	}
+	seen := map[*Object]bool{}
+	for _, p := range plans {
+		for _, n := range p.Needs {
+			c := n.Candidate
+			if n.Outcome != Found || c.Own || seen[c.Object] || !p.Changes() {
+				continue
+			}
+			seen[c.Object] = true
+			load, err := r.ix.loader.Direct(c.Object.Real, p.runsOn())
+			if err != nil {
+				continue
+			}
+			var lacks []string
+			for _, u := range load.Main.Uses {
+				if u.Cause == loader.Needed && u.To != nil && !u.To.Found() && !there[u.Name] && !driver.Provides(u.Name) {
+					lacks = append(lacks, u.Name)
+				}
+			}
+			if len(lacks) > 0 {
+				p.Warnings = append(p.Warnings, fmt.Sprintf("%s is found, and lacks %s itself: %s", n.Name, strings.Join(lacks, ", "), remedy.Quote("runpath", "explain", c.Path)))
+			}
+		}
+	}
 }
 
 // remark says what of the choices the reader may not expect.

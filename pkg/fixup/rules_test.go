@@ -1308,6 +1308,37 @@ func TestALibraryThatWouldInheritNoMore(t *testing.T) {
 	}
 }
 
+// A library outside the tree that a run newly leads to, and that cannot be loaded for what it needs, is told once.
+func TestByHandALibraryThatLacksLibraries(t *testing.T) {
+	s := newStage(t)
+	s.put("libs/libfoo.so", lib("libfoo.so", "libgone.so", "libbeside.so", "libcuda.so.1", "libc.so.6").Object)
+	s.put("libs/libwhole.so", lib("libwhole.so", "libinner.so", "libc.so.6").with(elf.DT_RUNPATH, "$ORIGIN/inner").Object)
+	s.put("libs/inner/libinner.so", lib("libinner.so").Object)
+	s.put("glibc/lib/libhost.so", lib("libhost.so", "libnone.so").Object)
+	s.put("more/libbeside.so", lib("libbeside.so").Object)
+	s.libs("~/libs", "~/more")
+	s.put("out/a", onStage("libfoo.so", "libwhole.so", "libhost.so", "libbeside.so").Object)
+	s.put("out/b", onStage("libfoo.so").Object)
+	s.byHand()
+	told := func(want ...string) {
+		t.Helper()
+		r := s.resolve()
+		var got []string
+		for _, p := range r.plans {
+			got = append(got, p.Warnings...)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		r.apply()
+	}
+	told(s.path("libfoo.so is found, and lacks libgone.so itself: runpath explain ~/libs/libfoo.so"))
+	told() // nothing is led to newly
+	s.put("out/b", onStage("libfoo.so").Object)
+	s.set.KeepEntries = false
+	told() // a package's own affair
+}
+
 func TestByHandFilesForOtherMachines(t *testing.T) {
 	s := newStage(t)
 	s.put("out/main", prog("libc.so.6").Object)
