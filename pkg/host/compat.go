@@ -157,14 +157,13 @@ type Wants struct {
 	// order of the load; RPath says that one is in a DT_RPATH, which comes before LD_LIBRARY_PATH.
 	Compat []string
 	RPath  bool
-	// Linked says that it asks for libraries of the driver, and looks for all of them in the driver link or
-	// in those directories.
-	Linked bool
+
+	load *loader.Load // nil where there is none
 }
 
-// Wanted returns what a program of this machine wants; link is its driver link. Of what a script
-// starts, it is what its interpreter wants.
-func Wanted(program, link string) (w Wants) {
+// Wanted returns what a program of this machine wants. Of what a script starts, it is what its
+// interpreter wants.
+func Wanted(program string) (w Wants) {
 	l, err := loader.New(loader.Options{LibraryPath: os.Getenv("LD_LIBRARY_PATH"), NoTries: true, Look: explain.Look(false)})
 	if err != nil {
 		return w
@@ -175,6 +174,7 @@ func Wanted(program, link string) (w Wants) {
 	if err != nil || load.Static {
 		return w
 	}
+	w.load = load
 	seen := map[string]bool{}
 	for _, o := range load.Objects {
 		if o.File == nil || o.File.List == "" {
@@ -190,16 +190,26 @@ func Wanted(program, link string) (w Wants) {
 			w.RPath = w.RPath || o.File.Tag.String() == "DT_RPATH"
 		}
 	}
-	load.DlopenAll(driverOnly, driver.Provides)
-	its := &explain.Case{Layout: &explain.Layout{DriverLink: link}, Load: load}
-	for _, o := range load.Objects {
+	return w
+}
+
+// Linked reports whether the program asks for libraries of the driver, and looks for all of them in its driver link
+// or in those directories.
+func (w Wants) Linked(link string) (linked bool) {
+	if w.load == nil {
+		return false
+	}
+	w.load.DlopenAll(driverOnly, driver.Provides)
+	its := &explain.Case{Layout: &explain.Layout{DriverLink: link}, Load: w.load}
+	for _, o := range w.load.Objects {
 		if v := its.Verdict(o); v != nil {
-			if w.Linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat || runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good; !w.Linked {
-				break
+			linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat || runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good
+			if !linked {
+				return false
 			}
 		}
 	}
-	return w
+	return linked
 }
 
 // driverOnly follows, of what a program may open later, what concerns the driver.

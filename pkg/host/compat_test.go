@@ -40,7 +40,7 @@ func TestCompatDirsOfAProgramBehindALink(t *testing.T) {
 	t.Chdir(filepath.Join(dir, "working"))
 	want := []string{dir + "/p/compat", dir + "/working/relative/compat"}
 	for _, name := range []string{"p/bin/program", "link"} {
-		if w := Wanted(filepath.Join(dir, name), driver.Link); !slices.Equal(w.Compat, want) || w.RPath {
+		if w := Wanted(filepath.Join(dir, name)); !slices.Equal(w.Compat, want) || w.RPath {
 			t.Errorf("%s: %+v, not %q", name, w, want)
 		}
 	}
@@ -76,7 +76,7 @@ func TestWhatProgramsWant(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if w := Wanted(filepath.Join(dir, "p"), driver.Link); w.Linked != c.want {
+		if w := Wanted(filepath.Join(dir, "p")); w.Linked(driver.Link) != c.want {
 			t.Errorf("%s: %+v", name, w)
 		}
 		os.RemoveAll(dir)

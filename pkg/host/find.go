@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -413,7 +413,7 @@ func (h *Host) hostLibrary(soname string, m Machine, cache *ldcache.Cache, place
 		if err != nil || im.Machine != m.Machine || im.Class != m.Class || h.trusted(at) != nil {
 			continue
 		}
-		h.saw(at)
+		h.saw(path.Dir(at))
 		return name, withoutLibc(needed)
 	}
 	return "", nil
@@ -426,7 +426,10 @@ func addOnce(list []string, s string) []string {
 	return append(list, s)
 }
 
-// An input is a file or directory that an answer depends on, as it was then.
+// An Input is a file or directory that an answer depends on, as it was then. Of libraries these are their directories, whose
+// time tells of a file that comes, goes or is put in another one's place, which is how packages, installers and container
+// runtimes upgrade a driver: whoever wrote into a library would break the programs that have it mapped. Only libcuda.so.1
+// is looked at itself, for runtimes that mount another one over it.
 type Input struct {
 	Path string
 	ID   string
@@ -463,31 +466,32 @@ func (h *Host) Identity(name string) string {
 		}
 		return string(b)
 	}
-	var info fs.FileInfo
-	var err error
 	if h.Root.IsHost() {
-		info, err = os.Stat(name)
-	} else {
-		info, err = h.Root.Stat(name)
+		return stateOf(name, syscall.Stat)
 	}
-	if err != nil {
-		return "none"
-	}
-	return stateOf(info.Sys().(*syscall.Stat_t))
+	info, err := h.Root.Stat(name)
+	return stateOf(name, func(_ string, st *syscall.Stat_t) error {
+		if err == nil {
+			*st = *info.Sys().(*syscall.Stat_t)
+		}
+		return err
+	})
 }
 
-func stateOf(st *syscall.Stat_t) string {
-	return fmt.Sprintf("%x:%x:%x:%x.%x:%x.%x", st.Dev, st.Ino, st.Size, st.Mtim.Sec, st.Mtim.Nsec, st.Ctim.Sec, st.Ctim.Nsec)
+func stateOf(name string, stat func(string, *syscall.Stat_t) error) string {
+	var st syscall.Stat_t
+	if stat(name, &st) != nil {
+		return "none"
+	}
+	b := make([]byte, 0, 64)
+	for _, n := range []uint64{st.Dev, st.Ino, uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())} {
+		b = append(strconv.AppendUint(b, n, 36), ' ')
+	}
+	return string(b)
 }
 
 // LinkIdentity is the same for the very entry of a name on this machine, a link or a file.
-func LinkIdentity(at string) string {
-	var st syscall.Stat_t
-	if err := syscall.Lstat(at, &st); err != nil {
-		return "none"
-	}
-	return stateOf(&st)
-}
+func LinkIdentity(at string) string { return stateOf(at, syscall.Lstat) }
 
 // LinkServes reports whether the driver link below a prefix leads to the host's driver,
 // in copies that find each other, and to nothing that this host's kernel module refuses.

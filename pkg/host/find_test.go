@@ -2,6 +2,7 @@ package host
 
 import (
 	"debug/elf"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -227,7 +229,7 @@ func TestNeeds(t *testing.T) {
 
 // What the answer depends on is noticed when it changes, and nothing else is.
 func TestInputs(t *testing.T) {
-	h := core("usr/lib64", version).with(loaded(version)).make(t)
+	var h *Host
 	m, _ := MachineNamed("x86_64")
 	changed := func() (names []string) {
 		for _, in := range h.Inputs {
@@ -238,17 +240,27 @@ func TestInputs(t *testing.T) {
 		return names
 	}
 	at := func(name string) string { return filepath.Join(h.Root.Dir, name) }
+	replaced := func(name string) error { // as dpkg, rpm and pacman do it
+		return errors.Join(os.WriteFile(at(name+".new"), []byte("x"), 0o644), os.Rename(at(name+".new"), at(name)))
+	}
+	const eglcore, needed = "opt/driver/eglcore", "opt/x/libX11"
 	for what, c := range map[string]struct {
 		change func() error
 		want   string
 	}{
-		"the file":          {func() error { return os.WriteFile(at("usr/lib64/libcuda.so."+version), []byte("x"), 0o755) }, "/usr/lib64/libcuda.so." + version},
-		"its directory":     {func() error { return os.WriteFile(at("usr/lib64/new"), nil, 0o644) }, "/usr/lib64"},
-		"the kernel module": {func() error { return os.WriteFile(at("sys/module/nvidia/version"), []byte("1\n"), 0o644) }, "/sys/module/nvidia/version"},
-		"the cache":         {func() error { os.Mkdir(at("etc"), 0o755); return os.WriteFile(at("etc/ld.so.cache"), nil, 0o644) }, "/etc/ld.so.cache"},
-		"nothing":           {func() error { return os.WriteFile(at("elsewhere"), nil, 0o644) }, ""},
+		"the file":           {func() error { return os.WriteFile(at("usr/lib64/libcuda.so."+version), []byte("x"), 0o755) }, "/usr/lib64/libcuda.so." + version},
+		"another library":    {func() error { return replaced(eglcore) }, "/opt/driver"},
+		"one that is needed": {func() error { return replaced(needed) }, "/opt/x"},
+		"one is gone":        {func() error { return os.Remove(at("usr/lib64/libnvidia-ml.so." + version)) }, "/usr/lib64"},
+		"its directory":      {func() error { return os.WriteFile(at("usr/lib64/new"), nil, 0o644) }, "/usr/lib64"},
+		"the kernel module":  {func() error { return os.WriteFile(at("sys/module/nvidia/version"), []byte("1\n"), 0o644) }, "/sys/module/nvidia/version"},
+		"the cache":          {func() error { os.Mkdir(at("etc"), 0o755); return os.WriteFile(at("etc/ld.so.cache"), nil, 0o644) }, "/etc/ld.so.cache"},
+		"nothing":            {func() error { return os.WriteFile(at("elsewhere"), nil, 0o644) }, ""},
 	} {
-		h = core("usr/lib64", version).with(loaded(version)).make(t)
+		h = core("usr/lib64", version).with(loaded(version)).with(tree{
+			needed: lib("libX11.so.6"), "usr/lib/x86_64-linux-gnu/libX11.so.6": "-> /" + needed,
+			eglcore: lib("libnvidia-eglcore.so."+version, "libX11.so.6"), "usr/lib64/libnvidia-eglcore.so." + version: "-> /" + eglcore}).make(t)
+		time.Sleep(10 * time.Millisecond) // the kernel's clock for files is not exact
 		if _, err := h.Find(m); err != nil {
 			t.Fatal(err)
 		}

@@ -109,7 +109,9 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 		}
 		return lib, Reason(err)
 	}
-	h.saw(file)
+	if h.saw(path.Dir(file)); row.Soname == driver.LibCUDA {
+		h.saw(file)
+	}
 	lib.File, lib.Version = file, VersionIn(file)
 	for _, at := range []string{path.Dir(name), path.Dir(file)} {
 		if (driver.StubDirs{}).Contains(at) {

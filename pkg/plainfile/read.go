@@ -1,6 +1,7 @@
 package plainfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -98,9 +99,15 @@ func ReadIn(dir *os.File, base string, limit int64) ([]byte, fs.FileInfo, error)
 // that their size says nothing.
 func ReadAll(f *os.File, name string, limit int64) ([]byte, error) {
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(b)) > limit {
+	var size int64
+	if info, err := f.Stat(); err == nil {
+		size = min(info.Size(), limit)
+	}
+	// As much at once as there is to read: growing to it would take twice the memory.
+	b := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	_, err := b.ReadFrom(io.LimitReader(f, limit+1))
+	if err == nil && int64(b.Len()) > limit {
 		err = &fs.PathError{Op: "read", Path: name, Err: fmt.Errorf("is larger than %d bytes", limit)}
 	}
-	return b, err
+	return b.Bytes(), err
 }

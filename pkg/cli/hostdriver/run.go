@@ -54,9 +54,9 @@ The exit status is the program's; 127 where it is not found, 126 where it cannot
 		}
 		r := &run.Run{Method: method, Prefix: c.prefix, Program: c.Args, Log: c.log}
 		link := c.machine.Link(c.prefix)
-		wants := host.Wanted(whole(r.Program[0]), link)
+		wants := host.Wanted(whole(r.Program[0]))
 		dirs := wants.Compat
-		r.Search = method == run.Auto && !wants.Linked
+		r.Search = method == run.Auto && !wants.Linked(link)
 		if path.IsAbs(string(choice)) {
 			dirs = append([]string{string(choice)}, dirs...)
 		}

@@ -48,7 +48,7 @@ type Cache struct {
 }
 
 const (
-	cacheSchema = 4                   // of state, and of how an offer is planned and made
+	cacheSchema = 5                   // of state, and of how an offer is planned and made
 	keepUnused  = 30 * 24 * time.Hour // how long a directory of an older driver stays
 	maxState    = 16 << 20            // bytes of a state or a manifest
 	touchAfter  = 24 * time.Hour      // how exact the time of the last use is

@@ -70,23 +70,25 @@ func (r *Run) Exec() error {
 		}
 		return &StartError{r.Program[0], err}
 	}
+	dirs := r.searched(file) // the first is of the program's machine; of a script, of this one
 	env, unsearched := os.Environ(), error(nil)
 	if r.Search || r.Method == LibraryPath {
-		env, unsearched = r.withLibraryPath(file)
+		env, unsearched = r.withLibraryPath(dirs)
 	}
 	if r.Method == Auto || r.Method == Namespace {
 		if unsearched != nil {
 			r.Log("%v", unsearched)
 		}
-		err := r.inNamespace(file, r.withVulkan(tellTriton(env, r.Prefix+"/lib"), file))
+		err := r.inNamespace(file, r.withVulkan(tellTriton(env, r.Prefix+"/lib"), dirs[0]))
 		if r.Method == Namespace || errors.As(err, new(*StartError)) {
 			return err
 		}
 		r.Log("no mount namespace here: %v", err)
 		if !r.Search {
-			env, unsearched = r.withLibraryPath(file)
+			env, unsearched = r.withLibraryPath(dirs)
 		}
 	}
+	dir := r.Prefix + "/lib"
 	if r.Method != InPlace {
 		if unsearched != nil {
 			return unsearched
@@ -94,13 +96,10 @@ func (r *Run) Exec() error {
 		if r.Warn != nil {
 			r.Warn()
 		}
-		env = r.withVendors(r.withVulkan(env, file), file)
+		dir = dirs[0]
+		env = r.withVendors(r.withVulkan(env, dir), dir)
 	}
 	keepIgnoring()
-	dir := r.Prefix + "/lib"
-	if r.Method != InPlace {
-		dir = r.searched(file)[0]
-	}
 	return &StartError{file, execute(file, r.Program, tellTriton(env, dir))}
 }
 
@@ -117,8 +116,7 @@ func tellTriton(env []string, dir string) []string {
 
 // withLibraryPath returns the environment in which LD_LIBRARY_PATH begins with the directories for a
 // program; where it cannot name them, an error and the environment as it is.
-func (r *Run) withLibraryPath(file string) ([]string, error) {
-	dirs := r.searched(file)
+func (r *Run) withLibraryPath(dirs []string) ([]string, error) {
 	for _, dir := range dirs {
 		if i := strings.IndexAny(dir, ":;$"); i >= 0 {
 			return os.Environ(), fmt.Errorf("LD_LIBRARY_PATH cannot name %s, because it contains %q: name another directory with --cache", dir, dir[i])
@@ -171,6 +169,9 @@ func (e *StartError) Status() int {
 // searched returns the directories for the program's own kind. A script may start
 // programs of any kind, so it gets all.
 func (r *Run) searched(file string) []string {
+	if len(r.Offers) == 1 {
+		return []string{r.Offers[0].Path}
+	}
 	var dirs, all []string
 	f, info, err := plainfile.Open(file)
 	var im *elfimage.Image
@@ -231,8 +232,7 @@ var vendorVariables = []struct {
 
 // withVendors returns an environment in which loaders find the driver's files for them, where the user has not said
 // where to find any.
-func (r *Run) withVendors(env []string, file string) []string {
-	dir := r.searched(file)[0] // of the program's machine; of a script, of this one
+func (r *Run) withVendors(env []string, dir string) []string {
 	for _, v := range vendorVariables {
 		ours := filepath.Join(dir, v.dir)
 		set := func(name string) bool {
@@ -256,9 +256,9 @@ func (r *Run) withVendors(env []string, file string) []string {
 // withVulkan returns an environment in which Vulkan's loader finds the driver once. It looks for files of drivers in many
 // directories (LoaderDriverInterface.md, "Driver Discovery on Linux"): by the host's it would find the library that ours has
 // loaded, and show each GPU twice. Where the host has one there, it is told all files but those.
-func (r *Run) withVulkan(env []string, file string) []string {
+func (r *Run) withVulkan(env []string, dir string) []string {
 	const kind = "vulkan/icd.d"
-	ours, _ := filepath.Glob(filepath.Join(r.searched(file)[0], "share", kind, "*.json"))
+	ours, _ := filepath.Glob(filepath.Join(dir, "share", kind, "*.json"))
 	said := slices.ContainsFunc(env, func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
 		return name == "VK_DRIVER_FILES" || name == "VK_ICD_FILENAMES" || name == "VK_ADD_DRIVER_FILES"
@@ -352,32 +352,29 @@ func (r *Run) inNamespace(file string, env []string) error {
 		// In a user namespace with this one ID, root could no longer be anybody else, nor own anything of theirs.
 		return errors.New("root without CAP_SYS_ADMIN (a container?)")
 	}
-	said, says, err := os.Pipe()
-	if err != nil {
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
 		return err
 	}
+	said, says := os.NewFile(uintptr(pipe[0]), "pipe"), pipe[1]
 	defer said.Close()
 	// Inherited under the number that it has, which is free here and so belongs to nobody.
-	if _, err := unix.FcntlInt(says.Fd(), unix.F_SETFD, 0); err != nil {
+	if _, err := unix.FcntlInt(uintptr(says), unix.F_SETFD, 0); err != nil {
 		return err
 	}
-	args := []string{enterName, strconv.Itoa(int(says.Fd())), r.Stage}
+	args := []string{enterName, strconv.Itoa(says), r.Stage}
 	for _, p := range all {
 		args = append(args, p.at, p.dir)
 	}
 	args = append(append(append(args, "--"), file), r.Program...)
 	uid, gid := os.Geteuid(), os.Getegid()
-	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: args, Env: env,
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		SysProcAttr: &syscall.SysProcAttr{
-			Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER, Pdeathsig: syscall.SIGKILL,
-			// The user keeps the user's IDs, so files and the GPU's devices are as before.
-			UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
-			GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
-			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
-		},
-	}
+	attributes := &syscall.ProcAttr{Env: env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWUSER, Pdeathsig: syscall.SIGKILL,
+		// The user keeps the user's IDs, so files and the GPU's devices are as before.
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
+	}}
 	runtime.LockOSThread() // Pdeathsig is sent when the thread that started the process ends
 	signals := make(chan os.Signal, 64)
 	for _, s := range forwarded() {
@@ -386,44 +383,44 @@ func (r *Run) inNamespace(file string, env []string) error {
 		}
 	}
 	keepIgnoring()
-	err = cmd.Start()
-	says.Close()
+	// Not by os/exec, which first starts a process to find out what the kernel can do.
+	program, err := syscall.ForkExec("/proc/self/exe", args, attributes)
+	_ = unix.Close(says)
 	if err != nil {
 		signal.Stop(signals)
 		signal.Reset()
-		return fmt.Errorf("starting in a new namespace: %w", host.Reason(err))
+		return fmt.Errorf("starting in a new namespace: %w", err)
 	}
-	began := make(chan struct{})
+	told := make(chan []byte)
 	go func() {
-		for {
-			select {
-			case s := <-signals:
-				passOn(cmd.Process, s)
-			case <-began:
-				return
-			}
-		}
+		b, _ := io.ReadAll(io.LimitReader(said, 4096))
+		told <- b
 	}()
-	// Nothing said and the pipe closed: the program has begun.
-	b, _ := io.ReadAll(io.LimitReader(said, 4096))
-	if len(b) > 0 {
-		_ = cmd.Wait()
-		signal.Stop(signals)
-		signal.Reset()
-		if text, ok := strings.CutPrefix(string(b), "start: "); ok {
-			errno, _ := strconv.Atoi(text)
-			return &StartError{file, syscall.Errno(errno)}
+	for {
+		select {
+		case s := <-signals:
+			passOn(program, s)
+			continue
+		case b := <-told:
+			if len(b) == 0 { // and the pipe is closed: the program has begun
+				r.Log("%s", inside)
+				return follow(program, signals)
+			}
+			_, _ = unix.Wait4(program, nil, 0, nil)
+			signal.Stop(signals)
+			signal.Reset()
+			if text, ok := strings.CutPrefix(string(b), "start: "); ok {
+				errno, _ := strconv.Atoi(text)
+				return &StartError{file, syscall.Errno(errno)}
+			}
+			return errors.New(string(b))
 		}
-		return errors.New(string(b))
 	}
-	r.Log("%s", inside)
-	close(began)
-	return follow(cmd.Process, signals)
 }
 
 // follow passes signals on to the program, stops where it is stopped, and ends as
 // it ends.
-func follow(program *os.Process, signals <-chan os.Signal) error {
+func follow(program int, signals <-chan os.Signal) error {
 	type change struct {
 		status unix.WaitStatus
 		err    error
@@ -432,7 +429,7 @@ func follow(program *os.Process, signals <-chan os.Signal) error {
 	go func() {
 		for {
 			var c change
-			if _, c.err = unix.Wait4(program.Pid, &c.status, unix.WUNTRACED, nil); !errors.Is(c.err, unix.EINTR) {
+			if _, c.err = unix.Wait4(program, &c.status, unix.WUNTRACED, nil); !errors.Is(c.err, unix.EINTR) {
 				changes <- c
 			}
 		}
@@ -455,20 +452,20 @@ func follow(program *os.Process, signals <-chan os.Signal) error {
 }
 
 // passOn sends the program a signal that this process was sent.
-func passOn(program *os.Process, s os.Signal) {
+func passOn(program int, s os.Signal) {
 	switch {
 	case s == unix.SIGTTIN, s == unix.SIGTTOU:
 		// The terminal sends them to the program too.
 	case (s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGTSTP) && atTerminal():
 		// So do its keys.
 	default:
-		_ = program.Signal(s)
+		_ = unix.Kill(program, s.(syscall.Signal))
 	}
 }
 
 // stopWith stops this process, whose own parent waits for it, because the program
 // was stopped. The signal that continues this one is passed on like others.
-func stopWith(program *os.Process, signals <-chan os.Signal) {
+func stopWith(program int, signals <-chan os.Signal) {
 	// Whoever stopped both may have continued both already: what they sent to this one
 	// is on its way through Go. A stop that comes late would stop the program again.
 	time.Sleep(20 * time.Millisecond)
@@ -483,7 +480,7 @@ func stopWith(program *os.Process, signals <-chan os.Signal) {
 			more = false
 		}
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", program.Pid))
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", program))
 	if err == nil {
 		if i := bytes.LastIndexByte(b, ')'); i >= 0 && i+2 < len(b) && b[i+2] != 'T' {
 			return // continued meanwhile
@@ -508,30 +505,28 @@ func forwarded() []os.Signal {
 	return all
 }
 
-// ignored are the signals that whoever started this process lets it ignore, as
-// nohup and shells' background jobs do. Of those that Go handles from its start on,
-// it tells of two only; shells that ignore SIGINT for a background job ignore
-// SIGQUIT with it (POSIX, "Asynchronous Lists"). [Enter] asks first, before this process
-// catches any: of a signal that it catches, Go no longer tells.
+// ignored are the signals that whoever started this process lets it ignore, as nohup and shells' background jobs do. Go
+// goes on to ignore SIGHUP and SIGINT, and leaves the other four as they were. What others it handles from its start on were,
+// nobody knows any more, but shells that ignore SIGINT for a background job ignore SIGQUIT with it (POSIX, "Asynchronous
+// Lists"). [Enter] asks first, before this process catches any.
 var ignored = sync.OnceValue(func() (signals []os.Signal) {
-	if signal.Ignored(unix.SIGHUP) {
-		signals = append(signals, unix.SIGHUP)
-	}
-	if signal.Ignored(unix.SIGINT) {
-		signals = append(signals, unix.SIGINT, unix.SIGQUIT)
-	}
-	// These it leaves as they were.
-	status, _ := os.ReadFile("/proc/self/status")
-	if _, rest, ok := strings.Cut(string(status), "\nSigIgn:\t"); ok {
-		mask, _ := strconv.ParseUint(strings.SplitN(rest, "\n", 2)[0], 16, 64)
-		for _, s := range []syscall.Signal{unix.SIGTSTP, unix.SIGCONT, unix.SIGTTIN, unix.SIGTTOU} {
-			if mask>>(s-1)&1 != 0 {
-				signals = append(signals, s)
+	for _, s := range []syscall.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGTSTP, unix.SIGCONT, unix.SIGTTIN, unix.SIGTTOU} {
+		if action(s, nil) == 1 { // SIG_IGN
+			signals = append(signals, s)
+			if s == unix.SIGINT {
+				signals = append(signals, unix.SIGQUIT)
 			}
 		}
 	}
 	return signals
 })
+
+// action returns the handler that a signal has, and sets another struct sigaction where it is not nil.
+func action(s syscall.Signal, set *[64]byte) (handler uintptr) {
+	var old [64 / unsafe.Sizeof(handler)]uintptr
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(s), uintptr(unsafe.Pointer(set)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
+	return old[0]
+}
 
 func isIgnored(s os.Signal) bool { return slices.Contains(ignored(), s) }
 
@@ -560,8 +555,7 @@ func endAs(ws unix.WaitStatus) {
 		// One core file, the program's, is enough.
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 		// Go keeps a handler of its own for SIGSEGV and others: take it out of the way.
-		var byDefault [64]byte // struct sigaction with SIG_DFL, no flags, an empty mask
-		_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(ws.Signal()), uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+		action(ws.Signal(), new([64]byte)) // SIG_DFL, no flags, an empty mask
 		_ = unix.Tgkill(unix.Getpid(), unix.Gettid(), ws.Signal())
 		os.Exit(128 + int(ws.Signal()))
 	}

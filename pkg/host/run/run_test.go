@@ -170,7 +170,7 @@ func TestVendorsOfAProgram(t *testing.T) {
 		}
 	}
 	r := &Run{Prefix: "/p", Offers: []private.Dir{{Machine: "x86_64", Path: dir}}}
-	env := r.withVendors([]string{"VDPAU_DRIVER_PATH=", "VK_ICD_FILENAMES=/mine.json", "OCL_ICD_FILENAMES=libpocl.so.2"}, "/none")
+	env := r.withVendors([]string{"VDPAU_DRIVER_PATH=", "VK_ICD_FILENAMES=/mine.json", "OCL_ICD_FILENAMES=libpocl.so.2"}, dir)
 	want := []string{"VDPAU_DRIVER_PATH=", "VK_ICD_FILENAMES=/mine.json", "OCL_ICD_FILENAMES=libpocl.so.2",
 		"VK_ADD_IMPLICIT_LAYER_PATH=" + dir + "/share/vulkan/implicit_layer.d",
 		"__EGL_VENDOR_LIBRARY_DIRS=" + dir + "/share/glvnd/egl_vendor.d:/p/share/glvnd/egl_vendor.d:/etc/glvnd/egl_vendor.d:/usr/share/glvnd/egl_vendor.d",
@@ -185,7 +185,7 @@ func TestVendorsOfAProgram(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	r.Offers[0].Path = t.TempDir()
-	if env := r.withVendors([]string{"A=b"}, "/none"); len(env) != 1 {
+	if env := r.withVendors([]string{"A=b"}, r.Offers[0].Path); len(env) != 1 {
 		t.Errorf("a driver without any: %q", env)
 	}
 }
@@ -207,19 +207,19 @@ func TestVulkanShowsAGPUOnce(t *testing.T) {
 	t.Setenv("XDG_DATA_DIRS", "relative:"+data)
 	r := &Run{Prefix: "/p", Offers: []private.Dir{{Machine: "x86_64", Path: dir}}}
 	want := []string{"A=b", "VK_DRIVER_FILES=" + ours + ":" + data + "/vulkan/icd.d/a_lvp.json:" + data + "/vulkan/icd.d/bad.json"}
-	if env := r.withVulkan([]string{"A=b"}, "/none"); !slices.Equal(env, want) {
+	if env := r.withVulkan([]string{"A=b"}, dir); !slices.Equal(env, want) {
 		t.Errorf("%q\nwant %q", env, want)
 	}
-	if env := r.withVendors(r.withVulkan([]string{"A=b"}, "/none"), "/none"); !slices.Equal(env, want) {
+	if env := r.withVendors(r.withVulkan([]string{"A=b"}, dir), dir); !slices.Equal(env, want) {
 		t.Errorf("by library path: %q\nwant %q", env, want)
 	}
-	if env := r.withVulkan([]string{"VK_ICD_FILENAMES="}, "/none"); len(env) != 1 {
+	if env := r.withVulkan([]string{"VK_ICD_FILENAMES="}, dir); len(env) != 1 {
 		t.Errorf("the user has said: %q", env)
 	}
 	if err := os.Remove(data + "/vulkan/icd.d/nvidia.json"); err != nil {
 		t.Fatal(err)
 	}
-	if env := r.withVulkan([]string{"A=b"}, "/none"); len(env) != 1 {
+	if env := r.withVulkan([]string{"A=b"}, dir); len(env) != 1 {
 		t.Errorf("the host has none: %q", env)
 	}
 }
