@@ -53,7 +53,7 @@ func cudaLibraryAt(root sysroot.Root, name string) (driver.CUDALibrary, error) {
 // cuda returns what is known of the driver's own libcuda.so.1.
 func (h *Host) cuda(d *Driver) driver.CUDALibrary {
 	for _, lib := range d.Libraries {
-		if lib.Name == "libcuda.so" {
+		if lib.Name == cudaRow {
 			l, _ := cudaLibraryAt(h.Root, lib.File)
 			if l.Version == "" {
 				l.Version = d.Version
@@ -126,9 +126,9 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 	in := &Driver{}
 	compat := *h
 	compat.wantCompat = true
-	compat.look(place{dir, CompatSource}, d.machine(), found, in)
+	compat.look(place{dir, CompatSource}, d.machine(), "", found, in)
 	h.Inputs, h.verdicts = compat.Inputs, compat.verdicts
-	if len(found["libcuda.so"]) == 0 {
+	if len(found[cudaRow]) == 0 {
 		why := "it has none for " + d.Machine
 		for _, r := range in.Rejected {
 			why = r.Path + ": " + r.Reason

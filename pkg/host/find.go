@@ -109,50 +109,78 @@ type Need struct {
 // ErrNoDriver means that the host has no libcuda.so.1 for the machine.
 var ErrNoDriver = errors.New("no NVIDIA driver found")
 
+// cudaRow is the row of libcuda.so.1 in the table of the driver's libraries.
+const cudaRow = "libcuda.so"
+
 // candidates are the files that stand for one library, in order of preference.
 type candidates map[string][]Library
 
 // Find returns the host's driver for a machine. Where there is none, the error
 // wraps ErrNoDriver, and the Driver tells what was rejected.
 func (h *Host) Find(m Machine) (*Driver, error) {
-	d := &Driver{Machine: m.Name, Libraries: []Library{}, Needs: []Need{}, Others: []string{}, Rejected: []Rejected{}}
-	cache, places := h.places(m)
-	found := candidates{}
-	for _, p := range places {
-		h.look(p, m, found, d)
+	s, err := h.search(m, "")
+	d := s.driver
+	if err != nil {
+		return d, err
 	}
-	cudas := found["libcuda.so"]
+	for _, dir := range []string{d.Directory, path.Dir(s.chosen.File)} {
+		video := path.Join(dir, "vdpau") // libvdpau's own directory
+		h.saw(video)
+		h.look(place{video, d.Source}, m, "", s.found, d)
+	}
+	d.Libraries = append(d.Libraries, h.complete(s.chosen, s.found)...)
+	d.Vendors, d.Optix = h.vendors(d), h.optixData(d)
+	d.Needs = append(d.Needs, h.needs(d, m, s.cache, s.places)...)
+	return d, nil
+}
+
+// Directory returns the directory of the driver that Find returns.
+func (h *Host) Directory(m Machine) (string, error) {
+	s, err := h.search(m, cudaRow)
+	return s.driver.Directory, err
+}
+
+// A search is for the libcuda.so.1 that decides which of the host's drivers is taken.
+type search struct {
+	driver *Driver // but for its libraries and what they need
+	cache  *ldcache.Cache
+	places []place
+	found  candidates
+	chosen Library
+}
+
+// search chooses the driver. What is found are the libraries of one row of the table, or of all rows.
+func (h *Host) search(m Machine, only string) (*search, error) {
+	d := &Driver{Machine: m.Name, Libraries: []Library{}, Needs: []Need{}, Others: []string{}, Rejected: []Rejected{}}
+	s := &search{driver: d, found: candidates{}}
+	s.cache, s.places = h.places(m)
+	for _, p := range s.places {
+		h.look(p, m, only, s.found, d)
+	}
+	cudas := s.found[cudaRow]
 	if len(cudas) == 0 {
-		where := fmt.Sprintf("the loader's cache or any of %d known places; --from DIR names another", len(places))
+		where := fmt.Sprintf("the loader's cache or any of %d known places; --from DIR names another", len(s.places))
 		if len(h.From) > 0 {
 			where = strings.Join(h.From, " or ")
 		}
-		return d, fmt.Errorf("%w: no libcuda.so.1 for %s in %s", ErrNoDriver, m.Name, where)
+		return s, fmt.Errorf("%w: no libcuda.so.1 for %s in %s", ErrNoDriver, m.Name, where)
 	}
-	chosen := cudas[0]
+	s.chosen = cudas[0]
 	if loaded := h.kernelVersion(); loaded.Version != "" {
 		for _, c := range cudas {
 			if c.Version == loaded.Version {
-				chosen = c
+				s.chosen = c
 				break
 			}
 		}
 	}
 	for _, c := range cudas {
-		if path.Dir(c.File) != path.Dir(chosen.File) || c.Version != chosen.Version {
+		if path.Dir(c.File) != path.Dir(s.chosen.File) || c.Version != s.chosen.Version {
 			d.Others = append(d.Others, c.File)
 		}
 	}
-	d.Version, d.Directory, d.Source = chosen.Version, path.Dir(chosen.Path), chosen.Source
-	for _, dir := range []string{d.Directory, path.Dir(chosen.File)} {
-		video := path.Join(dir, "vdpau") // libvdpau's own directory
-		h.saw(video)
-		h.look(place{video, chosen.Source}, m, found, d)
-	}
-	d.Libraries = append(d.Libraries, h.complete(chosen, found)...)
-	d.Vendors, d.Optix = h.vendors(d), h.optixData(d)
-	d.Needs = append(d.Needs, h.needs(d, m, cache, places)...)
-	return d, nil
+	d.Version, d.Directory, d.Source = s.chosen.Version, path.Dir(s.chosen.Path), s.chosen.Source
+	return s, nil
 }
 
 // Damaged returns what should be among the driver's libraries and is not: files
@@ -254,8 +282,8 @@ func (h *Host) cache() (*ldcache.Cache, error) {
 	return l.Cache(ldcache.Path)
 }
 
-// look examines every file of a directory that bears the name of one of the driver's libraries.
-func (h *Host) look(p place, m Machine, found candidates, d *Driver) {
+// look examines every file of a directory that bears the name of one of the driver's libraries, or of those of one row.
+func (h *Host) look(p place, m Machine, only string, found candidates, d *Driver) {
 	entries, err := h.Root.ReadDir(p.dir)
 	if err != nil {
 		return
@@ -273,7 +301,7 @@ func (h *Host) look(p place, m Machine, found candidates, d *Driver) {
 	sort.SliceStable(entries, func(i, j int) bool { return rank(entries[i].Name()) < rank(entries[j].Name()) })
 	for _, e := range entries {
 		row, ok := driver.Lookup(e.Name())
-		if !ok {
+		if !ok || only != "" && row.Name != only {
 			continue
 		}
 		lib, err := h.examine(path.Join(p.dir, e.Name()), row, m)

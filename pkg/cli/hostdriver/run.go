@@ -96,12 +96,12 @@ func (c *call) prepare(r *run.Run, dirs []string, choice host.CompatChoice) erro
 		return err
 	}
 	h := c.host.Excluding(c.machine, c.prefix)
-	d, findErr := h.Find(c.machine)
-	if findErr != nil || !h.OnlyDriver(d.Directory) {
+	dir, findErr := h.Directory(c.machine)
+	if findErr != nil || !h.OnlyDriver(dir) {
 		return err
 	}
-	c.log("%v; %s holds nothing but the driver", err, d.Directory)
-	r.Method, r.Offers = run.LibraryPath, []private.Dir{{Machine: d.Machine, Version: d.Version, Path: h.Root.Path(d.Directory)}}
+	c.log("%v; %s holds nothing but the driver", err, dir)
+	r.Method, r.Offers = run.LibraryPath, []private.Dir{{Machine: c.machine.Name, Path: h.Root.Path(dir)}}
 	return nil
 }
 
