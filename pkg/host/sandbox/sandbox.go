@@ -11,9 +11,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -34,9 +36,12 @@ func AsksForGPU(drv []byte) (bool, error) {
 	if !slices.ContainsFunc(nixconf.Features, func(f string) bool { return bytes.Contains(drv, []byte(f)) }) {
 		return false, nil // and whatever else is wrong with it is no concern of ours
 	}
-	env, err := environmentOf(string(drv))
-	if err != nil {
-		return false, err
+	if !bytes.HasPrefix(drv, []byte("Derive(")) && !bytes.HasPrefix(drv, []byte("DrvWithVersion(")) {
+		return false, errors.New("not a derivation")
+	}
+	env := map[string]string{}
+	for _, m := range attribute().FindAllSubmatch(drv, -1) {
+		env[string(m[1])] = unescaped.Replace(string(m[2]))
 	}
 	features := strings.Fields(env["requiredSystemFeatures"])
 	if structured, ok := env["__json"]; ok {
@@ -58,6 +63,15 @@ func AsksForGPU(drv []byte) (bool, error) {
 	}
 	return slices.ContainsFunc(features, func(f string) bool { return slices.Contains(nixconf.Features, f) }), nil
 }
+
+// attribute matches what is wanted of a derivation's environment. A .drv file is one term in the ATerm format (Nix manual, "Derivation
+// and Deriving Path"), in which the environment is a list of ("name","value"). In a string each quote follows a backslash, so that
+// nothing inside of one looks like that.
+var attribute = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)\("(requiredSystemFeatures|__json)","((?:[^"\\]|\\.)*)"\)`)
+})
+
+var unescaped = strings.NewReplacer(`\n`, "\n", `\r`, "\r", `\t`, "\t", `\"`, `"`, `\\`, `\`)
 
 // ReadDerivation reads a .drv file, named as Nix names it to a pre-build-hook. In a
 // store that is elsewhere (--store DIR) that is not where the file is; then it is

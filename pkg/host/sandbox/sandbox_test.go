@@ -125,22 +125,6 @@ func TestReadDerivation(t *testing.T) {
 	}
 }
 
-func TestAsksForGPU(t *testing.T) {
-	for env, want := range map[string]bool{
-		`("requiredSystemFeatures","kvm cuda")`: true, `("requiredSystemFeatures","cudax")`: false, `("name","cuda")`: false,
-		`("__json","{\"requiredSystemFeatures\":[\"gpu\"]}")`: true, `("__json","{\"requiredSystemFeatures\":\"gpu\"}")`: true, `("__json","{\"requiredsystemfeatures\":[\"gpu\"]}")`: false,
-	} {
-		if got, err := AsksForGPU([]byte(`Derive([],[],[],"x","/b",[],[` + env + `])`)); got != want || err != nil {
-			t.Errorf("%s: %v, %v", env, got, err)
-		}
-	}
-	for _, text := range []string{`Derive("cuda`, `Derive([],[],[],"x","/b",[],[("__json","{cuda")])`, `Derive([],[],[],"x","/b",[],[("__json","{\"requiredSystemFeatures\":7,\"x\":\"cuda\"}")])`} {
-		if asks, err := AsksForGPU([]byte(text)); asks || err == nil {
-			t.Errorf("%s: %v, %v", text, asks, err)
-		}
-	}
-}
-
 // The hook is written where the lines are, and neither without the other.
 func TestConfigure(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "nix")
