@@ -2,10 +2,15 @@ package hostdriver
 
 import (
 	"debug/elf"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -180,5 +185,35 @@ func TestInstallBesideAnothersLink(t *testing.T) {
 	_, said := runs("tmpfiles", "--root", hostTree(t), "--beside", "--program", "/p")
 	if !strings.Contains(said, "\nExecStart=/p install --beside\n") || strings.Contains(said, "\nL+") {
 		t.Error(said)
+	}
+}
+
+// Who may not install, nor take away what root has, is told of root, and how to do without.
+func TestAnOrdinaryUserIsToldOfRoot(t *testing.T) {
+	tree := hostTree(t)
+	if status, said := runs("install", "--root", tree); status != 0 {
+		t.Fatal(said)
+	}
+	at := filepath.Join(tree, "run/opengl-driver")
+	if err := errors.Join(os.Chmod(filepath.Dir(tree), 0o755), os.Chmod(at, 0o555)); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(at, 0o755)
+	for command, want := range map[string]string{
+		"install --copy": "permission denied: needs root; without it: hostDriver run PROGRAM\n",
+		"uninstall":      "permission denied: needs root\n",
+	} {
+		said := make(chan string)
+		go func() {
+			runtime.LockOSThread() // which ends with its user
+			if os.Geteuid() == 0 {
+				unix.RawSyscall(unix.SYS_SETRESUID, ^uintptr(0), 65534, ^uintptr(0))
+			}
+			status, out := runs(append(strings.Fields(command), "--root", tree)...)
+			said <- fmt.Sprint(status, " ", out)
+		}()
+		if got := <-said; !strings.HasPrefix(got, "1 hostDriver: ") || !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %s", command, got)
+		}
 	}
 }
