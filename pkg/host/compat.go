@@ -17,9 +17,9 @@ import (
 
 // Compat is a compat package's directory, and what it does for a host.
 type Compat struct {
-	Dir            string
-	Verdict        driver.Help
-	Reason, Source string
+	Dir     string
+	Verdict driver.Help
+	Reason  string
 }
 
 // cudaLibraryAt reads what a libcuda.so.1 says of itself: its note, the version in
@@ -75,7 +75,7 @@ func (h *Host) Compat(d *Driver, dir string) (Compat, error) {
 		return Compat{}, fmt.Errorf("no compat package in %s: %s: %w", dir, driver.LibCUDA, Reason(err))
 	}
 	v := driver.Compat(l, h.cuda(d), kinds(h.pciGPUs()))
-	return Compat{dir, v.Help, v.Reason, v.Source}, nil
+	return Compat{dir, v.Help, v.Reason}, nil
 }
 
 // CompatJudge returns what says of a compat package, by its libcuda.so.1, what it
@@ -147,7 +147,6 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 	sort.Slice(c.Libraries, func(i, j int) bool { return c.Libraries[i].Soname < c.Libraries[j].Soname })
 	cache, places := h.places(d.machine())
 	c.Needs = h.needs(&c, d.machine(), cache, places)
-	c.Compat = dir
 	return &c, nil
 }
 

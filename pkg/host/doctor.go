@@ -123,7 +123,7 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	cuda := h.doctorCUDA(d, drv)
 	h.doctorDevices(d, k)
 	gpus := h.doctorGPUs(d, drv)
-	linkWorks := h.doctorLink(d, m, drv, kernel, prefix, program == "")
+	linkWorks := h.doctorLink(d, m, kernel, prefix, program == "")
 	glibc := ""
 	if program != "" {
 		glibc = h.doctorProgram(d, program, prefix, drv, gpus, cuda, linkWorks)
@@ -327,7 +327,7 @@ func (h *Host) sudo(command string) string {
 func (h *Host) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Program, "hostDriver"))) }
 
 // doctorLink says what the driver link holds, and returns whether it leads to the host's driver.
-func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, prefix string, matters bool) bool {
+func (h *Host) doctorLink(d *Diagnosis, m Machine, kernel Kernel, prefix string, matters bool) bool {
 	link := m.Link(prefix)
 	verdict := Warning
 	if matters {
@@ -446,7 +446,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	}
 	// What it may open later counts as far as the driver is concerned.
 	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
-	h.doctorRuntime(d, load, drv, cuda)
+	doctorRuntime(d, load, cuda)
 	h.doctorDriver(d, its, drv.machine(), prefix, linkWorks)
 	if drv.Directory != "" {
 		h.doctorInterfaces(d, load, drv, prefix)
@@ -492,7 +492,7 @@ func (h *Host) libraryPath() string {
 }
 
 // doctorRuntime compares the CUDA version that the program was built for with the driver's.
-func (h *Host) doctorRuntime(d *Diagnosis, load *loader.Load, drv *Driver, cuda string) {
+func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 	const runtime = "libcudart.so."
 	built, from := "", ""
 	for _, o := range load.Objects {
@@ -661,16 +661,13 @@ func (h *Host) doctorGLIBC(d *Diagnosis, m Machine, drv *Driver, have string) {
 
 // needsGLIBC returns the newest version of glibc that a library's symbols ask for.
 func (h *Host) needsGLIBC(file string) string {
-	return h.newestGLIBC(file, func(im *elfimage.Image) ([]elfimage.Version, error) { return im.VersionsNeeded() })
+	return h.newestGLIBC(file, (*elfimage.Image).VersionsNeeded)
 }
 
 // hostGLIBC returns the version of the host's own glibc: the newest that its libc.so.6 defines.
 func (h *Host) hostGLIBC(m Machine) string {
 	cache, _ := h.cache()
 	name, _ := h.hostLibrary("libc.so.6", m, cache, nil)
-	if name == "" {
-		return ""
-	}
 	return h.newestGLIBC(name, func(im *elfimage.Image) ([]elfimage.Version, error) {
 		versions, _, err := im.VersionsDefined()
 		return versions, err

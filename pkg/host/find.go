@@ -71,8 +71,6 @@ type Driver struct {
 	// Others are further drivers that were found and not chosen.
 	Others   []string   `json:"others"`
 	Rejected []Rejected `json:"rejected"`
-	// Compat is the compat package's directory whose libraries stand in for the driver's own; "" for none.
-	Compat string `json:"compat,omitempty"`
 	// Vendors are the files by which loaders of OpenCL, Vulkan and EGL find the libraries; Optix is OptiX's data, or "".
 	Vendors []*Vendor `json:"-"`
 	Optix   string    `json:"-"`

@@ -356,7 +356,7 @@ func TestCompatPackages(t *testing.T) {
 			t.Fatal(err)
 		}
 		chosen, all, err := h.Choose(d, []string{"/opt/compat"}, c.choice)
-		if err != nil || len(all) != 1 || all[0].Verdict != c.verdict || (chosen.Compat == "/opt/compat") != c.taken {
+		if err != nil || len(all) != 1 || all[0].Verdict != c.verdict || (chosen != d) != c.taken {
 			t.Errorf("%s: %+v, %v", name, all, err)
 			continue
 		}

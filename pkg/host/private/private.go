@@ -28,10 +28,7 @@ import (
 // Dir is a user's directory of driver libraries for one machine.
 type Dir struct {
 	Machine string `json:"machine"`
-	Version string `json:"version"`
 	Path    string `json:"dir"`
-	// Compat is the compat package whose libraries stand in for the driver's own in it; "" for none.
-	Compat string `json:"compat,omitempty"`
 }
 
 // Cache is where one user's private directories are kept, named by their contents.
@@ -280,7 +277,7 @@ func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string, c
 		if err != nil {
 			return nil, err
 		}
-		s.Offers = append(s.Offers, Dir{machine.Name, d.Version, dir, d.Compat})
+		s.Offers = append(s.Offers, Dir{machine.Name, dir})
 	}
 	s.Inputs = h.Inputs
 	c.removeUnused(s.Offers)
