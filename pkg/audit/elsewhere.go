@@ -169,7 +169,7 @@ func (s *subject) libc() {
 
 // stack reports a file that asks for an executable stack.
 func (s *subject) stack() {
-	if why := s.file.ExecutableStack(); why != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc {
+	if why := s.file.ExecutableStack; why != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc {
 		what := "glibc 2.41 and newer refuse to open it with dlopen, and a program that needs it gets an executable stack"
 		if s.load.Program {
 			what = "it gets one, and so do all its threads"

@@ -230,6 +230,8 @@ type File struct {
 	Interp  string
 	Note    resolution.Note // the resolution note, where the loader reads one
 	NoteErr error           // why the loader reads no more of it, or nothing
+	// ExecutableStack says why glibc makes the stack executable for the file, or refuses it; "" where it does not.
+	ExecutableStack string
 	// Description is the resolution note as it stands in the file.
 	Description string
 	deps        []dep
@@ -239,8 +241,7 @@ type File struct {
 	versions versions
 	audit    [2]string // DT_AUDIT, DT_DEPAUDIT
 	isa      uint32    // GNU_PROPERTY_X86_ISA_1_NEEDED
-	stack    stack
-	first    uint64 // addresses of the first byte that is loaded, and of the end
+	first    uint64    // addresses of the first byte that is loaded, and of the end
 	end      uint64
 
 	*later

@@ -22,25 +22,11 @@ const (
 	maxPropertyBytes              = 1 << 12
 )
 
-// stack is what a file asks of its process's stack.
-type stack int
-
-const (
-	stackNotSaid    stack = iota // there is no PT_GNU_STACK
-	stackPlain                   // without PF_X
-	stackExecutable              // with PF_X
-)
-
 // properties reads what program headers say beside the dynamic section.
 func (f *File) properties(im *elfimage.Image) {
 	var property, note *elfimage.Prog
 	for i := range im.Progs {
 		switch p := &im.Progs[i]; p.Type {
-		case elf.PT_GNU_STACK:
-			f.stack = stackPlain
-			if p.Flags&elf.PF_X != 0 {
-				f.stack = stackExecutable
-			}
 		case ptGNUProperty:
 			property = p
 		case elf.PT_NOTE:
@@ -53,6 +39,11 @@ func (f *File) properties(im *elfimage.Image) {
 			}
 			f.end = max(f.end, p.Vaddr+p.Memsz)
 		}
+	}
+	if stack := im.Stack(); stack == nil && !slices.Contains(plainStacks, im.Machine) {
+		f.ExecutableStack = fmt.Sprintf("it has no PT_GNU_STACK, and %v's default is an executable stack", im.Machine)
+	} else if stack != nil && stack.Flags&elf.PF_X != 0 {
+		f.ExecutableStack = "its PT_GNU_STACK has PF_X"
 	}
 	if property == nil {
 		property = note // linkers of before PT_GNU_PROPERTY
@@ -115,19 +106,8 @@ func (s *Load) checkISA(objects []*Object) {
 	}
 }
 
-// needsExecutableStack reports whether glibc makes the stack executable for a file,
-// or refuses it: with PF_X in its PT_GNU_STACK, or with none on a machine whose
-// DEFAULT_STACK_PERMS has PF_X (each machine's stackinfo.h).
-func (f *File) needsExecutableStack() bool {
-	if f.stack != stackNotSaid {
-		return f.stack == stackExecutable
-	}
-	switch f.machine {
-	case elf.EM_AARCH64, elf.EM_PPC64, elf.EM_RISCV, elf.EM_LOONGARCH, elf.EM_IA_64:
-		return false
-	}
-	return true
-}
+// plainStacks are the machines whose DEFAULT_STACK_PERMS is without PF_X (each machine's stackinfo.h).
+var plainStacks = []elf.Machine{elf.EM_AARCH64, elf.EM_PPC64, elf.EM_RISCV, elf.EM_LOONGARCH, elf.EM_IA_64}
 
 // checkStack is what glibc from 2.41 on does when it opens a library that asks for an
 // executable stack while the process's is not: it refuses. What is loaded at start
@@ -137,25 +117,14 @@ func (s *Load) checkStack(objects []*Object) {
 		return
 	}
 	for _, o := range s.Objects {
-		if !o.late && !slices.Contains(objects, o) && o.File != nil && o != s.self && o.File.needsExecutableStack() {
+		if !o.late && !slices.Contains(objects, o) && o.File != nil && o != s.self && o.File.ExecutableStack != "" {
 			return // it has an executable stack from the start
 		}
 	}
 	for _, o := range objects {
-		if o.File != nil && !o.missing && o.Err == "" && o != s.self && o.File.needsExecutableStack() {
-			s.refuse(o, "cannot enable executable stack as shared object requires (%s)", o.File.ExecutableStack())
+		if o.File != nil && !o.missing && o.Err == "" && o != s.self && o.File.ExecutableStack != "" {
+			s.refuse(o, "cannot enable executable stack as shared object requires (%s)", o.File.ExecutableStack)
 			return
 		}
 	}
-}
-
-// ExecutableStack says in words that the file asks for an executable stack, or "".
-func (f *File) ExecutableStack() string {
-	switch {
-	case !f.needsExecutableStack():
-		return ""
-	case f.stack == stackExecutable:
-		return "its PT_GNU_STACK has PF_X"
-	}
-	return fmt.Sprintf("it has no PT_GNU_STACK, and %v's default is an executable stack", f.machine)
 }

@@ -11,8 +11,7 @@ import (
 // symbolTable is a file's dynamic symbols, and those that others may bind to, by name.
 type symbolTable struct {
 	elfimage.Symbols
-	first map[string]int32 // by name, the first of those that others may bind to
-	next  []int32          // by index, the next one of the same name; 0 for none
+	open  map[string][]*elfimage.Symbol // by name, those that others may bind to
 	known bool
 	err   error // why the symbols are not known, where that is more than the machine
 }
@@ -34,8 +33,8 @@ func (f *File) symbols() *symbolTable {
 			t.Symbols = elfimage.Symbols{}
 			return
 		}
-		t.first, t.next = map[string]int32{}, make([]int32, len(t.Symbols.Symbols))
-		for i := len(t.Symbols.Symbols) - 1; i > 0; i-- { // the first one is null
+		t.open = map[string][]*elfimage.Symbol{}
+		for i := range t.Symbols.Symbols {
 			y := &t.Symbols.Symbols[i]
 			if y.Bind == elf.STB_LOCAL || y.Vis == elf.STV_HIDDEN || y.Vis == elf.STV_INTERNAL {
 				continue
@@ -47,8 +46,9 @@ func (f *File) symbols() *symbolTable {
 			}
 			switch y.Type {
 			case elf.STT_NOTYPE, elf.STT_OBJECT, elf.STT_FUNC, elf.STT_COMMON, elf.STT_TLS, elf.STT_GNU_IFUNC:
-				t.next[i] = t.first[y.Name]
-				t.first[y.Name] = int32(i)
+				if i > 0 { // that one is null
+					t.open[y.Name] = append(t.open[y.Name], y)
+				}
 			}
 		}
 	})
@@ -61,8 +61,7 @@ func (f *File) symbols() *symbolTable {
 // that a version is needed of has none at all, glibc may fail at an assertion instead.
 func (t *symbolTable) takes(want *elfimage.Symbol, r elfimage.Reference, musl bool) bool {
 	versioned := 0
-	for i := t.first[want.Name]; i > 0; i = t.next[i] {
-		y := &t.Symbols.Symbols[i]
+	for _, y := range t.open[want.Name] {
 		switch {
 		case r.PLT && !y.Defined:
 			continue
