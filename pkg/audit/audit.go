@@ -97,7 +97,7 @@ func (u *Audit) Examine(p *Pending) int {
 			r.Noted = s.noted()
 		}
 		if a.Loads {
-			r.Load = explain.Describe(s.load, &a.Layout)
+			r.Load = explain.Describe(s.load, a.Driver(s.load))
 		}
 	})
 	if r := p.report; r.Outcome == Failed {

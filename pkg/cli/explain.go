@@ -194,6 +194,7 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 		return a
 	}
 	var only *loader.Object
+	var verdicts []explain.Verdict
 	if !load.Static {
 		if !o.noDlopen {
 			load.DlopenAll(explain.Likely(load, s.Verbose), driver.NeedsDriver)
@@ -201,9 +202,9 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 		if o.lib != "" {
 			only = explain.Find(load, o.lib)
 		}
-		a.missing = len(load.Missing())
+		a.missing, verdicts = len(load.Missing()), o.Layout.Driver(load)
 		a.bad = load.Stops() != "" || only != nil && only.Fails() != "" ||
-			slices.ContainsFunc(o.Layout.Driver(load), func(v explain.Verdict) bool {
+			slices.ContainsFunc(verdicts, func(v explain.Verdict) bool {
 				return v.Origin == explain.FromStub && (only == nil || only.Name == v.Soname)
 			})
 	}
@@ -216,7 +217,7 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	a.bad = a.bad || slices.ContainsFunc(code, func(c explain.GPUCode) bool { return c.Kind == explain.GPUCodeMissing })
 	switch {
 	case s.JSON:
-		f := explain.Describe(load, &o.Layout)
+		f := explain.Describe(load, verdicts)
 		a.File = f
 		f.Unused, f.Undefined, f.Versions, f.GPUCode = symbols.Unused, symbols.Undefined, symbols.Versions, code
 		if only != nil {
@@ -230,7 +231,7 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 	case o.dot:
 		a.load = load
 	default:
-		writeTree(&a.text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only, provider: explain.Beside(l, s.Paths)})
+		writeTree(&a.text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only, verdicts: verdicts, provider: explain.Beside(l, s.Paths)})
 		writeSymbols(&a.text, &symbols)
 		for _, c := range code {
 			fmt.Fprintf(&a.text, "GPU code: %s %s\n", command.Printable(c.Path), command.Printable(c.Text))

@@ -22,7 +22,8 @@ type treeStyle struct {
 	all   bool
 	depth int // levels of the tree; 0 for all
 	// only restricts the tree to the ways to one object; nil shows all.
-	only *loader.Object
+	only     *loader.Object
+	verdicts []explain.Verdict
 	// provider says where a library that is not found is; see explain.Case.
 	provider func(name, near string, fits func(file string) bool) string
 }
@@ -117,7 +118,7 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 	if wraps := explain.SeenOf(s.Main.File).Wraps; wraps != "" && st.only == nil {
 		fmt.Fprintf(p.w, "A wrapper, which starts %s: see %s\n", p.paint(bold, wraps), p.paint("", remedy.Quote("runpath", "explain", wraps)))
 	}
-	for _, v := range l.Driver(s) {
+	for _, v := range st.verdicts {
 		if st.only != nil && v.Soname != st.only.Name {
 			continue
 		}

@@ -177,7 +177,7 @@ func (c conclusions) add(kind, library string) {
 // explained is what the document of explain says, which is not made from problems.
 func explained(load *loader.Load, l *explain.Layout) (c, ofMain conclusions) {
 	c, ofMain = conclusions{}, conclusions{}
-	f := explain.Describe(load, l)
+	f := explain.Describe(load, l.Driver(load))
 	if strings.HasSuffix(f.Error, "does not exist") {
 		c.add(explain.NoInterpreter, "")
 	}

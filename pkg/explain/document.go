@@ -74,8 +74,8 @@ type Tried struct {
 	Why   string  `json:"why"` // why it was not taken
 }
 
-// Describe turns a load into the element of the document.
-func Describe(s *loader.Load, l *Layout) *File {
+// Describe turns a load into the element of the document. verdicts are what [Layout.Driver] says of it.
+func Describe(s *loader.Load, verdicts []Verdict) *File {
 	f := &File{Libraries: []Library{}, Driver: []Verdict{}}
 	if s.Main.File.Tag != 0 {
 		f.Tag, f.RunPath = s.Main.File.Tag.String(), s.Main.File.List
@@ -94,8 +94,8 @@ func Describe(s *loader.Load, l *Layout) *File {
 	for i, a := range s.Audits {
 		f.libraries(a, a.Objects, i+1)
 	}
-	if v := l.Driver(s); v != nil {
-		f.Driver = v
+	if verdicts != nil {
+		f.Driver = verdicts
 	}
 	return f
 }

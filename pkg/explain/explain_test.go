@@ -106,7 +106,7 @@ func TestFindAndWays(t *testing.T) {
 	if !slices.Equal(on, []string{"/p", "/l/liba.so", "/l/libb.so"}) {
 		t.Errorf("%q", on)
 	}
-	f := Describe(s, &Layout{})
+	f := Describe(s, (&Layout{}).Driver(s))
 	if len(f.Libraries) != 3 || f.Missing != 0 || !strings.Contains(f.Error, "ld-linux") || f.Tag != "DT_RPATH" {
 		t.Errorf("%+v", f)
 	}
@@ -160,7 +160,7 @@ func TestLibraryInAStoreWithoutALoader(t *testing.T) {
 		dir + "/python/libcublas.so.12": lib("libcublas.so.12", "libc.so.6", "ld-linux-x86-64.so.2", "libcublasLt.so.12"),
 		dir + "/libcublasLt.so.12":      lib("libcublasLt.so.12"),
 	})
-	f := Describe(s, &Layout{})
+	f := Describe(s, (&Layout{}).Driver(s))
 	var got []string
 	for _, l := range f.Libraries {
 		where := "nowhere"

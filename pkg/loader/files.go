@@ -26,8 +26,8 @@ import (
 // and is safe for concurrent use.
 type Files struct {
 	*places
-	files  sync.Map // string → *File
-	opened bool     // see Options
+	files  memo[*File]
+	opened bool // see Options
 	look   func(f *File, im *elfimage.Image, r io.ReaderAt, head []byte) any
 	base   *Files // whose files these are, but for what edited has made of them
 	edited func(*File)
@@ -39,9 +39,36 @@ type places struct {
 	mounts []string // directories (by runpath.Key) that stand for the directory driver of this machine
 	driver string
 
-	links   sync.Map // string → *link, by the path on this machine
-	dirs    sync.Map // string → *directory
-	resolve sync.Map // string → place
+	links   memo[link] // by the path on this machine
+	dirs    memo[*directory]
+	resolve memo[place]
+}
+
+// memo remembers what there is to a path, the first that was found.
+type memo[V any] struct {
+	mu sync.RWMutex
+	of map[string]V
+}
+
+func (m *memo[V]) get(key string) (v V, known bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	v, known = m.of[key]
+	return v, known
+}
+
+// keep remembers a value, and returns that which was remembered before, if there is one.
+func (m *memo[V]) keep(key string, v V) (kept V, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if kept, known = m.of[key]; known {
+		return kept, true
+	}
+	if m.of == nil {
+		m.of = map[string]V{}
+	}
+	m.of[key] = v
+	return v, false
 }
 
 // NewFiles returns a view of the tree below root ("" or "/": all of it).
@@ -64,13 +91,11 @@ type link struct {
 
 // lstat looks at a path of this machine, once.
 func (fs *Files) lstat(host string) (mode uint32, target string, err error) {
-	v, ok := fs.links.Load(host)
-	if !ok {
-		l := &link{}
+	l, known := fs.links.get(host)
+	if !known {
 		l.mode, l.target, l.err = sysroot.Lstat(host)
-		v, _ = fs.links.LoadOrStore(host, l)
+		l, _ = fs.links.keep(host, l)
 	}
-	l := v.(*link)
 	return l.mode, l.target, l.err
 }
 
@@ -100,15 +125,15 @@ func (fs *Files) Resolve(p string) (host string, mode uint32, err error) {
 }
 
 func (fs *Files) place(p string) place {
-	if at, ok := fs.resolve.Load(p); ok {
-		return at.(place)
+	at, known := fs.resolve.get(p)
+	if known {
+		return at
 	}
-	var at place
 	var err error
 	if at.host, at.mode, err = sysroot.Follow(p, fs.start, fs.lstat); err != nil {
 		at.errno = errnoOf(err)
 	}
-	fs.resolve.Store(p, at)
+	at, _ = fs.resolve.keep(p, at)
 	return at
 }
 
@@ -147,11 +172,10 @@ func (fs *Files) dir(p string) *directory {
 	if at.mode&unix.S_IFMT != unix.S_IFDIR {
 		return &directory{errno: syscall.ENOTDIR}
 	}
-	v, ok := fs.dirs.Load(at.host)
-	if !ok {
-		v, _ = fs.dirs.LoadOrStore(at.host, &directory{host: at.host})
+	d, known := fs.dirs.get(at.host)
+	if !known {
+		d, _ = fs.dirs.keep(at.host, &directory{host: at.host})
 	}
-	d := v.(*directory)
 	d.once.Do(func() {
 		f, err := os.OpenFile(d.host, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
 		if err != nil {
@@ -297,8 +321,8 @@ func (fs *Files) Open(p string) *File {
 	if at.errno != 0 {
 		return unread(at.errno)
 	}
-	if v, ok := fs.files.Load(at.host); ok {
-		return v.(*File)
+	if f, known := fs.files.get(at.host); known {
+		return f
 	}
 	if fs.base != nil {
 		f := fs.base.Open(p)
@@ -307,13 +331,13 @@ func (fs *Files) Open(p string) *File {
 			fs.edited(&edited)
 			f = &edited
 		}
-		v, _ := fs.files.LoadOrStore(at.host, f)
-		return v.(*File)
+		f, _ = fs.files.keep(at.host, f)
+		return f
 	}
-	fd, err := open(at.host, 0)
+	fd, err := at.open()
 	if err != nil {
-		f, _ := fs.files.LoadOrStore(at.host, &File{Path: at.host, errno: errnoOf(err), later: &later{}})
-		return f.(*File)
+		f, _ := fs.files.keep(at.host, &File{Path: at.host, errno: errnoOf(err), later: &later{}})
+		return f
 	}
 	defer unix.Close(fd)
 	return fs.parsed(at.host, fd)
@@ -327,8 +351,8 @@ func (fs *Files) Take(host string, fd int, st *unix.Stat_t, head []byte, im *elf
 		f.header(head)
 		f.take(im, fd)
 	}
-	v, _ := fs.files.LoadOrStore(host, f)
-	return v.(*File)
+	f, _ = fs.files.keep(host, f)
+	return f
 }
 
 // parsed returns what is in an open file. Two that look at the same time may both read it,
@@ -343,8 +367,8 @@ func (fs *Files) parsed(host string, fd int) *File {
 	if fs.look != nil && im != nil {
 		f.Seen = fs.look(f, im, descriptor(fd), head[:min(f.Size, headSize)])
 	}
-	if v, known := fs.files.LoadOrStore(host, f); known {
-		return v.(*File)
+	if was, known := fs.files.keep(host, f); known {
+		return was
 	}
 	if fs.opened && im != nil && f.Err == nil {
 		f.readOpened(im)
@@ -352,14 +376,20 @@ func (fs *Files) parsed(host string, fd int) *File {
 	return f
 }
 
-// open opens a file for reading; of what is none it opens the place alone.
-func open(host string, flags int) (fd int, err error) {
-	return plainfile.OpenAt(unix.AT_FDCWD, host, flags)
+// open opens the file at a place for reading. What was a regular file a moment ago is opened as the
+// walk of a tree opens it, so that a FIFO which has taken its place is not waited for.
+func (at *place) open() (fd int, err error) {
+	if at.mode&unix.S_IFMT == unix.S_IFREG {
+		if fd, err = unix.Open(at.host, unix.O_RDONLY|unix.O_NOCTTY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0); err != unix.EINTR {
+			return fd, err
+		}
+	}
+	return plainfile.OpenAt(unix.AT_FDCWD, at.host, 0)
 }
 
 // openRegular opens a file that is to be a regular one, of size bytes.
 func openRegular(host string) (fd int, size int64, err error) {
-	if fd, err = open(host, 0); err != nil {
+	if fd, err = plainfile.OpenAt(unix.AT_FDCWD, host, 0); err != nil {
 		return fd, 0, &os.PathError{Op: "open", Path: host, Err: err}
 	}
 	var st unix.Stat_t

@@ -18,6 +18,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -138,7 +139,7 @@ func (l *Loader) Take(p string, fd int) {
 	if at.errno != 0 || unix.Fstat(fd, &st) != nil || unix.Lstat(at.host, &named) != nil || st.Dev != named.Dev || st.Ino != named.Ino {
 		return
 	}
-	if _, known := l.files.files.Load(at.host); !known {
+	if _, known := l.files.files.get(at.host); !known {
 		l.files.parsed(at.host, fd)
 	}
 }
@@ -758,7 +759,7 @@ func (f *File) reopen(use func(*elfimage.Image)) {
 	if f.ELF == nil {
 		return
 	}
-	fd, err := open(f.Path, 0)
+	fd, err := plainfile.OpenAt(unix.AT_FDCWD, f.Path, 0)
 	if err != nil {
 		return
 	}
