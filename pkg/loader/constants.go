@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"debug/elf"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"regexp"
@@ -13,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/store"
@@ -244,16 +241,7 @@ func (fs *Files) read(p string, limit int64) ([]byte, error) {
 	if at.errno != 0 {
 		return nil, at.errno
 	}
-	fd, _, err := openRegular(at.host)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	b, err := io.ReadAll(io.NewSectionReader(descriptor(fd), 0, limit+1))
-	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s: more than %d bytes", p, limit)
-	}
-	return b, err
+	return plainfile.Read(at.host, limit)
 }
 
 // guess returns the loader of a library, which names none: the one beside the

@@ -39,8 +39,8 @@ type places struct {
 	mounts []string // directories (by runpath.Key) that stand for the directory driver of this machine
 	driver string
 
-	links   memo[link] // by the path on this machine
-	dirs    memo[*directory]
+	links   memo[link]            // by the path on this machine
+	dirs    memo[map[string]bool] // names; nil where they cannot be read
 	resolve memo[place]
 }
 
@@ -155,63 +155,53 @@ func (fs *Files) IsDir(p string) bool {
 	return at.errno == 0 && at.mode&unix.S_IFMT == unix.S_IFDIR
 }
 
-// directory is a directory's listing.
-type directory struct {
-	once  sync.Once
-	host  string
-	names map[string]bool // nil where the directory can be searched but not read
-	errno syscall.Errno
-}
-
-// dir returns the listing of the directory that p leads to.
-func (fs *Files) dir(p string) *directory {
+// dir returns the names in the directory that p leads to; nil where it can be searched but not read.
+func (fs *Files) dir(p string) (names map[string]bool, errno syscall.Errno) {
 	at := fs.place(p)
 	if at.errno != 0 {
-		return &directory{errno: at.errno}
+		return nil, at.errno
 	}
 	if at.mode&unix.S_IFMT != unix.S_IFDIR {
-		return &directory{errno: syscall.ENOTDIR}
+		return nil, syscall.ENOTDIR
 	}
-	d, known := fs.dirs.get(at.host)
-	if !known {
-		d, _ = fs.dirs.keep(at.host, &directory{host: at.host})
+	names, known := fs.dirs.get(at.host)
+	if known {
+		return names, 0
 	}
-	d.once.Do(func() {
-		f, err := os.OpenFile(d.host, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
-		if err != nil {
-			return
-		}
+	if f, err := os.OpenFile(at.host, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0); err == nil {
 		defer f.Close()
-		names, err := f.Readdirnames(-1)
-		if err != nil {
-			return
+		if all, err := f.Readdirnames(-1); err == nil {
+			names = make(map[string]bool, len(all))
+			for _, n := range all {
+				names[n] = true
+			}
 		}
-		d.names = make(map[string]bool, len(names))
-		for _, n := range names {
-			d.names[n] = true
-		}
-	})
-	return d
+	}
+	names, _ = fs.dirs.keep(at.host, names)
+	return names, 0
 }
 
 // Names returns the names in a directory; nil where there is none or it cannot be read.
 // The map must not be modified.
-func (fs *Files) Names(dir string) map[string]bool { return fs.dir(dir).names }
+func (fs *Files) Names(dir string) map[string]bool {
+	names, _ := fs.dir(dir)
+	return names
+}
 
 // openIn opens a file of a directory, by a name without a slash.
 func (fs *Files) openIn(dir, name string) *File {
-	d := fs.dir(dir)
-	if d.errno != 0 {
-		return unread(d.errno)
+	names, errno := fs.dir(dir)
+	if errno != 0 {
+		return unread(errno)
 	}
-	if d.names != nil && !d.names[name] {
+	if names != nil && !names[name] {
 		return absent
 	}
 	if dir == "" {
 		dir = "/"
 	}
 	f := fs.Open(strings.TrimRight(dir, "/") + "/" + name)
-	if f.errno == syscall.ENOENT && d.names != nil {
+	if f.errno == syscall.ENOENT && names != nil {
 		return &File{errno: f.errno, dangling: true, later: &later{}}
 	}
 	return f
@@ -385,21 +375,6 @@ func (at *place) open() (fd int, err error) {
 		}
 	}
 	return plainfile.OpenAt(unix.AT_FDCWD, at.host, 0)
-}
-
-// openRegular opens a file that is to be a regular one, of size bytes.
-func openRegular(host string) (fd int, size int64, err error) {
-	if fd, err = plainfile.OpenAt(unix.AT_FDCWD, host, 0); err != nil {
-		return fd, 0, &os.PathError{Op: "open", Path: host, Err: err}
-	}
-	var st unix.Stat_t
-	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
-		err = plainfile.ErrNotRegular
-	}
-	if err != nil {
-		unix.Close(fd)
-	}
-	return fd, st.Size, err
 }
 
 // headSize is how many bytes of a file are read at once: a program's headers, symbols and

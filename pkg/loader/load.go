@@ -833,12 +833,12 @@ func (l *Loader) Cache(p string) (*ldcache.Cache, error) {
 		if at.errno != 0 {
 			return nil, at.errno
 		}
-		fd, size, err := openRegular(at.host)
+		f, st, err := plainfile.Open(at.host)
 		if err != nil {
 			return nil, err
 		}
-		defer unix.Close(fd)
-		return ldcache.Parse(descriptor(fd), size)
+		defer f.Close()
+		return ldcache.Parse(f, st.Size())
 	}))
 	return v.(func() (*ldcache.Cache, error))()
 }
