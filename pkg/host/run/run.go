@@ -334,7 +334,7 @@ func (r *Run) inNamespace(file string, env []string) error {
 	if err != nil {
 		return err
 	}
-	inside := fmt.Sprintf("a mount namespace in which %s is %s", all[0].at, all[0].dir)
+	what := fmt.Sprintf("a mount namespace in which %s is %s", all[0].at, all[0].dir)
 	if mayMount() {
 		// Of this thread alone; the others end when it becomes the program.
 		runtime.LockOSThread()
@@ -344,7 +344,7 @@ func (r *Run) inNamespace(file string, env []string) error {
 		if err := placeAll(all, r.Stage); err != nil {
 			return err
 		}
-		r.Log("%s", inside)
+		r.Log("%s", what)
 		keepIgnoring()
 		return &StartError{file, execute(file, r.Program, env)}
 	}
@@ -357,7 +357,6 @@ func (r *Run) inNamespace(file string, env []string) error {
 		return err
 	}
 	said, says := os.NewFile(uintptr(pipe[0]), "pipe"), pipe[1]
-	defer said.Close()
 	// Inherited under the number that it has, which is free here and so belongs to nobody.
 	if _, err := unix.FcntlInt(uintptr(says), unix.F_SETFD, 0); err != nil {
 		return err
@@ -375,7 +374,6 @@ func (r *Run) inNamespace(file string, env []string) error {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}},
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN},
 	}}
-	runtime.LockOSThread() // Pdeathsig is sent when the thread that started the process ends
 	signals := make(chan os.Signal, 64)
 	for _, s := range forwarded() {
 		if !isIgnored(s) {
@@ -383,70 +381,82 @@ func (r *Run) inNamespace(file string, env []string) error {
 		}
 	}
 	keepIgnoring()
+	p := &inside{pid: make(chan int, 1), told: make(chan []byte, 1), changes: make(chan unix.WaitStatus, 1)}
+	go p.run(args, attributes, said, says)
+	var (
+		program int
+		arrived <-chan os.Signal // once there is whom to pass them on to
+		text    []byte
+	)
+	for waiting := true; waiting; {
+		select {
+		case program = <-p.pid:
+			arrived = signals
+		case s := <-arrived:
+			passOn(program, s)
+		case text = <-p.told:
+			waiting = false
+		}
+	}
+	if len(text) == 0 { // and the pipe is closed: the program has begun
+		r.Log("%s", what)
+		follow(program, signals, p.changes)
+	}
+	if program != 0 {
+		<-p.changes // it ends
+	}
+	signal.Stop(signals)
+	signal.Reset()
+	if number, ok := strings.CutPrefix(string(text), "start: "); ok {
+		errno, _ := strconv.Atoi(number)
+		return &StartError{file, syscall.Errno(errno)}
+	}
+	return errors.New(string(text))
+}
+
+// inside is the process in the namespace, as its parent hears of it.
+type inside struct {
+	pid     chan int
+	told    chan []byte          // why it could not start the program; nothing: it has
+	changes chan unix.WaitStatus // how it was stopped, and how it ended
+}
+
+// run starts the process and waits for it, on one thread: with the thread that started it, it would end too (Pdeathsig).
+func (p *inside) run(args []string, attributes *syscall.ProcAttr, said *os.File, says int) {
+	runtime.LockOSThread()
 	// Not by os/exec, which first starts a process to find out what the kernel can do.
-	program, err := syscall.ForkExec("/proc/self/exe", args, attributes)
+	pid, err := syscall.ForkExec("/proc/self/exe", args, attributes)
 	_ = unix.Close(says)
 	if err != nil {
-		signal.Stop(signals)
-		signal.Reset()
-		return fmt.Errorf("starting in a new namespace: %w", err)
+		p.told <- fmt.Appendf(nil, "starting in a new namespace: %v", err)
+		return
 	}
-	told := make(chan []byte)
-	go func() {
-		b, _ := io.ReadAll(io.LimitReader(said, 4096))
-		told <- b
-	}()
+	p.pid <- pid
+	text, _ := io.ReadAll(io.LimitReader(said, 4096))
+	said.Close()
+	p.told <- text
 	for {
-		select {
-		case s := <-signals:
-			passOn(program, s)
-			continue
-		case b := <-told:
-			if len(b) == 0 { // and the pipe is closed: the program has begun
-				r.Log("%s", inside)
-				return follow(program, signals)
-			}
-			_, _ = unix.Wait4(program, nil, 0, nil)
-			signal.Stop(signals)
-			signal.Reset()
-			if text, ok := strings.CutPrefix(string(b), "start: "); ok {
-				errno, _ := strconv.Atoi(text)
-				return &StartError{file, syscall.Errno(errno)}
-			}
-			return errors.New(string(b))
+		var status unix.WaitStatus
+		if _, err := unix.Wait4(pid, &status, unix.WUNTRACED, nil); err != nil && err != unix.EINTR {
+			return // it has ended, and that was told
+		} else if err == nil {
+			p.changes <- status
 		}
 	}
 }
 
 // follow passes signals on to the program, stops where it is stopped, and ends as
 // it ends.
-func follow(program int, signals <-chan os.Signal) error {
-	type change struct {
-		status unix.WaitStatus
-		err    error
-	}
-	changes := make(chan change)
-	go func() {
-		for {
-			var c change
-			if _, c.err = unix.Wait4(program, &c.status, unix.WUNTRACED, nil); !errors.Is(c.err, unix.EINTR) {
-				changes <- c
-			}
-		}
-	}()
+func follow(program int, signals <-chan os.Signal, changes <-chan unix.WaitStatus) {
 	for {
 		select {
 		case s := <-signals:
 			passOn(program, s)
-		case c := <-changes:
-			switch {
-			case c.err != nil:
-				return c.err
-			case c.status.Stopped():
-				stopWith(program, signals)
-			default:
-				endAs(c.status)
+		case status := <-changes:
+			if !status.Stopped() {
+				endAs(status)
 			}
+			stopWith(program, signals)
 		}
 	}
 }
