@@ -21,7 +21,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"cuda-runpath/pkg/cli"
+	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/hostdriver"
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/cli/urfave"
@@ -32,7 +32,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 // The test binary is also every command: testscript puts copies of it under the
 // commands' names first in PATH, so that coverage counts what they do.
 func TestMain(m *testing.M) {
-	cli.Version = "1.2.3"
+	command.Version = "1.2.3"
 	commands := map[string]func(){"hostDriver": documented("hostDriver", hostdriver.Run)}
 	for _, p := range programs.All() {
 		commands[p.Name] = documented(p.Name, func(args []string, stdout, stderr io.Writer) int {

@@ -58,7 +58,7 @@ buildGoModule (finalAttrs: {
   ldflags = [
     "-s"
     "-w"
-    "-X cuda-runpath/pkg/cli.Version=${finalAttrs.version}"
+    "-X cuda-runpath/pkg/cli/command.Version=${finalAttrs.version}"
   ];
 
   nativeBuildInputs = [
@@ -89,7 +89,7 @@ buildGoModule (finalAttrs: {
   # The man pages and the completions are printed by a build for the machine that builds.
   postBuild = ''
     mkdir documents
-    env -u GOOS -u GOARCH CGO_ENABLED=0 go build -ldflags '-X cuda-runpath/pkg/cli.Version=${finalAttrs.version}' \
+    env -u GOOS -u GOARCH CGO_ENABLED=0 go build -ldflags '-X cuda-runpath/pkg/cli/command.Version=${finalAttrs.version}' \
       -o documents/ ./cmd/runpath ./cmd/hostDriver
   '';
 

@@ -24,7 +24,7 @@ import (
 
 // AutoPatchelf returns the app that makes prebuilt files find their libraries.
 func AutoPatchelf() *command.Command {
-	app := New("autoPatchelf", "PATH...", "make prebuilt programs and libraries find the libraries that they need", `
+	app := command.New("autoPatchelf", "PATH...", "make prebuilt programs and libraries find the libraries that they need", `
 Every program below the PATHs gets the interpreter that is asked for, and every program and library the run path that makes
 the loader find the libraries it needs. A library is taken only if the loader
 would: for the file's machine, and with every symbol version that the file needs of it. Stubs are never taken. Before
@@ -75,7 +75,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		stubFlag, storeFlag, driverLinkFlag, compatFlag,
 		positionFlag,
 		forceRPathFlag,
-		noteFlag, copyFlag, DryRunFlag,
+		noteFlag, copyFlag, command.DryRunFlag,
 	)
 	app.Flags = append(app.Flags, treeFlags...)
 	app.Arguments = func(args []string) ([]string, error) {

@@ -73,7 +73,7 @@ func checkedFile(r *audit.Report) *checked {
 
 // NoRunpathAmbiguity returns the app of that check.
 func NoRunpathAmbiguity() *command.Command {
-	app := New("noRunpathAmbiguity", "PATH...", "check that run paths are not ambiguous", `
+	app := command.New("noRunpathAmbiguity", "PATH...", "check that run paths are not ambiguous", `
 A run path is ambiguous for a library where two or more of its directories hold different files of that name, for the
 file's machine: then the order of the entries alone decides which one is loaded. That is an error for a name that the file
 asks for (DT_NEEDED, a .note.dlopen note, a string literal in read-only data), else a warning. A stub directory, an empty entry,
@@ -81,7 +81,7 @@ and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
-	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, RootFlag, readsNoteFlag, malformedFlag,
+	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, command.RootFlag, readsNoteFlag, malformedFlag,
 		&command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags...), treeFlags...)
 	app.Action = func(c *command.Line) error {
 		s, err := start(c, rootOr(c))
@@ -224,7 +224,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			{Name: "list-findings", Usage: "list the kinds of findings, and examine nothing"},
 			{Kind: command.String, Name: "explain", Usage: "say what the kind of finding `ID` is about, and examine nothing"},
 			{Name: "nix", Usage: "treat the files as a Nix package's although they are not in a store"},
-			RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, gpuFlag("gpu"),
+			command.RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, gpuFlag("gpu"),
 		}, searchFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
 			if c.Bool("list-findings") || c.IsSet("explain") {

@@ -1,17 +1,14 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -22,45 +19,8 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// Version is what --version prints; builds set it with
-// -ldflags '-X cuda-runpath/pkg/cli.Version=1.2.3'.
-var Version = ""
-
-// version returns Version, else the module's, with the commit of the checkout that it was built in.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return cmp.Or(Version, "(devel)")
-	}
-	of := map[string]string{}
-	for _, s := range info.Settings {
-		of[s.Key] = s.Value
-	}
-	commit := of["vcs.revision"]
-	if commit == "" {
-		return cmp.Or(Version, info.Main.Version, "(devel)")
-	}
-	changed := map[string]string{"true": ", with changes"}[of["vcs.modified"]]
-	return fmt.Sprintf("%s (commit %.12s of %s%s)", cmp.Or(Version, "(devel)"), commit, of["vcs.time"], changed)
-}
-
 // exitStatus ends a tool's description.
 const exitStatus = "\n\nExit status: 0 if all is well, 1 if something failed or a check found something, 2 for a usage error."
-
-// New returns a program. args is what stands after the flags in the synopsis, examples are for
-// the man page.
-func New(name, args, usage, description, examples string) *command.Command {
-	return &command.Command{
-		Name:        name,
-		ArgsUsage:   args,
-		Usage:       usage,
-		Description: strings.TrimSpace(description),
-		Examples:    examples,
-		See:         []string{"ld.so(8)"},
-		Version:     version(),
-		Flags:       command.DocumentFlags(),
-	}
-}
 
 // tune adapts Go's run time to a walk. Both settings stop and start all of the process's
 // threads, which for one file would take as long as the edit.

@@ -48,9 +48,9 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			{Name: "versions", Usage: "also list the symbol versions that each file needs, and from which file (ldd -v)"},
 			{Name: "dot", Usage: "print a graph for Graphviz"},
 			gpuFlag("gpu"),
-			RootFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, JSONFlag,
-			VerboseFlag("also follow names that a library might open"),
-			QuietFlag("leave out where the loader looked for what it did not find"),
+			command.RootFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, command.JSONFlag,
+			command.VerboseFlag("also follow names that a library might open"),
+			command.QuietFlag("leave out where the loader looked for what it did not find"),
 		}, searchFlags...),
 		Action: with(func(s *session, c *command.Line) error {
 			if c.Int("depth") < 0 {

@@ -15,7 +15,7 @@ import (
 
 // treeFlags are the flags of what looks at a tree of files.
 var treeFlags = []*command.Flag{
-	JSONFlag,
+	command.JSONFlag,
 	jobsFlag,
 	{Name: "verbose", Aliases: []string{"v"}, Usage: "also say which files were skipped, and why"},
 	{Name: "quiet", Aliases: []string{"q"}, Usage: "report problems only"},
@@ -24,14 +24,14 @@ var treeFlags = []*command.Flag{
 // editFlags are those of what maps run paths to their normal form, beside [treeFlags].
 var editFlags = []*command.Flag{
 	driverLinkFlag, compatFlag, malformedFlag, positionFlag, clearExecStackFlag,
-	forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, DryRunFlag,
+	forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, command.DryRunFlag,
 }
 
 // clearExecStackFlag is for what walks over a package's files anyway.
 var clearExecStackFlag = &command.Flag{Name: "clear-execstack", Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
 // listFlags are those of what writes run paths as given, beside [treeFlags].
-var listFlags = []*command.Flag{forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, DryRunFlag}
+var listFlags = []*command.Flag{forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, command.DryRunFlag}
 
 // noteFlag is for what edits files.
 var noteFlag = &command.Flag{Name: "resolution-note", Usage: "give each file a resolution note (.note.nixos.ldcache), from which nixpkgs' glibc knows where its libraries are; one that is there is kept right without this"}
@@ -49,27 +49,11 @@ var (
 // searchFlags say which directories are the driver's, the compat package's and stubs.
 var searchFlags = []*command.Flag{driverLinkFlag, compatFlag, stubFlag, storeFlag}
 
-// JSONFlag asks for a JSON document.
-var JSONFlag = &command.Flag{Name: "json", Usage: "print one JSON document to stdout"}
-
 // copyFlag is for commands that edit files one by one.
 var copyFlag = &command.Flag{Name: "copy", Usage: "edit a copy and rename it over the file: for files that running processes have mapped"}
 
-// DryRunFlag is for commands that write.
-var DryRunFlag = &command.Flag{Name: "dry-run", Usage: "change nothing; print what would be changed"}
-
 // jobsFlag limits how many files are worked on at once.
 var jobsFlag = &command.Flag{Kind: command.Int, Name: "jobs", Usage: "work on `N` files at a time", DefaultText: "the number of processors"}
-
-// VerboseFlag asks for more, and says of what.
-func VerboseFlag(usage string) *command.Flag {
-	return &command.Flag{Name: "verbose", Aliases: []string{"v"}, Usage: usage}
-}
-
-// QuietFlag asks for less, and says of what.
-func QuietFlag(usage string) *command.Flag {
-	return &command.Flag{Name: "quiet", Aliases: []string{"q"}, Usage: usage}
-}
 
 // driverLinkFlag names the driver link.
 var driverLinkFlag = &command.Flag{Kind: command.String, Name: "driver-link", Check: checkEntry, Usage: "use `DIR` as the driver link", DefaultText: driver.Link + ", for 32-bit x86 " + driver.Link32}
@@ -122,6 +106,3 @@ var malformedFlag = &command.Flag{Kind: command.String, Name: "malformed", Defau
 
 // strictFlag makes warnings errors.
 var strictFlag = &command.Flag{Name: "strict", Usage: "treat warnings as errors"}
-
-// RootFlag names the root of another system.
-var RootFlag = &command.Flag{Kind: command.String, Name: "root", Usage: "examine the system whose files are below `DIR` instead of this one"}

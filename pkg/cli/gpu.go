@@ -27,8 +27,8 @@ runpath gpu --for 8.6,9.0+PTX app`,
 is unpacked. With --for the exit status is 1 where a file has no code for one of the GPUs.`,
 		Flags: []*command.Flag{gpuFlag("for"),
 			{Kind: command.String, Name: "cuda", Check: checkCUDA, Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
-			JSONFlag, jobsFlag,
-			VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), QuietFlag("report problems only")},
+			command.JSONFlag, jobsFlag,
+			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), command.QuietFlag("report problems only")},
 		Action: with(func(s *session, c *command.Line) error {
 			targets := gpuTargets(c, "for")
 			if c.IsSet("cuda") && targets == nil {
@@ -44,7 +44,7 @@ func checkCUDA(version string) error { _, err := gpucode.ParseVersion(version); 
 
 // CudaCapabilitiesCheck returns the app of that check.
 func CudaCapabilitiesCheck() *command.Command {
-	app := New("cudaCapabilitiesCheck", "PATH...", "check that there is code for the GPUs that were asked for", `
+	app := command.New("cudaCapabilitiesCheck", "PATH...", "check that there is code for the GPUs that were asked for", `
 A program or library that carries GPU code, but none that one of the GPUs can take, is an error: there its kernels stop with
 error 209, "no kernel image is available", or 500, "named symbol not found". What the driver compiles at the first start, and code
 that none of the GPUs can use, are notes, which --verbose shows. It says of a file what "runpath gpu --for" says.`+exitStatus, "cudaCapabilitiesCheck --for 8.6,9.0+PTX app")

@@ -66,7 +66,7 @@ func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *comm
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: "PATH...",
-		Flags:     slices.Concat(flags, []*command.Flag{copyFlag, DryRunFlag}, treeFlags),
+		Flags:     slices.Concat(flags, []*command.Flag{copyFlag, command.DryRunFlag}, treeFlags),
 		Action: with(func(s *session, c *command.Line) error {
 			s.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
 				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: stubDirs(c),
@@ -86,7 +86,7 @@ func partShow(what, usage string) *command.Command {
 		Also:      []string{"get", "list", "print"},
 		Usage:     usage,
 		ArgsUsage: "PATH...",
-		Flags:     []*command.Flag{JSONFlag, jobsFlag},
+		Flags:     []*command.Flag{command.JSONFlag, jobsFlag},
 		Action:    with(func(s *session, _ *command.Line) error { return showFiles(s, what) }),
 	}
 }
@@ -98,7 +98,7 @@ func partSet(name, words, usage string, ask func(*edit.Parts, []string) error, f
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     slices.Concat(flags, []*command.Flag{noteFlag, copyFlag, DryRunFlag}, treeFlags),
+		Flags:     slices.Concat(flags, []*command.Flag{noteFlag, copyFlag, command.DryRunFlag}, treeFlags),
 		Action: func(c *command.Line) error {
 			if len(c.Args) < n+1 {
 				return command.Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
@@ -168,7 +168,7 @@ func editCommand() *command.Command {
 			forceRPathFlag,
 			noteFlag,
 			copyFlag,
-			DryRunFlag,
+			command.DryRunFlag,
 		}, treeFlags...),
 		Action: with(func(s *session, c *command.Line) error {
 			p, err := partsFromFlags(c)

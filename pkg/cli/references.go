@@ -28,7 +28,7 @@ store path is left out. Of files in a Nix store, nix-store is asked how much the
 which only the hash is there, are not found.`,
 		Flags: []*command.Flag{
 			{Kind: command.String, Name: "to", Usage: "only of `STOREPATH`, which may be a path below one, or the file's own"},
-			JSONFlag, jobsFlag, QuietFlag("report problems only"),
+			command.JSONFlag, jobsFlag, command.QuietFlag("report problems only"),
 		},
 		Action: with(func(s *session, c *command.Line) error {
 			to := ""

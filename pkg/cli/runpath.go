@@ -4,7 +4,7 @@ import "cuda-runpath/pkg/cli/command"
 
 // RunPath returns the app of runpath, for looking and debugging.
 func RunPath() *command.Command {
-	app := New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
+	app := command.New("runpath", "COMMAND ...", "look at and set the run paths of ELF files", `
 The run path of a program or library is the list of directories in which the loader searches the libraries that it needs
 (DT_RUNPATH, in older files DT_RPATH).`+exitStatus, "runpath explain app/bin/app\nrunpath audit app")
 	app.OfFile = "show"

@@ -34,7 +34,7 @@ func writeSARIF(w io.Writer, found *audited) error {
 			results = append(results, result)
 		}
 	}
-	driver := object{"name": "runpath audit", "version": version(), "rules": rules}
+	driver := object{"name": "runpath audit", "version": command.VersionString(), "rules": rules}
 	b, err := command.JSON(object{"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
 		"runs": []object{{"tool": object{"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}}}, " ")
 	if err == nil {

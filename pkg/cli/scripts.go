@@ -30,8 +30,8 @@ toolkit's libraries that are in a DIR. With --substitute the arguments of substi
 			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
 			{Name: "substitute", Usage: "print substituteInPlace commands, for a Nix package"},
 			{Kind: command.List, Name: "libs", Usage: "also look for the CUDA toolkit's libraries, such as libnvrtc.so.12, which are in `DIR` (repeatable)"},
-			driverLinkFlag, DryRunFlag, JSONFlag, jobsFlag,
-			VerboseFlag("also list names that are not known to be opened"), QuietFlag("report problems only"),
+			driverLinkFlag, command.DryRunFlag, command.JSONFlag, jobsFlag,
+			command.VerboseFlag("also list names that are not known to be opened"), command.QuietFlag("report problems only"),
 		},
 		Action: with(func(s *session, c *command.Line) error {
 			o := scriptOptions{fix: c.Bool("fix"), substitute: c.Bool("substitute"), link: c.String("driver-link")}

@@ -50,7 +50,7 @@ func showCommand() *command.Command {
 		Examples: `runpath show app/bin
 runpath show --json app/lib/libx.so`,
 		ArgsUsage: "PATH...",
-		Flags:     []*command.Flag{JSONFlag, jobsFlag, VerboseFlag("also show files that are not ELF")},
+		Flags:     []*command.Flag{command.JSONFlag, jobsFlag, command.VerboseFlag("also show files that are not ELF")},
 		Action:    with(func(s *session, _ *command.Line) error { return showFiles(s, "") }),
 	}
 }

@@ -28,7 +28,7 @@ stays only for a library that no other entry holds.`,
 			forceRPathFlag,
 			keepEmptyFlag,
 			noteFlag,
-			copyFlag, DryRunFlag,
+			copyFlag, command.DryRunFlag,
 		}, treeFlags...),
 		Action: func(c *command.Line) error {
 			return editFiles(c, c.Args, func(e *editor) error {

@@ -28,7 +28,7 @@ func thinCommand() *command.Command {
 
 // ThinCuda returns the app that is that command.
 func ThinCuda() *command.Command {
-	app := New("thinCuda", "PATH...", thinUsage, thinDescription+exitStatus, "thinCuda --for 8.6,9.0+PTX lib")
+	app := command.New("thinCuda", "PATH...", thinUsage, thinDescription+exitStatus, "thinCuda --for 8.6,9.0+PTX lib")
 	app.Flags = append(app.Flags, thinFlags...)
 	app.Action = with(thinAction)
 	return app
@@ -47,7 +47,7 @@ var thinFlags = []*command.Flag{
 	{Name: "keep-ptx", Usage: "keep all PTX"},
 	{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
 	{Name: "cut", Usage: "also cut whole pages that hold nothing out of programs and libraries, which become shorter"},
-	malformedFlag, DryRunFlag, JSONFlag, jobsFlag, VerboseFlag("also say what is left, and why"), QuietFlag("report problems only"),
+	malformedFlag, command.DryRunFlag, command.JSONFlag, jobsFlag, command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
 }
 
 func thinAction(s *session, c *command.Line) error {

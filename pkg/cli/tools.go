@@ -79,7 +79,7 @@ kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addC
 
 // Command returns the tool as a program.
 func (t *Tool) Command() *command.Command {
-	app := New(t.Name, "PATH...", t.Usage, t.Description, t.Examples)
+	app := command.New(t.Name, "PATH...", t.Usage, t.Description, t.Examples)
 	app.Flags = slices.Concat(app.Flags, t.Flags, editFlags, treeFlags)
 	app.Action = func(c *command.Line) error {
 		return editFiles(c, c.Args, func(e *editor) error { return e.apply([]string{t.Name}) })

@@ -8,7 +8,6 @@ import (
 	"io"
 	"strings"
 
-	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/urfave"
 	"cuda-runpath/pkg/host/run"
@@ -26,7 +25,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 }
 
 func app() *command.Command {
-	app := cli.New("hostDriver", "COMMAND ...", "give programs built with Nix the host's GPU driver", `
+	app := command.New("hostDriver", "COMMAND ...", "give programs built with Nix the host's GPU driver", `
 Programs built with Nix look for the GPU driver in /run/opengl-driver/lib, which only NixOS has. On any other host,
 "hostDriver install" (root) puts links to the driver's libraries there, and "hostDriver run PROGRAM" (anybody) starts one
 program with them; "hostDriver doctor" says whether a CUDA program can work here and what to do if it cannot.`, "hostDriver run ./app\nhostDriver doctor ./app")

@@ -8,23 +8,22 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/cli"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/sysroot"
 )
 
 var (
-	rootFlag    = cli.RootFlag
+	rootFlag    = command.RootFlag
 	machineFlag = &command.Flag{Kind: command.String, Name: "machine", Usage: "for programs of machine `NAME`: x86_64, i386, aarch64, ...", DefaultText: "the system's"}
 	fromFlag    = &command.Flag{Kind: command.List, Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
 	prefixFlag  = &command.Flag{Kind: command.String, Name: "prefix", Default: host.DefaultPrefix, Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
 	besideFlag  = &command.Flag{Name: "beside", Usage: "work on " + host.BesidePrefix + ", for links of another module that owns the driver link"}
 	gpuFlag     = &command.Flag{Kind: command.String, Name: "gpu", Usage: "the GPUs have the compute capabilities of `LIST`: 9.0,12.0", DefaultText: "what nvidia-smi or the PCI bus says"}
-	jsonFlag    = cli.JSONFlag
-	dryRunFlag  = cli.DryRunFlag
-	verboseFlag = cli.VerboseFlag("also say what was not used, and why")
-	quietFlag   = cli.QuietFlag("report problems only")
+	jsonFlag    = command.JSONFlag
+	dryRunFlag  = command.DryRunFlag
+	verboseFlag = command.VerboseFlag("also say what was not used, and why")
+	quietFlag   = command.QuietFlag("report problems only")
 )
 
 // call is a command line that is about a host.
