@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/tree"
 )
 
 // A Record remembers what the files of a tree were like before they were changed, in a file
@@ -229,6 +230,15 @@ func identify(dir *os.File, name string) (id identity, isDir bool, err error) {
 		return id, false, err
 	}
 	return identity{uint64(st.Dev), st.Ino, st.Uid}, st.Mode&unix.S_IFMT == unix.S_IFDIR, nil //nolint:unconvert // Dev is 32 bits wide on MIPS
+}
+
+// of says why what an open root is now is not the tree.
+func (id identity) of(root *tree.Root) error {
+	dev, ino, err := root.ID()
+	if err == nil && (dev != id.Device || ino != id.Inode) {
+		err = errExchanged
+	}
+	return err
 }
 
 // File returns where the record is kept.

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/sysroot"
 	"cuda-runpath/pkg/tree"
 )
@@ -115,15 +115,8 @@ func (rs *Records) lock(ctx context.Context, waiting func(tree string)) error {
 	}
 	for _, path := range slices.Sorted(maps.Keys(by)) {
 		err := rs.locked(by[path], func(f *os.File) error {
-			for wait := time.Duration(0); !free(f); wait = min(2*wait+time.Millisecond, 100*time.Millisecond) {
-				if wait == 0 {
-					waiting(path)
-				}
-				select {
-				case <-ctx.Done():
-					return fmt.Errorf("waiting for another run on %s: %w", path, context.Cause(ctx))
-				case <-time.After(wait):
-				}
+			if err := tree.Lock(ctx, int(f.Fd()), func() { waiting(path) }); err != nil {
+				return fmt.Errorf("waiting for another run on %s: %w", path, err)
 			}
 			return nil
 		})
@@ -175,17 +168,6 @@ func (rs *Records) locked(r *Record, take func(*os.File) error) error {
 	return nil
 }
 
-// free takes the lock of a file unless another process has it. A file system without locks
-// has free ones only.
-func free(f *os.File) bool {
-	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EINTR) {
-			return !errors.Is(err, unix.EWOULDBLOCK)
-		}
-	}
-}
-
 // Close gives the locks back.
 func (rs *Records) Close() {
 	for _, f := range rs.locks {
@@ -203,11 +185,7 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 		h := rs.homes[root.Path()]
 		if !known[root] {
 			// What was walked is what was looked up, and not another one that had its name.
-			dev, ino, err := root.ID()
-			if err == nil && (dev != h.id.Device || ino != h.id.Inode) {
-				err = errExchanged
-			}
-			if err != nil {
+			if err := h.id.of(root); err != nil {
 				return nil, fmt.Errorf("the record for --undo of %s: %w", root.Path(), err)
 			}
 			known[root] = true
@@ -248,10 +226,7 @@ func (s shelves) close() {
 
 func (s shelves) at(path string) *shelf {
 	if s[path] == nil {
-		dir, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY, 0)
-		if errors.Is(err, fs.ErrPermission) { // it need not be readable
-			dir, err = os.OpenFile(path, unix.O_PATH|unix.O_DIRECTORY, 0)
-		}
+		dir, err := plainfile.OpenDir(path)
 		if err != nil {
 			dir = nil
 		}

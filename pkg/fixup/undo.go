@@ -99,8 +99,8 @@ func (t *undoing) undo(ctx context.Context, emit func(Undone)) (err error) {
 		return err
 	}
 	defer t.root.Close()
-	if dev, ino, err := t.root.ID(); err != nil || dev != id.Device || ino != id.Inode {
-		return cmp.Or(err, errExchanged)
+	if err := id.of(t.root); err != nil {
+		return err
 	}
 	links, inner, err := t.walk(ctx)
 	if err != nil {
@@ -241,7 +241,7 @@ func (t *undoing) inner(path string) (*Record, error) {
 		return nil, nil
 	}
 	return r, t.rs.locked(r, func(f *os.File) error {
-		if !free(f) {
+		if !tree.TryLock(int(f.Fd())) {
 			return errInUse
 		}
 		return nil

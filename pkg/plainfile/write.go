@@ -82,7 +82,7 @@ func write(name string, perm fs.FileMode, data []byte) error {
 		if strings.HasSuffix(name, "/") {
 			return unix.EISDIR
 		}
-		dir, err := openDir(filepath.Dir(name))
+		dir, err := OpenDir(filepath.Dir(name))
 		if err != nil {
 			return err
 		}
@@ -100,7 +100,7 @@ func write(name string, perm fs.FileMode, data []byte) error {
 	if st.Mode&unix.S_IFMT == unix.S_IFREG {
 		// The name without links, as the kernel has just followed them.
 		if real, err := os.Readlink(ProcPath(fd)); err == nil {
-			if dir, err := openDir(filepath.Dir(real)); err == nil {
+			if dir, err := OpenDir(filepath.Dir(real)); err == nil {
 				defer dir.Close()
 				return replace(dir, filepath.Base(real), data, &st)
 			}
@@ -547,8 +547,8 @@ func writeAll(fd int, data []byte) error {
 	return nil
 }
 
-// openDir opens a directory, also one that may not be listed.
-func openDir(name string) (*os.File, error) {
+// OpenDir opens a directory, also one that may not be listed.
+func OpenDir(name string) (*os.File, error) {
 	dir, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrPermission) {
 		dir, err = os.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)

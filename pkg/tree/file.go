@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -330,20 +331,8 @@ func (f *File) lock(fd int) error {
 	if f.ctx != nil && !f.alone {
 		_ = f.ctx.Err() // a context that listens for signals does so from here on
 	}
-	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		err := ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) })
-		if !errors.Is(err, unix.EWOULDBLOCK) { // else it is ours, or the file system has no locks
-			break
-		}
-		if f.ctx == nil {
-			time.Sleep(wait)
-			continue
-		}
-		select {
-		case <-f.ctx.Done():
-			return fmt.Errorf("waiting for another editor of the file: %w", context.Cause(f.ctx))
-		case <-time.After(wait):
-		}
+	if err := Lock(cmp.Or(f.ctx, context.Background()), fd, func() {}); err != nil {
+		return fmt.Errorf("waiting for another editor of the file: %w", err)
 	}
 	as, err := f.asOpened(fd)
 	if err != nil {
@@ -354,6 +343,26 @@ func (f *File) lock(fd int) error {
 		return errChanged
 	}
 	return nil
+}
+
+// Lock takes the lock of an open file, and waits for who has it, as long as ctx is not cancelled; waiting is called before.
+func Lock(ctx context.Context, fd int, waiting func()) error {
+	for wait := time.Millisecond; !TryLock(fd); wait = min(2*wait, 100*time.Millisecond) {
+		if wait == time.Millisecond {
+			waiting()
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+	}
+	return nil
+}
+
+// TryLock takes the lock of an open file unless another process has it. A file system without locks has free ones only.
+func TryLock(fd int) bool {
+	return !errors.Is(ignoringEINTR(func() error { return unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) }), unix.EWOULDBLOCK)
 }
 
 // asOpened reports whether what is open at a descriptor is the file that was opened to be
