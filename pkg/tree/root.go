@@ -244,57 +244,38 @@ var (
 
 // OpenBelow opens what path names below the open directory at. No symbolic link is
 // followed, not at the end either, and there are no components "..", "." or "" in path.
-// O_CLOEXEC is implied.
+// O_CLOEXEC is implied. Component by component: openat2(2) is not in Linux 5.5, nor behind an
+// older filter of system calls, and takes no longer path than others.
 func OpenBelow(at int, path string, flags int) (fd int, err error) {
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" || name == "." || name == ".." {
 			return -1, errNotBelow
 		}
 	}
-	flags |= unix.O_CLOEXEC | unix.O_NOFOLLOW
-	fd, err = openBeneath(at, path, flags)
-	switch {
-	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM), errors.Is(err, unix.ENAMETOOLONG):
-		// Before Linux 5.6, under a filter of system calls that is older (seccomp(2)), or
-		// longer than the kernel takes a path at once.
-		fd, err = openByComponents(at, path, flags)
+	if flags&unix.O_DIRECTORY != 0 {
+		path += "/." // so that a link to a directory is told from what is none
 	}
-	if errors.Is(err, unix.ELOOP) {
-		err = errLinked
-	}
-	return fd, err
-}
-
-// openBeneath is OpenBelow by openat2(2).
-func openBeneath(at int, path string, flags int) (fd int, err error) {
-	how := &unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-	for {
-		if fd, err = unix.Openat2(at, path, how); err != unix.EINTR && err != unix.EAGAIN {
-			return fd, err
-		}
-	}
-}
-
-// openByComponents is OpenBelow where there is no openat2: one component after the other.
-func openByComponents(at int, path string, flags int) (fd int, err error) {
-	dir := at
-	for {
+	for dir := at; ; dir = fd {
 		name, rest, more := strings.Cut(path, "/")
 		if more {
-			fd, err = openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC)
-			if err == nil {
+			if fd, err = openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC); err == nil {
 				err = notLink(fd)
 			}
 		} else {
-			fd, err = openat(dir, name, flags)
+			fd, err = openat(dir, name, flags|unix.O_CLOEXEC|unix.O_NOFOLLOW)
 		}
 		if dir != at {
 			unix.Close(dir)
 		}
-		if err != nil || !more {
-			return fd, err
+		switch {
+		case errors.Is(err, unix.ELOOP):
+			return -1, errLinked
+		case err != nil:
+			return -1, err
+		case !more:
+			return fd, nil
 		}
-		dir, path = fd, rest
+		path = rest
 	}
 }
 

@@ -5,21 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// opensBelow are the two ways in which [OpenBelow] opens.
-var opensBelow = map[string]func(at int, path string, flags int) (int, error){
-	"openat2": openBeneath, "by components": openByComponents,
-}
 
 func TestOpenBelow(t *testing.T) {
 	top := t.TempDir()
@@ -39,29 +31,27 @@ func TestOpenBelow(t *testing.T) {
 	defer dir.Close()
 	at := int(dir.Fd())
 	before := descriptors(t)
-	opensBelow["either"] = OpenBelow
-	defer delete(opensBelow, "either")
-	for how, open := range opensBelow {
-		for path, want := range map[string]error{
-			"file": nil, "a/b/c/file": nil, "a": nil, "a/b/c": nil,
-			"inside": unix.ELOOP, "inside/b": unix.ELOOP, "a/b/link": unix.ELOOP, "a/b/link/file": unix.ELOOP, "a/last": unix.ELOOP,
-			"outside": unix.ELOOP, "outside/b/c/file": unix.ELOOP, "absolute/b": unix.ELOOP, "root/etc": unix.ELOOP, "self/etc": unix.ELOOP,
-			"gone": unix.ENOENT, "a/gone/file": unix.ENOENT, "file/a": unix.ENOTDIR,
-		} {
-			fd, err := open(at, path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NOFOLLOW)
-			if err == nil {
-				unix.Close(fd)
-			}
-			if how == "either" && want == unix.ELOOP {
-				want = errLinked
-			}
-			if !errors.Is(err, want) {
-				t.Errorf("%s, %s: %v", how, path, err)
-			}
-		}
-		if fd, err := open(at, "inside", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW); err == nil {
+	for path, want := range map[string]error{
+		"file": nil, "a/b/c/file": nil, "a": nil, "a/b/c": nil,
+		"inside": errLinked, "inside/b": errLinked, "a/b/link": errLinked, "a/b/link/file": errLinked, "a/last": errLinked,
+		"outside": errLinked, "outside/b/c/file": errLinked, "absolute/b": errLinked, "root/etc": errLinked, "self/etc": errLinked,
+		"gone": unix.ENOENT, "a/gone/file": unix.ENOENT, "file/a": unix.ENOTDIR,
+	} {
+		fd, err := OpenBelow(at, path, unix.O_RDONLY)
+		if err == nil {
 			unix.Close(fd)
-			t.Errorf("%s: a link to a directory is opened", how)
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	for path, want := range map[string]error{"inside": errLinked, "a/b/link": errLinked, "a/b": nil, "file": unix.ENOTDIR, "a/last": errLinked} {
+		fd, err := OpenBelow(at, path, unix.O_RDONLY|unix.O_DIRECTORY)
+		if err == nil {
+			unix.Close(fd)
+		}
+		if !errors.Is(err, want) {
+			t.Errorf("the directory %s: %v", path, err)
 		}
 	}
 	for _, path := range []string{"", ".", "..", "/", "/file", "../file", "a/../file", "a//b", "a/", "./a", "a/./b", "a/..", "a/b/../../../file"} {
@@ -84,7 +74,7 @@ func descriptors(t *testing.T) int {
 	return len(names)
 }
 
-// A path that is longer than the kernel takes at once.
+// A path that is longer than the kernel takes at once (PATH_MAX).
 func TestOpenBelowOfALongPath(t *testing.T) {
 	top, err := os.Open(t.TempDir())
 	if err != nil {
@@ -113,52 +103,6 @@ func TestOpenBelowOfALongPath(t *testing.T) {
 	var got, want unix.Stat_t
 	if unix.Fstat(fd, &got) != nil || unix.Fstat(at, &want) != nil || got.Ino != want.Ino {
 		t.Error("another directory was opened")
-	}
-}
-
-// Where openat2 is not there, or a filter of system calls refuses it, files are opened all
-// the same, and no link is followed.
-func TestOpenBelowWithoutOpenat2(t *testing.T) {
-	if errno := os.Getenv("TEST_OPENAT2_ERRNO"); errno != "" {
-		refuseOpenat2(t, errno)
-		if _, err := openBeneath(unix.AT_FDCWD, ".", unix.O_PATH); !errors.Is(err, map[string]error{"ENOSYS": unix.ENOSYS, "EPERM": unix.EPERM}[errno]) {
-			t.Fatalf("openat2 gives %v", err)
-		}
-		TestOpenBelow(t)
-		TestSecondPassFollowsNoLink(t)
-		return
-	}
-	for _, errno := range []string{"ENOSYS", "EPERM"} {
-		cmd := exec.Command("/proc/self/exe", "-test.run", "^TestOpenBelowWithoutOpenat2$", "-test.v")
-		cmd.Env = append(os.Environ(), "TEST_OPENAT2_ERRNO="+errno)
-		out, err := cmd.CombinedOutput()
-		switch {
-		case strings.Contains(string(out), "--- SKIP"):
-			t.Skipf("%s", out)
-		case err != nil:
-			t.Errorf("%s: %v\n%s", errno, err, out)
-		}
-	}
-}
-
-// refuseOpenat2 makes openat2 fail for the rest of the process: seccomp(2).
-func refuseOpenat2(t *testing.T, errno string) {
-	delete(opensBelow, "openat2")
-	code := map[string]unix.Errno{"ENOSYS": unix.ENOSYS, "EPERM": unix.EPERM}[errno]
-	filter := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // seccomp_data.nr
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.SYS_OPENAT2},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(code)},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-	}
-	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		t.Skip(err)
-	}
-	if _, _, err := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&program))); err != 0 {
-		t.Skip("no filter of system calls: ", err)
 	}
 }
 
