@@ -91,15 +91,6 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	for i, l := range s.Libs {
 		libs[i] = absolute(l)
 	}
-	listed := make(chan struct{})
-	go func() {
-		defer close(listed)
-		for _, l := range libs {
-			if !s.Stubs.Contains(l) {
-				ix.dir(l).list()
-			}
-		}
-	}()
 	err = tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover,
 		Link: func(dir, name string) {
 			mu.Lock()
@@ -121,7 +112,6 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 				s.Progress(len(ix.Files))
 			}
 		})
-	<-listed
 	ix.Others = others
 	if err != nil {
 		return ix, err

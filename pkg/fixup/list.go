@@ -57,7 +57,7 @@ func (r *Resolver) list(p *Plan) {
 	case r.s.KeepEntries && o.Tag == elf.DT_NULL:
 		// What has a DT_RUNPATH inherits no DT_RPATH.
 		for _, n := range p.Needs {
-			if n.inherited && r.pin(n) {
+			if n.inherited && r.pin(n, false) {
 				l = append(l, r.spell(o, n.Candidate.Dir, origins))
 			}
 		}
@@ -335,7 +335,8 @@ func (r *Resolver) order(p *Plan, entries []entry) []entry {
 		}
 	}
 	// behind has, for pairs of entries, the library for which the first must stand behind the second.
-	behind, conflict := map[[2]int]string{}, false
+	var behind map[[2]int]string // nil while there are none
+	conflict := false
 	for _, n := range p.Needs {
 		if n.Outcome != Found {
 			continue
@@ -351,6 +352,9 @@ func (r *Resolver) order(p *Plan, entries []entry) []entry {
 			}
 		}
 		for _, i := range others {
+			if behind == nil {
+				behind = map[[2]int]string{}
+			}
 			behind[[2]int{i, at}] = name
 			conflict = conflict || i < at
 		}

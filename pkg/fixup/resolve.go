@@ -353,15 +353,16 @@ func (r *Resolver) disinherit(plans []*Plan, jobs int) {
 		if p.Err != nil || n == nil || !n.inherited || !slices.Contains(p.Needs, n) {
 			continue
 		}
-		r.pin(n)
+		r.pin(n, false)
 		r.finish(p)
 	}
 }
 
-// pin gives a file an entry for what it finds today. It reports whether that is there.
-func (r *Resolver) pin(n *Need) bool {
+// pin gives a file an entry for what it finds today, with own if that is in the tree. It reports
+// whether that is there.
+func (r *Resolver) pin(n *Need, own bool) bool {
 	c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1)
-	if ok {
+	if ok = ok && (!own || c.Object.At != tree.Target{}); ok {
 		n.Outcome, n.Candidate, n.inherited = Found, c, false
 	}
 	return ok
@@ -742,12 +743,10 @@ func (r *Resolver) unhide(p *Plan) bool {
 	hidden := p.hidden
 	p.hidden = nil
 	for _, n := range hidden {
-		dir := r.ix.dir(path.Dir(n.Where))
-		c, ok := r.ix.candidate(dir, path.Base(n.Where), -1)
-		if !ok || n.Outcome != BySystem || c.Object.At == (tree.Target{}) {
+		if n.Outcome != BySystem || !r.pin(n, true) {
 			return false
 		}
-		n.Outcome, n.Candidate, n.inherited, p.Err = Found, c, false, nil
+		p.Err = nil
 	}
 	return true
 }
