@@ -297,7 +297,7 @@ func (r *Resolver) lacking(plans []*Plan) {
 	for _, p := range plans {
 		for _, n := range p.Needs {
 			c := n.Candidate
-			if n.Outcome != Found || c.Own || seen[c.Object] || !p.Changes() {
+			if n.Outcome != Found || c.level <= 0 || seen[c.Object] || !p.Changes() { // the tree's own, and what is found today
 				continue
 			}
 			seen[c.Object] = true

@@ -1334,6 +1334,12 @@ func TestByHandALibraryThatLacksLibraries(t *testing.T) {
 	}
 	told(s.path("libfoo.so is found, and lacks libgone.so itself: runpath explain ~/libs/libfoo.so"))
 	told() // nothing is led to newly
+	// A library of the tree is not one from elsewhere, nor is what is found today newly led to.
+	s.put("out/own/libk.so", lib("libk.so", "libnever.so").Object)
+	s.put("out/c", onStage("libk.so").with(elf.DT_RUNPATH, "/gone:$ORIGIN/own").Object)
+	s.set.Minimal = true
+	told()
+	s.set.Minimal = false
 	s.put("out/b", onStage("libfoo.so").Object)
 	s.set.KeepEntries = false
 	told() // a package's own affair
