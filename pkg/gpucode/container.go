@@ -68,7 +68,6 @@ func (e *Entry) Name() string {
 // Container is a container of GPU code: one translation unit's, or the device linker's.
 type Container struct {
 	Section string // that it is in; "" where the file has none
-	Member  string // of a static archive that it is in, or ""
 	Off     uint64 // in the file
 	Size    uint64 // in bytes, with its header
 	Entries []Entry

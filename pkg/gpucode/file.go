@@ -50,9 +50,6 @@ const maxEntries = 1 << 18
 const (
 	archiveMagic = "!<arch>\n"
 	memberHeader = 60
-
-	// longNames bounds an archive's table of long names: a linker's has 100 kB.
-	longNames = 16 << 20
 )
 
 // IsFile reports whether a file that begins with head is of a kind that [Read] takes.
@@ -82,7 +79,7 @@ func Read(r io.ReaderAt, size int64, head []byte) (*File, error) {
 	case head[0] == archiveMagic[0]:
 		err = s.archive(uint64(size))
 	default:
-		err = s.elf(r, 0, size, head, "")
+		err = s.elf(r, 0, size, head)
 	}
 	if err != nil {
 		return nil, err
@@ -107,18 +104,17 @@ type scan struct {
 
 // span is a part of the file in which containers are looked for.
 type span struct {
-	section, member string
-	off, size       uint64
-	own             bool            // it is for containers alone
-	relocatable     bool            // what is in it is relocatable device code of a linked file
-	holes           *elfimage.Image // tells the file's holes, which read as zeros; or nil
+	section     string
+	off, size   uint64
+	own         bool            // it is for containers alone
+	relocatable bool            // what is in it is relocatable device code of a linked file
+	holes       *elfimage.Image // tells the file's holes, which read as zeros; or nil
 }
 
 // archive reads the members of a static archive (ar(5)): each is an object, but for the
 // tables of symbols and of long names.
 func (s *scan) archive(size uint64) error {
 	var header [memberHeader]byte
-	var names []byte // the table of long names
 	space := make([]byte, elfimage.HeadSize)
 	for at := uint64(len(archiveMagic)); at+memberHeader <= size; {
 		if err := elfimage.ReadFull(s.r, header[:], at); err != nil {
@@ -129,22 +125,12 @@ func (s *scan) archive(size uint64) error {
 		if err != nil || string(header[58:]) != "`\n" || n > size-start {
 			return elfimage.Malformed(at, "the archive has a member with a broken header, or one that ends behind the archive's end")
 		}
-		name := strings.TrimRight(string(header[:16]), " ")
-		if name == "//" {
-			if n > longNames {
-				return elfimage.Malformed(at, "the archive has a table of long names of %d bytes", n)
-			}
-			names = make([]byte, n)
-			if err := elfimage.ReadFull(s.r, names, start); err != nil {
-				return err
-			}
-		}
 		head := space[:min(n, elfimage.HeadSize)]
 		if err := elfimage.ReadFull(s.r, head, start); err != nil {
 			return err
 		}
 		if strings.HasPrefix(string(head[:min(len(head), 4)]), elf.ELFMAG) {
-			err := s.elf(io.NewSectionReader(s.r, int64(start), int64(n)), start, int64(n), head, memberName(name, names))
+			err := s.elf(io.NewSectionReader(s.r, int64(start), int64(n)), start, int64(n), head)
 			var format *elfimage.FormatError
 			if errors.As(err, &format) && format.Off < int64(start) {
 				format.Off += int64(start)
@@ -158,18 +144,8 @@ func (s *scan) archive(size uint64) error {
 	return nil
 }
 
-// memberName returns the name that a member's header has, or leads to in the table of long names.
-func memberName(name string, names []byte) string {
-	at, err := strconv.ParseUint(strings.TrimPrefix(name, "/"), 10, 32)
-	if !strings.HasPrefix(name, "/") || err != nil || at >= uint64(len(names)) {
-		return strings.TrimSuffix(name, "/")
-	}
-	long, _, _ := bytes.Cut(names[at:min(uint64(len(names)), at+4096)], []byte("/\n"))
-	return string(long)
-}
-
 // elf reads the ELF file of size bytes at r, which are base bytes into the file.
-func (s *scan) elf(r io.ReaderAt, base uint64, size int64, head []byte, member string) error {
+func (s *scan) elf(r io.ReaderAt, base uint64, size int64, head []byte) error {
 	im, err := elfimage.ParseSections(r, size, head)
 	if err != nil {
 		return err
@@ -196,7 +172,7 @@ func (s *scan) elf(r io.ReaderAt, base uint64, size int64, head []byte, member s
 		if p.off = max(p.off, done); p.off >= end { // what lies in two is searched once
 			continue
 		}
-		p.off, p.size, p.member, done = p.off+base, end-p.off, member, end
+		p.off, p.size, done = p.off+base, end-p.off, end
 		if base == 0 {
 			p.holes = im
 		}
@@ -283,7 +259,7 @@ func (s *scan) container(p span, at, end uint64) (next uint64, err error) {
 	}
 	le := binary.LittleEndian
 	version, header, size := le.Uint16(b[4:]), uint64(le.Uint16(b[6:])), le.Uint64(b[8:])
-	c := Container{Section: p.section, Member: p.member, Off: at, Relocatable: p.relocatable, Resource: !p.own && !s.file.Sectionless}
+	c := Container{Section: p.section, Off: at, Relocatable: p.relocatable, Resource: !p.own && !s.file.Sectionless}
 	first := len(s.entries)
 	switch {
 	case version != 1 || header < containerHeader:

@@ -238,9 +238,6 @@ func text(f *File) string {
 	var b bytes.Buffer
 	for _, c := range f.Containers {
 		fmt.Fprintf(&b, "%s", c.Section)
-		if c.Member != "" {
-			fmt.Fprintf(&b, "(%s)", c.Member)
-		}
 		if c.Relocatable {
 			b.WriteString(" relocatable")
 		}
