@@ -36,10 +36,11 @@
 //     byte with another and no entry of .dynamic changes;
 //  1. the room that an earlier edit left in the string table: one string and one
 //     dynamic entry change;
-//  2. zeros between the end of a segment and the next page, after the string table
-//     or with a copy of it: the file does not grow;
-//  3. after the string table where its segment ends what is loaded: the sections
-//     and section headers after it move on;
+//  2. zeros between the end of a segment and the next page, with a copy of the string
+//     table: the file does not grow;
+//  3. at the end of the file, where the string table ends the segment that is last in
+//     memory, as an earlier edit leaves it: table and segment grow over the little that
+//     stands between;
 //  4. a new PT_LOAD at the end of the file with a copy of the string table. The
 //     program header table grows where it is, and the small sections after it
 //     (notes, .interp, .hash, .gnu.hash, .dynsym) move along into the new segment.

@@ -61,7 +61,7 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		scrubs = append(scrubs, write{off: s.off, data: zero(s.size)})
 	}
 	e.writes = make([]write, 0, 12)
-	for _, some := range [][]write{l.fresh, firstNote, first, p.sectionWrites(l), l.late, l.live, dynamic, then, lastNote, l.quiet} {
+	for _, some := range [][]write{l.fresh, firstNote, first, p.sectionWrites(l), l.live, dynamic, then, lastNote, l.quiet} {
 		e.writes = append(e.writes, some...)
 	}
 	if e.writes, err = e.joined(e.writes, scrubs); err != nil {

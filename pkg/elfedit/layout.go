@@ -22,7 +22,6 @@ type layout struct {
 	lent []elfimage.Prog
 
 	fresh []write // bytes that nothing refers to before the edit
-	late  []write // the same, where the section headers stood before
 	live  []write // bytes that are in use and switch what they say by themselves, each in one page
 	quiet []write // bytes that only tools read: symbols that name what has moved
 	dead  []span  // what nothing refers to any more, as of before the edit

@@ -81,28 +81,14 @@ func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (uint64, error) {
 	return n - uint64(len(bytes.TrimLeft(b, "\x00"))), nil
 }
 
-// inPadding places the new run path in the zeros between the end of a segment and
-// the next page: after the string table where it ends its segment, else together
-// with a copy of the whole table. The file does not grow.
+// inPadding places the new strings in the zeros between the end of a segment and the next page,
+// with a copy of the whole string table. The file does not grow.
 func (p *planner) inPadding() (*layout, error) {
 	list := p.goal.blob
 	head := uint64(roomHead)
 	own := p.im.Segment(p.im.StrAddr, p.im.StrSize)
 	if own == nil { // it runs on into the next one
 		return nil, nil
-	}
-	ends, err := p.endsSegment(own)
-	if err != nil {
-		return nil, err
-	}
-	if ends {
-		pad, err := p.im.paddingAfter(own, head+roomFor(len(list)))
-		if err != nil {
-			return nil, err
-		}
-		if pad >= head+leastRoom(len(list)) {
-			return p.extend(own, 0, pad)
-		}
 	}
 	if p.im.needsAnchor() { // which takes new section headers
 		return nil, nil
@@ -163,19 +149,6 @@ func (p *planner) endsSegment(own *elfimage.Prog) (bool, error) {
 		}
 	}
 	return im.zeros(end, rest)
-}
-
-// extend lets the table and its segment, which it ends, grow by n bytes. The first
-// gap of them are what they are, the others are free.
-func (p *planner) extend(seg *elfimage.Prog, gap, n uint64) (*layout, error) {
-	im, l := p.im, p.asItIs()
-	added, at := appendRoom(nil, p.goal.blob, n-gap-uint64(roomHead))
-	end := seg.Off + seg.Filesz
-	l.moveStrings(im, place{im.StrOff, im.StrAddr, end + n - im.StrOff})
-	l.grow(im, seg, n)
-	l.strings = end + gap - im.StrOff + at
-	l.fresh = []write{{off: end + gap, data: added}}
-	return l, nil
 }
 
 // moveTable copies the table to the n zero bytes after a segment.

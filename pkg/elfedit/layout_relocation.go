@@ -172,6 +172,9 @@ func (n *newSegment) relocateSections() {
 	for i := range n.t.sections {
 		s := &n.t.sections[i]
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Addr < seg.Vaddr || s.Addr+s.Size > seg.Vaddr+seg.Memsz && s.Flags&elf.SHF_TLS == 0 {
+			if s.Type == elf.SHT_NOBITS && s.Off >= r.off+r.size { // eu-strip gives .bss an offset after what it keeps
+				s.Off = n.off + uint64(len(n.data))
+			}
 			continue
 		}
 		switch tls := s.Flags&elf.SHF_TLS != 0; {

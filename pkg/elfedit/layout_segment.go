@@ -15,94 +15,46 @@ import (
 // its parent and loses the PT_LOAD.
 const segmentHead = 64
 
-// inLastSegment lets the segment that ends the file grow where the string table
-// ends it: only little that is not loaded comes after it, and that moves on.
+// inLastSegment lets the segment that the string table ends grow, and the table with it, where that
+// segment is the last in memory: that of an earlier edit, mostly.
 func (p *planner) inLastSegment() (*layout, error) {
 	im := p.im
 	seg := im.Segment(im.StrAddr, im.StrSize)
-	if seg == nil || seg.Filesz != seg.Memsz {
+	if seg == nil {
 		return nil, nil
 	}
 	if ends, err := p.endsSegment(seg); !ends || err != nil {
 		return nil, err
 	}
+	const most = 64 << 10 // bytes after it that are worth being a part of the table
+	r, err := p.relocatable()
 	end := seg.Off + seg.Filesz
-	for i := range im.Progs {
-		if q := &im.Progs[i]; q.Type == elf.PT_LOAD && q.Vaddr > seg.Vaddr || q.Off+q.Filesz > end && q.Filesz > 0 {
-			return nil, nil
-		}
+	if err != nil || &im.Progs[r.seg] != seg || seg.Filesz != seg.Memsz || im.size > end+most || im.Phoff > end {
+		return nil, nil //nolint:nilerr // then in a new one
 	}
-	t, err := p.trailer(end)
-	if err != nil {
-		return nil, err
-	}
-	for i := range im.Sections {
-		if s := &im.Sections[i]; s.HasBytes() && s.Off+s.Size > end && !slices.Contains(t.moving, i) {
-			return nil, nil
-		}
-	}
-	if im.Phoff > end {
-		return nil, nil
-	}
-	if alive, err := im.unownedAfter(end); alive || err != nil {
-		return nil, err
-	}
-	const most = 64 << 10 // appended data that is worth a move of the same distance
-	if t.tail > most {
-		return nil, nil
-	}
-	// By at least what comes after, so that the new copies are beyond the old
-	// end of the file and a failed write can be taken back; and by as much again
-	// as the room had, so that growing stops soon.
-	n := max(uint64(roomHead)+roomFor(len(p.goal.blob)), im.size-end)
-	n = max(n, 2*im.findRoom().size)
-	gap := uint64(0)
-	if t.tail > 0 { // appended data is found at its old offset as well: the table takes it in
-		gap = im.size - end
-		n += gap
-	}
-	if n > im.addressRoom(seg) {
-		return nil, nil
-	}
-	l, err := p.extend(seg, gap, n)
+	l := p.asItIs()
+	t, err := p.trailer(im.size)
 	if err != nil {
 		return nil, err
 	}
 	copy(t.sections, l.sections) // a resolution cache that goes, or comes, is another one there
-	if i := im.StringSection(); i >= 0 {
-		t.sections[i].Size = end + n - im.StrOff
-	}
-	for i := range t.sections { // eu-strip gives .bss an offset after what it keeps
-		if s := &t.sections[i]; s.Type == elf.SHT_NOBITS && s.Off >= end {
-			s.Off = end + n
-		}
-	}
-	// The new string goes where the headers were: only once they have moved.
-	l.late = l.fresh
-	if l.fresh, err = t.write(im, l, end+n); err != nil {
+	l.sections = t.sections
+	n := &newSegment{p: p, t: t, l: l}
+	n.beginAt(r)
+	n.growTable(max(t.capacity(p.goal.blob), 2*im.findRoom().size)) // by as much again as the room had, so that growing stops soon
+	if err := n.finish(-1, false); err != nil {
 		return nil, err
 	}
-	if gap > 0 {
-		l.dead = append(l.dead, span{end, t.tailOff - end})
+	l.followCopy(im)
+	for _, i := range t.moving {
+		if s := &im.Sections[i]; s.Off >= end {
+			l.dead = append(l.dead, span{s.Off, s.Size})
+		}
+	}
+	if n := uint64(len(im.Sections)) * im.ShdrSize(); n > 0 && im.Shoff >= end {
+		l.dead = append(l.dead, span{im.Shoff, n})
 	}
 	return l, nil
-}
-
-// unownedAfter reports whether bytes that no header names stand between an offset and
-// the end of what headers do name: somebody's data, before another tool's.
-func (im *image) unownedAfter(end uint64) (bool, error) {
-	last := im.imageEnd()
-	for _, o := range append(im.Owners(), elfimage.Owner{Off: last}) {
-		if o.Off > end {
-			if zero, err := im.zeros(end, min(o.Off, last)-end); !zero || err != nil {
-				return true, err
-			}
-		}
-		if end = max(end, o.End()); end >= last {
-			break
-		}
-	}
-	return false, nil
 }
 
 // inNewSegment appends a PT_LOAD to the file: the string table with room, and
@@ -186,11 +138,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 		if err != nil {
 			return nil, err
 		}
-		capacity := roomFor(len(g.blob))
-		if t.tail > 0 { // each growth copies the appended data again
-			capacity = max(capacity, elfimage.PageSize, min(t.tail/tailPart, maxTailRoom))
-		}
-		n.addTable(table, capacity)
+		n.addTable(table, t.capacity(g.blob))
 		l.dead = append(l.dead, p.deadTable(tableEnd)...)
 	}
 	if err := n.finish(null, moveDynamic); err != nil {
@@ -592,15 +540,16 @@ func (n *newSegment) addTable(table []byte, capacity uint64) {
 	grown, strAt := appendRoom(append(n.data, table...), n.p.goal.blob, capacity)
 	n.data = grown
 	n.l.strings = strAt - before
-	to := place{at, n.addr + at - n.off, uint64(len(grown)) - before}
-	n.l.moveStrings(n.p.im, to)
-	if i := n.p.im.StringSection(); i >= 0 {
-		s := &n.t.sections[i]
-		s.Off, s.Addr, s.Size = to.off, to.addr, to.size
-		if s.Addralign > 1 && to.addr%s.Addralign != 0 {
-			s.Addralign = 1
-		}
-	}
+	n.l.moveStrings(n.p.im, place{at, n.addr + at - n.off, uint64(len(grown)) - before})
+}
+
+// growTable lets the string table, which ends the segment that is relocated, go on with room.
+func (n *newSegment) growTable(capacity uint64) {
+	im := n.p.im
+	data, at := appendRoom(n.data, n.p.goal.blob, capacity)
+	n.data = data
+	n.l.strings = n.addr - im.StrAddr + at
+	n.l.moveStrings(im, place{n.relocated.at(im.StrOff, im.StrSize), im.StrAddr, n.addr + uint64(len(data)) - im.StrAddr})
 }
 
 // finish lays out the trailer and the headers.

@@ -62,6 +62,14 @@ func (p *planner) trailer(end uint64) (*trailer, error) {
 	return t, nil
 }
 
+// capacity is the size of the room for strings, in bytes: each growth copies the appended data again.
+func (t *trailer) capacity(blob string) uint64 {
+	if t.tail == 0 {
+		return roomFor(len(blob))
+	}
+	return max(roomFor(len(blob)), elfimage.PageSize, min(t.tail/tailPart, maxTailRoom))
+}
+
 // write lays the trailer out after offset end. What it returns follows end directly;
 // appended data comes as a copy, so that it is found from its old offset as well as
 // from the end.
