@@ -65,9 +65,7 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	if err := g.interpreter(im, c.Interpreter); err != nil {
 		return nil, err
 	}
-	if err := g.header(im, c); err != nil {
-		return nil, err
-	}
+	g.header(im, c)
 	if c.RunPath != nil {
 		if err := g.runPath(im, *c.RunPath); err != nil {
 			return nil, err
@@ -160,12 +158,12 @@ func (g *goal) interpreter(im *image, path *string) error {
 	return nil
 }
 
-func (g *goal) header(im *image, c Change) error {
+func (g *goal) header(im *image, c Change) {
 	if c.OSABI != nil && elf.OSABI(*c.OSABI) != im.OSABI {
 		g.osabi = c.OSABI
 	}
 	if c.ExecStack == nil {
-		return nil
+		return
 	}
 	flags := elf.PF_R | elf.PF_W
 	p := im.Stack()
@@ -178,7 +176,6 @@ func (g *goal) header(im *image, c Change) error {
 	if p == nil || flags != p.Flags { // without the header, the machine's ABI decides (glibc, stackinfo.h)
 		g.stack = &flags
 	}
-	return nil
 }
 
 // runPath makes one entry the run path: one that holds one now, or one more. An

@@ -90,6 +90,12 @@ func (p *planner) asItIs() *layout {
 		l.moveStrings(im, l.table)
 	}
 	l.live = slices.Clone(p.goal.unversion)
+	if p.goal.interp != nil && p.interpreterFits() {
+		old := im.Prog(elf.PT_INTERP)
+		b := make([]byte, old.Filesz)
+		copy(b, *p.goal.interp)
+		l.live = append(l.live, write{off: old.Off, data: b})
+	}
 	if p.spot != nil {
 		n := *p.spot
 		l.note = &n

@@ -202,11 +202,6 @@ func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 	extents, out := im.extents(), make([]block, 0, 8)
 	var err error
 	free := from // up to here the range is accounted for
-	if from == im.tableEnd() {
-		if free, err = im.staleHeaders(); err != nil {
-			return nil, err
-		}
-	}
 	_, _, counted := im.DynSymbols()
 	// Between headers only padding may be, or what patchelf writes over sections
 	// that it has moved away: Xs, since 0.13 Zs.

@@ -56,7 +56,7 @@ func (p *planner) place() (*layout, error) {
 			if err != nil {
 				return nil, err
 			}
-			if l != nil && p.interpreterInPlace(l) && p.tableFits(l) {
+			if l != nil && p.tableFits(l) {
 				if _, ok := p.dynamicWrites(l); ok {
 					return l, nil
 				}
@@ -100,19 +100,6 @@ func (p *planner) alone(q *elfimage.Prog) bool {
 		}
 	}
 	return false
-}
-
-// interpreterInPlace writes a new interpreter where the old one is. It reports
-// whether that is all that there is to do.
-func (p *planner) interpreterInPlace(l *layout) bool {
-	if p.goal.interp == nil {
-		return true
-	}
-	old := p.im.Prog(elf.PT_INTERP)
-	b := make([]byte, old.Filesz)
-	copy(b, *p.goal.interp)
-	l.live = append(l.live, write{off: old.Off, data: b})
-	return true
 }
 
 // samePage reports whether n bytes at off are in one page, and so are written whole or not at all.

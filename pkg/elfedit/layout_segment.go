@@ -628,9 +628,6 @@ func (n *newSegment) finish(null int, writable bool) error {
 	} else {
 		l.progs = n.insert(progs, segment, null)
 	}
-	if n.p.goal.interp != nil && n.interp == nil {
-		n.p.interpreterInPlace(l)
-	}
 	return nil
 }
 

@@ -13,8 +13,6 @@ import (
 //   - patchelf before 0.19 takes the hole that a moved table leaves in an ET_EXEC file for room that
 //     it has, and breaks the program: a section stands over it (needsAnchor, anchor; patchelf's
 //     rewriteSectionsExecutable).
-//   - patchelf 0.19 leaves a program header behind the table when it takes a resolution note away
-//     (staleHeaders; patchelf's removeResolutionCache).
 //   - patchelf fills what it has moved away from with X, since 0.13 with Z (movingFor).
 //   - "bun build --compile" lets a segment grow over what follows it in the file (isBun).
 //   - llvm-strip takes a PT_INTERP or PT_NOTE that begins where the PT_LOAD does for its parent
@@ -156,31 +154,6 @@ func (im *image) hole(from, end uint64, moved []block) uint64 {
 		}
 	}
 	return end - from
-}
-
-// staleHeaders returns the offset after the program headers that nothing counts any more and
-// that follow the table: patchelf 0.19 leaves one where it takes a resolution note away, the
-// note's own over zeros, or the last of the table once more.
-func (im *image) staleHeaders() (uint64, error) {
-	end, size := im.tableEnd(), im.PhdrSize()
-	for len(im.Sections) > 0 && len(im.Progs) > 0 && end+size <= im.size {
-		b, err := im.Read(end, size)
-		if err != nil {
-			return 0, err
-		}
-		q := im.DecodeProg(b)
-		stale := q == im.Progs[len(im.Progs)-1]
-		if off, mapped := im.FileOffset(q.Vaddr, q.Filesz); q.Type == elf.PT_NOTE && q.Filesz > 0 && mapped { // strip may have moved them
-			if stale, err = im.zeros(off, q.Filesz); err != nil {
-				return 0, err
-			}
-		}
-		if !stale {
-			break
-		}
-		end += size
-	}
-	return end, nil
 }
 
 // isBun reports whether "bun build --compile" will let the segment that holds its section grow
