@@ -3,16 +3,12 @@ package elfimage
 import (
 	"bytes"
 	"debug/elf"
-	"io"
-	"runtime"
 	"strings"
 	"sync"
-	"sync/atomic"
 )
 
 const (
 	stringBlock = 64 << 10 // bytes searched at a time: they stay in the processor's cache
-	manyBlocks  = 32       // from here on, several goroutines search them
 	maxName     = 255      // NAME_MAX: a longer string is no file name
 
 	// stringContext is how many bytes before and after its ".so" a name may depend on: a
@@ -125,83 +121,23 @@ func (im *Image) callsNobody() bool {
 	return err == nil && nobody
 }
 
-// libraries yields the names in a part of the file, until yield returns false.
-func (im *Image) libraries(s span, yield func(string, bool) bool) (more bool, err error) {
-	if s.size >= manyBlocks*stringBlock && runtime.GOMAXPROCS(0) > 1 {
-		return searchTogether(im.r, s, yield) // im itself is for one goroutine
-	}
-	buf := stringBuffers.Get().(*stringBuffer)
-	defer stringBuffers.Put(buf)
-	for at := uint64(0); at < s.size; at += stringBlock {
-		if more, err := buf.search(im, s, at, yield); err != nil || !more {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
 // stringBuffer holds a block, and what a name in it may depend on before and after.
 type stringBuffer [stringContext + stringBlock + stringContext]byte
 
 var stringBuffers = sync.Pool{New: func() any { return new(stringBuffer) }}
 
-// search yields the names whose ".so" begins in the block of s at at.
-func (buf *stringBuffer) search(r io.ReaderAt, s span, at uint64, yield func(string, bool) bool) (more bool, err error) {
-	from, end := at-min(at, stringContext), min(at+stringBlock, s.size)
-	b := buf[:min(end+stringContext, s.size)-from]
-	if err := ReadFull(r, b, s.off+from); err != nil {
-		return false, err
-	}
-	return eachLibrary(b, int(at-from), int(end-from), yield), nil
-}
-
-// searchTogether is libraries in several goroutines, which take the blocks in turns: where
-// many programs are looked at, all wait for the one large library that most of them load.
-func searchTogether(r io.ReaderAt, s span, yield func(string, bool) bool) (more bool, err error) {
-	type name struct {
-		text  string
-		exact bool
-	}
-	type result struct {
-		names []name
-		err   error
-	}
-	workers := runtime.GOMAXPROCS(0)
-	results := make([]result, min(16*workers, 128)) // of some blocks at a time: how many names there are depends on the file
-	for from := uint64(0); from < s.size; from += uint64(len(results)) * stringBlock {
-		results := results[:min(uint64(len(results)), (s.size-from+stringBlock-1)/stringBlock)]
-		var next atomic.Int64
-		work := func() {
-			buf := stringBuffers.Get().(*stringBuffer)
-			defer stringBuffers.Put(buf)
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(results) {
-					return
-				}
-				result := &results[i]
-				result.names = result.names[:0]
-				_, result.err = buf.search(r, s, from+uint64(i)*stringBlock, func(text string, exact bool) bool {
-					result.names = append(result.names, name{text, exact})
-					return true
-				})
-			}
+// libraries yields the names in a part of the file, until yield returns false.
+func (im *Image) libraries(s span, yield func(string, bool) bool) (more bool, err error) {
+	buf := stringBuffers.Get().(*stringBuffer)
+	defer stringBuffers.Put(buf)
+	for at := uint64(0); at < s.size; at += stringBlock {
+		from, end := at-min(at, stringContext), min(at+stringBlock, s.size)
+		b := buf[:min(end+stringContext, s.size)-from]
+		if err := ReadFull(im, b, s.off+from); err != nil {
+			return false, err
 		}
-		var others sync.WaitGroup
-		for range min(workers, len(results)) - 1 {
-			others.Go(work)
-		}
-		work()
-		others.Wait()
-		for _, result := range results {
-			if result.err != nil {
-				return false, result.err
-			}
-			for _, name := range result.names {
-				if !yield(name.text, name.exact) {
-					return false, nil
-				}
-			}
+		if !eachLibrary(b, int(at-from), int(end-from), yield) {
+			return false, nil
 		}
 	}
 	return true, nil

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -124,46 +123,16 @@ func TestLibraryStringsStopsWhenAsked(t *testing.T) {
 }
 
 func TestLibraryStringsOfAFileThatIsCut(t *testing.T) {
-	data := make([]byte, 2*manyBlocks*stringBlock)
+	data := make([]byte, 16*stringBlock)
 	copy(data[2:], "libfirst.so.1")
-	copy(data[manyBlocks*stringBlock:], "libcuda.so.1")
-	for _, left := range []int{len(data), manyBlocks * stringBlock, 4096, 0} {
+	copy(data[8*stringBlock:], "libcuda.so.1")
+	for _, left := range []int{len(data), 8 * stringBlock, 4096, 0} {
 		im := rodata(data)
 		im.window = newWindow(bytes.NewReader(data[:left]), uint64(len(data)), nil)
 		var got []string
 		err := im.LibraryStrings(func(name string, _ bool) bool { got = append(got, name); return true })
 		if whole := left == len(data); whole != (err == nil) || whole && len(got) != 2 {
 			t.Errorf("%d bytes left: %q, %v", left, got, err)
-		}
-	}
-}
-
-// A large part that several goroutines search has the same names, in the same order, as one that one does.
-func TestLibraryStringsOfALargeFile(t *testing.T) {
-	data := make([]byte, 5<<20)
-	rng := rand.New(rand.NewSource(2))
-	for at, i := 1, 0; at+600 < len(data); i++ {
-		copy(data[at:], fmt.Sprintf("lib%s%d.so.%d", strings.Repeat("x", rng.Intn(200)), i, rng.Intn(100)))
-		at += 300 + rng.Intn(1000)
-	}
-	for end := stringBlock; end+8 < len(data); end += stringBlock { // across what may be the end of a block
-		copy(data[end-9-end/stringBlock%9:], "\x00libz.so.7\x00")
-	}
-	for round := range 4 { // names enough for more than one time round
-		copy(data[round<<20+777:], "libm.so\x00liba.so.1")
-	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	exact, loose := libraries(t, rodata(data))
-	for _, processors := range []int{1, 2, 7} {
-		runtime.GOMAXPROCS(processors)
-		got := rodata(data)
-		gotExact, gotLoose := libraries(t, got)
-		if diff := cmp.Diff(exact, gotExact) + cmp.Diff(loose, gotLoose); diff != "" || len(exact) < 5000 {
-			t.Errorf("%d processors: %s", processors, diff)
-		}
-		stopped := 0
-		if got.LibraryStrings(func(string, bool) bool { stopped++; return stopped < 3000 }); stopped != 3000 {
-			t.Errorf("%d processors: stopped after %d names", processors, stopped)
 		}
 	}
 }
