@@ -2,7 +2,6 @@ package elfimage
 
 import (
 	"bytes"
-	"cmp"
 	"debug/elf"
 	"fmt"
 	"slices"
@@ -14,7 +13,7 @@ import (
 // not where its address is mapped. Files that linkers and the usual tools write have
 // none. It takes time in proportion to the size of the headers.
 func (im *Image) Contradiction() error {
-	for _, check := range []func() error{im.sectionRanges, im.segmentRanges, im.dynamicEntries, im.versionRecords, im.overlaps, im.tableSections} {
+	for _, check := range []func() error{im.sectionRanges, im.segmentRanges, im.dynamicEntries, im.overlaps, im.tableSections} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -196,25 +195,6 @@ func tableOfSection(t elf.SectionType) (elf.DynTag, bool) {
 		}
 	}
 	return 0, false
-}
-
-// versionRecords looks for records of needed versions that overlap: a link between them
-// leads to the wrong place.
-func (im *Image) versionRecords() error {
-	type record struct{ addr, size uint64 }
-	var all []record
-	add := func(addr uint64, b []byte) { all = append(all, record{addr, uint64(len(b))}) }
-	if err := im.eachVersionRecord(elf.DT_VERNEED, add, add); err != nil {
-		return err
-	}
-	slices.SortFunc(all, func(a, b record) int { return cmp.Compare(a.addr, b.addr) })
-	for i := 1; i < len(all); i++ {
-		if all[i].addr < all[i-1].addr+all[i-1].size {
-			off, _ := im.FileOffset(all[i].addr, all[i].size)
-			return Malformed(off, "DT_VERNEED has records that overlap, at addresses %#x and %#x", all[i-1].addr, all[i].addr)
-		}
-	}
-	return nil
 }
 
 // rank orders owners by how much the loader depends on them: of two that contradict each other,
