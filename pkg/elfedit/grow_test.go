@@ -170,3 +170,19 @@ func TestSegmentDoesNotGrowOverTables(t *testing.T) {
 		})
 	}
 }
+
+// Where nothing but a program header is new, the segment that becomes longer for want of another one gets some bytes.
+func TestStackHeaderAlone(t *testing.T) {
+	l := plain().with(func(l *shape) { l.typ, l.noStack = elf.ET_EXEC, true })
+	b := edit(t, l.build(t), setPath(elf.DT_RUNPATH, lists[0])) // leaves a hole with a section, which does not become shorter
+	damage{b, parse(t, b)}.prog(elf.PT_PHDR, 0, func(p *elfimage.Prog) { *p = elfimage.Prog{Type: elf.PT_LOOS + 1} })
+	before := viewOf(t, parse(t, b))
+	after := parse(t, edit(t, b, Change{ExecStack: ptr(true)}))
+	if stack := after.Stack(); stack == nil || stack.Flags&elf.PF_X == 0 {
+		t.Errorf("PT_GNU_STACK is %+v", stack)
+	}
+	if v := viewOf(t, after); strip(v) != strip(before) {
+		t.Errorf("the loader sees\n%s\nbefore\n%s", v, before)
+	}
+	checkSections(t, after)
+}

@@ -555,6 +555,9 @@ func (n *newSegment) growTable(capacity uint64) {
 // finish lays out the trailer and the headers.
 func (n *newSegment) finish(null int, writable bool) error {
 	im, l := n.p.im, n.l
+	if len(n.data) == 0 { // nothing but a program header is new
+		n.reserve(16, 1, 0)
+	}
 	segment := elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Align: n.align,
 		Filesz: uint64(len(n.data)), Memsz: uint64(len(n.data))}
 	if writable {
@@ -577,9 +580,6 @@ func (n *newSegment) finish(null int, writable bool) error {
 		}
 	}
 	if n.relocated != nil {
-		if len(n.data) == 0 {
-			n.reserve(16, 1, 0)
-		}
 		n.relocateSections()
 		if err := n.relocatedDynamic(); err != nil {
 			return err
