@@ -17,8 +17,7 @@ import (
 // 0.19 wants no more in a PT_NOTE than sections name). A section of zeros follows, its room;
 // it also keeps a segment that has nothing else from being without a section when patchelf takes
 // the note away, which strip would make one of that does not load. A note that goes leaves
-// another such section, in which the next one is put if it fits. In a file without section
-// headers PT_NOTE spans the room, and stays.
+// another such section, in which the next one is put if it fits.
 
 const (
 	noteHead    = 12      // bytes: sizes of name and description, type
@@ -45,14 +44,11 @@ const leastHole = 16
 // noteSize returns the size in bytes of a note with a description.
 func noteSize(desc string) uint64 { return noteHead + noteName + alignUp(uint64(len(desc)), 4) }
 
-// putNote writes a note to b and zeros after it. The loader passes over one that is silent.
-func (im *image) putNote(b []byte, desc string, silent bool) {
+// putNote writes a note of type 0 to b, which the loader passes over, and zeros after it.
+func (im *image) putNote(b []byte, desc string) {
 	clear(b)
 	im.Order.PutUint32(b, uint32(len(elfimage.CacheOwner)+1))
 	im.Order.PutUint32(b[4:], uint32(len(desc)))
-	if !silent {
-		im.Order.PutUint32(b[noteTypeAt:], elfimage.CacheType)
-	}
 	copy(b[noteHead:], elfimage.CacheOwner)
 	copy(b[noteHead+noteName:], desc)
 }
@@ -76,14 +72,12 @@ func (g *goal) note(im *image, c Change) error {
 	return nil
 }
 
-// resolutionNote returns the note that the loader reads; else one that a killed edit has left, or
-// where there are no sections the place of one; else nil.
+// resolutionNote returns the note that the loader reads; else one that a killed edit has left; else nil.
 func (im *image) resolutionNote() (*elfimage.ResolutionCache, error) {
 	all, err := im.ResolutionCaches()
 	for _, counts := range []func(c *elfimage.ResolutionCache) bool{
 		func(c *elfimage.ResolutionCache) bool { return !c.Silent },
 		func(c *elfimage.ResolutionCache) bool { return !c.Blank() },
-		func(c *elfimage.ResolutionCache) bool { return c.Prog >= 0 && len(im.Sections) == 0 },
 	} {
 		if i := slices.IndexFunc(all, func(c elfimage.ResolutionCache) bool { return counts(&c) }); i >= 0 {
 			return &all[i], nil
@@ -105,19 +99,18 @@ func (p *planner) noteSpot() (*noteSpot, error) {
 			return nil
 		}
 		rest := uint64(0)
-		if s.hole = -1; s.section >= 0 {
-			named, ok := im.offsetOfName(s.section, cacheSection)
-			if s.named = named; !ok {
-				return nil
-			}
-			for i := range im.Sections {
-				h := &im.Sections[i]
-				if zero, err := im.isNoteHole(i); zero && h.Off == s.off+s.size && h.Addr == s.addr+s.size {
-					s.hole, s.size, rest = i, s.size+h.Size, leastHole
-					break
-				} else if err != nil {
-					return err
-				}
+		s.hole = -1
+		named, ok := im.offsetOfName(s.section, cacheSection)
+		if s.named = named; !ok {
+			return nil
+		}
+		for i := range im.Sections {
+			h := &im.Sections[i]
+			if zero, err := im.isNoteHole(i); zero && h.Off == s.off+s.size && h.Addr == s.addr+s.size {
+				s.hole, s.size, rest = i, s.size+h.Size, leastHole
+				break
+			} else if err != nil {
+				return err
 			}
 		}
 		if s.size >= need+rest && (best == nil || s.size < best.size) {
@@ -126,14 +119,10 @@ func (p *planner) noteSpot() (*noteSpot, error) {
 		return nil
 	}
 	if c := p.goal.cache; c != nil {
-		if c.Prog < 0 || c.Section < 0 && len(im.Sections) > 0 {
+		if c.Prog < 0 || c.Section < 0 {
 			return nil, nil
 		}
-		q := &im.Progs[c.Prog]
-		size := q.Filesz
-		if c.Section >= 0 {
-			size = im.Sections[c.Section].Size
-		}
+		q, size := &im.Progs[c.Prog], im.Sections[c.Section].Size
 		if at, ok := im.FileOffset(q.Vaddr, q.Filesz); !ok || at != q.Off || q.Align == 8 || !p.alone(q) || size < c.Size {
 			return nil, nil
 		}
@@ -204,16 +193,10 @@ func (p *planner) layNote(l *layout) {
 func (p *planner) nameNote(l *layout) {
 	im, n, size := p.im, l.note, noteSize(p.goal.desc)
 	q := elfimage.Prog{Type: elf.PT_NOTE, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Paddr: n.addr, Filesz: size, Memsz: size, Align: 4}
-	if len(im.Sections) == 0 {
-		q.Filesz, q.Memsz = n.size, n.size
-	}
 	if seg := im.Segment(n.addr, n.size); seg != nil {
 		q.Paddr += seg.Paddr - seg.Vaddr
 	}
 	l.progs[n.prog] = q
-	if len(im.Sections) == 0 {
-		return
-	}
 	set := func(i *int, s elfimage.Section) {
 		if *i < 0 {
 			*i = len(l.sections)
@@ -241,14 +224,12 @@ func (n *newSegment) addNote() error {
 	s.size = alignUp(room, 4)
 	s.off = n.reserve(s.size, 4, 0)
 	s.addr = n.addr + s.off - n.off
-	im.putNote(n.data[s.off-n.off:][:s.size], p.goal.desc, true)
-	if len(im.Sections) > 0 {
-		named, err := n.t.addName(im, cacheSection)
-		if err != nil {
-			return err
-		}
-		s.named = named
+	im.putNote(n.data[s.off-n.off:][:s.size], p.goal.desc)
+	named, err := n.t.addName(im, cacheSection)
+	if err != nil {
+		return err
 	}
+	s.named = named
 	l.sections = n.t.sections
 	p.nameNote(l)
 	n.t.sections = l.sections
@@ -294,37 +275,31 @@ func (p *planner) noteWrites(l *layout, dynamic bool) (fresh, first, last []writ
 		return nil, nil, []write{{off: at + noteTypeAt, data: word}}
 	}
 	b := make([]byte, max(size, n.said))
-	whole := n.said > 0 && !dynamic && samePage(at, uint64(len(b)))
-	im.putNote(b, p.goal.desc, !whole)
+	im.putNote(b, p.goal.desc)
 	content, active := write{off: at, data: b}, write{off: at + noteTypeAt, data: word}
-	if n.said > 0 && !whole {
+	if n.said > 0 {
 		first = append(first, write{off: at + noteTypeAt, data: make([]byte, noteHead-noteTypeAt)})
 	}
 	switch {
-	case n.said == 0 && len(im.Sections) > 0:
+	case n.said == 0:
 		fresh = append(fresh, content)
 	case n.said >= size:
 		first = append(first, content)
 	default:
 		l.live = append(l.live, content)
 	}
-	if whole {
-		return fresh, first, nil
-	}
 	return fresh, first, append(last, active)
 }
 
 // goesWhole reports whether nothing is left of the note that goes, or else one of type 0: among
-// other notes its sizes have to stay, and where there are no sections its PT_NOTE, for the next one.
-func (g *goal) goesWhole(im *image) bool {
-	return g.cache != nil && g.cache.Prog >= 0 && (len(im.Sections) > 0 || g.desc != "")
-}
+// other notes its sizes have to stay.
+func (g *goal) goesWhole() bool { return g.cache != nil && g.cache.Prog >= 0 }
 
 // dropNote lets the headers no longer name the note of before when .dynamic is switched. Its
 // segment stays, with a section of zeros: strip makes of a PT_LOAD with no section in it one
 // that does not load.
 func (l *layout) dropNote(im *image, g *goal) {
-	if !g.goesWhole(im) {
+	if !g.goesWhole() {
 		return
 	}
 	c := g.cache
@@ -342,7 +317,7 @@ func (l *layout) dropNote(im *image, g *goal) {
 // silence zeros the note of before where it is, and in the copy of a block that moves.
 func (l *layout) silence(im *image, g *goal) {
 	c, from := g.cache, uint64(0)
-	if !g.goesWhole(im) {
+	if !g.goesWhole() {
 		from = noteHead + noteName
 	}
 	mute := func(b []byte) {
@@ -367,7 +342,7 @@ func (l *layout) silence(im *image, g *goal) {
 // progsWithNote are the program headers of before, but for those of the note, which are as afterwards.
 func (l *layout) progsWithNote(im *image, g *goal) []elfimage.Prog {
 	progs := slices.Clone(im.Progs)
-	if g.goesWhole(im) {
+	if g.goesWhole() {
 		progs[g.cache.Prog] = elfimage.Prog{Type: elf.PT_NULL}
 	}
 	if n := l.note; n != nil {

@@ -39,6 +39,9 @@ func (p *planner) layout() (*layout, error) {
 func (p *planner) place() (*layout, error) {
 	g := p.goal
 	if g.desc != "" {
+		if len(p.im.Sections) == 0 {
+			return nil, cannot("a resolution note has a section, and the file has no section headers")
+		}
 		var err error
 		if p.spot, err = p.noteSpot(); err != nil {
 			return nil, err

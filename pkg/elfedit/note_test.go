@@ -29,9 +29,7 @@ const stub = "?/a\x00?/b\x00\x00"
 func noteShapes() map[string]shape {
 	all := map[string]shape{
 		"alone":            plain().with(func(l *shape) { l.note, l.cache = 0, noteOf("11111111-old", 2) }),
-		"alone, bare":      plain().with(func(l *shape) { l.note, l.cache, l.noSections = 0, noteOf("11111111-old", 2), true }),
 		"among others":     plain().with(func(l *shape) { l.cache = noteOf("11111111-old", 2) }),
-		"among, bare":      plain().with(func(l *shape) { l.cache, l.noSections = noteOf("11111111-old", 2), true }),
 		"not a program":    plain().with(func(l *shape) { l.program = false }),
 		"without any note": plain().with(func(l *shape) { l.note = 0 }),
 	}
@@ -43,10 +41,10 @@ func noteShapes() map[string]shape {
 	return all
 }
 
-// noPlace are shapes in which no program header can be added.
+// noPlace are shapes in which no program header can be added, or no section.
 var noPlace = map[string]bool{
 	"code after the headers, .bss": true, "code after the headers, appended data": true, "code after the headers, no spare entry": true,
-	"code after the headers, no section headers, i386": true,
+	"code after the headers, no section headers, i386": true, "no section headers": true, "no section headers, library": true,
 }
 
 // A file that has no place for another program header is told from one with another fault:

@@ -87,18 +87,16 @@ func (v *verifier) resolutionNote() error {
 	if is == nil {
 		return nil
 	}
-	// It has a program header and, where there are sections, one of these for itself, is mapped, and takes no place that is another's.
-	if is.Prog < 0 || is.Section < 0 && len(v.after.Sections) > 0 {
+	// It has a program header and a section for itself, is mapped, and takes no place that is another's.
+	if is.Prog < 0 || is.Section < 0 {
 		return bug("leaves the resolution note without headers of its own")
 	}
 	p := &v.after.Progs[is.Prog]
 	if off, ok := v.after.FileOffset(p.Vaddr, p.Filesz); !ok || off != p.Off || p.Align != 4 || p.Flags != elf.PF_R || p.Memsz != p.Filesz {
 		return bug("leaves a resolution note that is not mapped")
 	}
-	if is.Section >= 0 {
-		if s := &v.after.Sections[is.Section]; s.Flags != elf.SHF_ALLOC || s.Addr != p.Vaddr || s.Size != is.Size || s.Addralign != 4 {
-			return bug("leaves a section of the resolution note that is elsewhere")
-		}
+	if s := &v.after.Sections[is.Section]; s.Flags != elf.SHF_ALLOC || s.Addr != p.Vaddr || s.Size != is.Size || s.Addralign != 4 {
+		return bug("leaves a section of the resolution note that is elsewhere")
 	}
 	for _, o := range v.after.Owners() {
 		own := o.Kind == elfimage.OfSection && o.Index == is.Section || o.Kind == elfimage.OfSegment && o.Index == is.Prog
