@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -195,34 +196,13 @@ func (h *Host) isCompat(dir string) bool {
 	return driver.CompatDirs{}.Contains(dir, func(name string) bool { return h.exists(path.Join(dir, name)) })
 }
 
-// libcLibraries are the C library's own: each program brings them with its loader,
-// and a second copy of any of them breaks it.
-var libcLibraries = []string{
-	"libc", "libm", "libdl", "libpthread", "librt", "libresolv", "libutil", "libnsl", "libmvec", "libanl",
-	"libBrokenLocale", "libthread_db", "libc_malloc_debug", "libmemusage", "libpcprofile", "libnss_",
-}
-
-func isLibc(soname string) bool {
-	if strings.HasPrefix(soname, "ld-linux") || strings.HasPrefix(soname, "ld-musl") || strings.HasPrefix(soname, "ld64.so") || soname == "ld.so.1" {
-		return true
-	}
-	stem, _, _ := strings.Cut(soname, ".so")
-	for _, l := range libcLibraries {
-		if stem == l || strings.HasSuffix(l, "_") && strings.HasPrefix(stem, l) {
-			return true
-		}
-	}
-	return false
-}
+// libc matches the C library's own: each program brings them with its loader, and a second copy of any of them breaks it.
+var libc = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(ld-linux|ld-musl|ld64\.so|ld\.so\.1$|libnss_|lib(c|m|dl|pthread|rt|resolv|util|nsl|mvec|anl|BrokenLocale|thread_db|c_malloc_debug|memusage|pcprofile)(\.so|$))`)
+})
 
 func withoutLibc(sonames []string) []string {
-	rest := []string{}
-	for _, s := range sonames {
-		if !isLibc(s) {
-			rest = append(rest, s)
-		}
-	}
-	return rest
+	return slices.DeleteFunc(append([]string{}, sonames...), libc().MatchString)
 }
 
 // groupOf returns the name of the group that may use a file, or "" where that is not a group to join.

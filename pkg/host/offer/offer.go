@@ -269,10 +269,8 @@ func (o *Offer) Make(in *os.Root, name, key string) error {
 	}
 	defer dir.Close()
 	for _, e := range o.Entries {
-		for _, sub := range above(e.Name) {
-			if err := opened.MakeIn(dir, sub); err != nil && !errors.Is(err, fs.ErrExist) {
-				return err
-			}
+		if err := opened.MakeAllIn(dir, path.Dir(e.Name)); err != nil {
+			return err
 		}
 	}
 	made, err := o.key(func(e Entry) ([]byte, error) {
@@ -312,16 +310,6 @@ func (o *Offer) Make(in *os.Root, name, key string) error {
 		defer f.Close()
 		return f.Sync()
 	})
-}
-
-// above returns the directories above a name, the outermost first.
-func above(name string) (dirs []string) {
-	for i, c := range name {
-		if c == '/' {
-			dirs = append(dirs, name[:i])
-		}
-	}
-	return dirs
 }
 
 // text returns the contents of a vendor's file in an offer that is a directory of the name key in an open one.
@@ -384,7 +372,7 @@ func (o *Offer) Same(in *os.Root, name string) bool {
 	want := map[string]Entry{}
 	for _, e := range o.Entries {
 		want[e.Name] = e
-		for _, sub := range above(e.Name) {
+		for sub := path.Dir(e.Name); sub != "."; sub = path.Dir(sub) {
 			want[sub] = Entry{Name: sub}
 		}
 	}

@@ -104,6 +104,11 @@ func MakeIn(in *os.Root, name string) error {
 	return unmasked(func() error { return in.Mkdir(name, 0o755) })
 }
 
+// MakeAllIn makes a directory and what is missing above it in an open one, each of mode 755.
+func MakeAllIn(in *os.Root, name string) error {
+	return unmasked(func() error { return in.MkdirAll(name, 0o755) })
+}
+
 // withFile calls f with an open directory as a file.
 func withFile(dir *os.Root, f func(*os.File) error) error {
 	file, err := dir.Open(".")

@@ -110,8 +110,20 @@ func tellTriton(env []string, dir string) []string {
 	if os.Getenv(name) != "" {
 		return env
 	}
-	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") }) // it is empty
-	return append(env, name+"="+dir)
+	return with(env, name, dir)
+}
+
+// with returns an environment in which a variable has a value.
+func with(env []string, name, value string) []string {
+	return append(slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, name+"=") }), name+"="+value)
+}
+
+// has reports whether one of some variables is in an environment.
+func has(env []string, names ...string) bool {
+	return slices.ContainsFunc(env, func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains(names, name)
+	})
 }
 
 // withLibraryPath returns the environment in which LD_LIBRARY_PATH begins with the directories for a
@@ -194,19 +206,14 @@ func (r *Run) searched(file string) []string {
 // withLibraryPath puts directories before those of LD_LIBRARY_PATH. An empty entry
 // would mean the working directory, so there is none unless the caller had one.
 func withLibraryPath(env []string, dirs []string) []string {
-	const name = "LD_LIBRARY_PATH="
-	list := strings.Join(dirs, ":")
-	var rest []string
+	const name = "LD_LIBRARY_PATH"
+	list := slices.Clone(dirs)
 	for _, e := range env {
-		if old, ok := strings.CutPrefix(e, name); ok {
-			if old != "" {
-				list += ":" + old
-			}
-			continue
+		if old, ok := strings.CutPrefix(e, name+"="); ok && old != "" {
+			list = append(list, old)
 		}
-		rest = append(rest, e)
 	}
-	return append(rest, name+list)
+	return with(env, name, strings.Join(list, ":"))
 }
 
 // vendorVariables are those by which loaders find what they find in a namespace through /run/opengl-driver, each with
@@ -235,10 +242,7 @@ var vendorVariables = []struct {
 func (r *Run) withVendors(env []string, dir string) []string {
 	for _, v := range vendorVariables {
 		ours := filepath.Join(dir, v.dir)
-		set := func(name string) bool {
-			return slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, name+"=") })
-		}
-		if _, err := os.Stat(ours); err != nil || slices.ContainsFunc(append(v.unless, v.name), set) {
+		if _, err := os.Stat(ours); err != nil || has(env, append(v.unless, v.name)...) {
 			continue
 		}
 		list := []string{ours}
@@ -259,11 +263,7 @@ func (r *Run) withVendors(env []string, dir string) []string {
 func (r *Run) withVulkan(env []string, dir string) []string {
 	const kind = "vulkan/icd.d"
 	ours, _ := filepath.Glob(filepath.Join(dir, "share", kind, "*.json"))
-	said := slices.ContainsFunc(env, func(e string) bool {
-		name, _, _ := strings.Cut(e, "=")
-		return name == "VK_DRIVER_FILES" || name == "VK_ICD_FILENAMES" || name == "VK_ADD_DRIVER_FILES"
-	})
-	if len(ours) == 0 || said {
+	if len(ours) == 0 || has(env, "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES") {
 		return env
 	}
 	home := os.Getenv("HOME")
@@ -587,14 +587,19 @@ func Enter() {
 	if len(os.Args) < 1 || os.Args[0] != enterName {
 		return
 	}
-	fd := -1
-	if len(os.Args) > 1 {
-		if n, err := strconv.Atoi(os.Args[1]); err == nil {
-			fd = n
-		}
+	all, args := []placement{}, os.Args[min(3, len(os.Args)):]
+	for ; len(args) >= 2 && args[0] != "--"; args = args[2:] {
+		all = append(all, placement{args[0], args[1]})
 	}
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+	if len(args) < 3 || args[0] != "--" {
 		os.Exit(125) // started by hand
+	}
+	fd, err := strconv.Atoi(os.Args[1])
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC)
+	}
+	if err != nil {
+		os.Exit(125) // as well
 	}
 	says := os.NewFile(uintptr(fd), "pipe")
 	fail := func(format string, args ...any) {
@@ -606,20 +611,7 @@ func Enter() {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		fail("prctl: %v", err)
 	}
-	args := os.Args[2:]
-	if len(args) < 3 {
-		fail("started by hand")
-	}
-	stage, args := args[0], args[1:]
-	var all []placement
-	for len(args) >= 2 && args[0] != "--" {
-		all = append(all, placement{args[0], args[1]})
-		args = args[2:]
-	}
-	if len(args) < 3 || args[0] != "--" {
-		fail("started by hand")
-	}
-	if err := placeAll(all, stage); err != nil {
+	if err := placeAll(all, os.Args[2]); err != nil {
 		fail("%v", err)
 	}
 	if err := dropCapabilities(); err != nil {
