@@ -271,6 +271,10 @@ func (r Root) Stat(name string) (fs.FileInfo, error) {
 
 // Lstat describes what has a path that leads through no link: one that Resolve or Steps returned.
 func (r Root) Lstat(at string) (fs.FileInfo, error) {
+	if r.IsHost() {
+		info, err := os.Lstat(at)
+		return info, r.inside("stat", at, err)
+	}
 	f, err := r.below(at, unix.O_PATH)
 	if err != nil {
 		return nil, r.inside("stat", at, err)

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -237,9 +238,9 @@ func (c *Cache) load(h *host.Host, dir, name string) *state {
 			c.Log("%s has been modified: making it again", o.Path)
 			return nil
 		}
-		info, err := os.Lstat(o.Path)
+		info, err := os.Lstat(o.Path + manifest)
 		if now := time.Now(); err == nil && now.Sub(info.ModTime()) > touchAfter {
-			_ = os.Chtimes(o.Path, now, now) // only lets it live longer
+			_ = os.Chtimes(o.Path+manifest, now, now) // only lets it live longer
 		}
 	}
 	return s
@@ -317,21 +318,36 @@ func (c *Cache) offer(in *os.Root, o *offer.Offer) (string, error) {
 	return dir, opened.Sync(in)
 }
 
-// manifest is what the name of a file ends in that says which files a directory
-// was made of. It stands beside the directory and tells a change of any of them:
-// whatever writes a file, or puts another one in its place, changes its ctime or inode.
+// manifest is what the name of a file ends in that says what a directory was made of. It stands beside the
+// directory, and its own time says when that was last used. It tells a change of any of them: whatever writes a file
+// changes its ctime, and what puts another one, or another link, in its place changes the directory's time.
 const manifest = ".files"
 
+// identities returns the state of a directory's files, and of it and those in it, whose names end in "/".
 func identities(dir string) map[string]string {
 	ids := map[string]string{}
 	_ = filepath.WalkDir(dir, func(at string, e fs.DirEntry, err error) error {
-		if err == nil && !e.IsDir() {
-			name, _ := filepath.Rel(dir, at)
-			ids[name] = host.LinkIdentity(at)
+		name, _ := filepath.Rel(dir, at)
+		if err == nil && e.IsDir() {
+			name += "/"
+		}
+		if err == nil && e.Type()&fs.ModeSymlink == 0 {
+			ids[name] = identity(dir, name)
 		}
 		return err
 	})
 	return ids
+}
+
+func identity(dir, name string) string {
+	if !strings.HasSuffix(name, "/") {
+		return host.LinkIdentity(dir + "/" + name)
+	}
+	info, err := os.Lstat(dir + "/" + name)
+	if err != nil {
+		return "none"
+	}
+	return strconv.FormatInt(info.ModTime().UnixNano(), 36) // its ctime changes where it is given its name
 }
 
 // whole reports whether a directory's files are those of which it was made.
@@ -342,7 +358,7 @@ func (c *Cache) whole(dir string) bool {
 		return false
 	}
 	for name, id := range ids {
-		if host.LinkIdentity(filepath.Join(dir, name)) != id {
+		if identity(dir, name) != id {
 			return false
 		}
 	}
@@ -377,6 +393,9 @@ func (c *Cache) removeUnused(used []Dir) {
 		info, err := e.Info()
 		if keep || err != nil {
 			continue
+		}
+		if used, err := os.Lstat(at + manifest); err == nil && used.ModTime().After(info.ModTime()) {
+			info = used
 		}
 		age := time.Since(info.ModTime())
 		unused := age > keepUnused && info.ModTime().Add(touchAfter).Before(booted())

@@ -31,6 +31,7 @@ func withDriver(t *testing.T) (*host.Host, host.Machine) {
 	}
 	for name, o := range map[string]tinyelf.Object{
 		"libcuda.so":                  tinyelf.Object{}.With(elf.DT_SONAME, driver.LibCUDA).Needs("libnvidia-ptxjitcompiler.so.1"),
+		"libnvidia-allocator.so":      tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-allocator.so.1"),
 		"libnvidia-ptxjitcompiler.so": tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1"),
 	} {
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, name+".535.1.2"), o.Bytes(), 0o755), os.Symlink(name+".535.1.2", filepath.Join(dir, name+".1"))); err != nil {
@@ -111,7 +112,7 @@ func TestCacheUnderUmasks(t *testing.T) {
 				if !mode.IsDir() {
 					want = 0o600
 				}
-			default:
+			case !mode.IsDir():
 				want = 0o555
 			}
 			if mode&fs.ModeSymlink == 0 && mode.Perm() != want {
@@ -192,13 +193,16 @@ func TestPreparedOnce(t *testing.T) {
 			b[len(b)-1] ^= 1
 			return errors.Join(os.WriteFile(copied, b, 0o755), os.Chtimes(copied, st.ModTime(), st.ModTime()))
 		}, 1, true},
-		"a copy is exchanged": {func() error { return os.Rename(filepath.Join(first, "libnvidia-ptxjitcompiler.so.1"), copied) }, 1, true},
-		"a link leads away":   {func() error { return relink(filepath.Join(first, "libcuda.so"), "/etc/passwd") }, 1, true},
-		"a file is gone":      {func() error { return os.Remove(copied) }, 1, true},
-		"its time":            {func() error { return os.Chtimes(copied, time.Now(), time.Now()) }, 1, true},
-		"the whole directory": {func() error { return os.RemoveAll(first) }, 1, true},
+		"a copy is exchanged":  {func() error { return os.Rename(filepath.Join(first, "libnvidia-ptxjitcompiler.so.1"), copied) }, 1, true},
+		"a link leads away":    {func() error { return relink(filepath.Join(first, "libcuda.so"), "/etc/passwd") }, 1, true},
+		"one leads away below": {func() error { return relink(filepath.Join(first, "gbm/nvidia-drm_gbm.so"), "/etc/passwd") }, 1, true},
+		"a name is added":      {func() error { return os.WriteFile(filepath.Join(first, "libc.so.6"), nil, 0o755) }, 1, true},
+		"a file is gone":       {func() error { return os.Remove(copied) }, 1, true},
+		"its time":             {func() error { return os.Chtimes(copied, time.Now(), time.Now()) }, 1, true},
+		"the whole directory":  {func() error { return os.RemoveAll(first) }, 1, true},
 	} {
 		made = 0
+		time.Sleep(20 * time.Millisecond) // the kernel's clock for files is not exact
 		if err := c.change(); err != nil {
 			t.Fatal(err)
 		}
@@ -285,6 +289,13 @@ func TestUnusedDirectoriesAreRemoved(t *testing.T) {
 		if err := os.Chtimes(at, then, then); err != nil {
 			t.Fatal(err)
 		}
+	}
+	used := "5" + name[1:] // not changed for long, and started with today
+	ages[used] = 0
+	long := time.Now().Add(-40 * 24 * time.Hour)
+	if err := errors.Join(os.Mkdir(filepath.Join(c.Dir, used), 0o755), os.Chtimes(filepath.Join(c.Dir, used), long, long),
+		os.WriteFile(filepath.Join(c.Dir, used+manifest), nil, 0o600)); err != nil {
+		t.Fatal(err)
 	}
 	c.removeUnused([]Dir{{Path: filepath.Join(c.Dir, name)}})
 	for old := range ages {
