@@ -483,14 +483,6 @@ func (h *Host) Behind(file string) (program string, via []string) {
 	return scripts.Program(file, read, compiled, find)
 }
 
-// libraryPath is LD_LIBRARY_PATH where the host looked at is the one that this program runs on.
-func (h *Host) libraryPath() string {
-	if h.Root.IsHost() {
-		return os.Getenv("LD_LIBRARY_PATH")
-	}
-	return ""
-}
-
 // doctorRuntime compares the CUDA version that the program was built for with the driver's.
 func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 	const runtime = "libcudart.so."
@@ -591,8 +583,11 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 			bad = Good
 		}
 	case v.Good:
-		inside := load.Inside(o.File.Path)
-		d.add(subject, Good, from, "", "%s%s", o.Path, resolved(o.Path, inside))
+		is := o.Path
+		if file := load.Inside(o.File.Path); file != "" && file != is {
+			is += ", which is " + file
+		}
+		d.add(subject, Good, from, "", "%s", is)
 		if load.Interp.Store && o.File.List == "" && o.Rule != loader.ByEnv && subject == driver.LibCUDA {
 			d.add("PTX compiler", Warning, o.Path, h.itself()+" install --copy"+prefixFlag(prefix)+", or: "+run,
 				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(o.Path))
@@ -618,13 +613,6 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
 		d.answers(v.Answer)
 	}
-}
-
-func resolved(name, file string) string {
-	if name == file || file == "" {
-		return ""
-	}
-	return ", which is " + file
 }
 
 // doctorGLIBC compares what the driver's libraries need of glibc with what the

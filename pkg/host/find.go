@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"sort"
@@ -46,11 +47,13 @@ type Host struct {
 // loader returns the loader of the host's programs, with what it has read kept.
 func (h *Host) loader() (*loader.Loader, error) {
 	if h.programs == nil {
-		root := h.Root.Dir
+		o := loader.Options{NoTries: true, Opened: true, Look: explain.Look(true)}
 		if h.Root.IsHost() {
-			root = ""
+			o.LibraryPath = os.Getenv("LD_LIBRARY_PATH")
+		} else {
+			o.Root = h.Root.Dir
 		}
-		l, err := loader.New(loader.Options{Root: root, LibraryPath: h.libraryPath(), NoTries: true, Opened: true, Look: explain.Look(true)})
+		l, err := loader.New(o)
 		if err != nil {
 			return nil, err
 		}
@@ -115,70 +118,57 @@ type candidates map[string][]Library
 
 // Find returns the host's driver for a machine. Where there is none, the error
 // wraps ErrNoDriver, and the Driver tells what was rejected.
-func (h *Host) Find(m Machine) (*Driver, error) {
-	s, err := h.search(m, "")
-	d := s.driver
-	if err != nil {
-		return d, err
-	}
-	for _, dir := range []string{d.Directory, path.Dir(s.chosen.File)} {
-		video := path.Join(dir, "vdpau") // libvdpau's own directory
-		h.saw(video)
-		h.look(place{video, d.Source}, m, "", s.found, d)
-	}
-	d.Libraries = append(d.Libraries, h.complete(s.chosen, s.found)...)
-	d.Vendors, d.Optix = h.vendors(d), h.optixData(d)
-	d.Needs = append(d.Needs, h.needs(d, m, s.cache, s.places)...)
-	return d, nil
-}
+func (h *Host) Find(m Machine) (*Driver, error) { return h.find(m, "") }
 
 // Directory returns the directory of the driver that Find returns.
 func (h *Host) Directory(m Machine) (string, error) {
-	s, err := h.search(m, cudaRow)
-	return s.driver.Directory, err
+	d, err := h.find(m, cudaRow)
+	return d.Directory, err
 }
 
-// A search is for the libcuda.so.1 that decides which of the host's drivers is taken.
-type search struct {
-	driver *Driver // but for its libraries and what they need
-	cache  *ldcache.Cache
-	places []place
-	found  candidates
-	chosen Library
-}
-
-// search chooses the driver. What is found are the libraries of one row of the table, or of all rows.
-func (h *Host) search(m Machine, only string) (*search, error) {
+// find is Find where only is "". Else only the libraries of that row of the table are looked at, which are none of those that it returns.
+func (h *Host) find(m Machine, only string) (*Driver, error) {
 	d := &Driver{Machine: m.Name, Libraries: []Library{}, Needs: []Need{}, Others: []string{}, Rejected: []Rejected{}}
-	s := &search{driver: d, found: candidates{}}
-	s.cache, s.places = h.places(m)
-	for _, p := range s.places {
-		h.look(p, m, only, s.found, d)
+	cache, places := h.places(m)
+	found := candidates{}
+	for _, p := range places {
+		h.look(p, m, only, found, d)
 	}
-	cudas := s.found[cudaRow]
+	cudas := found[cudaRow]
 	if len(cudas) == 0 {
-		where := fmt.Sprintf("the loader's cache or any of %d known places; --from DIR names another", len(s.places))
+		where := fmt.Sprintf("the loader's cache or any of %d known places; --from DIR names another", len(places))
 		if len(h.From) > 0 {
 			where = strings.Join(h.From, " or ")
 		}
-		return s, fmt.Errorf("%w: no libcuda.so.1 for %s in %s", ErrNoDriver, m.Name, where)
+		return d, fmt.Errorf("%w: no libcuda.so.1 for %s in %s", ErrNoDriver, m.Name, where)
 	}
-	s.chosen = cudas[0]
+	chosen := cudas[0]
 	if loaded := h.kernelVersion(); loaded.Version != "" {
 		for _, c := range cudas {
 			if c.Version == loaded.Version {
-				s.chosen = c
+				chosen = c
 				break
 			}
 		}
 	}
 	for _, c := range cudas {
-		if path.Dir(c.File) != path.Dir(s.chosen.File) || c.Version != s.chosen.Version {
+		if path.Dir(c.File) != path.Dir(chosen.File) || c.Version != chosen.Version {
 			d.Others = append(d.Others, c.File)
 		}
 	}
-	d.Version, d.Directory, d.Source = s.chosen.Version, path.Dir(s.chosen.Path), s.chosen.Source
-	return s, nil
+	d.Version, d.Directory, d.Source = chosen.Version, path.Dir(chosen.Path), chosen.Source
+	if only != "" {
+		return d, nil
+	}
+	for _, dir := range []string{d.Directory, path.Dir(chosen.File)} {
+		video := path.Join(dir, "vdpau") // libvdpau's own directory
+		h.saw(video)
+		h.look(place{video, chosen.Source}, m, "", found, d)
+	}
+	d.Libraries = append(d.Libraries, h.complete(chosen, found)...)
+	d.Vendors, d.Optix = h.vendors(d), h.optixData(d)
+	d.Needs = append(d.Needs, h.needs(d, m, cache, places)...)
+	return d, nil
 }
 
 // Damaged returns what should be among the driver's libraries and is not: files

@@ -227,6 +227,24 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
+// The directory alone is that of the driver which is found, and no other library is looked at for it.
+func TestDirectory(t *testing.T) {
+	h := core("usr/lib64", "535.1.2").with(core("opt/nvidia/lib64", version)).with(loaded(version)).make(t)
+	m, _ := MachineNamed("x86_64")
+	dir, err := h.Directory(m)
+	if err != nil || dir != "/opt/nvidia/lib64" {
+		t.Error(dir, err)
+	}
+	for at := range h.verdicts {
+		if strings.Contains(at, "libnvidia-ml") {
+			t.Error(at, "was looked at")
+		}
+	}
+	if d, err := h.Find(m); err != nil || d.Directory != dir {
+		t.Error(d.Directory, err)
+	}
+}
+
 // What the answer depends on is noticed when it changes, and nothing else is.
 func TestInputs(t *testing.T) {
 	var h *Host

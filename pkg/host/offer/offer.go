@@ -89,7 +89,7 @@ func (o *Offer) vendors(d *host.Driver) {
 			o.Entries = append(o.Entries, v)
 		}
 	}
-	o.sort()
+	sort.Slice(o.Entries, func(i, j int) bool { return o.Entries[i].Name < o.Entries[j].Name })
 }
 
 // Links plans a directory of links to exactly the driver's libraries.
@@ -205,10 +205,6 @@ func loads(h *host.Host, lib host.Library, own map[string]bool, needed map[strin
 		return !inside
 	})
 	return inside, outside
-}
-
-func (o *Offer) sort() {
-	sort.Slice(o.Entries, func(i, j int) bool { return o.Entries[i].Name < o.Entries[j].Name })
 }
 
 // Digest names the offer by its contents: the same names, targets, bytes and run paths give the same key.
