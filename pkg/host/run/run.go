@@ -383,15 +383,12 @@ func (r *Run) inNamespace(file string, env []string) error {
 	keepIgnoring()
 	p := &inside{pid: make(chan int, 1), told: make(chan []byte, 1), changes: make(chan unix.WaitStatus, 1)}
 	go p.run(args, attributes, said, says)
-	var (
-		program int
-		arrived <-chan os.Signal // once there is whom to pass them on to
-		text    []byte
-	)
+	program, arrived, text := <-p.pid, signals, []byte(nil)
+	if program == 0 {
+		arrived = nil // there is nobody to pass them on to
+	}
 	for waiting := true; waiting; {
 		select {
-		case program = <-p.pid:
-			arrived = signals
 		case s := <-arrived:
 			passOn(program, s)
 		case text = <-p.told:
@@ -416,7 +413,7 @@ func (r *Run) inNamespace(file string, env []string) error {
 
 // inside is the process in the namespace, as its parent hears of it.
 type inside struct {
-	pid     chan int
+	pid     chan int             // 0 where it could not be started
 	told    chan []byte          // why it could not start the program; nothing: it has
 	changes chan unix.WaitStatus // how it was stopped, and how it ended
 }
@@ -427,11 +424,11 @@ func (p *inside) run(args []string, attributes *syscall.ProcAttr, said *os.File,
 	// Not by os/exec, which first starts a process to find out what the kernel can do.
 	pid, err := syscall.ForkExec("/proc/self/exe", args, attributes)
 	_ = unix.Close(says)
+	p.pid <- pid
 	if err != nil {
 		p.told <- fmt.Appendf(nil, "starting in a new namespace: %v", err)
 		return
 	}
-	p.pid <- pid
 	text, _ := io.ReadAll(io.LimitReader(said, 4096))
 	said.Close()
 	p.told <- text
