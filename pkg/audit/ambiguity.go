@@ -86,10 +86,7 @@ const maxEntries = 2000
 func (a *Auditor) subject(p string, load *loader.Load) *subject {
 	s := &subject{Auditor: a, path: p, load: load, file: load.Main.File, at: a.Loader.Inside(load.Main.File.Path)}
 	s.its = &explain.Case{Layout: &a.Layout, Load: load, Operand: s.operand()}
-	link := a.DriverLink
-	if link == "" {
-		link = driver.LinkFor(s.file.ELF.Machine)
-	}
+	link := a.Link(s.file.ELF.Machine)
 	for i, text := range runpath.Parse(s.file.List) {
 		if i == maxEntries {
 			s.long = true
@@ -99,18 +96,10 @@ func (a *Auditor) subject(p string, load *loader.Load) *subject {
 		e.dir, _ = load.Expand(load.Main, text)
 		e.driver = e.key == runpath.Key(link)
 		e.stub = a.StubDirs.Contains(e.key)
-		e.compat = !e.driver && driver.CompatDirs{Named: a.Compat}.Contains(text, func(name string) bool { return s.holds(e.dir, name) })
+		e.compat = !e.driver && a.IsCompat(load, text, e.dir)
 		s.entries = append(s.entries, e)
 	}
 	return s
-}
-
-func (s *subject) holds(dir, name string) bool {
-	if dir == "" {
-		return false
-	}
-	f, _ := s.load.In(dir, name)
-	return f != nil
 }
 
 func (s *subject) report(f Finding) {
@@ -232,7 +221,7 @@ func (s *subject) heldNames(e *entry) []string {
 		return nil
 	}
 	for n := range s.own {
-		if !strings.Contains(n, "/") && s.holds(e.dir, n) {
+		if !strings.Contains(n, "/") && s.load.Holds(e.dir, n) {
 			names = append(names, n)
 		}
 	}
@@ -320,21 +309,28 @@ func (s *subject) ambiguity() {
 	s.shadowing()
 }
 
-func (s *subject) ambiguous(name string, all []candidate) Finding {
-	f := Finding{ID: Ambiguous, Severity: Error, Library: name}
+// several begins the finding of a name for which there are different files: the first wins.
+func (s *subject) several(name string, all []candidate) Finding {
+	f := all[0].entry.in(Finding{ID: Ambiguous, Severity: Error, Library: name})
 	if s.maybe[name] && !s.own[name] {
 		f.Severity = Warning
 	}
-	var places []string
 	for i, c := range all {
+		f.Candidates = append(f.Candidates, Candidate{c.path, c.entry.position, i == 0})
+	}
+	return f
+}
+
+func (s *subject) ambiguous(name string, all []candidate) Finding {
+	f := s.several(name, all)
+	var places []string
+	for _, c := range all {
 		place := fmt.Sprintf("%s (entry %d)", c.path, c.entry.position)
 		if at := s.Loader.Inside(c.file.Path); at != c.path {
 			place = fmt.Sprintf("%s (entry %d, leads to %s)", c.path, c.entry.position, at)
 		}
 		places = append(places, place)
-		f.Candidates = append(f.Candidates, Candidate{c.path, c.entry.position, i == 0})
 	}
-	f.Entry, f.Position = &all[0].entry.text, all[0].entry.position
 	winner := all[0].path
 	why := ", the first"
 	if o := s.loads(name); o != nil && o.Found() && o.Path != winner {
@@ -388,7 +384,7 @@ func (s *subject) settled(name string, all []candidate) bool {
 	// pthread_cancel; every program with gcc's own library directory in its run
 	// path has both. They are of one ABI, which only grows.
 	if name == "libgcc_s.so.1" {
-		rest := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return s.holds(c.entry.dir, "libc.so.6") })
+		rest := slices.DeleteFunc(slices.Clone(all), func(c candidate) bool { return s.load.Holds(c.entry.dir, "libc.so.6") })
 		return len(rest) < 2
 	}
 	return false
@@ -407,7 +403,7 @@ func (s *subject) shadowing() {
 			continue
 		}
 		for _, name := range slices.Sorted(maps.Keys(s.own)) {
-			if driver.Provides(name) && s.holds(e.dir, name) && !s.ignored(name) {
+			if driver.Provides(name) && s.load.Holds(e.dir, name) && !s.ignored(name) {
 				s.report(e.in(Finding{ID: Shadowing, Library: name,
 					Message: fmt.Sprintf("%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, comes before it and wins at run time",
 						name, s.entries[i].text, s.entries[i].position, e.text, e.position),

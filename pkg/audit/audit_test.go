@@ -665,7 +665,7 @@ func TestAudit(t *testing.T) {
 		{"store paths: compilers, FHS loaders, another libc", func(f *folder) {
 			const hash = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-"
 			f.Options.Nix = true
-			root := loader.Options{Root: f.dir, Dir: "/"}
+			root := loader.Options{Root: f.dir}
 			f.put(hash[1:]+"glibc-2.40/lib/libc.so.6", lib("libc.so.6", "2.40"))
 			f.put(hash[1:]+"glibc-2.39/lib/libc.so.6", lib("libc.so.6", "2.39"))
 			ld := lib("ld-linux-x86-64.so.2", "\x00"+hash+"glibc-2.40/lib/\x00release version 2.40\x00")

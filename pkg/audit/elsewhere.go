@@ -42,15 +42,11 @@ func (s *subject) byProcessor() {
 		if len(won) < 2 || s.settled(name, won) {
 			continue
 		}
-		f := Finding{ID: Ambiguous, Severity: Error, Library: name, Entry: &won[0].entry.text, Position: won[0].entry.position,
-			Remedy: remedy.Do(fmt.Sprintf("put %s into %s itself too, for other processors, or take one of the directories out of the run path; --ignore %s accepts it", name, won[0].entry.text, name))}
-		if s.maybe[name] && !s.own[name] {
-			f.Severity = Warning
-		}
+		f := s.several(name, won)
+		f.Remedy = remedy.Do(fmt.Sprintf("put %s into %s itself too, for other processors, or take one of the directories out of the run path; --ignore %s accepts it", name, won[0].entry.text, name))
 		var places []string
 		for i, c := range won {
 			places = append(places, fmt.Sprintf("%s (entry %d) on %s", c.path, c.entry.position, on[i]))
-			f.Candidates = append(f.Candidates, Candidate{c.path, c.entry.position, i == 0})
 		}
 		f.Message = fmt.Sprintf("%s is ambiguous: the processor decides which file is loaded: %s", name, strings.Join(places, ", "))
 		s.report(f)

@@ -41,7 +41,7 @@ func (s *subject) without(entries ...string) remedy.Remedy {
 			continue
 		}
 		held := func(e entry) bool {
-			return slices.Contains(rest, e.text) && (s.holds(e.dir, o.Name) || e.driver && driver.Provides(o.Name))
+			return slices.Contains(rest, e.text) && (s.load.Holds(e.dir, o.Name) || e.driver && driver.Provides(o.Name))
 		}
 		if !slices.ContainsFunc(s.entries, held) {
 			lost = append(lost, o.Name)

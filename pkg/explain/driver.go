@@ -29,11 +29,17 @@ type Layout struct {
 	Nix   bool // the files are a Nix package's, wherever they are
 }
 
-func (l *Layout) link(m elf.Machine) string {
+// Link returns the driver link for files of a machine.
+func (l *Layout) Link(m elf.Machine) string {
 	if l.DriverLink != "" {
 		return l.DriverLink
 	}
 	return driver.LinkFor(m)
+}
+
+// IsCompat reports whether a directory, which an entry of a run path of the load names, is a compat directory.
+func (l *Layout) IsCompat(s *loader.Load, entry, dir string) bool {
+	return driver.CompatDirs{Named: l.Compat}.Contains(entry, func(name string) bool { return s.Holds(dir, name) })
 }
 
 // Origin says whose copy of a driver library is loaded.
@@ -94,7 +100,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		return nil
 	}
 	v := &Verdict{Soname: o.Name, Object: o}
-	link := l.link(s.Main.File.ELF.Machine)
+	link := l.Link(s.Main.File.ELF.Machine)
 	may := ""
 	if !o.Cause.Certain() && o.NeededBy != nil {
 		may = fmt.Sprintf(" (%s may open it with dlopen)", path.Base(o.NeededBy.Path))
@@ -108,9 +114,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	if o.File != nil {
 		real = path.Dir(s.Inside(o.File.Path))
 	}
-	compat := func(dir string) bool {
-		return driver.CompatDirs{Named: l.Compat}.Contains(dir, func(name string) bool { f, _ := s.In(dir, name); return f != nil })
-	}
+	compat := func(dir string) bool { return l.IsCompat(s, dir, dir) }
 	where := fmt.Sprintf("%s%s: ", o.Name, may)
 	switch {
 	case o.Err != "":
@@ -161,8 +165,7 @@ func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 	list := runpath.Parse(o.List.File.List)
 	for _, entry := range list[slices.Index(list, o.Entry)+1:] {
 		dir, ok := s.Expand(o.List, entry)
-		holds := func(name string) bool { f, _ := s.In(dir, name); return f != nil }
-		if !ok || !(driver.CompatDirs{Named: l.Compat}).Contains(dir, holds) || !holds(o.Name) {
+		if !ok || !l.IsCompat(s, dir, dir) || !s.Holds(dir, o.Name) {
 			continue
 		}
 		v.Good, v.Kind = false, DriverBeforeCompat
@@ -222,10 +225,11 @@ func (l *Layout) stubFlags() (flags []string) {
 	return flags
 }
 
-// Asker returns the object that asks for a library, and whether the driver link is among
+// asker returns the object that asks for a library, and whether the driver link is among
 // the run paths that are searched for it.
-func (l *Layout) Asker(s *loader.Load, o *loader.Object) (by *loader.Object, linked bool) {
-	link := runpath.Key(l.link(s.Main.File.ELF.Machine))
+func (c *Case) asker(o *loader.Object) (by *loader.Object, linked bool) {
+	s := c.Load
+	link := runpath.Key(c.Link(s.Main.File.ELF.Machine))
 	has := func(x *loader.Object) bool {
 		return x.File != nil && slices.ContainsFunc(runpath.Parse(x.File.List), func(e string) bool { return runpath.Key(e) == link })
 	}
@@ -237,8 +241,8 @@ func (l *Layout) Asker(s *loader.Load, o *loader.Object) (by *loader.Object, lin
 
 // nowhere: the library is not found.
 func (c *Case) nowhere(v *Verdict, link, may string) {
-	o, s := v.Object, c.Load
-	by, linked := c.Asker(s, o)
+	o := v.Object
+	by, linked := c.asker(o)
 	v.Kind, v.Answer = NoDriverLink, 35
 	add := func() remedy.Remedy { return c.Edit(c.operand(by), "autoAddDriverRunpath") }
 	switch {

@@ -50,7 +50,7 @@ func (c *Case) Note(o *loader.Object) (all []Problem) {
 			continue
 		}
 		if file := c.bypass(e, list); file != "" {
-			add(NoteBypassesDriver, e.Name, "names %s for %s, and does not let it look into the driver link %s before, as the run path does", file, e.Name, c.link(o.File.ELF.Machine))
+			add(NoteBypassesDriver, e.Name, "names %s for %s, and does not let it look into the driver link %s before, as the run path does", file, e.Name, c.Link(o.File.ELF.Machine))
 			continue
 		}
 		if !slices.Contains(o.File.Needed, e.Name) {
@@ -118,7 +118,7 @@ func (c *Case) bypass(e resolution.Entry, list runpath.List) string {
 	if !driver.Provides(e.Name) {
 		return ""
 	}
-	link := runpath.Key(c.link(c.Load.Main.File.ELF.Machine))
+	link := runpath.Key(c.Link(c.Load.Main.File.ELF.Machine))
 	index := func(key string) int {
 		return slices.IndexFunc(list, func(entry string) bool { return runpath.Key(entry) == key })
 	}

@@ -212,25 +212,24 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 // among the files that belong together, or beside what is loaded.
 func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool) {
 	s, operand := c.Load, c.operand(to)
-	holds := func(dir, name string) bool { f, _ := s.In(dir, name); return f != nil }
 	if c.Provider != nil {
 		near, err := filepath.Abs(operand)
 		if err != nil {
 			near = operand
 		}
-		if at := c.Provider(name, near, func(p string) bool { return holds(path.Dir(p), name) }); at != "" {
+		if at := c.Provider(name, near, func(p string) bool { return s.Holds(path.Dir(p), name) }); at != "" {
 			return remedy.Run("runpath", "add", path.Dir(at), operand), true
 		}
 		// The loader opens files by their names: a soname alone does not help.
 		if at := c.Provider(name, near, func(p string) bool {
 			_, why := s.In(path.Dir(p), name)
-			return why == "" && holds(path.Dir(p), path.Base(p))
+			return why == "" && s.Holds(path.Dir(p), path.Base(p))
 		}); at != "" {
 			return remedy.Run("ln", "-s", path.Base(at), path.Dir(at)+"/"+name).And(fmt.Sprintf(": the soname of %s is %s, but the loader looks for a file of that name", at, name)), true
 		}
 	}
 	for _, o := range s.Objects {
-		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && holds(dir, name) {
+		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.Holds(dir, name) {
 			return remedy.Run("runpath", "add", dir, operand), true
 		}
 	}

@@ -48,7 +48,7 @@ func BenchmarkLoad(b *testing.B) {
 		}
 	}
 	fresh := func() *Loader {
-		l, err := New(Options{Dir: dir})
+		l, err := New(Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -286,8 +286,7 @@ func (s *Load) moveBefore(o, by *Object) {
 
 // notAllowed records a name at which the loader stops without looking for it.
 func (s *Load) notAllowed(by *Object, name string, cause Cause, why string) {
-	o := new(Object)
-	o.Name, o.Rule, o.NeededBy, o.Cause, o.Why, o.missing = name, NotFound, by, cause, why, true
+	o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Why: why, missing: true}
 	s.add(o)
 	by.Uses = append(by.Uses, Use{name, cause, "", o, false})
 	s.stop("%s: %s", name, why)
@@ -314,8 +313,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 		}
 	}
 	if name != "" && name == systemOf(s.abi).vdso && s.base == s.Main { // not in other namespaces
-		o := new(Object)
-		o.Name, o.Path, o.Rule, o.NeededBy, o.Cause, o.names = name, name, ByKernel, loader, cause, append(o.names, name)
+		o := &Object{Name: name, Path: name, Rule: ByKernel, NeededBy: loader, Cause: cause, names: []string{name}}
 		s.add(o)
 		return o, false
 	}
@@ -329,9 +327,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 			}
 		}
 	}
-	o = new(Object)
-	o.found(name, &r)
-	o.NeededBy, o.Cause, o.loader = loader, cause, loader
+	o = r.object(name, loader, cause)
 	s.add(o)
 	switch {
 	case r.file != nil:
@@ -349,9 +345,9 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	return o, false
 }
 
-// found sets what a search for a name has found.
-func (o *Object) found(name string, r *outcome) {
-	o.Name, o.Path, o.File, o.Rule, o.Entry, o.List, o.Tried = name, r.path, r.file, r.rule, r.entry, r.list, r.tried
+// object returns what a search for a name has found.
+func (r *outcome) object(name string, by *Object, cause Cause) *Object {
+	return &Object{Name: name, Path: r.path, File: r.file, Rule: r.rule, Entry: r.entry, List: r.list, Tried: r.tried, NeededBy: by, Cause: cause, loader: by}
 }
 
 func (o *Object) answersTo(name string) bool {

@@ -29,7 +29,7 @@ func TestLoaderOfALibrary(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
-			s.o.Root, s.o.Dir = s.dir, "/"
+			s.o.Root = s.dir
 			for _, f := range c.files {
 				s.put(strings.TrimPrefix(f, "/"), lib("x"))
 			}
@@ -45,7 +45,7 @@ func TestLoaderOfALibrary(t *testing.T) {
 func TestLibrariesOfTheProgram(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		s := newStage(t)
-		s.o.Root, s.o.Dir = s.dir, "/"
+		s.o.Root = s.dir
 		s.put("l.so", lib("l.so").Needs("libc.so.6", "liba.so"))
 		want := []Rule{ByProcess, NotFound}
 		if there {

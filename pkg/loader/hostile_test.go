@@ -58,7 +58,7 @@ func TestHostileFilesEnd(t *testing.T) {
 	})
 	t.Run("a FIFO with a library's name, as cache and as preload list", func(t *testing.T) {
 		s := newStage(t)
-		s.o.Root, s.o.Dir = s.dir, "/"
+		s.o.Root = s.dir
 		s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "/"))
 		os.Mkdir(s.dir+"/etc", 0o755)
 		for _, name := range []string{"liba.so.1", "etc/ld.so.cache", "etc/ld.so.preload", "interp"} {

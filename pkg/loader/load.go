@@ -52,7 +52,6 @@ func (c Cause) optional() bool {
 // Options say what the search depends on beside the files.
 type Options struct {
 	Root        string // the tree that stands for "/"; "" for this machine's
-	Dir         string // working directory below the root; "" for the process's own, or with a Root "/"
 	LibraryPath string // LD_LIBRARY_PATH
 	Preload     string // LD_PRELOAD
 	// AssumeDriver is a directory of this machine that stands for the driver link.
@@ -60,8 +59,6 @@ type Options struct {
 	// DriverLink replaces the usual driver link as the directory that AssumeDriver stands for.
 	DriverLink string
 	CPU        string // "native" (also ""), "baseline", or one of CPUNames
-	// Secure makes every program count as set-user-ID (AT_SECURE); otherwise its mode decides.
-	Secure bool
 	// ReadsNote says whether glibc's loaders read resolution notes: "yes", "no", or "" for what
 	// each loader's file says.
 	ReadsNote string
@@ -81,7 +78,7 @@ type Loader struct {
 	files   *Files
 	caches  sync.Map // string → func() (*ldcache.Cache, error)
 	systems sync.Map // systemKey → *system
-	cwd     string
+	cwd     string // below the root, where that is not this machine's
 }
 
 // New returns a loader for the options.
@@ -109,15 +106,12 @@ func New(o Options) (*Loader, error) {
 			}
 		}
 	}
-	l.cwd = o.Dir
-	if l.cwd == "" && l.files.root == "" {
+	l.cwd = "/"
+	if l.files.root == "" {
 		var err error
 		if l.cwd, err = os.Getwd(); err != nil {
 			l.cwd = "/proc/self/cwd" // it was removed: nothing is found in it
 		}
-	}
-	if !strings.HasPrefix(l.cwd, "/") {
-		l.cwd = "/" + l.cwd
 	}
 	return l, nil
 }
@@ -328,18 +322,13 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	s := &Load{}
 	s.l, s.abi, s.direct = l, abiOf(f), direct
 	s.CPU = cpuFor(l.o.CPU, f.machine)
-	main := new(Object)
-	main.Name, main.Path, main.File, main.Rule, main.program = p, p, f, ByProgram, true
+	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, program: true, origin: originOf(l.abs(p))}
 	s.Main, s.base, s.Objects = main, main, append(s.Objects, main)
-	main.origin = originOf(l.abs(p))
 	// A program's $ORIGIN is the directory of /proc/self/exe, which has no links
 	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
 	s.Program = f.Interp != "" && (f.Soname == "" || f.etype == elf.ET_EXEC || f.flags1&elf.DF_1_PIE != 0)
 	if s.Program {
 		main.origin, s.SecureWhy = originOf(l.Inside(f.Path)), f.secure()
-	}
-	if l.o.Secure && s.SecureWhy == "" {
-		s.SecureWhy = "set-user-ID"
 	}
 	s.Secure = s.SecureWhy != ""
 	if interp == "" {
@@ -350,10 +339,9 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	}
 	s.common = l.system(interp, s.abi, s.CPU)
 	s.Interp = s.common.interp
-	self := new(Object)
-	self.Name, self.Path, self.File, self.Rule, self.Cause = s.Interp.Soname, cmp.Or(s.Interp.Path, s.Interp.Soname), s.Interp.file, ByLoader, Needed
-	self.names, self.origin = append(self.names, s.Interp.Soname, self.Path), originOf(s.Interp.Path)
-	s.self = self
+	at := cmp.Or(s.Interp.Path, s.Interp.Soname)
+	s.self = &Object{Name: s.Interp.Soname, Path: at, File: s.Interp.file, Rule: ByLoader, Cause: Needed,
+		names: []string{s.Interp.Soname, at}, origin: originOf(s.Interp.Path)}
 	if f.ELF.SkipReason() == elfimage.Loader {
 		s.Static = true
 		return s, nil
@@ -887,6 +875,15 @@ func (s *Load) In(dir, name string) (f *File, why string) {
 	return f, ""
 }
 
+// Holds reports whether In finds a file; none where dir is "".
+func (s *Load) Holds(dir, name string) bool {
+	if dir == "" {
+		return false
+	}
+	f, _ := s.In(dir, name)
+	return f != nil
+}
+
 // Noted returns the file that an object's own resolution note leads to for a name, and where it was
 // found, whether the loader reads notes or not; nil for none.
 func (s *Load) Noted(o *Object, name string) (f *File, path string) {
@@ -943,7 +940,7 @@ func (s *Load) Ignored(o *Object, name string) (dir string) {
 			continue
 		}
 		if dir := strings.TrimRight(t.expand(e.entry), "/"); strings.HasPrefix(dir, "/") {
-			if f, _ := s.In(dir, name); f != nil {
+			if s.Holds(dir, name) {
 				return dir
 			}
 		}

@@ -59,8 +59,7 @@ func MuslOnly(name string) bool {
 // the path at which it was found, not to its soname.
 func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again bool) {
 	miss := func(r *outcome) (*Object, bool) {
-		o := new(Object)
-		o.Name, o.Rule, o.NeededBy, o.Cause, o.Tried, o.missing = name, NotFound, by, cause, r.tried, true
+		o := &Object{Name: name, Rule: NotFound, NeededBy: by, Cause: cause, Tried: r.tried, missing: true}
 		s.Objects = append(s.Objects, o)
 		return o, false
 	}
@@ -103,9 +102,8 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 			return known, true
 		}
 	}
-	o = new(Object)
-	o.found(name, r)
-	o.NeededBy, o.Cause, o.loader, o.origin = by, cause, by, muslOrigin(r.path)
+	o = r.object(name, by, cause)
+	o.origin = muslOrigin(r.path)
 	if r.rule != ByPath {
 		o.names = append(o.names, path.Base(r.path))
 	}

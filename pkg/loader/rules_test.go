@@ -26,6 +26,7 @@ type stage struct {
 	// noReal: the real loader cannot be asked (another machine, set-user-ID, a root).
 	noReal bool
 	isReal bool // the real loader is below the root
+	setID  bool // programs are set-user-ID
 }
 
 func newStage(t *testing.T) *stage {
@@ -33,7 +34,8 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stage{T: t, dir: dir, o: Options{Dir: dir}}
+	t.Chdir(dir)
+	return &stage{T: t, dir: dir}
 }
 
 // path replaces a leading "~" by the folder.
@@ -82,6 +84,9 @@ func (s *stage) load(program string) *Load {
 		s.Fatal(err)
 	}
 	p := s.dir + "/" + program
+	if s.setID {
+		os.Chmod(p, os.ModeSetuid|0o755)
+	}
 	if s.o.Root != "" {
 		p = "/" + program
 	}
@@ -340,7 +345,7 @@ func TestGLibc(t *testing.T) {
 			s.want("bin/p", "liba.so.1", "~/bin/../a/liba.so.1", ByRunPath)
 		}},
 		{"a set-user-ID program in a default directory may use $ORIGIN", func(s *stage) {
-			s.o.Root, s.o.Dir, s.o.Secure = s.dir, "/", true
+			s.o.Root, s.setID = s.dir, true
 			s.put("usr/lib64/app/libs/liba.so.1", lib("liba.so.1"))
 			s.put("usr/lib64/app/p", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN/libs"))
 			s.root("usr/lib64/app/p", "liba.so.1", "/usr/lib64/app/libs/liba.so.1", ByRunPath)
@@ -623,7 +628,7 @@ func TestGLibc(t *testing.T) {
 		}},
 		{"DF_1_NODEFLIB keeps out the default directories", func(s *stage) {
 			s.noReal = true
-			s.o.Root, s.o.Dir = s.dir, "/"
+			s.o.Root = s.dir
 			s.put("usr/lib64/liba.so.1", lib("liba.so.1"))
 			s.put("p", prog("liba.so.1"))
 			n := prog("liba.so.1")
@@ -648,7 +653,7 @@ func TestGLibc(t *testing.T) {
 			s.root("n", "libb.so.1", "/opt/libb.so.1", ByCache)
 		}},
 		{"ld.so.cache comes before the default directories", func(s *stage) {
-			s.o.Root, s.o.Dir = s.dir, "/"
+			s.o.Root = s.dir
 			s.put("usr/lib64/liba.so.1", lib("liba.so.1"))
 			s.put("opt/liba.so.1", lib("liba.so.1"))
 			s.put("p", prog("liba.so.1"))
@@ -779,13 +784,13 @@ func TestGLibc(t *testing.T) {
 			s.stops("p", "/x/$PLATFORM/liba.so.1: empty dynamic string token substitution")
 		}},
 		{"a token in DT_NEEDED stops a set-user-ID program", func(s *stage) {
-			s.noReal, s.o.Secure = true, true
+			s.noReal, s.setID = true, true
 			s.put("a/liba.so.1", lib("liba.so.1"))
 			s.put("p", prog("$ORIGIN/a/liba.so.1"))
 			s.stops("p", "$ORIGIN/a/liba.so.1: DST not allowed in SUID/SGID programs")
 		}},
 		{"what a set-user-ID program ignores is among the places tried", func(s *stage) {
-			s.noReal, s.o.Secure = true, true
+			s.noReal, s.setID = true, true
 			s.put("a/liba.so.1", lib("liba.so.1"))
 			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "$ORIGIN/a"))
 			o := s.load("p").Objects[1]
@@ -834,7 +839,7 @@ func TestGLibc(t *testing.T) {
 		}},
 		{"a program from a Nix store uses neither /etc/ld.so.cache nor /lib", func(s *stage) {
 			const glibc = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-glibc-2.40"
-			s.o.Root, s.o.Dir = s.dir, "/"
+			s.o.Root = s.dir
 			s.put("lib/liba.so.1", lib("liba.so.1"))
 			s.put("lib64/liba.so.1", lib("liba.so.1"))
 			s.put("usr/lib/liba.so.1", lib("liba.so.1"))
@@ -852,7 +857,7 @@ func TestGLibc(t *testing.T) {
 			prog := func(needed ...string) tinyelf.Object {
 				return tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs(needed...)
 			}
-			s.o.Root, s.o.Dir = s.dir, "/"
+			s.o.Root = s.dir
 			ld := lib("ld-linux-x86-64.so.2")
 			ld.Data = "\x00/sw/etc/ld.so.cache\x00/usr/lib/sw/\x00/sw/lib/\x00stable release version 2.36.\x00"
 			s.put("lib64/ld-linux-x86-64.so.2", ld)
@@ -872,7 +877,7 @@ func TestGLibc(t *testing.T) {
 			}
 		}},
 		{"an absolute link stays below the root", func(s *stage) {
-			s.o.Root, s.o.Dir = s.dir, "/"
+			s.o.Root = s.dir
 			s.put("real/liba.so.1", lib("liba.so.1"))
 			s.link("/real", "a")
 			s.link("../../../../../../../../../../real", "b")
@@ -888,7 +893,7 @@ func TestGLibc(t *testing.T) {
 
 // realRoot puts the machine's own loader below the root, for root to ask.
 func (s *stage) realRoot() {
-	s.o.Root, s.o.Dir = s.dir, "/"
+	s.o.Root = s.dir
 	b, err := os.ReadFile(realLoader)
 	if err != nil || runtime.GOARCH != "amd64" {
 		s.Skip("no ", realLoader)
@@ -1012,7 +1017,7 @@ func TestMusl(t *testing.T) {
 			}
 		}},
 		{"the path file replaces the default directories", func(s *stage) {
-			s.o.Root, s.o.Dir = s.dir, "/"
+			s.o.Root = s.dir
 			s.put("opt/liba.so", lib("liba.so"))
 			s.put("usr/lib/liba.so", lib("liba.so"))
 			s.put("p", prog("liba.so"))
