@@ -19,8 +19,7 @@ type CompatNote struct {
 	CUDA string `json:"CUDA version"`
 	// Drivers are the driver branches beside which it can stand in for the driver's own.
 	Drivers []int `json:"driver"`
-	// Devices is not documented. It says nothing of architectures: 13.1's, which dropped three, has 13.0's numbers.
-	Devices []int `json:"device"`
+	// "device" is not documented. It says nothing of architectures: 13.1's, which dropped three, has 13.0's numbers.
 }
 
 // CompatNoteOwner and CompatNoteType identify the note.

@@ -78,7 +78,7 @@ type Loader struct {
 	files   *Files
 	caches  sync.Map // string → func() (*ldcache.Cache, error)
 	systems sync.Map // systemKey → *system
-	cwd     string // below the root, where that is not this machine's
+	cwd     string   // below the root, where that is not this machine's
 }
 
 // New returns a loader for the options.

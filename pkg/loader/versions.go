@@ -82,7 +82,6 @@ func readVersions(im *elfimage.Image) (v versions) {
 // checkVersions is _dl_check_map_versions of elf/dl-version.c for each of some objects,
 // to be called once all of them are there. musl checks no versions.
 func (s *Load) checkVersions(objects []*Object) {
-	named := map[string]*Object{}
 	for _, o := range objects {
 		if o.missing || o.Err != "" || o.File == nil || len(o.File.versions.needs) == 0 {
 			continue
@@ -96,12 +95,8 @@ func (s *Load) checkVersions(objects []*Object) {
 			}
 			relr = relr || v.Name == relrVersion
 			if i == 0 || v.Library != o.File.versions.needs[i-1].Library {
-				var known bool
-				if to, known = named[v.Library]; !known {
-					to = s.named(v.Library)
-					named[v.Library] = to
-					s.step(len(s.Objects) / 8)
-				}
+				to = s.named(v.Library)
+				s.step(len(s.Objects) / 32)
 			}
 			switch {
 			case to == nil && s.direct:
