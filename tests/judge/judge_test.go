@@ -125,7 +125,6 @@ func TestEachByte(t *testing.T) {
 				}
 				if got := wrong(before, after, Expect{}); len(got) == 0 && !spare(before, uint64(at)) {
 					t.Errorf("a change at %#x (%s) is not found", at, before.ownerOf(uint64(at)))
-					t.Log(before.whichHeader(uint64(at)))
 				}
 			}
 			if tried < 500 {
@@ -395,16 +394,4 @@ func pick(first bool, a, b uint64) uint64 {
 		return a
 	}
 	return b
-}
-
-func (f *File) whichHeader(at uint64) (uint64, string, uint64) {
-	if f.phdrTable().has(at) {
-		i := (at - f.head.phoff) / uint64(f.head.phentsize)
-		return i, "program header", (at - f.head.phoff) % uint64(f.head.phentsize)
-	}
-	i := (at - f.head.shoff) / uint64(f.head.shentsize)
-	if i < uint64(len(f.sects)) {
-		return i, f.sects[i].name, (at - f.head.shoff) % uint64(f.head.shentsize)
-	}
-	return 0, "", 0
 }
