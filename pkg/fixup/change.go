@@ -96,7 +96,7 @@ func (ix *Index) confirm(plans []*Plan, jobs int) {
 			p := s.Plan
 			again = again || p.Changes()
 			switch {
-			case s.Err != nil && !p.SkipMalformed(s.Err):
+			case s.Err != nil && (p.Result.Edited || !p.SkipMalformed(s.Err)): // what was edited is not skipped
 				p.Err = fmt.Errorf("the loader cannot be asked about it: %w", s.Err)
 			case s.Err == nil:
 				p.Surprises = append(p.Surprises, s.Text)
