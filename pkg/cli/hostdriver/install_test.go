@@ -217,3 +217,16 @@ func TestAnOrdinaryUserIsToldOfRoot(t *testing.T) {
 		}
 	}
 }
+
+// Of a driver that has nothing to put there, what somebody else has beside lib is no reason to install again.
+func TestSomebodyElsesBesideTheLink(t *testing.T) {
+	tree := hostTree(t)
+	for _, want := range []string{"lib: made", "lib: unchanged", "lib: unchanged"} {
+		if status, said := runs("install", "--root", tree); status != 0 || !strings.Contains(said, want) {
+			t.Errorf("status %d, %q, not %q", status, said, want)
+		}
+		if err := os.MkdirAll(filepath.Join(tree, "run/opengl-driver/share"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

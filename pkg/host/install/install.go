@@ -92,11 +92,11 @@ func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 		case errors.Is(err, unix.EINVAL): // it is not a link
 		case err != nil:
 			return err
-		case target == gen && o.Same(dir, gen) && besideIsRight(dir, o):
-			in.Action = "unchanged"
-			return nil
 		case isGeneration(target):
 			in.Action = "replaced"
+			if missing, stale := beside(dir, o.Has); target == gen && missing == nil && stale == nil && o.Same(dir, gen) {
+				in.Action = "unchanged"
+			}
 			return nil
 		default:
 			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", in.Path, target)
@@ -118,30 +118,30 @@ func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 	}
 }
 
-// besideIsRight reports whether what belongs beside lib is there, or something that somebody else put there.
-func besideIsRight(dir *os.Root, o *offer.Offer) bool {
+// beside returns which links into lib are missing beside it, and which are no longer to be there. What somebody else put there stays.
+func beside(dir *os.Root, has func(name string) bool) (missing, stale []string) {
 	for _, name := range host.Beside {
-		target, err := dir.Readlink(name)
-		if o.Has(name) == errors.Is(err, fs.ErrNotExist) || !o.Has(name) && target == "lib/"+name {
-			return false
+		switch target, err := dir.Readlink(name); {
+		case has(name) && errors.Is(err, fs.ErrNotExist):
+			missing = append(missing, name)
+		case !has(name) && target == "lib/"+name:
+			stale = append(stale, name)
 		}
 	}
-	return true
+	return missing, stale
 }
 
-// putBeside makes links into lib beside it of what is to be there; other links into it of these names go.
+// putBeside makes and removes these links.
 func putBeside(dir *os.Root, has func(name string) bool) error {
-	for _, name := range host.Beside {
-		target, err := dir.Readlink(name)
-		switch {
-		case errors.Is(err, fs.ErrNotExist) && has(name):
-			if err := dir.Symlink("lib/"+name, name); err != nil && !errors.Is(err, fs.ErrExist) {
-				return err
-			}
-		case err == nil && target == "lib/"+name && !has(name):
-			if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
+	missing, stale := beside(dir, has)
+	for _, name := range missing {
+		if err := dir.Symlink("lib/"+name, name); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	for _, name := range stale {
+		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
 		}
 	}
 	return nil
