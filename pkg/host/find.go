@@ -120,6 +120,21 @@ type candidates map[string][]Library
 // wraps ErrNoDriver, and the Driver tells what was rejected.
 func (h *Host) Find(m Machine) (*Driver, error) { return h.find(m, "") }
 
+// FindAll returns the driver for a machine and, where the host has one, for the programs of the second kind that run there
+// (i386 on x86-64). Where there is none for the first, it returns what Find does.
+func (h *Host) FindAll(m Machine) ([]*Driver, error) {
+	d, err := h.Find(m)
+	all := []*Driver{d}
+	if other, ok := m.Second(); ok && err == nil {
+		if d, err = h.Find(other); err == nil {
+			all = append(all, d)
+		} else if errors.Is(err, ErrNoDriver) {
+			err = nil
+		}
+	}
+	return all, err
+}
+
 // Directory returns the directory of the driver that Find returns.
 func (h *Host) Directory(m Machine) (string, error) {
 	d, err := h.find(m, cudaRow)

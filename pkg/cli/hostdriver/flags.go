@@ -101,23 +101,13 @@ func (c *call) printJSON(fields map[string]any) error {
 	return err
 }
 
-// drivers finds the driver for a machine and, where the caller named none and the
-// host has one, for the programs of the second kind that run there (i386 on x86-64).
+// drivers finds the driver for the machine that the caller named, or for all of the host's programs.
 func (c *call) drivers(h *host.Host) ([]*host.Driver, error) {
+	if !c.IsSet("machine") {
+		return h.FindAll(c.machine)
+	}
 	d, err := h.Find(c.machine)
-	all := []*host.Driver{d}
-	if err != nil || c.IsSet("machine") {
-		return all, err
-	}
-	if other, ok := c.machine.Second(); ok {
-		switch d, err := h.Find(other); {
-		case err == nil:
-			all = append(all, d)
-		case !errors.Is(err, host.ErrNoDriver):
-			return all, err
-		}
-	}
-	return all, nil
+	return []*host.Driver{d}, err
 }
 
 func complain(l *command.Line, format string, args ...any) {

@@ -250,18 +250,11 @@ func (c *Cache) load(h *host.Host, dir, name string) *state {
 func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string, choice host.CompatChoice) (*state, error) {
 	h.Inputs = nil
 	s := &state{Schema: cacheSchema, Prepared: Prepared{Compat: []host.Compat{}}}
-	all := []host.Machine{m}
-	if other, ok := m.Second(); ok {
-		all = append(all, other)
+	all, err := h.FindAll(m)
+	if err != nil {
+		return nil, err
 	}
-	for i, machine := range all {
-		d, err := h.Find(machine)
-		if err != nil {
-			if i > 0 && errors.Is(err, host.ErrNoDriver) {
-				continue
-			}
-			return nil, err
-		}
+	for i, d := range all {
 		if i == 0 && len(dirs) > 0 {
 			if d, s.Compat, err = h.Choose(d, dirs, choice); err != nil {
 				return nil, err
@@ -278,7 +271,7 @@ func (c *Cache) make(in *os.Root, h *host.Host, m host.Machine, dirs []string, c
 		if err != nil {
 			return nil, err
 		}
-		s.Offers = append(s.Offers, Dir{machine.Name, dir})
+		s.Offers = append(s.Offers, Dir{d.Machine, dir})
 	}
 	s.Inputs = h.Inputs
 	c.removeUnused(s.Offers)
