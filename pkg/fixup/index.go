@@ -317,7 +317,11 @@ func (ix *Index) holding(name string, level int) (dirs []*dir, ok bool) {
 	if level == len(ix.levels) && !ix.deeper() {
 		return nil, false
 	}
-	l := ix.levels[level]
+	return ix.levels[level].names()[name], true
+}
+
+// names returns the directories of a level by the names that they have.
+func (l *level) names() map[string][]*dir {
 	if l.by == nil {
 		l.by = map[string][]*dir{}
 		for _, d := range l.dirs {
@@ -326,7 +330,7 @@ func (ix *Index) holding(name string, level int) (dirs []*dir, ok bool) {
 			}
 		}
 	}
-	return l.by[name], true
+	return l.by
 }
 
 // candidate returns the file of a name in a directory, and the directory as a run

@@ -121,7 +121,7 @@ func (u *union) broken(o *Object, all map[*Object]string) string {
 // settle looks for something else where what one takes does not do for all. It reports whether
 // there was something.
 func (u *union) settle(name string, a *asks) (changed bool) {
-	lacks := u.unmet(name, a, a.takes)
+	lacks := u.unmet(name, a)
 	if len(lacks) == 0 {
 		return false
 	}
@@ -327,7 +327,8 @@ func (u *union) with(name string, a *asks, meet func(a, b *Object) bool) (out []
 }
 
 // unmet returns those of with that a file does not do for.
-func (u *union) unmet(name string, a *asks, takes *Object) (out []asks) {
+func (u *union) unmet(name string, a *asks) (out []asks) {
+	takes := a.takes
 	if takes == nil || !takes.Versioned() {
 		return nil
 	}
@@ -410,7 +411,7 @@ func (u *union) conflict(name string) (*Plan, string) {
 	all := u.names[name]
 	for i := range all {
 		a := &all[i]
-		for _, b := range u.unmet(name, a, a.takes) {
+		for _, b := range u.unmet(name, a) {
 			if a.plan != nil && b.plan != nil && !a.chosen() && !b.chosen() {
 				continue // none of the two is ours to change
 			}

@@ -201,11 +201,9 @@ func (r *Resolver) loaderWith(p *Plan, name string) string {
 		return "DIR/LOADER"
 	}
 	for _, level := range r.ix.levels[1:] {
-		for _, d := range level.dirs {
-			if d.has(name) && d.has(base) {
-				if lib := r.ix.open(d, name); lib != nil && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" && len(lib.Lacks(o.File, name)) == 0 {
-					return d.path + "/" + base
-				}
+		for _, d := range level.names()[name] {
+			if lib := r.ix.open(d, name); lib != nil && d.has(base) && lib.usable() == "" && o.ABI.Refuses(lib.ABI) == "" && len(lib.Lacks(o.File, name)) == 0 {
+				return d.path + "/" + base
 			}
 		}
 	}
@@ -219,39 +217,26 @@ func stem(name string) string {
 }
 
 // near returns libraries that have the name but for the version.
-func (r *Resolver) near(name string) []string {
-	var out []string
-	add := func(p string) {
-		if len(out) < maxNear && !slices.Contains(out, p) {
-			out = append(out, p)
+func (r *Resolver) near(name string) (out []string) {
+	for i, level := range r.ix.levels {
+		var others []string
+		for other := range level.names() {
+			// "libfoo.so" is for the linker, and usually a link to what is there as well; in the tree it is all that there is.
+			if other != name && stem(other) == stem(name) && stem(name) != "" && (i == 0 || other != stem(name)+".so") {
+				others = append(others, other)
+			}
 		}
-	}
-	var own []string
-	for other := range r.ix.own {
-		if other != name && stem(other) == stem(name) && stem(name) != "" {
-			own = append(own, other)
-		}
-	}
-	slices.Sort(own)
-	for _, other := range own {
-		for _, d := range r.ix.own[other] {
-			add(d.path + "/" + other)
-		}
-	}
-	for _, level := range r.ix.levels[1:] {
-		for _, d := range level.dirs {
-			for _, n := range d.list().names {
-				other := n.Name
-				// "libfoo.so" is for the linker, and usually a link to what is there as well.
-				if other != name && other != stem(name)+".so" && stem(other) == stem(name) {
-					if lib := r.ix.open(d, other); lib != nil && lib.Err == nil && lib.SkipReason != elfimage.Detached {
-						add(d.path + "/" + other)
-					}
+		slices.Sort(others)
+		for _, other := range others {
+			for _, d := range level.by[other] {
+				lib := r.ix.open(d, other)
+				if p := d.path + "/" + other; lib != nil && lib.Err == nil && lib.SkipReason != elfimage.Detached && !slices.Contains(out, p) {
+					out = append(out, p)
 				}
 			}
 		}
 	}
-	return out
+	return out[:min(len(out), maxNear)]
 }
 
 // withSoname returns the libraries that would do for a file but for their file name: that is
