@@ -113,7 +113,7 @@ NIX
     done
     is "sandbox --configure killed at each of $killed system calls: nix.conf is the old or the new one" 0 "$broken"
     is "sandbox --configure: and the next leaves nothing else" 0 "$leftover"
-    if ((killed > 10)); then ok "sandbox --configure: (it was killed often)"; else no "sandbox --configure: killed $killed times"; fi
+    if ((killed > 5)); then ok "sandbox --configure: (it was killed often)"; else no "sandbox --configure: killed $killed times"; fi
   else
     skip "sandbox --configure killed at each system call: strace is not installed"
   fi
