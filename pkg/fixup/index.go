@@ -273,10 +273,6 @@ func (ix *Index) follow(dirs []string, o *Object) []string {
 	return dirs
 }
 
-// given is how many levels there are from the start: the tree, the directories that
-// its libraries' run paths name, and those of Sources.Libs.
-const given = 3
-
 // deeper adds the level of the inputs' wheels, then those of directories that the run paths
 // of the libraries of the levels before name, and at last the one of those of the tree's
 // programs. It returns false where there is none.

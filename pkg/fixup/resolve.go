@@ -198,7 +198,6 @@ type Plan struct {
 	untangled bool // finish has chosen again, which the other files have not heard of
 	in        *Interpreter
 	hidden    []*Need // see shadowed
-	loader    string  // the interpreter that the file is for; "" where that is not known
 }
 
 // Opened is a directory outside the tree with libraries that a file opens by name.
@@ -415,11 +414,8 @@ func (r *Resolver) look(o *Object) *Plan {
 	if p.in = r.interpreter(p); p.Skip != "" {
 		return p
 	}
-	if p.in != nil {
-		p.loader = p.in.Path
-		if o.program() && !r.s.KeepInterpreter {
-			p.Interpreter = p.in.Path
-		}
+	if p.in != nil && o.program() && !r.s.KeepInterpreter {
+		p.Interpreter = p.in.Path
 	}
 	r.needs(p)
 	return p
@@ -599,10 +595,13 @@ func (r *Resolver) findsToday(p *Plan, n *Need, name string) bool {
 // runsOn is the interpreter that the file will have, or that of the programs that load it;
 // "" for the usual one.
 func (p *Plan) runsOn() string {
-	if p.Object.program() {
+	switch {
+	case p.Object.program():
 		return p.State().Interpreter
+	case p.in != nil:
+		return p.in.Path
 	}
-	return p.loader
+	return ""
 }
 
 // stubAt reports whether a library is in a stub directory, or leads into one.

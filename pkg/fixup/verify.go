@@ -139,7 +139,7 @@ func (v *verification) start(p *Plan) (found []Surprise, err error) {
 
 // open looks at a library as a program that opens it.
 func (v *verification) open(p *Plan) ([]Surprise, error) {
-	load, err := v.l.Direct(p.Object.Real, p.loader)
+	load, err := v.l.Direct(p.Object.Real, p.runsOn())
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func (p *Plan) kind() string {
 			b.WriteByte(0)
 		}
 	}
-	write(p.loader)
+	write(p.runsOn())
 	tokens := strings.Contains(state.List, "$")
 	for _, n := range p.Needs {
 		name := n.Names[0]

@@ -74,8 +74,9 @@ func siteOf(file string) string {
 	return ""
 }
 
-// wheelLevel is the level of candidates that are found in wheels: behind the inputs' own directories.
-const wheelLevel = given
+// wheelLevel is the level of candidates that are found in wheels: behind the tree, the directories
+// that its libraries' run paths name, and those of Sources.Libs.
+const wheelLevel = 3
 
 // inWheels returns the directories of the inputs' wheels that hold libraries, those of an
 // input in the order of their paths.
