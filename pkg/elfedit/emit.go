@@ -1,7 +1,6 @@
 package elfedit
 
 import (
-	"cmp"
 	"debug/elf"
 	"slices"
 
@@ -64,9 +63,7 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	for _, some := range [][]write{l.fresh, firstNote, first, p.sectionWrites(l), l.live, dynamic, then, lastNote, l.quiet} {
 		e.writes = append(e.writes, some...)
 	}
-	if e.writes, err = e.joined(e.writes, scrubs); err != nil {
-		return nil, err
-	}
+	e.writes = append(e.writes, scrubs...)
 	for _, b := range l.moved {
 		for _, i := range b.sections {
 			if b.foreign && p.im.Sections[i].Type == elf.SHT_NOTE {
@@ -86,37 +83,6 @@ func zero(n uint64) []byte {
 }
 
 var someZeros [256 << 10]byte // no memory until it is read, and then the kernel's one page of zeros
-
-// joined appends to writes those of zeros, of which neighbours become one: what stands
-// between them is written as it is by then. Their order is of no importance, for nothing
-// refers to the bytes.
-func (e *Edit) joined(writes, zeros []write) ([]write, error) {
-	const near = 512 // bytes; writing them costs less than another system call
-	slices.SortStableFunc(zeros, func(a, b write) int { return cmp.Compare(a.off, b.off) })
-	e.writes = writes // as far as what is read below is concerned
-	by := overlay{e, len(writes)}
-	for len(zeros) > 0 {
-		first, end, n := zeros[0], zeros[0].off+zeros[0].len(), 1
-		for n < len(zeros) && zeros[n].off <= end+near && end <= e.im.size {
-			end = max(end, zeros[n].off+zeros[n].len())
-			n++
-		}
-		if n > 1 && end <= e.im.size {
-			data := make([]byte, end-first.off)
-			if err := elfimage.ReadFull(by, data, first.off); err != nil {
-				return nil, err
-			}
-			for _, z := range zeros[:n] {
-				clear(data[z.off-first.off:][:z.len()])
-			}
-			first.data = data
-		} else {
-			n = 1
-		}
-		writes, zeros = append(writes, first), zeros[n:]
-	}
-	return writes, nil
-}
 
 // sectionWrites are the section headers that change where they are.
 func (p *planner) sectionWrites(l *layout) []write {
