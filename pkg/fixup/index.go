@@ -54,7 +54,7 @@ type Index struct {
 	objects sync.Map          // string, Object.Real → func() *Object, which reads the file once
 	dirs    sync.Map          // string, its path → *dir
 	own     map[string][]*dir // by file name: the tree's
-	links   []place           // symbolic links of the tree
+	outside []place           // symbolic links of the tree that may lead outside it
 	linked  func() map[string]bool
 
 	mu     sync.Mutex      // for what follows
@@ -86,6 +86,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 		return ix, err
 	}
 	var mu sync.Mutex
+	var links []place
 	var others int
 	libs := make([]string, len(s.Libs))
 	for i, l := range s.Libs {
@@ -93,8 +94,14 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	}
 	err = tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover,
 		Link: func(dir, name string) {
+			library, outside := libraryName(name) || strings.HasSuffix(name, ".node"), s.mayLeadOutside(dir, name)
 			mu.Lock()
-			ix.links = append(ix.links, place{dir, name})
+			if library {
+				links = append(links, place{dir, name})
+			}
+			if outside {
+				ix.outside = append(ix.outside, place{dir, name})
+			}
 			mu.Unlock()
 		}},
 		func(f *tree.File) (*Object, bool) {
@@ -117,9 +124,9 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 		return ix, err
 	}
 	ix.findLinks()
-	ix.linked = sync.OnceValue(ix.linkedElsewhere)
+	ix.linked = sync.OnceValue(func() map[string]bool { return ix.linkedElsewhere(links) })
 	if !s.WithoutTree {
-		for _, l := range ix.links {
+		for _, l := range links {
 			if libraryName(l.name) {
 				ix.own[l.name] = append(ix.own[l.name], ix.dirOf(l.dir))
 			}
@@ -183,12 +190,9 @@ func (ix *Index) findLinks() {
 
 // linkedElsewhere returns the files to which links in other directories of the tree lead: a
 // library's $ORIGIN is the directory of the path by which it was found.
-func (ix *Index) linkedElsewhere() map[string]bool {
+func (ix *Index) linkedElsewhere(links []place) map[string]bool {
 	out := map[string]bool{}
-	for _, l := range ix.links {
-		if !loadable(l.name) {
-			continue
-		}
+	for _, l := range links {
 		dir := ix.dirOf(l.dir).real
 		if real, err := filepath.EvalSymlinks(dir + "/" + l.name); err == nil && path.Dir(real) != dir {
 			out[real] = true
@@ -212,9 +216,6 @@ func (ix *Index) sortOwn() {
 
 // libraryName reports whether a file's name is one that a search for libraries looks at.
 func libraryName(name string) bool { return strings.Contains(name, ".so") }
-
-// loadable is libraryName, or that it is one of Node's modules, which are libraries.
-func loadable(name string) bool { return libraryName(name) || strings.HasSuffix(name, ".node") }
 
 // absolute makes a path absolute as it is written: "a/.." stays, for a may be a link.
 func absolute(p string) string {

@@ -9,64 +9,75 @@ import (
 	"cuda-runpath/pkg/store"
 )
 
+// mayLeadOutside reports whether what a symbolic link of the tree holds is, read as text, a
+// path outside the tree.
+func (s *Sources) mayLeadOutside(dir, name string) bool {
+	target, err := os.Readlink(dir + "/" + name)
+	if err != nil {
+		return false
+	}
+	if !strings.HasPrefix(target, "/") {
+		target = absolute(dir) + "/" + target
+	}
+	target = filepath.Clean(target)
+	return !slices.ContainsFunc(s.Paths, func(root string) bool { return below(target, filepath.Clean(absolute(root))) })
+}
+
 // LibrariesOutside returns the symbolic links of the tree that lead outside it to a library,
 // or to a directory with one, in no order. Links are not followed, so these files are left
 // as they are. Links into a Nix store lead to other packages, and do not count.
 func (ix *Index) LibrariesOutside() (out []string) {
 	var roots []string
 	for _, root := range ix.sources.Paths {
-		roots = append(roots, filepath.Clean(absolute(root)))
 		if real, err := filepath.EvalSymlinks(root); err == nil {
 			roots = append(roots, absolute(real))
 		}
 	}
-	inside := func(p string) bool {
-		return slices.ContainsFunc(roots, func(root string) bool { return below(p, root) })
-	}
 	holds := map[string]bool{} // by real path
-	for _, l := range ix.links {
-		dir := strings.TrimSuffix(l.dir, "/")
-		target, err := os.Readlink(dir + "/" + l.name)
+	for _, l := range ix.outside {
+		link := strings.TrimSuffix(l.dir, "/") + "/" + l.name
+		real, err := filepath.EvalSymlinks(link)
 		if err != nil {
 			continue
 		}
-		if !strings.HasPrefix(target, "/") {
-			target = absolute(dir) + "/" + target
-		}
-		if inside(filepath.Clean(target)) { // most do, and are not followed to see it
-			continue
-		}
-		real, err := filepath.EvalSymlinks(absolute(dir) + "/" + l.name)
-		if err != nil || inside(real) || store.Contains(real) {
+		if real = absolute(real); slices.ContainsFunc(roots, func(root string) bool { return below(real, root) }) || store.Contains(real) {
 			continue
 		}
 		st, err := os.Stat(real)
-		if err != nil || !st.IsDir() && !loadable(l.name) {
+		if err != nil || !st.IsDir() && !libraryName(l.name) && !strings.HasSuffix(l.name, ".node") {
 			continue // files are many where each is a link: most that are no library are told by the name
 		}
 		has, known := holds[real]
 		if !known {
-			has = ix.hasLibrary(real, st.IsDir())
+			has = ix.hasLibrary(real, st)
 			holds[real] = has
 		}
 		if has {
-			out = append(out, dir+"/"+l.name)
+			out = append(out, link)
 		}
 	}
 	return out
 }
 
-// hasLibrary reports whether a file is a library, or one below a directory is.
-func (ix *Index) hasLibrary(p string, isDir bool) (found bool) {
+// hasLibrary reports whether a file is a library, or one of the first files of a directory is.
+func (ix *Index) hasLibrary(p string, st os.FileInfo) (found bool) {
 	is := func(p string) bool {
 		lib := ix.readFile(p)
 		return lib != nil && lib.Err == nil && lib.SkipReason == "" && !lib.program()
 	}
-	if !isDir {
-		return is(p)
+	if !st.IsDir() {
+		return st.Mode().IsRegular() && is(p)
 	}
+	left := 2000 // files: a link may lead to "/"
 	belowDir(p, func(dir string, names []os.DirEntry) bool {
-		found = slices.ContainsFunc(names, func(e os.DirEntry) bool { return e.Type().IsRegular() && loadable(e.Name()) && is(dir+"/"+e.Name()) })
+		for _, e := range names {
+			if e.Type().IsRegular() {
+				if left--; left < 0 {
+					return false
+				}
+				found = found || is(dir+"/"+e.Name())
+			}
+		}
 		return !found
 	})
 	return found
