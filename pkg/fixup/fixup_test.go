@@ -30,16 +30,18 @@ func TestPatternsAreFnmatchs(t *testing.T) {
 		{"[]]", "]", true},
 		{"[!]]", "]", false},
 		{"[!]]", "x", true},
-		{"[abc", "a", false},
+		{"[", "[", true},
+		{"[abc", "[abc", true},
 		{`a\*`, `a\b`, true},
 		{`a\*`, "a*", false},
 		{".*", ".hidden", true},
 		{"*", ".hidden", true},
+		{"a*b", "a/b", true},
 		{"a+b", "a+b", true},
 		{"a*", "a\nb", true},
 		{"x[z-a]", "xb", false},
 	} {
-		if got := fnmatch(c.pattern, c.name); got != c.want {
+		if got := newPattern(c.pattern).match(c.name); got != c.want {
 			t.Errorf("%q matches %q: %v", c.pattern, c.name, got)
 		}
 	}

@@ -229,7 +229,8 @@ type Resolver struct {
 	s  Settings
 
 	interpreters []Interpreter
-	first, last  []string                   // RuntimeDependencies and AppendRunpaths, as entries
+	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
+	ignore       []pattern
 	today        *today                     // nil without Settings.Today
 	deep         func() map[string][]string // Sources.deep
 	libC         LibC                       // with Settings.Today and no interpreters, that of the host
@@ -252,6 +253,9 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 		}
 		in.dir, in.libC = ix.dir(in.LibC), libCOfInterpreter(in.Path)
 		r.interpreters = append(r.interpreters, in)
+	}
+	for _, p := range s.Ignore {
+		r.ignore = append(r.ignore, newPattern(p))
 	}
 	if s.Today {
 		r.today = newToday(ix, s.Map != nil)
@@ -883,26 +887,15 @@ func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
 
 // excuse looks for the pattern by which a missing library is ignored.
 func (r *Resolver) excuse(n *Need) {
-	for _, pattern := range r.s.Ignore {
+	for _, p := range r.ignore {
 		for _, name := range n.Names {
-			if fnmatch(pattern, path.Base(name)) {
-				n.Outcome, n.Pattern = Ignored, pattern
+			if p.match(path.Base(name)) {
+				n.Outcome, n.Pattern = Ignored, p.text
 				return
 			}
 		}
 	}
 }
-
-// fnmatch reports whether a shell pattern as Python's fnmatch reads it matches a file name: "!" after a
-// bracket negates, "^" is a letter, and so are "]" at the beginning of a set and a backslash.
-func fnmatch(pattern, name string) bool {
-	ok, _ := path.Match(fromPython().Replace(pattern), name)
-	return ok
-}
-
-var fromPython = sync.OnceValue(func() *strings.Replacer {
-	return strings.NewReplacer(`[!]`, `[^\]`, `[!`, `[^`, `[]`, `[\]`, `[^`, `[\^`, `\`, `\\`)
-})
 
 // UnusedPatterns returns, in the order of Settings.Ignore, the patterns by which
 // nothing was ignored, each with why. One for a driver-provided library does no harm.
@@ -921,21 +914,21 @@ func (r *Resolver) UnusedPatterns(plans []*Plan) []string {
 		}
 	}
 	var out []string
-	for _, p := range r.s.Ignore {
+	for _, p := range r.ignore {
 		var names []string
 		for _, name := range slices.Sorted(maps.Keys(named)) {
-			if fnmatch(p, name) {
+			if p.match(name) {
 				names = append(names, name)
 			}
 		}
 		switch {
-		case used[p], driver.Provides(p):
+		case used[p.text], driver.Provides(p.text):
 		case len(names) == 0:
-			out = append(out, fmt.Sprintf("the ignore pattern %q matches no library that is needed", p))
+			out = append(out, fmt.Sprintf("the ignore pattern %q matches no library that is needed", p.text))
 		case len(names) > 3:
-			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: all %d libraries that it matches are there", p, len(names)))
+			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: all %d libraries that it matches are there", p.text, len(names)))
 		default:
-			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: %s is there", p, strings.Join(names, ", ")))
+			out = append(out, fmt.Sprintf("the ignore pattern %q ignores nothing: %s is there", p.text, strings.Join(names, ", ")))
 		}
 	}
 	return out
