@@ -3,6 +3,7 @@ package fixup
 import (
 	"debug/elf"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -334,9 +335,8 @@ func (r *Resolver) order(p *Plan, entries []entry) []entry {
 			}
 		}
 	}
-	// behind has, for pairs of entries, the library for which the first must stand behind the second.
-	var behind map[[2]int]string // nil while there are none
-	conflict := false
+	// before[i] are the entries that must stand before entry i, each with the library.
+	before, conflict := make([]map[int]string, len(entries)), false
 	for _, n := range p.Needs {
 		if n.Outcome != Found {
 			continue
@@ -352,33 +352,25 @@ func (r *Resolver) order(p *Plan, entries []entry) []entry {
 			}
 		}
 		for _, i := range others {
-			if behind == nil {
-				behind = map[[2]int]string{}
+			if at < 0 {
+				break
 			}
-			behind[[2]int{i, at}] = name
+			if before[i] == nil {
+				before[i] = map[int]string{}
+			}
+			before[i][at] = name
 			conflict = conflict || i < at
 		}
 	}
 	if conflict {
 		out, left := []entry(nil), slices.Repeat([]bool{true}, len(entries))
 		for len(out) < len(entries) {
-			next := -1
-			var circle []string
-			for i := range entries {
-				ready := left[i]
-				for j := range entries {
-					if name, ok := behind[[2]int{i, j}]; ok && left[i] && left[j] {
-						ready = false
-						circle = append(circle, fmt.Sprintf("%s has to come before %s for %s", entries[j].text, entries[i].text, name))
-					}
-				}
-				if ready {
-					next = i
-					break
-				}
+			next := 0
+			for next < len(entries) && (!left[next] || waits(before[next], left)) {
+				next++
 			}
-			if next < 0 {
-				p.Err = fmt.Errorf("no order of its run path finds every library: %s", strings.Join(circle, ", and "))
+			if next == len(entries) {
+				p.Err = fmt.Errorf("no order of its run path finds every library: %s", circle(entries, left, before))
 				return entries
 			}
 			left[next] = false
@@ -388,6 +380,29 @@ func (r *Resolver) order(p *Plan, entries []entry) []entry {
 	}
 	p.Err = r.shadowed(p, entries)
 	return entries
+}
+
+// waits reports whether one of the entries that must stand before another is left.
+func waits(before map[int]string, left []bool) bool {
+	for j := range before {
+		if left[j] {
+			return true
+		}
+	}
+	return false
+}
+
+// circle says which entries would each have to stand before the other.
+func circle(entries []entry, left []bool, before []map[int]string) string {
+	var parts []string
+	for i, b := range before {
+		for _, j := range slices.Sorted(maps.Keys(b)) {
+			if left[i] && left[j] {
+				parts = append(parts, fmt.Sprintf("%s has to come before %s for %s", entries[j].text, entries[i].text, b[j]))
+			}
+		}
+	}
+	return strings.Join(parts, ", and ")
 }
 
 // shadowed says which library that the loader finds today it would not find any more, because

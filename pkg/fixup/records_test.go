@@ -853,3 +853,31 @@ func TestUndoOfAPartKeepsHardLinks(t *testing.T) {
 	s.runPaths("/old", "out/a/f.so", "out/b/f.so")
 	s.runPaths("~/libs/one", "out/b/g.so")
 }
+
+// A path within another one that is given is told of like that: of a wrong one, no record tells.
+func TestUndoTellsOfEachPath(t *testing.T) {
+	s := environment(t, "out/a/f.so")
+	if err := os.Mkdir(s.dir+"/out/b", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s.change("one", "~/out")
+	want := map[string]string{"out/a/f.so": "/old", "out/b": "failed: " + errNothingToUndo.Error()}
+	if diff := cmp.Diff(want, s.undo(Undoing{}, "~/out", "~/out/b")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The record of a file within a tree that has one is read once, and gone when the file is a copy.
+func TestUndoByCopyOfARecordedFile(t *testing.T) {
+	s := environment(t, "out/f.so", "out/g.so")
+	s.change("one", "~/out/f.so")
+	s.change("two", "~/out")
+	s.undo(Undoing{Copy: true}, "~/out/f.so")
+	s.runPaths("/old", "out/f.so")
+	if got := s.recordsBelow(); len(got) != 1 || got[0] != "out"+recordSuffix {
+		t.Errorf("records %q", got)
+	}
+	if diff := cmp.Diff(map[string]string{"out/f.so": "failed: " + errNothingToUndo.Error()}, s.undo(Undoing{}, "~/out/f.so")); diff != "" {
+		t.Error(diff)
+	}
+}

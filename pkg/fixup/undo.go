@@ -45,7 +45,7 @@ func Undo(ctx context.Context, paths []string, u Undoing, emit func(Undone)) err
 		return err
 	}
 	defer rs.Close()
-	done := map[string]bool{}
+	var trees []*undoTree
 	for _, p := range paths {
 		h, ok := rs.homes[p]
 		if !ok {
@@ -53,30 +53,43 @@ func Undo(ctx context.Context, paths []string, u Undoing, emit func(Undone)) err
 			emit(Undone{Result: Result{Path: p, Err: cmp.Or(withoutPath(err), errNothingToUndo)}})
 			continue
 		}
-		within := func(other home) bool { return other.real != "" && other.real != h.real && below(h.real, other.real) }
-		if done[h.real] || slices.ContainsFunc(paths, func(other string) bool { return within(rs.homes[other]) }) {
-			continue // it is taken back with that
+		top := h.real
+		if len(h.records) > 0 {
+			top = h.records[0].root
 		}
-		done[h.real] = true
-		err := (&undoing{Undoing: u, rs: rs, home: h, steps: map[string]*undoStep{}}).undo(ctx, emit)
+		i := slices.IndexFunc(trees, func(t *undoTree) bool { return t.path == top })
+		if i < 0 {
+			i = len(trees)
+			trees = append(trees, &undoTree{path: top, rs: rs, steps: map[string]*undoStep{}})
+		}
+		trees[i].scopes = append(trees[i].scopes, scope{p, h})
+	}
+	for _, t := range trees {
+		err := t.undo(ctx, u, emit)
 		if stopped := (*tree.Stopped)(nil); errors.As(err, &stopped) {
 			return err
 		}
 		if err != nil {
-			emit(Undone{Result: Result{Path: p, Err: err}})
+			emit(Undone{Result: Result{Path: t.path, Err: err}})
 		}
 	}
 	return nil
 }
 
-// undoing is what is done for one path.
-type undoing struct {
-	Undoing
-	rs *Records
+// undoTree is the outermost tree with a record that some arguments are or are in; where
+// there is none, an argument itself.
+type undoTree struct {
+	path   string
+	rs     *Records
+	root   *tree.Root
+	scopes []scope
+	steps  map[string]*undoStep // by path
+	order  []string             // of steps
+}
+
+type scope struct {
+	given string
 	home
-	root  *tree.Root           // the outermost tree with a record that home is or is in; where there is none, home
-	steps map[string]*undoStep // by path
-	order []string             // of steps
 }
 
 // undoStep is a step and the records that tell of its file.
@@ -86,29 +99,30 @@ type undoStep struct {
 	linked, done bool // hard links outside the tree lead to the file; it was taken back
 }
 
-func (t *undoing) undo(ctx context.Context, emit func(Undone)) (err error) {
-	top, id := t.real, t.id
-	if len(t.records) > 0 {
-		top, id = t.records[0].root, t.records[0].now
-	}
-	in := t.rs.shelves.at(filepath.Dir(top))
+func (t *undoTree) undo(ctx context.Context, u Undoing, emit func(Undone)) (err error) {
+	in := t.rs.shelves.at(filepath.Dir(t.path))
 	if in.dir == nil {
 		return errors.New("its directory cannot be opened")
 	}
-	if t.root, err = tree.RootIn(in.dir, filepath.Base(top), top); err != nil {
+	if t.root, err = tree.RootIn(in.dir, filepath.Base(t.path), t.path); err != nil {
 		return err
 	}
 	defer t.root.Close()
-	if err := id.of(t.root); err != nil {
-		return err
+	if all := t.scopes[0].records; len(all) > 0 {
+		if err := all[0].now.of(t.root); err != nil {
+			return err
+		}
 	}
-	links, inner, err := t.walk(ctx)
+	links, inner, err := t.walk(ctx, u.Jobs)
 	if err != nil {
 		return err
 	}
-	records := t.records
+	var records []*Record
+	for _, s := range t.scopes {
+		records = append(records, s.records...)
+	}
 	for _, path := range inner {
-		r, err := t.inner(path)
+		r, err := t.inner(path, u.Force)
 		if err != nil {
 			emit(Undone{Result: Result{Path: path, Err: err}})
 		} else if r != nil {
@@ -118,12 +132,14 @@ func (t *undoing) undo(ctx context.Context, emit func(Undone)) (err error) {
 	// A run notes in the record of the outermost tree that has one. So the record of an inner
 	// tree is of an earlier time, and continues what the outer one begins.
 	slices.SortFunc(records, func(a, b *Record) int { return strings.Compare(a.root, b.root) })
-	records = slices.Compact(records)
+	records = slices.CompactFunc(records, func(a, b *Record) bool { return a.root == b.root })
 	for _, r := range records {
 		t.add(r)
 	}
-	if len(t.order) == 0 {
-		return cmp.Or(t.why, errNothingToUndo)
+	for _, s := range t.scopes {
+		if !slices.ContainsFunc(t.order, func(p string) bool { return below(p, s.real) }) {
+			emit(Undone{Result: Result{Path: s.given, Err: cmp.Or(s.why, errNothingToUndo)}})
+		}
 	}
 
 	var steps []Step
@@ -137,10 +153,10 @@ func (t *undoing) undo(ctx context.Context, emit func(Undone)) (err error) {
 			}
 			s.linked = l.links > len(l.names)
 		}
-		s.Force, s.Copy = t.Force, t.Copy || s.linked && !s.InPlace && !t.KeepLinks
+		s.Force, s.Copy = u.Force, u.Copy || s.linked && !s.InPlace && !u.KeepLinks
 		steps = append(steps, s.Step)
 	}
-	err = Apply(ctx, steps, t.Carrying, func(r Result) {
+	err = Apply(ctx, steps, u.Carrying, func(r Result) {
 		s := t.steps[r.Path]
 		s.done = r.Known && r.After == s.To
 		emit(Undone{Result: r, Linked: s.linked && s.Copy && r.Edited})
@@ -148,7 +164,7 @@ func (t *undoing) undo(ctx context.Context, emit func(Undone)) (err error) {
 			emit(Undone{Result: Result{Path: other.Path}, SameAs: r.Path})
 		}
 	})
-	if !t.DryRun {
+	if !u.DryRun {
 		for _, r := range records {
 			err = errors.Join(err, r.settle(slices.DeleteFunc(slices.Clone(r.Files), func(c Change) bool {
 				s := t.steps[r.path(&c)]
@@ -168,11 +184,11 @@ func (r *Record) path(c *Change) string {
 }
 
 // add adds the steps that take back what a record tells.
-func (t *undoing) add(r *Record) {
+func (t *undoTree) add(r *Record) {
 	for i := range r.Files {
 		c := &r.Files[i]
 		path := r.path(c)
-		if !below(path, t.real) {
+		if !t.within(path) {
 			continue
 		}
 		if s := t.steps[path]; s == nil {
@@ -184,20 +200,26 @@ func (t *undoing) add(r *Record) {
 	}
 }
 
-// linkedFile is a file of several hard links, and those of them that are found.
+// within reports whether a path is one of the arguments or is below one.
+func (t *undoTree) within(path string) bool {
+	return slices.ContainsFunc(t.scopes, func(s scope) bool { return below(path, s.real) })
+}
+
+// linkedFile is a file of several hard links, and those of them that are in the tree.
 type linkedFile struct {
 	names []string
 	links int
 }
 
-// walk returns the files of several hard links, by each of their names, and the records of what is in home.
-func (t *undoing) walk(ctx context.Context) (links map[string]*linkedFile, records []string, err error) {
+// walk returns the files of several hard links, by each of their names, and the records that
+// are in the tree and of something in one of the arguments.
+func (t *undoTree) walk(ctx context.Context, jobs int) (links map[string]*linkedFile, records []string, err error) {
 	type found struct {
 		path, same string
 		links      int
 	}
 	links = map[string]*linkedFile{}
-	err = tree.WalkRoot(ctx, t.root, tree.Options{Jobs: t.Jobs}, func(f *tree.File) (found, bool) {
+	err = tree.WalkRoot(ctx, t.root, tree.Options{Jobs: jobs}, func(f *tree.File) (found, bool) {
 		if f.Err == nil && f.ELF() && f.OtherLinks() > 0 {
 			return found{f.Path, cmp.Or(f.SameAs, f.Path), f.OtherLinks() + 1}, true
 		}
@@ -205,7 +227,7 @@ func (t *undoing) walk(ctx context.Context) (links map[string]*linkedFile, recor
 	}, func(f found) {
 		switch {
 		case f.links == 0:
-			if below(strings.TrimSuffix(f.path, recordSuffix), t.real) {
+			if t.within(strings.TrimSuffix(f.path, recordSuffix)) {
 				records = append(records, f.path)
 			}
 			return
@@ -222,7 +244,7 @@ func (t *undoing) walk(ctx context.Context) (links map[string]*linkedFile, recor
 var errInUse = errors.New("another run uses this record: wait for its end")
 
 // inner reads a record in the tree; nil where it is not believed.
-func (t *undoing) inner(path string) (*Record, error) {
+func (t *undoTree) inner(path string, force bool) (*Record, error) {
 	in, _ := filepath.Split(path)
 	s := t.rs.shelves[in] // with a slash at its end: what is opened below the tree, and not by its path
 	if s == nil {
@@ -236,7 +258,7 @@ func (t *undoing) inner(path string) (*Record, error) {
 		s = newShelf(dir, filepath.Dir(path))
 		t.rs.shelves[in] = s
 	}
-	r, _ := s.of(strings.TrimSuffix(filepath.Base(path), recordSuffix), t.Force)
+	r, _ := s.of(strings.TrimSuffix(filepath.Base(path), recordSuffix), force)
 	if r == nil {
 		return nil, nil
 	}
