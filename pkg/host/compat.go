@@ -228,7 +228,7 @@ const (
 func (h *Host) Choose(d *Driver, dirs []string, choice CompatChoice) (*Driver, []Compat, error) {
 	chosen, all := d, []Compat{}
 	for _, dir := range dirs {
-		h.saw(path.Join(dir, driver.LibCUDA))
+		h.Saw(path.Join(dir, driver.LibCUDA))
 		c, err := h.Compat(d, dir)
 		if err != nil {
 			return nil, nil, err

@@ -177,7 +177,7 @@ func (h *Host) find(m Machine, only string) (*Driver, error) {
 	}
 	for _, dir := range []string{d.Directory, path.Dir(chosen.File)} {
 		video := path.Join(dir, "vdpau") // libvdpau's own directory
-		h.saw(video)
+		h.Saw(video)
 		h.look(place{video, chosen.Source}, m, "", found, d)
 	}
 	d.Libraries = append(d.Libraries, h.complete(chosen, found)...)
@@ -214,13 +214,13 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 	}
 	add := func(p place) {
 		dir := path.Clean(p.dir)
-		h.saw(dir)
+		h.Saw(dir)
 		at, err := h.Root.Resolve(dir)
 		if err != nil || seen[at] || seen[dir] {
 			return
 		}
 		seen[at] = true
-		h.saw(at)
+		h.Saw(at)
 		all = append(all, place{dir, p.source})
 	}
 	cache, cacheErr := h.cache()
@@ -242,15 +242,15 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 			}
 		}
 	}
-	h.saw(ldcache.ConfPath)
-	h.saw(ldcache.ConfPath + ".d")
+	h.Saw(ldcache.ConfPath)
+	h.Saw(ldcache.ConfPath + ".d")
 	dirs, _ := ldcache.ConfDirs(h.Root, ldcache.ConfPath)
 	for _, dir := range dirs {
 		add(place{dir, ldcache.ConfPath})
 	}
 	for _, p := range m.known() {
 		if strings.ContainsAny(p.dir, "*[") {
-			h.saw(path.Dir(p.dir))
+			h.Saw(path.Dir(p.dir))
 			found, _ := h.Root.Glob(p.dir)
 			// The newest of several drivers first.
 			sort.SliceStable(found, func(i, j int) bool { return newerVersion(digits(found[i]), digits(found[j])) })
@@ -277,7 +277,7 @@ func digits(name string) string {
 
 // cache reads the loader's cache of the system.
 func (h *Host) cache() (*ldcache.Cache, error) {
-	h.saw(ldcache.Path)
+	h.Saw(ldcache.Path)
 	l, err := h.loader()
 	if err != nil {
 		return nil, err
@@ -444,7 +444,7 @@ func (h *Host) hostLibrary(soname string, m Machine, cache *ldcache.Cache, place
 		if err != nil || im.Machine != m.Machine || im.Class != m.Class || h.trusted(at) != nil {
 			continue
 		}
-		h.saw(path.Dir(at))
+		h.Saw(path.Dir(at))
 		return name, withoutLibc(needed)
 	}
 	return "", nil
@@ -459,16 +459,17 @@ func addOnce(list []string, s string) []string {
 
 // An Input is a file or directory that an answer depends on, as it was then. Of libraries these are their directories, whose
 // time tells of a file that comes, goes or is put in another one's place, which is how packages, installers and container
-// runtimes upgrade a driver: whoever wrote into a library would break the programs that have it mapped. Only libcuda.so.1
-// is looked at itself, for runtimes that mount another one over it.
+// runtimes upgrade a driver: whoever wrote into a library would break the programs that have it mapped. Looked at themselves are
+// libcuda.so.1, for runtimes that mount another one over it, what was rejected, for it may be mended where it is, and what is
+// copied, for a copy of what was would stand beside links to what is.
 type Input struct {
 	Path string
 	ID   string
 }
 
-// saw remembers what a path looks like now, so that a later start can tell
+// Saw remembers what a path looks like now, so that a later start can tell
 // whether the same answer still holds without looking again.
-func (h *Host) saw(name string) {
+func (h *Host) Saw(name string) {
 	for _, in := range h.Inputs {
 		if in.Path == name {
 			return

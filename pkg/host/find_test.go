@@ -261,7 +261,7 @@ func TestInputs(t *testing.T) {
 	replaced := func(name string) error { // as dpkg, rpm and pacman do it
 		return errors.Join(os.WriteFile(at(name+".new"), []byte("x"), 0o644), os.Rename(at(name+".new"), at(name)))
 	}
-	const eglcore, needed = "opt/driver/eglcore", "opt/x/libX11"
+	const eglcore, needed, rejected = "opt/driver/eglcore", "opt/x/libX11", "usr/lib64/libnvidia-opencl.so.1"
 	for what, c := range map[string]struct {
 		change func() error
 		want   string
@@ -271,11 +271,12 @@ func TestInputs(t *testing.T) {
 		"one that is needed": {func() error { return replaced(needed) }, "/opt/x"},
 		"one is gone":        {func() error { return os.Remove(at("usr/lib64/libnvidia-ml.so." + version)) }, "/usr/lib64"},
 		"its directory":      {func() error { return os.WriteFile(at("usr/lib64/new"), nil, 0o644) }, "/usr/lib64"},
+		"a rejected one":     {func() error { return os.WriteFile(at(rejected), []byte("x"), 0o755) }, "/" + rejected},
 		"the kernel module":  {func() error { return os.WriteFile(at("sys/module/nvidia/version"), []byte("1\n"), 0o644) }, "/sys/module/nvidia/version"},
 		"the cache":          {func() error { os.Mkdir(at("etc"), 0o755); return os.WriteFile(at("etc/ld.so.cache"), nil, 0o644) }, "/etc/ld.so.cache"},
 		"nothing":            {func() error { return os.WriteFile(at("elsewhere"), nil, 0o644) }, ""},
 	} {
-		h = core("usr/lib64", version).with(loaded(version)).with(tree{
+		h = core("usr/lib64", version).with(loaded(version)).with(tree{rejected: "",
 			needed: lib("libX11.so.6"), "usr/lib/x86_64-linux-gnu/libX11.so.6": "-> /" + needed,
 			eglcore: lib("libnvidia-eglcore.so."+version, "libX11.so.6"), "usr/lib64/libnvidia-eglcore.so." + version: "-> /" + eglcore}).make(t)
 		time.Sleep(10 * time.Millisecond) // the kernel's clock for files is not exact

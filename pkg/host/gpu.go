@@ -101,8 +101,8 @@ func (h *Host) model(information string) string {
 // pciGPUs returns the GPUs that the kernel lists on the PCI bus, by the names that the driver gives them (its README,
 // chapter "The /proc Interface"). Those that the table does not know, which may be newer, have no capability.
 func (h *Host) pciGPUs() (all []gpu) {
-	h.saw(pciSlots)
-	h.saw(procGPUs)
+	h.Saw(pciSlots)
+	h.Saw(procGPUs)
 	slots, _ := h.Root.Glob(pciSlots + "/*")
 	for _, slot := range slots {
 		number := func(file string) uint64 {
@@ -114,9 +114,9 @@ func (h *Host) pciGPUs() (all []gpu) {
 			continue
 		}
 		id := uint16(number("device"))
-		h.saw(path.Join(slot, "device"))
+		h.Saw(path.Join(slot, "device"))
 		information := path.Join(procGPUs, path.Base(slot), "information")
-		h.saw(information)
+		h.Saw(information)
 		name := cmp.Or(h.model(information), fmt.Sprintf("PCI device 10de:%04x", id))
 		c, _ := gpucode.OfDevice(id)
 		all = append(all, gpu{c, name, slot + ", " + gpucode.DeviceTable})

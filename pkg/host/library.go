@@ -101,8 +101,8 @@ func ImageOf(f *os.File) (im *elfimage.Image, err error) {
 
 // examine reads a file that bears the name of a driver's library. It returns
 // errOtherMachine for one that is simply not for m.
-func (h *Host) examine(name string, row driver.Library, m Machine) (Library, error) {
-	lib := Library{Name: row.Name, Class: row.Class, Path: name}
+func (h *Host) examine(name string, row driver.Library, m Machine) (lib Library, err error) {
+	lib = Library{Name: row.Name, Class: row.Class, Path: name}
 	file, err := h.Root.Resolve(name)
 	if err != nil {
 		if target, lerr := os.Readlink(h.Root.Path(name)); lerr == nil && errors.Is(err, fs.ErrNotExist) {
@@ -110,9 +110,12 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (Library, err
 		}
 		return lib, Reason(err)
 	}
-	if h.saw(path.Dir(file)); row.Soname == driver.LibCUDA {
-		h.saw(file)
-	}
+	h.Saw(path.Dir(file))
+	defer func() {
+		if row.Soname == driver.LibCUDA || err != nil && !errors.Is(err, errOtherMachine) {
+			h.Saw(file)
+		}
+	}()
 	lib.File, lib.Version = file, VersionIn(file)
 	for _, at := range []string{path.Dir(name), path.Dir(file)} {
 		if (driver.StubDirs{}).Contains(at) {

@@ -104,7 +104,7 @@ func (h *Host) vendors(d *Driver) []*Vendor {
 func (h *Host) vendorsIn(kind vendorKind, dirs []string, d *Driver, own map[string]bool) (all []*Vendor, seen map[string]bool) {
 	seen = map[string]bool{}
 	for _, dir := range dirs {
-		h.saw(dir)
+		h.Saw(dir)
 		entries, _ := h.Root.ReadDir(dir)
 		for _, e := range entries[:min(len(entries), maxVendorFiles)] {
 			at := path.Join(dir, e.Name())
@@ -131,7 +131,7 @@ func (h *Host) vendor(at string, kind vendorKind, m Machine, own map[string]bool
 	if err != nil {
 		return nil, nil // dangling
 	}
-	h.saw(file)
+	h.Saw(file)
 	b, err := h.Root.ReadFile(at, maxVendorFile)
 	if err != nil {
 		return nil, Reason(err)
@@ -182,7 +182,7 @@ func (h *Host) vendor(at string, kind vendorKind, m Machine, own map[string]bool
 // optixData returns the file of [OptixData], "" where there is none to rely on.
 func (h *Host) optixData(d *Driver) string {
 	has := slices.ContainsFunc(d.Libraries, func(lib Library) bool { return lib.Name == "libnvoptix.so" })
-	h.saw(OptixData)
+	h.Saw(OptixData)
 	if !has || !h.exists(OptixData) || h.trusted(OptixData) != nil {
 		return ""
 	}

@@ -30,7 +30,7 @@ var nvrmVersion = sync.OnceValue(func() *regexp.Regexp {
 })
 
 func (h *Host) kernelVersion() Kernel {
-	h.saw(sysVersion)
+	h.Saw(sysVersion)
 	var fromProc, fromSys string
 	if b, err := h.Root.ReadFile(procVersion, 64<<10); err == nil {
 		line, _, _ := bytes.Cut(b, []byte("\n"))

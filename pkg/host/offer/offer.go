@@ -144,6 +144,7 @@ func Private(h *host.Host, d *host.Driver) *Offer {
 		inside = inside || lib.Source == host.CompatSource
 		e := Entry{Name: lib.Soname, Target: h.Root.Path(lib.File)}
 		if inside || outside {
+			h.Saw(lib.File)
 			e = Entry{Name: lib.Soname, Copy: h.Root.Path(lib.File), RunPath: "$ORIGIN"}
 			if outside {
 				e.RunPath += ":$ORIGIN/" + host.HostDir
@@ -162,6 +163,7 @@ func Private(h *host.Host, d *host.Driver) *Offer {
 		}
 		e := Entry{Name: host.HostDir + "/" + n.Soname, Target: h.Root.Path(n.Path)}
 		if len(n.Needs) > 0 {
+			h.Saw(n.Path)
 			e = Entry{Name: e.Name, Copy: e.Target, RunPath: "$ORIGIN"}
 			if n.Soname == host.GLVNDEGL {
 				e.RunPath += ":$ORIGIN/.."

@@ -31,7 +31,7 @@ func withDriver(t *testing.T) (*host.Host, host.Machine) {
 	}
 	for name, o := range map[string]tinyelf.Object{
 		"libcuda.so":                  tinyelf.Object{}.With(elf.DT_SONAME, driver.LibCUDA).Needs("libnvidia-ptxjitcompiler.so.1"),
-		"libnvidia-allocator.so":      tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-allocator.so.1"),
+		"libnvidia-allocator.so":      tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-allocator.so.1").Needs(driver.LibCUDA),
 		"libnvidia-ptxjitcompiler.so": tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1"),
 	} {
 		if err := errors.Join(os.WriteFile(filepath.Join(dir, name+".535.1.2"), o.Bytes(), 0o755), os.Symlink(name+".535.1.2", filepath.Join(dir, name+".1"))); err != nil {
@@ -163,7 +163,7 @@ func TestPreparedOnce(t *testing.T) {
 			made++
 		}
 	}
-	cuda := filepath.Join(h.Root.Dir, "usr/lib64/libcuda.so.535.1.2")
+	lib64 := filepath.Join(h.Root.Dir, "usr/lib64")
 	prepare := func() string {
 		t.Helper()
 		ready, err := c.Prepare(h, m, nil, host.CompatAuto)
@@ -210,15 +210,19 @@ func TestPreparedOnce(t *testing.T) {
 			t.Errorf("%s: made %d times, in %s", what, made, got)
 		}
 	}
-	b, err := os.ReadFile(cuda)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(cuda, append(b, "another build"...), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if made = 0; prepare() == first || made != 1 {
-		t.Errorf("an upgraded driver: made %d times", made)
+	for _, upgraded := range []string{"libcuda.so.535.1.2", "libnvidia-allocator.so.535.1.2"} { // both are copied
+		before := prepare()
+		b, err := os.ReadFile(filepath.Join(lib64, upgraded))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+		if err := os.WriteFile(filepath.Join(lib64, upgraded), append(b, "another build"...), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if made = 0; prepare() == before || made != 1 {
+			t.Errorf("another %s: made %d times", upgraded, made)
+		}
 	}
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
