@@ -212,13 +212,18 @@ func (s *session) edited(f *tree.File, r *edit.Result, before, after edit.State)
 	if r.NoNote != nil {
 		o.warn = append(o.warn, r.NoNote.Error())
 	}
-	switch n := r.LeftLinks; {
-	case n == 1:
-		o.warn = append(o.warn, "has another hard link, which leads to the old file")
-	case n > 1:
-		o.warn = append(o.warn, fmt.Sprintf("has %d other hard links, which lead to the old file", n))
-	}
+	o.leftLinks(r.LeftLinks)
 	return o
+}
+
+// leftLinks warns of hard links that an edit of a copy has left with the old file.
+func (r *fileReport) leftLinks(n int) {
+	switch {
+	case n == 1:
+		r.warn = append(r.warn, "has another hard link, which leads to the old file")
+	case n > 1:
+		r.warn = append(r.warn, fmt.Sprintf("has %d other hard links, which lead to the old file", n))
+	}
 }
 
 // notes turns what the maps noted into sentences.

@@ -109,7 +109,7 @@ func runScripts(s *session, o scriptOptions) error {
 	var sum scriptSummary
 	var searched atomic.Int64
 	run := sweep[*scriptFile]{
-		options: tree.Options{FollowArguments: !o.fix},
+		options: tree.Options{FollowArguments: !o.fix, AnyLinked: o.fix},
 		visit: func(f *tree.File) (*scriptFile, bool) {
 			r := &scriptFile{newReport(f.Path, nil), []scriptPlace{}}
 			err := f.Err
@@ -167,20 +167,28 @@ func runScripts(s *session, o scriptOptions) error {
 			return &sum, sum.String()
 		},
 	}
+	if o.fix {
+		run.options.Leftover = s.leftover()
+	}
 	return run.run(s)
 }
 
 // visit searches one file. It reports whether it is a script.
 func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool, err error) {
+	if f.SameAs != "" {
+		return false, nil
+	}
 	whole, lang, err := edit.Script(f)
 	if whole == "" || err != nil {
 		return lang != scripts.Unknown, err
 	}
 	places := scripts.Find(whole, lang, o.toolkit)
 	if o.fix {
-		if r.Action, err = edit.FixScript(f, whole, scripts.Fix(whole, places, o.link), s.Options); err != nil {
-			return true, err
+		result := edit.FixScript(f, whole, scripts.Fix(whole, places, o.link), s.Options)
+		if r.Action = result.Action; result.Err != nil {
+			return true, result.Err
 		}
+		r.leftLinks(result.LeftLinks)
 	}
 	for _, p := range places {
 		if p.Kind == scripts.Named && !s.Verbose {

@@ -111,7 +111,7 @@ func runThin(s *session, o thin.Options) error {
 	var sum thinSummary
 	entries, all := 0, 0
 	return (&sweep[*thinned]{
-		options: tree.Options{Leftover: s.leftover()},
+		options: tree.Options{Leftover: s.leftover(), AnyLinked: true},
 		visit: func(f *tree.File) (*thinned, bool) {
 			r := &thinned{Left: map[thin.Reason]int{}}
 			result := edit.Result{Action: edit.Unchanged}
@@ -177,9 +177,6 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 	size, err := f.Length()
 	if err != nil {
 		return err
-	}
-	if !f.ELF() && f.OtherLinks() > 0 { // which a walk does not know
-		return skip("it has several names, of which one would lead to the edited copy")
 	}
 	code, err := gpucode.Read(f, size, f.Head())
 	if err != nil {

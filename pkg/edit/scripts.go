@@ -30,28 +30,21 @@ func Script(f *tree.File) (string, scripts.Language, error) {
 	return string(text), lang, err
 }
 
-// FixScript writes a longer or shorter text over another, from where they differ, in
-// one write.
-func FixScript(f *tree.File, before, after string, o Options) (Action, error) {
+// FixScript gives a script another text, as a new file in its place: see [tree.File.Rewrite].
+func FixScript(f *tree.File, before, after string, o Options) Result {
 	if before == after {
-		return Unchanged, nil
+		return Result{Action: Unchanged}
 	}
-	if o.DryRun {
-		return Edited, nil
-	}
-	same := 0
-	for same < min(len(before), len(after)) && before[same] == after[same] {
-		same++
-	}
-	return Edited, f.Write(func(w tree.Writer) error {
-		if _, err := w.WriteAt([]byte(after[same:]), int64(same)); err != nil {
+	if !o.DryRun {
+		err := f.Rewrite(func(w tree.Copy) error {
+			_, err := w.WriteAt([]byte(after), 0)
 			return err
+		})
+		if err != nil {
+			return Result{Action: Failed, Err: err}
 		}
-		if len(after) < len(before) {
-			return w.Truncate(int64(len(after)))
-		}
-		return nil
-	})
+	}
+	return Result{Action: Edited, LeftLinks: f.OutsideLinks()}
 }
 
 // ToolkitIn returns the path of a library in the first of some directories that has it: by its

@@ -23,6 +23,13 @@ func TestMain(m *testing.M) {
 			_ = Write(name, 0o644, bytes.Repeat([]byte{'a' + byte(n%2)}, 64<<10))
 		}
 	}
+	if name := os.Getenv("PLAINFILE_TEST_ONCE"); name != "" {
+		if err := Write(name, 0o644, make([]byte, 64<<10)); err != nil {
+			os.Stderr.WriteString(err.Error())
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	os.Exit(m.Run())
 }
 
@@ -279,6 +286,22 @@ func TestWriteKeepsHardLinks(t *testing.T) {
 	}
 	want(t, a, "new")
 	want(t, b, "new")
+}
+
+// What can only be written in place is not begun where it cannot be finished.
+func TestWriteInPlaceNeedsRoom(t *testing.T) {
+	dir := t.TempDir()
+	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
+	put(t, a, "old", 0o644)
+	if err := os.Link(a, b); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", `ulimit -f 16; trap "" XFSZ; exec "$0"`, os.Args[0])
+	cmd.Env = append(os.Environ(), "PLAINFILE_TEST_ONCE="+a)
+	if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "file too large") {
+		t.Errorf("past RLIMIT_FSIZE: %v, %q", err, out)
+	}
+	want(t, a, "old")
 }
 
 func TestWriteWhereItMayNot(t *testing.T) {

@@ -126,7 +126,7 @@ func write(name string, perm fs.FileMode, data []byte) error {
 // set-group-ID and capabilities go, as the kernel takes them away with a write.
 //
 // A file that has other hard links, or whose owner or attributes the caller may not give
-// to another file, is written in place, and a kill can leave it incomplete. Between two
+// to another file, is written in place, where there is room, and a kill can leave it incomplete. Between two
 // system calls, the new file has a name of its own; one that a kill leaves there is removed
 // by the next Replace.
 //
@@ -522,8 +522,18 @@ func lock(fd int) error {
 	return nil
 }
 
-// inPlace overwrites a regular file.
+// inPlace overwrites a regular file, if there is room for all of it.
 func inPlace(fd int, data []byte) error {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_FSIZE, &limit) == nil && uint64(len(data)) > limit.Cur {
+		return unix.EFBIG
+	}
+	if len(data) > 0 {
+		err := unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, 0, int64(len(data)))
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) { // any other: it has no such call
+			return err
+		}
+	}
 	if err := writeAll(fd, data); err != nil {
 		return err
 	}

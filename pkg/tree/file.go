@@ -27,7 +27,7 @@ type File struct {
 	name   string // in dir
 	follow bool
 	fd     int
-	stat   unix.Stat_t // of ELF files only
+	stat   unix.Stat_t // of ELF files, and of others that were looked at
 	only   inode       // what the name has to lead to, also after another editor; zero: anything
 	head   []byte
 	buf    []byte          // that head is a part of
@@ -115,6 +115,9 @@ func (f *File) look() error {
 	}
 	return nil
 }
+
+// looked reports whether it is known which file it is.
+func (f *File) looked() bool { return f.stat.Mode != 0 }
 
 func (f *File) fail(err error) {
 	f.close()

@@ -9,7 +9,7 @@ var ErrTooLarge = errors.New("is too large")
 
 // Length returns the size in bytes of a file that need not be ELF.
 func (f *File) Length() (int64, error) {
-	if f.stat.Mode == 0 {
+	if !f.looked() {
 		if err := f.look(); err != nil {
 			return 0, err
 		}
@@ -18,7 +18,7 @@ func (f *File) Length() (int64, error) {
 }
 
 // Whole returns the contents of a file of at most limit bytes, else ErrTooLarge.
-// They are valid during the visit. [File.Write] may follow, also for a file that is not ELF.
+// They are valid during the visit. [File.Rewrite] may follow.
 func (f *File) Whole(limit int64) ([]byte, error) {
 	size, err := f.Length()
 	if err == nil && size > limit {

@@ -33,6 +33,9 @@ type Options struct {
 	// Keep, where it is not nil, gets the arguments that were walked, which stay open
 	// until it is closed: for [Files], after [File.Target].
 	Keep *Roots
+	// AnyLinked takes the hard links to a file for one file whatever it is, and not only to an
+	// ELF file: for editors of other files, at the price of an fstat(2) a file.
+	AnyLinked bool
 	// Link is called, from several goroutines, for every symbolic link below an
 	// argument, with the directory's path and the link's name. Nil: links are passed over.
 	Link func(dir, name string)
@@ -122,7 +125,7 @@ func (t *targetsTask) run(buf *buffers) {
 		if t.w.stopped() {
 			return
 		}
-		if f := t.w.reopen(&o, target, buf); f.Err == nil && f.ELF() && f.stat.Nlink > 1 {
+		if f := t.w.reopen(&o, target, buf); f.Err == nil && f.OtherLinks() > 0 {
 			f.close()
 			t.node.items = append(t.node.items, item{linked: f.Target()})
 		} else {
@@ -137,7 +140,7 @@ func (w *walker) reopen(o *opener, t Target, buf *buffers) *File {
 	if err != nil {
 		return &File{Path: t.Path, Err: err, root: t.root, fd: -1}
 	}
-	f := open(d, name, t.Path, t.root.follow && t.root.name != "", &w.noatime, buf.head)
+	f := w.openFile(d, name, t.Path, t.root.follow && t.root.name != "", buf.head)
 	f.root, f.only = t.root, t.id
 	if f.Err == nil && t.id != (inode{}) && f.id() != t.id {
 		f.fail(errChanged)
@@ -145,9 +148,20 @@ func (w *walker) reopen(o *opener, t Target, buf *buffers) *File {
 	return f
 }
 
+// openFile opens a file to be visited.
+func (w *walker) openFile(d *dir, name, path string, follow bool, buf []byte) *File {
+	f := open(d, name, path, follow, &w.noatime, buf)
+	if w.anyLinked && f.Err == nil && !f.ELF() {
+		if err := f.look(); err != nil {
+			f.fail(err)
+		}
+	}
+	return f
+}
+
 // keep visits a file that has one name, and keeps the result if it is wanted.
 func (w *walker) keep(n *node, f *File) {
-	if f.Err == nil && f.ELF() {
+	if f.Err == nil && f.looked() {
 		f.SameAs = w.claim(f)
 	}
 	if r, keep := w.see(f); keep {
@@ -156,7 +170,7 @@ func (w *walker) keep(n *node, f *File) {
 }
 
 func newWalker(ctx context.Context, o Options, visit func(*File) (any, bool)) *walker {
-	w := &walker{ctx: ctx, visit: visit, shallow: o.Shallow, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{},
+	w := &walker{ctx: ctx, visit: visit, shallow: o.Shallow, anyLinked: o.AnyLinked, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{},
 		links: map[inode][]Target{}}
 	w.wake.L = &w.mu
 	return w
@@ -202,6 +216,8 @@ type walker struct {
 	kept    *Roots
 	noatime noatime
 
+	anyLinked bool
+
 	link     func(dir, name string)
 	leftover func(path string, err error)
 
@@ -212,7 +228,7 @@ type walker struct {
 
 	claims  sync.Mutex
 	claimed map[inode]string
-	links   map[inode][]Target // of ELF files with several hard links
+	links   map[inode][]Target // of files with several hard links
 }
 
 type task interface{ run(buf *buffers) }
@@ -450,8 +466,8 @@ func (w *walker) see(f *File) (any, bool) {
 		if !f.changed || w.ctx.Err() != nil || !Retry(tries) {
 			return r, keep
 		}
-		again := open(f.dir, f.name, f.Path, f.follow, &w.noatime, f.buf)
-		if again.Err != nil || !again.ELF() || f.only != (inode{}) && again.id() != f.only {
+		again := w.openFile(f.dir, f.name, f.Path, f.follow, f.buf)
+		if again.Err != nil || !again.looked() || f.only != (inode{}) && again.id() != f.only {
 			again.close()
 			return r, keep
 		}
@@ -464,7 +480,7 @@ func (w *walker) see(f *File) (any, bool) {
 	}
 }
 
-// linked returns the place of an ELF file with several hard links, and remembers it as one of its names.
+// linked returns the place of a file with several hard links, and remembers it as one of its names.
 func (w *walker) linked(f *File) Target {
 	t := Target{Path: f.Path, root: f.root}
 	w.claims.Lock()
@@ -665,9 +681,9 @@ func (t *filesTask) run(buf *buffers) {
 		if t.w.stopped() {
 			return
 		}
-		f := open(t.dir, name, t.prefix+name, follow, &t.w.noatime, buf.head)
+		f := t.w.openFile(t.dir, name, t.prefix+name, follow, buf.head)
 		f.root = t.root
-		if f.Err == nil && f.ELF() && f.stat.Nlink > 1 {
+		if f.Err == nil && f.OtherLinks() > 0 {
 			f.close()
 			t.node.items = append(t.node.items, item{linked: t.w.linked(f)})
 			continue

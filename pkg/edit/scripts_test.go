@@ -1,0 +1,76 @@
+package edit
+
+import (
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/scripts"
+	"cuda-runpath/pkg/tree"
+)
+
+// A script is never written in place: who has the old file open reads the old text to its end, and so does a reader after a kill.
+// Its names in the walk lead to the new one, others to the old one.
+func TestFixScriptIsANewFile(t *testing.T) {
+	const before = "import ctypes\nctypes.CDLL(\"libcuda.so.1\")\n"
+	after := "import ctypes\nctypes.CDLL(\"/d/libcuda.so.1\")\n" + strings.Repeat("#", 9000)
+	for name, c := range map[string]struct {
+		names []string
+		left  int
+	}{
+		"one name":          {[]string{"in/a.py"}, 0},
+		"two in the walk":   {[]string{"in/a.py", "in/sub/b.py"}, 0},
+		"one outside of it": {[]string{"in/a.py", "in/sub/b.py", "out.py"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			put(t, map[string][]byte{"in/a.py": []byte(before), "in/sub/other.py": nil})
+			for _, other := range c.names[1:] {
+				if err := os.Link("in/a.py", other); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Chmod("in/a.py", 0o751); err != nil {
+				t.Fatal(err)
+			}
+			old, err := os.Open("in/a.py")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer old.Close()
+			edited := 0
+			err = tree.Walk(context.Background(), []string{"in"}, tree.Options{AnyLinked: true}, func(f *tree.File) (struct{}, bool) {
+				if text, lang, err := Script(f); err != nil {
+					t.Error(err)
+				} else if text != "" && lang == scripts.Python && f.SameAs == "" {
+					edited++
+					if r := FixScript(f, text, after, Options{}); r.Action != Edited || r.Err != nil || r.LeftLinks != c.left {
+						t.Errorf("%+v", r)
+					}
+				}
+				return struct{}{}, false
+			}, func(struct{}) {})
+			if err != nil || edited != 1 {
+				t.Errorf("%d edited: %v", edited, err)
+			}
+			if text, err := io.ReadAll(old); string(text) != before || err != nil {
+				t.Errorf("the old file has now %d bytes: %v", len(text), err)
+			}
+			was, _ := old.Stat()
+			for _, name := range c.names {
+				now, err := os.Stat(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				in := strings.HasPrefix(name, "in/")
+				if text, _ := os.ReadFile(name); os.SameFile(now, was) == in || (string(text) == after) != in {
+					t.Errorf("%s leads to the wrong file", name)
+				}
+				if first, _ := os.Stat("in/a.py"); in && !os.SameFile(first, now) || now.Mode() != 0o751 {
+					t.Errorf("%s: mode %v, or torn from in/a.py", name, now.Mode())
+				}
+			}
+		})
+	}
+}
