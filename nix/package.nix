@@ -47,11 +47,9 @@ buildGoModule (finalAttrs: {
     "patchelf"
   ];
 
-  # hostDriver runs as root, so it is a program of its own.
-  subPackages = [
-    "cmd/runpath"
-    "cmd/hostDriver"
-  ];
+  # hostDriver runs as root, so it is a program of its own. A string: of a list, nixos-25.11's
+  # buildGoModule builds only the first with structured attributes (NixOS/nixpkgs 519801).
+  subPackages = "cmd/runpath cmd/hostDriver";
   # urfave/cli's own man pages, which are not used, need a Markdown parser, which takes a quarter of the start.
   tags = [ "urfave_cli_no_docs" ];
   env.CGO_ENABLED = "0";

@@ -341,7 +341,8 @@ in
   # A development shell for what another package manager installed: at the first entry its
   # libraries become loadable, at the second nothing is written, and it can be undone.
   patchEnvironmentShell = check "patch-environment" ''
-    export NIX_DONT_SET_RPATH=1 NIX_NO_SELF_RPATH=1
+    # A compiler that is called by its path, without its setup hook, obeys only these.
+    export NIX_DONT_SET_RPATH_${pkgs.stdenv.cc.suffixSalt}=1 NIX_NO_SELF_RPATH_${pkgs.stdenv.cc.suffixSalt}=1
     mkdir -p project/.venv/lib/python3/site-packages/ext project/.venv/bin project/node_modules/addon/build project/src
     cd project
     echo '#include <dlfcn.h>

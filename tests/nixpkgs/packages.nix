@@ -51,6 +51,8 @@ let
 
   triplet = platform: "${if platform.isAarch64 then "aarch64" else "x86_64"}-linux-gnu";
   prefix = optionalString (host.system != build.system) "${triplet host}-";
+  # Of the variables that are meant for the wrapper of one platform's compiler.
+  salt = builtins.replaceStrings [ "-" ] [ "_" ] host.config;
   # How nixpkgs splices: a package that callPackage hands out knows what it is on
   # the other platforms.
   splice =
@@ -139,18 +141,19 @@ in
       mkdir -p $out/bin $out/nix-support
       for name in cc gcc c++ g++; do
         case $name in cc) tool=gcc ;; c++) tool=g++ ;; *) tool=$name ;; esac
-        sed -e "s|@compiler@|/usr/bin/${prefix}$tool|" -e "s|@store@|${builtins.storeDir}|" \
+        sed -e "s|@compiler@|/usr/bin/${prefix}$tool|" -e "s|@store@|${builtins.storeDir}|" -e "s|@salt@|${salt}|" \
           ${./hooks/cc-wrapper.sh} > $out/bin/${prefix}$name
       done
       chmod +x $out/bin/*
       for name in ld ar ranlib strip objcopy readelf objdump nm; do
         ln -s /usr/bin/${prefix}$name $out/bin/${prefix}$name
       done
-      sed -e "s|@prefix@|${prefix}|g" -e "s|@bintools@|${buildPackages.bintools}|g" ${./hooks/cc.sh} \
+      sed -e "s|@prefix@|${prefix}|g" -e "s|@bintools@|${buildPackages.bintools}|g" -e "s|@salt@|${salt}|" ${./hooks/cc.sh} \
         > $out/nix-support/setup-hook
     '')
     // {
       targetPrefix = prefix;
+      suffixSalt = salt;
       # The compiler itself, whose libraries programs need.
       cc = bare { name = "${prefix}gcc"; } ''
         PATH=/usr/bin:/bin
@@ -167,13 +170,22 @@ in
       ;
     inherit (pkgs) cc;
   };
-  stdenvNoCC = pkgs.stdenv;
+  stdenvNoCC = import ./stdenv {
+    inherit
+      lib
+      replace
+      build
+      host
+      target
+      ;
+    cc = null;
+  };
 
   # ------------------------------------------------------- trivial builders
   testers = import ./testers.nix { inherit lib pkgs; };
   runCommand =
     name: attrs: script:
-    pkgs.stdenv.mkDerivation (
+    pkgs.stdenvNoCC.mkDerivation (
       {
         inherit name;
         buildCommand = script;
@@ -371,8 +383,9 @@ in
         buildPhase = ''
           runHook preBuild
           mkdir -p $TMPDIR/go/bin
-          list=()
-          for one in ''${subPackages[*]}; do list+=("./$one"); done
+          # As nixos-25.11's: of an array the first alone.
+          read -ra list <<<"$subPackages"
+          list=("''${list[@]/#/./}")
           # nixpkgs' Go knows where its time zone data are.
           zones=$(go env GOROOT)/src/time/zoneinfo_unix.go
           sed 's|^var platformZoneSources = .*|&\n"${buildPackages.tzdata}/share/zoneinfo/",|' "$zones" > $TMPDIR/zoneinfo.go
@@ -394,6 +407,8 @@ in
         // args.passthru or { };
       }
     );
+
+  buildGo125Module = pkgs.buildGoModule;
 
   # ------------------------------------------------------------------ python
   python3Packages = {

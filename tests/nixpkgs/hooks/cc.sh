@@ -7,6 +7,7 @@ __ccAddLibrary() {
 }
 if ((targetOffset == 0)); then
     addEnvHooks "$targetOffset" __ccAddLibrary
+    export NIX_CC_WRAPPER_TARGET_HOST_@salt@=1
     export CC=@prefix@cc CXX=@prefix@c++ LD=@prefix@ld AR=@prefix@ar RANLIB=@prefix@ranlib
     export NIX_BINTOOLS=@bintools@
     export STRIP=@prefix@strip OBJCOPY=@prefix@objcopy READELF=@prefix@readelf OBJDUMP=@prefix@objdump

@@ -42,13 +42,13 @@ let
       inherit setup;
       shell = "/bin/bash";
       initialPath = "/usr /";
-      defaultNativeBuildInputs = defaultHooks ++ [ cc ];
+      defaultNativeBuildInputs = defaultHooks ++ lib.optional (cc != null) cc;
       defaultBuildInputs = [ ];
       preHook = "";
     }
     // {
       inherit cc;
-      hasCC = true;
+      hasCC = cc != null;
       shell = "/bin/bash";
       buildPlatform = build;
       hostPlatform = host;
