@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -641,6 +642,33 @@ func TestAudit(t *testing.T) {
 		}},
 		{"another system's program without its loader", func(f *folder) {
 			f.audited("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, OSABI: elf.ELFOSABI_FREEBSD, Interp: "/libexec/none/ld-elf.so.1"}, "note missing-interpreter")
+		}},
+		{"no loader is here: what is missing is said; of another system's files as a note", func(f *folder) {
+			file := tinyelf.Object{Stack: elf.PF_R | elf.PF_W}.Needs("libgone.so.1")
+			for name, c := range map[string]struct {
+				o       tinyelf.Object
+				machine elf.Machine
+				interp  string
+				want    []string
+			}{
+				"own.so":  {file.Needs("libc.so.6"), elf.EM_X86_64, "", []string{"error unresolved-library"}},
+				"own":     {file.Needs("libc.so.6"), elf.EM_X86_64, "/lib64/ld-linux-x86-64.so.2", []string{"error missing-interpreter", "error unresolved-library"}},
+				"musl.so": {file.Needs("libc.musl-x86_64.so.1"), elf.EM_X86_64, "", []string{"note unresolved-library"}},
+				"musl":    {file.Needs("libc.so"), elf.EM_X86_64, "/lib/ld-musl-x86_64.so.1", []string{"error missing-interpreter", "note unresolved-library"}},
+				"mips":    {file.Needs("libc.so.6"), elf.EM_MIPS, "/lib/ld.so.1", []string{"note missing-interpreter", "note unresolved-library"}},
+			} {
+				c.o.Machine, c.o.Interp = c.machine, c.interp
+				if c.machine == elf.EM_X86_64 && runtime.GOARCH != "amd64" {
+					continue
+				}
+				p := f.put("root/"+name, c.o)
+				u := f.auditor(loader.Options{Root: f.dir + "/root"}).Begin()
+				e := u.Take("/"+name, -1)
+				u.Examine(e)
+				if f.want(u.Finish(e).Findings, c.want...); f.Failed() {
+					f.Fatal(p)
+				}
+			}
 		}},
 		{"a store's program without its loader: the C library beside it is no second finding", func(f *folder) {
 			f.audited("p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-glibc-2.40/lib/ld-linux-x86-64.so.2"}.

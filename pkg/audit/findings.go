@@ -299,6 +299,13 @@ func (s *subject) driver(objects []*loader.Object) {
 	}
 }
 
+// elsewhere reports whether the file is for another system than this one: for another machine, or for musl, and the
+// loader is not here. A package may hold such a variant beside the one that is used.
+func (s *subject) elsewhere() bool {
+	in := s.load.Interp
+	return !in.Found && (in.Kind == loader.Musl || !s.native())
+}
+
 func (s *subject) native() bool {
 	if os := s.file.ELF.OSABI; os != elf.ELFOSABI_NONE && os != elf.ELFOSABI_LINUX {
 		return false
@@ -475,7 +482,11 @@ func (s *subject) unresolved(c *knowledge) {
 // notFound reports a library that is not found for the file itself, or for one that it loads.
 func (s *subject) notFound(p explain.Problem, c *knowledge) {
 	f := Concluded(p)
-	if !s.load.Program && f.ID != explain.LibcMismatch {
+	switch {
+	case s.elsewhere():
+		f.Severity = Note
+		f.Message += "; the file is for another system, whose loader is not here"
+	case !s.load.Program && f.ID != explain.LibcMismatch:
 		var who string
 		who, f.Severity = c.before(f.Library, p.By.File, s.load)
 		f.Message += who

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/fixup"
 	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -366,6 +368,31 @@ func (a *autoPatchelf) tellOpened(plans []*fixup.Plan) {
 	}
 }
 
+// tellUnstarted says which programs keep, or get, an interpreter with which they do not start here.
+func (a *autoPatchelf) tellUnstarted(resolver *fixup.Resolver, plans []*fixup.Plan) {
+	first, n := map[string]*fixup.Plan{}, map[string]int{} // by interpreter
+	for _, p := range plans {
+		if in := p.State().Interpreter; p.NoLoader != "" && !a.inBuild {
+			if n[in]++; first[in] == nil {
+				first[in] = p
+			}
+		}
+	}
+	for _, in := range slices.Sorted(maps.Keys(n)) {
+		p := first[in]
+		usual := cmp.Or(resolver.UsualInterpreter(p), "LOADER")
+		a.Log.Warnf("%s not start here: the loader that %s, %s, %s; fix: --interpreter %s gives them one that is here; on NixOS, programs.nix-ld.enable = true lets them start as they are",
+			count(n[in], "program does", "programs do"), askFor(n[in], p.Object.Path), command.Printable(in), p.NoLoader, remedy.Quote(usual))
+	}
+}
+
+func askFor(n int, first string) string {
+	if n == 1 {
+		return command.Printable(first) + " asks for"
+	}
+	return fmt.Sprintf("%s and %d more ask for", command.Printable(first), n-1)
+}
+
 // openedLine says what an entry for libraries that are opened by name adds.
 func openedLine(why, dir string) string {
 	root, size := normal.Weigh(dir)
@@ -436,6 +463,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		a.tellCopies(copied)
 	}
 	a.tellOpened(plans)
+	a.tellUnstarted(resolver, plans)
 	for _, c := range []fixup.LibC{fixup.GLibC, fixup.Musl} {
 		if n := others[c]; n > 0 {
 			a.Log.Infof("%s linked against %s %s skipped: programs here run on another C library", count(n, "file that was", "files that were"), c, map[bool]string{true: "is", false: "are"}[n == 1])
@@ -513,6 +541,9 @@ func someOf(paths []string) string {
 func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 	r := reportOf(&p.Result)
 	r.Notes = append(p.Surprises, p.Notes...)
+	if p.NoLoader != "" {
+		r.Notes = append(r.Notes, fmt.Sprintf("the program does not start here: its interpreter %s %s", p.State().Interpreter, p.NoLoader))
+	}
 	log := a.Log.WithField("path", r.Path)
 	for _, n := range p.Needs {
 		l := libraryReport{Name: n.Label(), Cause: string(n.Cause), Outcome: string(n.Outcome)}

@@ -184,7 +184,7 @@ func explained(load *loader.Load, l *explain.Layout) (c, ofMain conclusions) {
 	for _, lib := range f.Libraries {
 		switch {
 		case !lib.Certain:
-		case lib.Path == nil && !driver.Provides(lib.Soname) && load.Interp.Found: // else its directories are not known
+		case lib.Path == nil && !driver.Provides(lib.Soname) && (load.Interp.Found || !slices.Contains(loader.GLibcLibraries, lib.Soname)): // else it would lie beside the loader
 			c.add(explain.Unresolved, lib.Soname)
 		case lib.Path != nil && lib.Error != "":
 			if loader.MuslOnly(lib.Soname) {
@@ -193,7 +193,7 @@ func explained(load *loader.Load, l *explain.Layout) (c, ofMain conclusions) {
 				c.add(explain.LoadError, lib.Soname)
 			}
 		}
-		if lib.Certain && len(lib.Lacks) > 0 && load.Interp.Found {
+		if lib.Certain && len(lib.Lacks) > 0 && (load.Interp.Found || lib.ListOf != "") {
 			c.add(explain.MissingVersion, lib.Soname)
 		}
 	}

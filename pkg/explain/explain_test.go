@@ -184,6 +184,8 @@ func TestLibraryInAStoreWithoutALoader(t *testing.T) {
 func TestProblems(t *testing.T) {
 	const glibc = "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-glibc-2.40/lib"
 	ld := lib("ld-linux-x86-64.so.2")
+	asks, old := lib("p", "liba.so").With(elf.DT_RUNPATH, "/l"), lib("liba.so")
+	asks.Requires, old.Defines = []tinyelf.Requirement{{Library: "liba.so", Version: "A_2"}}, []string{"A_1"}
 	nix := tinyelf.Object{Interp: glibc + "/ld-linux-x86-64.so.2"}
 	for name, c := range map[string]struct {
 		files map[string]tinyelf.Object
@@ -192,7 +194,11 @@ func TestProblems(t *testing.T) {
 		"a program from a store whose loader is not here": {map[string]tinyelf.Object{"/p": nix.Needs("libc.so.6", "libx.so")},
 			[]string{"missing-interpreter  of /p", "unresolved-library libx.so of the file"}},
 		"a program from elsewhere whose loader is not here": {map[string]tinyelf.Object{"/p": program("", 0, "libc.so.6", "libx.so")},
-			[]string{"missing-interpreter  of /p"}},
+			[]string{"missing-interpreter  of /p", "unresolved-library libx.so of the file"}},
+		"a library, and no loader": {map[string]tinyelf.Object{"/p": lib("p", "libc.so.6", "libx.so")},
+			[]string{"unresolved-library libx.so of the file"}},
+		"a library that is too old, and no loader": {map[string]tinyelf.Object{"/p": asks, "/l/liba.so": old},
+			[]string{"missing-version liba.so of the file"}},
 		"missing": {map[string]tinyelf.Object{"/p": program("", 0, "libx.so"), "/lib64/ld-linux-x86-64.so.2": ld},
 			[]string{"unresolved-library libx.so of the file"}},
 		"missing for a library that has the program's DT_RPATH": {map[string]tinyelf.Object{"/p": program("/l", elf.DT_RPATH, "liba.so"), "/l/liba.so": lib("liba.so", "libx.so"), "/lib64/ld-linux-x86-64.so.2": ld},

@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/store"
 )
 
 // The kinds of problems of a load, by audit's identifiers.
@@ -64,7 +65,7 @@ func (c *Case) Problems() (all []Problem) {
 		return nil
 	}
 	if s.Program && s.Err == "" && s.Stops() != "" {
-		all = append(all, Problem{Kind: NoInterpreter, Text: fmt.Sprintf("the program's loader, %s, does not exist", s.Interp.Path), Remedy: c.newInterpreter()})
+		all = append(all, Problem{Kind: NoInterpreter, Text: fmt.Sprintf("the program's loader, %s, %s", s.Interp.Path, s.Interp.Why), Remedy: c.newInterpreter()})
 	}
 	if s.Main.Err != "" {
 		all = append(all, Problem{Kind: LoadError, Text: "the loader stops at the file itself: " + s.Main.Err, Remedy: remedy.Do("build the file again, or restore it")})
@@ -79,7 +80,7 @@ func (c *Case) Problems() (all []Problem) {
 			all = append(all, c.stops(o))
 		}
 		for i, lack := range o.Lacks {
-			if o.Certain() && s.Interp.Found && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
+			if o.Certain() && (s.Interp.Found || o.List != nil) && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
 				all = append(all, c.tooOld(o, lack.By))
 			}
 		}
@@ -90,19 +91,23 @@ func (c *Case) Problems() (all []Problem) {
 	return all
 }
 
-// foreign reports whether a library would lie beside an interpreter that is not here.
+// foreign reports whether a library lies beside an interpreter that is not here, and comes with it.
 func (c *Case) foreign(name string) bool {
-	in := c.Load.Interp
-	return !in.Found && (!in.Store || slices.Contains(loader.GLibcLibraries, name))
+	return !c.Load.Interp.Found && slices.Contains(loader.GLibcLibraries, name)
 }
 
-// newInterpreter is the remedy for an interpreter that does not exist: the machine's usual one.
+// newInterpreter is the remedy for an interpreter that does not exist: this system's own.
 func (c *Case) newInterpreter() remedy.Remedy {
+	const orElse = "; on NixOS, programs.nix-ld.enable = true lets such programs start as they are"
 	usual := c.Load.UsualInterpreter()
 	if usual == "" {
-		return remedy.Do("install it, or set another with runpath interpreter set")
+		return remedy.Do("install the loader, or name one that is here with runpath edit --interpreter LOADER" + orElse)
 	}
-	return remedy.Run("runpath", "interpreter", "set", usual, c.operand(c.Load.Main)).And(", or install it")
+	r := remedy.Run("runpath", "edit", "--interpreter", usual, c.operand(c.Load.Main))
+	if store.Contains(usual) {
+		return r.And(orElse)
+	}
+	return r.And(", or install it")
 }
 
 // operand returns an object's file as an argument of the editing tools.

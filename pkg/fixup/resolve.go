@@ -176,6 +176,9 @@ type Plan struct {
 	Tag         elf.DynTag // afterwards
 	Interpreter string     // afterwards, "" where it stays
 	Note        string     // afterwards: the description of the resolution note
+	// NoLoader says what is wrong with the interpreter that a program will have, where it does not start with that
+	// here: "does not exist"; "" otherwise.
+	NoLoader string
 	// Set is the run path that the needs ask for; nil where they ask for none and the
 	// one that the file has stays.
 	Set      runpath.List
@@ -280,6 +283,9 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	r.disinherit(plans, jobs)
 	for _, p := range plans {
 		r.remark(p)
+		if o := p.Object; p.Skip == "" && p.Err == nil && o.program() {
+			p.NoLoader = r.ix.loader.Interpreter(p.State().Interpreter, o.ABI).Why
+		}
 	}
 	if r.s.KeepEntries {
 		r.lacking(plans)
@@ -383,6 +389,15 @@ func several(n, jobs int, do func(i int)) {
 		})
 	}
 	workers.Wait()
+}
+
+// UsualInterpreter is [loader.Loader.UsualInterpreter] for programs like the plan's.
+func (r *Resolver) UsualInterpreter(p *Plan) string {
+	kind := loader.GLibc
+	if p.Object.LibC == Musl {
+		kind = loader.Musl
+	}
+	return r.ix.loader.UsualInterpreter(p.Object.ABI, kind)
 }
 
 // SkipMalformed makes a file a skipped one, with a warning, where an error, of reading or

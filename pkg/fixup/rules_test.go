@@ -1396,3 +1396,31 @@ func TestByHandTheInterpretersOwnCLibrary(t *testing.T) {
 		t.Errorf("%+v", surprises)
 	}
 }
+
+// A program that keeps an interpreter which is not here does not start, whatever it finds; a library has none.
+func TestProgramsWithoutALoader(t *testing.T) {
+	s := newStage(t)
+	byHand := s.set
+	byHand.Interpreters, byHand.Today, byHand.KeepEntries = nil, true, true
+	for name, interp := range map[string]string{"gone": "/none/ld-linux-x86-64.so.2", "here": "~/glibc/lib/ld-linux-x86-64.so.2"} {
+		p := prog("libc.so.6")
+		p.Interp = interp
+		s.put("out/"+name, p.Object)
+	}
+	s.put("out/lib.so", lib("lib.so").Object)
+	for _, c := range []struct {
+		Settings
+		want map[string]string
+	}{
+		{byHand, map[string]string{"gone": "does not exist"}},
+		{s.set, nil}, // all get the one that is named
+	} {
+		s.set = c.Settings
+		r := s.resolve()
+		for _, name := range []string{"gone", "here", "lib.so"} {
+			if got := r.plan("out/" + name).NoLoader; got != c.want[name] {
+				t.Errorf("%s: %q, want %q", name, got, c.want[name])
+			}
+		}
+	}
+}

@@ -38,8 +38,9 @@ const Newest Version = 99
 type Interpreter struct {
 	Path  string // as PT_INTERP names it, or as guessed where there is none; "" where that is not known
 	Kind  Kind
-	Found bool // its file was there to be read
-	Store bool // it is in a Nix store: nixpkgs' patched glibc
+	Found bool   // its file was there to be read
+	Why   string // what is wrong with it where no program starts with it: "does not exist"; "" otherwise
+	Store bool   // it is in a Nix store: nixpkgs' patched glibc
 
 	Version Version  // of glibc
 	Dirs    []string // default directories, each with a slash at its end
@@ -82,6 +83,9 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	in.Soname = in.file.Soname
 	if in.Soname == "" {
 		in.Soname = path.Base(p)
+	}
+	if in.file.errno != 0 {
+		in.Why = in.file.problem()
 	}
 	var data []byte
 	if in.file.ELF != nil && in.file.Size <= maxLoader {

@@ -142,3 +142,36 @@ func TestProgramsOfTwoLoaders(t *testing.T) {
 		}
 	}
 }
+
+// Which loader a program can be given whose own is not here: the distribution's, or the one of /bin/sh.
+func TestUsualLoader(t *testing.T) {
+	const glibc, usual, musl = "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-glibc-2.40/lib/ld-linux-x86-64.so.2", "/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1"
+	libc := tinyelf.Object{Data: "musl libc (x86_64)\n"}.With(elf.DT_SONAME, "libc.so")
+	for name, c := range map[string]struct {
+		shell  tinyelf.Object
+		want   string
+		asks   string
+		others map[string]tinyelf.Object
+	}{
+		"a distribution":                       {tinyelf.Object{Interp: usual}, usual, "/none/ld.so", map[string]tinyelf.Object{usual: lib("ld-linux-x86-64.so.2")}},
+		"NixOS":                                {tinyelf.Object{Interp: glibc}, glibc, usual, map[string]tinyelf.Object{glibc: lib("ld-linux-x86-64.so.2")}},
+		"a store that was emptied":             {tinyelf.Object{Interp: glibc}, "", usual, nil},
+		"another C library":                    {tinyelf.Object{Interp: musl}, "", usual, map[string]tinyelf.Object{musl: libc}},
+		"a program of musl, and a shell of it": {tinyelf.Object{Interp: musl}, musl, "/none/ld-musl-x86_64.so.1", map[string]tinyelf.Object{musl: libc}},
+		"a program of musl, and none of it":    {tinyelf.Object{Interp: usual}, "", "/none/ld-musl-x86_64.so.1", map[string]tinyelf.Object{usual: lib("ld-linux-x86-64.so.2")}},
+		"another machine's shell":              {tinyelf.Object{Machine: elf.EM_AARCH64, Interp: glibc}, "", usual, map[string]tinyelf.Object{glibc: lib("ld-linux-x86-64.so.2")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.o.Root, s.noReal = s.dir, true
+			for at, o := range c.others {
+				s.put(strings.TrimPrefix(at, "/"), o)
+			}
+			s.put("bin/sh", c.shell)
+			s.put("p", tinyelf.Object{Interp: c.asks})
+			if got := s.load("/p").UsualInterpreter(); got != c.want {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		})
+	}
+}

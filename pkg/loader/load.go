@@ -358,8 +358,8 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 // Stops says why the program would not start, by the kernel's account or the loader's;
 // "" where it would.
 func (s *Load) Stops() string {
-	if in := s.Interp; s.Err == "" && in != nil && s.Main.File.Interp != "" && in.file.errno != 0 {
-		return fmt.Sprintf("its interpreter %s %s", in.Path, in.file.problem())
+	if in := s.Interp; s.Err == "" && in != nil && s.Main.File.Interp != "" && in.Why != "" {
+		return fmt.Sprintf("its interpreter %s %s", in.Path, in.Why)
 	}
 	return s.Err
 }
@@ -948,14 +948,27 @@ func (s *Load) Ignored(o *Object, name string) (dir string) {
 	return ""
 }
 
-// UsualInterpreter returns where programs of the file's machine have their loader on
-// distributions, glibc's; "" where there is none.
-func (s *Load) UsualInterpreter() string {
-	usual := systemOf(s.abi).interpreter
-	if s.l.files.place(usual).errno != 0 {
-		return ""
+// UsualInterpreter is [Loader.UsualInterpreter] for programs like the file.
+func (s *Load) UsualInterpreter() string { return s.l.UsualInterpreter(s.abi, s.Interp.Kind) }
+
+// UsualInterpreter returns the loader of this system's own programs of an ABI and a C library: where distributions
+// have it, else the one that /bin/sh names, as NixOS has its loaders in the store alone; "" where there is none.
+func (l *Loader) UsualInterpreter(abi ABI, kind Kind) string {
+	places, shell := []string{systemOf(abi).interpreter}, l.files.Open("/bin/sh")
+	if a, ok := shell.ABI(); ok && shell.Interp != "" && abi.Accepts(a) {
+		places = append(places, shell.Interp)
 	}
-	return usual
+	for _, p := range places {
+		if in := l.Interpreter(p, abi); in.Found && in.Kind == kind {
+			return p
+		}
+	}
+	return ""
+}
+
+// Interpreter returns what is known of the loader at a path, for programs of an ABI.
+func (l *Loader) Interpreter(p string, abi ABI) *Interpreter {
+	return l.system(p, abi, cpuFor(l.o.CPU, abi.Machine)).interp
 }
 
 // OfTheHost returns the library of a name that the host's own ld.so.cache has for the file's
