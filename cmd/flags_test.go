@@ -28,7 +28,7 @@ var obeyed = map[string]map[string]flagUse{
 	"": {
 		"version": {reason: "a script of each tool tries it"}, "man": {reason: "a script tries it"}, "completion": {reason: "a script tries it"}, "help": {reason: "read here"},
 		"jobs": {reason: "a run with another number of files at once must not differ"},
-		"stub": {given: "--stub fakes"}, "store": {given: "--store D/pkgs"},
+		"stub": {given: "--stub fakes"}, "store": {given: "--store D/pkgs"}, "even-in-store": {given: "--store D/pkgs --even-in-store", without: "--store D/pkgs"},
 		"offer": {given: "--offer D/out"}, "driver-link": {given: "--driver-link /z"}, "compat": {given: "--compat D/x"},
 		"position": {given: "--position last"}, "force-rpath": {given: "--force-rpath"}, "keep-empty": {given: "--keep-empty"},
 		"dedupe": {given: "--dedupe"}, "dry-run": {given: "--dry-run"}, "json": {given: "--json"}, "verbose": {given: "-v"}, "quiet": {given: "-q"},
@@ -61,8 +61,9 @@ var obeyed = map[string]map[string]flagUse{
 	"runpath thin":          {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut cut.so", without: "--for 7.0 cut.so"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
 	"thinCuda":              {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut cut.so", without: "--for 7.0 cut.so"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
 	"runpath references":    {"to": {given: "--to /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib"}},
-	"runpath scripts":       {"fix": {given: "--fix", without: "--substitute"}, "substitute": {given: "--substitute", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}, "libs": {given: "--libs ."}},
-	"runpath shrink":        {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
+	"runpath scripts": {"fix": {given: "--fix", without: "--substitute"}, "substitute": {given: "--substitute", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}, "libs": {given: "--libs ."},
+		"store": {given: "--fix --store D/pkgs", without: "--fix"}, "even-in-store": {given: "--fix --store D/pkgs --even-in-store", without: "--fix --store D/pkgs"}},
+	"runpath shrink": {"keep": {given: "--keep /opt/fakes"}, "compat": {given: "--compat /opt/fakes"}, "driver-link": {given: "--driver-link /opt/fakes"}},
 	"runpath edit": {
 		"interpreter": {given: "--interpreter /ld.so program"}, "soname": {given: "--soname liba.so.2"}, "remove-needed": {given: "--remove-needed libx.so.1"},
 		"replace-needed": {given: "--replace-needed libx.so.1=libz.so.1"}, "add-needed": {given: "--add-needed libz.so.1"},
@@ -119,20 +120,23 @@ var obeyed = map[string]map[string]flagUse{
 
 // What the commands are run with: their flags, and after "--" files.
 var commandLines = []string{
-	"stubReplace -- lib.so plain.so more", "autoAddDriverRunpath -- lib.so plain.so more", "addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
+	"stubReplace -- lib.so plain.so more " + finishedPath, "autoAddDriverRunpath -- lib.so plain.so more " + finishedPath, "addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more " + finishedPath,
 	"noRunpathAmbiguity -- lib.so plain.so more", "cudaCapabilitiesCheck --for 9.0 -- cubin.so lib.so more",
-	"autoPatchelf --libs D/x -- ap", "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so more", "runpath add -- /a lib.so plain.so more",
-	"runpath remove -- D/y lib.so plain.so more",
-	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more",
-	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath references -- references", "runpath thin --for 9.0 -- cubin.so lib.so more", "thinCuda --for 9.0 -- cubin.so lib.so more", "runpath scripts -- scripts", "runpath shrink -- lib.so plain.so more",
-	"runpath edit --add-needed libq.so.1 -- lib.so plain.so more",
-	"runpath interpreter show -- program lib.so", "runpath interpreter set -- /ld.so program lib.so", "runpath needed show -- lib.so", "runpath needed add -- libq.so lib.so more",
-	"runpath needed remove -- libx.so.1 lib.so more", "runpath needed replace -- libx.so.1 libq.so.1 lib.so more", "runpath soname show -- lib.so",
-	"runpath soname set -- libq.so lib.so more", "runpath execstack show -- lib.so", "runpath execstack set -- plain.so more", "runpath execstack clear -- lib.so more",
-	"runpath cache show -- lib.so", "runpath cache write -- lib.so more", "runpath cache remove -- noted.so more",
+	"autoPatchelf --libs D/x -- ap " + finishedPath, "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so more " + finishedPath, "runpath add -- /a lib.so plain.so more " + finishedPath,
+	"runpath remove -- D/y lib.so plain.so more " + finishedPath,
+	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more " + finishedPath,
+	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath references -- references", "runpath thin --for 9.0 -- cubin.so lib.so more " + finishedPath, "thinCuda --for 9.0 -- cubin.so lib.so more " + finishedPath, "runpath scripts -- scripts " + finishedPath, "runpath shrink -- lib.so plain.so more " + finishedPath,
+	"runpath edit --add-needed libq.so.1 -- lib.so plain.so more " + finishedPath,
+	"runpath interpreter show -- program lib.so", "runpath interpreter set -- /ld.so program lib.so " + finishedPath, "runpath needed show -- lib.so", "runpath needed add -- libq.so lib.so more " + finishedPath,
+	"runpath needed remove -- libx.so.1 lib.so more " + finishedPath, "runpath needed replace -- libx.so.1 libq.so.1 lib.so more " + finishedPath, "runpath soname show -- lib.so",
+	"runpath soname set -- libq.so lib.so more " + finishedPath, "runpath execstack show -- lib.so", "runpath execstack set -- plain.so more " + finishedPath, "runpath execstack clear -- lib.so more " + finishedPath,
+	"runpath cache show -- lib.so", "runpath cache write -- lib.so more " + finishedPath, "runpath cache remove -- noted.so more " + finishedPath,
 	"hostDriver find --root D/tree --", "hostDriver install --root D/tree --", "hostDriver uninstall --root D/installed --", "hostDriver tmpfiles --root D/tree --",
 	"hostDriver run --root D/tree --cache D/cache -- true", "hostDriver sandbox --root D/tree --cache D/cache --", "hostDriver cdi --root D/tree --cache D/cache --", "hostDriver doctor --root D/tree --",
 }
+
+// finishedPath is a package that is finished where pkgs is the Nix store.
+const finishedPath = "pkgs/" + storeHash + "done"
 
 // inStore is a directory of stubs where pkgs is the Nix store; the hash is as nuke-refs leaves it.
 const inStore = "pkgs/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee-gpu-stubs/gpu"
@@ -188,6 +192,11 @@ func fixture(t *testing.T) (again func()) {
 	text("references", "/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib /nix/store/1c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-other")
 	text("broken.so", "\x7fELF")
 	text("scripts/a.py", "import ctypes\nctypes.CDLL('libcuda.so.1')\nx = 'libnvidia-ml.so.1'\nctypes.CDLL('libnvrtc.so.12')\n")
+	for _, file := range []string{"lib.so", "cubin.so", "noted.so", "program", "scripts/a.py"} {
+		os.MkdirAll(finishedPath, 0o755)
+		exec.Command("cp", file, finishedPath).Run()
+	}
+	finish(t, finishedPath)
 	text("gpu.drv", `Derive([("out","/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-x","","")],[],[],"x86_64-linux","/bin/sh",[],[("requiredSystemFeatures","cuda")])`)
 	return snapshot(t)
 }
@@ -272,6 +281,7 @@ func snapshot(t *testing.T) func() {
 	}
 	copyAll(".", keep)
 	return func() {
+		exec.Command("chmod", "-R", "u+w", ".").Run() // what is in finishedPath
 		entries, _ := os.ReadDir(".")
 		for _, e := range entries {
 			os.RemoveAll(e.Name())

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -77,7 +78,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		stubFlag, storeFlag, driverLinkFlag, compatFlag,
 		positionFlag,
 		forceRPathFlag,
-		noteFlag, copyFlag, command.DryRunFlag,
+		noteFlag, copyFlag, evenInStoreFlag, command.DryRunFlag,
 	)
 	app.Flags = append(app.Flags, treeFlags...)
 	app.Arguments = func(args []string) ([]string, error) {
@@ -149,6 +150,7 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 		Stubs:       stubDirs(c),
 		Jobs:        s.Jobs,
 		Leftover:    s.leftover(),
+		Refuse:      s.Refuse,
 	}
 	a.settings = fixup.Settings{
 		RuntimeDependencies: c.StringSlice("runtime-dependencies"),
@@ -644,8 +646,23 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 // undo takes back what records tell of the session's paths.
 func undo(s *session, keepLinks, force bool) error {
 	t := s.telling()
+	paths := slices.DeleteFunc(slices.Clone(s.Paths), func(path string) bool {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || s.Refuse == nil {
+			return false // Undo says what is wrong with it
+		}
+		if real, err = filepath.Abs(real); err == nil {
+			err, _ = s.Refuse(real, true)
+		}
+		if err != nil {
+			r := newReport(path, nil)
+			r.fail(err)
+			t.file(&patchReport{fileReport: r, Libraries: []libraryReport{}})
+		}
+		return err != nil
+	})
 	copied := 0
-	t.stop(fixup.Undo(s.Context, s.Paths, fixup.Undoing{
+	t.stop(fixup.Undo(s.Context, paths, fixup.Undoing{
 		Carrying: fixup.Carrying{Jobs: s.Jobs, DryRun: s.DryRun},
 		Copy:     s.Copy, KeepLinks: keepLinks, Force: force, Waiting: s.waiting,
 	}, func(u fixup.Undone) {

@@ -17,6 +17,8 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/store"
+	"cuda-runpath/pkg/tree"
 )
 
 // exitStatus ends a tool's description.
@@ -52,6 +54,8 @@ type session struct {
 	JSON    bool
 	// Document says that stdout takes another document than JSON's, and no text.
 	Document bool
+	// Refuse refuses what is in a finished path of a store; nil in a dry run, and for what does not edit.
+	Refuse tree.Refuse
 	// Tolerant makes a malformed file a warning.
 	Tolerant bool
 	// InPackage makes fixes what the author of a Nix package writes.
@@ -107,6 +111,9 @@ func start(c *command.Line, paths []string) (*session, error) {
 	}
 	if s.Jobs < 1 {
 		s.Jobs = runtime.GOMAXPROCS(0)
+	}
+	if !s.DryRun && !c.Bool("even-in-store") {
+		s.Refuse = store.On(c.String("store"), os.Getenv("NIX_STORE")).Refuse
 	}
 	if !oneFile(paths) {
 		tune(s.Jobs)

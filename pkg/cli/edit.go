@@ -151,7 +151,7 @@ func edits[R report](s *session, visit func(*tree.File) R, tell func(R), end fun
 	// let the exit status tell. The signal would end us between two of them.
 	signal.Ignore(unix.SIGPIPE)
 	return (&sweep[R]{
-		options: tree.Options{Leftover: s.leftover()},
+		options: tree.Options{Leftover: s.leftover(), Refuse: s.Refuse},
 		visit: func(f *tree.File) (r R, keep bool) {
 			if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose {
 				return r, false

@@ -24,14 +24,14 @@ var treeFlags = []*command.Flag{
 // editFlags are those of what maps run paths to their normal form, beside [treeFlags].
 var editFlags = []*command.Flag{
 	driverLinkFlag, compatFlag, malformedFlag, positionFlag, clearExecStackFlag,
-	forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, command.DryRunFlag,
+	forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag,
 }
 
 // clearExecStackFlag is for what walks over a package's files anyway.
 var clearExecStackFlag = &command.Flag{Name: "clear-execstack", Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
 // listFlags are those of what writes run paths as given, beside [treeFlags].
-var listFlags = []*command.Flag{forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, command.DryRunFlag}
+var listFlags = []*command.Flag{forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}
 
 // noteFlag is for what edits files.
 var noteFlag = &command.Flag{Name: "resolution-note", Usage: "give each file a resolution note (.note.nixos.ldcache), from which nixpkgs' glibc knows where its libraries are; one that is there is kept right without this"}
@@ -64,8 +64,12 @@ var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Check: chec
 // stubFlag names more stub directories.
 var stubFlag = &command.Flag{Kind: command.List, Name: "stub", Check: driver.CheckPattern, Usage: "also count directories that match `PATTERN` as stubs (repeatable)"}
 
-// storeFlag says where the store is whose packages named …-stubs are stubs.
-var storeFlag = &command.Flag{Kind: command.String, Name: "store", Check: checkEntry, Usage: "the Nix store is `DIR`: its packages whose names end in -stubs are stubs", DefaultText: "$NIX_STORE"}
+// storeFlag says where the store is whose finished paths are not edited, and whose packages named …-stubs are stubs.
+var storeFlag = &command.Flag{Kind: command.String, Name: "store", Check: checkEntry,
+	Usage: "a Nix store is `DIR`: its packages are not edited, and those whose names end in -stubs are stubs", DefaultText: "$NIX_STORE, /nix/store and /gnu/store"}
+
+// evenInStoreFlag is for whatever edits files.
+var evenInStoreFlag = &command.Flag{Name: "even-in-store", Usage: "edit a finished path of a Nix store too, which is refused without this: Nix then calls it modified"}
 
 // stubDirs reads [stubFlag] and [storeFlag]. A store called "store" is known as one.
 func stubDirs(c *command.Line) driver.StubDirs {

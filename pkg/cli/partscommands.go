@@ -54,7 +54,7 @@ func partCommands() []*command.Command {
 			})),
 		part("cache", "show, write or remove the resolution note (.note.nixos.ldcache), which says where the needed libraries are", "runpath cache write app",
 			partShow("note", "show the resolution note"),
-			cacheCommand("write", "write the resolution note, or bring it up to date", false, driverLinkFlag, compatFlag, stubFlag, storeFlag),
+			cacheCommand("write", "write the resolution note, or bring it up to date", false, driverLinkFlag, compatFlag, stubFlag),
 			cacheCommand("remove", "remove the resolution note", true)),
 		editCommand(),
 	}
@@ -66,7 +66,7 @@ func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *comm
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: "PATH...",
-		Flags:     slices.Concat(flags, []*command.Flag{copyFlag, command.DryRunFlag}, treeFlags),
+		Flags:     slices.Concat(flags, []*command.Flag{copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}, treeFlags),
 		Action: with(func(s *session, c *command.Line) error {
 			s.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
 				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: stubDirs(c),
@@ -98,7 +98,7 @@ func partSet(name, words, usage string, ask func(*edit.Parts, []string) error, f
 		Name:      name,
 		Usage:     usage,
 		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     slices.Concat(flags, []*command.Flag{noteFlag, copyFlag, command.DryRunFlag}, treeFlags),
+		Flags:     slices.Concat(flags, []*command.Flag{noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}, treeFlags),
 		Action: func(c *command.Line) error {
 			if len(c.Args) < n+1 {
 				return command.Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
@@ -167,7 +167,7 @@ func editCommand() *command.Command {
 			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
 			forceRPathFlag,
 			noteFlag,
-			copyFlag,
+			copyFlag, storeFlag, evenInStoreFlag,
 			command.DryRunFlag,
 		}, treeFlags...),
 		Action: with(func(s *session, c *command.Line) error {

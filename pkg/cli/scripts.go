@@ -30,7 +30,7 @@ toolkit's libraries that are in a DIR. With --substitute the arguments of substi
 			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
 			{Name: "substitute", Usage: "print substituteInPlace commands, for a Nix package"},
 			{Kind: command.List, Name: "libs", Usage: "also look for the CUDA toolkit's libraries, such as libnvrtc.so.12, which are in `DIR` (repeatable)"},
-			driverLinkFlag, command.DryRunFlag, command.JSONFlag, jobsFlag,
+			driverLinkFlag, storeFlag, evenInStoreFlag, command.DryRunFlag, command.JSONFlag, jobsFlag,
 			command.VerboseFlag("also list names that are not known to be opened"), command.QuietFlag("report problems only"),
 		},
 		Action: with(func(s *session, c *command.Line) error {
@@ -44,8 +44,10 @@ toolkit's libraries that are in a DIR. With --substitute the arguments of substi
 			if o.fix && o.substitute {
 				return command.Misuse("--fix and --substitute exclude each other")
 			}
-			if s.DryRun && !o.fix {
-				return command.Misuse("--dry-run is for --fix")
+			for _, flag := range []string{"dry-run", "store", "even-in-store"} {
+				if c.IsSet(flag) && !o.fix {
+					return command.Misusef("--%s is for --fix", flag)
+				}
 			}
 			if o.link == "" {
 				o.link = driver.Link
@@ -108,8 +110,12 @@ func (s *scriptSummary) String() string {
 func runScripts(s *session, o scriptOptions) error {
 	var sum scriptSummary
 	var searched atomic.Int64
+	options := tree.Options{FollowArguments: true}
+	if o.fix {
+		options = tree.Options{AnyLinked: true, Refuse: s.Refuse}
+	}
 	run := sweep[*scriptFile]{
-		options: tree.Options{FollowArguments: !o.fix, AnyLinked: o.fix},
+		options: options,
 		visit: func(f *tree.File) (*scriptFile, bool) {
 			r := &scriptFile{newReport(f.Path, nil), []scriptPlace{}}
 			err := f.Err

@@ -28,7 +28,7 @@ stays only for a library that no other entry holds.`,
 			forceRPathFlag,
 			keepEmptyFlag,
 			noteFlag,
-			copyFlag, command.DryRunFlag,
+			copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag,
 		}, treeFlags...),
 		Action: func(c *command.Line) error {
 			return editFiles(c, c.Args, func(e *editor) error {

@@ -47,7 +47,7 @@ var thinFlags = []*command.Flag{
 	{Name: "keep-ptx", Usage: "keep all PTX"},
 	{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
 	{Name: "cut", Usage: "also cut whole pages that hold nothing out of programs and libraries, which become shorter"},
-	malformedFlag, command.DryRunFlag, command.JSONFlag, jobsFlag, command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
+	storeFlag, evenInStoreFlag, malformedFlag, command.DryRunFlag, command.JSONFlag, jobsFlag, command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
 }
 
 func thinAction(s *session, c *command.Line) error {
@@ -111,7 +111,7 @@ func runThin(s *session, o thin.Options) error {
 	var sum thinSummary
 	entries, all := 0, 0
 	return (&sweep[*thinned]{
-		options: tree.Options{Leftover: s.leftover(), AnyLinked: true},
+		options: tree.Options{Leftover: s.leftover(), AnyLinked: true, Refuse: s.Refuse},
 		visit: func(f *tree.File) (*thinned, bool) {
 			r := &thinned{Left: map[thin.Reason]int{}}
 			result := edit.Result{Action: edit.Unchanged}

@@ -45,7 +45,7 @@ entry holds. Libraries that only the removed stubs offered and that do not come 
 	Examples: "stubReplace --dry-run app\nstubReplace app",
 	Map:      runpath.ReplaceStubs,
 	Flags: []*command.Flag{
-		stubFlag, storeFlag,
+		stubFlag,
 		{Kind: command.String, Name: "offer", Check: someDirectory, Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
 	},
 }

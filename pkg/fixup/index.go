@@ -38,6 +38,7 @@ type Sources struct {
 	// Progress is told, from one goroutine, of each ELF file of the tree that was read.
 	Progress func(files int)
 	Leftover func(path string, err error) // see [tree.Options]
+	Refuse   tree.Refuse                  // what of Paths; see [tree.Options]
 }
 
 // Index knows the ELF files of a tree, and which libraries there are for them.
@@ -92,7 +93,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	for i, l := range s.Libs {
 		libs[i] = absolute(l)
 	}
-	err = tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover,
+	err = tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover, Refuse: s.Refuse,
 		Link: func(dir, name string) {
 			library, outside := libraryName(name) || strings.HasSuffix(name, ".node"), s.mayLeadOutside(dir, name)
 			mu.Lock()

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"cuda-runpath/pkg/plainfile"
 )
 
 // A Root is an argument of a walk: a directory, or a file and the directory that it is in.
@@ -17,14 +19,16 @@ type Root struct {
 	path   string // as reports name it
 	name   string // of a file, in dir; "" for a directory
 	follow bool   // it may be a symbolic link
+	refuse Refuse // nil: nothing is refused
 
-	mu  sync.Mutex
-	dir *dir // nil until it is opened
+	mu   sync.Mutex
+	dir  *dir   // nil until it is opened
+	real string // the absolute path of the directory, free of links, where some of what is below it may be refused; else ""
 }
 
 // newRoot returns the root that an argument is. Nothing is opened yet.
-func newRoot(path string, file, follow bool) *Root {
-	r := &Root{path: path, follow: follow}
+func newRoot(path string, file, follow bool, refuse Refuse) *Root {
+	r := &Root{path: path, follow: follow, refuse: refuse}
 	if file {
 		_, r.name = filepath.Split(path)
 	}
@@ -121,9 +125,42 @@ func (r *Root) open() (*dir, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := r.ask(fd, path); err != nil {
+			unix.Close(fd)
+			return nil, err
+		}
 		r.dir = newDir(fd)
 	}
 	return r.dir.retain(), nil
+}
+
+// ask returns why what the root is must not be edited, if that is so. Its directory is open.
+func (r *Root) ask(fd int, path string) error {
+	if r.refuse == nil {
+		return nil
+	}
+	real, err := Real(fd, path)
+	if err != nil {
+		return err
+	}
+	err, among := r.refuse(filepath.Join(real, r.name), r.name == "")
+	if among {
+		r.real = real
+	}
+	return err
+}
+
+// Real returns the absolute path, free of symbolic links, of what is open at a descriptor. Where there is no /proc, it is what
+// path leads to by now.
+func Real(fd int, path string) (string, error) {
+	if real, err := os.Readlink(plainfile.ProcPath(fd)); err == nil {
+		return real, nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(real)
 }
 
 // prefix is what the paths of files below the root begin with.

@@ -126,7 +126,7 @@ func TestArgumentThatIsASymbolicLink(t *testing.T) {
 			t.Errorf("editors refuse: %s", diff)
 		}
 	}
-	if d, err := newRoot("dir/", false, false).open(); err == nil { // exchanged for a link after it was looked at
+	if d, err := newRoot("dir/", false, false, nil).open(); err == nil { // exchanged for a link after it was looked at
 		d.release()
 		t.Error("a link is opened that a slash comes after")
 	}

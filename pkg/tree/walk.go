@@ -39,7 +39,13 @@ type Options struct {
 	// Link is called, from several goroutines, for every symbolic link below an
 	// argument, with the directory's path and the link's name. Nil: links are passed over.
 	Link func(dir, name string)
+	// Refuse, where it is not nil, is asked for each argument. What is refused is not walked, but visited with [File.Err] set.
+	Refuse Refuse
 }
+
+// Refuse returns why the file or directory that an absolute path, free of symbolic links, names is not to be edited. among says
+// that it is to be asked of each directory and file below that directory too. It is called from several goroutines.
+type Refuse func(real string, dir bool) (err error, among bool)
 
 // ErrSymlink is the error for an argument of an editor that is a symbolic link.
 var ErrSymlink = errors.New("is a symbolic link; name the file that it points to")
@@ -170,7 +176,8 @@ func (w *walker) keep(n *node, f *File) {
 }
 
 func newWalker(ctx context.Context, o Options, visit func(*File) (any, bool)) *walker {
-	w := &walker{ctx: ctx, visit: visit, shallow: o.Shallow, anyLinked: o.AnyLinked, link: o.Link, leftover: o.Leftover, kept: o.Keep, claimed: map[inode]string{},
+	w := &walker{ctx: ctx, visit: visit, shallow: o.Shallow, anyLinked: o.AnyLinked, link: o.Link, leftover: o.Leftover,
+		kept: o.Keep, refuse: o.Refuse, claimed: map[inode]string{},
 		links: map[inode][]Target{}}
 	w.wake.L = &w.mu
 	return w
@@ -220,6 +227,7 @@ type walker struct {
 
 	link     func(dir, name string)
 	leftover func(path string, err error)
+	refuse   Refuse
 
 	mu    sync.Mutex
 	wake  sync.Cond
@@ -324,7 +332,7 @@ func (w *walker) arguments(root *node, paths []string, follow bool) {
 			}
 		case within(i):
 		default:
-			r := newRoot(a.path, !a.dir, follow)
+			r := newRoot(a.path, !a.dir, follow, w.refuse)
 			tasks = append(tasks, w.argument(root, r))
 			if w.kept != nil {
 				w.kept.all = append(w.kept.all, r)
@@ -551,6 +559,7 @@ type dirTask struct {
 	path   string // in reports
 	parent *dir   // the directory is opened from there, so that nobody can swap what lies between; nil for the root itself
 	name   string // in parent
+	real   string // see [Root]
 	node   *node
 }
 
@@ -559,11 +568,21 @@ func (t *dirTask) open() (*dir, error) {
 	if t.parent == nil {
 		d, err := t.root.open()
 		if err == nil {
+			t.real = t.root.real
 			_, _ = unix.Seek(d.fd, 0, unix.SEEK_SET) // it may have been walked before
 		}
 		return d, err
 	}
 	defer t.parent.release()
+	if t.real != "" {
+		err, among := t.w.refuse(t.real, true)
+		if err != nil {
+			return nil, err
+		}
+		if !among {
+			t.real = ""
+		}
+	}
 	fd, err := openat(t.parent.fd, t.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW)
 	if err != nil {
 		return nil, err
@@ -606,7 +625,7 @@ func (t *dirTask) run(buf *buffers) {
 		if len(names) > 0 {
 			n := newNode()
 			t.node.items = append(t.node.items, item{sub: n})
-			files = append(files, &filesTask{w: t.w, root: t.root, dir: d.retain(), prefix: prefix, names: names, node: n})
+			files = append(files, &filesTask{w: t.w, root: t.root, dir: d.retain(), prefix: prefix, names: names, real: t.real, node: n})
 			names = nil
 		}
 	}
@@ -634,7 +653,11 @@ func (t *dirTask) run(buf *buffers) {
 			flush()
 			n := newNode()
 			t.node.items = append(t.node.items, item{sub: n})
-			dirs = append(dirs, &dirTask{w: t.w, root: t.root, path: prefix + e.name, parent: d.retain(), name: e.name, node: n})
+			next := &dirTask{w: t.w, root: t.root, path: prefix + e.name, parent: d.retain(), name: e.name, node: n}
+			if t.real != "" {
+				next.real = filepath.Join(t.real, e.name)
+			}
+			dirs = append(dirs, next)
 		}
 	}
 	flush()
@@ -662,6 +685,7 @@ type filesTask struct {
 	dir    *dir   // nil where the file is the root itself
 	prefix string // of the names, in reports
 	names  []string
+	real   string // see [Root]
 	node   *node
 }
 
@@ -680,6 +704,12 @@ func (t *filesTask) run(buf *buffers) {
 	for _, name := range t.names {
 		if t.w.stopped() {
 			return
+		}
+		if t.real != "" {
+			if err, _ := t.w.refuse(filepath.Join(t.real, name), false); err != nil {
+				t.w.keep(t.node, &File{Path: t.prefix + name, Err: err, fd: -1})
+				continue
+			}
 		}
 		f := t.w.openFile(t.dir, name, t.prefix+name, follow, buf.head)
 		f.root = t.root

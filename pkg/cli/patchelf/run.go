@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"cuda-runpath/pkg/edit"
@@ -21,6 +22,7 @@ import (
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/patchelf"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -180,12 +182,26 @@ func (p *planned) write(c *patchelf.Command) (err error) {
 	case c.Copy && c.Output != "":
 		err = output(c.Output, p.f, p.read.Edit)
 	case p.read.Edit != nil:
+		p.warnOfStore()
 		err = p.read.Write(p.f, edit.Options{})
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.path, err)
 	}
 	return nil
+}
+
+var stores = sync.OnceValue(func() *store.Stores { return store.On(os.Getenv("NIX_STORE")) })
+
+// warnOfStore says that the file is in a finished path of a Nix store: patchelf writes it all the same.
+func (p *planned) warnOfStore() {
+	real, err := tree.Real(p.f.FD(), p.path)
+	if err != nil {
+		return
+	}
+	if object := stores().Finished(real); object != "" {
+		fmt.Fprintf(&p.warn, "patchelf: warning: %s is in a finished path of a Nix store (%s), which Nix now calls modified\n", p.path, object)
+	}
 }
 
 func (p *planned) close() {

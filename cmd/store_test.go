@@ -1,0 +1,184 @@
+package cmd_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// storeHash is the hash of the store paths that these tests make.
+const storeHash = "0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-"
+
+// finish makes a directory of a store what a finished store path is: nobody may write it, and it is of 1970-01-01.
+func finish(t *testing.T, object string) {
+	t.Helper()
+	err := filepath.WalkDir(object, func(path string, e os.DirEntry, err error) error {
+		if err == nil && e.Type()&os.ModeSymlink == 0 {
+			err = os.Chmod(path, map[bool]os.FileMode{true: 0o555, false: 0o444}[e.IsDir()])
+		}
+		return err
+	})
+	if err == nil {
+		err = exec.Command("find", object, "-exec", "touch", "-h", "-d", "@1", "{}", "+").Run()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { exec.Command("chmod", "-R", "u+w", object).Run() })
+}
+
+// storeOf makes a store with a package that is finished, one that is being built, and one that a build has copied with its
+// mode and time but for the directory itself; and a package in another system's root.
+func storeOf(t *testing.T) (store string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	d, _ := os.Getwd()
+	d, _ = filepath.EvalSymlinks(d)
+	store = d + "/nix/store"
+	os.MkdirAll("keep", 0o755)
+	os.WriteFile("keep/cubin.s", []byte(".section .nv_fatbin,\"a\"; .4byte 0xBA55ED50; .2byte 1, 16; .8byte 2f-1f; 1: "+entryOf(2, 80)+entryOf(2, 90)+"2:\n"), 0o644)
+	library(t, "keep/libneeded.so.1", "libneeded.so.1", "")
+	library(t, "keep/lib.so", "libx.so.1", "", "keep/cubin.s", "keep/libneeded.so.1", "-Wl,-z,execstack", "-Wl,-rpath,/cuda/stubs:/a:/a:"+d+"/keep:"+d+"/gone")
+	for _, object := range []string{"done", "building", "copied"} {
+		at := "nix/store/" + storeHash + object
+		os.MkdirAll(at+"/lib", 0o755)
+		if out, err := exec.Command("cp", "keep/lib.so", at+"/lib/").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		os.WriteFile(at+"/lib/s.py", []byte("import ctypes\nctypes.CDLL('libcuda.so.1')\n"), 0o644)
+	}
+	finish(t, "nix/store/"+storeHash+"done")
+	finish(t, "nix/store/"+storeHash+"copied")
+	os.Chmod("nix/store/"+storeHash+"copied", 0o755)
+	os.Mkdir("nix/store/.links", 0o755)
+	os.Link("nix/store/"+storeHash+"done/lib/lib.so", "nix/store/.links/1111111111111111111111111111111111111111111111111111")
+	os.Symlink("nix/store/"+storeHash+"done", "result")
+	if out, err := exec.Command("cp", "-a", "--parents", "nix/store/"+storeHash+"done", "keep/").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Cleanup(func() { exec.Command("chmod", "-R", "u+w", d).Run() })
+	return store
+}
+
+// everyEditor are the commands that change a file, what they take beside it, and which file of the package they are for.
+var everyEditor = [][]string{
+	{"stubReplace"}, {"autoAddDriverRunpath"}, {"addCudaCompatRunpath", "--compat", "/c/compat"}, {"autoPatchelf", "--append-rpaths", "/r"},
+	{"autoPatchelf", "--no-record", "--append-rpaths", "/r"}, {"thinCuda", "--for", "9.0"}, {"runpath", "thin", "--cut", "--for", "9.0"},
+	{"runpath", "set", "/b"}, {"runpath", "set", "--copy", "/b"}, {"runpath", "add", "/b"}, {"runpath", "remove", "/a"}, {"runpath", "remove", "--all"},
+	{"runpath", "edit", "--add-entry", "/b"}, {"runpath", "normalize", "--dedupe"}, {"runpath", "shrink"}, {"runpath", "cache", "write"},
+	{"runpath", "scripts", "--fix"},
+}
+
+// A finished store path is refused, however it is named and whatever a build's variables say; nothing of it changes. What
+// is no finished path is edited.
+func TestEditorsRefuseTheStore(t *testing.T) {
+	store := storeOf(t)
+	object := store + "/" + storeHash + "done"
+	t.Setenv("out", object)
+	t.Setenv("NIX_BUILD_TOP", t.TempDir())
+	t.Setenv("IN_NIX_SHELL", "impure")
+	was := everything(t, object)
+	os.Symlink(store, "link")
+	for _, how := range []struct {
+		name, variable string
+		flags          []string
+	}{
+		{"NIX_STORE", store, nil}, {"a link", filepath.Dir(filepath.Dir(store)) + "/link", nil}, {"--store", "", []string{"--store", store}},
+	} {
+		t.Setenv("NIX_STORE", how.variable)
+		for i, editor := range everyEditor {
+			if i > 1 && how.name != "NIX_STORE" {
+				break // which stores there are, all ask alike
+			}
+			run := func(flags ...string) (string, int) {
+				var out bytes.Buffer
+				cmd := exec.Command(editor[0], append(append(append([]string{}, editor[1:]...), how.flags...), flags...)...)
+				cmd.Stdout, cmd.Stderr = &out, &out
+				_ = cmd.Run()
+				return out.String(), cmd.ProcessState.ExitCode()
+			}
+			line := how.name + ": " + strings.Join(editor, " ")
+			file := "lib/lib.so"
+			if editor[len(editor)-1] == "--fix" {
+				file = "lib/s.py"
+			}
+			for _, argument := range []string{object + "/" + file, object + "/lib", object, "result/" + file, "nix/store/" + storeHash + "done", "nix/store/.links", store} {
+				copied, _ := os.ReadFile(store + "/" + storeHash + "copied/" + file)
+				building, _ := os.ReadFile(store + "/" + storeHash + "building/" + file)
+				said, status := run(argument)
+				if status != 1 || !strings.Contains(said, "finished") || !strings.Contains(said, "chmod -R u+w") || !strings.Contains(said, "--even-in-store") {
+					t.Fatalf("%s %s: status %d: %s", line, argument, status, said)
+				}
+				if now := everything(t, object); now != was {
+					t.Fatalf("%s %s changes the store: %s", line, argument, said)
+				}
+				if argument == store { // the others are done
+					for _, other := range []struct{ name, was string }{{"copied", string(copied)}, {"building", string(building)}} {
+						at := store + "/" + storeHash + other.name + "/" + file
+						if now, _ := os.ReadFile(at); string(now) == other.was {
+							t.Errorf("%s %s leaves %s as it is: %s", line, argument, at, said)
+						}
+						os.WriteFile(at, []byte(other.was), 0o644)
+						os.Chmod(at, 0o444)
+					}
+				}
+			}
+			if said, status := run("--dry-run", object+"/"+file); status != 0 || everything(t, object) != was {
+				t.Errorf("%s --dry-run: status %d: %s", line, status, said)
+			}
+			elsewhere := "keep/nix/store/" + storeHash + "done/" + file
+			before, _ := os.ReadFile(elsewhere)
+			if said, status := run(elsewhere); status != 0 {
+				t.Errorf("%s of a copy in another root: status %d: %s", line, status, said)
+			} else if after, _ := os.ReadFile(elsewhere); bytes.Equal(before, after) {
+				t.Errorf("%s does not edit a copy in another root: %s", line, said)
+			}
+			os.Remove(elsewhere)
+			os.WriteFile(elsewhere, before, 0o444)
+		}
+	}
+	t.Setenv("NIX_STORE", store)
+	for _, args := range [][]string{{"--append-rpaths", "/r"}, {"--undo"}} {
+		if out, err := exec.Command("autoPatchelf", append(args, "--even-in-store", object)...).CombinedOutput(); err != nil || everything(t, object) == was {
+			t.Errorf("--even-in-store %q: %v: %s", args, err, out)
+		}
+		was = everything(t, object)
+		if out, err := exec.Command("autoPatchelf", "--undo", object).CombinedOutput(); err == nil || !strings.Contains(string(out), "finished") || everything(t, object) != was {
+			t.Errorf("--undo: %v: %s", err, out)
+		}
+	}
+}
+
+// The patchelf personality does what patchelf does, and says what it has done.
+func TestPatchelfWarnsOfTheStore(t *testing.T) {
+	store := storeOf(t)
+	t.Setenv("NIX_STORE", store)
+	for object, warned := range map[string]bool{"done": true, "building": false, "copied": false} {
+		file := store + "/" + storeHash + object + "/lib/lib.so"
+		for _, args := range [][]string{{"--print-rpath"}, {"--output", "to", "--set-rpath", "/of/a/copy"}} {
+			if out, err := exec.Command("patchelf", append(args, file)...).CombinedOutput(); err != nil || strings.Contains(string(out), "warning") {
+				t.Errorf("%s %q: %v: %s", object, args, err, out)
+			}
+		}
+		out, err := exec.Command("patchelf", "--set-rpath", "/of/patchelf", file).CombinedOutput()
+		if err != nil || strings.Contains(string(out), "warning: "+file+" is in a finished path of a Nix store") != warned {
+			t.Errorf("%s: %v: %s", object, err, out)
+		}
+		if got := shownList(t, file); got != "/of/patchelf" {
+			t.Errorf("%s has the run path %s", object, got)
+		}
+	}
+}
+
+// everything is what there is of a store path that Nix looks at, and times.
+func everything(t *testing.T, object string) string {
+	t.Helper()
+	out, err := exec.Command("sh", "-c", `cd "$1" && find . -printf '%p %m %T@ %y\n' | sort && find . -type f -exec sha256sum {} + | sort`, "sh", object).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
