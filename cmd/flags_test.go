@@ -88,27 +88,29 @@ var obeyed = map[string]map[string]flagUse{
 		"store":       {given: "--libs D/" + inStore + " --store D/pkgs", without: "--libs D/" + inStore},
 	},
 	"hostDriver install": {
-		"copy": {given: "--copy"}, "compat": {given: "--compat /opt/newer/compat"}, "quiet": {given: "-q"}, "root": {given: "--root D/tree2"},
+		"links": {given: "--links"}, "compat": {given: "--compat /opt/newer/compat"}, "quiet": {given: "-q"}, "root": {given: "--root D/tree2"},
+		"state-dir": {given: "--state-dir /srv/gpu"},
 	},
 	"hostDriver find":      {"root": {given: "--root D/tree2"}},
 	"hostDriver uninstall": {"root": {given: "--root D/tree2"}},
 	"hostDriver tmpfiles": {
-		"copy": {given: "--copy"}, "compat": {given: "--compat /opt/newer/compat"}, "part": {given: "--part path"}, "write": {given: "--write D/out"}, "root": {given: "--root D/tree2"},
+		"links": {given: "--links"}, "compat": {given: "--compat /opt/newer/compat"}, "part": {given: "--part path"}, "root": {given: "--root D/tree2"},
+		"state-dir": {given: "--state-dir /srv/gpu"}, "quiet": {given: "-q"}, "program": {given: "--program /p"},
 	},
 	"hostDriver run": {
 		"method": {given: "--method nothing"}, "compat": {given: "--compat nothing"}, "root": {given: "--root D/none"}, "machine": {given: "--machine none"},
 		"prefix": {given: "--prefix none"}, "from": {given: "--from none"},
 	},
 	"hostDriver sandbox": {
-		"configure": {given: "--configure", without: "D/gpu.drv"}, "write": {given: "--configure --conf D/n.conf --write", without: "--configure --conf D/n.conf"},
-		"conf": {given: "--configure --conf /n.conf", without: "--configure"}, "program": {given: "--configure --program /p", without: "--configure"},
+		"configure": {given: "--configure", without: "D/gpu.drv"}, "dry-run": {given: "--dry-run"},
+		"conf": {given: "--conf /n.conf"}, "program": {given: "--program /p"},
 		"root":    {given: "--root D/none D/gpu.drv", without: "D/gpu.drv"},
 		"machine": {given: "--machine none D/gpu.drv", without: "D/gpu.drv"}, "prefix": {given: "--prefix none D/gpu.drv", without: "D/gpu.drv"},
 		"from":  {given: "--from none D/gpu.drv", without: "D/gpu.drv"},
 		"cache": {reason: "copies are only made where the driver link's are not to be used"},
 	},
 	"hostDriver cdi": {
-		"root": {given: "--root D/none"}, "machine": {given: "--machine none"}, "cache": {given: "--cache D/cache/other"},
+		"root": {given: "--root D/none"}, "machine": {given: "--machine none"}, "cache": {given: "--cache D/cache/other"}, "write": {given: "--write"},
 	},
 	"runpath execstack set": {"resolution-note": {given: "--resolution-note lib.so", without: "lib.so"}},
 	"runpath cache write": {

@@ -26,7 +26,7 @@ var layers = [][]string{
 	{"edit"},
 	{"fixup"},
 	{"audit", "host"},
-	{"host/offer"},
+	{"host/offer", "host/made"},
 	{"host/install", "host/private"},
 	{"host/run", "host/sandbox"},
 	{ /* not listed */ },

@@ -357,7 +357,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, kernel Kernel, prefix string,
 	}
 	var stray []string
 	for _, e := range entries {
-		if !driver.Provides(e.Name()) && !isOwn(e.Name()) {
+		if !driver.Provides(e.Name()) && !IsOwnName(e.Name()) {
 			stray = append(stray, e.Name())
 		}
 	}

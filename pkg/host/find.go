@@ -315,7 +315,7 @@ func (h *Host) look(p place, m Machine, only string, found candidates, d *Driver
 			d.Rejected = append(d.Rejected, Rejected{lib.Path, err.Error(), errors.As(err, new(damaged))})
 			continue
 		}
-		if strings.HasPrefix(lib.File, BesidePrefix+"/") {
+		if strings.HasPrefix(path.Base(path.Dir(lib.File)), Generation) {
 			continue // hostDriver made it
 		}
 		lib.Source = p.source

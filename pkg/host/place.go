@@ -94,8 +94,8 @@ const HostDir = "host"
 // links into it, so that all of them are exchanged with it.
 var Beside = []string{"etc", "share"}
 
-// isOwn reports whether a name in a driver link is that of a subdirectory that hostDriver makes.
-func isOwn(name string) bool {
+// IsOwnName reports whether a name in a driver link is that of a subdirectory that hostDriver makes.
+func IsOwnName(name string) bool {
 	return name == HostDir || name == "vdpau" || name == "gbm" || slices.Contains(Beside, name)
 }
 
@@ -104,6 +104,42 @@ const DefaultPrefix = driver.Prefix
 
 // BesidePrefix is where the driver is kept where another module owns the driver link: links among its packages lead there.
 const BesidePrefix = "/run/hostDriver"
+
+// StateDir is where what hostDriver makes lies on a disk: the copies of the driver to which links in /run lead, and the record
+// of what was made.
+const StateDir = "/var/lib/hostDriver"
+
+// Generation is what the names of the directories begin with that "lib" of an installation is a link to.
+const Generation = ".hostDriver-"
+
+// KeptAs returns the name that a driver link's directory, /run/opengl-driver, has in the directory where its copies are.
+func KeptAs(dir string) string {
+	return strings.NewReplacer("%", "%25", "/", "%2f").Replace(strings.TrimPrefix(dir, "/run/"))
+}
+
+// OwnLink returns where a driver link's directory, /run/opengl-driver, leads if it is a link that hostDriver made: into StateDir,
+// or to an installation. Else it is "".
+func (h *Host) OwnLink(dir string) string {
+	at, err := h.Root.Resolve(path.Dir(dir))
+	if err != nil {
+		return ""
+	}
+	target, err := h.Root.Readlink(dir)
+	if err != nil {
+		return ""
+	}
+	if !path.IsAbs(target) {
+		target = path.Join(at, target)
+	}
+	if target == path.Join(StateDir, KeptAs(dir)) {
+		return target
+	}
+	lib, err := h.Root.Readlink(path.Join(target, "lib"))
+	if err == nil && path.Base(target) == KeptAs(dir) && strings.HasPrefix(lib, Generation) {
+		return target
+	}
+	return ""
+}
 
 // LinkOwner returns what made a driver link, or the directory that it is in, a link into a Nix store, "" where it is none. The names are
 // those of the packages in NixOS's hardware.graphics, nix-system-graphics' graphics.nix and Home Manager's gpu-libs-env.nix.
@@ -128,7 +164,7 @@ func (h *Host) installing(m Machine, prefix string) string {
 	install := h.itself() + " install" + prefixFlag(prefix)
 	switch owner := h.LinkOwner(link); owner {
 	case "":
-		if target, err := os.Readlink(h.Root.Path(path.Dir(link))); err == nil { // which install leaves alone
+		if target, err := os.Readlink(h.Root.Path(path.Dir(link))); err == nil && h.OwnLink(path.Dir(link)) == "" { // which install leaves alone
 			return fmt.Sprintf("remove %s, a link to %s, if nothing else needs it, then %s", path.Dir(link), target, install)
 		}
 		return install

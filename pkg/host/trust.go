@@ -27,6 +27,28 @@ import (
 // groups (root, staff, …): who is in one of them may administer the machine.
 const lowGroups = 100
 
+// Trusted tells why nobody should rely on what is, or will be, at a path: someone other than root, the caller or the owner
+// of the tree can put something else in its place. Of a path that is not there, what is there of it is looked at.
+func (h *Host) Trusted(name string) error {
+	at := path.Clean(name)
+	for {
+		err := h.trusted(at)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || at == "/" {
+			return errors.New(strings.ReplaceAll(err.Error(), "the file", at))
+		}
+		dir := path.Dir(at)
+		if in, err := h.Root.Resolve(dir); err == nil {
+			if _, err := h.Root.Lstat(path.Join(in, path.Base(at))); err == nil {
+				return fmt.Errorf("%s is a link that leads nowhere", at)
+			}
+		}
+		at = dir
+	}
+}
+
 // trusted tells why a file must not be relied on: someone other than root, the
 // caller or the owner of the tree could put another one in its place.
 func (h *Host) trusted(name string) error {

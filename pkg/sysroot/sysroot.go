@@ -284,6 +284,24 @@ func (r Root) Lstat(at string) (fs.FileInfo, error) {
 	return info, r.inside("stat", at, err)
 }
 
+// Readlink returns what the link at a path leads to, whose directory's links are followed; the error is unix.EINVAL where it is no
+// link.
+func (r Root) Readlink(name string) (string, error) {
+	dir, err := r.Resolve(path.Dir(name))
+	if err != nil {
+		return "", err
+	}
+	look := r.lstat
+	if r.IsHost() {
+		look = Lstat
+	}
+	mode, target, err := look(path.Join(dir, path.Base(name)))
+	if err == nil && mode&unix.S_IFMT != unix.S_IFLNK {
+		err = &fs.PathError{Op: "readlink", Path: name, Err: unix.EINVAL}
+	}
+	return target, err
+}
+
 // Getxattr reads an extended attribute, as getxattr(2) does, of what has such a path and is no link.
 func (r Root) Getxattr(at, name string, b []byte) (int, error) {
 	if r.IsHost() {

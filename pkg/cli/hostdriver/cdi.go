@@ -1,20 +1,27 @@
 package hostdriver
 
 import (
+	"fmt"
+
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/sandbox"
 )
+
+// cdiSpec is where runtimes look for specifications that an administrator makes (SPEC.md of the Container Device Interface).
+const cdiSpec = "/etc/cdi/cuda-runpath.json"
 
 var cdiCommand = &command.Command{
 	Name:     "cdi",
 	Usage:    "print a CDI specification that gives containers the driver",
-	Examples: `sudo "$(command -v hostDriver)" cdi | sudo tee /etc/cdi/cuda-runpath.json`,
-	Description: `For /etc/cdi/cuda-runpath.json, where Docker, Podman, containerd and CRI-O read it. Print it again after each upgrade of the driver, and
-where "install" has changed something: it names the files that are there now.
+	Examples: `sudo "$(command -v hostDriver)" cdi --write`,
+	Description: `--write puts it into /etc/cdi/cuda-runpath.json, where Docker, Podman, containerd and CRI-O read it. Write it again after each upgrade
+of the driver, and where "install" has changed something: it names the files that are there now.
 
 "--device cuda-runpath/driver=all" then gives a container of any image the GPU's devices and /run/opengl-driver, with the driver's
 libraries and the files of OpenCL, Vulkan and EGL, read-only.`,
-	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copiesFlag},
+	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copiesFlag,
+		{Name: "write", Usage: "write it to " + cdiSpec + " instead of printing it"}},
 	Action: on(func(c *call) error {
 		paths, err := c.visible()
 		if err != nil {
@@ -25,9 +32,23 @@ libraries and the files of OpenCL, Vulkan and EGL, read-only.`,
 			return err
 		}
 		text, err := command.JSON(spec, "  ")
-		if err == nil {
-			_, err = c.Stdout.Write(append(text, '\n'))
+		if err != nil {
+			return err
 		}
+		text = append(text, '\n')
+		if !c.Bool("write") {
+			_, err = c.Stdout.Write(text)
+			return err
+		}
+		changed, err := made.Put(c.host, made.File{Path: cdiSpec, Text: string(text)})
+		if err != nil {
+			return needsRoot(err, "")
+		}
+		action := "unchanged"
+		if len(changed) > 0 {
+			action = "written"
+		}
+		_, err = fmt.Fprintf(c.Stdout, "%s: %s\n", command.Printable(c.host.Root.Path(cdiSpec)), action)
 		return err
 	}),
 }

@@ -40,8 +40,9 @@ func TestCommands(t *testing.T) {
 		{"find more", 2, `find takes no arguments: "more"`},
 		{"install --root TREE --prefix lib", 2, `--prefix "lib": an absolute path is needed`},
 		{"install --root TREE --prefix //", 2, `--prefix "//": an absolute path is needed`},
-		{"install --root TREE --dry-run", 0, `/run/opengl-driver/lib: would be made \(x86_64 driver 535\.1\.2, 9 names\)\n/run/opengl-driver/lib/libcuda\.so -> /usr/lib64/libcuda\.so\.1\n`},
-		{"install --root TREE --dry-run --copy", 0, `/run/opengl-driver/lib/libcuda\.so\.1 a copy of .*/usr/lib64/libcuda\.so\.535\.1\.2 with run path \$ORIGIN\n`},
+		{"install --root TREE --dry-run", 0, `/run/opengl-driver/lib: would be made \(x86_64 driver 535\.1\.2, 9 names\)\n`},
+		{"install --root TREE --dry-run --links", 0, `/run/opengl-driver/lib/libcuda\.so -> /usr/lib64/libcuda\.so\.1\n`},
+		{"install --root TREE --dry-run --copy", 0, `/run/opengl-driver/lib/libcuda\.so\.535\.1\.2 a copy of .*/usr/lib64/libcuda\.so\.535\.1\.2 with run path \$ORIGIN\n`},
 		{"install --root TREE --json --compat /opt/none", 1, `^\{\n.*"dry_run": false(.*\n)+hostDriver: no compat package in /opt/none: libcuda\.so\.1: no such file or directory\n$`},
 		{"install --root TREE", 0, `unchanged`},
 		{"install --root TREE --quiet", 0, `^$`},
@@ -55,22 +56,29 @@ func TestCommands(t *testing.T) {
 		{"uninstall --root TREE --dry-run", 0, `/run/opengl-driver/lib: would be removed`},
 		{"uninstall --root TREE", 0, `/run/opengl-driver/lib: removed`},
 		{"uninstall --root TREE", 0, `^nothing is installed there\n$`},
-		{"tmpfiles --root TREE --program /p", 0, `^# /etc/tmpfiles\.d/hostDriver\.conf\n# Links to(.*\n)+L\+ /run/opengl-driver/lib/libcuda\.so\.1 - - - - /usr/lib64/libcuda\.so\.1\n(.*\n)+# /etc/systemd/system/hostDriver\.path\n`},
-		{"tmpfiles --root TREE --part path", 0, `^\[Unit\]\n(.*\n)+PathChanged=/etc/ld\.so\.cache\n`},
+		{"tmpfiles --root TREE --program /p --dry-run", 0, `^# /etc/tmpfiles\.d/hostDriver\.conf\n# Made by(.*\n)+L /run/opengl-driver - - - - \.\./var/lib/hostDriver/opengl-driver\n(.*\n)+# /etc/systemd/system/hostDriver\.path\n`},
+		{"tmpfiles --root TREE --part path", 0, `^# Made by: .*\n\[Unit\]\n(.*\n)+PathChanged=/etc/ld\.so\.cache\n`},
 		{"tmpfiles --root TREE --part more", 2, `--part "more": tmpfiles, service or path`},
-		{"tmpfiles --root TREE --copy --part tmpfiles", 2, `cannot do what --copy, --beside and --compat do`},
-		{"tmpfiles --root TREE --copy --program /p --part service", 0, `\nExecStart=/p install --copy\n`},
+		{"tmpfiles --root TREE --prefix /usr/x --part tmpfiles", 2, `there is none where the libraries are in the directory that programs see`},
+		{"tmpfiles --root TREE --part tmpfiles --write EMPTY", 2, `--part prints a file`},
+		{"tmpfiles --root TREE --copy --links --program /p", 2, `two ways`},
+		{"tmpfiles --root TREE --beside --links --program /p", 2, `need copies`},
+		{"tmpfiles --root TREE --links --state-dir /srv/x --from /usr/lib64 --program /p --part service", 0, `\nExecStart=/p install --links --state-dir /srv/x --from /usr/lib64\n`},
+		{"tmpfiles --root TREE --state-dir x", 2, `an absolute path is needed`},
 		{"tmpfiles --root TREE --compat /opt/compat --program /p --part service", 0, `\nExecStart=/p install --compat /opt/compat\n`},
-		{"tmpfiles --root TREE --json", 0, `"path": "/etc/systemd/system/hostDriver\.path"`},
-		{"tmpfiles --root TREE --write EMPTY", 0, `^(EMPTY/etc/.*hostDriver\.(conf|service|path)\n){3}now: systemctl --root=EMPTY enable hostDriver.service hostDriver.path\n$`},
+		{"tmpfiles --root TREE --json --dry-run", 0, `"path": "/etc/systemd/system/hostDriver\.path"`},
+		{"tmpfiles --root TREE --write EMPTY", 0, `^EMPTY/etc/tmpfiles\.d/hostDriver\.conf: written\nEMPTY/usr/local/libexec/hostDriver: written\n(EMPTY/etc/.*hostDriver\.(service|path): written\n){4}$`},
+		{"tmpfiles --root TREE --write EMPTY", 0, `^(EMPTY/(etc|usr)/.*: unchanged\n){6}$`},
+		{"tmpfiles --root TREE --write EMPTY/x --dry-run --program /p", 0, `^# /etc/tmpfiles\.d/hostDriver\.conf\n(.*\n)+# .*basic\.target\.wants/hostDriver\.service: a link to /etc`},
 		{"run --root TREE", 2, `no program is given`},
 		{"run --root TREE --method other -- true", 2, `--method "other": auto, namespace or library-path`},
 		{"run --root TREE --compat nowhere -- true", 2, `--compat nowhere: a compat directory is needed`},
 		{"run --root TREE --cache EMPTY/cache --method library-path -- /no/such", 1, `^$`}, // which Main says, with status 127
 		{"run --root EMPTY --cache EMPTY/cache -- true", 1, `no NVIDIA driver found`},
-		{"sandbox", 2, `a derivation is needed`},
+		{"sandbox a b c", 2, `a derivation is needed`},
 		{"sandbox --configure more", 2, `sandbox takes no arguments`},
-		{"sandbox --configure --conf /x/nix.conf --program /p", 0, `^# /x/hostDriver-sandbox, mode 755\n#!/bin/sh\n(.*\n)+# /x/nix\.conf\n(.*\n)+extra-system-features = cuda gpu nvidia-gpu opengl\n`},
+		{"sandbox --root EMPTY --conf x", 2, `an absolute path is needed`},
+		{"sandbox --root EMPTY --conf /x/nix.conf --program /p --dry-run", 0, `^# /x/hostDriver-sandbox, mode 755\n#!/bin/sh\n(.*\n)+# /x/nix\.conf\n(.*\n)+extra-system-features = cuda gpu nvidia-gpu opengl\n`},
 	} {
 		var args []string
 		replace := strings.NewReplacer("TREE", tree, "EMPTY", empty, "LINKED", linked)
@@ -100,7 +108,7 @@ func TestBootFilesOfAnImage(t *testing.T) {
 		unit   string // where the service is then
 	}{
 		"plain":                        {nil, 0, "hostDriver.service", "etc/systemd/system/hostDriver.service"},
-		"a link inside":                {map[string]string{"etc/systemd": "/usr/lib/units"}, 0, "usr/lib/units/system/hostDriver.service", "usr/lib/units/system/hostDriver.service"},
+		"a link inside":                {map[string]string{"etc/systemd": "/usr/lib/units"}, 0, "", "usr/lib/units/system/hostDriver.service"},
 		"one that leads out, absolute": {map[string]string{"etc/systemd/system": "OUTSIDE"}, 1, "a link that leads nowhere", ""},
 		"one that leads out, by ..":    {map[string]string{"etc/systemd/system": "../../../../../../../../../../usr/lib/units"}, 0, "", "usr/lib/units/hostDriver.service"},
 		"one in the file's place":      {map[string]string{"etc/systemd/system/hostDriver.service": "/dev/null"}, 1, "is a link to /dev/null; hostDriver leaves it alone", ""},
@@ -115,7 +123,7 @@ func TestBootFilesOfAnImage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		status, said := runs("tmpfiles", "--root", tree, "--write", image, "--part", "service")
+		status, said := runs("tmpfiles", "--root", tree, "--write", image, "--program", "/p")
 		if status != c.status || !strings.Contains(said, c.says) {
 			t.Errorf("%s: status %d, %q", name, status, said)
 		}

@@ -19,6 +19,7 @@ var (
 	fromFlag    = &command.Flag{Kind: command.List, Name: "from", Usage: "take the driver from `DIR` and nowhere else (repeatable)"}
 	prefixFlag  = &command.Flag{Kind: command.String, Name: "prefix", Default: host.DefaultPrefix, Usage: "`DIR` is what programs see as " + host.DefaultPrefix}
 	besideFlag  = &command.Flag{Name: "beside", Usage: "work on " + host.BesidePrefix + ", for links of another module that owns the driver link"}
+	stateFlag   = &command.Flag{Kind: command.String, Name: "state-dir", Usage: "the copies are in `DIR`, on a disk, and what programs see leads there", DefaultText: host.StateDir}
 	gpuFlag     = &command.Flag{Kind: command.String, Name: "gpu", Usage: "the GPUs have the compute capabilities of `LIST`: 9.0,12.0", DefaultText: "what nvidia-smi or the PCI bus says"}
 	jsonFlag    = command.JSONFlag
 	dryRunFlag  = command.DryRunFlag
@@ -59,6 +60,11 @@ func about(l *command.Line) (c *call, err error) {
 			return nil, command.Misuse("--beside and --prefix name two places")
 		}
 		c.prefix = host.BesidePrefix
+	}
+	if dir := l.String("state-dir"); dir != "" {
+		if !path.IsAbs(dir) || path.Clean(dir) == "/" {
+			return nil, command.Misusef("--state-dir %q: an absolute path is needed", dir)
+		}
 	}
 	if l.IsSet("root") {
 		if c.host.Root, err = sysroot.Open(l.String("root")); errors.Is(err, unix.ENOTDIR) {

@@ -13,36 +13,42 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/install"
+	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/offer"
-	"cuda-runpath/pkg/remedy"
-	"cuda-runpath/pkg/sysroot"
 )
 
-var copyFlag = &command.Flag{Name: "copy", Usage: "copy libraries that load others, so that those are found"}
-
-var compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
+var (
+	linksFlag  = &command.Flag{Name: "links", Usage: "make links to the driver's own libraries: less works by them"}
+	copyFlag   = &command.Flag{Name: "copy", Usage: "what is done without --links", Hidden: true}
+	compatFlag = &command.Flag{Kind: command.String, Name: "compat", Usage: "offer the compat package in `DIR` instead of the driver if it helps"}
+)
 
 var installCommand = &command.Command{
 	Name:     "install",
-	Usage:    "make /run/opengl-driver/lib a directory of links to the driver's libraries",
-	Examples: `sudo "$(command -v hostDriver)" install --copy`,
-	Description: `The set has also the files by which loaders of OpenCL, Vulkan and EGL find these, in share and etc beside lib. It is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
+	Usage:    "make /run/opengl-driver/lib a directory of the driver's libraries",
+	Examples: `sudo "$(command -v hostDriver)" install`,
+	Description: `The libraries are copies with a run path of $ORIGIN: a program's own glibc does not know where
+the host keeps its libraries, so the driver's own libcuda.so.1 does not find the PTX compiler that it opens. They are in
+/var/lib/hostDriver, on a disk; /run/opengl-driver is a link to there. --state-dir names another directory, for one on a disk that
+is mounted noexec. The set has also the files by which loaders of OpenCL, Vulkan and EGL find these, in share and etc beside lib.
+It is made beside the old one and put in its place by one rename; where the right one is there already, nothing is
 done. On x86-64, /run/opengl-driver-32/lib is made too where the host has the driver's 32-bit libraries. "hostDriver
-tmpfiles" is for repeating it at boot, when /run is empty.
+tmpfiles" is for repeating it at boot, when /run is empty, and after an upgrade of the driver.
 
-With --copy, libraries that load others are copied and get a run path of $ORIGIN: a program's own glibc does not know where
-the host keeps its libraries, so a linked libcuda.so.1 does not find the PTX compiler that it opens.
+With --links, the set is links to the driver's own libraries: code that is compiled at run time (Triton, numba) fails by them, and EGL
+and Vulkan do not find the rest of the driver.
 
-With --beside, where Home Manager or nix-system-graphics owns /run/opengl-driver, nothing of theirs is touched: copies are kept in
-/run/hostDriver, to which the links of Nix's package hostDriverLinks lead, once it is among their packages.
+With --beside, where Home Manager or nix-system-graphics owns /run/opengl-driver, nothing of theirs is touched: what programs see
+is /run/hostDriver, to which the links of Nix's package hostDriverLinks lead, once it is among their packages.
 
 With --compat, a compat package's libraries stand in for the driver's where its CUDA version is greater and it is made for such
 a driver; where it would not help, that is said, and the driver's own are installed. The next install decides again.
 
 A library of the driver that cannot be used (truncated, not readable) is named, and the exit status is 1; the rest is installed.`,
-	Flags: []*command.Flag{prefixFlag, besideFlag, rootFlag, machineFlag, fromFlag,
-		copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
+	Flags: []*command.Flag{prefixFlag, besideFlag, rootFlag, machineFlag, fromFlag, stateFlag,
+		linksFlag, copyFlag, compatFlag, dryRunFlag, jsonFlag, verboseFlag, quietFlag},
 	Action: on(func(c *call) error {
 		done, faults, err := c.install()
 		for i := 0; i < 3 && errors.Is(err, offer.ErrChanging); i++ {
@@ -51,7 +57,7 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 		if err != nil {
 			return needsRoot(err, "; without it: hostDriver run PROGRAM")
 		}
-		if err := c.report(done); err != nil {
+		if err := c.report(done, nil); err != nil {
 			return err
 		}
 		if faults > 0 {
@@ -59,6 +65,33 @@ A library of the driver that cannot be used (truncated, not readable) is named, 
 		}
 		return nil
 	}),
+}
+
+// site returns where an installation is: as the command line says, else as the last one there, else on a disk for what is below
+// /run.
+func (c *call) site() (install.Site, error) {
+	switch {
+	case c.Bool("links") && c.Bool("copy"):
+		return install.Site{}, command.Misuse("--copy and --links are two ways")
+	case c.Bool("links") && c.Bool("beside"):
+		return install.Site{}, command.Misuse("--links: the links of hostDriverLinks need copies to lead to")
+	}
+	s := install.Site{Prefix: c.prefix, State: path.Clean(cmp.Or(c.String("state-dir"), host.StateDir))}
+	if !c.IsSet("state-dir") {
+		if !strings.HasPrefix(c.prefix, "/run/") {
+			s.State = ""
+		}
+		things, err := made.Read(c.host)
+		if err != nil {
+			return s, err
+		}
+		for _, t := range things {
+			if t.Kind == made.Prefix && t.Path == c.prefix {
+				s.State = t.State
+			}
+		}
+	}
+	return s, nil
 }
 
 // install installs for every machine that the host has a driver for. It returns
@@ -78,6 +111,12 @@ func (c *call) install() (done []*install.Link, faults int, err error) {
 	if err != nil {
 		return nil, faults, err
 	}
+	site, err := c.site()
+	if err != nil {
+		return nil, faults, err
+	}
+	thing := made.Thing{Kind: made.Prefix, Path: site.Prefix, State: site.State}
+	recorded := c.Bool("dry-run")
 	done = []*install.Link{}
 	for i, d := range all {
 		if dir := c.String("compat"); dir != "" && i == 0 {
@@ -93,8 +132,8 @@ func (c *call) install() (done []*install.Link, faults int, err error) {
 			}
 		}
 		set := offer.Links(d)
-		if c.copies() {
-			set = offer.Private(h, d)
+		if !c.Bool("links") {
+			set = offer.Copies(h, d)
 			if c.Bool("beside") {
 				set.Reach(d.Link(c.prefix))
 			}
@@ -102,7 +141,17 @@ func (c *call) install() (done []*install.Link, faults int, err error) {
 				c.complain("%s", n)
 			}
 		}
-		in, err := install.Make(h, d, set, c.prefix, c.Bool("dry-run"))
+		if !recorded {
+			if err := site.Fit(h, d.Link(site.Prefix), !c.Bool("links")); err != nil {
+				return nil, faults, err
+			}
+			// What an ordinary user makes in a directory of his own is no business of the system's record.
+			if err := made.Note(h, thing); err != nil && !(errors.Is(err, fs.ErrPermission) && site.State == "") {
+				return nil, faults, fmt.Errorf("recording what is made: %w", err)
+			}
+			recorded = true
+		}
+		in, err := install.Make(h, d, set, site, c.Bool("dry-run"))
 		if err != nil {
 			return nil, faults, err
 		}
@@ -110,7 +159,7 @@ func (c *call) install() (done []*install.Link, faults int, err error) {
 	}
 	if other, ok := c.machine.Second(); ok && len(all) == 1 && !c.IsSet("machine") && !c.IsSet("from") {
 		// The driver's 32-bit libraries may have been there the last time.
-		switch in, err := install.Withdraw(h, other, c.prefix, c.Bool("dry-run")); {
+		switch in, err := install.Withdraw(h, other, site, c.Bool("dry-run")); {
 		case err != nil:
 			c.complain("%v", err)
 			faults++
@@ -121,27 +170,29 @@ func (c *call) install() (done []*install.Link, faults int, err error) {
 	return done, faults, nil
 }
 
-var uninstallCommand = &command.Command{
-	Name:     "uninstall",
-	Usage:    "remove what install made",
-	Examples: `sudo "$(command -v hostDriver)" uninstall`,
-	Flags:    []*command.Flag{prefixFlag, besideFlag, rootFlag, dryRunFlag, jsonFlag, quietFlag},
-	Action: on(func(c *call) error {
-		done, err := install.Remove(c.host, c.prefix, c.Bool("dry-run"))
-		if err != nil {
-			return needsRoot(err, "")
-		}
-		return c.report(done)
-	}),
-}
-
-func (c *call) report(done []*install.Link) error {
+func (c *call) report(done []*install.Link, rest []made.Outcome) error {
 	if c.Bool("json") {
-		return c.printJSON(map[string]any{"dry_run": c.Bool("dry-run"), "links": done})
+		fields := map[string]any{"dry_run": c.Bool("dry-run"), "links": done}
+		if rest != nil {
+			fields["made"] = rest
+		}
+		return c.printJSON(fields)
 	}
 	would := ""
 	if c.Bool("dry-run") {
 		would = "would be "
+	}
+	for _, o := range rest {
+		switch {
+		case o.Why != "":
+			c.complain("%s: %s: %s", command.Printable(o.Path), o.Action, command.Printable(o.Why))
+		case !c.Bool("quiet"):
+			what := command.Printable(o.Path)
+			if o.Kind == made.Lines {
+				what += ": its lines"
+			}
+			fmt.Fprintf(c.Stdout, "%s: %s%s\n", what, would, o.Action)
+		}
 	}
 	for _, in := range done {
 		if c.Bool("verbose") || c.Bool("dry-run") {
@@ -171,45 +222,10 @@ func (c *call) report(done []*install.Link) error {
 			fmt.Fprintf(c.Stdout, "%s: %s%s\n", command.Printable(in.Path), action, what)
 		}
 	}
-	if len(done) == 0 && !c.Bool("quiet") {
+	if len(done) == 0 && len(rest) == 0 && !c.Bool("quiet") {
 		fmt.Fprintln(c.Stdout, "nothing is installed there")
 	}
 	return nil
-}
-
-var tmpfilesCommand = &command.Command{
-	Name:     "tmpfiles",
-	Usage:    "print files that repeat the installation at boot and after a driver upgrade",
-	Examples: `sudo "$(command -v hostDriver)" tmpfiles --write /`,
-	Description: `Prints lines for tmpfiles.d(5), which need no hostDriver at boot, and a systemd service and path unit that run "hostDriver
-install" at boot and when ldconfig has run. Each part begins with a comment that names its file; --write puts them there.
-With --copy, --beside or --compat the units run "hostDriver install" with these, and there are no lines, which can only link.`,
-	Flags: []*command.Flag{prefixFlag, besideFlag, rootFlag, machineFlag, fromFlag, copyFlag, compatFlag,
-		{Kind: command.String, Name: "part", Values: []string{"tmpfiles", "service", "path"}, Usage: "print only `PART`: tmpfiles, service or path, without the comment"},
-		{Kind: command.String, Name: "program", Usage: "the unit starts `FILE`", DefaultText: "this program"},
-		{Kind: command.String, Name: "write", Usage: "write the files below `DIR` (/ for this system) instead of printing them"},
-		jsonFlag},
-	Action: on(func(c *call) error {
-		all, err := c.drivers(c.host.Excluding(c.machine, c.prefix))
-		if err != nil {
-			return err
-		}
-		program := cmp.Or(c.String("program"), thisProgram())
-		var more []string
-		for _, flag := range []*command.Flag{besideFlag, copyFlag} {
-			if c.Bool(flag.Name) {
-				more = append(more, "--"+flag.Name)
-			}
-		}
-		if dir := c.String("compat"); dir != "" {
-			more = append(more, "--compat", dir)
-		}
-		files := install.BootFiles(all, c.prefix, program, more...)
-		if c.Bool("json") {
-			return c.printJSON(map[string]any{"files": files})
-		}
-		return c.printBoot(files)
-	}),
 }
 
 // needsRoot returns an error that says so where the user is not root and may not do something.
@@ -220,11 +236,7 @@ func needsRoot(err error, more string) error {
 	return err
 }
 
-// copies reports whether libraries that load others are to be copied. Through links beside it, they are found no other way.
-func (c *call) copies() bool { return c.Bool("copy") || c.Bool("beside") }
-
-// thisProgram returns how a unit can start this program: under the name it was
-// found by where that outlives an upgrade (a profile's link), not the store's.
+// thisProgram returns how the user can start this program for root, who may not find it by its name alone.
 func thisProgram() string {
 	if at, err := exec.LookPath(os.Args[0]); err == nil {
 		if abs, err := filepath.Abs(at); err == nil {
@@ -233,52 +245,4 @@ func thisProgram() string {
 	}
 	at, _ := os.Executable()
 	return at
-}
-
-func (c *call) printBoot(files []install.BootFile) error {
-	part, found := c.String("part"), false
-	parts := map[string]string{"tmpfiles": ".conf", "service": ".service", "path": ".path"}
-	if part == "tmpfiles" && (c.copies() || c.IsSet("compat")) {
-		return command.Misuse("--part tmpfiles: lines for tmpfiles.d cannot do what --copy, --beside and --compat do")
-	}
-	enable := []string{"systemctl", "enable", "--now"}
-	if dir := c.String("write"); filepath.Clean(dir) != "/" {
-		enable = []string{"systemctl", "--root=" + dir, "enable"}
-	}
-	given := len(enable)
-	var below sysroot.Root
-	if c.IsSet("write") {
-		var err error
-		if below, err = install.BootRoot(c.String("write")); err != nil {
-			return err
-		}
-	}
-	for _, f := range files {
-		if part != "" && !strings.HasSuffix(f.Path, parts[part]) {
-			continue
-		}
-		switch {
-		case c.IsSet("write"):
-			at, err := install.WriteBootFile(below, f)
-			if err != nil {
-				return needsRoot(err, ", to write "+f.Path)
-			}
-			fmt.Fprintln(c.Stdout, command.Printable(at))
-			if unit := path.Base(f.Path); !strings.HasSuffix(unit, ".conf") {
-				enable = append(enable, unit)
-			}
-		case part != "":
-			fmt.Fprint(c.Stdout, f.Text)
-		default:
-			if found {
-				fmt.Fprintln(c.Stdout)
-			}
-			fmt.Fprintf(c.Stdout, "# %s\n%s", f.Path, f.Text)
-		}
-		found = true
-	}
-	if len(enable) > given {
-		fmt.Fprintln(c.Stdout, "now:", remedy.Quote(enable...))
-	}
-	return nil
 }

@@ -155,7 +155,7 @@ func TestInstallBesideAnothersLink(t *testing.T) {
 		if at, err := os.Readlink(link); at != target {
 			t.Error(at, err)
 		}
-		if _, said := runs("doctor", "--root", tree); !strings.Contains(said, "/run/opengl-driver/lib holds 2 names; libcuda.so.1 leads to /run/hostDriver/.hostDriver-") ||
+		if _, said := runs("doctor", "--root", tree); !strings.Contains(said, "/run/opengl-driver/lib holds 2 names; libcuda.so.1 leads to /var/lib/hostDriver/hostDriver/.hostDriver-") ||
 			!strings.Contains(said, "(made by Home Manager's targets.genericLinux.gpu)") {
 			t.Error(said)
 		}
@@ -182,8 +182,8 @@ func TestInstallBesideAnothersLink(t *testing.T) {
 	if status, said := runs("install", "--root", tree, "--beside", "--prefix", "/x"); status != 2 {
 		t.Errorf("status %d, %q", status, said)
 	}
-	_, said := runs("tmpfiles", "--root", hostTree(t), "--beside", "--program", "/p")
-	if !strings.Contains(said, "\nExecStart=/p install --beside\n") || strings.Contains(said, "\nL+") {
+	_, said := runs("tmpfiles", "--root", hostTree(t), "--beside", "--program", "/p", "--dry-run")
+	if !strings.Contains(said, "\nExecStart=/p install --beside\n") || !strings.Contains(said, "\nL /run/hostDriver - - - - ../var/lib/hostDriver/hostDriver\n") {
 		t.Error(said)
 	}
 }
@@ -194,14 +194,14 @@ func TestAnOrdinaryUserIsToldOfRoot(t *testing.T) {
 	if status, said := runs("install", "--root", tree); status != 0 {
 		t.Fatal(said)
 	}
-	at := filepath.Join(tree, "run/opengl-driver")
+	at := filepath.Join(tree, "var/lib/hostDriver/opengl-driver")
 	if err := errors.Join(os.Chmod(filepath.Dir(tree), 0o755), os.Chmod(at, 0o555)); err != nil {
 		t.Fatal(err)
 	}
 	defer os.Chmod(at, 0o755)
 	for command, want := range map[string]string{
-		"install --copy": "permission denied: needs root; without it: hostDriver run PROGRAM\n",
-		"uninstall":      "permission denied: needs root\n",
+		"install --links": "permission denied: needs root; without it: hostDriver run PROGRAM\n",
+		"uninstall":       "permission denied: needs root\n",
 	} {
 		said := make(chan string)
 		go func() {

@@ -2,12 +2,13 @@ package hostdriver
 
 import (
 	"bufio"
-	"cmp"
 	"fmt"
 	"path"
 	"path/filepath"
 
 	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/host/install"
+	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/host/sandbox"
@@ -20,25 +21,25 @@ var copiesFlag = &command.Flag{Kind: command.String, Name: "cache", Usage: "keep
 var sandboxCommand = &command.Command{
 	Name:      "sandbox",
 	Usage:     "give the GPU to Nix builds that ask for it",
-	Examples:  `sudo "$(command -v hostDriver)" sandbox --configure --write`,
-	ArgsUsage: "DERIVATION [ROOT]",
-	Description: `A pre-build-hook of Nix: for a derivation whose requiredSystemFeatures has cuda, gpu, nvidia-gpu or opengl, it prints the GPU's
-devices and the driver link, with the files that the links lead to, as paths that the sandbox is to show; for any other it prints nothing. An
-error fails only a build that asks for a GPU.
+	Examples:  `sudo "$(command -v hostDriver)" sandbox`,
+	ArgsUsage: "[DERIVATION [ROOT]]",
+	Description: `Without DERIVATION it sets Nix up: it adds lines to the end of nix.conf, where they add to the system features, and what is there
+stays; and because Nix wants a program without arguments, it writes a script hostDriver-sandbox beside it. --dry-run prints them. Then
+restart the daemon: systemctl restart nix-daemon.
 
---configure prints the lines for nix.conf and, because Nix wants a program without arguments, a script hostDriver-sandbox beside it.
---write puts them there: the lines at the end, where they add to the system features, and what is there stays. Then restart the
-daemon: systemctl restart nix-daemon.`,
+With DERIVATION it is a pre-build-hook of Nix: for a derivation whose requiredSystemFeatures has cuda, gpu, nvidia-gpu or opengl, it prints the GPU's
+devices and the driver link, with the files that the links lead to, as paths that the sandbox is to show; for any other it prints nothing. An
+error fails only a build that asks for a GPU.`,
 	Flags: []*command.Flag{prefixFlag, rootFlag, machineFlag, fromFlag, copiesFlag,
-		{Name: "configure", Usage: "print the lines for nix.conf"},
-		{Name: "write", Usage: "with --configure: write them"},
-		{Kind: command.String, Name: "conf", Default: nixConf, Usage: "with --configure: nix.conf is `FILE`"},
-		{Kind: command.String, Name: "program", Usage: "with --configure: the hook starts `FILE`", DefaultText: "this program"}},
+		{Kind: command.String, Name: "conf", Default: nixConf, Usage: "nix.conf is `FILE`"},
+		programFlag, dryRunFlag,
+		{Name: "configure", Usage: "set Nix up, as without DERIVATION"},
+		{Name: "write", Usage: "what is done without --dry-run", Hidden: true}},
 	Action: func(l *command.Line) error {
-		if l.Bool("configure") {
+		if l.Bool("configure") || len(l.Args) == 0 {
 			return configure(l)
 		}
-		if len(l.Args) < 1 || len(l.Args) > 2 {
+		if len(l.Args) > 2 {
 			return command.Misuse("a derivation is needed, as Nix passes it to a pre-build-hook")
 		}
 		drv, err := sandbox.ReadDerivation(l.Arg(0), l.Arg(1))
@@ -82,28 +83,40 @@ func (c *call) visible() ([]sandbox.Path, error) {
 	})
 }
 
-func configure(c *command.Line) error {
-	if err := noArguments(c); err != nil {
+func configure(l *command.Line) error {
+	if err := noArguments(l); err != nil {
 		return err
 	}
-	conf, err := filepath.Abs(c.String("conf"))
+	c, err := about(l)
 	if err != nil {
 		return err
 	}
-	program := cmp.Or(c.String("program"), thisProgram())
-	hook := filepath.Join(filepath.Dir(conf), nixconf.Hook)
-	if !c.Bool("write") {
-		fmt.Fprintf(c.Stdout, "# %s, mode 755\n%s\n# %s\n%s", hook, sandbox.Hook(program), conf, nixconf.Lines(hook))
+	conf := c.String("conf")
+	if c.host.Root.IsHost() {
+		if conf, err = filepath.Abs(conf); err != nil {
+			return err
+		}
+	} else if !path.IsAbs(conf) {
+		return command.Misusef("--conf %q: with --root, an absolute path is needed", conf)
+	}
+	program, err := install.ChooseProgram(c.host, c.String("program"), "sandbox")
+	if err != nil {
+		return err
+	}
+	hook := sandbox.HookFile(conf, program.Path)
+	if c.Bool("dry-run") {
+		c.printFiles(append(program.Needs(), hook, made.File{Path: conf, Text: nixconf.Lines(hook.Path)})...)
 		return nil
 	}
-	file, changed, err := sandbox.Configure(conf, program)
+	file, changed, err := sandbox.Configure(c.host, conf, hook, program.Needs()...)
 	if err != nil {
-		return err
+		return needsRoot(err, "")
 	}
+	file = command.Printable(c.host.Root.Path(file))
 	if changed {
-		fmt.Fprintf(c.Stdout, "%s: written; now: systemctl restart nix-daemon\n", command.Printable(file))
+		_, err = fmt.Fprintf(c.Stdout, "%s: written; now: systemctl restart nix-daemon\n", file)
 	} else {
-		fmt.Fprintf(c.Stdout, "%s: unchanged\n", command.Printable(file))
+		_, err = fmt.Fprintf(c.Stdout, "%s: unchanged\n", file)
 	}
-	return nil
+	return err
 }

@@ -18,7 +18,7 @@ func block(dir string) string {
 		"extra-system-features = cuda gpu nvidia-gpu opengl\n# hostDriver sandbox: end\n"
 }
 
-// Where sandbox --configure --write puts its lines, or why it does not. DIR stands for the directory of nix.conf.
+// Where sandbox puts its lines, or why it does not. DIR stands for the directory of nix.conf.
 func TestConfigure(t *testing.T) {
 	const begin = "# hostDriver sandbox: builds that ask for a GPU get it.\n"
 	for name, c := range map[string]struct {
@@ -43,13 +43,18 @@ func TestConfigure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, began := t.TempDir(), time.Now()
+			tree, began := t.TempDir(), time.Now()
+			dir := filepath.Join(tree, "nix")
+			// Another of these tests may be without a umask meanwhile.
+			if err := errors.Join(os.Mkdir(dir, 0o755), os.Chmod(tree, 0o755), os.Chmod(dir, 0o755)); err != nil {
+				t.Fatal(err)
+			}
 			for file, text := range c.before {
 				write(t, filepath.Join(dir, file), text)
 			}
-			args := []string{"sandbox", "--configure", "--write", "--conf", filepath.Join(dir, "nix.conf"), "--program", "/p"}
+			args := []string{"sandbox", "--root", tree, "--conf", "/nix/nix.conf", "--program", "/p"}
 			status, said := runs(args...)
-			if !strings.Contains(said, strings.ReplaceAll(c.says, "DIR", dir)) || (status == 0) != (c.after != nil) {
+			if !strings.Contains(said, strings.ReplaceAll(c.says, "DIR", "/nix")) || (status == 0) != (c.after != nil) {
 				t.Errorf("status %d, said %q", status, said)
 			}
 			want := map[string]string{}
@@ -57,7 +62,7 @@ func TestConfigure(t *testing.T) {
 				want[file] = text
 			}
 			for file, text := range c.after {
-				want[file] = strings.ReplaceAll(text, "BLOCK", block(dir))
+				want[file] = strings.ReplaceAll(text, "BLOCK", block("/nix"))
 				want["hostDriver-sandbox"] = read(t, filepath.Join(dir, "hostDriver-sandbox"))
 			}
 			have, _ := os.ReadDir(dir)
@@ -96,7 +101,7 @@ func TestConfigureKeepsWhatTheFileIs(t *testing.T) {
 		t.Skip("another group cannot be given: ", err)
 	}
 	attributes := unix.Setxattr(conf, "user.origin", []byte("mine"), 0)
-	if status, said := runs("sandbox", "--configure", "--write", "--conf", conf, "--program", "/p"); status != 0 {
+	if status, said := runs("sandbox", "--configure", "--write", "--root", dir, "--conf", "/nix.conf", "--program", "/p"); status != 0 {
 		t.Fatal(said)
 	}
 	var st unix.Stat_t
@@ -123,7 +128,7 @@ func TestConfigureLeavesLinksAlone(t *testing.T) {
 		if err := os.Symlink("/nix/store/x", filepath.Join(dir, link)); err != nil {
 			t.Fatal(err)
 		}
-		status, said := runs("sandbox", "--configure", "--write", "--conf", conf, "--program", "/p")
+		status, said := runs("sandbox", "--root", dir, "--conf", "/nix.conf", "--program", "/p")
 		if status != 1 || !strings.Contains(said, link+" is a link to /nix/store/x: add these lines to what generates it") {
 			t.Errorf("status %d, said %q", status, said)
 		}

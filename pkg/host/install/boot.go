@@ -1,63 +1,66 @@
 package install
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path"
 	"strings"
 
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/host/offer"
-	"cuda-runpath/pkg/host/opened"
-	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/pkg/host/made"
 )
 
-// BootFile is a file that makes a host set up the driver link again at each boot.
-type BootFile struct {
-	Path string `json:"path"`
-	Text string `json:"text"`
-}
+const (
+	tmpfilesPath = "/etc/tmpfiles.d/hostDriver.conf"
+	units        = "/etc/systemd/system/"
+	// ServiceUnit makes the installation again at boot and after an upgrade of the driver, which PathUnit notices.
+	ServiceUnit = "hostDriver.service"
+	PathUnit    = "hostDriver.path"
+)
 
-// BootFiles returns what redoes an installation: lines for systemd-tmpfiles, which
-// work at boot without hostDriver, and a unit that runs program (hostDriver's path)
-// at boot and whenever ldconfig has written its cache again, as it does after an
-// upgrade of the driver. /run, where the link lies, is empty after each boot. more are
-// arguments of "install" that say where or what else than links to the driver: with them
-// there are no lines, which can only link to what is right today.
-func BootFiles(drivers []*host.Driver, prefix, program string, more ...string) []BootFile {
+// BootFiles returns what redoes an installation. A line for systemd-tmpfiles makes the link in /run, which is empty after each
+// boot, and needs no hostDriver then. A unit runs the program, with words as what follows "install", at each boot, before
+// anything that asks for nothing else starts (basic.target), and whenever ldconfig has written its cache again, as it does
+// after an upgrade of the driver. links are the driver links.
+func BootFiles(h *host.Host, s Site, links []string, program *Program, words ...string) ([]made.File, error) {
 	var lines strings.Builder
-	fmt.Fprintf(&lines, "# Links to the host's GPU driver for programs built with Nix. Made by: hostDriver tmpfiles\n")
-	for _, d := range drivers {
-		link := d.Link(prefix)
-		fmt.Fprintf(&lines, "d %s 0755 root root -\n", specifier(path.Dir(link)))
-		fmt.Fprintf(&lines, "d %s 0755 root root -\n", specifier(link))
-		for _, e := range offer.Links(d).Entries {
-			fmt.Fprintf(&lines, "L+ %s - - - - %s\n", specifier(path.Join(link, e.Name)), specifier(e.Target))
+	lines.WriteString(madeBy + "# Links to the host's GPU driver for programs built with Nix. What is there already stays.\n")
+	if s.State == "" {
+		links = nil
+	}
+	for _, link := range links {
+		target, err := s.Target(h, link)
+		if err != nil {
+			return nil, err
 		}
+		fmt.Fprintf(&lines, "L %s - - - - %s\n", specifier(path.Dir(link)), specifier(target))
 	}
-	flags := ""
-	if prefix != host.DefaultPrefix && prefix != host.BesidePrefix {
-		flags = " --prefix " + unitWord(prefix)
+	command := specifier(program.Path) + " install"
+	for _, w := range words {
+		command += " " + unitWord(w)
 	}
-	for _, word := range more {
-		flags += " " + unitWord(word)
+	// What has to be mounted: a driver may be in /opt, and a store of Nix on a disk of its own.
+	mounts := specifier(path.Dir(program.Path))
+	if s.State != "" {
+		mounts += " " + specifier(s.State)
 	}
-	files := []BootFile{
-		{"/etc/tmpfiles.d/hostDriver.conf", lines.String()},
-		{"/etc/systemd/system/hostDriver.service", `[Unit]
-Description=Links to the host's GPU driver for programs built with Nix
-After=systemd-tmpfiles-setup.service local-fs.target
+	files := append(program.Needs(),
+		made.File{Path: units + ServiceUnit, Text: madeBy + `[Unit]
+Description=The host's GPU driver for programs built with Nix
+DefaultDependencies=no
+RequiresMountsFor=` + mounts + `
+After=local-fs.target systemd-tmpfiles-setup.service systemd-modules-load.service
+Before=basic.target shutdown.target
+Conflicts=shutdown.target
 
 [Service]
 Type=oneshot
-ExecStart=` + specifier(program) + ` install` + flags + `
+TimeoutStartSec=3min
+ExecStart=` + command + `
 
 [Install]
-WantedBy=multi-user.target
+WantedBy=basic.target
 `},
-		{"/etc/systemd/system/hostDriver.path", `[Unit]
+		made.File{Path: units + PathUnit, Text: madeBy + `[Unit]
 Description=Notice upgrades of the GPU driver
 
 [Path]
@@ -66,12 +69,19 @@ PathChanged=/etc/ld.so.cache
 [Install]
 WantedBy=multi-user.target
 `},
+		// As systemctl enable makes them.
+		made.File{Path: units + "basic.target.wants/" + ServiceUnit, Link: units + ServiceUnit},
+		made.File{Path: units + "multi-user.target.wants/" + PathUnit, Link: units + PathUnit})
+	if s.State != "" {
+		files = append([]made.File{{Path: tmpfilesPath, Text: lines.String()}}, files...)
 	}
-	if len(more) > 0 {
-		return files[1:]
-	}
-	return files
+	return files, nil
 }
+
+const madeBy = "# Made by: hostDriver tmpfiles\n"
+
+// Usual are the files that BootFiles returns wherever it is called, for what no record has.
+var Usual = []string{tmpfilesPath, units + ServiceUnit, units + PathUnit}
 
 // specifier writes a path for tmpfiles.d(5), where "%" begins a specifier. Whatever
 // could end a word or a line, or is an escape itself, is written as one: \xHH is
@@ -94,55 +104,4 @@ func escaped(s string) string {
 		}
 	}
 	return b.String()
-}
-
-// BootRoot opens a directory that stands for "/", which it makes if need be.
-func BootRoot(dir string) (sysroot.Root, error) {
-	if err := opened.MakeAll(dir, 0o755); err != nil {
-		return sysroot.Root{}, err
-	}
-	return sysroot.Open(dir)
-}
-
-// WriteBootFile writes a file below a root, and returns
-// where: its directory's links are followed as that system would follow them, so
-// they do not lead out of it. A link in the file's own place stays, for
-// somebody put it there (a masked unit leads to /dev/null).
-func WriteBootFile(root sysroot.Root, f BootFile) (string, error) {
-	top, err := opened.Top(root)
-	if err != nil {
-		return "", err
-	}
-	defer top.Close()
-	inside := "/"
-	for _, c := range strings.Split(strings.Trim(path.Dir(f.Path), "/"), "/") {
-		next := path.Join(inside, c)
-		at, err := root.Resolve(next)
-		if errors.Is(err, fs.ErrNotExist) {
-			var in *os.Root
-			if in, err = opened.Below(top, inside); err == nil {
-				err = opened.MakeIn(in, c)
-				in.Close()
-			}
-			if at = next; errors.Is(err, fs.ErrExist) {
-				if at, err = root.Resolve(next); err != nil {
-					return "", fmt.Errorf("%s: a link that leads nowhere", next)
-				}
-			}
-		}
-		if err != nil {
-			return "", err
-		}
-		inside = at
-	}
-	dir, err := opened.Below(top, inside)
-	if err != nil {
-		return "", err
-	}
-	defer dir.Close()
-	base := path.Base(f.Path)
-	if target, err := dir.Readlink(base); err == nil {
-		return "", fmt.Errorf("%s is a link to %s; hostDriver leaves it alone", f.Path, target)
-	}
-	return root.Path(path.Join(inside, base)), opened.WriteFile(dir, base, 0o644, []byte(f.Text))
 }

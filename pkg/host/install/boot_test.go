@@ -1,29 +1,55 @@
 package install
 
 import (
-	"errors"
-	"os"
+	"fmt"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/host"
-	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/sysroot"
 )
 
-// The units: at boot, and when ldconfig has written the loader's cache again.
+// A line by which systemd makes the link at boot, and the units: before anything that asks for nothing else, and when ldconfig has
+// written the loader's cache again.
 func TestBootFiles(t *testing.T) {
-	files := BootFiles(nil, "/opt/gpu driver", "/usr/bin/hostDriver", "--copy")
-	if len(files) != 2 || !strings.Contains(files[0].Text, "\nExecStart=/usr/bin/hostDriver install --prefix /opt/gpu\\x20driver --copy\n") ||
-		!strings.Contains(files[1].Text, "\nPathChanged=/etc/ld.so.cache\n") {
-		t.Errorf("%+v", files)
+	h := &host.Host{Root: sysroot.Root{Dir: t.TempDir()}}
+	mkdirs(t, filepath.Join(h.Root.Dir, "run"))
+	text := func(s Site, program string, words ...string) string {
+		t.Helper()
+		files, err := BootFiles(h, s, []string{path.Join(s.Prefix, "lib"), s.Prefix + "-32/lib"}, &Program{Path: program}, words...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b strings.Builder
+		for _, f := range files {
+			fmt.Fprintf(&b, "%s %s %s\n", f.Path, f.Link, f.Text)
+		}
+		return b.String()
 	}
-	if files := BootFiles(nil, host.DefaultPrefix, "/x$y%"); len(files) != 3 || !strings.Contains(files[1].Text, "\nExecStart=/x$y%% install\n") {
-		t.Errorf("%+v", files)
+	for _, c := range []struct {
+		text string
+		want []string
+	}{
+		{text(Site{host.DefaultPrefix, host.StateDir}, "/x$y%"), []string{
+			"\nL /run/opengl-driver - - - - ../var/lib/hostDriver/opengl-driver\nL /run/opengl-driver-32 - - - - ../var/lib/hostDriver/opengl-driver-32\n",
+			"\nExecStart=/x$y%% install\n", "\nPathChanged=/etc/ld.so.cache\n", "\nBefore=basic.target ", "\nDefaultDependencies=no\n",
+			"\nRequiresMountsFor=/ /var/lib/hostDriver\n", "basic.target.wants/hostDriver.service /etc/systemd/system/hostDriver.service",
+		}},
+		{text(Site{"/run/gpu driver", "/srv/100%"}, "/bin/x", "--prefix", "/run/gpu driver", "--state-dir", "/srv/100%"), []string{
+			`L /run/gpu\x20driver - - - - ../srv/100%%/gpu\x20driver`, `ExecStart=/bin/x install --prefix /run/gpu\x20driver --state-dir /srv/100%%`,
+		}},
+	} {
+		for _, want := range c.want {
+			if !strings.Contains(c.text, want) {
+				t.Errorf("no %q in:\n%s", want, c.text)
+			}
+		}
+	}
+	// A directory that is no link is there after a boot, too.
+	if said := text(Site{"/opt/gpu driver", ""}, "/usr/bin/hostDriver"); strings.Contains(said, "tmpfiles.d") || !strings.Contains(said, "\nExecStart=/usr/bin/hostDriver install\n") {
+		t.Error(said)
 	}
 }
 
@@ -39,27 +65,5 @@ func TestBootFilesQuote(t *testing.T) {
 		if got := unitWord(in); got != want {
 			t.Errorf("unitWord(%q) = %s, want %s", in, got, want)
 		}
-	}
-}
-
-// Nobody waits for the reader of a FIFO that has a unit's name.
-func TestBootFileThatIsNoFile(t *testing.T) {
-	dir := t.TempDir()
-	unit := filepath.Join(dir, "etc/hostDriver.service")
-	if err := errors.Join(os.Mkdir(filepath.Dir(unit), 0o755), unix.Mkfifo(unit, 0o644)); err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := WriteBootFile(sysroot.Root{Dir: dir}, BootFile{"/etc/hostDriver.service", "text"})
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		if !errors.Is(err, plainfile.ErrNotRegular) {
-			t.Error(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("it waits")
 	}
 }

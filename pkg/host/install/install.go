@@ -1,5 +1,5 @@
-// Package install keeps a driver link: a link to a directory of libraries beside it, which
-// is made whole before anybody sees it, and the files that repeat this at boot.
+// Package install keeps a driver link: a link to a directory of libraries on a disk, which
+// is made whole before anybody sees it, and says which files repeat this at boot.
 package install
 
 import (
@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,63 +20,164 @@ import (
 )
 
 // generation is what the names of the directories begin with that lib is a link to.
-const generation = ".hostDriver-"
+const generation = host.Generation
+
+// A Site is where an installation is.
+type Site struct {
+	// Prefix is the directory that programs see, such as /run/opengl-driver.
+	Prefix string
+	// State is the directory in which the one lies that Prefix is a link to: on a disk, for /run is memory, and empty after a
+	// boot. "": Prefix is that directory itself.
+	State string
+}
+
+// dir returns the directory that holds the lib to which a driver link leads.
+func (s Site) dir(link string) string {
+	if s.State == "" {
+		return path.Dir(link)
+	}
+	return path.Join(s.State, host.KeptAs(path.Dir(link)))
+}
+
+// Target returns what the link is to lead to that stands for a driver link's directory: a relative path, which is right
+// wherever the system's root is. The error is for a directory that is not there.
+func (s Site) Target(h *host.Host, link string) (string, error) {
+	in, err := h.Root.Resolve(path.Dir(path.Dir(link)))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path.Dir(link), err)
+	}
+	return filepath.Rel(in, s.dir(link))
+}
 
 // A Link is what is to be done, or was done, to one driver link.
 type Link struct {
 	Machine string `json:"machine"`
 	Version string `json:"version,omitempty"`
 	Path    string `json:"link"` // the directory that programs search: …/lib
-	// Generation is the directory beside it that the link leads to.
+	// Generation is the directory that the link leads to.
 	Generation string        `json:"generation,omitempty"`
 	Action     string        `json:"action"` // "made", "replaced", "unchanged", "removed"
 	Entries    []offer.Entry `json:"entries"`
 }
 
-// Make makes the driver's libraries available in the driver link below a
-// prefix, such as /run/opengl-driver: prefix/lib becomes a link to a new directory
-// beside it, in one rename, so that at any time a program finds the old set or the
+// errGone means that another process has just taken a directory away in which something was to be made.
+var errGone = errors.New("another process keeps taking it away")
+
+// Make makes the driver's libraries available in the driver link of a site. "lib" beside the libraries becomes a link to a new
+// directory, in one rename, and so does the site's link to that, so that at any time a program finds the old set or the
 // new one. It changes nothing where the right set is there already. The error is
 // [offer.ErrChanging] where the driver was upgraded meanwhile.
-func Make(h *host.Host, d *host.Driver, o *offer.Offer, prefix string, dryRun bool) (*Link, error) {
-	link := d.Link(prefix)
+func Make(h *host.Host, d *host.Driver, o *offer.Offer, s Site, dryRun bool) (*Link, error) {
+	link := d.Link(s.Prefix)
 	o.Seen = link
+	copies := slices.ContainsFunc(o.Entries, func(e offer.Entry) bool { return e.Copy != "" })
+	if err := s.Fit(h, link, copies); err != nil {
+		return nil, err
+	}
 	key, err := o.Digest()
 	if err != nil {
 		return nil, err
 	}
-	in := &Link{Machine: d.Machine, Version: d.Version, Path: link, Generation: path.Join(path.Dir(link), generation+key), Entries: o.Entries}
-	p, err := openPrefix(h, link)
+	in := &Link{Machine: d.Machine, Version: d.Version, Path: link, Generation: path.Join(s.dir(link), generation+key), Entries: o.Entries}
+	const tries = 100
+	for range tries {
+		if err = in.make(h, o, s, key, dryRun); !errors.Is(err, errGone) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, err
+	}
+	return in, nil
+}
+
+// Fit says why a site does not serve for a driver link: others can put something else there, or no copies can be loaded from
+// there.
+func (s Site) Fit(h *host.Host, link string, copies bool) error {
+	at := s.dir(link)
+	if s.State != "" {
+		if err := h.Trusted(s.State); err != nil {
+			return fmt.Errorf("%s: %w, and with it the libraries that programs load: name another directory with --state-dir", s.State, err)
+		}
+	}
+	if !copies || !h.Root.IsHost() {
+		return nil
+	}
+	there := at
+	for _, err := os.Stat(there); err != nil && there != "/"; _, err = os.Stat(there) {
+		there = path.Dir(there)
+	}
+	if opened.NoExec(there) {
+		return fmt.Errorf("%s is on a file system mounted noexec, from which no library can be loaded: name a directory on another one with --state-dir", at)
+	}
+	return nil
+}
+
+func (in *Link) make(h *host.Host, o *offer.Offer, s Site, key string, dryRun bool) error {
+	sight, err := s.look(h, in.Path)
+	if err != nil {
+		return err
+	}
+	defer sight.close()
+	if err := sight.replaceable(); err != nil {
+		return err
+	}
+	p, err := openPrefix(h, s.dir(in.Path), s.State != "" && !dryRun)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w", s.State, errGone)
+	}
+	if err != nil {
+		return err
+	}
+	if p == nil { // a dry run, and the state directory is not there
+		in.Action = "made"
+		return nil
 	}
 	defer p.in.Close()
 	dir, err := p.open()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if dir != nil {
 		defer dir.Close()
 	}
-	if err := in.judge(dir, o, generation+key); err != nil || dryRun || in.Action == "unchanged" && !unfinished(dir) {
-		return in, err
+	judge := func(dir *os.Root) error {
+		if err := in.judge(dir, o, generation+key); err != nil {
+			return err
+		}
+		if in.Action == "unchanged" && sight.action != "" || in.Action == "made" && sight.action == "replaced" {
+			in.Action = sight.action
+		}
+		return nil
+	}
+	if err := judge(dir); err != nil || dryRun || in.Action == "unchanged" && !unfinished(dir) && !sight.unfinished() {
+		return err
 	}
 	// Two at once, at boot and by hand: one after the other.
 	locked, unlock, err := p.lock()
 	if err != nil {
 		if in.Action == "unchanged" {
-			return in, nil // who cannot take the rest away need not
+			return nil // who cannot take the rest away need not
 		}
-		return nil, err
+		return err
 	}
 	defer unlock()
-	if err := in.judge(locked, o, generation+key); err != nil {
-		return nil, err
+	if err := errors.Join(sight.again(), sight.replaceable()); err != nil {
+		return err
+	}
+	if err := judge(locked); err != nil {
+		return err
 	}
 	if in.Action != "unchanged" {
-		err = switchTo(locked, o, key)
+		if err = switchTo(locked, o, key); err == nil {
+			err = sight.put()
+		}
 	}
-	return in, errors.Join(err, removeLeftOver(locked))
+	err = errors.Join(err, removeLeftOver(locked), sight.removeLeftOver())
+	if err == nil && sight.target != "" && sight.target != s.dir(in.Path) { // another state directory than the last time
+		_, _, err = takeAway(h, in.Path, sight.target, false, false, func() error { return nil })
+	}
+	return err
 }
 
 // judge says what is to be done where lib in a directory (nil: there is none) is to lead to a generation. Without the
@@ -101,21 +204,32 @@ func (in *Link) judge(dir *os.Root, o *offer.Offer, gen string) error {
 		default:
 			return fmt.Errorf("%s is a link to %s, which hostDriver did not make; remove it first if nothing else needs it", in.Path, target)
 		}
-		links, err := offer.OnlyDriverLinks(dir, "lib")
-		if links {
+		switch others, exchanged, err := somebodys(dir); {
+		case err != nil || exchanged:
+		case !others:
 			in.Action = "replaced"
 			return nil
+		default:
+			return fmt.Errorf("%s %w", in.Path, errOthers)
 		}
-		exchanged := errors.Is(err, fs.ErrNotExist)
-		if errors.Is(err, unix.ENOTDIR) {
-			info, serr := dir.Lstat("lib")
-			exchanged = errors.Is(serr, fs.ErrNotExist) || serr == nil && (info.IsDir() || info.Mode()&fs.ModeSymlink != 0)
-		}
-		if exchanged {
-			continue
-		}
-		return fmt.Errorf("%s holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first", in.Path)
 	}
+}
+
+var errOthers = errors.New("holds more than links to the driver's libraries; hostDriver did not make it and leaves it alone: move it away first")
+
+// somebodys reports whether lib in a directory, which was no link, is anything but links to the driver's libraries, or is
+// another thing meanwhile.
+func somebodys(dir *os.Root) (others, exchanged bool, err error) {
+	links, err := offer.OnlyDriverLinks(dir, "lib")
+	if links {
+		return false, false, nil
+	}
+	exchanged = errors.Is(err, fs.ErrNotExist)
+	if errors.Is(err, unix.ENOTDIR) {
+		info, serr := dir.Lstat("lib")
+		exchanged = errors.Is(serr, fs.ErrNotExist) || serr == nil && (info.IsDir() || info.Mode()&fs.ModeSymlink != 0)
+	}
+	return !exchanged, exchanged, nil
 }
 
 // beside returns which links into lib are missing beside it, and which are no longer to be there. What somebody else put there stays.
@@ -149,37 +263,6 @@ func putBeside(dir *os.Root, has func(name string) bool) error {
 
 func isGeneration(name string) bool {
 	return strings.HasPrefix(name, generation) && !strings.Contains(name, "/")
-}
-
-// openPrefix opens the directory that the one which holds the driver link is in.
-func openPrefix(h *host.Host, link string) (*prefix, error) {
-	at := path.Dir(link)
-	parent, err := h.Root.Resolve(path.Dir(at))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
-	}
-	top, err := opened.Top(h.Root)
-	if err != nil {
-		return nil, err
-	}
-	defer top.Close()
-	in, err := opened.Below(top, parent)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", at, err)
-	}
-	if target, err := in.Readlink(path.Base(at)); err == nil {
-		in.Close()
-		hint := ""
-		switch owner := h.LinkOwner(link); owner {
-		case "":
-		case "NixOS":
-			hint = " (made by NixOS: there, nothing needs to be installed)"
-		default:
-			hint = " (made by " + owner + ": hostDriver install --beside)"
-		}
-		return nil, fmt.Errorf("%s is a link to %s%s; hostDriver leaves it alone", at, target, hint)
-	}
-	return &prefix{in: in, name: path.Base(at), path: at}, nil
 }
 
 // freshLink is what the name of lib begins with until it is put into its place.
@@ -232,11 +315,16 @@ func leftOver(dir *os.Root) []string {
 	var names []string
 	for _, e := range entries {
 		n := e.Name()
-		if isGeneration(n) && n != keep && e.IsDir() || strings.HasPrefix(n, offer.Fresh) || strings.HasPrefix(n, freshLink) {
+		if isGeneration(n) && n != keep && e.IsDir() || isLeftOver(e) {
 			names = append(names, n)
 		}
 	}
 	return names
+}
+
+// isLeftOver reports whether something has a name that nothing keeps.
+func isLeftOver(e fs.DirEntry) bool {
+	return strings.HasPrefix(e.Name(), offer.Fresh) || strings.HasPrefix(e.Name(), freshLink)
 }
 
 // unfinished reports whether an earlier run left anything, or another is at work.
@@ -253,17 +341,17 @@ func removeLeftOver(dir *os.Root) error {
 	return errors.Join(failed...)
 }
 
-// Remove removes what Make made below a prefix, for every machine. What
+// Remove removes what Make made at a site, for every machine. What
 // it did not make it leaves alone, with an error.
-func Remove(h *host.Host, prefix string, dryRun bool) ([]*Link, error) {
+func Remove(h *host.Host, s Site, dryRun bool) ([]*Link, error) {
 	done := []*Link{}
 	seen := map[string]bool{}
 	for _, m := range host.Machines {
-		if seen[m.Link(prefix)] {
+		if seen[m.Link(s.Prefix)] {
 			continue
 		}
-		seen[m.Link(prefix)] = true
-		in, err := uninstall(h, m, prefix, dryRun)
+		seen[m.Link(s.Prefix)] = true
+		in, err := uninstall(h, m, s, dryRun)
 		if err != nil {
 			return done, err
 		}
@@ -276,33 +364,91 @@ func Remove(h *host.Host, prefix string, dryRun bool) ([]*Link, error) {
 
 var errNotOurs = errors.New("was not made by hostDriver install; leaving it alone")
 
-// Withdraw removes what Make made below a prefix for a machine whose driver is gone: links that lead nowhere. It
+// Withdraw removes what Make made at a site for a machine whose driver is gone: links that lead nowhere. It
 // returns nil where there is nothing of ours.
-func Withdraw(h *host.Host, m host.Machine, prefix string, dryRun bool) (*Link, error) {
-	in, err := uninstall(h, m, prefix, dryRun)
+func Withdraw(h *host.Host, m host.Machine, s Site, dryRun bool) (*Link, error) {
+	in, err := uninstall(h, m, s, dryRun)
 	if errors.Is(err, errNotOurs) {
 		return nil, nil
 	}
 	return in, err
 }
 
-// uninstall removes what Make made below a prefix for a machine, finished or
-// not, and the prefix where nothing else is in it. It returns nil where there is
+// uninstall removes what Make made at a site for a machine, finished or
+// not, and the directories where nothing else is in them. It returns nil where there is
 // nothing to remove.
-func uninstall(h *host.Host, m host.Machine, prefix string, dryRun bool) (*Link, error) {
-	link := m.Link(prefix)
-	p, err := openPrefix(h, link)
+func uninstall(h *host.Host, m host.Machine, s Site, dryRun bool) (*Link, error) {
+	link := m.Link(s.Prefix)
+	sight, err := s.look(h, link)
 	if err != nil {
 		return nil, err
 	}
+	defer sight.close()
+	places := []string{}
+	if sight.target != "" { // which may be another than is asked for
+		places = append(places, sight.target)
+	}
+	if s.State != "" {
+		places = append(places, s.dir(link))
+	}
+	if sight.directory || s.State == "" {
+		places = append(places, path.Dir(link))
+	}
+	in := &Link{Machine: m.Name, Path: link, Action: "removed", Entries: []offer.Entry{}}
+	found := sight.target != ""
+	for i, at := range places {
+		if slices.Contains(places[:i], at) {
+			continue
+		}
+		leads := sight.target == at
+		target, there, err := takeAway(h, link, at, leads, dryRun, func() error {
+			var err error
+			if leads {
+				err = sight.remove()
+			}
+			return errors.Join(err, sight.removeLeftOver())
+		})
+		if err != nil {
+			return nil, err
+		}
+		if found = found || there; target != "" && in.Generation == "" {
+			in.Generation = path.Join(at, target)
+		}
+	}
+	if !dryRun {
+		if _, err := h.Root.Resolve(sight.target); sight.target != "" && err != nil { // nothing is there that could be locked
+			err = sight.remove()
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	if !found {
+		return nil, nil
+	}
+	return in, nil
+}
+
+// takeAway removes what was made in a directory; first is what is done before, with the lock. leads says that a link leads there:
+// then there is something to do. It returns the generation that lib led to, and whether there was anything.
+func takeAway(h *host.Host, link, at string, leads, dryRun bool, first func() error) (target string, there bool, err error) {
+	p, err := openPrefix(h, at, false)
+	if err != nil || p == nil {
+		return "", false, err
+	}
 	defer p.in.Close()
 	dir, err := p.open()
-	if dir == nil {
-		return nil, err
+	if err != nil || dir == nil && !leads {
+		return "", false, err
 	}
-	defer dir.Close()
+	if dir != nil {
+		defer dir.Close()
+	}
 	// ours returns the generation that lib leads to, "" where there is no lib.
 	ours := func(dir *os.Root) (string, error) {
+		if dir == nil {
+			return "", nil
+		}
 		target, err := dir.Readlink("lib")
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", nil
@@ -312,39 +458,40 @@ func uninstall(h *host.Host, m host.Machine, prefix string, dryRun bool) (*Link,
 		}
 		return target, nil
 	}
-	target, err := ours(dir)
-	if err != nil {
-		return nil, err
+	if target, err = ours(dir); err != nil {
+		return "", false, err
 	}
-	if target == "" && !unfinished(dir) {
+	if target == "" && !leads && !unfinished(dir) {
 		if !dryRun {
 			_ = p.in.Remove(p.name) // empty, where an uninstall was killed at its end
 		}
-		return nil, nil
+		return "", false, nil
 	}
-	in := &Link{Machine: m.Name, Path: link, Generation: path.Join(path.Dir(link), target), Action: "removed", Entries: []offer.Entry{}}
 	if dryRun {
-		return in, nil
+		return target, true, nil
 	}
 	locked, unlock, err := p.lock()
 	if err != nil {
-		return nil, err
+		return "", true, err
 	}
 	defer func() {
 		unlock()
 		// Fails where something else is in it, which is as it should be.
 		_ = p.in.Remove(p.name)
 	}()
+	if err := first(); err != nil {
+		return "", true, err
+	}
 	if target, err = ours(locked); err != nil {
-		return nil, err
+		return "", true, err
 	}
 	if target != "" {
 		if err := putBeside(locked, func(string) bool { return false }); err != nil {
-			return nil, err
+			return "", true, err
 		}
 		if err := locked.Remove("lib"); err != nil {
-			return nil, err
+			return "", true, err
 		}
 	}
-	return in, removeLeftOver(locked)
+	return target, true, removeLeftOver(locked)
 }

@@ -114,7 +114,7 @@ func TestWhatIsThereAlready(t *testing.T) {
 		before := all(t, filepath.Dir(lib))
 		o := offer.Private(h, d)
 		for _, dryRun := range []bool{true, false} {
-			in, err := Make(h, d, o, "/usr/driver", dryRun)
+			in, err := Make(h, d, o, Site{Prefix: "/usr/driver"}, dryRun)
 			if (err == nil) != (c.action != "") || err == nil && in.Action != c.action {
 				t.Errorf("%s: %+v, %v", name, in, err)
 			}
@@ -126,7 +126,7 @@ func TestWhatIsThereAlready(t *testing.T) {
 			if !maps.Equal(before, all(t, filepath.Dir(lib))) {
 				t.Errorf("%s: it was changed", name)
 			}
-			if _, err := Remove(h, "/usr/driver", false); err == nil || !strings.Contains(err.Error(), "was not made by hostDriver install; leaving it alone") {
+			if _, err := Remove(h, Site{Prefix: "/usr/driver"}, false); err == nil || !strings.Contains(err.Error(), "was not made by hostDriver install; leaving it alone") {
 				t.Errorf("%s: Remove: %v", name, err)
 			}
 			continue
@@ -134,28 +134,28 @@ func TestWhatIsThereAlready(t *testing.T) {
 		if entries, err := os.ReadDir(filepath.Dir(lib)); err != nil || len(entries) != 2 {
 			t.Errorf("%s: left: %v, %v", name, entries, err)
 		}
-		if in, err := Make(h, d, o, "/usr/driver", false); err != nil || in.Action != "unchanged" {
+		if in, err := Make(h, d, o, Site{Prefix: "/usr/driver"}, false); err != nil || in.Action != "unchanged" {
 			t.Errorf("%s: again: %+v, %v", name, in, err)
 		}
 		if err := os.WriteFile(filepath.Join(lib, "libmine.so"), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if in, err := Make(h, d, o, "/usr/driver", false); err != nil || in.Action != "replaced" {
+		if in, err := Make(h, d, o, Site{Prefix: "/usr/driver"}, false); err != nil || in.Action != "replaced" {
 			t.Errorf("%s: where somebody added a file: %+v, %v", name, in, err)
 		}
 		if _, err := os.Lstat(filepath.Join(lib, "libmine.so")); err == nil {
 			t.Errorf("%s: the added file is there", name)
 		}
-		if done, err := Remove(h, "/usr/driver", true); err != nil || len(done) != 1 {
+		if done, err := Remove(h, Site{Prefix: "/usr/driver"}, true); err != nil || len(done) != 1 {
 			t.Errorf("%s: Remove, dry run: %v, %v", name, done, err)
 		}
-		if done, err := Remove(h, "/usr/driver", false); err != nil || len(done) != 1 || done[0].Action != "removed" {
+		if done, err := Remove(h, Site{Prefix: "/usr/driver"}, false); err != nil || len(done) != 1 || done[0].Action != "removed" {
 			t.Errorf("%s: Remove: %v, %v", name, done, err)
 		}
 		if _, err := os.Lstat(filepath.Dir(lib)); err == nil {
 			t.Errorf("%s: Remove leaves something", name)
 		}
-		if done, err := Remove(h, "/usr/driver", false); err != nil || len(done) != 0 {
+		if done, err := Remove(h, Site{Prefix: "/usr/driver"}, false); err != nil || len(done) != 0 {
 			t.Errorf("%s: Remove again: %v, %v", name, done, err)
 		}
 	}
@@ -168,7 +168,7 @@ func TestAnInstallationThatFailsLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := &offer.Offer{Root: h.Root, Entries: []offer.Entry{{Name: driver.LibCUDA, Copy: filepath.Join(h.Root.Dir, "usr/text")}}}
-	if _, err := Make(h, &host.Driver{Machine: "x86_64"}, o, "/usr/driver", false); err == nil || !strings.Contains(err.Error(), "usr/text: not an ELF file") {
+	if _, err := Make(h, &host.Driver{Machine: "x86_64"}, o, Site{Prefix: "/usr/driver"}, false); err == nil || !strings.Contains(err.Error(), "usr/text: not an ELF file") {
 		t.Errorf("Make: %v", err)
 	}
 	left, err := os.ReadDir(filepath.Join(h.Root.Dir, "usr/driver"))
@@ -183,7 +183,7 @@ func TestAnInstallationDoesNotWaitForEver(t *testing.T) {
 	opened.LockWait = 300 * time.Millisecond
 	h, m := withDriver(t)
 	d := &host.Driver{Machine: m.Name}
-	if _, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: driver.LibCUDA, Target: "/x"}}}, "/usr/driver", false); err != nil {
+	if _, err := Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: driver.LibCUDA, Target: "/x"}}}, Site{Prefix: "/usr/driver"}, false); err != nil {
 		t.Fatal(err)
 	}
 	lock, err := os.Create(filepath.Join(h.Root.Dir, "usr/driver", lockName))
@@ -194,7 +194,7 @@ func TestAnInstallationDoesNotWaitForEver(t *testing.T) {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	_, err = Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: driver.LibCUDA, Target: "/y"}}}, "/usr/driver", false)
+	_, err = Make(h, d, &offer.Offer{Entries: []offer.Entry{{Name: driver.LibCUDA, Target: "/y"}}}, Site{Prefix: "/usr/driver"}, false)
 	if err == nil || !strings.Contains(err.Error(), "/usr/driver/.lock for 300ms; is it stopped?") {
 		t.Error(err)
 	}
@@ -238,7 +238,7 @@ func TestBesideTheLibraries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		in, err := Make(h, d, offer.Links(d), "/usr/driver", false)
+		in, err := Make(h, d, offer.Links(d), Site{Prefix: "/usr/driver"}, false)
 		if err != nil || in.Action != action {
 			t.Errorf("%s: %+v, %v", what, in, err)
 		}
@@ -265,7 +265,7 @@ func TestBesideTheLibraries(t *testing.T) {
 	}
 	step("somebody's directory", "replaced", false)
 	step("somebody's directory, again", "unchanged", false)
-	if _, err := Remove(h, "/usr/driver", false); err != nil {
+	if _, err := Remove(h, Site{Prefix: "/usr/driver"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(top); err != nil || len(left) != 1 || left[0].Name() != "etc" {
@@ -275,7 +275,7 @@ func TestBesideTheLibraries(t *testing.T) {
 		t.Fatal(err)
 	}
 	step("once more", "made", true)
-	if _, err := Remove(h, "/usr/driver", false); err != nil {
+	if _, err := Remove(h, Site{Prefix: "/usr/driver"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(top); err == nil {

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
+	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/opened"
 )
 
@@ -14,11 +16,29 @@ import (
 // so no other user can keep root waiting.
 const lockName = ".lock"
 
-// A prefix is the directory that holds the driver link. It may not exist.
+// A prefix is the directory that holds the lib to which a driver link leads. It may not exist.
 type prefix struct {
 	in   *os.Root // the directory that it is in
 	name string   // its name there
 	path string   // as messages name it
+}
+
+// openPrefix opens the directory that such a one is in, which it may make; nil where that does not exist, and State is to hold it.
+func openPrefix(h *host.Host, at string, makeIt bool) (*prefix, error) {
+	var in *os.Root
+	var err error
+	if makeIt {
+		in, _, err = opened.MakeBelow(h.Root, path.Dir(at))
+	} else {
+		in, _, err = opened.At(h.Root, path.Dir(at))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", at, err)
+	}
+	return &prefix{in: in, name: path.Base(at), path: at}, nil
 }
 
 // open opens the prefix; nil where it does not exist.
@@ -34,7 +54,11 @@ func (p *prefix) open() (*os.Root, error) {
 // unlock is called, so that nothing is left.
 func (p *prefix) lock() (dir *os.Root, unlock func(), err error) {
 	for {
-		if err := opened.MakeIn(p.in, p.name); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := opened.MakeIn(p.in, p.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil, fmt.Errorf("%s: %w", p.path, errGone)
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, nil, err
 		}
 		dir, err := p.open()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
@@ -89,15 +90,15 @@ func TestNothingIsWrittenOutsideWhileADirectoryIsSwapped(t *testing.T) {
 			t.Errorf("%+v, %v", d, err)
 			return err
 		}
-		_, err = Make(h, d, offer.Links(d), "/srv/a/driver", false)
+		_, err = Make(h, d, offer.Links(d), Site{Prefix: "/srv/a/driver"}, false)
 		return err
 	}
 	remove := func(h *host.Host) error {
-		_, err := Remove(h, "/srv/a/driver", false)
+		_, err := Remove(h, Site{Prefix: "/srv/a/driver"}, false)
 		return err
 	}
 	boot := func(h *host.Host) error {
-		_, err := WriteBootFile(h.Root, BootFile{"/etc/systemd/system/hostDriver.service", "text"})
+		_, err := made.Put(h, made.File{Path: "/etc/systemd/system/hostDriver.service", Text: "text"})
 		return err
 	}
 	for name, c := range map[string]struct {
@@ -170,7 +171,7 @@ func TestNoModeIsChangedByName(t *testing.T) {
 		if err := os.Symlink(secret, link); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = WriteBootFile(sysroot.Root{Dir: image}, BootFile{"/etc/x", "text"})
+		_, _ = made.Put(&host.Host{Root: sysroot.Root{Dir: image}}, made.File{Path: "/etc/x", Text: "text"})
 		if info, err := os.Stat(secret); err != nil || info.Mode().Perm() != 0o600 {
 			t.Fatalf("%v, %v", info.Mode(), err)
 		}

@@ -132,38 +132,35 @@ type Planned struct {
 	File    string // in which the lines belong: that nix.conf, or the one that it includes for this
 	Text    string // what is to be in it
 	Changed bool   // it has something else
+	New     bool   // it is not there yet
 
 	dir  *os.File
 	read fs.FileInfo // of the file, when it was read; nil: there was none
 }
 
-// Plan says in which file those lines belong, for the nix.conf of this machine in an open directory, and what is to be in
+// Plan says in which file those lines belong, for the nix.conf of a system in an open directory, and what is to be in
 // it then. They come to its end, where nothing after them can replace the system features, and what else is
 // there stays.
-func Plan(dir *os.File, conf, hook string) (*Planned, error) {
+func Plan(root sysroot.Root, dir *os.File, conf, hook string) (*Planned, error) {
 	if strings.ContainsAny(hook, " \t\n#") {
 		return nil, fmt.Errorf("nix.conf cannot name %q", hook)
 	}
-	text, p, err := at(dir, conf)
+	text, p, err := at(root, dir, conf)
 	if err != nil {
 		return nil, err
 	}
-	r := reader{texts: map[string]string{conf: text}}
+	r := reader{root: root, texts: map[string]string{conf: text}}
 	if _, err := r.all(conf); err != nil {
 		return nil, err
 	}
 	if r.custom {
-		if text, p, err = at(dir, filepath.Join(filepath.Dir(conf), customName)); err != nil {
+		if text, p, err = at(root, dir, filepath.Join(filepath.Dir(conf), customName)); err != nil {
 			return nil, err
 		}
 	}
 	old := text
-	if before, rest, ok := strings.Cut(text, begin+"\n"); ok {
-		_, after, ok := strings.Cut(rest, end+"\n")
-		if !ok {
-			return nil, fmt.Errorf("%s: %q without %q: correct it by hand", p.File, begin, end)
-		}
-		text = before + after
+	if text, err = withoutOurs(p.File, text); err != nil {
+		return nil, err
 	}
 	r.texts[p.File] = text
 	c, err := r.all(conf)
@@ -188,17 +185,43 @@ func Plan(dir *os.File, conf, hook string) (*Planned, error) {
 	return p, nil
 }
 
+// Without says what is to be in a file of a system in an open directory once our lines are taken out of it.
+func Without(root sysroot.Root, dir *os.File, conf string) (*Planned, error) {
+	old, p, err := at(root, dir, conf)
+	if err == nil {
+		p.Text, err = withoutOurs(conf, old)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.Changed = p.Text != old
+	return p, nil
+}
+
+// withoutOurs returns a file's text without our lines.
+func withoutOurs(file, text string) (string, error) {
+	before, rest, ok := strings.Cut(text, begin+"\n")
+	if !ok {
+		return text, nil
+	}
+	_, after, ok := strings.Cut(rest, end+"\n")
+	if !ok {
+		return "", fmt.Errorf("%s: %q without %q: correct it by hand", file, begin, end)
+	}
+	return before + after, nil
+}
+
 // at reads a file of an open directory, which may not be there.
-func at(dir *os.File, name string) (text string, p *Planned, err error) {
+func at(root sysroot.Root, dir *os.File, name string) (text string, p *Planned, err error) {
 	b, read, err := plainfile.ReadIn(dir, filepath.Base(name), maxSize)
 	switch {
 	case errors.Is(err, plainfile.ErrLink):
-		target, _ := os.Readlink(name)
+		target, _ := os.Readlink(root.Path(name))
 		return "", nil, fmt.Errorf("%s is a link to %s: add these lines to what generates it", name, target)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", nil, err
 	}
-	return string(b), &Planned{File: name, dir: dir, read: read}, nil
+	return string(b), &Planned{File: name, New: read == nil, dir: dir, read: read}, nil
 }
 
 // Write writes the file, if nobody has changed it since it was read.

@@ -82,7 +82,7 @@ func TestPlan(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer in.Close()
-		p, err := Plan(in, filepath.Join(dir, "nix.conf"), hook)
+		p, err := Plan(sysroot.Root{}, in, filepath.Join(dir, "nix.conf"), hook)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v", name, err)
@@ -96,11 +96,20 @@ func TestPlan(t *testing.T) {
 		if err := p.Write(); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := Plan(in, filepath.Join(dir, "nix.conf"), hook); err != nil || again.Changed || again.Text != p.Text {
+		if again, err := Plan(sysroot.Root{}, in, filepath.Join(dir, "nix.conf"), hook); err != nil || again.Changed || again.Text != p.Text {
 			t.Errorf("%s: again: %+v, %v", name, again, err)
 		}
+		for _, changed := range []bool{true, false} {
+			p, err := Without(sysroot.Root{}, in, p.File)
+			if err != nil || p.Text != c.text || p.Changed != changed {
+				t.Fatalf("%s: without ours: %+v, %v", name, p, err)
+			}
+			if err := p.Write(); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	if _, err := Plan(nil, filepath.Join(t.TempDir(), "nix.conf"), "/with space"); err == nil {
+	if _, err := Plan(sysroot.Root{}, nil, filepath.Join(t.TempDir(), "nix.conf"), "/with space"); err == nil {
 		t.Error("nix.conf has no quotes")
 	}
 }
@@ -126,7 +135,7 @@ func TestPlanOfAFileThatChanges(t *testing.T) {
 		}
 		defer in.Close()
 		conf := filepath.Join(dir, "nix.conf")
-		p, err := Plan(in, conf, "/etc/nix/hostDriver-sandbox")
+		p, err := Plan(sysroot.Root{}, in, conf, "/etc/nix/hostDriver-sandbox")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -69,18 +69,30 @@ func (o *Offer) Has(dir string) bool {
 
 // vendors adds the files by which loaders find the driver's libraries, and the directories in which libvdpau and libgbm
 // look, as NixOS has them in /run/opengl-driver.
-func (o *Offer) vendors(d *host.Driver) {
+// installed says that programs of the driver's own system see them.
+func (o *Offer) vendors(d *host.Driver, installed bool) {
 	for _, v := range d.Vendors {
 		o.Entries = append(o.Entries, Entry{Name: v.Name(), Vendor: v})
 	}
 	if d.Optix != "" {
-		o.Entries = append(o.Entries, Entry{Name: "share" + strings.TrimPrefix(d.Optix, "/usr/share"), Target: o.Root.Path(d.Optix)})
+		e := Entry{Name: "share" + strings.TrimPrefix(d.Optix, "/usr/share"), Target: o.Root.Path(d.Optix)}
+		if installed {
+			e.Target = d.Optix
+		}
+		o.Entries = append(o.Entries, e)
+	}
+	copies := map[string]Entry{}
+	for _, e := range o.Entries {
+		copies[e.Name] = e
 	}
 	for _, e := range slices.Clone(o.Entries) {
 		switch e.Name {
 		case "libnvidia-allocator.so.1":
 			o.Entries = append(o.Entries, Entry{Name: "gbm/nvidia-drm_gbm.so", Target: "../" + e.Name})
 		case "libvdpau_nvidia.so.1":
+			if to, ok := copies[e.Target]; ok {
+				e.Copy, e.RunPath = to.Copy, to.RunPath
+			}
 			// Its $ORIGIN is the directory by whose name it is opened.
 			v := Entry{Name: "vdpau/" + e.Name, Copy: e.Copy, RunPath: strings.ReplaceAll(e.RunPath, "$ORIGIN", "$ORIGIN/..")}
 			if e.Copy == "" {
@@ -109,14 +121,20 @@ func Links(d *host.Driver) *Offer {
 			o.Entries = append(o.Entries, Entry{Name: name, Target: target})
 		}
 	}
-	o.vendors(d)
+	o.vendors(d, true)
 	return o
 }
 
 // Private plans a directory that works for programs whose loader knows nothing of
 // the host: libraries that load others, by DT_NEEDED or by dlopen, are copies that
 // search the directory itself ($ORIGIN); the rest are links.
-func Private(h *host.Host, d *host.Driver) *Offer {
+func Private(h *host.Host, d *host.Driver) *Offer { return selfContained(h, d, false) }
+
+// Copies plans such a directory in which every library is a copy, the driver's by the names that have its version: nobody who
+// upgrades the driver leaves it half old and half gone, and it is the same seen from everywhere.
+func Copies(h *host.Host, d *host.Driver) *Offer { return selfContained(h, d, true) }
+
+func selfContained(h *host.Host, d *host.Driver, all bool) *Offer {
 	o := &Offer{Notes: []string{}, Root: h.Root}
 	own := d.Names()
 	needed := map[string]host.Need{}
@@ -140,20 +158,24 @@ func Private(h *host.Host, d *host.Driver) *Offer {
 	}
 	for _, lib := range d.Libraries {
 		inside, outside := loads(h, lib, own, needed)
-		// This directory may be mounted on the compat package's, where a link would lead to itself.
-		inside = inside || lib.Source == host.CompatSource
 		e := Entry{Name: lib.Soname, Target: h.Root.Path(lib.File)}
-		if inside || outside {
+		// This directory may be mounted on the compat package's, where a link would lead to itself.
+		if all || inside || outside || lib.Source == host.CompatSource {
 			h.Saw(lib.File)
 			e = Entry{Name: lib.Soname, Copy: h.Root.Path(lib.File), RunPath: "$ORIGIN"}
 			if outside {
 				e.RunPath += ":$ORIGIN/" + host.HostDir
 			}
 		}
+		if named := path.Base(lib.File); all && host.VersionIn(named) != "" && slices.Contains(lib.Links, named) && !taken[named] {
+			if e.Name = named; named != lib.Soname {
+				add(Entry{Name: lib.Soname, Target: named})
+			}
+		}
 		add(e)
 		for _, name := range lib.Links {
-			if name != lib.Soname {
-				add(Entry{Name: name, Target: lib.Soname})
+			if name != e.Name {
+				add(Entry{Name: name, Target: e.Name})
 			}
 		}
 	}
@@ -162,7 +184,7 @@ func Private(h *host.Host, d *host.Driver) *Offer {
 			continue
 		}
 		e := Entry{Name: host.HostDir + "/" + n.Soname, Target: h.Root.Path(n.Path)}
-		if len(n.Needs) > 0 {
+		if all || len(n.Needs) > 0 {
 			h.Saw(n.Path)
 			e = Entry{Name: e.Name, Copy: e.Target, RunPath: "$ORIGIN"}
 			if n.Soname == host.GLVNDEGL {
@@ -171,7 +193,7 @@ func Private(h *host.Host, d *host.Driver) *Offer {
 		}
 		add(e)
 	}
-	o.vendors(d)
+	o.vendors(d, all)
 	return o
 }
 
@@ -421,8 +443,9 @@ func goodCopy(dir *os.Root, e Entry) bool {
 var errDiffers = errors.New("differs")
 
 // OnlyDriverLinks reports whether a directory in an open one holds nothing but links under
-// the names of the driver's libraries, as tmpfiles.d lines and hands make it. The error is
-// unix.ENOTDIR where the name is no directory's, a link's neither.
+// the names of the driver's libraries, as tmpfiles.d lines and hands make it, and below the directories that
+// hostDriver makes beside these nothing but links. The error is unix.ENOTDIR where the name is no directory's, a link's
+// neither.
 func OnlyDriverLinks(in *os.Root, name string) (bool, error) {
 	at, err := in.Open(".")
 	if err != nil {
@@ -441,9 +464,28 @@ func OnlyDriverLinks(in *os.Root, name string) (bool, error) {
 		return false, err
 	}
 	for _, n := range names {
-		if _, err := unix.Readlinkat(fd, n, make([]byte, 1)); err != nil || !driver.Provides(n) {
+		_, err := unix.Readlinkat(fd, n, make([]byte, 1))
+		switch {
+		case err == nil && driver.Provides(n):
+		case errors.Is(err, unix.EINVAL) && host.IsOwnName(n) && onlyLinks(in, path.Join(name, n)):
+		default:
 			return false, nil
 		}
 	}
 	return true, nil
+}
+
+// onlyLinks reports whether all that is in a directory, and below, are links.
+func onlyLinks(in *os.Root, name string) bool {
+	dir, err := opened.Below(in, name)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	return fs.WalkDir(dir.FS(), ".", func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && e.Type()&fs.ModeSymlink == 0 {
+			err = errDiffers
+		}
+		return err
+	}) == nil
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path"
 	"strings"
 	"time"
 
@@ -99,6 +100,59 @@ func sameAs(it *os.File, top *os.Root, inside string) (*os.Root, error) {
 	return at, nil
 }
 
+// MakeBelow opens a directory of a system, and makes what is missing of it, each directory of mode 755. Links on the way are
+// followed as that system would follow them, so they do not lead out of it. It returns the directory's path there, too.
+func MakeBelow(root sysroot.Root, dir string) (in *os.Root, at string, err error) {
+	top, err := Top(root)
+	if err != nil {
+		return nil, "", err
+	}
+	defer top.Close()
+	at = "/"
+	for _, c := range strings.Split(strings.Trim(path.Clean(dir), "/"), "/") {
+		next := path.Join(at, c)
+		real, err := root.Resolve(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			var in *os.Root
+			if in, err = Below(top, at); err == nil {
+				err = MakeIn(in, c)
+				in.Close()
+			}
+			if real = next; errors.Is(err, fs.ErrExist) {
+				if real, err = root.Resolve(next); err != nil {
+					return nil, "", fmt.Errorf("%s: a link that leads nowhere", next)
+				}
+			}
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		at = real
+	}
+	in, err = Below(top, at)
+	return in, at, err
+}
+
+// At opens a directory of a system without making anything; the error is fs.ErrNotExist where it is not there.
+func At(root sysroot.Root, dir string) (in *os.Root, at string, err error) {
+	if at, err = root.Resolve(dir); err != nil {
+		return nil, "", err
+	}
+	top, err := Top(root)
+	if err != nil {
+		return nil, "", err
+	}
+	defer top.Close()
+	in, err = Below(top, at)
+	return in, at, err
+}
+
+// NoExec reports whether a file or directory is on a file system mounted noexec, from which no library can be loaded.
+func NoExec(at string) bool {
+	var fsys unix.Statfs_t
+	return unix.Statfs(at, &fsys) == nil && fsys.Flags&unix.ST_NOEXEC != 0
+}
+
 // MakeIn makes a directory of mode 755 in an open one.
 func MakeIn(in *os.Root, name string) error {
 	return unmasked(func() error { return in.Mkdir(name, 0o755) })
@@ -132,6 +186,20 @@ func Exchange(dir *os.Root, a, b string) error {
 // WriteFile gives a file in an open directory these contents: see [plainfile.Replace].
 func WriteFile(dir *os.Root, name string, mode fs.FileMode, b []byte) error {
 	return withFile(dir, func(f *os.File) error { return plainfile.Replace(f, name, mode, b) })
+}
+
+// ReadFile returns the contents of a regular file in an open directory, which is no link: see [plainfile.ReadIn].
+func ReadFile(dir *os.Root, name string, limit int64) (b []byte, read fs.FileInfo, err error) {
+	err = withFile(dir, func(f *os.File) error {
+		b, read, err = plainfile.ReadIn(f, name, limit)
+		return err
+	})
+	return b, read, err
+}
+
+// WriteRead is WriteFile for a file that was read: see [plainfile.ReplaceRead].
+func WriteRead(dir *os.Root, name string, mode fs.FileMode, b []byte, read fs.FileInfo) error {
+	return withFile(dir, func(f *os.File) error { return plainfile.ReplaceRead(f, name, mode, b, read) })
 }
 
 // LockWait is how long one process waits for another one's lock, which may be a stopped one's.

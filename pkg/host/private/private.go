@@ -157,8 +157,7 @@ func usableCache(dir string) (at string, writable bool, err error) {
 	if at, err = host.OwnDirectory(dir, mode); err != nil {
 		return "", false, err
 	}
-	var fsys unix.Statfs_t
-	if err := unix.Statfs(at, &fsys); err == nil && fsys.Flags&unix.ST_NOEXEC != 0 {
+	if opened.NoExec(at) {
 		return "", false, fmt.Errorf("%s is on a file system mounted noexec, from which no library can be loaded", dir)
 	}
 	return at, unix.Access(at, unix.W_OK) == nil, nil

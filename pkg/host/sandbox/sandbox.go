@@ -8,19 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"sort"
 	"strings"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
@@ -204,56 +201,70 @@ func realFiles(root sysroot.Root, dir string) (map[string]string, error) {
 	return files, look("")
 }
 
-// hookMark is in every hook that Configure made.
-const hookMark = "# Made by: hostDriver sandbox --configure"
+// hookMark is in every hook that was made here.
+const hookMark = "# Made by: hostDriver sandbox"
 
-// Hook returns a script that is a pre-build-hook, which Nix starts without
+// HookFile returns a script beside a nix.conf that is a pre-build-hook, which Nix starts without
 // arguments of ours: it calls a program's "sandbox". Where that program is gone, it
 // says nothing, for a hook that fails lets every build fail.
-func Hook(program string) string {
+func HookFile(conf, program string) made.File {
 	word := remedy.Quote(program)
-	return "#!/bin/sh\n" + hookMark + "\n[ -x " + word + " ] || exit 0\nexec " + word + " sandbox -- \"$@\"\n"
+	return made.File{
+		Path: path.Join(path.Dir(conf), nixconf.Hook),
+		Text: "#!/bin/sh\n" + hookMark + "\n[ -x " + word + " ] || exit 0\nexec " + word + " sandbox -- \"$@\"\n",
+		Mode: 0o755,
+	}
 }
 
-// Configure writes that script beside a nix.conf, and the lines that name it
+// Configure writes that script beside a system's nix.conf, and the lines that name it
 // into the file that it returns: that nix.conf, or the one that it includes for this.
 // It changes nothing where either cannot be done: a hook of that name that is
-// somebody else's stays, and so does a pre-build-hook that is set already.
-func Configure(conf, program string) (file string, changed bool, err error) {
-	if err := opened.MakeAll(filepath.Dir(conf), 0o755); err != nil {
+// somebody else's stays, and so does a pre-build-hook that is set already. needed are the files
+// that the script needs. It reports whether anything was not there like that.
+func Configure(h *host.Host, conf string, hook made.File, needed ...made.File) (file string, changed bool, err error) {
+	in, _, err := opened.MakeBelow(h.Root, path.Dir(conf))
+	if err != nil {
 		return "", false, err
 	}
+	defer in.Close()
 	// Opened once: what is read is what is written.
-	dir, err := os.Open(filepath.Dir(conf))
+	dir, err := in.Open(".")
 	if err != nil {
 		return "", false, err
 	}
 	defer dir.Close()
-	hook := filepath.Join(filepath.Dir(conf), nixconf.Hook)
-	plan, err := nixconf.Plan(dir, conf, hook)
+	plan, err := nixconf.Plan(h.Root, dir, conf, hook.Path)
 	if err != nil {
 		return "", false, err
 	}
-	old, read, err := plainfile.ReadIn(dir, nixconf.Hook, 1<<20)
+	old, read, err := opened.ReadFile(in, nixconf.Hook, 1<<20)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = nil
 	case err == nil && !strings.Contains(string(old), hookMark):
-		err = fmt.Errorf("%s was not made by hostDriver; hostDriver leaves it alone", hook)
+		err = fmt.Errorf("%s was not made by hostDriver; hostDriver leaves it alone", hook.Path)
 	}
 	if err != nil {
 		return "", false, err
 	}
-	if err := plainfile.ReplaceRead(dir, nixconf.Hook, 0o755, []byte(Hook(program)), read); err != nil {
-		return "", false, fmt.Errorf("writing %s: %w", hook, err)
+	things, err := made.Read(h)
+	if !slices.ContainsFunc(things, func(t made.Thing) bool { return t.Kind == made.Lines && t.Path == plan.File }) && err == nil {
+		err = made.Note(h, made.Thing{Kind: made.Lines, Path: plan.File, New: plan.New})
+	}
+	if err != nil {
+		return "", false, err
+	}
+	did, err := made.Put(h, append(needed, hook)...)
+	if err != nil {
+		return "", false, err
 	}
 	if plan.Changed {
 		if err = plan.Write(); err != nil {
 			err = fmt.Errorf("writing %s: %w", plan.File, err)
 			if read == nil {
-				err = errors.Join(err, unix.Unlinkat(int(dir.Fd()), nixconf.Hook, 0))
+				err = errors.Join(err, in.Remove(nixconf.Hook))
 			}
 		}
 	}
-	return plan.File, plan.Changed, err
+	return plan.File, plan.Changed || len(did) > 0, err
 }

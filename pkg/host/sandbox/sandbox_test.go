@@ -12,6 +12,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
@@ -127,10 +128,12 @@ func TestReadDerivation(t *testing.T) {
 
 // The hook is written where the lines are, and neither without the other.
 func TestConfigure(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "nix")
-	conf, hook := filepath.Join(dir, "nix.conf"), filepath.Join(dir, "hostDriver-sandbox")
+	h := &host.Host{Root: sysroot.Root{Dir: t.TempDir()}}
+	const conf = "/etc/nix/nix.conf"
+	dir := filepath.Join(h.Root.Dir, "etc/nix")
+	hook := filepath.Join(dir, "hostDriver-sandbox")
 	for i, changed := range []bool{true, false} {
-		file, did, err := Configure(conf, "/a program")
+		file, did, err := Configure(h, conf, HookFile(conf, "/a program"))
 		if err != nil || file != conf || did != changed {
 			t.Errorf("%d: %s %v %v", i, file, did, err)
 		}
@@ -138,16 +141,28 @@ func TestConfigure(t *testing.T) {
 	if b, err := os.ReadFile(hook); err != nil || !strings.Contains(string(b), "exec '/a program' sandbox -- ") {
 		t.Errorf("%s, %v", b, err)
 	}
+	things, err := made.Read(h)
+	if err != nil || len(things) != 2 {
+		t.Errorf("on record: %v, %v", things, err)
+	}
+	if done := made.TakeBack(h, things, false); len(done) != 2 || done[0].Action != "removed" || done[1].Action != "removed" {
+		t.Errorf("%+v", done)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
 	for name, spoil := range map[string]func() error{
-		"another hook in nix.conf": func() error { return os.WriteFile(conf, []byte("pre-build-hook = /other\n"), 0o644) },
-		"somebody's script":        func() error { return os.WriteFile(hook, []byte("mine"), 0o755) },
-		"somebody's directory":     func() error { os.Remove(hook); return os.Mkdir(hook, 0o755) },
+		"another hook in nix.conf": func() error {
+			return os.WriteFile(filepath.Join(dir, "nix.conf"), []byte("pre-build-hook = /other\n"), 0o644)
+		},
+		"somebody's script":    func() error { return os.WriteFile(hook, []byte("mine"), 0o755) },
+		"somebody's directory": func() error { os.Remove(hook); return os.Mkdir(hook, 0o755) },
 	} {
 		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o755), spoil()); err != nil {
 			t.Fatal(err)
 		}
 		before, _ := os.ReadDir(dir)
-		if _, _, err := Configure(conf, "/p"); err == nil {
+		if _, _, err := Configure(h, conf, HookFile(conf, "/p")); err == nil {
 			t.Errorf("%s: done", name)
 		}
 		if after, _ := os.ReadDir(dir); len(after) != len(before) {
