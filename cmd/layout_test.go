@@ -105,6 +105,8 @@ var writers = map[string]string{
 	"pkg/plainfile/write.go os.OpenFile":       "a link that leads to no file: only the kernel knows whether it may be followed",
 	"pkg/cli/patchelf/output.go os.OpenFile":   "patchelf's --output: an ELF file, written by descriptor, where a shell's > would",
 	"pkg/normal/offer.go os.MkdirAll":          "the directory of --offer, by the name that was given, which is then opened once",
+	"pkg/cli/hook/moments.go os.MkdirAll":      "the stubs of a build, in the directory that is the build's own",
+	"pkg/cli/hook/moments.go os.Symlink":       "the same",
 	"pkg/host/opened/opened.go os.Mkdir":       "makes what is not there, and changes nothing that is",
 	"pkg/host/opened/opened.go os.MkdirAll":    "makes what is not there, and changes nothing that is",
 	"pkg/host/private/private.go os.Chtimes":   "the user's own cache, which OpenCache lets nobody else write: only lets a directory live longer",

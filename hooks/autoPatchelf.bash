@@ -1,2 +1,26 @@
-# shellcheck shell=bash
-cudaRunpathAutoPatchelf '@tools@' '@bintools@'
+# shellcheck shell=bash disable=SC2154  # core.bash is in front of this
+# nixpkgs' autoPatchelfHook: its functions, arrays and entry, with the same arguments and settings.
+# Where our other hooks are in the same build, what they ask for goes into the same edit.
+
+# An env hook: the libraries of a dependency.
+gatherLibraries() { autoPatchelfLibs+=("$1/lib"); } # PACKAGE
+
+# Every directory there that holds shared objects is searched from now on.
+addAutoPatchelfSearchPath() { # [--no-recurse] [--] PATH…
+    local -a __crFound=()
+    mapfile -d '' -t __crFound < <("$cudaRunpathProgram" hook directories -- "$@")
+    wait "$!" || return
+    extraAutoPatchelfLibs+=("${__crFound[@]}")
+}
+
+# [--no-recurse] [--] PATH…
+autoPatchelf() { cudaRunpathPlainly cudaRunpathTell autoPatchelf "$@"; }
+
+autoPatchelfPostFixup() { cudaRunpathPlainly cudaRunpathTell autoPatchelfPostFixup || exit; }
+
+cudaRunpathGiven+=(autoPatchelf=)
+if [[ " ${postFixupHooks[*]-} " != *" autoPatchelfPostFixup "* ]]; then
+    # setup.sh sets it where it sources a hook.
+    addEnvHooks "$targetOffset" gatherLibraries
+    postFixupHooks+=(autoPatchelfPostFixup)
+fi

@@ -1,6 +1,5 @@
-# The hooks of one CUDA set: the shared text, then a few lines of each one's own
-# They differ from each other only in those lines, so any number of them in
-# one build agree on everything else.
+# The hooks of one CUDA set: the shim that they share, and a line that says what each one brings. The
+# interface of shim and program is described in pkg/cli/hook/doc.go.
 {
   lib,
   makeSetupHook,
@@ -13,6 +12,7 @@
   # none; { unknown = WHY; }: there may be one.
   cuda_compat,
   # The GPUs that the CUDA set builds for, as the tool takes them: "8.0 9.0+PTX"; "": not known.
+  # Only the hooks that need them depend on them: nixpkgs' users narrow the list.
   cudaCapabilities ? "",
   # For that machine; null: the standard environment's, which is there anyway.
   bintools ? null,
@@ -22,7 +22,8 @@
   passthru ? { },
 }:
 let
-  core = builtins.readFile ./core.bash;
+  # Of the interface.
+  interface = 1;
 
   # Where no file that is built can be an ELF file, as on Darwin, the hooks are there and
   # do nothing, as nixpkgs' do: packages list them without asking for the platform.
@@ -40,19 +41,47 @@ let
       "/run/opengl-driver-32"
     ];
 
-  # A hook that is made of PARTS, NAME.bash here. All tools are one program, so the
-  # closure of a hook is its text and that program. It is overridden as nixpkgs' hook of the
-  # same name is, with that one's arguments.
+  # The text of NAME.bash here, without its comments.
+  textOf =
+    name:
+    lib.concatMapStrings
+      (line: if builtins.isList line || builtins.match "( *#.*)?" line != null then "" else line + "\n")
+      (builtins.split "\n" (builtins.readFile (./. + "/${name}.bash")));
+  # Functions, which an older version of the interface that is sourced later does not replace.
+  functions =
+    name:
+    let
+      version = "cudaRunpathPart_${builtins.replaceStrings [ "/" ] [ "_" ] name}";
+    in
+    ''
+      if ((''${${version}:-0} < ${toString interface})); then
+      declare -g ${version}=${toString interface}
+      ${textOf name}fi
+    '';
+  # A version as one number, the newer the higher: 1.2.3 is 1002003.
+  numberOf =
+    version:
+    builtins.foldl' (
+      sum: part: sum * 1000 + (if builtins.match "[0-9]+" part != null then lib.toIntBase10 part else 0)
+    ) 0 (lib.take 3 (builtins.splitVersion version ++ [ "0" "0" "0" ]));
+
+  # A hook is overridden as nixpkgs' hook of the same name is, with that one's arguments.
   hook =
     {
       name,
       description,
-      parts,
-      # SETTING = [ PART … ]: parts that a package asks for by that setting.
-      onSetting ? { },
+      # TOOLs that run at the end of fixup.
+      runs ? [ ],
+      # More that it brings (KEY=VALUE), beside the compat directory.
+      brings ? _: [ ],
+      usesCompat ? builtins.elem "addCudaCompatRunpath" runs,
+      # NAME.bash here: functions; and what is run where the hook is sourced.
+      parts ? [ ],
+      text ? _: "",
+      # Programs beside those of `runs` that are in PATH with it.
+      programs ? [ ],
       # More arguments for override, and what is made of all.
       arguments ? { },
-      substitutions ? _: { },
       propagated ? _: [ ],
       passthru ? { },
     }:
@@ -74,46 +103,52 @@ let
           && !(cuda_compat ? unknown)
           && cuda_compat.meta.available or true
           && !(cuda_compat.meta.unsupported or false);
-        usesCompat = builtins.any (part: lib.hasSuffix "CudaCompatRunpath" part) parts;
-        textOf = lib.concatMapStrings (part: "\n" + builtins.readFile (./. + "/${part}.bash"));
-        text =
-          if hasELF then
-            core
-            + textOf parts
-            + lib.concatMapStrings (setting: ''
-              if [[ -n ''${${setting}-} ]]; then
-              ${textOf onSetting.${setting}}
-              fi
-            '') (builtins.attrNames onSetting)
-          else
-            "addDriverRunpath() { :; }\n";
+        tools = "${lib.getOutput "tools" cuda-runpath}";
+        given' =
+          map (tool: "tool=${tool}") runs
+          ++ lib.optional (!isUsual driverLink) "link=${driverLink}"
+          ++ lib.optionals usesCompat (
+            lib.optional available "compat=${cuda_compat}/compat"
+            ++ lib.optional (cuda_compat ? unknown) "compat-unknown=${cuda_compat.unknown}"
+          )
+          ++ brings given;
+        shim = ''
+          # shellcheck shell=bash
+          # Made by hooks.nix of https://github.com/cuda-runpath/cuda-runpath
+        ''
+        + lib.concatMapStrings functions ([ "core" ] ++ parts)
+        + "cudaRunpathBring ${
+          lib.escapeShellArgs ([ (toString (numberOf (cuda-runpath.version or "0"))) tools ] ++ given')
+        }\n"
+        + text given;
       in
       lib.warnIf (auto-patchelf != arguments.auto-patchelf or null)
         "${name}: the argument auto-patchelf is not used: cuda-runpath is what patches; override that"
         (
-          makeSetupHook {
+          (makeSetupHook {
             inherit name;
             propagatedBuildInputs = propagated given;
-            substitutions = lib.optionalAttrs hasELF (
-              {
-                tools = "${lib.getOutput "tools" cuda-runpath}";
-                inherit cudaCapabilities;
-                driverLink = lib.optionalString (!isUsual driverLink) driverLink;
-              }
-              // lib.optionalAttrs usesCompat {
-                cudaCompat = lib.optionalString available "${cuda_compat}/compat";
-                cudaCompatUnknown = cuda_compat.unknown or "";
-              }
-              // substitutions given
-            );
             passthru = lib.optionalAttrs usesCompat { enableHook = available; } // passthru;
             meta = {
               inherit description;
               license = lib.licenses.mit;
               maintainers = [ ];
             }
-            // lib.optionalAttrs hasELF { platforms = lib.platforms.linux; };
-          } (writeText "${name}.bash" text)
+            // lib.optionalAttrs hasELF { platforms = lib.platforms.linux; }
+            // lib.optionalAttrs (runs != [ ]) { mainProgram = builtins.head (programs ++ runs); };
+          } (writeText "${name}.bash" (if hasELF then shim else "addDriverRunpath() { :; }\n"))).overrideAttrs
+            (
+              old:
+              lib.optionalAttrs hasELF {
+                # In PATH, for whoever debugs a package in its shell.
+                buildCommand = old.buildCommand + ''
+                  mkdir $out/bin
+                  for name in ${toString (lib.unique ([ "runpath" ] ++ programs ++ runs))}; do
+                    ln -s ${tools}/bin/$name $out/bin/$name
+                  done
+                '';
+              }
+            )
         )
     ) ({ inherit cuda-runpath cuda_compat addDriverRunpath; } // arguments);
 
@@ -121,69 +156,76 @@ let
     stubReplace = {
       name = "stubReplace-hook";
       description = "Takes stub directories out of the run paths of all outputs and asks for the GPU driver's";
-      parts = [ "stubReplace" ];
+      runs = [ "stubReplace" ];
+      parts = [ "checkPhases" ];
     };
 
     autoAddDriverRunpath = {
       name = "autoAddDriverRunpath-hook";
       description = "Puts the GPU driver's directory into the run paths of all outputs";
-      parts = [
-        "autoAddDriverRunpath"
-        "addDriverRunpath"
-      ];
+      runs = [ "autoAddDriverRunpath" ];
+      parts = [ "addDriverRunpath" ];
     };
 
     addCudaCompatRunpath = {
       name = "addCudaCompatRunpath-hook";
       description = "Puts cuda_compat's directory in front of the run paths of all outputs";
-      parts = [ "addCudaCompatRunpath" ];
+      runs = [ "addCudaCompatRunpath" ];
     };
 
     noRunpathAmbiguity = {
       name = "noRunpathAmbiguity-hook";
       description = "Fails the build where the order of a run path decides which library is loaded";
-      parts = [ "noRunpathAmbiguity" ];
+      runs = [ "noRunpathAmbiguity" ];
     };
 
     cudaCapabilitiesCheck = {
       name = "cudaCapabilitiesCheck-hook";
       description = "Fails the build where outputs have no code for a GPU that the CUDA set is for";
-      parts = [ "cudaCapabilitiesCheck" ];
+      runs = [ "cudaCapabilitiesCheck" ];
+      brings = _: [ "gpus=${cudaCapabilities}" ];
+    };
+
+    thinCuda = {
+      name = "thinCuda-hook";
+      description = "Takes the code for other GPUs than those of the CUDA set out of all outputs";
+      runs = [ "thinCuda" ];
+      brings = _: [ "gpus=${cudaCapabilities}" ];
     };
 
     # Brings the first four, and what a package asks for by a setting.
     cudaRunpathHook = {
       name = "cudaRunpath-hook";
       description = "Makes the run paths of all outputs right for CUDA: no stubs, the driver's directory, cuda_compat's, and nothing ambiguous";
-      parts = [
+      runs = [
         "stubReplace"
         "autoAddDriverRunpath"
-        "addDriverRunpath"
         "addCudaCompatRunpath"
         "noRunpathAmbiguity"
       ];
-      inherit passthru;
-      # For autoPatchelf: what the standard environment says. A linker of its own would be
-      # in the closure of every package's build.
-      substitutions = _: { bintools = ""; };
-      # Its functions have the names of nixpkgs', which a package may have beside this.
-      onSetting.cudaRunpathAutoPatchelf = [
-        "autoPatchelf-functions"
-        "autoPatchelf"
+      brings = _: [ "settings=" ];
+      parts = [
+        "checkPhases"
+        "addDriverRunpath"
       ];
-      onSetting.cudaRunpathCheckCapabilities = [ "cudaCapabilitiesCheck" ];
-      onSetting.cudaThin = [ "thinCuda" ];
-      onSetting.cudaBlankOptions = [ "thinCuda" ];
+      # Its functions have the names of nixpkgs', which a package may have beside this.
+      text = _: ''
+        if [[ -n ''${cudaRunpathAutoPatchelf-} ]] && ! declare -F autoPatchelf >/dev/null; then
+        ${textOf "autoPatchelf"}fi
+      '';
+      programs = [
+        "runpath"
+        "autoPatchelf"
+        "thinCuda"
+        "cudaCapabilitiesCheck"
+      ];
+      inherit passthru;
     };
 
     # nixpkgs' hook of this name, with its functions and settings.
     autoPatchelfHook = {
       name = "auto-patchelf-hook";
       description = "Makes prebuilt programs and libraries find the libraries that they need";
-      parts = [
-        "autoPatchelf-functions"
-        "autoPatchelf"
-      ];
       # bintools says which interpreter and which C library programs get, where the standard
       # environment (stdenvNoCC) does not. It is propagated, as nixpkgs' hook does, so that
       # its name in the text makes no closure larger; so is the program `auto-patchelf`.
@@ -191,13 +233,12 @@ let
         inherit bintools;
         auto-patchelf = lib.getOutput "tools" cuda-runpath;
       };
+      brings = given: lib.optional (given.bintools != null) "bintools=${given.bintools}";
+      parts = [ "autoPatchelf" ];
       propagated =
         given:
         [ (lib.getOutput "tools" given.cuda-runpath) ]
         ++ lib.optional (given.bintools != null) given.bintools;
-      substitutions = given: {
-        bintools = lib.optionalString (given.bintools != null) "${given.bintools}";
-      };
     };
 
     # Only the shell function, for packages that call it in their own phases.
@@ -230,23 +271,34 @@ builtins.mapAttrs (_: hook) plain
         inherit (plain.autoAddDriverRunpath) description;
         parts = [
           "addDriverRunpath"
-          "dropIn/autoAddDriverRunpath"
+          "dropIn/standIn"
         ];
+        # nixpkgs' own function of that name is as good.
+        text = _: "cudaRunpathStandIn addDriverRunpath ${addDriverRunpath}/nix-support/setup-hook\n";
         arguments = { inherit autoFixElfFiles; };
-        substitutions = _: { nixpkgsFunction = "${addDriverRunpath}/nix-support/setup-hook"; };
         propagated = given: [ given.autoFixElfFiles ];
       };
       autoAddCudaCompatRunpath = hook {
         name = "auto-add-cuda-compat-runpath-hook";
         inherit (plain.addCudaCompatRunpath) description;
-        parts = [ "dropIn/autoAddCudaCompatRunpath" ];
+        usesCompat = true;
+        parts = [
+          "dropIn/addCudaCompatRunpath"
+          "dropIn/standIn"
+        ];
+        text = _: "cudaRunpathStandIn addCudaCompatRunpath\n";
         arguments = { inherit autoFixElfFiles; };
         propagated = given: [ given.autoFixElfFiles ];
       };
       removeStubsFromRunpathHook = hook {
         name = "removeStubsFromRunpathHook";
         inherit (plain.stubReplace) description;
-        parts = [ "dropIn/removeStubsFromRunpathHook" ];
+        parts = [
+          "checkPhases"
+          "dropIn/removeStubsFromRunpath"
+          "dropIn/standIn"
+        ];
+        text = _: textOf "dropIn/removeStubsFromRunpathHook";
         arguments = { inherit autoFixElfFiles getRunpathEntries; };
         propagated =
           given:

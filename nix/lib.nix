@@ -62,7 +62,8 @@ rec {
             }
             say ambiguity ${tools}/bin/noRunpathAmbiguity --nix-build
             # The same on every builder, whatever its processor.
-            say audit ${tools}/bin/runpath audit --nix --cpu baseline --sarif $out/audit.sarif --html $out/audit.html
+            say audit ${tools}/bin/runpath audit --nix --cpu baseline \
+              --sarif $out/audit.sarif --html $out/audit.html
             echo $result > $out/status
           ''
       ) packages;
@@ -75,20 +76,20 @@ rec {
       (
         ''
           mkdir -p $out
-          found=0
           {
         ''
         + lib.concatMapStrings (name: ''
           read -r status < ${reports.${name}}/status
-          if ((status != 0)); then found=$((found + 1)); fi
           jq --arg name ${lib.escapeShellArg name} --argjson status "$status" \
             '{name: $name, clean: ($status == 0), summary: .summary}' ${reports.${name}}/audit.json
         '') names
         + ''
           } | jq -s . > $out/summary.json
-          jq -r '.[] | (if .clean then "clean    " else "FINDINGS " end) + .name' $out/summary.json | tee $out/summary.txt
+          jq -r '.[] | (if .clean then "clean    " else "FINDINGS " end) + .name' \
+            $out/summary.json | tee $out/summary.txt
           found=$(jq '[.[] | select(.clean | not)] | length' $out/summary.json)
-          echo "$found of ${toString (builtins.length names)} packages have findings" | tee -a $out/summary.txt
+          echo "$found of ${toString (builtins.length names)} packages have findings" |
+            tee -a $out/summary.txt
         ''
         + lib.optionalString failOnFindings ''
           ((found == 0))
@@ -129,7 +130,8 @@ rec {
               mainProgram = "patch-environment";
             };
             passthru.shellHook = ''
-              ${program}/bin/patch-environment --copy --quiet >/dev/null || echo "patch-environment: see above" >&2
+              ${program}/bin/patch-environment --copy --quiet >/dev/null ||
+                echo "patch-environment: see above" >&2
               ${lib.optionalString driver ''
                 # Triton asks ldconfig for the driver otherwise.
                 if [[ -z ''${TRITON_LIBCUDA_PATH-} && -e /run/opengl-driver/lib/libcuda.so.1 ]]; then

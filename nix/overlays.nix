@@ -49,6 +49,7 @@ let
       addCudaCompatRunpath
       noRunpathAmbiguity
       cudaCapabilitiesCheck
+      thinCuda
       ;
   };
 
@@ -71,6 +72,7 @@ let
         removeStubsFromRunpathHook
         noRunpathAmbiguity
         cudaCapabilitiesCheck
+        thinCuda
         noRunpathAmbiguityHook
         ;
     };

@@ -87,8 +87,9 @@ buildGoModule (finalAttrs: {
   # The man pages and the completions are printed by a build for the machine that builds.
   postBuild = ''
     mkdir documents
-    env -u GOOS -u GOARCH CGO_ENABLED=0 go build -ldflags '-X cuda-runpath/pkg/cli/command.Version=${finalAttrs.version}' \
-      -o documents/ ./cmd/runpath ./cmd/hostDriver
+    env -u GOOS -u GOARCH CGO_ENABLED=0 go build -o documents/ \
+      -ldflags '-X cuda-runpath/pkg/cli/command.Version=${finalAttrs.version}' \
+      ./cmd/runpath ./cmd/hostDriver
   '';
 
   postInstall = ''

@@ -47,7 +47,7 @@ for each in $packages; do
         original=$each${link#"$out"}
         if [[ ! -L $original ]]; then continue; fi
         target=$(readlink -f "$original") || continue
-        if [[ $target == "$each" || $target == "$each"/* ]]; then ln -sfn "$out${target#"$each"}" "$link"; fi
+        if [[ $target/ == "$each"/* ]]; then ln -sfn "$out${target#"$each"}" "$link"; fi
     done < <(find "$out" -type l \( -xtype d -o -name '*.desktop' -o -name '*.service' \) -print0)
 done
 
@@ -66,7 +66,8 @@ for program in "$out"/bin/*; do
     fi
     rm "$program"
     # shellcheck disable=SC2016  # "$@" is the wrapper's
-    printf '#!%s\nexec %q run -- %q "$@"\n' "$shell" "$hostDriver/bin/hostDriver" "$original" >"$program"
+    printf '#!%s\nexec %q run -- %q "$@"\n' \
+        "$shell" "$hostDriver/bin/hostDriver" "$original" >"$program"
     chmod +x "$program"
 done
 
@@ -77,4 +78,5 @@ while IFS= read -r -d "" file; do
         rm "$file"
         cp edited "$file"
     fi
-done < <(find "$out"/{share,etc/xdg,lib/systemd,etc/systemd} \( -name '*.desktop' -o -name '*.service' \) -print0 2>/dev/null)
+done < <(find "$out"/{share,etc/xdg,lib/systemd,etc/systemd} \
+    \( -name '*.desktop' -o -name '*.service' \) -print0 2>/dev/null)

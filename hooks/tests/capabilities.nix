@@ -115,6 +115,7 @@ in
         mode
         // {
           nativeBuildInputs = [ set.cudaRunpathHook ];
+          cudaCapabilities = "8.0 9.0+PTX";
           cudaRunpathCheckCapabilities = true;
         }
       )

@@ -158,6 +158,44 @@ builtins.listToAttrs (
     ) modes
   );
 
+  # Hooks of two versions in one build: the newer program runs for all, which is said; and an
+  # older shim that comes later replaces no function of a newer one.
+  newestOfTwoVersionsRuns =
+    let
+      both = order: ordered order (keepCalls // { pname = "two-versions"; });
+      # The counting tools call themselves 1.0, and note that they are called.
+      orders = [
+        [
+          hooks.autoAddDriverRunpath
+          counting.stubReplace
+          hooks.addCudaCompatRunpath
+          hooks.noRunpathAmbiguity
+        ]
+        [
+          hooks.noRunpathAmbiguity
+          counting.addCudaCompatRunpath
+          counting.autoAddDriverRunpath
+          counting.stubReplace
+        ]
+      ];
+      newer = support.hookOf ''
+        declare -g cudaRunpathPart_core=999
+        cudaRunpathBring() { declare -g broughtTo=theNewer; }
+      '';
+    in
+    check "two-versions" (
+      lib.concatMapStrings (order: ''
+        same "calls" "$(toolsIn ${both order}/calls)" "${once}"
+        contains "log" "$(< ${support.logOfSuccess (both order)})" "the hooks of this build are of 2 versions"
+      '') orders
+      + ''
+        lacks "log of one version" "$(< ${support.logOfSuccess (both countingHooks)})" "are of 2 versions"
+        same "whose function was called" "$(< ${
+          ordered [ newer hooks.autoAddDriverRunpath ] { postFixup = "echo $broughtTo > $out/brought-to"; }
+        }/brought-to)" theNewer
+      ''
+    );
+
   # Not only the run paths: the files are the same, byte for byte.
   sameFilesInTheOtherOrder = pkgs.testers.testEqualContents {
     assertion = "hooks listed in the opposite order make the same files";

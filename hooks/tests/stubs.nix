@@ -258,7 +258,7 @@ in
           afterwardsPhase = ":";
         })
       })
-      contains "log" "$log" "installCheckPhase: no stubs to offer"
+      contains "log" "$log" "no stubs to offer"
       contains "log" "$log" "in the check phase: unset"
     ''
     # Nothing is offered where the driver is.

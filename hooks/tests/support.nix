@@ -164,7 +164,7 @@ rec {
       for tool in ${toString hookNames} runpath; do
         cat > $tools/bin/$tool <<END
       #!${pkgs.bash}/bin/bash
-      echo "$tool \$*" >> "\$NIX_BUILD_TOP/calls"
+      if [[ "\''${1-}" != hook ]]; then echo "$tool \$*" >> "\$NIX_BUILD_TOP/calls"; fi
       exec ${ours.cuda-runpath}/bin/$tool "\$@"
       END
         chmod +x $tools/bin/$tool

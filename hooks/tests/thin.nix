@@ -4,11 +4,13 @@ let
   inherit (support)
     check
     lib
+    logOfFailure
     logOfSuccess
     ours
     package
     pkgs
     ;
+  # cudaRunpathHook does not have the list of its set: thinCuda's hook brings it, or the package.
   set = ours.hooksFor {
     flags = {
       cudaCapabilities = [ "9.0" ];
@@ -33,6 +35,7 @@ let
       {
         pname = "kernels";
         nativeBuildInputs = [ set.cudaRunpathHook ];
+        cudaCapabilities = [ "9.0" ];
         build = ''
           mkdir -p $out/lib
           cat > cubin.s <<'END'
@@ -148,15 +151,67 @@ in
         }" "sm_80 cubin"
       ''
     ) modes
-    + ''
+    # The list of the CUDA set comes with the hooks that need it, not with cudaRunpathHook.
+    + lib.concatMapStrings (mode: ''
+      contains "its hook" "${
+        architectures (
+          kernels (
+            mode
+            // {
+              nativeBuildInputs = [ set.thinCuda ];
+              cudaCapabilities = null;
+            }
+          )
+        )
+      }" "libkernels.so, thinned for 9.0"
+      contains "the check's list" "${
+        architectures (
+          kernels (
+            mode
+            // {
+              nativeBuildInputs = [
+                set.cudaRunpathHook
+                set.cudaCapabilitiesCheck
+              ];
+              cudaCapabilities = null;
+              cudaThin = true;
+            }
+          )
+        )
+      }" "libkernels.so, thinned for 9.0"
       contains "no list" "$(< ${
         logOfSuccess (
-          kernels {
-            nativeBuildInputs = [ (ours.hooksFor { }).cudaRunpathHook ];
-            cudaThin = true;
-          }
+          kernels (
+            mode
+            // {
+              nativeBuildInputs = [ (ours.hooksFor { }).thinCuda ];
+              cudaCapabilities = null;
+            }
+          )
         )
       })" "nothing to do"
-    ''
+      contains "no list of any hook" "$(< ${
+        logOfFailure (
+          kernels (
+            mode
+            // {
+              cudaCapabilities = null;
+              cudaThin = true;
+            }
+          )
+        )
+      })" "cudaThin: for which GPUs? Add a line to the package, such as cudaCapabilities ="
+      contains "an empty list" "${
+        architectures (
+          kernels (
+            mode
+            // {
+              cudaCapabilities = [ ];
+              cudaThin = true;
+            }
+          )
+        )
+      }" "sm_80 cubin"
+    '') modes
   );
 }

@@ -94,11 +94,11 @@ in
   # build says so instead of going without.
   crossCompat = support.check "cross-compat" (
     lib.optionalString (renamedCompat != null && renamedCompat.meta.available or true) ''
-      contains "hook" "${textOf (hookFor renamed)}" "cudaRunpathBringCompat '${renamedCompat}/compat'"
+      contains "hook" "${textOf (hookFor renamed)}" "'compat=${renamedCompat}/compat'"
     ''
     + ''
       contains "hook" "${textOf (hookFor onlyHere)}" \
-        "cudaRunpathBringCompat ''' 'there is no set of CUDA 99.9"
+        "'compat-unknown=there is no set of CUDA 99.9"
       contains "log" "$(< ${
         support.logOfFailure (
           support.package {

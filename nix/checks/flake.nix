@@ -44,13 +44,15 @@ let
       name: builtins.match "cudaPackages(_[0-9_]+)?" name != null && evaluates pkgs.${name}
     ) (builtins.attrNames pkgs);
   cudaSets = setsOf pkgs;
-  # The directory that a hook of a set must put first, as it is in the hook's text.
-  compatIn =
+  # The directory that a hook of a set must put first.
+  compatOf =
     set:
     let
       theirs = set.cuda_compat or null;
     in
-    if theirs != null && theirs.meta.available or true then "'${theirs}/compat'" else "''";
+    if theirs != null && theirs.meta.available or true then "${theirs}/compat" else "";
+  # What a hook brings of a KEY.
+  broughtBy = hook: key: ''$(sed -n "s/^cudaRunpathBring .*'${key}=\([^']*\)'.*/\1/p" ${hook}/nix-support/setup-hook)'';
   # pkgs has the overlay already.
   bareNixpkgs = import pkgs.path { inherit (pkgs.stdenv.hostPlatform) system; };
   # All of nixpkgs would take minutes.
@@ -172,6 +174,27 @@ in
         same "closure of ${name}" "$(sed 's|.*/[a-z0-9]*-||' ${closureOf compatless.${name}} | sort | tr '\n' ' ')" \
           "$(printf '%s\n' cuda-runpath-${tools.version}-tools ${compatless.${name}.name} | sort | tr '\n' ' ')"
       '') (builtins.attrNames compatless)
+      # A reader sees in a screen or two what a hook does.
+      + lib.concatMapStrings (hook: ''
+        size=$(wc -c < ${hook}/nix-support/setup-hook)
+        holds "${hook.name} has $size bytes" test "$size" -le ${
+          toString (if hook.name == "cudaRunpath-hook" then 14000 else 8000)
+        }
+      '') (
+        map (name: ours.${name}) (
+          names
+          ++ [
+            "autoPatchelfHook"
+            "cudaCapabilitiesCheck"
+            "thinCuda"
+          ]
+        )
+        ++ [
+          dropIn.autoAddDriverRunpath
+          dropIn.cudaPackages.autoAddCudaCompatRunpath
+          dropIn.cudaPackages.removeStubsFromRunpathHook
+        ]
+      )
       + ''
         program=$(wc -c < ${lib.getOutput "tools" tools}/bin/runpath)
         holds "the program has $program bytes, at most 8,500,000" test "$program" -le 8500000
@@ -239,7 +262,7 @@ in
     check "overlay" ''
       same "names that nixpkgs has too" "${toString (builtins.filter (name: !(isSet name)) both)}" ""
       same "names that the CUDA sets get" "${toString setNames}" \
-        "addCudaCompatRunpath cudaCapabilitiesCheck cudaRunpathHook noRunpathAmbiguity stubReplace"
+        "addCudaCompatRunpath cudaCapabilitiesCheck cudaRunpathHook noRunpathAmbiguity stubReplace thinCuda"
       same "packages of the CUDA sets that are other than before" "${
         toString (
           builtins.filter
@@ -274,8 +297,7 @@ in
       set:
       lib.concatMapStrings
         (name: ''
-          contains "${set}.${name}" "$(< ${pkgs.${set}.${name}}/nix-support/setup-hook)" \
-            "cudaRunpathBringCompat ${compatIn pkgs.${set}} "
+          same "${set}.${name}" "${broughtBy pkgs.${set}.${name} "compat"}" "${compatOf pkgs.${set}}"
         '')
         [
           "cudaRunpathHook"
@@ -343,19 +365,18 @@ in
         )).autoPatchelfHook
       }" "${bareNixpkgs.autoPatchelfHook}"
       contains "autoAddDriverRunpath" "$(< ${dropIn.autoAddDriverRunpath}/nix-support/setup-hook)" \
-        "cudaRunpathStandIn autoAddDriverRunpath"
+        "cudaRunpathStandIn addDriverRunpath"
     ''
     # In every set, and with the set's own compat package.
     + lib.concatMapStrings (set: ''
       contains "${set}.removeStubsFromRunpathHook" \
         "$(< ${
           dropIn.${set}.removeStubsFromRunpathHook
-        }/nix-support/setup-hook)" "cudaRunpathStandIn stubReplace"
-      contains "${set}.autoAddCudaCompatRunpath" \
-        "$(< ${dropIn.${set}.autoAddCudaCompatRunpath}/nix-support/setup-hook)" \
-        "${compatIn dropIn.${set}}"
+        }/nix-support/setup-hook)" "cudaRunpathStandIn removeStubsFromRunpath"
+      same "${set}.autoAddCudaCompatRunpath" \
+        "${broughtBy dropIn.${set}.autoAddCudaCompatRunpath "compat"}" "${compatOf dropIn.${set}}"
       same "${set}.autoAddCudaCompatRunpath.enableHook" \
-        "${toString dropIn.${set}.autoAddCudaCompatRunpath.enableHook}" "${toString (compatIn dropIn.${set} != "''")}"
+        "${toString dropIn.${set}.autoAddCudaCompatRunpath.enableHook}" "${toString (compatOf dropIn.${set} != "")}"
     '') cudaSets
     # nixpkgs' shell functions.
     + ''

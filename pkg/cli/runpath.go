@@ -1,6 +1,9 @@
 package cli
 
-import "cuda-runpath/pkg/cli/command"
+import (
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/cli/hook"
+)
 
 // RunPath returns the app of runpath, for looking and debugging.
 func RunPath() *command.Command {
@@ -10,6 +13,6 @@ The run path of a program or library is the list of directories in which the loa
 	app.OfFile = "show"
 	app.Commands = append([]*command.Command{showCommand()}, listCommands()...)
 	app.Commands = append(app.Commands, partCommands()...)
-	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), thinCommand(), referencesCommand(), scriptsCommand())
+	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), thinCommand(), referencesCommand(), scriptsCommand(), hook.Command())
 	return app
 }

@@ -416,15 +416,15 @@ for method in namespace library-path; do
 done
 
 # --- the stubs for check phases, outside a build ---------------------------------------------------------------------------
-stubs_of() { # CORE: where the hook puts the stubs, with neither NIX_BUILD_TOP nor TMPDIR, and its mode
-  env -i "PATH=$PATH" bash -c 'source "$1"; declare -A cudaRunpathAsked=([stubReplace]=1); cudaRunpathRun() { :; }
-    stubReplaceForChecks=1; cudaRunpathCollectStubs && stat -c "%a %U" "$cudaRunpathStubs" && echo "$cudaRunpathStubs"' bash "$1"
-}
 if unshare --mount true 2>/dev/null; then
-  # shellcheck disable=SC2034
-  out=$(export -f stubs_of && unshare --mount bash -c 'core=$(<"$1"); mount -t tmpfs -o mode=1777 none /tmp; printf "%s\n" "$core" >/tmp/core
-    mkdir -m 777 /tmp/cuda-runpath-stubs && chown 1234 /tmp/cuda-runpath-stubs 2>/dev/null; stubs_of /tmp/core' bash "$root/hooks/core.bash" 2>&1)
-  like "stubReplaceForChecks in /tmp: a directory of its own, of an unforeseeable name" '^700 .*/tmp/cuda-runpath-stubs\.[A-Za-z0-9]{6}$' "${out//$'\n'/ }"
+  # shellcheck disable=SC2016 # for the shell that unshare starts
+  out=$(printf '%s\0' cudaRunpathGiven a 1 tool=stubReplace stubReplaceForChecks '' 1 1 |
+    unshare --mount bash -c 'exec 3<"$1"; mount -t tmpfs -o mode=1777 none /tmp
+      mkdir -m 777 /tmp/cuda-runpath-stubs && chown 1234 /tmp/cuda-runpath-stubs 2>/dev/null
+      env -i /proc/self/fd/3 hook before | while read -r -d "" word; do
+        if [[ $word == "stubs "* ]]; then stat -c "%a %U %n" "${word#stubs }"; fi
+      done' bash "$bin/runpath" 2>&1)
+  like "stubReplaceForChecks in /tmp: a directory of its own, of an unforeseeable name" '^700 .*/tmp/cuda-runpath-stubs\.[0-9]+$' "${out//$'\n'/ }"
 else
   skip "stubReplaceForChecks in /tmp: no mount namespace here"
 fi

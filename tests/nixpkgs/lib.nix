@@ -53,6 +53,12 @@ rec {
   unique = builtins.foldl' (acc: x: if builtins.elem x acc then acc else acc ++ [ x ]) [ ];
   flatten = x: if builtins.isList x then builtins.concatMap flatten x else [ x ];
 
+  toIntBase10 =
+    text:
+    if stringLength text > 1 && hasPrefix "0" text then
+      toIntBase10 (removePrefix "0" text)
+    else
+      builtins.fromJSON text;
   hasPrefix = prefix: text: substring 0 (stringLength prefix) text == prefix;
   hasSuffix =
     suffix: text:

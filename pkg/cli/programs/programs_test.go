@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/cli/hook"
 	"cuda-runpath/pkg/cli/urfave"
 )
 
@@ -59,27 +60,24 @@ func TestManifestIsWhatTheProgramIs(t *testing.T) {
 	}
 }
 
-// hooks/core.bash runs the tools in the manifest's order.
+// The hooks run the tools in the manifest's order, and each has a hook.
 func TestManifestOrderIsTheHooks(t *testing.T) {
+	text, err := os.ReadFile("../../../hooks/hooks.nix")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var order []string
 	for _, entry := range manifest(t) {
 		if !entry.Hook {
 			continue
 		}
 		order = append(order, entry.Name)
-		if text, err := os.ReadFile("../../../hooks/" + entry.Name + ".bash"); err != nil {
-			t.Error(err)
-		} else if !strings.Contains(string(text), "cudaRunpathRegister "+entry.Name+" ") {
-			t.Errorf("hooks/%s.bash does not register it", entry.Name)
+		if !strings.Contains(string(text), "      runs = [ \""+entry.Name+"\" ];\n") {
+			t.Errorf("hooks/hooks.nix has no hook that runs %s", entry.Name)
 		}
 	}
-	core, err := os.ReadFile("../../../hooks/core.bash")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := regexp.MustCompile(`cudaRunpathOrder=\(([^)]*)\)\n.*cudaRunpathThen=\(([^)]*)\)`).FindSubmatch(core)
-	if m == nil || string(m[1])+" "+string(m[2]) != strings.Join(order, " ") {
-		t.Errorf("hooks/core.bash runs %q, the manifest has %q", m, order)
+	if tools := hook.Tools(); !slices.Equal(tools, order) {
+		t.Errorf("the hooks run %q, the manifest has %q", tools, order)
 	}
 }
 

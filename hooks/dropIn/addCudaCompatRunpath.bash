@@ -1,0 +1,3 @@
+# shellcheck shell=bash
+# FILE…
+addCudaCompatRunpath() { cudaRunpathPlainly cudaRunpathTell addCudaCompatRunpath "$@"; }

@@ -1,0 +1,3 @@
+# shellcheck shell=bash
+# FILE…
+removeStubsFromRunpath() { cudaRunpathPlainly cudaRunpathTell removeStubsFromRunpath "$@"; }

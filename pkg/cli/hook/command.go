@@ -1,0 +1,91 @@
+package hook
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"cuda-runpath/pkg/cli/command"
+)
+
+// Command returns `runpath hook`.
+func Command() *command.Command {
+	return &command.Command{
+		Name:      "hook",
+		Usage:     "what the Nix setup hooks call at the moments of a build",
+		ArgsUsage: "MOMENT -- [ARG...]",
+		Examples:  "runpath hook --settings",
+		Description: "Reads the shell's variables from stdin and answers with words that the hook obeys; nothing of it is for people.\n" +
+			"The hooks' settings are described in nix/hooks.section.md, the interface in pkg/cli/hook.",
+		Flags: []*command.Flag{{Name: "settings", Usage: "print the names of the variables that a hook hands over, a line each"}},
+		Action: func(c *command.Line) error {
+			if c.Bool("settings") {
+				for _, name := range Settings() {
+					fmt.Fprintln(c.Stdout, name)
+				}
+				return nil
+			}
+			if len(c.Args) == 0 {
+				return command.Misuse("no moment is given")
+			}
+			b := &build{answers: &answers{out: c.Stdout, pipe: os.Stdout}, log: c.Stderr, start: start}
+			return b.tell(c.Args[0], c.Args[1:], os.Stdin)
+		},
+	}
+}
+
+// tell reads what the shell has, does what a moment is for, and answers.
+func (b *build) tell(moment string, args []string, stdin io.Reader) error {
+	if moment == "directories" {
+		return directories(b.out, args)
+	}
+	do, known := map[string]func() error{
+		"before":                b.before,
+		"fixup":                 b.fixup,
+		"end":                   b.end,
+		"autoPatchelf":          func() error { return b.patch(args) },
+		"autoPatchelfPostFixup": b.patchOutputs,
+	}[moment]
+	if _, isFunction := nixpkgsFunctions[moment]; isFunction {
+		do, known = func() error { return b.onFiles(moment, args) }, true
+	}
+	if !known {
+		return command.Misusef("there is no moment %q", moment)
+	}
+	text, err := io.ReadAll(stdin)
+	if err != nil {
+		return err
+	}
+	if b.shell, err = readShell(text); err == nil {
+		err = do()
+	}
+	status := exitStatus(1)
+	switch {
+	case err == nil:
+		status = 0
+	case errors.As(err, &status):
+	case !errors.Is(err, errReported):
+		b.fail(err.Error())
+	}
+	b.say("status " + strconv.Itoa(int(status)))
+	if status != 0 && b.err == nil {
+		return command.ErrFailed
+	}
+	return b.err
+}
+
+// isELF reports whether a file begins as ELF files do.
+func isELF(path string) bool {
+	f, err := os.Open(filepath.Clean(path))
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	magic := make([]byte, 4)
+	_, err = io.ReadFull(f, magic)
+	return err == nil && bytes.Equal(magic, []byte("\x7fELF"))
+}

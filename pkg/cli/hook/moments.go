@@ -1,0 +1,388 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/remedy"
+)
+
+// wantsStubs reports whether the check phases are to get stubs.
+func (b *build) wantsStubs() bool {
+	asked := b.asked("stubReplace") || b.brings("stands-for", "removeStubsFromRunpath")
+	return b.isTrue("stubReplaceForChecks") && asked && b.switchedOff("stubReplace") == ""
+}
+
+// before is the moment before fixup, whose shrink step drops stub directories (they hold libcuda.so, not libcuda.so.1) and
+// with them the knowledge of where the stubs are.
+func (b *build) before() error {
+	if !b.wantsStubs() || b.text("cudaRunpathStubs") != "" {
+		return nil
+	}
+	directory, err := b.stubs()
+	if err != nil {
+		return err
+	}
+	args, err := b.edits("stubReplace")
+	if err != nil {
+		return err
+	}
+	return b.run(walk{[]string{"stubReplace"}, append(args, "--offer", directory)}, "--dry-run")
+}
+
+// stubs makes the directory of the stubs, tells the shim of it and returns it.
+func (b *build) stubs() (string, error) {
+	directory := b.text("cudaRunpathStubs")
+	if directory != "" {
+		return directory, nil
+	}
+	var err error
+	if top := b.text("NIX_BUILD_TOP"); top != "" {
+		directory = filepath.Join(top, "cuda-runpath-stubs")
+		err = os.MkdirAll(directory, 0o755)
+	} else { // perhaps in /tmp: a name that nobody could foresee
+		directory, err = os.MkdirTemp(b.text("TMPDIR"), "cuda-runpath-stubs.")
+	}
+	if err != nil {
+		return "", err
+	}
+	b.say("stubs " + directory)
+	return directory, nil
+}
+
+// fixup is the moment at which the tools run: the end of postFixup.
+func (b *build) fixup() error {
+	b.sayPrograms()
+	b.sayStandIns()
+	tools, err := b.editing(b.note)
+	if err != nil {
+		return err
+	}
+	if err := b.patchLate(tools); err != nil {
+		return err
+	}
+	walks, err := b.walks(tools)
+	if err != nil {
+		return err
+	}
+	if flag, remedy := disagreeing(walks); flag != "" {
+		b.note(fmt.Sprintf("warning: %s is in the flags of one tool alone, and the one that runs last decides; %s", flag, remedy))
+	}
+	late := b.wantsStubs() && b.text("cudaRunpathStubs") == ""
+	for i, w := range walks {
+		if late && slices.Contains(w.tools, "stubReplace") {
+			directory, err := b.stubs()
+			if err != nil {
+				return err
+			}
+			walks[i].args = append(w.args, "--offer", directory)
+			b.settings["cudaRunpathStubs"] = setting{values: []string{directory}}
+		}
+		if err := b.run(walks[i]); err != nil {
+			return err
+		}
+	}
+	if len(walks) == 0 && b.brings("notes", "") {
+		b.say("notes") // nothing of ours edits
+	}
+	if err := b.noteOpened(tools); err != nil {
+		return err
+	}
+	for _, tool := range others {
+		if !b.asked(tool) {
+			continue
+		}
+		if by := b.switchedOff(tool); by != "" {
+			b.note(tool + ": switched off by " + by)
+			continue
+		}
+		args, err := b.checks(tool, b.note)
+		if err != nil {
+			return err
+		}
+		if args == nil {
+			continue
+		}
+		if err := b.run(walk{[]string{tool}, args}); err != nil {
+			return err
+		}
+	}
+	if err := b.offer(late); err != nil {
+		return err
+	}
+	return b.mark()
+}
+
+// sayPrograms says which one runs, where hooks of several versions came together.
+func (b *build) sayPrograms() {
+	programs := b.brought("program")
+	if len(programs) < 2 {
+		return
+	}
+	var paths []string
+	for _, program := range programs {
+		_, path, _ := strings.Cut(program, " ")
+		paths = append(paths, path)
+	}
+	b.note(fmt.Sprintf("warning: the hooks of this build are of %d versions: %s; for all of them %s runs, the newest. Take them from one place",
+		len(paths), strings.Join(paths, ", "), b.text("cudaRunpathProgram")))
+}
+
+// sayStandIns says which of nixpkgs' entries the package has taken away or changed.
+func (b *build) sayStandIns() {
+	for _, function := range b.brought("stands-for") {
+		tool := nixpkgsFunctions[function]
+		switch {
+		case b.brings("redefined", function):
+			b.note(tool + ": " + function + " is the package's own and runs in its place")
+		case !b.brings("entry", function):
+			b.note(tool + ": switched off: 'autoFixElfFiles " + function + "' is no longer in postFixupHooks")
+		}
+	}
+	for _, off := range b.brought("off") {
+		tool, by, _ := strings.Cut(off, " ")
+		b.note(tool + ": switched off by " + by)
+	}
+}
+
+// noteOpened says, with cudaOpened, what autoPatchelf would put in for CUDA's libraries that files open by name and that
+// inputs have: the tools leave entries that are not theirs alone.
+func (b *build) noteOpened(tools []string) error {
+	paths, libs := b.paths(), b.inputLibraries("--libs")
+	if !b.isTrue("cudaOpened") || len(libs) == 0 || len(paths) == 0 {
+		return nil
+	}
+	args, err := b.edits()
+	if err != nil {
+		return err
+	}
+	argv := slices.Concat([]string{"normalize", "--dry-run", "--opened"}, libs, args, []string{"--"}, paths)
+	var said bytes.Buffer
+	status := b.start(nil, &said, nil, b.binary("runpath"), argv...)
+	text := strings.TrimRight(said.String(), "\n")
+	if status != 0 {
+		return errors.New("cudaOpened: " + text)
+	}
+	if text != "" {
+		b.note("cudaOpened: left as they are; cudaRunpathAutoPatchelf = true, or autoPatchelfHook, would do this: " + text)
+	}
+	return nil
+}
+
+// inputLibraries are the library directories of the build's inputs, each behind a flag where there is one.
+func (b *build) inputLibraries(flag string) (args []string) {
+	for _, input := range b.settings["pkgsHostTarget"].values {
+		if st, err := os.Stat(filepath.Join(input, "lib")); err == nil && st.IsDir() {
+			if flag != "" {
+				args = append(args, flag)
+			}
+			args = append(args, filepath.Join(input, "lib"))
+		}
+	}
+	return args
+}
+
+// offer says whether the check phases get the stubs, and why not. late: nobody asked for them before fixup.
+func (b *build) offer(late bool) error {
+	directory := b.text("cudaRunpathStubs")
+	if !b.wantsStubs() || directory == "" {
+		return nil
+	}
+	link, err := b.link()
+	if err != nil {
+		return err
+	}
+	if link == "" {
+		link = "/run/opengl-driver"
+	}
+	if _, err := os.Stat(link + "/lib/libcuda.so.1"); err == nil {
+		b.note("stubReplaceForChecks: the driver is in " + link + "/lib, no stubs needed")
+		return nil
+	}
+	found, err := os.ReadDir(directory)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		why := "no run path named any at the beginning of fixup"
+		if late {
+			why = "it was set after the beginning of fixup, whose shrink step drops stub directories; set it as an attribute"
+		}
+		b.note("warning: stubReplaceForChecks: no stubs to offer: " + why)
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(directory, "libcuda.so.1")); err == nil {
+		// In a directory of its own: a program that opens libcuda.so is not to find one that users' hosts lack.
+		for_ := filepath.Join(directory, "link")
+		if err := os.MkdirAll(for_, 0o755); err != nil {
+			return err
+		}
+		if err := os.Symlink("../libcuda.so.1", filepath.Join(for_, "libcuda.so")); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	b.say("offer")
+	return nil
+}
+
+// markPath is the file that stands for the end of fixup: what has changed since has a ctime that is not before its own. ""
+// outside of a build.
+func (b *build) markPath() string {
+	if top := b.text("NIX_BUILD_TOP"); top != "" {
+		return filepath.Join(top, "cuda-runpath-fixed")
+	}
+	return ""
+}
+
+func (b *build) mark() error {
+	if b.markPath() == "" {
+		return nil
+	}
+	return plainfile.Write(b.markPath(), 0o644, []byte("fixed\n"))
+}
+
+// end is the moment at which the build has succeeded: whether what the tools left still holds, in the files that changed
+// since.
+func (b *build) end() error {
+	if b.markPath() == "" {
+		return nil
+	}
+	mark, err := os.Lstat(b.markPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		b.sayNothingRan()
+		return nil
+	} else if err != nil {
+		return err
+	}
+	changed, err := b.changedSince(mark)
+	if err != nil || len(changed) == 0 {
+		return err
+	}
+	quiet := func(string) {}
+	tools, err := b.editing(quiet)
+	if err != nil {
+		return err
+	}
+	walks, err := b.walks(tools)
+	if err != nil {
+		return err
+	}
+	if flag, _ := disagreeing(walks); flag != "" { // what the others leave is not what stays
+		walks = walks[len(walks)-1:]
+	}
+	failed := false
+	for _, w := range walks {
+		w.args = slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == "--resolution-note" })
+		undone, err := b.wouldEdit(w, changed)
+		if err != nil {
+			return err
+		}
+		failed = failed || undone
+	}
+	for _, tool := range others {
+		if !b.asked(tool) || b.switchedOff(tool) != "" {
+			continue
+		}
+		args, err := b.checks(tool, quiet)
+		if err != nil {
+			return err
+		}
+		if args == nil {
+			continue
+		}
+		w := walk{[]string{tool}, args}
+		if tool == "thinCuda" {
+			undone, err := b.wouldEdit(w, changed)
+			if err != nil {
+				return err
+			}
+			failed = failed || undone
+			continue
+		}
+		argv := b.command(w, changed)
+		var said bytes.Buffer
+		if b.start(&said, &said, nil, argv[0], argv[1:]...) != 0 {
+			b.log.Write(said.Bytes())
+			b.fail(tool + " finds this in files that a phase after fixup changed")
+			failed = true
+		}
+	}
+	if failed {
+		b.fail("what a phase after fixup (postPhases, distPhase, a check phase) did undoes what the hooks did at the end of postFixup. " +
+			"Do it in postFixup, or say it: appendRunpaths for directories that autoPatchelf adds, cudaOpened for libraries that are opened by name")
+		return errReported
+	}
+	return nil
+}
+
+// sayNothingRan says that whoever switches fixup off switches the tools off.
+func (b *build) sayNothingRan() {
+	var tools []string
+	for _, tool := range Tools() {
+		stands := func(function string) bool { return nixpkgsFunctions[function] == tool }
+		if b.asked(tool) || slices.ContainsFunc(b.brought("stands-for"), stands) {
+			tools = append(tools, tool)
+		}
+	}
+	if len(tools) > 0 {
+		b.note("no postFixup hooks ran in this build (dontFixup, or phases without them): " + strings.Join(tools, " ") + " did nothing")
+	}
+}
+
+// changedSince returns the ELF files in the outputs whose inodes changed when the mark was made, or later.
+func (b *build) changedSince(mark fs.FileInfo) (changed []string, err error) {
+	since := mark.Sys().(*syscall.Stat_t).Ctim.Nano()
+	for _, output := range b.paths() {
+		err := filepath.WalkDir(output, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || !e.Type().IsRegular() {
+				return nil // what cannot be read was said when the tools ran
+			}
+			st, err := e.Info()
+			if err != nil || st.Sys().(*syscall.Stat_t).Ctim.Nano() < since {
+				return nil
+			}
+			if isELF(path) {
+				changed = append(changed, path)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return changed, nil
+}
+
+// wouldEdit reports whether a walk would edit one of some files again, and says which.
+func (b *build) wouldEdit(w walk, files []string) (bool, error) {
+	argv := b.command(w, files, "--dry-run", "--json")
+	var document, said bytes.Buffer
+	status := b.start(&document, &said, nil, argv[0], argv[1:]...)
+	var report struct {
+		Files []struct {
+			Path, Action  string
+			Before, After []string
+		}
+	}
+	if err := json.Unmarshal(document.Bytes(), &report); err != nil {
+		return false, fmt.Errorf("%s: exit status %d: %s", remedy.Quote(argv...), status, strings.TrimSpace(said.String()))
+	}
+	edited := false
+	for _, file := range report.Files {
+		if file.Action == "edited" {
+			edited = true
+			b.fail(fmt.Sprintf("%s: a phase after fixup changed it: %s would make its run path '%s' of '%s' again", remedy.Line(file.Path),
+				strings.Join(w.tools, ", "), strings.Join(file.After, ":"), strings.Join(file.Before, ":")))
+		}
+	}
+	return edited, nil
+}

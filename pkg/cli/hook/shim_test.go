@@ -1,0 +1,136 @@
+package hook
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// All bash that a package's build runs is short: the shims, what nix/ runs, and the strings of Nix that are scripts. The
+// checks' own, and what people run (apps, formatter), is not counted, nor what is a comment or empty.
+func TestThereIsLittleBash(t *testing.T) {
+	const most, wide = 340, 100
+	total := 0
+	count := func(name, text string) {
+		n := 0
+		for _, line := range strings.Split(text, "\n") {
+			if utf8.RuneCountInString(line) > wide {
+				t.Errorf("%s: %d columns, at most %d: %s", name, utf8.RuneCountInString(line), wide, line)
+			}
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+				n++
+			}
+		}
+		t.Logf("%4d %s", n, name)
+		total += n
+	}
+	files := func(patterns ...string) (names []string) {
+		for _, pattern := range patterns {
+			found, err := filepath.Glob("../../../" + pattern)
+			if err != nil || len(found) == 0 {
+				t.Fatalf("%s: %v, %v", pattern, found, err)
+			}
+			names = append(names, found...)
+		}
+		return names
+	}
+	for _, name := range files("hooks/*.bash", "hooks/*/*.bash", "nix/*.bash") {
+		if strings.Contains(name, "/tests/") {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count(name, string(text))
+	}
+	for _, name := range files("hooks/*.nix", "nix/*.nix") {
+		if base := filepath.Base(name); base == "apps.nix" || base == "formatter.nix" {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		count(name+"'s strings", scripts(string(text)))
+	}
+	if total > most {
+		t.Errorf("%d lines of bash, at most %d", total, most)
+	}
+}
+
+// scripts returns what stands between two pairs of apostrophes in Nix, but for descriptions.
+func scripts(nix string) string {
+	nix = regexp.MustCompile(`longDescription = ''(?s:.*?)'';`).ReplaceAllString(nix, "")
+	nix = regexp.MustCompile(`(?m)^ *#.*`).ReplaceAllString(nix, "")
+	nix = strings.NewReplacer("''$", "$", "'''", "''", `"''"`, "", "''\\", "\\").Replace(nix)
+	var all strings.Builder
+	for i, part := range strings.Split(nix, "''") {
+		if i%2 == 1 {
+			for _, line := range strings.Split(strings.TrimRight(part, " "), "\n") {
+				all.WriteString(strings.TrimPrefix(line, indentation(part)) + "\n")
+			}
+		}
+	}
+	return all.String()
+}
+
+// indentation is what Nix takes off each line.
+func indentation(text string) string {
+	least := ""
+	for _, line := range strings.Split(text, "\n") {
+		if rest := strings.TrimLeft(line, " "); rest != "" && (least == "" || len(line)-len(rest) < len(least)) {
+			least = line[:len(line)-len(rest)]
+		}
+	}
+	return least
+}
+
+// A name that the shim reads, or that Nix hands to it, is one that the program knows, and the other way round.
+func TestBothSidesHaveTheSameWords(t *testing.T) {
+	var shim string
+	for _, name := range []string{"core.bash", "checkPhases.bash", "addDriverRunpath.bash", "autoPatchelf.bash", "hooks.nix", "dropIn/standIn.bash", "dropIn/removeStubsFromRunpathHook.bash"} {
+		text, err := os.ReadFile("../../../hooks/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shim += string(text)
+	}
+	page, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sources string
+	for _, name := range []string{"build.go", "moments.go", "functions.go", "answers.go", "command.go"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources += string(text)
+	}
+	for _, key := range []string{"program", "tool", "settings", "link", "compat", "compat-unknown", "gpus", "bintools", "autoPatchelf", "notes", "stands-for", "entry", "redefined", "off"} {
+		if !regexp.MustCompile(`[("]` + key + `=`).MatchString(shim) {
+			t.Errorf("no hook brings %s=", key)
+		}
+		if !strings.Contains(sources, `("`+key+`"`) {
+			t.Errorf("the program does not read %s=", key)
+		}
+		if !strings.Contains(string(page), key+"=") {
+			t.Errorf("doc.go does not tell of %s=", key)
+		}
+	}
+	for _, word := range []string{"log ", "error ", "stubs ", "offer", "notes", "status "} {
+		if !regexp.MustCompile(`(?m)^        "?` + word + `["*)]`).MatchString(shim) {
+			t.Errorf("the shim does not obey %q", word)
+		}
+		if !strings.Contains(sources, `("`+word) {
+			t.Errorf("the program does not say %q", word)
+		}
+	}
+	if !strings.Contains(shim, "interface = 1;") || !strings.Contains(string(page), "# The interface, version 1\n") {
+		t.Error("hooks.nix and doc.go are of two versions")
+	}
+}
