@@ -34,6 +34,7 @@ var update = flag.Bool("update", false, "rewrite the expected output in testdata
 func TestMain(m *testing.M) {
 	command.Version = "1.2.3"
 	commands := map[string]func(){"hostDriver": documented("hostDriver", hostdriver.Run)}
+	commands["measured"] = measured
 	for _, p := range programs.All() {
 		commands[p.Name] = documented(p.Name, func(args []string, stdout, stderr io.Writer) int {
 			return programs.Run(args, stdout, stderr, urfave.Run)

@@ -120,7 +120,7 @@ func Find(text string, lang Language, toolkit func(name string) string) []Place 
 		p := &f.places[i]
 		line += strings.Count(f.text[at:p.Start], "\n")
 		p.Line, at = line, p.Start
-		from, to := strings.LastIndexByte(f.text[:at], '\n')+1, lineEnd(f.text, at)
+		from, to := lineAround(f.text, at, at, maxText)
 		if to-from > maxText {
 			from, to = max(from, at-maxText/2), min(to, at+maxText/2)
 		}
@@ -129,10 +129,20 @@ func Find(text string, lang Language, toolkit func(name string) string) []Place 
 	return f.places
 }
 
+// lineAround returns the bounds of the line, or lines, from one offset to another, or those of at most so many bytes more on either side.
+func lineAround(text string, from, to, most int) (begin, end int) {
+	begin, end = max(0, from-most), min(len(text), to+most)
+	begin += strings.LastIndexByte(text[begin:from], '\n') + 1
+	if n := strings.IndexByte(text[to:end], '\n'); n >= 0 {
+		end = to + n
+	}
+	return begin, end
+}
+
 // code finds the places of a script of Python or JavaScript.
 func (f *finder) code() {
 	f.tokens = tokens(f.text, f.lang)
-	f.loaders = slices.Clone(loading)
+	f.loaders = map[string]bool{}
 	f.aliases()
 	if f.lang == Python {
 		f.functions = functionsOf(f.text, f.tokens)
@@ -150,13 +160,14 @@ type finder struct {
 	tokens  []token
 	// See survey.
 	cython  bool
-	bound   int // from where on os, or require, is what its name says; 0 for nowhere
-	loaders []string
+	bound   int             // from where on os, or require, is what its name says; 0 for nowhere
+	loaders map[string]bool // the script's own names of what is in loading
 	places  []Place
 	// joined are the tokens that are a name in a directory that a path is made of: join(folder, "…"),
 	// folder / "…". That opens the one in that directory, or looks whether it is there.
 	joined []bool
 	functions
+	below struct{ from, to int } // see namedBelow
 	// carriers are the variables and functions that carry a literal's value: name to
 	// indices of places.
 	carriers map[string][]int
@@ -184,7 +195,7 @@ func (f *finder) aliases() {
 		switch {
 		case f.tokens[i].kind != identifier:
 		case f.is(i+1, "as") && f.is(i, loading...):
-			f.loaders = append(f.loaders, f.tokens[i+2].text)
+			f.loaders[f.tokens[i+2].text] = true
 		case f.is(i+1, "="):
 			j := member(i + 2)
 			loads := f.is(j, loading...) && f.is(j+1, "")
@@ -193,7 +204,7 @@ func (f *finder) aliases() {
 				loads = f.is(j, loading...) && f.is(j+1, ",", ")")
 			}
 			if loads {
-				f.loaders = append(f.loaders, f.tokens[i].text)
+				f.loaders[f.tokens[i].text] = true
 			}
 		}
 	}
@@ -201,7 +212,7 @@ func (f *finder) aliases() {
 
 // loader reports whether a token is what a loading call begins with, before its bracket.
 func (f *finder) loader(i int) bool {
-	return f.is(i+1, "(") && (f.is(i, f.loaders...) || f.is(i, "load") && f.is(i-1, ".") && f.is(i-2, "koffi")) ||
+	return f.is(i+1, "(") && (f.is(i, loading...) || i >= 0 && f.tokens[i].kind != literal && f.loaders[f.tokens[i].text] || f.is(i, "load") && f.is(i-1, ".") && f.is(i-2, "koffi")) ||
 		f.is(i+1, "[") && f.is(i, "cdll", "pydll") // ctypes.cdll["…"]
 }
 
@@ -239,7 +250,7 @@ func (f *finder) scan() {
 				joins--
 			}
 			stack = stack[:len(stack)-1]
-		case t.kind == literal:
+		case t.kind == literal && len(f.places) < maxPlaces:
 			f.literal(i, stack[max(0, len(stack)-maxStack):], statement, function)
 		}
 	}
@@ -550,6 +561,9 @@ func (f *finder) follow() {
 				var loop []string
 				k := j + 1
 				near := min(e, j+maxReach)
+				if edges > maxEdges {
+					near = 0
+				}
 				for ; k < near && f.tokens[k].text != "in" && f.tokens[k].text != "of"; k++ {
 					if f.tokens[k].kind == identifier {
 						loop = append(loop, f.tokens[k].text)
@@ -711,8 +725,7 @@ func (p Place) Substitute(text string, places []Place) string {
 			return at+d < 0 || at+d >= len(text) || text[at+d] != text[at]
 		})
 	}
-	line := strings.LastIndexByte(text[:p.Start], '\n') + 1
-	last := lineEnd(text, p.End)
+	line, last := lineAround(text, p.Start, p.End, 2*maxReach)
 	for len(others) > 0 && (from > line || to < last) {
 		if to-from > maxReach {
 			return "" // a line of generated code

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 )
@@ -460,53 +459,6 @@ func TestSubstitute(t *testing.T) {
 			t.Errorf("%s: substituteInPlace makes\n%s\nwant\n%s", c.name, got, want)
 		}
 	}
-}
-
-// A script that was made to cost: what is kept of it stays within its size, and so does what is allocated.
-func TestHostileScripts(t *testing.T) {
-	const size = 1 << 20
-	fill := func(head, unit string) string {
-		return head + strings.Repeat(unit, (size-len(head))/len(unit))
-	}
-	const head = "import ctypes\nx = \"libcuda.so.1\"\n"
-	for name, text := range map[string]string{
-		"names in one call":              fill(head+"CDLL(", `"libcuda.so.1",`),
-		"names in one list":              fill(head+"y = [", `"libcuda.so.1",`) + "]\nCDLL(y)\n",
-		"names in loops":                 fill(head, "for n in [\"libcuda.so.1\"]: CDLL(n)\n"),
-		"defaults":                       fill(head+`y = d.get("a",`, `"libcuda.so.1",`),
-		"calls in calls":                 fill(head+"def f(a, *b): CDLL(a)\n", "f(x,"),
-		"brackets":                       fill(head, "("),
-		"functions of one name":          fill(head, "def f(x"+strings.Repeat(",x", 20)+"): return CDLL(x)\nf(x)\n"),
-		"functions in functions":         head + nested(size),
-		"variables set from variables":   fill(head, strings.Repeat("a=", 40)+strings.Repeat("x ", 60)+"\n"),
-		"the name in comments, and once": fill(head+"CDLL(x)\n", "# \"libcuda.so.1\"\n"),
-	} {
-		t.Run(name, func(t *testing.T) {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			places := Find(text, Python, nil)
-			kept := 0
-			for _, p := range places {
-				kept += len(p.Text) + len(p.Substitute(text, places))
-			}
-			runtime.ReadMemStats(&after)
-			if len(places) == 0 || kept > size {
-				t.Errorf("%d places, %d bytes kept of a script of %d", len(places), kept, len(text))
-			}
-			if got := after.TotalAlloc - before.TotalAlloc; got > 320*size {
-				t.Errorf("%d MiB allocated for a script of 1 MiB", got>>20)
-			}
-		})
-	}
-}
-
-// nested returns functions of which each is in the one before, as far as a script of a size goes.
-func nested(size int) string {
-	var b strings.Builder
-	for i := 0; b.Len() < size; i++ {
-		b.WriteString(strings.Repeat(" ", min(i, 200)) + "def f(x): CDLL(x)\n")
-	}
-	return b.String() + "CDLL(x)\n"
 }
 
 func FuzzFind(f *testing.F) {

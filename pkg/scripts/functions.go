@@ -14,9 +14,14 @@ type functions struct {
 	parameters map[string][][]parameter
 	// in is the function around each token, "" for none.
 	in []string
+	// begins is where each statement's first token stands.
+	begins []position
 }
 
-const maxSame = 8
+const (
+	maxSame       = 8
+	maxParameters = 100
+)
 
 type parameter struct {
 	name string
@@ -33,9 +38,16 @@ type block struct {
 	class  bool
 }
 
+// position is where in its line a statement begins.
+type position struct {
+	column int32 // of the line's first character that is no blank
+	first  bool  // the statement begins there (after a quote, if it begins with a literal)
+}
+
 // functionsOf finds a script's functions. Blocks end by indentation, as in Python.
 func functionsOf(text string, tokens []token) functions {
-	f := functions{map[string][][]parameter{}, make([]string, len(tokens))}
+	f := functions{map[string][][]parameter{}, make([]string, len(tokens)), make([]position, len(tokens))}
+	line := line{}
 	var blocks []block
 	var e int
 	for s := 0; s < len(tokens); s = e + 1 {
@@ -44,8 +56,10 @@ func functionsOf(text string, tokens []token) functions {
 		if e == s {
 			continue
 		}
-		column, first := columnOf(text, tokens[s].start)
-		if first {
+		line.next(text, tokens[s].start)
+		column := line.column
+		f.begins[s] = position{int32(column), tokens[s].start <= line.after}
+		if f.begins[s].first {
 			for len(blocks) > 0 && column <= blocks[len(blocks)-1].column {
 				blocks = blocks[:len(blocks)-1]
 			}
@@ -74,13 +88,23 @@ func functionsOf(text string, tokens []token) functions {
 	return f
 }
 
-// columnOf returns the column of the line at an offset in its first character that is
-// no blank, and whether that is where the token at the offset begins (after a quote, if it is
-// a literal).
-func columnOf(text string, at int) (column int, first bool) {
-	line := strings.LastIndexByte(text[:at], '\n') + 1
-	blanks := len(text[line:at]) - len(strings.TrimLeft(text[line:at], " \t\f"))
-	return blanks, strings.Trim(text[line+blanks:at], `"'rRbBuUfF`) == ""
+// line is a line of a script.
+type line struct {
+	end    int // 0 before the first
+	column int // of the first character that is no blank
+	after  int // the offset of the first after that which is not part of what a literal begins with
+}
+
+// next goes on to the line that has an offset. Each is looked at once, however many statements it has.
+func (l *line) next(text string, at int) {
+	if at < l.end {
+		return
+	}
+	start := l.end + strings.LastIndexByte(text[l.end:at], '\n') + 1
+	l.end = lineEnd(text, at)
+	code := strings.TrimLeft(text[start:l.end], " \t\f")
+	l.column = l.end - start - len(code)
+	l.after = l.end - len(strings.TrimLeft(code, `"'rRbBuUfF`))
 }
 
 // definition returns what a statement defines: a class (open is -1), or a function whose
@@ -116,7 +140,7 @@ func parametersOf(s []token, method bool) []parameter {
 	var out []parameter
 	p, named := parameter{}, false
 	add := func() {
-		if p.name != "" {
+		if p.name != "" && len(out) < maxParameters {
 			out = append(out, p)
 		}
 		p, named = parameter{}, false

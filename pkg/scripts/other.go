@@ -49,15 +49,27 @@ func (f *finder) byLine() {
 	at := 0
 	for line := range strings.Lines(f.text) {
 		code, _, _ := strings.Cut(line, comment)
-		for _, m := range otherString().FindAllStringSubmatch(code, -1) {
-			name := m[1] + m[2]
+		calls, looked := false, false
+		for rest, past := code, 0; len(f.places) < maxPlaces; {
+			m := otherString().FindStringSubmatchIndex(rest)
+			if m == nil {
+				break
+			}
+			start, stop := past+m[0], past+m[1]
+			name := code[start+1 : stop-1]
+			rest, past = code[stop:], stop
 			for _, as := range []string{name, name + ".so", "lib" + name + ".so"} { // the ending, Lua's prefix too, may be left out
-				calls := otherCall().MatchString(code)
-				if !f.known(as) || as != name && !calls {
+				if !f.known(as) {
 					continue
 				}
-				p := Place{Kind: Named, Library: as, Start: at + strings.Index(line, m[0])}
-				if p.End = p.Start + len(m[0]); calls {
+				if !looked {
+					calls, looked = otherCall().MatchString(code), true
+				}
+				if as != name && !calls {
+					continue
+				}
+				p := Place{Kind: Named, Library: as, Start: at + start, End: at + stop}
+				if calls {
 					p.Kind = Call
 				}
 				f.add(p)

@@ -147,7 +147,7 @@ func (f *finder) quoted(t token) (start, end int) {
 // The text that [finder.replace] puts before the old one.
 var (
 	existsElse = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`exists(?:Sync)?\([bBuUrR]?["'](?:/|` + mark + `)[^"']*["']\) (?:else|\? ["'][^"']*["'] :) $`)
+		return regexp.MustCompile(`^exists(?:Sync)?\([bBuUrR]?["'](?:/|` + mark + `)[^"']*["']\) (?:else|\? ["'][^"']*["'] :) $`)
 	})
 	secondDlopen = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\? dlopen\([^)]*\) : $`) })
 )
@@ -163,7 +163,11 @@ func (f *finder) isFallback(i int) bool {
 
 func (f *finder) afterExists(at int) bool {
 	before := f.text[max(0, at-maxReach):at]
-	return (strings.HasSuffix(before, " else ") || strings.HasSuffix(before, " : ")) && existsElse().MatchString(before)
+	if !strings.HasSuffix(before, ") else ") && !strings.HasSuffix(before, "\" : ") && !strings.HasSuffix(before, "' : ") {
+		return false
+	}
+	i := max(strings.LastIndex(before, "exists("), strings.LastIndex(before, "existsSync("))
+	return i >= 0 && existsElse().MatchString(before[i:])
 }
 
 // stem returns the library of whose name a literal is the beginning: the version is put behind it,
@@ -197,21 +201,36 @@ func (f *finder) ldconfig(i, statement int) {
 		return
 	}
 	first, before := f.tokens[statement], f.tokens[statement-5:statement] // return [ X ] and the end
-	column, begins := columnOf(f.text, first.start)
-	deeper, _ := columnOf(f.text, before[0].start)
-	if !begins || before[0].text != "return" || before[1].text != "[" || before[3].text != "]" || deeper <= column || f.tokens[statement+1].text != "=" {
+	at, earlier := f.begins[statement], f.begins[statement-5]
+	if !at.first || before[0].text != "return" || before[1].text != "[" || before[3].text != "]" || earlier.column <= at.column || f.tokens[statement+1].text != "=" {
 		return
 	}
 	if before[2].kind == literal && strings.HasPrefix(before[2].text, "/") {
 		p.Kind = "" // it is returned already
 		return
 	}
-	for j := i; before[2].kind == identifier && j < len(f.tokens) && (f.in[j] == f.in[statement] || f.tokens[j].kind == end); j++ {
-		if name := f.tokens[j].text; f.tokens[j].kind == literal && driver.Provides(name) {
-			indent := f.text[first.start-column : first.start]
-			p.Start, p.End = first.start, first.end
-			p.Replace = "if " + f.os(p.Start) + ".path.exists(\"" + f.path(name) + "\"):\n" + indent + "    return [\"" + mark + "\"]\n\n" + indent + first.text
-			return
+	if name := f.namedBelow(i, f.in[statement]); name != "" && before[2].kind == identifier {
+		indent := f.text[first.start-int(at.column) : first.start]
+		p.Start, p.End = first.start, first.end
+		p.Replace = "if " + f.os(p.Start) + ".path.exists(\"" + f.path(name) + "\"):\n" + indent + "    return [\"" + mark + "\"]\n\n" + indent + first.text
+	}
+}
+
+// namedBelow returns the first library of the driver that is named in a function from the token at i on; "" where none is. What it
+// has looked at for an earlier token it remembers.
+func (f *finder) namedBelow(i int, function string) string {
+	j := i
+	if b := &f.below; b.from <= i && i <= b.to {
+		j = b.to
+	} else {
+		b.from = i
+	}
+	for ; j < len(f.tokens) && (f.in[j] == function || f.tokens[j].kind == end); j++ {
+		if f.tokens[j].kind == literal && driver.Provides(f.tokens[j].text) {
+			f.below.to = j
+			return f.tokens[j].text
 		}
 	}
+	f.below.to = j
+	return ""
 }
