@@ -54,8 +54,12 @@
 //     as .symtab would come to be in it. In Bun, whose "build --compile" lets that segment grow
 //     over what follows it, this comes before 4.
 //
+// Each new segment begins with a section of zeros, "dynstr", and so does one that all has moved out of: GNU strip and
+// objcopy give a segment without a section an offset with which the file does not load, and a later edit, ours or
+// patchelf's, may take away all else.
+//
 // In a program that is not PIE (ET_EXEC) a table that moves goes into a new segment
-// at once, and the hole that it leaves gets a section, "dynstr": patchelf before
+// at once, and the hole that it leaves gets such a section, too: patchelf before
 // 0.19 would take the hole for room that it has, and break the program.
 //
 // The table is never moved: GNU strip and objcopy write it back after the ELF

@@ -585,6 +585,7 @@ func (n *newSegment) finish(null int, writable bool) error {
 			return err
 		}
 	}
+	n.hold()
 	room := l.fresh // a string in the room of an earlier edit
 	trailing, err := n.t.write(im, l, n.off+segment.Filesz)
 	if err != nil {

@@ -33,7 +33,7 @@ const (
 // sections that come after offset end now.
 func (p *planner) trailer(end uint64) (*trailer, error) {
 	im := p.im
-	sections := append(make([]elfimage.Section, 0, len(im.Sections)+1), im.Sections...) // one more may be added: see anchor
+	sections := append(make([]elfimage.Section, 0, len(im.Sections)+4), im.Sections...) // some may be added: see anchor, hold and nameNote
 	t := &trailer{sections: sections, tailOff: im.imageEnd()}
 	left := uint64(maxMoving)
 	for i := range im.Sections {

@@ -17,8 +17,8 @@ import (
 //   - "bun build --compile" lets a segment grow over what follows it in the file (isBun).
 //   - llvm-strip takes a PT_INTERP or PT_NOTE that begins where the PT_LOAD does for its parent
 //     and loses the PT_LOAD (segmentHead).
-//   - GNU strip gives a PT_LOAD without a section an offset with which the file does not load
-//     (readOnlySegments, dropNote).
+//   - GNU strip and objcopy give a PT_LOAD without a section an offset with which the file does not load,
+//     but the one with the ELF header. patchelf takes sections out of ours (hold, readOnlySegments, dropNote).
 //   - BOLT puts the program headers at the end of the file, away from the ELF header (header).
 //   - An edit of ours that was stopped leaves section headers ahead of .dynamic (takeBack, isCover).
 
@@ -53,9 +53,22 @@ func (im *image) takeBack() {
 			now.Off, now.Addr, now.Size = off, d.Val, size
 		}
 	}
-	if anchor := im.anchorSection(); im.taken && anchor >= 0 {
-		im.Sections[anchor].Size = 0
+	for i := range im.Sections {
+		if im.taken && im.isHole(i) && im.inUse(i) {
+			if &im.Sections[0] == &im.said[0] {
+				im.Sections = slices.Clone(im.Sections)
+			}
+			im.Sections[i].Size = 0
+		}
 	}
+}
+
+// inUse reports whether another section has bytes of a hole, or it is the anchor, which other blocks may be in.
+func (im *image) inUse(hole int) bool {
+	h := &im.Sections[hole]
+	return hole == im.anchorSection() || slices.ContainsFunc(im.Sections, func(s elfimage.Section) bool {
+		return s != *h && s.HasBytes() && s.Off < h.Off+h.Size && h.Off < s.Off+s.Size
+	})
 }
 
 // Stopped reports whether an edit of a file was stopped between the write that switches the headers
@@ -71,8 +84,23 @@ func isCover(s *elfimage.Section) bool {
 	return s.NameOff == 0 && *s == coverOf(s.Off, s.Addr, s.Size)
 }
 
-// anchorName is a suffix of ".dynstr", so that the section names hold it already.
-const anchorName = "dynstr"
+// holeName is a suffix of ".dynstr", so that the section names hold it already.
+const holeName = "dynstr"
+
+// isHole reports whether a section is one that an edit put over what is free: see anchor and hold.
+func (im *image) isHole(i int) bool {
+	s := &im.Sections[i]
+	return s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.sectionNamed(i, holeName)
+}
+
+// newHole returns such a section. ok is false where there is no name for it.
+func (im *image) newHole(off, addr, size uint64) (s elfimage.Section, ok bool) {
+	i := im.StringSection()
+	if i < 0 || !im.sectionNamed(i, "."+holeName) {
+		return s, false
+	}
+	return elfimage.Section{NameOff: im.Sections[i].NameOff + 1, Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Off: off, Addr: addr, Size: size, Addralign: 1}, true
+}
 
 // anchorSection returns the index of the section that an earlier edit put over the
 // hole after the program headers, or -1.
@@ -81,12 +109,54 @@ func (im *image) anchorSection() int {
 		return -1
 	}
 	for i := range im.Sections {
-		s := &im.Sections[i]
-		if s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.sectionNamed(i, anchorName) {
+		if im.isHole(i) && !im.holds(i) {
 			return i
 		}
 	}
 	return -1
+}
+
+// holds reports whether a hole is there for its segment to have a section, and so begins it.
+func (im *image) holds(hole int) bool {
+	s := &im.Sections[hole]
+	return slices.ContainsFunc(im.Progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_LOAD && q.Vaddr == s.Addr && q.Off > 0 })
+}
+
+// hold gives each segment that would be without a section one over a hole: the new one over its first bytes, where
+// other tools may take away all else, and one that all has moved out of over the first of that.
+func (n *newSegment) hold() {
+	im, t := n.p.im, n.t
+	add := func(off, addr, size uint64) {
+		s, ok := im.newHole(off, addr, size)
+		if unused := slices.IndexFunc(t.sections, func(o elfimage.Section) bool { return o.Size == 0 && o.NameOff == s.NameOff }); ok && unused >= 0 {
+			t.sections[unused] = s // see takeBack
+		} else if ok {
+			t.sections = append(t.sections, s)
+		}
+	}
+	if n.relocated == nil {
+		add(n.off, n.addr, segmentHead)
+	}
+	for i := range im.Progs {
+		q := &im.Progs[i]
+		in := func(s elfimage.Section) bool {
+			return s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 && s.Addr >= q.Vaddr && s.Addr < q.Vaddr+q.Memsz
+		}
+		if q.Type != elf.PT_LOAD || q.Off == 0 || slices.ContainsFunc(t.sections, in) {
+			continue
+		}
+		first, skip := slices.IndexFunc(im.Sections, in), uint64(0)
+		if end := im.Phoff + uint64(len(n.l.progs)+1)*im.PhdrSize(); q.Off > im.Phoff && end > q.Off {
+			skip = end - q.Off // the program headers have grown over its beginning
+		}
+		if first < 0 {
+			continue
+		}
+		if s := &im.Sections[first]; s.Addr+s.Size > q.Vaddr+skip {
+			size := s.Addr + s.Size - q.Vaddr - skip
+			add(n.relocated.at(q.Off+skip, size), q.Vaddr+skip, size)
+		}
+	}
 }
 
 // needsAnchor reports whether patchelf would mistake the hole that a moved string
@@ -100,7 +170,7 @@ func (im *image) needsAnchor() bool {
 	if im.Type != elf.ET_EXEC || len(im.Sections)+1 >= int(elf.SHN_LORESERVE) {
 		return false
 	}
-	if i := im.StringSection(); i < 0 || !im.sectionNamed(i, "."+anchorName) {
+	if i := im.StringSection(); i < 0 || !im.sectionNamed(i, "."+holeName) {
 		return false
 	}
 	first := -1
@@ -122,32 +192,30 @@ func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) {
 	if old < 0 && !im.needsAnchor() {
 		return
 	}
-	s := elfimage.Section{Type: elf.SHT_PROGBITS, Flags: elf.SHF_ALLOC, Addralign: 1}
+	var free place
 	for i := range im.Progs {
 		if q := &im.Progs[i]; q.Type == elf.PT_LOAD && q.Off <= im.Phoff && from <= q.Off+q.Filesz {
-			s.Off, s.Addr, s.Size = from, q.Vaddr+from-q.Off, im.hole(from, q.Off+q.Filesz, moved)
+			free = place{from, q.Vaddr + from - q.Off, im.free(from, q.Off+q.Filesz, moved)}
 			break
 		}
 	}
 	if old >= 0 {
-		if s.Off > 0 {
-			s.NameOff = im.Sections[old].NameOff
-			t.sections[old] = s
+		if s := &t.sections[old]; free.off > 0 {
+			s.Off, s.Addr, s.Size = free.off, free.addr, free.size
 		}
 		return
 	}
-	if s.Size == 0 && table && im.StrOff >= from && len(p.deadTable(0)) > 0 {
-		s.Off, s.Addr, s.Size = im.StrOff, im.StrAddr, im.StrSize
+	if free.size == 0 && table && im.StrOff >= from && len(p.deadTable(0)) > 0 {
+		free = place{im.StrOff, im.StrAddr, im.StrSize}
 	}
-	if s.Size > 0 {
-		s.NameOff = im.Sections[im.StringSection()].NameOff + uint32(len("."))
+	if s, ok := im.newHole(free.off, free.addr, free.size); ok && free.size > 0 {
 		t.sections = append(t.sections, s)
 	}
 }
 
-// hole returns how many bytes are free from an offset on, and not beyond end, once
+// free returns how many bytes are free from an offset on, and not beyond end, once
 // some blocks have moved away.
-func (im *image) hole(from, end uint64, moved []block) uint64 {
+func (im *image) free(from, end uint64, moved []block) uint64 {
 	for _, b := range im.extents() {
 		if b.end() > from && !slices.ContainsFunc(moved, func(m block) bool { return m.off == b.off && !m.named }) {
 			end = min(end, max(b.off, from))

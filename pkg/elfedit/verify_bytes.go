@@ -552,16 +552,23 @@ func (v *verifier) symbols(o elfimage.Owner, now place, from, to uint64) error {
 // sections checks what section headers say beside places.
 func (v *verifier) sections() error {
 	was, is := v.before.Sections, v.after.Sections
-	added := 1 // see anchor
-	if v.note != nil {
-		added += 2 // see nameNote
-	}
-	if len(is) < len(was) || len(is) > len(was)+added {
+	if len(is) < len(was) {
 		return bug("leaves %d section headers of %d", len(is), len(was))
+	}
+	for i := range is[len(was):] { // over what is free: see anchor, hold and nameNote
+		s := &is[len(was)+i]
+		for j := range is {
+			if o := &is[j]; o != s && o.HasBytes() && o.Off < s.Off+s.Size && s.Off < o.Off+o.Size || s.Off < v.after.tableEnd() || s.Flags != elf.SHF_ALLOC {
+				return bug("adds a section at offset %#x, where others are", s.Off)
+			}
+		}
 	}
 	anchor := v.before.anchorSection()
 	for i := range was {
 		a, b := was[i], is[i]
+		if a.Size == 0 && v.before.isHole(i) {
+			continue // of an edit that was stopped: see takeBack
+		}
 		b.Off, b.Addr, b.Size = a.Off, a.Addr, a.Size
 		if !was[i].HasBytes() && (is[i].Addr != was[i].Addr || is[i].Size != was[i].Size) && i != anchor {
 			return bug("changes the section header of %s", v.before.SectionName(i))

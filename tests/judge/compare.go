@@ -192,10 +192,16 @@ func (c *comparison) match() []int {
 				clear(content[part.lo-t.off : part.hi-t.off])
 			}
 		}
-		if a.head.kind == typeExec && holes == 0 && t.name != cacheHole && t.flags&(shfWrite|shfExec) == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 { // patchelf fills holes with letters
-			c.remark("sections", "section %s is new, a hole of %d bytes", t.name, t.size)
-			holes++
-			continue
+		if t.name != cacheHole && t.flags&(shfWrite|shfExec) == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 { // patchelf fills holes with letters
+			begins := slices.ContainsFunc(b.loads(), func(p segment) bool { return p.vaddr == t.addr && p.off > 0 })
+			if begins && t.flags == shfAlloc { // so that the segment has one whatever else goes
+				continue
+			}
+			if a.head.kind == typeExec && holes == 0 {
+				c.remark("sections", "section %s is new, a hole of %d bytes", t.name, t.size)
+				holes++
+				continue
+			}
 		}
 		if c.want.Note != nil && *c.want.Note != "" && t.flags == shfAlloc &&
 			(t.name == cacheName && t.kind == shtNote || t.name == cacheHole && ok && len(bytes.Trim(content, "\x00")) == 0) {
