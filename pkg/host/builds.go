@@ -19,7 +19,7 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 		d.add(subject, Note, file, "", "%v", Reason(err))
 		return
 	}
-	configure := h.itself() + " sandbox --configure --write"
+	configure := h.itself() + " sandbox"
 	asks := slices.ContainsFunc(c.Features, func(f string) bool { return slices.Contains(nixconf.Features, f) })
 	switch {
 	case c.Sandbox == "false":

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -21,6 +22,12 @@ func TestDiagnosis(t *testing.T) {
 		return tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RUNPATH, runPath).Needs(needs...)
 	}
 	interp := tree{"lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2"), "usr/lib/x86_64-linux-gnu/libc.so.6": lib("libc.so.6")}
+	installed := func(version string) tree {
+		copied := tinyelf.Object{}.With(elf.DT_SONAME, "libcuda.so.1").With(elf.DT_RUNPATH, "$ORIGIN").Bytes()
+		return tree{"run/opengl-driver": "-> ../var/lib/hostDriver/opengl-driver", "var/lib/hostDriver/opengl-driver/lib": "-> .hostDriver-0",
+			"var/lib/hostDriver/opengl-driver/.hostDriver-0/libcuda.so.1": "-> libcuda.so." + version, "var/lib/hostDriver/opengl-driver/.hostDriver-0/libcuda.so." + version: string(copied),
+			"etc/tmpfiles.d/hostDriver.conf": ""}
+	}
 	for name, c := range map[string]struct {
 		files   tree
 		without string // that is taken out of files, or what begins so
@@ -28,6 +35,7 @@ func TestDiagnosis(t *testing.T) {
 		closed  string // a file that others may not read
 		works   bool
 		says    []string // VERDICT SUBJECT: TEXT, parts
+		never   string   // a regular expression
 	}{
 		"good": {files: good, works: true, says: []string{"ok kernel module: nvidia " + version, "ok versions: kernel module and libraries match", "ok device nodes: /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia0: present and usable",
 			"ok driver libraries: " + version + ", 3 libraries in /usr/lib64", "ok CUDA: the driver supports up to 12.2", "ok driver link: /run/opengl-driver/lib holds 2 names"}},
@@ -45,6 +53,14 @@ func TestDiagnosis(t *testing.T) {
 		"a link that dangles":       {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "-> gone"}), says: []string{"bad driver link: /run/opengl-driver/lib holds a dangling libcuda.so.1: gone is gone"}},
 		"a text in the link":        {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "text"}), says: []string{"bad driver link: /run/opengl-driver/lib/libcuda.so.1: not an ELF file"}},
 		"more in the link":          {files: good.with(tree{"run/opengl-driver/lib/libX11.so.6": "x"}), works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds libraries that are not the driver's and hide the programs' own: libX11.so.6"}},
+		"links":                     {files: good, works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds links, by which", "compiled at run time fails (221)"}},
+		"copies of an old driver, the line alone": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed("525.60.13")), says: []string{
+			"bad driver link: /run/opengl-driver/lib leads to driver 525.60.13, but the kernel module is " + version,
+			"warning driver link: of what makes it again only the line for tmpfiles.d is left", "sudo hostDriver tmpfiles"}},
+		"copies, the line alone": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed(version)), works: true, says: []string{
+			"ok driver link: /run/opengl-driver/lib holds 2 names", "only the line for tmpfiles.d is left"}},
+		"copies, and the unit": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed(version)).with(tree{"etc/systemd/system/hostDriver.service": ""}), works: true, says: []string{
+			"ok driver link: /run/opengl-driver/lib holds 2 names"}, never: "only the line|holds links"},
 		"no NVML, no compiler":      {files: good, without: "usr/lib64/libnvidia", works: true, says: []string{"warning driver libraries: no libnvidia-ml.so", "warning driver libraries: no libnvidia-ptxjitcompiler.so"}},
 		"a damaged library":         {files: good.with(tree{"usr/lib64/libnvidia-ml.so." + version: "text"}), works: true, says: []string{"warning driver libraries: /usr/lib64/libnvidia-ml.so.1 cannot be used: not an ELF file"}},
 		"another driver":            {files: good.with(core("opt/driver", "525.60.13")).with(tree{"etc/ld.so.conf": "/opt/driver\n"}), works: true, says: []string{"note driver libraries: other drivers are in /opt/driver/libcuda.so.525.60.13"}},
@@ -53,7 +69,7 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"ok kernel module: none needed", "ok device nodes: /dev/dxg: present"}},
 		"Jetson": {files: tree{"etc/nv_tegra_release": "x", "sys/module/nvgpu/x": "", "dev/nvmap": "", "usr/lib64/libcuda.so.1": lib("libcuda.so.1")}.with(copies), works: true,
 			says: []string{"ok kernel module: nvgpu (Jetson)", "note device nodes: /dev/nvhost-gpu is missing"}},
-		"Nix builds, no hook":      {files: good.with(tree{"nix/store/x": ""}), works: true, says: []string{"note Nix builds: cannot see the GPU", "hostDriver sandbox --configure --write"}},
+		"Nix builds, no hook":      {files: good.with(tree{"nix/store/x": ""}), works: true, says: []string{"note Nix builds: cannot see the GPU", "hostDriver sandbox"}},
 		"Nix builds, our hook":     {files: good.with(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\nsystem-features = cuda\n"}), works: true, says: []string{"ok Nix builds: get the GPU through /h/hostDriver-sandbox"}},
 		"Nix builds, not asked":    {files: good.with(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\n"}), works: true, says: []string{"warning Nix builds: get the GPU through", "include none of cuda, gpu"}},
 		"Nix builds, a lost hook":  {files: good.with(tree{"nix/store/x": "", "etc/nix/nix.conf": "pre-build-hook = /gone\n"}), works: true, says: []string{"warning Nix builds: the pre-build-hook /gone does not exist"}},
@@ -73,7 +89,7 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"bad libcuda.so.1: nowhere", "autoAddDriverRunpath"}},
 		"a program that loads a stub": {files: good.with(interp).with(tree{"cuda/lib64/stubs/libcuda.so.1": lib("libcuda.so.1"), "app": program("/cuda/lib64/stubs:/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app",
 			says: []string{"bad libcuda.so.1: a stub, /cuda/lib64/stubs/libcuda.so.1", "stubReplace"}},
-		"a program without its loader": {files: good.with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app", says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist", "runpath interpreter set"}},
+		"a program without its loader": {files: good.with(tree{"app": program("/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app", says: []string{"bad program: the program's loader, /lib64/ld-linux-x86-64.so.2, does not exist", "runpath edit --interpreter"}},
 		"a note that its loader does not read": {files: good.with(interp).with(tree{"app": tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2", Resolution: "libc.so.6\x00?/x\x00\x00"}.With(elf.DT_RUNPATH, "/x").Needs("libc.so.6")}), program: "/app", works: true,
 			says: []string{"note resolution note: it has a resolution note, which its loader /lib64/ld-linux-x86-64.so.2 does not read [/app] -> runpath cache remove"}},
 		"a program that is none":     {files: good, program: "/none", says: []string{"bad program: does not exist"}},
@@ -117,6 +133,9 @@ func TestDiagnosis(t *testing.T) {
 			if !strings.Contains(said.String(), want) {
 				t.Errorf("%s: not said: %s\n%s", name, want, &said)
 			}
+		}
+		if c.never != "" && regexp.MustCompile(c.never).MatchString(said.String()) {
+			t.Errorf("%s: said: %s\n%s", name, c.never, &said)
 		}
 	}
 }
@@ -170,7 +189,7 @@ func TestInterfacesOfAProgram(t *testing.T) {
 			"warning Vulkan: app asks for libvulkan.so.1, and finds no file of the driver's in share/vulkan/icd.d"}},
 		"links to libraries that load others": {set.with(link).with(all).with(tree{"app": nix, "usr/lib64/libGLX_nvidia.so.0": lib("libGLX_nvidia.so.0", "libX11.so.6"), "usr/lib64/libX11.so.6": lib("libX11.so.6"),
 			"usr/lib64/libnvidia-opencl.so.1": tinyelf.Object{Data: "x\x00libcuda.so.1\x00"}.With(elf.DT_SONAME, "libnvidia-opencl.so.1"), "usr/lib64/libEGL_nvidia.so.0": lib("libEGL_nvidia.so.0", "libnvidia-ml.so.1").With(elf.DT_RUNPATH, "/usr/lib64")}), []string{
-			"warning OpenGL: app asks for libGL.so.1, which finds /run/opengl-driver/lib/libGLX_nvidia.so.0, but that does not find libX11.so.6 [/run/opengl-driver/lib/libGLX_nvidia.so.0] -> sudo hostDriver install --copy, or: hostDriver run /app",
+			"warning OpenGL: app asks for libGL.so.1, which finds /run/opengl-driver/lib/libGLX_nvidia.so.0, but that does not find libX11.so.6 [/run/opengl-driver/lib/libGLX_nvidia.so.0] -> sudo hostDriver install, or: hostDriver run /app",
 			"warning Vulkan: app asks for libvulkan.so.1, which finds /run/opengl-driver/share/vulkan/icd.d/nvidia_icd.json, but libGLX_nvidia.so.0 does not find libX11.so.6",
 			"warning OpenCL: app asks for libOpenCL.so.1, which finds /run/opengl-driver/etc/OpenCL/vendors/nvidia.icd, but libnvidia-opencl.so.1 opens libcuda.so.1 by its bare name, which a loader from Nix does not find: what needs it fails",
 			"ok EGL: ", "ok VDPAU: "}},

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/host/nixconf"
+	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
@@ -133,6 +136,7 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	}
 	if program == "" {
 		h.doctorBuilds(d)
+		h.doctorStarted(d)
 	}
 	return d
 }
@@ -362,7 +366,13 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, kernel Kernel, prefix string,
 		}
 	}
 	owner := h.LinkOwner(link)
+	if owner == "" {
+		h.doctorInstallation(d, link, lib)
+	}
 	switch {
+	case h.Root.IsHost() && opened.NoExec(at):
+		d.add("driver link", verdict, at, install, "%s is on a file system mounted noexec, from which no library can be loaded: --state-dir DIR of hostDriver install names another place", at)
+		return false
 	case kernel.Version != "" && lib.Version != "" && lib.Version != kernel.Version:
 		fix := install
 		if owner == "NixOS" {
@@ -380,6 +390,46 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, kernel Kernel, prefix string,
 		d.add("driver link", Good, cuda, "", "%s holds %d names; %s leads to %s%s", link, len(entries), driver.LibCUDA, at, owner)
 	}
 	return true
+}
+
+// doctorInstallation says what an installation loses by links, and by a boot.
+func (h *Host) doctorInstallation(d *Diagnosis, link string, lib Library) {
+	prefix := strings.TrimSuffix(path.Dir(link), "-32")
+	if im, f, err := OpenImage(h.Root, lib.File); err == nil {
+		_, list, err := im.RunPath()
+		f.Close()
+		if err == nil && list == "" {
+			d.add("driver link", Warning, lib.File, h.itself()+" install"+prefixFlag(prefix),
+				"%s holds links, by which a loader from Nix does not find what the driver's libraries open by name: code that is compiled at run time fails (221), and EGL and Vulkan do not find the rest of the driver", link)
+		}
+	}
+	if h.OwnLink(path.Dir(link)) != "" && h.exists(TmpfilesConf) && !h.exists(ServiceFile) {
+		d.add("driver link", Warning, TmpfilesConf, h.itself()+" tmpfiles"+prefixFlag(prefix),
+			"of what makes it again only the line for tmpfiles.d is left: after an upgrade of the driver, the copies are those of the old one")
+	}
+}
+
+// doctorStarted says whether the program that root's units and Nix's hook start is another one than this.
+func (h *Host) doctorStarted(d *Diagnosis) {
+	const running, hook = "/proc/self/exe", "/etc/nix/" + nixconf.Hook
+	if !h.Root.IsHost() || sameFile(Libexec, running) {
+		return
+	}
+	for _, by := range []struct{ file, fix string }{{ServiceFile, "tmpfiles"}, {hook, "sandbox"}} {
+		if b, err := h.Root.ReadFile(by.file, 1<<20); err == nil && bytes.Contains(b, []byte(Libexec)) && h.exists(Libexec) {
+			d.add("hostDriver", Note, by.file, h.itself()+" "+by.fix, "%s, the copy of hostDriver that root starts, is of another time than this program", Libexec)
+		}
+	}
+}
+
+// sameFile reports whether two files of this machine have the same contents.
+func sameFile(a, b string) bool {
+	x, err := os.ReadFile(a)
+	if err != nil {
+		return false
+	}
+	y, err := os.ReadFile(b)
+	return err == nil && bytes.Equal(x, y)
 }
 
 func prefixFlag(prefix string) string {
@@ -589,7 +639,7 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		}
 		d.add(subject, Good, from, "", "%s", is)
 		if load.Interp.Store && o.File.List == "" && o.Rule != loader.ByEnv && subject == driver.LibCUDA {
-			d.add("PTX compiler", Warning, o.Path, h.itself()+" install --copy"+prefixFlag(prefix)+", or: "+run,
+			d.add("PTX compiler", Warning, o.Path, h.itself()+" install"+prefixFlag(prefix)+", or: "+run,
 				"%s opens libnvidia-ptxjitcompiler.so.1 by its bare name, which a loader from Nix does not find: code that is compiled at run time fails", path.Base(o.Path))
 		}
 		return

@@ -84,7 +84,7 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 			if at == opens {
 				but = "that"
 			}
-			d.add(a.name, verdict, at, h.itself()+" install --copy"+prefixFlag(prefix)+", or: "+d.run(load),
+			d.add(a.name, verdict, at, h.itself()+" install"+prefixFlag(prefix)+", or: "+d.run(load),
 				"%s, which finds %s, but %s %s", says, at, but, lost)
 		case at != "" && a.name == "Vulkan" && noEGL && !loads(load, GLVNDEGL):
 			d.add(a.name, verdict, at, "install libglvnd (Debian: libegl1)", "%s, which finds %s, but the driver opens %s, and this host has none", says, at, GLVNDEGL)

@@ -109,6 +109,14 @@ const BesidePrefix = "/run/hostDriver"
 // of what was made.
 const StateDir = "/var/lib/hostDriver"
 
+// What makes an installation last: a line for systemd-tmpfiles, and a unit; and where the copy of hostDriver is that root starts, if
+// the program itself is not one that only root can replace.
+const (
+	TmpfilesConf = "/etc/tmpfiles.d/hostDriver.conf"
+	ServiceFile  = "/etc/systemd/system/hostDriver.service"
+	Libexec      = "/usr/local/libexec/hostDriver"
+)
+
 // Generation is what the names of the directories begin with that "lib" of an installation is a link to.
 const Generation = ".hostDriver-"
 

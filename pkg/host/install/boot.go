@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	tmpfilesPath = "/etc/tmpfiles.d/hostDriver.conf"
-	units        = "/etc/systemd/system/"
+	units = "/etc/systemd/system/"
 	// ServiceUnit makes the installation again at boot and after an upgrade of the driver, which PathUnit notices.
 	ServiceUnit = "hostDriver.service"
 	PathUnit    = "hostDriver.path"
@@ -73,7 +72,7 @@ WantedBy=multi-user.target
 		made.File{Path: units + "basic.target.wants/" + ServiceUnit, Link: units + ServiceUnit},
 		made.File{Path: units + "multi-user.target.wants/" + PathUnit, Link: units + PathUnit})
 	if s.State != "" {
-		files = append([]made.File{{Path: tmpfilesPath, Text: lines.String()}}, files...)
+		files = append([]made.File{{Path: host.TmpfilesConf, Text: lines.String()}}, files...)
 	}
 	return files, nil
 }
@@ -81,7 +80,7 @@ WantedBy=multi-user.target
 const madeBy = "# Made by: hostDriver tmpfiles\n"
 
 // Usual are the files that BootFiles returns wherever it is called, for what no record has.
-var Usual = []string{tmpfilesPath, units + ServiceUnit, units + PathUnit}
+var Usual = []string{host.TmpfilesConf, units + ServiceUnit, units + PathUnit}
 
 // specifier writes a path for tmpfiles.d(5), where "%" begins a specifier. Whatever
 // could end a word or a line, or is an escape itself, is written as one: \xHH is

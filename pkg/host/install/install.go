@@ -3,6 +3,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -130,7 +131,7 @@ func (in *Link) make(h *host.Host, o *offer.Offer, s Site, key string, dryRun bo
 		return err
 	}
 	if p == nil { // a dry run, and the state directory is not there
-		in.Action = "made"
+		in.Action = cmp.Or(sight.action, "made")
 		return nil
 	}
 	defer p.in.Close()

@@ -282,3 +282,112 @@ func TestBesideTheLibraries(t *testing.T) {
 		t.Error("Remove leaves something")
 	}
 }
+
+// What programs see is a link to where the copies are. It is made whatever of ours is in its place, and nothing of somebody
+// else's goes.
+func TestTheLinkToTheCopies(t *testing.T) {
+	old := func(at string) error { // as hostDriver made it before there was a link
+		return errors.Join(os.MkdirAll(at+"/"+generation+"0/share", 0o755), os.Symlink(generation+"0", at+"/lib"), os.Symlink("lib/share", at+"/share"), os.Mkdir(at+"/"+offer.Fresh+"1", 0o755))
+	}
+	for name, c := range map[string]struct {
+		there  func(at string) error
+		action string // "": it stays
+	}{
+		"nothing":                         {func(string) error { return nil }, "made"},
+		"our link, after boot":            {func(at string) error { return os.Symlink("../var/lib/hostDriver/driver", at) }, "made"},
+		"our link, absolute":              {func(at string) error { return os.Symlink("/var/lib/hostDriver/driver", at) }, "replaced"},
+		"an older hostDriver's directory": {old, "replaced"},
+		"links by tmpfiles": {func(at string) error {
+			return errors.Join(os.MkdirAll(at+"/lib/etc/OpenCL/vendors", 0o755), os.Symlink("/old/libcuda.so.1", at+"/lib/libcuda.so.1"),
+				os.Symlink("../factory", at+"/lib/etc/OpenCL/vendors/nvidia.icd"))
+		}, "replaced"},
+		"an older one's, and somebody's file": {func(at string) error { return errors.Join(old(at), os.WriteFile(at+"/mine", nil, 0o644)) }, ""},
+		"somebody's directory":                {func(at string) error { return os.MkdirAll(at+"/share", 0o755) }, ""},
+		"somebody's libraries": {func(at string) error {
+			return errors.Join(os.MkdirAll(at+"/lib", 0o755), os.WriteFile(at+"/lib/libmine.so", nil, 0o644))
+		}, ""},
+		"somebody's link": {func(at string) error { return os.Symlink("/elsewhere", at) }, ""},
+		"a file":          {func(at string) error { return os.WriteFile(at, nil, 0o644) }, ""},
+	} {
+		h, m := withDriver(t)
+		d, err := h.Find(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := filepath.Join(h.Root.Dir, "run/driver")
+		mkdirs(t, filepath.Dir(at))
+		if err := c.there(at); err != nil {
+			t.Fatal(err)
+		}
+		before := all(t, h.Root.Dir)
+		s := Site{"/run/driver", "/var/lib/hostDriver"}
+		for _, dryRun := range []bool{true, false} {
+			in, err := Make(h, d, offer.Copies(h, d), s, dryRun)
+			if (err == nil) != (c.action != "") || err == nil && in.Action != c.action {
+				t.Errorf("%s: %+v, %v", name, in, err)
+			}
+			if dryRun && !maps.Equal(before, all(t, h.Root.Dir)) {
+				t.Errorf("%s: a dry run changed something", name)
+			}
+		}
+		if c.action == "" {
+			for at, mode := range before {
+				if now, err := os.Lstat(at); err != nil || now.Mode() != mode {
+					t.Errorf("%s: %s was %v: %v", name, at, mode, err)
+				}
+			}
+			continue
+		}
+		if target, err := os.Readlink(at); target != "../var/lib/hostDriver/driver" {
+			t.Errorf("%s: %s, %v", name, target, err)
+		}
+		if _, err := os.Stat(at + "/lib/libcuda.so.1"); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if in, err := Make(h, d, offer.Copies(h, d), s, false); err != nil || in.Action != "unchanged" {
+			t.Errorf("%s: again: %+v, %v", name, in, err)
+		}
+		if err := os.Remove(at); err != nil {
+			t.Fatal(err)
+		}
+		if in, err := Make(h, d, offer.Copies(h, d), s, false); err != nil || in.Action != "made" {
+			t.Errorf("%s: after a boot: %+v, %v", name, in, err)
+		}
+		// Another state directory: the first one's copies go, and so does all by one removal, whichever is asked for.
+		other := Site{"/run/driver", "/srv/other"}
+		if in, err := Make(h, d, offer.Links(d), other, false); err != nil || in.Action != "replaced" {
+			t.Errorf("%s: elsewhere: %+v, %v", name, in, err)
+		}
+		if _, err := os.Lstat(filepath.Join(h.Root.Dir, "var/lib/hostDriver/driver")); err == nil {
+			t.Errorf("%s: the copies are still in the first state directory", name)
+		}
+		if done, err := Remove(h, s, false); err != nil || len(done) != 1 || done[0].Action != "removed" {
+			t.Errorf("%s: Remove: %v, %v", name, done, err)
+		}
+		for _, dir := range []string{"run", "var/lib/hostDriver", "srv/other"} {
+			if left, _ := os.ReadDir(filepath.Join(h.Root.Dir, dir)); len(left) > 0 {
+				t.Errorf("%s: left in %s: %v", name, dir, left)
+			}
+		}
+		if done, err := Remove(h, s, false); err != nil || len(done) != 0 {
+			t.Errorf("%s: Remove again: %v, %v", name, done, err)
+		}
+	}
+}
+
+// Whoever could write the state directory would put libraries into every program.
+func TestStateOfOthersIsRefused(t *testing.T) {
+	h, m := withDriver(t)
+	d, err := h.Find(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mkdirs(t, filepath.Join(h.Root.Dir, "run"), filepath.Join(h.Root.Dir, "srv/shared"))
+	if err := os.Chmod(filepath.Join(h.Root.Dir, "srv/shared"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Make(h, d, offer.Copies(h, d), Site{"/run/driver", "/srv/shared/new"}, false)
+	if err == nil || !strings.Contains(err.Error(), "anyone can write /srv/shared") || !strings.Contains(err.Error(), "--state-dir") {
+		t.Error(err)
+	}
+}

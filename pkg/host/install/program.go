@@ -25,9 +25,6 @@ type Program struct {
 	copy []byte
 }
 
-// libexec is where the copy of a program is that others could replace, or that may not stay where it is.
-const libexec = "/usr/local/libexec/hostDriver"
-
 const maxProgram = 256 << 20 // bytes
 
 // ChooseProgram returns the program to name, for a purpose that is part of a name. That is the one that the caller names, as a
@@ -39,7 +36,7 @@ func ChooseProgram(h *host.Host, named, purpose string) (*Program, error) {
 		if !path.IsAbs(named) {
 			return nil, fmt.Errorf("%s: an absolute path is needed", named)
 		}
-		return judged(h, named, purpose)
+		return judged(h, path.Clean(named), purpose)
 	}
 	const running = "/proc/self/exe"
 	at, err := os.Readlink(running)
@@ -48,11 +45,11 @@ func ChooseProgram(h *host.Host, named, purpose string) (*Program, error) {
 	}
 	if h.Root.IsHost() || exists(h, at) {
 		p, err := judged(h, at, purpose)
-		if err == nil && (p.Root != "" || !store.Contains(at) && (strings.HasPrefix(at, "/usr/") || readOnly(h, libexec))) {
+		if err == nil && (p.Root != "" || !store.Contains(at) && (strings.HasPrefix(at, "/usr/") || readOnly(h, host.Libexec))) {
 			return p, nil
 		}
 	}
-	p, err := judged(h, libexec, purpose)
+	p, err := judged(h, host.Libexec, purpose)
 	if err != nil {
 		return nil, fmt.Errorf("%w; name a program that is root's with --program FILE", err)
 	}
