@@ -90,8 +90,9 @@ cudaRunpathFixup() {
     cudaRunpathTell fixup || exit
 }
 
-cudaRunpathAtExit() { # nix-shell runs the same trap
-    [[ -n ${IN_NIX_SHELL-} ]] || cudaRunpathTell end || exit
+# nix-shell runs the same trap; in a trap, exit alone means the status before it.
+cudaRunpathAtExit() {
+    [[ -n ${IN_NIX_SHELL-} ]] || cudaRunpathTell end || exit "$?"
 }
 
 # ------------------------------------------------------------- the program

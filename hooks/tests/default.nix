@@ -7,3 +7,4 @@ import ./order.nix support
 // import ./failure.nix support
 // import ./capabilities.nix support
 // import ./thin.nix support
+// import ./later.nix support

@@ -205,6 +205,106 @@ in
     ''
   );
 
+  # Each setting, in each way in which a package may set it. The check's output is the table.
+  everySettingInEveryWay =
+    let
+      # SETTING, its value, as a list where it may be one, and what shows it: in the calls of
+      # the tools, or on the disk.
+      settings = [
+        [ "driverLink" "/opt/gpu" "--driver-link /opt/gpu/lib" ]
+        [ "driverLinkPosition" "last" "--position last" ]
+        [ "cudaCompat" "${compat}/../compat" "--compat ${compat}/../compat" ]
+        [ "clearExecutableStacks" "1" "normalize .*--clear-execstack" ]
+        [ "cudaResolutionNote" "1" "normalize .*--resolution-note" ]
+        [ "cudaRunpathStrict" "1" "--jobs [0-9]+ --driver-link" ]
+        [ "noRunpathAmbiguityIgnore" "libone.so lib*.so.2" "noRunpathAmbiguity .*--ignore libone.so --ignore lib[*].so.2 " ]
+        [ "noRunpathAmbiguityFlags" "--ignore libthree.so" "noRunpathAmbiguity .*--ignore libthree.so" ]
+        [ "cudaCapabilities" "8.0 9.0+PTX" "--for 8.0 9.0[+]PTX" ]
+        [ "cudaThin" "1" "thinCuda .*--for" ]
+        [ "cudaBlankOptions" "1" "thinCuda .*--blank-options" ]
+        [ "thinCudaFlags" "--keep-ptx --cut" "thinCuda .*--keep-ptx --cut" ]
+        [ "cudaRunpathCheckCapabilities" "1" "cudaCapabilitiesCheck .*--for" ]
+        [ "cudaCapabilitiesCheckFlags" "--warn" "cudaCapabilitiesCheck .*--warn" ]
+        [ "cudaRunpathAutoPatchelf" "1" "autoPatchelf .*--tool stubReplace" ]
+        [ "appendRunpaths" "/opt/a /opt/b" "--append-rpaths /opt/a /opt/b" ]
+        [ "cudaOpened" "1" "autoPatchelf .*--opened" ]
+      ];
+      switches' = [
+        [ "dontStubReplace" "1" "" ]
+        [ "dontAutoAddDriverRunpath" "1" "" ]
+        [ "dontAddCudaCompatRunpath" "1" "" ]
+        [ "dontNoRunpathAmbiguity" "1" "" ]
+        [ "dontThinCuda" "1" "" ]
+        [ "dontCudaCapabilitiesCheck" "1" "" ]
+        [ "dontAutoPatchelf" "1" "" ]
+      ];
+      name = s: builtins.elemAt s 0;
+      value = s: builtins.elemAt s 1;
+      words = s: lib.remove [ ] (builtins.split " " (value s));
+      strings = list: builtins.listToAttrs (map (s: lib.nameValuePair (name s) (value s)) list);
+      lists =
+        list:
+        builtins.listToAttrs (
+          map (
+            s: lib.nameValuePair (name s) (if builtins.length (words s) > 1 then words s else value s)
+          ) list
+        );
+      shell = lib.concatMapStrings (s: "${name s}=${lib.escapeShellArg (value s)}\n");
+      ways = {
+        attribute = list: strings list;
+        list = lists;
+        structured = list: lists list // { __structuredAttrs = true; };
+        env = list: { env = strings list; };
+        phase = list: { postInstall = shell list; };
+        preFixup = list: { preFixup = shell list; };
+        postFixup = list: { postFixup = shell list; };
+        arrayInPreFixup = list: {
+          preFixup = lib.concatMapStrings (
+            s: "${name s}=(${lib.escapeShellArgs (words s)})\n"
+          ) list;
+        };
+      };
+      built =
+        way: list: more:
+        with' (
+          keepCalls
+          // {
+            pname = "settings-${way}";
+            nativeBuildInputs = [ counting.cudaRunpathHook ];
+            # The stand-in's loader finds its libraries elsewhere.
+            dontStrip = true;
+          }
+          // more
+          // ways.${way} list
+        );
+      tried = way: built way settings { };
+      switched =
+        way:
+        built way switches' {
+          cudaThin = true;
+          cudaRunpathCheckCapabilities = true;
+          cudaRunpathAutoPatchelf = true;
+        };
+    in
+    check "every-setting" (
+      lib.concatMapStrings (way: ''
+        while IFS=' ' read -r setting shows; do
+          assertions=$((assertions + 1))
+          if grep -qE -e "$shows" ${tried way}/calls; then
+            echo "| $setting | ${way} | yes |"
+          else
+            complain "$setting, ${way}: no '$shows' in the calls: $(< ${tried way}/calls)"
+          fi
+        done <<'END'
+        ${lib.concatMapStringsSep "\n" (s: "${name s} ${builtins.elemAt s 2}") settings}
+        END
+        same "calls with all switches, ${way}" "$(< ${switched way}/calls)" ""
+        ${lib.concatMapStrings (s: ''
+          echo "| ${name s} | ${way} | yes |"
+        '') switches'}
+      '') (builtins.attrNames ways)
+    );
+
   # Settings are read when the tools run: a package may compute them.
   settingsComputedInAPhase = check "settings-in-a-phase" ''
     runPathIs ${

@@ -161,7 +161,7 @@ rec {
     dontFixup = true;
     build = ''
       mkdir -p $out $tools/bin
-      for tool in ${toString hookNames} runpath; do
+      for tool in ${toString hookNames} runpath autoPatchelf thinCuda cudaCapabilitiesCheck; do
         cat > $tools/bin/$tool <<END
       #!${pkgs.bash}/bin/bash
       if [[ "\''${1-}" != hook ]]; then echo "$tool \$*" >> "\$NIX_BUILD_TOP/calls"; fi

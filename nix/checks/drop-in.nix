@@ -249,6 +249,165 @@ in
     )
   );
 
+  # Another list of GPUs, and what it changes: the hooks that need it, and nothing else.
+  listOfGPUsRebuildsNothing =
+    let
+      sets =
+        overlay:
+        map (
+          list:
+          (pkgs.extend overlay).extend (
+            _: prev: {
+              _cuda = prev._cuda.extend (
+                _: cuda: {
+                  extensions = cuda.extensions ++ [
+                    (_: _: {
+                      flags = {
+                        cudaCapabilities = list;
+                        cudaForwardCompat = true;
+                      };
+                    })
+                  ];
+                }
+              );
+            }
+          )
+        ) [ [ "9.0" ] [ "7.5" ] ];
+      paths = pkgs: {
+        inherit (pkgs)
+          autoPatchelfHook
+          autoAddDriverRunpath
+          cudaRunpathHook
+          stubReplace
+          addCudaCompatRunpath
+          noRunpathAmbiguity
+          ;
+        inherit (pkgs.cudaPackages)
+          autoAddCudaCompatRunpath
+          removeStubsFromRunpathHook
+          cuda_cudart
+          cuda_nvml_dev
+          libcublas
+          cuda_compat
+          thinCuda
+          cudaCapabilitiesCheck
+          ;
+      };
+      drv =
+        package:
+        let
+          result = builtins.tryEval package.drvPath;
+        in
+        if result.success then result.value else "not here";
+      rows =
+        overlay:
+        let
+          both = map (pkgs: builtins.mapAttrs (_: drv) (paths pkgs)) (sets flake.overlays.${overlay});
+        in
+        lib.concatMapStrings (name: ''
+          echo "| ${overlay} | ${name} | ${
+            lib.concatMapStringsSep " | " (set: builtins.unsafeDiscardStringContext set.${name}) both
+          } |"
+          same "${name} with ${overlay} is the same" "${
+            toString ((builtins.head both).${name} == (builtins.elemAt both 1).${name})
+          }" "${
+            toString (
+              !(builtins.elem name [
+                "thinCuda"
+                "cudaCapabilitiesCheck"
+              ])
+            )
+          }"
+        '') (builtins.attrNames (builtins.head both));
+      # What has nothing to do with CUDA evaluates no set.
+      without = (pkgs.extend (_: _: { cudaPackages = throw "a CUDA set is evaluated"; })).extend flake.overlays.dropIn;
+    in
+    check "list-of-gpus" (
+      rows "default"
+      + rows "dropIn"
+      + ''
+        same "hooks that evaluate without a CUDA set" "${
+          toString (
+            builtins.filter
+              (name: (builtins.tryEval without.${name}.drvPath).success)
+              [
+                "autoPatchelfHook"
+                "autoAddDriverRunpath"
+                "stubReplace"
+                "noRunpathAmbiguity"
+                "cuda-runpath"
+              ]
+          )
+        }" "autoPatchelfHook autoAddDriverRunpath stubReplace noRunpathAmbiguity cuda-runpath"
+      ''
+    );
+
+  # A remedy of a hook that is followed helps, with each overlay.
+  remediesOfTheHooksHelp =
+    let
+      ambiguous =
+        hooks: list: args:
+        package (
+          {
+            pname = "remedy";
+            nativeBuildInputs = [ hooks.noRunpathAmbiguity ];
+            dontPatchELF = true;
+            cudaCompat = "";
+            build = installCompiled + ''
+              for file in $out/bin/program $out/lib/libuse.so; do
+                ${pkgs.patchelf}/bin/patchelf --set-rpath '${list}' $file
+              done
+            '';
+          }
+          // args
+        );
+      tried =
+        hooks: list: name: more:
+        ''
+          contains "remedy" "$(< ${logOfFailure (ambiguous hooks list { })})" "add ${name} to nativeBuildInputs"
+          contains "followed" "$(< ${
+            logOfSuccess (
+              ambiguous hooks list (
+                {
+                  nativeBuildInputs = [
+                    hooks.noRunpathAmbiguity
+                    hooks.${name}
+                  ];
+                }
+                // more
+              )
+            )
+          })" "exit status 0"
+        '';
+    in
+    check "remedies" (
+      lib.concatMapStrings
+        (
+          hooks:
+          tried hooks "${driver}::${greet}/lib" "cudaRunpathHook" { }
+          + tried hooks "${driver}:${stubs}:${greet}/lib" "stubReplace" { }
+          + tried hooks "${driver}:${compat}:${greet}/lib" "addCudaCompatRunpath" { cudaCompat = compat; }
+          # Followed already, with what nixpkgs has: its hook writes the entry itself.
+          + ''
+            contains "beside autoAddDriverRunpath" "$(< ${
+              logOfSuccess (
+                ambiguous hooks "${greet}/lib" {
+                  nativeBuildInputs = [
+                    hooks.autoAddDriverRunpath
+                    hooks.noRunpathAmbiguity
+                    hooks.cudaRunpathHook
+                  ];
+                }
+              )
+            })" "exit status 0"
+          ''
+        )
+        [
+          pkgs
+          dropIn
+        ]
+    );
+
   driverLinkIsWithoutLib = check "driver-link-lib" (
     both (mode: ''
       contains "log" "$(< ${

@@ -13,7 +13,7 @@ import (
 func (f *Finding) FixInPackage() string {
 	switch f.ID {
 	case EmptyEntry:
-		return "add autoAddDriverRunpath to nativeBuildInputs, which drops empty entries"
+		return "add cudaRunpathHook to nativeBuildInputs, which drops empty entries" // nixpkgs' own autoAddDriverRunpath writes them
 	case StubEntry:
 		return "add stubReplace to nativeBuildInputs, and do not set dontStubReplace"
 	case explain.DriverBeforeCompat:

@@ -135,7 +135,7 @@ func (a *Absence) Fix(inBuild bool) string {
 		add(remedy.Quote("addAutoPatchelfSearchPath", a.Below[0])+" in preFixup, which has it", remedy.Quote("--libs", a.Below[0])+", which has it")
 	case a.Driver:
 		const why = "it comes with the host's GPU driver: "
-		add(why+"add autoAddDriverRunpath to nativeBuildInputs", why+"--tool autoAddDriverRunpath")
+		add(why+"add cudaRunpathHook to nativeBuildInputs", why+"--tool autoAddDriverRunpath")
 	case len(a.Attributes) > 0:
 		add("add "+a.packages(inBuild)+" to buildInputs", fmt.Sprintf("--libs DIR, where DIR is the lib directory of %s (nixpkgs)", a.packages(inBuild)))
 	default:
