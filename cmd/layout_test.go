@@ -2,13 +2,16 @@ package cmd_test
 
 import (
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -187,4 +190,103 @@ func mentions(all []ast.Expr, name string) (found bool) {
 		})
 	}
 	return found
+}
+
+// ours are the names of commands that remedies have.
+const ours = `runpath (?:set|add|remove|edit|normalize|shrink|cache|thin|scripts|explain|audit)|stubReplace|autoAddDriverRunpath|addCudaCompatRunpath|` +
+	`noRunpathAmbiguity|autoPatchelf|substituteInPlace|addAutoPatchelfSearchPath|patchelf|hostDriver [a-z]+|ln -s|cp|mv|rm|chmod|chown|mkdir|nix|nix-store|systemctl|sudo`
+
+var (
+	// A command with a place for a value in it, or with nothing behind it.
+	madeByHand = regexp.MustCompile(`(?:^|[^-A-Za-z0-9_./])(?:` + ours + `)(?: [-a-zA-Z0-9"$]+)* ["']?(?:%[svq]|$)`)
+	// What edits a file.
+	editors = []string{"runpath", "stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath", "autoPatchelf", "patchelf", "ln", "cp", "mv", "rm", "chmod"}
+)
+
+// byHand are the places that have a command in a text all the same, and why.
+var byHand = map[string]string{
+	"pkg/audit/closure.go":    "what nix-store was asked, in an error",
+	"pkg/cli/patchelf/run.go": "what a message begins with",
+	"pkg/host/doctor.go":      "sudo before a command; names of device nodes and of groups",
+}
+
+// A command is made of its words in pkg/remedy, which quotes each; what edits a file is made by remedy.Edit, which knows what
+// nobody edits. As far as the text of a program shows: a literal that is a command with a place for a value in it, or that ends where
+// one would be, and a remedy in words whose format is no constant.
+func TestCommandsAreMadeInOnePlace(t *testing.T) {
+	files := token.NewFileSet()
+	unseen, seen := map[string]bool{}, 0
+	for place := range byHand {
+		unseen[place] = true
+	}
+	literal := func(e ast.Expr) (string, bool) {
+		l, ok := e.(*ast.BasicLit)
+		if !ok || l.Kind != token.STRING {
+			return "", false
+		}
+		s, err := strconv.Unquote(l.Value)
+		return s, err == nil
+	}
+	var constant func(e ast.Expr) bool
+	constant = func(e ast.Expr) bool {
+		switch e := e.(type) {
+		case *ast.BasicLit:
+			return true
+		case *ast.BinaryExpr:
+			return constant(e.X) && constant(e.Y)
+		case *ast.Ident: // a constant of the function or of the package
+			return e.Obj == nil || e.Obj.Kind == ast.Con
+		}
+		return false
+	}
+	err := filepath.WalkDir(filepath.Join("..", "pkg"), func(path string, e fs.DirEntry, err error) error {
+		place := strings.TrimPrefix(filepath.ToSlash(path), "../")
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") || strings.HasPrefix(place, "pkg/remedy/") {
+			return err
+		}
+		seen++
+		file, err := parser.ParseFile(files, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		wrong := func(n ast.Node, format string, args ...any) {
+			if delete(unseen, place); byHand[place] == "" {
+				t.Errorf("%s: %s", files.Position(n.Pos()), fmt.Sprintf(format, args...))
+			}
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BinaryExpr: // "runpath edit " + name
+				if s, ok := literal(n.X); ok && n.Op == token.ADD && !constant(n.Y) && madeByHand.MatchString(s) {
+					wrong(n, "a command is put together by hand: %q + …: remedy.Say quotes what is put in", s)
+				}
+			case *ast.CallExpr:
+				name := selector(n.Fun)
+				for i, arg := range n.Args {
+					if s, ok := literal(arg); ok && !strings.HasPrefix(name, "remedy.") && !strings.HasSuffix(name, ".And") && strings.Contains(s, "%") && madeByHand.MatchString(s) && i < len(n.Args)-1 {
+						wrong(n, "a command is put together by hand: %q: remedy.Say quotes what is put in", s)
+					}
+				}
+				if s, ok := "", false; name == "remedy.Run" && len(n.Args) > 0 {
+					if s, ok = literal(n.Args[0]); ok && slices.Contains(editors, s) {
+						wrong(n, "what edits a file is remedy.Edit's, which knows what nobody edits: %s", s)
+					}
+				}
+				if (name == "remedy.Do" || name == "remedy.Say" || strings.HasSuffix(name, ".And")) && len(n.Args) > 0 && !constant(n.Args[0]) {
+					wrong(n, "the format of a remedy is no constant")
+				}
+			}
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen < 100 {
+		t.Errorf("%d files were read only", seen)
+	}
+	for place := range unseen {
+		t.Errorf("%s has none any more: take it off the list", place)
+	}
 }

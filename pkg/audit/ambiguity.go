@@ -106,6 +106,12 @@ func (s *subject) report(f Finding) {
 	if f.Severity == "" {
 		f.Severity = rule(f.ID).Severity
 	}
+	if s.its != nil {
+		driven := f.ID == StubEntry || f.ID == explain.DriverBeforeCompat || f.ID == Ambiguous && driver.Provides(f.Library)
+		if file := s.its.File(s.load.Main, driven); file.Object != "" && f.FixInPackage() != remedy.Text(f.Fix) {
+			f.Remedy = remedy.InPackage(file, f.FixInPackage())
+		}
+	}
 	if s.Strict && f.Severity == Warning {
 		f.Severity = Error
 	}
@@ -167,7 +173,7 @@ func (s *subject) safety() {
 			if names := s.heldNames(e); len(names) > 0 {
 				more = ", and the loader looks for " + remedy.List(names) + " there"
 			}
-			s.of(e, StubEntry, s.ReplaceStubs(s.operand()), "is a stub directory%s", more)
+			s.of(e, StubEntry, s.its.EditForDriver(s.load.Main, s.StubReplace()...), "is a stub directory%s", more)
 		}
 	}
 	s.neededPaths()
@@ -344,7 +350,7 @@ func (s *subject) ambiguous(name string, all []candidate) Finding {
 	for _, c := range all[1:] {
 		drop = append(drop, c.entry.text)
 	}
-	f.Remedy = s.without(drop...).And(fmt.Sprintf(", which keeps what is loaded now; or put a directory first that holds only the right %s; --ignore %s accepts it", name, name))
+	f.Remedy = s.without(drop...).And(", which keeps what is loaded now; or put a directory first that holds only the right %s; --ignore %s accepts it", name, name)
 	if slices.ContainsFunc(all, func(c candidate) bool { return c.entry.driver }) && driver.Provides(name) {
 		var others []string
 		for _, c := range all {
@@ -352,7 +358,7 @@ func (s *subject) ambiguous(name string, all []candidate) Finding {
 				others = append(others, c.entry.text)
 			}
 		}
-		f.Remedy = s.without(others...).And(fmt.Sprintf(": %s comes with the host's driver; where the directory is a compat directory, name it with --compat", name))
+		f.Remedy = s.without(others...).And(": %s comes with the host's driver; where the directory is a compat directory, name it with --compat", name)
 	}
 	return f
 }

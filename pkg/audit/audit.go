@@ -10,7 +10,6 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/store"
 )
 
 // Ambiguity examines one file as noRunpathAmbiguity does.
@@ -41,7 +40,6 @@ func (a *Auditor) examine(p string, look func(*subject, *Report)) *Report {
 	}
 	s := a.subject(p, load)
 	s.collectNames()
-	r.Stored = store.Contains(s.at)
 	look(s, r)
 	r.Findings = s.found
 	return r
@@ -101,11 +99,11 @@ func (u *Audit) Examine(p *Pending) int {
 		}
 	})
 	if r := p.report; r.Outcome == Failed {
-		id, do := explain.Malformed, "the loader may still load it; restore the file if it is meant to work"
+		id, do := explain.Malformed, remedy.Do("the loader may still load it; restore the file if it is meant to work")
 		if errors.As(r.Err, new(loader.Unreadable)) {
-			id, do = UnreadableFile, "run the audit again where the file can be read"
+			id, do = UnreadableFile, remedy.Do("run the audit again where the file can be read")
 		}
-		r.Findings = append(r.Findings, Finding{ID: id, Severity: rule(id).Severity, Message: r.Reason, Remedy: remedy.Do(do)})
+		r.Findings = append(r.Findings, Finding{ID: id, Severity: rule(id).Severity, Message: r.Reason, Remedy: do})
 	}
 	return len(p.report.Findings)
 }

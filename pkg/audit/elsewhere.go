@@ -43,7 +43,8 @@ func (s *subject) byProcessor() {
 			continue
 		}
 		f := s.several(name, won)
-		f.Remedy = remedy.Do(fmt.Sprintf("put %s into %s itself too, for other processors, or take one of the directories out of the run path; --ignore %s accepts it", name, won[0].entry.text, name))
+		f.Remedy = remedy.Do("put %s into %s itself too, for other processors, or take one of the directories out of the run path; --ignore %s accepts it",
+			name, won[0].entry.text, name)
 		var places []string
 		for i, c := range won {
 			places = append(places, fmt.Sprintf("%s (entry %d) on %s", c.path, c.entry.position, on[i]))
@@ -111,7 +112,8 @@ func (s *subject) loadedElsewhere() {
 				Message: fmt.Sprintf("%s needs %s, and its own run path leads to %s (entry %d), but the program has already loaded %s, which it gets instead",
 					o.Path, u.Name, where, position, u.To.Path),
 				Candidates: []Candidate{{u.To.Path, 0, true}, {where, position, false}},
-				Remedy:     remedy.Do(fmt.Sprintf("make both find the same file: make the run paths of the program and of %s agree; --ignore %s accepts it", o.Path, u.Name))})
+				Remedy: remedy.Do("make both find the same file: make the run paths of the program and of %s agree; --ignore %s accepts it",
+					o.Path, u.Name)})
 		}
 	}
 }
@@ -171,6 +173,6 @@ func (s *subject) stack() {
 			what = "it gets one, and so do all its threads"
 		}
 		s.report(Finding{ID: ExecutableStack, Message: fmt.Sprintf("the file asks for an executable stack (%s): %s", why, what),
-			Remedy: remedy.Run("runpath", "execstack", "clear", s.operand()).And(" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
+			Remedy: s.edit("runpath", "edit", "--clear-execstack").And(" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
 	}
 }

@@ -13,9 +13,8 @@ import (
 type Group struct {
 	Finding Finding // the first file's
 	Files   []string
-	Stored  bool // all files are in a store: what their packages' authors write differs from Fix
-	// commands are the files' remedies.
-	commands [][]string
+	// remedies are the files'.
+	remedies []remedy.Remedy
 }
 
 // namedFiles is how many files of a group are named.
@@ -27,15 +26,14 @@ func Groups(reports []*Report) []*Group {
 	known := map[string]*Group{}
 	for _, r := range reports {
 		for _, f := range r.Findings {
-			stored := r.Stored && f.FixInPackage() != f.Fix
-			key := fmt.Sprintf("%s\x00%s\x00%v\x00%v\x00%s", f.Severity, f.ID, f.Accepted, stored, strings.ReplaceAll(f.Message, r.Path, "\x00"))
+			key := fmt.Sprintf("%s\x00%s\x00%v\x00%v\x00%s", f.Severity, f.ID, f.Accepted, f.Command == nil, strings.ReplaceAll(f.Message, r.Path, "\x00"))
 			g := known[key]
 			if g == nil {
-				g = &Group{Finding: f, Stored: stored}
+				g = &Group{Finding: f}
 				known[key] = g
 				out = append(out, g)
 			}
-			g.Files, g.commands = append(g.Files, r.Path), append(g.commands, f.Command)
+			g.Files, g.remedies = append(g.Files, r.Path), append(g.remedies, f.Remedy)
 		}
 	}
 	return out
@@ -56,13 +54,18 @@ func (g *Group) Names() string {
 func (g *Group) Fix() remedy.Remedy {
 	f := &g.Finding
 	n := len(f.Command)
+	const similarly = " (similarly for the others: see --json)"
+	if n == 0 && slices.ContainsFunc(g.remedies, func(r remedy.Remedy) bool { return r.Fix != f.Fix }) {
+		return f.And(similarly)
+	}
 	if len(g.Files) == 1 || n == 0 {
 		return f.Remedy
 	}
 	all, named := slices.Clone(f.Command), map[string]bool{f.Command[n-1]: true}
-	for _, c := range g.commands[1:] {
+	for _, r := range g.remedies[1:] {
+		c := r.Command
 		if len(c) != n || !slices.Equal(c[:n-1], f.Command[:n-1]) {
-			return f.And(" (similarly for the others: see --json)")
+			return f.And(similarly)
 		}
 		if !named[c[n-1]] { // several programs load one file
 			named[c[n-1]] = true
@@ -74,7 +77,7 @@ func (g *Group) Fix() remedy.Remedy {
 			all = append(all[:n-1], dir)
 		}
 	}
-	return remedy.Run(all...).And(f.Words())
+	return remedy.Run(all...).And("%s", remedy.Text(f.Words()))
 }
 
 // Counts says how often each kind of finding occurs, the most frequent first;

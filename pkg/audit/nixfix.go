@@ -1,16 +1,15 @@
 package audit
 
 import (
-	"fmt"
-
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/remedy"
 )
 
 // FixInPackage returns what the author of a Nix package writes to settle a finding of
 // noRunpathAmbiguity: inside a build, or in a store, nobody runs the command that [Finding] names.
 // The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
-func (f *Finding) FixInPackage() string {
+func (f *Finding) FixInPackage() remedy.Text {
 	switch f.ID {
 	case EmptyEntry:
 		return "add cudaRunpathHook to nativeBuildInputs, which drops empty entries" // nixpkgs' own autoAddDriverRunpath writes them
@@ -19,11 +18,13 @@ func (f *Finding) FixInPackage() string {
 	case explain.DriverBeforeCompat:
 		return "add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath"
 	case Ambiguous:
-		ignore := fmt.Sprintf("noRunpathAmbiguityIgnore = [ %q ];", f.Library)
+		const ignore = "set noRunpathAmbiguityIgnore = [ %s ];"
 		if driver.Provides(f.Library) {
-			return fmt.Sprintf("%s comes with the host's driver: leave the package that holds another one out of buildInputs; or, where that is a compat package, set cudaCompat to its directory; or set %s", f.Library, ignore)
+			return remedy.Say("%s comes with the host's driver: leave the package that holds another one out of buildInputs; or, where that is a compat package, "+
+				"set cudaCompat to its directory; or "+ignore, f.Library, remedy.NixPattern(f.Library))
 		}
-		return fmt.Sprintf("leave all but one of the packages that hold %s out of buildInputs; or, where the first one is meant, set %s", f.Library, ignore)
+		return remedy.Say("leave all but one of the packages that hold %s out of buildInputs; or, where the first one is meant, "+ignore,
+			f.Library, remedy.NixPattern(f.Library))
 	}
-	return f.Fix
+	return remedy.Text(f.Fix)
 }

@@ -23,9 +23,12 @@ func (s *subject) operand() string {
 	return at
 }
 
+// edit is the remedy of running an editing tool on the file.
+func (s *subject) edit(argv ...string) remedy.Remedy { return s.its.Edit(s.load.Main, argv...) }
+
 // normalize is the remedy of bringing the run path into its normal form.
 func (s *subject) normalize(flags ...string) remedy.Remedy {
-	return s.Edit(s.operand(), append([]string{"runpath", "normalize"}, flags...)...)
+	return s.edit(s.Tool(append([]string{"runpath", "normalize"}, flags...)...)...)
 }
 
 // without is the remedy of taking entries out of the run path; where a library is
@@ -48,23 +51,19 @@ func (s *subject) without(entries ...string) remedy.Remedy {
 		}
 	}
 	if len(lost) > 0 {
-		return remedy.Do("remove " + strings.Join(entries, " and ") + " from the run path once " + remedy.List(lost) + " can be found elsewhere")
+		return remedy.Do("remove %s from the run path once %s can be found elsewhere", entries, lost)
 	}
 	command := []string{"runpath", "edit"}
 	for _, e := range entries {
 		command = append(command, "--remove-entry", e)
 	}
-	return remedy.Run(append(command, s.operand())...)
+	return s.edit(command...)
 }
 
-// replace is the remedy of writing another entry in the place of one.
+// replace is the remedy of writing another entry, or several, in the place of one.
 func (s *subject) replace(e *entry, by string) remedy.Remedy {
 	if s.long {
 		return s.without()
 	}
-	l := slices.Clone(runpath.Parse(s.file.List))
-	l[e.position-1] = by
-	// Empty entries are findings of their own: this must not bring them back.
-	l = slices.DeleteFunc(l, func(entry string) bool { return entry == "" })
-	return remedy.Run("runpath", "set", l.String(), s.operand())
+	return s.edit("runpath", "edit", "--replace-entry", e.text+"="+by)
 }

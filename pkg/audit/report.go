@@ -29,7 +29,6 @@ type Report struct {
 	Tag      string       // DT_RUNPATH, DT_RPATH or ""
 	Entries  runpath.List // of the run path; nil where there is none
 	Findings []Finding
-	Stored   bool // the file, links resolved, is in a store, where nobody may edit it
 	// Noted are the store paths that its resolution note names, and nothing else of it, where
 	// [Options.Noted] asks for them.
 	Noted []string

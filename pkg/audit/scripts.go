@@ -3,6 +3,7 @@ package audit
 import (
 	"fmt"
 	"path"
+	"path/filepath"
 
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
@@ -26,10 +27,12 @@ func (a *Auditor) Script(p, text string, lang scripts.Language) *Report {
 			f.Remedy = remedy.Do("open it by its path below the driver link; runpath scripts leaves this to the package")
 		}
 		if place.Replace != "" {
-			f.Remedy = remedy.Run("runpath", "scripts", "--fix", p)
+			file := a.Layout.File(a.real(p))
+			file.Path = p
+			f.Remedy = remedy.Edit(file, "runpath", "scripts", "--fix")
 		}
 		if s := place.Substitute(text, places); s != "" {
-			f.Remedy = f.And(fmt.Sprintf(", or in the Nix package: substituteInPlace %s %s", path.Base(p), s))
+			f.Remedy = f.And(", or in the Nix package: %s", remedy.Substitute(path.Base(p), s))
 		}
 		if a.Nix || store.Contains(p) {
 			f.Severity = Warning
@@ -43,4 +46,16 @@ func (a *Auditor) Script(p, text string, lang scripts.Language) *Report {
 		return nil
 	}
 	return r
+}
+
+// real returns the path of a file on this machine, free of symbolic links.
+func (a *Auditor) real(p string) string {
+	at := a.Loader.Host(p)
+	if real, err := filepath.EvalSymlinks(at); err == nil {
+		at = real
+	}
+	if abs, err := filepath.Abs(at); err == nil {
+		at = abs
+	}
+	return at
 }

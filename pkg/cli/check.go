@@ -32,7 +32,7 @@ import (
 func auditOptions(c *command.Line) (audit.Options, error) {
 	o := audit.Options{
 		Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
-			StubDirs: stubDirs(c), Nix: c.Bool("nix")},
+			StubDirs: stubDirs(c), Nix: c.Bool("nix"), Building: c.Bool("nix-build")},
 		Ignore: c.StringSlice("ignore"),
 		Strict: c.Bool("strict"),
 		Loads:  c.String("html") != "",
@@ -150,7 +150,7 @@ func checkAmbiguity(s *session, a *audit.Auditor, in func(string) string) error 
 				sum.Count(c.report)
 			}
 			for _, f := range c.Findings {
-				printFinding(s, c.Path, &f, s.fix(&f, c.report.Stored, f.Remedy))
+				printFinding(s, c.Path, &f, s.fix(&f, f.Remedy))
 			}
 		},
 		end: func(all *runSummary, _ int) (any, string) {
@@ -177,11 +177,10 @@ func unexamined(f *tree.File, in func(string) string) *audit.Report {
 	return nil
 }
 
-// fix returns what to do about a finding: the remedy or, in a build and of what is in a store, what the
-// package's author writes where that is something else, for the command would edit what nobody may.
-func (s *session) fix(f *audit.Finding, stored bool, r remedy.Remedy) remedy.Remedy {
-	if text := f.FixInPackage(); (s.InPackage || stored) && text != f.Fix {
-		return remedy.Do(text)
+// fix returns what to do about a finding: the remedy or, of a package, what its author writes where that is known.
+func (s *session) fix(f *audit.Finding, r remedy.Remedy) remedy.Remedy {
+	if text := f.FixInPackage(); s.InPackage && text != remedy.Text(f.Fix) {
+		return remedy.Do("%s", text)
 	}
 	return r
 }
@@ -404,7 +403,7 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 			sum.Stopped, sum.Gone = all.Stopped, o.accepted.Gone(o.ignore)
 			groups := audit.Groups(found.reports)
 			for _, g := range groups {
-				printFinding(s, g.Names(), &g.Finding, s.fix(&g.Finding, g.Stored, g.Fix()))
+				printFinding(s, g.Names(), &g.Finding, s.fix(&g.Finding, g.Fix()))
 			}
 			if counts := audit.Counts(groups, s.Verbose); counts != "" && !s.Quiet {
 				s.say("%s", counts)

@@ -165,6 +165,7 @@ func editCommand() *command.Command {
 			{Kind: command.String, Name: "run-path", Usage: "write `LIST` as the run path; an empty one removes it"},
 			{Kind: command.List, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
 			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
+			{Kind: command.List, Name: "replace-entry", Usage: "put NEW, or several with colons, in the place of the entry OLD of the run path, given as `OLD=NEW` (repeatable)"},
 			forceRPathFlag,
 			noteFlag,
 			copyFlag, storeFlag, evenInStoreFlag,
@@ -223,19 +224,27 @@ func partsFromFlags(c *command.Line) (*edit.Parts, error) {
 		}
 		p.ExecStack = &set
 	}
-	add, remove := c.StringSlice("add-entry"), c.StringSlice("remove-entry")
+	add, remove, replace := c.StringSlice("add-entry"), c.StringSlice("remove-entry"), c.StringSlice("replace-entry")
+	for _, pair := range replace {
+		if !strings.Contains(pair, "=") || strings.HasSuffix(pair, "=") {
+			return nil, command.Misusef("--replace-entry %q: OLD=NEW", pair)
+		}
+	}
 	for _, entry := range slices.Concat(add, remove) {
 		if strings.Contains(entry, ":") {
 			return nil, command.Misusef("%q has a colon, which separates entries: repeat the flag", entry)
 		}
 	}
-	if given := c.IsSet("run-path"); given || len(add)+len(remove) > 0 {
+	if given := c.IsSet("run-path"); given || len(add)+len(remove)+len(replace) > 0 {
 		list := runpath.Parse(c.String("run-path"))
 		p.RunPath = func(l runpath.List) runpath.List {
 			if given {
 				l = list
 			}
 			l = l.Without(remove...)
+			for _, pair := range replace {
+				l = replaceEntry(l, pair)
+			}
 			for _, entry := range add {
 				if len(l.Without(entry)) == len(l) {
 					l = append(l, entry)
@@ -253,4 +262,15 @@ func partsFromFlags(c *command.Line) (*edit.Parts, error) {
 		return nil, command.Misuse("no change is given")
 	}
 	return p, nil
+}
+
+// replaceEntry puts NEW in the place of an entry OLD of a list; pair is OLD=NEW, where OLD, which may have an equals sign too, is the
+// shortest that is an entry.
+func replaceEntry(l runpath.List, pair string) runpath.List {
+	for i, c := range pair {
+		if old := pair[:i]; c == '=' && len(l.Without(old)) < len(l) {
+			return l.Replace(old, runpath.Parse(pair[i+1:])...)
+		}
+	}
+	return l
 }

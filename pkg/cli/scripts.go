@@ -162,7 +162,7 @@ func runScripts(s *session, o scriptOptions) error {
 					what += ", which --fix does not change"
 				}
 				if o.substitute && p.Substitute != "" && !s.JSON {
-					fmt.Fprintf(s.Stdout, "substituteInPlace %s %s\n", remedy.Quote(r.Path), p.Substitute)
+					fmt.Fprintln(s.Stdout, remedy.Substitute(r.Path, p.Substitute))
 					continue
 				}
 				say(p, what)

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"path"
@@ -27,6 +28,8 @@ type Layout struct {
 	// work with the host's driver; "" where it does. nil: nobody can say.
 	Unfit func(file string) string
 	Nix   bool // the files are a Nix package's, wherever they are
+	// Building says that they are those of a package that is being built: what is in a store is its.
+	Building bool
 }
 
 // Link returns the driver link for files of a machine.
@@ -123,7 +126,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	case l.StubDirs.Contains(dir), l.StubDirs.Contains(real):
 		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
 		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
-		v.Remedy = c.offTheSearch(o, l.ReplaceStubs)
+		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy { return c.EditForDriver(list, l.StubReplace()...) })
 	case runpath.Key(dir) == runpath.Key(link) && !compat(real):
 		v.Origin, v.Good = FromDriver, true
 		assumed := ""
@@ -170,7 +173,7 @@ func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 		}
 		v.Good, v.Kind = false, DriverBeforeCompat
 		v.Text = strings.TrimSuffix(v.Text, ": right.") + fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
-		v.Remedy = l.Edit(c.operand(o.List), "runpath", "normalize")
+		v.Remedy = c.EditForDriver(o.List, l.Tool("runpath", "normalize")...)
 		return
 	}
 }
@@ -191,27 +194,58 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s: %s (%s).", where, dir, does, it.Reason, it.Source)
 	if it.Answer != 0 {
 		v.Good, v.Kind, v.Answer = false, CompatHarms, it.Answer
-		v.Remedy = c.offTheSearch(o, func(file string) remedy.Remedy {
-			return remedy.Run("runpath", "edit", "--remove-entry", listed(o), file)
+		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
+			return c.EditForDriver(list, "runpath", "edit", "--remove-entry", listed(o))
 		})
 		v.Text = strings.TrimSuffix(v.Text, ".") + "; hostDriver run starts the program without it."
 	}
 }
 
-// Edit is the remedy of running an editing tool on a file with the directories that were named.
-func (l *Layout) Edit(file string, tool ...string) remedy.Remedy {
+// Tool is the command line of an editing tool with the directories that were named.
+func (l *Layout) Tool(argv ...string) []string {
 	if l.DriverLink != "" {
-		tool = append(tool, "--driver-link", l.DriverLink)
+		argv = append(argv, "--driver-link", l.DriverLink)
 	}
 	if l.Compat != "" {
-		tool = append(tool, "--compat", l.Compat)
+		argv = append(argv, "--compat", l.Compat)
 	}
-	return remedy.Run(append(tool, file)...)
+	return argv
 }
 
-// ReplaceStubs is the remedy of taking stub directories out of a file's run path.
-func (l *Layout) ReplaceStubs(file string) remedy.Remedy {
-	return l.Edit(file, append([]string{"stubReplace"}, l.stubFlags()...)...)
+// StubReplace is the command line of the tool that takes stub directories out of a run path.
+func (l *Layout) StubReplace() []string {
+	return l.Tool(append([]string{"stubReplace"}, l.stubFlags()...)...)
+}
+
+// Edit is the remedy of running an editing tool on an object's file.
+func (c *Case) Edit(o *loader.Object, argv ...string) remedy.Remedy {
+	return remedy.Edit(c.File(o, false), argv...)
+}
+
+// EditForDriver is Edit where what is wrong is which of the driver's libraries is found: hostDriver run gives a program the
+// host's, whatever its files say.
+func (c *Case) EditForDriver(o *loader.Object, argv ...string) remedy.Remedy {
+	return remedy.Edit(c.File(o, true), argv...)
+}
+
+// File is the file of an object, as what a remedy would change; driver says what [Case.EditForDriver] says.
+func (c *Case) File(o *loader.Object, driven bool) remedy.File {
+	f := c.Layout.File(o.File.Path)
+	f.Driver = driver.Provides(path.Base(o.File.Path)) || o.File.Soname != "" && driver.Provides(o.File.Soname)
+	if o == c.Load.Main && c.Operand != "" {
+		f.Path = c.Operand
+	}
+	if at := c.Load.Main.File.Path; driven && c.Load.Program && c.Load.Inside(at) == at {
+		f.Program = cmp.Or(c.Operand, at)
+	}
+	return f
+}
+
+// File is a file, or a directory, of this machine as what a remedy would change. at is its path, free of symbolic links.
+func (l *Layout) File(at string) remedy.File {
+	f := remedy.File{Path: at, Object: store.Object(l.StubDirs.Store, at), Building: l.Building}
+	f.Rest = strings.TrimPrefix(strings.TrimPrefix(at, f.Object), "/")
+	return f
 }
 
 // stubFlags are the flags that name what else counts as stubs.
@@ -244,7 +278,7 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	o := v.Object
 	by, linked := c.asker(o)
 	v.Kind, v.Answer = NoDriverLink, 35
-	add := func() remedy.Remedy { return c.Edit(c.operand(by), "autoAddDriverRunpath") }
+	add := func() remedy.Remedy { return c.EditForDriver(by, c.Tool("autoAddDriverRunpath")...) }
 	switch {
 	case strings.Contains(o.Name, "/"):
 		v.Text = fmt.Sprintf("%s comes with the host's driver, on NixOS in %s.", path.Base(o.Name), link)
@@ -260,7 +294,10 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	case c.OfNix():
 		v.Text, v.Remedy = fmt.Sprintf("The driver link %s is not in the run path of %s.", link, by.Path), add()
 	default:
-		v.Text, v.Remedy = "It comes with the host's driver, which is not in the default directories; on NixOS it never is.", add().And(", for NixOS")
+		v.Text, v.Remedy = "It comes with the host's driver, which is not in the default directories; on NixOS it never is.", add()
+		if v.Command != nil {
+			v.Remedy = v.And(", for NixOS")
+		}
 	}
 	v.Text = fmt.Sprintf("%s%s: nowhere. %s", o.Name, may, v.Text)
 }
@@ -281,30 +318,30 @@ func listed(o *loader.Object) string {
 }
 
 // offTheSearch is the remedy of taking the directory that an object was found in off the search.
-// edit is what to do with a file where it is an entry of that file's run path.
-func (c *Case) offTheSearch(o *loader.Object, edit func(file string) remedy.Remedy) remedy.Remedy {
+// edit is what to do with an object where it is an entry of that one's run path.
+func (c *Case) offTheSearch(o *loader.Object, edit func(list *loader.Object) remedy.Remedy) remedy.Remedy {
 	dir := path.Dir(o.Path)
 	switch {
 	case o.Rule == loader.ByPath:
 		return c.byName(o)
 	case o.Rule == loader.ByEnv:
-		return remedy.Do("remove " + dir + " from LD_LIBRARY_PATH")
+		return remedy.Do("remove %s from LD_LIBRARY_PATH", dir)
 	case o.Rule == loader.ByNote && !slices.Contains(runpath.Parse(o.List.File.List), listed(o)):
 		return c.rewriteNote(o.List)
 	case (o.Rule.InRunPath() || o.Rule == loader.ByNote) && o.List != nil && o.List.File != nil:
-		return edit(c.operand(o.List))
+		return edit(o.List)
 	}
-	return remedy.Do("take " + dir + " off the search")
+	return remedy.Do("take %s off the search", dir)
 }
 
 // byName is the remedy for a name that is a path, for which the loader searches nowhere: to let
 // the object that asks have it searched for.
 func (c *Case) byName(o *loader.Object) remedy.Remedy {
-	by := "the file"
+	by := any(remedy.Text("the file"))
 	if o.NeededBy != nil && o.NeededBy.File != nil {
 		if by = c.operand(o.NeededBy); o.Cause == loader.Needed {
 			return c.Search(o.Name, o.NeededBy)
 		}
 	}
-	return remedy.Do(fmt.Sprintf("let %s open %s by its name: no run path is searched for the path %s", by, path.Base(o.Name), o.Name))
+	return remedy.Do("let %s open %s by its name: no run path is searched for the path %s", by, path.Base(o.Name), o.Name)
 }

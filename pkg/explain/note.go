@@ -37,7 +37,7 @@ func (c *Case) Note(o *loader.Object) (all []Problem) {
 		all = append(all, p)
 	}
 	if s.Program && o == s.Main && s.Interp.Found && !s.Interp.ReadsNote {
-		return []Problem{{Kind: UnreadNote, By: o, Remedy: remedy.Run("runpath", "cache", "remove", c.operand(o)),
+		return []Problem{{Kind: UnreadNote, By: o, Remedy: c.Edit(o, "runpath", "cache", "remove"),
 			Text: fmt.Sprintf("it has a resolution note, which its loader %s does not read", s.Interp.Path)}}
 	}
 	if o.File.NoteErr != nil {
@@ -77,9 +77,9 @@ func (c *Case) Note(o *loader.Object) (all []Problem) {
 // leave its run path in the same edit.
 func (c *Case) rewriteNote(o *loader.Object) remedy.Remedy {
 	if slices.ContainsFunc(runpath.Parse(o.File.List), func(e string) bool { return c.StubDirs.Contains(runpath.Key(e)) }) {
-		return c.ReplaceStubs(c.operand(o))
+		return c.EditForDriver(o, c.StubReplace()...)
 	}
-	return c.Edit(c.operand(o), append([]string{"runpath", "cache", "write"}, c.stubFlags()...)...)
+	return c.EditForDriver(o, c.Tool(append([]string{"runpath", "cache", "write"}, c.stubFlags()...)...)...)
 }
 
 // stubIn says where the stub, or the directory of stubs, is that a note names and that is not

@@ -103,7 +103,7 @@ func (c *Case) newInterpreter() remedy.Remedy {
 	if usual == "" {
 		return remedy.Do("install the loader, or name one that is here with runpath edit --interpreter LOADER" + orElse)
 	}
-	r := remedy.Run("runpath", "edit", "--interpreter", usual, c.operand(c.Load.Main))
+	r := c.Edit(c.Load.Main, "runpath", "edit", "--interpreter", usual)
 	if store.Contains(usual) {
 		return r.And(orElse)
 	}
@@ -149,7 +149,7 @@ func (c *Case) otherLibc(name string) bool {
 func (c *Case) mixed(o *loader.Object, more string) Problem {
 	return Problem{Kind: LibcMismatch, Object: o, By: o.NeededBy,
 		Text:   fmt.Sprintf("%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both", c.who(o.NeededBy), o.Name, more, cmp.Or(c.Load.Interp.Path, c.Load.Interp.Soname)),
-		Remedy: remedy.Do(fmt.Sprintf("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path)))}
+		Remedy: remedy.Do("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path))}
 }
 
 // notFound is the problem of a library that is not found, for the file itself or for one that it loads.
@@ -175,7 +175,7 @@ func (c *Case) notFound(o *loader.Object) Problem {
 	}
 	if dir := s.Ignored(main, o.Name); dir != "" && by == main {
 		p.Text += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.SecureWhy)
-		p.Remedy = remedy.Run("runpath", "add", dir, c.operand(main)).And(": the directory itself is searched, $ORIGIN is not")
+		p.Remedy = c.Edit(main, "runpath", "add", dir).And(": the directory itself is searched, $ORIGIN is not")
 		return p
 	}
 	if strings.Contains(o.Name, "/") {
@@ -184,13 +184,12 @@ func (c *Case) notFound(o *loader.Object) Problem {
 	}
 	var ok bool
 	if p.Remedy, ok = c.supply(o.Name, to); !ok {
-		whose := ""
+		p.Remedy = remedy.Do("add the directory that holds it to the run path")
 		if to != main {
-			whose = " of " + by.Path
+			p.Remedy = p.And(" of %s", by.Path)
 		}
-		p.Remedy = remedy.Do("add the directory that holds it to the run path" + whose)
 		if at := s.OfTheHost(o.Name); at != "" {
-			p.Remedy = p.And("; the host's distribution has it at " + at + ", built against its own C library: take the package of " + o.Name + " that is built like the file")
+			p.Remedy = p.And("; the host's distribution has it at %s, built against its own C library: take the package of %s that is built like the file", at, o.Name)
 		}
 	}
 	switch {
@@ -210,32 +209,33 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 			name = n
 		}
 	}
-	return remedy.Run("runpath", "needed", "replace", name, path.Base(name), c.operand(by)).And(": then the run path is searched for it")
+	return c.Edit(by, "runpath", "edit", "--replace-needed", name+"="+path.Base(name)).And(": then the run path is searched for it")
 }
 
 // supply is the remedy of letting an object find a library; ok is false where no such library is
 // among the files that belong together, or beside what is loaded.
 func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool) {
 	s, operand := c.Load, c.operand(to)
+	add := func(dir string) remedy.Remedy { return c.Edit(to, "runpath", "add", dir) }
 	if c.Provider != nil {
 		near, err := filepath.Abs(operand)
 		if err != nil {
 			near = operand
 		}
 		if at := c.Provider(name, near, func(p string) bool { return s.Holds(path.Dir(p), name) }); at != "" {
-			return remedy.Run("runpath", "add", path.Dir(at), operand), true
+			return add(path.Dir(at)), true
 		}
 		// The loader opens files by their names: a soname alone does not help.
 		if at := c.Provider(name, near, func(p string) bool {
 			_, why := s.In(path.Dir(p), name)
 			return why == "" && s.Holds(path.Dir(p), path.Base(p))
 		}); at != "" {
-			return remedy.Run("ln", "-s", path.Base(at), path.Dir(at)+"/"+name).And(fmt.Sprintf(": the soname of %s is %s, but the loader looks for a file of that name", at, name)), true
+			return remedy.Link(c.Layout.File(path.Dir(at)), path.Base(at), name).And(": the soname of %s is %s, but the loader looks for a file of that name", at, name), true
 		}
 	}
 	for _, o := range s.Objects {
 		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.Holds(dir, name) {
-			return remedy.Run("runpath", "add", dir, operand), true
+			return add(dir), true
 		}
 	}
 	return r, false
@@ -257,7 +257,7 @@ func (c *Case) tooOld(o, by *loader.Object) Problem {
 		return x != o && x.Found() && x.List == o.List && x.Entry == o.Entry
 	})
 	if d := s.Default(o.Name); d != nil && onlyHere && !slices.ContainsFunc(versions, func(v string) bool { return !d.Defines(v) }) {
-		p.Remedy = remedy.Run("runpath", "edit", "--remove-entry", o.Entry, c.operand(s.Main)).And(fmt.Sprintf(": then %s is found, which defines it", d.Path))
+		p.Remedy = c.Edit(s.Main, "runpath", "edit", "--remove-entry", o.Entry).And(": then %s is found, which defines it", d.Path)
 	}
 	return p
 }

@@ -122,7 +122,7 @@ func (a *Absence) Fix(inBuild bool) string {
 	}
 	switch {
 	case a.LibC:
-		fix := "--interpreter " + a.Interpreter
+		fix := remedy.Quote("--interpreter", a.Interpreter)
 		if strings.HasPrefix(a.Interpreter, "DIR/") {
 			fix += ", where DIR is the lib directory of a newer glibc (nixpkgs)"
 		}
@@ -145,9 +145,9 @@ func (a *Absence) Fix(inBuild bool) string {
 		fixes = append(fixes, fmt.Sprintf("--enforce-priority %s if the file may do without it (its .note.dlopen says %s)", a.above, a.Dlopen))
 	}
 	if inBuild {
-		fixes = append(fixes, fmt.Sprintf("autoPatchelfIgnoreMissingDeps = [ %q ] if it is not wanted", a.first))
+		fixes = append(fixes, string(remedy.Say("autoPatchelfIgnoreMissingDeps = [ %s ] if it is not wanted", remedy.NixPattern(a.first))))
 	} else {
-		fixes = append(fixes, fmt.Sprintf("--ignore-missing %s if it is not wanted", a.first))
+		fixes = append(fixes, remedy.Quote("--ignore-missing", a.first)+" if it is not wanted")
 	}
 	return strings.Join(fixes, "; or ")
 }

@@ -651,6 +651,11 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		return // said of the program
 	case o.Found() && v.Kind != explain.UnfitDriver:
 	case strings.Contains(o.Name, "/"):
+	case v.Kind == explain.NoDriverLink && v.Command == nil: // nobody edits the file
+		fix = v.Remedy
+		if !linkWorks {
+			fix = fix.And("; for all programs: " + install)
+		}
 	case v.Kind == explain.NoDriverLink && linkWorks:
 		fix = remedy.Run(v.Command...)
 	case v.Kind == explain.NoDriverLink:

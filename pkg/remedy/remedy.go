@@ -1,5 +1,8 @@
 // Package remedy is what to do about something that is wrong: in words and, where one
 // command does it, that command, so that tests and programs can follow it.
+//
+// It is where a command becomes text. A value, such as a file's name, reaches that through [Quote], [Say] and [InNix] alone, and a
+// command that edits a file is one of [Edit], which knows what nobody edits.
 package remedy
 
 import (
@@ -15,11 +18,11 @@ type Remedy struct {
 	Command []string `json:"command,omitempty"`
 }
 
-// Run returns the remedy of running a command.
+// Run returns the remedy of running a command. What edits a file is for [Edit].
 func Run(argv ...string) Remedy { return Remedy{Fix: Quote(argv...), Command: argv} }
 
-// Do returns a remedy that is not one command: words.
-func Do(what string) Remedy { return Remedy{Fix: what} }
+// Do returns a remedy that is not one command: words, as [Say] has them.
+func Do(format string, values ...any) Remedy { return Remedy{Fix: string(Say(format, values...))} }
 
 // Words returns what Fix says beside the command.
 func (r Remedy) Words() string { return strings.TrimPrefix(r.Fix, Quote(r.Command...)) }
@@ -35,27 +38,8 @@ func Common(paths []string) string {
 	return dir
 }
 
-// And returns the remedy with more words: a condition, or another way.
-func (r Remedy) And(words string) Remedy {
-	r.Fix += words
+// And returns the remedy with more words, as [Say] has them: a condition, or another way.
+func (r Remedy) And(format string, values ...any) Remedy {
+	r.Fix += string(Say(format, values...))
 	return r
-}
-
-// Quote returns words as a POSIX shell reads them back, separated by blanks. Nothing in them
-// is for a terminal to obey.
-func Quote(words ...string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = w
-		if !Seen(w) {
-			quoted[i] = "$'" + Escape(w) + "'"
-		} else if w == "" || strings.ContainsFunc(w, special) {
-			quoted[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
-}
-
-func special(r rune) bool {
-	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:=@,%", r))
 }

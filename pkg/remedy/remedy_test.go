@@ -23,11 +23,22 @@ func TestShellReadsBackWhatIsQuoted(t *testing.T) {
 		}
 	}
 	read("sh", plain)
-	unseen := []string{"a\nb", "a\nb'c\\'", "\x1b[31m", "\u009b0", "\x7fa", "\u202eü", "\xff0", "$a\r`b`\"\t\xe2\x82"}
-	read("bash", append(unseen, plain...))
+	unseen := []string{"a\nb", "a\nb'c\\'", "\x1b[31m", "\u009b0", "\x7fa", "\u202eü", "\xff0", "$a\r`b`\"\t\xe2\x82", "-\x01", "%s\x01"}
+	for _, shell := range []string{"sh", "dash", "bash"} {
+		read(shell, append(unseen, plain...))
+	}
 	for _, word := range unseen {
 		if q := Quote(word); !Seen(q) || strings.Count(q, "'") != 2 {
 			t.Errorf("%q is quoted as %q", word, q)
+		}
+	}
+	// A newline at the end is not lost either.
+	for _, word := range []string{"\n", "a\n", "a'\n\n"} {
+		for _, shell := range []string{"sh", "dash", "bash"} {
+			line := Quote("printf", "%s|", "x", word, "y z")
+			if out, err := exec.Command(shell, "-c", line).Output(); !errors.Is(err, exec.ErrNotFound) && string(out) != "x|"+word+"|y z|" || !Seen(line) {
+				t.Errorf("%s: %q of %s", shell, out, line)
+			}
 		}
 	}
 	if got := Quote("runpath", "edit", "--remove-entry", "$ORIGIN/a", "/b"); got != "runpath edit --remove-entry '$ORIGIN/a' /b" {
@@ -38,6 +49,28 @@ func TestShellReadsBackWhatIsQuoted(t *testing.T) {
 func TestRemedies(t *testing.T) {
 	r := Run("stubReplace", "/a b").And(", or not")
 	if r.Fix != "stubReplace '/a b', or not" || len(r.Command) != 2 {
+		t.Errorf("%+v", r)
+	}
+	for _, c := range []struct {
+		file File
+		argv []string
+		want string
+	}{
+		{File{Path: "-x"}, []string{"runpath", "add", "/a b"}, "runpath add '/a b' ./-x"},
+		{File{Path: "p", Object: "/s/h-x-1", Rest: "bin/a b", Program: "p"}, []string{"stubReplace"},
+			"for today, hostDriver run p; for good, add stubReplace to nativeBuildInputs, and do not set dontStubReplace"},
+		{File{Path: "p", Object: "/s/h-x-1.0-lib", Rest: "lib/a b"}, []string{"runpath", "add", "$ORIGIN"},
+			`for today, edit a copy; for good, in the postFixup of the package: runpath add '$ORIGIN' "$lib"/'lib/a b'`},
+		{File{Path: "p", Object: "/s/h-dev"}, []string{"runpath", "shrink"}, `for today, edit a copy; for good, in the postFixup of the package: runpath shrink "$out"`},
+		{File{Path: "p", Object: "/s/h-x", Building: true}, []string{"autoAddDriverRunpath"}, "add autoAddDriverRunpath to nativeBuildInputs"},
+		{File{Path: "/usr/lib/wsl/lib/libcuda.so.1", Driver: true, Program: "p"}, []string{"autoAddDriverRunpath"},
+			"for today, hostDriver run p; /usr/lib/wsl/lib/libcuda.so.1 itself is the host's driver's, which is not edited"},
+	} {
+		if r := Edit(c.file, c.argv...); r.Fix != c.want || (r.Command != nil) != (c.file.Object == "" && !c.file.Driver) {
+			t.Errorf("%+v, not %q", r, c.want)
+		}
+	}
+	if r := Do("%s is not %s, but %s", "a b", []string{"x", "$y"}, Command("z", "'")); r.Fix != `'a b' is not x and '$y', but z ''\'''` {
 		t.Errorf("%+v", r)
 	}
 	if r := Do("install it"); r.Fix != "install it" || r.Command != nil {

@@ -28,24 +28,20 @@ func Line(s string) string {
 	return strconv.Quote(s)
 }
 
-// Escape returns what is between the quotes of $'…', which the shells of POSIX.1-2024 have, for
-// a text: every byte of what is not seen is \xHH, and so is each quote, of which two would end
-// an indented string of Nix.
-func Escape(s string) string {
+// shown returns a text for people in which what is not [Seen] is written as \xHH.
+func shown(s string) string {
+	if Seen(s) {
+		return s
+	}
 	var b strings.Builder
-	for len(s) > 0 {
-		r, n := utf8.DecodeRuneInString(s)
-		switch {
-		case r == '\\':
-			b.WriteString(`\\`)
-		case r == '\'' || r == utf8.RuneError && n == 1 || !unicode.IsPrint(r):
-			for i := range n {
-				fmt.Fprintf(&b, `\x%02x`, s[i])
-			}
-		default:
-			b.WriteString(s[:n])
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {
+			fmt.Fprintf(&b, `\x%x`, s[i:i+n])
+		} else {
+			b.WriteString(s[i : i+n])
 		}
-		s = s[n:]
+		i += n
 	}
 	return b.String()
 }

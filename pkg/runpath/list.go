@@ -70,6 +70,25 @@ func (l List) Without(dirs ...string) List {
 	})
 }
 
+// Replace returns the list with other entries in the place of each that names a directory. An entry is there once afterwards, in
+// the first of its places, where it was one of by. The list is not modified.
+func (l List) Replace(dir string, by ...string) List {
+	var out List
+	for _, e := range l {
+		put := []string{e}
+		if Key(e) == Key(dir) {
+			put = by
+		}
+		for _, e := range put {
+			own := slices.ContainsFunc(by, func(b string) bool { return Key(b) == Key(e) })
+			if !own || len(out.Without(e)) == len(out) {
+				out = append(out, e)
+			}
+		}
+	}
+	return out
+}
+
 // Duplicates returns the entries that name a directory which an earlier entry
 // named, in their order and spelling. Empty entries are not counted.
 func (l List) Duplicates() []string {

@@ -697,7 +697,10 @@ func (p Place) Substitute(text string, places []Place) string {
 	if p.Replace == "" {
 		return ""
 	}
-	const link = "${addDriverRunpath.driverLink}/lib"
+	const (
+		inNix = "${addDriverRunpath.driverLink}"
+		link  = inNix + "/lib"
+	)
 	from, to := p.Start, p.End
 	// The replaced text must not be found elsewhere, unless it is replaced there too. others are
 	// where it is found and is not; they become fewer with each byte that is added to it.
@@ -745,16 +748,5 @@ func (p Place) Substitute(text string, places []Place) string {
 		}
 	}
 	old := text[from:to]
-	return "--replace-fail " + quote(old) + " " + quote(text[from:p.Start]+strings.ReplaceAll(p.Replace, mark, link)+text[p.End:to])
-}
-
-// quote quotes for the shell in a way that an indented string of Nix does not read otherwise.
-func quote(s string) string {
-	if !remedy.Seen(s) {
-		return "$'" + remedy.Escape(s) + "'"
-	}
-	if !strings.Contains(s, "'") {
-		return "'" + s + "'"
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`").Replace(s) + `"`
+	return "--replace-fail " + remedy.InNix(old, "") + " " + remedy.InNix(text[from:p.Start]+strings.ReplaceAll(p.Replace, mark, link)+text[p.End:to], inNix)
 }

@@ -37,6 +37,15 @@ func In(directory, p string) string {
 	return directory + name
 }
 
+// Object returns what of a store a path is in: an object of a store wherever it is, or of the one in the directory that is
+// named; or "".
+func Object(named, p string) string {
+	if object := Path(p); object != "" || named == "" {
+		return object
+	}
+	return In(named, p)
+}
+
 // Contains reports whether a path is in a store.
 func Contains(p string) bool { return Path(p) != "" }
 

@@ -1,0 +1,96 @@
+package remedy
+
+import (
+	"slices"
+	"strings"
+)
+
+// File is a file that a command is to change, or the directory in which one is to make a file.
+type File struct {
+	Path string // as an argument of the command
+	// Object is the store path that it is in, "" for none, and Rest its path there, "" for the object itself.
+	Object, Rest string
+	// Driver says that it is the host's driver's.
+	Driver bool
+	// Program is what is started by "hostDriver run" where that helps with the problem without a change; "" where it does not.
+	Program string
+	// Building says that the package is being built: there is no today.
+	Building bool
+}
+
+// hooks are the tools that are hooks of a build too, and what else a package has to say for each.
+var hooks = map[string]string{
+	"stubReplace":          ", and do not set dontStubReplace",
+	"autoAddDriverRunpath": "",
+	"addCudaCompatRunpath": ", and do not set dontAddCudaCompatRunpath",
+}
+
+// Edit returns the remedy of running an editing tool on a file: its name and arguments are argv, to which the file's path is added.
+// What nobody edits, a file of a Nix store or of the host's driver, gets words: what helps today, and what the author of the
+// package writes.
+func Edit(f File, argv ...string) Remedy {
+	switch {
+	case f.Object == "" && !f.Driver:
+		return Run(append(slices.Clone(argv), Operand(f.Path))...)
+	case f.Driver:
+		return f.today(Say("; %s itself is the host's driver's, which is not edited", f.Path))
+	}
+	if more, is := hooks[argv[0]]; is {
+		return f.today(Say(forGood+"add %s to nativeBuildInputs"+more, argv[0]))
+	}
+	return f.today(Say(forGood+"in the postFixup of the package: %s %s", Command(argv...), f.inOutput("")))
+}
+
+// Link returns the remedy of making a symbolic link in a directory.
+func Link(dir File, target, name string) Remedy {
+	if dir.Object == "" {
+		return Run("ln", "-s", Operand(target), strings.TrimSuffix(dir.Path, "/")+"/"+name)
+	}
+	return Do("in the postFixup of the package that makes %s: %s %s", dir.Object, Command("ln", "-s", Operand(target)), dir.inOutput("/"+name))
+}
+
+// InPackage returns what to do about a file of a store, where what the author of its package writes is known.
+func InPackage(f File, what Text) Remedy { return f.today(forGood + what) }
+
+const forGood = "; for good, "
+
+// today begins with what helps without a change of the file.
+func (f File) today(then Text) Remedy {
+	switch {
+	case f.Building:
+		return Do("%s", Text(strings.TrimPrefix(string(then), forGood)))
+	case f.Program != "":
+		return Do("for today, %s%s", Command("hostDriver", "run", f.Program), then)
+	case f.Driver:
+		return Do("start programs by hostDriver run, or have hostDriver install it%s", then)
+	}
+	return Do("for today, edit a copy%s", then)
+}
+
+// inOutput is a file of the object as the script that builds it names it.
+func (f File) inOutput(more string) Text {
+	out := Text(`"$` + outputOf(f.Object) + `"`)
+	if rest := strings.TrimPrefix(f.Rest+more, "/"); rest != "" {
+		out += "/" + Text(word(rest))
+	}
+	return out
+}
+
+// outputOf guesses which output of a package a store path is, by nixpkgs' names: NAME-VERSION-OUTPUT.
+func outputOf(object string) string {
+	parts := strings.Split(object[strings.LastIndexByte(object, '/')+1:], "-")
+	last := parts[len(parts)-1]
+	versioned := func(part string) bool { return part != "" && part[0] >= '0' && part[0] <= '9' }
+	if slices.Contains([]string{"bin", "dev", "lib", "static", "stubs", "include"}, last) && slices.ContainsFunc(parts[1:len(parts)-1], versioned) {
+		return last
+	}
+	return "out"
+}
+
+// Operand returns a path as an argument that no command takes for an option.
+func Operand(path string) string {
+	if strings.HasPrefix(path, "-") {
+		return "./" + path
+	}
+	return path
+}

@@ -1,0 +1,145 @@
+package remedy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Quote returns words, the first of which is a command's name, as every POSIX shell reads them back, dash as well as bash: on one
+// line, in which nothing is for a terminal to obey. It is the one place where a value becomes a part of a command.
+func Quote(words ...string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if strings.HasSuffix(w, "\n") { // which $(…) would drop; inside another word it does not end
+			plain := make([]string, len(words))
+			for i, w := range words {
+				plain[i] = literal(w)
+			}
+			return "eval " + printed(strings.Join(plain, " "))
+		}
+		quoted[i] = word(w)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// Text is what people read, with values in it that are quoted.
+type Text string
+
+// Command is [Quote] for [Say].
+func Command(words ...string) Text { return Text(Quote(words...)) }
+
+// Say returns words in which each %s is the next of some values: a string as a shell reads it back, who is given the whole line by
+// mistake too; several, as "a, b and c"; and [Text] as it is. A newline at the end of a value may be lost.
+func Say(format string, values ...any) Text {
+	if len(values) == 0 {
+		return Text(shown(format))
+	}
+	parts := strings.Split(format, "%s")
+	said := parts[0]
+	for i, v := range values {
+		switch v := v.(type) {
+		case Text:
+			said += string(v)
+		case []string:
+			quoted := make([]string, len(v))
+			for i, w := range v {
+				quoted[i] = word(w)
+			}
+			said += List(quoted)
+		case string:
+			said += word(v)
+		}
+		said += parts[i+1]
+	}
+	return Text(shown(said))
+}
+
+// word is one word, which does not end in a newline.
+func word(w string) string {
+	switch {
+	case !Seen(w):
+		return printed(w)
+	case w == "" || w[0] == '=' || strings.ContainsFunc(w, special): // zsh looks a command up for =NAME
+		return literal(w)
+	}
+	return w
+}
+
+// literal is a word between single quotes, whatever it holds.
+func literal(w string) string { return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'" }
+
+// printed is a word that printf(1) writes: what is not seen, what its format or a shell's history reads otherwise, and each quote,
+// is three octal digits, which every printf knows; so is a hyphen in front, which some take for an option.
+func printed(w string) string { return `"$(printf '` + octal(w) + `')"` }
+
+// octal returns a text as printf's format has it.
+func octal(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) || strings.ContainsRune("\\'\"%!$`", r) || i == 0 && r == '-' {
+			for _, c := range []byte(s[i : i+n]) {
+				fmt.Fprintf(&b, `\%03o`, c)
+			}
+		} else {
+			b.WriteString(s[i : i+n])
+		}
+		i += n
+	}
+	return b.String()
+}
+
+func special(r rune) bool {
+	return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:=@,%", r))
+}
+
+// InNix returns a word as a shell reads it back from an indented string of Nix, where a package has its commands: there are neither
+// two quotes nor a dollar before a brace in it but for one expression, which Nix is to read. The word must not end in a newline.
+func InNix(w, expression string) string {
+	if word(w) == w && strings.Trim(w, "\n") == w {
+		return w
+	}
+	parts := []string{w}
+	if expression != "" {
+		parts = strings.Split(w, expression)
+	}
+	unsafe := func(special string) bool {
+		return slices.ContainsFunc(parts, func(part string) bool { return !Seen(part) || strings.ContainsAny(part, special) })
+	}
+	switch {
+	case !strings.Contains(w, "'") && w != "" && !slices.ContainsFunc(parts, func(p string) bool { return !Seen(p) || strings.Contains(p, "${") }):
+		return "'" + w + "'"
+	case !unsafe("\\$`!") && !strings.Contains(w, "''"):
+		return `"` + strings.ReplaceAll(w, `"`, `\"`) + `"`
+	}
+	for i, part := range parts {
+		if parts[i] = ""; part != "" {
+			parts[i] = printed(part)
+		}
+	}
+	return strings.Join(parts, `"`+expression+`"`)
+}
+
+// NixPattern returns a file's name as a string of Nix that is a pattern for it: what is not seen is any character.
+func NixPattern(name string) Text {
+	var b strings.Builder
+	for _, r := range name {
+		switch {
+		case r == utf8.RuneError || !unicode.IsPrint(r):
+			b.WriteByte('?')
+		case strings.ContainsRune(`"\$`, r):
+			b.WriteString(`\` + string(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return Text(`"` + b.String() + `"`)
+}
+
+// Substitute returns the command of nixpkgs' setup that changes a text: arguments are those that [InNix] has made.
+func Substitute(path, arguments string) Text {
+	return Text("substituteInPlace " + InNix(Operand(path), "") + " " + arguments)
+}
