@@ -25,6 +25,7 @@ import (
 	"cuda-runpath/pkg/cli/hostdriver"
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/cli/urfave"
+	"cuda-runpath/pkg/host/hosttest"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
@@ -48,10 +49,16 @@ func TestScripts(t *testing.T) {
 		Dir:           "testdata",
 		Setup:         func(env *testscript.Env) error { env.Setenv(schemaLog, os.Getenv(schemaLog)); return nil },
 		UpdateScripts: *update,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"device": func(ts *testscript.TestScript, _ bool, args []string) { ts.Check(hosttest.Node(ts.MkAbs(args[0]))) },
+		},
 		Condition: func(cond string) (bool, error) {
 			if path, ok := strings.CutPrefix(cond, "exists:"); ok {
 				_, err := os.Stat(path)
 				return err == nil, nil
+			}
+			if cond == "devices" {
+				return hosttest.Node(filepath.Join(t.TempDir(), "node")) == nil, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},

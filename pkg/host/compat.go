@@ -122,13 +122,13 @@ const CompatSource = "compat package"
 // WithCompat returns a driver in which a compat package's libraries stand in for
 // those of the same name: libcuda.so.1, and what it opens.
 func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
-	c, found := *d, candidates{}
+	c, found := *d, newCandidates()
 	in := &Driver{}
 	compat := *h
 	compat.wantCompat = true
 	compat.look(place{dir, CompatSource}, d.machine(), "", found, in)
 	h.Inputs, h.verdicts = compat.Inputs, compat.verdicts
-	if len(found[cudaRow]) == 0 {
+	if len(found.of[cudaRow]) == 0 {
 		why := "it has none for " + d.Machine
 		for _, r := range in.Rejected {
 			why = r.Path + ": " + r.Reason
@@ -137,11 +137,11 @@ func (h *Host) WithCompat(d *Driver, dir string) (*Driver, error) {
 	}
 	c.Libraries = nil
 	for _, lib := range d.Libraries {
-		if len(found[lib.Name]) == 0 {
+		if len(found.of[lib.Name]) == 0 {
 			c.Libraries = append(c.Libraries, lib)
 		}
 	}
-	for _, libs := range found {
+	for _, libs := range found.of {
 		c.Libraries = append(c.Libraries, libs[0])
 	}
 	sort.Slice(c.Libraries, func(i, j int) bool { return c.Libraries[i].Soname < c.Libraries[j].Soname })

@@ -15,7 +15,7 @@ import (
 // What is said of hosts that are good, and of those on which something is wrong.
 func TestDiagnosis(t *testing.T) {
 	const nvrm = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " + version + "  Tue Jun  3 11:17:40 UTC 2025\n"
-	devices := tree{"dev/nvidiactl": "", "dev/nvidia0": "", "dev/nvidia-uvm": ""}
+	devices := tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}
 	copies := tree{"run/opengl-driver/lib/libcuda.so.1": "-> libcuda.so." + version, "run/opengl-driver/lib/libcuda.so." + version: lib("libcuda.so.1")}
 	good := core("usr/lib64", version).with(devices).with(loaded(version)).with(tree{"proc/driver/nvidia/version": nvrm}).with(copies)
 	program := func(runPath string, needs ...string) tinyelf.Object {
@@ -48,6 +48,7 @@ func TestDiagnosis(t *testing.T) {
 		"an older library":          {files: core("usr/lib64", version).with(devices).with(loaded("545.23.06")).with(copies), says: []string{"install the libraries of driver 545.23.06", "bad driver link: /run/opengl-driver/lib leads to driver " + version + ", but the kernel module is 545.23.06"}},
 		"no GPU":                    {files: good, without: "dev/nvidia0", says: []string{"bad device nodes: there is no GPU"}},
 		"no uvm":                    {files: good, without: "dev/nvidia-uvm", says: []string{"bad device nodes: /dev/nvidia-uvm is missing", "nvidia-modprobe -u"}},
+		"a file in a node's place":  {files: good.with(tree{"dev/nvidia0": ""}), says: []string{"bad device nodes: /dev/nvidia0 is not a device"}},
 		"a node for root":           {files: good, closed: "dev/nvidiactl", says: []string{"bad device nodes: you may not read and write /dev/nvidiactl (-rw-------)"}},
 		"no link":                   {files: good, without: "run/", says: []string{"bad driver link: /run/opengl-driver/lib does not exist", "sudo hostDriver install"}},
 		"a link that dangles":       {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "-> gone"}), says: []string{"bad driver link: /run/opengl-driver/lib holds a dangling libcuda.so.1: gone is gone"}},
@@ -65,9 +66,9 @@ func TestDiagnosis(t *testing.T) {
 		"a damaged library":         {files: good.with(tree{"usr/lib64/libnvidia-ml.so." + version: "text"}), works: true, says: []string{"warning driver libraries: /usr/lib64/libnvidia-ml.so.1 cannot be used: not an ELF file"}},
 		"another driver":            {files: good.with(core("opt/driver", "525.60.13")).with(tree{"etc/ld.so.conf": "/opt/driver\n"}), works: true, says: []string{"note driver libraries: other drivers are in /opt/driver/libcuda.so.525.60.13"}},
 		"something that is lacking": {files: good.with(tree{"usr/lib64/libGLX_nvidia.so." + version: lib("libGLX_nvidia.so.0", "libX11.so.6")}), works: true, says: []string{"note driver libraries: this host lacks libX11.so.6 (for libGLX_nvidia.so.0)"}},
-		"WSL": {files: tree{"usr/lib/wsl/lib/libcuda.so.1": lib("libcuda.so.1"), "dev/dxg": "", "run/opengl-driver/lib/libcuda.so.1": "-> /usr/lib/wsl/lib/libcuda.so.1"}, works: true,
+		"WSL": {files: tree{"usr/lib/wsl/lib/libcuda.so.1": lib("libcuda.so.1"), "dev/dxg": "(device)", "run/opengl-driver/lib/libcuda.so.1": "-> /usr/lib/wsl/lib/libcuda.so.1"}, works: true,
 			says: []string{"ok kernel module: none needed", "ok device nodes: /dev/dxg: present"}},
-		"Jetson": {files: tree{"etc/nv_tegra_release": "x", "sys/module/nvgpu/x": "", "dev/nvmap": "", "usr/lib64/libcuda.so.1": lib("libcuda.so.1")}.with(copies), works: true,
+		"Jetson": {files: tree{"etc/nv_tegra_release": "x", "sys/module/nvgpu/x": "", "dev/nvmap": "(device)", "usr/lib64/libcuda.so.1": lib("libcuda.so.1")}.with(copies), works: true,
 			says: []string{"ok kernel module: nvgpu (Jetson)", "note device nodes: /dev/nvhost-gpu is missing"}},
 		"Nix builds, no hook":      {files: good.with(tree{"nix/store/x": ""}), works: true, says: []string{"note Nix builds: cannot see the GPU", "hostDriver sandbox"}},
 		"Nix builds, our hook":     {files: good.with(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\nsystem-features = cuda\n"}), works: true, says: []string{"ok Nix builds: get the GPU through /h/hostDriver-sandbox"}},

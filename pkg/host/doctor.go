@@ -301,8 +301,12 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 		switch {
 		case err != nil:
 			d.add(subject, Bad, node, "", "%v", Reason(err))
-		case h.Root.IsHost() && info.Mode()&fs.ModeCharDevice == 0:
-			d.add(subject, Bad, node, fixes[node], "%s is not a device", node)
+		case info.Mode()&fs.ModeCharDevice == 0:
+			fix := h.sudo(remedy.Quote("rm", node))
+			if fixes[node] != "" {
+				fix += ", then " + fixes[node]
+			}
+			d.add(subject, Bad, node, fix, "%s is not a device", node)
 		case h.Root.IsHost() && unix.Access(node, unix.R_OK|unix.W_OK) != nil,
 			!h.Root.IsHost() && info.Mode().Perm()&0o006 != 0o006:
 			fix := h.sudo("chmod a+rw " + node)
@@ -347,7 +351,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, kernel Kernel, prefix string,
 	at, err := h.Root.Resolve(cuda)
 	if err != nil {
 		what := "holds no " + driver.LibCUDA
-		if target, lerr := os.Readlink(h.Root.Path(cuda)); lerr == nil {
+		if target, lerr := h.Root.Readlink(cuda); lerr == nil {
 			what = fmt.Sprintf("holds a dangling %s: %s is gone (was the driver upgraded?)", driver.LibCUDA, target)
 		}
 		d.add("driver link", verdict, link, install, "%s %s", link, what)
@@ -710,8 +714,7 @@ func (h *Host) needsGLIBC(file string) string {
 // hostGLIBC returns the version of the host's own glibc: the newest that its libc.so.6 defines.
 func (h *Host) hostGLIBC(m Machine) string {
 	cache, _ := h.cache()
-	name, _ := h.hostLibrary("libc.so.6", m, cache, nil)
-	return h.newestGLIBC(name, func(im *elfimage.Image) ([]elfimage.Version, error) {
+	return h.newestGLIBC(h.hostLibraries(m, cache, nil).find("libc.so.6").path, func(im *elfimage.Image) ([]elfimage.Version, error) {
 		versions, _, err := im.VersionsDefined()
 		return versions, err
 	})

@@ -40,6 +40,7 @@ type Host struct {
 
 	wantCompat bool // a compat package's libraries are what is looked for
 
+	inputs   map[string]int    // where in Inputs a path is, if that has it
 	verdicts map[string]string // by path: why it must not be relied on
 	programs *loader.Loader    // by which programs are looked at
 }
@@ -113,8 +114,34 @@ var ErrNoDriver = errors.New("no NVIDIA driver found")
 // cudaRow is the row of libcuda.so.1 in the table of the driver's libraries.
 const cudaRow = "libcuda.so"
 
-// candidates are the files that stand for one library, in order of preference.
-type candidates map[string][]Library
+// candidates are the files that stand for each library, in order of preference. However many there are, each is found once.
+type candidates struct {
+	of    map[string][]Library
+	at    map[[2]string]int  // by library and file: which of those
+	names map[[3]string]bool // those with the names that they have
+}
+
+func newCandidates() *candidates {
+	return &candidates{map[string][]Library{}, map[[2]string]int{}, map[[3]string]bool{}}
+}
+
+// add adds a file, or its names to one that is known.
+func (c *candidates) add(key string, lib Library) {
+	links := lib.Links
+	i, known := c.at[[2]string{key, lib.File}]
+	if !known {
+		i = len(c.of[key])
+		c.at[[2]string{key, lib.File}] = i
+		lib.Links = nil
+		c.of[key] = append(c.of[key], lib)
+	}
+	for _, name := range links {
+		if id := [3]string{key, lib.File, name}; !c.names[id] {
+			c.names[id] = true
+			c.of[key][i].Links = append(c.of[key][i].Links, name)
+		}
+	}
+}
 
 // Find returns the host's driver for a machine. Where there is none, the error
 // wraps ErrNoDriver, and the Driver tells what was rejected.
@@ -145,11 +172,11 @@ func (h *Host) Directory(m Machine) (string, error) {
 func (h *Host) find(m Machine, only string) (*Driver, error) {
 	d := &Driver{Machine: m.Name, Libraries: []Library{}, Needs: []Need{}, Others: []string{}, Rejected: []Rejected{}}
 	cache, places := h.places(m)
-	found := candidates{}
+	found := newCandidates()
 	for _, p := range places {
 		h.look(p, m, only, found, d)
 	}
-	cudas := found[cudaRow]
+	cudas := found.of[cudaRow]
 	if len(cudas) == 0 {
 		where := fmt.Sprintf("the loader's cache or any of %d known places; --from DIR names another", len(places))
 		if len(h.From) > 0 {
@@ -264,10 +291,18 @@ func (h *Host) places(m Machine) (*ldcache.Cache, []place) {
 	return cache, all
 }
 
-// OnlyDriver reports whether a directory holds nothing but the driver's libraries, and directories.
+// OnlyDriver reports whether a directory holds nothing but the driver's libraries, and directories: for the programs of this machine,
+// which of another root see no links but those that lead to what is beside them.
 func (h *Host) OnlyDriver(dir string) bool {
 	entries, err := h.Root.ReadDir(dir)
-	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return !e.IsDir() && !driver.Provides(e.Name()) })
+	return err == nil && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		if e.Type()&fs.ModeSymlink != 0 && !h.Root.IsHost() {
+			if target, err := h.Root.Readlink(path.Join(dir, e.Name())); err != nil || strings.Contains(target, "/") {
+				return true
+			}
+		}
+		return !e.IsDir() && !driver.Provides(e.Name())
+	})
 }
 
 // digits returns the numbers in a path, joined by points.
@@ -286,7 +321,7 @@ func (h *Host) cache() (*ldcache.Cache, error) {
 }
 
 // look examines every file of a directory that bears the name of one of the driver's libraries, or of those of one row.
-func (h *Host) look(p place, m Machine, only string, found candidates, d *Driver) {
+func (h *Host) look(p place, m Machine, only string, found *candidates, d *Driver) {
 	entries, err := h.Root.ReadDir(p.dir)
 	if err != nil {
 		return
@@ -323,18 +358,7 @@ func (h *Host) look(p place, m Machine, only string, found candidates, d *Driver
 		if strings.Contains(key, "*") {
 			key = lib.Soname // one row stands for many libraries
 		}
-		known := false
-		for i, other := range found[key] {
-			if other.File == lib.File {
-				known = true
-				for _, name := range lib.Links {
-					found[key][i].Links = addOnce(other.Links, name)
-				}
-			}
-		}
-		if !known {
-			found[key] = append(found[key], lib)
-		}
+		found.add(key, lib)
 	}
 }
 
@@ -344,10 +368,10 @@ var jetsonDirs = []string{"tegra", "tegra-egl", "nvidia"}
 // complete returns the libraries that belong to the chosen libcuda.so.1: those of
 // its version, and of those without a version the ones that are beside it or,
 // where it has none itself, beside others of the set.
-func (h *Host) complete(chosen Library, found candidates) []Library {
+func (h *Host) complete(chosen Library, found *candidates) []Library {
 	dirs := map[string]bool{path.Dir(chosen.Path): true, path.Dir(chosen.File): true}
 	var set []Library
-	for _, libs := range found {
+	for _, libs := range found.of {
 		for _, lib := range libs {
 			if lib.Version == chosen.Version && chosen.Version != "" {
 				dirs[path.Dir(lib.Path)], dirs[path.Dir(lib.File)] = true, true
@@ -359,7 +383,7 @@ func (h *Host) complete(chosen Library, found candidates) []Library {
 			dirs[path.Join(path.Dir(path.Dir(chosen.File)), sister)] = true
 		}
 	}
-	for _, libs := range found {
+	for _, libs := range found.of {
 		for _, lib := range libs {
 			beside := dirs[path.Dir(lib.Path)] || dirs[path.Dir(lib.File)]
 			if lib.Name == chosen.Name && lib.File != chosen.File {
@@ -378,29 +402,33 @@ func (h *Host) complete(chosen Library, found candidates) []Library {
 // needs follows DT_NEEDED from the driver's libraries into the host's own.
 func (h *Host) needs(d *Driver, m Machine, cache *ldcache.Cache, places []place) []Need {
 	own := d.Names()
+	libraries := h.hostLibraries(m, cache, places)
 	found := map[string]*Need{}
+	asked := map[[2]string]bool{} // what by whom
 	var order []string
 	var follow func(by string, sonames []string)
 	follow = func(by string, sonames []string) {
 		for _, s := range sonames {
-			if own[s] {
+			if own[s] || asked[[2]string{s, by}] {
 				continue
 			}
+			asked[[2]string{s, by}] = true
 			if n, ok := found[s]; ok {
-				n.By = addOnce(n.By, by)
+				n.By = append(n.By, by)
 				continue
 			}
 			n := &Need{Soname: s, By: []string{by}}
 			found[s] = n
 			order = append(order, s)
-			n.Path, n.Needs = h.hostLibrary(s, m, cache, places)
+			lib := libraries.find(s)
+			n.Path, n.Needs = lib.path, lib.needs
 			follow(s, n.Needs)
 		}
 	}
 	for _, lib := range d.Libraries {
 		follow(lib.Soname, lib.Needs)
 		for _, s := range lib.Opens { // what is not there, it does without
-			if at, _ := h.hostLibrary(s, m, cache, places); at != "" || s == GLVNDEGL {
+			if libraries.find(s).path != "" || s == GLVNDEGL {
 				follow(lib.Soname, []string{s})
 			}
 		}
@@ -413,23 +441,57 @@ func (h *Host) needs(d *Driver, m Machine, cache *ldcache.Cache, places []place)
 	return all
 }
 
-// hostLibrary finds a library as the host's own loader would, and what it needs.
-func (h *Host) hostLibrary(soname string, m Machine, cache *ldcache.Cache, places []place) (file string, needs []string) {
-	var tries []string
-	if strings.Contains(soname, "/") {
-		return "", nil
+// A hostLibraries finds libraries as the host's own loader would. Directories are listed once: many of them may be asked for
+// many libraries.
+type hostLibraries struct {
+	h     *Host
+	m     Machine
+	cache *ldcache.Cache      // nil where there is none
+	in    map[string][]string // by name: the directories that have it, in order
+	known map[string]hostLibrary
+}
+
+type hostLibrary struct {
+	path  string // "" where the host has none
+	needs []string
+}
+
+func (h *Host) hostLibraries(m Machine, cache *ldcache.Cache, places []place) *hostLibraries {
+	l := &hostLibraries{h, m, cache, map[string][]string{}, map[string]hostLibrary{}}
+	var dirs []string
+	for _, p := range places {
+		dirs = append(dirs, p.dir)
 	}
-	if cache != nil {
-		if e, ok := cache.Resolve(soname, m.ABI, ldcache.Processor{}); ok {
+	for _, dir := range slices.Concat(dirs, []string{"/usr/lib/" + m.triple, "/lib/" + m.triple}, m.libs) {
+		entries, _ := h.Root.ReadDir(dir)
+		for _, e := range entries {
+			l.in[e.Name()] = append(l.in[e.Name()], dir)
+		}
+	}
+	return l
+}
+
+// find returns where a library is, and what it needs.
+func (l *hostLibraries) find(soname string) hostLibrary {
+	lib, ok := l.known[soname]
+	if !ok {
+		lib = l.look(soname)
+		l.known[soname] = lib
+	}
+	return lib
+}
+
+func (l *hostLibraries) look(soname string) hostLibrary {
+	var tries []string
+	if l.cache != nil && !strings.Contains(soname, "/") {
+		if e, ok := l.cache.Resolve(soname, l.m.ABI, ldcache.Processor{}); ok {
 			tries = append(tries, e.Path)
 		}
 	}
-	for _, p := range places {
-		tries = append(tries, path.Join(p.dir, soname))
-	}
-	for _, dir := range append([]string{"/usr/lib/" + m.triple, "/lib/" + m.triple}, m.libs...) {
+	for _, dir := range l.in[soname] {
 		tries = append(tries, path.Join(dir, soname))
 	}
+	h := l.h
 	for _, name := range tries {
 		at, err := h.Root.Resolve(name)
 		if err != nil {
@@ -441,13 +503,13 @@ func (h *Host) hostLibrary(soname string, m Machine, cache *ldcache.Cache, place
 		}
 		needed, err := im.Needed()
 		f.Close()
-		if err != nil || im.Machine != m.Machine || im.Class != m.Class || h.trusted(at) != nil {
+		if err != nil || im.Machine != l.m.Machine || im.Class != l.m.Class || h.trusted(at) != nil {
 			continue
 		}
 		h.Saw(path.Dir(at))
-		return name, withoutLibc(needed)
+		return hostLibrary{name, withoutLibc(needed)}
 	}
-	return "", nil
+	return hostLibrary{}
 }
 
 func addOnce(list []string, s string) []string {
@@ -470,11 +532,14 @@ type Input struct {
 // Saw remembers what a path looks like now, so that a later start can tell
 // whether the same answer still holds without looking again.
 func (h *Host) Saw(name string) {
-	for _, in := range h.Inputs {
-		if in.Path == name {
-			return
-		}
+	// Copies of a host share the map, and each has inputs of its own.
+	if i, ok := h.inputs[name]; ok && i < len(h.Inputs) && h.Inputs[i].Path == name {
+		return
 	}
+	if h.inputs == nil {
+		h.inputs = map[string]int{}
+	}
+	h.inputs[name] = len(h.Inputs)
 	h.Inputs = append(h.Inputs, Input{name, h.Identity(name)})
 }
 

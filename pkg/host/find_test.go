@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/sysroot"
 )
 
-// A tree is a host's files: a library, a text, or where a link leads ("-> …"); a name that ends in "/" is a directory.
+// A tree is a host's files: a library, a text, or where a link leads ("-> …"), or "(device)"; a name that ends in "/" is a directory.
 type tree map[string]any
 
 func (files tree) make(t *testing.T) *Host {
@@ -37,6 +38,10 @@ func (files tree) make(t *testing.T) *Host {
 			case string:
 				if target, ok := strings.CutPrefix(what, "-> "); ok {
 					err = os.Symlink(target, at)
+				} else if what == "(device)" {
+					if err := hosttest.Node(at); err != nil {
+						t.Skip("no device nodes can be made here: ", err)
+					}
 				} else {
 					err = os.WriteFile(at, []byte(what), 0o644)
 				}

@@ -159,3 +159,19 @@ func TestVersionOfTheHostsGLIBC(t *testing.T) {
 		t.Errorf("a text needs glibc %q", got)
 	}
 }
+
+// Links of another root are followed and read inside it: nothing outside says who owns its driver link.
+func TestLinksOutsideARootAreNotRead(t *testing.T) {
+	outside := t.TempDir()
+	if err := os.Symlink("/nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-non-nixos-gpu", filepath.Join(outside, "opengl-driver")); err != nil {
+		t.Fatal(err)
+	}
+	h := tree{"run": "-> " + outside, "usr/lib64": "-> " + outside}.make(t)
+	m, _ := MachineNamed("x86_64")
+	if got := h.LinkOwner(m.Link(DefaultPrefix)); got != "" {
+		t.Errorf("made by %s", got)
+	}
+	if got := h.installing(m, DefaultPrefix); got != "sudo hostDriver install" {
+		t.Error(got)
+	}
+}

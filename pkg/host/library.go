@@ -105,7 +105,7 @@ func (h *Host) examine(name string, row driver.Library, m Machine) (lib Library,
 	lib = Library{Name: row.Name, Class: row.Class, Path: name}
 	file, err := h.Root.Resolve(name)
 	if err != nil {
-		if target, lerr := os.Readlink(h.Root.Path(name)); lerr == nil && errors.Is(err, fs.ErrNotExist) {
+		if target, lerr := h.Root.Readlink(name); lerr == nil && errors.Is(err, fs.ErrNotExist) {
 			return lib, fmt.Errorf("a dangling link to %s", target)
 		}
 		return lib, Reason(err)

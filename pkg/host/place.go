@@ -3,7 +3,6 @@ package host
 import (
 	"debug/elf"
 	"fmt"
-	"os"
 	"path"
 	"runtime"
 	"slices"
@@ -152,7 +151,7 @@ func (h *Host) OwnLink(dir string) string {
 // LinkOwner returns what made a driver link, or the directory that it is in, a link into a Nix store, "" where it is none. The names are
 // those of the packages in NixOS's hardware.graphics, nix-system-graphics' graphics.nix and Home Manager's gpu-libs-env.nix.
 func (h *Host) LinkOwner(link string) string {
-	target, err := os.Readlink(h.Root.Path(path.Dir(link)))
+	target, err := h.Root.Readlink(path.Dir(link))
 	switch {
 	case err != nil || !store.Contains(target):
 		return ""
@@ -172,7 +171,7 @@ func (h *Host) installing(m Machine, prefix string) string {
 	install := h.itself() + " install" + prefixFlag(prefix)
 	switch owner := h.LinkOwner(link); owner {
 	case "":
-		if target, err := os.Readlink(h.Root.Path(path.Dir(link))); err == nil && h.OwnLink(path.Dir(link)) == "" { // which install leaves alone
+		if target, err := h.Root.Readlink(path.Dir(link)); err == nil && h.OwnLink(path.Dir(link)) == "" { // which install leaves alone
 			return fmt.Sprintf("remove %s, a link to %s, if nothing else needs it, then %s", path.Dir(link), target, install)
 		}
 		return install

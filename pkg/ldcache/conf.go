@@ -26,7 +26,7 @@ const (
 // file is an empty list, as it is to ldconfig. The directories need not exist, and
 // ldconfig's own last ones (/lib, /usr/lib and their 64-bit sisters) are not among them.
 func ConfDirs(root sysroot.Root, name string) ([]string, error) {
-	c := confReader{root: root, seen: map[string]bool{}}
+	c := confReader{root: root, seen: map[string]bool{}, names: sysroot.MostNames}
 	err := c.read(name, 0)
 	return c.dirs, err
 }
@@ -36,6 +36,7 @@ type confReader struct {
 	dirs  []string
 	seen  map[string]bool
 	files int
+	names int // that patterns may still look at
 }
 
 func (c *confReader) read(name string, depth int) error {
@@ -74,7 +75,7 @@ func (c *confReader) line(name string, n int, line string, depth int) error {
 			if !strings.HasPrefix(pattern, "/") {
 				pattern = path.Dir(name) + "/" + pattern
 			}
-			found, err := c.root.Glob(strings.TrimRight(pattern, space))
+			found, err := c.root.GlobWithin(strings.TrimRight(pattern, space), &c.names)
 			if err != nil {
 				return fmt.Errorf("%s:%d: %q: %w", name, n, pattern, err)
 			}

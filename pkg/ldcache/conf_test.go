@@ -1,10 +1,13 @@
 package ldcache
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -93,6 +96,22 @@ func TestHostileConfs(t *testing.T) {
 	} {
 		if dirs, err := ConfDirs(sysroot.Root{Dir: tree(t, files)}, ConfPath); err == nil {
 			t.Errorf("%s: %v", name, dirs)
+		}
+	}
+	// Each star finds six times as much, and nothing of it is another directory; as many patterns that find little.
+	many := map[string]string{"etc/ld.so.conf": "include /a" + strings.Repeat("/*", 12) + "\n/after\n"}
+	for i := range 6 {
+		many[fmt.Sprintf("a/l%d", i)] = "-> ."
+	}
+	patterns := map[string]string{"etc/ld.so.conf": strings.Repeat("include x*\n", 50000)}
+	for i := range 200 {
+		patterns[fmt.Sprintf("etc/y%d", i)] = ""
+	}
+	for name, files := range map[string]map[string]string{"stars": many, "patterns": patterns} {
+		at := sysroot.Root{Dir: tree(t, files)}
+		began := time.Now()
+		if dirs, err := ConfDirs(at, ConfPath); !errors.Is(err, sysroot.ErrTooMany) || len(dirs) > 0 || time.Since(began) > time.Minute {
+			t.Errorf("%s: %q, %v after %v", name, dirs, err, time.Since(began))
 		}
 	}
 	// A link that leads out of the root must not: inside, it leads to a file that is not there.

@@ -200,6 +200,16 @@ func Lstat(host string) (mode uint32, target string, err error) {
 	return st.Mode, target, err
 }
 
+// Outside returns the path on this machine of what name leads to inside the root: this machine's own links
+// lead there too.
+func (r Root) Outside(name string) (string, error) {
+	at, err := r.Resolve(name)
+	if err != nil || r.IsHost() {
+		return path.Clean(name), err
+	}
+	return r.Path(at), nil
+}
+
 // inside turns an error about a path on this machine into one about the path inside.
 func (r Root) inside(op, name string, err error) error {
 	if err == nil {
@@ -331,9 +341,21 @@ func (r Root) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, r.inside("open", name, err)
 }
 
-// Glob returns the paths that match a pattern of path.Match, sorted bytewise, as
-// glob(3) does in the C locale: "*" and "?" do not match a leading period.
+// ErrTooMany means that a pattern leads to more names than are looked at: by links in a loop each star finds more of the same.
+var ErrTooMany = errors.New("more names than are looked at")
+
+// MostNames is how many names are looked at for the patterns of one purpose. A large system's /usr/lib has some 10,000.
+const MostNames = 1 << 16
+
+// Glob returns the paths that match a pattern of path.Match, sorted bytewise, as glob(3) does in the C locale: "*" and "?" do not
+// match a leading period. It looks at [MostNames]; past them the error is [ErrTooMany].
 func (r Root) Glob(pattern string) ([]string, error) {
+	left := MostNames
+	return r.GlobWithin(pattern, &left)
+}
+
+// GlobWithin is Glob for one of many patterns: it takes the names that it looks at away from those that are left.
+func (r Root) GlobWithin(pattern string, left *int) ([]string, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, err
 	}
@@ -344,6 +366,9 @@ func (r Root) Glob(pattern string) ([]string, error) {
 		}
 		var next []string
 		for _, dir := range found {
+			if *left--; *left < 0 {
+				return nil, ErrTooMany
+			}
 			if !strings.ContainsAny(c, `*?[\`) {
 				if _, err := r.Stat(path.Join(dir, c)); err == nil {
 					next = append(next, path.Join(dir, c))
@@ -353,6 +378,9 @@ func (r Root) Glob(pattern string) ([]string, error) {
 			entries, err := r.ReadDir(dir)
 			if err != nil {
 				continue
+			}
+			if *left -= len(entries); *left < 0 {
+				return nil, ErrTooMany
 			}
 			for _, e := range entries {
 				if strings.HasPrefix(e.Name(), ".") && !strings.HasPrefix(c, ".") {

@@ -148,3 +148,29 @@ func TestFortyLinks(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a link holds, and where its end is for this machine, are asked of the link inside, whatever leads to it.
+func TestReadlinkAndOutside(t *testing.T) {
+	outside := t.TempDir()
+	if err := os.Symlink("not/yours", filepath.Join(outside, "link")); err != nil {
+		t.Fatal(err)
+	}
+	r := made(t, map[string]string{"link": "-> target", "out": "-> " + outside, "up": "-> /../../../../../../../.." + outside, "sub/x": "", "dir": "-> /sub", "escape": "-> /../sub/x"})
+	for name, want := range map[string]string{"/link": "target", "link": "target", "/dir": "/sub", "/out": outside, "/out/link": "", "/up/link": "", "/sub/x": "", "/none": ""} {
+		if got, err := r.Readlink(name); got != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	for name, want := range map[string]string{"/escape": "/sub/x", "/dir/x": "/sub/x", "/": "/", "/out": "", "/link": ""} {
+		if got, err := r.Outside(name); (err == nil) != (want != "") || want != "" && got != filepath.Join(r.Dir, want) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	here := Root{}
+	if got, err := here.Readlink(outside + "/link"); got != "not/yours" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := here.Outside("/proc/self/"); got != "/proc/self" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}

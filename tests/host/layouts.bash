@@ -56,6 +56,12 @@ put() {
   cp -al "${@:1:$#-1}" "$to/" 2>/dev/null || cp -a --remove-destination "${@:1:$#-1}" "$to/"
 }
 
+# nodes TREE NAME…: device nodes, null devices or, where this user may make none, such as anybody may make.
+nodes() {
+  local n tree=$1
+  for n in "${@:2}"; do mknod -m 666 "$tree/dev/$n" c 1 3 2>/dev/null || mknod -m 666 "$tree/dev/$n" c 0 0; done
+}
+
 # skeleton DIR [LOADED]: what every host has; LOADED is the version of the kernel module, "" for none.
 skeleton() {
   mkdir -p "$1"/{bin,etc,usr/lib,usr/lib64,run,dev,proc/driver,sys/module,tmp}
@@ -68,8 +74,7 @@ skeleton() {
   printf 'NVRM version: NVIDIA UNIX x86_64 Kernel Module  %s  Tue Jun  3 11:17:40 UTC 2025\nGCC version:  gcc version 12.2.0\n' \
     "$2" >"$1/proc/driver/nvidia/version"
   echo "$2" >"$1/sys/module/nvidia/version"
-  : >"$1/dev/nvidiactl"; : >"$1/dev/nvidia0"; : >"$1/dev/nvidia-uvm"
-  chmod 666 "$1"/dev/nvidia*
+  nodes "$1" nvidiactl nvidia0 nvidia-uvm
 }
 
 # cache DIR: run ldconfig, as the distribution's packages do after installing a library.
@@ -157,8 +162,7 @@ layout_wsl() {
   echo 'include /etc/ld.so.conf.d/*.conf' >"$1/etc/ld.so.conf"
   echo /usr/lib/x86_64-linux-gnu >"$1/etc/ld.so.conf.d/a.conf"
   echo /usr/lib/wsl/lib >"$1/etc/ld.so.conf.d/ld.wsl.conf"
-  : >"$1/dev/dxg"
-  chmod 666 "$1/dev/dxg"
+  nodes "$1" dxg
   cache "$1"
 }
 
@@ -178,8 +182,7 @@ layout_jetson() {
   printf 'int main(void) { return 0; }\n' | aarch64-linux-gnu-gcc -o "$1/bin/sh" -x c - || return
   echo '# R35 (release), REVISION: 4.1' >"$1/etc/nv_tegra_release"
   printf '/usr/lib/aarch64-linux-gnu/tegra\n/usr/lib/aarch64-linux-gnu/tegra-egl\n' >"$1/etc/ld.so.conf"
-  : >"$1/dev/nvmap"; : >"$1/dev/nvhost-gpu"; : >"$1/dev/nvhost-ctrl-gpu"
-  chmod 666 "$1"/dev/nv*
+  nodes "$1" nvmap nvhost-gpu nvhost-ctrl-gpu
 }
 
 # A container on Kubernetes: the host's driver is mounted on /usr/local/nvidia, and no cache knows of it.

@@ -27,7 +27,7 @@ libraries and the files of OpenCL, Vulkan and EGL, read-only.`,
 		if err != nil {
 			return err
 		}
-		spec, err := sandbox.CDI(c.host.Root, paths)
+		spec, err := sandbox.CDI(paths)
 		if err != nil {
 			return err
 		}

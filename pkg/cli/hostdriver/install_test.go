@@ -141,7 +141,7 @@ func TestInstallBesideAnothersLink(t *testing.T) {
 	if status, said := runs("install", "--root", tree); status != 1 || !strings.Contains(said, "made by Home Manager's targets.genericLinux.gpu: hostDriver install --beside); hostDriver leaves it alone") {
 		t.Errorf("status %d, %q", status, said)
 	}
-	if _, said := runs("doctor", "--root", tree); !strings.Contains(said, "BAD   driver link       /run/opengl-driver/lib holds no libcuda.so.1") ||
+	if _, said := runs("doctor", "--root", tree); !strings.Contains(said, "BAD   driver link       /run/opengl-driver/lib holds a dangling libcuda.so.1: /run/hostDriver/lib/libcuda.so.1 is gone") ||
 		!strings.Contains(said, "install --beside, and hostDriverLinks among the packages of Home Manager's targets.genericLinux.gpu") {
 		t.Error(said)
 	}

@@ -100,8 +100,12 @@ func (c *call) prepare(r *run.Run, dirs []string, choice host.CompatChoice) erro
 	if findErr != nil || !h.OnlyDriver(dir) {
 		return err
 	}
+	at, outErr := h.Root.Outside(dir)
+	if outErr != nil {
+		return err
+	}
 	c.log("%v; %s holds nothing but the driver", err, dir)
-	r.Method, r.Offers = run.LibraryPath, []private.Dir{{Machine: c.machine.Name, Path: h.Root.Path(dir)}}
+	r.Method, r.Offers = run.LibraryPath, []private.Dir{{Machine: c.machine.Name, Path: at}}
 	return nil
 }
 

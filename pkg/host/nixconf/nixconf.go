@@ -216,7 +216,7 @@ func at(root sysroot.Root, dir *os.File, name string) (text string, p *Planned, 
 	b, read, err := plainfile.ReadIn(dir, filepath.Base(name), maxSize)
 	switch {
 	case errors.Is(err, plainfile.ErrLink):
-		target, _ := os.Readlink(root.Path(name))
+		target, _ := root.Readlink(name)
 		return "", nil, fmt.Errorf("%s is a link to %s: add these lines to what generates it", name, target)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return "", nil, err

@@ -68,18 +68,13 @@ func (o *Offer) Has(dir string) bool {
 }
 
 // vendors adds the files by which loaders find the driver's libraries, and the directories in which libvdpau and libgbm
-// look, as NixOS has them in /run/opengl-driver.
-// installed says that programs of the driver's own system see them.
-func (o *Offer) vendors(d *host.Driver, installed bool) {
+// look, as NixOS has them in /run/opengl-driver. optix is where OptiX's data is seen, "" where there is none.
+func (o *Offer) vendors(d *host.Driver, optix string) {
 	for _, v := range d.Vendors {
 		o.Entries = append(o.Entries, Entry{Name: v.Name(), Vendor: v})
 	}
-	if d.Optix != "" {
-		e := Entry{Name: "share" + strings.TrimPrefix(d.Optix, "/usr/share"), Target: o.Root.Path(d.Optix)}
-		if installed {
-			e.Target = d.Optix
-		}
-		o.Entries = append(o.Entries, e)
+	if optix != "" {
+		o.Entries = append(o.Entries, Entry{Name: "share" + strings.TrimPrefix(d.Optix, "/usr/share"), Target: optix})
 	}
 	copies := map[string]Entry{}
 	for _, e := range o.Entries {
@@ -121,7 +116,7 @@ func Links(d *host.Driver) *Offer {
 			o.Entries = append(o.Entries, Entry{Name: name, Target: target})
 		}
 	}
-	o.vendors(d, true)
+	o.vendors(d, d.Optix)
 	return o
 }
 
@@ -180,10 +175,11 @@ func selfContained(h *host.Host, d *host.Driver, all bool) *Offer {
 		}
 	}
 	for _, n := range d.Needs {
-		if n.Path == "" {
+		at, err := h.Root.Outside(n.Path)
+		if n.Path == "" || err != nil {
 			continue
 		}
-		e := Entry{Name: host.HostDir + "/" + n.Soname, Target: h.Root.Path(n.Path)}
+		e := Entry{Name: host.HostDir + "/" + n.Soname, Target: at}
 		if all || len(n.Needs) > 0 {
 			h.Saw(n.Path)
 			e = Entry{Name: e.Name, Copy: e.Target, RunPath: "$ORIGIN"}
@@ -193,7 +189,11 @@ func selfContained(h *host.Host, d *host.Driver, all bool) *Offer {
 		}
 		add(e)
 	}
-	o.vendors(d, all)
+	optix := d.Optix // as programs of the driver's own system see it
+	if !all && optix != "" {
+		optix, _ = h.Root.Outside(optix)
+	}
+	o.vendors(d, optix)
 	return o
 }
 

@@ -127,12 +127,16 @@ func TestPrivate(t *testing.T) {
 		"usr/lib64/libGLX_nvidia.so.535.1.2":            tinyelf.Object{}.With(elf.DT_SONAME, "libGLX_nvidia.so.0").Needs("libX11.so.6", "libcuda.so.1", "libmissing.so.1"),
 		"usr/lib64/libEGL_nvidia.so.535.1.2":            tinyelf.Object{}.With(elf.DT_SONAME, "libEGL_nvidia.so.0").Needs("libmissing.so.1"),
 		"usr/lib64/libX11.so.6":                         tinyelf.Object{}.With(elf.DT_SONAME, "libX11.so.6").Needs("libxcb.so.1"),
-		"usr/lib64/libxcb.so.1":                         tinyelf.Object{}.With(elf.DT_SONAME, "libxcb.so.1"),
+		"opt/libxcb.so.1":                               tinyelf.Object{}.With(elf.DT_SONAME, "libxcb.so.1"),
 	} {
 		at := filepath.Join(root, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, o.Bytes(), 0o755)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	// Out of the root for this machine's own links, and inside for the root's.
+	if err := os.Symlink("/../opt/libxcb.so.1", filepath.Join(root, "usr/lib64/libxcb.so.1")); err != nil {
+		t.Fatal(err)
 	}
 	h := &host.Host{Root: sysroot.Root{Dir: root}}
 	m, err := host.MachineNamed("x86_64")
@@ -154,7 +158,7 @@ func TestPrivate(t *testing.T) {
 		"libGLX_nvidia.so.0": "/usr/lib64/libGLX_nvidia.so.535.1.2 $ORIGIN:$ORIGIN/host", "libGLX_nvidia.so.535.1.2": "libGLX_nvidia.so.0 ",
 		"libEGL_nvidia.so.0": "/usr/lib64/libEGL_nvidia.so.535.1.2 ", "libEGL_nvidia.so.535.1.2": "libEGL_nvidia.so.0 ",
 		"share/glvnd/egl_vendor.d/10_nvidia.json": " ",
-		"host/libX11.so.6":                        "/usr/lib64/libX11.so.6 $ORIGIN", "host/libxcb.so.1": "/usr/lib64/libxcb.so.1 ",
+		"host/libX11.so.6":                        "/usr/lib64/libX11.so.6 $ORIGIN", "host/libxcb.so.1": "/opt/libxcb.so.1 ",
 	}
 	for name := range got {
 		if _, ok := want[name]; !ok && strings.HasSuffix(name, ".so") {

@@ -2,31 +2,28 @@ package sandbox
 
 import (
 	"fmt"
-	"io/fs"
 	"path"
 	"strings"
 	"unicode/utf8"
-
-	"cuda-runpath/pkg/sysroot"
 )
 
 // CDI returns a specification of the Container Device Interface, to be encoded as JSON
 // (https://github.com/cncf-tags/container-device-interface, SPEC.md): the one device,
 // cuda-runpath/driver=all, gives a container what Paths returns. 0.5.0 is the first version
 // with a device's hostPath.
-func CDI(root sysroot.Root, paths []Path) (map[string]any, error) {
+func CDI(paths []Path) (map[string]any, error) {
 	nodes, mounts := []map[string]any{}, []map[string]any{}
 	edits := map[string]any{}
 	for _, p := range paths {
 		if !utf8.ValidString(p.Guest + p.Host) {
 			return nil, fmt.Errorf("%q cannot be named in JSON: it is not UTF-8", p.String())
 		}
-		if strings.HasPrefix(p.Guest, "/dev/") {
-			found, err := deviceNodesOf(root, p.Guest)
-			if err != nil {
-				return nil, err
+		if strings.HasPrefix(p.Guest, "/dev/") { // its numbers are left to the runtime: nvidia-uvm's are others at each start
+			node := map[string]any{"path": p.Guest, "permissions": "rw"}
+			if p.Host != p.Guest {
+				node["hostPath"] = p.Host
 			}
-			nodes = append(nodes, found...)
+			nodes = append(nodes, node)
 			continue
 		}
 		if dir := path.Dir(p.Guest); strings.HasSuffix(dir, "/share/glvnd/egl_vendor.d") {
@@ -42,40 +39,4 @@ func CDI(root sysroot.Root, paths []Path) (map[string]any, error) {
 		"kind":       "cuda-runpath/driver",
 		"devices":    []any{map[string]any{"name": "all", "containerEdits": edits}},
 	}, nil
-}
-
-// deviceNodesOf returns CDI's deviceNodes for a name in /dev: that node, or those in that
-// directory, because runtimes take no directories. Numbers are left to the runtime, since
-// nvidia-uvm's are others at each start.
-func deviceNodesOf(root sysroot.Root, name string) ([]map[string]any, error) {
-	info, err := root.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	names := []string{name}
-	if info.IsDir() {
-		entries, err := root.ReadDir(name)
-		if err != nil {
-			return nil, err
-		}
-		names = nil
-		for _, e := range entries {
-			if e.Type()&(fs.ModeDir|fs.ModeSymlink) == 0 { // /dev/dri/by-path has links to the nodes beside it
-				names = append(names, path.Join(name, e.Name()))
-			}
-		}
-	}
-	var nodes []map[string]any
-	for _, name := range names {
-		at, err := root.Resolve(name)
-		if err != nil {
-			return nil, err
-		}
-		node := map[string]any{"path": name, "permissions": "rw"}
-		if host := root.Path(at); host != name {
-			node["hostPath"] = host
-		}
-		nodes = append(nodes, node)
-	}
-	return nodes, nil
 }

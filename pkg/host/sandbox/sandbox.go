@@ -113,21 +113,23 @@ var deviceNodes = []string{
 // private copies stand in for it.
 func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*private.Cache, error)) ([]Path, error) {
 	var all []Path
-	gpu := false
+	gpu, dxg := false, false
 	for _, pattern := range deviceNodes {
 		found, _ := h.Root.Glob(pattern)
-		for _, node := range found {
-			all = append(all, Path{node, h.Root.Path(node)})
-			gpu = gpu || node != "/dev/dri"
+		for _, name := range found {
+			nodes := nodesOf(h.Root, name)
+			all = append(all, nodes...)
+			gpu = gpu || len(nodes) > 0 && name != "/dev/dri"
+			dxg = dxg || len(nodes) > 0 && name == "/dev/dxg"
 		}
 	}
 	if !gpu {
 		return nil, errors.New("this machine has no NVIDIA GPU device")
 	}
-	if _, err := h.Root.Stat("/dev/dxg"); err == nil { // libcuda.so.1 there opens the Windows driver's own libraries by their paths
+	if dxg { // libcuda.so.1 there opens the Windows driver's own libraries by their paths
 		const dir = "/usr/lib/wsl"
-		if _, err := h.Root.Stat(dir); err == nil {
-			all = append(all, Path{dir, h.Root.Path(dir)})
+		if at, err := h.Root.Outside(dir); err == nil {
+			all = append(all, Path{dir, at})
 		}
 	}
 	link := m.Link(prefix)
@@ -172,6 +174,28 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 		}
 	}
 	return all, nil
+}
+
+// nodesOf returns the character devices of a name in /dev: itself, or those in that directory, because containers' runtimes
+// take no directories. Anything else is no GPU: block devices, files, and what a root's links lead to outside of it.
+func nodesOf(root sysroot.Root, name string) (nodes []Path) {
+	at, err := root.Resolve(name)
+	if err != nil {
+		return nil
+	}
+	tries := []Path{{name, at}}
+	if entries, err := root.ReadDir(at); err == nil {
+		tries = nil
+		for _, e := range entries { // links in /dev/dri/by-path lead to the nodes beside it
+			tries = append(tries, Path{path.Join(name, e.Name()), path.Join(at, e.Name())})
+		}
+	}
+	for _, p := range tries {
+		if info, err := root.Lstat(p.Host); err == nil && info.Mode()&fs.ModeCharDevice != 0 {
+			nodes = append(nodes, Path{p.Guest, root.Path(p.Host)})
+		}
+	}
+	return nodes
 }
 
 // realFiles returns, for each name in a directory of driver libraries, the file on this machine that it leads to.

@@ -12,6 +12,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/hosttest"
 	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/private"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -26,6 +27,17 @@ func write(t *testing.T, root, name, text string) {
 	}
 }
 
+func node(t *testing.T, root, name string) {
+	t.Helper()
+	at := filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := hosttest.Node(at); err != nil {
+		t.Skip("no device nodes can be made here: ", err)
+	}
+}
+
 // What a build sees: devices, and files, each under the name that programs open.
 func TestPaths(t *testing.T) {
 	m, err := host.MachineNamed("x86_64")
@@ -34,32 +46,44 @@ func TestPaths(t *testing.T) {
 	}
 	cuda := string(tinyelf.Object{}.With(elf.DT_SONAME, driver.LibCUDA).Needs("libnvidia-ptxjitcompiler.so.1").Bytes())
 	ptx := string(tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-ptxjitcompiler.so.1").Bytes())
-	base := map[string]string{"usr/lib64/libcuda.so.1": cuda, "usr/lib64/libnvidia-ptxjitcompiler.so.1": ptx, "dev/nvidia0": "", "dev/nvidiactl": "", "dev/dri/card0": ""}
+	base := map[string]string{"usr/lib64/libcuda.so.1": cuda, "usr/lib64/libnvidia-ptxjitcompiler.so.1": ptx, "usr/share/x": ""}
+	nodes := []string{"/dev/dri/card0", "/dev/nvidia0", "/dev/nvidiactl"}
 	for name, c := range map[string]struct {
-		more  map[string]string // "" as text of a base file takes it away
+		nodes []string // nil: the usual ones
+		more  map[string]string
 		links map[string]string
 		want  []string // GUEST=HOST, without the tree; CACHE is where private copies are
 		err   string
 	}{
-		"private copies": {want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl",
+		"private copies": {want: []string{"/dev/dri/card0=/dev/dri/card0", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl",
 			"/run/opengl-driver/lib/libcuda.so=CACHE/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=CACHE/libcuda.so.1",
 			"/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1=/usr/lib64/libnvidia-ptxjitcompiler.so.1"}},
 		"vendors' files": {more: map[string]string{"usr/lib64/libnvidia-opencl.so.1": string(tinyelf.Object{}.With(elf.DT_SONAME, "libnvidia-opencl.so.1").Bytes()),
 			"usr/lib64/libnvoptix.so.1": string(tinyelf.Object{}.With(elf.DT_SONAME, "libnvoptix.so.1").Bytes()), "usr/share/nvidia/nvoptix.bin": "x"},
-			want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl", "/run/opengl-driver/etc/OpenCL/vendors/nvidia.icd=CACHE/etc/OpenCL/vendors/nvidia.icd",
+			want: []string{"/dev/dri/card0=/dev/dri/card0", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl", "/run/opengl-driver/etc/OpenCL/vendors/nvidia.icd=CACHE/etc/OpenCL/vendors/nvidia.icd",
 				"/run/opengl-driver/lib/libcuda.so=CACHE/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=CACHE/libcuda.so.1",
 				"/run/opengl-driver/lib/libnvidia-opencl.so=/usr/lib64/libnvidia-opencl.so.1", "/run/opengl-driver/lib/libnvidia-opencl.so.1=/usr/lib64/libnvidia-opencl.so.1",
 				"/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1=/usr/lib64/libnvidia-ptxjitcompiler.so.1",
 				"/run/opengl-driver/lib/libnvoptix.so=/usr/lib64/libnvoptix.so.1", "/run/opengl-driver/lib/libnvoptix.so.1=/usr/lib64/libnvoptix.so.1",
 				"/run/opengl-driver/share/nvidia/nvoptix.bin=/usr/share/nvidia/nvoptix.bin", "/usr/share/nvidia/nvoptix.bin=/usr/share/nvidia/nvoptix.bin"}},
 		"copies in the driver link": {more: map[string]string{"run/opengl-driver/lib/libcuda.so.1": cuda, "run/opengl-driver/lib/host/libX11.so.6": "x"}, links: map[string]string{"run/opengl-driver/lib/libcuda.so": "libcuda.so.1", "run/opengl-driver/lib/dangling": "none"},
-			want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl", "/run/opengl-driver/lib/host/libX11.so.6=/run/opengl-driver/lib/host/libX11.so.6",
+			want: []string{"/dev/dri/card0=/dev/dri/card0", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl", "/run/opengl-driver/lib/host/libX11.so.6=/run/opengl-driver/lib/host/libX11.so.6",
 				"/run/opengl-driver/lib/libcuda.so=/run/opengl-driver/lib/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=/run/opengl-driver/lib/libcuda.so.1"}},
-		"links to the driver": {links: map[string]string{"run/opengl-driver/lib/libcuda.so.1": "/usr/lib64/libcuda.so.1"}, want: []string{"/dev/dri=/dev/dri", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl",
+		"links to the driver": {links: map[string]string{"run/opengl-driver/lib/libcuda.so.1": "/usr/lib64/libcuda.so.1"}, want: []string{"/dev/dri/card0=/dev/dri/card0", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/dev/nvidiactl",
 			"/run/opengl-driver/lib/libcuda.so=CACHE/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=CACHE/libcuda.so.1",
 			"/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1=/usr/lib64/libnvidia-ptxjitcompiler.so.1"}},
 		"NixOS":         {more: map[string]string{"nix/store/x/libcuda.so.1": cuda}, links: map[string]string{"run/opengl-driver/lib": "/nix/store/x"}, err: "leads into the Nix store"},
-		"a name with =": {more: map[string]string{"dev/nvidia0=x": ""}, err: "cannot be passed to Nix"},
+		"a name with =": {nodes: []string{"/dev/nvidia0=x"}, err: "cannot be passed to Nix"},
+		// A root's links lead nowhere outside of it, and what is no device is no GPU.
+		"links out of the root, and files": {nodes: []string{"/dev/nvidia0", "/elsewhere/gpu"}, more: map[string]string{"dev/nvidia1": "", "dev/nvhost-gpu": "", "dev/dxg": "", "usr/lib/wsl/x": ""},
+			links: map[string]string{"dev/nvidia2": "/../../dev/null", "dev/nvidiactl": "/../../../../elsewhere/gpu", "dev/dri": "/../../dev"},
+			want: []string{"/dev/dri/nvidia0=/dev/nvidia0", "/dev/nvidia0=/dev/nvidia0", "/dev/nvidiactl=/elsewhere/gpu",
+				"/run/opengl-driver/lib/libcuda.so=CACHE/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=CACHE/libcuda.so.1",
+				"/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1=/usr/lib64/libnvidia-ptxjitcompiler.so.1"}},
+		"a file in a GPU's place": {nodes: []string{"/dev/dri/card0"}, more: map[string]string{"dev/nvidia0": "", "dev/nvidiactl": ""}, err: "no NVIDIA GPU device"},
+		"WSL": {nodes: []string{"/dev/dxg"}, links: map[string]string{"usr/lib/wsl": "/../../mnt/wsl"}, more: map[string]string{"mnt/wsl/lib/x": ""},
+			want: []string{"/dev/dxg=/dev/dxg", "/run/opengl-driver/lib/libcuda.so=CACHE/libcuda.so.1", "/run/opengl-driver/lib/libcuda.so.1=CACHE/libcuda.so.1",
+				"/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1=/usr/lib64/libnvidia-ptxjitcompiler.so.1", "/usr/lib/wsl=/mnt/wsl"}},
 	} {
 		root := t.TempDir()
 		for at, text := range base {
@@ -67,6 +91,12 @@ func TestPaths(t *testing.T) {
 		}
 		for at, text := range c.more {
 			write(t, root, at, text)
+		}
+		if c.nodes == nil {
+			c.nodes = nodes
+		}
+		for _, at := range c.nodes {
+			node(t, root, at)
 		}
 		for at, target := range c.links {
 			if err := errors.Join(os.MkdirAll(filepath.Join(root, filepath.Dir(at)), 0o755), os.Symlink(target, filepath.Join(root, at))); err != nil {
