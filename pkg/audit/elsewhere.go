@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -128,7 +129,7 @@ func (s *subject) libc() {
 	if in == nil || in.Kind != loader.GLibc || !in.Found || s.file.Interp == "" {
 		return
 	}
-	at, _, err := s.Loader.Files().Resolve(in.Path)
+	at, _, err := s.Loader.Files().Resolve(cmp.Or(in.Becomes, in.Path))
 	if err != nil {
 		return
 	}

@@ -28,6 +28,9 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
+// loaderVariables are what of the environment the loader's search depends on; the last two nix-ld's.
+var loaderVariables = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "NIX_LD", "NIX_LD_LIBRARY_PATH"}
+
 // explainCommand returns the command explain.
 func explainCommand() *command.Command {
 	return &command.Command{
@@ -39,7 +42,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 		ArgsUsage: "FILE...",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
-			{Kind: command.List, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD; without =VALUE, as it is set now"},
+			{Kind: command.List, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD, for nix-ld NIX_LD or NIX_LD_LIBRARY_PATH; without =VALUE, as it is set now"},
 			{Name: "no-dlopen", Usage: "leave out what may be opened later with dlopen"},
 			{Name: "all", Usage: "also show libc and its companions, what is already loaded, and every place where the loader looked"},
 			{Kind: command.Int, Name: "depth", Usage: "show `N` levels of the tree", DefaultText: "all"},
@@ -65,7 +68,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 				return err
 			}
 			gpus := gpuTargets(c, "gpu")
-			for _, name := range []string{"LD_LIBRARY_PATH", "LD_PRELOAD"} {
+			for _, name := range loaderVariables[:2] {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
 				if os.Getenv(name) != "" && !given && search.Root == "" {
 					s.Log.Infof("%s is set in the environment, and not used: --env %s uses it", name, name)
@@ -108,8 +111,12 @@ func loaderOptions(c *command.Line) (loader.Options, error) {
 			o.LibraryPath = value
 		case "LD_PRELOAD":
 			o.Preload = value
+		case "NIX_LD":
+			o.NixLD = value
+		case "NIX_LD_LIBRARY_PATH":
+			o.NixLDLibraryPath = value
 		default:
-			return o, command.Misusef("--env %s: only LD_LIBRARY_PATH and LD_PRELOAD are understood", assignment)
+			return o, command.Misusef("--env %s: only %s are understood", assignment, remedy.List(loaderVariables))
 		}
 	}
 	return o, nil

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -72,7 +73,9 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 	case in.Path == "":
 		where = "that of the program which loads it"
 	case !in.Found:
-		where += ", which does not exist here"
+		where += ", which " + cmp.Or(in.Why, "cannot be read") + " here"
+	case in.Becomes != "":
+		where += ", which is nix-ld and becomes " + in.Becomes
 	}
 	if s.Secure {
 		secure = "; " + s.SecureWhy + ": LD_LIBRARY_PATH is ignored"

@@ -325,7 +325,11 @@ func (c *Case) offTheSearch(o *loader.Object, edit func(list *loader.Object) rem
 	case o.Rule == loader.ByPath:
 		return c.byName(o)
 	case o.Rule == loader.ByEnv:
-		return remedy.Do("remove %s from LD_LIBRARY_PATH", dir)
+		name := "LD_LIBRARY_PATH"
+		if c.Load.Interp.Becomes != "" {
+			name += ", or NIX_LD_LIBRARY_PATH"
+		}
+		return remedy.Do("remove %s from %s", dir, name)
 	case o.Rule == loader.ByNote && !slices.Contains(runpath.Parse(o.List.File.List), listed(o)):
 		return c.rewriteNote(o.List)
 	case (o.Rule.InRunPath() || o.Rule == loader.ByNote) && o.List != nil && o.List.File != nil:

@@ -251,6 +251,11 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 		if in.object = ix.readFile(real); in.object == nil || in.object.Err != nil {
 			return nil, fmt.Errorf("interpreter %s is not a dynamic loader", in.Path)
 		}
+		if ld := ix.loader.Interpreter(real, in.object.ABI); ld.Why != "" {
+			return nil, fmt.Errorf("interpreter %s %s", in.Path, ld.Why)
+		} else if ld.Becomes != "" {
+			return nil, fmt.Errorf("interpreter %s is nix-ld: name the loader that it becomes, %s", in.Path, ld.Becomes)
+		}
 		if in.LibC == "" {
 			in.LibC = path.Dir(real)
 		}
@@ -643,8 +648,7 @@ func (r *Resolver) inLibC(p *Plan, name string) (ok bool, why *Rejection) {
 			return true, f.rejected
 		}
 		// Where its interpreter is not here, it has a C library where that is.
-		_, err := os.Stat(o.Interp)
-		return err != nil || f.path != "", f.rejected
+		return r.ix.loader.Interpreter(o.Interp, o.ABI).Why != "" || f.path != "", f.rejected
 	}
 	if in.libC == Musl && loader.MuslItself(name) {
 		return true, nil

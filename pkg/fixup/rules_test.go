@@ -740,9 +740,16 @@ func TestInterpretersThatAreNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range []string{"~/text", "~/nothing"} {
-		if _, err := NewResolver(ix, Settings{Interpreters: []Interpreter{{Path: s.path(p)}}}); err == nil {
-			t.Errorf("%s is an interpreter", p)
+	// What NixOS has at the loader's place.
+	s.put("stub", tinyelf.Object{Type: elf.ET_EXEC, Data: "NixOS cannot run dynamically linked executables"})
+	s.put("nix-ld", tinyelf.Object{Flags1: elf.DF_1_PIE, Data: "NIX_LD_LIBRARY_PATH"})
+	s.put("static", tinyelf.Object{Type: elf.ET_EXEC})
+	for p, want := range map[string]string{
+		"text": "is not a dynamic loader", "nothing": "no such file", "stub": "is NixOS's stub-ld, which prints a message and starts nothing",
+		"nix-ld": "is nix-ld, and the loader that it becomes, ", "static": "is a static program and no dynamic loader",
+	} {
+		if _, err := NewResolver(ix, Settings{Interpreters: []Interpreter{{Path: s.dir + "/" + p}}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", p, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package fixup
 
 import (
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -60,8 +59,8 @@ func verify(plans []*Plan, l *loader.Loader, jobs int) []Surprise {
 		v.planned[p.Object.Real] = p
 		if !p.Object.program() {
 			libraries = append(libraries, p)
-		} else if _, err := os.Stat(p.State().Interpreter); err == nil {
-			programs = append(programs, p) // else it keeps an interpreter that is not there: nothing starts it here
+		} else if l.Interpreter(p.State().Interpreter, p.Object.ABI).Why == "" { // else nothing starts it here
+			programs = append(programs, p)
 		}
 	}
 	v.each(programs, v.start)

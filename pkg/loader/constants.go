@@ -2,6 +2,7 @@ package loader
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"sync"
 	"syscall"
 
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/store"
 )
@@ -36,11 +38,12 @@ const Newest Version = 99
 
 // Interpreter is a dynamic loader and what was compiled into it.
 type Interpreter struct {
-	Path  string // as PT_INTERP names it, or as guessed where there is none; "" where that is not known
-	Kind  Kind
-	Found bool   // its file was there to be read
-	Why   string // what is wrong with it where no program starts with it: "does not exist"; "" otherwise
-	Store bool   // it is in a Nix store: nixpkgs' patched glibc
+	Path    string // as PT_INTERP names it, or as guessed where there is none; "" where that is not known
+	Becomes string // the loader that nix-ld at Path starts; "" where Path is one itself
+	Kind    Kind
+	Found   bool   // its file was there to be read
+	Why     string // what is wrong with it where no program starts with it: "does not exist"; "" otherwise
+	Store   bool   // it is in a Nix store: nixpkgs' patched glibc
 
 	Version Version  // of glibc
 	Dirs    []string // default directories, each with a slash at its end
@@ -69,8 +72,8 @@ const maxLoader = 8 << 20
 
 var muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) })
 
-// readInterpreter reads a loader's constants.
-func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
+// readInterpreter reads a loader's constants. asked says that a file names the loader, which is not guessed.
+func (l *Loader) readInterpreter(p string, a ABI, asked bool) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
 		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib", unread(syscall.ENOENT)
@@ -79,21 +82,16 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 	if strings.HasPrefix(path.Base(p), "ld-musl") {
 		in.Kind = Musl
 	}
-	in.file = l.files.Open(p)
-	in.Soname = in.file.Soname
-	if in.Soname == "" {
-		in.Soname = path.Base(p)
-	}
-	if in.file.errno != 0 {
-		in.Why = in.file.problem()
-	}
-	var data []byte
-	if in.file.ELF != nil && in.file.Size <= maxLoader {
-		if b, err := plainfile.Read(in.file.Path, maxLoader); err == nil {
-			data, in.Found = b, true
+	data := in.read(l.files, p)
+	if in.file.isNixLD(data) && asked {
+		at := cmp.Or(l.o.NixLD, nixLDLoader)
+		if data = in.read(l.files, at); in.Why != "" {
+			in.Why = fmt.Sprintf("is nix-ld, and the loader that it becomes, %s, %s", at, in.Why)
+		} else {
+			in.Becomes = at
 		}
 	}
-	if bytes.Contains(data, []byte("musl libc")) {
+	if in.Found && bytes.Contains(data, []byte(muslText)) {
 		in.Kind = Musl
 	}
 	if in.Kind == Musl {
@@ -121,6 +119,71 @@ func (l *Loader) readInterpreter(p string, a ABI) *Interpreter {
 		in.Lib = rest
 	}
 	return in
+}
+
+// read reads a loader's file; nil where there is none to be read, and sets Found and Why.
+func (in *Interpreter) read(files *Files, p string) (data []byte) {
+	in.file = files.Open(p)
+	if in.Soname = in.file.Soname; in.Soname == "" {
+		in.Soname = path.Base(in.Path)
+	}
+	in.Found, in.Why = false, ""
+	if in.file.errno != 0 {
+		in.Why = in.file.problem()
+	}
+	if in.file.ELF == nil || in.file.Size > maxLoader {
+		return nil
+	}
+	data, err := plainfile.Read(in.file.Path, maxLoader)
+	if err != nil {
+		return nil
+	}
+	in.Why = in.file.noLoader(data)
+	in.Found = in.Why == ""
+	return data
+}
+
+// What the loaders of others than glibc have among their strings. nix-ld is a static program that becomes the loader
+// of $NIX_LD, with $NIX_LD_LIBRARY_PATH for LD_LIBRARY_PATH, or these (src/main.rs of nix-community/nix-ld); stub-ld prints a
+// message (nixos/modules/config/stub-ld.nix of nixpkgs).
+const (
+	muslText         = "musl libc"
+	stubLDText       = "NixOS cannot run dynamically linked executables"
+	nixLDText        = "NIX_LD_LIBRARY_PATH"
+	nixLDLoader      = "/run/current-system/sw/share/nix-ld/lib/ld.so"
+	nixLDLibraryPath = "/run/current-system/sw/share/nix-ld/lib"
+)
+
+// noLoader says why a file is no dynamic loader, by what is in it; "" where it is one. Musl's is its libc, which has
+// no loader's name; glibc's has a soname.
+func (f *File) noLoader(data []byte) string {
+	var what string
+	switch skip := f.ELF.SkipReason(); {
+	case skip == elfimage.Loader:
+		return ""
+	case skip != "":
+		what = "is " + strings.TrimPrefix(string(skip), "it is ")
+	case f.Interp != "":
+		return "has an interpreter itself, so it is no dynamic loader"
+	case f.Soname != "", bytes.Contains(data, []byte(muslText)):
+		return ""
+	case f.symbols().known && len(f.symbols().open) == 0:
+		return "exports nothing, so it is no dynamic loader"
+	default:
+		return ""
+	}
+	switch {
+	case f.isNixLD(data):
+		return "is nix-ld"
+	case bytes.Contains(data, []byte(stubLDText)):
+		return "is NixOS's stub-ld, which prints a message and starts nothing"
+	}
+	return what + " and no dynamic loader"
+}
+
+// isNixLD reports whether a file is nix-ld.
+func (f *File) isNixLD(data []byte) bool {
+	return f.ELF != nil && f.Soname == "" && bytes.Contains(data, []byte(nixLDText))
 }
 
 // readsNotes reports whether a loader reads resolution notes, by the name that it has for the list of a directory which a note names.

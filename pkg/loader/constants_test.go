@@ -1,8 +1,11 @@
 package loader
 
 import (
+	"debug/elf"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/loader/tinyelf"
 )
 
 func TestReleaseVersion(t *testing.T) {
@@ -33,4 +36,99 @@ func TestSystemDirs(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
+}
+
+// What stands at a loader's place and is none: NixOS's stub-ld, nix-ld, any static program. Musl's is its libc, which has
+// no loader's name.
+func TestWhatIsNoLoader(t *testing.T) {
+	const at = "lib64/ld-linux-x86-64.so.2"
+	const stub, says = "is NixOS's stub-ld, which prints a message and starts nothing", "NixOS cannot run dynamically linked executables"
+	static, pie := tinyelf.Object{Type: elf.ET_EXEC}, tinyelf.Object{Flags1: elf.DF_1_PIE}
+	for name, c := range map[string]struct {
+		o    tinyelf.Object
+		data string
+		kind Kind
+		why  string
+	}{
+		"glibc's":                        {lib("ld-linux-x86-64.so.2"), "", GLibc, ""},
+		"glibc's, with another soname":   {lib("ld.so"), "", GLibc, ""},
+		"musl's":                         {lib("libc.so"), "musl libc (x86_64)", Musl, ""},
+		"stub-ld, static":                {static, says, GLibc, stub},
+		"stub-ld, static-PIE":            {pie, says, GLibc, stub},
+		"a static program":               {static, "GLIBC_PRIVATE\x00_rtld_global\x00/lib/\x00", GLibc, "is a static program and no dynamic loader"},
+		"a static-PIE program":           {pie, "musl libc", GLibc, "is a static-PIE program and no dynamic loader"},
+		"a library that exports nothing": {tinyelf.Object{}, "", GLibc, "exports nothing, so it is no dynamic loader"},
+		"a dynamic program":              {prog(), "", GLibc, "has an interpreter itself, so it is no dynamic loader"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.o.Root, s.noReal = s.dir, true
+			c.o.Data = c.data
+			s.put(at, c.o)
+			s.put("p", tinyelf.Object{Interp: "/" + at}.Needs("libc.so.6", "libx.so"))
+			s.put("l.so", lib("l.so").Needs("libc.so.6", "libx.so"))
+			s.put("lib/libx.so", lib("libx.so"))
+			p, l := s.load("p"), s.load("l.so")
+			if in := p.Interp; in.Kind != c.kind || in.Why != c.why || in.Found != (c.why == "") {
+				t.Errorf("%s %v %q", in.Kind, in.Found, in.Why)
+			}
+			stops := ""
+			if c.why != "" {
+				stops = "its interpreter /" + at + " " + c.why
+			}
+			if got := p.Stops(); c.kind == GLibc && c.why != "" && got != stops {
+				t.Errorf("%q, want %q", got, stops)
+			}
+			// Of a library, the program brings it.
+			want := NotFound
+			if c.why != "" {
+				want = ByProcess
+			} else if c.kind == Musl {
+				want = ByLoader
+			}
+			if got := l.Objects[1].Rule; got != want {
+				t.Errorf("the C library of a library: %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// nix-ld becomes another loader, with NIX_LD_LIBRARY_PATH for LD_LIBRARY_PATH. A library is loaded by whoever loads it.
+func TestNixLD(t *testing.T) {
+	const at, store = "/lib64/ld-linux-x86-64.so.2", "/nix/store/0123456789abcdfghijklmnpqrsvwxyz-glibc-2.40/lib"
+	s := newStage(t)
+	s.o.Root, s.noReal = s.dir, true
+	s.put(at[1:], tinyelf.Object{Flags1: elf.DF_1_PIE, Data: "NIX_LD_LIBRARY_PATH\x00NIX_LD\x00"})
+	s.put("p", tinyelf.Object{Interp: at}.Needs("libc.so.6", "libx.so", "liby.so"))
+	s.put("l.so", lib("l.so").Needs("libc.so.6", "libx.so"))
+	s.put("run/current-system/sw/share/nix-ld/lib/libx.so", lib("libx.so"))
+	s.put("other/liby.so", lib("liby.so"))
+	s.put("other/ld.so", tinyelf.Object{Data: "\x00release version 2.35\x00" + store + "/\x00"}.With(elf.DT_SONAME, "ld-linux-x86-64.so.2"))
+	s.put(store[1:]+"/libc.so.6", lib("libc.so.6"))
+	if got, want := s.load("p").Stops(), "its interpreter "+at+" is nix-ld, and the loader that it becomes, /run/current-system/sw/share/nix-ld/lib/ld.so, does not exist"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	s.link("/other/ld.so", "run/current-system/sw/share/nix-ld/lib/ld.so")
+	rules := func(p string, want ...Rule) {
+		t.Helper()
+		for i, o := range s.load(p).Objects[1:] {
+			if o.Rule != want[i] {
+				t.Errorf("%s: %s by %s, want %s", p, o.Name, o.Rule, want[i])
+			}
+		}
+	}
+	rules("p", ByDefault, ByEnv, NotFound)
+	if got := s.load("p"); got.Stops() != "liby.so: cannot open shared object file" && got.Interp.Path != at {
+		t.Errorf("%q %q", got.Stops(), got.Interp.Path)
+	}
+	rules("l.so", ByProcess, NotFound)
+	s.o.NixLDLibraryPath = "/other"
+	rules("p", ByDefault, NotFound, ByEnv)
+	s.o.NixLD = "/none"
+	if got := s.load("p").Stops(); !strings.HasSuffix(got, "/none, does not exist") {
+		t.Error(got)
+	}
+	// A program with more rights than its caller gets no directories of its caller's.
+	s.o.NixLD, s.setID = "", true
+	rules("p", ByDefault, NotFound, NotFound)
 }

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"slices"
@@ -15,7 +16,11 @@ import (
 // (dl_main in elf/rtld.c).
 func (s *Load) startGLibc() {
 	if !s.Secure {
-		s.env = elements(s.l.o.LibraryPath, ":;", s.tokens(s.Main))
+		list := s.l.o.LibraryPath
+		if s.Interp.Becomes != "" {
+			list = strings.TrimPrefix(strings.TrimSuffix(list, ":")+":"+cmp.Or(s.l.o.NixLDLibraryPath, nixLDLibraryPath), ":")
+		}
+		s.env = elements(list, ":;", s.tokens(s.Main))
 	}
 	s.startAudits()
 	queue := []*Object{s.Main}
@@ -65,15 +70,16 @@ type system struct {
 type systemKey struct {
 	interp string
 	abi    ABI
+	asked  bool
 }
 
-// system returns the system that a program sees, once for all programs.
-func (l *Loader) system(interp string, a ABI, cpu CPU) *system {
-	key := systemKey{interp, a}
+// system returns the system that a program sees, once for all programs; asked is readInterpreter's.
+func (l *Loader) system(interp string, a ABI, cpu CPU, asked bool) *system {
+	key := systemKey{interp, a, asked}
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
 	}
-	in := l.readInterpreter(interp, a)
+	in := l.readInterpreter(interp, a, asked)
 	y := &system{interp: in, rule: ByDefault}
 	if in.Kind == Musl {
 		l.muslSearch(in, y)

@@ -54,6 +54,9 @@ type Options struct {
 	Root        string // the tree that stands for "/"; "" for this machine's
 	LibraryPath string // LD_LIBRARY_PATH
 	Preload     string // LD_PRELOAD
+	// NixLD and NixLDLibraryPath are NIX_LD and NIX_LD_LIBRARY_PATH, for programs whose loader is nix-ld; "" for what that
+	// has built in.
+	NixLD, NixLDLibraryPath string
 	// AssumeDriver is a directory of this machine that stands for the driver link.
 	AssumeDriver string
 	// DriverLink replaces the usual driver link as the directory that AssumeDriver stands for.
@@ -337,9 +340,12 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	if s.guessed = interp == ""; s.guessed {
 		interp = l.guess(f, main.origin)
 	}
-	s.common = l.system(interp, s.abi, s.CPU)
+	s.common = l.system(interp, s.abi, s.CPU, !s.guessed)
 	s.Interp = s.common.interp
 	at := cmp.Or(s.Interp.Path, s.Interp.Soname)
+	if s.Interp.Becomes != "" {
+		at = s.Interp.Becomes
+	}
 	s.self = &Object{Name: s.Interp.Soname, Path: at, File: s.Interp.file, Rule: ByLoader, Cause: Needed,
 		names: []string{s.Interp.Soname, at}, origin: originOf(s.Interp.Path)}
 	if f.ELF.SkipReason() == elfimage.Loader {
@@ -968,7 +974,7 @@ func (l *Loader) UsualInterpreter(abi ABI, kind Kind) string {
 
 // Interpreter returns what is known of the loader at a path, for programs of an ABI.
 func (l *Loader) Interpreter(p string, abi ABI) *Interpreter {
-	return l.system(p, abi, cpuFor(l.o.CPU, abi.Machine)).interp
+	return l.system(p, abi, cpuFor(l.o.CPU, abi.Machine), true).interp
 }
 
 // OfTheHost returns the library of a name that the host's own ld.so.cache has for the file's
