@@ -33,7 +33,7 @@ var obeyed = map[string]map[string]flagUse{
 		"jobs": {reason: "a run with another number of files at once must not differ"},
 		"stub": {given: "--stub fakes"}, "store": {given: "--store D/pkgs"}, "even-in-store": {given: "--store D/pkgs --even-in-store", without: "--store D/pkgs"},
 		"offer": {given: "--offer D/out"}, "driver-link": {given: "--driver-link /z"}, "compat": {given: "--compat D/x"},
-		"position": {given: "--position last"}, "force-rpath": {given: "--force-rpath"}, "keep-empty": {given: "--keep-empty"},
+		"position": {given: "--position last"}, "force-rpath": {given: "--force-rpath"}, "force-runpath": {given: "--force-runpath heir.so", without: "heir.so"}, "keep-empty": {given: "--keep-empty"},
 		"dedupe": {given: "--dedupe"}, "dry-run": {given: "--dry-run"}, "json": {given: "--json"}, "verbose": {given: "-v"}, "quiet": {given: "-q"},
 		"when": {given: "--when needed"}, "malformed": {given: "--malformed warn broken.so", without: "broken.so"},
 		"ignore": {given: "--ignore libx.so.1"}, "strict": {given: "--strict"}, "first": {given: "--first"},
@@ -119,7 +119,9 @@ var obeyed = map[string]map[string]flagUse{
 	"runpath cache write": {
 		"driver-link": {given: "--driver-link D/y"}, "compat": {given: "--compat D/y"}, "stub": {given: "--stub y"}, "store": {given: "--store D/pkgs gpu.so", without: "gpu.so"},
 	},
-	"runpath remove":    {"all": {given: "--all"}},
+	"runpath remove":    {"all": {given: "--all"}, "force-runpath": {given: "--force-runpath /a heir.so", without: "/a heir.so"}},
+	"runpath set":       {"force-runpath": {given: "--force-runpath"}},
+	"runpath add":       {"force-runpath": {given: "--force-runpath"}},
 	"hostDriver doctor": {"root": {given: "--root D/tree2"}, "gpu": {given: "--gpu 9.0"}},
 }
 
@@ -127,7 +129,7 @@ var obeyed = map[string]map[string]flagUse{
 var commandLines = []string{
 	"stubReplace -- lib.so plain.so more " + finishedPath, "autoAddDriverRunpath -- lib.so plain.so more " + finishedPath, "addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more " + finishedPath,
 	"noRunpathAmbiguity -- lib.so plain.so more", "cudaCapabilitiesCheck --for 9.0 -- cubin.so lib.so more",
-	"autoPatchelf --libs D/x -- ap " + finishedPath, "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so more " + finishedPath, "runpath add -- /a lib.so plain.so more " + finishedPath,
+	"autoPatchelf --libs D/x -- ap " + finishedPath, "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so heir.so more " + finishedPath, "runpath add -- /a lib.so plain.so heir.so more " + finishedPath,
 	"runpath remove -- D/y lib.so plain.so more " + finishedPath,
 	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more " + finishedPath,
 	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath references -- references", "runpath thin --for 9.0 -- cubin.so lib.so more " + finishedPath, "thinCuda --for 9.0 -- cubin.so lib.so more " + finishedPath, "runpath scripts -- scripts " + finishedPath, "runpath shrink -- lib.so plain.so more " + finishedPath,
@@ -176,6 +178,10 @@ func fixture(t *testing.T) (again func()) {
 	text("keep/opened.c", "const char *a = \"libcudart.so.12\";")
 	library(t, "lib.so", "", entries, "x/libx.so.1", "stubs/libcuda.so", "-Wl,-z,execstack", "keep/opened.c")
 	library(t, "plain.so", "", "/a")
+	library(t, "x/libinner.so.1", "libinner.so.1", "")
+	library(t, "x/libouter.so.1", "libouter.so.1", "", "x/libinner.so.1")
+	library(t, "heir.so", "", d+"/x:/a", "x/libouter.so.1")
+	tool(t, "runpath", "set", "-q", "--force-rpath", d+"/x:/a", "heir.so")
 	text("keep/more.c", "const char *a = \"libelse.so.3\";")
 	library(t, "x/libelse.so.3", "libelse.so.3", "")
 	library(t, "toolkit/libcudart.so.12", "libcudart.so.12", "")

@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"io"
@@ -77,7 +78,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 		&command.Flag{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"}, Usage: "autoAddDriverRunpath: which files, `always|needed`"},
 		stubFlag, storeFlag, driverLinkFlag, compatFlag,
 		positionFlag,
-		forceRPathFlag,
+		forceRPathFlag, forceRunPathFlag,
 		noteFlag, copyFlag, evenInStoreFlag, command.DryRunFlag,
 	)
 	app.Flags = append(app.Flags, treeFlags...)
@@ -168,6 +169,7 @@ func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
 		KeepInterpreter:     c.Bool("no-set-interpreter"),
 		Ignore:              c.StringSlice("ignore-missing"),
 		ForceRPath:          c.Bool("force-rpath"),
+		ForceRunPath:        c.Bool("force-runpath"),
 		Temporary:           c.StringSlice("temporary"),
 	}
 	if err := a.extraArguments(c.StringSlice("extra-arg")); err != nil {
@@ -584,7 +586,13 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 			r.level = logrus.WarnLevel
 		}
 	}
+	if p.KeptRPath != nil && (p.Result.Edited || p.Object.Tag == elf.DT_RPATH) {
+		r.Notes = append(r.Notes, keptRPath(*p.KeptRPath))
+	}
 	if p.Result.Edited {
+		if p.KeptRPath != nil {
+			r.line += " (" + command.Printable(keptRPath(*p.KeptRPath)) + ")"
+		}
 		if len(p.Lost) > 0 {
 			r.info = append(r.info, "dropped "+strings.Join(p.Lost, ", ")+": a stub directory, or not there")
 		}

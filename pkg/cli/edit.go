@@ -15,7 +15,6 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
@@ -27,6 +26,8 @@ type editor struct {
 	normal.Settings
 	// Offer is where the driver-provided stubs found are linked; "" for nowhere.
 	Offer string
+	// forceRunPath gives files a DT_RUNPATH whatever that loses.
+	forceRunPath bool
 
 	session *session
 }
@@ -48,7 +49,8 @@ func newEditor(c *command.Line) (*editor, error) {
 			Temporary:      temporaryDirs(),
 			WhenNeeds:      c.String("when") == "needed",
 		},
-		Offer: c.String("offer"),
+		Offer:        c.String("offer"),
+		forceRunPath: c.Bool("force-runpath"),
 	}
 	for _, link := range []string{e.DriverLink, driver.Link, driver.Link32} {
 		if e.Compat != "" && runpath.Key(e.Compat) == runpath.Key(link) {
@@ -122,15 +124,19 @@ func (e *editor) run(s *session) error {
 	e.Options, e.Normal, e.RunPaths.Offer = s.Options, normal.New(e.Settings), e.Offer != ""
 	e.session, e.Note.Maps = s, e.Normal
 	offered := e.Normal.OfferIn(e.Offer)
-	var inherited edit.Inheritance
+	var moves []edit.Move // where the tag changes whatever that loses
+	if !e.ForceRPath && !e.forceRunPath && (e.Maps != 0 || e.Rewrite != nil) {
+		e.keepRPath()
+	}
 	err := edits(s, e.visit, func(o *outcome) {
 		offered.From(o.result.Stubs)
-		inherited.Add(o.Path, o.result)
+		if e.forceRunPath && !e.ForceRPath {
+			moves = append(moves, edit.Move{Path: o.Path, From: o.result.Before, To: o.result.After})
+		}
 	}, func() {
-		inherited.Lost(func(path string, lib *loader.Object) {
-			s.Log.WithField("path", path).Warnf("%s, which %s needs, was found by the DT_RPATH, which libraries inherit, and is not found any more: they do not inherit a DT_RUNPATH. autoPatchelf gives it an entry of its own",
-				lib.Name, lib.NeededBy.Path)
-		})
+		for _, loss := range edit.Losses(nil, moves) {
+			s.Log.Warnf("%s, was found by a DT_RPATH, which libraries inherit, and is not found so any more: they do not inherit a DT_RUNPATH; --force-rpath writes a DT_RPATH", loss)
+		}
 		for _, err := range offered.Errs {
 			s.Log.Errorf("--offer %s: %v", e.Offer, err)
 		}
@@ -142,6 +148,18 @@ func (e *editor) run(s *session) error {
 		err = command.ErrFailed
 	}
 	return err
+}
+
+// keepRPath finds out which of the session's files are to have a DT_RPATH.
+func (e *editor) keepRPath() {
+	var moves []edit.Move
+	inherits := false
+	err := tree.Walk(e.session.Context, e.session.Paths, tree.Options{Jobs: e.session.Jobs}, e.Would, func(m edit.Move) {
+		moves, inherits = append(moves, m), inherits || m.From.Tag == elf.DT_RPATH
+	})
+	if err == nil && inherits { // else the walk that edits says what is wrong
+		e.KeepRPath = edit.KeepRPath(nil, moves)
+	}
 }
 
 // edits edits the session's files: visit one of them, in several goroutines. Files that are not
@@ -254,6 +272,9 @@ func (e *editor) notes(result *edit.RunPathResult) (notes []string) {
 			add("duplicate entry %s", dir)
 		}
 	}
+	if result.KeptRPath != nil && result.After.Tag == elf.DT_RPATH {
+		add("%s", keptRPath(*result.KeptRPath))
+	}
 	if result.ClearedStack {
 		add("no longer asks for an executable stack")
 	}
@@ -261,6 +282,11 @@ func (e *editor) notes(result *edit.RunPathResult) (notes []string) {
 		add("%s", noteLine(result.Note))
 	}
 	return notes
+}
+
+// keptRPath says why a file has a DT_RPATH.
+func keptRPath(loss edit.Loss) string {
+	return fmt.Sprintf("DT_RPATH, as %s, is found by one that libraries inherit; --force-runpath writes DT_RUNPATH all the same", loss)
 }
 
 func noteLine(r edit.NoteResult) string { return "resolution note " + string(r) }

@@ -24,14 +24,14 @@ var treeFlags = []*command.Flag{
 // editFlags are those of what maps run paths to their normal form, beside [treeFlags].
 var editFlags = []*command.Flag{
 	driverLinkFlag, compatFlag, malformedFlag, positionFlag, clearExecStackFlag,
-	forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag,
+	forceRPathFlag, forceRunPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag,
 }
 
 // clearExecStackFlag is for what walks over a package's files anyway.
 var clearExecStackFlag = &command.Flag{Name: "clear-execstack", Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
 // listFlags are those of what writes run paths as given, beside [treeFlags].
-var listFlags = []*command.Flag{forceRPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}
+var listFlags = []*command.Flag{forceRPathFlag, forceRunPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}
 
 // noteFlag is for what edits files.
 var noteFlag = &command.Flag{Name: "resolution-note", Usage: "give each file a resolution note (.note.nixos.ldcache), from which nixpkgs' glibc knows where its libraries are; one that is there is kept right without this"}
@@ -42,8 +42,10 @@ var positionFlag = &command.Flag{Kind: command.String, Name: "position", Default
 // forceRPathFlag, keepEmptyFlag and dedupeFlag say how a run path is written.
 var (
 	forceRPathFlag = &command.Flag{Name: "force-rpath", Usage: "write DT_RPATH instead of DT_RUNPATH"}
-	keepEmptyFlag  = &command.Flag{Name: "keep-empty", Usage: "keep empty entries, which make the loader search the working directory"}
-	dedupeFlag     = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
+	// forceRunPathFlag is what the hooks give: --force-rpath, which a package may set, comes before it.
+	forceRunPathFlag = &command.Flag{Name: "force-runpath", Usage: "write DT_RUNPATH also where libraries, which inherit a DT_RPATH, then find others or none; --force-rpath comes before it"}
+	keepEmptyFlag    = &command.Flag{Name: "keep-empty", Usage: "keep empty entries, which make the loader search the working directory"}
+	dedupeFlag       = &command.Flag{Name: "dedupe", Usage: "keep only the first of entries that name the same directory"}
 )
 
 // searchFlags say which directories are the driver's, the compat package's and stubs.

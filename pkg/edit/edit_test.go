@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,6 @@ import (
 
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/runpath"
@@ -357,24 +357,48 @@ func TestTheLastStackCounts(t *testing.T) {
 	}
 }
 
-// What a library finds by its program's DT_RPATH, and not by the DT_RUNPATH that an edit makes of it, is lost; what it did not find before is not.
-func TestInheritance(t *testing.T) {
+// What is found by a DT_RPATH that is inherited, also in libraries that are not edited, and by a name among constants: which
+// files are to have a DT_RPATH for that, whatever they had, and what is lost else.
+func TestKeepRPath(t *testing.T) {
 	dir := t.TempDir()
-	state := func(tag elf.DynTag) State { return State{tag, runpath.List{dir}} }
-	needs := func(names ...string) (all []tinyelf.Entry) {
-		for _, name := range names {
-			all = append(all, tinyelf.Entry{Tag: elf.DT_NEEDED, Str: name})
-		}
-		return append(all, tinyelf.Entry{Tag: elf.DT_RUNPATH, Str: dir})
+	with := func(o tinyelf.Object, soname string, needed ...string) []byte {
+		return o.With(elf.DT_SONAME, soname).Needs(needed...).Bytes()
 	}
-	put(t, map[string][]byte{"p": library(needs("liba.so")...).Bytes(), dir + "/liba.so": library(needs("libb.so", "libnone.so")[:2]...).Bytes(), dir + "/libb.so": library().Bytes()})
-	for from, want := range map[elf.DynTag]string{elf.DT_RPATH: "p libb.so", elf.DT_RUNPATH: ""} {
-		var n Inheritance
-		n.Add("p", &RunPathResult{Result: Result{Action: Edited}, Before: state(from), After: state(elf.DT_RUNPATH)})
-		lost := ""
-		n.Lost(func(path string, lib *loader.Object) { lost += path + " " + lib.Name })
-		if lost != want {
-			t.Errorf("%s: lost %q, want %q", from, lost, want)
+	put(t, map[string][]byte{
+		dir + "/p.so": tinyelf.Object{}.Needs("liba.so", "libopens.so").With(elf.DT_RPATH, dir).Bytes(), dir + "/liba.so": with(tinyelf.Object{}, "liba.so", "libb.so", "libnone.so"),
+		dir + "/libb.so": with(tinyelf.Object{}, "libb.so"), dir + "/libopens.so": with(tinyelf.Object{Data: "\x00libnamed.so\x00"}, "libopens.so"),
+		dir + "/libnamed.so": with(tinyelf.Object{}, "libnamed.so"), dir + "/q.so": tinyelf.Object{}.Needs("libb.so").With(elf.DT_RPATH, dir).Bytes(),
+	})
+	move := func(file string, from elf.DynTag) Move {
+		m := Move{dir + "/" + file, State{from, nil}, State{elf.DT_RUNPATH, runpath.List{"/driver"}}}
+		if from != elf.DT_NULL {
+			m.From.List = runpath.List{dir}
+			m.To.List = append(m.To.List, dir)
+		}
+		return m
+	}
+	for _, c := range []struct {
+		moves []Move
+		keep  []string
+		lost  int
+	}{
+		{[]Move{move("p.so", elf.DT_RPATH)}, []string{"p.so"}, 2},
+		{[]Move{move("p.so", elf.DT_RPATH), move("liba.so", elf.DT_NULL), move("libb.so", elf.DT_NULL), move("libopens.so", elf.DT_NULL), move("libnamed.so", elf.DT_NULL)},
+			[]string{"liba.so", "libopens.so", "p.so"}, 2},
+		{[]Move{move("q.so", elf.DT_RPATH), move("libb.so", elf.DT_NULL)}, nil, 0}, // which finds it by itself
+		{[]Move{move("p.so", elf.DT_RUNPATH)}, nil, 0},
+	} {
+		if lost := Losses(nil, c.moves); len(lost) != c.lost {
+			t.Errorf("lost: %v", lost)
+		}
+		var keep []string
+		for p, loss := range KeepRPath(nil, c.moves) {
+			if keep = append(keep, filepath.Base(p)); loss.Opened != (loss.Name == "libnamed.so") {
+				t.Errorf("%s: %s", p, loss)
+			}
+		}
+		if slices.Sort(keep); !slices.Equal(keep, c.keep) {
+			t.Errorf("%q, want %q", keep, c.keep)
 		}
 	}
 }

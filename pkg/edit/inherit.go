@@ -2,78 +2,263 @@ package edit
 
 import (
 	"debug/elf"
+	"fmt"
 	"path/filepath"
+	"slices"
 
+	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
 )
 
-// Inheritance finds out what the edits of a walk do to libraries that inherit a DT_RPATH: those do not that
-// have a DT_RUNPATH, and nothing inherits one (elf/dl-load.c).
-type Inheritance struct {
-	edited []inheritor
-	lost   bool // one of them had a DT_RPATH, and has a DT_RUNPATH
+// A library inherits the DT_RPATH of those that loaded it, and nothing inherits a DT_RUNPATH; what has a DT_RUNPATH
+// itself inherits neither (elf/dl-load.c of glibc). So a file that gets a DT_RUNPATH may lose what it found by another's
+// DT_RPATH, and one whose DT_RPATH becomes a DT_RUNPATH takes it from others, also outside the tree.
+
+// Move is what an edit does, or would do, to the run path of the file at a path.
+type Move struct {
+	Path     string
+	From, To State
 }
 
-type inheritor struct {
-	path     string
-	from, to State
+// toRunPath reports whether a file gets a DT_RUNPATH that had none.
+func (m *Move) toRunPath() bool { return m.To.Tag == elf.DT_RUNPATH && m.From.Tag != elf.DT_RUNPATH }
+
+// Loss is a library that is found today by a DT_RPATH which its asker inherits, and would not be, or not the same
+// file, after the moves.
+type Loss struct {
+	Name   string
+	By     string // who asks for it
+	Opened bool   // by its name, with dlopen
 }
 
-func (i *inheritor) loses() bool { return i.from.Tag == elf.DT_RPATH && i.to.Tag == elf.DT_RUNPATH }
-
-// Add takes what came of the file at a path.
-func (n *Inheritance) Add(path string, r *RunPathResult) {
-	if r.Action == Edited {
-		i := inheritor{path, r.Before, r.After}
-		n.edited, n.lost = append(n.edited, i), n.lost || i.loses()
+func (l Loss) String() string {
+	if l.Opened {
+		return fmt.Sprintf("%s, which %s opens by name", l.Name, l.By)
 	}
+	return fmt.Sprintf("%s, which %s needs", l.Name, l.By)
 }
 
-// Lost calls tell for each library that was found when the file at a path was loaded, by its DT_RPATH, and is not after the edits.
-func (n *Inheritance) Lost(tell func(path string, lib *loader.Object)) {
-	if !n.lost {
-		return
-	}
-	from, to := map[string]State{}, map[string]State{}
-	for _, i := range n.edited {
-		if real, err := filepath.EvalSymlinks(i.path); err == nil {
-			if real, err = filepath.Abs(real); err == nil {
-				from[real], to[real] = i.from, i.to
-			}
-		}
-	}
-	l, err := loader.New(loader.Options{NoTries: true})
-	if err != nil {
-		return
-	}
-	as := func(states map[string]State) *loader.Loader {
-		return l.Edited(func(f *loader.File) {
-			if t, ok := states[f.Path]; ok {
-				f.Tag, f.List, f.RPath, f.Shadow = t.Tag, t.List.String(), "", false
-				f.Note, f.NoteErr = nil, nil // a right one leads nowhere else
+// KeepRPath returns, by the paths of the moves, the files that are to have a DT_RPATH where the moves give them a
+// DT_RUNPATH, so that everything is found that is found today, and for what. l may be nil.
+func KeepRPath(l *loader.Loader, moves []Move) map[string]Loss {
+	n, why := newInheritance(l, moves), map[*Move][]Loss{}
+	var lost []Loss
+	for range 16 { // each round may show what those of the one before hid
+		again := false
+		lost = nil
+		n.lost(func(loss Loss, by, owner *Move) {
+			lost = append(lost, loss)
+			for _, m := range []*Move{by, owner} {
+				if m != nil && m.toRunPath() {
+					why[m], again = append(why[m], loss), true
+				}
 			}
 		})
+		for m := range why {
+			m.To.Tag = elf.DT_RPATH
+		}
+		if !again {
+			break
+		}
 	}
-	missing := func(l *loader.Loader, path string) []*loader.Object {
-		load, err := l.Load(path)
-		if err != nil || load.Static {
-			return nil
-		}
-		return load.Missing()
-	}
-	before, after := as(from), as(to)
-	for _, i := range n.edited {
-		if !i.loses() {
-			continue
-		}
-		missed := map[[2]string]bool{}
-		for _, lib := range missing(before, i.path) {
-			missed[[2]string{lib.Name, lib.NeededBy.Path}] = true
-		}
-		for _, lib := range missing(after, i.path) {
-			if !missed[[2]string{lib.Name, lib.NeededBy.Path}] {
-				tell(i.path, lib)
+	keep := map[string]Loss{}
+	for m, all := range why {
+		for _, loss := range all {
+			if !slices.Contains(lost, loss) { // else a DT_RPATH does not help: the list is another
+				keep[m.Path] = loss
 			}
 		}
 	}
+	return keep
+}
+
+// Losses returns what the moves lose.
+func Losses(l *loader.Loader, moves []Move) (all []Loss) {
+	newInheritance(l, moves).lost(func(loss Loss, by, owner *Move) {
+		if !slices.Contains(all, loss) {
+			all = append(all, loss)
+		}
+	})
+	return all
+}
+
+// inheritance compares what the loader finds before and after moves.
+type inheritance struct {
+	l      *loader.Loader
+	moves  map[string]*Move // by their paths, links resolved
+	starts []*start
+}
+
+// start is a file with a DT_RPATH, and a library that it opens, where that is not "".
+type start struct {
+	path, opens string
+	asks        []ask
+	opened      map[string][]string // what each object opens by name, by its path
+}
+
+// ask is a library that an object found by a DT_RPATH of another.
+type ask struct {
+	Loss
+	file      string // that was found
+	by, owner string // the files of the object and of the other
+}
+
+// maxPlugins bounds how many libraries are tried that a program with a DT_RPATH may open by a name that it
+// computes.
+const maxPlugins = 2000
+
+func newInheritance(l *loader.Loader, moves []Move) *inheritance {
+	n := &inheritance{l: l, moves: map[string]*Move{}}
+	if !slices.ContainsFunc(moves, func(m Move) bool { return m.From.Tag == elf.DT_RPATH }) {
+		return n
+	}
+	if n.l == nil {
+		var err error
+		if n.l, err = loader.New(loader.Options{NoTries: true}); err != nil {
+			return n
+		}
+	}
+	var heirs, rest []string
+	for _, m := range moves {
+		real, err := filepath.EvalSymlinks(m.Path)
+		if err == nil {
+			real, err = filepath.Abs(real)
+		}
+		if err != nil {
+			continue
+		}
+		n.moves[real] = &m
+		if m.From.Tag == elf.DT_RPATH {
+			heirs = append(heirs, real)
+		}
+		if m.From.Tag != elf.DT_RUNPATH {
+			rest = append(rest, real)
+		}
+	}
+	before := n.as(func(m *Move) State { return m.From })
+	add := func(s *start) {
+		if s.ask(before, true); len(s.asks) > 0 {
+			n.starts = append(n.starts, s)
+		}
+	}
+	var programs, alone []string
+	for _, p := range heirs {
+		add(&start{path: p})
+	}
+	for _, p := range rest { // what by itself does not find all that it needs
+		if load, err := before.Load(p); err == nil && !load.Static {
+			if load.Program && n.moves[p].From.Tag == elf.DT_RPATH {
+				programs = append(programs, p)
+			} else if !load.Program && slices.ContainsFunc(load.Missing(), func(o *loader.Object) bool { return !driver.Provides(o.Name) }) {
+				alone = append(alone, p)
+			}
+		}
+	}
+	for i, p := range programs {
+		for _, plugin := range alone {
+			if i*len(alone) < maxPlugins {
+				add(&start{path: p, opens: plugin})
+			}
+		}
+	}
+	return n
+}
+
+// as returns a loader to which the files are in a state.
+func (n *inheritance) as(state func(*Move) State) *loader.Loader {
+	return n.l.Edited(func(f *loader.File) {
+		if m := n.moves[f.Path]; m != nil {
+			s := state(m)
+			f.Tag, f.List, f.RPath, f.Shadow = s.Tag, s.List.String(), "", false
+			f.Note, f.NoteErr = nil, nil // a right one leads nowhere else
+		}
+	})
+}
+
+// lost calls tell for what is found before the moves and not after them, with those of the object that asks for it, and
+// of the one whose DT_RPATH led to it; nil for files that are not moved.
+func (n *inheritance) lost(tell func(loss Loss, by, owner *Move)) {
+	if len(n.starts) == 0 {
+		return
+	}
+	after := n.as(func(m *Move) State { return m.To })
+	for _, s := range n.starts {
+		now := &start{path: s.path, opens: s.opens, opened: s.opened}
+		found := now.ask(after, false)
+		for _, a := range s.asks {
+			if file, asked := found[[2]string{a.By, a.Name}]; asked && file != a.file {
+				tell(a.Loss, n.moves[a.by], n.moves[a.owner])
+			}
+		}
+	}
+}
+
+// ask loads the file and follows what is opened by name; with search, that is looked for first. It returns where each
+// object found what it asked for, "" for nowhere, by its path and the name.
+func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
+	load, err := l.Load(s.path)
+	if err != nil || load.Static {
+		return nil
+	}
+	if s.opens != "" {
+		load.Dlopen(s.opens, load.Main, loader.DlopenAsked, "")
+	}
+	if search {
+		s.opened = map[string][]string{}
+	}
+	found := map[[2]string]string{}
+	for i := 0; i < len(load.Objects); i++ {
+		o := load.Objects[i]
+		if o.File == nil || !o.Found() || o.Err != "" {
+			continue
+		}
+		if search && o.File.Tag != elf.DT_RUNPATH && !slices.Contains(loader.GLibcLibraries, o.Name) && !driver.Provides(o.Name) {
+			s.opened[o.Path] = mayOpen(load, o)
+		}
+		for _, name := range s.opened[o.Path] {
+			load.Dlopen(name, o, loader.DlopenString, "")
+		}
+	}
+	for _, o := range load.Objects {
+		for _, u := range o.Uses {
+			if u.To == nil || driver.Provides(u.Name) || u.To.File == nil && u.To.Found() {
+				continue
+			}
+			key := [2]string{o.Path, u.Name}
+			if found[key] = ""; !u.To.Found() {
+				continue
+			}
+			found[key] = u.To.File.Path
+			// One that lacks a version is found in vain.
+			if list := u.To.List; search && !u.Again && u.To.Rule == loader.ByRPath && list != nil && list != o && len(u.To.File.Lacks(o.File, u.Name)) == 0 {
+				s.asks = append(s.asks, ask{Loss{u.Name, o.Path, u.Cause == loader.DlopenString}, u.To.File.Path, o.File.Path, list.File.Path})
+			}
+		}
+	}
+	return found
+}
+
+// mayOpen returns the names among an object's constants that a directory of a DT_RPATH holds.
+func mayOpen(load *loader.Load, o *loader.Object) (names []string) {
+	var dirs []string
+	for _, x := range load.Objects {
+		if x.File == nil || x.File.Tag != elf.DT_RPATH {
+			continue
+		}
+		for _, entry := range runpath.Parse(x.File.List) {
+			if dir, ok := load.Expand(x, entry); ok && !slices.Contains(dirs, dir) {
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	if len(dirs) == 0 {
+		return nil
+	}
+	for _, lit := range o.File.Literals() {
+		if lit.Exact && lit.Path == "" && slices.ContainsFunc(dirs, func(dir string) bool { return load.Holds(dir, lit.Name) }) {
+			names = append(names, lit.Name)
+		}
+	}
+	return names
 }

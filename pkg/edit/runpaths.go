@@ -17,6 +17,8 @@ type RunPaths struct {
 	Options
 	Normal     *normal.Maps
 	ForceRPath bool
+	// KeepRPath are the files, by their paths, that are to have a DT_RPATH: see the function of that name.
+	KeepRPath map[string]Loss
 	// ClearExecStack takes the request for an executable stack out, in the same edit.
 	ClearExecStack bool
 
@@ -52,6 +54,8 @@ type RunPathResult struct {
 	// Shadowed is the DT_RPATH, where the file had one beside its DT_RUNPATH, that is lost.
 	Shadowed *string
 	Stubs    []string // stub directories, expanded; only with Offer
+	// KeptRPath is why it has a DT_RPATH; nil where nothing is known to need that.
+	KeptRPath *Loss
 	// Opens are the libraries for which Opened has added OpenDirs.
 	Opens, OpenDirs []string
 }
@@ -75,6 +79,22 @@ func (p *RunPaths) File(f *tree.File) *RunPathResult {
 	}
 	r.Shadowed = nil
 	return r
+}
+
+// Would returns what File would do to the run path of a file; ok is false where it would do nothing to it, or fail.
+func (p *RunPaths) Would(f *tree.File) (m Move, ok bool) {
+	if f.Err != nil || !f.ELF() || f.SameAs != "" {
+		return m, false
+	}
+	r := &RunPathResult{}
+	d := &runPathDecision{RunPaths: p, path: f.Path, RunPathResult: r}
+	planned, err := Read(f, func(im *elfimage.Image) (*elfedit.Change, string, error) {
+		_, skip, err := d.decide(im)
+		ok = skip == "" && err == nil
+		return nil, "not now", err
+	})
+	planned.Release()
+	return Move{f.Path, d.Before, d.planned}, ok && err == nil
 }
 
 // stateOf reads a file's run path.
@@ -159,6 +179,9 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 		d.Notes = notes
 		// The tag changes where something asks for it: a DT_RPATH is inherited, a DT_RUNPATH is not.
 		keep := before.Tag == elf.DT_RPATH && d.Maps == 0 && d.Rewrite == nil
+		if why, ok := d.KeepRPath[d.path]; ok {
+			keep, d.KeptRPath = true, &why
+		}
 		if change.RunPath, d.Shadowed, err = runPathChange(im, after, d.ForceRPath || keep); err != nil {
 			return nil, "", err
 		}

@@ -78,8 +78,8 @@ func (r *Resolver) list(p *Plan) {
 		p.After = r.s.Map(o, p.After)
 		p.mapped = len(p.After) != len(p.Set)
 	}
-	p.stays = r.s.KeepEntries && !r.s.ForceRPath && slices.Equal(p.After, p.Before)
-	if !p.stays && (p.Tag == elf.DT_NULL && len(p.After) > 0 || r.s.Map != nil) {
+	p.stays = r.s.KeepEntries && !r.s.ForceRPath && !r.s.ForceRunPath && slices.Equal(p.After, p.Before)
+	if !p.stays && (p.Tag == elf.DT_NULL && len(p.After) > 0 || r.s.Map != nil && !r.s.KeepEntries || r.s.ForceRunPath) {
 		p.Tag = elf.DT_RUNPATH
 	}
 	if r.s.ForceRPath && p.Tag != elf.DT_NULL {

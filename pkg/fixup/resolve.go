@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
@@ -98,8 +99,9 @@ type Settings struct {
 	// Temporary are directories that are gone after a build, and that others can make
 	// again: no run path may name one, but those of files in them.
 	Temporary []string
-	// ForceRPath asks for DT_RPATH instead of DT_RUNPATH.
-	ForceRPath bool
+	// ForceRPath asks for DT_RPATH instead of DT_RUNPATH; ForceRunPath, with KeepEntries, for DT_RUNPATH, which else no
+	// file gets for which something would then not be found that is.
+	ForceRPath, ForceRunPath bool
 }
 
 // Outcome is how a need was met.
@@ -179,6 +181,8 @@ type Plan struct {
 	// NoLoader says what is wrong with the interpreter that a program will have, where it does not start with that
 	// here: "does not exist"; "" otherwise.
 	NoLoader string
+	// KeptRPath is what would not be found if the file had a DT_RUNPATH; nil for nothing.
+	KeptRPath *edit.Loss
 	// Set is the run path that the needs ask for; nil where they ask for none and the
 	// one that the file has stays.
 	Set      runpath.List
@@ -266,7 +270,7 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 		r.ignore = append(r.ignore, newPattern(p))
 	}
 	if s.Today {
-		r.today = newToday(ix, s.Map != nil)
+		r.today = newToday(ix, s.Map != nil && !s.KeepEntries || s.ForceRunPath)
 		if len(s.Interpreters) == 0 {
 			r.libC = ix.cLibrary()
 		}
@@ -286,6 +290,7 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 		}
 	}
 	r.disinherit(plans, jobs)
+	r.keepRPath(plans)
 	for _, p := range plans {
 		r.remark(p)
 		if o := p.Object; p.Skip == "" && p.Err == nil && o.program() {
@@ -369,6 +374,26 @@ func (r *Resolver) disinherit(plans []*Plan, jobs int) {
 		}
 		r.pin(n, false)
 		r.finish(p)
+	}
+}
+
+// keepRPath gives files a DT_RPATH that would lose by a DT_RUNPATH what they, or others, find by a DT_RPATH.
+func (r *Resolver) keepRPath(plans []*Plan) {
+	if !r.s.KeepEntries || r.s.ForceRPath || r.s.ForceRunPath {
+		return
+	}
+	var moves []edit.Move
+	at := map[string]*Plan{}
+	for _, p := range plans {
+		if o := p.Object; p.Skip == "" && p.Err == nil {
+			at[o.Real] = p
+			moves = append(moves, edit.Move{Path: o.Real, From: edit.State{Tag: o.Tag, List: p.Before}, To: edit.State{Tag: p.State().Tag, List: p.After}})
+		}
+	}
+	for file, loss := range edit.KeepRPath(r.ix.loader, moves) {
+		p := at[file]
+		p.Tag, p.stays, p.KeptRPath = elf.DT_RPATH, p.Object.Tag == elf.DT_RPATH && slices.Equal(p.After, p.Before), &loss
+		p.changes = p.differs()
 	}
 }
 

@@ -1273,16 +1273,26 @@ func TestByHandWhatProgramsOfTheTreeLoad(t *testing.T) {
 	if surprises := r.apply(); len(surprises) > 0 {
 		t.Errorf("%+v", surprises)
 	}
-	// A tool makes it a DT_RUNPATH: then those get the entry that inherited it.
+	// With a tool it stays a DT_RPATH. What gets a DT_RUNPATH by that gets what it inherited too, unless the program has
+	// loaded that.
 	s.set.Map = func(_ *Object, l runpath.List) runpath.List {
 		return append(runpath.List{"/driver"}, l.Without("/driver")...)
 	}
+	r = s.resolve()
+	r.list("out/lib/libouter.so", "/driver:$ORIGIN")
+	r.list("out/plugins/plugin.so", "/driver")
+	if p := r.plan("out/main"); p.State().Tag != elf.DT_RPATH {
+		t.Errorf("%v", p.State())
+	}
+	// Unless it is told to be a DT_RUNPATH: then those get the entry that inherited it.
+	s.set.ForceRunPath = true
 	r = s.resolve()
 	r.list("out/lib/libouter.so", "/driver:$ORIGIN")
 	r.list("out/plugins/plugin.so", "/driver:$ORIGIN/../lib")
 	if p := r.plan("out/main"); p.State().Tag != elf.DT_RUNPATH {
 		t.Errorf("%v", p.State())
 	}
+	s.set.ForceRunPath = false
 	// Where one program does not load it so, it is missing.
 	s.set.Map = nil
 	s.put("out/second", onStage("libouter.so").with(elf.DT_RUNPATH, "$ORIGIN/lib").Object)

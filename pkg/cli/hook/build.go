@@ -246,7 +246,7 @@ func (b *build) edits(tools ...string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := append(b.common(), places...)
+	args := slices.Concat(b.common(), []string{"--force-runpath"}, places) // a package says --force-rpath, which comes before it
 	if position := b.text("driverLinkPosition"); position != "" {
 		args = append(args, "--position", position)
 	}

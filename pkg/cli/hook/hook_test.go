@@ -105,7 +105,7 @@ func TestFixup(t *testing.T) {
 		{"a link with lib", state{"driverLink": {"/opt/lib//"}}, []string{"error driverLink is '/opt/lib', which must be the directory without its last part, lib: '/opt'", "status 1"}},
 		{"a switch", state{"dontStubReplace": {"1"}}, []string{"log stubReplace: switched off by dontStubReplace", "normalize --tool autoAddDriverRunpath --tool addCudaCompatRunpath COMMON"}},
 		{"nixpkgs' switch", state{"dontUseAutoAddOpenGLRunpath": {"1"}}, []string{"log autoAddDriverRunpath: switched off by dontUseAutoAddOpenGLRunpath"}},
-		{"strict", state{"cudaRunpathStrict": {"1"}}, []string{"--tool addCudaCompatRunpath --jobs 2 --compat"}},
+		{"strict", state{"cudaRunpathStrict": {"1"}}, []string{"--tool addCudaCompatRunpath --jobs 2 --force-runpath --compat"}},
 		{"stacks and notes", state{"clearExecutableStacks": {"1"}, "cudaResolutionNote": {"1"}}, []string{together + "--compat /C --clear-execstack --resolution-note -- OUT", check + "--compat /C --nix-build -- OUT"}},
 		{"stdenv's notes", state{"cudaRunpathGiven": append(slices.Clone(four), "notes=")}, []string{together + "--compat /C --resolution-note"}},
 		{"stdenv's notes, nothing to be patched", state{"cudaRunpathGiven": append(slices.Clone(four), "notes="), "dontPatchELF": {"1"}}, usual},
@@ -141,7 +141,7 @@ func TestFixup(t *testing.T) {
 		answers := at(t, with(base, c.more), 0, "fixup")
 		rest := answers
 		for _, want := range c.want {
-			want = strings.NewReplacer("OUT", out, "COMMON", "--jobs 2 --malformed warn").Replace(want)
+			want = strings.NewReplacer("OUT", out, "COMMON", common(want)).Replace(want)
 			i := slices.IndexFunc(rest, func(answer string) bool { return strings.Contains(answer, want) })
 			if i < 0 {
 				t.Errorf("%s: no answer %q in:\n%s", c.name, want, strings.Join(answers, "\n"))
@@ -170,10 +170,18 @@ func TestFailingTool(t *testing.T) {
 	s["cudaRunpathGiven"] = []string{"tool=stubReplace"}
 	s["stubReplaceFlags"] = []string{"--stub '*"}
 	answers := at(t, s, 2, "fixup")
-	want := "error stubReplace failed with exit status 2; what it said is above. The same again: /T/bin/stubReplace --jobs 2 --malformed warn --stub ''\\''*' -- " + out
+	want := "error stubReplace failed with exit status 2; what it said is above. The same again: /T/bin/stubReplace --jobs 2 --malformed warn --force-runpath --stub ''\\''*' -- " + out
 	if !slices.Contains(answers, want) || answers[len(answers)-1] != "status 2" {
 		t.Errorf("want %s in:\n%s", want, strings.Join(answers, "\n"))
 	}
+}
+
+// common are the arguments that every tool gets, or every one that edits run paths.
+func common(command string) string {
+	if strings.Contains(command, "noRunpathAmbiguity") || strings.Contains(command, "thinCuda") {
+		return "--jobs 2 --malformed warn"
+	}
+	return "--jobs 2 --malformed warn --force-runpath"
 }
 
 // What packages call by hand.
@@ -213,7 +221,7 @@ func TestFunctions(t *testing.T) {
 		words[0] = strings.Fields(c.call)[0]
 		answers := at(t, with(s, c.more), 0, words[0], words[1:]...)
 		for i, want := range c.want {
-			want = strings.NewReplacer("OUT", out, "COMMON", "--jobs 2 --malformed warn").Replace(want)
+			want = strings.NewReplacer("OUT", out, "COMMON", common(want)).Replace(want)
 			want = regexp.MustCompile(`\bF\b`).ReplaceAllString(want, file)
 			if len(answers) != len(c.want) || !strings.Contains(answers[i], want) {
 				t.Errorf("%s: no answer %q in:\n%s", c.call, want, strings.Join(answers, "\n"))
@@ -260,7 +268,7 @@ func TestStubs(t *testing.T) {
 		t.Errorf("without the setting: %q", answers)
 	}
 	s["stubReplaceForChecks"] = []string{"1"}
-	if answers := at(t, s, 0, "before"); !slices.Contains(answers, "stubs "+stubs) || !strings.Contains(strings.Join(answers, "\n"), "stubReplace --dry-run --jobs 2 --malformed warn --driver-link "+top+"/lib --offer "+stubs+" -- ") {
+	if answers := at(t, s, 0, "before"); !slices.Contains(answers, "stubs "+stubs) || !strings.Contains(strings.Join(answers, "\n"), "stubReplace --dry-run --jobs 2 --malformed warn --force-runpath --driver-link "+top+"/lib --offer "+stubs+" -- ") {
 		t.Errorf("before fixup: %q", answers)
 	}
 	s["cudaRunpathStubs"] = []string{stubs}
