@@ -201,7 +201,7 @@ func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 	im := p.im
 	extents, out := im.extents(), make([]block, 0, 8)
 	var err error
-	free := from // up to here the range is accounted for
+	free := max(from, im.staleEnd()) // up to here the range is accounted for
 	_, _, counted := im.DynSymbols()
 	// Between headers only padding may be, or what patchelf writes over sections
 	// that it has moved away: Xs, since 0.13 Zs.

@@ -8,9 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/tests/judge"
 )
 
@@ -346,6 +348,62 @@ func TestCheckNoticesAMisplacedNote(t *testing.T) {
 			t.Errorf("%s: no error", what)
 		}
 	}
+}
+
+// patchelf 0.19 takes the header of a note away and leaves its bytes behind the others; there is place for a note all the same,
+// and every state of the edit loads. What stands there and was no program header stays.
+func TestNoteAfterPatchelf(t *testing.T) {
+	tried := 0
+	for name, l := range noteShapes() {
+		b := edit(t, l.build(t), Change{ResolutionNote: ptr(stub)})
+		im := parse(t, b)
+		i := im.resolutionProg(t)
+		size := int(im.PhdrSize())
+		table := b[im.Phoff:im.tableEnd()]
+		own := slices.Clone(table[i*size:][:size])
+		copy(table[i*size:], table[(i+1)*size:])
+		copy(table[len(table)-size:], own)
+		im.Order.PutUint16(b[pick(im.Is64(), 56, 44):], uint16(len(im.Progs)-1))
+		for j, q := range im.Progs {
+			if j != i && q.Type == elf.PT_PHDR {
+				at := int(pick(im.Is64(), 32, 16)) + size*(j-int(pick(j > i, 1, 0)))
+				im.PutWord(table[at:], q.Filesz-uint64(size))
+				im.PutWord(table[at+int(im.WordSize()):], q.Memsz-uint64(size))
+			}
+		}
+		c, err := im.ResolutionCache()
+		if err != nil {
+			t.Fatal(err)
+		}
+		clear(b[c.Off : c.Off+c.Size])
+		if at := parse(t, b); !slices.EqualFunc(at.Progs, slices.Delete(slices.Clone(im.Progs), i, i+1), func(a, b elfimage.Prog) bool { return a.Type == b.Type }) {
+			t.Fatalf("%s: not as patchelf leaves it", name)
+		}
+		tried++
+		c2 := Change{ResolutionNote: ptr(noteOf("a", 9)), RunPath: &RunPath{elf.DT_RUNPATH, lists[2]}}
+		checkNote(t, edit(t, b, c2), *c2.ResolutionNote)
+		for n, state := range states(t, b, c2) {
+			if _, err := loaderView(parse(t, state)); err != nil {
+				t.Errorf("%s: after %d writes: %v", name, n, err)
+			}
+		}
+		table[len(table)-size+4] ^= 0x40 // of no type's flags
+		if end := parse(t, b).staleEnd(); end != im.tableEnd()-uint64(size) {
+			t.Errorf("%s: what was no program header is taken for one", name)
+		}
+	}
+	if tried == 0 {
+		t.Error("no shape got a note")
+	}
+}
+
+// resolutionProg is the index of the note's program header.
+func (im *image) resolutionProg(t *testing.T) int {
+	c, err := im.ResolutionCache()
+	if err != nil || c == nil || c.Prog < 0 {
+		t.Fatal("there is no note", err)
+	}
+	return c.Prog
 }
 
 // A judge that shares no code with the editor finds nothing that a note changes but itself.

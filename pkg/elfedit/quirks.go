@@ -13,6 +13,8 @@ import (
 //   - patchelf before 0.19 takes the hole that a moved table leaves in an ET_EXEC file for room that
 //     it has, and breaks the program: a section stands over it (needsAnchor, anchor; patchelf's
 //     rewriteSectionsExecutable).
+//   - patchelf 0.19 takes the program header of a resolution note away and leaves its bytes behind the last one that
+//     e_phnum counts (staleEnd).
 //   - patchelf fills what it has moved away from with X, since 0.13 with Z (movingFor).
 //   - "bun build --compile" lets a segment grow over what follows it in the file (isBun).
 //   - llvm-strip takes a PT_INTERP or PT_NOTE that begins where the PT_LOAD does for its parent
@@ -82,6 +84,27 @@ func Stopped(im *elfimage.Image) bool {
 // isCover reports whether a section is one of coverOf's, of an edit that has stopped.
 func isCover(s *elfimage.Section) bool {
 	return s.NameOff == 0 && *s == coverOf(s.Off, s.Addr, s.Size)
+}
+
+// staleEnd returns the end of what stands behind the program headers and was some: those that e_phnum no longer counts
+// say what one of the others says, or where a note is mapped. Nothing else looks like one by chance.
+func (im *image) staleEnd() uint64 {
+	end, size := im.tableEnd(), im.PhdrSize()
+	const most = 8 // bounds what is read
+	b, err := im.Read(end, min(most*size, im.size-min(im.size, end)))
+	if err != nil || len(im.Sections) == 0 {
+		return end
+	}
+	for ; uint64(len(b)) >= size; b = b[size:] {
+		q := im.DecodeProg(b)
+		at, mapped := im.FileOffset(q.Vaddr, q.Filesz)
+		note := q.Type == elf.PT_NOTE && q.Flags == elf.PF_R && q.Filesz > 0 && q.Filesz == q.Memsz && mapped && at == q.Off
+		if !note && (q.Type == elf.PT_NULL || !slices.Contains(im.Progs, q)) {
+			break
+		}
+		end += size
+	}
+	return end
 }
 
 // holeName is a suffix of ".dynstr", so that the section names hold it already.
