@@ -274,6 +274,40 @@ func TestCutWithSymbolsElsewhere(t *testing.T) {
 	}
 }
 
+// What an earlier cut has added comes after all other sections, wherever it is in memory: of two sections of GPU code, the
+// second is cut before the pieces of the first are. Here a piece and the one behind it change places among the headers.
+func TestCutOfSectionsOutOfOrder(t *testing.T) {
+	pieces := make([][]piece, 6)
+	for i := range pieces {
+		pieces[i] = []piece{cubin(90), {gpucode.Cubin, 80, 0x11, 90000, ""}, {gpucode.Cubin, 75, 0x11, 90000, ""}}
+	}
+	_, b := cutOf(t, library(file(pieces...)), Options{Targets: targets(t, "8.0,9.0")})
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil || len(f.Sections) < 12 {
+		t.Fatal(len(f.Sections), " sections ", err)
+	}
+	shoff := binary.LittleEndian.Uint64(b[40:])
+	x, y := b[shoff+9*64:][:64], b[shoff+11*64:][:64]
+	was := bytes.Clone(x)
+	copy(x, y)
+	copy(y, was)
+	for at := f.Section(".symtab").Offset + 24; at < f.Section(".symtab").Offset+f.Section(".symtab").Size; at += 24 {
+		switch index := b[at+6:]; index[0] {
+		case 9:
+			index[0] = 11
+		case 11:
+			index[0] = 9
+		}
+	}
+	c, out := cutOf(t, b, Options{Targets: targets(t, "9.0")})
+	if err := c.Check(bytes.NewReader(out), int64(len(out))); err != nil {
+		t.Error(err)
+	}
+	if after := read2(t, out); len(after.Containers) != len(pieces) || len(out) >= len(b) {
+		t.Errorf("%d containers, %d bytes of %d", len(after.Containers), len(out), len(b))
+	}
+}
+
 // Headers may be anywhere among others: unused ones in front, a section behind the table.
 func TestCutWithOtherHeaders(t *testing.T) {
 	le := binary.LittleEndian

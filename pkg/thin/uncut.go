@@ -151,20 +151,20 @@ func (u *uncut) code(p *elfimage.Prog) bool {
 }
 
 // sections compares the section headers. Where nothing is mapped, a section of GPU code goes on behind
-// that in one that has been added.
+// that in one that has been added, in the order of the sections: what an earlier cut has added comes after all others.
 func (u *uncut) sections() error {
 	a, b := u.before, u.after
 	if len(b.Sections) < len(a.Sections) {
 		return errors.New("section headers are missing")
 	}
-	added, gaps := b.Sections[len(a.Sections):], u.gaps
+	added, gaps := b.Sections[len(a.Sections):], 0
 	for i, s := range a.Sections {
 		t := b.Sections[i]
 		for _, gap := range u.gaps {
 			if !s.HasBytes() || gap.off < s.Off || gap.end() > s.Off+s.Size {
 				continue
 			}
-			if name := a.SectionName(i); len(gaps) == 0 || gaps[0] != gap || len(added) == 0 || name != ".nv_fatbin" && name != "__nv_relfatbin" && name != ".cask_resource" {
+			if name := a.SectionName(i); len(added) == 0 || name != ".nv_fatbin" && name != "__nv_relfatbin" && name != ".cask_resource" {
 				return fmt.Errorf("section %d has bytes that nothing maps", i)
 			}
 			want := s
@@ -172,7 +172,7 @@ func (u *uncut) sections() error {
 			if t != want || !u.mapped(&t) {
 				return fmt.Errorf("section %d is not as it is mapped", i)
 			}
-			t, added, gaps = added[0], added[1:], gaps[1:]
+			t, added, gaps = added[0], added[1:], gaps+1
 			front := gap.end() - s.Off
 			s.Off, s.Addr, s.Size = s.Off+front, s.Addr+front, s.Size-front
 		}
@@ -180,7 +180,7 @@ func (u *uncut) sections() error {
 			return fmt.Errorf("section %d is not as it was", i)
 		}
 	}
-	if len(added) > 0 || len(gaps) > 0 {
+	if len(added) > 0 || gaps != len(u.gaps) {
 		return errors.New("sections too many, or too few")
 	}
 	return nil
