@@ -44,8 +44,8 @@ func (im *Image) sectionRanges() error {
 		if !s.HasBytes() {
 			continue
 		}
-		if s.Off > im.size || s.Size > im.size-s.Off {
-			return Malformed(im.sectionAt(i), "%s has sh_offset %#x and sh_size %#x, outside the file of %d bytes", im.sectionText(i), s.Off, s.Size, im.size)
+		if err := im.SectionInFile(i); err != nil {
+			return err
 		}
 		if s.Flags&elf.SHF_ALLOC == 0 {
 			continue
@@ -56,6 +56,14 @@ func (im *Image) sectionRanges() error {
 		case p.Off+(s.Addr-p.Vaddr) != s.Off:
 			return Malformed(im.sectionAt(i), "%s has sh_offset %#x, and its address %#x is mapped to offset %#x", im.sectionText(i), s.Off, s.Addr, p.Off+(s.Addr-p.Vaddr))
 		}
+	}
+	return nil
+}
+
+// SectionInFile returns an error where a section has bytes after the end of the file.
+func (im *Image) SectionInFile(i int) error {
+	if s := &im.Sections[i]; s.HasBytes() && (s.Off > im.size || s.Size > im.size-s.Off) {
+		return Malformed(im.sectionAt(i), "%s has sh_offset %#x and sh_size %#x, outside the file of %d bytes", im.sectionText(i), s.Off, s.Size, im.size)
 	}
 	return nil
 }

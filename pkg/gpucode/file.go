@@ -163,7 +163,9 @@ func (s *scan) elf(r io.ReaderAt, base uint64, size int64, head []byte) error {
 			}
 		}
 	default:
-		spans = sectionSpans(im, linked)
+		if spans, err = sectionSpans(im, linked); err != nil {
+			return err
+		}
 	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.off, b.off) })
 	done := uint64(0)
@@ -183,13 +185,16 @@ func (s *scan) elf(r io.ReaderAt, base uint64, size int64, head []byte) error {
 	return nil
 }
 
-// sectionSpans returns the sections of an ELF file that may have containers.
-func sectionSpans(im *elfimage.Image, linked bool) (spans []span) {
+// sectionSpans returns the sections of an ELF file that may have containers, or an error where one ends after the file.
+func sectionSpans(im *elfimage.Image, linked bool) (spans []span, err error) {
 	nvcc := !linked // in an archive, an array of containers need not stand beside anything of nvcc's
 	for i := range im.Sections {
 		sec := &im.Sections[i]
 		if sec.Type != elf.SHT_PROGBITS || sec.Flags&elf.SHF_ALLOC == 0 || sec.Flags&elf.SHF_EXECINSTR != 0 {
 			continue
+		}
+		if err == nil {
+			err = im.SectionInFile(i)
 		}
 		p := span{section: sectionName(im, sec), off: sec.Off, size: sec.Size}
 		switch p.section {
@@ -208,9 +213,9 @@ func sectionSpans(im *elfimage.Image, linked bool) (spans []span) {
 		}
 	}
 	if !nvcc {
-		return nil
+		return nil, nil
 	}
-	return spans
+	return spans, err
 }
 
 // sectionName returns a section's name, or the first bytes of a long one.

@@ -417,6 +417,23 @@ func TestNotCut(t *testing.T) {
 	}
 }
 
+// A section of GPU code that ends after the file is not read, nor one behind which nothing more is: the file is malformed.
+func TestSectionThatEndsAfterTheFile(t *testing.T) {
+	good := library(file([]piece{cubin(90), {gpucode.Cubin, 75, 0x11, 90000, ""}}))
+	le := binary.LittleEndian
+	at := le.Uint64(good[40:]) + 2*64 // .nv_fatbin's header
+	for _, field := range []uint64{24, 32} {
+		for _, v := range []uint64{uint64(len(good)), 16 * uint64(len(good)), 1<<64 - 8} {
+			b := bytes.Clone(good)
+			le.PutUint64(b[at+field:], v)
+			_, err := listed(bytes.NewReader(b), int64(len(b)))
+			if malformed := new(elfimage.FormatError); !errors.As(err, &malformed) || malformed.Off != int64(at+24) {
+				t.Errorf("%d is %#x: %v", field, v, err)
+			}
+		}
+	}
+}
+
 // Where a container cannot be read to its end nobody knows where it ends: nothing is cut in its section, and who forgets
 // that is told by the check.
 func TestNotCutBesideDamage(t *testing.T) {
