@@ -79,8 +79,8 @@ func (c Change) normal() (Change, error) {
 		switch n := len(*c.Interpreter); {
 		case n == 0:
 			return c, errors.New("an empty interpreter")
-		case n >= maxInterpreter:
-			return c, fmt.Errorf("an interpreter of %d bytes: the kernel takes at most %d (PATH_MAX)", n, maxInterpreter-1)
+		case n >= maxPath:
+			return c, fmt.Errorf("an interpreter of %d bytes: the kernel takes at most %d (PATH_MAX)", n, maxPath-1)
 		case strings.IndexByte(*c.Interpreter, 0) >= 0:
 			return c, errNUL("interpreter")
 		}
@@ -92,6 +92,11 @@ func (c Change) normal() (Change, error) {
 		for _, s := range c.Needed.Names {
 			if strings.IndexByte(s, 0) >= 0 {
 				return c, errNUL("name of a needed library")
+			}
+		}
+		for _, s := range c.Needed.Renamed {
+			if len(s) >= maxPath {
+				return c, fmt.Errorf("a needed library's name of %d bytes: no file has one of more than %d (PATH_MAX)", len(s), maxPath-1)
 			}
 		}
 	}
@@ -108,6 +113,6 @@ func (c Change) normal() (Change, error) {
 
 func errNUL(what string) error { return errors.New(what + " contains a NUL byte") }
 
-// maxInterpreter is PATH_MAX, the size in bytes that Linux takes a PT_INTERP up to
-// (fs/binfmt_elf.c, load_elf_binary).
-const maxInterpreter = 4096
+// maxPath is PATH_MAX, the size in bytes of the longest path that is opened, and that Linux takes
+// a PT_INTERP up to (fs/binfmt_elf.c, load_elf_binary).
+const maxPath = 4096

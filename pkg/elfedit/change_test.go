@@ -248,6 +248,9 @@ func TestRenamedLibraryKeepsItsVersions(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		t.Skip("gcc is not installed")
 	}
+	if _, err := parse(t, plain().build(t)).plan(Change{Needed: &Needed{Names: []string{"x"}, Renamed: map[string]string{"libc.so.6": strings.Repeat("n", maxPath)}}}); err == nil || !strings.Contains(err.Error(), "PATH_MAX") {
+		t.Errorf("a name that no file has: %v", err)
+	}
 	for _, flags := range [][]string{nil, {"-no-pie"}, {"-Wl,-z,norelro"}, {"-Wl,--hash-style=gnu", "-s"}} {
 		dir := t.TempDir()
 		write := func(name, text string) {
@@ -275,6 +278,11 @@ func TestRenamedLibraryKeepsItsVersions(t *testing.T) {
 			im := parse(t, b)
 			versions, err := im.VersionsNeeded()
 			t.Errorf("%v: the old name is still there: %v %v", flags, versions, err)
+		}
+		path := dir + strings.Repeat("/.", 1800) + "/" + filepath.Base(renamed) // as long as a path may be, and every byte of it is read
+		editPath(t, prog, Change{Needed: &Needed{Names: []string{path, "libc.so.6"}, Renamed: map[string]string{filepath.Base(renamed): path}}})
+		if out, err := exec.Command(prog).CombinedOutput(); err != nil || string(out) != "42\n" {
+			t.Errorf("%v, by a path of %d bytes: %v\n%.200s", flags, len(path), err, out)
 		}
 		editPath(t, prog, Change{RunPath: &RunPath{elf.DT_RUNPATH, strings.Repeat("/x:", 500) + "$ORIGIN"}, Interpreter: ptr(interpreterOf(t, prog))})
 		if out, err := exec.Command(prog).CombinedOutput(); err != nil || string(out) != "42\n" {

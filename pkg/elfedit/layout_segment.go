@@ -494,7 +494,7 @@ func (im *image) interpSection() int {
 // interpreterRoom is the size in bytes of a PT_INTERP for a path of n bytes, with
 // some for a longer one: the kernel takes at most PATH_MAX.
 func interpreterRoom(n int) uint64 {
-	const least, most = 128, maxInterpreter
+	const least, most = 128, maxPath
 	return max(uint64(n)+1, min(most, max(least, alignUp(uint64(n)+33, 16))))
 }
 

@@ -23,11 +23,12 @@ const (
 	verFlagWeak = 2
 )
 
-// Bounds for files made to keep us busy: records, and bytes of a name. glibc, of
-// all files, has some forty records.
+// Bounds for files made to keep us busy: records, bytes of a name with its NUL, which for a library is PATH_MAX, and of all
+// names. glibc, of all files, has some forty records.
 const (
-	maxVersions    = 1 << 14
-	maxVersionName = 1 << 10
+	maxVersions     = 1 << 14
+	maxVersionName  = 4096
+	maxVersionNames = 16 << 20
 )
 
 // VersionsNeeded returns what DT_VERNEED asks for (LSB, "Symbol Versioning").
@@ -78,9 +79,14 @@ func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 
 // nameVersions reads the names, once all records are read: the two are in different places.
 func (im *Image) nameVersions(versions []Version) (err error) {
+	left := maxVersionNames
 	str := func(off uint32) (string, error) {
-		at := im.StrOff + uint64(off)
-		return im.cstring(at, min(at+maxVersionName, im.StrOff+im.StrSize))
+		at, end := im.StrOff+uint64(off), im.StrOff+im.StrSize
+		s, err := im.cstring(at, min(at+maxVersionName, end))
+		if left -= len(s); left < 0 || err != nil && at < end-min(end, maxVersionName) {
+			return "", Malformed(at, "names of versions of more than %d bytes, or of %d in all", maxVersionName-1, maxVersionNames)
+		}
+		return s, err
 	}
 	for i := range versions {
 		v := &versions[i]
