@@ -10,7 +10,8 @@ import (
 // emit turns a layout into writes. It is the only place that knows their order:
 //
 //  1. what nothing refers to yet; if one of these fails, all are taken back;
-//  2. a resolution note that another one replaces where it is: it counts no longer;
+//  2. resolution notes that the loader passes over for an earlier one, and that one where another replaces it
+//     where it is: they count no longer;
 //  3. the ELF header and the program headers;
 //  4. section headers that change in place;
 //  5. what stands where the section headers stood;
@@ -36,7 +37,9 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if p.goal.cache != nil && (l.note == nil || l.note.said == 0) {
 		l.silence(p.im, p.goal)
 	}
+	passed := l.silencePassed(p.goal)
 	freshNote, firstNote, lastNote := p.noteWrites(l, len(dynamic) > 0)
+	firstNote = append(passed, firstNote...)
 	l.fresh = append(l.fresh, freshNote...)
 	scrubs, err := p.scrubs(l)
 	if err != nil {

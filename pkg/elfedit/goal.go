@@ -28,8 +28,9 @@ type goal struct {
 	unversion []write // of entries of DT_VERSYM
 
 	// cache is the resolution note that goes, or that another one replaces.
-	cache *elfimage.ResolutionCache
-	desc  string // of the one that comes, or ""
+	cache  *elfimage.ResolutionCache
+	passed []elfimage.ResolutionCache // others that would count without it
+	desc   string                     // of the one that comes, or ""
 
 	finishes    bool // nothing but an edit that was stopped
 	onlyRunPath bool

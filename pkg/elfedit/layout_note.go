@@ -69,7 +69,12 @@ func (g *goal) note(im *image, c Change) error {
 	case now != nil && !now.Blank() && (want == nil || *want == ""):
 		g.cache = now
 	}
-	return nil
+	if g.cache == nil {
+		return nil
+	}
+	all, err := im.ResolutionCaches()
+	g.passed = slices.DeleteFunc(all, func(c elfimage.ResolutionCache) bool { return c.Silent || c.Off == g.cache.Off })
+	return err
 }
 
 // resolutionNote returns the note that the loader reads; else one that a killed edit has left; else nil.
@@ -316,27 +321,38 @@ func (l *layout) dropNote(im *image, g *goal) {
 
 // silence zeros the note of before where it is, and in the copy of a block that moves.
 func (l *layout) silence(im *image, g *goal) {
-	c, from := g.cache, uint64(0)
-	if !g.goesWhole() {
-		from = noteHead + noteName
+	l.live = append(l.live, l.mute(g.cache, g.goesWhole())...)
+}
+
+// silencePassed does so with those that come after it and would count without it. They are passed over
+// as long as it is there, so their types change first, by the writes that it returns.
+func (l *layout) silencePassed(g *goal) (first []write) {
+	for i := range g.passed {
+		first = append(first, l.mute(&g.passed[i], false)...)
 	}
-	mute := func(b []byte) {
-		if from > 0 {
-			clear(b[noteTypeAt:noteHead])
-		}
-		clear(b[from:])
+	return first
+}
+
+// mute zeros a note, the whole of it or but for its sizes and owner, in a copy or when it is dead. It is that
+// with the writes that it returns.
+func (l *layout) mute(c *elfimage.ResolutionCache, whole bool) []write {
+	from := uint64(noteHead + noteName)
+	if whole {
+		from = 0
 	}
 	for _, b := range l.moved {
 		if copied := l.written(b.newOff+c.Off-b.off, c.Size); c.Off >= b.off && c.Off < b.end() && copied != nil {
-			mute(copied)
-			return // the old place is dead anyway
+			clear(copied[min(from, noteTypeAt):min(from, noteHead)])
+			clear(copied[from:])
+			return nil // the old place is dead anyway
 		}
 	}
 	at := l.relocated.at(c.Off, c.Size)
-	if from > 0 {
-		l.live = append(l.live, write{off: at + noteTypeAt, data: make([]byte, noteHead-noteTypeAt)})
-	}
 	l.dead = append(l.dead, span{at + from, c.Size - from})
+	if whole {
+		return nil
+	}
+	return []write{{off: at + noteTypeAt, data: make([]byte, noteHead-noteTypeAt)}}
 }
 
 // progsWithNote are the program headers of before, but for those of the note, which are as afterwards.

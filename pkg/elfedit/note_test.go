@@ -406,6 +406,64 @@ func (im *image) resolutionProg(t *testing.T) int {
 	return c.Prog
 }
 
+// Of two notes the loader reads the first. Where that changes or goes, the second must not count in its place, at no moment,
+// and nothing of it is left.
+func TestTwoNotes(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("gcc is not installed")
+	}
+	dir := t.TempDir()
+	note := func(section string, align int, dir string) string {
+		return fmt.Sprintf(".section %s,\"a\",@note\n.balign %d\n.long 6, 15, %#x\n.asciz \"NixOS\"\n.balign %d\n.asciz \"libc.so.6\", \"?%s\", \"\"\n.balign %d\n",
+			section, align, elfimage.CacheType, align, dir, align)
+	}
+	one, two := "libc.so.6\x00?/o\x00\x00", "libc.so.6\x00?/s\x00\x00"
+	for name, text := range map[string]string{
+		"in one section":                      note(".note.nixos.ldcache", 4, "/o") + note(".note.nixos.ldcache", 4, "/s"),
+		"in two sections":                     note(".note.nixos.ldcache", 4, "/o") + note(".note.other", 4, "/s"),
+		"of another alignment":                note(".note.nixos.ldcache", 4, "/o") + note(".note.other", 8, "/s"),
+		"three, of which one is of type zero": note(".note.a", 4, "/s") + note(".note.nixos.ldcache", 4, "/o") + note(".note.other", 4, "/s"),
+	} {
+		if err := os.WriteFile(dir+"/a.s", []byte(".section .note.GNU-stack,\"\",@progbits\n"+text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		compile(t, dir, "-shared", "-nostdlib", "-o", "a.so", "a.s", "-Wl,-rpath,/old")
+		b, err := os.ReadFile(dir + "/a.so")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := bytes.Index(b, []byte(two)); strings.HasPrefix(name, "three") {
+			clear(b[at-12 : at-8]) // its type
+		}
+		first := descriptionOf(t, parse(t, b))
+		if first != one && first != two {
+			t.Fatalf("%s: the first note says %q", name, first)
+		}
+		for what, c := range map[string]Change{
+			"run path":     setPath(elf.DT_RUNPATH, "/new"),
+			"needed":       {Needed: &Needed{Names: []string{"libc.so.6"}}},
+			"removed":      {ResolutionNote: ptr("")},
+			"another":      {ResolutionNote: ptr("libc.so.6\x00?/new\x00\x00"), RunPath: &RunPath{elf.DT_RUNPATH, "/new"}},
+			"a longer one": {ResolutionNote: ptr(noteOf("n", 60)), RunPath: &RunPath{elf.DT_RUNPATH, lists[2]}},
+		} {
+			want := ""
+			if c.ResolutionNote != nil {
+				want = *c.ResolutionNote
+			}
+			all := states(t, b, c)
+			for n, state := range all {
+				if d := descriptionOf(t, parse(t, state)); d != first && d != "" && d != want {
+					t.Errorf("%s, %s: after %d of %d writes the note %q counts", name, what, n, len(all)-1, d)
+				}
+			}
+			end := all[len(all)-1]
+			if d := descriptionOf(t, parse(t, end)); d != want || bytes.Contains(end, []byte("?/o")) || !strings.HasPrefix(name, "three") && bytes.Contains(end, []byte("?/s")) {
+				t.Errorf("%s, %s: the note is %q, and text of the others is left: %v", name, what, d, bytes.Contains(end, []byte("?/s")))
+			}
+		}
+	}
+}
+
 // A judge that shares no code with the editor finds nothing that a note changes but itself.
 func TestNoteBeforeAJudge(t *testing.T) {
 	if testing.Short() {

@@ -17,10 +17,11 @@ type verifier struct {
 	after  *image
 	owners []elfimage.Owner // of what there was before
 
-	moving  bool                      // what is compared is the copy of a segment
-	cache   *elfimage.ResolutionCache // that goes or is replaced, or nil
-	note    *elfimage.ResolutionCache // that is new, or nil
-	strings []span                    // ranges of the dynamic string table that change, as offsets in it
+	moving  bool                       // what is compared is the copy of a segment
+	cache   *elfimage.ResolutionCache  // that goes or is replaced, or nil
+	note    *elfimage.ResolutionCache  // that is new, or nil
+	notes   []elfimage.ResolutionCache // all of before, where one goes or comes
+	strings []span                     // ranges of the dynamic string table that change, as offsets in it
 }
 
 // verify returns an error where the image after an edit does not say what was asked for, or

@@ -84,6 +84,9 @@ func (v *verifier) resolutionNote() error {
 		return nil
 	}
 	v.cache, v.note = was, is
+	if v.notes, err = v.before.ResolutionCaches(); err != nil {
+		return err
+	}
 	if is == nil {
 		return nil
 	}
@@ -114,8 +117,13 @@ func (v *verifier) ofNote(off uint64, was, is []byte) bool {
 		return false
 	}
 	within := func(c *elfimage.ResolutionCache, at uint64) bool { return c != nil && at >= c.Off && at < c.Off+c.Size }
+	passed := func(at uint64) bool { // the type or text of another note, which does not count any more either
+		return slices.ContainsFunc(v.notes, func(c elfimage.ResolutionCache) bool {
+			return within(&c, at) && (at-c.Off >= noteTypeAt && at-c.Off < noteHead || at-c.Off >= noteHead+noteName)
+		})
+	}
 	for i, b := range was {
-		if at := off + uint64(i); b != is[i] && !within(v.cache, at) && !(b == 0 && within(v.note, at)) {
+		if at := off + uint64(i); b != is[i] && !within(v.cache, at) && !(b == 0 && within(v.note, at)) && !(is[i] == 0 && passed(at)) {
 			return false
 		}
 	}
