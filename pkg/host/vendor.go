@@ -1,10 +1,8 @@
 package host
 
 import (
-	"bytes"
 	"debug/elf"
 	"encoding/json"
-	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -19,28 +17,31 @@ type Vendor struct {
 	// Libraries are the names in it, of the driver's libraries.
 	Libraries []string `json:"libraries"`
 
-	names   []string         // as the file has them
-	name    string           // below the directory of the libraries
-	doc     map[string]any   // nil for OpenCL's, which are one line
-	entries []map[string]any // those in doc that have a library_path
+	names []string // as the file has them
+	name  string   // below the directory of the libraries
+	text  []byte   // what the host's says; nil for OpenCL's, which are one line
+	at    [][2]int // where in text the names stand
 }
 
 // Name returns where the file is, below the directory of the libraries: share/vulkan/icd.d/nvidia_icd.json.
 func (v *Vendor) Name() string { return v.name }
 
-// Text returns the file's contents where the libraries are in a directory: what the host's says, with absolute names.
+// Text returns the file's contents where the libraries are in a directory: what the host's says, byte for byte, with absolute names.
 func (v *Vendor) Text(dir string) []byte {
-	if v.doc == nil {
+	if v.text == nil {
 		return []byte(path.Join(dir, v.Libraries[0]) + "\n")
 	}
-	for i, e := range v.entries {
-		e[libraryPath] = path.Join(dir, v.Libraries[i])
+	var text []byte
+	from := 0
+	for i, at := range v.at {
+		name, err := json.Marshal(path.Join(dir, v.Libraries[i]))
+		if err != nil {
+			panic(err) // it is a string
+		}
+		text = append(append(text, v.text[from:at[0]]...), name...)
+		from = at[1]
 	}
-	b, err := json.MarshalIndent(v.doc, "", "    ")
-	if err != nil {
-		panic(err) // it was JSON
-	}
-	return append(b, '\n')
+	return append(text, v.text[from:]...)
 }
 
 const libraryPath = "library_path"
@@ -85,15 +86,52 @@ func (h *Host) vendors(d *Driver) []*Vendor {
 	var all []*Vendor
 	own := d.Names()
 	for _, kind := range vendorKinds {
-		found, seen := h.vendorsIn(kind, kind.hosts, d, own)
+		found, seen := h.vendorsIn(kind, h.manifestDirs(d, kind), d, own)
 		all = append(all, found...)
 		if kind.make != "" && own[kind.make] && !seen[kind.make] {
 			v := &Vendor{name: path.Join(kind.dir, kind.name), Libraries: []string{kind.make}}
 			if kind.dir != openCL {
-				icd := map[string]any{}
-				v.doc, v.entries = map[string]any{"file_format_version": "1.0.0", "ICD": icd}, []map[string]any{icd}
+				const before, after = `{"file_format_version": "1.0.0", "ICD": {"library_path": `, "}}\n"
+				v.text, v.at = []byte(before+after), [][2]int{{len(before), len(before)}}
 			}
 			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// manifestDirs returns where a kind's files are that belong to a driver: in share and etc beside its own directory first, where that is
+// a lib directory of a prefix (/usr/local/nvidia/lib64, a volume on Kubernetes; /nix/store; a driver's container), then where hosts
+// have them.
+func (h *Host) manifestDirs(d *Driver, kind vendorKind) (dirs []string) {
+	name := strings.TrimPrefix(strings.TrimPrefix(kind.dir, "share/"), "etc/")
+	for _, prefix := range prefixes(d) {
+		tries := []string{path.Join(prefix, kind.dir), path.Join(prefix, "etc", name)}
+		if root, ok := strings.CutSuffix(prefix, "/usr"); ok {
+			tries = append(tries, path.Join("/", root, "etc", name))
+		}
+		for _, dir := range tries {
+			if !slices.Contains(kind.hosts, dir) {
+				dirs = addOnce(dirs, dir)
+			}
+		}
+	}
+	return append(dirs, kind.hosts...)
+}
+
+// prefixes returns the directories above the lib directory that a driver is in, by its name and by where its file is.
+func prefixes(d *Driver) (all []string) {
+	dirs := []string{d.Directory}
+	for _, lib := range d.Libraries {
+		if lib.Name == cudaRow {
+			dirs = append(dirs, path.Dir(lib.File))
+		}
+	}
+	for _, dir := range dirs {
+		for at := dir; at != "/" && at != "."; at = path.Dir(at) {
+			if name := path.Base(at); name == "lib" || name == "lib64" || name == "lib32" {
+				all = addOnce(all, path.Dir(at))
+			}
 		}
 	}
 	return all
@@ -137,38 +175,28 @@ func (h *Host) vendor(at string, kind vendorKind, m Machine, own map[string]bool
 		return nil, Reason(err)
 	}
 	v := &Vendor{Path: at, name: path.Join(kind.dir, path.Base(at))}
-	var names []any
 	if kind.dir == openCL {
 		line, _, _ := strings.Cut(string(b), "\n")
-		names = []any{strings.TrimSpace(line)}
+		v.names = []string{strings.TrimSpace(line)}
 	} else {
-		decoder := json.NewDecoder(bytes.NewReader(b))
-		decoder.UseNumber()
-		if err := decoder.Decode(&v.doc); err != nil {
-			return nil, fmt.Errorf("not JSON: %w", err)
+		entries, err := manifestEntries(b)
+		if err != nil {
+			return nil, err
 		}
-		holders := []any{v.doc["ICD"], v.doc["layer"]}
-		if layers, ok := v.doc["layers"].([]any); ok {
-			holders = append(holders, layers...)
-		}
-		for _, holder := range holders {
-			e, ok := holder.(map[string]any)
-			if !ok || e[libraryPath] == nil {
-				continue
-			}
-			if bits, _ := e["library_arch"].(string); bits == "32" && m.Class != elf.ELFCLASS32 || bits == "64" && m.Class != elf.ELFCLASS64 {
+		v.text = b
+		for _, e := range entries {
+			if e.arch == "32" && m.Class != elf.ELFCLASS32 || e.arch == "64" && m.Class != elf.ELFCLASS64 {
 				return nil, nil
 			}
-			v.entries, names = append(v.entries, e), append(names, e[libraryPath])
+			v.names, v.at = append(v.names, e.name), append(v.at, e.at)
 		}
 	}
-	for _, name := range names {
-		s, _ := name.(string)
-		v.names, s = append(v.names, s), path.Base(s)
-		if !own[s] {
+	for _, name := range v.names {
+		name = path.Base(name)
+		if !own[name] {
 			return nil, nil // another vendor's
 		}
-		v.Libraries = append(v.Libraries, s)
+		v.Libraries = append(v.Libraries, name)
 	}
 	if len(v.Libraries) == 0 {
 		return nil, nil
@@ -182,9 +210,11 @@ func (h *Host) vendor(at string, kind vendorKind, m Machine, own map[string]bool
 // optixData returns the file of [OptixData], "" where there is none to rely on.
 func (h *Host) optixData(d *Driver) string {
 	has := slices.ContainsFunc(d.Libraries, func(lib Library) bool { return lib.Name == "libnvoptix.so" })
-	h.Saw(OptixData)
-	if !has || !h.exists(OptixData) || h.trusted(OptixData) != nil {
-		return ""
+	for _, prefix := range addOnce(prefixes(d), "/usr") {
+		data := path.Join(prefix, strings.TrimPrefix(OptixData, "/usr"))
+		if h.Saw(data); has && h.exists(data) && h.trusted(data) == nil {
+			return data
+		}
 	}
-	return OptixData
+	return ""
 }

@@ -74,7 +74,7 @@ func (o *Offer) vendors(d *host.Driver, optix string) {
 		o.Entries = append(o.Entries, Entry{Name: v.Name(), Vendor: v})
 	}
 	if optix != "" {
-		o.Entries = append(o.Entries, Entry{Name: "share" + strings.TrimPrefix(d.Optix, "/usr/share"), Target: optix})
+		o.Entries = append(o.Entries, Entry{Name: strings.TrimPrefix(host.OptixData, "/usr/"), Target: optix})
 	}
 	copies := map[string]Entry{}
 	for _, e := range o.Entries {

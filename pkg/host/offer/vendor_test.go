@@ -220,3 +220,46 @@ func TestLibrariesOpenedByName(t *testing.T) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 }
+
+// Where the driver is a volume, or in a prefix of its own, its files are beside its libraries, and come first.
+func TestVendorFilesOfAPrefix(t *testing.T) {
+	for _, prefix := range []string{"usr/local/nvidia", "run/nvidia/driver/usr"} {
+		root := t.TempDir()
+		etc := filepath.Join(strings.TrimSuffix(prefix, "/usr"), "etc")
+		files := map[string]string{
+			prefix + "/share/vulkan/icd.d/nvidia_icd.json":      icd,
+			"usr/share/vulkan/icd.d/nvidia_icd.json":            strings.Replace(icd, "1.3.242", "9", 1),
+			etc + "/vulkan/implicit_layer.d/nvidia_layers.json": optimus,
+			"etc/vulkan/implicit_layer.d/nvidia_layers.json":    strings.Replace(optimus, "optimus", "other", 1),
+			prefix + "/share/glvnd/egl_vendor.d/99_nvidia.json": strings.Replace(platform, "libnvidia-egl-wayland.so.1", "libEGL_nvidia.so.0", 1),
+			prefix + "/share/nvidia/nvoptix.bin":                "weights",
+			etc + "/OpenCL/vendors/volume.icd":                  "libnvidia-opencl.so.1\n",
+		}
+		for _, name := range []string{"libcuda.so.1", "libGLX_nvidia.so.0", "libEGL_nvidia.so.0", "libnvidia-opencl.so.1", "libnvoptix.so.1"} {
+			files[prefix+"/lib64/"+name] = string(tinyelf.Object{}.With(elf.DT_SONAME, name).Bytes())
+		}
+		for name, text := range files {
+			at := filepath.Join(root, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h := &host.Host{Root: sysroot.Root{Dir: root}}
+		m, _ := host.MachineNamed("x86_64")
+		d, err := h.Find(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := texts(Private(h, d), "/at")
+		want := map[string]string{
+			"share/vulkan/icd.d/nvidia_icd.json":               `{"ICD":{"api_version":"1.3.242","library_path":"/at/libGLX_nvidia.so.0","size":12345678901234567890},"file_format_version":"1.0.1"}`,
+			"share/vulkan/implicit_layer.d/nvidia_layers.json": `{"layer":{"library_path":"/at/libGLX_nvidia.so.0","name":"VK_LAYER_NV_optimus"}}`,
+			"share/glvnd/egl_vendor.d/99_nvidia.json":          `{"ICD":{"library_path":"/at/libEGL_nvidia.so.0"},"file_format_version":"1.0.0"}`,
+			"etc/OpenCL/vendors/volume.icd":                    "/at/libnvidia-opencl.so.1\n",
+			"share/nvidia/nvoptix.bin":                         "/" + prefix + "/share/nvidia/nvoptix.bin ",
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %q\nwant %q", prefix, got, want)
+		}
+	}
+}

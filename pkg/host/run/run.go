@@ -241,11 +241,15 @@ var vendorVariables = []struct {
 // where to find any.
 func (r *Run) withVendors(env []string, dir string) []string {
 	for _, v := range vendorVariables {
-		ours := filepath.Join(dir, v.dir)
-		if _, err := os.Stat(ours); err != nil || has(env, append(v.unless, v.name)...) {
+		list := []string{filepath.Join(dir, v.dir)}
+		if strings.HasSuffix(v.name, "_FILES") { // older loaders take no directories there
+			list = manifests(list[0])
+		} else if !isDir(list[0]) {
 			continue
 		}
-		list := []string{ours}
+		if len(list) == 0 || has(env, append(v.unless, v.name)...) {
+			continue
+		}
 		for _, other := range v.others {
 			if !filepath.IsAbs(other) {
 				other = filepath.Join(r.Prefix, other)
@@ -257,12 +261,23 @@ func (r *Run) withVendors(env []string, dir string) []string {
 	return env
 }
 
+// manifests returns the files in JSON of a directory.
+func manifests(dir string) (files []string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".json" {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files
+}
+
 // withVulkan returns an environment in which Vulkan's loader finds the driver once. It looks for files of drivers in many
 // directories (LoaderDriverInterface.md, "Driver Discovery on Linux"): by the host's it would find the library that ours has
 // loaded, and show each GPU twice. Where the host has one there, it is told all files but those.
 func (r *Run) withVulkan(env []string, dir string) []string {
 	const kind = "vulkan/icd.d"
-	ours, _ := filepath.Glob(filepath.Join(dir, "share", kind, "*.json"))
+	ours := manifests(filepath.Join(dir, "share", kind))
 	if len(ours) == 0 || has(env, "VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES") {
 		return env
 	}

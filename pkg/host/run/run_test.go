@@ -222,4 +222,7 @@ func TestVulkanShowsAGPUOnce(t *testing.T) {
 	if env := r.withVulkan([]string{"A=b"}, dir); len(env) != 1 {
 		t.Errorf("the host has none: %q", env)
 	}
+	if env, want := r.withVendors([]string{"A=b"}, dir), []string{"A=b", "VK_ADD_DRIVER_FILES=" + ours}; !slices.Equal(env, want) {
+		t.Errorf("the host has none, by library path: %q", env)
+	}
 }
