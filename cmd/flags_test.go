@@ -308,7 +308,7 @@ var flagLine = regexp.MustCompile(`(?m)^   --([a-z-]+)`)
 
 // Each run is on a new copy of the tree, whose inode the record names.
 var (
-	treeOfRecord = regexp.MustCompile(`"tree": *\{[^}]*\}`)
+	treeOfRecord = regexp.MustCompile(`"tree": *\{[^}]*\}|"inode": *[0-9]+`)
 	anotherTree  = regexp.MustCompile(`(?m)^.*: this was the record of another directory.*\n`)
 )
 

@@ -674,6 +674,11 @@ func undo(s *session, keepLinks, force bool) error {
 		Carrying: fixup.Carrying{Jobs: s.Jobs, DryRun: s.DryRun},
 		Copy:     s.Copy, KeepLinks: keepLinks, Force: force, Waiting: s.waiting,
 	}, func(u fixup.Undone) {
+		if u.Gone.N > 0 {
+			s.Log.WithField("path", u.Path).Warnf("%s of which it tells %s gone, such as %s: dropped from the record",
+				count(u.Gone.N, "file", "files"), map[bool]string{true: "is", false: "are"}[u.Gone.N == 1], command.Printable(u.Gone.First))
+			return
+		}
 		r := reportOf(&u.Result)
 		switch {
 		case u.SameAs != "":

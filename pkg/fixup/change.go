@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"cuda-runpath/pkg/loader"
 )
@@ -69,11 +68,11 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 		}
 	})
 	for r, steps := range steppedIn {
-		taken := slices.DeleteFunc(steps, func(s recorded) bool {
+		err := r.taken(steps, func(s *Step) bool {
 			result := byPath[s.At.Path].Result
-			return !result.Known || result.After != s.To
+			return result.Known && result.After == s.To
 		})
-		if err := r.settle(noted(r.old, taken)); err != nil {
+		if err != nil {
 			stopped = errors.Join(stopped, err)
 		}
 	}

@@ -65,6 +65,8 @@ type Index struct {
 	stubs  []*dir          // stub directories that were left out
 
 	sites func() []string // Sources.sitePackages
+	// given and reals are the roots as they are spelled, and free of links.
+	given, reals func() roots
 }
 
 // place is a name in a directory of the tree.
@@ -82,6 +84,8 @@ type Candidate struct {
 // Read reads the tree. Its directories stay open for [Index.Change], until Close.
 func Read(ctx context.Context, s Sources) (*Index, error) {
 	ix := &Index{sources: s, own: map[string][]*dir{}, seen: map[string]bool{}, sites: sync.OnceValue(s.sitePackages)}
+	ix.given = sync.OnceValue(func() roots { return rootsOf(s.Paths, absolute) })
+	ix.reals = sync.OnceValue(func() roots { return rootsOf(s.Paths, func(p string) string { return ix.dir(p).real }) })
 	var err error
 	if ix.loader, err = loader.New(loader.Options{NoTries: true}); err != nil {
 		return ix, err
@@ -89,13 +93,14 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	var mu sync.Mutex
 	var links []place
 	var others int
+	inTree := rootsOf(s.Paths, func(p string) string { return filepath.Clean(absolute(p)) })
 	libs := make([]string, len(s.Libs))
 	for i, l := range s.Libs {
 		libs[i] = absolute(l)
 	}
 	err = tree.Walk(ctx, s.Paths, tree.Options{Jobs: s.Jobs, Keep: &ix.roots, Shallow: s.Shallow, Leftover: s.Leftover, Refuse: s.Refuse,
 		Link: func(dir, name string) {
-			library, outside := libraryName(name) || strings.HasSuffix(name, ".node"), s.mayLeadOutside(dir, name)
+			library, outside := libraryName(name) || strings.HasSuffix(name, ".node"), inTree.mayLeadOutside(dir, name)
 			mu.Lock()
 			if library {
 				links = append(links, place{dir, name})
@@ -205,9 +210,8 @@ func (ix *Index) linkedElsewhere(links []place) map[string]bool {
 // sortOwn puts the tree's names in an order that does not depend on a directory's:
 // that of the arguments, then what is higher up, then the bytes of the path.
 func (ix *Index) sortOwn() {
-	argument := func(d *dir) int {
-		return slices.IndexFunc(ix.sources.Paths, func(p string) bool { return below(d.path, strings.TrimSuffix(p, "/")) })
-	}
+	arguments := rootsOf(ix.sources.Paths, func(p string) string { return cmp.Or(strings.TrimSuffix(p, "/"), "/") })
+	argument := func(d *dir) int { return arguments.over(d.path, nil) }
 	for _, dirs := range ix.own {
 		slices.SortFunc(dirs, func(a, b *dir) int {
 			return cmp.Or(cmp.Compare(argument(a), argument(b)), cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), cmp.Compare(a.path, b.path))

@@ -273,25 +273,21 @@ func (r *Resolver) relative(o *Object, entry string) string {
 	if strings.Contains(entry, "$") || !strings.HasPrefix(entry, "/") {
 		return entry
 	}
-	file := absolute(o.Path)
-	for _, p := range r.ix.sources.Paths {
-		for _, root := range []string{absolute(p), r.ix.dir(p).real} {
-			at := file
-			if root != absolute(p) {
-				at = o.Real
-			}
-			if !below(at, root) || !below(entry, root) {
-				continue
-			}
-			if rel, err := filepath.Rel(path.Dir(at), entry); err == nil {
-				if rel == "." {
-					return "$ORIGIN"
-				}
-				return "$ORIGIN/" + rel
-			}
+	at := absolute(o.Path)
+	hasFile := func(root string) bool { return below(at, root) }
+	if r.ix.given().over(entry, hasFile) < 0 {
+		if at = o.Real; r.ix.reals().over(entry, hasFile) < 0 {
+			return entry
 		}
 	}
-	return entry
+	rel, err := filepath.Rel(path.Dir(at), entry)
+	switch {
+	case err != nil:
+		return entry
+	case rel == ".":
+		return "$ORIGIN"
+	}
+	return "$ORIGIN/" + rel
 }
 
 // below reports whether a path is a directory or lies in it.

@@ -1,17 +1,48 @@
 package fixup
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/store"
 )
 
+// roots are paths, with the place that each has among the arguments.
+type roots map[string]int
+
+// rootsOf returns the roots that paths are, each as it is spelled.
+func rootsOf(paths []string, spelled func(string) string) roots {
+	r := make(roots, len(paths))
+	for i, p := range paths {
+		p = spelled(p)
+		if _, again := r[p]; !again {
+			r[p] = i
+		}
+	}
+	return r
+}
+
+// over returns the place of the first root that a path is or is below, of those that keep, where it is not nil, agrees to; -1 where
+// there is none.
+func (r roots) over(p string, keep func(root string) bool) int {
+	first := -1
+	for at := p; ; {
+		if i, is := r[at]; is && (first < 0 || i < first) && (keep == nil || keep(at)) {
+			first = i
+		}
+		cut := strings.LastIndexByte(at, '/')
+		if cut < 0 || at == "/" {
+			return first
+		}
+		at = cmp.Or(at[:cut], "/")
+	}
+}
+
 // mayLeadOutside reports whether what a symbolic link of the tree holds is, read as text, a
 // path outside the tree.
-func (s *Sources) mayLeadOutside(dir, name string) bool {
+func (r roots) mayLeadOutside(dir, name string) bool {
 	target, err := os.Readlink(dir + "/" + name)
 	if err != nil {
 		return false
@@ -19,20 +50,20 @@ func (s *Sources) mayLeadOutside(dir, name string) bool {
 	if !strings.HasPrefix(target, "/") {
 		target = absolute(dir) + "/" + target
 	}
-	target = filepath.Clean(target)
-	return !slices.ContainsFunc(s.Paths, func(root string) bool { return below(target, filepath.Clean(absolute(root))) })
+	return r.over(filepath.Clean(target), nil) < 0
 }
 
 // LibrariesOutside returns the symbolic links of the tree that lead outside it to a library,
 // or to a directory with one, in no order. Links are not followed, so these files are left
 // as they are. Links into a Nix store lead to other packages, and do not count.
 func (ix *Index) LibrariesOutside() (out []string) {
-	var roots []string
-	for _, root := range ix.sources.Paths {
-		if real, err := filepath.EvalSymlinks(root); err == nil {
-			roots = append(roots, absolute(real))
+	tree := rootsOf(ix.sources.Paths, func(p string) string {
+		real, err := filepath.EvalSymlinks(p)
+		if err != nil {
+			return p
 		}
-	}
+		return absolute(real)
+	})
 	holds := map[string]bool{} // by real path
 	for _, l := range ix.outside {
 		link := strings.TrimSuffix(l.dir, "/") + "/" + l.name
@@ -40,7 +71,7 @@ func (ix *Index) LibrariesOutside() (out []string) {
 		if err != nil {
 			continue
 		}
-		if real = absolute(real); slices.ContainsFunc(roots, func(root string) bool { return below(real, root) }) || store.Contains(real) {
+		if real = absolute(real); tree.over(real, nil) >= 0 || store.Contains(real) {
 			continue
 		}
 		st, err := os.Stat(real)

@@ -1,6 +1,7 @@
 package fixup
 
 import (
+	"cmp"
 	"debug/elf"
 	"encoding/json"
 	"errors"
@@ -20,29 +21,37 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// A Record remembers what the files of a tree were like before they were changed, in a file
-// beside the tree, so that it can be undone.
+// A Record remembers what the files of a directory were like before they were changed, so that it can be undone. That of a tree
+// stands beside it, NAME.autopatchelf.json; that of files that were given one by one is .autopatchelf.json in their directory.
 //
-// It is a claim of whoever wrote it, and lies where a cloned repository or another user can
-// put one too. So it is believed only of the tree that it was made for, by device, inode and
-// owner; only if nobody but the caller or root can have written it; and of a file only if
-// that is in the state in which the record left it.
+// It is a claim of whoever wrote it, and lies where a cloned repository or another user can put one too. So it is believed only of
+// the directory that it was made for, by device, inode and owner; only if nobody but the caller or root can have written it; and of a
+// file only if that is in the state in which the record left it.
 type Record struct {
 	Version int      `json:"version"`
 	Tree    identity `json:"tree"`
 	Files   []Change `json:"files"`
 
-	dir  *os.File // where the tree and the record are
-	base string   // the record's name there
-	root string   // the tree: an absolute path free of symbolic links
-	now  identity // of the tree, when it was looked up
-	err  error    // why it cannot be kept
-	// replaces: another tree's record has its name.
-	replaces bool
-	old      []Change // Files before Records.add
+	in   *os.File // where the record is
+	base string   // its name there
+	name string   // that of the directory there, "." where it is the same
+	root string   // the directory: an absolute path free of symbolic links
+	now  identity // of the directory, when it was looked up
+	top  *tree.Root
+
+	there, others, refused bool     // it is to be believed; it is that of another directory; it is not to be believed
+	err                    error    // why it cannot be kept
+	old                    []Change // Files before Records.add
+	gone                   Gone
 }
 
-// identity tells a tree, a directory or a single file, from others.
+// Gone are the files that a record tells of and that are not there any more. Its entries of them are dropped.
+type Gone struct {
+	N     int
+	First string // the path of one
+}
+
+// identity tells a directory from others.
 type identity struct {
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
@@ -51,12 +60,16 @@ type identity struct {
 
 // Change is one file of a Record.
 type Change struct {
-	Path   text     `json:"path"` // relative to the tree; "" for a tree that is one file
+	Path   text     `json:"path"`           // relative to the directory
+	Also   []text   `json:"also,omitempty"` // its other names there
+	Inode  uint64   `json:"inode"`
 	Before Snapshot `json:"before"`
 	After  Snapshot `json:"after"`
 	// InPlace is [Step.InPlace]: to undo the change is to undo it for the other links.
 	InPlace bool `json:"in_place,omitempty"`
 }
+
+func (c *Change) names() []text { return append([]text{c.Path}, c.Also...) }
 
 // Snapshot is a State as the record spells it.
 type Snapshot struct {
@@ -115,7 +128,7 @@ func (s Snapshot) state() State {
 	return State{tag, string(s.RunPath), string(s.Interpreter), string(s.Note)}
 }
 
-// recordSuffix is what follows the tree's name in that of its record.
+// recordSuffix is what follows the tree's name in that of its record, and the name of that of single files.
 const recordSuffix = ".autopatchelf.json"
 
 // HasRecord reports whether a record stands beside a tree.
@@ -124,11 +137,17 @@ func HasRecord(tree string) bool {
 	return err == nil
 }
 
-// maxRecord bounds a record in bytes; one file takes some 500.
-const maxRecord = 64 << 20
+// A record, and one entry of it, in bytes. A file takes some 600.
+const (
+	maxRecord = 64 << 20
+	maxEntry  = 1 << 20
+)
 
-// readRecord reads a record in a directory.
-func readRecord(dir *os.File, base string) (*Record, error) {
+var errRecordSize = fmt.Errorf("a record of more than %d MiB", maxRecord>>20)
+
+// readRecord reads a record in a directory: which one it is, and then, if keep is not nil, its entries one by one, of which it
+// keeps those that keep agrees to.
+func readRecord(dir *os.File, base string, keep func(*Change) bool) (*Record, error) {
 	f, info, err := plainfile.OpenIn(dir, base)
 	if err != nil {
 		return nil, err
@@ -140,41 +159,162 @@ func readRecord(dir *os.File, base string) (*Record, error) {
 	if info.Size() > maxRecord {
 		return nil, errRecordSize
 	}
-	b, err := io.ReadAll(io.LimitReader(f, maxRecord))
-	if err != nil {
+	in := &entryReader{r: f, left: maxEntry}
+	d := json.NewDecoder(in)
+	r := &Record{in: dir, base: base}
+	if err := delimiter(d, '{'); err != nil {
 		return nil, err
 	}
-	r := &Record{dir: dir, base: base}
-	if err := json.Unmarshal(b, r); err != nil {
-		return nil, err
-	}
-	if r.Version != 1 {
-		return nil, fmt.Errorf("version %d of a record, of which this program knows only 1", r.Version)
-	}
-	return r, r.check()
-}
-
-var errRecordSize = fmt.Errorf("a record of more than %d MiB", maxRecord>>20)
-
-// check refuses a record with a path that is not one below the tree.
-func (r *Record) check() error {
-	seen := make(map[text]bool, len(r.Files))
-	for _, c := range r.Files {
-		if c.Path == "" && len(r.Files) == 1 {
-			continue // the tree is the file
+	for _, field := range []struct {
+		name string
+		to   any
+	}{{"version", &r.Version}, {"tree", &r.Tree}, {"files", nil}} {
+		if key, err := d.Token(); err != nil || key != field.name {
+			return nil, cmp.Or(notWhole(err), fmt.Errorf("where %q should be it has %v", field.name, key))
 		}
-		for part := range strings.SplitSeq(string(c.Path), "/") {
-			if part == "" || part == "." || part == ".." {
-				return fmt.Errorf("the path %q in it does not name a file below the tree", string(c.Path))
+		if field.to == nil {
+			break
+		}
+		if err := d.Decode(field.to); err != nil {
+			return nil, notWhole(err)
+		}
+		if r.Version != 1 {
+			return nil, fmt.Errorf("version %d of a record, of which this program knows only 1", r.Version)
+		}
+	}
+	if keep == nil {
+		return r, nil
+	}
+	if err := delimiter(d, '['); err != nil {
+		return nil, err
+	}
+	seen := map[text]bool{}
+	for d.More() {
+		in.left = maxEntry
+		var c Change
+		if err := d.Decode(&c); err != nil {
+			return nil, notWhole(err)
+		}
+		for _, name := range c.names() {
+			if err := belowTree(string(name)); err != nil {
+				return nil, err
 			}
 		}
-		if seen[c.Path] {
-			return fmt.Errorf("the path %q is in it twice", string(c.Path))
+		if !keep(&c) {
+			continue
 		}
-		seen[c.Path] = true
+		for _, name := range c.names() {
+			if seen[name] {
+				return nil, fmt.Errorf("the path %q is in it twice", string(name))
+			}
+			seen[name] = true
+		}
+		r.Files = append(r.Files, c)
+	}
+	return r, errors.Join(delimiter(d, ']'), delimiter(d, '}'))
+}
+
+// delimiter reads a bracket.
+func delimiter(d *json.Decoder, want json.Delim) error {
+	got, err := d.Token()
+	if err == nil && got != want {
+		err = fmt.Errorf("where %q should be it has %v", want, got)
+	}
+	return notWhole(err)
+}
+
+// notWhole says what is wrong with what ends too early.
+func notWhole(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return errors.New("unexpected end of JSON input")
+	}
+	return err
+}
+
+// entryReader reads no more at a time than an entry may take.
+type entryReader struct {
+	r    io.Reader
+	left int
+}
+
+func (e *entryReader) Read(p []byte) (int, error) {
+	if e.left <= 0 {
+		return 0, fmt.Errorf("an entry of more than %d bytes", maxEntry)
+	}
+	n, err := e.r.Read(p[:min(len(p), e.left)])
+	e.left -= n
+	return n, err
+}
+
+// belowTree refuses a path that is not one below a tree.
+func belowTree(p string) error {
+	for part := range strings.SplitSeq(p, "/") {
+		if part == "" || part == "." || part == ".." {
+			return fmt.Errorf("the path %q in it does not name a file below the tree", p)
+		}
 	}
 	return nil
 }
+
+// load reads the record's entries. An entry is left with those of its names that lead to something; one that has none left is dropped.
+// named, where it is not nil, knows another name of a file by its inode.
+func (r *Record) load(named func(inode uint64) string) {
+	if r.err != nil {
+		return
+	}
+	if r.top, r.err = tree.RootIn(r.in, r.name, r.root); r.err == nil {
+		r.err = r.now.of(r.top)
+	}
+	if r.err != nil {
+		return
+	}
+	read, err := readRecord(r.in, r.base, nil)
+	if r.others = err == nil && read.Tree != r.now && !r.there; r.others {
+		return
+	}
+	if err == nil {
+		read, err = readRecord(r.in, r.base, func(c *Change) bool { return r.find(c, named) })
+	}
+	switch {
+	case err == nil:
+		r.Files = read.Files
+	case !errors.Is(err, fs.ErrNotExist): // else another run has taken all of it back
+		r.err, r.refused = notBelieved(err), true
+	}
+}
+
+// find leaves those names of an entry that lead to something, and reports whether there is one.
+func (r *Record) find(c *Change, named func(inode uint64) string) bool {
+	names := slices.DeleteFunc(c.names(), func(name text) bool {
+		target := r.top.Target(r.path(name))
+		_, err := target.Stat()
+		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
+	})
+	if len(names) == 0 && named != nil && c.Inode != 0 {
+		if rel, below := strings.CutPrefix(named(c.Inode), r.root+"/"); below {
+			names = []text{text(rel)}
+		}
+	}
+	if len(names) == 0 {
+		r.gone.N, r.gone.First = r.gone.N+1, r.path(c.Path)
+		return false
+	}
+	c.Path, c.Also = names[0], names[1:]
+	return true
+}
+
+func notBelieved(err error) error { return fmt.Errorf("it is not believed: %w", withoutPath(err)) }
+
+// withoutPath is what an error says of a file that the message names anyway.
+func withoutPath(err error) error {
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		return pe.Err
+	}
+	return err
+}
+
+// path returns that of a file by its name in the record.
+func (r *Record) path(name text) string { return strings.TrimSuffix(r.root, "/") + "/" + string(name) }
 
 // distrust says why somebody else than the caller or root could have written a file of a
 // directory; nil where nobody could.
@@ -209,14 +349,10 @@ func distrustDirectory(dir *os.File) error {
 	return nil
 }
 
-// name is the tree's in dir.
-func (r *Record) name() string { return filepath.Base(r.root) }
-
-// identify returns what the tree is now: what it was when it was looked up, or a file that
-// has taken its place, as an edited copy does.
+// identify returns what the directory is now: what it was when it was looked up.
 func (r *Record) identify() (identity, error) {
-	id, isDir, err := identify(r.dir, r.name())
-	if err == nil && isDir && id != r.now {
+	id, _, err := identify(r.in, r.name)
+	if err == nil && id != r.now {
 		err = errExchanged
 	}
 	return id, err
@@ -242,35 +378,57 @@ func (id identity) of(root *tree.Root) error {
 }
 
 // File returns where the record is kept.
-func (r *Record) File() string { return filepath.Join(filepath.Dir(r.root), r.base) }
+func (r *Record) File() string {
+	if r.name == "." {
+		return filepath.Join(r.root, r.base)
+	}
+	return filepath.Join(filepath.Dir(r.root), r.base)
+}
 
-// noted returns the files of a record with steps that are about to be taken, with their paths in the
-// tree. What was noted of a file before is continued, unless someone else has changed it since.
+// recorded is a step, and what a record says of its file.
+type recorded struct {
+	*Step
+	Change
+}
+
+// noted returns the files of a record with steps that are about to be taken. What was noted of a file before is continued, unless
+// someone else has changed it since.
 func noted(files []Change, steps []recorded) []Change {
 	files = slices.Clone(files)
 	at := make(map[text]int, len(files))
 	for i := range files {
-		at[files[i].Path] = i
+		for _, name := range files[i].names() {
+			at[name] = i
+		}
 	}
 	for _, s := range steps {
-		c := Change{Path: text(s.rel), Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.InPlace}
-		i, known := at[c.Path]
+		c := s.Change
+		i, known := -1, false
+		for _, name := range c.names() {
+			if i, known = at[name]; known {
+				break
+			}
+		}
 		if !known {
 			files = append(files, c)
 			continue
 		}
-		if files[i].After == c.Before {
-			c.Before = files[i].Before
+		was := files[i]
+		if was.After == c.Before {
+			c.Before = was.Before
 		}
 		files[i] = c
+		rest := slices.DeleteFunc(was.names(), func(name text) bool { return slices.Contains(c.names(), name) })
+		switch {
+		case len(rest) == 0:
+		case s.Copy: // they stay with the old file
+			was.Path, was.Also = rest[0], rest[1:]
+			files = append(files, was)
+		default:
+			files[i].Also = append(c.Also, rest...)
+		}
 	}
 	return slices.DeleteFunc(files, func(c Change) bool { return c.Before == c.After })
-}
-
-// recorded is a step, and the path of its file in a record.
-type recorded struct {
-	*Step
-	rel string
 }
 
 // save writes the record, or removes its file where there is nothing in it.
@@ -287,7 +445,7 @@ func (r *Record) save() error {
 
 func (r *Record) write() error {
 	if len(r.Files) == 0 {
-		if err := unix.Unlinkat(int(r.dir.Fd()), r.base, 0); err != nil && !errors.Is(err, unix.ENOENT) {
+		if err := unix.Unlinkat(int(r.in.Fd()), r.base, 0); err != nil && !errors.Is(err, unix.ENOENT) {
 			return err
 		}
 		return nil
@@ -303,14 +461,5 @@ func (r *Record) write() error {
 	if len(b) > maxRecord {
 		return errRecordSize
 	}
-	return plainfile.Replace(r.dir, r.base, 0o644, append(b, '\n'))
-}
-
-// settle leaves these files in the record, and writes it again where that changes it.
-func (r *Record) settle(files []Change) error {
-	if id, err := r.identify(); err == nil && id == r.Tree && slices.Equal(files, r.Files) {
-		return nil // a single file is another one once a copy of it was edited
-	}
-	r.Files = files
-	return r.save()
+	return plainfile.Replace(r.in, r.base, plainfile.Masked(0o644), append(b, '\n'))
 }

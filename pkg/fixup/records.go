@@ -1,15 +1,16 @@
 package fixup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -18,76 +19,93 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// Records are the records of the trees that a run is about, locked against other runs.
+// Records are the records that some paths are about, locked against other runs.
 type Records struct {
 	// Replaced are the records of other trees, which had the names of these, that were written over.
 	Replaced []string
 
-	shelves shelves
+	force   bool               // see Undoing
+	folders map[string]*folder // by path
+	looked  map[string]*Record // by the directory, with a slash for single files in it
+	homes   map[string]home    // by argument
 	locks   []*os.File
-	homes   map[string]home // by argument
 }
 
 // home is where an argument is.
 type home struct {
-	real string   // absolute and free of symbolic links
-	id   identity // what is there
-	// records are those of the trees that it is or is in, the outermost first, and why says
-	// why what seem to be others are not believed.
+	real    string   // absolute and free of symbolic links
+	isDir   bool     // what is there
+	id      identity // and which
 	records []*Record
-	why     error
 }
 
-// OpenRecords returns the records for the files below some paths, which may be in trees that
-// have a record: then it is that of the outermost one. It waits for other runs that use one
-// of them, after having told waiting so.
+// folder is a directory that was looked at for records.
+type folder struct {
+	dir     *os.File // nil where it cannot be opened
+	renamed func() map[identity]string
+}
+
+// OpenRecords returns the records for the files below some paths: that of the outermost tree that has one, else a new one. It waits
+// for other runs that use one of them, after having told waiting so.
 func OpenRecords(ctx context.Context, paths []string, waiting func(tree string)) (*Records, error) {
-	return openRecords(ctx, paths, waiting, func(s shelves, h *home) {
-		h.records, _ = s.lookUp(h.real, false)
-		if len(h.records) == 0 {
-			h.records = []*Record{s.fresh(h)}
+	rs := &Records{}
+	err := rs.open(ctx, paths, waiting, func(h *home) error {
+		for _, r := range rs.above(h) {
+			if r.there {
+				h.records = []*Record{r}
+				return nil
+			}
 		}
-		h.records = h.records[:1]
+		h.records = []*Record{rs.record(h.real, !h.isDir)}
+		if !h.isDir {
+			h.records[0] = rs.record(filepath.Dir(h.real), true)
+		}
+		return nil
 	})
-}
-
-// openRecords returns those records, locked, that lookUp finds.
-func openRecords(ctx context.Context, paths []string, waiting func(tree string), lookUp func(shelves, *home)) (*Records, error) {
-	const tries = 20 // others make and remove records all the time
-	for range tries {
-		rs := findRecords(paths, lookUp)
-		if err := rs.lock(ctx, waiting); err != nil {
-			rs.Close()
-			return nil, err
-		}
-		now := findRecords(paths, lookUp) // and not what they were before another run gave the lock back
-		same := func(a, b *Record) bool { return a.root == b.root }
-		if maps.EqualFunc(rs.homes, now.homes, func(a, b home) bool { return slices.EqualFunc(a.records, b.records, same) }) {
-			now.locks, rs.locks = rs.locks, nil
-			rs.Close()
-			return now, nil
-		}
-		rs.Close()
-		now.Close()
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("other runs use the records for --undo all the time")
+	for _, r := range rs.all() {
+		r.load(nil)
+	}
+	return rs, nil
 }
 
-func findRecords(paths []string, lookUp func(shelves, *home)) *Records {
-	rs := &Records{shelves: shelves{}, homes: map[string]home{}}
+// open finds records, and takes their locks.
+func (rs *Records) open(ctx context.Context, paths []string, waiting func(tree string), find func(*home) error) error {
+	rs.folders, rs.looked, rs.homes = map[string]*folder{}, map[string]*Record{}, map[string]home{}
 	for _, p := range paths {
 		real, err := realPath(p)
 		if err != nil {
 			continue // the caller says so
 		}
 		h := home{real: real}
-		if dir := rs.shelves.at(filepath.Dir(real)).dir; dir != nil {
-			h.id, _, _ = identify(dir, filepath.Base(real))
+		if in := rs.folder(filepath.Dir(real)); in.dir != nil {
+			h.id, h.isDir, _ = identify(in.dir, filepath.Base(real))
 		}
-		lookUp(rs.shelves, &h)
+		if err := find(&h); err != nil {
+			rs.Close()
+			return err
+		}
 		rs.homes[p] = h
 	}
-	return rs
+	var before *Record
+	for _, r := range rs.all() {
+		if r.in == nil || before != nil && before.root == r.root {
+			continue
+		}
+		before = r
+		fd, err := unix.Openat(int(r.in.Fd()), r.name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			continue // one that may not be read is not walked either
+		}
+		rs.locks = append(rs.locks, os.NewFile(uintptr(fd), r.root)) // whose lock (flock(2)) is the record's
+		if err := tree.Lock(ctx, fd, func() { waiting(r.root) }); err != nil {
+			rs.Close()
+			return fmt.Errorf("waiting for another run on %s: %w", r.root, err)
+		}
+	}
+	return nil
 }
 
 // realPath returns the absolute path, free of symbolic links, that a path leads to. One that is
@@ -105,75 +123,32 @@ func realPath(p string) (string, error) {
 	return sysroot.Realpath(p)
 }
 
-// lock takes the locks of all records, in the order in which every run takes them.
-func (rs *Records) lock(ctx context.Context, waiting func(tree string)) error {
-	by := map[string]*Record{} // by lock
+// all returns the records, once each, in the order in which every run takes their locks.
+func (rs *Records) all() (all []*Record) {
 	for _, h := range rs.homes {
-		for _, r := range h.records {
-			by[r.lockPath()] = r
-		}
+		all = append(all, h.records...)
 	}
-	for _, path := range slices.Sorted(maps.Keys(by)) {
-		err := rs.locked(by[path], func(f *os.File) error {
-			if err := tree.Lock(ctx, int(f.Fd()), func() { waiting(path) }); err != nil {
-				return fmt.Errorf("waiting for another run on %s: %w", path, err)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// lockPath is the directory whose lock (flock(2)) is that of the record: its tree or, where
-// that is a single file, the one that it is in.
-func (r *Record) lockPath() string {
-	if r.dir != nil {
-		if _, isDir, err := identify(r.dir, r.name()); err == nil && !isDir {
-			return filepath.Dir(r.root)
-		}
-	}
-	return r.root
-}
-
-// locked takes the lock of a record with take, unless it is held already.
-func (rs *Records) locked(r *Record, take func(*os.File) error) error {
-	if r.dir == nil {
-		return nil
-	}
-	name := r.name()
-	if r.lockPath() != r.root {
-		name = "."
-	}
-	fd, err := unix.Openat(int(r.dir.Fd()), name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return nil //nolint:nilerr // one that may not be read is not walked either
-	}
-	f := os.NewFile(uintptr(fd), r.lockPath())
-	info, err := f.Stat()
-	for _, held := range rs.locks {
-		if other, failed := held.Stat(); err == nil && failed == nil && os.SameFile(info, other) {
-			return f.Close()
-		}
-	}
-	if err == nil {
-		err = take(f)
-	}
-	if err != nil {
-		return errors.Join(err, f.Close())
-	}
-	rs.locks = append(rs.locks, f)
-	return nil
+	slices.SortFunc(all, func(a, b *Record) int {
+		return cmp.Or(strings.Compare(a.root, b.root), strings.Compare(a.base, b.base))
+	})
+	return slices.Compact(all)
 }
 
 // Close gives the locks back.
 func (rs *Records) Close() {
+	for _, r := range rs.looked {
+		if r.top != nil {
+			r.top.Close()
+		}
+	}
 	for _, f := range rs.locks {
 		f.Close()
 	}
-	rs.shelves.close()
+	for _, f := range rs.folders {
+		if f.dir != nil {
+			f.dir.Close()
+		}
+	}
 }
 
 // add notes steps, and writes the records.
@@ -181,20 +156,35 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 	by = map[*Record][]recorded{}
 	known := map[*tree.Root]bool{}
 	for i := range steps {
-		root, rel := steps[i].At.Below()
-		h := rs.homes[root.Path()]
-		if !known[root] {
-			// What was walked is what was looked up, and not another one that had its name.
-			if err := h.id.of(root); err != nil {
-				return nil, fmt.Errorf("the record for --undo of %s: %w", root.Path(), err)
+		s := &steps[i]
+		at := map[*Record]int{} // in by, of this step
+		for _, target := range append([]tree.Target{s.At}, s.Also...) {
+			root, rel := target.Below()
+			h := rs.homes[root.Path()]
+			if !known[root] {
+				// What was walked is what was looked up, and not another one that had its name.
+				if err := h.id.of(root); err != nil {
+					return nil, fmt.Errorf("the record for --undo of %s: %w", root.Path(), err)
+				}
+				known[root] = true
 			}
-			known[root] = true
+			r := h.records[0]
+			name := text(strings.Trim(strings.TrimPrefix(h.real, r.root)+"/"+rel, "/"))
+			if n, again := at[r]; again {
+				c := &by[r][n].Change
+				c.Also = append(c.Also, name)
+				continue
+			}
+			c := Change{Path: name, Before: snapshot(s.From), After: snapshot(s.To), InPlace: s.InPlace}
+			if st, err := target.Stat(); err == nil {
+				c.Inode = st.Ino
+			}
+			at[r] = len(by[r])
+			by[r] = append(by[r], recorded{s, c})
 		}
-		r := h.records[0]
-		by[r] = append(by[r], recorded{&steps[i], strings.Trim(strings.TrimPrefix(h.real, r.root)+"/"+rel, "/")})
 	}
 	for r, steps := range by {
-		if r.replaces {
+		if r.others {
 			rs.Replaced = append(rs.Replaced, r.File())
 		}
 		r.old, r.Files = r.Files, noted(r.Files, steps)
@@ -205,144 +195,119 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 	return by, nil
 }
 
-// shelves are directories that were looked at for records, by path.
-type shelves map[string]*shelf
-
-// shelf is what one of them has.
-type shelf struct {
-	dir     *os.File // nil where there is none
-	path    string
-	records []*Record
-	refused map[string]error // by the name of what was read: why it is not believed, or nil
-}
-
-func (s shelves) close() {
-	for _, shelf := range s {
-		if shelf.dir != nil {
-			shelf.dir.Close()
+// taken leaves those steps in a record that were taken.
+func (r *Record) taken(steps []recorded, was func(*Step) bool) error {
+	done := slices.DeleteFunc(slices.Clone(steps), func(s recorded) bool { return !was(s.Step) })
+	again := len(done) < len(steps)
+	for i := range done {
+		if s := &done[i]; s.Copy {
+			target := r.top.Target(r.path(s.Path))
+			if st, err := target.Stat(); err == nil {
+				s.Inode, again = st.Ino, true
+			}
 		}
 	}
+	if !again {
+		return nil
+	}
+	r.Files = noted(r.old, done)
+	return r.save()
 }
 
-func (s shelves) at(path string) *shelf {
-	if s[path] == nil {
+func (rs *Records) folder(path string) *folder {
+	f := rs.folders[path]
+	if f == nil {
 		dir, err := plainfile.OpenDir(path)
 		if err != nil {
 			dir = nil
 		}
-		s[path] = newShelf(dir, path)
+		f = newFolder(dir)
+		rs.folders[path] = f
 	}
-	return s[path]
+	return f
 }
 
-// newShelf reads the records in an open directory.
-func newShelf(dir *os.File, path string) *shelf {
-	s := &shelf{dir: dir, path: path, refused: map[string]error{}}
-	if dir == nil {
-		return s
-	}
-	names, _ := dir.Readdirnames(-1)
-	slices.Sort(names)
-	for _, name := range names {
-		if strings.HasSuffix(name, recordSuffix) {
-			s.read(name)
+func newFolder(dir *os.File) *folder {
+	return &folder{dir, sync.OnceValue(func() map[identity]string {
+		by := map[identity]string{}
+		names, _ := dir.Readdirnames(-1)
+		slices.Sort(names)
+		for _, name := range names {
+			if strings.HasSuffix(name, recordSuffix) && name != recordSuffix {
+				if r, err := readRecord(dir, name, nil); err == nil && by[r.Tree] == "" {
+					by[r.Tree] = name
+				}
+			}
 		}
-	}
-	return s
+		return by
+	})}
 }
 
-// read reads a record, once.
-func (s *shelf) read(name string) {
-	if _, done := s.refused[name]; done {
-		return
+// record returns the record of a tree, or that of single files in a directory: the one that is there, which for a tree may be called
+// after the name that it had before, or else one that can be written.
+func (rs *Records) record(root string, single bool) *Record {
+	key, at := root, filepath.Dir(root)
+	r := &Record{Version: 1, root: root, name: filepath.Base(root), base: filepath.Base(root) + recordSuffix}
+	if single {
+		key, at, r.name, r.base = root+"/", root, ".", recordSuffix
 	}
-	r, err := readRecord(s.dir, name)
+	if known := rs.looked[key]; known != nil {
+		return known
+	}
+	rs.looked[key] = r
+	f := rs.folder(at)
 	switch {
-	case err == nil:
-		s.records = append(s.records, r)
-	case !errors.Is(err, fs.ErrNotExist):
-		err = fmt.Errorf("it is not believed: %w", withoutPath(err))
-	default:
-		err = nil
-	}
-	s.refused[name] = err
-}
-
-// withoutPath is what an error says of a file that the message names anyway.
-func withoutPath(err error) error {
-	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
-		return pe.Err
-	}
-	return err
-}
-
-// of returns the record of a tree in the directory, whatever the record is called: a tree may
-// have been renamed. With force it is the one of the tree's name, if there is no other. Nil
-// where there is none; why says why what seems to be it is not.
-func (s *shelf) of(name string, force bool) (r *Record, why error) {
-	if s.dir == nil {
-		return nil, nil
-	}
-	id, _, err := identify(s.dir, name)
-	if err != nil {
-		return nil, err
-	}
-	s.read(name + recordSuffix) // which a directory that cannot be listed has not shown
-	var named *Record
-	for _, other := range s.records {
-		if other.base == name+recordSuffix {
-			named = other
-		}
-		if other.Tree == id && (r == nil || other == named) {
-			r = other
-		}
-	}
-	switch {
-	case r != nil:
-	case named != nil && force:
-		r = named
-	case named != nil:
-		return nil, fmt.Errorf("%s is the record of another directory or file, or of a copy of this one: --force believes it", filepath.Join(s.path, named.base))
-	case s.refused[name+recordSuffix] != nil:
-		return nil, fmt.Errorf("%s: %w", filepath.Join(s.path, name+recordSuffix), s.refused[name+recordSuffix])
-	default:
-		return nil, nil
-	}
-	r.root, r.now = filepath.Join(s.path, name), id
-	return r, nil
-}
-
-// lookUp returns the records of the trees that a path, which is free of links, is or is in,
-// the outermost first, and why those are not believed that seem to be some.
-func (s shelves) lookUp(path string, force bool) (all []*Record, why error) {
-	var reasons []error
-	for at := path; at != "/"; at = filepath.Dir(at) {
-		r, err := s.at(filepath.Dir(at)).of(filepath.Base(at), force)
-		if r != nil {
-			all = append(all, r)
-		}
-		if err != nil {
-			reasons = append(reasons, err)
-		}
-	}
-	slices.Reverse(all)
-	return all, errors.Join(reasons...)
-}
-
-// fresh returns the record of a tree that has none.
-func (s shelves) fresh(h *home) *Record {
-	shelf := s.at(filepath.Dir(h.real))
-	r := &Record{Version: 1, dir: shelf.dir, base: filepath.Base(h.real) + recordSuffix, root: h.real, now: h.id}
-	switch {
-	case h.real == "/":
+	case root == "/" && !single:
 		r.err = errors.New("nothing is beside it")
-	case shelf.dir == nil:
+		return r
+	case f.dir == nil:
 		r.err = errors.New("its directory cannot be opened")
-	case shelf.refused[r.base] != nil:
-		r.err = shelf.refused[r.base]
+		return r
+	}
+	r.in = f.dir
+	if r.now, _, r.err = identify(r.in, r.name); r.err != nil {
+		return r
+	}
+	head, err := readRecord(r.in, r.base, nil)
+	switch {
+	case err == nil && head.Tree == r.now:
+		r.there = true
+		return r
+	case !single && f.renamed()[r.now] != "":
+		r.base, r.there = f.renamed()[r.now], true
+	case err == nil:
+		r.others, r.there = !rs.force, rs.force
+	case errors.Is(err, fs.ErrNotExist):
+		r.err = distrustDirectory(r.in)
 	default:
-		r.err = distrustDirectory(shelf.dir)
-		r.replaces = slices.ContainsFunc(shelf.records, func(other *Record) bool { return other.base == r.base })
+		r.refused = true
+		r.err = notBelieved(err)
 	}
 	return r
+}
+
+// above returns the records that may tell of an argument: those of the trees that it is or is in, the outermost first, and that of
+// single files in its directory.
+func (rs *Records) above(h *home) (all []*Record) {
+	at := h.real
+	if !h.isDir {
+		at = filepath.Dir(at)
+		all = append(all, rs.record(at, true))
+	}
+	for ; at != "/"; at = filepath.Dir(at) {
+		all = append(all, rs.record(at, false))
+	}
+	slices.Reverse(all)
+	return all
+}
+
+// why says why what seems to be a record is not believed; nil where nothing seems to be one.
+func (r *Record) why() error {
+	switch {
+	case r.others:
+		return fmt.Errorf("%s is the record of another directory, or of a copy of this one: --force believes it", r.File())
+	case r.refused:
+		return fmt.Errorf("%s: %w", r.File(), r.err)
+	}
+	return nil
 }

@@ -88,6 +88,9 @@ func (s *stage) undo(u Undoing, paths ...string) map[string]string {
 	if err := Undo(context.Background(), paths, u, func(u Undone) {
 		path := strings.TrimPrefix(u.Path, s.dir+"/")
 		out[path] = u.After.List
+		if u.Gone.N > 0 {
+			out[path] = fmt.Sprintf("%d gone: %s", u.Gone.N, strings.TrimPrefix(u.Gone.First, s.dir+"/"))
+		}
 		if u.Err != nil {
 			out[path] = "failed: " + strings.ReplaceAll(u.Err.Error(), s.dir+"/", "")
 		}
@@ -229,7 +232,7 @@ func TestRecordsInATreeWithARecord(t *testing.T) {
 	s.change("one", "~/out/lib/deep/c.so")
 	s.change("two", "~/out/lib")
 	s.change("one", "~/out")
-	if diff := cmp.Diff([]string{"out/lib/deep/c.so.autopatchelf.json", "out/lib.autopatchelf.json", "out.autopatchelf.json"}, s.recordsBelow()); diff != "" {
+	if diff := cmp.Diff([]string{"out/lib/deep/.autopatchelf.json", "out/lib.autopatchelf.json", "out.autopatchelf.json"}, s.recordsBelow()); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]string{"out/lib/deep/c.so": "/old"}, s.undo(Undoing{Carrying: Carrying{DryRun: true}}, "~/out/lib/deep")); diff != "" {
@@ -837,6 +840,132 @@ func TestManyRecordsInOneDirectory(t *testing.T) {
 		t.Errorf("%d of %d were undone: %q", len(undone), len(files), undone)
 	}
 	s.runPaths("/old", files...)
+}
+
+// Files that are given one by one have one record for each directory, from which any of them can be taken back.
+func TestRecordOfSingleFiles(t *testing.T) {
+	var all, some []string
+	for i := range 20 {
+		all = append(all, fmt.Sprintf("out/f%02d.so", i))
+	}
+	s := environment(t, append(all, "out/sub/g.so", "out/other.so")...)
+	t.Chdir(s.dir + "/out")
+	for _, f := range all {
+		some = append(some, strings.TrimPrefix(f, "out/"))
+	}
+	s.change("one", append(some, "~/out/sub/g.so")...)
+	s.runPaths("~/libs/one", append(all, "out/sub/g.so")...)
+	if diff := cmp.Diff([]string{"out/.autopatchelf.json", "out/sub/.autopatchelf.json"}, s.recordsBelow()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string]string{"out/f03.so": "/old", "out/f05.so": "/old", "out/other.so": "failed: " + errNothingToUndo.Error()},
+		s.undo(Undoing{}, "~/out/f03.so", "~/out/../out/f05.so", "~/out/other.so")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("/old", "out/f03.so", "out/f05.so")
+	s.runPaths("~/libs/one", "out/f04.so", "out/sub/g.so")
+	if err := os.Rename(s.dir+"/out", s.dir+"/renamed"); err != nil {
+		t.Fatal(err)
+	}
+	if undone := s.undo(Undoing{}, "~/renamed"); len(undone) != 19 {
+		t.Errorf("%d undone: %q", len(undone), undone)
+	}
+	s.runPaths("/old", "renamed/f00.so", "renamed/f19.so", "renamed/sub/g.so")
+	if left := s.recordsBelow(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// A file is one file under each of its names: in two trees of one run, and in one of which names are gone or new.
+func TestUndoOfHardLinks(t *testing.T) {
+	for name, c := range map[string]struct {
+		run, undo []string
+		move      []string // from, to
+		remove    string
+		want      string // where old is, "-" for gone
+	}{
+		"two trees":              {[]string{"a", "b"}, []string{"a", "b"}, nil, "", "a/f.so b/f.so b/g.so"},
+		"two trees by copy":      {[]string{"a", "b"}, []string{"b"}, nil, "", "b/f.so b/g.so"},
+		"a name is deleted":      {[]string{"."}, []string{"."}, nil, "a/f.so", "b/f.so b/g.so"},
+		"a name is moved":        {[]string{"."}, []string{"."}, []string{"b/g.so", "a/new.so"}, "", "a/f.so b/f.so a/new.so"},
+		"all names are new":      {[]string{"b"}, []string{"b"}, []string{"b/f.so", "b/x.so", "b/g.so", "b/y.so"}, "", "b/x.so b/y.so"},
+		"by another name":        {[]string{"b/f.so", "b/g.so"}, []string{"b/g.so"}, nil, "", "b/f.so b/g.so"},
+		"by a name without word": {[]string{"b/f.so"}, []string{"b"}, nil, "", "b/f.so"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := environment(t, "out/a/f.so")
+			if err := errors.Join(os.Mkdir(s.dir+"/out/b", 0o755), os.Link(s.dir+"/out/a/f.so", s.dir+"/out/b/f.so"), os.Link(s.dir+"/out/a/f.so", s.dir+"/out/b/g.so")); err != nil {
+				t.Fatal(err)
+			}
+			in := func(names []string) (out []string) {
+				for _, n := range names {
+					out = append(out, "~/out/"+n)
+				}
+				return out
+			}
+			s.change("one", in(c.run)...)
+			for i := 0; i < len(c.move); i += 2 {
+				if err := os.Rename(s.dir+"/out/"+c.move[i], s.dir+"/out/"+c.move[i+1]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.remove != "" {
+				if err := os.Remove(s.dir + "/out/" + c.remove); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for path, got := range s.undo(Undoing{}, in(c.undo)...) {
+				if strings.HasPrefix(got, "failed") {
+					t.Errorf("%s: %s", path, got)
+				}
+			}
+			var first os.FileInfo
+			for _, f := range strings.Fields(c.want) {
+				s.runPaths("/old", "out/"+f)
+				now, err := os.Stat(s.dir + "/out/" + f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first == nil {
+					first = now
+				}
+				if !os.SameFile(first, now) {
+					t.Errorf("%s is another file now", f)
+				}
+			}
+		})
+	}
+}
+
+// What is gone is dropped from the record, with a word.
+func TestUndoOfWhatIsGone(t *testing.T) {
+	s := environment(t, "out/a.so", "out/b.so", "out/c.so")
+	s.change("one", "~/out")
+	if err := os.Remove(s.dir + "/out/a.so"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"out" + recordSuffix: "1 gone: out/a.so", "out/b.so": "/old"}, s.undo(Undoing{}, "~/out/b.so")); diff != "" {
+		t.Error(diff)
+	}
+	if err := os.Remove(s.dir + "/out/c.so"); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"out" + recordSuffix: "1 gone: out/c.so"}, s.undo(Undoing{}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+	if left := s.recordsBelow(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+// The owner's umask says who may read a record.
+func TestRecordKeepsToTheUmask(t *testing.T) {
+	s := environment(t, "out/a.so")
+	defer unix.Umask(unix.Umask(0o077))
+	s.change("one", "~/out")
+	if info, err := os.Stat(s.dir + "/out" + recordSuffix); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
 }
 
 // A part of a tree that is taken back stays one file with its names elsewhere in the tree.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,243 +28,240 @@ type Undoing struct {
 type Undone struct {
 	Result
 	SameAs string // the file is another name of this one, and nothing else is set
-	Linked bool   // other links, outside the tree, keep what the file was
+	Linked bool   // other links, which no record names, keep what the file was
+	Gone   Gone   // nothing but Path is set: the record's
 }
 
 var errNothingToUndo = errors.New("there is nothing to undo: no record tells of it")
 
 // Undo takes back what records tell of the files that paths lead to or that are below them:
-// the records of the trees that they are in, and those of trees in them. What is taken back
+// the records of the trees that they are in, and those in them. What is taken back
 // goes out of the record. A path of which no record tells anything has failed.
 func Undo(ctx context.Context, paths []string, u Undoing, emit func(Undone)) error {
-	rs, err := openRecords(ctx, paths, u.Waiting, func(s shelves, h *home) {
-		h.records, h.why = s.lookUp(h.real, u.Force)
+	un := &undoing{Undoing: u, within: map[string]bool{}, names: map[fileID][]tree.Target{}, steps: map[fileID]*undoStep{}}
+	defer func() {
+		for _, root := range un.roots {
+			root.Close()
+		}
+	}()
+	rs := &Records{force: u.Force}
+	err := rs.open(ctx, paths, u.Waiting, func(h *home) error {
+		h.records = rs.above(h)
+		un.within[h.real] = false
+		if !h.isDir || h.real == "/" {
+			return nil
+		}
+		return un.walk(ctx, rs, h)
 	})
 	if err != nil {
 		return err
 	}
 	defer rs.Close()
-	var trees []*undoTree
-	for _, p := range paths {
-		h, ok := rs.homes[p]
-		if !ok {
-			_, err := realPath(p)
-			emit(Undone{Result: Result{Path: p, Err: cmp.Or(withoutPath(err), errNothingToUndo)}})
+	for _, r := range rs.all() {
+		if !r.there {
 			continue
 		}
-		top := h.real
-		if len(h.records) > 0 {
-			top = h.records[0].root
+		r.load(func(inode uint64) string {
+			if all := un.names[fileID{r.now.Device, inode}]; len(all) > 0 {
+				return all[0].Path
+			}
+			return ""
+		})
+		if r.gone.N > 0 {
+			un.asked(r.gone.First)
+			emit(Undone{Result: Result{Path: r.File()}, Gone: r.gone})
 		}
-		i := slices.IndexFunc(trees, func(t *undoTree) bool { return t.path == top })
-		if i < 0 {
-			i = len(trees)
-			trees = append(trees, &undoTree{path: top, rs: rs, steps: map[string]*undoStep{}})
-		}
-		trees[i].scopes = append(trees[i].scopes, scope{p, h})
-	}
-	for _, t := range trees {
-		err := t.undo(ctx, u, emit)
-		if stopped := (*tree.Stopped)(nil); errors.As(err, &stopped) {
-			return err
-		}
-		if err != nil {
-			emit(Undone{Result: Result{Path: t.path, Err: err}})
+		for i := range r.Files {
+			un.add(r, &r.Files[i])
 		}
 	}
-	return nil
+	for _, p := range paths {
+		h, ok := rs.homes[p]
+		if ok && un.within[h.real] {
+			continue
+		}
+		var why error
+		if !ok {
+			_, why = realPath(p)
+		}
+		for _, r := range h.records {
+			why = errors.Join(why, r.why())
+		}
+		emit(Undone{Result: Result{Path: p, Err: cmp.Or(withoutPath(why), errNothingToUndo)}})
+	}
+	return un.undo(ctx, rs, emit)
 }
 
-// undoTree is the outermost tree with a record that some arguments are or are in; where
-// there is none, an argument itself.
-type undoTree struct {
-	path   string
-	rs     *Records
-	root   *tree.Root
-	scopes []scope
-	steps  map[string]*undoStep // by path
-	order  []string             // of steps
+// fileID tells files apart.
+type fileID struct{ dev, ino uint64 }
+
+// undoing is one run.
+type undoing struct {
+	Undoing
+	within map[string]bool // the arguments, by the path that is free of links: whether a record tells of something there
+	roots  []*tree.Root
+	names  map[fileID][]tree.Target // of ELF files below the arguments
+	steps  map[fileID]*undoStep
+	order  []*undoStep
 }
 
-type scope struct {
-	given string
-	home
-}
-
-// undoStep is a step and the records that tell of its file.
+// undoStep is a step and the entries of records that tell of its file.
 type undoStep struct {
 	Step
-	in           map[*Record]bool
-	linked, done bool // hard links outside the tree lead to the file; it was taken back
+	entries      []*Change
+	links        int  // all hard links to the file
+	linked, done bool // others than are known lead to it; it was taken back
 }
 
-func (t *undoTree) undo(ctx context.Context, u Undoing, emit func(Undone)) (err error) {
-	in := t.rs.shelves.at(filepath.Dir(t.path))
-	if in.dir == nil {
-		return errors.New("its directory cannot be opened")
-	}
-	if t.root, err = tree.RootIn(in.dir, filepath.Base(t.path), t.path); err != nil {
-		return err
-	}
-	defer t.root.Close()
-	if all := t.scopes[0].records; len(all) > 0 {
-		if err := all[0].now.of(t.root); err != nil {
-			return err
+// asked reports whether a path is an argument or is below one, and notes that a record tells of it.
+func (un *undoing) asked(path string) (is bool) {
+	for at := path; ; at = filepath.Dir(at) {
+		if _, given := un.within[at]; given {
+			un.within[at], is = true, true
+		}
+		if at == "/" || at == "." {
+			return is
 		}
 	}
-	links, inner, err := t.walk(ctx, u.Jobs)
-	if err != nil {
-		return err
-	}
-	var records []*Record
-	for _, s := range t.scopes {
-		records = append(records, s.records...)
-	}
-	for _, path := range inner {
-		r, err := t.inner(path, u.Force)
-		if err != nil {
-			emit(Undone{Result: Result{Path: path, Err: err}})
-		} else if r != nil {
-			records = append(records, r)
-		}
-	}
-	// A run notes in the record of the outermost tree that has one. So the record of an inner
-	// tree is of an earlier time, and continues what the outer one begins.
-	slices.SortFunc(records, func(a, b *Record) int { return strings.Compare(a.root, b.root) })
-	records = slices.CompactFunc(records, func(a, b *Record) bool { return a.root == b.root })
-	for _, r := range records {
-		t.add(r)
-	}
-	for _, s := range t.scopes {
-		if !slices.ContainsFunc(t.order, func(p string) bool { return below(p, s.real) }) {
-			emit(Undone{Result: Result{Path: s.given, Err: cmp.Or(s.why, errNothingToUndo)}})
-		}
-	}
+}
 
+// undo takes the steps.
+func (un *undoing) undo(ctx context.Context, rs *Records, emit func(Undone)) error {
 	var steps []Step
-	for _, path := range t.order {
-		s := t.steps[path]
-		if l := links[path]; l != nil {
-			for _, other := range l.names {
-				if other != path {
-					s.Also = append(s.Also, t.root.Target(other))
-				}
-			}
-			s.linked = l.links > len(l.names)
-		}
-		s.Force, s.Copy = u.Force, u.Copy || s.linked && !s.InPlace && !u.KeepLinks
+	byPath := map[string]*undoStep{}
+	for _, s := range un.order {
+		s.linked = s.links > 1+len(s.Also)
+		s.Force, s.Copy = un.Force, un.Copy || s.linked && !s.InPlace && !un.KeepLinks
 		steps = append(steps, s.Step)
+		byPath[s.At.Path] = s
 	}
-	err = Apply(ctx, steps, u.Carrying, func(r Result) {
-		s := t.steps[r.Path]
+	err := Apply(ctx, steps, un.Carrying, func(r Result) {
+		s := byPath[r.Path]
 		s.done = r.Known && r.After == s.To
 		emit(Undone{Result: r, Linked: s.linked && s.Copy && r.Edited})
 		for _, other := range s.Also {
 			emit(Undone{Result: Result{Path: other.Path}, SameAs: r.Path})
 		}
 	})
-	if !u.DryRun {
-		for _, r := range records {
-			err = errors.Join(err, r.settle(slices.DeleteFunc(slices.Clone(r.Files), func(c Change) bool {
-				s := t.steps[r.path(&c)]
-				return s != nil && s.in[r] && s.done
-			})))
+	if un.DryRun {
+		return err
+	}
+	done := map[*Change]bool{}
+	for _, s := range un.order {
+		for _, c := range s.entries {
+			done[c] = s.done
+		}
+	}
+	for _, r := range rs.all() {
+		left := slices.Clone(r.Files)[:0]
+		for i := range r.Files {
+			if !done[&r.Files[i]] {
+				left = append(left, r.Files[i])
+			}
+		}
+		if r.there && r.err == nil && (r.gone.N > 0 || len(left) < len(r.Files)) {
+			r.Files = left
+			err = errors.Join(err, r.save())
 		}
 	}
 	return err
 }
 
-// path returns that of a change's file.
-func (r *Record) path(c *Change) string {
-	if c.Path == "" {
-		return r.root
-	}
-	return r.root + "/" + string(c.Path)
-}
-
-// add adds the steps that take back what a record tells.
-func (t *undoTree) add(r *Record) {
-	for i := range r.Files {
-		c := &r.Files[i]
-		path := r.path(c)
-		if !t.within(path) {
-			continue
-		}
-		if s := t.steps[path]; s == nil {
-			t.steps[path] = &undoStep{Step: Step{At: t.root.Target(path), From: c.After.state(), To: c.Before.state(), InPlace: c.InPlace}, in: map[*Record]bool{r: true}}
-			t.order = append(t.order, path)
-		} else if s.To == c.After.state() {
-			s.To, s.in[r] = c.Before.state(), true
+// add adds what takes an entry of a record back, if one of its names is asked for.
+func (un *undoing) add(r *Record, c *Change) {
+	var asked []text
+	for _, name := range c.names() {
+		if un.asked(r.path(name)) {
+			asked = append(asked, name)
 		}
 	}
-}
-
-// within reports whether a path is one of the arguments or is below one.
-func (t *undoTree) within(path string) bool {
-	return slices.ContainsFunc(t.scopes, func(s scope) bool { return below(path, s.real) })
-}
-
-// linkedFile is a file of several hard links, and those of them that are in the tree.
-type linkedFile struct {
-	names []string
-	links int
-}
-
-// walk returns the files of several hard links, by each of their names, and the records that
-// are in the tree and of something in one of the arguments.
-func (t *undoTree) walk(ctx context.Context, jobs int) (links map[string]*linkedFile, records []string, err error) {
-	type found struct {
-		path, same string
-		links      int
+	if len(asked) == 0 {
+		return
 	}
-	links = map[string]*linkedFile{}
-	err = tree.WalkRoot(ctx, t.root, tree.Options{Jobs: jobs}, func(f *tree.File) (found, bool) {
-		if f.Err == nil && f.ELF() && f.OtherLinks() > 0 {
-			return found{f.Path, cmp.Or(f.SameAs, f.Path), f.OtherLinks() + 1}, true
+	at := r.top.Target(r.path(asked[0]))
+	st, err := at.Stat()
+	id := fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev is 32 bits wide on MIPS
+	if err != nil {
+		id = fileID{ino: uint64(len(un.order))} // on no device: it is told when it is opened
+	}
+	s := un.steps[id]
+	switch {
+	case s == nil:
+		s = &undoStep{Step: Step{At: at, From: c.After.state(), To: c.Before.state(), InPlace: c.InPlace}, links: int(st.Nlink)} //nolint:unconvert // as above
+		un.steps[id] = s
+		un.order = append(un.order, s)
+		for _, other := range un.names[id] {
+			s.also(other, id)
 		}
-		return found{path: f.Path}, strings.HasSuffix(f.Path, recordSuffix)
-	}, func(f found) {
-		switch {
-		case f.links == 0:
-			if t.within(strings.TrimSuffix(f.path, recordSuffix)) {
-				records = append(records, f.path)
-			}
-			return
-		case links[f.same] == nil:
-			links[f.same] = &linkedFile{links: f.links}
+	case s.From == c.After.state() && s.To == c.Before.state(): // under another of its names
+	case s.To == c.After.state(): // of an earlier run
+		s.To = c.Before.state()
+	case s.From == c.Before.state(): // of a later one
+		s.From = c.After.state()
+	default:
+		return
+	}
+	s.entries = append(s.entries, c)
+	for _, name := range c.names() {
+		s.also(r.top.Target(r.path(name)), id)
+	}
+}
+
+// also adds another name of the file.
+func (s *undoStep) also(name tree.Target, id fileID) {
+	if name.Path == s.At.Path || slices.ContainsFunc(s.Also, func(t tree.Target) bool { return t.Path == name.Path }) {
+		return
+	}
+	if st, err := name.Stat(); err == nil && (fileID{uint64(st.Dev), st.Ino}) == id { //nolint:unconvert // as above
+		s.Also = append(s.Also, name)
+	}
+}
+
+// walk looks for the records below an argument, and for the names of its files.
+func (un *undoing) walk(ctx context.Context, rs *Records, h *home) error {
+	root, err := tree.RootIn(rs.folder(filepath.Dir(h.real)).dir, filepath.Base(h.real), h.real)
+	if err != nil {
+		return err
+	}
+	un.roots = append(un.roots, root)
+	if err := h.id.of(root); err != nil {
+		return err
+	}
+	type seen struct {
+		at tree.Target
+		id fileID
+	}
+	return tree.WalkRoot(ctx, root, tree.Options{Jobs: un.Jobs}, func(f *tree.File) (s seen, keep bool) {
+		if s.at = root.Target(f.Path); f.Err == nil && f.ELF() {
+			s.id.dev, s.id.ino = f.ID()
+			return s, true
 		}
-		l := links[f.same]
-		l.names = append(l.names, f.path)
-		links[f.path] = l
+		return s, strings.HasSuffix(f.Path, recordSuffix)
+	}, func(s seen) {
+		if s.id != (fileID{}) {
+			un.names[s.id] = append(un.names[s.id], s.at)
+		} else if r := rs.inner(s.at); r != nil {
+			h.records = append(h.records, r)
+		}
 	})
-	return links, records, err
 }
 
-var errInUse = errors.New("another run uses this record: wait for its end")
-
-// inner reads a record in the tree; nil where it is not believed.
-func (t *undoTree) inner(path string, force bool) (*Record, error) {
-	in, _ := filepath.Split(path)
-	s := t.rs.shelves[in] // with a slash at its end: what is opened below the tree, and not by its path
-	if s == nil {
-		target := t.root.Target(path)
-		_, rel := target.Below()
-		rel, _ = filepath.Split(rel)
-		dir, err := t.root.OpenDir(strings.TrimSuffix(rel, "/"))
+// inner returns the record that a file in a tree is; nil where it is none. Its directory is opened below that, whoever exchanges one
+// on the way.
+func (rs *Records) inner(at tree.Target) *Record {
+	path, base := filepath.Split(at.Path)
+	path = filepath.Clean(path)
+	if rs.folders[path] == nil {
+		root, rel := at.Below()
+		dir, err := root.OpenDir(strings.TrimSuffix(strings.TrimSuffix(rel, base), "/"))
 		if err != nil {
-			return nil, err
+			return nil
 		}
-		s = newShelf(dir, filepath.Dir(path))
-		t.rs.shelves[in] = s
+		rs.folders[path] = newFolder(dir)
 	}
-	r, _ := s.of(strings.TrimSuffix(filepath.Base(path), recordSuffix), force)
-	if r == nil {
-		return nil, nil
+	r := rs.record(filepath.Join(path, strings.TrimSuffix(base, recordSuffix)), base == recordSuffix)
+	if !r.there {
+		return nil // it is nobody's
 	}
-	return r, t.rs.locked(r, func(f *os.File) error {
-		if !tree.TryLock(int(f.Fd())) {
-			return errInUse
-		}
-		return nil
-	})
+	return r
 }

@@ -87,7 +87,7 @@ func write(name string, perm fs.FileMode, data []byte) error {
 			return err
 		}
 		defer dir.Close()
-		return Replace(dir, filepath.Base(name), perm&^umask(), data)
+		return Replace(dir, filepath.Base(name), Masked(perm), data)
 	}
 	if err != nil {
 		return err
@@ -612,6 +612,9 @@ func open(at int, name string, flags int) (int, error) {
 		}
 	}
 }
+
+// Masked returns the mode that the umask leaves of one, for [Replace].
+func Masked(perm fs.FileMode) fs.FileMode { return perm &^ umask() }
 
 // umask returns the bits that new files of this process do not get. There is no way to
 // read them that does not set them, but /proc.

@@ -234,6 +234,25 @@ func (t *Target) Below() (root *Root, path string) {
 	return t.root, strings.TrimPrefix(t.Path, t.root.prefix())
 }
 
+// Stat describes what the target's name leads to, which may be a link. None on the way to it is followed.
+func (t *Target) Stat() (st unix.Stat_t, err error) {
+	d, err := t.root.open()
+	if err != nil {
+		return st, err
+	}
+	defer d.release()
+	dir, name := t.rel()
+	at := d.fd
+	if dir != "" {
+		if at, err = OpenBelow(d.fd, dir, unix.O_PATH|unix.O_DIRECTORY); err != nil {
+			return st, err
+		}
+		defer unix.Close(at)
+	}
+	err = ignoringEINTR(func() error { return unix.Fstatat(at, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	return st, err
+}
+
 // Target returns the place of a file that a walk with [Options].Keep visits.
 func (f *File) Target() Target { return Target{f.Path, f.root, f.id()} }
 
