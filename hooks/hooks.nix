@@ -134,7 +134,6 @@ let
               license = lib.licenses.mit;
               maintainers = [ ];
             }
-            // lib.optionalAttrs hasELF { platforms = lib.platforms.linux; }
             // lib.optionalAttrs (runs != [ ]) { mainProgram = builtins.head (programs ++ runs); };
           } (writeText "${name}.bash" (if hasELF then shim else "addDriverRunpath() { :; }\n"))).overrideAttrs
             (

@@ -189,7 +189,12 @@ rec {
               unwrapped = package;
               inherit pname version;
             };
-            meta = (removeAttrs package.meta or { } [ "outputsToInstall" ]) // {
+            meta = (package.meta or { }) // {
+              # The programs' output is "out" here.
+              outputsToInstall = [
+                "out"
+              ]
+              ++ builtins.filter (output: builtins.elem output others) package.meta.outputsToInstall or [ ];
               description = "${pname}, with the host's GPU driver";
               mainProgram = package.meta.mainProgram or pname;
             };

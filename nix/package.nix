@@ -7,6 +7,7 @@
 # reads nothing beside it; ./default.nix gives it the source that it lies in.
 {
   lib,
+  stdenv,
   buildGoModule,
   fetchFromGitHub,
   cudaRunpathHook,
@@ -80,17 +81,23 @@ buildGoModule (finalAttrs: {
   '';
 
   passthru = {
-    inherit (cudaRunpathHook) tests;
+    # hooksFor SET: the hooks of a CUDA set.
+    inherit (cudaRunpathHook) hooksFor tests;
     updateScript = nix-update-script { };
   };
 
-  # The man pages and the completions are printed by a build for the machine that builds.
-  postBuild = ''
-    mkdir documents
-    env -u GOOS -u GOARCH CGO_ENABLED=0 go build -o documents/ \
-      -ldflags '-X cuda-runpath/pkg/cli/command.Version=${finalAttrs.version}' \
-      ./cmd/runpath ./cmd/hostDriver
-  '';
+  # The man pages and the completions are printed by the programs, which in a cross build are
+  # built for the machine that builds too.
+  postBuild =
+    if stdenv.buildPlatform.canExecute stdenv.hostPlatform then
+      "cp -r $GOPATH/bin documents"
+    else
+      ''
+        mkdir documents
+        env -u GOOS -u GOARCH CGO_ENABLED=0 go build -o documents/ \
+          -ldflags '-X cuda-runpath/pkg/cli/command.Version=${finalAttrs.version}' \
+          ./cmd/runpath ./cmd/hostDriver
+      '';
 
   postInstall = ''
     # One program, installed under all of these names.

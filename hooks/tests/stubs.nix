@@ -107,6 +107,12 @@ let
           $out/bin/program
           echo "in the check phase: $LD_LIBRARY_PATH"
           [[ :$LD_LIBRARY_PATH == *":$NIX_BUILD_TOP/"* ]]
+          # What Triton does there: it links against the driver's library, by its name or by -lcuda.
+          echo 'int cuInit(unsigned); int main(void) { return cuInit(0) == 34 ? 0 : 1; }' > linked.c
+          $CC -o linked linked.c -lcuda && ./linked
+          $CC -o linked linked.c -L"$TRITON_LIBCUDA_PATH" -l:libcuda.so.1 && ./linked
+          # For the linker alone.
+          [[ ! -e $TRITON_LIBCUDA_PATH/libcuda.so ]]
           runHook postInstallCheck
         '';
         postPhases = "afterwardsPhase";

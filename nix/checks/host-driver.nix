@@ -92,6 +92,8 @@ let
       modules = [
         { inherit options; }
         module
+        # As where two modules import it.
+        module
         settings
       ];
       specialArgs = { inherit pkgs; };
@@ -173,6 +175,8 @@ in
     contains "it" "$(< ${lib.getExe wrappedSplit})" "run -- ${split.bin}/bin/split"
     same "its desktop entry" "$(< ${wrappedSplit}/share/applications/split.desktop)" "Exec=${wrappedSplit}/bin/split"
     same "its other outputs" "${toString wrappedSplit.outputs} ${wrappedSplit.man}" "out man ${split.man}"
+    same "what a profile gets of it" "${toString wrappedSplit.meta.outputsToInstall}" "out man"
+    same "what a profile gets of the first" "${toString wrapped.meta.outputsToInstall}" out
     # Whether there is a driver here or not, it is hostDriver that starts the program.
     contains "what is started" "$(HOME=$PWD ${wrapped}/bin/tool a 'b c' 2>&1 || true)" \
       "$(HOME=$PWD ${hostDriver}/bin/hostDriver run -- ${tool}/bin/tool a 'b c' 2>&1 || true)"
@@ -216,7 +220,7 @@ in
     same "system-manager" '${toString on.environment.systemPackages}' ${hostDriver}
     # Not links alone: what libcuda.so.1 loads by name would not be found.
     same "the service" '${on.systemd.services.hostDriver.serviceConfig.ExecStart}' \
-      '${hostDriver}/bin/hostDriver install --copy'
+      '${hostDriver}/bin/hostDriver install'
     holds "the tool knows these arguments" ${on.systemd.services.hostDriver.serviceConfig.ExecStart} --help
     same "the path unit starts the service of its name" \
       '${toString (builtins.attrNames on.systemd.paths)}' '${toString (builtins.attrNames on.systemd.services)}'
@@ -227,14 +231,22 @@ in
       '${
         toString
           (withGraphics { services.hostDriver.enable = true; }).systemd.services.hostDriver.serviceConfig.ExecStart
-      }' '${hostDriver}/bin/hostDriver install --copy'
+      }' '${hostDriver}/bin/hostDriver install'
     same "its links" "$(readlink ${ours.hostDriverLinks}/{lib/libcuda.so.1,share/glvnd/egl_vendor.d/10_nvidia.json} | paste -sd ' ')" \
       "/run/hostDriver/lib/libcuda.so.1 /run/hostDriver/share/glvnd/egl_vendor.d/10_nvidia.json"
+    same "the GPU in the sandbox, where something else provides the driver" \
+      '${
+        let
+          alone = system { services.hostDriver.sandbox = true; };
+        in
+        toString (builtins.attrNames alone.systemd.services ++ builtins.attrNames alone.systemd.paths)
+      }' "hostDriver-sandbox"
     same "the GPU in the sandbox" '${toString (builtins.attrNames sandboxed.systemd.services)}' "hostDriver hostDriver-sandbox"
     line='${sandboxed.systemd.services.hostDriver-sandbox.serviceConfig.ExecStart}'
-    holds "the tool knows these arguments too" $line --conf "$PWD/nix.conf"
-    contains "nix.conf gets the hook" "$(< nix.conf)" "pre-build-hook = $PWD/hostDriver-sandbox"
-    contains "the features are added" "$(< nix.conf)" "extra-system-features = cuda gpu nvidia-gpu opengl"
-    contains "the hook calls the tool" "$(< hostDriver-sandbox)" "exec ${hostDriver}/bin/hostDriver sandbox"
+    holds "the tool knows these arguments too" $line --conf "$PWD/nix.conf" --dry-run
+    said=$($line --conf "$PWD/nix.conf" --dry-run)
+    contains "nix.conf gets the hook" "$said" "pre-build-hook = $PWD/hostDriver-sandbox"
+    contains "the features are added" "$said" "extra-system-features = cuda gpu nvidia-gpu opengl"
+    contains "the hook calls the tool" "$said" "exec ${hostDriver}/bin/hostDriver sandbox"
   '';
 }

@@ -7,6 +7,9 @@
   ...
 }:
 {
+  # Two of a configuration's modules may import it.
+  key = "cuda-runpath/homeModules.default";
+
   options.programs.hostDriver.packages = lib.mkOption {
     type = lib.types.listOf lib.types.package;
     default = [ ];

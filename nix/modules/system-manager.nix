@@ -13,8 +13,12 @@ let
   inherit (self.packages.${pkgs.stdenv.hostPlatform.system}) hostDriver hostDriverLinks;
   # nix-system-graphics owns /run/opengl-driver.
   beside = options ? system-graphics && config.system-graphics.enable;
+  inherit (config.services.hostDriver) enable sandbox;
 in
 {
+  # Two of a configuration's modules may import it.
+  key = "cuda-runpath/systemManagerModules.default";
+
   options.services.hostDriver = {
     enable = lib.mkEnableOption "the host's GPU driver in /run/opengl-driver/lib, for programs built with Nix";
     sandbox = lib.mkEnableOption ''
@@ -23,9 +27,10 @@ in
     '';
   };
 
-  config = lib.mkIf config.services.hostDriver.enable ({
+  # `sandbox` alone is for hosts where something else provides the driver.
+  config = lib.mkIf (enable || sandbox) ({
     environment.systemPackages = [ hostDriver ];
-    systemd.services = {
+    systemd.services = lib.optionalAttrs enable {
       hostDriver = {
         description = "The host's GPU driver for programs built with Nix";
         after = [
@@ -38,31 +43,33 @@ in
           # Copies of the libraries that load others: a program's own loader does not know
           # where the host keeps those, and what is compiled for the GPU at run time fails
           # with links alone.
-          ExecStart = "${hostDriver}/bin/hostDriver install ${if beside then "--beside" else "--copy"}";
+          ExecStart = "${hostDriver}/bin/hostDriver install${lib.optionalString beside " --beside"}";
         };
       };
     }
-    // lib.optionalAttrs config.services.hostDriver.sandbox {
+    // lib.optionalAttrs sandbox {
       hostDriver-sandbox = {
         description = "The GPU in Nix's sandbox, for builds that ask for it";
         before = [ "nix-daemon.service" ];
         wantedBy = [ "system-manager.target" ];
         serviceConfig = {
           Type = "oneshot";
-          ExecStart = "${hostDriver}/bin/hostDriver sandbox --configure --write --program ${hostDriver}/bin/hostDriver";
+          ExecStart = "${hostDriver}/bin/hostDriver sandbox --program ${hostDriver}/bin/hostDriver";
           # A daemon that runs already reads its configuration anew.
           ExecStartPost = "-systemctl try-restart nix-daemon.service";
         };
       };
     };
     # ldconfig writes its cache again when the driver is upgraded.
-    systemd.paths.hostDriver = {
-      description = "Notice upgrades of the GPU driver";
-      wantedBy = [ "system-manager.target" ];
-      pathConfig.PathChanged = "/etc/ld.so.cache";
+    systemd.paths = lib.optionalAttrs enable {
+      hostDriver = {
+        description = "Notice upgrades of the GPU driver";
+        wantedBy = [ "system-manager.target" ];
+        pathConfig.PathChanged = "/etc/ld.so.cache";
+      };
     };
   }
   // lib.optionalAttrs (options ? system-graphics) {
-    system-graphics.extraPackages = lib.optional beside hostDriverLinks;
+    system-graphics.extraPackages = lib.optional (enable && beside) hostDriverLinks;
   });
 }

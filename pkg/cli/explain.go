@@ -67,7 +67,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			gpus := gpuTargets(c, "gpu")
+			gpus := s.gpuTargets(c, "gpu")
 			for _, name := range loaderVariables[:2] {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
 				if os.Getenv(name) != "" && !given && search.Root == "" {

@@ -95,10 +95,23 @@ func gpuFlag(name string) *command.Flag {
 
 func checkGPUs(list string) error { _, err := gpucode.ParseTargets(list); return err }
 
-// gpuTargets returns the GPUs that a flag names, of which the command line was checked.
-func gpuTargets(c *command.Line, name string) []gpucode.Target {
+// gpuTargets returns the GPUs that a flag names, of which the command line was checked. One whose number is not known,
+// as where a CUDA set is newer than this program, is a warning.
+func (s *session) gpuTargets(c *command.Line, name string) []gpucode.Target {
 	targets, _ := gpucode.ParseTargets(c.String(name))
+	for _, t := range unknownGPUs(targets) {
+		s.Log.Warnf("--%s %s: no GPU of this number is known here; what holds for all is taken to hold for it", name, t)
+	}
 	return targets
+}
+
+func unknownGPUs(targets []gpucode.Target) (unknown []gpucode.Target) {
+	for _, t := range targets {
+		if !t.Known() {
+			unknown = append(unknown, t)
+		}
+	}
+	return unknown
 }
 
 // readsNoteFlag says what the loader's file would tell.

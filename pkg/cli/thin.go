@@ -47,11 +47,16 @@ var thinFlags = []*command.Flag{
 	{Name: "keep-ptx", Usage: "keep all PTX"},
 	{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
 	{Name: "cut", Usage: "also cut whole pages that hold nothing out of programs and libraries, which become shorter"},
+	{Name: "nix-build", Usage: "the GPUs are those of a Nix package that is being built: one of a number that is not known is a warning"},
 	storeFlag, evenInStoreFlag, malformedFlag, command.DryRunFlag, command.JSONFlag, jobsFlag, command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
 }
 
 func thinAction(s *session, c *command.Line) error {
-	targets := gpuTargets(c, "for")
+	asked, _ := gpucode.ParseTargets(c.String("for"))
+	if unknown := unknownGPUs(asked); len(unknown) > 0 && !c.Bool("nix-build") && !s.hasCodeFor(unknown[0].Capability) {
+		return command.Misusef("--for %s: no GPU of this number is known here, and no file has code for it: the code of all that are would be taken out", unknown[0])
+	}
+	targets := s.gpuTargets(c, "for")
 	if targets == nil && !c.Bool("blank-options") {
 		return command.Misuse("--for LIST is required, or --blank-options")
 	}
@@ -59,6 +64,19 @@ func thinAction(s *session, c *command.Line) error {
 		return command.Misuse("--keep-ptx says what stays of what --for LIST takes out, and that is not given")
 	}
 	return runThin(s, thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options"), Cut: c.Bool("cut")})
+}
+
+// hasCodeFor reports whether one of the session's files has code for a GPU.
+func (s *session) hasCodeFor(gpu gpucode.Capability) bool {
+	found := false
+	tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs}, func(f *tree.File) (bool, bool) {
+		var sum gpuFile
+		if sum.read(f, &gpuList{}) != nil {
+			return false, false
+		}
+		return slices.ContainsFunc(sum.sum, func(c gpucode.Code) bool { return c.Capability == gpu }), true
+	}, func(has bool) { found = found || has })
+	return found
 }
 
 // thinned is one element of "files" in the JSON document of thin.

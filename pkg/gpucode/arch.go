@@ -3,6 +3,7 @@ package gpucode
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -75,6 +76,15 @@ func (c Capability) isTegra() bool {
 	}
 	return false
 }
+
+// known are the compute capabilities that NVIDIA has named: nvcc's manuals ("Virtual Architecture Feature List") of CUDA 8 to
+// 13.4, and table 28 of the CUDA Programming Guide 13.4.
+var known = [...]Capability{
+	20, 21, 30, 32, 35, 37, 50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 107, 110, 120, 121,
+}
+
+// Known reports whether NVIDIA had named a compute capability when this was written. The rules hold for others too.
+func (c Capability) Known() bool { return slices.Contains(known[:], c) }
 
 // sameGPU reports whether two numbers are of the same hardware.
 func sameGPU(a, b Capability) bool {

@@ -5,7 +5,9 @@
   tree,
   # The repository, as its tag has it.
   source,
-}:
+  # What is in nixpkgs' place.
+  nixpkgs ? ../nixpkgs,
+}@given:
 let
   lib = import ../nixpkgs/lib.nix;
   # Directories that are packages by their names, of the steps in order.
@@ -24,7 +26,7 @@ let
   byName = packages "pkgs/by-name/au" // packages "pkgs/by-name/cu";
   inSets = packages "pkgs/development/cuda-modules/packages";
 
-  nixpkgs =
+  inPlace =
     final: prev:
     builtins.mapAttrs (_: file: final.callPackage file { }) byName
     // {
@@ -32,16 +34,17 @@ let
       _cuda = prev._cuda.extend (
         _: cuda: {
           extensions = cuda.extensions ++ [
-            (set: _: builtins.mapAttrs (_: file: set.callPackage file { inherit (final) pkgs; }) inSets)
+            # In nixpkgs, cudaPackages is the set itself for its own packages.
+            (set: _: builtins.mapAttrs (_: file: set.callPackage file { cudaPackages = set; }) inSets)
           ];
         }
       );
     };
   overlays = import ../../nix/overlays.nix // {
-    dropIn = nixpkgs;
+    dropIn = inPlace;
   };
-  pkgs = (import ../nixpkgs { }).extend overlays.default;
-  upstream = pkgs.extend nixpkgs;
+  pkgs = (import given.nixpkgs or ../nixpkgs { }).extend overlays.default;
+  upstream = pkgs.extend inPlace;
   checks = import ../../nix/checks {
     inherit pkgs overlays;
     lib = import ../../nix/lib.nix {
@@ -72,7 +75,16 @@ in
   program = upstream.cuda-runpath;
   hooks = {
     inherit (upstream) autoAddDriverRunpath autoPatchelfHook cudaRunpathHook;
-    inherit (upstream.cudaPackages) autoAddCudaCompatRunpath removeStubsFromRunpathHook;
+    overridden = upstream.autoPatchelfHook.override { auto-patchelf = null; };
+    inherit (upstream.cudaPackages)
+      addCudaCompatRunpath
+      autoAddCudaCompatRunpath
+      cudaCapabilitiesCheck
+      noRunpathAmbiguity
+      removeStubsFromRunpathHook
+      stubReplace
+      thinCuda
+      ;
     ofTheSet = upstream.cudaPackages.cudaRunpathHook;
   };
 }

@@ -209,13 +209,23 @@ rec {
         else
           module
       ) modules;
+      # A module with a key is one, however often it comes.
+      once = builtins.foldl' (
+        list: m: if m ? key && builtins.any (other: other.key or null == m.key) list then list else list ++ [ m ]
+      ) [ ] loaded;
       merge =
         a: b:
         a
         // builtins.mapAttrs (
-          n: v: if a ? ${n} && isAttrs v && v._type or "" != "option" then merge a.${n} v else v
+          n: v:
+          if !(a ? ${n}) then
+            v
+          else if isAttrs v && v._type or "" != "option" then
+            merge a.${n} v
+          else
+            throw "the option ${n} is already declared"
         ) b;
-      options = builtins.foldl' merge { } (map (m: m.options or { }) loaded);
+      options = builtins.foldl' merge { } (map (m: m.options or { }) once);
       # Conditions go along with the settings: what a module sets may not depend on them.
       settings =
         module:
@@ -258,7 +268,7 @@ rec {
                 map (g: g // { content = g.content.${n}; }) (filter (g: g.content ? ${n}) given)
               )
             ) declared;
-      config = value "" options (map settings loaded);
+      config = value "" options (map settings once);
     in
     {
       inherit config options;
@@ -273,5 +283,5 @@ rec {
     "x86_64-linux"
     "aarch64-linux"
   ];
-  maintainers = { };
+  maintainers.layus.name = "of autoPatchelfHook";
 }

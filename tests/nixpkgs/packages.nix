@@ -419,6 +419,9 @@ in
   };
 
   # -------------------------------------------------------------------- CUDA
+  auto-patchelf = hostTools "auto-patchelf" [ "patchelf" ] // {
+    pname = "auto-patchelf";
+  };
   autoPatchelfHook = pkgs.makeSetupHook {
     name = "auto-patchelf-hook";
   } (replace.autoPatchelf or ./hooks/auto-patchelf.sh);

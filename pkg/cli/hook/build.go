@@ -302,6 +302,9 @@ func (b *build) checks(tool string, say func(string)) ([]string, error) {
 				args = append(args, "--for", list)
 			}
 		}
+		if tool == "thinCuda" {
+			args = append(args, "--nix-build")
+		}
 		if blank {
 			args = append(args, "--blank-options")
 		}

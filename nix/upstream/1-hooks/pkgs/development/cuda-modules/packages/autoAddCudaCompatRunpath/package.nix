@@ -1,11 +1,11 @@
 {
   addDriverRunpath,
   autoFixElfFiles,
+  cuda-runpath,
   cudaPackages,
   cuda_compat,
-  pkgs,
 }:
-((pkgs.cudaRunpathHook.hooksFor (cudaPackages // { inherit cuda_compat; })).dropIn {
+((cuda-runpath.hooksFor (cudaPackages // { inherit cuda_compat; })).dropIn {
   inherit addDriverRunpath autoFixElfFiles;
 }).autoAddCudaCompatRunpath.override
   { inherit autoFixElfFiles; }

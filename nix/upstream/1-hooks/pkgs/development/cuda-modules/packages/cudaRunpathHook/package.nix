@@ -1,1 +1,1 @@
-{ cudaPackages, pkgs }: (pkgs.cudaRunpathHook.hooksFor cudaPackages).cudaRunpathHook
+{ cuda-runpath, cudaPackages }: (cuda-runpath.hooksFor cudaPackages).cudaRunpathHook

@@ -2,10 +2,10 @@
   addDriverRunpath,
   arrayUtilities,
   autoFixElfFiles,
+  cuda-runpath,
   cudaPackages,
-  pkgs,
 }:
-((pkgs.cudaRunpathHook.hooksFor cudaPackages).dropIn {
+((cuda-runpath.hooksFor cudaPackages).dropIn {
   inherit addDriverRunpath autoFixElfFiles;
   inherit (arrayUtilities) getRunpathEntries;
 }).removeStubsFromRunpathHook.override

@@ -1,0 +1,1 @@
+{ cuda-runpath, cudaPackages }: (cuda-runpath.hooksFor cudaPackages).stubReplace
