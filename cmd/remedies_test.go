@@ -97,8 +97,10 @@ func TestRemediesOfTheChecks(t *testing.T) {
 		then string // the run path that the remedy leaves
 	}{
 		{id: audit.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
-		{id: audit.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x:$ORIGIN/rel/lib"},
-		{id: audit.RelativeEntry, list: "%[1]s/x::rel/lib:", then: "%[1]s/x:$ORIGIN/rel/lib"},
+		{id: audit.RelativeEntry, list: "rel/lib:%[1]s/gone", then: "$ORIGIN/rel/lib:%[1]s/gone",
+			make: func(t *testing.T, d string) { os.Mkdir("rel", 0o755); os.Rename("x", "rel/lib"); os.Mkdir("x", 0o755) }},
+		{id: audit.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x"},
+		{id: audit.RelativeEntry, list: "%[1]s/x::rel/lib:", then: "%[1]s/x"},
 		{id: audit.UnknownToken, list: "%[1]s/x:$FOO/lib", then: "%[1]s/x"},
 		{id: audit.ExecutableStack, list: "%[1]s/x", then: "%[1]s/x",
 			make: func(t *testing.T, d string) { library(t, "file.so", "", d+"/x", "x/libx.so.1", "-Wl,-z,execstack") }},

@@ -77,6 +77,7 @@ type subject struct {
 	own   map[string]bool
 	maybe map[string]bool // further such names, guessed from parts of longer strings
 	found []Finding
+	rest  []entry       // the run path once the remedies of found have been followed
 	its   *explain.Case // what is concluded of the load
 }
 
@@ -86,20 +87,25 @@ const maxEntries = 2000
 func (a *Auditor) subject(p string, load *loader.Load) *subject {
 	s := &subject{Auditor: a, path: p, load: load, file: load.Main.File, at: a.Loader.Inside(load.Main.File.Path)}
 	s.its = &explain.Case{Layout: &a.Layout, Load: load, Operand: s.operand()}
-	link := a.Link(s.file.ELF.Machine)
 	for i, text := range runpath.Parse(s.file.List) {
 		if i == maxEntries {
 			s.long = true
 			break
 		}
-		e := entry{text: text, position: i + 1, key: runpath.Key(text)}
-		e.dir, _ = load.Expand(load.Main, text)
-		e.driver = e.key == runpath.Key(link)
-		e.stub = a.StubDirs.Contains(e.key)
-		e.compat = !e.driver && a.IsCompat(load, text, e.dir)
-		s.entries = append(s.entries, e)
+		s.entries = append(s.entries, s.entry(text, i+1))
 	}
+	s.rest = slices.Clone(s.entries)
 	return s
+}
+
+// entry looks at an entry of the file's run path, or at what could be one.
+func (s *subject) entry(text string, position int) entry {
+	e := entry{text: text, position: position, key: runpath.Key(text)}
+	e.dir, _ = s.load.Expand(s.load.Main, text)
+	e.driver = e.key == runpath.Key(s.Link(s.file.ELF.Machine))
+	e.stub = s.StubDirs.Contains(e.key)
+	e.compat = !e.driver && s.IsCompat(s.load, text, e.dir)
+	return e
 }
 
 func (s *subject) report(f Finding) {
@@ -346,11 +352,6 @@ func (s *subject) ambiguous(name string, all []candidate) Finding {
 		}
 	}
 	f.Message = fmt.Sprintf("%s is ambiguous: different files are %s; at run time %s wins%s", name, strings.Join(places, " and "), winner, why)
-	var drop []string
-	for _, c := range all[1:] {
-		drop = append(drop, c.entry.text)
-	}
-	f.Remedy = s.without(drop...).And(", which keeps what is loaded now; or put a directory first that holds only the right %s; --ignore %s accepts it", name, name)
 	if slices.ContainsFunc(all, func(c candidate) bool { return c.entry.driver }) && driver.Provides(name) {
 		var others []string
 		for _, c := range all {
@@ -359,7 +360,21 @@ func (s *subject) ambiguous(name string, all []candidate) Finding {
 			}
 		}
 		f.Remedy = s.without(others...).And(": %s comes with the host's driver; where the directory is a compat directory, name it with --compat", name)
+		return f
 	}
+	// The first stays that no other remedy takes out.
+	stays := max(0, slices.IndexFunc(all, func(c candidate) bool { return s.remains(c.entry.key) }))
+	var drop []string
+	for i, c := range all {
+		if i != stays {
+			drop = append(drop, c.entry.text)
+		}
+	}
+	f.Remedy = s.without(drop...)
+	if stays == 0 {
+		f.Remedy = f.And(", which keeps what is loaded now; or put a directory first that holds only the right %s", name)
+	}
+	f.Remedy = f.And("; --ignore %s accepts it", name)
 	return f
 }
 

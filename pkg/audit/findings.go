@@ -69,24 +69,23 @@ func (s *subject) directories() {
 		if e.text == "" || e.stub {
 			continue
 		}
-		fix := s.without(e.text)
+		fix := func() remedy.Remedy { return s.without(e.text) }
 		if s.mangled(e) {
 			continue
 		}
 		if token := unknownToken(e.text); token != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc && (e.text[0] == '$' || !s.Loader.Files().IsDir(e.dir)) {
-			s.of(e, UnknownToken, fix, "has %s, which the loader does not know: it takes it for a part of a file name", token)
+			s.of(e, UnknownToken, fix(), "has %s, which the loader does not know: it takes it for a part of a file name", token)
 			continue
 		}
 		if !strings.HasPrefix(e.text, "/") && !strings.HasPrefix(e.text, "$ORIGIN") && !strings.HasPrefix(e.text, "${ORIGIN}") {
-			s.of(e, RelativeEntry, s.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")).And(" if it was meant to be relative to the file"),
-				"is relative: it is searched below the working directory")
+			s.of(e, RelativeEntry, s.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")), "is relative: it is searched below the working directory")
 			continue
 		}
 		if e.dir == "" || e.driver {
 			continue
 		}
 		if why := s.leftover(e.text); why != "" {
-			s.of(e, BuildEntry, fix, "is %s", why)
+			s.of(e, BuildEntry, fix(), "is %s", why)
 			continue
 		}
 		files := s.Loader.Files()
@@ -94,16 +93,16 @@ func (s *subject) directories() {
 		there := err == nil && files.IsDir(e.dir)
 		if where, how := s.writable(e.dir, host, there); where != "" {
 			s.report(e.in(Finding{ID: WritableEntry, Message: fmt.Sprintf("entry %d, %s: %s", e.position, e.text, fmt.Sprintf(how, where)),
-				Remedy: fix.And("; or take the write permission off the directory")}))
+				Remedy: fix().And("; or take the write permission off the directory")}))
 		}
 		if s.its.OfNix() && strings.HasPrefix(e.text, "/") && isFHS(e.key) {
-			s.of(e, FHSEntry, fix.And("; add the package that brings the libraries to buildInputs"), "is a directory of the host's distribution, in a file built by Nix")
+			s.of(e, FHSEntry, fix().And("; add the package that brings the libraries to buildInputs"), "is a directory of the host's distribution, in a file built by Nix")
 		}
 		switch {
 		case !there && err == nil:
-			s.of(e, DanglingEntry, fix, "is a file, not a directory")
+			s.of(e, DanglingEntry, fix(), "is a file, not a directory")
 		case !there && !errors.Is(err, syscall.EACCES):
-			s.of(e, DanglingEntry, fix.And(", unless it is made at run time"), "does not exist")
+			s.of(e, DanglingEntry, fix().And(", unless it is made at run time"), "does not exist")
 		case there && !e.compat && s.Loader.Inside(host) != path.Dir(s.at) && !s.holdsAny(e):
 			s.unused(e, host, fix)
 		}
@@ -209,7 +208,7 @@ func (s *subject) holdsAny(e *entry) bool {
 	return names["glibc-hwcaps"]
 }
 
-func (s *subject) unused(e *entry, host string, fix remedy.Remedy) {
+func (s *subject) unused(e *entry, host string, fix func() remedy.Remedy) {
 	more := ""
 	own, ref := store.Path(s.at), store.Path(s.Loader.Inside(host))
 	if ref != "" && ref != own {
@@ -220,10 +219,10 @@ func (s *subject) unused(e *entry, host string, fix remedy.Remedy) {
 			}
 		}
 	}
-	s.of(e, UnusedEntry, fix.And("; libraries opened by a name that is computed at run time are not seen here"), "holds nothing that the file asks for%s", more)
+	s.of(e, UnusedEntry, fix().And("; libraries opened by a name that is computed at run time are not seen here"), "holds nothing that the file asks for%s", more)
 }
 
-func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
+func (s *subject) keptReference(e *entry, fix func() remedy.Remedy) {
 	object := store.Path(e.key)
 	if object == "" || object == store.Path(s.at) {
 		return
@@ -232,7 +231,7 @@ func (s *subject) keptReference(e *entry, fix remedy.Remedy) {
 	if !buildTools().MatchString(name) || s.holdsAny(e) && !strings.HasSuffix(name, "-stubs") || namedBeside(s.file.Path, object, references.RunPath) {
 		return
 	}
-	s.of(e, KeptReference, fix, "is the only reference in this file to %s, which is needed only to build", object)
+	s.of(e, KeptReference, fix(), "is the only reference in this file to %s, which is needed only to build", object)
 }
 
 // noted returns the store paths that the file's resolution note names, and nothing else of it.
@@ -491,9 +490,12 @@ func (s *subject) notFound(p explain.Problem, c *knowledge) {
 		who, f.Severity = c.before(f.Library, p.By.File, s.load)
 		f.Message += who
 	}
-	if !slices.ContainsFunc(s.found, func(g Finding) bool { return g.Library == f.Library && (g.ID == RelativeNeeded || g.ID == BuildNeeded) }) {
+	i := slices.IndexFunc(s.found, func(g Finding) bool { return g.Library == f.Library && (g.ID == RelativeNeeded || g.ID == BuildNeeded) })
+	if i < 0 {
 		s.report(f)
+		return
 	}
+	s.found[i].Remedy = f.Remedy // which of the other files is that library was not known yet
 }
 
 // driverMissing: a library of the driver, which no build machine has.

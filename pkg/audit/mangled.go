@@ -47,12 +47,11 @@ func (s *subject) mangled(e *entry) bool {
 	if !ok || e.dir != "" && s.Loader.Files().IsDir(e.dir) || loader.TokenAt(e.text) != "" && !strings.ContainsAny(e.text, "; \t\r\n'\"") {
 		return false
 	}
-	f := Finding{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, is searched literally", e.position, e.text), Remedy: s.without(e.text)}
+	f := Finding{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, is searched literally", e.position, e.text)}
 	if len(entries) > 0 {
-		by := runpath.List(entries).String()
-		f.Message += fmt.Sprintf(": %s was probably meant", by)
-		f.Remedy = s.replace(e, by)
+		f.Message += fmt.Sprintf(": %s was probably meant", runpath.List(entries))
 	}
+	f.Remedy = s.replace(e, entries...)
 	s.report(e.in(f))
 	return true
 }

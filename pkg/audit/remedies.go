@@ -31,27 +31,12 @@ func (s *subject) normalize(flags ...string) remedy.Remedy {
 	return s.edit(s.Tool(append([]string{"runpath", "normalize"}, flags...)...)...)
 }
 
-// without is the remedy of taking entries out of the run path; where a library is
-// found in one of them and in no other, that has to be dealt with first.
+// without is the remedy of taking entries out of the run path. Where a library is found in one of them, and in none that the other
+// remedies leave, that has to be dealt with first. It is asked once for each finding: the next one counts on it.
 func (s *subject) without(entries ...string) remedy.Remedy {
-	if s.long {
-		return remedy.Do("shorten the run path: runpath set writes another")
-	}
-	rest := runpath.Parse(s.file.List).Without(entries...)
-	var lost []string
-	for _, o := range s.load.Objects[1:] {
-		if !o.Found() || o.List != s.load.Main || slices.Contains(rest, o.Entry) || slices.Contains(lost, o.Name) {
-			continue
-		}
-		held := func(e entry) bool {
-			return slices.Contains(rest, e.text) && (s.load.Holds(e.dir, o.Name) || e.driver && driver.Provides(o.Name))
-		}
-		if !slices.ContainsFunc(s.entries, held) {
-			lost = append(lost, o.Name)
-		}
-	}
-	if len(lost) > 0 {
-		return remedy.Do("remove %s from the run path once %s can be found elsewhere", entries, lost)
+	rest := slices.DeleteFunc(slices.Clone(s.rest), func(e entry) bool { return names(entries, e.key) })
+	if r, ok := s.leaves(rest, entries); !ok {
+		return r
 	}
 	command := []string{"runpath", "edit"}
 	for _, e := range entries {
@@ -60,10 +45,77 @@ func (s *subject) without(entries ...string) remedy.Remedy {
 	return s.edit(command...)
 }
 
-// replace is the remedy of writing another entry, or several, in the place of one.
-func (s *subject) replace(e *entry, by string) remedy.Remedy {
+// names reports whether one of some entries names the directory with a key.
+func names(entries []string, key string) bool {
+	return slices.ContainsFunc(entries, func(e string) bool { return runpath.Key(e) == key })
+}
+
+// remains reports whether no remedy so far takes a directory out of the run path.
+func (s *subject) remains(key string) bool {
+	return slices.ContainsFunc(s.rest, func(e entry) bool { return e.key == key })
+}
+
+// leaves notes that the run path is rest once a remedy is followed that takes entries out; if a library would be lost, it is not ok,
+// and there is another remedy.
+func (s *subject) leaves(rest []entry, entries []string) (r remedy.Remedy, ok bool) {
 	if s.long {
-		return s.without()
+		return remedy.Do("shorten the run path: runpath set writes another"), false
 	}
-	return s.edit("runpath", "edit", "--replace-entry", e.text+"="+by)
+	var lost []string
+	for _, o := range s.load.Objects[1:] {
+		if !o.Found() || o.List != s.load.Main || slices.Contains(lost, o.Name) {
+			continue
+		}
+		if !slices.ContainsFunc(rest, func(e entry) bool {
+			return e.text == o.Entry || s.load.Holds(e.dir, o.Name) || e.driver && driver.Provides(o.Name)
+		}) {
+			lost = append(lost, o.Name)
+		}
+	}
+	if len(lost) > 0 {
+		return remedy.Do("remove %s from the run path once %s can be found elsewhere", entries, lost), false
+	}
+	s.rest = rest
+	return r, true
+}
+
+// replace is the remedy of writing what was meant in the place of an entry: those that hold what the file asks for, and no other
+// entry has. Where there are none, the entry goes.
+func (s *subject) replace(e *entry, meant ...string) remedy.Remedy {
+	rest := slices.DeleteFunc(slices.Clone(s.rest), func(r entry) bool { return r.key == e.key })
+	var by runpath.List
+	for _, text := range meant {
+		m := s.entry(text, e.position)
+		there := slices.ContainsFunc(rest, func(r entry) bool { return r.key == m.key })
+		if !there && m.dir != "" && !m.stub && (m.driver || s.brings(&m, rest)) {
+			rest, by = append(rest, m), append(by, text)
+		}
+	}
+	if len(by) == 0 {
+		r := s.without(e.text)
+		if len(meant) > 0 {
+			r = r.And("; %s, which may have been meant, holds nothing that the file asks for", meant)
+		}
+		return r
+	}
+	if r, ok := s.leaves(rest, []string{e.text}); !ok {
+		return r
+	}
+	return s.edit("runpath", "edit", "--replace-entry", e.text+"="+by.String()).And(" if that is what was meant")
+}
+
+// brings reports whether an entry holds a name that the file asks for, and none of those that another one holds, and
+// whether nobody else can write to it.
+func (s *subject) brings(m *entry, rest []entry) bool {
+	host, _, err := s.Loader.Files().Resolve(m.dir)
+	if err != nil || !s.Loader.Files().IsDir(m.dir) {
+		return false
+	}
+	if where, _ := s.writable(m.dir, host, true); where != "" || s.its.OfNix() && isFHS(m.key) || s.leftover(m.text) != "" {
+		return false
+	}
+	holds := s.heldNames(m)
+	return len(holds) > 0 && !slices.ContainsFunc(rest, func(r entry) bool {
+		return r.dir != "" && slices.ContainsFunc(holds, func(name string) bool { return s.load.Holds(r.dir, name) })
+	})
 }

@@ -208,7 +208,7 @@ func TestProblems(t *testing.T) {
 		"beside what is loaded": {map[string]tinyelf.Object{"/p": program("/l/libb.so:/l", elf.DT_RUNPATH, "liba.so"), "/l/liba.so": lib("liba.so", "libb.so"), "/l/libb.so": lib("libb.so"), "/lib64/ld-linux-x86-64.so.2": ld},
 			[]string{"unresolved-dependency libb.so runpath add /l"}},
 		"by a path": {map[string]tinyelf.Object{"/p": program("", 0, "sub/libx.so"), "/lib64/ld-linux-x86-64.so.2": ld},
-			[]string{"unresolved-library sub/libx.so runpath edit --replace-needed"}},
+			[]string{"unresolved-library sub/libx.so of the file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := load(t, c.files)

@@ -202,41 +202,83 @@ func (c *Case) notFound(o *loader.Object) Problem {
 	return p
 }
 
-// Search is the remedy of letting the loader search for a library that an object names by a path.
+// Search is the remedy of letting the loader search for a library that an object names by a path, in a directory that has it.
 func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
+	s, base := c.Load, path.Base(name)
+	var in []string // what is to be searched too
+	if f, _, _ := s.Own(by, base); f == nil && s.Default(base) == nil && !driver.Provides(base) {
+		dir := c.beside(base, by)
+		for _, u := range by.Uses { // where it lies as it is named
+			if at := c.absolute(u.To); u.Name == name && at != "" && path.Base(at) == base && s.Holds(path.Dir(at), base) {
+				dir = path.Dir(at)
+			}
+		}
+		if dir == "" {
+			return remedy.Do("build it against a library that has a soname, or put one called %s into a directory of the run path", base)
+		}
+		in = []string{"--add-entry", dir}
+	}
 	for _, n := range by.File.Needed { // as it is written, with its tokens
 		if n != name && strings.Contains(n, "/") && path.Base(n) == path.Base(name) {
 			name = n
 		}
 	}
-	return c.Edit(by, "runpath", "edit", "--replace-needed", name+"="+path.Base(name)).And(": then the run path is searched for it")
+	return c.Edit(by, append([]string{"runpath", "edit", "--replace-needed", name + "=" + base}, in...)...).And(": then the run path is searched for it")
+}
+
+// absolute returns the path of a library that was found, which may be named relative to the working directory; else "".
+func (c *Case) absolute(o *loader.Object) string {
+	if !o.Found() || strings.HasPrefix(o.Path, "/") {
+		return o.Path
+	}
+	at, err := filepath.Abs(o.Path)
+	if err != nil {
+		return ""
+	}
+	return at
+}
+
+// near is an object's file as [Case.Provider] is told of it.
+func (c *Case) near(o *loader.Object) string {
+	at := c.operand(o)
+	if near, err := filepath.Abs(at); err == nil {
+		return near
+	}
+	return at
+}
+
+// beside returns a directory that has a library for an object: one of the files that belong together, or of what is loaded; "" for
+// none.
+func (c *Case) beside(name string, to *loader.Object) string {
+	s := c.Load
+	if c.Provider != nil {
+		if at := c.Provider(name, c.near(to), func(p string) bool { return s.Holds(path.Dir(p), name) }); at != "" {
+			return path.Dir(at)
+		}
+	}
+	for _, o := range s.Objects {
+		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.Holds(dir, name) {
+			return dir
+		}
+	}
+	return ""
 }
 
 // supply is the remedy of letting an object find a library; ok is false where no such library is
 // among the files that belong together, or beside what is loaded.
 func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool) {
-	s, operand := c.Load, c.operand(to)
-	add := func(dir string) remedy.Remedy { return c.Edit(to, "runpath", "add", dir) }
-	if c.Provider != nil {
-		near, err := filepath.Abs(operand)
-		if err != nil {
-			near = operand
-		}
-		if at := c.Provider(name, near, func(p string) bool { return s.Holds(path.Dir(p), name) }); at != "" {
-			return add(path.Dir(at)), true
-		}
+	s := c.Load
+	if c.Provider != nil && c.Provider(name, c.near(to), func(p string) bool { return s.Holds(path.Dir(p), name) }) == "" {
 		// The loader opens files by their names: a soname alone does not help.
-		if at := c.Provider(name, near, func(p string) bool {
+		if at := c.Provider(name, c.near(to), func(p string) bool {
 			_, why := s.In(path.Dir(p), name)
 			return why == "" && s.Holds(path.Dir(p), path.Base(p))
 		}); at != "" {
 			return remedy.Link(c.Layout.File(path.Dir(at)), path.Base(at), name).And(": the soname of %s is %s, but the loader looks for a file of that name", at, name), true
 		}
 	}
-	for _, o := range s.Objects {
-		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.Holds(dir, name) {
-			return add(dir), true
-		}
+	if dir := c.beside(name, to); dir != "" {
+		return c.Edit(to, "runpath", "add", dir), true
 	}
 	return r, false
 }
