@@ -86,99 +86,112 @@ var wordsOnly = map[string]string{
 	audit.UnreadableFile:       "the file system, or a limit of the process, is in the way",
 }
 
+// remedyCase is a file with a finding that has a remedy.
+type remedyCase struct {
+	id   string
+	list string   // the run path of file.so, which needs libx.so.1 in x/ and has d, the tree's directory, for %[1]s
+	args []string // of the checks
+	make func(t *testing.T, d string)
+	then string // the run path that the remedy leaves
+}
+
+var remedyCases = []remedyCase{
+	{id: audit.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
+	{id: audit.RelativeEntry, list: "rel/lib:%[1]s/gone", then: "$ORIGIN/rel/lib:%[1]s/gone",
+		make: func(t *testing.T, d string) { os.Mkdir("rel", 0o755); os.Rename("x", "rel/lib"); os.Mkdir("x", 0o755) }},
+	{id: audit.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x"},
+	{id: audit.RelativeEntry, list: "%[1]s/x::rel/lib:", then: "%[1]s/x"},
+	{id: audit.UnknownToken, list: "%[1]s/x:$FOO/lib", then: "%[1]s/x"},
+	{id: audit.ExecutableStack, list: "%[1]s/x", then: "%[1]s/x",
+		make: func(t *testing.T, d string) { library(t, "file.so", "", d+"/x", "x/libx.so.1", "-Wl,-z,execstack") }},
+	{id: audit.WritableEntry, list: "%[1]s/x:%[1]s/open", then: "%[1]s/x",
+		make: func(t *testing.T, d string) { os.Mkdir("open", 0o755); os.Chmod("open", 0o777) }},
+	{id: audit.BuildEntry, list: "/build/source/lib:%[1]s/x", then: "%[1]s/x"},
+	{id: audit.FHSEntry, list: "%[1]s/x:/usr/lib/nothing", args: []string{"--nix"}, then: "%[1]s/x"},
+	{id: audit.StubEntry, list: "%[1]s/x:/cuda/lib64/stubs", then: "/run/opengl-driver/lib:%[1]s/x"},
+	{id: audit.StubEntry, list: "%[1]s/x:/opt/fakes", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x"},
+	{id: explain.StubLoaded, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("stubs")},
+	{id: explain.DriverBeforeCompat, list: "/run/opengl-driver/lib:%[1]s/cuda/compat:%[1]s/x", then: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x",
+		make: needsCUDA("cuda/compat")},
+	{id: explain.DriverBeforeCompat, list: "/drv:%[1]s/newer:%[1]s/x", args: []string{"--driver-link", "/drv", "--compat", "%[1]s/newer"}, then: "%[1]s/newer:/drv:%[1]s/x",
+		make: needsCUDA("newer")},
+	{id: explain.CompatHarms, list: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x", args: []string{"--assume-driver", "%[1]s/drv"},
+		then: "/run/opengl-driver/lib:%[1]s/x", make: func(t *testing.T, d string) {
+			needsCUDA("cuda/compat")(t, d)
+			os.Rename("cuda/compat/libcuda.so.1", "cuda/compat/libcuda.so.470.57.02")
+			os.Symlink("libcuda.so.470.57.02", "cuda/compat/libcuda.so.1")
+			library(t, "drv/libcuda.so.550.54.14", "libcuda.so.1", "")
+			os.Symlink("libcuda.so.550.54.14", "drv/libcuda.so.1")
+		}},
+	{id: explain.NoteNamesStub, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: noted("stubs")},
+	{id: explain.NoteNamesStub, list: "/drv:%[1]s/fakes:%[1]s/x", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x", make: noted("fakes")},
+	{id: explain.NoteBypassesDriver, list: "%[1]s/drv:%[1]s/old:%[1]s/x", args: []string{"--driver-link", "%[1]s/drv"}, then: "%[1]s/drv:%[1]s/old:%[1]s/x",
+		make: noted("old", "drv")},
+	{id: explain.StaleNote, list: "%[1]s/y:%[1]s/x", then: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) {
+		noted("unused", "y")(t, d)
+		library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1")
+	}},
+	{id: explain.UnreadNote, list: "%[1]s/x", args: []string{"--loader-reads-note", "no"}, then: "%[1]s/x", make: func(t *testing.T, d string) {
+		if out, err := exec.Command("cc", "-xc", "/dev/null", "-xnone", "-o", "file.so", "-nostdlib", "-Wl,-e,0,--no-as-needed", "x/libx.so.1").CombinedOutput(); err != nil {
+			t.Skipf("%v: %s", err, out)
+		}
+		tool(t, "runpath", "set", "-q", "--resolution-note", d+"/x", "file.so")
+	}},
+	{id: explain.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
+	{id: explain.Unresolved, list: "", then: "%[1]s/x"},
+	{id: audit.Ambiguous, list: "%[1]s/x:%[1]s/y", then: "%[1]s/x",
+		make: func(t *testing.T, d string) { library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1") }},
+	{id: audit.Shadowing, list: "%[1]s/old:/run/opengl-driver/lib:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("old")},
+	{id: audit.DuplicateEntry, list: "%[1]s/x:%[1]s/x/", then: "%[1]s/x"},
+	{id: audit.DanglingEntry, list: "%[1]s/gone:%[1]s/x", then: "%[1]s/x"},
+	{id: audit.UnusedEntry, list: "%[1]s/x:%[1]s/unused", then: "%[1]s/x", make: func(t *testing.T, d string) { os.Mkdir("unused", 0o755) }},
+	{id: audit.ShadowedRPath, list: "%[1]s/x:/nothing", then: "%[1]s/x:/nothing",
+		make: func(t *testing.T, d string) { addShadowedRPath(t, "file.so", len(d+"/x:")) }},
+	{id: audit.StoppedEdit, list: "%[1]s/x", then: "%[1]s/x", make: stopsAnEdit},
+	{id: audit.KeptReference, list: "%[1]s/x:%[1]s/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", then: "%[1]s/x",
+		make: func(t *testing.T, d string) {
+			os.MkdirAll("store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", 0o755)
+		}},
+	{id: audit.WrongMachine, list: "%[1]s/wrong:%[1]s/x", then: "%[1]s/x", make: func(t *testing.T, d string) {
+		os.Mkdir("wrong", 0o755)
+		b, _ := os.ReadFile("x/libx.so.1")
+		b[18] = 0xb7 // aarch64; on aarch64 itself, nothing that is known
+		if b[18] == b[19] {
+			b[18] = 0x3e
+		}
+		os.WriteFile("wrong/libx.so.1", b, 0o755)
+	}},
+}
+
+// files makes the files in a directory, which becomes the working directory. It returns the arguments of the checks, and what puts the
+// directory into a text.
+func (c *remedyCase) files(t *testing.T, d string) (args []string, fill func(string) string) {
+	t.Helper()
+	t.Chdir(d)
+	library(t, "x/libx.so.1", "libx.so.1", "")
+	args = slices.Clone(c.args)
+	fill = func(s string) string { return strings.ReplaceAll(s, "%[1]s", d) }
+	for i := range c.args {
+		args[i] = fill(c.args[i])
+	}
+	library(t, "file.so", "", fill(c.list), "x/libx.so.1")
+	if c.make != nil {
+		c.make(t, d)
+		if _, err := os.Stat("file.so.list"); err == nil { // rebuilt
+			tool(t, "runpath", "set", "-q", "--keep-empty", fill(c.list), "file.so")
+		}
+	}
+	return args, fill
+}
+
 // Each finding's remedy is followed on a copy: the finding is gone, and no error has come in its place.
 func TestRemediesOfTheChecks(t *testing.T) {
 	followed := map[string]bool{audit.RelativeNeeded: true, audit.BuildNeeded: true, audit.MangledEntry: true} // in TestSituations
-	for _, c := range []struct {
-		id   string
-		list string   // the run path of file.so, which needs libx.so.1 in x/ and has d, the tree's directory, for %[1]s
-		args []string // of the checks
-		make func(t *testing.T, d string)
-		then string // the run path that the remedy leaves
-	}{
-		{id: audit.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
-		{id: audit.RelativeEntry, list: "rel/lib:%[1]s/gone", then: "$ORIGIN/rel/lib:%[1]s/gone",
-			make: func(t *testing.T, d string) { os.Mkdir("rel", 0o755); os.Rename("x", "rel/lib"); os.Mkdir("x", 0o755) }},
-		{id: audit.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x"},
-		{id: audit.RelativeEntry, list: "%[1]s/x::rel/lib:", then: "%[1]s/x"},
-		{id: audit.UnknownToken, list: "%[1]s/x:$FOO/lib", then: "%[1]s/x"},
-		{id: audit.ExecutableStack, list: "%[1]s/x", then: "%[1]s/x",
-			make: func(t *testing.T, d string) { library(t, "file.so", "", d+"/x", "x/libx.so.1", "-Wl,-z,execstack") }},
-		{id: audit.WritableEntry, list: "%[1]s/x:%[1]s/open", then: "%[1]s/x",
-			make: func(t *testing.T, d string) { os.Mkdir("open", 0o755); os.Chmod("open", 0o777) }},
-		{id: audit.BuildEntry, list: "/build/source/lib:%[1]s/x", then: "%[1]s/x"},
-		{id: audit.FHSEntry, list: "%[1]s/x:/usr/lib/nothing", args: []string{"--nix"}, then: "%[1]s/x"},
-		{id: audit.StubEntry, list: "%[1]s/x:/cuda/lib64/stubs", then: "/run/opengl-driver/lib:%[1]s/x"},
-		{id: audit.StubEntry, list: "%[1]s/x:/opt/fakes", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x"},
-		{id: explain.StubLoaded, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("stubs")},
-		{id: explain.DriverBeforeCompat, list: "/run/opengl-driver/lib:%[1]s/cuda/compat:%[1]s/x", then: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x",
-			make: needsCUDA("cuda/compat")},
-		{id: explain.DriverBeforeCompat, list: "/drv:%[1]s/newer:%[1]s/x", args: []string{"--driver-link", "/drv", "--compat", "%[1]s/newer"}, then: "%[1]s/newer:/drv:%[1]s/x",
-			make: needsCUDA("newer")},
-		{id: explain.CompatHarms, list: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x", args: []string{"--assume-driver", "%[1]s/drv"},
-			then: "/run/opengl-driver/lib:%[1]s/x", make: func(t *testing.T, d string) {
-				needsCUDA("cuda/compat")(t, d)
-				os.Rename("cuda/compat/libcuda.so.1", "cuda/compat/libcuda.so.470.57.02")
-				os.Symlink("libcuda.so.470.57.02", "cuda/compat/libcuda.so.1")
-				library(t, "drv/libcuda.so.550.54.14", "libcuda.so.1", "")
-				os.Symlink("libcuda.so.550.54.14", "drv/libcuda.so.1")
-			}},
-		{id: explain.NoteNamesStub, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: noted("stubs")},
-		{id: explain.NoteNamesStub, list: "/drv:%[1]s/fakes:%[1]s/x", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x", make: noted("fakes")},
-		{id: explain.NoteBypassesDriver, list: "%[1]s/drv:%[1]s/old:%[1]s/x", args: []string{"--driver-link", "%[1]s/drv"}, then: "%[1]s/drv:%[1]s/old:%[1]s/x",
-			make: noted("old", "drv")},
-		{id: explain.StaleNote, list: "%[1]s/y:%[1]s/x", then: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) {
-			noted("unused", "y")(t, d)
-			library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1")
-		}},
-		{id: explain.UnreadNote, list: "%[1]s/x", args: []string{"--loader-reads-note", "no"}, then: "%[1]s/x", make: func(t *testing.T, d string) {
-			if out, err := exec.Command("cc", "-xc", "/dev/null", "-xnone", "-o", "file.so", "-nostdlib", "-Wl,-e,0,--no-as-needed", "x/libx.so.1").CombinedOutput(); err != nil {
-				t.Skipf("%v: %s", err, out)
-			}
-			tool(t, "runpath", "set", "-q", "--resolution-note", d+"/x", "file.so")
-		}},
-		{id: explain.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
-		{id: explain.Unresolved, list: "", then: "%[1]s/x"},
-		{id: audit.Ambiguous, list: "%[1]s/x:%[1]s/y", then: "%[1]s/x",
-			make: func(t *testing.T, d string) { library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1") }},
-		{id: audit.Shadowing, list: "%[1]s/old:/run/opengl-driver/lib:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("old")},
-		{id: audit.DuplicateEntry, list: "%[1]s/x:%[1]s/x/", then: "%[1]s/x"},
-		{id: audit.DanglingEntry, list: "%[1]s/gone:%[1]s/x", then: "%[1]s/x"},
-		{id: audit.UnusedEntry, list: "%[1]s/x:%[1]s/unused", then: "%[1]s/x", make: func(t *testing.T, d string) { os.Mkdir("unused", 0o755) }},
-		{id: audit.ShadowedRPath, list: "%[1]s/x:/nothing", then: "%[1]s/x:/nothing",
-			make: func(t *testing.T, d string) { addShadowedRPath(t, "file.so", len(d+"/x:")) }},
-		{id: audit.StoppedEdit, list: "%[1]s/x", then: "%[1]s/x", make: stopsAnEdit},
-		{id: audit.KeptReference, list: "%[1]s/x:%[1]s/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", then: "%[1]s/x",
-			make: func(t *testing.T, d string) {
-				os.MkdirAll("store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", 0o755)
-			}},
-		{id: audit.WrongMachine, list: "%[1]s/wrong:%[1]s/x", then: "%[1]s/x", make: func(t *testing.T, d string) {
-			os.Mkdir("wrong", 0o755)
-			b, _ := os.ReadFile("x/libx.so.1")
-			b[18] = 0xb7 // aarch64; on aarch64 itself, nothing that is known
-			if b[18] == b[19] {
-				b[18] = 0x3e
-			}
-			os.WriteFile("wrong/libx.so.1", b, 0o755)
-		}},
-	} {
+	for _, c := range remedyCases {
 		t.Run(c.id, func(t *testing.T) {
 			d := t.TempDir()
 			d, _ = filepath.EvalSymlinks(d)
-			t.Chdir(d)
-			library(t, "x/libx.so.1", "libx.so.1", "")
-			args := slices.Clone(c.args)
-			fill := func(s string) string { return strings.ReplaceAll(s, "%[1]s", d) }
-			for i := range c.args {
-				args[i] = fill(c.args[i])
-			}
-			library(t, "file.so", "", fill(c.list), "x/libx.so.1")
-			if c.make != nil {
-				c.make(t, d)
-				if _, err := os.Stat("file.so.list"); err == nil { // rebuilt
-					tool(t, "runpath", "set", "-q", "--keep-empty", fill(c.list), "file.so")
-				}
-			}
+			args, fill := c.files(t, d)
 			checks := [][]string{{"runpath", "audit"}, {"noRunpathAmbiguity"}}
 			original, _ := os.ReadFile("file.so")
 			reported := false

@@ -2,11 +2,20 @@ package cmd_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/remedy"
 )
 
 // storeHash is the hash of the store paths that these tests make.
@@ -181,4 +190,185 @@ func everything(t *testing.T, object string) string {
 		t.Fatalf("%v: %s", err, out)
 	}
 	return string(out)
+}
+
+// What remedies of files in a store may not have: a command that edits, with a file of the store as what is edited. The values of
+// options, and entries, may be directories of it.
+var (
+	valuesOfCommands = regexp.MustCompile(` --(?:remove-entry|add-entry|replace-entry|driver-link|compat|stub|store|interpreter|replace-needed) \S+|(?:runpath add|runpath set|runpath remove) \S+`)
+	editingCommand   = `(?:stubReplace|autoAddDriverRunpath|addCudaCompatRunpath|autoPatchelf|runpath (?:set|add|remove|edit|normalize|shrink|cache|thin|scripts --fix|interpreter|needed|soname|execstack)|ln -s|rm|mv|cp|chmod|patchelf)\b[^;\n]* `
+)
+
+// Of a file in a store no finding has a command that would write there, whoever reports it: a remedy says what helps today, and what
+// its package says.
+func TestRemediesOfAStore(t *testing.T) {
+	seen := map[string]map[string]string{} // by identifier and program, the remedy
+	count := 0
+	said := func(t *testing.T, object, who, id, message, fix string, command []string) {
+		t.Helper()
+		count++
+		if seen[id] == nil {
+			seen[id] = map[string]string{}
+		}
+		seen[id][who] = strings.ReplaceAll(message+"\n  - "+fix, object, "STORE")
+		if command != nil && slices.ContainsFunc(command, func(word string) bool {
+			return strings.HasPrefix(word, object) || strings.HasPrefix(word, "file.so") || word == "prog"
+		}) {
+			t.Errorf("%s: %s: the command of %s edits the store: %q", who, id, message, command)
+		}
+		if strings.Contains(fix, "; for good, ") && !strings.HasPrefix(fix, "for today, ") {
+			t.Errorf("%s: %s: %s", who, id, fix)
+		}
+	}
+	for _, c := range append(slices.Clone(remedyCases), storeCases...) {
+		t.Run(c.id, func(t *testing.T) {
+			top := t.TempDir()
+			top, _ = filepath.EvalSymlinks(top)
+			object := top + "/nix/store/" + storeHash + "train-1.0"
+			os.MkdirAll(object, 0o755)
+			args, fill := c.files(t, object)
+			cc := append([]string{"-o", "prog", "-xc", "/dev/null", "-xnone", "-nostdlib", "-Wl,-e,0,--no-as-needed,--unresolved-symbols=ignore-all,--enable-new-dtags"}, neededFiles(t)...)
+			if out, err := exec.Command("cc", cc...).CombinedOutput(); err != nil {
+				t.Skipf("%v: %s", err, out)
+			}
+			if c.list != "" {
+				tool(t, "runpath", "set", "-q", "--keep-empty", fill(c.list), "prog")
+			}
+			finish(t, object)
+			was := everything(t, object)
+			t.Setenv("NIX_STORE", top+"/nix/store")
+			edits := regexp.MustCompile(editingCommand + `(?:` + regexp.QuoteMeta(object) + `|file\.so|prog|s\.py)`)
+			var explained []string // the flags that explain and doctor have too
+			for i := 0; i+1 < len(args); i++ {
+				if slices.Contains([]string{"--stub", "--driver-link", "--compat", "--assume-driver", "--loader-reads-note"}, args[i]) {
+					explained = append(explained, args[i], args[i+1])
+				}
+			}
+			withoutNix := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--nix" })
+			for _, line := range [][]string{
+				append([]string{"runpath", "audit"}, append(slices.Clone(args), ".")...), append([]string{"runpath", "audit"}, append(slices.Clone(args), "file.so", "x")...),
+				append([]string{"noRunpathAmbiguity"}, append(withoutNix, "file.so", "prog")...),
+				append([]string{"runpath", "explain"}, append(explained, "./file.so", "./prog")...), append([]string{"runpath", "explain", "--lib", "libcuda.so.1"}, append(explained, object+"/prog")...),
+				{"hostDriver", "doctor", object + "/prog"}, {"hostDriver", "doctor", object + "/file.so"},
+			} {
+				if line[0] == "noRunpathAmbiguity" && slices.Contains(line, "--assume-driver") {
+					continue
+				}
+				who := strings.Join(line[:min(2, len(line))], " ")
+				if line[0] == "noRunpathAmbiguity" {
+					who = line[0]
+				}
+				text, _ := exec.Command(line[0], line[1:]...).CombinedOutput()
+				if bad := edits.FindString(valuesOfCommands.ReplaceAllString(string(text), "")); bad != "" {
+					t.Errorf("%q: %s\nof %s", line, bad, text)
+				}
+				doc, _ := exec.Command(line[0], append(slices.Clone(line[1:]), "--json")...).Output()
+				var all struct {
+					Files []struct {
+						Findings []finding
+						Driver   []struct {
+							Origin, Text string
+							remedy.Remedy
+						}
+					}
+					Facts []struct {
+						Subject, Text string
+						remedy.Remedy
+					}
+				}
+				if err := json.Unmarshal(doc, &all); err != nil {
+					continue // a usage error, which the text shows
+				}
+				for _, f := range all.Files {
+					for _, g := range f.Findings {
+						said(t, object, who, g.ID, g.Message, g.Fix, g.Command)
+					}
+					for _, v := range f.Driver {
+						if v.Fix != "" {
+							said(t, object, who, "driver: "+v.Origin, v.Text, v.Fix, v.Command)
+						}
+					}
+				}
+				for _, f := range all.Facts {
+					if strings.Contains(f.Text, object) || strings.Contains(f.Fix, "for good") {
+						said(t, object, who, "fact: "+f.Subject, f.Text, f.Fix, f.Command)
+					}
+				}
+			}
+			if now := everything(t, object); now != was {
+				t.Errorf("the store has changed: %s", now)
+			}
+		})
+	}
+	t.Logf("%d findings of %d kinds", count, len(seen))
+	for _, c := range remedyCases {
+		if seen[c.id] == nil {
+			t.Errorf("%s was not found in a store", c.id)
+		}
+	}
+	if count < 60 {
+		t.Errorf("%d findings only", count)
+	}
+	if file := os.Getenv("SENTENCES"); file != "" { // to be read by somebody
+		var b strings.Builder
+		for _, id := range slices.Sorted(maps.Keys(seen)) {
+			fmt.Fprintf(&b, "\n## %s\n", id)
+			for _, who := range slices.Sorted(maps.Keys(seen[id])) {
+				fmt.Fprintf(&b, "\n`%s`: %s\n", who, seen[id][who])
+			}
+		}
+		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// storeCases are more files with findings, of kinds that have no command anywhere, or another file's.
+var storeCases = []remedyCase{
+	{id: audit.DriverByName, list: "%[1]s/x", make: func(t *testing.T, d string) {
+		os.WriteFile("s.py", []byte("import ctypes\nctypes.CDLL('libcuda.so.1')\n"), 0o644)
+	}},
+	{id: explain.UnresolvedIndirect, list: "%[1]s/x:%[1]s/y", make: func(t *testing.T, d string) {
+		library(t, "y/libgone.so.1", "libgone.so.1", "")
+		library(t, "y/liby.so.1", "liby.so.1", "", "y/libgone.so.1")
+		library(t, "file.so", "", d+"/x:"+d+"/y", "x/libx.so.1", "y/liby.so.1")
+		os.Remove("y/libgone.so.1")
+	}},
+	{id: audit.RelativeNeeded, list: "%[1]s/x", make: func(t *testing.T, d string) {
+		library(t, "build/libns.so", "", "")
+		library(t, "file.so", "", d+"/x", "x/libx.so.1", "build/libns.so")
+	}},
+	{id: audit.MangledEntry, list: "%[1]s/x:$(ORIGIN)/y"},
+	{id: audit.WritableEntry, list: "%[1]s/x:%[1]s/../../../open", make: func(t *testing.T, d string) {
+		os.Mkdir(d+"/../../../open", 0o755)
+		os.Chmod(d+"/../../../open", 0o777)
+	}},
+	{id: audit.KeptReference, make: func(t *testing.T, d string) {
+		gcc := filepath.Dir(d) + "/1c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib"
+		os.MkdirAll(gcc, 0o755)
+		tool(t, "runpath", "set", "-q", d+"/x:"+gcc, "file.so")
+	}},
+	{id: explain.LoadError, list: "%[1]s/bad:%[1]s/x", make: func(t *testing.T, d string) {
+		os.Mkdir("bad", 0o755)
+		os.WriteFile("bad/libx.so.1", []byte("GROUP ( libx.so.2 )\n"), 0o644)
+	}},
+	{id: explain.StubLoaded, list: "%[1]s/y:%[1]s/x", make: func(t *testing.T, d string) { // by a library of another package
+		library(t, "stubs/libcuda.so.1", "libcuda.so.1", "")
+		library(t, "y/liby.so.1", "liby.so.1", d+"/stubs", "stubs/libcuda.so.1")
+		library(t, "file.so", "", "", "x/libx.so.1", "y/liby.so.1")
+	}},
+}
+
+// neededFiles are the libraries in the working directory that file.so needs, for another file to be linked with.
+func neededFiles(t *testing.T) (files []string) {
+	t.Helper()
+	for _, name := range look(t, "file.so").Needed {
+		for _, pattern := range []string{"x/", "*/", "*/*/"} {
+			if found, _ := filepath.Glob(pattern + filepath.Base(name)); len(found) > 0 {
+				files = append(files, found[0])
+				break
+			}
+		}
+	}
+	return files
 }

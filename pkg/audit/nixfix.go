@@ -6,8 +6,8 @@ import (
 	"cuda-runpath/pkg/remedy"
 )
 
-// FixInPackage returns what the author of a Nix package writes to settle a finding of
-// noRunpathAmbiguity: inside a build, or in a store, nobody runs the command that [Finding] names.
+// FixInPackage returns what the author of a Nix package writes to settle a finding: inside a build, or in a store, nobody runs the
+// command that [Finding] names. Where there is nothing better than that command in the package, it is [Finding].Fix.
 // The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
 func (f *Finding) FixInPackage() remedy.Text {
 	switch f.ID {
@@ -15,6 +15,8 @@ func (f *Finding) FixInPackage() remedy.Text {
 		return "add cudaRunpathHook to nativeBuildInputs, which drops empty entries" // nixpkgs' own autoAddDriverRunpath writes them
 	case StubEntry:
 		return "add stubReplace to nativeBuildInputs, and do not set dontStubReplace"
+	case StoppedEdit:
+		return "have it built again: an edit by hand was stopped there"
 	case explain.DriverBeforeCompat:
 		return "add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath"
 	case Ambiguous:

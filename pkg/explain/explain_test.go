@@ -91,6 +91,38 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// A library of the host's driver that lacks something is not edited, whoever asks for it: not for what comes with the driver (WSL's
+// libcuda.so.1 needs libdxcore.so), nor for anything else.
+func TestHostsDriverIsNotEdited(t *testing.T) {
+	const at = "/usr/lib/wsl/lib/"
+	s := load(t, map[string]tinyelf.Object{"/p": program(at, elf.DT_RUNPATH, driver.LibCUDA), at + driver.LibCUDA: lib(driver.LibCUDA, "libdxcore.so", "libother.so"), "/o/libother.so": lib("libother.so")})
+	its := &Case{Layout: &Layout{}, Load: s, Provider: func(name, _ string, fits func(string) bool) string {
+		if name == "libother.so" && fits("/o/libother.so") {
+			return "/o/libother.so"
+		}
+		return ""
+	}}
+	said := 0
+	for _, p := range its.Problems() {
+		if p.Kind == NoInterpreter { // the program's
+			continue
+		}
+		if said++; p.Command != nil || !strings.Contains(p.Fix, "which is not edited") {
+			t.Errorf("%+v", p.Remedy)
+		}
+	}
+	for _, v := range its.Verdicts() {
+		if v.Soname == "libdxcore.so" {
+			if said++; v.Command != nil || !strings.Contains(v.Fix, "which is not edited") {
+				t.Errorf("%+v", v.Remedy)
+			}
+		}
+	}
+	if said != 2 {
+		t.Errorf("%d remedies", said)
+	}
+}
+
 func TestFindAndWays(t *testing.T) {
 	s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RPATH, "liba.so", "libc.so"), "/l/liba.so": lib("liba.so", "libb.so"), "/l/libb.so": lib("libb.so"), "/l/libc.so": lib("libc.so")})
 	b := Find(s, "libb.so")

@@ -184,9 +184,13 @@ func (c *Case) notFound(o *loader.Object) Problem {
 	}
 	var ok bool
 	if p.Remedy, ok = c.supply(o.Name, to); !ok {
-		p.Remedy = remedy.Do("add the directory that holds it to the run path")
-		if to != main {
-			p.Remedy = p.And(" of %s", by.Path)
+		switch file := c.File(to, false); {
+		case file.Object != "":
+			p.Remedy = remedy.InPackage(file, remedy.Say("add the package that has %s to buildInputs, and autoPatchelfHook to nativeBuildInputs", o.Name))
+		case to != main:
+			p.Remedy = remedy.Do("add the directory that holds it to the run path of %s", by.Path)
+		default:
+			p.Remedy = remedy.Do("add the directory that holds it to the run path")
 		}
 		if at := s.OfTheHost(o.Name); at != "" {
 			p.Remedy = p.And("; the host's distribution has it at %s, built against its own C library: take the package of %s that is built like the file", at, o.Name)

@@ -38,7 +38,11 @@ func Edit(f File, argv ...string) Remedy {
 	if more, is := hooks[argv[0]]; is {
 		return f.today(Say(forGood+"add %s to nativeBuildInputs"+more, argv[0]))
 	}
-	return f.today(Say(forGood+"in the postFixup of the package: %s %s", Command(argv...), f.inOutput("")))
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		words[i] = f.inBuild(w)
+	}
+	return f.today(Say(forGood+"in the postFixup of the package: %s %s", Text(strings.Join(words, " ")), f.inOutput("")))
 }
 
 // Link returns the remedy of making a symbolic link in a directory.
@@ -60,16 +64,34 @@ func (f File) today(then Text) Remedy {
 	case f.Building:
 		return Do("%s", Text(strings.TrimPrefix(string(then), forGood)))
 	case f.Program != "":
-		return Do("for today, %s%s", Command("hostDriver", "run", f.Program), then)
+		program := f.Program
+		if !strings.Contains(program, "/") { // which would be looked for on PATH
+			program = "./" + program
+		}
+		return Do("for today, %s%s", Command("hostDriver", "run", program), then)
 	case f.Driver:
 		return Do("start programs by hostDriver run, or have hostDriver install it%s", then)
 	}
 	return Do("for today, edit a copy%s", then)
 }
 
+// inBuild is a word of a command in the script that builds the object, which has another path then.
+func (f File) inBuild(w string) string {
+	parts := strings.Split(w, f.Object)
+	for i, part := range parts {
+		if parts[i] = ""; part != "" || len(parts) == 1 {
+			parts[i] = word(part)
+		}
+	}
+	return strings.Join(parts, f.output())
+}
+
+// output is the object as the script that builds it names it.
+func (f File) output() string { return `"$` + outputOf(f.Object) + `"` }
+
 // inOutput is a file of the object as the script that builds it names it.
 func (f File) inOutput(more string) Text {
-	out := Text(`"$` + outputOf(f.Object) + `"`)
+	out := Text(f.output())
 	if rest := strings.TrimPrefix(f.Rest+more, "/"); rest != "" {
 		out += "/" + Text(word(rest))
 	}
