@@ -237,6 +237,9 @@ func TestCommandsAreMadeInOnePlace(t *testing.T) {
 			return constant(e.X) && constant(e.Y)
 		case *ast.Ident: // a constant of the function or of the package
 			return e.Obj == nil || e.Obj.Kind == ast.Con
+		case *ast.SelectorExpr: // another package's
+			x, ok := e.X.(*ast.Ident)
+			return ok && x.Obj == nil
 		}
 		return false
 	}
