@@ -192,7 +192,7 @@ mkdir -m 711 "$attacks/searched" && cp -a "$tree" "$attacks/searched/" && chmod 
 ((EUID != 0)) || chown 65534 "$attacks/searched/mine"
 status "find: below a directory that may only be searched" 0 as_victim "$hostDriver" find --root "$attacks/searched/tree"
 status "install: below one" 0 as_victim "$hostDriver" install --from "$attacks/searched/tree/usr/lib64" --prefix "$attacks/searched/mine/link"
-is "install: there" "$attacks/searched/tree/usr/lib64/libcuda.so.1" "$(readlink "$attacks/searched/mine/link/lib/libcuda.so.1")"
+is "install: there" "libcuda.so.$version" "$(readlink "$attacks/searched/mine/link/lib/libcuda.so.1")"
 
 # --- what a killed process leaves ----------------------------------------------------------------------------------------
 # with_vendors TREE [CONTENTS]: tiny, with libraries for which EGL's and OpenCL's files are made.
@@ -204,9 +204,14 @@ with_vendors() {
   done
 }
 with_vendors "$attacks/killed"
-prefix=$attacks/killed/run/opengl-driver
-# rest: what is in the prefix besides lib, links into it and the one directory that it leads to.
-rest() { find "$prefix" -mindepth 1 -maxdepth 1 ! -name lib ! -lname 'lib/*' ! -name "$(readlink "$prefix/lib" 2>/dev/null || echo none)" 2>/dev/null; }
+prefix=$attacks/killed/var/lib/hostDriver/opengl-driver link=$attacks/killed/run/opengl-driver record=$attacks/killed/var/lib/hostDriver/made.json
+# rest: what is in the directory of the copies besides lib, links into it and the one directory that it leads to, and in /run besides the link.
+rest() {
+  find "$prefix" -mindepth 1 -maxdepth 1 ! -name lib ! -lname 'lib/*' ! -name "$(readlink "$prefix/lib" 2>/dev/null || echo none)" 2>/dev/null
+  find "$attacks/killed/run" -mindepth 1 -maxdepth 1 ! -name opengl-driver
+}
+# remains: what is there at all.
+remains() { find "$attacks/killed/run" "$attacks/killed/var/lib/hostDriver" -mindepth 1 2>/dev/null; }
 whole() { python3 "$here/links.py" whole "$attacks/killed" /run/opengl-driver/lib; } # does every name in the link lead to a file?
 hostDriver install -q --root "$attacks/killed"
 mkdir "$prefix/.new-0123456789abcdef" "$prefix/.hostDriver-00000000000000000000000000000000" && : >"$prefix/.new-0123456789abcdef/libcuda.so.1" && ln -s x "$prefix/.link-0123456789abcdef"
@@ -215,33 +220,35 @@ is "install: what a killed one left is taken away" "" "$(rest)"
 if whole; then ok "install: (what is looked at after a kill is whole)"; else no "install: (what is looked at after a kill is whole)"; fi
 mkdir "$prefix/.new-0123456789abcdef" && ln -s x "$prefix/.link-0123456789abcdef"
 status "uninstall: with something left over" 0 hostDriver uninstall --root "$attacks/killed"
-is "uninstall: nothing stays" "" "$(find "$attacks/killed/run" -mindepth 1)"
+is "uninstall: nothing stays" "" "$(remains)"
 mkdir -p "$prefix/.new-0123456789abcdef" "$prefix/.hostDriver-00000000000000000000000000000000"
 status "uninstall: of what an install left that was killed before its end" 0 hostDriver uninstall --root "$attacks/killed"
-is "uninstall: nothing stays then" "" "$(find "$attacks/killed/run" -mindepth 1)"
+is "uninstall: nothing stays then" "" "$(remains)"
 
 if command -v strace >/dev/null; then
   # Killed at every system call that changes what is on the disk (one that opens or locks adds no state to those between
   # these): whatever is there is whole, and the next run leaves nothing over.
-  for command in "install" "install --copy" "uninstall" "install --copy over links"; do
+  for command in "install" "install --links" "uninstall" "install over links" "install over a directory"; do
     killed=0 broken=0 leftover=0
     for call in mkdirat symlinkat linkat renameat renameat2 unlinkat fchmodat fchmod write pwrite64 copy_file_range ftruncate; do
       for ((point = 1; point < 200; point++)); do
-        rm -rf "$prefix"
+        rm -rf "$prefix" "$link" "$record" "$attacks/killed/run"/.opengl*
         case $command in
-          uninstall) hostDriver install -q --copy --root "$attacks/killed" ;;
-          *over*) hostDriver install -q --root "$attacks/killed" ;;
+          uninstall) hostDriver install -q --root "$attacks/killed" ;;
+          *over*) hostDriver install -q --links --root "$attacks/killed" ;;
         esac
+        # As hostDriver made it before there was a link.
+        [[ $command != *directory ]] || { rm "$link" && mv "$prefix" "$link"; }
         # In a shell of its own, which alone would say "Killed".
         # shellcheck disable=SC2086
         (strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$point" \
           "$hostDriver" ${command% over*} -q --root "$attacks/killed"; exit $?) >/dev/null 2>&1 && break
         killed=$((killed + 1))
-        [[ ! -e $prefix/lib && ! -L $prefix/lib ]] || whole || broken=$((broken + 1))
+        [[ ! -e $link/lib && ! -L $link/lib ]] || whole || broken=$((broken + 1))
         if ((point % 2)); then
           hostDriver install -q --root "$attacks/killed" && whole && [[ -z $(rest) ]] || leftover=$((leftover + 1))
         else
-          hostDriver uninstall -q --root "$attacks/killed" && [[ -z $(find "$attacks/killed/run" -mindepth 1) ]] || leftover=$((leftover + 1))
+          hostDriver uninstall -q --root "$attacks/killed" && [[ -z $(remains) ]] || leftover=$((leftover + 1))
         fi
       done
     done
@@ -254,18 +261,18 @@ else
 fi
 
 # Two installs and an uninstall at once, and a reader.
-rm -rf "$prefix"
+rm -rf "$prefix" "$link" "$record"
 with_vendors "$attacks/other" two
 mkdir -p "$attacks/killed/opt/other" && cp -a "$attacks/other/usr/lib64"/lib* "$attacks/killed/opt/other/"
 wrong=0 left=0 failed_ones=0
 for round in {1..40}; do
-  hostDriver install -q --root "$attacks/killed" & one=$!
-  hostDriver install -q --copy --root "$attacks/killed" --from /opt/other & two=$!
+  hostDriver install -q --links --root "$attacks/killed" & one=$!
+  hostDriver install -q --root "$attacks/killed" --from /opt/other & two=$!
   hostDriver uninstall -q --root "$attacks/killed" & three=$!
   for p in "$one" "$two" "$three"; do wait "$p" || failed_ones=$((failed_ones + 1)); done
-  [[ ! -L $prefix/lib ]] || whole || wrong=$((wrong + 1))
-  if [[ -e $prefix || -L $prefix ]]; then
-    if [[ -L $prefix/lib ]]; then [[ -z $(rest) ]]; else [[ ! -e $prefix ]]; fi || left=$((left + 1))
+  [[ ! -L $link ]] || whole || wrong=$((wrong + 1))
+  if [[ -e $prefix || -L $link ]]; then
+    [[ -L $prefix/lib && -L $link && -z $(rest) ]] || left=$((left + 1))
   fi
 done
 is "two installs and an uninstall at once, $round rounds: each ends well" 0 "$failed_ones"
@@ -277,7 +284,7 @@ if ((EUID == 0)); then
   hostDriver install -q --root "$attacks/killed"
   "${nobody[@]}" flock "$prefix" sleep 30 & holder=$!
   sleep 0.3
-  status "install: a user's lock on the directory does not hold it up" 0 timeout 10 "$hostDriver" install --copy --root "$attacks/killed"
+  status "install: a user's lock on the directory does not hold it up" 0 timeout 10 "$hostDriver" install --links --root "$attacks/killed"
   kill "$holder"; wait "$holder" 2>/dev/null
 fi
 
@@ -324,13 +331,15 @@ done
 # --- boot files ----------------------------------------------------------------------------------------------------------
 for odd in $'a\nL+ /tmp/planted - - - - x' 'with space' 'per%cent' 'quo"te' "quo'te" 'back\slash' $'tab\there' 'ünï'; do
   dir="$attacks/odd/opt/$odd"
-  rm -rf "$attacks/odd" && tiny "$attacks/odd" && mkdir -p "$dir" && mv "$attacks"/odd/usr/lib64/lib* "$dir/"
-  hostDriver tmpfiles --root "$attacks/odd" --from "/opt/$odd" --part tmpfiles >"$attacks/odd.conf" 2>"$attacks/odd.err"
-  is "tmpfiles: a driver in $(printf %q "$odd"): one line for each name" 9 "$(grep -c '^L+ ' "$attacks/odd.conf")"
-  is "tmpfiles: and no line of its own" "" "$(grep -E -v '^(#|d /run/opengl-driver|L\+ /run/opengl-driver/lib/lib[-a-z0-9.]* - - - - /opt/)' "$attacks/odd.conf")"
+  rm -rf "$attacks/odd" && tiny "$attacks/odd" && mkdir -p "$dir" && mv "$attacks"/odd/usr/lib64/lib* "$dir/" && cp "$dir"/* "$attacks/odd/opt/" 2>/dev/null
+  hostDriver tmpfiles --root "$attacks/odd" --from "/opt/$odd" --state-dir "/srv/$odd" --part tmpfiles >"$attacks/odd.conf" 2>"$attacks/odd.err"
+  is "tmpfiles: copies in $(printf %q "$odd"): one line" 1 "$(grep -c '^L /run/opengl-driver - - - - \.\./srv/[^ ]*$' "$attacks/odd.conf")"
+  is "tmpfiles: and no line of its own" 1 "$(grep -c -v '^#' "$attacks/odd.conf")"
+  is "tmpfiles: nor a line of the unit" "$(hostDriver tmpfiles --root "$attacks/odd" --from /opt --program /p --part service 2>/dev/null | wc -l)" \
+    "$(hostDriver tmpfiles --root "$attacks/odd" --from "/opt/$odd" --state-dir "/srv/$odd" --program "/p/$odd" --part service | wc -l)"
   if command -v systemd-tmpfiles >/dev/null && ((EUID == 0)); then
     systemd-tmpfiles --root="$attacks/odd" --create "$attacks/odd.conf" 2>&1 | head -n 3
-    is "tmpfiles: systemd makes the link to it" "/opt/$odd/libcuda.so.1" "$(readlink "$attacks/odd/run/opengl-driver/lib/libcuda.so.1")"
+    is "tmpfiles: systemd makes the link to it" "../srv/$odd/opengl-driver" "$(readlink "$attacks/odd/run/opengl-driver")"
   fi
 done
 
@@ -349,8 +358,8 @@ echo 'int f(void) { return 0; }' | gcc -shared -fPIC -Wl,-soname,"lib$escape.so"
 gcc -shared -fPIC -Wl,-soname,libnvidia-ml.so.1 -Wl,--no-as-needed -o "$dir/libnvidia-ml.so.$version" "$attacks/g.c" "$attacks/libf.so"
 ln -s "/nowhere/$escape" "$dir/libcuda.so.99"
 raw "escapes: find" "$hostDriver" find --root "$attacks/rude" --from "/opt/$escape" --verbose
-raw "escapes: install --copy and its notes" "$hostDriver" install --root "$attacks/rude" --from "/opt/$escape" --copy --verbose
-raw "escapes: install, with its links" "$hostDriver" install --root "$attacks/rude" --from "/opt/$escape" --verbose --dry-run
+raw "escapes: install and its notes" "$hostDriver" install --root "$attacks/rude" --from "/opt/$escape" --verbose
+raw "escapes: install, with its links" "$hostDriver" install --links --root "$attacks/rude" --from "/opt/$escape" --verbose --dry-run
 raw "escapes: doctor" "$hostDriver" doctor --root "$attacks/rude" --from "/opt/$escape"
 raw "escapes: run" "$hostDriver" run --root "$attacks/rude" --from "/opt/$escape" --verbose -- true
 raw "escapes: run, a program that is not there" "$hostDriver" run --root "$tree" -- "/$escape"

@@ -90,12 +90,11 @@ while read -r name package_version cuda drivers verdict want; do
   mkdir -p "$tree/opt/compat"
   cp -a "$compat/driver"/* "$tree/usr/lib64/"
   cp -a "$dir"/* "$tree/opt/compat/"
-  for copy in "" --copy; do
+  for copy in --links ""; do
     # shellcheck disable=SC2086
     out=$(hostDriver install --root "$tree" --compat /opt/compat $copy 2>&1) || no "compat: $name, install $copy"
     like "compat: $name, install $copy --compat says it" "compat package /opt/compat: $said: " "$out"
-    at=$tree/run/opengl-driver/lib/libcuda.so.1
-    [[ -n $copy ]] || at=$tree$(leads "$tree" /run/opengl-driver/lib | sed -n 's/^libcuda.so.1 //p')
+    at=$tree$(leads "$tree" /run/opengl-driver/lib | sed -n 's/^libcuda.so.1 //p')
     is "compat: $name, install $copy --compat: whose libcuda.so.1 is in the driver link" 1 "$(strings -a "$at" | grep -c -x "$want")"
     like "compat: $name, install $copy again" "unchanged" "$(hostDriver install --root "$tree" --compat /opt/compat $copy 2>/dev/null)"
   done

@@ -2,7 +2,7 @@
 # shellcheck disable=SC2015,SC2016,SC2059
 # Nix builds that ask for a GPU: hostDriver sandbox as a real pre-build-hook of the Nix that is here, with sandbox = true. The
 # devices and the driver are those of a made-up tree. Sourced by tests/host/run after attacks.bash, whose tiny driver is used.
-: "${work:=}" "${hostDriver:=}" "${here:=}" "${version:=}"
+: "${work:=}" "${hostDriver:=}" "${here:=}" "${version:=}" "${mounts:=}"
 
 if ! command -v nix-build >/dev/null; then
   skip "sandbox: nix-build is not installed"
@@ -28,6 +28,10 @@ derivation ({
   requiredSystemFeatures = features;
 } // (if structured then { __structuredAttrs = true; } else { }))
 NIX
+  # configure [COMMAND…]: set Nix up (by a command, such as strace, that starts hostDriver), with a record that this machine does not keep.
+  configure() {
+    unshare --mount sh -euc 'mount -t tmpfs -o mode=755 none /var/lib && exec "$@"' sh "$@" "$hostDriver" sandbox --conf "$sandbox/conf/nix.conf" --program "$sandbox/between"
+  }
   # seen NAME FEATURES [ARGUMENT…]: what a build of these features sees of some paths.
   watched="/dev/nvidia0 /dev/nvidiactl /dev/nvidia-uvm /run/opengl-driver/lib /run/opengl-driver/lib/libcuda.so.1 /usr/lib64/libcuda.so.1"
   seen() {
@@ -44,20 +48,20 @@ NIX
   if [[ $(seen control '[ ]') != "$nothing" ]]; then
     skip "sandbox: Nix has none here: $(tail -n 1 "$sandbox/log")"
   else
-    # What --configure writes, started on a made-up tree by a program in between.
+    # What is configured, started on a made-up tree by a program in between.
     printf '#!/bin/sh\nshift\nexec %q sandbox --root %q --cache %q "$@"\n' "$hostDriver" "$tree" "$sandbox/cache" >"$sandbox/between" && chmod 755 "$sandbox/between"
     like "sandbox: before, no build may ask" "(required|missing) system features|required to build|Required features: \{cuda\}" "$(seen before '[ "cuda" ]')"
-    status "sandbox --configure --write" 0 hostDriver sandbox --configure --write --conf "$sandbox/conf/nix.conf" --program "$sandbox/between"
-    is "sandbox --configure --write: what was there is kept, in its place" "# mine sandbox = true" "$(head -n 2 "$sandbox/conf/nix.conf" | tr '\n' ' ' | sed 's/ $//')"
+    status "sandbox" 0 configure
+    is "sandbox: what was there is kept, in its place" "# mine sandbox = true" "$(head -n 2 "$sandbox/conf/nix.conf" | tr '\n' ' ' | sed 's/ $//')"
     before=$(sha256sum <"$sandbox/conf/nix.conf")
-    status "sandbox --configure --write again" 0 hostDriver sandbox --configure --write --conf "$sandbox/conf/nix.conf" --program "$sandbox/between"
-    is "sandbox --configure --write again changes nothing" "$before" "$(sha256sum <"$sandbox/conf/nix.conf")"
+    status "sandbox again" 0 configure
+    is "sandbox again changes nothing" "$before" "$(sha256sum <"$sandbox/conf/nix.conf")"
     like "sandbox: Nix has our system features beside those that were there" "system-features = big-parallel cuda gpu nvidia-gpu opengl" \
       "$(nix_here nix --extra-experimental-features nix-command show-config 2>&1 | grep ^system-features)"
     for made in nothing links copies; do
       case $made in
-        links) hostDriver install -q --root "$tree" ;;
-        copies) hostDriver install -q --copy --root "$tree" ;;
+        links) hostDriver install -q --links --root "$tree" ;;
+        copies) hostDriver install -q --root "$tree" ;;
       esac
       is "sandbox, $made in the driver link: a build that does not ask sees no device and no driver" "$nothing" "$(seen "plain-$made" '[ ]')"
       is "sandbox, $made: nor does one that asks for something else" "$nothing" "$(seen "other-$made" '[ "big-parallel" ]')"
@@ -95,32 +99,32 @@ NIX
   drv '("requiredSystemFeatures","kvm cuda")'
   like "sandbox: a list of features" "^extra-sandbox-paths .*/dev/nvidia0=.*/run/opengl-driver/lib/libcuda.so.1=" "$(asks | tr '\n' ' ')"
   is "sandbox: an empty line ends the list" "" "$(asks | tail -n 1)"
-  if command -v strace >/dev/null; then
-    # Killed at every system call that changes something, --configure leaves the old nix.conf or the new one; the next leaves nothing else.
+  if command -v strace >/dev/null && [[ -n $mounts ]]; then
+    # Killed at every system call that changes something, sandbox leaves the old nix.conf or the new one; the next leaves nothing else.
     killed=0 broken=0 leftover=0
-    mkdir "$sandbox/k"
+    mkdir "$sandbox/k" && mv "$sandbox/conf" "$sandbox/kept" && ln -s k "$sandbox/conf"
     for call in mkdirat linkat renameat renameat2 unlinkat fchmod fchown write; do
       for ((point = 1; point < 200; point++)); do
         rm -f "$sandbox"/k/* "$sandbox"/k/.cuda-runpath-new.*
         echo 'x = y' >"$sandbox/k/nix.conf"
-        (strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$point" \
-          "$hostDriver" sandbox --configure --write --conf "$sandbox/k/nix.conf" --program /p; exit $?) >/dev/null 2>&1 && break
+        (configure strace -f -o /dev/null -e "trace=$call" -e "inject=$call:signal=KILL:when=$point"; exit $?) >/dev/null 2>&1 && break
         killed=$((killed + 1))
         [[ $(wc -l <"$sandbox/k/nix.conf") == [15] && $(head -n 1 "$sandbox/k/nix.conf") == 'x = y' ]] || broken=$((broken + 1))
-        hostDriver sandbox --configure --write --conf "$sandbox/k/nix.conf" --program /p >/dev/null
+        configure >/dev/null
         [[ $(ls -A "$sandbox/k") == $'hostDriver-sandbox\nnix.conf' ]] || leftover=$((leftover + 1))
       done
     done
-    is "sandbox --configure killed at each of $killed system calls: nix.conf is the old or the new one" 0 "$broken"
-    is "sandbox --configure: and the next leaves nothing else" 0 "$leftover"
-    if ((killed > 5)); then ok "sandbox --configure: (it was killed often)"; else no "sandbox --configure: killed $killed times"; fi
+    rm "$sandbox/conf" && mv "$sandbox/kept" "$sandbox/conf"
+    is "sandbox killed at each of $killed system calls: nix.conf is the old or the new one" 0 "$broken"
+    is "sandbox: and the next leaves nothing else" 0 "$leftover"
+    if ((killed > 5)); then ok "sandbox: (it was killed often)"; else no "sandbox: killed $killed times"; fi
   else
-    skip "sandbox --configure killed at each system call: strace is not installed"
+    skip "sandbox killed at each system call: strace is not installed"
   fi
 
   # doctor
   mkdir -p "$tree/nix/store" "$tree/etc/nix"
-  hostDriver sandbox --configure --write --conf "$sandbox/conf/nix.conf" --program "$sandbox/between" >/dev/null
+  [[ -z $mounts ]] || configure >/dev/null
   says() { hostDriver doctor --root "$tree" | grep 'Nix builds'; }
   like "doctor: builds cannot see the GPU" "^note +Nix builds +cannot see the GPU" "$(says)"
   cp "$sandbox/conf/nix.conf" "$tree/etc/nix/nix.conf"

@@ -37,16 +37,18 @@ func BootFiles(h *host.Host, s Site, links []string, program *Program, words ...
 	for _, w := range words {
 		command += " " + unitWord(w)
 	}
-	// What has to be mounted: a driver may be in /opt, and a store of Nix on a disk of its own.
-	mounts := specifier(path.Dir(program.Path))
-	if s.State != "" {
-		mounts += " " + specifier(s.State)
+	// What has to be mounted, as a store of Nix on a disk of its own. Words there know no escapes.
+	mounts := ""
+	for _, dir := range []string{path.Dir(program.Path), s.State} {
+		if dir != "" && escaped(dir) == dir {
+			mounts += " " + specifier(dir)
+		}
 	}
 	files := append(program.Needs(),
 		made.File{Path: units + ServiceUnit, Text: madeBy + `[Unit]
 Description=The host's GPU driver for programs built with Nix
 DefaultDependencies=no
-RequiresMountsFor=` + mounts + `
+RequiresMountsFor=` + strings.TrimSpace(mounts) + `
 After=local-fs.target systemd-tmpfiles-setup.service systemd-modules-load.service
 Before=basic.target shutdown.target
 Conflicts=shutdown.target
