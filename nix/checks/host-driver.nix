@@ -218,7 +218,6 @@ in
         )
       }' ""
     same "system-manager" '${toString on.environment.systemPackages}' ${hostDriver}
-    # Not links alone: what libcuda.so.1 loads by name would not be found.
     same "the service" '${on.systemd.services.hostDriver.serviceConfig.ExecStart}' \
       '${hostDriver}/bin/hostDriver install'
     holds "the tool knows these arguments" ${on.systemd.services.hostDriver.serviceConfig.ExecStart} --help

@@ -33,16 +33,26 @@ in
     systemd.services = lib.optionalAttrs enable {
       hostDriver = {
         description = "The host's GPU driver for programs built with Nix";
+        # As `hostDriver tmpfiles` makes it: whatever asks for no order sees the driver that is
+        # there now, not the copies of the one before.
+        unitConfig = {
+          DefaultDependencies = false;
+          RequiresMountsFor = "${hostDriver} /var/lib/hostDriver";
+        };
         after = [
           "systemd-tmpfiles-setup.service"
+          "systemd-modules-load.service"
           "local-fs.target"
         ];
+        before = [
+          "basic.target"
+          "shutdown.target"
+        ];
+        conflicts = [ "shutdown.target" ];
         wantedBy = [ "system-manager.target" ];
         serviceConfig = {
           Type = "oneshot";
-          # Copies of the libraries that load others: a program's own loader does not know
-          # where the host keeps those, and what is compiled for the GPU at run time fails
-          # with links alone.
+          TimeoutStartSec = "3min";
           ExecStart = "${hostDriver}/bin/hostDriver install${lib.optionalString beside " --beside"}";
         };
       };

@@ -37,7 +37,7 @@ stdenv.mkDerivation (finalAttrs: {
   '';
 
   # `nix build .#default.gpuCheck` on a machine whose Nix shows the GPU to builds that ask
-  # for it: after `sudo "$(command -v hostDriver)" sandbox --configure --write` (on NixOS, with
+  # for it: after `sudo "$(command -v hostDriver)" sandbox` (on NixOS, with
   # programs.nix-required-mounts).
   passthru.gpuCheck =
     runCommand "${finalAttrs.pname}-gpu-check" { requiredSystemFeatures = [ "cuda" ]; }

@@ -107,7 +107,7 @@ var deviceNodes = []string{
 }
 
 // Paths returns what a build that asks for a GPU must see: the devices, and for
-// each name in the driver link the very file that it leads to, so that no link of
+// each name in the driver link, and in the directory that hostDriver's leads to, the very file that it leads to, so that no link of
 // the host's has to be there too. Where the driver link is not there, does not lead
 // to this host's driver, or holds links whose libraries would not find each other,
 // private copies stand in for it.
@@ -156,12 +156,18 @@ func Paths(h *host.Host, m host.Machine, prefix string, openCache func() (*priva
 			return nil, err
 		}
 	}
+	// The link's own name, and that of the directory on a disk to which it leads: programs know the one or the other.
+	prefixes := []string{path.Dir(link)}
+	if at := h.OwnLink(path.Dir(link)); at != "" {
+		prefixes = append(prefixes, at)
+	}
 	for name, file := range files {
-		at := link
-		if offer.IsBeside(name) {
-			at = path.Dir(link)
+		for _, at := range prefixes {
+			if !offer.IsBeside(name) {
+				at = path.Join(at, "lib")
+			}
+			all = append(all, Path{path.Join(at, name), file})
 		}
-		all = append(all, Path{path.Join(at, name), file})
 		if name == "share/nvidia/"+path.Base(host.OptixData) {
 			all = append(all, Path{host.OptixData, file})
 		}
