@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/host/made"
+	"cuda-runpath/pkg/remedy"
 )
 
 const (
@@ -95,14 +97,19 @@ func unitWord(word string) string {
 	return strings.NewReplacer("%", "%%", "$", "$$").Replace(escaped(word))
 }
 
+// escaped writes whatever could end a word or a line, is an escape itself, or is not [remedy.Seen], as \xHH.
 func escaped(s string) string {
 	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; c <= ' ' || c == 0x7f || strings.IndexByte("\"'\\;", c) >= 0 {
-			fmt.Fprintf(&b, `\x%02x`, c)
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		if r == ' ' || strings.ContainsRune("\"'\\;", r) || !remedy.Seen(s[:n]) {
+			for i := range n {
+				fmt.Fprintf(&b, `\x%02x`, s[i])
+			}
 		} else {
-			b.WriteByte(c)
+			b.WriteString(s[:n])
 		}
+		s = s[n:]
 	}
 	return b.String()
 }

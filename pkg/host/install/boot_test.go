@@ -55,7 +55,8 @@ func TestBootFiles(t *testing.T) {
 
 func TestBootFilesQuote(t *testing.T) {
 	for in, want := range map[string]string{
-		"/run/opengl-driver": "/run/opengl-driver", "/a b": `/a\x20b`, "/100%": "/100%%", `/a"b`: `/a\x22b`, "/a\nL+ x": `/a\x0aL+\x20x`, `/a\b`: `/a\x5cb`,
+		"/run/opengl-driver": "/run/opengl-driver", "/a b": `/a\x20b`, "/100%": "/100%%", `/a"b`: `/a\x22b`, "/a\nL+ x": `/a\x0aL+\x20x`, `/a\b`: `/a\x5cb`, "/ü": "/ü",
+		"/\u202ea\u009b\xff\x7f": `/\xe2\x80\xaea\xc2\x9b\xff\x7f`, // unseen, to a terminal
 	} {
 		if got := specifier(in); got != want {
 			t.Errorf("specifier(%q) = %s, want %s", in, got, want)
