@@ -105,7 +105,10 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	v := &Verdict{Soname: o.Name, Object: o}
 	link := l.Link(s.Main.File.ELF.Machine)
 	may := ""
-	if !o.Cause.Certain() && o.NeededBy != nil {
+	switch {
+	case o.Cause == loader.DlopenAsked:
+		may = fmt.Sprintf(" (if %s opened it with dlopen)", path.Base(s.Main.Path))
+	case !o.Cause.Certain() && o.NeededBy != nil:
 		may = fmt.Sprintf(" (%s may open it with dlopen)", path.Base(o.NeededBy.Path))
 	}
 	if !o.Found() {
@@ -285,6 +288,8 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 		if v.Remedy = c.byName(o); v.Command != nil {
 			v.Remedy = v.And("; then autoAddDriverRunpath lets it be found")
 		}
+	case o.Cause == loader.DlopenAsked && !NeedsDriver(c.Load, o):
+		v.Kind, v.Answer, v.Text = "", 0, "Nothing that is loaded asks for it."
 	case linked:
 		v.Kind, v.Text = DriverAbsent, fmt.Sprintf("The driver link %s is in the run path, but this machine has no such library there.", link)
 		v.Remedy = remedy.Do("none is needed on a build machine; --assume-driver DIR shows what a host with a driver would load; on a host other than NixOS, hostDriver makes the link")
@@ -300,6 +305,11 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 		}
 	}
 	v.Text = fmt.Sprintf("%s%s: nowhere. %s", o.Name, may, v.Text)
+}
+
+// NeedsDriver reports whether an object of a load, other than but, is one of the driver's or the toolkit's, which opens the driver's.
+func NeedsDriver(s *loader.Load, but *loader.Object) bool {
+	return slices.ContainsFunc(s.Objects, func(o *loader.Object) bool { return o != but && driver.NeedsDriver(path.Base(o.Name)) })
 }
 
 // OfNix reports whether the file is a Nix package's.

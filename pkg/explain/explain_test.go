@@ -449,3 +449,22 @@ func TestCompiledWrapper(t *testing.T) {
 		}
 	}
 }
+
+// A library of the driver that nothing asks for is no finding, and nothing is to be done about it.
+func TestWhatNothingAsksFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		needs []string
+		says  string
+		fix   bool
+	}{
+		"without CUDA":     {nil, "libcuda.so.1 (if p opened it with dlopen): nowhere. Nothing that is loaded asks for it.", false},
+		"with the toolkit": {[]string{"libcudart.so.12"}, "libcuda.so.1 (if p opened it with dlopen): nowhere. It comes with the host's driver", true},
+	} {
+		s := load(t, map[string]tinyelf.Object{"/p": program("/l", 0, c.needs...), "/l/libcudart.so.12": tinyelf.Object{}.With(elf.DT_SONAME, "libcudart.so.12")})
+		its := &Case{Layout: &Layout{}, Load: s}
+		v := its.Verdict(Find(s, driver.LibCUDA))
+		if !strings.HasPrefix(v.Text, c.says) || (v.Fix != "") != c.fix || (v.Kind != "") != c.fix {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}

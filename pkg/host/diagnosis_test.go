@@ -10,13 +10,15 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/sysroot"
 )
 
 // What is said of hosts that are good, and of those on which something is wrong.
 func TestDiagnosis(t *testing.T) {
 	const nvrm = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  " + version + "  Tue Jun  3 11:17:40 UTC 2025\n"
 	devices := tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}
-	copies := tree{"run/opengl-driver/lib/libcuda.so.1": "-> libcuda.so." + version, "run/opengl-driver/lib/libcuda.so." + version: lib("libcuda.so.1")}
+	copies := tree{"run/opengl-driver/lib/libcuda.so.1": "-> libcuda.so." + version, "run/opengl-driver/lib/libcuda.so." + version: lib("libcuda.so.1"),
+		"run/opengl-driver/lib/libnvidia-ml.so.1": lib("libnvidia-ml.so.1"), "run/opengl-driver/lib/libnvidia-ptxjitcompiler.so.1": lib("libnvidia-ptxjitcompiler.so.1")}
 	good := core("usr/lib64", version).with(devices).with(loaded(version)).with(tree{"proc/driver/nvidia/version": nvrm}).with(copies)
 	program := func(runPath string, needs ...string) tinyelf.Object {
 		return tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.With(elf.DT_RUNPATH, runPath).Needs(needs...)
@@ -26,6 +28,7 @@ func TestDiagnosis(t *testing.T) {
 		copied := tinyelf.Object{}.With(elf.DT_SONAME, "libcuda.so.1").With(elf.DT_RUNPATH, "$ORIGIN").Bytes()
 		return tree{"run/opengl-driver": "-> ../var/lib/hostDriver/opengl-driver", "var/lib/hostDriver/opengl-driver/lib": "-> .hostDriver-0",
 			"var/lib/hostDriver/opengl-driver/.hostDriver-0/libcuda.so.1": "-> libcuda.so." + version, "var/lib/hostDriver/opengl-driver/.hostDriver-0/libcuda.so." + version: string(copied),
+			"var/lib/hostDriver/opengl-driver/.hostDriver-0/libnvidia-ml.so.1": string(copied), "var/lib/hostDriver/opengl-driver/.hostDriver-0/libnvidia-ptxjitcompiler.so.1": string(copied),
 			"etc/tmpfiles.d/hostDriver.conf": ""}
 	}
 	for name, c := range map[string]struct {
@@ -38,7 +41,7 @@ func TestDiagnosis(t *testing.T) {
 		never   string   // a regular expression
 	}{
 		"good": {files: good, works: true, says: []string{"ok kernel module: nvidia " + version, "ok versions: kernel module and libraries match", "ok device nodes: /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia0: present and usable",
-			"ok driver libraries: " + version + ", 3 libraries in /usr/lib64", "ok CUDA: the driver supports up to 12.2", "ok driver link: /run/opengl-driver/lib holds 2 names"}},
+			"ok driver libraries: " + version + ", 3 libraries in /usr/lib64", "ok CUDA: the driver supports up to 12.2", "ok driver link: /run/opengl-driver/lib holds 4 names"}},
 		"no driver":                 {files: devices, says: []string{"bad driver libraries: no NVIDIA driver found", "bad driver link: /run/opengl-driver/lib does not exist"}},
 		"no module":                 {files: good, without: "proc", works: true, says: []string{"ok kernel module: nvidia " + version}}, // /sys says it too
 		"no module at all":          {files: core("usr/lib64", version).with(devices).with(copies), says: []string{"bad kernel module: not loaded"}},
@@ -59,9 +62,9 @@ func TestDiagnosis(t *testing.T) {
 			"bad driver link: /run/opengl-driver/lib leads to driver 525.60.13, but the kernel module is " + version,
 			"warning driver link: of what makes it again only the line for tmpfiles.d is left", "sudo hostDriver tmpfiles"}},
 		"copies, the line alone": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed(version)), works: true, says: []string{
-			"ok driver link: /run/opengl-driver/lib holds 2 names", "only the line for tmpfiles.d is left"}},
+			"ok driver link: /run/opengl-driver/lib holds 4 names", "only the line for tmpfiles.d is left"}},
 		"copies, and the unit": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed(version)).with(tree{"etc/systemd/system/hostDriver.service": ""}), works: true, says: []string{
-			"ok driver link: /run/opengl-driver/lib holds 2 names"}, never: "only the line|holds links"},
+			"ok driver link: /run/opengl-driver/lib holds 4 names"}, never: "only the line|holds links"},
 		"no NVML, no compiler":      {files: good, without: "usr/lib64/libnvidia", works: true, says: []string{"warning driver libraries: no libnvidia-ml.so", "warning driver libraries: no libnvidia-ptxjitcompiler.so"}},
 		"a damaged library":         {files: good.with(tree{"usr/lib64/libnvidia-ml.so." + version: "text"}), works: true, says: []string{"warning driver libraries: /usr/lib64/libnvidia-ml.so.1 cannot be used: not an ELF file"}},
 		"another driver":            {files: good.with(core("opt/driver", "525.60.13")).with(tree{"etc/ld.so.conf": "/opt/driver\n"}), works: true, says: []string{"note driver libraries: other drivers are in /opt/driver/libcuda.so.525.60.13"}},
@@ -70,6 +73,15 @@ func TestDiagnosis(t *testing.T) {
 			says: []string{"ok kernel module: none needed", "ok device nodes: /dev/dxg: present"}},
 		"Jetson": {files: tree{"etc/nv_tegra_release": "x", "sys/module/nvgpu/x": "", "dev/nvmap": "(device)", "usr/lib64/libcuda.so.1": lib("libcuda.so.1")}.with(copies), works: true,
 			says: []string{"ok kernel module: nvgpu (Jetson)", "note device nodes: /dev/nvhost-gpu is missing"}},
+		"a link that is half made": {files: good, without: "run/opengl-driver/lib/libnvidia-", works: true, says: []string{
+			"warning driver link: /run/opengl-driver/lib leads to /run/opengl-driver/lib/libcuda.so." + version + ", but lacks 2 of the driver's 3 libraries: libnvidia-ml.so.1, libnvidia-ptxjitcompiler.so.1 [/run/opengl-driver/lib] -> sudo hostDriver install"}},
+		"a program without CUDA, and no driver": {files: interp.with(tree{"app": program("", "libc.so.6")}), program: "/app", works: true,
+			says: []string{"warning driver libraries: no NVIDIA driver found", "warning kernel module", "note libcuda.so.1: neither it nor its libraries ask for CUDA or its driver"}},
+		"a program with CUDA, and no driver": {files: interp.with(tree{"app": program("", "libc.so.6", "libcudart.so.12"), "usr/lib64/libcudart.so.12": lib("libcudart.so.12")}), program: "/app",
+			says: []string{"bad driver libraries: no NVIDIA driver found", "bad libcuda.so.1: (if app opened it with dlopen): nowhere"}},
+		"a program with OpenGL, and no driver": {files: interp.with(tree{"app": program("", "libc.so.6", "libGL.so.1"), "usr/lib64/libGL.so.1": lib("libGL.so.1")}), program: "/app",
+			says: []string{"bad driver libraries: no NVIDIA driver found"}},
+		"a static program":         {files: tree{"app": tinyelf.Object{Type: elf.ET_EXEC, Interp: ""}}, program: "/app", works: true, says: []string{"note program: is static"}},
 		"Nix builds, no hook":      {files: good.with(tree{"nix/store/x": ""}), works: true, says: []string{"note Nix builds: cannot see the GPU", "hostDriver sandbox"}},
 		"Nix builds, our hook":     {files: good.with(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\nsystem-features = cuda\n"}), works: true, says: []string{"ok Nix builds: get the GPU through /h/hostDriver-sandbox"}},
 		"Nix builds, not asked":    {files: good.with(tree{"nix/store/x": "", "h/hostDriver-sandbox": "", "etc/nix/nix.conf": "pre-build-hook = /h/hostDriver-sandbox\n"}), works: true, says: []string{"warning Nix builds: get the GPU through", "include none of cuda, gpu"}},
@@ -226,5 +238,41 @@ func TestInterfacesOfAProgram(t *testing.T) {
 				t.Errorf("%s: not said: %s\n%s", name, want, &said)
 			}
 		}
+	}
+}
+
+// Where programs that start here get the driver by the environment, as nixGL gives it, that is what counts, and what it costs is said.
+func TestDriverByTheEnvironment(t *testing.T) {
+	m, err := MachineOf(sysroot.Root{})
+	if err != nil || m.Name != "x86_64" {
+		t.Skip("the libraries are for x86-64: ", err)
+	}
+	dir := core("lib", version).with(tree{"other/libnvidia-ml.so.1": lib("libnvidia-ml.so.1")}).make(t).Root.Dir
+	app := filepath.Join(dir, "app")
+	if err := os.WriteFile(app, tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs("libcuda.so.1").Bytes(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ variable, value, says string }{
+		"nothing":         {"LD_LIBRARY_PATH", "", "bad libcuda.so.1"},
+		"a directory":     {"LD_LIBRARY_PATH", dir + "/other:" + dir + "/lib", "note LD_LIBRARY_PATH: programs that are started from here, and those that they start, find " + dir + "/lib/libcuda.so.1 by it; all else that is in " + dir + "/lib comes"},
+		"a library":       {"LD_PRELOAD", dir + "/lib/libcuda.so.1", "note LD_PRELOAD: programs that are started from here load " + dir + "/lib/libcuda.so.1 first"},
+		"one without it":  {"LD_LIBRARY_PATH", dir + "/other", "bad libcuda.so.1"},
+		"a relative path": {"LD_PRELOAD", "libcuda.so.1", "bad libcuda.so.1"},
+		"an empty entry":  {"LD_LIBRARY_PATH", ":", "bad libcuda.so.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("LD_LIBRARY_PATH", "")
+			t.Setenv("LD_PRELOAD", "")
+			t.Setenv(c.variable, c.value)
+			h := &Host{From: []string{dir + "/lib"}}
+			d := h.Doctor(m, app, dir+"/none")
+			var said strings.Builder
+			for _, f := range d.Facts {
+				fmt.Fprintf(&said, "%s %s: %s\n", f.Verdict, f.Subject, f.Text)
+			}
+			if !strings.Contains(said.String(), c.says) || strings.Contains(said.String(), "ok libcuda.so.1: "+dir) != strings.HasPrefix(c.says, "note") {
+				t.Errorf("%s", &said)
+			}
+		})
 	}
 }

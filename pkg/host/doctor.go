@@ -58,6 +58,11 @@ type Diagnosis struct {
 	Works   bool   `json:"works"` // nothing was found that keeps a CUDA program from working
 	Facts   []Fact `json:"facts"`
 
+	// Asks says that the program, or a library of it, asks for the driver; HostWorks that the host's own programs, which do not
+	// look into the driver link, can work.
+	Asks      bool `json:"-"`
+	HostWorks bool `json:"-"`
+
 	driverless bool // no driver was found
 }
 
@@ -126,19 +131,58 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	cuda := h.doctorCUDA(d, drv)
 	h.doctorDevices(d, k)
 	gpus := h.doctorGPUs(d, drv)
-	linkWorks := h.doctorLink(d, m, kernel, prefix, program == "")
-	glibc := ""
-	if program != "" {
-		glibc = h.doctorProgram(d, program, prefix, drv, gpus, cuda, linkWorks)
-	}
-	if err == nil {
-		h.doctorGLIBC(d, m, drv, glibc)
-	}
+	d.HostWorks = d.Works
+	offered := h.doctorEnvironment(d, m)
+	linkWorks := h.doctorLink(d, m, drv, kernel, prefix, program == "" && !offered)
 	if program == "" {
+		if err == nil {
+			h.doctorGLIBC(d, m, drv, "")
+		}
 		h.doctorBuilds(d)
 		h.doctorStarted(d)
+		return d
+	}
+	ofHost := len(d.Facts)
+	d.Works = true
+	glibc := h.doctorProgram(d, program, prefix, drv, gpus, cuda, linkWorks)
+	if err == nil && d.Asks {
+		h.doctorGLIBC(d, m, drv, glibc)
+	}
+	for i := range d.Facts[:ofHost] { // they keep other programs from working, if this one does not ask for the driver
+		if f := &d.Facts[i]; f.Verdict == Bad && d.Asks {
+			d.Works = false
+		} else if f.Verdict == Bad {
+			f.Verdict = Warning
+		}
 	}
 	return d
+}
+
+// doctorEnvironment says by which variable of this process's environment programs that start here get a libcuda.so.1, as nixGL,
+// nix-gl-host and many by hand give it, and what that costs. It reports whether one does.
+func (h *Host) doctorEnvironment(d *Diagnosis, m Machine) (offered bool) {
+	if !h.Root.IsHost() {
+		return false
+	}
+	row, _ := driver.Lookup(driver.LibCUDA)
+	finds := func(file string) bool {
+		// Whoever set the variable relies on it.
+		lib, err := (&Host{wantCompat: true}).examine(file, row, m)
+		return err == nil && lib.File != ""
+	}
+	for _, file := range loader.PreloadList(os.Getenv("LD_PRELOAD")) {
+		if !offered && path.IsAbs(file) && driver.Provides(path.Base(file)) && finds(file) {
+			offered = true
+			d.add("LD_PRELOAD", Note, file, "", "programs that are started from here load %s first, whatever their run path says; those that they start do too, and fail where it is not for them", file)
+		}
+	}
+	for _, dir := range strings.FieldsFunc(os.Getenv("LD_LIBRARY_PATH"), func(r rune) bool { return r == ':' || r == ';' }) {
+		if file := path.Join(dir, driver.LibCUDA); !offered && path.IsAbs(dir) && finds(file) {
+			offered = true
+			d.add("LD_LIBRARY_PATH", Note, file, "", "programs that are started from here, and those that they start, find %s by it; all else that is in %s comes before their own libraries as well", file, dir)
+		}
+	}
+	return offered
 }
 
 func (h *Host) exists(name string) bool {
@@ -335,7 +379,7 @@ func (h *Host) sudo(command string) string {
 func (h *Host) itself() string { return h.sudo(remedy.Quote(cmp.Or(h.Program, "hostDriver"))) }
 
 // doctorLink says what the driver link holds, and returns whether it leads to the host's driver.
-func (h *Host) doctorLink(d *Diagnosis, m Machine, kernel Kernel, prefix string, matters bool) bool {
+func (h *Host) doctorLink(d *Diagnosis, m Machine, drv *Driver, kernel Kernel, prefix string, matters bool) bool {
 	link := m.Link(prefix)
 	verdict := Warning
 	if matters {
@@ -344,7 +388,7 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, kernel Kernel, prefix string,
 	install := d.offer(h.installing(m, prefix) + ", or start programs with: hostDriver run PROGRAM")
 	entries, err := h.Root.ReadDir(link)
 	if err != nil {
-		d.add("driver link", verdict, link, install, "%s does not exist: programs built with Nix find no driver", link)
+		d.add("driver link", verdict, link, install, "%s does not exist, where programs built with Nix look for the driver", link)
 		return false
 	}
 	cuda := path.Join(link, driver.LibCUDA)
@@ -391,9 +435,29 @@ func (h *Host) doctorLink(d *Diagnosis, m Machine, kernel Kernel, prefix string,
 		if owner != "" {
 			owner = " (made by " + owner + ")"
 		}
+		if lacks := h.lacking(drv, link); len(lacks) > 0 {
+			d.add("driver link", Warning, link, install, "%s leads to %s%s, but lacks %d of the driver's %d libraries: %s", link, at, owner, len(lacks), len(drv.Libraries), few(lacks))
+			return true
+		}
 		d.add("driver link", Good, cuda, "", "%s holds %d names; %s leads to %s%s", link, len(entries), driver.LibCUDA, at, owner)
 	}
 	return true
+}
+
+// lacking returns the names by which the driver's libraries are asked for that a driver link does not have, those that most
+// programs need first.
+func (h *Host) lacking(drv *Driver, link string) (names []string) {
+	for _, lib := range drv.Libraries {
+		if !h.exists(path.Join(link, lib.Soname)) {
+			names = append(names, lib.Soname)
+		}
+	}
+	rank := func(name string) int {
+		row, _ := driver.Lookup(name)
+		return slices.Index([]driver.Class{driver.Graphics, driver.Compiler, driver.NVML, driver.CUDA}, row.Class)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return rank(b) - rank(a) })
+	return names
 }
 
 // doctorInstallation says what an installation loses by links, and by a boot.
@@ -468,7 +532,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 		return ""
 	}
 	if load.Static {
-		d.add(subject, Bad, program, "", "is static: it loads no libraries, and so no driver")
+		d.add(subject, Note, program, "", "is static: it loads no libraries, and so no driver; it cannot use CUDA")
 		return ""
 	}
 	if load.Interp.Kind == loader.Musl {
@@ -500,6 +564,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	}
 	// What it may open later counts as far as the driver is concerned.
 	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
+	d.Asks = explain.NeedsDriver(load, nil) || slices.ContainsFunc(apis, func(a api) bool { by, _, certain := a.askedBy(load); return by != nil && certain })
 	doctorRuntime(d, load, cuda)
 	h.doctorDriver(d, its, drv.machine(), prefix, linkWorks)
 	if drv.Directory != "" {
@@ -605,9 +670,9 @@ func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver, gpus [
 // doctorDriver says of each library of the driver which one the program loads.
 func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, m Machine, prefix string, linkWorks bool) {
 	load, all := its.Load, its.Verdicts()
-	switch needsIt := func(o *loader.Object) bool { return driver.NeedsDriver(path.Base(o.Name)) }; {
-	case !slices.ContainsFunc(load.Objects, needsIt):
-		d.add(driver.LibCUDA, Note, load.Main.Path, "", "neither it nor its libraries need the driver")
+	switch {
+	case !explain.NeedsDriver(load, nil):
+		d.add(driver.LibCUDA, Note, load.Main.Path, "", "neither it nor its libraries ask for CUDA or its driver; what it opens otherwise, as an interpreter does, is not known")
 	case len(all) == 0: // the toolkit's libraries open it
 		all = append(all, its.Verdict(explain.Find(load, driver.LibCUDA)))
 	}
@@ -618,7 +683,7 @@ func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, m Machine, prefix s
 
 // doctorLibrary says what a verdict on a library of the driver means on this host.
 func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict, m Machine, prefix string, linkWorks bool) {
-	load, o, subject := its.Load, v.Object, v.Soname
+	load, o, subject := its.Load, v.Object, path.Base(v.Soname)
 	from, fix, bad := load.Main.Path, v.Remedy, Bad
 	if o.Found() {
 		from = o.How(nil)

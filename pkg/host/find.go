@@ -50,7 +50,7 @@ func (h *Host) loader() (*loader.Loader, error) {
 	if h.programs == nil {
 		o := loader.Options{NoTries: true, Opened: true, Look: explain.Look(true)}
 		if h.Root.IsHost() {
-			o.LibraryPath = os.Getenv("LD_LIBRARY_PATH")
+			o.LibraryPath, o.Preload = os.Getenv("LD_LIBRARY_PATH"), os.Getenv("LD_PRELOAD")
 		} else {
 			o.Root = h.Root.Dir
 		}

@@ -42,7 +42,7 @@ func (s *Load) startGLibc() {
 	if !s.Secure {
 		// In a set-user-ID program only set-user-ID libraries of the default
 		// directories are preloaded; what LD_PRELOAD names is then no business of ours.
-		preload(strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return r == ' ' || r == ':' }), Preload)
+		preload(PreloadList(s.l.o.Preload), Preload)
 	}
 	preload(s.common.preload, PreloadFile)
 	if s.deps(queue) {
@@ -54,6 +54,11 @@ func (s *Load) startGLibc() {
 			s.checkISA(s.Objects)
 		}
 	}
+}
+
+// PreloadList returns the libraries that a value of LD_PRELOAD names, as glibc reads it.
+func PreloadList(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == ':' })
 }
 
 // system is what a search depends on beside the objects and the environment. It is the same for all programs of a loader and an ABI.

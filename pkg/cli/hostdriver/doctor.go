@@ -83,9 +83,14 @@ func (c *call) showDiagnosis(d *host.Diagnosis) {
 	if d.Program != "" {
 		what = command.Printable(d.Program)
 	}
-	if d.Works {
+	switch {
+	case d.Works && d.Program != "" && !d.Asks:
+		fmt.Fprintf(w, "Nothing was found that keeps %s from working. It does not ask for the driver.\n", what)
+	case d.Works:
 		fmt.Fprintf(w, "Nothing was found that keeps %s from working.\n", what)
-	} else {
+	case d.Program == "" && d.HostWorks:
+		fmt.Fprintln(w, "This host's own CUDA programs can work. Those built with Nix cannot as it is: see the lines marked BAD.")
+	default:
 		fmt.Fprintf(w, "%s cannot work here as it is: see the lines marked BAD.\n", what)
 	}
 }

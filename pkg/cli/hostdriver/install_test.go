@@ -116,7 +116,7 @@ func TestInstallBesideAnothersLink(t *testing.T) {
 	tree := hostTree(t)
 	generation := func(n string) string {
 		at := "/nix/store/" + strings.Repeat(n, 32) + "-non-nixos-gpu"
-		for _, name := range []string{"libcuda.so.1", "libnvidia-ptxjitcompiler.so.1"} {
+		for _, name := range []string{"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"} {
 			file := filepath.Join(tree, at, "lib", name)
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 				t.Fatal(err)
@@ -155,7 +155,7 @@ func TestInstallBesideAnothersLink(t *testing.T) {
 		if at, err := os.Readlink(link); at != target {
 			t.Error(at, err)
 		}
-		if _, said := runs("doctor", "--root", tree); !strings.Contains(said, "/run/opengl-driver/lib holds 2 names; libcuda.so.1 leads to /var/lib/hostDriver/hostDriver/.hostDriver-") ||
+		if _, said := runs("doctor", "--root", tree); !strings.Contains(said, "/run/opengl-driver/lib holds 3 names; libcuda.so.1 leads to /var/lib/hostDriver/hostDriver/.hostDriver-") ||
 			!strings.Contains(said, "(made by Home Manager's targets.genericLinux.gpu)") {
 			t.Error(said)
 		}
