@@ -115,8 +115,6 @@ func (c *call) install() (done []*install.Link, faults int, err error) {
 	if err != nil {
 		return nil, faults, err
 	}
-	thing := made.Thing{Kind: made.Prefix, Path: site.Prefix, State: site.State}
-	recorded := c.Bool("dry-run")
 	done = []*install.Link{}
 	for i, d := range all {
 		if dir := c.String("compat"); dir != "" && i == 0 {
@@ -140,16 +138,6 @@ func (c *call) install() (done []*install.Link, faults int, err error) {
 			for _, n := range set.Notes {
 				c.complain("%s", n)
 			}
-		}
-		if !recorded {
-			if err := site.Fit(h, d.Link(site.Prefix), !c.Bool("links")); err != nil {
-				return nil, faults, err
-			}
-			// What an ordinary user makes in a directory of his own is no business of the system's record.
-			if err := made.Note(h, thing); err != nil && !(errors.Is(err, fs.ErrPermission) && site.State == "") {
-				return nil, faults, fmt.Errorf("recording what is made: %w", err)
-			}
-			recorded = true
 		}
 		in, err := install.Make(h, d, set, site, c.Bool("dry-run"))
 		if err != nil {

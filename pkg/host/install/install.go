@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
 )
@@ -122,6 +123,13 @@ func (in *Link) make(h *host.Host, o *offer.Offer, s Site, key string, dryRun bo
 	defer sight.close()
 	if err := sight.replaceable(); err != nil {
 		return err
+	}
+	if !dryRun {
+		// What an ordinary user makes in a directory of his own is no business of the system's record.
+		err := made.Note(h, made.Thing{Kind: made.Prefix, Path: s.Prefix, State: s.State})
+		if err != nil && !(errors.Is(err, fs.ErrPermission) && s.State == "") {
+			return fmt.Errorf("recording what is made: %w", err)
+		}
 	}
 	p, err := openPrefix(h, s.dir(in.Path), s.State != "" && !dryRun)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,6 +12,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/host"
+	"cuda-runpath/pkg/host/made"
 	"cuda-runpath/pkg/host/offer"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -331,6 +332,9 @@ func TestTheLinkToTheCopies(t *testing.T) {
 			}
 		}
 		if c.action == "" {
+			if things, err := made.Read(h); err != nil || len(things) > 0 {
+				t.Errorf("%s: what was refused is on record: %v, %v", name, things, err)
+			}
 			for at, mode := range before {
 				if now, err := os.Lstat(at); err != nil || now.Mode() != mode {
 					t.Errorf("%s: %s was %v: %v", name, at, mode, err)
@@ -365,7 +369,8 @@ func TestTheLinkToTheCopies(t *testing.T) {
 			t.Errorf("%s: Remove: %v, %v", name, done, err)
 		}
 		for _, dir := range []string{"run", "var/lib/hostDriver", "srv/other"} {
-			if left, _ := os.ReadDir(filepath.Join(h.Root.Dir, dir)); len(left) > 0 {
+			left, _ := os.ReadDir(filepath.Join(h.Root.Dir, dir))
+			if len(left) > 0 && filepath.Join(dir, left[len(left)-1].Name()) != "var/lib/hostDriver/made.json" || len(left) > 1 {
 				t.Errorf("%s: left in %s: %v", name, dir, left)
 			}
 		}
