@@ -30,7 +30,10 @@ func (s *subject) all() {
 	s.loadedElsewhere()
 	s.libraries()
 	s.stack()
-	if s.file.Stopped {
+	switch {
+	case s.file.Editing:
+		s.report(Finding{ID: StoppedEdit, Message: "the file is being edited by these tools: it loads, but is not finished yet"})
+	case s.file.Stopped:
 		s.report(Finding{ID: StoppedEdit,
 			Message: "an edit of the file by these tools was stopped in its middle: it loads, but is not finished",
 			Remedy:  s.normalize().And(" finishes it, as any edit does; then make the edit that was stopped again, unless the run path is the new one")})

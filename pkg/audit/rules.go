@@ -121,7 +121,7 @@ var rules = []Rule{
 	{ExecutableStack, Warning, "the file asks for an executable stack",
 		"glibc 2.41 and newer refuse to dlopen such a library; every process that loads it at start gets an executable stack."},
 	{StoppedEdit, Warning, "an edit of the file was stopped in its middle",
-		"The file loads, with its old or its new run path, but is not what the edit was to make of it: what is dead may still be in it, and tools that read section headers meet some that are not to stay. A full disk or a kill does that."},
+		"The file loads, with its old or its new run path, but is not what the edit was to make of it: what is dead may still be in it, and headers may be others than those that are to stay. A full disk or a kill does that. While an editor has the file's lock, it is being edited."},
 	{explain.GPUCodeMissing, Error, "no code for a GPU that was asked for",
 		"The program stops with CUDA_ERROR_NO_BINARY_FOR_GPU (209) on that GPU: no kernel image is available for execution on the device. With relocatable device code it is CUDA_ERROR_NOT_FOUND (500), named symbol not found."},
 	{explain.GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},

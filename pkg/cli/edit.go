@@ -227,6 +227,9 @@ func (s *session) edited(f *tree.File, r *edit.Result, before, after edit.State)
 	for _, name := range r.MovedNotes {
 		o.warn = append(o.warn, "moved the note "+name+", whose owner may have relied on its place")
 	}
+	if r.Dropped != "" {
+		o.warn = append(o.warn, "an edit of it was interrupted, and what that left about itself is not followed: "+r.Dropped)
+	}
 	if r.NoNote != nil {
 		o.warn = append(o.warn, r.NoNote.Error())
 	}

@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
@@ -37,6 +38,9 @@ type shownFile struct {
 
 	// CompatNote is NVIDIA's note .note.cuda.fwd_compatibility; nil where the file has none.
 	CompatNote *driver.CompatNote `json:"compat_note,omitempty"`
+
+	// Edit says that an edit of the file is not finished: "interrupted", or "under way" while an editor has its lock.
+	Edit string `json:"edit,omitempty"`
 
 	loadable bool // a program or a shared library
 }
@@ -100,6 +104,11 @@ func (r *shownFile) read(f *tree.File) error {
 	r.Class, r.Machine = im.Class.String(), im.Machine.String()
 	r.skip(string(im.SkipReason()))
 	r.loadable = im.Loadable()
+	if elfedit.Stopped(im) {
+		if r.Edit = "interrupted"; tree.Locked(f.FD()) {
+			r.Edit = "under way"
+		}
+	}
 	if stack := im.Stack(); stack != nil {
 		executable := stack.Flags&elf.PF_X != 0
 		r.ExecStack = &executable
@@ -202,6 +211,12 @@ func (r *shownFile) print(w io.Writer, only string) {
 	}
 	if r.Reason != "" {
 		line("skipped", r.Reason)
+	}
+	switch r.Edit {
+	case "interrupted":
+		line("edit", "was interrupted: the file loads; any edit finishes it")
+	case "under way":
+		line("edit", "under way: the file is being edited")
 	}
 	io.WriteString(w, b.String())
 }

@@ -45,11 +45,13 @@ type Result struct {
 	// Note is what became of its resolution note.
 	Note   NoteResult
 	NoNote error // why that is NoteImpossible
+	// Dropped says why what the file said about an edit that was interrupted was not obeyed.
+	Dropped string
 	// LeftLinks is how many hard links to the file lead to what it was before.
 	LeftLinks int
 }
 
-// Finished is the reason of an edit by which the file says what it said: see [elfedit.Stopped].
+// Finished is the reason of an edit by which the file says what it said: see [elfedit.Finish].
 const Finished = "finished an edit that was interrupted"
 
 // Decide returns what is to change in a file, or nil for nothing; then skip, where it is not
@@ -91,6 +93,7 @@ func File(f *tree.File, o Options, decide Decide) (r Result) {
 	if p.Edit.Finishes() {
 		r.Reason = Finished
 	}
+	r.Dropped = p.Edit.Dropped()
 	r.Action, r.MovedNotes = Edited, p.Edit.MovedNotes()
 	if o.Copy {
 		r.LeftLinks = f.OutsideLinks()
@@ -103,6 +106,7 @@ type Planned struct {
 	Skip string
 	Edit *elfedit.Edit // nil where nothing changes
 	im   *elfimage.Image
+	was  *elfimage.Image // before an interrupted edit is finished, or nil
 	// noNote says why the edit is made without the resolution note that was asked for.
 	noNote error
 }
@@ -126,14 +130,31 @@ func read(f *tree.File, decide Decide, noteless bool) (p *Planned, err error) {
 	if p.im, err = elfimage.ParseHead(f, f.Size(), f.Head()); err != nil {
 		return p, err
 	}
+	first, finished, err := elfedit.Finish(p.im)
+	if err != nil {
+		return p, err
+	}
+	if first != nil { // what is decided on is the file as that leaves it
+		p.was, p.im = p.im, finished
+		defer func() { p.Edit = first.Then(p.Edit) }()
+	}
 	change, skip, err := decide(p.im)
 	if err != nil {
 		return p, err
 	}
-	if change == nil && skip == "" && elfedit.Stopped(p.im) {
-		change = new(elfedit.Change) // nothing but to finish the edit that was stopped
+	if first == nil {
+		p.Skip = skip
+	} else if left, err := p.im.SilencedCache(); err != nil {
+		return p, err
+	} else if left != nil { // which nobody knows to be right
+		if change == nil {
+			change = &elfedit.Change{}
+		}
+		if change.ResolutionNote == nil {
+			change.ResolutionNote = new(string)
+		}
 	}
-	if p.Skip = skip; change == nil {
+	if change == nil {
 		return p, nil
 	}
 	if p.Edit, err = elfedit.Plan(p.im, *change); noteless && errors.Is(err, elfedit.ErrNoNote) {
@@ -159,10 +180,12 @@ func (p *Planned) Write(f *tree.File, o Options) (err error) {
 
 // Release gives back what reading took. It may be called twice.
 func (p *Planned) Release() {
-	if p.im != nil {
-		p.im.Release()
-		p.im = nil
+	for _, im := range []*elfimage.Image{p.im, p.was} {
+		if im != nil {
+			im.Release()
+		}
 	}
+	p.im, p.was = nil, nil
 }
 
 func internal(fault any) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -20,7 +21,9 @@ type Edit struct {
 	prepared int
 	size     int64 // of the file afterwards
 	moved    []string
-	finishes bool
+	first    *Edit // that finishes another one before this one
+	finishes bool  // it does nothing but finish another one
+	dropped  string
 }
 
 // A write is data at an offset, or where data is nil a copy of n bytes from
@@ -30,6 +33,8 @@ type write struct {
 	data []byte
 	from uint64
 	n    uint64
+	was  []byte // what stood there, where that was not zeros and the write can be taken back
+	cut  bool   // no write: the file ends at off
 }
 
 func (w write) len() uint64 {
@@ -51,17 +56,34 @@ type Writer interface {
 func (e *Edit) MovedNotes() []string { return e.moved }
 
 // Finishes reports whether the file says all that was asked for already, and the edit does
-// nothing but finish one that was stopped: see [Stopped].
+// nothing but finish one that was interrupted: see [Finish].
 func (e *Edit) Finishes() bool { return e.finishes }
 
+// Dropped says why what the file says about an edit that was interrupted is not obeyed; "": it is, or there is nothing.
+func (e *Edit) Dropped() string {
+	if e.first != nil {
+		return e.first.dropped
+	}
+	return e.dropped
+}
+
 // Growth returns by how many bytes the file becomes larger.
-func (e *Edit) Growth() int64 { return e.size - int64(e.im.size) }
+func (e *Edit) Growth() int64 {
+	n := e.size - int64(e.im.size)
+	if e.first != nil {
+		n += e.first.Growth()
+	}
+	return n
+}
 
 // Written returns the number of bytes that Apply writes.
 func (e *Edit) Written() int64 {
 	var n uint64
 	for _, w := range e.writes {
 		n += w.len()
+	}
+	if e.first != nil {
+		return int64(n) + e.first.Written()
 	}
 	return int64(n)
 }
@@ -70,6 +92,11 @@ func (e *Edit) Written() int64 {
 // what was written is taken back and the file is what it was; where a later one
 // fails, the file loads with the old or with the new run path.
 func (e *Edit) Apply(w Writer) error {
+	if e.first != nil {
+		if err := e.first.Apply(w); err != nil {
+			return err
+		}
+	}
 	for i, wr := range e.writes {
 		err := e.perform(w, wr)
 		if err == nil {
@@ -80,15 +107,13 @@ func (e *Edit) Apply(w Writer) error {
 		}
 		return err
 	}
-	for _, wr := range e.writes {
-		if wr.off+wr.len() > uint64(e.size) { // what only the time between two writes had a use for
-			return w.Truncate(e.size)
-		}
-	}
 	return nil
 }
 
 func (e *Edit) perform(w Writer, wr write) error {
+	if wr.cut {
+		return w.Truncate(int64(wr.off))
+	}
 	if wr.data != nil {
 		return writeFull(w, wr.data, wr.off)
 	}
@@ -122,11 +147,15 @@ func writeFull(w io.WriterAt, b []byte, off uint64) error {
 // Planned returns the file as Apply will leave it, and its size.
 func (e *Edit) Planned() (io.ReaderAt, int64) { return overlay{e, len(e.writes)}, e.size }
 
-// undo takes back writes to bytes that were zero or beyond the end of the file.
+// undo takes back writes to bytes that were zero, or that know what they were, or beyond the end of the file.
 func (e *Edit) undo(w Writer, writes []write, cause error) error {
-	for _, wr := range writes {
+	for _, wr := range slices.Backward(writes) {
 		if wr.off < e.im.size {
-			if err := writeFull(w, make([]byte, wr.len()), wr.off); err != nil {
+			was := wr.was
+			if was == nil {
+				was = make([]byte, wr.len())
+			}
+			if err := writeFull(w, was, wr.off); err != nil {
 				return fmt.Errorf("%w; undoing it: %w", cause, err)
 			}
 		}
@@ -144,6 +173,22 @@ func (e *Edit) undo(w Writer, writes []write, cause error) error {
 func Plan(im *elfimage.Image, c Change) (*Edit, error) { return newImage(im).plan(c) }
 
 func (im *image) plan(c Change) (*Edit, error) {
+	first, after, err := Finish(im.Image)
+	if err != nil {
+		return nil, err
+	}
+	if first != nil {
+		im = newImage(after)
+	}
+	e, err := im.planWhole(c)
+	if err != nil {
+		return nil, err
+	}
+	return first.Then(e), nil
+}
+
+// planWhole is plan for a file in which no edit was interrupted.
+func (im *image) planWhole(c Change) (*Edit, error) {
 	if err := im.editable(c); err != nil {
 		return nil, err
 	}
@@ -163,7 +208,7 @@ func (im *image) plan(c Change) (*Edit, error) {
 	if g.desc != "" {
 		without := c
 		without.ResolutionNote = new(string)
-		if _, again := im.plan(without); again == nil {
+		if _, again := im.planWhole(without); again == nil {
 			err = fmt.Errorf("%w: %w", ErrNoNote, err)
 		}
 	}
@@ -181,12 +226,12 @@ func (im *image) planned(g *goal, c Change) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e, e.verify(c)
+	return e, e.verified(p.im, c, claims{})
 }
 
-// verify parses the image as the edit will leave it and compares it with the one of before. A
-// mistake in a plan must not reach the file.
-func (e *Edit) verify(c Change) error {
+// verified parses the image as the edit will leave it and compares it with the one of before. A
+// mistake in a plan must not reach the file. said is what an interrupted edit claims.
+func (e *Edit) verified(before *image, c Change, said claims) error {
 	planned := overlay{e, len(e.writes)}
 	after, err := elfimage.ParseHead(planned, e.size, nil)
 	if err != nil {
@@ -197,7 +242,7 @@ func (e *Edit) verify(c Change) error {
 	for i, w := range e.writes {
 		changed[i] = span{w.off, w.len()}
 	}
-	return verify(e.im, after, c, changed)
+	return verify(before, after, c, changed, said)
 }
 
 // blame tells whether the file is at fault for an edit that cannot be made: where its

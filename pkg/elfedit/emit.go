@@ -7,22 +7,9 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// emit turns a layout into writes. It is the only place that knows their order:
-//
-//  1. what nothing refers to yet; if one of these fails, all are taken back;
-//  2. resolution notes that the loader passes over for an earlier one, and that one where another replaces it
-//     where it is: they count no longer;
-//  3. the ELF header and the program headers;
-//  4. section headers that change in place;
-//  5. what stands where the section headers stood;
-//  6. bytes in use that say something else by themselves, such as the interpreter's path;
-//  7. .dynamic;
-//  8. the headers that only now may forget what .dynamic referred to;
-//  9. the type of a resolution note, which counts from then on;
-//  10. what only tools read;
-//  11. zeros over what is dead.
+// emit turns a layout into writes. It is the only place that knows their order; doc.go says why.
 func (p *planner) emit(l *layout) (*Edit, error) {
-	e := &Edit{im: p.im, size: int64(l.size), finishes: p.goal.finishes}
+	e := &Edit{im: p.im, size: int64(l.size)}
 	dynamic, ok := p.dynamicWrites(l)
 	if !ok {
 		return nil, cannot(".dynamic crosses a page")
@@ -54,19 +41,43 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		}
 		scrubs = scrubs[:0]
 	}
-	first, then, err := p.covered(l)
-	if err != nil {
-		return nil, err
-	}
-	e.prepared = len(l.fresh)
 	for _, s := range l.dead {
 		scrubs = append(scrubs, write{off: s.off, data: zero(s.size)})
 	}
-	e.writes = make([]write, 0, 12)
-	for _, some := range [][]write{l.fresh, firstNote, first, p.sectionWrites(l), l.live, dynamic, then, lastNote, l.quiet} {
-		e.writes = append(e.writes, some...)
+	alone := len(firstNote)+len(l.fresh)+len(l.live)+len(dynamic)+len(lastNote)+len(l.quiet)+len(scrubs) == 0 && p.im.Phoff == p.im.EhdrSize() && samePage(0, p.im.tableEnd()+p.im.PhdrSize())
+	h, err := p.headers(l, alone)
+	if err != nil {
+		return nil, err
 	}
-	e.writes = append(e.writes, scrubs...)
+	steps := [][]write{h.first, h.cover, l.live, dynamic, h.then, lastNote, l.quiet, scrubs, h.cut}
+	e.writes = make([]write, 0, 16)
+	add := func(some ...write) { e.writes = append(e.writes, some...) }
+	switch {
+	case l.record.size > 0:
+		clean, err := p.putRecord(l, scrubs)
+		if err != nil {
+			return nil, err
+		}
+		add(l.fresh...)
+		if e.prepared = len(e.writes); len(firstNote) > 0 { // a note has to be silent before the headers switch
+			add(p.flag(l, p.im.Progs, true)...)
+			add(firstNote...)
+		}
+		steps = append(steps, clean, p.flag(l, l.progs, false))
+	case !atOnce(append(steps, l.fresh, firstNote)...):
+		add(p.flag(l, p.im.Progs, true)...)
+		add(l.fresh...)
+		e.prepared = len(e.writes)
+		add(firstNote...)
+		steps = append(steps, p.flag(l, l.progs, false))
+	default:
+		add(l.fresh...)
+		add(firstNote...)
+		e.prepared = len(l.fresh)
+	}
+	for _, some := range steps {
+		add(some...)
+	}
 	for _, b := range l.moved {
 		for _, i := range b.sections {
 			if b.foreign && p.im.Sections[i].Type == elf.SHT_NOTE {
@@ -86,37 +97,6 @@ func zero(n uint64) []byte {
 }
 
 var someZeros [256 << 10]byte // no memory until it is read, and then the kernel's one page of zeros
-
-// sectionWrites are the section headers that change where they are.
-func (p *planner) sectionWrites(l *layout) []write {
-	im := p.im
-	if l.shoff != im.Shoff || len(l.sections) > len(im.said) {
-		return nil // they are among what is new
-	}
-	var out []write
-	for i, s := range l.sections {
-		if s == im.said[i] {
-			continue
-		}
-		w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: im.Alloc(im.ShdrSize())}
-		im.EncodeSection(w.data, s)
-		if n := len(out) - 1; n >= 0 && out[n].off+out[n].len() == w.off {
-			out[n].data = append(out[n].data, w.data...) // neighbours change together
-		} else {
-			out = append(out, w)
-		}
-	}
-	return out
-}
-
-// heads writes the ELF header and the program headers, where any of them changes.
-func (p *planner) heads(l *layout) ([]write, error) {
-	im := p.im
-	if l.shoff == im.Shoff && len(l.sections) == len(im.said) && p.goal.osabi == nil && slices.Equal(l.progs, im.Progs) {
-		return nil, nil
-	}
-	return p.header(l.progs, l.shoff, len(l.sections))
-}
 
 // header writes the ELF header and the program headers, in one piece where they
 // are neighbours: both then change at once. The section headers are at shoff, so
@@ -159,7 +139,7 @@ func (p *planner) fileHeader(b []byte, progs int, shoff uint64, sections int) er
 	if len(im.Sections) > 0 {
 		im.PutWord(b[24+2*w:], shoff)
 	}
-	if sections != len(im.said) {
+	if sections != len(im.Sections) {
 		im.Order.PutUint16(b[24+3*w+12:], uint16(sections)) // e_shnum, after e_phnum and e_shentsize
 	}
 	im.Order.PutUint16(b[24+3*w+8:], uint16(progs)) // after e_flags, e_ehsize, e_phentsize

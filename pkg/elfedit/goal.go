@@ -32,7 +32,6 @@ type goal struct {
 	passed []elfimage.ResolutionCache // others that would count without it
 	desc   string                     // of the one that comes, or ""
 
-	finishes    bool // nothing but an edit that was stopped
 	onlyRunPath bool
 }
 
@@ -97,12 +96,12 @@ func (im *image) newGoal(c Change) (*goal, error) {
 		return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
 	}
 	same := !g.changesDynamic(im) && g.spare == 0 && g.interp == nil && g.stack == nil && g.osabi == nil && len(g.renames) == 0 && len(g.unversion) == 0
-	if !same || im.taken || c.ResolutionNote != nil {
+	if !same || c.ResolutionNote != nil {
 		if err := g.note(im, c); err != nil {
 			return nil, err
 		}
 	}
-	if g.finishes = same && g.cache == nil && g.desc == ""; g.finishes && !im.taken {
+	if same && g.cache == nil && g.desc == "" {
 		return nil, nil
 	}
 	g.fits = !im.hasDynamic() || len(g.entries) < im.DynCap

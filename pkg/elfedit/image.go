@@ -9,11 +9,7 @@ import (
 // image is the file that is edited, with what only an editor asks of it.
 type image struct {
 	*elfimage.Image
-	size uint64 // of the file, bytes
-	// said are the section headers as the file has them. Sections are those that an edit begins
-	// with: see takeBack.
-	said  []elfimage.Section
-	taken bool     // the two differ
+	size  uint64   // of the file, bytes
 	room  span     // the last one in the string table, once looked for; of size 0 where there is none
 	all   []extent // once looked for; see extents
 	table []byte   // the dynamic string table, once read
@@ -24,9 +20,7 @@ type image struct {
 }
 
 func newImage(im *elfimage.Image) *image {
-	x := &image{Image: im, size: uint64(im.Size()), said: im.Sections}
-	x.takeBack()
-	return x
+	return &image{Image: im, size: uint64(im.Size())}
 }
 
 // hasDynamic reports whether the dynamic section has been read.

@@ -90,7 +90,8 @@ func stopped(t *testing.T, dir string, b []byte, c Change, what string) []byte {
 		what := fmt.Sprintf("%s, after %d of %d writes", what, i, len(states)-1)
 		starts(t, dir, state, what, false)
 		starts(t, dir, state, what, true)
-		if err := asItIs(t, state).Contradiction(); err != nil {
+		if im := asItIs(t, state); Stopped(im) { // section headers overlap for the moment
+		} else if err := im.Contradiction(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
 		e, err := parse(t, state).plan(c)

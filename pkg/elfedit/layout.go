@@ -21,6 +21,12 @@ type layout struct {
 	// without for the moment is missing. nil: none is needed.
 	lent []elfimage.Prog
 
+	record place  // where the record of the edit is, after the end of a segment; of size 0 where there is none
+	was    uint64 // bytes of the file that this segment mapped before; 0: it is new
+	wide   int    // index of a section that is larger while .dynamic is switched
+	wider  uint64 // by so many bytes; 0: none is
+	heads  span   // where section headers for that time can be
+
 	fresh []write // bytes that nothing refers to before the edit
 	live  []write // bytes that are in use and switch what they say by themselves, each in one page
 	quiet []write // bytes that only tools read: symbols that name what has moved
@@ -85,9 +91,6 @@ func (p *planner) asItIs() *layout {
 	}
 	if p.goal.stack != nil {
 		l.setStack(*p.goal.stack, p.unusedProg(l))
-	}
-	if i := im.StringSection(); i >= 0 && (im.Sections[i].Addr != im.StrAddr || im.Sections[i].Size < im.StrSize) { // left by a killed edit
-		l.moveStrings(im, l.table)
 	}
 	l.live = slices.Clone(p.goal.unversion)
 	if p.goal.interp != nil && p.interpreterFits() {

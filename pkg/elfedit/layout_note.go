@@ -77,18 +77,12 @@ func (g *goal) note(im *image, c Change) error {
 	return err
 }
 
-// resolutionNote returns the note that the loader reads; else one that a killed edit has left; else nil.
+// resolutionNote returns the note that the loader reads; else one that an interrupted edit has left; else nil.
 func (im *image) resolutionNote() (*elfimage.ResolutionCache, error) {
-	all, err := im.ResolutionCaches()
-	for _, counts := range []func(c *elfimage.ResolutionCache) bool{
-		func(c *elfimage.ResolutionCache) bool { return !c.Silent },
-		func(c *elfimage.ResolutionCache) bool { return !c.Blank() },
-	} {
-		if i := slices.IndexFunc(all, func(c elfimage.ResolutionCache) bool { return counts(&c) }); i >= 0 {
-			return &all[i], nil
-		}
+	if c, err := im.ResolutionCache(); c != nil || err != nil {
+		return c, err
 	}
-	return nil, err
+	return im.SilencedCache()
 }
 
 // noteSpot returns where in the file the note can be put without another segment, or nil.

@@ -93,16 +93,39 @@ func (p *planner) inPadding() (*layout, error) {
 	if p.im.needsAnchor() { // which takes new section headers
 		return nil, nil
 	}
+	record := recordSpace(0, 0)
 	for _, seg := range p.readOnlySegments(own) {
-		pad, err := p.im.paddingAfter(seg, p.im.StrSize+head+roomFor(len(list)))
+		last := p.im.lastSection(seg)
+		if last < 0 && len(p.im.Sections) > 0 {
+			continue
+		}
+		pad, err := p.im.paddingAfter(seg, p.im.StrSize+head+roomFor(len(list))+record)
 		if err != nil {
 			return nil, err
 		}
-		if pad >= p.im.StrSize+head+leastRoom(len(list)) {
-			return p.moveTable(seg, pad)
+		if pad >= p.im.StrSize+head+leastRoom(len(list))+record {
+			return p.moveTable(seg, last, pad-record)
 		}
 	}
 	return nil, nil
+}
+
+// lastSection returns the section that can be larger for the time of an edit, so that strip keeps what is put after
+// the segment: the last one in it, of a type that no tool reads entry by entry; or -1.
+func (im *image) lastSection(seg *elfimage.Prog) int {
+	last, end := -1, uint64(0)
+	for i := range im.Sections {
+		if s := &im.Sections[i]; s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Off >= seg.Off && s.Off+s.Size <= seg.Off+seg.Filesz && s.Off+s.Size > end {
+			last, end = i, s.Off+s.Size
+		}
+	}
+	if last >= 0 {
+		switch im.Sections[last].Type {
+		case elf.SHT_PROGBITS, elf.SHT_REL, elf.SHT_RELA, elf.SHT_STRTAB:
+			return last
+		}
+	}
+	return -1
 }
 
 // readOnlySegments returns the string table's segment and then the others that
@@ -151,8 +174,9 @@ func (p *planner) endsSegment(own *elfimage.Prog) (bool, error) {
 	return im.zeros(end, rest)
 }
 
-// moveTable copies the table to the n zero bytes after a segment.
-func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
+// moveTable copies the table to the n zero bytes after a segment, of which a section is the last, or -1. There is
+// room for the record after them.
+func (p *planner) moveTable(seg *elfimage.Prog, last int, n uint64) (*layout, error) {
 	off, addr := seg.Off+seg.Filesz, seg.Vaddr+seg.Filesz
 	skip := uint64(0)
 	if i := p.im.StringSection(); i >= 0 { // patchelf aligns the table to words
@@ -167,7 +191,8 @@ func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	}
 	l := p.asItIs()
 	off, addr = off+skip, addr+skip
-	table := append(p.im.Alloc(n)[:0], old...)
+	record := recordSpace(0, 0)
+	table := append(p.im.Alloc(n + record)[:0], old...)
 	table, at := appendRoom(table, p.goal.blob, n-skip-p.im.StrSize-uint64(roomHead))
 	symbols, err := p.symbolWrites(nil, addr)
 	if err != nil {
@@ -176,10 +201,36 @@ func (p *planner) moveTable(seg *elfimage.Prog, n uint64) (*layout, error) {
 	l.moveStrings(p.im, place{off, addr, uint64(len(table))})
 	l.grow(p.im, seg, n)
 	l.strings = at
-	l.fresh = []write{{off: off, data: table}}
+	l.record, l.was = place{off + uint64(len(table)), addr + uint64(len(table)), record}, seg.Filesz
+	l.fresh = []write{{off: off, data: append(table, zero(record)...)}}
+	if last >= 0 {
+		s := &p.im.Sections[last]
+		l.wide, l.wider = last, l.record.off+record-s.Off-s.Size
+		if err := p.sectionsAtOnce(l); err != nil {
+			return nil, err
+		}
+	}
 	l.quiet = append(l.quiet, symbols...)
 	l.dead = append(l.dead, p.deadTable(0)...)
 	return l, nil
+}
+
+// sectionsAtOnce gives section headers that change in more than one page another place, at the end of the file.
+func (p *planner) sectionsAtOnce(l *layout) error {
+	im := p.im
+	first, end := p.changedSections(l, l.wide)
+	if samePage(im.Shoff+uint64(first)*im.ShdrSize(), uint64(end-first+1)*im.ShdrSize()) {
+		return nil
+	}
+	if im.imageEnd() < im.size {
+		return cannot("the section headers at offset %#x cross a page", im.Shoff)
+	}
+	l.shoff = alignUp(im.size, 8)
+	table := make([]byte, uint64(len(l.sections))*im.ShdrSize())
+	im.encodeSections(table, l.sections)
+	l.fresh = append(l.fresh, write{off: l.shoff, data: table})
+	l.size = l.shoff + uint64(len(table))
+	return nil
 }
 
 // deadTable is the table that a moved one leaves behind, unless some other

@@ -114,9 +114,18 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if overwritten && !im.hasDynamic() { // what its type alone says: .MIPS.options of a static program
 		return nil, cannot("something would have to move in a file without a dynamic section to say where")
 	}
+	if !copyTable && len(g.texts) > 0 {
+		room, err := p.useRoom(l)
+		if err != nil {
+			return nil, err
+		}
+		copyTable = !room
+	}
+	// Until .dynamic is switched, program headers and section headers say where it finds things.
+	later := overwritten || im.hasDynamic() && len(im.Sections) > 0 && (copyTable || g.changesDynamic(im) || slices.ContainsFunc(moving, func(b block) bool { return b.dynamic }))
 	if overwritten && relocated != nil { // .dynamic switches with the headers
 		moveDynamic = moveDynamic || relocated.stays() || !relocated.holds(im.DynOff, im.Prog(elf.PT_DYNAMIC).Filesz)
-	} else if overwritten && !moveDynamic {
+	} else if later && relocated == nil && !moveDynamic {
 		n.lends = n.lentProgs(elfimage.Prog{Type: elf.PT_LOAD}) != nil
 		moveDynamic = !n.lends
 	}
@@ -124,13 +133,6 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 		if err := n.addDynamic(); err != nil {
 			return nil, err
 		}
-	}
-	if !copyTable && len(g.texts) > 0 {
-		room, err := p.useRoom(l)
-		if err != nil {
-			return nil, err
-		}
-		copyTable = !room
 	}
 	p.anchor(t, tableEnd, moving, copyTable)
 	if copyTable {
@@ -419,7 +421,13 @@ func (n *newSegment) begin() {
 		}
 	}
 	const gap = 64 << 10 // closer, eu-elflint takes the new sections for parts of the segment below
-	n.off = alignUp(im.size, 16)
+	note := n.l.note != nil && n.l.note.fresh
+	if shdrs := uint64(len(im.Sections)) * im.ShdrSize(); shdrs > 0 && im.Shoff+shdrs == im.size && !note {
+		n.l.heads = span{im.size, im.ShdrSize()} // one more
+	} else if shdrs > 0 {
+		n.l.heads = span{alignUp(im.size, 8), shdrs + 4*im.ShdrSize()}
+	}
+	n.off = alignUp(max(im.size, n.l.heads.end()), 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
 	n.data = make([]byte, segmentHead, segmentHead+im.StrSize+24<<10)
 }
@@ -587,12 +595,22 @@ func (n *newSegment) finish(null int, writable bool) error {
 	}
 	n.hold()
 	room := l.fresh // a string in the room of an earlier edit
-	trailing, err := n.t.write(im, l, n.off+segment.Filesz)
+	l.record = place{n.off + segment.Filesz, n.addr + segment.Filesz, recordSpace(len(n.blocks)+2+len(n.p.goal.retired)/4, len(im.Progs))}
+	if n.relocated != nil && n.relocated.stays() {
+		l.was = n.relocated.size
+	}
+	trailing, err := n.t.write(im, l, l.record.off+l.record.size)
 	if err != nil {
 		return err
 	}
-	// One write, of which the string table and .dynamic are filled in later.
-	trailing[0] = write{off: n.off, data: append(n.data, trailing[0].data...)}
+	// One write, of which the string table, .dynamic and the record are filled in later.
+	from := n.off
+	if n.l.heads.size > 0 {
+		from = n.l.heads.off
+	}
+	data := append(make([]byte, n.off-from, n.off-from+segment.Filesz+l.record.size+trailing[0].len()), n.data...)
+	data = append(append(data, zero(l.record.size)...), trailing[0].data...)
+	trailing[0] = write{off: from, data: data}
 	l.fresh = append(trailing, room...)
 	l.moved = n.blocks
 	if n.lends {

@@ -7,8 +7,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// What other tools leave and expect, beside what the gABI says, and what our own edits leave when
-// they are killed. Each quirk is told here; what follows from it is decided where it says so.
+// What other tools leave and expect, beside what the gABI says. Each quirk is told here; what follows
+// from it is decided where it says so.
 //
 //   - patchelf before 0.19 takes the hole that a moved table leaves in an ET_EXEC file for room that
 //     it has, and breaks the program: a section stands over it (needsAnchor, anchor; patchelf's
@@ -22,69 +22,6 @@ import (
 //   - GNU strip and objcopy give a PT_LOAD without a section an offset with which the file does not load,
 //     but the one with the ELF header. patchelf takes sections out of ours (hold, readOnlySegments, dropNote).
 //   - BOLT puts the program headers at the end of the file, away from the ELF header (header).
-//   - An edit of ours that was stopped leaves section headers ahead of .dynamic (takeBack, isCover).
-
-// takeBack lets section headers that are ahead of .dynamic say where the tables are that it
-// points to: an edit that was stopped between the two had copied them elsewhere. What the
-// loader reads counts, and the next edit begins there.
-func (im *image) takeBack() {
-	n := len(im.said)
-	for n > 0 && isCover(&im.said[n-1]) {
-		n--
-	}
-	im.taken, im.Sections = n < len(im.said), im.said[:n]
-	for i := range im.Sections {
-		s := im.said[i]
-		for _, table := range elfimage.TableSections {
-			if s.Type != table.Type || s.Flags&elf.SHF_ALLOC == 0 || table.Tag == elf.DT_STRTAB && i != im.StringSection() {
-				continue
-			}
-			d, ok := im.Dyn(table.Tag)
-			size := s.Size
-			if table.Tag == elf.DT_STRTAB {
-				size = im.StrSize
-			}
-			off, mapped := im.FileOffset(d.Val, size)
-			if !ok || !mapped || d.Val == s.Addr {
-				continue
-			}
-			if &im.Sections[0] == &im.said[0] {
-				im.taken, im.Sections = true, slices.Clone(im.Sections)
-			}
-			now := &im.Sections[i]
-			now.Off, now.Addr, now.Size = off, d.Val, size
-		}
-	}
-	for i := range im.Sections {
-		if im.taken && im.isHole(i) && im.inUse(i) {
-			if &im.Sections[0] == &im.said[0] {
-				im.Sections = slices.Clone(im.Sections)
-			}
-			im.Sections[i].Size = 0
-		}
-	}
-}
-
-// inUse reports whether another section has bytes of a hole, or it is the anchor, which other blocks may be in.
-func (im *image) inUse(hole int) bool {
-	h := &im.Sections[hole]
-	return hole == im.anchorSection() || slices.ContainsFunc(im.Sections, func(s elfimage.Section) bool {
-		return s != *h && s.HasBytes() && s.Off < h.Off+h.Size && h.Off < s.Off+s.Size
-	})
-}
-
-// Stopped reports whether an edit of a file was stopped between the write that switches the headers
-// and the one that takes the sections for that time away again: the file loads, and any edit, of
-// nothing too, finishes it. im has its section headers.
-func Stopped(im *elfimage.Image) bool {
-	n := len(im.Sections)
-	return n > 0 && isCover(&im.Sections[n-1])
-}
-
-// isCover reports whether a section is one of coverOf's, of an edit that has stopped.
-func isCover(s *elfimage.Section) bool {
-	return s.NameOff == 0 && *s == coverOf(s.Off, s.Addr, s.Size)
-}
 
 // staleEnd returns the end of what stands behind the program headers and was some: those that e_phnum no longer counts
 // say what one of the others says, or where a note is mapped. Nothing else looks like one by chance.

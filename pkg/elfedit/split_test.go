@@ -67,21 +67,28 @@ func states(t *testing.T, old []byte, c Change) [][]byte {
 // statesOf returns the file after none, one and so on, and all of the writes of an edit.
 func statesOf(t *testing.T, e *Edit) (out [][]byte) {
 	t.Helper()
+	if e.first != nil {
+		out = statesOf(t, e.first)
+		out = out[:len(out)-1]
+	}
 	for n := range len(e.writes) + 1 {
 		size := e.im.size
 		for _, w := range e.writes[:n] {
-			size = max(size, w.off+w.len())
+			if size = max(size, w.off+w.len()); w.cut {
+				size = w.off
+			}
 		}
 		b := make([]byte, size)
 		if _, err := (overlay{e, n}).ReadAt(b, 0); err != nil {
 			t.Fatal(err)
 		}
-		if out = append(out, b); n == len(e.writes) && size > uint64(e.size) {
-			out = append(out, b[:e.size])
-		}
+		out = append(out, b)
 	}
 	return out
 }
+
+// verify compares what the edit leaves with what there is.
+func (e *Edit) verify(c Change) error { return e.verified(e.im, c, claims{}) }
 
 // sameEntries reports an entry that the loader acts on and that is not one of before: one of a run path counts for any
 // other one, and the string table may be elsewhere.

@@ -25,6 +25,9 @@ func bug(format string, args ...any) error { return &BugError{fmt.Sprintf(format
 // or where the change is about it; a byte of a segment that nobody owns may not change at all,
 // for somebody may.
 func (v *verifier) allBytes(changed []span) error {
+	if n := len(v.before.Sections); len(v.after.Sections) < n {
+		return bug("leaves %d section headers of %d", len(v.after.Sections), n)
+	}
 	if err := v.resolutionNote(); err != nil {
 		return err
 	}
@@ -248,6 +251,9 @@ func eachDifference(a, b []byte, do func(from, to uint64) error) error {
 // unowned checks a change of bytes that have no owner: zeros between what has one, and
 // what patchelf fills holes with.
 func (v *verifier) unowned(from, to uint64, old []byte) error {
+	if v.claimed(span{from, to - from}) {
+		return nil
+	}
 	const padding = 16 // bytes, the largest alignment that tables have
 	mapped, left := false, false
 	for i, p := range v.before.Progs {
@@ -302,6 +308,8 @@ func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return nil
 	case o.Kind == elfimage.OfSection && o.Index == v.before.anchorSection():
 		return nil // a hole
+	case o.Kind == elfimage.OfSection && v.isFree(o.Index) && v.claimed(span{from, uint64(len(was))}):
+		return nil // a hole where something was that an interrupted edit has moved
 	case v.overgrown(o):
 		return nil
 	}
@@ -315,6 +323,24 @@ func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return eachDifference(was, is, func(x, y uint64) error { return v.symbols(o, now, from-o.Off+x, from-o.Off+y) })
 	}
 	return bug("overwrites %s at offset %#x", v.name(o), from)
+}
+
+// isFree tells the sections of zeros that an edit puts over what is free.
+func (v *verifier) isFree(i int) bool {
+	s := &v.before.Sections[i]
+	return v.before.isHole(i) || s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && v.before.sectionNamed(i, cacheName)
+}
+
+// claimed reports whether the record of the edit that is finished names a range.
+func (v *verifier) claimed(s span) bool {
+	for end := s.end(); s.off < end; {
+		i := slices.IndexFunc(v.claims.free, func(c span) bool { return c.off <= s.off && s.off < c.end() })
+		if i < 0 {
+			return false
+		}
+		s.off = v.claims.free[i].end()
+	}
+	return true
 }
 
 func (v *verifier) fileHeader(from, to uint64) error {
@@ -551,6 +577,11 @@ func (v *verifier) symbols(o elfimage.Owner, now place, from, to uint64) error {
 			}
 		case shndx == elf.SHN_ABS && was == im.Prog(elf.PT_DYNAMIC).Vaddr:
 			by = v.after.Prog(elf.PT_DYNAMIC).Vaddr - was
+		}
+		for _, m := range v.claims.moved {
+			if is != was && was >= m.addr && was-m.addr <= m.size {
+				by = m.newAddr - m.addr
+			}
 		}
 		if !bytes.Equal(rest, old[:size]) || is != was && !v.sameAddress(is-was, by) {
 			return bug("changes a symbol in %s", v.name(o))
@@ -800,7 +831,7 @@ func (v *verifier) ownStrings() error {
 		}
 	}
 	for _, s := range v.strings {
-		if s.off < v.before.StrSize && !slices.ContainsFunc(own, func(o span) bool { return o.off <= s.off && s.end() <= o.end() }) {
+		if s.off < v.before.StrSize && !v.claimed(span{v.before.StrOff + s.off, s.size}) && !slices.ContainsFunc(own, func(o span) bool { return o.off <= s.off && s.end() <= o.end() }) {
 			return bug("changes another string, at %#x of the string table", s.off)
 		}
 	}

@@ -79,7 +79,7 @@ func TestVersionsAreClearedAfterAKill(t *testing.T) {
 	for n, killed := range states(t, b, c) {
 		state := parse(t, killed)
 		symbols, _ := state.Dyn(elf.DT_SYMTAB)
-		for _, s := range state.said {
+		for _, s := range state.Sections {
 			if s.Type == elf.SHT_DYNSYM && s.Addr != symbols.Val {
 				elsewhere++
 			}

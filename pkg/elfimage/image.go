@@ -425,7 +425,7 @@ func (im *Image) countSections(at, n uint64) error {
 	}
 	if n == 0 || im.Shstrndx == uint32(elf.SHN_XINDEX) {
 		var first Section
-		err := im.table(im.Shoff, 1, im.ShdrSize(), "section header table", func(b []byte) { first = im.decodeSection(b) })
+		err := im.table(im.Shoff, 1, im.ShdrSize(), "section header table", func(b []byte) { first = im.DecodeSection(b) })
 		if err != nil {
 			return err
 		}
@@ -470,12 +470,12 @@ func (im *Image) parseSections() error {
 	}
 	i := 0
 	return im.table(im.Shoff, n, im.ShdrSize(), "section header table", func(b []byte) {
-		im.Sections[i] = im.decodeSection(b)
+		im.Sections[i] = im.DecodeSection(b)
 		i++
 	})
 }
 
-func (im *Image) decodeSection(b []byte) Section {
+func (im *Image) DecodeSection(b []byte) Section {
 	if im.Is64() && im.Data == elf.ELFDATA2LSB { // most files; calls through the interface cost more than the rest
 		le, b := binary.LittleEndian, b[:64]
 		return Section{NameOff: le.Uint32(b), Type: elf.SectionType(le.Uint32(b[4:])), Flags: elf.SectionFlag(le.Uint64(b[8:])),
@@ -494,7 +494,7 @@ func (im *Image) decodeSection(b []byte) Section {
 
 // EncodeSection writes a section header into b, which has room for it.
 func (im *Image) EncodeSection(b []byte, s Section) {
-	if im.Is64() && im.Data == elf.ELFDATA2LSB { // see decodeSection
+	if im.Is64() && im.Data == elf.ELFDATA2LSB { // see DecodeSection
 		le, b := binary.LittleEndian, b[:64]
 		le.PutUint32(b, s.NameOff)
 		le.PutUint32(b[4:], uint32(s.Type))

@@ -36,6 +36,17 @@ func (im *Image) ResolutionCache() (*ResolutionCache, error) {
 	return nil, err
 }
 
+// SilencedCache returns a cache that says something and that no loader reads, or nil: an interrupted edit has left it.
+func (im *Image) SilencedCache() (*ResolutionCache, error) {
+	all, err := im.ResolutionCaches()
+	for i := range all {
+		if all[i].Silent && !all[i].Blank() {
+			return &all[i], nil
+		}
+	}
+	return nil, err
+}
+
 // Blank reports whether the cache is one that no loader reads and that says nothing.
 func (c *ResolutionCache) Blank() bool {
 	return c.Silent && strings.Trim(c.Description, "\x00") == ""

@@ -19,6 +19,7 @@ import (
 	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/sysroot"
+	"cuda-runpath/pkg/tree"
 )
 
 // Files is a file system as the programs in it see it: paths are looked up below
@@ -227,7 +228,8 @@ type File struct {
 	dangling bool // a symbolic link that leads nowhere
 
 	Seen    any  // what [Options.Look] returned
-	Stopped bool // with [Options.Opened]: see [elfedit.Stopped]
+	Stopped bool // an edit of it is not finished: see [elfedit.Stopped]
+	Editing bool // because it is under way: somebody has the file's lock
 
 	// Err says why ELF is nil, or why what is in the file could not be read.
 	Err error
@@ -412,7 +414,9 @@ func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im 
 	}
 	if opened {
 		im.ReadSections()
-		f.Stopped = elfedit.Stopped(im)
+	}
+	if f.Stopped = elfedit.Stopped(im); f.Stopped {
+		f.Editing = tree.Locked(fd)
 	}
 	f.take(im, fd)
 	return f, im

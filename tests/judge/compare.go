@@ -830,9 +830,9 @@ func (c *comparison) file() {
 	if len(b.data) < len(a.data) {
 		c.bad("size", "the file shrank from %d to %d bytes", len(a.data), len(b.data))
 	}
-	// What the edit is about, what moved, the section headers, appended data, and a page explain the growth.
+	// What the edit is about, what moved, the section headers, those that are there while it is under way, appended data, and a page explain the growth.
 	_, strs := b.strings()
-	most := 4096 + strs + b.head.shnum*uint64(b.head.shentsize) + uint64(len(a.data)) - min(end, uint64(len(a.data)))
+	most := 4096 + strs + 2*b.head.shnum*uint64(b.head.shentsize) + uint64(len(a.data)) - min(end, uint64(len(a.data)))
 	for _, p := range c.left {
 		most += p.hi - p.lo
 	}
