@@ -73,6 +73,8 @@ type CUDALibrary struct {
 	Note *CompatNote
 	// Tegra says, of the host's driver, that it is a Jetson's without a driver version (nvgpu).
 	Tegra bool
+	// L4T is the release of a Jetson's BSP, 35 for R35 (JetPack 5); 0 where it is not known.
+	L4T int
 }
 
 func (l CUDALibrary) String() string {
@@ -96,14 +98,15 @@ type Help string
 const (
 	Helps     Help = "helps"
 	MayHelp   Help = "helps, if this GPU may (not known)"
-	Cannot    Help = "cannot" // for the GPU's sake
+	MayOnL4T  Help = "helps, if this board may (not known)"
+	Cannot    Help = "cannot" // for the sake of the GPU, or of the board's BSP
 	NotNeeded Help = "not needed"
 	Harms     Help = "harms"
 	Unknown   Help = "unknown"
 )
 
 // Use reports whether a program is better off with the package than without.
-func (h Help) Use() bool { return h == Helps || h == MayHelp }
+func (h Help) Use() bool { return h == Helps || h == MayHelp || h == MayOnL4T }
 
 // CompatVerdict is the answer, with the reason in words and where the rule is from.
 type CompatVerdict struct {
@@ -195,8 +198,37 @@ func (v CompatVerdict) on(gpus []GPU, p CUDALibrary) CompatVerdict {
 	return v
 }
 
+// l4t are the releases of Jetson's BSP of which it is known up to which CUDA version they take compat packages, "" for none. Source:
+// NVIDIA's "CUDA for Tegra", "CUDA Upgrade Package", whose table begins with JetPack 5.
+var l4t = []struct {
+	release       int
+	jetpack, most string
+}{
+	{32, "JetPack 4", ""},
+	{35, "JetPack 5", "12.2"},
+}
+
+// onL4T returns a verdict of [Helps] as it is on a Jetson.
+func (v CompatVerdict) onL4T(p, host CUDALibrary) CompatVerdict {
+	for _, r := range l4t {
+		switch board := fmt.Sprintf("this board has R%d (%s)", r.release, r.jetpack); {
+		case host.L4T != r.release:
+		case r.most == "":
+			return CompatVerdict{Help: Cannot, Reason: board + ", which takes no compat package; " + v.Reason, Source: compatL4T}
+		case CompareVersions(p.CUDA, r.most) > 0:
+			return CompatVerdict{Help: Cannot, Reason: board + ", which takes compat packages up to CUDA " + r.most + "; " + v.Reason, Source: compatL4T}
+		default:
+			v.Source += ", " + compatL4T
+			return v
+		}
+	}
+	v.Help = MayOnL4T
+	return v
+}
+
 // The sources of the rules.
 const (
+	compatL4T       = "NVIDIA's CUDA for Tegra, CUDA Upgrade Package"
 	compatByNote    = "note .note.cuda.fwd_compatibility"
 	compatByVersion = "version numbers in the files' names"
 	compatByCUDA    = "CUDA versions named in the libraries"
@@ -207,7 +239,11 @@ const (
 // Compat reports whether a compat package's libcuda.so.1 helps on a host with these GPUs, none where they are not known.
 func Compat(p, host CUDALibrary, gpus []GPU) CompatVerdict {
 	v := compatBeside(p, host)
-	if v.Help == Helps && !host.Tegra {
+	switch {
+	case v.Help != Helps:
+	case host.Tegra:
+		return v.onL4T(p, host)
+	default:
 		return v.on(gpus, p)
 	}
 	return v

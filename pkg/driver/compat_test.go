@@ -38,10 +38,10 @@ func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
 		{"17: no note, older branch", "", "525.60.13", "12.0", "535.261.03", "12.2", false, Harms, "803", "version numbers"},
 		{"18: no note, same branch, newer", "", "535.261.03", "12.2", "535.54.03", "12.2", false, NotNeeded, "", "version numbers"},
 		{"19: no note, same branch, older", "", "535.54.03", "12.2", "535.261.03", "12.2", false, Harms, "803", "version numbers"},
-		{"20: Orin, newer CUDA", orin, "", "", "", "12.2", true, Helps, "Jetson", "note"},
+		{"20: Orin, newer CUDA", orin, "", "", "", "12.2", true, MayOnL4T, "Jetson", "note"},
 		{"21: Orin, the same", orin, "", "", "", "12.6", true, NotNeeded, "", "note"},
 		{"22: Orin, older CUDA", orin, "", "", "", "12.9", true, Harms, "803", "note"},
-		{"23: Jetson without a note, by what the libraries say", "", "", "12.2", "", "11.4", true, Helps, "no note", "CUDA versions"},
+		{"23: Jetson without a note, by what the libraries say", "", "", "12.2", "", "11.4", true, MayOnL4T, "no note", "CUDA versions"},
 		{"24: Jetson, nothing is told", "", "", "", "", "11.4", true, Unknown, "", "neither"},
 		{"25: Thor has a driver version: the general rule", note580, "580.95.05", "", "580.00", "13.0", true, NotNeeded, "", "note"},
 		{"26: WSL: no version, CUDA told", note580, "580.95.05", "", "", "12.9", false, Helps, "not known", "note"},
@@ -61,6 +61,28 @@ func TestCompatHelpsWhereTheHostsDriverIsOlder(t *testing.T) {
 		got := Compat(p, CUDALibrary{Version: test.host, CUDA: test.hostCUDA, Tegra: test.tegra}, []GPU{{90, ""}})
 		if got.Help != test.want || !strings.Contains(got.Reason, test.reason) || !strings.Contains(got.Source, test.fromWhere) {
 			t.Errorf("%s: %+v, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// What a board takes is told by the release of its BSP, where NVIDIA says it.
+func TestCompatOnL4T(t *testing.T) {
+	for _, c := range []struct {
+		release       int
+		cuda          string
+		want          Help
+		reason, where string
+	}{
+		{35, "13.0", Cannot, "R35 (JetPack 5), which takes compat packages up to CUDA 12.2; it is CUDA 13.0", "CUDA for Tegra"},
+		{35, "12.10", Cannot, "up to CUDA 12.2", "CUDA for Tegra"},
+		{35, "12.2", Helps, "it is CUDA 12.2", "CUDA for Tegra"}, {35, "11.8", Helps, "", "CUDA for Tegra"},
+		{32, "11.8", Cannot, "R32 (JetPack 4), which takes no compat package", "CUDA for Tegra"},
+		{36, "13.0", MayOnL4T, "", "CUDA versions"}, {0, "12.2", MayOnL4T, "", "CUDA versions"},
+		{35, "11.4", NotNeeded, "", "CUDA versions"}, {35, "10.2", Harms, "803", "CUDA versions"},
+	} {
+		got := Compat(CUDALibrary{CUDA: c.cuda}, CUDALibrary{CUDA: "11.4", Tegra: true, L4T: c.release}, []GPU{{72, ""}})
+		if got.Help != c.want || !strings.Contains(got.Reason, c.reason) || !strings.Contains(got.Source, c.where) {
+			t.Errorf("R%d, %s: %+v, want %s", c.release, c.cuda, got, c.want)
 		}
 	}
 }

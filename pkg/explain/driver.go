@@ -192,10 +192,10 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 		return
 	}
 	v.Help = it.Help
-	does := map[driver.Help]string{driver.Helps: "helps here", driver.MayHelp: "helps here, if this GPU may (not known)", driver.Cannot: "cannot help here",
+	does := map[driver.Help]string{driver.Helps: "helps here", driver.MayHelp: "helps here, if this GPU may (not known)", driver.MayOnL4T: "helps here, if this board may (not known)", driver.Cannot: "cannot help here",
 		driver.NotNeeded: "is not needed here", driver.Harms: "harms here"}[it.Help]
 	v.Text = fmt.Sprintf("%sthe compat directory %s, which %s: %s (%s).", where, dir, does, it.Reason, it.Source)
-	if it.Answer != 0 {
+	if it.Help == driver.Cannot || it.Help == driver.Harms {
 		v.Good, v.Kind, v.Answer = false, CompatHarms, it.Answer
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
 			return c.EditForDriver(list, "runpath", "edit", "--remove-entry", listed(o))

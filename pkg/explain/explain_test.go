@@ -457,10 +457,10 @@ func TestWhatNothingAsksFor(t *testing.T) {
 		says  string
 		fix   bool
 	}{
-		"without CUDA":     {nil, "libcuda.so.1 (if p opened it with dlopen): nowhere. Nothing that is loaded asks for it.", false},
+		"without CUDA":     {[]string{"libother.so.1"}, "libcuda.so.1 (if p opened it with dlopen): nowhere. Nothing that is loaded asks for it.", false},
 		"with the toolkit": {[]string{"libcudart.so.12"}, "libcuda.so.1 (if p opened it with dlopen): nowhere. It comes with the host's driver", true},
 	} {
-		s := load(t, map[string]tinyelf.Object{"/p": program("/l", 0, c.needs...), "/l/libcudart.so.12": tinyelf.Object{}.With(elf.DT_SONAME, "libcudart.so.12")})
+		s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RUNPATH, c.needs...), "/l/libcudart.so.12": tinyelf.Object{}.With(elf.DT_SONAME, "libcudart.so.12")})
 		its := &Case{Layout: &Layout{}, Load: s}
 		v := its.Verdict(Find(s, driver.LibCUDA))
 		if !strings.HasPrefix(v.Text, c.says) || (v.Fix != "") != c.fix || (v.Kind != "") != c.fix {

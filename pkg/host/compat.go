@@ -61,11 +61,24 @@ func (h *Host) cuda(d *Driver) driver.CUDALibrary {
 			if l.Version == "" {
 				l.Version = h.kernelVersion().Version
 			}
-			l.Tegra = l.Version == "" && h.kind(d) == jetson
+			if h.kind(d) == jetson {
+				l.Tegra, l.L4T = l.Version == "", h.l4t()
+			}
 			return l
 		}
 	}
 	return driver.CUDALibrary{}
+}
+
+// l4tRelease is the file in which a Jetson's BSP says which it is: "# R35 (release), REVISION: 4.1, …".
+const l4tRelease = "/etc/nv_tegra_release"
+
+// l4t returns the release of the BSP, 0 where none is told.
+func (h *Host) l4t() (release int) {
+	h.Saw(l4tRelease)
+	b, _ := h.Root.ReadFile(l4tRelease, 4<<10)
+	_, _ = fmt.Sscanf(string(b), "# R%d (release)", &release)
+	return release
 }
 
 // Compat says what a compat package in a directory does for the host whose driver is d, and for the GPUs that the kernel lists.

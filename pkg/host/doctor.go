@@ -194,7 +194,7 @@ func (h *Host) kind(drv *Driver) kind {
 	switch {
 	case strings.HasPrefix(drv.Directory, "/usr/lib/wsl/"), h.exists("/dev/dxg") && !h.exists(procVersion):
 		return wsl
-	case h.exists("/etc/nv_tegra_release"), h.exists("/sys/module/nvgpu"), strings.HasSuffix(drv.Directory, "/tegra"):
+	case h.exists(l4tRelease), h.exists("/sys/module/nvgpu"), strings.HasSuffix(drv.Directory, "/tegra"):
 		return jetson
 	}
 	return discrete

@@ -405,6 +405,36 @@ func TestCompatPackages(t *testing.T) {
 	}
 }
 
+// On a Jetson the release of the BSP is part of the question.
+func TestCompatOnJetson(t *testing.T) {
+	m, _ := MachineNamed("x86_64")
+	with := func(cuda string) tinyelf.Object {
+		o := lib("libcuda.so.1")
+		o.Data = "Cuda compilation tools, release " + cuda + ", V" + cuda + ".1\x00"
+		return o
+	}
+	for release, c := range map[string]struct {
+		cuda string
+		want driver.Help
+		used bool
+	}{
+		"# R35 (release), REVISION: 4.1, GCID: 33958178, BOARD: t186ref, EABI: aarch64\n": {"13.0", driver.Cannot, false},
+		"# R35 (release), REVISION: 4.1\n":                                                {"12.2", driver.Helps, true},
+		"# R36 (release), REVISION: 4.0\n":                                                {"13.0", driver.MayOnL4T, true},
+		"x":                                                                               {"13.0", driver.MayOnL4T, true},
+	} {
+		h := tree{"usr/lib64/libcuda.so.1.1": with("11.4"), "usr/lib64/libcuda.so.1": "-> libcuda.so.1.1", "etc/nv_tegra_release": release, "opt/compat/libcuda.so.1": with(c.cuda)}.make(t)
+		d, err := h.Find(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		chosen, all, err := h.Choose(d, []string{"/opt/compat"}, CompatAuto)
+		if err != nil || all[0].Verdict != c.want || (chosen != d) != c.used {
+			t.Errorf("%s: %+v, %v", release, all, err)
+		}
+	}
+}
+
 func TestDirectoryOfTheDriverAlone(t *testing.T) {
 	h := core("a", version).with(core("b", version)).with(tree{"a/vdpau/x": "", "b/libc.so.6": ""}).make(t)
 	for dir, want := range map[string]bool{"/a": true, "/b": false, "/none": false} {
