@@ -237,6 +237,7 @@ func partsFromFlags(c *command.Line) (*edit.Parts, error) {
 	}
 	if given := c.IsSet("run-path"); given || len(add)+len(remove)+len(replace) > 0 {
 		list := runpath.Parse(c.String("run-path"))
+		p.KeepRPath = !given // what audit and explain print is to change one thing
 		p.RunPath = func(l runpath.List) runpath.List {
 			if given {
 				l = list

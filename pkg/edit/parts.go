@@ -24,6 +24,8 @@ type Parts struct {
 	ExecStack     *bool
 	RunPath       func(runpath.List) runpath.List
 	ForceRPath    bool
+	// KeepRPath leaves a DT_RPATH one: RunPath changes entries, and does not write a list.
+	KeepRPath bool
 }
 
 // PartChange is one thing that an edit changed, with its value before and after: a
@@ -224,7 +226,7 @@ func (r *PartsResult) runPath(p *Parts, im *elfimage.Image, c *elfedit.Change, n
 		return err
 	}
 	after := slices.DeleteFunc(slices.Clone(p.RunPath(before.List)), func(entry string) bool { return entry == "" })
-	if c.RunPath, _, err = runPathChange(im, after, p.ForceRPath); err == nil && c.RunPath != nil {
+	if c.RunPath, _, err = runPathChange(im, after, p.ForceRPath || p.KeepRPath && before.Tag == elf.DT_RPATH); err == nil && c.RunPath != nil {
 		note("runpath", entries(before.List), entries(after))
 	}
 	return err
