@@ -6,12 +6,13 @@
 cudafiles_cache=${CUDA_RUNPATH_CACHE:-${root:?}/.cache}
 llama_package=@node-llama-cpp/linux-x64-cuda
 llama_version=3.22.1
+llama_sha512=f2b4028f234d2d9254162b7e6298f0942e21c242a038c224076c2ec9c2817fc354d8edf248a6e259943c6b0f64bb69d44d78d29d422b13a281f3c8ad76e4c1b8 # npm's dist.integrity
 
 # fetch_llama: put llama.cpp's CUDA back end into the cache once; print the directory that holds its 20 ELF files.
 # Returns 1, with the reason on stderr, where it cannot be had.
 fetch_llama() {
   local to=$cudafiles_cache/llama-cpp-$llama_version tarball=$cudafiles_cache/node-llama-cpp-linux-x64-cuda-$llama_version.tgz
-  if [[ ! -e $to/complete ]]; then
+  if [[ $(cat "$to/complete" 2>/dev/null) != "$llama_sha512" ]]; then
     mkdir -p "$cudafiles_cache"
     if [[ ! -s $tarball ]]; then
       command -v npm >/dev/null || { echo "npm is not installed, so llama.cpp's CUDA package cannot be fetched" >&2; return 1; }
@@ -19,10 +20,12 @@ fetch_llama() {
         "$llama_package@$llama_version") >/dev/null 2>"$cudafiles_cache/npm.log" </dev/null ||
         { echo "npm pack $llama_package@$llama_version failed (no network?)" >&2; rm -f "$tarball"; return 1; }
     fi
+    sha512sum --check --status <<<"$llama_sha512  $tarball" ||
+      { echo "$tarball is not the package that is meant: its SHA-512 is another. Delete it and try again" >&2; return 1; }
     rm -rf "$to"
     mkdir -p "$to"
     tar -xzf "$tarball" -C "$to" --strip-components=1 || { echo "$tarball is damaged: delete it and try again" >&2; return 1; }
-    : >"$to/complete"
+    echo "$llama_sha512" >"$to/complete"
   fi
   echo "$to/bins/linux-x64-cuda"
 }
