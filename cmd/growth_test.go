@@ -2,13 +2,18 @@ package cmd_test
 
 import (
 	"bufio"
+	"debug/elf"
+	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"cuda-runpath/pkg/loader/tinyelf"
 )
 
 // growing is a format that a stranger can hand us, in a shape that was made to cost time or memory.
@@ -49,10 +54,10 @@ func TestGrowth(t *testing.T) {
 			}
 			t.Log(times, bytes)
 			const a, b = doublings - 2, doublings
-			if times[b]-times[0] > mostTimes*(times[a]-times[0])+noiseTime {
+			if times[b]-times[0] > mostTimes*max(times[a]-times[0], 0)+noiseTime {
 				t.Errorf("with the size doubled each time it takes %v", times)
 			}
-			if bytes[b]-bytes[0] > mostTimes*(bytes[a]-bytes[0])+noiseBytes || bytes[b] > mostBytes {
+			if bytes[b]-bytes[0] > mostTimes*max(bytes[a]-bytes[0], 0)+noiseBytes || bytes[b] > mostBytes {
 				t.Errorf("with the size doubled each time it takes %d bytes of memory", bytes)
 			}
 		})
@@ -63,6 +68,9 @@ func TestGrowth(t *testing.T) {
 func (g *growing) measure(t *testing.T) (least time.Duration, bytes int64) {
 	t.Helper()
 	words := strings.Fields(g.run)
+	if script, is := strings.CutPrefix(g.run, "sh -c "); is {
+		words = []string{"sh", "-c", script}
+	}
 	for n, began := 0, time.Now(); n == 0 || n < 3 && time.Since(began) < time.Second/4; n++ {
 		out, err := exec.Command("measured", words...).CombinedOutput()
 		var m measurement
@@ -168,6 +176,331 @@ var growings = []growing{
 	}, "runpath scripts a.py", "libcuda"},
 	{"script: variables set from variables", 300, file("a.py", python, strings.Repeat("a=", 40)+strings.Repeat("x ", 60)+"\n", ""), "runpath scripts -v a.py", "libcuda"},
 	{"script: names in comments", 5000, file("a.py", python+"CDLL(x)\n", "# \"libcuda.so.1\"\n", ""), "runpath scripts a.py", "libcuda"},
+
+	{"record: empty entries", 100000, record(func(int) string { return "{}" }), "autoPatchelf --undo tree", "does not name a file"},
+	{"record: files that are gone", 5000, record(func(i int) string { return fmt.Sprintf(`{"path":"g%d"}`, i) }), "autoPatchelf --undo --dry-run tree", "gone"},
+	{"record: files that are gone, in a run", 5000, record(func(i int) string { return fmt.Sprintf(`{"path":"g%d"}`, i) }), "autoPatchelf --dry-run --append-rpaths /x tree", ""},
+	{"record: names of one file", 5000, record(func(i int) string {
+		if i > 0 {
+			return `{"path":"gone","also":["gone"]}`
+		}
+		return `{"path":"a.so","also":["a.so","a.so"]}`
+	}), "autoPatchelf --undo --dry-run tree", "is in it twice"},
+	{"record: nested", 100000, func(t *testing.T, n int) {
+		tree(t)
+		file("tree.autopatchelf.json", head(t, "tree"), `[`, "")(t, n)
+	}, "autoPatchelf --undo tree", "believed"},
+	{"record: one string", 500000, func(t *testing.T, n int) {
+		tree(t)
+		file("tree.autopatchelf.json", head(t, "tree")+`{"path":"a.so`, `a`, `"}]}`)(t, n)
+	}, "autoPatchelf --undo tree", ""},
+	{"record: many in a directory", 250, func(t *testing.T, n int) {
+		tree(t)
+		for i := range n {
+			file(fmt.Sprintf("%d.autopatchelf.json", i), head(t, "tree/a.so"), `{"path":"gone"},`, "{}]}")(t, 100)
+		}
+	}, "autoPatchelf --undo tree", "nothing to undo"},
+	{"record: of single files", 250, func(t *testing.T, n int) {
+		tree(t)
+		for i := range n {
+			if err := os.WriteFile(fmt.Sprintf("tree/f%d.so", i), emptyLibrary.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		file("tree/.autopatchelf.json", head(t, "tree"), "", "")(t, 0)
+	}, "sh -c cd tree; autoPatchelf --dry-run --append-rpaths /x *.so", ""},
+
+	{"baseline: lines", 5000, func(t *testing.T, n int) {
+		tree(t)
+		lines(t, "b", n, func(i int) string { return fmt.Sprintf("missing-library\t/x%d\t\tlib.so\n", i) })
+	}, "runpath audit --baseline b tree/a.so", ""},
+	{"baseline: one line", 100000, func(t *testing.T, n int) { tree(t); file("b", "missing-library\t", "a", "\n")(t, n) }, "runpath audit --baseline b tree/a.so", ""},
+	{"hints", 5000, func(t *testing.T, n int) {
+		tree(t)
+		lines(t, "h", n, func(i int) string { return fmt.Sprintf("lib%d.so pack%d\n", i, i) })
+	}, "autoPatchelf --dry-run --hints h tree", ""},
+
+	{"ld.so.conf: directories", 3750, func(t *testing.T, n int) {
+		hostRoot(t)
+		lines(t, "root/etc/ld.so.conf", n, func(i int) string { return fmt.Sprintf("/usr/lib/d%d\n", i) })
+	}, "hostDriver find --root root --machine x86_64", ""},
+	{"ld.so.conf: includes", 2000, func(t *testing.T, n int) {
+		hostRoot(t)
+		lines(t, "root/etc/ld.so.conf", n, func(int) string { return "include /etc/ld.so.conf\n" })
+	}, "hostDriver find --root root --machine x86_64", ""},
+	{"ld.so.conf: explain", 3750, func(t *testing.T, n int) {
+		hostRoot(t)
+		tree(t)
+		lines(t, "root/etc/ld.so.conf", n, func(i int) string { return fmt.Sprintf("/usr/lib/d%d\n", i) })
+	}, "runpath explain --root root tree/a.so", ""},
+	{"vendor file: nested", 500, func(t *testing.T, n int) {
+		hostRoot(t)
+		file("root/usr/share/vulkan/icd.d/nvidia_icd.json", `{"ICD":{"library_path":"libGLX_nvidia.so.0"},"x":`, "[", strings.Repeat("]", n)+"}")(t, n)
+	}, "hostDriver install --dry-run --root root", ""},
+	{"vendor files: many", 100, func(t *testing.T, n int) {
+		hostRoot(t)
+		for i := range n {
+			file(fmt.Sprintf("root/usr/share/vulkan/icd.d/nvidia_%d.json", i), `{"ICD":{"library_path":"libGLX_nvidia.so.0"},"x":"`, "x", `"}`)(t, 1000)
+		}
+	}, "hostDriver install --dry-run --root root", ""},
+	{"units: lines", 5000, func(t *testing.T, n int) {
+		hostRoot(t)
+		lines(t, "root/etc/systemd/system/hostDriver.service", n, func(i int) string { return fmt.Sprintf("[Service]\nExecStart=/x%d\n", i) })
+	}, "hostDriver uninstall --dry-run --root root", ""},
+	{"what was made", 5000, func(t *testing.T, n int) {
+		hostRoot(t)
+		file("root/var/lib/hostDriver/made.json", `{"version":1,"x":[`, "{},", "{}]}")(t, n)
+	}, "hostDriver uninstall --dry-run --root root", ""},
+	{"nix.conf: lines", 5000, func(t *testing.T, n int) {
+		hostRoot(t)
+		lines(t, "root/etc/nix/nix.conf", n, func(i int) string { return fmt.Sprintf("pre-build-hook = /x%d\nsandbox-paths = a b c d\n", i) })
+	}, "hostDriver sandbox --dry-run --root root", ""},
+	{"nix.conf: includes", 500, func(t *testing.T, n int) {
+		hostRoot(t)
+		lines(t, "root/etc/nix/nix.conf", n, func(int) string { return "include nix.conf\n!include other\n" })
+	}, "hostDriver sandbox --dry-run --root root", ""},
+
+	{"ELF: names in one string", 500, elves(func(e *hostileELF, n int) {
+		e.strings = strings.Repeat("a", n) + "\x00"
+		for i := range n {
+			e.dynamic = append(e.dynamic, [2]uint64{uint64(elf.DT_NEEDED), uint64(i)})
+		}
+	}), "runpath audit f.so", ""},
+	{"ELF: names in one string, shown", 500, elves(func(e *hostileELF, n int) {
+		e.strings = strings.Repeat("a", n) + "\x00"
+		for i := range n {
+			e.dynamic = append(e.dynamic, [2]uint64{uint64(elf.DT_NEEDED), uint64(i)})
+		}
+	}), "runpath show f.so", ""},
+	{"ELF: needed libraries", 500, elves(func(e *hostileELF, n int) {
+		for i := range n {
+			e.dynamic = append(e.dynamic, [2]uint64{uint64(elf.DT_NEEDED), uint64(len(e.strings))})
+			e.strings += fmt.Sprintf("l%d\x00", i)
+		}
+	}), "runpath explain f.so", ""},
+	{"ELF: needed libraries, patched", 500, elves(func(e *hostileELF, n int) {
+		for i := range n {
+			e.dynamic = append(e.dynamic, [2]uint64{uint64(elf.DT_NEEDED), uint64(len(e.strings))})
+			e.strings += fmt.Sprintf("l%d\x00", i)
+		}
+	}), "autoPatchelf --dry-run --append-rpaths /x --ignore-missing * -- f.so", ""},
+	{"ELF: run path entries", 2000, elves(func(e *hostileELF, n int) {
+		e.dynamic = append(e.dynamic, [2]uint64{uint64(elf.DT_RUNPATH), uint64(len(e.strings))})
+		e.strings += many(n, func(i int) string { return fmt.Sprintf("/d%d:", i) }) + "/x\x00"
+	}), "runpath audit f.so", ""},
+	{"ELF: run path entries, normalized", 2000, elves(func(e *hostileELF, n int) {
+		e.dynamic = append(e.dynamic, [2]uint64{uint64(elf.DT_RUNPATH), uint64(len(e.strings))})
+		e.strings += many(n, func(i int) string { return fmt.Sprintf("/d%d::", i) }) + "/x\x00"
+	}), "autoAddDriverRunpath --dry-run --dedupe f.so", ""},
+	{"ELF: run path entries, patched", 2000, elves(func(e *hostileELF, n int) {
+		e.dynamic = append(e.dynamic, [2]uint64{uint64(elf.DT_RUNPATH), uint64(len(e.strings))})
+		e.strings += many(n, func(i int) string { return fmt.Sprintf("/d%d:", i) }) + "/x\x00"
+	}), "autoPatchelf --dry-run --append-rpaths /x f.so", ""},
+	{"ELF: notes", 5000, elves(func(e *hostileELF, n int) {
+		e.notes = strings.Repeat("\x04\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00GNU\x00", n)
+	}), "runpath audit f.so", ""},
+	{"ELF: segments of notes", 500, elves(func(e *hostileELF, n int) {
+		e.notes = strings.Repeat("\x04\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00GNU\x00", n)
+		e.noteSegments = n
+	}), "runpath audit f.so", ""},
+	{"ELF: nested dlopen note", 50000, elves(func(e *hostileELF, n int) { e.notes = dlopenNote(strings.Repeat("[", n)) }), "runpath audit f.so", ""},
+	{"ELF: resolution note", 2000, func(t *testing.T, n int) {
+		o := emptyLibrary
+		o.Resolution = many(n, func(i int) string { return fmt.Sprintf("l%d.so=/d%d/l.so:", i, i) })
+		if err := os.WriteFile("f.so", o.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}, "runpath audit f.so", ""},
+	{"GPU: containers", 2000, func(t *testing.T, n int) { file("f.fatbin", "", container, "")(t, n) }, "runpath gpu f.fatbin", ""},
+	{"GPU: entries", 2000, func(t *testing.T, n int) {
+		var b strings.Builder
+		for range n {
+			b.WriteString(container[16:])
+		}
+		h := []byte(container[:16])
+		binary.LittleEndian.PutUint64(h[8:], uint64(b.Len()))
+		file("f.fatbin", string(h), b.String(), "")(t, 1)
+	}, "runpath gpu f.fatbin", ""},
+	{"GPU: entries, thinned", 2000, func(t *testing.T, n int) { file("f.fatbin", "", container, "")(t, n) }, "runpath thin --dry-run --for 9.0 f.fatbin", ""},
+	{"arguments", 250, func(t *testing.T, n int) {
+		tree(t)
+		for i := range n {
+			if err := os.WriteFile(fmt.Sprintf("tree/f%d.so", i), emptyLibrary.Needs("libz9.so").Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}, "sh -c cd tree; autoPatchelf --dry-run --append-rpaths /x --ignore-missing x -- *.so", ""},
+}
+
+// emptyLibrary is one that tells nothing.
+var emptyLibrary = tinyelf.Object{Strings: []tinyelf.Entry{{Tag: elf.DT_RUNPATH, Str: "/old"}}}
+
+// tree makes a tree with a library.
+func tree(t *testing.T) {
+	t.Helper()
+	if err := os.MkdirAll("tree", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("tree/a.so", emptyLibrary.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hostRoot makes the root of a host.
+func hostRoot(t *testing.T) {
+	t.Helper()
+	for _, dir := range []string{"etc/nix", "etc/systemd/system", "usr/lib64", "usr/share/vulkan/icd.d", "var/lib/hostDriver", "run"} {
+		if err := os.MkdirAll("root/"+dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"libcuda.so.1", "libGLX_nvidia.so.0"} {
+		if err := os.WriteFile("root/usr/lib64/"+name, tinyelf.Object{Strings: []tinyelf.Entry{{Tag: elf.DT_SONAME, Str: name}}}.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// head is what a record of a directory begins with.
+func head(t *testing.T, dir string) string {
+	t.Helper()
+	var st syscall.Stat_t
+	if err := syscall.Stat(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf(`{"version":1,"tree":{"device":%d,"inode":%d,"owner":%d},"files":[`, st.Dev, st.Ino, st.Uid)
+}
+
+// record returns a function that makes a tree, and beside it a record with n entries.
+func record(entry func(i int) string) func(*testing.T, int) {
+	return func(t *testing.T, n int) {
+		t.Helper()
+		tree(t)
+		lines(t, "tree.autopatchelf.json", n+1, func(i int) string {
+			switch i {
+			case 0:
+				return head(t, "tree")
+			case n:
+				return entry(i-1) + "]}"
+			}
+			return entry(i-1) + ","
+		})
+	}
+}
+
+// lines makes a file of n lines.
+func lines(t *testing.T, name string, n int, line func(i int) string) {
+	t.Helper()
+	f, err := os.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	for i := range n {
+		w.WriteString(line(i))
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func many(n int, one func(i int) string) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString(one(i))
+	}
+	return b.String()
+}
+
+// container is one of GPU code, of one entry of machine code for 8.0 (gpu-code.md's layout: magic, version, header size, size; kind,
+// version, header size, size, …).
+var container = func() string {
+	b := make([]byte, 16+64+16)
+	le := binary.LittleEndian
+	le.PutUint32(b, 0xBA55ED50)
+	le.PutUint16(b[4:], 1)
+	le.PutUint16(b[6:], 16)
+	le.PutUint64(b[8:], 64+16)
+	e := b[16:]
+	le.PutUint16(e, 2)
+	le.PutUint16(e[2:], 0x101)
+	le.PutUint32(e[4:], 64)
+	le.PutUint64(e[8:], 16)
+	le.PutUint32(e[28:], 80)
+	le.PutUint64(e[40:], 0x11)
+	return string(b)
+}()
+
+func dlopenNote(text string) string {
+	text += "\x00"
+	b := binary.LittleEndian.AppendUint32(nil, 4)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(text)))
+	b = binary.LittleEndian.AppendUint32(b, 0x407c0c0a)
+	return string(b) + "FDO\x00" + text + strings.Repeat("\x00", -len(text)&3)
+}
+
+// hostileELF is a library that no linker makes.
+type hostileELF struct {
+	strings      string
+	dynamic      [][2]uint64
+	notes        string
+	noteSegments int
+}
+
+// elves returns a function that makes f.so.
+func elves(shape func(*hostileELF, int)) func(*testing.T, int) {
+	return func(t *testing.T, n int) {
+		t.Helper()
+		e := &hostileELF{noteSegments: 1}
+		shape(e, n)
+		if err := os.WriteFile("f.so", e.bytes(), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (e *hostileELF) bytes() []byte {
+	const headers = 64
+	segments := 2 + e.noteSegments
+	strings := uint64(headers + 56*segments)
+	dynamic := (strings + uint64(len(e.strings)) + 7) &^ 7
+	e.dynamic = append(e.dynamic, [2]uint64{uint64(elf.DT_STRTAB), strings}, [2]uint64{uint64(elf.DT_STRSZ), uint64(len(e.strings))}, [2]uint64{})
+	notes := dynamic + uint64(16*len(e.dynamic))
+	size := notes + uint64(len(e.notes))
+	b := make([]byte, size)
+	le := binary.LittleEndian
+	copy(b, "\x7fELF\x02\x01\x01")
+	le.PutUint16(b[16:], uint16(elf.ET_DYN))
+	le.PutUint16(b[18:], uint16(elf.EM_X86_64))
+	le.PutUint32(b[20:], 1)
+	le.PutUint64(b[32:], headers)
+	le.PutUint16(b[52:], headers)
+	le.PutUint16(b[54:], 56)
+	le.PutUint16(b[56:], uint16(segments))
+	put := func(i int, kind elf.ProgType, at, size, align uint64) {
+		p := b[headers+56*i:]
+		le.PutUint32(p, uint32(kind))
+		le.PutUint32(p[4:], uint32(elf.PF_R|elf.PF_W))
+		for _, o := range []int{8, 16, 24} {
+			le.PutUint64(p[o:], at)
+		}
+		le.PutUint64(p[32:], size)
+		le.PutUint64(p[40:], size)
+		le.PutUint64(p[48:], align)
+	}
+	put(0, elf.PT_LOAD, 0, size, 4096)
+	put(1, elf.PT_DYNAMIC, dynamic, uint64(16*len(e.dynamic)), 8)
+	for i := range e.noteSegments {
+		put(2+i, elf.PT_NOTE, notes, uint64(len(e.notes)), 4)
+	}
+	copy(b[strings:], e.strings)
+	for i, d := range e.dynamic {
+		le.PutUint64(b[dynamic+uint64(16*i):], d[0])
+		le.PutUint64(b[dynamic+uint64(16*i)+8:], d[1])
+	}
+	copy(b[notes:], e.notes)
+	return b
 }
 
 const python = "import ctypes\nx = \"libcuda.so.1\"\n"

@@ -107,6 +107,7 @@ type Image struct {
 	detached bool   // .dynamic is NOBITS
 	loads    bool   // judged as the loader does: see ParseLoad
 	unread   int    // section headers that ParseLoad has left
+	named    uint64 // bytes of dynamic strings that were read
 
 	window // what is read of the file
 }

@@ -22,7 +22,7 @@ const (
 	dlopenType  = 0x407c0c0a
 )
 
-// maxNotes bounds the notes that are read, in bytes. Real files have some hundreds.
+// maxNotes bounds the notes that are read, in bytes, however many headers lead to them. Real files have some hundreds.
 const maxNotes = 1 << 20
 
 // DlopenNotes returns what the file's .note.dlopen notes say, in the file's order.
@@ -71,7 +71,12 @@ func (im *Image) eachNote(align uint64, owner string, typ uint32, use func(desc 
 			}
 		}
 	}
+	left := uint64(maxNotes)
 	for _, s := range spans {
+		if s.size > left {
+			continue
+		}
+		left -= s.size
 		b, padding, err := im.readNotes(s.off, s.size, s.align)
 		if err != nil {
 			return err

@@ -54,11 +54,14 @@ func (c *ResolutionCache) Blank() bool {
 
 // ResolutionCaches returns all notes of the cache's owner and type, and those of type 0.
 func (im *Image) ResolutionCaches() (all []ResolutionCache, err error) {
+	const most = 1000
+	left := uint64(maxNotes)
 	for i := range im.Progs {
 		p := &im.Progs[i]
-		if p.Type != elf.PT_NOTE {
+		if p.Type != elf.PT_NOTE || p.Filesz > left || len(all) > most {
 			continue
 		}
+		left -= p.Filesz
 		b, padding, err := im.readNotes(p.Off, p.Filesz, p.Align)
 		if err != nil {
 			return nil, err

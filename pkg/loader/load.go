@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -787,9 +786,10 @@ func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name st
 		if o.missing || o.File == nil || o.Err != "" || o == s.self {
 			continue
 		}
+		uses := o.users()
 		for _, note := range o.File.Notes() {
 			for _, name := range note.Sonames {
-				if !o.uses(name) {
+				if !uses(name) {
 					to := s.Dlopen(name, o, DlopenNote, note.Feature)
 					if to.Found() {
 						break // the others are alternatives
@@ -801,7 +801,7 @@ func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name st
 			continue
 		}
 		for _, lit := range o.File.Literals() {
-			if !want(o, lit) || lit.Name == o.File.Soname || lit.Name == path.Base(o.Path) || o.uses(lit.Name) {
+			if !want(o, lit) || lit.Name == o.File.Soname || lit.Name == path.Base(o.Path) || uses(lit.Name) {
 				continue
 			}
 			name := lit.Name
@@ -816,8 +816,15 @@ func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name st
 	}
 }
 
-func (o *Object) uses(name string) bool {
-	return slices.ContainsFunc(o.Uses, func(u Use) bool { return u.Name == name })
+// users returns a function that reports whether an object uses a name by now.
+func (o *Object) users() func(name string) bool {
+	known, n := map[string]bool{}, 0
+	return func(name string) bool {
+		for ; n < len(o.Uses); n++ {
+			known[o.Uses[n].Name] = true
+		}
+		return known[name]
+	}
 }
 
 // Cache returns the ld.so.cache at a path below the root; nil where there is none that the loader could use.
