@@ -25,15 +25,24 @@ const (
 // maxNotes bounds the notes that are read, in bytes, however many headers lead to them. Real files have some hundreds.
 const maxNotes = 1 << 20
 
+// maxSonames bounds the names in .note.dlopen notes: each is one that a loader looks for among all that are loaded.
+const maxSonames = 4096
+
 // DlopenNotes returns what the file's .note.dlopen notes say, in the file's order.
 // It finds them by PT_NOTE, as a program at run time does, and without one by
-// SHT_NOTE. A note that is not as specified is passed over: notes are hints.
+// SHT_NOTE. A note that is not as specified is passed over, and so is what has more names than maxSonames: notes are hints.
 func (im *Image) DlopenNotes() ([]DlopenNote, error) {
 	var found []DlopenNote
+	names := 0
 	err := im.eachNote(0, dlopenOwner, dlopenType, func(desc []byte) {
 		var notes []DlopenNote
 		if json.Unmarshal(bytes.TrimRight(desc, "\x00"), &notes) == nil {
-			found = append(found, notes...)
+			for _, n := range notes {
+				if names += len(n.Sonames); names > maxSonames {
+					return
+				}
+				found = append(found, n)
+			}
 		}
 	})
 	return slices.Clip(found), err

@@ -67,7 +67,7 @@ func Undo(ctx context.Context, paths []string, u Undoing, emit func(Undone)) err
 			}
 			return ""
 		})
-		if r.gone.N > 0 {
+		if r.gone.N > 0 && r.err == nil {
 			un.asked(r.gone.First)
 			emit(Undone{Result: Result{Path: r.File()}, Gone: r.gone})
 		}
