@@ -76,6 +76,14 @@ status() {
   fi
 }
 
+# intact NAME COMMAND…: nix-store, as COMMAND… starts it, finds every file of its store as it has registered it.
+intact() {
+  local name=$1 report
+  shift
+  report=$("$@" --verify --check-contents 2>&1 | grep -v -E '^(reading the Nix store|checking (path existence|hashes|link hashes|store hashes))|build-users-group')
+  is "nix-store --verify --check-contents says nothing: $name" "" "$report"
+}
+
 # lint FILE: what eu-elflint --gnu-ld complains about, numbers replaced by #.
 lint() {
   eu-elflint --gnu-ld "$1" 2>&1 | grep -v -x 'No errors' | sed -E "s|$1||; s/0x[0-9a-f]+|[0-9]+/#/g" | sort -u
