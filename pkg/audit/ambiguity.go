@@ -77,8 +77,10 @@ type subject struct {
 	own   map[string]bool
 	maybe map[string]bool // further such names, guessed from parts of longer strings
 	found []Finding
-	rest  []entry       // the run path once the remedies of found have been followed
-	its   *explain.Case // what is concluded of the load
+	rest  []entry // the run path once the remedies of found have been followed
+	// replaced are, by the keys of entries, what these remedies put in their place.
+	replaced map[string]replacement
+	its      *explain.Case // what is concluded of the load
 }
 
 // maxEntries bounds the entries that are looked at; no real run path has that many.
@@ -365,9 +367,12 @@ func (s *subject) ambiguous(name string, all []candidate) Finding {
 	// The first stays that no other remedy takes out.
 	stays := max(0, slices.IndexFunc(all, func(c candidate) bool { return s.remains(c.entry.key) }))
 	var drop []string
-	for i, c := range all {
-		if i != stays {
-			drop = append(drop, c.entry.text)
+	for _, e := range s.entries { // the same file may be in several of them
+		if e.dir == "" || e.text == "" || e.stub || slices.Contains(drop, e.text) {
+			continue
+		}
+		if file, _ := s.load.In(e.dir, name); file != nil && !s.isSame(file, all[stays].file) {
+			drop = append(drop, e.text)
 		}
 	}
 	f.Remedy = s.without(drop...)

@@ -34,6 +34,9 @@ func (s *subject) normalize(flags ...string) remedy.Remedy {
 // without is the remedy of taking entries out of the run path. Where a library is found in one of them, and in none that the other
 // remedies leave, that has to be dealt with first. It is asked once for each finding: the next one counts on it.
 func (s *subject) without(entries ...string) remedy.Remedy {
+	for _, e := range slices.Clone(entries) {
+		entries = append(entries, s.replaced[runpath.Key(e)].by...) // it may be there in the place of e by then
+	}
 	rest := slices.DeleteFunc(slices.Clone(s.rest), func(e entry) bool { return names(entries, e.key) })
 	if r, ok := s.leaves(rest, entries); !ok {
 		return r
@@ -82,6 +85,9 @@ func (s *subject) leaves(rest []entry, entries []string) (r remedy.Remedy, ok bo
 // replace is the remedy of writing what was meant in the place of an entry: those that hold what the file asks for, and no other
 // entry has. Where there are none, the entry goes.
 func (s *subject) replace(e *entry, meant ...string) remedy.Remedy {
+	if known, ok := s.replaced[e.key]; ok {
+		return known.remedy // it is in the run path twice
+	}
 	rest := slices.DeleteFunc(slices.Clone(s.rest), func(r entry) bool { return r.key == e.key })
 	var by runpath.List
 	for _, text := range meant {
@@ -94,14 +100,25 @@ func (s *subject) replace(e *entry, meant ...string) remedy.Remedy {
 	if len(by) == 0 {
 		r := s.without(e.text)
 		if len(meant) > 0 {
-			r = r.And("; %s, which may have been meant, holds nothing that the file asks for", meant)
+			r = r.And("; %s, which may have been meant, brings nothing that the file asks for and no other entry has", meant)
 		}
 		return r
 	}
 	if r, ok := s.leaves(rest, []string{e.text}); !ok {
 		return r
 	}
-	return s.edit("runpath", "edit", "--replace-entry", e.text+"="+by.String()).And(" if that is what was meant")
+	r := s.edit("runpath", "edit", "--replace-entry", e.text+"="+by.String()).And(" if that is what was meant")
+	if s.replaced == nil {
+		s.replaced = map[string]replacement{}
+	}
+	s.replaced[e.key] = replacement{by, r}
+	return r
+}
+
+// replacement is what a remedy puts in the place of an entry.
+type replacement struct {
+	by     runpath.List
+	remedy remedy.Remedy
 }
 
 // brings reports whether an entry holds a name that the file asks for, and none of those that another one holds, and
