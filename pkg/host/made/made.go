@@ -124,32 +124,43 @@ func read(h *host.Host, in *os.Root) (r record, was fs.FileInfo, err error) {
 	return r, was, nil
 }
 
-// change changes the record, if change returns other things than it is given.
-func change(h *host.Host, in *os.Root, change func([]Thing) []Thing) error {
+// change changes the record, if to returns other things than it is given. open opens its directory.
+func change(h *host.Host, open func() (*os.Root, error), to func([]Thing) []Thing) error {
 	var err error
 	for range tries {
-		var r record
-		var was fs.FileInfo
-		if r, was, err = read(h, in); err != nil {
-			return err
-		}
-		now := record{1, change(slices.Clone(r.Made))}
-		if slices.Equal(now.Made, r.Made) {
-			return nil
-		}
-		if len(now.Made) == 0 {
-			if err = in.Remove(recordName); errors.Is(err, fs.ErrNotExist) {
-				err = nil
+		var in *os.Root
+		if in, err = open(); err == nil {
+			var again bool
+			again, err = changeIn(h, in, to)
+			in.Close()
+			if err == nil || !again {
+				return err
 			}
-		} else {
-			b, _ := json.MarshalIndent(now, "", "  ") // strings
-			err = opened.WriteRead(in, recordName, 0o644, append(b, '\n'), was)
-		}
-		if err == nil || errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.EROFS) {
+		} else if !errors.Is(err, fs.ErrNotExist) { // else another process has just taken the directory away
 			return err
 		}
 	}
 	return err
+}
+
+// changeIn changes the record in an open directory, which another process may have taken away meanwhile: a file gets no name in it
+// then, which is EPERM or ENOENT. again says that it may be begun again.
+func changeIn(h *host.Host, in *os.Root, to func([]Thing) []Thing) (again bool, err error) {
+	r, was, err := read(h, in)
+	if err != nil {
+		return errors.Is(err, fs.ErrNotExist), err
+	}
+	now := record{1, to(slices.Clone(r.Made))}
+	if slices.Equal(now.Made, r.Made) {
+		return false, nil
+	}
+	if len(now.Made) == 0 {
+		err = in.Remove(recordName)
+		return true, err
+	}
+	b, _ := json.MarshalIndent(now, "", "  ") // strings
+	err = opened.WriteRead(in, recordName, 0o644, append(b, '\n'), was)
+	return !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.ENOSPC), err
 }
 
 // Note records what is about to be made.
@@ -157,43 +168,37 @@ func Note(h *host.Host, things ...Thing) error {
 	if have, err := Read(h); err == nil && !slices.ContainsFunc(things, func(t Thing) bool { return !slices.Contains(have, t) }) {
 		return nil
 	}
-	var err error
-	for range tries {
-		var in *os.Root
-		if in, _, err = opened.MakeBelow(h.Root, host.StateDir); err == nil {
-			err = change(h, in, func(have []Thing) []Thing {
-				for _, t := range things {
-					if !slices.Contains(have, t) {
-						have = append(have, t)
-					}
-				}
-				return have
-			})
-			in.Close()
-		}
-		if !errors.Is(err, fs.ErrNotExist) { // else another process has just taken the directory away
-			break
-		}
+	open := func() (*os.Root, error) {
+		in, _, err := opened.MakeBelow(h.Root, host.StateDir)
+		return in, err
 	}
-	return err
+	return change(h, open, func(have []Thing) []Thing {
+		for _, t := range things {
+			if !slices.Contains(have, t) {
+				have = append(have, t)
+			}
+		}
+		return have
+	})
 }
 
 // Forget takes things out of the record, which goes with the last, and its directory where nothing else is in it.
 func Forget(h *host.Host, things ...Thing) error {
-	in, at, err := opened.At(h.Root, host.StateDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	open := func() (*os.Root, error) {
+		in, _, err := opened.At(h.Root, host.StateDir)
+		return in, err
 	}
-	if err != nil {
-		return err
-	}
-	err = change(h, in, func(have []Thing) []Thing {
+	err := change(h, open, func(have []Thing) []Thing {
 		return slices.DeleteFunc(have, func(t Thing) bool { return slices.Contains(things, t) })
 	})
-	in.Close()
-	if above, _, aerr := opened.At(h.Root, path.Dir(at)); aerr == nil {
-		_ = above.Remove(path.Base(at)) // fails where something is in it
-		above.Close()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // there is no record
+	}
+	if at, rerr := h.Root.Resolve(host.StateDir); rerr == nil {
+		if above, _, aerr := opened.At(h.Root, path.Dir(at)); aerr == nil {
+			_ = above.Remove(path.Base(at)) // fails where something is in it
+			above.Close()
+		}
 	}
 	return err
 }

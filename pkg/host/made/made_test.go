@@ -17,7 +17,11 @@ import (
 
 func system(t *testing.T) *host.Host {
 	t.Helper()
-	return &host.Host{Root: sysroot.Root{Dir: t.TempDir()}}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil { // goroutines of an earlier test may have left no umask
+		t.Fatal(err)
+	}
+	return &host.Host{Root: sysroot.Root{Dir: dir}}
 }
 
 func names(t *testing.T, h *host.Host) (all []string) {
@@ -162,3 +166,27 @@ func TestRecordOfOthersIsNotBelieved(t *testing.T) {
 }
 
 func fifo(at string) error { return unix.Mkfifo(at, 0o644) }
+
+// The record's directory goes with the last of it while others are about to write there.
+func TestRecordWhoseDirectoryGoes(t *testing.T) {
+	h := system(t)
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			thing := Thing{Kind: Regular, Path: "/" + strings.Repeat("x", i+1), Sum: "0"}
+			for range 100 {
+				own := &host.Host{Root: h.Root}
+				if err := errors.Join(Note(own, thing), Forget(own, thing)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	if _, err := os.Lstat(filepath.Join(h.Root.Dir, host.StateDir)); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}

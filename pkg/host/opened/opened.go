@@ -110,27 +110,38 @@ func MakeBelow(root sysroot.Root, dir string) (in *os.Root, at string, err error
 	defer top.Close()
 	at = "/"
 	for _, c := range strings.Split(strings.Trim(path.Clean(dir), "/"), "/") {
-		next := path.Join(at, c)
-		real, err := root.Resolve(next)
-		if errors.Is(err, fs.ErrNotExist) {
-			var in *os.Root
-			if in, err = Below(top, at); err == nil {
-				err = MakeIn(in, c)
-				in.Close()
-			}
-			if real = next; errors.Is(err, fs.ErrExist) {
-				if real, err = root.Resolve(next); err != nil {
-					return nil, "", fmt.Errorf("%s: a link that leads nowhere", next)
-				}
-			}
-		}
-		if err != nil {
+		if at, err = makeNext(root, top, path.Join(at, c)); err != nil {
 			return nil, "", err
 		}
-		at = real
 	}
 	in, err = Below(top, at)
 	return in, at, err
+}
+
+// makeNext makes a directory in one that is there, if need be, and returns its path without links.
+func makeNext(root sysroot.Root, top *os.Root, next string) (at string, err error) {
+	const tries = 100 // another process takes it away and makes it again
+	for range tries {
+		if at, err = root.Resolve(next); !errors.Is(err, fs.ErrNotExist) {
+			return at, err
+		}
+		if _, lerr := root.Readlink(next); lerr == nil {
+			return "", fmt.Errorf("%s: a link that leads nowhere", next)
+		}
+		in, err := Below(top, path.Dir(next))
+		if err != nil {
+			return "", err
+		}
+		err = MakeIn(in, path.Base(next))
+		in.Close()
+		if err == nil {
+			return next, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return "", err
+		}
+	}
+	return at, err
 }
 
 // At opens a directory of a system without making anything; the error is fs.ErrNotExist where it is not there.
