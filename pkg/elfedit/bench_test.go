@@ -28,7 +28,7 @@ func BenchmarkEdit(b *testing.B) {
 		grows  bool
 	}{
 		{"unchanged", edited, first, false},
-		{"in padding", library.with(func(l *shape) { l.pad = 2000 }).build(b), first, false},
+		{"in padding", library.with(func(l *shape) { l.pad = 80000 }).build(b), first, false},
 		{"in room", edited, set("$ORIGIN"), false},
 		{"in a new segment", fresh, first, true},
 	} {

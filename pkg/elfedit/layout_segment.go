@@ -401,6 +401,7 @@ type newSegment struct {
 	addr   uint64 // p_vaddr
 	align  uint64
 	data   []byte // from off on
+	whole  []byte // the memory that data has at first, with room before it for what else is appended
 	blocks []block
 	interp *place // where the new interpreter is in it, or nil
 	lends  bool   // program headers are lent while .dynamic is switched
@@ -429,7 +430,9 @@ func (n *newSegment) begin() {
 	}
 	n.off = alignUp(max(im.size, n.l.heads.end()), 16)
 	n.addr = alignUp(top+gap, n.align) + n.off%n.align
-	n.data = make([]byte, segmentHead, segmentHead+im.StrSize+24<<10)
+	front := n.off - max(im.size, n.l.heads.off) // of what is appended, before the segment
+	n.whole = im.Alloc(front + segmentHead + im.StrSize + 32<<10)
+	n.data = n.whole[front:][:segmentHead]
 }
 
 // reserve returns the offset of n more bytes that is at the same place modulo align as at does.
@@ -604,12 +607,15 @@ func (n *newSegment) finish(null int, writable bool) error {
 		return err
 	}
 	// One write, of which the string table, .dynamic and the record are filled in later.
-	from := n.off
-	if n.l.heads.size > 0 {
+	data, from := append(append(n.data, zero(l.record.size)...), trailing[0].data...), n.off
+	if front := cap(n.whole) - cap(data); n.l.heads.size > 0 {
 		from = n.l.heads.off
+		if front >= 0 && &n.whole[front] == &data[0] && uint64(front) >= n.off-from {
+			data = n.whole[uint64(front)-(n.off-from):][:n.off-from+uint64(len(data))]
+		} else { // it has become larger than was thought
+			data = append(make([]byte, n.off-from, n.off-from+uint64(len(data))), data...)
+		}
 	}
-	data := append(make([]byte, n.off-from, n.off-from+segment.Filesz+l.record.size+trailing[0].len()), n.data...)
-	data = append(append(data, zero(l.record.size)...), trailing[0].data...)
 	trailing[0] = write{off: from, data: data}
 	l.fresh = append(trailing, room...)
 	l.moved = n.blocks
