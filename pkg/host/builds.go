@@ -20,6 +20,9 @@ func (h *Host) doctorBuilds(d *Diagnosis) {
 		return
 	}
 	configure := h.itself() + " sandbox"
+	if h.exists("/etc/NIXOS") { // whose driver's closure that does not know
+		configure = "programs.nix-required-mounts.enable = true and programs.nix-required-mounts.presets.nvidia-gpu.enable = true in NixOS's configuration"
+	}
 	asks := slices.ContainsFunc(c.Features, func(f string) bool { return slices.Contains(nixconf.Features, f) })
 	switch {
 	case c.Sandbox == "false":

@@ -276,3 +276,44 @@ func TestDriverByTheEnvironment(t *testing.T) {
 		})
 	}
 }
+
+// What a stranger reads on hosts of all kinds is true there.
+func TestSentencesOfHosts(t *testing.T) {
+	devices := tree{"dev/nvidiactl": "(device)", "dev/nvidia0": "(device)", "dev/nvidia-uvm": "(device)"}.with(loaded(version))
+	program := func(needs ...string) tinyelf.Object {
+		return tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs(append(needs, "libc.so.6")...)
+	}
+	interp := tree{"lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2"), "usr/lib/x86_64-linux-gnu/libc.so.6": lib("libc.so.6")}
+	volume := core("usr/local/nvidia/lib64", version).with(devices).with(interp).with(tree{
+		"usr/local/nvidia/lib64/libGLX_nvidia.so.0": lib("libGLX_nvidia.so.0"), "usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json": `{"ICD": {"library_path": "libGLX_nvidia.so.0"}}`})
+	store := "nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-graphics-drivers"
+	for name, c := range map[string]struct {
+		files   tree
+		program string
+		own     bool // the host's own programs can work
+		says    string
+		not     string
+	}{
+		"a driver where the host finds it": {core("usr/lib64", version).with(devices), "", true, "bad driver link: /run/opengl-driver/lib does not exist, where programs built with Nix look", ""},
+		"a volume":                         {volume, "", false, "bad driver link", ""},
+		"a volume, and Vulkan": {volume.with(tree{"usr/lib64/libvulkan.so.1": lib("libvulkan.so.1"), "app": program("libvulkan.so.1")}), "/app", false,
+			"warning Vulkan: app asks for libvulkan.so.1, and does not find /usr/local/nvidia/share/vulkan/icd.d/nvidia_icd.json: the host's loaders do not look there -> start it with VK_ADD_DRIVER_FILES=/usr/local", "ok Vulkan"},
+		"two drivers": {core("usr/lib/x86_64-linux-gnu", "580.95.05").with(core("usr/lib64", version)).with(devices).with(interp).with(tree{"app": program("libcuda.so.1")}), "/app", false,
+			"-> hostDriver run /app, or remove that driver", "/app, or for all programs"},
+		"NixOS, builds": {core(store+"/lib", version).with(devices).with(tree{"run/opengl-driver": "-> /" + store, "etc/NIXOS": ""}), "", false,
+			"note Nix builds: cannot see the GPU -> programs.nix-required-mounts.enable", "hostDriver sandbox"},
+		"a container without GPUs": {interp.with(tree{".dockerenv": ""}), "", false, "bad driver libraries: no NVIDIA driver found: no libcuda.so.1 for x86_64 in the loader's cache or any of 3 known places; --from DIR names another -> start the container with its GPUs", "nvidia-modprobe"},
+		"a program without CUDA":   {volume.with(tree{"app": program()}), "/app", false, "note libcuda.so.1: neither it nor its libraries ask for CUDA", "CUDA runtime"},
+	} {
+		h := c.files.make(t)
+		m, _ := MachineNamed("x86_64")
+		d := h.Excluding(m, DefaultPrefix).Doctor(m, c.program, DefaultPrefix)
+		var said strings.Builder
+		for _, f := range d.Facts {
+			fmt.Fprintf(&said, "%s %s: %s -> %s\n", f.Verdict, f.Subject, f.Text, f.Fix)
+		}
+		if !strings.Contains(said.String(), c.says) || c.not != "" && strings.Contains(said.String(), c.not) || c.program == "" && d.HostWorks != c.own && name != "NixOS, builds" {
+			t.Errorf("%s: the host's own: %v\n%s", name, d.HostWorks, &said)
+		}
+	}
+}

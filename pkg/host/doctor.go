@@ -122,7 +122,11 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	k := h.kind(drv)
 	kernel := h.doctorKernel(d, k)
 	if d.driverless = err != nil; d.driverless {
-		d.add("driver libraries", Bad, "ld.so.cache, known directories", "install the distribution's NVIDIA driver package, or the container toolkit in a container", "%v", err)
+		fix := "install the distribution's NVIDIA driver package"
+		if h.inContainer() {
+			fix = startWithGPUs
+		}
+		d.add("driver libraries", Bad, "ld.so.cache, known directories", fix, "%v", err)
 		d.answers(35)
 		h.doctorRejected(d, drv)
 	} else {
@@ -131,7 +135,7 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	cuda := h.doctorCUDA(d, drv)
 	h.doctorDevices(d, k)
 	gpus := h.doctorGPUs(d, drv)
-	d.HostWorks = d.Works
+	d.HostWorks = d.Works && h.hostFinds(m, drv)
 	offered := h.doctorEnvironment(d, m)
 	linkWorks := h.doctorLink(d, m, drv, kernel, prefix, program == "" && !offered)
 	if program == "" {
@@ -156,6 +160,14 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 		}
 	}
 	return d
+}
+
+// hostFinds reports whether the loader of the host's own programs finds the driver by itself: in its cache, or where distributions
+// have libraries.
+func (h *Host) hostFinds(m Machine, drv *Driver) bool {
+	cache, _ := h.cache()
+	at, err := h.Root.Resolve(cmp.Or(h.hostLibraries(m, cache, nil).find(driver.LibCUDA).path, "/none"))
+	return err == nil && slices.ContainsFunc(drv.Libraries, func(lib Library) bool { return lib.File == at })
 }
 
 // doctorEnvironment says by which variable of this process's environment programs that start here get a libcuda.so.1, as nixGL,
@@ -215,13 +227,16 @@ func (h *Host) doctorKernel(d *Diagnosis, k kind) Kernel {
 	default:
 		fix := h.sudo("modprobe nvidia")
 		if h.inContainer() {
-			fix = "load the module on the host, and start the container with its GPUs (podman: --device nvidia.com/gpu=all; docker: --gpus all)"
+			fix = "load the module on the host, and " + startWithGPUs
 		}
 		d.add(subject, Bad, procVersion, fix, "not loaded: there is no %s", procVersion)
 		d.answers(100)
 	}
 	return kernel
 }
+
+// startWithGPUs is what brings the driver and the devices into a container.
+const startWithGPUs = "start the container with its GPUs (podman: --device nvidia.com/gpu=all; docker: --gpus all)"
 
 func (h *Host) inContainer() bool {
 	return h.exists("/.dockerenv") || h.exists("/run/.containerenv") || h.exists("/run/systemd/container")
@@ -321,11 +336,13 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 		nodes = []string{"/dev/nvhost-gpu", "/dev/nvhost-ctrl-gpu", "/dev/nvmap"}
 	default:
 		nodes = []string{"/dev/nvidiactl", "/dev/nvidia-uvm"}
-		fixes["/dev/nvidiactl"] = h.sudo("nvidia-modprobe -c=0")
-		fixes["/dev/nvidia-uvm"] = h.sudo("nvidia-modprobe -u -c=0")
+		fixes["/dev/nvidiactl"], fixes["/dev/nvidia-uvm"] = h.sudo("nvidia-modprobe -c=0"), h.sudo("nvidia-modprobe -u -c=0")
+		if h.inContainer() { // where nobody may make devices
+			fixes["/dev/nvidiactl"], fixes["/dev/nvidia-uvm"] = startWithGPUs, startWithGPUs
+		}
 		gpus, _ := h.Root.Glob("/dev/nvidia[0-9]*")
 		if len(gpus) == 0 {
-			d.add(subject, Bad, "/dev", h.sudo("nvidia-modprobe -c=0")+" (in a container: start it with its GPUs)", "there is no GPU: no /dev/nvidia0 or the like")
+			d.add(subject, Bad, "/dev", fixes["/dev/nvidiactl"], "there is no GPU: no /dev/nvidia0 or the like")
 			d.answers(100)
 		}
 		nodes = append(nodes, gpus...)
@@ -565,7 +582,9 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	// What it may open later counts as far as the driver is concerned.
 	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
 	d.Asks = explain.NeedsDriver(load, nil) || slices.ContainsFunc(apis, func(a api) bool { by, _, certain := a.askedBy(load); return by != nil && certain })
-	doctorRuntime(d, load, cuda)
+	if explain.NeedsDriver(load, nil) {
+		doctorRuntime(d, load, cuda)
+	}
 	h.doctorDriver(d, its, drv.machine(), prefix, linkWorks)
 	if drv.Directory != "" {
 		h.doctorInterfaces(d, load, drv, prefix)
@@ -729,6 +748,8 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		fix = remedy.Run(v.Command...)
 	case v.Kind == explain.NoDriverLink:
 		fix = remedy.Do(d.offer(run + "; or for good: " + remedy.Quote(v.Command...) + ", then " + install))
+	case o.Found() && path.Dir(o.Path) != m.Link(prefix): // by a directory in which another driver is
+		fix = remedy.Do(run + ", or remove that driver")
 	default:
 		fix = remedy.Do(d.offer(run + ", or for all programs: " + install))
 	}

@@ -7,6 +7,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 )
 
 // An api is a way to use a GPU beside CUDA: which libraries programs ask for, and what these must find of the driver.
@@ -16,22 +17,24 @@ type api struct {
 	library string // the driver's; "" where the vendor's file says which
 	kind    string // the directory of the [vendorKind] whose files lead there; "" for none
 	file    string // what programs open, below the driver link, where there is no such kind
+	// variable is what names a file of the kind that is elsewhere, "" for none.
+	variable string
 }
 
 // apis are those. Sources: vendorKinds' and, for what has no file, libglvnd's README, libvdpau's src/vdpau_wrapper.c,
 // Mesa's src/gbm/main/backend.c, libva's va/va.c (NVIDIA has no module for it, elFarto's nvidia-vaapi-driver is one), NVIDIA's
 // Video Codec SDK and OptiX's optix_stubs.h.
 var apis = []api{
-	{"OpenGL", []string{"libGL.so.1", "libGLX.so.0", "libOpenGL.so.0"}, "libGLX_nvidia.so.0", "", "libGLX_nvidia.so.0"},
-	{"EGL", []string{"libEGL.so.1"}, "libEGL_nvidia.so.0", "share/glvnd/egl_vendor.d", ""},
-	{"Vulkan", []string{"libvulkan.so.1"}, "", "share/vulkan/icd.d", ""},
-	{"OpenCL", []string{"libOpenCL.so.1"}, "libnvidia-opencl.so.1", openCL, ""},
-	{"VDPAU", []string{"libvdpau.so.1"}, "libvdpau_nvidia.so.1", "", "vdpau/libvdpau_nvidia.so.1"},
-	{"VA-API", []string{"libva.so.2"}, "nvidia_drv_video.so", "", "dri/nvidia_drv_video.so"},
-	{"GBM", []string{"libgbm.so.1"}, "libnvidia-allocator.so.1", "", "gbm/nvidia-drm_gbm.so"},
-	{"NVENC", []string{"libnvidia-encode.so.1"}, "libnvidia-encode.so.1", "", "libnvidia-encode.so.1"},
-	{"NVDEC", []string{"libnvcuvid.so.1"}, "libnvcuvid.so.1", "", "libnvcuvid.so.1"},
-	{"OptiX", []string{"libnvoptix.so.1"}, "libnvoptix.so.1", "", "libnvoptix.so.1"},
+	{"OpenGL", []string{"libGL.so.1", "libGLX.so.0", "libOpenGL.so.0"}, "libGLX_nvidia.so.0", "", "libGLX_nvidia.so.0", ""},
+	{"EGL", []string{"libEGL.so.1"}, "libEGL_nvidia.so.0", "share/glvnd/egl_vendor.d", "", "__EGL_VENDOR_LIBRARY_FILENAMES"},
+	{"Vulkan", []string{"libvulkan.so.1"}, "", "share/vulkan/icd.d", "", "VK_ADD_DRIVER_FILES"},
+	{"OpenCL", []string{"libOpenCL.so.1"}, "libnvidia-opencl.so.1", openCL, "", ""},
+	{"VDPAU", []string{"libvdpau.so.1"}, "libvdpau_nvidia.so.1", "", "vdpau/libvdpau_nvidia.so.1", ""},
+	{"VA-API", []string{"libva.so.2"}, "nvidia_drv_video.so", "", "dri/nvidia_drv_video.so", ""},
+	{"GBM", []string{"libgbm.so.1"}, "libnvidia-allocator.so.1", "", "gbm/nvidia-drm_gbm.so", ""},
+	{"NVENC", []string{"libnvidia-encode.so.1"}, "libnvidia-encode.so.1", "", "libnvidia-encode.so.1", ""},
+	{"NVDEC", []string{"libnvcuvid.so.1"}, "libnvcuvid.so.1", "", "libnvcuvid.so.1", ""},
+	{"OptiX", []string{"libnvoptix.so.1"}, "libnvoptix.so.1", "", "libnvoptix.so.1", ""},
 }
 
 // askedBy returns the object of a load that asks for a library of an API, nil where none does. It is certain where the
@@ -92,6 +95,9 @@ func (h *Host) doctorInterfaces(d *Diagnosis, load *loader.Load, drv *Driver, pr
 			d.add(a.name, Good, at, "", "%s, which finds %s", says, at)
 		case a.name == "VA-API":
 			d.add(a.name, Note, "", "nvidia-vaapi-driver, and LIBVA_DRIVERS_PATH", "%s, for which NVIDIA's driver has no %s", says, a.library)
+		case !load.Interp.Store && a.beside(drv) != "":
+			d.add(a.name, verdict, a.beside(drv), "start it with "+a.variable+"="+remedy.Quote(a.beside(drv)),
+				"%s, and does not find %s: the host's loaders do not look there", says, a.beside(drv))
 		case a.library != "" && !drv.Names()[a.library], a.library == "" && a.hosts(h, drv) == "":
 			d.add(a.name, verdict, drv.Directory, "install that part of the driver", "%s, and there is no %s on this host", says, a.what())
 		default:
@@ -124,13 +130,23 @@ func (a *api) hosts(h *Host, drv *Driver) string {
 		return ""
 	}
 	for _, v := range drv.Vendors {
-		if path.Dir(v.name) == a.kind && v.Path != "" {
+		if path.Dir(v.name) == a.kind && v.Path != "" && v.usual {
 			return v.Path
 		}
 	}
 	for _, lib := range drv.Libraries {
 		if a.kind == "" && slices.Contains(lib.Links, a.library) {
 			return lib.Path
+		}
+	}
+	return ""
+}
+
+// beside returns the file of the driver's own prefix that leads to the library, "" where there is none.
+func (a *api) beside(drv *Driver) string {
+	for _, v := range drv.Vendors {
+		if a.variable != "" && path.Dir(v.name) == a.kind && v.Path != "" && !v.usual {
+			return v.Path
 		}
 	}
 	return ""

@@ -21,6 +21,7 @@ type Vendor struct {
 	name  string   // below the directory of the libraries
 	text  []byte   // what the host's says; nil for OpenCL's, which are one line
 	at    [][2]int // where in text the names stand
+	usual bool     // it is where the host's own loaders look
 }
 
 // Name returns where the file is, below the directory of the libraries: share/vulkan/icd.d/nvidia_icd.json.
@@ -157,6 +158,7 @@ func (h *Host) vendorsIn(kind vendorKind, dirs []string, d *Driver, own map[stri
 				continue
 			}
 			seen[e.Name()], seen[v.Libraries[0]] = true, true
+			v.usual = slices.Contains(kind.hosts, dir)
 			all = append(all, v)
 		}
 	}
