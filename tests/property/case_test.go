@@ -33,6 +33,12 @@ type scenario struct {
 
 // newScenario makes up the case of number n of a seed, but for its variant.
 func newScenario(seed, n uint64) *scenario {
+	if *seqs {
+		r := rand.New(rand.NewPCG(seed, n/uint64(len(strips))<<1))
+		s := &scenario{target: pick(r, images...)}
+		s.steps = append(newSequence(r, s.target), step{args: []string{strips[n%uint64(len(strips))], "FILE"}})
+		return s
+	}
 	r := rand.New(rand.NewPCG(seed, n<<1))
 	s := &scenario{target: pick(r, images...)}
 	s.steps = newSteps(r, s.target)

@@ -8,6 +8,7 @@
 //	tests/property/run                     200 cases
 //	tests/property/run -cases 5000         more of them
 //	tests/property/run -seed 7 -case 123   one case
+//	tests/property/run -sequences -cases 1500   500 sequences of 2 to 6 edits, then strip, llvm-strip and objcopy of each
 //	PATCHELF=/path/to/patchelf tests/property/run
 package property
 
@@ -31,6 +32,7 @@ var (
 	cases = flag.Uint64("cases", 5, "how many cases")
 	seed  = flag.Uint64("seed", 1, "what the cases are made from")
 	only  = flag.Int64("case", -1, "run only the case of this number")
+	seqs  = flag.Bool("sequences", false, "complete edits only, patchelf 0.19's among them, then strip, llvm-strip or objcopy: three cases a sequence")
 	keep  = flag.String("keep", "", "keep the files of cases that fail in this folder")
 )
 
@@ -129,6 +131,9 @@ func TestProperty(t *testing.T) {
 				s.dir = dir
 				for try := range uint64(8) { // not every linker knows every option
 					number := n/casesPerVariant + try<<32
+					if *seqs {
+						number = n/uint64(len(strips)) + try<<32
+					}
 					mu.Lock()
 					v := variants[number]
 					if v == nil {

@@ -40,11 +40,10 @@ const (
 	compatDir  = "/nix/store/00000000000000000000000000000000-cuda_compat-12.4/compat"
 )
 
-// newSteps makes up a sequence of two to seven steps, at least one of them ours. Entries of run paths are unlike each
-// other, so that one found in the file's bytes tells where it came from.
-func newSteps(r *rand.Rand, image string) []step {
+// newEntries makes up entries of run paths, and lists of them.
+func newEntries(r *rand.Rand) (entry func() string, list func() []string) {
 	entries := 0
-	entry := func() string {
+	entry = func() string {
 		entries++
 		name := fmt.Sprintf("/nix/store/%032d-entry%d", r.Uint64(), entries)
 		switch r.IntN(8) {
@@ -55,7 +54,7 @@ func newSteps(r *rand.Rand, image string) []step {
 		}
 		return name + "/lib"
 	}
-	list := func() []string {
+	list = func() []string {
 		n := 1 + r.IntN(3)
 		if r.IntN(12) == 0 {
 			n = 200
@@ -69,6 +68,32 @@ func newSteps(r *rand.Rand, image string) []step {
 		}
 		return l
 	}
+	return entry, list
+}
+
+// strips are what comes after a sequence.
+var strips = []string{"strip", "llvm-strip", "objcopy"}
+
+// newSequence makes up two to six complete edits, at least one of them ours.
+func newSequence(r *rand.Rand, image string) (steps []step) {
+	entry, list := newEntries(r)
+	for n := 2 + r.IntN(5); len(steps) < n || !slices.ContainsFunc(steps, func(s step) bool { return s.ours }); {
+		switch k := r.IntN(10); {
+		case k < 3:
+			steps = append(steps, ourStep(r, entry, list))
+		case k < 7:
+			steps = append(steps, partStep(r, image, list))
+		case len(steps) < n:
+			steps = append(steps, step{args: append(patchelfStep(r, image, entry, list), "FILE")})
+		}
+	}
+	return steps
+}
+
+// newSteps makes up a sequence of two to seven steps, at least one of them ours. Entries of run paths are unlike each
+// other, so that one found in the file's bytes tells where it came from.
+func newSteps(r *rand.Rand, image string) []step {
+	entry, list := newEntries(r)
 	var steps []step
 	payload := false
 	hasOurs := func() bool { return slices.ContainsFunc(steps, func(s step) bool { return s.ours }) }
