@@ -596,7 +596,7 @@ func (n *newSegment) finish(null int, writable bool) error {
 			return err
 		}
 	}
-	n.hold()
+	n.hold(writable)
 	room := l.fresh // a string in the room of an earlier edit
 	l.record = place{n.off + segment.Filesz, n.addr + segment.Filesz, recordSpace(len(n.blocks)+2+len(n.p.goal.retired)/4, len(im.Progs))}
 	if n.relocated != nil && n.relocated.stays() {

@@ -50,7 +50,7 @@ const holeName = "dynstr"
 // isHole reports whether a section is one that an edit put over what is free: see anchor and hold.
 func (im *image) isHole(i int) bool {
 	s := &im.Sections[i]
-	return s.Type == elf.SHT_PROGBITS && s.Flags == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.sectionNamed(i, holeName)
+	return s.Type == elf.SHT_PROGBITS && s.Flags&^elf.SHF_WRITE == elf.SHF_ALLOC && s.Addralign == 1 && s.Entsize == 0 && im.sectionNamed(i, holeName)
 }
 
 // newHole returns such a section. ok is false where there is no name for it.
@@ -84,10 +84,13 @@ func (im *image) holds(hole int) bool {
 
 // hold gives each segment that would be without a section one over a hole: the new one over its first bytes, where
 // other tools may take away all else, and one that all has moved out of over the first of that.
-func (n *newSegment) hold() {
+func (n *newSegment) hold(writable bool) {
 	im, t := n.p.im, n.t
-	add := func(off, addr, size uint64) {
+	add := func(off, addr, size uint64, writable bool) {
 		s, ok := im.newHole(off, addr, size)
+		if writable {
+			s.Flags |= elf.SHF_WRITE
+		}
 		if unused := slices.IndexFunc(t.sections, func(o elfimage.Section) bool { return o.Size == 0 && o.NameOff == s.NameOff }); ok && unused >= 0 {
 			t.sections[unused] = s // see takeBack
 		} else if ok {
@@ -95,7 +98,7 @@ func (n *newSegment) hold() {
 		}
 	}
 	if n.relocated == nil {
-		add(n.off, n.addr, segmentHead)
+		add(n.off, n.addr, segmentHead, writable)
 	}
 	for i := range im.Progs {
 		q := &im.Progs[i]
@@ -114,7 +117,7 @@ func (n *newSegment) hold() {
 		}
 		if s := &im.Sections[first]; s.Addr+s.Size > q.Vaddr+skip {
 			size := s.Addr + s.Size - q.Vaddr - skip
-			add(n.relocated.at(q.Off+skip, size), q.Vaddr+skip, size)
+			add(n.relocated.at(q.Off+skip, size), q.Vaddr+skip, size, q.Flags&elf.PF_W != 0)
 		}
 	}
 }

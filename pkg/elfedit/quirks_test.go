@@ -14,8 +14,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// emptySegments are the PT_LOADs, by address, of which strip makes ones that do not load: no section is in
-// them, nor the ELF header.
+// emptySegments are the PT_LOADs, by address, of which strip makes ones that do not load, as no section is in
+// them, nor the ELF header; and those that can be written and have no section that can, of which eu-elflint complains.
 func emptySegments(im *elfimage.Image) (out []string) {
 	for i := range im.Progs {
 		q := &im.Progs[i]
@@ -23,7 +23,8 @@ func emptySegments(im *elfimage.Image) (out []string) {
 			continue
 		}
 		if !slices.ContainsFunc(im.Sections, func(s elfimage.Section) bool {
-			return s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 && s.Addr >= q.Vaddr && s.Addr+s.Size <= q.Vaddr+q.Memsz
+			return s.Flags&elf.SHF_ALLOC != 0 && s.Size > 0 && s.Addr >= q.Vaddr && s.Addr+s.Size <= q.Vaddr+q.Memsz &&
+				(q.Flags&elf.PF_W == 0 || s.Flags&elf.SHF_WRITE != 0)
 		}) {
 			out = append(out, fmt.Sprintf("%#x", q.Vaddr))
 		}

@@ -599,7 +599,7 @@ func (v *verifier) sections() error {
 	for i := range is[len(was):] { // over what is free: see anchor, hold and nameNote
 		s := &is[len(was)+i]
 		for j := range is {
-			if o := &is[j]; o != s && o.HasBytes() && o.Off < s.Off+s.Size && s.Off < o.Off+o.Size || s.Off < v.after.tableEnd() || s.Flags != elf.SHF_ALLOC {
+			if o := &is[j]; o != s && o.HasBytes() && o.Off < s.Off+s.Size && s.Off < o.Off+o.Size || s.Off < v.after.tableEnd() || s.Flags&^elf.SHF_WRITE != elf.SHF_ALLOC {
 				return bug("adds a section at offset %#x, where others are", s.Off)
 			}
 		}

@@ -126,7 +126,7 @@ func (c *comparison) sections() {
 
 // isHole reports whether a section only marks a hole of zeros that an earlier edit has left.
 func (c *comparison) isHole(f *File, s section) bool {
-	if s.kind != shtProgbits || s.flags != shfAlloc || !slices.Contains(c.want.Holes, s.name) {
+	if s.kind != shtProgbits || s.flags&^shfWrite != shfAlloc || !slices.Contains(c.want.Holes, s.name) {
 		return false
 	}
 	data, ok := f.content(s)
@@ -192,12 +192,12 @@ func (c *comparison) match() []int {
 				clear(content[part.lo-t.off : part.hi-t.off])
 			}
 		}
-		if t.name != cacheHole && t.flags&(shfWrite|shfExec) == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 { // patchelf fills holes with letters
+		if t.name != cacheHole && t.flags&shfExec == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 { // patchelf fills holes with letters
 			begins := slices.ContainsFunc(b.loads(), func(p segment) bool { return p.vaddr == t.addr && p.off > 0 })
-			if begins && t.flags == shfAlloc { // so that the segment has one whatever else goes
+			if begins && t.flags&^shfWrite == shfAlloc { // so that the segment has one whatever else goes
 				continue
 			}
-			if a.head.kind == typeExec && holes == 0 {
+			if a.head.kind == typeExec && holes == 0 && t.flags&shfWrite == 0 {
 				c.remark("sections", "section %s is new, a hole of %d bytes", t.name, t.size)
 				holes++
 				continue
