@@ -32,7 +32,7 @@ var obeyed = map[string]map[string]flagUse{
 		"version": {reason: "a script of each tool tries it"}, "man": {reason: "a script tries it"}, "completion": {reason: "a script tries it"}, "help": {reason: "read here"},
 		"jobs": {reason: "a run with another number of files at once must not differ"},
 		"stub": {given: "--stub fakes"}, "store": {given: "--store D/pkgs"}, "even-in-store": {given: "--store D/pkgs --even-in-store", without: "--store D/pkgs"},
-		"offer": {given: "--offer D/out"}, "driver-link": {given: "--driver-link /z"}, "compat": {given: "--compat D/x"},
+		"offer": {given: "--offer D/out"}, "compat-for-stubs": {given: "--compat D/toolkit --compat-for-stubs", without: "--compat D/toolkit"}, "driver-link": {given: "--driver-link /z"}, "compat": {given: "--compat D/x"},
 		"position": {given: "--position last"}, "force-rpath": {given: "--force-rpath"}, "force-runpath": {given: "--force-runpath heir.so", without: "heir.so"}, "keep-empty": {given: "--keep-empty"},
 		"dedupe": {given: "--dedupe"}, "dry-run": {given: "--dry-run"}, "json": {given: "--json"}, "verbose": {given: "-v"}, "quiet": {given: "-q"},
 		"when": {given: "--when needed"}, "malformed": {given: "--malformed warn broken.so", without: "broken.so"},
@@ -45,7 +45,7 @@ var obeyed = map[string]map[string]flagUse{
 		"program": {given: "--program /bin/other"}, "cache": {given: "--cache D/out"}, "beside": {given: "--beside"},
 	},
 	"addCudaCompatRunpath": {"compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},
-	"runpath normalize":    {"opened": {given: "--opened --libs D/toolkit"}, "libs": {given: "--opened --libs D/toolkit", without: "--opened --libs D/fakes"}, "compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},
+	"runpath normalize":    {"compat-for-stubs": {reason: "addCudaCompatRunpath is among what is given anyway"}, "opened": {given: "--opened --libs D/toolkit"}, "libs": {given: "--opened --libs D/toolkit", without: "--opened --libs D/fakes"}, "compat": {given: "--compat D/x", without: "--compat D/cuda/compat"}},
 	"runpath show":         {"verbose": {given: "-v more", without: "more"}},
 	"runpath explain": {
 		"lib": {given: "--lib libx.so.1"}, "env": {given: "--env LD_LIBRARY_PATH=D/y"}, "no-dlopen": {given: "--no-dlopen"},

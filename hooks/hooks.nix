@@ -75,6 +75,8 @@ let
       # More that it brings (KEY=VALUE), beside the compat directory.
       brings ? _: [ ],
       usesCompat ? builtins.elem "addCudaCompatRunpath" runs,
+      # For the places of stubs alone.
+      compatForStubs ? false,
       # NAME.bash here: functions; and what is run where the hook is sourced.
       parts ? [ ],
       text ? _: "",
@@ -111,6 +113,7 @@ let
             lib.optional available "compat=${cuda_compat}/compat"
             ++ lib.optional (cuda_compat ? unknown) "compat-unknown=${cuda_compat.unknown}"
           )
+          ++ lib.optional (compatForStubs && available) "stubs-compat=${cuda_compat}/compat"
           ++ brings given;
         shim = ''
           # shellcheck shell=bash
@@ -292,6 +295,7 @@ builtins.mapAttrs (_: hook) plain
       removeStubsFromRunpathHook = hook {
         name = "removeStubsFromRunpathHook";
         inherit (plain.stubReplace) description;
+        compatForStubs = true;
         parts = [
           "checkPhases"
           "dropIn/removeStubsFromRunpath"

@@ -271,8 +271,8 @@ in
           // {
             pname = "settings-${way}";
             nativeBuildInputs = [ counting.cudaRunpathHook ];
-            # The stand-in's loader finds its libraries elsewhere.
-            dontStrip = true;
+            # A library alone: the stand-in's C library is not the one that a program's loader finds.
+            build = installCompiled + "rm -r $out/bin";
           }
           // more
           // ways.${way} list

@@ -114,6 +114,13 @@ let
     }
   ];
 
+  # What a stub is replaced by, where the set has a compat package and no other hook brings one.
+  compatInPlaceOfStubs =
+    let
+      theirs = dropIn.cudaPackages.cuda_compat or null;
+    in
+    lib.optionalString (theirs != null && theirs.meta.available or true) "${theirs}/compat:";
+
   # Another link, as people give it to nixpkgs' hook.
   otherDriver = pkgs.addDriverRunpath.overrideAttrs (_: {
     driverLink = "/opt/gpu";
@@ -145,6 +152,26 @@ in
       contains "log" "$(< ${logOfSuccess (built (builtins.head (redefines "addDriverRunpath")))})" \
         "autoAddDriverRunpath: addDriverRunpath is the package's own"
     ''
+  );
+
+  # nixpkgs' to-do: "driverLink or cuda_compat, where appropriate".
+  compatInPlaceOfAStub = check "compat-for-stubs" (
+    both (
+      mode:
+      let
+        args = mode // {
+          nativeBuildInputs = [ dropIn.cudaPackages.removeStubsFromRunpathHook ];
+          build = installCompiled + ''
+            ${pkgs.patchelf}/bin/patchelf --set-rpath ${greet}/lib --remove-needed libcuda.so.1 $out/lib/libuse.so
+          '';
+        };
+      in
+      ''
+        runPathIs ${built args}/bin/program ${compatInPlaceOfStubs}${withoutCompat}
+        runPathIs ${built args}/lib/libuse.so ${greet}/lib
+        runPathIs ${built (args // { cudaCompat = ""; })}/bin/program ${withoutCompat}
+      ''
+    )
   );
 
   # nixpkgs' addDriverRunpath, which many packages list beside the hook, is no redefinition.
@@ -212,7 +239,7 @@ in
           })
         ];
       }
-    }/bin/program /opt/gpu/lib:${greet}/lib
+    }/bin/program ${compatInPlaceOfStubs}/opt/gpu/lib:${greet}/lib
     contains "what it propagates" "$(< ${
       dropIn.cudaPackages.autoAddCudaCompatRunpath.override { autoFixElfFiles = dropIn.jq; }
     }/nix-support/propagated-build-inputs)" ${dropIn.jq}

@@ -42,6 +42,8 @@ func newEditor(c *command.Line) (*editor, error) {
 			StubDirs:   stubDirs(c),
 			KeepEmpty:  c.Bool("keep-empty"),
 			Dedupe:     c.Bool("dedupe"),
+
+			CompatForStubs: c.Bool("compat-for-stubs"),
 		},
 		RunPaths: edit.RunPaths{
 			ForceRPath:     c.Bool("force-rpath"),

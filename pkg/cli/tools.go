@@ -46,6 +46,7 @@ entry holds. Libraries that only the removed stubs offered and that do not come 
 	Map:      runpath.ReplaceStubs,
 	Flags: []*command.Flag{
 		stubFlag,
+		{Name: "compat-for-stubs", Usage: "add the directory of --compat, too, wherever a stub makes the driver link be added"},
 		{Kind: command.String, Name: "offer", Check: someDirectory, Usage: "link the driver's stubs that are found into `DIR`, by soname; with --dry-run do nothing else"},
 	},
 }

@@ -15,10 +15,12 @@ import (
 type Settings struct {
 	DriverLink string // "": the one that is right for the file's machine
 	Compat     string // the compat directory that was named
-	DriverLast bool   // the driver link goes last
-	KeepEmpty  bool
-	Dedupe     bool
-	StubDirs   driver.StubDirs
+	// CompatForStubs: see [runpath.Settings].
+	CompatForStubs bool
+	DriverLast     bool // the driver link goes last
+	KeepEmpty      bool
+	Dedupe         bool
+	StubDirs       driver.StubDirs
 }
 
 // Maps apply settings to files. They remember what directories hold, and serve
@@ -47,6 +49,7 @@ func (m *Maps) Apply(f File, before runpath.List, maps runpath.Map) (runpath.Lis
 	s := runpath.Settings{
 		DriverLink:      m.DriverLink,
 		Compat:          m.Compat,
+		CompatForStubs:  m.CompatForStubs,
 		DriverLast:      m.DriverLast,
 		KeepEmpty:       m.KeepEmpty,
 		Dedupe:          m.Dedupe,

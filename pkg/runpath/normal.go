@@ -26,9 +26,11 @@ const (
 type Settings struct {
 	DriverLink string // the driver link for this file; required
 	Compat     string // the compat directory, "" where none was named
-	DriverLast bool   // the driver link goes after all other entries
-	KeepEmpty  bool   // keep empty entries, which mean the working directory
-	Dedupe     bool   // keep only the first of entries that name one directory
+	// CompatForStubs makes ReplaceStubs ask for Compat wherever it asks for the driver link.
+	CompatForStubs bool
+	DriverLast     bool // the driver link goes after all other entries
+	KeepEmpty      bool // keep empty entries, which mean the working directory
+	Dedupe         bool // keep only the first of entries that name one directory
 
 	// IsStub reports whether an entry is a stub directory.
 	IsStub func(entry string) bool
@@ -145,6 +147,7 @@ func (s *Settings) Apply(l List, maps Map) (List, Notes) {
 	if maps&ReplaceStubs != 0 {
 		notes.DriverFor = s.unheld(rest)
 		wantDriver = wantDriver || len(notes.DriverFor) > 0
+		wantCompat = wantCompat || s.CompatForStubs && s.Compat != "" && (len(notes.Stubs) > 0 || len(notes.DriverFor) > 0)
 	}
 
 	out := make(List, 0, len(l)+2)

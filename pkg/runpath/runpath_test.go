@@ -109,6 +109,10 @@ func TestNormalForm(t *testing.T) {
 			set: func(s *Settings) { s.Compat, s.DriverLast = "/c", true }},
 		{name: "a compat directory that is the driver link is the driver link", in: "/a", maps: AddCompat, want: link + ":/a",
 			set: func(s *Settings) { s.Compat = link + "/" }},
+		{name: "the compat directory in a stub's place", in: "/x/stubs:/a", maps: ReplaceStubs, want: "/c:" + link + ":/a", note: Notes{Stubs: []string{"/x/stubs"}},
+			set: func(s *Settings) { s.Compat, s.CompatForStubs = "/c", true }},
+		{name: "the compat directory, and no stub", in: "/a", maps: ReplaceStubs, want: "/a",
+			set: func(s *Settings) { s.Compat, s.CompatForStubs = "/c", true }},
 		{name: "a compat directory is known by its name and what it holds", in: "/a:/compat:/has-cuda/compat:" + link, maps: AddDriverLink,
 			want: "/has-cuda/compat:" + link + ":/a:/compat"},
 		{name: "an ordinary directory that holds the driver is not moved", in: "/a:/has-cuda/lib", maps: AddDriverLink, want: link + ":/a:/has-cuda/lib"},
@@ -162,6 +166,7 @@ func drawSettings(t *rapid.T) *Settings {
 	s := world()
 	s.DriverLink = rapid.SampledFrom([]string{"/run/opengl-driver/lib", "/run/opengl-driver/lib/", "/opt/link"}).Draw(t, "driver link")
 	s.Compat = rapid.SampledFrom([]string{"", "/opt/compat", "/has-cuda/compat", "/has-cuda/compat/", "/opt/link"}).Draw(t, "compat")
+	s.CompatForStubs = rapid.Bool().Draw(t, "compat for stubs")
 	s.DriverLast = rapid.Bool().Draw(t, "last")
 	s.KeepEmpty = rapid.Bool().Draw(t, "keep empty")
 	s.Dedupe = rapid.Bool().Draw(t, "dedupe")

@@ -164,10 +164,18 @@ func (b *build) compat() (string, error) {
 		return b.text("cudaCompat"), nil
 	}
 	directory, err := b.only("compat", "addCudaCompatRunpath came with different compat directories", "cudaCompat")
+	if err == nil && b.forStubs() {
+		directory, err = b.only("stubs-compat", "removeStubsFromRunpathHook came with different compat directories", "cudaCompat")
+	}
 	if unknown := b.given("compat-unknown"); err == nil && directory == "" && len(unknown) > 0 {
 		return "", fmt.Errorf("addCudaCompatRunpath: %s; set cudaCompat to its directory, or to nothing for none", unknown[0])
 	}
 	return directory, err
+}
+
+// forStubs reports whether a hook brought a compat directory for the places of stubs alone.
+func (b *build) forStubs() bool {
+	return len(b.given("stubs-compat")) > 0 && len(b.brought("compat")) == 0 && len(b.brought("compat-unknown")) == 0
 }
 
 // link returns the driver link without /lib that the tools are told of, "" for the one that they choose by themselves.
@@ -257,6 +265,9 @@ func (b *build) edits(tools ...string) ([]string, error) {
 		args = append(args, "--resolution-note")
 	}
 	for _, tool := range tools {
+		if tool == "stubReplace" && b.forStubs() && slices.Contains(places, "--compat") {
+			args = append(args, "--compat-for-stubs")
+		}
 		flags, err := b.flags(tool)
 		if err != nil {
 			return nil, err

@@ -31,7 +31,8 @@
 //	tool=TOOL                runs at the end of fixup
 //	settings=                cudaRunpathHook: cudaThin and its like make more tools run
 //	link=DIR                 the driver link without /lib, where it is not the usual one
-//	compat=DIR               the compat directory; compat-unknown=WHY where nobody knows whether there is one
+//	compat=DIR               the compat directory; compat-unknown=WHY where nobody knows whether there is one;
+//	                         stubs-compat=DIR for the places of stubs alone, where no hook brought another
 //	gpus=LIST                the GPUs of the CUDA set
 //	bintools=DIR             for autoPatchelf; autoPatchelf= where the shell has its functions from us
 //	notes=                   stdenv's own entry for resolution notes was there, and is taken out

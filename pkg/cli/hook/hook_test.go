@@ -101,6 +101,10 @@ func TestFixup(t *testing.T) {
 		{"no compat", state{"cudaCompat": {""}}, []string{"log addCudaCompatRunpath: cudaCompat is empty", "run /T/bin/runpath normalize --tool stubReplace --tool autoAddDriverRunpath COMMON -- OUT"}},
 		{"compat that nobody knows", state{"cudaRunpathGiven": {"tool=addCudaCompatRunpath", "compat-unknown=WHY"}}, []string{"error addCudaCompatRunpath: WHY; set cudaCompat to its directory", "status 1"}},
 		{"two compats", state{"cudaRunpathGiven": append(slices.Clone(four), "compat=/D")}, []string{"error addCudaCompatRunpath came with different compat directories: /C /D; say", "status 1"}},
+		{"a compat for stubs", state{"cudaRunpathGiven": {"tool=stubReplace", "tool=autoAddDriverRunpath", "stubs-compat=/S"}}, []string{
+			"run /T/bin/runpath normalize --tool stubReplace --tool autoAddDriverRunpath COMMON --compat /S --compat-for-stubs -- OUT"}},
+		{"a compat for stubs, and none wanted", state{"cudaRunpathGiven": {"tool=stubReplace", "stubs-compat=/S"}, "cudaCompat": {""}}, []string{"run /T/bin/stubReplace COMMON -- OUT"}},
+		{"a compat for stubs, and one for all", state{"cudaRunpathGiven": append(slices.Clone(four), "stubs-compat=/S")}, usual},
 		{"two links", state{"cudaRunpathGiven": append(slices.Clone(four), "link=/a", "link=/b")}, []string{"error the hooks came with different driver links: /a /b; say", "status 1"}},
 		{"a link with lib", state{"driverLink": {"/opt/lib//"}}, []string{"error driverLink is '/opt/lib', which must be the directory without its last part, lib: '/opt'", "status 1"}},
 		{"a switch", state{"dontStubReplace": {"1"}}, []string{"log stubReplace: switched off by dontStubReplace", "normalize --tool autoAddDriverRunpath --tool addCudaCompatRunpath COMMON"}},
