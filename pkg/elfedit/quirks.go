@@ -76,14 +76,16 @@ func (im *image) anchorSection() int {
 	return -1
 }
 
-// holds reports whether a hole is there for its segment to have a section, and so begins it.
+// holds reports whether a hole is there for its segment to have a section: it is in another one than the program headers are.
 func (im *image) holds(hole int) bool {
 	s := &im.Sections[hole]
-	return slices.ContainsFunc(im.Progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_LOAD && q.Vaddr == s.Addr && q.Off > 0 })
+	return slices.ContainsFunc(im.Progs, func(q elfimage.Prog) bool {
+		return q.Type == elf.PT_LOAD && s.Addr-q.Vaddr < q.Memsz && (q.Vaddr == s.Addr && q.Off > 0 || im.Phoff-q.Off >= q.Filesz)
+	})
 }
 
 // hold gives each segment that would be without a section one over a hole: the new one over its first bytes, where
-// other tools may take away all else, and one that all has moved out of over the first of that.
+// other tools may take away all else, and one that all has moved out of over the first of that, which is zeros then.
 func (n *newSegment) hold(writable bool) {
 	im, t := n.p.im, n.t
 	add := func(off, addr, size uint64, writable bool) {
@@ -108,16 +110,16 @@ func (n *newSegment) hold(writable bool) {
 		if q.Type != elf.PT_LOAD || q.Off == 0 || slices.ContainsFunc(t.sections, in) {
 			continue
 		}
-		first, skip := slices.IndexFunc(im.Sections, in), uint64(0)
+		first, free := slices.IndexFunc(im.Sections, in), q.Vaddr
 		if end := im.Phoff + uint64(len(n.l.progs)+1)*im.PhdrSize(); q.Off > im.Phoff && end > q.Off {
-			skip = end - q.Off // the program headers have grown over its beginning
+			free += end - q.Off // the program headers have grown over its beginning
 		}
 		if first < 0 {
 			continue
 		}
-		if s := &im.Sections[first]; s.Addr+s.Size > q.Vaddr+skip {
-			size := s.Addr + s.Size - q.Vaddr - skip
-			add(n.relocated.at(q.Off+skip, size), q.Vaddr+skip, size, q.Flags&elf.PF_W != 0)
+		s := &im.Sections[first]
+		if addr, end := max(s.Addr, free), s.Addr+s.Size; addr < end {
+			add(n.relocated.at(q.Off+addr-q.Vaddr, end-addr), addr, end-addr, q.Flags&elf.PF_W != 0)
 		}
 	}
 }

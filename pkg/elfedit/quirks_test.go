@@ -1,6 +1,7 @@
 package elfedit
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -185,4 +186,59 @@ func TestNoSegmentIsLeftWithoutASection(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Of a segment of another tool's, what all moves out of may be a little behind bytes that no section describes: the section
+// that stays covers what has moved, which is zeros then, and nothing else.
+func TestHoleOfAForeignSegment(t *testing.T) {
+	tried := 0
+	for name, l := range shapes {
+		if !l.program || l.noSections {
+			continue
+		}
+		b := l.build(t)
+		edited := func(b []byte, n int) []byte {
+			e, err := parse(t, b).plan(Change{Interpreter: ptr("/" + strings.Repeat("l", n))})
+			if err != nil || e == nil {
+				return nil
+			}
+			states := statesOf(t, e)
+			return states[len(states)-1]
+		}
+		if b = edited(b, 200); b == nil {
+			continue
+		}
+		im := parse(t, b)
+		hole := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool { return s.Type == elf.SHT_PROGBITS && s.Size == segmentHead })
+		old := im.Prog(elf.PT_INTERP)
+		if hole < 0 || im.Segment(old.Vaddr, 1).Vaddr != im.Sections[hole].Addr {
+			continue
+		}
+		s := im.Sections[hole]
+		copy(b[s.Off:], strings.Repeat("X", int(s.Size)))
+		im.EncodeSection(b[im.Shoff+uint64(hole)*im.ShdrSize():], elfimage.Section{})
+		after := edited(b, 600)
+		if after == nil {
+			continue
+		}
+		tried++
+		now := parse(t, after)
+		for i := range now.Sections {
+			s := &now.Sections[i]
+			if now.isHole(i) && len(bytes.Trim(after[s.Off:s.Off+s.Size], "\x00")) > 0 {
+				t.Errorf("%s: the hole at %#x, %#x bytes, is not one: %.20q", name, s.Addr, s.Size, after[s.Off:])
+			}
+		}
+		if empty := emptySegments(now.Image); len(empty) > 0 {
+			t.Errorf("%s: no section is in the segments at %v", name, empty)
+		}
+		again := edited(after, 1500) // and the next edit knows it for what it is
+		if again == nil || len(emptySegments(asItIs(t, again))) > 0 {
+			t.Errorf("%s: after the next edit the segments are %v", name, again != nil)
+		}
+	}
+	if tried == 0 {
+		t.Error("the test tests nothing")
+	}
+	t.Log(tried, "files")
 }
