@@ -4,6 +4,7 @@ import (
 	"context"
 	"debug/elf"
 	"errors"
+	"slices"
 
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
@@ -65,6 +66,7 @@ var errMeanwhile = errors.New("was changed by another process since it was read;
 type Step struct {
 	At       tree.Target
 	From, To State
+	Between  []State // the file may as well be in one of these
 	// Copy edits a copy, which then takes the file's place under its path and Also, those
 	// of hard links to it: others lead to the old file.
 	Copy bool
@@ -137,6 +139,7 @@ func (s *Step) apply(f *tree.File, dryRun bool, r *Result) {
 		case now.is(s.From):
 		case now == s.To: // an earlier run, which was killed, came this far
 			return nil, "", nil
+		case slices.ContainsFunc(s.Between, now.is):
 		case !s.Force:
 			return nil, "", errMeanwhile
 		}

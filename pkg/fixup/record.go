@@ -2,6 +2,7 @@ package fixup
 
 import (
 	"cmp"
+	"context"
 	"debug/elf"
 	"encoding/json"
 	"errors"
@@ -12,11 +13,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/tree"
 )
@@ -65,6 +68,8 @@ type Change struct {
 	Inode  uint64   `json:"inode"`
 	Before Snapshot `json:"before"`
 	After  Snapshot `json:"after"`
+	// Found is what the last run found, where that is not Before: one that was killed before its edit has left it so.
+	Found *Snapshot `json:"found,omitempty"`
 	// InPlace is [Step.InPlace]: to undo the change is to undo it for the other links.
 	InPlace bool `json:"in_place,omitempty"`
 }
@@ -257,8 +262,7 @@ func belowTree(p string) error {
 }
 
 // load reads the record's entries. An entry is left with those of its names that lead to something; one that has none left is dropped.
-// named, where it is not nil, knows another name of a file by its inode.
-func (r *Record) load(named func(inode uint64) string) {
+func (r *Record) load(ctx context.Context) {
 	if r.err != nil {
 		return
 	}
@@ -273,7 +277,8 @@ func (r *Record) load(named func(inode uint64) string) {
 		return
 	}
 	if err == nil {
-		read, err = readRecord(r.in, r.base, func(c *Change) bool { return r.find(c, named) })
+		renamed := sync.OnceValue(func() map[uint64]file { return r.walk(ctx) })
+		read, err = readRecord(r.in, r.base, func(c *Change) bool { return r.find(c, renamed) })
 	}
 	switch {
 	case err == nil:
@@ -283,16 +288,52 @@ func (r *Record) load(named func(inode uint64) string) {
 	}
 }
 
-// find leaves those names of an entry that lead to something, and reports whether there is one.
-func (r *Record) find(c *Change, named func(inode uint64) string) bool {
+// file is one that was found in a tree.
+type file struct {
+	name  text
+	state State
+}
+
+// walk returns the ELF files of the directory by their inodes.
+func (r *Record) walk(ctx context.Context) map[uint64]file {
+	type found struct {
+		file
+		inode uint64
+	}
+	files := map[uint64]file{}
+	_ = tree.WalkRoot(ctx, r.top, tree.Options{Shallow: r.name == "."}, func(f *tree.File) (n found, keep bool) {
+		if f.Err != nil || !f.ELF() || f.SameAs != "" {
+			return n, false
+		}
+		im, err := elfimage.ParseHead(f, f.Size(), f.Head())
+		if err != nil {
+			return n, false
+		}
+		defer im.Release()
+		_, n.inode = f.ID()
+		n.name = text(strings.TrimPrefix(f.Path, r.path("")))
+		n.state, err = stateOf(im)
+		return n, err == nil
+	}, func(n found) { files[n.inode] = n.file })
+	return files
+}
+
+// is reports whether a file is as an entry says that it was left.
+func (c *Change) is(s State) bool {
+	return s.is(c.After.state()) || c.Found != nil && s.is(c.Found.state())
+}
+
+// find leaves those names of an entry that lead to something, or the one that the file has been given since, and reports whether
+// there is one.
+func (r *Record) find(c *Change, renamed func() map[uint64]file) bool {
 	names := slices.DeleteFunc(c.names(), func(name text) bool {
 		target := r.top.Target(r.path(name))
 		_, err := target.Stat()
 		return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR)
 	})
-	if len(names) == 0 && named != nil && c.Inode != 0 {
-		if rel, below := strings.CutPrefix(named(c.Inode), r.root+"/"); below {
-			names = []text{text(rel)}
+	if len(names) == 0 && c.Inode != 0 {
+		if f, ok := renamed()[c.Inode]; ok && c.is(f.state) { // another file may have got the inode
+			names = []text{f.name}
 		}
 	}
 	if len(names) == 0 {
@@ -414,8 +455,10 @@ func noted(files []Change, steps []recorded) []Change {
 			continue
 		}
 		was := files[i]
-		if was.After == c.Before {
-			c.Before = was.Before
+		if found := c.Before; was.is(found.state()) {
+			if c.Before = was.Before; found != c.Before {
+				c.Found = &found
+			}
 		}
 		files[i] = c
 		rest := slices.DeleteFunc(was.names(), func(name text) bool { return slices.Contains(c.names(), name) })
@@ -428,8 +471,11 @@ func noted(files []Change, steps []recorded) []Change {
 			files[i].Also = append(c.Also, rest...)
 		}
 	}
-	return slices.DeleteFunc(files, func(c Change) bool { return c.Before == c.After })
+	return slices.DeleteFunc(files, func(c Change) bool { return c.Found == nil && c.idle() })
 }
+
+// idle reports whether an entry says nothing once its step is taken.
+func (c Change) idle() bool { return c.Before == c.After }
 
 // save writes the record, or removes its file where there is nothing in it.
 func (r *Record) save() error {

@@ -66,7 +66,7 @@ func OpenRecords(ctx context.Context, paths []string, waiting func(tree string))
 		return nil, err
 	}
 	for _, r := range rs.all() {
-		r.load(nil)
+		r.load(ctx)
 	}
 	return rs, nil
 }
@@ -199,18 +199,22 @@ func (rs *Records) add(steps []Step) (by map[*Record][]recorded, err error) {
 func (r *Record) taken(steps []recorded, was func(*Step) bool) error {
 	done := slices.DeleteFunc(slices.Clone(steps), func(s recorded) bool { return !was(s.Step) })
 	again := len(done) < len(steps)
+	back := map[text]bool{} // what is as it was before all runs
 	for i := range done {
-		if s := &done[i]; s.Copy {
+		s := &done[i]
+		back[s.Path] = true
+		if s.Copy {
 			target := r.top.Target(r.path(s.Path))
 			if st, err := target.Stat(); err == nil {
 				s.Inode, again = st.Ino, true
 			}
 		}
 	}
-	if !again {
+	isBack := func(c Change) bool { return back[c.Path] && c.idle() }
+	if !again && !slices.ContainsFunc(r.Files, isBack) {
 		return nil
 	}
-	r.Files = noted(r.old, done)
+	r.Files = slices.DeleteFunc(noted(r.old, done), isBack)
 	return r.save()
 }
 

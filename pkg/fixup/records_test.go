@@ -1010,3 +1010,76 @@ func TestUndoByCopyOfARecordedFile(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A second run that is killed between its record and its edit leaves the file as the first run left it: what it was before that
+// is still known, to --undo and to a third run.
+func TestUndoOfASecondRunThatWasKilled(t *testing.T) {
+	for _, again := range []string{"", "two", "one"} {
+		s := environment(t, "out/a.so")
+		s.change("one", "~/out")
+		first, err := os.ReadFile(s.dir + "/out/a.so")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.change("two", "~/out")
+		if err := os.WriteFile(s.dir+"/out/a.so", first, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if again != "" {
+			s.put("out/b.so", lib("b.so", "libdep.so").Object)
+			s.change(again, "~/out")
+		}
+		got := s.undo(Undoing{}, "~/out")
+		delete(got, "out/b.so")
+		if diff := cmp.Diff(map[string]string{"out/a.so": "/old"}, got); diff != "" {
+			t.Errorf("%q: %s", again, diff)
+		}
+		s.runPaths("/old", "out/a.so")
+	}
+}
+
+// A file that was renamed in its tree is still known after another run.
+func TestRecordKeepsWhatWasRenamed(t *testing.T) {
+	s := environment(t, "out/a.so", "out/b.so")
+	s.change("one", "~/out")
+	if err := os.Rename(s.dir+"/out/a.so", s.dir+"/out/z.so"); err != nil {
+		t.Fatal(err)
+	}
+	s.put("out/c.so", lib("c.so", "libdep.so").Object)
+	s.change("one", "~/out")
+	if diff := cmp.Diff(map[string]string{"out/z.so": "/old", "out/b.so": "/old", "out/c.so": ""}, s.undo(Undoing{}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("/old", "out/b.so", "out/z.so")
+}
+
+// The same where what the run is about to do is to bring the file back to its start.
+func TestUndoOfAWayBackThatWasKilled(t *testing.T) {
+	s := environment(t, "out/a.so")
+	one := s.change("one", "~/out")[0].Result.After
+	rs, err := OpenRecords(context.Background(), []string{s.dir + "/out"}, func(string) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ix, err := Read(context.Background(), Sources{Paths: []string{s.dir + "/out"}, Store: s.dir, Jobs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := one
+	back.List = "/old"
+	o, _ := ix.objects.Load(s.dir + "/out/a.so")
+	if _, err := rs.add([]Step{{At: o.(func() *Object)().At, From: one, To: back}}); err != nil {
+		t.Fatal(err)
+	}
+	ix.Close()
+	rs.Close()
+	s.put("out/b.so", lib("b.so", "libdep.so").with(elf.DT_RUNPATH, "/old").Object)
+	s.change("one", "~/out") // which has nothing to do with the first
+	if diff := cmp.Diff(map[string]string{"out/a.so": "/old", "out/b.so": "/old"}, s.undo(Undoing{}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+	s.runPaths("/old", "out/a.so", "out/b.so")
+	if left := s.recordsBelow(); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}

@@ -61,12 +61,7 @@ func Undo(ctx context.Context, paths []string, u Undoing, emit func(Undone)) err
 		if !r.there {
 			continue
 		}
-		r.load(func(inode uint64) string {
-			if all := un.names[fileID{r.now.Device, inode}]; len(all) > 0 {
-				return all[0].Path
-			}
-			return ""
-		})
+		r.load(ctx)
 		if r.gone.N > 0 && r.err == nil {
 			un.asked(r.gone.First)
 			emit(Undone{Result: Result{Path: r.File()}, Gone: r.gone})
@@ -202,6 +197,10 @@ func (un *undoing) add(r *Record, c *Change) {
 		return
 	}
 	s.entries = append(s.entries, c)
+	s.Between = append(s.Between, c.After.state()) // a run that was killed after it had noted the next step
+	if c.Found != nil {
+		s.Between = append(s.Between, c.Found.state())
+	}
 	for _, name := range c.names() {
 		s.also(r.top.Target(r.path(name)), id)
 	}
