@@ -303,6 +303,10 @@ var growings = []growing{
 		e.notes = strings.Repeat("\x04\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00GNU\x00", n)
 		e.noteSegments = n
 	}), "runpath audit f.so", ""},
+	{"ELF: segments of notes, edited", 500, elves(func(e *hostileELF, n int) {
+		e.notes = strings.Repeat("\x04\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00GNU\x00", n)
+		e.noteSegments = n
+	}), "runpath set --dry-run /x f.so", ""},
 	{"ELF: dlopen note", 2000, elves(func(e *hostileELF, n int) {
 		e.notes = dlopenNote("[" + many(n, func(i int) string { return fmt.Sprintf(`{"soname":["l%d.so"]},`, i) }) + "{}]")
 	}), "runpath audit f.so", ""},

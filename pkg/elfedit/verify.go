@@ -23,6 +23,15 @@ type verifier struct {
 	note    *elfimage.ResolutionCache  // that is new, or nil
 	notes   []elfimage.ResolutionCache // all of before, where one goes or comes
 	strings []span                     // ranges of the dynamic string table that change, as offsets in it
+	same    []*elfimage.Prog           // see sameProg; nil before that is asked for
+
+	compared shifted // of the contents of segments that moved
+}
+
+// shifted is a range of the file that is elsewhere afterwards, so many bytes further.
+type shifted struct {
+	span
+	by uint64
 }
 
 // claims are what the record of an interrupted edit says, where that is finished: the ranges of the file that may change

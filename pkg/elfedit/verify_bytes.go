@@ -424,24 +424,27 @@ func (v *verifier) now(o elfimage.Owner) (place, bool) {
 // sameProg returns the program header afterwards that is the one of before with an
 // index: of those of its type, the one at the same position. nil: there is none.
 func (v *verifier) sameProg(i int) *elfimage.Prog {
-	n := 0
-	if v.isCache(i) {
-		return nil
+	if v.same == nil {
+		v.same = v.sameProgs()
 	}
-	for j := range i {
-		if v.before.Progs[j].Type == v.before.Progs[i].Type && !v.isCache(j) {
-			n++
-		}
-	}
+	return v.same[i]
+}
+
+// sameProgs is sameProg of all, in time that grows with their number.
+func (v *verifier) sameProgs() []*elfimage.Prog {
+	left := map[elf.ProgType][]*elfimage.Prog{}
 	for j := range v.after.Progs {
-		if p := &v.after.Progs[j]; p.Type == v.before.Progs[i].Type && !v.isNew(j) {
-			if n == 0 {
-				return p
-			}
-			n--
+		if p := &v.after.Progs[j]; !v.isNew(j) {
+			left[p.Type] = append(left[p.Type], p)
 		}
 	}
-	return nil
+	same := make([]*elfimage.Prog, len(v.before.Progs))
+	for i, p := range v.before.Progs {
+		if of := left[p.Type]; len(of) > 0 && !v.isCache(i) {
+			same[i], left[p.Type] = of[0], of[1:]
+		}
+	}
+	return same
 }
 
 // overgrown tells a note that patchelf has let the program header table grow over and
@@ -511,8 +514,19 @@ func (v *verifier) moved(o elfimage.Owner) error {
 	if now.size < o.Size || now.size > o.Size && !v.isStrings(o) && !v.isNames(o) {
 		return bug("changes the size of %s", v.name(o))
 	}
+	at := uint64(0)
+	if o.Kind == elfimage.OfSegment {
+		// Any number of them may say the same bytes. Owners come in order of offset, so what has been compared is one range.
+		by := now.off - o.Off
+		if c := v.compared; c.by == by && c.off <= o.Off && o.Off < c.end() {
+			at = min(o.Size, c.end()-o.Off)
+			v.compared.size = max(c.size, o.End()-c.off)
+		} else {
+			v.compared = shifted{span{o.Off, o.Size}, by}
+		}
+	}
 	const piece = 16 << 10
-	for at := uint64(0); at < o.Size; at += piece {
+	for ; at < o.Size; at += piece {
 		n := min(piece, o.Size-at)
 		old, err := v.before.Read(o.Off+at, n)
 		if err != nil {
