@@ -159,6 +159,18 @@ func TestEditorsRefuseTheStore(t *testing.T) {
 			t.Errorf("--undo: %v: %s", err, out)
 		}
 	}
+	// The record may be that of what the object is in.
+	if out, err := exec.Command("autoPatchelf", "--append-rpaths", "/r", "--even-in-store", store).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	was = everything(t, object)
+	out, err := exec.Command("autoPatchelf", "--undo", store).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), object+"/lib/lib.so: is in a finished path") || everything(t, object) != was {
+		t.Errorf("--undo of what is above: %v: %s", err, out)
+	}
+	if out, err := exec.Command("autoPatchelf", "--undo", "--even-in-store", store).CombinedOutput(); err != nil || everything(t, object) == was {
+		t.Errorf("--undo --even-in-store of what is above: %v: %s", err, out)
+	}
 }
 
 // The patchelf personality does what patchelf does, and says what it has done.

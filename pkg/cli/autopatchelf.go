@@ -672,7 +672,7 @@ func undo(s *session, keepLinks, force bool) error {
 	copied := 0
 	t.stop(fixup.Undo(s.Context, paths, fixup.Undoing{
 		Carrying: fixup.Carrying{Jobs: s.Jobs, DryRun: s.DryRun},
-		Copy:     s.Copy, KeepLinks: keepLinks, Force: force, Waiting: s.waiting,
+		Copy:     s.Copy, KeepLinks: keepLinks, Force: force, Refuse: s.Refuse, Waiting: s.waiting,
 	}, func(u fixup.Undone) {
 		if u.Gone.N > 0 {
 			s.Log.WithField("path", u.Path).Warnf("%s of which it tells %s gone, such as %s: dropped from the record",

@@ -20,6 +20,7 @@ type Undoing struct {
 	// Force believes a record also of a copy of its tree, and takes a file back from
 	// whatever state it is in.
 	Force   bool
+	Refuse  tree.Refuse       // of files; nil: nothing is refused
 	Waiting func(tree string) // see OpenRecords
 }
 
@@ -67,7 +68,9 @@ func Undo(ctx context.Context, paths []string, u Undoing, emit func(Undone)) err
 			emit(Undone{Result: Result{Path: r.File()}, Gone: r.gone})
 		}
 		for i := range r.Files {
-			un.add(r, &r.Files[i])
+			if path, err := un.add(r, &r.Files[i]); err != nil {
+				emit(Undone{Result: Result{Path: path, Err: err}})
+			}
 		}
 	}
 	for _, p := range paths {
@@ -162,8 +165,8 @@ func (un *undoing) undo(ctx context.Context, rs *Records, emit func(Undone)) err
 	return err
 }
 
-// add adds what takes an entry of a record back, if one of its names is asked for.
-func (un *undoing) add(r *Record, c *Change) {
+// add adds what takes an entry of a record back, if one of its names is asked for. It fails for a file that is refused.
+func (un *undoing) add(r *Record, c *Change) (path string, err error) {
 	var asked []text
 	for _, name := range c.names() {
 		if un.asked(r.path(name)) {
@@ -171,9 +174,17 @@ func (un *undoing) add(r *Record, c *Change) {
 		}
 	}
 	if len(asked) == 0 {
-		return
+		return "", nil
 	}
 	at := r.top.Target(r.path(asked[0]))
+	for _, name := range asked {
+		if un.Refuse == nil {
+			break
+		}
+		if err, _ := un.Refuse(r.path(name), false); err != nil {
+			return r.path(name), err
+		}
+	}
 	st, err := at.Stat()
 	id := fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev is 32 bits wide on MIPS
 	if err != nil {
@@ -194,7 +205,7 @@ func (un *undoing) add(r *Record, c *Change) {
 	case s.From == c.Before.state(): // of a later one
 		s.From = c.After.state()
 	default:
-		return
+		return "", nil
 	}
 	s.entries = append(s.entries, c)
 	s.Between = append(s.Between, c.After.state()) // a run that was killed after it had noted the next step
@@ -204,6 +215,7 @@ func (un *undoing) add(r *Record, c *Change) {
 	for _, name := range c.names() {
 		s.also(r.top.Target(r.path(name)), id)
 	}
+	return "", nil
 }
 
 // also adds another name of the file.

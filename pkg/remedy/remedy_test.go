@@ -47,6 +47,9 @@ func TestShellReadsBackWhatIsQuoted(t *testing.T) {
 }
 
 func TestRemedies(t *testing.T) {
+	if r := Do("a\u202eb\xff\n"); r.Fix != `a\xe2\x80\xaeb\xff\x0a` {
+		t.Errorf("what is not seen is %s", r.Fix)
+	}
 	r := Run("stubReplace", "/a b").And(", or not")
 	if r.Fix != "stubReplace '/a b', or not" || len(r.Command) != 2 {
 		t.Errorf("%+v", r)

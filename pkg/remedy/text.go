@@ -37,7 +37,9 @@ func shown(s string) string {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		if r == utf8.RuneError && n == 1 || !unicode.IsPrint(r) {
-			fmt.Fprintf(&b, `\x%x`, s[i:i+n])
+			for _, c := range []byte(s[i : i+n]) {
+				fmt.Fprintf(&b, `\x%02x`, c)
+			}
 		} else {
 			b.WriteString(s[i : i+n])
 		}
