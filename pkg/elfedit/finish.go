@@ -308,6 +308,9 @@ func (f *finisher) kept(progs []elfimage.Prog) error {
 			case elf.PT_PHDR, elf.PT_GNU_STACK:
 				return true
 			}
+			if q.Type == elf.PT_NOTE && p.Vaddr == q.Vaddr && (q.Vaddr == r.silenced.addr || q.Vaddr == r.note.addr) {
+				return true // a resolution note in the place of another
+			}
 			return slices.ContainsFunc(r.moved, func(m moved) bool {
 				return !f.fresh && q.Vaddr-m.addr < m.size && p.Vaddr-m.newAddr < m.newSize
 			})
@@ -564,6 +567,9 @@ func (f *finisher) alone(scrub bool) (*Edit, error) {
 			return nil, err
 		}
 		scrub = scrub && !done
+		if err := f.uncover(); err != nil {
+			return nil, err
+		}
 	}
 	if scrub {
 		if err := f.strays(); err != nil {
@@ -573,11 +579,74 @@ func (f *finisher) alone(scrub bool) (*Edit, error) {
 			return nil, err
 		}
 	}
+	e := &Edit{im: im, size: int64(im.size), finishes: true}
 	q.Flags &^= editing | recorded
 	w := write{off: im.Phoff + uint64(f.seg)*im.PhdrSize(), data: make([]byte, im.PhdrSize())}
 	im.EncodeProg(w.data, *q)
-	e := &Edit{im: im, size: int64(im.size), finishes: true, writes: append(f.writes, w)}
+	e.writes = append(f.writes, w)
 	return e, e.verified(f.view, Change{}, f.claims)
+}
+
+// uncover lets sections say of what .dynamic refers to in the segment of the edit what that says, and those that were over all
+// of the segment for the time end before.
+func (f *finisher) uncover() error {
+	im, q := f.im, &f.im.Progs[f.seg]
+	sections := slices.Clone(im.Sections)
+	var covers []int
+	for i := range sections {
+		if s := &sections[i]; isCover(s) && im.SectionName(i) == "" {
+			covers = append(covers, i)
+		}
+	}
+	for i := range sections {
+		s := &sections[i]
+		tag, size := elf.DT_NULL, s.Size
+		switch s.Type {
+		case elf.SHT_DYNSYM:
+			tag = elf.DT_SYMTAB
+		case elf.SHT_HASH:
+			tag = elf.DT_HASH
+		case elf.SHT_GNU_HASH:
+			tag = elf.DT_GNU_HASH
+		case elf.SHT_GNU_VERSYM:
+			tag = elf.DT_VERSYM
+		case elf.SHT_GNU_VERNEED:
+			tag = elf.DT_VERNEED
+		case elf.SHT_STRTAB:
+			if i == im.StringSection() {
+				tag, size = elf.DT_STRTAB, im.StrSize
+			}
+		}
+		d, ok := im.Dyn(tag)
+		if !ok || !s.HasBytes() || s.Flags&elf.SHF_ALLOC == 0 || d.Val-q.Vaddr >= q.Memsz && s.Addr-q.Vaddr >= q.Memsz {
+			continue
+		}
+		if off, ok := im.FileOffset(d.Val, size); ok {
+			s.Off, s.Addr, s.Size = off, d.Val, size
+		}
+	}
+	for i := range sections { // one that is larger for the time
+		if s := &sections[i]; i != im.StringSection() && s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr < im.StrAddr && im.StrAddr-s.Addr < s.Size {
+			covers = append(covers, i)
+		}
+	}
+	for _, c := range covers {
+		cover := &sections[c]
+		for i := range sections {
+			if s := &sections[i]; i != c && s.HasBytes() && s.Flags&elf.SHF_ALLOC != 0 && s.Addr-cover.Addr < cover.Size {
+				cover.Size = s.Addr - cover.Addr
+			}
+		}
+	}
+	for i := range sections {
+		if sections[i] != im.Sections[i] {
+			w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: make([]byte, im.ShdrSize())}
+			im.EncodeSection(w.data, sections[i])
+			f.writes = append(f.writes, w)
+		}
+	}
+	f.view.Sections = sections
+	return nil
 }
 
 // shrink lets the segment end where what is in it does, where a record has been and is cleared: it was the last thing to do.

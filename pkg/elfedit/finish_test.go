@@ -225,3 +225,58 @@ func TestRecordsAreRead(t *testing.T) {
 		readRecord(b[:i])
 	}
 }
+
+// Where another tool has been at a file since, and the record of an interrupted edit does not fit any more, the next edit drops it
+// and edits what is there: it has no internal error, and the section headers say of the strings what .dynamic says.
+func TestRecordsThatDoNotFitAreDropped(t *testing.T) {
+	tried := 0
+	for name, l := range shapes {
+		for what, c := range interruptions() {
+			b := l.build(t)
+			e, err := parse(t, b).plan(c)
+			if err != nil || e == nil || !l.record(e) {
+				continue
+			}
+			for n, state := range statesOf(t, e) {
+				im := parse(t, state)
+				f := &finisher{im: im, seg: flagged(im.Progs)}
+				if f.seg < 0 || f.find() != nil {
+					continue
+				}
+				for _, other := range []func(r *record){
+					func(r *record) { r.old, r.now = r.old^1, r.now^1 },
+					func(r *record) { r.at, r.grown = r.at+16, r.grown+16 },
+				} {
+					r := *f.r
+					other(&r)
+					forged, enc := slices.Clone(state), r.encode()
+					copy(forged[f.off:], append(enc, make([]byte, max(0, int(f.size)-len(enc)))...))
+					if uint64(len(enc)) > f.size {
+						continue
+					}
+					tried++
+					where := fmt.Sprintf("%s, %s: after %d of %d writes", name, what, n, len(e.writes))
+					for _, next := range []Change{setPath(elf.DT_RUNPATH, lists[2]), setPath(elf.DT_RUNPATH, "/s")} {
+						again, err := Plan(parse(t, forged).Image, next)
+						if err != nil {
+							t.Errorf("%s: the next edit: %v", where, err)
+							continue
+						}
+						states := statesOf(t, again)
+						now := parse(t, states[len(states)-1])
+						if i := now.StringSection(); i >= 0 && (now.Sections[i].Addr != now.StrAddr || now.Sections[i].Size != now.StrSize) {
+							t.Errorf("%s: .dynamic has the strings at %#x, %#x bytes, .dynstr has them at %#x, %#x bytes", where, now.StrAddr, now.StrSize, now.Sections[i].Addr, now.Sections[i].Size)
+						}
+						if again.Dropped() == "" || Stopped(now.Image) {
+							t.Errorf("%s: dropped %q, still flagged: %v", where, again.Dropped(), Stopped(now.Image))
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Log(tried, "states")
+	if tried < 100 {
+		t.Error("the test tests nothing")
+	}
+}
