@@ -578,6 +578,7 @@ func (f *finisher) alone(scrub bool) (*Edit, error) {
 		if err := f.strayNotes(); err != nil {
 			return nil, err
 		}
+		f.shortNote()
 	}
 	e := &Edit{im: im, size: int64(im.size), finishes: true}
 	q.Flags &^= editing | recorded
@@ -693,6 +694,32 @@ func (f *finisher) strayNotes() error {
 		}
 	}
 	return nil
+}
+
+// shortNote lets the section of a resolution note that has become shorter end where the note does, and that of its room follow.
+func (f *finisher) shortNote() {
+	im := f.im
+	for i := range im.Sections {
+		s := &f.view.Sections[i]
+		if s.Type != elf.SHT_NOTE || !im.sectionNamed(i, cacheSection) {
+			continue
+		}
+		q := slices.IndexFunc(im.Progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_NOTE && q.Vaddr == s.Addr && q.Off == s.Off })
+		room := slices.IndexFunc(f.view.Sections, func(r elfimage.Section) bool {
+			return r.Type == elf.SHT_PROGBITS && r.Flags == elf.SHF_ALLOC && r.Addr == s.Addr+s.Size && im.nameAt(r.NameOff, cacheName)
+		})
+		if q < 0 || room < 0 || im.Progs[q].Filesz >= s.Size {
+			continue
+		}
+		r, less := &f.view.Sections[room], s.Size-im.Progs[q].Filesz
+		s.Size -= less
+		r.Off, r.Addr, r.Size = r.Off-less, r.Addr-less, r.Size+less
+		for _, i := range []int{i, room} {
+			w := write{off: im.Shoff + uint64(i)*im.ShdrSize(), data: make([]byte, im.ShdrSize())}
+			im.EncodeSection(w.data, f.view.Sections[i])
+			f.writes = append(f.writes, w)
+		}
+	}
 }
 
 // zero lets a range of the file become zeros.
