@@ -135,7 +135,19 @@ func (f *finisher) plan() (*Edit, error) {
 		return nil, err
 	}
 	e.writes = f.writes
+	if c.OSABI = f.osabi(); c.OSABI != nil {
+		f.view.OSABI = elf.OSABI(*c.OSABI)
+	}
 	return e, e.verified(f.view, c, f.claims)
+}
+
+// osabi returns the OS ABI that the file gets back, nil for the one that it has: one of the two that loaders take.
+func (f *finisher) osabi() *byte {
+	if was := elf.OSABI(f.r.osabi); f.fresh && was != f.im.OSABI && (was == elf.ELFOSABI_NONE || was == elf.ELFOSABI_LINUX) {
+		b := byte(was)
+		return &b
+	}
+	return nil
 }
 
 // look lets view be another image of the file, to be given other headers.
@@ -213,7 +225,7 @@ func (f *finisher) back(e *Edit, note []write) error {
 // headers writes the program headers and where the section headers are, and these where they are elsewhere.
 func (f *finisher) headers(e *Edit, progs []elfimage.Prog) error {
 	im, view := f.im, f.view
-	p := &planner{im: im, goal: &goal{}}
+	p := &planner{im: im, goal: &goal{osabi: f.osabi()}}
 	l := &layout{sections: view.Sections, shoff: im.Shoff}
 	if f.shoff != im.Shoff {
 		l.shoff = f.shoff
@@ -232,7 +244,7 @@ func (f *finisher) headers(e *Edit, progs []elfimage.Prog) error {
 		}
 	}
 	view.Shoff, f.shoff = l.shoff, l.shoff
-	if l.shoff == im.Shoff && len(view.Sections) == len(im.Sections) && slices.Equal(progs, im.Progs) {
+	if l.shoff == im.Shoff && len(view.Sections) == len(im.Sections) && slices.Equal(progs, im.Progs) && p.goal.osabi == nil {
 		return nil
 	}
 	w, err := p.header(progs, l.shoff, len(view.Sections))

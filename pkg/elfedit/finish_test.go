@@ -34,6 +34,7 @@ func interruptions() map[string]Change {
 		"gone":           setPath(elf.DT_NULL, ""),
 		"needed":         {Needed: &Needed{Names: []string{"liba.so", "libc.so.6", "libother.so.2"}}, Soname: ptr("another.so")},
 		"note":           {ResolutionNote: ptr(noteOf("new", 10))},
+		"OS ABI":         {RunPath: &RunPath{elf.DT_RUNPATH, lists[1]}, OSABI: ptr(byte(elf.ELFOSABI_LINUX))},
 		"note, run path": {ResolutionNote: ptr(noteOf("new", 10)), RunPath: &RunPath{elf.DT_RUNPATH, lists[1]}},
 	}
 }

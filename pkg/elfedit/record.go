@@ -56,6 +56,7 @@ type record struct {
 	shoff, shnum   uint64 // the section headers before
 	shoff2, shnum2 uint64 // and after
 	table          uint32 // sum of these
+	osabi          uint32 // of the file before
 }
 
 // A progRef is a program header, or the index of one that is in force.
@@ -193,6 +194,7 @@ func (c *coder) record(r *record) {
 		c.num(v)
 	}
 	c.sum(&r.table)
+	c.sum(&r.osabi)
 }
 
 // encode returns the bytes of the record.
@@ -271,7 +273,7 @@ func (im *image) dynamicSum(entries []elfimage.Dyn) uint32 {
 func (p *planner) putRecord(l *layout, scrubs []write) ([]write, error) {
 	im := p.im
 	r := &record{at: l.record.addr, size: im.size, end: l.size, old: im.dynamicSum(im.Dynamic), was: l.was,
-		shoff: im.Shoff, shnum: uint64(len(im.Sections)), shoff2: l.shoff, shnum2: uint64(len(l.sections))}
+		shoff: im.Shoff, shnum: uint64(len(im.Sections)), shoff2: l.shoff, shnum2: uint64(len(l.sections)), osabi: uint32(im.OSABI)}
 	var few [48]elfimage.Dyn
 	r.now = im.dynamicSum(p.entries(few[:0], l))
 	progs := p.marked(l)
