@@ -90,7 +90,7 @@ cudaRunpathFixup() {
     cudaRunpathTell fixup || exit
 }
 
-# nix-shell runs the same trap; in a trap, exit alone means the status before it.
+# nix-shell runs the same trap; in a trap, exit or return alone means the status before it.
 cudaRunpathAtExit() {
     [[ -n ${IN_NIX_SHELL-} ]] || cudaRunpathTell end || exit "$?"
 }
@@ -98,11 +98,12 @@ cudaRunpathAtExit() {
 # ------------------------------------------------------------- the program
 # Tells the program of a moment, obeys its answers and returns the status that it gives.
 cudaRunpathTell() { # MOMENT [ARGUMENT…]
-    local __crAnswer __crOutputs __crNotes='' __crStatus=1
+    local __crAnswer __crOutputs __crNotes='' __crStatus=''
     if ((${#cudaRunpathSettings[@]} == 0)); then
         mapfile -t cudaRunpathSettings < <("$cudaRunpathProgram" hook --settings)
+        wait "$!" || { cudaRunpathSettings=(); cudaRunpathDied --settings; return 1; }
     fi
-    __crOutputs=$(getAllOutputNames) || exit
+    __crOutputs=$(getAllOutputNames) || return 1
     while IFS= read -r -d '' __crAnswer; do
         case $__crAnswer in
         "log "*) cudaRunpathHook nixLog "${__crAnswer#log }" ;;
@@ -113,8 +114,13 @@ cudaRunpathTell() { # MOMENT [ARGUMENT…]
         "status "*) __crStatus=${__crAnswer#status } ;;
         esac
     done < <(cudaRunpathShell | "$cudaRunpathProgram" hook "$1" -- "${@:2}")
+    [[ -n $__crStatus ]] || { cudaRunpathDied "$1"; return 1; }
     if [[ -n $__crNotes ]]; then _generateLDCacheAllOutputs; fi
     return "$__crStatus"
+}
+
+cudaRunpathDied() { # MOMENT
+    cudaRunpathHook nixErrorLog "$cudaRunpathProgram hook $1 ended without a status, as if killed"
 }
 
 # What the shell has, each word with a NUL behind it: NAME, its attributes (those of declare), the

@@ -3,6 +3,7 @@ support:
 let
   inherit (support)
     check
+    counting
     greet
     hooks
     installCompiled
@@ -234,6 +235,28 @@ in
         { fixupPhase = "set +e; runHook postFixup; echo not reached"; }
         { preFixup = "unset NIX_LOG_FD"; }
         { preFixup = "unset -f nixLog nixErrorLog"; }
+        # In a shell of its own, whose status nobody looks at.
+        { fixupPhase = "(runHook postFixup) || true"; }
+        { fixupPhase = "set +o pipefail; runHook postFixup | cat"; }
+      ]
+    # The program is killed, as where the machine has no memory left.
+    + lib.concatMapStrings
+      (killedAt: ''
+        log=$(< ${
+          logOfFailure (package {
+            pname = "killed";
+            nativeBuildInputs = [ counting.cudaRunpathHook ];
+            build = installCompiled;
+            inherit killedAt;
+          })
+        })
+        contains "log" "$log" "/bin/runpath hook ${killedAt} ended without a status"
+      '')
+      [
+        "--settings"
+        "before"
+        "fixup"
+        "end"
       ]
   );
 

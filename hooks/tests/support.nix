@@ -151,7 +151,8 @@ rec {
   };
   allHooks = map (name: hooks.${name}) hookNames;
 
-  # The tools, noting each call and its arguments in $NIX_BUILD_TOP/calls.
+  # The tools, noting each call and its arguments in $NIX_BUILD_TOP/calls. As `runpath hook
+  # $killedAt` they are killed.
   countingTools = package {
     pname = "counting-tools";
     outputs = [
@@ -164,6 +165,7 @@ rec {
       for tool in ${toString hookNames} runpath autoPatchelf thinCuda cudaCapabilitiesCheck; do
         cat > $tools/bin/$tool <<END
       #!${pkgs.bash}/bin/bash
+      if [[ "\$*" == "hook \''${killedAt-never}"* ]]; then kill -KILL \$\$; fi
       if [[ "\''${1-}" != hook ]]; then echo "$tool \$*" >> "\$NIX_BUILD_TOP/calls"; fi
       exec ${ours.cuda-runpath}/bin/$tool "\$@"
       END

@@ -3,6 +3,7 @@ package hook
 import (
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +30,7 @@ func (a *answers) fail(message string) { a.print("error " + message) }
 // print returns when the line is printed: what a tool prints next comes after it. The shell reads a pipe byte by byte, so
 // when it is empty, the shell has obeyed all but the last word, which says nothing.
 func (a *answers) print(word string) {
-	a.say(word)
+	a.say(strings.ReplaceAll(strings.ToValidUTF8(word, "\ufffd"), "\x00", "\ufffd")) // half a character would eat the NUL behind it
 	a.say("")
 	if a.pipe == nil {
 		return

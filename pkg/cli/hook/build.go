@@ -390,10 +390,9 @@ func disagreeing(walks []walk) (flag, remedy string) {
 					if one.setting != "" && i+1 < len(w.args) {
 						value = w.args[i+1]
 					}
+				} else if name, equals, ok := strings.Cut(arg, "="); ok && name == one.flag {
+					value = equals
 				}
-			}
-			if name, equals, ok := strings.Cut(w.args[len(w.args)-1], "="); ok && name == one.flag {
-				value = equals
 			}
 			if !slices.Contains(values, value) {
 				values = append(values, value)

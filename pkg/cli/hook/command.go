@@ -60,7 +60,10 @@ func (b *build) tell(moment string, args []string, stdin io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if b.shell, err = readShell(text); err == nil {
+	if b.shell, err = readShell(text); err == nil && len(b.names) == 0 { // they come last
+		err = errState
+	}
+	if err == nil {
 		err = do()
 	}
 	status := exitStatus(1)

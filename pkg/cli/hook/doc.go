@@ -46,7 +46,7 @@
 //	stubs DIR                the directory of the stubs, for later moments
 //	offer                    wrap the check phases that follow, so that they find the stubs
 //	notes                    nothing of ours edits: run stdenv's function that writes resolution notes
-//	status N                 the last one; other than 0, the build fails, or the function returns it
+//	status N                 the last one; other than 0, the build fails, or the function returns it; without one it is 1
 //
 // A new version of the interface gets a new number here and in hooks.nix, which puts each part of the shim into a
 // condition: an older version's shim does not redefine the functions of a newer one that was sourced before it.

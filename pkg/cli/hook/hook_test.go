@@ -122,6 +122,7 @@ func TestFixup(t *testing.T) {
 			"run /T/bin/stubReplace COMMON --compat /C -- OUT", "run /T/bin/autoAddDriverRunpath COMMON --compat /C --when needed --x a b -- OUT", "run /T/bin/addCudaCompatRunpath COMMON --compat /C -- OUT"}},
 		{"a flag that all must hear", state{"stubReplaceFlags": {"--force-rpath"}}, []string{"log warning: --force-rpath is in the flags of one tool alone, and the one that runs last decides; give it to each of them"}},
 		{"a setting that all must hear", state{"stubReplaceFlags": {"--position=last"}}, []string{"log warning: --position is in the flags of one tool alone, and the one that runs last decides; set driverLinkPosition in its place"}},
+		{"the same, and another flag", state{"stubReplaceFlags": {"--position=last --verbose"}}, []string{"log warning: --position is in the flags of one tool alone"}},
 		{"flags of another kind", state{"stubReplaceFlags!": {"x"}}, []string{"error stubReplaceFlags must be a string or a list, not an attribute set", "status 1"}},
 		{"thin, no list", state{"cudaThin": {"1"}}, []string{"error cudaThin: for which GPUs? Add a line to the package, such as cudaCapabilities = cudaPackages.flags.cudaCapabilities;", "status 1"}},
 		{"check, no list", state{"cudaRunpathCheckCapabilities": {"1"}}, []string{"error cudaRunpathCheckCapabilities: for which GPUs?", "status 1"}},
@@ -296,6 +297,39 @@ func TestStubs(t *testing.T) {
 }
 
 // What later phases change is looked at once more: the files that changed, and only they.
+// In nix-shell $NIX_BUILD_TOP may be /tmp, where names that anybody can foresee are nobody's own.
+func TestShellHasNoForeseeableNames(t *testing.T) {
+	top := t.TempDir()
+	_, s := outputs(t)
+	s["cudaRunpathGiven"] = []string{"tool=stubReplace"}
+	s["NIX_BUILD_TOP"], s["TMPDIR"] = []string{top}, []string{t.TempDir()}
+	s["IN_NIX_SHELL"] = []string{"impure"}
+	s["stubReplaceForChecks"] = []string{"1"}
+	for _, moment := range []string{"before", "fixup"} {
+		if answers := at(t, s, 0, moment); !slices.Contains(answers, "status 0") {
+			t.Errorf("%s: %q", moment, answers)
+		}
+		if made, err := os.ReadDir(top); err != nil || len(made) > 0 {
+			t.Errorf("%s: %v in $NIX_BUILD_TOP, %v", moment, made, err)
+		}
+	}
+}
+
+// A failure that ends only a shell of its own is one of the build all the same.
+func TestEndAfterAFailure(t *testing.T) {
+	_, s := outputs(t)
+	s["cudaRunpathGiven"] = four
+	s["NIX_BUILD_TOP"] = []string{t.TempDir()}
+	at(t, s, 3, "fixup")
+	if answers := at(t, s, 0, "end"); !slices.Contains(answers, "status 1") {
+		t.Errorf("after a failure: %q", answers)
+	}
+	at(t, s, 0, "fixup")
+	if answers := at(t, s, 0, "end"); !slices.Contains(answers, "status 0") {
+		t.Errorf("after a success: %q", answers)
+	}
+}
+
 func TestEnd(t *testing.T) {
 	out, s := outputs(t)
 	top := t.TempDir()
@@ -360,10 +394,24 @@ func TestTornState(t *testing.T) {
 			t.Errorf("%q: %v", whole[:i], s)
 		}
 	}
+	// Of the outputs, which come last, there is one in each build.
+	if answers := at(t, state{"cudaRunpathGiven": four}, 0, "fixup"); !slices.Equal(answers, []string{"error " + errState.Error(), "status 1"}) {
+		t.Errorf("without outputs: %q", answers)
+	}
 	for _, n := range []string{"-1", "x", strconv.Itoa(1 << 62)} {
 		if _, err := readShell([]byte("a\x00\x00" + n + "\x00")); err == nil {
 			t.Errorf("%s values", n)
 		}
+	}
+}
+
+// A text is one word, whatever is in it. With half a character at its end bash takes the NUL behind it for the rest.
+func TestTextsAreOneWord(t *testing.T) {
+	var out strings.Builder
+	a := &answers{out: &out}
+	a.note("a\x00status 0\xe2")
+	if got := out.String(); got != "log a\ufffdstatus 0\ufffd\x00\x00" {
+		t.Errorf("%q", got)
 	}
 }
 

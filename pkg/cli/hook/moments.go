@@ -46,7 +46,7 @@ func (b *build) stubs() (string, error) {
 		return directory, nil
 	}
 	var err error
-	if top := b.text("NIX_BUILD_TOP"); top != "" {
+	if top := b.top(); top != "" {
 		directory = filepath.Join(top, "cuda-runpath-stubs")
 		err = os.MkdirAll(directory, 0o755)
 	} else { // perhaps in /tmp: a name that nobody could foresee
@@ -63,6 +63,9 @@ func (b *build) stubs() (string, error) {
 func (b *build) fixup() error {
 	b.sayPrograms()
 	b.sayStandIns()
+	if err := b.mark(begun); err != nil {
+		return err
+	}
 	tools, err := b.editing(b.note)
 	if err != nil {
 		return err
@@ -119,7 +122,7 @@ func (b *build) fixup() error {
 	if err := b.offer(late); err != nil {
 		return err
 	}
-	return b.mark()
+	return b.mark(fixed)
 }
 
 // sayPrograms says which one runs, where hooks of several versions came together.
@@ -234,20 +237,34 @@ func (b *build) offer(late bool) error {
 	return nil
 }
 
+// What the mark says: the tools have begun, all is well.
+const (
+	begun = "begun\n"
+	fixed = "fixed\n"
+)
+
 // markPath is the file that stands for the end of fixup: what has changed since has a ctime that is not before its own. ""
 // outside of a build.
 func (b *build) markPath() string {
-	if top := b.text("NIX_BUILD_TOP"); top != "" {
+	if top := b.top(); top != "" {
 		return filepath.Join(top, "cuda-runpath-fixed")
 	}
 	return ""
 }
 
-func (b *build) mark() error {
+// top is the directory of a build, which is its own. "" in nix-shell, where that may be /tmp.
+func (b *build) top() string {
+	if b.isTrue("IN_NIX_SHELL") {
+		return ""
+	}
+	return b.text("NIX_BUILD_TOP")
+}
+
+func (b *build) mark(text string) error {
 	if b.markPath() == "" {
 		return nil
 	}
-	return plainfile.Write(b.markPath(), 0o644, []byte("fixed\n"))
+	return plainfile.Write(b.markPath(), 0o644, []byte(text))
 }
 
 // end is the moment at which the build has succeeded: whether what the tools left still holds, in the files that changed
@@ -262,6 +279,10 @@ func (b *build) end() error {
 		return nil
 	} else if err != nil {
 		return err
+	}
+	// In a shell of its own a failure ends that shell alone.
+	if said, err := os.ReadFile(b.markPath()); err != nil || string(said) != fixed {
+		return errors.New("the hooks failed at the end of postFixup, and the build went on without them; what they said is above")
 	}
 	changed, err := b.changedSince(mark)
 	if err != nil || len(changed) == 0 {

@@ -25,7 +25,8 @@ func Settings() []string {
 		"appendRunpaths", "appendRunpathsArray", "runtimeDependencies", "runtimeDependenciesArray", "patchelfFlags",
 		"patchelfFlagsArray", "autoPatchelfFlags", "autoPatchelfFlagsArray", "autoPatchelfLibs", "extraAutoPatchelfLibs",
 		// stdenv's.
-		"NIX_BUILD_CORES", "NIX_BUILD_TOP", "NIX_BINTOOLS", "TMPDIR", "noAuditTmpdir", "pkgsHostTarget", "dontPatchELF", "dontGenerateLDCache",
+		"NIX_BUILD_CORES", "NIX_BUILD_TOP", "NIX_BINTOOLS", "TMPDIR", "IN_NIX_SHELL", "noAuditTmpdir", "pkgsHostTarget", "dontPatchELF",
+		"dontGenerateLDCache",
 	}
 	for _, tool := range Tools() {
 		names = append(names, tool+"Flags", tool+"FlagsArray")
