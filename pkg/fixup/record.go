@@ -277,7 +277,10 @@ func (r *Record) load(ctx context.Context) {
 		return
 	}
 	if err == nil {
-		renamed := sync.OnceValue(func() map[uint64]file { return r.walk(ctx) })
+		renamed := sync.OnceValue(func() (files map[uint64]file) {
+			files, r.err = r.walk(ctx)
+			return files
+		})
 		read, err = readRecord(r.in, r.base, func(c *Change) bool { return r.find(c, renamed) })
 	}
 	switch {
@@ -295,13 +298,13 @@ type file struct {
 }
 
 // walk returns the ELF files of the directory by their inodes.
-func (r *Record) walk(ctx context.Context) map[uint64]file {
+func (r *Record) walk(ctx context.Context) (map[uint64]file, error) {
 	type found struct {
 		file
 		inode uint64
 	}
 	files := map[uint64]file{}
-	_ = tree.WalkRoot(ctx, r.top, tree.Options{Shallow: r.name == "."}, func(f *tree.File) (n found, keep bool) {
+	err := tree.WalkRoot(ctx, r.top, tree.Options{Shallow: r.name == "."}, func(f *tree.File) (n found, keep bool) {
 		if f.Err != nil || !f.ELF() || f.SameAs != "" {
 			return n, false
 		}
@@ -315,7 +318,7 @@ func (r *Record) walk(ctx context.Context) map[uint64]file {
 		n.state, err = stateOf(im)
 		return n, err == nil
 	}, func(n found) { files[n.inode] = n.file })
-	return files
+	return files, err
 }
 
 // is reports whether a file is as an entry says that it was left.
@@ -323,8 +326,8 @@ func (c *Change) is(s State) bool {
 	return s.is(c.After.state()) || c.Found != nil && s.is(c.Found.state())
 }
 
-// find leaves those names of an entry that lead to something, or the one that the file has been given since, and reports whether
-// there is one.
+// find leaves those names of an entry that lead to something, or the one that the file has been given since, and
+// reports whether there is one.
 func (r *Record) find(c *Change, renamed func() map[uint64]file) bool {
 	names := slices.DeleteFunc(c.names(), func(name text) bool {
 		target := r.top.Target(r.path(name))

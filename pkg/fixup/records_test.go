@@ -1083,3 +1083,24 @@ func TestUndoOfAWayBackThatWasKilled(t *testing.T) {
 		t.Errorf("left: %q", left)
 	}
 }
+
+// What was not looked for to the end is not taken for gone.
+func TestUndoThatIsStoppedForgetsNothing(t *testing.T) {
+	s := environment(t, "out/a.so", "out/b.so")
+	s.change("one", "~/out")
+	if err := os.Rename(s.dir+"/out/a.so", s.dir+"/out/z.so"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if err := Undo(ctx, []string{s.dir + "/out/b.so"}, Undoing{Waiting: func(string) {}}, func(u Undone) {
+		if u.Gone.N > 0 {
+			t.Errorf("%+v is gone", u.Gone)
+		}
+	}); err == nil {
+		t.Error("no error")
+	}
+	if diff := cmp.Diff(map[string]string{"out/z.so": "/old", "out/b.so": "/old"}, s.undo(Undoing{}, "~/out")); diff != "" {
+		t.Error(diff)
+	}
+}
