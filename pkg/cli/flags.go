@@ -100,7 +100,7 @@ func checkGPUs(list string) error { _, err := gpucode.ParseTargets(list); return
 func (s *session) gpuTargets(c *command.Line, name string) []gpucode.Target {
 	targets, _ := gpucode.ParseTargets(c.String(name))
 	for _, t := range unknownGPUs(targets) {
-		s.Log.Warnf("--%s %s: no GPU of this number is known here; what holds for all is taken to hold for it", name, t)
+		s.Log.Warnf("--%s %s: no GPU with this number is known here; the general rule is applied to it", name, t)
 	}
 	return targets
 }

@@ -54,7 +54,7 @@ var thinFlags = []*command.Flag{
 func thinAction(s *session, c *command.Line) error {
 	asked, _ := gpucode.ParseTargets(c.String("for"))
 	if unknown := unknownGPUs(asked); len(unknown) > 0 && !c.Bool("nix-build") && !s.hasCodeFor(unknown[0].Capability) {
-		return command.Misusef("--for %s: no GPU of this number is known here, and no file has code for it: the code of all that are would be taken out", unknown[0])
+		return command.Misusef("--for %s: no GPU with this number is known here, and no file has code for it: the code for every known GPU would be removed", unknown[0])
 	}
 	targets := s.gpuTargets(c, "for")
 	if targets == nil && !c.Bool("blank-options") {

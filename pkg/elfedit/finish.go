@@ -673,7 +673,7 @@ func (f *finisher) shrink(q *elfimage.Prog) (done bool, err error) {
 	if strings := im.StrAddr - q.Vaddr; im.hasDynamic() && strings < q.Filesz && strings+im.StrSize <= q.Filesz {
 		end = max(end, strings+im.StrSize)
 	}
-	if end == 0 || q.Filesz != q.Memsz || q.Filesz-end < recordSpace(0, 0) {
+	if end == 0 || q.Filesz != q.Memsz || q.Filesz-end < recordSpace(0, 0, 0) {
 		return false, nil
 	}
 	if done, err = im.zeros(q.Off+end, q.Filesz-end); done {

@@ -93,7 +93,7 @@ func (p *planner) inPadding() (*layout, error) {
 	if p.im.needsAnchor() { // which takes new section headers
 		return nil, nil
 	}
-	record := recordSpace(0, 0)
+	record := recordSpace(0, 0, 0)
 	for _, seg := range p.readOnlySegments(own) {
 		last := p.im.lastSection(seg)
 		if last < 0 && len(p.im.Sections) > 0 {
@@ -191,7 +191,7 @@ func (p *planner) moveTable(seg *elfimage.Prog, last int, n uint64) (*layout, er
 	}
 	l := p.asItIs()
 	off, addr = off+skip, addr+skip
-	record := recordSpace(0, 0)
+	record := recordSpace(0, 0, 0)
 	table := append(p.im.Alloc(n + record)[:0], old...)
 	table, at := appendRoom(table, p.goal.blob, n-skip-p.im.StrSize-uint64(roomHead))
 	symbols, err := p.symbolWrites(nil, addr)

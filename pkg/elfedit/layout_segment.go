@@ -598,7 +598,7 @@ func (n *newSegment) finish(null int, writable bool) error {
 	}
 	n.hold(writable)
 	room := l.fresh // a string in the room of an earlier edit
-	l.record = place{n.off + segment.Filesz, n.addr + segment.Filesz, recordSpace(len(n.blocks)+2+len(n.p.goal.retired)/4, len(im.Progs))}
+	l.record = place{n.off + segment.Filesz, n.addr + segment.Filesz, recordSpace(len(n.blocks)+2+len(n.p.goal.retired)/4, len(im.Progs), max(0, len(l.progs)-len(im.Progs)))}
 	if n.relocated != nil && n.relocated.stays() {
 		l.was = n.relocated.size
 	}

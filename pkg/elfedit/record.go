@@ -86,8 +86,9 @@ const recordHead = len(recordMark) + 8
 // maxRecord is the size of the largest record, in bytes.
 const maxRecord = 64 << 10
 
-// recordSpace is room enough for a record of an edit in which n blocks move.
-func recordSpace(n, progs int) uint64 { return alignUp(uint64(192+2*progs+72*n), 16) }
+// recordSpace is room enough for a record of an edit in which n blocks move, of a file with so many program headers, and with
+// more of them afterwards (beside that of a new segment).
+func recordSpace(n, progs, more int) uint64 { return alignUp(uint64(192+2*progs+16*more+72*n), 16) }
 
 // A coder writes a record's numbers, or reads them: each field is named once.
 type coder struct {

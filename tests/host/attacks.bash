@@ -2,7 +2,7 @@
 # shellcheck disable=SC2016  # what is in '…' is for other shells
 # What a user, root in a hurry or a killed process can do to hostDriver. Small made-up libraries serve for the driver, so this
 # part needs no download. Sourced by tests/host/run, which sets what is used here.
-: "${root:=}" "${here:=}" "${work:=}" "${hostDriver:=}" "${namespaces:=}" "${mounts:=}" "${no_mounts:=}" "${version:=535.261.03}"
+: "${root:=}" "${here:=}" "${work:=}" "${bin:=}" "${hostDriver:=}" "${namespaces:=}" "${mounts:=}" "${no_mounts:=}" "${version:=535.261.03}"
 declare -a nobody
 
 # tiny TREE [CONTENTS]: a host whose driver is three libraries of a few kilobytes; CONTENTS makes another build of them.
