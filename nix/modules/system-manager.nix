@@ -38,6 +38,7 @@ in
         unitConfig = {
           DefaultDependencies = false;
           RequiresMountsFor = "${hostDriver} /var/lib/hostDriver";
+          StartLimitIntervalSec = 0;
         };
         after = [
           "systemd-tmpfiles-setup.service"

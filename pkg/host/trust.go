@@ -33,6 +33,9 @@ func (h *Host) Trusted(name string) error {
 	at := path.Clean(name)
 	for {
 		err := h.trusted(at)
+		if err == nil && at != path.Clean(name) {
+			err = h.Shared(at) // where others may make it first
+		}
 		if err == nil {
 			return nil
 		}
@@ -44,6 +47,24 @@ func (h *Host) Trusted(name string) error {
 		}
 		at = path.Dir(at) // it was not there, and what comes there is made in what is
 	}
+}
+
+// Shared says who else can add to a directory, and so make what is not there yet: also to a sticky one, as /tmp, in which they cannot
+// replace what is there.
+func (h *Host) Shared(dir string) error {
+	at, err := h.Root.Resolve(dir)
+	if err != nil {
+		return err
+	}
+	info, err := h.Root.Lstat(at)
+	if err != nil {
+		return err
+	}
+	why, err := h.writers(at, info)
+	if err == nil && why != "" {
+		err = errors.New(strings.ReplaceAll(why, "%s", at))
+	}
+	return err
 }
 
 // trusted tells why a file must not be relied on: someone other than root, the
@@ -92,6 +113,15 @@ func (h *Host) writable(at string, info fs.FileInfo) (string, error) {
 	if link || info.IsDir() && info.Mode()&fs.ModeSticky != 0 {
 		// Nothing can be written into a link, and it is as safe as its directory, but for a
 		// sticky one, such as /tmp: there, anyone can add entries and replace their own.
+		return "", nil
+	}
+	return h.writers(at, info)
+}
+
+// writers says who else has the right to write a file or directory, with %s for its name, or "".
+func (h *Host) writers(at string, info fs.FileInfo) (string, error) {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
 		return "", nil
 	}
 	entries, err := accessList(h.Root, at)

@@ -65,6 +65,7 @@ func TestCommands(t *testing.T) {
 		{"tmpfiles --root TREE --beside --links --program /p", 2, `need copies`},
 		{"tmpfiles --root TREE --links --state-dir /srv/x --from /usr/lib64 --program /p --part service", 0, `\nExecStart=/p install --links --state-dir /srv/x --from /usr/lib64\n`},
 		{"tmpfiles --root TREE --state-dir x", 2, `an absolute path is needed`},
+		{"tmpfiles --root TREE --compat opt/compat", 2, `--compat "opt/compat": an absolute path is needed`},
 		{"tmpfiles --root TREE --compat /opt/compat --program /p --part service", 0, `\nExecStart=/p install --compat /opt/compat\n`},
 		{"tmpfiles --root TREE --json --dry-run", 0, `"path": "/etc/systemd/system/hostDriver\.path"`},
 		{"tmpfiles --root TREE --write EMPTY", 0, `^EMPTY/etc/tmpfiles\.d/hostDriver\.conf: written\nEMPTY/usr/local/libexec/hostDriver: written\n(EMPTY/etc/.*hostDriver\.(service|path): written\n){4}$`},

@@ -230,3 +230,69 @@ func TestSomebodyElsesBesideTheLink(t *testing.T) {
 		}
 	}
 }
+
+// The directory of the last installation is the next one's, also where it was an earlier one's before.
+func TestTheLastStateDirectory(t *testing.T) {
+	tree := hostTree(t)
+	for _, dir := range []string{"/a", "/b", "/a", ""} {
+		args := []string{"install", "--root", tree, "--machine", "x86_64"}
+		if dir != "" {
+			args = append(args, "--state-dir", dir)
+		}
+		if status, said := runs(args...); status != 0 {
+			t.Fatalf("status %d, %q", status, said)
+		}
+	}
+	if target, err := os.Readlink(filepath.Join(tree, "run/opengl-driver")); target != "../a/opengl-driver" {
+		t.Error(target, err)
+	}
+}
+
+// In a directory as /tmp, others may make what is to hold the copies before root does, and again once it is gone.
+func TestStateDirectoryInAStickyOne(t *testing.T) {
+	tree := hostTree(t)
+	if err := errors.Join(os.Mkdir(filepath.Join(tree, "tmp"), 0), os.Chmod(filepath.Join(tree, "tmp"), 0o777|os.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"/tmp", "/tmp/x"} {
+		status, said := runs("install", "--root", tree, "--machine", "x86_64", "--state-dir", dir)
+		if status != 1 || !strings.Contains(said, "anyone can write /tmp, ") {
+			t.Errorf("%s: status %d, %q", dir, status, said)
+		}
+	}
+}
+
+// A link of somebody else's for 32-bit programs is no fault of an installation that has nothing for them.
+func TestInstallBesideAnothersLinkOf32Bits(t *testing.T) {
+	tree := hostTree(t)
+	if err := os.Symlink("/elsewhere", filepath.Join(tree, "run/opengl-driver-32")); err != nil {
+		t.Fatal(err)
+	}
+	if status, said := runs("install", "--root", tree); status != 0 {
+		t.Errorf("status %d, %q", status, said)
+	}
+}
+
+// A unit that somebody else wrote under the same name stays.
+func TestSomebodyElsesUnit(t *testing.T) {
+	tree := hostTree(t)
+	unit := filepath.Join(tree, "etc/systemd/system/hostDriver.service")
+	write(t, unit, "[Service]\n")
+	status, said := runs("tmpfiles", "--root", tree, "--program", "/p")
+	if b, err := os.ReadFile(unit); status != 1 || string(b) != "[Service]\n" || !strings.Contains(said, "hostDriver.service is there already") {
+		t.Errorf("status %d, %q; %q, %v", status, said, b, err)
+	}
+}
+
+// Where nothing reads the files, that is said; where systemd is there, it is not.
+func TestTmpfilesWithoutSystemd(t *testing.T) {
+	tree := hostTree(t)
+	const says = "for there is no systemd"
+	if status, said := runs("tmpfiles", "--root", tree, "--program", "/p"); status != 0 || strings.Count(said, says) != 1 {
+		t.Errorf("status %d, %q", status, said)
+	}
+	write(t, filepath.Join(tree, "usr/bin/systemd-tmpfiles"), "")
+	if status, said := runs("tmpfiles", "--root", tree, "--program", "/p"); status != 0 || strings.Contains(said, says) {
+		t.Errorf("status %d, %q", status, said)
+	}
+}

@@ -3,6 +3,7 @@ package hostdriver
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/cli/command"
@@ -32,6 +33,9 @@ root) or in /usr, else a copy in /usr/local/libexec.`,
 		{Kind: command.String, Name: "write", Usage: "write the files below `DIR`, as --root DIR does", Hidden: true},
 		dryRunFlag, jsonFlag, quietFlag},
 	Action: on(func(c *call) error {
+		if dir := c.String("compat"); dir != "" && !path.IsAbs(dir) {
+			return command.Misusef("--compat %q: an absolute path is needed, for the service starts in another directory", dir)
+		}
 		all, err := c.drivers(c.host.Excluding(c.machine, c.prefix))
 		if err != nil {
 			return err
@@ -117,6 +121,9 @@ func (c *call) boot(to *host.Host, files []made.File) error {
 			changed[f.Path] = true
 		}
 	}
+	if !dryRun && !c.IsSet("write") && !readsBootFiles(to) {
+		c.complain("nothing here reads these files, for there is no systemd: have hostDriver install started at each boot, and after an upgrade of the driver")
+	}
 	switch {
 	case c.Bool("json"):
 		return c.printJSON(map[string]any{"dry_run": dryRun, "files": files})
@@ -135,6 +142,15 @@ func (c *call) boot(to *host.Host, files []made.File) error {
 		}
 	}
 	return nil
+}
+
+// readsBootFiles reports whether a system has anything that reads units, or lines for tmpfiles.d.
+func readsBootFiles(h *host.Host) bool {
+	return systemd(h) || slices.ContainsFunc([]string{"/usr/lib/systemd/systemd", "/lib/systemd/systemd", "/usr/bin/systemd-tmpfiles",
+		"/bin/systemd-tmpfiles", "/run/current-system/sw/bin/systemd-tmpfiles"}, func(name string) bool {
+		_, err := h.Root.Stat(name)
+		return err == nil
+	})
 }
 
 // systemd reports whether a system is this one, and systemd runs it (sd_booted(3)).

@@ -42,8 +42,8 @@ With --prefix or --beside, only the libraries there are taken away.`,
 				err = o.Err
 			}
 		}
-		if !dryRun {
-			err = errors.Join(err, c.forget(things, rest, only))
+		if !dryRun && err == nil { // else what is left stays on record
+			err = c.forget(things, rest, only)
 		}
 		if err != nil {
 			return needsRoot(err, "")

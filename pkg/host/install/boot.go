@@ -54,6 +54,8 @@ RequiresMountsFor=` + strings.TrimSpace(mounts) + `
 After=local-fs.target systemd-tmpfiles-setup.service systemd-modules-load.service
 Before=basic.target shutdown.target
 Conflicts=shutdown.target
+# An upgrade may run ldconfig many times: by the usual limit, the path unit would fail, and notice none until the next boot.
+StartLimitIntervalSec=0
 
 [Service]
 Type=oneshot
@@ -81,7 +83,7 @@ WantedBy=multi-user.target
 	return files, nil
 }
 
-const madeBy = "# Made by: hostDriver tmpfiles\n"
+const madeBy = made.Mark + " tmpfiles\n"
 
 // Usual are the files that BootFiles returns wherever it is called, for what no record has.
 var Usual = []string{host.TmpfilesConf, units + ServiceUnit, units + PathUnit}

@@ -98,7 +98,11 @@ func Make(h *host.Host, d *host.Driver, o *offer.Offer, s Site, dryRun bool) (*L
 func (s Site) Fit(h *host.Host, link string, copies bool) error {
 	at := s.dir(link)
 	if s.State != "" {
-		if err := h.Trusted(s.State); err != nil {
+		err := h.Trusted(at)
+		if err == nil && exists(h, s.State) {
+			err = h.Shared(s.State) // what is made in a sticky directory, others may make again once it is gone
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w, and with it the libraries that programs load: name another directory with --state-dir", s.State, err)
 		}
 	}
@@ -377,7 +381,7 @@ var errNotOurs = errors.New("was not made by hostDriver install; leaving it alon
 // returns nil where there is nothing of ours.
 func Withdraw(h *host.Host, m host.Machine, s Site, dryRun bool) (*Link, error) {
 	in, err := uninstall(h, m, s, dryRun)
-	if errors.Is(err, errNotOurs) {
+	if errors.Is(err, errNotOurs) || errors.Is(err, errForeign) {
 		return nil, nil
 	}
 	return in, err

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -36,6 +37,11 @@ func ChooseProgram(h *host.Host, named, purpose string) (*Program, error) {
 		if !path.IsAbs(named) {
 			return nil, fmt.Errorf("%s: an absolute path is needed", named)
 		}
+		if h.Root.IsHost() { // in a tree, it may come later
+			if info, err := h.Root.Stat(named); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+				return nil, fmt.Errorf("%s: root could not start it: %w", named, cmp.Or(host.Reason(err), errors.New("it is no program")))
+			}
+		}
 		return judged(h, path.Clean(named), purpose)
 	}
 	const running = "/proc/self/exe"
@@ -43,7 +49,7 @@ func ChooseProgram(h *host.Host, named, purpose string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.Root.IsHost() || exists(h, at) {
+	if exists(h, at) { // it may have been replaced since it was started
 		p, err := judged(h, at, purpose)
 		if err == nil && (p.Root != "" || !store.Contains(at) && (strings.HasPrefix(at, "/usr/") || readOnly(h, host.Libexec))) {
 			return p, nil

@@ -60,6 +60,12 @@ func TestChooseProgram(t *testing.T) {
 			t.Errorf("%s: %+v, %v", named, p, err)
 		}
 	}
+	// On the running system, root could not start what is not there, or is no program.
+	for _, named := range []string{"/etc/passwd", "/usr/bin/no-such-program", "/usr/bin"} {
+		if p, err := ChooseProgram(&host.Host{}, named, "units"); err == nil || !strings.Contains(err.Error(), "root could not start it") {
+			t.Errorf("%s: %+v, %v", named, p, err)
+		}
+	}
 	// The one that runs is not there: a copy of it.
 	p, err := ChooseProgram(h, "", "units")
 	if err != nil || p.Path != "/usr/local/libexec/hostDriver" || len(p.Needs()) != 1 || len(p.Needs()[0].Program) < 1<<20 {

@@ -90,7 +90,7 @@ func (v *sight) again() error {
 	default:
 		hint = " (made by " + owner + ": hostDriver install --beside)"
 	}
-	return fmt.Errorf("%s is a link to %s%s; hostDriver leaves it alone", at, target, hint)
+	return fmt.Errorf("%s is a link to %s%s; %w", at, target, hint, errForeign)
 }
 
 // replaceable says why the directory in the link's place is not to go: not all in it was made by hostDriver, or is links to the
@@ -135,6 +135,8 @@ var errMore = errors.New("holds what hostDriver did not make, and is to be a lin
 
 // aside is what the names begin with of what is to take the link's place, or had it.
 func (v *sight) aside() string { return "." + v.name + generation }
+
+var errForeign = errors.New("hostDriver leaves it alone")
 
 // put lets the link lead to the site's directory, or does nothing where there is to be none.
 func (v *sight) put() error {

@@ -14,6 +14,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -163,9 +164,9 @@ func changeIn(h *host.Host, in *os.Root, to func([]Thing) []Thing) (again bool, 
 	return !errors.Is(err, unix.EACCES) && !errors.Is(err, unix.EROFS) && !errors.Is(err, unix.ENOSPC), err
 }
 
-// Note records what is about to be made.
+// Note records what is about to be made: after what was at the same path before.
 func Note(h *host.Host, things ...Thing) error {
-	if have, err := Read(h); err == nil && !slices.ContainsFunc(things, func(t Thing) bool { return !slices.Contains(have, t) }) {
+	if have, err := Read(h); err == nil && !slices.ContainsFunc(things, func(t Thing) bool { return !isLast(have, t) }) {
 		return nil
 	}
 	open := func() (*os.Root, error) {
@@ -174,12 +175,22 @@ func Note(h *host.Host, things ...Thing) error {
 	}
 	return change(h, open, func(have []Thing) []Thing {
 		for _, t := range things {
-			if !slices.Contains(have, t) {
-				have = append(have, t)
+			if !isLast(have, t) {
+				have = append(slices.DeleteFunc(have, func(other Thing) bool { return other == t }), t)
 			}
 		}
 		return have
 	})
+}
+
+// isLast reports whether a thing is the last one on record at its path.
+func isLast(have []Thing, t Thing) bool {
+	for _, other := range slices.Backward(have) {
+		if other.Kind == t.Kind && other.Path == t.Path {
+			return other == t
+		}
+	}
+	return false
 }
 
 // Forget takes things out of the record, which goes with the last, and its directory where nothing else is in it.
@@ -220,10 +231,13 @@ func Things(files ...File) []Thing {
 	return things
 }
 
+// Mark is what a text begins with that only replaces one that has it too: a unit that somebody else wrote stays.
+const Mark = "# Made by: hostDriver"
+
 // Put makes files and links in a system, in order, and records them first. It returns which of them were not there like that.
 // Links of their directories are followed as that system would follow them, so they do not lead out of it. A link in a file's
-// own place stays, for somebody put it there (a masked unit leads to /dev/null), and so does anything in a link's or a
-// program's place that the record does not know.
+// own place stays, for somebody put it there (a masked unit leads to /dev/null), and so do a text without the [Mark] of the one to
+// come, and anything in a link's or a program's place that the record does not know.
 func Put(h *host.Host, files ...File) (changed []File, err error) {
 	known, err := Read(h)
 	if err != nil {
@@ -276,6 +290,11 @@ func (f *File) allowed(h *host.Host, known []Thing) error {
 		return fmt.Errorf("%s is a link to %s, which hostDriver did not make and leaves alone", f.Path, target)
 	case errors.Is(err, unix.EINVAL) && f.Link != "":
 		return fmt.Errorf("%s is there already, and hostDriver leaves it alone", f.Path)
+	case errors.Is(err, unix.EINVAL) && strings.HasPrefix(f.Text, Mark):
+		if b, _, err := opened.ReadFile(in, base, maxFile); err == nil && bytes.Contains(b, []byte(Mark)) {
+			return nil
+		}
+		return fmt.Errorf("%s is there already, and hostDriver did not make it and leaves it alone: move it away first", f.Path)
 	case errors.Is(err, unix.EINVAL) && f.From != "":
 		if b, _, err := opened.ReadFile(in, base, maxFile); err == nil && bytes.Equal(b, f.Program) || ours(Regular) {
 			return nil
