@@ -206,8 +206,8 @@ func (p *planner) moveTable(seg *elfimage.Prog, last int, n uint64) (*layout, er
 	if last >= 0 {
 		s := &p.im.Sections[last]
 		l.wide, l.wider = last, l.record.off+record-s.Off-s.Size
-		if err := p.sectionsAtOnce(l); err != nil {
-			return nil, err
+		if !p.sectionsAtOnce(l) {
+			return nil, nil
 		}
 	}
 	l.quiet = append(l.quiet, symbols...)
@@ -215,22 +215,23 @@ func (p *planner) moveTable(seg *elfimage.Prog, last int, n uint64) (*layout, er
 	return l, nil
 }
 
-// sectionsAtOnce gives section headers that change in more than one page another place, at the end of the file.
-func (p *planner) sectionsAtOnce(l *layout) error {
+// sectionsAtOnce gives section headers that change in more than one page another place, at the end of the file. False where
+// the file has data there that is not ELF.
+func (p *planner) sectionsAtOnce(l *layout) bool {
 	im := p.im
 	first, end := p.changedSections(l, l.wide)
 	if samePage(im.Shoff+uint64(first)*im.ShdrSize(), uint64(end-first+1)*im.ShdrSize()) {
-		return nil
+		return true
 	}
 	if im.imageEnd() < im.size {
-		return cannot("the section headers at offset %#x cross a page", im.Shoff)
+		return false
 	}
 	l.shoff = alignUp(im.size, 8)
 	table := make([]byte, uint64(len(l.sections))*im.ShdrSize())
 	im.encodeSections(table, l.sections)
 	l.fresh = append(l.fresh, write{off: l.shoff, data: table})
 	l.size = l.shoff + uint64(len(table))
-	return nil
+	return true
 }
 
 // deadTable is the table that a moved one leaves behind, unless some other

@@ -3,7 +3,9 @@ package elfedit
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"fmt"
+	"slices"
 	"testing"
 
 	"cuda-runpath/pkg/elfimage"
@@ -160,5 +162,23 @@ func TestVersionsThatMoveAreFound(t *testing.T) {
 	}
 	if !bytes.Equal(read(b), read(after)) {
 		t.Errorf("versions % x became % x", read(b), read(after))
+	}
+}
+
+// patchelf leaves section headers anywhere, and a byte or two behind them, which are not ours to move: where the headers
+// cannot change at once, the new strings go elsewhere.
+func TestSectionHeadersAcrossPagesBeforeOtherData(t *testing.T) {
+	for _, l := range []shape{plain(), plain().with(func(l *shape) { l.code = true }), plain().with(func(l *shape) { l.spare, l.skew = 8, 4096 }),
+		plain().with(func(l *shape) { l.tableFirst = true }), plain().with(func(l *shape) { l.align, l.spare = 65536, 8 })} {
+		b := l.build(t)
+		im := parse(t, b)
+		old := b[im.Shoff : im.Shoff+uint64(len(im.Sections))*im.ShdrSize()]
+		for k := 1; k < len(im.Sections); k++ {
+			at := int(alignUp(uint64(len(b)), elfimage.PageSize)) + elfimage.PageSize - k*int(im.ShdrSize())
+			moved := append(slices.Clone(b), make([]byte, at-len(b))...)
+			moved = append(append(moved, old...), 'x')
+			binary.LittleEndian.PutUint64(moved[0x28:], uint64(at))
+			edit(t, moved, setPath(elf.DT_RUNPATH, "/run/opengl-driver/lib:/a/longer/list/than/the/one/before"))
+		}
 	}
 }
