@@ -33,7 +33,7 @@ const doublings = 4
 const (
 	mostTimes  = 9
 	noiseTime  = 150 * time.Millisecond
-	noiseBytes = 24 << 20
+	noiseBytes = 48 << 20  // how far a garbage collector lets a heap grow differs from run to run
 	mostBytes  = 256 << 20 // of memory, whatever the size
 )
 

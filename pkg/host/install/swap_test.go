@@ -36,8 +36,9 @@ func swapping(t *testing.T, a, b string) (stop func()) {
 	}()
 	return func() {
 		close(end)
-		if n := <-ended; n < 100 {
-			t.Errorf("the test tests nothing: %d swaps", n)
+		n := <-ended // thousands, but on a machine that has other things to do
+		if t.Logf("%d swaps", n); n == 0 {
+			t.Error("the test tests nothing")
 		}
 	}
 }
