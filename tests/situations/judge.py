@@ -1,0 +1,208 @@
+"""Asks the commands about a situation, and compares what they say with what the process did.
+
+A command is wrong where
+- the process dies at its start, or what it calls fails, and the command names no error for it;
+- a library that the process opens cannot be opened, and the command does not name what is missing, at any severity; the same for a
+  function that is bound late and then not found;
+- it names an error where the process is fine (of audit and noRunpathAmbiguity: of a file that is in this process, and about its load);
+- explain resolves a name to another file, leaves a file out that is loaded, or lists one that is not;
+- of two commands one names an error and the other exits 0 without a word of it (said only where neither is wrong already).
+
+What is not held against them: audit and noRunpathAmbiguity are asked about a directory and cannot know variables that are set by
+hand, so they are compared with the process without these; noRunpathAmbiguity's page says that it looks for ambiguity, stubs and the
+order of entries alone, so what it does not say of missing libraries, versions and of symbols other than the driver's is counted
+apart; of doctor, only what it says beyond what it says of the host without a program counts. explain is asked with --undefined."""
+import json
+import os
+import re
+import subprocess
+
+DRIVER_CALL = re.compile(r"cu[A-Z]\w+|nvml[A-Z]\w+")
+# Findings about the load itself; the others are about what is wrong with a run path that may load well today.
+LOAD = {"unresolved-library", "unresolved-dependency", "missing-version", "load-error", "libc-mismatch", "missing-interpreter",
+        "stub-loaded", "no-driver-link", "malformed-file", "undefined-symbol", "driver-shadowed"}
+MESSAGES = (r"([^\s:/]+): cannot open shared object file", r"Error loading shared library (\S+):", r"version `([^']+)' not found",
+            r"undefined symbol: (\w+)", r"Error relocating \S+: (\w+): symbol not found", r"([^\s:/]+): (?:invalid ELF|file too short|wrong ELF|"
+            r"ELF file|cannot enable executable|cannot allocate memory in static TLS|cannot dynamically load|shared object cannot|"
+            r"cannot read file|failed to map|no version information)", r"\blibrary (\S+)", r"Could not find.*?(\S+\.so\S*)")
+
+
+class Claim:
+    """What a command said: its status; errors, a list of texts; said, everything that is wrong by it at any severity."""
+
+    def __init__(self, command, argv, start, base, env=None):
+        self.command, self.argv = command, argv
+        done = subprocess.run(argv, cwd=start.directory, env={**base, **(env or {})}, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, errors="replace", timeout=60)
+        self.status, self.stderr = done.returncode, done.stderr.strip()
+        try:
+            self.document = json.loads(done.stdout)
+        except ValueError:
+            self.document = {}
+        self.errors, self.said, self.files, self.commands = [], [], {}, []
+        if not self.document or self.status not in (0, 1):
+            self.errors.append(f"status {self.status}: {self.stderr[:200]}")
+
+    def error(self, text, file=None):
+        self.errors.append(text)
+        self.said.append(text)
+        self.files[text] = file
+
+    def names(self, tokens, texts):
+        return any(re.search(r"(?<![\w.+-])" + re.escape(token) + r"(?![\w+-]|\.\w)", text) for token in tokens for text in texts)
+
+    def __str__(self):
+        return f"== {' '.join(self.argv)}\nstatus {self.status}\n" + "\n".join(f"  {'error' if t in self.errors else 'says'}: {t}"
+                                                                          for t in dict.fromkeys(self.errors + self.said))
+
+
+def explain(start, base):
+    env = [w for name, value in start.env.items() for w in ("--env", f"{name}={value}")]
+    claim = Claim("explain", ["runpath", "explain", "--json", "--undefined"] + env + ["--", start.asked], start, base)
+    claim.libraries = {}
+    for file in claim.document.get("files", []):
+        for text in [file.get("reason"), file.get("error")]:
+            if text:
+                claim.error(text)
+        for library in file.get("libraries", []):
+            path, why = library["path"], library.get("error")
+            if path is None:
+                why = why or f"{library['soname']} is not found"
+            lacks = [f"{library['soname']}: {' '.join(map(str, lack.values()))}" for lack in library.get("lacks", [])]
+            for text in ([why] if why else []) + lacks:
+                (claim.error if claim.status else claim.said.append)(f"{library['soname']}: {text}")
+            if not library.get("namespace"):
+                claim.libraries.setdefault(library["soname"], []).append((path, why, library["cause"]))
+        for lack in file.get("lacks", []):
+            claim.error(" ".join(map(str, lack.values())))
+        for verdict in file.get("driver", []):
+            if not verdict["good"]:
+                claim.error(verdict["text"])
+            claim.commands.append(verdict.get("command"))
+        claim.said += [f"{symbol['symbol']} is undefined" for symbol in file.get("undefined", [])]
+        claim.said += [p["text"] for p in file.get("problems", [])]
+    if claim.status and not claim.errors:
+        claim.error(claim.stderr or "status 1")
+    return claim
+
+
+def findings(command, argv, start, base):
+    claim = Claim(command, argv, start, base)
+    for file in claim.document.get("files", []):
+        path = os.path.realpath(os.path.join(start.directory, file["path"]))
+        if file.get("action") == "failed":
+            claim.error(f"{file.get('reason')}", path)
+        for finding in file.get("findings", []):
+            text = f"{finding['id']}: {finding['message']}"
+            if finding["severity"] == "error":
+                claim.error(text, path)
+            else:
+                claim.said.append(text)
+            claim.commands.append(finding.get("command"))
+    return claim
+
+
+def doctor(start, base):
+    host = Claim("doctor", ["hostDriver", "doctor", "--json", "--gpu", start.gpu or "9.0"], start, base)
+    claim = Claim("doctor", host.argv + [start.asked], start, base, start.env)
+    known = {(fact["subject"], fact["text"]) for fact in host.document.get("facts", [])}
+    claim.status = 0
+    for fact in claim.document.get("facts", []):
+        text = f"{fact['subject']}: {fact['text']}"
+        if (fact["subject"], fact["text"]) in known or fact["subject"] in ("kernel module", "driver libraries", "device nodes", "GPU", "driver link"):
+            continue
+        if fact["verdict"] == "bad":
+            claim.status = 1
+            claim.error(text)
+        elif fact["verdict"] in ("warning", "note"):
+            claim.said.append(text)
+        claim.commands.append(fact.get("command"))
+    return claim
+
+
+def ask(start, base):
+    claims = [explain(start, base), findings("audit", ["runpath", "audit", "--json", "."], start, base),
+              findings("noRunpathAmbiguity", ["noRunpathAmbiguity", "--json", "."], start, base), doctor(start, base)]
+    if start.gpu:
+        claims.append(findings("cudaCapabilitiesCheck", ["cudaCapabilitiesCheck", "--json", "--for", start.gpu, "."], start, base))
+    return claims
+
+
+def tokens(message):
+    """What a message of the loader is about: a library, a version, a symbol."""
+    return {os.path.basename(found) for pattern in MESSAGES for found in re.findall(pattern, message)}
+
+
+def truths(process):
+    """What a command has to say of the process: (what, tokens, must it be an error, is it about a symbol)."""
+    found = []
+    for opened in process.opens:
+        if opened.path is None:
+            about = tokens(opened.message)
+            found.append((f"cannot open {process.short(opened.name)}", about | {os.path.basename(opened.name)} if not about else about,
+                          False, "symbol" in opened.message))
+    if process.status:
+        about = tokens(process.message)
+        late = "symbol lookup error" in process.message and bool(process.states)
+        what = f"status {process.status}" if process.states and not late else "the process dies"
+        found.append((what + (f" ({min(about)})" if about else ""), about, not late, "symbol" in process.message))
+    return found
+
+
+def judge(start, process, bare, claims):
+    wrong, unseen = {}, []
+    for claim in claims:
+        real = bare if claim.command in ("audit", "noRunpathAmbiguity", "cudaCapabilitiesCheck") else process
+        true = truths(real)
+        said = []
+        for what, about, severe, symbol in true:
+            if severe and claim.errors and (not about or claim.names(about, claim.errors)):
+                continue
+            if not severe and claim.names(about, claim.said + claim.errors):
+                continue
+            if claim.command == "cudaCapabilitiesCheck" or claim.command == "noRunpathAmbiguity" and not (symbol and any(map(DRIVER_CALL.fullmatch, about))):
+                unseen.append(claim.command)
+                continue
+            said.append(f"says nothing: {what}")
+        involved = real.loaded() | {os.path.realpath(os.path.join(start.directory, start.asked))}
+        if not true:
+            for text in claim.errors:
+                if claim.command in ("audit", "noRunpathAmbiguity") and (text.split(":")[0] not in LOAD or claim.files.get(text) not in involved):
+                    continue
+                said.append(f"an error, and the process is fine: {real.short(text)}"[:160])
+                break
+        if claim.command == "explain" and real.states:
+            said += compare(claim, real)
+        if said:
+            wrong[claim.command] = "; ".join(said)
+    if start.env == {}:
+        for one in claims:
+            for other in claims:
+                about = {name for text in one.errors if one.command != "noRunpathAmbiguity" for name in re.findall(r"[\w+.-]+\.so[\w.]*", text)}
+                if one.errors and about and not (other.status or other.errors) and other.command in ("explain", "audit", "doctor") \
+                        and not other.names(about, other.said) and one.command not in wrong and other.command not in wrong:
+                    if one.command == "audit" and not any(t.split(":")[0] in LOAD for t in one.errors):
+                        continue
+                    wrong[other.command] = f"contradicts {one.command}: {process.short(one.errors[0])}"[:160]
+    return wrong, unseen
+
+
+def compare(claim, process):
+    """What explain says is loaded, against what was."""
+    said = []
+    listed = {os.path.realpath(os.path.join(process.directory, path)) for several in claim.libraries.values() for path, why, _ in several if path and not why}
+    listed = {path for path in listed if process.own(path)}
+    if process.program:
+        listed.add(os.path.realpath(process.program))
+    loaded = process.loaded()
+    said += [f"does not list {process.short(path)}" for path in sorted(loaded - listed)]
+    if all(opened.path for opened in process.opens) and process.status == 0:
+        said += [f"lists {process.short(path)}, which is not loaded" for path in sorted(listed - loaded)]
+    for opened in process.opens:
+        if opened.path and claim.libraries.get(opened.name) and all(why for _, why, _ in claim.libraries[opened.name]):
+            said.append(f"says that {opened.name} cannot be opened")
+    return said
+
+
+def remedies(situation, start, process, claims, run):
+    return []
