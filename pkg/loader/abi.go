@@ -28,7 +28,7 @@ func (a ABI) Refuses(lib ABI) string {
 	case lib.Class != a.Class:
 		return fmt.Sprintf("wrong ELF class: %v", lib.Class)
 	case lib.Data != a.Data:
-		return fmt.Sprintf("ELF file data encoding is not %v", a.Data)
+		return a.otherOrder()
 	}
 	return a.matches(lib.Machine, lib.Flags)
 }

@@ -45,7 +45,7 @@ type Interpreter struct {
 	Why     string // what is wrong with it where no program starts with it: "does not exist"; "" otherwise
 	Store   bool   // it is in a Nix store: nixpkgs' patched glibc
 
-	Version Version  // of glibc
+	Version Version  // of glibc; before 2.33, whose loaders do not say it, at most its version: see besideVersion
 	Dirs    []string // default directories, each with a slash at its end
 	Cache   string   // path of ld.so.cache, "" for none
 	Preload string   // path of the list of libraries to preload, "" for none
@@ -54,6 +54,8 @@ type Interpreter struct {
 	// ReadsNote: it reads resolution notes (nixpkgs' ldcache.patch).
 	ReadsNote bool
 	file      *File
+	hwcaps    bool // it looks into glibc-hwcaps
+	debian    bool // it passes over files of another machine and byte order, as Debian's do: see ABI.verify
 }
 
 // Describe names the loader in a few words.
@@ -100,9 +102,14 @@ func (l *Loader) readInterpreter(p string, a ABI, asked bool) *Interpreter {
 	}
 	if v, ok := releaseVersion(data); ok {
 		in.Version = v
+	} else if bytes.Contains(data, []byte("GLIBC_PRIVATE")) {
+		in.Version = l.besideVersion(in)
 	}
+	in.hwcaps = in.Version >= 33 || bytes.Contains(data, []byte("glibc-hwcaps")) // RHEL 8 has it in 2.28
 	in.ReadsNote = in.ReadsNote || l.o.ReadsNote == "" && readsNotes(data)
 	in.Dirs = systemDirs(data)
+	in.debian = slices.Contains(in.Dirs, "/lib/"+systemOf(a).triplet+"/") ||
+		bytes.Contains(data, []byte("Debian GLIBC")) || bytes.Contains(data, []byte("Ubuntu GLIBC"))
 	if in.Dirs == nil {
 		in.Dirs = defaultDirs(in, a)
 	}
@@ -206,6 +213,33 @@ func releaseVersion(data []byte) (v Version, ok bool) {
 			return v, true
 		}
 	}
+}
+
+// lastSilent is the last version of glibc whose loader does not say its version.
+const lastSilent Version = 32
+
+// besideVersion returns the version of a loader that does not say it: what the libc.so.6 beside its file says, or the
+// highest GLIBC_2.N that this defines, which is at most its release, and near it; else the last such version.
+func (l *Loader) besideVersion(in *Interpreter) Version {
+	libc := l.files.Open(path.Dir(l.Inside(in.file.Path)) + "/libc.so.6")
+	if libc.ELF == nil {
+		return lastSilent
+	}
+	var v Version
+	if data, err := plainfile.Read(libc.Path, maxLoader); err == nil {
+		v, _ = releaseVersion(data)
+	}
+	for name := range libc.versions.defines {
+		text, _ := strings.CutPrefix(name, "GLIBC_2.")
+		text, _, _ = strings.Cut(text, ".")
+		if n, err := strconv.Atoi(text); err == nil {
+			v = max(v, Version(n))
+		}
+	}
+	if v == 0 {
+		return lastSilent
+	}
+	return min(v, lastSilent)
 }
 
 // systemDirs finds SYSTEM_DIRS (elf/trusted-dirs.h) in a loader's constants: one

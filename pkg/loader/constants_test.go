@@ -2,6 +2,7 @@ package loader
 
 import (
 	"debug/elf"
+	"os"
 	"strings"
 	"testing"
 
@@ -20,6 +21,90 @@ func TestReleaseVersion(t *testing.T) {
 	} {
 		if v, ok := releaseVersion([]byte(text)); v != want || ok != (want != 0) {
 			t.Errorf("%q: %v %v", text, v, ok)
+		}
+	}
+}
+
+// What a loader's version decides, on both sides of each border. Before 2.33 it does not say its version: at most that of the
+// libc.so.6 beside it. The real ones: TestGLibc with LOADER in the environment.
+func TestVersionOfTheLoader(t *testing.T) {
+	const at, silent = "lib64/ld-linux-x86-64.so.2", "GLIBC_PRIVATE\x00"
+	said := func(n string) string { return silent + "stable release version 2." + n + ".\n\x00glibc-hwcaps\x00" }
+	for name, c := range map[string]struct {
+		data    string
+		libc    []string // versions that the libc.so.6 beside it defines; nil: there is none
+		version Version
+		finds   string // below the directory, of all that there is
+	}{
+		"2.17":            {silent, []string{"GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_PRIVATE"}, 17, "tls/x86_64/"},
+		"2.31":            {silent, []string{"GLIBC_2.2.5", "GLIBC_2.30", "GLIBC_2.4", "GLIBC_2.3.4", "GLIBC_PRIVATE"}, 30, "tls/x86_64/x86_64/"},
+		"2.31, said":      {silent, []string{"GLIBC_2.30", "GNU C Library (Debian GLIBC 2.31-13) stable release version 2.31"}, 31, "tls/x86_64/x86_64/"},
+		"2.32":            {silent, []string{"GLIBC_2.32"}, 32, "tls/x86_64/x86_64/"},
+		"no libc.so.6":    {silent, nil, 32, "tls/x86_64/x86_64/"},
+		"another's libc":  {silent, []string{"GLIBC_2.36"}, 32, "tls/x86_64/x86_64/"},
+		"RHEL 8's 2.28":   {said("28"), []string{"GLIBC_2.28"}, 28, "glibc-hwcaps/x86-64-v2/"},
+		"2.33":            {said("33"), nil, 33, "glibc-hwcaps/x86-64-v2/"},
+		"2.36":            {said("36"), nil, 36, "glibc-hwcaps/x86-64-v2/"},
+		"2.37":            {said("37"), nil, 37, "glibc-hwcaps/x86-64-v2/"},
+		"no glibc's":      {"", []string{"GLIBC_2.31"}, Newest, "glibc-hwcaps/x86-64-v2/"},
+		"not to be known": {"release version", nil, Newest, "glibc-hwcaps/x86-64-v2/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.o.Root, s.o.CPU, s.noReal = s.dir, "x86-64-v2", true
+			real := lib("ld-linux-x86-64.so.2")
+			real.Data = c.data
+			s.put("usr/lib/x/ld.so", real) // Debian's is a link to where libc.so.6 is
+			s.link("../usr/lib/x/ld.so", at)
+			if c.libc != nil {
+				libc := lib("libc.so.6")
+				libc.Defines = c.libc
+				s.put("usr/lib/x/libc.so.6", libc)
+			}
+			dirs := []string{"glibc-hwcaps/x86-64-v2/", "tls/x86_64/x86_64/", "tls/x86_64/", "tls/", "x86_64/x86_64/", "x86_64/", ""}
+			for _, dir := range dirs {
+				s.put("a/"+dir+"liba.so.1", lib("liba.so.1"))
+			}
+			s.put("p", tinyelf.Object{Interp: "/" + at}.Needs("liba.so.1").With(elf.DT_RUNPATH, "/a").With(dtAudit, "liba.so.1"))
+			l := s.load("p")
+			if l.Interp.Version != c.version {
+				t.Errorf("%v, want %v", l.Interp.Version, c.version)
+			}
+			if got := l.Objects[1].Path; got != "/a/"+c.finds+"liba.so.1" {
+				t.Errorf("%s, want the one in %s", got, c.finds)
+			}
+			if got := len(l.Audits); got != 0 != (c.version >= 32) {
+				t.Errorf("%d auditing modules", got)
+			}
+			// Without those, what 2.36 and older ones combine still counts.
+			os.RemoveAll(s.dir + "/a/glibc-hwcaps")
+			os.RemoveAll(s.dir + "/a/x86_64")
+			os.RemoveAll(s.dir + "/a/tls/x86_64")
+			want := ""
+			if c.version < 37 {
+				want = "tls/"
+			}
+			if got := s.load("p").Objects[1].Path; got != "/a/"+want+"liba.so.1" {
+				t.Errorf("%s, want the one in %q", got, want)
+			}
+		})
+	}
+}
+
+// "Also try the next entry" where one is a file: glibc 2.39 added ENOTDIR to the errors after which a list goes on, which
+// matters for a relative entry alone, as absolute ones are looked at before.
+func TestEntryThatIsAFile(t *testing.T) {
+	for n, want := range map[string]Rule{"2.38": NotFound, "2.39": ByRunPath} {
+		s := newStage(t)
+		s.o.Root, s.noReal = s.dir, true
+		ld := lib("ld-linux-x86-64.so.2")
+		ld.Data = "release version " + n
+		s.put("lib64/ld-linux-x86-64.so.2", ld)
+		s.raw("file", "")
+		s.put("a/liba.so.1", lib("liba.so.1"))
+		s.put("p", tinyelf.Object{Interp: "/lib64/ld-linux-x86-64.so.2"}.Needs("liba.so.1").With(elf.DT_RUNPATH, "file:/a"))
+		if got := s.load("p").Objects[1].Rule; got != want {
+			t.Errorf("glibc %s: %s, want %s", n, got, want)
 		}
 	}
 }

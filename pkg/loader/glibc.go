@@ -89,7 +89,7 @@ func (l *Loader) system(interp string, a ABI, cpu CPU, asked bool) *system {
 	if in.Kind == Musl {
 		l.muslSearch(in, y)
 	} else {
-		y.subdirs, y.processor = cpu.subdirs(in.Version), cpu.processor(in.Version, a.Machine)
+		y.subdirs, y.processor = cpu.subdirs(in), cpu.processor(in, a.Machine)
 		for _, dir := range in.Dirs {
 			y.dirs = append(y.dirs, element{dir, strings.TrimSuffix(dir, "/"), ""})
 		}

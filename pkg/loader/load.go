@@ -551,11 +551,16 @@ func (s *Load) try(r *outcome, t Try) bool {
 	return false
 }
 
+// verify is [ABI.verify] of the loader of this load.
+func (s *Load) verify(f *File) (skip, fatal string) {
+	return s.abi.verify(f, s.Interp != nil && s.Interp.debian)
+}
+
 // take takes a file that a rule leads to, or remembers why the loader passes it over.
 func (s *Load) take(r *outcome, f *File, t Try) bool {
 	var fatal string
 	if t.Why = errText(f.errno); f.errno == 0 {
-		t.Why, fatal = s.abi.verify(f)
+		t.Why, fatal = s.verify(f)
 		t.There, t.Alien = true, true
 	}
 	if t.Why != "" {
@@ -882,7 +887,7 @@ func (s *Load) In(dir, name string) (f *File, why string) {
 		}
 		return nil, errText(f.errno)
 	}
-	if skip, fatal := s.abi.verify(f); skip != "" || fatal != "" {
+	if skip, fatal := s.verify(f); skip != "" || fatal != "" {
 		return nil, skip + fatal
 	}
 	return f, ""
@@ -992,7 +997,7 @@ func (s *Load) OfTheHost(name string) string {
 	}
 	if cache, _ := s.l.Cache(ldcache.Path); cache != nil {
 		if e, ok := cache.Resolve(name, s.abi.cache(), s.common.processor); ok {
-			if skip, fatal := s.abi.verify(s.l.files.Open(e.Path)); skip == "" && fatal == "" {
+			if skip, fatal := s.verify(s.l.files.Open(e.Path)); skip == "" && fatal == "" {
 				return e.Path
 			}
 		}

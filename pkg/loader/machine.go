@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"debug/elf"
 	"fmt"
+	"math/bits"
 	"os"
 	"runtime"
 	"slices"
@@ -82,9 +83,19 @@ func (a ABI) matches(machine elf.Machine, flags uint32) string {
 	return ""
 }
 
+// otherOrder says that a file is of another byte order, as the loader does.
+func (a ABI) otherOrder() string {
+	if a.Data == elf.ELFDATA2MSB {
+		return "ELF file data encoding not big-endian"
+	}
+	return "ELF file data encoding not little-endian"
+}
+
 // verify is open_verify of elf/dl-load.c for a file that exists: why the loader
-// passes it over (it goes on with the search), or why it gives up (fatal).
-func (a ABI) verify(f *File) (skip, fatal string) {
+// passes it over (it goes on with the search), or why it gives up (fatal). debian says
+// that it has Debian's patch unsubmitted-ldso-machine-mismatch.diff, which looks at the
+// machine before the byte order, both as they stand for a file of the loader's own order.
+func (a ABI) verify(f *File, debian bool) (skip, fatal string) {
 	if err, ok := f.Err.(readError); ok {
 		return "", err.Error()
 	}
@@ -102,7 +113,11 @@ func (a ABI) verify(f *File) (skip, fatal string) {
 	case elf.Class(f.ident[elf.EI_CLASS]) != a.Class:
 		return fmt.Sprintf("wrong ELF class: %v", elf.Class(f.ident[elf.EI_CLASS])), ""
 	case elf.Data(f.ident[elf.EI_DATA]) != a.Data:
-		return "", fmt.Sprintf("ELF file data encoding is not %v", a.Data)
+		why := a.otherOrder()
+		if debian && a.matches(elf.Machine(bits.ReverseBytes16(uint16(f.machine))), bits.ReverseBytes32(f.eflags)) != "" {
+			return why, ""
+		}
+		return "", why
 	case f.ident[elf.EI_VERSION] != byte(elf.EV_CURRENT) || f.version != uint32(elf.EV_CURRENT):
 		return "", "ELF file version does not match current one"
 	}
@@ -216,9 +231,7 @@ type native struct {
 // get-isa-level.h do. Machines other than x86-64 count as baseline.
 var nativeCPU = sync.OnceValue(func() native {
 	switch runtime.GOARCH {
-	case "arm64":
-		return native{CPU{Platform: "aarch64", legacy: []string{"aarch64"}}, elf.EM_AARCH64}
-	case "amd64":
+	case "arm64", "amd64":
 	default:
 		return native{}
 	}
@@ -232,12 +245,19 @@ var nativeCPU = sync.OnceValue(func() native {
 			switch strings.TrimSpace(key) {
 			case "vendor_id":
 				intel = strings.TrimSpace(value) == "GenuineIntel"
-			case "flags":
+			case "flags", "Features":
 				for _, flag := range strings.Fields(value) {
 					has[flag] = true
 				}
 			}
 		}
+	}
+	if runtime.GOARCH == "arm64" {
+		cpu := CPU{Platform: "aarch64", legacy: []string{"aarch64"}}
+		if has["atomics"] { // HWCAP_IMPORTANT of sysdeps/unix/sysv/linux/aarch64/dl-procinfo.h
+			cpu.legacy = []string{"atomics", "aarch64"}
+		}
+		return native{cpu, elf.EM_AARCH64}
 	}
 	all := func(flags ...string) bool {
 		return !slices.ContainsFunc(flags, func(f string) bool { return !has[f] })
@@ -271,17 +291,17 @@ var nativeCPU = sync.OnceValue(func() native {
 // subdirs returns the subdirectories, each with a slash at its end, that the
 // loader searches in each directory, the directory itself ("") last
 // (_dl_important_hwcaps in elf/dl-hwcaps.c).
-func (c CPU) subdirs(v Version) []string {
+func (c CPU) subdirs(in *Interpreter) []string {
 	var out []string
-	if v >= 33 {
+	if in.hwcaps {
 		for _, s := range c.Subdirs {
 			out = append(out, "glibc-hwcaps/"+s+"/")
 		}
 	}
-	if v >= 37 {
+	if in.Version >= 37 {
 		return append(out, "")
 	}
-	names := append(slices.Clone(c.legacy), "tls")
+	names := append(c.combined(in.Version), "tls")
 	for set := 1<<len(names) - 1; set >= 0; set-- {
 		s := ""
 		for i := len(names) - 1; i >= 0; i-- {
@@ -294,18 +314,31 @@ func (c CPU) subdirs(v Version) []string {
 	return out
 }
 
+// combined returns the names that glibc of a version before 2.37 combines. On x86-64 it has had hardware capabilities since
+// 2.26, of which "x86_64" since 2.27; before them the platform was the kernel's alone (sysdeps/x86/dl-hwcap.h, cpu-features.c).
+func (c CPU) combined(v Version) []string {
+	names := slices.Clone(c.legacy)
+	if v >= 27 || len(names) == 0 || names[0] != "x86_64" {
+		return names
+	}
+	if v < 26 {
+		return names[:1]
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return name == "x86_64" })
+}
+
 // The bits of hardware and platforms in entries of ld.so.cache before glibc 2.37
 // (sysdeps/x86/dl-hwcap.h, _DL_FIRST_PLATFORM).
 var x86HWCap = map[string]uint64{"sse2": 1 << 0, "x86_64": 1 << 1, "avx512_1": 1 << 2,
 	"i586": 1 << 48, "i686": 1 << 49, "haswell": 1 << 50, "xeon_phi": 1 << 51}
 
-// processor says which entries of ld.so.cache the loader of a version and machine uses.
-func (c CPU) processor(v Version, m elf.Machine) ldcache.Processor {
+// processor says which entries of ld.so.cache a loader for a machine uses.
+func (c CPU) processor(in *Interpreter, m elf.Machine) ldcache.Processor {
 	p := ldcache.Processor{ISA: c.isa}
-	if v >= 33 {
+	if in.hwcaps {
 		p.Subdirs = c.Subdirs
 	}
-	if v >= 37 || m != elf.EM_X86_64 && m != elf.EM_386 {
+	if in.Version >= 37 || m != elf.EM_X86_64 && m != elf.EM_386 {
 		return p
 	}
 	p.Legacy, p.Platforms = true, 15<<48

@@ -126,7 +126,7 @@ func (s *Load) muslVerify(o *Object, f *File) string {
 			own.etype = elf.ET_DYN
 		}
 	}
-	switch skip, fatal := s.abi.verify(&own); {
+	switch skip, fatal := s.verify(&own); {
 	case fatal != "":
 		return fatal
 	case skip != "":
