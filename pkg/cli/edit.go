@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -152,14 +153,22 @@ func (e *editor) run(s *session) error {
 	return err
 }
 
-// keepRPath finds out which of the session's files are to have a DT_RPATH.
+// keepRPath finds out which of the session's files are to have a DT_RPATH. That is none where none has one, which
+// little of each file tells; what is wrong with a file, the walk that edits says.
 func (e *editor) keepRPath() {
+	var found atomic.Bool
+	o := tree.Options{Jobs: e.session.Jobs}
+	err := tree.Walk(e.session.Context, e.session.Paths, o, func(f *tree.File) (none struct{}, keep bool) {
+		if !found.Load() && edit.MayHaveRPath(f) {
+			found.Store(true)
+		}
+		return none, false
+	}, func(struct{}) {})
+	if err != nil || !found.Load() {
+		return
+	}
 	var moves []edit.Move
-	inherits := false
-	err := tree.Walk(e.session.Context, e.session.Paths, tree.Options{Jobs: e.session.Jobs}, e.Would, func(m edit.Move) {
-		moves, inherits = append(moves, m), inherits || m.From.Tag == elf.DT_RPATH
-	})
-	if err == nil && inherits { // else the walk that edits says what is wrong
+	if tree.Walk(e.session.Context, e.session.Paths, o, e.Would, func(m edit.Move) { moves = append(moves, m) }) == nil {
 		e.KeepRPath = edit.KeepRPath(nil, moves)
 	}
 }

@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
 )
 
 // A library inherits the DT_RPATH of those that loaded it, and nothing inherits a DT_RUNPATH; what has a DT_RUNPATH
@@ -23,6 +25,20 @@ type Move struct {
 
 // toRunPath reports whether a file gets a DT_RUNPATH that had none.
 func (m *Move) toRunPath() bool { return m.To.Tag == elf.DT_RUNPATH && m.From.Tag != elf.DT_RUNPATH }
+
+// MayHaveRPath reports whether a file of a walk has a DT_RPATH, or cannot be read as the loader reads it.
+func MayHaveRPath(f *tree.File) bool {
+	if f.Err != nil || !f.ELF() || f.SameAs != "" {
+		return false
+	}
+	im, err := elfimage.ParseLoad(f, f.Size(), f.Head())
+	if err != nil {
+		return true
+	}
+	defer im.Release()
+	_, has := im.Dyn(elf.DT_RPATH)
+	return has
+}
 
 // Loss is a library that is found today by a DT_RPATH which its asker inherits, and would not be, or not the same
 // file, after the moves.

@@ -196,6 +196,13 @@ func (im *image) planWhole(c Change) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := scratches.Get().(*scratch)
+	im.scratch = s
+	defer func() {
+		im.all, im.scratch = nil, nil
+		s.goal, s.layout, s.blocks, s.indices = goal{}, layout{}, s.blocks[:0], s.indices[:0]
+		scratches.Put(s)
+	}()
 	g, err := im.newGoal(c)
 	if g == nil || err != nil {
 		return nil, err

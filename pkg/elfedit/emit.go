@@ -15,7 +15,8 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		return nil, cannot(".dynamic crosses a page")
 	}
 	if d := l.dynamic; d != nil {
-		p.encodeEntries(l.written(d.newOff, d.newSize), p.entries(nil, l))
+		var few [48]elfimage.Dyn
+		p.encodeEntries(l.written(d.newOff, d.newSize), p.entries(few[:0], l))
 	}
 	if err := p.renameNeeds(l); err != nil {
 		return nil, err
@@ -49,35 +50,21 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps := [][]write{h.first, h.cover, l.live, dynamic, h.then, lastNote, l.quiet, scrubs, h.cut}
-	e.writes = make([]write, 0, 16)
-	add := func(some ...write) { e.writes = append(e.writes, some...) }
-	switch {
-	case l.record.size > 0:
-		clean, err := p.putRecord(l, scrubs)
-		if err != nil {
+	var early, late, clean, down []write // the flag goes up, before what is fresh or after it, and down
+	if l.record.size > 0 {
+		if clean, err = p.putRecord(l, scrubs); err != nil {
 			return nil, err
 		}
-		add(l.fresh...)
-		if e.prepared = len(e.writes); len(firstNote) > 0 { // a note has to be silent before the headers switch
-			add(p.flag(l, p.im.Progs, true)...)
-			add(firstNote...)
+		if len(firstNote) > 0 { // a note has to be silent before the headers switch
+			late = p.flag(l, p.im.Progs, true)
 		}
-		steps = append(steps, clean, p.flag(l, l.progs, false))
-	case !atOnce(append(steps, l.fresh, firstNote)...):
-		add(p.flag(l, p.im.Progs, true)...)
-		add(l.fresh...)
-		e.prepared = len(e.writes)
-		add(firstNote...)
-		steps = append(steps, p.flag(l, l.progs, false))
-	default:
-		add(l.fresh...)
-		add(firstNote...)
-		e.prepared = len(l.fresh)
+		down = p.flag(l, l.progs, false)
+	} else if !atOnce(l.fresh, firstNote, h.first, h.cover, l.live, dynamic, h.then, lastNote, l.quiet, scrubs, h.cut) {
+		early, down = p.flag(l, p.im.Progs, true), p.flag(l, l.progs, false)
 	}
-	for _, some := range steps {
-		add(some...)
-	}
+	e.prepared = len(early) + len(l.fresh)
+	e.writes = slices.Concat(early, l.fresh, late, firstNote, h.first, h.cover, l.live, dynamic, h.then, lastNote, l.quiet, scrubs, h.cut,
+		clean, down)
 	for _, b := range l.moved {
 		for _, i := range b.sections {
 			if b.foreign && p.im.Sections[i].Type == elf.SHT_NOTE {

@@ -51,7 +51,7 @@ func (p *planner) headers(l *layout, alone bool) (h headers, err error) {
 		if n > 0 {
 			shoff, n = p.coverNew(l)
 		}
-		if h.first, err = p.header(l.mark(slices.Clone(l.lent)), shoff, n); err == nil {
+		if h.first, err = p.header(l.mark(im.CopyProgs(l.lent, 0)), shoff, n); err == nil {
 			h.then, err = p.header(p.marked(l), l.shoff, len(l.sections))
 		}
 	default:
@@ -62,7 +62,7 @@ func (p *planner) headers(l *layout, alone bool) (h headers, err error) {
 		}
 		shoff, n := alignUp(l.size, 8), len(l.sections)+len(covers)
 		table := im.Alloc(uint64(n) * im.ShdrSize())
-		im.encodeSections(table, append(slices.Clone(l.sections), covers...))
+		im.encodeSections(table, append(im.CopySections(l.sections, len(covers)), covers...))
 		l.fresh = append(l.fresh, write{off: shoff, data: table})
 		h.cut = []write{{off: l.size, cut: true}}
 		if h.first, err = p.header(p.marked(l), shoff, n); err == nil {
@@ -84,8 +84,8 @@ func (im *image) encodeSections(b []byte, sections []elfimage.Section) {
 // the new segment; a resolution note in it has its own already. It returns where they are, and how many.
 func (p *planner) coverNew(l *layout) (shoff uint64, n int) {
 	im := p.im
-	q := l.mark(slices.Clone(l.lent))[l.owner(l.lent)]
-	all := append(make([]elfimage.Section, 0, len(im.Sections)+4), im.Sections...)
+	q := l.mark(im.CopyProgs(l.lent, 0))[l.owner(l.lent)]
+	all := im.CopySections(im.Sections, 3)
 	from := q.Vaddr
 	if note := l.note; note != nil && note.fresh {
 		all[im.Shstrndx] = l.sections[im.Shstrndx] // which has its name
@@ -219,7 +219,7 @@ func (l *layout) mark(progs []elfimage.Prog) []elfimage.Prog {
 }
 
 // marked are the program headers of the layout while the edit is under way.
-func (p *planner) marked(l *layout) []elfimage.Prog { return l.mark(slices.Clone(l.progs)) }
+func (p *planner) marked(l *layout) []elfimage.Prog { return l.mark(p.im.CopyProgs(l.progs, 0)) }
 
 // flag gives the program header that says that an edit is not finished the flag, or takes it, and the room of the
 // record, away.

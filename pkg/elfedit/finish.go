@@ -344,7 +344,7 @@ func (f *finisher) prog(ref progRef) (q elfimage.Prog, err error) {
 		}
 		return im.Progs[ref.same], nil
 	}
-	q = ref.Prog
+	q = *ref.Prog
 	_, moves := movableProg(q.Type)
 	switch {
 	case q.Type == elf.PT_LOAD:

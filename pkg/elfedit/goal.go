@@ -57,8 +57,10 @@ func (g *goal) renamesAt(off uint64) bool {
 // newGoal compares what a change asks for with what the file says. It returns nil
 // where that is the same.
 func (im *image) newGoal(c Change) (*goal, error) {
-	g := &goal{onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
-	g.entries, g.texts = make([]entry, 0, len(im.Dynamic)+4), g.few[:0]
+	s := im.work()
+	g := &s.goal
+	*g = goal{onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
+	g.entries, g.texts = slices.Grow(s.entries[:0], len(im.Dynamic)+4), g.few[:0]
 	for _, d := range im.Dynamic {
 		g.entries = append(g.entries, entry{d, -1})
 	}
@@ -104,6 +106,7 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	if same && g.cache == nil && g.desc == "" {
 		return nil, nil
 	}
+	s.entries = g.entries
 	g.fits = !im.hasDynamic() || len(g.entries) < im.DynCap
 	g.retire(im)
 	g.textAt = make([]uint64, len(g.texts))

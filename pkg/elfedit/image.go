@@ -2,6 +2,7 @@ package elfedit
 
 import (
 	"bytes"
+	"sync"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -9,10 +10,13 @@ import (
 // image is the file that is edited, with what only an editor asks of it.
 type image struct {
 	*elfimage.Image
-	size  uint64   // of the file, bytes
-	room  span     // the last one in the string table, once looked for; of size 0 where there is none
-	all   []extent // once looked for; see extents
-	table []byte   // the dynamic string table, once read
+	size  uint64           // of the file, bytes
+	room  span             // the last one in the string table, once looked for; of size 0 where there is none
+	all   []extent         // once looked for; see extents
+	owner []elfimage.Owner // likewise; see owned
+	table []byte           // the dynamic string table, once read
+
+	scratch *scratch // of the plan that is made, or nil
 
 	lookedForRoom bool
 	strings       int // 2 + StringSection, or 0 before that was asked
@@ -21,6 +25,45 @@ type image struct {
 
 func newImage(im *elfimage.Image) *image {
 	return &image{Image: im, size: uint64(im.Size())}
+}
+
+// scratch is memory of a plan in the making, for the next one: nothing of an [Edit] is in it. A page that a run
+// of a thousand edits asks the kernel for takes as long as two writes.
+type scratch struct {
+	goal    goal
+	layout  layout // the last one that was tried
+	extents []extent
+	entries []entry
+	blocks  []block // those of all tries
+	indices []int   // of what is in them
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// work returns the memory of the plan.
+func (im *image) work() *scratch {
+	if im.scratch == nil {
+		im.scratch = new(scratch)
+	}
+	return im.scratch
+}
+
+// take returns room for n more elements, after those that are in use.
+func take[T any](all *[]T, n int) []T {
+	at := len(*all)
+	if n > cap(*all)-at {
+		*all, at = make([]T, 0, max(2*n, 2*cap(*all), 16)), 0
+	}
+	*all = (*all)[:at+n]
+	return (*all)[at : at : at+n]
+}
+
+// owned is Owners, looked for once. The headers must not change afterwards.
+func (im *image) owned() []elfimage.Owner {
+	if im.owner == nil {
+		im.owner = im.Owners()
+	}
+	return im.owner
 }
 
 // hasDynamic reports whether the dynamic section has been read.

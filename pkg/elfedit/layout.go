@@ -42,7 +42,8 @@ type layout struct {
 	relocated *relocation // a segment that is elsewhere in the file, or nil
 	note      *noteSpot   // where the resolution note of the goal is, or nil
 
-	few [8]tagValue
+	few     [8]tagValue
+	fewDead [8]span
 }
 
 // tagValues are new values of dynamic entries.
@@ -83,9 +84,10 @@ func (s span) end() uint64 { return s.off + s.size }
 // asItIs is the layout of the file as it is, but for what a goal changes in place.
 func (p *planner) asItIs() *layout {
 	im := p.im
-	l := &layout{size: im.size, progs: slices.Clone(im.Progs), sections: im.Sections, shoff: im.Shoff,
-		table: place{im.StrOff, im.StrAddr, im.StrSize}, dead: make([]span, 0, 8)}
-	l.tags = l.few[:0]
+	l := &im.work().layout
+	*l = layout{size: im.size, progs: im.CopyProgs(im.Progs, p.goal.spare+1), sections: im.Sections, shoff: im.Shoff,
+		table: place{im.StrOff, im.StrAddr, im.StrSize}}
+	l.tags, l.dead = l.few[:0], l.fewDead[:0]
 	for range p.goal.spare {
 		l.progs = append(l.progs, elfimage.Prog{Type: elf.PT_NULL})
 	}
@@ -136,7 +138,7 @@ func (l *layout) setStack(flags elf.ProgFlag, unused int) {
 // ownSections makes the section headers ones that may be changed.
 func (l *layout) ownSections(im *image) {
 	if &l.sections[0] == &im.Sections[0] {
-		l.sections = slices.Clone(l.sections)
+		l.sections = im.CopySections(l.sections, 2)
 	}
 }
 

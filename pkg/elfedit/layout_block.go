@@ -1,7 +1,6 @@
 package elfedit
 
 import (
-	"cmp"
 	"debug/elf"
 	"math"
 	"slices"
@@ -92,11 +91,11 @@ var dynamicPointers = []elf.DynTag{
 // What .dynamic points to counts for itself: there may be no section headers, or
 // the ones of an edit that was killed before it had switched .dynamic.
 func (im *image) extents() []extent {
-	if im.all != nil {
+	if len(im.all) > 0 {
 		return im.all
 	}
-	owners := im.Owners()
-	all := make([]extent, 0, len(owners)+1)
+	owners := im.owned()
+	all := slices.Grow(im.work().extents[:0], len(owners)+1)
 	interp, anchor, word := im.Prog(elf.PT_INTERP), im.anchorSection(), im.WordSize()
 	for _, o := range owners {
 		e := extent{off: o.Off, size: o.Size, addr: o.Addr}
@@ -145,9 +144,14 @@ func (im *image) extents() []extent {
 		all = append(all, e)
 	}
 	if p := im.Prog(elf.PT_GNU_RELRO); p != nil && p.HasBytes() {
-		all = append(all, extent{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align})
+		i := slices.IndexFunc(all, func(e extent) bool { return e.off >= p.Off })
+		if i < 0 {
+			i = len(all)
+		}
+		all = slices.Insert(all, i, extent{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align})
 	}
 	im.all = joined(all)
+	im.scratch.extents = im.all
 	return im.all
 }
 
@@ -164,9 +168,8 @@ func (im *image) pointedTo(s *elfimage.Section) bool {
 	return false
 }
 
-// joined sorts extents and joins those that overlap, in the memory that they are in.
+// joined joins those of extents in order of offset that overlap, in the memory that they are in.
 func joined(all []extent) []extent {
-	slices.SortFunc(all, func(a, b extent) int { return cmp.Or(cmp.Compare(a.off, b.off), cmp.Compare(b.size, a.size)) })
 	out := all[:0]
 	for i := range all {
 		if n := len(out); n > 0 && all[i].off < out[n-1].end() {
@@ -181,7 +184,7 @@ func joined(all []extent) []extent {
 // members finds the headers of what is in a block. Overlaps are joined, so what
 // begins in it ends in it.
 func (im *image) members(b *block) {
-	b.sections, b.progs = make([]int, 0, 4), make([]int, 0, 4)
+	b.sections, b.progs = take(&im.work().indices, 4), take(&im.work().indices, 4)
 	for i := range im.Sections {
 		if s := &im.Sections[i]; s.HasBytes() && s.Off >= b.off && s.Off < b.end() {
 			b.sections = append(b.sections, i)
@@ -199,7 +202,10 @@ func (im *image) members(b *block) {
 // [from, x), x at most to.
 func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 	im := p.im
-	extents, out := im.extents(), make([]block, 0, 8)
+	extents, out := im.extents(), known
+	if known == nil {
+		out = take(&im.work().blocks, 4)
+	}
 	var err error
 	free := max(from, im.staleEnd()) // up to here the range is accounted for
 	_, _, counted := im.DynSymbols()
@@ -232,8 +238,7 @@ func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 			if err := unused(known[0].off); err != nil {
 				return nil, err
 			}
-			free = known[0].end()
-			out, known = append(out, known[0]), known[1:]
+			free, known = known[0].end(), known[1:]
 			continue
 		}
 		b := block{extent: extents[i]}

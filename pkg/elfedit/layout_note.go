@@ -351,7 +351,7 @@ func (l *layout) mute(c *elfimage.ResolutionCache, whole bool) []write {
 
 // progsWithNote are the program headers of before, but for those of the note, which are as afterwards.
 func (l *layout) progsWithNote(im *image, g *goal) []elfimage.Prog {
-	progs := slices.Clone(im.Progs)
+	progs := im.CopyProgs(im.Progs, 1)
 	if g.goesWhole() {
 		progs[g.cache.Prog] = elfimage.Prog{Type: elf.PT_NULL}
 	}

@@ -252,7 +252,7 @@ func (im *image) standsOver(r *relocation) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(im.Owners(), func(o elfimage.Owner) bool { return im.ownerStays(o, r) })
+	return slices.ContainsFunc(im.owned(), func(o elfimage.Owner) bool { return im.ownerStays(o, r) })
 }
 
 func (im *image) ownerStays(o elfimage.Owner, r *relocation) bool {

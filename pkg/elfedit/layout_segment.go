@@ -79,7 +79,7 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &newSegment{p: p, t: t, l: l, blocks: make([]block, 0, len(moving)+1)} // .dynamic may be one more
+	n := &newSegment{p: p, t: t, l: l, blocks: take(&im.work().blocks, len(moving)+1)} // .dynamic may be one more
 	if p.spot != nil && slices.ContainsFunc(moving, func(b block) bool { return b.off < p.spot.off+p.spot.size && p.spot.off < b.end() }) {
 		p.spot, p.newNote = nil, true
 		return p.inNewSegment(moveDynamic)
@@ -690,7 +690,7 @@ func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop i
 	if load := progs[last]; load.Paddr == load.Vaddr || load.Paddr != 0 {
 		segment.Paddr = segment.Vaddr + (load.Paddr - load.Vaddr)
 	}
-	out := make([]elfimage.Prog, 0, len(progs)+1)
+	out := n.p.im.CopyProgs(nil, len(progs)+1)
 	for i, q := range progs {
 		if i != drop {
 			out = append(out, q)

@@ -33,7 +33,7 @@ const (
 // sections that come after offset end now.
 func (p *planner) trailer(end uint64) (*trailer, error) {
 	im := p.im
-	sections := append(make([]elfimage.Section, 0, len(im.Sections)+4), im.Sections...) // some may be added: see anchor, hold and nameNote
+	sections := im.CopySections(im.Sections, 4) // some may be added: see anchor, hold and nameNote
 	t := &trailer{sections: sections, tailOff: im.imageEnd()}
 	left := uint64(maxMoving)
 	for i := range im.Sections {
@@ -88,7 +88,7 @@ func (t *trailer) write(im *image, l *layout, end uint64) ([]write, error) {
 		l.shoff = alignUp(at, 8)
 		at = l.shoff + uint64(len(t.sections))*im.ShdrSize()
 	}
-	data := make([]byte, at-end)
+	data := im.Alloc(at - end)
 	for _, i := range t.moving {
 		s := &t.sections[i]
 		old := &im.Sections[i]

@@ -61,8 +61,8 @@ type record struct {
 
 // A progRef is a program header, or the index of one that is in force.
 type progRef struct {
-	same int // index, or -1
-	elfimage.Prog
+	same           int // index, or -1
+	*elfimage.Prog     // nil where there is an index
 }
 
 // sized is a section, by its address, and its size when .dynamic is not switched.
@@ -161,6 +161,9 @@ func (c *coder) prog(r *progRef) {
 	if r.same = int(same) - 1; r.same >= 0 {
 		return
 	}
+	if c.reading {
+		r.Prog = new(elfimage.Prog)
+	}
 	typ, flags := uint64(r.Type), uint64(r.Flags)
 	c.num(&typ)
 	c.num(&flags)
@@ -252,9 +255,9 @@ func progsSum(progs []elfimage.Prog) uint32 {
 // refer returns program headers as ones of those that are in force, where they are among them.
 func refer(list, force []elfimage.Prog) []progRef {
 	out := make([]progRef, len(list))
-	for i, q := range list {
-		if out[i].same = slices.Index(force, q); out[i].same < 0 {
-			out[i].Prog = q
+	for i := range list {
+		if out[i].same = slices.Index(force, list[i]); out[i].same < 0 {
+			out[i].Prog = &list[i]
 		}
 	}
 	return out

@@ -45,7 +45,7 @@ type claims struct {
 // where anything else that the loader reads by name has changed; and a *BugError where bytes
 // have that the change is not about. changed are the ranges in which the two differ.
 func verify(before *image, after *elfimage.Image, c Change, changed []span, claims claims) error {
-	v := &verifier{c: c, claims: claims, before: before, after: &image{Image: after, size: uint64(after.Size())}, owners: before.Owners()}
+	v := &verifier{c: c, claims: claims, before: before, after: &image{Image: after, size: uint64(after.Size())}, owners: before.owned()}
 	if before.hasDynamic() {
 		if err := v.dynamicStrings(); err != nil {
 			return err

@@ -33,6 +33,8 @@ type buffers struct {
 	head     [HeadSize]byte
 	piece    []byte // see EachPiece
 	bytes    []byte // see Alloc
+	ofProgs  []Prog // see CopyProgs
+	ofSects  []Section
 	progs    []Prog
 	sections []Section
 	dynamic  []Dyn
@@ -74,6 +76,26 @@ func (w *window) Alloc(n uint64) []byte {
 	return b
 }
 
+// CopyProgs returns a copy of program headers with room for more of them, for use until the image is released.
+func (w *window) CopyProgs(progs []Prog, more int) []Prog {
+	return lent(&w.spare().ofProgs, progs, more)
+}
+
+// CopySections returns a copy of section headers with room for more of them, for use until the image is released.
+func (w *window) CopySections(sections []Section, more int) []Section {
+	return lent(&w.spare().ofSects, sections, more)
+}
+
+// lent is Alloc for a copy of what is not bytes.
+func lent[T any](own *[]T, of []T, more int) []T {
+	at, n := len(*own), len(of)+more
+	if n > cap(*own)-at {
+		*own, at = make([]T, 0, max(4*n, 2*cap(*own))), 0
+	}
+	*own = (*own)[:at+n]
+	return append((*own)[at:at:at+n], of...)
+}
+
 // reuse returns a slice of n elements in the memory of an earlier image's, or else
 // in new memory, which it remembers. The caller sets every element. There is no
 // room after the slice, so that appending to it never writes to what is shared.
@@ -88,7 +110,7 @@ func reuse[T any](old *[]T, n int) []T {
 // be called; after it the image must not be used any more.
 func (im *Image) Release() {
 	if im.own != nil {
-		im.own.bytes = im.own.bytes[:0]
+		im.own.bytes, im.own.ofProgs, im.own.ofSects = im.own.bytes[:0], im.own.ofProgs[:0], im.own.ofSects[:0]
 		free.Put(im.own)
 	}
 	im.window, im.Progs, im.Sections, im.Dynamic = window{size: im.size}, nil, nil, nil
