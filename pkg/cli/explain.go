@@ -22,6 +22,7 @@ import (
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/scripts"
@@ -286,8 +287,8 @@ func hint(l *loader.Loader, arg string, err error) string {
 	if program == "" {
 		return ""
 	}
-	if wrapped := scripts.Wrapped(text); wrapped != "" {
-		program, byEnv = wrapped, ""
+	if start := process.Behind(l, l.Path(arg), loader.Environment{}, false); len(start.Via) > 0 {
+		program, byEnv = start.File, ""
 	}
 	see := ": see " + remedy.Quote("runpath", "explain", program)
 	switch root := l.Host(""); {

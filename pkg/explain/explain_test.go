@@ -331,7 +331,7 @@ func TestVerdictsBehindLinks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			l, err := loader.New(loader.Options{Root: root, LibraryPath: c.env})
+			l, err := loader.New(loader.Options{Root: root, Environment: loader.Environment{LibraryPath: c.env}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -31,7 +31,7 @@ func Look(code bool) func(*loader.File, *elfimage.Image, io.ReaderAt, []byte) an
 		if f.Interp != "" && f.Size <= scripts.MaxCompiled && !slices.ContainsFunc(f.Needed, func(n string) bool { return n != "libc.so.6" }) && calls(im, "execv") {
 			data := make([]byte, f.Size)
 			if n, _ := r.ReadAt(data, 0); n > 0 {
-				s.Wraps = scripts.Compiled(data[:n])
+				s.Wraps = scripts.Compiled(data[:n], scripts.Surroundings{Variable: func(string) string { return "" }}).Program
 			}
 		}
 		return s

@@ -176,7 +176,7 @@ type Wants struct {
 // Wanted returns what a program of this machine wants. Of what a script starts, it is what its
 // interpreter wants.
 func Wanted(program string) (w Wants) {
-	l, err := loader.New(loader.Options{LibraryPath: os.Getenv("LD_LIBRARY_PATH"), NoTries: true, Look: explain.Look(false)})
+	l, err := loader.New(loader.Options{Environment: loader.Environment{LibraryPath: os.Getenv("LD_LIBRARY_PATH")}, NoTries: true, Look: explain.Look(false)})
 	if err != nil {
 		return w
 	}

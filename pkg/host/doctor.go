@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path"
 	"slices"
 	"sort"
@@ -21,8 +19,8 @@ import (
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
-	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/sysroot"
 )
 
@@ -599,26 +597,8 @@ func (h *Host) Behind(file string) (program string, via []string) {
 	if err != nil {
 		return file, nil
 	}
-	read := func(file string) ([]byte, error) {
-		if l.Files().Open(file).ELF != nil {
-			return nil, nil
-		}
-		f, err := h.Root.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		return io.ReadAll(io.LimitReader(f, 1<<20))
-	}
-	compiled := func(file string) string { return explain.SeenOf(l.Files().Open(file)).Wraps }
-	find := func(name string) string {
-		if !h.Root.IsHost() {
-			return ""
-		}
-		at, _ := exec.LookPath(name)
-		return at
-	}
-	return scripts.Program(file, read, compiled, find)
+	start := process.Behind(l, file, loader.Environment{}, true)
+	return start.File, start.Via
 }
 
 // doctorRuntime compares the CUDA version that the program was built for with the driver's.

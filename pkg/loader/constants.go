@@ -75,7 +75,7 @@ const maxLoader = 8 << 20
 var muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) })
 
 // readInterpreter reads a loader's constants. asked says that a file names the loader, which is not guessed.
-func (l *Loader) readInterpreter(p string, a ABI, asked bool) *Interpreter {
+func (l *Loader) readInterpreter(p string, a ABI, asked bool, nixLD string) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
 		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib", unread(syscall.ENOENT)
@@ -86,7 +86,7 @@ func (l *Loader) readInterpreter(p string, a ABI, asked bool) *Interpreter {
 	}
 	data := in.read(l.files, p)
 	if in.file.isNixLD(data) && asked {
-		at := cmp.Or(l.o.NixLD, nixLDLoader)
+		at := cmp.Or(nixLD, nixLDLoader)
 		if data = in.read(l.files, at); in.Why != "" {
 			in.Why = fmt.Sprintf("is nix-ld, and the loader that it becomes, %s, %s", at, in.Why)
 		} else {

@@ -36,7 +36,7 @@ func TestFIFOsAreNotWaitedFor(t *testing.T) {
 	for what, ask := range map[string]func(){
 		"the directory": func() { l.files.Names(listed) },
 		"the interpreter": func() {
-			l.readInterpreter(interpreter, ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}, true)
+			l.readInterpreter(interpreter, ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}, true, "")
 		},
 	} {
 		done := make(chan struct{})

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/ldcache"
 )
 
@@ -16,9 +17,9 @@ import (
 // (dl_main in elf/rtld.c).
 func (s *Load) startGLibc() {
 	if !s.Secure {
-		list := s.l.o.LibraryPath
+		list := s.LibraryPath
 		if s.Interp.Becomes != "" {
-			list = strings.TrimPrefix(strings.TrimSuffix(list, ":")+":"+cmp.Or(s.l.o.NixLDLibraryPath, nixLDLibraryPath), ":")
+			list = strings.TrimPrefix(strings.TrimSuffix(list, ":")+":"+cmp.Or(s.NixLDLibraryPath, nixLDLibraryPath), ":")
 		}
 		s.env = elements(list, ":;", s.tokens(s.Main))
 	}
@@ -42,7 +43,7 @@ func (s *Load) startGLibc() {
 	if !s.Secure {
 		// In a set-user-ID program only set-user-ID libraries of the default
 		// directories are preloaded; what LD_PRELOAD names is then no business of ours.
-		preload(PreloadList(s.l.o.Preload), Preload)
+		preload(PreloadList(s.Preload), Preload)
 	}
 	preload(s.common.preload, PreloadFile)
 	if s.deps(queue) {
@@ -73,18 +74,18 @@ type system struct {
 }
 
 type systemKey struct {
-	interp string
-	abi    ABI
-	asked  bool
+	interp, nixLD string
+	abi           ABI
+	asked         bool
 }
 
 // system returns the system that a program sees, once for all programs; asked is readInterpreter's.
-func (l *Loader) system(interp string, a ABI, cpu CPU, asked bool) *system {
-	key := systemKey{interp, a, asked}
+func (l *Loader) system(interp string, a ABI, cpu CPU, asked bool, nixLD string) *system {
+	key := systemKey{interp, nixLD, a, asked}
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
 	}
-	in := l.readInterpreter(interp, a, asked)
+	in := l.readInterpreter(interp, a, asked, nixLD)
 	y := &system{interp: in, rule: ByDefault}
 	if in.Kind == Musl {
 		l.muslSearch(in, y)
@@ -114,15 +115,15 @@ func (s *Load) fromSystem(name string, r *outcome) {
 	}
 }
 
-// startAudits loads the auditing modules that the program names, each in a namespace
+// startAudits loads the auditing modules that the environment and the program name, each in a namespace
 // of its own (load_audit_modules in elf/rtld.c). The program's run path counts for
 // them and for what they need. One that cannot be loaded is ignored, with a message.
 func (s *Load) startAudits() {
-	if s.Interp.Version < 32 {
-		return
-	}
-	for i, list := range s.Main.File.audit {
-		cause := []Cause{Audit, DepAudit}[i]
+	for i, list := range [...]string{s.Environment.Audit, s.Main.File.audit[0], s.Main.File.audit[1]} {
+		cause := []Cause{AuditEnv, Audit, DepAudit}[i]
+		if cause == AuditEnv && s.Secure || cause != AuditEnv && s.Interp.Version < 32 {
+			continue
+		}
 		for _, name := range splitList(list, ":") {
 			if name == "" || s.Secure && strings.Contains(name, "/") || len(s.Audits) >= maxAudits {
 				continue
@@ -191,7 +192,14 @@ func (s *Load) deps(roots []*Object) bool {
 			return false
 		}
 		at := run // where o stands, as auxiliary libraries move it back
-		if o.File != nil && !o.missing && o.Err == "" && o != s.self {
+		if o.settled {
+			for _, u := range o.Uses {
+				if u.Cause.Certain() && !u.To.missing && u.To.Err == "" && !listed(u.To) {
+					list(u.To)
+					all = append(all, item{o: u.To})
+				}
+			}
+		} else if o.File != nil && !o.missing && o.Err == "" && o != s.self {
 			o.Uses = slices.Grow(o.Uses, len(o.File.deps))
 			for _, d := range o.File.deps {
 				if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
@@ -347,7 +355,11 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 		return o, false
 	default:
 		o.Rule, o.missing = NotFound, true
+		o.awaited = r.awaited && driver.Provides(name)
 		return o, false
+	}
+	if s.started && r.fatal == "" && r.file.flags1&elf.DF_1_NOOPEN != 0 {
+		r.fatal = "shared object cannot be dlopen()ed"
 	}
 	o.origin, o.names = originOf(s.l.abs(r.path)), append(o.names, name)
 	if r.fatal != "" {

@@ -35,7 +35,8 @@ const (
 	DlopenNote   Cause = ".note.dlopen" // the file says that it may open it
 	DlopenString Cause = "string"       // a name in read-only data: a guess
 	DlopenAsked  Cause = "dlopen"       // the caller of this package asked
-	Audit        Cause = "DT_AUDIT"     // an auditing module, in a namespace of its own
+	AuditEnv     Cause = "LD_AUDIT"     // an auditing module, in a namespace of its own
+	Audit        Cause = "DT_AUDIT"     // likewise
 	DepAudit     Cause = "DT_DEPAUDIT"  // likewise, for a library that the program needs
 )
 
@@ -45,17 +46,23 @@ func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c
 
 // optional reports whether the loader continues without it.
 func (c Cause) optional() bool {
-	return c == Auxiliary || c == Preload || c == PreloadFile || c == Audit || c == DepAudit
+	return c == Auxiliary || c == Preload || c == PreloadFile || c == AuditEnv || c == Audit || c == DepAudit
+}
+
+// Environment is what of a program's environment the loader's search depends on; "" is unset.
+type Environment struct {
+	LibraryPath string // LD_LIBRARY_PATH
+	Preload     string // LD_PRELOAD
+	Audit       string // LD_AUDIT
+	// NixLD and NixLDLibraryPath are NIX_LD and NIX_LD_LIBRARY_PATH, for programs whose loader is nix-ld, which has values
+	// of its own built in.
+	NixLD, NixLDLibraryPath string
 }
 
 // Options say what the search depends on beside the files.
 type Options struct {
-	Root        string // the tree that stands for "/"; "" for this machine's
-	LibraryPath string // LD_LIBRARY_PATH
-	Preload     string // LD_PRELOAD
-	// NixLD and NixLDLibraryPath are NIX_LD and NIX_LD_LIBRARY_PATH, for programs whose loader is nix-ld; "" for what that
-	// has built in.
-	NixLD, NixLDLibraryPath string
+	Root string // the tree that stands for "/"; "" for this machine's
+	Environment
 	// AssumeDriver is a directory of this machine that stands for the driver link.
 	AssumeDriver string
 	// DriverLink replaces the usual driver link as the directory that AssumeDriver stands for.
@@ -199,6 +206,10 @@ type Object struct {
 	// noteless: the loader has come to where its resolution note is malformed.
 	noteless bool
 	late     bool // loaded by dlopen, or for a library that is
+	settled  bool // what it needs was looked for, by a start or a dlopen that is done
+	// awaited: it is missing, and was looked for in a driver link that does not exist.
+	awaited bool
+	fails   string // see Fails
 
 	// Of the last call of deps that came to it, by its number.
 	round, visits int
@@ -230,6 +241,7 @@ type Try struct {
 
 // Load is what one program, or library, loads.
 type Load struct {
+	Environment
 	Main    *Object
 	Objects []*Object // in the order of loading, the program first, missing ones included
 	Interp  *Interpreter
@@ -247,7 +259,10 @@ type Load struct {
 	Program    bool   // the kernel starts it, with an interpreter
 	// Truncated is set where the search was given up because it had no end in sight.
 	Truncated bool
+	// Opened and Failed are the calls of dlopen that succeeded, and those that left nothing.
+	Opened, Failed []*Opening
 
+	lacking      []Lack // see Opening.Lacks
 	steps, tries int
 	rounds       int  // calls of deps
 	started      bool // all that is loaded at start is there
@@ -288,14 +303,19 @@ func (e Unreadable) Error() string { return string(e) }
 // Load finds what the file at a path below the root loads at start. An error, which
 // does not name the path, is returned where the file itself cannot be examined;
 // what is wrong with its libraries is in the result.
-func (l *Loader) Load(p string) (*Load, error) { return l.load(p, "", false) }
+func (l *Loader) Load(p string) (*Load, error) { return l.load(p, "", false, l.o.Environment) }
+
+// Start is Load in an environment.
+func (l *Loader) Start(p string, env Environment) (*Load, error) { return l.load(p, "", false, env) }
 
 // Direct finds the libraries that a file itself asks for, not what those ask for, as a
 // program with an interpreter finds them that opens the file with dlopen; "" for the
 // interpreter that the file names or, where it names none, the usual one.
-func (l *Loader) Direct(p, interp string) (*Load, error) { return l.load(p, interp, true) }
+func (l *Loader) Direct(p, interp string) (*Load, error) {
+	return l.load(p, interp, true, l.o.Environment)
+}
 
-func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
+func (l *Loader) load(p, interp string, direct bool, env Environment) (*Load, error) {
 	f := l.files.Open(l.abs(p))
 	if f.errno != 0 {
 		return nil, Unreadable(errText(f.errno))
@@ -321,7 +341,7 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	default:
 		return nil, &NotLoadable{why}
 	}
-	s := &Load{}
+	s := &Load{Environment: env}
 	s.l, s.abi, s.direct = l, abiOf(f), direct
 	s.CPU = cpuFor(l.o.CPU, f.machine)
 	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, program: true, origin: originOf(l.abs(p))}
@@ -339,7 +359,7 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 	if s.guessed = interp == ""; s.guessed {
 		interp = l.guess(f, main.origin)
 	}
-	s.common = l.system(interp, s.abi, s.CPU, !s.guessed)
+	s.common = l.system(interp, s.abi, s.CPU, !s.guessed, env.NixLD)
 	s.Interp = s.common.interp
 	at := cmp.Or(s.Interp.Path, s.Interp.Soname)
 	if s.Interp.Becomes != "" {
@@ -357,6 +377,7 @@ func (l *Loader) load(p, interp string, direct bool) (*Load, error) {
 		s.startGLibc()
 	}
 	s.started = true
+	s.settle(0)
 	return s, nil
 }
 
@@ -387,6 +408,9 @@ func (l *Loader) Inside(host string) string {
 
 // Inside is [Loader.Inside].
 func (s *Load) Inside(host string) string { return s.l.Inside(host) }
+
+// Absolute returns a path below the root that may be relative to the working directory as an absolute one.
+func (l *Loader) Absolute(p string) string { return l.abs(p) }
 
 func (l *Loader) abs(p string) string {
 	if strings.HasPrefix(p, "/") {
@@ -436,6 +460,9 @@ func (s *Load) Missing() []*Object {
 // Fails says why opening the object would fail, for itself or for what it needs, the nearer
 // first; "" where it would not.
 func (o *Object) Fails() string {
+	if o.fails != "" {
+		return o.fails
+	}
 	all, seen := []*Object{o}, map[*Object]bool{o: true}
 	for i := 0; i < len(all); i++ {
 		switch o := all[i]; {
@@ -541,6 +568,8 @@ type outcome struct {
 	list  *Object
 	fatal string
 	tried []Try
+	// awaited: a driver link that does not exist was searched.
+	awaited bool
 }
 
 // try remembers a place where nothing was taken, and answers false.
@@ -584,6 +613,12 @@ func (s *Load) step(n int) bool {
 	return false
 }
 
+// isDriverLink reports whether a directory is one that the host's driver is looked for in.
+func (l *Loader) isDriverLink(dir string) bool {
+	dir = runpath.Key(dir)
+	return dir == driver.Link || dir == driver.Link32 || l.o.DriverLink != "" && dir == runpath.Key(l.o.DriverLink)
+}
+
 // existing returns which subdirectories of an absolute directory there are.
 func (l *Loader) existing(dir string, subs []string) (out []string) {
 	names := l.files.Names(dir)
@@ -621,6 +656,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 			if s.l.files.place(cmp.Or(strings.TrimRight(dir, "/"), "/")).errno == 0 {
 				why = "the entry is a file, not a directory"
 			}
+			r.awaited = r.awaited || s.l.isDriverLink(dir)
 			s.try(r, Try{Path: e.dir + name, Rule: rule, Entry: e.entry, List: list, Why: why})
 			continue
 		}
@@ -695,7 +731,7 @@ type Literal struct {
 // Literals returns the names of libraries in the file's read-only data, each once.
 func (f *File) Literals() []Literal {
 	f.names.Do(func() {
-		f.reopen(func(im *elfimage.Image) {
+		f.Image(func(im *elfimage.Image) {
 			f.readLiterals(im)
 			f.dlopen.Do(func() { f.readNotes(im) }) // who asks for one asks for the other
 		})
@@ -730,7 +766,7 @@ func (f *File) readLiterals(im *elfimage.Image) {
 func (f *File) Notes() []elfimage.DlopenNote {
 	f.dlopen.Do(func() {
 		if f.ELF != nil && f.ELF.notes {
-			f.reopen(f.readNotes)
+			f.Image(f.readNotes)
 		}
 	})
 	return f.notes
@@ -753,7 +789,8 @@ func hasNotes(im *elfimage.Image) bool {
 	return im.HasSections() // one of them may be a note
 }
 
-func (f *File) reopen(use func(*elfimage.Image)) {
+// Image opens the file again, and lets its image be used, unless another file has taken its place.
+func (f *File) Image(use func(*elfimage.Image)) {
 	if f.ELF == nil {
 		return
 	}
@@ -986,7 +1023,7 @@ func (l *Loader) UsualInterpreter(abi ABI, kind Kind) string {
 
 // Interpreter returns what is known of the loader at a path, for programs of an ABI.
 func (l *Loader) Interpreter(p string, abi ABI) *Interpreter {
-	return l.system(p, abi, cpuFor(l.o.CPU, abi.Machine), true).interp
+	return l.system(p, abi, cpuFor(l.o.CPU, abi.Machine), true, l.o.NixLD).interp
 }
 
 // OfTheHost returns the library of a name that the host's own ld.so.cache has for the file's

@@ -12,10 +12,10 @@ import (
 // startMusl is the loading part of __dls3 in musl's ldso/dynlink.c.
 func (s *Load) startMusl() {
 	if !s.Secure {
-		for _, dir := range strings.FieldsFunc(s.l.o.LibraryPath, muslSeparator) {
+		for _, dir := range strings.FieldsFunc(s.LibraryPath, muslSeparator) {
 			s.env = append(s.env, element{dir, dir, ""})
 		}
-		for _, name := range strings.FieldsFunc(s.l.o.Preload, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r:", r) }) {
+		for _, name := range strings.FieldsFunc(s.Preload, func(r rune) bool { return strings.ContainsRune(" \t\n\v\f\r:", r) }) {
 			o, again := s.muslLoad(name, nil, Preload) // found without the program's run path
 			s.Main.Uses = append(s.Main.Uses, Use{name, Preload, "", o, again})
 		}

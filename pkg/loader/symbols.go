@@ -25,7 +25,7 @@ func (f *File) symbols() *symbolTable {
 	f.symbolsOnce.Do(func() {
 		t := &symbolTable{}
 		f.table = t
-		f.reopen(func(im *elfimage.Image) {
+		f.Image(func(im *elfimage.Image) {
 			t.Symbols, t.known, t.err = im.DynamicSymbols()
 			t.known = t.known && t.err == nil
 		})

@@ -12,6 +12,7 @@ import (
 type Lack struct {
 	Version string
 	By      *Object // whose DT_VERNEED asks for it
+	Of      *Object // the library
 }
 
 // maxLacks bounds how many are remembered of one library.
@@ -109,8 +110,10 @@ func (s *Load) checkVersions(objects []*Object) {
 			case to.missing || to.File == nil || to.File.versions.defines == nil || v.Weak || to.File.versions.define(v):
 				continue
 			}
-			if len(to.Lacks) < maxLacks {
-				to.Lacks = append(to.Lacks, Lack{v.Name, o})
+			if lack := (Lack{v.Name, o, to}); s.lacking != nil && to.settled {
+				s.lacking = append(s.lacking, lack)
+			} else if len(to.Lacks) < maxLacks {
+				to.Lacks = append(to.Lacks, lack)
 			}
 			s.stop("%s: version `%s' not found (required by %s)", to.Path, v.Name, o.Path)
 		}
@@ -151,10 +154,12 @@ func (s *Load) named(name string) *Object {
 }
 
 // LackText says what versions an object lacks, and for whom, or "".
-func (o *Object) LackText() string {
+func (o *Object) LackText() string { return lackText(o.Lacks) }
+
+func lackText(lacks []Lack) string {
 	var order []string
 	by := map[string][]string{}
-	for _, l := range o.Lacks {
+	for _, l := range lacks {
 		if by[l.Version] == nil {
 			order = append(order, l.Version)
 		}

@@ -3,13 +3,32 @@ package scripts
 import (
 	"bytes"
 	"path"
+	"slices"
 	"strings"
 )
 
-// Wrapped returns the program that a shell script starts in its own place: the path in its last
-// line that begins with exec, as makeWrapper of nixpkgs writes it; "" where there is none, or
-// it is computed.
-func Wrapped(text []byte) string {
+// Wrapper is what a wrapper does: a file that starts a program in its own place.
+type Wrapper struct {
+	Program string // as it is named; "" for none, or one that is computed
+	// Set are the variables that the program has then and that were not so before, "" for one that is gone.
+	Set map[string]string
+	// Unsure are those of them of which a part is computed, which is left out.
+	Unsure []string
+}
+
+// Surroundings are what the text of a wrapper refers to.
+type Surroundings struct {
+	File     string                   // the wrapper, as it is started
+	Variable func(name string) string // of the environment; "" for none
+	Real     func(file string) string // where a path leads, "" for nowhere
+	Find     func(name string) string // a program in PATH, "" for none; may be nil
+	IsDir    func(file string) (dir, there bool)
+}
+
+// Wrapped reads a shell script that starts a program in its own place, as makeWrapper of nixpkgs writes it, and people do;
+// it has no Program where the text is none. What is computed is followed as far as it is known: the script's own directory,
+// tests whether a variable is set or a file there.
+func Wrapped(text []byte, at Surroundings) Wrapper {
 	program, byEnv := Interpreter(text[:min(len(text), 256)])
 	if byEnv != "" {
 		program = byEnv
@@ -17,62 +36,645 @@ func Wrapped(text []byte) string {
 	switch path.Base(program) {
 	case "sh", "bash", "dash", "ash":
 	default:
-		return ""
+		return Wrapper{}
 	}
-	wrapped := ""
-	for line := range strings.Lines(string(text)) {
-		rest, ok := strings.CutPrefix(strings.TrimSpace(line), "exec ")
-		if !ok {
-			continue
-		}
-		wrapped = ""
-		for _, word := range strings.Fields(rest) {
-			if word = strings.Trim(word, `"'`); strings.HasPrefix(word, "/") && !strings.ContainsAny(word, "$`*?[\\\"'") {
-				wrapped = word
-				break // what follows are its arguments
-			}
-		}
-	}
-	return wrapped
+	sh := &shell{Surroundings: at, text: string(text), vars: map[string]variable{}}
+	sh.run()
+	return sh.wrapper()
 }
 
 // MaxCompiled is the size of the largest file that may be a compiled wrapper, in bytes.
 const MaxCompiled = 1 << 20
 
-// Compiled returns the program that a compiled wrapper starts in its own place; "" for any other
-// program. makeBinaryWrapper of nixpkgs puts the command that has made it into its read-only data.
-func Compiled(data []byte) string {
+// Compiled reads what a compiled wrapper does, of its contents; it has no Program for any other file. makeBinaryWrapper of
+// nixpkgs puts the command that has made it into its read-only data; set_env_prefix and set_env_suffix of the program that
+// it writes join values with the separator where there is one already.
+func Compiled(data []byte, at Surroundings) Wrapper {
 	_, rest, _ := bytes.Cut(data, []byte("\nmakeCWrapper '"))
-	program, after, _ := bytes.Cut(rest, []byte("'"))
-	if !bytes.HasPrefix(program, []byte("/")) || len(after) == 0 || after[0] != ' ' && after[0] != '\n' {
-		return ""
+	if len(rest) == 0 {
+		return Wrapper{}
 	}
-	return string(program)
+	rest, _, _ = bytes.Cut(rest, []byte{0})
+	sh := &shell{Surroundings: at, text: "'" + string(rest), vars: map[string]variable{}}
+	words, _ := sh.command()
+	if len(words) == 0 || !strings.HasPrefix(words[0].text, "/") || len(words) == 1 && !strings.HasPrefix(sh.text[sh.at:], "\n") && sh.at < len(sh.text) {
+		return Wrapper{}
+	}
+	sh.program = words[0].text
+	for i := 1; i < len(words); i++ {
+		arg := func(k int) string {
+			if i+k < len(words) {
+				return words[i+k].text
+			}
+			return ""
+		}
+		name, had := arg(1), sh.value(arg(1))
+		switch words[i].text {
+		case "--set":
+			sh.vars[name], i = variable{arg(2), true, true}, i+2
+		case "--set-default":
+			if i += 2; !had.set {
+				sh.vars[name] = variable{words[min(i, len(words)-1)].text, true, true}
+			}
+		case "--unset":
+			sh.vars[name], i = variable{exported: true}, i+1
+		case "--prefix", "--suffix":
+			parts := []string{arg(3), had.text}
+			if words[i].text == "--suffix" {
+				slices.Reverse(parts)
+			}
+			if !had.set {
+				parts = []string{arg(3)}
+			}
+			sh.vars[name], i = variable{strings.Join(parts, arg(2)), true, true}, i+3
+		case "--argv0", "--add-flag", "--append-flag", "--add-flags", "--append-flags", "--chdir":
+			i++
+		}
+	}
+	return sh.wrapper()
 }
 
-// Program follows wrappers to the program that runs, and from any other script to its interpreter;
-// find looks a name up in PATH, and compiled says what a compiled wrapper starts, "" for what is none.
-// via are the files on the way.
-func Program(file string, read func(file string) ([]byte, error), compiled, find func(name string) string) (program string, via []string) {
-	const most = 10 // wrappers of wrappers
-	for range most {
-		next := compiled(file)
-		if next == "" {
-			text, err := read(file)
-			if err != nil {
-				return file, via
+// unknown stands in a value for a part that is not known.
+const unknown = "\x00"
+
+type variable struct {
+	text          string
+	set, exported bool
+}
+
+// shell carries out the text of a wrapper as far as that is known.
+type shell struct {
+	Surroundings
+	text    string
+	at      int
+	vars    map[string]variable
+	frames  []frame
+	program string
+	sure    bool // of the program
+}
+
+// frame is an open if, loop, case, function or group.
+type frame struct {
+	runs int  // whether the commands in it run: 1 yes, 0 no, -1 not known
+	asks bool // they are what an if asks
+	done bool // a branch before did run
+}
+
+func (sh *shell) value(name string) variable {
+	if v, known := sh.vars[name]; known {
+		return v
+	}
+	text := sh.Variable(name)
+	return variable{text, text != "", text != ""}
+}
+
+// runs says whether the commands here run: 1, 0, or -1 for not known.
+func (sh *shell) runs() int {
+	all := 1
+	for _, f := range sh.frames {
+		if !f.asks {
+			all = both(all, f.runs)
+		}
+	}
+	return all
+}
+
+func (sh *shell) wrapper() Wrapper {
+	w := Wrapper{Set: map[string]string{}}
+	if !strings.Contains(sh.program, unknown) {
+		w.Program = sh.program
+	}
+	for name, v := range sh.vars {
+		if !v.exported || v.text == sh.Variable(name) {
+			continue
+		}
+		if strings.Contains(v.text, unknown) {
+			w.Unsure = append(w.Unsure, name)
+			known := strings.FieldsFunc(v.text, func(r rune) bool { return r == ':' || r == ';' || r == ' ' && name == "LD_PRELOAD" })
+			v.text = strings.Join(slices.DeleteFunc(known, func(e string) bool { return strings.Contains(e, unknown) }), ":")
+		}
+		w.Set[name] = v.text
+	}
+	slices.Sort(w.Unsure)
+	return w
+}
+
+// word is a word of a command. quoted: a part of it stood between quotes.
+type word struct {
+	text   string
+	quoted bool
+}
+
+// maxWords bounds what is read of a script: a wrapper is short.
+const maxWords = 20000
+
+// command reads the words of a simple command, and what ends it.
+func (sh *shell) command() (words []word, end byte) {
+	var b strings.Builder
+	in, quoted := false, false
+	flush := func() {
+		if in {
+			words = append(words, word{b.String(), quoted})
+		}
+		b.Reset()
+		in, quoted = false, false
+	}
+	for sh.at < len(sh.text) && len(words) < maxWords {
+		c := sh.text[sh.at]
+		switch {
+		case c == '\\' && sh.at+1 < len(sh.text):
+			if sh.text[sh.at+1] != '\n' {
+				b.WriteByte(sh.text[sh.at+1])
+				in = true
 			}
-			if next = Wrapped(text); next == "" {
-				var byEnv string
-				if next, byEnv = Interpreter(text[:min(len(text), 256)]); byEnv != "" {
-					next = find(byEnv)
+			sh.at += 2
+		case c == ' ' || c == '\t':
+			flush()
+			sh.at++
+		case c == '#' && !in:
+			for sh.at < len(sh.text) && sh.text[sh.at] != '\n' {
+				sh.at++
+			}
+		case strings.IndexByte("\n;|&()", c) >= 0:
+			if c == '&' && strings.HasSuffix(b.String(), ">") { // 2>&1
+				b.WriteByte(c)
+				sh.at++
+				continue
+			}
+			flush()
+			if sh.at++; sh.at < len(sh.text) && sh.text[sh.at] == c && c != '\n' {
+				sh.at++
+			}
+			return words, c
+		default:
+			in = true
+			quoted = sh.part(&b, false) || quoted
+		}
+	}
+	flush()
+	return words, 0
+}
+
+// part reads one part of a word, or inside double quotes, to a string, and reports whether it was quoted.
+func (sh *shell) part(b *strings.Builder, inside bool) (quoted bool) {
+	c := sh.text[sh.at]
+	sh.at++
+	switch {
+	case c == '\'' && !inside:
+		text, rest, _ := strings.Cut(sh.text[sh.at:], "'")
+		b.WriteString(text)
+		sh.at = len(sh.text) - len(rest)
+		return true
+	case c == '"' && !inside:
+		for sh.at < len(sh.text) && sh.text[sh.at] != '"' {
+			if sh.text[sh.at] == '\\' && sh.at+1 < len(sh.text) && strings.IndexByte("$`\"\\\n", sh.text[sh.at+1]) >= 0 {
+				if sh.text[sh.at+1] != '\n' {
+					b.WriteByte(sh.text[sh.at+1])
+				}
+				sh.at += 2
+				continue
+			}
+			sh.part(b, true)
+		}
+		sh.at++
+		return true
+	case c == '`':
+		inner, rest, _ := strings.Cut(sh.text[sh.at:], "`")
+		sh.at = len(sh.text) - len(rest)
+		b.WriteString(sh.substitute(inner))
+	case c == '$':
+		b.WriteString(sh.dollar())
+	default:
+		b.WriteByte(c)
+	}
+	return false
+}
+
+// dollar reads what follows a dollar, and returns what it stands for.
+func (sh *shell) dollar() string {
+	rest := sh.text[sh.at:]
+	switch {
+	case strings.HasPrefix(rest, "(("):
+		sh.at += 2 + max(0, strings.Index(rest[2:], "))")+2)
+		return unknown
+	case strings.HasPrefix(rest, "("):
+		inner := sh.bracket('(', ')')
+		return sh.substitute(inner)
+	case strings.HasPrefix(rest, "{"):
+		return sh.expand(sh.bracket('{', '}'))
+	case rest == "":
+		return "$"
+	}
+	n := 0
+	for n < len(rest) && isName(rest[n]) && !(n == 0 && rest[0] <= '9') {
+		n++
+	}
+	if n == 0 {
+		sh.at++
+		if rest[0] == '0' {
+			return sh.File
+		}
+		if strings.IndexByte("@*#?!$-123456789", rest[0]) < 0 {
+			sh.at--
+			return "$"
+		}
+		return unknown
+	}
+	sh.at += n
+	return sh.parameter(rest[:n])
+}
+
+func isName(c byte) bool {
+	return c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// bracket reads to the bracket that closes the one that comes next, past quotes.
+func (sh *shell) bracket(open, end byte) string {
+	start, depth := sh.at+1, 0
+	for ; sh.at < len(sh.text); sh.at++ {
+		switch c := sh.text[sh.at]; {
+		case c == '\\':
+			sh.at++
+		case c == '\'':
+			sh.at += 1 + max(0, strings.IndexByte(sh.text[sh.at+1:], '\''))
+		case c == open:
+			depth++
+		case c == end:
+			if depth--; depth == 0 {
+				sh.at++
+				return sh.text[start : sh.at-1]
+			}
+		}
+	}
+	sh.at = len(sh.text)
+	return sh.text[min(start, len(sh.text)):]
+}
+
+// inner returns what a text stands for, as between double quotes or, where quotes count in it, as a word.
+func (sh *shell) inner(text string) string {
+	in := &shell{Surroundings: sh.Surroundings, text: text, vars: sh.vars}
+	var b strings.Builder
+	for in.at < len(in.text) {
+		in.part(&b, false)
+	}
+	return b.String()
+}
+
+func (sh *shell) parameter(name string) string {
+	switch name {
+	case "0", "BASH_SOURCE":
+		return sh.File
+	case "PWD", "HOME":
+		if v, known := sh.vars[name]; known {
+			return v.text
+		}
+		return unknown
+	}
+	v := sh.value(name)
+	if !v.set && !strings.HasPrefix(name, "LD_") && !strings.HasPrefix(name, "NIX_LD") {
+		if _, known := sh.vars[name]; !known {
+			return unknown // of the environment no more is known
+		}
+	}
+	return v.text
+}
+
+// expand returns what ${TEXT} stands for.
+func (sh *shell) expand(text string) string {
+	n := 0
+	for n < len(text) && isName(text[n]) {
+		n++
+	}
+	name, op := text[:n], strings.TrimPrefix(text[n:], "[0]")
+	had := sh.parameter(name)
+	is, alone := had != "", strings.TrimPrefix(op, ":")
+	if op == "" || n == 0 {
+		if n == 0 {
+			return unknown
+		}
+		return had
+	}
+	if op == alone { // without a colon an empty value is one
+		is = is || sh.value(name).set
+	}
+	arg := ""
+	if alone != "" {
+		arg = alone[1:]
+	}
+	switch alone[:min(1, len(alone))] {
+	case "+":
+		if is {
+			return sh.inner(arg)
+		}
+		return ""
+	case "-", "=":
+		if is && had != unknown {
+			return had
+		}
+		if had == unknown && !strings.HasPrefix(name, "LD_") {
+			return unknown
+		}
+		return sh.inner(arg)
+	case "#", "%":
+		greedy := strings.HasPrefix(arg, alone[:1])
+		pattern := sh.inner(strings.TrimPrefix(arg, alone[:1]))
+		switch {
+		case strings.Contains(pattern, unknown):
+			return unknown
+		case pattern == "/*" && alone[0] == '%' && !greedy:
+			return had[:max(0, strings.LastIndexByte(had, '/'))]
+		case pattern == "*/" && greedy:
+			return had[strings.LastIndexByte(had, '/')+1:]
+		case strings.ContainsAny(pattern, "*?["):
+			return unknown
+		case alone[0] == '#':
+			return strings.TrimPrefix(had, pattern)
+		}
+		return strings.TrimSuffix(had, pattern)
+	case "/":
+		all := strings.HasPrefix(arg, "/")
+		// The slash that parts the two stands outside of quotes.
+		arg = strings.TrimPrefix(arg, "/")
+		cut, inQuotes := len(arg), false
+		for i := range len(arg) {
+			if arg[i] == '\'' {
+				inQuotes = !inQuotes
+			} else if arg[i] == '/' && !inQuotes {
+				cut = i
+				break
+			}
+		}
+		from, to := sh.inner(arg[:cut]), ""
+		if cut < len(arg) {
+			to = sh.inner(arg[cut+1:])
+		}
+		if from == "" || strings.Contains(from, unknown) {
+			return had
+		}
+		if all {
+			return strings.ReplaceAll(had, from, to)
+		}
+		return strings.Replace(had, from, to, 1)
+	}
+	return unknown
+}
+
+// substitute returns what a command prints, of those by which scripts find their own place.
+func (sh *shell) substitute(text string) string {
+	in := &shell{Surroundings: sh.Surroundings, text: text, vars: sh.vars}
+	dir := ""
+	for {
+		words, end := in.command()
+		var args []string
+		for _, w := range words {
+			if w.text != "--" && (!strings.HasPrefix(w.text, "-") || len(args) == 0) && !strings.Contains(w.text, ">") {
+				args = append(args, w.text)
+			}
+		}
+		if len(args) == 0 {
+			return unknown
+		}
+		arg := path.Join(dir, ".")
+		if len(args) > 1 {
+			if arg = args[1]; !strings.HasPrefix(arg, "/") && dir != "" {
+				arg = path.Join(dir, arg)
+			}
+		}
+		if strings.Contains(arg, unknown) && args[0] != "command" {
+			return unknown
+		}
+		switch args[0] {
+		case "cd", "pushd":
+			if dir = arg; end == '&' || end == ';' {
+				continue
+			}
+			return ""
+		case "pwd":
+			if dir == "" {
+				return unknown
+			}
+			if len(words) > 1 && words[1].text == "-P" {
+				return sh.real(dir)
+			}
+			return path.Clean(dir)
+		case "dirname":
+			return path.Dir(arg)
+		case "basename":
+			return path.Base(arg)
+		case "realpath", "readlink":
+			return sh.real(arg)
+		case "echo", "printf":
+			return args[len(args)-1]
+		}
+		return unknown
+	}
+}
+
+func (sh *shell) real(file string) string {
+	if !strings.HasPrefix(file, "/") {
+		return unknown
+	}
+	if at := sh.Real(file); at != "" {
+		return at
+	}
+	return path.Clean(file)
+}
+
+// run carries the script out, up to the program that is started in its place.
+func (sh *shell) run() {
+	guard := 1 // whether the next command runs, by those before it in a list of && and ||
+	for n := 0; sh.at < len(sh.text) && !sh.sure && n < maxWords; n++ {
+		words, end := sh.command()
+		not, result := false, 1
+	command:
+		for ; len(words) > 0 && !words[0].quoted; words = words[1:] {
+			top := len(sh.frames) - 1
+			switch w := words[0].text; {
+			case w == "!":
+				not = true
+			case w == "if":
+				sh.frames = append(sh.frames, frame{asks: true, runs: -1})
+			case w == "then" && top >= 0:
+				sh.frames[top].asks = false
+			case w == "do":
+			case w == "elif" && top >= 0, w == "else" && top >= 0:
+				f := &sh.frames[top]
+				f.done = f.done || f.runs == 1
+				switch f.asks = w == "elif"; {
+				case f.done:
+					f.runs, f.asks = 0, false
+				case f.asks:
+					f.runs = -1
+				case f.runs == 0:
+					f.runs = 1
+				}
+			case w == "fi" && top >= 0, w == "done" && top >= 0, w == "esac" && top >= 0, w == "}" && top >= 0:
+				sh.frames = sh.frames[:top]
+			case w == "while", w == "until", w == "for", w == "case", w == "select":
+				sh.frames = append(sh.frames, frame{runs: -1})
+			case w == "{":
+				sh.frames = append(sh.frames, frame{runs: 1})
+			case w == "function", end == '(' && len(words) == 1: // which nothing here calls
+				sh.frames = append(sh.frames, frame{})
+				sh.at += max(0, strings.IndexByte(sh.text[sh.at:], '{')) + 1
+				break command
+			default:
+				break command
+			}
+		}
+		if len(words) > 0 && end != '(' {
+			if result = sh.test(words); result < 0 {
+				result = sh.simple(words, both(sh.runs(), guard))
+			}
+			if not && result >= 0 {
+				result = 1 - result
+			}
+		}
+		switch guard = both(guard, result); {
+		case end == '|': // of a pipe, too, no more is known
+			guard = min(1-result, 1)
+			if result < 0 {
+				guard = -1
+			}
+		case end != '&':
+			if top := len(sh.frames) - 1; top >= 0 && sh.frames[top].asks && len(words) > 0 {
+				sh.frames[top].runs = guard
+			}
+			guard = 1
+		}
+	}
+}
+
+// both says whether what two conditions keep from running runs.
+func both(a, b int) int {
+	if a == 0 || b == 0 {
+		return 0
+	}
+	return min(a, b)
+}
+
+// test says what a test says: 1 yes, 0 no, -1 not known, or that it is none.
+func (sh *shell) test(words []word) int {
+	is := func(b bool) int {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	command, args := words[0].text, words[1:]
+	if n := len(args); n > 0 && (args[n-1].text == "]" || args[n-1].text == "]]") {
+		args = args[:n-1]
+	}
+	if command == "true" || command == "false" {
+		return is(command == "true")
+	}
+	if command != "[" && command != "[[" && command != "test" || slices.ContainsFunc(args, func(w word) bool { return strings.Contains(w.text, unknown) }) {
+		return -1
+	}
+	if len(args) > 0 && args[0].text == "!" && !args[0].quoted {
+		if result := sh.test(append([]word{words[0]}, args[1:]...)); result >= 0 {
+			return 1 - result
+		}
+		return -1
+	}
+	switch {
+	case len(args) == 1:
+		return is(args[0].text != "")
+	case len(args) == 2 && args[0].text == "-n":
+		return is(args[1].text != "")
+	case len(args) == 2 && args[0].text == "-z":
+		return is(args[1].text == "")
+	case len(args) == 2 && slices.Contains([]string{"-d", "-e", "-f", "-r", "-x", "-s"}, args[0].text):
+		dir, there := sh.IsDir(args[1].text)
+		return is(there && (args[0].text != "-d" || dir) && (args[0].text != "-f" || !dir))
+	case len(args) == 3 && slices.Contains([]string{"=", "==", "!="}, args[1].text):
+		value, pattern := args[0].text, args[2].text
+		same := value == pattern
+		if middle := strings.Trim(pattern, "*"); command == "[[" && middle != pattern {
+			if pattern != "*"+middle+"*" || strings.Contains(middle, "*") {
+				return -1
+			}
+			same = strings.Contains(value, middle)
+		}
+		return is(same == (args[1].text != "!="))
+	}
+	return -1
+}
+
+// simple carries out a simple command, and says whether it succeeds as a test does.
+func (sh *shell) simple(words []word, runs int) int {
+	if runs == 0 {
+		return -1
+	}
+	assign := func(text string, exported bool) bool {
+		name, value, ok := strings.Cut(text, "=")
+		more := strings.HasSuffix(name, "+")
+		name = strings.TrimSuffix(name, "+")
+		if !ok || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r > 'z' || !isName(byte(r)) }) {
+			return false
+		}
+		had := sh.value(name)
+		if more {
+			value = had.text + value
+		}
+		if runs < 0 && value != had.text {
+			value = unknown + ":" + had.text
+		}
+		sh.vars[name] = variable{value, true, had.exported || exported}
+		return true
+	}
+	exec := false
+	for len(words) > 0 {
+		switch w := words[0].text; {
+		case slices.Contains([]string{"export", "declare", "typeset", "readonly", "local"}, w):
+			for _, arg := range words[1:] {
+				if !assign(arg.text, w != "local") && !strings.HasPrefix(arg.text, "-") {
+					v := sh.value(arg.text)
+					sh.vars[arg.text] = variable{v.text, v.set, true}
 				}
 			}
+			return 1
+		case w == "unset":
+			for _, arg := range words[1:] {
+				sh.vars[arg.text] = variable{exported: true}
+			}
+			return 1
+		case w == "cd" && len(words) > 1:
+			sh.vars["PWD"] = variable{text: words[1].text, set: true}
+			return 1
+		case w == "exec", path.Base(w) == "env":
+			exec = exec || w == "exec"
+			for words = words[1:]; len(words) > 0 && strings.HasPrefix(words[0].text, "-"); words = words[1:] {
+				if o := words[0].text; (o == "-a" || o == "-u") && len(words) > 1 {
+					if words = words[1:]; o == "-u" {
+						sh.vars[words[0].text] = variable{exported: true}
+					}
+				}
+			}
+		case assign(w, len(words) > 1 || exec):
+			words = words[1:]
+		default:
+			sh.starts(words, exec, runs)
+			return -1
 		}
-		if next == "" {
-			return file, via
-		}
-		file, via = next, append(via, file)
 	}
-	return file, via
+	return 1
+}
+
+// starts takes the program that a command starts for that of the wrapper: in the wrapper's place, or as what a script does
+// at last with the arguments that it was given.
+func (sh *shell) starts(words []word, exec bool, runs int) {
+	program := words[0].text
+	if !exec && !slices.ContainsFunc(words[1:], func(w word) bool { return w.quoted && w.text == unknown }) {
+		return
+	}
+	if !strings.Contains(program, "/") && sh.Find != nil {
+		program = sh.Find(program)
+	}
+	if strings.Contains(program, "/") && !strings.HasPrefix(program, "/") {
+		program = sh.parameter("PWD") + "/" + program
+	}
+	if strings.HasPrefix(program, "/") && !strings.Contains(program, unknown) {
+		sh.program, sh.sure = path.Clean(program), exec && runs == 1
+	}
 }

@@ -1,0 +1,215 @@
+package process
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/loader/tinyelf"
+)
+
+const interp = "/lib64/ld-linux-x86-64.so.2"
+
+// stage is a tree of files, and a loader below it.
+type stage struct {
+	*testing.T
+	dir string
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{t, t.TempDir()}
+	s.put(interp, lib("ld-linux-x86-64.so.2"))
+	return s
+}
+
+func lib(soname string) tinyelf.Object { return tinyelf.Object{}.With(elf.DT_SONAME, soname) }
+
+func prog(needed ...string) tinyelf.Object { return tinyelf.Object{Interp: interp}.Needs(needed...) }
+
+func (s *stage) put(name string, content any) {
+	s.Helper()
+	b, ok := []byte(nil), false
+	if o, is := content.(tinyelf.Object); is {
+		if o.Stack == 0 {
+			o.Stack = elf.PF_R | elf.PF_W
+		}
+		b, ok = o.Bytes(), true
+	}
+	if text, is := content.(string); is {
+		b, ok = []byte(text), true
+	}
+	if !ok {
+		s.Fatalf("%T", content)
+	}
+	at := s.dir + name
+	os.MkdirAll(filepath.Dir(at), 0o755)
+	if err := os.WriteFile(at, b, 0o755); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *stage) begin(file string, env loader.Environment) *State {
+	s.Helper()
+	l, err := loader.New(loader.Options{Root: s.dir, Opened: true})
+	if err != nil {
+		s.Fatal(err)
+	}
+	state, err := Behind(l, file, env, false).Begin(l)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return state
+}
+
+// in says what is in a process, the program and its loader left out.
+func (s *State) in() string {
+	var names []string
+	for _, o := range s.Objects[1:] {
+		what := o.Path
+		if !o.Found() {
+			what = "-" + o.Name
+		}
+		names = append(names, what)
+	}
+	return strings.Join(names, " ")
+}
+
+func TestOpenLeavesNothing(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		files map[string]any
+		opens string // by the program, in this order
+		env   string
+		want  string // what is in the process at the end
+		fails string // why each call failed, one of them each
+	}{
+		{"a library is missing", map[string]any{
+			"/a/libpa.so": lib("libpa.so").Needs("libx.so", "libgone.so").With(elf.DT_RUNPATH, "/x1"),
+			"/a/libpb.so": lib("libpb.so").Needs("libx.so").With(elf.DT_RUNPATH, "/x2"),
+			"/x1/libx.so": lib("libx.so"), "/x2/libx.so": lib("libx.so"),
+		}, "libpa.so libpb.so", "", "/a/libpb.so /x2/libx.so", "libgone.so, which /a/libpa.so needs, is not found"},
+		{"what was there before stays, under the name too by which it was matched", map[string]any{
+			"/a/libpa.so": lib("libpa.so").Needs("libpb.so", "/a/../a/libx.so", "libgone.so"),
+			"/a/libx.so":  lib("other.so"), "/a/libpb.so": lib("libpb.so"), "/b/libx.so": lib("libx.so"),
+		}, "/a/libx.so libpa.so libx.so libpb.so", "", "/a/libx.so /a/libpb.so", "libgone.so, which /a/libpa.so needs, is not found"},
+		{"a version is missing", map[string]any{
+			"/a/libpa.so": tinyelf.Object{Requires: []tinyelf.Requirement{{Library: "libv.so", Version: "V_2"}}}.Needs("libv.so", "libx.so"),
+			"/a/libpb.so": tinyelf.Object{Requires: []tinyelf.Requirement{{Library: "libv.so", Version: "V_1"}}}.Needs("libv.so"),
+			"/a/libv.so":  tinyelf.Object{Defines: []string{"V_1"}}.With(elf.DT_SONAME, "libv.so"), "/a/libx.so": lib("libx.so"),
+		}, "libpb.so libpa.so", "", "/a/libpb.so /a/libv.so", "/a/libv.so: version `V_2' not found (required by /a/libpa.so)"},
+		{"one that a later call needs a version of is not at fault", map[string]any{
+			"/a/libpa.so": lib("libpa.so").Needs("libv.so"),
+			"/a/libpb.so": tinyelf.Object{Requires: []tinyelf.Requirement{{Library: "libv.so", Version: "V_2"}}}.Needs("libv.so"),
+			"/a/libv.so":  tinyelf.Object{Defines: []string{"V_1"}}.With(elf.DT_SONAME, "libv.so"),
+		}, "libpa.so libpb.so libv.so", "", "/a/libpa.so /a/libv.so", "/a/libv.so: version `V_2' not found (required by /a/libpb.so)"},
+		{"DF_1_NOOPEN", map[string]any{
+			"/a/libpa.so": lib("libpa.so").Needs("libx.so", "libn.so"), "/a/libx.so": lib("libx.so"),
+			"/a/libn.so": tinyelf.Object{Flags1: elf.DF_1_NOOPEN},
+		}, "libpa.so", "", "", "/a/libn.so: shared object cannot be dlopen()ed"},
+		{"a program", map[string]any{"/a/libpa.so": lib("libpa.so").Needs("libx.so", "libn.so"), "/a/libx.so": lib("libx.so"),
+			"/a/libn.so": tinyelf.Object{Flags1: elf.DF_1_PIE}},
+			"libpa.so", "", "", "/a/libn.so: cannot dynamically load position-independent executable"},
+		{"an auxiliary library may be missing", map[string]any{"/a/libpa.so": lib("libpa.so").With(elf.DT_AUXILIARY, "libgone.so")},
+			"libpa.so", "", "/a/libpa.so -libgone.so", ""},
+		{"the driver, where none is installed, is taken to be there", map[string]any{
+			"/a/libpa.so": lib("libpa.so").Needs("libx.so", "libcuda.so.1").With(elf.DT_RUNPATH, "/a:/run/opengl-driver/lib"),
+			"/a/libpb.so": lib("libpb.so").Needs("liby.so", "libcuda.so.1").With(elf.DT_RUNPATH, "/a"), "/a/libx.so": lib("libx.so"), "/a/liby.so": lib("liby.so"),
+		}, "libpb.so libpa.so", "", "/a/libpa.so /a/libx.so -libcuda.so.1", "libcuda.so.1, which /a/libpb.so needs, is not found"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			s := newStage(t)
+			for name, o := range c.files {
+				s.put(name, o)
+			}
+			s.put("/p", prog().With(elf.DT_RPATH, "/a:/b"))
+			state := s.begin("/p", loader.Environment{})
+			for _, name := range strings.Fields(c.opens) {
+				state.Open(name, state.Main, loader.DlopenAsked, "")
+			}
+			fails := ""
+			for _, p := range state.Failed {
+				fails += p.Why
+				if p.To.Fails() != p.Why || len(p.Brought) == 0 && !p.Again {
+					t.Errorf("%s: %q, %v", p.Name, p.To.Fails(), p.Brought)
+				}
+			}
+			if state.in() != c.want || fails != c.fails {
+				t.Errorf("%q, fails: %q", state.in(), fails)
+			}
+			for _, o := range state.Objects {
+				if len(o.Lacks) > 0 {
+					t.Errorf("%s lacks %v", o.Path, o.Lacks)
+				}
+				for _, u := range o.Uses {
+					if !strings.Contains(fmt.Sprint(state.in(), " /p"), u.To.Path) {
+						t.Errorf("%s uses %s, which is gone", o.Path, u.To.Path)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestOpenAll(t *testing.T) {
+	s := newStage(t)
+	s.put("/a/libpa.so", lib("libpa.so").Needs("libx.so", "libgone.so").With(elf.DT_RUNPATH, "/x1"))
+	s.put("/a/libpb.so", lib("libpb.so").Needs("libx.so").With(elf.DT_RUNPATH, "/x2"))
+	s.put("/a/libpc.so", lib("libpc.so").Needs("libx.so").With(elf.DT_RUNPATH, "/x1"))
+	s.put("/x1/libx.so", lib("libx.so"))
+	s.put("/x2/libx.so", lib("libx.so"))
+	s.put("/y/libq.so", lib(""))
+	s.put("/a/libq.so", lib(""))
+	p := prog().With(elf.DT_RUNPATH, "/a")
+	// The linker lets "libq.so" share the end of the path: both are possible.
+	p.Data = "\x00libpa.so\x00libpb.so\x00libpc.so\x00libnone.so\x00/y/libq.so\x00"
+	s.put("/p", p)
+	state := s.begin("/p", loader.Environment{})
+	state.OpenAll(state.Likely(false), func(string) bool { return false })
+	if got := state.in(); got != "/a/libpb.so /x2/libx.so /a/libpc.so /y/libq.so /a/libq.so" {
+		t.Error(got)
+	}
+	if len(state.Failed) != 1 || state.Failed[0].Name != "libpa.so" {
+		t.Errorf("%+v", state.Failed)
+	}
+	orders := state.Orders()
+	if len(orders) != 1 || orders[0].Name != "libx.so" || orders[0].First.Name != "libpb.so" || orders[0].Second.Name != "libpc.so" || orders[0].Else != "/x1/libx.so" {
+		t.Errorf("%+v", orders)
+	}
+	if !state.Touches(func(file string) bool { return file == s.dir+"/x1/libx.so" }) || state.Touches(func(file string) bool { return file == s.dir+"/none" }) {
+		t.Error("it depends on a file that a call has taken back, and on no file that was never looked at")
+	}
+}
+
+// What a wrapper sets is a part of the start.
+func TestBehind(t *testing.T) {
+	s := newStage(t)
+	s.put("/lib/libx.so", lib("libx.so"))
+	s.put("/e/libx.so", lib("libx.so"))
+	s.put("/e/liba.so", lib("liba.so"))
+	s.put("/app/bin/.p-wrapped", prog("libx.so").With(elf.DT_RUNPATH, "/lib"))
+	s.put("/app/bin/p", "#! /bin/bash -e\nexport LD_LIBRARY_PATH='/e'${LD_LIBRARY_PATH:+':'}$LD_LIBRARY_PATH\nexport LD_AUDIT='/e/liba.so'\nexec -a \"$0\" \"/app/bin/.p-wrapped\"  \"$@\" \n")
+	binary := prog("libc.so.6")
+	binary.Strings = append(binary.Strings, tinyelf.Entry{Tag: elf.DT_SONAME, Str: "execv"})
+	binary.Data = "\n\nmakeCWrapper '/app/bin/p' \\\n    --suffix 'LD_LIBRARY_PATH' ':' '/lib'\n\n"
+	binary.Type = elf.ET_EXEC
+	s.put("/app/bin/q", binary)
+	os.Symlink("q", s.dir+"/app/bin/link")
+	for file, want := range map[string]string{
+		"/app/bin/.p-wrapped": "/app/bin/.p-wrapped [] g /lib/libx.so",
+		"/app/bin/p":          "/app/bin/.p-wrapped [/app/bin/p] /e:g /e/libx.so",
+		"/app/bin/q":          "/app/bin/.p-wrapped [/app/bin/q /app/bin/p] /e:g:/lib /e/libx.so",
+		"/app/bin/link":       "/app/bin/.p-wrapped [/app/bin/link /app/bin/p] /e:g:/lib /e/libx.so",
+	} {
+		state := s.begin(file, loader.Environment{LibraryPath: "g"})
+		if got := fmt.Sprint(state.Start.File, " ", state.Start.Via, " ", state.LibraryPath, " ", state.in()); got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+		if modules := len(state.Audits); (modules == 1) != (len(state.Start.Via) > 0) {
+			t.Errorf("%s: %d auditing modules", file, modules)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package process
+
+import (
+	"bytes"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/scripts"
+)
+
+// Start is what begins a process.
+type Start struct {
+	// File is the program, or the library that is loaded as one: a path below the root, by the name that it is started by.
+	File string
+	// Environment is what the program has, with what the wrappers set.
+	loader.Environment
+	// Via are the scripts and wrappers that start it in their own place, the first one first.
+	Via []string
+	// Set are the variables of the environment that wrappers set, by their names; Unsure those of which a wrapper computes a part that
+	// is not known, and left out.
+	Set    map[string]string
+	Unsure []string
+}
+
+// variables are those of an environment, by their names.
+func variables(e *loader.Environment) map[string]*string {
+	return map[string]*string{"LD_LIBRARY_PATH": &e.LibraryPath, "LD_PRELOAD": &e.Preload, "LD_AUDIT": &e.Audit,
+		"NIX_LD": &e.NixLD, "NIX_LD_LIBRARY_PATH": &e.NixLDLibraryPath}
+}
+
+// mostWrappers bounds wrappers of wrappers.
+const mostWrappers = 10
+
+// Behind returns the start of a file in an environment: of the program that a wrapper starts in its own place; with
+// interpreters also of the one that a script's first line names, which this machine's PATH may say.
+func Behind(l *loader.Loader, file string, env loader.Environment, interpreters bool) Start {
+	t := Start{File: file, Environment: env, Set: map[string]string{}}
+	vars := variables(&t.Environment)
+	find := func(name string) string {
+		if l.Host("") != "" {
+			return ""
+		}
+		at, _ := exec.LookPath(name)
+		return at
+	}
+	for range mostWrappers {
+		at := scripts.Surroundings{File: l.Absolute(t.File), Find: find,
+			Variable: func(name string) string {
+				if v := vars[name]; v != nil {
+					return *v
+				}
+				return ""
+			},
+			Real: func(file string) string {
+				host, _, err := l.Files().Resolve(file)
+				if err != nil {
+					return ""
+				}
+				return l.Inside(host)
+			},
+			IsDir: func(file string) (dir, there bool) {
+				_, _, err := l.Files().Resolve(l.Absolute(file))
+				return err == nil && l.Files().IsDir(l.Absolute(file)), err == nil
+			}}
+		w := wrapper(l, at, interpreters)
+		if w.Program == "" {
+			break
+		}
+		for name, value := range w.Set {
+			if v := vars[name]; v != nil {
+				*v, t.Set[name] = value, value
+			}
+		}
+		for _, name := range w.Unsure {
+			if vars[name] != nil && !slices.Contains(t.Unsure, name) {
+				t.Unsure = append(t.Unsure, name)
+			}
+		}
+		t.File, t.Via = w.Program, append(t.Via, t.File)
+	}
+	return t
+}
+
+// maxScript bounds what is read of a script, in bytes.
+const maxScript = 1 << 20
+
+// head returns the beginning of a file; nil where it cannot be read.
+func head(file string) []byte {
+	f, _, err := plainfile.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, maxScript))
+	return text
+}
+
+// wrapper reads a file as a wrapper.
+func wrapper(l *loader.Loader, at scripts.Surroundings, interpreters bool) (w scripts.Wrapper) {
+	f := l.Files().Open(at.File)
+	if f.ELF == nil {
+		if f.Path == "" || !f.IsText() {
+			return w
+		}
+		text := head(f.Path)
+		if !bytes.HasPrefix(text, []byte("#!")) {
+			return w
+		}
+		if w = scripts.Wrapped(text, at); w.Program != "" || !interpreters {
+			return w
+		}
+		var byEnv string
+		if w.Program, byEnv = scripts.Interpreter(text[:min(len(text), 256)]); byEnv != "" {
+			w.Program = at.Find(byEnv)
+		}
+		return w
+	}
+	// A compiled wrapper needs the C library alone, and calls its execv. Most other programs do not, and need not be read.
+	if f.Interp == "" || f.Size > scripts.MaxCompiled || slices.ContainsFunc(f.Needed, func(n string) bool { return n != "libc.so.6" && !strings.HasPrefix(path.Base(n), "libc.") }) {
+		return w
+	}
+	f.Image(func(im *elfimage.Image) {
+		table, err := im.Read(im.StrOff, im.StrSize)
+		if err != nil || !bytes.Contains(table, []byte("execv\x00")) {
+			return
+		}
+		data := make([]byte, f.Size)
+		if n, _ := im.ReadAt(data, 0); n > 0 {
+			w = scripts.Compiled(data[:n], at)
+		}
+	})
+	return w
+}

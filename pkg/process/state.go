@@ -1,0 +1,169 @@
+package process
+
+import (
+	"path"
+	"slices"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+)
+
+// State is what is in a process.
+type State struct {
+	*loader.Load
+	Start Start
+}
+
+// Begin starts a program, up to its first instruction, or loads a library that is named as one. An error, which does not
+// name the file, is returned where that cannot be examined; what is wrong with its libraries is in the state.
+func (t Start) Begin(l *loader.Loader) (*State, error) {
+	load, err := l.Start(t.File, t.Environment)
+	if err != nil {
+		return nil, err
+	}
+	return &State{load, t}, nil
+}
+
+// Touches reports whether the state depends on the run path, interpreter or needed libraries of one of some files, by their
+// paths on this machine: on those that are in it, and on those that were before their opening failed.
+func (s *State) Touches(files func(file string) bool) bool {
+	in := func(o *loader.Object) bool { return o.File != nil && files(o.File.Path) }
+	return slices.ContainsFunc(s.Objects, in) ||
+		slices.ContainsFunc(s.Failed, func(p *loader.Opening) bool { return slices.ContainsFunc(p.Brought, in) }) ||
+		slices.ContainsFunc(s.Audits, func(a *loader.Load) bool { return slices.ContainsFunc(a.Objects, in) })
+}
+
+// Likely returns a filter of the names among an object's constants that are worth following: the driver's and the
+// toolkit's, and of the file itself all that are whole strings. What a library such as libc.so.6 may open, and what the
+// driver opens among its own libraries, is followed only where all is set.
+func (s *State) Likely(all bool) func(*loader.Object, loader.Literal) bool {
+	return func(o *loader.Object, l loader.Literal) bool {
+		if all || o == s.Main {
+			return l.Exact || l.Driver
+		}
+		return l.Driver && !driver.Provides(o.Name)
+	}
+}
+
+// OpenAll opens what the objects of the process may open: what their notes name, of alternatives the first that can be
+// loaded, and those names in their read-only data that want agrees to. A name from a string for which there is no file leaves
+// no trace, unless keep agrees.
+func (s *State) OpenAll(want func(o *loader.Object, l loader.Literal) bool, keep func(name string) bool) {
+	if s.Static {
+		return
+	}
+	for i := 0; i < len(s.Objects); i++ {
+		o := s.Objects[i]
+		if !o.Found() || o.File == nil || o.Err != "" || o.Rule == loader.ByLoader {
+			continue
+		}
+		asked := map[string]bool{}
+		for _, u := range o.Uses {
+			asked[u.Name] = true
+		}
+		for _, note := range o.File.Notes() {
+			for _, name := range note.Sonames {
+				if asked[name] {
+					continue
+				}
+				if asked[name] = true; s.Open(name, o, loader.DlopenNote, note.Feature).Why == "" {
+					break // the others are alternatives
+				}
+			}
+		}
+		if want == nil {
+			continue
+		}
+		open := func(name string, l loader.Literal) {
+			if asked[name] {
+				return
+			}
+			asked[name] = true
+			if p := s.Open(name, o, loader.DlopenString, ""); !p.To.Found() && !keep(l.Name) {
+				s.Failed = s.Failed[:len(s.Failed)-1]
+			}
+		}
+		for _, l := range o.File.Literals() {
+			if !want(o, l) || l.Name == o.File.Soname || l.Name == path.Base(o.Path) {
+				continue
+			}
+			// For a path the loader searches nowhere. The linker lets a name share the end of a path.
+			if l.Path != "" && (driver.Provides(l.Name) || s.There(l.Path)) {
+				if open(l.Path, l); driver.Provides(l.Name) {
+					continue
+				}
+			}
+			open(l.Name, l)
+		}
+	}
+}
+
+// Find returns the opening, or the object, that a name leads to. Where nothing asks for it, it is opened by the object that has the name in a
+// note or among its string literals, else by the program.
+func (s *State) Find(name string) *loader.Object {
+	for _, o := range s.Objects {
+		for _, u := range o.Uses {
+			if u.Name == name || u.To.File != nil && u.To.File.Soname == name {
+				return u.To
+			}
+		}
+	}
+	for _, p := range s.Failed {
+		if p.Name == name {
+			return p.To
+		}
+	}
+	for _, o := range s.Objects {
+		if o.File == nil || !o.Found() {
+			continue
+		}
+		for _, note := range o.File.Notes() {
+			if slices.Contains(note.Sonames, name) {
+				return s.Open(name, o, loader.DlopenNote, note.Feature).To
+			}
+		}
+		if slices.ContainsFunc(o.File.Literals(), func(l loader.Literal) bool { return l.Name == name && l.Exact }) {
+			return s.Open(name, o, loader.DlopenString, "").To
+		}
+	}
+	return s.Open(name, s.Main, loader.DlopenAsked, "").To
+}
+
+// Order is a name that leads to another file where two things are opened in the other order.
+type Order struct {
+	Name          string
+	By            *loader.Object  // who asks for it
+	First, Second *loader.Opening // as they are in the state
+	Gets          *loader.Object  // what By gets, as First has brought it
+	Else          string          // what it would get
+}
+
+// Orders returns the names for which the order of the openings matters.
+func (s *State) Orders() (all []Order) {
+	brought := map[*loader.Object]*loader.Opening{}
+	for _, p := range s.Opened {
+		check := func(name string, by, gets *loader.Object) {
+			first := brought[gets]
+			if first == nil || first == p {
+				return
+			}
+			if f, at := s.Search(name, by); f != nil && f.Path != gets.File.Path {
+				all = append(all, Order{name, by, first, p, gets, at})
+			}
+		}
+		if p.Again {
+			check(p.Name, p.By, p.To)
+		}
+		for _, o := range p.Brought {
+			brought[o] = p
+		}
+		for _, o := range p.Brought {
+			for _, u := range o.Uses {
+				if u.Again && u.To.File != nil && u.Cause.Certain() {
+					check(u.Name, o, u.To)
+				}
+			}
+		}
+	}
+	return all
+}
