@@ -237,7 +237,9 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			if err != nil {
 				return err
 			}
-			options.GPUs = s.gpuTargets(c, "gpu")
+			if options.GPUs, err = s.gpuTargets(c, "gpu", general); err != nil {
+				return err
+			}
 			options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
 			out := auditOutput{closure: c.Bool("closure"), rooted: c.String("root") != "", sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
 			if out.accepted.Update = c.Bool("update-baseline"); out.accepted.Update && out.baseline == "" {

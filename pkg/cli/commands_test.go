@@ -81,7 +81,7 @@ func TestCommands(t *testing.T) {
 		{"cudaCapabilitiesCheck --for 9.0 --malformed warn .", 0, `^\./lib/cut\.so: warning: skipped: program .*\n0 files with GPU code, 0 containers, 0\.0 kB\n$`},
 		{"thinCuda --for 9.0 bin/app", 0, `^bin/app: skipped: no GPU code\n0 edited, 0 unchanged, 1 skipped, 0 failed: removed 0 of 0 cubins and PTX`},
 		{"thinCuda --for 9.9 bin/app", 2, `^thinCuda: --for 9\.9: no GPU with this number is known here, and no file has code for it: `},
-		{"thinCuda --nix-build --for 9.9 bin/app", 0, `^warning: --for 9\.9: no GPU with this number is known here; the general rule is applied to it\nbin/app: skipped: no GPU code\n`},
+		{"thinCuda --nix-build --for 9.9 bin/app", 0, `^warning: --for 9\.9: no GPU with this number is known here; the general rule is applied to it\. Did you mean 8\.9 or 9\.0\?\nbin/app: skipped: no GPU code\n`},
 		{"cudaCapabilitiesCheck --for 9.9 bin", 0, `^warning: --for 9\.9: no GPU with this number is known here; `},
 		{"thinCuda --keep-ptx bin", 2, `--for LIST is required, or --blank-options`},
 		{"runpath references text", 0, `^/nix/store/abcdfghijklmnpqrsvwxyz0123456789-x\n  text: other: /nix/store/abcdfghijklmnpqrsvwxyz0123456789-x/lib\n1 store path named in 1 file\n$`},

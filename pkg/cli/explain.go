@@ -68,7 +68,10 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			gpus := s.gpuTargets(c, "gpu")
+			gpus, err := s.gpuTargets(c, "gpu", general)
+			if err != nil {
+				return err
+			}
 			for _, name := range loaderVariables[:2] {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
 				if os.Getenv(name) != "" && !given && search.Root == "" {

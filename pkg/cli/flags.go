@@ -2,13 +2,17 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"path"
+	"strings"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
 )
 
 // Each flag is defined here, once. A command lists the ones that it obeys, and no others.
@@ -90,28 +94,50 @@ var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native"
 
 // gpuFlag names the GPUs that code is to be for.
 func gpuFlag(name string) *command.Flag {
-	return &command.Flag{Kind: command.String, Name: name, Check: checkGPUs, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual"}
+	return &command.Flag{Kind: command.String, Name: name, Check: checkGPUs, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine"}
 }
 
-func checkGPUs(list string) error { _, err := gpucode.ParseTargets(list); return err }
+func checkGPUs(list string) error { _, _, err := gpucode.ParseList(list); return err }
 
-// gpuTargets returns the GPUs that a flag names, of which the command line was checked. One whose number is not known,
-// as where a CUDA set is newer than this program, is a warning.
-func (s *session) gpuTargets(c *command.Line, name string) []gpucode.Target {
-	targets, _ := gpucode.ParseTargets(c.String(name))
-	for _, t := range unknownGPUs(targets) {
-		s.Log.Warnf("--%s %s: no GPU with this number is known here; the general rule is applied to it", name, t)
+// gpuTargets returns the GPUs that a flag names, of which the command line was checked; nil where it is not given. One whose
+// number is not known, as where a CUDA set is newer than this program, is a warning, or the error that refuse makes of it.
+func (s *session) gpuTargets(c *command.Line, name string, refuse func(gpucode.Target) error) ([]gpucode.Target, error) {
+	if !c.IsSet(name) {
+		return nil, nil
 	}
-	return targets
-}
-
-func unknownGPUs(targets []gpucode.Target) (unknown []gpucode.Target) {
+	targets, native, _ := gpucode.ParseList(c.String(name))
 	for _, t := range targets {
-		if !t.Known() {
-			unknown = append(unknown, t)
+		if t.Known() {
+			continue
 		}
+		if err := refuse(t); err != nil {
+			return nil, err
+		}
+		s.Log.Warnf("--%s %s: no GPU with this number is known here; the general rule is applied to it. %s", name, t.Arch, meant(t))
 	}
-	return unknown
+	if native {
+		own, err := host.Native()
+		if err != nil {
+			return nil, fmt.Errorf("--%s %s: %w", name, gpucode.ThisMachine, err)
+		}
+		for _, t := range own {
+			s.Log.Infof("--%s %s: %s", name, gpucode.ThisMachine, t)
+		}
+		targets = gpucode.Merged(targets, own)
+	}
+	return targets, nil
+}
+
+// general refuses no GPU: the general rule is applied to one that is not known.
+func general(gpucode.Target) error { return nil }
+
+// meant asks for which GPUs the number of one that is not known may stand.
+func meant(t gpucode.Target) string {
+	var words []string
+	for _, c := range t.Near() {
+		words = append(words, c.String())
+	}
+	return fmt.Sprintf("Did you mean %s?", strings.ReplaceAll(remedy.List(words), " and ", " or "))
 }
 
 // readsNoteFlag says what the loader's file would tell.

@@ -30,7 +30,10 @@ is unpacked. With --for the exit status is 1 where a file has no code for one of
 			command.JSONFlag, jobsFlag,
 			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), command.QuietFlag("report problems only")},
 		Action: with(func(s *session, c *command.Line) error {
-			targets := s.gpuTargets(c, "for")
+			targets, err := s.gpuTargets(c, "for", general)
+			if err != nil {
+				return err
+			}
 			if c.IsSet("cuda") && targets == nil {
 				return command.Misuse("--cuda is for --for")
 			}
@@ -50,7 +53,10 @@ error 209, "no kernel image is available", or 500, "named symbol not found". Wha
 that none of the GPUs can use, are notes, which --verbose shows. It says of a file what "runpath gpu --for" says.`+exitStatus, "cudaCapabilitiesCheck --for 8.6,9.0+PTX app")
 	app.Flags = append(append(app.Flags, gpuFlag("for"), malformedFlag, &command.Flag{Name: "warn", Usage: "code that is missing is a warning"}), treeFlags...)
 	app.Action = with(func(s *session, c *command.Line) error {
-		targets := s.gpuTargets(c, "for")
+		targets, err := s.gpuTargets(c, "for", general)
+		if err != nil {
+			return err
+		}
 		if targets == nil {
 			return command.Misuse("--for LIST is required")
 		}

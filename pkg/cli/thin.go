@@ -43,7 +43,7 @@ undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says 
 )
 
 var thinFlags = []*command.Flag{
-	{Kind: command.String, Name: "for", Check: checkGPUs, Usage: "the GPUs: 9.0,8.6+PTX, sm_90a or 90-real;86-virtual; +PTX keeps PTX for later ones"},
+	{Kind: command.String, Name: "for", Check: checkGPUs, Usage: "the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine; +PTX keeps PTX for later ones"},
 	{Name: "keep-ptx", Usage: "keep all PTX"},
 	{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
 	{Name: "cut", Usage: "also cut whole pages that hold nothing out of programs and libraries, which become shorter"},
@@ -52,11 +52,15 @@ var thinFlags = []*command.Flag{
 }
 
 func thinAction(s *session, c *command.Line) error {
-	asked, _ := gpucode.ParseTargets(c.String("for"))
-	if unknown := unknownGPUs(asked); len(unknown) > 0 && !c.Bool("nix-build") && !s.hasCodeFor(unknown[0].Capability) {
-		return command.Misusef("--for %s: no GPU with this number is known here, and no file has code for it: the code for every known GPU would be removed", unknown[0])
+	targets, err := s.gpuTargets(c, "for", func(t gpucode.Target) error {
+		if c.Bool("nix-build") || s.hasCodeFor(t.Capability) {
+			return nil
+		}
+		return command.Misusef("--for %s: no GPU with this number is known here, and no file has code for it: code that is in use would be removed for good. %s", t.Arch, meant(t))
+	})
+	if err != nil {
+		return err
 	}
-	targets := s.gpuTargets(c, "for")
 	if targets == nil && !c.Bool("blank-options") {
 		return command.Misuse("--for LIST is required, or --blank-options")
 	}

@@ -86,6 +86,42 @@ var known = [...]Capability{
 // Known reports whether NVIDIA had named a compute capability when this was written. The rules hold for others too.
 func (c Capability) Known() bool { return slices.Contains(known[:], c) }
 
+// Near returns which known numbers may have been meant by one that is none: at most three, at most 1.0 away, whose digits
+// are in another order or of which one differs; else the nearest.
+func (c Capability) Near() (near []Capability) {
+	away := func(k Capability) int { return max(int(c)-int(k), int(k)-int(c)) }
+	nearest := func(a, b Capability) int { return cmp.Compare(away(a), away(b)) }
+	for _, k := range known {
+		if away(k) <= 10 && mistyped(fmt.Sprint(uint32(c)), fmt.Sprint(uint32(k))) {
+			near = append(near, k)
+		}
+	}
+	if near == nil {
+		near = []Capability{slices.MinFunc(known[:], nearest)}
+	}
+	slices.SortStableFunc(near, nearest)
+	near = near[:min(len(near), 3)]
+	slices.Sort(near)
+	return near
+}
+
+// mistyped reports whether two numbers have the same digits in another order, or all but one in the same.
+func mistyped(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	differ := 0
+	for i := range a {
+		if a[i] != b[i] {
+			differ++
+		}
+	}
+	x, y := []byte(a), []byte(b)
+	slices.Sort(x)
+	slices.Sort(y)
+	return differ == 1 || string(x) == string(y)
+}
+
 // sameGPU reports whether two numbers are of the same hardware.
 func sameGPU(a, b Capability) bool {
 	return a == b || a == 101 && b == 110 || a == 110 && b == 101

@@ -46,6 +46,50 @@ func TestParseTargets(t *testing.T) {
 	}
 }
 
+// Of each family of products one or two, as nvidia-smi, NVIDIA's page and people write them.
+func TestNames(t *testing.T) {
+	for list, want := range map[string]string{
+		"H100": "9.0", "h200": "9.0", "NVIDIA H100 80GB HBM3": "9.0", "NVIDIA GH200 480GB": "9.0", "RTX 4090": "8.9", "rtx4090": "8.9", "RTX-4090": "8.9",
+		"NVIDIA GeForce RTX 4090 Laptop GPU": "8.9", "GeForce RTX 4070 Ti SUPER": "8.9", "GTX 1080 Ti": "6.1", "Tesla V100-SXM2-32GB": "7.0",
+		"NVIDIA A100-SXM4-80GB": "8.0", "NVIDIA RTX A6000": "8.6", "Quadro RTX 6000": "7.5", "NVIDIA RTX 6000 Ada Generation": "8.9",
+		"NVIDIA RTX PRO 6000 Blackwell Server Edition": "12.0", "T4": "7.5", "Tesla T4": "7.5", "L40S": "8.9", "B200": "10.0", "GB300": "10.3", "DGX Spark": "12.1",
+		"NVIDIA GB10": "12.1", "Jetson AGX Orin": "8.7", "Jetson Thor": "11.0", "RTX 5090": "12.0", "GTX 1650": "7.5", "TITAN V": "7.0", "P100": "6.0",
+		"H100 RTX 4090": "9.0 8.9", "H100,8.0+PTX; RTX 3090 sm_75": "9.0 8.0+PTX 8.6 7.5",
+	} {
+		got, err := ParseTargets(list)
+		var words []string
+		for _, target := range got {
+			words = append(words, target.String())
+		}
+		if s := strings.Join(words, " "); err != nil || s != want {
+			t.Errorf("%q: %q (%v), not %q", list, s, err, want)
+		}
+	}
+	// RTX 6000 is of three generations.
+	for _, list := range []string{"RTX", "RTX 6000", "RTX 4099", "4090", "GeForce", "NVIDIA", "RTX, 4090", "80GB", "H100 H", "Ti"} {
+		if got, err := ParseTargets(list); err == nil {
+			t.Errorf("%q is taken for %v", list, got)
+		}
+	}
+}
+
+// What may have been meant by a number that no GPU has.
+func TestNear(t *testing.T) {
+	for number, want := range map[Capability]string{98: "[8.8 8.9 9.0]", 91: "[9.0]", 127: "[12.0 12.1]", 999: "[12.1]", 76: "[7.0 7.2 7.5]", 104: "[10.1 10.3 10.7]", 22: "[2.0 2.1 3.2]"} {
+		if got := fmt.Sprint(number.Near()); got != want {
+			t.Errorf("%v: %s, not %s", number, got, want)
+		}
+		if number.Known() {
+			t.Errorf("%v is known", number)
+		}
+	}
+	for _, c := range []Capability{88, 101, 107, 110} { // 8.8 since CUDA 13.0, Thor by both its numbers, 10.7 since 13.4
+		if !c.Known() {
+			t.Errorf("%v is not known", c)
+		}
+	}
+}
+
 func arch(t *testing.T, s string) Arch {
 	t.Helper()
 	targets, err := ParseTargets(s)

@@ -25,28 +25,68 @@ func (t Target) String() string {
 	return t.Arch.String()
 }
 
-// ParseTargets reads a list of architectures in the notation of nixpkgs (9.0,8.6+PTX), of
-// PyTorch (TORCH_CUDA_ARCH_LIST: "8.0 8.6+PTX;9.0a"), of CMake (CMAKE_CUDA_ARCHITECTURES:
-// 90a-real;86-virtual; 86 stands for both) or of nvcc (sm_90a, compute_90). One that occurs
-// twice is returned once.
-func ParseTargets(list string) ([]Target, error) {
-	words := strings.FieldsFunc(list, func(r rune) bool { return strings.ContainsRune(",; \t\n", r) })
-	if len(words) == 0 {
-		return nil, fmt.Errorf("%q names no GPU architecture", list)
-	}
-	var all []Target
-	for _, word := range words {
-		t, ok := parseTarget(word)
-		if !ok {
-			return nil, fmt.Errorf("%q is not a GPU architecture: write 9.0, 8.6+PTX, 9.0a, sm_90a, compute_90 or 90-real", word)
+// ThisMachine stands in a list for the GPUs of this machine, as for nvcc and CMake.
+const ThisMachine = "native"
+
+// ParseList reads a list of GPUs in the notation of nixpkgs (9.0,8.6+PTX), of PyTorch (TORCH_CUDA_ARCH_LIST:
+// "8.0 8.6+PTX;9.0a"), of CMake (CMAKE_CUDA_ARCHITECTURES: 90a-real;86-virtual; 86 stands for both) or of nvcc (sm_90a,
+// compute_90), or by their names (H100, RTX 4090). One that occurs twice is returned once. native says that [ThisMachine] is
+// among them.
+func ParseList(list string) (all []Target, native bool, err error) {
+	for _, item := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ';' }) {
+		for words := strings.Fields(item); len(words) > 0; {
+			n := 1
+			t, ok := parseTarget(words[0])
+			if !ok && words[0] != ThisMachine {
+				t, n = productOf(words)
+				ok = n > 0
+			}
+			switch {
+			case ok:
+				all = Merged(all, []Target{t})
+			case words[0] == ThisMachine:
+				native = true
+			default:
+				return nil, false, fmt.Errorf("%q is not a GPU architecture: write 9.0, 8.6+PTX, 9.0a, sm_90a, compute_90, 90-real or a name as H100", strings.Join(words, " "))
+			}
+			words = words[n:]
 		}
+	}
+	if len(all) == 0 && !native {
+		return nil, false, fmt.Errorf("%q names no GPU architecture", list)
+	}
+	return all, native, nil
+}
+
+// Merged returns targets with more behind them, each architecture once.
+func Merged(all, more []Target) []Target {
+	for _, t := range more {
 		if i := slices.IndexFunc(all, func(u Target) bool { return u.Arch == t.Arch }); i >= 0 {
 			all[i].Real, all[i].Virtual = all[i].Real || t.Real, all[i].Virtual || t.Virtual
 			continue
 		}
 		all = append(all, t)
 	}
-	return all, nil
+	return all
+}
+
+// productOf returns the GPU that the first n words name, as many as do; 0 for none.
+func productOf(words []string) (t Target, n int) {
+	for n = min(len(words), 8); n > 0; n-- {
+		if c, ok := product(words[:n]); ok {
+			return Target{Arch: Arch{Capability: c}, Real: true}, n
+		}
+	}
+	return t, 0
+}
+
+// ParseTargets is [ParseList] without [ThisMachine].
+func ParseTargets(list string) ([]Target, error) {
+	all, native, err := ParseList(list)
+	if native {
+		return nil, fmt.Errorf("%q is not a GPU architecture", ThisMachine)
+	}
+	return all, err
 }
 
 func parseTarget(word string) (t Target, ok bool) {

@@ -3,6 +3,7 @@ package host
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -81,6 +82,27 @@ func smiGPUs(out, source string) (all []gpu) {
 	return all
 }
 
+// Native returns the kinds of GPUs of this machine. It is an error where there is none, or one that is not known.
+func Native() ([]gpucode.Target, error) { return (&Host{}).native() }
+
+func (h *Host) native() (list []gpucode.Target, err error) {
+	m, err := MachineOf(h.Root)
+	if err != nil {
+		return nil, err
+	}
+	drv, _ := h.Find(m) // without a driver the kernel lists them
+	gpus := h.gpus(drv)
+	for _, g := range gpus {
+		if g.Capability == 0 {
+			return nil, fmt.Errorf("which compute capability %s has is not known: name it, as 9.0", g.name)
+		}
+	}
+	if list, _ = targets(gpus); len(list) == 0 {
+		return nil, errors.New("no GPU of NVIDIA's is found on this machine: name it, as 9.0")
+	}
+	return list, nil
+}
+
 // The directories in which the kernel lists what is on the PCI bus, and the driver its GPUs.
 const (
 	pciSlots = "/sys/bus/pci/devices"
@@ -135,6 +157,10 @@ func (h *Host) doctorGPUs(d *Diagnosis, drv *Driver) []gpu {
 		name := g.Capability.String()
 		if g.name != "" {
 			name += " (" + g.name + ")"
+		}
+		if !g.Known() {
+			d.add("GPU", Warning, g.source, "", "compute capability %s, which no GPU is known to have: the general rule is applied", name)
+			continue
 		}
 		d.add("GPU", Good, g.source, "", "compute capability %s", name)
 	}

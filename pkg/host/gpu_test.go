@@ -1,6 +1,7 @@
 package host
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -37,6 +38,29 @@ func TestGPUThatTheTableDoesNotKnow(t *testing.T) {
 	h.doctorGPUs(d, &Driver{})
 	if f := d.Facts[0]; len(d.Facts) != 2 || f.Verdict != Note || f.Text != "PCI device 10de:ffff, whose compute capability is not known" {
 		t.Errorf("%+v", d.Facts)
+	}
+}
+
+// The GPUs of this machine, for which code is asked: all of them, or none where one is not known.
+func TestNative(t *testing.T) {
+	two := pci("0000:01:00.0", "0x2684")
+	maps.Copy(two, pci("0000:02:00.0", "0x2330"))
+	maps.Copy(two, pci("0000:03:00.0", "0x2684"))
+	two["etc/passwd"] = ""
+	unknown := maps.Clone(two)
+	maps.Copy(unknown, pci("0000:04:00.0", "0xffff"))
+	for what, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"three":   {two, "[8.9 9.0] <nil>"},
+		"unknown": {unknown, "[] which compute capability PCI device 10de:ffff has is not known: name it, as 9.0"},
+		"none":    {map[string]string{"etc/passwd": ""}, "[] no GPU of NVIDIA's is found on this machine: name it, as 9.0"},
+	} {
+		list, err := host(t, c.files).native()
+		if got := fmt.Sprint(list, err); got != c.want {
+			t.Errorf("%s: %s, not %s", what, got, c.want)
+		}
 	}
 }
 
