@@ -290,7 +290,7 @@ func hint(l *loader.Loader, arg string, err error) string {
 	if program == "" {
 		return ""
 	}
-	if start := process.Behind(l, l.Path(arg), loader.Environment{}, false); len(start.Via) > 0 {
+	if start := process.Behind(l, l.Path(arg), false); len(start.Via) > 0 {
 		program, byEnv = start.File, ""
 	}
 	see := ": see " + remedy.Quote("runpath", "explain", program)

@@ -597,7 +597,7 @@ func (h *Host) Behind(file string) (program string, via []string) {
 	if err != nil {
 		return file, nil
 	}
-	start := process.Behind(l, file, loader.Environment{}, true)
+	start := process.Behind(l, file, true)
 	return start.File, start.Via
 }
 

@@ -132,6 +132,9 @@ func (l *Loader) Edited(edit func(*File)) *Loader {
 	return &Loader{o: l.o, cwd: l.cwd, files: &Files{places: l.files.places, base: l.files, edited: edit}}
 }
 
+// Environment returns what programs have that no wrapper starts.
+func (l *Loader) Environment() Environment { return l.o.Environment }
+
 // Files returns the view of the file system.
 func (l *Loader) Files() *Files { return l.files }
 

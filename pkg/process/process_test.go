@@ -54,11 +54,11 @@ func (s *stage) put(name string, content any) {
 
 func (s *stage) begin(file string, env loader.Environment) *State {
 	s.Helper()
-	l, err := loader.New(loader.Options{Root: s.dir, Opened: true})
+	l, err := loader.New(loader.Options{Root: s.dir, Opened: true, Environment: env})
 	if err != nil {
 		s.Fatal(err)
 	}
-	state, err := Behind(l, file, env, false).Begin(l)
+	state, err := Behind(l, file, false).Begin(l)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -37,10 +37,10 @@ func variables(e *loader.Environment) map[string]*string {
 // mostWrappers bounds wrappers of wrappers.
 const mostWrappers = 10
 
-// Behind returns the start of a file in an environment: of the program that a wrapper starts in its own place; with
+// Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own place; with
 // interpreters also of the one that a script's first line names, which this machine's PATH may say.
-func Behind(l *loader.Loader, file string, env loader.Environment, interpreters bool) Start {
-	t := Start{File: file, Environment: env, Set: map[string]string{}}
+func Behind(l *loader.Loader, file string, interpreters bool) Start {
+	t := Start{File: file, Environment: l.Environment(), Set: map[string]string{}}
 	vars := variables(&t.Environment)
 	find := func(name string) string {
 		if l.Host("") != "" {
