@@ -4,11 +4,13 @@ A command is wrong where
 - the process dies at its start, or what it calls fails, and the command names no error for it;
 - a library that the process opens cannot be opened, and the command does not name what is missing, at any severity; the same for a
   function that is bound late and then not found;
+- the situation says of which names something has to be said ($because), and the command has not one of them;
 - it names an error where the process is fine (of audit and noRunpathAmbiguity: of a file that is in this process, and about its load);
 - explain resolves a name to another file, leaves a file out that is loaded, or lists one that is not;
 - of two commands one names an error and the other exits 0 without a word of it (said only where neither is wrong already).
 
-What is not held against them: audit and noRunpathAmbiguity are asked about a directory and cannot know variables that are set by
+What is not held against them, and counted apart: of a plugin, functions whose owner is not known from their names (its opener may have
+them); what a situation says that no file shows ($limit), as flags that are computed. Nor these: audit and noRunpathAmbiguity are asked about a directory and cannot know variables that are set by
 hand, so they are compared with the process without these; noRunpathAmbiguity's page says that it looks for ambiguity, stubs and the
 order of entries alone, so what it does not say of missing libraries, versions and of symbols other than the driver's is counted
 apart; of doctor, only what it says beyond what it says of the host without a program counts. explain is asked with --undefined."""
@@ -17,7 +19,8 @@ import os
 import re
 import subprocess
 
-DRIVER_CALL = re.compile(r"cu[A-Z]\w+|nvml[A-Z]\w+")
+DRIVER_CALL = re.compile(r"cu(?!File)[A-Z]\w+|nvml[A-Z]\w+")
+KNOWN_CALL = re.compile(r"(cu[A-Z]|nvml|cuda[A-Z]|cublas|cudnn|cufft|curand|cusparse|cusolver|cutensor|nvrtc|nvJitLink|npp|nccl)\w+")
 # Findings about the load itself; the others are about what is wrong with a run path that may load well today.
 LOAD = {"unresolved-library", "unresolved-dependency", "missing-version", "load-error", "libc-mismatch", "missing-interpreter",
         "stub-loaded", "no-driver-link", "malformed-file", "undefined-symbol", "driver-shadowed"}
@@ -81,7 +84,8 @@ def explain(start, base):
             claim.commands.append(verdict.get("command"))
         claim.said += [f"{symbol['symbol']} is undefined" for symbol in file.get("undefined", [])]
         claim.said += [p["text"] for p in file.get("problems", [])]
-    if claim.status and not claim.errors:
+    undefined = any(file.get("undefined") for file in claim.document.get("files", []))  # with --undefined these alone are status 1
+    if claim.status and not claim.errors and not undefined:
         claim.error(claim.stderr or "status 1")
     return claim
 
@@ -109,7 +113,8 @@ def doctor(start, base):
     claim.status = 0
     for fact in claim.document.get("facts", []):
         text = f"{fact['subject']}: {fact['text']}"
-        if (fact["subject"], fact["text"]) in known or fact["subject"] in ("kernel module", "driver libraries", "device nodes", "GPU", "driver link"):
+        if (fact["subject"], fact["text"]) in known or fact["subject"] in ("kernel module", "driver libraries", "device nodes", "GPU", "driver link") \
+                or fact["text"] == "its loader is musl's":  # so the driver cannot work in it, which is doctor's question, not ours
             continue
         if fact["verdict"] == "bad":
             claim.status = 1
@@ -133,7 +138,7 @@ def tokens(message):
     return {os.path.basename(found) for pattern in MESSAGES for found in re.findall(pattern, message)}
 
 
-def truths(process):
+def truths(process, because):
     """What a command has to say of the process: (what, tokens, must it be an error, is it about a symbol)."""
     found = []
     for opened in process.opens:
@@ -141,11 +146,16 @@ def truths(process):
             about = tokens(opened.message)
             found.append((f"cannot open {process.short(opened.name)}", about | {os.path.basename(opened.name)} if not about else about,
                           False, "symbol" in opened.message))
+    if because:
+        found.append((f"nothing of {because}", set(because.split()), False, False))
     if process.status:
         about = tokens(process.message)
+        if process.states and not process.message:
+            about = {"libcuda.so.1"} & {os.path.basename(path) for path in process.last()}
         late = "symbol lookup error" in process.message and bool(process.states)
         what = f"status {process.status}" if process.states and not late else "the process dies"
-        found.append((what + (f" ({min(about)})" if about else ""), about, not late, "symbol" in process.message))
+        if about or process.message or not process.states:  # else it is the program's own answer
+            found.append((what + (f" ({min(about)})" if about else ""), about, not late, "symbol" in process.message))
     return found
 
 
@@ -153,19 +163,24 @@ def judge(start, process, bare, claims):
     wrong, unseen = {}, []
     for claim in claims:
         real = bare if claim.command in ("audit", "noRunpathAmbiguity", "cudaCapabilitiesCheck") else process
-        true = truths(real)
+        true = truths(real, start.because)
         said = []
         for what, about, severe, symbol in true:
             if severe and claim.errors and (not about or claim.names(about, claim.errors)):
                 continue
+            if severe and symbol and claim.status and claim.names(about, claim.said):
+                continue
             if not severe and claim.names(about, claim.said + claim.errors):
+                continue
+            if start.limit or symbol and real.opens and not any(map(KNOWN_CALL.fullmatch, about)):
+                unseen.append(claim.command)
                 continue
             if claim.command == "cudaCapabilitiesCheck" or claim.command == "noRunpathAmbiguity" and not (symbol and any(map(DRIVER_CALL.fullmatch, about))):
                 unseen.append(claim.command)
                 continue
             said.append(f"says nothing: {what}")
         involved = real.loaded() | {os.path.realpath(os.path.join(start.directory, start.asked))}
-        if not true:
+        if not real.status and not any(not what.startswith("nothing of") for what, *_ in true):
             for text in claim.errors:
                 if claim.command in ("audit", "noRunpathAmbiguity") and (text.split(":")[0] not in LOAD or claim.files.get(text) not in involved):
                     continue
@@ -178,7 +193,7 @@ def judge(start, process, bare, claims):
     if start.env == {}:
         for one in claims:
             for other in claims:
-                about = {name for text in one.errors if one.command != "noRunpathAmbiguity" for name in re.findall(r"[\w+.-]+\.so[\w.]*", text)}
+                about = {name for text in one.errors if one.command != "noRunpathAmbiguity" and one.files.get(text, start.asked) in involved | {start.asked, None} for name in re.findall(r"[\w+.-]+\.so[\w.]*", text)}
                 if one.errors and about and not (other.status or other.errors) and other.command in ("explain", "audit", "doctor") \
                         and not other.names(about, other.said) and one.command not in wrong and other.command not in wrong:
                     if one.command == "audit" and not any(t.split(":")[0] in LOAD for t in one.errors):
@@ -192,14 +207,14 @@ def compare(claim, process):
     said = []
     listed = {os.path.realpath(os.path.join(process.directory, path)) for several in claim.libraries.values() for path, why, _ in several if path and not why}
     listed = {path for path in listed if process.own(path)}
-    if process.program:
+    if process.program and process.own(process.program):
         listed.add(os.path.realpath(process.program))
     loaded = process.loaded()
     said += [f"does not list {process.short(path)}" for path in sorted(loaded - listed)]
-    if all(opened.path for opened in process.opens) and process.status == 0:
+    if all(opened.path is not None for opened in process.opens) and process.status == 0:
         said += [f"lists {process.short(path)}, which is not loaded" for path in sorted(listed - loaded)]
     for opened in process.opens:
-        if opened.path and claim.libraries.get(opened.name) and all(why for _, why, _ in claim.libraries[opened.name]):
+        if opened.path is not None and claim.libraries.get(opened.name) and all(why for _, why, _ in claim.libraries[opened.name]):
             said.append(f"says that {opened.name} cannot be opened")
     return said
 

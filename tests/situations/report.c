@@ -35,6 +35,8 @@ int main(void)
   ssize_t length = readlink("/proc/self/exe", program, sizeof program);
   if (length > 0)
     printf("@program %.*s\n", (int)length, program);
+  if (getcwd(program, sizeof program)) /* the loader's names may be relative to it */
+    printf("@directory %s\n", program);
   state();
   for (const struct open *o = opens; o->name; o++) {
     void *handle = dlopen(o->name, o->mode & ~CLOSE);

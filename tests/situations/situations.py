@@ -6,8 +6,7 @@ worker. The line recorded for it is
 
     NAME<TAB>STATUS OBJECT… [| NAME -> OBJECT +NEW… ] [| NAME !! MESSAGE] [| message of the loader]
 
-with the objects of the situation (those of the system by base name, the C library's own left out) in the order that the process
-has them. `tests/situations/open` lists which commands are known to say something wrong: KIND/NAME COMMAND what. It only gets
+with the situation's own objects, in the order that the process has them. `tests/situations/open` lists which commands are known to say something wrong: KIND/NAME COMMAND what. It only gets
 shorter: a wrong answer that is not listed fails, and so does a line whose answer is no longer wrong."""
 import argparse
 import collections
@@ -23,7 +22,6 @@ import judge
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OPEN = HERE + "/open"
-C_LIBRARY = re.compile(r"(ld-linux.*|ld64|libc|libm|libdl|libpthread|libgcc_s|linux-vdso|linux-gate|ld-musl-.*)\.so.*")
 Open = collections.namedtuple("Open", "name path message new")  # path is None where it failed
 
 
@@ -36,9 +34,9 @@ class Start:
 
     def __init__(self, text, directory):
         words = text.split("\0")[:-1]
-        self.asked, self.gpu = words[:2]
-        bar = words.index("--", 2)
-        self.env = dict(word.split("=", 1) for word in words[2:bar])
+        self.asked, self.gpu, self.because, self.limit = words[:4]
+        bar = words.index("--", 4)
+        self.env = dict(word.split("=", 1) for word in words[4:bar])
         self.argv, self.directory = words[bar + 1:], directory
 
 
@@ -46,7 +44,7 @@ class Process:
     """What a process did: status, what it printed, its objects at its start and after each open."""
 
     def __init__(self, start, env, base):
-        self.directory = start.directory
+        self.directory = self.working = start.directory
         try:
             done = subprocess.run(start.argv, cwd=start.directory, env={**base, **env}, stdin=subprocess.DEVNULL,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
@@ -58,6 +56,8 @@ class Process:
             word, _, rest = line.partition(" ")
             if word == "@program":
                 self.program = rest
+            elif word == "@directory":
+                self.working = rest
             elif word == "@object":
                 objects.append(self.absolute(rest))
             elif word in ("@opened", "@failed", "@closed"):
@@ -74,7 +74,7 @@ class Process:
         self.message = "\n".join(line for line in err.decode(errors="replace").splitlines() if line.strip())
 
     def absolute(self, path):
-        return os.path.normpath(os.path.join(self.directory, path)) if path and "/" in path else path
+        return os.path.normpath(os.path.join(self.working, path)) if path and "/" in path else path
 
     def own(self, path):
         """Is it a file of the situation?"""
@@ -92,8 +92,7 @@ class Process:
         return re.sub(r"0x[0-9a-f]+|pid \d+", "…", text).replace("\t", " ").replace("\n", " / ")
 
     def names(self, objects):
-        return [self.short(o) if self.own(o) else os.path.basename(o) for o in objects
-                if self.own(o) or not C_LIBRARY.fullmatch(os.path.basename(o))]
+        return [self.short(o) for o in objects if self.own(o)]
 
     def line(self):
         parts = [" ".join([str(self.status)] + self.names(self.states[0] if self.states else []))]

@@ -6,12 +6,14 @@
 # Whatever a library or program needs may be missing, older or of another kind when it runs: nothing is checked at the link.
 
 set -eu -o pipefail
-machine=x86_64 text='' asked='' gpu=''
+machine=x86_64 text='' versions='' asked='' gpu='' because='' limit=''
 
 # on MACHINE WORD…: for x86_64, i386, arm64, s390x, or musl on this machine
 on() { local machine=$1; shift; "$@"; }
 # with TEXT WORD…: the library or program has this C text too; a program's must define `int run(void)`, whose value is its status
 with() { local text=$1; shift; "$@"; }
+# versioned SCRIPT WORD…: the library's symbols have these versions, say 'V1 { f_x; }; V2 { f_y; } V1;'
+versioned() { local versions=$1; shift; "$@"; }
 # cannot WHY: this machine cannot make the situation, which is skipped
 cannot() { echo "$*" >&2; exit 77; }
 requires() { local tool; for tool in "$@"; do command -v "$tool" >/dev/null || cannot "$tool is not installed"; done; }
@@ -67,6 +69,10 @@ link() {
     compiling+=(-fPIC)
   fi
   make_object "$source" "${compiling[@]}"
+  if [[ $versions ]]; then
+    echo "$versions" >"$OBJECTS/versions.$$"
+    linking+=("-Wl,--version-script=$OBJECTS/versions.$$")
+  fi
   "${cc[@]}" "-$kind" -o "$out" "$object" ${report:+"$report"} -Wl,--no-as-needed,--allow-shlib-undefined,--unresolved-symbols=ignore-all \
     -Wl,-z,lazy,--enable-new-dtags,--build-id=none,--hash-style=gnu "${linking[@]}"
 }
@@ -78,7 +84,7 @@ function_of() { local name; name=$(basename "$1"); name=${name%%.so*}; echo "f_$
 library() {
   local out=$1 soname=$2
   shift 2
-  link "$out" shared "int $(function_of "$out")(void) { return 0; } $text" ${soname:+"-Wl,-soname,$soname"} "$@"
+  link "$out" shared "int $(function_of "$out")(void) { return 0; }"$'\n'"$text" ${soname:+"-Wl,-soname,$soname"} "$@"
 }
 
 # program OUT [FLAG or LIBRARY…]: needs the libraries, and prints what is in the process
@@ -122,8 +128,8 @@ stub() { driver "$1" 34 "${@:2}"; }
 # host: the host's driver, at the driver link
 host() { driver "${1:-/run/opengl-driver/lib}/libcuda.so.1" 0; }
 # cuda_program OUT …, cuda_library OUT SONAME …: as program and library, and they call cuInit; the library in `plugin`
-cuda_program() { with "int cuInit(unsigned); int run(void) { return cuInit(0); } $text" program "$@"; }
-cuda_library() { with "int cuInit(unsigned); int plugin(void) { return cuInit(0); } $text" library "$@"; }
+cuda_program() { with "int cuInit(unsigned); int run(void) { return cuInit(0); }"$'\n'"$text" program "$@"; }
+cuda_library() { with "int cuInit(unsigned); int plugin(void) { return cuInit(0); }"$'\n'"$text" library "$@"; }
 
 # extension OUT [FLAG or LIBRARY…]: a module of Python's, which takes Py* from whoever opens it
 extension() {
@@ -211,14 +217,16 @@ binary_wrapper() {
 as_user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
 
 # start COMMAND…: how the situation's process is started; ends the script. VAR=VALUE before it is the process's alone. $asked is the
-# file that the commands are asked about (default: the first word that is a file here), $gpu for which GPUs.
+# file that the commands are asked about (default: the first word that is a file here), $gpu for which GPUs; $because are names of
+# which a command has to say something at any severity although the process does not die of them, say two majors of one library; $limit
+# is what of the situation no file shows, so that a command may say nothing of it.
 start() {
   local word name
   if [[ -z $asked ]]; then
     for word; do [[ -f $word ]] && { asked=$word; break; }; done
   fi
   {
-    printf '%s\0' "$asked" "$gpu"
+    printf '%s\0' "$asked" "$gpu" "$because" "$limit"
     for name in "${!LD_@}" "${!NIX_@}" "${!PYTHON@}" "${!GLIBC_@}" "${!SITUATION_VARIABLE_@}"; do
       printf '%s=%s\0' "$name" "${!name}"
     done

@@ -1,0 +1,5 @@
+# The same as a module of Python's, which opens it with RTLD_NOW whatever its flags.
+host
+with 'int cuMemCreate(void); int g(void) { return cuMemCreate(); }' extension ext.so -Wl,-rpath,/run/opengl-driver/lib
+python p 'import ext'
+start ./p
