@@ -148,20 +148,22 @@ func TestImageSaysWhatIsThere(t *testing.T) {
 			}
 			same("string section", im.SectionName(im.StringSection()), ".dynstr")
 
-			symbols, known, err := im.DynamicSymbols()
-			same("symbols known", []any{known, err}, []any{true, nil})
+			l, known, err := im.Linkage()
+			same("linkage known", []any{known, err}, []any{true, nil})
 			stdSymbols, _ := std.DynamicSymbols()
 			for i, s := range stdSymbols {
-				got := symbols.Symbols[i+1]
-				version := ""
-				if got.Version != nil {
-					version = got.Version.Name
+				y, version := l.symbol(uint32(i+1)), ""
+				if _, _, v := l.version(uint32(i + 1)); v != nil {
+					version = v.Name
 				}
-				same("symbol", []any{got.Name, got.Value, byte(got.Bind)<<4 | byte(got.Type), got.Defined, version},
-					[]any{s.Name, s.Value, s.Info, s.Section != elf.SHN_UNDEF, s.Version})
+				same("symbol", []any{l.text(y.name), y.value, y.info, y.section, version}, []any{s.Name, s.Value, s.Info, s.Section, s.Version})
+				budget := 1000
+				if r := (Reference{Name: s.Name, hash: gnuHash([]byte(s.Name))}); y.open() != l.Defines(&r, false, &budget) {
+					t.Errorf("%s is found: %v", s.Name, !y.open())
+				}
 			}
-			same("number of symbols", len(symbols.Symbols), len(stdSymbols)+1)
-			same("puts is looked up", slices.ContainsFunc(symbols.References, func(r Reference) bool { return symbols.Symbols[r.Symbol].Name == "puts" }), true)
+			same("number of symbols", l.Symbols, uint64(len(stdSymbols)+1))
+			same("puts is looked up", slices.ContainsFunc(l.References, func(r Reference) bool { return r.Name == "puts" }), true)
 
 			versions, err := im.VersionsNeeded()
 			same("error", err, nil)
@@ -445,9 +447,9 @@ func TestSymbolsWithoutSections(t *testing.T) {
 		if s := std.Section(".dynsym"); off != s.Offset || n != uint64(len(want))+1 || !known {
 			t.Errorf("%s: %d symbols at %#x (%v) of %d at %#x", style, n, off, known, len(want)+1, s.Offset)
 		}
-		symbols, known, err := im.DynamicSymbols()
-		if len(symbols.Symbols) != len(want)+1 || !known || err != nil {
-			t.Errorf("%s: %d symbols of %d (%v, %v)", style, len(symbols.Symbols), len(want)+1, known, err)
+		l, known, err := im.Linkage()
+		if l.Symbols != uint64(len(want)+1) || !known || err != nil {
+			t.Errorf("%s: %d symbols of %d (%v, %v)", style, l.Symbols, len(want)+1, known, err)
 		}
 	}
 }

@@ -33,6 +33,15 @@ const (
 
 // VersionsNeeded returns what DT_VERNEED asks for (LSB, "Symbol Versioning").
 func (im *Image) VersionsNeeded() ([]Version, error) {
+	out, err := im.neededVersions()
+	if err != nil {
+		return nil, err
+	}
+	return out, im.nameVersions(out)
+}
+
+// neededVersions is VersionsNeeded without names.
+func (im *Image) neededVersions() ([]Version, error) {
 	d, ok := im.Dyn(elf.DT_VERNEED)
 	if !ok {
 		return nil, nil
@@ -50,13 +59,20 @@ func (im *Image) VersionsNeeded() ([]Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = slices.Clone(out)
-	return out, im.nameVersions(out)
+	return slices.Clone(out), nil
 }
 
 // VersionsDefined returns what DT_VERDEF defines; ok is false where there is none,
 // and the loader then takes the library to have every version.
 func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
+	if out, ok, err = im.definedVersions(); !ok || err != nil {
+		return nil, ok, err
+	}
+	return out, true, im.nameVersions(out)
+}
+
+// definedVersions is VersionsDefined without names.
+func (im *Image) definedVersions() (out []Version, ok bool, err error) {
 	d, ok := im.Dyn(elf.DT_VERDEF)
 	if !ok {
 		return nil, false, nil
@@ -71,10 +87,7 @@ func (im *Image) VersionsDefined() (out []Version, ok bool, err error) {
 			out[len(out)-1].name, first = im.Order.Uint32(aux), false
 		}
 	})
-	if err != nil {
-		return nil, true, err
-	}
-	return out, true, im.nameVersions(out)
+	return out, true, err
 }
 
 // nameVersions reads the names, once all records are read: the two are in different places.

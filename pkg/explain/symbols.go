@@ -40,7 +40,9 @@ func (q Symbols) Answer(f *File, s *loader.Load) (unknown []string) {
 		if undefined, ok := s.Undefined(); ok {
 			f.Undefined = []Undefined{}
 			for _, u := range undefined {
-				f.Undefined = append(f.Undefined, Undefined{u.Name, u.Version, u.In.Path})
+				if u.Aborts == nil {
+					f.Undefined = append(f.Undefined, Undefined{u.Name, u.Needs(), u.In.Path})
+				}
 			}
 		} else {
 			unknown = append(unknown, "which symbols are undefined")

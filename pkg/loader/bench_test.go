@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -68,4 +69,31 @@ func BenchmarkLoad(b *testing.B) {
 			load(l)
 		}
 	})
+}
+
+// BenchmarkUndefined measures what looking symbols up adds: the programs of this machine, a loader that knows nothing yet.
+func BenchmarkUndefined(b *testing.B) {
+	var programs []string
+	all, _ := filepath.Glob("/usr/bin/*")
+	for _, p := range all {
+		if st, err := os.Lstat(p); err == nil && st.Mode().IsRegular() && len(programs) < 300 {
+			programs = append(programs, p)
+		}
+	}
+	for _, look := range []bool{false, true} {
+		b.Run(fmt.Sprint(look), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				l, err := New(Options{NoTries: true})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, p := range programs {
+					if s, err := l.Load(p); err == nil && look {
+						s.Undefined()
+					}
+				}
+			}
+		})
+	}
 }

@@ -174,9 +174,10 @@ func (f *File) noLoader(data []byte) string {
 		return "has an interpreter itself, so it is no dynamic loader"
 	case f.Soname != "", bytes.Contains(data, []byte(muslText)):
 		return ""
-	case f.symbols().known && len(f.symbols().open) == 0:
-		return "exports nothing, so it is no dynamic loader"
 	default:
+		if l, err := f.Linkage(); err == nil && !l.Exports() {
+			return "exports nothing, so it is no dynamic loader"
+		}
 		return ""
 	}
 	switch {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -271,7 +272,9 @@ type later struct {
 	opens  []Literal
 
 	symbolsOnce sync.Once
-	table       *symbolTable
+	linkage     *elfimage.Linkage
+	linkErr     error
+	enough      atomic.Pointer[[]*later] // the files that once had all that this one refers to: see Scope.Unbound
 }
 
 // unread returns a file that could not be opened.

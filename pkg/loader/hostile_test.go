@@ -183,14 +183,14 @@ func TestHostileSymbolTables(t *testing.T) {
 		{"names", "bytes of names", func(b []byte, at func(elf.DynTag) uint64) {
 			binary.LittleEndian.PutUint64(b[at(elf.DT_STRSZ):], hole/2)
 		}},
-		{"buckets", "the symbols of", func(b []byte, at func(elf.DynTag) uint64) {
+		{"buckets", "the symbols cannot be read", func(b []byte, at func(elf.DynTag) uint64) {
 			binary.LittleEndian.PutUint64(b[at(elf.DT_HASH)-8:], uint64(elf.DT_GNU_HASH))
 			hash := binary.LittleEndian.Uint64(b[at(elf.DT_GNU_HASH):])
 			for i, v := range []uint32{1 << 26, 1, 0, 0} {
 				binary.LittleEndian.PutUint32(b[hash+4*uint64(i):], v)
 			}
 		}},
-		{"chain", "the symbols of", func(b []byte, at func(elf.DynTag) uint64) {
+		{"chain", "the symbols cannot be read", func(b []byte, at func(elf.DynTag) uint64) {
 			binary.LittleEndian.PutUint64(b[at(elf.DT_HASH)-8:], uint64(elf.DT_GNU_HASH))
 			hash := binary.LittleEndian.Uint64(b[at(elf.DT_GNU_HASH):])
 			for i, v := range []uint32{1, 0, 1 << 27, 0} {

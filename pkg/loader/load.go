@@ -793,11 +793,14 @@ func hasNotes(im *elfimage.Image) bool {
 }
 
 // Image opens the file again, and lets its image be used, unless another file has taken its place.
-func (f *File) Image(use func(*elfimage.Image)) {
+func (f *File) Image(use func(*elfimage.Image)) { f.reopen(elfimage.ParseHead, use) }
+
+// reopen parses the file again, if it is still the same, for use.
+func (f *File) reopen(parse func(io.ReaderAt, int64, []byte) (*elfimage.Image, error), use func(*elfimage.Image)) {
 	if f.ELF == nil {
 		return
 	}
-	fd, err := plainfile.OpenAt(unix.AT_FDCWD, f.Path, 0)
+	fd, err := (&place{host: f.Path, mode: unix.S_IFREG}).open()
 	if err != nil {
 		return
 	}
@@ -813,7 +816,7 @@ func (f *File) Image(use func(*elfimage.Image)) {
 	if elfimage.ReadFull(r, head, 0) != nil {
 		return
 	}
-	if im, err := elfimage.ParseHead(r, st.Size, head); err == nil {
+	if im, err := parse(r, st.Size, head); err == nil {
 		use(im)
 		im.Release()
 	}

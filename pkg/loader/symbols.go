@@ -1,132 +1,174 @@
 package loader
 
 import (
-	"debug/elf"
 	"errors"
 	"fmt"
+	"slices"
 
 	"cuda-runpath/pkg/elfimage"
 )
 
-// symbolTable is a file's dynamic symbols, and those that others may bind to, by name.
-type symbolTable struct {
-	elfimage.Symbols
-	open  map[string][]*elfimage.Symbol // by name, those that others may bind to
-	known bool
-	err   error // why the symbols are not known, where that is more than the machine
-}
-
 // maxLoadSymbols bounds the symbols that are looked at for one file and what it loads, far
-// above what the largest programs have.
-const maxLoadSymbols = 1 << 20
+// above what the largest programs have; maxCompared those that names are compared with.
+const (
+	maxLoadSymbols = 1 << 20
+	maxCompared    = 1 << 26
+)
 
-// symbols reads a file's dynamic symbols, once. known is false where they cannot be read.
-func (f *File) symbols() *symbolTable {
+// Linkage returns what the loader binds the file's symbols by, read once; an error where that cannot be known.
+func (f *File) Linkage() (*elfimage.Linkage, error) {
 	f.symbolsOnce.Do(func() {
-		t := &symbolTable{}
-		f.table = t
-		f.Image(func(im *elfimage.Image) {
-			t.Symbols, t.known, t.err = im.DynamicSymbols()
-			t.known = t.known && t.err == nil
+		f.linkErr = errors.New("the symbols cannot be read")
+		f.reopen(elfimage.ParseLoad, func(im *elfimage.Image) {
+			if l, known, err := im.Linkage(); err != nil {
+				f.linkErr = err
+			} else if known {
+				f.linkage, f.linkErr = l, nil
+			}
 		})
-		if !t.known {
-			t.Symbols = elfimage.Symbols{}
-			return
-		}
-		t.open = map[string][]*elfimage.Symbol{}
-		for i := range t.Symbols.Symbols {
-			y := &t.Symbols.Symbols[i]
-			if y.Bind == elf.STB_LOCAL || y.Vis == elf.STV_HIDDEN || y.Vis == elf.STV_INTERNAL {
-				continue
-			}
-			// Relocations of TLS never bind to an undefined symbol; others do where it has a value:
-			// the address of the program's PLT entry.
-			if y.Type == elf.STT_TLS && !y.Defined || y.Type != elf.STT_TLS && y.Value == 0 && !y.Absolute {
-				continue
-			}
-			switch y.Type {
-			case elf.STT_NOTYPE, elf.STT_OBJECT, elf.STT_FUNC, elf.STT_COMMON, elf.STT_TLS, elf.STT_GNU_IFUNC:
-				if i > 0 { // that one is null
-					t.open[y.Name] = append(t.open[y.Name], y)
-				}
-			}
-		}
 	})
-	return f.table
+	return f.linkage, f.linkErr
 }
 
-// takes reports whether a reference, of a symbol with a version or none, binds to a
-// definition of the table (do_lookup_x and check_match of glibc elf/dl-lookup.c; musl
-// compares no versions, and passes over those that are not the default). Where the library
-// that a version is needed of has none at all, glibc may fail at an assertion instead.
-func (t *symbolTable) takes(want *elfimage.Symbol, r elfimage.Reference, musl bool) bool {
-	versioned := 0
-	for _, y := range t.open[want.Name] {
-		switch {
-		case r.PLT && !y.Defined:
-			continue
-		case !t.Versioned:
-			return true
-		case musl:
-			if !y.Hidden {
-				return true
-			}
-		case want.Version != nil:
-			if y.Version != nil && y.Version.Hash == want.Version.Hash && y.Version.Name == want.Version.Name ||
-				y.Version == nil && !y.Hidden && !want.Hidden {
-				return true
-			}
-		case y.Index < 3:
-			return true
-		case !y.Hidden:
-			versioned++
+// A Scope are the objects in which the loader looks symbols up, in this order: those that were loaded at start, or opened
+// with RTLD_GLOBAL; then, for an object that was opened, it and what it needs (elf/dl-lookup.c).
+type Scope struct {
+	objects []*Object
+	links   []*elfimage.Linkage
+	in      *Interpreter
+	budget  int
+	has     map[*later]bool // its files
+	asserts bool            // one of them has no DT_VERSYM: see Bind
+}
+
+// NewScope returns the scope of objects, which were found, under a loader. An error names an object of which the symbols
+// cannot be read.
+func NewScope(in *Interpreter, objects []*Object) (*Scope, error) {
+	s, total := &Scope{in: in, objects: objects, budget: maxCompared, has: make(map[*later]bool, len(objects))}, uint64(0)
+	for _, o := range objects {
+		l, err := o.File.Linkage()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Path, err)
 		}
+		if total += l.Symbols; total > maxLoadSymbols {
+			return nil, fmt.Errorf("the files have more than %d dynamic symbols in total", maxLoadSymbols)
+		}
+		s.links, s.has[o.File.later], s.asserts = append(s.links, l), true, s.asserts || !l.Versioned && l.Exports()
 	}
-	return versioned == 1
+	return s, nil
 }
 
-// scope are the objects in which symbols of what is loaded at start are looked up, in
-// order. complete is false where the symbols of one cannot be read.
-func (s *Load) scope() (objects []*Object, complete bool) {
-	total := 0
+// lastAssert is the last version of glibc that fails at an assertion where a symbol is bound to an object that a version
+// of it is needed of and that has no DT_VERSYM (check_match of elf/dl-lookup.c).
+const lastAssert Version = 40
+
+// Bind returns the object to which a reference of another binds, nil for none. aborts says that the loader does not
+// bind it but ends the process, because that object was to have a version of it and has none of anything.
+func (s *Scope) Bind(from *Object, r *elfimage.Reference) (to *Object, aborts bool) {
+	i, aborts := s.bind(from, r)
+	if i < 0 {
+		return nil, false
+	}
+	return s.objects[i], aborts
+}
+
+// bind is Bind, with the object's index; -1 for none.
+func (s *Scope) bind(from *Object, r *elfimage.Reference) (at int, aborts bool) {
+	musl := s.in.Kind == Musl
+	for i, l := range s.links {
+		o := s.objects[i]
+		if r.Copy && o == from || !l.Defines(r, musl, &s.budget) {
+			continue
+		}
+		return i, !musl && s.in.Version <= lastAssert && r.Version != nil && !l.Versioned && o.answersTo(r.Version.Library)
+	}
+	return -1, false
+}
+
+// Unbound is a reference for which there is no definition, or at which the loader ends the process.
+type Unbound struct {
+	*elfimage.Reference
+	In *Object
+	// Aborts is the object whose definition ends the process: see [Scope.Bind]. nil: there is no definition.
+	Aborts *Object
+	// Late: the process fails when the function is called first, if it is. Else the load fails.
+	Late bool
+}
+
+// Unbound returns the references of an object of the scope, weak ones aside, that nothing in it defines, or at which the
+// loader aborts: each symbol once, as it fails first. A program binds its own before any other.
+func (s *Scope) Unbound(o *Object) (out []Unbound, err error) {
+	l, err := o.File.Linkage()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	}
+	// What once had all that it refers to has it again where that is. Many processes have the same libraries.
+	if enough := o.File.enough.Load(); enough != nil && !s.asserts && !slices.ContainsFunc(*enough, func(f *later) bool { return !s.has[f] }) {
+		return nil, nil
+	}
+	type key struct {
+		name, version string
+	}
+	var seen map[key]int
+	var enough []*later
+	for i := range l.References {
+		r := &l.References[i]
+		at, aborts := s.bind(o, r)
+		if at >= 0 && !aborts {
+			if f := s.objects[at].File.later; !slices.Contains(enough, f) {
+				enough = append(enough, f)
+			}
+			continue
+		}
+		if at < 0 && r.Weak {
+			continue
+		}
+		var to *Object
+		if at >= 0 {
+			to = s.objects[at]
+		}
+		if s.budget <= 0 {
+			return nil, fmt.Errorf("more than %d symbols were compared", maxCompared)
+		}
+		u := Unbound{r, o, to, r.Lazy && s.in.Kind != Musl}
+		k := key{r.Name, u.Needs()}
+		if at, again := seen[k]; again {
+			if !u.Late {
+				out[at] = u
+			}
+			continue
+		}
+		if seen == nil {
+			seen = map[key]int{}
+		}
+		seen[k] = len(out)
+		out = append(out, u)
+	}
+	if len(out) == 0 && !s.asserts {
+		o.File.enough.Store(&enough)
+	}
+	return out, nil
+}
+
+// Needs returns the version that the reference has; "" for none.
+func (u *Unbound) Needs() string {
+	if u.Version == nil {
+		return ""
+	}
+	return u.Version.Name
+}
+
+// scope is the scope of what is loaded at start.
+func (s *Load) scope() *Scope {
+	var objects []*Object
 	for _, o := range s.Objects {
-		if o.File == nil || o.missing || o != s.Main && !o.Certain() {
-			continue
-		}
-		t := o.File.symbols()
-		if !t.known {
-			s.SymbolsErr = fmt.Errorf("the symbols of %s cannot be read", o.Path)
-			if t.err != nil {
-				s.SymbolsErr = fmt.Errorf("%s: %w", o.Path, t.err)
-			}
-			return nil, false
-		}
-		if total += len(t.Symbols.Symbols); total > maxLoadSymbols {
-			s.SymbolsErr = fmt.Errorf("the files have more than %d dynamic symbols in total", maxLoadSymbols)
-			return nil, false
-		}
-		objects = append(objects, o)
-	}
-	return objects, true
-}
-
-// bind returns the object to which a reference of another binds, nil for none.
-func (s *Load) bind(from *Object, r elfimage.Reference, scope []*Object) *Object {
-	want := &from.File.symbols().Symbols.Symbols[r.Symbol]
-	for _, o := range scope {
-		if r.Copy && o == from {
-			continue
-		}
-		if o.File.symbols().takes(want, r, s.Interp.Kind == Musl) {
-			return o
+		if o.File != nil && !o.missing && (o == s.Main || o.Certain()) {
+			objects = append(objects, o)
 		}
 	}
-	return nil
-}
-
-// local reports whether the loader looks nowhere for a symbol: it is the file's own.
-func local(y *elfimage.Symbol) bool {
-	return y.Bind == elf.STB_LOCAL || y.Vis != elf.STV_DEFAULT && y.Vis != elf.STV_PROTECTED || y.Vis == elf.STV_PROTECTED && y.Defined
+	scope, err := NewScope(s.Interp, objects)
+	s.SymbolsErr = err
+	return scope
 }
 
 var errMissing = errors.New("a library is missing")
@@ -141,17 +183,14 @@ func (s *Load) Unused() (unused []Use, ok bool) {
 		s.SymbolsErr = errMissing
 		return nil, s.Static
 	}
-	scope, complete := s.scope()
-	if !complete {
+	scope := s.scope()
+	if scope == nil {
 		return nil, false
 	}
 	used := map[*Object]bool{}
-	t := s.Main.File.symbols()
-	for _, r := range t.References {
-		if local(&t.Symbols.Symbols[r.Symbol]) {
-			continue
-		}
-		if o := s.bind(s.Main, r, scope); o != nil {
+	refs := scope.links[0].References
+	for i := range refs {
+		if o, _ := scope.Bind(s.Main, &refs[i]); o != nil {
 			used[o] = true
 		}
 	}
@@ -163,42 +202,26 @@ func (s *Load) Unused() (unused []Use, ok bool) {
 	return unused, true
 }
 
-// Undefined is a symbol that relocations refer to and that nothing loaded at start defines.
-type Undefined struct {
-	Name    string
-	Version string // "" for none
-	In      *Object
-}
-
-// Undefined returns the symbols of objects loaded at start that none of these defines, weak
-// ones aside, as ldd -r does: each once for each object. What is missing defines nothing.
-// ok is false where the symbols of an object cannot be read.
-func (s *Load) Undefined() (out []Undefined, ok bool) {
+// Undefined returns the references of objects loaded at start that [Scope.Unbound] returns, as ldd -r does: what is
+// missing defines nothing. ok is false where the symbols of an object cannot be read.
+func (s *Load) Undefined() (out []Unbound, ok bool) {
 	if s.Static {
 		return nil, true
 	}
-	scope, complete := s.scope()
-	if !complete {
+	scope := s.scope()
+	if scope == nil {
 		return nil, false
 	}
-	for _, o := range scope {
+	for _, o := range scope.objects {
 		if o.File == s.self.File {
 			continue // the loader has relocated itself
 		}
-		t := o.File.symbols()
-		seen := map[uint32]bool{}
-		for _, r := range t.References {
-			y := &t.Symbols.Symbols[r.Symbol]
-			if seen[r.Symbol] || y.Bind == elf.STB_WEAK || local(y) || s.bind(o, r, scope) != nil {
-				continue
-			}
-			seen[r.Symbol] = true
-			version := ""
-			if y.Version != nil {
-				version = y.Version.Name
-			}
-			out = append(out, Undefined{y.Name, version, o})
+		unbound, err := scope.Unbound(o)
+		if err != nil {
+			s.SymbolsErr = err
+			return nil, false
 		}
+		out = append(out, unbound...)
 	}
 	return out, true
 }
