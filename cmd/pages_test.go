@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/driver"
 )
@@ -76,7 +76,7 @@ func TestPageNamesEveryFinding(t *testing.T) {
 			severity[strings.Trim(name, " `")] = strings.TrimSpace(cells[2])
 		}
 	}
-	for _, r := range audit.Rules() {
+	for _, r := range explain.Rules() {
 		if says, ok := severity[r.ID]; !ok {
 			t.Errorf("no row for %s", r.ID)
 		} else if !strings.HasPrefix(says, string(r.Severity)) {

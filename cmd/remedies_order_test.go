@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/explain"
 )
 
 // places are what the run paths of TestRemediesInAnyOrder are made of; D is the directory of the tree.
@@ -105,7 +105,7 @@ func TestRemediesInAnyOrder(t *testing.T) {
 		}
 	}
 	t.Log(followed)
-	for _, id := range []string{audit.EmptyEntry, audit.RelativeEntry, audit.BuildEntry, audit.MangledEntry, audit.DanglingEntry, audit.Ambiguous, audit.StubEntry} {
+	for _, id := range []string{explain.EmptyEntry, explain.RelativeEntry, explain.BuildEntry, explain.MangledEntry, explain.DanglingEntry, explain.Ambiguous, explain.StubEntry} {
 		if followed[id] == 0 {
 			t.Errorf("no remedy of %s was followed", id)
 		}

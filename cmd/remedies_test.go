@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
@@ -76,14 +75,14 @@ var wordsOnly = map[string]string{
 	explain.UnresolvedIndirect: "where the library is, is not known",
 	explain.MissingVersion:     "a newer library must come from somewhere",
 	explain.LibcMismatch:       "which of the two is right is not known",
-	audit.FHSInterpreter:       "the package is to be built with another hook",
+	explain.FHSInterpreter:       "the package is to be built with another hook",
 	explain.LoadError:          "the file is broken",
 	explain.Malformed:          "the file is broken",
 	explain.GPUCodeMissing:     "the package is to be built again",
 	explain.GPUCodeJIT:         "the package is to be built again",
 	explain.GPUCodeUnasked:     "the package is to be built again",
-	audit.NothingChecked:       "which directory was meant is not known",
-	audit.UnreadableFile:       "the file system, or a limit of the process, is in the way",
+	explain.NothingChecked:       "which directory was meant is not known",
+	explain.UnreadableFile:       "the file system, or a limit of the process, is in the way",
 }
 
 // remedyCase is a file with a finding that has a remedy.
@@ -96,20 +95,20 @@ type remedyCase struct {
 }
 
 var remedyCases = []remedyCase{
-	{id: audit.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
-	{id: audit.RelativeEntry, list: "rel/lib:%[1]s/gone", then: "$ORIGIN/rel/lib:%[1]s/gone",
+	{id: explain.EmptyEntry, list: "%[1]s/x:", then: "%[1]s/x"},
+	{id: explain.RelativeEntry, list: "rel/lib:%[1]s/gone", then: "$ORIGIN/rel/lib:%[1]s/gone",
 		make: func(t *testing.T, d string) { os.Mkdir("rel", 0o755); os.Rename("x", "rel/lib"); os.Mkdir("x", 0o755) }},
-	{id: audit.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x"},
-	{id: audit.RelativeEntry, list: "%[1]s/x::rel/lib:", then: "%[1]s/x"},
-	{id: audit.UnknownToken, list: "%[1]s/x:$FOO/lib", then: "%[1]s/x"},
-	{id: audit.ExecutableStack, list: "%[1]s/x", then: "%[1]s/x",
+	{id: explain.RelativeEntry, list: "%[1]s/x:rel/lib", then: "%[1]s/x"},
+	{id: explain.RelativeEntry, list: "%[1]s/x::rel/lib:", then: "%[1]s/x"},
+	{id: explain.UnknownToken, list: "%[1]s/x:$FOO/lib", then: "%[1]s/x"},
+	{id: explain.ExecutableStack, list: "%[1]s/x", then: "%[1]s/x",
 		make: func(t *testing.T, d string) { library(t, "file.so", "", d+"/x", "x/libx.so.1", "-Wl,-z,execstack") }},
-	{id: audit.WritableEntry, list: "%[1]s/x:%[1]s/open", then: "%[1]s/x",
+	{id: explain.WritableEntry, list: "%[1]s/x:%[1]s/open", then: "%[1]s/x",
 		make: func(t *testing.T, d string) { os.Mkdir("open", 0o755); os.Chmod("open", 0o777) }},
-	{id: audit.BuildEntry, list: "/build/source/lib:%[1]s/x", then: "%[1]s/x"},
-	{id: audit.FHSEntry, list: "%[1]s/x:/usr/lib/nothing", args: []string{"--nix"}, then: "%[1]s/x"},
-	{id: audit.StubEntry, list: "%[1]s/x:/cuda/lib64/stubs", then: "/run/opengl-driver/lib:%[1]s/x"},
-	{id: audit.StubEntry, list: "%[1]s/x:/opt/fakes", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x"},
+	{id: explain.BuildEntry, list: "/build/source/lib:%[1]s/x", then: "%[1]s/x"},
+	{id: explain.FHSEntry, list: "%[1]s/x:/usr/lib/nothing", args: []string{"--nix"}, then: "%[1]s/x"},
+	{id: explain.StubEntry, list: "%[1]s/x:/cuda/lib64/stubs", then: "/run/opengl-driver/lib:%[1]s/x"},
+	{id: explain.StubEntry, list: "%[1]s/x:/opt/fakes", args: []string{"--stub", "fakes", "--driver-link", "/drv"}, then: "/drv:%[1]s/x"},
 	{id: explain.StubLoaded, list: "%[1]s/stubs:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("stubs")},
 	{id: explain.DriverBeforeCompat, list: "/run/opengl-driver/lib:%[1]s/cuda/compat:%[1]s/x", then: "%[1]s/cuda/compat:/run/opengl-driver/lib:%[1]s/x",
 		make: needsCUDA("cuda/compat")},
@@ -139,20 +138,20 @@ var remedyCases = []remedyCase{
 	}},
 	{id: explain.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
 	{id: explain.Unresolved, list: "", then: "%[1]s/x"},
-	{id: audit.Ambiguous, list: "%[1]s/x:%[1]s/y", then: "%[1]s/x",
+	{id: explain.Ambiguous, list: "%[1]s/x:%[1]s/y", then: "%[1]s/x",
 		make: func(t *testing.T, d string) { library(t, "y/libx.so.1", "libx.so.1", "", "-Wl,--defsym=other=1") }},
-	{id: audit.Shadowing, list: "%[1]s/old:/run/opengl-driver/lib:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("old")},
-	{id: audit.DuplicateEntry, list: "%[1]s/x:%[1]s/x/", then: "%[1]s/x"},
-	{id: audit.DanglingEntry, list: "%[1]s/gone:%[1]s/x", then: "%[1]s/x"},
-	{id: audit.UnusedEntry, list: "%[1]s/x:%[1]s/unused", then: "%[1]s/x", make: func(t *testing.T, d string) { os.Mkdir("unused", 0o755) }},
-	{id: audit.ShadowedRPath, list: "%[1]s/x:/nothing", then: "%[1]s/x:/nothing",
+	{id: explain.Shadowing, list: "%[1]s/old:/run/opengl-driver/lib:%[1]s/x", then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("old")},
+	{id: explain.DuplicateEntry, list: "%[1]s/x:%[1]s/x/", then: "%[1]s/x"},
+	{id: explain.DanglingEntry, list: "%[1]s/gone:%[1]s/x", then: "%[1]s/x"},
+	{id: explain.UnusedEntry, list: "%[1]s/x:%[1]s/unused", then: "%[1]s/x", make: func(t *testing.T, d string) { os.Mkdir("unused", 0o755) }},
+	{id: explain.ShadowedRPath, list: "%[1]s/x:/nothing", then: "%[1]s/x:/nothing",
 		make: func(t *testing.T, d string) { addShadowedRPath(t, "file.so", len(d+"/x:")) }},
-	{id: audit.StoppedEdit, list: "%[1]s/x", then: "%[1]s/x", make: stopsAnEdit},
-	{id: audit.KeptReference, list: "%[1]s/x:%[1]s/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", then: "%[1]s/x",
+	{id: explain.StoppedEdit, list: "%[1]s/x", then: "%[1]s/x", make: stopsAnEdit},
+	{id: explain.KeptReference, list: "%[1]s/x:%[1]s/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", then: "%[1]s/x",
 		make: func(t *testing.T, d string) {
 			os.MkdirAll("store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib", 0o755)
 		}},
-	{id: audit.WrongMachine, list: "%[1]s/wrong:%[1]s/x", then: "%[1]s/x", make: func(t *testing.T, d string) {
+	{id: explain.WrongMachine, list: "%[1]s/wrong:%[1]s/x", then: "%[1]s/x", make: func(t *testing.T, d string) {
 		os.Mkdir("wrong", 0o755)
 		b, _ := os.ReadFile("x/libx.so.1")
 		b[18] = 0xb7 // aarch64; on aarch64 itself, nothing that is known
@@ -186,7 +185,7 @@ func (c *remedyCase) files(t *testing.T, d string) (args []string, fill func(str
 
 // Each finding's remedy is followed on a copy: the finding is gone, and no error has come in its place.
 func TestRemediesOfTheChecks(t *testing.T) {
-	followed := map[string]bool{audit.RelativeNeeded: true, audit.BuildNeeded: true, audit.MangledEntry: true} // in TestSituations
+	followed := map[string]bool{explain.RelativeNeeded: true, explain.BuildNeeded: true, explain.MangledEntry: true} // in TestSituations
 	for _, c := range remedyCases {
 		t.Run(c.id, func(t *testing.T) {
 			d := t.TempDir()
@@ -233,18 +232,18 @@ func TestRemediesOfTheChecks(t *testing.T) {
 		})
 		followed[c.id] = true
 	}
-	t.Run(audit.DriverByName, func(t *testing.T) {
+	t.Run(explain.DriverByName, func(t *testing.T) {
 		t.Chdir(t.TempDir())
 		os.WriteFile("s.py", []byte("import ctypes\nctypes.CDLL('libcuda.so.1')\n"), 0o644)
 		before := examine(t, []string{"runpath", "audit"}, "s.py")["s.py"]
-		if len(before) != 1 || before[0].ID != audit.DriverByName {
+		if len(before) != 1 || before[0].ID != explain.DriverByName {
 			t.Fatalf("%+v", before)
 		}
 		follow(t, before[0].Remedy)
 		if after := examine(t, []string{"runpath", "audit"}, "s.py")["s.py"]; len(after) != 0 {
 			t.Errorf("%+v", after)
 		}
-		followed[audit.DriverByName] = true
+		followed[explain.DriverByName] = true
 	})
 	t.Run(explain.NoInterpreter, func(t *testing.T) {
 		t.Chdir(t.TempDir())
@@ -262,7 +261,7 @@ func TestRemediesOfTheChecks(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
-	for _, r := range audit.Rules() {
+	for _, r := range explain.Rules() {
 		if why, ok := wordsOnly[r.ID]; ok == followed[r.ID] {
 			t.Errorf("%s: followed here: %v; a remedy in words (%q): %v", r.ID, followed[r.ID], why, ok)
 		}
@@ -284,7 +283,7 @@ func stopsAnEdit(t *testing.T, d string) {
 		if out, err := cmd.CombinedOutput(); err == nil {
 			t.Fatalf("stopped at none of its %d writes was it unfinished: %s", n-1, out)
 		}
-		if slices.ContainsFunc(examine(t, []string{"runpath", "audit"}, "file.so")["file.so"], func(f finding) bool { return f.ID == audit.StoppedEdit }) {
+		if slices.ContainsFunc(examine(t, []string{"runpath", "audit"}, "file.so")["file.so"], func(f finding) bool { return f.ID == explain.StoppedEdit }) {
 			return
 		}
 	}
@@ -341,7 +340,7 @@ func TestRemediesLoseNoLibrary(t *testing.T) {
 	library(t, "y/liby.so.1", "liby.so.1", "")
 	library(t, "file.so", "", d+"/x:"+d+"/y", "x/libx.so.1", "y/liby.so.1")
 	for _, f := range examine(t, []string{"runpath", "audit"}, "file.so")["file.so"] {
-		if f.ID == audit.Ambiguous {
+		if f.ID == explain.Ambiguous {
 			if f.Command != nil || !strings.Contains(f.Fix, "once liby.so.1 can be found elsewhere") {
 				t.Errorf("%+v", f)
 			}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
@@ -337,7 +336,7 @@ func TestRemediesOfAStore(t *testing.T) {
 
 // storeCases are more files with findings, of kinds that have no command anywhere, or another file's.
 var storeCases = []remedyCase{
-	{id: audit.DriverByName, list: "%[1]s/x", make: func(t *testing.T, d string) {
+	{id: explain.DriverByName, list: "%[1]s/x", make: func(t *testing.T, d string) {
 		os.WriteFile("s.py", []byte("import ctypes\nctypes.CDLL('libcuda.so.1')\n"), 0o644)
 	}},
 	{id: explain.UnresolvedIndirect, list: "%[1]s/x:%[1]s/y", make: func(t *testing.T, d string) {
@@ -346,16 +345,16 @@ var storeCases = []remedyCase{
 		library(t, "file.so", "", d+"/x:"+d+"/y", "x/libx.so.1", "y/liby.so.1")
 		os.Remove("y/libgone.so.1")
 	}},
-	{id: audit.RelativeNeeded, list: "%[1]s/x", make: func(t *testing.T, d string) {
+	{id: explain.RelativeNeeded, list: "%[1]s/x", make: func(t *testing.T, d string) {
 		library(t, "build/libns.so", "", "")
 		library(t, "file.so", "", d+"/x", "x/libx.so.1", "build/libns.so")
 	}},
-	{id: audit.MangledEntry, list: "%[1]s/x:$(ORIGIN)/y"},
-	{id: audit.WritableEntry, list: "%[1]s/x:%[1]s/../../../open", make: func(t *testing.T, d string) {
+	{id: explain.MangledEntry, list: "%[1]s/x:$(ORIGIN)/y"},
+	{id: explain.WritableEntry, list: "%[1]s/x:%[1]s/../../../open", make: func(t *testing.T, d string) {
 		os.Mkdir(d+"/../../../open", 0o755)
 		os.Chmod(d+"/../../../open", 0o777)
 	}},
-	{id: audit.KeptReference, make: func(t *testing.T, d string) {
+	{id: explain.KeptReference, make: func(t *testing.T, d string) {
 		gcc := filepath.Dir(d) + "/1c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-gcc-13.2.0/lib"
 		os.MkdirAll(gcc, 0o755)
 		tool(t, "runpath", "set", "-q", d+"/x:"+gcc, "file.so")

@@ -4,26 +4,51 @@ import (
 	"errors"
 	"slices"
 	"sort"
+	"strings"
 
-	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
 
+// Options say what an audit examines.
+type Options struct {
+	explain.Options
+	Loads bool // keep what each file loads in its report
+	Noted bool // keep there what its resolution note alone names
+}
+
+// Auditor examines files. It is safe for concurrent use.
+type Auditor struct {
+	*explain.System
+	loads, noted bool
+}
+
+// New returns an auditor.
+func New(l *loader.Loader, o Options) *Auditor {
+	if o.Saved == nil {
+		saved := Saved(strings.TrimSuffix(l.Host("/"), "/"))
+		o.Saved = func(pkg, ref string) (string, bool) {
+			bytes, ok := saved(pkg, ref)
+			return size(bytes), ok
+		}
+	}
+	return &Auditor{explain.New(l, o.Options), o.Loads, o.Noted}
+}
+
+// ambiguity are the kinds of conclusions of which noRunpathAmbiguity speaks.
+var ambiguity = []string{explain.EmptyEntry, explain.StubEntry, explain.RelativeNeeded, explain.BuildNeeded, explain.DriverBeforeCompat,
+	explain.NoteNamesStub, explain.NoteBypassesDriver, explain.StaleNote, explain.UnreadNote, explain.Ambiguous, explain.Shadowing, explain.LibcMismatch}
+
 // Ambiguity examines one file as noRunpathAmbiguity does.
 func (a *Auditor) Ambiguity(p string) *Report {
-	return a.examine(p, func(s *subject, _ *Report) {
-		s.safety()
-		s.ambiguity()
-		s.byProcessor()
-		s.loadedElsewhere()
-		s.libc()
+	return a.examine(p, func(s *explain.Case, r *Report) {
+		r.Findings = slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool { return !slices.Contains(ambiguity, f.ID) })
 	})
 }
 
-func (a *Auditor) examine(p string, look func(*subject, *Report)) *Report {
+func (a *Auditor) examine(p string, look func(*explain.Case, *Report)) *Report {
 	load, err := a.Loader.Load(p)
 	var not *loader.NotLoadable
 	switch {
@@ -38,10 +63,7 @@ func (a *Auditor) examine(p string, look func(*subject, *Report)) *Report {
 	if load.Main.File.Tag != 0 {
 		r.Tag = load.Main.File.Tag.String()
 	}
-	s := a.subject(p, load)
-	s.collectNames()
-	look(s, r)
-	r.Findings = s.found
+	look(a.Case(load), r)
 	return r
 }
 
@@ -59,7 +81,7 @@ func (a *Auditor) Begin() *Audit { return &Audit{a, newKnowledge()} }
 type Pending struct {
 	path    string // until it is examined
 	report  *Report
-	subject *subject // nil where nothing is left to report
+	subject *explain.Case // nil where nothing is left to report
 }
 
 // NewPending takes up a report that needs no examination.
@@ -78,32 +100,27 @@ func (u *Audit) Examine(p *Pending) int {
 		return len(p.report.Findings)
 	}
 	a, path := u.a, p.path
-	p.report = a.examine(path, func(s *subject, r *Report) {
-		s.all()
-		u.known.learn(s)
-		started := len(s.load.Objects)
-		s.load.DlopenAll(func(o *loader.Object, l loader.Literal) bool {
-			return o == s.load.Main && driver.Provides(l.Name)
-		}, driver.Provides)
-		s.driver(s.load.Objects[started:])
+	p.report = a.examine(path, func(s *explain.Case, r *Report) {
+		r.Findings = s.Settled()
+		u.known.learn(path, s)
 		// Only what is missing depends on the other files: then, and only then, the
 		// load is kept until all have been seen.
-		if s.lacks() {
+		if len(s.Open()) > 0 {
 			p.subject = s
 		}
-		if a.Noted {
-			r.Noted = s.noted()
+		if a.noted {
+			r.Noted = s.Noted()
 		}
-		if a.Loads {
-			r.Load = explain.Describe(s.load, a.Driver(s.load))
+		if a.loads {
+			r.Load = explain.Describe(s)
 		}
 	})
 	if r := p.report; r.Outcome == Failed {
 		id, do := explain.Malformed, remedy.Do("the loader may still load it; restore the file if it is meant to work")
 		if errors.As(r.Err, new(loader.Unreadable)) {
-			id, do = UnreadableFile, remedy.Do("run the audit again where the file can be read")
+			id, do = explain.UnreadableFile, remedy.Do("run the audit again where the file can be read")
 		}
-		r.Findings = append(r.Findings, Finding{ID: id, Severity: rule(id).Severity, Message: r.Reason, Remedy: do})
+		r.Findings = append(r.Findings, u.a.Strictly(explain.Conclusion{ID: id, Message: r.Reason, Remedy: do}))
 	}
 	return len(p.report.Findings)
 }
@@ -112,12 +129,11 @@ func (u *Audit) Examine(p *Pending) int {
 // examined. The worst findings come first.
 func (u *Audit) Finish(p *Pending) *Report {
 	if s := p.subject; s != nil {
-		s.unresolved(u.known)
-		p.report.Findings = slices.Clip(s.found)
+		p.report.Findings = append(slices.Clip(s.Settled()), u.unresolved(s)...)
 		p.subject = nil
 	}
 	findings := p.report.Findings
 	// sort, not slices: made for one more type, the functions of slices are 15 kB of program.
-	sort.SliceStable(findings, func(i, j int) bool { return findings[i].Severity.rank() > findings[j].Severity.rank() })
+	sort.SliceStable(findings, func(i, j int) bool { return findings[i].Severity.Rank() > findings[j].Severity.Rank() })
 	return p.report
 }

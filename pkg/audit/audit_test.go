@@ -14,6 +14,7 @@ import (
 	"sync"
 	"testing"
 
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
 )
@@ -64,7 +65,7 @@ func (f *folder) auditor(o loader.Options) *Auditor {
 }
 
 // ambiguity returns the findings of noRunpathAmbiguity for a file.
-func (f *folder) ambiguity(name string) []Finding {
+func (f *folder) ambiguity(name string) []explain.Conclusion {
 	f.Helper()
 	r := f.auditor(loader.Options{}).Ambiguity(f.dir + "/" + name)
 	if r.Outcome != Checked {
@@ -74,12 +75,12 @@ func (f *folder) ambiguity(name string) []Finding {
 }
 
 // want checks identifiers and severities.
-func (f *folder) want(found []Finding, want ...string) {
+func (f *folder) want(found []explain.Conclusion, want ...string) {
 	f.Helper()
 	got := []string{}
 	for _, x := range found {
 		got = append(got, string(x.Severity)+" "+x.ID)
-		if x.Message == "" || x.Fix == "" || !slices.ContainsFunc(rules, func(r Rule) bool { return r.ID == x.ID }) {
+		if x.Message == "" || x.Fix == "" || !explain.Known(x.ID) {
 			f.Errorf("finding %+v lacks a message, a fix or a rule", x)
 		}
 	}
@@ -104,7 +105,7 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 			found := f.ambiguity("p")
 			f.want(found, "error ambiguous-library")
 			c := found[0].Candidates
-			if len(c) != 2 || c[0] != (Candidate{f.dir + "/a/liba.so.1", 1, true}) || c[1] != (Candidate{f.dir + "/b/liba.so.1", 2, false}) {
+			if len(c) != 2 || c[0] != (explain.Candidate{Path: f.dir + "/a/liba.so.1", Position: 1, Wins: true}) || c[1] != (explain.Candidate{Path: f.dir + "/b/liba.so.1", Position: 2, Wins: false}) {
 				f.Errorf("candidates: %+v", c)
 			}
 			for _, part := range []string{"liba.so.1", f.dir + "/a/liba.so.1 (entry 1)", f.dir + "/b/liba.so.1 (entry 2)", "at run time " + f.dir + "/a/liba.so.1 wins"} {
@@ -319,7 +320,7 @@ func TestNoRunpathAmbiguity(t *testing.T) {
 			program("~/a:~/lib", "liba.so.1", "libuser.so.1")
 			found := f.ambiguity("p")
 			f.want(found, "warning ambiguous-library")
-			if c := found[0].Candidates; len(c) != 2 || c[0] != (Candidate{f.dir + "/a/liba.so.1", 0, true}) || c[1] != (Candidate{f.dir + "/b/liba.so.1", 1, false}) {
+			if c := found[0].Candidates; len(c) != 2 || c[0] != (explain.Candidate{Path: f.dir + "/a/liba.so.1", Position: 0, Wins: true}) || c[1] != (explain.Candidate{Path: f.dir + "/b/liba.so.1", Position: 1, Wins: false}) {
 				f.Errorf("candidates %+v", c)
 			}
 			if out, err := exec.Command(loader64, "--list", f.dir+"/p").Output(); err == nil &&
@@ -484,7 +485,7 @@ func (f *folder) audit(lo loader.Options, paths ...string) *outcome {
 	return o
 }
 
-func (o *outcome) of(path string) []Finding {
+func (o *outcome) of(path string) []explain.Conclusion {
 	for _, r := range o.Reports {
 		if r.Path == path {
 			return r.Findings
@@ -533,7 +534,7 @@ func TestAudit(t *testing.T) {
 			f.audited("p", needs("$ORIGIN/lib:${ORIGIN}/lib/", "liba.so.1"), "note duplicate-entry")
 			// One finding for a directory, however often it is there, and none for what is not looked at.
 			f.audited("often", needs("$ORIGIN/lib"+strings.Repeat(":$ORIGIN/lib", 3), "liba.so.1"), "note duplicate-entry")
-			many := needs("$ORIGIN/lib"+strings.Repeat(":$ORIGIN/lib", maxEntries)+":/z:/z", "liba.so.1")
+			many := needs("$ORIGIN/lib"+strings.Repeat(":$ORIGIN/lib", explain.MaxEntries)+":/z:/z", "liba.so.1")
 			f.audited("many", many, "note duplicate-entry")
 		}},
 		{"missing directory", func(f *folder) { f.audited("p", needs("$ORIGIN/none"), "note missing-directory") }},
@@ -700,14 +701,14 @@ func TestAudit(t *testing.T) {
 			f.put(hash[1:]+"glibc-2.40/lib/ld-linux-x86-64.so.2", ld)
 			f.put(hash[1:]+"gcc-13.3.0/lib/x", lib("x", ""))
 			a := f.auditor(root)
-			look := func(name string, o tinyelf.Object) []Finding {
+			look := func(name string, o tinyelf.Object) []explain.Conclusion {
 				f.put(hash[1:]+name, o)
 				l, err := loader.New(root)
 				if err != nil {
 					f.Fatal(err)
 				}
 				a.Loader = l
-				return a.examine("/"+hash[1:]+name, func(s *subject, _ *Report) { s.all() }).Findings
+				return a.examine("/"+hash[1:]+name, func(s *explain.Case, r *Report) { r.Findings = s.Settled() }).Findings
 			}
 			f.want(look("p-1/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
 			f.want(look("p-2/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")
@@ -772,7 +773,7 @@ func TestBaselineAcceptsWhatIsThere(t *testing.T) {
 func TestFingerprintsOutliveARebuild(t *testing.T) {
 	finding := func(hash string) string {
 		entry := "/nix/store/" + hash + "-gcc-13.3.0/lib"
-		return fingerprint("/nix/store/"+hash+"-p-1/bin/p", &Finding{ID: KeptReference, Entry: &entry})
+		return fingerprint("/nix/store/"+hash+"-p-1/bin/p", &explain.Conclusion{ID: explain.KeptReference, Entry: &entry})
 	}
 	if a, b := finding("0123456789abcdfghijklmnpqrsvwxyz"), finding("zyxwvsrqpnmlkjihgfdcba9876543210"); a != b {
 		t.Errorf("%q and %q", a, b)
@@ -785,22 +786,6 @@ func TestClosureNeedsAStorePath(t *testing.T) {
 	}
 	if _, err := exec.LookPath("nix-store"); err != nil {
 		t.Skip("no nix-store")
-	}
-}
-
-func TestWhatAMangledEntryWasMeantToBe(t *testing.T) {
-	for entry, want := range map[string]string{
-		"RIGIN/../lib": "$ORIGIN/../lib", "$(ORIGIN)": "$ORIGIN", "@loader_path/x": "$ORIGIN/x", `\$ORIGIN/lib`: "$ORIGIN/lib", "'/opt/lib'": "/opt/lib",
-		"/a;RIGIN/b;": "/a:$ORIGIN/b", "~/lib": "", "/opt/lib ": "/opt/lib",
-	} {
-		if got, ok := meant(entry); !ok || strings.Join(got, ":") != want {
-			t.Errorf("%q: %q, want %q", entry, got, want)
-		}
-	}
-	for _, entry := range []string{"/opt/lib", "$ORIGIN", "$ORIGIN/../lib", "ORIGINAL", "RIGINS/x"} {
-		if got, ok := meant(entry); ok {
-			t.Errorf("%q is one: %q", entry, got)
-		}
 	}
 }
 
@@ -906,14 +891,14 @@ func TestEntriesInWords(t *testing.T) {
 	f.put("stubs/liba.so.1", lib("liba.so.1", "stub"))
 	f.put("other/libb.so.1", lib("libb.so.1", ""))
 	var got []string
-	var order []Severity
+	var order []explain.Severity
 	for _, x := range f.audit(loader.Options{}, p).of(p) {
 		if x.Position > 0 {
 			got = append(got, x.Message)
 		}
 		order = append(order, x.Severity)
 	}
-	if order = slices.Compact(order); !slices.Equal(order, []Severity{Error, Warning, Note}) {
+	if order = slices.Compact(order); !slices.Equal(order, []explain.Severity{explain.Error, explain.Warning, explain.Note}) {
 		t.Errorf("the worst come first: %v", order)
 	}
 	slices.Sort(got)

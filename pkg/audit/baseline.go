@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
 )
@@ -22,7 +23,7 @@ var storeHash = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 
 // fingerprint is what makes two findings one: everything but the wording, the
 // position and the hashes of store paths. It is a line of a baseline.
-func fingerprint(path string, f *Finding) string {
+func fingerprint(path string, f *explain.Conclusion) string {
 	entry := ""
 	if f.Entry != nil {
 		entry = *f.Entry
@@ -32,7 +33,7 @@ func fingerprint(path string, f *Finding) string {
 }
 
 // Digest identifies a finding of a file through rebuilds, in a few characters.
-func Digest(path string, f *Finding) string {
+func Digest(path string, f *explain.Conclusion) string {
 	sum := fnv.New128a()
 	io.WriteString(sum, fingerprint(filepath.Clean(path), f))
 	return hex.EncodeToString(sum.Sum(nil))
@@ -60,7 +61,7 @@ func (b *Baseline) Read(r io.Reader) error {
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
-		if id, _, ok := strings.Cut(line, "\t"); !ok || !Known(id) {
+		if id, _, ok := strings.Cut(line, "\t"); !ok || !explain.Known(id) {
 			return fmt.Errorf("%d: not a finding: %q", n, line)
 		}
 		b.accepted[line] = false

@@ -7,14 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/store"
@@ -109,7 +107,7 @@ func namedBelow(dir, object string) (named bool) {
 		case err != nil:
 			named = true // nobody knows
 		case d.Type().IsRegular():
-			named = named || namedBeside(p, object, references.ResolutionNote)
+			named = named || explain.NamedElsewhere(p, object, references.ResolutionNote)
 		case d.Type()&fs.ModeSymlink != 0:
 			target, _ := os.Readlink(p)
 			named = named || strings.Contains(target, object)
@@ -196,25 +194,4 @@ func size(n int64) string {
 		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
 	}
 	return fmt.Sprintf("%d kB", (n+999)/1000)
-}
-
-// buildTools are outputs that a program needs while it is built only; the runtime
-// libraries are in outputs of their own (gcc-13.3.0-lib, cuda_cudart-12.4-lib).
-var buildTools = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(gcc|clang|llvm|rustc|go|ghc|cuda_nvcc|binutils)(-wrapper|-unwrapped)?-[0-9][0-9.]*(-unwrapped|-dev)?$|-stubs$|-dev$`)
-})
-
-// namedBeside reports whether a file names a store path in another place; also where it cannot be read.
-func namedBeside(file, object string, place references.Place) bool {
-	f, st, err := plainfile.Open(file)
-	if err != nil {
-		return true
-	}
-	defer f.Close()
-	head := make([]byte, min(st.Size(), elfimage.HeadSize))
-	if elfimage.ReadFull(f, head, 0) != nil {
-		return true
-	}
-	all, err := references.Find(f, st.Size(), head)
-	return err != nil || slices.ContainsFunc(all, func(r references.Reference) bool { return r.Object == object && r.Place != place })
 }

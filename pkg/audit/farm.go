@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -51,7 +52,7 @@ func (f *farm) visit(dir string) {
 			continue
 		}
 		to, err := filepath.EvalSymlinks(p)
-		if err != nil || slices.ContainsFunc(f.inside, func(d string) bool { return isBelow(to, d) }) {
+		if err != nil || slices.ContainsFunc(f.inside, func(d string) bool { return explain.IsBelow(to, d) }) {
 			continue
 		}
 		st, err := os.Stat(to)
@@ -60,7 +61,7 @@ func (f *farm) visit(dir string) {
 		case st.Mode().IsRegular():
 			f.seen[[2]string{here, to}] = true
 			f.links = append(f.links, p)
-		case st.IsDir() && strings.Count(to, "/") > 1 && filepath.Base(to) != "store" && !slices.ContainsFunc(f.inside, func(d string) bool { return isBelow(d, to) }):
+		case st.IsDir() && strings.Count(to, "/") > 1 && filepath.Base(to) != "store" && !slices.ContainsFunc(f.inside, func(d string) bool { return explain.IsBelow(d, to) }):
 			f.inside = append(f.inside, to)
 			f.links = append(f.links, p)
 			f.visit(p)
@@ -69,11 +70,6 @@ func (f *farm) visit(dir string) {
 }
 
 func within(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
-
-// isBelow reports whether a path is a directory's or lies below it.
-func isBelow(p, dir string) bool {
-	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
-}
 
 // OtherWays examines those of some links that lead to a library whose run path depends on where it
 // was found, and that was examined under another path: the walk visits each file once.
@@ -105,13 +101,12 @@ func (u *Audit) Unchecked(paths []string, all []*Pending) (empty []*Pending) {
 	for _, p := range paths {
 		st, err := os.Stat(u.a.Loader.Host(p))
 		dir := abs(p)
-		if err != nil || !st.IsDir() || slices.ContainsFunc(all, func(q *Pending) bool { return isBelow(abs(q.report.Path), dir) }) {
+		if err != nil || !st.IsDir() || slices.ContainsFunc(all, func(q *Pending) bool { return explain.IsBelow(abs(q.report.Path), dir) }) {
 			continue
 		}
-		s := &subject{Auditor: u.a}
-		s.report(Finding{ID: NothingChecked, Message: "nothing was checked: there is no ELF file below it",
+		nothing := u.a.Strictly(explain.Conclusion{ID: explain.NothingChecked, Message: "nothing was checked: there is no ELF file below it",
 			Remedy: remedy.Do("name the directory that holds the programs and libraries")})
-		empty = append(empty, &Pending{report: &Report{Path: p, Outcome: Empty, Reason: "no ELF file", Findings: s.found}})
+		empty = append(empty, &Pending{report: &Report{Path: p, Outcome: Empty, Reason: "no ELF file", Findings: []explain.Conclusion{nothing}}})
 	}
 	return empty
 }

@@ -6,12 +6,13 @@ import (
 	"sort"
 	"strings"
 
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
 
 // Group is a finding that several files have, in the same words and with the same kind of remedy.
 type Group struct {
-	Finding Finding // the first file's
+	Finding explain.Conclusion // the first file's
 	Files   []string
 	// remedies are the files'.
 	remedies []remedy.Remedy
@@ -86,7 +87,7 @@ func Counts(groups []*Group, notes bool) string {
 	counts := map[string]int{}
 	var ids []string
 	for _, g := range groups {
-		if g.Finding.Accepted || g.Finding.Severity == Note && !notes {
+		if g.Finding.Accepted || g.Finding.Severity == explain.Note && !notes {
 			continue
 		}
 		if counts[g.Finding.ID] == 0 {

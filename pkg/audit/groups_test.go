@@ -12,9 +12,9 @@ func TestGroups(t *testing.T) {
 	var reports []*Report
 	for i := range 5 {
 		p := fmt.Sprintf("p%d", i)
-		reports = append(reports, &Report{Path: p, Findings: []Finding{
-			{ID: EmptyEntry, Severity: Error, Message: "entry 2 is empty", Remedy: remedy.Run("runpath", "normalize", p).And("; or not")},
-			{ID: explain.Unresolved, Severity: Error, Message: fmt.Sprintf("lib%d.so is not found", i), Remedy: remedy.Do("add it")},
+		reports = append(reports, &Report{Path: p, Findings: []explain.Conclusion{
+			{ID: explain.EmptyEntry, Severity: explain.Error, Message: "entry 2 is empty", Remedy: remedy.Run("runpath", "normalize", p).And("; or not")},
+			{ID: explain.Unresolved, Severity: explain.Error, Message: fmt.Sprintf("lib%d.so is not found", i), Remedy: remedy.Do("add it")},
 		}})
 	}
 	groups := Groups(reports)
@@ -41,7 +41,7 @@ func TestGroups(t *testing.T) {
 // Commands that differ in more than the file are not one command for all.
 func TestGroupOfDifferentCommands(t *testing.T) {
 	report := func(path, entry string) *Report {
-		return &Report{Path: path, Findings: []Finding{{ID: UnusedEntry, Severity: Note, Message: "m", Remedy: remedy.Run("runpath", "edit", "--remove-entry", entry, path)}}}
+		return &Report{Path: path, Findings: []explain.Conclusion{{ID: explain.UnusedEntry, Severity: explain.Note, Message: "m", Remedy: remedy.Run("runpath", "edit", "--remove-entry", entry, path)}}}
 	}
 	for other, want := range map[string]string{
 		"/x": "runpath edit --remove-entry /x /a /b",
@@ -54,7 +54,7 @@ func TestGroupOfDifferentCommands(t *testing.T) {
 	}
 	// What several load may be one file, which is named once.
 	same := func(path string) *Report {
-		return &Report{Path: path, Findings: []Finding{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
+		return &Report{Path: path, Findings: []explain.Conclusion{{ID: "unresolved-dependency", Message: "m", Remedy: remedy.Run("runpath", "add", "/l", "/l/lib.so")}}}
 	}
 	if got := Groups([]*Report{same("/a"), same("/b")})[0].Fix().Fix; got != "runpath add /l /l/lib.so" {
 		t.Error(got)
@@ -63,7 +63,7 @@ func TestGroupOfDifferentCommands(t *testing.T) {
 
 func TestPathsBelowADirectory(t *testing.T) {
 	for p, want := range map[string]bool{"/a": true, "/a/b": true, "/ab": false, "/": false, "a/b": false} {
-		if isBelow(p, "/a") != want {
+		if explain.IsBelow(p, "/a") != want {
 			t.Errorf("%s below /a: %v", p, !want)
 		}
 	}
@@ -71,8 +71,8 @@ func TestPathsBelowADirectory(t *testing.T) {
 
 // A file that could not be examined passes only where that, and all else of it, is accepted.
 func TestBaselineAndAFileThatFails(t *testing.T) {
-	failed := func(more ...Finding) *Report {
-		return &Report{Path: "/a", Outcome: Failed, Findings: append([]Finding{{ID: explain.Malformed, Severity: Error}}, more...)}
+	failed := func(more ...explain.Conclusion) *Report {
+		return &Report{Path: "/a", Outcome: Failed, Findings: append([]explain.Conclusion{{ID: explain.Malformed, Severity: explain.Error}}, more...)}
 	}
 	b := &Baseline{Update: true}
 	b.Accept(failed())
@@ -80,7 +80,7 @@ func TestBaselineAndAFileThatFails(t *testing.T) {
 	for _, c := range []struct {
 		report *Report
 		want   Outcome
-	}{{failed(), Checked}, {failed(Finding{ID: EmptyEntry, Severity: Error}), Failed}, {&Report{Path: "/a", Outcome: Failed}, Failed}} {
+	}{{failed(), Checked}, {failed(explain.Conclusion{ID: explain.EmptyEntry, Severity: explain.Error}), Failed}, {&Report{Path: "/a", Outcome: Failed}, Failed}} {
 		if b.Accept(c.report); c.report.Outcome != c.want {
 			t.Errorf("%+v: %s, want %s", c.report.Findings, c.report.Outcome, c.want)
 		}

@@ -28,7 +28,7 @@ type Report struct {
 	Err      error        // what Reason says, where it failed
 	Tag      string       // DT_RUNPATH, DT_RPATH or ""
 	Entries  runpath.List // of the run path; nil where there is none
-	Findings []Finding
+	Findings []explain.Conclusion
 	// Noted are the store paths that its resolution note names, and nothing else of it, where
 	// [Options.Noted] asks for them.
 	Noted []string
@@ -50,7 +50,7 @@ func NewFailed(path string, err error) *Report {
 // ignored counts as skipped.
 func (r *Report) Ignore(ids []string) {
 	had := len(r.Findings)
-	r.Findings = slices.DeleteFunc(r.Findings, func(f Finding) bool { return slices.Contains(ids, f.ID) })
+	r.Findings = slices.DeleteFunc(r.Findings, func(f explain.Conclusion) bool { return slices.Contains(ids, f.ID) })
 	if had > 0 && len(r.Findings) == 0 && r.Outcome == Failed {
 		r.Outcome = Skipped
 	}
@@ -88,9 +88,9 @@ func (s *Summary) Count(r *Report) {
 		switch {
 		case f.Accepted:
 			s.Accepted++
-		case f.Severity == Error:
+		case f.Severity == explain.Error:
 			s.Errors++
-		case f.Severity == Warning:
+		case f.Severity == explain.Warning:
 			s.Warnings++
 		default:
 			s.Notes++

@@ -5,6 +5,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/store"
@@ -15,7 +16,7 @@ func (a *Auditor) Script(p, text string, lang scripts.Language) *Report {
 	r := &Report{Path: p, Outcome: Checked}
 	places := scripts.Find(text, lang, nil)
 	for _, place := range places {
-		f := Finding{ID: DriverByName, Severity: Note, Library: place.Library, Line: place.Line}
+		f := explain.Conclusion{ID: explain.DriverByName, Severity: explain.Note, Library: place.Library, Line: place.Line}
 		switch place.Kind {
 		case scripts.Named:
 			continue
@@ -35,12 +36,9 @@ func (a *Auditor) Script(p, text string, lang scripts.Language) *Report {
 			f.Remedy = f.And(", or in the Nix package: %s", remedy.Substitute(path.Base(p), s))
 		}
 		if a.Nix || store.Contains(p) {
-			f.Severity = Warning
+			f.Severity = explain.Warning
 		}
-		if a.Strict && f.Severity == Warning {
-			f.Severity = Error
-		}
-		r.Findings = append(r.Findings, f)
+		r.Findings = append(r.Findings, a.Strictly(f))
 	}
 	if r.Findings == nil {
 		return nil

@@ -30,13 +30,12 @@ import (
 
 // auditOptions reads the flags that say what counts as a finding.
 func auditOptions(c *command.Line) (audit.Options, error) {
-	o := audit.Options{
+	o := audit.Options{Loads: c.String("html") != "", Options: explain.Options{
 		Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 			StubDirs: stubDirs(c), Nix: c.Bool("nix"), Building: c.Bool("nix-build")},
 		Ignore: c.StringSlice("ignore"),
 		Strict: c.Bool("strict"),
-		Loads:  c.String("html") != "",
-	}
+	}}
 	if err := o.Validate(); err != nil {
 		return o, command.Misusef("--ignore: %v", err)
 	}
@@ -46,7 +45,7 @@ func auditOptions(c *command.Line) (audit.Options, error) {
 // checked is one element of "files" in the JSON document of a check.
 type checked struct {
 	fileReport
-	Findings []audit.Finding `json:"findings"`
+	Findings []explain.Conclusion `json:"findings"`
 
 	report  *audit.Report
 	pending *audit.Pending
@@ -54,7 +53,7 @@ type checked struct {
 
 // checkedFile is what a report says in the document and in the log, beside its findings.
 func checkedFile(r *audit.Report) *checked {
-	e := &checked{newReport(r.Path, r.Entries), append([]audit.Finding{}, r.Findings...), r, nil}
+	e := &checked{newReport(r.Path, r.Entries), append([]explain.Conclusion{}, r.Findings...), r, nil}
 	e.Reason, e.Tag = r.Reason, r.Tag
 	switch {
 	case r.Outcome == audit.Failed:
@@ -178,7 +177,7 @@ func unexamined(f *tree.File, in func(string) string) *audit.Report {
 }
 
 // fix returns what to do about a finding: the remedy or, of a package, what its author writes where that is known.
-func (s *session) fix(f *audit.Finding, r remedy.Remedy) remedy.Remedy {
+func (s *session) fix(f *explain.Conclusion, r remedy.Remedy) remedy.Remedy {
 	if text := f.FixInPackage(); s.InPackage && text != remedy.Text(f.Fix) {
 		return remedy.Do("%s", text)
 	}
@@ -187,12 +186,12 @@ func (s *session) fix(f *audit.Finding, r remedy.Remedy) remedy.Remedy {
 
 // printFinding prints a line, where stdout is for text, and where one command is the fix a second
 // one that is nothing else.
-func printFinding(s *session, path string, f *audit.Finding, fix remedy.Remedy) {
+func printFinding(s *session, path string, f *explain.Conclusion, fix remedy.Remedy) {
 	what := string(f.Severity)
 	if f.Accepted {
 		what = "accepted"
 	}
-	if shown := s.Verbose || !f.Accepted && f.Severity != audit.Note; shown {
+	if shown := s.Verbose || !f.Accepted && f.Severity != explain.Note; shown {
 		line := fmt.Sprintf("%s: %s: %s", command.Printable(path), what, command.Printable(f.Message))
 		if fix.Command == nil {
 			s.say("%s. fix: %s [%s]", line, command.Printable(fix.Fix), f.ID)
@@ -249,7 +248,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 				out.accepted.Dir = filepath.Dir(out.baseline)
 			}
 			for _, id := range out.ignore {
-				if !audit.Known(id) {
+				if !explain.Known(id) {
 					return command.Misusef("--ignore-finding %s: there is no such finding (--list-findings)", id)
 				}
 			}
@@ -291,9 +290,9 @@ func explainFindings(c *command.Line) error {
 	if len(c.Args) > 0 {
 		return command.Misusef("--list-findings and --explain examine nothing: %q", c.Arg(0))
 	}
-	rules := audit.Rules()
+	rules := explain.Rules()
 	if id := c.String("explain"); c.IsSet("explain") {
-		i := slices.IndexFunc(rules, func(r audit.Rule) bool { return r.ID == id })
+		i := slices.IndexFunc(rules, func(r explain.Rule) bool { return r.ID == id })
 		if i < 0 {
 			return command.Misusef("--explain %s: there is no such finding (--list-findings)", id)
 		}

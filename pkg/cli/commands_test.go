@@ -53,7 +53,7 @@ func TestCommands(t *testing.T) {
 		{"runpath show lib/no", 1, `^lib/no: no such file or directory\n$`},
 		{"runpath show", 2, `^runpath: no file or directory is given \(see runpath show --help\)\n$`},
 		{"runpath needed show bin", 0, `^bin/app\n  needed       liba\.so\n  needed       libnone\.so\n$`},
-		{"runpath explain bin/app lib/liba.so", 1, `^/.*/bin/app  \(.*\)\n├── liba\.so → .*/bin/\.\./lib/liba\.so  DT_RUNPATH: \$ORIGIN/\.\./lib\n└── libnone\.so → not found\n        tried /.*/bin/\.\./lib/libnone\.so \(DT_RUNPATH\): does not exist\n(.*\n)+\n/.*/lib/liba\.so  \(.*\)\n$`},
+		{"runpath explain bin/app lib/liba.so", 1, `^/.*/bin/app  \(.*\)\n├── liba\.so → .*/bin/\.\./lib/liba\.so  DT_RUNPATH: \$ORIGIN/\.\./lib\n└── libnone\.so → not found\n        tried /.*/bin/\.\./lib/libnone\.so \(DT_RUNPATH\): does not exist\n(.*\n)+libnone\.so, which the file needs, is not found\n  fix: .*\nentry 2, /opt/stubs, is a stub directory\n(.*\n)+\n/.*/lib/liba\.so  \(.*\)\nthe file asks for an executable stack .*\n  fix: .*\n$`},
 		{"runpath explain -q --json bin/app lib/libb.so", 1, `^\{"version":1,"files":\[\n\{"path":"bin/app","action":"unchanged","tag":"DT_RUNPATH","before":\["\$ORIGIN/\.\./lib","/opt/stubs",""\],"after":\["\$ORIGIN/\.\./lib","/opt/stubs",""\],.*"missing":1,.*\n\{"path":"lib/libb\.so",.*"rule":"not found",.*\n\],"summary":\{"files":2,"failed":0,"missing":2\}\}\n$`},
 		{"runpath explain --lib liba.so --all bin/app", 1, `\)\n└── liba\.so → [^\n]*\n$`},
 		{"runpath explain --dot bin/app", 1, `^digraph load \{\n(.*\n)+  "not found: libnone\.so" \[label="libnone\.so\\nnot found", fillcolor=mistyrose\];\n\}\n$`},

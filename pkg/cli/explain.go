@@ -8,17 +8,16 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
-	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
@@ -91,12 +90,11 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			return runExplain(s, l, explainOptions{
+			system := explain.New(l, explain.Options{GPUs: gpus, Start: c.Bool("no-dlopen"), Guess: s.Verbose,
 				Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 					StubDirs: stubDirs(c), Assumed: c.String("assume-driver"),
-					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))},
-				symbols: symbols, gpus: gpus, lib: c.String("lib"), dot: c.Bool("dot"), noDlopen: c.Bool("no-dlopen"), all: c.Bool("all"), depth: c.Int("depth"),
-			})
+					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))}})
+			return runExplain(s, explainOptions{System: system, symbols: symbols, lib: c.String("lib"), dot: c.Bool("dot"), all: c.Bool("all"), depth: c.Int("depth")})
 		}),
 	}
 }
@@ -128,14 +126,12 @@ func loaderOptions(c *command.Line) (loader.Options, error) {
 
 // explainOptions are explain's own.
 type explainOptions struct {
-	explain.Layout
-	symbols  explain.Symbols
-	gpus     []gpucode.Target // that the code in libraries is to be for
-	lib      string           // tell only of this library
-	dot      bool
-	all      bool // of the tree, see treeStyle
-	depth    int
-	noDlopen bool // only what is loaded at start
+	*explain.System
+	symbols explain.Symbols
+	lib     string // tell only of this library
+	dot     bool
+	all     bool // of the tree, see treeStyle
+	depth   int
 }
 
 // explained ends the JSON document of explain.
@@ -149,7 +145,7 @@ type explained struct {
 type answer struct {
 	fileReport
 	*explain.File
-	load    *loader.Load // only for a graph
+	its     *explain.Case // only for a graph
 	text    bytes.Buffer
 	missing int
 	bad     bool
@@ -157,12 +153,12 @@ type answer struct {
 
 // runExplain explains the session's files. It returns command.ErrFailed where a file
 // could not be examined, or would not start.
-func runExplain(s *session, l *loader.Loader, o explainOptions) error {
+func runExplain(s *session, o explainOptions) error {
 	t := s.telling()
 	color := colored(s.Stdout)
 	out := bufio.NewWriterSize(s.Stdout, 64<<10)
 	var sum explained
-	var graph []*loader.Load
+	var graph []*explain.Case
 	bad := false
 	tell := func(a *answer) {
 		sum.Files++
@@ -173,8 +169,8 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 		}
 		t.file(a)
 		switch {
-		case o.dot && a.load != nil:
-			graph = append(graph, a.load)
+		case o.dot && a.its != nil:
+			graph = append(graph, a.its)
 		case a.text.Len() > 0:
 			if sum.Files > 1 {
 				out.WriteByte('\n')
@@ -182,12 +178,12 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 			a.text.WriteTo(out)
 		}
 	}
-	tree.InOrder(s.Jobs, len(s.Paths), func(i int) *answer { return o.explain(s, l, s.Paths[i], color) }, tell)
+	tree.InOrder(s.Jobs, len(s.Paths), func(i int) *answer { return o.explain(s, s.Paths[i], color) }, tell)
 	out.Flush()
 	sum.Failed = t.sum.Failed
 	err := t.end(&sum, "")
 	if !s.JSON && o.dot {
-		writeGraph(s.Stdout, graph, &o.Layout)
+		writeGraph(s.Stdout, graph)
 	}
 	if err == nil && (bad || sum.Missing > 0) {
 		err = command.ErrFailed
@@ -196,41 +192,47 @@ func runExplain(s *session, l *loader.Loader, o explainOptions) error {
 }
 
 // explain explains one file. It runs in several goroutines.
-func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color bool) *answer {
+func (o *explainOptions) explain(s *session, arg string, color bool) *answer {
 	a := &answer{fileReport: newReport(arg, nil), File: &explain.File{Libraries: []explain.Library{}, Driver: []explain.Verdict{}}}
-	load, err := l.Load(l.Path(arg))
+	load, err := o.Loader.Load(o.Loader.Path(arg))
 	if err != nil {
 		a.fail(err)
-		a.line = err.Error() + hint(l, arg, err)
+		a.line = err.Error() + hint(o.Loader, arg, err)
 		return a
 	}
+	its := o.Case(load)
+	its.Provider = explain.Beside(o.Loader, s.Paths)
 	var only *loader.Object
-	var verdicts []explain.Verdict
+	var found []explain.Conclusion
 	if !load.Static {
-		if !o.noDlopen {
-			load.DlopenAll(explain.Likely(load, s.Verbose), driver.NeedsDriver)
-		}
+		its.Follow()
 		if o.lib != "" {
 			only = explain.Find(load, o.lib)
 		}
-		a.missing, verdicts = len(load.Missing()), o.Layout.Driver(load)
-		a.bad = load.Stops() != "" || only != nil && only.Fails() != "" ||
-			slices.ContainsFunc(verdicts, func(v explain.Verdict) bool {
-				return v.Origin == explain.FromStub && (only == nil || only.Name == v.Soname)
-			})
+		found = slices.DeleteFunc(its.Conclusions(), func(c explain.Conclusion) bool { return only != nil && !c.Of(only) })
+		worst := func(c *explain.Conclusion) int {
+			if c.Stops() {
+				return -9
+			}
+			return -c.Severity.Rank()
+		}
+		sort.SliceStable(found, func(i, j int) bool { return worst(&found[i]) < worst(&found[j]) })
+		a.missing = len(load.Missing())
+		a.bad = load.Stops() != "" || only != nil && only.Fails() != "" || slices.ContainsFunc(found, func(c explain.Conclusion) bool { return c.Stops() })
 	}
 	var symbols explain.File
 	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {
 		a.fail(fmt.Errorf("cannot find out %s: %w", strings.Join(unknown, ", "), load.SymbolsErr))
 	}
 	a.bad = a.bad || len(symbols.Unused) > 0 || len(symbols.Undefined) > 0
-	code := o.gpuCode(load)
-	a.bad = a.bad || slices.ContainsFunc(code, func(c explain.GPUCode) bool { return c.Kind == explain.GPUCodeMissing })
 	switch {
 	case s.JSON:
-		f := explain.Describe(load, verdicts)
+		f := explain.Describe(its)
 		a.File = f
-		f.Unused, f.Undefined, f.Versions, f.GPUCode = symbols.Unused, symbols.Undefined, symbols.Versions, code
+		f.Unused, f.Undefined, f.Versions, f.Findings = symbols.Unused, symbols.Undefined, symbols.Versions, found
+		if o.GPUs != nil {
+			f.GPUCode = explain.GPUCodes(found)
+		}
 		if only != nil {
 			f.Only(only)
 		}
@@ -240,39 +242,12 @@ func (o *explainOptions) explain(s *session, l *loader.Loader, arg string, color
 			a.Action, a.fileReport.Reason, a.level = edit.Skipped, f.Reason, logrus.TraceLevel
 		}
 	case o.dot:
-		a.load = load
+		a.its = its
 	default:
-		writeTree(&a.text, load, &o.Layout, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only, verdicts: verdicts, provider: explain.Beside(l, s.Paths)})
+		writeTree(&a.text, its, found, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only})
 		writeSymbols(&a.text, &symbols)
-		for _, c := range code {
-			fmt.Fprintf(&a.text, "GPU code: %s %s\n", command.Printable(c.Path), command.Printable(c.Text))
-		}
 	}
 	return a
-}
-
-// gpuCode says which libraries of a load have no code for the GPUs that were asked for, and
-// which the driver has to compile; nil where none was asked for.
-func (o *explainOptions) gpuCode(load *loader.Load) (all []explain.GPUCode) {
-	if o.gpus == nil {
-		return nil
-	}
-	all = []explain.GPUCode{}
-	for _, object := range load.Objects {
-		if !object.Found() || object.File == nil || driver.Provides(object.Name) {
-			continue
-		}
-		code := explain.SeenOf(object.File).Code
-		if code == nil { // the loader's complaint says why
-			continue
-		}
-		for _, p := range explain.Code(code, o.gpus, gpucode.Version{}) {
-			if p.Kind != explain.GPUCodeUnasked {
-				all = append(all, explain.GPUCode{Path: object.Path, Kind: p.Kind, Text: p.Text})
-			}
-		}
-	}
-	return all
 }
 
 // hint says how to go on with a script, which the loader does not load.

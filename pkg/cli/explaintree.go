@@ -23,10 +23,7 @@ type treeStyle struct {
 	all   bool
 	depth int // levels of the tree; 0 for all
 	// only restricts the tree to the ways to one object; nil shows all.
-	only     *loader.Object
-	verdicts []explain.Verdict
-	// provider says where a library that is not found is; see explain.Case.
-	provider func(name, near string, fits func(file string) bool) string
+	only *loader.Object
 }
 
 const (
@@ -59,8 +56,9 @@ func (p *printer) write(hue string, parts ...string) {
 	p.w.WriteString(p.paint(hue, strings.Join(parts, "")))
 }
 
-// writeTree prints a load as a tree, with what there is to say about the driver below it.
-func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle) {
+// writeTree prints a load as a tree, with what is concluded of it below.
+func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, st treeStyle) {
+	s := its.Load
 	p := &printer{treeStyle: st, w: w, s: s, shown: map[*loader.Object]bool{}}
 	p.write(bold, s.Main.Path)
 	if s.Static {
@@ -98,30 +96,30 @@ func writeTree(w *bytes.Buffer, s *loader.Load, l *explain.Layout, st treeStyle)
 		fmt.Fprintf(p.w, "%s\n", p.paint(red, "The program does not start: "+why))
 	}
 	last := ""
-	its := &explain.Case{Layout: l, Load: s, Provider: st.provider}
-	for _, problem := range append(its.Problems(), its.Note(s.Main)...) {
-		if st.only != nil && (problem.Object == nil || problem.Object.Name != st.only.Name) {
+	for _, c := range found {
+		if c.Verdict != nil || c.Severity == explain.Note && c.ID != explain.UnreadNote { // said below; a note
 			continue
 		}
-		if problem.Object != nil || problem.By == s.Main { // else it is said above
-			fmt.Fprintln(p.w, p.paint(red, problem.Text))
+		text := c.Message
+		if c.By != nil && c.By.Found() && slices.Contains([]string{explain.GPUCodeMissing, explain.GPUCodeJIT}, c.ID) {
+			text = fmt.Sprintf("GPU code: %s %s", c.By.Path, text)
 		}
-		if fix := problem.Fix; fix != last {
-			last = fix
-			fmt.Fprintf(p.w, "  fix: %s\n", p.paint("", fix))
-		}
-	}
-	for _, o := range s.Objects {
-		if o.Found() && !o.Cause.Certain() && (st.only == nil || o == st.only) {
-			if why := o.Fails(); why != "" {
-				fmt.Fprintf(p.w, "%s\n", p.paint(yellow, fmt.Sprintf("Opening %s would fail: %s", o.Name, why)))
+		if c.ID != explain.NoInterpreter { // said above
+			hue := red
+			if c.Severity != explain.Error {
+				hue = yellow
 			}
+			fmt.Fprintln(p.w, p.paint(hue, text))
+		}
+		if c.Fix != "" && c.Fix != last {
+			last = c.Fix
+			fmt.Fprintf(p.w, "  fix: %s\n", p.paint("", c.Fix))
 		}
 	}
 	if wraps := explain.SeenOf(s.Main.File).Wraps; wraps != "" && st.only == nil {
 		fmt.Fprintf(p.w, "A wrapper, which starts %s: see %s\n", p.paint(bold, wraps), p.paint("", remedy.Quote("runpath", "explain", wraps)))
 	}
-	for _, v := range st.verdicts {
+	for _, v := range its.Driver() {
 		if st.only != nil && v.Soname != st.only.Name {
 			continue
 		}

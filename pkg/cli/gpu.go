@@ -7,7 +7,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/explain"
@@ -76,14 +75,14 @@ type gpuList struct {
 // gpuFile is one element of "files" in the JSON document of gpu.
 type gpuFile struct {
 	fileReport
-	Containers int             `json:"containers"`
-	Bytes      uint64          `json:"bytes"` // of containers, in the file
-	Code       []gpuCode       `json:"code"`
-	Sections   []gpuSection    `json:"sections"`
-	Damaged    []string        `json:"damaged"` // what is wrong with containers
-	NoSections bool            `json:"no_sections,omitempty"`
-	Thinned    []string        `json:"thinned,omitempty"` // for which GPUs "runpath thin" has left code
-	Findings   []audit.Finding `json:"findings,omitempty"`
+	Containers int                  `json:"containers"`
+	Bytes      uint64               `json:"bytes"` // of containers, in the file
+	Code       []gpuCode            `json:"code"`
+	Sections   []gpuSection         `json:"sections"`
+	Damaged    []string             `json:"damaged"` // what is wrong with containers
+	NoSections bool                 `json:"no_sections,omitempty"`
+	Thinned    []string             `json:"thinned,omitempty"` // for which GPUs "runpath thin" has left code
+	Findings   []explain.Conclusion `json:"findings,omitempty"`
 
 	sum gpucode.Sum
 }
@@ -155,7 +154,7 @@ func (l *gpuList) run(s *session) error {
 				r.Action, r.level = edit.Skipped, logrus.WarnLevel
 			}
 			if s.Tolerant { // it is told of as damaged
-				r.Findings = slices.DeleteFunc(r.Findings, func(f audit.Finding) bool { return f.ID == explain.Malformed })
+				r.Findings = slices.DeleteFunc(r.Findings, func(f explain.Conclusion) bool { return f.ID == explain.Malformed })
 			}
 			return r, r.Reason != "" || r.Containers > 0
 		},
@@ -175,9 +174,9 @@ func (l *gpuList) run(s *session) error {
 			}
 			for i := range r.Findings {
 				switch r.Findings[i].Severity {
-				case audit.Error:
+				case explain.Error:
 					sum.Errors++
-				case audit.Warning:
+				case explain.Warning:
 					sum.Warnings++
 				default:
 					sum.Notes++
@@ -235,13 +234,11 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 	}
 	r.Code = codeOf(r.sum)
 	if l.targets != nil && r.Containers > 0 {
-		for _, p := range explain.Code(code, l.targets, l.cuda) {
-			r.Findings = append(r.Findings, audit.Concluded(p))
-		}
+		r.Findings = append(r.Findings, explain.Code(code, l.targets, l.cuda)...)
 	}
 	for i := range r.Findings {
 		if f := &r.Findings[i]; l.warn && f.ID == explain.GPUCodeMissing {
-			f.Severity = audit.Warning
+			f.Severity = explain.Warning
 		}
 	}
 	return nil

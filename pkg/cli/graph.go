@@ -11,8 +11,8 @@ import (
 	"cuda-runpath/pkg/loader"
 )
 
-// writeGraph writes loads as one graph in Graphviz's language.
-func writeGraph(w io.Writer, loads []*loader.Load, l *explain.Layout) {
+// writeGraph writes the loads of cases as one graph in Graphviz's language.
+func writeGraph(w io.Writer, cases []*explain.Case) {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, "digraph load {")
 	fmt.Fprintln(b, "  rankdir=LR; node [shape=box, style=\"rounded,filled\", fillcolor=white, fontname=\"sans-serif\", fontsize=11]; edge [fontname=\"sans-serif\", fontsize=9, color=gray40];")
@@ -23,10 +23,10 @@ func writeGraph(w io.Writer, loads []*loader.Load, l *explain.Layout) {
 		}
 		return "not found: " + o.Name
 	}
-	for _, s := range loads {
-		verdicts := map[string]explain.Verdict{}
+	for _, c := range cases {
+		s, verdicts := c.Load, map[string]*explain.Verdict{}
 		if !s.Static {
-			for _, v := range l.Driver(s) {
+			for _, v := range c.Verdicts() {
 				verdicts[v.Soname] = v
 			}
 		}

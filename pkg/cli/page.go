@@ -49,13 +49,13 @@ type pageFile struct {
 
 // pageFinding is a finding and what its fix says beside the command, which is to be copied alone.
 type pageFinding struct {
-	audit.Finding
+	explain.Conclusion
 	Words string `json:"words"`
 }
 
 func writePage(w io.Writer, found *audited) error {
 	d := pageData{Title: strings.Join(found.paths, " "), Made: time.Now().UTC().Format("2006-01-02 15:04 UTC"), Summary: &found.summary, Strings: []string{}, Files: []pageFile{}}
-	for _, r := range audit.Rules() {
+	for _, r := range explain.Rules() {
 		d.Rules = append(d.Rules, pageRule{r.ID, r.Summary, r.Help})
 	}
 	numbers := map[string]int{}

@@ -165,7 +165,7 @@ var kinds = map[string]string{
 	explain.NoInterpreter: "no interpreter", explain.LoadError: "stops", explain.StubLoaded: "stub", explain.CompatHarms: "harms",
 	explain.NoDriverLink: "nowhere", explain.DriverAbsent: "nowhere",
 	explain.NoteNamesStub: "note-stub", explain.NoteBypassesDriver: "note-bypass", explain.StaleNote: "note-stale", explain.UnreadNote: "note-unread",
-	audit.RelativeNeeded: "missing", // as none of these names leads to a file
+	explain.RelativeNeeded: "missing", // as none of these names leads to a file
 }
 
 func (c conclusions) add(kind, library string) {
@@ -174,43 +174,13 @@ func (c conclusions) add(kind, library string) {
 	}
 }
 
-// explained is what the document of explain says, which is not made from problems.
-func explained(load *loader.Load, l *explain.Layout) (c, ofMain conclusions) {
-	c, ofMain = conclusions{}, conclusions{}
-	f := explain.Describe(load, l.Driver(load))
-	if strings.HasSuffix(f.Error, "does not exist") {
-		c.add(explain.NoInterpreter, "")
+// explained is what explain says.
+func explained(its *explain.Case) conclusions {
+	c := conclusions{}
+	for _, f := range its.Conclusions() {
+		c.add(f.ID, f.Library)
 	}
-	for _, lib := range f.Libraries {
-		switch {
-		case !lib.Certain:
-		case lib.Path == nil && !driver.Provides(lib.Soname) && (load.Interp.Found || !slices.Contains(loader.GLibcLibraries, lib.Soname)): // else it would lie beside the loader
-			c.add(explain.Unresolved, lib.Soname)
-		case lib.Path != nil && lib.Error != "":
-			if loader.MuslOnly(lib.Soname) {
-				c.add(explain.LibcMismatch, lib.Soname)
-			} else {
-				c.add(explain.LoadError, lib.Soname)
-			}
-		}
-		if lib.Certain && len(lib.Lacks) > 0 && (load.Interp.Found || lib.ListOf != "") {
-			c.add(explain.MissingVersion, lib.Soname)
-		}
-	}
-	if len(f.Lacks) > 0 {
-		c.add(explain.MissingVersion, "")
-	}
-	for _, v := range f.Driver {
-		kind := map[explain.Origin]string{explain.FromStub: explain.StubLoaded, explain.FromNowhere: explain.NoDriverLink}[v.Origin]
-		if v.Origin == explain.FromCompat && !v.Good {
-			kind = explain.CompatHarms
-		}
-		c.add(kind, v.Soname)
-		if o := v.Object; o.NeededBy == load.Main || o.Found() && o.Certain() {
-			ofMain.add(kind, v.Soname)
-		}
-	}
-	return c, ofMain
+	return c
 }
 
 // Of each situation doctor, audit, explain and noRunpathAmbiguity conclude the same, as far as it is their question.
@@ -247,26 +217,23 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	layout := explain.Layout{CompatVerdict: host.CompatJudge(root, "")}
+	options := explain.Options{Layout: explain.Layout{CompatVerdict: host.CompatJudge(root, "")}}
 	load, err := l.Load("/app/p")
 	if err != nil {
 		t.Fatal(err)
 	}
-	load.DlopenAll(explain.Likely(load, false), driver.NeedsDriver)
-	e, ofMain := explained(load, &layout)
+	its := explain.New(l, options).Case(load)
+	e := explained(its)
 	said = conclusions{}
 
-	auditor := audit.New(l, audit.Options{Layout: layout})
+	auditor := audit.New(l, audit.Options{Options: options})
 	u := auditor.Begin()
 	p := u.Take("/app/p", -1)
 	u.Examine(p)
 	report := u.Finish(p)
 	a := conclusions{}
 	for _, f := range report.Findings {
-		looked := func(o *loader.Object) bool { return o.Name == f.Library } // the loader may have stopped before
-		if f.ID != audit.RelativeNeeded || load.Interp.Found && slices.ContainsFunc(load.Objects, looked) {
-			a.add(f.ID, f.Library)
-		}
+		a.add(f.ID, f.Library)
 	}
 
 	h := &host.Host{Root: sysroot.Root{Dir: root}}
@@ -277,72 +244,36 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 		doc.add(f.Kind, f.Library)
 	}
 
-	// Of notes the program alone has one here. The document of explain has no word for them.
-	notes := func(c conclusions) (out []string) {
+	same := func(c conclusions) (out []string) {
 		for k := range c {
-			if strings.HasPrefix(k, "note-") {
-				out = append(out, k)
-				said[k] = true
-				delete(c, k)
-			}
+			out, said[k] = append(out, k), true
 		}
 		slices.Sort(out)
 		return out
 	}
-	if x, y := notes(a), notes(doc); !slices.Equal(x, y) {
-		wrong("audit says %q\ndoctor says %q", x, y)
-	}
-
-	// What is missing, too old or broken, and whether the program starts, is everybody's question.
-	everybody := func(c conclusions) (out []string) {
-		for k := range c {
-			if kind, _, _ := strings.Cut(k, " "); kind != "stub" && kind != "harms" && kind != "nowhere" && !(kind == "stops" && driver.Provides(path.Base(k[6:]))) {
-				out = append(out, k)
-			}
-		}
-		slices.Sort(out)
-		return out
-	}
-	if x, y, z := everybody(e), everybody(a), everybody(doc); !slices.Equal(x, y) || !slices.Equal(x, z) {
+	if x, y, z := same(e), same(a), same(doc); !slices.Equal(x, y) || !slices.Equal(x, z) {
 		wrong("explain says %q\naudit   says %q\ndoctor  says %q", x, y, z)
-	}
-	// Of the driver, audit speaks of what the file itself asks for, doctor of each of the driver's libraries.
-	for _, kind := range []string{"stub", "harms", "nowhere"} {
-		for _, name := range []string{driver.LibCUDA, "libnvidia-ml.so.1", "/opt/none/" + driver.LibCUDA} {
-			k := kind + " " + name
-			if ofMain[k] && !a[kind+" "+path.Base(name)] && !a[k] {
-				wrong("explain says %q, audit says %v", k, a)
-			}
-			if a[k] && !e[k] && !e[kind+" /opt/none/"+name] {
-				wrong("audit says %q, explain says %v", k, e)
-			}
-			// Of what the file would open by a string, doctor lets it open libcuda.so.1 alone; it never says more than explain.
-			if certain := slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.Name == name && o.Certain() }); doc[k] != e[k] && (doc[k] || certain || name == driver.LibCUDA) {
-				wrong("%q: explain %v, doctor %v: %v", k, e[k], doc[k], doc)
-			}
-		}
 	}
 	// noRunpathAmbiguity asks which directory of the run path wins; who else speaks of that says the same.
 	ambiguity := auditor.Ambiguity("/app/p")
 	for _, f := range ambiguity.Findings {
-		if !slices.ContainsFunc(report.Findings, func(g audit.Finding) bool { return g.ID == f.ID && g.Message == f.Message }) {
+		if !slices.ContainsFunc(report.Findings, func(g explain.Conclusion) bool { return g.ID == f.ID && g.Message == f.Message }) {
 			wrong("noRunpathAmbiguity alone says %s", f.Message)
 		}
 		for _, c := range f.Candidates {
 			o := explain.Find(load, f.Library)
-			if c.Wins && f.Severity == audit.Error && o.Found() && o.NeededBy == load.Main && o.Path != c.Path {
+			if c.Wins && f.Severity == explain.Error && o.Found() && o.NeededBy == load.Main && o.Path != c.Path {
 				wrong("noRunpathAmbiguity: %s wins; explain: %s", c.Path, o.Path)
 			}
 		}
 	}
 	for _, o := range load.Objects {
-		if v := (&explain.Case{Layout: &layout, Load: load}).Verdict(o); v != nil && o.Found() && o.List == load.Main && layout.StubDirs.Contains(path.Dir(o.Path)) &&
-			!slices.ContainsFunc(ambiguity.Findings, func(f audit.Finding) bool {
-				return f.ID == audit.StubEntry && *f.Entry == strings.TrimPrefix(o.Entry, "?") || f.ID == explain.NoteNamesStub && f.Library == o.Name && o.Rule == loader.ByNote
+		if v := its.Verdict(o); v != nil && o.Found() && o.List == load.Main && its.StubDirs.Contains(path.Dir(o.Path)) &&
+			!slices.ContainsFunc(ambiguity.Findings, func(f explain.Conclusion) bool {
+				return f.ID == explain.StubEntry && *f.Entry == strings.TrimPrefix(o.Entry, "?") || f.ID == explain.NoteNamesStub && f.Library == o.Name && o.Rule == loader.ByNote
 			}) {
 			wrong("%s is loaded from a stub directory of the run path or the note, and noRunpathAmbiguity has nothing", o.Name)
 		}
 	}
-	maps.Copy(said, e)
 	return said, failed
 }

@@ -7,18 +7,19 @@ import (
 // File is what an element of "files" in the JSON document of explain has beside what all
 // commands say of a file.
 type File struct {
-	Reason      string    `json:"-"` // why there is nothing to explain
-	Interpreter string    `json:"interpreter,omitempty"`
-	Loader      string    `json:"loader,omitempty"` // "glibc 2.36", "musl"
-	Secure      bool      `json:"secure"`           // a set-user-ID program's rules apply
-	SecureBy    string    `json:"secure_by,omitempty"`
-	Tag         string    `json:"-"`
-	RunPath     string    `json:"-"`
-	Error       string    `json:"error,omitempty"` // why the loader would stop
-	Missing     int       `json:"missing"`
-	Lacks       []Lack    `json:"lacks,omitempty"` // symbol versions that others need of the file itself
-	Libraries   []Library `json:"libraries"`
-	Driver      []Verdict `json:"driver"`
+	Reason      string       `json:"-"` // why there is nothing to explain
+	Interpreter string       `json:"interpreter,omitempty"`
+	Loader      string       `json:"loader,omitempty"` // "glibc 2.36", "musl"
+	Secure      bool         `json:"secure"`           // a set-user-ID program's rules apply
+	SecureBy    string       `json:"secure_by,omitempty"`
+	Tag         string       `json:"-"`
+	RunPath     string       `json:"-"`
+	Error       string       `json:"error,omitempty"` // why the loader would stop
+	Missing     int          `json:"missing"`
+	Lacks       []Lack       `json:"lacks,omitempty"` // symbol versions that others need of the file itself
+	Libraries   []Library    `json:"libraries"`
+	Driver      []Verdict    `json:"driver"`
+	Findings    []Conclusion `json:"findings,omitzero"` // all that is concluded of the start
 	// GPUCode says of which libraries a GPU takes no code, where one was asked for.
 	GPUCode []GPUCode `json:"gpu_code,omitzero"`
 	// Only what was asked for; see [Symbols].
@@ -74,8 +75,9 @@ type Tried struct {
 	Why   string  `json:"why"` // why it was not taken
 }
 
-// Describe turns a load into the element of the document. verdicts are what [Layout.Driver] says of it.
-func Describe(s *loader.Load, verdicts []Verdict) *File {
+// Describe turns a case into the element of the document.
+func Describe(c *Case) *File {
+	s := c.Load
 	f := &File{Libraries: []Library{}, Driver: []Verdict{}}
 	if s.Main.File.Tag != 0 {
 		f.Tag, f.RunPath = s.Main.File.Tag.String(), s.Main.File.List
@@ -94,9 +96,7 @@ func Describe(s *loader.Load, verdicts []Verdict) *File {
 	for i, a := range s.Audits {
 		f.libraries(a, a.Objects, i+1)
 	}
-	if verdicts != nil {
-		f.Driver = verdicts
-	}
+	f.Driver = append(f.Driver, c.Driver()...)
 	return f
 }
 

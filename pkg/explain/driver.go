@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"debug/elf"
 	"fmt"
 	"path"
@@ -71,14 +70,15 @@ type Verdict struct {
 	Object *loader.Object `json:"-"`
 }
 
-// Driver returns the [Case.Verdicts] of a load, with the fix at the end of their texts.
-func (l *Layout) Driver(s *loader.Load) []Verdict {
+// Driver returns the verdicts of a load, with the fix at the end of their texts.
+func (c *Case) Driver() []Verdict {
 	var out []Verdict
-	for _, v := range (&Case{Layout: l, Load: s}).Verdicts() {
+	for _, v := range c.Verdicts() {
+		said := *v
 		if v.Fix != "" {
-			v.Text += " Fix: " + v.Fix + "."
+			said.Text += " Fix: " + v.Fix + "."
 		}
-		out = append(out, *v)
+		out = append(out, said)
 	}
 	return out
 }
@@ -98,7 +98,7 @@ func (c *Case) Verdicts() (all []*Verdict) {
 
 // Verdict returns what there is to say of an object; nil where it is none of the driver's.
 func (c *Case) Verdict(o *loader.Object) *Verdict {
-	l, s := c.Layout, c.Load
+	l, s := &c.Layout, c.Load
 	if !driver.Provides(path.Base(o.Name)) {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 // compatBehind says that a compat directory stands after the driver link, where its
 // libcuda.so.1 is never loaded.
 func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
-	l, s := c.Layout, c.Load
+	l, s := &c.Layout, c.Load
 	if o.Name != driver.LibCUDA || !o.Rule.InRunPath() || o.List == nil || o.List.File == nil {
 		return
 	}
@@ -235,11 +235,11 @@ func (c *Case) EditForDriver(o *loader.Object, argv ...string) remedy.Remedy {
 func (c *Case) File(o *loader.Object, driven bool) remedy.File {
 	f := c.Layout.File(o.File.Path)
 	f.Driver = driver.Provides(path.Base(o.File.Path)) || o.File.Soname != "" && driver.Provides(o.File.Soname)
-	if o == c.Load.Main && c.Operand != "" {
-		f.Path = c.Operand
+	if o == c.Load.Main {
+		f.Path = c.named
 	}
 	if at := c.Load.Main.File.Path; driven && c.Load.Program && c.Load.Inside(at) == at {
-		f.Program = cmp.Or(c.Operand, at)
+		f.Program = c.named
 	}
 	return f
 }

@@ -43,7 +43,20 @@ func loadFrom(t *testing.T, file string, files map[string]tinyelf.Object) *loade
 	if err != nil {
 		t.Fatal(err)
 	}
+	cases[s] = New(l, Options{})
 	return s
+}
+
+// cases are the systems of loads.
+var cases = map[*loader.Load]*System{}
+
+func caseOf(s *loader.Load) *Case { return cases[s].Case(s) }
+
+// problems returns what is concluded of a load itself, but for the driver's libraries.
+func problems(c *Case) []Conclusion {
+	return slices.DeleteFunc(c.Conclusions(), func(f Conclusion) bool {
+		return f.Verdict != nil || f.ID == OpenFails || f.ID != RelativeNeeded && !slices.Contains(ofTheLoad, f.ID)
+	})
 }
 
 func program(list string, tag elf.DynTag, needed ...string) tinyelf.Object {
@@ -76,7 +89,7 @@ func TestVerdicts(t *testing.T) {
 		{"needed by a path", map[string]tinyelf.Object{"/p": program(link, elf.DT_RUNPATH, "cuda/"+cuda)}, FromNowhere, false, "runpath"},
 	} {
 		s := load(t, c.files)
-		all := (&Layout{}).Driver(s)
+		all := caseOf(s).Driver()
 		if len(all) != 1 {
 			t.Errorf("%s: %d verdicts", c.name, len(all))
 			continue
@@ -96,15 +109,16 @@ func TestVerdicts(t *testing.T) {
 func TestHostsDriverIsNotEdited(t *testing.T) {
 	const at = "/usr/lib/wsl/lib/"
 	s := load(t, map[string]tinyelf.Object{"/p": program(at, elf.DT_RUNPATH, driver.LibCUDA), at + driver.LibCUDA: lib(driver.LibCUDA, "libdxcore.so", "libother.so"), "/o/libother.so": lib("libother.so")})
-	its := &Case{Layout: &Layout{}, Load: s, Provider: func(name, _ string, fits func(string) bool) string {
+	its := caseOf(s)
+	its.Provider = func(name, _ string, fits func(string) bool) string {
 		if name == "libother.so" && fits("/o/libother.so") {
 			return "/o/libother.so"
 		}
 		return ""
-	}}
+	}
 	said := 0
-	for _, p := range its.Problems() {
-		if p.Kind == NoInterpreter { // the program's
+	for _, p := range problems(its) {
+		if p.ID == NoInterpreter { // the program's
 			continue
 		}
 		if said++; p.Command != nil || !strings.Contains(p.Fix, "which is not edited") {
@@ -138,7 +152,7 @@ func TestFindAndWays(t *testing.T) {
 	if !slices.Equal(on, []string{"/p", "/l/liba.so", "/l/libb.so"}) {
 		t.Errorf("%q", on)
 	}
-	f := Describe(s, (&Layout{}).Driver(s))
+	f := Describe(caseOf(s))
 	if len(f.Libraries) != 3 || f.Missing != 0 || !strings.Contains(f.Error, "ld-linux") || f.Tag != "DT_RPATH" {
 		t.Errorf("%+v", f)
 	}
@@ -157,8 +171,8 @@ func TestNoteThatNamesAStub(t *testing.T) {
 		"?/cuda/stubs":              "look for libcuda.so.1 in /cuda/stubs, a directory of stubs",
 	} {
 		s.Main.File.Note = resolution.Note{{Name: driver.LibCUDA, Places: []resolution.Place{place}}}
-		all := (&Case{Layout: &Layout{}, Load: s}).Note(s.Main)
-		if len(all) != 1 || all[0].Kind != NoteNamesStub || !strings.HasSuffix(all[0].Text, want) {
+		all := caseOf(s).Note(s.Main)
+		if len(all) != 1 || all[0].ID != NoteNamesStub || !strings.HasSuffix(all[0].Message, want) {
 			t.Errorf("%s: %+v", place, all)
 		}
 	}
@@ -177,8 +191,8 @@ func TestNoteOfAnotherRunPath(t *testing.T) {
 		"neither":          "",
 	} {
 		s.Main.File.Note = resolution.Note{{Name: "liba.so", Places: []resolution.Place{place, "=/l/liba.so"}}}
-		all := (&Case{Layout: &Layout{}, Load: s}).Note(s.Main)
-		if want == "" && len(all) > 0 || want != "" && (len(all) != 1 || all[0].Kind != StaleNote || !strings.HasSuffix(all[0].Text, want)) {
+		all := caseOf(s).Note(s.Main)
+		if want == "" && len(all) > 0 || want != "" && (len(all) != 1 || all[0].ID != StaleNote || !strings.HasSuffix(all[0].Message, want)) {
 			t.Errorf("%s: %+v", place, all)
 		}
 	}
@@ -192,7 +206,7 @@ func TestLibraryInAStoreWithoutALoader(t *testing.T) {
 		dir + "/python/libcublas.so.12": lib("libcublas.so.12", "libc.so.6", "ld-linux-x86-64.so.2", "libcublasLt.so.12"),
 		dir + "/libcublasLt.so.12":      lib("libcublasLt.so.12"),
 	})
-	f := Describe(s, (&Layout{}).Driver(s))
+	f := Describe(caseOf(s))
 	var got []string
 	for _, l := range f.Libraries {
 		where := "nowhere"
@@ -205,9 +219,9 @@ func TestLibraryInAStoreWithoutALoader(t *testing.T) {
 	if !slices.Equal(got, want) || f.Missing != 1 || f.Interpreter != "" || f.Loader != "glibc" {
 		t.Errorf("%q, %d missing, %q %q", got, f.Missing, f.Interpreter, f.Loader)
 	}
-	for _, p := range (&Case{Layout: &Layout{}, Load: s}).Problems() {
-		if p.Object.Name != "libcublasLt.so.12" {
-			t.Errorf("%s", p.Text)
+	for _, p := range problems(caseOf(s)) {
+		if p.Library != "libcublasLt.so.12" {
+			t.Errorf("%s", p.Message)
 		}
 	}
 }
@@ -240,18 +254,16 @@ func TestProblems(t *testing.T) {
 		"beside what is loaded": {map[string]tinyelf.Object{"/p": program("/l/libb.so:/l", elf.DT_RUNPATH, "liba.so"), "/l/liba.so": lib("liba.so", "libb.so"), "/l/libb.so": lib("libb.so"), "/lib64/ld-linux-x86-64.so.2": ld},
 			[]string{"unresolved-dependency libb.so runpath add /l"}},
 		"by a path": {map[string]tinyelf.Object{"/p": program("", 0, "sub/libx.so"), "/lib64/ld-linux-x86-64.so.2": ld},
-			[]string{"unresolved-library sub/libx.so of the file"}},
+			[]string{"relative-needed sub/libx.so of the file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := load(t, c.files)
 			var got []string
-			for _, p := range (&Case{Layout: &Layout{}, Load: s}).Problems() {
-				what := p.Kind + " "
-				if p.Object != nil {
-					what += p.Object.Name
-				}
+			for _, p := range problems(caseOf(s)) {
+				what := p.ID + " "
+				what += p.Library
 				switch {
-				case p.Object == nil:
+				case p.Library == "":
 					what += " of /p"
 				case len(p.Command) > 3:
 					what += " " + strings.Join(p.Command[:3], " ")
@@ -277,7 +289,7 @@ func TestLibraryThatDlopenFailsAt(t *testing.T) {
 	if o := s.Dlopen("libbad.so", s.Main, loader.DlopenAsked, ""); o.Err == "" {
 		t.Fatalf("%+v", o)
 	}
-	if all := (&Case{Layout: &Layout{}, Load: s}).Problems(); len(all) > 0 {
+	if all := problems(caseOf(s)); len(all) > 0 {
 		t.Errorf("%+v", all)
 	}
 }
@@ -339,8 +351,8 @@ func TestVerdictsBehindLinks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all := (&Case{Layout: &Layout{}, Load: s, Operand: "/p"}).Verdicts()
-			if len(all) != 1 || all[0].Origin != c.origin || all[0].Fix != c.fix {
+			all := New(l, Options{}).Case(s).Verdicts()
+			if len(all) != 1 || all[0].Origin != c.origin || strings.ReplaceAll(all[0].Fix, root, "") != c.fix {
 				t.Errorf("%+v", all[0])
 			}
 		})
@@ -392,7 +404,7 @@ func TestGPUCodeThatIsAskedFor(t *testing.T) {
 		}
 		var got []string
 		for _, p := range Code(f, asked, gpucode.Version{}) {
-			got = append(got, p.Kind)
+			got = append(got, p.ID)
 		}
 		if strings.Join(got, " ") != want {
 			t.Errorf("%s: %q, want %q", targets, got, want)
@@ -461,7 +473,7 @@ func TestWhatNothingAsksFor(t *testing.T) {
 		"with the toolkit": {[]string{"libcudart.so.12"}, "libcuda.so.1 (if p opened it with dlopen): nowhere. It comes with the host's driver", true},
 	} {
 		s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RUNPATH, c.needs...), "/l/libcudart.so.12": tinyelf.Object{}.With(elf.DT_SONAME, "libcudart.so.12")})
-		its := &Case{Layout: &Layout{}, Load: s}
+		its := caseOf(s)
 		v := its.Verdict(Find(s, driver.LibCUDA))
 		if !strings.HasPrefix(v.Text, c.says) || (v.Fix != "") != c.fix || (v.Kind != "") != c.fix {
 			t.Errorf("%s: %+v", name, v)

@@ -1,21 +1,24 @@
 package explain
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/remedy"
 )
 
 // Code returns what is to say of a file's GPU code where code for some GPUs was asked for:
 // GPUs for which it has none, those for which the driver has to compile it, and code that
-// none of them can use. driver is the CUDA version of their driver; zero: not known.
-func Code(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) (found []Problem) {
+// none of them can use. knows is the CUDA version of their driver; zero: not known.
+func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (found []Conclusion) {
 	var missing, unlinked, refused, compiled affected
 	for _, t := range targets {
-		j := f.Judge(t.Capability, driver)
+		j := f.Judge(t.Capability, knows)
 		switch {
 		case j.Error == gpucode.ErrUnsupportedPTXVersion:
 			refused.add(t.Capability.String(), j.Containers[gpucode.TooNew], j.Total())
@@ -38,42 +41,45 @@ func Code(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) (fo
 		has, fix = fmt.Sprintf("%s (it has been thinned for %s)", has, strings.Join(thinned, " and ")), thinForThese
 	}
 	for _, a := range missing {
-		found = append(found, Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNoBinaryForGPU,
-			Text: fmt.Sprintf("has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
+		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNoBinaryForGPU,
+			Message: fmt.Sprintf("has no code for %s: there is %s. On such a GPU the program stops with error %d, no kernel image is available",
 				a, has, gpucode.ErrNoBinaryForGPU),
 			Remedy: fix})
 	}
 	for _, a := range unlinked {
-		found = append(found, Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNotFound,
-			Text: fmt.Sprintf("has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On such a GPU the program stops with error %d, named symbol not found",
+		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrNotFound,
+			Message: fmt.Sprintf("has relocatable device code that is linked for none of %s, and cannot be linked again there: there is %s. On such a GPU the program stops with error %d, named symbol not found",
 				a, has, gpucode.ErrNotFound),
 			Remedy: fix})
 	}
 	for _, a := range refused {
-		found = append(found, Problem{Kind: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrUnsupportedPTXVersion,
-			Text: fmt.Sprintf("has only PTX for %s, which is newer than a driver of CUDA %v knows: there the program stops with error %d, the provided PTX was compiled with an unsupported toolchain",
-				a, driver, gpucode.ErrUnsupportedPTXVersion),
+		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus, Answer: gpucode.ErrUnsupportedPTXVersion,
+			Message: fmt.Sprintf("has only PTX for %s, which is newer than a driver of CUDA %v knows: there the program stops with error %d, the provided PTX was compiled with an unsupported toolchain",
+				a, knows, gpucode.ErrUnsupportedPTXVersion),
 			Remedy: remedy.Do("build it with machine code for these or with an older CUDA toolkit, or use a newer driver")})
 	}
 	for _, a := range compiled {
-		found = append(found, Problem{Kind: GPUCodeJIT, GPUs: a.gpus,
-			Text:   fmt.Sprintf("has only PTX for %s: the driver compiles it when the program first starts", a),
-			Remedy: remedy.Do("build it with machine code for these, if the first start is to be quick")})
+		found = append(found, Conclusion{ID: GPUCodeJIT, GPUs: a.gpus,
+			Message: fmt.Sprintf("has only PTX for %s: the driver compiles it when the program first starts", a),
+			Remedy:  remedy.Do("build it with machine code for these, if the first start is to be quick")})
 	}
 	if unasked := f.Unasked(targets); len(unasked) > 0 {
 		var all uint64
 		for _, c := range unasked {
 			all += c.Bytes
 		}
-		found = append(found, Problem{Kind: GPUCodeUnasked, Bytes: all,
-			Text:   fmt.Sprintf("has %s of code that none of the GPUs asked for can use: %s", gpucode.Megabytes(all), strings.Join(names(unasked), ", ")),
-			Remedy: remedy.Do("build it for the GPUs that are asked for alone, or use runpath thin, if it is to be smaller")})
+		found = append(found, Conclusion{ID: GPUCodeUnasked, Bytes: all,
+			Message: fmt.Sprintf("has %s of code that none of the GPUs asked for can use: %s", gpucode.Megabytes(all), strings.Join(names(unasked), ", ")),
+			Remedy:  remedy.Do("build it for the GPUs that are asked for alone, or use runpath thin, if it is to be smaller")})
 	}
 	for i := range f.Containers {
 		if c := &f.Containers[i]; c.Damage != nil {
-			found = append(found, Problem{Kind: Malformed, Text: "GPU code: " + c.Damage.Error(), Remedy: remedy.Do("restore the file")})
+			found = append(found, Conclusion{ID: Malformed, Message: "GPU code: " + c.Damage.Error(), Remedy: remedy.Do("restore the file")})
 			break
 		}
+	}
+	for i := range found {
+		found[i].Severity = rule(found[i].ID).Severity
 	}
 	return found
 }
@@ -81,6 +87,45 @@ func Code(f *gpucode.File, targets []gpucode.Target, driver gpucode.Version) (fo
 var buildForThese = remedy.Do("build it for these too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has them")
 
 var thinForThese = remedy.Do("install it again, and thin it for these too, or not at all")
+
+// gpuCode compares the GPU code of what is loaded with the GPUs that were asked for.
+func (c *Case) gpuCode() {
+	if len(c.GPUs) == 0 {
+		return
+	}
+	for _, o := range c.Load.Objects {
+		if !o.Found() || o.File == nil || driver.Provides(o.Name) {
+			continue
+		}
+		code, err := SeenOf(o.File).Code, SeenOf(o.File).CodeErr
+		switch {
+		case err != nil && o == c.Load.Main:
+			f := Conclusion{ID: UnreadableFile, Message: "its GPU code cannot be read: " + err.Error(), Remedy: remedy.Do("run the audit again where the file can be read")}
+			if errors.As(err, new(*elfimage.FormatError)) {
+				f.ID, f.Remedy = Malformed, remedy.Do("restore the file")
+			}
+			c.report(f)
+		case err != nil, code == nil: // the loader's complaint says why; the driver's own
+		default:
+			for _, f := range Code(code, c.GPUs, gpucode.Version{}) {
+				if f.By = o; o == c.Load.Main || f.ID == GPUCodeMissing || f.ID == GPUCodeJIT {
+					c.report(f)
+				}
+			}
+		}
+	}
+}
+
+// GPUCodes are what of some conclusions is about GPU code.
+func GPUCodes(found []Conclusion) []GPUCode {
+	all := []GPUCode{}
+	for _, f := range found {
+		if f.By != nil && (f.ID == GPUCodeMissing || f.ID == GPUCodeJIT) {
+			all = append(all, GPUCode{f.By.Path, f.ID, f.Message})
+		}
+	}
+	return all
+}
 
 // affected are GPUs for which something holds of the same number of a file's containers.
 type affected []share

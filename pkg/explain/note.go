@@ -21,24 +21,27 @@ const (
 	UnreadNote         = "unread-note"
 )
 
+// OfNotes are these kinds.
+var OfNotes = []string{NoteNamesStub, NoteBypassesDriver, StaleNote, UnreadNote}
+
 // Note returns what is wrong with the resolution note of an object of the load: a loader that
 // reads it finds something else by it than by the run path.
-func (c *Case) Note(o *loader.Object) (all []Problem) {
+func (c *Case) Note(o *loader.Object) (all []Conclusion) {
 	if o.File == nil || o.File.Note == nil && o.File.NoteErr == nil {
 		return nil
 	}
 	s := c.Load
 	add := func(kind, name, format string, args ...any) {
 		text := fmt.Sprintf("the resolution note of %s, which a glibc that reads it obeys before the run path, %s", c.who(o), fmt.Sprintf(format, args...))
-		p := Problem{Kind: kind, By: o, Text: text, Remedy: c.rewriteNote(o)}
+		p := Conclusion{ID: kind, By: o, Message: text, Remedy: c.rewriteNote(o)}
 		if name != "" {
 			p.Object = &loader.Object{Name: name}
 		}
 		all = append(all, p)
 	}
 	if s.Program && o == s.Main && s.Interp.Found && !s.Interp.ReadsNote {
-		return []Problem{{Kind: UnreadNote, By: o, Remedy: c.Edit(o, "runpath", "cache", "remove"),
-			Text: fmt.Sprintf("it has a resolution note, which its loader %s does not read", s.Interp.Path)}}
+		return []Conclusion{{ID: UnreadNote, By: o, Remedy: c.Edit(o, "runpath", "cache", "remove"),
+			Message: fmt.Sprintf("it has a resolution note, which its loader %s does not read", s.Interp.Path)}}
 	}
 	if o.File.NoteErr != nil {
 		add(StaleNote, "", "is malformed: %v", o.File.NoteErr)

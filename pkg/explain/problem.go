@@ -33,66 +33,124 @@ const (
 	GPUCodeJIT         = "gpu-code-jit"
 	GPUCodeUnasked     = "gpu-code-unasked"
 	Malformed          = "malformed-file"
+	OpenFails          = "open-fails"
 )
 
-// Problem is one thing that is wrong, and what helps.
-type Problem struct {
-	Kind   string
-	Object *loader.Object // the library that it is about, or nil
-	By     *loader.Object // who asks for it, or nil
-	Text   string
-	Answer int      // the error that CUDA answers; 0 for none, or not known
-	GPUs   []string // that cannot run the code
-	Bytes  uint64   // of code that it is about
-	remedy.Remedy
-}
-
-// Case is a load of which is concluded what is wrong with it, and what is known beside it.
-type Case struct {
-	*Layout
-	Load    *loader.Load
-	Operand string // the file as an argument of the editing tools; "" for its path
-	// Provider returns which of the files that belong together has a name or soname: the one nearest
-	// to the file near, of those that fit; "" for none. It may be nil.
-	Provider func(name, near string, fits func(file string) bool) string
-}
-
-// Problems returns what keeps the file from being loaded, and the libraries that it needs: all
-// but what [Layout.Verdict] says of the driver's.
-func (c *Case) Problems() (all []Problem) {
+// starts reports what stops the loader although it was found.
+func (c *Case) starts() {
 	s := c.Load
-	if s.Static {
-		return nil
-	}
-	if s.Program && s.Err == "" && s.Stops() != "" {
-		all = append(all, Problem{Kind: NoInterpreter, Text: fmt.Sprintf("the program's loader, %s, %s", s.Interp.Path, s.Interp.Why), Remedy: c.newInterpreter()})
+	if s.Program && s.Err == "" && s.Stops() != "" && !c.foreign() { // else that is said
+		f := Conclusion{ID: NoInterpreter, Message: fmt.Sprintf("the program's loader, %s, %s", s.Interp.Path, s.Interp.Why), Remedy: c.newInterpreter()}
+		if !c.native() {
+			f.Severity = Note
+			f.Message += "; the program is for another system"
+		}
+		c.report(f)
 	}
 	if s.Main.Err != "" {
-		all = append(all, Problem{Kind: LoadError, Text: "the loader stops at the file itself: " + s.Main.Err, Remedy: remedy.Do("build the file again, or restore it")})
-	}
-	for _, o := range s.Missing() {
-		if !driver.Provides(o.Name) && !c.foreign(o.Name) {
-			all = append(all, c.notFound(o))
-		}
+		c.report(Conclusion{ID: LoadError, Message: "the loader stops at the file itself: " + s.Main.Err, Remedy: remedy.Do("build the file again, or restore it")})
 	}
 	for _, o := range s.Objects[1:] {
 		if o.Found() && o.Err != "" && o.Certain() {
-			all = append(all, c.stops(o))
-		}
-		for i, lack := range o.Lacks {
-			if o.Certain() && (s.Interp.Found || o.List != nil) && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
-				all = append(all, c.tooOld(o, lack.By))
-			}
+			c.report(c.stops(o))
 		}
 	}
 	if s.Err != "" && s.Program && !slices.ContainsFunc(s.Objects, func(o *loader.Object) bool { return o.Err != "" || !o.Found() || len(o.Lacks) > 0 }) {
-		all = append(all, Problem{Kind: LoadError, Text: "the program does not start: " + s.Err, Remedy: remedy.Do("build the libraries that it names again")})
+		c.report(Conclusion{ID: LoadError, Message: "the program does not start: " + s.Err, Remedy: remedy.Do("build the libraries that it names again")})
 	}
-	return all
 }
 
-// foreign reports whether a library lies beside an interpreter that is not here, and comes with it.
-func (c *Case) foreign(name string) bool {
+// missing reports what is not found, or too old: other files may have it, or be loaded before.
+func (c *Case) missing() {
+	s := c.Load
+	for _, o := range s.Missing() {
+		if !driver.Provides(o.Name) && !c.besideLoader(o.Name) {
+			f := c.notFound(o)
+			if c.elsewhere() {
+				f.Severity = Note
+				f.Message += "; the file is for another system, whose loader is not here"
+			}
+			c.report(f)
+		}
+	}
+	for _, o := range s.Objects[1:] {
+		for i, lack := range o.Lacks {
+			if o.Certain() && (s.Interp.Found || o.List != nil) && !slices.ContainsFunc(o.Lacks[:i], func(l loader.Lack) bool { return l.By == lack.By }) {
+				f := c.tooOld(o, lack.By)
+				if !s.Program {
+					f.Severity = Warning // a program may have loaded a newer one before
+				}
+				c.report(f)
+			}
+		}
+	}
+	for _, v := range c.Verdicts() {
+		if !v.Object.Found() && v.Kind != "" {
+			c.report(c.nothingThere(v))
+		}
+	}
+	for _, o := range s.Objects[1:] {
+		if why := o.Fails(); o.Found() && !o.Cause.Certain() && why != "" && !driver.Provides(path.Base(o.Name)) {
+			c.report(Conclusion{ID: OpenFails, Object: o, By: o.NeededBy, Message: fmt.Sprintf("opening %s would fail: %s", o.Name, why), Remedy: c.letOpen(o)})
+		}
+	}
+}
+
+// letOpen is the remedy for an open that fails: that of the first library that is missing for it.
+func (c *Case) letOpen(o *loader.Object) remedy.Remedy {
+	all := []*loader.Object{o}
+	for i := 0; i < len(all); i++ {
+		for _, u := range all[i].Uses {
+			if !u.To.Found() && u.To.NeededBy != nil && u.Cause.Certain() && !driver.Provides(u.To.Name) {
+				return c.notFound(u.To).Remedy
+			}
+			if u.Cause.Certain() && !slices.Contains(all, u.To) {
+				all = append(all, u.To)
+			}
+		}
+	}
+	return remedy.Do("see %s", remedy.Text(remedy.Quote("runpath", "explain", o.Path)))
+}
+
+// drivers reports what is wrong with the libraries of the driver that are found.
+func (c *Case) drivers() {
+	for _, v := range c.Verdicts() {
+		o := v.Object
+		if v.Kind == "" || !o.Found() || v.Kind == LoadError && o.Certain() || // said of the load
+			v.Kind == DriverBeforeCompat && slices.ContainsFunc(c.found, func(f Conclusion) bool { return f.ID == v.Kind }) {
+			continue
+		}
+		f := v.conclusion()
+		if !o.Cause.Certain() {
+			f.Severity = Warning
+		}
+		c.report(f)
+	}
+}
+
+// nothingThere: a library of the driver is not found, which no build machine has.
+func (c *Case) nothingThere(v *Verdict) Conclusion {
+	f := v.conclusion()
+	switch {
+	case v.Kind == DriverAbsent:
+	case strings.Contains(v.Soname, "/"):
+		f.Severity = Warning
+	case !c.OfNix():
+		f.Severity = Note
+	case v.Object.Cause != loader.Needed:
+		f.Severity = Warning
+	}
+	return f
+}
+
+// conclusion is what is wrong by a verdict.
+func (v *Verdict) conclusion() Conclusion {
+	return Conclusion{ID: v.Kind, Library: path.Base(v.Soname), Object: v.Object, By: v.Object.NeededBy, Verdict: v, Answer: v.Answer,
+		Message: strings.TrimSuffix(v.Text, "."), Remedy: v.Remedy}
+}
+
+// besideLoader reports whether a library lies beside an interpreter that is not here, and comes with it.
+func (c *Case) besideLoader(name string) bool {
 	return !c.Load.Interp.Found && slices.Contains(loader.GLibcLibraries, name)
 }
 
@@ -112,8 +170,8 @@ func (c *Case) newInterpreter() remedy.Remedy {
 
 // operand returns an object's file as an argument of the editing tools.
 func (c *Case) operand(o *loader.Object) string {
-	if o == c.Load.Main && c.Operand != "" {
-		return c.Operand
+	if o == c.Load.Main {
+		return c.named
 	}
 	return o.File.Path
 }
@@ -127,7 +185,7 @@ func (c *Case) who(o *loader.Object) string {
 }
 
 // stops: the loader finds a library and stops at it.
-func (c *Case) stops(o *loader.Object) Problem {
+func (c *Case) stops(o *loader.Object) Conclusion {
 	script := ""
 	if o.File.IsText() {
 		script = " (what is at " + o.Path + " is text for the linker)"
@@ -135,9 +193,9 @@ func (c *Case) stops(o *loader.Object) Problem {
 	if o.NeededBy != nil && c.otherLibc(o.Name) {
 		return c.mixed(o, script)
 	}
-	return Problem{Kind: LoadError, Object: o, By: o.NeededBy,
-		Text:   fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path, o.How(nil), o.Err, script),
-		Remedy: remedy.Do("replace the file, or take its directory off the search")}
+	return Conclusion{ID: LoadError, Object: o, By: o.NeededBy,
+		Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path, o.How(nil), o.Err, script),
+		Remedy:  remedy.Do("replace the file, or take its directory off the search")}
 }
 
 // otherLibc reports whether a name is that of musl's C library, and the loader glibc's.
@@ -146,14 +204,14 @@ func (c *Case) otherLibc(name string) bool {
 }
 
 // mixed: a file that was built against musl, where glibc's loader loads it.
-func (c *Case) mixed(o *loader.Object, more string) Problem {
-	return Problem{Kind: LibcMismatch, Object: o, By: o.NeededBy,
-		Text:   fmt.Sprintf("%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both", c.who(o.NeededBy), o.Name, more, cmp.Or(c.Load.Interp.Path, c.Load.Interp.Soname)),
-		Remedy: remedy.Do("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path))}
+func (c *Case) mixed(o *loader.Object, more string) Conclusion {
+	return Conclusion{ID: LibcMismatch, Object: o, By: o.NeededBy,
+		Message: fmt.Sprintf("%s needs %s, which is musl's C library%s, and is loaded by glibc's loader, %s: one process cannot have both", c.who(o.NeededBy), o.Name, more, cmp.Or(c.Load.Interp.Path, c.Load.Interp.Soname)),
+		Remedy:  remedy.Do("build %s against glibc, or take one that is", path.Base(o.NeededBy.Path))}
 }
 
 // notFound is the problem of a library that is not found, for the file itself or for one that it loads.
-func (c *Case) notFound(o *loader.Object) Problem {
+func (c *Case) notFound(o *loader.Object) Conclusion {
 	s, by := c.Load, o.NeededBy
 	if by == nil { // preloaded
 		by = s.Main
@@ -162,19 +220,19 @@ func (c *Case) notFound(o *loader.Object) Problem {
 	if c.otherLibc(o.Name) && o.NeededBy != nil {
 		return c.mixed(o, "")
 	}
-	p := Problem{Kind: Unresolved, Object: o, By: by, Text: fmt.Sprintf("%s, which %s needs, is not found", o.Name, c.who(by))}
+	p := Conclusion{ID: Unresolved, Object: o, By: by, Message: fmt.Sprintf("%s, which %s needs, is not found", o.Name, c.who(by))}
 	if at, why := o.Passed(); at != "" {
-		p.Text += fmt.Sprintf(" (%s %s)", at, why)
+		p.Message += fmt.Sprintf(" (%s %s)", at, why)
 	}
 	to := main
 	if by != main {
-		p.Kind = UnresolvedIndirect
+		p.ID = UnresolvedIndirect
 		if by.File.Tag != 0 || main.File.Tag != elf.DT_RPATH {
 			to = by
 		}
 	}
 	if dir := s.Ignored(main, o.Name); dir != "" && by == main {
-		p.Text += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.SecureWhy)
+		p.Message += fmt.Sprintf(": it is in %s, but the loader ignores that entry in a program with more rights than its caller (%s)", dir, s.SecureWhy)
 		p.Remedy = c.Edit(main, "runpath", "add", dir).And(": the directory itself is searched, $ORIGIN is not")
 		return p
 	}
@@ -288,7 +346,7 @@ func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool)
 }
 
 // tooOld: a library is found that lacks symbol versions which an object needs.
-func (c *Case) tooOld(o, by *loader.Object) Problem {
+func (c *Case) tooOld(o, by *loader.Object) Conclusion {
 	s := c.Load
 	var versions []string
 	for _, l := range o.Lacks {
@@ -296,9 +354,9 @@ func (c *Case) tooOld(o, by *loader.Object) Problem {
 			versions = append(versions, l.Version)
 		}
 	}
-	p := Problem{Kind: MissingVersion, Object: o, By: by,
-		Text:   fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by)),
-		Remedy: remedy.Do("put the directory of a newer one first, or build against this one")}
+	p := Conclusion{ID: MissingVersion, Object: o, By: by,
+		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by)),
+		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
 	onlyHere := o.List == s.Main && o.Rule.InRunPath() && !slices.ContainsFunc(s.Objects, func(x *loader.Object) bool {
 		return x != o && x.Found() && x.List == o.List && x.Entry == o.Entry
 	})

@@ -171,6 +171,7 @@ type Wants struct {
 	RPath  bool
 
 	load *loader.Load // nil where there is none
+	by   *loader.Loader
 }
 
 // Wanted returns what a program of this machine wants. Of what a script starts, it is what its
@@ -186,7 +187,7 @@ func Wanted(program string) (w Wants) {
 	if err != nil || load.Static {
 		return w
 	}
-	w.load = load
+	w.load, w.by = load, l
 	seen := map[string]bool{}
 	for _, o := range load.Objects {
 		if o.File == nil || o.File.List == "" {
@@ -212,7 +213,7 @@ func (w Wants) Linked(link string) (linked bool) {
 		return false
 	}
 	w.load.DlopenAll(driverOnly, driver.Provides)
-	its := &explain.Case{Layout: &explain.Layout{DriverLink: link}, Load: w.load}
+	its := explain.New(w.by, explain.Options{Layout: explain.Layout{DriverLink: link}}).Case(w.load)
 	for _, o := range w.load.Objects {
 		if v := its.Verdict(o); v != nil {
 			linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat || runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good

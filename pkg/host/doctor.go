@@ -92,12 +92,10 @@ func (d *Diagnosis) addRemedy(subject string, v Verdict, source string, r remedy
 	}
 }
 
-// concludes says which problem the last fact is.
-func (d *Diagnosis) concludes(kind string, o *loader.Object) {
+// concludes says which conclusion the last fact is.
+func (d *Diagnosis) concludes(c explain.Conclusion) {
 	f := &d.Facts[len(d.Facts)-1]
-	if f.Kind = kind; o != nil {
-		f.Library = o.Name
-	}
+	f.Kind, f.Library = c.ID, c.Library
 }
 
 // answers says of the last fact which error CUDA answers for it.
@@ -556,29 +554,28 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 		glibc = load.Interp.Version.String()
 	}
 	its := h.conclusions(load, prefix, drv, gpus)
-	for _, p := range its.Problems() {
-		from, fix := load.Main.Path, p.Remedy
-		if p.By != nil {
-			from = p.By.Path
+	for _, c := range its.Conclusions() {
+		from, fix, about, verdict := load.Main.Path, c.Remedy, subject, Warning
+		if c.By != nil {
+			from = c.By.Path
 		}
-		if p.Kind == explain.Unresolved || p.Kind == explain.UnresolvedIndirect {
+		switch {
+		case c.Verdict != nil, c.Severity == explain.Note && c.ID != explain.UnreadNote: // said of the driver; a note
+			continue
+		case c.ID == explain.Unresolved, c.ID == explain.UnresolvedIndirect:
 			fix = fix.And("; where it is looked for: " + remedy.Quote("runpath", "explain", program))
+		case slices.Contains(explain.OfNotes, c.ID):
+			about = "resolution note"
 		}
-		d.addRemedy(subject, Bad, from, fix, "%s", p.Text)
-		d.concludes(p.Kind, p.Object)
-	}
-	for _, o := range load.Objects {
-		for _, p := range its.Note(o) {
-			verdict := Warning
-			if p.Kind == explain.UnreadNote {
-				verdict = Note
-			}
-			d.addRemedy("resolution note", verdict, o.Path, p.Remedy, "%s", p.Text)
-			d.concludes(p.Kind, p.Object)
+		switch {
+		case c.Stops():
+			verdict = Bad
+		case c.Severity == explain.Note:
+			verdict = Note
 		}
+		d.addRemedy(about, verdict, from, fix, "%s", c.Message)
+		d.concludes(c)
 	}
-	// What it may open later counts as far as the driver is concerned.
-	load.DlopenAll(driverOnly, func(name string) bool { return name == driver.LibCUDA })
 	d.Asks = explain.NeedsDriver(load, nil) || slices.ContainsFunc(apis, func(a api) bool { by, _, certain := a.askedBy(load); return by != nil && certain })
 	if explain.NeedsDriver(load, nil) {
 		doctorRuntime(d, load, cuda)
@@ -644,7 +641,7 @@ func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 
 // conclusions returns what is concluded of a program's load beside this host's driver.
 func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver, gpus []gpu) *explain.Case {
-	l := &explain.Layout{
+	l := explain.Layout{
 		CompatVerdict: func(file string) (driver.CompatVerdict, bool) {
 			lib, err := cudaLibraryAt(sysroot.Root{}, file)
 			return driver.Compat(lib, h.cuda(drv), kinds(gpus)), err == nil
@@ -659,10 +656,9 @@ func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver, gpus [
 	if prefix != DefaultPrefix {
 		l.DriverLink = prefix + "/lib"
 	}
-	its := &explain.Case{Layout: l, Load: load}
-	if programs, err := h.loader(); err == nil {
-		its.Provider = explain.Beside(programs, nil)
-	}
+	programs, _ := h.loader() // by which it was loaded
+	its := explain.New(programs, explain.Options{Layout: l}).Case(load)
+	its.Provider = explain.Beside(programs, nil)
 	return its
 }
 
@@ -734,7 +730,7 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		fix = remedy.Do(d.offer(run + ", or for all programs: " + install))
 	}
 	d.addRemedy(subject, bad, from, fix, "%s", strings.TrimLeft(strings.TrimPrefix(v.Text, v.Soname), ": "))
-	d.concludes(v.Kind, o)
+	d.concludes(explain.Conclusion{ID: v.Kind, Library: path.Base(o.Name)})
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
 		d.answers(v.Answer)
 	}

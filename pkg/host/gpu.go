@@ -199,20 +199,20 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 		with = append(with, path.Base(o.Path))
 		failing, problems := 0, explain.Code(code, targets, version)
 		for _, p := range problems {
-			if p.Kind == explain.GPUCodeMissing {
+			if p.ID == explain.GPUCodeMissing {
 				failing += len(p.GPUs)
 			}
 		}
 		for _, p := range problems {
 			verdict := Warning // another GPU does, or the library is only opened where it is wanted
 			switch {
-			case p.Kind == explain.GPUCodeJIT && !slices.Contains(compiled, path.Base(o.Path)):
+			case p.ID == explain.GPUCodeJIT && !slices.Contains(compiled, path.Base(o.Path)):
 				compiled = append(compiled, path.Base(o.Path))
-			case p.Kind == explain.GPUCodeMissing:
+			case p.ID == explain.GPUCodeMissing:
 				if all && failing == len(targets) && o.Certain() {
 					verdict = Bad
 				}
-				d.addRemedy(subject, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Text)
+				d.addRemedy(subject, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Message)
 				d.answers(p.Answer)
 			}
 		}

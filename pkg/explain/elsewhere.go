@@ -1,4 +1,4 @@
-package audit
+package explain
 
 import (
 	"cmp"
@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -17,48 +16,48 @@ import (
 
 // byProcessor reports names for which another entry wins on another processor: one
 // directory has them only in a glibc-hwcaps subdirectory, a later one plainly.
-func (s *subject) byProcessor() {
-	files := s.Loader.Files()
-	if !slices.ContainsFunc(s.entries, func(e entry) bool { return e.dir != "" && files.Names(e.dir)["glibc-hwcaps"] }) {
+func (c *Case) byProcessor() {
+	files := c.Loader.Files()
+	if !slices.ContainsFunc(c.entries, func(e entry) bool { return e.dir != "" && files.Names(e.dir)["glibc-hwcaps"] }) {
 		return
 	}
-	levels := loader.Levels(s.file.ELF.Machine) // the best first
-	for _, name := range s.askedNames() {
-		if s.ignored(name) {
+	levels := loader.Levels(c.file.ELF.Machine) // the best first
+	for _, name := range c.askedNames() {
+		if c.ignored(name) {
 			continue
 		}
 		var won []candidate
 		var on []string
 		for k := 0; k <= len(levels); k++ { // with all levels, with all but the best …, with none
-			c, ok := s.winner(name, levels[k:])
-			if !ok || slices.ContainsFunc(won, func(w candidate) bool { return w.entry == c.entry || s.isSame(w.file, c.file) }) {
+			x, ok := c.winner(name, levels[k:])
+			if !ok || slices.ContainsFunc(won, func(w candidate) bool { return w.entry == x.entry || c.isSame(w.file, x.file) }) {
 				continue
 			}
 			processor := "any other"
 			if k < len(levels) {
 				processor = levels[k]
 			}
-			won, on = append(won, c), append(on, processor)
+			won, on = append(won, x), append(on, processor)
 		}
-		if len(won) < 2 || s.settled(name, won) {
+		if len(won) < 2 || c.settled(name, won) {
 			continue
 		}
-		f := s.several(name, won)
+		f := c.several(name, won)
 		f.Remedy = remedy.Do("put %s into %s itself too, for other processors, or take one of the directories out of the run path; --ignore %s accepts it",
 			name, won[0].entry.text, name)
 		var places []string
-		for i, c := range won {
-			places = append(places, fmt.Sprintf("%s (entry %d) on %s", c.path, c.entry.position, on[i]))
+		for i, x := range won {
+			places = append(places, fmt.Sprintf("%s (entry %d) on %s", x.path, x.entry.position, on[i]))
 		}
 		f.Message = fmt.Sprintf("%s is ambiguous: the processor decides which file is loaded: %s", name, strings.Join(places, ", "))
-		s.report(f)
+		c.report(f)
 	}
 }
 
 // askedNames returns the names without a slash that the file asks for, sorted.
-func (s *subject) askedNames() []string {
+func (c *Case) askedNames() []string {
 	var names []string
-	for _, set := range []map[string]bool{s.own, s.maybe} {
+	for _, set := range []map[string]bool{c.own, c.maybe} {
 		for n := range set {
 			if !strings.Contains(n, "/") && !slices.Contains(names, n) {
 				names = append(names, n)
@@ -70,9 +69,9 @@ func (s *subject) askedNames() []string {
 }
 
 // winner returns what the run path leads to for a processor with some levels.
-func (s *subject) winner(name string, levels []string) (candidate, bool) {
-	for i := range s.entries {
-		e := &s.entries[i]
+func (c *Case) winner(name string, levels []string) (candidate, bool) {
+	for i := range c.entries {
+		e := &c.entries[i]
 		if e.dir == "" || e.text == "" || e.stub {
 			continue
 		}
@@ -81,7 +80,7 @@ func (s *subject) winner(name string, levels []string) (candidate, bool) {
 			if sub != "" {
 				dir += "/glibc-hwcaps/" + sub
 			}
-			if f, _ := s.load.In(dir, name); f != nil {
+			if f, _ := c.Load.In(dir, name); f != nil {
 				return candidate{e, f, dir + "/" + name}, true
 			}
 		}
@@ -91,25 +90,25 @@ func (s *subject) winner(name string, levels []string) (candidate, bool) {
 
 // loadedElsewhere reports libraries whose own run path leads to another file than
 // the one of that name which the program has loaded before.
-func (s *subject) loadedElsewhere() {
-	if !s.load.Program {
+func (c *Case) loadedElsewhere() {
+	if !c.Load.Program {
 		return // what is loaded before a library is its program's matter
 	}
-	for _, o := range s.load.Objects[1:] {
+	for _, o := range c.Load.Objects[1:] {
 		if o.File == nil || o.File.Tag == 0 {
 			continue
 		}
 		for _, u := range o.Uses {
 			if !u.Again || !u.Cause.Certain() || u.To == o || u.To.File == nil || !u.To.Found() ||
-				driver.Provides(u.Name) || u.Name == "libgcc_s.so.1" || s.ignored(u.Name) {
+				driver.Provides(u.Name) || u.Name == "libgcc_s.so.1" || c.ignored(u.Name) {
 				continue
 			}
-			f, where, entry := s.load.Own(o, u.Name)
-			if f == nil || entry == "" || s.isSame(f, u.To.File) {
+			f, where, entry := c.Load.Own(o, u.Name)
+			if f == nil || entry == "" || c.isSame(f, u.To.File) {
 				continue
 			}
 			position := slices.Index(runpath.Parse(o.File.List), entry) + 1
-			s.report(Finding{ID: Ambiguous, Severity: Warning, Library: u.Name,
+			c.report(Conclusion{ID: Ambiguous, Severity: Warning, Library: u.Name,
 				Message: fmt.Sprintf("%s needs %s, and its own run path leads to %s (entry %d), but the program has already loaded %s, which it gets instead",
 					o.Path, u.Name, where, position, u.To.Path),
 				Candidates: []Candidate{{u.To.Path, 0, true}, {where, position, false}},
@@ -124,21 +123,21 @@ var ownCLibrary = []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.s
 
 // libc reports a program whose C library is not its loader's, and a C++ library that
 // comes before the loader's own.
-func (s *subject) libc() {
-	in := s.load.Interp
-	if in == nil || in.Kind != loader.GLibc || !in.Found || s.file.Interp == "" {
+func (c *Case) libc() {
+	in := c.Load.Interp
+	if in == nil || in.Kind != loader.GLibc || !in.Found || c.file.Interp == "" {
 		return
 	}
-	at, _, err := s.Loader.Files().Resolve(cmp.Or(in.Becomes, in.Path))
+	at, _, err := c.Loader.Files().Resolve(cmp.Or(in.Becomes, in.Path))
 	if err != nil {
 		return
 	}
-	at = s.Loader.Inside(at)
-	for _, o := range s.load.Objects[1:] {
-		if !o.Found() || o.File == nil || s.ignored(o.Name) {
+	at = c.Loader.Inside(at)
+	for _, o := range c.Load.Objects[1:] {
+		if !o.Found() || o.File == nil || c.ignored(o.Name) {
 			continue
 		}
-		where := s.Loader.Inside(o.File.Path)
+		where := c.Loader.Inside(o.File.Path)
 		if slices.Contains(ownCLibrary, o.Name) {
 			if path.Dir(at) == path.Dir(where) {
 				continue
@@ -147,19 +146,19 @@ func (s *subject) libc() {
 			if mine != "" && mine == theirs {
 				continue
 			}
-			if beside := s.load.Default(o.Name); mine == "" && theirs == "" && (beside == nil || s.isSame(beside, o.File)) {
+			if beside := c.Load.Default(o.Name); mine == "" && theirs == "" && (beside == nil || c.isSame(beside, o.File)) {
 				continue
 			}
-			s.report(Finding{ID: explain.LibcMismatch, Library: o.Name,
+			c.report(Conclusion{ID: LibcMismatch, Library: o.Name,
 				Message: fmt.Sprintf("the program's loader is %s, but its %s is %s (%s)", in.Path, o.Name, o.Path, o.How(nil)),
 				Remedy:  remedy.Do("make both come from the same glibc: set the interpreter, or the run path entry, accordingly")})
 		}
 		if o.Name == "libstdc++.so.6" && o.Rule.InRunPath() {
-			if beside := s.load.Default(o.Name); beside != nil && !s.isSame(beside, o.File) {
-				s.report(Finding{ID: Ambiguous, Severity: Warning, Library: o.Name,
+			if beside := c.Load.Default(o.Name); beside != nil && !c.isSame(beside, o.File) {
+				c.report(Conclusion{ID: Ambiguous, Severity: Warning, Library: o.Name,
 					Message: fmt.Sprintf("%s is %s (%s), beside the loader's own, %s: libraries of the system that are loaded later get this one",
-						o.Name, o.Path, o.How(nil), s.Loader.Inside(beside.Path)),
-					Candidates: []Candidate{{o.Path, 0, true}, {s.Loader.Inside(beside.Path), 0, false}},
+						o.Name, o.Path, o.How(nil), c.Loader.Inside(beside.Path)),
+					Candidates: []Candidate{{o.Path, 0, true}, {c.Loader.Inside(beside.Path), 0, false}},
 					Remedy:     remedy.Do("ship the newer of the two, or none; --ignore libstdc++.so.6 accepts it")})
 			}
 		}
@@ -167,13 +166,13 @@ func (s *subject) libc() {
 }
 
 // stack reports a file that asks for an executable stack.
-func (s *subject) stack() {
-	if why := s.file.ExecutableStack; why != "" && s.load.Interp != nil && s.load.Interp.Kind == loader.GLibc {
+func (c *Case) stack() {
+	if why := c.file.ExecutableStack; why != "" && c.Load.Interp != nil && c.Load.Interp.Kind == loader.GLibc {
 		what := "glibc 2.41 and newer refuse to open it with dlopen, and a program that needs it gets an executable stack"
-		if s.load.Program {
+		if c.Load.Program {
 			what = "it gets one, and so do all its threads"
 		}
-		s.report(Finding{ID: ExecutableStack, Message: fmt.Sprintf("the file asks for an executable stack (%s): %s", why, what),
-			Remedy: s.edit("runpath", "edit", "--clear-execstack").And(" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
+		c.report(Conclusion{ID: ExecutableStack, Message: fmt.Sprintf("the file asks for an executable stack (%s): %s", why, what),
+			Remedy: c.edit("runpath", "edit", "--clear-execstack").And(" where nothing in it runs code on the stack; linkers ask for it where one object file has no .note.GNU-stack")})
 	}
 }

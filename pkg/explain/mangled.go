@@ -1,4 +1,4 @@
-package audit
+package explain
 
 import (
 	"fmt"
@@ -42,16 +42,16 @@ func meant(entry string) (entries []string, ok bool) {
 }
 
 // mangled reports an entry that is not what was meant.
-func (s *subject) mangled(e *entry) bool {
+func (c *Case) mangled(e *entry) bool {
 	entries, ok := meant(e.text)
-	if !ok || e.dir != "" && s.Loader.Files().IsDir(e.dir) || loader.TokenAt(e.text) != "" && !strings.ContainsAny(e.text, "; \t\r\n'\"") {
+	if !ok || e.dir != "" && c.Loader.Files().IsDir(e.dir) || loader.TokenAt(e.text) != "" && !strings.ContainsAny(e.text, "; \t\r\n'\"") {
 		return false
 	}
-	f := Finding{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, is searched literally", e.position, e.text)}
+	f := Conclusion{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, is searched literally", e.position, e.text)}
 	if len(entries) > 0 {
 		f.Message += fmt.Sprintf(": %s was probably meant", runpath.List(entries))
 	}
-	f.Remedy = s.replace(e, entries...)
-	s.report(e.in(f))
+	f.Remedy = c.replace(e, entries...)
+	c.report(e.in(f))
 	return true
 }

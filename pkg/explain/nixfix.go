@@ -1,15 +1,14 @@
-package audit
+package explain
 
 import (
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/remedy"
 )
 
 // FixInPackage returns what the author of a Nix package writes to settle a finding: inside a build, or in a store, nobody runs the
-// command that [Finding] names. Where there is nothing better than that command in the package, it is [Finding].Fix.
+// command that [Conclusion] names. Where there is nothing better than that command in the package, it is [Conclusion].Fix.
 // The settings are those of hooks/, the chapter on them is nix/hooks.section.md.
-func (f *Finding) FixInPackage() remedy.Text {
+func (f *Conclusion) FixInPackage() remedy.Text {
 	switch f.ID {
 	case EmptyEntry:
 		return "add cudaRunpathHook to nativeBuildInputs, which drops empty entries" // nixpkgs' own autoAddDriverRunpath writes them
@@ -17,7 +16,7 @@ func (f *Finding) FixInPackage() remedy.Text {
 		return "add stubReplace to nativeBuildInputs, and do not set dontStubReplace"
 	case StoppedEdit:
 		return "have it built again: an edit by hand was stopped there"
-	case explain.DriverBeforeCompat:
+	case DriverBeforeCompat:
 		return "add addCudaCompatRunpath to nativeBuildInputs, and do not set dontAddCudaCompatRunpath"
 	case Ambiguous:
 		const ignore = "set noRunpathAmbiguityIgnore = [ %s ];"

@@ -1,11 +1,8 @@
-package audit
+package explain
 
 import (
 	"slices"
 	"sort"
-
-	"cuda-runpath/pkg/explain"
-	"cuda-runpath/pkg/remedy"
 )
 
 // Severity says how bad a finding is.
@@ -18,7 +15,8 @@ const (
 	Note    Severity = "note"    // could be tidier
 )
 
-func (s Severity) rank() int { return slices.Index([]Severity{Note, Warning, Error}, s) }
+// Rank orders severities, the worst last.
+func (s Severity) Rank() int { return slices.Index([]Severity{Note, Warning, Error}, s) }
 
 // Rule describes one kind of finding.
 type Rule struct {
@@ -28,7 +26,7 @@ type Rule struct {
 	Help     string
 }
 
-// The identifiers of the findings; of those that [explain.Case] concludes, they are in package explain.
+// The identifiers of the findings; of those that [Case] concludes, they are in package
 const (
 	EmptyEntry      = "empty-entry"
 	RelativeEntry   = "relative-entry"
@@ -77,29 +75,29 @@ var rules = []Rule{
 		"Libraries from there are built against another C library and differ from machine to machine."},
 	{StubEntry, Error, "stub directory in the run path",
 		"Stubs are for the linker. A program that loads one fails with CUDA_ERROR_STUB_LIBRARY."},
-	{explain.StubLoaded, Error, "a stub is loaded instead of the driver's library",
+	{StubLoaded, Error, "a stub is loaded instead of the driver's library",
 		"The first file of that name on the search is a link-time stub."},
-	{explain.NoteNamesStub, Error, "the resolution note leads to a stub",
+	{NoteNamesStub, Error, "the resolution note leads to a stub",
 		"A loader that reads the note (.note.nixos.ldcache) looks there before the run path, also where the run path has no stub directory any more."},
-	{explain.NoteBypassesDriver, Error, "the resolution note passes over the driver link",
+	{NoteBypassesDriver, Error, "the resolution note passes over the driver link",
 		"A loader that reads the note opens the file that it names for a library of the driver. The driver link, which comes first in the run path, is then not looked into."},
-	{explain.StaleNote, Warning, "the resolution note contradicts the run path",
+	{StaleNote, Warning, "the resolution note contradicts the run path",
 		"A loader that reads the note finds another file by it than one that does not. An edit by a tool that does not know the note leaves it so."},
-	{explain.UnreadNote, Note, "a resolution note that the program's loader does not read",
+	{UnreadNote, Note, "a resolution note that the program's loader does not read",
 		"It is of no use there, and keeps what it names in the closure."},
-	{explain.DriverBeforeCompat, Error, "the driver link comes before a compat directory",
+	{DriverBeforeCompat, Error, "the driver link comes before a compat directory",
 		"The compat directory holds a newer libcuda.so.1, which is meant to take precedence over the host's."},
-	{explain.CompatHarms, Warning, "a compat package that does not work with this host's driver or GPU",
+	{CompatHarms, Warning, "a compat package that does not work with this host's driver or GPU",
 		"A compat library that is older than the host's driver, or not made for it, fails with CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803); on a GPU that it is not for, with 804 or 100. On other hosts it may help."},
-	{explain.NoDriverLink, Error, "the driver is needed, but its directory is not in the run path",
+	{NoDriverLink, Error, "the driver is needed, but its directory is not in the run path",
 		"On NixOS the driver's libraries are in /run/opengl-driver/lib and nowhere else."},
-	{explain.DriverAbsent, Note, "a library of the driver that is not on this machine",
+	{DriverAbsent, Note, "a library of the driver that is not on this machine",
 		"The library comes with the host's GPU driver."},
-	{explain.Unresolved, Error, "a needed library is not found",
+	{Unresolved, Error, "a needed library is not found",
 		"The loader stops with \"cannot open shared object file\"."},
-	{explain.UnresolvedIndirect, Error, "a library that a needed library needs is not found",
+	{UnresolvedIndirect, Error, "a library that a needed library needs is not found",
 		"The file's own libraries are found, but not all of theirs."},
-	{explain.MissingVersion, Error, "a library that is found is too old",
+	{MissingVersion, Error, "a library that is found is too old",
 		"It does not define a symbol version that is needed: the loader stops with \"version `…' not found\"."},
 	{Ambiguous, Error, "different files of one name in several directories of the run path",
 		"Which one is loaded depends on the order of the entries alone."},
@@ -111,22 +109,24 @@ var rules = []Rule{
 	{ShadowedRPath, Note, "DT_RPATH beside DT_RUNPATH", "The loader ignores DT_RPATH where there is a DT_RUNPATH."},
 	{KeptReference, Warning, "a compiler's or stubs' store path that only the run path keeps alive", "It makes the closure larger, often by hundreds of megabytes."},
 	{WrongMachine, Note, "a library for another machine comes first", "The loader passes it over, at the cost of opening it."},
-	{explain.LibcMismatch, Error, "the program's loader and its libc.so.6 come from different builds", "They share private interfaces: the program crashes at start, or says that a GLIBC_PRIVATE symbol is missing."},
-	{explain.NoInterpreter, Error, "the program's loader does not exist, or is none",
+	{LibcMismatch, Error, "the program's loader and its libc.so.6 come from different builds", "They share private interfaces: the program crashes at start, or says that a GLIBC_PRIVATE symbol is missing."},
+	{NoInterpreter, Error, "the program's loader does not exist, or is none",
 		"The kernel reports \"No such file or directory\" although the program is there. NixOS has stub-ld in that place, which prints a message."},
 	{FHSInterpreter, Warning, "a program in a Nix package uses the host's loader", "NixOS has no loader there."},
-	{explain.LoadError, Error, "a library that is found cannot be loaded", "The loader stops at it, without looking further."},
+	{LoadError, Error, "a library that is found cannot be loaded", "The loader stops at it, without looking further."},
+	{UnfitDriver, Error, "a libcuda.so.1 that does not match the host's driver", "It must have the version of the kernel module: CUDA answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)."},
+	{OpenFails, Warning, "a library that the file may open cannot be loaded", "dlopen of it fails, and leaves nothing: what it would have brought is not there either."},
 	{DriverByName, Warning, "a script opens the driver by name",
 		"The library that calls dlopen is the interpreter's own, so no run path of the package is searched. Only the driver link's path in the script helps."},
 	{ExecutableStack, Warning, "the file asks for an executable stack",
 		"glibc 2.41 and newer refuse to dlopen such a library; every process that loads it at start gets an executable stack."},
 	{StoppedEdit, Warning, "an edit of the file was stopped in its middle",
 		"The file loads, with its old or its new run path, but is not what the edit was to make of it: what is dead may still be in it, and headers may be others than those that are to stay. A full disk or a kill does that. While an editor has the file's lock, it is being edited."},
-	{explain.GPUCodeMissing, Error, "no code for a GPU that was asked for",
+	{GPUCodeMissing, Error, "no code for a GPU that was asked for",
 		"The program stops with CUDA_ERROR_NO_BINARY_FOR_GPU (209) on that GPU: no kernel image is available for execution on the device. With relocatable device code it is CUDA_ERROR_NOT_FOUND (500), named symbol not found."},
-	{explain.GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},
-	{explain.GPUCodeUnasked, Note, "code that none of the GPUs asked for can use", "It makes the package larger."},
-	{explain.Malformed, Error, "the file is malformed", "It cannot be examined."},
+	{GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},
+	{GPUCodeUnasked, Note, "code that none of the GPUs asked for can use", "It makes the package larger."},
+	{Malformed, Error, "the file is malformed", "It cannot be examined."},
 	{NothingChecked, Warning, "a directory without an ELF file", "A check of nothing finds nothing: the wrong directory was named, or the build has put nothing there."},
 	{UnreadableFile, Error, "the file cannot be read", "It was not examined."},
 }
@@ -152,35 +152,9 @@ func rule(id string) Rule {
 	return Rule{ID: id, Severity: Error}
 }
 
-// Finding is one thing that is wrong with one file.
-type Finding struct {
-	ID       string   `json:"id"`
-	Severity Severity `json:"severity"`
-	Message  string   `json:"message"`
-	remedy.Remedy
-	Entry    *string `json:"entry,omitempty"`    // as written in the run path
-	Position int     `json:"position,omitempty"` // of the entry, from 1
-	Library  string  `json:"library,omitempty"`
-	Line     int     `json:"line,omitempty"`  // of a script, from 1
-	Bytes    uint64  `json:"bytes,omitempty"` // that the finding is about
-	// Libraries are all names where a finding is about several.
-	Libraries  []string    `json:"libraries,omitempty"`
-	Candidates []Candidate `json:"candidates,omitempty"`
-	Accepted   bool        `json:"accepted,omitempty"` // the baseline has it
-}
+// ofTheLoad are the kinds that are about what is loaded; the others are about how the file, or its run path, is written.
+var ofTheLoad = []string{NoInterpreter, LoadError, Unresolved, UnresolvedIndirect, MissingVersion, LibcMismatch, StubLoaded, CompatHarms,
+	NoDriverLink, DriverAbsent, UnfitDriver, OpenFails, GPUCodeMissing, Malformed, UnreadableFile}
 
-// Concluded returns a problem as a finding.
-func Concluded(p explain.Problem) Finding {
-	f := Finding{ID: p.Kind, Severity: rule(p.Kind).Severity, Message: p.Text, Bytes: p.Bytes, Remedy: p.Remedy}
-	if p.Object != nil {
-		f.Library = p.Object.Name
-	}
-	return f
-}
-
-// Candidate is one of several files of the same name.
-type Candidate struct {
-	Path     string `json:"path"`
-	Position int    `json:"position"` // of its directory in the run path, from 1
-	Wins     bool   `json:"wins"`     // the loader takes it
-}
+// Stops reports whether a start does not come to its end by the conclusion, or not with what it was meant to load.
+func (c *Conclusion) Stops() bool { return c.Severity == Error && slices.Contains(ofTheLoad, c.ID) }

@@ -1,0 +1,162 @@
+package audit
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/loader"
+)
+
+// knowledge is what the audit has learnt from all its files together.
+type knowledge struct {
+	mu sync.Mutex
+	// satisfied are the requests (file, name) that were met in some load.
+	satisfied map[[2]string]bool
+	// provides are the absolute paths of the examined files by soname and by file name.
+	provides map[string][]string
+	examined map[string]bool // by the path on this machine
+	// loaders are the files in whose loads a name was found, of each name one: a program wherever there
+	// is one, the first by its path.
+	loaders map[asked]opener
+	// opens are the files that have a name among their strings, the first two by their paths of each.
+	opens map[asked][]string
+}
+
+// asked is a name as processes of one kind ask for it: a library for another machine, or C library, is none of theirs.
+type asked struct {
+	name string
+	abi  loader.ABI
+	kind loader.Kind
+}
+
+func askedBy(s *loader.Load, name string) asked {
+	abi, _ := s.Main.File.ABI()
+	return asked{name, abi, s.Interp.Kind}
+}
+
+// opener is a file that loads others.
+type opener struct {
+	path    string
+	file    *loader.File
+	program bool
+}
+
+func newKnowledge() *knowledge {
+	return &knowledge{satisfied: map[[2]string]bool{}, provides: map[string][]string{}, examined: map[string]bool{}, loaders: map[asked]opener{}, opens: map[asked][]string{}}
+}
+
+// learn remembers what the load of a file shows.
+func (c *knowledge) learn(name string, of *explain.Case) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	main := of.Load.Main.File
+	who := opener{name, main, of.Load.Program}
+	c.examined[main.Path] = true
+	at := name
+	if abs, err := filepath.Abs(at); err == nil {
+		at = abs // as it was named on the command line, it would be relative to any working directory
+	}
+	for _, name := range []string{main.Soname, path.Base(at)} {
+		if name != "" && !slices.Contains(c.provides[name], at) {
+			c.provides[name] = append(c.provides[name], at)
+		}
+	}
+	for _, l := range main.Literals() {
+		name := askedBy(of.Load, path.Base(l.Name))
+		if by := c.opens[name]; !slices.Contains(by, main.Path) {
+			by = append(by, main.Path)
+			slices.Sort(by)
+			c.opens[name] = by[:min(len(by), 2)]
+		}
+	}
+	for _, o := range of.Load.Objects {
+		if o.File == nil {
+			continue
+		}
+		for _, u := range o.Uses {
+			if !u.To.Found() || slices.ContainsFunc(u.To.Lacks, func(l loader.Lack) bool { return l.By == o }) {
+				continue
+			}
+			if o != of.Load.Main {
+				c.satisfied[of.Request(o, u.Name)] = true
+			}
+			name := askedBy(of.Load, u.Name)
+			if by, known := c.loaders[name]; !known || who.program && !by.program || who.program == by.program && who.path < by.path {
+				c.loaders[name] = who
+			}
+		}
+	}
+}
+
+// before says what may have loaded a library of a name before a file that needs it and does
+// not find it, and how bad it is to rely on that: an error where nothing is known to.
+func (c *knowledge) before(name string, file *loader.File, load *loader.Load) (who string, s explain.Severity) {
+	by, ok := c.loaders[askedBy(load, name)]
+	if ok && by.program {
+		return fmt.Sprintf("; it works where it was loaded before, as %s does", by.path), explain.Note
+	}
+	if others := slices.DeleteFunc(slices.Clone(c.opens[askedBy(load, name)]), func(p string) bool { return p == file.Path }); len(others) > 0 {
+		return fmt.Sprintf("; it works where it was loaded before, as %s may do, which has that name among its strings", others[0]), explain.Note
+	}
+	// What the file itself loads is not there before it.
+	if ok && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.File == by.file }) {
+		return fmt.Sprintf("; it works only where it was loaded before, by %s", by.path), explain.Warning
+	}
+	return "", explain.Error
+}
+
+// provider returns the file of a name that is nearest to another file, the one
+// that has the longest part of its path in common with it, of those that fit.
+func (c *knowledge) provider(name, near string, fits func(file string) bool) string {
+	best, most := "", -1
+	for _, p := range c.provides[name] {
+		n := 0
+		for n < len(p) && n < len(near) && p[n] == near[n] {
+			n++
+		}
+		if (n > most || n == most && p < best) && fits(p) {
+			best, most = p, n
+		}
+	}
+	return best
+}
+
+// unresolved reports what is missing, once all files have been seen.
+func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
+	c := u.known
+	s.Provider = c.provider
+	indirect := map[string]bool{}
+	for _, f := range s.Open() {
+		direct := f.By == s.Load.Main
+		there := !direct && f.By != nil && f.By.File != nil && c.examined[f.By.File.Path] // it has a report of its own
+		switch {
+		case f.ID == explain.OpenFails:
+			if f.Object.File == nil || !c.examined[f.Object.File.Path] {
+				all = append(all, f)
+			}
+		case f.Verdict != nil:
+			if !there {
+				all = append(all, f)
+			}
+		case f.By != nil && c.satisfied[s.Request(f.By, f.Library)]:
+			// A program loads this library and what it needs: it is never loaded alone.
+		case f.ID == explain.MissingVersion:
+			if direct || s.Load.Program {
+				all = append(all, f)
+			}
+		case direct, (s.Load.Program || !there) && !indirect[f.Library]:
+			indirect[f.Library] = indirect[f.Library] || !direct
+			if !s.Load.Program && f.Severity == explain.Error && f.ID != explain.LibcMismatch {
+				var who string
+				who, f.Severity = c.before(f.Library, f.By.File, s.Load)
+				f.Message += who
+			}
+			all = append(all, s.Strictly(f))
+		}
+	}
+	return all
+}

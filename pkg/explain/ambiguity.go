@@ -1,0 +1,392 @@
+package explain
+
+import (
+	"debug/elf"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
+)
+
+// entry looks at an entry of the file's run path, or at what could be one.
+func (c *Case) entry(text string, position int) entry {
+	e := entry{text: text, position: position, key: runpath.Key(text)}
+	e.dir, _ = c.Load.Expand(c.Load.Main, text)
+	e.driver = e.key == runpath.Key(c.Link(c.file.ELF.Machine))
+	e.stub = c.StubDirs.Contains(e.key)
+	e.compat = !e.driver && c.IsCompat(c.Load, text, e.dir)
+	return e
+}
+
+func (e *entry) in(f Conclusion) Conclusion {
+	f.Entry, f.Position = &e.text, e.position
+	return f
+}
+
+// of reports a finding of an entry: what it is.
+func (c *Case) of(e *entry, id string, fix remedy.Remedy, is string, args ...any) {
+	c.report(e.in(Conclusion{ID: id, Message: fmt.Sprintf("entry %d, %s, ", e.position, e.text) + fmt.Sprintf(is, args...), Remedy: fix}))
+}
+
+// collectNames fills own and maybe. With DT_RUNPATH the loader looks up what the
+// file itself asks for, at start or by dlopen; with DT_RPATH what its libraries
+// ask for too.
+func (c *Case) collectNames() {
+	c.own, c.maybe = map[string]bool{}, map[string]bool{}
+	for _, n := range c.file.Needed {
+		c.own[n] = true
+	}
+	for _, l := range c.file.Literals() {
+		switch {
+		case l.Name == c.file.Soname:
+		case l.Exact:
+			c.own[l.Name] = true
+		default:
+			c.maybe[l.Name] = true
+		}
+	}
+	for _, note := range c.file.Notes() {
+		for _, n := range note.Sonames {
+			c.own[n] = true
+		}
+	}
+	if c.file.Tag == elf.DT_RPATH {
+		for _, o := range c.Load.Objects {
+			for _, u := range o.Uses {
+				c.own[u.Name] = true
+			}
+		}
+	}
+}
+
+// safety reports what noRunpathAmbiguity refuses beside ambiguous names.
+func (c *Case) safety() {
+	for i := range c.entries {
+		e := &c.entries[i]
+		switch {
+		case e.text == "":
+			c.report(e.in(Conclusion{ID: EmptyEntry,
+				Message: fmt.Sprintf("entry %d of the run path %q is empty: the loader searches the working directory there", e.position, brief(c.file.List)),
+				Remedy:  c.normalize().And("; if the working directory is really meant, write \".\"")}))
+		case e.stub:
+			more := ""
+			if names := c.heldNames(e); len(names) > 0 {
+				more = ", and the loader looks for " + remedy.List(names) + " there"
+			}
+			c.of(e, StubEntry, c.EditForDriver(c.Load.Main, c.StubReplace()...), "is a stub directory%s", more)
+		}
+	}
+	c.neededPaths()
+	for _, o := range c.Load.Objects {
+		for _, f := range c.Note(o) {
+			c.report(f)
+		}
+	}
+	var link *entry
+	for i := range c.entries {
+		e := &c.entries[i]
+		if e.driver && link == nil {
+			link = e
+		}
+		if e.compat && link != nil {
+			c.report(e.in(Conclusion{ID: DriverBeforeCompat, Library: driver.LibCUDA,
+				Message: fmt.Sprintf("the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over the newer one",
+					link.text, link.position, e.text, e.position, driver.LibCUDA),
+				Remedy: c.normalize()}))
+		}
+	}
+}
+
+// neededPaths reports the names in DT_NEEDED that are paths (_dl_map_object in elf/dl-load.c,
+// load_library in musl's ldso/dynlink.c) to where anyone, or nobody, may have put a file.
+func (c *Case) neededPaths() {
+	for _, name := range c.file.Needed {
+		if !strings.Contains(name, "/") {
+			continue
+		}
+		f := Conclusion{Library: name, Remedy: c.Search(name, c.Load.Main)}
+		const what = "%s, which the file needs, is named by a path, for which no run path is searched: "
+		switch at := name; {
+		case strings.HasPrefix(at, "/"):
+			why := c.leftover(path.Dir(at))
+			if why == "" {
+				continue
+			}
+			f.ID, f.Message = BuildNeeded, fmt.Sprintf(what+"it is in %s", name, why)
+		case loader.TokenAt(at) != "" && c.Load.Interp.Kind == loader.GLibc:
+			continue
+		default:
+			f.ID, f.Message = RelativeNeeded, fmt.Sprintf(what+"the loader opens it relative to the working directory", name)
+		}
+		c.report(f)
+	}
+}
+
+// heldNames returns which of the file's own names a directory holds.
+func (c *Case) heldNames(e *entry) []string {
+	var names []string
+	if e.dir == "" {
+		return nil
+	}
+	for n := range c.own {
+		if !strings.Contains(n, "/") && c.Load.Holds(e.dir, n) {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ignored reports whether the caller does not want to hear of a name.
+func (a *System) ignored(name string) bool {
+	return slices.ContainsFunc(a.Ignore, func(pattern string) bool {
+		ok, err := path.Match(pattern, name)
+		return pattern == name || ok && err == nil
+	})
+}
+
+// candidate is a file that one entry offers for a name.
+type candidate struct {
+	entry *entry
+	file  *loader.File
+	path  string
+}
+
+// ambiguity reports names for which two or more entries offer different files.
+func (c *Case) ambiguity() {
+	type group struct {
+		names []string
+		first []candidate
+	}
+	others := map[string]*group{} // by the directories: names that the file does not ask for
+	for _, name := range c.sharedNames() {
+		if c.ignored(name) {
+			continue
+		}
+		var all []candidate
+		for i := range c.entries {
+			e := &c.entries[i]
+			if e.dir == "" || e.text == "" || e.stub {
+				continue // an empty entry and a stub directory are findings of their own
+			}
+			f, _ := c.Load.In(e.dir, name)
+			if f == nil || slices.ContainsFunc(all, func(x candidate) bool { return c.isSame(x.file, f) }) {
+				continue
+			}
+			all = append(all, candidate{e, f, strings.TrimSuffix(e.dir, "/") + "/" + name})
+		}
+		if len(all) < 2 || c.settled(name, all) {
+			continue
+		}
+		if c.own[name] || c.maybe[name] {
+			c.report(c.ambiguous(name, all))
+			continue
+		}
+		// The loader asks for sonames; other names of the same files are for the linker.
+		if !slices.ContainsFunc(all, func(x candidate) bool { return x.file.Soname == name || x.file.Soname == "" }) {
+			continue
+		}
+		key := ""
+		for _, x := range all {
+			key += fmt.Sprint(x.entry.position, " ")
+		}
+		g := others[key]
+		if g == nil {
+			g = &group{first: all}
+			others[key] = g
+		}
+		g.names = append(g.names, name)
+	}
+	for _, key := range slices.Sorted(maps.Keys(others)) {
+		g := others[key]
+		f := c.ambiguous(g.names[0], g.first)
+		f.Severity = Warning
+		dirs := []string{}
+		for _, x := range g.first {
+			dirs = append(dirs, fmt.Sprintf("%s (entry %d)", x.entry.text, x.entry.position))
+		}
+		if len(g.names) > 1 {
+			f.Libraries = g.names
+			f.Message = fmt.Sprintf("%s are in each of %s, and differ; the file does not need them at present; those in %s win at run time",
+				remedy.List(g.names), strings.Join(dirs, ", "), g.first[0].entry.text)
+		} else {
+			f.Message += "; the file does not need it at present"
+		}
+		c.report(f)
+	}
+	c.shadowing()
+}
+
+// several begins the finding of a name for which there are different files: the first wins.
+func (c *Case) several(name string, all []candidate) Conclusion {
+	f := all[0].entry.in(Conclusion{ID: Ambiguous, Severity: Error, Library: name})
+	if c.maybe[name] && !c.own[name] {
+		f.Severity = Warning
+	}
+	for i, x := range all {
+		f.Candidates = append(f.Candidates, Candidate{x.path, x.entry.position, i == 0})
+	}
+	return f
+}
+
+func (c *Case) ambiguous(name string, all []candidate) Conclusion {
+	f := c.several(name, all)
+	var places []string
+	for _, x := range all {
+		place := fmt.Sprintf("%s (entry %d)", x.path, x.entry.position)
+		if at := c.Loader.Inside(x.file.Path); at != x.path {
+			place = fmt.Sprintf("%s (entry %d, leads to %s)", x.path, x.entry.position, at)
+		}
+		places = append(places, place)
+	}
+	winner := all[0].path
+	why := ", the first"
+	if o := c.loads(name); o != nil && o.Found() && o.Path != winner {
+		winner, why = o.Path, fmt.Sprintf(" (%s)", o.How(nil))
+		for i := range f.Candidates {
+			f.Candidates[i].Wins = f.Candidates[i].Path == o.Path
+		}
+	}
+	f.Message = fmt.Sprintf("%s is ambiguous: different files are %s; at run time %s wins%s", name, strings.Join(places, " and "), winner, why)
+	if slices.ContainsFunc(all, func(x candidate) bool { return x.entry.driver }) && driver.Provides(name) {
+		var others []string
+		for _, x := range all {
+			if !x.entry.driver {
+				others = append(others, x.entry.text)
+			}
+		}
+		f.Remedy = c.without(others...).And(": %s comes with the host's driver; where the directory is a compat directory, name it with --compat", name)
+		return f
+	}
+	// The first stays that no other remedy takes out.
+	stays := max(0, slices.IndexFunc(all, func(x candidate) bool { return c.remains(x.entry.key) }))
+	var drop []string
+	for _, e := range c.entries { // the same file may be in several of them
+		if e.dir == "" || e.text == "" || e.stub || slices.Contains(drop, e.text) {
+			continue
+		}
+		if file, _ := c.Load.In(e.dir, name); file != nil && !c.isSame(file, all[stays].file) {
+			drop = append(drop, e.text)
+		}
+	}
+	f.Remedy = c.without(drop...)
+	if stays == 0 {
+		f.Remedy = f.And(", which keeps what is loaded now; or put a directory first that holds only the right %s", name)
+	}
+	f.Remedy = f.And("; --ignore %s accepts it", name)
+	return f
+}
+
+// loads returns the object for a name that the file itself asks for.
+func (c *Case) loads(name string) *loader.Object {
+	for _, u := range c.Load.Main.Uses {
+		if u.Name == name {
+			return u.To
+		}
+	}
+	return nil
+}
+
+// settled reports whether an ambiguity is meant, or always there.
+func (c *Case) settled(name string, all []candidate) bool {
+	// Compat before the driver link is the order that this project makes.
+	if all[0].entry.compat {
+		rest := all[1:]
+		if !slices.ContainsFunc(rest, func(x candidate) bool { return !x.entry.driver && !x.entry.compat }) {
+			return true
+		}
+	}
+	// The other way round it is a finding of its own.
+	if all[0].entry.driver && !slices.ContainsFunc(all[1:], func(x candidate) bool { return !x.entry.compat }) {
+		return true
+	}
+	// nixpkgs' glibc brings a copy of libgcc_s.so.1 beside its libc.so.6, for
+	// pthread_cancel; every program with gcc's own library directory in its run
+	// path has both. They are of one ABI, which only grows.
+	if name == "libgcc_s.so.1" {
+		rest := slices.DeleteFunc(slices.Clone(all), func(x candidate) bool { return c.Load.Holds(x.entry.dir, "libc.so.6") })
+		return len(rest) < 2
+	}
+	return false
+}
+
+// shadowing reports a driver library in an ordinary directory before the driver
+// link, which may not exist where the check runs.
+func (c *Case) shadowing() {
+	i := slices.IndexFunc(c.entries, func(e entry) bool { return e.driver })
+	if i < 1 || c.Loader.Files().IsDir(c.entries[i].dir) {
+		return // where the driver is installed, ambiguity reports it
+	}
+	for j := range c.entries[:i] {
+		e := &c.entries[j]
+		if e.compat || e.stub || e.dir == "" || e.text == "" {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.own)) {
+			if driver.Provides(name) && c.Load.Holds(e.dir, name) && !c.ignored(name) {
+				c.report(e.in(Conclusion{ID: Shadowing, Library: name,
+					Message: fmt.Sprintf("%s comes with the host's driver, in %s (entry %d), but %s (entry %d) holds one too, comes before it and wins at run time",
+						name, c.entries[i].text, c.entries[i].position, e.text, e.position),
+					Remedy: c.without(e.text).And("; where it is a compat directory, name it with --compat")}))
+			}
+		}
+	}
+}
+
+// sharedNames returns the names of libraries that two or more of the file's
+// directories hold.
+func (c *Case) sharedNames() []string {
+	var dirs []string
+	for _, e := range c.entries {
+		if e.dir != "" && e.text != "" && !e.stub && !slices.Contains(dirs, e.dir) {
+			dirs = append(dirs, e.dir)
+		}
+	}
+	if len(dirs) < 2 {
+		return nil
+	}
+	key := strings.Join(dirs, "\x00")
+	if v, ok := c.shared.Load(key); ok {
+		return v.([]string)
+	}
+	held := map[string]int{} // in how many of the directories
+	for _, dir := range dirs {
+		for name := range c.Loader.Files().Names(dir) {
+			if strings.Contains(name, ".so") {
+				held[name]++
+			}
+		}
+	}
+	maps.DeleteFunc(held, func(_ string, n int) bool { return n < 2 })
+	out := slices.Sorted(maps.Keys(held))
+	c.shared.Store(key, out)
+	return out
+}
+
+func (a *System) isSame(f, g *loader.File) bool {
+	if f.Path == g.Path {
+		return true
+	}
+	key := f.Path + "\x00" + g.Path
+	if v, ok := a.same.Load(key); ok {
+		return v.(bool)
+	}
+	same := f.Same(g)
+	a.same.Store(key, same)
+	return same
+}
+
+// brief cuts a list off that is too long for a sentence.
+func brief(list string) string {
+	const most = 1000
+	if len(list) <= most {
+		return list
+	}
+	return list[:most] + "…"
+}

@@ -1,0 +1,123 @@
+package explain
+
+import (
+	"slices"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
+)
+
+// edit is the remedy of running an editing tool on the file.
+func (c *Case) edit(argv ...string) remedy.Remedy { return c.Edit(c.Load.Main, argv...) }
+
+// normalize is the remedy of bringing the run path into its normal form.
+func (c *Case) normalize(flags ...string) remedy.Remedy {
+	return c.edit(c.Tool(append([]string{"runpath", "normalize"}, flags...)...)...)
+}
+
+// without is the remedy of taking entries out of the run path. Where a library is found in one of them, and in none that the other
+// remedies leave, that has to be dealt with first. It is asked once for each finding: the next one counts on it.
+func (c *Case) without(entries ...string) remedy.Remedy {
+	for _, e := range slices.Clone(entries) {
+		entries = append(entries, c.replaced[runpath.Key(e)].by...) // it may be there in the place of e by then
+	}
+	rest := slices.DeleteFunc(slices.Clone(c.rest), func(e entry) bool { return naming(entries, e.key) })
+	if r, ok := c.leaves(rest, entries); !ok {
+		return r
+	}
+	command := []string{"runpath", "edit"}
+	for _, e := range entries {
+		command = append(command, "--remove-entry", e)
+	}
+	return c.edit(command...)
+}
+
+// naming reports whether one of some entries names the directory with a key.
+func naming(entries []string, key string) bool {
+	return slices.ContainsFunc(entries, func(e string) bool { return runpath.Key(e) == key })
+}
+
+// remains reports whether no remedy so far takes a directory out of the run path.
+func (c *Case) remains(key string) bool {
+	return slices.ContainsFunc(c.rest, func(e entry) bool { return e.key == key })
+}
+
+// leaves notes that the run path is rest once a remedy is followed that takes entries out; if a library would be lost, it is not ok,
+// and there is another remedy.
+func (c *Case) leaves(rest []entry, entries []string) (r remedy.Remedy, ok bool) {
+	if c.long {
+		return remedy.Do("shorten the run path: runpath set writes another"), false
+	}
+	var lost []string
+	for _, o := range c.Load.Objects[1:] {
+		if !o.Found() || o.List != c.Load.Main || slices.Contains(lost, o.Name) {
+			continue
+		}
+		if !slices.ContainsFunc(rest, func(e entry) bool {
+			return e.text == o.Entry || c.Load.Holds(e.dir, o.Name) || e.driver && driver.Provides(o.Name)
+		}) {
+			lost = append(lost, o.Name)
+		}
+	}
+	if len(lost) > 0 {
+		return remedy.Do("remove %s from the run path once %s can be found elsewhere", entries, lost), false
+	}
+	c.rest = rest
+	return r, true
+}
+
+// replace is the remedy of writing what was meant in the place of an entry: those that hold what the file asks for, and no other
+// entry has. Where there are none, the entry goes.
+func (c *Case) replace(e *entry, meant ...string) remedy.Remedy {
+	if known, ok := c.replaced[e.key]; ok {
+		return known.remedy // it is in the run path twice
+	}
+	rest := slices.DeleteFunc(slices.Clone(c.rest), func(r entry) bool { return r.key == e.key })
+	var by runpath.List
+	for _, text := range meant {
+		m := c.entry(text, e.position)
+		there := slices.ContainsFunc(rest, func(r entry) bool { return r.key == m.key })
+		if !there && m.dir != "" && !m.stub && (m.driver || c.brings(&m, rest)) {
+			rest, by = append(rest, m), append(by, text)
+		}
+	}
+	if len(by) == 0 {
+		r := c.without(e.text)
+		if len(meant) > 0 {
+			r = r.And("; %s, which may have been meant, brings nothing that the file asks for and no other entry has", meant)
+		}
+		return r
+	}
+	if r, ok := c.leaves(rest, []string{e.text}); !ok {
+		return r
+	}
+	r := c.edit("runpath", "edit", "--replace-entry", e.text+"="+by.String()).And(" if that is what was meant")
+	if c.replaced == nil {
+		c.replaced = map[string]replacement{}
+	}
+	c.replaced[e.key] = replacement{by, r}
+	return r
+}
+
+// replacement is what a remedy puts in the place of an entry.
+type replacement struct {
+	by     runpath.List
+	remedy remedy.Remedy
+}
+
+// brings reports whether an entry holds a name that the file asks for, and none of those that another one holds, and
+// whether nobody else can write to it.
+func (c *Case) brings(m *entry, rest []entry) bool {
+	host, _, err := c.Loader.Files().Resolve(m.dir)
+	if err != nil || !c.Loader.Files().IsDir(m.dir) {
+		return false
+	}
+	if where, _ := c.writable(m.dir, host, true); where != "" || c.OfNix() && isFHS(m.key) || c.leftover(m.text) != "" {
+		return false
+	}
+	holds := c.heldNames(m)
+	return len(holds) > 0 && !slices.ContainsFunc(rest, func(r entry) bool {
+		return r.dir != "" && slices.ContainsFunc(holds, func(name string) bool { return c.Load.Holds(r.dir, name) })
+	})
+}
