@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/cli/programs"
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/explain"
 )
 
 // Links between the pages lead to a file that is there, and to one of its headings.

@@ -75,14 +75,16 @@ var wordsOnly = map[string]string{
 	explain.UnresolvedIndirect: "where the library is, is not known",
 	explain.MissingVersion:     "a newer library must come from somewhere",
 	explain.LibcMismatch:       "which of the two is right is not known",
-	explain.FHSInterpreter:       "the package is to be built with another hook",
+	explain.FHSInterpreter:     "the package is to be built with another hook",
 	explain.LoadError:          "the file is broken",
+	explain.OpenFails:          "what it lacks may be nowhere here",
+	explain.UnfitDriver:        "the driver of the host is to be changed",
 	explain.Malformed:          "the file is broken",
 	explain.GPUCodeMissing:     "the package is to be built again",
 	explain.GPUCodeJIT:         "the package is to be built again",
 	explain.GPUCodeUnasked:     "the package is to be built again",
-	explain.NothingChecked:       "which directory was meant is not known",
-	explain.UnreadableFile:       "the file system, or a limit of the process, is in the way",
+	explain.NothingChecked:     "which directory was meant is not known",
+	explain.UnreadableFile:     "the file system, or a limit of the process, is in the way",
 }
 
 // remedyCase is a file with a finding that has a remedy.

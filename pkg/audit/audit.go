@@ -44,7 +44,7 @@ var ambiguity = []string{explain.EmptyEntry, explain.StubEntry, explain.Relative
 // Ambiguity examines one file as noRunpathAmbiguity does.
 func (a *Auditor) Ambiguity(p string) *Report {
 	return a.examine(p, func(s *explain.Case, r *Report) {
-		r.Findings = slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool { return !slices.Contains(ambiguity, f.ID) })
+		r.Findings = s.Tried(slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool { return !slices.Contains(ambiguity, f.ID) }))
 	})
 }
 
@@ -101,7 +101,7 @@ func (u *Audit) Examine(p *Pending) int {
 	}
 	a, path := u.a, p.path
 	p.report = a.examine(path, func(s *explain.Case, r *Report) {
-		r.Findings = s.Settled()
+		r.Findings = s.Tried(s.Settled())
 		u.known.learn(path, s)
 		// Only what is missing depends on the other files: then, and only then, the
 		// load is kept until all have been seen.
@@ -129,7 +129,8 @@ func (u *Audit) Examine(p *Pending) int {
 // examined. The worst findings come first.
 func (u *Audit) Finish(p *Pending) *Report {
 	if s := p.subject; s != nil {
-		p.report.Findings = append(slices.Clip(s.Settled()), u.unresolved(s)...)
+		open := u.unresolved(s) // which may give what is settled another remedy
+		p.report.Findings = s.Tried(append(slices.Clip(s.Settled()), open...))
 		p.subject = nil
 	}
 	findings := p.report.Findings

@@ -264,22 +264,30 @@ func (c *Case) ambiguous(name string, all []candidate) Conclusion {
 		f.Remedy = c.without(others...).And(": %s comes with the host's driver; where the directory is a compat directory, name it with --compat", name)
 		return f
 	}
-	// The first stays that no other remedy takes out.
+	// The first stays that no other remedy takes out; where what then is loaded does not do for the file, another one.
 	stays := max(0, slices.IndexFunc(all, func(x candidate) bool { return c.remains(x.entry.key) }))
-	var drop []string
-	for _, e := range c.entries { // the same file may be in several of them
-		if e.dir == "" || e.text == "" || e.stub || slices.Contains(drop, e.text) {
-			continue
+	drop := func(keep candidate) (entries []string) {
+		for _, e := range c.entries { // the same file may be in several of them
+			if e.dir == "" || e.text == "" || e.stub || slices.Contains(entries, e.text) {
+				continue
+			}
+			if file, _ := c.Load.In(e.dir, name); file != nil && !c.isSame(file, keep.file) {
+				entries = append(entries, e.text)
+			}
 		}
-		if file, _ := c.Load.In(e.dir, name); file != nil && !c.isSame(file, all[stays].file) {
-			drop = append(drop, e.text)
-		}
+		return entries
 	}
-	f.Remedy = c.without(drop...)
+	const accepts = "; --ignore %s accepts it"
+	f.Remedy = c.without(drop(all[stays])...)
 	if stays == 0 {
 		f.Remedy = f.And(", which keeps what is loaded now; or put a directory first that holds only the right %s", name)
 	}
-	f.Remedy = f.And("; --ignore %s accepts it", name)
+	f.Remedy = f.And(accepts, name)
+	for i, x := range all {
+		if i != stays {
+			f.others = append(f.others, c.removing(drop(x)).And(": then %s is found"+accepts, x.path, name))
+		}
+	}
 	return f
 }
 

@@ -34,6 +34,8 @@ type Conclusion struct {
 	Verdict *Verdict `json:"-"`
 	Answer  int      `json:"-"` // the error that CUDA answers; 0 for none, or not known
 	GPUs    []string `json:"-"` // that cannot run the code
+	// others are what helps where Remedy, tried, does not.
+	others []remedy.Remedy
 }
 
 // Candidate is one of several files of the same name.
@@ -90,6 +92,7 @@ type Case struct {
 
 	named    string // the file as an argument of the editing tools
 	file     *loader.File
+	view     bool   // it is one in which a remedy was followed
 	followed bool   // what it may open is a part of the load
 	at       string // the file's path below the root, links resolved
 	entries  []entry
@@ -144,7 +147,10 @@ func (c *Case) argument(name string) string {
 }
 
 // Conclusions returns all that can be said of the start: first what its own files show, then what others may change.
-func (c *Case) Conclusions() []Conclusion { return append(slices.Clip(c.Settled()), c.Open()...) }
+func (c *Case) Conclusions() []Conclusion {
+	open := c.Open()
+	return c.Tried(append(slices.Clip(c.Settled()), open...))
+}
 
 // Settled returns what nothing else that is known can change. It follows what the file may open.
 func (c *Case) Settled() []Conclusion {

@@ -285,9 +285,7 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	switch {
 	case strings.Contains(o.Name, "/"):
 		v.Text = fmt.Sprintf("%s comes with the host's driver, on NixOS in %s.", path.Base(o.Name), link)
-		if v.Remedy = c.byName(o); v.Command != nil {
-			v.Remedy = v.And("; then autoAddDriverRunpath lets it be found")
-		}
+		v.Remedy = c.byName(o)
 	case o.Cause == loader.DlopenAsked && !NeedsDriver(c.Load, o):
 		v.Kind, v.Answer, v.Text = "", 0, "Nothing that is loaded asks for it."
 	case linked:

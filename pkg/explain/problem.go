@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
 
@@ -268,7 +269,11 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 	s, base := c.Load, path.Base(name)
 	var in []string // what is to be searched too
-	if f, _, _ := s.Own(by, base); f == nil && s.Default(base) == nil && !driver.Provides(base) {
+	if driver.Provides(base) {
+		if link := c.Link(by.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(by.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
+			in = []string{"--add-entry", link}
+		}
+	} else if f, _, _ := s.Own(by, base); f == nil && s.Default(base) == nil {
 		dir := c.beside(base, by)
 		for _, u := range by.Uses { // where it lies as it is named
 			if at := c.absolute(u.To); u.Name == name && at != "" && path.Base(at) == base && s.Holds(path.Dir(at), base) {
@@ -357,11 +362,24 @@ func (c *Case) tooOld(o, by *loader.Object) Conclusion {
 	p := Conclusion{ID: MissingVersion, Object: o, By: by,
 		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by)),
 		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
-	onlyHere := o.List == s.Main && o.Rule.InRunPath() && !slices.ContainsFunc(s.Objects, func(x *loader.Object) bool {
-		return x != o && x.Found() && x.List == o.List && x.Entry == o.Entry
-	})
-	if d := s.Default(o.Name); d != nil && onlyHere && !slices.ContainsFunc(versions, func(v string) bool { return !d.Defines(v) }) {
-		p.Remedy = c.Edit(s.Main, "runpath", "edit", "--remove-entry", o.Entry).And(": then %s is found, which defines it", d.Path)
+	if slices.Contains(ownCLibrary, o.Name) { // which is one with its loader
+		p.Remedy = remedy.Do("build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the loader's does not work", o.Name)
 	}
+	if s.Interp.Kind != loader.GLibc || o.List == nil || o.List.File == nil || !o.Rule.InRunPath() {
+		return p
+	}
+	// Where the entry that led to it goes, or comes after the one that has a newer one, that is found.
+	list := runpath.Parse(o.List.File.List)
+	words := p.Remedy
+	p.Remedy = c.Edit(o.List, "runpath", "edit", "--remove-entry", o.Entry)
+	if d := s.Default(o.Name); d != nil && !slices.ContainsFunc(versions, func(v string) bool { return !d.Defines(v) }) {
+		p.Remedy = p.And(": then %s is found, which defines it", d.Path)
+	}
+	for _, entry := range list[slices.Index(list, o.Entry)+1:] {
+		if dir, ok := s.Expand(o.List, entry); ok && entry != "" && s.Holds(dir, o.Name) {
+			p.others = append(p.others, c.Edit(o.List, "runpath", "edit", "--replace-entry", o.Entry+"="+entry+":"+o.Entry).And(": then %s is found", path.Join(dir, o.Name)))
+		}
+	}
+	p.others = append(p.others, words)
 	return p
 }

@@ -26,6 +26,11 @@ func (c *Case) without(entries ...string) remedy.Remedy {
 	if r, ok := c.leaves(rest, entries); !ok {
 		return r
 	}
+	return c.removing(entries)
+}
+
+// removing is the remedy of taking entries out, whatever else is concluded.
+func (c *Case) removing(entries []string) remedy.Remedy {
 	command := []string{"runpath", "edit"}
 	for _, e := range entries {
 		command = append(command, "--remove-entry", e)

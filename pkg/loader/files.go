@@ -277,6 +277,29 @@ type later struct {
 	enough      atomic.Pointer[[]*later] // the files that once had all that this one refers to: see Scope.Unbound
 }
 
+// Ask changes the libraries that a file needs, in a view of it that [Loader.Edited] makes: names that are replaced, in DT_VERNEED
+// too, and one that is added at the end, unless it is "".
+func (f *File) Ask(replaced map[string]string, added string) {
+	f.Needed, f.deps, f.versions.needs = slices.Clone(f.Needed), slices.Clone(f.deps), slices.Clone(f.versions.needs)
+	rename := func(name *string) {
+		if to, ok := replaced[*name]; ok {
+			*name = to
+		}
+	}
+	for i := range f.Needed {
+		rename(&f.Needed[i])
+	}
+	for i := range f.deps {
+		rename(&f.deps[i].name)
+	}
+	for i := range f.versions.needs {
+		rename(&f.versions.needs[i].Library)
+	}
+	if added != "" {
+		f.Needed, f.deps = append(f.Needed, added), append(f.deps, dep{elf.DT_NEEDED, added})
+	}
+}
+
 // unread returns a file that could not be opened.
 func unread(errno syscall.Errno) *File { return &File{errno: errno, later: &later{}} }
 

@@ -1,0 +1,219 @@
+package explain
+
+import (
+	"debug/elf"
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
+)
+
+// Tried lets no remedy stand that does not do what it promises: each command is followed on a view of the files, alone and after
+// those before it. Where its conclusion stays, or another one comes, what else helps takes its place, or words do.
+func (c *Case) Tried(list []Conclusion) []Conclusion {
+	if c.view || !slices.ContainsFunc(list, func(f Conclusion) bool { return f.Command != nil }) {
+		return list
+	}
+	before := c.keys()
+	var done []func(*loader.File)
+	for i := range list {
+		f := &list[i]
+		if f.Command == nil {
+			continue
+		}
+		// First what leaves nothing wrong with the library; then what makes nothing worse.
+		tried := append([]remedy.Remedy{f.Remedy}, f.others...)
+		settles := func(whole bool) int {
+			return slices.IndexFunc(tried, func(r remedy.Remedy) bool {
+				edit := c.follows(r)
+				if edit == nil {
+					return !whole
+				}
+				if !c.settles(f, before, whole, edit) || len(done) > 0 && !c.settles(f, before, whole, append(slices.Clip(done), edit)...) {
+					return false
+				}
+				done = append(done, edit)
+				return true
+			})
+		}
+		at := settles(true)
+		if at < 0 {
+			at = settles(false)
+		}
+		if at >= 0 {
+			f.Remedy = tried[at]
+		} else {
+			f.Remedy = remedy.Do("no single edit settles this: %s would lose a library, or bring in another one; build it with the library that is meant. What is loaded shows %s",
+				remedy.Text(remedy.Quote(f.Command...)), remedy.Text(remedy.Quote("runpath", "explain", c.named)))
+		}
+	}
+	return list
+}
+
+// key is what makes two conclusions on two views of a start one.
+type key struct{ id, library, entry string }
+
+func (f *Conclusion) key() key {
+	k := key{f.ID, f.Library, ""}
+	if f.Entry != nil {
+		k.entry = runpath.Key(*f.Entry)
+	}
+	return k
+}
+
+// keys are those of all that is concluded.
+func (c *Case) keys() map[key]bool {
+	all := map[key]bool{}
+	for _, f := range append(slices.Clip(c.Settled()), c.Open()...) {
+		all[f.key()] = true
+	}
+	return all
+}
+
+// settles reports whether a conclusion goes with some edits, and none comes that was not there before. That a library of the driver
+// is not on this machine, whose link is searched, is none. whole: nor is anything wrong with its library by then.
+func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...func(*loader.File)) bool {
+	l := c.Loader.Edited(func(file *loader.File) {
+		for _, edit := range edits {
+			edit(file)
+		}
+	})
+	load, err := l.Load(c.Load.Main.Path)
+	if err != nil || load.Static {
+		return false
+	}
+	after := (&System{Options: c.Options, Loader: l}).Case(load)
+	after.Provider, after.view = c.Provider, true
+	for _, g := range append(slices.Clip(after.Settled()), after.Open()...) {
+		if k := g.key(); k == f.key() || whole && f.Library != "" && g.Library == f.Library && g.Stops() || !before[k] && g.ID != DriverAbsent && (g.Severity != Note || g.Verdict != nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// follows returns what a remedy's command makes of a file, on the view that a loader has of it; nil where that is not known.
+func (c *Case) follows(r remedy.Remedy) func(*loader.File) {
+	argv := r.Command
+	if argv == nil {
+		return nil
+	}
+	operand := argv[len(argv)-1]
+	words := argv[1 : len(argv)-1]
+	at := operand
+	if operand == remedy.Operand(c.named) {
+		at = c.file.Path
+	}
+	of := func(edit func(*loader.File)) func(*loader.File) {
+		return func(f *loader.File) {
+			if f.Path == at {
+				edit(f)
+			}
+		}
+	}
+	list := func(change func(f *loader.File, l runpath.List) runpath.List) func(*loader.File) {
+		return of(func(f *loader.File) {
+			l := change(f, runpath.Parse(f.List))
+			if f.List == l.String() {
+				return
+			}
+			f.List, f.Note, f.NoteErr = l.String(), nil, nil // a right note leads nowhere else
+			switch {
+			case len(l) == 0:
+				f.Tag = elf.DT_NULL
+			case f.Tag == elf.DT_NULL:
+				f.Tag = elf.DT_RUNPATH
+			}
+		})
+	}
+	switch tool := argv[0]; {
+	case tool == "stubReplace":
+		return list(c.normal(runpath.ReplaceStubs))
+	case tool == "autoAddDriverRunpath":
+		return list(c.normal(runpath.AddDriverLink))
+	case tool != "runpath" || len(words) == 0:
+		return nil
+	}
+	switch words[0] {
+	case "normalize":
+		normal := list(c.normal(0))
+		return of(func(f *loader.File) { normal(f); f.RPath, f.Shadow, f.Stopped = "", false, false })
+	case "add":
+		return list(func(_ *loader.File, l runpath.List) runpath.List { return added(l, words[len(words)-1]) })
+	case "cache":
+		return of(func(f *loader.File) { f.Note, f.NoteErr = nil, nil })
+	case "edit":
+		return c.edits(words[1:], of, list)
+	}
+	return nil
+}
+
+// edits is what the flags of edit make of a file.
+func (c *Case) edits(flags []string, of func(func(*loader.File)) func(*loader.File),
+	list func(func(*loader.File, runpath.List) runpath.List) func(*loader.File)) func(*loader.File) {
+	var all []func(*loader.File)
+	for i := 0; i < len(flags); i++ {
+		if flags[i] == "--clear-execstack" {
+			all = append(all, of(func(f *loader.File) { f.ExecutableStack = "" }))
+			continue
+		}
+		if i++; i == len(flags) {
+			return nil
+		}
+		value := flags[i]
+		old, by, _ := strings.Cut(value, "=")
+		switch flags[i-1] {
+		case "--remove-entry":
+			all = append(all, list(func(_ *loader.File, l runpath.List) runpath.List { return l.Without(value) }))
+		case "--add-entry":
+			all = append(all, list(func(_ *loader.File, l runpath.List) runpath.List { return added(l, value) }))
+		case "--replace-entry":
+			all = append(all, list(func(_ *loader.File, l runpath.List) runpath.List {
+				for i := range value {
+					if old := value[:i]; value[i] == '=' && len(l.Without(old)) < len(l) {
+						return l.Replace(old, runpath.Parse(value[i+1:])...)
+					}
+				}
+				return l
+			}))
+		case "--replace-needed":
+			all = append(all, of(func(f *loader.File) { f.Ask(map[string]string{old: by}, "") }))
+		case "--add-needed":
+			all = append(all, of(func(f *loader.File) { f.Ask(nil, value) }))
+		case "--interpreter":
+			all = append(all, of(func(f *loader.File) { f.Interp = value }))
+		default:
+			return nil
+		}
+	}
+	return func(f *loader.File) {
+		for _, edit := range all {
+			edit(f)
+		}
+	}
+}
+
+func added(l runpath.List, entry string) runpath.List {
+	if slices.Contains(l, entry) {
+		return l
+	}
+	return append(slices.Clip(l), entry)
+}
+
+// normal is what the tools of the normal form make of a list.
+func (c *Case) normal(maps runpath.Map) func(*loader.File, runpath.List) runpath.List {
+	return func(f *loader.File, l runpath.List) runpath.List {
+		expand := func(entry string) string { dir, _ := c.Load.Expand(c.Load.Main, entry); return dir }
+		s := runpath.Settings{DriverLink: c.Link(f.ELF.Machine), Compat: c.Compat, Needed: f.Needed, IsStub: c.StubDirs.Contains,
+			IsCompat:        func(entry string) bool { return c.IsCompat(c.Load, entry, expand(entry)) },
+			IsDriverLibrary: func(name string) bool { return driver.Provides(path.Base(name)) },
+			Holds:           func(entry, name string) bool { return c.Load.Holds(expand(entry), name) },
+			Offers:          func(string, string) bool { return false }}
+		l, _ = s.Apply(l, maps)
+		return l
+	}
+}
