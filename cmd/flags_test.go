@@ -71,7 +71,7 @@ var obeyed = map[string]map[string]flagUse{
 		"interpreter": {given: "--interpreter /ld.so program"}, "soname": {given: "--soname liba.so.2"}, "remove-needed": {given: "--remove-needed libx.so.1"},
 		"replace-needed": {given: "--replace-needed libx.so.1=libz.so.1"}, "add-needed": {given: "--add-needed libz.so.1"},
 		"set-execstack": {given: "--set-execstack"}, "run-path": {given: "--run-path /r"}, "add-entry": {given: "--add-entry /r"}, "replace-entry": {given: "--replace-entry /opt/fakes=/r"}, "remove-entry": {given: "--remove-entry /opt/fakes"},
-		"force-rpath": {given: "--add-entry /r --force-rpath", without: "--add-entry /r"},
+		"force-rpath": {given: "--add-entry /r --force-rpath", without: "--add-entry /r"}, "force-runpath": {given: "--add-entry /r --force-runpath heir.so", without: "--add-entry /r heir.so"},
 	},
 	"autoPatchelf": {
 		"libs": {given: "--libs D/fakes"}, "interpreter": {given: "--interpreter D/ld.so"},

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -129,7 +128,7 @@ func (e *editor) run(s *session) error {
 	offered := e.Normal.OfferIn(e.Offer)
 	var moves []edit.Move // where the tag changes whatever that loses
 	if !e.ForceRPath && !e.forceRunPath && (e.Maps != 0 || e.Rewrite != nil) {
-		e.keepRPath()
+		e.Inherits = e.session.inherits(e.Would)
 	}
 	err := edits(s, e.visit, func(o *outcome) {
 		offered.From(o.result.Stubs)
@@ -153,24 +152,14 @@ func (e *editor) run(s *session) error {
 	return err
 }
 
-// keepRPath finds out which of the session's files are to have a DT_RPATH. That is none where none has one, which
-// little of each file tells; what is wrong with a file, the walk that edits says.
-func (e *editor) keepRPath() {
-	var found atomic.Bool
-	o := tree.Options{Jobs: e.session.Jobs}
-	err := tree.Walk(e.session.Context, e.session.Paths, o, func(f *tree.File) (none struct{}, keep bool) {
-		if !found.Load() && edit.MayHaveRPath(f) {
-			found.Store(true)
-		}
-		return none, false
-	}, func(struct{}) {})
-	if err != nil || !found.Load() {
-		return
-	}
-	var moves []edit.Move
-	if tree.Walk(e.session.Context, e.session.Paths, o, e.Would, func(m edit.Move) { moves = append(moves, m) }) == nil {
-		e.KeepRPath = edit.KeepRPath(nil, moves)
-	}
+// inherits tells what of the session's files inherits a DT_RPATH, of those that would is true for.
+func (s *session) inherits(would func(*tree.File) (edit.Move, bool)) edit.Inherits {
+	return edit.InheritsAmong(func(look func(*tree.File)) error {
+		return tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs}, func(f *tree.File) (none struct{}, keep bool) {
+			look(f)
+			return none, false
+		}, func(struct{}) {})
+	}, would)
 }
 
 // edits edits the session's files: visit one of them, in several goroutines. Files that are not

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"debug/elf"
 	"maps"
 	"slices"
 	"strings"
@@ -31,7 +32,10 @@ func runParts(p *edit.Parts, s *session) error {
 		result := p.File(f)
 		r := &partsReport{s.edited(f, &result.Result, result.Before, result.After), append([]edit.PartChange{}, result.Changes...), result.Interpreter}
 		r.warn = append(result.Notes, r.warn...)
-		r.Notes = r.warn
+		if result.KeptRPath != nil && result.After.Tag == elf.DT_RPATH {
+			r.info = append(r.info, keptRPath(*result.KeptRPath))
+		}
+		r.Notes = slices.Concat(r.info, r.warn)
 		var changes []string
 		for _, c := range result.Changes {
 			changes = append(changes, c.Part+" "+partText(c.Before)+" -> "+partText(c.After))

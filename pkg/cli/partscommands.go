@@ -166,7 +166,7 @@ func editCommand() *command.Command {
 			{Kind: command.List, Name: "add-entry", Usage: "add `ENTRY` to the end of the run path, unless it is already there (repeatable)"},
 			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
 			{Kind: command.List, Name: "replace-entry", Usage: "put NEW, or several with colons, in the place of the entry OLD of the run path, given as `OLD=NEW` (repeatable)"},
-			forceRPathFlag,
+			forceRPathFlag, forceRunPathFlag,
 			noteFlag,
 			copyFlag, storeFlag, evenInStoreFlag,
 			command.DryRunFlag,
@@ -175,6 +175,9 @@ func editCommand() *command.Command {
 			p, err := partsFromFlags(c)
 			if err != nil {
 				return err
+			}
+			if p.RunPath != nil && !p.ForceRPath && !c.Bool("force-runpath") {
+				p.Inherits = s.inherits(p.Would)
 			}
 			return runParts(p, s)
 		}),
@@ -237,7 +240,7 @@ func partsFromFlags(c *command.Line) (*edit.Parts, error) {
 	}
 	if given := c.IsSet("run-path"); given || len(add)+len(remove)+len(replace) > 0 {
 		list := runpath.Parse(c.String("run-path"))
-		p.KeepRPath = !given // what audit and explain print is to change one thing
+		p.KeepRPath = !given && !c.Bool("force-runpath") // what audit and explain print is to change one thing
 		p.RunPath = func(l runpath.List) runpath.List {
 			if given {
 				l = list
@@ -253,8 +256,8 @@ func partsFromFlags(c *command.Line) (*edit.Parts, error) {
 			}
 			return l
 		}
-	} else if p.ForceRPath {
-		return nil, command.Misuse("--force-rpath applies to the run path: give --run-path or --add-entry too")
+	} else if p.ForceRPath || c.Bool("force-runpath") {
+		return nil, command.Misuse("--force-rpath and --force-runpath apply to the run path: give --run-path or --add-entry too")
 	}
 	if p.AddFirst && len(p.AddNeeded) == 0 {
 		return nil, command.Misuse("--first applies only to --add-needed")

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
@@ -26,8 +29,8 @@ type Move struct {
 // toRunPath reports whether a file gets a DT_RUNPATH that had none.
 func (m *Move) toRunPath() bool { return m.To.Tag == elf.DT_RUNPATH && m.From.Tag != elf.DT_RUNPATH }
 
-// MayHaveRPath reports whether a file of a walk has a DT_RPATH, or cannot be read as the loader reads it.
-func MayHaveRPath(f *tree.File) bool {
+// mayHaveRPath reports whether a file of a walk has a DT_RPATH, or cannot be read as the loader reads it.
+func mayHaveRPath(f *tree.File) bool {
 	if f.Err != nil || !f.ELF() || f.SameAs != "" {
 		return false
 	}
@@ -53,6 +56,50 @@ func (l Loss) String() string {
 		return fmt.Sprintf("%s, which %s opens by name", l.Name, l.By)
 	}
 	return fmt.Sprintf("%s, which %s needs", l.Name, l.By)
+}
+
+// Inherits returns what a file of a walk, by its path there, finds by a DT_RPATH that it inherits or hands on, and would
+// not find with a DT_RUNPATH; nil for nothing.
+type Inherits func(path string) (*Loss, error)
+
+// InheritsAmong returns such a function for the files of a walk; would says what is to become of one of them. Nothing is
+// read before it is asked, and then little of each file unless one has a DT_RPATH.
+func InheritsAmong(walk func(look func(*tree.File)) error, would func(*tree.File) (Move, bool)) Inherits {
+	keep := sync.OnceValues(func() (map[string]Loss, error) {
+		var found atomic.Bool
+		err := walk(func(f *tree.File) {
+			if !found.Load() && mayHaveRPath(f) {
+				found.Store(true)
+			}
+		})
+		if err != nil || !found.Load() {
+			return nil, err
+		}
+		var mu sync.Mutex
+		var moves []Move
+		err = walk(func(f *tree.File) {
+			if m, ok := would(f); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				moves = append(moves, m)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(moves, func(a, b Move) int { return strings.Compare(a.Path, b.Path) })
+		return KeepRPath(nil, moves), nil
+	})
+	return func(path string) (*Loss, error) {
+		all, err := keep()
+		if err != nil {
+			return nil, fmt.Errorf("what it inherits is not known: %w", err)
+		}
+		if loss, ok := all[path]; ok {
+			return &loss, nil
+		}
+		return nil, nil
+	}
 }
 
 // KeepRPath returns, by the paths of the moves, the files that are to have a DT_RPATH where the moves give them a

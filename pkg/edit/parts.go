@@ -26,6 +26,7 @@ type Parts struct {
 	ForceRPath    bool
 	// KeepRPath leaves a DT_RPATH one: RunPath changes entries, and does not write a list.
 	KeepRPath bool
+	Inherits  Inherits // as in [RunPaths]
 }
 
 // PartChange is one thing that an edit changed, with its value before and after: a
@@ -44,12 +45,13 @@ type PartsResult struct {
 	Interpreter   string // as the edit leaves it; "" where there is none
 	Changes       []PartChange
 	Notes         []string // what the changes may break, a sentence each
+	KeptRPath     *Loss    // as in [RunPathResult]
 }
 
 // File edits one file.
 func (p *Parts) File(f *tree.File) *PartsResult {
 	r := &PartsResult{}
-	r.Result = File(f, p.Options, func(im *elfimage.Image) (*elfedit.Change, string, error) { return r.decide(p, im) })
+	r.Result = File(f, p.Options, func(im *elfimage.Image) (*elfedit.Change, string, error) { return r.decide(p, f.Path, im) })
 	switch r.Action {
 	case Unchanged, Skipped:
 		r.Changes = nil
@@ -58,6 +60,14 @@ func (p *Parts) File(f *tree.File) *PartsResult {
 		r.made(p, f)
 	}
 	return r
+}
+
+// Would is as that of [RunPaths].
+func (p *Parts) Would(f *tree.File) (Move, bool) {
+	asked, r := *p, &PartsResult{}
+	asked.Inherits = nil
+	return would(f, func(im *elfimage.Image) (*elfedit.Change, string, error) { return r.decide(&asked, f.Path, im) },
+		func() (from, to State) { return r.Before, r.After })
 }
 
 // made leaves of the changes those that were made although the edit failed.
@@ -69,7 +79,7 @@ func (r *PartsResult) made(p *Parts, f *tree.File) {
 			r.After = now
 		}
 		var left PartsResult
-		if _, _, err := left.change(p, im); err != nil {
+		if _, _, err := left.change(p, f.Path, im); err != nil {
 			return
 		}
 		r.Changes = slices.DeleteFunc(planned, func(c PartChange) bool {
@@ -78,7 +88,7 @@ func (r *PartsResult) made(p *Parts, f *tree.File) {
 	})
 }
 
-func (r *PartsResult) decide(p *Parts, im *elfimage.Image) (*elfedit.Change, string, error) {
+func (r *PartsResult) decide(p *Parts, path string, im *elfimage.Image) (*elfedit.Change, string, error) {
 	if reason := im.SkipReason(); reason != "" && !(p.headerOnly() && im.Loadable()) {
 		return nil, string(reason), nil
 	}
@@ -90,11 +100,12 @@ func (r *PartsResult) decide(p *Parts, im *elfimage.Image) (*elfedit.Change, str
 	if p.Interpreter != nil && r.Interpreter != "" {
 		r.Interpreter = *p.Interpreter
 	}
-	change, inapplicable, err := r.change(p, im)
+	r.After = r.Before
+	change, inapplicable, err := r.change(p, path, im)
 	if err != nil || len(r.Changes) == 0 {
 		return nil, inapplicable, err
 	}
-	if r.After = r.Before; change.RunPath != nil {
+	if change.RunPath != nil {
 		r.After = State{change.RunPath.Tag, runpath.Parse(change.RunPath.List)}
 	}
 	return &change, "", nil
@@ -109,7 +120,7 @@ func (p *Parts) headerOnly() bool {
 
 // change returns what is to change in one file, and notes it in the report.
 // inapplicable says why a part has no place in this kind of file.
-func (r *PartsResult) change(p *Parts, im *elfimage.Image) (c elfedit.Change, inapplicable string, err error) {
+func (r *PartsResult) change(p *Parts, path string, im *elfimage.Image) (c elfedit.Change, inapplicable string, err error) {
 	note := func(part string, before, after any) {
 		r.Changes = append(r.Changes, PartChange{part, before, after})
 	}
@@ -169,7 +180,7 @@ func (r *PartsResult) change(p *Parts, im *elfimage.Image) (c elfedit.Change, in
 		}
 	}
 	if p.RunPath != nil {
-		if err := r.runPath(p, im, &c, note); err != nil {
+		if err := r.runPath(p, path, im, &c, note); err != nil {
 			return c, "", err
 		}
 	}
@@ -220,13 +231,14 @@ func (r *PartsResult) orphans(im *elfimage.Image, before, after []string, rename
 	return nil
 }
 
-func (r *PartsResult) runPath(p *Parts, im *elfimage.Image, c *elfedit.Change, note func(string, any, any)) error {
+func (r *PartsResult) runPath(p *Parts, path string, im *elfimage.Image, c *elfedit.Change, note func(string, any, any)) error {
 	before, err := stateOf(im)
 	if err != nil {
 		return err
 	}
 	after := slices.DeleteFunc(slices.Clone(p.RunPath(before.List)), func(entry string) bool { return entry == "" })
-	if c.RunPath, _, err = runPathChange(im, after, p.ForceRPath || p.KeepRPath && before.Tag == elf.DT_RPATH); err == nil && c.RunPath != nil {
+	keep := p.ForceRPath || p.KeepRPath && before.Tag == elf.DT_RPATH
+	if c.RunPath, _, r.KeptRPath, err = runPathChange(im, path, after, keep, p.Inherits); err == nil && c.RunPath != nil {
 		note("runpath", entries(before.List), entries(after))
 	}
 	return err

@@ -17,8 +17,9 @@ type RunPaths struct {
 	Options
 	Normal     *normal.Maps
 	ForceRPath bool
-	// KeepRPath are the files, by their paths, that are to have a DT_RPATH: see the function of that name.
-	KeepRPath map[string]Loss
+	// Inherits is asked of each file that has no DT_RUNPATH and is to get one; where it finds something, the file gets a
+	// DT_RPATH. nil: none does.
+	Inherits Inherits
 	// ClearExecStack takes the request for an executable stack out, in the same edit.
 	ClearExecStack bool
 
@@ -81,20 +82,29 @@ func (p *RunPaths) File(f *tree.File) *RunPathResult {
 	return r
 }
 
-// Would returns what File would do to the run path of a file; ok is false where it would do nothing to it, or fail.
-func (p *RunPaths) Would(f *tree.File) (m Move, ok bool) {
+// Would returns what File would do to the run path of a file, whatever that inherits; ok is false where it has no place for
+// one, or cannot be read.
+func (p *RunPaths) Would(f *tree.File) (Move, bool) {
+	asked := *p
+	asked.Inherits = nil
+	d := &runPathDecision{RunPaths: &asked, path: f.Path, RunPathResult: &RunPathResult{}}
+	return would(f, d.decide, func() (from, to State) { return d.Before, d.planned })
+}
+
+// would is Would for what decides.
+func would(f *tree.File, decide Decide, states func() (from, to State)) (m Move, ok bool) {
 	if f.Err != nil || !f.ELF() || f.SameAs != "" {
 		return m, false
 	}
-	r := &RunPathResult{}
-	d := &runPathDecision{RunPaths: p, path: f.Path, RunPathResult: r}
 	planned, err := Read(f, func(im *elfimage.Image) (*elfedit.Change, string, error) {
-		_, skip, err := d.decide(im)
-		ok = skip == "" && err == nil
+		_, _, err := decide(im)
+		ok = im.SkipReason() == "" && err == nil
 		return nil, "not now", err
 	})
 	planned.Release()
-	return Move{f.Path, d.Before, d.planned}, ok && err == nil
+	m.Path = f.Path
+	m.From, m.To = states()
+	return m, ok && err == nil
 }
 
 // stateOf reads a file's run path.
@@ -105,15 +115,15 @@ func stateOf(im *elfimage.Image) (State, error) {
 
 // runPathChange returns the change that gives a file a run path, or nil where it has that:
 // an empty list and no tag are the same to the loader. shadowed is the DT_RPATH that is lost,
-// where the file has one beside its DT_RUNPATH.
-func runPathChange(im *elfimage.Image, after runpath.List, rpath bool) (c *elfedit.RunPath, shadowed *string, err error) {
+// where the file has one beside its DT_RUNPATH. kept is why it is a DT_RPATH although that was not asked for.
+func runPathChange(im *elfimage.Image, path string, after runpath.List, rpath bool, inherits Inherits) (c *elfedit.RunPath, shadowed *string, kept *Loss, err error) {
 	tag, list, err := im.RunPath()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	old, both, err := im.Shadowed()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	c = &elfedit.RunPath{Tag: elf.DT_RUNPATH, List: after.String()}
 	switch {
@@ -121,14 +131,21 @@ func runPathChange(im *elfimage.Image, after runpath.List, rpath bool) (c *elfed
 		c.Tag = elf.DT_NULL
 	case rpath:
 		c.Tag = elf.DT_RPATH
+	case tag != elf.DT_RUNPATH && inherits != nil:
+		if kept, err = inherits(path); err != nil {
+			return nil, nil, nil, err
+		}
+		if kept != nil {
+			c.Tag = elf.DT_RPATH
+		}
 	}
 	switch {
 	case both:
-		return c, &old, nil
+		return c, &old, kept, nil
 	case c.List == list && (c.Tag == tag || list == ""):
-		return nil, nil, nil
+		return nil, nil, kept, nil
 	}
-	return c, nil, nil
+	return c, nil, kept, nil
 }
 
 type runPathDecision struct {
@@ -179,10 +196,7 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 		d.Notes = notes
 		// The tag changes where something asks for it: a DT_RPATH is inherited, a DT_RUNPATH is not.
 		keep := before.Tag == elf.DT_RPATH && d.Maps == 0 && d.Rewrite == nil
-		if why, ok := d.KeepRPath[d.path]; ok {
-			keep, d.KeptRPath = true, &why
-		}
-		if change.RunPath, d.Shadowed, err = runPathChange(im, after, d.ForceRPath || keep); err != nil {
+		if change.RunPath, d.Shadowed, d.KeptRPath, err = runPathChange(im, d.path, after, d.ForceRPath || keep, d.Inherits); err != nil {
 			return nil, "", err
 		}
 		if change.RunPath != nil {
