@@ -354,13 +354,17 @@ func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool)
 func (c *Case) tooOld(o, by *loader.Object) Conclusion {
 	s := c.Load
 	var versions []string
+	asserts := ""
 	for _, l := range o.Lacks {
 		if l.By == by {
-			versions = append(versions, l.Version)
+			versions, asserts = append(versions, l.Version), cmp.Or(asserts, l.Symbol)
 		}
 	}
+	if asserts != "" {
+		asserts = "; it has no symbol versions at all, and the loader ends the process where it binds " + asserts
+	}
 	p := Conclusion{ID: MissingVersion, Object: o, By: by,
-		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by)),
+		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by)) + asserts,
 		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
 	if slices.Contains(ownCLibrary, o.Name) { // which is one with its loader
 		p.Remedy = remedy.Do("build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the loader's does not work", o.Name)

@@ -926,6 +926,11 @@ func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
 	if lacks := lib.Lacks(o.File, name); len(lacks) > 0 {
 		return "lacks " + strings.Join(lacks, ", ")
 	}
+	if in := r.ix.loader.Interpreter(p.runsOn(), o.ABI); in.Kind == loader.GLibc {
+		if symbol := lib.AssertsFor(o.File, name, in.Version); symbol != "" {
+			return fmt.Sprintf("has no symbol versions, and glibc %v fails where it binds %s to it", in.Version, symbol)
+		}
+	}
 	return ""
 }
 

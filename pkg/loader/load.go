@@ -477,7 +477,7 @@ func (o *Object) Fails() string {
 			return o.Name + " is not found"
 		case o.Err != "":
 			return o.Path + ": " + o.Err
-		case len(o.Lacks) > 0:
+		case o.lacksAtOnce():
 			return o.Path + ": " + o.LackText()
 		}
 		for _, u := range all[i].Uses {

@@ -203,7 +203,7 @@ func TestGLibc(t *testing.T) {
 			needs.Requires = []tinyelf.Requirement{{Library: "liba.so.1", Version: "V_1"}, {Library: "liba.so.1", Version: "V_2"}}
 			s.put("q", needs)
 			l := s.stops("q", "~/a/liba.so.1: version `V_2' not found (required by ~/q)")
-			if o := l.Objects[1]; len(o.Lacks) != 1 || o.Lacks[0] != (Lack{"V_2", l.Main, o}) || o.LackText() != s.path("version `V_2' not found (required by ~/q)") {
+			if o := l.Objects[1]; len(o.Lacks) != 1 || o.Lacks[0] != (Lack{Version: "V_2", By: l.Main, Of: o}) || o.LackText() != s.path("version `V_2' not found (required by ~/q)") {
 				s.Errorf("lacks %+v: %s", o.Lacks, o.LackText())
 			}
 		}},

@@ -126,6 +126,56 @@ func TestLibraryWithoutVersions(t *testing.T) {
 	check(&Interpreter{Kind: Musl}, "user.so libe.so")
 }
 
+// What that means for a program, and for what it opens.
+func TestProgramOfALibraryWithoutVersions(t *testing.T) {
+	s := newStage(t)
+	s.raw("map", "E_1 { global: e; local: *; };")
+	build := func() {
+		s.Helper()
+		s.shared("int e(void) { return 1; }", "libe.so", "-Wl,--version-script=map")
+		const call, keep = "int e(void); int main(void) { return e() - 1; }", "int e(void); int (*f)(void) = e; int main(void) { return 0; }"
+		s.cc(call, "late", "libe.so", "-Wl,-z,lazy,-rpath,"+s.dir, "-fno-pie", "-no-pie")
+		s.cc(call, "now", "libe.so", "-Wl,-z,now,-rpath,"+s.dir)
+		s.cc(keep, "data", "libe.so", "-Wl,-z,lazy,-rpath,"+s.dir)
+		s.cc("int main(void) { return 0; }", "opens", "-Wl,-rpath,"+s.dir)
+		s.shared("int e(void); int f(void) { return e(); }", "plugin-late.so", "libe.so", "-Wl,-z,lazy,-rpath,"+s.dir)
+		s.shared("int e(void); int f(void) { return e(); }", "plugin-now.so", "libe.so", "-Wl,-z,now,-rpath,"+s.dir)
+	}
+	build()
+	whole := s.load("late")
+	if v := whole.Interp.Version; len(whole.Objects[1].Lacks) > 0 || v > lastAssert {
+		t.Skip("glibc ", v)
+	}
+	s.shared("int e(void) { return 1; }", "libe.so")
+	for name, late := range map[string]bool{"late": true, "now": false, "data": false} {
+		l := s.load(name)
+		lacks := l.Objects[1].Lacks
+		if len(lacks) != 1 || lacks[0].Version != "E_1" || lacks[0].Symbol != "e" || lacks[0].Late != late || (l.Err == "") != late {
+			t.Errorf("%s: %+v %q", name, lacks, l.Err)
+		}
+		if late != (l.Objects[1].Fails() == "") {
+			t.Errorf("%s: %q", name, l.Objects[1].Fails())
+		}
+		cmd := exec.Command("./" + name)
+		cmd.Env = []string{"LC_ALL=C"}
+		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "Inconsistency detected by ld.so: dl-lookup.c") {
+			t.Errorf("%s: the real loader says %q", name, out)
+		}
+	}
+	for name, opens := range map[string]bool{"plugin-late.so": true, "plugin-now.so": false} {
+		l := s.load("opens")
+		p := l.Open(name, l.Main, DlopenAsked, "")
+		if (p.Why == "") != opens || !opens && !strings.Contains(p.Why, "it has no symbol versions, and where") {
+			t.Errorf("%s: %q", name, p.Why)
+		}
+	}
+	f := NewFiles("")
+	by, lib := f.Open(s.dir+"/late"), f.Open(s.dir+"/libe.so")
+	if lib.AssertsFor(by, "libe.so", 40) != "e" || lib.AssertsFor(by, "libe.so", 41)+by.AssertsFor(by, "libe.so", 40) != "" {
+		t.Error(lib.AssertsFor(by, "libe.so", 40), lib.AssertsFor(by, "libe.so", 41), by.AssertsFor(by, "libe.so", 40))
+	}
+}
+
 // A table in which a name is compared with many others comes to an end.
 func TestSymbolsThatAreCompared(t *testing.T) {
 	s := newStage(t)

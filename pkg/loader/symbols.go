@@ -58,10 +58,6 @@ func NewScope(in *Interpreter, objects []*Object) (*Scope, error) {
 	return s, nil
 }
 
-// lastAssert is the last version of glibc that fails at an assertion where a symbol is bound to an object that a version
-// of it is needed of and that has no DT_VERSYM (check_match of elf/dl-lookup.c).
-const lastAssert Version = 40
-
 // Bind returns the object to which a reference of another binds, nil for none. aborts says that the loader does not
 // bind it but ends the process, because that object was to have a version of it and has none of anything.
 func (s *Scope) Bind(from *Object, r *elfimage.Reference) (to *Object, aborts bool) {

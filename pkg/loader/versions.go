@@ -3,6 +3,7 @@ package loader
 import (
 	"debug/elf"
 	"fmt"
+	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/elfimage"
@@ -13,6 +14,10 @@ type Lack struct {
 	Version string
 	By      *Object // whose DT_VERNEED asks for it
 	Of      *Object // the library
+	// Symbol is the first one at which the loader ends the process, as the library has no DT_VERSYM: see [Scope.Bind]. "" where
+	// it compares versions, and stops before it binds anything.
+	Symbol string
+	Late   bool // it is bound when it is called first
 }
 
 // maxLacks bounds how many are remembered of one library.
@@ -22,6 +27,7 @@ const maxLacks = 1000
 type versions struct {
 	needs   []elfimage.Version // DT_VERNEED
 	defines map[string]uint32  // DT_VERDEF, by name the hash, which linkers compute from it; nil where there is none
+	symbols bool               // there is a DT_VERSYM
 	relr    bool               // there is a DT_RELR
 }
 
@@ -58,6 +64,27 @@ func (f *File) Lacks(by *File, name string) (out []string) {
 	return out
 }
 
+// AssertsFor returns the first symbol of another file at which glibc before 2.41 fails, as it has a version of a library of a
+// name and this file, which has none of anything, is that library; "" for none. glibc is the version of the loader.
+func (f *File) AssertsFor(by *File, name string, glibc Version) string {
+	if f.versions.symbols || glibc > lastAssert || !slices.ContainsFunc(by.versions.needs, func(v elfimage.Version) bool { return v.Library == name }) {
+		return ""
+	}
+	library := &Object{File: f, names: []string{name}}
+	from := &Object{File: by}
+	scope, err := NewScope(&Interpreter{Kind: GLibc, Version: glibc}, []*Object{library})
+	if err != nil {
+		return ""
+	}
+	unbound, _ := scope.Unbound(from)
+	for _, u := range unbound {
+		if u.Aborts != nil {
+			return u.Name
+		}
+	}
+	return ""
+}
+
 // Defines reports whether the file defines a symbol version, by its name.
 func (f *File) Defines(version string) bool {
 	_, ok := f.versions.defines[version]
@@ -76,6 +103,7 @@ func readVersions(im *elfimage.Image) (v versions) {
 			v.defines[d.Name] = d.Hash
 		}
 	}
+	_, v.symbols = im.Dyn(elf.DT_VERSYM)
 	_, v.relr = im.Dyn(dtRELR)
 	return v
 }
@@ -87,7 +115,7 @@ func (s *Load) checkVersions(objects []*Object) {
 		if o.missing || o.Err != "" || o.File == nil || len(o.File.versions.needs) == 0 {
 			continue
 		}
-		relr := false
+		relr, without := false, false
 		var to *Object
 		for i := range o.File.versions.needs {
 			v := &o.File.versions.needs[i]
@@ -107,15 +135,17 @@ func (s *Load) checkVersions(objects []*Object) {
 				s.refuse(o, "it needs version `%s' of %s, which is not loaded: the loader crashes", v.Name, v.Library)
 				s.crashed = s.crashed || first && s.Err != ""
 				return
+			case to.asserts(s.Interp):
+				without = true
+				continue
 			case to.missing || to.File == nil || to.File.versions.defines == nil || v.Weak || to.File.versions.define(v):
 				continue
 			}
-			if lack := (Lack{v.Name, o, to}); s.lacking != nil && to.settled {
-				s.lacking = append(s.lacking, lack)
-			} else if len(to.Lacks) < maxLacks {
-				to.Lacks = append(to.Lacks, lack)
-			}
+			s.lack(Lack{Version: v.Name, By: o, Of: to})
 			s.stop("%s: version `%s' not found (required by %s)", to.Path, v.Name, o.Path)
+		}
+		if without {
+			s.checkAsserts(o)
 		}
 		if o.File.versions.relr && !relr && s.Interp.Version >= 36 {
 			for _, name := range o.File.Needed {
@@ -124,6 +154,56 @@ func (s *Load) checkVersions(objects []*Object) {
 					return
 				}
 			}
+		}
+	}
+}
+
+// lack records a version that a library does not define.
+func (s *Load) lack(lack Lack) {
+	if s.lacking != nil && lack.Of.settled && !lack.Late {
+		s.lacking = append(s.lacking, lack)
+	} else if len(lack.Of.Lacks) < maxLacks {
+		lack.Of.Lacks = append(lack.Of.Lacks, lack)
+	}
+}
+
+// lacksAtOnce reports whether the object lacks a version without which what needs it is not loaded.
+func (o *Object) lacksAtOnce() bool {
+	return slices.ContainsFunc(o.Lacks, func(l Lack) bool { return !l.Late })
+}
+
+// lastAssert is the last version of glibc that fails at an assertion where a symbol is bound to a library that a version of
+// it is needed of and that has no DT_VERSYM (check_match of elf/dl-lookup.c).
+const lastAssert Version = 40
+
+// asserts reports whether a loader fails where it binds a symbol that has a version to the object.
+func (o *Object) asserts(in *Interpreter) bool {
+	return !o.missing && o.File != nil && !o.File.versions.symbols && o.File.ELF != nil && in.Kind == GLibc && in.Version <= lastAssert
+}
+
+// checkAsserts finds the symbols of an object at which the loader fails: those with a version of a library without
+// DT_VERSYM. Few files have any.
+func (s *Load) checkAsserts(o *Object) {
+	var there []*Object
+	for _, x := range s.Objects {
+		if x.Found() && x.File != nil && x.Err == "" {
+			there = append(there, x)
+		}
+	}
+	scope, err := NewScope(s.Interp, there)
+	if err != nil {
+		return // what cannot be read is said where it is asked for
+	}
+	unbound, _ := scope.Unbound(o)
+	for _, u := range unbound {
+		if u.Aborts == nil || slices.ContainsFunc(u.Aborts.Lacks, func(l Lack) bool { return l.By == o && l.Version == u.Needs() && !l.Late }) {
+			continue
+		}
+		lack := Lack{u.Needs(), o, u.Aborts, u.Name, u.Late}
+		s.lack(lack)
+		if !u.Late {
+			s.stop("%s: %s", u.Aborts.Path, lackText([]Lack{lack}))
+			s.crashed = s.crashed || !s.started
 		}
 	}
 }
@@ -157,9 +237,14 @@ func (s *Load) named(name string) *Object {
 func (o *Object) LackText() string { return lackText(o.Lacks) }
 
 func lackText(lacks []Lack) string {
-	var order []string
+	var order, asserts []string
 	by := map[string][]string{}
 	for _, l := range lacks {
+		if l.Symbol != "" {
+			asserts = append(asserts, fmt.Sprintf("it has no symbol versions, and where %s binds %s to it, which needs version `%s' of it, the loader fails at an assertion",
+				l.By.Path, l.Symbol, l.Version))
+			continue
+		}
 		if by[l.Version] == nil {
 			order = append(order, l.Version)
 		}
@@ -168,5 +253,5 @@ func lackText(lacks []Lack) string {
 	for i, version := range order {
 		order[i] = fmt.Sprintf("version `%s' not found (required by %s)", version, strings.Join(by[version], ", "))
 	}
-	return strings.Join(order, "; ")
+	return strings.Join(append(order, asserts...), "; ")
 }
