@@ -151,7 +151,7 @@ def truths(process, because):
     if process.status:
         about = tokens(process.message)
         if process.states and not process.message:
-            about = {"libcuda.so.1"} & {os.path.basename(path) for path in process.last()}
+            about = {"libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1"} & {os.path.basename(path) for path in process.last()}
         late = "symbol lookup error" in process.message and bool(process.states)
         what = f"status {process.status}" if process.states and not late else "the process dies"
         if about or process.message or not process.states:  # else it is the program's own answer
@@ -205,8 +205,8 @@ def judge(start, process, bare, claims):
 def compare(claim, process):
     """What explain says is loaded, against what was."""
     said = []
-    listed = {os.path.realpath(os.path.join(process.directory, path)) for several in claim.libraries.values() for path, why, _ in several if path and not why}
-    listed = {path for path in listed if process.own(path)}
+    listed = {os.path.join(process.directory, path) for several in claim.libraries.values() for path, why, _ in several if path and not why}
+    listed = {os.path.realpath(path) for path in listed if process.own(path)}
     if process.program and process.own(process.program):
         listed.add(os.path.realpath(process.program))
     loaded = process.loaded()

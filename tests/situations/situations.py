@@ -74,11 +74,15 @@ class Process:
         self.message = "\n".join(line for line in err.decode(errors="replace").splitlines() if line.strip())
 
     def absolute(self, path):
-        return os.path.normpath(os.path.join(self.working, path)) if path and "/" in path else path
+        if "/" not in path and not os.path.isfile(os.path.join(self.working, path)):  # the vDSO; what an empty entry finds has none
+            return path
+        path = os.path.join(self.working, path)
+        plain = os.path.normpath(path)  # which a link before ".." makes another file
+        return plain if os.path.realpath(plain) == os.path.realpath(path) else path
 
     def own(self, path):
         """Is it a file of the situation?"""
-        return path.startswith((self.directory + "/", "/run/"))
+        return path.startswith((self.directory + "/", "/run/", "/usr/local/"))
 
     def loaded(self):
         """Real paths of the situation's objects that the process had at any time, its program among them."""
@@ -110,12 +114,14 @@ class Process:
 class Situation:
     def __init__(self, ident, options):
         self.ident, self.options = ident, options
-        self.directory = f"{options.work}/place/{ident}"
+        self.directory = f"{options.work}/place/{os.path.basename(ident)}"  # without the kind: "stub" would make it a stub directory
         self.base = {"PATH": f"{options.bin}:{os.environ['PATH']}", "LC_ALL": "C", "HOME": "/nonexistent"}
 
     def make(self):
-        for made in (self.directory, "/run/opengl-driver", "/run/opengl-driver-32"):
-            shutil.rmtree(made, ignore_errors=True)
+        for mount in reversed(mounts()[self.options.mounts:]):  # what the situation before has mounted
+            subprocess.run(["umount", "--lazy", mount], check=True)
+        for made in [self.directory, *glob.glob("/run/*")]:
+            os.unlink(made) if os.path.islink(made) or os.path.isfile(made) else shutil.rmtree(made, ignore_errors=True)
         os.makedirs(self.directory)
         told = f"{self.options.work}/place/start"
         if os.path.exists(told):
@@ -151,9 +157,16 @@ class Situation:
             return {"failed": f"{type(error).__name__}: {error}"}
 
 
+def mounts():
+    """Mount points, in the order in which they were mounted."""
+    with open("/proc/self/mountinfo") as file:
+        return [line.split()[4] for line in file]
+
+
 def worker(options):
     for place in ("/run", options.work + "/place"):
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755", "none", place], check=True)
+    options.mounts = len(mounts())
     for ident in options.what:
         print(json.dumps({"ident": ident, **Situation(ident, options).work()}), flush=True)
 
@@ -260,6 +273,7 @@ def main():
         with open(OPEN, "w") as file:
             file.writelines(line + "\n" for _, line in sorted(lines.items()))
     if not options.record:
+        lines = {key: line for key, line in lines.items() if key[0] in told}
         wrong = {key[0] for key in lines}
         print(f"of {len(told)} situations, at least one command is wrong on {len(wrong)}: "
               + (", ".join(f"{c} {n}" for c, n in sorted(collections.Counter(key[1] for key in lines).items())) or "none"))

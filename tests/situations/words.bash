@@ -8,7 +8,7 @@
 set -eu -o pipefail
 machine=x86_64 text='' versions='' asked='' gpu='' because='' limit=''
 
-# on MACHINE WORD…: for x86_64, i386, arm64, s390x, or musl on this machine
+# on MACHINE WORD…: for x86_64, i386, arm64, s390x, x32, or musl on this machine
 on() { local machine=$1; shift; "$@"; }
 # with TEXT WORD…: the library or program has this C text too; a program's must define `int run(void)`, whose value is its status
 with() { local text=$1; shift; "$@"; }
@@ -27,6 +27,7 @@ compiler() {
     i386) cc=(i686-linux-gnu-gcc) linker=ld-linux.so.2 ;;
     arm64) cc=(aarch64-linux-gnu-gcc) linker=ld-linux-aarch64.so.1 ;;
     s390x) cc=(s390x-linux-gnu-gcc) linker=ld64.so.1 ;;
+    x32) cc=(gcc -mx32 -nostdlib) ;; # libraries only: Debian's kernels start no such programs
     *) cannot "unknown machine $machine" ;;
   esac
   requires "${cc[0]}"
@@ -130,6 +131,8 @@ host() { driver "${1:-/run/opengl-driver/lib}/libcuda.so.1" 0; }
 # cuda_program OUT …, cuda_library OUT SONAME …: as program and library, and they call cuInit; the library in `plugin`
 cuda_program() { with "int cuInit(unsigned); int run(void) { return cuInit(0); }"$'\n'"$text" program "$@"; }
 cuda_library() { with "int cuInit(unsigned); int plugin(void) { return cuInit(0); }"$'\n'"$text" library "$@"; }
+# caller OUT …: a program that calls `plugin` of its libraries
+caller() { with "int plugin(void); int run(void) { return plugin(); }"$'\n'"$text" program "$@"; }
 
 # extension OUT [FLAG or LIBRARY…]: a module of Python's, which takes Py* from whoever opens it
 extension() {
@@ -212,6 +215,113 @@ binary_wrapper() {
     int main(int argc, char **argv) { $calls $argv0 return execv(\"$program\", argv); }" -D_GNU_SOURCE
   "${cc[@]}" -o "$out" "$object" "${own[@]}"
 }
+
+# opening OUT SONAME NAME… [-- FLAG or LIBRARY…]: a library that opens the names itself when it is loaded, and passes over what cannot be opened
+opening() {
+  local out=$1 soname=$2 calls=''
+  shift 2
+  while (($#)) && [[ $1 != -- ]]; do calls+="dlopen(\"$1\", 2); "; shift; done
+  (($# == 0)) || shift
+  with "void *dlopen(const char *, int); __attribute__((constructor)) static void opens(void) { $calls} $text" library "$out" "$soname" "$@"
+}
+
+# host_driver VERSION STATUS: the host's driver as its installer leaves it: a file with its version, and the link libcuda.so.1
+host_driver() {
+  driver "/run/opengl-driver/lib/libcuda.so.$1" "$2"
+  ln -s "libcuda.so.$1" /run/opengl-driver/lib/libcuda.so.1
+}
+# compat OUT STATUS CUDA DRIVERS [FLAG or LIBRARY…]: a libcuda.so.1 of a compat package, with NVIDIA's note: its CUDA version, and a
+# list of drivers as `[470,535]`
+compat() {
+  local out=$1 status=$2 json="{\"format\":1,\"CUDA version\":\"$3\",\"driver\":$4,\"device\":[1,2,7,8,9,10,11,12,13,14]}"
+  shift 4
+  driver "$out" "$status" "$(assembly .note.cuda.fwd_compatibility 'NVIDIA Corporation' 0 "${json//\"/\\\"}")" "$@"
+}
+
+# assembly SECTION OWNER TYPE DESCRIPTION [FLAGS]: the path of an assembler text that makes a note
+assembly() {
+  local path new
+  path=$(printf '%s\0' "$@" | sha256sum)
+  path=$OBJECTS/${path%% *}.s new=$path.$BASHPID
+  cat >"$new" <<END
+.section .note.GNU-stack,"",%progbits
+.section $1,${5:-\"a\",%note}
+.balign 4
+.4byte 2f - 1f, 4f - 3f, $3
+1: .asciz "$2"
+2: .balign 4
+3: .ascii "$4"
+4: .balign 4
+END
+  mv "$new" "$path"
+  echo "$path"
+}
+# note [--unended|--not-loaded] [NAME LIST]…: the path of an assembler text with a resolution note (patchelf's .note.nixos.ldcache), for
+# a program or library to be linked with: for each needed name, what stands in its list (=FILE or ?DIRECTORY, joined by colons)
+note() {
+  local description='' end='\0' flags='"a",%note'
+  while [[ ${1-} == --* ]]; do
+    case $1 in
+      --unended) end='.' ;;
+      --not-loaded) flags='"",%progbits' ;;
+    esac
+    shift
+  done
+  while (($#)); do description+="$1\\0$2\\0"; shift 2; done
+  assembly .note.nixos.ldcache NixOS 0x63a86cb6 "$description$end" "$flags"
+}
+
+# writable DIRECTORY: what is written below it is this situation's own; what was there can still be read
+writable() {
+  local layer=/run/writable$1
+  mkdir -p "$layer/upper" "$layer/work" "$1"
+  mount -t overlay none -o "lowerdir=$1,upperdir=$layer/upper,workdir=$layer/work" "$1" || cannot "there is no overlay file system"
+}
+# cached DIRECTORY…: the loader's cache has these directories too, before the host's, after ldconfig made its links in them
+cached() {
+  requires ldconfig
+  ldconfig -n "$@"
+  { printf '%s\n' "$@"; echo 'include /etc/ld.so.conf.d/*.conf'; } >/run/ld.so.conf
+  [[ ! -d /var/cache/ldconfig ]] || mount -t tmpfs none /var/cache/ldconfig
+  ldconfig -X -f /run/ld.so.conf -C /run/ld.so.cache 2>/dev/null
+  mount --bind /run/ld.so.cache /etc/ld.so.cache
+}
+# processor LEVEL: skipped where the processor is of a lower level (x86-64-v3)
+processor() { /lib64/ld-linux-x86-64.so.2 --help | grep -q "$1 (supported, searched)" || cannot "this processor is not of level $1"; }
+
+# glibc RELEASE: the C library of a release of Debian in ./glibc; "${with_glibc[@]}" makes a program start with it
+glibc() {
+  local kept=$OBJECTS/glibc-$1 uri lock
+  requires apt-get dpkg-deb flock
+  exec {lock}>"$kept.lock" && flock "$lock" # the other workers want it too
+  if [[ ! -d $kept ]]; then
+    # shellcheck disable=SC2016 # apt-get replaces these
+    uri=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 2>/dev/null | awk '$2 == "main" && !/security/ { print $1; exit }')
+    [[ -n $uri ]] || cannot "apt has no source with a component called main"
+    (
+      mkdir -p "$kept.new/lists/partial" "$kept.new/cache/archives/partial" && cd "$kept.new"
+      echo "deb $uri $1 main" >sources.list
+      : >status # nothing is installed: the release's own version is the candidate
+      apt=(timeout 120 apt-get -qq -o "Dir::State::status=$PWD/status" -o "Dir::Etc::SourceList=$PWD/sources.list" -o Dir::Etc::SourceParts=-
+        -o "Dir::State::Lists=$PWD/lists" -o "Dir::Cache=$PWD/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none
+        -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::Check-Valid-Until=false)
+      "${apt[@]}" update --error-on=any && "${apt[@]}" download libc6:amd64 && dpkg-deb -x libc6_*.deb .
+    ) >"$kept.log" 2>&1 || { rm -rf "$kept.new"; cannot "glibc of Debian's $1 cannot be fetched: $(tail -n 1 "$kept.log")"; }
+    rm -r "$kept.new"/{lists,cache,status,sources.list} "$kept.new"/*.deb
+    mv -T "$kept.new" "$kept"
+  fi
+  exec {lock}>&-
+  mkdir glibc
+  cp -a "$(dirname "$(find "$kept" -name libc.so.6)")/." glibc
+  with_glibc=("-Wl,--dynamic-linker,$PWD/glibc/ld-linux-x86-64.so.2" "-Wl,-rpath,$PWD/glibc"
+    -nodefaultlibs glibc/libc.so.6 glibc/libdl.so.2 -lgcc)
+}
+
+# patch FILE OFFSET BYTES: overwrites bytes, given as printf's format
+# shellcheck disable=SC2059 # that is what it is for
+patch() { printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+# lfs_pointer: the text that a checkout without Git LFS has in place of a file
+lfs_pointer() { printf 'version https://git-lfs.github.com/spec/v1\noid sha256:%064d\nsize 4096\n' 0; }
 
 # as_user COMMAND…: what start runs is run by somebody who is not root
 as_user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
