@@ -232,57 +232,62 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			if err != nil {
 				return err
 			}
-			options, err := auditOptions(c)
-			if err != nil {
-				return err
-			}
-			if options.GPUs, err = s.gpuTargets(c, "gpu", general); err != nil {
-				return err
-			}
-			options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
-			out := auditOutput{closure: c.Bool("closure"), rooted: c.String("root") != "", sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
-			if out.accepted.Update = c.Bool("update-baseline"); out.accepted.Update && out.baseline == "" {
-				return command.Misuse("--update-baseline needs --baseline FILE")
-			}
-			if !out.rooted {
-				out.accepted.Dir = filepath.Dir(out.baseline)
-			}
-			for _, id := range out.ignore {
-				if !explain.Known(id) {
-					return command.Misusef("--ignore-finding %s: there is no such finding (--list-findings)", id)
-				}
-			}
-			for _, f := range out.files() {
-				if f.name == "-" && (s.JSON || s.Document) {
-					return command.Misuse("stdout takes one document: give all but one of them a FILE")
-				}
-				s.Document = s.Document || f.name == "-"
-				if st, err := os.Stat(f.name); err == nil && st.IsDir() {
-					return command.Misusef("%s is a directory: name a file in it, such as %s", f.name, filepath.Join(f.name, "audit"))
-				}
-			}
-			if options.Noted = c.Bool("closure"); options.Noted {
-				out.root = strings.TrimSuffix(c.String("root"), "/")
-				if out.roots, out.all, err = audit.Closure(out.root, s.Paths); err != nil {
-					return err
-				}
-				s.Paths = slices.Clone(out.all)
-			}
-			search, err := loaderOptions(c)
-			if err != nil {
-				return err
-			}
-			search.Opened = true
-			if options.GPUs != nil {
-				search.Look = explain.Look(true)
-			}
-			l, err := loader.New(search)
-			if err != nil {
-				return err
-			}
-			return runAudit(s, audit.New(l, options), rooted(c, l, s), out)
+			return s.orStopped(auditPaths(s, c), func(why string) any { return &audit.Summary{Stopped: why} })
 		},
 	}
+}
+
+// auditPaths carries out what a command line of audit asks for.
+func auditPaths(s *session, c *command.Line) error {
+	options, err := auditOptions(c)
+	if err != nil {
+		return err
+	}
+	if options.GPUs, err = s.gpuTargets(c, "gpu", general); err != nil {
+		return err
+	}
+	options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
+	out := auditOutput{closure: c.Bool("closure"), rooted: c.String("root") != "", sarif: c.String("sarif"), html: c.String("html"), baseline: c.String("baseline"), ignore: c.StringSlice("ignore-finding")}
+	if out.accepted.Update = c.Bool("update-baseline"); out.accepted.Update && out.baseline == "" {
+		return command.Misuse("--update-baseline needs --baseline FILE")
+	}
+	if !out.rooted {
+		out.accepted.Dir = filepath.Dir(out.baseline)
+	}
+	for _, id := range out.ignore {
+		if !explain.Known(id) {
+			return command.Misusef("--ignore-finding %s: there is no such finding (--list-findings)", id)
+		}
+	}
+	for _, f := range out.files() {
+		if f.name == "-" && (s.JSON || s.Document) {
+			return command.Misuse("stdout takes one document: give all but one of them a FILE")
+		}
+		s.Document = s.Document || f.name == "-"
+		if st, err := os.Stat(f.name); err == nil && st.IsDir() {
+			return command.Misusef("%s is a directory: name a file in it, such as %s", f.name, filepath.Join(f.name, "audit"))
+		}
+	}
+	if options.Noted = c.Bool("closure"); options.Noted {
+		out.root = strings.TrimSuffix(c.String("root"), "/")
+		if out.roots, out.all, err = audit.Closure(out.root, s.Paths); err != nil {
+			return err
+		}
+		s.Paths = slices.Clone(out.all)
+	}
+	search, err := loaderOptions(c)
+	if err != nil {
+		return err
+	}
+	search.Opened = true
+	if options.GPUs != nil {
+		search.Look = explain.Look(true)
+	}
+	l, err := loader.New(search)
+	if err != nil {
+		return err
+	}
+	return runAudit(s, audit.New(l, options), rooted(c, l, s), out)
 }
 
 // explainFindings says what kinds of findings there are, or what one is about.

@@ -54,6 +54,7 @@ type session struct {
 	JSON    bool
 	// Document says that stdout takes another document than JSON's, and no text.
 	Document bool
+	told     bool // a JSON document was begun
 	// Refuse refuses what is in a finished path of a store; nil in a dry run, and for what does not edit.
 	Refuse tree.Refuse
 	// Tolerant makes a malformed file a warning.

@@ -31,7 +31,7 @@ is unpacked. With --for the exit status is 1 where a file has no code for one of
 		Action: with(func(s *session, c *command.Line) error {
 			targets, err := s.gpuTargets(c, "for", general)
 			if err != nil {
-				return err
+				return s.orStopped(err, noGPUs)
 			}
 			if c.IsSet("cuda") && targets == nil {
 				return command.Misuse("--cuda is for --for")
@@ -54,7 +54,7 @@ that none of the GPUs can use, are notes, which --verbose shows. It says of a fi
 	app.Action = with(func(s *session, c *command.Line) error {
 		targets, err := s.gpuTargets(c, "for", general)
 		if err != nil {
-			return err
+			return s.orStopped(err, noGPUs)
 		}
 		if targets == nil {
 			return command.Misuse("--for LIST is required")
@@ -123,6 +123,9 @@ type gpuSummary struct {
 	sum gpucode.Sum
 }
 
+// noGPUs is the summary of a run that ended before it looked at files.
+func noGPUs(why string) any { return &gpuSummary{Code: []gpuCode{}, Stopped: why} }
+
 func (s *gpuSummary) String() string {
 	line := fmt.Sprintf("%s with GPU code, %s, %s", count(s.Files, "file", "files"), count(s.Containers, "container", "containers"), gpucode.Megabytes(s.Bytes))
 	if s.Errors > 0 {
@@ -148,7 +151,7 @@ func (l *gpuList) run(s *session) error {
 			if f.Err == nil && (f.SameAs != "" || !gpucode.IsFile(f.Head())) {
 				return nil, false
 			}
-			r := &gpuFile{fileReport: newReport(f.Path, nil), Code: []gpuCode{}, Sections: []gpuSection{}, Damaged: []string{}}
+			r := &gpuFile{fileReport: fileReport{Path: f.Path, Action: edit.Unchanged}, Code: []gpuCode{}, Sections: []gpuSection{}, Damaged: []string{}}
 			err := r.read(f, l)
 			if r.fail(err); s.tolerates(f, err) {
 				r.Action, r.level = edit.Skipped, logrus.WarnLevel

@@ -93,7 +93,7 @@ func listReferences(s *session, to string) error {
 	run := sweep[*referringFile]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*referringFile, bool) {
-			r := &referringFile{newReport(f.Path, nil), []references.Reference{}}
+			r := &referringFile{fileReport{Path: f.Path, Action: edit.Unchanged}, []references.Reference{}}
 			if f.Err == nil && f.SameAs != "" {
 				return nil, false
 			}

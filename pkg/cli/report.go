@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/sirupsen/logrus"
@@ -20,9 +21,10 @@ type fileReport struct {
 	Action edit.Action `json:"action"`
 	Reason string      `json:"reason,omitempty"` // why it was skipped or failed, or edit.Finished
 	Tag    string      `json:"tag,omitempty"`    // DT_RUNPATH or DT_RPATH: what the file has afterwards
-	Before []string    `json:"before"`
-	After  []string    `json:"after"`
-	Notes  []string    `json:"notes,omitempty"` // what else there is to say, a sentence each
+	// The entries of the run path; nil, and absent, of a command that does not look at it.
+	Before []string `json:"before,omitzero"`
+	After  []string `json:"after,omitzero"`
+	Notes  []string `json:"notes,omitempty"` // what else there is to say, a sentence each
 	// What became of the resolution note.
 	ResolutionNote edit.NoteResult `json:"resolution_note,omitempty"`
 
@@ -143,9 +145,20 @@ type alike struct {
 // lines there are before all others are counted as one.
 const listed, different = 20, 200
 
+// orStopped returns what a run returned, and where that ended before there was a document, prints it all the same: no files,
+// and why in the summary.
+func (s *session) orStopped(err error, summary func(why string) any) error {
+	if misuse := command.Misuse(""); err == nil || !s.JSON || s.told || errors.As(err, &misuse) {
+		return err
+	}
+	t := s.telling()
+	return cmp.Or(t.end(summary(err.Error()), ""), err)
+}
+
 func (s *session) telling() *telling {
 	t := &telling{session: s, sum: runSummary{DryRun: s.DryRun}, edits: map[string]*alike{}}
 	if s.JSON {
+		s.told = true
 		t.doc = bufio.NewWriterSize(s.Stdout, 64<<10)
 		t.doc.WriteString(`{"version":1,"files":[`)
 	}

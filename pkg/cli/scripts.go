@@ -117,7 +117,7 @@ func runScripts(s *session, o scriptOptions) error {
 	run := sweep[*scriptFile]{
 		options: options,
 		visit: func(f *tree.File) (*scriptFile, bool) {
-			r := &scriptFile{newReport(f.Path, nil), []scriptPlace{}}
+			r := &scriptFile{fileReport{Path: f.Path, Action: edit.Unchanged}, []scriptPlace{}}
 			err := f.Err
 			if err == nil {
 				var is bool

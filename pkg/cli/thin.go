@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
@@ -37,7 +41,8 @@ func ThinCuda() *command.Command {
 const (
 	thinUsage       = "take the code for GPUs that are not asked for out of programs and libraries"
 	thinDescription = `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind them becomes a hole: the file
-keeps its length, and takes less room on the disk; --cut also cuts pages of holes out of it. No address of code or data changes. An edited copy takes the file's place, after it has been compared
+takes less room on the disk, and whole pages of holes leave it, but with --keep-length, and where something outside of the
+file counts on its length or on the places in it. No address of code or data changes. An edited copy takes the file's place, after it has been compared
 with the file. On any other GPU the program then stops with error 209, and a mark in the file says why. Installing the package again
 undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`
 )
@@ -46,7 +51,8 @@ var thinFlags = []*command.Flag{
 	{Kind: command.String, Name: "for", Check: checkGPUs, Usage: "the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine; +PTX keeps PTX for later ones"},
 	{Name: "keep-ptx", Usage: "keep all PTX"},
 	{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
-	{Name: "cut", Usage: "also cut whole pages that hold nothing out of programs and libraries, which become shorter"},
+	{Name: "keep-length", Usage: "keep the length of files: what goes becomes holes alone"},
+	{Name: "cut", Usage: "also cut programs and libraries that have a signature or a debug file"},
 	{Name: "nix-build", Usage: "the GPUs are those of a Nix package that is being built: one of a number that is not known is a warning"},
 	storeFlag, evenInStoreFlag, malformedFlag, command.DryRunFlag, command.JSONFlag, jobsFlag, command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
 }
@@ -59,7 +65,7 @@ func thinAction(s *session, c *command.Line) error {
 		return command.Misusef("--for %s: no GPU with this number is known here, and no file has code for it: code that is in use would be removed for good. %s", t.Arch, meant(t))
 	})
 	if err != nil {
-		return err
+		return s.orStopped(err, func(why string) any { return &thinSummary{runSummary: runSummary{DryRun: s.DryRun, Stopped: why}} })
 	}
 	if targets == nil && !c.Bool("blank-options") {
 		return command.Misuse("--for LIST is required, or --blank-options")
@@ -67,7 +73,53 @@ func thinAction(s *session, c *command.Line) error {
 	if targets == nil && c.Bool("keep-ptx") {
 		return command.Misuse("--keep-ptx says what stays of what --for LIST takes out, and that is not given")
 	}
-	return runThin(s, thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options"), Cut: c.Bool("cut")})
+	o := thinning{Options: thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options")}, debugFile: s.debugFiles()}
+	switch {
+	case c.Bool("cut") && c.Bool("keep-length"):
+		return command.Misuse("--cut and --keep-length exclude each other")
+	case c.Bool("cut"):
+		o.length = thin.Cutting
+	case targets != nil && !c.Bool("keep-length"):
+		o.length = thin.Shorter
+	}
+	return runThin(s, &o)
+}
+
+// thinning is what is done to each file.
+type thinning struct {
+	thin.Options
+	length    thin.Length
+	debugFile func(buildID string) string // the path of the debug file, "" for none
+}
+
+// debugDirectory is where distributions install debug files, by build ID (gdb(1), "Debugging Information in Separate Files").
+const debugDirectory = "/usr/lib/debug/.build-id"
+
+// debugFiles returns what finds debug files: among the session's files, which are looked at when it is first asked, and
+// where distributions install them.
+func (s *session) debugFiles() func(buildID string) string {
+	named := sync.OnceValue(func() map[string]string {
+		type one struct{ id, path string }
+		files := map[string]string{}
+		visit := func(f *tree.File) (found one, keep bool) {
+			if size, err := f.Length(); f.Err == nil && f.ELF() && err == nil {
+				found = one{thin.DebugFileOf(f, size, f.Head()), f.Path}
+			}
+			return found, found.id != ""
+		}
+		tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs}, visit, func(found one) { files[found.id] = found.path })
+		return files
+	})
+	return func(id string) string {
+		if len(id) < 3 {
+			return ""
+		}
+		installed := filepath.Join(debugDirectory, id[:2], id[2:]+".debug")
+		if _, err := os.Stat(installed); err == nil {
+			return installed
+		}
+		return named()[id]
+	}
 }
 
 // hasCodeFor reports whether one of the session's files has code for a GPU.
@@ -86,9 +138,11 @@ func (s *session) hasCodeFor(gpu gpucode.Capability) bool {
 // thinned is one element of "files" in the JSON document of thin.
 type thinned struct {
 	fileReport
-	Code    uint64              `json:"code"`             // bytes of GPU code before
-	Cut     uint64              `json:"cut"`              // bytes by which the file is shorter
-	Uncut   string              `json:"uncut,omitempty"`  // why it is not, though that was asked for
+	Code    uint64              `json:"code"`            // bytes of GPU code before
+	Cut     uint64              `json:"cut"`             // bytes by which the file is shorter
+	Uncut   string              `json:"uncut,omitempty"` // why it is not, though that was asked for
+	Length  *change             `json:"length,omitempty"`
+	Disk    *change             `json:"disk,omitempty"`
 	Freed   uint64              `json:"freed"`            // of these, bytes that are gone, or a hole now
 	Entries int                 `json:"entries"`          // that are gone
 	Marked  *bool               `json:"marked,omitempty"` // a mark says for which GPUs; nil where nothing is gone
@@ -98,6 +152,31 @@ type thinned struct {
 	all int // cubins and PTX before
 }
 
+// change is a number of bytes before and after; nil in a dry run, where that is not known.
+type change struct {
+	Before uint64  `json:"before"`
+	After  *uint64 `json:"after,omitempty"`
+}
+
+func (c *change) add(d *change) {
+	c.Before += d.Before
+	if c.After == nil || d.After == nil {
+		c.After = nil
+		return
+	}
+	sum := *c.After + *d.After
+	c.After = &sum
+}
+
+// text is "8.0 MB long, then 0.4 MB".
+func (c *change) text(what string) string {
+	text := gpucode.Megabytes(c.Before) + what
+	if c.After != nil {
+		text += ", then " + gpucode.Megabytes(*c.After)
+	}
+	return text
+}
+
 // thinSummary ends the JSON document of thin.
 type thinSummary struct {
 	runSummary
@@ -105,6 +184,9 @@ type thinSummary struct {
 	Freed   uint64 `json:"freed"`
 	Cut     uint64 `json:"cut"`
 	Blanked int    `json:"blanked"`
+	// Of the files with GPU code.
+	Length change `json:"length"`
+	Disk   change `json:"disk"`
 }
 
 // removed says how much of the GPU code of a file, or of several, is a hole, and of how many store
@@ -129,8 +211,9 @@ func (s *session) removed(entries, all int, sum *thinSummary) string {
 }
 
 // runThin thins the session's files. It returns command.ErrFailed where one failed.
-func runThin(s *session, o thin.Options) error {
+func runThin(s *session, o *thinning) error {
 	var sum thinSummary
+	sum.Length.After, sum.Disk.After = new(uint64), new(uint64)
 	entries, all := 0, 0
 	return (&sweep[*thinned]{
 		options: tree.Options{Leftover: s.leftover(), AnyLinked: true, Refuse: s.Refuse},
@@ -142,6 +225,7 @@ func runThin(s *session, o thin.Options) error {
 			}
 			passedOver := result.Action == edit.Skipped
 			r.fileReport = s.edited(f, &result, edit.State{}, edit.State{})
+			r.Before, r.After = nil, nil
 			switch {
 			case passedOver && s.named(f.Path):
 				r.level = logrus.InfoLevel
@@ -166,23 +250,35 @@ func runThin(s *session, o thin.Options) error {
 			sum.Freed += r.Freed
 			sum.Cut += r.Cut
 			sum.Blanked += r.Blanked
+			if r.Length != nil {
+				sum.Length.add(r.Length)
+				sum.Disk.add(r.Disk)
+			}
 			entries += r.Entries
 			all += r.all
 		},
 		end: func(of *runSummary, dropped int) (any, string) {
 			of.Skipped += dropped
 			sum.runSummary = *of
-			return &sum, of.String() + ": " + s.removed(entries, all, &sum)
+			line := of.String() + ": " + s.removed(entries, all, &sum)
+			if sum.Freed > 0 || sum.Cut > 0 {
+				line += "; " + sum.Length.text(" long")
+				if sum.Disk.After != nil {
+					line += "; " + sum.Disk.text(" on the disk")
+				}
+			}
+			return &sum, line
 		},
 	}).run(s)
 }
 
 // thin thins one file. Of what is no program or library, options are blanked alone.
-func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.Result) error {
+func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.Result) error {
 	skip := func(reason string) error {
 		result.Action, result.Reason = edit.Skipped, reason
 		return nil
 	}
+	o, length := asked.Options, asked.length
 	switch {
 	case f.Err != nil:
 		return f.Err
@@ -192,7 +288,7 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 		return skip(gpucode.ErrNotCode.Error())
 	}
 	if h, isELF, whole := elfimage.DecodeHeader(f.Head()); !isELF || whole && h.Type != elf.ET_EXEC && h.Type != elf.ET_DYN {
-		if o.Targets, o.Cut = nil, false; !o.Blank {
+		if o.Targets, length = nil, thin.Kept; !o.Blank {
 			return skip("neither a program nor a library; in others --blank-options blanks options")
 		}
 	}
@@ -213,7 +309,7 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 	}
 	r.Code, r.Left, r.all = code.Bytes(), plan.Left, plan.All
 	var cut *thin.Cut
-	if o.Cut {
+	if length != thin.Kept {
 		cut, err = plan.Cut(f, size, code)
 		if errors.Is(err, thin.ErrNoCut) {
 			r.Uncut = err.Error()
@@ -221,6 +317,14 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 			return err
 		}
 	}
+	if cut != nil && length != thin.Cutting {
+		if why := thin.Bound(f, size, f.Head(), asked.debugFile); why != "" {
+			cut, r.Uncut = nil, fmt.Sprintf("%v: %s; --cut cuts it all the same", thin.ErrNoCut, why)
+		}
+	}
+	blocks := func(st *unix.Stat_t) *uint64 { n := uint64(st.Blocks) * 512; return &n } // stat(2)
+	same := uint64(size)
+	r.Length, r.Disk = &change{same, &same}, &change{*blocks(f.Stat()), blocks(f.Stat())}
 	if cut == nil && plan.Empty() {
 		return nil
 	}
@@ -249,6 +353,11 @@ func (r *thinned) thin(f *tree.File, o thin.Options, dryRun bool, result *edit.R
 	}
 	if cut != nil {
 		r.Cut, result.MovedNotes = uint64(size-cut.Size()), cut.MovedNotes
+		*r.Length.After = uint64(cut.Size())
+	}
+	var now unix.Stat_t
+	if r.Disk.After = nil; !dryRun && unix.Stat(f.Path, &now) == nil {
+		r.Disk.After = blocks(&now)
 	}
 	if r.Freed, r.Entries, r.Blanked = plan.Bytes, plan.Entries, plan.Blanked; r.Entries > 0 {
 		r.Marked = &plan.Marked

@@ -38,7 +38,6 @@ type Options struct {
 	// Blank overwrites the hashes of store paths in the options that are noted in the code
 	// ([gpucode.Entry.Options]). Nix then sees no reference there.
 	Blank bool
-	Cut   bool // see [Plan.Cut]
 }
 
 // Plan is what goes of a file.

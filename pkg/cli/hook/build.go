@@ -314,7 +314,17 @@ func (b *build) checks(tool string, say func(string)) ([]string, error) {
 			}
 		}
 		if tool == "thinCuda" {
+			flags, err := b.flags(tool)
+			if err != nil {
+				return nil, err
+			}
 			args = append(args, "--nix-build")
+			switch {
+			case b.isTrue("cudaThinCut"):
+				args = append(args, "--cut")
+			case !slices.Contains(flags, "--cut"):
+				args = append(args, "--keep-length")
+			}
 		}
 		if blank {
 			args = append(args, "--blank-options")

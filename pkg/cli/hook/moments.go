@@ -100,6 +100,9 @@ func (b *build) fixup() error {
 	if err := b.noteOpened(tools); err != nil {
 		return err
 	}
+	if b.isTrue("cudaThinCut") && !b.asked("thinCuda") {
+		b.note("warning: cudaThinCut says how cudaThin thins, and that is not set")
+	}
 	for _, tool := range others {
 		if !b.asked(tool) {
 			continue

@@ -19,7 +19,7 @@ func Settings() []string {
 		"driverLink", "driverLinkPosition", "cudaCompat", "cudaCapabilities", "cudaRunpathStrict", "clearExecutableStacks",
 		"cudaResolutionNote", "cudaOpened", "noRunpathAmbiguityIgnore", "stubReplaceForChecks",
 		// Those by which cudaRunpathHook runs more.
-		"cudaRunpathAutoPatchelf", "cudaRunpathCheckCapabilities", "cudaThin", "cudaBlankOptions",
+		"cudaRunpathAutoPatchelf", "cudaRunpathCheckCapabilities", "cudaThin", "cudaThinCut", "cudaBlankOptions",
 		// autoPatchelf's, which are nixpkgs' names.
 		"dontAutoPatchelf", "autoPatchelfRelativeRpaths", "autoPatchelfIgnoreMissingDeps", "ignoreMissingDepsArray",
 		"appendRunpaths", "appendRunpathsArray", "runtimeDependencies", "runtimeDependenciesArray", "patchelfFlags",

@@ -1,0 +1,73 @@
+package thin
+
+import (
+	"encoding/hex"
+	"io"
+
+	"cuda-runpath/pkg/elfimage"
+)
+
+// Length says what becomes of a file's length.
+type Length int
+
+// What may become of it.
+const (
+	Kept    Length = iota // what is free becomes holes
+	Shorter               // whole pages are cut, but of a file that [Bound] names
+	Cutting               // of that too
+)
+
+// Bound says what outside of the file at r counts on the places in it, with a verb before and behind the file: a signature
+// over it, or a debug file, which is joined with it section by section. It is "" where nothing is known. debug returns the
+// path of the debug file of a build ID, "" for none.
+func Bound(r io.ReaderAt, size int64, head []byte, debug func(buildID string) string) string {
+	im, err := elfimage.ParseSections(r, size, head)
+	if err != nil {
+		return ""
+	}
+	defer im.Release()
+	for i := range im.Sections {
+		switch name := im.SectionName(i); name {
+		case ".gnu_debuglink":
+			return "a debug file belongs to it, which its section .gnu_debuglink names"
+		case ".sig", ".signature", "signature": // elfsign of Solaris and NetBSD; bsign
+			return "its section " + name + " holds a signature"
+		}
+	}
+	if file := debug(buildID(im)); file != "" {
+		return file + " is its debug file"
+	}
+	return ""
+}
+
+// DebugFileOf returns the build ID of a detached debug file, "" for any other.
+func DebugFileOf(r io.ReaderAt, size int64, head []byte) string {
+	im, err := elfimage.ParseHead(r, size, head)
+	if err != nil {
+		return ""
+	}
+	defer im.Release()
+	if im.SkipReason() != elfimage.Detached {
+		return ""
+	}
+	return buildID(im)
+}
+
+// buildID returns the build ID of a file in hexadecimal digits, "" where it has none.
+func buildID(im *elfimage.Image) string {
+	i := 0
+	for ; i < len(im.Sections); i++ {
+		if im.Sections[i].InFile() && im.SectionName(i) == ".note.gnu.build-id" {
+			break
+		}
+	}
+	if i == len(im.Sections) || im.Sections[i].Size > 1<<10 {
+		return ""
+	}
+	b := make([]byte, im.Sections[i].Size)
+	const name = 16 // of the note: three words, and GNU
+	if len(b) <= name || elfimage.ReadFull(im, b, im.Sections[i].Off) != nil || string(b[12:name]) != "GNU\x00" {
+		return ""
+	}
+	return hex.EncodeToString(b[name:min(uint64(len(b)), name+uint64(im.Order.Uint32(b[4:])))])
+}
