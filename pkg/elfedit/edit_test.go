@@ -431,6 +431,37 @@ func TestOldRunPathIsScrubbedBeforeTheHeaders(t *testing.T) {
 	}
 }
 
+// A header that is lent stands at the end of such a table afterwards, wherever it stood: the last write of the edit knows.
+func TestHeadersBehindTheFileInAnyOrder(t *testing.T) {
+	b := plain().with(func(l *shape) { l.runpath = lists[0] }).build(t)
+	im := parse(t, b)
+	phoff, w := alignUp(uint64(len(b)), 8), im.WordSize()
+	b = append(b, make([]byte, phoff+1024-uint64(len(b)))...) // with room for more
+	im.PutWord(b[24+w:], phoff)
+	note := slices.IndexFunc(im.Progs, func(p elfimage.Prog) bool { return p.Type == elf.PT_NOTE })
+	for at := range im.Progs {
+		progs := slices.Delete(slices.Clone(im.Progs), note, note+1)
+		for i, p := range slices.Insert(progs, at, im.Progs[note]) {
+			im.EncodeProg(b[phoff+uint64(i)*im.PhdrSize():], p)
+		}
+		after := edit(t, b, setPath(elf.DT_RUNPATH, lists[1]))
+		view := func(b []byte) []string {
+			v := strings.Split(mustView(t, parse(t, b)), "\n")
+			slices.Sort(v)
+			return v
+		}
+		before := view(b)
+		if now := view(after); !slices.Equal(now, before) {
+			t.Errorf("the note at %d: the loader sees\n%q\nbefore\n%q", at, now, before)
+		}
+		for n, state := range states(t, b, setPath(elf.DT_RUNPATH, lists[1])) {
+			if state, _, _ = finished(t, state); !slices.Equal(view(state), before) {
+				t.Errorf("the note at %d, finished after %d writes: the loader sees\n%q\nbefore\n%q", at, n, view(state), before)
+			}
+		}
+	}
+}
+
 // A copy of the string table does not hold what goes: no write of its own takes that out again.
 func TestCopyLacksWhatGoes(t *testing.T) {
 	const secret = "/nix/store/00000000000000000000000000000000-cuda_cudart-stubs/lib"

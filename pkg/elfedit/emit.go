@@ -10,6 +10,9 @@ import (
 // emit turns a layout into writes. It is the only place that knows their order; doc.go says why.
 func (p *planner) emit(l *layout) (*Edit, error) {
 	e := &Edit{im: p.im, size: int64(l.size)}
+	if err := p.lendsLast(l); err != nil {
+		return nil, err
+	}
 	dynamic, ok := p.dynamicWrites(l)
 	if !ok {
 		return nil, cannot(".dynamic crosses a page")
@@ -95,15 +98,6 @@ func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]w
 	if err := p.fileHeader(ehdr, len(progs), shoff, sections); err != nil {
 		return nil, err
 	}
-	if im.Phoff != im.EhdrSize() && len(progs) != len(im.Progs) {
-		// BOLT puts the table at the end. Between the two writes the loader sees the
-		// new table without its last entry: let that be one that it can do without.
-		lent := lendable(progs, elfimage.Prog{})
-		if lent < 0 {
-			return nil, cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
-		}
-		progs = append(append(slices.Clone(progs[:lent]), progs[lent+1:]...), progs[lent])
-	}
 	for i, q := range progs {
 		im.EncodeProg(table[uint64(i)*im.PhdrSize():], q)
 	}
@@ -111,6 +105,22 @@ func (p *planner) header(progs []elfimage.Prog, shoff uint64, sections int) ([]w
 		return []write{{data: whole}}, nil
 	}
 	return []write{{off: im.Phoff, data: table}, {data: ehdr}}, nil
+}
+
+// lendsLast lets a program header that the loader can do without be the last one where the ELF header is not the neighbour
+// of the table, as BOLT leaves it: between the two writes the loader sees the new table without its last entry.
+func (p *planner) lendsLast(l *layout) error {
+	im := p.im
+	if im.Phoff == im.EhdrSize() || len(l.progs) == len(im.Progs) {
+		return nil
+	}
+	lent := lendable(l.progs, elfimage.Prog{})
+	if lent < 0 {
+		return cannot("the program header table at offset %#x cannot change together with the ELF header", im.Phoff)
+	}
+	last := l.progs[lent]
+	l.progs = append(slices.Delete(l.progs, lent, lent+1), last)
+	return nil
 }
 
 // fileHeader makes b the ELF header with so many program headers, and the section headers at
