@@ -29,7 +29,7 @@ import (
 )
 
 // loaderVariables are what of the environment the loader's search depends on; the last two nix-ld's.
-var loaderVariables = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "NIX_LD", "NIX_LD_LIBRARY_PATH"}
+var loaderVariables = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "NIX_LD", "NIX_LD_LIBRARY_PATH"}
 
 // explainCommand returns the command explain.
 func explainCommand() *command.Command {
@@ -42,7 +42,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 		ArgsUsage: "FILE...",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
-			{Kind: command.List, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH or LD_PRELOAD, for nix-ld NIX_LD or NIX_LD_LIBRARY_PATH; without =VALUE, as it is set now"},
+			{Kind: command.List, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH, LD_PRELOAD or LD_AUDIT, for nix-ld NIX_LD or NIX_LD_LIBRARY_PATH; without =VALUE, as it is set now"},
 			{Name: "no-dlopen", Usage: "leave out what may be opened later with dlopen"},
 			{Name: "all", Usage: "also show libc and its companions, what is already loaded, and every place where the loader looked"},
 			{Kind: command.Int, Name: "depth", Usage: "show `N` levels of the tree", DefaultText: "all"},
@@ -71,16 +71,13 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			for _, name := range loaderVariables[:2] {
+			for _, name := range loaderVariables[:3] {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
 				if os.Getenv(name) != "" && !given && search.Root == "" {
 					s.Log.Infof("%s is set in the environment, and not used: --env %s uses it", name, name)
 				}
 			}
 			if search.Root == "" {
-				if os.Getenv("LD_AUDIT") != "" {
-					s.Log.Info("LD_AUDIT is set in the environment, and never followed: an auditing module may change what is found")
-				}
 				if strings.Contains(os.Getenv("GLIBC_TUNABLES"), "glibc.cpu.hwcaps=") {
 					s.Log.Info("GLIBC_TUNABLES is set in the environment, and never followed: --cpu chooses the processor")
 				}
@@ -113,6 +110,8 @@ func loaderOptions(c *command.Line) (loader.Options, error) {
 			o.LibraryPath = value
 		case "LD_PRELOAD":
 			o.Preload = value
+		case "LD_AUDIT":
+			o.Audit = value
 		case "NIX_LD":
 			o.NixLD = value
 		case "NIX_LD_LIBRARY_PATH":

@@ -265,7 +265,7 @@ func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
 		return nil
 	}
 	if s.opens != "" {
-		load.Dlopen(s.opens, load.Main, loader.DlopenAsked, "")
+		load.Open(s.opens, load.Main, loader.DlopenAsked, "")
 	}
 	if search {
 		s.opened = map[string][]string{}
@@ -280,11 +280,11 @@ func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
 			s.opened[o.Path] = mayOpen(load, o)
 		}
 		for _, name := range s.opened[o.Path] {
-			load.Dlopen(name, o, loader.DlopenString, "")
+			load.Open(name, o, loader.DlopenString, "")
 		}
 	}
-	for _, o := range load.Objects {
-		for _, u := range o.Uses {
+	for _, o := range load.WithFailed() {
+		for _, u := range load.Asks(o) {
 			if u.To == nil || driver.Provides(u.Name) || u.To.File == nil && u.To.Found() {
 				continue
 			}

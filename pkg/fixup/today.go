@@ -138,7 +138,7 @@ func (t *today) inherits(o *Object, name string) (path string) {
 		if err != nil || load.Static || !healthy(load) { // once it starts, it has loaded other libraries, and found by other entries
 			continue
 		}
-		for _, u := range load.Dlopen(o.Real, load.Main, loader.DlopenAsked, "").Uses {
+		for _, u := range load.Open(o.Real, load.Main, loader.DlopenAsked, "").To.Uses {
 			// Where something else is missing, the loader does not come to the versions.
 			if f := use([]loader.Use{u}, name); f.path != "" && len(u.To.File.Lacks(o.File, name)) == 0 {
 				return f.path

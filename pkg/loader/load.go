@@ -726,12 +726,12 @@ func (s *Load) Dlopen(name string, from *Object, cause Cause, feature string) *O
 // A Literal is the name of a library among a file's constants.
 type Literal struct {
 	Name   string
-	Path   string // the whole string, where it is a path and the name is nowhere by itself
+	Path   string // the whole string, where it is a path; the name may be there by itself too
 	Exact  bool   // the whole of a C string, not cut out of a longer one
 	Driver bool   // driver.NeedsDriver of the name
 }
 
-// Literals returns the names of libraries in the file's read-only data, each once.
+// Literals returns the names of libraries in the file's read-only data, each once by itself and once in each path.
 func (f *File) Literals() []Literal {
 	f.names.Do(func() {
 		f.Image(func(im *elfimage.Image) {
@@ -747,18 +747,15 @@ const maxLiterals = 4096
 
 func (f *File) readLiterals(im *elfimage.Image) {
 	seen := map[string]int{}
-	im.LibraryPaths(func(name string, exact bool) bool {
-		at := ""
-		if name[0] != '$' && strings.Contains(name, "/") {
-			name, at = path.Base(name), name
+	im.LibraryPaths(func(text string, exact bool) bool {
+		name, at := text, ""
+		if text[0] != '$' && strings.Contains(text, "/") {
+			name, at = path.Base(text), text
 		}
-		if i, ok := seen[name]; ok {
+		if i, ok := seen[text]; ok {
 			f.opens[i].Exact = f.opens[i].Exact || exact
-			if at == "" {
-				f.opens[i].Path = ""
-			}
 		} else {
-			seen[name] = len(f.opens)
+			seen[text] = len(f.opens)
 			f.opens = append(f.opens, Literal{name, at, exact, driver.NeedsDriver(name)})
 		}
 		return len(f.opens) < maxLiterals

@@ -122,7 +122,7 @@ func TestResolutionNoteOfDlopen(t *testing.T) {
 	s := noteStage(t)
 	s.put("program", s.noted(prog().With(elf.DT_RUNPATH, "~/list"), "liba.so", "=~/note/liba.so"))
 	load := s.load("program")
-	if o := load.Dlopen("liba.so", load.Main, DlopenAsked, ""); o.Path != s.dir+"/note/liba.so" || o.Rule != ByNote {
+	if o := load.Open("liba.so", load.Main, DlopenAsked, "").To; o.Path != s.dir+"/note/liba.so" || o.Rule != ByNote {
 		t.Errorf("%s by %s", o.Path, o.Rule)
 	}
 }
@@ -142,7 +142,7 @@ func TestFirstFailureOfDlopen(t *testing.T) {
 	s.put("program", prog("libc.so.6").With(elf.DT_RUNPATH, "~"))
 	load := s.load("program")
 	for name, want := range map[string]string{"liba.so": "libmissing.so, which ~/liba.so needs, is not found", "libb.so": "libgone.so, which ~/libfar.so needs, is not found"} {
-		if got := load.Dlopen(name, load.Main, DlopenAsked, "").Fails(); got != s.path(want) {
+		if got := load.Open(name, load.Main, DlopenAsked, "").Why; got != s.path(want) {
 			t.Errorf("%s: %q, want %q", name, got, s.path(want))
 		}
 	}

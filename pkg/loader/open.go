@@ -52,7 +52,7 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 		s.checkISA(p.Brought)
 	}
 	p.Lacks, s.lacking = s.lacking, nil
-	if whole && len(p.Lacks) == 0 && !slices.ContainsFunc(p.Brought, func(o *Object) bool { return stops(o) || o.lacksAtOnce() }) {
+	if whole && len(p.Lacks) == 0 && !slices.ContainsFunc(p.Brought, func(o *Object) bool { return stops(o) || len(o.Lacks) > 0 }) {
 		by.Uses = append(by.Uses, Use{name, cause, feature, p.To, p.Again})
 		s.Opened = append(s.Opened, p)
 		s.settle(before)
@@ -65,6 +65,26 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 	s.drop(before)
 	s.Failed = append(s.Failed, p)
 	return p
+}
+
+// Asks returns what an object asks for: what it uses, and what it opens in vain.
+func (s *Load) Asks(o *Object) []Use {
+	all := slices.Clip(o.Uses)
+	for _, p := range s.Failed {
+		if p.By == o {
+			all = append(all, Use{p.Name, p.Cause, p.Feature, p.To, p.Again})
+		}
+	}
+	return all
+}
+
+// WithFailed returns the objects, and those that calls of dlopen brought which failed.
+func (s *Load) WithFailed() []*Object {
+	all := slices.Clip(s.Objects)
+	for _, p := range s.Failed {
+		all = append(all, p.Brought...)
+	}
+	return all
 }
 
 // settle says of the objects from an index on that all that they need is there.

@@ -256,8 +256,8 @@ func TestGLibc(t *testing.T) {
 			s.put("a/libd.so.1", lib("libd.so.1").Needs("libnone.so.1"))
 			s.put("p", prog("libc.so.6").With(elf.DT_RUNPATH, "~/a"))
 			l := s.load("p")
-			o := l.Dlopen("libb.so.1", l.Main, DlopenAsked, "")
-			l.Dlopen("libd.so.1", l.Main, DlopenAsked, "")
+			o := l.Open("libb.so.1", l.Main, DlopenAsked, "").To
+			l.Open("libd.so.1", l.Main, DlopenAsked, "")
 			if !o.Found() || l.Err != "" || len(l.Missing()) > 0 {
 				s.Errorf("found: %v, error: %q, missing: %v", o.Found(), l.Err, l.Missing())
 			}
@@ -267,7 +267,7 @@ func TestGLibc(t *testing.T) {
 			if why := l.Objects[1].Fails(); l.Objects[1].Name != "libc.so.6" || why != "" {
 				s.Errorf("opening %s fails for %q", l.Objects[1].Name, why)
 			}
-			for _, o := range l.Objects {
+			for _, o := range l.WithFailed() {
 				late := o.Name == "liba.so.1" || o.Name == "libb.so.1" || o.Name == "libd.so.1" || o.Name == "libnone.so.1"
 				if o.Certain() == late || (len(o.Lacks) == 1) != (o.Name == "liba.so.1") || o.Found() == (o.Name == "libnone.so.1") {
 					s.Errorf("%s: certain: %v, found: %v, lacks %v", o.Name, o.Certain(), o.Found(), o.Lacks)

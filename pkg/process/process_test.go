@@ -213,3 +213,26 @@ func TestBehind(t *testing.T) {
 		}
 	}
 }
+
+// A compiled wrapper is known by its constants, of a program that calls execv and needs the C library alone.
+func TestCompiledWrapper(t *testing.T) {
+	const text = "\nmakeCWrapper '/bin/app' \\\n"
+	for _, c := range []struct{ calls, data, needed, want string }{
+		{"execv", text, "libc.so.6", "/bin/app"},
+		{"execv", text, "libm.so.6", "/p"},
+		{"execve", text, "libc.so.6", "/p"},
+		{"execv", "", "libc.so.6", "/p"},
+	} {
+		// Edits move the dynamic string table far behind the head that is read at once.
+		for _, before := range []int{1, 20 << 10} {
+			p := prog(c.needed).With(elf.DT_RUNPATH, "/"+strings.Repeat("a", before)).With(elf.DT_AUXILIARY, c.calls)
+			p.Data = c.data
+			s := newStage(t)
+			s.put("/p", p)
+			l, _ := loader.New(loader.Options{Root: s.dir})
+			if got := Behind(l, "/p", false).File; got != c.want {
+				t.Errorf("%+v, %d bytes before: %q", c, before, got)
+			}
+		}
+	}
+}
