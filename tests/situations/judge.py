@@ -42,7 +42,7 @@ class Claim:
             self.document = json.loads(done.stdout)
         except ValueError:
             self.document = {}
-        self.errors, self.said, self.files, self.commands = [], [], {}, []
+        self.errors, self.said, self.files, self.told = [], [], {}, []
         if not self.document or self.status not in (0, 1):
             self.errors.append(f"status {self.status}: {self.stderr[:200]}")
 
@@ -50,6 +50,10 @@ class Claim:
         self.errors.append(text)
         self.said.append(text)
         self.files[text] = file
+
+    def tell(self, text, file, remedy):
+        """Keep what was said, of which file, with the command that is its remedy, if there is one."""
+        self.told.append((text, file, remedy))
 
     def names(self, tokens, texts):
         return any(re.search(r"(?<![\w.+-])" + re.escape(token) + r"(?![\w+-]|\.\w)", text) for token in tokens for text in texts)
@@ -81,7 +85,7 @@ def explain(start, base):
         for verdict in file.get("driver", []):
             if not verdict["good"]:
                 claim.error(verdict["text"])
-            claim.commands.append(verdict.get("command"))
+                claim.tell(verdict["text"], None, verdict.get("command"))
         claim.said += [f"{symbol['symbol']} is undefined" for symbol in file.get("undefined", [])]
         claim.said += [p["text"] for p in file.get("problems", [])]
     undefined = any(file.get("undefined") for file in claim.document.get("files", []))  # with --undefined these alone are status 1
@@ -102,7 +106,7 @@ def findings(command, argv, start, base):
                 claim.error(text, path)
             else:
                 claim.said.append(text)
-            claim.commands.append(finding.get("command"))
+            claim.tell(text, path, finding.get("command"))
     return claim
 
 
@@ -121,7 +125,8 @@ def doctor(start, base):
             claim.error(text)
         elif fact["verdict"] in ("warning", "note"):
             claim.said.append(text)
-        claim.commands.append(fact.get("command"))
+        if fact["verdict"] != "ok":
+            claim.tell(text, None, fact.get("command"))
     return claim
 
 
@@ -217,7 +222,3 @@ def compare(claim, process):
         if opened.path is not None and claim.libraries.get(opened.name) and all(why for _, why, _ in claim.libraries[opened.name]):
             said.append(f"says that {opened.name} cannot be opened")
     return said
-
-
-def remedies(situation, start, process, claims, run):
-    return []
