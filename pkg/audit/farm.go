@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -80,7 +81,7 @@ func (u *Audit) OtherWays(links []string, all []*Pending) (more []*Pending) {
 	}
 	for _, p := range links {
 		abs, err := filepath.Abs(p)
-		if f := u.a.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" && strings.Contains(f.List, "ORIGIN") {
+		if f := u.a.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" && loader.HasOrigin(f.List) {
 			other := u.Take(p, -1)
 			u.Examine(other)
 			more = append(more, other)

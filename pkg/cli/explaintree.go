@@ -159,7 +159,7 @@ func (p *printer) family(u loader.Use) bool {
 	if o.Rule == loader.ByLoader {
 		return true
 	}
-	if !slices.Contains(loader.GLibcLibraries, u.Name) && !slices.Contains(compilerLibraries, u.Name) {
+	if !loader.OfGLibc(u.Name) && !slices.Contains(compilerLibraries, u.Name) {
 		return false
 	}
 	return o.Rule == loader.ByCache || o.Rule == loader.ByDefault || path.Dir(o.Path) == path.Dir(p.s.Interp.Path)

@@ -276,7 +276,7 @@ func (s *start) ask(l *loader.Loader, search bool) map[[2]string]string {
 		if o.File == nil || !o.Found() || o.Err != "" {
 			continue
 		}
-		if search && o.File.Tag != elf.DT_RUNPATH && !slices.Contains(loader.GLibcLibraries, o.Name) && !driver.Provides(o.Name) {
+		if search && o.File.Tag != elf.DT_RUNPATH && !loader.OfGLibc(o.Name) && !driver.Provides(o.Name) {
 			s.opened[o.Path] = mayOpen(load, o)
 		}
 		for _, name := range s.opened[o.Path] {

@@ -118,9 +118,6 @@ func (c *Case) loadedElsewhere() {
 	}
 }
 
-// ownCLibrary are the libraries that are one with glibc's loader, by private interfaces.
-var ownCLibrary = []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libresolv.so.2", "libmvec.so.1", "libutil.so.1", "libanl.so.1", "libBrokenLocale.so.1", "libthread_db.so.1"}
-
 // libc reports a program whose C library is not its loader's, and a C++ library that
 // comes before the loader's own.
 func (c *Case) libc() {
@@ -138,7 +135,7 @@ func (c *Case) libc() {
 			continue
 		}
 		where := c.Loader.Inside(o.File.Path)
-		if slices.Contains(ownCLibrary, o.Name) {
+		if loader.OfGLibc(o.Name) {
 			if path.Dir(at) == path.Dir(where) {
 				continue
 			}

@@ -152,7 +152,7 @@ func (v *Verdict) conclusion() Conclusion {
 
 // besideLoader reports whether a library lies beside an interpreter that is not here, and comes with it.
 func (c *Case) besideLoader(name string) bool {
-	return !c.Load.Interp.Found && slices.Contains(loader.GLibcLibraries, name)
+	return !c.Load.Interp.Found && loader.OfGLibc(name)
 }
 
 // newInterpreter is the remedy for an interpreter that does not exist: this system's own.
@@ -366,7 +366,7 @@ func (c *Case) tooOld(o, by *loader.Object) Conclusion {
 	p := Conclusion{ID: MissingVersion, Object: o, By: by,
 		Message: fmt.Sprintf("%s (%s) does not define %s, which %s needs", o.Path, o.How(nil), strings.Join(versions, ", "), c.who(by)) + asserts,
 		Remedy:  remedy.Do("put the directory of a newer one first, or build against this one")}
-	if slices.Contains(ownCLibrary, o.Name) { // which is one with its loader
+	if loader.OfGLibc(o.Name) { // which is one with its loader
 		p.Remedy = remedy.Do("build against this glibc, or start the program with the loader of a newer one: a %s of another glibc than the loader's does not work", o.Name)
 	}
 	if s.Interp.Kind != loader.GLibc || o.List == nil || o.List.File == nil || !o.Rule.InRunPath() {

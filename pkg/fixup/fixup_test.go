@@ -39,6 +39,13 @@ func TestPatternsAreFnmatchs(t *testing.T) {
 		{"a*b", "a/b", true},
 		{"a+b", "a+b", true},
 		{"a*", "a\nb", true},
+		{"libé.so.1", "libé.so.1", true},
+		{"lib?.so.1", "libé.so.1", true},
+		{"lib[é].so.1", "libé.so.1", true},
+		{"lib[!é].so.1", "libé.so.1", false},
+		{"lib\xe9.so.1", "lib\xe9.so.1", true}, // Latin 1
+		{"lib\xe9.so.1", "lib\xe8.so.1", false},
+		{"lib?.so.1", "lib\xe9.so.1", true},
 		{"x[z-a]", "xb", false},
 	} {
 		if got := newPattern(c.pattern).match(c.name); got != c.want {
@@ -87,7 +94,7 @@ not a line of either kind
 
 func TestCLibrarysNames(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]bool{"libc.so.6": true, "libm.so.6": true, "ld-linux-x86-64.so.2": true, "libpthread.so.0": true,
+	for name, want := range map[string]bool{"libc.so.6": true, "libm.so.6": true, "ld-linux-x86-64.so.2": true, "libpthread.so.0": true, "libanl.so.1": true, "libc.so.6.1": true, "libnsl.so.2": false, "libm.so": false, "libc.so": true,
 		"libgcc_s.so.1": false, "libstdc++.so.6": false, "libcrypt.so.1": false, "libcuda.so.1": false, "libc++.so.1": false, "libmy.so": false, "": false} {
 		if libCName(name) != want {
 			t.Errorf("%q: %v", name, !want)

@@ -3,6 +3,7 @@ package fixup
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // pattern is a shell pattern as Python's fnmatch reads it: "*", "?", "[seq]" and
@@ -12,7 +13,8 @@ type pattern struct {
 	re   *regexp.Regexp
 }
 
-func newPattern(text string) pattern {
+func newPattern(written string) pattern {
+	text := characters(written)
 	var b strings.Builder
 	b.WriteString(`(?s)\A`)
 	for i := 0; i < len(text); i++ {
@@ -53,7 +55,7 @@ func newPattern(text string) pattern {
 			}
 			b.WriteByte(']')
 		default:
-			b.WriteString(regexp.QuoteMeta(string(c)))
+			b.WriteString(regexp.QuoteMeta(text[i : i+1])) // of a character of several bytes, each: none is a sign
 		}
 	}
 	b.WriteString(`\z`)
@@ -61,7 +63,24 @@ func newPattern(text string) pattern {
 	if err != nil { // a range that goes backwards matches nothing, in Python an error
 		re = regexp.MustCompile(`\z.`)
 	}
-	return pattern{text, re}
+	return pattern{written, re}
 }
 
-func (p pattern) match(name string) bool { return p.re.MatchString(name) }
+func (p pattern) match(name string) bool { return p.re.MatchString(characters(name)) }
+
+// characters returns a text in which a byte that is no part of UTF-8 is a character of its own, as in Python's names of files.
+func characters(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		if r == utf8.RuneError && n == 1 {
+			r = 0xf700 + rune(text[0]) // of the private use area
+		}
+		b.WriteRune(r)
+		text = text[n:]
+	}
+	return b.String()
+}

@@ -711,18 +711,9 @@ func (r *Resolver) besideInterpreter(p *Plan, n *Need, name string) bool {
 	return true
 }
 
-// libCNames are glibc's own libraries (shlib-versions of its source).
-var libCNames = []string{"libc.so", "libm.so", "libmvec.so", "libdl.so", "libpthread.so", "librt.so", "libutil.so",
-	"libresolv.so", "libnsl.so", "libanl.so", "libBrokenLocale.so", "libthread_db.so", "libc_malloc_debug.so",
-	"libnss_files.so", "libnss_dns.so", "libnss_compat.so", "libnss_db.so", "libnss_hesiod.so", "libmemusage.so", "libpcprofile.so"}
-
 // libCName reports whether a name is one of a C library's own.
 func libCName(name string) bool {
-	stem, _, ok := strings.Cut(name, ".so")
-	if !ok {
-		return false
-	}
-	return slices.Contains(libCNames, stem+".so") || libCOfInterpreter(name) != UnknownLibC || loader.MuslOnly(name)
+	return loader.OfGLibc(name) || libCOfInterpreter(name) != UnknownLibC || loader.MuslOnly(name)
 }
 
 // choose returns the candidate that the file is to load; with ownOnly, one of the tree.

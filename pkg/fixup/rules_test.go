@@ -971,6 +971,7 @@ func TestRule12HardwareDirectories(t *testing.T) {
 	}
 	for p, want := range map[string]bool{
 		"/d/glibc-hwcaps/x86-64-v3/libfoo.so": true, "/d/tls/haswell/libfoo.so": true, "/d/sub/libfoo.so": false,
+		"/d/sse2/libfoo.so": true, "/d/i586/libfoo.so": true, "/d/atomics/libfoo.so": true,
 		"/d/libfoo.so": false, "/d/glibc-hwcaps/x/libbar.so": false, "/e/glibc-hwcaps/x/libfoo.so": false,
 	} {
 		if variant(p, "/d/libfoo.so") != want {

@@ -257,8 +257,7 @@ func (n *Need) compare(from *loader.Object) (text string, own bool) {
 func variant(p, of string) bool {
 	below, ok := strings.CutPrefix(path.Dir(p), path.Dir(of)+"/")
 	first, _, _ := strings.Cut(below, "/")
-	return ok && path.Base(p) == path.Base(of) &&
-		slices.Contains([]string{"glibc-hwcaps", "tls", "haswell", "xeon_phi", "avx512_1", "x86_64", "i686", "aarch64"}, first)
+	return ok && path.Base(p) == path.Base(of) && loader.HardwareDirectory(first)
 }
 
 // after names the entry and the object by whose run path a library was found.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
@@ -48,13 +49,13 @@ func (r *Resolver) fromOtherWheels(o *Object, name string) (out []Candidate) {
 // path would lead, were all wheels in one place.
 func (r *Resolver) inWheels(o *Object) (out []entry) {
 	own := siteOf(o.Real)
-	if own == "" || !strings.Contains(o.List, "ORIGIN") {
+	if own == "" || !loader.HasOrigin(o.List) {
 		return nil
 	}
 	for _, e := range runpath.Parse(o.List) {
 		at, ok := expand(o, e)
 		wheel, in := strings.CutPrefix(path.Clean(at), own+"/")
-		if !ok || !in || !strings.Contains(e, "ORIGIN") {
+		if !ok || !in || !loader.HasOrigin(e) {
 			continue
 		}
 		for _, site := range r.ix.sites() {

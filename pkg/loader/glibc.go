@@ -350,7 +350,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	s.add(o)
 	switch {
 	case r.file != nil:
-	case s.guessed && !s.Interp.Found && slices.Contains(GLibcLibraries, name):
+	case s.guessed && !s.Interp.Found && OfGLibc(name):
 		o.Path, o.Rule, o.names = name, ByProcess, append(o.names, name)
 		return o, false
 	default:

@@ -47,9 +47,6 @@ const (
 	efRISCVFloat  = 0x6
 )
 
-// GLibcLibraries are the libraries that come with a glibc, and lie where its loader looks.
-var GLibcLibraries = []string{"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libresolv.so.2", "libmvec.so.1"}
-
 // matches is elf_machine_matches_host of the loader that this program has: "" or
 // what differs.
 func (a ABI) matches(machine elf.Machine, flags uint32) string {

@@ -26,6 +26,17 @@ func hasToken(s string) bool {
 	}
 }
 
+// HasOrigin reports whether a run path, or an entry of one, has $ORIGIN.
+func HasOrigin(list string) bool {
+	for {
+		i := strings.IndexByte(list, '$')
+		if i < 0 || strings.Trim(TokenAt(list[i:]), "${}") == "ORIGIN" {
+			return i >= 0
+		}
+		list = list[i+1:]
+	}
+}
+
 // ignored says why an entry of a list for which expand returns "" is not searched.
 func (t tokens) ignored() string {
 	if t.secure {

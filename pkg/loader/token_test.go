@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"debug/elf"
 	"slices"
 	"testing"
 )
@@ -50,6 +51,44 @@ func TestDirectoriesWhereTheLoaderIsNotKnown(t *testing.T) {
 	} {
 		if got := Directories(entry, "/o"); !slices.Equal(got, want) {
 			t.Errorf("%q: %q, not %q", entry, got, want)
+		}
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	for list, want := range map[string]bool{
+		"$ORIGIN": true, "/a:${ORIGIN}/b": true, "$LIB/$ORIGIN": true, "/a/$ORIGIN-b": true,
+		"": false, "/ORIGINAL/stubs": false, "ORIGIN/../lib": false, "$ORIGINAL": false, "$LIB:${LIB}:$": false, "${ORIGIN": false,
+	} {
+		if HasOrigin(list) != want {
+			t.Errorf("%q: %v", list, !want)
+		}
+	}
+}
+
+func TestLibrariesOfGLibc(t *testing.T) {
+	for name, want := range map[string]bool{
+		"libc.so.6": true, "libc.so.6.1": true, "libanl.so.1": true, "libnss_files.so.2": true, "libmvec.so.1": true, "libpcprofile.so": true,
+		"libc.so": false, "libc.so.7": false, "libc.so.6.2": false, "libnsl.so.3": false, "libcrypt.so.1": false, "libgcc_s.so.1": false, "": false,
+	} {
+		if OfGLibc(name) != want {
+			t.Errorf("%q: %v", name, !want)
+		}
+	}
+	for name := range x86HWCap {
+		if !HardwareDirectory(name) {
+			t.Error(name)
+		}
+	}
+	if !HardwareDirectory("tls") || !HardwareDirectory("glibc-hwcaps") || HardwareDirectory("lib") || HardwareDirectory("") {
+		t.Error("tls, glibc-hwcaps, lib")
+	}
+	// What the processor of a program has is among them.
+	for _, m := range []elf.Machine{elf.EM_X86_64, elf.EM_386, elf.EM_AARCH64} {
+		for _, name := range cpuFor("baseline", m).legacy {
+			if !HardwareDirectory(name) {
+				t.Error(m, name)
+			}
 		}
 	}
 }
