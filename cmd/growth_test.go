@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"strings"
@@ -307,6 +308,23 @@ var growings = []growing{
 		e.notes = strings.Repeat("\x04\x00\x00\x00\x00\x00\x00\x00\x09\x00\x00\x00GNU\x00", n)
 		e.noteSegments = n
 	}), "runpath set --dry-run /x f.so", ""},
+	{"ELF: record of an unfinished edit, what is dead", 250, elves(func(e *hostileELF, n int) {
+		e.strings = strings.Repeat("\x01", 500*n)
+		e.unfinished = func(at uint64) (moved, dead [][]uint64) {
+			for range n {
+				dead = append(dead, []uint64{(at-1000)<<1 | 1, 1000, 7}) // its size and that it is an offset, the offset, the sum
+			}
+			return nil, dead
+		}
+	}), "runpath set --dry-run /x f.so", ""},
+	{"ELF: record of an unfinished edit, what has moved", 500, elves(func(e *hostileELF, n int) {
+		e.unfinished = func(uint64) (moved, dead [][]uint64) {
+			for i := range n {
+				moved = append(moved, []uint64{uint64(4 * i), 100, 1, 100})
+			}
+			return moved, nil
+		}
+	}), "runpath set --dry-run /x f.so", ""},
 	{"ELF: dlopen note", 2000, elves(func(e *hostileELF, n int) {
 		e.notes = dlopenNote("[" + many(n, func(i int) string { return fmt.Sprintf(`{"soname":["l%d.so"]},`, i) }) + "{}]")
 	}), "runpath audit f.so", ""},
@@ -453,6 +471,30 @@ type hostileELF struct {
 	dynamic      [][2]uint64
 	notes        string
 	noteSegments int
+	// unfinished returns two lists of a record, which is at an address; nil: there is no record.
+	unfinished func(at uint64) (moved, dead [][]uint64)
+}
+
+// record is what an edit leaves that was not finished: see "What a record says" in pkg/elfedit/doc.go.
+func (e *hostileELF) record(at uint64, dynamic []byte) string {
+	moved, dead := e.unfinished(at)
+	sum := uint64(crc32.ChecksumIEEE(dynamic))
+	zigzag := func(v uint64) uint64 { return (v-at)<<1 ^ uint64(int64(v-at)>>63) }
+	nums := []uint64{at, 0, 0, sum + 1, sum, zigzag(0), 0, 0, 0, 0, 0, uint64(len(moved))}
+	for _, m := range moved {
+		nums = append(nums, zigzag(m[0]), m[1], zigzag(m[2]), m[3])
+	}
+	nums = append(nums, uint64(len(dead)))
+	for _, d := range dead {
+		nums = append(nums, d...)
+	}
+	nums = append(nums, 0, 0, zigzag(0), 0, 0, zigzag(0), 0, 0, 0, 0, 0, 0, 0)
+	var body []byte
+	for _, v := range nums {
+		body = binary.AppendUvarint(body, v)
+	}
+	head := binary.LittleEndian.AppendUint32([]byte("\x00@edit.1\x00"), uint32(len(body)))
+	return string(append(binary.LittleEndian.AppendUint32(head, crc32.ChecksumIEEE(body)), body...))
 }
 
 // elves returns a function that makes f.so.
@@ -474,9 +516,17 @@ func (e *hostileELF) bytes() []byte {
 	dynamic := (strings + uint64(len(e.strings)) + 7) &^ 7
 	e.dynamic = append(e.dynamic, [2]uint64{uint64(elf.DT_STRTAB), strings}, [2]uint64{uint64(elf.DT_STRSZ), uint64(len(e.strings))}, [2]uint64{})
 	notes := dynamic + uint64(16*len(e.dynamic))
-	size := notes + uint64(len(e.notes))
-	b := make([]byte, size)
 	le := binary.LittleEndian
+	flags, record := elf.PF_R|elf.PF_W, ""
+	if e.unfinished != nil {
+		var entries []byte
+		for _, d := range e.dynamic[:len(e.dynamic)-1] {
+			entries = le.AppendUint64(le.AppendUint64(entries, d[0]), d[1])
+		}
+		flags, record = flags|0xc0_0000, e.record(notes+uint64(len(e.notes)), entries)
+	}
+	size := notes + uint64(len(e.notes)+len(record))
+	b := make([]byte, size)
 	copy(b, "\x7fELF\x02\x01\x01")
 	le.PutUint16(b[16:], uint16(elf.ET_DYN))
 	le.PutUint16(b[18:], uint16(elf.EM_X86_64))
@@ -488,7 +538,7 @@ func (e *hostileELF) bytes() []byte {
 	put := func(i int, kind elf.ProgType, at, size, align uint64) {
 		p := b[headers+56*i:]
 		le.PutUint32(p, uint32(kind))
-		le.PutUint32(p[4:], uint32(elf.PF_R|elf.PF_W))
+		le.PutUint32(p[4:], uint32(flags))
 		for _, o := range []int{8, 16, 24} {
 			le.PutUint64(p[o:], at)
 		}
@@ -506,7 +556,7 @@ func (e *hostileELF) bytes() []byte {
 		le.PutUint64(b[dynamic+uint64(16*i):], d[0])
 		le.PutUint64(b[dynamic+uint64(16*i)+8:], d[1])
 	}
-	copy(b[notes:], e.notes)
+	copy(b[notes:], e.notes+record)
 	return b
 }
 

@@ -107,6 +107,16 @@ func (f *finisher) find() error {
 func (f *finisher) plan() (*Edit, error) {
 	im, r := f.im, f.r
 	f.claims.moved = r.moved
+	dead, filled := im.size, im.size // what they leave: all of them are read, and none twice
+	for _, d := range r.dead {
+		dead -= min(d.size, dead+1)
+	}
+	for _, s := range r.filled {
+		filled -= min(s.size, filled+1)
+	}
+	if dead > im.size || filled > im.size {
+		return nil, errors.New("it names more than the file has")
+	}
 	if err := f.look(); err != nil {
 		return nil, err
 	}

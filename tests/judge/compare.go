@@ -193,8 +193,13 @@ func (c *comparison) match() []int {
 			}
 		}
 		if t.name != cacheHole && t.flags&shfExec == 0 && ok && len(bytes.Trim(content, "\x00XZ")) == 0 { // patchelf fills holes with letters
-			begins := slices.ContainsFunc(b.loads(), func(p segment) bool { return p.vaddr == t.addr && p.off > 0 })
-			if begins && t.flags&^shfWrite == shfAlloc { // so that the segment has one whatever else goes
+			holds := slices.ContainsFunc(b.loads(), func(p segment) bool { // so that a segment has a section whatever else goes
+				at := of(p.vaddr, p.memsz)
+				return p.off > 0 && (t.addr == at.lo || at.has(t.addr) && t.addr+t.size <= at.hi && !slices.ContainsFunc(b.sects, func(o section) bool {
+					return o.flags&shfAlloc != 0 && o.size > 0 && o.addr != t.addr && at.has(o.addr)
+				}))
+			})
+			if holds && t.flags&^shfWrite == shfAlloc {
 				continue
 			}
 			if a.head.kind == typeExec && holes == 0 && t.flags&shfWrite == 0 {
