@@ -1,6 +1,6 @@
 # The other order: the inode is there already, so the second name opens too, although its own directory lacks the dependency.
-library one/nvidia/lib/libcudart.so.12 libcudart.so.12
-library one/torch/lib/libtorch_cuda.so libtorch_cuda.so one/nvidia/lib/libcudart.so.12 -Wl,-rpath,'$ORIGIN/../../nvidia/lib'
-mkdir -p two/torch/lib && ln one/torch/lib/libtorch_cuda.so two/torch/lib/libtorch_cuda.so
-opener p ./one/torch/lib/libtorch_cuda.so ./two/torch/lib/libtorch_cuda.so
+library one/blas/lib/libopenblas.so.0 libopenblas.so.0
+library one/scipy/lib/libext.so libext.so one/blas/lib/libopenblas.so.0 -Wl,-rpath,'$ORIGIN/../../blas/lib'
+mkdir -p two/scipy/lib && ln one/scipy/lib/libext.so two/scipy/lib/libext.so
+opener p ./one/scipy/lib/libext.so ./two/scipy/lib/libext.so
 start ./p
