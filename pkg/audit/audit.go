@@ -8,6 +8,7 @@ import (
 
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
@@ -49,21 +50,21 @@ func (a *Auditor) Ambiguity(p string) *Report {
 }
 
 func (a *Auditor) examine(p string, look func(*explain.Case, *Report)) *Report {
-	load, err := a.Loader.Load(p)
+	state, err := process.Start{File: p, Environment: a.Loader.Environment()}.Begin(a.Loader)
 	var not *loader.NotLoadable
 	switch {
 	case errors.As(err, &not):
 		return NewSkipped(p, string(not.Reason))
 	case err != nil:
 		return NewFailed(p, err)
-	case load.Static:
-		return NewSkipped(p, string(load.Main.File.ELF.SkipReason()))
+	case state.Static:
+		return NewSkipped(p, string(state.Main.File.ELF.SkipReason()))
 	}
-	r := &Report{Path: p, Outcome: Checked, Entries: runpath.Parse(load.Main.File.List)}
-	if load.Main.File.Tag != 0 {
-		r.Tag = load.Main.File.Tag.String()
+	r := &Report{Path: p, Outcome: Checked, Entries: runpath.Parse(state.Main.File.List)}
+	if state.Main.File.Tag != 0 {
+		r.Tag = state.Main.File.Tag.String()
 	}
-	look(a.Case(load), r)
+	look(a.Case(state), r)
 	return r
 }
 

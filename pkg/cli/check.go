@@ -281,7 +281,7 @@ func auditPaths(s *session, c *command.Line) error {
 	}
 	search.Opened = true
 	if options.GPUs != nil {
-		search.Look = explain.Look(true)
+		search.Look = explain.Look
 	}
 	l, err := loader.New(search)
 	if err != nil {

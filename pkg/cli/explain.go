@@ -82,12 +82,14 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 					s.Log.Info("GLIBC_TUNABLES is set in the environment, and never followed: --cpu chooses the processor")
 				}
 			}
-			search.Opened, search.Look = !c.Bool("no-dlopen"), explain.Look(gpus != nil)
+			if search.Opened = !c.Bool("no-dlopen"); gpus != nil {
+				search.Look = explain.Look
+			}
 			l, err := loader.New(search)
 			if err != nil {
 				return err
 			}
-			system := explain.New(l, explain.Options{GPUs: gpus, Start: c.Bool("no-dlopen"), Guess: s.Verbose,
+			system := explain.New(l, explain.Options{GPUs: gpus, NoOpen: c.Bool("no-dlopen"), Guess: s.Verbose,
 				Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 					StubDirs: stubDirs(c), Assumed: c.String("assume-driver"),
 					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))}})
@@ -193,20 +195,20 @@ func runExplain(s *session, o explainOptions) error {
 // explain explains one file. It runs in several goroutines.
 func (o *explainOptions) explain(s *session, arg string, color bool) *answer {
 	a := &answer{fileReport: newReport(arg, nil), File: &explain.File{Libraries: []explain.Library{}, Driver: []explain.Verdict{}}}
-	load, err := o.Loader.Load(o.Loader.Path(arg))
+	its, err := o.Begin(o.Loader.Path(arg), false)
 	if err != nil {
 		a.fail(err)
 		a.line = err.Error() + hint(o.Loader, arg, err)
 		return a
 	}
-	its := o.Case(load)
+	load := its.Load
 	its.Provider = explain.Beside(o.Loader, s.Paths)
 	var only *loader.Object
 	var found []explain.Conclusion
 	if !load.Static {
 		its.Follow()
 		if o.lib != "" {
-			only = explain.Find(load, o.lib)
+			only = its.Find(o.lib)
 		}
 		found = slices.DeleteFunc(its.Conclusions(), func(c explain.Conclusion) bool { return only != nil && !c.Of(only) })
 		worst := func(c *explain.Conclusion) int {

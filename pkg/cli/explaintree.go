@@ -11,7 +11,6 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/remedy"
 )
 
 // treeStyle is how the tree of libraries is printed.
@@ -37,7 +36,7 @@ const (
 type printer struct {
 	treeStyle
 	w      *bytes.Buffer
-	s      *loader.Load
+	s      *explain.Case
 	shown  map[*loader.Object]bool
 	hidden []string // names of libc and its companions that were left out
 	ways   map[*loader.Object]bool
@@ -59,7 +58,7 @@ func (p *printer) write(hue string, parts ...string) {
 // writeTree prints a load as a tree, with what is concluded of it below.
 func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, st treeStyle) {
 	s := its.Load
-	p := &printer{treeStyle: st, w: w, s: s, shown: map[*loader.Object]bool{}}
+	p := &printer{treeStyle: st, w: w, s: its, shown: map[*loader.Object]bool{}}
 	p.write(bold, s.Main.Path)
 	if s.Static {
 		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.SkipReason())))
@@ -82,7 +81,7 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 	p.write(dim, "(", in.Describe(), ", ", where, secure, ")")
 	p.w.WriteByte('\n')
 	if st.only != nil {
-		p.ways = explain.Ways(s, st.only)
+		p.ways = its.Ways(st.only)
 	}
 	p.children(s.Main, 1)
 	if len(p.hidden) > 0 && st.only == nil {
@@ -115,9 +114,6 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 			last = c.Fix
 			fmt.Fprintf(p.w, "  fix: %s\n", p.paint("", c.Fix))
 		}
-	}
-	if wraps := explain.SeenOf(s.Main.File).Wraps; wraps != "" && st.only == nil {
-		fmt.Fprintf(p.w, "A wrapper, which starts %s: see %s\n", p.paint(bold, wraps), p.paint("", remedy.Quote("runpath", "explain", wraps)))
 	}
 	for _, v := range its.Driver() {
 		if st.only != nil && v.Soname != st.only.Name {
@@ -186,7 +182,7 @@ func (p *printer) children(o *loader.Object, level int) {
 	}
 	var uses []loader.Use
 	seen := map[string]bool{}
-	for _, u := range o.Uses {
+	for _, u := range p.s.Asks(o) {
 		if p.ways != nil && !p.ways[u.To] || seen[u.Name] {
 			continue
 		}
@@ -256,6 +252,8 @@ func (p *printer) line(u loader.Use) {
 		p.write(red, o.Path, ": ", o.Err)
 	case len(o.Lacks) > 0 && !u.Again:
 		p.write(red, o.Path, ": ", o.LackText())
+	case !o.Cause.Certain() && o.Fails() != "":
+		p.write(yellow, o.Path, ": cannot be opened")
 	case u.Again:
 		p.write(dim, o.Path, " (loaded already)")
 	default:

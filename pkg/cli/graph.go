@@ -30,7 +30,7 @@ func writeGraph(w io.Writer, cases []*explain.Case) {
 				verdicts[v.Soname] = v
 			}
 		}
-		for _, o := range s.Objects {
+		for _, o := range append([]*loader.Object{s.Main}, c.Others()...) {
 			if n := id(o); !nodes[n] {
 				nodes[n] = true
 				fill, label := "", o.Path
@@ -55,7 +55,7 @@ func writeGraph(w io.Writer, cases []*explain.Case) {
 				}
 				fmt.Fprintf(b, "  %s [%s];\n", quote(n), attr)
 			}
-			for _, u := range o.Uses {
+			for _, u := range c.Asks(o) {
 				attr := ""
 				if !u.Again && u.To.Found() {
 					attr = "label=" + quote(string(u.To.Rule))

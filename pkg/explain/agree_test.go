@@ -185,7 +185,7 @@ func explained(its *explain.Case) conclusions {
 
 // Of each situation doctor, audit, explain and noRunpathAmbiguity conclude the same, as far as it is their question.
 func TestCommandsAgree(t *testing.T) {
-	n := 500
+	n := 200
 	if more, err := strconv.Atoi(os.Getenv("AGREE")); err == nil { // another number of situations
 		n = more
 	}
@@ -218,11 +218,11 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 		t.Fatal(err)
 	}
 	options := explain.Options{Layout: explain.Layout{CompatVerdict: host.CompatJudge(root, "")}}
-	load, err := l.Load("/app/p")
+	its, err := explain.New(l, options).Begin("/app/p", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	its := explain.New(l, options).Case(load)
+	load := its.Load
 	e := explained(its)
 	said = conclusions{}
 
@@ -261,7 +261,7 @@ func agree(t *testing.T, root string) (said conclusions, failed []string) {
 			wrong("noRunpathAmbiguity alone says %s", f.Message)
 		}
 		for _, c := range f.Candidates {
-			o := explain.Find(load, f.Library)
+			o := its.Find(f.Library)
 			if c.Wins && f.Severity == explain.Error && o.Found() && o.NeededBy == load.Main && o.Path != c.Path {
 				wrong("noRunpathAmbiguity: %s wins; explain: %s", c.Path, o.Path)
 			}

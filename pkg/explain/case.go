@@ -8,6 +8,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
@@ -50,7 +51,7 @@ type Options struct {
 	Layout
 	Ignore []string // sonames, or patterns of path.Match, that are no ambiguity
 	Strict bool     // warnings count as errors
-	Start  bool     // only what is loaded at start counts
+	NoOpen bool     // only what is loaded at start counts
 	Guess  bool     // follow also what a library might open
 	// GPUs are those that the files' GPU code is to be for; none: it is not looked at.
 	GPUs []gpucode.Target
@@ -85,7 +86,7 @@ func New(l *loader.Loader, o Options) *System { return &System{Options: o, Loade
 // of it is one of its [Case.Conclusions], or a [Verdict] on a library of the driver that nothing is wrong with.
 type Case struct {
 	*System
-	Load *loader.Load
+	*process.State
 	// Provider returns which of the files that belong together has a name or soname: the one nearest
 	// to the file near, of those that fit; "" for none. It may be nil.
 	Provider func(name, near string, fits func(file string) bool) string
@@ -120,10 +121,20 @@ type entry struct {
 // MaxEntries bounds the entries that are looked at; no real run path has that many.
 const MaxEntries = 2000
 
-// Case begins with the load of a file, named by its path below the root.
-func (y *System) Case(load *loader.Load) *Case {
-	c := &Case{System: y, Load: load, file: load.Main.File, at: y.Loader.Inside(load.Main.File.Path)}
-	c.named = c.argument(load.Main.Path)
+// Begin begins with the start of a file by its path below the root: where that is a wrapper, of what it starts in its own place, and
+// with interpreters, where it is a script, of what its first line names. Errors are [process.Start.Begin]'s.
+func (y *System) Begin(file string, interpreters bool) (*Case, error) {
+	state, err := process.Behind(y.Loader, file, interpreters).Begin(y.Loader)
+	if err != nil {
+		return nil, err
+	}
+	return y.Case(state), nil
+}
+
+// Case begins with a state.
+func (y *System) Case(s *process.State) *Case {
+	c := &Case{System: y, State: s, file: s.Main.File, at: y.Loader.Inside(s.Main.File.Path)}
+	c.named = c.argument(s.Main.Path)
 	for i, text := range runpath.Parse(c.file.List) {
 		if i == MaxEntries {
 			c.long = true
@@ -209,8 +220,8 @@ func (c *Case) report(f Conclusion) {
 
 // Follow lets the load go on with what the file may open, once.
 func (c *Case) Follow() {
-	if !c.Start && !c.followed {
-		c.Load.DlopenAll(Likely(c.Load, c.Guess), driver.NeedsDriver)
+	if !c.NoOpen && !c.followed {
+		c.OpenAll(c.Likely(c.Guess), driver.NeedsDriver)
 	}
 	c.followed = true
 }

@@ -1,6 +1,9 @@
 package explain
 
 import (
+	"fmt"
+	"slices"
+
 	"cuda-runpath/pkg/loader"
 )
 
@@ -92,7 +95,14 @@ func Describe(c *Case) *File {
 	for _, lack := range s.Main.Lacks {
 		f.Lacks = append(f.Lacks, Lack{lack.Version, lack.By.Path})
 	}
-	f.libraries(s, s.Objects[1:], 0)
+	f.libraries(s, c.Others(), 0)
+	for _, p := range c.Failed {
+		for i := range f.Libraries { // what it brought is gone again
+			if lib := &f.Libraries[i]; lib.Path != nil && lib.Error == "" && slices.ContainsFunc(p.Brought, func(o *loader.Object) bool { return &o.Path == lib.Path }) {
+				lib.Error = fmt.Sprintf("not loaded, as opening %s fails", p.Name)
+			}
+		}
+	}
 	for i, a := range s.Audits {
 		f.libraries(a, a.Objects, i+1)
 	}

@@ -83,11 +83,24 @@ func (c *Case) Driver() []Verdict {
 	return out
 }
 
+// Others are the objects of the process, but for the file itself, and those that went with an opening that failed.
+func (c *Case) Others() []*loader.Object {
+	all := slices.Clone(c.Objects[1:])
+	for _, p := range c.Failed {
+		for _, o := range append([]*loader.Object{p.To}, p.Brought...) {
+			if !slices.Contains(all, o) && o != c.Main {
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
 // Verdicts returns a verdict for each driver-provided library of the load: one for each file that a
 // name leads to, and one where it leads nowhere.
 func (c *Case) Verdicts() (all []*Verdict) {
 	seen := map[[2]string]bool{}
-	for _, o := range c.Load.Objects[1:] {
+	for _, o := range c.Others() {
 		if v := c.Verdict(o); v != nil && !seen[[2]string{o.Name, o.Path}] {
 			seen[[2]string{o.Name, o.Path}] = true
 			all = append(all, v)
@@ -286,7 +299,7 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	case strings.Contains(o.Name, "/"):
 		v.Text = fmt.Sprintf("%s comes with the host's driver, on NixOS in %s.", path.Base(o.Name), link)
 		v.Remedy = c.byName(o)
-	case o.Cause == loader.DlopenAsked && !NeedsDriver(c.Load, o):
+	case o.Cause == loader.DlopenAsked && !c.NeedsDriver(o):
 		v.Kind, v.Answer, v.Text = "", 0, "Nothing that is loaded asks for it."
 	case linked:
 		v.Kind, v.Text = DriverAbsent, fmt.Sprintf("The driver link %s is in the run path, but this machine has no such library there.", link)
@@ -305,9 +318,9 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	v.Text = fmt.Sprintf("%s%s: nowhere. %s", o.Name, may, v.Text)
 }
 
-// NeedsDriver reports whether an object of a load, other than but, is one of the driver's or the toolkit's, which opens the driver's.
-func NeedsDriver(s *loader.Load, but *loader.Object) bool {
-	return slices.ContainsFunc(s.Objects, func(o *loader.Object) bool { return o != but && driver.NeedsDriver(path.Base(o.Name)) })
+// NeedsDriver reports whether an object of the process, other than but, or one that may be opened, is one of the driver's or the toolkit's, which opens the driver's.
+func (c *Case) NeedsDriver(but *loader.Object) bool {
+	return slices.ContainsFunc(append(c.Others(), c.Main), func(o *loader.Object) bool { return o != but && driver.NeedsDriver(path.Base(o.Name)) })
 }
 
 // OfNix reports whether the file is a Nix package's.

@@ -12,6 +12,7 @@ import (
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/resolution"
 )
 
@@ -20,13 +21,13 @@ func lib(soname string, needed ...string) tinyelf.Object {
 }
 
 // load puts files into a root and loads /p in it.
-func load(t *testing.T, files map[string]tinyelf.Object) *loader.Load {
+func load(t *testing.T, files map[string]tinyelf.Object) *process.State {
 	t.Helper()
 	return loadFrom(t, "/p", files)
 }
 
 // loadFrom is load for another file.
-func loadFrom(t *testing.T, file string, files map[string]tinyelf.Object) *loader.Load {
+func loadFrom(t *testing.T, file string, files map[string]tinyelf.Object) *process.State {
 	t.Helper()
 	root := t.TempDir()
 	for name, o := range files {
@@ -39,7 +40,7 @@ func loadFrom(t *testing.T, file string, files map[string]tinyelf.Object) *loade
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := l.Load(file)
+	s, err := process.Start{File: file}.Begin(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,9 +49,9 @@ func loadFrom(t *testing.T, file string, files map[string]tinyelf.Object) *loade
 }
 
 // cases are the systems of loads.
-var cases = map[*loader.Load]*System{}
+var cases = map[*process.State]*System{}
 
-func caseOf(s *loader.Load) *Case { return cases[s].Case(s) }
+func caseOf(s *process.State) *Case { return cases[s].Case(s) }
 
 // problems returns what is concluded of a load itself, but for the driver's libraries.
 func problems(c *Case) []Conclusion {
@@ -139,13 +140,13 @@ func TestHostsDriverIsNotEdited(t *testing.T) {
 
 func TestFindAndWays(t *testing.T) {
 	s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RPATH, "liba.so", "libc.so"), "/l/liba.so": lib("liba.so", "libb.so"), "/l/libb.so": lib("libb.so"), "/l/libc.so": lib("libc.so")})
-	b := Find(s, "libb.so")
+	b := s.Find("libb.so")
 	if !b.Found() || b.Path != "/l/libb.so" {
 		t.Fatalf("%+v", b)
 	}
 	var on []string
 	for _, o := range s.Objects {
-		if Ways(s, b)[o] {
+		if caseOf(s).Ways(b)[o] {
 			on = append(on, o.Path)
 		}
 	}
@@ -159,7 +160,7 @@ func TestFindAndWays(t *testing.T) {
 	if f.Only(b); len(f.Libraries) != 1 || *f.Libraries[0].NeededBy != "/l/liba.so" || *f.Libraries[0].Entry != "/l" {
 		t.Errorf("%+v", f.Libraries)
 	}
-	if o := Find(s, "libnone.so"); o.Found() || o.Cause != loader.DlopenAsked {
+	if o := s.Find("libnone.so"); o.Found() || o.Cause != loader.DlopenAsked {
 		t.Errorf("%+v", o)
 	}
 }
@@ -347,7 +348,7 @@ func TestVerdictsBehindLinks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := l.Load("/p")
+			s, err := process.Start{File: "/p", Environment: l.Environment()}.Begin(l)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -364,7 +365,7 @@ func TestFindAsksWhoHasTheName(t *testing.T) {
 	a := lib("liba.so").With(elf.DT_RUNPATH, "/own")
 	a.Data = "\x00libopened.so\x00"
 	s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RUNPATH, "liba.so"), "/l/liba.so": a, "/own/libopened.so": lib("libopened.so")})
-	if o := Find(s, "libopened.so"); o.Path != "/own/libopened.so" || o.Cause != loader.DlopenString || o.NeededBy.Path != "/l/liba.so" {
+	if o := s.Find("libopened.so"); o.Path != "/own/libopened.so" || o.Cause != loader.DlopenString || o.NeededBy.Path != "/l/liba.so" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -374,7 +375,7 @@ func TestVersionsOfSymbols(t *testing.T) {
 	a.Defines = []string{"V_1"}
 	p.Requires = []tinyelf.Requirement{{Library: "liba.so", Version: "V_1"}, {Library: "liba.so", Version: "V_2"}}
 	var f File
-	if unknown := (Symbols{Versions: true}).Answer(&f, load(t, map[string]tinyelf.Object{"/p": p, "/l/liba.so": a})); unknown != nil || len(f.Versions) != 2 || f.Unused != nil || f.Undefined != nil {
+	if unknown := (Symbols{Versions: true}).Answer(&f, load(t, map[string]tinyelf.Object{"/p": p, "/l/liba.so": a}).Load); unknown != nil || len(f.Versions) != 2 || f.Unused != nil || f.Undefined != nil {
 		t.Fatalf("%q, %+v", unknown, f)
 	}
 	if v := f.Versions[0]; v.Version != "V_1" || v.From == nil || *v.From != "/l/liba.so" || v.Path != "/p" {
@@ -431,33 +432,8 @@ func TestNamesThatAreFollowed(t *testing.T) {
 			o = s.Main
 		}
 		l := loader.Literal{Name: c.lit, Exact: c.exact, Driver: driver.NeedsDriver(c.lit)}
-		if one, all := Likely(s, false)(o, l), Likely(s, true)(o, l); one != c.one || all != c.all {
+		if one, all := s.Likely(false)(o, l), s.Likely(true)(o, l); one != c.one || all != c.all {
 			t.Errorf("%+v: %v, %v", c, one, all)
-		}
-	}
-}
-
-// A compiled wrapper is known by its constants, of a program that calls execv and needs the C library alone.
-func TestCompiledWrapper(t *testing.T) {
-	const text = "\nmakeCWrapper '/bin/app' \\\n"
-	for _, c := range []struct{ calls, data, needed, want string }{
-		{"execv", text, "libc.so.6", "/bin/app"},
-		{"execv", text, "libm.so.6", ""},
-		{"execve", text, "libc.so.6", ""},
-		{"execv", "", "libc.so.6", ""},
-	} {
-		// Edits move the dynamic string table far behind the head that is read at once.
-		for _, before := range []int{1, 20 << 10} {
-			p := program("/"+strings.Repeat("a", before), elf.DT_RUNPATH, c.needed).With(elf.DT_AUXILIARY, c.calls)
-			p.Data = c.data
-			root := t.TempDir()
-			if err := os.WriteFile(root+"/p", p.Bytes(), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			l, _ := loader.New(loader.Options{Root: root, Look: Look(false)})
-			if got := SeenOf(l.Files().Open("/p")).Wraps; got != c.want {
-				t.Errorf("%+v, %d bytes before: %q", c, before, got)
-			}
 		}
 	}
 }
@@ -474,7 +450,7 @@ func TestWhatNothingAsksFor(t *testing.T) {
 	} {
 		s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RUNPATH, c.needs...), "/l/libcudart.so.12": tinyelf.Object{}.With(elf.DT_SONAME, "libcudart.so.12")})
 		its := caseOf(s)
-		v := its.Verdict(Find(s, driver.LibCUDA))
+		v := its.Verdict(s.Find(driver.LibCUDA))
 		if !strings.HasPrefix(v.Text, c.says) || (v.Fix != "") != c.fix || (v.Kind != "") != c.fix {
 			t.Errorf("%s: %+v", name, v)
 		}

@@ -82,11 +82,11 @@ func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...
 			edit(file)
 		}
 	})
-	load, err := l.Load(c.Load.Main.Path)
-	if err != nil || load.Static {
+	state, err := c.Start.Begin(l)
+	if err != nil || state.Static {
 		return false
 	}
-	after := (&System{Options: c.Options, Loader: l}).Case(load)
+	after := (&System{Options: c.Options, Loader: l}).Case(state)
 	after.Provider, after.view = c.Provider, true
 	for _, g := range append(slices.Clip(after.Settled()), after.Open()...) {
 		if k := g.key(); k == f.key() || whole && f.Library != "" && g.Library == f.Library && g.Stops() || !before[k] && g.ID != DriverAbsent && (g.Severity != Note || g.Verdict != nil) {

@@ -90,9 +90,9 @@ func (c *Case) missing() {
 			c.report(c.nothingThere(v))
 		}
 	}
-	for _, o := range s.Objects[1:] {
-		if why := o.Fails(); o.Found() && !o.Cause.Certain() && why != "" && !driver.Provides(path.Base(o.Name)) {
-			c.report(Conclusion{ID: OpenFails, Object: o, By: o.NeededBy, Message: fmt.Sprintf("opening %s would fail: %s", o.Name, why), Remedy: c.letOpen(o)})
+	for _, p := range c.Failed {
+		if p.To.Found() && !driver.Provides(path.Base(p.Name)) {
+			c.report(Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name, Message: fmt.Sprintf("opening %s would fail: %s", p.Name, p.Why), Remedy: c.letOpen(p.To)})
 		}
 	}
 }

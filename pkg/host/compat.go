@@ -11,6 +11,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -170,20 +171,19 @@ type Wants struct {
 	Compat []string
 	RPath  bool
 
-	load *loader.Load // nil where there is none
+	load *process.State // nil where there is none
 	by   *loader.Loader
 }
 
 // Wanted returns what a program of this machine wants. Of what a script starts, it is what its
 // interpreter wants.
 func Wanted(program string) (w Wants) {
-	l, err := loader.New(loader.Options{Environment: loader.Environment{LibraryPath: os.Getenv("LD_LIBRARY_PATH")}, NoTries: true, Look: explain.Look(false)})
+	l, err := loader.New(loader.Options{Environment: loader.Environment{LibraryPath: os.Getenv("LD_LIBRARY_PATH")}, NoTries: true})
 	if err != nil {
 		return w
 	}
 	h := &Host{programs: l}
-	program, _ = h.Behind(program)
-	load, err := l.Load(program)
+	load, err := process.Behind(l, program, true).Begin(l)
 	if err != nil || load.Static {
 		return w
 	}
@@ -212,9 +212,9 @@ func (w Wants) Linked(link string) (linked bool) {
 	if w.load == nil {
 		return false
 	}
-	w.load.DlopenAll(driverOnly, driver.Provides)
+	w.load.OpenAll(driverOnly, driver.Provides)
 	its := explain.New(w.by, explain.Options{Layout: explain.Layout{DriverLink: link}}).Case(w.load)
-	for _, o := range w.load.Objects {
+	for _, o := range its.Others() {
 		if v := its.Verdict(o); v != nil {
 			linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat || runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good
 			if !linked {

@@ -19,7 +19,6 @@ import (
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader"
-	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -531,18 +530,14 @@ func few(names []string) string {
 // loader's glibc, "" if it has none or it is not known.
 func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, gpus []gpu, cuda string, linkWorks bool) (glibc string) {
 	const subject = "program"
-	program, via := h.Behind(program)
-	if len(via) > 0 {
-		d.add(subject, Note, strings.Join(via, ", "), "", "a script or wrapper: what it runs is %s, which is looked at here", program)
-	}
-	l, err := h.loader()
-	var load *loader.Load
-	if err == nil {
-		load, err = l.Load(program)
-	}
+	its, err := h.conclusions(program, prefix, drv, gpus)
 	if err != nil {
 		d.add(subject, Bad, program, "", "%v", err)
 		return ""
+	}
+	load := its.Load
+	if program = its.State.Start.File; len(its.State.Start.Via) > 0 {
+		d.add(subject, Note, strings.Join(its.State.Start.Via, ", "), "", "a script or wrapper: what it runs is %s, which is looked at here", program)
 	}
 	if load.Static {
 		d.add(subject, Note, program, "", "is static: it loads no libraries, and so no driver; it cannot use CUDA")
@@ -553,7 +548,6 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	} else if load.Interp.Version != loader.Newest {
 		glibc = load.Interp.Version.String()
 	}
-	its := h.conclusions(load, prefix, drv, gpus)
 	for _, c := range its.Conclusions() {
 		from, fix, about, verdict := load.Main.Path, c.Remedy, subject, Warning
 		if c.By != nil {
@@ -576,8 +570,8 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 		d.addRemedy(about, verdict, from, fix, "%s", c.Message)
 		d.concludes(c)
 	}
-	d.Asks = explain.NeedsDriver(load, nil) || slices.ContainsFunc(apis, func(a api) bool { by, _, certain := a.askedBy(load); return by != nil && certain })
-	if explain.NeedsDriver(load, nil) {
+	d.Asks = its.NeedsDriver(nil) || slices.ContainsFunc(apis, func(a api) bool { by, _, certain := a.askedBy(load); return by != nil && certain })
+	if its.NeedsDriver(nil) {
 		doctorRuntime(d, load, cuda)
 	}
 	h.doctorDriver(d, its, drv.machine(), prefix, linkWorks)
@@ -586,16 +580,6 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	}
 	h.doctorGPUCode(d, load, gpus, cuda)
 	return glibc
-}
-
-// Behind returns the program that runs in the place of a script or wrapper, and what is on the way to it.
-func (h *Host) Behind(file string) (program string, via []string) {
-	l, err := h.loader()
-	if err != nil {
-		return file, nil
-	}
-	start := process.Behind(l, file, true)
-	return start.File, start.Via
 }
 
 // doctorRuntime compares the CUDA version that the program was built for with the driver's.
@@ -639,9 +623,13 @@ func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 	}
 }
 
-// conclusions returns what is concluded of a program's load beside this host's driver.
-func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver, gpus []gpu) *explain.Case {
-	l := explain.Layout{
+// conclusions begins what is concluded of a program's start, or of that behind a script, beside this host's driver.
+func (h *Host) conclusions(program, prefix string, drv *Driver, gpus []gpu) (*explain.Case, error) {
+	l, err := h.loader()
+	if err != nil {
+		return nil, err
+	}
+	layout := explain.Layout{
 		CompatVerdict: func(file string) (driver.CompatVerdict, bool) {
 			lib, err := cudaLibraryAt(sysroot.Root{}, file)
 			return driver.Compat(lib, h.cuda(drv), kinds(gpus)), err == nil
@@ -654,22 +642,23 @@ func (h *Host) conclusions(load *loader.Load, prefix string, drv *Driver, gpus [
 		},
 	}
 	if prefix != DefaultPrefix {
-		l.DriverLink = prefix + "/lib"
+		layout.DriverLink = prefix + "/lib"
 	}
-	programs, _ := h.loader() // by which it was loaded
-	its := explain.New(programs, explain.Options{Layout: l}).Case(load)
-	its.Provider = explain.Beside(programs, nil)
-	return its
+	its, err := explain.New(l, explain.Options{Layout: layout}).Begin(program, true)
+	if err == nil {
+		its.Provider = explain.Beside(l, nil)
+	}
+	return its, err
 }
 
 // doctorDriver says of each library of the driver which one the program loads.
 func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, m Machine, prefix string, linkWorks bool) {
 	load, all := its.Load, its.Verdicts()
 	switch {
-	case !explain.NeedsDriver(load, nil):
+	case !its.NeedsDriver(nil):
 		d.add(driver.LibCUDA, Note, load.Main.Path, "", "neither it nor its libraries ask for CUDA or its driver; what it opens otherwise, as an interpreter does, is not known")
 	case len(all) == 0: // the toolkit's libraries open it
-		all = append(all, its.Verdict(explain.Find(load, driver.LibCUDA)))
+		all = append(all, its.Verdict(its.Find(driver.LibCUDA)))
 	}
 	for _, v := range all {
 		h.doctorLibrary(d, its, v, m, prefix, linkWorks)

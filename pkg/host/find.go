@@ -48,7 +48,7 @@ type Host struct {
 // loader returns the loader of the host's programs, with what it has read kept.
 func (h *Host) loader() (*loader.Loader, error) {
 	if h.programs == nil {
-		o := loader.Options{NoTries: true, Opened: true, Look: explain.Look(true)}
+		o := loader.Options{NoTries: true, Opened: true, Look: explain.Look}
 		if h.Root.IsHost() {
 			o.LibraryPath, o.Preload = os.Getenv("LD_LIBRARY_PATH"), os.Getenv("LD_PRELOAD")
 		} else {
