@@ -202,7 +202,7 @@ func (o *explainOptions) explain(s *session, arg string, color bool) *answer {
 		return a
 	}
 	load := its.Load
-	its.Provider = explain.Beside(o.Loader, s.Paths)
+	its.Provider = explain.Among(o.Loader, s.Paths)
 	var only *loader.Object
 	var found []explain.Conclusion
 	if !load.Static {

@@ -2,8 +2,11 @@ package explain
 
 import (
 	"maps"
+	"os"
 	"path"
 	"slices"
+	"strings"
+	"syscall"
 
 	"cuda-runpath/pkg/loader"
 )
@@ -11,37 +14,82 @@ import (
 // mostBeside bounds the entries of a directory whose subdirectories are looked into.
 const mostBeside = 300
 
-// Beside returns a [Case.Provider] that looks into the directories of files that were named
-// together, and around the file that lacks a library: its own directory, the one above, what is in that
-// one and in lib directories there, and the directories in which NVIDIA's wheels have theirs.
-func Beside(l *loader.Loader, files []string) func(name, near string, fits func(file string) bool) string {
-	return func(name, near string, fits func(file string) bool) string {
-		var dirs []string
+// Among returns a [Case.Provider] that looks into the directories of files that were named together.
+func Among(l *loader.Loader, files []string) func(name, near string, fits func(file string) bool) string {
+	return func(name, _ string, fits func(file string) bool) string {
 		for _, f := range files {
-			dirs = append(dirs, path.Dir(l.Path(f)))
+			if dir := path.Dir(l.Path(f)); l.Files().Names(dir)[name] && fits(path.Join(dir, name)) {
+				return path.Join(dir, name)
+			}
 		}
-		in := func(dir, sub string) {
-			if names := l.Files().Names(dir); len(names) <= mostBeside {
+		return ""
+	}
+}
+
+// provide returns a file of a name, or soname, for a file that lacks it: the nearest one that fits, in a directory that nobody
+// but the file's owner and root controls; "" for none. It looks around the file: into its own directory and those below it, into
+// the one above and those below that, and where NVIDIA's wheels have theirs. Then it asks the provider.
+func (c *Case) provide(name, near string, fits func(file string) bool) string {
+	near = path.Clean(c.Loader.Path(near))
+	ours := func(file string) bool { return fits(file) && c.controlled(path.Dir(file), near) }
+	files, own := c.Loader.Files(), path.Dir(near)
+	dirs := []string{}
+	in := func(dir string, sub ...string) {
+		dirs = append(dirs, dir)
+		if names := files.Names(dir); len(names) <= mostBeside {
+			for _, sub := range sub {
 				for _, n := range slices.Sorted(maps.Keys(names)) {
 					dirs = append(dirs, path.Join(dir, n, sub))
 				}
 			}
 		}
-		own := path.Dir(path.Clean(l.Path(near)))
-		dirs = append(dirs, own)
-		for at, i := path.Dir(own), 0; at != "/" && i < 3; at, i = path.Dir(at), i+1 {
-			if i == 0 {
-				dirs = append(dirs, at)
-				in(at, "")
-				in(at, "lib")
-			}
-			in(path.Join(at, "nvidia"), "lib")
-		}
-		for _, d := range dirs {
-			if at := path.Join(d, name); l.Files().Names(d)[name] && fits(at) {
-				return at
-			}
-		}
-		return ""
 	}
+	in(own, "")
+	for at, i := path.Dir(own), 0; at != "/" && i < 3; at, i = path.Dir(at), i+1 {
+		if i == 0 {
+			in(at, "", "lib")
+		}
+		in(path.Join(at, "nvidia"), "lib")
+	}
+	for _, d := range dirs {
+		if at := path.Join(d, name); files.Names(d)[name] && ours(at) {
+			return at
+		}
+	}
+	if c.Provider != nil {
+		return c.Provider(name, near, ours)
+	}
+	return ""
+}
+
+// controlled reports whether nobody but root and the owner of a file can put something into a directory, or another one in its
+// place. Who controls a directory that is above both has the file already.
+func (c *Case) controlled(dir, near string) bool {
+	owner := func(name string) (uid uint32, mode os.FileMode, ok bool) {
+		info, err := os.Lstat(name)
+		if err != nil {
+			return 0, 0, false
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		return st.Uid, info.Mode(), ok
+	}
+	of, _, ok := owner(c.Loader.Host(near))
+	real, _, err := c.Loader.Files().Resolve(dir)
+	if !ok || err != nil {
+		return false
+	}
+	above, _, err := c.Loader.Files().Resolve(path.Dir(near))
+	if err != nil {
+		return false
+	}
+	for _, way := range [][2]string{{real, above}, {c.Loader.Host(dir), c.Loader.Host(path.Dir(near))}} {
+		for at := way[0]; at != "/" && at != "." && way[1] != at && !strings.HasPrefix(way[1], at+"/"); at = path.Dir(at) {
+			uid, mode, ok := owner(at)
+			link := mode&os.ModeSymlink != 0
+			if !ok || uid != 0 && uid != of || !link && mode.Perm()&0o002 != 0 && (mode&os.ModeSticky == 0 || at == way[0]) {
+				return false
+			}
+		}
+	}
+	return true
 }

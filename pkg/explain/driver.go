@@ -100,7 +100,13 @@ func (c *Case) Others() []*loader.Object {
 // name leads to, and one where it leads nowhere.
 func (c *Case) Verdicts() (all []*Verdict) {
 	seen := map[[2]string]bool{}
+	gone := func(o *loader.Object) bool { // with an opening that failed
+		return o.Found() && slices.ContainsFunc(c.Failed, func(p *loader.Opening) bool { return p.To != o && slices.Contains(p.Brought, o) })
+	}
 	for _, o := range c.Others() {
+		if gone(o) {
+			continue
+		}
 		if v := c.Verdict(o); v != nil && !seen[[2]string{o.Name, o.Path}] {
 			seen[[2]string{o.Name, o.Path}] = true
 			all = append(all, v)
@@ -162,9 +168,12 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		v.Origin = FromOther
 		v.Text = fmt.Sprintf("%s%s, through the run path entry %s, which is neither the driver link nor a compat directory: right only if the host's driver is installed there.",
 			where, o.Path, o.Entry)
-	default:
+	case o.Rule == loader.ByCache, o.Rule == loader.ByDefault, o.Rule == loader.ByEnv, o.Rule == loader.ByPathFile:
 		v.Origin, v.Good = FromDriver, true
 		v.Text = fmt.Sprintf("%s%s, by %s: the driver of this host, if it was installed there; on NixOS it is not.", where, o.Path, o.Rule)
+	default:
+		v.Origin = FromOther
+		v.Text = fmt.Sprintf("%s%s (%s), which is neither the driver link nor a compat directory: right only if the host's driver is installed there.", where, o.Path, o.How(nil))
 	}
 	if v.Kind == "" && v.Origin != FromCompat && l.Unfit != nil && o.Name == driver.LibCUDA && o.File != nil {
 		if why := l.Unfit(o.File.Path); why != "" {

@@ -297,21 +297,26 @@ func TestLibraryThatDlopenFailsAt(t *testing.T) {
 
 // Where a library may be that is missing: beside the file, above it, in NVIDIA's wheels; it has to fit.
 func TestBesideAFile(t *testing.T) {
-	root := t.TempDir()
-	for _, name := range []string{"/v/site/a/l.so", "/v/site/nvidia/cublas/lib/libcublas.so", "/v/site/other/lib/libo.so", "/v/site/a/libown.so", "/named/libn.so"} {
-		os.MkdirAll(filepath.Dir(root+name), 0o755)
-		os.WriteFile(root+name, nil, 0o644)
-	}
-	l, err := loader.New(loader.Options{Root: root})
-	if err != nil {
+	s := loadFrom(t, "/v/site/a/l.so", map[string]tinyelf.Object{"/v/site/a/l.so": lib("l.so"), "/v/site/nvidia/cublas/lib/libcublas.so": lib("libcublas.so"),
+		"/v/site/other/lib/libo.so": lib("libo.so"), "/v/site/a/libown.so": lib("libown.so"), "/named/libn.so": lib("libn.so"),
+		"/v/site/a/lib/libnear.so": lib("libnear.so"), "/v/site/0/lib/libnear.so": lib("libnear.so"), "/v/site/0/libown.so": lib("libown.so"),
+		"/v/site/open/libopen.so": lib("libopen.so"), "/v/site/theirs/lib/libtheirs.so": lib("libtheirs.so")})
+	its := caseOf(s)
+	root := strings.TrimSuffix(its.Loader.Host("/"), "/")
+	its.Provider = Among(its.Loader, []string{root + "/named/x"})
+	if err := os.Chmod(root+"/v/site/open", 0o777); err != nil {
 		t.Fatal(err)
 	}
-	find := Beside(l, []string{root + "/named/x"})
-	for name, want := range map[string]string{"libcublas.so": "/v/site/nvidia/cublas/lib/libcublas.so", "libo.so": "/v/site/other/lib/libo.so", "libown.so": "/v/site/a/libown.so", "libn.so": "/named/libn.so", "libnone.so": ""} {
-		if got := find(name, root+"/v/site/a/l.so", func(string) bool { return true }); got != want {
+	want := map[string]string{"libcublas.so": "/v/site/nvidia/cublas/lib/libcublas.so", "libo.so": "/v/site/other/lib/libo.so",
+		"libown.so": "/v/site/a/libown.so", "libn.so": "/named/libn.so", "libnone.so": "", "libnear.so": "/v/site/a/lib/libnear.so", "libopen.so": ""}
+	if err := os.Chown(root+"/v/site/theirs", 12345, -1); err == nil { // who owns it can exchange what is below
+		want["libtheirs.so"] = ""
+	}
+	for name, want := range want {
+		if got := its.provide(name, root+"/v/site/a/l.so", func(string) bool { return true }); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
-		if got := find(name, root+"/v/site/a/l.so", func(string) bool { return false }); got != "" {
+		if got := its.provide(name, root+"/v/site/a/l.so", func(string) bool { return false }); got != "" {
 			t.Errorf("%s does not fit: %q", name, got)
 		}
 	}

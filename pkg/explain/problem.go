@@ -91,7 +91,7 @@ func (c *Case) missing() {
 		}
 	}
 	for _, p := range c.Failed {
-		if p.To.Found() && !driver.Provides(path.Base(p.Name)) {
+		if v := c.Verdict(p.To); p.To.Found() && (v == nil || v.Kind == "") {
 			c.report(Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name, Message: fmt.Sprintf("opening %s would fail: %s", p.Name, p.Why), Remedy: c.letOpen(p.To)})
 		}
 	}
@@ -318,13 +318,11 @@ func (c *Case) near(o *loader.Object) string {
 // none.
 func (c *Case) beside(name string, to *loader.Object) string {
 	s := c.Load
-	if c.Provider != nil {
-		if at := c.Provider(name, c.near(to), func(p string) bool { return s.Holds(path.Dir(p), name) }); at != "" {
-			return path.Dir(at)
-		}
+	if at := c.provide(name, c.near(to), func(p string) bool { return s.Holds(path.Dir(p), name) }); at != "" {
+		return path.Dir(at)
 	}
 	for _, o := range s.Objects {
-		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.Holds(dir, name) {
+		if dir := path.Dir(o.Path); o.Found() && strings.HasPrefix(dir, "/") && s.Holds(dir, name) && c.controlled(dir, c.Loader.Path(c.near(to))) {
 			return dir
 		}
 	}
@@ -335,9 +333,9 @@ func (c *Case) beside(name string, to *loader.Object) string {
 // among the files that belong together, or beside what is loaded.
 func (c *Case) supply(name string, to *loader.Object) (r remedy.Remedy, ok bool) {
 	s := c.Load
-	if c.Provider != nil && c.Provider(name, c.near(to), func(p string) bool { return s.Holds(path.Dir(p), name) }) == "" {
+	if c.provide(name, c.near(to), func(p string) bool { return s.Holds(path.Dir(p), name) }) == "" {
 		// The loader opens files by their names: a soname alone does not help.
-		if at := c.Provider(name, c.near(to), func(p string) bool {
+		if at := c.provide(name, c.near(to), func(p string) bool {
 			_, why := s.In(path.Dir(p), name)
 			return why == "" && s.Holds(path.Dir(p), path.Base(p))
 		}); at != "" {

@@ -114,11 +114,7 @@ type replacement struct {
 // brings reports whether an entry holds a name that the file asks for, and none of those that another one holds, and
 // whether nobody else can write to it.
 func (c *Case) brings(m *entry, rest []entry) bool {
-	host, _, err := c.Loader.Files().Resolve(m.dir)
-	if err != nil || !c.Loader.Files().IsDir(m.dir) {
-		return false
-	}
-	if where, _ := c.writable(m.dir, host, true); where != "" || c.OfNix() && isFHS(m.key) || c.leftover(m.text) != "" {
+	if !c.Loader.Files().IsDir(m.dir) || !c.controlled(m.dir, c.at) || c.OfNix() && isFHS(m.key) || c.leftover(m.text) != "" {
 		return false
 	}
 	holds := c.heldNames(m)

@@ -644,11 +644,7 @@ func (h *Host) conclusions(program, prefix string, drv *Driver, gpus []gpu) (*ex
 	if prefix != DefaultPrefix {
 		layout.DriverLink = prefix + "/lib"
 	}
-	its, err := explain.New(l, explain.Options{Layout: layout}).Begin(program, true)
-	if err == nil {
-		its.Provider = explain.Beside(l, nil)
-	}
-	return its, err
+	return explain.New(l, explain.Options{Layout: layout}).Begin(program, true)
 }
 
 // doctorDriver says of each library of the driver which one the program loads.
