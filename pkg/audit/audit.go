@@ -45,7 +45,9 @@ var ambiguity = []string{explain.EmptyEntry, explain.StubEntry, explain.Relative
 // Ambiguity examines one file as noRunpathAmbiguity does.
 func (a *Auditor) Ambiguity(p string) *Report {
 	return a.examine(p, func(s *explain.Case, r *Report) {
-		r.Findings = s.Tried(slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool { return !slices.Contains(ambiguity, f.ID) }))
+		r.Findings = s.Tried(slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool {
+			return !slices.Contains(ambiguity, f.ID) || f.ID == explain.LibcMismatch && !s.Program // which loader a library is for, is its program's matter
+		}))
 	})
 }
 

@@ -168,7 +168,7 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 		v.Origin = FromOther
 		v.Text = fmt.Sprintf("%s%s, through the run path entry %s, which is neither the driver link nor a compat directory: right only if the host's driver is installed there.",
 			where, o.Path, o.Entry)
-	case o.Rule == loader.ByCache, o.Rule == loader.ByDefault, o.Rule == loader.ByEnv, o.Rule == loader.ByPathFile:
+	case o.Rule == loader.ByCache, o.Rule == loader.ByDefault, o.Rule == loader.ByEnv, o.Rule == loader.ByPathFile, o.Cause == loader.Preload, o.Cause == loader.PreloadFile:
 		v.Origin, v.Good = FromDriver, true
 		v.Text = fmt.Sprintf("%s%s, by %s: the driver of this host, if it was installed there; on NixOS it is not.", where, o.Path, o.Rule)
 	default:

@@ -53,7 +53,11 @@ func (c *Case) starts() {
 	}
 	for _, o := range s.Objects[1:] {
 		if o.Found() && o.Err != "" && o.Certain() {
-			c.report(c.stops(o))
+			f := c.stops(o)
+			if o.Cause == loader.Preload || o.Cause == loader.PreloadFile || o.Cause == loader.Auxiliary {
+				f.Severity, f.Message = Warning, f.Message+"; the loader goes on without it"
+			}
+			c.report(f)
 		}
 	}
 	if s.Err != "" && s.Program && !slices.ContainsFunc(s.Objects, func(o *loader.Object) bool { return o.Err != "" || !o.Found() || len(o.Lacks) > 0 }) {
