@@ -4,6 +4,7 @@ import (
 	"debug/elf"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/thin"
@@ -272,6 +274,22 @@ func runThin(s *session, o *thinning) error {
 	}).run(s)
 }
 
+// unfinished returns the edit that finishes one of a file which was interrupted, the file as that leaves it, and how it begins;
+// where none was, or what it is cannot be read, nil and the file.
+func unfinished(f *tree.File, size int64) (from io.ReaderAt, head []byte, first *elfedit.Edit, err error) {
+	im, err := elfimage.ParseHead(f, size, f.Head())
+	if err != nil { // who reads its code says what is wrong
+		return f, f.Head(), nil, nil
+	}
+	if first, _, err = elfedit.Finish(im); first == nil || err != nil {
+		im.Release()
+		return f, f.Head(), nil, err
+	}
+	from, size = first.Planned()
+	head = make([]byte, min(size, elfimage.HeadSize))
+	return from, head, first, elfimage.ReadFull(from, head, 0)
+}
+
 // thin thins one file. Of what is no program or library, options are blanked alone.
 func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.Result) error {
 	skip := func(reason string) error {
@@ -296,21 +314,29 @@ func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.
 	if err != nil {
 		return err
 	}
-	code, err := gpucode.Read(f, size, f.Head())
+	was := size
+	from, head, first, err := unfinished(f, size)
+	if err != nil {
+		return err
+	}
+	if first != nil { // what is thinned is the file as that leaves it
+		_, size = first.Planned()
+	}
+	code, err := gpucode.Read(from, size, head)
 	if err != nil {
 		return err
 	}
 	if len(code.Containers) == 0 {
 		return skip("no GPU code")
 	}
-	plan, err := thin.New(f, code, o)
+	plan, err := thin.New(from, code, o)
 	if err != nil {
 		return err
 	}
 	r.Code, r.Left, r.all = code.Bytes(), plan.Left, plan.All
 	var cut *thin.Cut
 	if length != thin.Kept {
-		cut, err = plan.Cut(f, size, code)
+		cut, err = plan.Cut(from, size, code)
 		if errors.Is(err, thin.ErrNoCut) {
 			r.Uncut = err.Error()
 		} else if err != nil {
@@ -318,14 +344,14 @@ func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.
 		}
 	}
 	if cut != nil && length != thin.Cutting {
-		if why := thin.Bound(f, size, f.Head(), asked.debugFile); why != "" {
+		if why := thin.Bound(from, size, head, asked.debugFile); why != "" {
 			cut, r.Uncut = nil, fmt.Sprintf("%v: %s; --cut cuts it all the same", thin.ErrNoCut, why)
 		}
 	}
 	blocks := func(st *unix.Stat_t) *uint64 { n := uint64(st.Blocks) * 512; return &n } // stat(2)
 	same := uint64(size)
-	r.Length, r.Disk = &change{same, &same}, &change{*blocks(f.Stat()), blocks(f.Stat())}
-	if cut == nil && plan.Empty() {
+	r.Length, r.Disk = &change{uint64(was), &same}, &change{*blocks(f.Stat()), blocks(f.Stat())}
+	if cut == nil && plan.Empty() && first == nil {
 		return nil
 	}
 	switch {
@@ -342,17 +368,22 @@ func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.
 		}
 	default:
 		err := f.WriteCopy(nil, func(w tree.Copy) error {
-			if err := plan.Apply(f, w); err != nil {
+			if first != nil {
+				if err := first.Apply(w); err != nil {
+					return err
+				}
+			}
+			if err := plan.Apply(from, w); err != nil {
 				return err
 			}
-			return thin.Check(f, w, size, o)
+			return thin.Check(from, w, size, o)
 		})
 		if err != nil {
 			return err
 		}
 	}
 	if cut != nil {
-		r.Cut, result.MovedNotes = uint64(size-cut.Size()), cut.MovedNotes
+		r.Cut, result.MovedNotes = uint64(max(0, was-cut.Size())), cut.MovedNotes
 		*r.Length.After = uint64(cut.Size())
 	}
 	var now unix.Stat_t
@@ -362,6 +393,8 @@ func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.
 	if r.Freed, r.Entries, r.Blanked = plan.Bytes, plan.Entries, plan.Blanked; r.Entries > 0 {
 		r.Marked = &plan.Marked
 	}
-	result.Action, result.LeftLinks = edit.Edited, f.OutsideLinks()
+	if result.Action, result.LeftLinks = edit.Edited, f.OutsideLinks(); cut == nil && plan.Empty() {
+		result.Reason = edit.Finished
+	}
 	return nil
 }
