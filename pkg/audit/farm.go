@@ -92,6 +92,18 @@ func (u *Audit) OtherWays(links []string, all []*Pending) (more []*Pending) {
 
 // Unchecked returns a report for each directory among paths below which there is none.
 func (u *Audit) Unchecked(paths []string, all []*Pending) (empty []*Pending) {
+	var seen []string
+	for _, p := range all {
+		seen = append(seen, p.report.Path)
+	}
+	for _, r := range u.a.Unchecked(paths, seen) {
+		empty = append(empty, &Pending{report: r})
+	}
+	return empty
+}
+
+// Unchecked returns a report for each directory among paths below which no file was seen.
+func (a *Auditor) Unchecked(paths, seen []string) (empty []*Report) {
 	here, _ := os.Getwd()
 	abs := func(p string) string { // "." and "sub" may both be named
 		if path.IsAbs(p) {
@@ -100,14 +112,14 @@ func (u *Audit) Unchecked(paths []string, all []*Pending) (empty []*Pending) {
 		return path.Join(here, p)
 	}
 	for _, p := range paths {
-		st, err := os.Stat(u.a.Loader.Host(p))
+		st, err := os.Stat(a.Loader.Host(p))
 		dir := abs(p)
-		if err != nil || !st.IsDir() || slices.ContainsFunc(all, func(q *Pending) bool { return explain.IsBelow(abs(q.report.Path), dir) }) {
+		if err != nil || !st.IsDir() || slices.ContainsFunc(seen, func(q string) bool { return explain.IsBelow(abs(q), dir) }) {
 			continue
 		}
-		nothing := u.a.Strictly(explain.Conclusion{ID: explain.NothingChecked, Message: "nothing was checked: there is no ELF file below it",
+		nothing := a.Strictly(explain.Conclusion{ID: explain.NothingChecked, Message: "nothing was checked: there is no ELF file below it",
 			Remedy: remedy.Do("name the directory that holds the programs and libraries")})
-		empty = append(empty, &Pending{report: &Report{Path: p, Outcome: Empty, Reason: "no ELF file", Findings: []explain.Conclusion{nothing}}})
+		empty = append(empty, &Report{Path: p, Outcome: Empty, Reason: "no ELF file", Findings: []explain.Conclusion{nothing}})
 	}
 	return empty
 }

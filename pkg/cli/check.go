@@ -127,12 +127,17 @@ func rooted(c *command.Line, l *loader.Loader, s *session) func(host string) str
 func checkAmbiguity(s *session, a *audit.Auditor, in func(string) string) error {
 	var sum audit.Summary
 	var notELF atomic.Int64
+	var seen []string
 	run := sweep[*checked]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*checked, bool) {
 			if f.Err == nil && !f.ELF() {
 				notELF.Add(1)
-				return checkedFile(audit.NewSkipped(in(f.Path), string(elfimage.NotELF))), s.JSON || s.Verbose
+				c := checkedFile(audit.NewSkipped(in(f.Path), string(elfimage.NotELF)))
+				if s.named(f.Path) {
+					c.level = logrus.InfoLevel
+				}
+				return c, s.JSON || s.Verbose || s.named(f.Path)
 			}
 			r := unexamined(f, in)
 			if r == nil {
@@ -147,10 +152,27 @@ func checkAmbiguity(s *session, a *audit.Auditor, in func(string) string) error 
 		tell: func(c *checked) {
 			if c.Reason != string(elfimage.NotELF) {
 				sum.Count(c.report)
+				seen = append(seen, c.Path)
 			}
 			for _, f := range c.Findings {
 				printFinding(s, c.Path, &f, s.fix(&f, f.Remedy))
 			}
+		},
+		nothing: func() (all []*checked) {
+			if s.InPackage && len(seen) > 0 {
+				return nil // outputs may have none
+			}
+			paths := make([]string, len(s.Paths))
+			for i, p := range s.Paths {
+				paths[i] = in(p)
+			}
+			for _, r := range a.Unchecked(paths, seen) {
+				if s.InPackage { // nor is it a failure of a package
+					r.Findings[0].Severity = explain.Warning
+				}
+				all = append(all, checkedFile(r))
+			}
+			return all
 		},
 		end: func(all *runSummary, _ int) (any, string) {
 			sum.Skipped += int(notELF.Load())

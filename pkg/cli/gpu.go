@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -25,6 +27,7 @@ runpath gpu --for 8.6,9.0+PTX app`,
 		Description: `Programs, libraries, objects, static archives and files of nvcc -fatbin are read, and of them the headers alone: nothing
 is unpacked. With --for the exit status is 1 where a file has no code for one of the GPUs.`,
 		Flags: []*command.Flag{gpuFlag("for"),
+			gpuStrictFlag, inBuildFlag,
 			{Kind: command.String, Name: "cuda", Check: checkCUDA, Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
 			command.JSONFlag, jobsFlag,
 			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), command.QuietFlag("report problems only")},
@@ -33,11 +36,13 @@ is unpacked. With --for the exit status is 1 where a file has no code for one of
 			if err != nil {
 				return s.orStopped(err, noGPUs)
 			}
-			if c.IsSet("cuda") && targets == nil {
-				return command.Misuse("--cuda is for --for")
+			for _, flag := range []string{"cuda", "strict"} {
+				if c.IsSet(flag) && targets == nil {
+					return command.Misusef("--%s is for --for", flag)
+				}
 			}
 			cuda, _ := gpucode.ParseVersion(c.String("cuda"))
-			return (&gpuList{targets: targets, cuda: cuda, table: true}).run(s)
+			return (&gpuList{targets: targets, cuda: cuda, table: true, strict: c.Bool("strict")}).run(s)
 		}),
 	}
 }
@@ -50,7 +55,7 @@ func CudaCapabilitiesCheck() *command.Command {
 A program or library that carries GPU code, but none that one of the GPUs can take, is an error: there its kernels stop with
 error 209, "no kernel image is available", or 500, "named symbol not found". What the driver compiles at the first start, and code
 that none of the GPUs can use, are notes, which --verbose shows. It says of a file what "runpath gpu --for" says.`+exitStatus, "cudaCapabilitiesCheck --for 8.6,9.0+PTX app")
-	app.Flags = append(append(app.Flags, gpuFlag("for"), malformedFlag, &command.Flag{Name: "warn", Usage: "code that is missing is a warning"}), treeFlags...)
+	app.Flags = append(append(app.Flags, gpuFlag("for"), gpuStrictFlag, inBuildFlag, malformedFlag, &command.Flag{Name: "warn", Usage: "code that is missing is a warning"}), treeFlags...)
 	app.Action = with(func(s *session, c *command.Line) error {
 		targets, err := s.gpuTargets(c, "for", general)
 		if err != nil {
@@ -59,16 +64,23 @@ that none of the GPUs can use, are notes, which --verbose shows. It says of a fi
 		if targets == nil {
 			return command.Misuse("--for LIST is required")
 		}
-		return (&gpuList{targets: targets, warn: c.Bool("warn")}).run(s)
+		return (&gpuList{targets: targets, warn: c.Bool("warn"), strict: c.Bool("strict")}).run(s)
 	})
 	return app
 }
+
+// gpuStrictFlag and inBuildFlag are for what compares code with GPUs.
+var (
+	gpuStrictFlag = &command.Flag{Name: "strict", Usage: "with --for: treat warnings as errors"}
+	inBuildFlag   = &command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: that there is no GPU code is no failure"}
+)
 
 // gpuList is what is asked of the GPU code of files.
 type gpuList struct {
 	targets []gpucode.Target // that it is compared with; nil: none
 	cuda    gpucode.Version  // that their driver supports; zero: not known
 	warn    bool             // what is missing is a warning
+	strict  bool             // warnings are errors
 	table   bool             // of all code, at the end
 }
 
@@ -145,13 +157,14 @@ func (s *gpuSummary) String() string {
 func (l *gpuList) run(s *session) error {
 	var sum gpuSummary
 	var files []*gpuFile // for the table
+	failed := 0          // and such that could not be read
 	run := sweep[*gpuFile]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*gpuFile, bool) {
 			if f.Err == nil && (f.SameAs != "" || !gpucode.IsFile(f.Head())) {
 				return nil, false
 			}
-			r := &gpuFile{fileReport: fileReport{Path: f.Path, Action: edit.Unchanged}, Code: []gpuCode{}, Sections: []gpuSection{}, Damaged: []string{}}
+			r := newGPUFile(f.Path)
 			err := r.read(f, l)
 			if r.fail(err); s.tolerates(f, err) {
 				r.Action, r.level = edit.Skipped, logrus.WarnLevel
@@ -162,10 +175,13 @@ func (l *gpuList) run(s *session) error {
 			return r, r.Reason != "" || r.Containers > 0
 		},
 		tell: func(r *gpuFile) {
-			if r.Reason != "" {
+			if r.Reason != "" && r.Findings == nil {
+				failed++
 				return
 			}
-			sum.Files++
+			if r.Reason == "" {
+				sum.Files++
+			}
 			sum.Containers += r.Containers
 			sum.Bytes += r.Bytes
 			sum.sum.Merge(r.sum)
@@ -186,9 +202,15 @@ func (l *gpuList) run(s *session) error {
 				}
 				printFinding(s, r.Path, &r.Findings[i], r.Findings[i].Remedy)
 			}
-			if l.table && !s.JSON {
+			if l.table && !s.JSON && r.Reason == "" {
 				files = append(files, r)
 			}
+		},
+		nothing: func() []*gpuFile {
+			if l.targets == nil || sum.Files > 0 || failed > 0 {
+				return nil
+			}
+			return l.nothing(s)
 		},
 		end: func(all *runSummary, _ int) (any, string) {
 			sum.Failed, sum.Stopped, sum.Code = all.Failed, all.Stopped, codeOf(sum.sum)
@@ -200,6 +222,28 @@ func (l *gpuList) run(s *session) error {
 		err = command.ErrFailed
 	}
 	return err
+}
+
+// nothing says of each path that there was nothing to compare.
+func (l *gpuList) nothing(s *session) (all []*gpuFile) {
+	for _, path := range s.Paths {
+		text, fix := "it has no GPU code", "name the program or library that has some"
+		if st, err := os.Stat(path); err == nil && st.IsDir() {
+			text, fix = "there is no GPU code below it", "name the directory that holds the programs and libraries"
+		}
+		r := newGPUFile(path)
+		r.Action, r.Reason, r.level = edit.Skipped, "no GPU code", logrus.TraceLevel
+		r.Findings = []explain.Conclusion{{ID: explain.NothingChecked, Severity: explain.Warning, Message: "nothing was checked: " + text, Remedy: remedy.Do("%s", fix)}}
+		if l.strict && !s.InPackage {
+			r.Findings[0].Severity = explain.Error
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func newGPUFile(path string) *gpuFile {
+	return &gpuFile{fileReport: fileReport{Path: path, Action: edit.Unchanged}, Code: []gpuCode{}, Sections: []gpuSection{}, Damaged: []string{}}
 }
 
 // read lists a file's code.
@@ -242,6 +286,8 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 	for i := range r.Findings {
 		if f := &r.Findings[i]; l.warn && f.ID == explain.GPUCodeMissing {
 			f.Severity = explain.Warning
+		} else if l.strict && f.Severity == explain.Warning {
+			f.Severity = explain.Error
 		}
 	}
 	return nil

@@ -18,6 +18,9 @@ type sweep[R report] struct {
 	// tell, where it is not nil, is called with each result, in the order of the walk, before
 	// that is told.
 	tell func(R)
+	// nothing, where it is not nil, is called at the end of a walk that came to its end, and returns what is told beside
+	// the files: which of the paths had nothing to check.
+	nothing func() []R
 	// end, where it is not nil, returns the summary, and what stands on stdout at the end where there is no
 	// document. dropped is how many files were not kept.
 	end func(sum *runSummary, dropped int) (summary any, line string)
@@ -53,6 +56,11 @@ func (w *sweep[R]) run(s *session) error {
 		}
 		if err == nil {
 			err = late
+		}
+	}
+	if w.nothing != nil && err == nil {
+		for _, r := range w.nothing() {
+			tell(r)
 		}
 	}
 	t.stop(err)

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,7 +17,7 @@ import (
 // GPUs for which it has none, those for which the driver has to compile it, and code that
 // none of them can use. knows is the CUDA version of their driver; zero: not known.
 func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (found []Conclusion) {
-	var missing, unlinked, refused, compiled affected
+	var missing, unlinked, refused, compiled, notMachine affected
 	for _, t := range targets {
 		j := f.Judge(t.Capability, knows)
 		switch {
@@ -29,6 +30,8 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 		case j.Error != 0:
 			missing.add(t.Capability.String(), j.Containers[gpucode.NoCode], j.Total())
 			continue
+		case t.Machine && j.Containers[gpucode.Compiled] > 0:
+			notMachine.add(t.Capability.String(), j.Containers[gpucode.Compiled], j.Total())
 		case t.Real && j.Containers[gpucode.Compiled] > 0:
 			compiled.add(t.Capability.String(), j.Containers[gpucode.Compiled], j.Total())
 		}
@@ -58,6 +61,11 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 				a, knows, gpucode.ErrUnsupportedPTXVersion),
 			Remedy: remedy.Do("build it with machine code for these or with an older CUDA toolkit, or use a newer driver")})
 	}
+	for _, a := range notMachine {
+		found = append(found, Conclusion{ID: GPUCodeJIT, Severity: Warning, GPUs: a.gpus,
+			Message: fmt.Sprintf("has only PTX for %s, and machine code is asked for: the driver compiles it when the program first starts", a),
+			Remedy:  buildForThese})
+	}
 	for _, a := range compiled {
 		found = append(found, Conclusion{ID: GPUCodeJIT, GPUs: a.gpus,
 			Message: fmt.Sprintf("has only PTX for %s: the driver compiles it when the program first starts", a),
@@ -79,7 +87,7 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 		}
 	}
 	for i := range found {
-		found[i].Severity = rule(found[i].ID).Severity
+		found[i].Severity = cmp.Or(found[i].Severity, rule(found[i].ID).Severity)
 	}
 	return found
 }

@@ -124,10 +124,10 @@ var rules = []Rule{
 		"The file loads, with its old or its new run path, but is not what the edit was to make of it: what is dead may still be in it, and headers may be others than those that are to stay. A full disk or a kill does that. While an editor has the file's lock, it is being edited."},
 	{GPUCodeMissing, Error, "no code for a GPU that was asked for",
 		"The program stops with CUDA_ERROR_NO_BINARY_FOR_GPU (209) on that GPU: no kernel image is available for execution on the device. With relocatable device code it is CUDA_ERROR_NOT_FOUND (500), named symbol not found."},
-	{GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},
+	{GPUCodeJIT, Note, "PTX alone for a GPU that was asked for", "A warning where machine code was asked for by name (90-real, sm_90). The driver compiles it when the program first starts, which takes seconds to minutes; a driver older than the PTX refuses it with error 222."},
 	{GPUCodeUnasked, Note, "code that none of the GPUs asked for can use", "It makes the package larger."},
 	{Malformed, Error, "the file is malformed", "It cannot be examined."},
-	{NothingChecked, Warning, "a directory without an ELF file", "A check of nothing finds nothing: the wrong directory was named, or the build has put nothing there."},
+	{NothingChecked, Warning, "a directory without an ELF file, or GPU code to compare", "A check of nothing finds nothing: the wrong directory was named, or the build has put nothing there."},
 	{UnreadableFile, Error, "the file cannot be read", "It was not examined."},
 }
 

@@ -12,6 +12,7 @@ type Target struct {
 	Arch
 	Real    bool // machine code for it
 	Virtual bool // PTX, from which drivers make code for later GPUs
+	Machine bool // machine code by that name, 90-real or sm_90: PTX does not stand for it
 }
 
 // String returns the target as nixpkgs and PyTorch write it: 9.0, 9.0+PTX; PTX alone as nvcc does, compute_90.
@@ -62,7 +63,8 @@ func ParseList(list string) (all []Target, native bool, err error) {
 func Merged(all, more []Target) []Target {
 	for _, t := range more {
 		if i := slices.IndexFunc(all, func(u Target) bool { return u.Arch == t.Arch }); i >= 0 {
-			all[i].Real, all[i].Virtual = all[i].Real || t.Real, all[i].Virtual || t.Virtual
+			u := &all[i]
+			u.Real, u.Virtual, u.Machine = u.Real || t.Real, u.Virtual || t.Virtual, u.Machine || t.Machine
 			continue
 		}
 		all = append(all, t)
@@ -93,11 +95,11 @@ func parseTarget(word string) (t Target, ok bool) {
 	number := word
 	switch {
 	case strings.HasPrefix(word, "sm_"):
-		number, t.Real = strings.TrimPrefix(word, "sm_"), true
+		number, t.Real, t.Machine = strings.TrimPrefix(word, "sm_"), true, true
 	case strings.HasPrefix(word, "compute_"):
 		number, t.Virtual = strings.TrimPrefix(word, "compute_"), true
 	case strings.HasSuffix(word, "-real"):
-		number, t.Real = strings.TrimSuffix(word, "-real"), true
+		number, t.Real, t.Machine = strings.TrimSuffix(word, "-real"), true, true
 	case strings.HasSuffix(word, "-virtual"):
 		number, t.Virtual = strings.TrimSuffix(word, "-virtual"), true
 	case strings.Contains(word, "."):

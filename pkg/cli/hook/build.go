@@ -313,12 +313,12 @@ func (b *build) checks(tool string, say func(string)) ([]string, error) {
 				args = append(args, "--for", list)
 			}
 		}
+		args = append(args, "--nix-build")
 		if tool == "thinCuda" {
 			flags, err := b.flags(tool)
 			if err != nil {
 				return nil, err
 			}
-			args = append(args, "--nix-build")
 			switch {
 			case b.isTrue("cudaThinCut"):
 				args = append(args, "--cut")
