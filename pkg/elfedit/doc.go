@@ -139,13 +139,19 @@
 // nothing may refer to a segment that it takes away. One that does not fit is not followed: the
 // flag goes, and the edit says so ([Edit.Dropped]).
 //
+// A record without a flag, in the padding where it says that it is: the edit was killed before 2, and
+// what it left there is written over by the next one that takes that place.
+//
 // A flag without a record: strings of the dynamic string table that no entry, symbol or version
 // names are what was to go, and so are sections of a resolution note that no PT_NOTE names. A note
 // that was silenced then counts for nothing: who keeps notes right makes it anew, else it goes.
 //
-// Not done: .dynamic in a file whose last segment gets a copy at the end while .dynamic is
-// elsewhere is switched by itself, and a kill before that leaves the copy in force; the flag goes,
-// the rest stays. Versions that are cleared are many writes; the same edit again clears the rest.
+// Not done. A write of a shorter resolution note over one that crosses a page, torn at that page, leaves
+// a silent note with bytes behind it that are none; the next edit makes another one, with a segment of
+// its own. What is appended before 2 stays at the end of the file, as what somebody else appended does.
+// .dynamic in a file whose last segment gets a copy at the end while .dynamic is elsewhere is switched by
+// itself, and a kill before that leaves the copy in force; the flag goes, the rest stays. Versions that
+// are cleared are many writes; the same edit again clears the rest.
 //
 // # Several parts at once
 //

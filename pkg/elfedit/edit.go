@@ -233,7 +233,7 @@ func (im *image) planned(g *goal, c Change) (*Edit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e, e.verified(p.im, c, claims{})
+	return e, e.verified(p.im, c, claims{free: p.free})
 }
 
 // verified parses the image as the edit will leave it and compares it with the one of before. A

@@ -39,6 +39,29 @@ func interruptions() map[string]Change {
 	}
 }
 
+// What an edit has put into padding before anything refers to it is written over by the next one, which is what it would have
+// been: it makes no segment more.
+func TestDeadBytesInPaddingAreUsedAgain(t *testing.T) {
+	n := 0
+	for name, l := range shapes {
+		b := l.build(t)
+		for what, c := range map[string]Change{"run path": setPath(elf.DT_RUNPATH, lists[1]), "needed": {Needed: &Needed{Names: []string{"liba.so", "libb.so", "libc.so.6"}}}} {
+			e, err := parse(t, b).plan(c)
+			if err != nil || e == nil || e.size > int64(len(b)) || e.prepared == 0 {
+				continue
+			}
+			n++
+			want := edit(t, b, c)
+			if got := edit(t, statesOf(t, e)[1], c); !bytes.Equal(got, want) {
+				t.Errorf("%s, %s: %d segments, want %d", name, what, loads(parse(t, got)), loads(parse(t, want)))
+			}
+		}
+	}
+	if n < 2 {
+		t.Errorf("%d edits in padding", n)
+	}
+}
+
 // An edit that is interrupted after any of its writes is finished by the next one, which may be interrupted as well: the file is
 // what it was, byte for byte, as long as .dynamic was not switched, and what the edit was to leave from then on.
 func TestInterruptedEditsAreFinished(t *testing.T) {

@@ -66,19 +66,34 @@ func (im *image) addressRoom(seg *elfimage.Prog) uint64 {
 
 // paddingAfter returns how many bytes, all zero and at most want, follow a
 // segment in file and memory before anything else does. A segment with which the
-// file ends has no padding.
-func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (uint64, error) {
+// file ends has no padding. dead is how many of them, then all that there are, need not be zero: an edit
+// left them that was killed before anything referred to it.
+func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (n, dead uint64, err error) {
 	end := seg.Off + seg.Filesz
 	next, ok := im.usedFrom(end)
 	if !ok || seg.Filesz != seg.Memsz {
-		return 0, nil
+		return 0, 0, nil
 	}
-	n := min(next-end, im.addressRoom(seg), want)
+	room := min(next-end, im.addressRoom(seg))
+	n = min(room, want)
 	b, err := im.Read(end, n)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return n - uint64(len(bytes.TrimLeft(b, "\x00"))), nil
+	zeros := n - uint64(len(bytes.TrimLeft(b, "\x00")))
+	if zeros == n {
+		return n, 0, nil
+	}
+	if b, err = im.Read(end, min(room, max(want, maxRecord))); err != nil {
+		return 0, 0, err
+	}
+	r, at, size := readRecord(b)
+	if r == nil || len(bytes.Trim(b[at+size:], "\x00")) > 0 || r.at != seg.Vaddr+seg.Filesz+uint64(at) || r.grown != seg.Vaddr ||
+		r.was != seg.Filesz || r.size != im.size || r.old != im.dynamicSum(im.Dynamic) {
+		return zeros, 0, nil
+	}
+	dead = uint64(at + size)
+	return max(n, dead), dead, nil
 }
 
 // inPadding places the new strings in the zeros between the end of a segment and the next page,
@@ -99,11 +114,12 @@ func (p *planner) inPadding() (*layout, error) {
 		if last < 0 && len(p.im.Sections) > 0 {
 			continue
 		}
-		pad, err := p.im.paddingAfter(seg, p.im.StrSize+head+roomFor(len(list))+record)
+		pad, dead, err := p.im.paddingAfter(seg, p.im.StrSize+head+roomFor(len(list))+record)
 		if err != nil {
 			return nil, err
 		}
 		if pad >= p.im.StrSize+head+leastRoom(len(list))+record {
+			p.free = []span{{seg.Off + seg.Filesz, dead}}
 			return p.moveTable(seg, last, pad-record)
 		}
 	}

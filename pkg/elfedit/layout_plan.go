@@ -16,7 +16,8 @@ type planner struct {
 	spot    *noteSpot // where the resolution note can be, where that is in the file already
 	newNote bool      // it cannot stay there
 
-	sparing bool // a new PT_GNU_STACK or PT_NOTE takes the place of a header that the file can do without
+	free    []span // bytes without an owner that are dead: see paddingAfter
+	sparing bool   // a new PT_GNU_STACK or PT_NOTE takes the place of a header that the file can do without
 }
 
 var errNoInterpreter = errors.New("has no interpreter to change (no PT_INTERP)")

@@ -126,7 +126,8 @@ func write(name string, perm fs.FileMode, data []byte) error {
 // set-group-ID and capabilities go, as the kernel takes them away with a write.
 //
 // A file that has other hard links, or whose owner or attributes the caller may not give
-// to another file, is written in place, where there is room, and a kill can leave it incomplete. Between two
+// to another file, is written in place, where there is room, and a kill can leave it incomplete: a new file would leave
+// the other links with what it was and have another owner, and no system call writes more than a page as a whole. Between two
 // system calls, the new file has a name of its own; one that a kill leaves there is removed
 // by the next Replace.
 //

@@ -47,31 +47,13 @@ var (
 	known  = map[string][]string{} // wrong answers that are known, by what is wrong: counted as skipped
 )
 
-// unused is what is known to be wrong: what an edit has written before the first byte that a reader can see is not used
-// again, so the next edit may make a segment more than it would have.
-const unused = "killed before its first visible write, an edit leaves dead bytes in the padding, and the next one makes a segment more"
-
-// torn is known to be wrong, too.
+// torn is what is known to be wrong.
 const torn = "torn inside its write of a shorter resolution note over a longer one, an edit leaves a silent note with bytes behind it that are " +
 	"none, and the next one makes another note in place of finishing it"
 
 // isTorn reports whether a state is one of these.
 func isTorn(s state, seen string) bool {
 	return strings.HasPrefix(s.what, "torn after") && strings.Contains(seen, "note with invalid namesz")
-}
-
-// isUnused reports whether a state is one of these: to readelf it is the old file, and afterwards there is one segment more, and no
-// other difference.
-func isUnused(seen, oldView, now, want string) bool {
-	x, y := strings.Split(now, "\n"), strings.Split(want, "\n")
-	for _, more := range []string{"program header LOAD R", "section dynstr PROGBITS"} {
-		i := slices.Index(x, more)
-		if i < 0 {
-			return false
-		}
-		x = slices.Delete(x, i, i+1)
-	}
-	return seen == oldView && slices.Equal(x, y)
 }
 
 // isKnown counts a wrong answer that is known.
@@ -475,9 +457,7 @@ func (e *edit) state(s state, old, end []byte, may []string, oldView, endView, v
 		judged("the same edit again", false, "%s: %v: %.200s", what, err, out)
 	} else {
 		now, left := view(victim), e.left(victim)
-		if left == "" && isUnused(seen, oldView, now, endView) {
-			isKnown(unused, "%s: the same edit again", what)
-		} else if now != endView && left == "" && isTorn(s, seen) {
+		if now != endView && left == "" && isTorn(s, seen) {
 			isKnown(torn, "%s: the same edit again", what)
 		} else {
 			judged("the same edit again", now == endView && left == "", "%s: left %q; %s", what, left, differ(now, endView))
@@ -499,10 +479,6 @@ func (e *edit) state(s state, old, end []byte, may []string, oldView, endView, v
 	_, errY := ours(y, other)
 	now, ofOld, ofNew, left := view(victim), view(x), view(y), e.left(victim)
 	ok := errX == nil && now == ofOld || errY == nil && now == ofNew && left == ""
-	if !ok && errX == nil && isUnused(seen, oldView, now, ofOld) {
-		isKnown(unused, "%s: another edit", what)
-		return
-	}
 	if !ok && errX == nil && isTorn(s, seen) {
 		isKnown(torn, "%s: another edit", what)
 		return
