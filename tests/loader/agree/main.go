@@ -29,17 +29,18 @@ import (
 const usual = "/lib64/ld-linux-x86-64.so.2"
 
 var (
-	glibc   = flag.String("glibc", usual, "glibc's loader for the graphs; one of another version may be anywhere")
-	all     = flag.Bool("all", false, "compare every file, not a sample")
-	sample  = flag.Int("sample", 400, "compare about so many files")
-	graphs  = flag.Int("graphs", 60, "random graphs for each loader")
-	seed    = flag.Int64("seed", 1, "of the first graph")
-	musl    = flag.String("musl", "/lib/ld-musl-x86_64.so.1", "musl's loader; empty: leave it out")
-	lddOf   = flag.Int("ldd", 0, "compare symbols of so many programs, and of as many random ones, with ldd")
-	lists   = flag.Int("lists", 60, "compare so many random search lists with the loader's own account, dlinfo")
-	opening = flag.Int("dlopen", 40, "random graphs in which something is opened by dlopen")
-	keep    = flag.Bool("keep", false, "keep the folders of graphs that differ")
-	runpath string
+	glibc     = flag.String("glibc", usual, "glibc's loader for the graphs; one of another version may be anywhere")
+	all       = flag.Bool("all", false, "compare every file, not a sample")
+	sample    = flag.Int("sample", 400, "compare about so many files")
+	graphs    = flag.Int("graphs", 60, "random graphs for each loader")
+	seed      = flag.Int64("seed", 1, "of the first graph")
+	musl      = flag.String("musl", "/lib/ld-musl-x86_64.so.1", "musl's loader; empty: leave it out")
+	lddOf     = flag.Int("ldd", 0, "compare symbols of so many programs, and of as many random ones, with ldd")
+	lists     = flag.Int("lists", 60, "compare so many random search lists with the loader's own account, dlinfo")
+	opening   = flag.Int("dlopen", 40, "random graphs in which something is opened by dlopen")
+	beginning = flag.Int("starts", 40, "random starts with wrappers, preloaded libraries and calls of dlopen")
+	keep      = flag.Bool("keep", false, "keep the folders of graphs that differ")
+	runpath   string
 )
 
 func main() {
@@ -85,6 +86,16 @@ func main() {
 	if *opening > 0 {
 		run("random graphs with dlopen under glibc", func() (int, error) { return dlopens(*glibc, *opening, false) })
 		run("random graphs with dlopen and resolution notes under glibc", func() (int, error) { return dlopens(*glibc, *opening, true) })
+	}
+	if *beginning > 0 {
+		ofLoader := ""
+		if *glibc != usual {
+			ofLoader = filepath.Dir(*glibc)
+		}
+		run("random starts under glibc", func() (int, error) { return starts([]string{"cc"}, nil, *glibc, ofLoader, false, 0, 0, *beginning) })
+		if *musl != "" {
+			run("random starts under musl", func() (int, error) { return starts([]string{"musl-gcc"}, nil, *musl, "", true, 0, 0, *beginning) })
+		}
 	}
 	if *lists > 0 {
 		run("search lists, as dlinfo has them", func() (int, error) { return searchLists(*lists) })
