@@ -44,8 +44,8 @@ const (
 // the one that asks for it.
 func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c != DlopenAsked }
 
-// optional reports whether the loader continues without it.
-func (c Cause) optional() bool {
+// Optional reports whether the loader continues without it.
+func (c Cause) Optional() bool {
 	return c == Auxiliary || c == Preload || c == PreloadFile || c == AuditEnv || c == Audit || c == DepAudit
 }
 
@@ -435,7 +435,7 @@ func originOf(p string) string {
 // fatal records an error that stops the load at an object.
 func (s *Load) fatal(o *Object, format string, args ...any) {
 	o.Err = fmt.Sprintf(format, args...)
-	if o.Cause.Certain() && !o.Cause.optional() {
+	if o.Cause.Certain() && !o.Cause.Optional() {
 		s.stop("%s: %s", o.Path, o.Err)
 	}
 }
@@ -453,7 +453,7 @@ func (s *Load) stop(format string, args ...any) {
 func (s *Load) Missing() []*Object {
 	var out []*Object
 	for _, o := range s.Objects {
-		if o.missing && o.Certain() && !o.Cause.optional() {
+		if o.missing && o.Certain() && !o.Cause.Optional() {
 			out = append(out, o)
 		}
 	}
@@ -481,7 +481,7 @@ func (o *Object) Fails() string {
 			return o.Path + ": " + o.LackText()
 		}
 		for _, u := range all[i].Uses {
-			if u.Cause.Certain() && !seen[u.To] && !(u.Cause.optional() && (u.To.missing || u.To.Err != "")) {
+			if u.Cause.Certain() && !seen[u.To] && !(u.Cause.Optional() && (u.To.missing || u.To.Err != "")) {
 				seen[u.To] = true
 				all = append(all, u.To)
 			}

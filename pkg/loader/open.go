@@ -37,7 +37,7 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 	}
 	p.Brought = slices.Clone(s.Objects[before:])
 	stops := func(o *Object) bool {
-		return !o.Cause.optional() && (o.Err != "" || o.missing && !(o.awaited && o != p.To))
+		return !o.Cause.Optional() && (o.Err != "" || o.missing && !(o.awaited && o != p.To))
 	}
 	for _, o := range p.Brought {
 		o.late = true

@@ -236,3 +236,18 @@ func TestCompiledWrapper(t *testing.T) {
 		}
 	}
 }
+
+// A library that was preloaded in vain is opened all the same.
+func TestOpenAllOfPreloaded(t *testing.T) {
+	s := newStage(t)
+	s.put("/a/libpa.so", lib("libpa.so"))
+	s.put("/none/x", "")
+	p := prog().With(elf.DT_RUNPATH, "/none")
+	p.Dlopen = `[{"soname":["libpa.so"]},{"soname":["/a/libpa.so"]}]`
+	s.put("/p", p)
+	state := s.begin("/p", loader.Environment{Preload: "libpa.so"})
+	state.OpenAll(nil, nil)
+	if len(state.Failed) != 1 || state.Failed[0].Name != "libpa.so" || len(state.Opened) != 1 {
+		t.Errorf("%+v, %+v", state.Failed, state.Opened)
+	}
+}

@@ -149,7 +149,7 @@ func (g *startGraph) entries() string {
 	if g.ofLoader != "" {
 		list = append(list, g.ofLoader)
 	}
-	for range g.Intn(4) {
+	for range 1 + g.Intn(4) {
 		list = append(list, pick(&g.graph, g.root+"/"+g.dir(), "$ORIGIN/../"+g.dir(), "${ORIGIN}", g.root+"/none", g.root+"/"+g.dir()+"/../"+g.dir()))
 	}
 	return strings.Join(list, ":")
@@ -163,12 +163,12 @@ func (g *startGraph) library(at, name string) error {
 	}
 	// Mostly of those behind it in the alphabet, so that not all need all.
 	for next := name[3] + 1; next < 'g'; next++ {
-		if g.chance(25) {
+		if g.chance(20) {
 			o = o.Needs(fmt.Sprintf("lib%c.so.1", next))
 		}
 	}
 	switch {
-	case g.chance(7):
+	case g.chance(3):
 		o = o.Needs("libgone.so.1")
 	case g.chance(3):
 		o = o.Needs(g.libName())
@@ -218,7 +218,7 @@ func (g *startGraph) make() error {
 		d := fmt.Sprintf("%s/d%d", g.root, i)
 		os.Mkdir(d, 0o755)
 		for c := 'a'; c < 'g'; c++ {
-			if name := fmt.Sprintf("lib%c.so.1", c); g.chance(40) {
+			if name := fmt.Sprintf("lib%c.so.1", c); g.chance(60) {
 				if err := g.library(d+"/"+name, name); err != nil {
 					return err
 				}
