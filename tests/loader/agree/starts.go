@@ -396,7 +396,7 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 				difference += ": " + rest + "; "
 			}
 		case "has":
-			if rest != "" && !strings.HasPrefix(rest, "linux-") && rest != g.program {
+			if rest != "" && !strings.HasPrefix(rest, "linux-") && g.absolute(rest) != g.program {
 				theirs.has = append(theirs.has, g.absolute(rest))
 			}
 		}
