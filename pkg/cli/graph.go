@@ -30,7 +30,7 @@ func writeGraph(w io.Writer, cases []*explain.Case) {
 				verdicts[v.Soname] = v
 			}
 		}
-		for _, o := range append([]*loader.Object{s.Main}, c.Others()...) {
+		for _, o := range c.WithFailed() {
 			if n := id(o); !nodes[n] {
 				nodes[n] = true
 				fill, label := "", o.Path

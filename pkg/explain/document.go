@@ -95,7 +95,7 @@ func Describe(c *Case) *File {
 	for _, lack := range s.Main.Lacks {
 		f.Lacks = append(f.Lacks, Lack{lack.Version, lack.By.Path})
 	}
-	f.libraries(s, c.Others(), 0)
+	f.libraries(s, c.WithFailed()[1:], 0)
 	for _, p := range c.Failed {
 		for i := range f.Libraries { // what it brought is gone again
 			if lib := &f.Libraries[i]; lib.Path != nil && lib.Error == "" && slices.ContainsFunc(p.Brought, func(o *loader.Object) bool { return &o.Path == lib.Path }) {

@@ -83,19 +83,6 @@ func (c *Case) Driver() []Verdict {
 	return out
 }
 
-// Others are the objects of the process, but for the file itself, and those that went with an opening that failed.
-func (c *Case) Others() []*loader.Object {
-	all := slices.Clone(c.Objects[1:])
-	for _, p := range c.Failed {
-		for _, o := range append([]*loader.Object{p.To}, p.Brought...) {
-			if !slices.Contains(all, o) && o != c.Main {
-				all = append(all, o)
-			}
-		}
-	}
-	return all
-}
-
 // Verdicts returns a verdict for each driver-provided library of the load: one for each file that a
 // name leads to, and one where it leads nowhere.
 func (c *Case) Verdicts() (all []*Verdict) {
@@ -103,7 +90,7 @@ func (c *Case) Verdicts() (all []*Verdict) {
 	gone := func(o *loader.Object) bool { // with an opening that failed
 		return o.Found() && slices.ContainsFunc(c.Failed, func(p *loader.Opening) bool { return p.To != o && slices.Contains(p.Brought, o) })
 	}
-	for _, o := range c.Others() {
+	for _, o := range c.WithFailed()[1:] {
 		if gone(o) {
 			continue
 		}
@@ -329,7 +316,7 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 
 // NeedsDriver reports whether an object of the process, other than but, or one that may be opened, is one of the driver's or the toolkit's, which opens the driver's.
 func (c *Case) NeedsDriver(but *loader.Object) bool {
-	return slices.ContainsFunc(append(c.Others(), c.Main), func(o *loader.Object) bool { return o != but && driver.NeedsDriver(path.Base(o.Name)) })
+	return slices.ContainsFunc(c.WithFailed(), func(o *loader.Object) bool { return o != but && driver.NeedsDriver(path.Base(o.Name)) })
 }
 
 // OfNix reports whether the file is a Nix package's.

@@ -287,7 +287,7 @@ func TestLibraryThatDlopenFailsAt(t *testing.T) {
 	bad := lib("libbad.so")
 	bad.Type = elf.ET_EXEC
 	s := load(t, map[string]tinyelf.Object{"/p": program("/l", elf.DT_RUNPATH), "/l/libbad.so": bad, "/lib64/ld-linux-x86-64.so.2": lib("ld-linux-x86-64.so.2")})
-	if o := s.Dlopen("libbad.so", s.Main, loader.DlopenAsked, ""); o.Err == "" {
+	if o := s.Open("libbad.so", s.Main, loader.DlopenAsked, "").To; o.Err == "" {
 		t.Fatalf("%+v", o)
 	}
 	if all := problems(caseOf(s)); len(all) > 0 {

@@ -30,7 +30,7 @@ func (c *Case) Ways(target *loader.Object) map[*loader.Object]bool {
 	on := map[*loader.Object]bool{target: true}
 	for again := true; again; {
 		again = false
-		for _, o := range append(c.Others(), c.Main) {
+		for _, o := range c.WithFailed() {
 			if !on[o] && slices.ContainsFunc(c.Asks(o), func(u loader.Use) bool { return on[u.To] }) {
 				on[o], again = true, true
 			}

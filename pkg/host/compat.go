@@ -214,7 +214,7 @@ func (w Wants) Linked(link string) (linked bool) {
 	}
 	w.load.OpenAll(driverOnly, driver.Provides)
 	its := explain.New(w.by, explain.Options{Layout: explain.Layout{DriverLink: link}}).Case(w.load)
-	for _, o := range its.Others() {
+	for _, o := range its.WithFailed() {
 		if v := its.Verdict(o); v != nil {
 			linked = v.Kind == explain.DriverAbsent || v.Origin == explain.FromCompat || runpath.Key(path.Dir(o.Path)) == runpath.Key(link) && v.Good
 			if !linked {

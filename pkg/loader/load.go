@@ -71,8 +71,7 @@ type Options struct {
 	// ReadsNote says whether glibc's loaders read resolution notes: "yes", "no", or "" for what
 	// each loader's file says.
 	ReadsNote string
-	// Opened says that [Load.DlopenAll] will be called for every file: what it needs is
-	// then read at once.
+	// Opened says that what files may open will be asked for: it is then read at once.
 	Opened bool
 	// NoTries leaves out Object.Tried, which makes a run over many files faster.
 	NoTries bool
@@ -686,43 +685,6 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 	return false
 }
 
-// Dlopen loads a library as dlopen does when an object calls it, with what that
-// needs. The result may be an object that was there already.
-func (s *Load) Dlopen(name string, from *Object, cause Cause, feature string) *Object {
-	before := len(s.Objects)
-	var o *Object
-	var again bool
-	if s.Interp.Kind == Musl {
-		o, again = s.muslLoad(name, s.Main, cause)
-	} else {
-		o, again = s.mapObject(name, from, cause)
-		if !again {
-			o.loader = nil // __RTLD_CALLMAP
-		}
-	}
-	if !again {
-		o.NeededBy = from
-	}
-	from.Uses = append(from.Uses, Use{name, cause, feature, o, again})
-	if !again {
-		if s.Interp.Kind == Musl {
-			s.muslDeps(before)
-		} else {
-			if s.deps([]*Object{o}) {
-				s.checkStack(s.Objects[before:])
-				if o.Fails() == "" { // else the loader comes no further
-					s.checkVersions(s.Objects[before:])
-					s.checkISA(s.Objects[before:])
-				}
-			}
-		}
-	}
-	for _, o := range s.Objects[before:] {
-		o.late = true
-	}
-	return o
-}
-
 // A Literal is the name of a library among a file's constants.
 type Literal struct {
 	Name   string
@@ -816,59 +778,6 @@ func (f *File) reopen(parse func(io.ReaderAt, int64, []byte) (*elfimage.Image, e
 	if im, err := parse(r, st.Size, head); err == nil {
 		use(im)
 		im.Release()
-	}
-}
-
-// DlopenAll follows what the objects of the load may open at run time: their
-// notes, and those names in their read-only data that want agrees to. Names from
-// strings for which there is no file leave no trace, unless keep agrees.
-func (s *Load) DlopenAll(want func(o *Object, l Literal) bool, keep func(name string) bool) {
-	if s.Static {
-		return
-	}
-	for i := 0; i < len(s.Objects); i++ {
-		o := s.Objects[i]
-		if o.missing || o.File == nil || o.Err != "" || o == s.self {
-			continue
-		}
-		uses := o.users()
-		for _, note := range o.File.Notes() {
-			for _, name := range note.Sonames {
-				if !uses(name) {
-					to := s.Dlopen(name, o, DlopenNote, note.Feature)
-					if to.Found() {
-						break // the others are alternatives
-					}
-				}
-			}
-		}
-		if want == nil {
-			continue
-		}
-		for _, lit := range o.File.Literals() {
-			if !want(o, lit) || lit.Name == o.File.Soname || lit.Name == path.Base(o.Path) || uses(lit.Name) {
-				continue
-			}
-			name := lit.Name
-			if lit.Path != "" && (driver.Provides(name) || s.l.files.Open(s.l.abs(lit.Path)).errno == 0) {
-				name = lit.Path // for a path the loader searches nowhere
-			}
-			if n := len(s.Objects); s.Dlopen(name, o, DlopenString, "").missing && !keep(lit.Name) {
-				s.drop(n)
-				o.Uses = o.Uses[:len(o.Uses)-1]
-			}
-		}
-	}
-}
-
-// users returns a function that reports whether an object uses a name by now.
-func (o *Object) users() func(name string) bool {
-	known, n := map[string]bool{}, 0
-	return func(name string) bool {
-		for ; n < len(o.Uses); n++ {
-			known[o.Uses[n].Name] = true
-		}
-		return known[name]
 	}
 }
 

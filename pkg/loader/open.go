@@ -52,7 +52,7 @@ func (s *Load) Open(name string, by *Object, cause Cause, feature string) *Openi
 		s.checkISA(p.Brought)
 	}
 	p.Lacks, s.lacking = s.lacking, nil
-	if whole && len(p.Lacks) == 0 && !slices.ContainsFunc(p.Brought, func(o *Object) bool { return stops(o) || len(o.Lacks) > 0 }) {
+	if whole && len(p.Lacks) == 0 && !slices.ContainsFunc(p.Brought, func(o *Object) bool { return stops(o) || o.lacksAtOnce() }) {
 		by.Uses = append(by.Uses, Use{name, cause, feature, p.To, p.Again})
 		s.Opened = append(s.Opened, p)
 		s.settle(before)
