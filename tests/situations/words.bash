@@ -325,6 +325,7 @@ lfs_pointer() { printf 'version https://git-lfs.github.com/spec/v1\noid sha256:%
 
 # as_user COMMAND…: what start runs is run by somebody who is not root
 as_user=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+users() { "${as_user[@]}" true 2>/dev/null || cannot "there is only one user here"; }
 
 # start COMMAND…: how the situation's process is started; ends the script. VAR=VALUE before it is the process's alone. $asked is the
 # file that the commands are asked about (default: the first word that is a file here), $gpu for which GPUs; $because are names of

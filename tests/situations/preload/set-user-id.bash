@@ -1,5 +1,5 @@
 # A set-user-ID program takes no library by a path from LD_PRELOAD: the run path's driver is used, not the stub.
-((EUID == 0)) || cannot "needs root"
+users
 host
 stub stubs/libcuda.so.1
 cuda_program p stubs/libcuda.so.1 -Wl,-rpath,/run/opengl-driver/lib

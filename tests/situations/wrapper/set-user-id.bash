@@ -1,5 +1,5 @@
 # The wrapper's directory is what finds the library, but the program is set-user-ID: the loader ignores the variable.
-((EUID == 0)) || cannot "needs root"
+users
 library lib/libx.so.1 libx.so.1
 program p.bin lib/libx.so.1
 chmod u+s p.bin
