@@ -100,6 +100,9 @@ func (ix *Index) open(d *dir, name string) *Object {
 	return o.(*Object)
 }
 
+// at is open for the path of a library.
+func (ix *Index) at(p string) *Object { return ix.open(ix.dir(path.Dir(p)), path.Base(p)) }
+
 // readFile reads a file that is not the tree's; nil where it is no ELF file.
 func (ix *Index) readFile(real string) *Object {
 	f, err := tree.Open(real)

@@ -3,7 +3,6 @@ package fixup
 import (
 	"debug/elf"
 	"fmt"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -58,14 +57,14 @@ func (r *Resolver) list(p *Plan) {
 	case r.s.KeepEntries && o.Tag == elf.DT_NULL:
 		// What has a DT_RUNPATH inherits no DT_RPATH.
 		for _, n := range p.Needs {
-			if n.inherited && r.pin(n, false) {
+			if n.inherited && r.pin(n) {
 				l = append(l, r.spell(o, n.Candidate.Dir, origins))
 			}
 		}
 	}
 	l = unique(l)
 	if len(l) > 0 || len(p.Lost) > 0 {
-		entries := r.order(p, r.entries(o, l))
+		entries := r.ordered(p, r.entries(o, l))
 		if l = texts(entries); r.s.Minimal {
 			l, p.Dropped = r.minimal(p, l, entries)
 		}
@@ -317,11 +316,11 @@ func (ix *Index) entry(o *Object, text string) entry {
 	return entry{text: text}
 }
 
-// order makes sure that the loader takes what was chosen. It searches the entries
+// ordered makes sure that the loader takes what was chosen. It searches the entries
 // from the first to the last and takes the first file of the name that is for its
 // machine, whatever versions that defines. So a directory with another file of the
 // name must stand after the one that was chosen. Where one candidate exists, nothing moves.
-func (r *Resolver) order(p *Plan, entries []entry) []entry {
+func (r *Resolver) ordered(p *Plan, entries []entry) []entry {
 	o, in := p.Object, p.in
 	if in != nil {
 		if i := r.firstWithLibC(p, entries); i < len(entries) && !slices.ContainsFunc(entries[:i], func(e entry) bool { return e.dir == in.dir }) {
@@ -331,96 +330,115 @@ func (r *Resolver) order(p *Plan, entries []entry) []entry {
 			}
 		}
 	}
-	// before[i] are the entries that must stand before entry i, each with the library.
-	before, conflict := make([]map[int]string, len(entries)), false
+	var needs []*Need
+	for _, n := range p.Needs {
+		leads := func(e entry) bool { return r.ix.takesIn(o, e, path.Base(n.Name)) == n.Candidate.Object }
+		if n.Outcome == Found && slices.ContainsFunc(entries, leads) || n.Outcome == BySystem && r.s.KeepEntries {
+			needs = append(needs, n)
+		}
+	}
+	wrong := func(e entry, n *Need) (what string, found bool) {
+		lib := r.ix.takesIn(o, e, path.Base(n.Name))
+		switch {
+		case lib == nil:
+			return "", false
+		case n.Outcome == BySystem:
+			what = r.refuseFor(p, n, n.Name, Candidate{Dir: e.text, Path: e.dir.path + "/" + n.Name, Object: lib})
+		case lib != n.Candidate.Object:
+			what = "is another"
+		}
+		return what, what == ""
+	}
+	out, stuck, left := order(entries, needs, wrong)
+	if len(stuck) == 0 {
+		return out
+	}
+	var parts []string
+	for _, e := range stuck {
+		for _, n := range left {
+			what, _ := wrong(e, n)
+			if what == "" {
+				continue
+			}
+			if n.Outcome == Found {
+				at := slices.IndexFunc(stuck, func(e entry) bool { _, found := wrong(e, n); return found })
+				what = fmt.Sprintf("%s has to come before %s for %s", stuck[at].text, e.text, path.Base(n.Name))
+			} else {
+				what = fmt.Sprintf("%s holds a %s, which %s", e.text, n.Name, what)
+			}
+			parts = append(parts, what)
+		}
+	}
+	p.Err = fmt.Errorf("no order of its run path finds every library: %s", strings.Join(parts, ", and "))
+	return entries
+}
+
+// order puts entries in an order in which the loader finds what is right for every need: the next is always the
+// first that holds nothing wrong for those that nothing was found for before. Where it is stuck, no order is
+// right: each entry that stands only leaves fewer needs to the others.
+func order(entries []entry, needs []*Need, wrong func(entry, *Need) (what string, found bool)) (out, stuck []entry, left []*Need) {
+	stuck, left = slices.Clone(entries), slices.Clone(needs)
+	for len(stuck) > 0 {
+		next := slices.IndexFunc(stuck, func(e entry) bool {
+			return !slices.ContainsFunc(left, func(n *Need) bool { what, _ := wrong(e, n); return what != "" })
+		})
+		if next < 0 {
+			return out, stuck, left
+		}
+		e := stuck[next]
+		out, stuck = append(out, e), slices.Delete(stuck, next, next+1)
+		left = slices.DeleteFunc(left, func(n *Need) bool { _, found := wrong(e, n); return found })
+	}
+	return out, nil, left
+}
+
+// untangle chooses again where no order of a run path finds every library: of all candidates, those of
+// directories that go together. It reports whether there are such.
+func (r *Resolver) untangle(p *Plan) bool {
+	o, entries := p.Object, r.entries(p.Object, p.Set)
+	of := map[*Need][]Candidate{}
+	var needs []*Need
 	for _, n := range p.Needs {
 		if n.Outcome != Found {
 			continue
 		}
-		name := path.Base(n.Name)
-		at, others := -1, []int(nil)
-		for i, e := range entries {
-			switch took := r.ix.takesIn(o, e, name); {
-			case took != n.Candidate.Object && took != nil:
-				others = append(others, i)
-			case took != nil && at < 0:
-				at = i
+		needs = append(needs, n)
+		for c := range r.candidates(p, path.Base(n.Name), false) {
+			of[n] = append(of[n], c)
+			if e := r.ix.entry(o, c.Dir); !slices.ContainsFunc(entries, func(had entry) bool { return had.dir == e.dir }) {
+				entries = append(entries, e)
 			}
 		}
-		for _, i := range others {
-			if at < 0 {
+	}
+	take := func(e entry, n *Need) (c Candidate, there bool, why string) {
+		lib := r.ix.takesIn(o, e, path.Base(n.Name))
+		if lib == nil {
+			return c, false, ""
+		}
+		if i := slices.IndexFunc(of[n], func(c Candidate) bool { return c.Object == lib }); i >= 0 {
+			c = of[n][i]
+		} else {
+			c, _ = r.ix.candidate(e.dir, path.Base(n.Name), -1)
+		}
+		return c, true, r.refuseFor(p, n, path.Base(n.Name), c)
+	}
+	out, _, left := order(entries, needs, func(e entry, n *Need) (what string, found bool) {
+		_, there, why := take(e, n)
+		return why, there && why == ""
+	})
+	if len(left) > 0 {
+		return false
+	}
+	for _, n := range needs {
+		for _, e := range out {
+			if c, there, _ := take(e, n); there {
+				n.Candidate = c
 				break
 			}
-			if before[i] == nil {
-				before[i] = map[int]string{}
-			}
-			before[i][at] = name
-			conflict = conflict || i < at
 		}
 	}
-	if conflict {
-		out, left := []entry(nil), slices.Repeat([]bool{true}, len(entries))
-		for len(out) < len(entries) {
-			next := 0
-			for next < len(entries) && (!left[next] || waits(before[next], left)) {
-				next++
-			}
-			if next == len(entries) {
-				p.Err = fmt.Errorf("no order of its run path finds every library: %s", circle(entries, left, before))
-				return entries
-			}
-			left[next] = false
-			out = append(out, entries[next])
-		}
-		entries = out
-	}
-	p.Err = r.shadowed(p, entries)
-	return entries
-}
-
-// waits reports whether one of the entries that must stand before another is left.
-func waits(before map[int]string, left []bool) bool {
-	for j := range before {
-		if left[j] {
-			return true
-		}
-	}
-	return false
-}
-
-// circle says which entries would each have to stand before the other.
-func circle(entries []entry, left []bool, before []map[int]string) string {
-	var parts []string
-	for i, b := range before {
-		for _, j := range slices.Sorted(maps.Keys(b)) {
-			if left[i] && left[j] {
-				parts = append(parts, fmt.Sprintf("%s has to come before %s for %s", entries[j].text, entries[i].text, b[j]))
-			}
-		}
-	}
-	return strings.Join(parts, ", and ")
-}
-
-// shadowed says which library that the loader finds today it would not find any more, because
-// an entry holds another of the name that does not do.
-func (r *Resolver) shadowed(p *Plan, entries []entry) error {
-	for _, n := range p.Needs {
-		if n.Outcome != BySystem || !r.s.KeepEntries {
-			continue
-		}
-		for _, e := range entries {
-			lib := r.ix.takesIn(p.Object, e, n.Name)
-			if lib == nil {
-				continue
-			}
-			if why := r.refuseFor(p, n, n.Name, Candidate{Dir: e.text, Path: e.dir.path + "/" + n.Name, Object: lib}); why != "" {
-				p.hidden = append(p.hidden, n)
-				return fmt.Errorf("no order of its run path finds every library: %s holds a %s, which %s", e.text, n.Name, why)
-			}
-			break
-		}
-	}
-	return nil
+	p.Err = nil
+	return true
 }
 
 // texts returns the list of the entries.

@@ -1,6 +1,7 @@
 package fixup
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -34,6 +35,9 @@ type Absence struct {
 	Attributes []string
 	// Driver: it comes with the host's GPU driver.
 	Driver bool
+	// Outside is a library outside the tree that needs it, and In a directory that has it: its own run path is
+	// to lead there.
+	Outside, In string
 	// Optional: a .note.dlopen of this priority wants it, DT_NEEDED does not.
 	Dlopen string
 	above  string // the next priority
@@ -91,6 +95,24 @@ func (r *Resolver) Absences(plans []*Plan, hints *Hints) []*Absence {
 			}
 		}
 	}
+	if !r.s.KeepEntries { // a package's own affair, which is warned of
+		return out
+	}
+	for _, p := range plans {
+		for _, l := range p.Lacks {
+			for _, name := range l.Names {
+				if by[name] == nil {
+					by[name] = &Absence{Name: name, first: name, NeededBy: []string{l.By}, Outside: l.By}
+					out = append(out, by[name])
+					for _, level := range r.ix.levels[1:] {
+						for _, d := range level.names()[name] {
+							by[name].In = cmp.Or(by[name].In, d.path)
+						}
+					}
+				}
+			}
+		}
+	}
 	return out
 }
 
@@ -121,6 +143,11 @@ func (a *Absence) Fix(inBuild bool) string {
 		}
 	}
 	switch {
+	case a.Outside != "":
+		add("", remedy.Quote("autoPatchelf", "--libs", cmp.Or(a.In, "DIR"), a.Outside))
+		if a.In == "" {
+			fixes[0] += ", where DIR is the directory that has it"
+		}
 	case a.LibC:
 		fix := remedy.Quote("--interpreter", a.Interpreter)
 		if strings.HasPrefix(a.Interpreter, "DIR/") {
@@ -221,7 +248,8 @@ func (r *Resolver) near(name string) (out []string) {
 	for i, level := range r.ix.levels {
 		var others []string
 		for other := range level.names() {
-			// "libfoo.so" is for the linker, and usually a link to what is there as well; in the tree it is all that there is.
+			// "libfoo.so" is for the linker, and usually a link to what is there as well; in the tree it is all
+			// that there is.
 			if other != name && stem(other) == stem(name) && stem(name) != "" && (i == 0 || other != stem(name)+".so") {
 				others = append(others, other)
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"debug/elf"
 	"fmt"
+	"iter"
 	"maps"
 	"os"
 	"path"
@@ -19,7 +20,6 @@ import (
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/tree"
 )
 
 // Interpreter is a program interpreter that programs of its machine are to have, and
@@ -99,8 +99,8 @@ type Settings struct {
 	// Temporary are directories that are gone after a build, and that others can make
 	// again: no run path may name one, but those of files in them.
 	Temporary []string
-	// ForceRPath asks for DT_RPATH instead of DT_RUNPATH; ForceRunPath, with KeepEntries, for DT_RUNPATH, which else no
-	// file gets for which something would then not be found that is.
+	// ForceRPath asks for DT_RPATH instead of DT_RUNPATH; ForceRunPath, with KeepEntries, for DT_RUNPATH, which
+	// else no file gets for which something would then not be found that is.
 	ForceRPath, ForceRunPath bool
 }
 
@@ -129,11 +129,10 @@ type Need struct {
 	Name      string // the alternative that was taken
 	Candidate Candidate
 	Where     string // of BySystem
-	// What restricts the candidates: others are files for which one must do too, refused are
-	// those that bring into a process what does not do (see unite); clean: see untangle.
-	others  []asks
+	// refused are candidates that do not do in a process, each with why (see loop); what is found today among
+	// them, under nil where that is inherited.
 	refused map[*Object]string
-	clean   func(Candidate) bool
+	tried   map[*Object]bool // that were refused once
 
 	inherited bool // BySystem, by what the programs of the tree load and have in a DT_RPATH
 	// Rejected are candidates that were there and could not be used.
@@ -178,8 +177,8 @@ type Plan struct {
 	Tag         elf.DynTag // afterwards
 	Interpreter string     // afterwards, "" where it stays
 	Note        string     // afterwards: the description of the resolution note
-	// NoLoader says what is wrong with the interpreter that a program will have, where it does not start with that
-	// here: "does not exist"; "" otherwise.
+	// NoLoader says what is wrong with the interpreter that a program will have, where it does not start with
+	// that here: "does not exist"; "" otherwise.
 	NoLoader string
 	// KeptRPath is what would not be found if the file had a DT_RUNPATH; nil for nothing.
 	KeptRPath *edit.Loss
@@ -190,6 +189,7 @@ type Plan struct {
 	Lost     []string // entries of the file that KeepEntries did not keep
 	Notes    []string // what the reader may want to know
 	Warnings []string
+	Lacks    []Lack // of what was found for it, or for what that loads
 	Err      error
 	// What [Index.Change] adds: what the loader would do that is not planned, what came of
 	// the edit, and whether a copy was edited.
@@ -199,12 +199,25 @@ type Plan struct {
 	// Opens are the directories that were added for what the file opens by name.
 	Opens []Opened
 
-	changes   bool
-	stays     bool // the run path, and its tag
-	mapped    bool // Settings.Map has put entries in, or has taken some out
-	untangled bool // finish has chosen again, which the other files have not heard of
-	in        *Interpreter
-	hidden    []*Need // see shadowed
+	changes bool
+	stays   bool // the run path, and its tag
+	mapped  bool // Settings.Map has put entries in, or has taken some out
+	in      *Interpreter
+}
+
+// Lack is a file outside the tree that lacks libraries, so that what loads it fails.
+type Lack struct {
+	Name, Path string // what was found, which is the file, or loads it
+	By         string // the file
+	Names      []string
+}
+
+func (l *Lack) String() string {
+	what := "lacks " + strings.Join(l.Names, ", ") + " itself"
+	if l.Path != l.By {
+		what = l.By + ", which it loads, lacks " + strings.Join(l.Names, ", ")
+	}
+	return fmt.Sprintf("%s is found, and %s: %s", l.Name, what, remedy.Quote("runpath", "explain", l.Path))
 }
 
 // Opened is a directory outside the tree with libraries that a file opens by name.
@@ -238,10 +251,10 @@ type Resolver struct {
 	interpreters []Interpreter
 	first, last  []string // RuntimeDependencies and AppendRunpaths, as entries
 	ignore       []pattern
+	again        bool                       // see written
 	today        *today                     // nil without Settings.Today
 	deep         func() map[string][]string // Sources.deep
 	libC         LibC                       // with Settings.Today and no interpreters, that of the host
-	broken       map[*Object]string         // libraries of the tree that need what is missing, and what that is; see unite
 }
 
 // NewResolver reads the interpreters.
@@ -281,15 +294,11 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 // ResolveAll makes the plans for the files of the index, in their order, up to jobs at a time.
 func (r *Resolver) ResolveAll(jobs int) []*Plan {
 	plans := make([]*Plan, len(r.ix.Files))
-	several(len(plans), jobs, func(i int) { plans[i] = r.look(r.ix.Files[i]) })
-	for range 8 {
-		r.unite(plans)
-		several(len(plans), jobs, func(i int) { r.finish(plans[i]) })
-		if !slices.ContainsFunc(plans, func(p *Plan) bool { return p.untangled }) {
-			break
-		}
-	}
-	r.disinherit(plans, jobs)
+	several(len(plans), jobs, func(i int) {
+		plans[i] = r.look(r.ix.Files[i])
+		r.propose(plans[i])
+	})
+	r.loop(plans, jobs, r.written(plans))
 	r.keepRPath(plans)
 	for _, p := range plans {
 		r.remark(p)
@@ -297,49 +306,15 @@ func (r *Resolver) ResolveAll(jobs int) []*Plan {
 			p.NoLoader = r.ix.loader.Interpreter(p.State().Interpreter, o.ABI).Why
 		}
 	}
-	if r.s.KeepEntries {
-		r.lacking(plans)
-	}
 	return plans
-}
-
-// lacking says which libraries outside the tree that the plans newly lead to lack libraries
-// themselves which no file of the tree finds: what loads them fails.
-func (r *Resolver) lacking(plans []*Plan) {
-	there := map[string]bool{}
-	for _, p := range plans {
-		for _, n := range p.Needs {
-			there[n.Name] = there[n.Name] || !n.unmet()
-		}
-	}
-	seen := map[*Object]bool{}
-	for _, p := range plans {
-		for _, n := range p.Needs {
-			c := n.Candidate
-			if n.Outcome != Found || c.level <= 0 || seen[c.Object] || !p.Changes() { // the tree's own, and what is found today
-				continue
-			}
-			seen[c.Object] = true
-			load, err := r.ix.loader.Direct(c.Object.Real, p.runsOn())
-			if err != nil {
-				continue
-			}
-			var lacks []string
-			for _, u := range load.Main.Uses {
-				if u.Cause == loader.Needed && u.To != nil && !u.To.Found() && !there[u.Name] && !driver.Provides(u.Name) {
-					lacks = append(lacks, u.Name)
-				}
-			}
-			if len(lacks) > 0 {
-				p.Warnings = append(p.Warnings, fmt.Sprintf("%s is found, and lacks %s itself: %s", n.Name, strings.Join(lacks, ", "), remedy.Quote("runpath", "explain", c.Path)))
-			}
-		}
-	}
 }
 
 // remark says what of the choices the reader may not expect.
 func (r *Resolver) remark(p *Plan) {
 	var warnings []string
+	for _, l := range p.Lacks {
+		p.Warnings = append(p.Warnings, l.String())
+	}
 	for _, n := range p.Needs {
 		if n.Outcome != Found {
 			continue
@@ -357,24 +332,6 @@ func (r *Resolver) remark(p *Plan) {
 		}
 	}
 	p.Warnings = append(warnings, p.Warnings...)
-}
-
-// disinherit gives libraries entries for what they find today because of a program that will
-// be another: that loads something else.
-func (r *Resolver) disinherit(plans []*Plan, jobs int) {
-	inherits := func(p *Plan) bool { return slices.ContainsFunc(p.Needs, func(n *Need) bool { return n.inherited }) }
-	if !slices.ContainsFunc(plans, (*Plan).Changes) || !slices.ContainsFunc(plans, inherits) {
-		return
-	}
-	surprises := r.ix.Verify(plans, jobs)
-	for _, s := range surprises {
-		p, n := s.Plan, s.Need
-		if p.Err != nil || n == nil || !n.inherited || !slices.Contains(p.Needs, n) {
-			continue
-		}
-		r.pin(n, false)
-		r.finish(p)
-	}
 }
 
 // keepRPath gives files a DT_RPATH that would lose by a DT_RUNPATH what they, or others, find by a DT_RPATH.
@@ -397,11 +354,10 @@ func (r *Resolver) keepRPath(plans []*Plan) {
 	}
 }
 
-// pin gives a file an entry for what it finds today, with own if that is in the tree. It reports
-// whether that is there.
-func (r *Resolver) pin(n *Need, own bool) bool {
+// pin gives a file an entry for what it finds today. It reports whether that is there.
+func (r *Resolver) pin(n *Need) bool {
 	c, ok := r.ix.candidate(r.ix.dir(path.Dir(n.Where)), path.Base(n.Where), -1)
-	if ok = ok && (!own || c.Object.At != tree.Target{}); ok {
+	if ok {
 		n.Outcome, n.Candidate, n.inherited = Found, c, false
 	}
 	return ok
@@ -470,20 +426,24 @@ func (r *Resolver) look(o *Object) *Plan {
 	return p
 }
 
-// finish makes the plan of what was found.
-func (r *Resolver) finish(p *Plan) {
-	p.untangled = false
-	if p.Skip != "" || p.Err != nil {
+// propose makes the plan of a file: the first candidate for each need that is not refused, and the run path
+// that leads to them.
+func (r *Resolver) propose(p *Plan) {
+	if p.Skip != "" || p.Object.Err != nil {
 		return
 	}
-	r.list(p)
-	for p.Err != nil && len(p.hidden) > 0 && r.unhide(p) {
+	p.Err, p.Warnings = nil, nil
+	for _, n := range p.Needs {
+		*n = Need{Names: n.Names, Cause: n.Cause, Priority: n.Priority, refused: n.refused, tried: n.tried}
+		r.meet(p, n)
+		if n.Outcome == Missing {
+			r.excuse(n)
+		}
+	}
+	if r.list(p); p.Err != nil && r.untangle(p) {
 		r.list(p)
 	}
-	if p.Err != nil && r.untangle(p) {
-		p.Err, p.untangled = nil, true
-		r.list(p)
-	}
+	r.asWritten(p)
 	if p.Err == nil {
 		p.Err = r.temporary(p)
 	}
@@ -495,6 +455,62 @@ func (r *Resolver) finish(p *Plan) {
 		p.Note = ""
 	}
 	p.changes = p.differs()
+}
+
+// written reports whether a run in a build has been over the tree before: every file is as it would be
+// proposed, its own run path first. What that has chosen for what goes together stays then.
+func (r *Resolver) written(plans []*Plan) bool {
+	right := func(p *Plan) bool { return p.Skip != "" || p.Err == nil && !p.Changes() }
+	r.again = !r.s.KeepEntries
+	for i := 0; r.again && i < len(plans); i++ {
+		if !right(plans[i]) {
+			r.propose(plans[i])
+			r.again = right(plans[i])
+		}
+	}
+	if r.again || r.s.KeepEntries {
+		return r.again
+	}
+	for _, p := range plans {
+		if p.Object.program() {
+			r.propose(p)
+		}
+	}
+	return false
+}
+
+// asWritten keeps the run path that a file has where a run has written it, or would: it leads to a candidate
+// for each need, and to nothing else. So a second run in a build writes nothing, whatever other run paths have
+// become candidates by the first.
+func (r *Resolver) asWritten(p *Plan) {
+	right := func() bool { return p.Err == nil && slices.Equal(p.After, p.Before) }
+	if r.s.KeepEntries || p.Object.program() && !r.again || len(p.Before) == 0 || right() {
+		return
+	}
+	proposed, had := *p, map[*Need]Need{}
+	entries := r.entries(p.Object, p.Before)
+	for _, n := range p.Needs {
+		if had[n] = *n; n.Outcome != Found {
+			continue
+		}
+		name := path.Base(n.Name)
+		at := slices.IndexFunc(entries, func(e entry) bool { return r.ix.takesIn(p.Object, e, name) != nil })
+		if at < 0 {
+			continue
+		}
+		for c := range r.candidates(p, name, false) {
+			if c.Object == r.ix.takesIn(p.Object, entries[at], name) && r.refuseFor(p, n, name, c) == "" {
+				n.Candidate = c
+			}
+		}
+	}
+	p.Err, p.Warnings = nil, nil
+	if r.list(p); !right() {
+		for n, was := range had {
+			*n = was
+		}
+		*p = proposed
+	}
 }
 
 // interpreter returns the interpreter for a file's machine; nil where programs keep theirs.
@@ -559,12 +575,6 @@ func (r *Resolver) needs(p *Plan) {
 			if driver.NeedsDriver(name) && !slices.ContainsFunc(p.Needs, func(n *Need) bool { return slices.Contains(n.Names, name) }) {
 				p.Needs = append(p.Needs, &Need{Names: []string{name}, Cause: loader.DlopenString, Priority: Suggested})
 			}
-		}
-	}
-	for _, n := range p.Needs {
-		r.meet(p, n)
-		if n.Outcome == Missing {
-			r.excuse(n)
 		}
 	}
 }
@@ -638,7 +648,12 @@ func (r *Resolver) findsToday(p *Plan, n *Need, name string) bool {
 		return false
 	}
 	n.Outcome, n.Where, n.inherited = BySystem, f.path, f.inherited
-	return true
+	if lib := r.taken(n); lib != nil && n.refused[lib] != "" {
+		why := n.refused[lib]
+		n.Rejected = append(n.Rejected, Rejection{Path: f.path, Why: why})
+		return false
+	}
+	return !f.inherited || n.refused[nil] == "" || r.pin(n)
 }
 
 // runsOn is the interpreter that the file will have, or that of the programs that load it;
@@ -718,113 +733,57 @@ func libCName(name string) bool {
 
 // choose returns the candidate that the file is to load; with ownOnly, one of the tree.
 func (r *Resolver) choose(p *Plan, n *Need, name string, ownOnly bool) (Candidate, bool) {
-	take := func(all []Candidate) (Candidate, bool) {
-		for _, c := range all {
-			why := r.refuseFor(p, n, name, c)
-			if why == "" && (n.clean == nil || n.clean(c)) {
-				return c, true
-			}
-			if why == "" {
-				continue
-			}
-			n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why, Own: c.Own})
-		}
-		return Candidate{}, false
-	}
-	var seen []*Object
-	var later []Candidate
-	for level := 0; ; level++ {
-		dirs, more := r.ix.holding(name, level)
-		var next []Candidate
-		for _, d := range dirs {
-			if c, ok := r.ix.candidate(d, name, level); ok && !slices.Contains(seen, c.Object) {
-				seen, next = append(seen, c.Object), append(next, c)
-			}
-		}
-		next = r.prefer(p.Object, next)
-		if level == 0 && r.s.KeepEntries {
-			near := slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return r.elsewhere(p.Object, c) })
-			later = slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return !r.elsewhere(p.Object, c) })
-			next = near
-		}
-		if level == 1 && !ownOnly {
-			next = append(r.fromOtherWheels(p.Object, name), next...)
-		}
-		if c, ok := take(next); ok {
+	for c := range r.candidates(p, name, ownOnly) {
+		why := r.refuseFor(p, n, name, c)
+		if why == "" {
 			return c, true
 		}
-		if !more || ownOnly {
-			return take(later)
+		n.Rejected = append(n.Rejected, Rejection{Path: c.Path, Why: why, Own: c.Own})
+	}
+	return Candidate{}, false
+}
+
+// candidates are the files of a name, in the order in which a file wants them; with ownOnly, those of the tree.
+func (r *Resolver) candidates(p *Plan, name string, ownOnly bool) iter.Seq[Candidate] {
+	return func(yield func(Candidate) bool) {
+		var seen []*Object
+		var later []Candidate
+		for level := 0; ; level++ {
+			dirs, more := r.ix.holding(name, level)
+			var next []Candidate
+			for _, d := range dirs {
+				if c, ok := r.ix.candidate(d, name, level); ok && !slices.Contains(seen, c.Object) {
+					seen, next = append(seen, c.Object), append(next, c)
+				}
+			}
+			next = r.prefer(p.Object, next)
+			if level == 0 && r.s.KeepEntries {
+				near := slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return r.elsewhere(p.Object, c) })
+				later = slices.DeleteFunc(slices.Clone(next), func(c Candidate) bool { return !r.elsewhere(p.Object, c) })
+				next = near
+			}
+			if level == 1 && !ownOnly {
+				next = append(r.fromOtherWheels(p.Object, name), next...)
+			}
+			last := !more || ownOnly
+			if last {
+				next = append(next, later...)
+			}
+			for _, c := range next {
+				if !yield(c) {
+					return
+				}
+			}
+			if last {
+				return
+			}
 		}
 	}
 }
 
-// refuseFor is refuse for a need that others of the same process have too.
+// refuseFor is refuse for a need, some of whose candidates do not do in a process.
 func (r *Resolver) refuseFor(p *Plan, n *Need, name string, c Candidate) string {
-	if why := r.refuse(p, name, c); why != "" {
-		return why
-	}
-	if why := cmp.Or(r.broken[c.Object], n.refused[c.Object]); why != "" {
-		return why
-	}
-	for _, other := range n.others {
-		if lacks := c.Object.Lacks(other.by.File, name); len(lacks) > 0 {
-			return fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), other.by.Path)
-		}
-	}
-	return ""
-}
-
-// unhide gives a file an entry for a library of the tree that it finds without one, where
-// another would hide it. It reports whether there was one.
-func (r *Resolver) unhide(p *Plan) bool {
-	hidden := p.hidden
-	p.hidden = nil
-	for _, n := range hidden {
-		if n.Outcome != BySystem || !r.pin(n, true) {
-			return false
-		}
-		p.Err = nil
-	}
-	return true
-}
-
-// untangle chooses again where no order of a run path finds every library: from directories
-// that hold nothing of the names that are needed but what would do. It reports whether there
-// are such for every need.
-func (r *Resolver) untangle(p *Plan) bool {
-	clean := func(c Candidate) bool {
-		e := entry{text: c.Dir, dir: r.ix.dir(c.Dir)}
-		for _, n := range p.Needs {
-			name := path.Base(n.Name)
-			if n.Outcome != Found && n.Outcome != BySystem {
-				continue
-			}
-			if lib := r.ix.takesIn(p.Object, e, name); lib != nil &&
-				r.refuseFor(p, n, name, Candidate{Dir: c.Dir, Path: c.Dir + "/" + name, Object: lib}) != "" {
-				return false
-			}
-		}
-		return true
-	}
-	chosen := map[*Need]Need{}
-	for _, n := range p.Needs {
-		if n.Outcome != Found {
-			continue
-		}
-		again := *n
-		again.clean = clean
-		c, ok := r.choose(p, &again, path.Base(n.Name), false)
-		if !ok {
-			return false
-		}
-		again.Candidate, again.Rejected = c, n.Rejected
-		chosen[n] = again
-	}
-	for n, again := range chosen {
-		*n = again
-	}
-	return true
+	return cmp.Or(r.refuse(p, name, c), n.refused[c.Object])
 }
 
 // elsewhere reports whether a candidate is in another package of the tree than the file.
@@ -923,6 +882,19 @@ func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
 		}
 	}
 	return ""
+}
+
+// ignored reports whether a library may be missing.
+func (r *Resolver) ignored(name string) bool {
+	return slices.ContainsFunc(r.ignore, func(p pattern) bool { return p.match(path.Base(name)) })
+}
+
+// in is the directory of the C library on which a file will run, "" where that is not said.
+func (r *Resolver) in(p *Plan) string {
+	if p == nil || p.in == nil {
+		return ""
+	}
+	return p.in.dir.real
 }
 
 // excuse looks for the pattern by which a missing library is ignored.

@@ -1263,7 +1263,7 @@ func TestByHandWhatProgramsOfTheTreeLoad(t *testing.T) {
 	s.put("out/lib/liblater.so", lib("liblater.so", "libouter.so").Object)
 	s.put("out/plugins/plugin.so", lib("plugin.so", "libinner.so").Object)
 	s.put("out/lib/alone.so", lib("alone.so", "libgone.so").Object)
-	s.put("out/main", onStage("libouter.so").with(elf.DT_RPATH, "$ORIGIN/lib").Object)
+	s.put("out/main", onStage("libouter.so").with(elf.DT_RPATH, "$ORIGIN/lib").opens("libouter.so").Object)
 	s.byHand()
 	r := s.resolve()
 	for _, p := range r.plans {
@@ -1294,8 +1294,11 @@ func TestByHandWhatProgramsOfTheTreeLoad(t *testing.T) {
 		t.Errorf("%v", p.State())
 	}
 	s.set.ForceRunPath = false
-	// Where one program does not load it so, it is missing.
+	// What a program has in a DT_RPATH that opens nothing is nothing to plugins.
+	s.put("out/main", onStage("libouter.so").with(elf.DT_RPATH, "$ORIGIN/lib").Object)
 	s.set.Map = nil
+	s.resolve().list("out/plugins/plugin.so", "$ORIGIN/../lib")
+	// Where one program does not load it so, it is missing.
 	s.put("out/second", onStage("libouter.so").with(elf.DT_RUNPATH, "$ORIGIN/lib").Object)
 	s.resolve().list("out/lib/libouter.so", "$ORIGIN")
 }
@@ -1350,17 +1353,27 @@ func TestByHandALibraryThatLacksLibraries(t *testing.T) {
 		}
 		r.apply()
 	}
-	told(s.path("libfoo.so is found, and lacks libgone.so itself: runpath explain ~/libs/libfoo.so"))
-	told() // nothing is led to newly
-	// A library of the tree is not one from elsewhere, nor is what is found today newly led to.
+	// That the tree finds libbeside.so elsewhere is no help to b.
+	lacks := s.path("libfoo.so is found, and lacks libgone.so, libbeside.so itself: runpath explain ~/libs/libfoo.so")
+	told(lacks)
+	told(lacks) // also where nothing is to be done
+	// A library of the tree is not one from elsewhere, nor is what the loader has there by itself.
 	s.put("out/own/libk.so", lib("libk.so", "libnever.so").Object)
 	s.put("out/c", onStage("libk.so").with(elf.DT_RUNPATH, "/gone:$ORIGIN/own").Object)
 	s.set.Minimal = true
-	told()
+	told(lacks)
 	s.set.Minimal = false
-	s.put("out/b", onStage("libfoo.so").Object)
-	s.set.KeepEntries = false
-	told() // a package's own affair
+	s.set.Ignore = []string{"libgone.so", "libbeside.so"}
+	told()
+	s.set.Ignore = nil
+	r := s.resolve()
+	if all := r.resolver.Absences(r.plans, nil); len(all) != 3 || all[1].Name != "libgone.so" || all[2].Fix(false) != s.path("autoPatchelf --libs ~/more ~/libs/libfoo.so; or --ignore-missing libbeside.so if it is not wanted") {
+		t.Errorf("%+v", all)
+	}
+	s.set.KeepEntries = false // in a build that is another package's affair
+	if all := r.resolver.Absences(r.plans, nil); len(all) != 3 {
+		t.Errorf("%+v", all)
+	}
 }
 
 func TestByHandFilesForOtherMachines(t *testing.T) {

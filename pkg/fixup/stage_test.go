@@ -71,6 +71,13 @@ func (o object) requires(library, version string) object {
 	o.Requires = append(o.Requires[:len(o.Requires):len(o.Requires)], tinyelf.Requirement{Library: library, Version: version})
 	return o
 }
+
+// opens is a program that names dlopen among its symbols, as a version that it can do without.
+func (o object) opens(library string) object {
+	o.Requires = append(o.Requires, tinyelf.Requirement{Library: library, Version: "dlopen", Weak: true})
+	return o
+}
+
 func (o object) with32bits() object {
 	o.Class, o.Machine = elf.ELFCLASS32, elf.EM_386
 	return o

@@ -1,13 +1,16 @@
 package fixup
 
 import (
+	"bytes"
 	"debug/elf"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
 )
 
@@ -40,7 +43,7 @@ func newToday(ix *Index, asRunPath bool) *today {
 	t.programs = sync.OnceValue(t.loadPrograms)
 	t.heirs = sync.OnceValue(func() (out []*Object) {
 		for _, o := range ix.Files {
-			if o.program() && o.Tag == elf.DT_RPATH && !asRunPath {
+			if o.program() && o.Tag == elf.DT_RPATH && !asRunPath && t.opens(o) {
 				out = append(out, o)
 			}
 		}
@@ -193,6 +196,24 @@ func (ix *Index) real() map[string]bool {
 		all[o.Real] = true
 	}
 	return all
+}
+
+// opens reports whether a program can open anything: it, or what it loads, names dlopen among its symbols.
+func (t *today) opens(o *Object) (can bool) {
+	load, err := t.l.Load(o.Real)
+	if err != nil {
+		return false
+	}
+	for _, o := range load.Objects {
+		if o.File == nil || can || libCName(path.Base(o.Path)) {
+			continue
+		}
+		o.File.Image(func(im *elfimage.Image) {
+			names, err := im.Read(im.StrOff, im.StrSize)
+			can = err == nil && (bytes.Contains(names, []byte("dlopen\x00")) || bytes.Contains(names, []byte("dlmopen\x00")))
+		})
+	}
+	return can
 }
 
 // cLibrary is the host's C library, as /bin/sh tells, where files of the tree are for it: those

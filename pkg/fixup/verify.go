@@ -31,6 +31,11 @@ type Surprise struct {
 // directories, and whose entries are those that were chosen, one is looked at. Where the one
 // was a surprise, all are.
 func (ix *Index) Verify(plans []*Plan, jobs int) []Surprise {
+	return verify(plans, ix.view(plans), jobs)
+}
+
+// view is the loader to which files are as planned.
+func (ix *Index) view(plans []*Plan) *loader.Loader {
 	edited := map[string]State{} // by Object.Real
 	for _, p := range plans {
 		if p.Skip != "" || p.Err != nil || !p.Changes() {
@@ -41,12 +46,12 @@ func (ix *Index) Verify(plans []*Plan, jobs int) []Surprise {
 			edited[same.Real] = p.State()
 		}
 	}
-	return verify(plans, ix.loader.Edited(func(f *loader.File) {
+	return ix.loader.Edited(func(f *loader.File) {
 		if s, ok := edited[f.Path]; ok {
 			f.Tag, f.List, f.Interp, f.RPath, f.Shadow = s.Tag, s.List, s.Interpreter, "", false
 			f.Note, f.NoteErr = nil, nil // a right one leads nowhere else
 		}
-	}), jobs)
+	})
 }
 
 func verify(plans []*Plan, l *loader.Loader, jobs int) []Surprise {

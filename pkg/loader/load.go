@@ -307,8 +307,10 @@ func (e Unreadable) Error() string { return string(e) }
 // what is wrong with its libraries is in the result.
 func (l *Loader) Load(p string) (*Load, error) { return l.load(p, "", false, l.o.Environment) }
 
-// Start is Load in an environment.
-func (l *Loader) Start(p string, env Environment) (*Load, error) { return l.load(p, "", false, env) }
+// Start is Load in an environment; of a library, as a program with an interpreter loads it: see [Loader.Direct].
+func (l *Loader) Start(p, interp string, env Environment) (*Load, error) {
+	return l.load(p, interp, false, env)
+}
 
 // Direct finds the libraries that a file itself asks for, not what those ask for, as a
 // program with an interpreter finds them that opens the file with dlopen; "" for the

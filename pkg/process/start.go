@@ -18,6 +18,8 @@ import (
 type Start struct {
 	// File is the program, or the library that is loaded as one: a path below the root, by the name that it is started by.
 	File string
+	// Interpreter is that of the program that opens a library; "" for the usual one.
+	Interpreter string
 	// Environment is what the program has, with what the wrappers set.
 	loader.Environment
 	// Via are the scripts and wrappers that start it in their own place, the first one first.

@@ -17,7 +17,7 @@ type State struct {
 // Begin starts a program, up to its first instruction, or loads a library that is named as one. An error, which does not
 // name the file, is returned where that cannot be examined; what is wrong with its libraries is in the state.
 func (t Start) Begin(l *loader.Loader) (*State, error) {
-	load, err := l.Start(t.File, t.Environment)
+	load, err := l.Start(t.File, t.Interpreter, t.Environment)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,331 @@
+package fixup
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/loader"
+)
+
+// The first candidate for each need, in nixpkgs' order, is proposed. The model of a process is asked what each
+// start would do with the run paths that lead to them. A candidate with which something fails is refused for the
+// file that asks for it, where another does, until nothing changes; then each refusal is taken back without which
+// nothing is worse. No candidate is refused to a file twice, so there is an end.
+
+// loop is one run.
+type loop struct {
+	r        *Resolver
+	jobs     int
+	plans    []*Plan
+	planned  map[string]*Plan // by Object.Real
+	starts   map[*Plan]*start
+	all      []*start // those that count, programs first
+	refusals []*refusal
+	changes  bool // some file does, or would
+}
+
+// choice is what the run takes for a file's need.
+type choice struct {
+	plan *Plan
+	need *Need
+}
+
+// refusal is a candidate that may be refused, if another does.
+type refusal struct {
+	choice
+	object *Object
+	why    string
+	does   func(*Object) bool // nil: any
+}
+
+// loop makes the plans go together, unless they do already.
+func (r *Resolver) loop(plans []*Plan, jobs int, done bool) {
+	w := &loop{r: r, jobs: jobs, planned: map[string]*Plan{}, starts: map[*Plan]*start{}}
+	found := func(n *Need) bool { return n.Outcome == Found }
+	for _, p := range plans {
+		if p.Skip == "" && p.Object.Err == nil {
+			w.plans = append(w.plans, p)
+			w.planned[p.Object.Real] = p
+			w.changes = w.changes || p.Changes() || slices.ContainsFunc(p.Needs, found)
+		}
+	}
+	w.ask(nil)
+	first := w.state()
+	for again := !done; again; again = w.retry() {
+		for w.refuse() {
+		}
+	}
+	for w.spoils(first) {
+	}
+	for _, f := range w.faults() {
+		if f.tell != nil {
+			f.tell()
+		}
+	}
+}
+
+// refuse refuses a candidate for each fault, where another does. It reports whether there was one.
+func (w *loop) refuse() bool {
+	changed := map[*Plan]bool{}
+	missing := false
+	for _, f := range w.faults() {
+		if missing && !f.missing {
+			break // they may be others then
+		}
+		for _, x := range f.helps {
+			if changed[x.plan] {
+				break
+			}
+			if w.another(x) && w.take(x) {
+				changed[x.plan], missing = true, missing || f.missing
+				break
+			}
+		}
+	}
+	if len(changed) > 0 {
+		w.ask(changed)
+	}
+	return len(changed) > 0
+}
+
+// another reports whether there is another candidate than the one that may be refused.
+func (w *loop) another(x *refusal) bool {
+	if x.object == nil || x.need.tried[x.object] {
+		return x.object == nil && !x.need.tried[nil]
+	}
+	name := path.Base(x.need.Name)
+	for c := range w.r.candidates(x.plan, name, false) {
+		if c.Object != x.object && w.r.refuseFor(x.plan, x.need, name, c) == "" && (x.does == nil || x.does(c.Object)) {
+			return true
+		}
+	}
+	return false
+}
+
+// take makes a refusal, unless no run path leads to what is left.
+func (w *loop) take(x *refusal) bool {
+	n, had := x.need, x.plan.Err
+	if n.refused == nil {
+		n.refused, n.tried = map[*Object]string{}, map[*Object]bool{}
+	}
+	n.refused[x.object], n.tried[x.object] = x.why, true
+	if w.r.propose(x.plan); x.plan.Err != nil && had == nil {
+		delete(n.refused, x.object)
+		w.r.propose(x.plan)
+		return false
+	}
+	w.refusals = append(w.refusals, x)
+	return true
+}
+
+// retry takes back, one by one, the refusals without which nothing is worse. It reports whether there was one.
+func (w *loop) retry() (changed bool) {
+	at := map[*Plan]int{}
+	for i, p := range w.plans {
+		at[p] = i
+	}
+	slices.SortStableFunc(w.refusals, func(a, b *refusal) int { return at[a.plan] - at[b.plan] })
+	best, left := w.state(), w.refusals
+	w.refusals = nil
+	for _, x := range left {
+		starts, all := maps.Clone(w.starts), w.all
+		delete(x.need.refused, x.object)
+		w.r.propose(x.plan)
+		w.ask(map[*Plan]bool{x.plan: true})
+		if now := w.state(); now.noWorse(best) {
+			best, changed = now, true
+			continue
+		}
+		x.need.refused[x.object] = x.why
+		w.r.propose(x.plan)
+		w.starts, w.all, w.refusals = starts, all, append(w.refusals, x)
+	}
+	return changed
+}
+
+// state is what fails, to be compared.
+type state struct{ broken, faults map[string]bool }
+
+func (w *loop) state() state {
+	s := state{map[string]bool{}, map[string]bool{}}
+	for _, f := range w.faults() {
+		s.faults[f.key] = true
+	}
+	for _, at := range w.all {
+		if file := at.plan.Object.Real; at.plan.Err != nil {
+			s.broken[file], s.faults[file] = true, true
+		} else if len(at.faults) > 0 {
+			s.broken[file] = true
+		}
+	}
+	return s
+}
+
+// noWorse reports whether no start fails that did not, and nothing else does, unless fewer fail.
+func (s state) noWorse(than state) bool {
+	in := func(a, b map[string]bool) bool {
+		for k := range a {
+			if !b[k] {
+				return false
+			}
+		}
+		return true
+	}
+	return in(s.broken, than.broken) && (len(s.broken) < len(than.broken) || in(s.faults, than.faults))
+}
+
+// spoils leaves files as they are, where with what they would get a start fails that would not: by hand without
+// the run, in a build with the first candidates, nixpkgs'. It reports whether there was one.
+func (w *loop) spoils(first state) bool {
+	changed := map[*Plan]bool{}
+	for _, s := range w.all {
+		if len(s.faults) == 0 || w.r.today == nil && first.broken[s.plan.Object.Real] {
+			continue
+		}
+		if w.r.today != nil && len(w.start(w.r.ix.loader, s.plan).faults) > 0 {
+			continue
+		}
+		for p := range s.loads {
+			if p.Changes() && p.Err == nil {
+				p.Err = fmt.Errorf("with what it would get, %s could not be loaded, which can be now: %s",
+					s.plan.Object.Path, s.faults[0].text)
+				changed[p] = true
+			}
+		}
+	}
+	if len(changed) > 0 {
+		w.ask(changed)
+	}
+	return len(changed) > 0
+}
+
+// ask asks what the starts would do, of which one loads a file whose plan has changed; nil for all.
+func (w *loop) ask(changed map[*Plan]bool) {
+	l := w.r.ix.view(w.plans)
+	look := func(plans []*Plan) (out []*start) {
+		var again []*Plan
+		for _, p := range plans {
+			if s := w.starts[p]; s == nil || changed == nil || s.loadsOneOf(changed) {
+				again = append(again, p)
+			}
+		}
+		answers := make([]*start, len(again))
+		several(len(again), w.jobs, func(i int) { answers[i] = w.start(l, again[i]) })
+		for i, p := range again {
+			w.starts[p] = answers[i]
+		}
+		for _, p := range plans {
+			out = append(out, w.starts[p])
+		}
+		return out
+	}
+	var programs, libraries []*Plan
+	for _, p := range w.plans {
+		switch {
+		case !w.matters(p):
+		case !p.Object.program():
+			libraries = append(libraries, p)
+		case l.Interpreter(p.State().Interpreter, p.Object.ABI).Why == "": // else nothing starts it here
+			programs = append(programs, p)
+		}
+	}
+	w.all = look(programs)
+	loaded := map[*Plan]bool{}
+	for _, s := range w.all {
+		maps.Copy(loaded, s.loads)
+	}
+	w.all = append(w.all, look(slices.DeleteFunc(libraries, func(p *Plan) bool { return loaded[p] }))...)
+}
+
+// matters reports whether what a start does may depend on the run: on what it edits, else on libraries that it was
+// told of.
+func (w *loop) matters(p *Plan) bool {
+	return w.changes || slices.ContainsFunc(p.Needs, func(n *Need) bool {
+		return n.Outcome == BySystem && w.r.given(n.Where)
+	})
+}
+
+// given reports whether a library is in a directory that was named as one of libraries.
+func (r *Resolver) given(file string) bool {
+	at := path.Dir(file)
+	return slices.ContainsFunc(r.ix.levels[2].dirs, func(d *dir) bool { return d.path == at || d.real == at })
+}
+
+// taken is what a need gets; nil for what is inherited.
+func (r *Resolver) taken(n *Need) *Object {
+	switch {
+	case n.Outcome == Found:
+		return n.Candidate.Object
+	case n.inherited:
+		return nil
+	}
+	return r.ix.at(n.Where)
+}
+
+// need returns a file's need for a name in its DT_NEEDED; nil for none.
+func (p *Plan) need(name string) *Need {
+	for _, n := range p.Needs {
+		if n.Cause == loader.Needed && n.Names[0] == name {
+			return n
+		}
+	}
+	return nil
+}
+
+// chosen reports whether the run says what a need gets: also what the loader finds today for a file that cannot be
+// loaded today, because of something else.
+func (p *Plan) chosen(n *Need) bool {
+	found := func(n *Need) bool { return n.Outcome == Found && n.Cause == loader.Needed }
+	return n.Outcome == Found || n.Outcome == BySystem && !n.inherited && slices.ContainsFunc(p.Needs, found)
+}
+
+// conflict says for whom what one takes does not do, once for each name.
+func (w *loop) conflict(a, b ask, lacks []string) {
+	pa, pb := w.of(a.by), w.of(b.by)
+	if pa != nil && pb != nil {
+		if an, bn := pa.need(a.name), pb.need(b.name); an != nil && bn != nil && !pa.chosen(an) && !pb.chosen(bn) {
+			return // none of the two is ours to change
+		}
+	}
+	p := pa
+	for _, c := range append([]choice{{plan: pb}}, append(w.chain(a.by), w.chain(b.by)...)...) {
+		if p == nil {
+			p = c.plan
+		}
+	}
+	told := func(text string) bool {
+		return strings.HasPrefix(text, a.name+": ") && strings.HasSuffix(text, "if the other comes first")
+	}
+	if p == nil || slices.ContainsFunc(w.plans, func(p *Plan) bool { return slices.ContainsFunc(p.Warnings, told) }) {
+		return
+	}
+	p.Warnings = append(p.Warnings, fmt.Sprintf("%s: %s takes %s, which lacks %s that %s needs: in a process that loads both, "+
+		"this one fails if the other comes first", a.name, a.by.Path, a.takes.Path, strings.Join(lacks, ", "), b.by.Path))
+}
+
+// lack notes that a file outside the tree lacks a library, if the run has led to it, or was told of it.
+func (w *loop) lack(p *Plan, chain []choice, by *loader.Object, name string) {
+	l := Lack{Name: by.Name, Path: by.Path, By: by.Path, Names: []string{name}}
+	if len(chain) > 0 && chain[0].need.Outcome == Found {
+		n := chain[0].need
+		if p = chain[0].plan; n.Candidate.Object.Real != by.File.Path {
+			l.Name, l.Path = n.Name, n.Candidate.Path
+		}
+	} else if !w.r.given(by.File.Path) {
+		return
+	}
+	for _, other := range w.plans {
+		for i := range other.Lacks {
+			if had := &other.Lacks[i]; had.By == l.By {
+				if !slices.Contains(had.Names, name) {
+					had.Names = append(had.Names, name)
+				}
+				return
+			}
+		}
+	}
+	p.Lacks = append(p.Lacks, l)
+}
