@@ -395,11 +395,15 @@ func (sh *shell) expand(text string) string {
 		all := strings.HasPrefix(arg, "/")
 		// The slash that parts the two stands outside of quotes.
 		arg = strings.TrimPrefix(arg, "/")
-		cut, inQuotes := len(arg), false
+		cut, quote := len(arg), byte(0)
 		for i := range len(arg) {
-			if arg[i] == '\'' {
-				inQuotes = !inQuotes
-			} else if arg[i] == '/' && !inQuotes {
+			switch c := arg[i]; {
+			case quote == 0 && (c == '\'' || c == '"'):
+				quote = c
+			case c == quote:
+				quote = 0
+			}
+			if arg[i] == '/' && quote == 0 {
 				cut = i
 				break
 			}

@@ -28,6 +28,7 @@ func TestWrapped(t *testing.T) {
 		"two":                    prefix("LD_LIBRARY_PATH", "/a") + prefix("LD_LIBRARY_PATH", "/b") + start,
 		"again":                  prefix("LD_LIBRARY_PATH", "/a") + prefix("LD_LIBRARY_PATH", "/given") + prefix("LD_LIBRARY_PATH", "/a") + start,
 		"behind":                 suffix("LD_LIBRARY_PATH", "/a") + suffix("LD_LIBRARY_PATH", "/given") + suffix("LD_PRELOAD", "/l.so") + start,
+		"in double quotes":       strings.ReplaceAll(prefix("LD_LIBRARY_PATH", "/a"), "'/a'", `"/a"`) + start,
 		"default":                "export LD_AUDIT=${LD_AUDIT-'/a b'}\nexport LD_LIBRARY_PATH=${LD_LIBRARY_PATH-'/none'}\n" + start,
 		"unset":                  "unset LD_LIBRARY_PATH\n" + start,
 		"empty":                  "LD_LIBRARY_PATH=\n" + start,

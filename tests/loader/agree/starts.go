@@ -233,6 +233,8 @@ func (g *startGraph) make() error {
 		for range g.Intn(3) {
 			g.asks = append(g.asks, g.opened())
 		}
+		slices.Sort(g.asks)
+		g.asks = slices.Compact(g.asks)
 		if err := os.WriteFile(g.root+"/d0/libask.so", fill(g.t.library[pick(&g.graph, elf.DT_RPATH, elf.DT_RUNPATH)], g.entries(), g.asks), 0o755); err != nil {
 			return err
 		}
@@ -241,8 +243,6 @@ func (g *startGraph) make() error {
 	slices.Sort(g.opens)
 	g.opens = slices.Compact(g.opens)
 	g.Shuffle(len(g.opens), func(i, j int) { g.opens[i], g.opens[j] = g.opens[j], g.opens[i] })
-	slices.Sort(g.asks)
-	g.asks = slices.Compact(g.asks)
 	g.program = g.root + "/d0/program"
 	if err := os.WriteFile(g.program, fill(g.t.program[tag], g.entries(), g.opens), 0o755); err != nil {
 		return err
@@ -360,6 +360,8 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 	text := string(out)
 	began := strings.Contains(text, "started\n")
 	switch {
+	case strings.Contains(text, "unload_audit_module"):
+		return "not comparable", "", nil // a module without la_version, which glibc cannot always unload
 	case status.Signaled() || status.ExitStatus() > 128 || strings.Contains(text, "Inconsistency detected"):
 		if !crash {
 			difference = fmt.Sprintf("it ends by %v, %q", status, text)
