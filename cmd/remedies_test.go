@@ -77,6 +77,7 @@ var wordsOnly = map[string]string{
 	explain.LibcMismatch:       "which of the two is right is not known",
 	explain.FHSInterpreter:     "the package is to be built with another hook",
 	explain.LoadError:          "the file is broken",
+	explain.UndefinedSymbol:    "which library defines it is known of the driver's alone",
 	explain.OpenFails:          "what it lacks may be nowhere here",
 	explain.UnfitDriver:        "the driver of the host is to be changed",
 	explain.Malformed:          "the file is broken",

@@ -35,17 +35,18 @@ func New(l *loader.Loader, o Options) *Auditor {
 			return size(bytes), ok
 		}
 	}
+	o.Symbols = true
 	return &Auditor{explain.New(l, o.Options), o.Loads, o.Noted}
 }
 
 // ambiguity are the kinds of conclusions of which noRunpathAmbiguity speaks.
 var ambiguity = []string{explain.EmptyEntry, explain.StubEntry, explain.RelativeNeeded, explain.BuildNeeded, explain.DriverBeforeCompat,
-	explain.NoteNamesStub, explain.NoteBypassesDriver, explain.StaleNote, explain.UnreadNote, explain.Ambiguous, explain.Shadowing, explain.LibcMismatch}
+	explain.NoteNamesStub, explain.NoteBypassesDriver, explain.StaleNote, explain.UnreadNote, explain.Ambiguous, explain.Shadowing, explain.LibcMismatch, explain.UndefinedSymbol}
 
 // Ambiguity examines one file as noRunpathAmbiguity does.
 func (a *Auditor) Ambiguity(p string) *Report {
 	return a.examine(p, func(s *explain.Case, r *Report) {
-		r.Findings = s.Tried(slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool {
+		r.Findings = s.Tried(slices.DeleteFunc(s.All(), func(f explain.Conclusion) bool {
 			return !slices.Contains(ambiguity, f.ID) || f.ID == explain.LibcMismatch && !s.Program // which loader a library is for, is its program's matter
 		}))
 	})

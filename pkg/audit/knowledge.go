@@ -19,6 +19,7 @@ type knowledge struct {
 	// provides are the absolute paths of the examined files by soname and by file name.
 	provides map[string][]string
 	examined map[string]bool // by the path on this machine
+	held     map[string]bool // what programs have in their processes, likewise
 	// loaders are the files in whose loads a name was found, of each name one: a program wherever there
 	// is one, the first by its path.
 	loaders map[asked]opener
@@ -46,7 +47,7 @@ type opener struct {
 }
 
 func newKnowledge() *knowledge {
-	return &knowledge{satisfied: map[[2]string]bool{}, provides: map[string][]string{}, examined: map[string]bool{}, loaders: map[asked]opener{}, opens: map[asked][]string{}}
+	return &knowledge{satisfied: map[[2]string]bool{}, provides: map[string][]string{}, examined: map[string]bool{}, held: map[string]bool{}, loaders: map[asked]opener{}, opens: map[asked][]string{}}
 }
 
 // learn remembers what the load of a file shows.
@@ -77,6 +78,7 @@ func (c *knowledge) learn(name string, of *explain.Case) {
 		if o.File == nil {
 			continue
 		}
+		c.held[o.File.Path] = c.held[o.File.Path] || of.Program
 		for _, u := range o.Uses {
 			if !u.To.Found() || slices.ContainsFunc(u.To.Lacks, func(l loader.Lack) bool { return l.By == o }) {
 				continue
@@ -136,6 +138,10 @@ func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
 		switch {
 		case f.ID == explain.OpenFails:
 			if f.Object.File == nil || !c.examined[f.Object.File.Path] {
+				all = append(all, f)
+			}
+		case f.ID == explain.UndefinedSymbol:
+			if s.Program || !c.held[s.Main.File.Path] { // else it is judged where a program loads it
 				all = append(all, f)
 			}
 		case f.Verdict != nil:

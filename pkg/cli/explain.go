@@ -89,7 +89,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			system := explain.New(l, explain.Options{GPUs: gpus, NoOpen: c.Bool("no-dlopen"), Guess: s.Verbose,
+			system := explain.New(l, explain.Options{GPUs: gpus, Symbols: symbols.Undefined, NoOpen: c.Bool("no-dlopen"), Guess: s.Verbose,
 				Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
 					StubDirs: stubDirs(c), Assumed: c.String("assume-driver"),
 					CompatVerdict: host.CompatJudge(c.String("root"), c.String("assume-driver"))}})

@@ -238,6 +238,9 @@ func (im *Image) indexVersions(l *Linkage) error {
 }
 
 // text returns a string of the string table that is as long as a version's name may be, or "".
+// HasName reports whether one of the dynamic names begins so.
+func (l *Linkage) HasName(prefix string) bool { return bytes.Contains(l.names, []byte("\x00"+prefix)) }
+
 func (l *Linkage) text(at uint32) string {
 	if uint64(at) >= uint64(len(l.names)) {
 		return ""

@@ -53,6 +53,8 @@ type Options struct {
 	Strict bool     // warnings count as errors
 	NoOpen bool     // only what is loaded at start counts
 	Guess  bool     // follow also what a library might open
+	// Symbols: those of programs are looked up too, which takes its time.
+	Symbols bool
 	// GPUs are those that the files' GPU code is to be for; none: it is not looked at.
 	GPUs []gpucode.Target
 	// Saved says by how much the closure of a store path would be smaller without one of its references, which nothing else
@@ -159,8 +161,13 @@ func (c *Case) argument(name string) string {
 
 // Conclusions returns all that can be said of the start: first what its own files show, then what others may change.
 func (c *Case) Conclusions() []Conclusion {
-	open := c.Open()
-	return c.Tried(append(slices.Clip(c.Settled()), open...))
+	return c.Tried(c.All())
+}
+
+// All is Conclusions with remedies that were not tried.
+func (c *Case) All() []Conclusion {
+	open := c.Open() // which may give what is settled another remedy
+	return append(slices.Clip(c.Settled()), open...)
 }
 
 // Settled returns what nothing else that is known can change. It follows what the file may open.

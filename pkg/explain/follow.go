@@ -68,7 +68,7 @@ func (f *Conclusion) key() key {
 // keys are those of all that is concluded.
 func (c *Case) keys() map[key]bool {
 	all := map[key]bool{}
-	for _, f := range append(slices.Clip(c.Settled()), c.Open()...) {
+	for _, f := range c.All() {
 		all[f.key()] = true
 	}
 	return all
@@ -88,7 +88,7 @@ func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...
 	}
 	after := (&System{Options: c.Options, Loader: l}).Case(state)
 	after.Provider, after.view = c.Provider, true
-	for _, g := range append(slices.Clip(after.Settled()), after.Open()...) {
+	for _, g := range after.All() {
 		if k := g.key(); k == f.key() || whole && f.Library != "" && g.Library == f.Library && g.Stops() || !before[k] && g.ID != DriverAbsent && (g.Severity != Note || g.Verdict != nil) {
 			return false
 		}

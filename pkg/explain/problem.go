@@ -94,6 +94,7 @@ func (c *Case) missing() {
 			c.report(c.nothingThere(v))
 		}
 	}
+	c.symbols()
 	for _, p := range c.Failed {
 		if v := c.Verdict(p.To); p.To.Found() && (v == nil || v.Kind == "") {
 			c.report(Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name, Message: fmt.Sprintf("opening %s would fail: %s", p.Name, p.Why), Remedy: c.letOpen(p.To)})

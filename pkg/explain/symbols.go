@@ -1,6 +1,16 @@
 package explain
 
-import "cuda-runpath/pkg/loader"
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
+)
 
 // Undefined is a symbol that nothing loaded at start defines.
 type Undefined struct {
@@ -59,4 +69,124 @@ func (q Symbols) Answer(f *File, s *loader.Load) (unknown []string) {
 		}
 	}
 	return unknown
+}
+
+// UndefinedSymbol is the identifier of what the process does not find a definition of.
+const UndefinedSymbol = "undefined-symbol"
+
+// symbols reports references that nothing in the process defines. Of a program they are certain, where every library was found:
+// what is bound at once, or is data, ends it. A library may take symbols from whoever opens it; of the driver's and the toolkit's
+// it is known whose they are.
+func (c *Case) symbols() {
+	lacks := func(o *loader.Object) bool { return !o.Found() || o.Err != "" || len(o.Lacks) > 0 }
+	if c.Program && !c.Symbols || c.Main.Err != "" ||
+		slices.ContainsFunc(c.Objects[1:], func(o *loader.Object) bool { return lacks(o) && o.Certain() && !driver.Provides(path.Base(o.Name)) }) {
+		return
+	}
+	absent := slices.ContainsFunc(c.Objects[1:], func(o *loader.Object) bool { return lacks(o) && driver.Provides(path.Base(o.Name)) })
+	ours := func(u loader.Unbound) bool { return !absent || !c.ofDriver(u.Name) }
+	unbound, ok := c.Undefined()
+	if !ok {
+		return
+	}
+	at := map[*loader.Object][]loader.Unbound{}
+	for _, u := range unbound {
+		if ours(u) && (c.Program || u.In == c.Main && owner(u.Name) != "" || u.Aborts != nil && !u.Late) {
+			at[u.In] = append(at[u.In], u)
+		}
+	}
+	for _, o := range c.Objects {
+		c.unbound(o, at[o], c.Program)
+	}
+	if !c.Program {
+		return
+	}
+	start := slices.DeleteFunc(slices.Clone(c.Objects), func(o *loader.Object) bool { return o.File == nil || !o.Found() || !(o == c.Main || o.Certain()) })
+	for _, p := range c.Opened {
+		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start), slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool { return slices.Contains(start, o) })...))
+		for _, o := range p.Brought {
+			if err != nil || o.File == nil || !o.Found() || o.Err != "" {
+				continue
+			}
+			if all, err := scope.Unbound(o); err == nil {
+				c.unbound(o, slices.DeleteFunc(all, func(u loader.Unbound) bool { return !ours(u) }), false)
+			}
+		}
+	}
+}
+
+// owner is [driver.SymbolOwner]; "" where that is not known.
+func owner(symbol string) string { library, _ := driver.SymbolOwner(symbol); return library }
+
+// ofDriver reports whether a function is one of the driver's.
+func (c *Case) ofDriver(symbol string) bool { return driver.Provides(owner(symbol)) }
+
+// tree are the objects that one brings, itself first, breadth first.
+func tree(o *loader.Object) []*loader.Object {
+	all := []*loader.Object{o}
+	for i := 0; i < len(all); i++ {
+		for _, u := range all[i].Uses {
+			if u.Cause.Certain() && u.To.File != nil && u.To.Found() && !slices.Contains(all, u.To) {
+				all = append(all, u.To)
+			}
+		}
+	}
+	return all
+}
+
+// unbound reports what an object does not find; certain: the process does not start without it, or comes to it.
+func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
+	type group struct {
+		owner string
+		late  bool
+	}
+	names := map[group][]string{}
+	var order []group
+	for _, u := range all {
+		g := group{owner(u.Name), u.Late && !c.atOnce(o)}
+		if names[g] == nil {
+			order = append(order, g)
+		}
+		name := u.Name
+		if u.Aborts != nil {
+			name += ", of which " + u.Aborts.Path + " is to have a version and has none"
+		}
+		names[g] = append(names[g], name)
+	}
+	for _, g := range order {
+		these := names[g]
+		f := Conclusion{ID: UndefinedSymbol, By: o, Library: these[0], Remedy: remedy.Do("link it with the library that defines it, or with the version that does")}
+		f.Message = fmt.Sprintf("%s refers to %s, which nothing in the process defines", c.who(o), remedy.List(these))
+		known := c.ofDriver(these[0])
+		switch {
+		case known:
+			f.Message += fmt.Sprintf(": it comes with %s of the host's driver, which is not needed by any of its libraries", g.owner)
+			argv := []string{"runpath", "edit", "--add-needed", g.owner}
+			if link := c.Link(o.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(o.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
+				argv = append(argv, "--add-entry", link)
+			}
+			f.Remedy = c.Edit(o, argv...)
+		case g.owner != "":
+			f.Message += fmt.Sprintf(": it comes with %s of the CUDA toolkit, which is not needed by any of its libraries", strings.TrimSuffix(g.owner, ".so"))
+			f.Remedy = remedy.Do("link it with %s, or add its soname to the needed libraries: runpath edit --add-needed", g.owner)
+		}
+		switch {
+		case g.late:
+			f.Severity = Warning
+			f.Message += "; it fails when the function is called first"
+			if !certain && g.owner == "" {
+				f.Severity = Note
+			}
+		case !certain && g.owner == "":
+			f.Severity = Warning
+			f.Message += "; it cannot be opened"
+		}
+		c.report(f)
+	}
+}
+
+// atOnce reports whether whoever opens a file binds all that it refers to: Python so opens its modules.
+func (c *Case) atOnce(o *loader.Object) bool {
+	l, err := o.File.Linkage()
+	return err == nil && l.HasName("PyInit_")
 }
