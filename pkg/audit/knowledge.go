@@ -140,11 +140,11 @@ func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
 			if f.Object.File == nil || !c.examined[f.Object.File.Path] {
 				all = append(all, f)
 			}
-		case f.ID == explain.UndefinedSymbol:
+		case f.ID == explain.UndefinedSymbol, f.ID == explain.TwoMajors:
 			if s.Program || !c.held[s.Main.File.Path] { // else it is judged where a program loads it
 				all = append(all, f)
 			}
-		case f.Verdict != nil:
+		case f.Verdict != nil, f.ID == explain.OpenedAbsent:
 			if !there {
 				all = append(all, f)
 			}

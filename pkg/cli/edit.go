@@ -16,6 +16,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/normal"
+	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
 )
@@ -193,6 +194,14 @@ func (e *editor) visit(f *tree.File) *outcome {
 	for _, name := range o.Missing {
 		o.warn = append(o.warn, fmt.Sprintf("missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
 	}
+	if len(r.Calls) > 0 {
+		library := driver.Exporter(r.Calls[0])
+		o.warn = append(o.warn, fmt.Sprintf("refers to %s, which come with the driver's %s, and does not need that library: %s", remedy.List(r.Calls), library,
+			remedy.Quote("runpath", "edit", "--add-needed", library, remedy.Operand(f.Path))))
+	}
+	if r.Action == edit.Edited && e.Maps&runpath.AddCompat != 0 && !slices.ContainsFunc(r.After.List, e.isLink) {
+		o.warn = append(o.warn, "the run path has the compat directory and no driver link, where what the compat package's libraries need of the host's driver is: see autoAddDriverRunpath")
+	}
 	switch notes := strings.Join(o.Notes, "; "); {
 	case r.Action == edit.Unchanged && notes != "":
 		o.line += " (" + command.Printable(notes) + ")"
@@ -208,6 +217,11 @@ func (e *editor) visit(f *tree.File) *outcome {
 		o.Notes, o.warn = append(o.Notes, lost), append(o.warn, lost)
 	}
 	return o
+}
+
+// isLink reports whether an entry is a driver link.
+func (e *editor) isLink(entry string) bool {
+	return slices.Contains([]string{runpath.Key(e.Normal.DriverLink), driver.Link, driver.Link32}, runpath.Key(entry))
 }
 
 // edited reports what came of a file that was to be edited.

@@ -57,6 +57,8 @@ type RunPathResult struct {
 	Stubs    []string // stub directories, expanded; only with Offer
 	// KeptRPath is why it has a DT_RPATH; nil where nothing is known to need that.
 	KeptRPath *Loss
+	// Calls are the driver's functions that it refers to without needing any of the driver's libraries; only with WhenNeeds.
+	Calls []string
 	// Opens are the libraries for which Opened has added OpenDirs.
 	Opens, OpenDirs []string
 }
@@ -169,6 +171,10 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 		needs, err := normal.NeedsDriver(im)
 		if err != nil {
 			return nil, "", err
+		}
+		if !needs {
+			d.Calls = normal.Calls(im)
+			needs = len(d.Calls) > 0
 		}
 		if !needs {
 			maps &^= runpath.AddDriverLink

@@ -167,7 +167,7 @@ func (c *Case) Conclusions() []Conclusion {
 // All is Conclusions with remedies that were not tried.
 func (c *Case) All() []Conclusion {
 	open := c.Open() // which may give what is settled another remedy
-	return append(slices.Clip(c.Settled()), open...)
+	return slices.Concat(c.Settled(), open)
 }
 
 // Settled returns what nothing else that is known can change. It follows what the file may open.

@@ -95,6 +95,7 @@ func (c *Case) missing() {
 		}
 	}
 	c.symbols()
+	c.toolkit()
 	for _, p := range c.Failed {
 		if v := c.Verdict(p.To); p.To.Found() && (v == nil || v.Kind == "") {
 			c.report(Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name, Message: fmt.Sprintf("opening %s would fail: %s", p.Name, p.Why), Remedy: c.letOpen(p.To)})
@@ -141,6 +142,7 @@ func (c *Case) nothingThere(v *Verdict) Conclusion {
 	case v.Kind == DriverAbsent:
 	case strings.Contains(v.Soname, "/"):
 		f.Severity = Warning
+	case c.Holds(c.Link(c.file.ELF.Machine), path.Base(v.Soname)): // it is there, and not found
 	case !c.OfNix():
 		f.Severity = Note
 	case v.Object.Cause != loader.Needed:

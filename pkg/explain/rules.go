@@ -117,6 +117,10 @@ var rules = []Rule{
 	{UnfitDriver, Error, "a libcuda.so.1 that does not match the host's driver", "It must have the version of the kernel module: CUDA answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)."},
 	{OpenFails, Warning, "a library that the file may open cannot be loaded", "dlopen of it fails, and leaves nothing: what it would have brought is not there either."},
 	{UndefinedSymbol, Error, "a symbol that nothing in the process defines", "The loader stops with \"undefined symbol\": at once for data and where all is bound at once, else when the function is called first."},
+	{TwoMajors, Warning, "CUDA of two major versions in one process",
+		"Functions of one name are in both: a call of one library ends in the other's, with structures of another layout."},
+	{OpenedAbsent, Error, "a part of a toolkit library that is opened by name and is not there",
+		"The library that opens it fails when it needs it, or takes the one of another version that the system has."},
 	{DriverByName, Warning, "a script opens the driver by name",
 		"The library that calls dlopen is the interpreter's own, so no run path of the package is searched. Only the driver link's path in the script helps."},
 	{ExecutableStack, Warning, "the file asks for an executable stack",
@@ -155,7 +159,7 @@ func rule(id string) Rule {
 
 // ofTheLoad are the kinds that are about what is loaded; the others are about how the file, or its run path, is written.
 var ofTheLoad = []string{NoInterpreter, LoadError, Unresolved, UnresolvedIndirect, MissingVersion, LibcMismatch, StubLoaded, CompatHarms,
-	NoDriverLink, DriverAbsent, UnfitDriver, OpenFails, UndefinedSymbol, GPUCodeMissing, Malformed, UnreadableFile}
+	NoDriverLink, DriverAbsent, UnfitDriver, OpenFails, UndefinedSymbol, OpenedAbsent, TwoMajors, GPUCodeMissing, Malformed, UnreadableFile}
 
 // Stops reports whether a start does not come to its end by the conclusion, or not with what it was meant to load.
 func (c *Conclusion) Stops() bool { return c.Severity == Error && slices.Contains(ofTheLoad, c.ID) }

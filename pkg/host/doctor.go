@@ -60,7 +60,8 @@ type Diagnosis struct {
 	Asks      bool `json:"-"`
 	HostWorks bool `json:"-"`
 
-	driverless bool // no driver was found
+	driverless bool   // no driver was found
+	clash      string // what is to be done before the host's driver can be loaded into the program; "" for nothing
 }
 
 // offer returns a fix that offers the host's driver: where there is none, that comes first.
@@ -574,6 +575,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 	if its.NeedsDriver(nil) {
 		doctorRuntime(d, load, cuda)
 	}
+	h.doctorClash(d, its, drv)
 	h.doctorDriver(d, its, drv.machine(), prefix, linkWorks)
 	if drv.Directory != "" {
 		h.doctorInterfaces(d, load, drv, prefix)
@@ -647,6 +649,46 @@ func (h *Host) conclusions(program, prefix string, drv *Driver, gpus []gpu) (*ex
 	return explain.New(l, explain.Options{Layout: layout}).Begin(program, true)
 }
 
+// doctorClash says what the host's driver needs of a library that the program brings in an older version: then it cannot be loaded
+// into that process, however it is offered.
+func (h *Host) doctorClash(d *Diagnosis, its *explain.Case, drv *Driver) {
+	if !its.NeedsDriver(nil) {
+		return
+	}
+	for _, o := range its.Objects[1:] {
+		if !o.Found() || o.File == nil || d.clash != "" || loader.OfGLibc(o.Name) || driver.Provides(path.Base(o.Name)) {
+			continue
+		}
+		for _, lib := range drv.Libraries {
+			if lib.Class != driver.CUDA && lib.Class != driver.NVML && lib.Class != driver.Compiler {
+				continue
+			}
+			if lacks := h.lacksVersions(lib.File, o); lacks != "" && d.clash == "" {
+				d.clash = fmt.Sprintf("build the program with a newer %s, or let it take the host's", o.Name)
+				d.add(path.Base(o.Name), Bad, lib.File, d.clash, "the host's %s needs %s of %s, which the program's, %s, does not define: the driver cannot be loaded into it, by hostDriver run or otherwise",
+					path.Base(lib.File), lacks, o.Name, o.Path)
+			}
+		}
+	}
+}
+
+// lacksVersions returns the versions that a file needs of a library by the name of an object, and that the object does not define.
+func (h *Host) lacksVersions(file string, o *loader.Object) string {
+	im, f, err := OpenImage(h.Root, file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	all, _ := im.VersionsNeeded()
+	var lacks []string
+	for _, v := range all {
+		if v.Library == o.Name && !o.File.Defines(v.Name) && !slices.Contains(lacks, v.Name) {
+			lacks = append(lacks, v.Name)
+		}
+	}
+	return few(lacks)
+}
+
 // doctorDriver says of each library of the driver which one the program loads.
 func (h *Host) doctorDriver(d *Diagnosis, its *explain.Case, m Machine, prefix string, linkWorks bool) {
 	load, all := its.Load, its.Verdicts()
@@ -713,6 +755,9 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		fix = remedy.Do(run + ", or remove that driver")
 	default:
 		fix = remedy.Do(d.offer(run + ", or for all programs: " + install))
+	}
+	if d.clash != "" && bad == Bad && !o.Found() {
+		fix = remedy.Do("%s", remedy.Text(d.clash))
 	}
 	d.addRemedy(subject, bad, from, fix, "%s", strings.TrimLeft(strings.TrimPrefix(v.Text, v.Soname), ": "))
 	d.concludes(explain.Conclusion{ID: v.Kind, Library: path.Base(o.Name)})

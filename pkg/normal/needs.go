@@ -26,6 +26,20 @@ func NeedsDriver(im *elfimage.Image) (bool, error) {
 	return found, err
 }
 
+// Calls returns the functions of the driver's libraries that a file refers to and does not itself define.
+func Calls(im *elfimage.Image) (names []string) {
+	l, known, err := im.Linkage()
+	if err != nil || !known {
+		return nil
+	}
+	for _, r := range l.References {
+		if driver.Exporter(r.Name) != "" && !slices.Contains(names, r.Name) {
+			names = append(names, r.Name)
+		}
+	}
+	return names
+}
+
 // asked returns the libraries that a file asks for, or says that it may open: DT_NEEDED and .note.dlopen. Beside an
 // error are those that come before it.
 func asked(im *elfimage.Image) (names []string, err error) {

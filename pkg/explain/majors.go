@@ -1,0 +1,91 @@
+package explain
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/remedy"
+)
+
+// The identifiers of what is said of the toolkit's libraries.
+const (
+	TwoMajors    = "two-cuda-majors"
+	OpenedAbsent = "opened-library-absent"
+)
+
+// cudaMajor returns the major version of CUDA that a library of the toolkit is of, by its soname; "" where that does not tell.
+// Those on top of the toolkit (cuDNN, NCCL) have versions of their own, and so have the mathematical libraries that count otherwise.
+func cudaMajor(soname string) string {
+	stem, version, _ := strings.Cut(soname, ".so.")
+	if !slices.Contains([]string{"libcudart", "libnvrtc", "libnvJitLink", "libcublas", "libcublasLt", "libnvfatbin"}, stem) {
+		return ""
+	}
+	major, _, _ := strings.Cut(version, ".")
+	return major
+}
+
+// toolkit reports toolkits of two major versions in one process, and libraries of the toolkit that one of it opens by name and
+// does not find.
+func (c *Case) toolkit() {
+	first := map[string]*loader.Object{}
+	var majors []string
+	for _, o := range c.Objects {
+		if o.File == nil || !o.Found() {
+			continue
+		}
+		m := cudaMajor(path.Base(o.Name))
+		if m == "" {
+			m = cudaMajor(o.File.Soname)
+		}
+		if m != "" && first[m] == nil {
+			first[m], majors = o, append(majors, m)
+		}
+	}
+	if len(majors) > 1 {
+		slices.Sort(majors)
+		var have []string
+		for _, m := range majors {
+			o := first[m]
+			by := ""
+			if o.NeededBy != nil {
+				by = " for " + o.NeededBy.Path
+			}
+			have = append(have, fmt.Sprintf("%s, of CUDA %s%s", o.Path, m, by))
+		}
+		c.report(Conclusion{ID: TwoMajors, Library: path.Base(first[majors[0]].Name), Object: first[majors[0]], By: first[majors[0]].NeededBy,
+			Message: fmt.Sprintf("two major versions of CUDA are in one process: %s; functions of one name are called in the one that was loaded first", strings.Join(have, "; ")),
+			Remedy:  remedy.Do("build all of it against one CUDA: packages of one cudaPackages, wheels of one -cuNN")})
+	}
+	for _, p := range c.Failed {
+		name := path.Base(p.Name)
+		if p.To.Found() || !driver.Toolkit(name) || p.By.File == nil {
+			continue
+		}
+		f := Conclusion{ID: OpenedAbsent, Object: p.To, By: p.By, Severity: Note,
+			Message: fmt.Sprintf("%s, which %s opens by name, is not found", p.Name, c.who(p.By))}
+		if part(name, path.Base(p.By.Name)) || part(name, p.By.File.Soname) {
+			f.Severity = ""
+			f.Message += ": it is a part of the same package; what needs it fails, or takes another version from elsewhere"
+		}
+		f.Remedy = c.let(p.To)
+		c.report(f)
+	}
+}
+
+// part reports whether a library is a part of what another one belongs to: libcudnn_engines_precompiled.so.9 of libcudnn.so.9,
+// libnvrtc-builtins.so.12.4 of libnvrtc.so.12. A version's first number is the same.
+func part(name, of string) bool {
+	stem, version, _ := strings.Cut(of, ".so")
+	its, have, _ := strings.Cut(name, ".so")
+	family, _, _ := strings.Cut(stem, "_")
+	major := func(v string) string { m, _, _ := strings.Cut(strings.TrimPrefix(v, "."), "."); return m }
+	return family != "" && its != stem && (strings.HasPrefix(its, family+"_") || strings.HasPrefix(its, family+"-")) && !strings.Contains(its, ".alt") &&
+		major(version) != "" && (major(have) == "" || major(have) == major(version))
+}
+
+// let is the remedy of letting an object that opens a library by its name find it.
+func (c *Case) let(o *loader.Object) remedy.Remedy { return c.notFound(o).Remedy }
