@@ -195,7 +195,7 @@ func (e *editor) visit(f *tree.File) *outcome {
 		o.warn = append(o.warn, fmt.Sprintf("missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
 	}
 	if len(r.Calls) > 0 {
-		library := driver.Exporter(r.Calls[0])
+		library, _ := driver.SymbolOwner(r.Calls[0])
 		o.warn = append(o.warn, fmt.Sprintf("refers to %s, which come with the driver's %s, and does not need that library: %s", remedy.List(r.Calls), library,
 			remedy.Quote("runpath", "edit", "--add-needed", library, remedy.Operand(f.Path))))
 	}

@@ -33,7 +33,7 @@ func Calls(im *elfimage.Image) (names []string) {
 		return nil
 	}
 	for _, r := range l.References {
-		if driver.Exporter(r.Name) != "" && !slices.Contains(names, r.Name) {
+		if library, _ := driver.SymbolOwner(r.Name); driver.Provides(library) && !slices.Contains(names, r.Name) {
 			names = append(names, r.Name)
 		}
 	}
