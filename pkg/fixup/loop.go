@@ -147,34 +147,46 @@ func (w *loop) retry() (changed bool) {
 }
 
 // state is what fails, to be compared.
-type state struct{ broken, faults map[string]bool }
+type state struct {
+	starts map[string]bool   // whether they fail
+	faults map[string]string // the start, by the fault's key; "" where it is of several
+}
 
 func (w *loop) state() state {
-	s := state{map[string]bool{}, map[string]bool{}}
-	for _, f := range w.faults() {
-		s.faults[f.key] = true
-	}
+	s := state{map[string]bool{}, map[string]string{}}
 	for _, at := range w.all {
-		if file := at.plan.Object.Real; at.plan.Err != nil {
-			s.broken[file], s.faults[file] = true, true
-		} else if len(at.faults) > 0 {
-			s.broken[file] = true
+		file := at.plan.Object.Real
+		if s.starts[file] = len(at.faults) > 0 || at.plan.Err != nil; at.plan.Err != nil {
+			s.faults[file] = file
 		}
+		for _, f := range at.faults {
+			s.faults[f.key] = file
+		}
+	}
+	for _, f := range w.clashes() {
+		s.faults[f.key] = ""
 	}
 	return s
 }
 
-// noWorse reports whether no start fails that did not, and nothing else does, unless fewer fail.
+// noWorse reports whether no start fails that did not, and nothing else does, unless fewer fail. A library is a start
+// only as long as no program loads it, and counts only where it was one before.
 func (s state) noWorse(than state) bool {
-	in := func(a, b map[string]bool) bool {
-		for k := range a {
-			if !b[k] {
-				return false
-			}
+	fewer := false
+	for start, fails := range than.starts {
+		now, is := s.starts[start]
+		fewer = fewer || fails && is && !now
+		if now && !fails {
+			return false
 		}
-		return true
 	}
-	return in(s.broken, than.broken) && (len(s.broken) < len(than.broken) || in(s.faults, than.faults))
+	for key, start := range s.faults {
+		_, was := than.faults[key]
+		if _, is := than.starts[start]; !fewer && !was && (start == "" || is) {
+			return false
+		}
+	}
+	return true
 }
 
 // spoils leaves files as they are, where with what they would get a start fails that would not: by hand without
@@ -182,7 +194,8 @@ func (s state) noWorse(than state) bool {
 func (w *loop) spoils(first state) bool {
 	changed := map[*Plan]bool{}
 	for _, s := range w.all {
-		if len(s.faults) == 0 || w.r.today == nil && first.broken[s.plan.Object.Real] {
+		failed, was := first.starts[s.plan.Object.Real]
+		if len(s.faults) == 0 || w.r.today == nil && (failed || !was) {
 			continue
 		}
 		if w.r.today != nil && len(w.start(w.r.ix.loader, s.plan).faults) > 0 {
