@@ -39,10 +39,10 @@ func (p *planner) inLastSegment() (*layout, error) {
 	}
 	copy(t.sections, l.sections) // a resolution cache that goes, or comes, is another one there
 	l.sections = t.sections
-	n := &newSegment{p: p, t: t, l: l}
+	n := &newSegment{p: p, t: t, l: l, moves: moves{headerPlace: headerPlace{null: -1}}}
 	n.beginAt(r)
 	n.growTable(max(t.capacity(p.goal.blob), 2*im.findRoom().size)) // by as much again as the room had, so that growing stops soon
-	if err := n.finish(-1, false); err != nil {
+	if err := n.finish(); err != nil {
 		return nil, err
 	}
 	l.followCopy(im)
@@ -62,30 +62,25 @@ func (p *planner) inLastSegment() (*layout, error) {
 // stays where it is: strip and objcopy write it back after the ELF header, and
 // kernels before 5.18 compute AT_PHDR from e_phoff. Where it cannot grow, the last
 // segment becomes longer instead: see relocation.
-func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
-	im, g, l := p.im, p.goal, p.asItIs()
+func (p *planner) inNewSegment(dynamic bool) (*layout, error) {
+	im, l := p.im, p.asItIs()
 	t, err := p.trailer(im.size)
 	if err != nil {
 		return nil, err
 	}
 	copy(t.sections, l.sections) // a killed edit's string table, or a resolution cache that goes or comes, are other there
 	l.sections = t.sections
-	h, err := p.headerPlace(l)
+	m, err := p.moves(l, dynamic)
 	if err != nil {
 		return nil, err
 	}
-	null, relocated, tableEnd := h.null, h.relocated, h.tableEnd
-	moving, err := p.alsoMoving(h.moving)
-	if err != nil {
-		return nil, err
-	}
-	n := &newSegment{p: p, t: t, l: l, blocks: take(&im.work().blocks, len(moving)+1)} // .dynamic may be one more
-	if p.spot != nil && slices.ContainsFunc(moving, func(b block) bool { return b.off < p.spot.off+p.spot.size && p.spot.off < b.end() }) {
+	if p.spot != nil && slices.ContainsFunc(m.moving, func(b block) bool { return b.off < p.spot.off+p.spot.size && p.spot.off < b.end() }) {
 		p.spot, p.newNote = nil, true
-		return p.inNewSegment(moveDynamic)
+		return p.inNewSegment(dynamic)
 	}
-	if relocated != nil {
-		n.beginAt(relocated)
+	n := &newSegment{p: p, t: t, l: l, moves: m, blocks: take(&im.work().blocks, len(m.moving)+1)} // .dynamic may be one more
+	if m.relocated != nil {
+		n.beginAt(m.relocated)
 	} else {
 		n.begin()
 	}
@@ -94,56 +89,30 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 			return nil, err
 		}
 	}
-	// Whether something that .dynamic points to lies where the table grows.
-	overwritten := false
-	copyTable := false
-	for _, b := range moving {
-		overwritten = overwritten || b.dynamic && b.off < tableEnd
-		moveDynamic = moveDynamic || b.rank == rankDynamic
-		copyTable = copyTable || b.rank == rankStrings
-	}
 	for rank := rankNote; rank < rankDynamic; rank++ {
-		for i := range moving {
-			if moving[i].rank == rank {
-				if err := n.add(&moving[i]); err != nil {
+		for i := range m.moving {
+			if m.moving[i].rank == rank {
+				if err := n.add(&m.moving[i]); err != nil {
 					return nil, err
 				}
 			}
 		}
 	}
-	if overwritten && !im.hasDynamic() { // what its type alone says: .MIPS.options of a static program
-		return nil, cannot("something would have to move in a file without a dynamic section to say where")
-	}
-	if !copyTable && len(g.texts) > 0 {
-		room, err := p.useRoom(l)
-		if err != nil {
-			return nil, err
-		}
-		copyTable = !room
-	}
-	// Until .dynamic is switched, program headers and section headers say where it finds things.
-	later := overwritten || im.hasDynamic() && len(im.Sections) > 0 && (copyTable || g.changesDynamic(im) || slices.ContainsFunc(moving, func(b block) bool { return b.dynamic }))
-	if overwritten && relocated != nil { // .dynamic switches with the headers
-		moveDynamic = moveDynamic || relocated.stays() || !relocated.holds(im.DynOff, im.Prog(elf.PT_DYNAMIC).Filesz)
-	} else if later && relocated == nil && !moveDynamic {
-		n.lends = n.lentProgs(elfimage.Prog{Type: elf.PT_LOAD}) != nil
-		moveDynamic = !n.lends
-	}
-	if moveDynamic {
+	if m.dynamic {
 		if err := n.addDynamic(); err != nil {
 			return nil, err
 		}
 	}
-	p.anchor(t, tableEnd, moving, copyTable)
-	if copyTable {
+	p.anchor(t, m.tableEnd, m.moving, m.table)
+	if m.table {
 		table, err := p.im.readTable()
 		if err != nil {
 			return nil, err
 		}
-		n.addTable(table, t.capacity(g.blob))
-		l.dead = append(l.dead, p.deadTable(tableEnd)...)
+		n.addTable(table, t.capacity(p.goal.blob))
+		l.dead = append(l.dead, p.deadTable(m.tableEnd)...)
 	}
-	if err := n.finish(null, moveDynamic); err != nil {
+	if err := n.finish(); err != nil {
 		return nil, err
 	}
 	for _, tag := range dynamicPointers {
@@ -154,16 +123,61 @@ func (p *planner) inNewSegment(moveDynamic bool) (*layout, error) {
 			}
 		}
 	}
-	l.dead = appendDead(l.dead, n.blocks, tableEnd)
+	l.dead = appendDead(l.dead, n.blocks, m.tableEnd)
 	symbols, err := p.symbolWrites(n.blocks, l.table.addr)
 	if err != nil {
 		return nil, err
 	}
 	l.quiet = append(l.quiet, symbols...)
-	if relocated != nil {
+	if m.relocated != nil {
 		l.followCopy(im)
 	}
 	return l, nil
+}
+
+// moves is what moves into a new segment, or into the one that becomes longer.
+type moves struct {
+	headerPlace
+	table   bool // the string table
+	dynamic bool // .dynamic
+	lends   bool // program headers are lent while .dynamic is switched
+}
+
+// moves says that for a layout; dynamic asks for .dynamic to be among it. New strings that find room where the table is are put there.
+func (p *planner) moves(l *layout, dynamic bool) (m moves, err error) {
+	im, g := p.im, p.goal
+	if m.headerPlace, err = p.headerPlace(l); err != nil {
+		return m, err
+	}
+	if m.moving, err = p.alsoMoving(m.moving); err != nil {
+		return m, err
+	}
+	m.dynamic = dynamic
+	overwritten, pointed := false, false // what .dynamic points to lies where the table grows; it is elsewhere
+	for _, b := range m.moving {
+		overwritten, pointed = overwritten || b.dynamic && b.off < m.tableEnd, pointed || b.dynamic
+		m.dynamic, m.table = m.dynamic || b.rank == rankDynamic, m.table || b.rank == rankStrings
+	}
+	if overwritten && !im.hasDynamic() { // what its type alone says: .MIPS.options of a static program
+		return m, cannot("something would have to move in a file without a dynamic section to say where")
+	}
+	if !m.table && len(g.texts) > 0 {
+		room, err := p.useRoom(l)
+		if err != nil {
+			return m, err
+		}
+		m.table = !room
+	}
+	// Until .dynamic is switched, program headers and section headers say where it finds things.
+	later := overwritten || im.hasDynamic() && len(im.Sections) > 0 && (m.table || pointed || g.changesDynamic(im))
+	switch r := m.relocated; {
+	case overwritten && r != nil: // .dynamic switches with the headers
+		m.dynamic = m.dynamic || r.stays() || !r.holds(im.DynOff, im.Prog(elf.PT_DYNAMIC).Filesz)
+	case later && r == nil && !m.dynamic:
+		m.lends = p.lentProgs(l, elfimage.Prog{Type: elf.PT_LOAD}) != nil
+		m.dynamic = !m.lends
+	}
+	return m, nil
 }
 
 // A headerPlace is what a layout needs for one more segment: a program header whose
@@ -404,9 +418,7 @@ type newSegment struct {
 	whole  []byte // the memory that data has at first, with room before it for what else is appended
 	blocks []block
 	interp *place // where the new interpreter is in it, or nil
-	lends  bool   // program headers are lent while .dynamic is switched
-
-	relocated *relocation // the segment whose end this is, or nil: it is one of its own
+	moves         // relocated: the segment whose end this is, or nil: it is one of its own
 }
 
 // begin chooses the place: in the file after everything, without padding, and in
@@ -564,14 +576,14 @@ func (n *newSegment) growTable(capacity uint64) {
 }
 
 // finish lays out the trailer and the headers.
-func (n *newSegment) finish(null int, writable bool) error {
+func (n *newSegment) finish() error {
 	im, l := n.p.im, n.l
 	if len(n.data) == 0 { // nothing but a program header is new
 		n.reserve(16, 1, 0)
 	}
 	segment := elfimage.Prog{Type: elf.PT_LOAD, Flags: elf.PF_R, Off: n.off, Vaddr: n.addr, Align: n.align,
 		Filesz: uint64(len(n.data)), Memsz: uint64(len(n.data))}
-	if writable {
+	if n.dynamic {
 		segment.Flags |= elf.PF_W
 	}
 	if !im.Is64() && segment.Vaddr+segment.Memsz > math.MaxUint32 {
@@ -596,7 +608,7 @@ func (n *newSegment) finish(null int, writable bool) error {
 			return err
 		}
 	}
-	n.hold(writable)
+	n.hold(n.dynamic)
 	room := l.fresh // a string in the room of an earlier edit
 	l.record = place{n.off + segment.Filesz, n.addr + segment.Filesz, recordSpace(len(n.blocks)+2+len(n.p.goal.retired)/4, len(im.Progs), max(0, len(l.progs)-len(im.Progs)))}
 	if n.relocated != nil && n.relocated.stays() {
@@ -620,7 +632,7 @@ func (n *newSegment) finish(null int, writable bool) error {
 	l.fresh = append(trailing, room...)
 	l.moved = n.blocks
 	if n.lends {
-		l.lent = n.lentProgs(segment)
+		l.lent = n.p.lentProgs(l, segment)
 	}
 	progs := l.progs
 	for _, b := range n.blocks {
@@ -647,11 +659,11 @@ func (n *newSegment) finish(null int, writable bool) error {
 		}
 	}
 	if n.relocated != nil {
-		if err := n.relocateProgs(progs, writable); err != nil {
+		if err := n.relocateProgs(progs, n.dynamic); err != nil {
 			return err
 		}
 	} else {
-		l.progs = n.insert(progs, segment, null)
+		l.progs = im.insert(progs, segment, n.null)
 	}
 	return nil
 }
@@ -659,11 +671,11 @@ func (n *newSegment) finish(null int, writable bool) error {
 // lentProgs returns the program headers until .dynamic has been switched, with the places of
 // old, so that the old bytes are what they describe. They are as many as before, at the cost of
 // those that the loader can do without for the moment; nil where these are too few.
-func (n *newSegment) lentProgs(segment elfimage.Prog) []elfimage.Prog {
-	im := n.p.im
-	progs, note := n.insert(n.l.progsWithNote(im, n.p.goal), segment, -1), elfimage.Prog{}
-	if n.l.note != nil {
-		note = n.l.progs[n.l.note.prog]
+func (p *planner) lentProgs(l *layout, segment elfimage.Prog) []elfimage.Prog {
+	im := p.im
+	progs, note := im.insert(l.progsWithNote(im, p.goal), segment, -1), elfimage.Prog{}
+	if l.note != nil {
+		note = l.progs[l.note.prog]
 	}
 	for len(progs) > len(im.Progs) {
 		i := lendable(progs, note)
@@ -672,14 +684,14 @@ func (n *newSegment) lentProgs(segment elfimage.Prog) []elfimage.Prog {
 		}
 		progs = slices.Delete(progs, i, i+1)
 	}
-	n.p.im.fitTable(progs)
+	im.fitTable(progs)
 	return progs
 }
 
 // insert returns the program headers with segment after the last PT_LOAD, in
 // ascending order of address as the gABI wants them, and without entry drop
 // (-1 for none).
-func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop int) []elfimage.Prog {
+func (im *image) insert(progs []elfimage.Prog, segment elfimage.Prog, drop int) []elfimage.Prog {
 	last := 0
 	for i := range progs {
 		if progs[i].Type == elf.PT_LOAD {
@@ -690,7 +702,7 @@ func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop i
 	if load := progs[last]; load.Paddr == load.Vaddr || load.Paddr != 0 {
 		segment.Paddr = segment.Vaddr + (load.Paddr - load.Vaddr)
 	}
-	out := n.p.im.CopyProgs(nil, len(progs)+1)
+	out := im.CopyProgs(nil, len(progs)+1)
 	for i, q := range progs {
 		if i != drop {
 			out = append(out, q)
@@ -699,7 +711,7 @@ func (n *newSegment) insert(progs []elfimage.Prog, segment elfimage.Prog, drop i
 			out = append(out, segment)
 		}
 	}
-	n.p.im.fitTable(out)
+	im.fitTable(out)
 	return out
 }
 

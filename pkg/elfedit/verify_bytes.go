@@ -281,37 +281,62 @@ func (v *verifier) unowned(from, to uint64, old []byte) error {
 	return bug("changes bytes of unknown use at offset %#x", from)
 }
 
+// allowance is which changes of an owner's bytes are allowed, where they were and where they are afterwards.
+type allowance int
+
+const (
+	noChange    allowance = iota
+	anyDead               // nothing is there
+	anyHeader             // compared as a value
+	anyText               // read back as a value, of any size
+	anyValue              // read back as a value, of the same size
+	someFields            // those of the ELF header that say where tables are, and the OS ABI
+	someStrings           // those that sharedStrings finds right
+	someSymbols           // values of those that name what has moved
+)
+
+// allowed is the table of them.
+func (v *verifier) allowed(o elfimage.Owner) allowance {
+	c := &v.c
+	switch {
+	case v.staleStrings(o), v.overgrown(o), o.Kind == elfimage.OfSection && o.Index == v.before.anchorSection():
+		return anyDead
+	case o.Kind == elfimage.FileHeader:
+		return someFields
+	case o.Kind == elfimage.ProgramHeaders, o.Kind == elfimage.SectionHeaders, v.isDynamic(o):
+		return anyHeader
+	case c.Interpreter != nil && v.isInterpreter(o):
+		return anyText
+	case len(c.ClearVersions) > 0 && v.is(o, elf.DT_VERSYM, elf.SHT_GNU_VERSYM),
+		c.Needed != nil && len(c.Needed.Renamed) > 0 && v.is(o, elf.DT_VERNEED, elf.SHT_GNU_VERNEED):
+		return anyValue
+	case v.isStrings(o):
+		return someStrings
+	case v.is(o, elf.DT_SYMTAB, elf.SHT_SYMTAB, elf.SHT_DYNSYM):
+		return someSymbols
+	}
+	return noChange
+}
+
 // touch checks a change of an owner's bytes from an offset on.
 func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
-	if v.staleStrings(o) || v.ofNote(from, was, is) {
+	how := v.allowed(o)
+	switch {
+	case how == anyDead, how == anyHeader, how == anyText, how == anyValue, v.ofNote(from, was, is):
 		return nil
-	}
-	if v.isStrings(o) {
-		if v.after.StrAddr != v.before.StrAddr || v.after.StrOff != v.before.StrOff {
-			return nil // moved compares the copy
-		}
+	case how == someStrings && (v.after.StrAddr != v.before.StrAddr || v.after.StrOff != v.before.StrOff):
+		return nil // moved compares the copy
+	case how == someStrings:
 		return eachDifference(was, is, func(x, y uint64) error {
 			v.strings = append(v.strings, span{from - v.before.StrOff + x, y - x})
 			return nil
 		})
-	}
-	switch {
-	case o.Kind == elfimage.FileHeader:
+	case how == someFields:
 		return eachDifference(was, is, func(x, y uint64) error { return v.fileHeader(from+x, from+y) })
-	case o.Kind == elfimage.ProgramHeaders, o.Kind == elfimage.SectionHeaders, v.isDynamic(o):
-		return nil // compared as values
 	case (o.Kind == elfimage.OfSection || o.Kind == elfimage.OfSegment) && from >= v.before.Phoff && from+uint64(len(was)) <= v.before.tableEnd():
 		return nil // something of another tool's over the program headers, which are compared as values
-	case v.c.Interpreter != nil && v.isInterpreter(o):
-		return nil
-	case v.isVersym(o) && len(v.c.ClearVersions) > 0:
-		return nil
-	case o.Kind == elfimage.OfSection && o.Index == v.before.anchorSection():
-		return nil // a hole
 	case o.Kind == elfimage.OfSection && v.isFree(o.Index) && v.claimed(span{from, uint64(len(was))}):
 		return nil // a hole where something was that an interrupted edit has moved
-	case v.overgrown(o):
-		return nil
 	}
 	now, there := v.now(o)
 	switch {
@@ -319,7 +344,7 @@ func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 		return nil // a program header that gives up its place; what it describes has other owners
 	case now.off != o.Off:
 		return nil // it is elsewhere: see moved
-	case v.isSymbols(o):
+	case how == someSymbols:
 		return eachDifference(was, is, func(x, y uint64) error { return v.symbols(o, now, from-o.Off+x, from-o.Off+y) })
 	}
 	return bug("overwrites %s at offset %#x", v.name(o), from)
@@ -376,14 +401,6 @@ func (v *verifier) isInterpreter(o elfimage.Owner) bool {
 // is reports whether an owner is the table that a dynamic entry points to, or a section of a type.
 func (v *verifier) is(o elfimage.Owner, tag elf.DynTag, types ...elf.SectionType) bool {
 	return o.Kind == elfimage.OfDynamic && o.Tag == tag || o.Kind == elfimage.OfSection && slices.Contains(types, v.before.Sections[o.Index].Type)
-}
-
-func (v *verifier) isVersym(o elfimage.Owner) bool {
-	return v.is(o, elf.DT_VERSYM, elf.SHT_GNU_VERSYM)
-}
-
-func (v *verifier) isSymbols(o elfimage.Owner) bool {
-	return v.is(o, elf.DT_SYMTAB, elf.SHT_SYMTAB, elf.SHT_DYNSYM)
 }
 
 func (v *verifier) name(o elfimage.Owner) string {
@@ -486,13 +503,12 @@ func (v *verifier) isCache(prog int) bool {
 
 // moved checks that what is elsewhere afterwards has its content there.
 func (v *verifier) moved(o elfimage.Owner) error {
-	if o.Kind == elfimage.FileHeader || o.Kind == elfimage.ProgramHeaders || o.Kind == elfimage.SectionHeaders || v.isDynamic(o) {
+	how := v.allowed(o)
+	if how == anyDead || how == anyHeader || how == someFields {
 		return nil
 	}
 	now, there := v.now(o)
 	switch {
-	case o.Kind == elfimage.OfSection && o.Index == v.before.anchorSection() || v.staleStrings(o) || v.overgrown(o):
-		return nil
 	case !there && o.Kind == elfimage.OfSegment && (o.Index == v.before.expendable() || v.isCache(o.Index)):
 		return nil
 	case !there:
@@ -500,12 +516,12 @@ func (v *verifier) moved(o elfimage.Owner) error {
 	case o.Kind == elfimage.OfSection && v.isNoteSection(o.Index) && now.off-o.Off == now.addr-o.Addr:
 		return nil
 	case now.off == o.Off && now.addr == o.Addr:
-		if now.size != o.Size && !v.isStrings(o) && !(v.isInterpreter(o) && v.c.Interpreter != nil) {
+		if now.size != o.Size && how != someStrings && how != anyText {
 			return bug("changes the size of %s", v.name(o))
 		}
 		return nil
-	case v.c.Interpreter != nil && v.isInterpreter(o):
-		return nil // read back as a value
+	case how == anyText:
+		return nil
 	}
 	loaded := o.Kind != elfimage.OfSection || v.before.Sections[o.Index].Flags&elf.SHF_ALLOC != 0 // patchelf gives others an address too
 	if loaded && o.Addr != 0 && now.addr != 0 {
@@ -513,7 +529,7 @@ func (v *verifier) moved(o elfimage.Owner) error {
 			return bug("moves %s to an address that is not mapped to it", v.name(o))
 		}
 	}
-	if now.size < o.Size || now.size > o.Size && !v.isStrings(o) && !v.isNames(o) {
+	if now.size < o.Size || now.size > o.Size && how != someStrings && !v.isNames(o) {
 		return bug("changes the size of %s", v.name(o))
 	}
 	at := uint64(0)
@@ -539,16 +555,14 @@ func (v *verifier) moved(o elfimage.Owner) error {
 			return err
 		}
 		err = eachDifference(old, b, func(from, to uint64) error {
-			switch {
-			case v.isStrings(o):
+			switch how {
+			case someStrings:
 				v.strings = append(v.strings, span{at + from, to - from})
 				return nil
-			case v.isSymbols(o):
+			case someSymbols:
 				return v.symbols(o, now, at+from, at+to)
-			case v.isVersym(o) && len(v.c.ClearVersions) > 0:
+			case anyValue:
 				return nil
-			case v.is(o, elf.DT_VERNEED, elf.SHT_GNU_VERNEED) && v.c.Needed != nil && len(v.c.Needed.Renamed) > 0:
-				return nil // read back as values
 			}
 			if v.ofNote(o.Off+at+from, old[from:to], b[from:to]) {
 				return nil
