@@ -87,7 +87,7 @@
 //	1  what nothing refers to yet, the record at its end     the file as it was; taken back if a write fails
 //	2  the ELF header and the program headers, with the flag
 //	3  a section over what is new                            strip keeps what has a section
-//	4  what is in use and switches by itself: the interpreter's path, a note's type
+//	4  what is in use and switches by itself: the interpreter's path, a note's type and, page by page, text
 //	5  .dynamic                                              the old file before, the new one from here on
 //	6  headers that only now may forget what .dynamic referred to
 //	7  the new note's type, symbols
@@ -146,9 +146,7 @@
 // names are what was to go, and so are sections of a resolution note that no PT_NOTE names. A note
 // that was silenced then counts for nothing: who keeps notes right makes it anew, else it goes.
 //
-// Not done. A write of a shorter resolution note over one that crosses a page, torn at that page, leaves
-// a silent note with bytes behind it that are none; the next edit makes another one, with a segment of
-// its own. What is appended before 2 stays at the end of the file, as what somebody else appended does.
+// Not done. What is appended before 2 stays at the end of the file, as what somebody else appended does.
 // .dynamic in a file whose last segment gets a copy at the end while .dynamic is elsewhere is switched by
 // itself, and a kill before that leaves the copy in force; the flag goes, the rest stays. Versions that
 // are cleared are many writes; the same edit again clears the rest.

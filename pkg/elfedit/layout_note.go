@@ -275,17 +275,20 @@ func (p *planner) noteWrites(l *layout, dynamic bool) (fresh, first, last []writ
 	}
 	b := make([]byte, max(size, n.said))
 	im.putNote(b, p.goal.desc)
-	content, active := write{off: at, data: b}, write{off: at + noteTypeAt, data: word}
+	content, active := []write{{off: at, data: b}}, write{off: at + noteTypeAt, data: word}
+	if border := alignUp(at+1, elfimage.PageSize) - at; border < uint64(len(b)) { // torn there, it has its old sizes, which hold all of it
+		content = []write{{off: at + border, data: b[border:]}, {off: at, data: b[:border]}}
+	}
 	if n.said > 0 {
 		first = append(first, write{off: at + noteTypeAt, data: make([]byte, noteHead-noteTypeAt)})
 	}
 	switch {
 	case n.said == 0:
-		fresh = append(fresh, content)
+		fresh = append(fresh, content...)
 	case n.said >= size:
-		first = append(first, content)
+		first = append(first, content...)
 	default:
-		l.live = append(l.live, content)
+		l.live = append(l.live, content...)
 	}
 	return fresh, first, append(last, active)
 }
