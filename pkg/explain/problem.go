@@ -11,6 +11,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/nixpkgs"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
@@ -250,13 +251,20 @@ func (c *Case) notFound(o *loader.Object) Conclusion {
 	}
 	var ok bool
 	if p.Remedy, ok = c.supply(o.Name, to); !ok {
+		has := nixpkgs.Package(o.Name)
 		switch file := c.File(to, false); {
+		case file.Object != "" && has != "":
+			p.Remedy = remedy.InPackage(file, remedy.Say("add %s, which has %s, to buildInputs, and autoPatchelfHook to nativeBuildInputs", has, o.Name))
 		case file.Object != "":
 			p.Remedy = remedy.InPackage(file, remedy.Say("add the package that has %s to buildInputs, and autoPatchelfHook to nativeBuildInputs", o.Name))
 		case to != main:
 			p.Remedy = remedy.Do("add the directory that holds it to the run path of %s", by.Path)
 		default:
 			p.Remedy = remedy.Do("add the directory that holds it to the run path")
+		}
+		if file := c.File(to, false); has != "" && file.Object == "" {
+			has, _ = nixpkgs.InCUDA(has, o.Name)
+			p.Remedy = p.And("; %s of nixpkgs has it", has)
 		}
 		if at := s.OfTheHost(o.Name); at != "" {
 			p.Remedy = p.And("; the host's distribution has it at %s, built against its own C library: take the package of %s that is built like the file", at, o.Name)

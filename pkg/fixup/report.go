@@ -10,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/nixpkgs"
 	"cuda-runpath/pkg/remedy"
 )
 
@@ -184,33 +185,15 @@ func (a *Absence) Fix(inBuild bool) string {
 func (a *Absence) packages(inBuild bool) string {
 	names := slices.Clone(a.Attributes)
 	for i, name := range names {
-		rest, ok := strings.CutPrefix(name, "cudaPackages.")
-		if !ok || inBuild && len(a.Near) == 0 {
+		if !nixpkgs.IsCUDA(name) || inBuild && len(a.Near) == 0 {
 			continue
 		}
-		if major := cudaOf(a.Name); major != "" {
-			names[i] = "cudaPackages_" + major + "." + rest
-		} else if len(a.Near) > 0 {
+		told := false
+		if names[i], told = nixpkgs.InCUDA(name, a.Name); !told && len(a.Near) > 0 {
 			names[i] = name + " of another CUDA (cudaPackages_NN)"
 		}
 	}
 	return strings.Join(names, " or ")
-}
-
-// cudaOf returns the major version of the CUDA that a soname of the toolkit belongs to; ""
-// where the name does not tell. These are numbered as the toolkit is (CUDA 12.9 and 13.0
-// release notes, table of components); cuFFT was one behind until CUDA 13.
-func cudaOf(soname string) string {
-	stem, version, _ := strings.Cut(soname, ".so.")
-	major, _, _ := strings.Cut(version, ".")
-	switch {
-	case slices.Contains([]string{"libcudart", "libcublas", "libcublasLt", "libnvblas", "libnvrtc", "libnvJitLink", "libcupti", "libnvfatbin"}, stem),
-		strings.HasPrefix(stem, "libnpp"):
-		return major
-	case stem == "libcufft" || stem == "libcufftw":
-		return map[string]string{"10": "11", "11": "12", "12": "13"}[major]
-	}
-	return ""
 }
 
 // loaderWith returns a loader for a file in one of the directories of libraries, beside a C
