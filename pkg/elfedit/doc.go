@@ -11,7 +11,8 @@
 //	           emit_…: writes, in an order that leaves
 //	             │     the file loadable after each
 //	           verify_…: the image before, the image after
-//	             │       and the change; it asks no planner
+//	             │       and the change; it asks no planner, but
+//	             │       both ask what a file is (image, quirks)
 //	           Edit ──► Apply
 //
 // For example, a library with the run path /a gets /a/longer/one. Before and after:

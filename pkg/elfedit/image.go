@@ -2,6 +2,8 @@ package elfedit
 
 import (
 	"bytes"
+	"debug/elf"
+	"strconv"
 	"sync"
 
 	"cuda-runpath/pkg/elfimage"
@@ -146,4 +148,118 @@ func (im *image) firstData(off, n uint64) (uint64, error) {
 		off += uint64(len(b))
 	}
 	return end, nil
+}
+
+// What planner and verifier both ask of a file as it was: facts, which know nothing of a plan. The others are isHole, anchorSection and
+// staleEnd, in quirks.go.
+
+// tableEnd is the offset after the program headers.
+func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.PhdrSize() }
+
+// expendable returns a program header that the file can do without for good, or
+// -1. It is the way out where code or constants are right after the table, as a
+// linker script can have it (node's .rodata: NixOS/patchelf 531) and gold --rosegment.
+//
+// On x86, glibc takes the properties from PT_NOTE where there is no
+// PT_GNU_PROPERTY (sysdeps/x86/dl-prop.h). PT_PHDR tells a loader how far the
+// program stands from its linked address (glibc elf/rtld.c, rtld_setup_main_map):
+// ET_EXEC stands where it was linked, and a library's is never read; a static-PIE
+// program reads its own (musl src/env/__init_tls.c).
+func (im *image) expendable() int {
+	for i := range im.Progs {
+		q := &im.Progs[i]
+		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.Prog(elf.PT_INTERP) == nil && im.SkipReason() != elfimage.StaticPIE) {
+			return i
+		}
+		if q.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {
+			continue
+		}
+		for j := range im.Progs {
+			if n := &im.Progs[j]; n.Type == elf.PT_NOTE && n.Off <= q.Off && q.Off+q.Filesz <= n.Off+n.Filesz {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// interpSection returns the index of the section with which PT_INTERP ends, or -1.
+func (im *image) interpSection() int {
+	if im.interp != 0 {
+		return im.interp - 2
+	}
+	im.interp = 1
+	old := im.Prog(elf.PT_INTERP)
+	for i := 0; i < len(im.Sections) && old != nil; i++ {
+		if s := &im.Sections[i]; s.Type == elf.SHT_PROGBITS && s.Size > 0 && s.Off >= old.Off && s.Off+s.Size == old.Off+old.Filesz {
+			im.interp = i + 2
+			break
+		}
+	}
+	return im.interp - 2
+}
+
+// findRoom returns the last room, the bytes after a marker, as a range of the string table; of size
+// 0 where there is none, or where it cannot be read, as who needs it will find.
+func (im *image) findRoom() span {
+	if im.lookedForRoom {
+		return im.room
+	}
+	im.lookedForRoom = true
+	const near = 64 << 10 // our room is at the end of the table unless another tool added to it
+	if base := im.StrSize - near; im.table == nil && im.StrSize > near {
+		if b, err := im.Read(im.StrOff+base, near); err == nil {
+			im.room = lastRoom(b, base, im.StrSize)
+		}
+	}
+	if im.room.size == 0 {
+		if table, err := im.readTable(); err == nil {
+			im.room = lastRoom(table, 0, im.StrSize)
+		}
+	}
+	return im.room
+}
+
+// lastRoom finds the room of the last valid marker in b, which stands at offset base of a table of size bytes.
+func lastRoom(b []byte, base, size uint64) (last span) {
+	for from := 0; ; { // forwards: bytes.LastIndex is no match for Index in a table of megabytes
+		i := bytes.Index(b[from:], roomMarkBytes)
+		if i < 0 {
+			return last
+		}
+		nul := from + i - 1 // before the mark, which is a string
+		at := nul + roomHead
+		from += i + 1
+		if nul < 0 || b[nul] != 0 || at > len(b) || b[at-1] != 0 {
+			continue
+		}
+		n, err := strconv.ParseUint(string(b[at-1-roomDigits:at-1]), 16, 64)
+		if err == nil && n > 0 && base+uint64(at)+n <= size {
+			last = span{base + uint64(at), n}
+		}
+	}
+}
+
+// inOurRoom reports whether a string of the table is in a room of ours, where
+// nothing that a linker made can share its bytes.
+func (im *image) inOurRoom(off uint64) bool {
+	r := im.findRoom()
+	return off >= r.off && off < r.end()
+}
+
+// resolutionNote returns the note that the loader reads; else one that an interrupted edit has left; else nil.
+func (im *image) resolutionNote() (*elfimage.ResolutionCache, error) {
+	if c, err := im.ResolutionCache(); c != nil || err != nil {
+		return c, err
+	}
+	return im.SilencedCache()
+}
+
+// isNoteHole reports whether a section is one of zeros, where a resolution note was or can grow.
+func (im *image) isNoteHole(i int) (bool, error) {
+	s := &im.Sections[i]
+	if s.Type != elf.SHT_PROGBITS || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom || s.Off > im.size-s.Size || !im.sectionNamed(i, cacheName) {
+		return false, nil
+	}
+	return im.zeros(s.Off, s.Size)
 }

@@ -150,7 +150,14 @@ func (im *image) extents() []extent {
 		}
 		all = slices.Insert(all, i, extent{off: p.Off, size: p.Filesz, addr: p.Vaddr, align: p.Align})
 	}
-	im.all = joined(all)
+	im.all = all[:0]
+	for i := range all {
+		if n := len(im.all); n > 0 && all[i].off < im.all[n-1].end() {
+			im.all[n-1].join(&all[i])
+		} else {
+			im.all = append(im.all, all[i])
+		}
+	}
 	im.scratch.extents = im.all
 	return im.all
 }
@@ -166,19 +173,6 @@ func (im *image) pointedTo(s *elfimage.Section) bool {
 		}
 	}
 	return false
-}
-
-// joined joins those of extents in order of offset that overlap, in the memory that they are in.
-func joined(all []extent) []extent {
-	out := all[:0]
-	for i := range all {
-		if n := len(out); n > 0 && all[i].off < out[n-1].end() {
-			out[n-1].join(&all[i])
-		} else {
-			out = append(out, all[i])
-		}
-	}
-	return out
 }
 
 // members finds the headers of what is in a block. Overlaps are joined, so what

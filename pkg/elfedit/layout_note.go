@@ -77,14 +77,6 @@ func (g *goal) note(im *image, c Change) error {
 	return err
 }
 
-// resolutionNote returns the note that the loader reads; else one that an interrupted edit has left; else nil.
-func (im *image) resolutionNote() (*elfimage.ResolutionCache, error) {
-	if c, err := im.ResolutionCache(); c != nil || err != nil {
-		return c, err
-	}
-	return im.SilencedCache()
-}
-
 // noteSpot returns where in the file the note can be put without another segment, or nil.
 func (p *planner) noteSpot() (*noteSpot, error) {
 	im, need := p.im, noteSize(p.goal.desc)
@@ -139,15 +131,6 @@ func (p *planner) noteSpot() (*noteSpot, error) {
 		}
 	}
 	return best, nil
-}
-
-// isNoteHole reports whether a section is one of zeros, where a resolution note was or can grow.
-func (im *image) isNoteHole(i int) (bool, error) {
-	s := &im.Sections[i]
-	if s.Type != elf.SHT_PROGBITS || s.Flags != elf.SHF_ALLOC || !s.HasBytes() || s.Size > maxNoteRoom || s.Off > im.size-s.Size || !im.sectionNamed(i, cacheName) {
-		return false, nil
-	}
-	return im.zeros(s.Off, s.Size)
 }
 
 // offsetOfName returns the sh_name with which section i has a name that ends with the one that it has.

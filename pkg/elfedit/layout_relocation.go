@@ -188,12 +188,12 @@ func (n *newSegment) relocateSections() {
 
 // relocateProgs lets the segment end with what is new, and gives the other program
 // headers of what is in it their new offsets. before has the places of old.
-func (n *newSegment) relocateProgs(progs []elfimage.Prog, writable bool) error {
+func (n *newSegment) relocateProgs(progs []elfimage.Prog) error {
 	r, before := n.relocated, n.p.im.Progs
 	seg := &progs[r.seg]
-	if writable && seg.Flags&(elf.PF_W|elf.PF_X) == elf.PF_X {
+	if n.dynamic && seg.Flags&(elf.PF_W|elf.PF_X) == elf.PF_X {
 		return cannot("the last segment is code, and .dynamic has to be writable")
-	} else if writable {
+	} else if n.dynamic {
 		seg.Flags |= elf.PF_W
 	}
 	seg.Off, seg.Filesz = r.to, n.addr+uint64(len(n.data))-seg.Vaddr

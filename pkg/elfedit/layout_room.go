@@ -6,7 +6,6 @@ import (
 	"debug/elf"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"cuda-runpath/pkg/elfimage"
 )
@@ -41,54 +40,6 @@ func appendRoom(table []byte, list string, size uint64) (grown []byte, at uint64
 	at = uint64(len(table))
 	table = append(table, list...)
 	return append(table, make([]byte, size-uint64(len(list)))...), at
-}
-
-// findRoom returns the last room, the bytes after a marker, as a range of the string table; of size
-// 0 where there is none, or where it cannot be read, as who needs it will find.
-func (im *image) findRoom() span {
-	if im.lookedForRoom {
-		return im.room
-	}
-	im.lookedForRoom = true
-	const near = 64 << 10 // our room is at the end of the table unless another tool added to it
-	if base := im.StrSize - near; im.table == nil && im.StrSize > near {
-		if b, err := im.Read(im.StrOff+base, near); err == nil {
-			im.room = lastRoom(b, base, im.StrSize)
-		}
-	}
-	if im.room.size == 0 {
-		if table, err := im.readTable(); err == nil {
-			im.room = lastRoom(table, 0, im.StrSize)
-		}
-	}
-	return im.room
-}
-
-// lastRoom finds the room of the last valid marker in b, which stands at offset base of a table of size bytes.
-func lastRoom(b []byte, base, size uint64) (last span) {
-	for from := 0; ; { // forwards: bytes.LastIndex is no match for Index in a table of megabytes
-		i := bytes.Index(b[from:], roomMarkBytes)
-		if i < 0 {
-			return last
-		}
-		nul := from + i - 1 // before the mark, which is a string
-		at := nul + roomHead
-		from += i + 1
-		if nul < 0 || b[nul] != 0 || at > len(b) || b[at-1] != 0 {
-			continue
-		}
-		n, err := strconv.ParseUint(string(b[at-1-roomDigits:at-1]), 16, 64)
-		if err == nil && n > 0 && base+uint64(at)+n <= size {
-			last = span{base + uint64(at), n}
-		}
-	}
-}
-
-// inOurRoom reports whether a string of the table is in a room of ours, where
-// nothing that a linker made can share its bytes.
-func (im *image) inOurRoom(off uint64) bool {
-	r := im.findRoom()
-	return off >= r.off && off < r.end()
 }
 
 // inRoom places the new strings in the room of an earlier edit: no header

@@ -238,7 +238,7 @@ func (p *planner) headerPlace(l *layout) (headerPlace, error) {
 		case err != nil && try.longer && err.Error() != first.Error():
 			first = fmt.Errorf("%w; %w", first, err)
 		case err != nil:
-		case slices.ContainsFunc(h.moving, isForeign):
+		case slices.ContainsFunc(h.moving, func(b block) bool { return b.foreign }):
 			if foreign == nil {
 				foreign = &h
 			}
@@ -270,9 +270,6 @@ func (p *planner) tableFits(l *layout) bool {
 	im.fitTable(l.progs)
 	return true
 }
-
-// tableEnd is the offset after the program headers.
-func (im *image) tableEnd() uint64 { return im.Phoff + uint64(len(im.Progs))*im.PhdrSize() }
 
 // alsoMoving adds to the blocks that make room for a program header those that a
 // goal moves: a longer interpreter, and the version needs of a renamed library.
@@ -327,8 +324,6 @@ func (p *planner) alsoMoving(moving []block) ([]block, error) {
 	return moving, nil
 }
 
-func isForeign(b block) bool { return b.foreign }
-
 // clear returns the blocks that have to move for the program headers to end at an
 // offset. Where it costs little, room for one more is cleared as well:
 // patchelf before 0.15 adds one and overlooks a section that it then overwrites,
@@ -372,33 +367,6 @@ func lendable(progs []elfimage.Prog, keep elfimage.Prog) int {
 	for _, t := range []elf.ProgType{elf.PT_NULL, elf.PT_GNU_PROPERTY, elf.PT_NOTE, elf.PT_GNU_RELRO, elf.PT_GNU_EH_FRAME} {
 		for i := len(progs) - 1; i >= 0; i-- {
 			if progs[i].Type == t && progs[i] != keep {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-// expendable returns a program header that the file can do without for good, or
-// -1. It is the way out where code or constants are right after the table, as a
-// linker script can have it (node's .rodata: NixOS/patchelf 531) and gold --rosegment.
-//
-// On x86, glibc takes the properties from PT_NOTE where there is no
-// PT_GNU_PROPERTY (sysdeps/x86/dl-prop.h). PT_PHDR tells a loader how far the
-// program stands from its linked address (glibc elf/rtld.c, rtld_setup_main_map):
-// ET_EXEC stands where it was linked, and a library's is never read; a static-PIE
-// program reads its own (musl src/env/__init_tls.c).
-func (im *image) expendable() int {
-	for i := range im.Progs {
-		q := &im.Progs[i]
-		if q.Type == elf.PT_PHDR && (im.Type == elf.ET_EXEC || im.Prog(elf.PT_INTERP) == nil && im.SkipReason() != elfimage.StaticPIE) {
-			return i
-		}
-		if q.Type != elf.PT_GNU_PROPERTY || im.Machine != elf.EM_X86_64 && im.Machine != elf.EM_386 {
-			continue
-		}
-		for j := range im.Progs {
-			if n := &im.Progs[j]; n.Type == elf.PT_NOTE && n.Off <= q.Off && q.Off+q.Filesz <= n.Off+n.Filesz {
 				return i
 			}
 		}
@@ -498,22 +466,6 @@ func (im *image) interpText() span {
 	return span{old.Off, old.Filesz}
 }
 
-// interpSection returns the index of the section with which PT_INTERP ends, or -1.
-func (im *image) interpSection() int {
-	if im.interp != 0 {
-		return im.interp - 2
-	}
-	im.interp = 1
-	old := im.Prog(elf.PT_INTERP)
-	for i := 0; i < len(im.Sections) && old != nil; i++ {
-		if s := &im.Sections[i]; s.Type == elf.SHT_PROGBITS && s.Size > 0 && s.Off >= old.Off && s.Off+s.Size == old.Off+old.Filesz {
-			im.interp = i + 2
-			break
-		}
-	}
-	return im.interp - 2
-}
-
 // interpreterRoom is the size in bytes of a PT_INTERP for a path of n bytes, with
 // some for a longer one: the kernel takes at most PATH_MAX.
 func interpreterRoom(n int) uint64 {
@@ -608,7 +560,7 @@ func (n *newSegment) finish() error {
 			return err
 		}
 	}
-	n.hold(n.dynamic)
+	n.hold()
 	room := l.fresh // a string in the room of an earlier edit
 	l.record = place{n.off + segment.Filesz, n.addr + segment.Filesz, recordSpace(len(n.blocks)+2+len(n.p.goal.retired)/4, len(im.Progs), max(0, len(l.progs)-len(im.Progs)))}
 	if n.relocated != nil && n.relocated.stays() {
@@ -659,7 +611,7 @@ func (n *newSegment) finish() error {
 		}
 	}
 	if n.relocated != nil {
-		if err := n.relocateProgs(progs, n.dynamic); err != nil {
+		if err := n.relocateProgs(progs); err != nil {
 			return err
 		}
 	} else {

@@ -86,7 +86,7 @@ func (im *image) holds(hole int) bool {
 
 // hold gives each segment that would be without a section one over a hole: the new one over its first bytes, where
 // other tools may take away all else, and one that all has moved out of over the first of that, which is zeros then.
-func (n *newSegment) hold(writable bool) {
+func (n *newSegment) hold() {
 	im, t := n.p.im, n.t
 	add := func(off, addr, size uint64, writable bool) {
 		s, ok := im.newHole(off, addr, size)
@@ -100,7 +100,7 @@ func (n *newSegment) hold(writable bool) {
 		}
 	}
 	if n.relocated == nil {
-		add(n.off, n.addr, segmentHead, writable)
+		add(n.off, n.addr, segmentHead, n.dynamic)
 	}
 	for i := range im.Progs {
 		q := &im.Progs[i]
