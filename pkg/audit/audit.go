@@ -45,15 +45,17 @@ var ambiguity = []string{explain.EmptyEntry, explain.StubEntry, explain.Relative
 
 // Ambiguity examines one file as noRunpathAmbiguity does.
 func (a *Auditor) Ambiguity(p string) *Report {
-	return a.examine(p, func(s *explain.Case, r *Report) {
+	return a.examine(p, process.Start{Environment: a.Loader.Environment()}, func(s *explain.Case, r *Report) {
 		r.Findings = s.Tried(slices.DeleteFunc(s.All(), func(f explain.Conclusion) bool {
 			return !slices.Contains(ambiguity, f.ID) || f.ID == explain.LibcMismatch && !s.Program // which loader a library is for, is its program's matter
 		}))
 	})
 }
 
-func (a *Auditor) examine(p string, look func(*explain.Case, *Report)) *Report {
-	state, err := process.Start{File: p, Environment: a.Loader.Environment()}.Begin(a.Loader)
+// examine looks at a file as one of its starts has it.
+func (a *Auditor) examine(p string, start process.Start, look func(*explain.Case, *Report)) *Report {
+	start.File = p
+	state, err := start.Begin(a.Loader)
 	var not *loader.NotLoadable
 	switch {
 	case errors.As(err, &not):
@@ -83,9 +85,10 @@ func (a *Auditor) Begin() *Audit { return &Audit{a, newKnowledge()} }
 
 // Pending is an examined file, before the others of the audit are known.
 type Pending struct {
-	path    string // until it is examined
-	report  *Report
-	subject *explain.Case // nil where nothing is left to report
+	path     string // until it is examined
+	link     string // the file that it is a hard link to, which is examined by that name
+	report   *Report
+	subjects []*explain.Case // its starts of which something is left to report
 }
 
 // NewPending takes up a report that needs no examination.
@@ -94,8 +97,38 @@ func NewPending(r *Report) *Pending { return &Pending{report: r} }
 // Take takes up an open file that is to be examined: its descriptor, or -1, is read from now alone.
 func (u *Audit) Take(path string, fd int) *Pending {
 	u.a.Loader.Take(path, fd)
+	u.Wrapper(path)
 	return &Pending{path: path}
 }
+
+// TakeLink takes up another name of a file, which is another start, or library, where $ORIGIN counts in its run path.
+func (u *Audit) TakeLink(path, first string) *Pending { return &Pending{path: path, link: first} }
+
+// Wrapper takes note of what a file starts in its own place, if it is a wrapper. It may be called concurrently.
+func (u *Audit) Wrapper(path string) {
+	start := process.Behind(u.a.Loader, path, false)
+	if len(start.Via) == 0 {
+		return
+	}
+	if at, _, err := u.a.Loader.Files().Resolve(start.File); err == nil {
+		u.known.mu.Lock()
+		defer u.known.mu.Unlock()
+		u.known.starts[at] = append(u.known.starts[at], start)
+	}
+}
+
+// starts returns the starts of a file: those by wrappers where there are any, sorted, else its own.
+func (u *Audit) starts(path string) []process.Start {
+	if at, _, err := u.a.Loader.Files().Resolve(u.a.Loader.Absolute(path)); err == nil && len(u.known.starts[at]) > 0 {
+		all := slices.Clone(u.known.starts[at])
+		sort.Slice(all, func(i, j int) bool { return strings.Join(all[i].Via, " ") < strings.Join(all[j].Via, " ") })
+		return all[:min(len(all), maxStarts)]
+	}
+	return []process.Start{{Environment: u.a.Loader.Environment()}}
+}
+
+// maxStarts bounds the wrappers of one program that are looked at.
+const maxStarts = 10
 
 // Examine examines a file that was taken up, as far as that is possible without the others, and
 // returns the number of findings so far.
@@ -104,21 +137,34 @@ func (u *Audit) Examine(p *Pending) int {
 		return len(p.report.Findings)
 	}
 	a, path := u.a, p.path
-	p.report = a.examine(path, func(s *explain.Case, r *Report) {
-		r.Findings = s.Tried(s.Settled())
-		u.known.learn(path, s)
-		// Only what is missing depends on the other files: then, and only then, the
-		// load is kept until all have been seen.
-		if len(s.Open()) > 0 {
-			p.subject = s
+	if f := a.Loader.Files().Open(a.Loader.Absolute(path)); p.link != "" && !loader.HasOrigin(f.List+" "+strings.Join(f.Needed, " ")) {
+		p.report = NewSkipped(path, "the same file as "+p.link)
+		return 0
+	}
+	for i, start := range u.starts(path) {
+		r := a.examine(path, start, func(s *explain.Case, r *Report) {
+			settled := s.Settled()
+			u.known.learn(path, s)
+			// Only what is missing depends on the other files, and who loads the library: then, and only then, the
+			// load is kept until all have been seen.
+			if len(s.Open()) > 0 || slices.ContainsFunc(settled, func(f explain.Conclusion) bool { return ofProcess(s, &f) }) {
+				p.subjects = append(p.subjects, s)
+			} else {
+				r.Findings = s.Tried(settled)
+			}
+			if a.noted {
+				r.Noted = s.Noted()
+			}
+			if a.loads {
+				r.Load = explain.Describe(s)
+			}
+		})
+		if i == 0 {
+			p.report = r
+		} else {
+			p.report.Findings = union(p.report.Findings, r.Findings)
 		}
-		if a.noted {
-			r.Noted = s.Noted()
-		}
-		if a.loads {
-			r.Load = explain.Describe(s)
-		}
-	})
+	}
 	if r := p.report; r.Outcome == Failed {
 		id, do := explain.Malformed, remedy.Do("the loader may still load it; restore the file if it is meant to work")
 		if errors.As(r.Err, new(loader.Unreadable)) {
@@ -132,13 +178,29 @@ func (u *Audit) Examine(p *Pending) int {
 // Finish completes the report of an examined file, once all others have been
 // examined. The worst findings come first.
 func (u *Audit) Finish(p *Pending) *Report {
-	if s := p.subject; s != nil {
+	for _, s := range p.subjects {
 		open := u.unresolved(s) // which may give what is settled another remedy
-		p.report.Findings = s.Tried(append(slices.Clip(s.Settled()), open...))
-		p.subject = nil
+		settled := slices.DeleteFunc(slices.Clone(s.Settled()), func(f explain.Conclusion) bool { return ofProcess(s, &f) && u.known.excused(s, &f) })
+		p.report.Findings = union(p.report.Findings, s.Tried(append(settled, open...)))
 	}
+	p.subjects = nil
 	findings := p.report.Findings
 	// sort, not slices: made for one more type, the functions of slices are 15 kB of program.
 	sort.SliceStable(findings, func(i, j int) bool { return findings[i].Severity.Rank() > findings[j].Severity.Rank() })
 	return p.report
+}
+
+// ofProcess reports whether a conclusion on a library is what a process that has it may settle: another file is there by then.
+func ofProcess(s *explain.Case, f *explain.Conclusion) bool {
+	return !s.Program && f.Object != nil && f.By != nil && (f.ID == explain.LoadError || f.ID == explain.LibcMismatch)
+}
+
+// union adds to findings those that are not among them.
+func union(all, more []explain.Conclusion) []explain.Conclusion {
+	for _, f := range more {
+		if !slices.ContainsFunc(all, func(g explain.Conclusion) bool { return g.ID == f.ID && g.Message == f.Message }) {
+			all = append(all, f)
+		}
+	}
+	return all
 }

@@ -3,7 +3,9 @@ package audit
 import (
 	"bytes"
 	"debug/elf"
+	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -17,6 +19,7 @@ import (
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
+	"cuda-runpath/pkg/process"
 )
 
 // folder is a package to be audited.
@@ -708,7 +711,7 @@ func TestAudit(t *testing.T) {
 					f.Fatal(err)
 				}
 				a.Loader = l
-				return a.examine("/"+hash[1:]+name, func(s *explain.Case, r *Report) { r.Findings = s.Settled() }).Findings
+				return a.examine("/"+hash[1:]+name, process.Start{}, func(s *explain.Case, r *Report) { r.Findings = s.Settled() }).Findings
 			}
 			f.want(look("p-1/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.40/lib")))
 			f.want(look("p-2/bin/p", tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: hash + "glibc-2.40/lib/ld-linux-x86-64.so.2"}.Needs("libc.so.6").With(elf.DT_RUNPATH, hash+"glibc-2.39/lib")), "error libc-mismatch")
@@ -926,5 +929,103 @@ func TestUnusedStorePathInWords(t *testing.T) {
 	want := "entry 1, /" + other + "/lib, holds nothing that the file asks for, and keeps /" + other + " alive"
 	if found := u.Finish(p).Findings; len(found) != 1 || found[0].Message != want {
 		t.Errorf("%+v, want %s", found, want)
+	}
+}
+
+// An excuse for what a library lacks is a start that exists; a program's own errors have none.
+func TestExcusesAreStarts(t *testing.T) {
+	const musl = "ld-musl-x86_64.so.1"
+	started := func(runPath string, names ...string) tinyelf.Object {
+		o := needs(runPath, names...)
+		o.Interp = loader64
+		return o
+	}
+	for what, c := range map[string]struct {
+		files map[string]any // a text is a script; "link:" and a name make another name of a file
+		want  string         // findings by their files
+	}{
+		"a library that nobody loads brings its DT_RPATH to no other process": {map[string]any{
+			"p": started("~/c", "lib2.so.1"), "c/lib2.so.1": lib("lib2.so.1", "").Needs("lib3.so.1"), "x/lib3.so.1": lib("lib3.so.1", ""),
+			"c/lib0.so.1": lib("lib0.so.1", "").Needs("lib2.so.1").With(elf.DT_RPATH, "~/c:~/x"),
+		}, "c/lib2.so.1: warning unresolved-library, p: error unresolved-dependency"},
+		"a library that only others load, which somebody may open, is theirs": {map[string]any{
+			"c/lib2.so.1": lib("lib2.so.1", "").Needs("lib3.so.1"), "x/lib3.so.1": lib("lib3.so.1", ""),
+			"c/lib0.so.1": lib("lib0.so.1", "").Needs("lib2.so.1").With(elf.DT_RPATH, "~/c:~/x"),
+		}, ""},
+		"what a program has loaded before is there for what it can open": {map[string]any{
+			"p": started("~/c", "libdep.so.1"), "c/libdep.so.1": lib("libdep.so.1", ""), "plugins/q.so": lib("", "").Needs("libdep.so.1"),
+		}, "plugins/q.so: note unresolved-library"},
+		"not for a library that it cannot have": {map[string]any{
+			"p": started("~/c", "libdep.so.1"), "c/libdep.so.1": lib("libdep.so.1", ""),
+			"plugins/q.so": tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Class: elf.ELFCLASS32, Machine: elf.EM_386}.Needs("libdep.so.1"),
+		}, "plugins/q.so: error unresolved-library"},
+		"another name of a file is another start": {map[string]any{
+			"v1/p": started("$ORIGIN/lib", "libk.so.1"), "v1/lib/libk.so.1": lib("libk.so.1", ""), "v2/p": "link:v1/p", "v3/libk.so.1": "link:v1/lib/libk.so.1",
+		}, "v2/p: error unresolved-library, v2/p: note missing-directory"},
+		"what a wrapper sets is a part of the start": {map[string]any{
+			"bin/.p-wrapped": started("", "libk.so.1"), "lib/libk.so.1": lib("libk.so.1", ""),
+			"bin/p": "#!/bin/sh\nexport LD_LIBRARY_PATH=~/lib\nexec ~/bin/.p-wrapped \"$@\"\n",
+		}, ""},
+		"of two wrappers each has to": {map[string]any{
+			"bin/.p-wrapped": started("", "libk.so.1"), "lib/libk.so.1": lib("libk.so.1", ""),
+			"bin/p": "#!/bin/sh\nexport LD_LIBRARY_PATH=~/lib\nexec ~/bin/.p-wrapped \"$@\"\n", "bin/q": "#!/bin/sh\nexec ~/bin/.p-wrapped \"$@\"\n",
+		}, "bin/.p-wrapped: error unresolved-library"},
+		"the libraries of a program of musl are musl's": {map[string]any{
+			"lib/" + musl: tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Data: "musl libc\x00"}.With(elf.DT_SONAME, musl),
+			"p":           tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: "~/lib/" + musl}.Needs("liba.so").With(elf.DT_RUNPATH, "~/c"),
+			"c/liba.so":   lib("liba.so", "").Needs("libc.so"),
+		}, ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := newFolder(t)
+			os.RemoveAll(f.dir + "/a")
+			os.RemoveAll(f.dir + "/b")
+			var links []string
+			for name, content := range c.files {
+				switch content := content.(type) {
+				case tinyelf.Object:
+					content.Interp = f.path(content.Interp)
+					f.put(name, content)
+				case string:
+					os.MkdirAll(filepath.Dir(f.dir+"/"+name), 0o755)
+					if !strings.HasPrefix(content, "link:") {
+						os.WriteFile(f.dir+"/"+name, []byte(f.path(content)), 0o755)
+					} else {
+						links = append(links, name)
+					}
+				}
+			}
+			for _, name := range links {
+				first := f.dir + "/" + strings.TrimPrefix(c.files[name].(string), "link:")
+				if err := os.Link(first, f.dir+"/"+name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			u := f.auditor(loader.Options{Opened: true}).Begin()
+			var all []*Pending
+			for _, name := range slices.Sorted(maps.Keys(c.files)) {
+				at := f.dir + "/" + name
+				switch text, _ := c.files[name].(string); {
+				case strings.HasPrefix(text, "link:"):
+					all = append(all, u.TakeLink(at, text))
+				case text != "":
+					u.Wrapper(at)
+				default:
+					all = append(all, u.Take(at, -1))
+				}
+			}
+			for _, p := range all {
+				u.Examine(p)
+			}
+			var got []string
+			for _, p := range all {
+				for _, x := range u.Finish(p).Findings {
+					got = append(got, fmt.Sprintf("%s: %s %s", strings.TrimPrefix(p.report.Path, f.dir+"/"), x.Severity, x.ID))
+				}
+			}
+			if said := strings.Join(got, ", "); said != c.want {
+				t.Errorf("%s", said)
+			}
+		})
 	}
 }

@@ -9,17 +9,20 @@ import (
 
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 )
 
 // knowledge is what the audit has learnt from all its files together.
 type knowledge struct {
 	mu sync.Mutex
-	// satisfied are the requests (file, name) that were met in some load.
-	satisfied map[[2]string]bool
+	// starts are those of programs that wrappers start, by the program's path on this machine.
+	starts map[string][]process.Start
+	// met are the requests (file, name) that are met in the process of a program, alone those that are in the load of a
+	// library, as somebody may open it; held are, with no name, the files that are in the process of a program.
+	met, alone, held map[[2]string]bool
 	// provides are the absolute paths of the examined files by soname and by file name.
 	provides map[string][]string
 	examined map[string]bool // by the path on this machine
-	held     map[string]bool // what programs have in their processes, likewise
 	// loaders are the files in whose loads a name was found, of each name one: a program wherever there
 	// is one, the first by its path.
 	loaders map[asked]opener
@@ -47,7 +50,7 @@ type opener struct {
 }
 
 func newKnowledge() *knowledge {
-	return &knowledge{satisfied: map[[2]string]bool{}, provides: map[string][]string{}, examined: map[string]bool{}, held: map[string]bool{}, loaders: map[asked]opener{}, opens: map[asked][]string{}}
+	return &knowledge{starts: map[string][]process.Start{}, met: map[[2]string]bool{}, alone: map[[2]string]bool{}, held: map[[2]string]bool{}, provides: map[string][]string{}, examined: map[string]bool{}, loaders: map[asked]opener{}, opens: map[asked][]string{}}
 }
 
 // learn remembers what the load of a file shows.
@@ -78,13 +81,17 @@ func (c *knowledge) learn(name string, of *explain.Case) {
 		if o.File == nil {
 			continue
 		}
-		c.held[o.File.Path] = c.held[o.File.Path] || of.Program
+		if of.Program {
+			c.held[of.Request(o, "")] = true
+		}
 		for _, u := range o.Uses {
 			if !u.To.Found() || slices.ContainsFunc(u.To.Lacks, func(l loader.Lack) bool { return l.By == o }) {
 				continue
 			}
-			if o != of.Load.Main {
-				c.satisfied[of.Request(o, u.Name)] = true
+			if request := of.Request(o, u.Name); of.Program {
+				c.met[request] = true
+			} else if o != of.Main {
+				c.alone[request] = true
 			}
 			name := askedBy(of.Load, u.Name)
 			if by, known := c.loaders[name]; !known || who.program && !by.program || who.program == by.program && who.path < by.path {
@@ -94,18 +101,42 @@ func (c *knowledge) learn(name string, of *explain.Case) {
 	}
 }
 
+// excused reports whether a start that exists has what a library by itself does not find: the process of a program that it is in
+// or, where it is in none, a library that loads it and that somebody may open. What a program lacks, it lacks.
+func (c *knowledge) excused(s *explain.Case, f *explain.Conclusion) bool {
+	if s.Program || f.By == nil || f.By.File == nil {
+		return false
+	}
+	request := s.Request(f.By, f.Library)
+	return c.met[request] || c.alone[request] && !c.held[s.Request(f.By, "")]
+}
+
+// finds reports whether an object finds a name in the process of a program that opens the file of a case.
+func (u *Audit) finds(program string, s *explain.Case, by *loader.Object, name string) bool {
+	state, err := process.Behind(u.a.Loader, program, false).Begin(u.a.Loader)
+	if err != nil || state.Static {
+		return false
+	}
+	state.OpenAll(state.Likely(false), func(string) bool { return false })
+	state.Open(u.a.Loader.Absolute(s.Main.Path), state.Main, loader.DlopenAsked, "")
+	return slices.ContainsFunc(state.WithFailed(), func(o *loader.Object) bool {
+		return o.File == by.File && slices.ContainsFunc(o.Uses, func(use loader.Use) bool { return use.Name == name && use.To.Found() && use.To.Err == "" })
+	})
+}
+
 // before says what may have loaded a library of a name before a file that needs it and does
 // not find it, and how bad it is to rely on that: an error where nothing is known to.
-func (c *knowledge) before(name string, file *loader.File, load *loader.Load) (who string, s explain.Severity) {
+func (u *Audit) before(name string, object *loader.Object, of *explain.Case) (who string, s explain.Severity) {
+	c, file, load := u.known, object.File, of.Load
 	by, ok := c.loaders[askedBy(load, name)]
-	if ok && by.program {
+	if ok && by.program && u.finds(by.path, of, object, name) {
 		return fmt.Sprintf("; it works where it was loaded before, as %s does", by.path), explain.Note
 	}
 	if others := slices.DeleteFunc(slices.Clone(c.opens[askedBy(load, name)]), func(p string) bool { return p == file.Path }); len(others) > 0 {
 		return fmt.Sprintf("; it works where it was loaded before, as %s may do, which has that name among its strings", others[0]), explain.Note
 	}
 	// What the file itself loads is not there before it.
-	if ok && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.File == by.file }) {
+	if ok && !by.program && !slices.ContainsFunc(load.Objects, func(o *loader.Object) bool { return o.File == by.file }) {
 		return fmt.Sprintf("; it works only where it was loaded before, by %s", by.path), explain.Warning
 	}
 	return "", explain.Error
@@ -141,15 +172,14 @@ func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
 				all = append(all, f)
 			}
 		case f.ID == explain.UndefinedSymbol, f.ID == explain.TwoMajors:
-			if s.Program || !c.held[s.Main.File.Path] { // else it is judged where a program loads it
+			if s.Program || !c.held[s.Request(s.Main, "")] { // else it is judged where a program loads it
 				all = append(all, f)
 			}
 		case f.Verdict != nil, f.ID == explain.OpenedAbsent:
 			if !there {
 				all = append(all, f)
 			}
-		case f.By != nil && c.satisfied[s.Request(f.By, f.Library)]:
-			// A program loads this library and what it needs: it is never loaded alone.
+		case c.excused(s, &f):
 		case f.ID == explain.MissingVersion:
 			if direct || s.Load.Program {
 				all = append(all, f)
@@ -158,7 +188,7 @@ func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
 			indirect[f.Library] = indirect[f.Library] || !direct
 			if !s.Load.Program && f.Severity == explain.Error && f.ID != explain.LibcMismatch {
 				var who string
-				who, f.Severity = c.before(f.Library, f.By.File, s.Load)
+				who, f.Severity = u.before(f.Library, f.By, s)
 				f.Message += who
 			}
 			all = append(all, s.Strictly(f))

@@ -374,11 +374,17 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 				if err != nil {
 					return pending(audit.NewPending(audit.NewFailed(in(f.Path), err))), true
 				}
+				if bytes.HasPrefix(f.Head(), []byte("#!")) {
+					whole.Wrapper(in(f.Path))
+				}
 				r := a.Script(in(f.Path), text, lang)
 				if r == nil && named(f.Path) {
 					r = audit.NewSkipped(f.Path, string(elfimage.NotELF))
 				}
 				return pending(audit.NewPending(r)), r != nil
+			}
+			if f.Err == nil && f.SameAs != "" {
+				return pending(whole.TakeLink(in(f.Path), in(f.SameAs))), true
 			}
 			if r := unexamined(f, in); r != nil {
 				return pending(audit.NewPending(r)), true
