@@ -60,7 +60,7 @@ func main() {
 		n, err := f()
 		switch {
 		case errors.Is(err, errSkip):
-			fmt.Printf("skipped: %s: %v\n", what, err)
+			fmt.Printf("skipped %s: %v\n", what, err)
 			skipped++
 		case err != nil:
 			fmt.Printf("FAILED: %s: %v\n", what, err)
