@@ -8,6 +8,8 @@ godebug updatemaxprocs=0
 
 require (
 	github.com/google/go-cmp v0.7.0
+	// For tests alone: the standard library does not compress by zstd.
+	github.com/klauspost/compress v1.20.3
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/sirupsen/logrus v1.10.2
 	github.com/urfave/cli/v2 v2.27.7

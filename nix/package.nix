@@ -38,7 +38,7 @@ buildGoModule (finalAttrs: {
   '';
 
   # `nix run .#update-vendor-hash` after a change of go.mod or go.sum.
-  vendorHash = "sha256-NvXXlzM+A1z9yAkVGQgbex+PyY4iaxAbro0jLNhXyBg=";
+  vendorHash = "sha256-+q6fBhBOfS26DUqOVsH5zESwZtfxi7KGIyEJEuutpZE=";
 
   outputs = [
     "out"

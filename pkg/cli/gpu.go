@@ -20,7 +20,7 @@ import (
 func gpuCommand() *command.Command {
 	return &command.Command{
 		Name:  "gpu",
-		Usage: "list the code for NVIDIA GPUs in files: cubins and PTX, by architecture",
+		Usage: "list the code for GPUs in files: NVIDIA's cubins and PTX, AMD's code objects, by architecture",
 		Examples: `runpath gpu app
 runpath gpu --for 8.6,9.0+PTX app`,
 		ArgsUsage: "PATH...",
@@ -88,7 +88,8 @@ type gpuList struct {
 type gpuFile struct {
 	fileReport
 	Containers int                  `json:"containers"`
-	Bytes      uint64               `json:"bytes"` // of containers, in the file
+	Bundles    int                  `json:"bundles,omitempty"` // of code for AMD's GPUs
+	Bytes      uint64               `json:"bytes"`             // of both, in the file
 	Code       []gpuCode            `json:"code"`
 	Sections   []gpuSection         `json:"sections"`
 	Damaged    []string             `json:"damaged"` // what is wrong with containers
@@ -96,7 +97,8 @@ type gpuFile struct {
 	Thinned    []string             `json:"thinned,omitempty"` // for which GPUs "runpath thin" has left code
 	Findings   []explain.Conclusion `json:"findings,omitempty"`
 
-	sum gpucode.Sum
+	sum    gpucode.Sum
+	judged bool // it has code of a maker whose GPUs were asked for
 }
 
 // gpuCode is the code for one architecture.
@@ -104,6 +106,7 @@ type gpuCode struct {
 	Kind    string `json:"kind"` // cubin, PTX, LTO-IR
 	Arch    string `json:"arch"` // sm_90a, compute_90, lto_80
 	ISA     string `json:"isa,omitempty"`
+	Packed  bool   `json:"compressed,omitempty"` // the bytes are those of the code unpacked
 	Entries int    `json:"entries"`
 	Bytes   uint64 `json:"bytes"`
 }
@@ -112,6 +115,7 @@ type gpuCode struct {
 type gpuSection struct {
 	Name       string `json:"name"`
 	Containers int    `json:"containers"`
+	Bundles    int    `json:"bundles,omitempty"`
 	Bytes      uint64 `json:"bytes"`
 	// Relocatable is device code that is loaded only where the linked cubins are not for the GPU.
 	Relocatable bool      `json:"relocatable,omitempty"`
@@ -125,6 +129,7 @@ type gpuSummary struct {
 	Files      int       `json:"files"` // with GPU code
 	Failed     int       `json:"failed"`
 	Containers int       `json:"containers"`
+	Bundles    int       `json:"bundles,omitempty"`
 	Bytes      uint64    `json:"bytes"`
 	Code       []gpuCode `json:"code"`
 	Errors     int       `json:"errors"` // findings
@@ -139,7 +144,14 @@ type gpuSummary struct {
 func noGPUs(why string) any { return &gpuSummary{Code: []gpuCode{}, Stopped: why} }
 
 func (s *gpuSummary) String() string {
-	line := fmt.Sprintf("%s with GPU code, %s, %s", count(s.Files, "file", "files"), count(s.Containers, "container", "containers"), gpucode.Megabytes(s.Bytes))
+	line := count(s.Files, "file", "files") + " with GPU code"
+	if s.Containers > 0 || s.Bundles == 0 {
+		line += ", " + count(s.Containers, "container", "containers")
+	}
+	if s.Bundles > 0 {
+		line += ", " + count(s.Bundles, "bundle", "bundles")
+	}
+	line += ", " + gpucode.Megabytes(s.Bytes)
 	if s.Errors > 0 {
 		line += fmt.Sprintf(": %s", count(s.Errors, "error", "errors"))
 	}
@@ -157,7 +169,7 @@ func (s *gpuSummary) String() string {
 func (l *gpuList) run(s *session) error {
 	var sum gpuSummary
 	var files []*gpuFile // for the table
-	failed := 0          // and such that could not be read
+	failed, judged := 0, 0
 	run := sweep[*gpuFile]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*gpuFile, bool) {
@@ -172,7 +184,7 @@ func (l *gpuList) run(s *session) error {
 			if s.Tolerant { // it is told of as damaged
 				r.Findings = slices.DeleteFunc(r.Findings, func(f explain.Conclusion) bool { return f.ID == explain.Malformed })
 			}
-			return r, r.Reason != "" || r.Containers > 0
+			return r, r.Reason != "" || r.Containers+r.Bundles > 0
 		},
 		tell: func(r *gpuFile) {
 			if r.Reason != "" && r.Findings == nil {
@@ -183,6 +195,10 @@ func (l *gpuList) run(s *session) error {
 				sum.Files++
 			}
 			sum.Containers += r.Containers
+			sum.Bundles += r.Bundles
+			if r.judged {
+				judged++
+			}
 			sum.Bytes += r.Bytes
 			sum.sum.Merge(r.sum)
 			if r.NoSections {
@@ -207,10 +223,10 @@ func (l *gpuList) run(s *session) error {
 			}
 		},
 		nothing: func() []*gpuFile {
-			if l.targets == nil || sum.Files > 0 || failed > 0 {
+			if l.targets == nil || judged > 0 || failed > 0 {
 				return nil
 			}
-			return l.nothing(s)
+			return l.nothing(s, sum.Files > 0)
 		},
 		end: func(all *runSummary, _ int) (any, string) {
 			sum.Failed, sum.Stopped, sum.Code = all.Failed, all.Stopped, codeOf(sum.sum)
@@ -224,16 +240,20 @@ func (l *gpuList) run(s *session) error {
 	return err
 }
 
-// nothing says of each path that there was nothing to compare.
-func (l *gpuList) nothing(s *session) (all []*gpuFile) {
+// nothing says of each path that there was nothing to compare; other, that there is code for the GPUs of another maker.
+func (l *gpuList) nothing(s *session, other bool) (all []*gpuFile) {
+	code := "GPU code"
+	if other {
+		code = "code for GPUs of this maker"
+	}
 	for _, path := range s.Paths {
-		text, fix := "it has no GPU code", "name the program or library that has some"
+		text, fix := "it has no "+code, remedy.Do("name the program or library that has some")
 		if st, err := os.Stat(path); err == nil && st.IsDir() {
-			text, fix = "there is no GPU code below it", "name the directory that holds the programs and libraries"
+			text, fix = "there is no "+code+" below it", remedy.Do("name the directory that holds the programs and libraries")
 		}
 		r := newGPUFile(path)
-		r.Action, r.Reason, r.level = edit.Skipped, "no GPU code", logrus.TraceLevel
-		r.Findings = []explain.Conclusion{{ID: explain.NothingChecked, Severity: explain.Warning, Message: "nothing was checked: " + text, Remedy: remedy.Do("%s", fix)}}
+		r.Action, r.Reason, r.level = edit.Skipped, "no "+code, logrus.TraceLevel
+		r.Findings = []explain.Conclusion{{ID: explain.NothingChecked, Severity: explain.Warning, Message: "nothing was checked: " + text, Remedy: fix}}
 		if l.strict && !s.InPackage {
 			r.Findings[0].Severity = explain.Error
 		}
@@ -260,16 +280,30 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 		return f.Blame(err)
 	}
 	r.Containers, r.Bytes, r.NoSections, r.Thinned = len(code.Containers), code.Bytes(), code.Sectionless, code.ThinnedFor()
-	for i := range code.Containers {
-		c := &code.Containers[i]
-		at := slices.IndexFunc(r.Sections, func(s gpuSection) bool { return s.Name == c.Section && s.Relocatable == c.Relocatable })
+	section := func(name string, relocatable bool, size uint64) *gpuSection {
+		at := slices.IndexFunc(r.Sections, func(s gpuSection) bool { return s.Name == name && s.Relocatable == relocatable })
 		if at < 0 {
 			at = len(r.Sections)
-			r.Sections = append(r.Sections, gpuSection{Name: c.Section, Relocatable: c.Relocatable})
+			r.Sections = append(r.Sections, gpuSection{Name: name, Relocatable: relocatable})
 		}
-		r.Sections[at].Containers++
-		r.Sections[at].Bytes += c.Size
-		r.Sections[at].sum.Add(c)
+		r.Sections[at].Bytes += size
+		return &r.Sections[at]
+	}
+	r.Bundles = len(code.Bundles)
+	for i := range code.Bundles {
+		b := &code.Bundles[i]
+		in := section(b.Section, false, b.Size)
+		in.Bundles++
+		in.sum.AddBundle(b)
+		if b.Damage != nil {
+			r.Damaged = append(r.Damaged, b.Damage.Error())
+		}
+	}
+	for i := range code.Containers {
+		c := &code.Containers[i]
+		in := section(c.Section, c.Relocatable, c.Size)
+		in.Containers++
+		in.sum.Add(c)
 		if c.Damage != nil {
 			r.Damaged = append(r.Damaged, c.Damage.Error())
 		}
@@ -280,7 +314,8 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 		r.sum.Merge(section.sum)
 	}
 	r.Code = codeOf(r.sum)
-	if l.targets != nil && r.Containers > 0 {
+	nvidia, amd := gpucode.SplitTargets(l.targets)
+	if r.judged = nvidia != nil && r.Containers > 0 || amd != nil && r.Bundles > 0; r.judged {
 		r.Findings = append(r.Findings, explain.Code(code, l.targets, l.cuda)...)
 	}
 	for i := range r.Findings {
@@ -306,7 +341,7 @@ func codeOf(sum gpucode.Sum) []gpuCode {
 	out := make([]gpuCode, len(sum))
 	for i := range sum {
 		c := &sum[i]
-		out[i] = gpuCode{Kind: c.Kind.String(), Arch: c.Name(), Entries: c.Entries, Bytes: c.Bytes}
+		out[i] = gpuCode{Kind: c.Kind.String(), Arch: c.Name(), Packed: c.Packed, Entries: c.Entries, Bytes: c.Bytes}
 		if c.Kind == gpucode.PTX {
 			out[i].ISA = c.Version.String()
 		}
@@ -327,6 +362,8 @@ func gpuTable(files []*gpuFile, sum gpucode.Sum) string {
 			isa := ""
 			if c.ISA != "" {
 				isa = "ISA " + c.ISA
+			} else if c.Packed {
+				isa = "unpacked"
 			}
 			rows = append(rows, []string{c.Arch, c.Kind, isa, fmt.Sprint(c.Entries), gpucode.Megabytes(c.Bytes)})
 		}
@@ -335,7 +372,7 @@ func gpuTable(files []*gpuFile, sum gpucode.Sum) string {
 	// One column for PTX of an architecture, whatever its ISA.
 	var heads []gpucode.Code
 	same := func(a gpucode.Code) func(gpucode.Code) bool {
-		return func(b gpucode.Code) bool { return a.Kind == b.Kind && a.Arch == b.Arch }
+		return func(b gpucode.Code) bool { return a.Kind == b.Kind && a.Arch == b.Arch && a.AMD == b.AMD }
 	}
 	row := func(first string, s gpucode.Sum, last string) []string {
 		cells := []string{first}

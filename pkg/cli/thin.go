@@ -69,6 +69,9 @@ func thinAction(s *session, c *command.Line) error {
 	if err != nil {
 		return s.orStopped(err, func(why string) any { return &thinSummary{runSummary: runSummary{DryRun: s.DryRun, Stopped: why}} })
 	}
+	if _, amd := gpucode.SplitTargets(targets); amd != nil {
+		return command.Misusef("--for %s: of code for AMD's GPUs nothing is taken out", amd[0])
+	}
 	if targets == nil && !c.Bool("blank-options") {
 		return command.Misuse("--for LIST is required, or --blank-options")
 	}
@@ -325,6 +328,9 @@ func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.
 	code, err := gpucode.Read(from, size, head)
 	if err != nil {
 		return err
+	}
+	if len(code.Containers) == 0 && len(code.Bundles) > 0 {
+		return skip("its code is for AMD's GPUs, and of that nothing is taken out")
 	}
 	if len(code.Containers) == 0 {
 		return skip("no GPU code")

@@ -17,6 +17,7 @@ import (
 // GPUs for which it has none, those for which the driver has to compile it, and code that
 // none of them can use. knows is the CUDA version of their driver; zero: not known.
 func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (found []Conclusion) {
+	targets, amd := gpucode.SplitTargets(targets)
 	var missing, unlinked, refused, compiled, notMachine affected
 	for _, t := range targets {
 		j := f.Judge(t.Capability, knows)
@@ -71,7 +72,8 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 			Message: fmt.Sprintf("has only PTX for %s: the driver compiles it when the program first starts", a),
 			Remedy:  remedy.Do("build it with machine code for these, if the first start is to be quick")})
 	}
-	if unasked := f.Unasked(targets); len(unasked) > 0 {
+	found = append(found, amdCode(f, amd)...)
+	if unasked := f.Unasked(targets); targets != nil && len(unasked) > 0 {
 		var all uint64
 		for _, c := range unasked {
 			all += c.Bytes
@@ -86,6 +88,12 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 			break
 		}
 	}
+	for i := range f.Bundles {
+		if b := &f.Bundles[i]; b.Damage != nil {
+			found = append(found, Conclusion{ID: Malformed, Message: "GPU code: " + b.Damage.Error(), Remedy: remedy.Do("restore the file")})
+			break
+		}
+	}
 	for i := range found {
 		found[i].Severity = cmp.Or(found[i].Severity, rule(found[i].ID).Severity)
 	}
@@ -95,6 +103,35 @@ func Code(f *gpucode.File, targets []gpucode.Target, knows gpucode.Version) (fou
 var buildForThese = remedy.Do("build it for these too (cudaCapabilities in nixpkgs, CMAKE_CUDA_ARCHITECTURES, TORCH_CUDA_ARCH_LIST), or take a package that has them")
 
 var thinForThese = remedy.Do("install it again, and thin it for these too, or not at all")
+
+// amdCode is what [Code] says of AMD's GPUs.
+func amdCode(f *gpucode.File, targets []gpucode.Target) (found []Conclusion) {
+	var missing, compiled affected
+	for _, t := range targets {
+		if j := f.JudgeAMD(t.AMD); j.Error != 0 {
+			missing.add(string(t.AMD), j.Containers[gpucode.NoCode], j.Total())
+		} else if j.Containers[gpucode.Compiled] > 0 {
+			compiled.add(string(t.AMD), j.Containers[gpucode.Compiled], j.Total())
+		}
+	}
+	var has []string
+	for _, a := range f.AMDs() {
+		has = append(has, string(a))
+	}
+	in := func(s share) string { return strings.Replace(s.String(), "container", "bundle", 1) }
+	for _, a := range missing {
+		found = append(found, Conclusion{ID: GPUCodeMissing, GPUs: a.gpus,
+			Message: fmt.Sprintf("has no code for %s: there is %s. On such a GPU the program stops with error %d, hipErrorNoBinaryForGpu",
+				in(a), strings.Join(has, ", "), gpucode.ErrNoBinaryForGPU),
+			Remedy: remedy.Do("build it for these too (AMDGPU_TARGETS, gpuTargets in nixpkgs, PYTORCH_ROCM_ARCH), or take a package that has them")})
+	}
+	for _, a := range compiled {
+		found = append(found, Conclusion{ID: GPUCodeJIT, GPUs: a.gpus,
+			Message: fmt.Sprintf("has only SPIR-V for %s: the driver compiles it when the program first starts", in(a)),
+			Remedy:  remedy.Do("build it with machine code for these, if the first start is to be quick")})
+	}
+	return found
+}
 
 // gpuCode compares the GPU code of what is loaded with the GPUs that were asked for.
 func (c *Case) gpuCode() {

@@ -20,6 +20,8 @@ const (
 	PTX   Kind = 1
 	Cubin Kind = 2
 	LTO   Kind = 8
+	// Object is a code object of AMD's, which is in no container.
+	Object Kind = 0x2000
 )
 
 func (k Kind) String() string {
@@ -30,6 +32,8 @@ func (k Kind) String() string {
 		return "cubin"
 	case LTO:
 		return "LTO-IR"
+	case Object:
+		return "code object"
 	}
 	return fmt.Sprintf("kind %#x", uint16(k))
 }

@@ -1,4 +1,4 @@
-// Package gpucode lists the code for NVIDIA GPUs that files carry, and says what a GPU will
+// Package gpucode lists the code for NVIDIA's and AMD's GPUs that files carry, and says what a GPU will
 // take of it.
 //
 // nvcc puts the code of each translation unit into a container: cubins, which are machine
@@ -14,6 +14,9 @@
 // instructions. Of a file with a section of nvcc's, the data between containers is searched
 // for their magic; other files' data is not. In a file without section headers all that is
 // loaded is searched.
+//
+// For AMD's GPUs clang puts the code of a translation unit into a bundle in .hip_fatbin ([Bundle]): a code object for
+// each, or all of them compressed, of which the table alone is unpacked.
 //
 // NVIDIA's rules say which code runs where: [Arch.RunsOn], [Arch.CompilesFor]. [File.Judge] applies
 // them to a file's containers.

@@ -21,6 +21,8 @@ type File struct {
 	// Sectionless says that the file has no section headers: all that is loaded of it was
 	// searched, and of no container is known what it is for.
 	Sectionless bool
+	// Bundles are those of code for AMD's GPUs.
+	Bundles []Bundle
 	// Marks are those of thinning, in the order of the file.
 	Marks []Mark
 }
@@ -35,8 +37,11 @@ func (f *File) ThinnedFor() (lists []string) {
 	return lists
 }
 
-// Bytes returns what the containers take in the file.
+// Bytes returns what the containers and bundles take in the file.
 func (f *File) Bytes() (n uint64) {
+	for i := range f.Bundles {
+		n += f.Bundles[i].Size
+	}
 	for i := range f.Containers {
 		n += f.Containers[i].Size
 	}
@@ -54,7 +59,7 @@ const (
 
 // IsFile reports whether a file that begins with head is of a kind that [Read] takes.
 func IsFile(head []byte) bool {
-	for _, m := range []string{elf.ELFMAG, archiveMagic, magicBytes} {
+	for _, m := range []string{elf.ELFMAG, archiveMagic, magicBytes, bundleMagic, packedMagic} {
 		if len(head) >= len(m) && string(head[:len(m)]) == m {
 			return true
 		}
@@ -63,7 +68,7 @@ func IsFile(head []byte) bool {
 }
 
 // ErrNotCode is what Read returns for a file that is neither ELF nor an archive nor containers.
-var ErrNotCode = errors.New("neither an ELF file nor a static archive nor a file of containers")
+var ErrNotCode = errors.New("neither an ELF file nor a static archive nor a file of GPU code")
 
 // Read lists the containers of the size bytes at r, which begin with head: 4096 of them, or
 // all. It returns ErrNotCode, an [elfimage.FormatError] where headers contradict the file's
@@ -76,6 +81,8 @@ func Read(r io.ReaderAt, size int64, head []byte) (*File, error) {
 		return nil, ErrNotCode
 	case strings.HasPrefix(string(head[:4]), magicBytes):
 		err = s.search(span{size: uint64(size), own: true})
+	case bytes.HasPrefix(head, []byte(bundleMagic)), bytes.HasPrefix(head, []byte(packedMagic)):
+		err = s.bundles(span{size: uint64(size)})
 	case head[0] == archiveMagic[0]:
 		err = s.archive(uint64(size))
 	default:
@@ -98,6 +105,7 @@ type scan struct {
 	file    File
 	entries []Entry // of all containers
 	counts  []int   // of each container
+	objects int     // bundles and code objects
 	header  [containerHeader + entryHeader]byte
 	cubin   [smallCubin]byte
 }
@@ -167,6 +175,12 @@ func (s *scan) elf(r io.ReaderAt, base uint64, size int64, head []byte) error {
 			return err
 		}
 	}
+	for _, p := range bundleSpans(im) {
+		p.off += base
+		if err := s.bundles(p); err != nil {
+			return err
+		}
+	}
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.off, b.off) })
 	done := uint64(0)
 	for _, p := range spans {
@@ -205,7 +219,7 @@ func sectionSpans(im *elfimage.Image, linked bool) (spans []span, err error) {
 		case ".nvFatBinSegment":
 			nvcc = true
 			continue
-		case ".eh_frame", ".eh_frame_hdr", ".gcc_except_table", ".interp":
+		case bundleSection, ".eh_frame", ".eh_frame_hdr", ".gcc_except_table", ".interp":
 			continue
 		}
 		if p.own || p.size >= containerHeader+entryHeader {

@@ -234,13 +234,20 @@ func PartOf(part, all uint64) string {
 type Code struct {
 	Kind Kind
 	Arch
+	AMD     AMD     // of AMD's code objects, else ""
+	Packed  bool    // Bytes are those of unpacked code
 	Version Version // the PTX ISA of PTX, else zero
 	Entries int
 	Bytes   uint64 // in the file, with headers
 }
 
 // Name returns what nvcc calls the code's architecture: sm_90a, compute_90.
-func (c *Code) Name() string { return (&Entry{Kind: c.Kind, Arch: c.Arch}).Name() }
+func (c *Code) Name() string {
+	if c.AMD != "" {
+		return string(c.AMD)
+	}
+	return (&Entry{Kind: c.Kind, Arch: c.Arch}).Name()
+}
 
 // Sum is how much code there is, by kind, architecture and PTX ISA, in this order; machine
 // code first.
@@ -255,6 +262,13 @@ func (s *Sum) Add(c *Container) {
 			code.Version = e.Version
 		}
 		s.add(code)
+	}
+}
+
+// AddBundle adds the code of a bundle.
+func (s *Sum) AddBundle(b *Bundle) {
+	for _, o := range b.Objects {
+		s.add(Code{Kind: Object, AMD: o.AMD, Packed: b.Unpacked > 0, Entries: 1, Bytes: o.Size})
 	}
 }
 
@@ -283,7 +297,14 @@ func compareCode(a, b Code) int {
 		}
 		return 1
 	}
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Arch.Compare(b.Arch), a.Version.Compare(b.Version))
+	packed := 0
+	if a.Packed != b.Packed {
+		packed = 1
+		if b.Packed {
+			packed = -1
+		}
+	}
+	return cmp.Or(cmp.Compare(a.Kind, b.Kind), a.Arch.Compare(b.Arch), a.AMD.Compare(b.AMD), a.Version.Compare(b.Version), packed)
 }
 
 // Unasked returns the code that no GPU of the targets could use: cubins for others, and PTX

@@ -10,6 +10,7 @@ import (
 // Target is an architecture that code was asked for.
 type Target struct {
 	Arch
+	AMD     AMD  // of AMD's, which has no Arch; else ""
 	Real    bool // machine code for it
 	Virtual bool // PTX, from which drivers make code for later GPUs
 	Machine bool // machine code by that name, 90-real or sm_90: PTX does not stand for it
@@ -18,6 +19,8 @@ type Target struct {
 // String returns the target as nixpkgs and PyTorch write it: 9.0, 9.0+PTX; PTX alone as nvcc does, compute_90.
 func (t Target) String() string {
 	switch {
+	case t.AMD != "":
+		return string(t.AMD)
 	case !t.Real:
 		return "compute_" + t.Digits()
 	case t.Virtual:
@@ -31,7 +34,7 @@ const ThisMachine = "native"
 
 // ParseList reads a list of GPUs in the notation of nixpkgs (9.0,8.6+PTX), of PyTorch (TORCH_CUDA_ARCH_LIST:
 // "8.0 8.6+PTX;9.0a"), of CMake (CMAKE_CUDA_ARCHITECTURES: 90a-real;86-virtual; 86 stands for both) or of nvcc (sm_90a,
-// compute_90), or by their names (H100, RTX 4090). One that occurs twice is returned once. native says that [ThisMachine] is
+// compute_90), or by their names (H100, RTX 4090); AMD's by LLVM's (gfx1100, gfx90a:xnack+). One that occurs twice is returned once. native says that [ThisMachine] is
 // among them.
 func ParseList(list string) (all []Target, native bool, err error) {
 	for _, item := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ';' }) {
@@ -48,7 +51,7 @@ func ParseList(list string) (all []Target, native bool, err error) {
 			case words[0] == ThisMachine:
 				native = true
 			default:
-				return nil, false, fmt.Errorf("%q is not a GPU architecture: write 9.0, 8.6+PTX, 9.0a, sm_90a, compute_90, 90-real or a name as H100", strings.Join(words, " "))
+				return nil, false, fmt.Errorf("%q is not a GPU architecture: write 9.0, 8.6+PTX, 9.0a, sm_90a, compute_90, 90-real, gfx1100 or a name as H100", strings.Join(words, " "))
 			}
 			words = words[n:]
 		}
@@ -62,7 +65,7 @@ func ParseList(list string) (all []Target, native bool, err error) {
 // Merged returns targets with more behind them, each architecture once.
 func Merged(all, more []Target) []Target {
 	for _, t := range more {
-		if i := slices.IndexFunc(all, func(u Target) bool { return u.Arch == t.Arch }); i >= 0 {
+		if i := slices.IndexFunc(all, func(u Target) bool { return u.Arch == t.Arch && u.AMD == t.AMD }); i >= 0 {
 			u := &all[i]
 			u.Real, u.Virtual, u.Machine = u.Real || t.Real, u.Virtual || t.Virtual, u.Machine || t.Machine
 			continue
@@ -82,16 +85,38 @@ func productOf(words []string) (t Target, n int) {
 	return t, 0
 }
 
-// ParseTargets is [ParseList] without [ThisMachine].
+// Known reports whether the target is in a table: of AMD's there is none.
+func (t Target) Known() bool { return t.AMD != "" || t.Capability.Known() }
+
+// SplitTargets returns those of NVIDIA's GPUs and those of AMD's.
+func SplitTargets(all []Target) (nvidia, amd []Target) {
+	for _, t := range all {
+		if t.AMD != "" {
+			amd = append(amd, t)
+		} else {
+			nvidia = append(nvidia, t)
+		}
+	}
+	return nvidia, amd
+}
+
+// ParseTargets is [ParseList] of NVIDIA's alone, without [ThisMachine].
 func ParseTargets(list string) ([]Target, error) {
 	all, native, err := ParseList(list)
 	if native {
 		return nil, fmt.Errorf("%q is not a GPU architecture", ThisMachine)
 	}
+	if _, amd := SplitTargets(all); amd != nil {
+		return nil, fmt.Errorf("%q is a GPU of AMD's", amd[0])
+	}
 	return all, err
 }
 
 func parseTarget(word string) (t Target, ok bool) {
+	if t.AMD, ok = ParseAMD(word); ok {
+		t.Real = true
+		return t, true
+	}
 	number := word
 	switch {
 	case strings.HasPrefix(word, "sm_"):
