@@ -184,6 +184,32 @@ func TestOpenAll(t *testing.T) {
 	}
 }
 
+// A library of CUDA's tries several places for one of the driver's: what is in none of them is said once, and not where another way leads
+// to it (libcupti.so.13 has four paths of libnvidia-ml.so.1; cuda-python's cydriver "/libcuda.so.1.1", the end of a path that it makes).
+func TestOpenAllPlaces(t *testing.T) {
+	for _, c := range []struct{ data, want string }{
+		{"\x00/usr/lib64/libnvidia-ml.so.1\x00/usr/lib/nvidia/libnvidia-ml.so.1\x00", "/usr/lib64/libnvidia-ml.so.1"},
+		{"\x00/usr/lib64/libnvidia-ml.so.1\x00/opt/libnvidia-ml.so.1\x00", ""},
+		{"\x00/usr/lib64/libnvidia-ml.so.1\x00libnvidia-ml.so.1\x00", "libnvidia-ml.so.1"},
+		{"\x00/libcuda.so.1.1\x00", ""},
+	} {
+		s := newStage(t)
+		s.put("/opt/libnvidia-ml.so.1", lib("libnvidia-ml.so.1"))
+		p := prog()
+		p.Data = c.data
+		s.put("/p", p)
+		state := s.begin("/p", loader.Environment{})
+		state.OpenAll(state.Likely(false), func(string) bool { return true })
+		var failed []string
+		for _, f := range state.Failed {
+			failed = append(failed, f.Name)
+		}
+		if got := strings.Join(failed, " "); got != c.want {
+			t.Errorf("%q: failed %s", c.data, got)
+		}
+	}
+}
+
 // What a wrapper sets is a part of the start.
 func TestBehind(t *testing.T) {
 	s := newStage(t)

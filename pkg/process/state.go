@@ -83,13 +83,23 @@ func (s *State) OpenAll(want func(o *loader.Object, l loader.Literal) bool, keep
 				s.Failed = s.Failed[:len(s.Failed)-1]
 			}
 		}
+		// Of the driver's libraries a file often names several places, which are tried in turn: what is in none of them
+		// counts once, where nothing else leads to the library. "/libcuda.so.1" is the end of a path that is made.
+		elsewhere := map[string]bool{}
+		for _, l := range o.File.Literals() {
+			elsewhere[l.Name] = elsewhere[l.Name] || l.Path == "" || s.There(l.Path)
+		}
 		for _, l := range o.File.Literals() {
 			if !want(o, l) || l.Name == o.File.Soname || l.Name == path.Base(o.Path) {
 				continue
 			}
 			// For a path the loader searches nowhere. The linker lets a name share the end of a path.
-			if l.Path != "" && (driver.Provides(l.Name) || s.There(l.Path)) {
-				if open(l.Path, l); driver.Provides(l.Name) {
+			if of := driver.Provides(l.Name); l.Path != "" && (of || s.There(l.Path)) {
+				if s.There(l.Path) || !elsewhere[l.Name] && path.Dir(l.Path) != "/" {
+					elsewhere[l.Name] = true
+					open(l.Path, l)
+				}
+				if of {
 					continue
 				}
 			}
