@@ -9,12 +9,14 @@ A command is wrong where
 - explain resolves a name to another file, leaves a file out that is loaded, or lists one that is not;
 - of two commands one names an error and the other exits 0 without a word of it (said only where neither is wrong already).
 
-What is not held against them, and counted apart: of a plugin, functions whose owner is not known from their names (its opener may have
-them); what a situation says that no file shows ($limit), as flags that are computed. Nor these: audit and noRunpathAmbiguity are asked about a directory and cannot know variables that are set by
-hand, so they are compared with the process without these; noRunpathAmbiguity's page says that it looks for ambiguity, stubs and the
-order of entries alone, so what it does not say of missing libraries, versions and of symbols other than the driver's is counted
-apart; of doctor, only what it says beyond what it says of the host without a program counts, and what it says for the case that
-the program did what it does not do ("if it opened it") is no error. explain is asked with --undefined."""
+What is not held against them, and counted apart: of a plugin, functions whose owner is not known from their names (its opener may
+have them); what a situation says that no file shows ($limit), as flags that are computed; of noRunpathAmbiguity, whose page says that
+it looks for ambiguity, stubs and the order of entries alone, everything else but the driver's functions.
+
+Nor these: audit and noRunpathAmbiguity are asked about a directory and cannot know variables that are set by hand, so they are
+compared with the process without these; of doctor, only what it says beyond what it says of the host without a program counts, and
+what it says for the case that the program did what it does not do ("if it opened it") is no error. explain is asked with
+--undefined, whose status 1 for functions that are bound late and not called is no error either."""
 import json
 import os
 import re
@@ -22,9 +24,10 @@ import subprocess
 
 DRIVER_CALL = re.compile(r"cu(?!File)[A-Z]\w+|nvml[A-Z]\w+")
 KNOWN_CALL = re.compile(r"(cu[A-Z]|nvml|cuda[A-Z]|cublas|cudnn|cufft|curand|cusparse|cusolver|cutensor|nvrtc|nvJitLink|npp|nccl)\w+")
-# Findings about the load itself; the others are about what is wrong with a run path that may load well today.
-LOAD = {"unresolved-library", "unresolved-dependency", "missing-version", "load-error", "libc-mismatch", "missing-interpreter",
-        "stub-loaded", "no-driver-link", "malformed-file", "undefined-symbol", "driver-shadowed"}
+# Errors that are about what is wrong with a run path, however well it loads today; every other one is about the load.
+HYGIENE = {"ambiguous-library", "build-directory-entry", "build-directory-needed", "driver-before-compat", "empty-entry",
+           "mangled-entry", "note-bypasses-driver", "note-names-stub", "relative-entry", "relative-needed", "stub-entry", "unknown-token",
+           "world-writable-entry"}
 MESSAGES = (r"([^\s:/]+): cannot open shared object file", r"Error loading shared library (\S+):", r"version `([^']+)' not found",
             r"undefined symbol: (\w+)", r"Error relocating \S+: (\w+): symbol not found", r"([^\s:/]+): (?:invalid ELF|file too short|wrong ELF|"
             r"ELF file|cannot enable executable|cannot allocate memory in static TLS|cannot dynamically load|shared object cannot|"
@@ -66,7 +69,8 @@ class Claim:
 
 def explain(start, base):
     env = [w for name, value in start.env.items() for w in ("--env", f"{name}={value}")]
-    claim = Claim("explain", ["runpath", "explain", "--json", "--undefined"] + env + ["--", start.asked], start, base)
+    gpu = ["--gpu", start.gpu] if start.gpu else []
+    claim = Claim("explain", ["runpath", "explain", "--json", "--undefined"] + gpu + env + ["--", start.asked], start, base)
     claim.libraries = {}
     for file in claim.document.get("files", []):
         for text in [file.get("reason"), file.get("error")]:
@@ -88,7 +92,8 @@ def explain(start, base):
                 claim.error(verdict["text"])
                 claim.tell(verdict["text"], None, verdict.get("command"))
         claim.said += [f"{symbol['symbol']} is undefined" for symbol in file.get("undefined", [])]
-        claim.said += [p["text"] for p in file.get("problems", [])]
+        for code in file.get("gpu_code", []):
+            (claim.error if code["id"] == "gpu-code-missing" else claim.said.append)(f"{code['id']}: {code['text']} ({os.path.basename(code['path'])})")
     undefined = any(file.get("undefined") for file in claim.document.get("files", []))  # with --undefined these alone are status 1
     if claim.status and not claim.errors and not undefined:
         claim.error(claim.stderr or "status 1")
@@ -103,6 +108,8 @@ def findings(command, argv, start, base):
             claim.error(f"{file.get('reason')}", path)
         for finding in file.get("findings", []):
             text = f"{finding['id']}: {finding['message']}"
+            if finding["id"].startswith("gpu-code"):  # whose subject is the file, or what that loads
+                text += f" ({finding.get('library') or os.path.basename(path)})"
             if finding["severity"] == "error":
                 claim.error(text, path)
             else:
@@ -134,7 +141,8 @@ def doctor(start, base):
 
 
 def ask(start, base):
-    claims = [explain(start, base), findings("audit", ["runpath", "audit", "--json", "."], start, base),
+    gpu = ["--gpu", start.gpu] if start.gpu else []
+    claims = [explain(start, base), findings("audit", ["runpath", "audit", "--json"] + gpu + ["."], start, base),
               findings("noRunpathAmbiguity", ["noRunpathAmbiguity", "--json", "."], start, base), doctor(start, base)]
     if start.gpu:
         claims.append(findings("cudaCapabilitiesCheck", ["cudaCapabilitiesCheck", "--json", "--for", start.gpu, "."], start, base))
@@ -167,46 +175,55 @@ def truths(process, because):
     return found
 
 
+def unsaid(claim, true, start, process):
+    """What the command had to say and does not, and how much of that it says that it does not look at."""
+    missed, unseen = [], 0
+    for what, about, severe, symbol in true:
+        if severe:
+            named = claim.errors and (not about or claim.names(about, claim.errors))
+            named = named or symbol and claim.status and claim.names(about, claim.said)  # explain --undefined
+        else:
+            named = claim.names(about, claim.said + claim.errors)
+        foreign = symbol and process.opens and not any(map(KNOWN_CALL.fullmatch, about))  # the opener may have it
+        elsewhere = claim.command == "cudaCapabilitiesCheck" and not what.startswith("nothing of") or claim.command == "noRunpathAmbiguity" and not (
+            symbol and any(map(DRIVER_CALL.fullmatch, about)))
+        if not named and (start.limit or foreign or elsewhere):
+            unseen += 1
+        elif not named:
+            missed.append(f"says nothing: {what}")
+    return missed, unseen
+
+
+def alarms(claim, start, process):
+    """The errors that are about this process and its load."""
+    involved = process.loaded() | {os.path.realpath(os.path.join(start.directory, start.asked))}
+    return [text for text in claim.errors if claim.command not in ("audit", "noRunpathAmbiguity", "cudaCapabilitiesCheck")
+            or text.split(":")[0] not in HYGIENE and claim.files.get(text) in involved]
+
+
 def judge(start, process, bare, claims):
-    wrong, unseen = {}, []
+    """What each command says wrong, by its name, and the commands that say nothing of what they do not look at."""
+    wrong, unseen, alarming = {}, [], {}
     for claim in claims:
         real = bare if claim.command in ("audit", "noRunpathAmbiguity", "cudaCapabilitiesCheck") else process
         true = truths(real, start.because)
-        said = []
-        for what, about, severe, symbol in true:
-            if severe and claim.errors and (not about or claim.names(about, claim.errors)):
-                continue
-            if severe and symbol and claim.status and claim.names(about, claim.said):
-                continue
-            if not severe and claim.names(about, claim.said + claim.errors):
-                continue
-            if start.limit or symbol and real.opens and not any(map(KNOWN_CALL.fullmatch, about)):
-                unseen.append(claim.command)
-                continue
-            if claim.command == "cudaCapabilitiesCheck" or claim.command == "noRunpathAmbiguity" and not (symbol and any(map(DRIVER_CALL.fullmatch, about))):
-                unseen.append(claim.command)
-                continue
-            said.append(f"says nothing: {what}")
-        involved = real.loaded() | {os.path.realpath(os.path.join(start.directory, start.asked))}
-        if not real.status and not any(not what.startswith("nothing of") for what, *_ in true):
-            for text in claim.errors:
-                if claim.command in ("audit", "noRunpathAmbiguity") and (text.split(":")[0] not in LOAD or claim.files.get(text) not in involved):
-                    continue
-                said.append(f"an error, and the process is fine: {real.short(text)}"[:160])
-                break
+        said, count = unsaid(claim, true, start, real)
+        unseen += [claim.command] * count
+        alarming[claim.command] = alarms(claim, start, real)
+        false = [text for text in alarming[claim.command] if not claim.names(start.because.split(), [text])]
+        if false and not real.status and all(what.startswith("nothing of") for what, *_ in true):
+            said.append(f"an error, and the process is fine: {real.short(false[0])}"[:160])
         if claim.command == "explain" and real.states:
             said += compare(claim, real)
         if said:
             wrong[claim.command] = "; ".join(said)
-    if start.env == {}:
+    if not start.env:  # else they were not asked about the same start
         for one in claims:
+            about = {name for text in alarming[one.command] for name in re.findall(r"[\w+.-]+\.so[\w.]*", text)}
             for other in claims:
-                about = {name for text in one.errors if one.command != "noRunpathAmbiguity" and one.files.get(text, start.asked) in involved | {start.asked, None} for name in re.findall(r"[\w+.-]+\.so[\w.]*", text)}
-                if one.errors and about and not (other.status or other.errors) and other.command in ("explain", "audit", "doctor") \
-                        and not other.names(about, other.said) and one.command not in wrong and other.command not in wrong:
-                    if one.command == "audit" and not any(t.split(":")[0] in LOAD for t in one.errors):
-                        continue
-                    wrong[other.command] = f"contradicts {one.command}: {process.short(one.errors[0])}"[:160]
+                if about and other.command in ("explain", "audit", "doctor") and not (other.status or other.errors) \
+                        and not other.names(about, other.said) and not {one.command, other.command} & set(wrong):
+                    wrong[other.command] = f"contradicts {one.command}: {process.short(alarming[one.command][0])}"[:160]
     return wrong, unseen
 
 

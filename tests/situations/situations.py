@@ -6,8 +6,10 @@ worker. The line recorded for it is
 
     NAME<TAB>STATUS OBJECT… [| NAME -> OBJECT +NEW… ] [| NAME !! MESSAGE] [| message of the loader]
 
-with the situation's own objects, in the order that the process has them. `tests/situations/open` lists which commands are known to say something wrong: KIND/NAME COMMAND what. It only gets
-shorter: a wrong answer that is not listed fails, and so does a line whose answer is no longer wrong."""
+with the situation's own objects, in the order that the process has them.
+
+tests/situations/open lists which commands are known to say something wrong: KIND/NAME COMMAND what, and KIND/NAME COMMAND's-remedy
+what. It only gets shorter: a wrong answer that is not listed fails, and so does a line whose answer is no longer wrong."""
 import argparse
 import collections
 import glob
@@ -148,7 +150,8 @@ class Situation:
                 claims = judge.ask(start, self.base)
                 told["wrong"], told["unseen"] = judge.judge(start, process, bare, claims)
                 if self.options.show:
-                    told["show"] = "\n".join([f"{start.env or ''} {start.argv}: {process.line()}"] + [process.short(str(c)).replace(" /   ", "\n  ") for c in claims])
+                    told["show"] = "\n".join([f"{start.env or ''} {start.argv}: {process.line()}"] +
+                                             [process.short(str(c)).replace(" /   ", "\n  ") for c in claims])
                 if not self.options.quick:
                     told["wrong"].update(remedies.follow(start, process, claims, self.base, Process, self.options.work + "/place/kept"))
             return told
@@ -201,15 +204,16 @@ def run(options):
     idents = selected(options.what)
     jobs = min(4, os.cpu_count() or 1, len(idents) or 1)
     passing = [f"--{f}" for f in ("record", "quick", "show") if getattr(options, f)]
-    workers = [subprocess.Popen(options.namespace.split() + [sys.executable, os.path.abspath(__file__), "--worker", "--work",
-                                options.work, "--bin", options.bin] + passing + idents[n::jobs], stdout=subprocess.PIPE, text=True)
-               for n in range(jobs)]
+    workers = []
+    for n in range(jobs):
+        with open(f"{options.work}/told.{n}", "w") as answers:
+            command = options.namespace.split() + [sys.executable, os.path.abspath(__file__), "--worker", "--work", options.work, "--bin", options.bin]
+            workers.append(subprocess.Popen(command + passing + idents[n::jobs], stdout=answers))
     told = {}
-    for process in workers:
-        for line in process.stdout:
-            answer = json.loads(line)
-            told[answer.pop("ident")] = answer
+    for n, process in enumerate(workers):
         process.wait()
+        with open(f"{options.work}/told.{n}") as answers:
+            told.update((answer.pop("ident"), answer) for answer in map(json.loads, answers))
     for ident in idents:
         told.setdefault(ident, {"failed": "the worker did not answer"})
     return told

@@ -6,6 +6,8 @@
 # Whatever a library or program needs may be missing, older or of another kind when it runs: nothing is checked at the link.
 
 set -eu -o pipefail
+# shellcheck source-path=SCRIPTDIR source=../gpucode.bash
+. "$SITUATIONS/../gpucode.bash"
 machine=x86_64 text='' versions='' asked='' gpu='' because='' limit=''
 
 # on MACHINE WORD…: for x86_64, i386, arm64, s390x, x32, or musl on this machine
@@ -269,6 +271,15 @@ note() {
   done
   while (($#)); do description+="$1\\0$2\\0"; shift 2; done
   assembly .note.nixos.ldcache NixOS 0x63a86cb6 "$description$end" "$flags"
+}
+
+# gpu SM…: the path of an assembler text with machine code for these GPUs (80, 90), for a program or library to be linked with
+gpu() {
+  local path IFS=-
+  path=$OBJECTS/gpu-$*.s
+  gpu_code "$@" >"$path.$BASHPID"
+  mv "$path.$BASHPID" "$path"
+  echo "$path"
 }
 
 # writable DIRECTORY: what is written below it is this situation's own; what was there can still be read
