@@ -78,6 +78,7 @@ var wordsOnly = map[string]string{
 	explain.FHSInterpreter:     "the package is to be built with another hook",
 	explain.LoadError:          "the file is broken",
 	explain.UndefinedSymbol:    "which library defines it is known of the driver's alone",
+	explain.ByEnvironment:      "who sets the variable is not known",
 	explain.TwoMajors:          "which of the two is meant is not known",
 	explain.OpenedAbsent:       "the part may be nowhere here",
 	explain.OpenFails:          "what it lacks may be nowhere here",

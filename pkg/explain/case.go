@@ -178,6 +178,7 @@ func (c *Case) Settled() []Conclusion {
 		c.libraries()
 		c.Follow()
 		c.drivers()
+		c.environment()
 		c.gpuCode()
 	}
 	return c.found

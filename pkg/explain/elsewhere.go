@@ -2,6 +2,7 @@ package explain
 
 import (
 	"cmp"
+	"debug/elf"
 	"fmt"
 	"path"
 	"slices"
@@ -159,6 +160,37 @@ func (c *Case) libc() {
 					Remedy:     remedy.Do("ship the newer of the two, or none; --ignore libstdc++.so.6 accepts it")})
 			}
 		}
+	}
+}
+
+// environment reports what LD_LIBRARY_PATH decides beside the driver's libraries, where the file would find another one without it.
+func (c *Case) environment() {
+	var decided []string
+	var first *loader.Object
+	for _, o := range c.Objects[1:] {
+		if o.Rule != loader.ByEnv || o.File == nil || driver.Provides(path.Base(o.Name)) || o.NeededBy == nil {
+			continue
+		}
+		file, at, _ := c.Load.Own(o.NeededBy, o.Name)
+		if file == nil && o.NeededBy.File.Tag != elf.DT_RUNPATH {
+			file, at, _ = c.Load.Own(c.Main, o.Name)
+		}
+		if file == nil {
+			if file = c.Load.Default(o.Name); file != nil {
+				at = c.Loader.Inside(file.Path)
+			}
+		}
+		if file == nil || c.isSame(file, o.File) {
+			continue
+		}
+		if first == nil {
+			first = o
+		}
+		decided = append(decided, fmt.Sprintf("%s, not %s", o.Path, at))
+	}
+	if first != nil {
+		c.report(Conclusion{ID: ByEnvironment, Object: first, By: first.NeededBy, Remedy: remedy.Do("name a directory in LD_LIBRARY_PATH that has the driver's libraries alone, as hostDriver run does"),
+			Message: "LD_LIBRARY_PATH also decides what is no library of the driver: " + remedy.List(decided)})
 	}
 }
 

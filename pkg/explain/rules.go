@@ -51,6 +51,7 @@ const (
 	DriverByName    = "driver-by-name"
 	ExecutableStack = "executable-stack"
 	StoppedEdit     = "stopped-edit"
+	ByEnvironment   = "decided-by-environment"
 	NothingChecked  = "nothing-checked"
 )
 
@@ -121,6 +122,7 @@ var rules = []Rule{
 		"Functions of one name are in both: a call of one library ends in the other's, with structures of another layout."},
 	{OpenedAbsent, Error, "a part of a toolkit library that is opened by name and is not there",
 		"The library that opens it fails when it needs it, or takes the one of another version that the system has."},
+	{ByEnvironment, Warning, "LD_LIBRARY_PATH decides which library of several is loaded", "All that is in its directories comes before what the file's own run path has."},
 	{DriverByName, Warning, "a script opens the driver by name",
 		"The library that calls dlopen is the interpreter's own, so no run path of the package is searched. Only the driver link's path in the script helps."},
 	{ExecutableStack, Warning, "the file asks for an executable stack",
