@@ -163,5 +163,13 @@ func TestWhatTheVariableDecides(t *testing.T) {
 	found := f.audit(env, f.dir+"/p").of(f.dir + "/p")
 	f.want(found, "warning decided-by-environment")
 	f.put("opt/libfoo.so.1", lib("libfoo.so.1", "ours"))
-	f.want(f.audit(env, f.dir+"/p").of(f.dir+"/p"))
+	f.want(f.audit(env, f.dir+"/p").of(f.dir + "/p"))
+}
+
+// A program that opens what has no file, as the vDSO, is examined all the same.
+func TestOpenedWithoutAFile(t *testing.T) {
+	f := newFolder(t)
+	p := tinyelf.Object{Stack: elf.PF_R | elf.PF_W, Interp: loader64, Data: "\x00linux-vdso.so.1\x00"}.Needs("libc.so.6")
+	f.put("p", p)
+	f.want(f.audit(loader.Options{Opened: true}, f.dir+"/p").of(f.dir + "/p"))
 }

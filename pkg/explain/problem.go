@@ -99,7 +99,11 @@ func (c *Case) missing() {
 	c.toolkit()
 	for _, p := range c.Failed {
 		if v := c.Verdict(p.To); p.To.Found() && (v == nil || v.Kind == "") {
-			c.report(Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name, Message: fmt.Sprintf("opening %s would fail: %s", p.Name, p.Why), Remedy: c.letOpen(p.To)})
+			f := Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name, Message: fmt.Sprintf("opening %s would fail: %s", p.Name, p.Why), Remedy: c.letOpen(p.To)}
+			if p.Cause == loader.DlopenString && p.To.File != nil && p.To.File.IsText() { // for the linker: the string is no name of a library
+				f.Severity = Note
+			}
+			c.report(f)
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (c *Case) symbols() {
 	}
 	start := slices.DeleteFunc(slices.Clone(c.Objects), func(o *loader.Object) bool { return o.File == nil || !o.Found() || !(o == c.Main || o.Certain()) })
 	for _, p := range c.Opened {
-		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start), slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool { return slices.Contains(start, o) })...))
+		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start), slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool { return o.File == nil || slices.Contains(start, o) })...))
 		for _, o := range p.Brought {
 			if err != nil || o.File == nil || !o.Found() || o.Err != "" {
 				continue
