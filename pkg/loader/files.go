@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/binary"
 	"errors"
@@ -236,7 +237,9 @@ type File struct {
 	Err error
 	// interpErr is Err for the kernel, which reads a program's PT_INTERP; nobody reads a library's.
 	interpErr error
-	ELF       *Header // nil where the file is no ELF file, or one that contradicts itself
+	// Executes: a program that needs the C library alone, and calls its execv, as a compiled wrapper does.
+	Executes bool
+	ELF      *Header // nil where the file is no ELF file, or one that contradicts itself
 
 	Needed  []string
 	Soname  string
@@ -451,8 +454,17 @@ func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im 
 // take reads what an image says.
 func (f *File) take(im *elfimage.Image, fd int) {
 	f.Err = f.read(im)
+	f.Executes = f.executes(im)
 	f.capable = f.Interp != "" && f.Mode&0o111 != 0 && capable(fd)
 	f.ELF = &Header{im.Type, im.Machine, im.OSABI, im.SkipReason(), hasNotes(im)}
+}
+
+func (f *File) executes(im *elfimage.Image) bool {
+	if f.Interp == "" || slices.ContainsFunc(f.Needed, func(n string) bool { return n != "libc.so.6" && !MuslOnly(n) }) {
+		return false
+	}
+	table, err := im.Read(im.StrOff, im.StrSize)
+	return err == nil && bytes.Contains(table, []byte("execv\x00"))
 }
 
 // stat takes over a file's state, and reports whether it is a regular one.

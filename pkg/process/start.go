@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os/exec"
-	"path"
 	"slices"
-	"strings"
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
@@ -89,8 +87,8 @@ func Behind(l *loader.Loader, file string, interpreters bool) Start {
 	return t
 }
 
-// maxScript bounds what is read of a script, in bytes.
-const maxScript = 1 << 20
+// maxScript bounds the scripts that may be wrappers, in bytes.
+const maxScript = 64 << 10
 
 // head returns the beginning of a file; nil where it cannot be read.
 func head(file string) []byte {
@@ -114,7 +112,10 @@ func wrapper(l *loader.Loader, at scripts.Surroundings, interpreters bool) (w sc
 		if !bytes.HasPrefix(text, []byte("#!")) {
 			return w
 		}
-		if w = scripts.Wrapped(text, at); w.Program != "" || !interpreters {
+		if f.Size <= maxScript {
+			w = scripts.Wrapped(text, at)
+		}
+		if w.Program != "" || !interpreters {
 			return w
 		}
 		var byEnv string
@@ -123,15 +124,10 @@ func wrapper(l *loader.Loader, at scripts.Surroundings, interpreters bool) (w sc
 		}
 		return w
 	}
-	// A compiled wrapper needs the C library alone, and calls its execv. Most other programs do not, and need not be read.
-	if f.Interp == "" || f.Size > scripts.MaxCompiled || slices.ContainsFunc(f.Needed, func(n string) bool { return n != "libc.so.6" && !strings.HasPrefix(path.Base(n), "libc.") }) {
+	if !f.Executes || f.Size > scripts.MaxCompiled {
 		return w
 	}
 	f.Image(func(im *elfimage.Image) {
-		table, err := im.Read(im.StrOff, im.StrSize)
-		if err != nil || !bytes.Contains(table, []byte("execv\x00")) {
-			return
-		}
 		data := make([]byte, f.Size)
 		if n, _ := im.ReadAt(data, 0); n > 0 {
 			w = scripts.Compiled(data[:n], at)
