@@ -121,6 +121,7 @@ type answer struct {
 	fatalName string             // the name that was asked for: some of glibc's messages have only that
 	lacks     map[[3]string]bool // files, symbol versions that they lack, and the files that need them
 	untold    bool               // the loader failed at an assertion, of auditing modules or of a trace alone
+	silent    bool               // it lists nothing for a file without DT_NEEDED, whose DT_AUXILIARY it looks for all the same
 	relr      bool               // it stops for lack of the version that guards DT_RELR
 	audits    map[string]bool    // auditing modules, and whether each can be loaded
 }
@@ -264,6 +265,7 @@ func parse(out, interp string) answer {
 			continue
 		}
 		if rest == "statically linked" {
+			a.silent = true
 			continue
 		}
 		if i := strings.LastIndex(rest, " (0"); i >= 0 { // "(0)" where a file is at its own addresses
@@ -322,7 +324,7 @@ func difference(ours, theirs answer, interp string) string {
 			}
 		}
 		for lib := range ours.libs {
-			if !theirs.libs[lib] && lib[1] != interp {
+			if !theirs.libs[lib] && lib[1] != interp && !theirs.silent {
 				out = append(out, fmt.Sprintf("only we: %s => %s", lib[0], lib[1]))
 			}
 		}
