@@ -104,6 +104,13 @@ in
       let
         plain = kernels mode;
         thin = kernels (mode // { cudaThin = true; });
+        cut = kernels (
+          mode
+          // {
+            cudaThin = true;
+            cudaThinCut = true;
+          }
+        );
         blank = kernels (mode // { cudaBlankOptions = true; });
         both = kernels (
           mode
@@ -119,6 +126,8 @@ in
         ${mentions "plain" plain}
         contains "thin" "${architectures thin}" "libkernels.so, thinned for 9.0"
         same "length" "$(stat -c %s ${thin}/lib/libkernels.so)" "$(stat -c %s ${plain}/lib/libkernels.so)"
+        contains "cut" "${architectures cut}" "libkernels.so, thinned for 9.0"
+        same "cut: it is shorter" "$(($(stat -c %s ${cut}/lib/libkernels.so) + 200000 < $(stat -c %s ${plain}/lib/libkernels.so)))" 1
         ${mentions "thin alone" thin}
         contains "blank" "${architectures blank}" "sm_80 cubin"
         ${mentionsNot "blank" blank}
