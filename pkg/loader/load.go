@@ -625,11 +625,17 @@ func (l *Loader) isDriverLink(dir string) bool {
 
 // existing returns which subdirectories of an absolute directory there are.
 func (l *Loader) existing(dir string, subs []string) (out []string) {
-	names := l.files.Names(dir)
+	bare := func(dir string) string { // as the loader looks at it: the last slash may be the byte that is one too many
+		if len(dir) < 4096 {
+			return dir
+		}
+		return strings.TrimSuffix(dir, "/")
+	}
+	names := l.files.Names(bare(dir))
 	for _, sub := range subs {
 		// The listing, which the search needs anyway, spares a look for each.
 		first, _, _ := strings.Cut(sub, "/")
-		if (sub == "" || names == nil || names[first]) && l.files.IsDir(dir+sub) {
+		if (sub == "" || names == nil || names[first]) && l.files.IsDir(bare(dir+sub)) {
 			out = append(out, sub)
 		}
 	}

@@ -115,18 +115,21 @@ func (a ABI) verify(f *File, debian bool) (skip, fatal string) {
 			return why, ""
 		}
 		return "", why
-	case f.ident[elf.EI_VERSION] != byte(elf.EV_CURRENT) || f.version != uint32(elf.EV_CURRENT):
-		return "", "ELF file version does not match current one"
+	case f.ident[elf.EI_VERSION] != byte(elf.EV_CURRENT):
+		return "", "ELF file version ident does not match current one"
 	}
 	osabi := elf.OSABI(f.ident[elf.EI_OSABI])
 	switch {
 	case osabi != elf.ELFOSABI_NONE && osabi != elf.ELFOSABI_LINUX && !(a.Machine == elf.EM_ARM && osabi == elf.ELFOSABI_ARM):
 		return "", "ELF file OS ABI invalid"
-	case f.ident[elf.EI_ABIVERSION] != 0 && osabi != elf.ELFOSABI_LINUX:
+	case f.ident[elf.EI_ABIVERSION] != 0 && (osabi != elf.ELFOSABI_LINUX || f.ident[elf.EI_ABIVERSION] > lastABIVersion(a.Machine)):
 		return "", "ELF file ABI version invalid"
 	}
 	if slices.ContainsFunc(f.ident[elf.EI_PAD:], func(b byte) bool { return b != 0 }) {
 		return "", "nonzero padding in e_ident"
+	}
+	if f.version != uint32(elf.EV_CURRENT) {
+		return "", "ELF file version does not match current one"
 	}
 	if skip := a.matches(f.machine, f.eflags); skip != "" {
 		return skip, ""
@@ -151,6 +154,16 @@ func (a ABI) verify(f *File, debian bool) (skip, fatal string) {
 		return "", "object file has no dynamic section"
 	}
 	return "", ""
+}
+
+// lastABIVersion returns the highest EI_ABIVERSION that glibc takes of a file of ELFOSABI_LINUX (libc-abis of glibc since 2.28,
+// whose lines count up: UNIQUE, IFUNC on some machines, ABSOLUTE).
+func lastABIVersion(m elf.Machine) byte {
+	switch m {
+	case elf.EM_X86_64, elf.EM_386, elf.EM_PPC, elf.EM_PPC64, elf.EM_SPARC, elf.EM_SPARCV9, elf.EM_RISCV:
+		return 3
+	}
+	return 2
 }
 
 // A CPU is what the processor contributes to the search.

@@ -529,6 +529,68 @@ func TestGLibc(t *testing.T) {
 				}
 			}
 		}},
+		{"what the header says of the operating system's ABI is known, or the load stops", func(s *stage) {
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			for _, osabi := range []elf.OSABI{elf.ELFOSABI_NONE, elf.ELFOSABI_LINUX, elf.ELFOSABI_FREEBSD} {
+				for _, version := range []byte{0, 1, 2, 3, 4, 5, 255} {
+					b := lib("liba.so.1").Bytes()
+					b[elf.EI_OSABI], b[elf.EI_ABIVERSION] = byte(osabi), version
+					s.raw("a/liba.so.1", string(b))
+					why := ""
+					if osabi == elf.ELFOSABI_FREEBSD {
+						why = "~/a/liba.so.1: ELF file OS ABI invalid"
+					} else if version > 3 || version > 0 && osabi == elf.ELFOSABI_NONE {
+						why = "~/a/liba.so.1: ELF file ABI version invalid"
+					}
+					s.stops("p", why)
+				}
+			}
+		}},
+		{"each field of the header that does not fit stops the load", func(s *stage) {
+			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
+			for _, c := range []struct {
+				at  int
+				v   byte
+				why string
+			}{
+				{0, 'e', "invalid ELF header"}, {elf.EI_VERSION, 2, "ELF file version ident does not match current one"},
+				{9, 1, "nonzero padding in e_ident"}, {15, 1, "nonzero padding in e_ident"}, {20, 2, "ELF file version does not match current one"},
+				{16, byte(elf.ET_REL), "only ET_DYN and ET_EXEC can be loaded"}, {54, 55, "ELF file's phentsize not the expected size"},
+			} {
+				b := lib("liba.so.1").Bytes()
+				b[c.at] = c.v
+				s.raw("a/liba.so.1", string(b))
+				s.stops("p", "~/a/liba.so.1: "+c.why)
+			}
+		}},
+		{"a path of PATH_MAX bytes ends the list, a directory of as many does not exist", func(s *stage) {
+			s.put("a/liba.so.1", lib("liba.so.1"))
+			s.put("b/liba.so.1", lib("liba.so.1"))
+			long := func(n int) string { // the directory, in so many bytes
+				dir := s.dir + "/a"
+				for len(dir)+5 <= n-4 {
+					dir += "/../a"
+				}
+				return dir + strings.Repeat("/", n-1-len(dir)-1) + "/."
+			}
+			for n, want := range map[int]string{
+				4095 - len("/liba.so.1"): "own", 4096 - len("/liba.so.1"): "", 4095: "", 4096: "~/b/liba.so.1",
+			} {
+				dir := long(n)
+				if len(dir) != n {
+					s.Fatal(len(dir), n)
+				}
+				s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, dir+":~/b"))
+				switch want {
+				case "own":
+					s.want("p", "liba.so.1", dir+"/liba.so.1", ByRunPath)
+				case "":
+					s.want("p", "liba.so.1", "", NotFound)
+				default:
+					s.want("p", "liba.so.1", want, ByRunPath)
+				}
+			}
+		}},
 		{"a dangling link is passed over", func(s *stage) {
 			s.link("nothing", "a/liba.so.1")
 			s.put("b/liba.so.1", lib("liba.so.1"))
