@@ -286,8 +286,7 @@ type allowance int
 
 const (
 	noChange    allowance = iota
-	anyDead               // nothing is there
-	anyHeader             // compared as a value
+	anything              // nothing is there, or it is compared as values
 	anyText               // read back as a value, of any size
 	anyValue              // read back as a value, of the same size
 	someFields            // those of the ELF header that say where tables are, and the OS ABI
@@ -299,12 +298,11 @@ const (
 func (v *verifier) allowed(o elfimage.Owner) allowance {
 	c := &v.c
 	switch {
-	case v.staleStrings(o), v.overgrown(o), o.Kind == elfimage.OfSection && o.Index == v.before.anchorSection():
-		return anyDead
+	case v.staleStrings(o), v.overgrown(o), o.Kind == elfimage.OfSection && o.Index == v.before.anchorSection(),
+		o.Kind == elfimage.ProgramHeaders, o.Kind == elfimage.SectionHeaders, v.isDynamic(o):
+		return anything
 	case o.Kind == elfimage.FileHeader:
 		return someFields
-	case o.Kind == elfimage.ProgramHeaders, o.Kind == elfimage.SectionHeaders, v.isDynamic(o):
-		return anyHeader
 	case c.Interpreter != nil && v.isInterpreter(o):
 		return anyText
 	case len(c.ClearVersions) > 0 && v.is(o, elf.DT_VERSYM, elf.SHT_GNU_VERSYM),
@@ -322,7 +320,7 @@ func (v *verifier) allowed(o elfimage.Owner) allowance {
 func (v *verifier) touch(o elfimage.Owner, from uint64, was, is []byte) error {
 	how := v.allowed(o)
 	switch {
-	case how == anyDead, how == anyHeader, how == anyText, how == anyValue, v.ofNote(from, was, is):
+	case how == anything, how == anyText, how == anyValue, v.ofNote(from, was, is):
 		return nil
 	case how == someStrings && (v.after.StrAddr != v.before.StrAddr || v.after.StrOff != v.before.StrOff):
 		return nil // moved compares the copy
@@ -482,11 +480,6 @@ func (v *verifier) isNew(prog int) bool {
 	}))
 }
 
-// isNames reports whether an owner is the names of sections, which a new one's is added to.
-func (v *verifier) isNames(o elfimage.Owner) bool {
-	return v.note != nil && o.Kind == elfimage.OfSection && o.Index == int(v.before.Shstrndx)
-}
-
 // isNoteSection tells the section of a resolution note that goes or comes, and of its room.
 func (v *verifier) isNoteSection(i int) bool {
 	if v.cache == nil && v.note == nil {
@@ -504,7 +497,7 @@ func (v *verifier) isCache(prog int) bool {
 // moved checks that what is elsewhere afterwards has its content there.
 func (v *verifier) moved(o elfimage.Owner) error {
 	how := v.allowed(o)
-	if how == anyDead || how == anyHeader || how == someFields {
+	if how == anything || how == someFields {
 		return nil
 	}
 	now, there := v.now(o)
@@ -529,7 +522,8 @@ func (v *verifier) moved(o elfimage.Owner) error {
 			return bug("moves %s to an address that is not mapped to it", v.name(o))
 		}
 	}
-	if now.size < o.Size || now.size > o.Size && how != someStrings && !v.isNames(o) {
+	names := v.note != nil && o.Kind == elfimage.OfSection && o.Index == int(v.before.Shstrndx) // which a new section's is added to
+	if now.size < o.Size || now.size > o.Size && how != someStrings && !names {
 		return bug("changes the size of %s", v.name(o))
 	}
 	at := uint64(0)
