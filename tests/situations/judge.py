@@ -7,6 +7,7 @@ A command is wrong where
 - the situation says of which names something has to be said ($because), and the command has not one of them;
 - it names an error where the process is fine (of audit and noRunpathAmbiguity: of a file that is in this process, and about its load);
 - explain resolves a name to another file, leaves a file out that is loaded, or lists one that is not;
+- explain says of a file that somebody else needs it, or that another rule found it, than glibc's own account does (LD_DEBUG);
 - of two commands one names an error and the other exits 0 without a word of it (said only where neither is wrong already).
 
 What is not held against them, and counted apart: of a plugin, functions whose owner is not known from their names (its opener may
@@ -201,7 +202,7 @@ def alarms(claim, start, process):
             or text.split(":")[0] not in HYGIENE and claim.files.get(text) in involved]
 
 
-def judge(start, process, bare, claims):
+def judge(start, process, bare, claims, base):
     """What each command says wrong, by its name, and the commands that say nothing of what they do not look at."""
     wrong, unseen, alarming = {}, [], {}
     for claim in claims:
@@ -215,6 +216,8 @@ def judge(start, process, bare, claims):
             said.append(f"an error, and the process is fine: {real.short(false[0])}"[:160])
         if claim.command == "explain" and real.states:
             said += compare(claim, real)
+        if claim.command == "explain" and not said:
+            said += searches(claim, start, real, base)
         if said:
             wrong[claim.command] = "; ".join(said)
     if not start.env:  # else they were not asked about the same start
@@ -225,6 +228,48 @@ def judge(start, process, bare, claims):
                         and not other.names(about, other.said) and not {one.command, other.command} & set(wrong):
                     wrong[other.command] = f"contradicts {one.command}: {process.short(alarming[one.command][0])}"[:160]
     return wrong, unseen
+
+
+RULES = {"RPATH": "DT_RPATH", "RUNPATH": "DT_RUNPATH", "LD_LIBRARY_PATH": "LD_LIBRARY_PATH", "system search path": "default directories"}
+
+
+def loaders_account(start, base):
+    """By glibc's own LD_DEBUG: for each name that was searched and found, the file, the rule, and who needed it."""
+    done = subprocess.run(start.argv, cwd=start.directory, env={**base, **start.env, "LD_DEBUG": "libs,files"}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=60)
+    found, name, tried, rule, asker = {}, None, None, None, None
+    for line in done.stderr.decode(errors="replace").splitlines():
+        line = re.sub(r"^\s*\d+:\s+", "", line)
+        if asked := re.fullmatch(r"file=(.*) \[0\];  (?:needed|dynamically loaded) by (.*) \[0\]( \(relocation dependency\))?", line):
+            name, asker = asked[1], asked[2]
+            tried, rule = (name, "path") if "/" in name else (None, None)
+        elif line.startswith("search cache="):
+            rule = "ld.so.cache"
+        elif path := re.search(r"\t\((RPATH|RUNPATH|LD_LIBRARY_PATH|system search path)[^)]*\)$", line):
+            rule = RULES[path[1]]
+        elif line.startswith("trying file="):
+            tried = line.partition("=")[2]
+        elif line.endswith("generating link map") and name and tried:
+            found.setdefault(name, (tried, rule, asker or start.asked))
+    return found
+
+
+def searches(claim, start, process, base):
+    """What explain says of who needs a library and how it is found, against the loader's own account; glibc's programs of this machine."""
+    with open(os.path.join(start.directory, start.asked), "rb") as file:
+        contents = file.read()
+    if start.argv != [start.asked] or contents[:4] != b"\x7fELF" or b"makeCWrapper" in contents:  # a wrapper's account has two processes
+        return []
+    real = lambda path: os.path.realpath(os.path.join(start.directory, path))
+    for name, (path, rule, asker) in loaders_account(start, base).items():
+        several = [library for file in claim.document.get("files", []) for library in file.get("libraries", [])
+                   if library["soname"] == name and library["path"]]
+        said = {(real(library["path"]), library["rule"], real(library["needed_by"] or start.asked)) for library in several}
+        truth = real(path), rule, real(asker)
+        if several and truth not in said and "$" not in name:  # a token, which this account does not expand
+            told, differs = min(said), [n for n in range(3) if all(s[n] != truth[n] for s in said)] or [0]
+            return [f"says of {name}: {process.short(told[differs[0]])}, the loader: {process.short(truth[differs[0]])}"]
+    return []
 
 
 def compare(claim, process):

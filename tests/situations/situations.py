@@ -148,7 +148,7 @@ class Situation:
             if not self.options.record:
                 bare = Process(start, {}, self.base) if start.env else process
                 claims = judge.ask(start, self.base)
-                told["wrong"], told["unseen"] = judge.judge(start, process, bare, claims)
+                told["wrong"], told["unseen"] = judge.judge(start, process, bare, claims, self.base)
                 if self.options.show:
                     told["show"] = "\n".join([f"{start.env or ''} {start.argv}: {process.line()}"] +
                                              [process.short(str(c)).replace(" /   ", "\n  ") for c in claims])
