@@ -93,6 +93,22 @@ func main() {
 			ofLoader = filepath.Dir(*glibc)
 		}
 		run("random starts under glibc", func() (int, error) { return starts([]string{"cc"}, nil, *glibc, ofLoader, false, 0, 0, *beginning) })
+		if *glibc == usual {
+			for _, m := range []struct {
+				name, triplet, loader string
+				run                   []string
+				machine               elf.Machine
+				class                 elf.Class
+			}{
+				{"i386", "i686-linux-gnu", "ld-linux.so.2", nil, elf.EM_386, elf.ELFCLASS32},
+				{"arm64", "aarch64-linux-gnu", "ld-linux-aarch64.so.1", []string{"qemu-aarch64"}, elf.EM_AARCH64, elf.ELFCLASS64},
+			} {
+				dir := "/usr/" + m.triplet + "/lib"
+				run("random starts of "+m.name, func() (int, error) {
+					return starts([]string{m.triplet + "-gcc"}, m.run, dir+"/"+m.loader, dir, false, m.machine, m.class, *beginning/2)
+				})
+			}
+		}
 		if *musl != "" {
 			run("random starts under musl", func() (int, error) { return starts([]string{"musl-gcc"}, nil, *musl, "", true, 0, 0, *beginning) })
 		}

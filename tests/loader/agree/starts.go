@@ -336,9 +336,19 @@ func (g *startGraph) compare() (kind, difference string, err error) {
 	slices.Sort(ours.has)
 
 	argv := slices.Concat(g.run, []string{g.started}, g.opens, []string{"--"}, g.asks)
+	if g.run != nil { // what emulates the machine is to have none of them
+		var vars []string
+		for _, e := range g.env {
+			vars = append(vars, "-E", e)
+		}
+		argv = slices.Insert(argv, len(g.run), vars...)
+	}
 	// The variables are for the wrapper's shell, too: it must not fail by them.
 	shell := exec.Command(argv[0], argv[1:]...)
-	shell.Dir, shell.Env = g.cwd, append([]string{"LC_ALL=C", "PATH=/usr/bin:/bin"}, g.env...)
+	shell.Dir, shell.Env = g.cwd, []string{"LC_ALL=C", "PATH=/usr/bin:/bin"}
+	if g.run == nil {
+		shell.Env = append(shell.Env, g.env...)
+	}
 	if g.started != g.program {
 		for _, e := range g.env { // else the shell would load what is in them
 			name, value, _ := strings.Cut(e, "=")
@@ -431,11 +441,13 @@ func (g *startGraph) comparable(paths []string) []string {
 
 // starts compares what explain says of N random starts with what happens.
 func starts(cc []string, run []string, interp, ofLoader string, musl bool, machine elf.Machine, class elf.Class, n int) (int, error) {
-	if _, err := os.Stat(interp); err != nil && run == nil {
+	if _, err := os.Stat(interp); err != nil {
 		return 0, fmt.Errorf("%w: there is no %s", errSkip, interp)
 	}
-	if _, err := exec.LookPath(cc[0]); err != nil {
-		return 0, fmt.Errorf("%w: it takes %s", errSkip, cc[0])
+	for _, tool := range append(run, cc[0]) {
+		if _, err := exec.LookPath(tool); err != nil {
+			return 0, fmt.Errorf("%w: it takes %s", errSkip, tool)
+		}
 	}
 	t, err := makeTemplates(cc, interp, musl)
 	if err != nil {
