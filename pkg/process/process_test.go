@@ -267,13 +267,13 @@ func TestCompiledWrapper(t *testing.T) {
 func TestOpenAllOfPreloaded(t *testing.T) {
 	s := newStage(t)
 	s.put("/a/libpa.so", lib("libpa.so"))
-	s.put("/none/x", "")
+	s.put("/none/libpie.so", tinyelf.Object{Flags1: elf.DF_1_PIE})
 	p := prog().With(elf.DT_RUNPATH, "/none")
-	p.Dlopen = `[{"soname":["libpa.so"]},{"soname":["/a/libpa.so"]}]`
+	p.Dlopen = `[{"soname":["libpa.so"]},{"soname":["/a/libpa.so"]},{"soname":["libpie.so"]}]`
 	s.put("/p", p)
-	state := s.begin("/p", loader.Environment{Preload: "libpa.so"})
+	state := s.begin("/p", loader.Environment{Preload: "libpa.so:libpie.so"})
 	state.OpenAll(nil, nil)
-	if len(state.Failed) != 1 || state.Failed[0].Name != "libpa.so" || len(state.Opened) != 1 {
+	if len(state.Failed) != 2 || state.Failed[0].Name != "libpa.so" || state.Failed[1].Name != "libpie.so" || len(state.Opened) != 1 {
 		t.Errorf("%+v, %+v", state.Failed, state.Opened)
 	}
 }

@@ -59,7 +59,7 @@ func (s *State) OpenAll(want func(o *loader.Object, l loader.Literal) bool, keep
 		}
 		asked := map[string]bool{}
 		for _, u := range o.Uses {
-			asked[u.Name] = u.To.Found() || u.Cause.Certain() && !u.Cause.Optional()
+			asked[u.Name] = u.To.Found() && u.To.Err == "" || u.Cause.Certain() && !u.Cause.Optional()
 		}
 		for _, note := range o.File.Notes() {
 			for _, name := range note.Sonames {
