@@ -199,8 +199,10 @@ func (c *Case) who(o *loader.Object) string {
 
 // stops: the loader finds a library and stops at it.
 func (c *Case) stops(o *loader.Object) Conclusion {
-	script := ""
-	if o.File.IsText() {
+	script, fix := "", remedy.Do("replace the file, or take its directory off the search")
+	if o.File.IsLFSPointer() {
+		script, fix = ": it is a pointer of Git LFS, not the library", remedy.Do("fetch what it stands for with git lfs pull; of a Nix package, with fetchLFS = true of the source")
+	} else if o.File.IsText() {
 		script = " (what is at " + o.Path + " is text for the linker)"
 	}
 	if o.NeededBy != nil && c.otherLibc(o.Name) {
@@ -208,7 +210,7 @@ func (c *Case) stops(o *loader.Object) Conclusion {
 	}
 	return Conclusion{ID: LoadError, Object: o, By: o.NeededBy,
 		Message: fmt.Sprintf("%s is found at %s (%s), where the loader stops: %s%s", o.Name, o.Path, o.How(nil), o.Err, script),
-		Remedy:  remedy.Do("replace the file, or take its directory off the search")}
+		Remedy:  fix}
 }
 
 // otherLibc reports whether a name is that of musl's C library, and the loader glibc's.

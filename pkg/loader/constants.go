@@ -84,7 +84,7 @@ func (l *Loader) readInterpreter(p string, a ABI, asked bool, nixLD string) *Int
 	if strings.HasPrefix(path.Base(p), "ld-musl") {
 		in.Kind = Musl
 	}
-	data := in.read(l.files, p)
+	data := in.read(l.files, l.abs(p)) // a relative one is the kernel's, from the working directory
 	if in.file.isNixLD(data) && asked {
 		at := cmp.Or(nixLD, nixLDLoader)
 		if data = in.read(l.files, at); in.Why != "" {

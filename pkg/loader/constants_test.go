@@ -109,6 +109,31 @@ func TestEntryThatIsAFile(t *testing.T) {
 	}
 }
 
+// The kernel looks a relative interpreter up from the working directory.
+func TestRelativeInterpreter(t *testing.T) {
+	s := newStage(t)
+	s.put("ld/ld.so", lib("ld.so"))
+	s.put("p", tinyelf.Object{Interp: "ld/ld.so"})
+	if l := s.load("p"); !l.Interp.Found || l.Stops() != "" {
+		t.Errorf("%v %q", l.Interp.Found, l.Stops())
+	}
+	s.put("q", tinyelf.Object{Interp: "none/ld.so"})
+	if l := s.load("q"); l.Stops() != "its interpreter none/ld.so does not exist" {
+		t.Errorf("%q", l.Stops())
+	}
+}
+
+func TestPointersOfGitLFS(t *testing.T) {
+	s := newStage(t)
+	const first = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345678\n"
+	for text, want := range map[string]bool{first: true, "version https://example.org\n" + first: false, first + strings.Repeat("x", 1024): false, "INPUT(libx.so)": false, "": false} {
+		s.raw("libx.so", text)
+		if f := NewFiles("").Open(s.dir + "/libx.so"); f.IsLFSPointer() != want {
+			t.Errorf("%.60q: %v", text, !want)
+		}
+	}
+}
+
 func TestSystemDirs(t *testing.T) {
 	for text, want := range map[string]string{
 		"\x00/lib/x86_64-linux-gnu/\x00/usr/lib/\x00/lib/\x00other\x00/lib64/\x00": "/lib/x86_64-linux-gnu/ /usr/lib/ /lib/",

@@ -605,6 +605,16 @@ func (f *File) IsText() bool {
 	return f.Size > 0 && !slices.ContainsFunc(f.ident[:min(f.Size, elf.EI_NIDENT)], func(b byte) bool { return b < ' ' && b != '\n' && b != '\t' && b != '\r' || b >= 0x7f })
 }
 
+// IsLFSPointer reports whether the file stands for one that Git LFS has not fetched (docs/spec.md of git-lfs).
+func (f *File) IsLFSPointer() bool {
+	const first = "version https://git-lfs.github.com/spec/"
+	if f.Size < int64(len(first)) || f.Size >= 1024 || string(f.ident[:]) != first[:elf.EI_NIDENT] {
+		return false
+	}
+	b, err := plainfile.Read(f.Path, 1024)
+	return err == nil && strings.HasPrefix(string(b), first)
+}
+
 // problem says in words why the file cannot be read, or "".
 func (f *File) problem() string {
 	switch {
