@@ -378,13 +378,7 @@ func several(n, jobs int, do func(i int)) {
 }
 
 // UsualInterpreter is [loader.Loader.UsualInterpreter] for programs like the plan's.
-func (r *Resolver) UsualInterpreter(p *Plan) string {
-	kind := loader.GLibc
-	if p.Object.LibC == Musl {
-		kind = loader.Musl
-	}
-	return r.ix.loader.UsualInterpreter(p.Object.ABI, kind)
-}
+func (r *Resolver) UsualInterpreter(p *Plan) string { return r.ix.usualInterpreter(p.Object) }
 
 // SkipMalformed makes a file a skipped one, with a warning, where an error, of reading or
 // editing it, is that it contradicts itself. It reports whether it does.

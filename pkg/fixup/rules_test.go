@@ -1455,3 +1455,25 @@ func TestProgramsWithoutALoader(t *testing.T) {
 		}
 	}
 }
+
+// What is for a C library whose loader is not here is loaded by nothing, and was "unchanged".
+func TestByHandATreeForAnotherCLibrary(t *testing.T) {
+	s := newStage(t)
+	o := lib("x.node", "libc.musl-aarch64.so.1", "libgone.so").Object
+	o.Machine = elf.EM_AARCH64
+	s.put("out/x.node", o)
+	s.byHand()
+	if p := s.resolve().plan("out/x.node"); p.OtherLibC != Musl {
+		t.Errorf("%q", p.Skip)
+	}
+	// With a program whose loader is here it is another matter.
+	ld := loaderOf(s.dir + "/musl")
+	ld.Machine = elf.EM_AARCH64
+	s.put("musl/ld-musl-aarch64.so.1", ld)
+	main := prog("libc.musl-aarch64.so.1").Object
+	main.Machine, main.Interp = elf.EM_AARCH64, "~/musl/ld-musl-aarch64.so.1"
+	s.put("out/main", main)
+	if p := s.resolve().plan("out/x.node"); p.OtherLibC != UnknownLibC {
+		t.Errorf("%q", p.Skip)
+	}
+}

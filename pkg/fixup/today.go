@@ -216,16 +216,37 @@ func (t *today) opens(o *Object) (can bool) {
 	return can
 }
 
-// cLibrary is the host's C library, as /bin/sh tells, where files of the tree are for it: those
-// for another are then variants that a package ships as well.
+// cLibrary is the host's C library, as /bin/sh tells, where files of the tree are for it: those for another are then
+// variants that a package ships as well; or where no loader is here for the others, so that nothing loads them.
 func (ix *Index) cLibrary() LibC {
 	real, err := filepath.EvalSymlinks("/bin/sh")
 	if err != nil {
 		return UnknownLibC
 	}
 	sh := ix.readFile(real)
-	if sh == nil || !slices.ContainsFunc(ix.Files, func(o *Object) bool { return o.LibC == sh.LibC }) {
+	if sh == nil {
+		return UnknownLibC
+	}
+	host, runs := false, false
+	for _, o := range ix.Files {
+		switch {
+		case o.LibC == sh.LibC:
+			host = true
+		case o.LibC != UnknownLibC && !runs:
+			runs = o.program() && ix.loader.Interpreter(o.Interp, o.ABI).Why == "" || ix.usualInterpreter(o) != ""
+		}
+	}
+	if !host && runs {
 		return UnknownLibC
 	}
 	return sh.LibC
+}
+
+// usualInterpreter is [loader.Loader.UsualInterpreter] for programs like a file.
+func (ix *Index) usualInterpreter(o *Object) string {
+	kind := loader.GLibc
+	if o.LibC == Musl {
+		kind = loader.Musl
+	}
+	return ix.loader.UsualInterpreter(o.ABI, kind)
 }
