@@ -77,6 +77,7 @@ func (ix *Index) Change(ctx context.Context, plans []*Plan, c Changing) (stopped
 		}
 	}
 	if again && stopped == nil { // files were counted on that are not as planned
+		ix.asked = nil
 		if ix.loader, stopped = loader.New(loader.Options{NoTries: true}); stopped == nil {
 			ix.confirm(plans, c.Jobs)
 		}

@@ -51,6 +51,7 @@ type Index struct {
 	sources Sources
 	loader  *loader.Loader // to which the files are what they were when they were read
 	roots   tree.Roots     // of Sources.Paths
+	asked   *loop          // what was asked about the plans; nil where there was nothing to ask
 
 	objects sync.Map          // string, Object.Real → func() *Object, which reads the file once
 	dirs    sync.Map          // string, its path → *dir

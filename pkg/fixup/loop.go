@@ -25,6 +25,13 @@ type loop struct {
 	all      []*start // those that count, programs first
 	refusals []*refusal
 	changes  bool // some file does, or would
+	asked    map[*Plan]planned
+}
+
+// planned is what of a plan the starts were asked with.
+type planned struct {
+	State
+	fails bool
 }
 
 // choice is what the run takes for a file's need.
@@ -43,7 +50,7 @@ type refusal struct {
 
 // loop makes the plans go together, unless they do already.
 func (r *Resolver) loop(plans []*Plan, jobs int, done bool) {
-	w := &loop{r: r, jobs: jobs, planned: map[string]*Plan{}, starts: map[*Plan]*start{}}
+	w := &loop{r: r, jobs: jobs, planned: map[string]*Plan{}, starts: map[*Plan]*start{}, asked: map[*Plan]planned{}}
 	found := func(n *Need) bool { return n.Outcome == Found }
 	for _, p := range plans {
 		if p.Skip == "" && p.Object.Err == nil {
@@ -65,6 +72,31 @@ func (r *Resolver) loop(plans []*Plan, jobs int, done bool) {
 			f.tell()
 		}
 	}
+	if w.changes {
+		r.ix.asked = w
+	}
+}
+
+func (p *Plan) planned() planned { return planned{p.State(), p.Err != nil} }
+
+// surprises is [verify] with what the starts were asked before, but for those in which something has changed since.
+func (w *loop) surprises() []Surprise {
+	changed := map[*Plan]bool{}
+	for _, p := range w.plans {
+		if w.asked[p] != p.planned() {
+			changed[p] = true
+		}
+	}
+	if len(changed) > 0 {
+		w.ask(changed)
+	}
+	v := verification{loaded: map[*Plan]bool{}, surprised: map[*Plan]bool{}, seen: map[Surprise]bool{}}
+	for _, s := range w.all {
+		if s.plan.Err == nil {
+			v.note(s.plan, slices.DeleteFunc(s.found, func(f Surprise) bool { return f.Plan.Err != nil }), s.err)
+		}
+	}
+	return v.out
 }
 
 // refuse refuses a candidate for each fault, where another does. It reports whether there was one.
@@ -142,6 +174,7 @@ func (w *loop) retry() (changed bool) {
 		x.need.refused[x.object] = x.why
 		w.r.propose(x.plan)
 		w.starts, w.all, w.refusals = starts, all, append(w.refusals, x)
+		w.asked[x.plan] = x.plan.planned()
 	}
 	return changed
 }
@@ -218,6 +251,11 @@ func (w *loop) spoils(first state) bool {
 // ask asks what the starts would do, of which one loads a file whose plan has changed; nil for all.
 func (w *loop) ask(changed map[*Plan]bool) {
 	l := w.r.ix.view(w.plans)
+	for _, p := range w.plans {
+		if changed == nil || changed[p] {
+			w.asked[p] = p.planned()
+		}
+	}
 	look := func(plans []*Plan) (out []*start) {
 		var again []*Plan
 		for _, p := range plans {

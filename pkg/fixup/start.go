@@ -19,6 +19,8 @@ type start struct {
 	loads  map[*Plan]bool // files of the tree
 	asks   []ask
 	faults []fault
+	found  []Surprise // see verification
+	err    error
 }
 
 // ask is an object of a start that asks for a library with versions by its name.
@@ -49,12 +51,16 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 	s := &start{plan: p, loads: map[*Plan]bool{p: true}}
 	load, err := process.Start{File: p.Object.Real, Interpreter: p.runsOn()}.Begin(l)
 	if err != nil || load.Static {
-		return s // [Index.Verify] says why
+		s.err = err
+		return s
 	}
 	for _, o := range load.Objects {
 		from := w.of(o)
 		if from != nil {
 			s.loads[from] = true
+			if p.Object.program() {
+				s.found = append(s.found, compare(from, o, load.Load, p)...)
+			}
 		}
 		for _, u := range o.Uses {
 			if u.Cause != loader.Needed || u.To == nil {
@@ -81,6 +87,9 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 				s.faults = append(s.faults, w.lacking(s, a, n, lacks))
 			}
 		}
+	}
+	if !p.Object.program() && p.Err == nil {
+		s.found = compare(p, load.Main, load.Load, p)
 	}
 	return s
 }

@@ -31,6 +31,9 @@ type Surprise struct {
 // directories, and whose entries are those that were chosen, one is looked at. Where the one
 // was a surprise, all are.
 func (ix *Index) Verify(plans []*Plan, jobs int) []Surprise {
+	if ix.asked != nil {
+		return ix.asked.surprises()
+	}
 	return verify(plans, ix.view(plans), jobs)
 }
 
@@ -109,18 +112,23 @@ func (v *verification) each(plans []*Plan, look func(*Plan) ([]Surprise, error))
 	found, errs := make([][]Surprise, len(plans)), make([]error, len(plans))
 	several(len(plans), v.jobs, func(i int) { found[i], errs[i] = look(plans[i]) })
 	for i, p := range plans {
-		if errs[i] != nil {
-			v.surprised[p] = true
-			v.out = append(v.out, Surprise{Plan: p, Err: errs[i]})
+		v.note(p, found[i], errs[i])
+	}
+}
+
+// note notes what was found to differ when one file was looked at.
+func (v *verification) note(p *Plan, found []Surprise, err error) {
+	if err != nil {
+		v.surprised[p] = true
+		v.out = append(v.out, Surprise{Plan: p, Err: err})
+	}
+	for _, f := range found {
+		v.loaded[f.Plan] = v.loaded[f.Plan] || p.Object.program()
+		if f.Text == "" || v.seen[f] {
+			continue
 		}
-		for _, f := range found[i] {
-			v.loaded[f.Plan] = v.loaded[f.Plan] || p.Object.program()
-			if f.Text == "" || v.seen[f] {
-				continue
-			}
-			v.surprised[f.Plan], v.seen[f] = true, true
-			v.out = append(v.out, f)
-		}
+		v.surprised[f.Plan], v.seen[f] = true, true
+		v.out = append(v.out, f)
 	}
 }
 
