@@ -48,8 +48,9 @@ type refusal struct {
 	does   func(*Object) bool // nil: any
 }
 
-// loop makes the plans go together, unless they do already.
-func (r *Resolver) loop(plans []*Plan, jobs int, done bool) {
+// loop makes the plans go together. Where a run has been over the tree before, what that has chosen for what can be in
+// one process stays.
+func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 	w := &loop{r: r, jobs: jobs, planned: map[string]*Plan{}, starts: map[*Plan]*start{}, asked: map[*Plan]planned{}}
 	found := func(n *Need) bool { return n.Outcome == Found }
 	for _, p := range plans {
@@ -61,8 +62,8 @@ func (r *Resolver) loop(plans []*Plan, jobs int, done bool) {
 	}
 	w.ask(nil)
 	first := w.state()
-	for again := !done; again; again = w.retry() {
-		for w.refuse() {
+	for more := true; more; more = w.retry() {
+		for w.refuse(!again) {
 		}
 	}
 	for w.spoils(first) {
@@ -99,12 +100,13 @@ func (w *loop) surprises() []Surprise {
 	return v.out
 }
 
-// refuse refuses a candidate for each fault, where another does. It reports whether there was one.
-func (w *loop) refuse() bool {
+// refuse refuses a candidate for each fault, of several starts only with clashes, where another does. It reports whether
+// there was one.
+func (w *loop) refuse(clashes bool) bool {
 	changed := map[*Plan]bool{}
 	missing := false
 	for _, f := range w.faults() {
-		if missing && !f.missing {
+		if f.clash && !clashes || missing && !f.missing {
 			break // they may be others then
 		}
 		for _, x := range f.helps {

@@ -33,6 +33,7 @@ type ask struct {
 type fault struct {
 	key, text string
 	missing   bool       // else a version is
+	clash     bool       // of starts that can be in one process
 	helps     []*refusal // of which one is enough
 	tell      func()     // what to say of it at the end; nil for nothing
 }
@@ -272,8 +273,8 @@ func (w *loop) clashes() (out []fault) {
 						}
 					}
 					out = append(out, fault{key: strings.Join([]string{l.name, pair[0], pair[1]}, "\x00"),
-						helps: w.apart(a.ask, b.ask, lacks, users, false),
-						tell:  func() { w.conflict(a.ask, b.ask, lacks) }})
+						clash: true, helps: w.apart(a.ask, b.ask, lacks, users, false),
+						tell: func() { w.conflict(a.ask, b.ask, lacks) }})
 				}
 			}
 		}
