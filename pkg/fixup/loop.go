@@ -66,6 +66,13 @@ func (r *Resolver) loop(plans []*Plan, jobs int, again bool) {
 		for w.refuse(!again) {
 		}
 	}
+	if again && !w.state().fewer(first) { // one choice for another that is as good
+		for _, x := range w.refusals {
+			delete(x.need.refused, x.object)
+			r.propose(x.plan)
+		}
+		w.ask(nil)
+	}
 	for w.spoils(first) {
 	}
 	for _, f := range w.faults() {
@@ -207,21 +214,28 @@ func (w *loop) state() state {
 // noWorse reports whether no start fails that did not, and nothing else does, unless fewer fail. A library is a start
 // only as long as no program loads it, and counts only where it was one before.
 func (s state) noWorse(than state) bool {
-	fewer := false
 	for start, fails := range than.starts {
-		now, is := s.starts[start]
-		fewer = fewer || fails && is && !now
-		if now && !fails {
+		if s.starts[start] && !fails {
 			return false
 		}
 	}
 	for key, start := range s.faults {
 		_, was := than.faults[key]
-		if _, is := than.starts[start]; !fewer && !was && (start == "" || is) {
-			return false
+		if _, is := than.starts[start]; !was && (start == "" || is) {
+			return s.fewer(than)
 		}
 	}
 	return true
+}
+
+// fewer reports whether a start does not fail any more that did.
+func (s state) fewer(than state) bool {
+	for start, fails := range than.starts {
+		if now, is := s.starts[start]; fails && is && !now {
+			return true
+		}
+	}
+	return false
 }
 
 // spoils leaves files as they are, where with what they would get a start fails that would not: by hand without
