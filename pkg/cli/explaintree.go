@@ -59,6 +59,9 @@ func (p *printer) write(hue string, parts ...string) {
 func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, st treeStyle) {
 	s := its.Load
 	p := &printer{treeStyle: st, w: w, s: its, shown: map[*loader.Object]bool{}}
+	for i, via := range its.Start.Via {
+		fmt.Fprintf(w, "%s is a wrapper, which starts %s%s\n", p.paint("", via), p.paint(bold, append(its.Start.Via[i+1:], its.Start.File)[0]), p.paint(dim, its.Start.Sets(i == len(its.Start.Via)-1)))
+	}
 	p.write(bold, s.Main.Path)
 	if s.Static {
 		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.SkipReason())))

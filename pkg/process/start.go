@@ -3,8 +3,10 @@ package process
 import (
 	"bytes"
 	"io"
+	"maps"
 	"os/exec"
 	"slices"
+	"strings"
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/loader"
@@ -26,6 +28,18 @@ type Start struct {
 	// is not known, and left out.
 	Set    map[string]string
 	Unsure []string
+}
+
+// Sets says in words what the wrappers set; "" where last is false, or they set nothing.
+func (t *Start) Sets(last bool) string {
+	if !last || len(t.Set) == 0 {
+		return ""
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(t.Set)) {
+		words = append(words, name+"="+t.Set[name])
+	}
+	return ", with " + strings.Join(words, ", ")
 }
 
 // variables are those of an environment, by their names.
