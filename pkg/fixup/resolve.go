@@ -513,6 +513,8 @@ func (r *Resolver) interpreter(p *Plan) *Interpreter {
 	if len(r.interpreters) == 0 {
 		if r.s.Machines != nil && !slices.Contains(r.s.Machines, o.ABI.Machine) {
 			p.Skip = fmt.Sprintf("its architecture (%s) is not this machine's", arch(o))
+		} else if !compatible(elf.ELFOSABI_LINUX, o.ELF.OSABI) {
+			p.Skip = fmt.Sprintf("its OS ABI (%v) is not Linux's", o.ELF.OSABI)
 		} else if r.libC != UnknownLibC && o.LibC != UnknownLibC && o.LibC != r.libC {
 			p.Skip, p.OtherLibC = fmt.Sprintf("it was linked against %s, and programs here run on %s", o.LibC, r.libC), o.LibC
 		}

@@ -1477,3 +1477,20 @@ func TestByHandATreeForAnotherCLibrary(t *testing.T) {
 		t.Errorf("%q", p.Skip)
 	}
 }
+
+// By hand, what is for another operating system is left alone, as what is for another machine.
+func TestOtherSystemsByHand(t *testing.T) {
+	s := newStage(t)
+	for name, osabi := range map[string]elf.OSABI{"free": elf.ELFOSABI_FREEBSD, "linux": elf.ELFOSABI_LINUX, "none": elf.ELFOSABI_NONE} {
+		p := prog("libc.so.7").Object
+		p.OSABI = osabi
+		s.put("out/"+name, p)
+	}
+	s.byHand()
+	r := s.resolve()
+	for name, want := range map[string]string{"free": "its OS ABI (ELFOSABI_FREEBSD) is not Linux's", "linux": "", "none": ""} {
+		if got := r.plan("out/" + name).Skip; got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
