@@ -187,6 +187,9 @@ func (s *Load) deps(roots []*Object) bool {
 			if len(s.Missing()) > 0 {
 				return false // it stops there, before it has come round once
 			}
+			if s.started {
+				o.Err = "DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes"
+			}
 			s.crashed = s.crashed || s.Err == "" && !s.started
 			s.stop("%s: DT_AUXILIARY or DT_FILTER entries form a cycle: the loader crashes", o.Path)
 			return false
