@@ -646,7 +646,7 @@ func (h *Host) conclusions(program, prefix string, drv *Driver, gpus []gpu) (*ex
 	if prefix != DefaultPrefix {
 		layout.DriverLink = prefix + "/lib"
 	}
-	return explain.New(l, explain.Options{Layout: layout}).Begin(program, true)
+	return explain.New(l, explain.Options{Layout: layout, Symbols: true}).Begin(program, true)
 }
 
 // doctorClash says what the host's driver needs of a library that the program brings in an older version: then it cannot be loaded

@@ -93,6 +93,12 @@ def explain(start, base):
                 claim.error(verdict["text"])
                 claim.tell(verdict["text"], None, verdict.get("command"))
         claim.said += [f"{symbol['symbol']} is undefined" for symbol in file.get("undefined", [])]
+        for finding in file.get("findings", []):
+            if finding["id"].startswith("gpu-code"):  # with its library below
+                continue
+            text = f"{finding['id']}: {finding['message']}"
+            (claim.error if claim.status and finding["severity"] == "error" and finding["id"] not in HYGIENE else claim.said.append)(text)
+            claim.tell(text, None, finding.get("command"))
         for code in file.get("gpu_code", []):
             (claim.error if code["id"] == "gpu-code-missing" else claim.said.append)(f"{code['id']}: {code['text']} ({os.path.basename(code['path'])})")
     undefined = any(file.get("undefined") for file in claim.document.get("files", []))  # with --undefined these alone are status 1
