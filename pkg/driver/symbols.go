@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// exports are the names of the CUDA driver API, a line each: those of the stub of CUDA 12.5 and of the driver 555. There is no
+// exports are the names of the CUDA driver API, a line each: those of the stubs of CUDA 12.5 and 13.0 and of the drivers 555 and 580. There is no
 // prefix that they alone have: cuFileRead is another library's.
 //
 //go:embed exports.txt
