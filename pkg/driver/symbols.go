@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// exports are the names of the CUDA driver API, a line each: those of the stubs of CUDA 12.5 and 13.0 and of the drivers 555 and 580. There is no
-// prefix that they alone have: cuFileRead is another library's.
+// exports are the names of the CUDA driver API, a line each: those of the stubs of CUDA 12.5 and 13.0 and of the drivers 555
+// and 580. There is no prefix that they alone have: cuFileRead is another library's.
 //
 //go:embed exports.txt
 var exports string
