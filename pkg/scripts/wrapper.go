@@ -50,12 +50,18 @@ const MaxCompiled = 1 << 20
 // nixpkgs puts the command that has made it into its read-only data; set_env_prefix and set_env_suffix of the program that
 // it writes join values with the separator where there is one already.
 func Compiled(data []byte, at Surroundings) Wrapper {
-	_, rest, _ := bytes.Cut(data, []byte("\nmakeCWrapper '"))
-	if len(rest) == 0 {
+	_, rest, _ := bytes.Cut(data, []byte("\nmakeCWrapper "))
+	rest, _, _ = bytes.Cut(rest, []byte{0})
+	text := string(rest)
+	if strings.HasPrefix(text, "/") { // formatArgs of older ones does not quote the program
+		program, _, _ := strings.Cut(text, "\n")
+		program = strings.TrimSuffix(program, ` \`)
+		text = "'" + strings.ReplaceAll(program, "'", `'\''`) + "'" + text[len(program):]
+	}
+	if !strings.HasPrefix(text, "'") {
 		return Wrapper{}
 	}
-	rest, _, _ = bytes.Cut(rest, []byte{0})
-	sh := &shell{Surroundings: at, text: "'" + string(rest), vars: map[string]variable{}}
+	sh := &shell{Surroundings: at, text: text, vars: map[string]variable{}}
 	words, _ := sh.command()
 	if len(words) == 0 || !strings.HasPrefix(words[0].text, "/") || len(words) == 1 && !strings.HasPrefix(sh.text[sh.at:], "\n") && sh.at < len(sh.text) {
 		return Wrapper{}

@@ -134,7 +134,9 @@ func TestCompiled(t *testing.T) {
 		"\nmakeCWrapper '/bin/app' \\\n    --set-default 'LD_LIBRARY_PATH' '/a' \\\n    --set-default 'LD_AUDIT' '/b' \\\n    --argv0 '--set' \\\n    --chdir '/'\n\n": "/bin/app map[LD_AUDIT:/b]",
 		"\nmakeCWrapper '/bin/app' \\\n    --unset 'LD_LIBRARY_PATH'\n\n":                                                                                              "/bin/app map[LD_LIBRARY_PATH:]",
 		"\nmakeCWrapper '/bin/it'\\''s' \\\n    --inherit-argv0\n":                                                                                                     "/bin/it's map[]",
-		" makeCWrapper EXECUTABLE": " map[]",
+		"\nmakeCWrapper /bin/it's here \\\n    --set 'LD_PRELOAD' '/p'\n\n\n\n# (Use":                                                                                  "/bin/it's here map[LD_PRELOAD:/p]",
+		"\nmakeCWrapper /bin/app\n\n\n\n# (Use":                                                                                                                        "/bin/app map[]",
+		" makeCWrapper EXECUTABLE":                                                                                                                                     " map[]",
 	} {
 		w := Compiled([]byte(text), Surroundings{File: "/bin/p", Variable: func(name string) string { return map[string]string{"LD_LIBRARY_PATH": "/given"}[name] }})
 		if got := fmt.Sprint(w.Program, " ", w.Set); got != want {
