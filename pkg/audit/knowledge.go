@@ -168,7 +168,8 @@ func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
 		there := !direct && f.By != nil && f.By.File != nil && c.examined[f.By.File.Path] // it has a report of its own
 		switch {
 		case f.ID == explain.OpenFails:
-			if f.Object.File == nil || !c.examined[f.Object.File.Path] {
+			// What is missing for it, its own report says; not what is wrong with it in this process.
+			if f.Object.File == nil || !c.examined[f.Object.File.Path] || !explain.Misses(f.Object) {
 				all = append(all, f)
 			}
 		case f.ID == explain.UndefinedSymbol, f.ID == explain.TwoMajors:

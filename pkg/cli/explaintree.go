@@ -104,7 +104,7 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 		}
 		text := c.Message
 		if c.By != nil && c.By.Found() && slices.Contains([]string{explain.GPUCodeMissing, explain.GPUCodeJIT}, c.ID) {
-			text = fmt.Sprintf("GPU code: %s %s", c.By.Path, text)
+			text = fmt.Sprintf("GPU code: %s %s", c.By.Path, strings.TrimPrefix(text, c.By.Path+" "))
 		}
 		if c.ID != explain.NoInterpreter { // said above
 			hue := red

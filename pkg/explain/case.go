@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -126,7 +128,11 @@ const MaxEntries = 2000
 // Begin begins with the start of a file by its path below the root: where that is a wrapper, of what it starts in its own place, and
 // with interpreters, where it is a script, of what its first line names. Errors are [process.Start.Begin]'s.
 func (y *System) Begin(file string, interpreters bool) (*Case, error) {
-	state, err := process.Behind(y.Loader, file, interpreters).Begin(y.Loader)
+	start := process.Behind(y.Loader, file, interpreters)
+	state, err := start.Begin(y.Loader)
+	if len(start.Via) > 0 && errors.As(err, new(loader.Unreadable)) {
+		err = fmt.Errorf("it starts %s, which %w", start.File, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -126,6 +126,9 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	if o.File != nil {
 		real = path.Dir(s.Inside(o.File.Path))
 	}
+	if path.Base(path.Dir(dir)) == "glibc-hwcaps" { // of the directory that is searched
+		dir = path.Dir(path.Dir(dir))
+	}
 	compat := func(dir string) bool { return l.IsCompat(s, dir, dir) }
 	where := fmt.Sprintf("%s%s: ", o.Name, may)
 	switch {

@@ -153,9 +153,13 @@ func (c *Case) gpuCode() {
 		case err != nil, code == nil: // the loader's complaint says why; the driver's own
 		default:
 			for _, f := range Code(code, c.GPUs, gpucode.Version{}) {
-				if f.By = o; o == c.Load.Main || f.ID == GPUCodeMissing || f.ID == GPUCodeJIT {
-					c.report(f)
+				if f.By = o; o != c.Load.Main {
+					if f.ID != GPUCodeMissing && f.ID != GPUCodeJIT {
+						continue
+					}
+					f.Object, f.Message = o, o.Path+" "+f.Message
 				}
+				c.report(f)
 			}
 		}
 	}
@@ -166,7 +170,7 @@ func GPUCodes(found []Conclusion) []GPUCode {
 	all := []GPUCode{}
 	for _, f := range found {
 		if f.By != nil && (f.ID == GPUCodeMissing || f.ID == GPUCodeJIT) {
-			all = append(all, GPUCode{f.By.Path, f.ID, f.Message})
+			all = append(all, GPUCode{f.By.Path, f.ID, strings.TrimPrefix(f.Message, f.By.Path+" ")})
 		}
 	}
 	return all

@@ -134,6 +134,13 @@ func tree(o *loader.Object) []*loader.Object {
 	return all
 }
 
+// Misses reports whether something that an object needs, or that this needs, is not found.
+func Misses(o *loader.Object) bool {
+	return slices.ContainsFunc(tree(o), func(o *loader.Object) bool {
+		return slices.ContainsFunc(o.Uses, func(u loader.Use) bool { return u.Cause.Certain() && !u.To.Found() })
+	})
+}
+
 // unbound reports what an object does not find; certain: the process does not start without it, or comes to it.
 func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
 	type group struct {

@@ -555,7 +555,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 			from = c.By.Path
 		}
 		switch {
-		case c.Verdict != nil, c.Severity == explain.Note && c.ID != explain.UnreadNote: // said of the driver; a note
+		case c.Verdict != nil, c.Severity == explain.Note && c.ID != explain.UnreadNote && c.ID != explain.OpenFails: // said of the driver; a note
 			continue
 		case c.ID == explain.Unresolved, c.ID == explain.UnresolvedIndirect:
 			fix = fix.And("; where it is looked for: " + remedy.Quote("runpath", "explain", program))

@@ -237,6 +237,8 @@ type File struct {
 	Err error
 	// interpErr is Err for the kernel, which reads a program's PT_INTERP; nobody reads a library's.
 	interpErr error
+	// Links is how many names the file has (hard links).
+	Links int
 	// Executes: a program that needs the C library alone, and calls its execv, as a compiled wrapper does.
 	Executes bool
 	ELF      *Header // nil where the file is no ELF file, or one that contradicts itself
@@ -469,8 +471,8 @@ func (f *File) executes(im *elfimage.Image) bool {
 
 // stat takes over a file's state, and reports whether it is a regular one.
 func (f *File) stat(st *unix.Stat_t) bool {
-	f.id = fileID{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev is 32 bits wide on MIPS
-	f.Size = st.Size
+	f.id = fileID{uint64(st.Dev), st.Ino}    //nolint:unconvert // Dev is 32 bits wide on MIPS
+	f.Size, f.Links = st.Size, int(st.Nlink) //nolint:unconvert // it is 32 bits wide on some machines
 	f.Mode = os.FileMode(st.Mode & 0o777)
 	if st.Mode&unix.S_ISUID != 0 {
 		f.Mode |= os.ModeSetuid
