@@ -120,11 +120,30 @@ func (u *Audit) Wrapper(path string) {
 // starts returns the starts of a file: those by wrappers where there are any, sorted, else its own.
 func (u *Audit) starts(path string) []process.Start {
 	if at, _, err := u.a.Loader.Files().Resolve(u.a.Loader.Absolute(path)); err == nil && len(u.known.starts[at]) > 0 {
-		all := slices.Clone(u.known.starts[at])
+		all := u.outermost(u.known.starts[at])
 		sort.Slice(all, func(i, j int) bool { return strings.Join(all[i].Via, " ") < strings.Join(all[j].Via, " ") })
 		return all[:min(len(all), maxStarts)]
 	}
 	return []process.Start{{Environment: u.a.Loader.Environment()}}
+}
+
+// outermost returns those of some starts of a program whose wrapper no wrapper of the others starts.
+func (u *Audit) outermost(starts []process.Start) []process.Start {
+	real := func(p string) string {
+		at, _, _ := u.a.Loader.Files().Resolve(u.a.Loader.Absolute(p))
+		return at
+	}
+	inner := map[string]bool{}
+	for _, start := range starts {
+		for _, p := range start.Via[1:] {
+			inner[real(p)] = true
+		}
+	}
+	all := slices.DeleteFunc(slices.Clone(starts), func(start process.Start) bool { return inner[real(start.Via[0])] })
+	if len(all) == 0 { // they start each other
+		return slices.Clone(starts)
+	}
+	return all
 }
 
 // maxStarts bounds the wrappers of one program that are looked at.

@@ -18,7 +18,7 @@ import (
 type Start struct {
 	// File is the program, or the library that is loaded as one: a path below the root, by the name that it is started by.
 	File string
-	// Interpreter is that of the program that opens a library; "" for the usual one.
+	// Interpreter is that of the program that opens a library, or a loader that a wrapper starts by hand; "" for the usual one.
 	Interpreter string
 	// Environment is what the program has, with what the wrappers set.
 	loader.Environment
@@ -97,6 +97,9 @@ func Behind(l *loader.Loader, file string, interpreters bool) Start {
 			}
 		}
 		t.File, t.Via = w.Program, append(t.Via, t.File)
+		if w.Loader != "" {
+			t.Interpreter = w.Loader
+		}
 	}
 	return t
 }

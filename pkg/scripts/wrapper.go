@@ -10,6 +10,8 @@ import (
 // Wrapper is what a wrapper does: a file that starts a program in its own place.
 type Wrapper struct {
 	Program string // as it is named; "" for none, or one that is computed
+	// Loader is the dynamic loader where the wrapper starts that, with the program as an argument.
+	Loader string
 	// Set are the variables that the program has then and that were not so before, "" for one that is gone.
 	Set map[string]string
 	// Unsure are those of them of which a part is computed, which is left out.
@@ -93,8 +95,10 @@ func Compiled(data []byte, at Surroundings) Wrapper {
 				parts = []string{arg(3)}
 			}
 			sh.vars[name], i = variable{strings.Join(parts, arg(2)), true, true}, i+3
-		case "--argv0", "--add-flag", "--append-flag", "--add-flags", "--append-flags", "--chdir":
+		case "--argv0", "--add-flag", "--append-flag", "--add-flags", "--append-flags":
 			i++
+		case "--chdir":
+			sh.vars["PWD"], i = variable{text: name, set: true}, i+1
 		}
 	}
 	return sh.wrapper()
@@ -116,7 +120,8 @@ type shell struct {
 	vars    map[string]variable
 	frames  []frame
 	program string
-	sure    bool // of the program
+	loader  string // that starts it
+	sure    bool   // of the program
 }
 
 // frame is an open if, loop, case, function or group.
@@ -148,7 +153,7 @@ func (sh *shell) runs() int {
 func (sh *shell) wrapper() Wrapper {
 	w := Wrapper{Set: map[string]string{}}
 	if !strings.Contains(sh.program, unknown) {
-		w.Program = sh.program
+		w.Program, w.Loader = sh.program, sh.loader
 	}
 	for name, v := range sh.vars {
 		if !v.exported || v.text == sh.Variable(name) {
@@ -158,6 +163,15 @@ func (sh *shell) wrapper() Wrapper {
 			w.Unsure = append(w.Unsure, name)
 			known := strings.FieldsFunc(v.text, func(r rune) bool { return r == ':' || r == ';' || r == ' ' && name == "LD_PRELOAD" })
 			v.text = strings.Join(slices.DeleteFunc(known, func(e string) bool { return strings.Contains(e, unknown) }), ":")
+		}
+		if at := sh.vars["PWD"].text; name == "LD_LIBRARY_PATH" && v.text != "" && strings.HasPrefix(at, "/") && !strings.Contains(at, unknown) { // which it has changed to
+			dirs := strings.Split(strings.ReplaceAll(v.text, ";", ":"), ":")
+			for i, dir := range dirs {
+				if !strings.HasPrefix(dir, "/") && !strings.HasPrefix(dir, "$") {
+					dirs[i] = path.Join(at, dir)
+				}
+			}
+			v.text = strings.Join(dirs, ":")
 		}
 		w.Set[name] = v.text
 	}
@@ -684,7 +698,36 @@ func (sh *shell) starts(words []word, exec bool, runs int) {
 	if strings.Contains(program, "/") && !strings.HasPrefix(program, "/") {
 		program = sh.parameter("PWD") + "/" + program
 	}
-	if strings.HasPrefix(program, "/") && !strings.Contains(program, unknown) {
-		sh.program, sh.sure = path.Clean(program), exec && runs == 1
+	if !strings.HasPrefix(program, "/") || strings.Contains(program, unknown) {
+		return
 	}
+	if loader := path.Base(program); sh.loader == "" && (strings.HasPrefix(loader, "ld-") || loader == "ld.so" || loader == "ld64.so.2") {
+		if rest := sh.byLoader(words[1:]); len(rest) > 0 {
+			sh.loader = path.Clean(program)
+			sh.starts(rest, true, runs)
+			return
+		}
+	}
+	sh.program, sh.sure = path.Clean(program), exec && runs == 1
+}
+
+// byLoader takes the loader's own arguments (elf/rtld.c) off those of a command, up to the program; it is empty where they start none.
+func (sh *shell) byLoader(args []word) []word {
+	for len(args) > 0 && strings.HasPrefix(args[0].text, "--") {
+		option, n := args[0].text, 2
+		value := args[min(1, len(args)-1)].text
+		switch option {
+		case "--library-path":
+			sh.vars["LD_LIBRARY_PATH"] = variable{value, true, true}
+		case "--preload":
+			sh.vars["LD_PRELOAD"] = variable{value + ":" + sh.value("LD_PRELOAD").text, true, true}
+		case "--audit", "--argv0", "--inhibit-rpath", "--glibc-hwcaps-prepend", "--glibc-hwcaps-mask":
+		case "--inhibit-cache":
+			n = 1
+		default: // it lists, or verifies
+			return nil
+		}
+		args = args[min(n, len(args)):]
+	}
+	return args
 }

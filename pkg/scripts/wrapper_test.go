@@ -116,6 +116,9 @@ func TestWrappedUnsure(t *testing.T) {
 		"if grep -q x /f; then\nexport LD_LIBRARY_PATH=/a\nfi\nexec /p":              "/p map[LD_LIBRARY_PATH:] [LD_LIBRARY_PATH]",
 		"export LD_LIBRARY_PATH=/b\nif [ -n \"$X\" ]; then unset X\nfi\nexec \"$X\"": " map[LD_LIBRARY_PATH:/b] []",
 		"exec \"$HERE/app\" \"$@\"":                                                  " map[] []",
+		"exec /lib/ld-linux.so.2 --library-path /a:b --inhibit-cache /p \"$@\"":      "/p map[LD_LIBRARY_PATH:/a:b] []",
+		"cd /x\nexport LD_LIBRARY_PATH=lib:/b\nexec ./p \"$@\"":                      "/x/p map[LD_LIBRARY_PATH:/x/lib:/b] []",
+		"exec /lib/ld-linux.so.2 --list /p":                                          "/lib/ld-linux.so.2 map[] []",
 		"ls":                                                                         " map[] []",
 		"case $1 in\n a) exec /none;;\n *) exec /p \"$@\";;\nesac":                   "/p map[] []",
 	} {
