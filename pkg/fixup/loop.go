@@ -1,7 +1,9 @@
 package fixup
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -12,7 +14,7 @@ import (
 
 // The first candidate for each need, in nixpkgs' order, is proposed. The model of a process is asked what each
 // start would do with the run paths that lead to them. A candidate with which something fails is refused for the
-// file that asks for it, where another does, until nothing changes; then each refusal is taken back without which
+// file that asks for it, where another does, until nothing changes; then the refusals are taken back without which
 // nothing is worse. No candidate is refused to a file twice, so there is an end.
 
 // loop is one run.
@@ -36,15 +38,16 @@ type planned struct {
 
 // choice is what the run takes for a file's need.
 type choice struct {
-	plan *Plan
-	need *Need
+	plan  *Plan
+	need  *Need
+	gives *loader.Object // what a start gets by it, for those of a chain
 }
 
 // refusal is a candidate that may be refused, if another does.
 type refusal struct {
 	choice
 	object *Object
-	why    string
+	why    func() string
 	does   func(*Object) bool // nil: any
 }
 
@@ -111,19 +114,28 @@ func (w *loop) surprises() []Surprise {
 // there was one.
 func (w *loop) refuse(clashes bool) bool {
 	changed := map[*Plan]bool{}
+	hopeless := map[*loader.Object]bool{} // nothing helps who brought it, either
 	missing := false
 	for _, f := range w.faults() {
 		if f.clash && !clashes || missing && !f.missing {
 			break // they may be others then
 		}
-		for _, x := range f.helps {
-			if changed[x.plan] {
+		var none []*loader.Object
+		for x := range f.helps {
+			if f.missing && hopeless[x.gives] {
+				break
+			}
+			if none = append(none, x.gives); changed[x.plan] {
+				none = nil
 				break
 			}
 			if w.another(x) && w.take(x) {
-				changed[x.plan], missing = true, missing || f.missing
+				changed[x.plan], missing, none = true, missing || f.missing, nil
 				break
 			}
+		}
+		for _, o := range none {
+			hopeless[o] = f.missing && o != nil
 		}
 	}
 	if len(changed) > 0 {
@@ -152,17 +164,19 @@ func (w *loop) take(x *refusal) bool {
 	if n.refused == nil {
 		n.refused, n.tried = map[*Object]string{}, map[*Object]bool{}
 	}
-	n.refused[x.object], n.tried[x.object] = x.why, true
+	n.refused[x.object], n.tried[x.object] = x.why(), true
 	if w.r.propose(x.plan); x.plan.Err != nil && had == nil {
 		delete(n.refused, x.object)
 		w.r.propose(x.plan)
 		return false
 	}
+	x.why, x.does, x.gives = nil, nil, nil // which hold a whole start
 	w.refusals = append(w.refusals, x)
 	return true
 }
 
-// retry takes back, one by one, the refusals without which nothing is worse. It reports whether there was one.
+// retry takes back the refusals without which nothing is worse: all of them, else those of each half. It reports whether
+// there was one.
 func (w *loop) retry() (changed bool) {
 	at := map[*Plan]int{}
 	for i, p := range w.plans {
@@ -171,19 +185,43 @@ func (w *loop) retry() (changed bool) {
 	slices.SortStableFunc(w.refusals, func(a, b *refusal) int { return at[a.plan] - at[b.plan] })
 	best, left := w.state(), w.refusals
 	w.refusals = nil
-	for _, x := range left {
-		starts, all := maps.Clone(w.starts), w.all
-		delete(x.need.refused, x.object)
-		w.r.propose(x.plan)
-		w.ask(map[*Plan]bool{x.plan: true})
+	var back func(some []*refusal)
+	back = func(some []*refusal) {
+		starts, all, why, plans := maps.Clone(w.starts), w.all, make([]string, len(some)), map[*Plan]bool{}
+		for i, x := range some {
+			why[i], plans[x.plan] = x.need.refused[x.object], true
+			delete(x.need.refused, x.object)
+		}
+		propose := func() {
+			for _, p := range w.plans {
+				if plans[p] {
+					w.r.propose(p)
+				}
+			}
+		}
+		propose()
+		w.ask(plans)
 		if now := w.state(); now.noWorse(best) {
 			best, changed = now, true
-			continue
+			return
 		}
-		x.need.refused[x.object] = x.why
-		w.r.propose(x.plan)
-		w.starts, w.all, w.refusals = starts, all, append(w.refusals, x)
-		w.asked[x.plan] = x.plan.planned()
+		for i, x := range some {
+			x.need.refused[x.object] = why[i]
+		}
+		propose()
+		w.starts, w.all = starts, all
+		for p := range plans {
+			w.asked[p] = p.planned()
+		}
+		if half := len(some) / 2; half > 0 {
+			back(some[:half])
+			back(some[half:])
+			return
+		}
+		w.refusals = append(w.refusals, some...)
+	}
+	if len(left) > 0 {
+		back(left)
 	}
 	return changed
 }
@@ -357,10 +395,10 @@ func (w *loop) conflict(a, b ask, lacks []string) {
 			return // none of the two is ours to change
 		}
 	}
-	p := pa
-	for _, c := range append([]choice{{plan: pb}}, append(w.chain(a.by), w.chain(b.by)...)...) {
-		if p == nil {
-			p = c.plan
+	p := cmp.Or(pa, pb)
+	for _, by := range []*loader.Object{a.by, b.by} {
+		for c := range w.chain(by) {
+			p = cmp.Or(p, c.plan)
 		}
 	}
 	told := func(text string) bool {
@@ -374,11 +412,15 @@ func (w *loop) conflict(a, b ask, lacks []string) {
 }
 
 // lack notes that a file outside the tree lacks a library, if the run has led to it, or was told of it.
-func (w *loop) lack(p *Plan, chain []choice, by *loader.Object, name string) {
+func (w *loop) lack(p *Plan, chain iter.Seq[choice], by *loader.Object, name string) {
 	l := Lack{Name: by.Name, Path: by.Path, By: by.Path, Names: []string{name}}
-	if len(chain) > 0 && chain[0].need.Outcome == Found {
-		n := chain[0].need
-		if p = chain[0].plan; n.Candidate.Object.Real != by.File.Path {
+	var nearest choice
+	for c := range chain {
+		nearest = c
+		break
+	}
+	if n := nearest.need; n != nil && n.Outcome == Found {
+		if p = nearest.plan; n.Candidate.Object.Real != by.File.Path {
 			l.Name, l.Path = n.Name, n.Candidate.Path
 		}
 	} else if !w.r.given(by.File.Path) {

@@ -32,10 +32,10 @@ type ask struct {
 // fault is something with which a start fails, or may fail.
 type fault struct {
 	key, text string
-	missing   bool       // else a version is
-	clash     bool       // of starts that can be in one process
-	helps     []*refusal // of which one is enough
-	tell      func()     // what to say of it at the end; nil for nothing
+	missing   bool               // else a version is
+	clash     bool               // of starts that can be in one process
+	helps     iter.Seq[*refusal] // of which one is enough; made when asked for: there may be very many
+	tell      func()             // what to say of it at the end; nil for nothing
 }
 
 func (s *start) loadsOneOf(plans map[*Plan]bool) bool {
@@ -92,6 +92,9 @@ func (w *loop) start(l *loader.Loader, p *Plan) *start {
 	if !p.Object.program() && p.Err == nil {
 		s.found = compare(p, load.Main, load.Load, p)
 	}
+	for _, o := range load.Objects { // of many starts, what else there is takes gigabytes
+		*o = loader.Object{Name: o.Name, Path: o.Path, File: o.File, NeededBy: o.NeededBy}
+	}
 	return s
 }
 
@@ -104,15 +107,16 @@ func (w *loop) of(o *loader.Object) *Plan {
 }
 
 // chain are the run's choices by which an object is in a start, the nearest first.
-func (w *loop) chain(o *loader.Object) (all []choice) {
-	for ; o.NeededBy != nil; o = o.NeededBy {
-		if p := w.of(o.NeededBy); p != nil {
-			if n := p.need(o.Name); n != nil && p.chosen(n) && w.r.taken(n) != nil {
-				all = append(all, choice{p, n})
+func (w *loop) chain(o *loader.Object) iter.Seq[choice] {
+	return func(yield func(choice) bool) {
+		for o := o; o.NeededBy != nil; o = o.NeededBy {
+			if p := w.of(o.NeededBy); p != nil {
+				if n := p.need(o.Name); n != nil && p.chosen(n) && w.r.taken(n) != nil && !yield(choice{p, n, o}) {
+					return
+				}
 			}
 		}
 	}
-	return all
 }
 
 // gone reports whether an object of a start would not find what it uses, where that is no wonder. n is its need.
@@ -138,19 +142,26 @@ func (w *loop) gone(load *process.State, u loader.Use, n *Need) bool {
 // missing is the fault that an object of a start does not find a library. n is its need.
 func (w *loop) missing(s *start, a ask, n *Need) fault {
 	f := fault{key: s.key(a), text: fmt.Sprintf("%s, which %s needs, is not found", a.name, a.by.Path), missing: true}
-	if n != nil && n.Outcome == BySystem {
-		f.helps = append(f.helps, w.refusal(choice{w.of(a.by), n}, "is not found by what will be the run paths"))
-	}
-	chain := w.chain(a.by)
-	for _, c := range chain {
-		x := w.refusal(c, fmt.Sprintf("needs %s, which is missing", a.name))
-		for o := a.by; o.File.Path != x.object.Real && o.NeededBy != nil; o = o.NeededBy {
-			x.why = fmt.Sprintf("needs %s, which %s", o.Name, x.why)
+	f.helps = func(yield func(*refusal) bool) {
+		if n != nil && n.Outcome == BySystem && !yield(w.refusal(choice{plan: w.of(a.by), need: n}, "is not found by what will be the run paths")) {
+			return
 		}
-		f.helps = append(f.helps, x)
+		for c := range w.chain(a.by) {
+			x := w.refusal(c, "")
+			x.why = func() string {
+				why := fmt.Sprintf("needs %s, which is missing", a.name)
+				for o := a.by; o.File.Path != x.object.Real && o.NeededBy != nil; o = o.NeededBy {
+					why = fmt.Sprintf("needs %s, which %s", o.Name, why)
+				}
+				return why
+			}
+			if !yield(x) {
+				return
+			}
+		}
 	}
 	if w.of(a.by) == nil {
-		f.tell = func() { w.lack(s.plan, chain, a.by, a.name) }
+		f.tell = func() { w.lack(s.plan, w.chain(a.by), a.by, a.name) }
 	}
 	return f
 }
@@ -159,10 +170,6 @@ func (w *loop) missing(s *start, a ask, n *Need) fault {
 func (w *loop) lacking(s *start, a ask, n *Need, lacks []string) fault {
 	what := strings.Join(lacks, ", ")
 	f := fault{key: s.key(a), text: fmt.Sprintf("%s lacks %s, which %s needs", a.takes.Path, what, a.by.Path)}
-	if n != nil && n.inherited {
-		c := choice{w.of(a.by), n}
-		f.helps = append(f.helps, w.refusal(c, "is not what it finds by what will be the run paths"))
-	}
 	users := func(yield func(ask) bool) {
 		for _, b := range s.asks {
 			if b.name == a.name && !yield(b) {
@@ -170,46 +177,63 @@ func (w *loop) lacking(s *start, a ask, n *Need, lacks []string) fault {
 			}
 		}
 	}
-	f.helps = append(f.helps, w.apart(a, a, lacks, users, true)...)
+	f.helps = func(yield func(*refusal) bool) {
+		if n != nil && n.inherited && !yield(w.refusal(choice{plan: w.of(a.by), need: n}, "is not what it finds by what will be the run paths")) {
+			return
+		}
+		w.apart(a, a, lacks, users, true)(yield)
+	}
 	return f
 }
 
 func (s *start) key(a ask) string {
-	return s.plan.Object.Real + "\x00" + a.by.File.Path + "\x00" + a.name
+	return s.plan.Object.Real + "\x00" + path.Base(a.by.Path) + "\x00" + a.name
 }
 
 func (w *loop) refusal(c choice, why string) *refusal {
-	return &refusal{choice: c, object: w.r.taken(c.need), why: why}
+	return &refusal{choice: c, object: w.r.taken(c.need), why: func() string { return why }}
 }
 
 // apart are the refusals by which what one object takes for a name would not meet another that needs more of it.
 // For whom else what it takes must do says users; one says that they are of one start.
-func (w *loop) apart(a, b ask, lacks []string, users iter.Seq[ask], one bool) (out []*refusal) {
-	what := fmt.Sprintf("%s that %s needs", strings.Join(lacks, ", "), b.by.Path)
-	for _, c := range w.chain(a.takes) {
-		if !one && c.need.Outcome != Found { // which plugins are opened together is not known
-			continue
-		}
-		x := w.refusal(c, fmt.Sprintf("brings %s, which lacks %s in the same process", a.takes.Path, what))
-		if x.object.Real == a.takes.File.Path {
-			x.why = fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), b.by.Path)
-			x.does = func(lib *Object) bool {
-				for u := range users {
-					if len(lib.Lacks(u.by.File, a.name)) > 0 {
-						return false
-					}
+func (w *loop) apart(a, b ask, lacks []string, users iter.Seq[ask], one bool) iter.Seq[*refusal] {
+	what := func() string { return fmt.Sprintf("%s that %s needs", strings.Join(lacks, ", "), b.by.Path) }
+	return func(yield func(*refusal) bool) {
+		for c := range w.chain(a.takes) {
+			if !one && c.need.Outcome != Found { // which plugins are opened together is not known
+				continue
+			}
+			x := w.refusal(c, "")
+			x.why = func() string {
+				return fmt.Sprintf("brings %s, which lacks %s in the same process", a.takes.Path, what())
+			}
+			if x.object.Real == a.takes.File.Path {
+				x.why = func() string {
+					return fmt.Sprintf("lacks %s, which %s needs in the same process", strings.Join(lacks, ", "), b.by.Path)
 				}
-				return true
+				x.does = func(lib *Object) bool {
+					for u := range users {
+						if len(lib.Lacks(u.by.File, a.name)) > 0 {
+							return false
+						}
+					}
+					return true
+				}
+			}
+			if !yield(x) {
+				return
 			}
 		}
-		out = append(out, x)
-	}
-	if one || w.of(b.by) == nil {
-		for _, c := range w.chain(b.by) {
-			out = append(out, w.refusal(c, fmt.Sprintf("meets %s, which lacks %s", a.takes.Path, what)))
+		if one || w.of(b.by) == nil {
+			for c := range w.chain(b.by) {
+				x := w.refusal(c, "")
+				x.why = func() string { return fmt.Sprintf("meets %s, which lacks %s", a.takes.Path, what()) }
+				if !yield(x) {
+					return
+				}
+			}
 		}
 	}
-	return out
 }
 
 // faults returns all: first what is missing, at last those of starts that can be in one process.
