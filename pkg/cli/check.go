@@ -91,6 +91,7 @@ that both a compat directory and the driver link provide is not ambiguous when t
 		if err != nil {
 			return err
 		}
+		options.CompatVerdict = host.CompatJudge(c.String("root"), "")
 		l, err := loader.New(loader.Options{NoTries: true, Opened: true, Root: c.String("root"), ReadsNote: c.String("loader-reads-note")})
 		if err != nil {
 			return err

@@ -95,10 +95,17 @@ func (c *Case) safety() {
 			link = e
 		}
 		if e.compat && link != nil {
-			c.report(e.in(Conclusion{ID: DriverBeforeCompat, Library: driver.LibCUDA,
-				Message: fmt.Sprintf("the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over the newer one",
-					link.text, link.position, e.text, e.position, driver.LibCUDA),
-				Remedy: c.normalize()}))
+			f := Conclusion{ID: DriverBeforeCompat, Library: driver.LibCUDA, Remedy: c.normalize()}
+			f.Message = fmt.Sprintf("the driver link %s is entry %d, before the compat directory %s, entry %d: the host's %s wins over ",
+				link.text, link.position, e.text, e.position, driver.LibCUDA)
+			if why := c.outOfPlace(path.Join(e.dir, driver.LibCUDA)); why != "" {
+				f.Severity = Warning
+				f.Message += "the package's, which on this host is right: " + why
+				f.Remedy = remedy.Do("none is needed here; for hosts with an older driver, the other order: %s", remedy.Text(f.Fix))
+			} else {
+				f.Message += "the newer one"
+			}
+			c.report(e.in(f))
 		}
 	}
 }

@@ -109,6 +109,8 @@ type Case struct {
 	rest  []entry // the run path once the remedies of found have been followed
 	// replaced are, by the keys of entries, what these remedies put in their place.
 	replaced map[string]replacement
+	tried    []Conclusion // whose remedies have been
+	unfit    string       // the driver's library that a remedy, followed, would leave to be passed over
 }
 
 // entry is one entry of a file's run path, looked at.

@@ -96,6 +96,11 @@ func (c *Case) Verdicts() (all []*Verdict) {
 		}
 		if v := c.Verdict(o); v != nil && !seen[[2]string{o.Name, o.Path}] {
 			seen[[2]string{o.Name, o.Path}] = true
+			if i := slices.IndexFunc(c.tried, func(f Conclusion) bool {
+				return f.Verdict != nil && f.Object == o || f.ID == DriverBeforeCompat && v.Kind == f.ID
+			}); i >= 0 {
+				v.Remedy = c.tried[i].Remedy
+			}
 			all = append(all, v)
 		}
 	}
@@ -135,11 +140,11 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	case o.Err != "":
 		v.Origin, v.Kind = FromOther, LoadError
 		v.Text = fmt.Sprintf("%sthe loader stops at %s: %s.", where, o.Path, o.Err)
-	case l.StubDirs.Contains(dir), l.StubDirs.Contains(real):
+	case l.StubDirs.Contains(real), l.StubDirs.Contains(dir) && !c.isHosts(o, link):
 		v.Origin, v.Kind, v.Answer = FromStub, StubLoaded, 34
 		v.Text = fmt.Sprintf("%sa stub, %s: every call of it fails with CUDA_ERROR_STUB_LIBRARY (34).", where, o.Path)
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy { return c.EditForDriver(list, l.StubReplace()...) })
-	case runpath.Key(dir) == runpath.Key(link) && !compat(real):
+	case (runpath.Key(dir) == runpath.Key(link) || l.StubDirs.Contains(dir)) && !compat(real):
 		v.Origin, v.Good = FromDriver, true
 		assumed := ""
 		if l.Assumed != "" {
@@ -173,6 +178,12 @@ func (c *Case) Verdict(o *loader.Object) *Verdict {
 	return v
 }
 
+// isHosts reports whether an object is the file that the driver link has.
+func (c *Case) isHosts(o *loader.Object, link string) bool {
+	f, _ := c.In(link, path.Base(o.Name))
+	return f != nil && o.File != nil && f.Path == o.File.Path
+}
+
 // compatBehind says that a compat directory stands after the driver link, where its
 // libcuda.so.1 is never loaded.
 func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
@@ -186,11 +197,25 @@ func (c *Case) compatBehind(v *Verdict, o *loader.Object) {
 		if !ok || !l.IsCompat(s, dir, dir) || !s.Holds(dir, o.Name) {
 			continue
 		}
+		if c.outOfPlace(path.Join(dir, o.Name)) != "" {
+			return
+		}
 		v.Good, v.Kind = false, DriverBeforeCompat
 		v.Text = strings.TrimSuffix(v.Text, ": right.") + fmt.Sprintf(". The compat directory %s comes after it, so its newer driver is never loaded.", dir)
 		v.Remedy = c.EditForDriver(o.List, l.Tool("runpath", "normalize")...)
 		return
 	}
+}
+
+// outOfPlace says why a compat package's libcuda.so.1 does no good beside the driver that is known; "" where it may do some.
+func (c *Case) outOfPlace(file string) string {
+	if c.CompatVerdict == nil {
+		return ""
+	}
+	if it, ok := c.CompatVerdict(c.Loader.Host(file)); ok && (it.Help == driver.Harms || it.Help == driver.Cannot || it.Help == driver.NotNeeded) {
+		return it.Reason
+	}
+	return ""
 }
 
 // compat says what there is to say of a compat package's library.

@@ -18,6 +18,7 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 	if c.view || !slices.ContainsFunc(list, func(f Conclusion) bool { return f.Command != nil }) {
 		return list
 	}
+	c.tried = list
 	before := c.keys()
 	var done []func(*loader.File)
 	for i := range list {
@@ -25,8 +26,13 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 		if f.Command == nil {
 			continue
 		}
+		c.unfit = ""
 		// First what leaves nothing wrong with the library; then what makes nothing worse.
 		tried := append([]remedy.Remedy{f.Remedy}, f.others...)
+		if normalizes(f.Command) { // then a DT_RPATH, which libraries outside of the command line inherit, becomes a DT_RUNPATH
+			last := len(f.Command) - 1
+			tried = slices.Insert(tried, 1, remedy.Run(slices.Insert(slices.Clone(f.Command), last, "--force-rpath")...).And("%s", remedy.Text(f.Words())))
+		}
 		settles := func(whole bool) int {
 			return slices.IndexFunc(tried, func(r remedy.Remedy) bool {
 				edit := c.follows(r)
@@ -46,12 +52,27 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 		}
 		if at >= 0 {
 			f.Remedy = tried[at]
+		} else if c.unfit != "" {
+			f.Remedy = remedy.Do("give this host a driver for the program, as %s is none; then %s", c.unfit, remedy.Text(remedy.Quote(f.Command...)))
 		} else {
 			f.Remedy = remedy.Do("no single edit settles this: %s would lose a library, or bring in another one; build it with the library that is meant. What is loaded shows %s",
 				remedy.Text(remedy.Quote(f.Command...)), remedy.Text(remedy.Quote("runpath", "explain", c.named)))
 		}
 	}
 	return list
+}
+
+// passedOver returns the file of the driver link that the loader passes over, where a conclusion is that there is no driver's library:
+// this is no build machine, which has none.
+func (c *Case) passedOver(f *Conclusion) string {
+	if f.ID != DriverAbsent {
+		return ""
+	}
+	link := c.Link(c.file.ELF.Machine)
+	if _, why := c.In(link, f.Library); why != "" {
+		return path.Join(link, f.Library)
+	}
+	return ""
 }
 
 // key is what makes two conclusions on two views of a start one.
@@ -89,6 +110,10 @@ func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...
 	after := (&System{Options: c.Options, Loader: l}).Case(state)
 	after.Provider, after.view = c.Provider, true
 	for _, g := range after.All() {
+		if at := after.passedOver(&g); at != "" && !before[g.key()] {
+			c.unfit = at
+			return false
+		}
 		if k := g.key(); k == f.key() || whole && f.Library != "" && g.Library == f.Library && g.Stops() || !before[k] && g.ID != DriverAbsent && (g.Severity != Note || g.Verdict != nil) {
 			return false
 		}
@@ -125,6 +150,10 @@ func (c *Case) follows(r remedy.Remedy) func(*loader.File) {
 			switch {
 			case len(l) == 0:
 				f.Tag = elf.DT_NULL
+			case slices.Contains(words, "--force-rpath"):
+				f.Tag = elf.DT_RPATH
+			case normalizes(argv):
+				f.Tag = elf.DT_RUNPATH
 			case f.Tag == elf.DT_NULL:
 				f.Tag = elf.DT_RUNPATH
 			}
@@ -195,6 +224,11 @@ func (c *Case) edits(flags []string, of func(func(*loader.File)) func(*loader.Fi
 			edit(f)
 		}
 	}
+}
+
+// normalizes reports whether a command is one of the tools of the normal form, of which a DT_RUNPATH is a part.
+func normalizes(argv []string) bool {
+	return len(argv) > 1 && (argv[0] == "stubReplace" || argv[0] == "autoAddDriverRunpath" || argv[0] == "runpath" && argv[1] == "normalize")
 }
 
 func added(l runpath.List, entry string) runpath.List {

@@ -291,6 +291,9 @@ func (c *Case) Search(name string, by *loader.Object) remedy.Remedy {
 	s, base := c.Load, path.Base(name)
 	var in []string // what is to be searched too
 	if driver.Provides(base) {
+		if row, _ := driver.Lookup(base); row.Soname != "" { // by which each driver has it
+			base = row.Soname
+		}
 		if link := c.Link(by.File.ELF.Machine); !slices.ContainsFunc(runpath.Parse(by.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
 			in = []string{"--add-entry", link}
 		}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -631,10 +632,19 @@ func (h *Host) conclusions(program, prefix string, drv *Driver, gpus []gpu) (*ex
 	if err != nil {
 		return nil, err
 	}
+	beside := sync.OnceValue(func() driver.CUDALibrary {
+		if own := h.cuda(drv); own.Path != "" {
+			return own
+		}
+		whole := *h
+		whole.Without = nil
+		link, _ := whole.Find(drv.machine()) // what the driver link has is no source to install from, and what programs load
+		return whole.cuda(link)
+	})
 	layout := explain.Layout{
 		CompatVerdict: func(file string) (driver.CompatVerdict, bool) {
 			lib, err := cudaLibraryAt(sysroot.Root{}, file)
-			return driver.Compat(lib, h.cuda(drv), kinds(gpus)), err == nil
+			return driver.Compat(lib, beside(), kinds(gpus)), err == nil
 		},
 		Unfit: func(file string) string {
 			if version := VersionIn(file); len(drv.Libraries) > 0 && drv.Version != "" && version != "" && version != drv.Version {
@@ -759,7 +769,11 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 	if d.clash != "" && bad == Bad && !o.Found() {
 		fix = remedy.Do("%s", remedy.Text(d.clash))
 	}
-	d.addRemedy(subject, bad, from, fix, "%s", strings.TrimLeft(strings.TrimPrefix(v.Text, v.Soname), ": "))
+	text := v.Text
+	if subject == path.Base(v.Soname) { // else that says which one it is about
+		text = strings.TrimLeft(strings.TrimPrefix(text, v.Soname), ": ")
+	}
+	d.addRemedy(subject, bad, from, fix, "%s", text)
 	d.concludes(explain.Conclusion{ID: v.Kind, Library: path.Base(o.Name)})
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
 		d.answers(v.Answer)

@@ -12,7 +12,8 @@ A command is wrong where
 
 What is not held against them, and counted apart: of a plugin, functions whose owner is not known from their names (its opener may
 have them); what a situation says that no file shows ($limit), as flags that are computed; of noRunpathAmbiguity, whose page says that
-it looks for ambiguity, stubs and the order of entries alone, everything else but the driver's functions.
+it looks for ambiguity, stubs and the order of entries alone, everything else but the driver's functions; of audit, what depends on the
+driver that the host has, of which its page says that it is a warning or a note: driver-absent, and compat-harms.
 
 Nor these: audit and noRunpathAmbiguity are asked about a directory and cannot know variables that are set by hand, so they are
 compared with the process without these; of doctor, only what it says beyond what it says of the host without a program counts, and
@@ -194,7 +195,8 @@ def unsaid(claim, true, start, process):
         foreign = symbol and process.opens and not any(map(KNOWN_CALL.fullmatch, about))  # the opener may have it
         elsewhere = claim.command == "cudaCapabilitiesCheck" and not what.startswith("nothing of") or claim.command == "noRunpathAmbiguity" and not (
             symbol and any(map(DRIVER_CALL.fullmatch, about)))
-        if not named and (start.limit or foreign or elsewhere):
+        of_host = claim.command == "audit" and claim.names(about, [t for t in claim.said if t.startswith(("driver-absent:", "compat-harms:"))])
+        if not named and (start.limit or foreign or elsewhere or of_host):
             unseen += 1
         elif not named:
             missed.append(f"says nothing: {what}")

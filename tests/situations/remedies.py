@@ -20,7 +20,8 @@ def does(process):
 
 def about(text):
     """A finding without what an edit changes in its words: its kind, and the names in it."""
-    return text.split(":")[0] + " is a stub" * (": a stub," in text), frozenset(re.findall(r"[\w+.-]+\.so[\w.]*", text))
+    more = [words for words in (": a stub,", " is a stub directory") if words in text]  # doctor says of both that it is the program
+    return " ".join([text.split(":")[0], *more]), frozenset(re.findall(r"[\w+.-]+\.so[\w.]*", text))
 
 
 def copy(source, target):
