@@ -169,7 +169,7 @@ func (c *Case) follows(r remedy.Remedy) func(*loader.File) {
 	}
 	switch words[0] {
 	case "normalize":
-		normal := list(c.normal(0))
+		normal := list(c.normal(0, words[1:]...))
 		return of(func(f *loader.File) { normal(f); f.RPath, f.Shadow, f.Stopped = "", false, false })
 	case "add":
 		return list(func(_ *loader.File, l runpath.List) runpath.List { return added(l, words[len(words)-1]) })
@@ -239,10 +239,10 @@ func added(l runpath.List, entry string) runpath.List {
 }
 
 // normal is what the tools of the normal form make of a list.
-func (c *Case) normal(maps runpath.Map) func(*loader.File, runpath.List) runpath.List {
+func (c *Case) normal(maps runpath.Map, flags ...string) func(*loader.File, runpath.List) runpath.List {
 	return func(f *loader.File, l runpath.List) runpath.List {
 		expand := func(entry string) string { dir, _ := c.Load.Expand(c.Load.Main, entry); return dir }
-		s := runpath.Settings{DriverLink: c.Link(f.ELF.Machine), Compat: c.Compat, Needed: f.Needed, IsStub: c.StubDirs.Contains,
+		s := runpath.Settings{DriverLink: c.Link(f.ELF.Machine), Compat: c.Compat, Needed: f.Needed, IsStub: c.StubDirs.Contains, Dedupe: slices.Contains(flags, "--dedupe"),
 			IsCompat:        func(entry string) bool { return c.IsCompat(c.Load, entry, expand(entry)) },
 			IsDriverLibrary: func(name string) bool { return driver.Provides(path.Base(name)) },
 			Holds:           func(entry, name string) bool { return c.Load.Holds(expand(entry), name) },
