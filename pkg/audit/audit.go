@@ -1,7 +1,11 @@
 package audit
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"io/fs"
+	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -11,6 +15,7 @@ import (
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/scripts"
 )
 
 // Options say what an audit examines.
@@ -85,8 +90,9 @@ func (a *Auditor) Begin() *Audit { return &Audit{a, newKnowledge()} }
 
 // Pending is an examined file, before the others of the audit are known.
 type Pending struct {
-	path     string // until it is examined
-	link     string // the file that it is a hard link to, which is examined by that name
+	path     string               // until it is examined
+	link     string               // the file that it is a hard link to, which is examined by that name
+	found    []explain.Conclusion // before it is examined
 	report   *Report
 	subjects []*explain.Case // its starts of which something is left to report
 }
@@ -97,24 +103,49 @@ func NewPending(r *Report) *Pending { return &Pending{report: r} }
 // Take takes up an open file that is to be examined: its descriptor, or -1, is read from now alone.
 func (u *Audit) Take(path string, fd int) *Pending {
 	u.a.Loader.Take(path, fd)
-	u.Wrapper(path)
-	return &Pending{path: path}
+	return &Pending{path: path, found: u.Wrapper(path)}
 }
 
 // TakeLink takes up another name of a file, which is another start, or library, where $ORIGIN counts in its run path.
 func (u *Audit) TakeLink(path, first string) *Pending { return &Pending{path: path, link: first} }
 
-// Wrapper takes note of what a file starts in its own place, if it is a wrapper. It may be called concurrently.
-func (u *Audit) Wrapper(path string) {
-	start := process.Behind(u.a.Loader, path, false)
+// Wrapper takes note of what a file starts in its own place, if it is a wrapper, and returns what is wrong with that. It may be called
+// concurrently.
+func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
+	start := process.Behind(u.a.Loader, file, false)
 	if len(start.Via) == 0 {
-		return
+		return nil
 	}
-	if at, _, err := u.a.Loader.Files().Resolve(start.File); err == nil {
+	at, _, err := u.a.Loader.Files().Resolve(start.File)
+	if err == nil {
 		u.known.mu.Lock()
 		defer u.known.mu.Unlock()
 		u.known.starts[at] = append(u.known.starts[at], start)
+	} else if errors.Is(err, fs.ErrNotExist) && start.Sure && len(start.Via) == 1 {
+		f := explain.Conclusion{ID: explain.ProgramAbsent, Message: fmt.Sprintf("it starts %s, which does not exist", start.File),
+			Remedy: remedy.Do("install that program, or wrap the one that is there")}
+		if !u.a.Loader.Files().IsDir(path.Dir(start.File)) { // it may be for another place than it lies in
+			f.Severity = explain.Warning
+		}
+		found = append(found, u.a.Strictly(f))
 	}
+	return found
+}
+
+// Script is [Auditor.Script], with what is wrong with the file as a wrapper, whose beginning is head.
+func (u *Audit) Script(p string, head []byte, text string, lang scripts.Language) *Report {
+	r := u.a.Script(p, text, lang)
+	if !bytes.HasPrefix(head, []byte("#!")) {
+		return r
+	}
+	found := u.Wrapper(p)
+	if r == nil && found != nil {
+		r = &Report{Path: p, Outcome: Checked}
+	}
+	if r != nil {
+		r.Findings = append(r.Findings, found...)
+	}
+	return r
 }
 
 // starts returns the starts of a file: those by wrappers where there are any, sorted, else its own.
@@ -184,6 +215,7 @@ func (u *Audit) Examine(p *Pending) int {
 			p.report.Findings = union(p.report.Findings, r.Findings)
 		}
 	}
+	p.report.Findings = append(p.report.Findings, p.found...)
 	if r := p.report; r.Outcome == Failed {
 		id, do := explain.Malformed, remedy.Do("the loader may still load it; restore the file if it is meant to work")
 		if errors.As(r.Err, new(loader.Unreadable)) {

@@ -375,10 +375,7 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 				if err != nil {
 					return pending(audit.NewPending(audit.NewFailed(in(f.Path), err))), true
 				}
-				if bytes.HasPrefix(f.Head(), []byte("#!")) {
-					whole.Wrapper(in(f.Path))
-				}
-				r := a.Script(in(f.Path), text, lang)
+				r := whole.Script(in(f.Path), f.Head(), text, lang)
 				if r == nil && named(f.Path) {
 					r = audit.NewSkipped(f.Path, string(elfimage.NotELF))
 				}

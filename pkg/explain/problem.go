@@ -36,6 +36,7 @@ const (
 	GPUCodeUnasked     = "gpu-code-unasked"
 	Malformed          = "malformed-file"
 	OpenFails          = "open-fails"
+	ProgramAbsent      = "missing-program"
 )
 
 // starts reports what stops the loader although it was found.

@@ -116,6 +116,7 @@ var rules = []Rule{
 	{FHSInterpreter, Warning, "a program in a Nix package uses the host's loader", "NixOS has no loader there."},
 	{LoadError, Error, "a library that is found cannot be loaded", "The loader stops at it, without looking further."},
 	{UnfitDriver, Error, "a libcuda.so.1 that does not match the host's driver", "It must have the version of the kernel module: CUDA answers CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803)."},
+	{ProgramAbsent, Error, "the program that a wrapper starts does not exist", "A script ends with \"No such file or directory\" (127); a compiled wrapper says nothing, and ends with 255."},
 	{OpenFails, Warning, "a library that the file may open cannot be loaded", "dlopen of it fails, and leaves nothing: what it would have brought is not there either."},
 	{UndefinedSymbol, Error, "a symbol that nothing in the process defines", "The loader stops with \"undefined symbol\": at once for data and where all is bound at once, else when the function is called first."},
 	{TwoMajors, Warning, "CUDA of two major versions in one process",

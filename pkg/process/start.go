@@ -24,6 +24,8 @@ type Start struct {
 	loader.Environment
 	// Via are the scripts and wrappers that start it in their own place, the first one first.
 	Via []string
+	// Sure: nothing that is not known keeps them from starting it.
+	Sure bool
 	// Set are the variables of the environment that wrappers set, by their names; Unsure those of which a wrapper computes a part that
 	// is not known, and left out.
 	Set    map[string]string
@@ -54,7 +56,7 @@ const mostWrappers = 10
 // Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own place; with
 // interpreters also of the one that a script's first line names, which this machine's PATH may say.
 func Behind(l *loader.Loader, file string, interpreters bool) Start {
-	t := Start{File: file, Environment: l.Environment(), Set: map[string]string{}}
+	t := Start{File: file, Environment: l.Environment(), Set: map[string]string{}, Sure: true}
 	vars := variables(&t.Environment)
 	find := func(name string) string {
 		if l.Host("") != "" {
@@ -97,6 +99,7 @@ func Behind(l *loader.Loader, file string, interpreters bool) Start {
 			}
 		}
 		t.File, t.Via = w.Program, append(t.Via, t.File)
+		t.Sure = t.Sure && w.Sure
 		if w.Loader != "" {
 			t.Interpreter = w.Loader
 		}

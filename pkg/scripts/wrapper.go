@@ -10,6 +10,8 @@ import (
 // Wrapper is what a wrapper does: a file that starts a program in its own place.
 type Wrapper struct {
 	Program string // as it is named; "" for none, or one that is computed
+	// Sure: nothing that is not known keeps the wrapper from starting it.
+	Sure bool
 	// Loader is the dynamic loader where the wrapper starts that, with the program as an argument.
 	Loader string
 	// Set are the variables that the program has then and that were not so before, "" for one that is gone.
@@ -68,7 +70,7 @@ func Compiled(data []byte, at Surroundings) Wrapper {
 	if len(words) == 0 || !strings.HasPrefix(words[0].text, "/") || len(words) == 1 && !strings.HasPrefix(sh.text[sh.at:], "\n") && sh.at < len(sh.text) {
 		return Wrapper{}
 	}
-	sh.program = words[0].text
+	sh.program, sh.sure = words[0].text, true
 	for i := 1; i < len(words); i++ {
 		arg := func(k int) string {
 			if i+k < len(words) {
@@ -122,6 +124,7 @@ type shell struct {
 	program string
 	loader  string // that starts it
 	sure    bool   // of the program
+	ends    bool   // the script may have come to its end before
 }
 
 // frame is an open if, loop, case, function or group.
@@ -153,7 +156,7 @@ func (sh *shell) runs() int {
 func (sh *shell) wrapper() Wrapper {
 	w := Wrapper{Set: map[string]string{}}
 	if !strings.Contains(sh.program, unknown) {
-		w.Program, w.Loader = sh.program, sh.loader
+		w.Program, w.Loader, w.Sure = sh.program, sh.loader, sh.sure && !sh.ends
 	}
 	for name, v := range sh.vars {
 		if !v.exported || v.text == sh.Variable(name) {
@@ -464,7 +467,7 @@ func (sh *shell) substitute(text string) string {
 				arg = path.Join(dir, arg)
 			}
 		}
-		if strings.Contains(arg, unknown) && args[0] != "command" {
+		if end == '|' || strings.Contains(arg, unknown) && args[0] != "command" { // what reads it is not known
 			return unknown
 		}
 		switch args[0] {
@@ -662,6 +665,9 @@ func (sh *shell) simple(words []word, runs int) int {
 			for _, arg := range words[1:] {
 				sh.vars[arg.text] = variable{exported: true}
 			}
+			return 1
+		case w == "exit":
+			sh.ends = true
 			return 1
 		case w == "cd" && len(words) > 1:
 			sh.vars["PWD"] = variable{text: words[1].text, set: true}

@@ -119,8 +119,9 @@ func TestWrappedUnsure(t *testing.T) {
 		"exec /lib/ld-linux.so.2 --library-path /a:b --inhibit-cache /p \"$@\"":      "/p map[LD_LIBRARY_PATH:/a:b] []",
 		"cd /x\nexport LD_LIBRARY_PATH=lib:/b\nexec ./p \"$@\"":                      "/x/p map[LD_LIBRARY_PATH:/x/lib:/b] []",
 		"exec /lib/ld-linux.so.2 --list /p":                                          "/lib/ld-linux.so.2 map[] []",
-		"ls":                                                                         " map[] []",
-		"case $1 in\n a) exec /none;;\n *) exec /p \"$@\";;\nesac":                   "/p map[] []",
+		"d=`echo \"$0\" | sed -e s,x,,`\nexec \"$d\"ed \"$@\"":                       " map[] []",
+		"ls": " map[] []",
+		"case $1 in\n a) exec /none;;\n *) exec /p \"$@\";;\nesac": "/p map[] []",
 	} {
 		w := Wrapped([]byte("#!/bin/sh\n"+text), at)
 		if got := fmt.Sprint(w.Program, " ", w.Set, " ", w.Unsure); got != want {
