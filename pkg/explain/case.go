@@ -111,6 +111,7 @@ type Case struct {
 	replaced map[string]replacement
 	tried    []Conclusion // whose remedies have been
 	unfit    string       // the driver's library that a remedy, followed, would leave to be passed over
+	trials   int          // what the remedies' trials have cost: see mostLookUps
 }
 
 // entry is one entry of a file's run path, looked at.

@@ -26,6 +26,10 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 		if f.Command == nil {
 			continue
 		}
+		if c.trials > mostLookUps {
+			f.Remedy = remedy.Do("do first what is said before this, then ask again: what helps then is tried then")
+			continue
+		}
 		c.unfit = ""
 		// First what leaves nothing wrong with the library; then what makes nothing worse.
 		tried := append([]remedy.Remedy{f.Remedy}, f.others...)
@@ -95,9 +99,14 @@ func (c *Case) keys() map[key]bool {
 	return all
 }
 
+// mostLookUps bounds the trials of a start's remedies, in libraries times directories: a file with thousands of both, each of them wrong,
+// would be loaded for each of its conclusions. Of PyTorch's largest start 200 trials fit in.
+const mostLookUps = 2_000_000
+
 // settles reports whether a conclusion goes with some edits, and none comes that was not there before. That a library of the driver
 // is not on this machine, whose link is searched, is none. whole: nor is anything wrong with its library by then.
 func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...func(*loader.File)) bool {
+	c.trials += len(c.Objects) * (1 + strings.Count(c.file.List, ":"))
 	l := c.Loader.Edited(func(file *loader.File) {
 		for _, edit := range edits {
 			edit(file)
