@@ -97,7 +97,7 @@ func TestDiagnosis(t *testing.T) {
 		"a program for an older CUDA": {files: good.with(interp).with(tree{"app": program("/run/opengl-driver/lib:/opt", "libcuda.so.1", "libcudart.so.12"), "opt/libcudart.so.12": "-> libcudart.so.12.1.9",
 			"opt/libcudart.so.12.1.9": lib("libcudart.so.12")}), program: "/app", works: true, says: []string{"ok CUDA runtime: built for CUDA 12.1, and the driver supports 12.2"}},
 		"a compat package that harms": {files: good.with(interp).with(tree{"app": program("/opt/compat:/run/opengl-driver/lib", "libcuda.so.1"), "opt/compat/libcuda.so.1": "-> libcuda.so.525.60.13",
-			"opt/compat/libcuda.so.525.60.13": lib("libcuda.so.1")}), program: "/app", says: []string{"bad compat package: the compat directory /opt/compat, which harms here: it is CUDA 12.0, 525.60.13"}},
+			"opt/compat/libcuda.so.525.60.13": lib("libcuda.so.1")}), program: "/app", says: []string{"bad compat package: libcuda.so.1: the compat directory /opt/compat, which harms here: it is CUDA 12.0, 525.60.13"}},
 		"a program that looks elsewhere": {files: good.with(interp).with(tree{"app": program("/nowhere", "libcuda.so.1")}), without: "usr/lib64/libcuda.so.1", program: "/app",
 			says: []string{"bad libcuda.so.1: nowhere", "autoAddDriverRunpath"}},
 		"a program that loads a stub": {files: good.with(interp).with(tree{"cuda/lib64/stubs/libcuda.so.1": lib("libcuda.so.1"), "app": program("/cuda/lib64/stubs:/run/opengl-driver/lib", "libcuda.so.1")}), program: "/app",
