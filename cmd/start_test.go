@@ -28,7 +28,8 @@ var notLinked = []string{
 	"github.com/rogpeppe/go-internal/testscript", "pgregory.net/rapid", "cuda-runpath/pkg/loader/tinyelf",
 }
 
-// Each command reads a file that it examines once, by strace's account.
+// Each command reads a file that it examines once, by strace's account; those that judge symbols read the symbols of a file for
+// which every library was found a second time, as most files are never asked for them.
 func TestFilesAreOpenedOnce(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
@@ -46,7 +47,11 @@ func TestFilesAreOpenedOnce(t *testing.T) {
 	} {
 		opens, out := opened(t, strace, command...)
 		for _, file := range []string{dir + "/tree/prog", dir + "/tree/lib/liba.so.1"} {
-			if opens[file] != 1 && (command[0] != "noRunpathAmbiguity" || strings.HasSuffix(file, "prog")) {
+			most := 2
+			if command[1] == "explain" {
+				most = 1
+			}
+			if (opens[file] < 1 || opens[file] > most) && (command[0] != "noRunpathAmbiguity" || strings.HasSuffix(file, "prog")) {
 				t.Errorf("%q opens %s %d times\n%s", command, file, opens[file], out)
 			}
 		}

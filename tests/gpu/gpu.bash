@@ -47,6 +47,7 @@ binaries() {
 # driver_link DIR: make DIR/lib a driver link as NixOS has it, of libraries that find each other. hostDriver run's own directory of
 # them, and not install's: what uninstall takes back, which cases try, is all that was ever installed.
 driver_link() {
+  # shellcheck disable=SC2016 # for the shell that hostDriver starts
   mkdir -p "$1" && XDG_CACHE_HOME=$work/cache hostDriver run --from "$host_driver" --method library-path -- sh -c 'cp -a "${LD_LIBRARY_PATH%%:*}" "$1/lib"' - "$1" 2>"$work/log" && [[ -e $1/lib/libcuda.so.1 ]]
 }
 # find_driver prints the directory of the host's libcuda.so.1.
