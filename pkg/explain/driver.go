@@ -235,6 +235,10 @@ func (c *Case) compat(v *Verdict, o *loader.Object, where, dir string) {
 	if it.Help == driver.Cannot || it.Help == driver.Harms {
 		v.Good, v.Kind, v.Answer = false, CompatHarms, it.Answer
 		v.Remedy = c.offTheSearch(o, func(list *loader.Object) remedy.Remedy {
+			link := c.Link(list.File.ELF.Machine)
+			if !slices.ContainsFunc(runpath.Parse(list.File.List), func(e string) bool { return runpath.Key(e) == runpath.Key(link) }) {
+				return c.EditForDriver(list, "runpath", "edit", "--replace-entry", listed(o)+"="+link) // without either it would not start
+			}
 			return c.EditForDriver(list, "runpath", "edit", "--remove-entry", listed(o))
 		})
 		v.Text = strings.TrimSuffix(v.Text, ".") + "; hostDriver run starts the program without it."
