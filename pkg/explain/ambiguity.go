@@ -36,7 +36,7 @@ func (c *Case) of(e *entry, id string, fix remedy.Remedy, is string, args ...any
 
 // collectNames fills own and maybe. With DT_RUNPATH the loader looks up what the
 // file itself asks for, at start or by dlopen; with DT_RPATH what its libraries
-// ask for too.
+// ask for too, as musl's loader does for all.
 func (c *Case) collectNames() {
 	c.own, c.maybe = map[string]bool{}, map[string]bool{}
 	for _, n := range c.file.Needed {
@@ -56,8 +56,11 @@ func (c *Case) collectNames() {
 			c.own[n] = true
 		}
 	}
-	if c.file.Tag == elf.DT_RPATH {
+	if musl := c.Load.Interp != nil && c.Load.Interp.Kind == loader.Musl; musl || c.file.Tag == elf.DT_RPATH {
 		for _, o := range c.Load.Objects {
+			for i := 0; musl && o.File != nil && i < len(o.File.Literals()); i++ {
+				c.maybe[o.File.Literals()[i].Name] = true
+			}
 			for _, u := range o.Uses {
 				c.own[u.Name] = true
 			}

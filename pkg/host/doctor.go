@@ -564,7 +564,9 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 			about = "resolution note"
 		}
 		switch {
-		case c.Stops():
+		case c.Stops(), c.ID == explain.Ambiguous && c.Severity == explain.Error && slices.ContainsFunc(its.Verdicts(), func(v *explain.Verdict) bool {
+			return v.Soname == driver.LibCUDA && c.Library == driver.LibCUDA && !v.Good // another than the driver link's is loaded
+		}):
 			verdict = Bad
 		case c.Severity == explain.Note:
 			verdict = Note

@@ -158,7 +158,8 @@ func (u *Unbound) Needs() string {
 func (s *Load) scope() *Scope {
 	var objects []*Object
 	for _, o := range s.Objects {
-		if o.File != nil && !o.missing && (o == s.Main || o.Certain()) {
+		passed := o.Err != "" && o.Cause.Optional() // the loader goes on without it
+		if o.File != nil && !o.missing && !passed && (o == s.Main || o.Certain()) {
 			objects = append(objects, o)
 		}
 	}
