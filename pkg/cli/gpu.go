@@ -36,7 +36,7 @@ is unpacked. With --for the exit status is 1 where a file has no code for one of
 			if err != nil {
 				return s.orStopped(err, noGPUs)
 			}
-			for _, flag := range []string{"cuda", "strict"} {
+			for _, flag := range []string{"cuda", "strict", "nix-build"} {
 				if c.IsSet(flag) && targets == nil {
 					return command.Misusef("--%s is for --for", flag)
 				}

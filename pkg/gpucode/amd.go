@@ -239,13 +239,11 @@ func (s *scan) bundle(at, end uint64) (b Bundle, err error) {
 		return b, err
 	}
 	table, err := unpacked(packed, method)
-	if err == nil {
-		_, err = b.list(table, at)
-	}
 	if err != nil {
 		return b, elfimage.Malformed(at, "a compressed bundle whose table cannot be read: %v", err)
 	}
-	return b, nil
+	_, err = b.list(table, at)
+	return b, err
 }
 
 // list reads a table, and returns how long the bundle is.

@@ -132,9 +132,13 @@ func TestBundles(t *testing.T) {
 		"a method 2":  append([]byte("CCOB\x02\x00\x02\x00\x60\x00\x00\x00"), make([]byte, 100)...),
 		"too many":    append([]byte("__CLANG_OFFLOAD_BUNDLE__\xff\xff\xff\xff\xff\xff\xff\xff"), make([]byte, 100)...),
 		"too long":    plain[:len(plain)-4000],
+		"short, packed": append([]byte("CCOB\x01\x00\x00\x00"), append(make([]byte, 12),
+			0x78, 1, 1, 3, 0, 0xfc, 0xff, 'a', 'b', 'c')...), // three bytes, stored
 	} {
 		if f := readBundles(t, b); len(f.Bundles) != 1 || f.Bundles[0].Damage == nil || len(f.Bundles[0].Objects) > 0 {
 			t.Errorf("%s: %+v", what, f.Bundles)
+		} else if text := f.Bundles[0].Damage.Error(); strings.Count(text, "offset") != 1 {
+			t.Errorf("%s: %s", what, text)
 		}
 	}
 }

@@ -66,6 +66,7 @@ type Reason string
 // The reasons.
 const (
 	Resource Reason = "resource"
+	Unnamed  Reason = "no-sections"
 	Nothing  Reason = "nothing-left"
 	Damaged  Reason = "damaged"
 )
@@ -75,6 +76,8 @@ func (r Reason) Text() string {
 	switch r {
 	case Resource:
 		return "code that the library's own code looks up"
+	case Unnamed:
+		return "no section header says what kind of code it is"
 	case Nothing:
 		return "nothing would be left of the file"
 	}
@@ -152,6 +155,8 @@ func (p *Plan) keep(c *gpucode.Container) []gpucode.Entry {
 	keep := slices.DeleteFunc(slices.Clone(c.Entries), func(e gpucode.Entry) bool { return goes(c, &e, &p.options) })
 	switch {
 	case len(keep) == len(c.Entries):
+	case c.Section == "":
+		p.Left[Unnamed]++
 	case !isThinned(c.Section):
 		p.Left[Resource]++
 	case len(keep) == 0 && !p.some:

@@ -145,6 +145,7 @@ func TestWhatGoes(t *testing.T) {
 	}
 	f := read(file([]piece{cubin(80), cubin(90), ptx(90), ptx(100)}))
 	for reason, change := range map[Reason]func(*gpucode.Container){Resource: func(c *gpucode.Container) { c.Section, c.Resource = ".rodata", true },
+		Unnamed: func(c *gpucode.Container) { c.Section = "" },
 		Damaged: func(c *gpucode.Container) { c.Damage = errors.New("damaged") }} {
 		g := *f
 		g.Containers = append([]gpucode.Container(nil), f.Containers...)
