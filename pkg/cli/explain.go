@@ -28,8 +28,8 @@ import (
 	"cuda-runpath/pkg/tree"
 )
 
-// loaderVariables are what of the environment the loader's search depends on; the last two nix-ld's.
-var loaderVariables = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "NIX_LD", "NIX_LD_LIBRARY_PATH"}
+// loaderVariables are what of the environment the loader depends on; the last two nix-ld's.
+var loaderVariables = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_BIND_NOW", "NIX_LD", "NIX_LD_LIBRARY_PATH"}
 
 // explainCommand returns the command explain.
 func explainCommand() *command.Command {
@@ -71,7 +71,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			for _, name := range loaderVariables[:3] {
+			for _, name := range loaderVariables[:4] {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
 				if os.Getenv(name) != "" && !given && search.Root == "" {
 					s.Log.Infof("%s is set in the environment, and not used: --env %s uses it", name, name)
@@ -114,6 +114,8 @@ func loaderOptions(c *command.Line) (loader.Options, error) {
 			o.Preload = value
 		case "LD_AUDIT":
 			o.Audit = value
+		case "LD_BIND_NOW":
+			o.BindNow = value
 		case "NIX_LD":
 			o.NixLD = value
 		case "NIX_LD_LIBRARY_PATH":

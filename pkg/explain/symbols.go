@@ -104,6 +104,9 @@ func (c *Case) symbols() {
 	start := slices.DeleteFunc(slices.Clone(c.Objects), func(o *loader.Object) bool { return o.File == nil || !o.Found() || !(o == c.Main || o.Certain()) })
 	for _, p := range c.Opened {
 		scope, err := loader.NewScope(c.Interp, append(slices.Clip(start), slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool { return o.File == nil || slices.Contains(start, o) })...))
+		if scope != nil {
+			scope.Now = c.BindNow != ""
+		}
 		for _, o := range p.Brought {
 			if err != nil || o.File == nil || !o.Found() || o.Err != "" {
 				continue

@@ -50,7 +50,7 @@ func (h *Host) loader() (*loader.Loader, error) {
 	if h.programs == nil {
 		o := loader.Options{NoTries: true, Opened: true, Look: explain.Look}
 		if h.Root.IsHost() {
-			o.LibraryPath, o.Preload = os.Getenv("LD_LIBRARY_PATH"), os.Getenv("LD_PRELOAD")
+			o.LibraryPath, o.Preload, o.BindNow = os.Getenv("LD_LIBRARY_PATH"), os.Getenv("LD_PRELOAD"), os.Getenv("LD_BIND_NOW")
 		} else {
 			o.Root = h.Root.Dir
 		}

@@ -54,6 +54,7 @@ type Environment struct {
 	LibraryPath string // LD_LIBRARY_PATH
 	Preload     string // LD_PRELOAD
 	Audit       string // LD_AUDIT
+	BindNow     string // LD_BIND_NOW: unless it is empty, glibc binds all functions at the start
 	// NixLD and NixLDLibraryPath are NIX_LD and NIX_LD_LIBRARY_PATH, for programs whose loader is nix-ld, which has values
 	// of its own built in.
 	NixLD, NixLDLibraryPath string

@@ -36,6 +36,7 @@ type Scope struct {
 	objects []*Object
 	links   []*elfimage.Linkage
 	in      *Interpreter
+	Now     bool // nothing is bound late: see [Environment]
 	budget  int
 	has     map[*later]bool // its files
 	asserts bool            // one of them has no DT_VERSYM: see Bind
@@ -126,7 +127,7 @@ func (s *Scope) Unbound(o *Object) (out []Unbound, err error) {
 		if s.budget <= 0 {
 			return nil, fmt.Errorf("more than %d symbols were compared", maxCompared)
 		}
-		u := Unbound{r, o, to, r.Lazy && s.in.Kind != Musl}
+		u := Unbound{r, o, to, r.Lazy && !s.Now && s.in.Kind != Musl}
 		k := key{r.Name, u.Needs()}
 		if at, again := seen[k]; again {
 			if !u.Late {
@@ -164,7 +165,9 @@ func (s *Load) scope() *Scope {
 		}
 	}
 	scope, err := NewScope(s.Interp, objects)
-	s.SymbolsErr = err
+	if s.SymbolsErr = err; scope != nil {
+		scope.Now = s.BindNow != ""
+	}
 	return scope
 }
 

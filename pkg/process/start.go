@@ -46,7 +46,7 @@ func (t *Start) Sets(last bool) string {
 
 // variables are those of an environment, by their names.
 func variables(e *loader.Environment) map[string]*string {
-	return map[string]*string{"LD_LIBRARY_PATH": &e.LibraryPath, "LD_PRELOAD": &e.Preload, "LD_AUDIT": &e.Audit,
+	return map[string]*string{"LD_LIBRARY_PATH": &e.LibraryPath, "LD_PRELOAD": &e.Preload, "LD_AUDIT": &e.Audit, "LD_BIND_NOW": &e.BindNow,
 		"NIX_LD": &e.NixLD, "NIX_LD_LIBRARY_PATH": &e.NixLDLibraryPath}
 }
 
