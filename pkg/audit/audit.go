@@ -243,7 +243,7 @@ func (u *Audit) Finish(p *Pending) *Report {
 
 // ofProcess reports whether a conclusion on a library is what a process that has it may settle: another file is there by then.
 func ofProcess(s *explain.Case, f *explain.Conclusion) bool {
-	return !s.Program && f.Object != nil && f.By != nil && (f.ID == explain.LoadError || f.ID == explain.LibcMismatch)
+	return !s.Program && f.Object != nil && f.By != nil && (f.ID == explain.LoadError || f.ID == explain.LibcMismatch || f.ID == explain.StubLoaded)
 }
 
 // union adds to findings those that are not among them.

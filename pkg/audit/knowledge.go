@@ -177,7 +177,7 @@ func (u *Audit) unresolved(s *explain.Case) (all []explain.Conclusion) {
 				all = append(all, f)
 			}
 		case f.Verdict != nil, f.ID == explain.OpenedAbsent:
-			if !there {
+			if !there && !c.excused(s, &f) {
 				all = append(all, f)
 			}
 		case c.excused(s, &f):

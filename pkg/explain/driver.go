@@ -323,7 +323,10 @@ func (c *Case) nowhere(v *Verdict, link, may string) {
 	by, linked := c.asker(o)
 	v.Kind, v.Answer = NoDriverLink, 35
 	add := func() remedy.Remedy { return c.EditForDriver(by, c.Tool("autoAddDriverRunpath")...) }
+	row, _ := driver.Lookup(path.Base(o.Name))
 	switch {
+	case o.Cause == loader.DlopenString && row.Soname != "" && row.Soname != o.Name && slices.ContainsFunc(c.Objects, func(x *loader.Object) bool { return x.Name == row.Soname && x.Found() && x.Err == "" }):
+		v.Kind, v.Answer, v.Good, v.Text = "", 0, true, fmt.Sprintf("%s, which is that library by its soname, is found.", row.Soname)
 	case strings.Contains(o.Name, "/"):
 		v.Text = fmt.Sprintf("%s comes with the host's driver, on NixOS in %s.", path.Base(o.Name), link)
 		v.Remedy = c.byName(o)

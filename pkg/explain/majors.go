@@ -28,38 +28,55 @@ func cudaMajor(soname string) string {
 	return major
 }
 
-// toolkit reports toolkits of two major versions in one process, and libraries of the toolkit that one of it opens by name and
-// does not find.
-func (c *Case) toolkit() {
+// cudnnMajor is cudaMajor of cuDNN, each major of which defines the functions of the others.
+func cudnnMajor(soname string) string {
+	version, _ := strings.CutPrefix(soname, "libcudnn.so.")
+	if version == soname {
+		return ""
+	}
+	major, _, _ := strings.Cut(version, ".")
+	return major
+}
+
+// majors reports two major versions of what is counted so, in one process.
+func (c *Case) majors(of string, major func(soname string) string, fix remedy.Remedy) {
 	first := map[string]*loader.Object{}
 	var majors []string
 	for _, o := range c.Objects {
 		if o.File == nil || !o.Found() {
 			continue
 		}
-		m := cudaMajor(path.Base(o.Name))
+		m := major(path.Base(o.Name))
 		if m == "" {
-			m = cudaMajor(o.File.Soname)
+			m = major(o.File.Soname)
 		}
 		if m != "" && first[m] == nil {
 			first[m], majors = o, append(majors, m)
 		}
 	}
-	if len(majors) > 1 {
-		slices.Sort(majors)
-		var have []string
-		for _, m := range majors {
-			o := first[m]
-			by := ""
-			if o.NeededBy != nil {
-				by = " for " + o.NeededBy.Path
-			}
-			have = append(have, fmt.Sprintf("%s, of CUDA %s%s", o.Path, m, by))
-		}
-		c.report(Conclusion{ID: TwoMajors, Library: path.Base(first[majors[0]].Name), Object: first[majors[0]], By: first[majors[0]].NeededBy,
-			Message: fmt.Sprintf("two major versions of CUDA are in one process: %s; functions of one name are called in the one that was loaded first", strings.Join(have, "; ")),
-			Remedy:  remedy.Do("build all of it against one CUDA: packages of one cudaPackages, wheels of one -cuNN")})
+	if len(majors) < 2 {
+		return
 	}
+	slices.Sort(majors)
+	var have []string
+	for _, m := range majors {
+		o := first[m]
+		by := ""
+		if o.NeededBy != nil {
+			by = " for " + o.NeededBy.Path
+		}
+		have = append(have, fmt.Sprintf("%s, of %s %s%s", o.Path, of, m, by))
+	}
+	c.report(Conclusion{ID: TwoMajors, Library: path.Base(first[majors[0]].Name), Object: first[majors[0]], By: first[majors[0]].NeededBy,
+		Message: fmt.Sprintf("two major versions of %s are in one process: %s; functions of one name are called in the one that was loaded first", of, strings.Join(have, "; ")),
+		Remedy:  fix})
+}
+
+// toolkit reports toolkits of two major versions in one process, and libraries of the toolkit that one of it opens by name and
+// does not find.
+func (c *Case) toolkit() {
+	c.majors("CUDA", cudaMajor, remedy.Do("build all of it against one CUDA: packages of one cudaPackages, wheels of one -cuNN"))
+	c.majors("cuDNN", cudnnMajor, remedy.Do("build all of it against one cuDNN"))
 	for _, p := range c.Failed {
 		name := path.Base(p.Name)
 		if p.To.Found() || !driver.Toolkit(name) || p.By.File == nil {

@@ -119,7 +119,7 @@ var rules = []Rule{
 	{ProgramAbsent, Error, "the program that a wrapper starts does not exist", "A script ends with \"No such file or directory\" (127); a compiled wrapper says nothing, and ends with 255."},
 	{OpenFails, Warning, "a library that the file may open cannot be loaded", "dlopen of it fails, and leaves nothing: what it would have brought is not there either."},
 	{UndefinedSymbol, Error, "a symbol that nothing in the process defines", "The loader stops with \"undefined symbol\": at once for data and where all is bound at once, else when the function is called first."},
-	{TwoMajors, Warning, "CUDA of two major versions in one process",
+	{TwoMajors, Warning, "CUDA, or cuDNN, of two major versions in one process",
 		"Functions of one name are in both: a call of one library ends in the other's, with structures of another layout."},
 	{OpenedAbsent, Error, "a part of a toolkit library that is opened by name and is not there",
 		"The library that opens it fails when it needs it, or takes the one of another version that the system has."},

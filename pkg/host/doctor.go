@@ -735,7 +735,7 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 		if v.Help == driver.Helps {
 			bad = Good
 		}
-	case v.Good:
+	case v.Good && o.Found():
 		is := o.Path
 		if file := load.Inside(o.File.Path); file != "" && file != is {
 			is += ", which is " + file

@@ -1,5 +1,5 @@
 """Follows each remedy that a command prints for a situation, on a copy: the process, run again, must not do less, the finding must
-be gone, and no other error may have come. A program that ran a stub and then lacks the driver has not lost anything where the
+be gone, and no other error may have come (a process that failed and ends well then may open less). A program that ran a stub and then lacks the driver has not lost anything where the
 host has none: that is the host's to bring."""
 import os
 import re
@@ -44,7 +44,8 @@ def follow(start, process, claims, base, run, kept):
                 said.append(f"ends with {done.returncode}: {done.stderr.strip()[:100]}")
             after = run(start, start.env, base)
             hostless = judge.tokens(after.message) == {"libcuda.so.1"} and not os.path.exists("/run/opengl-driver/lib/libcuda.so.1")
-            if not hostless and any(now < then for now, then in zip(does(after), does(process))):
+            mended = after.status == 0 and process.status  # a name that led to what did not work may then lead nowhere
+            if not hostless and not mended and any(now < then for now, then in zip(does(after), does(process))):
                 said.append(f"the process did {process.line()[:60]}, and then {after.line()[:60]}")
             answers = judge.ask(start, base)
             for answer in answers:
