@@ -197,7 +197,7 @@ in
       )
       + ''
         program=$(wc -c < ${lib.getOutput "tools" tools}/bin/runpath)
-        holds "the program has $program bytes, at most 8,500,000" test "$program" -le 8500000
+        holds "the program has $program bytes, at most 9,200,000" test "$program" -le 9200000
         for name in ${toString hookNames}; do
           same "$name" "$(readlink ${lib.getOutput "tools" tools}/bin/$name)" runpath
         done

@@ -79,7 +79,8 @@ const UndefinedSymbol = "undefined-symbol"
 // it is known whose they are.
 func (c *Case) symbols() {
 	lacks := func(o *loader.Object) bool { return !o.Found() || o.Err != "" || len(o.Lacks) > 0 }
-	if c.Program && !c.Symbols || c.Main.Err != "" ||
+	// Of a loader that is not here, or is for another system, it is not known what it defines itself.
+	if c.Program && !c.Symbols || c.Main.Err != "" || !c.Interp.Found ||
 		slices.ContainsFunc(c.Objects[1:], func(o *loader.Object) bool { return lacks(o) && o.Certain() && !driver.Provides(path.Base(o.Name)) }) {
 		return
 	}

@@ -1466,6 +1466,13 @@ func TestByHandATreeForAnotherCLibrary(t *testing.T) {
 	if p := s.resolve().plan("out/x.node"); p.OtherLibC != Musl {
 		t.Errorf("%q", p.Skip)
 	}
+	// So it is with a library for the same in --libs: Alpine's user names one of Nix's store.
+	s.put("libs/libgone.so", o)
+	s.src.Libs = []string{s.dir + "/libs"}
+	if p := s.resolve().plan("out/x.node"); p.OtherLibC != UnknownLibC {
+		t.Errorf("with --libs: %q", p.Skip)
+	}
+	s.src.Libs = nil
 	// With a program whose loader is here it is another matter.
 	ld := loaderOf(s.dir + "/musl")
 	ld.Machine = elf.EM_AARCH64

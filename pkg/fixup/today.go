@@ -236,10 +236,23 @@ func (ix *Index) cLibrary() LibC {
 			runs = o.program() && ix.loader.Interpreter(o.Interp, o.ABI).Why == "" || ix.usualInterpreter(o) != ""
 		}
 	}
-	if !host && runs {
+	if !host && (runs || ix.named(sh.LibC)) {
 		return UnknownLibC
 	}
 	return sh.LibC
+}
+
+// named reports whether a library of --libs is for another C library than one: whoever names it has programs for it, in Nix's store for example.
+func (ix *Index) named(c LibC) bool {
+	for _, l := range ix.sources.Libs {
+		d := ix.dir(absolute(l))
+		for _, n := range d.list().names {
+			if o := ix.open(d, n.Name); o != nil && o.LibC != UnknownLibC && o.LibC != c {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // usualInterpreter is [loader.Loader.UsualInterpreter] for programs like a file.

@@ -137,7 +137,7 @@ type answer struct {
 	fatalName string             // the name that was asked for: some of glibc's messages have only that
 	lacks     map[[3]string]bool // files, symbol versions that they lack, and the files that need them
 	untold    bool               // the loader failed at an assertion, of auditing modules or of a trace alone
-	silent    bool               // it lists nothing for a file without DT_NEEDED, whose DT_AUXILIARY it looks for all the same
+	optional  map[string]bool    // what we say of an absent DT_AUXILIARY, which the loader lists in some traces, and in some not
 	relr      bool               // it stops for lack of the version that guards DT_RELR
 	audits    map[string]bool    // auditing modules, and whether each can be loaded
 }
@@ -191,7 +191,7 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 	var answers []answer
 	var interps []string
 	for _, f := range doc.Files {
-		a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}, audits: map[string]bool{}}
+		a := answer{libs: map[[2]string]bool{}, lacks: map[[3]string]bool{}, audits: map[string]bool{}, optional: map[string]bool{}}
 		module := ""
 		for _, l := range f.Libraries {
 			if l.Namespace > 0 { // the module itself comes first
@@ -222,6 +222,7 @@ func explain(dir string, env []string, files ...string) ([]answer, []string, *do
 				a.fatal, a.fatalName = *l.Path, l.Soname
 			case l.Path == nil:
 				a.libs[[2]string{l.Soname, "not found"}] = true
+				a.optional[l.Soname] = l.Cause == "DT_AUXILIARY"
 			default:
 				a.libs[[2]string{l.Soname, *l.Path}] = true
 			}
@@ -281,7 +282,6 @@ func parse(out, interp string) answer {
 			continue
 		}
 		if rest == "statically linked" {
-			a.silent = true
 			continue
 		}
 		if i := strings.LastIndex(rest, " (0"); i >= 0 { // "(0)" where a file is at its own addresses
@@ -340,7 +340,7 @@ func difference(ours, theirs answer, interp string) string {
 			}
 		}
 		for lib := range ours.libs {
-			if !theirs.libs[lib] && lib[1] != interp && !theirs.silent {
+			if !theirs.libs[lib] && lib[1] != interp && !ours.optional[lib[0]] {
 				out = append(out, fmt.Sprintf("only we: %s => %s", lib[0], lib[1]))
 			}
 		}
