@@ -573,8 +573,9 @@ func TestGLibc(t *testing.T) {
 				}
 				return dir + strings.Repeat("/", n-1-len(dir)-1) + "/."
 			}
+			// Of a directory of 4,095 bytes itself 2.36 ends the list, and 2.41 goes on.
 			for n, want := range map[int]string{
-				4095 - len("/liba.so.1"): "own", 4096 - len("/liba.so.1"): "", 4095: "", 4096: "~/b/liba.so.1",
+				4095 - len("/liba.so.1"): "own", 4096 - len("/liba.so.1"): "", 4096: "~/b/liba.so.1",
 			} {
 				dir := long(n)
 				if len(dir) != n {
