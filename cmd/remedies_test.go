@@ -81,6 +81,7 @@ var wordsOnly = map[string]string{
 	explain.ByEnvironment:      "who sets the variable is not known",
 	explain.TwoMajors:          "which of the two is meant is not known",
 	explain.OpenedAbsent:       "the part may be nowhere here",
+	explain.ProgramAbsent:      "where the program is, is not known",
 	explain.OpenFails:          "what it lacks may be nowhere here",
 	explain.UnfitDriver:        "the driver of the host is to be changed",
 	explain.Malformed:          "the file is broken",

@@ -108,7 +108,8 @@ func (c *knowledge) excused(s *explain.Case, f *explain.Conclusion) bool {
 		return false
 	}
 	request := s.Request(f.By, f.Library)
-	return c.met[request] || c.alone[request] && !c.held[s.Request(f.By, "")]
+	// A library that finds a stub by itself finds it: only a program's process settles that.
+	return c.met[request] || f.Verdict == nil && f.ID != explain.StubLoaded && c.alone[request] && !c.held[s.Request(f.By, "")]
 }
 
 // finds reports whether an object finds a name in the process of a program that opens the file of a case.
