@@ -50,7 +50,10 @@ type opener struct {
 }
 
 func newKnowledge() *knowledge {
-	return &knowledge{starts: map[string][]process.Start{}, met: map[[2]string]bool{}, alone: map[[2]string]bool{}, held: map[[2]string]bool{}, provides: map[string][]string{}, examined: map[string]bool{}, loaders: map[asked]opener{}, opens: map[asked][]string{}}
+	return &knowledge{
+		starts: map[string][]process.Start{}, met: map[[2]string]bool{}, alone: map[[2]string]bool{}, held: map[[2]string]bool{},
+		provides: map[string][]string{}, examined: map[string]bool{}, loaders: map[asked]opener{}, opens: map[asked][]string{},
+	}
 }
 
 // learn remembers what the load of a file shows.

@@ -87,7 +87,9 @@ func (s *State) OpenAll(want func(o *loader.Object, l loader.Literal) bool, keep
 		// counts once, where nothing else leads to the library. "/libcuda.so.1" is the end of a path that is made.
 		elsewhere := map[string]bool{}
 		for _, l := range o.File.Literals() {
-			elsewhere[l.Name] = elsewhere[l.Name] || l.Path == "" || s.There(l.Path)
+			if driver.Provides(l.Name) && !elsewhere[l.Name] {
+				elsewhere[l.Name] = l.Path == "" || s.There(l.Path)
+			}
 		}
 		for _, l := range o.File.Literals() {
 			if !want(o, l) || l.Name == o.File.Soname || l.Name == path.Base(o.Path) {
@@ -108,8 +110,8 @@ func (s *State) OpenAll(want func(o *loader.Object, l loader.Literal) bool, keep
 	}
 }
 
-// Find returns the opening, or the object, that a name leads to. Where nothing asks for it, it is opened by the object that has the name in a
-// note or among its string literals, else by the program.
+// Find returns the opening, or the object, that a name leads to. Where nothing asks for it, it is opened by the object that
+// has the name in a note or among its string literals, else by the program.
 func (s *State) Find(name string) *loader.Object {
 	for _, o := range s.Objects {
 		for _, u := range o.Uses {
