@@ -184,15 +184,15 @@ func (f *File) remember(b []byte, off int64) {
 	f.reads = append(f.reads, reading{off, len(b), maphash.Bytes(seed, b)})
 }
 
-// asRead reports whether what was read of a racy file is still there.
-func (f *File) asRead() bool {
+// asRead reports whether what was read of a racy file is still there. An error is one of reading: it says nothing of changes.
+func (f *File) asRead() (bool, error) {
 	for _, r := range f.reads {
 		b := make([]byte, r.n)
 		if n, err := f.pread(b, r.off); err != nil || n != r.n || maphash.Bytes(seed, b) != r.sum {
-			return false
+			return false, err
 		}
 	}
-	return true
+	return true, nil
 }
 
 func (f *File) pread(p []byte, off int64) (n int, err error) {
@@ -385,8 +385,11 @@ func (f *File) asOpened(fd int) (bool, error) {
 	if err := ignoringEINTR(func() error { return unix.Fstat(fd, &now) }); err != nil {
 		return false, err
 	}
-	return now.Dev == f.stat.Dev && now.Ino == f.stat.Ino && now.Size == f.stat.Size &&
-		now.Mtim == f.stat.Mtim && now.Ctim == f.stat.Ctim && now.Mode == f.stat.Mode && f.asRead(), nil
+	if now.Dev != f.stat.Dev || now.Ino != f.stat.Ino || now.Size != f.stat.Size ||
+		now.Mtim != f.stat.Mtim || now.Ctim != f.stat.Ctim || now.Mode != f.stat.Mode {
+		return false, nil
+	}
+	return f.asRead()
 }
 
 // leadsTo reports whether a name leads to the file.

@@ -309,3 +309,32 @@ func TestTwoEditsOfAFileDoNotOverlap(t *testing.T) {
 		}
 	}
 }
+
+// A disk that fails is no other editor: the error is what is said, also of a file that was written a moment ago, of
+// which all that was read is read once more.
+func TestReadsThatFailAreNoChange(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	elfFile(t, path, "before")
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	f.racy = true
+	if _, err := f.ReadAt(make([]byte, 4), 0); err != nil {
+		t.Fatal(err)
+	}
+	unreadable, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readable := f.fd
+	f.fd = unreadable
+	if got := f.Blame(unix.EIO); got != unix.EIO {
+		t.Errorf("got %v, want %v", got, unix.EIO)
+	}
+	f.fd = readable
+	if err := unix.Close(unreadable); err != nil {
+		t.Error(err)
+	}
+}
