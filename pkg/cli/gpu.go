@@ -90,7 +90,7 @@ type gpuFile struct {
 	Containers int                  `json:"containers"`
 	Bundles    int                  `json:"bundles,omitempty"` // of code for AMD's GPUs
 	Bytes      uint64               `json:"bytes"`             // of both, in the file
-	Code       []gpuCode            `json:"code"`
+	Code       []gpucode.Listed     `json:"code"`
 	Sections   []gpuSection         `json:"sections"`
 	Damaged    []string             `json:"damaged"` // what is wrong with containers
 	NoSections bool                 `json:"no_sections,omitempty"`
@@ -101,16 +101,6 @@ type gpuFile struct {
 	judged bool // it has code of a maker whose GPUs were asked for
 }
 
-// gpuCode is the code for one architecture.
-type gpuCode struct {
-	Kind    string `json:"kind"` // cubin, PTX, LTO-IR
-	Arch    string `json:"arch"` // sm_90a, compute_90, lto_80
-	ISA     string `json:"isa,omitempty"`
-	Packed  bool   `json:"compressed,omitempty"` // the bytes are those of the code unpacked
-	Entries int    `json:"entries"`
-	Bytes   uint64 `json:"bytes"`
-}
-
 // gpuSection is what a section has.
 type gpuSection struct {
 	Name       string `json:"name"`
@@ -118,30 +108,30 @@ type gpuSection struct {
 	Bundles    int    `json:"bundles,omitempty"`
 	Bytes      uint64 `json:"bytes"`
 	// Relocatable is device code that is loaded only where the linked cubins are not for the GPU.
-	Relocatable bool      `json:"relocatable,omitempty"`
-	Code        []gpuCode `json:"code"`
+	Relocatable bool             `json:"relocatable,omitempty"`
+	Code        []gpucode.Listed `json:"code"`
 
 	sum gpucode.Sum
 }
 
 // gpuSummary ends the JSON document of gpu.
 type gpuSummary struct {
-	Files      int       `json:"files"` // with GPU code
-	Failed     int       `json:"failed"`
-	Containers int       `json:"containers"`
-	Bundles    int       `json:"bundles,omitempty"`
-	Bytes      uint64    `json:"bytes"`
-	Code       []gpuCode `json:"code"`
-	Errors     int       `json:"errors"` // findings
-	Warnings   int       `json:"warnings"`
-	Notes      int       `json:"notes"`
-	Stopped    string    `json:"stopped,omitempty"`
+	Files      int              `json:"files"` // with GPU code
+	Failed     int              `json:"failed"`
+	Containers int              `json:"containers"`
+	Bundles    int              `json:"bundles,omitempty"`
+	Bytes      uint64           `json:"bytes"`
+	Code       []gpucode.Listed `json:"code"`
+	Errors     int              `json:"errors"` // findings
+	Warnings   int              `json:"warnings"`
+	Notes      int              `json:"notes"`
+	Stopped    string           `json:"stopped,omitempty"`
 
 	sum gpucode.Sum
 }
 
 // noGPUs is the summary of a run that ended before it looked at files.
-func noGPUs(why string) any { return &gpuSummary{Code: []gpuCode{}, Stopped: why} }
+func noGPUs(why string) any { return &gpuSummary{Code: []gpucode.Listed{}, Stopped: why} }
 
 func (s *gpuSummary) String() string {
 	line := count(s.Files, "file", "files") + " with GPU code"
@@ -229,7 +219,7 @@ func (l *gpuList) run(s *session) error {
 			return l.nothing(s, sum.Files > 0)
 		},
 		end: func(all *runSummary, _ int) (any, string) {
-			sum.Failed, sum.Stopped, sum.Code = all.Failed, all.Stopped, codeOf(sum.sum)
+			sum.Failed, sum.Stopped, sum.Code = all.Failed, all.Stopped, sum.sum.List()
 			return &sum, gpuTable(files, sum.sum) + sum.String()
 		},
 	}
@@ -263,7 +253,7 @@ func (l *gpuList) nothing(s *session, other bool) (all []*gpuFile) {
 }
 
 func newGPUFile(path string) *gpuFile {
-	return &gpuFile{fileReport: fileReport{Path: path, Action: edit.Unchanged}, Code: []gpuCode{}, Sections: []gpuSection{}, Damaged: []string{}}
+	return &gpuFile{fileReport: fileReport{Path: path, Action: edit.Unchanged}, Code: []gpucode.Listed{}, Sections: []gpuSection{}, Damaged: []string{}}
 }
 
 // read lists a file's code.
@@ -310,10 +300,10 @@ func (r *gpuFile) read(f *tree.File, l *gpuList) error {
 	}
 	for i := range r.Sections {
 		section := &r.Sections[i]
-		section.Code = codeOf(section.sum)
+		section.Code = section.sum.List()
 		r.sum.Merge(section.sum)
 	}
-	r.Code = codeOf(r.sum)
+	r.Code = r.sum.List()
 	nvidia, amd := gpucode.SplitTargets(l.targets)
 	if r.judged = nvidia != nil && r.Containers > 0 || amd != nil && r.Bundles > 0; r.judged {
 		r.Findings = append(r.Findings, explain.Code(code, l.targets, l.cuda)...)
@@ -334,19 +324,6 @@ func (r *gpuFile) thinned() string {
 		return ""
 	}
 	return ", thinned for " + strings.Join(r.Thinned, " and ")
-}
-
-// codeOf returns a sum as the JSON document has it.
-func codeOf(sum gpucode.Sum) []gpuCode {
-	out := make([]gpuCode, len(sum))
-	for i := range sum {
-		c := &sum[i]
-		out[i] = gpuCode{Kind: c.Kind.String(), Arch: c.Name(), Packed: c.Packed, Entries: c.Entries, Bytes: c.Bytes}
-		if c.Kind == gpucode.PTX {
-			out[i].ISA = c.Version.String()
-		}
-	}
-	return out
 }
 
 // gpuTable returns a line for each kind of code, where there is one file; else a line for

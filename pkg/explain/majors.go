@@ -38,10 +38,15 @@ func cudnnMajor(soname string) string {
 	return major
 }
 
-// majors reports two major versions of what is counted so, in one process.
-func (c *Case) majors(of string, major func(soname string) string, fix remedy.Remedy) {
-	first := map[string]*loader.Object{}
-	var majors []string
+// CUDAMajors returns the major versions of CUDA whose toolkit is in the process, in order.
+func (c *Case) CUDAMajors() []string {
+	_, majors := c.loaded(cudaMajor)
+	return majors
+}
+
+// loaded returns the major versions of what is counted so that are in the process, in order, and of each the first library.
+func (c *Case) loaded(major func(soname string) string) (first map[string]*loader.Object, majors []string) {
+	first = map[string]*loader.Object{}
 	for _, o := range c.Objects {
 		if o.File == nil || !o.Found() {
 			continue
@@ -54,10 +59,16 @@ func (c *Case) majors(of string, major func(soname string) string, fix remedy.Re
 			first[m], majors = o, append(majors, m)
 		}
 	}
+	slices.Sort(majors)
+	return first, majors
+}
+
+// majors reports two major versions of what is counted so, in one process.
+func (c *Case) majors(of string, major func(soname string) string, fix remedy.Remedy) {
+	first, majors := c.loaded(major)
 	if len(majors) < 2 {
 		return
 	}
-	slices.Sort(majors)
 	var have []string
 	for _, m := range majors {
 		o := first[m]
