@@ -29,7 +29,7 @@ type flagUse struct {
 // blanks. D is the working directory, below which fixture makes files anew for each run.
 var obeyed = map[string]map[string]flagUse{
 	"": {
-		"version": {reason: "a script of each tool tries it"}, "man": {reason: "a script tries it"}, "completion": {reason: "a script tries it"}, "help": {reason: "read here"},
+		"version": {reason: "a script of each tool tries it"}, "man": {reason: "a script tries it"}, "completion": {reason: "a script tries it"}, "help": {reason: "TestHelpFitsTheScreen reads it"}, "help-all": {reason: "read here"},
 		"jobs": {reason: "a run with another number of files at once must not differ"},
 		"stub": {given: "--stub fakes"}, "store": {given: "--store D/pkgs"}, "even-in-store": {given: "--store D/pkgs --even-in-store", without: "--store D/pkgs"},
 		"offer": {given: "--offer D/out"}, "compat-for-stubs": {given: "--compat D/toolkit --compat-for-stubs", without: "--compat D/toolkit"}, "driver-link": {given: "--driver-link /z"}, "compat": {given: "--compat D/x"},
@@ -369,7 +369,7 @@ func TestEveryFlagIsObeyed(t *testing.T) {
 			ran[extra] = fmt.Sprintf("%sstatus %d\n%s", out, cmd.ProcessState.ExitCode(), state(t))
 			return ran[extra]
 		}
-		help := tool(t, base[0], append(slices.Clone(base[1:n]), "--help")...)
+		help := tool(t, base[0], append(slices.Clone(base[1:n]), "--help-all")...)
 		flags := flagLine.FindAllStringSubmatch(help, -1)
 		if len(flags) < 2 {
 			t.Errorf("%s --help lists %d flags", name, len(flags))

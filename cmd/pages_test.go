@@ -127,7 +127,7 @@ func TestManPages(t *testing.T) {
 			for named < len(words) && slices.Contains(strings.Fields(tool(t, words[0], append(slices.Clone(words[1:named]), "--generate-bash-completion")...)), words[named]) {
 				named++
 			}
-			help := strings.Fields(strings.ReplaceAll(tool(t, words[0], append(slices.Clone(words[1:named]), "--help")...), ",", " "))
+			help := strings.Fields(strings.ReplaceAll(tool(t, words[0], append(slices.Clone(words[1:named]), "--help-all")...), ",", " "))
 			for _, flag := range words[named:] {
 				if strings.HasPrefix(flag, "-") && flag != "--its-own-flag" && !slices.Contains(help, flag) {
 					t.Errorf("%q: there is no %s", line, flag)

@@ -46,7 +46,8 @@ for one of which no record tells; in a script, that is how a typo shows.
 
 It also reads the command line of nixpkgs' auto-patchelf: with --paths, the options --paths, --libs,
 --runtime-dependencies, --append-rpaths and --ignore-missing take lists, up to the next option, and --extra-args takes
-the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+exitStatus, "autoPatchelf --libs /nix/store/...-gcc-lib/lib --tool autoAddDriverRunpath .venv\nautoPatchelf --undo .venv")
+the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths are replaced, and there is no record.`+exitStatus, "autoPatchelf --libs /nix/store/...-gcc-lib/lib .venv\nautoPatchelf --tool autoAddDriverRunpath app\nautoPatchelf --undo .venv")
+	app.Common = []string{"libs", "interpreter", "ignore-missing", "tool", "undo", "dry-run"}
 	app.Flags = append(app.Flags,
 		&command.Flag{Kind: command.List, Name: "libs", Check: someDirectory, Usage: "look for libraries in `DIR` (repeatable)"},
 		&command.Flag{Kind: command.List, Name: "interpreter", Usage: "use `LOADER` as the interpreter of programs for its machine (repeatable)", DefaultText: "with --paths, that of $NIX_BINTOOLS; otherwise none"},

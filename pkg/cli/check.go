@@ -80,6 +80,7 @@ and the driver link before a compat directory are errors too.
 
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
+	app.Common = []string{"ignore", "strict", "driver-link", "compat", "json", "verbose"}
 	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, command.RootFlag, readsNoteFlag, malformedFlag,
 		&command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags...), treeFlags...)
 	app.Action = func(c *command.Line) error {
@@ -230,11 +231,13 @@ func printFinding(s *session, path string, f *explain.Conclusion, fix remedy.Rem
 // auditCommand returns the command audit.
 func auditCommand() *command.Command {
 	return &command.Command{
-		Name:  "audit",
-		Usage: "report everything that is wrong with the run paths of files, directories or store paths",
+		Name:   "audit",
+		Common: []string{"strict", "baseline", "sarif", "explain", "json", "verbose"},
+		Usage:  "report everything that is wrong with the run paths of files",
 		Examples: `runpath audit app
 runpath audit --sarif findings.sarif --baseline accepted app`,
-		ArgsUsage: "PATH...",
+		ArgsUsage:   "PATH...",
+		Description: "A PATH is a file, a directory or a store path.",
 		Flags: append(append([]*command.Flag{
 			{Name: "closure", Usage: "the PATHs are in a Nix store: also examine all that they need (nix-store -qR)"},
 			{Kind: command.String, Name: "html", Usage: "write a page with a table of the findings and each file's libraries to `FILE`, - for stdout"},

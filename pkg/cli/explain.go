@@ -34,12 +34,14 @@ var loaderVariables = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "LD_
 // explainCommand returns the command explain.
 func explainCommand() *command.Command {
 	return &command.Command{
-		Name:  "explain",
-		Usage: "show which libraries the loader would find, where, by which rule, and where it looked first; the files are not run",
+		Name:   "explain",
+		Usage:  "show which libraries the loader would find, and why",
+		Common: []string{"lib", "all", "env", "root", "json", "verbose"},
 		Examples: `runpath explain app/bin/app
 runpath explain --lib libcuda.so.1 app/bin/app
 runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
-		ArgsUsage: "FILE...",
+		ArgsUsage:   "FILE...",
+		Description: "Each library is shown with its file, the rule by which that is found, and the places where the loader looks before. Nothing is run.",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
 			{Kind: command.List, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH, LD_PRELOAD or LD_AUDIT, for nix-ld NIX_LD or NIX_LD_LIBRARY_PATH; without =VALUE, as it is set now"},

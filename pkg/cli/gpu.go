@@ -19,13 +19,14 @@ import (
 // gpuCommand returns the command gpu.
 func gpuCommand() *command.Command {
 	return &command.Command{
-		Name:  "gpu",
-		Usage: "list the code for GPUs in files: NVIDIA's cubins and PTX, AMD's code objects, by architecture",
+		Name:   "gpu",
+		Usage:  "list the GPU code of files: cubins, PTX, AMD's code objects",
+		Common: []string{"for", "cuda", "strict", "json", "verbose"},
 		Examples: `runpath gpu app
 runpath gpu --for 8.6,9.0+PTX app`,
 		ArgsUsage: "PATH...",
 		Description: `Programs, libraries, objects, static archives and files of nvcc -fatbin are read, and of them the headers alone: nothing
-is unpacked. With --for the exit status is 1 where a file has no code for one of the GPUs.`,
+is unpacked. It is listed by architecture. With --for the exit status is 1 where a file has no code for one of the GPUs.`,
 		Flags: []*command.Flag{gpuFlag("for"),
 			gpuStrictFlag, inBuildFlag,
 			{Kind: command.String, Name: "cuda", Check: checkCUDA, Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
@@ -55,6 +56,8 @@ func CudaCapabilitiesCheck() *command.Command {
 A program or library that carries GPU code, but none that one of the GPUs can take, is an error: there its kernels stop with
 error 209, "no kernel image is available", or 500, "named symbol not found". What the driver compiles at the first start, and code
 that none of the GPUs can use, are notes, which --verbose shows. It says of a file what "runpath gpu --for" says.`+exitStatus, "cudaCapabilitiesCheck --for 8.6,9.0+PTX app")
+	app.UsageText = "cudaCapabilitiesCheck --for LIST [flags] PATH..."
+	app.Common = []string{"for", "strict", "warn", "json", "verbose"}
 	app.Flags = append(append(app.Flags, gpuFlag("for"), gpuStrictFlag, inBuildFlag, malformedFlag, &command.Flag{Name: "warn", Usage: "code that is missing is a warning"}), treeFlags...)
 	app.Action = with(func(s *session, c *command.Line) error {
 		targets, err := s.gpuTargets(c, "for", general)

@@ -9,12 +9,16 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
+// listCommon are the common flags of what writes run paths as given.
+var listCommon = []string{"force-rpath", "keep-empty", "dry-run", "json", "verbose"}
+
 // listCommands returns the commands that write a run path as given: set, add and remove.
 func listCommands() []*command.Command {
 	return []*command.Command{{
 		Name:      "set",
 		Also:      []string{"set-rpath", "write"},
 		Usage:     "write LIST, entries separated by colons, as the run path",
+		Common:    listCommon,
 		Examples:  "runpath set '$ORIGIN/../lib:/opt/lib' app/bin/app",
 		ArgsUsage: "LIST PATH...",
 		Flags:     slices.Concat(listFlags, treeFlags),
@@ -31,7 +35,8 @@ func listCommands() []*command.Command {
 	}, {
 		Name:      "add",
 		Also:      []string{"add-rpath", "append"},
-		Usage:     "add ENTRY to the end of the run path, unless it is already there",
+		Usage:     "add ENTRY to the end of the run path, if it is not there",
+		Common:    append([]string{"first"}, listCommon...),
 		Examples:  "runpath add --first '$ORIGIN/../lib' app/bin",
 		ArgsUsage: "ENTRY PATH...",
 		Flags: append(append([]*command.Flag{
@@ -62,9 +67,10 @@ func listCommands() []*command.Command {
 			})
 		},
 	}, {
-		Name:  "remove",
-		Also:  []string{"remove-rpath", "rm", "delete", "clear"},
-		Usage: "remove ENTRY from the run path, or with --all the whole run path",
+		Name:   "remove",
+		Also:   []string{"remove-rpath", "rm", "delete", "clear"},
+		Usage:  "remove ENTRY from the run path, or with --all the whole",
+		Common: append([]string{"all"}, listCommon...),
 		Examples: `runpath remove /build/lib app
 runpath remove --all app/bin/app`,
 		ArgsUsage: "ENTRY PATH...",

@@ -52,7 +52,7 @@ func partCommands() []*command.Command {
 				p.ExecStack = new(bool)
 				return nil
 			})),
-		part("cache", "show, write or remove the resolution note (.note.nixos.ldcache), which says where the needed libraries are", "runpath cache write app",
+		part("cache", "show, write or remove the resolution note", "runpath cache write app",
 			partShow("note", "show the resolution note"),
 			cacheCommand("write", "write the resolution note, or bring it up to date", false, driverLinkFlag, compatFlag, stubFlag),
 			cacheCommand("remove", "remove the resolution note", true)),
@@ -77,7 +77,13 @@ func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *comm
 }
 
 func part(name, usage, examples string, commands ...*command.Command) *command.Command {
-	return &command.Command{Name: name, Usage: usage, Examples: examples, UsageText: "runpath " + name + " COMMAND ...", Commands: commands}
+	for _, c := range commands {
+		c.Examples = "runpath " + name + " " + c.Name + " " + strings.ReplaceAll(c.ArgsUsage, "PATH...", "app")
+		if c.Name != "show" {
+			c.Common = []string{"copy", "dry-run", "json", "verbose", "quiet"}
+		}
+	}
+	return &command.Command{Name: name, Usage: usage, Examples: examples, UsageText: "runpath " + name + " COMMAND ...", Commands: commands, Rare: true}
 }
 
 func partShow(what, usage string) *command.Command {
@@ -151,7 +157,8 @@ func editCommand() *command.Command {
 	return &command.Command{
 		Name:      "edit",
 		Usage:     "change several parts of each file in one edit",
-		Examples:  "runpath edit --soname libx.so.2 --replace-needed liby.so.1=liby.so.2 lib/libx.so",
+		Common:    []string{"run-path", "replace-entry", "interpreter", "add-needed", "replace-needed", "dry-run"},
+		Examples:  "runpath edit --run-path '$ORIGIN/../lib' app/bin/app\nrunpath edit --replace-entry /build/lib=/opt/lib app\nrunpath edit --soname libx.so.2 --add-needed liby.so.1 lib/libx.so",
 		ArgsUsage: "PATH...",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "interpreter", Usage: "set the interpreter of programs to `PATH`"},

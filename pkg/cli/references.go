@@ -18,11 +18,11 @@ import (
 func referencesCommand() *command.Command {
 	return &command.Command{
 		Name:  "references",
-		Usage: "list the store paths and build directories that files name, and where: what keeps a package in a closure",
+		Usage: "list the store paths and build directories that files name",
 		Examples: `runpath references result
 runpath references --to /nix/store/...-gcc-14 result`,
 		ArgsUsage: "PATH...",
-		Description: `All files are read whole. For each store path: the files that name it, and the place in them: interpreter, run path, needed,
+		Description: `What a package names keeps that in its closure. All files are read whole. For each store path: the files that name it, and the place in them: interpreter, run path, needed,
 note, resolution note, read-only data, data, options of GPU code (nvcc's command line), debug information, script, other. A file's own
 store path is left out. Of files in a Nix store, nix-store is asked how much the closure would lose. Paths that are compressed, or of
 which only the hash is there, are not found.`,

@@ -15,8 +15,9 @@ import (
 // scriptsCommand returns the command scripts.
 func scriptsCommand() *command.Command {
 	return &command.Command{
-		Name:  "scripts",
-		Usage: "list where scripts open the driver by name, which no run path helps; --fix puts in the driver link's path",
+		Name:   "scripts",
+		Usage:  "list where scripts open the driver by name; --fix mends them",
+		Common: []string{"fix", "substitute", "libs", "dry-run", "json", "verbose"},
 		Examples: `runpath scripts .venv
 runpath scripts --fix --dry-run .venv`,
 		ArgsUsage: "PATH...",

@@ -50,12 +50,13 @@ func showCommand() *command.Command {
 	return &command.Command{
 		Name:  "show",
 		Also:  []string{"get", "list", "print", "print-rpath"},
-		Usage: "show run path, needed libraries, soname and interpreter, and why a tool would skip the file",
+		Usage: "show run path, needed libraries, soname, interpreter",
 		Examples: `runpath show app/bin
 runpath show --json app/lib/libx.so`,
-		ArgsUsage: "PATH...",
-		Flags:     []*command.Flag{command.JSONFlag, jobsFlag, command.VerboseFlag("also show files that are not ELF")},
-		Action:    with(func(s *session, _ *command.Line) error { return showFiles(s, "") }),
+		ArgsUsage:   "PATH...",
+		Description: "Of a file that a tool would leave alone, it says why.",
+		Flags:       []*command.Flag{command.JSONFlag, jobsFlag, command.VerboseFlag("also show files that are not ELF")},
+		Action:      with(func(s *session, _ *command.Line) error { return showFiles(s, "") }),
 	}
 }
 

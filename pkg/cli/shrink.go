@@ -12,9 +12,10 @@ import (
 // shrinkCommand returns the command that drops the entries which a file makes no use of.
 func shrinkCommand() *command.Command {
 	return &command.Command{
-		Name:  "shrink",
-		Also:  []string{"shrink-rpath"},
-		Usage: "remove entries in which the loader finds nothing that the file needs",
+		Name:   "shrink",
+		Also:   []string{"shrink-rpath"},
+		Usage:  "remove entries in which the loader finds nothing needed",
+		Common: []string{"keep", "driver-link", "dry-run", "json", "verbose"},
 		Examples: `runpath shrink --dry-run app
 runpath shrink --keep /opt/plugins app`,
 		ArgsUsage: "PATH...",

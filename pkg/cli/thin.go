@@ -27,7 +27,8 @@ import (
 // thinCommand returns the command thin.
 func thinCommand() *command.Command {
 	return &command.Command{
-		Name: "thin", ArgsUsage: "PATH...", Usage: thinUsage, Description: thinDescription,
+		Name: "thin", ArgsUsage: "PATH...", UsageText: "runpath thin --for LIST [flags] PATH...\nrunpath thin --blank-options [flags] PATH...", Usage: thinUsage,
+		Common: []string{"for", "keep-ptx", "keep-length", "dry-run", "json", "verbose"}, Description: thinDescription,
 		Examples: "runpath thin --dry-run --for 9.0 .venv\nrunpath thin --for 8.6,9.0+PTX .venv/lib", Flags: thinFlags, Action: with(thinAction),
 	}
 }
@@ -35,13 +36,15 @@ func thinCommand() *command.Command {
 // ThinCuda returns the app that is that command.
 func ThinCuda() *command.Command {
 	app := command.New("thinCuda", "PATH...", thinUsage, thinDescription+exitStatus, "thinCuda --for 8.6,9.0+PTX lib")
+	app.UsageText = "thinCuda --for LIST [flags] PATH..."
+	app.Common = []string{"for", "keep-ptx", "dry-run", "json", "verbose"}
 	app.Flags = append(app.Flags, thinFlags...)
 	app.Action = with(thinAction)
 	return app
 }
 
 const (
-	thinUsage       = "take the code for GPUs that are not asked for out of programs and libraries"
+	thinUsage       = "take the code for GPUs that are not asked for out of files"
 	thinDescription = `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind them becomes a hole: the file
 takes less room on the disk, and whole pages of holes leave it, but with --keep-length, and where something outside of the
 file counts on its length or on the places in it. No address of code or data changes. An edited copy takes the file's place, after it has been compared

@@ -15,6 +15,8 @@ type Tool struct {
 	Map                                runpath.Map
 	// Flags are those beside treeFlags and editFlags.
 	Flags []*command.Flag
+	// Common are those of all that help shows first.
+	Common []string
 }
 
 // Tools returns the three editing tools.
@@ -43,6 +45,7 @@ stubReplace removes stub directories: entries with a component "stubs" or "stub"
 ends in "-stubs". It puts the driver link first instead, also where the file needs a library of the driver that no other
 entry holds. Libraries that only the removed stubs offered and that do not come with the driver are reported as missing.` + exitStatus,
 	Examples: "stubReplace --dry-run app\nstubReplace app",
+	Common:   []string{"stub", "offer", "dry-run", "json", "verbose"},
 	Map:      runpath.ReplaceStubs,
 	Flags: []*command.Flag{
 		stubFlag,
@@ -60,6 +63,7 @@ The driver's libraries, such as libcuda.so.1, belong to the host and are in no p
 /run/opengl-driver/lib (for 32-bit x86 in /run/opengl-driver-32/lib). autoAddDriverRunpath makes that directory the
 first entry of the run path, after a compat directory, once.` + exitStatus,
 	Examples: "autoAddDriverRunpath app\nautoAddDriverRunpath --when needed app",
+	Common:   []string{"when", "position", "dry-run", "json", "verbose"},
 	Map:      runpath.AddDriverLink,
 	Flags: []*command.Flag{
 		{Kind: command.String, Name: "when", Default: "always", Values: []string{"always", "needed"}, Usage: "which files: `always|needed`; needed: if a file names a library of the driver or the CUDA toolkit in DT_NEEDED, .note.dlopen or a string literal in read-only data"},
@@ -75,12 +79,17 @@ A compat directory (${cuda_compat}/compat) holds a libcuda.so.1 that is newer th
 kernel module: on Jetson, and by forward compatibility on data-centre GPUs. addCudaCompatRunpath makes the directory that
 --compat names, which is required, the first entry of the run path, once.` + exitStatus,
 	Examples: "addCudaCompatRunpath --compat /nix/store/...-cuda_compat-12.4/compat app",
+	Common:   []string{"compat", "force-rpath", "dry-run", "json", "verbose"},
 	Map:      runpath.AddCompat,
 }
 
 // Command returns the tool as a program.
 func (t *Tool) Command() *command.Command {
 	app := command.New(t.Name, "PATH...", t.Usage, t.Description, t.Examples)
+	app.Common = t.Common
+	if t.Map == runpath.AddCompat {
+		app.UsageText = t.Name + " --compat DIR [flags] PATH..."
+	}
 	app.Flags = slices.Concat(app.Flags, t.Flags, editFlags, treeFlags)
 	app.Action = func(c *command.Line) error {
 		return editFiles(c, c.Args, func(e *editor) error { return e.apply([]string{t.Name}) })
@@ -101,6 +110,8 @@ func normalizeCommand() *command.Command {
 	return &command.Command{
 		Name:        "normalize",
 		Usage:       "do the work of several of the tools in one walk",
+		Common:      []string{"tool", "driver-link", "compat", "dry-run", "json", "verbose"},
+		Rare:        true,
 		Examples:    "runpath normalize --tool stubReplace --tool autoAddDriverRunpath app",
 		ArgsUsage:   "PATH...",
 		Description: "The tools are " + toolList() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",

@@ -15,10 +15,14 @@ type Command struct {
 	UsageText   string // the synopsis; made of the name, flags and ArgsUsage where it is ""
 	ArgsUsage   string // what stands after the flags in the synopsis
 	Description string
-	Examples    string   // command lines, for the man page
+	Examples    string   // command lines, a line each
 	See         []string // man pages that the program's page names: "ld.so(8)"
 
 	Flags []*Flag
+	// Common are the names of the flags that help shows, where it has no room for all.
+	Common []string
+	// Rare says that help of what it is a command of shows it only where it shows everything.
+	Rare bool
 	// Commands, where it is not nil, are what it is made of. Flags and Action are theirs
 	// then.
 	Commands []*Command

@@ -11,7 +11,11 @@ func (c *Command) NoCommand(l *Line) error {
 	if len(l.Args) == 0 {
 		return Misuse("no command is given")
 	}
-	word := l.Args[0]
+	return c.noCommand(l.Args[0])
+}
+
+// noCommand says that a word is no command, and which one may be meant.
+func (c *Command) noCommand(word string) error {
 	if meant := c.meant(word); meant != "" {
 		return Misusef("there is no command %q: did you mean %s?", word, meant)
 	}

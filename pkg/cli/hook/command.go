@@ -16,6 +16,7 @@ import (
 func Command() *command.Command {
 	return &command.Command{
 		Name:      "hook",
+		Rare:      true,
 		Usage:     "what the Nix setup hooks call at the moments of a build",
 		ArgsUsage: "MOMENT -- [ARG...]",
 		Examples:  "runpath hook --settings",

@@ -12,7 +12,7 @@ import (
 
 var doctorCommand = &command.Command{
 	Name:  "doctor",
-	Usage: "say whether a CUDA program, or PROGRAM, can work here, and what to do if it cannot",
+	Usage: "say whether a CUDA program can work here, and what to do",
 	Examples: `hostDriver doctor
 hostDriver doctor ./app`,
 	ArgsUsage: "[PROGRAM]",

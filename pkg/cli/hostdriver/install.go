@@ -29,6 +29,7 @@ var installCommand = &command.Command{
 	Name:     "install",
 	Usage:    "make /run/opengl-driver/lib a directory of the driver's libraries",
 	Examples: `sudo "$(command -v hostDriver)" install`,
+	Common:   []string{"dry-run", "from", "links", "beside", "compat", "verbose"},
 	Description: `The libraries are copies with a run path of $ORIGIN: a program's own glibc does not know where
 the host keeps its libraries, so the driver's own libcuda.so.1 does not find the PTX compiler that it opens. They are in
 /var/lib/hostDriver, on a disk; /run/opengl-driver is a link to there. --state-dir names another directory, for one on a disk that

@@ -17,9 +17,10 @@ var notStarted error
 
 var runCommand = &command.Command{
 	Name:  "run",
-	Usage: "start a program with the driver's libraries offered to it alone; needs no root",
+	Usage: "start a program with the driver's libraries; needs no root",
 	Examples: `hostDriver run ./app --its-own-flag
 hostDriver run --method library-path ./app`,
+	Common:    []string{"method", "from", "compat", "cache", "verbose"},
 	ArgsUsage: "[--] PROGRAM [ARGUMENT...]",
 	Description: `The libraries are kept in a private directory: links, and copies with a run path of their own where a library loads others.
 --method auto chooses what makes the program work: where the kernel lets a user make a mount namespace, the program sees that

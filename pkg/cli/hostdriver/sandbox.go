@@ -22,6 +22,7 @@ var sandboxCommand = &command.Command{
 	Name:      "sandbox",
 	Usage:     "give the GPU to Nix builds that ask for it",
 	Examples:  `sudo "$(command -v hostDriver)" sandbox`,
+	Common:    []string{"dry-run", "conf", "from", "program", "cache"},
 	ArgsUsage: "[DERIVATION [ROOT]]",
 	Description: `Without DERIVATION it sets Nix up: it adds lines to the end of nix.conf, where they add to the system features, and what is there
 stays; and because Nix wants a program without arguments, it writes a script hostDriver-sandbox beside it. --dry-run prints them. Then

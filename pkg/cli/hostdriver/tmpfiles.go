@@ -19,8 +19,9 @@ var programFlag = &command.Flag{Kind: command.String, Name: "program", Usage: "r
 
 var tmpfilesCommand = &command.Command{
 	Name:     "tmpfiles",
-	Usage:    "make files that repeat the installation at boot and after a driver upgrade",
+	Usage:    "repeat the installation at boot and after a driver upgrade",
 	Examples: `sudo "$(command -v hostDriver)" tmpfiles`,
+	Common:   []string{"dry-run", "from", "program", "part", "root"},
 	Description: `Writes a line for tmpfiles.d(5), which makes the link in /run at boot and needs no hostDriver then, and a systemd service that runs
 "hostDriver install" at each boot, before basic.target, and when a path unit notices that ldconfig has run. Both are enabled.
 What "install" is to be told (--prefix, --beside, --links, --state-dir, --from, --compat) goes into the service. --dry-run prints the files.

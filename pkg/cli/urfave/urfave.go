@@ -3,10 +3,12 @@
 package urfave
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -33,24 +35,24 @@ func Run(program *command.Command, args []string, stdout, stderr io.Writer) (sta
 // newApp returns an app that answers as every program here does to --help, --version, a
 // shell that completes, and [command.DocumentFlags].
 func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
-	cli.VersionFlag = &cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version"}
+	cli.HelpFlag = nil // package command makes the help
+	cli.VersionFlag = flags([]*command.Flag{command.VersionFlag})[0]
 	return &cli.App{
 		Name:                      program.Name,
 		HelpName:                  program.Name,
-		Usage:                     program.Usage,
-		ArgsUsage:                 program.ArgsUsage,
-		UsageText:                 program.Synopsis(program.Name),
-		Description:               program.Description,
 		Version:                   program.Version,
 		Compiled:                  time.Unix(0, 0), // else cli looks at the program's file
-		HideHelpCommand:           program.Commands == nil,
+		HideHelp:                  true,
 		UseShortOptionHandling:    true,
 		DisableSliceFlagSeparator: true, // a list flag is repeated; file names may hold commas
 		ExitErrHandler:            func(*cli.Context, error) {},
 		OnUsageError:              func(_ *cli.Context, err error, _ bool) error { return command.MeantFlag(program.Flags, err) },
-		Flags:                     flags(program.Flags),
-		Commands:                  commands(program.Commands),
+		Flags:                     flags(slices.Concat(program.Flags, command.HelpFlags())),
+		Commands:                  append(commands(program, nil, program.Commands...), helpCommand(program)...),
 		Before: func(c *cli.Context) error {
+			if err := helped(program, c, nil); err != nil {
+				return err
+			}
 			done, err := document(program, c)
 			if err == nil && done {
 				err = errDone
@@ -65,24 +67,47 @@ func newApp(program *command.Command, stdout, stderr io.Writer) *cli.App {
 
 var errDone = errors.New("done")
 
-// commands sets for each what cli does not let it inherit from the app. With a help
-// command of its own, "runpath show help" would not touch the file of that name.
-func commands(all []*command.Command) []*cli.Command {
+// helped prints the help of the command that words lead to, and returns errDone, where that is asked for.
+func helped(program *command.Command, c *cli.Context, words []string) error {
+	all := c.Bool("help-all")
+	if !all && !c.Bool("help") {
+		return nil
+	}
+	return printHelp(program, c, words, all)
+}
+
+func printHelp(program *command.Command, c *cli.Context, words []string, all bool) error {
+	text, err := command.Help(program, words, command.Columns(c.App.Writer), all)
+	io.WriteString(c.App.Writer, text) // [command.Run] knows what could not be written
+	return cmp.Or(err, errDone)
+}
+
+// helpCommand returns the command "help" of a program that is made of commands.
+func helpCommand(program *command.Command) []*cli.Command {
+	if program.Commands == nil {
+		return nil
+	}
+	return []*cli.Command{{
+		Name: "help", Aliases: []string{"h"}, HideHelp: true, Flags: flags(command.HelpFlags()),
+		Action: func(c *cli.Context) error { return printHelp(program, c, c.Args().Slice(), c.Bool("help-all")) },
+	}}
+}
+
+// commands returns those that the command is made of to which words lead.
+func commands(program *command.Command, words []string, all ...*command.Command) []*cli.Command {
 	var out []*cli.Command
 	for _, c := range all {
+		words := append(slices.Clone(words), c.Name)
 		out = append(out, &cli.Command{
 			Name:                   c.Name,
-			Usage:                  c.Usage,
-			UsageText:              c.UsageText,
-			ArgsUsage:              c.ArgsUsage,
-			Description:            c.Description,
-			HideHelpCommand:        true,
+			HideHelp:               true,
 			UseShortOptionHandling: true,
 			OnUsageError: func(ctx *cli.Context, err error, _ bool) error {
 				return command.Of(ctx.Command.HelpName, command.MeantFlag(c.Flags, err))
 			},
-			Flags:       flags(c.Flags),
-			Subcommands: commands(c.Commands),
+			Flags:       flags(slices.Concat(c.Flags, command.HelpFlags())),
+			Subcommands: commands(program, words, c.Commands...),
+			Before:      func(ctx *cli.Context) error { return helped(program, ctx, words) },
 			Action:      func(ctx *cli.Context) error { return command.Of(ctx.Command.HelpName, action(c)(ctx)) },
 		})
 	}

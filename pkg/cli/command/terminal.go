@@ -1,0 +1,70 @@
+package command
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// defaultColumns is how wide a terminal is that does not say it.
+const defaultColumns = 80
+
+// file returns the file that a writer writes to in the end, nil for none.
+func file(w io.Writer) *os.File {
+	if c, ok := w.(*checked); ok {
+		w = c.Writer
+	}
+	f, _ := w.(*os.File)
+	return f
+}
+
+// Terminal reports whether a writer is a terminal.
+func Terminal(w io.Writer) bool {
+	f := file(w)
+	if f == nil {
+		return false
+	}
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// Columns returns how wide a terminal is; 80 for what is none, or does not say it.
+func Columns(w io.Writer) int {
+	if f := file(w); f != nil {
+		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+			return int(size.Col)
+		}
+	}
+	return defaultColumns
+}
+
+// Ink colours text for a terminal; the zero value leaves it as it is.
+type Ink struct{ on bool }
+
+// InkFor returns the ink for what a writer shows: none where it is no terminal, where that is "dumb", and where
+// NO_COLOR is set (https://no-color.org).
+func InkFor(w io.Writer) Ink {
+	return Ink{Terminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+// Hue is how a terminal shows text: a parameter of "Select Graphic Rendition" (ECMA-48, 8.3.117).
+type Hue string
+
+// The hues that are used.
+const (
+	Plain  Hue = ""
+	Bold   Hue = "1"
+	Dim    Hue = "2"
+	Red    Hue = "31"
+	Green  Hue = "32"
+	Yellow Hue = "33"
+)
+
+// Paint returns text in a hue.
+func (i Ink) Paint(h Hue, text string) string {
+	if !i.on || h == Plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(h) + "m" + text + "\x1b[0m"
+}
