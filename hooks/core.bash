@@ -113,7 +113,7 @@ cudaRunpathTell() { # MOMENT [ARGUMENT…]
         notes) __crNotes=1 ;;
         "status "*) __crStatus=${__crAnswer#status } ;;
         esac
-    done < <(cudaRunpathShell | "$cudaRunpathProgram" hook "$1" -- "${@:2}")
+    done < <(cudaRunpathShell "${@:2}" | "$cudaRunpathProgram" hook "$1")
     [[ -n $__crStatus ]] || { cudaRunpathDied "$1"; return 1; }
     if [[ -n $__crNotes ]]; then _generateLDCacheAllOutputs; fi
     return "$__crStatus"
@@ -124,9 +124,11 @@ cudaRunpathDied() { # MOMENT
 }
 
 # What the shell has, each word with a NUL behind it: NAME, its attributes (those of declare), the
-# number of its values, and these. What is unset is left out.
-cudaRunpathShell() {
+# number of its values, and these. What is unset is left out. The arguments are among it: a function
+# may have more of them than a program.
+cudaRunpathShell() { # [ARGUMENT…]
     local __crName
+    printf '%s\0' arguments a "$#" "$@"
     for __crName in "${cudaRunpathSettings[@]}"; do
         local -n __crValue=$__crName
         if [[ -n ${__crValue+x}${__crValue@a} ]]; then

@@ -78,7 +78,7 @@ in
             done
           '';
         }
-      ) "noRunpathAmbiguity finds this in files that a phase after fixup changed"
+      ) "noRunpathAmbiguity finds this after a phase behind fixup changed files"
       # nixpkgs' torch adds a library there.
       + succeeds (mode // inPostPhases "patchelf --add-rpath ${wave}/lib $out/bin/program")
       + succeeds (mode // inPostPhases "chmod -R u+w $out; touch $out/bin/program; echo text > $out/text")

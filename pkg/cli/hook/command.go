@@ -18,7 +18,7 @@ func Command() *command.Command {
 		Name:      "hook",
 		Rare:      true,
 		Usage:     "what the Nix setup hooks call at the moments of a build",
-		ArgsUsage: "MOMENT -- [ARG...]",
+		ArgsUsage: "MOMENT",
 		Examples:  "runpath hook --settings",
 		Description: "Reads the shell's variables from stdin and answers with words that the hook obeys; nothing of it is for people.\n" +
 			"The hooks' settings are described in nix/hooks.section.md, the interface in pkg/cli/hook.",
@@ -34,25 +34,25 @@ func Command() *command.Command {
 				return command.Misuse("no moment is given")
 			}
 			b := &build{answers: &answers{out: c.Stdout, pipe: os.Stdout}, log: c.Stderr, start: start}
-			return b.tell(c.Args[0], c.Args[1:], os.Stdin)
+			if c.Args[0] == "directories" {
+				return directories(c.Stdout, c.Args[1:])
+			}
+			return b.tell(c.Args[0], os.Stdin)
 		},
 	}
 }
 
 // tell reads what the shell has, does what a moment is for, and answers.
-func (b *build) tell(moment string, args []string, stdin io.Reader) error {
-	if moment == "directories" {
-		return directories(b.out, args)
-	}
+func (b *build) tell(moment string, stdin io.Reader) error {
 	do, known := map[string]func() error{
 		"before":                b.before,
 		"fixup":                 b.fixup,
 		"end":                   b.end,
-		"autoPatchelf":          func() error { return b.patch(args) },
+		"autoPatchelf":          func() error { return b.patch(b.settings["arguments"].values) },
 		"autoPatchelfPostFixup": b.patchOutputs,
 	}[moment]
 	if _, isFunction := nixpkgsFunctions[moment]; isFunction {
-		do, known = func() error { return b.onFiles(moment, args) }, true
+		do, known = func() error { return b.onFiles(moment, b.settings["arguments"].values) }, true
 	}
 	if !known {
 		return command.Misusef("there is no moment %q", moment)

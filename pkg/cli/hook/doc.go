@@ -7,7 +7,7 @@
 // The shim (hooks/core.bash) calls the program of the newest package that brought a hook, by absolute path:
 //
 //	runpath hook --settings             prints the names of the variables that are wanted, a line each
-//	runpath hook MOMENT -- [ARG...]     reads what the shell has from stdin, and answers on stdout
+//	runpath hook MOMENT                 reads what the shell has from stdin, and answers on stdout
 //	runpath hook directories -- [--no-recurse] PATH...
 //	                                    prints the directories below that hold shared objects, each with a NUL behind it
 //
@@ -24,7 +24,8 @@
 //
 // The shell's state is words, each with a NUL behind it: NAME, the attributes that bash's declare gives it ("a" of an
 // array, "A" of an attribute set), the number of its values, the values. What is unset is left out. Beside variables
-// there are output:NAME, with the output's path, and function:autoPatchelf, where the shell has such a function.
+// there are arguments, those of the moment (of a function), output:NAME, with the output's path, and function:autoPatchelf,
+// where the shell has such a function.
 // The array cudaRunpathGiven has what the hooks brought, as KEY=VALUE:
 //
 //	program=VERSION TOOLS    a package of the program; VERSION is a number

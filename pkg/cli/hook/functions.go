@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,11 +78,33 @@ func (b *build) onFiles(function string, args []string) error {
 	if forced {
 		more = []string{flag}
 	}
-	argv := b.command(w, files, more...)
-	if status := b.start(b.log, b.log, nil, argv[0], argv[1:]...); status != 0 {
-		return exitStatus(status)
+	var failed error
+	for some := range commandLines(files) {
+		argv := b.command(w, some, more...)
+		if status := b.start(b.log, b.log, nil, argv[0], argv[1:]...); status != 0 {
+			failed = exitStatus(status)
+		}
 	}
-	return nil
+	return failed
+}
+
+// commandLines yields files in parts that fit into one command line each: Linux takes 128 KiB in any case, with the
+// environment (execve(2)).
+func commandLines(files []string) iter.Seq[[]string] {
+	const most = 64 << 10
+	return func(yield func([]string) bool) {
+		for len(files) > 0 {
+			n, size := 0, 0
+			for n < len(files) && (n == 0 || size+len(files[n]) < most) {
+				size += len(files[n]) + 9 // a NUL, and the pointer to it
+				n++
+			}
+			if !yield(files[:n]) {
+				return
+			}
+			files = files[n:]
+		}
+	}
 }
 
 // patchOutputs is nixpkgs' entry of postFixupHooks.

@@ -26,7 +26,7 @@ func (s state) text() string {
 			fmt.Fprintf(&b, "%s\x00A\x00%d\x00%s\x00", name, len(values), strings.Join(values, "\x00"))
 			continue
 		}
-		if len(values) != 1 || strings.HasSuffix(name, "Array") || name == "cudaRunpathGiven" {
+		if len(values) != 1 || strings.HasSuffix(name, "Array") || name == "cudaRunpathGiven" || name == "arguments" {
 			attributes = "a"
 		}
 		fmt.Fprintf(&b, "%s\x00%s\x00%d\x00", name, attributes, len(values))
@@ -52,7 +52,8 @@ func at(t *testing.T, s state, status int, moment string, args ...string) []stri
 		}
 		return status
 	}}
-	if err := b.tell(moment, args, strings.NewReader(s.text())); err != nil && status == 0 && !strings.Contains(out.String(), "error ") {
+	s = with(s, state{"arguments": args})
+	if err := b.tell(moment, strings.NewReader(s.text())); err != nil && status == 0 && !strings.Contains(out.String(), "error ") {
 		t.Errorf("%s: %v", moment, err)
 	}
 	return slices.DeleteFunc(strings.Split(out.String(), "\x00"), func(word string) bool { return word == "" })
@@ -239,6 +240,35 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
+// A function of the shell may have more arguments than a program.
+func TestFunctionWithManyFiles(t *testing.T) {
+	tools := t.TempDir()
+	out, s := outputs(t)
+	os.WriteFile(filepath.Join(tools, "autoAddDriverRunpath"), []byte("#!/bin/sh\nprintf '%s\\n' \"$@\" >> "+tools+"/given\n"), 0o755)
+	s["cudaRunpathProgram"] = []string{tools + "/runpath"}
+	var want []string
+	for i := range 12_000 {
+		want = append(want, filepath.Join(out, fmt.Sprintf("%0240d.so", i)))
+		if err := os.WriteFile(want[i], nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s["arguments"] = want
+	var said strings.Builder
+	b := &build{answers: &answers{out: &said}, log: &said, start: start}
+	b.tell("addDriverRunpath", strings.NewReader(s.text()))
+	given, _ := os.ReadFile(filepath.Join(tools, "given"))
+	var files []string
+	for _, line := range strings.Split(string(given), "\n") {
+		if strings.HasPrefix(line, "/") {
+			files = append(files, line)
+		}
+	}
+	if said.String() != "status 0\x00" || !slices.Equal(files, want) {
+		t.Errorf("%d files of %d: %.400q", len(files), len(want), said.String())
+	}
+}
+
 // Where shared objects are, as find prints their directories.
 func TestDirectories(t *testing.T) {
 	d := t.TempDir()
@@ -299,7 +329,6 @@ func TestStubs(t *testing.T) {
 	has(s, "log stubReplaceForChecks: the driver is in "+top+"/lib, no stubs needed\nstatus 0\n")
 }
 
-// What later phases change is looked at once more: the files that changed, and only they.
 // In nix-shell $NIX_BUILD_TOP may be /tmp, where names that anybody can foresee are nobody's own.
 func TestShellHasNoForeseeableNames(t *testing.T) {
 	top := t.TempDir()
@@ -333,6 +362,35 @@ func TestEndAfterAFailure(t *testing.T) {
 	}
 }
 
+// The changed files of a large package are more than a command line holds.
+func TestEndOfManyFiles(t *testing.T) {
+	tools, top := t.TempDir(), t.TempDir()
+	out, s := outputs(t)
+	for _, tool := range []string{"runpath", "noRunpathAmbiguity"} {
+		os.WriteFile(filepath.Join(tools, tool), []byte("#!/bin/sh\necho '{}'\n"), 0o755)
+	}
+	s["cudaRunpathGiven"], s["cudaRunpathProgram"], s["NIX_BUILD_TOP"] = four, []string{tools + "/runpath"}, []string{top}
+	tell := func(moment string) string {
+		var said strings.Builder
+		b := &build{answers: &answers{out: &said}, log: &said, start: start}
+		b.tell(moment, strings.NewReader(s.text()))
+		return said.String()
+	}
+	if said := tell("fixup"); !strings.HasSuffix(said, "status 0\x00") {
+		t.Fatalf("fixup: %q", said)
+	}
+	time.Sleep(50 * time.Millisecond)
+	for i := range 12_000 {
+		if err := os.WriteFile(filepath.Join(out, fmt.Sprintf("%0240d.so", i)), []byte("\x7fELF"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said := tell("end"); said != "status 0\x00" {
+		t.Errorf("end: %.400q", said)
+	}
+}
+
+// What later phases change is looked at once more, where they changed an ELF file; what is said is of these.
 func TestEnd(t *testing.T) {
 	out, s := outputs(t)
 	top := t.TempDir()
@@ -361,12 +419,13 @@ func TestEnd(t *testing.T) {
 	}{
 		{`{"files":[{"path":"CHANGED","action":"unchanged"}]}`, nil, 0, []string{"run /T/bin/runpath normalize --tool", "status 0"}},
 		{`{"files":[{"path":"CHANGED","action":"edited","before":["/stubs"],"after":["/drv"]}]}`, nil, 0, []string{"error CHANGED: a phase after fixup changed it", "would make its run path '/drv' of '/stubs' again", "error what a phase after fixup", "status 1"}},
-		{`{"files":[]}`, nil, 1, []string{"error noRunpathAmbiguity finds this", "status 1"}},
+		{`{"files":[{"path":"OUT/old.so","action":"edited","before":[],"after":["/drv"]}]}`, nil, 0, []string{"status 0"}},
+		{`{"files":[]}`, nil, 1, []string{"error noRunpathAmbiguity finds this after a phase", "status 1"}},
 		{`{"files":[]}`, state{"dontNoRunpathAmbiguity": {"1"}}, 1, []string{"status 0"}},
 		{`none`, nil, 1, []string{"error /T/bin/runpath normalize", "status 1"}},
 	} {
 		s := with(s, c.more)
-		s["document"] = []string{strings.ReplaceAll(c.document, "CHANGED", changed)}
+		s["document"] = []string{strings.NewReplacer("CHANGED", changed, "OUT", out).Replace(c.document)}
 		all := strings.Join(at(t, s, c.status, "end"), "\n")
 		for _, want := range c.want {
 			if want = strings.ReplaceAll(want, "CHANGED", changed); !strings.Contains(all, want) {
@@ -374,7 +433,7 @@ func TestEnd(t *testing.T) {
 			}
 		}
 		for _, line := range strings.Split(all, "\n") {
-			if strings.HasPrefix(line, "run ") && !strings.HasSuffix(line, "-- "+changed) || strings.Contains(line, "--resolution-note") {
+			if strings.HasPrefix(line, "run ") && !strings.HasSuffix(line, "-- "+out) || strings.Contains(line, "--resolution-note") {
 				t.Errorf("%s: looks at more: %s", c.document, line)
 			}
 		}

@@ -270,8 +270,8 @@ func (b *build) mark(text string) error {
 	return plainfile.Write(b.markPath(), 0o644, []byte(text))
 }
 
-// end is the moment at which the build has succeeded: whether what the tools left still holds, in the files that changed
-// since.
+// end is the moment at which the build has succeeded: whether what the tools left still holds, where ELF files have changed
+// since. The tools walk the outputs again: the files that changed may be more than a command line holds.
 func (b *build) end() error {
 	if b.markPath() == "" {
 		return nil
@@ -332,11 +332,11 @@ func (b *build) end() error {
 			failed = failed || undone
 			continue
 		}
-		argv := b.command(w, changed)
+		argv := b.command(w, b.paths())
 		var said bytes.Buffer
 		if b.start(&said, &said, nil, argv[0], argv[1:]...) != 0 {
 			b.log.Write(said.Bytes())
-			b.fail(tool + " finds this in files that a phase after fixup changed")
+			b.fail(tool + " finds this after a phase behind fixup changed files")
 			failed = true
 		}
 	}
@@ -363,7 +363,8 @@ func (b *build) sayNothingRan() {
 }
 
 // changedSince returns the ELF files in the outputs whose inodes changed when the mark was made, or later.
-func (b *build) changedSince(mark fs.FileInfo) (changed []string, err error) {
+func (b *build) changedSince(mark fs.FileInfo) (changed map[string]bool, err error) {
+	changed = map[string]bool{}
 	since := mark.Sys().(*syscall.Stat_t).Ctim.Nano()
 	for _, output := range b.paths() {
 		err := filepath.WalkDir(output, func(path string, e fs.DirEntry, err error) error {
@@ -375,7 +376,7 @@ func (b *build) changedSince(mark fs.FileInfo) (changed []string, err error) {
 				return nil
 			}
 			if isELF(path) {
-				changed = append(changed, path)
+				changed[path] = true
 			}
 			return nil
 		})
@@ -387,8 +388,8 @@ func (b *build) changedSince(mark fs.FileInfo) (changed []string, err error) {
 }
 
 // wouldEdit reports whether a walk would edit one of some files again, and says which.
-func (b *build) wouldEdit(w walk, files []string) (bool, error) {
-	argv := b.command(w, files, "--dry-run", "--json")
+func (b *build) wouldEdit(w walk, files map[string]bool) (bool, error) {
+	argv := b.command(w, b.paths(), "--dry-run", "--json")
 	var document, said bytes.Buffer
 	status := b.start(&document, &said, nil, argv[0], argv[1:]...)
 	var report struct {
@@ -402,7 +403,7 @@ func (b *build) wouldEdit(w walk, files []string) (bool, error) {
 	}
 	edited := false
 	for _, file := range report.Files {
-		if file.Action == "edited" {
+		if file.Action == "edited" && files[file.Path] {
 			edited = true
 			b.fail(fmt.Sprintf("%s: a phase after fixup changed it: %s would make its run path '%s' of '%s' again", remedy.Line(file.Path),
 				strings.Join(w.tools, ", "), strings.Join(file.After, ":"), strings.Join(file.Before, ":")))
