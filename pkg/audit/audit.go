@@ -187,7 +187,7 @@ func (u *Audit) Examine(p *Pending) int {
 		return len(p.report.Findings)
 	}
 	a, path := u.a, p.path
-	if f := a.Loader.Files().Open(a.Loader.Absolute(path)); p.link != "" && !loader.HasOrigin(f.List+" "+strings.Join(f.Needed, " ")) {
+	if f := a.Loader.Files().Open(a.Loader.Absolute(path)); p.link != "" && !runpath.HasOrigin(f.List+" "+strings.Join(f.Needed, " ")) {
 		p.report = NewSkipped(path, "the same file as "+p.link)
 		return 0
 	}

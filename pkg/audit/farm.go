@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/explain"
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
 )
 
 // Farm returns the symbolic links below directories that lead out of them, as symlinkJoin and
@@ -81,7 +81,7 @@ func (u *Audit) OtherWays(links []string, all []*Pending) (more []*Pending) {
 	}
 	for _, p := range links {
 		abs, err := filepath.Abs(p)
-		if f := u.a.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" && loader.HasOrigin(f.List) {
+		if f := u.a.Loader.Files().Open(abs); err == nil && !done[p] && f.ELF != nil && f.Interp == "" && runpath.HasOrigin(f.List) {
 			other := u.Take(p, -1)
 			u.Examine(other)
 			more = append(more, other)

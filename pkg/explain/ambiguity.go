@@ -129,7 +129,7 @@ func (c *Case) neededPaths() {
 				continue
 			}
 			f.ID, f.Message = BuildNeeded, fmt.Sprintf(what+"it is in %s", name, why)
-		case loader.TokenAt(at) != "" && c.Load.Interp.Kind == loader.GLibc:
+		case runpath.TokenAt(at) != "" && c.Load.Interp.Kind == loader.GLibc:
 			continue
 		default:
 			f.ID, f.Message = RelativeNeeded, fmt.Sprintf(what+"the loader opens it relative to the working directory", name)

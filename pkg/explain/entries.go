@@ -18,6 +18,7 @@ import (
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
 
@@ -114,7 +115,7 @@ func (c *Case) directories() {
 // unknownToken returns the first $NAME of an entry that is not a token of the loader, or "".
 func unknownToken(entry string) string {
 	for i := 0; i < len(entry); i++ {
-		if entry[i] != '$' || loader.TokenAt(entry[i:]) != "" {
+		if entry[i] != '$' || runpath.TokenAt(entry[i:]) != "" {
 			continue
 		}
 		j := i + 1

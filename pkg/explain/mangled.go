@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -44,7 +43,7 @@ func meant(entry string) (entries []string, ok bool) {
 // mangled reports an entry that is not what was meant.
 func (c *Case) mangled(e *entry) bool {
 	entries, ok := meant(e.text)
-	if !ok || e.dir != "" && c.Loader.Files().IsDir(e.dir) || loader.TokenAt(e.text) != "" && !strings.ContainsAny(e.text, "; \t\r\n'\"") {
+	if !ok || e.dir != "" && c.Loader.Files().IsDir(e.dir) || runpath.TokenAt(e.text) != "" && !strings.ContainsAny(e.text, "; \t\r\n'\"") {
 		return false
 	}
 	f := Conclusion{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, is searched literally", e.position, e.text)}

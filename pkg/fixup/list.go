@@ -92,7 +92,7 @@ func (r *Resolver) list(p *Plan) {
 // opensItsParts reports whether a file may find parts of its own beside it, by an entry that a
 // build takes out: cuDNN its engines, libnvrtc its built-in functions.
 func opensItsParts(o *Object) bool {
-	return loader.HasOrigin(o.List) && driver.Toolkit(o.Soname)
+	return runpath.HasOrigin(o.List) && driver.Toolkit(o.Soname)
 }
 
 // opened puts into a list the directories of the CUDA toolkit's libraries that a file names in
@@ -176,7 +176,7 @@ func (r *Resolver) kept(p *Plan) []string {
 		switch {
 		case e == "":
 			continue
-		case loader.HasOrigin(e):
+		case runpath.HasOrigin(e):
 		case r.ix.sources.Stubs.Contains(e):
 			if known && slices.ContainsFunc(p.Needs, func(n *Need) bool { return n.unmet() && r.ix.dir(dir).has(path.Base(n.Names[0])) }) {
 				break
@@ -223,12 +223,12 @@ func unique(l runpath.List) runpath.List {
 // originEntries returns the entries of a file's run path that begin at its own directory,
 // with KeepEntries as they are, else as nixpkgs' program spells them.
 func (r *Resolver) originEntries(o *Object) []string {
-	if !loader.HasOrigin(o.List) {
+	if !runpath.HasOrigin(o.List) {
 		return nil
 	}
 	var out []string
 	for _, e := range runpath.Parse(o.List) {
-		if loader.HasOrigin(e) {
+		if runpath.HasOrigin(e) {
 			if !r.s.KeepEntries {
 				e = runpath.CleanEntry(e)
 			}

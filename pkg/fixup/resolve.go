@@ -837,7 +837,7 @@ func (r *Resolver) prefer(o *Object, all []Candidate) []Candidate {
 func expand(o *Object, entry string) (string, bool) {
 	dirs := []string{entry}
 	if strings.Contains(entry, "$") {
-		dirs = loader.Directories(entry, path.Dir(o.Real))
+		dirs = runpath.Directories(entry, path.Dir(o.Real))
 	}
 	if len(dirs) != 1 || !strings.HasPrefix(dirs[0], "/") {
 		return "", false

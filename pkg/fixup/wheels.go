@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
@@ -49,13 +48,13 @@ func (r *Resolver) fromOtherWheels(o *Object, name string) (out []Candidate) {
 // path would lead, were all wheels in one place.
 func (r *Resolver) inWheels(o *Object) (out []entry) {
 	own := siteOf(o.Real)
-	if own == "" || !loader.HasOrigin(o.List) {
+	if own == "" || !runpath.HasOrigin(o.List) {
 		return nil
 	}
 	for _, e := range runpath.Parse(o.List) {
 		at, ok := expand(o, e)
 		wheel, in := strings.CutPrefix(path.Clean(at), own+"/")
-		if !ok || !in || !loader.HasOrigin(e) {
+		if !ok || !in || !runpath.HasOrigin(e) {
 			continue
 		}
 		for _, site := range r.ix.sites() {

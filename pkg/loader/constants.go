@@ -16,6 +16,7 @@ import (
 
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
 
@@ -361,12 +362,12 @@ func (l *Loader) guess(f *File, origin string) string {
 			usual = path.Dir(usual) + "/" + n
 		}
 	}
-	t := tokens{origin: origin}
+	t := runpath.Tokens{Origin: origin}
 	for i, entry := range splitList(f.List, ":") {
 		if i == maxElements {
 			break
 		}
-		dir := t.expand(entry)
+		dir := t.Expand(entry)
 		names := l.files.Names(dir)
 		if !strings.HasPrefix(dir, "/") || !names["libc.so.6"] && !names["libc.so"] {
 			continue

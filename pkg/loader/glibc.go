@@ -11,6 +11,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/ldcache"
+	"cuda-runpath/pkg/runpath"
 )
 
 // startGLibc loads the preloaded libraries and then what the program needs
@@ -216,8 +217,8 @@ func (s *Load) deps(roots []*Object) bool {
 					cause = Filter
 				}
 				name := d.name
-				if hasToken(name) { // expand_dst of elf/dl-deps.c
-					if name = s.tokens(o).expand(name); s.Secure {
+				if runpath.HasToken(name) { // expand_dst of elf/dl-deps.c
+					if name = s.tokens(o).Expand(name); s.Secure {
 						s.notAllowed(o, d.name, cause, "DST not allowed in SUID/SGID programs")
 						return false
 					} else if name == "" && cause != Auxiliary {
@@ -392,7 +393,7 @@ func (o *Object) addName(name string) {
 // search is the middle part of _dl_map_object.
 func (s *Load) search(name string, loader *Object, r *outcome) {
 	if strings.Contains(name, "/") {
-		p := s.tokens(loader).expand(name)
+		p := s.tokens(loader).Expand(name)
 		if p == "" {
 			return
 		}

@@ -515,7 +515,7 @@ type element struct {
 }
 
 // elements is fillin_rpath of elf/dl-load.c.
-func elements(list, separators string, t tokens) []element {
+func elements(list, separators string, t runpath.Tokens) []element {
 	var out []element
 	seen := map[string]bool{}
 	for _, entry := range splitList(list, separators) {
@@ -524,10 +524,10 @@ func elements(list, separators string, t tokens) []element {
 		}
 		dir := ""
 		if entry != "" {
-			if dir = t.expand(entry); dir == "" {
+			if dir = t.Expand(entry); dir == "" {
 				if !seen["$"+entry] {
 					seen["$"+entry] = true
-					out = append(out, element{"", entry, t.ignored()})
+					out = append(out, element{"", entry, t.Ignored()})
 				}
 				continue
 			}
@@ -541,8 +541,8 @@ func elements(list, separators string, t tokens) []element {
 	return out
 }
 
-func (s *Load) tokens(o *Object) tokens {
-	return tokens{origin: o.origin, lib: s.Interp.Lib, platform: s.CPU.Platform, secure: s.Secure, executable: o.program, trusted: s.Interp.Dirs}
+func (s *Load) tokens(o *Object) runpath.Tokens {
+	return runpath.Tokens{Origin: o.origin, Lib: s.Interp.Lib, Platform: s.CPU.Platform, Secure: s.Secure, Executable: o.program, Trusted: s.Interp.Dirs}
 }
 
 // list returns the directories of an object's DT_RPATH or DT_RUNPATH.
@@ -817,11 +817,11 @@ func (s *Load) Expand(o *Object, entry string) (dir string, ok bool) {
 	if s.Interp != nil && s.Interp.Kind == Musl {
 		dir = muslExpand(entry, o.origin)
 	} else {
-		t := tokens{origin: o.origin, lib: "lib", platform: s.CPU.Platform}
+		t := runpath.Tokens{Origin: o.origin, Lib: "lib", Platform: s.CPU.Platform}
 		if s.Interp != nil {
 			t = s.tokens(o)
 		}
-		dir = t.expand(entry)
+		dir = t.Expand(entry)
 	}
 	if dir == "" {
 		return "", false
@@ -911,11 +911,11 @@ func (s *Load) Ignored(o *Object, name string) (dir string) {
 	}
 	t := s.tokens(o)
 	for _, e := range s.list(o, o.File.Tag) {
-		t.secure = false
+		t.Secure = false
 		if e.ignored == "" {
 			continue
 		}
-		if dir := strings.TrimRight(t.expand(e.entry), "/"); strings.HasPrefix(dir, "/") {
+		if dir := strings.TrimRight(t.Expand(e.entry), "/"); strings.HasPrefix(dir, "/") {
 			if s.Holds(dir, name) {
 				return dir
 			}
@@ -961,4 +961,15 @@ func (s *Load) OfTheHost(name string) string {
 		}
 	}
 	return ""
+}
+
+// splitList splits a list at any of the separators. An empty list has no entries.
+func splitList(list, separators string) []string {
+	if list == "" {
+		return nil
+	}
+	for _, other := range separators[1:] {
+		list = strings.ReplaceAll(list, string(other), separators[:1])
+	}
+	return strings.Split(list, separators[:1])
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/runpath"
 )
 
 // directories answers what directories hold, remembering the answers: the files
@@ -89,5 +90,5 @@ func (o *origin) expand(entry string) []string {
 			o.dir = filepath.Dir(abs)
 		}
 	}
-	return loader.Directories(entry, o.dir)
+	return runpath.Directories(entry, o.dir)
 }

@@ -1,20 +1,19 @@
-package loader
+package runpath
 
 import (
-	"debug/elf"
 	"slices"
 	"testing"
 )
 
 // _dl_dst_substitute and is_dst of elf/dl-load.c, rule by rule.
 func TestTokens(t *testing.T) {
-	plain := tokens{origin: "/o", lib: "lib64", platform: "haswell"}
-	secure := tokens{origin: "/usr/lib/o", lib: "lib64", secure: true, executable: true, trusted: []string{"/lib/", "/usr/lib/"}}
+	plain := Tokens{Origin: "/o", Lib: "lib64", Platform: "haswell"}
+	secure := Tokens{Origin: "/usr/lib/o", Lib: "lib64", Secure: true, Executable: true, Trusted: []string{"/lib/", "/usr/lib/"}}
 	library := secure
-	library.executable = false
+	library.Executable = false
 	for _, c := range []struct {
 		name string
-		t    tokens
+		t    Tokens
 		in   string
 		want string
 	}{
@@ -24,7 +23,7 @@ func TestTokens(t *testing.T) {
 		{"a name that goes on is no token", plain, "/$LIB64/$ORIGINAL", "/$LIB64/$ORIGINAL"},
 		{"an unclosed brace is no token", plain, "/${LIB/x", "/${LIB/x"},
 		{"another name is no token", plain, "/$HOME", "/$HOME"},
-		{"what stands for nothing drops the entry", tokens{origin: "/o"}, "/a/$PLATFORM", ""},
+		{"what stands for nothing drops the entry", Tokens{Origin: "/o"}, "/a/$PLATFORM", ""},
 		{"set-user-ID: first component", secure, "$ORIGIN/x", "/usr/lib/o/x"},
 		{"set-user-ID: alone", secure, "$ORIGIN", "/usr/lib/o"},
 		{"set-user-ID: not as the first component", secure, "/lib/$ORIGIN", ""},
@@ -33,7 +32,7 @@ func TestTokens(t *testing.T) {
 		{"set-user-ID: ends in a default directory", secure, "$ORIGIN/../../lib", "/usr/lib/o/../../lib"},
 		{"set-user-ID: a library's list leads anywhere", library, "$ORIGIN/../../../tmp", "/usr/lib/o/../../../tmp"},
 	} {
-		if got := c.t.expand(c.in); got != c.want {
+		if got := c.t.Expand(c.in); got != c.want {
 			t.Errorf("%s: %q is %q, not %q", c.name, c.in, got, c.want)
 		}
 	}
@@ -62,33 +61,6 @@ func TestOrigin(t *testing.T) {
 	} {
 		if HasOrigin(list) != want {
 			t.Errorf("%q: %v", list, !want)
-		}
-	}
-}
-
-func TestLibrariesOfGLibc(t *testing.T) {
-	for name, want := range map[string]bool{
-		"libc.so.6": true, "libc.so.6.1": true, "libanl.so.1": true, "libnss_files.so.2": true, "libmvec.so.1": true, "libpcprofile.so": true,
-		"libc.so": false, "libc.so.7": false, "libc.so.6.2": false, "libnsl.so.3": false, "libcrypt.so.1": false, "libgcc_s.so.1": false, "": false,
-	} {
-		if OfGLibc(name) != want {
-			t.Errorf("%q: %v", name, !want)
-		}
-	}
-	for name := range x86HWCap {
-		if !HardwareDirectory(name) {
-			t.Error(name)
-		}
-	}
-	if !HardwareDirectory("tls") || !HardwareDirectory("glibc-hwcaps") || HardwareDirectory("lib") || HardwareDirectory("") {
-		t.Error("tls, glibc-hwcaps, lib")
-	}
-	// What the processor of a program has is among them.
-	for _, m := range []elf.Machine{elf.EM_X86_64, elf.EM_386, elf.EM_AARCH64} {
-		for _, name := range cpuFor("baseline", m).legacy {
-			if !HardwareDirectory(name) {
-				t.Error(m, name)
-			}
 		}
 	}
 }
