@@ -300,7 +300,7 @@ func (a *autoPatchelf) run() error {
 	}
 	var files atomic.Int64
 	a.sources.Progress = func(n int) { files.Store(int64(n)) }
-	stop := progress(a.session, func() string { return fmt.Sprintf("%d files read", files.Load()) })
+	stop := a.progress(func() string { return fmt.Sprintf("%d files read", files.Load()) })
 	index, err := fixup.Read(a.Context, a.sources)
 	stop()
 	defer index.Close()
@@ -329,7 +329,7 @@ func (a *autoPatchelf) run() error {
 // change carries out the plans. After err nothing was changed; stopped is why not all is done.
 func (a *autoPatchelf) change(index *fixup.Index, plans []*fixup.Plan, records *fixup.Records) (stopped, err error) {
 	var done, of atomic.Int64
-	stop := progress(a.session, func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), of.Load()) })
+	stop := a.progress(func() string { return fmt.Sprintf("%d of %d files edited", done.Load(), of.Load()) })
 	defer stop()
 	return index.Change(a.Context, plans, fixup.Changing{
 		Carrying:   fixup.Carrying{Jobs: a.Jobs, DryRun: a.DryRun},

@@ -211,7 +211,7 @@ func (s *session) fix(f *explain.Conclusion, r remedy.Remedy) remedy.Remedy {
 // printFinding prints a line, where stdout is for text, and where one command is the fix a second
 // one that is nothing else.
 func printFinding(s *session, path string, f *explain.Conclusion, fix remedy.Remedy) {
-	what := string(f.Severity)
+	what := s.Ink.Paint(map[explain.Severity]command.Hue{explain.Error: command.Red, explain.Warning: command.Yellow}[f.Severity], string(f.Severity))
 	if f.Accepted {
 		what = "accepted"
 	}
@@ -356,7 +356,7 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 		return err
 	}
 	var visited, findings atomic.Int64
-	stop := progress(s, func() string {
+	stop := s.progress(func() string {
 		return fmt.Sprintf("%d files examined, %d findings", visited.Load(), findings.Load())
 	})
 	found := &audited{paths: s.Paths}

@@ -65,6 +65,7 @@ type session struct {
 	Quiet     bool
 	Jobs      int
 	Stdout    io.Writer
+	Ink       command.Ink // for stdout
 	Log       *logrus.Logger
 }
 
@@ -96,6 +97,7 @@ func start(c *command.Line, paths []string) (*session, error) {
 		InPackage: c.Bool("nix-build") || c.Bool("nix"),
 		Tolerant:  c.String("malformed") == "warn",
 		Stdout:    c.Stdout,
+		Ink:       command.InkFor(c.Stdout),
 	}
 	switch {
 	case len(paths) == 0:

@@ -156,7 +156,7 @@ func (e *editor) run(s *session) error {
 // inherits tells what of the session's files inherits a DT_RPATH, of those that would is true for.
 func (s *session) inherits(would func(*tree.File) (edit.Move, bool)) edit.Inherits {
 	return edit.InheritsAmong(func(look func(*tree.File)) error {
-		return tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs}, func(f *tree.File) (none struct{}, keep bool) {
+		return walk(s, tree.Options{}, func(f *tree.File) (none struct{}, keep bool) {
 			look(f)
 			return none, false
 		}, func(struct{}) {})

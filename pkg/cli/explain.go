@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/sirupsen/logrus"
-	"golang.org/x/sys/unix"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
@@ -160,7 +159,6 @@ type answer struct {
 // could not be examined, or would not start.
 func runExplain(s *session, o explainOptions) error {
 	t := s.telling()
-	color := colored(s.Stdout)
 	out := bufio.NewWriterSize(s.Stdout, 64<<10)
 	var sum explained
 	var graph []*explain.Case
@@ -183,7 +181,7 @@ func runExplain(s *session, o explainOptions) error {
 			a.text.WriteTo(out)
 		}
 	}
-	tree.InOrder(s.Jobs, len(s.Paths), func(i int) *answer { return o.explain(s, s.Paths[i], color) }, tell)
+	tree.InOrder(s.Jobs, len(s.Paths), func(i int) *answer { return o.explain(s, s.Paths[i]) }, tell)
 	out.Flush()
 	sum.Failed = t.sum.Failed
 	err := t.end(&sum, "")
@@ -197,7 +195,7 @@ func runExplain(s *session, o explainOptions) error {
 }
 
 // explain explains one file. It runs in several goroutines.
-func (o *explainOptions) explain(s *session, arg string, color bool) *answer {
+func (o *explainOptions) explain(s *session, arg string) *answer {
 	a := &answer{fileReport: newReport(arg, nil), File: &explain.File{Libraries: []explain.Library{}, Driver: []explain.Verdict{}}}
 	its, err := o.Begin(o.Loader.Path(arg), false)
 	if err != nil {
@@ -249,7 +247,7 @@ func (o *explainOptions) explain(s *session, arg string, color bool) *answer {
 	case o.dot:
 		a.its = its
 	default:
-		writeTree(&a.text, its, found, treeStyle{color: color, tries: !s.Quiet, all: o.all, depth: o.depth, only: only})
+		writeTree(&a.text, its, found, treeStyle{ink: s.Ink, tries: !s.Quiet, all: o.all, depth: o.depth, only: only})
 		writeSymbols(&a.text, &symbols)
 	}
 	return a
@@ -304,19 +302,4 @@ func writeSymbols(w *bytes.Buffer, f *explain.File) {
 		}
 		fmt.Fprintf(w, "Version: %s needs %s (%s) → %s\n", command.Printable(v.Path), command.Printable(v.Library), command.Printable(v.Version), command.Printable(from))
 	}
-}
-
-// colored reports whether a writer is a terminal that shows colours.
-func colored(w io.Writer) bool {
-	return terminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-}
-
-// terminal reports whether a writer is a terminal.
-func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
 }

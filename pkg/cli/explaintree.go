@@ -15,7 +15,7 @@ import (
 
 // treeStyle is how the tree of libraries is printed.
 type treeStyle struct {
-	color bool
+	ink   command.Ink
 	tries bool // show the places that were tried for what is not found
 	// all also shows libc and its companions, libraries that are loaded already, and the
 	// places that were tried for what is found.
@@ -24,14 +24,6 @@ type treeStyle struct {
 	// only restricts the tree to the ways to one object; nil shows all.
 	only *loader.Object
 }
-
-const (
-	bold   = "1"
-	dim    = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-)
 
 type printer struct {
 	treeStyle
@@ -43,15 +35,11 @@ type printer struct {
 	indent string
 }
 
-func (p *printer) paint(hue, text string) string {
-	text = command.Printable(text)
-	if !p.color || hue == "" || text == "" {
-		return text
-	}
-	return "\x1b[" + hue + "m" + text + "\x1b[0m"
+func (p *printer) paint(hue command.Hue, text string) string {
+	return p.ink.Paint(hue, command.Printable(text))
 }
 
-func (p *printer) write(hue string, parts ...string) {
+func (p *printer) write(hue command.Hue, parts ...string) {
 	p.w.WriteString(p.paint(hue, strings.Join(parts, "")))
 }
 
@@ -60,11 +48,11 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 	s := its.Load
 	p := &printer{treeStyle: st, w: w, s: its, shown: map[*loader.Object]bool{}}
 	for i, via := range its.Start.Via {
-		fmt.Fprintf(w, "%s is a wrapper, which starts %s%s\n", p.paint("", via), p.paint(bold, append(its.Start.Via[i+1:], its.Start.File)[0]), p.paint(dim, its.Start.Sets(i == len(its.Start.Via)-1)))
+		fmt.Fprintf(w, "%s is a wrapper, which starts %s%s\n", p.paint("", via), p.paint(command.Bold, append(its.Start.Via[i+1:], its.Start.File)[0]), p.paint(command.Dim, its.Start.Sets(i == len(its.Start.Via)-1)))
 	}
-	p.write(bold, s.Main.Path)
+	p.write(command.Bold, s.Main.Path)
 	if s.Static {
-		fmt.Fprintf(p.w, "  %s\n", p.paint(dim, string(s.Main.File.ELF.SkipReason())))
+		fmt.Fprintf(p.w, "  %s\n", p.paint(command.Dim, string(s.Main.File.ELF.SkipReason())))
 		return
 	}
 	in := s.Interp
@@ -81,21 +69,21 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 		secure = "; " + s.SecureWhy + ": LD_LIBRARY_PATH is ignored"
 	}
 	p.w.WriteString("  ")
-	p.write(dim, "(", in.Describe(), ", ", where, secure, ")")
+	p.write(command.Dim, "(", in.Describe(), ", ", where, secure, ")")
 	p.w.WriteByte('\n')
 	if st.only != nil {
 		p.ways = its.Ways(st.only)
 	}
 	p.children(s.Main, 1)
 	if len(p.hidden) > 0 && st.only == nil {
-		p.write(dim, "not shown: ", strings.Join(p.hidden, ", "), ", from where the loader is (--all)")
+		p.write(command.Dim, "not shown: ", strings.Join(p.hidden, ", "), ", from where the loader is (--all)")
 		p.w.WriteByte('\n')
 	}
 	if st.only == nil {
 		p.audits()
 	}
 	if why := s.Stops(); why != "" {
-		fmt.Fprintf(p.w, "%s\n", p.paint(red, "The program does not start: "+why))
+		fmt.Fprintf(p.w, "%s\n", p.paint(command.Red, "The program does not start: "+why))
 	}
 	last := ""
 	for _, c := range found {
@@ -107,9 +95,9 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 			text = fmt.Sprintf("GPU code: %s %s", c.By.Path, strings.TrimPrefix(text, c.By.Path+" "))
 		}
 		if c.ID != explain.NoInterpreter { // said above
-			hue := red
+			hue := command.Red
 			if c.Severity != explain.Error {
-				hue = yellow
+				hue = command.Yellow
 			}
 			fmt.Fprintln(p.w, p.paint(hue, text))
 		}
@@ -122,11 +110,11 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 		if st.only != nil && v.Soname != st.only.Name {
 			continue
 		}
-		hue := yellow
+		hue := command.Yellow
 		if v.Good {
-			hue = green
+			hue = command.Green
 		} else if v.Origin == explain.FromStub {
-			hue = red
+			hue = command.Red
 		}
 		fmt.Fprintln(p.w, p.paint(hue, v.Text))
 	}
@@ -136,14 +124,14 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 func (p *printer) audits() {
 	for _, a := range p.s.Audits {
 		o := a.Main
-		what := p.paint(green, o.Path)
+		what := p.paint(command.Green, o.Path)
 		switch {
 		case !o.Found():
-			what = p.paint(yellow, "not found; the loader continues without it")
+			what = p.paint(command.Yellow, "not found; the loader continues without it")
 		case o.Err != "":
-			what = p.paint(yellow, o.Path+": "+o.Err+"; the loader continues without it")
+			what = p.paint(command.Yellow, o.Path+": "+o.Err+"; the loader continues without it")
 		}
-		fmt.Fprintf(p.w, "%s %s → %s\n", p.paint(bold, o.Name), p.paint(dim, "("+string(o.Cause)+", in a namespace of its own)"), what)
+		fmt.Fprintf(p.w, "%s %s → %s\n", p.paint(command.Bold, o.Name), p.paint(command.Dim, "("+string(o.Cause)+", in a namespace of its own)"), what)
 		p.children(o, 1)
 	}
 }
@@ -216,7 +204,7 @@ func (p *printer) children(o *loader.Object, level int) {
 				stem = "│   "
 			}
 			for _, t := range u.To.Tried {
-				fmt.Fprintf(p.w, "%s%s%s%s\n", p.indent, below, stem, p.paint(dim, tryText(u.To, t)))
+				fmt.Fprintf(p.w, "%s%s%s%s\n", p.indent, below, stem, p.paint(command.Dim, tryText(u.To, t)))
 			}
 		}
 		if !u.Again {
@@ -231,37 +219,37 @@ func (p *printer) children(o *loader.Object, level int) {
 // line writes a library's line.
 func (p *printer) line(u loader.Use) {
 	o := u.To
-	p.write(bold, u.Name)
+	p.write(command.Bold, u.Name)
 	switch u.Cause {
 	case loader.Needed:
 	case loader.DlopenNote:
-		p.write(dim, " (may be opened: .note.dlopen", feature(u.Feature), ")")
+		p.write(command.Dim, " (may be opened: .note.dlopen", feature(u.Feature), ")")
 	case loader.DlopenString:
-		p.write(dim, " (may be opened: its name is a string literal in read-only data)")
+		p.write(command.Dim, " (may be opened: its name is a string literal in read-only data)")
 	case loader.DlopenAsked:
-		p.write(dim, " (if it were opened with dlopen)")
+		p.write(command.Dim, " (if it were opened with dlopen)")
 	default:
-		p.write(dim, " (", string(u.Cause), ")")
+		p.write(command.Dim, " (", string(u.Cause), ")")
 	}
 	p.w.WriteString(" → ")
 	switch {
 	case !o.Found() && (u.Cause == loader.Preload || u.Cause == loader.PreloadFile || u.Cause == loader.Auxiliary):
-		p.write(yellow, "not found; the loader continues without it")
+		p.write(command.Yellow, "not found; the loader continues without it")
 	case o.Why != "":
-		p.write(red, "the loader stops: ", o.Why)
+		p.write(command.Red, "the loader stops: ", o.Why)
 	case !o.Found():
-		p.write(red, "not found")
+		p.write(command.Red, "not found")
 	case o.Err != "":
-		p.write(red, o.Path, ": ", o.Err)
+		p.write(command.Red, o.Path, ": ", o.Err)
 	case len(o.Lacks) > 0 && !u.Again:
-		p.write(red, o.Path, ": ", o.LackText())
+		p.write(command.Red, o.Path, ": ", o.LackText())
 	case !o.Cause.Certain() && o.Fails() != "":
-		p.write(yellow, o.Path, ": cannot be opened")
+		p.write(command.Yellow, o.Path, ": cannot be opened")
 	case u.Again:
-		p.write(dim, o.Path, " (loaded already)")
+		p.write(command.Dim, o.Path, " (loaded already)")
 	default:
-		p.write(green, o.Path)
-		p.write(dim, "  ", o.How(o.NeededBy))
+		p.write(command.Green, o.Path)
+		p.write(command.Dim, "  ", o.How(o.NeededBy))
 	}
 }
 

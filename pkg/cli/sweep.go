@@ -40,9 +40,8 @@ func (w *sweep[R]) run(s *session) error {
 	if w.together != nil {
 		emit = func(r R) { all = append(all, r) }
 	}
-	w.options.Jobs = s.Jobs
 	var dropped atomic.Int64
-	err := tree.Walk(s.Context, s.Paths, w.options, func(f *tree.File) (R, bool) {
+	err := walk(s, w.options, func(f *tree.File) (R, bool) {
 		r, keep := w.visit(f)
 		if !keep {
 			dropped.Add(1)

@@ -115,7 +115,7 @@ func (s *session) debugFiles() func(buildID string) string {
 			}
 			return found, found.id != ""
 		}
-		tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs}, visit, func(found one) { files[found.id] = found.path })
+		walk(s, tree.Options{}, visit, func(found one) { files[found.id] = found.path })
 		return files
 	})
 	return func(id string) string {
@@ -133,7 +133,7 @@ func (s *session) debugFiles() func(buildID string) string {
 // hasCodeFor reports whether one of the session's files has code for a GPU.
 func (s *session) hasCodeFor(gpu gpucode.Capability) bool {
 	found := false
-	tree.Walk(s.Context, s.Paths, tree.Options{Jobs: s.Jobs}, func(f *tree.File) (bool, bool) {
+	walk(s, tree.Options{}, func(f *tree.File) (bool, bool) {
 		var sum gpuFile
 		if sum.read(f, &gpuList{}) != nil {
 			return false, false

@@ -107,10 +107,10 @@ func (c *Command) status(err error, stderr io.Writer) int {
 		if of := (*misuseOf)(nil); errors.As(err, &of) {
 			words = of.words
 		}
-		fmt.Fprintf(stderr, "%s: %s (see %s --help)\n", c.Name, oneLine(err), words)
+		fmt.Fprintf(stderr, "%s: %s (see %s --help)\n", c.Name, InkFor(stderr).Paint(Red, oneLine(err)), words)
 		return StatusMisused
 	}
-	fmt.Fprintf(stderr, "%s: %s\n", c.Name, oneLine(err))
+	fmt.Fprintf(stderr, "%s: %s\n", c.Name, InkFor(stderr).Paint(Red, oneLine(err)))
 	return StatusFailed
 }
 

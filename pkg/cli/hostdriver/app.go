@@ -18,7 +18,7 @@ func Run(args []string, stdout, stderr io.Writer) int {
 	run.Enter() // does nothing unless "run" started this process inside a namespace
 	status := urfave.Run(app(), ownArguments(args), stdout, stderr)
 	if start := (*run.StartError)(nil); errors.As(notStarted, &start) {
-		fmt.Fprintf(stderr, "hostDriver: %s\n", command.Printable(start.Error()))
+		fmt.Fprintf(stderr, "hostDriver: %s\n", command.InkFor(stderr).Paint(command.Red, command.Printable(start.Error())))
 		status = start.Status()
 	}
 	return status

@@ -3,6 +3,7 @@ package hostdriver
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
@@ -65,16 +66,24 @@ a CUDA program from working, else 1. Of the program nothing is run or loaded; wh
 
 func (c *call) showDiagnosis(d *host.Diagnosis) {
 	w := c.Stdout
-	marks := map[host.Verdict]string{host.Good: "ok  ", host.Note: "note", host.Warning: "WARN", host.Bad: "BAD "}
+	ink := command.InkFor(w)
+	marks := map[host.Verdict]string{host.Good: ink.Paint(command.Green, "ok") + "  ", host.Note: "note",
+		host.Warning: ink.Paint(command.Yellow, "WARN"), host.Bad: ink.Paint(command.Red, "BAD") + " "}
+	const indent = 24
+	wrap := func(text string, indent int) string { return strings.Repeat(" ", indent) + text + "\n" }
+	if command.Terminal(w) {
+		wrap = func(text string, indent int) string { return command.Wrap(text, command.Columns(w), indent) }
+	}
 	for _, f := range d.Facts {
-		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, command.Printable(f.Text))
+		text := command.Printable(f.Text)
 		if f.Source != "" {
-			fmt.Fprintf(w, "  [%s]", command.Printable(f.Source))
+			text += "  [" + command.Printable(f.Source) + "]"
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "%s  %-16s  %s", marks[f.Verdict], f.Subject, wrap(text, indent)[indent:])
 		if f.Error != 0 {
-			fmt.Fprintf(w, "%24sCUDA answers %s\n", "", driver.ErrorNamed(f.Error))
+			fmt.Fprint(w, wrap("CUDA answers "+driver.ErrorNamed(f.Error), indent))
 		}
+		// A fix is left to the terminal: a command that is torn is not the same when it is copied.
 		if f.Fix != "" {
 			fmt.Fprintf(w, "%24s%s\n", "-> ", command.Printable(f.Fix))
 		}
@@ -85,12 +94,13 @@ func (c *call) showDiagnosis(d *host.Diagnosis) {
 	}
 	switch {
 	case d.Works && d.Program != "" && !d.Asks:
-		fmt.Fprintf(w, "Nothing was found that keeps %s from working. It does not ask for the driver.\n", what)
+		what = "Nothing was found that keeps " + what + " from working. It does not ask for the driver."
 	case d.Works:
-		fmt.Fprintf(w, "Nothing was found that keeps %s from working.\n", what)
+		what = "Nothing was found that keeps " + what + " from working."
 	case d.Program == "" && d.HostWorks:
-		fmt.Fprintln(w, "This host's own CUDA programs can work. Those built with Nix cannot as it is: see the lines marked BAD.")
+		what = "This host's own CUDA programs can work. Those built with Nix cannot as it is: see the lines marked BAD."
 	default:
-		fmt.Fprintf(w, "%s cannot work here as it is: see the lines marked BAD.\n", what)
+		what += " cannot work here as it is: see the lines marked BAD."
 	}
+	fmt.Fprint(w, wrap(what, 0))
 }

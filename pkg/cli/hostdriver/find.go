@@ -38,8 +38,7 @@ compat packages, libraries for other machines and files that someone else could 
 			}
 		}
 		if findErr != nil {
-			c.complain("%v", findErr)
-			return command.ErrFailed
+			return findErr
 		}
 		return nil
 	}),

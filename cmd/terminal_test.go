@@ -1,0 +1,146 @@
+package cmd_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// onTerminal runs a command with stdin, stdout and stderr on a terminal of so many columns, and returns what that is to show.
+func onTerminal(t *testing.T, columns int, environment []string, words ...string) string {
+	t.Helper()
+	// ptmx(4)
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no terminals can be made here: ", err)
+	}
+	defer master.Close()
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Skip("no terminals can be made here: ", err)
+	}
+	side, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip("no terminals can be made here: ", err)
+	}
+	if err := unix.IoctlSetWinsize(int(side.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: uint16(columns)}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Env = append(append(os.Environ(), "TERM=xterm", "NO_COLOR="), environment...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = side, side, side
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	side.Close()
+	shown := make(chan string)
+	go func() {
+		all, _ := io.ReadAll(master) // EIO at the end
+		shown <- string(all)
+	}()
+	cmd.Wait() // the status says what is found
+	return strings.ReplaceAll(<-shown, "\r\n", "\n")
+}
+
+// A terminal shows in red what is wrong; nothing else that takes the output gets colours.
+func TestColoursAreForTerminals(t *testing.T) {
+	t.Chdir(t.TempDir())
+	shared(t, "libgone.so", "-Wl,-soname,libgone.so")
+	shared(t, "lib.so", "-Wl,--no-as-needed,libgone.so", "-Wl,--enable-new-dtags,-rpath,relative")
+	os.Remove("libgone.so")
+	tool(t, "runpath", "add", "--keep-empty", "-q", "", "lib.so")
+	os.Mkdir("root", 0o755)
+	const red, yellow = `\x1b\[31m`, `\x1b\[33m` // as regular expressions
+	for _, c := range []struct {
+		command string
+		says    string // a regular expression
+	}{
+		{"runpath explain lib.so", red + "not found"},
+		{"runpath audit lib.so", red + "error" + `\x1b`},
+		{"noRunpathAmbiguity --strict lib.so", red + "error" + `\x1b|` + yellow + "warning"},
+		{"hostDriver doctor --root root", red + "BAD"},
+		{"runpath show nothing.so", red + "no such file"},
+		{"runpath shwo", red + ".*there is no command"},
+		{"addCudaCompatRunpath --compat /nope lib.so", yellow + "warning"},
+		{"hostDriver find --root root", red + ".*libcuda"},
+	} {
+		words := strings.Fields(c.command)
+		if shown := onTerminal(t, 80, nil, words...); !regexp.MustCompile(c.says).MatchString(shown) {
+			t.Errorf("%s shows %q on a terminal, not %q", c.command, shown, c.says)
+		}
+		for _, plain := range []string{"NO_COLOR=1", "TERM=dumb"} {
+			if shown := onTerminal(t, 80, []string{plain}, words...); strings.Contains(shown, "\x1b") {
+				t.Errorf("%s with %s: %q", c.command, plain, shown)
+			}
+		}
+		if out, _ := exec.Command(words[0], words[1:]...).CombinedOutput(); strings.Contains(string(out), "\x1b") {
+			t.Errorf("%s to a pipe: %q", c.command, out)
+		}
+	}
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*[a-zA-Z]")
+
+// What is for reading, help and doctor's facts, is as wide as the terminal; a command that is to be copied is not torn.
+func TestTextIsAsWideAsTheTerminal(t *testing.T) {
+	t.Chdir(t.TempDir())
+	os.Mkdir("root", 0o755)
+	for _, command := range []string{"hostDriver doctor --root root", "runpath edit --help-all", "autoPatchelf --help"} {
+		for _, columns := range []int{60, 100} {
+			widest := 0
+			for line := range strings.Lines(escapes.ReplaceAllString(onTerminal(t, columns, nil, strings.Fields(command)...), "")) {
+				line = strings.TrimRight(line, "\n")
+				if widest = max(widest, len([]rune(line))); len([]rune(line)) > columns && strings.Contains(strings.TrimSpace(line), " ") && !strings.Contains(line, "-> ") && !strings.HasPrefix(line, "   autoPatchelf ") && !strings.HasPrefix(line, "   runpath ") {
+					t.Errorf("%s on %d columns: %s", command, columns, line)
+				}
+			}
+			if widest < columns-15 {
+				t.Errorf("%s on %d columns takes %d", command, columns, widest)
+			}
+		}
+	}
+}
+
+// Whatever walks says on a terminal how far it is, once that has taken a second, in a line that goes away.
+func TestProgressOfWhatWalks(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("no strace here: ", err)
+	}
+	t.Chdir(t.TempDir())
+	for i := range 2 {
+		os.MkdirAll(filepath.Join("tree", fmt.Sprint(i)), 0o755)
+		shared(t, filepath.Join("tree", fmt.Sprint(i), "lib.so"))
+	}
+	for _, command := range []string{
+		"runpath show", "runpath add /x", "runpath edit --soname x", "runpath audit", "runpath gpu", "runpath thin --for 9.0", "runpath references", "runpath scripts",
+		"noRunpathAmbiguity", "stubReplace", "autoPatchelf",
+	} {
+		words := strings.Fields(command)
+		program, err := exec.LookPath(words[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		words = slices.Concat([]string{strace, "-f", "-o", "/dev/null", "-e", "trace=getdents64", "-e", "inject=getdents64:delay_enter=250000", program}, words[1:], []string{"--jobs", "1", "tree"})
+		shown := onTerminal(t, 80, nil, words...)
+		if !regexp.MustCompile(`\r\x1b\[K[^\r]*[0-9] files? `).MatchString(shown) {
+			t.Errorf("%s: no progress: %q", command, shown)
+		}
+		for line := range strings.Lines(shown) {
+			if at := strings.LastIndex(line, "\r"); at >= 0 && !strings.HasPrefix(line[at:], "\r\x1b[K") || strings.Contains(line[max(at, 0):], "files read") {
+				t.Errorf("%s: the progress stays: %q", command, line)
+			}
+		}
+	}
+}
