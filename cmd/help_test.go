@@ -1,6 +1,7 @@
 package cmd_test
 
 import (
+	"os"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -80,6 +81,30 @@ func TestHelpFitsTheScreen(t *testing.T) {
 		usage, _, _ := strings.Cut(help[strings.Index(help, "USAGE:"):], "\n\n")
 		if m := regexp.MustCompile(`(--[a-z-]+) ?\S* is required`).FindSubmatch(out); m != nil && !strings.Contains(usage, string(m[1])) {
 			t.Errorf("%s: %q, and not in\n%s", name, out, usage)
+		}
+	}
+}
+
+// A file that somebody names is not skipped without a word.
+func TestNamedFileIsNotSkippedSilently(t *testing.T) {
+	t.Chdir(t.TempDir())
+	os.WriteFile("text", []byte("text\n"), 0o644)
+	os.WriteFile("empty.c", nil, 0o644)
+	tool(t, "cc", "-c", "-o", "object.o", "empty.c")
+	for _, command := range []string{
+		"runpath show", "runpath set /x", "runpath add /x", "runpath remove --all", "runpath edit --soname x", "runpath shrink", "runpath normalize", "runpath cache show",
+		"runpath cache write", "runpath cache remove", "runpath audit", "runpath gpu", "runpath thin --for 9.0", "runpath explain", "noRunpathAmbiguity",
+		"stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath --compat /x", "autoPatchelf", "hostDriver doctor",
+	} {
+		words := strings.Fields(command)
+		for file, reason := range map[string]string{"text": "(not|neither) an ELF file", "object.o": "relocatable|GPU code"} {
+			if file == "object.o" && slices.Contains([]string{"runpath thin --for 9.0", "runpath gpu"}, command) {
+				continue // an object may have GPU code
+			}
+			out, _ := exec.Command(words[0], append(slices.Clone(words[1:]), file)...).CombinedOutput()
+			if !regexp.MustCompile(reason).Match(out) {
+				t.Errorf("%s %s: %s", command, file, out)
+			}
 		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/fixup"
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/remedy"
@@ -463,6 +464,11 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 			copied++
 		}
 		t.file(a.file(p))
+	}
+	for _, path := range a.Paths {
+		if plans != nil && stopped == nil && oneFile([]string{path}) && a.singled(path) && !slices.ContainsFunc(plans, func(p *fixup.Plan) bool { return p.Object.Path == path }) {
+			a.Log.WithField("path", path).Infof("skipped: %s", elfimage.NotELF)
+		}
 	}
 	if !a.DryRun {
 		a.tellCopies(copied)

@@ -135,11 +135,7 @@ func checkAmbiguity(s *session, a *audit.Auditor, in func(string) string) error 
 		visit: func(f *tree.File) (*checked, bool) {
 			if f.Err == nil && !f.ELF() {
 				notELF.Add(1)
-				c := checkedFile(audit.NewSkipped(in(f.Path), string(elfimage.NotELF)))
-				if s.named(f.Path) {
-					c.level = logrus.InfoLevel
-				}
-				return c, s.JSON || s.Verbose || s.named(f.Path)
+				return checkedFile(audit.NewSkipped(in(f.Path), string(elfimage.NotELF))), s.JSON || s.Verbose || s.named(f.Path)
 			}
 			r := unexamined(f, in)
 			if r == nil {

@@ -83,6 +83,10 @@ func with(do func(*session, *command.Line) error) func(*command.Line) error {
 // named reports whether a file is an argument.
 func (s *session) named(path string) bool { return slices.Contains(s.Paths, path) }
 
+// singled reports whether a file is one of few arguments, and not of those that find(1) makes: whoever names it is told
+// why it is skipped.
+func (s *session) singled(path string) bool { return len(s.Paths) <= listed && s.named(path) }
+
 // start reads the common flags. paths are the arguments that name files or
 // directories; there must be one.
 func start(c *command.Line, paths []string) (*session, error) {

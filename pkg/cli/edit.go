@@ -172,7 +172,7 @@ func edits[R report](s *session, visit func(*tree.File) R, tell func(R), end fun
 	return (&sweep[R]{
 		options: tree.Options{Leftover: s.leftover(), Refuse: s.Refuse},
 		visit: func(f *tree.File) (r R, keep bool) {
-			if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose {
+			if f.Err == nil && !f.ELF() && !s.JSON && !s.Verbose && !s.singled(f.Path) {
 				return r, false
 			}
 			return visit(f), true

@@ -166,10 +166,11 @@ func (l *gpuList) run(s *session) error {
 	run := sweep[*gpuFile]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*gpuFile, bool) {
-			if f.Err == nil && (f.SameAs != "" || !gpucode.IsFile(f.Head())) {
-				return nil, false
-			}
 			r := newGPUFile(f.Path)
+			if f.Err == nil && (f.SameAs != "" || !gpucode.IsFile(f.Head())) {
+				r.Action, r.Reason = edit.Skipped, gpucode.ErrNotCode.Error()
+				return r, f.SameAs == "" && l.targets == nil && s.singled(f.Path)
+			}
 			err := r.read(f, l)
 			if r.fail(err); s.tolerates(f, err) {
 				r.Action, r.level = edit.Skipped, logrus.WarnLevel
@@ -180,7 +181,10 @@ func (l *gpuList) run(s *session) error {
 			return r, r.Reason != "" || r.Containers+r.Bundles > 0
 		},
 		tell: func(r *gpuFile) {
-			if r.Reason != "" && r.Findings == nil {
+			switch {
+			case r.Reason == gpucode.ErrNotCode.Error():
+				return
+			case r.Reason != "" && r.Findings == nil:
 				failed++
 				return
 			}

@@ -169,6 +169,9 @@ func (s *session) telling() *telling {
 func (t *telling) file(r report) {
 	f := r.common()
 	t.sum.count(f.Action)
+	if f.Action == edit.Skipped && f.level == 0 && t.singled(f.Path) {
+		f.level = logrus.InfoLevel
+	}
 	if f.Action == edit.Edited && !t.Verbose && !t.Quiet {
 		t.gather(f)
 	}

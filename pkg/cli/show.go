@@ -211,7 +211,7 @@ func (r *shownFile) print(w io.Writer, only string) {
 		line("execstack", "(none: as the machine's ABI has it)")
 	}
 	if r.Reason != "" {
-		line("skipped", r.Reason)
+		fmt.Fprintf(&b, "  %-12s %s\n", "skipped", command.Printable(r.Reason))
 	}
 	switch r.Edit {
 	case "interrupted":

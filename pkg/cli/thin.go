@@ -234,10 +234,7 @@ func runThin(s *session, o *thinning) error {
 			passedOver := result.Action == edit.Skipped
 			r.fileReport = s.edited(f, &result, edit.State{}, edit.State{})
 			r.Before, r.After = nil, nil
-			switch {
-			case passedOver && s.named(f.Path):
-				r.level = logrus.InfoLevel
-			case r.Action == edit.Edited:
+			if r.Action == edit.Edited {
 				r.line = s.removed(r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
 			}
 			if r.Marked != nil && !*r.Marked {
