@@ -37,7 +37,7 @@ var obeyed = map[string]map[string]flagUse{
 		"dedupe": {given: "--dedupe"}, "dry-run": {given: "--dry-run"}, "json": {given: "--json"}, "verbose": {given: "-v"}, "quiet": {given: "-q"},
 		"when": {given: "--when needed"}, "malformed": {given: "--malformed warn broken.so", without: "broken.so"},
 		"ignore": {given: "--ignore libx.so.1"}, "strict": {given: "--strict"}, "first": {given: "--first"},
-		"nix-build": {given: "--nix-build"}, "copy": {given: "--copy"}, "clear-execstack": {given: "--clear-execstack"}, "resolution-note": {given: "--resolution-note"}, "root": {given: "--root D/tree"},
+		"nix": {given: "--nix"}, "copy": {given: "--copy"}, "clear-execstack": {given: "--clear-execstack"}, "resolution-note": {given: "--resolution-note"}, "root": {given: "--root D/tree"},
 		"loader-reads-note": {given: "--loader-reads-note yes noted", without: "noted"},
 		"tool":              {reason: "is among what is given anyway"},
 		"assume-driver":     {given: "--assume-driver D/assumed"}, "cpu": {given: "--cpu baseline"},
@@ -51,18 +51,16 @@ var obeyed = map[string]map[string]flagUse{
 		"lib": {given: "--lib libx.so.1"}, "env": {given: "--env LD_LIBRARY_PATH=D/y"}, "no-dlopen": {given: "--no-dlopen"},
 		"all": {given: "--all"}, "depth": {given: "--depth 1"}, "unused": {given: "--unused"}, "undefined": {given: "--undefined"},
 		"versions": {given: "--versions"}, "dot": {given: "--dot"}, "verbose": {given: "-v"}, "compat": {given: "--compat D/" + inStore}, "stub": {given: "--stub gpu"},
-		"gpu": {given: "--gpu 7.0 cubin.so", without: "cubin.so"},
+		"for": {given: "--for 7.0 cubin.so", without: "cubin.so"},
 	},
 	"runpath audit": {
 		"closure": {given: "--closure"}, "html": {given: "--html out"}, "sarif": {given: "--sarif out"}, "baseline": {given: "--baseline accepted"},
 		"ignore-finding": {given: "--ignore-finding empty-entry"}, "list-findings": {given: "--list-findings"}, "explain": {given: "--explain empty-entry"},
-		"update-baseline": {given: "--baseline accepted --update-baseline", without: "--baseline accepted"}, "nix": {given: "--nix"},
-		"assume-driver": {given: "-v --assume-driver D/assumed", without: "-v"}, "gpu": {given: "--gpu 7.0"},
+		"update-baseline": {given: "--baseline accepted --update-baseline", without: "--baseline accepted"}, 
+		"assume-driver": {given: "-v --assume-driver D/assumed", without: "-v"}, "for": {given: "--for 7.0"},
 	},
-	"runpath gpu":           {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}, "strict": {given: "--strict --for 90-real", without: "--for 90-real"}, "nix-build": {reason: "gpu.txt tries it: of the files here there is something to compare"}},
-	"cudaCapabilitiesCheck": {"for": {given: "--for 7.0"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "verbose": {given: "-v --for 8.0", without: "--for 8.0"}, "strict": {given: "--strict --for 90-real", without: "--for 90-real"}, "nix-build": {reason: "gpu.txt tries it: of the files here there is something to compare"}},
-	"runpath thin":          {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut cut.so", without: "--for 7.0 cut.so"}, "keep-length": {given: "--for 7.0 --keep-length cut.so", without: "--for 7.0 cut.so"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "nix-build": {given: "--for 9.9 --nix-build", without: "--for 9.9"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
-	"thinCuda":              {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut cut.so", without: "--for 7.0 cut.so"}, "keep-length": {given: "--for 7.0 --keep-length cut.so", without: "--for 7.0 cut.so"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "nix-build": {given: "--for 9.9 --nix-build", without: "--for 9.9"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
+	"runpath gpu":           {"for": {given: "--for 7.0"}, "cuda": {given: "--for 9.0 --cuda 12.0", without: "--for 9.0"}, "verbose": {given: "--for 8.0 -v", without: "--for 8.0"}, "strict": {given: "--strict --for 90-real", without: "--for 90-real"}, "warn": {given: "--warn --for 7.0", without: "--for 7.0"}, "nix": {given: "--nix --for 8.0", without: "--for 8.0"}},
+	"runpath thin":          {"for": {given: "--for 7.0"}, "blank-options": {given: "--blank-options"}, "cut": {given: "--for 7.0 --cut cut.so", without: "--for 7.0 cut.so"}, "keep-length": {given: "--for 7.0 --keep-length cut.so", without: "--for 7.0 cut.so"}, "keep-ptx": {given: "--for 8.0 --keep-ptx", without: "--for 8.0"}, "nix": {given: "--for 9.9 --nix", without: "--for 9.9"}, "dry-run": {given: "--for 9.0 --dry-run", without: "--for 9.0"}, "json": {given: "--for 9.0 --json", without: "--for 9.0"}, "verbose": {given: "--for 7.0 -v", without: "--for 7.0"}, "quiet": {given: "--for 9.0 -q", without: "--for 9.0"}},
 	"runpath references":    {"to": {given: "--to /nix/store/0c0n1r2kdb6vxr91pvlc5v6nshqkfi9q-named/lib"}},
 	"runpath scripts": {"fix": {given: "--fix", without: "--substitute"}, "substitute": {given: "--substitute", without: "--fix"}, "dry-run": {given: "--fix --dry-run", without: "--fix"}, "driver-link": {given: "--fix --driver-link /z", without: "--fix"}, "libs": {given: "--libs ."},
 		"store": {given: "--fix --store D/pkgs", without: "--fix"}, "even-in-store": {given: "--fix --store D/pkgs --even-in-store", without: "--fix --store D/pkgs"}},
@@ -115,28 +113,24 @@ var obeyed = map[string]map[string]flagUse{
 	"hostDriver cdi": {
 		"root": {given: "--root D/none"}, "machine": {given: "--machine none"}, "cache": {given: "--cache D/cache/other"}, "write": {given: "--write"},
 	},
-	"runpath execstack set": {"resolution-note": {given: "--resolution-note lib.so", without: "lib.so"}},
 	"runpath cache write": {
 		"driver-link": {given: "--driver-link D/y"}, "compat": {given: "--compat D/y"}, "stub": {given: "--stub y"}, "store": {given: "--store D/pkgs gpu.so", without: "gpu.so"},
 	},
 	"runpath remove":    {"all": {given: "--all"}, "force-runpath": {given: "--force-runpath /a heir.so", without: "/a heir.so"}},
 	"runpath set":       {"force-runpath": {given: "--force-runpath"}},
 	"runpath add":       {"force-runpath": {given: "--force-runpath"}},
-	"hostDriver doctor": {"root": {given: "--root D/tree2"}, "gpu": {given: "--gpu 9.0"}},
+	"hostDriver doctor": {"root": {given: "--root D/tree2"}, "for": {given: "--for 9.0"}},
 }
 
 // What the commands are run with: their flags, and after "--" files.
 var commandLines = []string{
 	"stubReplace -- lib.so plain.so more " + finishedPath, "autoAddDriverRunpath -- lib.so plain.so more " + finishedPath, "addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more " + finishedPath,
-	"noRunpathAmbiguity -- lib.so plain.so more", "cudaCapabilitiesCheck --for 9.0 -- cubin.so lib.so more",
+	"noRunpathAmbiguity -- lib.so plain.so more",
 	"autoPatchelf --libs D/x -- ap " + finishedPath, "runpath show -- lib.so plain.so", "runpath set -- /b:D/x::/b lib.so plain.so heir.so more " + finishedPath, "runpath add -- /a lib.so plain.so heir.so more " + finishedPath,
 	"runpath remove -- D/y lib.so plain.so more " + finishedPath,
 	"runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath --compat D/cuda/compat -- lib.so plain.so more " + finishedPath,
-	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath references -- references", "runpath thin --for 9.0 -- cubin.so lib.so more " + finishedPath, "thinCuda --for 9.0 -- cubin.so lib.so more " + finishedPath, "runpath scripts -- scripts " + finishedPath, "runpath shrink -- lib.so plain.so more " + finishedPath,
+	"runpath explain -- deep.so gpu.so linked.so", "runpath audit -- lib.so plain.so deep.so gpu.so linked.so cubin.so more", "runpath gpu -- cubin.so lib.so more", "runpath references -- references", "runpath thin --for 9.0 -- cubin.so lib.so more " + finishedPath, "runpath scripts -- scripts " + finishedPath, "runpath shrink -- lib.so plain.so more " + finishedPath,
 	"runpath edit --add-needed libq.so.1 -- lib.so plain.so more " + finishedPath,
-	"runpath interpreter show -- program lib.so", "runpath interpreter set -- /ld.so program lib.so " + finishedPath, "runpath needed show -- lib.so", "runpath needed add -- libq.so lib.so more " + finishedPath,
-	"runpath needed remove -- libx.so.1 lib.so more " + finishedPath, "runpath needed replace -- libx.so.1 libq.so.1 lib.so more " + finishedPath, "runpath soname show -- lib.so",
-	"runpath soname set -- libq.so lib.so more " + finishedPath, "runpath execstack show -- lib.so", "runpath execstack set -- plain.so more " + finishedPath, "runpath execstack clear -- lib.so more " + finishedPath,
 	"runpath cache show -- lib.so", "runpath cache write -- lib.so more " + finishedPath, "runpath cache remove -- noted.so more " + finishedPath,
 	"hostDriver find --root D/tree --", "hostDriver install --root D/tree --", "hostDriver uninstall --root D/installed --", "hostDriver tmpfiles --root D/tree --",
 	"hostDriver run --root D/tree --cache D/cache -- true", "hostDriver sandbox --root D/tree --cache D/cache --", "hostDriver cdi --root D/tree --cache D/cache --", "hostDriver doctor --root D/tree --",
@@ -236,7 +230,7 @@ func prebuilt(t *testing.T, text func(path, contents string)) {
 	os.Link("ap/lib/libplain.so", "linked-from-ap")
 	text("keep/main.c", "int main(void) { return 0; }")
 	cc("ap/bin/program", "keep/main.c", "keep/note.c", "ap/lib/libown.so.1", "x/libx.so.1", "fakes/libmissing.so.1")
-	loader := strings.Fields(tool(t, "runpath", "interpreter", "show", "ap/bin/program"))
+	loader := strings.Fields(tool(t, "runpath", "show", "ap/bin/program"))
 	os.Symlink(loader[len(loader)-1], "ld.so")
 	os.Mkdir("libc", 0o755)
 	libc, _ := exec.Command("cc", "-print-file-name=libc.so.6").Output()

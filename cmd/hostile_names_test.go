@@ -153,7 +153,7 @@ func TestRemediesQuoteHostileNames(t *testing.T) {
 			file, two := "./"+name+"/"+name, "./"+name+"/two"
 			for _, line := range [][]string{
 				{"runpath", "audit", "--json", "."}, {"runpath", "audit", "--json", "--stub", name, "--driver-link", "/" + entry, "."}, {"noRunpathAmbiguity", "--json", "."},
-				{"noRunpathAmbiguity", "--nix-build", "--json", "."}, {"runpath", "explain", "--json", file, two}, {"hostDriver", "doctor", "--json", file},
+				{"noRunpathAmbiguity", "--nix", "--json", "."}, {"runpath", "explain", "--json", file, two}, {"hostDriver", "doctor", "--json", file},
 				{"hostDriver", "doctor", "--json", two}, {"autoPatchelf", "--dry-run", "--json", "."},
 			} {
 				cmd := exec.Command(line[0], line[1:]...)

@@ -222,7 +222,7 @@ func TestNothingUnseenIsPrinted(t *testing.T) {
 		append([]string{"runpath", "explain", "--all"}, elfs...), append([]string{"runpath", "explain", "-v"}, all...), append([]string{"runpath", "explain", "--unused", "--undefined", "--versions"}, elfs...),
 		append([]string{"runpath", "explain", "--graph"}, elfs...), {"runpath", "explain", "--lib", unseen, elfs[0]},
 		{"stubReplace", "-v", "--dry-run", "d"}, {"autoAddDriverRunpath", "-v", "--dry-run", "--driver-link", "/" + unseen, "d"}, {"runpath", "shrink", "--dry-run", "d"},
-		{"runpath", "set", "--dry-run", "/" + unseen, "d"}, {"runpath", "set", unseen, "d"}, {"runpath", "needed", "add", "--dry-run", unseen, "d"},
+		{"runpath", "set", "--dry-run", "/" + unseen, "d"}, {"runpath", "set", unseen, "d"}, {"runpath", "edit", "--dry-run", "--add-needed", unseen, "d"},
 		{"runpath", "edit", "--dry-run", "--soname", unseen, "--interpreter", "/" + unseen, "--remove-needed", unseen + ".so", "d"},
 		{"autoPatchelf", "-v", "--dry-run", "--append-rpaths", "/" + unseen, "d"}, {"autoPatchelf", "--structured-logs", "--dry-run", "--append-rpaths", "/" + unseen, "d"}, {"autoPatchelf", "--undo", "d/" + unseen},
 		{"hostDriver", "doctor", elfs[1]}, {"hostDriver", "doctor", all[2]}, {"hostDriver", "find", "--from", "d"}, {"hostDriver", "run", unseen}, {"runpath", unseen}, {"runpath", "--" + unseen}, {"runpath", "set", "--" + unseen, "d"}, {"hostDriver", "--" + unseen},
@@ -297,7 +297,7 @@ func TestWhatIsNoRegularFileIsNotOpened(t *testing.T) {
 		{"runpath", "audit", "tree"}, {"runpath", "audit", "--root", "root", "tree"}, {"runpath", "references", "tree", "tree/odd.so", "tree/link.so"}, {"runpath", "scripts", "tree/link.so", "tree/odd.so"},
 		{"runpath", "gpu", "tree/lib.so", "tree/odd.so", "tree/link.so"}, {"runpath", "shrink", "--dry-run", "tree/lib.so"}, {"runpath", "normalize", "--dry-run", "tree/odd.so", "tree/lib.so"},
 		{"autoPatchelf", "--dry-run", "--libs", "odd", "--libs", "tree/odd.so", "tree"}, {"autoPatchelf", "--undo", "tree/odd.so"}, {"stubReplace", "tree/lib.so"},
-		{"addCudaCompatRunpath", "tree/link.so"}, {"noRunpathAmbiguity", "tree/link.so", "tree"}, {"cudaCapabilitiesCheck", "--for", "9.0", "tree/link.so", "tree/lib.so"},
+		{"addCudaCompatRunpath", "tree/link.so"}, {"noRunpathAmbiguity", "tree/link.so", "tree"}, {"runpath", "gpu", "--for", "9.0", "tree/link.so", "tree/lib.so"},
 		{"runpath", "patchelf", "--shrink-rpath", "tree/lib.so"}, {"runpath", "patchelf", "--print-rpath", "tree/link.so"},
 		{"hostDriver", "find", "--root", "root", "--machine", "x86_64"}, {"hostDriver", "doctor", "--root", "root"},
 	} {

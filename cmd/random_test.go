@@ -178,9 +178,9 @@ func aTool(r *rand.Rand, loader string) []string {
 	entry := pick(r, "/new", "/"+strings.Repeat("long/", pick(r, 1, 3, 40, 400)), "$ORIGIN/../lib", "/a-b")
 	line := pick(r, "stubReplace COPY", "autoAddDriverRunpath COPY", "autoAddDriverRunpath --malformed warn", "autoAddDriverRunpath --when needed --clear-execstack",
 		"addCudaCompatRunpath --compat /compat", "runpath set COPY ENTRY", "runpath set --force-rpath ENTRY", "runpath add COPY ENTRY", "runpath add --first ENTRY", "runpath remove COPY /old",
-		"runpath remove --all COPY", "runpath shrink", "runpath normalize --tool stubReplace --tool autoAddDriverRunpath COPY", "runpath interpreter set ENTRY", "runpath needed add COPY libnew.so",
-		"runpath needed add --first lib"+strings.Repeat("x", 300)+".so", "runpath needed remove libdep.so", "runpath needed replace libdep.so libother.so", "runpath soname set COPY libnew.so",
-		"runpath execstack set", "runpath execstack clear COPY", "runpath edit COPY --soname libnew.so --run-path ENTRY --add-needed libnew.so --interpreter LOADER --clear-execstack",
+		"runpath remove --all COPY", "runpath shrink", "runpath normalize --tool stubReplace --tool autoAddDriverRunpath COPY", "runpath edit --interpreter ENTRY", "runpath edit COPY --add-needed libnew.so",
+		"runpath edit --first --add-needed lib"+strings.Repeat("x", 300)+".so", "runpath edit --remove-needed libdep.so", "runpath edit --replace-needed libdep.so=libother.so", "runpath edit COPY --soname libnew.so",
+		"runpath edit --set-execstack", "runpath edit --clear-execstack COPY", "runpath edit COPY --soname libnew.so --run-path ENTRY --add-needed libnew.so --interpreter LOADER --clear-execstack",
 		"autoPatchelf COPY --libs libs", "autoPatchelf --append-rpaths ENTRY", "autoPatchelf --libs libs --append-rpaths ENTRY --no-record",
 		"autoPatchelf --keep-links --libs libs --tool stubReplace --tool autoAddDriverRunpath", "autoPatchelf --libs libs --interpreter LOADER", "autoPatchelf --libs libs --interpreter LOADER --force-rpath",
 		"autoPatchelf --libs libs --minimal --dlopen")

@@ -141,7 +141,8 @@ var remedyCases = []remedyCase{
 		if out, err := exec.Command("cc", "-xc", "/dev/null", "-xnone", "-o", "file.so", "-nostdlib", "-Wl,-e,0,--no-as-needed", "x/libx.so.1").CombinedOutput(); err != nil {
 			t.Skipf("%v: %s", err, out)
 		}
-		tool(t, "runpath", "set", "-q", "--resolution-note", d+"/x", "file.so")
+		tool(t, "runpath", "set", "-q", d+"/x", "file.so")
+		tool(t, "runpath", "cache", "write", "-q", "file.so")
 	}},
 	{id: explain.NoDriverLink, list: "%[1]s/x", args: []string{"--nix"}, then: "/run/opengl-driver/lib:%[1]s/x", make: needsCUDA("")},
 	{id: explain.Unresolved, list: "", then: "%[1]s/x"},

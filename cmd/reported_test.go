@@ -412,8 +412,8 @@ func TestWhatIsReportedIsOnTheDisk(t *testing.T) {
 	for _, line := range []string{
 		"stubReplace", "stubReplace --copy", "autoAddDriverRunpath", "autoAddDriverRunpath --malformed warn", "addCudaCompatRunpath --compat D/compat",
 		"runpath set /new", "runpath set --copy /new", "runpath add /new", "runpath add --first /" + strings.Repeat("long/", 400), "runpath remove /old", "runpath remove --all",
-		"runpath shrink", "runpath normalize --tool stubReplace --tool autoAddDriverRunpath", "runpath interpreter set /new/ld.so", "runpath needed add libnew.so",
-		"runpath needed remove libdep.so", "runpath needed replace libdep.so libother.so", "runpath soname set libnew.so", "runpath execstack set", "runpath execstack clear",
+		"runpath shrink", "runpath normalize --tool stubReplace --tool autoAddDriverRunpath", "runpath edit --interpreter /new/ld.so", "runpath edit --add-needed libnew.so",
+		"runpath edit --remove-needed libdep.so", "runpath edit --replace-needed libdep.so=libother.so", "runpath edit --soname libnew.so", "runpath edit --set-execstack", "runpath edit --clear-execstack",
 		"runpath edit --soname libnew.so --run-path /new --add-needed libnew.so --interpreter " + loader,
 		"autoPatchelf --libs D/libs", "autoPatchelf --append-rpaths /appended", "autoPatchelf --libs D/libs --append-rpaths /appended --no-record", "autoPatchelf --copy --libs D/libs --append-rpaths /appended",
 		"autoPatchelf --keep-links --libs D/libs --tool stubReplace --tool autoAddDriverRunpath", "autoPatchelf --libs D/libs --interpreter " + loader, "autoPatchelf --libs D/libs --interpreter " + loader + " --force-rpath --append-rpaths /appended",
@@ -548,7 +548,7 @@ func TestWhatIsReportedOfAFileThatCannotBeWritten(t *testing.T) {
 	}
 	again := snapshot(t)
 	before := lookAt(t, "tree")
-	for _, line := range []string{"runpath set LIST tree", "runpath set --copy LIST tree", "runpath soname set LIST tree", "autoPatchelf --append-rpaths LIST tree"} {
+	for _, line := range []string{"runpath set LIST tree", "runpath set --copy LIST tree", "runpath edit --soname LIST tree", "autoPatchelf --append-rpaths LIST tree"} {
 		for _, fault := range []string{"pwrite64:error=ENOSPC", "ftruncate:error=EIO", "fsetxattr:error=EPERM", "fchmod:error=EPERM", "renameat:error=EIO", "fsync:error=EIO"} {
 			for when := 1; when < 30; when++ {
 				if err := os.RemoveAll("tree" + ".autopatchelf.json"); err != nil {
@@ -683,7 +683,7 @@ func TestAnInterruptedEditIsFinished(t *testing.T) {
 	}
 	const want = "finished an edit that was interrupted"
 	for _, command := range [][]string{
-		{"runpath", "normalize"}, {"runpath", "set", shownList(t, "file.so")}, {"runpath", "needed", "remove", "libnone.so.1"},
+		{"runpath", "normalize"}, {"runpath", "set", shownList(t, "file.so")}, {"runpath", "edit", "--remove-needed", "libnone.so.1"},
 	} {
 		for _, flag := range []string{"-v", "--json"} {
 			os.WriteFile("file.so", stopped, 0o755)

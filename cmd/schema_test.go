@@ -66,10 +66,6 @@ func schemaOf(args []string) string {
 		return name
 	case name == "noRunpathAmbiguity":
 		return "check"
-	case name == "cudaCapabilitiesCheck":
-		return "gpu"
-	case name == "thinCuda":
-		return "thin"
 	case name != "runpath" && name != "hostDriver":
 		return "edit"
 	}
@@ -78,7 +74,7 @@ func schemaOf(args []string) string {
 		return "check"
 	case "uninstall":
 		return "install"
-	case "interpreter", "needed", "soname", "execstack", "cache":
+	case "cache":
 		if words[1] == "show" {
 			return "show"
 		}

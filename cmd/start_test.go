@@ -42,7 +42,7 @@ func TestFilesAreOpenedOnce(t *testing.T) {
 	os.WriteFile("p.c", []byte("const char *name = \"libcuda.so.1\"; int main(void) { return !name; }"), 0o644)
 	tool(t, "cc", "-o", "tree/prog", "p.c", "-Wl,--no-as-needed", "tree/lib/liba.so.1", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/lib")
 	for _, command := range [][]string{
-		{"runpath", "audit", "tree"}, {"runpath", "audit", "--gpu", "9.0", "tree"}, {"runpath", "explain", "--gpu", "9.0", "tree/prog"}, {"hostDriver", "doctor", "tree/prog"},
+		{"runpath", "audit", "tree"}, {"runpath", "audit", "--for", "9.0", "tree"}, {"runpath", "explain", "--for", "9.0", "tree/prog"}, {"hostDriver", "doctor", "tree/prog"},
 		{"noRunpathAmbiguity", "tree/prog"},
 	} {
 		opens, out := opened(t, strace, command...)

@@ -74,7 +74,7 @@ func storeOf(t *testing.T) (store string) {
 // everyEditor are the commands that change a file, what they take beside it, and which file of the package they are for.
 var everyEditor = [][]string{
 	{"stubReplace"}, {"autoAddDriverRunpath"}, {"addCudaCompatRunpath", "--compat", "/c/compat"}, {"autoPatchelf", "--append-rpaths", "/r"},
-	{"autoPatchelf", "--no-record", "--append-rpaths", "/r"}, {"thinCuda", "--for", "9.0"}, {"runpath", "thin", "--for", "9.0"},
+	{"autoPatchelf", "--no-record", "--append-rpaths", "/r"}, {"runpath", "thin", "--for", "9.0"},
 	{"runpath", "set", "/b"}, {"runpath", "set", "--copy", "/b"}, {"runpath", "add", "/b"}, {"runpath", "remove", "/a"}, {"runpath", "remove", "--all"},
 	{"runpath", "edit", "--add-entry", "/b"}, {"runpath", "normalize", "--dedupe"}, {"runpath", "shrink"}, {"runpath", "cache", "write"},
 	{"runpath", "scripts", "--fix"},

@@ -80,8 +80,8 @@ let
       # NAME.bash here: functions; and what is run where the hook is sourced.
       parts ? [ ],
       text ? _: "",
-      # Programs beside those of `runs` that are in PATH with it.
-      programs ? [ ],
+      # Programs that are in PATH with it, beside runpath, which does what no other has the name of.
+      programs ? runs,
       # More arguments for override, and what is made of all.
       arguments ? { },
       propagated ? _: [ ],
@@ -137,7 +137,7 @@ let
               license = lib.licenses.mit;
               maintainers = [ ];
             }
-            // lib.optionalAttrs (runs != [ ]) { mainProgram = builtins.head (programs ++ runs); };
+            // lib.optionalAttrs (runs != [ ]) { mainProgram = builtins.head (programs ++ [ "runpath" ]); };
           } (writeText "${name}.bash" (if hasELF then shim else "addDriverRunpath() { :; }\n"))).overrideAttrs
             (
               old:
@@ -145,7 +145,7 @@ let
                 # In PATH, for whoever debugs a package in its shell.
                 buildCommand = old.buildCommand + ''
                   mkdir $out/bin
-                  for name in ${toString (lib.unique ([ "runpath" ] ++ programs ++ runs))}; do
+                  for name in ${toString (lib.unique ([ "runpath" ] ++ programs))}; do
                     ln -s ${tools}/bin/$name $out/bin/$name
                   done
                 '';
@@ -185,6 +185,7 @@ let
       name = "cudaCapabilitiesCheck-hook";
       description = "Fails the build where outputs have no code for a GPU that the CUDA set is for";
       runs = [ "cudaCapabilitiesCheck" ];
+      programs = [ ];
       brings = _: [ "gpus=${cudaCapabilities}" ];
     };
 
@@ -192,6 +193,7 @@ let
       name = "thinCuda-hook";
       description = "Takes the code for other GPUs than those of the CUDA set out of all outputs";
       runs = [ "thinCuda" ];
+      programs = [ ];
       brings = _: [ "gpus=${cudaCapabilities}" ];
     };
 
@@ -218,8 +220,10 @@ let
       programs = [
         "runpath"
         "autoPatchelf"
-        "thinCuda"
-        "cudaCapabilitiesCheck"
+        "stubReplace"
+        "autoAddDriverRunpath"
+        "addCudaCompatRunpath"
+        "noRunpathAmbiguity"
       ];
       inherit passthru;
     };

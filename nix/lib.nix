@@ -60,7 +60,7 @@ rec {
               "$@" --json $paths > $out/$name.json 2> /dev/null || ((status == $?))
               if ((status == 1)); then result=1; fi
             }
-            say ambiguity ${tools}/bin/noRunpathAmbiguity --nix-build
+            say ambiguity ${tools}/bin/noRunpathAmbiguity --nix
             # The same on every builder, whatever its processor.
             say audit ${tools}/bin/runpath audit --nix --cpu baseline \
               --sarif $out/audit.sarif --html $out/audit.html

@@ -83,7 +83,7 @@ let
 
   # The arguments that each tool gets, without the number of jobs and the outputs.
   argumentsOf = package: ''
-    sed -E -e 's/ --nix-build//' -e 's/ --jobs [0-9]+ --malformed warn( --force-runpath)?//' -e 's/ -- .*//' < ${package}/calls
+    sed -E -e 's/ --nix//' -e 's/ --jobs [0-9]+ --malformed warn( --force-runpath)?//' -e 's/ -- .*//' < ${package}/calls
   '';
   callsOf =
     what: args: expected:
@@ -220,12 +220,12 @@ in
         [ "noRunpathAmbiguityIgnore" "libone.so lib*.so.2" "noRunpathAmbiguity .*--ignore libone.so --ignore lib[*].so.2 " ]
         [ "noRunpathAmbiguityFlags" "--ignore libthree.so" "noRunpathAmbiguity .*--ignore libthree.so" ]
         [ "cudaCapabilities" "8.0 9.0+PTX" "--for 8.0 9.0[+]PTX" ]
-        [ "cudaThin" "1" "thinCuda .*--for" ]
-        [ "cudaBlankOptions" "1" "thinCuda .*--blank-options" ]
-        [ "thinCudaFlags" "--keep-ptx" "thinCuda .*--cut .*--keep-ptx" ]
-        [ "cudaThinCut" "1" "thinCuda .*--cut" ]
-        [ "cudaRunpathCheckCapabilities" "1" "cudaCapabilitiesCheck .*--for" ]
-        [ "cudaCapabilitiesCheckFlags" "--warn" "cudaCapabilitiesCheck .*--warn" ]
+        [ "cudaThin" "1" "runpath thin .*--for" ]
+        [ "cudaBlankOptions" "1" "runpath thin .*--blank-options" ]
+        [ "thinCudaFlags" "--keep-ptx" "runpath thin .*--cut .*--keep-ptx" ]
+        [ "cudaThinCut" "1" "runpath thin .*--cut" ]
+        [ "cudaRunpathCheckCapabilities" "1" "runpath gpu .*--for" ]
+        [ "cudaCapabilitiesCheckFlags" "--warn" "runpath gpu .*--warn" ]
         [ "cudaRunpathAutoPatchelf" "1" "autoPatchelf .*--tool stubReplace" ]
         [ "appendRunpaths" "/opt/a /opt/b" "--append-rpaths /opt/a /opt/b" ]
         [ "cudaOpened" "1" "autoPatchelf .*--opened" ]

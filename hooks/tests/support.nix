@@ -162,7 +162,7 @@ rec {
     dontFixup = true;
     build = ''
       mkdir -p $out $tools/bin
-      for tool in ${toString hookNames} runpath autoPatchelf thinCuda cudaCapabilitiesCheck; do
+      for tool in ${toString hookNames} runpath autoPatchelf; do
         cat > $tools/bin/$tool <<END
       #!${pkgs.bash}/bin/bash
       if [[ "\$*" == "hook \''${killedAt-never}"* ]]; then kill -KILL \$\$; fi

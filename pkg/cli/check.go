@@ -32,7 +32,7 @@ import (
 func auditOptions(c *command.Line) (audit.Options, error) {
 	o := audit.Options{Loads: c.String("html") != "", Options: explain.Options{
 		Layout: explain.Layout{DriverLink: c.String("driver-link"), Compat: c.String("compat"),
-			StubDirs: stubDirs(c), Nix: c.Bool("nix"), Building: c.Bool("nix-build")},
+			StubDirs: stubDirs(c), Nix: c.Bool("nix")},
 		Ignore: c.StringSlice("ignore"),
 		Strict: c.Bool("strict"),
 	}}
@@ -81,8 +81,7 @@ and the driver link before a compat directory are errors too.
 The report names the file, the library, each candidate with its position, which one wins, and the fix. A library
 that both a compat directory and the driver link provide is not ambiguous when they stand in that order. Warnings alone do not make it fail.`+exitStatus, "noRunpathAmbiguity app\nnoRunpathAmbiguity --ignore 'libnpp*' app")
 	app.Common = []string{"ignore", "strict", "driver-link", "compat", "json", "verbose"}
-	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, command.RootFlag, readsNoteFlag, malformedFlag,
-		&command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: say what to write in it, not which command to run"}), searchFlags...), treeFlags...)
+	app.Flags = append(append(append(app.Flags, ignoreFlag, strictFlag, command.RootFlag, readsNoteFlag, malformedFlag, inPackageFlag), searchFlags...), treeFlags...)
 	app.Action = func(c *command.Line) error {
 		s, err := start(c, rootOr(c))
 		if err != nil {
@@ -101,6 +100,9 @@ that both a compat directory and the driver link provide is not ambiguous when t
 	}
 	return app
 }
+
+// inPackageFlag is for what prints remedies.
+var inPackageFlag = nixFlag("say what to write in it, not which command to run")
 
 // rootOr returns the paths of the command line; with --root, "/" where there is none.
 func rootOr(c *command.Line) []string {
@@ -243,8 +245,7 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			{Kind: command.List, Name: "ignore-finding", Usage: "leave findings of the kind `ID` out (repeatable)"},
 			{Name: "list-findings", Usage: "list the kinds of findings, and examine nothing"},
 			{Kind: command.String, Name: "explain", Usage: "say what the kind of finding `ID` is about, and examine nothing"},
-			{Name: "nix", Usage: "treat the files as a Nix package's although they are not in a store"},
-			command.RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, gpuFlag("gpu"),
+			inPackageFlag, command.RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, gpuFlag,
 		}, searchFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
 			if c.Bool("list-findings") || c.IsSet("explain") {
@@ -265,7 +266,7 @@ func auditPaths(s *session, c *command.Line) error {
 	if err != nil {
 		return err
 	}
-	if options.GPUs, err = s.gpuTargets(c, "gpu", general); err != nil {
+	if options.GPUs, err = s.gpuTargets(c, general); err != nil {
 		return err
 	}
 	options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))

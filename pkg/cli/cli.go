@@ -98,7 +98,7 @@ func start(c *command.Line, paths []string) (*session, error) {
 		Verbose:   c.Bool("verbose"),
 		Quiet:     c.Bool("quiet"),
 		Jobs:      c.Int("jobs"),
-		InPackage: c.Bool("nix-build") || c.Bool("nix"),
+		InPackage: c.Bool("nix"),
 		Tolerant:  c.String("malformed") == "warn",
 		Stdout:    c.Stdout,
 		Ink:       command.InkFor(c.Stdout),

@@ -37,7 +37,7 @@ func TestCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	programs := map[string]*command.Command{"runpath": cli.RunPath(), "autoPatchelf": cli.AutoPatchelf(), "noRunpathAmbiguity": cli.NoRunpathAmbiguity(), "cudaCapabilitiesCheck": cli.CudaCapabilitiesCheck(), "thinCuda": cli.ThinCuda()}
+	programs := map[string]*command.Command{"runpath": cli.RunPath(), "autoPatchelf": cli.AutoPatchelf(), "noRunpathAmbiguity": cli.NoRunpathAmbiguity()}
 	for _, tool := range cli.Tools() {
 		programs[tool.Name] = tool.Command()
 	}
@@ -52,7 +52,6 @@ func TestCommands(t *testing.T) {
 		{"runpath show text", 0, `^text\n  skipped      not an ELF file\n$`},
 		{"runpath show lib/no", 1, `^lib/no: no such file or directory\n$`},
 		{"runpath show", 2, `^runpath: no file or directory is given \(see runpath show --help\)\n$`},
-		{"runpath needed show bin", 0, `^bin/app\n  needed       liba\.so\n  needed       libnone\.so\n$`},
 		{"runpath explain bin/app lib/liba.so", 1, `^/.*/bin/app  \(.*\)\n├── liba\.so → .*/bin/\.\./lib/liba\.so  DT_RUNPATH: \$ORIGIN/\.\./lib\n└── libnone\.so → not found\n        tried /.*/bin/\.\./lib/libnone\.so \(DT_RUNPATH\): does not exist\n(.*\n)+libnone\.so, which the file needs, is not found\n  fix: .*\nentry 2, /opt/stubs, is a stub directory\n(.*\n)+\n/.*/lib/liba\.so  \(.*\)\nthe file asks for an executable stack .*\n  fix: .*\n$`},
 		{"runpath explain -q --json bin/app lib/libb.so", 1, `^\{"version":1,"files":\[\n\{"path":"bin/app","action":"unchanged","tag":"DT_RUNPATH","before":\["\$ORIGIN/\.\./lib","/opt/stubs",""\],"after":\["\$ORIGIN/\.\./lib","/opt/stubs",""\],.*"missing":1,.*\n\{"path":"lib/libb\.so",.*"rule":"not found",.*\n\],"summary":\{"files":2,"failed":0,"missing":2\}\}\n$`},
 		{"runpath explain --lib liba.so --all bin/app", 1, `\)\n└── liba\.so → [^\n]*\n$`},
@@ -73,17 +72,16 @@ func TestCommands(t *testing.T) {
 		{"runpath audit --sarif - --html - .", 2, `stdout takes one document`},
 		{"noRunpathAmbiguity bin lib/liba.so", 1, `^bin/app: error: entry 2, /opt/stubs, is a stub directory \[stub-entry\]; fix:\n    stubReplace bin/app\nbin/app: error: entry 3 .*\[empty-entry\]; fix:\n    runpath normalize bin/app\n    # if .*\n2 files checked, 0 skipped: 2 errors, 0 warnings\n$`},
 		{"runpath audit --nix bin", 1, `is a stub directory.*\. fix: add stubReplace to nativeBuildInputs`},
-		{"noRunpathAmbiguity --nix-build bin", 1, `is a stub directory\. fix: add stubReplace to nativeBuildInputs`},
+		{"noRunpathAmbiguity --nix bin", 1, `is a stub directory\. fix: add stubReplace to nativeBuildInputs`},
 		{"noRunpathAmbiguity --stub [ bin", 2, `--stub: "\[" is not a valid pattern`},
 		{"runpath gpu .", 1, `^\./lib/cut\.so: program .*\n0 files with GPU code, 0 containers, 0\.0 kB; 1 could not be read\n$`},
 		{"runpath gpu --cuda 12.0 .", 2, `--cuda is for --for`},
-		{"cudaCapabilitiesCheck .", 2, `--for LIST is required`},
-		{"cudaCapabilitiesCheck --for 9.0 --malformed warn .", 0, `^\./lib/cut\.so: warning: skipped: program .*\n0 files with GPU code, 0 containers, 0\.0 kB\n$`},
-		{"thinCuda --for 9.0 bin/app", 0, `^bin/app: skipped: no GPU code\n0 edited, 0 unchanged, 1 skipped, 0 failed: removed 0 of 0 cubins and PTX`},
-		{"thinCuda --for 9.9 bin/app", 2, `^thinCuda: --for 9\.9: no GPU with this number is known here, and no file has code for it: `},
-		{"thinCuda --nix-build --for 9.9 bin/app", 0, `^warning: --for 9\.9: no GPU with this number is known here; the general rule is applied to it\. Did you mean 8\.9 or 9\.0\?\nbin/app: skipped: no GPU code\n`},
-		{"cudaCapabilitiesCheck --for 9.9 bin", 0, `^warning: --for 9\.9: no GPU with this number is known here; `},
-		{"thinCuda --keep-ptx bin", 2, `--for LIST is required, or --blank-options`},
+		{"runpath gpu --for 9.0 --malformed warn .", 0, `^\./lib/cut\.so: warning: skipped: program .*\n0 files with GPU code, 0 containers, 0\.0 kB\n$`},
+		{"runpath thin --for 9.0 bin/app", 0, `^bin/app: skipped: no GPU code\n0 edited, 0 unchanged, 1 skipped, 0 failed: removed 0 of 0 cubins and PTX`},
+		{"runpath thin --for 9.9 bin/app", 2, `^runpath: --for 9\.9: no GPU with this number is known here, and no file has code for it: `},
+		{"runpath thin --nix --for 9.9 bin/app", 0, `^warning: --for 9\.9: no GPU with this number is known here; the general rule is applied to it\. Did you mean 8\.9 or 9\.0\?\nbin/app: skipped: no GPU code\n`},
+		{"runpath gpu --for 9.9 bin", 0, `^warning: --for 9\.9: no GPU with this number is known here; `},
+		{"runpath thin --keep-ptx bin", 2, `--for LIST is required, or --blank-options`},
 		{"runpath references text", 0, `^/nix/store/abcdfghijklmnpqrsvwxyz0123456789-x\n  text: other: /nix/store/abcdfghijklmnpqrsvwxyz0123456789-x/lib\n1 store path named in 1 file\n$`},
 		{"runpath references --to /tmp text", 2, `--to /tmp: not a store path`},
 		{"runpath scripts .", 0, `^\./open\.py: 3: opens libcuda\.so\.1 by name: ctypes\.CDLL\("libcuda\.so\.1"\)\n1 script searched: 1 place, 0 not fixable\n$`},
@@ -114,12 +112,10 @@ func TestCommands(t *testing.T) {
 		{"runpath remove /a bin", 0, `^bin/app: /c:/a:/b -> /c:/b\n`},
 		{"runpath remove --all --dedupe bin", 2, `--dedupe applies to the entries that stay, and with --all none does`},
 		{"runpath shrink --keep /c bin", 0, `^bin/app: /c:/b -> /c \(removed /b, which nothing uses\)\n`},
-		{"runpath needed replace liba.so libb.so bin", 0, `^bin/app: needed liba\.so libnone\.so -> libb\.so libnone\.so\n1 edited, `},
-		{"runpath needed add --first liba.so bin", 0, `^bin/app: needed libb\.so libnone\.so -> liba\.so libb\.so libnone\.so\n`},
-		{"runpath needed remove bin", 2, `remove takes NAME and the files`},
-		{"runpath soname set libq.so lib/liba.so", 0, `^lib/liba\.so: soname liba\.so -> libq\.so\n`},
-		{"runpath interpreter set ld.so bin", 2, `"ld\.so" is not the path of a loader: set INTERPRETER PATH\.\.\. is the order \(see runpath interpreter set --help\)`},
-		{"runpath execstack clear bin", 0, `^bin/app: execstack \(none\) -> not executable\n`},
+		{"runpath edit --replace-needed liba.so=libb.so bin", 0, `^bin/app: needed liba\.so libnone\.so -> libb\.so libnone\.so\n1 edited, `},
+		{"runpath edit --first --add-needed liba.so bin", 0, `^bin/app: needed libb\.so libnone\.so -> liba\.so libb\.so libnone\.so\n`},
+		{"runpath edit --soname libq.so lib/liba.so", 0, `^lib/liba\.so: soname liba\.so -> libq\.so\n`},
+		{"runpath edit --clear-execstack bin", 0, `^bin/app: execstack \(none\) -> not executable\n`},
 		{"runpath edit --add-needed libz.so --remove-needed libb.so --add-entry /z bin", 0, `^bin/app: needed liba\.so libb\.so libnone\.so -> liba\.so libnone\.so libz\.so; runpath /c -> /c /z\n`},
 		{"runpath edit --first bin", 2, `--first applies only to --add-needed`},
 		{"runpath edit bin", 2, `no change is given`},

@@ -51,7 +51,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			{Name: "undefined", Usage: "also list the symbols that nothing loaded at start defines (ldd -r)"},
 			{Name: "versions", Usage: "also list the symbol versions that each file needs, and from which file (ldd -v)"},
 			{Name: "dot", Usage: "print a graph for Graphviz"},
-			gpuFlag("gpu"),
+			gpuFlag,
 			command.RootFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, command.JSONFlag,
 			command.VerboseFlag("also follow names that a library might open"),
 			command.QuietFlag("leave out where the loader looked for what it did not find"),
@@ -68,7 +68,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			gpus, err := s.gpuTargets(c, "gpu", general)
+			gpus, err := s.gpuTargets(c, general)
 			if err != nil {
 				return err
 			}

@@ -28,16 +28,16 @@ var treeFlags = []*command.Flag{
 // editFlags are those of what maps run paths to their normal form, beside [treeFlags].
 var editFlags = []*command.Flag{
 	driverLinkFlag, compatFlag, malformedFlag, positionFlag, clearExecStackFlag,
-	forceRPathFlag, forceRunPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag,
+	forceRPathFlag, forceRunPathFlag, keepEmptyFlag, dedupeFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag,
 }
 
 // clearExecStackFlag is for what walks over a package's files anyway.
 var clearExecStackFlag = &command.Flag{Name: "clear-execstack", Usage: "also clear requests for an executable stack, with which glibc 2.41 refuses to open a library by dlopen"}
 
 // listFlags are those of what writes run paths as given, beside [treeFlags].
-var listFlags = []*command.Flag{forceRPathFlag, forceRunPathFlag, keepEmptyFlag, dedupeFlag, noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}
+var listFlags = []*command.Flag{forceRPathFlag, forceRunPathFlag, keepEmptyFlag, dedupeFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}
 
-// noteFlag is for what edits files.
+// noteFlag is for what gives a whole package its run paths.
 var noteFlag = &command.Flag{Name: "resolution-note", Usage: "give each file a resolution note (.note.nixos.ldcache), from which nixpkgs' glibc knows where its libraries are; one that is there is kept right without this"}
 
 // positionFlag is for what puts the driver link in.
@@ -93,19 +93,17 @@ var assumeDriverFlag = &command.Flag{Kind: command.String, Name: "assume-driver"
 var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native", Values: append([]string{"native", "baseline"}, loader.CPUNames...), Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
 
 // gpuFlag names the GPUs that code is to be for.
-func gpuFlag(name string) *command.Flag {
-	return &command.Flag{Kind: command.String, Name: name, Check: checkGPUs, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine"}
-}
+var gpuFlag = &command.Flag{Kind: command.String, Name: "for", Check: checkGPUs, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine"}
 
 func checkGPUs(list string) error { _, _, err := gpucode.ParseList(list); return err }
 
-// gpuTargets returns the GPUs that a flag names, of which the command line was checked; nil where it is not given. One whose
+// gpuTargets returns the GPUs that --for names, of which the command line was checked; nil where it is not given. One whose
 // number is not known, as where a CUDA set is newer than this program, is a warning, or the error that refuse makes of it.
-func (s *session) gpuTargets(c *command.Line, name string, refuse func(gpucode.Target) error) ([]gpucode.Target, error) {
-	if !c.IsSet(name) {
+func (s *session) gpuTargets(c *command.Line, refuse func(gpucode.Target) error) ([]gpucode.Target, error) {
+	if !c.IsSet(gpuFlag.Name) {
 		return nil, nil
 	}
-	targets, native, _ := gpucode.ParseList(c.String(name))
+	targets, native, _ := gpucode.ParseList(c.String(gpuFlag.Name))
 	for _, t := range targets {
 		if t.Known() {
 			continue
@@ -113,15 +111,15 @@ func (s *session) gpuTargets(c *command.Line, name string, refuse func(gpucode.T
 		if err := refuse(t); err != nil {
 			return nil, err
 		}
-		s.Log.Warnf("--%s %s: no GPU with this number is known here; the general rule is applied to it. %s", name, t.Arch, meant(t))
+		s.Log.Warnf("--for %s: no GPU with this number is known here; the general rule is applied to it. %s", t.Arch, meant(t))
 	}
 	if native {
 		own, err := host.Native()
 		if err != nil {
-			return nil, fmt.Errorf("--%s %s: %w", name, gpucode.ThisMachine, err)
+			return nil, fmt.Errorf("--for %s: %w", gpucode.ThisMachine, err)
 		}
 		for _, t := range own {
-			s.Log.Infof("--%s %s: %s", name, gpucode.ThisMachine, t)
+			s.Log.Infof("--for %s: %s", gpucode.ThisMachine, t)
 		}
 		targets = gpucode.Merged(targets, own)
 	}
@@ -151,3 +149,8 @@ var malformedFlag = &command.Flag{Kind: command.String, Name: "malformed", Defau
 
 // strictFlag makes warnings errors.
 var strictFlag = &command.Flag{Name: "strict", Usage: "treat warnings as errors"}
+
+// nixFlag says that the files are those of a Nix package, wherever they are, and what that changes.
+func nixFlag(effect string) *command.Flag {
+	return &command.Flag{Name: "nix", Usage: "the files are those of a Nix package: " + effect}
+}

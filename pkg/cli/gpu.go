@@ -26,56 +26,35 @@ func gpuCommand() *command.Command {
 runpath gpu --for 8.6,9.0+PTX app`,
 		ArgsUsage: "PATH...",
 		Description: `Programs, libraries, objects, static archives and files of nvcc -fatbin are read, and of them the headers alone: nothing
-is unpacked. It is listed by architecture. With --for the exit status is 1 where a file has no code for one of the GPUs.`,
-		Flags: []*command.Flag{gpuFlag("for"),
-			gpuStrictFlag, inBuildFlag,
+is unpacked. It is listed by architecture. With --for the exit status is 1 where a file has GPU code, and none that one of the GPUs can take: there its kernels stop
+with error 209, "no kernel image is available", or 500, "named symbol not found".`,
+		Flags: []*command.Flag{gpuFlag,
+			gpuStrictFlag, {Name: "warn", Usage: "with --for: code that is missing is a warning"}, gpuNixFlag, malformedFlag,
 			{Kind: command.String, Name: "cuda", Check: checkCUDA, Usage: "with --for: the driver supports CUDA `VERSION`, as nvidia-smi says; PTX that is newer is missing"},
 			command.JSONFlag, jobsFlag,
 			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), command.QuietFlag("report problems only")},
 		Action: with(func(s *session, c *command.Line) error {
-			targets, err := s.gpuTargets(c, "for", general)
+			targets, err := s.gpuTargets(c, general)
 			if err != nil {
 				return s.orStopped(err, noGPUs)
 			}
-			for _, flag := range []string{"cuda", "strict", "nix-build"} {
+			for _, flag := range []string{"cuda", "strict", "warn", "nix"} {
 				if c.IsSet(flag) && targets == nil {
 					return command.Misusef("--%s is for --for", flag)
 				}
 			}
 			cuda, _ := gpucode.ParseVersion(c.String("cuda"))
-			return (&gpuList{targets: targets, cuda: cuda, table: true, strict: c.Bool("strict")}).run(s)
+			return (&gpuList{targets: targets, cuda: cuda, table: !s.InPackage, warn: c.Bool("warn"), strict: c.Bool("strict")}).run(s)
 		}),
 	}
 }
 
 func checkCUDA(version string) error { _, err := gpucode.ParseVersion(version); return err }
 
-// CudaCapabilitiesCheck returns the app of that check.
-func CudaCapabilitiesCheck() *command.Command {
-	app := command.New("cudaCapabilitiesCheck", "PATH...", "check that there is code for the GPUs that were asked for", `
-A program or library that carries GPU code, but none that one of the GPUs can take, is an error: there its kernels stop with
-error 209, "no kernel image is available", or 500, "named symbol not found". What the driver compiles at the first start, and code
-that none of the GPUs can use, are notes, which --verbose shows. It says of a file what "runpath gpu --for" says.`+exitStatus, "cudaCapabilitiesCheck --for 8.6,9.0+PTX app")
-	app.UsageText = "cudaCapabilitiesCheck --for LIST [flags] PATH..."
-	app.Common = []string{"for", "strict", "warn", "json", "verbose"}
-	app.Flags = append(append(app.Flags, gpuFlag("for"), gpuStrictFlag, inBuildFlag, malformedFlag, &command.Flag{Name: "warn", Usage: "code that is missing is a warning"}), treeFlags...)
-	app.Action = with(func(s *session, c *command.Line) error {
-		targets, err := s.gpuTargets(c, "for", general)
-		if err != nil {
-			return s.orStopped(err, noGPUs)
-		}
-		if targets == nil {
-			return command.Misuse("--for LIST is required")
-		}
-		return (&gpuList{targets: targets, warn: c.Bool("warn"), strict: c.Bool("strict")}).run(s)
-	})
-	return app
-}
-
-// gpuStrictFlag and inBuildFlag are for what compares code with GPUs.
+// gpuStrictFlag and gpuNixFlag are for what compares code with GPUs.
 var (
 	gpuStrictFlag = &command.Flag{Name: "strict", Usage: "with --for: treat warnings as errors"}
-	inBuildFlag   = &command.Flag{Name: "nix-build", Usage: "the files are those of a Nix package that is being built: that there is no GPU code is no failure"}
+	gpuNixFlag    = nixFlag("that there is no GPU code is no failure; no table is printed")
 )
 
 // gpuList is what is asked of the GPU code of files.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"os"
 	"slices"
 	"strings"
 
@@ -11,52 +10,27 @@ import (
 	"cuda-runpath/pkg/runpath"
 )
 
-// partCommands returns the commands that show and change one part of a file each,
-// and edit, which changes several at once.
-func partCommands() []*command.Command {
-	return []*command.Command{
-		part("interpreter", "show or set the loader that a program asks for (PT_INTERP)", "runpath interpreter set /lib64/ld-linux-x86-64.so.2 app/bin",
-			partShow("interpreter", "show the interpreter"),
-			partSet("set", "INTERPRETER", "set the interpreter of programs; libraries are skipped", func(p *edit.Parts, names []string) error {
-				p.Interpreter = &names[0]
-				return checkName("INTERPRETER", names[0])
-			})),
-		part("needed", "show or change the needed libraries (DT_NEEDED)", "runpath needed add --first libx.so.1 app/bin/app\nrunpath needed replace build/libx.so libx.so.1 app/bin/app",
-			partShow("needed", "show the needed libraries, in load order"),
-			partSet("add", "NAME", "add NAME to the end of the needed libraries, unless it is already there", func(p *edit.Parts, names []string) error {
-				p.AddNeeded = names
-				return checkName("NAME", names[0])
-			}, firstFlag),
-			partSet("remove", "NAME", "remove NAME from the needed libraries", func(p *edit.Parts, names []string) error {
-				p.RemoveNeeded = names
-				return nil
-			}),
-			partSet("replace", "OLD NEW", "replace OLD with NEW; versions needed from OLD are then needed from NEW", func(p *edit.Parts, names []string) error {
-				p.ReplaceNeeded = map[string]string{names[0]: names[1]}
-				return checkName("NEW", names[1])
-			})),
-		part("soname", "show or set the name that a library is known by (DT_SONAME)", "runpath soname set libx.so.1 lib/libx.so",
-			partShow("soname", "show the soname"),
-			partSet("set", "NAME", "set the soname of libraries; programs are skipped", func(p *edit.Parts, names []string) error {
-				p.Soname = &names[0]
-				return checkName("NAME", names[0])
-			})),
-		part("execstack", "show, set or clear the request for an executable stack (PT_GNU_STACK)", "runpath execstack clear lib/libx.so",
-			partShow("execstack", "show whether an executable stack is asked for"),
-			partSet("set", "", "ask for an executable stack", func(p *edit.Parts, _ []string) error {
-				p.ExecStack = new(bool)
-				*p.ExecStack = true
-				return nil
-			}),
-			partSet("clear", "", "ask for no executable stack; with one, glibc 2.41 refuses to open a library by dlopen", func(p *edit.Parts, _ []string) error {
-				p.ExecStack = new(bool)
-				return nil
-			})),
-		part("cache", "show, write or remove the resolution note", "runpath cache write app",
-			partShow("note", "show the resolution note"),
+// cacheCommands returns the command that shows, writes and removes resolution notes.
+func cacheCommands() *command.Command {
+	return &command.Command{
+		Name:      "cache",
+		Usage:     "show, write or remove the resolution note",
+		UsageText: "runpath cache COMMAND ...",
+		Rare:      true,
+		Examples:  "runpath cache write app",
+		Commands: []*command.Command{
+			{
+				Name:      "show",
+				Also:      []string{"get", "list", "print"},
+				Usage:     "show the resolution note",
+				Examples:  "runpath cache show app",
+				ArgsUsage: "PATH...",
+				Flags:     []*command.Flag{command.JSONFlag, jobsFlag},
+				Action:    with(func(s *session, _ *command.Line) error { return showFiles(s, "note") }),
+			},
 			cacheCommand("write", "write the resolution note, or bring it up to date", false, driverLinkFlag, compatFlag, stubFlag),
-			cacheCommand("remove", "remove the resolution note", true)),
-		editCommand(),
+			cacheCommand("remove", "remove the resolution note", true),
+		},
 	}
 }
 
@@ -65,6 +39,8 @@ func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *comm
 	return &command.Command{
 		Name:      name,
 		Usage:     usage,
+		Common:    []string{"copy", "dry-run", "json", "verbose", "quiet"},
+		Examples:  "runpath cache " + name + " app",
 		ArgsUsage: "PATH...",
 		Flags:     slices.Concat(flags, []*command.Flag{copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}, treeFlags),
 		Action: with(func(s *session, c *command.Line) error {
@@ -74,74 +50,6 @@ func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *comm
 			return runParts(&edit.Parts{}, s)
 		}),
 	}
-}
-
-func part(name, usage, examples string, commands ...*command.Command) *command.Command {
-	for _, c := range commands {
-		c.Examples = "runpath " + name + " " + c.Name + " " + strings.ReplaceAll(c.ArgsUsage, "PATH...", "app")
-		if c.Name != "show" {
-			c.Common = []string{"copy", "dry-run", "json", "verbose", "quiet"}
-		}
-	}
-	return &command.Command{Name: name, Usage: usage, Examples: examples, UsageText: "runpath " + name + " COMMAND ...", Commands: commands, Rare: true}
-}
-
-func partShow(what, usage string) *command.Command {
-	return &command.Command{
-		Name:      "show",
-		Also:      []string{"get", "list", "print"},
-		Usage:     usage,
-		ArgsUsage: "PATH...",
-		Flags:     []*command.Flag{command.JSONFlag, jobsFlag},
-		Action:    with(func(s *session, _ *command.Line) error { return showFiles(s, what) }),
-	}
-}
-
-// partSet makes a command that takes as many names as words has, and then files.
-func partSet(name, words, usage string, ask func(*edit.Parts, []string) error, flags ...*command.Flag) *command.Command {
-	n := len(strings.Fields(words))
-	return &command.Command{
-		Name:      name,
-		Usage:     usage,
-		ArgsUsage: strings.TrimSpace(words + " PATH..."),
-		Flags:     slices.Concat(flags, []*command.Flag{noteFlag, copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}, treeFlags),
-		Action: func(c *command.Line) error {
-			if len(c.Args) < n+1 {
-				return command.Misusef("%s takes %s", name, strings.TrimSpace(words+" and the files"))
-			}
-			p := edit.Parts{AddFirst: c.Bool("first")}
-			if err := ask(&p, c.Args[:n]); err != nil {
-				return err
-			}
-			for _, word := range c.Args[:n] {
-				if why := noName(words, word); why != "" {
-					return command.Misusef("%q is %s: %s %s PATH... is the order", word, why, name, words)
-				}
-			}
-			session, err := start(c, c.Args[n:])
-			if err != nil {
-				return err
-			}
-			return runParts(&p, session)
-		},
-	}
-}
-
-// noName returns why a word cannot be the name of a library, or an interpreter, that is
-// meant; "" where it can. See [checkOrder].
-func noName(words, word string) string {
-	st, err := os.Stat(word)
-	switch {
-	case words == "INTERPRETER" && !strings.Contains(word, "/"):
-		return "not the path of a loader"
-	case words == "INTERPRETER" || err != nil:
-		return ""
-	case st.IsDir():
-		return "a directory"
-	case st.Mode().IsRegular() && !strings.Contains(word, ".so"):
-		return "a file that is not called as a library is"
-	}
-	return ""
 }
 
 var firstFlag = &command.Flag{Name: "first", Usage: "put additions before the others"}
@@ -156,7 +64,8 @@ func checkName(what, name string) error {
 func editCommand() *command.Command {
 	return &command.Command{
 		Name:      "edit",
-		Usage:     "change several parts of each file in one edit",
+		Also:      []string{"interpreter", "needed", "soname", "execstack"},
+		Usage:     "change the run path, interpreter, needed libraries, soname",
 		Common:    []string{"run-path", "replace-entry", "interpreter", "add-needed", "replace-needed", "dry-run"},
 		Examples:  "runpath edit --run-path '$ORIGIN/../lib' app/bin/app\nrunpath edit --replace-entry /build/lib=/opt/lib app\nrunpath edit --soname libx.so.2 --add-needed liby.so.1 lib/libx.so",
 		ArgsUsage: "PATH...",
@@ -174,7 +83,6 @@ func editCommand() *command.Command {
 			{Kind: command.List, Name: "remove-entry", Usage: "remove `ENTRY` from the run path (repeatable)"},
 			{Kind: command.List, Name: "replace-entry", Usage: "put NEW, or several with colons, in the place of the entry OLD of the run path, given as `OLD=NEW` (repeatable)"},
 			forceRPathFlag, forceRunPathFlag,
-			noteFlag,
 			copyFlag, storeFlag, evenInStoreFlag,
 			command.DryRunFlag,
 		}, treeFlags...),

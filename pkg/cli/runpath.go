@@ -12,7 +12,7 @@ The run path of a program or library is the list of directories in which the loa
 (DT_RUNPATH, in older files DT_RPATH).`+exitStatus, "runpath explain app/bin/app\nrunpath audit app")
 	app.OfFile = "show"
 	app.Commands = append([]*command.Command{showCommand()}, listCommands()...)
-	app.Commands = append(app.Commands, partCommands()...)
+	app.Commands = append(app.Commands, cacheCommands(), editCommand())
 	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), thinCommand(), referencesCommand(), scriptsCommand(), hook.Command())
 	return app
 }

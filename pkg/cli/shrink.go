@@ -28,7 +28,6 @@ stays only for a library that no other entry holds.`,
 			driverLinkFlag, compatFlag,
 			forceRPathFlag,
 			keepEmptyFlag,
-			noteFlag,
 			copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag,
 		}, treeFlags...),
 		Action: func(c *command.Line) error {

@@ -27,44 +27,34 @@ import (
 // thinCommand returns the command thin.
 func thinCommand() *command.Command {
 	return &command.Command{
-		Name: "thin", ArgsUsage: "PATH...", UsageText: "runpath thin --for LIST [flags] PATH...\nrunpath thin --blank-options [flags] PATH...", Usage: thinUsage,
-		Common: []string{"for", "keep-ptx", "keep-length", "dry-run", "json", "verbose"}, Description: thinDescription,
-		Examples: "runpath thin --dry-run --for 9.0 .venv\nrunpath thin --for 8.6,9.0+PTX .venv/lib", Flags: thinFlags, Action: with(thinAction),
-	}
-}
-
-// ThinCuda returns the app that is that command.
-func ThinCuda() *command.Command {
-	app := command.New("thinCuda", "PATH...", thinUsage, thinDescription+exitStatus, "thinCuda --for 8.6,9.0+PTX lib")
-	app.UsageText = "thinCuda --for LIST [flags] PATH..."
-	app.Common = []string{"for", "keep-ptx", "dry-run", "json", "verbose"}
-	app.Flags = append(app.Flags, thinFlags...)
-	app.Action = with(thinAction)
-	return app
-}
-
-const (
-	thinUsage       = "take the code for GPUs that are not asked for out of files"
-	thinDescription = `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind them becomes a hole: the file
+		Name:   "thin",
+		Usage:  "take the code for GPUs that are not asked for out of files",
+		Common: []string{"for", "keep-ptx", "keep-length", "dry-run", "json", "verbose"},
+		Examples: `runpath thin --dry-run --for 9.0 .venv
+runpath thin --for 8.6,9.0+PTX .venv/lib`,
+		ArgsUsage: "PATH...",
+		UsageText: "runpath thin --for LIST [flags] PATH...\nrunpath thin --blank-options [flags] PATH...",
+		Description: `Of each container of GPU code the entries stay that a GPU of --for could use; what is behind them becomes a hole: the file
 takes less room on the disk, and whole pages of holes leave it, but with --keep-length, and where something outside of the
 file counts on its length or on the places in it. No address of code or data changes. An edited copy takes the file's place, after it has been compared
 with the file. On any other GPU the program then stops with error 209, and a mark in the file says why. Installing the package again
-undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`
-)
-
-var thinFlags = []*command.Flag{
-	{Kind: command.String, Name: "for", Check: checkGPUs, Usage: "the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine; +PTX keeps PTX for later ones"},
-	{Name: "keep-ptx", Usage: "keep all PTX"},
-	{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
-	{Name: "keep-length", Usage: "keep the length of files: what goes becomes holes alone"},
-	{Name: "cut", Usage: "also cut programs and libraries that have a signature or a debug file"},
-	{Name: "nix-build", Usage: "the GPUs are those of a Nix package that is being built: one of a number that is not known is a warning"},
-	storeFlag, evenInStoreFlag, malformedFlag, command.DryRunFlag, command.JSONFlag, jobsFlag, command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
+undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says how much it would be.`,
+		Flags: []*command.Flag{
+			{Kind: command.String, Name: gpuFlag.Name, Check: checkGPUs, Usage: "the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine; +PTX keeps PTX for later ones"},
+			{Name: "keep-ptx", Usage: "keep all PTX"},
+			{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
+			{Name: "keep-length", Usage: "keep the length of files: what goes becomes holes alone"},
+			{Name: "cut", Usage: "also cut programs and libraries that have a signature or a debug file"},
+			nixFlag("a GPU of a number that is not known is a warning"),
+			storeFlag, evenInStoreFlag, malformedFlag, command.DryRunFlag, command.JSONFlag, jobsFlag, command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
+		},
+		Action: with(thinAction),
+	}
 }
 
 func thinAction(s *session, c *command.Line) error {
-	targets, err := s.gpuTargets(c, "for", func(t gpucode.Target) error {
-		if c.Bool("nix-build") || s.hasCodeFor(t.Capability) {
+	targets, err := s.gpuTargets(c, func(t gpucode.Target) error {
+		if s.InPackage || s.hasCodeFor(t.Capability) {
 			return nil
 		}
 		return command.Misusef("--for %s: no GPU with this number is known here, and no file has code for it: code that is in use would be removed for good. %s", t.Arch, meant(t))

@@ -115,7 +115,7 @@ func normalizeCommand() *command.Command {
 		Examples:    "runpath normalize --tool stubReplace --tool autoAddDriverRunpath app",
 		ArgsUsage:   "PATH...",
 		Description: "The tools are " + toolList() + ". The result is the same as running\nthem one after the other, in any order; the time is that of one.",
-		Flags:       append(append(flags, editFlags...), treeFlags...),
+		Flags:       slices.Concat(flags, []*command.Flag{noteFlag}, editFlags, treeFlags),
 		Action: func(c *command.Line) error {
 			for _, t := range Tools() {
 				for _, f := range t.Flags {

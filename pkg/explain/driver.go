@@ -26,9 +26,8 @@ type Layout struct {
 	// Unfit says why a libcuda.so.1 on this machine that is none of a compat package does not
 	// work with the host's driver; "" where it does. nil: nobody can say.
 	Unfit func(file string) string
-	Nix   bool // the files are a Nix package's, wherever they are
-	// Building says that they are those of a package that is being built: what is in a store is its.
-	Building bool
+	// Nix says that the files are a Nix package's, wherever they are: what is in a store is its, and changed where it is built.
+	Nix bool
 }
 
 // Link returns the driver link for files of a machine.
@@ -287,7 +286,7 @@ func (c *Case) File(o *loader.Object, driven bool) remedy.File {
 
 // File is a file, or a directory, of this machine as what a remedy would change. at is its path, free of symbolic links.
 func (l *Layout) File(at string) remedy.File {
-	f := remedy.File{Path: at, Object: store.Object(l.StubDirs.Store, at), Building: l.Building}
+	f := remedy.File{Path: at, Object: store.Object(l.StubDirs.Store, at), Building: l.Nix}
 	f.Rest = strings.TrimPrefix(strings.TrimPrefix(at, f.Object), "/")
 	return f
 }

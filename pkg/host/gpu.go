@@ -38,7 +38,7 @@ func kinds(gpus []gpu) (all []driver.GPU) {
 func (h *Host) gpus(drv *Driver) (all []gpu) {
 	if h.GPUs != nil {
 		for _, c := range h.GPUs {
-			all = append(all, gpu{c, "", "--gpu"})
+			all = append(all, gpu{c, "", "--for"})
 		}
 		return all
 	}
@@ -151,7 +151,7 @@ func (h *Host) doctorGPUs(d *Diagnosis, drv *Driver) []gpu {
 	gpus := h.gpus(drv)
 	for _, g := range gpus {
 		if g.Capability == 0 {
-			d.add("GPU", Note, g.source, "name the GPU: --gpu 9.0", "%s, whose compute capability is not known", g.name)
+			d.add("GPU", Note, g.source, "name the GPU: --for 9.0", "%s, whose compute capability is not known", g.name)
 			continue
 		}
 		name := g.Capability.String()
@@ -219,7 +219,7 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 	}
 	switch {
 	case len(with) > 0 && len(targets) == 0:
-		d.add(subject, Note, load.Main.Path, "name the GPU: --gpu 9.0", "which GPU it is to run on is not known, so the code in %s is not examined", few(with))
+		d.add(subject, Note, load.Main.Path, "name the GPU: --for 9.0", "which GPU it is to run on is not known, so the code in %s is not examined", few(with))
 	case len(with) > 0:
 		d.add(subject, Good, "headers of GPU code", "", "examined in %s", few(with))
 	}

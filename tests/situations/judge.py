@@ -71,7 +71,7 @@ class Claim:
 
 def explain(start, base):
     env = [w for name, value in start.env.items() for w in ("--env", f"{name}={value}")]
-    gpu = ["--gpu", start.gpu] if start.gpu else []
+    gpu = ["--for", start.gpu] if start.gpu else []
     claim = Claim("explain", ["runpath", "explain", "--json", "--undefined"] + gpu + env + ["--", start.asked], start, base)
     claim.libraries = {}
     for file in claim.document.get("files", []):
@@ -127,7 +127,7 @@ def findings(command, argv, start, base):
 
 
 def doctor(start, base):
-    host = Claim("doctor", ["hostDriver", "doctor", "--json", "--gpu", start.gpu or "9.0"], start, base)
+    host = Claim("doctor", ["hostDriver", "doctor", "--json", "--for", start.gpu or "9.0"], start, base)
     claim = Claim("doctor", host.argv + [start.asked], start, base, start.env)
     known = {(fact["subject"], fact["text"]) for fact in host.document.get("facts", [])}
     claim.status = 0
@@ -149,11 +149,11 @@ def doctor(start, base):
 
 
 def ask(start, base):
-    gpu = ["--gpu", start.gpu] if start.gpu else []
+    gpu = ["--for", start.gpu] if start.gpu else []
     claims = [explain(start, base), findings("audit", ["runpath", "audit", "--json"] + gpu + ["."], start, base),
               findings("noRunpathAmbiguity", ["noRunpathAmbiguity", "--json", "."], start, base), doctor(start, base)]
     if start.gpu:
-        claims.append(findings("cudaCapabilitiesCheck", ["cudaCapabilitiesCheck", "--json", "--for", start.gpu, "."], start, base))
+        claims.append(findings("gpu", ["runpath", "gpu", "--json", "--for", start.gpu, "."], start, base))
     return claims
 
 
@@ -193,7 +193,7 @@ def unsaid(claim, true, start, process):
         else:
             named = claim.names(about, claim.said + claim.errors)
         foreign = symbol and process.opens and not any(map(KNOWN_CALL.fullmatch, about))  # the opener may have it
-        elsewhere = claim.command == "cudaCapabilitiesCheck" and not what.startswith("nothing of") or claim.command == "noRunpathAmbiguity" and not (
+        elsewhere = claim.command == "gpu" and not what.startswith("nothing of") or claim.command == "noRunpathAmbiguity" and not (
             symbol and any(map(DRIVER_CALL.fullmatch, about)))
         of_host = claim.command == "audit" and claim.names(about, [t for t in claim.said if t.startswith(("driver-absent:", "compat-harms:"))])
         if not named and (start.limit or foreign or elsewhere or of_host):
@@ -206,7 +206,7 @@ def unsaid(claim, true, start, process):
 def alarms(claim, start, process):
     """The errors that are about this process and its load."""
     involved = process.loaded() | {os.path.realpath(os.path.join(start.directory, start.asked))}
-    return [text for text in claim.errors if claim.command not in ("audit", "noRunpathAmbiguity", "cudaCapabilitiesCheck")
+    return [text for text in claim.errors if claim.command not in ("audit", "noRunpathAmbiguity", "gpu")
             or text.split(":")[0] not in HYGIENE and claim.files.get(text) in involved]
 
 
@@ -214,7 +214,7 @@ def judge(start, process, bare, claims, base):
     """What each command says wrong, by its name, and the commands that say nothing of what they do not look at."""
     wrong, unseen, alarming = {}, [], {}
     for claim in claims:
-        real = bare if claim.command in ("audit", "noRunpathAmbiguity", "cudaCapabilitiesCheck") else process
+        real = bare if claim.command in ("audit", "noRunpathAmbiguity", "gpu") else process
         true = truths(real, start.because)
         said, count = unsaid(claim, true, start, real)
         unseen += [claim.command] * count

@@ -10,7 +10,7 @@ import subprocess
 import judge
 
 # What edits files of the situation; a remedy that changes the host (hostDriver install) is not followed here.
-EDITORS = {"runpath", "stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath", "autoPatchelf", "thinCuda", "chmod"}
+EDITORS = {"runpath", "stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath", "autoPatchelf", "chmod"}
 
 
 def does(process):

@@ -31,7 +31,7 @@ func (m Misuse) Error() string { return string(m) }
 // Misusef makes a Misuse.
 func Misusef(format string, args ...any) error { return Misuse(fmt.Sprintf(format, args...)) }
 
-// misuseOf is a Misuse, and the command whose help has the answer: "runpath needed add".
+// misuseOf is a Misuse, and the command whose help has the answer: "runpath cache write".
 type misuseOf struct {
 	error
 	words string

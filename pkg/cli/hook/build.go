@@ -262,7 +262,7 @@ func (b *build) edits(tools ...string) ([]string, error) {
 		args = append(args, "--clear-execstack")
 	}
 	if b.wantsNotes() {
-		args = append(args, "--resolution-note")
+		args = append(args, resolutionNote)
 	}
 	for _, tool := range tools {
 		if tool == "stubReplace" && b.forStubs() && slices.Contains(places, "--compat") {
@@ -285,7 +285,7 @@ func (b *build) checks(tool string, say func(string)) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		args = append(append(args, places...), "--nix-build")
+		args = append(append(args, places...), "--nix")
 		names, err := b.list("noRunpathAmbiguityIgnore")
 		if err != nil {
 			return nil, err
@@ -313,7 +313,7 @@ func (b *build) checks(tool string, say func(string)) ([]string, error) {
 				args = append(args, "--for", list)
 			}
 		}
-		args = append(args, "--nix-build")
+		args = append(args, "--nix")
 		if tool == "thinCuda" {
 			flags, err := b.flags(tool)
 			if err != nil {
@@ -347,6 +347,9 @@ func (b *build) wantsNotes() bool {
 	}
 	return !b.isTrue("dontPatchELF") || !b.isTrue("dontAutoPatchelf") && b.isSet("function:autoPatchelf")
 }
+
+// resolutionNote is the flag by which files get a resolution note.
+const resolutionNote = "--resolution-note"
 
 // walk is one process over the outputs.
 type walk struct {
@@ -420,7 +423,12 @@ func disagreeing(walks []walk) (flag, remedy string) {
 // command is the command line of a walk over paths, with more arguments in front.
 func (b *build) command(w walk, paths []string, more ...string) []string {
 	argv := []string{b.binary(w.tools[0])}
-	if len(w.tools) > 1 {
+	switch {
+	case w.tools[0] == "thinCuda":
+		argv = []string{b.binary("runpath"), "thin"}
+	case w.tools[0] == "cudaCapabilitiesCheck":
+		argv = []string{b.binary("runpath"), "gpu"}
+	case len(w.tools) > 1 || slices.Contains(w.args, resolutionNote): // which is normalize's
 		argv = []string{b.binary("runpath"), "normalize"}
 		for _, tool := range w.tools {
 			argv = append(argv, "--tool", tool)

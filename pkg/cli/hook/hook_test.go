@@ -86,7 +86,7 @@ func TestFixup(t *testing.T) {
 	base["cudaRunpathGiven"] = four
 	const together = "run /T/bin/runpath normalize --tool stubReplace --tool autoAddDriverRunpath --tool addCudaCompatRunpath COMMON "
 	const check = "run /T/bin/noRunpathAmbiguity COMMON "
-	usual := []string{together + "--compat /C -- OUT", check + "--compat /C --nix-build -- OUT"}
+	usual := []string{together + "--compat /C -- OUT", check + "--compat /C --nix -- OUT"}
 	for _, c := range []struct {
 		name string
 		more state
@@ -97,7 +97,7 @@ func TestFixup(t *testing.T) {
 		{"listed twice", state{"cudaRunpathGiven": slices.Concat(four, four)}, usual},
 		{"in another order", state{"cudaRunpathGiven": {"compat=/C", "tool=noRunpathAmbiguity", "tool=addCudaCompatRunpath", "tool=autoAddDriverRunpath", "tool=stubReplace", "program=1000 /T"}}, usual},
 		{"places", state{"driverLink": {"/opt/lib64//"}, "driverLinkPosition": {"last"}, "cudaCompat": {"/D"}}, []string{
-			together + "--driver-link /opt/lib64/lib --compat /D --position last -- OUT", check + "--driver-link /opt/lib64/lib --compat /D --nix-build -- OUT"}},
+			together + "--driver-link /opt/lib64/lib --compat /D --position last -- OUT", check + "--driver-link /opt/lib64/lib --compat /D --nix -- OUT"}},
 		{"a link of a hook", state{"cudaRunpathGiven": append(slices.Clone(four), "link=/opt/gpu")}, []string{together + "--driver-link /opt/gpu/lib --compat /C -- OUT"}},
 		{"no compat", state{"cudaCompat": {""}}, []string{"log addCudaCompatRunpath: cudaCompat is empty", "run /T/bin/runpath normalize --tool stubReplace --tool autoAddDriverRunpath COMMON -- OUT"}},
 		{"compat that nobody knows", state{"cudaRunpathGiven": {"tool=addCudaCompatRunpath", "compat-unknown=WHY"}}, []string{"error addCudaCompatRunpath: WHY; set cudaCompat to its directory", "status 1"}},
@@ -111,14 +111,19 @@ func TestFixup(t *testing.T) {
 		{"a switch", state{"dontStubReplace": {"1"}}, []string{"log stubReplace: switched off by dontStubReplace", "normalize --tool autoAddDriverRunpath --tool addCudaCompatRunpath COMMON"}},
 		{"nixpkgs' switch", state{"dontUseAutoAddOpenGLRunpath": {"1"}}, []string{"log autoAddDriverRunpath: switched off by dontUseAutoAddOpenGLRunpath"}},
 		{"strict", state{"cudaRunpathStrict": {"1"}}, []string{"--tool addCudaCompatRunpath --jobs 2 --force-runpath --compat"}},
-		{"stacks and notes", state{"clearExecutableStacks": {"1"}, "cudaResolutionNote": {"1"}}, []string{together + "--compat /C --clear-execstack --resolution-note -- OUT", check + "--compat /C --nix-build -- OUT"}},
+		{"stacks and notes", state{"clearExecutableStacks": {"1"}, "cudaResolutionNote": {"1"}}, []string{together + "--compat /C --clear-execstack --resolution-note -- OUT", check + "--compat /C --nix -- OUT"}},
+		{"notes, and one tool has flags", state{"cudaResolutionNote": {"1"}, "stubReplaceFlags": {"--stub x"}},
+			[]string{"run /T/bin/runpath normalize --tool stubReplace COMMON --compat /C --resolution-note --stub x -- OUT",
+				"run /T/bin/runpath normalize --tool autoAddDriverRunpath COMMON"}},
+		{"a check of the GPUs", state{"cudaRunpathCheckCapabilities": {"1"}, "cudaCapabilities": {"9.0"}, "cudaCapabilitiesCheckFlags": {"--warn"}},
+			[]string{"run /T/bin/runpath gpu COMMON --for 9.0 --nix --warn -- OUT"}},
 		{"stdenv's notes", state{"cudaRunpathGiven": append(slices.Clone(four), "notes=")}, []string{together + "--compat /C --resolution-note"}},
 		{"stdenv's notes, nothing to be patched", state{"cudaRunpathGiven": append(slices.Clone(four), "notes="), "dontPatchELF": {"1"}}, usual},
 		{"the package's own notes, nothing to be patched", state{"cudaRunpathGiven": append(slices.Clone(four), "notes="), "dontPatchELF": {"1"}, "cudaResolutionNote": {"1"}}, []string{together + "--compat /C --resolution-note"}},
 		{"stdenv's notes, patched by autoPatchelf", state{"cudaRunpathGiven": append(slices.Clone(four), "notes="), "dontPatchELF": {"1"}, "function:autoPatchelf": {}}, []string{together + "--compat /C --resolution-note"}},
 		{"no notes", state{"cudaRunpathGiven": append(slices.Clone(four), "notes="), "dontGenerateLDCache": {"1"}, "cudaResolutionNote": {"1"}}, usual},
 		{"notes where nothing edits", state{"cudaRunpathGiven": {"tool=noRunpathAmbiguity", "notes="}}, []string{"notes", check}},
-		{"ignored", state{"noRunpathAmbiguityIgnore": {" lib*.so\n\tlibx.so.1 "}}, []string{check + "--compat /C --nix-build --ignore lib*.so --ignore libx.so.1 -- OUT"}},
+		{"ignored", state{"noRunpathAmbiguityIgnore": {" lib*.so\n\tlibx.so.1 "}}, []string{check + "--compat /C --nix --ignore lib*.so --ignore libx.so.1 -- OUT"}},
 		{"flags of one tool", state{"autoAddDriverRunpathFlags": {"--when needed"}, "autoAddDriverRunpathFlagsArray": {"--x", "a b"}}, []string{
 			"run /T/bin/stubReplace COMMON --compat /C -- OUT", "run /T/bin/autoAddDriverRunpath COMMON --compat /C --when needed --x a b -- OUT", "run /T/bin/addCudaCompatRunpath COMMON --compat /C -- OUT"}},
 		{"a flag that all must hear", state{"stubReplaceFlags": {"--force-rpath"}}, []string{"log warning: --force-rpath is in the flags of one tool alone, and the one that runs last decides; give it to each of them"}},
@@ -127,16 +132,16 @@ func TestFixup(t *testing.T) {
 		{"flags of another kind", state{"stubReplaceFlags!": {"x"}}, []string{"error stubReplaceFlags must be a string or a list, not an attribute set", "status 1"}},
 		{"thin, no list", state{"cudaThin": {"1"}}, []string{"error cudaThin: for which GPUs? Add a line to the package, such as cudaCapabilities = cudaPackages.flags.cudaCapabilities;", "status 1"}},
 		{"check, no list", state{"cudaRunpathCheckCapabilities": {"1"}}, []string{"error cudaRunpathCheckCapabilities: for which GPUs?", "status 1"}},
-		{"thin, the package's list", state{"cudaThin": {"1"}, "cudaCapabilities": {"8.0", "9.0+PTX"}}, []string{"run /T/bin/thinCuda COMMON --for 8.0 9.0+PTX --nix-build --keep-length -- OUT", check}},
+		{"thin, the package's list", state{"cudaThin": {"1"}, "cudaCapabilities": {"8.0", "9.0+PTX"}}, []string{"run /T/bin/runpath thin COMMON --for 8.0 9.0+PTX --nix --keep-length -- OUT", check}},
 		{"thin, an empty list", state{"cudaThin": {"1"}, "cudaCapabilities": {}}, []string{"log thinCuda: neither the setting cudaCapabilities nor the CUDA set names GPUs: nothing to do for them", check}},
-		{"thin, the set's list", state{"cudaThin": {"1"}, "cudaRunpathGiven": append(slices.Clone(four), "gpus=9.0")}, []string{"run /T/bin/thinCuda COMMON --for 9.0 --nix-build --keep-length -- OUT"}},
-		{"thin, and cut", state{"cudaThin": {"1"}, "cudaThinCut": {"1"}, "cudaCapabilities": {"9.0"}}, []string{"run /T/bin/thinCuda COMMON --for 9.0 --nix-build --cut -- OUT"}},
-		{"thin, and cut by its flags", state{"cudaThin": {"1"}, "thinCudaFlags": {"--cut"}, "cudaCapabilities": {"9.0"}}, []string{"run /T/bin/thinCuda COMMON --for 9.0 --nix-build --cut -- OUT"}},
+		{"thin, the set's list", state{"cudaThin": {"1"}, "cudaRunpathGiven": append(slices.Clone(four), "gpus=9.0")}, []string{"run /T/bin/runpath thin COMMON --for 9.0 --nix --keep-length -- OUT"}},
+		{"thin, and cut", state{"cudaThin": {"1"}, "cudaThinCut": {"1"}, "cudaCapabilities": {"9.0"}}, []string{"run /T/bin/runpath thin COMMON --for 9.0 --nix --cut -- OUT"}},
+		{"thin, and cut by its flags", state{"cudaThin": {"1"}, "thinCudaFlags": {"--cut"}, "cudaCapabilities": {"9.0"}}, []string{"run /T/bin/runpath thin COMMON --for 9.0 --nix --cut -- OUT"}},
 		{"cut alone", state{"cudaThinCut": {"1"}}, []string{"log warning: cudaThinCut says how cudaThin thins, and that is not set"}},
 		{"thin, two lists", state{"cudaThin": {"1"}, "cudaRunpathGiven": append(slices.Clone(four), "gpus=9.0", "gpus=8.0")}, []string{"error the hooks came with different lists of GPUs: 9.0 8.0; say"}},
-		{"blank", state{"cudaBlankOptions": {"1"}}, []string{"run /T/bin/thinCuda COMMON --nix-build --keep-length --blank-options -- OUT"}},
-		{"blank and thin, an empty list", state{"cudaBlankOptions": {"1"}, "cudaThin": {"1"}, "cudaCapabilities": {""}}, []string{"run /T/bin/thinCuda COMMON --nix-build --keep-length --blank-options -- OUT"}},
-		{"the hook that thins", state{"cudaRunpathGiven": {"tool=thinCuda", "gpus=9.0"}}, []string{"run /T/bin/thinCuda COMMON --for 9.0 --nix-build --keep-length -- OUT"}},
+		{"blank", state{"cudaBlankOptions": {"1"}}, []string{"run /T/bin/runpath thin COMMON --nix --keep-length --blank-options -- OUT"}},
+		{"blank and thin, an empty list", state{"cudaBlankOptions": {"1"}, "cudaThin": {"1"}, "cudaCapabilities": {""}}, []string{"run /T/bin/runpath thin COMMON --nix --keep-length --blank-options -- OUT"}},
+		{"the hook that thins", state{"cudaRunpathGiven": {"tool=thinCuda", "gpus=9.0"}}, []string{"run /T/bin/runpath thin COMMON --for 9.0 --nix --keep-length -- OUT"}},
 		{"thin is for cudaRunpathHook", state{"cudaRunpathGiven": {"tool=stubReplace"}, "cudaThin": {"1"}}, []string{"run /T/bin/stubReplace COMMON -- OUT"}},
 		{"thin, switched off", state{"cudaThin": {"1"}, "dontThinCuda": {"1"}}, []string{"log thinCuda: switched off by dontThinCuda"}},
 		{"autoPatchelf in a phase", state{"cudaRunpathAutoPatchelf": {"1"}, "NIX_BINTOOLS": {"/B"}}, []string{
@@ -187,7 +192,7 @@ func TestFailingTool(t *testing.T) {
 
 // common are the arguments that every tool gets, or every one that edits run paths.
 func common(command string) string {
-	if strings.Contains(command, "noRunpathAmbiguity") || strings.Contains(command, "thinCuda") {
+	if strings.Contains(command, "noRunpathAmbiguity") || strings.Contains(command, "runpath thin") || strings.Contains(command, "runpath gpu") {
 		return "--jobs 2 --malformed warn"
 	}
 	return "--jobs 2 --malformed warn --force-runpath"

@@ -305,7 +305,7 @@ func (b *build) end() error {
 	}
 	failed := false
 	for _, w := range walks {
-		w.args = slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == "--resolution-note" })
+		w.args = slices.DeleteFunc(slices.Clone(w.args), func(arg string) bool { return arg == resolutionNote })
 		undone, err := b.wouldEdit(w, changed)
 		if err != nil {
 			return err

@@ -29,10 +29,10 @@ a CUDA program from working, else 1. Of the program nothing is run or loaded; wh
 			return err
 		}
 		h, m := c.host, c.machine
-		if c.IsSet("gpu") {
-			targets, err := gpucode.ParseTargets(c.String("gpu"))
+		if c.IsSet("for") {
+			targets, err := gpucode.ParseTargets(c.String("for"))
 			if err != nil {
-				return command.Misusef("--gpu: %v", err)
+				return command.Misusef("--for: %v", err)
 			}
 			for _, t := range targets {
 				h.GPUs = append(h.GPUs, t.Capability)

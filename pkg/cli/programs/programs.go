@@ -25,9 +25,7 @@ type Program struct {
 // others are those that are not one of [cli.Tools]; the first answers to unknown names.
 var others = []Program{
 	{Name: "runpath", Command: cli.RunPath},
-	{Name: "thinCuda", Command: cli.ThinCuda},
 	{Name: "noRunpathAmbiguity", Command: cli.NoRunpathAmbiguity},
-	{Name: "cudaCapabilitiesCheck", Command: cli.CudaCapabilitiesCheck},
 	{Name: "autoPatchelf", Command: cli.AutoPatchelf},
 	{Name: "patchelf", Run: patchelf.Run},
 }

@@ -538,7 +538,7 @@ func kinds() []edit {
 		{name: "soname", args: with("--soname", "lib-"+strings.Repeat("name", 40)+".so")},
 		{name: "stack", args: with("--set-execstack")},
 		{name: "note", args: note},
-		{name: "note and longer", args: []string{"set", "-q", "--resolution-note", long}},
+		{name: "note and longer", args: []string{"normalize", "-q", "--resolution-note", "--tool", "autoAddDriverRunpath", "--driver-link", strings.Repeat("/longer", 400)}},
 		{name: "note goes", before: [][]string{note}, args: []string{"cache", "remove", "-q"}},
 		{name: "note follows", before: [][]string{note}, args: set("$ORIGIN/new")},
 		{name: "note follows, longer", before: [][]string{secrets, note}, args: set(long), gone: []string{secret}},
