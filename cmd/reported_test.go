@@ -688,7 +688,7 @@ func TestAnInterruptedEditIsFinished(t *testing.T) {
 		for _, flag := range []string{"-v", "--json"} {
 			os.WriteFile("file.so", stopped, 0o755)
 			args := slices.Concat(command[1:], []string{"file.so"})
-			args = slices.Insert(args, max(len(command)-2, 1), flag)
+			args = slices.Insert(args, 1, flag)
 			cmd := exec.Command(command[0], args...)
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
