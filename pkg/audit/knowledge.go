@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 )
@@ -33,7 +34,7 @@ type knowledge struct {
 // asked is a name as processes of one kind ask for it: a library for another machine, or C library, is none of theirs.
 type asked struct {
 	name string
-	abi  loader.ABI
+	abi  files.ABI
 	kind loader.Kind
 }
 
@@ -45,7 +46,7 @@ func askedBy(s *loader.Load, name string) asked {
 // opener is a file that loads others.
 type opener struct {
 	path    string
-	file    *loader.File
+	file    *files.File
 	program bool
 }
 

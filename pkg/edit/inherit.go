@@ -11,6 +11,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
@@ -230,7 +231,7 @@ func newInheritance(l *loader.Loader, moves []Move) *inheritance {
 
 // as returns a loader to which the files are in a state.
 func (n *inheritance) as(state func(*Move) State) *loader.Loader {
-	return n.l.Edited(func(f *loader.File) {
+	return n.l.Edited(func(f *files.File) {
 		if m := n.moves[f.Path]; m != nil {
 			s := state(m)
 			f.Tag, f.List, f.RPath, f.Shadow = s.Tag, s.List.String(), "", false

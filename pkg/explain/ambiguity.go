@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -164,7 +165,7 @@ func (a *System) ignored(name string) bool {
 // candidate is a file that one entry offers for a name.
 type candidate struct {
 	entry *entry
-	file  *loader.File
+	file  *files.File
 	path  string
 }
 
@@ -387,7 +388,7 @@ func (c *Case) sharedNames() []string {
 	return out
 }
 
-func (a *System) isSame(f, g *loader.File) bool {
+func (a *System) isSame(f, g *files.File) bool {
 	if f.Path == g.Path {
 		return true
 	}

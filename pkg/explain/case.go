@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
@@ -96,7 +97,7 @@ type Case struct {
 	Provider func(name, near string, fits func(file string) bool) string
 
 	named    string // the file as an argument of the editing tools
-	file     *loader.File
+	file     *files.File
 	view     bool   // it is one in which a remedy was followed
 	followed bool   // what it may open is a part of the load
 	at       string // the file's path below the root, links resolved

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/loader/tinyelf"
@@ -436,7 +437,7 @@ func TestNamesThatAreFollowed(t *testing.T) {
 		if c.name == "" {
 			o = s.Main
 		}
-		l := loader.Literal{Name: c.lit, Exact: c.exact, Driver: driver.NeedsDriver(c.lit)}
+		l := files.Literal{Name: c.lit, Exact: c.exact, Driver: driver.NeedsDriver(c.lit)}
 		if one, all := s.Likely(false)(o, l), s.Likely(true)(o, l); one != c.one || all != c.all {
 			t.Errorf("%+v: %v, %v", c, one, all)
 		}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
 )
@@ -20,7 +20,7 @@ func (c *Case) Tried(list []Conclusion) []Conclusion {
 	}
 	c.tried = list
 	before := c.keys()
-	var done []func(*loader.File)
+	var done []func(*files.File)
 	for i := range list {
 		f := &list[i]
 		if f.Command == nil {
@@ -105,9 +105,9 @@ const mostLookUps = 2_000_000
 
 // settles reports whether a conclusion goes with some edits, and none comes that was not there before. That a library of the driver
 // is not on this machine, whose link is searched, is none. whole: nor is anything wrong with its library by then.
-func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...func(*loader.File)) bool {
+func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...func(*files.File)) bool {
 	c.trials += len(c.Objects) * (1 + strings.Count(c.file.List, ":"))
-	l := c.Loader.Edited(func(file *loader.File) {
+	l := c.Loader.Edited(func(file *files.File) {
 		for _, edit := range edits {
 			edit(file)
 		}
@@ -131,7 +131,7 @@ func (c *Case) settles(f *Conclusion, before map[key]bool, whole bool, edits ...
 }
 
 // follows returns what a remedy's command makes of a file, on the view that a loader has of it; nil where that is not known.
-func (c *Case) follows(r remedy.Remedy) func(*loader.File) {
+func (c *Case) follows(r remedy.Remedy) func(*files.File) {
 	argv := r.Command
 	if argv == nil {
 		return nil
@@ -142,15 +142,15 @@ func (c *Case) follows(r remedy.Remedy) func(*loader.File) {
 	if operand == remedy.Operand(c.named) {
 		at = c.file.Path
 	}
-	of := func(edit func(*loader.File)) func(*loader.File) {
-		return func(f *loader.File) {
+	of := func(edit func(*files.File)) func(*files.File) {
+		return func(f *files.File) {
 			if f.Path == at {
 				edit(f)
 			}
 		}
 	}
-	list := func(change func(f *loader.File, l runpath.List) runpath.List) func(*loader.File) {
-		return of(func(f *loader.File) {
+	list := func(change func(f *files.File, l runpath.List) runpath.List) func(*files.File) {
+		return of(func(f *files.File) {
 			l := change(f, runpath.Parse(f.List))
 			if f.List == l.String() {
 				return
@@ -179,11 +179,11 @@ func (c *Case) follows(r remedy.Remedy) func(*loader.File) {
 	switch words[0] {
 	case "normalize":
 		normal := list(c.normal(0, words[1:]...))
-		return of(func(f *loader.File) { normal(f); f.RPath, f.Shadow, f.Stopped = "", false, false })
+		return of(func(f *files.File) { normal(f); f.RPath, f.Shadow, f.Stopped = "", false, false })
 	case "add":
-		return list(func(_ *loader.File, l runpath.List) runpath.List { return added(l, words[len(words)-1]) })
+		return list(func(_ *files.File, l runpath.List) runpath.List { return added(l, words[len(words)-1]) })
 	case "cache":
-		return of(func(f *loader.File) { f.Note, f.NoteErr = nil, nil })
+		return of(func(f *files.File) { f.Note, f.NoteErr = nil, nil })
 	case "edit":
 		return c.edits(words[1:], of, list)
 	}
@@ -191,12 +191,12 @@ func (c *Case) follows(r remedy.Remedy) func(*loader.File) {
 }
 
 // edits is what the flags of edit make of a file.
-func (c *Case) edits(flags []string, of func(func(*loader.File)) func(*loader.File),
-	list func(func(*loader.File, runpath.List) runpath.List) func(*loader.File)) func(*loader.File) {
-	var all []func(*loader.File)
+func (c *Case) edits(flags []string, of func(func(*files.File)) func(*files.File),
+	list func(func(*files.File, runpath.List) runpath.List) func(*files.File)) func(*files.File) {
+	var all []func(*files.File)
 	for i := 0; i < len(flags); i++ {
 		if flags[i] == "--clear-execstack" {
-			all = append(all, of(func(f *loader.File) { f.ExecutableStack = "" }))
+			all = append(all, of(func(f *files.File) { f.ExecutableStack = "" }))
 			continue
 		}
 		if i++; i == len(flags) {
@@ -206,11 +206,11 @@ func (c *Case) edits(flags []string, of func(func(*loader.File)) func(*loader.Fi
 		old, by, _ := strings.Cut(value, "=")
 		switch flags[i-1] {
 		case "--remove-entry":
-			all = append(all, list(func(_ *loader.File, l runpath.List) runpath.List { return l.Without(value) }))
+			all = append(all, list(func(_ *files.File, l runpath.List) runpath.List { return l.Without(value) }))
 		case "--add-entry":
-			all = append(all, list(func(_ *loader.File, l runpath.List) runpath.List { return added(l, value) }))
+			all = append(all, list(func(_ *files.File, l runpath.List) runpath.List { return added(l, value) }))
 		case "--replace-entry":
-			all = append(all, list(func(_ *loader.File, l runpath.List) runpath.List {
+			all = append(all, list(func(_ *files.File, l runpath.List) runpath.List {
 				for i := range value {
 					if old := value[:i]; value[i] == '=' && len(l.Without(old)) < len(l) {
 						return l.Replace(old, runpath.Parse(value[i+1:])...)
@@ -219,16 +219,16 @@ func (c *Case) edits(flags []string, of func(func(*loader.File)) func(*loader.Fi
 				return l
 			}))
 		case "--replace-needed":
-			all = append(all, of(func(f *loader.File) { f.Ask(map[string]string{old: by}, "") }))
+			all = append(all, of(func(f *files.File) { f.Ask(map[string]string{old: by}, "") }))
 		case "--add-needed":
-			all = append(all, of(func(f *loader.File) { f.Ask(nil, value) }))
+			all = append(all, of(func(f *files.File) { f.Ask(nil, value) }))
 		case "--interpreter":
-			all = append(all, of(func(f *loader.File) { f.Interp = value }))
+			all = append(all, of(func(f *files.File) { f.Interp = value }))
 		default:
 			return nil
 		}
 	}
-	return func(f *loader.File) {
+	return func(f *files.File) {
 		for _, edit := range all {
 			edit(f)
 		}
@@ -248,8 +248,8 @@ func added(l runpath.List, entry string) runpath.List {
 }
 
 // normal is what the tools of the normal form make of a list.
-func (c *Case) normal(maps runpath.Map, flags ...string) func(*loader.File, runpath.List) runpath.List {
-	return func(f *loader.File, l runpath.List) runpath.List {
+func (c *Case) normal(maps runpath.Map, flags ...string) func(*files.File, runpath.List) runpath.List {
+	return func(f *files.File, l runpath.List) runpath.List {
 		expand := func(entry string) string { dir, _ := c.Load.Expand(c.Load.Main, entry); return dir }
 		s := runpath.Settings{DriverLink: c.Link(f.ELF.Machine), Compat: c.Compat, Needed: f.Needed, IsStub: c.StubDirs.Contains, Dedupe: slices.Contains(flags, "--dedupe"),
 			IsCompat:        func(entry string) bool { return c.IsCompat(c.Load, entry, expand(entry)) },

@@ -6,8 +6,8 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/gpucode"
-	"cuda-runpath/pkg/loader"
 )
 
 // Seen is a file's GPU code, read while the loader had the file open.
@@ -17,7 +17,7 @@ type Seen struct {
 }
 
 // Look is a [loader.Options.Look] that returns a *Seen.
-func Look(f *loader.File, _ *elfimage.Image, r io.ReaderAt, head []byte) any {
+func Look(f *files.File, _ *elfimage.Image, r io.ReaderAt, head []byte) any {
 	s := &Seen{}
 	if !driver.Provides(path.Base(f.Path)) {
 		s.Code, s.CodeErr = gpucode.Read(r, f.Size, head)
@@ -26,7 +26,7 @@ func Look(f *loader.File, _ *elfimage.Image, r io.ReaderAt, head []byte) any {
 }
 
 // SeenOf returns what [Look] saw of a file.
-func SeenOf(f *loader.File) *Seen {
+func SeenOf(f *files.File) *Seen {
 	if s, ok := f.Seen.(*Seen); ok {
 		return s
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/nixpkgs"
 	"cuda-runpath/pkg/remedy"
@@ -216,7 +217,7 @@ func (c *Case) stops(o *loader.Object) Conclusion {
 
 // otherLibc reports whether a name is that of musl's C library, and the loader glibc's.
 func (c *Case) otherLibc(name string) bool {
-	return c.Load.Interp.Kind == loader.GLibc && loader.MuslOnly(name)
+	return c.Load.Interp.Kind == loader.GLibc && files.MuslOnly(name)
 }
 
 // mixed: a file that was built against musl, where glibc's loader loads it.

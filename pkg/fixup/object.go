@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -22,10 +22,10 @@ type Object struct {
 	Links int
 	Also  []*Object
 
-	*loader.File // what the loader knows of it; one without anything where it was not read
-	ABI          loader.ABI
-	LibC         LibC
-	Note         string // the description of the resolution note
+	*files.File // what the loader knows of it; one without anything where it was not read
+	ABI         files.ABI
+	LibC        LibC
+	Note        string // the description of the resolution note
 
 	Notes    []elfimage.DlopenNote
 	Literals []string // names of libraries in read-only data, where they were asked for
@@ -48,7 +48,7 @@ const (
 )
 
 // unread is what is known of a file that was not read.
-var unread = &loader.File{ELF: &loader.Header{}}
+var unread = &files.File{ELF: &files.Header{}}
 
 // take reads what the index keeps of an open file, and the loader as well.
 func (ix *Index) take(o *Object, f *tree.File, own bool) {
@@ -58,7 +58,7 @@ func (ix *Index) take(o *Object, f *tree.File, own bool) {
 		return
 	}
 	defer im.Release()
-	o.ABI = loader.ABIOf(im)
+	o.ABI = files.ABIOf(im)
 	o.File = ix.loader.Files().Take(o.Real, f.FD(), f.Stat(), f.Head(), im)
 	if o.SkipReason = o.ELF.SkipReason(); o.SkipReason == "" || o.SkipReason == elfimage.Loader {
 		o.Err = ix.read(o, im, own)
@@ -109,7 +109,7 @@ func libCOf(o *Object) LibC {
 	}
 	for _, name := range o.Needed {
 		switch {
-		case loader.MuslOnly(name):
+		case files.MuslOnly(name):
 			return Musl
 		case strings.HasPrefix(name, "libc.so.6"): // .6.1 on Alpha
 			return GLibC

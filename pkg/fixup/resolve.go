@@ -17,6 +17,7 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
@@ -724,7 +725,7 @@ func (r *Resolver) besideInterpreter(p *Plan, n *Need, name string) bool {
 
 // libCName reports whether a name is one of a C library's own.
 func libCName(name string) bool {
-	return loader.OfGLibc(name) || libCOfInterpreter(name) != UnknownLibC || loader.MuslOnly(name)
+	return loader.OfGLibc(name) || libCOfInterpreter(name) != UnknownLibC || files.MuslOnly(name)
 }
 
 // choose returns the candidate that the file is to load; with ownOnly, one of the tree.
@@ -873,7 +874,7 @@ func (r *Resolver) refuse(p *Plan, name string, c Candidate) string {
 		return "lacks " + strings.Join(lacks, ", ")
 	}
 	if in := r.ix.loader.Interpreter(p.runsOn(), o.ABI); in.Kind == loader.GLibc {
-		if symbol := lib.AssertsFor(o.File, name, in.Version); symbol != "" {
+		if symbol := loader.AssertsFor(lib.File, o.File, name, in.Version); symbol != "" {
 			return fmt.Sprintf("has no symbol versions, and glibc %v fails where it binds %s to it", in.Version, symbol)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 )
 
@@ -33,7 +34,7 @@ func newToday(ix *Index, asRunPath bool) *today {
 	l := ix.loader
 	if asRunPath {
 		own := ix.real()
-		l = l.Edited(func(f *loader.File) {
+		l = l.Edited(func(f *files.File) {
 			if f.Tag == elf.DT_RPATH && own[f.Path] {
 				f.Tag = elf.DT_RUNPATH
 			}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 )
 
@@ -49,7 +50,7 @@ func (ix *Index) view(plans []*Plan) *loader.Loader {
 			edited[same.Real] = p.State()
 		}
 	}
-	return ix.loader.Edited(func(f *loader.File) {
+	return ix.loader.Edited(func(f *files.File) {
 		if s, ok := edited[f.Path]; ok {
 			f.Tag, f.List, f.Interp, f.RPath, f.Shadow = s.Tag, s.List, s.Interpreter, "", false
 			f.Note, f.NoteErr = nil, nil // a right one leads nowhere else
@@ -283,7 +284,7 @@ func after(o *loader.Object) string {
 
 // sameFile reports whether two paths lead to one file, or to ELF files of the same bytes.
 func sameFile(a, b string) bool {
-	files := loader.NewFiles("")
+	files := files.New(files.Options{})
 	f := files.Open(a)
 	return f.ELF != nil && f.Same(files.Open(b))
 }

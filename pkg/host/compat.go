@@ -10,6 +10,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/explain"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/runpath"
@@ -226,7 +227,7 @@ func (w Wants) Linked(link string) (linked bool) {
 }
 
 // driverOnly follows, of what a program may open later, what concerns the driver.
-func driverOnly(_ *loader.Object, l loader.Literal) bool { return l.Driver && l.Exact }
+func driverOnly(_ *loader.Object, l files.Literal) bool { return l.Driver && l.Exact }
 
 // CompatChoice says which compat packages a program may use.
 type CompatChoice string

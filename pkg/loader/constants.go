@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
@@ -54,7 +55,7 @@ type Interpreter struct {
 	Soname  string
 	// ReadsNote: it reads resolution notes (nixpkgs' ldcache.patch).
 	ReadsNote bool
-	file      *File
+	file      *files.File
 	hwcaps    bool // it looks into glibc-hwcaps
 	debian    bool // it passes over files of another machine and byte order, as Debian's do: see ABI.verify
 }
@@ -76,17 +77,17 @@ const maxLoader = 8 << 20
 var muslPathText = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\x00(/[!-~]*:/[!-~:]*lib)\x00`) })
 
 // readInterpreter reads a loader's constants. asked says that a file names the loader, which is not guessed.
-func (l *Loader) readInterpreter(p string, a ABI, asked bool, nixLD string) *Interpreter {
+func (l *Loader) readInterpreter(p string, a files.ABI, asked bool, nixLD string) *Interpreter {
 	in := &Interpreter{Path: p, Kind: GLibc, Version: Newest, Store: store.Contains(p), ReadsNote: l.o.ReadsNote == "yes"}
 	if p == "" { // nixpkgs' glibc, which has no default directories outside the store
-		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib", unread(syscall.ENOENT)
+		in.Soname, in.Store, in.Lib, in.file = path.Base(systemOf(a).interpreter), true, "lib", files.Unread("", syscall.ENOENT)
 		return in
 	}
 	if strings.HasPrefix(path.Base(p), "ld-musl") {
 		in.Kind = Musl
 	}
 	data := in.read(l.files, l.abs(p)) // a relative one is the kernel's, from the working directory
-	if in.file.isNixLD(data) && asked {
+	if isNixLD(in.file, data) && asked {
 		at := cmp.Or(nixLD, nixLDLoader)
 		if data = in.read(l.files, at); in.Why != "" {
 			in.Why = fmt.Sprintf("is nix-ld, and the loader that it becomes, %s, %s", at, in.Why)
@@ -130,14 +131,14 @@ func (l *Loader) readInterpreter(p string, a ABI, asked bool, nixLD string) *Int
 }
 
 // read reads a loader's file; nil where there is none to be read, and sets Found and Why.
-func (in *Interpreter) read(files *Files, p string) (data []byte) {
+func (in *Interpreter) read(files *files.Files, p string) (data []byte) {
 	in.file = files.Open(p)
 	if in.Soname = in.file.Soname; in.Soname == "" {
 		in.Soname = path.Base(in.Path)
 	}
 	in.Found, in.Why = false, ""
-	if in.file.errno != 0 {
-		in.Why = in.file.problem()
+	if in.file.Errno != 0 {
+		in.Why = in.file.Problem()
 	}
 	if in.file.ELF == nil || in.file.Size > maxLoader {
 		return nil
@@ -146,7 +147,7 @@ func (in *Interpreter) read(files *Files, p string) (data []byte) {
 	if err != nil {
 		return nil
 	}
-	in.Why = in.file.noLoader(data)
+	in.Why = noLoader(in.file, data)
 	in.Found = in.Why == ""
 	return data
 }
@@ -164,7 +165,7 @@ const (
 
 // noLoader says why a file is no dynamic loader, by what is in it; "" where it is one. Musl's is its libc, which has
 // no loader's name; glibc's has a soname.
-func (f *File) noLoader(data []byte) string {
+func noLoader(f *files.File, data []byte) string {
 	var what string
 	switch skip := f.ELF.SkipReason(); {
 	case skip == elfimage.Loader:
@@ -182,7 +183,7 @@ func (f *File) noLoader(data []byte) string {
 		return ""
 	}
 	switch {
-	case f.isNixLD(data):
+	case isNixLD(f, data):
 		return "is nix-ld"
 	case bytes.Contains(data, []byte(stubLDText)):
 		return "is NixOS's stub-ld, which prints a message and starts nothing"
@@ -191,7 +192,7 @@ func (f *File) noLoader(data []byte) string {
 }
 
 // isNixLD reports whether a file is nix-ld.
-func (f *File) isNixLD(data []byte) bool {
+func isNixLD(f *files.File, data []byte) bool {
 	return f.ELF != nil && f.Soname == "" && bytes.Contains(data, []byte(nixLDText))
 }
 
@@ -223,7 +224,7 @@ const lastSilent Version = 32
 // besideVersion returns the version of a loader that does not say it: what the libc.so.6 beside its file says, or the
 // highest GLIBC_2.N that this defines, which is at most its release, and near it; else the last such version.
 func (l *Loader) besideVersion(in *Interpreter) Version {
-	libc := l.files.Open(path.Dir(l.Inside(in.file.Path)) + "/libc.so.6")
+	libc := l.files.Open(path.Dir(l.files.Inside(in.file.Path)) + "/libc.so.6")
 	if libc.ELF == nil {
 		return lastSilent
 	}
@@ -231,7 +232,7 @@ func (l *Loader) besideVersion(in *Interpreter) Version {
 	if data, err := plainfile.Read(libc.Path, maxLoader); err == nil {
 		v, _ = releaseVersion(data)
 	}
-	for name := range libc.versions.defines {
+	for name := range libc.Versions.Defines {
 		text, _ := strings.CutPrefix(name, "GLIBC_2.")
 		text, _, _ = strings.Cut(text, ".")
 		if n, err := strconv.Atoi(text); err == nil {
@@ -290,7 +291,7 @@ func constant(data []byte, ending string) string {
 }
 
 // defaultDirs is for a loader whose file is not there to be read.
-func defaultDirs(in *Interpreter, a ABI) (dirs []string) {
+func defaultDirs(in *Interpreter, a files.ABI) (dirs []string) {
 	if in.Store {
 		return []string{path.Dir(in.Path) + "/"}
 	}
@@ -330,7 +331,7 @@ func (in *Interpreter) muslConstants(data []byte) {
 // muslSearch sets musl's default list: the loader's own, or what a file says.
 func (l *Loader) muslSearch(in *Interpreter, y *system) {
 	dirs := in.Dirs
-	if f, err := l.files.read(in.Cache, 1<<20); !os.IsNotExist(err) {
+	if f, err := l.files.Read(in.Cache, 1<<20); !os.IsNotExist(err) {
 		y.rule, dirs = ByPathFile, strings.FieldsFunc(string(f), muslSeparator) // none where it cannot be read
 	}
 	for _, dir := range dirs {
@@ -338,21 +339,12 @@ func (l *Loader) muslSearch(in *Interpreter, y *system) {
 	}
 }
 
-// read returns the contents of a file of at most limit bytes.
-func (fs *Files) read(p string, limit int64) ([]byte, error) {
-	at := fs.place(p)
-	if at.errno != 0 {
-		return nil, at.errno
-	}
-	return plainfile.Read(at.host, limit)
-}
-
 // guess returns the loader of a library, which names none: the one beside the
 // libc.so.6 that its run path leads to, else the one that the file needs by
 // name, else the machine's usual one; "" for one of a store, of whose programs
 // the glibc is not known.
-func (l *Loader) guess(f *File, origin string) string {
-	a := abiOf(f)
+func (l *Loader) guess(f *files.File, origin string) string {
+	a, _ := f.ABI()
 	usual := systemOf(a).interpreter
 	for _, n := range f.Needed {
 		if strings.HasPrefix(n, "libc.musl-") {
@@ -381,12 +373,12 @@ func (l *Loader) guess(f *File, origin string) string {
 			}
 		}
 	}
-	if store.Contains(l.Inside(f.Path)) {
+	if store.Contains(l.files.Inside(f.Path)) {
 		return ""
 	}
-	if l.files.place(usual).errno != 0 {
+	if l.files.At(usual).Errno != 0 {
 		// A system of musl's only.
-		if m := "/lib/ld-musl-" + systemOf(a).musl + ".so.1"; l.files.place(m).errno == 0 {
+		if m := "/lib/ld-musl-" + systemOf(a).musl + ".so.1"; l.files.At(m).Errno == 0 {
 			return m
 		}
 	}

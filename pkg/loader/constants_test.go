@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader/tinyelf"
 )
 
@@ -128,7 +129,7 @@ func TestPointersOfGitLFS(t *testing.T) {
 	const first = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345678\n"
 	for text, want := range map[string]bool{first: true, "version https://example.org\n" + first: false, first + strings.Repeat("x", 1024): false, "INPUT(libx.so)": false, "": false} {
 		s.raw("libx.so", text)
-		if f := NewFiles("").Open(s.dir + "/libx.so"); f.IsLFSPointer() != want {
+		if f := files.New(files.Options{}).Open(s.dir + "/libx.so"); f.IsLFSPointer() != want {
 			t.Errorf("%.60q: %v", text, !want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader/tinyelf"
 )
 
@@ -36,7 +37,7 @@ func TestFIFOsAreNotWaitedFor(t *testing.T) {
 	for what, ask := range map[string]func(){
 		"the directory": func() { l.files.Names(listed) },
 		"the interpreter": func() {
-			l.readInterpreter(interpreter, ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}, true, "")
+			l.readInterpreter(interpreter, files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}, true, "")
 		},
 	} {
 		done := make(chan struct{})

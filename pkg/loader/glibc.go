@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/runpath"
 )
@@ -76,12 +77,12 @@ type system struct {
 
 type systemKey struct {
 	interp, nixLD string
-	abi           ABI
+	abi           files.ABI
 	asked         bool
 }
 
 // system returns the system that a program sees, once for all programs; asked is readInterpreter's.
-func (l *Loader) system(interp string, a ABI, cpu CPU, asked bool, nixLD string) *system {
+func (l *Loader) system(interp string, a files.ABI, cpu CPU, asked bool, nixLD string) *system {
 	key := systemKey{interp, nixLD, a, asked}
 	if v, ok := l.systems.Load(key); ok {
 		return v.(*system)
@@ -97,7 +98,7 @@ func (l *Loader) system(interp string, a ABI, cpu CPU, asked bool, nixLD string)
 		}
 	}
 	if in.Preload != "" {
-		if b, err := l.files.read(in.Preload, 1<<20); err == nil {
+		if b, err := l.files.Read(in.Preload, 1<<20); err == nil {
 			for line := range strings.Lines(string(b)) {
 				line, _, _ = strings.Cut(line, "#")
 				y.preload = append(y.preload, strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(": \t\n", r) })...)
@@ -120,7 +121,7 @@ func (s *Load) fromSystem(name string, r *outcome) {
 // of its own (load_audit_modules in elf/rtld.c). The program's run path counts for
 // them and for what they need. One that cannot be loaded is ignored, with a message.
 func (s *Load) startAudits() {
-	for i, list := range [...]string{s.Environment.Audit, s.Main.File.audit[0], s.Main.File.audit[1]} {
+	for i, list := range [...]string{s.Environment.Audit, s.Main.File.Audit[0], s.Main.File.Audit[1]} {
 		cause := []Cause{AuditEnv, Audit, DepAudit}[i]
 		if cause == AuditEnv && s.Secure || cause != AuditEnv && s.Interp.Version < 32 {
 			continue
@@ -204,25 +205,25 @@ func (s *Load) deps(roots []*Object) bool {
 				}
 			}
 		} else if o.File != nil && !o.missing && o.Err == "" && o != s.self {
-			o.Uses = slices.Grow(o.Uses, len(o.File.deps))
-			for _, d := range o.File.deps {
+			o.Uses = slices.Grow(o.Uses, len(o.File.Asks))
+			for _, d := range o.File.Asks {
 				if len(s.Objects) >= maxObjects && !s.step(maxSteps) {
 					return false
 				}
 				cause := Needed
-				switch d.tag {
+				switch d.Tag {
 				case elf.DT_AUXILIARY:
 					cause = Auxiliary
 				case elf.DT_FILTER:
 					cause = Filter
 				}
-				name := d.name
+				name := d.Name
 				if runpath.HasToken(name) { // expand_dst of elf/dl-deps.c
 					if name = s.tokens(o).Expand(name); s.Secure {
-						s.notAllowed(o, d.name, cause, "DST not allowed in SUID/SGID programs")
+						s.notAllowed(o, d.Name, cause, "DST not allowed in SUID/SGID programs")
 						return false
 					} else if name == "" && cause != Auxiliary {
-						s.notAllowed(o, d.name, cause, "empty dynamic string token substitution")
+						s.notAllowed(o, d.Name, cause, "empty dynamic string token substitution")
 						return false
 					} else if name == "" {
 						continue
@@ -238,7 +239,7 @@ func (s *Load) deps(roots []*Object) bool {
 				if to.Err != "" && cause != Auxiliary {
 					return false
 				}
-				if d.tag == elf.DT_NEEDED {
+				if d.Tag == elf.DT_NEEDED {
 					if !listed(to) {
 						list(to)
 						all = append(all, item{o: to})
@@ -344,7 +345,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 	s.search(name, loader, &r)
 	if r.file != nil && r.fatal == "" {
 		for _, known := range s.Objects {
-			if known != s.Main && !known.missing && known.File != nil && known.File.id == r.file.id && known != s.self {
+			if known != s.Main && !known.missing && known.File != nil && known.File.Is(r.file) && known != s.self {
 				known.addName(name)
 				return known, true
 			}
@@ -362,7 +363,7 @@ func (s *Load) mapObject(name string, loader *Object, cause Cause) (o *Object, a
 		o.awaited = r.awaited && driver.Provides(name)
 		return o, false
 	}
-	if s.started && r.fatal == "" && r.file.flags1&elf.DF_1_NOOPEN != 0 {
+	if s.started && r.fatal == "" && r.file.Flags1&elf.DF_1_NOOPEN != 0 {
 		r.fatal = "shared object cannot be dlopen()ed"
 	}
 	o.origin, o.names = originOf(s.l.abs(r.path)), append(o.names, name)
@@ -432,7 +433,7 @@ func (s *Load) search(name string, loader *Object, r *outcome) {
 	if dirs := s.list(loader, elf.DT_RUNPATH); len(dirs) > 0 && s.openPath(name, dirs, ByRunPath, loader, r) {
 		return
 	}
-	nodeflib := loader.File != nil && loader.File.flags1&elf.DF_1_NODEFLIB != 0
+	nodeflib := loader.File != nil && loader.File.Flags1&elf.DF_1_NODEFLIB != 0
 	if !nodeflib {
 		s.fromSystem(name, r)
 	} else if s.Interp.Cache == "" || !s.fromCache(name, nodeflib, r) {
@@ -462,11 +463,11 @@ func (s *Load) byNote(name string, asks *Object, r *outcome) (done bool) {
 		if !ok || !s.step(1) {
 			continue
 		}
-		f := unread(syscall.ENOENT)
+		f := files.Unread("", syscall.ENOENT)
 		if file != "" {
 			f = s.l.files.Open(s.l.abs(file))
 		}
-		if s.take(r, f, Try{Path: file, Rule: ByNote, Entry: string(p), List: asks, There: f.there()}) {
+		if s.take(r, f, Try{Path: file, Rule: ByNote, Entry: string(p), List: asks, There: f.There()}) {
 			return true
 		}
 	}
@@ -483,7 +484,7 @@ func (s *Load) fromCache(name string, nodeflib bool, r *outcome) bool {
 		}
 		return s.try(r, t)
 	}
-	e, ok := cache.Resolve(name, s.abi.cache(), s.common.processor)
+	e, ok := cache.Resolve(name, cacheABI(s.abi), s.common.processor)
 	if !ok {
 		t.Why = "has no entry for " + name
 		if cache.Damage != nil {

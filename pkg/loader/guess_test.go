@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader/tinyelf"
 )
 
@@ -61,18 +62,18 @@ func TestLibrariesOfTheProgram(t *testing.T) {
 
 func TestNamesOfSystems(t *testing.T) {
 	for _, c := range []struct {
-		abi  ABI
+		abi  files.ABI
 		want systemNames
 	}{
-		{ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}, systemNames{interpreter: "/lib64/ld-linux-x86-64.so.2", musl: "x86_64", triplet: "x86_64-linux-gnu", vdso: "linux-vdso.so.1"}},
-		{ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}, systemNames{interpreter: "/libx32/ld-linux-x32.so.2", musl: "x86_64", triplet: "x86_64-linux-gnu", vdso: "linux-vdso.so.1"}},
-		{ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_386}, systemNames{interpreter: "/lib/ld-linux.so.2", musl: "i386", triplet: "i386-linux-gnu", vdso: "linux-gate.so.1"}},
-		{ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_ARM, Flags: 0x5000200}, systemNames{interpreter: "/lib/ld-linux.so.3", musl: "armhf", triplet: "arm-linux-gnueabihf", vdso: "linux-vdso.so.1"}},
-		{ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_ARM, Flags: 0x5000400}, systemNames{interpreter: "/lib/ld-linux-armhf.so.3", musl: "armhf", triplet: "arm-linux-gnueabihf", vdso: "linux-vdso.so.1"}},
-		{ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2MSB, Machine: elf.EM_AARCH64}, systemNames{interpreter: "/lib/ld-linux-aarch64_be.so.1", musl: "aarch64", triplet: "aarch64-linux-gnu", vdso: "linux-vdso.so.1"}},
-		{ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_PPC64}, systemNames{interpreter: "/lib64/ld64.so.2", musl: "powerpc64le", triplet: "powerpc64le-linux-gnu", vdso: "linux-vdso64.so.1"}},
-		{ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2MSB, Machine: elf.EM_S390}, systemNames{interpreter: "/lib/ld64.so.1", musl: "s390x", triplet: "s390x-linux-gnu", vdso: "linux-vdso64.so.1"}},
-		{ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2MSB, Machine: elf.EM_68K}, systemNames{interpreter: "/lib/ld.so.1"}},
+		{files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}, systemNames{interpreter: "/lib64/ld-linux-x86-64.so.2", musl: "x86_64", triplet: "x86_64-linux-gnu", vdso: "linux-vdso.so.1"}},
+		{files.ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}, systemNames{interpreter: "/libx32/ld-linux-x32.so.2", musl: "x86_64", triplet: "x86_64-linux-gnu", vdso: "linux-vdso.so.1"}},
+		{files.ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_386}, systemNames{interpreter: "/lib/ld-linux.so.2", musl: "i386", triplet: "i386-linux-gnu", vdso: "linux-gate.so.1"}},
+		{files.ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_ARM, Flags: 0x5000200}, systemNames{interpreter: "/lib/ld-linux.so.3", musl: "armhf", triplet: "arm-linux-gnueabihf", vdso: "linux-vdso.so.1"}},
+		{files.ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_ARM, Flags: 0x5000400}, systemNames{interpreter: "/lib/ld-linux-armhf.so.3", musl: "armhf", triplet: "arm-linux-gnueabihf", vdso: "linux-vdso.so.1"}},
+		{files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2MSB, Machine: elf.EM_AARCH64}, systemNames{interpreter: "/lib/ld-linux-aarch64_be.so.1", musl: "aarch64", triplet: "aarch64-linux-gnu", vdso: "linux-vdso.so.1"}},
+		{files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_PPC64}, systemNames{interpreter: "/lib64/ld64.so.2", musl: "powerpc64le", triplet: "powerpc64le-linux-gnu", vdso: "linux-vdso64.so.1"}},
+		{files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2MSB, Machine: elf.EM_S390}, systemNames{interpreter: "/lib/ld64.so.1", musl: "s390x", triplet: "s390x-linux-gnu", vdso: "linux-vdso64.so.1"}},
+		{files.ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2MSB, Machine: elf.EM_68K}, systemNames{interpreter: "/lib/ld.so.1"}},
 	} {
 		got := systemOf(c.abi)
 		if got = (systemNames{interpreter: got.interpreter, musl: got.musl, triplet: got.triplet, vdso: got.vdso}); got != c.want {
@@ -94,7 +95,7 @@ func TestDefaultDirectories(t *testing.T) {
 		{elf.EM_MIPS, elf.ELFCLASS32, "/lib/ /usr/lib/"},
 		{elf.EM_ALPHA, elf.ELFCLASS64, "/lib/ /usr/lib/"},
 	} {
-		if got := strings.Join(defaultDirs(&Interpreter{}, ABI{Class: c.class, Machine: c.machine}), " "); got != c.want {
+		if got := strings.Join(defaultDirs(&Interpreter{}, files.ABI{Class: c.class, Machine: c.machine}), " "); got != c.want {
 			t.Errorf("%v %v: %s", c.machine, c.class, got)
 		}
 	}

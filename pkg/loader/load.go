@@ -7,15 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"strings"
 	"sync"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/ldcache"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/runpath"
@@ -78,13 +76,13 @@ type Options struct {
 	NoTries bool
 	// Look is called with each ELF file while it is open, its image, and of which head is the beginning; what it
 	// returns is kept in File.Seen. It is called from several goroutines.
-	Look func(f *File, im *elfimage.Image, r io.ReaderAt, head []byte) any
+	Look func(f *files.File, im *elfimage.Image, r io.ReaderAt, head []byte) any
 }
 
 // Loader answers for many files, with what it has read kept. It is safe for concurrent use.
 type Loader struct {
 	o       Options
-	files   *Files
+	files   *files.Files
 	caches  sync.Map // string → func() (*ldcache.Cache, error)
 	systems sync.Map // systemKey → *system
 	cwd     string   // below the root, where that is not this machine's
@@ -92,8 +90,7 @@ type Loader struct {
 
 // New returns a loader for the options.
 func New(o Options) (*Loader, error) {
-	l := &Loader{o: o, files: NewFiles(o.Root)}
-	l.files.opened, l.files.look = o.Opened, o.Look
+	of := files.Options{Root: o.Root, Opened: o.Opened, Look: o.Look}
 	if o.Root != "" {
 		st, err := os.Stat(o.Root)
 		if err != nil {
@@ -108,15 +105,10 @@ func New(o Options) (*Loader, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.AssumeDriver, err)
 		}
-		l.files.driver = strings.TrimRight(dir, "/")
-		for _, link := range []string{o.DriverLink, driver.Link, driver.Link32} {
-			if link != "" {
-				l.files.mounts = append(l.files.mounts, runpath.Key(link))
-			}
-		}
+		of.Driver, of.Links = dir, []string{o.DriverLink, driver.Link, driver.Link32}
 	}
-	l.cwd = "/"
-	if l.files.root == "" {
+	l := &Loader{o: o, files: files.New(of), cwd: "/"}
+	if l.files.Host("") == "" {
 		var err error
 		if l.cwd, err = os.Getwd(); err != nil {
 			l.cwd = "/proc/self/cwd" // it was removed: nothing is found in it
@@ -128,62 +120,29 @@ func New(o Options) (*Loader, error) {
 // Edited returns a loader like this one to which files are what edit makes of them: it sets Tag,
 // List, Interp and Note of those of File.Path that it knows. What either reads need not be read
 // again. edit is called from several goroutines.
-func (l *Loader) Edited(edit func(*File)) *Loader {
-	return &Loader{o: l.o, cwd: l.cwd, files: &Files{places: l.files.places, base: l.files, edited: edit}}
+func (l *Loader) Edited(edit func(*files.File)) *Loader {
+	return &Loader{o: l.o, cwd: l.cwd, files: l.files.Edited(edit)}
 }
 
 // Environment returns what programs have that no wrapper starts.
 func (l *Loader) Environment() Environment { return l.o.Environment }
 
 // Files returns the view of the file system.
-func (l *Loader) Files() *Files { return l.files }
+func (l *Loader) Files() *files.Files { return l.files }
 
 // Take reads an open file, to which a path below the root leads, so that it need not be opened again.
-func (l *Loader) Take(p string, fd int) {
-	var st, named unix.Stat_t
-	at := l.files.place(l.abs(p))
-	if at.errno != 0 || unix.Fstat(fd, &st) != nil || unix.Lstat(at.host, &named) != nil || st.Dev != named.Dev || st.Ino != named.Ino {
-		return
-	}
-	if _, known := l.files.files.get(at.host); !known {
-		l.files.parsed(at.host, fd)
-	}
-}
+func (l *Loader) Take(p string, fd int) { l.files.TakeOpen(l.abs(p), fd) }
 
-// Path returns the path below the root of a file of this machine.
-func (l *Loader) Path(host string) string {
-	if !strings.HasPrefix(host, "/") {
-		if wd, err := os.Getwd(); err == nil {
-			host = wd + "/" + host
-		}
-	}
-	if l.files.root == "" {
-		return host
-	}
-	if rest, ok := strings.CutPrefix(host, l.files.root+"/"); ok {
-		return "/" + rest
-	}
-	if real, err := sysroot.Realpath(path.Dir(host)); err == nil {
-		if rest, ok := strings.CutPrefix(real+"/"+path.Base(host), l.files.root+"/"); ok {
-			return "/" + rest
-		}
-	}
-	return host
-}
-
-// Host returns where a path below the root is on this machine, no link followed.
-func (l *Loader) Host(p string) string {
-	if l.files.root == "" {
-		return p
-	}
-	return l.files.root + p
-}
+// Path is [files.Files.Path], Host [files.Files.Host], Inside [files.Files.Inside].
+func (l *Loader) Path(host string) string   { return l.files.Path(host) }
+func (l *Loader) Host(p string) string      { return l.files.Host(p) }
+func (l *Loader) Inside(host string) string { return l.files.Inside(host) }
 
 // Object is one file of a load, or a name for which there is none.
 type Object struct {
-	Name     string // as it was asked for, tokens replaced
-	Path     string // as the loader prints it; "" where nothing was found
-	File     *File  // nil where nothing was found
+	Name     string      // as it was asked for, tokens replaced
+	Path     string      // as the loader prints it; "" where nothing was found
+	File     *files.File // nil where nothing was found
 	Rule     Rule
 	Entry    string  // the entry of the list by which it was found, as written
 	List     *Object // whose DT_RPATH or DT_RUNPATH it was
@@ -274,7 +233,7 @@ type Load struct {
 	guessed      bool // the file names no loader
 
 	l      *Loader
-	abi    ABI
+	abi    files.ABI
 	env    []element
 	base   *Object // the program, whose DT_RPATH counts in every namespace
 	self   *Object // the loader
@@ -322,22 +281,22 @@ func (l *Loader) Direct(p, interp string) (*Load, error) {
 
 func (l *Loader) load(p, interp string, direct bool, env Environment) (*Load, error) {
 	f := l.files.Open(l.abs(p))
-	if f.errno != 0 {
-		return nil, Unreadable(errText(f.errno))
+	if f.Errno != 0 {
+		return nil, Unreadable(files.ErrText(f.Errno))
 	}
 	if f.ELF == nil || f.Err != nil {
-		if why := f.problem(); errors.As(f.Err, new(readError)) {
+		if why := f.Problem(); errors.As(f.Err, new(files.ReadError)) {
 			return nil, Unreadable(why)
 		} else if f.Err != nil {
 			return nil, f.Err // which may be that it contradicts itself
-		} else if f.isNoELF() {
+		} else if f.IsNoELF() {
 			return nil, elfimage.ErrNotELF
 		} else if why != "" {
 			return nil, errors.New(why)
 		}
 	}
-	if f.interpErr != nil {
-		return nil, f.interpErr
+	if f.InterpErr != nil {
+		return nil, f.InterpErr
 	}
 	switch why := f.ELF.SkipReason(); why {
 	case "", elfimage.Loader:
@@ -347,15 +306,16 @@ func (l *Loader) load(p, interp string, direct bool, env Environment) (*Load, er
 		return nil, &NotLoadable{why}
 	}
 	s := &Load{Environment: env}
-	s.l, s.abi, s.direct = l, abiOf(f), direct
-	s.CPU = cpuFor(l.o.CPU, f.machine)
+	s.l, s.direct = l, direct
+	s.abi, _ = f.ABI()
+	s.CPU = cpuFor(l.o.CPU, f.Machine)
 	main := &Object{Name: p, Path: p, File: f, Rule: ByProgram, program: true, origin: originOf(l.abs(p))}
 	s.Main, s.base, s.Objects = main, main, append(s.Objects, main)
 	// A program's $ORIGIN is the directory of /proc/self/exe, which has no links
 	// in it (elf/dl-origin.c); a library's is the directory of the path it was found by.
-	s.Program = f.Interp != "" && (f.Soname == "" || f.etype == elf.ET_EXEC || f.flags1&elf.DF_1_PIE != 0)
+	s.Program = f.Interp != "" && (f.Soname == "" || f.Type == elf.ET_EXEC || f.Flags1&elf.DF_1_PIE != 0)
 	if s.Program {
-		main.origin, s.SecureWhy = originOf(l.Inside(f.Path)), f.secure()
+		main.origin, s.SecureWhy = originOf(l.files.Inside(f.Path)), f.Secure()
 	}
 	s.Secure = s.SecureWhy != ""
 	if interp == "" {
@@ -395,24 +355,8 @@ func (s *Load) Stops() string {
 	return s.Err
 }
 
-// Inside returns the path below the root of a resolved path of this machine.
-func (l *Loader) Inside(host string) string {
-	if rest, ok := strings.CutPrefix(host, l.files.driver+"/"); ok && len(l.files.mounts) > 0 {
-		return l.files.mounts[0] + "/" + rest
-	}
-	if l.files.root != "" {
-		if rest, ok := strings.CutPrefix(host, l.files.root+"/"); ok {
-			return "/" + rest
-		}
-		if host == l.files.root {
-			return "/"
-		}
-	}
-	return host
-}
-
 // Inside is [Loader.Inside].
-func (s *Load) Inside(host string) string { return s.l.Inside(host) }
+func (s *Load) Inside(host string) string { return s.l.files.Inside(host) }
 
 // Absolute returns a path below the root that may be relative to the working directory as an absolute one.
 func (l *Loader) Absolute(p string) string { return l.abs(p) }
@@ -567,7 +511,7 @@ func (s *Load) list(o *Object, tag elf.DynTag) []element {
 // outcome is the result of a search.
 type outcome struct {
 	path  string
-	file  *File
+	file  *files.File
 	rule  Rule
 	entry string
 	list  *Object
@@ -586,14 +530,14 @@ func (s *Load) try(r *outcome, t Try) bool {
 }
 
 // verify is [ABI.verify] of the loader of this load.
-func (s *Load) verify(f *File) (skip, fatal string) {
-	return s.abi.verify(f, s.Interp != nil && s.Interp.debian)
+func (s *Load) verify(f *files.File) (skip, fatal string) {
+	return verify(s.abi, f, s.Interp != nil && s.Interp.debian)
 }
 
 // take takes a file that a rule leads to, or remembers why the loader passes it over.
-func (s *Load) take(r *outcome, f *File, t Try) bool {
+func (s *Load) take(r *outcome, f *files.File, t Try) bool {
 	var fatal string
-	if t.Why = errText(f.errno); f.errno == 0 {
+	if t.Why = files.ErrText(f.Errno); f.Errno == 0 {
 		t.Why, fatal = s.verify(f)
 		t.There, t.Alien = true, true
 	}
@@ -664,7 +608,7 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 		}
 		if len(subs) == 0 {
 			why := "the directory does not exist"
-			if s.l.files.place(cmp.Or(strings.TrimRight(dir, "/"), "/")).errno == 0 {
+			if s.l.files.At(cmp.Or(strings.TrimRight(dir, "/"), "/")).Errno == 0 {
 				why = "the entry is a file, not a directory"
 			}
 			r.awaited = r.awaited || s.l.isDriverLink(dir)
@@ -673,11 +617,11 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 		}
 		var last syscall.Errno
 		for _, sub := range subs {
-			f := s.l.files.openIn(dir+sub, name)
-			t := Try{Path: e.dir + sub + name, Rule: rule, Entry: e.entry, List: list, There: f.there()}
-			switch last = f.errno; {
+			f := s.l.files.OpenIn(dir+sub, name)
+			t := Try{Path: e.dir + sub + name, Rule: rule, Entry: e.entry, List: list, There: f.There()}
+			switch last = f.Errno; {
 			case sub != "" && last == syscall.ENOENT: // a dangling link, too
-			case f.dangling:
+			case f.Dangling:
 				t.Why = "is a symbolic link that leads nowhere"
 				s.try(r, t)
 			case s.take(r, f, t):
@@ -694,110 +638,14 @@ func (s *Load) openPath(name string, dirs []element, rule Rule, list *Object, r 
 	return false
 }
 
-// A Literal is the name of a library among a file's constants.
-type Literal struct {
-	Name   string
-	Path   string // the whole string, where it is a path; the name may be there by itself too
-	Exact  bool   // the whole of a C string, not cut out of a longer one
-	Driver bool   // driver.NeedsDriver of the name
-}
-
-// Literals returns the names of libraries in the file's read-only data, each once by itself and once in each path.
-func (f *File) Literals() []Literal {
-	f.names.Do(func() {
-		f.Image(func(im *elfimage.Image) {
-			f.readLiterals(im)
-			f.dlopen.Do(func() { f.readNotes(im) }) // who asks for one asks for the other
-		})
-	})
-	return f.opens
-}
-
-// maxLiterals bounds the names of a file.
-const maxLiterals = 4096
-
-func (f *File) readLiterals(im *elfimage.Image) {
-	seen := map[string]int{}
-	im.LibraryPaths(func(text string, exact bool) bool {
-		name, at := text, ""
-		if text[0] != '$' && strings.Contains(text, "/") {
-			name, at = path.Base(text), text
-		}
-		if i, ok := seen[text]; ok {
-			f.opens[i].Exact = f.opens[i].Exact || exact
-		} else {
-			seen[text] = len(f.opens)
-			f.opens = append(f.opens, Literal{name, at, exact, driver.NeedsDriver(name)})
-		}
-		return len(f.opens) < maxLiterals
-	})
-}
-
-// Notes returns the file's .note.dlopen notes.
-func (f *File) Notes() []elfimage.DlopenNote {
-	f.dlopen.Do(func() {
-		if f.ELF != nil && f.ELF.notes {
-			f.Image(f.readNotes)
-		}
-	})
-	return f.notes
-}
-
-func (f *File) readNotes(im *elfimage.Image) { f.notes, _ = im.DlopenNotes() }
-
-// readOpened reads what Literals and Notes return.
-func (f *File) readOpened(im *elfimage.Image) {
-	f.names.Do(func() { f.readLiterals(im) })
-	f.dlopen.Do(func() { f.readNotes(im) })
-}
-
-func hasNotes(im *elfimage.Image) bool {
-	for _, p := range im.Progs {
-		if p.Type == elf.PT_NOTE && p.Filesz > 32 {
-			return true
-		}
-	}
-	return im.HasSections() // one of them may be a note
-}
-
-// Image opens the file again, and lets its image be used, unless another file has taken its place.
-func (f *File) Image(use func(*elfimage.Image)) { f.reopen(elfimage.ParseHead, use) }
-
-// reopen parses the file again, if it is still the same, for use.
-func (f *File) reopen(parse func(io.ReaderAt, int64, []byte) (*elfimage.Image, error), use func(*elfimage.Image)) {
-	if f.ELF == nil {
-		return
-	}
-	fd, err := (&place{host: f.Path, mode: unix.S_IFREG}).open()
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil || (fileID{uint64(st.Dev), st.Ino}) != f.id { //nolint:unconvert // Dev is 32 bits wide on MIPS
-		return // another file has taken its place
-	}
-	r := descriptor(fd)
-	pooled := heads.Get().(*[headSize]byte)
-	defer heads.Put(pooled)
-	head := pooled[:min(st.Size, headSize)]
-	if elfimage.ReadFull(r, head, 0) != nil {
-		return
-	}
-	if im, err := parse(r, st.Size, head); err == nil {
-		use(im)
-		im.Release()
-	}
-}
-
 // Cache returns the ld.so.cache at a path below the root; nil where there is none that the loader could use.
 func (l *Loader) Cache(p string) (*ldcache.Cache, error) {
 	v, _ := l.caches.LoadOrStore(p, sync.OnceValues(func() (*ldcache.Cache, error) {
-		at := l.files.place(p)
-		if at.errno != 0 {
-			return nil, at.errno
+		at := l.files.At(p)
+		if at.Errno != 0 {
+			return nil, at.Errno
 		}
-		f, st, err := plainfile.Open(at.host)
+		f, st, err := plainfile.Open(at.Host)
 		if err != nil {
 			return nil, err
 		}
@@ -837,13 +685,13 @@ func (s *Load) Expand(o *Object, entry string) (dir string, ok bool) {
 // In returns the file that a search of one directory for a name without a slash
 // would find, glibc-hwcaps subdirectories aside; nil where the loader of this
 // load would pass it over. why says what is wrong with a file that is there.
-func (s *Load) In(dir, name string) (f *File, why string) {
-	f = s.l.files.openIn(dir, name)
-	if f.errno != 0 {
-		if f.errno == syscall.ENOENT {
+func (s *Load) In(dir, name string) (f *files.File, why string) {
+	f = s.l.files.OpenIn(dir, name)
+	if f.Errno != 0 {
+		if f.Errno == syscall.ENOENT {
 			return nil, ""
 		}
-		return nil, errText(f.errno)
+		return nil, files.ErrText(f.Errno)
 	}
 	if skip, fatal := s.verify(f); skip != "" || fatal != "" {
 		return nil, skip + fatal
@@ -862,7 +710,7 @@ func (s *Load) Holds(dir, name string) bool {
 
 // Noted returns the file that an object's own resolution note leads to for a name, and where it was
 // found, whether the loader reads notes or not; nil for none.
-func (s *Load) Noted(o *Object, name string) (f *File, path string) {
+func (s *Load) Noted(o *Object, name string) (f *files.File, path string) {
 	if s.Interp == nil || s.Interp.Kind != GLibc {
 		return nil, ""
 	}
@@ -873,7 +721,7 @@ func (s *Load) Noted(o *Object, name string) (f *File, path string) {
 
 // Own returns the file that an object's own run path leads to for a name without a slash,
 // where it was found, and the entry; nil for none.
-func (s *Load) Own(o *Object, name string) (f *File, path, entry string) {
+func (s *Load) Own(o *Object, name string) (f *files.File, path, entry string) {
 	if o.File == nil || o.File.Tag == 0 || s.Interp == nil || strings.Contains(name, "/") {
 		return nil, "", ""
 	}
@@ -891,7 +739,7 @@ func (s *Load) Own(o *Object, name string) (f *File, path, entry string) {
 
 // Default returns the file that the loader would find for a name without any run
 // path or environment: by its cache, then in its default directories; nil for none.
-func (s *Load) Default(name string) *File {
+func (s *Load) Default(name string) *files.File {
 	r := &outcome{}
 	if s.Interp == nil || s.Interp.Kind != GLibc || strings.Contains(name, "/") {
 		return nil
@@ -927,9 +775,9 @@ func (s *Load) Ignored(o *Object, name string) (dir string) {
 // UsualInterpreter is [Loader.UsualInterpreter] for programs like the file.
 func (s *Load) UsualInterpreter() string { return s.l.UsualInterpreter(s.abi, s.Interp.Kind) }
 
-// UsualInterpreter returns the loader of this system's own programs of an ABI and a C library: where distributions
+// UsualInterpreter returns the loader of this system's own programs of an files.ABI and a C library: where distributions
 // have it, else the one that /bin/sh names, as NixOS has its loaders in the store alone; "" where there is none.
-func (l *Loader) UsualInterpreter(abi ABI, kind Kind) string {
+func (l *Loader) UsualInterpreter(abi files.ABI, kind Kind) string {
 	places, shell := []string{systemOf(abi).interpreter}, l.files.Open("/bin/sh")
 	if a, ok := shell.ABI(); ok && shell.Interp != "" && abi.Accepts(a) {
 		places = append(places, shell.Interp)
@@ -943,18 +791,18 @@ func (l *Loader) UsualInterpreter(abi ABI, kind Kind) string {
 }
 
 // Interpreter returns what is known of the loader at a path, for programs of an ABI.
-func (l *Loader) Interpreter(p string, abi ABI) *Interpreter {
+func (l *Loader) Interpreter(p string, abi files.ABI) *Interpreter {
 	return l.system(p, abi, cpuFor(l.o.CPU, abi.Machine), true, l.o.NixLD).interp
 }
 
 // OfTheHost returns the library of a name that the host's own ld.so.cache has for the file's
-// ABI, where the file's loader reads another cache, or none; "" for none.
+// files.ABI, where the file's loader reads another cache, or none; "" for none.
 func (s *Load) OfTheHost(name string) string {
 	if s.Interp.Cache == ldcache.Path {
 		return ""
 	}
 	if cache, _ := s.l.Cache(ldcache.Path); cache != nil {
-		if e, ok := cache.Resolve(name, s.abi.cache(), s.common.processor); ok {
+		if e, ok := cache.Resolve(name, cacheABI(s.abi), s.common.processor); ok {
 			if skip, fatal := s.verify(s.l.files.Open(e.Path)); skip == "" && fatal == "" {
 				return e.Path
 			}

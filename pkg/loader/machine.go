@@ -10,90 +10,21 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/ldcache"
 )
 
-func abiOf(f *File) ABI {
-	return ABI{elf.Class(f.ident[elf.EI_CLASS]), elf.Data(f.ident[elf.EI_DATA]), f.machine, f.eflags}
-}
-
-// PIE reports whether the file says that it is a program (DF_1_PIE), though its type is ET_DYN.
-func (f *File) PIE() bool { return f.flags1&elf.DF_1_PIE != 0 }
-
-// Uncommon reports whether the loader does more for the file than to look for what DT_NEEDED
-// names: filters, audit modules, DF_1_NODEFLIB.
-func (f *File) Uncommon() bool {
-	return len(f.deps) > len(f.Needed) || f.audit != [2]string{} || f.flags1&elf.DF_1_NODEFLIB != 0
-}
-
-// ABI returns what the file's header says; ok is false where it has none.
-func (f *File) ABI() (a ABI, ok bool) {
-	ok = f.errno == 0 && !f.short && string(f.ident[:len(elf.ELFMAG)]) == elf.ELFMAG
-	return abiOf(f), ok
-}
-
-func (a ABI) cache() ldcache.ABI {
+func cacheABI(a files.ABI) ldcache.ABI {
 	return ldcache.ABI{Machine: a.Machine, Class: a.Class, Flags: a.Flags}
-}
-
-// e_flags that the loader compares (elf_machine_matches_host of each machine).
-const (
-	efMIPSABI2    = 0x20
-	efMIPSNaN2008 = 0x400
-	efMIPSFP64    = 0x200
-	efPPC64ABI    = 0x3
-	efRISCVFloat  = 0x6
-)
-
-// matches is elf_machine_matches_host of the loader that this program has: "" or
-// what differs.
-func (a ABI) matches(machine elf.Machine, flags uint32) string {
-	same := machine == a.Machine
-	pair := func(x, y elf.Machine) bool {
-		return (machine == x || machine == y) && (a.Machine == x || a.Machine == y)
-	}
-	if !same && !pair(elf.EM_MIPS, elf.EM_MIPS_RS3_LE) && !pair(elf.EM_S390, 0xa390) && !pair(elf.EM_SPARC, elf.EM_SPARC32PLUS) {
-		return fmt.Sprintf("is for another machine: %v, not %v", machine, a.Machine)
-	}
-	var mask uint32
-	switch a.Machine {
-	case elf.EM_MIPS, elf.EM_MIPS_RS3_LE:
-		mask = efMIPSNaN2008
-		if a.Class == elf.ELFCLASS32 {
-			mask |= efMIPSABI2
-			if flags&efMIPSFP64 != 0 {
-				return fmt.Sprintf("has the old FP64 ABI (e_flags %#x)", flags)
-			}
-		}
-	case elf.EM_PPC64:
-		if flags&efPPC64ABI != 0 && a.Flags&efPPC64ABI != 0 {
-			mask = efPPC64ABI
-		}
-	case elf.EM_RISCV:
-		mask = efRISCVFloat
-	}
-	if (flags^a.Flags)&mask != 0 {
-		return fmt.Sprintf("is for another ABI of %v: e_flags %#x, not %#x", machine, flags, a.Flags)
-	}
-	return ""
-}
-
-// otherOrder says that a file is of another byte order, as the loader does.
-func (a ABI) otherOrder() string {
-	if a.Data == elf.ELFDATA2MSB {
-		return "ELF file data encoding not big-endian"
-	}
-	return "ELF file data encoding not little-endian"
 }
 
 // verify is open_verify of elf/dl-load.c for a file that exists: why the loader
 // passes it over (it goes on with the search), or why it gives up (fatal). debian says
 // that it has Debian's patch unsubmitted-ldso-machine-mismatch.diff, which looks at the
 // machine before the byte order, both as they stand for a file of the loader's own order.
-func (a ABI) verify(f *File, debian bool) (skip, fatal string) {
-	if err, ok := f.Err.(readError); ok {
+func verify(a files.ABI, f *files.File, debian bool) (skip, fatal string) {
+	if err, ok := f.Err.(files.ReadError); ok {
 		return "", err.Error()
 	}
 	need := int64(52)
@@ -105,33 +36,33 @@ func (a ABI) verify(f *File, debian bool) (skip, fatal string) {
 		return "", f.Err.Error()
 	case f.Size < need:
 		return "", "file too short"
-	case string(f.ident[:len(elf.ELFMAG)]) != elf.ELFMAG:
+	case string(f.Ident[:len(elf.ELFMAG)]) != elf.ELFMAG:
 		return "", "invalid ELF header"
-	case elf.Class(f.ident[elf.EI_CLASS]) != a.Class:
-		return fmt.Sprintf("wrong ELF class: %v", elf.Class(f.ident[elf.EI_CLASS])), ""
-	case elf.Data(f.ident[elf.EI_DATA]) != a.Data:
-		why := a.otherOrder()
-		if debian && a.matches(elf.Machine(bits.ReverseBytes16(uint16(f.machine))), bits.ReverseBytes32(f.eflags)) != "" {
+	case elf.Class(f.Ident[elf.EI_CLASS]) != a.Class:
+		return fmt.Sprintf("wrong ELF class: %v", elf.Class(f.Ident[elf.EI_CLASS])), ""
+	case elf.Data(f.Ident[elf.EI_DATA]) != a.Data:
+		why := a.OtherOrder()
+		if debian && a.Matches(elf.Machine(bits.ReverseBytes16(uint16(f.Machine))), bits.ReverseBytes32(f.Flags)) != "" {
 			return why, ""
 		}
 		return "", why
-	case f.ident[elf.EI_VERSION] != byte(elf.EV_CURRENT):
+	case f.Ident[elf.EI_VERSION] != byte(elf.EV_CURRENT):
 		return "", "ELF file version ident does not match current one"
 	}
-	osabi := elf.OSABI(f.ident[elf.EI_OSABI])
+	osabi := elf.OSABI(f.Ident[elf.EI_OSABI])
 	switch {
 	case osabi != elf.ELFOSABI_NONE && osabi != elf.ELFOSABI_LINUX && !(a.Machine == elf.EM_ARM && osabi == elf.ELFOSABI_ARM):
 		return "", "ELF file OS ABI invalid"
-	case f.ident[elf.EI_ABIVERSION] != 0 && (osabi != elf.ELFOSABI_LINUX || f.ident[elf.EI_ABIVERSION] > lastABIVersion(a.Machine)):
+	case f.Ident[elf.EI_ABIVERSION] != 0 && (osabi != elf.ELFOSABI_LINUX || f.Ident[elf.EI_ABIVERSION] > lastABIVersion(a.Machine)):
 		return "", "ELF file ABI version invalid"
 	}
-	if slices.ContainsFunc(f.ident[elf.EI_PAD:], func(b byte) bool { return b != 0 }) {
+	if slices.ContainsFunc(f.Ident[elf.EI_PAD:], func(b byte) bool { return b != 0 }) {
 		return "", "nonzero padding in e_ident"
 	}
-	if f.version != uint32(elf.EV_CURRENT) {
+	if f.Version != uint32(elf.EV_CURRENT) {
 		return "", "ELF file version does not match current one"
 	}
-	if skip := a.matches(f.machine, f.eflags); skip != "" {
+	if skip := a.Matches(f.Machine, f.Flags); skip != "" {
 		return skip, ""
 	}
 	phent := uint16(32)
@@ -139,18 +70,18 @@ func (a ABI) verify(f *File, debian bool) (skip, fatal string) {
 		phent = 56
 	}
 	switch {
-	case f.etype != elf.ET_DYN && f.etype != elf.ET_EXEC:
+	case f.Type != elf.ET_DYN && f.Type != elf.ET_EXEC:
 		return "", "only ET_DYN and ET_EXEC can be loaded"
-	case f.phent != phent:
+	case f.Phentsize != phent:
 		return "", "ELF file's phentsize not the expected size"
 	case f.Err != nil:
 		return "", f.Err.Error()
 	// What follows is _dl_map_object_from_fd's.
-	case f.etype == elf.ET_EXEC:
+	case f.Type == elf.ET_EXEC:
 		return "", "cannot dynamically load executable"
-	case f.flags1&elf.DF_1_PIE != 0:
+	case f.Flags1&elf.DF_1_PIE != 0:
 		return "", "cannot dynamically load position-independent executable"
-	case !f.dynamic:
+	case !f.HasDynamic:
 		return "", "object file has no dynamic section"
 	}
 	return "", ""
@@ -362,21 +293,4 @@ func (c CPU) processor(in *Interpreter, m elf.Machine) ldcache.Processor {
 		p.Platform = 1 // of no entry
 	}
 	return p
-}
-
-// errText says in words why a file cannot be opened; "" for 0.
-func errText(e syscall.Errno) string {
-	switch e {
-	case 0:
-		return ""
-	case syscall.ENOENT:
-		return "does not exist"
-	case syscall.EACCES:
-		return "may not be read"
-	case syscall.ELOOP:
-		return "is a symbolic link that leads to itself, or through too many others"
-	case syscall.ENOTDIR:
-		return "a part of the path is not a directory"
-	}
-	return e.Error()
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"cuda-runpath/pkg/files"
 )
 
 // startMusl is the loading part of __dls3 in musl's ldso/dynlink.c.
@@ -49,12 +51,6 @@ func MuslItself(name string) bool {
 	return ok && slices.ContainsFunc(muslReserved, func(r string) bool { return strings.HasPrefix(rest, r) })
 }
 
-// MuslOnly reports whether a name is of musl's C library, as files that were built against it
-// need it, and no glibc's: "libc.so" is musl's soname where a distribution sets no other.
-func MuslOnly(name string) bool {
-	return name == "libc.so" || strings.HasPrefix(name, "libc.musl-") || strings.HasPrefix(name, "ld-musl-")
-}
-
 // muslLoad is load_library. A library that is loaded answers to the last part of
 // the path at which it was found, not to its soname.
 func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again bool) {
@@ -79,8 +75,8 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 	}
 	if strings.Contains(name, "/") {
 		f := s.l.files.Open(s.l.abs(name))
-		if f.errno != 0 {
-			s.try(r, Try{Path: name, Rule: ByPath, Why: errText(f.errno)})
+		if f.Errno != 0 {
+			s.try(r, Try{Path: name, Rule: ByPath, Why: files.ErrText(f.Errno)})
 			return miss(r)
 		}
 		r.path, r.file, r.rule = name, f, ByPath
@@ -95,7 +91,7 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 		}
 	}
 	for _, known := range s.Objects[1:] {
-		if !known.missing && known.Err == "" && known != s.self && known.File != nil && known.File.id == r.file.id {
+		if !known.missing && known.Err == "" && known != s.self && known.File != nil && known.File.Is(r.file) {
 			if len(known.names) == 0 && r.rule != ByPath {
 				known.names = append(known.names, path.Base(known.Path))
 			}
@@ -116,14 +112,14 @@ func (s *Load) muslLoad(name string, by *Object, cause Cause) (o *Object, again 
 
 // muslVerify is what map_library refuses, and what it does not check and then fails
 // or crashes at. Unlike glibc it takes programs, for any OS ABI.
-func (s *Load) muslVerify(o *Object, f *File) string {
+func (s *Load) muslVerify(o *Object, f *files.File) string {
 	own := *f
-	if f.ident[elf.EI_CLASS] == byte(s.abi.Class) {
-		clear(own.ident[elf.EI_OSABI:])
-		own.ident[elf.EI_VERSION], own.version = byte(elf.EV_CURRENT), uint32(elf.EV_CURRENT)
-		own.flags1 &^= elf.DF_1_PIE
-		if own.etype == elf.ET_EXEC {
-			own.etype = elf.ET_DYN
+	if f.Ident[elf.EI_CLASS] == byte(s.abi.Class) {
+		clear(own.Ident[elf.EI_OSABI:])
+		own.Ident[elf.EI_VERSION], own.Version = byte(elf.EV_CURRENT), uint32(elf.EV_CURRENT)
+		own.Flags1 &^= elf.DF_1_PIE
+		if own.Type == elf.ET_EXEC {
+			own.Type = elf.ET_DYN
 		}
 	}
 	switch skip, fatal := s.verify(&own); {
@@ -132,13 +128,13 @@ func (s *Load) muslVerify(o *Object, f *File) string {
 	case skip != "":
 		return skip + " (musl's loader does not check that, and fails or crashes)"
 	}
-	if f.etype != elf.ET_EXEC {
+	if f.Type != elf.ET_EXEC {
 		return ""
 	}
 	// It must lie at its own addresses: EBUSY where something is there already.
 	for _, other := range s.Objects {
-		if g := other.File; other != o && g != nil && !other.missing && other.Err == "" && g.etype == elf.ET_EXEC && f.first < g.end && g.first < f.end {
-			return fmt.Sprintf("its addresses, from %#x, are taken by %s", f.first, other.Path)
+		if g := other.File; other != o && g != nil && !other.missing && other.Err == "" && g.Type == elf.ET_EXEC && f.First < g.End && g.First < f.End {
+			return fmt.Sprintf("its addresses, from %#x, are taken by %s", f.First, other.Path)
 		}
 	}
 	return ""
@@ -220,13 +216,13 @@ func (s *Load) muslOpen(name string, dirs []element, rule Rule, list *Object, r 
 		if !s.step(1) {
 			return false, true
 		}
-		f := s.l.files.openIn(s.l.abs(e.dir), name)
-		t := Try{Path: e.dir + "/" + name, Rule: rule, Entry: e.entry, List: list, Why: errText(f.errno)}
+		f := s.l.files.OpenIn(s.l.abs(e.dir), name)
+		t := Try{Path: e.dir + "/" + name, Rule: rule, Entry: e.entry, List: list, Why: files.ErrText(f.Errno)}
 		switch {
 		case len(t.Path) >= 2*255+2: // the buffer in load_library
 			t.Why = "the path is too long for musl"
-		case f.errno == syscall.ENOENT, f.errno == syscall.ENOTDIR, f.errno == syscall.EACCES, f.errno == syscall.ENAMETOOLONG:
-		case f.errno != 0:
+		case f.Errno == syscall.ENOENT, f.Errno == syscall.ENOTDIR, f.Errno == syscall.EACCES, f.Errno == syscall.ENAMETOOLONG:
+		case f.Errno != 0:
 			t.Why += "; the search ends here"
 			return s.try(r, t), true
 		default:

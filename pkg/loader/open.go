@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"cuda-runpath/pkg/files"
 )
 
 // Opening is a call of dlopen, and what came of it.
@@ -96,7 +98,7 @@ func (s *Load) settle(from int) {
 
 // Search returns the file that a search for a name finds for an object, whatever answers to the name in the process, and
 // its path as the loader prints it; nil where it finds none that can be loaded.
-func (s *Load) Search(name string, by *Object) (f *File, path string) {
+func (s *Load) Search(name string, by *Object) (f *files.File, path string) {
 	var r outcome
 	if s.Interp.Kind != Musl {
 		s.search(name, by, &r)
@@ -112,4 +114,4 @@ func (s *Load) Search(name string, by *Object) (f *File, path string) {
 }
 
 // There reports whether a path leads to a file that can be opened.
-func (s *Load) There(p string) bool { return s.l.files.Open(s.l.abs(p)).errno == 0 }
+func (s *Load) There(p string) bool { return s.l.files.Open(s.l.abs(p)).Errno == 0 }

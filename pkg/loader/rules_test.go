@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader/tinyelf"
 )
 
@@ -70,6 +71,9 @@ func (s *stage) link(target, name string) {
 }
 
 func lib(soname string) tinyelf.Object { return tinyelf.Object{}.With(elf.DT_SONAME, soname) }
+
+// Tags of the dynamic section that debug/elf has no names for.
+const dtAudit, dtDepAudit elf.DynTag = 0x6ffffefc, 0x6ffffefb
 
 func prog(needed ...string) tinyelf.Object {
 	return tinyelf.Object{Interp: realLoader}.Needs(needed...)
@@ -445,7 +449,7 @@ func TestGLibc(t *testing.T) {
 				s.Errorf("tried: %+v", o.Tried)
 			}
 		}},
-		{"a library of another ABI by e_flags is passed over", func(s *stage) {
+		{"a library of another files.ABI by e_flags is passed over", func(s *stage) {
 			s.noReal = true
 			soft := lib("liba.so.1")
 			soft.Machine = elf.EM_RISCV
@@ -521,15 +525,15 @@ func TestGLibc(t *testing.T) {
 					s.stops("p", "~/a/liba.so.1: ELF file data encoding not little-endian")
 				}
 				f := s.load("p").l.files.Open(s.dir + "/a/liba.so.1")
-				abi := ABI{elf.ELFCLASS64, elf.ELFDATA2LSB, elf.EM_X86_64, 0}
+				abi := files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}
 				for _, of := range []bool{false, true} {
-					if skip, fatal := abi.verify(f, of); (fatal == "") != (of && c.machine[1] != 0) || skip+fatal == "" {
+					if skip, fatal := verify(abi, f, of); (fatal == "") != (of && c.machine[1] != 0) || skip+fatal == "" {
 						s.Errorf("%v, Debian's %v: %q %q", c.machine, of, skip, fatal)
 					}
 				}
 			}
 		}},
-		{"what the header says of the operating system's ABI is known, or the load stops", func(s *stage) {
+		{"what the header says of the operating system's files.ABI is known, or the load stops", func(s *stage) {
 			s.put("p", prog("liba.so.1").With(elf.DT_RUNPATH, "~/a"))
 			for _, osabi := range []elf.OSABI{elf.ELFOSABI_NONE, elf.ELFOSABI_LINUX, elf.ELFOSABI_FREEBSD} {
 				for _, version := range []byte{0, 1, 2, 3, 4, 5, 255} {
@@ -1128,7 +1132,7 @@ func TestMusl(t *testing.T) {
 			s.raw("etc/ld-musl-x86_64.path", "/none\n/opt\n")
 			s.root("p", "liba.so", "/opt/liba.so", ByPathFile)
 		}},
-		{"programs, and files for another OS ABI, are libraries too", func(s *stage) {
+		{"programs, and files for another OS files.ABI, are libraries too", func(s *stage) {
 			pie, abi, fixed, same := lib("liba.so"), lib("libb.so"), lib("libd.so"), lib("libe.so")
 			pie.Flags1 = elf.DF_1_PIE
 			abi.OSABI = elf.ELFOSABI_FREEBSD

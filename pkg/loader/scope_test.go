@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 )
 
 // cc compiles a source to a file of the folder.
@@ -169,10 +170,10 @@ func TestProgramOfALibraryWithoutVersions(t *testing.T) {
 			t.Errorf("%s: %q", name, p.Why)
 		}
 	}
-	f := NewFiles("")
+	f := files.New(files.Options{})
 	by, lib := f.Open(s.dir+"/late"), f.Open(s.dir+"/libe.so")
-	if lib.AssertsFor(by, "libe.so", 40) != "e" || lib.AssertsFor(by, "libe.so", 41)+by.AssertsFor(by, "libe.so", 40) != "" {
-		t.Error(lib.AssertsFor(by, "libe.so", 40), lib.AssertsFor(by, "libe.so", 41), by.AssertsFor(by, "libe.so", 40))
+	if AssertsFor(lib, by, "libe.so", 40) != "e" || AssertsFor(lib, by, "libe.so", 41)+AssertsFor(by, by, "libe.so", 40) != "" {
+		t.Error(AssertsFor(lib, by, "libe.so", 40), AssertsFor(lib, by, "libe.so", 41), AssertsFor(by, by, "libe.so", 40))
 	}
 }
 
@@ -184,7 +185,7 @@ func TestSymbolsThatAreCompared(t *testing.T) {
 		fmt.Fprintf(&many, "int many%d(void) { return %d; }\n", i, i)
 	}
 	s.shared(many.String(), "many.so", "-Wl,--hash-style=sysv")
-	f := NewFiles("").Open(s.dir + "/many.so")
+	f := files.New(files.Options{}).Open(s.dir + "/many.so")
 	l, err := f.Linkage()
 	if err != nil || !l.Exports() || l.Symbols < 3000 {
 		t.Fatal(l, err)

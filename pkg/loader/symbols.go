@@ -15,21 +15,6 @@ const (
 	maxCompared    = 1 << 26
 )
 
-// Linkage returns what the loader binds the file's symbols by, read once; an error where that cannot be known.
-func (f *File) Linkage() (*elfimage.Linkage, error) {
-	f.symbolsOnce.Do(func() {
-		f.linkErr = errors.New("the symbols cannot be read")
-		f.reopen(elfimage.ParseLoad, func(im *elfimage.Image) {
-			if l, known, err := im.Linkage(); err != nil {
-				f.linkErr = err
-			} else if known {
-				f.linkage, f.linkErr = l, nil
-			}
-		})
-	})
-	return f.linkage, f.linkErr
-}
-
 // A Scope are the objects in which the loader looks symbols up, in this order: those that were loaded at start, or opened
 // with RTLD_GLOBAL; then, for an object that was opened, it and what it needs (elf/dl-lookup.c).
 type Scope struct {
@@ -38,14 +23,14 @@ type Scope struct {
 	in      *Interpreter
 	Now     bool // nothing is bound late: see [Environment]
 	budget  int
-	has     map[*later]bool // its files
-	asserts bool            // one of them has no DT_VERSYM: see Bind
+	has     map[*elfimage.Linkage]bool // its files
+	asserts bool                       // one of them has no DT_VERSYM: see Bind
 }
 
 // NewScope returns the scope of objects, which were found, under a loader. An error names an object of which the symbols
 // cannot be read.
 func NewScope(in *Interpreter, objects []*Object) (*Scope, error) {
-	s, total := &Scope{in: in, objects: objects, budget: maxCompared, has: make(map[*later]bool, len(objects))}, uint64(0)
+	s, total := &Scope{in: in, objects: objects, budget: maxCompared, has: make(map[*elfimage.Linkage]bool, len(objects))}, uint64(0)
 	for _, o := range objects {
 		l, err := o.File.Linkage()
 		if err != nil {
@@ -54,7 +39,7 @@ func NewScope(in *Interpreter, objects []*Object) (*Scope, error) {
 		if total += l.Symbols; total > maxLoadSymbols {
 			return nil, fmt.Errorf("the files have more than %d dynamic symbols in total", maxLoadSymbols)
 		}
-		s.links, s.has[o.File.later], s.asserts = append(s.links, l), true, s.asserts || !l.Versioned && l.Exports()
+		s.links, s.has[l], s.asserts = append(s.links, l), true, s.asserts || !l.Versioned && l.Exports()
 	}
 	return s, nil
 }
@@ -100,19 +85,19 @@ func (s *Scope) Unbound(o *Object) (out []Unbound, err error) {
 		return nil, fmt.Errorf("%s: %w", o.Path, err)
 	}
 	// What once had all that it refers to has it again where that is. Many processes have the same libraries.
-	if enough := o.File.enough.Load(); enough != nil && !s.asserts && !slices.ContainsFunc(*enough, func(f *later) bool { return !s.has[f] }) {
+	if enough := o.File.Enough.Load(); enough != nil && !s.asserts && !slices.ContainsFunc(*enough, func(f *elfimage.Linkage) bool { return !s.has[f] }) {
 		return nil, nil
 	}
 	type key struct {
 		name, version string
 	}
 	var seen map[key]int
-	var enough []*later
+	var enough []*elfimage.Linkage
 	for i := range l.References {
 		r := &l.References[i]
 		at, aborts := s.bind(o, r)
 		if at >= 0 && !aborts {
-			if f := s.objects[at].File.later; !slices.Contains(enough, f) {
+			if f := s.links[at]; !slices.Contains(enough, f) {
 				enough = append(enough, f)
 			}
 			continue
@@ -142,7 +127,7 @@ func (s *Scope) Unbound(o *Object) (out []Unbound, err error) {
 		out = append(out, u)
 	}
 	if len(out) == 0 && !s.asserts {
-		o.File.enough.Store(&enough)
+		o.File.Enough.Store(&enough)
 	}
 	return out, nil
 }
@@ -243,10 +228,10 @@ func (s *Load) Versions() (out []VersionNeed) {
 		if o.File == nil || o.missing || o != s.Main && !o.Certain() {
 			continue
 		}
-		for i := range o.File.versions.needs {
-			v := &o.File.versions.needs[i]
+		for i := range o.File.Versions.Needs {
+			v := &o.File.Versions.Needs[i]
 			to := s.named(v.Library)
-			if to != nil && (to.missing || to.File == nil || !to.File.versions.define(v)) {
+			if to != nil && (to.missing || to.File == nil || !to.File.Versions.Define(v)) {
 				to = nil
 			}
 			out = append(out, VersionNeed{o, v.Library, v.Name, to})

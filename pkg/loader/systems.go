@@ -3,9 +3,11 @@ package loader
 import (
 	"debug/elf"
 	"slices"
+
+	"cuda-runpath/pkg/files"
 )
 
-// systemNames are what the systems of an ABI call things.
+// systemNames are what the systems of an files.ABI call things.
 type systemNames struct {
 	machine elf.Machine
 	class   elf.Class // 0: any
@@ -43,7 +45,7 @@ var systemTable = [...]systemNames{
 }
 
 // systemOf returns the names of an ABI.
-func systemOf(a ABI) systemNames {
+func systemOf(a files.ABI) systemNames {
 	i := slices.IndexFunc(systemTable[:], func(n systemNames) bool {
 		return n.machine == a.Machine && (n.class == 0 || n.class == a.Class) && (n.data == 0 || n.data == a.Data) && (n.flag == 0 || a.Flags&n.flag != 0)
 	})

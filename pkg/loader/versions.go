@@ -1,12 +1,12 @@
 package loader
 
 import (
-	"debug/elf"
 	"fmt"
 	"slices"
 	"strings"
 
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 )
 
 // Lack is a symbol version that a library was to define and does not.
@@ -23,54 +23,17 @@ type Lack struct {
 // maxLacks bounds how many are remembered of one library.
 const maxLacks = 1000
 
-// versions is what a file says about symbol versions.
-type versions struct {
-	needs   []elfimage.Version // DT_VERNEED
-	defines map[string]uint32  // DT_VERDEF, by name the hash, which linkers compute from it; nil where there is none
-	symbols bool               // there is a DT_VERSYM
-	relr    bool               // there is a DT_RELR
-}
-
-// define reports whether a version is among those that the file defines. The loader compares both hash and name.
-func (v *versions) define(want *elfimage.Version) bool {
-	hash, ok := v.defines[want.Name]
-	return ok && hash == want.Hash
-}
-
 // relrVersion is what glibc from 2.36 on wants a file to need that has DT_RELR, so
 // that older ones, which ignore that, refuse the file.
 const relrVersion = "GLIBC_ABI_DT_RELR"
 
-// dtRELR is DT_RELR, for which debug/elf has no name.
-const dtRELR elf.DynTag = 36
-
-// VersionsNeeded returns the symbol versions that the file needs of others.
-func (f *File) VersionsNeeded() []elfimage.Version { return f.versions.needs }
-
-// Versioned reports whether the file says which versions it defines: else it is taken to have every one.
-func (f *File) Versioned() bool { return f.versions.defines != nil }
-
-// Lacks returns the versions that another file needs of a library of a name and that this one
-// does not define.
-func (f *File) Lacks(by *File, name string) (out []string) {
-	if !f.Versioned() {
-		return nil
-	}
-	for i := range by.versions.needs {
-		if v := &by.versions.needs[i]; v.Library == name && !v.Weak && !f.versions.define(v) {
-			out = append(out, v.Name)
-		}
-	}
-	return out
-}
-
-// AssertsFor returns the first symbol of another file at which glibc before 2.41 fails, as it has a version of a library of a
-// name and this file, which has none of anything, is that library; "" for none. glibc is the version of the loader.
-func (f *File) AssertsFor(by *File, name string, glibc Version) string {
-	if f.versions.symbols || glibc > lastAssert || !slices.ContainsFunc(by.versions.needs, func(v elfimage.Version) bool { return v.Library == name }) {
+// AssertsFor returns the first symbol of a file at which glibc before 2.41 fails, as it has a version of a library of a
+// name, and lib, which has none of anything, is that library; "" for none. glibc is the version of the loader.
+func AssertsFor(lib, by *files.File, name string, glibc Version) string {
+	if lib.Versions.Symbols || glibc > lastAssert || !slices.ContainsFunc(by.Versions.Needs, func(v elfimage.Version) bool { return v.Library == name }) {
 		return ""
 	}
-	library := &Object{File: f, names: []string{name}}
+	library := &Object{File: lib, names: []string{name}}
 	from := &Object{File: by}
 	scope, err := NewScope(&Interpreter{Kind: GLibc, Version: glibc}, []*Object{library})
 	if err != nil {
@@ -85,45 +48,22 @@ func (f *File) AssertsFor(by *File, name string, glibc Version) string {
 	return ""
 }
 
-// Defines reports whether the file defines a symbol version, by its name.
-func (f *File) Defines(version string) bool {
-	_, ok := f.versions.defines[version]
-	return ok
-}
-
-// readVersions reads a file's symbol versions. Tables that contradict themselves count
-// as none: what the loader does with them is undefined.
-func readVersions(im *elfimage.Image) (v versions) {
-	if needs, err := im.VersionsNeeded(); err == nil {
-		v.needs = needs
-	}
-	if defined, ok, err := im.VersionsDefined(); ok && err == nil {
-		v.defines = make(map[string]uint32, len(defined))
-		for _, d := range defined {
-			v.defines[d.Name] = d.Hash
-		}
-	}
-	_, v.symbols = im.Dyn(elf.DT_VERSYM)
-	_, v.relr = im.Dyn(dtRELR)
-	return v
-}
-
 // checkVersions is _dl_check_map_versions of elf/dl-version.c for each of some objects,
 // to be called once all of them are there. musl checks no versions.
 func (s *Load) checkVersions(objects []*Object) {
 	for _, o := range objects {
-		if o.missing || o.Err != "" || o.File == nil || len(o.File.versions.needs) == 0 {
+		if o.missing || o.Err != "" || o.File == nil || len(o.File.Versions.Needs) == 0 {
 			continue
 		}
 		relr, without := false, false
 		var to *Object
-		for i := range o.File.versions.needs {
-			v := &o.File.versions.needs[i]
+		for i := range o.File.Versions.Needs {
+			v := &o.File.Versions.Needs[i]
 			if !s.step(1) {
 				return
 			}
 			relr = relr || v.Name == relrVersion
-			if i == 0 || v.Library != o.File.versions.needs[i-1].Library {
+			if i == 0 || v.Library != o.File.Versions.Needs[i-1].Library {
 				to = s.named(v.Library)
 				s.step(len(s.Objects) / 32)
 			}
@@ -138,7 +78,7 @@ func (s *Load) checkVersions(objects []*Object) {
 			case to.asserts(s.Interp):
 				without = true
 				continue
-			case to.missing || to.File == nil || to.File.versions.defines == nil || v.Weak || to.File.versions.define(v):
+			case to.missing || to.File == nil || to.File.Versions.Defines == nil || v.Weak || to.File.Versions.Define(v):
 				continue
 			}
 			s.lack(Lack{Version: v.Name, By: o, Of: to})
@@ -147,7 +87,7 @@ func (s *Load) checkVersions(objects []*Object) {
 		if without {
 			s.checkAsserts(o)
 		}
-		if o.File.versions.relr && !relr && s.Interp.Version >= 36 {
+		if o.File.Versions.RELR && !relr && s.Interp.Version >= 36 {
 			for _, name := range o.File.Needed {
 				if strings.HasPrefix(name, "libc.so.") {
 					s.refuse(o, "DT_RELR without %s dependency", relrVersion)
@@ -178,7 +118,7 @@ const lastAssert Version = 40
 
 // asserts reports whether a loader fails where it binds a symbol that has a version to the object.
 func (o *Object) asserts(in *Interpreter) bool {
-	return !o.missing && o.File != nil && !o.File.versions.symbols && o.File.ELF != nil && in.Kind == GLibc && in.Version <= lastAssert
+	return !o.missing && o.File != nil && !o.File.Versions.Symbols && o.File.ELF != nil && in.Kind == GLibc && in.Version <= lastAssert
 }
 
 // checkAsserts finds the symbols of an object at which the loader fails: those with a version of a library without

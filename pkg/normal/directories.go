@@ -7,14 +7,14 @@ import (
 	"strings"
 	"sync"
 
-	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/runpath"
 )
 
 // directories answers what directories hold, remembering the answers: the files
 // of one package ask the same questions again and again.
 type directories struct {
-	files *loader.Files
+	files *files.Files
 	stubs sync.Map // directory -> map[string]string: soname to file
 }
 
@@ -31,7 +31,7 @@ func (d *directories) has(dirs []string, name string) bool {
 
 // holds reports whether one of the directories holds a library that the loader would
 // take for a file of an ABI.
-func (d *directories) holds(dirs []string, name string, abi loader.ABI) bool {
+func (d *directories) holds(dirs []string, name string, abi files.ABI) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool {
 		of, ok := d.files.Open(within(dir, name)).ABI()
 		return ok && abi.Accepts(of)

@@ -6,7 +6,7 @@ package normal
 import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 )
@@ -32,17 +32,19 @@ type Maps struct {
 }
 
 // New returns the maps with some settings.
-func New(s Settings) *Maps { return &Maps{Settings: s, dirs: directories{files: loader.NewFiles("")}} }
+func New(s Settings) *Maps {
+	return &Maps{Settings: s, dirs: directories{files: files.New(files.Options{})}}
+}
 
 // File is what the maps need to know of a file.
 type File struct {
 	Path   string // which $ORIGIN depends on
-	ABI    loader.ABI
+	ABI    files.ABI
 	Needed []string // DT_NEEDED; only [runpath.ReplaceStubs] asks for it
 }
 
 // FileOf returns what the maps need to know of an image at a path, without Needed.
-func FileOf(path string, im *elfimage.Image) File { return File{Path: path, ABI: loader.ABIOf(im)} }
+func FileOf(path string, im *elfimage.Image) File { return File{Path: path, ABI: files.ABIOf(im)} }
 
 // Apply returns the run path that the maps make of a file's, and what there is to say about it.
 func (m *Maps) Apply(f File, before runpath.List, maps runpath.Map) (runpath.List, runpath.Notes) {

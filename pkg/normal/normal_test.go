@@ -12,7 +12,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader/tinyelf"
 	"cuda-runpath/pkg/runpath"
 )
@@ -31,7 +31,7 @@ func TestDirectoryHoldsWhatTheLoaderWouldTake(t *testing.T) {
 	}
 	os.Symlink("x86-64.so", filepath.Join(dir, "link.so"))
 	os.Symlink("nothing", filepath.Join(dir, "dangling.so"))
-	d := &directories{files: loader.NewFiles("")}
+	d := &directories{files: files.New(files.Options{})}
 	os.MkdirAll(filepath.Join(dir, "far", "away"), 0o755)
 	os.Symlink("far/away", filepath.Join(dir, "near"))
 	if d.has([]string{dir + "/near/.."}, "text.so") || !d.has([]string{dir + "/near/../.."}, "text.so") {
@@ -54,16 +54,16 @@ func TestDirectoryHoldsWhatTheLoaderWouldTake(t *testing.T) {
 		if got := d.has(dirs, c.name); got != c.has {
 			t.Errorf("%s: there: %v", c.name, got)
 		}
-		if got := d.holds(dirs, c.name, loader.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}); got != c.x86 {
+		if got := d.holds(dirs, c.name, files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}); got != c.x86 {
 			t.Errorf("%s: for x86-64: %v", c.name, got)
 		}
-		if got := d.holds(dirs, c.name, loader.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2MSB, Machine: elf.EM_S390}); got != c.s390x {
+		if got := d.holds(dirs, c.name, files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2MSB, Machine: elf.EM_S390}); got != c.s390x {
 			t.Errorf("%s: for s390x: %v", c.name, got)
 		}
-		if d.holds(dirs, c.name, loader.ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}) || d.holds(dirs, c.name, loader.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_AARCH64}) {
+		if d.holds(dirs, c.name, files.ABI{Class: elf.ELFCLASS32, Data: elf.ELFDATA2LSB, Machine: elf.EM_X86_64}) || d.holds(dirs, c.name, files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_AARCH64}) {
 			t.Errorf("%s: for x32 or aarch64", c.name)
 		}
-		if d.holds(dirs, c.name, loader.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_S390}) {
+		if d.holds(dirs, c.name, files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: elf.EM_S390}) {
 			t.Errorf("%s: for a little-endian s390x", c.name)
 		}
 	}
@@ -151,7 +151,7 @@ func TestMapsLookIntoDirectories(t *testing.T) {
 		{"position, empties and duplicates", Settings{DriverLast: true, KeepEmpty: true, Dedupe: true}, runpath.AddDriverLink, elf.EM_X86_64, nil, "/a::/a", "/a::" + driver.Link, nil},
 	} {
 		expand := func(s string) string { return strings.ReplaceAll(s, "D/", dir+"/") }
-		f := File{Path: filepath.Join(dir, "bin/program"), ABI: loader.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: c.machine}, Needed: c.needed}
+		f := File{Path: filepath.Join(dir, "bin/program"), ABI: files.ABI{Class: elf.ELFCLASS64, Data: elf.ELFDATA2LSB, Machine: c.machine}, Needed: c.needed}
 		after, notes := New(c.settings).Apply(f, runpath.Parse(expand(c.before)), c.maps)
 		if got, want := after.String(), expand(c.after); got != want {
 			t.Errorf("%s: %s, want %s", c.name, got, want)

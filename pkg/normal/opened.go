@@ -9,7 +9,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 )
@@ -18,7 +18,7 @@ import (
 // file at a path names in read-only data, and which nothing else in the list holds. opened are
 // the libraries, with their directories in added.
 func (m *Maps) Opened(im *elfimage.Image, path string, l runpath.List, dirs []string) (after runpath.List, opened, added []string, err error) {
-	o, abi, after := newOrigin(path), loader.ABIOf(im), slices.Clone(l)
+	o, abi, after := newOrigin(path), files.ABIOf(im), slices.Clone(l)
 	holds := func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, abi) }
 	err = im.LibraryNames(func(name string) bool {
 		if !driver.Toolkit(name) || slices.ContainsFunc(after, func(e string) bool { return holds(e, name) }) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"cuda-runpath/pkg/elfimage"
-	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -28,7 +28,7 @@ func (m *Maps) Shrink(im *elfimage.Image, path string, before runpath.List, keep
 	if err != nil {
 		return nil, runpath.Notes{}, err
 	}
-	o, abi := newOrigin(path), loader.ABIOf(im)
+	o, abi := newOrigin(path), files.ABIOf(im)
 	after, dropped := runpath.Shrink(before, runpath.Use{
 		Names: names,
 		Holds: func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, abi) },

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"cuda-runpath/pkg/driver"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 )
 
@@ -36,8 +37,8 @@ func (s *State) Touches(files func(file string) bool) bool {
 // Likely returns a filter of the names among an object's constants that are worth following: the driver's and the
 // toolkit's, and of the file itself all that are whole strings. What a library such as libc.so.6 may open, and what the
 // driver opens among its own libraries, is followed only where all is set.
-func (s *State) Likely(all bool) func(*loader.Object, loader.Literal) bool {
-	return func(o *loader.Object, l loader.Literal) bool {
+func (s *State) Likely(all bool) func(*loader.Object, files.Literal) bool {
+	return func(o *loader.Object, l files.Literal) bool {
 		if all || o == s.Main {
 			return l.Exact || l.Driver
 		}
@@ -48,7 +49,7 @@ func (s *State) Likely(all bool) func(*loader.Object, loader.Literal) bool {
 // OpenAll opens what the objects of the process may open: what their notes name, of alternatives the first that can be
 // loaded, and those names in their read-only data that want agrees to. A name from a string for which there is no file leaves
 // no trace, unless keep agrees.
-func (s *State) OpenAll(want func(o *loader.Object, l loader.Literal) bool, keep func(name string) bool) {
+func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep func(name string) bool) {
 	if s.Static {
 		return
 	}
@@ -74,7 +75,7 @@ func (s *State) OpenAll(want func(o *loader.Object, l loader.Literal) bool, keep
 		if want == nil {
 			continue
 		}
-		open := func(name string, l loader.Literal) {
+		open := func(name string, l files.Literal) {
 			if asked[name] {
 				return
 			}
@@ -134,7 +135,7 @@ func (s *State) Find(name string) *loader.Object {
 				return s.Open(name, o, loader.DlopenNote, note.Feature).To
 			}
 		}
-		if slices.ContainsFunc(o.File.Literals(), func(l loader.Literal) bool { return l.Name == name && l.Exact }) {
+		if slices.ContainsFunc(o.File.Literals(), func(l files.Literal) bool { return l.Name == name && l.Exact }) {
 			return s.Open(name, o, loader.DlopenString, "").To
 		}
 	}

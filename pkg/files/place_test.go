@@ -1,4 +1,4 @@
-package loader
+package files
 
 import (
 	"fmt"
@@ -85,7 +85,7 @@ func TestPlaceIsTheKernels(t *testing.T) {
 			os.Symlink(target, next)
 			last = next
 		}
-		fs, only := NewFiles(""), NewFiles("") // of the second, nothing is asked but to open
+		fs, only := New(Options{}), New(Options{}) // of the second, nothing is asked but to open
 		for range 400 {
 			p := dir + "/" + random(5)
 			if rng.Intn(4) == 0 {
@@ -95,43 +95,21 @@ func TestPlaceIsTheKernels(t *testing.T) {
 				p += "/"
 			}
 			host, errno := kernel(p)
-			at := fs.place(p)
+			at := fs.At(p)
 			switch {
-			case errno == nil && (at.errno != 0 || at.host != host):
-				t.Errorf("round %d: %s leads to %s, not %s (%v)", round, p, host, at.host, at.errno)
-			case errno != nil && at.errno != errno:
-				t.Errorf("round %d: %s: %v, not %v (%s)", round, p, errno, at.errno, at.host)
+			case errno == nil && (at.Errno != 0 || at.Host != host):
+				t.Errorf("round %d: %s leads to %s, not %s (%v)", round, p, host, at.Host, at.Errno)
+			case errno != nil && at.Errno != errno:
+				t.Errorf("round %d: %s: %v, not %v (%s)", round, p, errno, at.Errno, at.Host)
 			}
 			for _, fs := range []*Files{fs, only} {
-				if f := fs.Open(p); errno == nil && f.Path != host || errno != nil && f.errno != errno {
-					t.Errorf("round %d: %s is opened as %q (%v), not %s (%v)", round, p, f.Path, f.errno, host, errno)
+				if f := fs.Open(p); errno == nil && f.Path != host || errno != nil && f.Errno != errno {
+					t.Errorf("round %d: %s is opened as %q (%v), not %s (%v)", round, p, f.Path, f.Errno, host, errno)
 				}
 			}
 		}
 		if t.Failed() {
 			return
-		}
-	}
-}
-
-// A file of the assumed driver has one path, whatever else stands for its directory.
-func TestInsideTheAssumedDriver(t *testing.T) {
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for link, want := range map[string]string{"": "/run/opengl-driver/lib/x/y", "/drv": "/drv/x/y"} {
-		for range 20 {
-			l, err := New(Options{AssumeDriver: dir, DriverLink: link})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := l.Inside(dir + "/x/y"); got != want {
-				t.Fatalf("with the link %q: %s", link, got)
-			}
-			if host, _, err := l.Files().Resolve("/run/opengl-driver-32/lib"); host != dir {
-				t.Fatal(host, err)
-			}
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package loader
+package files
 
 import (
 	"debug/elf"

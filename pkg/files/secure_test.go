@@ -1,9 +1,11 @@
-package loader
+package files
 
 import (
 	"encoding/binary"
 	"os"
 	"testing"
+
+	"cuda-runpath/pkg/loader/tinyelf"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,10 +14,11 @@ import (
 // capabilities: permitted ones, in either word, or any with the effective bit. Inheritable ones alone give nothing to a caller
 // who has none (cap_bprm_creds_from_file of security/commoncap.c).
 func TestMoreRightsThanTheCaller(t *testing.T) {
-	s := newStage(t)
-	s.put("p", prog())
-	p := s.dir + "/p"
-	secure := func() string { return NewFiles("").Open(p).secure() }
+	p := t.TempDir() + "/p"
+	if err := os.WriteFile(p, tinyelf.Object{Interp: "/lib/ld.so"}.Bytes(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	secure := func() string { return New(Options{}).Open(p).Secure() }
 	for mode, want := range map[os.FileMode]string{
 		0o755: "", 0o755 | os.ModeSetuid: "set-user-ID", 0o755 | os.ModeSetgid: "set-group-ID", 0o745 | os.ModeSetgid: "", 0o700 | os.ModeSetgid: "",
 		0o755 | os.ModeSetgid | os.ModeSetuid: "set-user-ID",
