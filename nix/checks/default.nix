@@ -19,3 +19,4 @@ import ../../hooks/tests support
 // import ./drop-in.nix support flake
 // import ./auto-patchelf.nix support flake
 // import ./host-driver.nix support flake
+// import ./patterns.nix support

@@ -299,6 +299,10 @@ in
   gopls = hostTools "gopls" [ "gopls" ];
   elfutils = hostTools "elfutils" [ "eu-elflint" ];
   nixfmt = hostTools "nixfmt" [ "nixfmt" ];
+  cmake = pkgs.makeSetupHook {
+    name = "cmake";
+    substitutions.cmake = "${hostTools "cmake" [ "cmake" ]}/bin/cmake";
+  } ./hooks/cmake.sh;
 
   # --------------------------------------------------------------------- Go
   go =

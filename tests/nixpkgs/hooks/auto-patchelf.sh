@@ -6,6 +6,7 @@ declare -ga autoPatchelfLibs
 __autoPatchelfGather() { autoPatchelfLibs+=("$1/lib"); }
 # shellcheck disable=SC2154
 addEnvHooks "$targetOffset" __autoPatchelfGather
+addAutoPatchelfSearchPath() { autoPatchelfLibs+=("$@"); }
 
 autoPatchelf() { # PATH…
     local file needed directory list
