@@ -60,6 +60,9 @@ func TestColoursAreForTerminals(t *testing.T) {
 	shared(t, "lib.so", "-Wl,--no-as-needed,libgone.so", "-Wl,--enable-new-dtags,-rpath,relative")
 	os.Remove("libgone.so")
 	tool(t, "runpath", "add", "--keep-empty", "-q", "", "lib.so")
+	os.MkdirAll("stubs", 0o755)
+	shared(t, "stubs/libcuda.so.1", "-Wl,-soname,libcuda.so.1")
+	shared(t, "stubbed.so", "-Wl,--no-as-needed,stubs/libcuda.so.1", "-Wl,--enable-new-dtags,-rpath,$ORIGIN/stubs")
 	os.Mkdir("root", 0o755)
 	const red, yellow = `\x1b\[31m`, `\x1b\[33m` // as regular expressions
 	for _, c := range []struct {
@@ -67,6 +70,7 @@ func TestColoursAreForTerminals(t *testing.T) {
 		says    string // a regular expression
 	}{
 		{"runpath explain lib.so", red + "not found"},
+		{"runpath explain stubbed.so", red + "[^\x1b]*/stubs/libcuda.so.1\x1b"},
 		{"runpath audit lib.so", red + "error" + `\x1b`},
 		{"noRunpathAmbiguity --strict lib.so", red + "error" + `\x1b|` + yellow + "warning"},
 		{"hostDriver doctor --root root", red + "BAD"},

@@ -110,14 +110,18 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 		if st.only != nil && v.Soname != st.only.Name {
 			continue
 		}
-		hue := command.Yellow
-		if v.Good {
-			hue = command.Green
-		} else if v.Origin == explain.FromStub {
-			hue = command.Red
-		}
-		fmt.Fprintln(p.w, p.paint(hue, v.Text))
+		fmt.Fprintln(p.w, p.paint(verdictHue(v), v.Text))
 	}
+}
+
+func verdictHue(v explain.Verdict) command.Hue {
+	switch {
+	case v.Good:
+		return command.Green
+	case v.Origin == explain.FromStub:
+		return command.Red
+	}
+	return command.Yellow
 }
 
 // audits prints the auditing modules, each of which has a namespace of its own.
@@ -248,7 +252,11 @@ func (p *printer) line(u loader.Use) {
 	case u.Again:
 		p.write(command.Dim, o.Path, " (loaded already)")
 	default:
-		p.write(command.Green, o.Path)
+		hue := command.Green
+		if v := p.s.Verdict(o); v != nil { // found is not right: a stub is red
+			hue = verdictHue(*v)
+		}
+		p.write(hue, o.Path)
 		p.write(command.Dim, "  ", o.How(o.NeededBy))
 	}
 }
