@@ -33,8 +33,7 @@ type write struct {
 	data []byte
 	from uint64
 	n    uint64
-	was  []byte // what stood there, where that was not zeros and the write can be taken back
-	cut  bool   // no write: the file ends at off
+	cut  bool // no write: the file ends at off
 }
 
 func (w write) len() uint64 {
@@ -147,13 +146,13 @@ func writeFull(w io.WriterAt, b []byte, off uint64) error {
 // Planned returns the file as Apply will leave it, and its size.
 func (e *Edit) Planned() (io.ReaderAt, int64) { return overlay{e, len(e.writes)}, e.size }
 
-// undo takes back writes to bytes that were zero, or that know what they were, or beyond the end of the file.
+// undo takes back writes that prepare.
 func (e *Edit) undo(w Writer, writes []write, cause error) error {
 	for _, wr := range slices.Backward(writes) {
 		if wr.off < e.im.size {
-			was := wr.was
-			if was == nil {
-				was = make([]byte, wr.len())
+			was := e.im.Alloc(wr.len()) // zeros, or the program header that has got the flag
+			if i := (wr.off - e.im.Phoff) / e.im.PhdrSize(); i < uint64(len(e.im.Progs)) {
+				e.im.EncodeProg(was, e.im.Progs[i])
 			}
 			if err := writeFull(w, was, wr.off); err != nil {
 				return fmt.Errorf("%w; undoing it: %w", cause, err)
@@ -200,7 +199,8 @@ func (im *image) planWhole(c Change) (*Edit, error) {
 	im.scratch = s
 	defer func() {
 		im.all, im.scratch = nil, nil
-		s.goal, s.layout, s.blocks, s.indices = goal{}, layout{}, s.blocks[:0], s.indices[:0]
+		s.goal, s.layout = goal{}, layout{}
+		s.dynamic, s.blocks, s.indices, s.offsets = s.dynamic[:0], s.blocks[:0], s.indices[:0], s.offsets[:0]
 		scratches.Put(s)
 	}()
 	g, err := im.newGoal(c)

@@ -13,13 +13,8 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	if err := p.lendsLast(l); err != nil {
 		return nil, err
 	}
-	dynamic, ok := p.dynamicWrites(l)
-	if !ok {
-		return nil, cannot(".dynamic crosses a page")
-	}
 	if d := l.dynamic; d != nil {
-		var few [48]elfimage.Dyn
-		p.encodeEntries(l.written(d.newOff, d.newSize), p.entries(few[:0], l))
+		p.im.encodeEntries(l.written(d.newOff, d.newSize), l.entries)
 	}
 	if err := p.renameNeeds(l); err != nil {
 		return nil, err
@@ -29,10 +24,10 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 		l.silence(p.im, p.goal)
 	}
 	passed := l.silencePassed(p.goal)
-	freshNote, firstNote, lastNote := p.noteWrites(l, len(dynamic) > 0)
+	freshNote, firstNote, lastNote := p.noteWrites(l, len(l.switches) > 0)
 	firstNote = append(passed, firstNote...)
 	l.fresh = append(l.fresh, freshNote...)
-	scrubs, err := p.scrubs(l)
+	dead, err := p.scrubs(l)
 	if err != nil {
 		return nil, err
 	}
@@ -40,33 +35,35 @@ func (p *planner) emit(l *layout) (*Edit, error) {
 	// leaves no state in which the new table is read with the old offset, so the
 	// copy need not hold the old string at all.
 	if l.copied {
-		for _, s := range scrubs {
-			clear(l.written(s.off, s.len()))
+		for _, s := range dead {
+			clear(l.written(s.off, s.size))
 		}
-		scrubs = scrubs[:0]
+		dead = dead[:0]
 	}
-	for _, s := range l.dead {
-		scrubs = append(scrubs, write{off: s.off, data: zero(s.size)})
+	dead = l.joined(append(dead, l.dead...))
+	scrubs := make([]write, len(dead))
+	for i, s := range dead {
+		scrubs[i] = write{off: s.off, data: zero(s.size)}
 	}
-	alone := len(firstNote)+len(l.fresh)+len(l.live)+len(dynamic)+len(lastNote)+len(l.quiet)+len(scrubs) == 0 && p.im.Phoff == p.im.EhdrSize() && samePage(0, p.im.tableEnd()+p.im.PhdrSize())
+	alone := len(firstNote)+len(l.fresh)+len(l.live)+len(l.switches)+len(lastNote)+len(l.quiet)+len(scrubs) == 0 && p.im.Phoff == p.im.EhdrSize() && samePage(0, p.im.tableEnd()+p.im.PhdrSize())
 	h, err := p.headers(l, alone)
 	if err != nil {
 		return nil, err
 	}
 	var early, late, clean, down []write // the flag goes up, before what is fresh or after it, and down
 	if l.record.size > 0 {
-		if clean, err = p.putRecord(l, scrubs); err != nil {
+		if clean, err = p.putRecord(l, dead); err != nil {
 			return nil, err
 		}
 		if len(firstNote) > 0 { // a note has to be silent before the headers switch
 			late = p.flag(l, p.im.Progs, true)
 		}
 		down = p.flag(l, l.progs, false)
-	} else if !atOnce(l.fresh, firstNote, h.first, h.cover, l.live, dynamic, h.then, lastNote, l.quiet, scrubs, h.cut) {
+	} else if !atOnce(l.fresh, firstNote, h.first, h.cover, l.live, l.switches, h.then, lastNote, l.quiet, scrubs, h.cut) {
 		early, down = p.flag(l, p.im.Progs, true), p.flag(l, l.progs, false)
 	}
 	e.prepared = len(early) + len(l.fresh)
-	e.writes = slices.Concat(early, l.fresh, late, firstNote, h.first, h.cover, l.live, dynamic, h.then, lastNote, l.quiet, scrubs, h.cut,
+	e.writes = slices.Concat(early, l.fresh, late, firstNote, h.first, h.cover, l.live, l.switches, h.then, lastNote, l.quiet, scrubs, h.cut,
 		clean, down)
 	for _, b := range l.moved {
 		for _, i := range b.sections {

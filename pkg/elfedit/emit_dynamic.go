@@ -7,23 +7,23 @@ func (im *image) encodeDyn(b []byte, d elfimage.Dyn) {
 	im.PutWord(b[im.DynSize()/2:], d.Val)
 }
 
-// encodeEntries writes a whole dynamic section.
-func (p *planner) encodeEntries(b []byte, entries []elfimage.Dyn) {
+// encodeEntries writes a whole dynamic section, with zeros after it.
+func (im *image) encodeEntries(b []byte, entries []elfimage.Dyn) {
 	clear(b)
 	for i, d := range entries {
-		p.im.encodeDyn(b[uint64(i)*p.im.DynSize():], d)
+		im.encodeDyn(b[uint64(i)*im.DynSize():], d)
 	}
 }
 
-// dynamicWrites returns the write that switches .dynamic where it is, none where nothing changes. ok is
-// false where what changes crosses a page and can be torn by a kill: it has to move.
-func (p *planner) dynamicWrites(l *layout) (writes []write, ok bool) {
+// switchDynamic gives a layout the entries that the dynamic section has afterwards, and where that stays the write that
+// switches it, if anything changes. It is false where what changes crosses a page and can be torn by a kill: it has to move.
+func (p *planner) switchDynamic(l *layout) bool {
 	im := p.im
+	l.entries = p.entries(l)
 	if l.dynamic != nil || !im.hasDynamic() {
-		return nil, true
+		return true
 	}
-	var few [48]elfimage.Dyn
-	old, now, es := im.Dynamic, p.entries(few[:0], l), im.DynSize()
+	old, now, es := im.Dynamic, l.entries, im.DynSize()
 	at := func(entries []elfimage.Dyn, i int) elfimage.Dyn {
 		if i < len(entries) {
 			return elfimage.Dyn{Tag: entries[i].Tag, Val: entries[i].Val}
@@ -40,18 +40,19 @@ func (p *planner) dynamicWrites(l *layout) (writes []write, ok bool) {
 		}
 	}
 	if first < 0 {
-		return nil, true
+		return true
 	}
 	if len(now) > len(old) { // what follows the old terminator may be anything
 		last = len(now)
 	}
 	off, n := im.DynOff+uint64(first)*es, uint64(last-first+1)*es
 	if !samePage(off, n) {
-		return nil, false
+		return false
 	}
 	b := im.Alloc(n)
 	for i := first; i <= last; i++ { // unchanged entries between are written as they were
 		im.encodeDyn(b[uint64(i-first)*es:], at(now, i))
 	}
-	return append(make([]write, 0, 1), write{off: off, data: b}), true
+	l.switches = []write{{off: off, data: b}}
+	return true
 }

@@ -234,10 +234,6 @@ func (p *planner) flag(l *layout, progs []elfimage.Prog, on bool) []write {
 	}
 	w := write{off: im.Phoff + uint64(i)*im.PhdrSize(), data: im.Alloc(im.PhdrSize())}
 	im.EncodeProg(w.data, q)
-	if on {
-		w.was = im.Alloc(im.PhdrSize())
-		im.EncodeProg(w.was, progs[i])
-	}
 	return []write{w}
 }
 

@@ -1,23 +1,40 @@
 package elfedit
 
 import (
+	"cmp"
 	"debug/elf"
+	"slices"
 
 	"cuda-runpath/pkg/elfimage"
 )
 
-// scrubs returns writes that zero the retired strings in the table of a layout, but for bytes that another string shares: the linker stores a
+// scrubs returns where the retired strings are in the table of a layout, but for bytes that another string shares: the linker stores a
 // string that is the tail of another only once (patchelf 162).
-func (p *planner) scrubs(l *layout) ([]write, error) {
-	free, err := p.unshared(p.goal.retired)
-	if err != nil {
-		return nil, err
+func (p *planner) scrubs(l *layout) ([]span, error) {
+	dead, err := p.unshared(p.goal.retired)
+	for i := range dead {
+		dead[i].off += l.table.off
 	}
-	out := make([]write, 0, len(free)+len(l.dead)) // those come after
-	for _, s := range free {
-		out = append(out, write{off: l.table.off + s.off, data: zero(s.size)})
+	return dead, err
+}
+
+// joined returns ranges in order of offset, as one those that a segment has without anything between: they become zeros at once.
+func (l *layout) joined(dead []span) []span {
+	slices.SortFunc(dead, func(a, b span) int { return cmp.Compare(a.off, b.off) })
+	out := dead[:0]
+	for _, s := range dead {
+		if n := len(out) - 1; n >= 0 && out[n].end() >= s.off && l.segmentAt(out[n].off) == l.segmentAt(s.off) {
+			out[n].size = max(out[n].end(), s.end()) - out[n].off
+		} else {
+			out = append(out, s)
+		}
 	}
-	return out, nil
+	return out
+}
+
+// segmentAt returns the index of the PT_LOAD that maps an offset of the file, or -1.
+func (l *layout) segmentAt(off uint64) int {
+	return slices.IndexFunc(l.progs, func(q elfimage.Prog) bool { return q.Type == elf.PT_LOAD && off-q.Off < q.Filesz })
 }
 
 // unshared returns of each retired string, given by its offset in the table, the

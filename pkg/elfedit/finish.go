@@ -226,7 +226,7 @@ func (f *finisher) back(e *Edit, note []write) error {
 		return nil
 	}
 	b, err := im.Read(area.off, area.size)
-	if err == nil && len(bytes.Trim(b, "\x00")) > 0 {
+	if err == nil && !isZero(b) {
 		f.writes = append(f.writes, write{off: area.off, data: zero(area.size)})
 	}
 	return err
@@ -531,11 +531,11 @@ func (f *finisher) scrub(d deadSpan) error {
 	if err != nil {
 		return err
 	}
-	if len(bytes.Trim(b, "\x00")) == 0 {
+	if isZero(b) {
 		return nil
 	}
 	first := alignUp(off+1, elfimage.PageSize) - off // a write can stop between pages
-	torn := first < d.size && len(bytes.Trim(b[:first], "\x00")) == 0
+	torn := first < d.size && isZero(b[:first])
 	if checksum(b) != d.sum && !torn {
 		if d.unmapped {
 			return nil
@@ -788,7 +788,7 @@ func (f *finisher) strays() error {
 		for at < len(table) && !alive[at] {
 			at++
 		}
-		if len(bytes.Trim(table[from:at], "\x00")) > 0 {
+		if !isZero(table[from:at]) {
 			f.zero(span{im.StrOff + uint64(from), uint64(at - from)})
 		}
 	}

@@ -156,7 +156,7 @@ func TestRecordsAreClaims(t *testing.T) {
 			try := func(what string, change func(r *record)) {
 				r, _, _ := readRecord(state[f.off : f.off+f.size])
 				change(r)
-				forged, enc := slices.Clone(state), r.encode()
+				forged, enc := slices.Clone(state), r.encode(nil)
 				if f.off+uint64(len(enc)) > uint64(len(forged)) {
 					return
 				}
@@ -229,8 +229,8 @@ func (f *finisher) sumAt(addr, n uint64) uint32 {
 func TestRecordsAreRead(t *testing.T) {
 	r := &record{at: 0x4000, size: 9000, moved: []moved{{1, 2, 3, 4}}, dead: []deadSpan{{5, 6, 7, true}, {8, 9, 10, false}}, wide: []sized{{1, 2}},
 		before: []progRef{{same: 3}, {same: -1, Prog: &elfimage.Prog{Type: elf.PT_NOTE, Vaddr: 77}}}}
-	b := r.encode()
-	if got, at, n := readRecord(append([]byte("before "), b...)); got == nil || at != 7 || n != len(b) || !bytes.Equal(got.encode(), b) {
+	b := r.encode(nil)
+	if got, at, n := readRecord(append([]byte("before "), b...)); got == nil || at != 7 || n != len(b) || !bytes.Equal(got.encode(nil), b) {
 		t.Fatalf("reads back as %+v at %d, %d bytes", got, at, n)
 	}
 	for i := range b {
@@ -273,7 +273,7 @@ func TestRecordsThatDoNotFitAreDropped(t *testing.T) {
 				} {
 					r := *f.r
 					other(&r)
-					forged, enc := slices.Clone(state), r.encode()
+					forged, enc := slices.Clone(state), r.encode(nil)
 					copy(forged[f.off:], append(enc, make([]byte, max(0, int(f.size)-len(enc)))...))
 					if uint64(len(enc)) > f.size {
 						continue

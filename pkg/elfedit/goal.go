@@ -352,7 +352,7 @@ func (g *goal) clearVersions(im *image, names []string) error {
 // retire finds the strings that no dynamic entry and no version need refers to
 // afterwards, of those that one does now and that change.
 func (g *goal) retire(im *image) {
-	stays := make([]uint64, 0, len(g.entries))
+	stays := take(&im.work().offsets, len(g.entries))
 	for _, e := range g.entries {
 		if e.text < 0 && elfimage.IsStringTag(e.Tag) {
 			stays = append(stays, e.Val)

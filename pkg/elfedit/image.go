@@ -36,8 +36,10 @@ type scratch struct {
 	layout  layout // the last one that was tried
 	extents []extent
 	entries []entry
-	blocks  []block // those of all tries
-	indices []int   // of what is in them
+	dynamic []elfimage.Dyn // of all tries
+	blocks  []block        // those of all tries
+	indices []int          // of what is in them
+	offsets []uint64
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -142,12 +144,30 @@ func (im *image) firstData(off, n uint64) (uint64, error) {
 		if err := elfimage.ReadFull(im, b, off); err != nil {
 			return 0, err
 		}
-		if rest := bytes.TrimLeft(b, "\x00"); len(rest) > 0 {
-			return off + uint64(len(b)-len(rest)), nil
+		if n := leadingZeros(b); n < len(b) {
+			return off + uint64(n), nil
 		}
 		off += uint64(len(b))
 	}
 	return end, nil
+}
+
+// leadingZeros returns how many bytes b begins with that are zero.
+func leadingZeros(b []byte) int {
+	if isZero(b) {
+		return len(b)
+	}
+	return len(b) - len(bytes.TrimLeft(b, "\x00")) // a byte at a time
+}
+
+// isZero reports whether all bytes of b are.
+func isZero(b []byte) bool {
+	for n := len(someZeros); len(b) > n; b = b[n:] {
+		if !bytes.Equal(b[:n], someZeros[:]) {
+			return false
+		}
+	}
+	return bytes.Equal(b, someZeros[:len(b)])
 }
 
 // What planner and verifier both ask of a file as it was: facts, which know nothing of a plan. The others are isHole, anchorSection and

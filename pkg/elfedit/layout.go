@@ -27,17 +27,19 @@ type layout struct {
 	wider  uint64 // by so many bytes; 0: none is
 	heads  span   // where section headers for that time can be
 
-	fresh []write // bytes that nothing refers to before the edit
-	live  []write // bytes that are in use and switch what they say by themselves, each in one page
-	quiet []write // bytes that only tools read: symbols that name what has moved
-	dead  []span  // what nothing refers to any more, as of before the edit
+	fresh    []write // bytes that nothing refers to before the edit
+	live     []write // bytes that are in use and switch what they say by themselves, each in one page
+	switches []write // .dynamic, where that stays: see switchDynamic
+	quiet    []write // bytes that only tools read: symbols that name what has moved
+	dead     []span  // what nothing refers to any more, as of before the edit
 
-	table   place     // the dynamic string table
-	copied  bool      // it is elsewhere than before
-	strings uint64    // where the new strings begin in it
-	tags    tagValues // dynamic entries that say where things are
-	moved   []block   // what else is elsewhere
-	dynamic *block    // .dynamic, where it is one of them
+	entries []elfimage.Dyn // the dynamic section, without the terminator
+	table   place          // the dynamic string table
+	copied  bool           // it is elsewhere than before
+	strings uint64         // where the new strings begin in it
+	tags    tagValues      // dynamic entries that say where things are
+	moved   []block        // what else is elsewhere
+	dynamic *block         // .dynamic, where it is one of them
 
 	relocated *relocation // a segment that is elsewhere in the file, or nil
 	note      *noteSpot   // where the resolution note of the goal is, or nil
@@ -197,9 +199,10 @@ func (l *layout) written(off, n uint64) []byte {
 	return nil
 }
 
-// entries appends the dynamic section afterwards to out.
-func (p *planner) entries(out []elfimage.Dyn, l *layout) []elfimage.Dyn {
+// entries returns the dynamic section afterwards.
+func (p *planner) entries(l *layout) []elfimage.Dyn {
 	im, delta := p.im, uint64(0)
+	out := take(&im.work().dynamic, len(p.goal.entries))
 	if l.dynamic != nil {
 		delta = l.dynamic.newAddr - l.dynamic.addr
 	}

@@ -1,7 +1,6 @@
 package elfedit
 
 import (
-	"bytes"
 	"debug/elf"
 	"math"
 
@@ -80,7 +79,7 @@ func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (n, dead uint64, 
 	if err != nil {
 		return 0, 0, err
 	}
-	zeros := n - uint64(len(bytes.TrimLeft(b, "\x00")))
+	zeros := uint64(leadingZeros(b))
 	if zeros == n {
 		return n, 0, nil
 	}
@@ -88,7 +87,7 @@ func (im *image) paddingAfter(seg *elfimage.Prog, want uint64) (n, dead uint64, 
 		return 0, 0, err
 	}
 	r, at, size := readRecord(b)
-	if r == nil || len(bytes.Trim(b[at+size:], "\x00")) > 0 || r.at != seg.Vaddr+seg.Filesz+uint64(at) || r.grown != seg.Vaddr ||
+	if r == nil || !isZero(b[at+size:]) || r.at != seg.Vaddr+seg.Filesz+uint64(at) || r.grown != seg.Vaddr ||
 		r.was != seg.Filesz || r.size != im.size || r.old != im.dynamicSum(im.Dynamic) {
 		return zeros, 0, nil
 	}

@@ -60,21 +60,18 @@ func (p *planner) place() (*layout, error) {
 			if err != nil {
 				return nil, err
 			}
-			if l != nil && p.tableFits(l) {
-				if _, ok := p.dynamicWrites(l); ok {
-					return l, nil
-				}
+			if l != nil && p.tableFits(l) && p.switchDynamic(l) {
+				return l, nil
 			}
 		}
 	}
 	l, err := p.inNewSegment(!g.fits)
-	if err != nil {
-		return nil, err
+	if err == nil && !p.switchDynamic(l) {
+		if l, err = p.inNewSegment(true); err == nil {
+			p.switchDynamic(l)
+		}
 	}
-	if _, ok := p.dynamicWrites(l); !ok {
-		return p.inNewSegment(true)
-	}
-	return l, nil
+	return l, err
 }
 
 // needsSegment reports whether something has to move for which only a new segment

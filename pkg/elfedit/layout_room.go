@@ -88,7 +88,7 @@ func (p *planner) useRoom(l *layout) (bool, error) {
 	for _, s := range alive {
 		clear(rest[s.off:s.end()])
 	}
-	junk := len(bytes.Trim(rest, "\x00")) > 0 // what a killed edit left, unless somebody else uses it
+	junk := !isZero(rest) // what a killed edit left, unless somebody else uses it
 	if junk {
 		whole := true
 		complete, err := im.EachStringRef(func(off, _ uint64) { whole = taken(off) && whole })

@@ -201,9 +201,9 @@ func (c *coder) record(r *record) {
 	c.sum(&r.osabi)
 }
 
-// encode returns the bytes of the record.
-func (r *record) encode() []byte {
-	c := coder{b: append(make([]byte, 0, 256), recordMark+"\x00\x00\x00\x00\x00\x00\x00\x00"...)}
+// encode appends the bytes of the record to none.
+func (r *record) encode(none []byte) []byte {
+	c := coder{b: append(none, recordMark+"\x00\x00\x00\x00\x00\x00\x00\x00"...)}
 	c.record(r)
 	body := c.b[recordHead:]
 	binary.LittleEndian.PutUint32(c.b[len(recordMark):], uint32(len(body)))
@@ -266,20 +266,16 @@ func refer(list, force []elfimage.Prog) []progRef {
 // dynamicSum is the sum of a dynamic section, without its terminator.
 func (im *image) dynamicSum(entries []elfimage.Dyn) uint32 {
 	b := im.Alloc(uint64(len(entries)) * im.DynSize())
-	for i, d := range entries {
-		im.encodeDyn(b[uint64(i)*im.DynSize():], d)
-	}
+	im.encodeEntries(b, entries)
 	return checksum(b)
 }
 
-// putRecord puts the record of an edit where the layout has room for it, and returns the write that clears it. scrubs
-// are what is zeroed at the end.
-func (p *planner) putRecord(l *layout, scrubs []write) ([]write, error) {
+// putRecord puts the record of an edit where the layout has room for it, and returns the write that clears it. dead
+// is what is zeroed at the end.
+func (p *planner) putRecord(l *layout, dead []span) ([]write, error) {
 	im := p.im
-	r := &record{at: l.record.addr, size: im.size, end: l.size, old: im.dynamicSum(im.Dynamic), was: l.was,
+	r := &record{at: l.record.addr, size: im.size, end: l.size, old: im.dynamicSum(im.Dynamic), now: im.dynamicSum(l.entries), was: l.was,
 		shoff: im.Shoff, shnum: uint64(len(im.Sections)), shoff2: l.shoff, shnum2: uint64(len(l.sections)), osabi: uint32(im.OSABI)}
-	var few [48]elfimage.Dyn
-	r.now = im.dynamicSum(p.entries(few[:0], l))
 	progs := p.marked(l)
 	r.grown = progs[l.owner(l.progs)].Vaddr
 	force := l.lent
@@ -303,7 +299,7 @@ func (p *planner) putRecord(l *layout, scrubs []write) ([]write, error) {
 	if l.table.addr != im.StrAddr || l.table.size != im.StrSize {
 		r.moved = append(r.moved, moved{im.StrAddr, im.StrSize, l.table.addr, l.table.size})
 	}
-	span := func(off, size uint64) (d deadSpan, err error) {
+	deadAt := func(off, size uint64) (d deadSpan, err error) {
 		d = deadSpan{addr: off, size: size, unmapped: true}
 		for i := range progs {
 			if q := &progs[i]; q.Type == elf.PT_LOAD && off >= q.Off && off+size <= q.Off+q.Filesz {
@@ -316,9 +312,9 @@ func (p *planner) putRecord(l *layout, scrubs []write) ([]write, error) {
 		d.sum, err = im.sum(off, size)
 		return d, err
 	}
-	r.dead = make([]deadSpan, 0, len(scrubs))
-	for _, w := range scrubs {
-		d, err := span(w.off, w.len())
+	r.dead = make([]deadSpan, 0, len(dead))
+	for _, s := range dead {
+		d, err := deadAt(s.off, s.size)
 		if err != nil {
 			return nil, err
 		}
@@ -333,7 +329,7 @@ func (p *planner) putRecord(l *layout, scrubs []write) ([]write, error) {
 	}
 	if c := p.goal.cache; c != nil && !c.Silent {
 		var err error
-		if r.silenced, err = span(c.Off, c.Size); err == nil {
+		if r.silenced, err = deadAt(c.Off, c.Size); err == nil {
 			r.silenced.sum, err = im.sum(c.Off+noteHead, c.Size-noteHead)
 		}
 		if err != nil {
@@ -348,7 +344,7 @@ func (p *planner) putRecord(l *layout, scrubs []write) ([]write, error) {
 	if b := l.written(l.shoff, uint64(len(l.sections))*im.ShdrSize()); b != nil {
 		r.table = checksum(b)
 	}
-	b := r.encode()
+	b := r.encode(im.Alloc(256)[:0])
 	to := l.written(l.record.off, l.record.size)
 	if uint64(len(b)) > uint64(len(to)) {
 		return nil, cannot("the record of the edit would have %d bytes, more than %d", len(b), len(to))

@@ -1,6 +1,7 @@
 package elfedit
 
 import (
+	"bytes"
 	"cmp"
 	"debug/elf"
 	"fmt"
@@ -65,19 +66,23 @@ func verify(before *image, after *elfimage.Image, c Change, changed []span, clai
 func (v *verifier) dynamicStrings() error {
 	c, after := v.c, v.after
 	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH, elf.DT_NEEDED, elf.DT_SONAME, elf.DT_AUXILIARY, elf.DT_FILTER} {
-		want := texts(v.before, tag)
+		var same bool
 		switch {
 		case isRunPath(tag) && c.RunPath != nil && c.RunPath.Tag == tag:
-			want = []string{c.RunPath.List}
+			same = slices.Equal(texts(after, tag), []string{c.RunPath.List})
 		case isRunPath(tag) && c.RunPath != nil:
-			want = nil
+			_, has := after.Dyn(tag)
+			same = !has
 		case tag == elf.DT_NEEDED && c.Needed != nil:
-			want = c.Needed.Names
+			same = slices.Equal(texts(after, tag), c.Needed.Names)
 		case tag == elf.DT_SONAME && c.Soname != nil:
-			want = append(want[:max(0, len(want)-1)], *c.Soname)
+			was := texts(v.before, tag)
+			same = slices.Equal(texts(after, tag), append(was[:max(0, len(was)-1)], *c.Soname))
+		default:
+			same = v.sameTexts(tag)
 		}
-		if now := texts(after, tag); !slices.Equal(now, want) {
-			return fmt.Errorf("planned edit reads back with %v %.200q", tag, now)
+		if !same {
+			return fmt.Errorf("planned edit reads back with %v %.200q", tag, texts(after, tag))
 		}
 	}
 	want, err := v.before.Interpreter()
@@ -132,18 +137,43 @@ func (v *verifier) dynamicStrings() error {
 	return nil
 }
 
-// texts returns what the entries with a tag say; of one that cannot be read, why.
+// texts returns what the entries with a tag say.
 func texts(im *image, tag elf.DynTag) (out []string) {
 	for _, d := range im.Dynamic {
 		if d.Tag == tag {
-			s, err := im.DynString(d)
-			if err != nil {
-				s = err.Error() + "\x00" // which no string has
-			}
-			out = append(out, s)
+			out = append(out, string(im.says(d)))
 		}
 	}
 	return out
+}
+
+// says returns what an entry says, in memory that the next read may overwrite; of one that cannot be read, why.
+func (im *image) says(d elfimage.Dyn) []byte {
+	b, err := im.DynText(d)
+	if err != nil {
+		b = []byte(err.Error() + "\x00") // which no string has
+	}
+	return b
+}
+
+// sameTexts reports whether the entries with a tag say what they said.
+func (v *verifier) sameTexts(tag elf.DynTag) bool {
+	is := v.after.Dynamic // those that come next
+	next := func() bool {
+		i := slices.IndexFunc(is, func(d elfimage.Dyn) bool { return d.Tag == tag })
+		is = is[max(i, 0):]
+		return i >= 0
+	}
+	for _, d := range v.before.Dynamic {
+		if d.Tag != tag {
+			continue
+		}
+		if !next() || !bytes.Equal(v.before.says(d), v.after.says(is[0])) {
+			return false
+		}
+		is = is[1:]
+	}
+	return !next()
 }
 
 // cleared makes sure that each symbol has the version that it had, or, where its

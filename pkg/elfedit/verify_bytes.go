@@ -162,6 +162,9 @@ func (v *verifier) bytes(off uint64, b []byte) error {
 	at, end := off, off+uint64(len(b)) // up to at the bytes have an owner
 	between := func(to uint64) error {
 		was, is := part(at, to)
+		if isZero(was) && v.unowned(at, to, was) == nil {
+			return nil // so is each part
+		}
 		return eachDifference(was, is, func(x, y uint64) error { return v.unowned(at+x, at+y, was[x:y]) })
 	}
 	for i := range v.owners {
@@ -266,7 +269,7 @@ func (v *verifier) unowned(from, to uint64, old []byte) error {
 	} else if left && !mapped { // relocated compares the copy
 		return nil
 	}
-	zero := len(bytes.Trim(old, "\x00")) == 0
+	zero := isZero(old)
 	sections := len(v.before.Sections) > 0
 	switch {
 	case zero && (!mapped || sections || to-from < padding):
@@ -447,16 +450,16 @@ func (v *verifier) sameProg(i int) *elfimage.Prog {
 
 // sameProgs is sameProg of all, in time that grows with their number.
 func (v *verifier) sameProgs() []*elfimage.Prog {
-	left := map[elf.ProgType][]*elfimage.Prog{}
-	for j := range v.after.Progs {
-		if p := &v.after.Progs[j]; !v.isNew(j) {
-			left[p.Type] = append(left[p.Type], p)
+	first, next := map[elf.ProgType]int{}, make([]int, len(v.after.Progs)) // 1 + the index of the next of each type; 0: none is left
+	for j, p := range slices.Backward(v.after.Progs) {
+		if !v.isNew(j) {
+			next[j], first[p.Type] = first[p.Type], j+1
 		}
 	}
 	same := make([]*elfimage.Prog, len(v.before.Progs))
 	for i, p := range v.before.Progs {
-		if of := left[p.Type]; len(of) > 0 && !v.isCache(i) {
-			same[i], left[p.Type] = of[0], of[1:]
+		if j := first[p.Type] - 1; j >= 0 && !v.isCache(i) {
+			same[i], first[p.Type] = &v.after.Progs[j], next[j]
 		}
 	}
 	return same
