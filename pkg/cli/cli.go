@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -16,6 +17,7 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
@@ -130,9 +132,28 @@ func start(c *command.Line, paths []string) (*session, error) {
 	return s, nil
 }
 
+// writtenEntries returns the entries that a command line asks to write.
+func writtenEntries(c *command.Line) (entries []string) {
+	list := c.String("run-path")
+	if slices.Contains([]string{"set", "add"}, c.Command) {
+		list = c.Arg(0)
+	}
+	entries = slices.Concat(runpath.Parse(list), c.StringSlice("add-entry"), c.StringSlice("append-rpaths"), c.StringSlice("runtime-dependencies"), []string{c.String("driver-link"), c.String("compat")})
+	for _, pair := range c.StringSlice("replace-entry") {
+		_, to, _ := strings.Cut(pair, "=")
+		entries = append(entries, runpath.Parse(to)...)
+	}
+	return entries
+}
+
 // warnOfTypos says which of the named directories can hardly be meant. That of the driver link
 // is on the host that the files are for, which may be another one.
 func (s *session) warnOfTypos(c *command.Line) {
+	for _, entry := range writtenEntries(c) {
+		if why := explain.Doubt(entry); entry != "" && why != "" {
+			s.Log.Warnf("entry %q %s: audit calls it an error", entry, why)
+		}
+	}
 	if link := runpath.Key(c.String("driver-link")); link+"/lib" == driver.Link || link+"/lib" == driver.Link32 {
 		s.Log.Warnf("--driver-link %s: the driver's libraries are in %s/lib", c.String("driver-link"), link)
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"slices"
 	"sort"
 	"strings"
@@ -72,6 +73,11 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
+			for i, file := range s.Paths {
+				if search.Root == "" {
+					s.Paths[i] = inPath(file)
+				}
+			}
 			for _, name := range loaderVariables[:4] {
 				given := slices.ContainsFunc(c.StringSlice("env"), func(e string) bool { return e == name || strings.HasPrefix(e, name+"=") })
 				if os.Getenv(name) != "" && !given && search.Root == "" {
@@ -97,6 +103,16 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			return runExplain(s, explainOptions{System: system, symbols: symbols, lib: c.String("lib"), dot: c.Bool("dot"), all: c.Bool("all"), depth: c.Int("depth")})
 		}),
 	}
+}
+
+// inPath returns the program that a word without a slash is the name of, where there is no such file.
+func inPath(word string) string {
+	if _, err := os.Lstat(word); err != nil && !strings.Contains(word, "/") {
+		if file, err := exec.LookPath(word); err == nil {
+			return file
+		}
+	}
+	return word
 }
 
 // loaderOptions reads the flags that the search depends on.

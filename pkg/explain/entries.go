@@ -76,11 +76,11 @@ func (c *Case) directories() {
 			continue
 		}
 		if token := unknownToken(e.text); token != "" && c.Load.Interp != nil && c.Load.Interp.Kind == loader.GLibc && (e.text[0] == '$' || !c.Loader.Files().IsDir(e.dir)) {
-			c.of(e, UnknownToken, fix(), "has %s, which the loader does not know: it takes it for a part of a file name", token)
+			c.of(e, UnknownToken, fix(), notAToken, token)
 			continue
 		}
-		if !strings.HasPrefix(e.text, "/") && !strings.HasPrefix(e.text, "$ORIGIN") && !strings.HasPrefix(e.text, "${ORIGIN}") {
-			c.of(e, RelativeEntry, c.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")), "is relative: it is searched below the working directory")
+		if !fromOrigin(e.text) {
+			c.of(e, RelativeEntry, c.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")), isRelative)
 			continue
 		}
 		if e.dir == "" || e.driver {

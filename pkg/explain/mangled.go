@@ -40,16 +40,45 @@ func meant(entry string) (entries []string, ok bool) {
 	return nil, false
 }
 
+// literally says that an entry is not what was meant.
+func literally(entries []string) string {
+	if len(entries) == 0 {
+		return "is searched literally"
+	}
+	return fmt.Sprintf("is searched literally: %s was probably meant", runpath.List(entries))
+}
+
+const (
+	notAToken  = "has %s, which the loader does not know: it takes it for a part of a file name"
+	isRelative = "is relative: it is searched below the working directory"
+)
+
+// fromOrigin reports whether an entry is absolute, or begins with the file's own directory.
+func fromOrigin(entry string) bool {
+	return strings.HasPrefix(entry, "/") || strings.HasPrefix(entry, "$ORIGIN") || strings.HasPrefix(entry, "${ORIGIN}")
+}
+
+// Doubt returns what is wrong with an entry whatever the file and the host, "" for nothing.
+func Doubt(entry string) string {
+	if entries, ok := meant(entry); ok {
+		return literally(entries)
+	}
+	if token := unknownToken(entry); token != "" {
+		return fmt.Sprintf(notAToken, token)
+	}
+	if !fromOrigin(entry) {
+		return isRelative
+	}
+	return ""
+}
+
 // mangled reports an entry that is not what was meant.
 func (c *Case) mangled(e *entry) bool {
 	entries, ok := meant(e.text)
 	if !ok || e.dir != "" && c.Loader.Files().IsDir(e.dir) || runpath.TokenAt(e.text) != "" && !strings.ContainsAny(e.text, "; \t\r\n'\"") {
 		return false
 	}
-	f := Conclusion{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, is searched literally", e.position, e.text)}
-	if len(entries) > 0 {
-		f.Message += fmt.Sprintf(": %s was probably meant", runpath.List(entries))
-	}
+	f := Conclusion{ID: MangledEntry, Message: fmt.Sprintf("entry %d, %q, %s", e.position, e.text, literally(entries))}
 	f.Remedy = c.replace(e, entries...)
 	c.report(e.in(f))
 	return true

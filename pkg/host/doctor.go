@@ -156,6 +156,9 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 			f.Verdict = Warning
 		}
 	}
+	if its := d.Facts[ofHost:]; len(its) == 1 && its[0].Source == program { // it cannot be read: no fact of the host matters
+		d.Facts = slices.Concat(its, d.Facts[:ofHost])
+	}
 	return d
 }
 

@@ -75,6 +75,8 @@ type Driver struct {
 	// Others are further drivers that were found and not chosen.
 	Others   []string   `json:"others"`
 	Rejected []Rejected `json:"rejected"`
+	// Looked are the directories where it was looked for, each with who has libraries there.
+	Looked []string `json:"-"`
 	// Vendors are the files by which loaders of OpenCL, Vulkan and EGL find the libraries; Optix is OptiX's data, or "".
 	Vendors []*Vendor `json:"-"`
 	Optix   string    `json:"-"`
@@ -174,6 +176,7 @@ func (h *Host) find(m Machine, only string) (*Driver, error) {
 	cache, places := h.places(m)
 	found := newCandidates()
 	for _, p := range places {
+		d.Looked = append(d.Looked, fmt.Sprintf("%s (%s)", p.dir, p.source))
 		h.look(p, m, only, found, d)
 	}
 	cudas := found.of[cudaRow]

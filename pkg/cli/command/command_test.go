@@ -248,7 +248,7 @@ func TestWhatMayBeMeant(t *testing.T) {
 			t.Errorf("%q: %v", word, err)
 		}
 	}
-	for name, want := range map[string]string{"jsn": "flag provided but not defined: -jsn: did you mean --json?", "hiddn": "flag provided but not defined: -hiddn"} {
+	for name, want := range map[string]string{"jsn": "there is no flag --jsn: did you mean --json?", "hiddn": "there is no flag --hiddn"} {
 		if got := MeantFlag(example.Commands[0].Flags, errors.New("flag provided but not defined: -"+name)); string(got) != want {
 			t.Errorf("%q: %s", name, got)
 		}

@@ -42,6 +42,9 @@ func (c *Command) meant(word string) string {
 func MeantFlag(flags []*Flag, err error) Misuse {
 	text := err.Error()
 	if _, name, ok := strings.Cut(text, "not defined: -"); ok {
+		if text = "there is no flag -" + name; len(name) > 1 {
+			text = "there is no flag --" + name
+		}
 		var names []string
 		for _, f := range flags {
 			if !f.Hidden {

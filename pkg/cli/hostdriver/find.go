@@ -31,6 +31,11 @@ compat packages, libraries for other machines and files that someone else could 
 			if findErr == nil && !c.Bool("json") {
 				c.show(d)
 			}
+			for _, place := range d.Looked {
+				if c.Bool("verbose") {
+					c.complain("looked in %s", place)
+				}
+			}
 			for _, r := range d.Rejected {
 				if c.Bool("verbose") || findErr != nil {
 					c.complain("%s: not used: %s", command.Printable(r.Path), command.Printable(r.Reason))
