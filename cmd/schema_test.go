@@ -72,6 +72,10 @@ func schemaOf(args []string) string {
 	switch words[0] {
 	case "audit":
 		return "check"
+	case "manifest":
+		if slices.Contains(args, "--diff") {
+			return "manifest-diff"
+		}
 	case "uninstall":
 		return "install"
 	case "cache":

@@ -3,6 +3,7 @@ package cli
 import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/cli/hook"
+	"cuda-runpath/pkg/cli/manifest"
 )
 
 // RunPath returns the app of runpath, for looking and debugging.
@@ -13,6 +14,6 @@ The run path of a program or library is the list of directories in which the loa
 	app.OfFile = "show"
 	app.Commands = append([]*command.Command{showCommand()}, listCommands()...)
 	app.Commands = append(app.Commands, cacheCommands(), editCommand())
-	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), thinCommand(), referencesCommand(), scriptsCommand(), hook.Command())
+	app.Commands = append(app.Commands, shrinkCommand(), normalizeCommand(), explainCommand(), auditCommand(), gpuCommand(), thinCommand(), referencesCommand(), manifest.Command(jobsFlag, malformedFlag), scriptsCommand(), hook.Command())
 	return app
 }

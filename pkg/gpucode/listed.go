@@ -1,6 +1,9 @@
 package gpucode
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Listed is [Code] as JSON documents have it.
 type Listed struct {
@@ -69,4 +72,35 @@ func GPUs(lists ...[]Listed) (all []Target) {
 	}
 	slices.SortFunc(all, func(a, b Target) int { return a.Compare(b.Arch) })
 	return all
+}
+
+// GPU returns for which GPU the code is, as people write it: 9.0a, gfx1100.
+func (l *Listed) GPU() string {
+	t, ok := parseTarget(strings.Replace(l.Arch, "lto_", "sm_", 1))
+	if !ok || t.AMD != "" {
+		return l.Arch
+	}
+	return t.Arch.String()
+}
+
+// Capability returns the compute capability that a cubin or PTX is for; false for other code.
+func (l *Listed) Capability() (Capability, bool) {
+	t, ok := l.target()
+	return t.Capability, ok
+}
+
+// On returns what a GPU takes of some code: for which GPU that was made, and whether it is a cubin or PTX; "" where it takes none.
+func On(list []Listed, g Capability) (gpu string, kind Kind) {
+	var best Arch
+	for i := range list {
+		t, ok := list[i].target()
+		switch is := list[i].Kind; {
+		case !ok, gpu != "" && kind.String() == is && t.Compare(best) < 0:
+		case is == Cubin.String() && t.RunsOn(g):
+			best, gpu, kind = t.Arch, list[i].GPU(), Cubin
+		case is == PTX.String() && kind != Cubin && t.CompilesFor(g):
+			best, gpu, kind = t.Arch, list[i].GPU(), PTX
+		}
+	}
+	return gpu, kind
 }

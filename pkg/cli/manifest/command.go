@@ -1,0 +1,227 @@
+// Package manifest is the command `runpath manifest`.
+package manifest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/audit"
+	"cuda-runpath/pkg/cli/command"
+	"cuda-runpath/pkg/manifest"
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/tree"
+)
+
+// Command returns the command manifest.
+func Command(jobs, malformed *command.Flag) *command.Command {
+	return &command.Command{
+		Name:  "manifest",
+		Usage: "list what is in packages as JSON, or what differs between two",
+		Examples: `runpath manifest result > new.json
+runpath manifest --html set.html torch.json cudnn.json > set.json
+runpath manifest --diff old.json new.json`,
+		Common:    []string{"diff", "markdown", "html", "json", "verbose"},
+		ArgsUsage: "PATH...",
+		Description: `Of each ELF file: machine, kind, soname, needed libraries, run path, interpreter, what each library resolves to, what it opens by
+name, resolution note, GPU code by architecture, the store paths that it names, size and build ID; of each package, a store path or a
+directory that is named, the sums. The same files give the same bytes, on every machine with the same libraries. A PATH may be a manifest,
+which is joined with the others. With --diff, of two manifests or directories, in words: what changed for whoever uses the package; another
+hash in the store is no change, nor is a build ID. The exit status is 1 where they differ.`,
+		Flags: []*command.Flag{
+			{Name: "diff", Usage: "say what differs between two: manifests, directories or store paths"},
+			{Name: "markdown", Usage: "with --diff: print Markdown, for a pull request"},
+			{Kind: command.String, Name: "html", Usage: "also write a page about the packages to `FILE`, - for stdout in place of the document"},
+			command.RootFlag, malformed, command.JSONFlag, jobs,
+			command.VerboseFlag("with --diff: also files that are a little larger or smaller"), command.QuietFlag("with --diff: the summary only"),
+		},
+		Action: run,
+	}
+}
+
+// call is one run of the command.
+type call struct {
+	*command.Line
+	failed bool
+}
+
+func run(c *command.Line) error {
+	r := &call{Line: c}
+	diff := c.Bool("diff")
+	for _, flag := range []string{"markdown", "verbose", "quiet"} {
+		if c.IsSet(flag) && !diff {
+			return command.Misusef("--%s is for --diff", flag)
+		}
+	}
+	switch {
+	case len(c.Args) == 0:
+		return command.Misuse("no file or directory is given" + c.Swallowed())
+	case slices.Contains(c.Args, ""):
+		return command.Misuse("a path is empty")
+	case c.Int("jobs") < 0:
+		return command.Misusef("--jobs %d: want a number of files, or 0 for one per processor", c.Int("jobs"))
+	case diff && len(c.Args) != 2:
+		return command.Misusef("--diff compares two manifests or directories: %d are given", len(c.Args))
+	case diff && c.IsSet("html"):
+		return command.Misuse("--html is for manifests, --markdown for --diff")
+	case c.Bool("json") && (c.Bool("markdown") || c.String("html") == "-"):
+		return command.Misuse("stdout takes one document")
+	}
+	var err error
+	if diff {
+		err = r.diff()
+	} else {
+		err = r.list()
+	}
+	if err == nil && r.failed {
+		err = command.ErrFailed
+	}
+	return err
+}
+
+// say writes a line to stderr.
+func (r *call) say(path, text string) {
+	fmt.Fprintf(r.Stderr, "%s: %s\n", command.Printable(path), command.Printable(text))
+}
+
+// listed reports on stderr what is wrong with a file.
+func (r *call) listed(f *manifest.File) {
+	at := strings.TrimPrefix(f.Package+"/"+f.Path, "./")
+	switch {
+	case f.Kind == manifest.Malformed && r.String("malformed") == "warn":
+		r.say(at, "warning: "+f.Error)
+	case f.Kind == manifest.Malformed, f.Kind == manifest.Unread:
+		r.failed = true
+		r.say(at, f.Error)
+	}
+}
+
+// isManifest reports whether an argument is a manifest.
+func isManifest(path string) bool {
+	f, _, err := plainfile.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	begins := make([]byte, len(manifest.Beginning))
+	_, err = io.ReadFull(f, begins)
+	return err == nil && string(begins) == manifest.Beginning
+}
+
+// read calls tell for each file of some paths and manifests, in order, and returns the packages.
+func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manifest.Package, sum manifest.Summary, err error) {
+	var paths, documents []string
+	for _, p := range args {
+		if isManifest(p) {
+			documents = append(documents, p)
+		} else {
+			paths = append(paths, p)
+		}
+	}
+	if len(paths) > 0 {
+		reader, err := manifest.NewReader(r.String("root"), paths)
+		if err != nil {
+			return nil, sum, err
+		}
+		jobs := r.Int("jobs")
+		if jobs < 1 {
+			jobs = runtime.GOMAXPROCS(0)
+		}
+		err = reader.Walk(r.Context, jobs, func(f *manifest.File) {
+			r.listed(f)
+			tell(f)
+		})
+		packages = reader.Packages(audit.Saved(r.String("root")))
+		sum = *reader.Summary()
+		var stopped *tree.Stopped
+		if errors.As(err, &stopped) {
+			sum.Stopped, r.failed = err.Error(), true
+			fmt.Fprintln(r.Stderr, "runpath manifest:", err)
+			return packages, sum, nil
+		} else if err != nil {
+			return nil, sum, err
+		}
+	}
+	have := map[string]bool{}
+	for _, p := range packages {
+		have[p.Path] = true
+	}
+	for _, at := range documents {
+		f, _, err := plainfile.Open(at)
+		if err != nil {
+			return nil, sum, err
+		}
+		more, of, err := manifest.Decode(f, func(m *manifest.File) {
+			if !have[m.Package] {
+				tell(m)
+			}
+		})
+		f.Close()
+		if err != nil {
+			return nil, sum, fmt.Errorf("%s: %w", at, err)
+		}
+		sum.Failed += of.Failed
+		r.failed = r.failed || of.Failed > 0
+		for _, p := range more {
+			if !have[p.Path] {
+				have[p.Path], packages = true, append(packages, p)
+				sum.Add(p)
+			}
+		}
+	}
+	slices.SortFunc(packages, func(a, b *manifest.Package) int { return strings.Compare(a.Path, b.Path) })
+	return packages, sum, nil
+}
+
+// list prints a manifest.
+func (r *call) list() error {
+	page := r.String("html")
+	out := bufio.NewWriterSize(r.Stdout, 64<<10)
+	if page == "-" {
+		out = bufio.NewWriter(io.Discard)
+	}
+	var wrong error
+	put := func(before string, v any) {
+		text, err := command.JSON(v, "")
+		if wrong == nil {
+			wrong = err
+		}
+		out.WriteString(before)
+		out.Write(text)
+	}
+	out.WriteString(manifest.Beginning + `"files":[`)
+	sep := "\n"
+	packages, sum, err := r.read(r.Args, func(f *manifest.File) {
+		put(sep, f)
+		sep = ",\n"
+	})
+	if err != nil {
+		return err
+	}
+	out.WriteString("\n],\"packages\":[")
+	sep = "\n"
+	for _, p := range packages {
+		put(sep, p)
+		sep = ",\n"
+	}
+	put("\n],\"summary\":", &sum)
+	out.WriteString("}\n")
+	out.Flush()
+	if wrong != nil || page == "" {
+		return wrong
+	}
+	text := writePage(packages, &sum)
+	if page == "-" {
+		_, err := r.Stdout.Write(text)
+		return err
+	}
+	if st, err := os.Stat(page); err == nil && st.IsDir() {
+		return command.Misusef("%s is a directory: name a file in it", page)
+	}
+	return plainfile.Write(page, 0o666, text)
+}
