@@ -116,6 +116,9 @@ func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
 	if len(start.Via) == 0 {
 		return nil
 	}
+	if start.Script != "" {
+		return u.python(start)
+	}
 	at, _, err := u.a.Loader.Files().Resolve(start.File)
 	if err == nil {
 		u.known.mu.Lock()
@@ -128,6 +131,22 @@ func (u *Audit) Wrapper(file string) (found []explain.Conclusion) {
 			f.Severity = explain.Warning
 		}
 		found = append(found, u.a.Strictly(f))
+	}
+	return found
+}
+
+// python takes note of what is in the process of a script of Python's, and returns what is wrong with that as a whole: its modules
+// have reports of their own.
+func (u *Audit) python(start process.Start) (found []explain.Conclusion) {
+	state, err := start.Begin(u.a.Loader)
+	if err != nil || state.Static || len(start.Opens) == 0 {
+		return nil
+	}
+	s := u.a.Case(state)
+	s.Follow()
+	u.known.holds(start.Script, s)
+	if s.NeedsDriver(nil) {
+		found = slices.DeleteFunc(slices.Clone(s.Open()), func(f explain.Conclusion) bool { return f.ID != explain.TwoMajors })
 	}
 	return found
 }

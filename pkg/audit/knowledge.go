@@ -81,6 +81,18 @@ func (c *knowledge) learn(name string, of *explain.Case) {
 			c.opens[name] = by[:min(len(by), 2)]
 		}
 	}
+	c.objects(who, of)
+}
+
+// holds remembers what is in the process of a script, which is none of the files that are examined as ELF files.
+func (c *knowledge) holds(script string, of *explain.Case) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.objects(opener{script, of.Main.File, true}, of)
+}
+
+// objects remembers what is in a process.
+func (c *knowledge) objects(who opener, of *explain.Case) {
 	for _, o := range of.Load.Objects {
 		if o.File == nil {
 			continue

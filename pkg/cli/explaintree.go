@@ -230,6 +230,8 @@ func (p *printer) line(u loader.Use) {
 		p.write(command.Dim, " (may be opened: .note.dlopen", feature(u.Feature), ")")
 	case loader.DlopenString:
 		p.write(command.Dim, " (may be opened: its name is a string literal in read-only data)")
+	case loader.DlopenScript:
+		p.write(command.Dim, " (opened by ", u.Feature, ")")
 	case loader.DlopenAsked:
 		p.write(command.Dim, " (if it were opened with dlopen)")
 	default:

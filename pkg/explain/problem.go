@@ -100,6 +100,12 @@ func (c *Case) missing() {
 	c.symbols()
 	c.toolkit()
 	for _, p := range c.Failed {
+		if p.Cause == loader.DlopenScript && !p.To.Found() && !driver.NeedsDriver(path.Base(p.Name)) {
+			f := c.notFound(p.To)
+			f.ID, f.Severity, f.Message = OpenFails, Note, fmt.Sprintf("%s, which %s opens, is not found", p.Name, p.Feature)
+			c.report(f)
+			continue
+		}
 		if v := c.Verdict(p.To); p.To.Found() && (v == nil || v.Kind == "") {
 			f := Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name, Message: fmt.Sprintf("opening %s would fail: %s", p.Name, p.Why), Remedy: c.letOpen(p.To)}
 			if p.Cause == loader.DlopenString && p.To.File != nil && p.To.File.IsText() { // for the linker: the string is no name of a library

@@ -117,6 +117,9 @@ func (c *Case) symbols() {
 				c.unbound(o, slices.DeleteFunc(all, func(u loader.Unbound) bool { return !ours(u) }), false)
 			}
 		}
+		if p.Global {
+			start = append(start, slices.DeleteFunc(tree(p.To), func(o *loader.Object) bool { return o.File == nil || slices.Contains(start, o) })...)
+		}
 	}
 }
 
@@ -197,8 +200,11 @@ func (c *Case) unbound(o *loader.Object, all []loader.Unbound, certain bool) {
 	}
 }
 
-// atOnce reports whether whoever opens a file binds all that it refers to: Python so opens its modules.
+// atOnce reports whether whoever opens a file binds all that it refers to: Python so opens its modules, and ctypes libraries.
 func (c *Case) atOnce(o *loader.Object) bool {
+	if slices.ContainsFunc(c.Opened, func(p *loader.Opening) bool { return p.Cause == loader.DlopenScript && slices.Contains(p.Brought, o) }) {
+		return true
+	}
 	l, err := o.File.Linkage()
 	return err == nil && l.HasName("PyInit_")
 }

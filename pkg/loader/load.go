@@ -32,6 +32,7 @@ const (
 	PreloadFile  Cause = "ld.so.preload"
 	DlopenNote   Cause = ".note.dlopen" // the file says that it may open it
 	DlopenString Cause = "string"       // a name in read-only data: a guess
+	DlopenScript Cause = "script"       // a script that the program interprets opens it
 	DlopenAsked  Cause = "dlopen"       // the caller of this package asked
 	AuditEnv     Cause = "LD_AUDIT"     // an auditing module, in a namespace of its own
 	Audit        Cause = "DT_AUDIT"     // likewise
@@ -40,7 +41,9 @@ const (
 
 // Certain reports whether it makes the loader load a library at start, or together with
 // the one that asks for it.
-func (c Cause) Certain() bool { return c != DlopenNote && c != DlopenString && c != DlopenAsked }
+func (c Cause) Certain() bool {
+	return c != DlopenNote && c != DlopenString && c != DlopenScript && c != DlopenAsked
+}
 
 // Optional reports whether the loader continues without it.
 func (c Cause) Optional() bool {
@@ -357,6 +360,9 @@ func (s *Load) Stops() string {
 
 // Inside is [Loader.Inside].
 func (s *Load) Inside(host string) string { return s.l.files.Inside(host) }
+
+// Loader is the loader of the load.
+func (s *Load) Loader() *Loader { return s.l }
 
 // Absolute returns a path below the root that may be relative to the working directory as an absolute one.
 func (l *Loader) Absolute(p string) string { return l.abs(p) }

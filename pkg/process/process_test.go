@@ -277,3 +277,43 @@ func TestOpenAllOfPreloaded(t *testing.T) {
 		t.Errorf("%+v, %+v", state.Failed, state.Opened)
 	}
 }
+
+// What a script of Python's opens, by the modules of the installation that its interpreter is of.
+func TestPython(t *testing.T) {
+	s := newStage(t)
+	module := func(needed ...string) tinyelf.Object {
+		return lib("").Needs(needed...).With(elf.DT_RUNPATH, "$ORIGIN/lib")
+	}
+	s.put("/py/bin/python3.12", prog())
+	os.Symlink("python3.12", s.dir+"/py/bin/python3")
+	s.put("/py/lib/python3.12/os.py", "")
+	s.put("/py/lib/python3.12/json.py", "import inside\n")
+	s.put("/py/lib/python3.12/lib-dynload/_ctypes.cpython-312-x86_64-linux-gnu.so", lib("").With(elf.DT_RUNPATH, "/ffi"))
+	s.put("/py/lib/python3.12/site-packages/inside.cpython-312-x86_64-linux-gnu.so", module())
+	const site = "/venv/lib/python3.12/site-packages"
+	os.MkdirAll(s.dir+"/venv/bin", 0o755)
+	os.Symlink("/py/bin/python3", s.dir+"/venv/bin/python")
+	s.put("/venv/pyvenv.cfg", "home = /py/bin\ninclude-system-site-packages = false\n")
+	s.put(site+"/a/__init__.py", "import json, inside\nfrom ._c import x\ntry:\n    from . import gone\nexcept ImportError: pass\nimport ctypes\nctypes.CDLL('/opt/libq.so', ctypes.RTLD_GLOBAL)\n")
+	s.put(site+"/a/_c.cpython-312-x86_64-linux-gnu.so", module("libx.so"))
+	s.put(site+"/a/_c.cpython-311-x86_64-linux-gnu.so", module("libgone.so"))
+	s.put(site+"/a/gone.so", module("libgone.so"))
+	s.put(site+"/a/lib/libx.so", lib("libx.so"))
+	s.put(site+"/b.abi3.so", module())
+	s.put(site+"/more.pth", "/more\n")
+	s.put("/more/c/d.so", module())
+	s.put("/opt/libq.so", lib(""))
+	s.put("/ffi/libw.so", lib(""))
+	s.put("/venv/bin/run", "#!/venv/bin/python\nimport sys, a, b\nfrom c import d, e\nif x:\n    import near\n    ctypes.CDLL('libw.so')\n")
+	s.put("/venv/bin/near.so", module())
+	state := s.begin("/venv/bin/run", loader.Environment{})
+	state.OpenAll(nil, nil)
+	const want = site + "/a/_c.cpython-312-x86_64-linux-gnu.so " + site + "/a/lib/libx.so /py/lib/python3.12/lib-dynload/_ctypes.cpython-312-x86_64-linux-gnu.so /opt/libq.so " +
+		site + "/b.abi3.so /more/c/d.so /venv/bin/near.so /ffi/libw.so"
+	if got := state.in(); got != want || state.Start.File != "/venv/bin/python" || len(state.Failed) > 0 {
+		t.Errorf("%s: %s\nwant %s, failed: %+v", state.Start.File, got, want, state.Failed)
+	}
+	if !state.Opened[2].Global || state.Opened[0].Feature != site+"/a/__init__.py" {
+		t.Errorf("%+v", state.Opened)
+	}
+}

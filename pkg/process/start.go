@@ -2,9 +2,11 @@ package process
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"maps"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 
@@ -24,6 +26,9 @@ type Start struct {
 	loader.Environment
 	// Via are the scripts and wrappers that start it in their own place, the first one first.
 	Via []string
+	// Script is the script of Python's that the program, its interpreter, is started with; "" for none. Opens is what that opens.
+	Script string
+	Opens  []Wanted
 	// Sure: nothing that is not known keeps them from starting it.
 	Sure bool
 	// Set are the variables of the environment that wrappers set, by their names; Unsure those of which a wrapper computes a part that
@@ -53,8 +58,8 @@ func variables(e *loader.Environment) map[string]*string {
 // mostWrappers bounds wrappers of wrappers.
 const mostWrappers = 10
 
-// Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own place; with
-// interpreters also of the one that a script's first line names, which this machine's PATH may say.
+// Behind returns the start of a file in the loader's environment: of the program that a wrapper starts in its own place, and of Python
+// that is started with a script; with interpreters also of the one that any script's first line names, which this machine's PATH may say.
 func Behind(l *loader.Loader, file string, interpreters bool) Start {
 	t := Start{File: file, Environment: l.Environment(), Set: map[string]string{}, Sure: true}
 	vars := variables(&t.Environment)
@@ -84,9 +89,12 @@ func Behind(l *loader.Loader, file string, interpreters bool) Start {
 				_, _, err := l.Files().Resolve(l.Absolute(file))
 				return err == nil && l.Files().IsDir(l.Absolute(file)), err == nil
 			}}
-		w := wrapper(l, at, interpreters)
+		w, python := wrapper(l, at, interpreters)
 		if w.Program == "" {
 			break
+		}
+		if python && t.Script == "" {
+			t.Script = t.File
 		}
 		for name, value := range w.Set {
 			if v := vars[name]; v != nil {
@@ -103,6 +111,9 @@ func Behind(l *loader.Loader, file string, interpreters bool) Start {
 		if w.Loader != "" {
 			t.Interpreter = w.Loader
 		}
+	}
+	if python := PythonOf(l, t); t.Script != "" && python != nil {
+		t.Opens = python.script(l, t.Script)
 	}
 	return t
 }
@@ -121,31 +132,32 @@ func head(file string) []byte {
 	return text
 }
 
-// wrapper reads a file as a wrapper.
-func wrapper(l *loader.Loader, at scripts.Surroundings, interpreters bool) (w scripts.Wrapper) {
+// wrapper reads a file as a wrapper, or as a script of Python's.
+func wrapper(l *loader.Loader, at scripts.Surroundings, interpreters bool) (w scripts.Wrapper, python bool) {
 	f := l.Files().Open(at.File)
 	if f.ELF == nil {
 		if f.Path == "" || !f.IsText() {
-			return w
+			return w, false
 		}
 		text := head(f.Path)
 		if !bytes.HasPrefix(text, []byte("#!")) {
-			return w
+			return w, false
 		}
 		if f.Size <= maxScript {
 			w = scripts.Wrapped(text, at)
 		}
-		if w.Program != "" || !interpreters {
-			return w
+		program, byEnv := scripts.Interpreter(text[:min(len(text), 256)])
+		python = pythonName().MatchString(path.Base(cmp.Or(byEnv, program)))
+		if w.Program != "" || !interpreters && !python {
+			return w, false
 		}
-		var byEnv string
-		if w.Program, byEnv = scripts.Interpreter(text[:min(len(text), 256)]); byEnv != "" {
+		if w.Program = program; byEnv != "" {
 			w.Program = at.Find(byEnv)
 		}
-		return w
+		return w, python
 	}
 	if !f.Executes || f.Size > scripts.MaxCompiled {
-		return w
+		return w, false
 	}
 	f.Image(func(im *elfimage.Image) {
 		data := make([]byte, f.Size)
@@ -153,5 +165,5 @@ func wrapper(l *loader.Loader, at scripts.Surroundings, interpreters bool) (w sc
 			w = scripts.Compiled(data[:n], at)
 		}
 	})
-	return w
+	return w, false
 }

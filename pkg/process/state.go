@@ -3,6 +3,7 @@ package process
 import (
 	"path"
 	"slices"
+	"strings"
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/files"
@@ -53,6 +54,7 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 	if s.Static {
 		return
 	}
+	s.script()
 	for i := 0; i < len(s.Objects); i++ {
 		o := s.Objects[i]
 		if !o.Found() || o.File == nil || o.Err != "" || o.Rule == loader.ByLoader {
@@ -108,6 +110,29 @@ func (s *State) OpenAll(want func(o *loader.Object, l files.Literal) bool, keep 
 			}
 			open(l.Name, l)
 		}
+	}
+}
+
+// script opens what the start's script has its interpreter open.
+func (s *State) script() {
+	ctypes := s.Main
+	for _, w := range s.Start.Opens {
+		by := s.Main
+		if !w.Module {
+			if ctypes == s.Main { // it is the caller of dlopen, by its own run path
+				for _, std := range PythonOf(s.Loader(), s.Start).Std {
+					for name := range s.Loader().Files().Names(std) {
+						if strings.HasPrefix(name, "_ctypes.") {
+							if p := s.Open(std+"/"+name, s.Main, loader.DlopenScript, ""); p.Why == "" {
+								ctypes = p.To
+							}
+						}
+					}
+				}
+			}
+			by = ctypes
+		}
+		s.Open(w.Name, by, loader.DlopenScript, w.By).Global = w.Global
 	}
 }
 

@@ -386,16 +386,16 @@ const noLoad = "RTLD_NOLOAD"
 func (f *finder) onlyIfLoaded(stack []call) bool {
 	for _, c := range slices.Backward(stack) {
 		if c.name == loadingCall {
-			return f.hasNoLoad(c.at)
+			return f.hasFlag(c.at, noLoad)
 		}
 	}
 	return false
 }
 
-// hasNoLoad reports whether the flag is among the arguments after a bracket.
-func (f *finder) hasNoLoad(open int) bool {
+// hasFlag reports whether a flag is among the arguments after a bracket.
+func (f *finder) hasFlag(open int, flag string) bool {
 	for j := open + 1; j < min(len(f.tokens), open+maxReach) && f.tokens[j].depth > f.tokens[open].depth; j++ {
-		if f.is(j, noLoad) {
+		if f.is(j, flag) {
 			return true
 		}
 	}
@@ -577,7 +577,7 @@ func (f *finder) follow() {
 					}
 				}
 			}
-			if f.loader(j) && !f.hasNoLoad(j+1) {
+			if f.loader(j) && !f.hasFlag(j+1, noLoad) {
 				f.variables(j+1, e, func(k int, _ argument) {
 					if f.joined[k] || len(opened) > maxEdges {
 						return
