@@ -48,7 +48,11 @@ func writeTree(w *bytes.Buffer, its *explain.Case, found []explain.Conclusion, s
 	s := its.Load
 	p := &printer{treeStyle: st, w: w, s: its, shown: map[*loader.Object]bool{}}
 	for i, via := range its.Start.Via {
-		fmt.Fprintf(w, "%s is a wrapper, which starts %s%s\n", p.paint("", via), p.paint(command.Bold, append(its.Start.Via[i+1:], its.Start.File)[0]), p.paint(command.Dim, its.Start.Sets(i == len(its.Start.Via)-1)))
+		format, next := "%s is a wrapper, which starts %s%s\n", append(its.Start.Via[i+1:], its.Start.File)[0]
+		if via == its.Start.Script {
+			format = "%s is a script of Python's, which %s runs%s\n"
+		}
+		fmt.Fprintf(w, format, p.paint("", via), p.paint(command.Bold, next), p.paint(command.Dim, its.Start.Sets(i == len(its.Start.Via)-1)))
 	}
 	p.write(command.Bold, s.Main.Path)
 	if s.Static {

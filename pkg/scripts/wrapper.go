@@ -691,11 +691,14 @@ func (sh *shell) simple(words []word, runs int) int {
 	return 1
 }
 
+// builtins are commands of the shell's own of which there are programs too, and that may be given the script's arguments.
+var builtins = []string{"[", "[[", "test", "echo", "printf", "kill", "pwd", "true", "false", "set", "eval", "source", ".", "shift", "type", "enable"}
+
 // starts takes the program that a command starts for that of the wrapper: in the wrapper's place, or as what a script does
 // at last with the arguments that it was given.
 func (sh *shell) starts(words []word, exec bool, runs int) {
 	program := words[0].text
-	if !exec && !slices.ContainsFunc(words[1:], func(w word) bool { return w.quoted && w.text == unknown }) {
+	if program == "" || slices.Contains(builtins, program) || !exec && !slices.ContainsFunc(words[1:], func(w word) bool { return w.quoted && w.text == unknown }) {
 		return
 	}
 	if !strings.Contains(program, "/") && sh.Find != nil {

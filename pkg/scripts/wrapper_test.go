@@ -109,7 +109,7 @@ func TestWrapped(t *testing.T) {
 
 // What is not known is left out, and said.
 func TestWrappedUnsure(t *testing.T) {
-	at := Surroundings{File: "/bin/p", Variable: func(string) string { return "" }, Real: func(string) string { return "" }, IsDir: func(string) (bool, bool) { return false, false }}
+	at := Surroundings{File: "/bin/p", Find: func(name string) string { return "/usr/bin/" + name }, Variable: func(string) string { return "" }, Real: func(string) string { return "" }, IsDir: func(string) (bool, bool) { return false, false }}
 	for text, want := range map[string]string{
 		"export LD_LIBRARY_PATH=$HOME/lib:/a\nexec /p \"$@\"":                        "/p map[LD_LIBRARY_PATH:/a] [LD_LIBRARY_PATH]",
 		"export LD_LIBRARY_PATH=$(cat file):/a:$X\nexec /p":                          "/p map[LD_LIBRARY_PATH:/a] [LD_LIBRARY_PATH]",
@@ -121,7 +121,8 @@ func TestWrappedUnsure(t *testing.T) {
 		"exec /lib/ld-linux.so.2 --list /p":                                          "/lib/ld-linux.so.2 map[] []",
 		"d=`echo \"$0\" | sed -e s,x,,`\nexec \"$d\"ed \"$@\"":                       " map[] []",
 		"ls": " map[] []",
-		"case $1 in\n a) exec /none;;\n *) exec /p \"$@\";;\nesac": "/p map[] []",
+		"if [ \"$1\" = a ]; then\nls\nfi\nif ! enable -f \"$1\"; then\nls\nfi": " map[] []",
+		"case $1 in\n a) exec /none;;\n *) exec /p \"$@\";;\nesac":             "/p map[] []",
 	} {
 		w := Wrapped([]byte("#!/bin/sh\n"+text), at)
 		if got := fmt.Sprint(w.Program, " ", w.Set, " ", w.Unsure); got != want {
