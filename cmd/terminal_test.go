@@ -2,27 +2,36 @@ package cmd_test
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
 
-// onTerminal runs a command with stdin, stdout and stderr on a terminal of so many columns, and returns what that is to show.
-func onTerminal(t *testing.T, columns int, environment []string, words ...string) string {
+// screen is what a terminal is to show.
+type screen struct {
+	sync.Mutex
+	text   []byte
+	master *os.File
+	done   chan struct{} // nobody has the terminal open any more
+}
+
+// atTerminal starts a command with stdin, stdout and stderr on a terminal of so many columns.
+func atTerminal(t *testing.T, columns int, environment []string, words ...string) (*screen, *exec.Cmd) {
 	t.Helper()
 	// ptmx(4)
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skip("no terminals can be made here: ", err)
 	}
-	defer master.Close()
+	t.Cleanup(func() { master.Close() })
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0)
@@ -40,17 +49,42 @@ func onTerminal(t *testing.T, columns int, environment []string, words ...string
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Env = append(append(os.Environ(), "TERM=xterm", "NO_COLOR="), environment...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = side, side, side
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	side.Close()
-	shown := make(chan string)
+	s := &screen{master: master, done: make(chan struct{})}
 	go func() {
-		all, _ := io.ReadAll(master) // EIO at the end
-		shown <- string(all)
+		defer close(s.done)
+		some := make([]byte, 4096)
+		for {
+			n, err := master.Read(some)
+			s.Lock()
+			s.text = append(s.text, some[:n]...)
+			s.Unlock()
+			if err != nil { // EIO at the end
+				return
+			}
+		}
 	}()
+	return s, cmd
+}
+
+// shown returns what is shown by now.
+func (s *screen) shown() string {
+	s.Lock()
+	defer s.Unlock()
+	return strings.ReplaceAll(string(s.text), "\r\n", "\n")
+}
+
+// onTerminal returns what a command shows from its start to its end.
+func onTerminal(t *testing.T, columns int, environment []string, words ...string) string {
+	t.Helper()
+	s, cmd := atTerminal(t, columns, environment, words...)
 	cmd.Wait() // the status says what is found
-	return strings.ReplaceAll(<-shown, "\r\n", "\n")
+	<-s.done
+	return s.shown()
 }
 
 // A terminal shows in red what is wrong; nothing else that takes the output gets colours.

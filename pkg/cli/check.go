@@ -242,9 +242,9 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			{Kind: command.String, Name: "sarif", Usage: "write the findings as SARIF 2.1.0, for code scanning, to `FILE`, - for stdout"},
 			{Kind: command.String, Name: "baseline", Usage: "the findings in `FILE` are accepted"},
 			{Name: "update-baseline", Usage: "write all findings to the --baseline file, which accepts them"},
-			{Kind: command.List, Name: "ignore-finding", Usage: "leave findings of the kind `ID` out (repeatable)"},
+			{Kind: command.List, Name: "ignore-finding", Words: findings, Usage: "leave findings of the kind `ID` out (repeatable)"},
 			{Name: "list-findings", Usage: "list the kinds of findings, and examine nothing"},
-			{Kind: command.String, Name: "explain", Usage: "say what the kind of finding `ID` is about, and examine nothing"},
+			{Kind: command.String, Name: "explain", Words: findings, Usage: "say what the kind of finding `ID` is about, and examine nothing"},
 			inPackageFlag, command.RootFlag, ignoreFlag, strictFlag, assumeDriverFlag, cpuFlag, readsNoteFlag, gpuFlag,
 		}, searchFlags...), treeFlags...),
 		Action: func(c *command.Line) error {
@@ -258,6 +258,14 @@ runpath audit --sarif findings.sarif --baseline accepted app`,
 			return s.orStopped(auditPaths(s, c), func(why string) any { return &audit.Summary{Stopped: why} })
 		},
 	}
+}
+
+// findings are the kinds of findings, for completion.
+func findings() (words []command.Word) {
+	for _, r := range explain.Rules() {
+		words = append(words, command.Word{Word: r.ID, Means: r.Summary})
+	}
+	return words
 }
 
 // auditPaths carries out what a command line of audit asks for.

@@ -61,6 +61,8 @@ type Flag struct {
 	DefaultText string
 	Usage       string
 	Values      []string // that there are, where they are few
+	// Words, where it is not nil, returns values that completion offers, each with what it means.
+	Words func() []Word
 	// Check, where it is not nil, returns why a value is none for the flag.
 	Check  func(value string) error
 	Hidden bool // from help and completion

@@ -228,10 +228,14 @@ tool(1), ld.so(8)
 
 func TestFitting(t *testing.T) {
 	for line, want := range map[string]string{
-		"": "show part", "show": "", "show -": "--json --help", "part": "set", "part set --position": "first last", "part set --position last -": "--position --jobs --help",
-		"-": "--man --completion --help", "--completion": "bash zsh fish", "--man": "show part", "show -- -": "",
+		"": "show part", "show": "", "show -": "--json --help --help-all", "part": "set", "part set --position": "first last", "part set --position last -": "--position --jobs --help --help-all",
+		"-": "--man --completion --help --help-all --version", "--completion": "bash zsh fish", "--man": "show part", "show -- -": "", "help": "show part", "help part": "set",
 	} {
-		if got := strings.Join(Fitting(example, strings.Fields(line)), " "); got != want {
+		var words []string
+		for _, word := range Fitting(example, strings.Fields(line)) {
+			words = append(words, word.Word)
+		}
+		if got := strings.Join(words, " "); got != want {
 			t.Errorf("%q: %q fit, want %q", line, got, want)
 		}
 	}

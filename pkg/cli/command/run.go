@@ -55,10 +55,8 @@ func Of(words string, err error) error {
 func Run(app *Command, args []string, stdout, stderr io.Writer, read func(ctx context.Context, args []string, stdout io.Writer) error) int {
 	ctx := &untilSignal{}
 	defer ctx.end()
-	if Completes(args) {
-		for _, word := range Fitting(app, args[1:len(args)-1]) {
-			fmt.Fprintln(stdout, word)
-		}
+	if completes(args) {
+		complete(app, args, stdout)
 		return StatusOK
 	}
 	if app.Arguments != nil {
