@@ -789,6 +789,38 @@ func TestHoleHasASection(t *testing.T) {
 	}
 }
 
+// What no header names after the program headers may be somebody's: patchelf 0.19 leaves a copy of the file's beginning there, for .tbss.
+// A section over it would say that it is free.
+func TestHoleIsDead(t *testing.T) {
+	b := plain().with(func(l *shape) {
+		l.typ, l.versions, l.null = elf.ET_EXEC, true, true
+		for i := range 50 {
+			l.symbols = append(l.symbols, fmt.Sprint("symbol", i))
+		}
+	}).build(t)
+	im := parse(t, b)
+	versym, _ := im.Dyn(elf.DT_VERSYM)
+	im.encodeDyn(b[versym.Off:], elfimage.Dyn{Tag: elf.DT_DEBUG})
+	i := slices.IndexFunc(im.Sections, func(s elfimage.Section) bool { return s.Type == elf.SHT_GNU_VERSYM })
+	s := im.Sections[i]
+	s.Type, s.Flags = elf.SHT_NOBITS, elf.SHF_ALLOC|elf.SHF_TLS
+	im.EncodeSection(b[im.Shoff+uint64(i)*im.ShdrSize():], s)
+	for _, list := range []string{lists[2], strings.Repeat(lists[2]+":", 5) + "/last"} {
+		b = edit(t, b, setPath(elf.DT_RUNPATH, list))
+		im := parse(t, b)
+		i := im.anchorSection()
+		if i < 0 {
+			t.Fatal("the hole has no section")
+		}
+		if s := im.Sections[i]; !isZero(b[s.Off : s.Off+s.Size]) {
+			t.Errorf("a section of zeros is over %#x, where %x is", s.Off, b[s.Off:s.Off+s.Size])
+		}
+		if got := b[s.Off : s.Off+s.Size]; got[0] != 1 || isZero(got) {
+			t.Errorf("the data has become %x", got)
+		}
+	}
+}
+
 func loads(im *image) (n int) {
 	for i := range im.Progs {
 		if im.Progs[i].Type == elf.PT_LOAD {

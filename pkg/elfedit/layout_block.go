@@ -217,10 +217,12 @@ func (p *planner) movingFor(from, to uint64, known []block) ([]block, error) {
 		if uint64(len(b)) >= padding && len(im.Sections) == 0 && im.findRoom().size == 0 {
 			return cannot("unknown data after the program headers at offset %#x", free)
 		}
-		for i, c := range b {
-			if c != 0 && (c != 'X' && c != 'Z' || len(im.Sections) == 0) {
-				return cannot("unknown data after the program headers at offset %#x", free+uint64(i))
-			}
+		n := leadingZeros(b)
+		if len(im.Sections) > 0 {
+			n = filler(b)
+		}
+		if n < len(b) {
+			return cannot("unknown data after the program headers at offset %#x", free+uint64(n))
 		}
 		return nil
 	}

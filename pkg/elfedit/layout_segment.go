@@ -103,7 +103,9 @@ func (p *planner) inNewSegment(dynamic bool) (*layout, error) {
 			return nil, err
 		}
 	}
-	p.anchor(t, m.tableEnd, m.moving, m.table)
+	if err := p.anchor(t, m.tableEnd, m.moving, m.table); err != nil {
+		return nil, err
+	}
 	if m.table {
 		table, err := p.im.readTable()
 		if err != nil {

@@ -1,6 +1,7 @@
 package elfedit
 
 import (
+	"bytes"
 	"debug/elf"
 	"slices"
 
@@ -15,7 +16,7 @@ import (
 //     rewriteSectionsExecutable).
 //   - patchelf 0.19 takes the program header of a resolution note away and leaves its bytes behind the last one that
 //     e_phnum counts (staleEnd).
-//   - patchelf fills what it has moved away from with X, since 0.13 with Z (movingFor).
+//   - patchelf fills what it has moved away from with X, since 0.13 with Z (filler).
 //   - "bun build --compile" lets a segment grow over what follows it in the file (isBun).
 //   - llvm-strip takes a PT_INTERP or PT_NOTE that begins where the PT_LOAD does for its parent
 //     and loses the PT_LOAD (segmentHead).
@@ -151,16 +152,20 @@ func (im *image) needsAnchor() bool {
 // stops: what is free after the program headers, which end at offset from, once
 // some blocks have moved away; where that is nothing, the place of the string table,
 // if that moves.
-func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) {
+func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) error {
 	im := p.im
 	old := im.anchorSection()
 	if old < 0 && !im.needsAnchor() {
-		return
+		return nil
 	}
 	var free place
 	for i := range im.Progs {
 		if q := &im.Progs[i]; q.Type == elf.PT_LOAD && q.Off <= im.Phoff && from <= q.Off+q.Filesz {
-			free = place{from, q.Vaddr + from - q.Off, im.free(from, q.Off+q.Filesz, moved)}
+			size, err := im.free(from, q.Off+q.Filesz, moved)
+			if err != nil {
+				return err
+			}
+			free = place{from, q.Vaddr + from - q.Off, size}
 			break
 		}
 	}
@@ -168,7 +173,7 @@ func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) {
 		if s := &t.sections[old]; free.off > 0 {
 			s.Off, s.Addr, s.Size = free.off, free.addr, free.size
 		}
-		return
+		return nil
 	}
 	if free.size == 0 && table && im.StrOff >= from && len(p.deadTable(0)) > 0 {
 		free = place{im.StrOff, im.StrAddr, im.StrSize}
@@ -176,18 +181,45 @@ func (p *planner) anchor(t *trailer, from uint64, moved []block, table bool) {
 	if s, ok := im.newHole(free.off, free.addr, free.size); ok && free.size > 0 {
 		t.sections = append(t.sections, s)
 	}
+	return nil
 }
 
 // free returns how many bytes are free from an offset on, and not beyond end, once
-// some blocks have moved away.
-func (im *image) free(from, end uint64, moved []block) uint64 {
-	for _, b := range im.extents() {
-		if b.end() > from && !slices.ContainsFunc(moved, func(m block) bool { return m.off == b.off && !m.named }) {
-			end = min(end, max(b.off, from))
+// some blocks have moved away: those of the blocks, and what patchelf fills holes with.
+func (im *image) free(from, end uint64, moved []block) (uint64, error) {
+	at := max(from, im.staleEnd())
+	filled := func(to uint64) (bool, error) {
+		for at < to {
+			if at = min(im.NextData(at), to); at == to {
+				break
+			}
+			b, err := im.Read(at, min(to-at, 64<<10))
+			n := filler(b)
+			if at += uint64(n); n < len(b) || err != nil {
+				return false, err
+			}
 		}
+		return true, nil
 	}
-	return end - from
+	for _, b := range im.extents() {
+		if b.end() <= at || b.off >= end {
+			continue
+		}
+		if !slices.ContainsFunc(moved, func(m block) bool { return m.off == b.off && !m.named }) {
+			end = max(b.off, from)
+			break
+		}
+		if all, err := filled(b.off); !all || err != nil {
+			return at - from, err
+		}
+		at = min(b.end(), end)
+	}
+	_, err := filled(end)
+	return min(at, end) - from, err
 }
+
+// filler returns how many bytes b begins with that are zeros, or what patchelf fills holes with.
+func filler(b []byte) int { return len(b) - len(bytes.TrimLeft(b, "\x00XZ")) }
 
 // isBun reports whether "bun build --compile" will let the segment that holds its section grow
 // over what follows it in the file: it takes only sections along that are not loaded.

@@ -278,7 +278,7 @@ func (v *verifier) unowned(from, to uint64, old []byte) error {
 		return nil
 	case from >= v.before.tableEnd() && to <= v.before.staleEnd():
 		return nil
-	case sections && mapped && len(bytes.Trim(old, "\x00XZ")) == 0:
+	case sections && mapped && filler(old) == len(old):
 		return nil
 	}
 	return bug("changes bytes of unknown use at offset %#x", from)
