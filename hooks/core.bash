@@ -21,11 +21,8 @@ cudaRunpathGiven+=() cudaRunpathSettings+=() cudaRunpathKnown+=()
 # Each line in the log starts with the name of the function that calls nixLog, hence this one. It is
 # silent where NIX_LOG_FD is unset.
 cudaRunpathHook() { # nixLog|nixErrorLog MESSAGE
-    if [[ -n ${NIX_LOG_FD-} ]] && declare -F "$1" >/dev/null; then
-        "$1" "$2"
-    else
-        printf 'cudaRunpathHook: %s\n' "$2" >&2
-    fi
+    if [[ -n ${NIX_LOG_FD-} ]] && declare -F "$1" >/dev/null; then "$1" "$2"; return; fi
+    printf 'cudaRunpathHook: %s\n' "$2" >&2
 }
 
 # Runs COMMAND with the shell's settings as they usually are, whatever the package has set.
@@ -75,10 +72,7 @@ cudaRunpathMoveLast() { # ARRAY ENTRY
     __crList=("${__crOthers[@]}" "$2")
 }
 
-cudaRunpathBeforeFixup() {
-    cudaRunpathComeLast
-    cudaRunpathTell before || exit
-}
+cudaRunpathBeforeFixup() { cudaRunpathComeLast; cudaRunpathTell before || exit; }
 
 cudaRunpathAfterOutput() {
     cudaRunpathComeLast
@@ -108,6 +102,7 @@ cudaRunpathTell() { # MOMENT [ARGUMENT…]
         case $__crAnswer in
         "log "*) cudaRunpathHook nixLog "${__crAnswer#log }" ;;
         "error "*) cudaRunpathHook nixErrorLog "${__crAnswer#error }" ;;
+        "audited "*) declare -g cudaRunpathAudited=${__crAnswer#audited } ;;
         "stubs "*) declare -g cudaRunpathStubs=${__crAnswer#stubs } ;;
         offer) cudaRunpathOfferStubs ;;
         notes) __crNotes=1 ;;
@@ -131,14 +126,11 @@ cudaRunpathShell() { # [ARGUMENT…]
     printf '%s\0' arguments a "$#" "$@"
     for __crName in "${cudaRunpathSettings[@]}"; do
         local -n __crValue=$__crName
-        if [[ -n ${__crValue+x}${__crValue@a} ]]; then
+        [[ -z ${__crValue+x}${__crValue@a} ]] ||
             printf '%s\0' "$__crName" "${__crValue@a}" "${#__crValue[@]}" "${__crValue[@]}"
-        fi
     done
     for __crName in $__crOutputs; do
         printf '%s\0' "output:$__crName" '' 1 "${!__crName-}"
     done
-    if declare -F autoPatchelf >/dev/null; then
-        printf '%s\0' function:autoPatchelf '' 0
-    fi
+    ! declare -F autoPatchelf >/dev/null || printf '%s\0' function:autoPatchelf '' 0
 }

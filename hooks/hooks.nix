@@ -247,6 +247,14 @@ let
         ++ lib.optional (given.bintools != null) given.bintools;
     };
 
+    # stdenv's own steps for ELF files.
+    fixupElfHook = {
+      name = "fixup-elf-hook";
+      description = "Does what stdenv does to ELF files (shrink run paths, look for $TMPDIR, write resolution notes) in one walk";
+      brings = _: [ "elf=" ];
+      parts = [ "fixupElf" ];
+    };
+
     # Only the shell function, for packages that call it in their own phases.
     addDriverRunpath = {
       name = "addDriverRunpath-hook";

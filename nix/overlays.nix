@@ -66,6 +66,7 @@ let
         cuda-runpath
         hostDriver
         cudaRunpathHook
+        fixupElfHook
         stubReplace
         addCudaCompatRunpath
         autoAddCudaCompatRunpath

@@ -8,3 +8,4 @@ import ./order.nix support
 // import ./capabilities.nix support
 // import ./thin.nix support
 // import ./later.nix support
+// import ./fixup-elf.nix support

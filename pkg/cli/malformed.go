@@ -1,31 +1,14 @@
 package cli
 
 import (
-	"errors"
-	"io/fs"
-	"os"
-
+	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/tree"
 )
 
-// tolerates reports whether a file's failure is a warning under --malformed warn: it is
-// a malformed ELF file, or a file that may not be read. Test data of compilers and
-// debuggers holds both on purpose. A directory that cannot be read, or a file that
-// cannot be written, is a failure all the same.
+// tolerates reports whether a file's failure is a warning, as it is under --malformed warn.
 func (s *session) tolerates(f *tree.File, err error) bool {
-	if !s.Tolerant {
-		return false
-	}
-	var malformed *elfimage.FormatError
-	if errors.As(err, &malformed) {
-		return true
-	}
-	if f.Err == nil || !errors.Is(f.Err, fs.ErrPermission) {
-		return false
-	}
-	st, err := os.Lstat(f.Path)
-	return err == nil && st.Mode().IsRegular()
+	return s.Tolerant && edit.Tolerable(f, err)
 }
 
 // parseError returns what is wrong with an open file as an ELF image. The loader's

@@ -6,6 +6,8 @@ package edit
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
@@ -209,4 +211,19 @@ func Again(f *tree.File, look func(*elfimage.Image)) {
 	}
 	defer im.Release()
 	look(im)
+}
+
+// Tolerable reports whether a file's failure need not be a build's: it is a malformed ELF file, or a file that may not be
+// read. Test data of compilers and debuggers holds both on purpose. A directory that cannot be read, or a file that cannot be
+// written, is a failure all the same.
+func Tolerable(f *tree.File, err error) bool {
+	var malformed *elfimage.FormatError
+	if errors.As(err, &malformed) {
+		return true
+	}
+	if f.Err == nil || !errors.Is(f.Err, fs.ErrPermission) {
+		return false
+	}
+	st, err := os.Lstat(f.Path)
+	return err == nil && st.Mode().IsRegular()
 }

@@ -23,7 +23,7 @@ let
         name: here + "/${name}/package.nix"
       )
     ) { } (builtins.attrNames (builtins.readDir tree));
-  byName = packages "pkgs/by-name/au" // packages "pkgs/by-name/cu";
+  byName = packages "pkgs/by-name/au" // packages "pkgs/by-name/cu" // packages "pkgs/by-name/fi";
   inSets = packages "pkgs/development/cuda-modules/packages";
 
   inPlace =
@@ -74,7 +74,12 @@ in
   };
   program = upstream.cuda-runpath;
   hooks = {
-    inherit (upstream) autoAddDriverRunpath autoPatchelfHook cudaRunpathHook;
+    inherit (upstream)
+      autoAddDriverRunpath
+      autoPatchelfHook
+      cudaRunpathHook
+      fixupElfHook
+      ;
     overridden = upstream.autoPatchelfHook.override { auto-patchelf = null; };
     inherit (upstream.cudaPackages)
       addCudaCompatRunpath

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,9 @@ var (
 	editors = []string{"stubReplace", "autoAddDriverRunpath", "addCudaCompatRunpath"}
 	others  = []string{"thinCuda", "noRunpathAmbiguity", "cudaCapabilitiesCheck"}
 )
+
+// notes stands for the walk that writes resolution notes and nothing else.
+const notes = "resolution notes"
 
 // Tools returns them, in their order.
 func Tools() []string { return slices.Concat(editors, others) }
@@ -43,7 +47,8 @@ func switches(tool string) []string {
 type build struct {
 	*shell
 	*answers
-	log io.Writer
+	log     io.Writer
+	context context.Context // of the walks that run in this process
 	// start runs a program with variables beside those of the environment, and returns its exit status.
 	start func(stdout, stderr io.Writer, variables []string, program string, args ...string) int
 }
@@ -424,6 +429,8 @@ func disagreeing(walks []walk) (flag, remedy string) {
 func (b *build) command(w walk, paths []string, more ...string) []string {
 	argv := []string{b.binary(w.tools[0])}
 	switch {
+	case w.tools[0] == notes:
+		argv = []string{b.binary("runpath"), "cache", "write"}
 	case w.tools[0] == "thinCuda":
 		argv = []string{b.binary("runpath"), "thin"}
 	case w.tools[0] == "cudaCapabilitiesCheck":

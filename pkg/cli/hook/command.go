@@ -33,7 +33,7 @@ func Command() *command.Command {
 			if len(c.Args) == 0 {
 				return command.Misuse("no moment is given")
 			}
-			b := &build{answers: &answers{out: c.Stdout, pipe: os.Stdout}, log: c.Stderr, start: start}
+			b := &build{answers: &answers{out: c.Stdout, pipe: os.Stdout}, log: c.Stderr, start: start, context: c.Context}
 			if c.Args[0] == "directories" {
 				return directories(c.Stdout, c.Args[1:])
 			}
@@ -48,6 +48,8 @@ func (b *build) tell(moment string, stdin io.Reader) error {
 		"before":                b.before,
 		"fixup":                 b.fixup,
 		"end":                   b.end,
+		"patchELF":              func() error { return b.patchELF(b.settings["arguments"].values) },
+		"auditTmpdir":           func() error { return b.auditTmpdir(b.settings["arguments"].values) },
 		"autoPatchelf":          func() error { return b.patch(b.settings["arguments"].values) },
 		"autoPatchelfPostFixup": b.patchOutputs,
 	}[moment]

@@ -14,6 +14,9 @@
 // The moments of a build:
 //
 //	before      preFixup: where the check phases are to get stubs, they are noted before stdenv's shrink step drops them
+//	patchELF, auditTmpdir
+//	            stdenv's functions, where fixupElfHook is there: stdenv calls them for each output, before it strips. The
+//	            first does both where the second is what stdenv does next
 //	(output)    stdenv has fixed an output. The shim alone acts: its entry comes last again, and nixpkgs' entries
 //	            (dropIn) are taken over. Nothing can be edited yet, so the program is not called
 //	fixup       the end of postFixup: the tools run
@@ -36,6 +39,7 @@
 //	                         stubs-compat=DIR for the places of stubs alone, where no hook brought another
 //	gpus=LIST                the GPUs of the CUDA set
 //	bintools=DIR             for autoPatchelf; autoPatchelf= where the shell has its functions from us
+//	elf=                     fixupElfHook: what stdenv does to ELF files is ours, its resolution notes too
 //	notes=                   stdenv's own entry for resolution notes was there, and is taken out
 //	stands-for=FUNCTION      nixpkgs' entry "autoFixElfFiles FUNCTION" was made; entry=FUNCTION: it was still there when
 //	                         fixup took it over; redefined=FUNCTION: the package has given the function another body
@@ -44,6 +48,7 @@
 // Answers are these words, each with a NUL behind it, and the shim obeys them as they come. Nothing is evaluated:
 //
 //	log TEXT, error TEXT     print it, by nixLog or nixErrorLog where these are
+//	audited DIR              auditTmpdir DIR has nothing left to do
 //	stubs DIR                the directory of the stubs, for later moments
 //	offer                    wrap the check phases that follow, so that they find the stubs
 //	notes                    nothing of ours edits: run stdenv's function that writes resolution notes

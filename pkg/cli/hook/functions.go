@@ -122,7 +122,16 @@ func (b *build) patchOutputs() error {
 		b.note("autoPatchelf: no outputs to look at")
 		return nil
 	}
-	if err := b.patch(append([]string{"--"}, paths...)); err != nil {
+	// The note comes in the same edit, where it is kept right at the end of fixup.
+	var more []string
+	tools, err := b.editing(func(string) {})
+	if err != nil {
+		return err
+	}
+	if b.wantsNotes() && (len(tools) > 0 || b.brings("elf", "")) {
+		more = []string{resolutionNote}
+	}
+	if err := b.patch(append([]string{"--"}, paths...), more...); err != nil {
 		if status := exitStatus(0); !errors.As(err, &status) {
 			b.fail(err.Error())
 		}
@@ -144,7 +153,7 @@ func (b *build) patchLate(tools []string) error {
 }
 
 // patch is nixpkgs' function autoPatchelf [--no-recurse] [--] PATH…
-func (b *build) patch(args []string) error {
+func (b *build) patch(args []string, more ...string) error {
 	const function = "autoPatchelf"
 	flat, paths, err := arguments(function, "--no-recurse", args)
 	if err != nil {
@@ -164,7 +173,7 @@ func (b *build) patch(args []string) error {
 			return err
 		}
 	}
-	ignore, appended, runtime, patchelf, own, libs, more := lists[0], lists[1], lists[2], lists[3], lists[4], lists[5], lists[6]
+	ignore, appended, runtime, patchelf, own, libs, extra := lists[0], lists[1], lists[2], lists[3], lists[4], lists[5], lists[6]
 	if slices.Contains(ignore, "1") {
 		b.note("warning: autoPatchelf: autoPatchelfIgnoreMissingDeps = true is deprecated: write [ \"*\" ], or better the names")
 		ignore = []string{"*"}
@@ -176,7 +185,7 @@ func (b *build) patch(args []string) error {
 	if err != nil {
 		return err
 	}
-	flags = append(flags, own...)
+	flags = slices.Concat(flags, more, own)
 	// The interpreter and the C library: the standard environment's, else the hook's.
 	var variables []string
 	if b.text("NIX_BINTOOLS") == "" {
@@ -190,7 +199,7 @@ func (b *build) patch(args []string) error {
 				"Add autoPatchelfHook to nativeBuildInputs, which brings one, or autoPatchelfFlags = [ \"--interpreter=…\" ]")
 		}
 	}
-	argv := slices.Concat(b.common()[:2], []string{"--ignore-missing"}, ignore, []string{"--paths"}, paths, []string{"--libs"}, libs, more,
+	argv := slices.Concat(b.common()[:2], []string{"--ignore-missing"}, ignore, []string{"--paths"}, paths, []string{"--libs"}, libs, extra,
 		[]string{"--runtime-dependencies"}, runtime, []string{"--append-rpaths"}, appended, flags, []string{"--extra-args"}, patchelf)
 	if status := b.start(b.log, b.log, variables, b.binary(function), argv...); status != 0 {
 		return exitStatus(status)

@@ -123,6 +123,11 @@ func TestFixup(t *testing.T) {
 		{"stdenv's notes, patched by autoPatchelf", state{"cudaRunpathGiven": append(slices.Clone(four), "notes="), "dontPatchELF": {"1"}, "function:autoPatchelf": {}}, []string{together + "--compat /C --resolution-note"}},
 		{"no notes", state{"cudaRunpathGiven": append(slices.Clone(four), "notes="), "dontGenerateLDCache": {"1"}, "cudaResolutionNote": {"1"}}, usual},
 		{"notes where nothing edits", state{"cudaRunpathGiven": {"tool=noRunpathAmbiguity", "notes="}}, []string{"notes", check}},
+		{"stdenv's notes, and fixupElfHook", state{"cudaRunpathGiven": {"elf=", "notes="}}, []string{"run /T/bin/runpath cache write --jobs 2 --malformed warn -- OUT"}},
+		{"stdenv has no notes, and fixupElfHook", state{"cudaRunpathGiven": {"elf="}}, []string{"status 0"}},
+		{"fixupElfHook, no notes", state{"cudaRunpathGiven": {"elf=", "notes="}, "dontGenerateLDCache": {"1"}}, []string{"status 0"}},
+		{"fixupElfHook, nothing to be patched", state{"cudaRunpathGiven": {"elf=", "notes="}, "dontPatchELF": {"1"}}, []string{"status 0"}},
+		{"fixupElfHook and the others", state{"cudaRunpathGiven": append(slices.Clone(four), "elf=", "notes=")}, []string{together + "--compat /C --resolution-note", check}},
 		{"ignored", state{"noRunpathAmbiguityIgnore": {" lib*.so\n\tlibx.so.1 "}}, []string{check + "--compat /C --nix --ignore lib*.so --ignore libx.so.1 -- OUT"}},
 		{"flags of one tool", state{"autoAddDriverRunpathFlags": {"--when needed"}, "autoAddDriverRunpathFlagsArray": {"--x", "a b"}}, []string{
 			"run /T/bin/stubReplace COMMON --compat /C -- OUT", "run /T/bin/autoAddDriverRunpath COMMON --compat /C --when needed --x a b -- OUT", "run /T/bin/addCudaCompatRunpath COMMON --compat /C -- OUT"}},
@@ -229,6 +234,8 @@ func TestFunctions(t *testing.T) {
 		{"autoPatchelf F", state{"cudaRunpathGiven": {"bintools=/H"}}, []string{"run NIX_BINTOOLS=/H /T/bin/autoPatchelf", "status 0"}},
 		{"autoPatchelf", nil, []string{"error autoPatchelf: no path is given", "status 1"}},
 		{"autoPatchelfPostFixup", state{"dontAutoPatchelf": {"1"}}, []string{"status 0"}},
+		{"autoPatchelfPostFixup", state{"NIX_BINTOOLS": {"/B"}, "cudaRunpathGiven": {"elf=", "notes="}, "function:autoPatchelf": {}}, []string{"--append-rpaths --resolution-note --extra-args", "status 0"}},
+		{"autoPatchelfPostFixup", state{"NIX_BINTOOLS": {"/B"}, "cudaRunpathGiven": {"notes="}, "function:autoPatchelf": {}}, []string{"--append-rpaths --extra-args", "status 0"}},
 		{"autoPatchelfPostFixup", state{"NIX_BINTOOLS": {"/B"}, "output:debug": {out}, "output:lib": {"/none"}}, []string{"--paths OUT --libs", "status 0"}},
 	} {
 		words := strings.Fields(strings.ReplaceAll(c.call, "F", file))
@@ -245,19 +252,29 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
+// manyFiles makes more files than a command line can name (2 MB): they have long paths.
+func manyFiles(t *testing.T, dir, text string) (files []string) {
+	t.Helper()
+	deep := filepath.Join(dir, strings.Repeat(strings.Repeat("d", 200)+"/", 15))
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 900 {
+		files = append(files, filepath.Join(deep, fmt.Sprintf("lib%03d.so", i)))
+		if err := os.WriteFile(files[i], []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
 // A function of the shell may have more arguments than a program.
 func TestFunctionWithManyFiles(t *testing.T) {
 	tools := t.TempDir()
 	out, s := outputs(t)
 	os.WriteFile(filepath.Join(tools, "autoAddDriverRunpath"), []byte("#!/bin/sh\nprintf '%s\\n' \"$@\" >> "+tools+"/given\n"), 0o755)
 	s["cudaRunpathProgram"] = []string{tools + "/runpath"}
-	var want []string
-	for i := range 12_000 {
-		want = append(want, filepath.Join(out, fmt.Sprintf("%0240d.so", i)))
-		if err := os.WriteFile(want[i], nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	want := manyFiles(t, out, "")
 	s["arguments"] = want
 	var said strings.Builder
 	b := &build{answers: &answers{out: &said}, log: &said, start: start}
@@ -385,11 +402,7 @@ func TestEndOfManyFiles(t *testing.T) {
 		t.Fatalf("fixup: %q", said)
 	}
 	time.Sleep(50 * time.Millisecond)
-	for i := range 12_000 {
-		if err := os.WriteFile(filepath.Join(out, fmt.Sprintf("%0240d.so", i)), []byte("\x7fELF"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	manyFiles(t, out, "\x7fELF")
 	if said := tell("end"); said != "status 0\x00" {
 		t.Errorf("end: %.400q", said)
 	}

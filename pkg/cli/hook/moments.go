@@ -94,8 +94,10 @@ func (b *build) fixup() error {
 			return err
 		}
 	}
-	if len(walks) == 0 && b.brings("notes", "") {
-		b.say("notes") // nothing of ours edits
+	if len(walks) == 0 {
+		if err := b.noteAlone(); err != nil {
+			return err
+		}
 	}
 	if err := b.noteOpened(tools); err != nil {
 		return err
@@ -126,6 +128,24 @@ func (b *build) fixup() error {
 		return err
 	}
 	return b.mark(fixed)
+}
+
+// noteAlone has resolution notes written where no tool edits, in whose walk that would be.
+func (b *build) noteAlone() error {
+	if !b.brings("elf", "") {
+		if b.brings("notes", "") {
+			b.say("notes")
+		}
+		return nil
+	}
+	if !b.wantsNotes() {
+		return nil
+	}
+	places, err := b.places()
+	if err != nil {
+		return err
+	}
+	return b.run(walk{tools: []string{notes}, args: slices.Concat(b.common(), places)})
 }
 
 // sayPrograms says which one runs, where hooks of several versions came together.

@@ -26,7 +26,7 @@ func Settings() []string {
 		"patchelfFlagsArray", "autoPatchelfFlags", "autoPatchelfFlagsArray", "autoPatchelfLibs", "extraAutoPatchelfLibs",
 		// stdenv's.
 		"NIX_BUILD_CORES", "NIX_BUILD_TOP", "NIX_BINTOOLS", "TMPDIR", "IN_NIX_SHELL", "noAuditTmpdir", "pkgsHostTarget", "dontPatchELF",
-		"dontGenerateLDCache",
+		"dontGenerateLDCache", "hookName", "hook", "fixupOutputHooks",
 	}
 	for _, tool := range Tools() {
 		names = append(names, tool+"Flags", tool+"FlagsArray")

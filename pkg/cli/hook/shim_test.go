@@ -92,7 +92,7 @@ func indentation(text string) string {
 // A name that the shim reads, or that Nix hands to it, is one that the program knows, and the other way round.
 func TestBothSidesHaveTheSameWords(t *testing.T) {
 	var shim string
-	for _, name := range []string{"core.bash", "checkPhases.bash", "addDriverRunpath.bash", "autoPatchelf.bash", "hooks.nix", "dropIn/standIn.bash", "dropIn/removeStubsFromRunpathHook.bash"} {
+	for _, name := range []string{"core.bash", "checkPhases.bash", "fixupElf.bash", "addDriverRunpath.bash", "autoPatchelf.bash", "hooks.nix", "dropIn/standIn.bash", "dropIn/removeStubsFromRunpathHook.bash"} {
 		text, err := os.ReadFile("../../../hooks/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -104,14 +104,14 @@ func TestBothSidesHaveTheSameWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sources string
-	for _, name := range []string{"build.go", "moments.go", "functions.go", "answers.go", "command.go"} {
+	for _, name := range []string{"build.go", "moments.go", "functions.go", "answers.go", "command.go", "stdenv.go"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sources += string(text)
 	}
-	for _, key := range []string{"program", "tool", "settings", "link", "compat", "compat-unknown", "stubs-compat", "gpus", "bintools", "autoPatchelf", "notes", "stands-for", "entry", "redefined", "off"} {
+	for _, key := range []string{"program", "tool", "settings", "link", "compat", "compat-unknown", "stubs-compat", "gpus", "bintools", "autoPatchelf", "notes", "stands-for", "entry", "redefined", "off", "elf"} {
 		if !regexp.MustCompile(`[("]` + key + `=`).MatchString(shim) {
 			t.Errorf("no hook brings %s=", key)
 		}
@@ -122,7 +122,7 @@ func TestBothSidesHaveTheSameWords(t *testing.T) {
 			t.Errorf("doc.go does not tell of %s=", key)
 		}
 	}
-	for _, word := range []string{"log ", "error ", "stubs ", "offer", "notes", "status "} {
+	for _, word := range []string{"log ", "error ", "stubs ", "audited ", "offer", "notes", "status "} {
 		if !regexp.MustCompile(`(?m)^        "?` + word + `["*)]`).MatchString(shim) {
 			t.Errorf("the shim does not obey %q", word)
 		}

@@ -129,7 +129,7 @@ func plan(c *patchelf.Command, path string) *planned {
 		return p
 	}
 	p.read, err = edit.Read(f, func(im *elfimage.Image) (*elfedit.Change, string, error) {
-		change, changes, err := c.Do(im, machineOf(im.Order), &p.out, &p.warn)
+		change, changes, err := c.Do(im, MachineOf(im.Order), &p.out, &p.warn)
 		if err != nil || !changes {
 			return nil, "", err
 		}
@@ -221,9 +221,9 @@ func explain(w io.Writer, path string, edit *elfedit.Edit) {
 	fmt.Fprintf(w, "%s: writing %d bytes, growing by %d\n", path, edit.Written(), edit.Growth())
 }
 
-// machineOf reads the e_machine of libraries in the byte order of the file that needs
+// MachineOf reads the e_machine of libraries in the byte order of the file that needs
 // them. A file in another byte order then has another machine.
-func machineOf(order binary.ByteOrder) patchelf.Machine {
+func MachineOf(order binary.ByteOrder) patchelf.Machine {
 	return func(path string) (uint16, bool, error) {
 		f, _, err := plainfile.Open(path)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, plainfile.ErrNotRegular) {

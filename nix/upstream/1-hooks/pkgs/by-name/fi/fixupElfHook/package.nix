@@ -1,0 +1,1 @@
+{ cudaRunpathHook }: (cudaRunpathHook.hooksFor { }).fixupElfHook
