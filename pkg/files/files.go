@@ -50,6 +50,7 @@ type places struct {
 	links   memo[link]            // by the path on this machine
 	dirs    memo[map[string]bool] // names; nil where they cannot be read
 	resolve memo[Place]
+	access  memo[bool] // see Accessible
 }
 
 // memo remembers what there is to a path, the first that was found.
@@ -167,6 +168,23 @@ func (fs *Files) start(p string) (cur, rest string) {
 		}
 	}
 	return fs.root, p
+}
+
+// Accessible reports whether this process may read a file, or search a directory.
+func (fs *Files) Accessible(p string) bool {
+	at := fs.At(p)
+	if at.Errno != 0 {
+		return false
+	}
+	can, known := fs.access.get(at.Host)
+	if !known {
+		mode := uint32(unix.R_OK)
+		if at.Mode&unix.S_IFMT == unix.S_IFDIR {
+			mode = unix.X_OK
+		}
+		can, _ = fs.access.keep(at.Host, unix.Access(at.Host, mode) == nil)
+	}
+	return can
 }
 
 // IsDir reports whether a path leads to a directory.

@@ -23,10 +23,7 @@ func within(dir, name string) string { return dir + "/" + name }
 
 // has reports whether one of the directories holds a file of a name.
 func (d *directories) has(dirs []string, name string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool {
-		_, _, err := d.files.Resolve(within(dir, name))
-		return err == nil
-	})
+	return slices.ContainsFunc(dirs, func(dir string) bool { return d.files.At(within(dir, name)).Errno == 0 })
 }
 
 // holds reports whether one of the directories holds a library that the loader would

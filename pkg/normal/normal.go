@@ -7,7 +7,6 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/files"
-	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 )
 
@@ -27,13 +26,12 @@ type Settings struct {
 // several goroutines.
 type Maps struct {
 	Settings
-	dirs     directories
-	resolved resolution.Files
+	directories
 }
 
 // New returns the maps with some settings.
 func New(s Settings) *Maps {
-	return &Maps{Settings: s, dirs: directories{files: files.New(files.Options{})}}
+	return &Maps{Settings: s, directories: directories{files: files.New(files.Options{})}}
 }
 
 // File is what the maps need to know of a file.
@@ -65,14 +63,14 @@ func (m *Maps) Apply(f File, before runpath.List, maps runpath.Map) (runpath.Lis
 	s.IsCompat = func(entry string) bool { return m.isCompat(o, entry) }
 	if maps&runpath.ReplaceStubs != 0 {
 		s.Needed = f.Needed
-		s.Holds = func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, f.ABI) }
-		s.Offers = func(entry, name string) bool { return m.dirs.offers(o.expand(entry), name) }
+		s.Holds = func(entry, name string) bool { return m.holds(o.expand(entry), name, f.ABI) }
+		s.Offers = func(entry, name string) bool { return m.offers(o.expand(entry), name) }
 	}
 	return s.Apply(before, maps)
 }
 
 func (m *Maps) isCompat(o *origin, entry string) bool {
-	return driver.CompatDirs{}.Contains(entry, func(name string) bool { return m.dirs.has(o.expand(entry), name) })
+	return driver.CompatDirs{}.Contains(entry, func(name string) bool { return m.has(o.expand(entry), name) })
 }
 
 // StubsAmong returns the stub directories among the entries of the file at a path, with

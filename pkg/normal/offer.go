@@ -39,9 +39,9 @@ func (o *Offer) From(stubDirs []string) {
 			o.done, o.links = map[string]bool{}, map[string]string{}
 		}
 		o.done[dir] = true
-		sonames := o.maps.dirs.sonames(dir)
+		sonames := o.maps.sonames(dir)
 		for _, path := range slices.Compact(slices.Sorted(maps.Values(sonames))) {
-			soname, _ := o.maps.dirs.soname(path)
+			soname, _ := o.maps.soname(path)
 			if soname == "" || o.links[soname] != "" || !driver.Provides(soname) {
 				continue
 			}

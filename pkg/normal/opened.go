@@ -19,7 +19,7 @@ import (
 // the libraries, with their directories in added.
 func (m *Maps) Opened(im *elfimage.Image, path string, l runpath.List, dirs []string) (after runpath.List, opened, added []string, err error) {
 	o, abi, after := newOrigin(path), files.ABIOf(im), slices.Clone(l)
-	holds := func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, abi) }
+	holds := func(entry, name string) bool { return m.holds(o.expand(entry), name, abi) }
 	err = im.LibraryNames(func(name string) bool {
 		if !driver.Toolkit(name) || slices.ContainsFunc(after, func(e string) bool { return holds(e, name) }) {
 			return true

@@ -31,7 +31,7 @@ func (m *Maps) Shrink(im *elfimage.Image, path string, before runpath.List, keep
 	o, abi := newOrigin(path), files.ABIOf(im)
 	after, dropped := runpath.Shrink(before, runpath.Use{
 		Names: names,
-		Holds: func(entry, name string) bool { return m.dirs.holds(o.expand(entry), name, abi) },
+		Holds: func(entry, name string) bool { return m.holds(o.expand(entry), name, abi) },
 		Keep:  func(entry string) bool { return keep(entry) || m.isCompat(o, runpath.Key(entry)) },
 		Temporary: func(entry string) bool {
 			return slices.ContainsFunc(temporary, func(dir string) bool {
