@@ -48,7 +48,7 @@ func (f *File) Uncommon() bool {
 
 // ABI returns what the file's header says; ok is false where it has none.
 func (f *File) ABI() (a ABI, ok bool) {
-	ok = f.Errno == 0 && !f.Short && string(f.Ident[:len(elf.ELFMAG)]) == elf.ELFMAG
+	ok = !f.Short && f.IsELF()
 	return f.abi(), ok
 }
 

@@ -361,9 +361,12 @@ func (f *File) readDeps(im *elfimage.Image) error {
 	return nil
 }
 
+// IsELF reports whether the file was read, and begins as an ELF file.
+func (f *File) IsELF() bool { return string(f.Ident[:len(elf.ELFMAG)]) == elf.ELFMAG }
+
 // IsNoELF reports whether the file was read, and does not begin as an ELF file.
 func (f *File) IsNoELF() bool {
-	return f.Errno == 0 && f.Err == nil && string(f.Ident[:len(elf.ELFMAG)]) != elf.ELFMAG
+	return f.Errno == 0 && f.Err == nil && !f.IsELF()
 }
 
 // IsText reports whether the file begins as a text does: linker scripts have the names of libraries.

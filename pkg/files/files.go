@@ -50,7 +50,7 @@ type places struct {
 	links   memo[link]            // by the path on this machine
 	dirs    memo[map[string]bool] // names; nil where they cannot be read
 	resolve memo[Place]
-	access  memo[bool] // see Accessible
+	access  memo[bool] // see accessible
 }
 
 // memo remembers what there is to a path, the first that was found.
@@ -170,8 +170,20 @@ func (fs *Files) start(p string) (cur, rest string) {
 	return fs.root, p
 }
 
-// Accessible reports whether this process may read a file, or search a directory.
-func (fs *Files) Accessible(p string) bool {
+// Plain reports whether what a loader finds in a directory is what it holds: it can be searched, and has no directories
+// for better processors.
+func (fs *Files) Plain(dir string) bool {
+	return fs.IsDir(dir) && fs.accessible(dir) && fs.At(dir+"/glibc-hwcaps").Errno != 0
+}
+
+// Readable reports whether a directory has a file of a name that this process may read.
+func (fs *Files) Readable(dir, name string) bool {
+	names := fs.Names(dir) // most names are in few of the directories
+	return (names == nil || names[name]) && fs.accessible(dir+"/"+name)
+}
+
+// accessible reports whether this process may read a file, or search a directory.
+func (fs *Files) accessible(p string) bool {
 	at := fs.At(p)
 	if at.Errno != 0 {
 		return false

@@ -45,7 +45,7 @@ func stateOf(im *elfimage.Image) (s State, err error) {
 }
 
 // State is what the file is like before the plan.
-func (o *Object) State() State { return State{o.Tag, o.List, o.Interp, o.Note} }
+func (o *Object) State() State { return State{o.Tag, o.List, o.Interp, o.Description} }
 
 // State is what the file is like after the plan.
 func (p *Plan) State() State {

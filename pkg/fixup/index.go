@@ -13,6 +13,7 @@ import (
 
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/tree"
@@ -50,10 +51,11 @@ type Index struct {
 
 	sources Sources
 	loader  *loader.Loader // to which the files are what they were when they were read
+	files   *files.Files   // the loader's
 	roots   tree.Roots     // of Sources.Paths
 	asked   *loop          // what was asked about the plans; nil where there was nothing to ask
 
-	objects sync.Map          // string, Object.Real → func() *Object, which reads the file once
+	objects sync.Map          // string, Object.Real → *Object; nil: no ELF file
 	dirs    sync.Map          // string, its path → *dir
 	own     map[string][]*dir // by file name: the tree's
 	outside []place           // symbolic links of the tree that may lead outside it
@@ -91,6 +93,7 @@ func Read(ctx context.Context, s Sources) (*Index, error) {
 	if ix.loader, err = loader.New(loader.Options{NoTries: true}); err != nil {
 		return ix, err
 	}
+	ix.files = ix.loader.Files()
 	var mu sync.Mutex
 	var links []place
 	var others int
@@ -161,7 +164,7 @@ func (ix *Index) object(f *tree.File) *Object {
 		return o
 	}
 	o.Links = f.OtherLinks()
-	ix.take(o, f, true)
+	ix.take(o, f)
 	return o
 }
 
@@ -169,7 +172,7 @@ func (ix *Index) object(f *tree.File) *Object {
 func (ix *Index) add(o *Object) {
 	ix.Files = append(ix.Files, o)
 	dir, name := path.Split(o.Path)
-	ix.objects.Store(o.Real, func() *Object { return o })
+	ix.objects.Store(o.Real, o)
 	if !ix.sources.WithoutTree {
 		ix.own[name] = append(ix.own[name], ix.dirOf(dir))
 	}
@@ -201,8 +204,8 @@ func (ix *Index) linkedElsewhere(links []place) map[string]bool {
 	out := map[string]bool{}
 	for _, l := range links {
 		dir := ix.dirOf(l.dir).real
-		if real, err := filepath.EvalSymlinks(dir + "/" + l.name); err == nil && path.Dir(real) != dir {
-			out[real] = true
+		if at := ix.files.At(dir + "/" + l.name); at.Errno == 0 && path.Dir(at.Host) != dir {
+			out[at.Host] = true
 		}
 	}
 	return out
@@ -297,8 +300,8 @@ func (ix *Index) deeper() bool {
 	}
 	dirs := make([][]string, len(from))
 	several(len(from), ix.sources.Jobs, func(i int) {
-		for _, n := range from[i].list().names {
-			if o := ix.open(from[i], n.Name); o != nil && o.Err == nil {
+		for _, name := range from[i].names() {
+			if o := ix.open(from[i], name); o != nil && o.Err == nil {
 				dirs[i] = ix.follow(dirs[i], o)
 			}
 		}
@@ -328,8 +331,8 @@ func (l *level) names() map[string][]*dir {
 	if l.by == nil {
 		l.by = map[string][]*dir{}
 		for _, d := range l.dirs {
-			for _, n := range d.list().names {
-				l.by[n.Name] = append(l.by[n.Name], d)
+			for _, name := range d.names() {
+				l.by[name] = append(l.by[name], d)
 			}
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/runpath"
-	"cuda-runpath/pkg/tree"
 )
 
 // list makes the run path that the needs ask for: RuntimeDependencies, the directory
@@ -138,7 +137,7 @@ func (r *Resolver) opened(p *Plan, l runpath.List, origins []string) (after runp
 		own := len(led)
 		for i, e := range append(led, r.inWheels(o)...) {
 			if e.dir != nil && e.dir.real != path.Dir(o.Real) && !r.ix.sources.Stubs.Contains(e.dir.real) &&
-				slices.ContainsFunc(e.dir.list().names, func(n tree.Name) bool { return driver.Toolkit(n.Name) }) &&
+				slices.ContainsFunc(e.dir.names(), driver.Toolkit) &&
 				!slices.ContainsFunc(entries, func(had entry) bool { return had.dir != nil && had.dir.real == e.dir.real }) {
 				add(len(entries), e.dir.real, e.text+" leads to another wheel", i < own)
 			}

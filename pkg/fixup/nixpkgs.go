@@ -106,10 +106,10 @@ func (s *Settings) Literals(o *Object) func(name string) bool {
 // note written that is right for what comes of it, if write also for files without one.
 func (s *Settings) Apply(forms *normal.Maps, maps runpath.Map, whenNeeds, write bool) {
 	s.Note = func(o *Object, l runpath.List) string {
-		if o.Note == "" && !write {
+		if o.Description == "" && !write {
 			return ""
 		}
-		kept, _ := resolution.Parse([]byte(o.Note)) // of one that is malformed, what the loader reads
+		kept, _ := resolution.Parse([]byte(o.Description)) // of one that is malformed, what the loader reads
 		return string(forms.Resolution(normal.File{Path: o.Real, ABI: o.ABI}, o.Needed, l, kept).Bytes())
 	}
 	if maps == 0 {

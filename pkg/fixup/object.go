@@ -1,6 +1,7 @@
 package fixup
 
 import (
+	"cmp"
 	"debug/elf"
 	"errors"
 	"path"
@@ -25,7 +26,6 @@ type Object struct {
 	*files.File // what the loader knows of it; one without anything where it was not read
 	ABI         files.ABI
 	LibC        LibC
-	Note        string // the description of the resolution note
 
 	Notes    []elfimage.DlopenNote
 	Literals []string // names of libraries in read-only data, where they were asked for
@@ -50,8 +50,8 @@ const (
 // unread is what is known of a file that was not read.
 var unread = &files.File{ELF: &files.Header{}}
 
-// take reads what the index keeps of an open file, and the loader as well.
-func (ix *Index) take(o *Object, f *tree.File, own bool) {
+// take reads what the index keeps of an open file of the tree, and the loader as well.
+func (ix *Index) take(o *Object, f *tree.File) {
 	im, err := elfimage.ParseHead(f, f.Size(), f.Head())
 	if err != nil {
 		o.Err = err
@@ -59,26 +59,25 @@ func (ix *Index) take(o *Object, f *tree.File, own bool) {
 	}
 	defer im.Release()
 	o.ABI = files.ABIOf(im)
-	o.File = ix.loader.Files().Take(o.Real, f.FD(), f.Stat(), f.Head(), im)
-	if o.SkipReason = o.ELF.SkipReason(); o.SkipReason == "" || o.SkipReason == elfimage.Loader {
-		o.Err = ix.read(o, im, own)
+	o.File = ix.files.Take(o.Real, f.FD(), f.Stat(), f.Head(), im)
+	if o.examine(); o.Err == nil && (o.SkipReason == "" || o.SkipReason == elfimage.Loader) {
+		o.Err = ix.read(o, im)
 	}
 }
 
-func (ix *Index) read(o *Object, im *elfimage.Image, own bool) (err error) {
-	if o.File.Err != nil {
-		return o.File.Err
+// examine says what the file is, by what the loader reads of it.
+func (o *Object) examine() {
+	if o.SkipReason = o.ELF.SkipReason(); o.SkipReason == "" || o.SkipReason == elfimage.Loader {
+		if o.Err = cmp.Or(o.File.Err, o.InterpErr); o.Err == nil {
+			o.LibC = libCOf(o)
+		}
 	}
-	if _, err = im.Interpreter(); err != nil {
-		return err
-	}
-	o.Note = o.Description
+}
+
+// read reads what else of a file of the tree was asked for.
+func (ix *Index) read(o *Object, im *elfimage.Image) (err error) {
 	if o.Notes, err = im.DlopenNotes(); err != nil {
 		return err
-	}
-	o.LibC = libCOf(o)
-	if !own {
-		return nil
 	}
 	var wanted func(name string) bool
 	if ix.sources.Literals != nil {

@@ -93,7 +93,7 @@ func (ix *Index) LibrariesOutside() (out []string) {
 // hasLibrary reports whether a file is a library, or one of the first files of a directory is.
 func (ix *Index) hasLibrary(p string, st os.FileInfo) (found bool) {
 	is := func(p string) bool {
-		lib := ix.readFile(p)
+		lib := ix.file(p)
 		return lib != nil && lib.Err == nil && lib.SkipReason == "" && !lib.program()
 	}
 	if !st.IsDir() {

@@ -1068,7 +1068,7 @@ func TestUndoOfAWayBackThatWasKilled(t *testing.T) {
 	back := one
 	back.List = "/old"
 	o, _ := ix.objects.Load(s.dir + "/out/a.so")
-	if _, err := rs.add([]Step{{At: o.(func() *Object)().At, From: one, To: back}}); err != nil {
+	if _, err := rs.add([]Step{{At: o.(*Object).At, From: one, To: back}}); err != nil {
 		t.Fatal(err)
 	}
 	ix.Close()

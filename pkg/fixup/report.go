@@ -254,8 +254,8 @@ func (r *Resolver) near(name string) (out []string) {
 // another than their soname, and nothing beside them has it.
 func (r *Resolver) withSoname(p *Plan, soname string) []Named {
 	var out []Named
-	r.ix.objects.Range(func(_, read any) bool {
-		lib := read.(func() *Object)()
+	r.ix.objects.Range(func(_, o any) bool {
+		lib := o.(*Object)
 		if lib != nil && lib.Soname == soname && path.Base(lib.Real) != soname && !r.ix.dir(path.Dir(lib.Real)).has(soname) &&
 			r.refuse(p, soname, Candidate{Dir: path.Dir(lib.Real), Path: lib.Path, Object: lib}) == "" {
 			out = append(out, Named{lib.Path, soname})

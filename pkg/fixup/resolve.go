@@ -232,7 +232,7 @@ func (p *Plan) differs() bool {
 	if p.Skip != "" || p.Err != nil {
 		return false
 	}
-	if p.Interpreter != "" && p.Interpreter != o.Interp || p.Note != o.Note {
+	if p.Interpreter != "" && p.Interpreter != o.Interp || p.Note != o.Description {
 		return true
 	}
 	if p.stays {
@@ -266,7 +266,7 @@ func NewResolver(ix *Index, s Settings) (*Resolver, error) {
 		if err != nil {
 			return nil, fmt.Errorf("interpreter %w", err)
 		}
-		if in.object = ix.readFile(real); in.object == nil || in.object.Err != nil {
+		if in.object = ix.file(real); in.object == nil || in.object.Err != nil {
 			return nil, fmt.Errorf("interpreter %s is not a dynamic loader", in.Path)
 		}
 		if ld := ix.loader.Interpreter(real, in.object.ABI); ld.Why != "" {
@@ -442,7 +442,7 @@ func (r *Resolver) propose(p *Plan) {
 	if p.Err == nil {
 		p.Err = r.temporary(p)
 	}
-	switch p.Note = p.Object.Note; {
+	switch p.Note = p.Object.Description; {
 	case p.Err != nil:
 	case r.s.Note != nil:
 		p.Note = r.s.Note(p.Object, p.After)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"debug/elf"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -220,11 +219,7 @@ func (t *today) opens(o *Object) (can bool) {
 // cLibrary is the host's C library, as /bin/sh tells, where files of the tree are for it: those for another are then
 // variants that a package ships as well; or where no loader is here for the others, so that nothing loads them.
 func (ix *Index) cLibrary() LibC {
-	real, err := filepath.EvalSymlinks("/bin/sh")
-	if err != nil {
-		return UnknownLibC
-	}
-	sh := ix.readFile(real)
+	sh := ix.file("/bin/sh")
 	if sh == nil {
 		return UnknownLibC
 	}
@@ -247,8 +242,8 @@ func (ix *Index) cLibrary() LibC {
 func (ix *Index) named(c LibC) bool {
 	for _, l := range ix.sources.Libs {
 		d := ix.dir(absolute(l))
-		for _, n := range d.list().names {
-			if o := ix.open(d, n.Name); o != nil && o.LibC != UnknownLibC && o.LibC != c {
+		for _, name := range d.names() {
+			if o := ix.open(d, name); o != nil && o.LibC != UnknownLibC && o.LibC != c {
 				return true
 			}
 		}

@@ -22,12 +22,5 @@ func (m *Maps) Resolution(f File, needed []string, list runpath.List, kept resol
 	}
 	// A name with a colon would be two places, and an empty one is the note's end.
 	needed = slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return name == "" || strings.Contains(name, ":") })
-	known := func(entry string) bool {
-		return m.files.IsDir(entry) && m.files.Accessible(entry) && !m.has([]string{entry}, "glibc-hwcaps")
-	}
-	holds := func(entry, name string) bool {
-		names := m.files.Names(entry) // most names are in few of the directories
-		return (names == nil || names[name]) && m.files.Accessible(within(entry, name))
-	}
-	return resolution.Build(needed, list, hosts, known, holds)
+	return resolution.Build(needed, list, hosts, m.files)
 }

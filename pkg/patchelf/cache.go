@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"cuda-runpath/pkg/files"
 	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
 )
@@ -40,7 +41,7 @@ func (d *doing) resolutionCache() error {
 	if len(needed) == 0 || list == "" {
 		return d.noCache(has, "no DT_NEEDED entries or run path to resolve")
 	}
-	note := string(new(resolution.Files).Build(needed, runpath.Parse(list), func(string) bool { return false }).Bytes())
+	note := string(resolution.Build(needed, runpath.Parse(list), func(string) bool { return false }, files.New(files.Options{})).Bytes())
 	switch {
 	case note == "":
 		return d.noCache(has, "no libraries resolved against the run path")

@@ -108,30 +108,6 @@ func parseDirents(fd int, b []byte, do func(dirent)) {
 	}
 }
 
-// A Name is what a directory has under a name.
-type Name struct {
-	Name string
-	Link bool // a symbolic link
-}
-
-// Names returns those names of files, directories and symbolic links in the directory that
-// a path leads to which keep agrees to, sorted by their bytes.
-func Names(path string, keep func(name string) bool) (names []Name, err error) {
-	// An *os.File would be handed to the poller and back.
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_DIRECTORY|unix.O_CLOEXEC)
-	if err != nil {
-		return nil, err
-	}
-	defer unix.Close(fd)
-	err = eachDirent(fd, make([]byte, 8<<10), func(e dirent) {
-		if keep(e.name) {
-			names = append(names, Name{e.name, e.kind == unix.DT_LNK})
-		}
-	})
-	slices.SortFunc(names, func(a, b Name) int { return strings.Compare(a.Name, b.Name) })
-	return names, err
-}
-
 // statKind is for file systems that do not tell the type in the directory.
 func statKind(fd int, name string) uint8 {
 	var st unix.Stat_t
