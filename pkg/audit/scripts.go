@@ -18,7 +18,7 @@ func (a *Auditor) Script(p, text string, lang scripts.Language) *Report {
 	for _, place := range places {
 		f := explain.Conclusion{ID: explain.DriverByName, Severity: explain.Note, Library: place.Library, Line: place.Line}
 		switch place.Kind {
-		case scripts.Named:
+		case scripts.Named, scripts.Program, scripts.Variable:
 			continue
 		case scripts.Ldconfig:
 			f.Message = fmt.Sprintf("line %d runs ldconfig -p, which does not list the driver link: %s", place.Line, place.Text)

@@ -76,6 +76,8 @@ type scriptPlace struct {
 	Line    int          `json:"line"`
 	Text    string       `json:"text"`
 	Fixable bool         `json:"fixable"`
+	// Package is what a package writes for one of CUDA's compilers, see [scripts.Place.InPackage].
+	Package string `json:"package,omitempty"`
 	// Alone: --fix writes the path, and not the name behind it.
 	Alone bool `json:"alone,omitempty"`
 	// Substitute are the arguments of nixpkgs' substituteInPlace, "" where the place stays.
@@ -160,6 +162,13 @@ func runScripts(s *session, o scriptOptions) error {
 				}
 				if !p.Fixable {
 					sum.Left++
+				}
+				switch {
+				case p.Kind == scripts.Program:
+					what = "looks for " + p.Library + " in PATH; a package writes " + p.Package + " there"
+				case p.Kind == scripts.Variable:
+					what = "reads " + p.Library + "; a package sets it, " + p.Package
+				case !p.Fixable:
 					what += ", which --fix does not change"
 				}
 				if o.substitute && p.Substitute != "" && !s.JSON {
@@ -202,6 +211,9 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 			continue
 		}
 		place := scriptPlace{Kind: p.Kind, Library: p.Library, Line: p.Line, Text: p.Text, Fixable: p.Replace != "", Alone: p.Alone}
+		if p.Kind == scripts.Program || p.Kind == scripts.Variable {
+			place.Package = p.InPackage()
+		}
 		if o.substitute || s.JSON {
 			place.Substitute = p.Substitute(whole, places)
 		}

@@ -26,6 +26,10 @@ const (
 	Lookup Kind = "lookup"
 	// Ldconfig runs ldconfig -p, which lists neither the driver link nor a store.
 	Ldconfig Kind = "ldconfig"
+	// Program looks for one of CUDA's compilers in PATH.
+	Program Kind = "program"
+	// Variable reads the variable that says where they are.
+	Variable Kind = "variable"
 	// Named is a name that is not seen to be passed to a loading call: it may be a
 	// key, a part of a message, or be opened in another file.
 	Named Kind = "named"
@@ -34,7 +38,7 @@ const (
 // Place is one place in a script.
 type Place struct {
 	Kind    Kind
-	Library string // the name as it is there, "" for Ldconfig
+	Library string // the name as it is there, "" for Ldconfig; the program, or the variable
 	Line    int    // from 1
 	Text    string // the line, without blanks around it; of a long line what is near the place
 	// Start and End are the bytes that are replaced, where Replace is not "": by it,
@@ -65,7 +69,7 @@ var transparent = []string{"join", "str", "bytes", "unwrap", "encode", "fspath",
 
 // hints are what a script has at least one of that Find finds anything in.
 var hints = [][]byte{[]byte("libcu"), []byte("libnccl"), []byte("libnpp"), []byte("libnv"), []byte("libnvidia-"), []byte("libGLX_nvidia"), []byte("libEGL_nvidia"), []byte("find_library"), []byte("ldconfig"), []byte("libGLES"), []byte("nvidia.so"),
-	[]byte("DLL('"), []byte("DLL(\"")}
+	[]byte("DLL('"), []byte("DLL(\""), []byte("nvcc"), []byte("ptxas"), []byte("CUDA_")}
 
 // Worth reports whether a text may have any place: a quick look.
 func Worth(text []byte) bool {
@@ -275,6 +279,13 @@ func (f *finder) literal(i int, stack []call, statement int, function string) {
 		return
 	case len(stack) > 0 && f.runsLdconfig(i):
 		f.ldconfig(i, statement)
+		return
+	case len(stack) > 0 && f.looksForCompiler(i, stack):
+		p := Place{Kind: Program, Library: name, Start: start, End: end}
+		if inEnvironment(name) {
+			p.Kind = Variable
+		}
+		f.add(p)
 		return
 	case (callee == "find_library" || callee == "_findLib_ld") && f.known("lib"+name+".so"):
 		name = "lib" + name + ".so"
@@ -694,19 +705,22 @@ func Fix(text string, places []Place, link string) string {
 // and nothing else in the text; "" where it is not to be changed. It is in an
 // indented string of Nix.
 func (p Place) Substitute(text string, places []Place) string {
+	inNix := "${addDriverRunpath.driverLink}"
+	link := inNix + "/lib"
+	if p.Kind == Program {
+		quote, path := text[p.End-1:p.End], p.InPackage()
+		inNix, _, _ = strings.Cut(path, "/")
+		p.Replace = quote + path + quote
+	}
 	if p.Replace == "" {
 		return ""
 	}
-	const (
-		inNix = "${addDriverRunpath.driverLink}"
-		link  = inNix + "/lib"
-	)
 	from, to := p.Start, p.End
 	// The replaced text must not be found elsewhere, unless it is replaced there too. others are
 	// where it is found and is not; they become fewer with each byte that is added to it.
-	alike := map[int]bool{}
+	alike := map[int]bool{p.Start: true}
 	for _, q := range places {
-		if q.Replace == p.Replace && q.End-q.Start == to-from {
+		if (q.Replace == p.Replace || q.Kind == Program && p.Kind == Program && q.Library == p.Library) && q.End-q.Start == to-from {
 			alike[q.Start] = true
 		}
 	}

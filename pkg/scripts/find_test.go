@@ -127,6 +127,20 @@ ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD | os.RTLD_NOW)
 src = """h = dlopen("libnvidia-ml.so.1", RTLD_NOLOAD | RTLD_LAZY);
          g = dlopen("libnvidia-ml.so.1", RTLD_LAZY); /* not RTLD_NOLOAD */"""
 `, []string{"3 named libcuda.so.1", "5 source libnvidia-ml.so.1!"}},
+	{"Triton, XLA, torch.utils.cpp_extension: CUDA's compilers in PATH, and the variables that name them", `
+import os, shutil, subprocess
+nvcc = shutil.which("nvcc")
+home = os.environ.get('CUDA_HOME') or os.environ.get('CUDA_PATH', "/usr/local/cuda")
+ptxas = os.getenv("TRITON_PTXAS_PATH", "")
+subprocess.check_output(["ptxas", "--version"])
+if "CUDA_HOME" in os.environ: print(os.environ["CUDA_HOME"])
+`, []string{"3 program nvcc", "4 variable CUDA_HOME", "4 variable CUDA_PATH", "5 variable TRITON_PTXAS_PATH", "6 program ptxas", "7 variable CUDA_HOME"}},
+	{"the same words where nothing is looked for", `
+import os
+os.environ["CUDA_HOME"] = "/opt/cuda"
+tools = ["nvcc", "ptxas"]
+print("nvcc", os.path.join("bin", "nvcc"), {"CUDA_HOME": 1}["CUDA_HOME"], names.get("nvcc"))
+`, nil},
 	{"ldconfig, for a library that is not the driver's", `
 import subprocess
 libs = subprocess.check_output(["/sbin/ldconfig", "-p"]).decode()
@@ -437,7 +451,7 @@ func TestSubstitute(t *testing.T) {
 		done := map[string]bool{}
 		for _, p := range places {
 			line := p.Substitute(text, places)
-			if line == "" || done[line] {
+			if line == "" || done[line] || p.Kind == Program { // that is a package's to write: Fix knows no path of it
 				continue
 			}
 			done[line] = true
