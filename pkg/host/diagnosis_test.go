@@ -50,14 +50,18 @@ func TestDiagnosis(t *testing.T) {
 		"upgraded, not rebooted":    {files: core("usr/lib64", version).with(devices).with(loaded("525.60.13")), says: []string{"bad versions: the kernel module is 525.60.13, the libraries are " + version, "sudo rmmod"}},
 		"an older library":          {files: core("usr/lib64", version).with(devices).with(loaded("545.23.06")).with(copies), says: []string{"install the libraries of driver 545.23.06", "bad driver link: /run/opengl-driver/lib leads to driver " + version + ", but the kernel module is 545.23.06"}},
 		"no GPU":                    {files: good, without: "dev/nvidia0", says: []string{"bad device nodes: there is no GPU"}},
-		"no uvm":                    {files: good, without: "dev/nvidia-uvm", says: []string{"bad device nodes: /dev/nvidia-uvm is missing", "nvidia-modprobe -u"}},
-		"a file in a node's place":  {files: good.with(tree{"dev/nvidia0": ""}), says: []string{"bad device nodes: /dev/nvidia0 is not a device"}},
-		"a node for root":           {files: good, closed: "dev/nvidiactl", says: []string{"bad device nodes: you may not read and write /dev/nvidiactl (-rw-------)"}},
-		"no link":                   {files: good, without: "run/", says: []string{"bad driver link: /run/opengl-driver/lib does not exist", "sudo hostDriver install"}},
-		"a link that dangles":       {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "-> gone"}), says: []string{"bad driver link: /run/opengl-driver/lib holds a dangling libcuda.so.1: gone is gone"}},
-		"a text in the link":        {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "text"}), says: []string{"bad driver link: /run/opengl-driver/lib/libcuda.so.1: not an ELF file"}},
-		"more in the link":          {files: good.with(tree{"run/opengl-driver/lib/libX11.so.6": "x"}), works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds libraries that are not the driver's and hide the programs' own: libX11.so.6"}},
-		"links":                     {files: good, works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds links, by which", "compiled at run time fails (221)"}},
+		"no uvm":                    {files: good, without: "dev/nvidia-uvm", says: []string{"bad device nodes: /dev/nvidia-uvm is missing [/dev] -> sudo nvidia-modprobe -u -c=0 (999)"}},
+		"no uvm, before the first CUDA program": {files: good.with(tree{"usr/bin/nvidia-modprobe": "x"}), without: "dev/nvidia-uvm", works: true, says: []string{
+			"note device nodes: /dev/nvidia-uvm is missing: the driver has /usr/bin/nvidia-modprobe, which is root's, make it when the first CUDA program starts"}, never: "nvidia-uvm.*present and usable"},
+		"no uvm, in a container": {files: good.with(tree{"usr/bin/nvidia-modprobe": "x", ".dockerenv": ""}), without: "dev/nvidia-uvm", says: []string{
+			"bad device nodes: /dev/nvidia-uvm is missing [/dev] -> start the container with its GPUs"}},
+		"a file in a node's place": {files: good.with(tree{"dev/nvidia0": ""}), says: []string{"bad device nodes: /dev/nvidia0 is not a device"}},
+		"a node for root":          {files: good, closed: "dev/nvidiactl", says: []string{"bad device nodes: you may not read and write /dev/nvidiactl (-rw-------)"}},
+		"no link":                  {files: good, without: "run/", says: []string{"bad driver link: /run/opengl-driver/lib does not exist", "sudo hostDriver install"}},
+		"a link that dangles":      {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "-> gone"}), says: []string{"bad driver link: /run/opengl-driver/lib holds a dangling libcuda.so.1: gone is gone"}},
+		"a text in the link":       {files: good.with(tree{"run/opengl-driver/lib/libcuda.so.1": "text"}), says: []string{"bad driver link: /run/opengl-driver/lib/libcuda.so.1: not an ELF file"}},
+		"more in the link":         {files: good.with(tree{"run/opengl-driver/lib/libX11.so.6": "x"}), works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds libraries that are not the driver's and hide the programs' own: libX11.so.6"}},
+		"links":                    {files: good, works: true, says: []string{"warning driver link: /run/opengl-driver/lib holds links, by which", "compiled at run time fails, and EGL", "sudo hostDriver install (221)"}},
 		"copies of an old driver, the line alone": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed("525.60.13")), says: []string{
 			"bad driver link: /run/opengl-driver/lib leads to driver 525.60.13, but the kernel module is " + version,
 			"warning driver link: of what makes it again only the line for tmpfiles.d is left", "sudo hostDriver tmpfiles"}},
@@ -65,7 +69,7 @@ func TestDiagnosis(t *testing.T) {
 			"ok driver link: /run/opengl-driver/lib holds 4 names", "only the line for tmpfiles.d is left"}},
 		"copies, and the unit": {files: core("usr/lib64", version).with(devices).with(loaded(version)).with(installed(version)).with(tree{"etc/systemd/system/hostDriver.service": ""}), works: true, says: []string{
 			"ok driver link: /run/opengl-driver/lib holds 4 names"}, never: "only the line|holds links"},
-		"no NVML, no compiler":      {files: good, without: "usr/lib64/libnvidia", works: true, says: []string{"warning driver libraries: no libnvidia-ml.so", "warning driver libraries: no libnvidia-ptxjitcompiler.so"}},
+		"no NVML, no compiler":      {files: good, without: "usr/lib64/libnvidia", works: true, says: []string{"warning driver libraries: no libnvidia-ml.so", "warning driver libraries: no libnvidia-ptxjitcompiler.so, so no PTX compiler (Triton, numba, code for a newer GPU than it was built for) [/usr/lib64] -> install it with the driver (Debian: libnvidia-ptxjitcompiler1) (221)"}},
 		"a damaged library":         {files: good.with(tree{"usr/lib64/libnvidia-ml.so." + version: "text"}), works: true, says: []string{"warning driver libraries: /usr/lib64/libnvidia-ml.so.1 cannot be used: not an ELF file"}},
 		"another driver":            {files: good.with(core("opt/driver", "525.60.13")).with(tree{"etc/ld.so.conf": "/opt/driver\n"}), works: true, says: []string{"note driver libraries: other drivers are in /opt/driver/libcuda.so.525.60.13"}},
 		"something that is lacking": {files: good.with(tree{"usr/lib64/libGLX_nvidia.so." + version: lib("libGLX_nvidia.so.0", "libX11.so.6")}), works: true, says: []string{"note driver libraries: this host lacks libX11.so.6 (for libGLX_nvidia.so.0)"}},
@@ -125,6 +129,7 @@ func TestDiagnosis(t *testing.T) {
 		for _, at := range []string{"dev/dxg", "dev/nvmap"} {
 			_ = os.Chmod(filepath.Join(h.Root.Dir, at), 0o666)
 		}
+		_ = os.Chmod(filepath.Join(h.Root.Dir, "usr/bin/nvidia-modprobe"), os.ModeSetuid|0o755)
 		if c.closed != "" {
 			if err := os.Chmod(filepath.Join(h.Root.Dir, c.closed), 0o600); err != nil {
 				t.Fatal(err)
@@ -134,7 +139,7 @@ func TestDiagnosis(t *testing.T) {
 		d := h.Excluding(m, DefaultPrefix).Doctor(m, c.program, DefaultPrefix)
 		var said strings.Builder
 		for _, f := range d.Facts {
-			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix)
+			fmt.Fprintf(&said, "%s %s: %s [%s] -> %s (%d)\n", f.Verdict, f.Subject, f.Text, f.Source, f.Fix, f.Error)
 			if f.Verdict == Bad && f.Fix == "" && f.Subject != "program" {
 				t.Errorf("%s: no fix for: %s", name, f.Text)
 			}

@@ -275,12 +275,16 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 		d.add("driver libraries", Note, "DT_NEEDED", "", "this host lacks %s", few(lacks))
 	}
 	if k == discrete {
-		for _, want := range []struct{ name, what, pkg string }{
-			{"libnvidia-ml.so", "NVML (nvidia-smi, NCCL)", "libnvidia-ml1"},
-			{"libnvidia-ptxjitcompiler.so", "the PTX compiler (Triton, numba, code for a newer GPU than it was built for)", "libnvidia-ptxjitcompiler1"},
+		for _, want := range []struct {
+			name, what, pkg string
+			error           int
+		}{
+			{"libnvidia-ml.so", "NVML (nvidia-smi, NCCL)", "libnvidia-ml1", 0},
+			{"libnvidia-ptxjitcompiler.so", "PTX compiler (Triton, numba, code for a newer GPU than it was built for)", "libnvidia-ptxjitcompiler1", 221},
 		} {
 			if !have[want.name] {
 				d.add("driver libraries", Warning, drv.Directory, "install it with the driver (Debian: "+want.pkg+")", "no %s, so no %s", want.name, want.what)
+				d.answers(want.error)
 			}
 		}
 	}
@@ -355,7 +359,14 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 			if k == jetson && node != "/dev/nvmap" {
 				verdict = Note // its name differs between L4T releases
 			}
+			if node == "/dev/nvidia-uvm" && !h.inContainer() && h.makesNodes() {
+				d.add(subject, Note, "/dev", "", "%s is missing: the driver has %s, which is root's, make it when the first CUDA program starts", node, nvidiaModprobe)
+				continue
+			}
 			d.add(subject, verdict, "/dev", fix, "%s is missing", node)
+			if node == "/dev/nvidia-uvm" {
+				d.answers(999)
+			}
 			continue
 		}
 		info, err := h.Root.Lstat(at)
@@ -382,6 +393,15 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 	if good > 0 && good == len(nodes) {
 		d.add(subject, Good, "/dev", "", "%s: present and usable", strings.Join(nodes, " "))
 	}
+}
+
+// nvidiaModprobe is what libcuda.so.1 starts where a device node is not there (its manual page, nvidia-modprobe(1)).
+const nvidiaModprobe = "/usr/bin/nvidia-modprobe"
+
+// makesNodes reports whether that can make them: it does so as root.
+func (h *Host) makesNodes() bool {
+	info, err := h.Root.Stat(nvidiaModprobe)
+	return err == nil && info.Mode()&fs.ModeSetuid != 0
 }
 
 // sudo returns a command for root as the user can start it.
@@ -485,7 +505,8 @@ func (h *Host) doctorInstallation(d *Diagnosis, link string, lib Library) {
 		f.Close()
 		if err == nil && list == "" {
 			d.add("driver link", Warning, lib.File, h.itself()+" install"+prefixFlag(prefix),
-				"%s holds links, by which a loader from Nix does not find what the driver's libraries open by name: code that is compiled at run time fails (221), and EGL and Vulkan do not find the rest of the driver", link)
+				"%s holds links, by which a loader from Nix does not find what the driver's libraries open by name: code that is compiled at run time fails, and EGL and Vulkan do not find the rest of the driver", link)
+			d.answers(221)
 		}
 	}
 	if h.OwnLink(path.Dir(link)) != "" && h.exists(TmpfilesConf) && !h.exists(ServiceFile) {
