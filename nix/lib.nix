@@ -239,6 +239,111 @@ rec {
       };
     };
 
+  # thinImage { image; gpus; }: the image of dockerTools.buildLayeredImage, buildImage or streamLayeredImage
+  # with code for these GPUs alone. A layer in which nothing changes keeps its bytes. Store paths in it keep
+  # their names and have another content than the one that Nix knows for them, so that nothing is to be
+  # copied out of its store, and an image with a Nix database is refused.
+  thinImage =
+    {
+      image,
+      gpus,
+      # More flags of runpath thin.
+      flags ? [ ],
+    }:
+    let
+      inherit (image) system;
+      pkgs = pkgsFor system;
+      inherit (pkgs) lib;
+      end = if lib.hasSuffix ".gz" image.name then ".tar.gz" else ".tar";
+      title = builtins.replaceStrings [ "/" ":" ] [ "-" "-" ] (image.imageName or "image");
+    in
+    pkgs.runCommand "${title}-thinned${end}"
+      {
+        nativeBuildInputs = [ (packagesFor system).cuda-runpath ];
+        inherit image;
+        thin = lib.escapeShellArgs ([ "--for=${builtins.concatStringsSep "," gpus}" ] ++ flags);
+        passthru = {
+          unthinned = image;
+        }
+        // lib.filterAttrs (name: _: name == "imageName" || name == "imageTag") image;
+        meta.description = "A container image with code for some GPUs alone";
+      }
+      ''
+        # What streamLayeredImage makes is a program that prints the image.
+        if [[ -x $image ]]; then $image > image.tar; image=image.tar; fi
+        eval "runpath thin $thin --image $out $image"
+      '';
+
+  # forGPUs GPUS PACKAGE: the package, and all that it refers to, with code for these GPUs alone, without a
+  # rebuild: nixpkgs' replaceDependencies puts a thinned copy in the place of each store path in which there
+  # is something to take out, and rewrites what refers to it. Which these are is read from the package's
+  # closure, which is therefore built or fetched while Nix evaluates (import from derivation).
+  forGPUs =
+    gpus: package:
+    let
+      inherit (package) system;
+      pkgs = pkgsFor system;
+      inherit (pkgs) lib;
+      tool = (packagesFor system).cuda-runpath;
+      thin = "runpath thin --nix ${lib.escapeShellArg "--for=${builtins.concatStringsSep "," gpus}"}";
+      paths = builtins.fromJSON (
+        builtins.unsafeDiscardStringContext (builtins.readFile found)
+      );
+      found =
+        pkgs.runCommand "paths-with-gpu-code.json"
+          {
+            nativeBuildInputs = [
+              tool
+              pkgs.jq
+            ];
+            # Store paths a line, among derivers and numbers.
+            exportReferencesGraph = [
+              "graph"
+              package
+            ];
+          }
+          ''
+            # Of a file that cannot be read, nothing is changed.
+            paths=$(grep "^$NIX_STORE/" graph | grep -v '[.]drv$' | sort -u)
+            ${thin} --dry-run --json $paths > files.json || (($? == 1))
+            jq --arg store "$NIX_STORE/" '[.files[] | select(.action == "edited").path |
+              $store + (ltrimstr($store) | split("/")[0])] | unique' files.json > $out
+          '';
+      thinned =
+        path:
+        let
+          # In pure evaluation, too: the path is one that Nix knows by now.
+          old = builtins.appendContext path { ${path}.path = true; };
+        in
+        {
+          oldDependency = old;
+          # Its name is as long as the old one's, so that nothing moves where it is rewritten. What it says of itself
+          # has to be its own: replaceDependencies would else go on with the old path.
+          newDependency =
+            pkgs.runCommand (builtins.substring 33 (-1) (baseNameOf path))
+              {
+                nativeBuildInputs = [
+                  tool
+                  (lib.getOutput "out" pkgs.nix)
+                ];
+                inherit old;
+                preferLocalBuild = true;
+              }
+              ''
+                nix-store --dump $old | sed "s|''${old##*/}|''${out##*/}|g" | nix-store --restore $out
+                chmod -R u+w $out
+                ${thin} $out
+              '';
+        };
+    in
+    if paths == [ ] then
+      package
+    else
+      pkgs.replaceDependencies {
+        drv = package;
+        replacements = map thinned paths;
+      };
+
   # dropInRebuilds SYSTEM, or PACKAGES: the attributes of this flake's nixpkgs, or of
   # packages with your own configuration, that overlays.dropIn changes, so that are built
   # anew. Looks at every top-level attribute, which takes as long as evaluating all of

@@ -203,6 +203,83 @@ in
         "$(HOME=$PWD ${hostDriver}/bin/hostDriver run -- ${tool}/bin/tool b 2>&1 || true)"
     '';
 
+  # An image as dockerTools makes it, of which only what is thinned is looked at: tests/thin has the rest.
+  thinImage =
+    let
+      kernels = package {
+        pname = "kernels";
+        build = ''
+          mkdir -p $out/lib
+          cat > code.s <<'END'
+          .macro entry arch
+            .2byte 2, 0x101
+            .4byte 64
+            .8byte 300000, 0
+            .2byte 7, 8
+            .4byte \arch
+            .8byte 0, 0x11, 0, 0
+            .fill 300000, 1, 7
+          .endm
+          .section .nv_fatbin,"a",%progbits
+          .balign 8
+          .4byte 0xBA55ED50
+          .2byte 1, 16
+          .8byte 2 * 300064
+          entry 80
+          entry 90
+          END
+          $CC -shared -nostdlib -o $out/lib/libkernels.so code.s
+        '';
+      };
+      image =
+        (pkgs.runCommand "image.tar.gz" { } ''
+          mkdir -p layer/nix/store
+          cp -r ${kernels}/lib layer/nix/store/kernels
+          tar --sort=name --owner=0 --group=0 --mtime=@1 -C layer -cf layer.tar nix
+          layer=$(sha256sum < layer.tar | cut -d ' ' -f 1)
+          mkdir -p image/$layer
+          mv layer.tar image/$layer
+          cd image
+          printf '{"config":{},"rootfs":{"diff_ids":["sha256:%s"]}}' $layer > config
+          config=$(sha256sum < config | cut -d ' ' -f 1).json
+          mv config $config
+          printf '[{"Config":"%s","RepoTags":["tool:1"],"Layers":["%s/layer.tar"]}]' $config $layer > manifest.json
+          tar -czf $out *
+        '')
+        // {
+          imageName = "registry.example/tool";
+          imageTag = "1";
+        };
+      streamed =
+        pkgs.runCommand "stream-tool" { } ''
+          printf '#!%s\nexec gzip -dc %s\n' ${pkgs.stdenv.shell} ${image} > $out
+          chmod +x $out
+        ''
+        // {
+          imageName = "tool";
+        };
+      thin =
+        image:
+        flake.lib.thinImage {
+          inherit image;
+          gpus = [ "9.0" ];
+        };
+    in
+    check "thin-image" ''
+      for image in ${thin image} ${thin streamed}; do
+        mkdir image layer
+        tar -C image -xf $image
+        tar -C layer -xf image/*/layer.tar
+        contains "the library" "$(runpath gpu layer/nix/store/kernels/libkernels.so | tr -s ' ')" "thinned for 9.0"
+        contains "the label" "$(cat image/*.json)" '"cuda-runpath.thinned-for": "9.0"'
+        same "the layer's name" image/$(sha256sum < image/*/layer.tar | cut -d ' ' -f 1)/layer.tar "$(echo image/*/layer.tar)"
+        chmod -R u+w image layer
+        rm -r image layer
+      done
+      same "its name" "${(thin image).imageName}:${(thin image).imageTag} ${(thin image).name} ${(thin streamed).name}" \
+        "registry.example/tool:1 registry.example-tool-thinned.tar.gz tool-thinned.tar"
+    '';
+
   hostDriverModules = check "host-driver-modules" ''
     same "Home Manager, without packages" '${toString (home { }).home.packages}' ""
     same "Home Manager" \

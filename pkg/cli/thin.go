@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"debug/elf"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -17,9 +15,8 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/edit"
-	"cuda-runpath/pkg/elfedit"
-	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/gpucode"
+	"cuda-runpath/pkg/image"
 	"cuda-runpath/pkg/thin"
 	"cuda-runpath/pkg/tree"
 )
@@ -45,6 +42,7 @@ undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says 
 			{Name: "blank-options", Usage: "blank the hashes of store paths in the command lines that are noted in GPU code, also of objects and archives"},
 			{Name: "keep-length", Usage: "keep the length of files: what goes becomes holes alone"},
 			{Name: "cut", Usage: "also cut programs and libraries that have a signature or a debug file"},
+			{Kind: command.String, Name: "image", Usage: "PATH is a container image, as dockerTools makes it; write the thinned one to `FILE`"},
 			nixFlag("a GPU of a number that is not known is a warning"),
 			storeFlag, evenInStoreFlag, malformedFlag, command.DryRunFlag, command.JSONFlag, jobsFlag, command.VerboseFlag("also say what is left, and why"), command.QuietFlag("report problems only"),
 		},
@@ -80,7 +78,71 @@ func thinAction(s *session, c *command.Line) error {
 	case targets != nil && !c.Bool("keep-length"):
 		o.length = thin.Shorter
 	}
+	if c.IsSet("image") {
+		return s.thinImage(c.String("image"), c.String("for"), &o)
+	}
 	return runThin(s, &o)
+}
+
+// thinImage thins the session's path, an image, into the file called to.
+func (s *session) thinImage(to, list string, asked *thinning) error {
+	if len(s.Paths) != 1 || to == "" {
+		return command.Misuse("--image FILE thins one image, the PATH, into FILE")
+	}
+	if s.DryRun {
+		return command.Misuse("--image FILE and --dry-run exclude each other: the image is left as it is anyway")
+	}
+	t := s.telling()
+	var sum thinSummary
+	sum.Length.After, sum.Disk.After = new(uint64), new(uint64)
+	entries, all := 0, 0
+	done, err := image.Thin(s.Paths[0], to, image.Options{Options: asked.Options, Length: asked.length, Label: list,
+		Told: func(path string, size int64, work *thin.Work) {
+			now := uint64(work.Size())
+			r := &thinned{Length: &change{uint64(size), &now}, Code: work.Code.Bytes(), Left: work.Plan.Left, Uncut: work.Uncut}
+			r.Path, r.Action = path, edit.Edited
+			r.finished(work, size)
+			sum.add(r)
+			entries, all = entries+r.Entries, all+work.Plan.All
+			r.line = s.removed(r.Entries, work.Plan.All, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
+			t.file(r)
+		}})
+	if err != nil {
+		r := &thinned{Left: map[thin.Reason]int{}}
+		r.Path = s.Paths[0]
+		r.fail(err)
+		t.file(r)
+		return t.end(&sum, "")
+	}
+	sum.Image = done
+	line := fmt.Sprintf("%d of %s changed: %s; %s, then %s", done.Changed, count(done.Layers, "layer", "layers"),
+		s.removed(entries, all, &sum), gpucode.Megabytes(uint64(done.Before)), gpucode.Megabytes(uint64(done.After)))
+	sum.runSummary = t.sum
+	return t.end(&sum, line)
+}
+
+// finished notes what was done to a file whose length was size.
+func (r *thinned) finished(work *thin.Work, size int64) {
+	if work.Cut != nil {
+		r.Cut = uint64(max(0, size-work.Size()))
+	}
+	if r.Freed, r.Entries, r.Blanked = work.Plan.Bytes, work.Plan.Entries, work.Plan.Blanked; r.Entries > 0 {
+		r.Marked = &work.Plan.Marked
+	}
+}
+
+// add counts a file.
+func (s *thinSummary) add(r *thinned) {
+	s.Code += r.Code
+	s.Freed += r.Freed
+	s.Cut += r.Cut
+	s.Blanked += r.Blanked
+	if r.Length != nil {
+		s.Length.add(r.Length)
+	}
+	if r.Disk != nil {
+		s.Disk.add(r.Disk)
+	}
 }
 
 // thinning is what is done to each file.
@@ -185,6 +247,8 @@ type thinSummary struct {
 	// Of the files with GPU code.
 	Length change `json:"length"`
 	Disk   change `json:"disk"`
+	// With --image.
+	Image *image.Sum `json:"image,omitempty"`
 }
 
 // removed says how much of the GPU code of a file, or of several, is a hole, and of how many store
@@ -241,14 +305,7 @@ func runThin(s *session, o *thinning) error {
 			return r, !passedOver || s.named(f.Path) || s.Verbose
 		},
 		tell: func(r *thinned) {
-			sum.Code += r.Code
-			sum.Freed += r.Freed
-			sum.Cut += r.Cut
-			sum.Blanked += r.Blanked
-			if r.Length != nil {
-				sum.Length.add(r.Length)
-				sum.Disk.add(r.Disk)
-			}
+			sum.add(r)
 			entries += r.Entries
 			all += r.all
 		},
@@ -267,129 +324,58 @@ func runThin(s *session, o *thinning) error {
 	}).run(s)
 }
 
-// unfinished returns the edit that finishes one of a file which was interrupted, the file as that leaves it, and how it begins;
-// where none was, or what it is cannot be read, nil and the file.
-func unfinished(f *tree.File, size int64) (from io.ReaderAt, head []byte, first *elfedit.Edit, err error) {
-	im, err := elfimage.ParseHead(f, size, f.Head())
-	if err != nil { // who reads its code says what is wrong
-		return f, f.Head(), nil, nil
-	}
-	if first, _, err = elfedit.Finish(im); first == nil || err != nil {
-		im.Release()
-		return f, f.Head(), nil, err
-	}
-	from, size = first.Planned()
-	head = make([]byte, min(size, elfimage.HeadSize))
-	return from, head, first, elfimage.ReadFull(from, head, 0)
-}
-
 // thin thins one file. Of what is no program or library, options are blanked alone.
 func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.Result) error {
 	skip := func(reason string) error {
 		result.Action, result.Reason = edit.Skipped, reason
 		return nil
 	}
-	o, length := asked.Options, asked.length
 	switch {
 	case f.Err != nil:
 		return f.Err
 	case f.SameAs != "":
 		return skip("the same file as " + f.SameAs)
-	case !gpucode.IsFile(f.Head()):
+	case !gpucode.IsFile(f.Head()): // its length is not known
 		return skip(gpucode.ErrNotCode.Error())
 	}
-	if h, isELF, whole := elfimage.DecodeHeader(f.Head()); !isELF || whole && h.Type != elf.ET_EXEC && h.Type != elf.ET_DYN {
-		if o.Targets, length = nil, thin.Kept; !o.Blank {
-			return skip("neither a program nor a library; in others --blank-options blanks options")
-		}
-	}
-	size, err := f.Length()
+	was, err := f.Length()
 	if err != nil {
 		return err
 	}
-	was := size
-	from, head, first, err := unfinished(f, size)
-	if err != nil {
+	work, err := thin.Decide(f, was, f.Head(), asked.Options, asked.length, asked.debugFile)
+	switch {
+	case errors.Is(err, thin.ErrSkipped):
+		return skip(err.Error())
+	case err != nil:
 		return err
 	}
-	if first != nil { // what is thinned is the file as that leaves it
-		_, size = first.Planned()
-	}
-	code, err := gpucode.Read(from, size, head)
-	if err != nil {
-		return err
-	}
-	if len(code.Containers) == 0 && len(code.Bundles) > 0 {
-		return skip("its code is for AMD's GPUs, and of that nothing is taken out")
-	}
-	if len(code.Containers) == 0 {
-		return skip("no GPU code")
-	}
-	plan, err := thin.New(from, code, o)
-	if err != nil {
-		return err
-	}
-	r.Code, r.Left, r.all = code.Bytes(), plan.Left, plan.All
-	var cut *thin.Cut
-	if length != thin.Kept {
-		cut, err = plan.Cut(from, size, code)
-		if errors.Is(err, thin.ErrNoCut) {
-			r.Uncut = err.Error()
-		} else if err != nil {
-			return err
-		}
-	}
-	if cut != nil && length != thin.Cutting {
-		if why := thin.Bound(from, size, head, asked.debugFile); why != "" {
-			cut, r.Uncut = nil, fmt.Sprintf("%v: %s; --cut cuts it all the same", thin.ErrNoCut, why)
-		}
-	}
+	plan := work.Plan
+	r.Code, r.Left, r.all, r.Uncut = work.Code.Bytes(), plan.Left, plan.All, work.Uncut
 	blocks := func(st *unix.Stat_t) *uint64 { n := uint64(st.Blocks) * 512; return &n } // stat(2)
-	same := uint64(size)
-	r.Length, r.Disk = &change{uint64(was), &same}, &change{*blocks(f.Stat()), blocks(f.Stat())}
-	if cut == nil && plan.Empty() && first == nil {
+	size := uint64(work.Size())
+	r.Length, r.Disk = &change{uint64(was), &size}, &change{*blocks(f.Stat()), blocks(f.Stat())}
+	if work.Empty() {
 		return nil
 	}
+	write := func(w tree.Copy) error { return work.Write(w) }
 	switch {
 	case dryRun:
-	case cut != nil:
-		err := f.Rewrite(func(w tree.Copy) error {
-			if err := cut.Apply(w); err != nil {
-				return err
-			}
-			return cut.Check(w, cut.Size())
-		})
-		if err != nil {
-			return err
-		}
+	case work.Anew():
+		err = f.Rewrite(write)
 	default:
-		err := f.WriteCopy(nil, func(w tree.Copy) error {
-			if first != nil {
-				if err := first.Apply(w); err != nil {
-					return err
-				}
-			}
-			if err := plan.Apply(from, w); err != nil {
-				return err
-			}
-			return thin.Check(from, w, size, o)
-		})
-		if err != nil {
-			return err
-		}
+		err = f.WriteCopy(nil, write)
 	}
-	if cut != nil {
-		r.Cut, result.MovedNotes = uint64(max(0, was-cut.Size())), cut.MovedNotes
-		*r.Length.After = uint64(cut.Size())
+	if err != nil {
+		return err
+	}
+	if r.finished(work, was); work.Cut != nil {
+		result.MovedNotes = work.Cut.MovedNotes
 	}
 	var now unix.Stat_t
 	if r.Disk.After = nil; !dryRun && unix.Stat(f.Path, &now) == nil {
 		r.Disk.After = blocks(&now)
 	}
-	if r.Freed, r.Entries, r.Blanked = plan.Bytes, plan.Entries, plan.Blanked; r.Entries > 0 {
-		r.Marked = &plan.Marked
-	}
-	if result.Action, result.LeftLinks = edit.Edited, f.OutsideLinks(); cut == nil && plan.Empty() {
+	if result.Action, result.LeftLinks = edit.Edited, f.OutsideLinks(); work.Finishes() {
 		result.Reason = edit.Finished
 	}
 	return nil

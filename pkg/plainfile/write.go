@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -565,6 +566,41 @@ func OpenDir(name string) (*os.File, error) {
 		dir, err = os.OpenFile(name, unix.O_PATH|unix.O_DIRECTORY, 0)
 	}
 	return dir, err
+}
+
+// Stream makes the file called name, or replaces what has that name, with what fill writes and the mode perm, less the
+// umask: as a whole, or not at all. What was there loses owner and attributes; it is for what is made, and not edited.
+func Stream(name string, perm fs.FileMode, fill func(io.Writer) error) error {
+	dir, err := OpenDir(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	base := filepath.Base(name)
+	if err := valid(base); err != nil {
+		return err
+	}
+	n, err := NewNameless(int(dir.Fd()), base)
+	if err != nil {
+		return fmt.Errorf("making %s: %w", name, err)
+	}
+	defer n.Close()
+	if err = fill(n.File); err == nil {
+		err = n.File.Chmod(Masked(perm))
+	}
+	if err == nil {
+		err = unix.Fsync(n.fd)
+	}
+	if err == nil {
+		err = n.Name()
+	}
+	if err == nil {
+		err = n.Rename(base)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", name, err)
+	}
+	return SyncDir(n.at)
 }
 
 // SyncDir writes a directory's names through to the disk, where it may be listed.

@@ -286,13 +286,84 @@ in
   ];
   binutils = hostTools "binutils" [ "readelf" ];
   patchelf = hostTools "patchelf" [ "patchelf" ];
+  # As nixpkgs': a copy of each path of a package's closure that refers to a replaced one, with the new path's name in it.
+  # The new ones' closures are gone through as well.
+  replaceDependencies =
+    {
+      drv,
+      replacements,
+      cutoffPackages ? [ ],
+      verbose ? true,
+    }:
+    let
+      plain = path: builtins.unsafeDiscardStringContext (toString path);
+      closure =
+        package:
+        import (
+          pkgs.runCommand "closure.nix"
+            {
+              exportReferencesGraph = [
+                "graph"
+                package
+              ];
+            }
+            ''
+              echo '{' > $out
+              while read -r path; do
+                read -r _deriver
+                read -r count
+                echo "\"$path\" = [" >> $out
+                for ((i = 0; i < count; i++)); do
+                  read -r reference
+                  if [[ $reference != "$path" ]]; then echo "\"$reference\"" >> $out; fi
+                done
+                echo '];' >> $out
+              done < graph
+              echo '}' >> $out
+            ''
+        );
+      new = builtins.listToAttrs (
+        map (r: {
+          name = plain r.newDependency;
+          value = "${r.newDependency}";
+        }) replacements
+      );
+      replaced = builtins.listToAttrs (
+        map (r: {
+          name = plain r.oldDependency;
+          value = plain r.newDependency;
+        }) replacements
+      );
+      kept = map plain cutoffPackages;
+      all = builtins.foldl' (all: package: all // closure package) { } (
+        [ drv ] ++ map (r: r.newDependency) replacements
+      );
+      now = builtins.mapAttrs (
+        path: references:
+        let
+          others = builtins.filter (reference: plain now.${reference} != reference) references;
+          here = new.${path} or (builtins.appendContext path { ${path}.path = true; });
+        in
+        if replaced ? ${path} then
+          now.${replaced.${path}}
+        else if others == [ ] || builtins.elem path kept then
+          here
+        else
+          pkgs.runCommand (builtins.substring 33 (-1) (baseNameOf path)) { nativeBuildInputs = [ pkgs.nix ]; } ''
+            nix-store --dump ${here} | sed -e "s|${baseNameOf path}|''${out##*/}|g" ${
+              toString (map (other: "-e 's|${baseNameOf other}|${baseNameOf "${now.${other}}"}|g'") others)
+            } | nix-store --restore $out
+          ''
+      ) all;
+    in
+    now.${plain drv};
   python3 = hostTools "python3" [ "python3" ] // {
     sitePackages = "lib/python3/site-packages";
   };
   jq = hostTools "jq" [ "jq" ];
   gnused = hostTools "sed" [ "sed" ];
   git = hostTools "git" [ "git" ];
-  nix = hostTools "nix" [ "nix" ];
+  nix = hostTools "nix" [ "nix" "nix-store" ];
   shellcheck = hostTools "shellcheck" [ "shellcheck" ];
   uv = hostTools "uv" [ "uv" ];
   zlib = pkgs.runCommand "zlib" { } "mkdir -p $out/lib";

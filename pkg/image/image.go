@@ -1,0 +1,546 @@
+// Package image thins the GPU code in a container image: an archive as nixpkgs' dockerTools makes it and `docker load`
+// and `podman load` read it (Docker Image Specification v1.2, "Combined Image JSON + Filesystem Changeset Format").
+//
+//	sum, err := image.Thin("image.tar.gz", "thinned.tar.gz", image.Options{Options: thin.Options{Targets: gpus}, Label: "9.0"})
+//
+// A layer in which nothing changes keeps its bytes, and so its digest. Of another the files that change are written
+// anew, every other entry as it was; digest, size and name of the layer follow, and with them the image's configuration.
+// What is on the disk at a time beside the result: the archive unpacked, where it is compressed, and the layers that
+// change.
+//
+// A store path in the image then has the name that Nix knows, and another content. So nothing is to be copied out of
+// that store, and an image that has a Nix database, by which somebody would, is refused ([ErrDatabase]); the label
+// [ThinnedFor] says what was done.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/plainfile"
+	"cuda-runpath/pkg/thin"
+)
+
+// ThinnedFor is the label of an image that says for which GPUs it has code.
+const ThinnedFor = "cuda-runpath.thinned-for"
+
+// Errors of Thin that say what to do.
+var (
+	ErrDatabase = errors.New("the image has a Nix database, which knows the content of each of its store paths: " +
+		"make it without (includeNixDB = false)")
+	errNoManifest = errors.New("there is no manifest.json in it: not an archive of `docker save`'s form, as dockerTools makes it")
+	errOCI        = errors.New("it is an OCI layout, of which nothing is rewritten here: " +
+		"make a docker-archive of it (skopeo copy oci-archive:FILE docker-archive:FILE)")
+)
+
+// Options say what is to be done.
+type Options struct {
+	thin.Options
+	// Label is what the image's label says: the GPUs, as they were given.
+	Label string
+	// Length says what becomes of files' lengths.
+	Length thin.Length
+	// Told is told of each file that changes, by its path in the image and its length in bytes before; nil: nobody is.
+	Told func(path string, size int64, work *thin.Work)
+}
+
+// Sum is what became of an image.
+type Sum struct {
+	Layers  int   `json:"layers"`
+	Changed int   `json:"changed"` // layers that are others now
+	Before  int64 `json:"before"`  // bytes of all layers, not compressed
+	After   int64 `json:"after"`
+}
+
+// manifest is an element of manifest.json.
+type manifest struct {
+	Config   string
+	RepoTags []string
+	Layers   []string
+}
+
+// layer is one of the image.
+type layer struct {
+	was    entry
+	now    *os.File // nil: as it was
+	size   int64
+	digest string // of what it holds, uncompressed: its diff ID, "sha256:…"
+}
+
+// entry is a part of the archive.
+type entry struct {
+	tar.Header
+	data io.ReaderAt
+}
+
+// Thin reads the image archive at from and writes the thinned one to `to`, which is made at the end and as a whole. Both
+// are compressed by gzip, or neither is. Errors name the layer and the file in it.
+func Thin(from, to string, o Options) (*Sum, error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	dir, err := plainfile.OpenDir(filepath.Dir(to))
+	if err != nil {
+		return nil, err
+	}
+	w := &work{Options: o, dir: dir}
+	defer w.close()
+	if err := w.read(in); err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	if err := w.layers(); err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	if err := w.configure(); err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	if err := plainfile.Stream(to, 0o644, w.write); err != nil {
+		return nil, err
+	}
+	return &w.sum, nil
+}
+
+// work is an image at work.
+type work struct {
+	Options
+	dir     *os.File // where files are made that never get a name
+	scratch []*plainfile.Nameless
+	one     *os.File
+	gzipped bool
+	entries []entry // of the archive, in its order
+	images  []manifest
+	layer   map[string]*layer // by name in the archive
+	configs map[string][]byte // by name in the archive, as they become
+	renamed map[string]string // digests, of layers and configurations
+	sum     Sum
+}
+
+func (w *work) close() {
+	for _, f := range w.scratch {
+		f.Close()
+	}
+	w.dir.Close()
+}
+
+// temporary returns a file for the time of the work.
+func (w *work) temporary() (*os.File, error) {
+	f, err := plainfile.NewNameless(int(w.dir.Fd()), fmt.Sprintf("image-%d", len(w.scratch)))
+	if err != nil {
+		return nil, fmt.Errorf("making a file beside the new image: %w", err)
+	}
+	w.scratch = append(w.scratch, f)
+	return f.File, nil
+}
+
+// read lists the archive's entries.
+func (w *work) read(in *os.File) error {
+	magic := make([]byte, 4)
+	if _, err := in.ReadAt(magic, 0); err != nil && err != io.EOF {
+		return err
+	}
+	at := in
+	switch {
+	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}): // RFC 1952
+		w.gzipped = true
+		packed, err := gzip.NewReader(in)
+		if err != nil {
+			return err
+		}
+		if at, err = w.temporary(); err != nil {
+			return err
+		}
+		if _, err := io.Copy(at, packed); err != nil {
+			return fmt.Errorf("unpacking: %w", err)
+		}
+	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}): // RFC 8878
+		return errors.New("it is compressed by zstd: make it with compressor = \"none\" or \"gz\"")
+	}
+	st, err := at.Stat()
+	if err != nil {
+		return err
+	}
+	archive := io.NewSectionReader(at, 0, st.Size())
+	err = each(archive, func(h *tar.Header, data *io.SectionReader) error {
+		w.entries = append(w.entries, entry{*h, data})
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if _, ok := w.find("index.json"); ok {
+		return errOCI
+	}
+	m, ok := w.find("manifest.json")
+	if !ok {
+		return errNoManifest
+	}
+	text, err := whole(m)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, &w.images); err != nil {
+		return fmt.Errorf("manifest.json: %w", err)
+	}
+	return nil
+}
+
+// each calls f for each entry of a tar archive, with its data, which is not in it in pieces.
+func each(archive *io.SectionReader, f func(*tar.Header, *io.SectionReader) error) error {
+	r := tar.NewReader(archive)
+	for {
+		h, err := r.Next()
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if h.Typeflag == tar.TypeGNUSparse || h.PAXRecords["GNU.sparse.major"] != "" || h.PAXRecords["GNU.sparse.map"] != "" {
+			return fmt.Errorf("%s: a sparse file in the form of GNU tar, which is not read here", h.Name)
+		}
+		at, err := archive.Seek(0, io.SeekCurrent) // the reader reads no further than it must
+		if err != nil {
+			return err
+		}
+		if err := f(h, io.NewSectionReader(archive, at, h.Size)); err != nil {
+			return err
+		}
+		if _, err := archive.Seek(at, io.SeekStart); err != nil {
+			return err
+		}
+	}
+}
+
+// find returns the entry of a name; a symbolic link, as skopeo makes for the older form's names, leads to another.
+func (w *work) find(name string) (*entry, bool) {
+	for range 8 {
+		i := slices.IndexFunc(w.entries, func(e entry) bool { return path.Clean(e.Name) == path.Clean(name) })
+		switch {
+		case i < 0:
+			return nil, false
+		case w.entries[i].Typeflag != tar.TypeSymlink:
+			return &w.entries[i], true
+		}
+		name = path.Join(path.Dir(name), w.entries[i].Linkname)
+	}
+	return nil, false
+}
+
+// limit is what a text of an archive may have, in bytes.
+const limit = 64 << 20
+
+// whole returns what a text of the archive holds.
+func whole(e *entry) ([]byte, error) {
+	if e.Size > limit {
+		return nil, fmt.Errorf("%s: %d bytes, which is no text of an image", e.Name, e.Size)
+	}
+	b := make([]byte, e.Size)
+	if _, err := io.ReadFull(io.NewSectionReader(e.data, 0, e.Size), b); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Name, err)
+	}
+	return b, nil
+}
+
+// layers thins all of them.
+func (w *work) layers() error {
+	w.layer = map[string]*layer{}
+	for _, m := range w.images {
+		for _, name := range m.Layers {
+			e, ok := w.find(name)
+			if !ok {
+				return fmt.Errorf("manifest.json names the layer %s, which is not there", name)
+			}
+			l := w.layer[e.Name]
+			if l == nil {
+				l = &layer{was: *e, size: e.Size}
+				if err := w.thin(l); err != nil {
+					return fmt.Errorf("layer %s: %w", name, err)
+				}
+				w.layer[e.Name] = l
+				w.sum.Layers++
+				w.sum.Before += e.Size
+				w.sum.After += l.size
+			}
+			w.layer[name] = l
+		}
+	}
+	return nil
+}
+
+// thin makes the new layer, where a file of it changes.
+func (w *work) thin(l *layer) error {
+	old := io.NewSectionReader(l.was.data, 0, l.was.Size)
+	magic := make([]byte, 2)
+	if _, err := old.ReadAt(magic, 0); err == nil && bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		return errors.New("it is compressed by itself, which dockerTools' are not")
+	}
+	plans := map[int]*thin.Work{}
+	n := 0
+	err := each(old, func(h *tar.Header, data *io.SectionReader) error {
+		at := n
+		n++
+		if strings.HasSuffix(path.Clean("/"+h.Name), "/nix/var/nix/db/db.sqlite") {
+			return ErrDatabase
+		}
+		if h.Typeflag != tar.TypeReg {
+			return nil
+		}
+		head := make([]byte, min(h.Size, elfimage.HeadSize))
+		if _, err := data.ReadAt(head, 0); err != nil && err != io.EOF {
+			return err
+		}
+		p, err := thin.Decide(data, h.Size, head, w.Options.Options, w.Length, func(string) string { return "" })
+		switch {
+		case errors.Is(err, thin.ErrSkipped):
+			return nil
+		case err != nil:
+			return fmt.Errorf("%s: %w", h.Name, err)
+		case !p.Empty():
+			plans[at] = p
+		}
+		return nil
+	})
+	if err != nil || len(plans) == 0 {
+		return err
+	}
+	return w.rewrite(l, old, plans)
+}
+
+// rewrite writes a layer anew with the files that change, by their number.
+func (w *work) rewrite(l *layer, old *io.SectionReader, plans map[int]*thin.Work) (err error) {
+	if l.now, err = w.temporary(); err != nil {
+		return err
+	}
+	if _, err := old.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	sum := sha256.New()
+	out := tar.NewWriter(io.MultiWriter(l.now, sum))
+	n := 0
+	err = each(old, func(h *tar.Header, data *io.SectionReader) error {
+		p := plans[n]
+		n++
+		var from io.Reader = data
+		if p != nil {
+			file, err := w.thinned(p, data)
+			if err != nil {
+				return fmt.Errorf("%s: %w", h.Name, err)
+			}
+			if w.Told != nil {
+				w.Told(path.Clean("/"+h.Name), h.Size, p)
+			}
+			h.Size, from = p.Size(), io.NewSectionReader(file, 0, p.Size())
+		}
+		if err := out.WriteHeader(h); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+		_, err := io.Copy(out, from)
+		return err
+	})
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	if l.size, err = l.now.Seek(0, io.SeekCurrent); err != nil {
+		return err
+	}
+	l.digest = hex.EncodeToString(sum.Sum(nil))
+	w.sum.Changed++
+	return nil
+}
+
+// thinned writes a file as it becomes.
+func (w *work) thinned(p *thin.Work, data *io.SectionReader) (*os.File, error) {
+	f, err := w.file()
+	if err == nil && !p.Anew() {
+		_, err = io.Copy(f, io.NewSectionReader(data, 0, data.Size()))
+	}
+	if err == nil {
+		err = p.Write(copied{f})
+	}
+	if err == nil {
+		err = f.Truncate(p.Size()) // zeros at the end were not written
+	}
+	return f, err
+}
+
+// file returns the empty file in which one of a layer is made.
+func (w *work) file() (f *os.File, err error) {
+	if w.one == nil {
+		if w.one, err = w.temporary(); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.one.Truncate(0); err != nil {
+		return nil, err
+	}
+	_, err = w.one.Seek(0, io.SeekStart)
+	return w.one, err
+}
+
+// copied is a file that becomes one of a layer, where there are no holes.
+type copied struct{ *os.File }
+
+// Zero writes zeros.
+func (c copied) Zero(off, n int64) error {
+	zeros := make([]byte, min(n, 1<<20))
+	for n > 0 {
+		m, err := c.WriteAt(zeros[:min(n, int64(len(zeros)))], off)
+		if err != nil {
+			return err
+		}
+		off, n = off+int64(m), n-int64(m)
+	}
+	return nil
+}
+
+// configure gives the images their new configurations and the archive its new names.
+func (w *work) configure() error {
+	w.configs = map[string][]byte{}
+	w.renamed = map[string]string{}
+	for i := range w.images {
+		m := &w.images[i]
+		e, ok := w.find(m.Config)
+		if !ok {
+			return fmt.Errorf("manifest.json names the configuration %s, which is not there", m.Config)
+		}
+		text, err := whole(e)
+		if err != nil {
+			return err
+		}
+		changed := false
+		var digests []string
+		for _, name := range m.Layers {
+			l := w.layer[name]
+			digests = append(digests, l.digest)
+			changed = changed || l.now != nil
+		}
+		if !changed {
+			continue
+		}
+		now, err := w.configured(text, digests)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Config, err)
+		}
+		w.configs[e.Name] = now
+		w.renamed[sha256Hex(text)] = sha256Hex(now)
+	}
+	for i := range w.images {
+		m := &w.images[i]
+		m.Config = w.name(m.Config)
+		for j, name := range m.Layers {
+			m.Layers[j] = w.name(name)
+		}
+	}
+	return nil
+}
+
+// configured returns an image's configuration with other digests of its layers, "" for one that stays, and the label.
+func (w *work) configured(text []byte, digests []string) ([]byte, error) {
+	var whole, config, rootfs map[string]json.RawMessage
+	var ids []string
+	var labels map[string]string
+	if err := json.Unmarshal(text, &whole); err != nil {
+		return nil, err
+	}
+	read := func(from json.RawMessage, to any) error {
+		if from == nil || string(from) == "null" {
+			return nil
+		}
+		return json.Unmarshal(from, to)
+	}
+	if err := errors.Join(read(whole["rootfs"], &rootfs), read(whole["config"], &config)); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(read(rootfs["diff_ids"], &ids), read(config["Labels"], &labels)); err != nil {
+		return nil, err
+	}
+	if len(ids) != len(digests) {
+		return nil, fmt.Errorf("it has %d layers, and manifest.json %d", len(ids), len(digests))
+	}
+	for i, d := range digests {
+		if d != "" {
+			w.renamed[strings.TrimPrefix(ids[i], "sha256:")] = d
+			ids[i] = "sha256:" + d
+		}
+	}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	if config == nil {
+		config = map[string]json.RawMessage{}
+	}
+	labels[ThinnedFor] = w.Label
+	put := func(in map[string]json.RawMessage, name string, value any) {
+		in[name], _ = json.Marshal(value) // maps and strings
+	}
+	put(rootfs, "diff_ids", ids)
+	put(config, "Labels", labels)
+	put(whole, "rootfs", rootfs)
+	put(whole, "config", config)
+	return json.MarshalIndent(whole, "", "  ")
+}
+
+// write writes the new archive, in the order of the old one.
+func (w *work) write(to io.Writer) error {
+	if !w.gzipped {
+		return w.archive(to)
+	}
+	packed := gzip.NewWriter(to)
+	return errors.Join(w.archive(packed), packed.Close())
+}
+
+func (w *work) archive(to io.Writer) error {
+	out := tar.NewWriter(to)
+	for i := range w.entries {
+		e := &w.entries[i]
+		h, data := e.Header, io.NewSectionReader(e.data, 0, e.Size)
+		h.Name, h.Linkname = w.name(h.Name), w.name(h.Linkname)
+		if text, ok := w.configs[e.Name]; ok {
+			h.Size, data = int64(len(text)), io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text)))
+		}
+		if l, ok := w.layer[e.Name]; ok && l.now != nil {
+			h.Size, data = l.size, io.NewSectionReader(l.now, 0, l.size)
+		}
+		if path.Clean(e.Name) == "manifest.json" {
+			text, err := json.Marshal(w.images)
+			if err != nil {
+				return err
+			}
+			h.Size, data = int64(len(text)), io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text)))
+		}
+		if err := out.WriteHeader(&h); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+		if _, err := io.Copy(out, data); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// name returns a name with the new digests in it.
+func (w *work) name(name string) string {
+	for old, now := range w.renamed {
+		name = strings.ReplaceAll(name, old, now)
+	}
+	return name
+}
+
+func sha256Hex(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}

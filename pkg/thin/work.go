@@ -1,0 +1,137 @@
+package thin
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+
+	"cuda-runpath/pkg/elfedit"
+	"cuda-runpath/pkg/elfimage"
+	"cuda-runpath/pkg/gpucode"
+)
+
+// Work is what is to be done with one file: all that decides on it is in [Decide], for a file of a tree and for one
+// of an image's layers alike.
+type Work struct {
+	Plan *Plan
+	Code *gpucode.File
+	// Cut makes the file shorter; nil where it keeps its length, which Uncut explains where a shorter one was asked for.
+	Cut   *Cut
+	Uncut string
+
+	options Options
+	from    io.ReaderAt   // the file, as an edit that was interrupted would have left it
+	size    int64         // of that
+	first   *elfedit.Edit // what finishes that edit
+}
+
+// ErrSkipped is wrapped by the errors of Decide that say why a file is none to be thinned.
+var ErrSkipped = errors.New("not to be thinned")
+
+// skipped is such an error; its text is the reason alone.
+type skipped string
+
+func (s skipped) Error() string        { return string(s) }
+func (s skipped) Is(target error) bool { return target == ErrSkipped }
+
+// Decide plans what becomes of the file of size bytes at r, which begins with head. debug returns the path of the debug
+// file of a build ID, "" for none. An error that is ErrSkipped says why there is nothing to do with such a file.
+func Decide(r io.ReaderAt, size int64, head []byte, o Options, length Length, debug func(buildID string) string) (*Work, error) {
+	if !gpucode.IsFile(head) {
+		return nil, skipped(gpucode.ErrNotCode.Error())
+	}
+	if h, isELF, whole := elfimage.DecodeHeader(head); !isELF || whole && h.Type != elf.ET_EXEC && h.Type != elf.ET_DYN {
+		if o.Targets, length = nil, Kept; !o.Blank {
+			return nil, skipped("neither a program nor a library; in others --blank-options blanks options")
+		}
+	}
+	w := &Work{options: o, from: r, size: size}
+	head, err := w.finish(head)
+	if err != nil {
+		return nil, err
+	}
+	if w.Code, err = gpucode.Read(w.from, w.size, head); err != nil {
+		return nil, err
+	}
+	switch {
+	case len(w.Code.Containers) == 0 && len(w.Code.Bundles) > 0:
+		return nil, skipped("its code is for AMD's GPUs, and of that nothing is taken out")
+	case len(w.Code.Containers) == 0:
+		return nil, skipped("no GPU code")
+	}
+	if w.Plan, err = New(w.from, w.Code, o); err != nil || length == Kept {
+		return w, err
+	}
+	w.Cut, err = w.Plan.Cut(w.from, w.size, w.Code)
+	if errors.Is(err, ErrNoCut) {
+		w.Uncut = err.Error()
+	} else if err != nil {
+		return nil, err
+	}
+	if w.Cut != nil && length != Cutting {
+		if why := Bound(w.from, w.size, head, debug); why != "" {
+			w.Cut, w.Uncut = nil, fmt.Sprintf("%v: %s; --cut cuts it all the same", ErrNoCut, why)
+		}
+	}
+	return w, nil
+}
+
+// finish lets the work begin where an edit that was interrupted would have ended, and returns how that begins. Of a file
+// that cannot be read, who reads its code says what is wrong.
+func (w *Work) finish(head []byte) ([]byte, error) {
+	im, err := elfimage.ParseHead(w.from, w.size, head)
+	if err != nil {
+		return head, nil //nolint:nilerr // see above
+	}
+	if w.first, _, err = elfedit.Finish(im); w.first == nil || err != nil {
+		im.Release()
+		return head, err
+	}
+	w.from, w.size = w.first.Planned()
+	head = make([]byte, min(w.size, elfimage.HeadSize))
+	return head, elfimage.ReadFull(w.from, head, 0)
+}
+
+// Empty reports whether the file is as it should be.
+func (w *Work) Empty() bool { return w.Cut == nil && w.Plan.Empty() && w.first == nil }
+
+// Finishes reports whether all there is to do is to finish an edit that was interrupted.
+func (w *Work) Finishes() bool { return w.first != nil && w.Cut == nil && w.Plan.Empty() }
+
+// Size is the length of what is written, in bytes.
+func (w *Work) Size() int64 {
+	if w.Cut != nil {
+		return w.Cut.Size()
+	}
+	return w.size
+}
+
+// Anew reports whether Write begins with an empty file, and not with a copy.
+func (w *Work) Anew() bool { return w.Cut != nil }
+
+// Copy is what Write writes to.
+type Copy interface {
+	Writer
+	io.ReaderAt
+	Truncate(size int64) error
+}
+
+// Write makes of to, which is empty or a copy of the file ([Work.Anew]), what was decided, and compares it with the file.
+func (w *Work) Write(to Copy) error {
+	if w.Cut != nil {
+		if err := w.Cut.Apply(to); err != nil {
+			return err
+		}
+		return w.Cut.Check(to, w.Cut.Size())
+	}
+	if w.first != nil {
+		if err := w.first.Apply(to); err != nil {
+			return err
+		}
+	}
+	if err := w.Plan.Apply(w.from, to); err != nil {
+		return err
+	}
+	return Check(w.from, to, w.size, w.options)
+}
