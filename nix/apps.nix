@@ -40,9 +40,50 @@ let
       echo "vendorHash = $hash"
     '';
   };
+
+  # What differs between the packages of a repository at two commits.
+  diff-manifests = pkgs.writeShellApplication {
+    name = "diff-manifests";
+    runtimeInputs = [
+      pkgs.coreutils
+      pkgs.git
+      pkgs.nix
+    ];
+    text = ''
+      usage="diff-manifests [--set FILE] REV1 REV2 [FLAG of runpath manifest --diff]..."
+      set=manifests.nix
+      if [[ ''${1-} == --set ]]; then
+        set=''${2-}
+        shift 2 || set=
+      fi
+      if (($# < 2)) || [[ $1 == -* || $2 == -* || ! -f $set ]]; then
+        echo "usage: $usage" >&2
+        if [[ ! -f $set ]]; then
+          echo "diff-manifests: ''${set:-FILE}: there is no such file: it says which packages, as a function of source, the" >&2
+          echo "repository at a commit, and cuda-runpath, this flake: { source, cuda-runpath }: cuda-runpath.lib.manifest { packages = ...; }" >&2
+        fi
+        exit 2
+      fi
+      set=$(realpath "$set")
+      repository=$(git rev-parse --show-toplevel)
+      made=()
+      for revision in "$1" "$2"; do
+        commit=$(git rev-parse --verify --quiet "$revision^{commit}") || {
+          echo "diff-manifests: $revision: there is no such commit in $repository" >&2
+          exit 2
+        }
+        echo "$revision: building the manifests" >&2
+        made+=("$(nix-build --no-out-link ${./manifests-of.nix} --argstr set "$set" --argstr repository "$repository" --argstr commit "$commit" \
+          --argstr nixpkgs ${toString pkgs.path} --argstr tools ${cuda-runpath} --argstr lib ${./lib.nix})/manifest.json")
+      done
+      shift 2
+      exec ${cuda-runpath}/bin/runpath manifest --diff "$@" "''${made[@]}"
+    '';
+  };
 in
 lib.genAttrs (installed ++ [ "hostDriver" ]) (name: app "${cuda-runpath}/bin/${name}" "Runs ${name}")
 // {
   default = app "${cuda-runpath}/bin/runpath" "Shows and edits run paths";
+  diff-manifests = app "${diff-manifests}/bin/diff-manifests" "Says what differs between the packages of two commits";
   update-vendor-hash = app "${update-vendor-hash}/bin/update-vendor-hash" "Writes the hash of the Go modules into nix/package.nix";
 }

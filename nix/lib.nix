@@ -5,6 +5,27 @@
   pkgsFor,
   overlays,
 }:
+let
+  # What looks at a set of packages: their names, and nixpkgs and the tools for who builds them.
+  toolsFor =
+    what: packages:
+    let
+      names = builtins.attrNames packages;
+      first =
+        if names == [ ] then
+          throw "${what}: the set names no package to look at"
+        else
+          packages.${builtins.head names};
+      system = (first.stdenv or { }).buildPlatform.system or first.system;
+    in
+    {
+      inherit names;
+      pkgs = pkgsFor system;
+      tools = (packagesFor system).cuda-runpath;
+    };
+  # The paths of all outputs of a package.
+  outputsOf = package: map (output: "${package.${output}}") (package.outputs or [ "out" ]);
+in
 rec {
   # auditPackages { NAME = package; … }
   #
@@ -25,21 +46,13 @@ rec {
     }:
     packages:
     let
-      names = builtins.attrNames packages;
-      first =
-        if names == [ ] then
-          throw "auditPackages: the set names no package to look at"
-        else
-          packages.${builtins.head names};
-      system = (first.stdenv or { }).buildPlatform.system or first.system;
-      pkgs = pkgsFor system;
+      inherit (toolsFor "auditPackages" packages) names pkgs tools;
       inherit (pkgs) lib;
-      tools = (packagesFor system).cuda-runpath;
       reports = builtins.mapAttrs (
         name: package:
         pkgs.runCommand "runpath-audit-${name}"
           {
-            paths = map (output: "${package.${output}}") (package.outputs or [ "out" ]);
+            paths = outputsOf package;
             flags = lib.escapeShellArgs flags;
             meta.description = "What is wrong with the run paths of ${name}";
           }
@@ -95,6 +108,47 @@ rec {
           ((found == 0))
         ''
       );
+
+  # manifest { packages = { NAME = package; … }; }
+  #
+  # A derivation with what is in the packages, all of their outputs: $out/manifest.json, as
+  # `runpath manifest` prints it, and $out/index.html, a page about the set. Its
+  # `manifests.NAME` is one derivation a package, with manifest.json of that, so that Nix
+  # builds them on many machines and, of a later set, only those of packages that changed.
+  # `nix run .#diff-manifests` compares the sets of two commits.
+  manifest =
+    { packages }:
+    let
+      inherit (toolsFor "manifest" packages) names pkgs tools;
+      manifests = builtins.mapAttrs (
+        name: package:
+        pkgs.runCommand "manifest-${name}"
+          {
+            __structuredAttrs = true;
+            nativeBuildInputs = [ pkgs.jq ];
+            paths = outputsOf package;
+            # Of what each reference costs, the store in a build knows nothing else.
+            exportReferencesGraph.closure = outputsOf package;
+            meta.description = "What is in ${name}";
+          }
+          ''
+            mkdir -p $out
+            jq .closure "''${NIX_ATTRS_JSON_FILE:-$NIX_BUILD_TOP/.attrs.json}" > closure.json
+            ${tools}/bin/runpath manifest --malformed warn --closure closure.json \
+              --jobs "''${NIX_BUILD_CORES:-1}" "''${paths[@]}" > $out/manifest.json
+          ''
+      ) packages;
+    in
+    pkgs.runCommand "manifest"
+      {
+        files = map (name: "${manifests.${name}}/manifest.json") names;
+        passthru = { inherit manifests; };
+        meta.description = "What is in ${toString (builtins.length names)} packages";
+      }
+      ''
+        mkdir -p $out
+        ${tools}/bin/runpath manifest --html $out/index.html $files > $out/manifest.json
+      '';
 
   # patchEnvironment { libraries = [ … ]; }
   #

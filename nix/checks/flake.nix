@@ -122,6 +122,15 @@ let
     '';
   };
   audit = flake.lib.auditPackages { inherit clean ambiguous; };
+  manifest = flake.lib.manifest { packages = { inherit clean ambiguous; }; };
+  # What Nix knows of the closure of a package.
+  graphOf =
+    package:
+    pkgs.runCommand "graph" {
+      __structuredAttrs = true;
+      nativeBuildInputs = [ pkgs.jq ];
+      exportReferencesGraph.graph = [ package ];
+    } ''jq .graph "$NIX_ATTRS_JSON_FILE" > $out'';
 in
 {
   packageIsComplete = check "package" ''
@@ -519,6 +528,21 @@ in
         ];
       } { inherit ambiguous; }
     }/summary.txt)" "0 of 1 packages have findings"
+  '';
+
+  manifest = check "manifest" ''
+    same "no packages is an error of evaluation" "${
+      toString (builtins.tryEval (flake.lib.manifest { packages = { }; }).drvPath).success
+    }" ""
+    of() { jq -r "$1" ${manifest}/manifest.json; }
+    same "packages" "$(of '.packages[].name' | sort | tr '\n' ' ')" "ambiguous-1.0 ambiguous-1.0-lib clean-1.0 "
+    same "library" "$(of '.files[] | select(.path == "lib/libuse.so" and .soname == null) | .loads[]? | select(.name == "libgreet.so.1") | .path')" \
+      ${greet}/lib/libgreet.so.1
+    # What Nix says of the closure, in a build that cannot ask the store: libgreet's package has no references.
+    same "bytes of a reference" "$(of '.packages[] | select(.path == "${ambiguous.lib}") | .references[] | select(.object == "${otherGreet.lib}") | .bytes')" \
+      "$(jq -r '.[] | select(.path == "${otherGreet.lib}") | .narSize' ${graphOf otherGreet.lib})"
+    same "one of each package" "$(jq -r '.packages[].path' ${manifest.manifests.clean}/manifest.json)" ${clean}
+    contains "the page" "$(< ${manifest}/index.html)" "ambiguous-1.0-lib"
   '';
 
   template = check "template" ''

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -168,12 +169,9 @@ func Saved(root string) func(pkg, ref string) (bytes int64, ok bool) {
 		if bytes, ok = known[[2]string{pkg, ref}]; ok {
 			return bytes, true
 		}
-		keep := []string{pkg}
-		if others := slices.DeleteFunc(ask("-q", "--references", pkg), func(p string) bool { return p == ref || p == pkg }); len(others) > 0 {
-			keep = append(keep, ask(append([]string{"-qR"}, others...)...)...)
-		}
-		if lost := slices.DeleteFunc(ask("-qR", ref), func(p string) bool { return slices.Contains(keep, p) }); len(lost) > 0 {
-			for _, size := range ask(append([]string{"-q", "--size"}, lost...)...) {
+		gone := lost(pkg, ref, func(p string) []string { return ask("-q", "--references", p) }, func(paths []string) []string { return ask(append([]string{"-qR"}, paths...)...) })
+		if len(gone) > 0 {
+			for _, size := range ask(append([]string{"-q", "--size"}, gone...)...) {
 				n, _ := strconv.ParseInt(size, 10, 64)
 				bytes += n
 			}
@@ -184,6 +182,70 @@ func Saved(root string) func(pkg, ref string) (bytes int64, ok bool) {
 		known[[2]string{pkg, ref}] = bytes
 		return bytes, true
 	}
+}
+
+// lost returns what the closure of a store path has through one of its references alone.
+func lost(pkg, ref string, references func(string) []string, closure func([]string) []string) []string {
+	keep := []string{pkg}
+	if others := slices.DeleteFunc(slices.Clone(references(pkg)), func(p string) bool { return p == ref || p == pkg }); len(others) > 0 {
+		keep = append(keep, closure(others)...)
+	}
+	return slices.DeleteFunc(closure([]string{ref}), func(p string) bool { return slices.Contains(keep, p) })
+}
+
+// Graph is what Nix knows of store paths, by their paths.
+type Graph map[string]Info
+
+// Info is what Nix knows of a store path: of the size of its archive, and what it refers to.
+type Info struct {
+	Path       string   `json:"path"`
+	Size       int64    `json:"narSize"`
+	References []string `json:"references"`
+}
+
+// ReadGraph reads what exportReferencesGraph gives a build with structured attributes (Nix manual, "Advanced attributes"), or
+// "nix path-info --json --recursive" prints: a list, or an object by path.
+func ReadGraph(text []byte) (Graph, error) {
+	var list []Info
+	if err := json.Unmarshal(text, &list); err != nil {
+		g := Graph{}
+		if json.Unmarshal(text, &g) != nil {
+			return nil, err
+		}
+		return g, nil
+	}
+	g := Graph{}
+	for _, info := range list {
+		g[info.Path] = info
+	}
+	return g, nil
+}
+
+// Saved is what [Saved] returns, of the paths of the graph.
+func (g Graph) Saved(pkg, ref string) (bytes int64, ok bool) {
+	whole := true
+	closure := func(paths []string) (all []string) {
+		seen := map[string]bool{}
+		for todo := slices.Clone(paths); len(todo) > 0; {
+			p := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if seen[p] {
+				continue
+			}
+			info, known := g[p]
+			seen[p], whole = true, whole && known
+			all, todo = append(all, p), append(todo, info.References...)
+		}
+		return all
+	}
+	for _, p := range lost(pkg, ref, func(p string) []string { return g[p].References }, closure) {
+		bytes += g[p].Size
+	}
+	_, known := g[pkg]
+	if !known || !whole || !slices.Contains(g[pkg].References, ref) {
+		return 0, false
+	}
+	return bytes, true
 }
 
 func size(n int64) string {

@@ -363,7 +363,11 @@ in
   jq = hostTools "jq" [ "jq" ];
   gnused = hostTools "sed" [ "sed" ];
   git = hostTools "git" [ "git" ];
-  nix = hostTools "nix" [ "nix" "nix-store" ];
+  nix = hostTools "nix" [
+    "nix"
+    "nix-build"
+    "nix-store"
+  ];
   shellcheck = hostTools "shellcheck" [ "shellcheck" ];
   uv = hostTools "uv" [ "uv" ];
   zlib = pkgs.runCommand "zlib" { } "mkdir -p $out/lib";

@@ -37,6 +37,7 @@ hash in the store is no change, nor is a build ID. The exit status is 1 where th
 			{Name: "diff", Usage: "say what differs between two: manifests, directories or store paths"},
 			{Name: "markdown", Usage: "with --diff: print Markdown, for a pull request"},
 			{Kind: command.String, Name: "html", Usage: "also write a page about the packages to `FILE`, - for stdout in place of the document"},
+			{Kind: command.String, Name: "closure", Usage: "the store knows of the packages what `FILE` says, in JSON: exportReferencesGraph, or nix path-info --json --recursive; without it nix-store is asked"},
 			command.RootFlag, malformed, command.JSONFlag, jobs,
 			command.VerboseFlag("with --diff: also files that are a little larger or smaller"), command.QuietFlag("with --diff: the summary only"),
 		},
@@ -101,6 +102,9 @@ func (r *call) listed(f *manifest.File) {
 	}
 }
 
+// mostGraph bounds the files of --closure, in bytes.
+const mostGraph = 256 << 20
+
 // isManifest reports whether an argument is a manifest.
 func isManifest(path string) bool {
 	f, _, err := plainfile.Open(path)
@@ -128,6 +132,18 @@ func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manif
 		if err != nil {
 			return nil, sum, err
 		}
+		saved := audit.Saved(r.String("root"))
+		if at := r.String("closure"); at != "" {
+			text, err := plainfile.Read(at, mostGraph)
+			if err != nil {
+				return nil, sum, fmt.Errorf("--closure: %w", err)
+			}
+			graph, err := audit.ReadGraph(text)
+			if err != nil {
+				return nil, sum, fmt.Errorf("--closure %s: %w", at, err)
+			}
+			saved = graph.Saved
+		}
 		jobs := r.Int("jobs")
 		if jobs < 1 {
 			jobs = runtime.GOMAXPROCS(0)
@@ -136,7 +152,7 @@ func (r *call) read(args []string, tell func(*manifest.File)) (packages []*manif
 			r.listed(f)
 			tell(f)
 		})
-		packages = reader.Packages(audit.Saved(r.String("root")))
+		packages = reader.Packages(saved)
 		sum = *reader.Summary()
 		var stopped *tree.Stopped
 		if errors.As(err, &stopped) {
