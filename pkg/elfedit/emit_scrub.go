@@ -41,8 +41,7 @@ func (l *layout) segmentAt(off uint64) int {
 // bytes that no other string shares.
 func (p *planner) unshared(retired []uint64) ([]span, error) {
 	type text struct{ start, off, keep uint64 } // start: where a string that ends where this one does may begin
-	var few [4]text
-	all, ours := few[:0], true
+	all, ours := make([]text, 0, len(retired)), true
 	for _, off := range retired {
 		s, err := p.im.DynText(elfimage.Dyn{Tag: elf.DT_RUNPATH, Val: off, Off: p.im.DynOff})
 		if err != nil {

@@ -14,8 +14,7 @@ type move struct{ addr, off uint64 }
 // is the new address of the string table.
 func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	im := p.im
-	var few [64]move
-	moves := append(few[:0], make([]move, len(im.Sections))...)
+	moves := make([]move, len(im.Sections))
 	var dynamic *block // old linkers make _DYNAMIC absolute
 	for k, b := range moved {
 		for _, i := range b.sections {

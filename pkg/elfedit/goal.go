@@ -15,7 +15,6 @@ type goal struct {
 	fits    bool    // they do in the place that the section has now
 
 	texts   []string // that the string table has to get
-	few     [4]string
 	textAt  []uint64 // where each begins in blob
 	blob    string   // texts, each but the last with its NUL
 	retired []uint64 // offsets in the string table of strings that a dynamic entry or a version need refers to no longer
@@ -60,7 +59,7 @@ func (im *image) newGoal(c Change) (*goal, error) {
 	s := im.work()
 	g := &s.goal
 	*g = goal{onlyRunPath: c.RunPath != nil && c.Needed == nil && c.Soname == nil && !c.NoDefaultLib && !c.DebugTag}
-	g.entries, g.texts = slices.Grow(s.entries[:0], len(im.Dynamic)+4), g.few[:0]
+	g.entries = slices.Grow(s.entries[:0], len(im.Dynamic)+4)
 	for _, d := range im.Dynamic {
 		g.entries = append(g.entries, entry{d, -1})
 	}

@@ -43,9 +43,6 @@ type layout struct {
 
 	relocated *relocation // a segment that is elsewhere in the file, or nil
 	note      *noteSpot   // where the resolution note of the goal is, or nil
-
-	few     [8]tagValue
-	fewDead [8]span
 }
 
 // tagValues are new values of dynamic entries.
@@ -89,7 +86,6 @@ func (p *planner) asItIs() *layout {
 	l := &im.work().layout
 	*l = layout{size: im.size, progs: im.CopyProgs(im.Progs, p.goal.spare+1), sections: im.Sections, shoff: im.Shoff,
 		table: place{im.StrOff, im.StrAddr, im.StrSize}}
-	l.tags, l.dead = l.few[:0], l.fewDead[:0]
 	for range p.goal.spare {
 		l.progs = append(l.progs, elfimage.Prog{Type: elf.PT_NULL})
 	}

@@ -221,7 +221,8 @@ func (v *verifier) cleared() error {
 // before, whatever their order, and that each PT_LOAD maps at least what it mapped.
 func (v *verifier) progs() error {
 	after, stack := v.after.Progs, v.c.ExecStack
-	fixed := func(out, progs []elfimage.Prog) []elfimage.Prog {
+	fixed := func(progs []elfimage.Prog) []elfimage.Prog {
+		out := v.before.CopyProgs(nil, len(progs))
 		for i := range progs {
 			q := &progs[i]
 			_, moves := movableProg(q.Type)
@@ -232,8 +233,7 @@ func (v *verifier) progs() error {
 		slices.SortStableFunc(out, func(a, b elfimage.Prog) int { return cmp.Compare(a.Type, b.Type) })
 		return out
 	}
-	var few [2][16]elfimage.Prog
-	was, is := fixed(few[0][:0], v.before.Progs), fixed(few[1][:0], after)
+	was, is := fixed(v.before.Progs), fixed(after)
 	if stack != nil && v.before.Stack() == nil {
 		i := slices.IndexFunc(is, func(q elfimage.Prog) bool { return q.Type == elf.PT_GNU_STACK })
 		if i < 0 || *stack != (is[i].Flags&elf.PF_X != 0) || is[i].Memsz != 0 {

@@ -657,8 +657,7 @@ func (v *verifier) sections() error {
 
 // segments checks that no PT_LOAD that is new or has grown shares a page of memory with another.
 func (v *verifier) segments() error {
-	var few [16]elfimage.Prog
-	loads := few[:0]
+	loads := v.after.CopyProgs(nil, len(v.after.Progs))
 	for _, p := range v.after.Progs {
 		if p.Type == elf.PT_LOAD && p.Memsz > 0 {
 			loads = append(loads, p)
