@@ -21,8 +21,9 @@ type image struct {
 	scratch *scratch // of the plan that is made, or nil
 
 	lookedForRoom bool
-	strings       int // 2 + StringSection, or 0 before that was asked
-	interp        int // 2 + interpSection, likewise
+	// 2 + StringSection and 2 + interpSection, 0 before they are asked, which is for each owner of bytes and each symbol: of
+	// 40,000 sections a plan takes 0.05 s, and without 19.
+	strings, interp int
 }
 
 func newImage(im *elfimage.Image) *image {
