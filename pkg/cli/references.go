@@ -20,7 +20,8 @@ func referencesCommand() *command.Command {
 		Name:  "references",
 		Usage: "list the store paths and build directories that files name",
 		Examples: `runpath references result
-runpath references --to /nix/store/...-gcc-14 result`,
+runpath references --to /nix/store/...-gcc-14 result
+runpath references --fail-on "$PWD/build" app`,
 		ArgsUsage: "PATH...",
 		Description: `What a package names keeps that in its closure. All files are read whole. For each store path: the files that name it, and the place in them: interpreter, run path, needed,
 note, resolution note, read-only data, data, options of GPU code (nvcc's command line), debug information, script, other. A file's own
@@ -28,6 +29,7 @@ store path is left out. Of files in a Nix store, nix-store is asked how much the
 which only the hash is there, are not found.`,
 		Flags: []*command.Flag{
 			{Kind: command.String, Name: "to", Usage: "only of `STOREPATH`, which may be a path below one, or the file's own"},
+			{Kind: command.List, Name: "fail-on", Check: checkReferencePattern, Usage: "list only what `PATTERN` matches, and fail if there is any: /build and what is below it, '/home/*/src', or a part of a path such as '*-cuda_nvcc-*' (repeatable)"},
 			command.JSONFlag, jobsFlag, command.QuietFlag("report problems only"),
 		},
 		Action: with(func(s *session, c *command.Line) error {
@@ -37,10 +39,17 @@ which only the hash is there, are not found.`,
 					return command.Misusef("--to %s: not a store path", c.String("to"))
 				}
 			}
-			return listReferences(s, to)
+			var failOn []references.Pattern
+			for _, text := range c.StringSlice("fail-on") {
+				p, _ := references.ParsePattern(text) // which was checked
+				failOn = append(failOn, p)
+			}
+			return listReferences(s, to, failOn)
 		}),
 	}
 }
+
+func checkReferencePattern(text string) error { _, err := references.ParsePattern(text); return err }
 
 // referringFile is one element of "files" in the JSON document of references.
 type referringFile struct {
@@ -63,6 +72,7 @@ type referenceSummary struct {
 	Failed  int               `json:"failed"`
 	Objects []*referredObject `json:"objects"`
 	Stopped string            `json:"stopped,omitempty"`
+	others  string            // what directories that are in no store are called
 }
 
 func (s *referenceSummary) String() string {
@@ -70,7 +80,7 @@ func (s *referenceSummary) String() string {
 	for _, o := range s.Objects {
 		name := o.Object
 		if name == "" {
-			name = "build directories"
+			name = s.others
 		}
 		b.WriteString(command.Printable(name))
 		if o.Bytes != nil {
@@ -86,9 +96,13 @@ func (s *referenceSummary) String() string {
 	return b.String()
 }
 
-// listReferences prints what the session's files name, or of that what is in one store path.
-func listReferences(s *session, to string) error {
-	var sum referenceSummary
+// listReferences prints what the session's files name, or of that what is in one store path, or what patterns match: then it
+// fails where there is any.
+func listReferences(s *session, to string, failOn []references.Pattern) error {
+	sum := referenceSummary{others: "build directories"}
+	if failOn != nil {
+		sum.others = "in no store"
+	}
 	saved := audit.Saved("")
 	run := sweep[*referringFile]{
 		options: tree.Options{FollowArguments: true},
@@ -97,7 +111,7 @@ func listReferences(s *session, to string) error {
 			if f.Err == nil && f.SameAs != "" {
 				return nil, false
 			}
-			r.fail(r.read(f, to))
+			r.fail(r.read(f, to, failOn))
 			return r, r.Reason != "" || len(r.References) > 0
 		},
 		tell: func(r *referringFile) {
@@ -107,17 +121,24 @@ func listReferences(s *session, to string) error {
 			sum.Files++
 			sum.add(r, saved)
 		},
-		end: func(all *runSummary, _ int) (any, string) {
+		end: func(all *runSummary, dropped int) (any, string) {
 			sum.Failed, sum.Stopped = all.Failed, all.Stopped
+			if failOn != nil && dropped+sum.Files+sum.Failed == 0 {
+				s.Log.Warn("nothing was checked: there is no file")
+			}
 			return &sum, sum.String()
 		},
 	}
 	sum.Objects = []*referredObject{}
-	return run.run(s)
+	err := run.run(s)
+	if err == nil && failOn != nil && sum.Files > 0 {
+		err = command.ErrFailed
+	}
+	return err
 }
 
 // read lists what a file names.
-func (r *referringFile) read(f *tree.File, to string) error {
+func (r *referringFile) read(f *tree.File, to string, failOn []references.Pattern) error {
 	if f.Err != nil {
 		return f.Err
 	}
@@ -125,12 +146,15 @@ func (r *referringFile) read(f *tree.File, to string) error {
 	if err != nil {
 		return err
 	}
-	all, err := references.Find(f, size, f.Head())
+	all, err := references.Find(f, size, f.Head(), failOn...)
 	if err != nil {
 		return f.Blame(err)
 	}
 	own := store.Path(f.Path)
 	for _, x := range all {
+		if failOn != nil && !slices.ContainsFunc(failOn, func(p references.Pattern) bool { return p.Match(x.Path) }) {
+			continue
+		}
 		if to != "" && x.Object == to || to == "" && (x.Object == "" || x.Object != own) {
 			r.References = append(r.References, x)
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 
 	"cuda-runpath/pkg/cli/command"
@@ -26,7 +27,10 @@ Python, JavaScript and C files are read, and Jupyter notebooks, Julia, Lua and R
 changes the names that are passed to a call that loads a library, directly or through variables and functions of the same file,
 and nothing else: it writes the path, and the name behind it for where there is no such file. With --libs it does so for the CUDA
 toolkit's libraries that are in a DIR. With --substitute the arguments of substituteInPlace for a change are printed instead.
---verbose also lists libraries that are named without such a call in sight.`,
+--verbose also lists libraries that are named without such a call in sight.
+
+In these and in shell scripts and build files (.pc, .la, CMake's, make's) it also lists linker flags that name directories of a host,
+such as -L/run/opengl-driver/lib and -Wl,-rpath,/usr/local/cuda/lib64: what is linked by them looks there too.`,
 		Flags: []*command.Flag{
 			{Name: "fix", Usage: "replace the names that are opened with the driver link's path"},
 			{Name: "substitute", Usage: "print substituteInPlace commands, for a Nix package"},
@@ -73,9 +77,11 @@ type scriptFile struct {
 type scriptPlace struct {
 	Kind    scripts.Kind `json:"kind"`
 	Library string       `json:"library,omitempty"`
-	Line    int          `json:"line"`
-	Text    string       `json:"text"`
-	Fixable bool         `json:"fixable"`
+	// Directory is what a linker's flag names.
+	Directory string `json:"directory,omitempty"`
+	Line      int    `json:"line"`
+	Text      string `json:"text"`
+	Fixable   bool   `json:"fixable"`
 	// Package is what a package writes for one of CUDA's compilers, see [scripts.Place.InPackage].
 	Package string `json:"package,omitempty"`
 	// Alone: --fix writes the path, and not the name behind it.
@@ -87,7 +93,7 @@ type scriptPlace struct {
 // scriptSummary ends the JSON document of scripts.
 type scriptSummary struct {
 	Searched int    `json:"searched"` // scripts
-	Places   int    `json:"places"`   // where the driver is opened by name
+	Places   int    `json:"places"`   // where the driver is opened by name, or the host's directories are named to a linker
 	Left     int    `json:"left"`     // of these, not to be changed automatically
 	Edited   int    `json:"edited"`   // files
 	Failed   int    `json:"failed"`
@@ -155,6 +161,11 @@ func runScripts(s *session, o scriptOptions) error {
 					what += ", and --fix leaves the path alone there"
 				}
 				switch {
+				case p.Kind == scripts.Burnt:
+					what = "names " + p.Directory + ", the host's, to the linker"
+					if strings.Contains(p.Directory, "/stubs") {
+						what = "has " + p.Directory + ", which has stubs, searched at run time"
+					}
 				case p.Kind == scripts.Ldconfig:
 					what = "runs ldconfig -p, which does not list the driver link"
 				case p.Kind == scripts.Lookup && !p.Fixable:
@@ -194,11 +205,17 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 	if f.SameAs != "" {
 		return false, nil
 	}
-	whole, lang, err := edit.Script(f)
+	whole, lang, is, err := edit.Source(f)
 	if whole == "" || err != nil {
-		return lang != scripts.Unknown, err
+		return is, err
 	}
-	places := scripts.Find(whole, lang, o.toolkit)
+	var places []scripts.Place
+	if lang != scripts.Unknown {
+		places = scripts.Find(whole, lang, o.toolkit)
+	}
+	if lang != scripts.Notebook {
+		places = append(places, scripts.Flags(whole)...)
+	}
 	if o.fix {
 		result := edit.FixScript(f, whole, scripts.Fix(whole, places, o.link), s.Options)
 		if r.Action = result.Action; result.Err != nil {
@@ -210,7 +227,7 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 		if p.Kind == scripts.Named && !s.Verbose {
 			continue
 		}
-		place := scriptPlace{Kind: p.Kind, Library: p.Library, Line: p.Line, Text: p.Text, Fixable: p.Replace != "", Alone: p.Alone}
+		place := scriptPlace{Kind: p.Kind, Library: p.Library, Directory: p.Directory, Line: p.Line, Text: p.Text, Fixable: p.Replace != "", Alone: p.Alone}
 		if p.Kind == scripts.Program || p.Kind == scripts.Variable {
 			place.Package = p.InPackage()
 		}

@@ -23,11 +23,31 @@ func Script(f *tree.File) (string, scripts.Language, error) {
 	if lang == scripts.Unknown {
 		return "", lang, nil
 	}
-	text, err := f.Whole(scripts.MaxSize)
-	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, plainfile.ErrNotRegular) || !scripts.Worth(text) {
-		return "", lang, nil
+	text, err := worth(f, scripts.Worth)
+	return text, lang, err
+}
+
+// Source is [Script] also for what tells how to build something, and for what names directories of the host to a linker; is
+// reports whether the file is one.
+func Source(f *tree.File) (text string, lang scripts.Language, is bool, err error) {
+	if f.ELF() {
+		return "", scripts.Unknown, false, nil
 	}
-	return string(text), lang, err
+	name := path.Base(f.Path)
+	if lang = scripts.LanguageOf(name, f.Head()); lang == scripts.Unknown && !scripts.Builds(name, f.Head()) {
+		return "", lang, false, nil
+	}
+	text, err = worth(f, func(text []byte) bool { return lang != scripts.Unknown && scripts.Worth(text) || scripts.MayBurn(text) })
+	return text, lang, true, err
+}
+
+// worth returns what is in a file, "" where that is not worth a look.
+func worth(f *tree.File, look func([]byte) bool) (string, error) {
+	text, err := f.Whole(scripts.MaxSize)
+	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, plainfile.ErrNotRegular) || err == nil && !look(text) {
+		return "", nil
+	}
+	return string(text), err
 }
 
 // FixScript gives a script another text, as a new file in its place: see [tree.File.Rewrite].

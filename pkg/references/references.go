@@ -63,8 +63,8 @@ const maxSections = 4096
 // marks are parts of a path by which it is told: of a store, and what Nix builds below.
 var marks = [][]byte{[]byte("/store/"), []byte("/build/"), []byte("/nix-build-"), []byte("/nix/builds/")}
 
-// Find lists what the size bytes at r name, by place and path.
-func Find(r io.ReaderAt, size int64, head []byte) ([]Reference, error) {
+// Find lists what the size bytes at r name, by place and path: store paths, build directories, and what more patterns match.
+func Find(r io.ReaderAt, size int64, head []byte, more ...Pattern) ([]Reference, error) {
 	places, err := placesOf(r, size, head)
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func Find(r io.ReaderAt, size int64, head []byte) ([]Reference, error) {
 	seen := map[Reference]int{}
 	add := func(text string, off uint64) {
 		object, ok := names(text)
-		if !ok {
+		if !ok && !slices.ContainsFunc(more, func(p Pattern) bool { return p.Match(text) }) {
 			return
 		}
 		// A run path is several paths in one string, which the colon has parted already.
@@ -86,6 +86,12 @@ func Find(r io.ReaderAt, size int64, head []byte) ([]Reference, error) {
 		}
 		all[i].Times++
 	}
+	wanted := slices.Clone(marks)
+	for _, p := range more {
+		if m := p.mark(); m != "" {
+			wanted = append(wanted, []byte(m))
+		}
+	}
 	// Blocks overlap by two paths. Marks in the first of them are the block's before, in the second
 	// the next one's, so that each path is whole in the block in which its mark counts.
 	const block = 1 << 20
@@ -96,11 +102,12 @@ func Find(r io.ReaderAt, size int64, head []byte) ([]Reference, error) {
 		if err := elfimage.ReadFull(r, b, from); err != nil {
 			return nil, err
 		}
-		for _, hit := range hits(b) {
+		for _, h := range hits(b, wanted) {
+			hit := h.at
 			if from > 0 && hit < longest || hit >= block+longest || from+uint64(hit) < done {
 				continue
 			}
-			start, end := around(b, hit)
+			start, end := around(b, hit, h.size)
 			if start < 0 {
 				continue
 			}
@@ -113,26 +120,29 @@ func Find(r io.ReaderAt, size int64, head []byte) ([]Reference, error) {
 	return all, nil
 }
 
-// hits returns where marks begin, in order.
-func hits(b []byte) (all []int) {
+// hit is where a mark stands.
+type hit struct{ at, size int }
+
+// hits returns where marks stand, in order.
+func hits(b []byte, marks [][]byte) (all []hit) {
 	for _, m := range marks {
 		for at := 0; ; {
 			i := bytes.Index(b[at:], m)
 			if i < 0 {
 				break
 			}
-			all = append(all, at+i)
+			all = append(all, hit{at + i, len(m)})
 			at += i + 1
 		}
 	}
-	slices.Sort(all)
+	slices.SortFunc(all, func(a, b hit) int { return cmp.Compare(a.at, b.at) })
 	return all
 }
 
-// around returns where the path around a mark begins and ends: it begins at the first slash
+// around returns where the path around a mark, of so many bytes, begins and ends: it begins at the first slash
 // of the letters before, so that -L/nix/store is a path as well. start is -1 where it is longer
 // than any path.
-func around(b []byte, hit int) (start, end int) {
+func around(b []byte, hit, size int) (start, end int) {
 	start = hit
 	for start > 0 && hit-start <= longest && usual(b[start-1]) {
 		start--
@@ -140,7 +150,7 @@ func around(b []byte, hit int) (start, end int) {
 	for b[start] != '/' {
 		start++
 	}
-	for end = hit; end < len(b) && end-start <= longest && usual(b[end]); end++ {
+	for end = min(hit+size, len(b)); end < len(b) && end-start <= longest && usual(b[end]); end++ {
 	}
 	if end-start > longest {
 		return -1, 0

@@ -40,7 +40,9 @@ type Place struct {
 	Kind    Kind
 	Library string // the name as it is there, "" for Ldconfig; the program, or the variable
 	Line    int    // from 1
-	Text    string // the line, without blanks around it; of a long line what is near the place
+	// Directory is what a linker's flag names, of [Burnt].
+	Directory string
+	Text      string // the line, without blanks around it; of a long line what is near the place
 	// Start and End are the bytes that are replaced, where Replace is not "": by it,
 	// with mark for the directory of the driver.
 	Start, End int
