@@ -5,8 +5,10 @@ import (
 	"cmp"
 	"debug/elf"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -415,4 +417,14 @@ func pick(long bool, a, b uint64) uint64 {
 		return a
 	}
 	return b
+}
+
+// NewLibrary returns a library for the example: a file that has no name.
+func NewLibrary() (*os.File, error) {
+	f, err := os.CreateTemp("", "")
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.Write(plain().with(func(l *shape) { l.program, l.rpath = false, "/usr/lib/old" }).build(new(testing.T)))
+	return f, errors.Join(err, os.Remove(f.Name()))
 }

@@ -1,6 +1,6 @@
-// Package elfedit edits an ELF image: a [Change] says what the file is to say
-// afterwards, [Plan] makes of it an [Edit], a list of writes in an order that leaves
-// the image loadable after each of them.
+// Package elfedit edits an ELF image. A caller says in a [Change] what the file is to say
+// afterwards, lets [Plan] make an [Edit] of it, a list of writes in an order that leaves
+// the image loadable after each of them, and carries that out with [Edit.Apply].
 //
 // An edit passes through rooms, and each has files of its name:
 //

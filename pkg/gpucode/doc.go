@@ -1,5 +1,5 @@
 // Package gpucode lists the code for NVIDIA's and AMD's GPUs that files carry, and says what a GPU will
-// take of it.
+// take of it. A caller reads a file with [Read], a list of GPUs with [ParseList], and asks with [File.Judge].
 //
 // nvcc puts the code of each translation unit into a container: cubins, which are machine
 // code for one architecture, PTX, which the driver compiles when the program starts, and

@@ -1,6 +1,6 @@
-// Package tree walks files and directories and hands out ELF files, open for
-// reading with their first bytes read, and writes to them so that everything but
-// the bytes written stays as it was.
+// Package tree walks files and directories. A caller gives [Walk] paths and a function that visits each file, open for
+// reading with its first bytes read ([File.ELF], [File.ReadAt]), and changes it in place ([File.Write]) or as a copy
+// ([File.WriteCopy]): everything but the bytes written stays as it was.
 //
 // It is made for trees in which most files are of no interest: a file costs three
 // system calls (openat, pread, close), an ELF file one more (fstat), and only a
