@@ -145,10 +145,7 @@ func (u *Audit) python(start process.Start) (found []explain.Conclusion) {
 	s := u.a.Case(state)
 	s.Follow()
 	u.known.holds(start.Script, s)
-	if s.NeedsDriver(nil) {
-		found = slices.DeleteFunc(slices.Clone(s.Open()), func(f explain.Conclusion) bool { return f.ID != explain.TwoMajors })
-	}
-	return found
+	return slices.DeleteFunc(slices.Clone(s.Open()), func(f explain.Conclusion) bool { return f.ID != explain.TwoMajors && f.ID != explain.UndefinedSymbol })
 }
 
 // Script is [Auditor.Script], with what is wrong with the file as a wrapper, whose beginning is head.

@@ -38,10 +38,11 @@ func explainCommand() *command.Command {
 		Usage:  "show which libraries the loader would find, and why",
 		Common: []string{"lib", "all", "env", "root", "json", "verbose"},
 		Examples: `runpath explain app/bin/app
+runpath explain .venv
 runpath explain --lib libcuda.so.1 app/bin/app
 runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 		ArgsUsage:   "FILE...",
-		Description: "Each library is shown with its file, the rule by which that is found, and the places where the loader looks before. Nothing is run.",
+		Description: "Each library is shown with its file, the rule by which that is found, and the places where the loader looks before. A directory, or an interpreter of Python, is summed up: driver, missing libraries, toolkit, GPU code. Nothing is run.",
 		Flags: append([]*command.Flag{
 			{Kind: command.String, Name: "lib", Usage: "show only the library `NAME`, whether the file needs it or would open it"},
 			{Kind: command.List, Name: "env", Usage: "set `VAR=VALUE`: LD_LIBRARY_PATH, LD_PRELOAD or LD_AUDIT, for nix-ld NIX_LD or NIX_LD_LIBRARY_PATH; without =VALUE, as it is set now"},
@@ -89,7 +90,8 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 					s.Log.Info("GLIBC_TUNABLES is set in the environment, and never followed: --cpu chooses the processor")
 				}
 			}
-			if search.Opened = !c.Bool("no-dlopen"); gpus != nil {
+			// What GPU code is for is a part of a sum.
+			if search.Opened = !c.Bool("no-dlopen"); gpus != nil || slices.ContainsFunc(s.Paths, process.MayBePlace) {
 				search.Look = explain.Look
 			}
 			l, err := loader.New(search)
@@ -213,6 +215,9 @@ func runExplain(s *session, o explainOptions) error {
 // explain explains one file. It runs in several goroutines.
 func (o *explainOptions) explain(s *session, arg string) *answer {
 	a := &answer{fileReport: newReport(arg, nil), File: &explain.File{Libraries: []explain.Library{}, Driver: []explain.Verdict{}}}
+	if o.sum(s, a, arg) {
+		return a
+	}
 	its, err := o.Begin(o.Loader.Path(arg), false)
 	if err != nil {
 		a.fail(err)
@@ -237,7 +242,7 @@ func (o *explainOptions) explain(s *session, arg string) *answer {
 		}
 		sort.SliceStable(found, func(i, j int) bool { return worst(&found[i]) < worst(&found[j]) })
 		a.missing = len(load.Missing())
-		a.bad = load.Stops() != "" || only != nil && only.Fails() != "" || slices.ContainsFunc(found, func(c explain.Conclusion) bool { return c.Stops() })
+		a.bad = a.bad || load.Stops() != "" || only != nil && only.Fails() != "" || slices.ContainsFunc(found, func(c explain.Conclusion) bool { return c.Stops() })
 	}
 	var symbols explain.File
 	if unknown := o.symbols.Answer(&symbols, load); len(unknown) > 0 {
@@ -247,6 +252,7 @@ func (o *explainOptions) explain(s *session, arg string) *answer {
 	switch {
 	case s.JSON:
 		f := explain.Describe(its)
+		f.Sum = a.Sum
 		a.File = f
 		f.Unused, f.Undefined, f.Versions, f.Findings = symbols.Unused, symbols.Undefined, symbols.Versions, found
 		if o.GPUs != nil {

@@ -103,33 +103,54 @@ func (c *Case) missing() {
 		if p.Cause == loader.DlopenScript && !p.To.Found() && !driver.NeedsDriver(path.Base(p.Name)) {
 			f := c.notFound(p.To)
 			f.ID, f.Severity, f.Message = OpenFails, Note, fmt.Sprintf("%s, which %s opens, is not found", p.Name, p.Feature)
+			if p.Sure {
+				f.Severity = Error
+			}
 			c.report(f)
 			continue
 		}
-		if v := c.Verdict(p.To); p.To.Found() && (v == nil || v.Kind == "") {
-			f := Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name, Message: fmt.Sprintf("opening %s would fail: %s", p.Name, p.Why), Remedy: c.letOpen(p.To)}
+		if v := c.Verdict(p.To); p.To.Found() && (v == nil || v.Kind == "") && !c.lacksDriverAlone(p) {
+			f := Conclusion{ID: OpenFails, Object: p.To, By: p.By, Library: p.Name}
+			why := ""
+			if f.Remedy, why = c.letOpen(p.To); why == "" || !driver.Provides(path.Base(strings.SplitN(p.Why, ",", 2)[0])) {
+				why = p.Why
+			}
+			f.Message = fmt.Sprintf("opening %s would fail: %s", p.Name, why)
 			if p.Cause == loader.DlopenString && p.To.File != nil && p.To.File.IsText() { // for the linker: the string is no name of a library
 				f.Severity = Note
+			}
+			if p.Sure { // the script, or the import, ends there
+				f.Severity = Error
 			}
 			c.report(f)
 		}
 	}
 }
 
-// letOpen is the remedy for an open that fails: that of the first library that is missing for it.
-func (c *Case) letOpen(o *loader.Object) remedy.Remedy {
+// lacksDriverAlone reports whether what a script opens would be opened but for libraries of the driver, of which more is said.
+func (c *Case) lacksDriverAlone(p *loader.Opening) bool {
+	return p.Cause == loader.DlopenScript && len(p.Lacks) == 0 && Misses(p.To) && !slices.ContainsFunc(tree(p.To), func(o *loader.Object) bool {
+		return o.Err != "" || len(o.Lacks) > 0 || slices.ContainsFunc(o.Uses, func(u loader.Use) bool {
+			return u.Cause.Certain() && !u.To.Found() && !driver.Provides(path.Base(u.Name))
+		})
+	})
+}
+
+// letOpen is the remedy for an open that fails: that of the first library that is missing for it, but for the driver's, and why that is.
+func (c *Case) letOpen(o *loader.Object) (r remedy.Remedy, why string) {
 	all := []*loader.Object{o}
 	for i := 0; i < len(all); i++ {
 		for _, u := range all[i].Uses {
 			if !u.To.Found() && u.To.NeededBy != nil && u.Cause.Certain() && !driver.Provides(u.To.Name) {
-				return c.notFound(u.To).Remedy
+				f := c.notFound(u.To)
+				return f.Remedy, f.Message
 			}
 			if u.Cause.Certain() && !slices.Contains(all, u.To) {
 				all = append(all, u.To)
 			}
 		}
 	}
-	return remedy.Do("see %s", remedy.Text(remedy.Quote("runpath", "explain", o.Path)))
+	return remedy.Do("see %s", remedy.Text(remedy.Quote("runpath", "explain", o.Path))), ""
 }
 
 // drivers reports what is wrong with the libraries of the driver that are found.

@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"cuda-runpath/pkg/host/nixconf"
 	"cuda-runpath/pkg/host/opened"
 	"cuda-runpath/pkg/loader"
+	"cuda-runpath/pkg/process"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/sysroot"
 )
@@ -44,6 +46,8 @@ type Fact struct {
 	// Error is what CUDA answers where this is in the way, one of driver.Errors; 0: not known.
 	Error int `json:"error,omitempty"`
 	remedy.Remedy
+	// Of are the programs, modules and libraries that it is about, in what was named, of several.
+	Of []string `json:"of,omitempty"`
 	// Kind is explain's of what is wrong with the program, and Library the one that it is about.
 	Kind    string `json:"-"`
 	Library string `json:"-"`
@@ -82,25 +86,18 @@ func (d *Diagnosis) run(load *loader.Load) string {
 }
 
 // add adds a fact; fix says in words what to do about it.
-func (d *Diagnosis) add(subject string, v Verdict, source, fix, format string, args ...any) {
-	d.addRemedy(subject, v, source, remedy.Do(fix), format, args...)
+func (d *Diagnosis) add(subject string, v Verdict, source, fix, format string, args ...any) *Fact {
+	return d.addRemedy(subject, v, source, remedy.Do(fix), format, args...)
 }
 
-func (d *Diagnosis) addRemedy(subject string, v Verdict, source string, r remedy.Remedy, format string, args ...any) {
+// addRemedy adds a fact, and returns it, of which more may be known, until the next one is added.
+func (d *Diagnosis) addRemedy(subject string, v Verdict, source string, r remedy.Remedy, format string, args ...any) *Fact {
 	d.Facts = append(d.Facts, Fact{Subject: subject, Verdict: v, Text: fmt.Sprintf(format, args...), Source: source, Remedy: r})
 	if v == Bad {
 		d.Works = false
 	}
+	return &d.Facts[len(d.Facts)-1]
 }
-
-// concludes says which conclusion the last fact is.
-func (d *Diagnosis) concludes(c explain.Conclusion) {
-	f := &d.Facts[len(d.Facts)-1]
-	f.Kind, f.Library = c.ID, c.Library
-}
-
-// answers says of the last fact which error CUDA answers for it.
-func (d *Diagnosis) answers(code int) { d.Facts[len(d.Facts)-1].Error = code }
 
 // kind is the way in which a host reaches its GPU.
 type kind int
@@ -123,8 +120,7 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 		if h.inContainer() {
 			fix = startWithGPUs
 		}
-		d.add("driver libraries", Bad, "ld.so.cache, known directories", fix, "%v", err)
-		d.answers(35)
+		d.add("driver libraries", Bad, "ld.so.cache, known directories", fix, "%v", err).Error = 35
 		h.doctorRejected(d, drv)
 	} else {
 		h.doctorLibraries(d, drv, kernel, k)
@@ -145,9 +141,21 @@ func (h *Host) Doctor(m Machine, program, prefix string) *Diagnosis {
 	}
 	ofHost := len(d.Facts)
 	d.Works = true
-	glibc := h.doctorProgram(d, program, prefix, drv, gpus, cuda, linkWorks)
-	if err == nil && d.Asks {
-		h.doctorGLIBC(d, m, drv, glibc)
+	look := func(d *Diagnosis, its *explain.Case) {
+		if glibc := h.doctorProgram(d, its, prefix, drv, gpus, cuda, linkWorks); err == nil && d.Asks {
+			h.doctorGLIBC(d, m, drv, glibc)
+		}
+	}
+	if system, problem := h.system(prefix, drv, gpus); problem != nil {
+		d.add("program", Bad, program, "", "%v", problem)
+	} else if place, problem := process.PlaceOf(context.Background(), system.Loader, program); problem != nil {
+		d.add("program", Bad, program, "", "%v", problem)
+	} else if place != nil && (len(place.Starts) > 0 || system.Loader.Files().IsDir(program)) {
+		d.place(system, place, look)
+	} else if its, problem := system.Begin(program, true); problem != nil {
+		d.add("program", Bad, program, "", "%v", problem)
+	} else {
+		look(d, its)
 	}
 	for i := range d.Facts[:ofHost] { // they keep other programs from working, if this one does not ask for the driver
 		if f := &d.Facts[i]; f.Verdict == Bad && d.Asks {
@@ -229,8 +237,7 @@ func (h *Host) doctorKernel(d *Diagnosis, k kind) Kernel {
 		if h.inContainer() {
 			fix = "load the module on the host, and " + startWithGPUs
 		}
-		d.add(subject, Bad, procVersion, fix, "not loaded: there is no %s", procVersion)
-		d.answers(100)
+		d.add(subject, Bad, procVersion, fix, "not loaded: there is no %s", procVersion).Error = 100
 	}
 	return kernel
 }
@@ -261,8 +268,7 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 				fix = "install the libraries of driver " + kernel.Version
 			}
 			d.add("versions", Bad, kernel.Source+", "+drv.Directory, fix,
-				"the kernel module is %s, the libraries are %s: CUDA refuses that (upgraded without a reboot?)", kernel.Version, drv.Version)
-			d.answers(803)
+				"the kernel module is %s, the libraries are %s: CUDA refuses that (upgraded without a reboot?)", kernel.Version, drv.Version).Error = 803
 		}
 	}
 	var lacks []string
@@ -283,8 +289,7 @@ func (h *Host) doctorLibraries(d *Diagnosis, drv *Driver, kernel Kernel, k kind)
 			{"libnvidia-ptxjitcompiler.so", "PTX compiler (Triton, numba, code for a newer GPU than it was built for)", "libnvidia-ptxjitcompiler1", 221},
 		} {
 			if !have[want.name] {
-				d.add("driver libraries", Warning, drv.Directory, "install it with the driver (Debian: "+want.pkg+")", "no %s, so no %s", want.name, want.what)
-				d.answers(want.error)
+				d.add("driver libraries", Warning, drv.Directory, "install it with the driver (Debian: "+want.pkg+")", "no %s, so no %s", want.name, want.what).Error = want.error
 			}
 		}
 	}
@@ -346,8 +351,7 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 		}
 		gpus, _ := h.Root.Glob("/dev/nvidia[0-9]*")
 		if len(gpus) == 0 {
-			d.add(subject, Bad, "/dev", fixes["/dev/nvidiactl"], "there is no GPU: no /dev/nvidia0 or the like")
-			d.answers(100)
+			d.add(subject, Bad, "/dev", fixes["/dev/nvidiactl"], "there is no GPU: no /dev/nvidia0 or the like").Error = 100
 		}
 		nodes = append(nodes, gpus...)
 	}
@@ -363,9 +367,9 @@ func (h *Host) doctorDevices(d *Diagnosis, k kind) {
 				d.add(subject, Note, "/dev", "", "%s is missing: the driver has %s, which is root's, make it when the first CUDA program starts", node, nvidiaModprobe)
 				continue
 			}
-			d.add(subject, verdict, "/dev", fix, "%s is missing", node)
+			f := d.add(subject, verdict, "/dev", fix, "%s is missing", node)
 			if node == "/dev/nvidia-uvm" {
-				d.answers(999)
+				f.Error = 999
 			}
 			continue
 		}
@@ -505,8 +509,7 @@ func (h *Host) doctorInstallation(d *Diagnosis, link string, lib Library) {
 		f.Close()
 		if err == nil && list == "" {
 			d.add("driver link", Warning, lib.File, h.itself()+" install"+prefixFlag(prefix),
-				"%s holds links, by which a loader from Nix does not find what the driver's libraries open by name: code that is compiled at run time fails, and EGL and Vulkan do not find the rest of the driver", link)
-			d.answers(221)
+				"%s holds links, by which a loader from Nix does not find what the driver's libraries open by name: code that is compiled at run time fails, and EGL and Vulkan do not find the rest of the driver", link).Error = 221
 		}
 	}
 	if h.OwnLink(path.Dir(link)) != "" && h.exists(TmpfilesConf) && !h.exists(ServiceFile) {
@@ -552,17 +555,58 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// place says what the starts of a directory, or those by an interpreter, would load, each fact once with those that it is about.
+func (d *Diagnosis) place(system *explain.System, place *process.Place, look func(*Diagnosis, *explain.Case)) {
+	at := map[string]int{}
+	sum := system.Sum(place, func(its *explain.Case) {
+		name := its.Start.Name()
+		one := &Diagnosis{Program: its.Start.File, Works: true, driverless: d.driverless}
+		look(one, its)
+		asks := its.NeedsDriver(nil)
+		d.Asks = d.Asks || one.Asks
+		for _, f := range one.Facts {
+			if !asks && f.Verdict != Bad && f.Verdict != Warning {
+				continue
+			}
+			if !asks && f.Verdict == Bad { // which has nothing to do with the driver
+				f.Verdict = Warning
+			}
+			key := fmt.Sprint(f.Subject, f.Verdict, f.Text)
+			i, known := at[key]
+			if !known {
+				i = len(d.Facts)
+				at[key], d.Facts = i, append(d.Facts, f)
+			}
+			d.Facts[i].Of = append(d.Facts[i].Of, name)
+			d.Works = d.Works && f.Verdict != Bad
+		}
+	})
+	by := ""
+	if sum.Interpreter != "" {
+		by = " with " + sum.Interpreter
+	}
+	which := ""
+	if len(sum.Asking) > 0 {
+		which = " (" + few(sum.Asking) + ")"
+	}
+	d.add("starts", Note, place.Path, "", "programs, modules and libraries looked at%s: %d; of these ask for the driver: %d%s", by, sum.Starts, len(sum.Asking), which)
+	var parts []string
+	for _, t := range sum.Toolkit {
+		if part := strings.TrimSpace(t.Soname + " " + t.Version); !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) > 0 {
+		d.add("CUDA toolkit", Note, place.Path, "", "%s", strings.Join(parts, ", "))
+	}
+}
+
 // doctorProgram says what the program would load; it returns the version of its
 // loader's glibc, "" if it has none or it is not known.
-func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, gpus []gpu, cuda string, linkWorks bool) (glibc string) {
+func (h *Host) doctorProgram(d *Diagnosis, its *explain.Case, prefix string, drv *Driver, gpus []gpu, cuda string, linkWorks bool) (glibc string) {
 	const subject = "program"
-	its, err := h.conclusions(program, prefix, drv, gpus)
-	if err != nil {
-		d.add(subject, Bad, program, "", "%v", err)
-		return ""
-	}
-	load := its.Load
-	if program = its.State.Start.File; len(its.State.Start.Via) > 0 {
+	load, program := its.Load, its.State.Start.File
+	if len(its.State.Start.Via) > 0 {
 		d.add(subject, Note, strings.Join(its.State.Start.Via, ", "), "", "a script or wrapper: what it runs is %s, which is looked at here", program)
 	}
 	if load.Static {
@@ -595,8 +639,8 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 		case c.Severity == explain.Note:
 			verdict = Note
 		}
-		d.addRemedy(about, verdict, from, fix, "%s", c.Message)
-		d.concludes(c)
+		f := d.addRemedy(about, verdict, from, fix, "%s", c.Message)
+		f.Kind, f.Library = c.ID, c.Library
 	}
 	d.Asks = its.NeedsDriver(nil) || slices.ContainsFunc(apis, func(a api) bool { by, _, certain := a.askedBy(load); return by != nil && certain })
 	if its.NeedsDriver(nil) {
@@ -615,7 +659,7 @@ func (h *Host) doctorProgram(d *Diagnosis, program, prefix string, drv *Driver, 
 func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 	const runtime = "libcudart.so."
 	built, from := "", ""
-	for _, o := range load.Objects {
+	for _, o := range load.WithFailed() {
 		if strings.HasPrefix(path.Base(o.Name), runtime) || strings.HasPrefix(path.Base(o.Path), runtime) {
 			built, from = strings.TrimPrefix(path.Base(o.Name), runtime), o.Name
 			// The file's name has the whole version: libcudart.so.12.4.127.
@@ -643,8 +687,7 @@ func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 		if v := leastDriver(major(built)); v != "" {
 			least = " (it needs " + v + " or newer)"
 		}
-		d.add("CUDA runtime", Bad, from, compat, "built for CUDA %s, the driver supports %s: a compat package is needed%s", short, cuda, least)
-		d.answers(35)
+		d.add("CUDA runtime", Bad, from, compat, "built for CUDA %s, the driver supports %s: a compat package is needed%s", short, cuda, least).Error = 35
 	case strings.Contains(short, ".") && newerVersion(short, cuda):
 		d.add("CUDA runtime", Note, from, "", "built for CUDA %s, the driver supports %s: works by minor version compatibility, but not PTX code", short, cuda)
 	default:
@@ -652,8 +695,8 @@ func doctorRuntime(d *Diagnosis, load *loader.Load, cuda string) {
 	}
 }
 
-// conclusions begins what is concluded of a program's start, or of that behind a script, beside this host's driver.
-func (h *Host) conclusions(program, prefix string, drv *Driver, gpus []gpu) (*explain.Case, error) {
+// system is what concludes of starts beside this host's driver.
+func (h *Host) system(prefix string, drv *Driver, gpus []gpu) (*explain.System, error) {
 	l, err := h.loader()
 	if err != nil {
 		return nil, err
@@ -682,7 +725,7 @@ func (h *Host) conclusions(program, prefix string, drv *Driver, gpus []gpu) (*ex
 	if prefix != DefaultPrefix {
 		layout.DriverLink = prefix + "/lib"
 	}
-	return explain.New(l, explain.Options{Layout: layout, Symbols: true}).Begin(program, true)
+	return explain.New(l, explain.Options{Layout: layout, Symbols: true}), nil
 }
 
 // doctorClash says what the host's driver needs of a library that the program brings in an older version: then it cannot be loaded
@@ -799,10 +842,10 @@ func (h *Host) doctorLibrary(d *Diagnosis, its *explain.Case, v *explain.Verdict
 	if subject == path.Base(v.Soname) { // else that says which one it is about
 		text = strings.TrimLeft(strings.TrimPrefix(text, v.Soname), ": ")
 	}
-	d.addRemedy(subject, bad, from, fix, "%s", text)
-	d.concludes(explain.Conclusion{ID: v.Kind, Library: path.Base(o.Name)})
+	f := d.addRemedy(subject, bad, from, fix, "%s", text)
+	f.Kind, f.Library = v.Kind, path.Base(o.Name)
 	if bad == Bad && (o.Found() || !o.Certain()) { // else the program does not start
-		d.answers(v.Answer)
+		f.Error = v.Answer
 	}
 }
 

@@ -212,8 +212,7 @@ func (h *Host) doctorGPUCode(d *Diagnosis, load *loader.Load, gpus []gpu, cuda s
 				if all && failing == len(targets) && o.Certain() {
 					verdict = Bad
 				}
-				d.addRemedy(subject, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Message)
-				d.answers(p.Answer)
+				d.addRemedy(subject, verdict, o.Path, p.Remedy, "%s %s", path.Base(o.Path), p.Message).Error = p.Answer
 			}
 		}
 	}

@@ -17,6 +17,7 @@ type Opening struct {
 	To      *Object   // what the name led to
 	Again   bool      // it was there already
 	Global  bool      // what is opened later finds its symbols: RTLD_GLOBAL
+	Sure    bool      // it is called whenever the program, or script, is run
 	Brought []*Object // what it loaded, in this order; where it failed, what is gone again
 	Why     string    // why it failed; "" where it succeeded
 	// Lacks are, of a call that failed, the versions that libraries lack which were there before.

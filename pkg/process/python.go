@@ -174,7 +174,7 @@ func (p *Python) script(l *loader.Loader, file string) []Wanted {
 		at = l.Inside(host)
 	}
 	m := &importer{l: l, python: p, own: path.Dir(at), more: scripts.SiteDirectories(text), seen: map[string]bool{}}
-	m.follow(text, file, "", false)
+	m.follow(text, file, "", false, true)
 	return m.found
 }
 
@@ -188,12 +188,14 @@ type importer struct {
 	found  []Wanted
 }
 
-// follow takes up what a text opens; those of a module that are in a block may be of another system, or taken back.
-func (m *importer) follow(text, file, pkg string, sureOnly bool) {
+// follow takes up what a text opens; those of a module that are in a block may be of another system, or taken back. sure says that the
+// text is run whenever the script is.
+func (m *importer) follow(text, file, pkg string, sureOnly, sure bool) {
 	for _, o := range scripts.Opens(text) {
 		if sureOnly && !o.Sure {
 			continue
 		}
+		o.Sure = o.Sure && sure
 		if o.Library != "" {
 			m.found = append(m.found, Wanted{Name: o.Library, By: file, Sure: o.Sure, Global: o.Global})
 			continue
@@ -240,7 +242,7 @@ func (m *importer) load(name, by string, sure bool) bool {
 		if below == nil {
 			pkg = done[:max(0, strings.LastIndexByte(done, '.'))]
 		}
-		m.follow(source(m.l, file), file, pkg, true)
+		m.follow(source(m.l, file), file, pkg, true, sure)
 	}
 	return true
 }

@@ -132,7 +132,8 @@ func (s *State) script() {
 			}
 			by = ctypes
 		}
-		s.Open(w.Name, by, loader.DlopenScript, w.By).Global = w.Global
+		p := s.Open(w.Name, by, loader.DlopenScript, w.By)
+		p.Global, p.Sure = w.Global, w.Sure
 	}
 }
 
