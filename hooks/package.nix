@@ -2,18 +2,24 @@
 # directory by itself: as pkgs/by-name/cu/cudaRunpathHook of nixpkgs, it needs nothing else.
 {
   lib,
-  pkgs,
+  stdenv,
+  callPackage,
   makeSetupHook,
   writeText,
+  pkgsBuildBuild,
+  targetPackages,
+  # Where there are none, as in a nixpkgs without CUDA.
+  addDriverRunpath ? null,
+  bintools ? null,
+  cudaPackages ? { },
   # The tools, for the machine that builds: wherever a hook is listed, its program runs there.
-  program ? pkgs.pkgsBuildBuild.cuda-runpath,
+  program ? pkgsBuildBuild.cuda-runpath,
 }:
 let
-  inherit (pkgs.stdenv) hostPlatform targetPlatform;
+  inherit (stdenv) hostPlatform targetPlatform;
   # What a hook of these packages edits files for: a hook on the build machine of a cross
   # build has the other machine as its target.
   forHost = hostPlatform.system == targetPlatform.system;
-  edited = if forHost then pkgs else pkgs.targetPackages;
 
   # A set of the other machine's with the same version of CUDA, whatever it is called
   # there; or the reason for which there is none. Sets that have been removed throw.
@@ -31,14 +37,14 @@ let
         name:
         let
           result = builtins.tryEval (
-            edited ? ${name} && edited.${name}.cudaMajorMinorVersion or "" == version
+            targetPackages ? ${name} && targetPackages.${name}.cudaMajorMinorVersion or "" == version
           );
         in
         result.success && result.value;
       found = builtins.filter isSame candidates;
     in
     if found != [ ] then
-      edited.${builtins.head found}
+      targetPackages.${builtins.head found}
     else
       {
         cuda_compat.unknown = "there is no set of CUDA ${version} for ${targetPlatform.system}, so nobody knows its cuda_compat";
@@ -61,24 +67,26 @@ let
       cuda_compat =
         let
           compat = (if forHost then cudaPackages else sameSet cudaPackages).cuda_compat or null;
-          systemOf = package: package.stdenv.hostPlatform.system;
         in
         # nixpkgs makes its CUDA sets with pkgs.extend. For the build machine of a cross
         # build that gives the other machine's, whose files are of no use there.
-        if compat ? stdenv && systemOf compat != systemOf edited then null else compat;
+        if compat ? stdenv && compat.stdenv.hostPlatform.system != targetPlatform.system then
+          null
+        else
+          compat;
       cudaCapabilities = import ./capabilities.nix { inherit lib cudaPackages; };
-      addDriverRunpath = edited.addDriverRunpath or null;
-      bintools = pkgs.bintools or null;
+      inherit bintools;
+      addDriverRunpath =
+        if forHost then addDriverRunpath else targetPackages.addDriverRunpath or null;
     };
 
   tests = import ./tests (
-    import ./tests/support.nix {
-      inherit pkgs;
-      ours = hooksFor (pkgs.cudaPackages or { }) // {
+    callPackage ./tests/support.nix {
+      ours = hooksFor cudaPackages // {
         inherit hooksFor;
         cuda-runpath = program;
       };
     }
   );
 in
-(hooksFor (pkgs.cudaPackages or { })).cudaRunpathHook
+(hooksFor cudaPackages).cudaRunpathHook

@@ -15,8 +15,18 @@ let
   onBuild = if isNative then self else import ./. { pkgs = pkgs.pkgsBuildBuild; };
   inherit
     (import ../hooks/package.nix {
-      inherit lib pkgs;
-      inherit (pkgs) makeSetupHook writeText;
+      inherit lib;
+      inherit (pkgs)
+        stdenv
+        callPackage
+        makeSetupHook
+        writeText
+        pkgsBuildBuild
+        targetPackages
+        ;
+      addDriverRunpath = pkgs.addDriverRunpath or null;
+      bintools = pkgs.bintools or null;
+      cudaPackages = pkgs.cudaPackages or { };
       program = onBuild.cuda-runpath;
     })
     hooksFor

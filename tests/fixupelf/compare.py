@@ -102,7 +102,8 @@ def compare(stdenv, hook):
 def differ(was, their_own, now, own):
     def entries(found, own):
         return [(tag, normal(str(text), own)) for tag, text in found["dynamic"]]
-    left, right = entries(was, their_own), entries(now, own)
+    # In the order of the tags: each keeps its own order, and where among the others it stands says nothing.
+    left, right = (sorted(entries(*one), key=lambda e: e[0]) for one in ((was, their_own), (now, own)))
     empty = [e for e in left if e in (("DT_RUNPATH", ""), ("DT_RPATH", ""))]
     if left != right:
         if empty and [e for e in left if e not in empty] == right:

@@ -148,7 +148,7 @@ let
         "out"
         "lib"
       ];
-      build = plain + "ln -s $out $lib\n";
+      build = plain + "ln -s ${one} $lib\n";
     };
     fileOutput.build = ''
       echo 'int two(void); int one(void) { return two(); }' > one.c
@@ -156,7 +156,10 @@ let
     '';
     debugInfo = {
       separateDebugInfo = true;
-      build = plain;
+      build = ''
+        NIX_CFLAGS_COMPILE+=" -ffile-prefix-map=$PWD=/build"
+      ''
+      + withRunPath "/none:${one}/lib:${two}/lib";
     };
     hardLinks.build = plain + ''
       ln $out/lib/libuse.so $out/lib/again.so
