@@ -9,6 +9,8 @@ import sys
 from elftools.elf.elffile import ELFFile
 
 HASH = re.compile(rb"/([0-9a-z]{32})-")
+# A directory that a build works in has the number of the build.
+BUILD = re.compile(rb"(/nix-build-[A-Za-z0-9.+-]*\.drv-)\d")
 # What an edit of the run path moves or rewrites. All else of a file must be the same, byte for byte.
 MOVED = {".dynamic", ".dynstr", ".shstrtab", ".symtab", ".strtab"}
 
@@ -43,7 +45,7 @@ def read(path, own):
         data = f.read()
     for digits in own:
         data = data.replace(digits, b"e" * 32)
-    return data
+    return BUILD.sub(rb"\g<1>0", data)
 
 
 def tree(outputs):
@@ -61,7 +63,7 @@ def tree(outputs):
 def normal(text, own):
     for digits in own:
         text = text.replace(digits.decode(), "e" * 32)
-    return text
+    return BUILD.sub(rb"\g<1>0", text.encode(errors="surrogateescape")).decode(errors="surrogateescape")
 
 
 def compare(stdenv, hook):

@@ -88,9 +88,18 @@ let
   # As makeWrapper leaves it.
   wrapped = text: ''
     mv $out/bin/program $out/bin/.program-wrapped
-    printf '#!/bin/sh\n${text}\nexec %s "$@"\n' $out/bin/.program-wrapped > $out/bin/program
+    printf '#!/bin/sh\n%s\nexec %s "$@"\n' "${text}" $out/bin/.program-wrapped > $out/bin/program
     chmod +x $out/bin/program
   '';
+
+  # Compiled once: where it is compiled is in it, and so in the build ID.
+  withDebugInfo = stdenv.mkDerivation {
+    name = "with-debug-info";
+    dontUnpack = true;
+    dontFixup = true;
+    env = bare;
+    installPhase = withRunPath "/none:${one}/lib:${two}/lib -g -Wl,--build-id";
+  };
 
   scenarios = {
     usual = { };
@@ -156,10 +165,7 @@ let
     '';
     debugInfo = {
       separateDebugInfo = true;
-      build = ''
-        NIX_CFLAGS_COMPILE+=" -ffile-prefix-map=$PWD=/build"
-      ''
-      + withRunPath "/none:${one}/lib:${two}/lib";
+      build = "cp -r ${withDebugInfo} $out; chmod -R u+w $out\n";
     };
     hardLinks.build = plain + ''
       ln $out/lib/libuse.so $out/lib/again.so
@@ -172,7 +178,6 @@ let
     '';
     readOnly.build = plain + "chmod -R a-w $out\n";
     noBits.build = plain + "chmod 0644 $out/bin/program; chmod 0755 $out/lib/libuse.so\n";
-    setBits.build = plain + "chmod 2755 $out/bin/program\n";
     broken.build = plain + ''
       head -c 100 $out/lib/libuse.so > $out/lib/libcut.so
       head -c 3000 $out/lib/libuse.so > $out/lib/libcut2.so
@@ -281,10 +286,11 @@ let
         installPhase = ''
           mkdir -p $out
           /usr/bin/dpkg-query -L ${name} | while read -r file; do
-            if [[ -L $file || -f $file && -r $file ]] && [[ ! -d $file || -L $file ]]; then printf '%s\n' "''${file#/}"; fi
-          done | tar -C / --ignore-failed-read -cf - -T - | tar -C $out -xf -
+            if [[ -f $file && -r $file ]]; then printf '%s\n' "''${file#/}"; fi
+          done | tar -C / --ignore-failed-read --mode=u-s,g-s -cf - -T - | tar -C $out -xf -
           if [[ -d $out/usr ]]; then cp -a $out/usr/. $out/; rm -rf $out/usr; fi
           chmod -R u+rw,a+r $out
+          find $out -xtype l -delete # to other packages
           find $out -type f -print0 | while IFS= read -r -d "" file; do
             if isELF "$file"; then
               patchelf --set-rpath "/none:\$ORIGIN/../lib:/usr/lib/x86_64-linux-gnu:${one}/lib:/lib/x86_64-linux-gnu" \
