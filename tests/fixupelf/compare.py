@@ -121,7 +121,9 @@ def differ(was, their_own, now, own):
             a = a and a.replace(digits, b"e" * 32)
         for digits in own:
             b = b and b.replace(digits, b"e" * 32)
-        if a != b:
+        if name == "dynstr" and a is None and not any(b):
+            yield "a section of zeros, where the run path could not stay, for strip's sake", ""
+        elif a != b:
             yield "WRONG", f"section {name}: {a and len(a)} and {b and len(b)} bytes"
     yield "only the bytes of .dynamic and .dynstr", ""
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	personality "cuda-runpath/pkg/cli/patchelf"
 	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfedit"
@@ -174,7 +176,10 @@ func (w *outputWalk) elf(f *tree.File, s *seen) {
 		return &change, "", nil
 	})
 	if r.Action == edit.Failed {
-		s.err, s.goesOn, s.removed, s.tag = r.Err, edit.Tolerable(f, r.Err), nil, false
+		// What patchelf cannot do either stops no build of stdenv's; a disk that is full, say, is another matter.
+		var failed unix.Errno
+		s.err, s.goesOn = r.Err, !errors.As(r.Err, &failed) || edit.Tolerable(f, r.Err)
+		s.removed, s.tag = nil, false
 		return
 	}
 	if audits {

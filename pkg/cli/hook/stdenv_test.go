@@ -82,6 +82,8 @@ func shrinkable(t *testing.T) (dir, out string, s state) {
 	put("out/lib/libmy.build-id.so", library("D/c", "libone.so"))
 	put("out/lib/object.o", tinyelf.Object{Type: elf.ET_REL}.Bytes())
 	put("out/lib/broken.so", append([]byte("\x7fELF"), make([]byte, 60)...))
+	static := tinyelf.Object{Strings: []tinyelf.Entry{{Tag: elf.DT_RUNPATH, Str: "/none:$ORIGIN"}}, Flags1: elf.DF_1_PIE}
+	put("out/bin/static", static.Bytes())
 	put("out/share/text", []byte("text"))
 	os.Symlink("libuse.so", filepath.Join(out, "lib", "libuse.so.1"))
 	return dir, out, state{"output:out": {out}, "TMPDIR": {"/build"}, "cudaRunpathGiven": {"elf="}, "cudaRunpathProgram": {"/T/bin/runpath"}, "NIX_BUILD_CORES": {"2"}}
@@ -105,7 +107,7 @@ func TestShrink(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	for _, want := range []string{`/lib/broken.so: .*unknown data encoding`, `/lib/libnothing.so: removed D/a, D/c`, `/lib/libuse.so: removed D/none, D/other, D/text, D/a/, D/c`} {
+	for _, want := range []string{`warning: .*/bin/static: a static-PIE program has no run path to edit`, `/lib/broken.so: .*unknown data encoding`, `/lib/libnothing.so: removed D/a, D/c`, `/lib/libuse.so: removed D/none, D/other, D/text, D/a/, D/c`} {
 		if !regexp.MustCompile(want).MatchString(strings.ReplaceAll(log, dir+"/", "D/")) {
 			t.Errorf("no %s in the log:\n%s", want, log)
 		}
