@@ -33,7 +33,9 @@ def facts(path):
                         elif name in ("DT_FLAGS", "DT_FLAGS_1"):
                             found["dynamic"].append((name, tag.entry.d_val))
             for section in elf.iter_sections():
-                if section.name not in MOVED and section["sh_type"] != "SHT_NOBITS":
+                if section.name == ".dynsym":  # but for the number of the section that a symbol is in
+                    found["symbols"] = [(s.name, s["st_value"], s["st_size"], str(s["st_info"])) for s in section.iter_symbols()]
+                elif section.name not in MOVED and section["sh_type"] != "SHT_NOBITS":
                     found["sections"][section.name] = section.data()
             return found
     except Exception:  # pylint: disable=broad-except
@@ -112,7 +114,7 @@ def differ(was, their_own, now, own):
             yield "an empty run path is none", str(empty[0][0])
         else:
             yield "WRONG", f"dynamic section: {left} and {right}"
-    for key in ("type", "machine", "entry", "interpreter"):
+    for key in ("type", "machine", "entry", "interpreter", "symbols"):
         if was.get(key) != now.get(key):
             yield "WRONG", f"{key}: {was.get(key)} and {now.get(key)}"
     for name in sorted(set(was["sections"]) | set(now["sections"])):
