@@ -99,6 +99,7 @@ func TestCommands(t *testing.T) {
 		{"autoAddDriverRunpath --dry-run --position last bin", 0, `^bin/app: .* -> \$ORIGIN/\.\./lib:/opt/stubs:/run/opengl-driver/lib \(`},
 		{"runpath normalize --tool stubReplace --tool autoAddDriverRunpath bin", 0, `^bin/app: .* -> /run/opengl-driver/lib:\$ORIGIN/\.\./lib \(.*\)\n1 edited, 0 unchanged, 0 skipped, 0 failed\n$`},
 		{"autoAddDriverRunpath -v bin", 0, `^bin/app: unchanged\n0 edited, 1 unchanged, 0 skipped, 0 failed\n$`},
+		{"runpath gpu --for 9.0 --strict --warn bin", 2, `--strict makes warnings errors, and --warn errors warnings`},
 		{"addCudaCompatRunpath bin", 2, `--compat DIR is required`},
 		{"addCudaCompatRunpath --position middle --compat /c bin", 2, `--position "middle": first or last`},
 		{"addCudaCompatRunpath --compat c bin", 2, `--compat: "c" is relative: the loader would search it below the working directory`},

@@ -93,7 +93,7 @@ var assumeDriverFlag = &command.Flag{Kind: command.String, Name: "assume-driver"
 var cpuFlag = &command.Flag{Kind: command.String, Name: "cpu", Default: "native", Values: append([]string{"native", "baseline"}, loader.CPUNames...), Usage: "the processor, for glibc-hwcaps directories: `native|baseline|x86-64-v3|power10|...`"}
 
 // gpuFlag names the GPUs that code is to be for.
-var gpuFlag = &command.Flag{Kind: command.String, Name: "for", Check: checkGPUs, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine"}
+var gpuFlag = &command.Flag{Kind: command.String, Name: "for", Check: checkGPUs, Usage: "report what GPU code is missing, not needed, or compiled at the first start, for the GPUs of `LIST`: 9.0,8.6+PTX, sm_90a, 90-real;86-virtual, names as H100, or native for those of this machine; 9.0+PTX also asks for PTX, of which drivers make code for GPUs after 9.0"}
 
 func checkGPUs(list string) error { _, _, err := gpucode.ParseList(list); return err }
 

@@ -43,6 +43,9 @@ with error 209, "no kernel image is available", or 500, "named symbol not found"
 					return command.Misusef("--%s is for --for", flag)
 				}
 			}
+			if c.Bool("strict") && c.Bool("warn") {
+				return command.Misuse("--strict makes warnings errors, and --warn errors warnings: give one of them")
+			}
 			cuda, _ := gpucode.ParseVersion(c.String("cuda"))
 			return (&gpuList{targets: targets, cuda: cuda, table: !s.InPackage, warn: c.Bool("warn"), strict: c.Bool("strict")}).run(s)
 		}),

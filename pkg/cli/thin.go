@@ -152,11 +152,14 @@ type thinning struct {
 	debugFile func(buildID string) string // the path of the debug file, "" for none
 }
 
-// debugDirectory is where distributions install debug files, by build ID (gdb(1), "Debugging Information in Separate Files").
-const debugDirectory = "/usr/lib/debug/.build-id"
+// debugDirectories are where debug files are installed, by build ID: by distributions (gdb(1), "Debugging Information in Separate
+// Files"), and where nixpkgs' gdb looks.
+func debugDirectories() []string {
+	return append([]string{"/usr/lib/debug"}, filepath.SplitList(os.Getenv("NIX_DEBUG_INFO_DIRS"))...)
+}
 
-// debugFiles returns what finds debug files: among the session's files, which are looked at when it is first asked, and
-// where distributions install them.
+// debugFiles returns what finds debug files: among the session's files and beside those of them that are named, which are
+// looked at when it is first asked, and where they are installed.
 func (s *session) debugFiles() func(buildID string) string {
 	named := sync.OnceValue(func() map[string]string {
 		type one struct{ id, path string }
@@ -167,16 +170,26 @@ func (s *session) debugFiles() func(buildID string) string {
 			}
 			return found, found.id != ""
 		}
-		walk(s, tree.Options{}, visit, func(found one) { files[found.id] = found.path })
+		all := *s
+		for _, path := range s.Paths {
+			for _, beside := range []string{path + ".debug", filepath.Join(filepath.Dir(path), ".debug", filepath.Base(path)+".debug")} {
+				if oneFile([]string{path}) && oneFile([]string{beside}) {
+					all.Paths = append(slices.Clip(all.Paths), beside)
+				}
+			}
+		}
+		walk(&all, tree.Options{}, visit, func(found one) { files[found.id] = found.path })
 		return files
 	})
 	return func(id string) string {
 		if len(id) < 3 {
 			return ""
 		}
-		installed := filepath.Join(debugDirectory, id[:2], id[2:]+".debug")
-		if _, err := os.Stat(installed); err == nil {
-			return installed
+		for _, dir := range debugDirectories() {
+			installed := filepath.Join(dir, ".build-id", id[:2], id[2:]+".debug")
+			if _, err := os.Stat(installed); err == nil {
+				return installed
+			}
 		}
 		return named()[id]
 	}

@@ -190,6 +190,37 @@ func (s *scan) bundles(p span) error {
 	return nil
 }
 
+// object lists a code object that is a file of its own (.hsaco, .co), as a bundle of one. For which GPU it is, its metadata
+// say since version 4, in MessagePack (AMDGPUUsage, "Code Object V4 Metadata"): "amdhsa.target" and a string.
+func (s *scan) object(im *elfimage.Image, base, size uint64) error {
+	const owner, metadata, key = "AMDGPU", 32, "\xadamdhsa.target"
+	if im.Type != elf.ET_DYN { // what a linker takes
+		return nil
+	}
+	b := Bundle{Off: base, Size: size, Damage: elfimage.Malformed(base, "a code object that does not say for which GPU it is")}
+	notes, err := im.NoteDescriptors(owner, metadata)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		_, text, found := bytes.Cut(note, []byte(key))
+		if !found || len(text) < 2 {
+			continue
+		}
+		n := int(text[0] &^ 0xe0) // fixstr
+		if text = text[1:]; note[len(note)-len(text)-1] == 0xd9 {
+			n, text = int(text[0]), text[1:]
+		}
+		if gpu, ok := amdOf(string(text[:min(n, len(text))])); ok {
+			b.Objects, b.Damage = []CodeObject{{gpu, size}}, nil
+			break
+		}
+	}
+	s.objects += 2
+	s.file.Bundles = append(s.file.Bundles, b)
+	return nil
+}
+
 // bundle reads the table of the bundle at an offset. Its size is 0 where its header does not tell it.
 func (s *scan) bundle(at, end uint64) (b Bundle, err error) {
 	var head [32]byte

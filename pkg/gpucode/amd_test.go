@@ -214,3 +214,29 @@ func TestLibraryOfROCm(t *testing.T) {
 		t.Errorf("gfx600: %+v", j)
 	}
 }
+
+// A code object by itself, as hipModuleLoad and Tensile's libraries have it, is listed as a bundle of one.
+func TestCodeObjectOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	os.WriteFile(dir+"/k.cl", []byte("kernel void k(global int *p) { *p = 1; }\n"), 0o644)
+	for flag, want := range map[string]AMD{"gfx90a:xnack-": "gfx90a:xnack-", "gfx1030": "gfx1030"} {
+		if out, err := exec.Command("clang", "-target", "amdgcn-amd-amdhsa", "-mcpu="+flag, "-nogpulib", "-x", "cl", "-o", dir+"/k.hsaco", dir+"/k.cl").CombinedOutput(); err != nil {
+			t.Skipf("no clang with AMD's GPUs here: %v: %s", err, out)
+		}
+		b, err := os.ReadFile(dir + "/k.hsaco")
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := readBundles(t, b)
+		if len(f.Bundles) != 1 || f.Bundles[0].Damage != nil || !slices.Equal(f.AMDs(), []AMD{want}) || f.Bundles[0].Size != uint64(len(b)) {
+			t.Errorf("%s: %+v", flag, f.Bundles)
+		}
+		without := bytes.ReplaceAll(b, []byte("amdhsa.target"), []byte("amdhsa.targex"))
+		if f := readBundles(t, without); len(f.Bundles) != 1 || f.Bundles[0].Damage == nil {
+			t.Errorf("without a target: %+v", f.Bundles)
+		}
+		for at := range len(b) { // cut off: an error, or what is there
+			Read(bytes.NewReader(b[:at]), int64(at), b[:min(at, 4096)])
+		}
+	}
+}

@@ -159,6 +159,9 @@ func (s *scan) elf(r io.ReaderAt, base uint64, size int64, head []byte) error {
 		return err
 	}
 	defer im.Release()
+	if im.Machine == elf.EM_AMDGPU {
+		return s.object(im, base, uint64(size))
+	}
 	var spans []span
 	switch linked := im.Type == elf.ET_EXEC || im.Type == elf.ET_DYN; {
 	case !linked && im.Type != elf.ET_REL:
