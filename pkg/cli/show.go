@@ -11,7 +11,6 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
-	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
@@ -105,7 +104,7 @@ func (r *shownFile) read(f *tree.File) error {
 	r.Class, r.Machine = im.Class.String(), im.Machine.String()
 	r.skip(string(im.SkipReason()))
 	r.loadable = im.Loadable()
-	if elfedit.Stopped(im) {
+	if im.Stopped() {
 		if r.Edit = "interrupted"; tree.Locked(f.FD()) {
 			r.Edit = "under way"
 		}

@@ -76,7 +76,7 @@
 // # What an edit writes, in order
 //
 // An edit that is one write inside a page is that write. Any other one raises a flag with the first
-// byte that a reader can see, and takes it down with the last: [Stopped]. The flag is a bit of
+// byte that a reader can see, and takes it down with the last: [elfimage.Image.Stopped]. The flag is a bit of
 // p_flags in a PT_LOAD, one that the gABI leaves to operating systems (PF_MASKOS). Every reader of
 // a file has read the program headers, so telling costs no read; no loader looks at the bit, and
 // strip, llvm-strip, objcopy and patchelf keep it.

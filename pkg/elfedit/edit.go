@@ -200,7 +200,7 @@ func (im *image) planWhole(c Change) (*Edit, error) {
 	defer func() {
 		im.all, im.scratch = nil, nil
 		s.goal, s.layout = goal{}, layout{}
-		s.dynamic, s.blocks, s.indices, s.offsets = s.dynamic[:0], s.blocks[:0], s.indices[:0], s.offsets[:0]
+		s.dynamic, s.blocks, s.indices, s.offsets, s.moves = s.dynamic[:0], s.blocks[:0], s.indices[:0], s.offsets[:0], s.moves[:0]
 		scratches.Put(s)
 	}()
 	g, err := im.newGoal(c)

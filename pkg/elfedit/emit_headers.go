@@ -208,7 +208,7 @@ func (l *layout) owner(progs []elfimage.Prog) int {
 func (l *layout) mark(progs []elfimage.Prog) []elfimage.Prog {
 	if i := l.owner(progs); i >= 0 {
 		q := &progs[i]
-		q.Flags |= editing
+		q.Flags |= elfimage.Editing
 		if l.record.size > 0 && q.Vaddr+q.Filesz == l.record.addr {
 			q.Flags |= recorded
 			q.Filesz += l.record.size
@@ -230,7 +230,7 @@ func (p *planner) flag(l *layout, progs []elfimage.Prog, on bool) []write {
 	}
 	q := progs[i]
 	if on {
-		q.Flags |= editing
+		q.Flags |= elfimage.Editing
 	}
 	w := write{off: im.Phoff + uint64(i)*im.PhdrSize(), data: im.Alloc(im.PhdrSize())}
 	im.EncodeProg(w.data, q)

@@ -14,7 +14,8 @@ type move struct{ addr, off uint64 }
 // is the new address of the string table.
 func (p *planner) symbolWrites(moved []block, strtab uint64) ([]write, error) {
 	im := p.im
-	moves := make([]move, len(im.Sections))
+	moves := take(&im.work().moves, len(im.Sections))[:len(im.Sections)]
+	clear(moves)
 	var dynamic *block // old linkers make _DYNAMIC absolute
 	for k, b := range moved {
 		for _, i := range b.sections {

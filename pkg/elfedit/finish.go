@@ -14,7 +14,7 @@ import (
 // where there is nothing to finish. What the loader sees stays: where .dynamic was not switched the file becomes what
 // it was, else what the edit was to leave. The second image reads from the first, which must not be released before.
 func Finish(im *elfimage.Image) (*Edit, *elfimage.Image, error) {
-	if !Stopped(im) {
+	if !im.Stopped() {
 		return nil, nil, nil
 	}
 	x := newImage(im)
@@ -59,7 +59,7 @@ type finisher struct {
 
 // finish plans it. A record that does not fit is not obeyed.
 func (im *image) finish() (*Edit, error) {
-	f := &finisher{im: im, seg: flagged(im.Progs)}
+	f := &finisher{im: im, seg: elfimage.Unfinished(im.Progs)}
 	why := f.find()
 	if why == nil {
 		e, err := f.plan()
@@ -170,7 +170,7 @@ func (f *finisher) look() error {
 // on finishes what was begun: the headers, symbols, zeros over what is dead, and over the record.
 func (f *finisher) on(e *Edit, note []write) error {
 	im, r := f.im, f.r
-	own := flagged(f.view.Progs)
+	own := elfimage.Unfinished(f.view.Progs)
 	if own < 0 {
 		return errors.New("its segment is lost")
 	}
@@ -193,7 +193,7 @@ func (f *finisher) on(e *Edit, note []write) error {
 		e.size = int64(r.end)
 		f.writes = append(f.writes, write{off: r.end, cut: true})
 	}
-	q.Flags &^= editing | recorded
+	q.Flags &^= elfimage.Editing | recorded
 	q.Filesz, q.Memsz = r.at-q.Vaddr, r.at-q.Vaddr
 	f.zero(span{f.off, f.size})
 	w := write{off: im.Phoff + uint64(own)*im.PhdrSize(), data: make([]byte, im.PhdrSize())}
@@ -286,7 +286,7 @@ func (f *finisher) progs() error {
 	case f.fresh && (len(refs) > 0 || r.was == 0):
 		return errors.New("the program headers have been changed since")
 	}
-	own := flagged(progs)
+	own := elfimage.Unfinished(progs)
 	switch {
 	case f.fresh && r.was == 0:
 		if own >= 0 {
@@ -296,7 +296,7 @@ func (f *finisher) progs() error {
 		return errors.New("the segment that grows is another")
 	case f.fresh:
 		q := &progs[own]
-		q.Flags &^= editing | recorded
+		q.Flags &^= elfimage.Editing | recorded
 		q.Filesz, q.Memsz = r.was, r.was
 	}
 	im.fitTable(progs)
@@ -603,7 +603,7 @@ func (f *finisher) alone(scrub bool) (*Edit, error) {
 		f.shortNote()
 	}
 	e := &Edit{im: im, size: int64(im.size), finishes: true}
-	q.Flags &^= editing | recorded
+	q.Flags &^= elfimage.Editing | recorded
 	w := write{off: im.Phoff + uint64(f.seg)*im.PhdrSize(), data: make([]byte, im.PhdrSize())}
 	im.EncodeProg(w.data, *q)
 	e.writes = append(f.writes, w)

@@ -83,7 +83,7 @@ func TestInterruptedEditsAreFinished(t *testing.T) {
 				states := statesOf(t, e)
 				last := states[len(states)-1]
 				for n, state := range states {
-					if !Stopped(asItIs(t, state)) {
+					if !asItIs(t, state).Stopped() {
 						continue
 					}
 					stopped++
@@ -105,7 +105,7 @@ func TestInterruptedEditsAreFinished(t *testing.T) {
 						}
 					}
 					for i, s := range between {
-						if again, _, _ := finished(t, s); !bytes.Equal(again, after) && Stopped(asItIs(t, s)) {
+						if again, _, _ := finished(t, s); !bytes.Equal(again, after) && asItIs(t, s).Stopped() {
 							t.Errorf("%s: finishing it was interrupted after %d writes, and finished it is another file, at %#x", where, i, differsAt(again, after))
 						}
 					}
@@ -145,10 +145,10 @@ func TestRecordsAreClaims(t *testing.T) {
 		states := statesOf(t, e)
 		for n, state := range states {
 			im := parse(t, state)
-			if !Stopped(im.Image) || n == len(states)-2 {
+			if !im.Stopped() || n == len(states)-2 {
 				continue
 			}
-			f := &finisher{im: im, seg: flagged(im.Progs)}
+			f := &finisher{im: im, seg: elfimage.Unfinished(im.Progs)}
 			if f.find() != nil {
 				continue
 			}
@@ -263,7 +263,7 @@ func TestRecordsThatDoNotFitAreDropped(t *testing.T) {
 			}
 			for n, state := range statesOf(t, e) {
 				im := parse(t, state)
-				f := &finisher{im: im, seg: flagged(im.Progs)}
+				f := &finisher{im: im, seg: elfimage.Unfinished(im.Progs)}
 				if f.seg < 0 || f.find() != nil {
 					continue
 				}
@@ -291,8 +291,8 @@ func TestRecordsThatDoNotFitAreDropped(t *testing.T) {
 						if i := now.StringSection(); i >= 0 && (now.Sections[i].Addr != now.StrAddr || now.Sections[i].Size != now.StrSize) {
 							t.Errorf("%s: .dynamic has the strings at %#x, %#x bytes, .dynstr has them at %#x, %#x bytes", where, now.StrAddr, now.StrSize, now.Sections[i].Addr, now.Sections[i].Size)
 						}
-						if again.Dropped() == "" || Stopped(now.Image) {
-							t.Errorf("%s: dropped %q, still flagged: %v", where, again.Dropped(), Stopped(now.Image))
+						if again.Dropped() == "" || now.Stopped() {
+							t.Errorf("%s: dropped %q, still flagged: %v", where, again.Dropped(), now.Stopped())
 						}
 					}
 				}

@@ -41,6 +41,7 @@ type scratch struct {
 	blocks  []block        // those of all tries
 	indices []int          // of what is in them
 	offsets []uint64
+	moves   []move // of sections
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

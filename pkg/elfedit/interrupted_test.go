@@ -90,7 +90,7 @@ func stopped(t *testing.T, dir string, b []byte, c Change, what string) []byte {
 		what := fmt.Sprintf("%s, after %d of %d writes", what, i, len(states)-1)
 		starts(t, dir, state, what, false)
 		starts(t, dir, state, what, true)
-		if im := asItIs(t, state); Stopped(im) { // section headers overlap for the moment
+		if im := asItIs(t, state); im.Stopped() { // section headers overlap for the moment
 		} else if err := im.Contradiction(); err != nil {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -124,7 +124,7 @@ func TestStopped(t *testing.T) {
 		said := ""
 		for _, state := range statesOf(t, e) {
 			im := parse(t, state)
-			if !Stopped(asItIs(t, state)) {
+			if !asItIs(t, state).Stopped() {
 				said += "-"
 				continue
 			}
@@ -134,7 +134,7 @@ func TestStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 			again := statesOf(t, planned(t, state, setPath(elf.DT_RUNPATH, list)))
-			if Stopped(asItIs(t, again[len(again)-1])) {
+			if asItIs(t, again[len(again)-1]).Stopped() {
 				t.Errorf("%s, %s: the next edit does not finish it", name, said)
 			}
 		}

@@ -10,27 +10,8 @@ import (
 	"cuda-runpath/pkg/elfimage"
 )
 
-// editing is a flag of a PT_LOAD from the first byte of an edit that a reader can see to the last one.
-// The gABI leaves it to operating systems (PF_MASKOS), no loader looks at it, and strip,
-// llvm-strip, objcopy and patchelf keep it.
-const editing elf.ProgFlag = 0x0080_0000
-
-// recorded is another one, of a segment that goes on for the record of the edit until that is done.
+// recorded is a flag beside [elfimage.Editing], of a segment that goes on for the record of the edit until that is done.
 const recorded elf.ProgFlag = 0x0040_0000
-
-// Stopped reports whether an edit of a file was interrupted, or is under way: any edit, of nothing too,
-// finishes it. See [Finish].
-func Stopped(im *elfimage.Image) bool { return flagged(im.Progs) >= 0 }
-
-// flagged returns the index of the PT_LOAD that says that an edit is not finished, or -1.
-func flagged(progs []elfimage.Prog) int {
-	for i := range progs {
-		if progs[i].Type == elf.PT_LOAD && progs[i].Flags&editing != 0 {
-			return i
-		}
-	}
-	return -1
-}
 
 // A record is what an edit leaves at the end of the flagged segment, for who finishes it. Places are addresses,
 // for strip moves offsets; offsets count in a file that nobody else has been at.

@@ -15,7 +15,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/resolution"
@@ -35,7 +34,7 @@ type File struct {
 	InterpErr error
 	// Executes: a program that needs the C library alone, and calls its execv, as a compiled wrapper does.
 	Executes bool
-	Stopped  bool // an edit of it is not finished: see [elfedit.Stopped]
+	Stopped  bool // an edit of it is not finished: see [elfimage.Image.Stopped]
 	Editing  bool // because it is under way: somebody has the file's lock
 	Seen     any  // what [Options.Look] returned
 
@@ -209,7 +208,7 @@ func parse(host string, fd int, opened bool, room *[headSize]byte) (f *File, im 
 	if opened {
 		im.ReadSections()
 	}
-	if f.Stopped = elfedit.Stopped(im); f.Stopped {
+	if f.Stopped = im.Stopped(); f.Stopped {
 		f.Editing = tree.Locked(fd)
 	}
 	f.take(im, fd)
