@@ -26,10 +26,7 @@ type editor struct {
 	edit.RunPaths
 	normal.Settings
 	// Offer is where the driver-provided stubs found are linked; "" for nowhere.
-	Offer string
-	// forceRunPath gives files a DT_RUNPATH whatever that loses.
-	forceRunPath bool
-
+	Offer   string
 	session *session
 }
 
@@ -48,12 +45,12 @@ func newEditor(c *command.Line) (*editor, error) {
 		},
 		RunPaths: edit.RunPaths{
 			ForceRPath:     c.Bool("force-rpath"),
+			ForceRunPath:   c.Bool("force-runpath"),
 			ClearExecStack: c.Bool("clear-execstack"),
 			Temporary:      temporaryDirs(),
 			WhenNeeds:      c.String("when") == "needed",
 		},
-		Offer:        c.String("offer"),
-		forceRunPath: c.Bool("force-runpath"),
+		Offer: c.String("offer"),
 	}
 	for _, link := range []string{e.DriverLink, driver.Link, driver.Link32} {
 		if e.Compat != "" && runpath.Key(e.Compat) == runpath.Key(link) {
@@ -128,17 +125,17 @@ func (e *editor) run(s *session) error {
 	e.session, e.Note.Maps = s, e.Normal
 	offered := e.Normal.OfferIn(e.Offer)
 	var moves []edit.Move // where the tag changes whatever that loses
-	if !e.ForceRPath && !e.forceRunPath && (e.Maps != 0 || e.Rewrite != nil) {
+	if !e.ForceRPath && !e.ForceRunPath && (e.Maps != 0 || e.Rewrite != nil) {
 		e.Inherits = e.session.inherits(e.Would)
 	}
 	err := edits(s, e.visit, func(o *outcome) {
 		offered.From(o.result.Stubs)
-		if e.forceRunPath && !e.ForceRPath {
+		if (e.ForceRunPath || e.Rewrite != nil) && !e.ForceRPath {
 			moves = append(moves, edit.Move{Path: o.Path, From: o.result.Before, To: o.result.After})
 		}
 	}, func() {
 		for _, loss := range edit.Losses(nil, moves) {
-			s.Log.Warnf("%s, was found by a DT_RPATH, which libraries inherit, and is not found so any more: they do not inherit a DT_RUNPATH; --force-rpath writes a DT_RPATH", loss)
+			s.Log.Warnf("%s, was found by a DT_RPATH, which libraries inherit, and is not found so any more: they do not inherit a DT_RUNPATH, nor what a list has no more; --force-rpath writes a DT_RPATH", loss)
 		}
 		for _, err := range offered.Errs {
 			s.Log.Errorf("--offer %s: %v", e.Offer, err)

@@ -17,6 +17,8 @@ type RunPaths struct {
 	Options
 	Normal     *normal.Maps
 	ForceRPath bool
+	// ForceRunPath gives a file a DT_RUNPATH that has a DT_RPATH also where nothing else of it changes.
+	ForceRunPath bool
 	// Inherits is asked of each file that has no DT_RUNPATH and is to get one; where it finds something, the file gets a
 	// DT_RPATH. nil: none does.
 	Inherits Inherits
@@ -201,7 +203,7 @@ func (d *runPathDecision) decide(im *elfimage.Image) (*elfedit.Change, string, e
 		}
 		d.Notes = notes
 		// The tag changes where something asks for it: a DT_RPATH is inherited, a DT_RUNPATH is not.
-		keep := before.Tag == elf.DT_RPATH && d.Maps == 0 && d.Rewrite == nil
+		keep := before.Tag == elf.DT_RPATH && d.Rewrite == nil && (d.Maps == 0 || !d.ForceRunPath && slices.Equal(after, before.List))
 		if change.RunPath, d.Shadowed, d.KeptRPath, err = runPathChange(im, d.path, after, d.ForceRPath || keep, d.Inherits); err != nil {
 			return nil, "", err
 		}
