@@ -17,7 +17,6 @@ import (
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
 	"cuda-runpath/pkg/edit"
-	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
@@ -150,7 +149,7 @@ func writtenEntries(c *command.Line) (entries []string) {
 // is on the host that the files are for, which may be another one.
 func (s *session) warnOfTypos(c *command.Line) {
 	for _, entry := range writtenEntries(c) {
-		if why := explain.Doubt(entry); entry != "" && why != "" {
+		if why := runpath.Doubt(entry); entry != "" && why != "" {
 			s.Log.Warnf("entry %q %s: audit calls it an error", entry, why)
 		}
 	}

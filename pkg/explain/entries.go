@@ -75,12 +75,12 @@ func (c *Case) directories() {
 		if c.mangled(e) {
 			continue
 		}
-		if token := unknownToken(e.text); token != "" && c.Load.Interp != nil && c.Load.Interp.Kind == loader.GLibc && (e.text[0] == '$' || !c.Loader.Files().IsDir(e.dir)) {
-			c.of(e, UnknownToken, fix(), notAToken, token)
+		if token := runpath.UnknownToken(e.text); token != "" && c.Load.Interp != nil && c.Load.Interp.Kind == loader.GLibc && (e.text[0] == '$' || !c.Loader.Files().IsDir(e.dir)) {
+			c.of(e, UnknownToken, fix(), runpath.NotAToken, token)
 			continue
 		}
-		if !fromOrigin(e.text) {
-			c.of(e, RelativeEntry, c.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")), isRelative)
+		if !runpath.FromOrigin(e.text) {
+			c.of(e, RelativeEntry, c.replace(e, "$ORIGIN/"+strings.TrimPrefix(e.text, "./")), runpath.IsRelative)
 			continue
 		}
 		if e.dir == "" || e.driver {
@@ -110,21 +110,6 @@ func (c *Case) directories() {
 		}
 		c.keptReference(e, fix)
 	}
-}
-
-// unknownToken returns the first $NAME of an entry that is not a token of the loader, or "".
-func unknownToken(entry string) string {
-	for i := 0; i < len(entry); i++ {
-		if entry[i] != '$' || runpath.TokenAt(entry[i:]) != "" {
-			continue
-		}
-		j := i + 1
-		for j < len(entry) && entry[j] != '/' && entry[j] != '$' {
-			j++
-		}
-		return entry[i:j]
-	}
-	return ""
 }
 
 // builds are the directories that only the build, or one user, had, and what they are. Not for files below the same

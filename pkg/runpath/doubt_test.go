@@ -1,4 +1,4 @@
-package explain
+package runpath
 
 import (
 	"strings"
@@ -10,12 +10,12 @@ func TestWhatAMangledEntryWasMeantToBe(t *testing.T) {
 		"RIGIN/../lib": "$ORIGIN/../lib", "$(ORIGIN)": "$ORIGIN", "@loader_path/x": "$ORIGIN/x", `\$ORIGIN/lib`: "$ORIGIN/lib", "'/opt/lib'": "/opt/lib",
 		"/a;RIGIN/b;": "/a:$ORIGIN/b", "~/lib": "", "/opt/lib ": "/opt/lib",
 	} {
-		if got, ok := meant(entry); !ok || strings.Join(got, ":") != want {
+		if got, ok := Meant(entry); !ok || strings.Join(got, ":") != want {
 			t.Errorf("%q: %q, want %q", entry, got, want)
 		}
 	}
 	for _, entry := range []string{"/opt/lib", "$ORIGIN", "$ORIGIN/../lib", "ORIGINAL", "RIGINS/x"} {
-		if got, ok := meant(entry); ok {
+		if got, ok := Meant(entry); ok {
 			t.Errorf("%q is one: %q", entry, got)
 		}
 	}

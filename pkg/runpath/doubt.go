@@ -1,0 +1,87 @@
+package runpath
+
+import (
+	"fmt"
+	"strings"
+)
+
+// originWords are what becomes of $ORIGIN on its way through make, shells and cmake, and what
+// other systems have in its place (dyld(1)).
+var originWords = []string{"$$ORIGIN", "\\$ORIGIN", "$(ORIGIN)", "{ORIGIN}", "RIGIN", "ORIGIN", "%ORIGIN%", "$origin", "@loader_path", "@executable_path"}
+
+// Meant returns the entries that were most likely meant by one that is none; ok is false where it
+// looks like an entry. No entries: what was meant is not known.
+func Meant(entry string) (entries []string, ok bool) {
+	text := strings.Trim(entry, `'"`+" \t\r\n")
+	text = strings.ReplaceAll(text, `\$`, "$")
+	if strings.Contains(text, ";") { // no separator but LD_LIBRARY_PATH's
+		for part := range strings.SplitSeq(text, ";") {
+			if more, mangled := Meant(part); mangled {
+				entries = append(entries, more...)
+			} else if part != "" {
+				entries = append(entries, part)
+			}
+		}
+		return entries, true
+	}
+	for _, word := range originWords {
+		if rest, found := strings.CutPrefix(text, word); found && (rest == "" || rest[0] == '/') {
+			return []string{"$ORIGIN" + rest}, true
+		}
+	}
+	if strings.HasPrefix(text, "~") || strings.HasPrefix(text, "@rpath") {
+		return nil, true
+	}
+	if text != entry && text != "" {
+		return []string{text}, true
+	}
+	return nil, false
+}
+
+// Literally says that an entry is not what was meant.
+func Literally(entries []string) string {
+	if len(entries) == 0 {
+		return "is searched Literally"
+	}
+	return fmt.Sprintf("is searched Literally: %s was probably meant", List(entries))
+}
+
+// What is wrong with such entries; NotAToken of the token.
+const (
+	NotAToken  = "has %s, which the loader does not know: it takes it for a part of a file name"
+	IsRelative = "is relative: it is searched below the working directory"
+)
+
+// FromOrigin reports whether an entry is absolute, or begins with the file's own directory.
+func FromOrigin(entry string) bool {
+	return strings.HasPrefix(entry, "/") || strings.HasPrefix(entry, "$ORIGIN") || strings.HasPrefix(entry, "${ORIGIN}")
+}
+
+// Doubt returns what is wrong with an entry whatever the file and the host, "" for nothing.
+func Doubt(entry string) string {
+	if entries, ok := Meant(entry); ok {
+		return Literally(entries)
+	}
+	if token := UnknownToken(entry); token != "" {
+		return fmt.Sprintf(NotAToken, token)
+	}
+	if !FromOrigin(entry) {
+		return IsRelative
+	}
+	return ""
+}
+
+// UnknownToken returns the first $NAME of an entry that is not a token of the loader, or "".
+func UnknownToken(entry string) string {
+	for i := 0; i < len(entry); i++ {
+		if entry[i] != '$' || TokenAt(entry[i:]) != "" {
+			continue
+		}
+		j := i + 1
+		for j < len(entry) && entry[j] != '/' && entry[j] != '$' {
+			j++
+		}
+		return entry[i:j]
+	}
+	return ""
+}
