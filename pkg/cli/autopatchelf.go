@@ -25,6 +25,7 @@ import (
 	"cuda-runpath/pkg/normal"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
 )
 
 // AutoPatchelf returns the app that makes prebuilt files find their libraries.
@@ -102,7 +103,7 @@ the rest. The interpreter is then the one of $NIX_BINTOOLS, existing run paths a
 			return command.Misuse("--force is for --undo")
 		}
 		if c.Bool("undo") {
-			return undo(session, c.Bool("keep-links"), c.Bool("force"))
+			return undo(session, c)
 		}
 		a, err := newAutoPatchelf(c, session)
 		if err != nil {
@@ -136,10 +137,11 @@ type autoPatchelf struct {
 	record     bool
 	structured bool
 	keepLinks  bool
+	copied     bool // files are edited as copies
 }
 
 func newAutoPatchelf(c *command.Line, s *session) (*autoPatchelf, error) {
-	a := &autoPatchelf{session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links")}
+	a := &autoPatchelf{session: s, hints: &fixup.Hints{}, inBuild: c.Bool("in-build"), structured: c.Bool("structured-logs"), keepLinks: c.Bool("keep-links"), copied: c.Bool("copy")}
 	a.record = !a.inBuild && !c.Bool("no-record") && !s.DryRun
 	if a.structured && s.JSON {
 		return nil, command.Misuse("--structured-logs and --json both print to stdout: give one of them")
@@ -238,7 +240,7 @@ func (a *autoPatchelf) tools(c *command.Line) error {
 	if e.WhenNeeds {
 		a.sources.NeedsDriver = normal.NeedsDriver
 	}
-	a.settings.Apply(normal.New(e.Settings), e.Maps, e.WhenNeeds, a.Note.Write)
+	a.settings.Apply(normal.New(e.Settings), e.Maps, e.WhenNeeds, e.Note.Write)
 	if e.Maps == 0 {
 		for _, flag := range []string{"driver-link", "compat", "position", "when"} {
 			if c.IsSet(flag) {
@@ -294,7 +296,7 @@ func (a *autoPatchelf) run() error {
 	var records *fixup.Records
 	if a.record {
 		var err error
-		if records, err = fixup.OpenRecords(a.Context, a.sources.Paths, a.waiting); err != nil {
+		if records, err = fixup.OpenRecords(a.Context, a.sources.Paths, waiting(a.session)); err != nil {
 			return err
 		}
 		defer records.Close()
@@ -334,7 +336,7 @@ func (a *autoPatchelf) change(index *fixup.Index, plans []*fixup.Plan, records *
 	defer stop()
 	return index.Change(a.Context, plans, fixup.Changing{
 		Carrying:   fixup.Carrying{Jobs: a.Jobs, DryRun: a.DryRun},
-		Copy:       a.Copy,
+		Copy:       a.copied,
 		SpareLinks: !a.inBuild && !a.keepLinks,
 		Records:    records,
 		Progress:   func(n, all int) { done.Store(int64(n)); of.Store(int64(all)) },
@@ -342,8 +344,10 @@ func (a *autoPatchelf) change(index *fixup.Index, plans []*fixup.Plan, records *
 }
 
 // waiting says for whom a run waits.
-func (s *session) waiting(tree string) {
-	s.Log.WithField("path", tree).Warn("another run of autoPatchelf is at work on it: waiting for its end")
+func waiting(s *session) func(tree string) {
+	return func(tree string) {
+		s.Log.WithField("path", tree).Warn("another run of autoPatchelf is at work on it: waiting for its end")
+	}
 }
 
 // tellOutside says that there are libraries in the tree only by links, which are not followed.
@@ -406,7 +410,7 @@ func openedLine(why, dir string) string {
 }
 
 // tellCopies says of how many files a copy was edited because of hard links outside the tree.
-func (s *session) tellCopies(n int) {
+func tellCopies(s *session, n int) {
 	if n > 0 {
 		s.Log.Infof("%s had hard links outside the tree, as uv and pnpm make to their caches: copies replaced them, and the other links keep the old contents (--keep-links edits in place)",
 			count(n, "edited file", "edited files"))
@@ -471,7 +475,7 @@ func (a *autoPatchelf) report(index *fixup.Index, resolver *fixup.Resolver, plan
 		}
 	}
 	if !a.DryRun {
-		a.tellCopies(copied)
+		tellCopies(a.session, copied)
 	}
 	a.tellOpened(plans)
 	a.tellUnstarted(resolver, plans)
@@ -520,17 +524,19 @@ func reportOf(res *fixup.Result) *patchReport {
 		r.Interpreter = &interpreterReport{found.Interpreter, now.Interpreter}
 		parts = append(parts, fmt.Sprintf("interpreter %s -> %s", command.Printable(found.Interpreter), command.Printable(now.Interpreter)))
 	}
-	if r.ResolutionNote = edit.NoteChange(found.Note, now.Note); r.ResolutionNote.Changed() {
-		parts = append(parts, noteLine(r.ResolutionNote))
+	note := edit.NoteChange(found.Note, now.Note)
+	if note.Changed() {
+		parts = append(parts, noteLine(note))
 	}
 	if res.NoNote != nil {
-		r.ResolutionNote, r.warn = edit.NoteImpossible, append(r.warn, res.NoNote.Error())
+		note, r.warn = edit.NoteImpossible, append(r.warn, res.NoNote.Error())
 	}
+	r.ResolutionNote = string(note)
 	if r.line = "unchanged"; res.Edited {
 		if now.List != found.List || now.Tag != found.Tag || len(parts) == 0 {
 			parts = append(parts, changeLine(found.Tag, now.Tag, found.List, now.List, nil))
 		}
-		r.Action, r.line = edit.Edited, strings.Join(parts, "; ")
+		r.Action, r.line = tree.Edited, strings.Join(parts, "; ")
 	}
 	return r
 }
@@ -589,7 +595,7 @@ func (a *autoPatchelf) file(p *fixup.Plan) *patchReport {
 		}
 		r.fail(p.Err)
 	case p.Skip != "":
-		if r.Action, r.Reason, r.line = edit.Skipped, p.Skip, ""; p.SkipWarn {
+		if r.Action, r.Reason, r.line = tree.Skipped, p.Skip, ""; p.SkipWarn {
 			r.level = logrus.WarnLevel
 		}
 	}
@@ -659,7 +665,7 @@ func (a *autoPatchelf) events(plans []*fixup.Plan) {
 }
 
 // undo takes back what records tell of the session's paths.
-func undo(s *session, keepLinks, force bool) error {
+func undo(s *session, c *command.Line) error {
 	t := s.telling()
 	paths := slices.DeleteFunc(slices.Clone(s.Paths), func(path string) bool {
 		real, err := filepath.EvalSymlinks(path)
@@ -679,7 +685,7 @@ func undo(s *session, keepLinks, force bool) error {
 	copied := 0
 	t.stop(fixup.Undo(s.Context, paths, fixup.Undoing{
 		Carrying: fixup.Carrying{Jobs: s.Jobs, DryRun: s.DryRun},
-		Copy:     s.Copy, KeepLinks: keepLinks, Force: force, Refuse: s.Refuse, Waiting: s.waiting,
+		Copy:     c.Bool("copy"), KeepLinks: c.Bool("keep-links"), Force: c.Bool("force"), Refuse: s.Refuse, Waiting: waiting(s),
 	}, func(u fixup.Undone) {
 		if u.Gone.N > 0 {
 			s.Log.WithField("path", u.Path).Warnf("%s of which it tells %s gone, such as %s: dropped from the record",
@@ -689,7 +695,7 @@ func undo(s *session, keepLinks, force bool) error {
 		r := reportOf(&u.Result)
 		switch {
 		case u.SameAs != "":
-			r.Action, r.Reason, r.line = edit.Skipped, "the same file as "+u.SameAs, ""
+			r.Action, r.Reason, r.line = tree.Skipped, "the same file as "+u.SameAs, ""
 		case u.Err != nil:
 			if u.Edited {
 				s.Log.WithField("path", u.Path).Info(r.line)
@@ -701,6 +707,6 @@ func undo(s *session, keepLinks, force bool) error {
 		}
 		t.file(r)
 	}))
-	s.tellCopies(copied)
+	tellCopies(s, copied)
 	return t.end(&t.sum, t.sum.String())
 }

@@ -18,13 +18,13 @@ import (
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
 	"cuda-runpath/pkg/loader"
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
+	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/tree"
 )
 
@@ -57,15 +57,15 @@ func checkedFile(r *audit.Report) *checked {
 	e.Reason, e.Tag = r.Reason, r.Tag
 	switch {
 	case r.Outcome == audit.Failed:
-		e.Action = edit.Failed
+		e.Action = tree.Failed
 	case r.Outcome == audit.Checked && len(r.Findings) == 0:
 		e.line = "nothing to report"
 	case r.Outcome == audit.Skipped:
-		if e.Action = edit.Skipped; r.Err != nil {
+		if e.Action = tree.Skipped; r.Err != nil {
 			e.level = logrus.WarnLevel
 		}
 	case r.Outcome == audit.Empty: // a finding says it
-		e.Action, e.level = edit.Skipped, logrus.TraceLevel
+		e.Action, e.level = tree.Skipped, logrus.TraceLevel
 	}
 	return e
 }
@@ -155,7 +155,7 @@ func checkAmbiguity(s *session, a *audit.Auditor, in func(string) string) error 
 				seen = append(seen, c.Path)
 			}
 			for _, f := range c.Findings {
-				printFinding(s, c.Path, &f, s.fix(&f, f.Remedy))
+				printFinding(s, c.Path, &f, fix(s, &f, f.Remedy))
 			}
 		},
 		nothing: func() (all []*checked) {
@@ -199,7 +199,7 @@ func unexamined(f *tree.File, in func(string) string) *audit.Report {
 }
 
 // fix returns what to do about a finding: the remedy or, of a package, what its author writes where that is known.
-func (s *session) fix(f *explain.Conclusion, r remedy.Remedy) remedy.Remedy {
+func fix(s *session, f *explain.Conclusion, r remedy.Remedy) remedy.Remedy {
 	if text := f.FixInPackage(); s.InPackage && text != remedy.Text(f.Fix) {
 		return remedy.Do("%s", text)
 	}
@@ -274,7 +274,7 @@ func auditPaths(s *session, c *command.Line) error {
 	if err != nil {
 		return err
 	}
-	if options.GPUs, err = s.gpuTargets(c, general); err != nil {
+	if options.GPUs, err = gpuTargets(s, c, general); err != nil {
 		return err
 	}
 	options.CompatVerdict = host.CompatJudge(c.String("root"), c.String("assume-driver"))
@@ -379,7 +379,7 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 		visit: func(f *tree.File) (*checked, bool) {
 			visited.Add(1)
 			if f.Err == nil && !f.ELF() {
-				text, lang, err := edit.Script(f)
+				text, lang, err := scripts.Read(f)
 				if err != nil {
 					return pending(audit.NewPending(audit.NewFailed(in(f.Path), err))), true
 				}
@@ -434,7 +434,7 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 			r.Ignore(o.ignore)
 			o.accepted.Accept(r)
 			sum.Count(r)
-			if *c = *checkedFile(r); c.Action == edit.Skipped && c.level == 0 && named(r.Path) {
+			if *c = *checkedFile(r); c.Action == tree.Skipped && c.level == 0 && named(r.Path) {
 				c.level = logrus.InfoLevel
 			}
 			found.reports = append(found.reports, r)
@@ -443,7 +443,7 @@ func runAudit(s *session, a *audit.Auditor, in func(string) string, o auditOutpu
 			sum.Stopped, sum.Gone = all.Stopped, o.accepted.Gone(o.ignore)
 			groups := audit.Groups(found.reports)
 			for _, g := range groups {
-				printFinding(s, g.Names(), &g.Finding, s.fix(&g.Finding, g.Fix()))
+				printFinding(s, g.Names(), &g.Finding, fix(s, &g.Finding, g.Fix()))
 			}
 			if counts := audit.Counts(groups, s.Verbose); counts != "" && !s.Quiet {
 				s.say("%s", counts)

@@ -16,7 +16,6 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/runpath"
 	"cuda-runpath/pkg/store"
 	"cuda-runpath/pkg/tree"
@@ -49,7 +48,6 @@ func oneFile(paths []string) bool {
 
 // session is one run of a tool: its common flags, its paths, its log.
 type session struct {
-	edit.Options
 	Context context.Context
 	Paths   []string
 	JSON    bool
@@ -62,6 +60,7 @@ type session struct {
 	Tolerant bool
 	// InPackage makes fixes what the author of a Nix package writes.
 	InPackage bool
+	DryRun    bool
 	Verbose   bool
 	Quiet     bool
 	Jobs      int
@@ -92,10 +91,10 @@ func (s *session) singled(path string) bool { return len(s.Paths) <= listed && s
 // directories; there must be one.
 func start(c *command.Line, paths []string) (*session, error) {
 	s := &session{
-		Options:   edit.Options{DryRun: c.Bool("dry-run"), Copy: c.Bool("copy"), Note: &edit.Note{Write: c.Bool("resolution-note")}},
 		Context:   c.Context,
 		Paths:     paths,
 		JSON:      c.Bool("json"),
+		DryRun:    c.Bool("dry-run"),
 		Verbose:   c.Bool("verbose"),
 		Quiet:     c.Bool("quiet"),
 		Jobs:      c.Int("jobs"),

@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"cuda-runpath/pkg/edit"
+	"cuda-runpath/pkg/tree"
 )
 
 func TestDocumentIsOneJSONValueWhateverThePaths(t *testing.T) {
@@ -14,7 +14,7 @@ func TestDocumentIsOneJSONValueWhateverThePaths(t *testing.T) {
 	d := (&session{JSON: true, Stdout: &b, Log: newLog(io.Discard, false, true)}).telling()
 	for _, path := range []string{"a", "\xff\n", "<&>"} {
 		r := newReport(path, nil)
-		r.Action = edit.Skipped
+		r.Action = tree.Skipped
 		d.file(&r)
 	}
 	if err := d.end(&d.sum, ""); err != nil {

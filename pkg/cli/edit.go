@@ -44,6 +44,7 @@ func newEditor(c *command.Line) (*editor, error) {
 			CompatForStubs: c.Bool("compat-for-stubs"),
 		},
 		RunPaths: edit.RunPaths{
+			Options:        editOptions(c),
 			ForceRPath:     c.Bool("force-rpath"),
 			ForceRunPath:   c.Bool("force-runpath"),
 			ClearExecStack: c.Bool("clear-execstack"),
@@ -58,6 +59,11 @@ func newEditor(c *command.Line) (*editor, error) {
 		}
 	}
 	return e, nil
+}
+
+// editOptions reads the flags that say how a file is edited.
+func editOptions(c *command.Line) edit.Options {
+	return edit.Options{DryRun: c.Bool("dry-run"), Copy: c.Bool("copy"), Note: &edit.Note{Write: c.Bool("resolution-note")}}
 }
 
 func someDirectory(dir string) error {
@@ -121,12 +127,12 @@ func (e *editor) apply(names []string) error {
 // run edits the session's files. It returns command.ErrFailed where a file failed, after
 // all others were done.
 func (e *editor) run(s *session) error {
-	e.Options, e.Normal, e.RunPaths.Offer = s.Options, normal.New(e.Settings), e.Offer != ""
+	e.Normal, e.RunPaths.Offer = normal.New(e.Settings), e.Offer != ""
 	e.session, e.Note.Maps = s, e.Normal
 	offered := e.Normal.OfferIn(e.Offer)
 	var moves []edit.Move // where the tag changes whatever that loses
 	if !e.ForceRPath && !e.ForceRunPath && (e.Maps != 0 || e.Rewrite != nil) {
-		e.Inherits = e.session.inherits(e.Would)
+		e.Inherits = inherits(e.session, e.Would)
 	}
 	err := edits(s, e.visit, func(o *outcome) {
 		offered.From(o.result.Stubs)
@@ -151,7 +157,7 @@ func (e *editor) run(s *session) error {
 }
 
 // inherits tells what of the session's files inherits a DT_RPATH, of those that would is true for.
-func (s *session) inherits(would func(*tree.File) (edit.Move, bool)) edit.Inherits {
+func inherits(s *session, would func(*tree.File) (edit.Move, bool)) edit.Inherits {
 	return edit.InheritsAmong(func(look func(*tree.File)) error {
 		return walk(s, tree.Options{}, func(f *tree.File) (none struct{}, keep bool) {
 			look(f)
@@ -186,7 +192,7 @@ func edits[R report](s *session, visit func(*tree.File) R, tell func(R), end fun
 // visit edits one file. It runs in several goroutines.
 func (e *editor) visit(f *tree.File) *outcome {
 	r := e.File(f)
-	o := &outcome{e.session.edited(f, &r.Result, r.Before, r.After), r.Notes.Missing, r}
+	o := &outcome{edited(e.session, f, &r.Result, r.Before, r.After), r.Notes.Missing, r}
 	o.Notes = e.notes(r)
 	for _, name := range o.Missing {
 		o.warn = append(o.warn, fmt.Sprintf("missing library %s: only the removed stub directory offered it, and it does not come with the driver", name))
@@ -196,17 +202,17 @@ func (e *editor) visit(f *tree.File) *outcome {
 		o.warn = append(o.warn, fmt.Sprintf("refers to %s, which come with the driver's %s, and does not need that library: %s", remedy.List(r.Calls), library,
 			remedy.Quote("runpath", "edit", "--add-needed", library, remedy.Operand(f.Path))))
 	}
-	if r.Action == edit.Edited && e.Maps&runpath.AddCompat != 0 && !slices.ContainsFunc(r.After.List, e.isLink) {
+	if r.Action == tree.Edited && e.Maps&runpath.AddCompat != 0 && !slices.ContainsFunc(r.After.List, e.isLink) {
 		o.warn = append(o.warn, "the run path has the compat directory and no driver link, where what the compat package's libraries need of the host's driver is: see autoAddDriverRunpath")
 	}
 	switch notes := strings.Join(o.Notes, "; "); {
-	case r.Action == edit.Unchanged && notes != "":
+	case r.Action == tree.Unchanged && notes != "":
 		o.line += " (" + command.Printable(notes) + ")"
-	case r.Action == edit.Edited && e.session.Quiet: // the line need not be put together
+	case r.Action == tree.Edited && e.session.Quiet: // the line need not be put together
 	case r.Reason == edit.Finished:
-	case r.Action == edit.Edited && (r.ClearedStack || r.Note.Changed()) && r.Before.Tag == r.After.Tag && slices.Equal(r.Before.List, r.After.List):
+	case r.Action == tree.Edited && (r.ClearedStack || r.Note.Changed()) && r.Before.Tag == r.After.Tag && slices.Equal(r.Before.List, r.After.List):
 		o.line = command.Printable(notes)
-	case r.Action == edit.Edited:
+	case r.Action == tree.Edited:
 		o.line = changeLine(r.Before.Tag, r.After.Tag, r.Before.List.String(), r.After.List.String(), o.Notes)
 	}
 	if r.Shadowed != nil {
@@ -222,17 +228,17 @@ func (e *editor) isLink(entry string) bool {
 }
 
 // edited reports what came of a file that was to be edited.
-func (s *session) edited(f *tree.File, r *edit.Result, before, after edit.State) fileReport {
+func edited(s *session, f *tree.File, r *edit.Result, before, after edit.State) fileReport {
 	o := fileReport{Path: f.Path, Action: r.Action, Reason: r.Reason,
-		Tag: tagName(after.Tag), Before: entriesOf(before.List), After: entriesOf(after.List), ResolutionNote: r.Note}
+		Tag: tagName(after.Tag), Before: entriesOf(before.List), After: entriesOf(after.List), ResolutionNote: string(r.Note)}
 	switch r.Action {
-	case edit.Failed:
+	case tree.Failed:
 		if o.Reason = r.Err.Error(); s.tolerates(f, r.Err) {
-			o.Action, o.level = edit.Skipped, logrus.WarnLevel
+			o.Action, o.level = tree.Skipped, logrus.WarnLevel
 		}
-	case edit.Unchanged:
+	case tree.Unchanged:
 		o.line = "unchanged"
-	case edit.Edited:
+	case tree.Edited:
 		o.line = r.Reason
 	}
 	for _, name := range r.MovedNotes {

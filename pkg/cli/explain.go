@@ -15,7 +15,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/host"
@@ -70,7 +69,7 @@ runpath explain --dot app/bin/app | dot -Tsvg > app.svg`,
 			if err != nil {
 				return err
 			}
-			gpus, err := s.gpuTargets(c, general)
+			gpus, err := gpuTargets(s, c, general)
 			if err != nil {
 				return err
 			}
@@ -185,7 +184,7 @@ func runExplain(s *session, o explainOptions) error {
 		sum.Files++
 		sum.Missing += a.missing
 		bad = bad || a.bad
-		if a.Action == edit.Failed {
+		if a.Action == tree.Failed {
 			out.Flush()
 		}
 		t.file(a)
@@ -263,8 +262,8 @@ func (o *explainOptions) explain(s *session, arg string) *answer {
 		}
 		list := entriesOf(runpath.Parse(f.RunPath))
 		a.fileReport.Tag, a.Before, a.After = f.Tag, list, list
-		if f.Reason != "" && a.Action != edit.Failed {
-			a.Action, a.fileReport.Reason, a.level = edit.Skipped, f.Reason, logrus.TraceLevel
+		if f.Reason != "" && a.Action != tree.Failed {
+			a.Action, a.fileReport.Reason, a.level = tree.Skipped, f.Reason, logrus.TraceLevel
 		}
 	case o.dot:
 		a.its = its

@@ -99,7 +99,7 @@ func checkGPUs(list string) error { _, _, err := gpucode.ParseList(list); return
 
 // gpuTargets returns the GPUs that --for names, of which the command line was checked; nil where it is not given. One whose
 // number is not known, as where a CUDA set is newer than this program, is a warning, or the error that refuse makes of it.
-func (s *session) gpuTargets(c *command.Line, refuse func(gpucode.Target) error) ([]gpucode.Target, error) {
+func gpuTargets(s *session, c *command.Line, refuse func(gpucode.Target) error) ([]gpucode.Target, error) {
 	if !c.IsSet(gpuFlag.Name) {
 		return nil, nil
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/explain"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/remedy"
@@ -34,7 +33,7 @@ with error 209, "no kernel image is available", or 500, "named symbol not found"
 			command.JSONFlag, jobsFlag,
 			command.VerboseFlag("with --for also show code that is not needed, and what is compiled at the first start"), command.QuietFlag("report problems only")},
 		Action: with(func(s *session, c *command.Line) error {
-			targets, err := s.gpuTargets(c, general)
+			targets, err := gpuTargets(s, c, general)
 			if err != nil {
 				return s.orStopped(err, noGPUs)
 			}
@@ -150,12 +149,12 @@ func (l *gpuList) run(s *session) error {
 		visit: func(f *tree.File) (*gpuFile, bool) {
 			r := newGPUFile(f.Path)
 			if f.Err == nil && (f.SameAs != "" || !gpucode.IsFile(f.Head())) {
-				r.Action, r.Reason = edit.Skipped, gpucode.ErrNotCode.Error()
+				r.Action, r.Reason = tree.Skipped, gpucode.ErrNotCode.Error()
 				return r, f.SameAs == "" && l.targets == nil && s.singled(f.Path)
 			}
 			err := r.read(f, l)
 			if r.fail(err); s.tolerates(f, err) {
-				r.Action, r.level = edit.Skipped, logrus.WarnLevel
+				r.Action, r.level = tree.Skipped, logrus.WarnLevel
 			}
 			if s.Tolerant { // it is told of as damaged
 				r.Findings = slices.DeleteFunc(r.Findings, func(f explain.Conclusion) bool { return f.ID == explain.Malformed })
@@ -231,7 +230,7 @@ func (l *gpuList) nothing(s *session, other bool) (all []*gpuFile) {
 			text, fix = "there is no "+code+" below it", remedy.Do("name the directory that holds the programs and libraries")
 		}
 		r := newGPUFile(path)
-		r.Action, r.Reason, r.level = edit.Skipped, "no "+code, logrus.TraceLevel
+		r.Action, r.Reason, r.level = tree.Skipped, "no "+code, logrus.TraceLevel
 		r.Findings = []explain.Conclusion{{ID: explain.NothingChecked, Severity: explain.Warning, Message: "nothing was checked: " + text, Remedy: fix}}
 		if l.strict && !s.InPackage {
 			r.Findings[0].Severity = explain.Error
@@ -242,7 +241,7 @@ func (l *gpuList) nothing(s *session, other bool) (all []*gpuFile) {
 }
 
 func newGPUFile(path string) *gpuFile {
-	return &gpuFile{fileReport: fileReport{Path: path, Action: edit.Unchanged}, Code: []gpucode.Listed{}, Sections: []gpuSection{}, Damaged: []string{}}
+	return &gpuFile{fileReport: fileReport{Path: path, Action: tree.Unchanged}, Code: []gpucode.Listed{}, Sections: []gpuSection{}, Damaged: []string{}}
 }
 
 // read lists a file's code.

@@ -1,14 +1,13 @@
 package cli
 
 import (
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/tree"
 )
 
 // tolerates reports whether a file's failure is a warning, as it is under --malformed warn.
 func (s *session) tolerates(f *tree.File, err error) bool {
-	return s.Tolerant && edit.Tolerable(f, err)
+	return s.Tolerant && (elfimage.IsMalformed(err) || f.Unreadable())
 }
 
 // parseError returns what is wrong with an open file as an ELF image. The loader's

@@ -23,14 +23,13 @@ type partsReport struct {
 // runParts edits the session's files. It returns command.ErrFailed where a file failed, after
 // all others were done.
 func runParts(p *edit.Parts, s *session) error {
-	p.Options = s.Options
 	if p.Note.Maps == nil {
 		p.Note.Maps = normal.New(normal.Settings{})
 	}
 	programs := map[string]int{} // that have a note, by their loaders
 	return edits(s, func(f *tree.File) *partsReport {
 		result := p.File(f)
-		r := &partsReport{s.edited(f, &result.Result, result.Before, result.After), append([]edit.PartChange{}, result.Changes...), result.Interpreter}
+		r := &partsReport{edited(s, f, &result.Result, result.Before, result.After), append([]edit.PartChange{}, result.Changes...), result.Interpreter}
 		r.warn = append(result.Notes, r.warn...)
 		if result.KeptRPath != nil && result.After.Tag == elf.DT_RPATH {
 			r.info = append(r.info, keptRPath(*result.KeptRPath))
@@ -43,12 +42,12 @@ func runParts(p *edit.Parts, s *session) error {
 		if result.Note.Changed() {
 			changes = append(changes, noteLine(result.Note))
 		}
-		if r.Action == edit.Edited && r.Reason == "" {
+		if r.Action == tree.Edited && r.Reason == "" {
 			r.line = strings.Join(changes, "; ")
 		}
 		return r
 	}, func(r *partsReport) {
-		if p.Note.Write && r.ResolutionNote != edit.NoteNone && r.ResolutionNote != edit.NoteRemoved {
+		if p.Note.Write && r.ResolutionNote != string(edit.NoteNone) && r.ResolutionNote != string(edit.NoteRemoved) {
 			programs[r.interpreter]++
 		}
 	}, func() {

@@ -28,26 +28,27 @@ func cacheCommands() *command.Command {
 				Flags:     []*command.Flag{command.JSONFlag, jobsFlag},
 				Action:    with(func(s *session, _ *command.Line) error { return showFiles(s, "note") }),
 			},
-			cacheCommand("write", "write the resolution note, or bring it up to date", false, driverLinkFlag, compatFlag, stubFlag),
-			cacheCommand("remove", "remove the resolution note", true),
+			cacheCommand("write", "write the resolution note, or bring it up to date", "runpath cache write app", false, driverLinkFlag, compatFlag, stubFlag),
+			cacheCommand("remove", "remove the resolution note", "runpath cache remove app", true),
 		},
 	}
 }
 
 // cacheCommand makes a command that leaves the run path as it is.
-func cacheCommand(name, usage string, remove bool, flags ...*command.Flag) *command.Command {
+func cacheCommand(name, usage, example string, remove bool, flags ...*command.Flag) *command.Command {
 	return &command.Command{
 		Name:      name,
 		Usage:     usage,
 		Common:    []string{"copy", "dry-run", "json", "verbose", "quiet"},
-		Examples:  "runpath cache " + name + " app",
+		Examples:  example,
 		ArgsUsage: "PATH...",
 		Flags:     slices.Concat(flags, []*command.Flag{copyFlag, storeFlag, evenInStoreFlag, command.DryRunFlag}, treeFlags),
 		Action: with(func(s *session, c *command.Line) error {
-			s.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
+			p := edit.Parts{Options: editOptions(c)}
+			p.Note = &edit.Note{Write: !remove, Remove: remove, Anew: true, Maps: normal.New(normal.Settings{
 				DriverLink: c.String("driver-link"), Compat: c.String("compat"), StubDirs: stubDirs(c),
 			})}
-			return runParts(&edit.Parts{}, s)
+			return runParts(&p, s)
 		}),
 	}
 }
@@ -92,7 +93,7 @@ func editCommand() *command.Command {
 				return err
 			}
 			if p.RunPath != nil && !p.ForceRPath && !c.Bool("force-runpath") {
-				p.Inherits = s.inherits(p.Would)
+				p.Inherits = inherits(s, p.Would)
 			}
 			return runParts(p, s)
 		}),
@@ -102,6 +103,7 @@ func editCommand() *command.Command {
 // partsFromFlags reads the flags of edit.
 func partsFromFlags(c *command.Line) (*edit.Parts, error) {
 	p := &edit.Parts{
+		Options:      editOptions(c),
 		RemoveNeeded: c.StringSlice("remove-needed"),
 		AddNeeded:    c.StringSlice("add-needed"),
 		AddFirst:     c.Bool("first"),

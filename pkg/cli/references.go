@@ -7,7 +7,6 @@ import (
 
 	"cuda-runpath/pkg/audit"
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/gpucode"
 	"cuda-runpath/pkg/references"
 	"cuda-runpath/pkg/store"
@@ -107,7 +106,7 @@ func listReferences(s *session, to string, failOn []references.Pattern) error {
 	run := sweep[*referringFile]{
 		options: tree.Options{FollowArguments: true},
 		visit: func(f *tree.File) (*referringFile, bool) {
-			r := &referringFile{fileReport{Path: f.Path, Action: edit.Unchanged}, []references.Reference{}}
+			r := &referringFile{fileReport{Path: f.Path, Action: tree.Unchanged}, []references.Reference{}}
 			if f.Err == nil && f.SameAs != "" {
 				return nil, false
 			}
@@ -115,7 +114,7 @@ func listReferences(s *session, to string, failOn []references.Pattern) error {
 			return r, r.Reason != "" || len(r.References) > 0
 		},
 		tell: func(r *referringFile) {
-			if r.Action == edit.Failed {
+			if r.Action == tree.Failed {
 				return
 			}
 			sum.Files++

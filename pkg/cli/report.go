@@ -9,24 +9,24 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"cuda-runpath/pkg/cli/command"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/runpath"
+	"cuda-runpath/pkg/tree"
 )
 
 // fileReport begins each element of "files", whatever the command; schema/file.json says what
 // its fields mean.
 type fileReport struct {
 	Path   string      `json:"path"`
-	Action edit.Action `json:"action"`
-	Reason string      `json:"reason,omitempty"` // why it was skipped or failed, or edit.Finished
+	Action tree.Action `json:"action"`
+	Reason string      `json:"reason,omitempty"` // why it was skipped or failed, or that an interrupted edit was finished
 	Tag    string      `json:"tag,omitempty"`    // DT_RUNPATH or DT_RPATH: what the file has afterwards
 	// The entries of the run path; nil, and absent, of a command that does not look at it.
 	Before []string `json:"before,omitzero"`
 	After  []string `json:"after,omitzero"`
 	Notes  []string `json:"notes,omitempty"` // what else there is to say, a sentence each
-	// What became of the resolution note.
-	ResolutionNote edit.NoteResult `json:"resolution_note,omitempty"`
+	// What became of the resolution note, in the words of [edit.NoteResult].
+	ResolutionNote string `json:"resolution_note,omitempty"`
 
 	// What the log says of the file, and of what weight that is; without a line, what its
 	// action says.
@@ -39,13 +39,13 @@ type fileReport struct {
 // newReport returns the report of a file of which nothing is known but its run path, and
 // often not even that.
 func newReport(path string, entries runpath.List) fileReport {
-	return fileReport{Path: path, Action: edit.Unchanged, Before: entriesOf(entries), After: entriesOf(entries)}
+	return fileReport{Path: path, Action: tree.Unchanged, Before: entriesOf(entries), After: entriesOf(entries)}
 }
 
 // fail notes that an error kept a file from being examined.
 func (r *fileReport) fail(err error) {
 	if err != nil {
-		r.Action, r.Reason, r.line = edit.Failed, err.Error(), ""
+		r.Action, r.Reason, r.line = tree.Failed, err.Error(), ""
 	}
 }
 
@@ -59,16 +59,16 @@ type report interface{ common() *fileReport }
 func (r *fileReport) log(to *logrus.Logger) {
 	line, level := r.line, r.level
 	if level == 0 {
-		level = map[edit.Action]logrus.Level{edit.Failed: logrus.ErrorLevel, edit.Edited: logrus.InfoLevel}[r.Action]
+		level = map[tree.Action]logrus.Level{tree.Failed: logrus.ErrorLevel, tree.Edited: logrus.InfoLevel}[r.Action]
 	}
 	if level == 0 {
 		level = logrus.DebugLevel
 	}
 	switch {
 	case line != "":
-	case r.Action == edit.Failed:
+	case r.Action == tree.Failed:
 		line = r.Reason
-	case r.Action == edit.Skipped:
+	case r.Action == tree.Skipped:
 		line = "skipped: " + r.Reason
 	}
 	entry := to.WithField("path", r.Path)
@@ -97,15 +97,15 @@ type runSummary struct {
 	Stopped string `json:"stopped,omitempty"`
 }
 
-func (s *runSummary) count(a edit.Action) {
+func (s *runSummary) count(a tree.Action) {
 	switch a {
-	case edit.Edited:
+	case tree.Edited:
 		s.Edited++
-	case edit.Unchanged:
+	case tree.Unchanged:
 		s.Unchanged++
-	case edit.Skipped:
+	case tree.Skipped:
 		s.Skipped++
-	case edit.Failed:
+	case tree.Failed:
 		s.Failed++
 	}
 }
@@ -169,10 +169,10 @@ func (s *session) telling() *telling {
 func (t *telling) file(r report) {
 	f := r.common()
 	t.sum.count(f.Action)
-	if f.Action == edit.Skipped && f.level == 0 && t.singled(f.Path) {
+	if f.Action == tree.Skipped && f.level == 0 && t.singled(f.Path) {
 		f.level = logrus.InfoLevel
 	}
-	if f.Action == edit.Edited && !t.Verbose && !t.Quiet {
+	if f.Action == tree.Edited && !t.Verbose && !t.Quiet {
 		t.gather(f)
 	}
 	f.log(t.Log)

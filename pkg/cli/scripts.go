@@ -7,7 +7,6 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/remedy"
 	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/tree"
@@ -42,7 +41,7 @@ such as -L/run/opengl-driver/lib and -Wl,-rpath,/usr/local/cuda/lib64: what is l
 			o := scriptOptions{fix: c.Bool("fix"), substitute: c.Bool("substitute"), link: c.String("driver-link")}
 			if c.IsSet("libs") {
 				var err error
-				if o.toolkit, err = edit.ToolkitIn(c.StringSlice("libs")); err != nil {
+				if o.toolkit, err = scripts.ToolkitIn(c.StringSlice("libs")); err != nil {
 					return command.Misusef("--libs %v", err)
 				}
 			}
@@ -126,7 +125,7 @@ func runScripts(s *session, o scriptOptions) error {
 	run := sweep[*scriptFile]{
 		options: options,
 		visit: func(f *tree.File) (*scriptFile, bool) {
-			r := &scriptFile{fileReport{Path: f.Path, Action: edit.Unchanged}, []scriptPlace{}}
+			r := &scriptFile{fileReport{Path: f.Path, Action: tree.Unchanged}, []scriptPlace{}}
 			err := f.Err
 			if err == nil {
 				var is bool
@@ -205,7 +204,7 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 	if f.SameAs != "" {
 		return false, nil
 	}
-	whole, lang, is, err := edit.Source(f)
+	whole, lang, is, err := scripts.ReadSource(f)
 	if whole == "" || err != nil {
 		return is, err
 	}
@@ -217,11 +216,15 @@ func (o *scriptOptions) visit(f *tree.File, r *scriptFile, s *session) (is bool,
 		places = append(places, scripts.Flags(whole)...)
 	}
 	if o.fix {
-		result := edit.FixScript(f, whole, scripts.Fix(whole, places, o.link), s.Options)
-		if r.Action = result.Action; result.Err != nil {
-			return true, result.Err
+		if fixed := scripts.Fix(whole, places, o.link); fixed != whole {
+			if !s.DryRun {
+				if err := scripts.Write(f, fixed); err != nil {
+					return true, err
+				}
+			}
+			r.Action = tree.Edited
+			r.leftLinks(f.OutsideLinks())
 		}
-		r.leftLinks(result.LeftLinks)
 	}
 	for _, p := range places {
 		if p.Kind == scripts.Named && !s.Verbose {

@@ -10,7 +10,6 @@ import (
 
 	"cuda-runpath/pkg/cli/command"
 	"cuda-runpath/pkg/driver"
-	"cuda-runpath/pkg/edit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/resolution"
 	"cuda-runpath/pkg/runpath"
@@ -74,7 +73,7 @@ func showFiles(s *session, only string) error {
 			return r, true
 		},
 		tell: func(r *shownFile) {
-			if r.Action != edit.Failed && !s.JSON {
+			if r.Action != tree.Failed && !s.JSON {
 				r.print(s.Stdout, only)
 			}
 		},
@@ -85,7 +84,7 @@ func showFiles(s *session, only string) error {
 // skip notes why an editor would skip the file, which the log does not repeat.
 func (r *shownFile) skip(reason string) {
 	if reason != "" {
-		r.Action, r.Reason, r.level = edit.Skipped, reason, logrus.TraceLevel
+		r.Action, r.Reason, r.level = tree.Skipped, reason, logrus.TraceLevel
 	}
 }
 

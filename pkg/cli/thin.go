@@ -51,8 +51,8 @@ undoes it; until then the hashes in a wheel's RECORD do not fit. --dry-run says 
 }
 
 func thinAction(s *session, c *command.Line) error {
-	targets, err := s.gpuTargets(c, func(t gpucode.Target) error {
-		if s.InPackage || s.hasCodeFor(t.Capability) {
+	targets, err := gpuTargets(s, c, func(t gpucode.Target) error {
+		if s.InPackage || hasCodeFor(s, t.Capability) {
 			return nil
 		}
 		return command.Misusef("--for %s: no GPU with this number is known here, and no file has code for it: code that is in use would be removed for good. %s", t.Arch, meant(t))
@@ -69,7 +69,7 @@ func thinAction(s *session, c *command.Line) error {
 	if targets == nil && c.Bool("keep-ptx") {
 		return command.Misuse("--keep-ptx says what stays of what --for LIST takes out, and that is not given")
 	}
-	o := thinning{Options: thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options")}, debugFile: s.debugFiles()}
+	o := thinning{Options: thin.Options{Targets: targets, KeepPTX: c.Bool("keep-ptx"), Blank: c.Bool("blank-options")}, debugFile: debugFiles(s)}
 	switch {
 	case c.Bool("cut") && c.Bool("keep-length"):
 		return command.Misuse("--cut and --keep-length exclude each other")
@@ -79,13 +79,13 @@ func thinAction(s *session, c *command.Line) error {
 		o.length = thin.Shorter
 	}
 	if c.IsSet("image") {
-		return s.thinImage(c.String("image"), c.String("for"), &o)
+		return thinImage(s, c.String("image"), c.String("for"), &o)
 	}
 	return runThin(s, &o)
 }
 
 // thinImage thins the session's path, an image, into the file called to.
-func (s *session) thinImage(to, list string, asked *thinning) error {
+func thinImage(s *session, to, list string, asked *thinning) error {
 	if len(s.Paths) != 1 || to == "" {
 		return command.Misuse("--image FILE thins one image, the PATH, into FILE")
 	}
@@ -100,11 +100,11 @@ func (s *session) thinImage(to, list string, asked *thinning) error {
 		Told: func(path string, size int64, work *thin.Work) {
 			now := uint64(work.Size())
 			r := &thinned{Length: &change{uint64(size), &now}, Code: work.Code.Bytes(), Left: work.Plan.Left, Uncut: work.Uncut}
-			r.Path, r.Action = path, edit.Edited
+			r.Path, r.Action = path, tree.Edited
 			r.finished(work, size)
 			sum.add(r)
 			entries, all = entries+r.Entries, all+work.Plan.All
-			r.line = s.removed(r.Entries, work.Plan.All, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
+			r.line = removed(s, r.Entries, work.Plan.All, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
 			t.file(r)
 		}})
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *session) thinImage(to, list string, asked *thinning) error {
 	}
 	sum.Image = done
 	line := fmt.Sprintf("%d of %s changed: %s; %s, then %s", done.Changed, count(done.Layers, "layer", "layers"),
-		s.removed(entries, all, &sum), gpucode.Megabytes(uint64(done.Before)), gpucode.Megabytes(uint64(done.After)))
+		removed(s, entries, all, &sum), gpucode.Megabytes(uint64(done.Before)), gpucode.Megabytes(uint64(done.After)))
 	sum.runSummary = t.sum
 	return t.end(&sum, line)
 }
@@ -160,7 +160,7 @@ func debugDirectories() []string {
 
 // debugFiles returns what finds debug files: among the session's files and beside those of them that are named, which are
 // looked at when it is first asked, and where they are installed.
-func (s *session) debugFiles() func(buildID string) string {
+func debugFiles(s *session) func(buildID string) string {
 	named := sync.OnceValue(func() map[string]string {
 		type one struct{ id, path string }
 		files := map[string]string{}
@@ -196,7 +196,7 @@ func (s *session) debugFiles() func(buildID string) string {
 }
 
 // hasCodeFor reports whether one of the session's files has code for a GPU.
-func (s *session) hasCodeFor(gpu gpucode.Capability) bool {
+func hasCodeFor(s *session, gpu gpucode.Capability) bool {
 	found := false
 	walk(s, tree.Options{}, func(f *tree.File) (bool, bool) {
 		var sum gpuFile
@@ -266,7 +266,7 @@ type thinSummary struct {
 
 // removed says how much of the GPU code of a file, or of several, is a hole, and of how many store
 // paths the hash is gone.
-func (s *session) removed(entries, all int, sum *thinSummary) string {
+func removed(s *session, entries, all int, sum *thinSummary) string {
 	freed, code, blanked := sum.Freed, sum.Code, sum.Blanked
 	var parts []string
 	if entries > 0 || blanked == 0 && sum.Cut == 0 {
@@ -294,15 +294,15 @@ func runThin(s *session, o *thinning) error {
 		options: tree.Options{Leftover: s.leftover(), AnyLinked: true, Refuse: s.Refuse},
 		visit: func(f *tree.File) (*thinned, bool) {
 			r := &thinned{Left: map[thin.Reason]int{}}
-			result := edit.Result{Action: edit.Unchanged}
+			result := edit.Result{Action: tree.Unchanged}
 			if err := r.thin(f, o, s.DryRun, &result); err != nil {
-				result = edit.Result{Action: edit.Failed, Err: f.Blame(err)}
+				result = edit.Result{Action: tree.Failed, Err: f.Blame(err)}
 			}
-			passedOver := result.Action == edit.Skipped
-			r.fileReport = s.edited(f, &result, edit.State{}, edit.State{})
+			passedOver := result.Action == tree.Skipped
+			r.fileReport = edited(s, f, &result, edit.State{}, edit.State{})
 			r.Before, r.After = nil, nil
-			if r.Action == edit.Edited {
-				r.line = s.removed(r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
+			if r.Action == tree.Edited {
+				r.line = removed(s, r.Entries, r.all, &thinSummary{Code: r.Code, Freed: r.Freed, Cut: r.Cut, Blanked: r.Blanked})
 			}
 			if r.Marked != nil && !*r.Marked {
 				r.warn = append(r.warn, "there is no room for the mark that says for which GPUs it was thinned")
@@ -325,7 +325,7 @@ func runThin(s *session, o *thinning) error {
 		end: func(of *runSummary, dropped int) (any, string) {
 			of.Skipped += dropped
 			sum.runSummary = *of
-			line := of.String() + ": " + s.removed(entries, all, &sum)
+			line := of.String() + ": " + removed(s, entries, all, &sum)
 			if sum.Freed > 0 || sum.Cut > 0 {
 				line += "; " + sum.Length.text(" long")
 				if sum.Disk.After != nil {
@@ -340,7 +340,7 @@ func runThin(s *session, o *thinning) error {
 // thin thins one file. Of what is no program or library, options are blanked alone.
 func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.Result) error {
 	skip := func(reason string) error {
-		result.Action, result.Reason = edit.Skipped, reason
+		result.Action, result.Reason = tree.Skipped, reason
 		return nil
 	}
 	switch {
@@ -388,7 +388,7 @@ func (r *thinned) thin(f *tree.File, asked *thinning, dryRun bool, result *edit.
 	if r.Disk.After = nil; !dryRun && unix.Stat(f.Path, &now) == nil {
 		r.Disk.After = blocks(&now)
 	}
-	if result.Action, result.LeftLinks = edit.Edited, f.OutsideLinks(); work.Finishes() {
+	if result.Action, result.LeftLinks = tree.Edited, f.OutsideLinks(); work.Finishes() {
 		result.Reason = edit.Finished
 	}
 	return nil

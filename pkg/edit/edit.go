@@ -6,23 +6,21 @@ package edit
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"cuda-runpath/pkg/elfedit"
 	"cuda-runpath/pkg/elfimage"
 	"cuda-runpath/pkg/tree"
 )
 
-// An Action says what happened to a file.
-type Action string
+// An Action says what an edit did with a file, in the words of the walk.
+type Action = tree.Action
 
-// The actions. In a dry run, Edited means that the file would be edited.
+// The actions: see [tree.Action].
 const (
-	Edited    Action = "edited"
-	Unchanged Action = "unchanged"
-	Skipped   Action = "skipped" // what was asked for has no place in it
-	Failed    Action = "failed"
+	Edited    = tree.Edited
+	Unchanged = tree.Unchanged
+	Skipped   = tree.Skipped
+	Failed    = tree.Failed
 )
 
 // Options say how an edit is carried out.
@@ -211,19 +209,4 @@ func Again(f *tree.File, look func(*elfimage.Image)) {
 	}
 	defer im.Release()
 	look(im)
-}
-
-// Tolerable reports whether a file's failure need not be a build's: it is a malformed ELF file, or a file that may not be
-// read. Test data of compilers and debuggers holds both on purpose. A directory that cannot be read, or a file that cannot be
-// written, is a failure all the same.
-func Tolerable(f *tree.File, err error) bool {
-	var malformed *elfimage.FormatError
-	if errors.As(err, &malformed) {
-		return true
-	}
-	if f.Err == nil || !errors.Is(f.Err, fs.ErrPermission) {
-		return false
-	}
-	st, err := os.Lstat(f.Path)
-	return err == nil && st.Mode().IsRegular()
 }

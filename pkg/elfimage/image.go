@@ -29,6 +29,13 @@ func Malformed(off uint64, format string, args ...any) error {
 	return &FormatError{Off: int64(off), Msg: fmt.Sprintf(format, args...)}
 }
 
+// IsMalformed reports whether an error says that a file is malformed: one of the two kinds of files that real packages hold on purpose,
+// as the test data of compilers and debuggers. The other is tree's File.Unreadable.
+func IsMalformed(err error) bool {
+	var malformed *FormatError
+	return errors.As(err, &malformed)
+}
+
 // Prog is a program header (gABI, "Program Header"), in the host's integers.
 type Prog struct {
 	Type   elf.ProgType

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -78,4 +79,14 @@ func (f *File) CopyTo(to *os.File) error {
 		return nil
 	}
 	return f.copyData(to)
+}
+
+// Unreadable reports whether the file may not be read by who walks. A directory that cannot be read is a failure of the walk, not a file
+// like that.
+func (f *File) Unreadable() bool {
+	if f.Err == nil || !errors.Is(f.Err, fs.ErrPermission) {
+		return false
+	}
+	st, err := os.Lstat(f.Path)
+	return err == nil && st.Mode().IsRegular()
 }

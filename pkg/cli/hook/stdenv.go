@@ -129,7 +129,7 @@ func (w *outputWalk) visit(f *tree.File) (*seen, bool) {
 	s := &seen{path: f.Path}
 	switch {
 	case f.Err != nil:
-		s.err, s.goesOn = f.Err, edit.Tolerable(f, f.Err)
+		s.err, s.goesOn = f.Err, f.Unreadable()
 	case f.ELF():
 		if f.SameAs != "" && notShrunk.MatchString(f.SameAs) && !notShrunk.MatchString(f.Path) {
 			f.SameAs = "" // under that name it was left
@@ -178,7 +178,7 @@ func (w *outputWalk) elf(f *tree.File, s *seen) {
 	if r.Action == edit.Failed {
 		// What patchelf cannot do either stops no build of stdenv's; a disk that is full, say, is another matter.
 		var failed unix.Errno
-		s.err, s.goesOn = r.Err, !errors.As(r.Err, &failed) || edit.Tolerable(f, r.Err)
+		s.err, s.goesOn = r.Err, !errors.As(r.Err, &failed) || elfimage.IsMalformed(r.Err) || f.Unreadable()
 		s.removed, s.tag = nil, false
 		return
 	}

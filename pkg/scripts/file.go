@@ -1,4 +1,4 @@
-package edit
+package scripts
 
 import (
 	"errors"
@@ -10,61 +10,51 @@ import (
 
 	"cuda-runpath/pkg/plainfile"
 	"cuda-runpath/pkg/remedy"
-	"cuda-runpath/pkg/scripts"
 	"cuda-runpath/pkg/tree"
 )
 
-// Script returns what is in a script that may open the driver; "" for every other file.
-func Script(f *tree.File) (string, scripts.Language, error) {
+// Read returns what is in a script that may open the driver; "" for every other file.
+func Read(f *tree.File) (string, Language, error) {
 	if f.ELF() {
-		return "", scripts.Unknown, nil
+		return "", Unknown, nil
 	}
-	lang := scripts.LanguageOf(path.Base(f.Path), f.Head())
-	if lang == scripts.Unknown {
+	lang := LanguageOf(path.Base(f.Path), f.Head())
+	if lang == Unknown {
 		return "", lang, nil
 	}
-	text, err := worth(f, scripts.Worth)
+	text, err := worth(f, Worth)
 	return text, lang, err
 }
 
-// Source is [Script] also for what tells how to build something, and for what names directories of the host to a linker; is
+// ReadSource is [Read] also for what tells how to build something, and for what names directories of the host to a linker; is
 // reports whether the file is one.
-func Source(f *tree.File) (text string, lang scripts.Language, is bool, err error) {
+func ReadSource(f *tree.File) (text string, lang Language, is bool, err error) {
 	if f.ELF() {
-		return "", scripts.Unknown, false, nil
+		return "", Unknown, false, nil
 	}
 	name := path.Base(f.Path)
-	if lang = scripts.LanguageOf(name, f.Head()); lang == scripts.Unknown && !scripts.Builds(name, f.Head()) {
+	if lang = LanguageOf(name, f.Head()); lang == Unknown && !Builds(name, f.Head()) {
 		return "", lang, false, nil
 	}
-	text, err = worth(f, func(text []byte) bool { return lang != scripts.Unknown && scripts.Worth(text) || scripts.MayBurn(text) })
+	text, err = worth(f, func(text []byte) bool { return lang != Unknown && Worth(text) || MayBurn(text) })
 	return text, lang, true, err
 }
 
 // worth returns what is in a file, "" where that is not worth a look.
 func worth(f *tree.File, look func([]byte) bool) (string, error) {
-	text, err := f.Whole(scripts.MaxSize)
+	text, err := f.Whole(MaxSize)
 	if errors.Is(err, tree.ErrTooLarge) || errors.Is(err, plainfile.ErrNotRegular) || err == nil && !look(text) {
 		return "", nil
 	}
 	return string(text), err
 }
 
-// FixScript gives a script another text, as a new file in its place: see [tree.File.Rewrite].
-func FixScript(f *tree.File, before, after string, o Options) Result {
-	if before == after {
-		return Result{Action: Unchanged}
-	}
-	if !o.DryRun {
-		err := f.Rewrite(func(w tree.Copy) error {
-			_, err := w.WriteAt([]byte(after), 0)
-			return err
-		})
-		if err != nil {
-			return Result{Action: Failed, Err: err}
-		}
-	}
-	return Result{Action: Edited, LeftLinks: f.OutsideLinks()}
+// Write gives a script another text, as a new file in its place: see [tree.File.Rewrite].
+func Write(f *tree.File, text string) error {
+	return f.Rewrite(func(w tree.Copy) error {
+		_, err := w.WriteAt([]byte(text), 0)
+		return err
+	})
 }
 
 // ToolkitIn returns the path of a library in the first of some directories that has it: by its
